@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes, as the README lists them.
+const (
+	exitDone    = 0 // done
+	exitFailed  = 1 // failed
+	exitUsage   = 2 // usage or configuration
+	exitRefused = 3 // refused: approval, unsafe, or held by another process
+	exitCorrupt = 4 // corrupt store
+	exitLimit   = 5 // stopped by a limit
+	exitStuck   = 6 // stuck: a person is asked
+)
+
+// exitError carries an exit code beside an error.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+func usageError(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// usageArgs turns cobra's argument errors into usage errors.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError("%v; see '%s --help'", err, cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// exit prints an error as one clear line and gives the exit code.
+func (a *app) exit(err error) int {
+	if err == nil {
+		return exitDone
+	}
+	fmt.Fprintf(a.stderr, "anamnesis: %v\n", err)
+	return exitCode(err)
+}
+
+// exitCode is the one place where errors become exit codes. A room's typed
+// errors are listed here once; everything else is a plain failure.
+func exitCode(err error) int {
+	var e *exitError
+	switch {
+	case errors.As(err, &e):
+		return e.code
+	}
+	return exitFailed
+}
+
+// printJSON writes v as one line of JSON.
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.stdout)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

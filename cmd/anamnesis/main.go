@@ -1,0 +1,56 @@
+// Command anamnesis runs agents that can go back without forgetting.
+//
+// This package holds flags and wiring only: one file per verb family.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+)
+
+// app is what every verb gets: the process's surroundings, so that no verb
+// touches a global.
+type app struct {
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+	getenv func(string) string
+}
+
+func main() {
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
+	os.Exit(a.main(os.Args[1:]))
+}
+
+// main runs one command line and gives the exit code.
+func (a *app) main(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	root := a.rootCommand()
+	root.SetArgs(args)
+	return a.exit(root.ExecuteContext(ctx))
+}
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "anamnesis",
+		Short:         "Agents that go back without forgetting",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          usageArgs(cobra.NoArgs),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError("%v; see '%s --help'", err, cmd.CommandPath())
+	})
+	root.AddCommand()
+	return root
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"anamnesis": main})
+}
+
+// TestScripts runs the user stories: one txtar script a story, each against
+// the real program in a process of its own.
+func TestScripts(t *testing.T) {
+	scripts, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts found (err %v)", err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("ANAMNESIS_HOME", filepath.Join(env.WorkDir, ".home"))
+			env.Setenv("HOME", filepath.Join(env.WorkDir, ".user"))
+			for _, name := range []string{"GOPATH", "GOCACHE", "GOMODCACHE"} {
+				env.Setenv(name, goEnv(t, name))
+			}
+			return nil
+		},
+	})
+}

@@ -1,0 +1,339 @@
+package op
+
+import "encoding/json"
+
+// TaskOpened is a task's first operation: everything that stays true of it.
+type TaskOpened struct {
+	Task     string `json:"task"`            // the task's id
+	Dir      string `json:"dir"`             // the world's directory, absolute
+	Store    string `json:"store"`           // the bare repository of its snapshots
+	Model    string `json:"model"`           // model name, or script:FILE
+	BaseURL  string `json:"base_url"`        // empty: the provider's own
+	EAS      int    `json:"eas"`             // effective attention span, tokens
+	EASFrom  string `json:"eas_from"`        // where that number comes from
+	Encoding string `json:"encoding"`        // tokenizer the tok fields are counted in
+	Approval string `json:"approval"`        // ask | edits | auto | deny
+	MaxSteps int    `json:"max_steps"`       // 0: the default
+	Check    string `json:"check,omitempty"` // command that decides the outcome, if any
+	KB       string `json:"kb"`              // knowledge base folder
+	System   string `json:"system"`          // the system prompt, rendered once
+	Program  string `json:"program"`         // version that wrote it
+}
+
+// TaskResumed says that a process took the task up again.
+type TaskResumed struct {
+	PID     int    `json:"pid"`
+	Model   string `json:"model,omitempty"`    // when changed on resume
+	BaseURL string `json:"base_url,omitempty"` // when changed on resume
+	Program string `json:"program"`
+}
+
+// Source says through which door a person's words came.
+type Source string
+
+// The doors.
+const (
+	SourceRequest   Source = "request"   // the task's request, or a later turn's
+	SourceSteer     Source = "steer"     // said while a turn was running
+	SourceRejection Source = "rejection" // feedback given with a refused call
+	SourceAnswer    Source = "answer"    // reply to a question of the agent
+)
+
+// UserSaid is a person's words. A jump never loses them.
+type UserSaid struct {
+	Text   string `json:"text"`
+	Source Source `json:"source"`
+}
+
+// CardRef names one card that was shown.
+type CardRef struct {
+	ID    string  `json:"id"`
+	Topic string  `json:"topic"`
+	State string  `json:"state"`
+	Score float64 `json:"score,omitempty"`
+}
+
+// CardsRecalled is one recall, rendered once as quoted data.
+type CardsRecalled struct {
+	Query string    `json:"query"`
+	Cards []CardRef `json:"cards"`
+	Text  string    `json:"text"` // what the model is shown; empty when nothing was found
+	Why   string    `json:"why"`  // start | jump | asked
+}
+
+// ModelAsked is the intent of one model request.
+type ModelAsked struct {
+	Hash    string `json:"hash"`     // SHA-256 of the request, hex
+	LastSeq uint64 `json:"last_seq"` // the last op the projection contains
+	Tokens  int    `json:"tokens"`   // estimate of the prompt, in the task's encoding
+}
+
+// Call is one tool call of a model's reply.
+type Call struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Args is the arguments as the model sent them: normally a JSON object,
+	// but kept as text so that a malformed one is recorded as it was.
+	Args string `json:"args"`
+}
+
+// Usage counts what one model call consumed, in the provider's tokens.
+type Usage struct {
+	Prompt     int `json:"prompt"`
+	Cached     int `json:"cached,omitempty"`
+	Completion int `json:"completion"`
+	Reasoning  int `json:"reasoning,omitempty"`
+}
+
+// ModelReplied is one complete reply: half a reply is ModelFailed.
+type ModelReplied struct {
+	Text      string `json:"text"`
+	Reasoning string `json:"reasoning,omitempty"`
+	Calls     []Call `json:"calls,omitempty"`
+	Finish    string `json:"finish"` // provider's finish reason, never empty
+	Usage     Usage  `json:"usage"`
+	Model     string `json:"model,omitempty"` // as the provider named it
+	Millis    int64  `json:"ms"`
+}
+
+// ModelFailed ends a request that got no reply.
+type ModelFailed struct {
+	Error   string `json:"error"`
+	Status  int    `json:"status,omitempty"`  // HTTP status, where there was one
+	Tries   int    `json:"tries"`             // requests made
+	Partial string `json:"partial,omitempty"` // text that had arrived
+}
+
+// ApprovalDecided records who let a call run, or did not.
+type ApprovalDecided struct {
+	Call     string `json:"call"`     // call id
+	Decision string `json:"decision"` // allow | refuse
+	By       string `json:"by"`       // person | mode:deny | …
+	Feedback string `json:"feedback,omitempty"`
+}
+
+// ToolCalled is the intent of one tool call, durable before it runs.
+type ToolCalled struct {
+	Call string `json:"call"`
+	Name string `json:"name"`
+	Args string `json:"args"`
+}
+
+// ToolStarted names the process that runs a call, so that a crashed task can
+// find what it left behind.
+type ToolStarted struct {
+	Call      string `json:"call"`
+	PID       int    `json:"pid"`
+	StartTime uint64 `json:"start_time"` // clock ticks since boot, /proc/PID/stat field 22
+	BootID    string `json:"boot_id"`
+}
+
+// ToolReturned is the result of one tool call.
+type ToolReturned struct {
+	Call    string   `json:"call"`
+	Name    string   `json:"name"`
+	Text    string   `json:"text"` // what the model is shown
+	IsError bool     `json:"is_error,omitempty"`
+	Refused bool     `json:"refused,omitempty"` // approval or a rule said no; nothing ran
+	Unknown bool     `json:"unknown,omitempty"` // the program died while it ran: outcome unknown
+	Exit    *int     `json:"exit,omitempty"`    // exit code, when a process ran
+	Stdout  string   `json:"stdout,omitempty"`  // kept apart where a process ran
+	Stderr  string   `json:"stderr,omitempty"`
+	Cut     int64    `json:"cut,omitempty"`    // bytes of output that were left out
+	Reads   []string `json:"reads,omitempty"`  // files read, relative to the world
+	Writes  []string `json:"writes,omitempty"` // files written, relative to the world
+	Network bool     `json:"network,omitempty"`
+	Millis  int64    `json:"ms"`
+}
+
+// Skipped is one path a snapshot could not hold, and why.
+type Skipped struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+// WorldSaved ends a step: the world as it stood then.
+type WorldSaved struct {
+	Parent   int       `json:"parent"` // the step this step continues; itself for step 0
+	Commit   string    `json:"commit"` // empty when the world could not be saved
+	Tree     string    `json:"tree"`   // the world id
+	Complete bool      `json:"complete"`
+	Skipped  []Skipped `json:"skipped,omitempty"`
+	Files    int       `json:"files"`
+	Changed  []string  `json:"changed,omitempty"` // at most 100 paths, sorted
+	NChanged int       `json:"n_changed"`
+	Mark     string    `json:"mark"`            // the step mark, as the model sees it
+	Error    string    `json:"error,omitempty"` // why there is no checkpoint
+}
+
+// WorldRestored is a restore that moved files and nothing else.
+type WorldRestored struct {
+	From     string    `json:"from"` // commit saved just before
+	To       string    `json:"to"`
+	ToStep   int       `json:"to_step"`
+	Paths    []string  `json:"paths,omitempty"` // subset, when one was given
+	Written  int       `json:"written"`
+	Deleted  int       `json:"deleted"`
+	Kept     []Skipped `json:"kept,omitempty"`
+	By       string    `json:"by"`
+	Notice   string    `json:"notice"` // what the model is told
+	Previous string    `json:"previous,omitempty"`
+}
+
+// JumpRequested schedules a jump; it is performed when its step is complete.
+type JumpRequested struct {
+	To     int    `json:"to"`
+	Reason string `json:"reason"`
+	By     string `json:"by"` // agent | person
+	Call   string `json:"call,omitempty"`
+	Fold   bool   `json:"fold,omitempty"` // a person forces the anamnesis pass
+}
+
+// JumpDropped says that a scheduled jump was not made, and why.
+type JumpDropped struct {
+	To  int    `json:"to"`
+	Why string `json:"why"`
+}
+
+// PassDone is one anamnesis pass: the ranges it stands for are replaced, at
+// their place, by the block.
+type PassDone struct {
+	Ranges      []Range  `json:"ranges"`
+	RangeTokens int      `json:"range_tokens"`
+	EAS         int      `json:"eas"`
+	Trigger     string   `json:"trigger"` // jump | cumulative | person | window | end
+	Block       string   `json:"block"`   // empty for a cold-only pass
+	Cards       []string `json:"cards"`   // ids written
+	Writer      string   `json:"writer"`  // model | extractor
+	Fallback    string   `json:"fallback,omitempty"`
+	Dropped     int      `json:"dropped"` // statements that failed grounding
+	Calls       int      `json:"calls"`   // model calls
+	Usage       Usage    `json:"usage"`
+	Millis      int64    `json:"ms"`
+}
+
+// JumpIntended is the point of no return of a jump: both worlds are durable.
+type JumpIntended struct {
+	From       int     `json:"from"`
+	To         int     `json:"to"`
+	Reason     string  `json:"reason"`
+	By         string  `json:"by"`
+	Discarded  []Range `json:"discarded"`
+	Tokens     int     `json:"tokens"`
+	FromCommit string  `json:"from_commit"` // the world just before
+	ToCommit   string  `json:"to_commit"`
+	Plan       string  `json:"plan"` // plan hash
+	Backward   bool    `json:"backward"`
+}
+
+// JumpDone ends a jump.
+type JumpDone struct {
+	From      int       `json:"from"`
+	To        int       `json:"to"`
+	Discarded []Range   `json:"discarded"`
+	Folded    bool      `json:"folded"`
+	Reverted  []string  `json:"reverted"` // paths written or deleted, at most 100
+	NReverted int       `json:"n_reverted"`
+	Kept      []Skipped `json:"kept,omitempty"`
+	Words     string    `json:"words,omitempty"` // the person's own words from the span
+	Notice    string    `json:"notice"`          // the world notice
+	Backward  bool      `json:"backward"`
+}
+
+// NoticeGiven is a line of the program to the model.
+type NoticeGiven struct {
+	Text string `json:"text"`
+}
+
+// TurnEnded ends a turn: the agent answered, or something stopped it.
+type TurnEnded struct {
+	// Reason is done | interrupted | limit | stuck | failed.
+	Reason string `json:"reason"`
+	Detail string `json:"detail,omitempty"`
+	// Check is the exit code of the task's check command, where one ran.
+	Check *int `json:"check,omitempty"`
+}
+
+// LogRecovered is written by the log when it repaired a torn tail.
+type LogRecovered struct {
+	File      string `json:"file"`      // segment
+	Offset    int64  `json:"offset"`    // where the torn bytes began
+	Bytes     int64  `json:"bytes"`     // how many were set aside
+	SavedAs   string `json:"saved_as"`  // the file that holds them
+	Rewritten int    `json:"rewritten"` // unacknowledged lines kept
+}
+
+// LogSealed is written by the log on idle and close.
+type LogSealed struct{}
+
+// Kind implements Body.
+func (*TaskOpened) Kind() Kind { return KindTaskOpened }
+
+// Kind implements Body.
+func (*TaskResumed) Kind() Kind { return KindTaskResumed }
+
+// Kind implements Body.
+func (*UserSaid) Kind() Kind { return KindUserSaid }
+
+// Kind implements Body.
+func (*CardsRecalled) Kind() Kind { return KindCardsRecalled }
+
+// Kind implements Body.
+func (*ModelAsked) Kind() Kind { return KindModelAsked }
+
+// Kind implements Body.
+func (*ModelReplied) Kind() Kind { return KindModelReplied }
+
+// Kind implements Body.
+func (*ModelFailed) Kind() Kind { return KindModelFailed }
+
+// Kind implements Body.
+func (*ApprovalDecided) Kind() Kind { return KindApprovalDecided }
+
+// Kind implements Body.
+func (*ToolCalled) Kind() Kind { return KindToolCalled }
+
+// Kind implements Body.
+func (*ToolStarted) Kind() Kind { return KindToolStarted }
+
+// Kind implements Body.
+func (*ToolReturned) Kind() Kind { return KindToolReturned }
+
+// Kind implements Body.
+func (*WorldSaved) Kind() Kind { return KindWorldSaved }
+
+// Kind implements Body.
+func (*WorldRestored) Kind() Kind { return KindWorldRestored }
+
+// Kind implements Body.
+func (*JumpRequested) Kind() Kind { return KindJumpRequested }
+
+// Kind implements Body.
+func (*JumpDropped) Kind() Kind { return KindJumpDropped }
+
+// Kind implements Body.
+func (*PassDone) Kind() Kind { return KindPassDone }
+
+// Kind implements Body.
+func (*JumpIntended) Kind() Kind { return KindJumpIntended }
+
+// Kind implements Body.
+func (*JumpDone) Kind() Kind { return KindJumpDone }
+
+// Kind implements Body.
+func (*NoticeGiven) Kind() Kind { return KindNoticeGiven }
+
+// Kind implements Body.
+func (*TurnEnded) Kind() Kind { return KindTurnEnded }
+
+// Kind implements Body.
+func (*LogRecovered) Kind() Kind { return KindLogRecovered }
+
+// Kind implements Body.
+func (*LogSealed) Kind() Kind { return KindLogSealed }
+
+// ValidArgs reports whether a call's arguments are a JSON object.
+func (c Call) ValidArgs() bool {
+	var m map[string]json.RawMessage
+	return json.Unmarshal([]byte(c.Args), &m) == nil && m != nil
+}

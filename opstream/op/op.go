@@ -1,0 +1,153 @@
+// Package op is the vocabulary of the operation stream: the kinds of
+// operations and their bodies, as pure data. Every room of the program reads
+// these; the log that stores them does not look into them.
+//
+// Bodies are JSON objects. Fields may be added, never renamed or removed, and
+// a reader ignores fields and kinds it does not know: a stream written by a
+// newer program stays readable by an older one.
+package op
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Kind names what an operation records. The part before the dot is who acted.
+type Kind string
+
+// The kinds, in the order in which a task usually meets them.
+const (
+	KindTaskOpened      Kind = "task.opened"
+	KindTaskResumed     Kind = "task.resumed"
+	KindUserSaid        Kind = "user.said"
+	KindCardsRecalled   Kind = "cards.recalled"
+	KindModelAsked      Kind = "model.asked"
+	KindModelReplied    Kind = "model.replied"
+	KindModelFailed     Kind = "model.failed"
+	KindApprovalDecided Kind = "approval.decided"
+	KindToolCalled      Kind = "tool.called"
+	KindToolStarted     Kind = "tool.started"
+	KindToolReturned    Kind = "tool.returned"
+	KindWorldSaved      Kind = "world.saved"
+	KindWorldRestored   Kind = "world.restored"
+	KindJumpRequested   Kind = "jump.requested"
+	KindJumpDropped     Kind = "jump.dropped"
+	KindPassDone        Kind = "pass.done"
+	KindJumpIntended    Kind = "jump.intended"
+	KindJumpDone        Kind = "jump.done"
+	KindNoticeGiven     Kind = "notice.given"
+	KindTurnEnded       Kind = "turn.ended"
+	// The log itself writes these two.
+	KindLogRecovered Kind = "log.recovered"
+	KindLogSealed    Kind = "log.sealed"
+)
+
+// Body is one operation's content.
+type Body interface {
+	// Kind is the operation kind this body belongs to.
+	Kind() Kind
+}
+
+// Op is one decoded record of the stream.
+type Op struct {
+	Seq  uint64    // position in the stream, from 1, without gaps
+	Step int       // the step that was under way, from 0
+	Tok  int       // tokens of the op's unmasked projection
+	Time time.Time // advice only: order is by Seq
+	Body Body
+}
+
+// Range is an inclusive range of sequence numbers.
+type Range struct {
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
+}
+
+// Contains reports whether seq lies in the range.
+func (r Range) Contains(seq uint64) bool { return r.First <= seq && seq <= r.Last }
+
+func (r Range) String() string {
+	if r.First == r.Last {
+		return fmt.Sprintf("%d", r.First)
+	}
+	return fmt.Sprintf("%d-%d", r.First, r.Last)
+}
+
+// ErrUnknownKind is returned by Decode for a kind this program does not know.
+// It is not corruption: the stream may have been written by a newer program.
+var ErrUnknownKind = errors.New("unknown operation kind")
+
+// Decode parses the JSON body of an operation of kind k. Unknown kinds give
+// ErrUnknownKind, anything else that does not fit an error naming the kind.
+func Decode(k Kind, body []byte) (Body, error) {
+	b := empty(k)
+	if b == nil {
+		return nil, fmt.Errorf("decode operation: %w %q", ErrUnknownKind, k)
+	}
+	if err := json.Unmarshal(body, b); err != nil {
+		return nil, fmt.Errorf("decode operation %q: %w", k, err)
+	}
+	return b, nil
+}
+
+// Encode gives the JSON body of an operation.
+func Encode(b Body) ([]byte, error) {
+	data, err := json.Marshal(b)
+	if err != nil {
+		return nil, fmt.Errorf("encode operation %q: %w", b.Kind(), err)
+	}
+	return data, nil
+}
+
+// empty returns a pointer to a zero body of kind k, or nil.
+func empty(k Kind) Body {
+	switch k {
+	case KindTaskOpened:
+		return new(TaskOpened)
+	case KindTaskResumed:
+		return new(TaskResumed)
+	case KindUserSaid:
+		return new(UserSaid)
+	case KindCardsRecalled:
+		return new(CardsRecalled)
+	case KindModelAsked:
+		return new(ModelAsked)
+	case KindModelReplied:
+		return new(ModelReplied)
+	case KindModelFailed:
+		return new(ModelFailed)
+	case KindApprovalDecided:
+		return new(ApprovalDecided)
+	case KindToolCalled:
+		return new(ToolCalled)
+	case KindToolStarted:
+		return new(ToolStarted)
+	case KindToolReturned:
+		return new(ToolReturned)
+	case KindWorldSaved:
+		return new(WorldSaved)
+	case KindWorldRestored:
+		return new(WorldRestored)
+	case KindJumpRequested:
+		return new(JumpRequested)
+	case KindJumpDropped:
+		return new(JumpDropped)
+	case KindPassDone:
+		return new(PassDone)
+	case KindJumpIntended:
+		return new(JumpIntended)
+	case KindJumpDone:
+		return new(JumpDone)
+	case KindNoticeGiven:
+		return new(NoticeGiven)
+	case KindTurnEnded:
+		return new(TurnEnded)
+	case KindLogRecovered:
+		return new(LogRecovered)
+	case KindLogSealed:
+		return new(LogSealed)
+	}
+	return nil
+}
