@@ -1,0 +1,118 @@
+package anamnesis
+
+import (
+	"fmt"
+	"strings"
+
+	"anamnesis/anamnesis/tokens"
+)
+
+// UnknownEAS is the effective attention span assumed for a model that no row
+// of the table covers, in tokens.
+const UnknownEAS = 8000
+
+// Confidence says how much a row's number is to be trusted.
+type Confidence string
+
+// The confidences, best first.
+const (
+	ConfidenceHigh   Confidence = "high"   // a published benchmark of this model, its own rule
+	ConfidenceMedium Confidence = "medium" // benchmarks that disagree, or few items
+	ConfidenceLow    Confidence = "low"    // one weak source, or taken from a sibling
+	ConfidenceNone   Confidence = "none"   // a default: nobody has measured it
+)
+
+// Row is one line of the table.
+type Row struct {
+	Pattern    string     `json:"pattern"`    // model names, see LoadTable
+	Window     int        `json:"window"`     // advertised context window, tokens
+	EAS        int        `json:"eas"`        // effective attention span, tokens
+	Encoding   string     `json:"encoding"`   // one of tokens.Encodings
+	Confidence Confidence `json:"confidence"` //
+	Source     string     `json:"source"`     // where EAS comes from
+	Updated    string     `json:"updated"`    // yyyy-mm-dd
+	By         string     `json:"by"`         // who or what set it
+	Origin     string     `json:"origin"`     // the file the row stands in
+	Line       int        `json:"line"`       // and its line there
+
+	globs []glob
+}
+
+// Span is what the table says about one model.
+type Span struct {
+	Model      string     `json:"model"`      // as asked
+	Pattern    string     `json:"pattern"`    // the row's; empty when unknown
+	Advertised int        `json:"window"`     // advertised window, tokens; 0 when unknown
+	EAS        int        `json:"eas"`        // effective attention span, tokens; always positive
+	Encoding   string     `json:"encoding"`   // tokenizer to count in
+	Confidence Confidence `json:"confidence"` //
+	Source     string     `json:"source"`     // where EAS comes from, for people
+	Updated    string     `json:"updated,omitempty"`
+	By         string     `json:"by,omitempty"`
+	Origin     string     `json:"origin,omitempty"` // the file the row stands in
+	Known      bool       `json:"known"`            // a row covers the model
+}
+
+// Table resolves model names to effective attention spans. It does not change
+// after LoadTable and is safe for concurrent use.
+type Table struct {
+	rows []Row
+}
+
+// Rows returns the rows in effect, those of the base first, each overlay's own
+// after them.
+func (t *Table) Rows() []Row {
+	rows := make([]Row, len(t.rows))
+	copy(rows, t.rows)
+	return rows
+}
+
+// Lookup resolves a model name. Letter case does not matter, and neither do
+// provider prefixes ("openrouter/openai/gpt-4o") and tags ("qwen3:32b",
+// "kimi-k2:free"), unless a pattern names them. Of several rows that match,
+// the one whose pattern has the most literal characters wins, and of equals
+// the later, so that overlays win over the base. A model nobody knows gets
+// UnknownEAS, with Known false.
+func (t *Table) Lookup(model string) Span {
+	names := nameForms(model)
+	best, bestWeight := -1, -1
+	for i := range t.rows {
+		for _, g := range t.rows[i].globs {
+			if g.weight >= bestWeight && g.matchAny(names) {
+				best, bestWeight = i, g.weight
+			}
+		}
+	}
+	if best < 0 {
+		return Span{
+			Model: model, EAS: UnknownEAS, Encoding: tokens.EncodingFor(model), Confidence: ConfidenceNone,
+			Source: fmt.Sprintf("unknown model: default of %d tokens", UnknownEAS),
+		}
+	}
+	r := &t.rows[best]
+	return Span{
+		Model: model, Pattern: r.Pattern, Advertised: r.Window, EAS: r.EAS, Encoding: r.Encoding, Confidence: r.Confidence,
+		Source: r.Source, Updated: r.Updated, By: r.By, Origin: r.Origin, Known: true,
+	}
+}
+
+// Overflows is the rule that forces a pass: the tokens one jump discards, or
+// all discarded tokens still raw in the context together, strictly exceed what
+// the model attends to. All three are token counts.
+func Overflows(jumpTokens, rawTokens, eas int) bool {
+	return jumpTokens > eas || rawTokens > eas
+}
+
+// nameForms lists the forms under which a model name is looked up.
+func nameForms(model string) []string {
+	name := strings.ToLower(strings.TrimSpace(model))
+	forms := []string{name}
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		name = name[i+1:]
+		forms = append(forms, name)
+	}
+	if i := strings.IndexByte(name, ':'); i >= 0 {
+		forms = append(forms, name[:i], name[:i]+"-"+name[i+1:])
+	}
+	return forms
+}

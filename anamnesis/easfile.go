@@ -1,0 +1,241 @@
+package anamnesis
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"anamnesis/anamnesis/tokens"
+
+	"go.yaml.in/yaml/v4"
+)
+
+const (
+	tableVersion    = 1
+	maxTableBytes   = 1 << 20
+	maxTableRows    = 5000
+	maxTokensAtAll  = 1 << 30 // no window is larger: a guard against slips of the pen
+	baseTableName   = "eas.yaml"
+	rowFieldsForMan = "pattern, window, eas, encoding, confidence, source, updated, by"
+)
+
+// Overlay is a table file that goes over the built-in one.
+type Overlay struct {
+	Name string // what errors call it: its path
+	Data []byte // YAML, the form of eas.yaml
+}
+
+// TableError is a wrong value in a table file. Its text is one line of the
+// form "file:line: what; remedy".
+type TableError struct {
+	File   string
+	Line   int // from 1; 0 where the file as a whole is meant
+	What   string
+	Remedy string
+}
+
+func (e *TableError) Error() string {
+	return fmt.Sprintf("%s:%d: %s; %s", e.File, e.Line, e.What, e.Remedy)
+}
+
+// LoadTable reads the base table and the overlays over it, in order: a row of
+// an overlay replaces an earlier row with the same pattern and is added
+// otherwise. In a pattern * stands for any text without a slash and {a,b} for
+// one of the alternatives. The first wrong value of any file is returned as a
+// *TableError; nothing of a wrong file is used.
+func LoadTable(base []byte, overlays ...Overlay) (*Table, error) {
+	t := &Table{}
+	for _, file := range append([]Overlay{{Name: baseTableName, Data: base}}, overlays...) {
+		rows, err := parseTable(file)
+		if err != nil {
+			return nil, err
+		}
+		t.overlay(rows)
+	}
+	return t, nil
+}
+
+// overlay moves replaced rows behind the others: the later row wins among
+// equally specific patterns.
+func (t *Table) overlay(rows []Row) {
+	replaced := make(map[string]bool, len(rows))
+	for _, r := range rows {
+		replaced[strings.ToLower(r.Pattern)] = true
+	}
+	kept := t.rows[:0:0]
+	for _, r := range t.rows {
+		if !replaced[strings.ToLower(r.Pattern)] {
+			kept = append(kept, r)
+		}
+	}
+	t.rows = append(kept, rows...)
+}
+
+// tableFile parses one file. Errors carry its name.
+type tableFile struct{ name string }
+
+func (f tableFile) fail(line int, remedy, format string, args ...any) error {
+	return &TableError{File: f.name, Line: max(line, 1), What: fmt.Sprintf(format, args...), Remedy: remedy}
+}
+
+func parseTable(o Overlay) ([]Row, error) {
+	f := tableFile{o.Name}
+	if len(o.Data) > maxTableBytes {
+		return nil, f.fail(0, "split it or remove what is not a row", "the file has %d bytes, the limit is %d", len(o.Data), maxTableBytes)
+	}
+	var doc yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(o.Data))
+	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+		return nil, nil // an empty overlay changes nothing
+	} else if err != nil {
+		return nil, f.fail(yamlErrorLine(err), "repair the YAML", "not YAML: %s", oneLine(err.Error()))
+	}
+	var second yaml.Node
+	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
+		return nil, f.fail(second.Line, "keep only one document", "a second YAML document, or text that is not YAML")
+	}
+	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
+		return nil, nil
+	}
+	root := doc.Content[0]
+	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
+		return nil, nil
+	}
+	fields, err := f.mapping(root, "version", "rows")
+	if err != nil {
+		return nil, err
+	}
+	if v := fields["version"]; v == nil || v.Value != strconv.Itoa(tableVersion) {
+		return nil, f.fail(root.Line, fmt.Sprintf("write version: %d", tableVersion), "the version is missing or not %d", tableVersion)
+	}
+	list := fields["rows"]
+	switch {
+	case list == nil || list.Kind == yaml.ScalarNode && list.Tag == "!!null":
+		return nil, nil
+	case list.Kind != yaml.SequenceNode:
+		return nil, f.fail(list.Line, "write a list of rows", "rows is not a list")
+	case len(list.Content) > maxTableRows:
+		return nil, f.fail(list.Line, "use patterns", "%d rows, the limit is %d", len(list.Content), maxTableRows)
+	}
+	return f.rows(list)
+}
+
+func (f tableFile) rows(list *yaml.Node) ([]Row, error) {
+	rows := make([]Row, 0, len(list.Content))
+	seen := make(map[string]int)
+	for _, n := range list.Content {
+		r, err := f.row(n)
+		if err != nil {
+			return nil, err
+		}
+		key := strings.ToLower(r.Pattern)
+		if line, dup := seen[key]; dup {
+			return nil, f.fail(r.Line, "keep one of the two", "pattern %q stands in line %d already", r.Pattern, line)
+		}
+		seen[key] = r.Line
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+// row checks one row, each value by itself and EAS against the window.
+func (f tableFile) row(n *yaml.Node) (Row, error) {
+	names := strings.Split(rowFieldsForMan, ", ")
+	fields, err := f.mapping(n, names...)
+	if err != nil {
+		return Row{}, err
+	}
+	for _, name := range names {
+		if v := fields[name]; v == nil {
+			return Row{}, f.fail(n.Line, "a row needs "+rowFieldsForMan, "the row has no %s", name)
+		} else if v.Kind != yaml.ScalarNode || strings.TrimSpace(v.Value) == "" {
+			return Row{}, f.fail(v.Line, "write one plain value", "%s is empty or not a plain value", name)
+		}
+	}
+	r := Row{
+		Pattern: fields["pattern"].Value, Encoding: fields["encoding"].Value, Confidence: Confidence(fields["confidence"].Value),
+		Source: fields["source"].Value, Updated: fields["updated"].Value, By: fields["by"].Value,
+		Origin: f.name, Line: n.Line,
+	}
+	if r.globs, err = compileGlobs(r.Pattern); err != nil {
+		return Row{}, f.fail(fields["pattern"].Line, "write it like \"gpt-4o*\"", "%v", err)
+	}
+	if r.Window, err = f.tokenCount(fields["window"], "window"); err != nil {
+		return Row{}, err
+	}
+	if r.EAS, err = f.tokenCount(fields["eas"], "eas"); err != nil {
+		return Row{}, err
+	}
+	if r.EAS > r.Window {
+		return Row{}, f.fail(fields["eas"].Line, "a model cannot attend to more than it is given: lower eas or raise window",
+			"eas %d is larger than the window of %d", r.EAS, r.Window)
+	}
+	if !tokens.Known(r.Encoding) {
+		return Row{}, f.fail(fields["encoding"].Line, "use one of "+strings.Join(tokens.Encodings(), ", "), "unknown encoding %q", r.Encoding)
+	}
+	switch r.Confidence {
+	case ConfidenceHigh, ConfidenceMedium, ConfidenceLow, ConfidenceNone:
+	default:
+		return Row{}, f.fail(fields["confidence"].Line, "use high, medium, low or none", "unknown confidence %q", r.Confidence)
+	}
+	if _, err := time.Parse(time.DateOnly, r.Updated); err != nil {
+		return Row{}, f.fail(fields["updated"].Line, "write it as yyyy-mm-dd", "updated %q is not a date", r.Updated)
+	}
+	return r, nil
+}
+
+func (f tableFile) tokenCount(n *yaml.Node, name string) (int, error) {
+	v, err := strconv.Atoi(strings.ReplaceAll(n.Value, "_", ""))
+	switch {
+	case err != nil:
+		return 0, f.fail(n.Line, "write a number of tokens, like 8000", "%s %q is not a whole number", name, n.Value)
+	case v <= 0:
+		return 0, f.fail(n.Line, "write a number of tokens, like 8000", "%s is %d, it must be above 0", name, v)
+	case v > maxTokensAtAll:
+		return 0, f.fail(n.Line, "write a number of tokens, like 8000", "%s is %d, more than any model takes", name, v)
+	}
+	return v, nil
+}
+
+// mapping returns the fields of a mapping node, refusing unknown and repeated
+// ones.
+func (f tableFile) mapping(n *yaml.Node, known ...string) (map[string]*yaml.Node, error) {
+	if n.Kind != yaml.MappingNode {
+		return nil, f.fail(n.Line, "write "+strings.Join(known, ", "), "not a mapping of fields to values")
+	}
+	fields := make(map[string]*yaml.Node, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		name := key.Value
+		switch {
+		case key.Kind != yaml.ScalarNode || !slices.Contains(known, name):
+			return nil, f.fail(key.Line, "the fields are "+strings.Join(known, ", "), "unknown field %q", name)
+		case fields[name] != nil:
+			return nil, f.fail(key.Line, "keep one of the two", "field %q stands twice", name)
+		}
+		fields[name] = value
+	}
+	return fields, nil
+}
+
+// yamlErrorLine takes the line out of a YAML error's text ("… line 12: …"),
+// or 0 where it has none.
+func yamlErrorLine(err error) int {
+	_, after, ok := strings.Cut(err.Error(), "line ")
+	if !ok {
+		return 0
+	}
+	end := strings.IndexFunc(after, func(r rune) bool { return r < '0' || r > '9' })
+	if end < 0 {
+		end = len(after)
+	}
+	line, _ := strconv.Atoi(after[:end]) // no digits: 0
+	return line
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

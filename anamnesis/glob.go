@@ -1,0 +1,87 @@
+package anamnesis
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+)
+
+const (
+	maxPatternBytes = 200 // of one pattern
+	maxAlternatives = 64  // a pattern's braces may expand to
+)
+
+// glob is one alternative of a row's pattern, without braces.
+type glob struct {
+	pattern string // lower case, path.Match syntax with * only
+	weight  int    // literal characters: the more, the more specific
+}
+
+func (g glob) matchAny(names []string) bool {
+	for _, name := range names {
+		// The pattern was checked when it was compiled.
+		if ok, _ := path.Match(g.pattern, name); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// compileGlobs checks a pattern and expands its braces.
+func compileGlobs(pattern string) ([]glob, error) {
+	switch {
+	case strings.TrimSpace(pattern) == "":
+		return nil, errors.New("the pattern is empty")
+	case len(pattern) > maxPatternBytes:
+		return nil, fmt.Errorf("the pattern has %d bytes, the limit is %d", len(pattern), maxPatternBytes)
+	case strings.ContainsAny(pattern, "[]?\\ \t\r\n"):
+		return nil, fmt.Errorf("bad pattern %q: only * and {a,b} are special, and spaces do not occur in model names", pattern)
+	}
+	plain, err := expandBraces(strings.ToLower(pattern))
+	if err != nil {
+		return nil, fmt.Errorf("bad pattern %q: %w", pattern, err)
+	}
+	globs := make([]glob, len(plain))
+	for i, p := range plain {
+		globs[i] = glob{pattern: p, weight: len(p) - strings.Count(p, "*")}
+	}
+	return globs, nil
+}
+
+// expandBraces turns "a{b,c}d" into "abd" and "acd". Braces do not nest.
+func expandBraces(pattern string) ([]string, error) {
+	out := []string{""}
+	for pattern != "" {
+		open := strings.IndexAny(pattern, "{}")
+		if open < 0 {
+			return appendEach(out, []string{pattern}), nil
+		}
+		if pattern[open] == '}' {
+			return nil, errors.New("} without {")
+		}
+		out = appendEach(out, []string{pattern[:open]})
+		rest := pattern[open+1:]
+		end := strings.IndexAny(rest, "{}")
+		if end < 0 || rest[end] == '{' {
+			return nil, errors.New("{ without }, or braces within braces")
+		}
+		alternatives := strings.Split(rest[:end], ",")
+		if len(out)*len(alternatives) > maxAlternatives {
+			return nil, fmt.Errorf("more than %d alternatives", maxAlternatives)
+		}
+		out = appendEach(out, alternatives)
+		pattern = rest[end+1:]
+	}
+	return out, nil
+}
+
+func appendEach(heads, tails []string) []string {
+	out := make([]string, 0, len(heads)*len(tails))
+	for _, head := range heads {
+		for _, tail := range tails {
+			out = append(out, head+tail)
+		}
+	}
+	return out
+}

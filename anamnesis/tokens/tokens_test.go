@@ -1,0 +1,170 @@
+package tokens
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pkoukk/tiktoken-go"
+	"pgregory.net/rapid"
+)
+
+func counter(t testing.TB, name string) *Counter {
+	t.Helper()
+	c, err := ForEncoding(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestForEncoding(t *testing.T) {
+	for _, name := range Encodings() {
+		c := counter(t, name)
+		if c.Encoding() != name || !Known(name) {
+			t.Errorf("ForEncoding(%q) gives %q, Known %v", name, c.Encoding(), Known(name))
+		}
+		if got := c.Count("hello world"); got != 2 {
+			t.Errorf("%s: Count(hello world) = %d, want 2", name, got)
+		}
+	}
+	if _, err := ForEncoding("gpt-4o"); !errors.Is(err, ErrUnknownEncoding) {
+		t.Errorf("ForEncoding(gpt-4o): %v, want ErrUnknownEncoding", err)
+	}
+}
+
+// TestAgreesWithTokenizer compares with the plain tokenizer on text whose
+// runs are all short: there the cuts must not be seen at all.
+func TestAgreesWithTokenizer(t *testing.T) {
+	texts := []string{"", "a", " ", "\n", "<|endoftext|>", "don't  stop\n\n  now\t\t", "日本語のテキスト。你好，世界！", "naïve café ÄÖÜ", "\xff\xfe bytes", "a/b/c\r\n/d\n", "e\u0301e\u0301 x"}
+	sources, _ := filepath.Glob("*.go")
+	for _, path := range sources {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Long enough to be counted in several chunks.
+		texts = append(texts, strings.Repeat(string(data), 1+3*chunkBytes/len(data)))
+	}
+	for _, name := range Encodings() {
+		c := counter(t, name)
+		plain, err := tiktoken.GetEncoding(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range texts {
+			if got, want := c.Count(text), len(plain.EncodeOrdinary(text)); got != want {
+				t.Errorf("%s: Count(%.40q…, %d bytes) = %d, the tokenizer says %d", name, text, len(text), got, want)
+			}
+		}
+	}
+}
+
+// TestLongRuns: what is quadratic in the tokenizer must be fast here. Without
+// the cuts each of these takes seconds.
+func TestLongRuns(t *testing.T) {
+	for name, text := range map[string]string{
+		"letters":   strings.Repeat("a", 100_000),
+		"digits":    strings.Repeat("7", 100_000),
+		"spaces":    strings.Repeat(" ", 100_000),
+		"dashes":    strings.Repeat("-", 100_000),
+		"marks":     strings.Repeat("e\u0301", 50_000),
+		"punctuate": strings.Repeat("!\u0301", 50_000),
+		"slashes":   "!" + strings.Repeat("/\n", 50_000),
+		"binary":    strings.Repeat("\x00\xff", 50_000),
+		"chinese":   strings.Repeat("中", 100_000),
+	} {
+		for _, enc := range Encodings() {
+			c := counter(t, enc)
+			start := time.Now()
+			n := c.Count(text)
+			if took := time.Since(start); took > 2*time.Second {
+				t.Errorf("%s in %s took %v", name, enc, took)
+			}
+			if n == 0 || n > len(text) {
+				t.Errorf("%s in %s: %d tokens of %d bytes", name, enc, n, len(text))
+			}
+		}
+	}
+}
+
+func TestNextCut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Repeat(rapid.StringN(1, 40, -1).Draw(t, "text"), rapid.IntRange(1, 2000).Draw(t, "times"))
+		total := 0
+		for rest := text; rest != ""; {
+			cut := nextCut(rest)
+			if cut <= 0 || cut > len(rest) {
+				t.Fatalf("nextCut gave %d of %d bytes", cut, len(rest))
+			}
+			total += cut
+			rest = rest[cut:]
+		}
+		if total != len(text) {
+			t.Fatalf("the parts have %d bytes, the text %d", total, len(text))
+		}
+	})
+}
+
+func TestConcurrentUse(t *testing.T) {
+	c := counter(t, "o200k_base")
+	want := c.Count("the quick brown fox")
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				if got := c.Count("the quick brown fox"); got != want {
+					t.Errorf("Count = %d, want %d", got, want)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestEncodingFor(t *testing.T) {
+	for _, tt := range []struct {
+		model, want string
+		exact       bool
+	}{
+		{"gpt-4o", "o200k_base", true},
+		{"openai/gpt-4o-mini", "o200k_base", true},
+		{"GPT-4.1-nano", "o200k_base", true},
+		{"gpt-5.2-codex", "o200k_base", true},
+		{"o3-mini", "o200k_base", true},
+		{"gpt-4-0613", "cl100k_base", true},
+		{"gpt-3.5-turbo", "cl100k_base", true},
+		{"text-davinci-003", "p50k_base", true},
+		{"claude-sonnet-4", Fallback, false},
+		{"qwen3:235b", Fallback, false},
+		{"o1000", Fallback, false},
+		{"", Fallback, false},
+	} {
+		if got := EncodingFor(tt.model); got != tt.want {
+			t.Errorf("EncodingFor(%q) = %q, want %q", tt.model, got, tt.want)
+		}
+		if got := Exact(tt.model); got != tt.exact {
+			t.Errorf("Exact(%q) = %v, want %v", tt.model, got, tt.exact)
+		}
+		if !Known(EncodingFor(tt.model)) {
+			t.Errorf("EncodingFor(%q) is not an encoding", tt.model)
+		}
+	}
+}
+
+func BenchmarkCount(b *testing.B) {
+	c := counter(b, "o200k_base")
+	data, err := os.ReadFile("tokens.go")
+	if err != nil {
+		b.Fatal(err)
+	}
+	text := string(data)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		c.Count(text)
+	}
+}
