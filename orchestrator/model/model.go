@@ -1,0 +1,143 @@
+// Package model is how the orchestrator talks to a language model: one
+// request in, one complete reply out, with the words on the way handed to a
+// callback. It knows no provider; the implementations are in the subpackages
+// openai (any OpenAI-compatible endpoint) and script (a recording).
+//
+// A reply counts only when the provider said why it ended. Everything short
+// of that is a [Fault], with the text that had arrived in it.
+package model
+
+import (
+	"context"
+	"encoding/json"
+
+	"anamnesis/opstream/op"
+)
+
+// Role says whose words a message holds.
+type Role string
+
+// The roles of a chat.
+const (
+	RoleSystem    Role = "system"
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool" // the result of one call, named by CallID
+)
+
+// Message is one message of a chat. The whole program uses this one type;
+// a provider's own types stay inside the provider's package.
+type Message struct {
+	Role      Role
+	Text      string
+	Reasoning string    // assistant only: thinking the provider showed
+	Calls     []op.Call // assistant only
+	CallID    string    // tool only: the call this answers
+	Name      string    // tool only: the tool's name
+}
+
+// ToolSpec describes one tool to the model.
+type ToolSpec struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage // JSON Schema of the arguments; empty: an object without properties
+}
+
+// The purposes of a request.
+const (
+	PurposeStep    = "step"    // a turn of the agent loop
+	PurposePass    = "pass"    // an anamnesis pass
+	PurposeReflect = "reflect" // the Reflect-Agent
+)
+
+// Request is one question to a model. An implementation must not change it,
+// nor keep any part of it after Ask has returned.
+type Request struct {
+	// Purpose is one of the Purpose constants; empty means PurposeStep.
+	Purpose string
+	// Turn counts the replies of this purpose that the task has already
+	// acknowledged. Only scripts look at it: it is how a recording finds its
+	// place again in another process.
+	Turn     int
+	Messages []Message
+	Tools    []ToolSpec
+	// Temperature is the sampling temperature; nil leaves it to the provider.
+	// Zero is a value and is sent.
+	Temperature *float64
+	// MaxTokens caps the reply, in the provider's tokens; 0: no cap of ours.
+	MaxTokens int
+}
+
+// Reply is one complete reply.
+type Reply struct {
+	Text      string
+	Reasoning string
+	// Calls are the tool calls in the model's order. Ids are never empty and
+	// never repeat within the reply or a call in the request's messages.
+	// Arguments are as the model wrote them and may be malformed JSON.
+	Calls []op.Call
+	// Finish is why the reply ended, never empty: usually stop, tool_calls,
+	// length or content_filter, otherwise the provider's own word. Look at
+	// Calls, not at Finish, to learn whether there are calls: providers differ.
+	Finish string
+	// Usage is the provider's count, or EstimateUsage where it gave none.
+	Usage op.Usage
+	// Model is the name the provider answered under; may be empty.
+	Model string
+}
+
+// Delta is a piece of a reply that is still arriving.
+type Delta struct {
+	Text      string
+	Reasoning string
+	// Restart says that everything streamed so far for this request is void:
+	// the reply is being asked for again. Text and Reasoning are then empty.
+	Restart bool
+}
+
+// Model answers requests. Implementations are safe for concurrent use.
+type Model interface {
+	// Ask sends r and returns the complete reply. Where on is not nil it is
+	// called, from the calling goroutine only and never after Ask returned,
+	// with the pieces in order; on success they add up to Reply.Text and
+	// Reply.Reasoning. Every error is a *Fault, also when ctx ends (then
+	// errors.Is with ctx's error holds).
+	Ask(ctx context.Context, r Request, on func(Delta)) (Reply, error)
+	// Name says which model this is, for people and for the EAS table.
+	Name() string
+}
+
+// bytesPerToken is the usual rule of thumb of four characters for English text
+// and code. Counted in bytes of UTF-8 it is the same there, and nearer the
+// truth for scripts whose characters cost a token or more each,
+// https://help.openai.com/en/articles/4936856-what-are-tokens-and-how-to-count-them
+const bytesPerToken = 4
+
+// EstimateUsage guesses the usage of a reply from its length, one token for
+// every four bytes begun, for providers that report none.
+func EstimateUsage(r Request, reply Reply) op.Usage {
+	sent := 0
+	for _, m := range r.Messages {
+		sent += len(m.Text) + callBytes(m.Calls)
+	}
+	for _, t := range r.Tools {
+		sent += len(t.Name) + len(t.Description) + len(t.Schema)
+	}
+	thought := len(reply.Reasoning)
+	got := len(reply.Text) + callBytes(reply.Calls) + thought
+	return op.Usage{
+		Prompt:     tokensOf(sent),
+		Completion: tokensOf(got),
+		Reasoning:  tokensOf(thought),
+	}
+}
+
+func callBytes(calls []op.Call) int {
+	n := 0
+	for _, c := range calls {
+		n += len(c.Name) + len(c.Args)
+	}
+	return n
+}
+
+func tokensOf(size int) int { return (size + bytesPerToken - 1) / bytesPerToken }

@@ -1,0 +1,206 @@
+// Package openai asks any endpoint that speaks OpenAI's chat completions, as
+// a model.Model. It is the only room that knows go-openai, and it does not
+// trust that library's reading of a stream: every exchange goes through a
+// transport of our own (exchange.go, events.go) that sees the bytes first.
+package openai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	gopenai "github.com/sashabaranov/go-openai"
+
+	"anamnesis/orchestrator/model"
+)
+
+// DefaultBaseURL is the endpoint used where Options name none.
+const DefaultBaseURL = "https://api.openai.com/v1"
+
+// The limits of one request. The time limits are defaults of Options.
+const (
+	// DefaultFirstByteTimeout bounds the wait for the reply's first byte. It
+	// is long because a local server reads the whole prompt before it.
+	DefaultFirstByteTimeout = 5 * time.Minute
+	// DefaultIdleTimeout bounds the silence between two reads of a reply.
+	DefaultIdleTimeout = 2 * time.Minute
+	// DefaultTotalTimeout bounds a whole request.
+	DefaultTotalTimeout = 30 * time.Minute
+	// TrailerTimeout bounds the wait for the usage chunk, and for the end of
+	// the stream, once the finish reason has come. The reply counts without.
+	TrailerTimeout = 5 * time.Second
+	// MaxReplyBytes bounds what is read of one reply, as it is on the wire.
+	MaxReplyBytes = 64 << 20
+	// MaxEventBytes bounds one event of a stream.
+	MaxEventBytes = 8 << 20
+	// MaxErrorBodyBytes bounds what is read of an error response.
+	MaxErrorBodyBytes = 64 << 10
+	// MaxCalls bounds the tool calls of one reply.
+	MaxCalls = 128
+)
+
+// ErrOptions is in the chain of every error New returns: the configuration
+// is wrong, and nothing was sent.
+var ErrOptions = errors.New("invalid model configuration")
+
+// Options say which model to ask, and where.
+type Options struct {
+	// BaseURL is the API's root, such as https://api.openai.com/v1; empty
+	// means DefaultBaseURL. A trailing /chat/completions is cut off.
+	BaseURL string
+	// Key is sent as a bearer token; empty sends none. It never occurs in
+	// the text of an error.
+	Key string
+	// Model is the model's name as the endpoint knows it. Required.
+	Model string
+	// HTTPClient makes the connections; nil means one of our own. Its
+	// Timeout, if any, applies on top of the limits below.
+	HTTPClient *http.Client
+	// UserAgent is sent where not empty.
+	UserAgent string
+	// SendReasoning sends earlier replies' reasoning back, as
+	// reasoning_content. Some models want it between tool calls, other
+	// endpoints refuse the field.
+	SendReasoning bool
+
+	FirstByteTimeout time.Duration // 0: DefaultFirstByteTimeout
+	IdleTimeout      time.Duration // 0: DefaultIdleTimeout
+	TotalTimeout     time.Duration // 0: DefaultTotalTimeout
+}
+
+// Client is one model behind one endpoint. It is safe for concurrent use.
+type Client struct {
+	o    Options
+	http *http.Client
+	// trailer is TrailerTimeout; tests shorten it.
+	trailer time.Duration
+}
+
+var _ model.Model = (*Client)(nil)
+
+// New checks the options and makes a client. It sends nothing. Its errors
+// are ErrOptions.
+func New(o Options) (*Client, error) {
+	o.Model = strings.TrimSpace(o.Model)
+	if o.Model == "" {
+		return nil, fmt.Errorf("%w: no model name given", ErrOptions)
+	}
+	o.Key = strings.TrimSpace(o.Key)
+	if strings.ContainsFunc(o.Key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, fmt.Errorf("%w: the API key has a character no header can carry (a line break, perhaps)", ErrOptions)
+	}
+	base, err := parseBaseURL(o.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	o.BaseURL = base.String()
+	if o.FirstByteTimeout <= 0 {
+		o.FirstByteTimeout = DefaultFirstByteTimeout
+	}
+	if o.IdleTimeout <= 0 {
+		o.IdleTimeout = DefaultIdleTimeout
+	}
+	if o.TotalTimeout <= 0 {
+		o.TotalTimeout = DefaultTotalTimeout
+	}
+	c := &Client{o: o, http: o.HTTPClient, trailer: TrailerTimeout}
+	if c.http == nil {
+		c.http = &http.Client{}
+		if t, ok := http.DefaultTransport.(*http.Transport); ok {
+			c.http.Transport = t.Clone()
+		}
+	}
+	return c, nil
+}
+
+// parseBaseURL never repeats its operand in an error: people paste keys into
+// URLs.
+func parseBaseURL(s string) (*url.URL, error) {
+	s = strings.TrimSpace(s)
+	if s == "" {
+		s = DefaultBaseURL
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: the base URL cannot be parsed", ErrOptions)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("%w: the base URL must begin with http:// or https://", ErrOptions)
+	case u.Host == "":
+		return nil, fmt.Errorf("%w: the base URL names no host", ErrOptions)
+	case u.User != nil:
+		return nil, fmt.Errorf("%w: the base URL contains a user name; give the key on its own", ErrOptions)
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("%w: the base URL must have neither a query nor a fragment", ErrOptions)
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	u.Path = strings.TrimRight(strings.TrimSuffix(u.Path, "/chat/completions"), "/")
+	u.RawPath = ""
+	return u, nil
+}
+
+// Name gives the model's name as configured.
+func (c *Client) Name() string { return c.o.Model }
+
+// BaseURL gives the endpoint in use, without a trailing slash.
+func (c *Client) BaseURL() string { return c.o.BaseURL }
+
+// Ask implements model.Model: one HTTP request, streamed, never repeated.
+func (c *Client) Ask(ctx context.Context, r model.Request, on func(model.Delta)) (model.Reply, error) {
+	body, err := c.request(r)
+	if err != nil {
+		return model.Reply{}, c.fault(model.FaultProtocol, err)
+	}
+	caller := ctx
+	ctx, clock := startClock(caller, c.o, c.trailer)
+	defer clock.stop()
+
+	x := &exchange{client: c, request: r, clock: clock}
+	cfg := gopenai.DefaultConfig(c.o.Key)
+	cfg.BaseURL = c.o.BaseURL
+	cfg.HTTPClient = x
+	stream, err := gopenai.NewClientWithConfig(cfg).CreateChatCompletionStream(ctx, body)
+	if err != nil {
+		if x.refused() {
+			return model.Reply{}, c.fault(model.FaultRefused, err)
+		}
+		return model.Reply{}, c.settle(caller, ctx, err, "")
+	}
+	defer stream.Close()
+
+	a := newAssembly(on)
+	for !a.over {
+		chunk, err := stream.Recv()
+		if err != nil {
+			// What comes after the finish reason is a trailer, and may be
+			// missing; an error the provider reports there is still one.
+			if a.finish != "" && !x.events.failed {
+				break
+			}
+			return model.Reply{}, c.settle(caller, ctx, err, a.text.String())
+		}
+		if err := a.add(chunk, x.events.takeReasoning()); err != nil {
+			return model.Reply{}, c.settle(caller, ctx, err, a.text.String())
+		}
+		if a.finish != "" {
+			clock.trailer()
+		}
+	}
+	return a.reply(r), nil
+}
+
+// settle turns whatever ended an exchange into the Fault the caller gets.
+func (c *Client) settle(caller, ctx context.Context, err error, partial string) error {
+	f := c.explain(caller, ctx, err)
+	f.Partial = partial
+	f.Tries = 1
+	return f
+}
+
+func (c *Client) fault(kind model.FaultKind, err error) *model.Fault {
+	return &model.Fault{Kind: kind, Tries: 1, Err: c.scrub(err)}
+}

@@ -1,0 +1,233 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"anamnesis/orchestrator/model"
+)
+
+// problem is a provider's report of a failure, in any of the forms they use.
+type problem struct {
+	found   bool
+	bare    bool // stands by itself, without an "error" around it
+	status  int  // HTTP status, or the one an error in a stream names
+	kind    string
+	code    string
+	message string
+}
+
+// problemJSON is the union of the forms: OpenAI and most others
+// {"error":{…}}, Ollama {"error":"…"}, vLLM {"object":"error","message":…},
+// FastAPI {"detail":…}, Gemini the first in a list.
+type problemJSON struct {
+	Error   json.RawMessage `json:"error"`
+	Message json.RawMessage `json:"message"`
+	Detail  json.RawMessage `json:"detail"`
+	Type    json.RawMessage `json:"type"`
+	Code    json.RawMessage `json:"code"`
+	Status  json.RawMessage `json:"status"`
+}
+
+// parseProblem never fails: what it cannot read becomes the message.
+func parseProblem(body []byte) problem {
+	body = bytes.TrimSpace(body)
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		body = list[0]
+	}
+	var outer problemJSON
+	if err := json.Unmarshal(body, &outer); err != nil {
+		return problem{message: plainText(body)}
+	}
+	p := outer.read()
+	p.bare = p.found
+	if present(outer.Error) {
+		inner := problemJSON{}
+		if json.Unmarshal(outer.Error, &inner) == nil {
+			p = inner.read()
+			p.found = true
+		} else {
+			p = problem{found: true, message: text(outer.Error)}
+		}
+		p.bare = false
+		if p.message == "" {
+			p.message = excerpt(outer.Error)
+		}
+	}
+	if p.message == "" {
+		p.message = excerpt(body)
+	}
+	return p
+}
+
+func (j problemJSON) read() problem {
+	p := problem{kind: text(j.Type), code: text(j.Code), message: text(j.Message)}
+	if p.message == "" {
+		p.message = text(j.Detail)
+	}
+	if p.kind == "" {
+		p.kind = text(j.Status) // Gemini's RESOURCE_EXHAUSTED and the like
+	}
+	if n, err := strconv.Atoi(p.code); err == nil && n >= 400 && n <= 599 {
+		p.status = n
+	}
+	p.found = p.message != ""
+	return p
+}
+
+// text gives a JSON string's content, or other JSON as it stands, shortened.
+func text(raw json.RawMessage) string {
+	if len(raw) == 0 || string(raw) == "null" {
+		return ""
+	}
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return excerpt([]byte(s))
+	}
+	return excerpt(raw)
+}
+
+// excerptLength bounds what an error quotes of a response, in bytes.
+const excerptLength = 500
+
+// excerpt makes bytes of unknown origin fit to stand in one line of an error.
+func excerpt(b []byte) string {
+	cut := false
+	if len(b) > excerptLength {
+		b, cut = b[:excerptLength], true
+		for len(b) > 0 && !utf8.RuneStart(b[len(b)-1]) {
+			b = b[:len(b)-1]
+		}
+		if len(b) > 0 && b[len(b)-1] >= utf8.RuneSelf {
+			b = b[:len(b)-1] // the first byte of a character that was cut
+		}
+	}
+	s := strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(string(b), "\ufffd"))
+	s = strings.Join(strings.Fields(s), " ")
+	if cut {
+		s += " …"
+	}
+	return s
+}
+
+func plainText(body []byte) string {
+	switch {
+	case len(body) == 0:
+		return "(no explanation)"
+	case body[0] == '<':
+		return "(a web page)"
+	}
+	return excerpt(body)
+}
+
+// fault says what a problem means for the request.
+func (p problem) fault() *model.Fault {
+	f := &model.Fault{Kind: model.FaultHTTP, Status: p.status, Err: errors.New(p.message)}
+	switch {
+	case p.overflow():
+		f.Kind = model.FaultOverflow
+	case p.oneOf("insufficient_quota", "billing_hard_limit_reached", "billing_not_active"):
+		f.Kind = model.FaultRefused
+	case p.oneOf("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"):
+		f.Kind = model.FaultRefused
+	case p.status == http.StatusUnauthorized:
+		f.Kind = model.FaultRefused
+		f.Err = fmt.Errorf("%s; check the API key", p.message)
+	case p.status == http.StatusPaymentRequired || p.status == http.StatusForbidden:
+		f.Kind = model.FaultRefused
+	case p.status == http.StatusNotFound:
+		f.Kind = model.FaultRefused
+		f.Err = fmt.Errorf("%s; check the model's name and the base URL", p.message)
+	case p.status == 0:
+		// Inside a stream: the request itself was accepted.
+		f.Retryable = !p.oneOf("invalid_request_error", "BadRequestError", "authentication_error", "permission_error")
+	case p.status == http.StatusRequestTimeout || p.status == http.StatusConflict ||
+		p.status == http.StatusTooEarly || p.status == http.StatusTooManyRequests || p.status >= 500:
+		f.Retryable = p.status != http.StatusNotImplemented
+	}
+	return f
+}
+
+func (p problem) oneOf(names ...string) bool {
+	for _, n := range names {
+		if strings.EqualFold(p.kind, n) || strings.EqualFold(p.code, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// overflow recognises a request that is larger than the model's window. There
+// is no common code for it; the phrases are those of the providers named.
+func (p problem) overflow() bool {
+	switch p.status {
+	case http.StatusRequestEntityTooLarge:
+		return true
+	case 0, http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusInternalServerError:
+	default:
+		return false // a 429 over tokens per minute passes by itself
+	}
+	if p.oneOf("context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "model_context_window_exceeded", "1261") {
+		return true
+	}
+	m := strings.ToLower(p.message)
+	for _, phrase := range [...]string{
+		"maximum context length",                       // OpenAI, DeepSeek, OpenRouter, vLLM, Mistral
+		"context length exceeded",                      // Fireworks, SGLang
+		"exceeds the context window",                   // OpenAI's newer models
+		"context window exceeds limit",                 // MiniMax
+		"exceeds the available context size",           // llama.cpp
+		"greater than the context length",              // LM Studio
+		"longer than the maximum model length",         // vLLM
+		"longer than the model's context length",       // SGLang
+		"exceeds maximum context",                      // text-generation servers
+		"exceed context limit",                         // Anthropic, with max_tokens
+		"prompt is too long",                           // Anthropic
+		"input is too long",                            // Bedrock
+		"exceeds the maximum number of tokens allowed", // Gemini
+		"maximum prompt length",                        // xAI
+		"exceeded model token limit",                   // Moonshot
+		"exceeds max length",                           // Zhipu
+		"range of input length",                        // DashScope
+		"reduce the length of the messages",            // Groq, OpenAI
+		"too large for model with",                     // Mistral
+		"`inputs` tokens + `max_new_tokens`",           // Together, text-generation-inference
+		"prompt token count of",                        // GitHub Models
+		"input length exceeds",                         // Ollama
+	} {
+		if strings.Contains(m, phrase) {
+			return true
+		}
+	}
+	return false
+}
+
+// shortestKey is the length from which on a key is replaced in error texts;
+// a shorter one is a placeholder for a server that wants none.
+const shortestKey = 4
+
+// scrub keeps the key out of an error's text: some endpoints repeat it.
+func (c *Client) scrub(err error) error {
+	key := c.o.Key
+	if err == nil || len(key) < shortestKey || !strings.Contains(err.Error(), key) {
+		return err
+	}
+	// Not wrapped: the cause's text has the key.
+	return errors.New(strings.ReplaceAll(err.Error(), key, "[API key]"))
+}

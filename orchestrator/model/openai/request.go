@@ -1,0 +1,162 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	gopenai "github.com/sashabaranov/go-openai"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+)
+
+// request translates into go-openai's request. What that type cannot say is
+// put in by patch.
+func (c *Client) request(r model.Request) (gopenai.ChatCompletionRequest, error) {
+	out := gopenai.ChatCompletionRequest{
+		Model:         c.o.Model,
+		StreamOptions: &gopenai.StreamOptions{IncludeUsage: true},
+	}
+	if r.MaxTokens > 0 {
+		if reasoningFamily(c.o.Model) {
+			out.MaxCompletionTokens = r.MaxTokens
+		} else {
+			out.MaxTokens = r.MaxTokens
+		}
+	}
+	for i, m := range r.Messages {
+		switch m.Role {
+		case model.RoleSystem, model.RoleUser, model.RoleAssistant, model.RoleTool:
+		default:
+			return out, fmt.Errorf("message %d has the unknown role %q", i, m.Role)
+		}
+		out.Messages = append(out.Messages, c.message(m))
+	}
+	for _, t := range r.Tools {
+		schema := t.Schema
+		if len(schema) == 0 {
+			schema = json.RawMessage(`{"type":"object","properties":{}}`)
+		}
+		if !json.Valid(schema) {
+			return out, fmt.Errorf("the schema of tool %q is not JSON", t.Name)
+		}
+		out.Tools = append(out.Tools, gopenai.Tool{
+			Type: gopenai.ToolTypeFunction,
+			Function: &gopenai.FunctionDefinition{
+				Name: t.Name, Description: t.Description, Parameters: schema,
+			},
+		})
+	}
+	return out, nil
+}
+
+func (c *Client) message(m model.Message) gopenai.ChatCompletionMessage {
+	out := gopenai.ChatCompletionMessage{
+		Role:       string(m.Role),
+		Content:    m.Text,
+		Name:       m.Name,
+		ToolCallID: m.CallID,
+	}
+	if c.o.SendReasoning && m.Role == model.RoleAssistant {
+		out.ReasoningContent = m.Reasoning
+	}
+	for _, call := range m.Calls {
+		out.ToolCalls = append(out.ToolCalls, gopenai.ToolCall{
+			ID:   call.ID,
+			Type: gopenai.ToolTypeFunction,
+			Function: gopenai.FunctionCall{
+				Name:      sendableName(call.Name),
+				Arguments: sendableArgs(call),
+			},
+		})
+	}
+	return out
+}
+
+// sendableArgs gives arguments an endpoint accepts in a history. Several of
+// them (Ollama, vLLM's templates, gateways to other APIs) parse them and
+// refuse the whole request over one malformed call of an earlier reply,
+// which would end the task. The model still sees what it wrote.
+func sendableArgs(call op.Call) string {
+	if call.ValidArgs() {
+		return call.Args
+	}
+	if strings.TrimSpace(call.Args) == "" {
+		return "{}"
+	}
+	wrapped, err := json.Marshal(map[string]string{"malformed_arguments": call.Args})
+	if err != nil {
+		return "{}" // a map of strings always marshals
+	}
+	return string(wrapped)
+}
+
+// maxNameLength is OpenAI's limit for a function's name,
+// https://platform.openai.com/docs/api-reference/chat/create
+const maxNameLength = 64
+
+// sendableName gives a function name an endpoint accepts in a history: a
+// model can invent one that its own endpoint then refuses.
+func sendableName(name string) string {
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}, name)
+	if clean == "" {
+		return "unnamed"
+	}
+	return clean[:min(len(clean), maxNameLength)]
+}
+
+// reasoningFamily reports whether a model is one of OpenAI's that take
+// max_completion_tokens in place of max_tokens and only their own
+// temperature. Gateways put the vendor before the name.
+func reasoningFamily(name string) bool {
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// patch puts into an encoded request what go-openai leaves out: a content key
+// in every message (an empty tool result would have none, which endpoints
+// refuse), and the temperature, where zero is a value, too.
+func (c *Client) patch(body []byte, r model.Request) ([]byte, error) {
+	var top map[string]json.RawMessage
+	if err := json.Unmarshal(body, &top); err != nil {
+		return nil, fmt.Errorf("read back the request: %w", err)
+	}
+	var messages []map[string]json.RawMessage
+	if err := json.Unmarshal(top["messages"], &messages); err != nil {
+		return nil, fmt.Errorf("read back the messages: %w", err)
+	}
+	if messages == nil {
+		messages = []map[string]json.RawMessage{}
+	}
+	for _, m := range messages {
+		if _, ok := m["content"]; ok {
+			continue
+		}
+		m["content"] = json.RawMessage(`""`)
+		if _, calls := m["tool_calls"]; calls {
+			m["content"] = json.RawMessage(`null`) // as OpenAI itself writes it
+		}
+	}
+	var err error
+	if top["messages"], err = json.Marshal(messages); err != nil {
+		return nil, fmt.Errorf("encode the messages: %w", err)
+	}
+	if r.Temperature != nil && !reasoningFamily(c.o.Model) {
+		if top["temperature"], err = json.Marshal(*r.Temperature); err != nil {
+			return nil, fmt.Errorf("encode the temperature: %w", err)
+		}
+	}
+	return json.Marshal(top)
+}

@@ -1,0 +1,347 @@
+// Package script is a model whose words are written down beforehand: a YAML
+// file of turns, each with what it expects to be sent and what it then
+// replies. It serves demos and tests, says at every start that it is a
+// recording, and fails where the request is not the one it was written for,
+// so that what plays it is tested, too. docs/script-model.md is the format.
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+)
+
+// The limits of a script.
+const (
+	// MaxFileBytes bounds a script's size.
+	MaxFileBytes = 4 << 20
+	// DefaultRounds is how often a loop is played where it has no max.
+	DefaultRounds = 100
+	// MaxRounds bounds a loop's max.
+	MaxRounds = 10_000
+	// MaxDelay bounds a fault's delay and a fault's retry_after.
+	MaxDelay = time.Hour
+	// MaxFaultTimes bounds how many tries of a turn one fault spoils.
+	MaxFaultTimes = 1000
+)
+
+// Model plays one script. It is safe for concurrent use, but the turns of
+// one Model belong to one task: load the file again for another.
+type Model struct {
+	file  string // as given to Load, or the name given to Parse
+	name  string
+	eas   string
+	items []item
+	// passes and reflections are rules for those purposes.
+	passes      []rule
+	reflections []rule
+	loops       bool // some item is a loop
+
+	mu    sync.Mutex
+	fired map[string]int   // tries that met a fault in this process, by place
+	seen  map[int]position // where each turn asked for in this process was
+}
+
+var _ model.Model = (*Model)(nil)
+
+// Load reads a script. An unreadable file gives the system's error, a wrong
+// one a *SyntaxError.
+func Load(path string) (*Model, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("load script: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("load script %s: %w", path, err)
+	}
+	return parse(path, data)
+}
+
+// Parse reads a script from memory. Its errors name it "script".
+func Parse(data []byte) (*Model, error) { return parse("script", data) }
+
+// Name says which script this is: script: and the name it gives itself, or
+// its file's name.
+func (m *Model) Name() string { return "script:" + m.title() }
+
+// EASModel is the name of the model whose effective attention span is to be
+// assumed, as the script's `model` says; empty where it says nothing.
+func (m *Model) EASModel() string { return m.eas }
+
+// Banner is the line that tells a person that no model is at work.
+func (m *Model) Banner() string {
+	return fmt.Sprintf("This is a recording: the model's words come from the script %q (%s). The rest of the program is at work for real.", m.title(), m.file)
+}
+
+func (m *Model) title() string {
+	if m.name != "" {
+		return m.name
+	}
+	base := filepath.Base(m.file)
+	return strings.TrimSuffix(base, filepath.Ext(base))
+}
+
+// Mismatch says that a script was sent something it was not written for. It
+// is the cause of a model.Fault of kind script, which is never retryable.
+type Mismatch struct {
+	File     string
+	Line     int    // of what was expected
+	Purpose  string // of the request
+	Turn     int    // the request's, from 0
+	Expected string
+	Got      string // what was there instead, shortened; may be empty
+}
+
+func (e *Mismatch) Error() string {
+	s := fmt.Sprintf("%s:%d: %s turn %d: expected %s", e.File, e.Line, e.Purpose, e.Turn, e.Expected)
+	if e.Got != "" {
+		s += "; got " + e.Got
+	}
+	return s
+}
+
+// Ask implements model.Model.
+func (m *Model) Ask(ctx context.Context, r model.Request, on func(model.Delta)) (model.Reply, error) {
+	if err := ctx.Err(); err != nil {
+		return model.Reply{}, canceled(ctx, "")
+	}
+	if r.Purpose == "" {
+		r.Purpose = model.PurposeStep
+	}
+	cue, err := m.find(r)
+	if err != nil {
+		return model.Reply{}, &model.Fault{Kind: model.FaultScript, Tries: 1, Err: err}
+	}
+	if mis := cue.check(r); mis != nil {
+		mis.File = m.file
+		return model.Reply{}, &model.Fault{Kind: model.FaultScript, Tries: 1, Err: mis}
+	}
+	return m.play(ctx, r, cue, on)
+}
+
+// cue is what a request has been matched to.
+type cue struct {
+	expect []expectation
+	answer answer
+	place  string // identifies the turn or rule, for faults
+	calls  string // prefix of the ids of its calls
+}
+
+// find picks the answer to r.
+func (m *Model) find(r model.Request) (cue, error) {
+	switch r.Purpose {
+	case model.PurposeStep:
+		return m.findTurn(r)
+	case model.PurposePass:
+		return m.findRule(r, "passes", m.passes)
+	case model.PurposeReflect:
+		return m.findRule(r, "reflections", m.reflections)
+	}
+	return cue{}, &Mismatch{File: m.file, Line: 1, Purpose: r.Purpose, Turn: r.Turn,
+		Expected: "a request for step, pass or reflect", Got: fmt.Sprintf("purpose %q", r.Purpose)}
+}
+
+func (m *Model) findTurn(r model.Request) (cue, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	pos, err := m.locate(r)
+	if err != nil {
+		return cue{}, err
+	}
+	if m.loops {
+		m.seen[r.Turn] = pos
+	}
+	t := m.turnAt(pos)
+	a, ok := t.pick(r)
+	if !ok {
+		return cue{}, &Mismatch{File: m.file, Line: t.line, Purpose: r.Purpose, Turn: r.Turn,
+			Expected: "one of the turn's alternatives to match", Got: lastResult(r)}
+	}
+	return cue{
+		expect: t.expect,
+		answer: a,
+		place:  fmt.Sprintf("step %d", r.Turn),
+		calls:  callPrefix(r.Turn, pos),
+	}, nil
+}
+
+func (m *Model) findRule(r model.Request, list string, rules []rule) (cue, error) {
+	for i, rule := range rules {
+		if rule.when.holds(r) {
+			return cue{
+				expect: rule.expect,
+				answer: rule.answer,
+				place:  fmt.Sprintf("%s %d", list, i),
+				calls:  fmt.Sprintf("call_%s_%d_%d", r.Purpose, i, r.Turn),
+			}, nil
+		}
+	}
+	return cue{}, &Mismatch{File: m.file, Line: 1, Purpose: r.Purpose, Turn: r.Turn,
+		Expected: "a rule of `" + list + "` to match", Got: fmt.Sprintf("%d rules, none of which does", len(rules))}
+}
+
+// check gives the first expectation that does not hold, or nil.
+func (c cue) check(r model.Request) *Mismatch {
+	for _, e := range c.expect {
+		if want, got := e.failure(r); want != "" {
+			return &Mismatch{Line: e.line, Purpose: r.Purpose, Turn: r.Turn, Expected: want, Got: got}
+		}
+	}
+	return nil
+}
+
+// play gives the answer, or the fault that stands before it.
+func (m *Model) play(ctx context.Context, r model.Request, c cue, on func(model.Delta)) (model.Reply, error) {
+	if on == nil {
+		on = func(model.Delta) {}
+	}
+	reply := c.answer.reply(r, c.calls, m.Name())
+	f := c.answer.fault
+	if f == nil || !m.fire(c.place, f.times) {
+		stream(reply.Reasoning, func(s string) { on(model.Delta{Reasoning: s}) })
+		stream(reply.Text, func(s string) { on(model.Delta{Text: s}) })
+		return reply, nil
+	}
+	switch {
+	case f.status != 0:
+		return model.Reply{}, f.http()
+	case f.cut != nil:
+		partial := firstChars(reply.Text, *f.cut)
+		stream(partial, func(s string) { on(model.Delta{Text: s}) })
+		return model.Reply{}, &model.Fault{Kind: model.FaultCut, Retryable: true, Partial: partial, Tries: 1,
+			Err: errors.New("the script cuts the reply here")}
+	}
+	if err := wait(ctx, f.delay); err != nil {
+		return model.Reply{}, canceled(ctx, "")
+	}
+	stream(reply.Reasoning, func(s string) { on(model.Delta{Reasoning: s}) })
+	stream(reply.Text, func(s string) { on(model.Delta{Text: s}) })
+	return reply, nil
+}
+
+// fire reports whether the fault at place still has tries to spoil.
+func (m *Model) fire(place string, times int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fired[place] >= times {
+		return false
+	}
+	m.fired[place]++
+	return true
+}
+
+func canceled(ctx context.Context, partial string) *model.Fault {
+	return &model.Fault{Kind: model.FaultCanceled, Partial: partial, Tries: 1, Err: ctx.Err()}
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// pieceLength is how many characters a script streams at a time.
+const pieceLength = 40
+
+// stream hands text on in pieces, as a model would.
+func stream(text string, give func(string)) {
+	for text != "" {
+		piece := firstChars(text, pieceLength)
+		give(piece)
+		text = text[len(piece):]
+	}
+}
+
+// firstChars gives the first n characters of s, or all.
+func firstChars(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// answer is what a turn, an alternative or a rule replies.
+type answer struct {
+	line      int
+	text      string
+	reasoning string
+	calls     []call
+	usage     *op.Usage
+	finish    string
+	fault     *fault
+}
+
+// call is one tool call of an answer.
+type call struct {
+	line int
+	id   string // empty: made from the turn and the position
+	name string
+	args string
+}
+
+// reply makes the reply an answer stands for.
+func (a answer) reply(r model.Request, prefix, name string) model.Reply {
+	out := model.Reply{Text: a.text, Reasoning: a.reasoning, Finish: a.finish, Model: name}
+	for i, c := range a.calls {
+		id := c.id
+		if id == "" {
+			id = fmt.Sprintf("%s_%d", prefix, i+1)
+		}
+		out.Calls = append(out.Calls, op.Call{ID: id, Name: c.name, Args: c.args})
+	}
+	if out.Finish == "" {
+		out.Finish = "stop"
+		if len(out.Calls) > 0 {
+			out.Finish = "tool_calls"
+		}
+	}
+	if a.usage != nil {
+		out.Usage = *a.usage
+	} else {
+		out.Usage = model.EstimateUsage(r, out)
+	}
+	return out
+}
+
+// fault is what spoils the first tries of a turn.
+type fault struct {
+	times      int
+	status     int
+	retryAfter time.Duration
+	body       string
+	cut        *int // characters that still come
+	delay      time.Duration
+}
+
+// http gives the fault an endpoint's error status would be.
+func (f *fault) http() *model.Fault {
+	out := &model.Fault{Kind: model.FaultHTTP, Status: f.status, RetryAfter: f.retryAfter, Tries: 1, Err: errors.New(f.body)}
+	switch {
+	case f.status == 413 || f.status == 400 && strings.Contains(f.body, "context_length_exceeded"):
+		out.Kind = model.FaultOverflow
+	case f.status >= 401 && f.status <= 404:
+		out.Kind = model.FaultRefused
+	default:
+		out.Retryable = f.status == 408 || f.status == 409 || f.status == 425 || f.status == 429 || f.status >= 500
+	}
+	return out
+}
