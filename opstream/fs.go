@@ -1,0 +1,99 @@
+package opstream
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// FS is what the log asks of a file system. Implementations other than the
+// operating system's exist to inject faults. Errors keep the meaning of io/fs
+// (ErrNotExist, ErrExist). Methods may be called concurrently.
+type FS interface {
+	// Mkdir makes one directory of mode 0700.
+	Mkdir(name string) error
+	// ReadDir lists the names in a directory, in any order.
+	ReadDir(name string) ([]string, error)
+	// Open opens a file with os.O_* flags; a new one has mode 0600.
+	Open(name string, flag int) (File, error)
+	// Rename replaces newname atomically.
+	Rename(oldname, newname string) error
+	// Remove removes a file.
+	Remove(name string) error
+	// SyncDir returns when the directory's entries are durable.
+	SyncDir(name string) error
+}
+
+// File is an open file.
+type File interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	// Truncate sets the size in bytes.
+	Truncate(size int64) error
+	// Sync returns when the file's bytes and size are durable (fdatasync).
+	// After an error it is unknown which are.
+	Sync() error
+	// Size is the size in bytes.
+	Size() (int64, error)
+}
+
+// osFS is the operating system's file system.
+type osFS struct{}
+
+func (osFS) Mkdir(name string) error { return os.Mkdir(name, 0o700) }
+
+func (osFS) ReadDir(name string) ([]string, error) {
+	d, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.Readdirnames(-1)
+}
+
+func (osFS) Open(name string, flag int) (File, error) {
+	f, err := os.OpenFile(name, flag, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (osFS) Rename(oldname, newname string) error { return os.Rename(oldname, newname) }
+func (osFS) Remove(name string) error             { return os.Remove(name) }
+
+func (osFS) SyncDir(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+type osFile struct{ *os.File }
+
+func (f osFile) Sync() error { return datasync(f.File) }
+
+func (f osFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// mkdirDurable makes one directory, whose parent exists, and its entry
+// durable. One that is there already may be a crashed writer's, so its entry
+// is synced as well.
+func mkdirDurable(fsys FS, name, parent string) error {
+	if err := fsys.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make directory: %w", err)
+	}
+	if err := fsys.SyncDir(parent); err != nil {
+		return fmt.Errorf("sync directory %s: %w", parent, err)
+	}
+	return nil
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package opstream
+
+import "os"
+
+// datasync is the platform's strongest sync (F_FULLFSYNC on macOS).
+func datasync(f *os.File) error { return f.Sync() }

@@ -1,0 +1,101 @@
+package opstream
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	lockName = "ops.lock"
+	// lockPollInterval is how often a waiting writer tries again.
+	lockPollInterval = 10 * time.Millisecond
+	// lockReadTries and lockReadInterval bound how long the loser waits for
+	// a winner that holds the lock but has not yet written its id: 50 ms.
+	lockReadTries    = 10
+	lockReadInterval = 5 * time.Millisecond
+	// lockContentLimit bounds what is read of a lock file, in bytes.
+	lockContentLimit = 4096
+)
+
+// lockContent is what stands in the lock file, for the loser's message only:
+// the lock is the flock, which ends with its holder.
+type lockContent struct {
+	PID   int       `json:"pid"`
+	Since time.Time `json:"since"`
+}
+
+// writerLock is the held lock of a stream's one writer.
+type writerLock struct{ f *os.File }
+
+// lockStream takes the lock of dir, waiting at most wait. The loser gets a
+// *LockedError.
+func lockStream(dir string, wait time.Duration) (*writerLock, error) {
+	path := filepath.Join(dir, lockName)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock stream: %w", err)
+	}
+	deadline := time.Now().Add(wait)
+	for {
+		ok, err := tryFlock(f)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("lock stream %s: %w", path, err), f.Close())
+		}
+		if ok {
+			break
+		}
+		left := time.Until(deadline)
+		if left <= 0 {
+			return nil, errors.Join(&LockedError{PID: holder(f), Path: path}, f.Close())
+		}
+		time.Sleep(min(left, lockPollInterval))
+	}
+	content, err := json.Marshal(lockContent{PID: os.Getpid(), Since: time.Now().UTC()})
+	if err == nil {
+		if err = f.Truncate(0); err == nil {
+			_, err = f.WriteAt(append(content, '\n'), 0)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock stream: write %s: %w", path, err), f.Close())
+	}
+	return &writerLock{f}, nil
+}
+
+// holder reads who holds the lock; 0 when that cannot be told. A dead
+// process's id is an old holder's: the new one is about to write its own.
+func holder(f *os.File) int {
+	for range lockReadTries {
+		data, err := io.ReadAll(io.NewSectionReader(f, 0, lockContentLimit))
+		var c lockContent
+		if err == nil && json.Unmarshal(data, &c) == nil && c.PID > 0 && processExists(c.PID) {
+			return c.PID
+		}
+		time.Sleep(lockReadInterval)
+	}
+	return 0
+}
+
+// writerOf gives the process that seems to write the stream in dir; 0 when
+// none does. It takes no lock, which would disturb a writer that starts.
+func writerOf(dir string) int {
+	data, err := os.ReadFile(filepath.Join(dir, lockName))
+	var c lockContent
+	if err == nil && json.Unmarshal(data, &c) == nil && c.PID > 0 && processExists(c.PID) {
+		return c.PID
+	}
+	return 0
+}
+
+// release empties the lock file and lets go of the lock.
+func (l *writerLock) release() error {
+	if l == nil {
+		return nil
+	}
+	return errors.Join(l.f.Truncate(0), l.f.Close())
+}

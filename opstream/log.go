@@ -1,0 +1,334 @@
+package opstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// Log is the one writer of a stream. Its methods may be called concurrently.
+type Log struct {
+	opts      Options
+	dir       string
+	lock      *writerLock
+	recovered *Recovery
+
+	blobMu sync.Mutex // held while a blob is written
+	blobs  blobStore
+
+	// The leader, the one Append that writes for all that wait, owns these
+	// between taking and giving up leading.
+	file    File   // the current segment; nil before the first
+	fileSeg uint64 // its first seq
+	buf     []byte // the batch's lines
+
+	mu      sync.Mutex // guards what follows
+	idle    *sync.Cond // signalled when leading ends
+	scan    scanner    // its cursor is the last durable line
+	queue   []*call    // calls that wait for the next batch
+	leading bool       // an Append is the leader; false means queue is empty
+	closed  bool
+	poison  error // why the writer stopped, for good
+	sealer  *time.Timer
+}
+
+// Open opens the stream in dir for writing, and creates it when there is
+// none. It takes the writer's lock (or fails with a *LockedError), verifies
+// the whole stream, and repairs a torn tail (see Recovered). Damage below
+// what is known durable is a *CorruptError, and nothing was changed.
+func Open(dir string, o *Options) (*Log, error) {
+	opts := o.withDefaults()
+	dir = filepath.Clean(dir)
+	if err := createDirs(opts.FS, dir); err != nil {
+		return nil, fmt.Errorf("open stream %s: %w", dir, err)
+	}
+	lock, err := lockStream(dir, opts.Wait)
+	if err != nil {
+		return nil, fmt.Errorf("open stream %s: %w", dir, err)
+	}
+	l, err := openLocked(dir, opts, lock)
+	if err != nil {
+		return nil, errors.Join(err, lock.release())
+	}
+	return l, nil
+}
+
+// openLocked is Open once the lock is held.
+func openLocked(dir string, opts Options, lock *writerLock) (*Log, error) {
+	l := &Log{
+		opts: opts, dir: dir, lock: lock,
+		blobs: blobStore{fs: opts.FS, dir: dir},
+		scan:  scanner{fs: opts.FS, dir: dir},
+	}
+	l.idle = sync.NewCond(&l.mu)
+	if err := mkdirDurable(opts.FS, filepath.Join(dir, opsDirName), dir); err != nil {
+		return nil, fmt.Errorf("open stream %s: %w", dir, err)
+	}
+	if err := l.recover(); err != nil {
+		if l.file != nil {
+			err = errors.Join(err, l.file.Close())
+		}
+		return nil, fmt.Errorf("open stream %s: %w", dir, err)
+	}
+	if opts.SealAfter > 0 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.sealer = time.AfterFunc(opts.SealAfter, l.sealIdle)
+	}
+	return l, nil
+}
+
+// createDirs makes dir and the parents it lacks, each durable.
+func createDirs(fsys FS, dir string) error {
+	parent := filepath.Dir(dir)
+	err := fsys.Mkdir(dir)
+	switch {
+	case err == nil:
+		if err := fsys.SyncDir(parent); err != nil {
+			return fmt.Errorf("sync directory: %w", err)
+		}
+		return nil
+	case errors.Is(err, fs.ErrExist):
+		// Perhaps made by a writer that died before its entry was durable. A
+		// parent we may not open is not one of ours.
+		if err := fsys.SyncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("sync directory: %w", err)
+		}
+		return nil
+	case errors.Is(err, fs.ErrNotExist) && parent != dir:
+		if err := createDirs(fsys, parent); err != nil {
+			return err
+		}
+		return createDirs(fsys, dir)
+	}
+	return err
+}
+
+// Recovered says what Open repaired; nil when the end was clean.
+func (l *Log) Recovered() *Recovery {
+	if l.recovered == nil {
+		return nil
+	}
+	r := *l.recovered
+	return &r
+}
+
+// Last gives the seq and hash of the last durable line; 0 and zeros before
+// the first.
+func (l *Log) Last() (seq uint64, hash [16]byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.scan.cur.seq, l.scan.cur.hash
+}
+
+// Tokens is the sum of Tok over the records first to last, both included,
+// without reading them. Seqs that are not there count nothing.
+func (l *Log) Tokens(first, last uint64) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last = min(last, l.scan.idx.last())
+	if first == 0 {
+		first = 1
+	}
+	if first > last {
+		return 0
+	}
+	return l.scan.idx.tokSum(last) - l.scan.idx.tokSum(first-1)
+}
+
+// Get gives one durable record. A seq that is not there (yet) is ErrNoRecord.
+func (l *Log) Get(seq uint64) (Record, error) {
+	l.mu.Lock()
+	if seq == 0 || seq > l.scan.cur.seq {
+		l.mu.Unlock()
+		return Record{}, fmt.Errorf("get record %d of %s: %w", seq, l.dir, ErrNoRecord)
+	}
+	ref := l.scan.ref(seq)
+	l.mu.Unlock()
+	files := segmentReader{fs: l.opts.FS, dir: l.dir}
+	defer files.close()
+	return files.record(ref, true)
+}
+
+// Since gives the records after a seq that are durable at its start, in
+// order. An error of one record's blob comes with that record, without body,
+// and the sequence may be continued; any other error ends it.
+func (l *Log) Since(after uint64) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		limit, _ := l.Last()
+		files := segmentReader{fs: l.opts.FS, dir: l.dir}
+		defer files.close()
+		for {
+			l.mu.Lock()
+			refs, _ := refsAfter(&l.scan, after, limit)
+			l.mu.Unlock()
+			if len(refs) == 0 {
+				return
+			}
+			for _, ref := range refs {
+				rec, err := files.record(ref, true)
+				if !yield(rec, err) || (err != nil && rec.Seq == 0) {
+					return
+				}
+				after = ref.seq
+			}
+		}
+	}
+}
+
+// sealIdle appends log.sealed when nothing was appended for a while, so that
+// a later reader can tell the last operations from a torn tail. A seal that
+// cannot be written now is written by Close, which reports its failure.
+func (l *Log) sealIdle() {
+	l.mu.Lock()
+	if l.closed || l.leading || l.poison != nil || !l.unsealed() {
+		l.mu.Unlock()
+		return
+	}
+	c := l.lead(sealEntry(l.scan.cur.step))
+	l.mu.Unlock()
+	l.commit()
+	<-c.wake
+}
+
+// unsealed reports whether the last line is not a seal. The caller holds mu.
+func (l *Log) unsealed() bool {
+	return l.scan.cur.seq > 0 && l.scan.cur.kind != kindSealed
+}
+
+func sealEntry(step int) []item {
+	return []item{{kind: kindSealed, step: step, body: []byte("{}")}}
+}
+
+// Close waits for the appends under way, appends log.sealed when anything was
+// appended since the last seal, and releases the lock. The lock is released
+// whatever fails. Later calls of Append fail with ErrClosed; a second Close
+// does nothing.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil
+	}
+	l.closed = true
+	for l.leading {
+		l.idle.Wait()
+	}
+	if l.sealer != nil {
+		l.sealer.Stop()
+	}
+	var errs []error
+	switch {
+	case l.poison != nil:
+		errs = append(errs, l.poison)
+		l.mu.Unlock()
+	case l.unsealed():
+		c := l.lead(sealEntry(l.scan.cur.step))
+		l.mu.Unlock()
+		l.commit()
+		<-c.wake
+		errs = append(errs, c.err)
+	default:
+		l.mu.Unlock()
+	}
+	if l.file != nil {
+		errs = append(errs, l.file.Close())
+	}
+	errs = append(errs, l.lock.release())
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close stream %s: %w", l.dir, err)
+	}
+	return nil
+}
+
+// Append adds entries, in their order and with nothing between them, in one
+// write, and gives the seq of the first. It returns when they are durable.
+// Concurrent calls share a sync.
+//
+// Bodies are checked, and blobs written, before anything is appended: on
+// ErrInvalid, ErrTooLarge, ErrBusy, ErrClosed or ctx's error nothing was. When
+// ctx ends while the lines are being written, Append waits for the outcome.
+// Any other error means that the lines are not acknowledged; after a failed
+// sync (ErrPoisoned) the next Open may yet find them.
+func (l *Log) Append(ctx context.Context, entries ...Entry) (first uint64, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, fmt.Errorf("append to %s: %w", l.dir, err)
+	}
+	items, err := l.prepare(entries)
+	if err != nil {
+		return 0, fmt.Errorf("append to %s: %w", l.dir, err)
+	}
+	c, err := l.enqueue(ctx, items)
+	if err == nil {
+		err = c.err
+	}
+	if err != nil {
+		return 0, fmt.Errorf("append to %s: %w", l.dir, err)
+	}
+	return c.first, nil
+}
+
+// prepare checks entries and makes their blobs durable.
+func (l *Log) prepare(entries []Entry) ([]item, error) {
+	if len(entries) == 0 {
+		return nil, fmt.Errorf("%w: no entries", ErrInvalid)
+	}
+	items := make([]item, len(entries))
+	mimes := make([]string, len(entries))
+	size := 0
+	for i, e := range entries {
+		if !validKind(e.Kind) {
+			return nil, fmt.Errorf("%w: kind %.80q: want 1 to %d of a-z A-Z 0-9 . _ -", ErrInvalid, e.Kind, MaxKindBytes)
+		}
+		if e.Step < 0 || e.Step > MaxNumber || e.Tok < 0 || e.Tok > MaxNumber {
+			return nil, fmt.Errorf("%w: step %d, tok %d: want 0 to %d", ErrInvalid, e.Step, e.Tok, MaxNumber)
+		}
+		body, mime, err := encodeBody(e.Body)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Kind, err)
+		}
+		items[i] = item{kind: e.Kind, step: e.Step, tok: e.Tok, body: body}
+		if mimes[i] = mime; mime == "" {
+			size += len(body)
+		}
+		size += maxLineBytes - MaxInlineBytes
+	}
+	if size > MaxBatchBytes {
+		return nil, fmt.Errorf("%w: %d entries need about %d bytes, the limit of one call is %d",
+			ErrTooLarge, len(entries), size, MaxBatchBytes)
+	}
+	for i, mime := range mimes {
+		if mime == "" {
+			continue
+		}
+		l.blobMu.Lock()
+		body, err := l.blobs.put(items[i].body, mime)
+		l.blobMu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		items[i].body = body
+	}
+	return items, nil
+}
+
+// openSegment makes the file of segment first the current one.
+func (l *Log) openSegment(first uint64, flag int) error {
+	f, err := l.opts.FS.Open(segmentPath(l.dir, first), os.O_RDWR|flag)
+	if err != nil {
+		return fmt.Errorf("open segment: %w", err)
+	}
+	if l.file != nil {
+		if err := l.file.Close(); err != nil {
+			return errors.Join(fmt.Errorf("close segment: %w", err), f.Close())
+		}
+	}
+	l.file, l.fileSeg = f, first
+	return nil
+}

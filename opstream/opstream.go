@@ -1,0 +1,186 @@
+package opstream
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The limits of the format and of a writer. Reaching one is an error that
+// wraps ErrTooLarge, ErrInvalid or ErrBusy.
+const (
+	// MaxInlineBytes is the largest compact body kept in its line; a larger
+	// one becomes a blob.
+	MaxInlineBytes = 64 << 10
+	// MaxBodyBytes is the largest body, in bytes as given.
+	MaxBodyBytes = 256 << 20
+	// MaxKindBytes is the longest kind.
+	MaxKindBytes = 64
+	// MaxNumber is the largest step and the largest token count.
+	MaxNumber = 1<<31 - 1
+	// MaxBatchBytes is the most one write holds, and so the most that one
+	// call of Append may add in lines.
+	MaxBatchBytes = 8 << 20
+	// MaxQueuedCalls is how many calls of Append may wait for a sync.
+	MaxQueuedCalls = 4096
+
+	// DefaultSegmentSizeBytes is the size at which a new segment begins.
+	DefaultSegmentSizeBytes = 64 << 20
+	// DefaultSealAfter is how long a writer is idle before it seals.
+	DefaultSealAfter = 10 * time.Second
+	// DefaultPollInterval is how often Follow looks for new lines.
+	DefaultPollInterval = 50 * time.Millisecond
+
+	// maxLineBytes bounds a line without its newline: the body, the kind and
+	// an envelope of fixed words and bounded numbers.
+	maxLineBytes = MaxInlineBytes + MaxKindBytes + 256
+)
+
+// The kinds the log itself writes.
+const (
+	kindRecovered = "log.recovered"
+	kindSealed    = "log.sealed"
+)
+
+// Entry is one operation to append.
+type Entry struct {
+	// Kind names the operation: 1 to MaxKindBytes of a-z A-Z 0-9 . _ -
+	Kind string
+	// Step and Tok are the caller's numbers, 0 to MaxNumber.
+	Step, Tok int
+	// Body is one JSON object. It is stored compacted, its bytes otherwise
+	// unchanged (key order, duplicates, escapes). Nil means {}.
+	Body []byte
+}
+
+// Record is one operation as read back.
+type Record struct {
+	Seq  uint64    // position in the stream, from 1, without gaps
+	Ack  uint64    // last seq known durable when this line was written
+	Time time.Time // UTC, microseconds; advice only: order is by Seq
+	Kind string
+	Step int
+	Tok  int
+	// Body is the JSON object, compact. A blob has been resolved and its
+	// hash verified. The record owns it.
+	Body []byte
+	// Durable says that the line is known to be on disk. A reader learns it
+	// from later lines, so the newest lines are not durable yet to it. A
+	// record that is not durable may still be withdrawn by the writer.
+	Durable bool
+}
+
+// Options tune a writer or a reader. The zero value, and nil, mean the
+// defaults.
+type Options struct {
+	// Wait is how long Open waits for another writer's lock; 0 fails at once.
+	Wait time.Duration
+	// SegmentSizeBytes is where a new segment begins; 0 means
+	// DefaultSegmentSizeBytes.
+	SegmentSizeBytes int64
+	// SealAfter is how long a writer must be idle before it appends
+	// log.sealed; 0 means DefaultSealAfter, negative that only Close seals.
+	SealAfter time.Duration
+	// PollInterval is how often Follow looks; 0 means DefaultPollInterval.
+	PollInterval time.Duration
+	// FS is the file system, a seam for faults; nil means the operating
+	// system's. The lock is always the operating system's.
+	FS FS
+	// Now is the clock of the lines' time stamps; nil means time.Now.
+	Now func() time.Time
+	// AfterAppend, when set, is called after each batch became durable and
+	// before its Appends return, with the batch's last seq; seals and
+	// recovery notes count as batches. Calls never overlap. It must not call
+	// the log.
+	AfterAppend func(lastSeq uint64)
+}
+
+// withDefaults returns a copy in which every field is set.
+func (o *Options) withDefaults() Options {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	if out.SegmentSizeBytes <= 0 {
+		out.SegmentSizeBytes = DefaultSegmentSizeBytes
+	}
+	if out.SealAfter == 0 {
+		out.SealAfter = DefaultSealAfter
+	}
+	if out.PollInterval <= 0 {
+		out.PollInterval = DefaultPollInterval
+	}
+	if out.FS == nil {
+		out.FS = osFS{}
+	}
+	if out.Now == nil {
+		out.Now = time.Now
+	}
+	return out
+}
+
+// The errors callers branch on; the typed errors below match them by
+// errors.Is.
+var (
+	// ErrLocked: another process writes this stream. See LockedError.
+	ErrLocked = errors.New("the stream has another writer")
+	// ErrCorrupt: acknowledged bytes are damaged. See CorruptError.
+	ErrCorrupt = errors.New("corrupt stream")
+	// ErrPoisoned: a sync failed, so what the disk holds is unknown. Close
+	// the log and open it again, which reads back what survived.
+	ErrPoisoned = errors.New("the writer stopped after a failed sync")
+	// ErrNotFound: there is no stream in the directory.
+	ErrNotFound = errors.New("no operation stream")
+	// ErrNoRecord: the stream has no record of that sequence number (yet).
+	ErrNoRecord = errors.New("no such record")
+	// ErrTooLarge: a body, or one call's lines, exceed a limit.
+	ErrTooLarge = errors.New("too large")
+	// ErrInvalid: an entry is not one the format can hold.
+	ErrInvalid = errors.New("invalid entry")
+	// ErrBusy: MaxQueuedCalls calls are waiting already.
+	ErrBusy = errors.New("too many appends are waiting")
+	// ErrClosed: the log or reader was closed.
+	ErrClosed = errors.New("closed")
+	// ErrVersion: a newer program wrote this stream; nothing was changed.
+	ErrVersion = errors.New("unknown format version")
+)
+
+// LockedError says who holds the writer's lock.
+type LockedError struct {
+	PID  int    // 0 when the holder could not be told
+	Path string // the lock file
+}
+
+func (e *LockedError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("%s is held by another process", e.Path)
+	}
+	return fmt.Sprintf("%s is held by process %d", e.Path, e.PID)
+}
+
+// Is makes errors.Is(err, ErrLocked) true.
+func (e *LockedError) Is(target error) bool { return target == ErrLocked }
+
+// CorruptError says which acknowledged bytes are damaged, and how.
+type CorruptError struct {
+	File   string // the segment or blob
+	Offset int64  // where the bad line begins; 0 for a blob
+	Seq    uint64 // the record concerned
+	Why    string
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("corrupt stream: %s at byte %d (seq %d): %s", e.File, e.Offset, e.Seq, e.Why)
+}
+
+// Is makes errors.Is(err, ErrCorrupt) true.
+func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
+
+// Recovery says what Open repaired.
+type Recovery struct {
+	File      string `json:"file"`      // segment that was torn, relative to the stream's directory
+	Offset    int64  `json:"offset"`    // where the torn bytes began
+	Bytes     int64  `json:"bytes"`     // how many were set aside
+	SavedAs   string `json:"saved_as"`  // file that holds them, relative to the stream's directory
+	Rewritten int    `json:"rewritten"` // unacknowledged good lines that were rewritten and synced
+}

@@ -1,0 +1,214 @@
+package opstream
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	tornPrefix = "torn-"
+	tornSuffix = ".bin"
+	// tornHashBytes is how much of the torn bytes' SHA-256 their file's name
+	// holds.
+	tornHashBytes = 4
+)
+
+// recover verifies the stream and makes its end one that can be appended to,
+// by the rules of the package's documentation. Every step may be repeated: a
+// crash within leaves a state from which the next recovery ends the same.
+func (l *Log) recover() error {
+	st, err := l.scan.advance()
+	if err != nil {
+		return err
+	}
+	if st != nil {
+		vouched, err := l.scan.vouched(st)
+		if err != nil {
+			return err
+		}
+		if vouched >= st.seq {
+			return l.scan.corrupt(st, vouched)
+		}
+	}
+	if l.scan.cur.seg() == 0 {
+		return nil
+	}
+	if err := l.openSegment(l.scan.cur.seg(), 0); err != nil {
+		return err
+	}
+	if st != nil {
+		if err := l.setAside(st); err != nil {
+			return err
+		}
+	}
+	rewritten, err := l.rewriteUnacknowledged()
+	if err != nil {
+		return err
+	}
+	l.scan.cur.ack = l.scan.cur.seq
+	return l.noteTorn(rewritten)
+}
+
+// setAside copies the torn bytes to a file of their own, makes that durable,
+// and cuts them off. They are at most a batch where a crash left them, and at
+// most a segment whatever did, so they are read in one piece.
+func (l *Log) setAside(st *stop) error {
+	size, err := l.file.Size()
+	if err != nil {
+		return fmt.Errorf("size of segment %s: %w", segmentName(st.seg), err)
+	}
+	data := make([]byte, size-st.off)
+	if _, err := l.file.ReadAt(data, st.off); err != nil {
+		return fmt.Errorf("read torn tail of %s: %w", segmentName(st.seg), err)
+	}
+	name := tornName(st.seg, st.off, data)
+	path := filepath.Join(l.dir, name)
+	if err := writeFileDurable(l.opts.FS, path+".tmp", path, data); err != nil {
+		return fmt.Errorf("set torn tail aside: %w", err)
+	}
+	if err := l.opts.FS.SyncDir(l.dir); err != nil {
+		return fmt.Errorf("set torn tail aside: sync directory: %w", err)
+	}
+	if err := l.file.Truncate(st.off); err != nil {
+		return fmt.Errorf("cut torn tail of %s: %w", segmentName(st.seg), err)
+	}
+	return nil
+}
+
+// rewriteUnacknowledged writes the good lines that nothing vouches for once
+// more, with the same bytes, and syncs the segment: after a sync that failed,
+// the kernel may hold pages that are clean and yet not on the disk. It gives
+// their number. They are all in the last segment, whose existence vouches for
+// every line before it.
+func (l *Log) rewriteUnacknowledged() (int, error) {
+	cur := &l.scan.cur
+	first := max(cur.ack+1, cur.seg())
+	n := 0
+	if first <= cur.seq {
+		n = int(cur.seq - first + 1)
+		off := l.scan.idx.at(first).off
+		data := make([]byte, cur.off-off)
+		if _, err := l.file.ReadAt(data, off); err != nil {
+			return 0, fmt.Errorf("read unacknowledged lines of %s: %w", segmentName(cur.seg()), err)
+		}
+		if _, err := l.file.WriteAt(data, off); err != nil {
+			return 0, fmt.Errorf("rewrite unacknowledged lines of %s: %w", segmentName(cur.seg()), err)
+		}
+	}
+	if err := l.file.Sync(); err != nil {
+		return 0, fmt.Errorf("sync %s: %w", segmentName(cur.seg()), err)
+	}
+	if err := l.opts.FS.SyncDir(filepath.Join(l.dir, opsDirName)); err != nil {
+		return 0, fmt.Errorf("sync directory %s: %w", opsDirName, err)
+	}
+	return n, nil
+}
+
+// noteTorn appends log.recovered for each torn file that no such line names
+// yet: this recovery's, and that of one that crashed before its note.
+func (l *Log) noteTorn(rewritten int) error {
+	names, err := l.opts.FS.ReadDir(l.dir)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", l.dir, err)
+	}
+	slices.Sort(names)
+	var open []Recovery
+	for _, name := range names {
+		if r, ok := parseTornName(name); ok {
+			open = append(open, r)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	noted, err := l.notedTorn()
+	if err != nil {
+		return err
+	}
+	for _, r := range open {
+		if noted[r.SavedAs] {
+			continue
+		}
+		r.Rewritten = rewritten
+		if r.Bytes, err = fileSize(l.opts.FS, filepath.Join(l.dir, r.SavedAs)); err != nil {
+			return fmt.Errorf("size of %s: %w", r.SavedAs, err)
+		}
+		body, err := json.Marshal(r)
+		if err != nil {
+			return fmt.Errorf("note recovery: %w", err)
+		}
+		l.mu.Lock()
+		c := l.lead([]item{{kind: kindRecovered, step: l.scan.cur.step, body: body}})
+		l.mu.Unlock()
+		l.commit()
+		if <-c.wake; c.err != nil {
+			return fmt.Errorf("note recovery: %w", c.err)
+		}
+		l.recovered = &r
+	}
+	return nil
+}
+
+// notedTorn lists the torn files that log.recovered lines name.
+func (l *Log) notedTorn() (map[string]bool, error) {
+	noted := map[string]bool{}
+	files := segmentReader{fs: l.opts.FS, dir: l.dir}
+	defer files.close()
+	for _, seq := range l.scan.idx.ofKind(kindRecovered) {
+		rec, err := files.record(l.scan.ref(seq), true)
+		if err != nil {
+			return nil, err
+		}
+		var r Recovery
+		if json.Unmarshal(rec.Body, &r) == nil {
+			noted[r.SavedAs] = true
+		}
+	}
+	return noted, nil
+}
+
+// tornName names the file of a torn tail by its place and its bytes, so that
+// setting the same tail aside twice gives the same file.
+func tornName(seg uint64, off int64, data []byte) string {
+	sum := sha256.Sum256(data)
+	return fmt.Sprintf("%s%0*d-%d-%s%s", tornPrefix, segmentDigits, seg, off,
+		hex.EncodeToString(sum[:tornHashBytes]), tornSuffix)
+}
+
+// parseTornName is tornName's inverse.
+func parseTornName(name string) (Recovery, bool) {
+	inner, ok := strings.CutPrefix(name, tornPrefix)
+	if !ok {
+		return Recovery{}, false
+	}
+	if inner, ok = strings.CutSuffix(inner, tornSuffix); !ok {
+		return Recovery{}, false
+	}
+	parts := strings.Split(inner, "-")
+	if len(parts) != 3 {
+		return Recovery{}, false
+	}
+	seg, ok := parseSegmentName(parts[0] + segmentSuffix)
+	off, err := strconv.ParseInt(parts[1], 10, 64)
+	if !ok || err != nil || off < 0 {
+		return Recovery{}, false
+	}
+	return Recovery{File: segmentName(seg), Offset: off, SavedAs: name}, true
+}
+
+func fileSize(fsys FS, path string) (int64, error) {
+	f, err := fsys.Open(path, os.O_RDONLY)
+	if err != nil {
+		return 0, err
+	}
+	size, err := f.Size()
+	return size, errors.Join(err, f.Close())
+}

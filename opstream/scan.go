@@ -1,0 +1,260 @@
+package opstream
+
+import (
+	"fmt"
+	"os"
+)
+
+// cursor is a verified position: everything before it has the format's form,
+// a right checksum, its place in the sequence and in the chain.
+type cursor struct {
+	segs []uint64 // the segments up to here, by first seq
+	off  int64    // in the last of segs, just past the last verified line
+	seq  uint64   // of the last verified line
+	hash lineHash // of the last verified line
+	ack  uint64   // the highest seq something verified vouches for
+	kind string   // of the last verified line
+	step int      // of the last verified line
+}
+
+// seg is the segment the cursor stands in; 0 before the first.
+func (c *cursor) seg() uint64 {
+	if len(c.segs) == 0 {
+		return 0
+	}
+	return c.segs[len(c.segs)-1]
+}
+
+// stop is why a scan ended before the end of the bytes.
+type stop struct {
+	seg     uint64
+	off     int64
+	seq     uint64 // the line that was expected
+	why     string
+	partial bool // bytes without a newline: perhaps a write under way
+}
+
+// scanner verifies a stream from its cursor on and indexes what it verified.
+// It is not safe for concurrent use; its owner locks.
+type scanner struct {
+	fs  FS
+	dir string
+	cur cursor
+	idx index
+	// visit, when set, is shown every verified line, where it begins and its
+	// size without the newline.
+	visit func(e *envelope, off int64, size int) error
+}
+
+// advance verifies lines up to the end of the bytes, across segments. It
+// returns nil there, and otherwise the stop. The error is the file system's,
+// or ErrVersion.
+func (s *scanner) advance() (*stop, error) {
+	for {
+		if s.cur.seg() != 0 {
+			if st, err := s.advanceSegment(); st != nil || err != nil {
+				return st, err
+			}
+		}
+		segs, _, err := listSegments(s.fs, s.dir)
+		if err != nil {
+			return nil, fmt.Errorf("list segments of %s: %w", s.dir, err)
+		}
+		next := uint64(0)
+		for _, first := range segs {
+			if first > s.cur.seg() {
+				next = first
+				break
+			}
+		}
+		switch {
+		case next == 0:
+			return nil, nil
+		case next != s.cur.seq+1:
+			return &stop{
+				seg: max(s.cur.seg(), 1), off: s.cur.off, seq: s.cur.seq + 1,
+				why: fmt.Sprintf("the lines before %s are missing", segmentName(next)),
+			}, nil
+		}
+		s.cur.segs = append(s.cur.segs, next)
+		s.cur.off = 0
+		// A segment is made only after everything before it is durable.
+		s.cur.ack = max(s.cur.ack, next-1)
+	}
+}
+
+// advanceSegment verifies the rest of the cursor's segment.
+func (s *scanner) advanceSegment() (*stop, error) {
+	seg := s.cur.seg()
+	f, err := s.fs.Open(segmentPath(s.dir, seg), os.O_RDONLY)
+	if err != nil {
+		return nil, fmt.Errorf("open segment: %w", err)
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, fmt.Errorf("size of segment %s: %w", segmentName(seg), err)
+	}
+	if size == s.cur.off {
+		return nil, nil
+	}
+	at := func(why string, partial bool) *stop {
+		return &stop{seg: seg, off: s.cur.off, seq: s.cur.seq + 1, why: why, partial: partial}
+	}
+	if size < s.cur.off {
+		return at("the segment ends early", false), nil
+	}
+	lines := newLineReader(f, s.cur.off)
+	for {
+		line, _, state, err := lines.next()
+		if err != nil {
+			return nil, fmt.Errorf("read segment %s: %w", segmentName(seg), err)
+		}
+		switch state {
+		case lineEnd:
+			return nil, nil
+		case linePartial:
+			return at("the line has no end", true), nil
+		case lineLong:
+			return at(fmt.Sprintf("the line is longer than %d bytes", maxLineBytes), false), nil
+		}
+		var e envelope
+		if err := parseLine(line, &e); err != nil {
+			if isVersionError(err) {
+				return nil, fmt.Errorf("read %s at byte %d: %w; a newer program wrote it", segmentName(seg), s.cur.off, err)
+			}
+			return at(err.Error(), false), nil
+		}
+		if why := s.cur.misfit(&e); why != "" {
+			return at(why, false), nil
+		}
+		if s.visit != nil {
+			if err := s.visit(&e, s.cur.off, len(line)); err != nil {
+				return nil, err
+			}
+		}
+		s.accept(line, &e)
+	}
+}
+
+// misfit says why a line does not follow the cursor; empty when it does.
+func (c *cursor) misfit(e *envelope) string {
+	switch {
+	case e.seq != c.seq+1:
+		return fmt.Sprintf("seq is %d, expected %d", e.seq, c.seq+1)
+	case e.prev != c.hash:
+		return "prev is not the hash of the line before"
+	}
+	return ""
+}
+
+// accept moves the cursor past a verified line and indexes it.
+func (s *scanner) accept(line []byte, e *envelope) {
+	s.idx.add(s.cur.off, len(line), e)
+	s.cur.off += int64(len(line)) + 1
+	s.cur.seq = e.seq
+	s.cur.hash = hashLine(line)
+	s.cur.ack = max(s.cur.ack, e.ack)
+	s.cur.step = e.step
+	if s.cur.kind != string(e.kind) {
+		s.cur.kind = string(e.kind)
+	}
+}
+
+// vouched gives the highest seq that anything behind a stop vouches for: the
+// acks of whole lines with a right checksum, and the existence of later
+// segments. A stop at or below it is corruption, any other a torn tail.
+//
+// That a good line follows a bad one means nothing by itself: the sectors of
+// one write reach the disk in any order.
+func (s *scanner) vouched(st *stop) (uint64, error) {
+	segs, _, err := listSegments(s.fs, s.dir)
+	if err != nil {
+		return 0, fmt.Errorf("list segments of %s: %w", s.dir, err)
+	}
+	var ack uint64
+	for _, first := range segs {
+		if first > st.seg {
+			ack = max(ack, first-1)
+		}
+	}
+	if ack >= st.seq || s.cur.seg() == 0 {
+		return ack, nil
+	}
+	f, err := s.fs.Open(segmentPath(s.dir, st.seg), os.O_RDONLY)
+	if err != nil {
+		return 0, fmt.Errorf("open segment: %w", err)
+	}
+	defer f.Close()
+	lines := newLineReader(f, st.off)
+	for {
+		line, _, state, err := lines.next()
+		if err != nil {
+			return 0, fmt.Errorf("read segment %s: %w", segmentName(st.seg), err)
+		}
+		switch state {
+		case lineEnd, linePartial:
+			return ack, nil
+		case lineLong:
+			continue
+		}
+		var e envelope
+		if parseLine(line, &e) == nil {
+			ack = max(ack, e.ack)
+		}
+	}
+}
+
+// corrupt makes the error of a stop that is vouched for.
+func (s *scanner) corrupt(st *stop, vouched uint64) *CorruptError {
+	var why string
+	if vouched > st.seq {
+		why = fmt.Sprintf("%s, and later lines show that up to seq %d all was durable", st.why, vouched)
+	} else {
+		why = fmt.Sprintf("%s, and later lines show that it was durable", st.why)
+	}
+	return &CorruptError{File: segmentPath(s.dir, st.seg), Offset: st.off, Seq: st.seq, Why: why}
+}
+
+// rewind moves the cursor back to just after seq, which must be indexed, and
+// forgets what came later. What was vouched for stays so.
+func (s *scanner) rewind(seq uint64) error {
+	c := cursor{ack: s.cur.ack}
+	if seq > 0 {
+		for _, first := range s.cur.segs {
+			if first <= seq {
+				c.segs = append(c.segs, first)
+			}
+		}
+		line, e, err := s.readLine(seq)
+		if err != nil {
+			return err
+		}
+		entry := s.idx.at(seq)
+		c.off = entry.off + int64(entry.size) + 1
+		c.seq, c.hash, c.kind, c.step = seq, hashLine(line), string(e.kind), e.step
+	}
+	s.cur = c
+	s.idx.truncate(seq)
+	return nil
+}
+
+// readLine reads one indexed line again.
+func (s *scanner) readLine(seq uint64) ([]byte, envelope, error) {
+	r := segmentReader{fs: s.fs, dir: s.dir}
+	defer r.close()
+	line, e, err := r.read(s.ref(seq))
+	return line, e, err
+}
+
+// lineRef says where an indexed line stands.
+type lineRef struct {
+	seq, seg uint64
+	off      int64
+	size     int
+}
+
+func (s *scanner) ref(seq uint64) lineRef {
+	e := s.idx.at(seq)
+	return lineRef{seq: seq, seg: segmentOf(s.cur.segs, seq), off: e.off, size: int(e.size)}
+}

@@ -1,0 +1,321 @@
+package opstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	// MaxFindings is how many findings a report lists; the rest are counted.
+	MaxFindings = 1000
+	// verifyCtxEvery is how many lines pass between two looks at ctx.
+	verifyCtxEvery = 1024
+)
+
+// Severity says what a finding means for the stream.
+type Severity string
+
+// The severities.
+const (
+	// SeverityCorrupt: acknowledged bytes are damaged; no writer opens it.
+	SeverityCorrupt Severity = "corrupt"
+	// SeverityTorn: the end is damaged where nothing vouches for it. The next
+	// writer sets it aside. It may have been acknowledged in the last moment.
+	SeverityTorn Severity = "torn"
+	// SeverityNotice: worth knowing, and no damage.
+	SeverityNotice Severity = "notice"
+)
+
+// Finding is one thing Verify found.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	File     string   `json:"file"`
+	Offset   int64    `json:"offset"`
+	Seq      uint64   `json:"seq,omitempty"`
+	Why      string   `json:"why"`
+}
+
+func (f Finding) String() string {
+	if f.Seq == 0 {
+		return fmt.Sprintf("%s: %s: %s", f.Severity, f.File, f.Why)
+	}
+	return fmt.Sprintf("%s: %s at byte %d (seq %d): %s", f.Severity, f.File, f.Offset, f.Seq, f.Why)
+}
+
+// Report is what Verify found.
+type Report struct {
+	Records  uint64 `json:"records"`   // verified lines
+	Segments int    `json:"segments"`  // files
+	Bytes    int64  `json:"bytes"`     // of verified lines, with newlines
+	Blobs    int    `json:"blobs"`     // distinct blobs named by lines
+	LastSeq  uint64 `json:"last_seq"`  // of the last verified line
+	LastHash string `json:"last_hash"` // of that line, 32 hex digits
+	Acked    uint64 `json:"acked"`     // highest seq something vouches for
+	Sealed   bool   `json:"sealed"`    // the last line is log.sealed
+	// Writer is the process that writes the stream now, 0 for none. The end
+	// of a live stream may be a write under way.
+	Writer   int       `json:"writer,omitempty"`
+	Findings []Finding `json:"findings"`
+	Omitted  int       `json:"omitted,omitempty"` // findings beyond MaxFindings
+}
+
+// Has reports whether there is a finding of a severity.
+func (r *Report) Has(s Severity) bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity == s })
+}
+
+func (r *Report) add(f Finding) {
+	if len(r.Findings) == MaxFindings {
+		r.Omitted++
+		// The worst stays visible, whatever came first.
+		if f.Severity == SeverityCorrupt && !r.Has(SeverityCorrupt) {
+			r.Findings[MaxFindings-1] = f
+		}
+		return
+	}
+	r.Findings = append(r.Findings, f)
+}
+
+// Verify reads the whole stream in dir: form, checksum, seq, chain and ack of
+// every line, the JSON of every body, every blob. Damage is in the report; the
+// error says that the work could not be done (ErrNotFound when there is no
+// stream). It takes no lock and changes nothing.
+func Verify(ctx context.Context, dir string) (Report, error) {
+	return verify(ctx, osFS{}, dir)
+}
+
+func verify(ctx context.Context, fsys FS, dir string) (Report, error) {
+	for try := 1; ; try++ {
+		v := verifier{fs: fsys, dir: dir, blobs: map[string]bool{}}
+		if err := v.run(ctx); err != nil {
+			return Report{}, err
+		}
+		// A live writer may have changed the end between two looks.
+		if v.report.Writer == 0 || !v.report.Has(SeverityCorrupt) || try == rereadTries {
+			return v.report, nil
+		}
+	}
+}
+
+type verifier struct {
+	fs     FS
+	dir    string
+	scan   scanner
+	report Report
+	blobs  map[string]bool // hashes of the blobs that were looked at
+	seen   uint64
+	// lastAck is the ack of the line before: acks never go back.
+	lastAck uint64
+}
+
+func (v *verifier) run(ctx context.Context) error {
+	segs, others, err := listSegments(v.fs, v.dir)
+	if err != nil {
+		return notFound(v.dir, err)
+	}
+	v.report.Findings = []Finding{}
+	v.report.Segments = len(segs)
+	v.report.Writer = writerOf(v.dir)
+	for _, name := range others {
+		v.note(filepath.Join(v.dir, opsDirName, name), "no segment; left alone")
+	}
+	v.scan = scanner{fs: v.fs, dir: v.dir, visit: func(e *envelope, off int64, size int) error {
+		if v.seen++; v.seen%verifyCtxEvery == 0 && ctx.Err() != nil {
+			return fmt.Errorf("verify %s: %w", v.dir, ctx.Err())
+		}
+		return v.line(e, off, size)
+	}}
+	for {
+		more, err := v.stretch()
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+	}
+	cur := &v.scan.cur
+	v.report.LastSeq = cur.seq
+	v.report.LastHash = fmt.Sprintf("%x", cur.hash[:])
+	v.report.Acked = cur.ack
+	v.report.Sealed = cur.kind == kindSealed
+	return v.leftovers()
+}
+
+// stretch verifies up to the end or the next damage; more says that there is
+// a readable line behind the damage.
+func (v *verifier) stretch() (more bool, err error) {
+	st, err := v.scan.advance()
+	for try := 1; err == nil && st != nil && v.report.Writer != 0 && try < rereadTries; try++ {
+		st, err = v.scan.advance()
+	}
+	if err != nil || st == nil {
+		return false, err
+	}
+	vouched, err := v.scan.vouched(st)
+	if err != nil {
+		return false, err
+	}
+	f := Finding{Severity: SeverityTorn, File: segmentPath(v.dir, st.seg), Offset: st.off, Seq: st.seq, Why: st.why}
+	if vouched < st.seq {
+		if v.report.Writer != 0 {
+			f.Severity = SeverityNotice
+			f.Why += fmt.Sprintf("; process %d is writing", v.report.Writer)
+		}
+		v.report.add(f)
+		return false, nil
+	}
+	f.Severity, f.Why = SeverityCorrupt, v.scan.corrupt(st, vouched).Why
+	v.report.add(f)
+	return v.resync(st)
+}
+
+// resync puts the cursor before the first readable line behind a stop.
+func (v *verifier) resync(st *stop) (bool, error) {
+	segs, _, err := listSegments(v.fs, v.dir)
+	if err != nil {
+		return false, fmt.Errorf("list segments of %s: %w", v.dir, err)
+	}
+	for i, seg := range segs {
+		off := int64(0)
+		if seg == st.seg {
+			off = st.off
+		} else if seg < st.seg {
+			continue
+		}
+		e, at, err := v.firstLine(seg, off, st.seq)
+		if err != nil {
+			return false, err
+		}
+		if e != nil {
+			v.scan.cur = cursor{
+				segs: segs[:i+1], off: at, seq: e.seq - 1, hash: e.prev, ack: v.scan.cur.ack,
+			}
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// firstLine finds the first line in a segment, from an offset on, that is
+// good by itself and at or past a seq; nil when there is none.
+func (v *verifier) firstLine(seg uint64, off int64, seq uint64) (*envelope, int64, error) {
+	f, err := v.fs.Open(segmentPath(v.dir, seg), os.O_RDONLY)
+	if err != nil {
+		return nil, 0, fmt.Errorf("open segment: %w", err)
+	}
+	defer f.Close()
+	lines := newLineReader(f, off)
+	for {
+		line, at, state, err := lines.next()
+		if err != nil {
+			return nil, 0, fmt.Errorf("read segment %s: %w", segmentName(seg), err)
+		}
+		var e envelope
+		switch {
+		case state == lineEnd, state == linePartial:
+			return nil, 0, nil
+		case state == lineWhole && parseLine(line, &e) == nil && e.seq >= seq:
+			return &e, at, nil
+		}
+	}
+}
+
+// line looks at what a verified line holds.
+func (v *verifier) line(e *envelope, off int64, size int) error {
+	v.report.Records++
+	v.report.Bytes += int64(size) + 1
+	bad := Finding{Severity: SeverityCorrupt, File: segmentPath(v.dir, v.scan.cur.seg()), Offset: off, Seq: e.seq}
+	if e.ack < v.lastAck {
+		bad.Why = fmt.Sprintf("ack went back from %d to %d", v.lastAck, e.ack)
+		v.report.add(bad)
+	}
+	v.lastAck = e.ack
+	ref, isBlob, err := parseBlobRef(e.body)
+	switch {
+	case err != nil:
+		bad.Why = err.Error()
+		v.report.add(bad)
+		return nil
+	case !isBlob:
+		if !json.Valid(e.body) {
+			bad.Why = "the body is not JSON"
+			v.report.add(bad)
+		}
+		return nil
+	case v.blobs[ref.Blob.SHA256]:
+		return nil
+	}
+	v.blobs[ref.Blob.SHA256] = true
+	v.report.Blobs++
+	_, err = resolveBody(v.fs, v.dir, e.seq, e.body)
+	var damage *CorruptError
+	if errors.As(err, &damage) {
+		bad.File, bad.Offset, bad.Why = damage.File, 0, damage.Why
+		v.report.add(bad)
+		return nil
+	}
+	return err
+}
+
+// leftovers notes what stands beside the stream: blobs no line names, files a
+// crash left half written, torn tails set aside.
+func (v *verifier) leftovers() error {
+	root := filepath.Join(v.dir, blobsDirName)
+	err := v.eachName(root, func(name string) error {
+		if strings.HasPrefix(name, blobTemp) {
+			v.note(filepath.Join(root, name), "half-written blob of a crashed writer; may be deleted when none is running")
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	algo := filepath.Join(root, blobAlgorithm)
+	err = v.eachName(algo, func(prefix string) error {
+		return v.eachName(filepath.Join(algo, prefix), func(name string) error {
+			if !v.blobs[name] {
+				v.note(filepath.Join(algo, prefix, name), "no op names this blob")
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return v.eachName(v.dir, func(name string) error {
+		if r, ok := parseTornName(name); ok {
+			v.note(filepath.Join(v.dir, name), fmt.Sprintf("torn bytes set aside from %s at byte %d", r.File, r.Offset))
+		}
+		return nil
+	})
+}
+
+// eachName visits a directory's names in order; a missing directory has none.
+func (v *verifier) eachName(dir string, visit func(string) error) error {
+	names, err := v.fs.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("verify %s: %w", v.dir, err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := visit(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *verifier) note(file, why string) {
+	v.report.add(Finding{Severity: SeverityNotice, File: file, Why: why})
+}
