@@ -1,0 +1,394 @@
+package knowledgebase
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Limits of one card. A card beyond one of them is refused with a
+// [CardError]; nothing is cut silently.
+const (
+	MaxCardBytes        = 1 << 20  // the whole file
+	MaxFrontMatterBytes = 64 << 10 // the YAML part of it
+	MaxTopicRunes       = 300
+	MaxBullets          = 200 // bullets of one card
+	MaxListItems        = 200 // entries of tags, supersedes, contradicts, ranges
+	maxYAMLDepth        = 16
+	maxMarkdownDepth    = 64
+)
+
+// CardType is the value every card's front matter starts with.
+const CardType = "knowledge_card"
+
+// State is where a card stands in its life.
+type State string
+
+// The states. Draft and reviewed cards are recalled; retired and superseded
+// ones never are.
+const (
+	Draft      State = "draft"
+	Reviewed   State = "reviewed"
+	Retired    State = "retired"
+	Superseded State = "superseded"
+)
+
+// Valid reports whether s is one of the known states.
+func (s State) Valid() bool {
+	return s == Draft || s == Reviewed || s == Retired || s == Superseded
+}
+
+// Scope says where a card holds. An empty field is "anywhere".
+type Scope struct {
+	Repo     string `json:"repo,omitempty"`
+	Language string `json:"language,omitempty"`
+	Tool     string `json:"tool,omitempty"`
+	Version  string `json:"version,omitempty"`
+}
+
+// Range is a closed range of operation numbers, written "12-48".
+type Range struct {
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
+}
+
+func (r Range) String() string { return fmt.Sprintf("%d-%d", r.First, r.Last) }
+
+// Provenance says what a card was made from.
+type Provenance struct {
+	Task         string  `json:"task,omitempty"`
+	JumpOp       uint64  `json:"jump_op,omitempty"` // operation number of the jump; 0: none
+	Ranges       []Range `json:"ranges,omitempty"`  // the operations that are its evidence
+	Model        string  `json:"model,omitempty"`   // what wrote it: a model's name or "extractor"
+	EvidenceHash string  `json:"evidence_hash,omitempty"`
+	// Tainted: the evidence holds text from outside (network, an MCP server,
+	// a file outside the world). Until a person has reviewed such a card it is
+	// shown to no task but its own.
+	Tainted bool `json:"tainted"`
+}
+
+// Card is one lesson: one markdown file.
+//
+// A Card from [ParseCard] remembers the bytes it came from; [Card.Markdown]
+// changes only what was changed in the fields. A Card is not safe for
+// concurrent use while it is being changed.
+type Card struct {
+	Topic       string     `json:"topic"`       // one line
+	SourceTask  string     `json:"source_task"` // the task it was learned in
+	ID          string     `json:"id"`
+	State       State      `json:"state"` // "" is written as draft
+	Created     time.Time  `json:"created"`
+	VerifiedAt  *time.Time `json:"verified_at,omitempty"` // set by people only
+	Expires     *time.Time `json:"expires,omitempty"`     // flagged afterwards, never deleted
+	Scope       Scope      `json:"scope"`
+	Provenance  Provenance `json:"provenance"`
+	Supersedes  []string   `json:"supersedes,omitempty"`
+	Contradicts []string   `json:"contradicts,omitempty"`
+	Tags        []string   `json:"tags,omitempty"`
+
+	// The body's bullets in file order, each as markdown without its label.
+	Issue      []string `json:"issue"`
+	Solution   []string `json:"solution"`
+	Constraint []string `json:"constraint,omitempty"`
+
+	origin *origin // nil for a card that was not parsed
+}
+
+// origin is what a parsed card was read from.
+type origin struct {
+	src   []byte
+	front frontMatter
+	body  []byte // the part of src after the front matter
+	items []bulletItem
+	was   Card // the fields as they were read
+}
+
+// CardError says what is wrong with a card, where, and what to do about it.
+type CardError struct {
+	Line int    // in the file, from 1; 0 when no single line is to blame
+	What string // what is wrong and the remedy, one line
+}
+
+func (e *CardError) Error() string {
+	if e.Line == 0 {
+		return e.What
+	}
+	return fmt.Sprintf("line %d: %s", e.Line, e.What)
+}
+
+func cardErrorf(line int, format string, args ...any) *CardError {
+	return &CardError{Line: line, What: oneLine(fmt.Sprintf(format, args...))}
+}
+
+// ParseCard reads a card's text form. Every error is a *[CardError]. The
+// bytes are not kept: src may be reused.
+//
+// The id may be absent (a card written by hand); everything that needs one
+// says so. An absent state is draft.
+func ParseCard(src []byte) (*Card, error) {
+	if len(src) > MaxCardBytes {
+		return nil, cardErrorf(0, "the card has %d bytes, at most %d are allowed; split it", len(src), MaxCardBytes)
+	}
+	if i := invalidUTF8(src); i >= 0 {
+		return nil, cardErrorf(1+bytes.Count(src[:i], []byte("\n")), "not UTF-8 at byte %d; save the file as UTF-8", i)
+	}
+	src = bytes.Clone(src)
+	front, body, err := splitFrontMatter(src)
+	if err != nil {
+		return nil, err
+	}
+	c := &Card{}
+	if err := front.decode(c); err != nil {
+		return nil, err
+	}
+	items, err := parseBody(body, front.bodyLine)
+	if err != nil {
+		return nil, err
+	}
+	for _, it := range items {
+		switch it.kind {
+		case issueBullet:
+			c.Issue = append(c.Issue, it.text)
+		case solutionBullet:
+			c.Solution = append(c.Solution, it.text)
+		case constraintBullet:
+			c.Constraint = append(c.Constraint, it.text)
+		}
+	}
+	c.origin = &origin{src: src, front: front, body: body, items: items, was: c.fields()}
+	return c, nil
+}
+
+func invalidUTF8(src []byte) int {
+	for i := 0; i < len(src); {
+		r, n := utf8.DecodeRune(src[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
+}
+
+// fields copies the card without where it came from.
+func (c *Card) fields() Card {
+	f := *c
+	f.origin = nil
+	f.Supersedes = slices.Clone(c.Supersedes)
+	f.Contradicts = slices.Clone(c.Contradicts)
+	f.Tags = slices.Clone(c.Tags)
+	f.Issue = slices.Clone(c.Issue)
+	f.Solution = slices.Clone(c.Solution)
+	f.Constraint = slices.Clone(c.Constraint)
+	f.Provenance.Ranges = slices.Clone(c.Provenance.Ranges)
+	f.VerifiedAt = cloneTime(c.VerifiedAt)
+	f.Expires = cloneTime(c.Expires)
+	return f
+}
+
+func cloneTime(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	u := *t
+	return &u
+}
+
+// Clone gives an independent copy that remembers the same origin.
+func (c *Card) Clone() *Card {
+	f := c.fields()
+	f.origin = c.origin // never changed after parsing
+	return &f
+}
+
+// Markdown gives the card's text form. For a parsed card whose fields are
+// unchanged it is byte for byte what was parsed; for an edited one every
+// line outside the edited fields is kept: unknown keys, comments, prose.
+func (c *Card) Markdown() []byte {
+	if c.origin == nil {
+		return c.render()
+	}
+	front, changed := c.origin.front.edited(&c.origin.was, c)
+	body, bodyChanged := editBody(c.origin, c)
+	if !changed && !bodyChanged {
+		return bytes.Clone(c.origin.src)
+	}
+	return slices.Concat(front, body)
+}
+
+// render writes the canonical text form.
+func (c *Card) render() []byte {
+	var b bytes.Buffer
+	b.WriteString("---\n")
+	b.Write(renderFrontMatter(c))
+	b.WriteString("---\n\n")
+	for _, k := range bulletKinds() {
+		for _, text := range *k.list(c) {
+			b.WriteString(renderBullet(k, text, "-", "\n"))
+		}
+	}
+	return b.Bytes()
+}
+
+// Hash identifies the lesson: SHA-256, in hex, of the topic, scope and
+// bullets. State, dates, tags, provenance and layout do not enter, so a review keeps
+// the hash and a change of what the card says does not.
+func (c *Card) Hash() string {
+	h := sha256.New()
+	io.WriteString(h, "anamnesis card 1\n")
+	hashParts(h, c.Topic, c.Scope.Repo, c.Scope.Language, c.Scope.Tool, c.Scope.Version)
+	for _, k := range bulletKinds() {
+		list := *k.list(c)
+		hashParts(h, fmt.Sprint(len(list)))
+		for _, text := range list {
+			hashParts(h, cleanBullet(text))
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// hashParts feeds each part with its length before it, so that no two lists
+// of parts are the same bytes.
+func hashParts(w io.Writer, parts ...string) {
+	var n [8]byte
+	for _, p := range parts {
+		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
+		w.Write(n[:])
+		io.WriteString(w, p)
+	}
+}
+
+// NewID derives an id from parts: 16 lower-case letters and digits, the same
+// for the same parts, so that doing something twice writes one card. ("ab",
+// "c") and ("a", "bc") differ.
+func NewID(parts ...string) string {
+	h := sha256.New()
+	hashParts(h, parts...)
+	return strings.ToLower(base32.StdEncoding.EncodeToString(h.Sum(nil)[:10]))
+}
+
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+func validID(id string) bool { return idPattern.MatchString(id) }
+
+// Validate reports the first thing that keeps the card from being stored, as
+// a *[CardError].
+func (c *Card) Validate() error {
+	switch {
+	case !validID(c.ID):
+		return cardErrorf(0, "id %q is not a card id; use 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit", c.ID)
+	case c.State != "" && !c.State.Valid():
+		return cardErrorf(0, "state %q is unknown; use draft, reviewed, retired or superseded", c.State)
+	}
+	if err := checkTopic(c.Topic, 0); err != nil {
+		return err
+	}
+	for name, text := range map[string]string{"source_task": c.SourceTask, "scope": c.Scope.Repo + c.Scope.Language + c.Scope.Tool + c.Scope.Version,
+		"provenance": c.Provenance.Task + c.Provenance.Model + c.Provenance.EvidenceHash} {
+		if hasControl(text) {
+			return cardErrorf(0, "%s holds a line break or control character; write it on one line", name)
+		}
+	}
+	if err := c.validateLists(); err != nil {
+		return err
+	}
+	return c.checkReadsBack()
+}
+
+// checkReadsBack reports a card whose text form says something else than its
+// fields, so that nothing unreadable is ever stored.
+func (c *Card) checkReadsBack() error {
+	back, err := ParseCard(c.Markdown())
+	if err != nil {
+		return err
+	}
+	for _, key := range cardKeys() {
+		if renderEntry(c, key, nil, nil) != renderEntry(back, key, nil, nil) {
+			return cardErrorf(0, "%s cannot be written so that it reads the same; simplify it", key)
+		}
+	}
+	for _, k := range bulletKinds() {
+		if !slices.EqualFunc(*k.list(c), *k.list(back), func(a, b string) bool { return cleanBullet(a) == b }) {
+			return cardErrorf(0, "the **%s** bullets cannot be written so that they read the same; simplify their markdown", k.label)
+		}
+	}
+	return nil
+}
+
+func (c *Card) validateLists() error {
+	for name, list := range map[string][]string{"tags": c.Tags, "supersedes": c.Supersedes, "contradicts": c.Contradicts} {
+		if err := checkList(name, list, 0); err != nil {
+			return err
+		}
+	}
+	if len(c.Provenance.Ranges) > MaxListItems {
+		return cardErrorf(0, "provenance.ranges has %d entries, at most %d are allowed", len(c.Provenance.Ranges), MaxListItems)
+	}
+	n := 0
+	for _, k := range bulletKinds() {
+		for _, text := range *k.list(c) {
+			n++
+			if cleanBullet(text) == "" {
+				return cardErrorf(0, "an empty **%s** bullet; write its text or leave it out", k.label)
+			}
+		}
+	}
+	if n == 0 {
+		return cardErrorf(0, "the card says nothing; add at least one bullet '- **Issue**: …'")
+	}
+	if n > MaxBullets {
+		return cardErrorf(0, "the card has %d bullets, at most %d are allowed; split it", n, MaxBullets)
+	}
+	return nil
+}
+
+func checkTopic(topic string, line int) error {
+	switch {
+	case strings.TrimSpace(topic) == "":
+		return cardErrorf(line, "topic is empty; say in one line what the card is about")
+	case hasControl(topic):
+		return cardErrorf(line, "topic holds a line break or control character; write it on one line")
+	case utf8.RuneCountInString(topic) > MaxTopicRunes:
+		return cardErrorf(line, "topic has %d characters, at most %d are allowed; move the detail to the bullets", utf8.RuneCountInString(topic), MaxTopicRunes)
+	}
+	return nil
+}
+
+func checkList(name string, list []string, line int) error {
+	if len(list) > MaxListItems {
+		return cardErrorf(line, "%s has %d entries, at most %d are allowed", name, len(list), MaxListItems)
+	}
+	for _, s := range list {
+		if hasControl(s) || strings.TrimSpace(s) == "" {
+			return cardErrorf(line, "%s has an empty entry or one with a line break: %q", name, s)
+		}
+	}
+	return nil
+}
+
+func hasControl(s string) bool {
+	return !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool {
+		return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == '\ufeff'
+	})
+}
+
+// oneLine makes text fit for one line of output: line breaks and control
+// characters become spaces.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+			return ' '
+		}
+		return r
+	}, s)
+}

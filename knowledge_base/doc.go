@@ -1,0 +1,47 @@
+// Package knowledgebase keeps what tasks have learned: cards, one markdown
+// file each, and finds the ones that matter for a new situation.
+//
+// # On disk
+//
+// A card is <dir>/<yyyy-mm>/<slug>-<id>.md. The files are the truth and are
+// meant to be read, edited and shared by people; every *.md file in a folder
+// named yyyy-mm is taken for a card, everything else is left alone. What is
+// under <dir>/.index is derived and may be deleted at any time;
+// <dir>/.replaced keeps the former text of drafts that a repeated pass wrote
+// anew. Directories are created 0700, files 0600.
+//
+//	---
+//	type: knowledge_card
+//	topic: go test caches results
+//	source_task: task_12
+//	id: 4yq2m5pkd3c7xw6a
+//	state: draft
+//	created: 2026-01-31T10:00:00Z
+//	scope:
+//	  language: go
+//	provenance:
+//	  task: task_12
+//	  jump_op: 48
+//	  ranges: [12-47]
+//	  model: extractor
+//	  tainted: false
+//	tags: [testing]
+//	---
+//
+//	- **Issue**: a test that reads a file keeps passing after …
+//	- **Solution**: run with -count=1
+//	- **Constraint**: only for tests that …
+//
+// type, topic and source_task come first, in this order. There may be as many
+// bullets as needed. Keys, comments and prose the program does not know
+// survive its edits.
+//
+// # Retrieval
+//
+// Three legs: BM25 over words, BM25 over character 4-grams (Chinese, Japanese
+// and Korean by character bigrams), and cosine similarity of vectors held in
+// memory by chromem-go. Each leg is divided by its best score and they are
+// added with fixed weights; ties go by id. Whether anything is shown at all
+// is decided before that on evidence that is not normalised: what share of
+// the query a card accounts for.
+package knowledgebase

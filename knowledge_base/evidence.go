@@ -1,0 +1,106 @@
+package knowledgebase
+
+import (
+	"math"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// DefaultMinEvidence is the strength a hit needs to be shown.
+const DefaultMinEvidence = 1.0
+
+// The constants of evidence. Word weights are flattened as if the store held
+// evidenceBackground more cards that lack the word, because in a small store
+// every word is rare.
+const (
+	evidenceBackground = 1000
+	functionWordWeight = 0.05
+	identifierWeight   = 1.5
+	bigramWeight       = 0.6 // neighbouring bigrams share their characters
+	evidenceFactor     = 0.42
+	evidenceExponent   = 0.75
+	evidencePool       = 4 // candidates looked at for each hit wanted
+)
+
+func minEvidence(asked float64) float64 {
+	if asked == 0 {
+		return DefaultMinEvidence
+	}
+	return asked
+}
+
+// admit computes the evidence of the best candidates and keeps, in order, at
+// most k that have enough.
+func (x *index) admit(query string, found []ranked, k int, least float64) []ranked {
+	found = found[:min(len(found), max(k*evidencePool, 32))]
+	slot := make(map[int32]int, len(found))
+	for i, r := range found {
+		slot[int32(x.slots[r.id])] = i
+	}
+	matched := make([]float64, len(found))
+	terms, _ := distinct(func(emit func(string)) { words(query, emit) })
+	var total, unit float64
+	for _, t := range terms {
+		list := x.words.list(t)
+		w := x.evidenceWeight(t, len(list))
+		total += w
+		unit = max(unit, w)
+		for _, p := range list {
+			if i, ok := slot[p.slot]; ok {
+				matched[i] += w
+			}
+		}
+	}
+	var out []ranked
+	for i, r := range found {
+		if total > 0 {
+			r.evidence.Matched = matched[i] / total
+			r.evidence.Strength = strength(matched[i], total, math.Log(evidenceBackground))
+		}
+		if r.evidence.Strength >= least && len(out) < k {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// strength holds the matched weight against what a query of that weight
+// needs: less than in proportion, because chance matches grow more slowly
+// than long queries do. unit is the weight of one ordinary word.
+func strength(matched, total, unit float64) float64 {
+	n := max(total/unit, 1)
+	return matched / unit / (evidenceFactor * math.Pow(n, evidenceExponent))
+}
+
+func (x *index) evidenceWeight(term string, df int) float64 {
+	w := math.Log(float64(x.words.docs+evidenceBackground) / float64(df+1))
+	r, _ := utf8.DecodeRuneInString(term)
+	switch {
+	case isFunctionWord(term):
+		w *= functionWordWeight
+	case isCJK(r):
+		w *= bigramWeight
+	case looksLikeCode(term):
+		w *= identifierWeight
+	}
+	return w
+}
+
+// looksLikeCode tells identifiers and error codes from prose.
+func looksLikeCode(term string) bool {
+	return strings.Contains(term, "_") || strings.ContainsFunc(term, unicode.IsDigit) && strings.ContainsFunc(term, unicode.IsLetter)
+}
+
+// prior is what a card's standing does to its score, within ±15%.
+func (c *Card) prior(before func(time.Time) bool) float64 {
+	p := 1.0
+	if c.State == Reviewed {
+		p += 0.05
+	}
+	if c.Expires != nil && !before(*c.Expires) {
+		p -= 0.10
+	}
+	return p
+}

@@ -1,0 +1,122 @@
+package knowledgebase
+
+import (
+	"math"
+	"slices"
+)
+
+// BM25's parameters. b is low because cards are short by design: a longer
+// one says more rather than the same at length.
+const (
+	bm25K1 = 1.2
+	wordsB = 0.5
+	gramsB = 0.75
+)
+
+// posting says how often a term occurs in the text of a slot.
+type posting struct {
+	slot int32
+	tf   uint32
+}
+
+// bm25 is an inverted index ranked by Okapi BM25 (Robertson and Walker, 1994)
+// with the idf that is never negative, log(1 + (N-df+0.5)/(df+0.5)). Its
+// scores depend on what it holds, not on the order in which that came.
+type bm25[K comparable] struct {
+	b       float64
+	terms   map[K]int32
+	lists   [][]posting // by term number
+	lengths []int32     // by slot
+	docs    int
+	total   int64 // sum of lengths
+}
+
+func newBM25[K comparable](b float64) *bm25[K] {
+	return &bm25[K]{b: b, terms: make(map[K]int32)}
+}
+
+// add enters the terms of a text under a slot that is free.
+func (x *bm25[K]) add(slot int, each func(emit func(K))) {
+	counts := make(map[int32]uint32)
+	length := int32(0)
+	each(func(k K) {
+		t, ok := x.terms[k]
+		if !ok {
+			t = int32(len(x.lists))
+			x.terms[k] = t
+			x.lists = append(x.lists, nil)
+		}
+		counts[t]++
+		length++
+	})
+	for t, n := range counts {
+		x.lists[t] = append(x.lists[t], posting{int32(slot), n})
+	}
+	for len(x.lengths) <= slot {
+		x.lengths = append(x.lengths, 0)
+	}
+	x.lengths[slot] = length
+	x.docs++
+	x.total += int64(length)
+}
+
+// remove takes out the terms of a text that was added under slot.
+func (x *bm25[K]) remove(slot int, each func(emit func(K))) {
+	each(func(k K) {
+		t, ok := x.terms[k]
+		if !ok {
+			return
+		}
+		x.lists[t] = slices.DeleteFunc(x.lists[t], func(p posting) bool { return p.slot == int32(slot) })
+	})
+	x.docs--
+	x.total -= int64(x.lengths[slot])
+	x.lengths[slot] = 0
+}
+
+func (x *bm25[K]) idf(df int) float64 {
+	return math.Log(1 + (float64(x.docs)-float64(df)+0.5)/(float64(df)+0.5))
+}
+
+// list gives the postings of a term; nil when it is unknown.
+func (x *bm25[K]) list(k K) []posting {
+	if t, ok := x.terms[k]; ok {
+		return x.lists[t]
+	}
+	return nil
+}
+
+// score adds the query's terms, each with its weight, to scores (by slot).
+// Terms are taken in the order given, so sums round the same way every time.
+func (x *bm25[K]) score(terms []K, weight []float64, scores []float64) {
+	if x.docs == 0 || x.total == 0 {
+		return
+	}
+	avg := float64(x.total) / float64(x.docs)
+	for i, k := range terms {
+		ps := x.list(k)
+		w := x.idf(len(ps)) * weight[i]
+		for _, p := range ps {
+			tf := float64(p.tf)
+			norm := bm25K1 * (1 - x.b + x.b*float64(x.lengths[p.slot])/avg)
+			scores[p.slot] += w * tf * (bm25K1 + 1) / (tf + norm)
+		}
+	}
+}
+
+// distinct collects the distinct terms of a query in order of appearance,
+// with the number of times each occurs.
+func distinct[K comparable](each func(emit func(K))) (terms []K, counts []float64) {
+	at := make(map[K]int)
+	each(func(k K) {
+		i, ok := at[k]
+		if !ok {
+			i = len(terms)
+			at[k] = i
+			terms = append(terms, k)
+			counts = append(counts, 0)
+		}
+		counts[i]++
+	})
+	return terms, counts
+}

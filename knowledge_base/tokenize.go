@@ -1,0 +1,239 @@
+package knowledgebase
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// maxTokenRunes bounds one word; longer runs (base64, minified code) say
+	// nothing and are left out of the word leg. Their 4-grams still count.
+	maxTokenRunes = 64
+	// maxIndexedRunes bounds what is indexed of one card and read of one
+	// query; the rest is kept and shown but not found.
+	maxIndexedRunes = 64 << 10
+	gramSize        = 4
+)
+
+// clipRunes cuts s after limit runes.
+func clipRunes(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	n := 0
+	for i := range s {
+		if n == limit {
+			return s[:i]
+		}
+		n++
+	}
+	return s
+}
+
+// words calls emit for each word of the text: runs of letters, digits and
+// underscores, lower-cased and stemmed. An identifier of several parts gives
+// its parts and, unstemmed, itself. Runs of Chinese, Japanese and Korean
+// characters give their bigrams.
+func words(s string, emit func(string)) {
+	s = clipRunes(s, maxIndexedRunes)
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case isCJK(r):
+			end := i + n
+			for end < len(s) {
+				q, m := utf8.DecodeRuneInString(s[end:])
+				if !isCJK(q) {
+					break
+				}
+				end += m
+			}
+			cjkBigrams(s[i:end], emit)
+			i = end
+		case isWordRune(r):
+			end := i + n
+			for end < len(s) {
+				q, m := utf8.DecodeRuneInString(s[end:])
+				if !isWordRune(q) || isCJK(q) {
+					break
+				}
+				end += m
+			}
+			identifier(s[i:end], emit)
+			i = end
+		default:
+			i += n
+		}
+	}
+}
+
+func isWordRune(r rune) bool {
+	return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.Mn, r)
+}
+
+func isCJK(r rune) bool {
+	return r >= 0x2e80 && (unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul))
+}
+
+func cjkBigrams(run string, emit func(string)) {
+	prev := -1
+	for i, r := range run {
+		if prev >= 0 {
+			emit(run[prev : i+utf8.RuneLen(r)])
+		}
+		prev = i
+	}
+	if prev == 0 {
+		emit(run)
+	}
+}
+
+// identifier emits the parts of a run of word characters, split at
+// underscores and where the case changes: parseHTTPReply2 gives parse, http,
+// reply2.
+func identifier(run string, emit func(string)) {
+	if utf8.RuneCountInString(run) > maxTokenRunes {
+		return
+	}
+	parts := 0
+	start := 0
+	part := func(end int) {
+		if p := strings.Trim(run[start:end], "_"); p != "" {
+			parts++
+			emit(stem(strings.ToLower(p)))
+		}
+		start = end
+	}
+	var prev rune
+	for i, r := range run {
+		if i > 0 {
+			next, _ := utf8.DecodeRuneInString(run[i+utf8.RuneLen(r):])
+			switch {
+			case r == '_' || prev == '_':
+				part(i)
+			case unicode.IsUpper(r) && (unicode.IsLower(prev) || unicode.IsDigit(prev)):
+				part(i)
+			case unicode.IsUpper(r) && unicode.IsUpper(prev) && unicode.IsLower(next):
+				part(i)
+			}
+		}
+		prev = r
+	}
+	part(len(run))
+	if parts > 1 {
+		emit(strings.ToLower(strings.Trim(run, "_")))
+	}
+}
+
+// grams calls emit for each character 4-gram of the text, words joined by
+// single spaces, packed into a number. Runs of Chinese, Japanese and Korean
+// characters give their bigrams instead.
+func grams(s string, emit func(uint64)) {
+	s = clipRunes(s, maxIndexedRunes)
+	var win [gramSize]rune
+	n := 0 // runes in the window
+	push := func(r rune) {
+		copy(win[:], win[1:])
+		win[gramSize-1] = r
+		if n++; n >= gramSize {
+			emit(packGram(win))
+		}
+	}
+	space, prevCJK := true, rune(0)
+	for _, r := range s {
+		switch {
+		case isCJK(r):
+			if prevCJK != 0 {
+				emit(packGram([gramSize]rune{1, 1, prevCJK, r}))
+			}
+			emit(packGram([gramSize]rune{1, 1, 1, r}))
+			prevCJK, n, space = r, 0, true
+			continue
+		case isWordRune(r) && r != '_':
+			if space {
+				push(' ')
+				space = false
+			}
+			push(unicode.ToLower(r))
+		default:
+			space = true
+		}
+		prevCJK = 0
+	}
+	if n > 0 {
+		push(' ')
+	}
+}
+
+// packGram puts four characters into one number. Characters beyond the basic
+// plane share codes with others; grams are evidence in bulk and stand that.
+func packGram(w [gramSize]rune) uint64 {
+	var k uint64
+	for _, r := range w {
+		k = k<<16 | uint64(uint16(r))
+	}
+	return k
+}
+
+// stem takes plural and verb endings off English words of at least four
+// letters. It is light on purpose: it never maps unlike words to one (as
+// Porter's does with "general" and "generate"), and it leaves short words,
+// which in this field are code (if, not, for, its, as), as they are.
+func stem(w string) string {
+	if len(w) < 4 || !isASCIILower(w) {
+		return w
+	}
+	switch {
+	case strings.HasSuffix(w, "ies") && len(w) > 4:
+		w = w[:len(w)-3] + "y"
+	case strings.HasSuffix(w, "sses") || strings.HasSuffix(w, "xes") || strings.HasSuffix(w, "ches") || strings.HasSuffix(w, "shes"):
+		w = w[:len(w)-2]
+	case strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") && !strings.HasSuffix(w, "us") && !strings.HasSuffix(w, "is"):
+		w = w[:len(w)-1]
+	}
+	for _, suffix := range []string{"ing", "ed"} {
+		base, ok := strings.CutSuffix(w, suffix)
+		if !ok || len(base) < 3 || !strings.ContainsAny(base, "aeiouy") {
+			continue
+		}
+		if k := len(base) - 1; base[k] == base[k-1] && !strings.ContainsRune("lsz", rune(base[k])) {
+			base = base[:k] // running → run
+		}
+		w = base
+		break
+	}
+	// use, used, uses, using meet without their e.
+	if e, ok := strings.CutSuffix(w, "e"); ok && len(e) >= 3 {
+		w = e
+	}
+	return w
+}
+
+func isASCIILower(w string) bool {
+	for i := 0; i < len(w); i++ {
+		if w[i] < 'a' || w[i] > 'z' {
+			return false
+		}
+	}
+	return true
+}
+
+// isFunctionWord tells the words that say little about what a text is about.
+// They rank like others, but are hardly evidence. Words that are code as well
+// (if, not, for) are among them: alone they prove nothing.
+func isFunctionWord(w string) bool {
+	switch w {
+	case "a", "about", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "befor",
+		"but", "by", "can", "could", "did", "do", "doe", "don", "down", "each", "for", "from", "get", "go", "good", "had", "has", "hav",
+		"have", "he", "her", "here", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "let", "lik",
+		"mak", "may", "me", "more", "most", "much", "must", "my", "need", "new", "no", "not", "now", "of", "off", "on",
+		"one", "only", "or", "other", "our", "out", "over", "own", "pleas", "put", "s", "same", "she", "should", "so", "som", "such",
+		"t", "tak", "than", "that", "the", "their", "them", "then", "ther", "thes", "they", "thi", "this", "thos",
+		"to", "too", "up", "us", "use", "using", "very", "want", "was", "way", "we", "well", "wer", "what", "when", "wher", "which",
+		"whil", "who", "why", "will", "with", "would", "you", "your",
+		"的是", "什么", "怎么", "如何", "这个", "一个", "我们", "可以", "为什", "不是", "没有", "怎样", "请问":
+		return true
+	}
+	return false
+}
