@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -131,7 +132,7 @@ func OpenReader(dir string, o *Options) (*Reader, error) {
 
 // notFound turns a missing ops/ into ErrNotFound.
 func notFound(dir string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return fmt.Errorf("%w in %s", ErrNotFound, dir)
 	}
 	return fmt.Errorf("open stream %s: %w", dir, err)
