@@ -1,0 +1,233 @@
+package anamnesis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// asker asks a model about the pieces of a span, within the limits.
+type asker struct {
+	m        Model
+	r        *Request
+	ev       *evidence
+	res      *Result // calls, usage, dropped and fallback are kept here
+	maxCalls int
+	maxUsage int
+	total    time.Duration
+	perCall  time.Duration
+}
+
+// answer is what came out of asking, grounded and merged.
+type answer struct {
+	notes    Notes
+	cards    []cardDraft
+	proposed int // cards before grounding
+	used     int // pieces with a usable reply
+	unread   map[uint64]bool
+}
+
+func newAsker(m Model, r *Request, o *Options, ev *evidence, res *Result) *asker {
+	if o == nil {
+		o = &Options{}
+	}
+	a := &asker{m: m, r: r, ev: ev, res: res, maxCalls: o.MaxCalls, maxUsage: o.MaxUsageTokens, total: cmp.Or(o.Timeout, DefaultTimeout), perCall: cmp.Or(o.CallTimeout, DefaultCallTimeout)}
+	if a.maxCalls <= 0 || a.maxCalls > MaxPieces {
+		a.maxCalls = MaxPieces
+	}
+	return a
+}
+
+// ask goes through the pieces once, then has unusable replies repaired, once
+// each, with the calls that are left.
+func (a *asker) ask(ctx context.Context, recs []*record) answer {
+	ctx, cancel := context.WithTimeout(ctx, a.total)
+	defer cancel()
+	out := answer{unread: make(map[uint64]bool)}
+	for _, rec := range recs {
+		out.unread[rec.seq], out.unread[rec.end] = true, true
+	}
+	system := systemText()
+	// What a call costs beside its piece, with room for a repair and for the
+	// line of what was left out.
+	frame := a.r.Count(system) + a.r.Count(repairText(pieceText(a.r, "", MaxPieces, MaxPieces), strings.Repeat("reply ", maxRepairQuoteRunes/6), errors.New(strings.Repeat("why ", 60)))) + 64
+	size := min(a.r.EAS/2, a.r.EAS-frame-1)
+	if size < minPieceTokens {
+		a.res.Fallback = fmt.Sprintf("the EAS of %d tokens leaves no room for a question", a.r.EAS)
+		return out
+	}
+	parts, omitted := pieces(recs, size-64, a.maxCalls, a.r.Count)
+	a.res.Pieces, a.res.Omitted = len(parts), omitted
+	var faults []string
+	var broken []brokenReply
+	for i, p := range parts {
+		evidence := p.text
+		if i == len(parts)-1 {
+			evidence += omittedLine(omitted)
+		}
+		q := brokenReply{part: i, piece: p, question: pieceText(a.r, evidence, i+1, len(parts))}
+		text, err := a.call(ctx, system, q.question)
+		if err != nil {
+			faults = append(faults, fmt.Sprintf("part %d of %d: %v", i+1, len(parts), err))
+			if ctx.Err() != nil || errors.Is(err, errLimit) {
+				break
+			}
+			continue
+		}
+		if q.problem = a.take(&out, p, text); q.problem != nil {
+			q.reply = text
+			broken = append(broken, q)
+		}
+	}
+	for _, q := range broken {
+		err := a.repair(ctx, system, q, &out)
+		if err != nil {
+			faults = append(faults, fmt.Sprintf("part %d of %d: %v", q.part+1, len(parts), err))
+		}
+	}
+	a.finish(&out, faults)
+	return out
+}
+
+// brokenReply is a question whose answer could not be used.
+type brokenReply struct {
+	part     int
+	piece    piece
+	question string
+	reply    string
+	problem  error
+}
+
+func (a *asker) repair(ctx context.Context, system string, q brokenReply, out *answer) error {
+	if a.res.Calls >= a.maxCalls {
+		return fmt.Errorf("%w; no call was left for a repair", q.problem)
+	}
+	text, err := a.call(ctx, system, repairText(q.question, q.reply, q.problem))
+	if err != nil {
+		return fmt.Errorf("%w; the repair: %w", q.problem, err)
+	}
+	if err := a.take(out, q.piece, text); err != nil {
+		return fmt.Errorf("not usable after one repair: %w", err)
+	}
+	return nil
+}
+
+var errLimit = errors.New("a limit of the pass was reached")
+
+// call makes one model call, counted whatever comes of it.
+func (a *asker) call(ctx context.Context, system, text string) (string, error) {
+	used := a.res.Usage.Prompt + a.res.Usage.Completion
+	switch {
+	case a.res.Calls >= a.maxCalls:
+		return "", fmt.Errorf("%w: %d calls", errLimit, a.maxCalls)
+	case a.maxUsage > 0 && used >= a.maxUsage:
+		return "", fmt.Errorf("%w: %d of %d tokens used", errLimit, used, a.maxUsage)
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("the pass was ended: %w", ctx.Err())
+	}
+	a.res.Calls++
+	ctx, cancel := context.WithTimeout(ctx, a.perCall)
+	defer cancel()
+	c, err := a.m.Complete(ctx, system, text)
+	u := &a.res.Usage
+	u.Prompt += c.Usage.Prompt
+	u.Cached += c.Usage.Cached
+	u.Completion += c.Usage.Completion
+	u.Reasoning += c.Usage.Reasoning
+	if err != nil {
+		return "", fmt.Errorf("the model failed: %w", err)
+	}
+	return c.Text, nil
+}
+
+// take decodes and grounds one reply and adds it to the answer. The error says
+// why the reply cannot be used.
+func (a *asker) take(out *answer, p piece, text string) error {
+	rep, err := decodeReply(text)
+	if err != nil {
+		return err
+	}
+	had := len(rep.cards)
+	out.proposed += had
+	dropped := a.ev.ground(&rep)
+	a.res.Dropped += dropped
+	if rep.notes.empty() && len(rep.cards) == 0 {
+		if dropped > 0 {
+			out.unread = withRecords(out.unread, p.recs)
+			a.note(fmt.Sprintf("grounding rejected all %d statements of a reply", dropped))
+		}
+		return nil // an honest "nothing here" counts as read
+	}
+	for i := range rep.cards {
+		rep.cards[i].tainted = p.tainted
+	}
+	out.used++
+	out.cards = append(out.cards, rep.cards...)
+	addNotes(&out.notes, rep.notes)
+	for _, rec := range p.recs {
+		delete(out.unread, rec.seq)
+		delete(out.unread, rec.end)
+	}
+	return nil
+}
+
+func withRecords(unread map[uint64]bool, recs []*record) map[uint64]bool {
+	for _, rec := range recs {
+		unread[rec.seq], unread[rec.end] = true, true
+	}
+	return unread
+}
+
+// addNotes appends statements that do not stand there yet.
+func addNotes(to *Notes, from Notes) {
+	add := func(list *[]Statement, more []Statement) {
+		for _, s := range more {
+			same := func(t Statement) bool { return strings.EqualFold(t.Text, s.Text) }
+			if i := slices.IndexFunc(*list, same); i >= 0 {
+				(*list)[i].Ops = sortedOps(append((*list)[i].Ops, s.Ops...))
+				continue
+			}
+			*list = append(*list, s)
+		}
+	}
+	add(&to.Causes, from.Causes)
+	add(&to.Findings, from.Findings)
+	add(&to.Verified, from.Verified)
+	add(&to.Untried, from.Untried)
+	add(&to.Advice, from.Advice)
+	for _, f := range from.Falsified {
+		same := func(g Falsified) bool {
+			return strings.EqualFold(g.Action, f.Action) && g.Error == f.Error && g.State == f.State
+		}
+		if i := slices.IndexFunc(to.Falsified, same); i >= 0 {
+			to.Falsified[i].Ops = sortedOps(append(to.Falsified[i].Ops, f.Ops...))
+			continue
+		}
+		to.Falsified = append(to.Falsified, f)
+	}
+}
+
+// finish limits the cards and says why the extractor stood in.
+func (a *asker) finish(out *answer, faults []string) {
+	out.cards = slices.CompactFunc(out.cards, func(x, y cardDraft) bool { return strings.EqualFold(x.topic, y.topic) })
+	out.cards = out.cards[:min(len(out.cards), MaxCards)]
+	if len(faults) > 0 {
+		a.note(strings.Join(faults, "; "))
+	}
+	if out.used == 0 && a.res.Fallback == "" {
+		a.note("the model had nothing to say")
+	}
+}
+
+// note adds to the reasons for the extractor.
+func (a *asker) note(why string) {
+	const maxFallbackRunes = 600
+	if a.res.Fallback != "" {
+		why = a.res.Fallback + "; " + why
+	}
+	a.res.Fallback = clipMarked(Squash(why), maxFallbackRunes)
+}

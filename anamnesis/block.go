@@ -1,0 +1,263 @@
+package anamnesis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"anamnesis/opstream/op"
+)
+
+// The cap of a hot block: a sixteenth of the model's span, within these.
+const (
+	blockShare     = 16
+	MinBlockTokens = 400
+	MaxBlockTokens = 2000
+)
+
+// BlockCap is the most tokens a hot block may take at an effective attention
+// span of eas tokens.
+func BlockCap(eas int) int { return min(max(eas/blockShare, MinBlockTokens), MaxBlockTokens) }
+
+const (
+	maxRangesNamed   = 12 // ranges in the pointers
+	maxOpsNamed      = 8  // operations cited on one line
+	maxTaskRunes     = 80
+	maxReasonInBlock = 200
+)
+
+// entry is one item of a list in a block: its lines and what it rests on.
+type entry struct {
+	lines string // each ends with a line end
+	ops   []uint64
+	cost  int
+}
+
+// section is one list of a block. The lists stand in the block in this order;
+// when the cap is tight they lose entries from their ends, those with the
+// lowest rank first.
+type section struct {
+	title string
+	rank  int // higher is kept longer
+	items []entry
+	keep  int
+}
+
+// block renders notes within a cap.
+type block struct {
+	head     string
+	foot     string
+	sections []*section
+	count    func(string) int
+}
+
+// renderBlock writes the hot block: at most maxTokens by r.Count. It gives
+// the text and how many entries had no room.
+func renderBlock(r *Request, n *Notes, maxTokens int) (text string, left int) {
+	b := &block{head: blockHead(r), foot: blockFoot(r), count: r.Count}
+	statements := func(title string, rank int, list []Statement) {
+		s := &section{title: title, rank: rank}
+		for _, st := range list {
+			s.items = append(s.items, entry{lines: "- " + st.Text + citation(st.Ops) + "\n", ops: st.Ops})
+		}
+		b.sections = append(b.sections, s)
+	}
+	statements("Failure causes", 5, n.Causes)
+	paths := &section{title: "Falsified paths", rank: 6}
+	for _, f := range n.Falsified {
+		paths.items = append(paths.items, entry{lines: falsifiedLines(f), ops: f.Ops})
+	}
+	b.sections = append(b.sections, paths)
+	statements("Key findings", 2, n.Findings)
+	statements("Verified facts", 3, n.Verified)
+	statements("Untried options", 1, n.Untried)
+	statements("Next advice", 4, n.Advice)
+	return b.fit(maxTokens, r)
+}
+
+func blockHead(r *Request) string {
+	h := BlockBegin + "\n" + fmt.Sprintf("Task %s: back at step %d from step %d, attempt %d.", clipMarked(Squash(r.Task), maxTaskRunes), r.To, r.From, max(r.Attempt, 1))
+	if r.WorldID != "" {
+		h += " The failures happened in world " + shortID(r.WorldID) + "."
+	}
+	return h + "\nNotes from work that was discarded. Text that tools printed is quoted as data. A falsified path holds only in the state it names.\n"
+}
+
+func blockFoot(r *Request) string {
+	return "Pointers: ops " + rangeList(r.Ranges, maxRangesNamed) + " hold the full record; recall opens them.\n" + BlockEnd
+}
+
+// falsifiedLines is one falsified path. The error is the last thing on its
+// line, verbatim and without quotation marks, so that nothing in it needs
+// escaping.
+func falsifiedLines(f Falsified) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "- %s\n", f.Action)
+	if f.State != "" {
+		fmt.Fprintf(&b, "  in: %s\n", f.State)
+	}
+	if f.Error != "" {
+		fmt.Fprintf(&b, "  error: %s\n", f.Error)
+	}
+	if f.Why != "" {
+		fmt.Fprintf(&b, "  why: %s\n", f.Why)
+	}
+	fmt.Fprintf(&b, "  confidence: %s%s\n", f.Confidence, citation(f.Ops))
+	return b.String()
+}
+
+// parseFalsified reads the falsified paths back out of a block's text.
+func parseFalsified(text string) []Falsified {
+	_, rest, ok := strings.Cut(text, "\nFalsified paths:\n")
+	if !ok {
+		return nil
+	}
+	var out []Falsified
+	for line := range strings.SplitSeq(rest, "\n") {
+		if action, ok := strings.CutPrefix(line, "- "); ok {
+			out = append(out, Falsified{Action: action, Confidence: ConfidenceLow})
+			continue
+		}
+		name, value, ok := strings.Cut(line, ": ")
+		if !ok || len(out) == 0 || !strings.HasPrefix(line, "  ") {
+			break // the next section, or "(+3 more"
+		}
+		f := &out[len(out)-1]
+		switch name {
+		case "  in":
+			f.State = value
+		case "  error":
+			f.Error = value
+		case "  why":
+			f.Why = value
+		case "  confidence":
+			word, _, _ := strings.Cut(value, " ")
+			f.Confidence = confidence(word)
+		}
+	}
+	return out
+}
+
+// fit drops entries until the block is within the cap, from the ends of the
+// lists: first down to three entries a list, then to one, then to none, the
+// lists of lower rank first each time.
+func (b *block) fit(maxTokens int, r *Request) (string, int) {
+	total := b.count(b.head) + b.count(b.foot)
+	for _, s := range b.sections {
+		s.keep = len(s.items)
+		for i := range s.items {
+			s.items[i].cost = b.count(s.items[i].lines)
+			total += s.items[i].cost
+		}
+	}
+	byRank := slices.Clone(b.sections)
+	slices.SortStableFunc(byRank, func(x, y *section) int { return x.rank - y.rank })
+	for _, floor := range []int{12, 6, 3, 2, 1, 0} {
+		for _, s := range byRank {
+			for s.keep > floor {
+				// The sum of the parts is nearly the count of the whole; only
+				// when it could fit is the whole counted.
+				if total <= maxTokens {
+					if text := b.text(); b.count(text) <= maxTokens {
+						return text, b.left()
+					}
+				}
+				s.keep--
+				total -= s.items[s.keep].cost
+			}
+		}
+	}
+	if text := b.text(); b.count(text) <= maxTokens {
+		return text, b.left()
+	}
+	return b.smallest(maxTokens, r), b.left()
+}
+
+// smallest is what is left when not even the frame fits, as with a counter
+// that makes a token of each byte.
+func (b *block) smallest(maxTokens int, r *Request) string {
+	for _, middle := range []string{
+		fmt.Sprintf("Back at step %d from step %d.\nPointers: ops %s.\n", r.To, r.From, rangeList(r.Ranges, 4)),
+		"Pointers: ops " + rangeList(r.Ranges, 1) + ".\n",
+	} {
+		if text := BlockBegin + "\n" + middle + BlockEnd; b.count(text) <= maxTokens {
+			return text
+		}
+	}
+	return BlockBegin + "\n" + BlockEnd
+}
+
+func (b *block) left() int {
+	n := 0
+	for _, s := range b.sections {
+		n += len(s.items) - s.keep
+	}
+	return n
+}
+
+func (b *block) text() string {
+	var t strings.Builder
+	t.WriteString(b.head)
+	for _, s := range b.sections {
+		if len(s.items) == 0 {
+			continue
+		}
+		t.WriteString(s.title + ":\n")
+		for _, it := range s.items[:s.keep] {
+			t.WriteString(it.lines)
+		}
+		if rest := s.items[s.keep:]; len(rest) > 0 {
+			var ops []uint64
+			for _, it := range rest {
+				ops = append(ops, it.ops...)
+			}
+			fmt.Fprintf(&t, "(+%d more%s)\n", len(rest), moreOps(sortedOps(ops)))
+		}
+	}
+	t.WriteString(b.foot)
+	return t.String()
+}
+
+// citation is " (ops 12, 15)", or nothing.
+func citation(ops []uint64) string {
+	switch len(ops) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf(" (op %d)", ops[0])
+	}
+	return " (ops " + opList(ops) + ")"
+}
+
+func moreOps(ops []uint64) string {
+	if len(ops) == 0 {
+		return ""
+	}
+	return ": ops " + opList(ops)
+}
+
+// opList names a few operations, or the range a long list lies in.
+func opList(ops []uint64) string {
+	if len(ops) > maxOpsNamed {
+		return op.Range{First: ops[0], Last: ops[len(ops)-1]}.String()
+	}
+	parts := make([]string, len(ops))
+	for i, seq := range ops {
+		parts[i] = fmt.Sprint(seq)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// rangeList names at most n ranges and the extent of the others.
+func rangeList(ranges []op.Range, n int) string {
+	rest := ranges[min(len(ranges), n):]
+	parts := make([]string, 0, n)
+	for _, r := range ranges[:len(ranges)-len(rest)] {
+		parts = append(parts, r.String())
+	}
+	s := strings.Join(parts, ", ")
+	if len(rest) > 0 {
+		s += fmt.Sprintf(" and %d more ranges within %s", len(rest), op.Range{First: rest[0].First, Last: rest[len(rest)-1].Last})
+	}
+	return s
+}

@@ -1,0 +1,135 @@
+package anamnesis
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	knowledgebase "anamnesis/knowledge_base"
+)
+
+// MaxCards is how many cards one pass writes at most.
+const MaxCards = 3
+
+// maxEvidenceRanges bounds the ranges a card names; more become one extent.
+const maxEvidenceRanges = 50
+
+// cards gives the drafts their ids and provenance. The ids come from the task,
+// the jump and the card's place, so that a repeated pass writes the same
+// cards again and not more of them.
+func cards(r *Request, drafts []cardDraft, writer, evidenceHash string) []*knowledgebase.Card {
+	out := make([]*knowledgebase.Card, 0, len(drafts))
+	for i, d := range drafts {
+		out = append(out, &knowledgebase.Card{
+			Topic:      d.topic,
+			SourceTask: clip(Squash(r.Task), maxTaskRunes),
+			ID:         knowledgebase.NewID("pass", r.Task, strconv.FormatUint(r.JumpSeq, 10), strconv.Itoa(i)),
+			State:      knowledgebase.Draft,
+			Created:    r.Now.UTC(),
+			Scope:      knowledgebase.Scope{Repo: r.Repo},
+			Provenance: knowledgebase.Provenance{
+				Task: clip(Squash(r.Task), maxTaskRunes), JumpOp: r.JumpSeq, Ranges: cardRanges(r), Model: writer,
+				EvidenceHash: evidenceHash, Tainted: d.tainted,
+			},
+			Issue: d.issue, Solution: d.solution, Constraint: d.constraint,
+		})
+	}
+	return out
+}
+
+func cardRanges(r *Request) []knowledgebase.Range {
+	if n := len(r.Ranges); n > maxEvidenceRanges {
+		return []knowledgebase.Range{{First: r.Ranges[0].First, Last: r.Ranges[n-1].Last}}
+	}
+	var out []knowledgebase.Range
+	for _, rg := range r.Ranges {
+		out = append(out, knowledgebase.Range{First: rg.First, Last: rg.Last})
+	}
+	return out
+}
+
+// hashEvidence identifies what a card was made from: the records' own text,
+// not the ops' times or layout.
+func hashEvidence(recs []*record) string {
+	h := sha256.New()
+	for _, rec := range recs {
+		fmt.Fprintf(h, "%d %d %d\x00%s\x00%s\x00%s\x00%s\x00%s\x00", rec.kind, rec.seq, rec.end, rec.tool, rec.args, rec.text, rec.stdout, rec.stderr)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// extractCard makes the one card of a pass without a model: what failed, with
+// the error a later task would search by.
+func extractCard(r *Request, n *Notes, recs []*record) cardDraft {
+	d := cardDraft{}
+	reason := clipMarked(Squash(r.Reason), maxBulletRunes)
+	for _, f := range n.Falsified[:min(len(n.Falsified), maxCardBullets)] {
+		issue := f.Action + " failed"
+		if f.Error != "" {
+			issue += ": " + f.Error
+		} else if f.Why != "" {
+			issue += " (" + f.Why + ")"
+		}
+		d.issue = append(d.issue, issue)
+		d.ops = append(d.ops, f.Ops...)
+		if f.State != "" {
+			d.constraint = append(d.constraint, clipMarked("seen in "+f.State+": "+f.Action, maxBulletRunes))
+		}
+	}
+	switch {
+	case len(n.Falsified) > 0 && n.Falsified[0].Error != "":
+		d.topic = n.Falsified[0].Error
+	case len(n.Falsified) > 0:
+		d.topic = n.Falsified[0].Action
+	case reason != "":
+		d.topic = reason
+	default:
+		d.topic = fmt.Sprintf("a path of task %s that was given up", clipMarked(Squash(r.Task), maxTaskRunes))
+	}
+	d.topic = clipMarked(d.topic, maxExtractorTopic)
+	if reason != "" {
+		d.solution = append(d.solution, "The path was given up for this reason: "+reason)
+	} else {
+		d.solution = append(d.solution, "The path was given up; no solution was found on it.")
+	}
+	for _, f := range n.Findings {
+		if strings.Contains(f.Text, "succeeded later in") {
+			d.solution = append(d.solution, f.Text)
+			d.ops = append(d.ops, f.Ops...)
+		}
+		if len(d.solution) == maxCardBullets {
+			break
+		}
+	}
+	if len(d.issue) == 0 {
+		d.issue = []string{plainIssue(n, d.topic)}
+	}
+	d.constraint = slices.Compact(d.constraint)[:min(len(slices.Compact(d.constraint)), 3)]
+	d.tainted = taintedBy(recs, d.ops)
+	return d
+}
+
+// plainIssue says what a path without a failed call was about.
+func plainIssue(n *Notes, topic string) string {
+	for _, list := range [][]Statement{n.Findings, n.Causes, n.Verified} {
+		if len(list) > 0 {
+			return list[0].Text
+		}
+	}
+	return topic
+}
+
+// taintedBy reports whether any of the operations belongs to a call that
+// showed text from outside the world. Without operations the whole span
+// counts.
+func taintedBy(recs []*record, ops []uint64) bool {
+	for _, rec := range recs {
+		if rec.tainted && (len(ops) == 0 || slices.Contains(ops, rec.seq) || slices.Contains(ops, rec.end)) {
+			return true
+		}
+	}
+	return false
+}

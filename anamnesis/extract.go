@@ -1,0 +1,358 @@
+package anamnesis
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits of what the extractor looks at and says.
+const (
+	maxActionRunes    = 160 // of one action in a block
+	maxArgRunes       = 40  // of one further argument
+	maxStatePaths     = 4   // written paths named in a state
+	maxStateRunes     = 160
+	maxExtracted      = 40 // of one list
+	maxScanBytes      = 256 << 10
+	maxPathsNamed     = 8
+	maxNoteRunes      = 280 // of the agent's own words
+	maxResultRunes    = 100 // of a successful call's first line
+	maxExtractorTopic = 110
+)
+
+// MaxErrorRunes is the length of a quoted error in a block, in characters.
+const MaxErrorRunes = 200
+
+// extract makes notes from the records alone: failed calls become falsified
+// paths with their errors verbatim, successes verified facts, files and the
+// agent's last words findings. The same records give the same notes.
+func extract(r *Request, recs []*record) Notes {
+	var n Notes
+	if reason := clipMarked(Squash(r.Reason), maxStatementRunes); reason != "" {
+		n.Causes = append(n.Causes, Statement{Text: "reason given for going back: " + reason})
+	}
+	falsified, overcome := falsifiedPaths(recs)
+	n.Falsified = falsified
+	n.Causes = append(n.Causes, repeatedErrors(falsified)...)
+	n.Findings = append(n.Findings, overcome...)
+	n.Findings = append(n.Findings, agentNotes(recs)...)
+	n.Findings = append(n.Findings, unsettled(recs)...)
+	n.Findings = append(n.Findings, fileFindings(recs)...)
+	n.Verified = successes(recs)
+	if len(falsified) > 0 {
+		n.Advice = append(n.Advice, Statement{
+			Text: "the calls above failed in the state they name; change what they depend on before making one again, or take another way",
+		})
+	}
+	carry(&n, recs)
+	return n
+}
+
+// failure gathers the calls with the same action and the same error.
+type failure struct {
+	first, last *record
+	error       string
+	ops         []uint64
+	times       int
+}
+
+// falsifiedPaths turns failed calls into falsified paths, most telling first.
+// A call that failed and later succeeded with the same arguments is no
+// falsified path: it is a finding that the change between made it work.
+func falsifiedPaths(recs []*record) (paths []Falsified, overcome []Statement) {
+	type key struct{ call, err string }
+	byKey := make(map[key]*failure)
+	var order []*failure
+	lastOK := make(map[string]*record)
+	for _, rec := range recs {
+		if rec.ok() {
+			lastOK[rec.key()] = rec
+		}
+		if !rec.failed() {
+			continue
+		}
+		k := key{rec.key(), errorQuote(rec)}
+		f := byKey[k]
+		if f == nil {
+			f = &failure{first: rec, error: k.err}
+			byKey[k] = f
+			order = append(order, f)
+		}
+		f.last = rec
+		f.times++
+		f.ops = append(f.ops, rec.end)
+	}
+	slices.SortStableFunc(order, func(a, b *failure) int { return cmp.Compare(b.weight(recs), a.weight(recs)) })
+	for _, f := range order {
+		if ok := lastOK[f.last.key()]; ok != nil && ok.seq > f.last.seq {
+			overcome = append(overcome, Statement{
+				Text: fmt.Sprintf("%s failed in %s and succeeded later in %s", f.last.action(), f.last.state, ok.state),
+				Ops:  []uint64{f.last.end, ok.end},
+			})
+			continue
+		}
+		paths = append(paths, f.path())
+	}
+	return paths, overcome
+}
+
+// weight ranks failures: those that ran something and said something before
+// those that only asked wrongly, often repeated ones and later ones first.
+func (f *failure) weight(recs []*record) float64 {
+	w := float64(min(f.times, 3))
+	if f.last.tool == bashTool {
+		w += 2
+	}
+	if f.error != "" {
+		w += 2
+	}
+	return w + float64(f.last.seq-recs[0].seq)/float64(recs[len(recs)-1].end-recs[0].seq+1)
+}
+
+func (f *failure) path() Falsified {
+	p := Falsified{
+		Action: f.last.action(), State: clipMarked(Squash(f.last.state), maxStateRunes), Error: f.error,
+		Confidence: ConfidenceHigh, Ops: f.ops,
+	}
+	switch {
+	case f.last.exit != nil && *f.last.exit != 0:
+		p.Why = fmt.Sprintf("exit code %d", *f.last.exit)
+	default:
+		p.Why = "the tool reported an error"
+	}
+	if f.times > 1 {
+		p.Why += fmt.Sprintf(", %d times", f.times)
+	}
+	if f.error == "" {
+		p.Confidence = ConfidenceMedium // some commands exit above 0 to say "nothing found"
+		p.Why += ", nothing printed"
+	}
+	return p
+}
+
+// repeatedErrors names an error that different actions ran into: then the
+// cause lies deeper than any of them.
+func repeatedErrors(paths []Falsified) []Statement {
+	ops := make(map[string][]uint64)
+	actions := make(map[string]int)
+	var order []string
+	for _, p := range paths {
+		if p.Error == "" {
+			continue
+		}
+		if actions[p.Error] == 0 {
+			order = append(order, p.Error)
+		}
+		actions[p.Error]++
+		ops[p.Error] = append(ops[p.Error], p.Ops...)
+	}
+	var out []Statement
+	for _, e := range order {
+		if actions[e] > 1 {
+			out = append(out, Statement{Text: fmt.Sprintf("%d different actions met the same error: %s", actions[e], e), Ops: sortedOps(ops[e])})
+		}
+	}
+	return out
+}
+
+// errorLine recognises lines that say what went wrong.
+var errorLine = regexp.MustCompile(`(?i)\b(error|errors|fail|failed|failure|fatal|panic|exception|traceback|undefined|cannot|can't|could not|not found|no such|denied|refused|unknown|invalid|unexpected|expected|missing|mismatch|conflict|unable|abort(ed)?|timed? ?out|want|assert\w*|segmentation|unresolved|undeclared|错误|失败)\b|错误|失败|异常|找不到|^E\s|Error:|Exception:`)
+
+// place matches "file.go:12:" and the like: a line that says where.
+var place = regexp.MustCompile(`[\w./-]+\.\w+[:(]\d+`)
+
+// errorQuote finds the most telling lines of a failed call's output: a
+// verbatim quote, as Squash gives it, of at most MaxErrorRunes.
+func errorQuote(rec *record) string {
+	for _, text := range rec.outputs() {
+		if len(text) > maxScanBytes {
+			text = strings.ToValidUTF8(text[len(text)-maxScanBytes:], "")
+		}
+		if q := tellingLines(strings.Split(text, "\n")); q != "" {
+			return q
+		}
+	}
+	return ""
+}
+
+// tellingLines picks the best line and those after it that still fit: a
+// summary line such as "--- FAIL: TestX" is worth little without the next.
+func tellingLines(lines []string) string {
+	best, bestScore := -1, 0
+	clean := make([]string, len(lines))
+	for i, l := range lines {
+		clean[i] = Squash(l)
+		if s := lineScore(clean[i]); s > bestScore {
+			best, bestScore = i, s
+		}
+	}
+	if best < 0 {
+		return ""
+	}
+	quote := clean[best]
+	for _, next := range clean[best+1:] {
+		if next == "" {
+			continue
+		}
+		if utf8.RuneCountInString(quote)+1+utf8.RuneCountInString(next) > MaxErrorRunes || lineScore(next) <= 1 {
+			break
+		}
+		quote += " " + next
+	}
+	quote = clip(quote, MaxErrorRunes)
+	if utf8.RuneCountInString(quote) < minQuoteRunes {
+		return ""
+	}
+	return quote
+}
+
+// lineScore says how telling a line is; 0 for an empty one. The first of the
+// best lines is taken: later errors often follow from the first.
+func lineScore(line string) int {
+	switch {
+	case line == "":
+		return 0
+	case utf8.RuneCountInString(line) < minQuoteRunes || strings.Trim(line, "=-_*#~ ") == "":
+		return 0
+	}
+	score := 1
+	if errorLine.MatchString(line) {
+		score += 4
+	}
+	if place.MatchString(line) {
+		score += 3
+	}
+	if strings.HasPrefix(line, "FAIL") || strings.HasPrefix(line, "exit status") || strings.HasPrefix(line, "ok ") {
+		score = 1 // a summary of what stands elsewhere
+	}
+	return score
+}
+
+// agentNotes takes the agent's own last words before it went back: what it
+// thought then is the best diagnosis there is without asking a model.
+func agentNotes(recs []*record) []Statement {
+	const most = 3
+	var out []Statement
+	for _, rec := range slices.Backward(recs) {
+		text := ""
+		switch {
+		case rec.kind == recReply:
+			text = rec.text
+		case rec.kind == recCall && rec.tool == "Think" && rec.ok():
+			text = callSummary(rec.args)
+		}
+		if text = Squash(text); text == "" {
+			continue
+		}
+		out = append(out, Statement{Text: "the agent noted: " + clipMarked(text, maxNoteRunes), Ops: []uint64{rec.seq}})
+		if len(out) == most {
+			break
+		}
+	}
+	return out
+}
+
+// unsettled lists calls that were refused or whose outcome nobody knows.
+func unsettled(recs []*record) []Statement {
+	var out []Statement
+	for _, rec := range recs {
+		if rec.kind != recCall || len(out) == maxExtracted {
+			continue
+		}
+		switch {
+		case rec.refused:
+			out = append(out, Statement{Text: "was refused and did not run: " + rec.action(), Ops: []uint64{rec.end}})
+		case rec.unknown && !isJump(rec.tool):
+			out = append(out, Statement{Text: "outcome unknown, it may have had its effect: " + rec.action(), Ops: []uint64{rec.end}})
+		}
+	}
+	return out
+}
+
+func isJump(tool string) bool {
+	return tool == "jump_to_step" || tool == "SendDMail" || tool == "dmail"
+}
+
+// fileFindings says what was written (and is undone now) and what was read.
+func fileFindings(recs []*record) []Statement {
+	var out []Statement
+	for _, kind := range []struct {
+		lead  string
+		paths func(*record) []string
+	}{
+		{"files written on the discarded path: ", func(r *record) []string { return r.writes }},
+		{"files read: ", func(r *record) []string { return r.reads }},
+	} {
+		var paths []string
+		var ops []uint64
+		for _, rec := range recs {
+			if !rec.ok() {
+				continue
+			}
+			for _, p := range kind.paths(rec) {
+				if !slices.Contains(paths, p) {
+					paths = append(paths, p)
+					ops = append(ops, rec.end)
+				}
+			}
+		}
+		if n := len(paths); n > 0 {
+			text := kind.lead + Squash(strings.Join(paths[:min(n, maxPathsNamed)], ", "))
+			if n > maxPathsNamed {
+				text += fmt.Sprintf(" and %d more", n-maxPathsNamed)
+			}
+			out = append(out, Statement{Text: clipMarked(text, maxStatementRunes), Ops: sortedOps(ops)})
+		}
+	}
+	return out
+}
+
+// successes lists commands that succeeded, each once, last first.
+func successes(recs []*record) []Statement {
+	seen := make(map[string]bool)
+	var out []Statement
+	for _, rec := range slices.Backward(recs) {
+		if !rec.ok() || rec.tool != bashTool || seen[rec.key()] || len(out) == maxExtracted {
+			continue
+		}
+		seen[rec.key()] = true
+		text := rec.action() + " succeeded in " + rec.state
+		if first := firstLine(rec.outputs()); first != "" {
+			text += ": " + clipMarked(first, maxResultRunes)
+		}
+		out = append(out, Statement{Text: text, Ops: []uint64{rec.end}})
+	}
+	return out
+}
+
+func firstLine(texts []string) string {
+	for _, text := range texts {
+		for line := range strings.SplitSeq(text, "\n") {
+			if s := Squash(line); s != "" {
+				return s
+			}
+		}
+	}
+	return ""
+}
+
+// carry takes over what an earlier block, itself discarded now, had falsified:
+// its own operations are no longer in the span.
+func carry(n *Notes, recs []*record) {
+	for _, rec := range recs {
+		if rec.kind != recBlock {
+			continue
+		}
+		for _, f := range parseFalsified(rec.text) {
+			f.Ops = []uint64{rec.seq}
+			n.Falsified = append(n.Falsified, f)
+		}
+	}
+}
+
+func sortedOps(ops []uint64) []uint64 {
+	return slices.Compact(slices.Sorted(slices.Values(ops)))
+}

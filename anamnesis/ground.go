@@ -1,0 +1,112 @@
+package anamnesis
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"anamnesis/opstream/op"
+)
+
+// minQuoteRunes is how short a quoted error may be: shorter ones occur in any
+// text.
+const minQuoteRunes = 3
+
+// evidence is the span as grounding sees it.
+type evidence struct {
+	ranges  []op.Range
+	text    string             // every output, argument and word, squashed
+	records map[uint64]*record // by each op of a record
+	known   map[uint64]bool    // every op of the span
+}
+
+func newEvidence(r *Request, recs []*record) *evidence {
+	e := &evidence{ranges: r.Ranges, records: make(map[uint64]*record, 2*len(recs)), known: make(map[uint64]bool, len(r.Ops))}
+	for i := range r.Ops {
+		e.known[r.Ops[i].Seq] = true
+	}
+	var b strings.Builder
+	for _, rec := range recs {
+		e.records[rec.seq], e.records[rec.end] = rec, rec
+		for _, s := range []string{rec.text, rec.stdout, rec.stderr, rec.args} {
+			if s != "" {
+				b.WriteString(Squash(s))
+				b.WriteByte('\n') // no quote spans two texts: Squash leaves no line ends
+			}
+		}
+	}
+	e.text = b.String()
+	return e
+}
+
+// quoted reports whether a quote, as Squash gives it, occurs in the span.
+func (e *evidence) quoted(quote string) bool {
+	return utf8.RuneCountInString(quote) >= minQuoteRunes && strings.Contains(e.text, quote)
+}
+
+// cited reports whether all operations lie in the span.
+func (e *evidence) cited(ops []uint64) bool {
+	for _, seq := range ops {
+		if !e.known[seq] {
+			return false
+		}
+	}
+	return true
+}
+
+// succeeded reports whether at least one operation belongs to a call that
+// succeeded.
+func (e *evidence) succeeded(ops []uint64) bool {
+	for _, seq := range ops {
+		if rec := e.records[seq]; rec != nil && rec.ok() {
+			return true
+		}
+	}
+	return false
+}
+
+// ground removes what the span does not bear out and says how much that was.
+// A cited operation must lie in the span and a quoted error must occur in it.
+// What claims to be known – findings, verified facts, cards – must cite
+// something; a verified fact must cite a call that succeeded.
+func (e *evidence) ground(r *reply) (dropped int) {
+	keep := func(list []Statement, ok func(Statement) bool) []Statement {
+		var out []Statement
+		for _, s := range list {
+			if e.cited(s.Ops) && ok(s) {
+				out = append(out, s)
+			} else {
+				dropped++
+			}
+		}
+		return out
+	}
+	free := func(Statement) bool { return true }
+	citing := func(s Statement) bool { return len(s.Ops) > 0 }
+	n := &r.notes
+	n.Causes = keep(n.Causes, free)
+	n.Findings = keep(n.Findings, citing)
+	n.Verified = keep(n.Verified, func(s Statement) bool { return e.succeeded(s.Ops) })
+	n.Untried = keep(n.Untried, free)
+	n.Advice = keep(n.Advice, free)
+
+	var falsified []Falsified
+	for _, f := range n.Falsified {
+		if f.Action == "" || len(f.Ops) == 0 || !e.cited(f.Ops) || f.Error != "" && !e.quoted(f.Error) {
+			dropped++
+			continue
+		}
+		falsified = append(falsified, f)
+	}
+	n.Falsified = falsified
+
+	var cards []cardDraft
+	for _, c := range r.cards {
+		if c.topic == "" || len(c.issue)+len(c.solution) == 0 || len(c.ops) == 0 || !e.cited(c.ops) {
+			dropped++
+			continue
+		}
+		cards = append(cards, c)
+	}
+	r.cards = cards
+	return dropped
+}

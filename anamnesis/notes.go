@@ -1,0 +1,42 @@
+package anamnesis
+
+// Statement is one thing said about the span, with the operations it rests on.
+type Statement struct {
+	Text string   `json:"text"`
+	Ops  []uint64 `json:"ops,omitempty"`
+}
+
+// Falsified is a path that was tried and failed. It holds only for the state
+// it names.
+type Falsified struct {
+	Action     string     `json:"action"`
+	State      string     `json:"state"`           // the world it failed in
+	Error      string     `json:"error,omitempty"` // verbatim after Squash, at most MaxErrorRunes; empty when nothing was printed
+	Why        string     `json:"why,omitempty"`
+	Confidence Confidence `json:"confidence"`
+	Ops        []uint64   `json:"ops"`
+}
+
+// Notes is everything a pass has to say, before it is cut to a block.
+type Notes struct {
+	Causes    []Statement `json:"failure_causes,omitempty"`
+	Falsified []Falsified `json:"falsified,omitempty"`
+	Findings  []Statement `json:"findings,omitempty"`
+	Verified  []Statement `json:"verified,omitempty"`
+	Untried   []Statement `json:"untried,omitempty"`
+	Advice    []Statement `json:"advice,omitempty"`
+}
+
+func (n *Notes) empty() bool {
+	return len(n.Causes)+len(n.Falsified)+len(n.Findings)+len(n.Verified)+len(n.Untried)+len(n.Advice) == 0
+}
+
+// cardDraft is a card before it has an id.
+type cardDraft struct {
+	topic      string
+	issue      []string
+	solution   []string
+	constraint []string
+	ops        []uint64
+	tainted    bool
+}

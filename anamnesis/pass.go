@@ -1,0 +1,233 @@
+package anamnesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/opstream/op"
+)
+
+// Model is what a pass asks: a system text and a text in, a text out. An
+// implementation returns promptly when ctx ends. Retries on faults of the
+// network are its own affair; Pass asks again only to have an answer repaired.
+type Model interface {
+	Complete(ctx context.Context, system, text string) (Completion, error)
+}
+
+// Completion is a model's answer.
+type Completion struct {
+	Text  string
+	Usage op.Usage // as the provider counts; zero when it does not say
+}
+
+// Request is what a pass is to turn into memory.
+type Request struct {
+	Task    string // the task's id
+	JumpSeq uint64 // identifies the pass: card ids derive from it
+	From    int    // the step the agent goes back from
+	To      int    // the step it goes back to
+	Reason  string // as the agent or the person gave it
+	WorldID string // tree id of the state the failures happened in
+	Attempt int    // which attempt at To's continuation this starts; below 1 counts as 1
+
+	// TargetWorldID is the tree id of the checkpoint To: the state in which
+	// the first step of the span began. Empty: WorldID stands in for it.
+	TargetWorldID string
+	// WorldDir is the world's directory, absolute. It tells files outside the
+	// world from those inside where a command names them absolutely.
+	WorldDir string
+	// Repo goes into the scope of the cards. Empty: they hold anywhere.
+	Repo string
+	// Tainted are files, relative to the world, that calls before the span
+	// wrote with text from outside.
+	Tainted []string
+
+	EAS    int        // effective attention span of the model that will read, tokens; above 0
+	Ops    []op.Op    // the discarded operations, in order of seq
+	Ranges []op.Range // the ranges they fill, ascending and disjoint
+	// Count counts tokens in the task's encoding.
+	Count func(text string) int
+	// Now is the cards' creation time.
+	Now time.Time
+	// ModelName goes into the provenance of cards the model wrote.
+	ModelName string
+}
+
+// Options bound a pass. The zero value means the defaults.
+type Options struct {
+	// MaxCalls is how many model calls, repairs included, a pass may make; 0
+	// and values above MaxPieces mean MaxPieces.
+	MaxCalls int
+	// Timeout bounds the whole pass; 0 means DefaultTimeout.
+	Timeout time.Duration
+	// CallTimeout bounds one model call; 0 means DefaultCallTimeout.
+	CallTimeout time.Duration
+	// MaxUsageTokens stops asking once the calls made have used so many
+	// tokens, prompt and completion together, as the provider counts; 0 means
+	// no bound beyond MaxCalls calls of less than an EAS each.
+	MaxUsageTokens int
+}
+
+// The default times of a pass.
+const (
+	DefaultTimeout     = 5 * time.Minute
+	DefaultCallTimeout = 2 * time.Minute
+)
+
+// The writers of a Result.
+const (
+	WriterModel     = "model"
+	WriterExtractor = "extractor"
+)
+
+// Result is what a pass remembers.
+type Result struct {
+	Block       string // the hot block, from BlockBegin to BlockEnd
+	BlockTokens int    // its tokens by Request.Count; at most BlockCap(EAS)
+	Cards       []*knowledgebase.Card
+	NoCards     string // why there is no card; empty when there is one
+	Writer      string // WriterModel | WriterExtractor
+	Fallback    string // why the extractor wrote all or a part; empty when it did not
+	Dropped     int    // statements that failed grounding
+	Calls       int    // model calls made
+	Usage       op.Usage
+	Notes       Notes       // everything the block was cut from
+	Falsified   []Falsified // Notes.Falsified
+	BlockLeft   int         // notes the block had no room for
+	Pieces      int         // pieces the evidence was shortened into; 0 without a model
+	Omitted     []uint64    // operations no piece had room for
+}
+
+// ErrBadRequest is returned by Pass for a request that contradicts itself.
+var ErrBadRequest = errors.New("bad request")
+
+// Pass turns discarded operations into a hot block and cards. It asks m, or
+// nobody when m is nil; whatever the model does – refuse, time out, answer
+// prose or half an object, invent errors – the extractor stands in for what is
+// missing and Result.Fallback says why. That holds for an ended ctx, too. The
+// only errors are those of a broken request, wrapping ErrBadRequest. Without a
+// model, equal requests give equal results, byte for byte.
+func Pass(ctx context.Context, m Model, r Request, o *Options) (Result, error) {
+	if err := r.check(); err != nil {
+		return Result{}, fmt.Errorf("anamnesis pass for task %q: %w: %w", r.Task, ErrBadRequest, err)
+	}
+	recs := records(&r)
+	ev := newEvidence(&r, recs)
+	res := Result{Writer: WriterExtractor}
+	notes := extract(&r, recs)
+	var drafts []cardDraft
+	proposed := 0
+	if m != nil {
+		a := newAsker(m, &r, o, ev, &res)
+		answer := a.ask(ctx, recs)
+		proposed = answer.proposed
+		if answer.used > 0 {
+			res.Writer = WriterModel
+			notes = merge(answer.notes, notes, recs, answer.unread)
+			drafts = answer.cards
+		}
+	}
+	if len(drafts) == 0 && proposed == 0 {
+		drafts = []cardDraft{extractCard(&r, &notes, recs)}
+	}
+	res.Notes, res.Falsified = notes, notes.Falsified
+	limit := BlockCap(r.EAS)
+	res.Block, res.BlockLeft = renderBlock(&r, &notes, limit)
+	res.BlockTokens = r.Count(res.Block)
+	writer := WriterExtractor
+	if proposed > 0 {
+		writer = writerName(r.ModelName)
+	}
+	res.Cards = cards(&r, drafts, writer, hashEvidence(recs))
+	if len(res.Cards) == 0 {
+		res.NoCards = fmt.Sprintf("grounding rejected all %d cards the model proposed", proposed)
+	}
+	return res, nil
+}
+
+func writerName(name string) string {
+	if s := clip(Squash(name), maxTaskRunes); s != "" {
+		return s
+	}
+	return WriterModel
+}
+
+// check finds what contradicts itself in a request.
+func (r *Request) check() error {
+	switch {
+	case r.Task == "":
+		return errors.New("no task id")
+	case r.EAS <= 0:
+		return fmt.Errorf("EAS is %d, it must be above 0", r.EAS)
+	case r.Count == nil:
+		return errors.New("no token counter")
+	case len(r.Ops) == 0 || len(r.Ranges) == 0:
+		return errors.New("no operations")
+	}
+	for i, rg := range r.Ranges {
+		if rg.First > rg.Last || i > 0 && rg.First <= r.Ranges[i-1].Last {
+			return fmt.Errorf("range %d (%v) is empty or not after the one before", i, rg)
+		}
+	}
+	in := 0
+	for i := range r.Ops {
+		seq := r.Ops[i].Seq
+		if i > 0 && seq <= r.Ops[i-1].Seq {
+			return fmt.Errorf("operation %d does not follow %d", seq, r.Ops[i-1].Seq)
+		}
+		for in < len(r.Ranges) && r.Ranges[in].Last < seq {
+			in++
+		}
+		if in == len(r.Ranges) || !r.Ranges[in].Contains(seq) {
+			return fmt.Errorf("operation %d lies in none of the ranges", seq)
+		}
+	}
+	return nil
+}
+
+// merge puts the model's notes before the extractor's. Of the extractor's it
+// takes what the model left out: the failed calls it does not cite, the reason
+// for going back, and everything about the records no usable answer covers.
+func merge(model, extracted Notes, recs []*record, unread map[uint64]bool) Notes {
+	out := model
+	cited := make(map[uint64]bool)
+	byOp := make(map[uint64]*record)
+	for _, rec := range recs {
+		byOp[rec.seq], byOp[rec.end] = rec, rec
+	}
+	for i := range out.Falsified {
+		f := &out.Falsified[i]
+		for _, seq := range f.Ops {
+			cited[seq] = true
+			if rec := byOp[seq]; rec != nil {
+				cited[rec.seq], cited[rec.end] = true, true
+				if rec.kind == recCall { // the state is ours to say, not the model's
+					f.State = clipMarked(Squash(rec.state), maxStateRunes)
+				}
+			}
+		}
+	}
+	for _, f := range extracted.Falsified {
+		if !slices.ContainsFunc(f.Ops, func(seq uint64) bool { return cited[seq] }) {
+			out.Falsified = append(out.Falsified, f)
+		}
+	}
+	if len(extracted.Causes) > 0 {
+		out.Causes = append(out.Causes, extracted.Causes[0])
+	}
+	unheard := func(list []Statement) []Statement {
+		return slices.DeleteFunc(slices.Clone(list), func(s Statement) bool {
+			return !slices.ContainsFunc(s.Ops, func(seq uint64) bool { return unread[seq] })
+		})
+	}
+	out.Findings = append(out.Findings, unheard(extracted.Findings)...)
+	out.Verified = append(out.Verified, unheard(extracted.Verified)...)
+	if len(out.Advice) == 0 {
+		out.Advice = extracted.Advice
+	}
+	return out
+}

@@ -1,0 +1,201 @@
+package anamnesis
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"anamnesis/opstream/op"
+)
+
+// Limits of what a model is asked to read.
+const (
+	// MaxPieces is how many pieces a span is shortened into at most, whatever
+	// its size.
+	MaxPieces = 8
+	// minPieceTokens is the smallest piece worth asking about.
+	minPieceTokens = 200
+	// minRecordTokens is what the least important record may shrink to before
+	// it becomes a pointer.
+	minRecordTokens = 48
+)
+
+// piece is a part of the evidence, rendered.
+type piece struct {
+	text    string
+	recs    []*record
+	tainted bool // it shows text from outside the world
+}
+
+// pieces ranks the records, shortens them to what MaxPieces pieces of
+// pieceTokens hold together, and packs them in the order in which they
+// happened. Records without room are left out; the last piece says which.
+func pieces(recs []*record, pieceTokens, most int, count func(string) int) (out []piece, omitted []uint64) {
+	budget := pieceTokens * most * 9 / 10 // packing leaves gaps
+	var shown map[*record]string
+	for _, size := range []int{1600, 800, 400, 200, 100, minRecordTokens} {
+		size = min(size, pieceTokens/2)
+		texts, total := renderAll(recs, size, count)
+		if total <= budget {
+			shown = texts
+			break
+		}
+		shown = texts
+	}
+	shown, omitted = dropUnimportant(recs, shown, budget, count)
+	return pack(recs, shown, pieceTokens, most, count, omitted)
+}
+
+func renderAll(recs []*record, size int, count func(string) int) (map[*record]string, int) {
+	texts := make(map[*record]string, len(recs))
+	total := 0
+	for _, rec := range recs {
+		t := rec.render(size, count)
+		texts[rec] = t
+		total += count(t)
+	}
+	return texts, total
+}
+
+// dropUnimportant leaves out the least important records until the rest fits.
+func dropUnimportant(recs []*record, texts map[*record]string, budget int, count func(string) int) (map[*record]string, []uint64) {
+	byWeight := slices.Clone(recs)
+	slices.SortStableFunc(byWeight, func(a, b *record) int { return cmp.Compare(b.weight(), a.weight()) })
+	kept := make(map[*record]string, len(texts))
+	var omitted []uint64
+	for _, rec := range byWeight {
+		n := count(texts[rec])
+		if n > budget {
+			omitted = append(omitted, rec.ops()...)
+			continue
+		}
+		budget -= n
+		kept[rec] = texts[rec]
+	}
+	return kept, sortedOps(omitted)
+}
+
+// pack fills pieces in the order of the records.
+func pack(recs []*record, shown map[*record]string, pieceTokens, most int, count func(string) int, omitted []uint64) ([]piece, []uint64) {
+	var out []piece
+	used := 0
+	for _, rec := range recs {
+		text, ok := shown[rec]
+		if !ok {
+			continue
+		}
+		n := count(text) + 1
+		if n > pieceTokens {
+			omitted = append(omitted, rec.ops()...)
+			continue
+		}
+		if len(out) == 0 || used+n > pieceTokens {
+			if len(out) == most {
+				omitted = append(omitted, rec.ops()...)
+				continue
+			}
+			out = append(out, piece{})
+			used = 0
+		}
+		p := &out[len(out)-1]
+		p.text += text
+		p.recs = append(p.recs, rec)
+		p.tainted = p.tainted || rec.tainted
+		used += n
+	}
+	return out, sortedOps(omitted)
+}
+
+// weight ranks records for what a lesson can be drawn from.
+func (r *record) weight() int {
+	switch {
+	case r.kind == recSaid:
+		return 9
+	case r.kind == recBlock:
+		return 8
+	case r.failed():
+		return 7
+	case r.unknown || r.refused:
+		return 6
+	case r.kind == recReply:
+		return 5
+	case r.kind == recFault:
+		return 4
+	case r.kind == recCall && len(r.writes) > 0:
+		return 4
+	case r.kind == recCall && r.tool == bashTool:
+		return 3
+	}
+	return 2
+}
+
+// render writes the record as quoted evidence of at most about size tokens:
+// each line begins with "| ", so that nothing inside can end the quotation.
+func (r *record) render(size int, count func(string) int) string {
+	var head strings.Builder
+	ops := op.Range{First: r.seq, Last: max(r.seq, r.end)}
+	switch r.kind {
+	case recReply:
+		fmt.Fprintf(&head, "op %s, step %d: the agent said", ops, r.step)
+	case recSaid:
+		fmt.Fprintf(&head, "op %s, step %d: a person said", ops, r.step)
+	case recFault:
+		fmt.Fprintf(&head, "op %s, step %d: a model request failed", ops, r.step)
+	case recBlock:
+		fmt.Fprintf(&head, "op %s, step %d: notes of an earlier jump", ops, r.step)
+	case recNote:
+		fmt.Fprintf(&head, "op %s, step %d: the program noted", ops, r.step)
+	default:
+		fmt.Fprintf(&head, "ops %s, step %d: call %s, %s; ran in %s", ops, r.step, clip(Squash(r.tool), maxArgRunes), r.outcome(), Squash(r.state))
+	}
+	body := size * 3 / 4
+	var b strings.Builder
+	quote(&b, head.String())
+	if r.kind != recCall {
+		quote(&b, headTail(r.text, body, count))
+		return b.String()
+	}
+	quote(&b, "arguments: "+headTail(canonicalArgs(r.args), body/3, count))
+	if q := errorQuote(r); r.failed() && q != "" {
+		quote(&b, "error: "+q)
+	}
+	if outs := r.outputs(); len(outs) > 0 {
+		share := body * 2 / 3 / len(outs)
+		for _, o := range outs {
+			quote(&b, "output:\n"+headTail(o, share, count))
+		}
+	}
+	if r.nChange > 0 {
+		paths := r.changed[:min(len(r.changed), maxPathsNamed)]
+		quote(&b, fmt.Sprintf("the step changed %d paths: %s", r.nChange, Squash(strings.Join(paths, ", "))))
+	}
+	return b.String()
+}
+
+func (r *record) outcome() string {
+	switch {
+	case r.refused:
+		return "refused, did not run"
+	case r.unknown:
+		return "outcome unknown"
+	case r.exit != nil:
+		return fmt.Sprintf("exit code %d", *r.exit)
+	case r.isError:
+		return "error"
+	}
+	return "ok"
+}
+
+// maxIndent is how much of a line's indentation evidence keeps.
+const maxIndent = 32
+
+// quote writes text with "| " before each line, without control characters.
+func quote(b *strings.Builder, text string) {
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		b.WriteString("| ")
+		b.WriteString(strings.Repeat(" ", min(len(line)-len(strings.TrimLeft(line, " \t")), maxIndent)))
+		b.WriteString(Squash(line))
+		b.WriteByte('\n')
+	}
+}

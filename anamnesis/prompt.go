@@ -1,0 +1,61 @@
+package anamnesis
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+)
+
+//go:embed prompt/system.md
+var systemPrompt string
+
+//go:embed prompt/schema.json
+var schemaText string
+
+//go:embed prompt/piece.md
+var piecePrompt string
+
+//go:embed prompt/repair.md
+var repairPrompt string
+
+// maxRepairQuoteRunes is how much of an unusable reply the repair try shows.
+const maxRepairQuoteRunes = 200
+
+// fill puts values into a prompt. Values are not looked into again, so that
+// braces in evidence stay what they are.
+func fill(prompt string, pairs ...string) string {
+	for i := 0; i < len(pairs); i += 2 {
+		pairs[i] = "{{" + pairs[i] + "}}"
+	}
+	return strings.TrimSpace(strings.NewReplacer(pairs...).Replace(prompt))
+}
+
+func systemText() string { return fill(systemPrompt, "schema", strings.TrimSpace(schemaText)) }
+
+// pieceText is the question about one piece.
+func pieceText(r *Request, evidence string, part, parts int) string {
+	reason := clipMarked(Squash(r.Reason), maxReasonInBlock)
+	if reason == "" {
+		reason = "none given"
+	}
+	world := "unknown"
+	if r.WorldID != "" {
+		world = shortID(r.WorldID)
+	}
+	return fill(piecePrompt,
+		"task", clipMarked(Squash(r.Task), maxTaskRunes), "from", itoa(r.From), "to", itoa(r.To), "attempt", itoa(max(r.Attempt, 1)),
+		"reason", reason, "world", world, "part", itoa(part), "parts", itoa(parts),
+		"ops", rangeList(r.Ranges, maxRangesNamed), "evidence", strings.TrimRight(evidence, "\n"))
+}
+
+// omittedLine tells the model what it is not shown.
+func omittedLine(ops []uint64) string {
+	if len(ops) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Left out for want of room: %d operations (%s).\n", len(ops), opList(ops))
+}
+
+func repairText(question, reply string, problem error) string {
+	return fill(repairPrompt, "question", question, "problem", problem.Error(), "reply", clipMarked(Squash(clip(reply, 4*maxRepairQuoteRunes)), maxRepairQuoteRunes))
+}

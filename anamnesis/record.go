@@ -1,0 +1,278 @@
+package anamnesis
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"anamnesis/opstream/op"
+)
+
+// recordKind says what a record stands for.
+type recordKind int
+
+const (
+	recCall  recordKind = iota // a tool call and its result
+	recReply                   // what the model said
+	recSaid                    // a person's words
+	recFault                   // a model request that failed
+	recBlock                   // an earlier pass's block, itself discarded now
+	recNote                    // a notice, a dropped jump, recalled cards
+)
+
+// record is one thing that happened in the span, in a structured form that
+// can be ranked, shortened and quoted. Every string is raw: it is cleaned
+// where it is shown.
+type record struct {
+	kind recordKind
+	seq  uint64 // first op
+	end  uint64 // last op
+	step int
+
+	text string // of everything but calls; of calls the output as the model saw it
+
+	// Calls only.
+	tool    string
+	args    string
+	stdout  string
+	stderr  string
+	exit    *int
+	isError bool
+	refused bool
+	unknown bool // no result, or an unknown outcome
+	reads   []string
+	writes  []string
+	state   string // the world the call ran in, for people and models
+	changed []string
+	nChange int
+	tainted bool
+}
+
+// failed reports whether the call ran and did not succeed.
+func (r *record) failed() bool {
+	return r.kind == recCall && !r.refused && !r.unknown && (r.isError || r.exit != nil && *r.exit != 0)
+}
+
+// ok reports whether the call ran and succeeded.
+func (r *record) ok() bool {
+	return r.kind == recCall && !r.refused && !r.unknown && !r.failed()
+}
+
+func (r *record) ops() []uint64 {
+	if r.end == r.seq || r.end == 0 {
+		return []uint64{r.seq}
+	}
+	return []uint64{r.seq, r.end}
+}
+
+// outputs are the texts a quoted error may come from, most telling first.
+func (r *record) outputs() []string {
+	var out []string
+	for _, s := range []string{r.stderr, r.stdout, r.text} {
+		if s != "" && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// action is the call in one short line: the tool and what it was asked.
+func (r *record) action() string {
+	return clipMarked(Squash(r.tool+": "+callSummary(r.args)), maxActionRunes)
+}
+
+// key identifies the same call: tool and canonical arguments.
+func (r *record) key() string { return r.tool + "\x00" + canonicalArgs(r.args) }
+
+// recorder turns ops into records.
+type recorder struct {
+	r        *Request
+	out      []*record
+	open     map[string][]*record // calls without a result, by call id
+	asked    map[string]op.Call   // calls of replies, by call id
+	world    string               // tree the current step started from
+	since    []string             // paths written since then
+	stepFrom int                  // index in out where the current step begins
+	taint    *tainter
+}
+
+// records reads the span. Operations it has no use for are skipped; a body it
+// does not know is, too.
+func records(r *Request) []*record {
+	c := &recorder{
+		r: r, open: make(map[string][]*record), asked: make(map[string]op.Call),
+		world: cmp.Or(r.TargetWorldID, r.WorldID), taint: newTainter(r.WorldDir, r.Tainted),
+	}
+	for i := range r.Ops {
+		c.add(&r.Ops[i])
+	}
+	for _, rec := range c.out {
+		if rec.kind == recCall && rec.end == 0 {
+			rec.unknown, rec.end = true, rec.seq
+		}
+	}
+	return c.out
+}
+
+func (c *recorder) add(o *op.Op) {
+	switch b := o.Body.(type) {
+	case *op.ToolCalled:
+		c.called(o, b.Call, b.Name, b.Args)
+	case *op.ToolReturned:
+		c.returned(o, b)
+	case *op.ModelReplied:
+		for _, call := range b.Calls {
+			c.asked[call.ID] = call
+		}
+		if strings.TrimSpace(b.Text) != "" {
+			c.push(&record{kind: recReply, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Text})
+		}
+	case *op.ModelFailed:
+		c.push(&record{kind: recFault, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Error})
+	case *op.UserSaid:
+		c.push(&record{kind: recSaid, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Text})
+	case *op.PassDone:
+		if b.Block != "" {
+			c.push(&record{kind: recBlock, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Block})
+		}
+	case *op.JumpDropped:
+		c.push(&record{kind: recNote, seq: o.Seq, end: o.Seq, step: o.Step, text: fmt.Sprintf("a jump to step %d was not made: %s", b.To, b.Why)})
+	case *op.NoticeGiven:
+		c.push(&record{kind: recNote, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Text})
+	case *op.WorldSaved:
+		c.saved(b)
+	case *op.WorldRestored:
+		c.since = nil
+		c.world = b.To
+	}
+}
+
+func (c *recorder) push(rec *record) { c.out = append(c.out, rec) }
+
+func (c *recorder) called(o *op.Op, id, name, args string) {
+	rec := &record{kind: recCall, seq: o.Seq, step: o.Step, tool: name, args: args, state: c.state()}
+	c.push(rec)
+	c.open[id] = append(c.open[id], rec)
+}
+
+func (c *recorder) returned(o *op.Op, b *op.ToolReturned) {
+	var rec *record
+	if waiting := c.open[b.Call]; len(waiting) > 0 {
+		rec, c.open[b.Call] = waiting[0], waiting[1:]
+	} else { // refused before it was called, or its call lies before the span
+		rec = &record{kind: recCall, seq: o.Seq, step: o.Step, tool: b.Name, args: c.asked[b.Call].Args, state: c.state()}
+		c.push(rec)
+	}
+	rec.end = o.Seq
+	rec.text, rec.stdout, rec.stderr = b.Text, b.Stdout, b.Stderr
+	rec.exit, rec.isError, rec.refused, rec.unknown = b.Exit, b.IsError, b.Refused, b.Unknown
+	rec.reads, rec.writes = b.Reads, b.Writes
+	rec.tainted = c.taint.see(rec, b.Network)
+	for _, p := range b.Writes {
+		if !slices.Contains(c.since, p) {
+			c.since = append(c.since, p)
+		}
+	}
+}
+
+func (c *recorder) saved(b *op.WorldSaved) {
+	for _, rec := range c.out[c.stepFrom:] {
+		if rec.kind == recCall {
+			rec.changed, rec.nChange = b.Changed, b.NChanged
+		}
+	}
+	c.stepFrom = len(c.out)
+	c.since = nil
+	if b.Tree != "" {
+		c.world = b.Tree
+	}
+}
+
+// state names the world a call runs in: the last saved tree, and what the
+// same step had written since.
+func (c *recorder) state() string {
+	s := "world " + shortID(cmp.Or(c.world, "unknown"))
+	if n := len(c.since); n > 0 {
+		s += " after writing " + strings.Join(c.since[:min(n, maxStatePaths)], ", ")
+		if n > maxStatePaths {
+			s += fmt.Sprintf(" and %d more", n-maxStatePaths)
+		}
+	}
+	return s
+}
+
+// callSummary says in a few words what a call was asked: the command or path
+// of the usual tools, else the arguments as they are.
+func callSummary(args string) string {
+	var m map[string]json.RawMessage
+	if json.Unmarshal([]byte(args), &m) != nil || len(m) == 0 {
+		return args
+	}
+	for _, name := range []string{"command", "cmd", "path", "file_path", "pattern", "query", "thought"} {
+		var v string
+		if json.Unmarshal(m[name], &v) != nil || v == "" {
+			continue
+		}
+		if rest := len(m) - 1; rest > 0 && name != "command" && name != "cmd" {
+			return v + " " + otherArgs(m, name)
+		}
+		return v
+	}
+	return canonicalArgs(args)
+}
+
+// otherArgs lists the arguments beside the telling one, sorted by name.
+func otherArgs(m map[string]json.RawMessage, but string) string {
+	var parts []string
+	for name, v := range m {
+		if name != but {
+			parts = append(parts, name+"="+clipMarked(string(v), maxArgRunes))
+		}
+	}
+	slices.Sort(parts)
+	return "(" + strings.Join(parts, ", ") + ")"
+}
+
+// canonicalArgs writes JSON arguments with sorted keys and no spare space, so
+// that equal calls compare equal. What is not JSON stays as it is.
+func canonicalArgs(args string) string {
+	dec := json.NewDecoder(strings.NewReader(args))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
+		return args
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return args
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func shortID(id string) string {
+	const n = 12
+	return clip(Squash(id), n)
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// outside reports whether a path, relative to the world or absolute, lies
+// outside the world's directory dir.
+func outside(p, dir string) bool {
+	if strings.HasPrefix(p, "~") {
+		return true
+	}
+	if path.IsAbs(p) {
+		clean := path.Clean(p)
+		return dir == "" || clean != dir && !strings.HasPrefix(clean, strings.TrimSuffix(dir, "/")+"/")
+	}
+	clean := path.Clean(p)
+	return clean == ".." || strings.HasPrefix(clean, "../")
+}

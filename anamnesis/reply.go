@@ -1,0 +1,269 @@
+package anamnesis
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Limits of a model's reply. What lies beyond is cut off and counted.
+const (
+	maxReplyBytes     = 256 << 10
+	maxReplyItems     = 40  // of one list
+	maxStatementRunes = 400 // of one text
+	maxWhyRunes       = 300
+	maxTopicRunes     = 120
+	maxBulletRunes    = 600
+	maxCardBullets    = 8  // of one kind
+	maxCitedOps       = 64 // of one statement
+)
+
+// reply is a decoded answer, not yet checked against the span.
+type reply struct {
+	notes Notes
+	cards []cardDraft
+	cut   int // items beyond a limit
+}
+
+// replyJSON is the form the schema asks for. Models write numbers as text and
+// a lone text for a list of one, so the leaves are lenient; the frame is not.
+type replyJSON struct {
+	Causes    *[]statementJSON `json:"failure_causes"`
+	Falsified *[]falsifiedJSON `json:"falsified"`
+	Findings  *[]statementJSON `json:"findings"`
+	Verified  *[]statementJSON `json:"verified"`
+	Untried   *[]statementJSON `json:"untried"`
+	Advice    *[]statementJSON `json:"advice"`
+	Cards     *[]cardJSON      `json:"cards"`
+}
+
+type statementJSON struct {
+	Text textJSON `json:"text"`
+	Ops  opsJSON  `json:"ops"`
+}
+
+// UnmarshalJSON takes a lone text for a statement without operations.
+func (s *statementJSON) UnmarshalJSON(data []byte) error {
+	if bytes.HasPrefix(data, []byte(`"`)) {
+		return json.Unmarshal(data, &s.Text)
+	}
+	type plain statementJSON
+	return json.Unmarshal(data, (*plain)(s))
+}
+
+type falsifiedJSON struct {
+	Action     textJSON `json:"action"`
+	State      textJSON `json:"state"`
+	Error      textJSON `json:"error"`
+	Why        textJSON `json:"why"`
+	Confidence textJSON `json:"confidence"`
+	Ops        opsJSON  `json:"ops"`
+}
+
+type cardJSON struct {
+	Topic      textJSON `json:"topic"`
+	Issue      listJSON `json:"issue"`
+	Solution   listJSON `json:"solution"`
+	Constraint listJSON `json:"constraint"`
+	Ops        opsJSON  `json:"ops"`
+}
+
+// textJSON is a text; a number, true or null is taken as its text.
+type textJSON string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *textJSON) UnmarshalJSON(data []byte) error {
+	switch data[0] {
+	case '"':
+		return json.Unmarshal(data, (*string)(t))
+	case '{', '[':
+		return errors.New("a text was expected, not an object or a list")
+	case 'n':
+		return nil
+	}
+	*t = textJSON(data)
+	return nil
+}
+
+// listJSON is a list of texts, or one text.
+type listJSON []textJSON
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *listJSON) UnmarshalJSON(data []byte) error {
+	if data[0] == '[' {
+		return json.Unmarshal(data, (*[]textJSON)(l))
+	}
+	var one textJSON
+	if err := json.Unmarshal(data, &one); err != nil || one == "" {
+		return err
+	}
+	*l = listJSON{one}
+	return nil
+}
+
+// opsJSON is a list of operation numbers: 12, "12", "op 12" or "12-14" (its
+// ends). What is no number cites nothing, it is kept as 0 so that grounding
+// rejects it.
+type opsJSON []uint64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (o *opsJSON) UnmarshalJSON(data []byte) error {
+	var items listJSON
+	if err := json.Unmarshal(data, &items); err != nil {
+		return err
+	}
+	for _, item := range items {
+		for part := range strings.SplitSeq(string(item), "-") {
+			part = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(part), "ops"), "op"))
+			*o = append(*o, opNumber(part))
+		}
+	}
+	return nil
+}
+
+func opNumber(s string) uint64 {
+	if n, err := strconv.ParseUint(s, 10, 64); err == nil {
+		return n
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f != math.Trunc(f) || f < 0 || f > 1<<53 {
+		return 0
+	}
+	return uint64(f)
+}
+
+// decodeReply finds and reads the JSON object of a model's reply. A code fence
+// or words around the object are forgiven; half an object is not. The error
+// says what is wrong in words meant for the model.
+func decodeReply(text string) (reply, error) {
+	if len(text) > maxReplyBytes {
+		return reply{}, fmt.Errorf("it has %d bytes, the limit is %d", len(text), maxReplyBytes)
+	}
+	start := strings.IndexByte(text, '{')
+	if start < 0 {
+		return reply{}, errors.New("it holds no JSON object")
+	}
+	var first error
+	for tries := 0; start >= 0 && tries < 8; tries++ { // prose before the object may hold braces, too
+		var j replyJSON
+		err := json.NewDecoder(strings.NewReader(text[start:])).Decode(&j)
+		if err == nil && j.any() {
+			return j.reply(), nil
+		}
+		if err == nil {
+			err = errors.New("the JSON object has none of the schema's fields")
+		}
+		if first == nil {
+			first = err
+		}
+		next := strings.IndexByte(text[start+1:], '{')
+		if next < 0 {
+			break
+		}
+		start += 1 + next
+	}
+	return reply{}, fmt.Errorf("it is not one JSON object of the schema: %s", clip(Squash(first.Error()), 200))
+}
+
+// any reports whether the object has a field that could not be an inner
+// object's: the frame must be there, not only a part of it.
+func (j *replyJSON) any() bool {
+	return j.Causes != nil || j.Falsified != nil || j.Findings != nil || j.Verified != nil || j.Untried != nil || j.Advice != nil || j.Cards != nil
+}
+
+func (j *replyJSON) reply() reply {
+	r := reply{}
+	r.notes = Notes{
+		Causes: r.statements(j.Causes), Findings: r.statements(j.Findings), Verified: r.statements(j.Verified),
+		Untried: r.statements(j.Untried), Advice: r.statements(j.Advice),
+	}
+	for i, f := range items(j.Falsified) {
+		if i == maxReplyItems {
+			r.cut += len(items(j.Falsified)) - i
+			break
+		}
+		out := Falsified{
+			Action: clipMarked(Squash(string(f.Action)), maxActionRunes), State: clipMarked(Squash(string(f.State)), maxStateRunes),
+			Error: clip(Squash(string(f.Error)), MaxErrorRunes), Why: clipMarked(Squash(string(f.Why)), maxWhyRunes),
+			Confidence: confidence(string(f.Confidence)), Ops: r.ops(f.Ops),
+		}
+		r.notes.Falsified = append(r.notes.Falsified, out)
+	}
+	for i, c := range items(j.Cards) {
+		if i == maxReplyItems {
+			r.cut += len(items(j.Cards)) - i
+			break
+		}
+		r.cards = append(r.cards, cardDraft{
+			topic: clipMarked(Squash(string(c.Topic)), maxTopicRunes), issue: r.bullets(c.Issue), solution: r.bullets(c.Solution),
+			constraint: r.bullets(c.Constraint), ops: r.ops(c.Ops),
+		})
+	}
+	return r
+}
+
+func items[T any](p *[]T) []T {
+	if p == nil {
+		return nil
+	}
+	return *p
+}
+
+func (r *reply) statements(list *[]statementJSON) []Statement {
+	var out []Statement
+	for i, s := range items(list) {
+		if i == maxReplyItems {
+			r.cut += len(*list) - i
+			break
+		}
+		if text := clipMarked(Squash(string(s.Text)), maxStatementRunes); text != "" {
+			out = append(out, Statement{Text: text, Ops: r.ops(s.Ops)})
+		}
+	}
+	return out
+}
+
+func (r *reply) bullets(list listJSON) []string {
+	var out []string
+	for i, s := range list {
+		if i == maxCardBullets {
+			r.cut += len(list) - i
+			break
+		}
+		if text := clipMarked(Squash(string(s)), maxBulletRunes); text != "" {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// ops sorts the cited operations and removes what stands twice.
+func (r *reply) ops(list opsJSON) []uint64 {
+	out := slices.Compact(slices.Sorted(slices.Values(list)))
+	if len(out) > maxCitedOps {
+		r.cut += len(out) - maxCitedOps
+		out = out[:maxCitedOps]
+	}
+	return out
+}
+
+func confidence(s string) Confidence {
+	switch c := Confidence(strings.ToLower(strings.TrimSpace(s))); c {
+	case ConfidenceHigh, ConfidenceMedium, ConfidenceLow:
+		return c
+	}
+	if f, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil && f >= 0 {
+		switch {
+		case f >= 0.8:
+			return ConfidenceHigh
+		case f >= 0.4:
+			return ConfidenceMedium
+		}
+	}
+	return ConfidenceLow
+}

@@ -1,0 +1,176 @@
+package anamnesis
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Marks around a hot block. They open and close every block and occur nowhere
+// inside one: Squash breaks those it finds in quoted text.
+const (
+	BlockBegin = "[ANAMNESIS_BLOCK]"
+	BlockEnd   = "[/ANAMNESIS_BLOCK]"
+)
+
+// Squash normalises text for quoting on one line and for comparing quotes:
+// runs of white space become one space, terminal escapes and other control
+// characters go, bytes that are not UTF-8 become the replacement character,
+// and the block's own marks lose their brackets. A quote in a block occurs in
+// Squash of the operation it was taken from. Squash(Squash(s)) is Squash(s).
+func Squash(s string) string {
+	var b strings.Builder
+	b.Grow(min(len(s), 1<<16))
+	space := false
+	for i := 0; i < len(s); {
+		if s[i] == 0x1b {
+			i += escapeLen(s[i:])
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		i += n
+		switch {
+		case unicode.IsSpace(r):
+			space = true
+			continue
+		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
+			continue
+		}
+		if space && b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		space = false
+		b.WriteRune(r)
+	}
+	return breakMarks(b.String())
+}
+
+// breakMarks takes the brackets off the block's marks, in any letter case.
+func breakMarks(s string) string {
+	const name = "ANAMNESIS_BLOCK]"
+	for from := 0; ; {
+		i := indexFold(s[from:], name)
+		if i < 0 {
+			return s
+		}
+		i += from
+		end := i + len(name) - 1
+		start := i
+		if start > 0 && s[start-1] == '/' {
+			start--
+		}
+		if start > 0 && s[start-1] == '[' {
+			s = s[:start-1] + "(" + s[start:end] + ")" + s[end+1:]
+		}
+		from = end + 1
+	}
+}
+
+// indexFold is strings.Index for an ASCII needle, ignoring letter case.
+func indexFold(s, upper string) int {
+	for i := 0; i+len(upper) <= len(s); i++ {
+		if s[i]|0x20 == upper[0]|0x20 && strings.EqualFold(s[i:i+len(upper)], upper) {
+			return i
+		}
+	}
+	return -1
+}
+
+// escapeLen is the length of the terminal escape sequence s begins with.
+func escapeLen(s string) int {
+	const longest = 64
+	if len(s) < 2 {
+		return len(s)
+	}
+	switch s[1] {
+	case '[': // CSI: parameters up to a final byte
+		for i := 2; i < len(s) && i < longest; i++ {
+			if s[i] >= 0x40 && s[i] <= 0x7e {
+				return i + 1
+			}
+			if s[i] < 0x20 || s[i] >= 0x80 {
+				return i
+			}
+		}
+		return 2
+	case ']': // OSC: up to BEL or ESC backslash
+		for i := 2; i < len(s) && i < 1024; i++ {
+			if s[i] == 0x07 {
+				return i + 1
+			}
+			if s[i] == 0x1b {
+				return i
+			}
+		}
+		return 2
+	}
+	if s[1] >= 0x20 && s[1] < 0x80 {
+		return 2
+	}
+	return 1
+}
+
+// clip cuts s after at most n runes, at n bytes a rune's worth of care: it
+// never cuts within one. The cut is not marked, so that a clipped quote is
+// still a quote.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	count := 0
+	for i := range s {
+		if count == n {
+			return strings.TrimRight(s[:i], " ")
+		}
+		count++
+	}
+	return s
+}
+
+// clipMarked is clip with an ellipsis, for text that is not quoted verbatim.
+func clipMarked(s string, n int) string {
+	if c := clip(s, n); len(c) < len(s) {
+		return clip(s, max(n-1, 0)) + "…"
+	}
+	return s
+}
+
+// headTail keeps the beginning and the end of text within about max tokens
+// by count, with a line between that says how many bytes are missing. The
+// cost is linear in what is kept, not in the text.
+func headTail(text string, maxTokens int, count func(string) int) string {
+	if maxTokens <= 0 || text == "" {
+		return ""
+	}
+	const bytesPerToken, rounds = 6, 16
+	keep := maxTokens * bytesPerToken
+	for range rounds {
+		out := cutMiddle(text, keep)
+		n := count(out)
+		if n <= maxTokens {
+			return out
+		}
+		keep = min(len(out), keep) * maxTokens / n * 9 / 10
+	}
+	return ""
+}
+
+// cutMiddle keeps about keep bytes of text, two thirds of them at its end:
+// the end of an output is where commands say what went wrong.
+func cutMiddle(text string, keep int) string {
+	if len(text) <= keep {
+		return text
+	}
+	head := runeStart(text, keep/3)
+	tail := runeStart(text, len(text)-(keep-keep/3))
+	return text[:head] + "\n[… " + itoa(tail-head) + " bytes not shown …]\n" + text[tail:]
+}
+
+// runeStart moves i back to where a rune starts.
+func runeStart(s string, i int) int {
+	i = max(min(i, len(s)), 0)
+	for back := 0; back < utf8.UTFMax && i > 0 && i < len(s) && !utf8.RuneStart(s[i]); back++ {
+		i--
+	}
+	return i
+}
