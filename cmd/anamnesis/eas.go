@@ -1,0 +1,204 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	assets "anamnesis"
+	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/tokens"
+
+	"github.com/spf13/cobra"
+)
+
+// maxOverlayBytes is how much of an overlay file is read; LoadTable refuses
+// long before.
+const maxOverlayBytes = 8 << 20
+
+func (a *app) easCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "eas",
+		Short: "Effective attention spans: what a model really attends to",
+		Long: `The table of effective attention spans: built in, with your own rows over it
+(eas.yaml in $ANAMNESIS_HOME, or in $XDG_CONFIG_HOME/anamnesis) and the project's
+over those (.anamnesis/eas.yaml here). Every row says where its number comes from.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.easListCommand(), a.easShowCommand())
+	return cmd
+}
+
+func (a *app) easListCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the rows in effect",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			t, err := a.easTable()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(map[string]any{"rows": t.Rows(), "unknown_eas": anamnesis.UnknownEAS})
+			}
+			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "PATTERN\tWINDOW\tEAS\tCONFIDENCE\tSOURCE")
+			for _, r := range t.Rows() {
+				fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\n", r.Pattern, r.Window, r.EAS, r.Confidence, anamnesis.Squash(r.Source))
+			}
+			fmt.Fprintf(w, "(any other)\t\t%d\t%s\tdefault\n", anamnesis.UnknownEAS, anamnesis.ConfidenceNone)
+			return w.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) easShowCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show MODEL",
+		Short: "Show what the table says about a model",
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			t, err := a.easTable()
+			if err != nil {
+				return err
+			}
+			s := t.Lookup(args[0])
+			if asJSON {
+				return a.printJSON(s)
+			}
+			if !s.Known {
+				fmt.Fprintf(a.stdout, "%s: unknown model, so %d tokens are assumed; add a row to %s to change that\n", anamnesis.Squash(s.Model), s.EAS, a.easUserFile())
+				return nil
+			}
+			fmt.Fprintf(a.stdout, "%s: attends to %d of %d tokens\n", anamnesis.Squash(s.Model), s.EAS, s.Advertised)
+			fmt.Fprintf(a.stdout, "  row         %s (%s)\n", s.Pattern, s.Origin)
+			fmt.Fprintf(a.stdout, "  source      %s\n", anamnesis.Squash(s.Source))
+			fmt.Fprintf(a.stdout, "  confidence  %s\n", s.Confidence)
+			fmt.Fprintf(a.stdout, "  updated     %s by %s\n", s.Updated, anamnesis.Squash(s.By))
+			fmt.Fprintf(a.stdout, "  counted in  %s\n", encodingNote(s.Model, s.Encoding))
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) tokensCommand() *cobra.Command {
+	var model string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "tokens --model MODEL",
+		Short: "Count the tokens of standard input",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if strings.TrimSpace(model) == "" {
+				return usageError("tokens: no model given; add --model, for example --model gpt-4o")
+			}
+			t, err := a.easTable()
+			if err != nil {
+				return err
+			}
+			s := t.Lookup(model)
+			c, err := tokens.ForEncoding(s.Encoding)
+			if err != nil {
+				return err
+			}
+			n, bytes, err := c.CountReader(cmd.Context(), a.stdin)
+			if err != nil {
+				return fmt.Errorf("tokens: read standard input: %w", err)
+			}
+			exact := exactCount(model, s.Encoding)
+			if asJSON {
+				return a.printJSON(map[string]any{
+					"model": model, "encoding": s.Encoding, "exact": exact, "tokens": n, "bytes": bytes, "eas": s.EAS, "known": s.Known,
+				})
+			}
+			fmt.Fprintf(a.stdout, "%d tokens (%s)\n", n, encodingNote(model, s.Encoding))
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&model, "model", "", "model whose tokens to count")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// exactCount reports whether encoding is the model's own.
+func exactCount(model, encoding string) bool {
+	return tokens.Exact(model) && tokens.EncodingFor(model) == encoding
+}
+
+func encodingNote(model, encoding string) string {
+	if exactCount(model, encoding) {
+		return encoding
+	}
+	return encoding + ", an estimate: the model's own tokenizer is not public or not built in"
+}
+
+// easTable reads the built-in table and the overlays that are there.
+func (a *app) easTable() (*anamnesis.Table, error) {
+	var overlays []anamnesis.Overlay
+	for _, path := range []string{a.easUserFile(), filepath.Join(".anamnesis", "eas.yaml")} {
+		data, err := readOverlay(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, usageError("%s:1: cannot be read: %v; make it a readable file or remove it", path, errors.Unwrap(err))
+		}
+		overlays = append(overlays, anamnesis.Overlay{Name: path, Data: data})
+	}
+	t, err := anamnesis.LoadTable(assets.EAS, overlays...)
+	var wrong *anamnesis.TableError
+	if errors.As(err, &wrong) {
+		return nil, &exitError{exitUsage, err}
+	}
+	return t, err
+}
+
+func readOverlay(path string) ([]byte, error) {
+	if path == "" {
+		return nil, fs.ErrNotExist
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: %w", path, errors.New("not a regular file"))
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxOverlayBytes))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return data, nil
+}
+
+// easUserFile is where a person's own rows stand; empty when there is no home.
+func (a *app) easUserFile() string {
+	if home := a.getenv("ANAMNESIS_HOME"); home != "" {
+		return filepath.Join(home, "eas.yaml")
+	}
+	if config := a.getenv("XDG_CONFIG_HOME"); filepath.IsAbs(config) {
+		return filepath.Join(config, "anamnesis", "eas.yaml")
+	}
+	if home := a.getenv("HOME"); home != "" {
+		return filepath.Join(home, ".config", "anamnesis", "eas.yaml")
+	}
+	return ""
+}
