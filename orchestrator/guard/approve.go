@@ -1,0 +1,136 @@
+package guard
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// Mode says what happens to a call that could change something.
+type Mode string
+
+// The approval modes.
+const (
+	ModeAsk   Mode = "ask"   // a person decides each call
+	ModeEdits Mode = "edits" // file edits run, everything else is asked about
+	ModeAuto  Mode = "auto"  // everything runs
+	ModeDeny  Mode = "deny"  // nothing runs that could change something
+)
+
+// ParseMode reads a mode's name. The error lists the names there are.
+func ParseMode(s string) (Mode, error) {
+	switch m := Mode(s); m {
+	case ModeAsk, ModeEdits, ModeAuto, ModeDeny:
+		return m, nil
+	}
+	return "", fmt.Errorf("approval mode %q: want ask, edits, auto or deny", s)
+}
+
+// Facts is what a decision looks at: a call's tool and what the tool declares
+// about itself.
+type Facts struct {
+	Tool     string // the tool's name
+	ReadOnly bool   // it changes nothing by itself
+	Edits    bool   // it changes files of the world and nothing else
+}
+
+// Verdict is the outcome of a decision.
+type Verdict string
+
+// The verdicts, from the mildest to the strictest.
+const (
+	Allow  Verdict = "allow"
+	Ask    Verdict = "ask"
+	Refuse Verdict = "refuse"
+)
+
+// Rule is a person's standing answer for some tools.
+type Rule struct {
+	// Tool is a tool's name or a shell pattern over names, as in path.Match:
+	// "Bash", "mcp__github__*".
+	Tool    string
+	Verdict Verdict
+}
+
+// Decision says whether a call may run, and who says so.
+type Decision struct {
+	Verdict Verdict
+	// By is "mode:deny", "rule:Bash", or "read-only".
+	By string
+	// Text is what the model is told about a refusal, and a person is asked
+	// otherwise; empty for Allow.
+	Text string
+}
+
+// Decide is pure. The strictest rule that matches wins over any mode; a tool
+// no rule names is allowed when it is read-only, whatever the mode; the mode
+// decides the rest. An unknown mode or verdict refuses.
+func Decide(mode Mode, f Facts, rules []Rule) Decision {
+	if r, ok := strictest(rules, f.Tool); ok {
+		return decision(r.Verdict, "rule:"+r.Tool, f,
+			fmt.Sprintf("%s was not run: a rule of this task (%s) refuses it.", f.Tool, r.Tool))
+	}
+	if f.ReadOnly {
+		return Decision{Verdict: Allow, By: "read-only"}
+	}
+	by := "mode:" + string(mode)
+	switch mode {
+	case ModeAuto:
+		return Decision{Verdict: Allow, By: by}
+	case ModeEdits:
+		if f.Edits {
+			return Decision{Verdict: Allow, By: by}
+		}
+		return decision(Ask, by, f, "")
+	case ModeAsk:
+		return decision(Ask, by, f, "")
+	case ModeDeny:
+		return decision(Refuse, by, f, denyText(f))
+	}
+	return decision(Refuse, by, f, fmt.Sprintf("%s was not run: approval mode %q is unknown (--approval takes ask, edits, auto or deny).", f.Tool, mode))
+}
+
+// denyText names the flag and the mildest mode that would let the call run.
+func denyText(f Facts) string {
+	want := "auto"
+	if f.Edits {
+		want = "edits"
+	}
+	return fmt.Sprintf("%s was not run: this task runs with --approval deny, so only read-only tools are allowed. A person can let it run with --approval %s.", f.Tool, want)
+}
+
+func decision(v Verdict, by string, f Facts, refusal string) Decision {
+	switch v {
+	case Allow:
+		return Decision{Verdict: Allow, By: by}
+	case Ask:
+		return Decision{Verdict: Ask, By: by, Text: fmt.Sprintf("Allow %s?", f.Tool)}
+	}
+	return Decision{Verdict: Refuse, By: by, Text: refusal}
+}
+
+// strictest finds the strictest rule for a tool. A rule whose pattern is
+// malformed matches the tool of exactly that name only.
+func strictest(rules []Rule, tool string) (Rule, bool) {
+	rank := func(v Verdict) int {
+		switch v {
+		case Allow:
+			return 1
+		case Ask:
+			return 2
+		}
+		return 3
+	}
+	var best Rule
+	found := false
+	for _, r := range rules {
+		match, err := path.Match(r.Tool, tool)
+		if err != nil {
+			match = strings.EqualFold(r.Tool, tool)
+		}
+		if match && (!found || rank(r.Verdict) > rank(best.Verdict)) {
+			best, found = r, true
+		}
+	}
+	return best, found
+}

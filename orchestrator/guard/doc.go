@@ -1,0 +1,25 @@
+// Package guard stands between the agent and the machine: it decides which
+// calls may run (approve.go), what a command may see of the environment
+// (environ.go), and it runs commands under a supervisor that ends everything
+// they started (supervise.go).
+//
+// # How a command runs
+//
+// Run starts this same program again, under the name "anamnesis-supervisor".
+// The supervisor makes itself the reaper of all its descendants, waits for a
+// go byte, starts the command in a session of its own, and is the only one to
+// say when it is over: when the kernel reports that the supervisor has no
+// child left, nothing the command started is alive, however it was detached
+// (setsid, double fork, nohup, disown, daemon). It tears the tree down when the
+// time limit is reached, when Run's context ends, when the command has
+// exited, and when its parent dies, even by SIGKILL: the pipe between the two
+// closes, and that is the order to stop.
+//
+// A command that kills its own supervisor is found again by a variable in its
+// processes' environment (RunVariable) and ended by Run, or after a crash by
+// EndLeftover. A process that clears its environment *and* whose supervisor
+// was killed is out of reach until commands get a PID namespace.
+//
+// Linux has all of this. Other Unix systems end the command's process group
+// only; Missing says so. Elsewhere Run refuses.
+package guard

@@ -1,0 +1,88 @@
+package guard
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// The names that are kept from commands, compared in upper case. A name is
+// dropped when it equals, begins with, ends with or contains one of these.
+//
+// Dropped, too: any variable whose value is a URL with a password in it
+// (DATABASE_URL, a proxy with credentials), and what would run code before
+// the command does (BASH_ENV, ENV, exported shell functions).
+const (
+	secretNames = "API_KEY APIKEY TOKEN SECRET PASSWORD PASSWD PASSPHRASE PGPASSWORD " +
+		"MYSQL_PWD NETRC SSH_AUTH_SOCK SSH_ASKPASS GIT_ASKPASS GPG_AGENT_INFO " +
+		"GOOGLE_APPLICATION_CREDENTIALS KUBECONFIG DOCKER_AUTH_CONFIG " +
+		"BASH_ENV ENV PROMPT_COMMAND"
+	secretPrefixes = "OPENAI_ ANTHROPIC_ AWS_ AZURE_ GEMINI_ MISTRAL_ DEEPSEEK_ MOONSHOT_ KIMI_ " +
+		"OPENROUTER_ GROQ_ COHERE_ HF_ HUGGINGFACE_ TAVILY_ BRAVE_ VAULT_ BASH_FUNC_"
+	secretSuffixes = "_API_KEY _APIKEY _KEY _KEYS _TOKEN _TOKENS _PAT _PWD _PASS _AUTH _COOKIE _DSN _CREDS"
+	secretParts    = "SECRET PASSWORD PASSWD PASSPHRASE CREDENTIAL PRIVATE_KEY ACCESS_KEY ACCESS_TOKEN AUTH_TOKEN API_TOKEN"
+)
+
+// harmless are names a rule above would catch although they hold no secret.
+const harmless = "OLDPWD"
+
+// fixed are the variables every command gets: no pager, no colours, no
+// editor and no question waits for somebody who is not there.
+const fixed = "PAGER=cat GIT_PAGER=cat MANPAGER=cat SYSTEMD_PAGER=cat LESS=FRX " +
+	"TERM=dumb NO_COLOR=1 GIT_EDITOR=true GIT_TERMINAL_PROMPT=0 DEBIAN_FRONTEND=noninteractive " +
+	"PIP_NO_INPUT=1 NPM_CONFIG_YES=true"
+
+// Environ gives the environment a command gets from the program's own: the
+// variables without secrets, plus those that keep a command from waiting for a
+// person. Dropped holds the names that were left out, sorted; no value.
+func Environ(env []string) (kept, dropped []string) {
+	set := strings.Fields(fixed)
+	overridden := make(map[string]bool, len(set))
+	for _, kv := range set {
+		name, _, _ := strings.Cut(kv, "=")
+		overridden[name] = true
+	}
+	urlPassword := regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@`)
+	for _, kv := range env {
+		name, value, ok := strings.Cut(kv, "=")
+		if !ok || name == "" {
+			continue
+		}
+		switch {
+		case overridden[name], name == supervisorMark, name == RunVariable:
+		case secretName(name), urlPassword.MatchString(value):
+			dropped = append(dropped, name)
+		default:
+			kept = append(kept, kv)
+		}
+	}
+	slices.Sort(dropped)
+	return append(kept, set...), slices.Compact(dropped)
+}
+
+// secretName reports whether a variable's name says that it holds a secret.
+func secretName(name string) bool {
+	upper := strings.ToUpper(name)
+	if slices.Contains(strings.Fields(harmless), upper) {
+		return false
+	}
+	if slices.Contains(strings.Fields(secretNames), upper) {
+		return true
+	}
+	for _, p := range strings.Fields(secretPrefixes) {
+		if strings.HasPrefix(upper, p) {
+			return true
+		}
+	}
+	for _, s := range strings.Fields(secretSuffixes) {
+		if strings.HasSuffix(upper, s) {
+			return true
+		}
+	}
+	for _, part := range strings.Fields(secretParts) {
+		if strings.Contains(upper, part) {
+			return true
+		}
+	}
+	return false
+}

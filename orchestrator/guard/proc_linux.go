@@ -1,0 +1,289 @@
+package guard
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"golang.org/x/sys/unix"
+
+	"anamnesis/opstream/op"
+)
+
+// maxProcBytes bounds what is read of one file under /proc.
+const maxProcBytes = 1 << 20
+
+// maxNameRunes bounds a process's shown command line.
+const maxNameRunes = 100
+
+// proc is one process as /proc/PID/stat describes it.
+type proc struct {
+	pid, ppid int
+	start     uint64 // clock ticks since boot
+	state     byte   // 'R', 'S', 'D', 'Z', …
+	comm      string
+}
+
+// dead reports whether the process has ended and only waits to be reaped.
+func (p proc) dead() bool { return p.state == 'Z' || p.state == 'X' }
+
+// readProc reads one process. A process that is gone gives an error that is
+// os.ErrNotExist or unix.ESRCH.
+func readProc(pid int) (proc, error) {
+	data, err := readSmall(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return proc{}, err
+	}
+	return parseStat(data)
+}
+
+// parseStat reads a line of /proc/PID/stat. The second field is the command's
+// name in parentheses and may itself hold anything, so the last parenthesis
+// ends it.
+func parseStat(data []byte) (proc, error) {
+	bad := func() (proc, error) {
+		return proc{}, fmt.Errorf("parse process status %.80q: not as expected", data)
+	}
+	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
+	if open < 1 || end < open {
+		return bad()
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data[:open])))
+	if err != nil || pid <= 0 {
+		return bad()
+	}
+	// The fields after the name count from 3: state, ppid, …, 22 is starttime.
+	f := strings.Fields(string(data[end+1:]))
+	if len(f) < 20 || len(f[0]) != 1 {
+		return bad()
+	}
+	ppid, err1 := strconv.Atoi(f[1])
+	start, err2 := strconv.ParseUint(f[19], 10, 64)
+	if err1 != nil || err2 != nil || ppid < 0 {
+		return bad()
+	}
+	return proc{pid: pid, ppid: ppid, start: start, state: f[0][0], comm: string(data[open+1 : end])}, nil
+}
+
+// processes lists every process there is. Those that end meanwhile are left
+// out.
+func processes() ([]proc, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var all []proc
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, err := readProc(pid); err == nil {
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// descendants lists the living processes below root, nearest first.
+func descendants(root int) ([]proc, error) {
+	all, err := processes()
+	if err != nil {
+		return nil, err
+	}
+	children := make(map[int][]proc)
+	for _, p := range all {
+		children[p.ppid] = append(children[p.ppid], p)
+	}
+	var below []proc
+	seen := map[int]bool{root: true}
+	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
+		for _, p := range children[queue[0]] {
+			if seen[p.pid] {
+				continue
+			}
+			seen[p.pid] = true
+			queue = append(queue, p.pid)
+			if !p.dead() {
+				below = append(below, p)
+			}
+		}
+	}
+	return below, nil
+}
+
+// carrying lists the living processes in whose environment RunVariable has
+// this value. Environments that may not be read belong to others.
+func carrying(run string) ([]proc, error) {
+	all, err := processes()
+	if err != nil {
+		return nil, err
+	}
+	want := []byte(RunVariable + "=" + run)
+	var found []proc
+	for _, p := range all {
+		if p.dead() || p.pid == os.Getpid() {
+			continue
+		}
+		env, err := readSmall(fmt.Sprintf("/proc/%d/environ", p.pid))
+		if err != nil {
+			continue
+		}
+		if slices.ContainsFunc(bytes.Split(env, []byte{0}), func(kv []byte) bool { return bytes.Equal(kv, want) }) {
+			found = append(found, p)
+		}
+	}
+	return found, nil
+}
+
+// send sends a signal to exactly this process, never to a later one that got
+// its number. A process that is gone is no error.
+func (p proc) send(sig unix.Signal) error {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
+		return nil
+	}
+	if err == nil {
+		defer unix.Close(fd)
+	}
+	now, readErr := readProc(p.pid)
+	if readErr != nil || now.start != p.start {
+		return nil
+	}
+	if err != nil { // a kernel without pidfd
+		err = unix.Kill(p.pid, sig)
+	} else {
+		err = unix.PidfdSendSignal(fd, sig, nil, 0)
+	}
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("signal process %d (%s): %w", p.pid, p.comm, err)
+	}
+	return nil
+}
+
+// shown gives processes as a person reads them, at most maxProcessesNamed.
+func shown(procs []proc) []Process {
+	var list []Process
+	for _, p := range procs[:min(len(procs), maxProcessesNamed)] {
+		list = append(list, Process{PID: p.pid, Name: p.name()})
+	}
+	return list
+}
+
+// name is the process's command line on one line, or its short name.
+func (p proc) name() string {
+	data, err := readSmall(fmt.Sprintf("/proc/%d/cmdline", p.pid))
+	line := strings.TrimSpace(string(bytes.ReplaceAll(data, []byte{0}, []byte{' '})))
+	if err != nil || line == "" {
+		line = p.comm
+	}
+	runes := []rune(strings.ToValidUTF8(line, "�"))
+	for i, r := range runes {
+		if !unicode.IsPrint(r) {
+			runes[i] = ' '
+		}
+	}
+	if len(runes) > maxNameRunes {
+		return string(runes[:maxNameRunes-1]) + "…"
+	}
+	return string(runes)
+}
+
+// bootID names this boot of the machine; empty where the kernel does not say.
+func bootID() string {
+	data, err := readSmall("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// runValue is the value of RunVariable for the command under a supervisor.
+func runValue(s op.ToolStarted) string {
+	boot, _, _ := strings.Cut(s.BootID, "-")
+	return fmt.Sprintf("%d-%d-%s", s.PID, s.StartTime, boot)
+}
+
+// EndLeftover ends what a call left running when this program died: the
+// supervisor that s names, if it is still that process, everything below it,
+// and everything that carries the run's mark. It gives a living supervisor
+// killTime to do it by itself. It returns nil when nothing is left, also when the
+// machine was started anew since; the error names what could not be ended.
+func EndLeftover(s op.ToolStarted) error {
+	if s.PID <= 1 || s.BootID == "" || s.BootID != bootID() {
+		return nil
+	}
+	find := func() ([]proc, error) {
+		found, err := carrying(runValue(s))
+		if err != nil {
+			return nil, err
+		}
+		if p, err := readProc(s.PID); err == nil && p.start == s.StartTime && !p.dead() {
+			below, err := descendants(s.PID)
+			if err != nil {
+				return nil, err
+			}
+			found = append(append(found, below...), p)
+		}
+		return found, nil
+	}
+	// The supervisor notices its parent's death at once: let it finish.
+	for deadline := time.Now().Add(graceTime + killTime); time.Now().Before(deadline); {
+		p, err := readProc(s.PID)
+		if err != nil || p.start != s.StartTime || p.dead() {
+			break
+		}
+		time.Sleep(killPause)
+	}
+	alive, err := killAll(find, killTime)
+	if err != nil {
+		return fmt.Errorf("end what call %s left running: %w", s.Call, err)
+	}
+	if len(alive) > 0 {
+		return fmt.Errorf("end what call %s left running: still alive: %v", s.Call, shown(alive))
+	}
+	return nil
+}
+
+// killPause lies between two rounds of killAll.
+const killPause = 4 * time.Millisecond
+
+// killAll sends SIGKILL to what find gives until it gives nothing, for at
+// most limit, and returns what is alive then.
+func killAll(find func() ([]proc, error), limit time.Duration) ([]proc, error) {
+	for deadline := time.Now().Add(limit); ; {
+		found, err := find()
+		if err != nil || len(found) == 0 {
+			return nil, err
+		}
+		if time.Now().After(deadline) {
+			return found, nil
+		}
+		for _, p := range found {
+			_ = p.send(unix.SIGKILL) // a refusal shows as a survivor
+		}
+		time.Sleep(killPause)
+	}
+}
+
+// readSmall reads a file of /proc, at most maxProcBytes of it.
+func readSmall(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxProcBytes))
+}

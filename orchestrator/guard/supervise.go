@@ -1,0 +1,117 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"anamnesis/opstream/op"
+)
+
+// The times of a command's end. Their sum stays under a second, so that Run
+// returns within a second of the limit.
+const (
+	// lingerTime is given to what outlives the command by itself, such as the
+	// tee of a process substitution, before it is called left over.
+	lingerTime = 100 * time.Millisecond
+	// graceTime lies between SIGTERM and SIGKILL.
+	graceTime = 200 * time.Millisecond
+	// killTime bounds the rounds of SIGKILL; what is alive then (a process in
+	// uninterruptible sleep, or of another user) is reported.
+	killTime = 300 * time.Millisecond
+	// backstopTime after the limit, Run stops waiting for its supervisor and
+	// ends the tree itself.
+	backstopTime = 750 * time.Millisecond
+	// drainTime is how long Run reads on after everything has ended.
+	drainTime = 150 * time.Millisecond
+	// readyTime bounds the supervisor's own start.
+	readyTime = 20 * time.Second
+)
+
+// MaxTimeout is the longest a command may run.
+const MaxTimeout = 24 * time.Hour
+
+// maxProcessesNamed bounds the processes an Outcome lists.
+const maxProcessesNamed = 20
+
+const (
+	// supervisorName is the supervisor's argv[0].
+	supervisorName = "anamnesis-supervisor"
+	// supervisorMark is set in the supervisor's own environment, so that a
+	// program that forgot to call SuperviseMain notices instead of starting
+	// itself for ever.
+	supervisorMark = "ANAMNESIS_SUPERVISOR"
+)
+
+// RunVariable is set in the environment of every command to a value that
+// names its run. It finds the command's processes when their supervisor was
+// killed.
+const RunVariable = "ANAMNESIS_RUN"
+
+// ErrUnsupported is returned by Run where commands cannot be supervised.
+var ErrUnsupported = errors.New("commands cannot be run on this platform")
+
+// Stream tells a command's two outputs apart.
+type Stream int
+
+// The streams.
+const (
+	Stdout Stream = 1
+	Stderr Stream = 2
+)
+
+// Command is what Run runs.
+type Command struct {
+	Path string   // the program, absolute
+	Args []string // argv, with the program's name first
+	Dir  string   // working directory, absolute
+	Env  []string // the whole environment; see Environ
+	// Timeout ends the command; above zero, at most MaxTimeout.
+	Timeout time.Duration
+	// Call is the id of the tool call, given on in op.ToolStarted.
+	Call string
+	// Output gets what the command writes, in arrival order, one call at a
+	// time; p is only valid during the call. Two writes that are waiting at the
+	// same moment on different streams have no order between them.
+	Output func(s Stream, p []byte)
+	// Started, if set, is called with the supervisor's identity before the
+	// command begins; an error keeps it from running.
+	Started func(op.ToolStarted) error
+}
+
+// Process is a process that outlived its command.
+type Process struct {
+	PID  int    `json:"pid"`
+	Name string `json:"name"` // its command line, shortened
+}
+
+func (p Process) String() string { return fmt.Sprintf("%d %s", p.PID, p.Name) }
+
+// Outcome is how a command ended.
+type Outcome struct {
+	// Exit is the exit code; 128+n when signal n ended the command.
+	Exit int
+	// TimedOut and Canceled say who ended it, if it did not end by itself.
+	TimedOut, Canceled bool
+	// Left lists processes that were alive when the command had ended and were
+	// ended, too: at most 20. NLeft counts them all.
+	Left  []Process
+	NLeft int
+	// Alive lists processes that could not be ended.
+	Alive []Process
+	// Note is a remark for the model about an unusual end; usually empty.
+	Note string
+}
+
+func (c *Command) check() error {
+	switch {
+	case c.Path == "" || len(c.Args) == 0:
+		return errors.New("run command: no program given")
+	case c.Timeout <= 0 || c.Timeout > MaxTimeout:
+		return fmt.Errorf("run command %s: timeout %v is not between 0 and %v", c.Path, c.Timeout, MaxTimeout)
+	case os.Getenv(supervisorMark) != "":
+		return errors.New("run command: this is a supervisor already; the program's main must call guard.SuperviseMain before anything else")
+	}
+	return nil
+}

@@ -1,0 +1,270 @@
+package guard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"anamnesis/opstream/op"
+)
+
+// outputBlock is how much of an output is read at once, in bytes.
+const outputBlock = 64 << 10
+
+// maxReportBytes bounds the supervisor's report.
+const maxReportBytes = 1 << 20
+
+// Missing lists what this platform lacks, one sentence each.
+func Missing() []string { return nil }
+
+// Run runs a command under a supervisor and returns when nothing it started
+// is alive (Outcome.Alive lists exceptions). It returns within a second of
+// the timeout, and of ctx's end.
+//
+// The error is ctx's when ctx ended, with an Outcome that says how far it
+// came; otherwise it says why the command could not be run. A command that
+// fails is no error. Run may be called concurrently.
+func Run(ctx context.Context, c Command) (Outcome, error) {
+	if err := c.check(); err != nil {
+		return Outcome{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return Outcome{}, fmt.Errorf("run command: %w", err)
+	}
+	s, err := startSupervisor()
+	if err != nil {
+		return Outcome{}, fmt.Errorf("start the supervisor: %w", err)
+	}
+	defer s.close()
+	release := context.AfterFunc(ctx, s.stop)
+	defer release()
+	if err := s.prepare(c); err != nil {
+		s.abandon()
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return Outcome{}, fmt.Errorf("run command: %w", err)
+	}
+	if c.Started != nil {
+		if err := c.Started(s.id(c.Call)); err != nil {
+			s.abandon()
+			return Outcome{}, fmt.Errorf("record the start of call %s: %w", c.Call, err)
+		}
+	}
+	var readers sync.WaitGroup
+	s.forward(&readers, c.Output)
+	r, err := s.wait(ctx, c.Timeout)
+	// Everything that could write has ended; what it wrote is in the pipes.
+	end := time.Now().Add(drainTime)
+	_ = s.stdout.SetReadDeadline(end)
+	_ = s.stderr.SetReadDeadline(end)
+	readers.Wait()
+	if err != nil {
+		return Outcome{}, fmt.Errorf("run command: %w", err)
+	}
+	if ctx.Err() != nil && r.Canceled {
+		return r, fmt.Errorf("run command: %w", context.Cause(ctx))
+	}
+	return r, nil
+}
+
+// supervisor is the parent's end of one supervisor process.
+type supervisor struct {
+	cmd            *exec.Cmd
+	start          uint64
+	control        *os.File // write; closing it is the order to stop
+	report         *os.File // read
+	reports        *json.Decoder
+	stdout, stderr *os.File // read
+	once           sync.Once
+	exited         chan struct{} // closed when the process was waited for
+}
+
+// startSupervisor starts this program again as a supervisor.
+func startSupervisor() (_ *supervisor, err error) {
+	var files [8]*os.File // four pipes: the even ends are read from
+	defer func() {
+		if err != nil {
+			for _, f := range files {
+				f.Close()
+			}
+		}
+	}()
+	for i := 0; i < len(files); i += 2 {
+		if files[i], files[i+1], err = os.Pipe(); err != nil {
+			return nil, err
+		}
+	}
+	env := []string{supervisorMark + "=1", "GOTRACEBACK=single"}
+	if dir := os.Getenv("GOCOVERDIR"); dir != "" {
+		env = append(env, "GOCOVERDIR="+dir)
+	}
+	cmd := &exec.Cmd{
+		Path: "/proc/self/exe", Args: []string{supervisorName}, Env: env, Dir: "/",
+		Stdout: files[5], Stderr: files[7],
+		ExtraFiles:  []*os.File{files[0], files[3]},
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	for _, theirs := range []int{0, 3, 5, 7} {
+		files[theirs].Close()
+	}
+	s := &supervisor{
+		cmd: cmd, control: files[1], report: files[2],
+		reports: json.NewDecoder(io.LimitReader(files[2], maxReportBytes)),
+		stdout:  files[4], stderr: files[6], exited: make(chan struct{}),
+	}
+	if p, err := readProc(cmd.Process.Pid); err == nil {
+		s.start = p.start
+	}
+	go func() {
+		_ = cmd.Wait() // how it ended is in the report
+		close(s.exited)
+	}()
+	return s, nil
+}
+
+// prepare hands the request over and waits until the supervisor is ready.
+func (s *supervisor) prepare(c Command) error {
+	line, err := json.Marshal(request{Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env, Timeout: c.Timeout})
+	if err != nil {
+		return err
+	}
+	deadline := time.Now().Add(readyTime)
+	_ = s.control.SetWriteDeadline(deadline)
+	_ = s.report.SetReadDeadline(deadline)
+	if _, err := s.control.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("hand the command to the supervisor: %w", err)
+	}
+	var r report
+	if err := s.reports.Decode(&r); err != nil {
+		return fmt.Errorf("the supervisor did not start (main must call guard.SuperviseMain first): %w", err)
+	}
+	if r.Error != "" || !r.Ready {
+		return errors.New(r.Error)
+	}
+	_ = s.report.SetReadDeadline(time.Time{})
+	return nil
+}
+
+// id names the supervisor as the operation stream records it.
+func (s *supervisor) id(call string) op.ToolStarted {
+	return op.ToolStarted{Call: call, PID: s.cmd.Process.Pid, StartTime: s.start, BootID: bootID()}
+}
+
+// forward reads both outputs until they end.
+func (s *supervisor) forward(wg *sync.WaitGroup, output func(Stream, []byte)) {
+	var mu sync.Mutex
+	read := func(stream Stream, f *os.File) {
+		buf := make([]byte, outputBlock)
+		for {
+			n, err := f.Read(buf)
+			if n > 0 && output != nil {
+				mu.Lock()
+				output(stream, buf[:n])
+				mu.Unlock()
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+	wg.Go(func() { read(Stdout, s.stdout) })
+	wg.Go(func() { read(Stderr, s.stderr) })
+}
+
+// wait lets the command begin and waits for the report, or, when the
+// supervisor is stuck or was killed, ends the tree itself.
+func (s *supervisor) wait(ctx context.Context, timeout time.Duration) (Outcome, error) {
+	if _, err := s.control.Write([]byte{goByte}); err != nil && ctx.Err() == nil {
+		return Outcome{}, fmt.Errorf("let the command begin: %w", err)
+	}
+	got := make(chan error, 1)
+	var r report
+	go func() { got <- s.reports.Decode(&r) }()
+	limit := time.NewTimer(timeout + backstopTime)
+	defer limit.Stop()
+	canceled := ctx.Done()
+	for {
+		select {
+		case err := <-got:
+			if err != nil {
+				return s.rescue(ctx, false)
+			}
+			if r.Error != "" {
+				return Outcome{}, errors.New(r.Error)
+			}
+			return Outcome{Exit: r.Exit, TimedOut: r.TimedOut, Canceled: r.Canceled, Left: r.Left, NLeft: r.NLeft, Alive: r.Alive}, nil
+		case <-canceled:
+			canceled = nil
+			limit.Reset(backstopTime)
+		case <-limit.C:
+			o, err := s.rescue(ctx, ctx.Err() == nil)
+			_ = s.report.SetReadDeadline(time.Now())
+			<-got
+			return o, err
+		}
+	}
+}
+
+// rescue ends the tree of a supervisor that did not report.
+func (s *supervisor) rescue(ctx context.Context, timedOut bool) (Outcome, error) {
+	id := s.id("")
+	o := Outcome{Exit: 128 + int(unix.SIGKILL), TimedOut: timedOut, Canceled: ctx.Err() != nil}
+	alive, err := killAll(func() ([]proc, error) {
+		found, err := carrying(runValue(id))
+		if err != nil {
+			return nil, err
+		}
+		below, err := descendants(id.PID)
+		return append(found, below...), err
+	}, killTime)
+	if err != nil {
+		return o, err
+	}
+	s.kill()
+	o.Alive = shown(alive)
+	if !o.TimedOut && !o.Canceled {
+		o.Note = "the command's supervisor was killed, probably by the command itself; its exit code is not known and what it had started was ended"
+	}
+	return o, nil
+}
+
+// stop orders the supervisor to end everything. It may be called repeatedly
+// and concurrently.
+func (s *supervisor) stop() { s.once.Do(func() { s.control.Close() }) }
+
+// kill ends the supervisor itself.
+func (s *supervisor) kill() { _ = s.cmd.Process.Kill() }
+
+// abandon ends a supervisor whose command has not begun.
+func (s *supervisor) abandon() {
+	s.stop()
+	s.kill()
+}
+
+// close frees the pipes and waits for the supervisor, which has nothing left
+// to do; one that does not leave is killed.
+func (s *supervisor) close() {
+	s.stop()
+	select {
+	case <-s.exited:
+	case <-time.After(drainTime):
+		s.kill()
+		<-s.exited
+	}
+	s.report.Close()
+	s.stdout.Close()
+	s.stderr.Close()
+}

@@ -1,0 +1,261 @@
+package guard
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"anamnesis/opstream/op"
+)
+
+// The supervisor's two extra file descriptors.
+const (
+	controlFD = 3 // read: the request, the go byte, then the end that says stop
+	reportFD  = 4 // write: ready, then the report
+)
+
+// goByte on the control pipe lets the command begin.
+const goByte = 'g'
+
+// request is what the supervisor is told, as one line of JSON.
+type request struct {
+	Path    string        `json:"path"`
+	Args    []string      `json:"args"`
+	Dir     string        `json:"dir"`
+	Env     []string      `json:"env"`
+	Timeout time.Duration `json:"timeout"`
+}
+
+// report is what the supervisor says: a first line with Ready, a last one
+// with the outcome.
+type report struct {
+	Ready    bool      `json:"ready,omitempty"`
+	Exit     int       `json:"exit"`
+	TimedOut bool      `json:"timed_out,omitempty"`
+	Canceled bool      `json:"canceled,omitempty"`
+	Left     []Process `json:"left,omitempty"`
+	NLeft    int       `json:"n_left,omitempty"`
+	Alive    []Process `json:"alive,omitempty"`
+	Error    string    `json:"error,omitempty"` // the command could not be started
+}
+
+// SuperviseMain turns this process into a supervisor if Run started it as
+// one, and does not return then. Call it before anything else in main, and in
+// TestMain of every test that runs commands.
+func SuperviseMain() {
+	if len(os.Args) != 1 || os.Args[0] != supervisorName || os.Getenv(supervisorMark) == "" {
+		return
+	}
+	// The thread that starts the command must outlive it: its death would be
+	// taken for the parent's.
+	runtime.LockOSThread()
+	os.Exit(supervise())
+}
+
+// supervise runs one command and gives the supervisor's own exit code, which
+// nobody looks at.
+func supervise() int {
+	unix.CloseOnExec(controlFD)
+	unix.CloseOnExec(reportFD)
+	control := bufio.NewReader(os.NewFile(controlFD, "control"))
+	out := json.NewEncoder(os.NewFile(reportFD, "report"))
+	fail := func(err error) int {
+		_ = out.Encode(report{Error: err.Error()})
+		return 1
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fail(fmt.Errorf("become the reaper of the command's processes: %w", err))
+	}
+	stop := make(chan struct{}, 1)
+	watchSignals(stop)
+	line, err := control.ReadBytes('\n')
+	if err != nil {
+		return 1 // the parent is gone
+	}
+	var r request
+	if err := json.Unmarshal(line, &r); err != nil {
+		return fail(fmt.Errorf("read the request: %w", err))
+	}
+	if err := out.Encode(report{Ready: true}); err != nil {
+		return 1
+	}
+	if b, err := control.ReadByte(); err != nil || b != goByte {
+		return 1 // called off before it began
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, control)
+		notify(stop)
+	}()
+	pid, err := start(r)
+	if err != nil {
+		return fail(err)
+	}
+	_ = out.Encode(watch(pid, r.Timeout, stop))
+	return 0
+}
+
+// watchSignals turns a SIGTERM, and the parent's death, into stop. The other
+// signals of a terminal are caught and dropped: ignoring them would be
+// inherited by the command.
+func watchSignals(stop chan struct{}) {
+	parent := os.Getppid()
+	sigs := make(chan os.Signal, 8)
+	signal.Notify(sigs, unix.SIGTERM, unix.SIGUSR1, unix.SIGINT, unix.SIGQUIT, unix.SIGHUP)
+	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGUSR1), 0, 0, 0) // beside the pipe
+	go func() {
+		for s := range sigs {
+			if s == unix.SIGTERM || s == unix.SIGUSR1 && os.Getppid() != parent {
+				notify(stop)
+			}
+		}
+	}()
+}
+
+// notify sets a flag that is a channel of one place.
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// start starts the command in its own session with this process's output.
+func start(r request) (int, error) {
+	me, err := readProc(os.Getpid())
+	if err != nil {
+		return 0, fmt.Errorf("commands need /proc: %w", err)
+	}
+	run := runValue(op.ToolStarted{PID: me.pid, StartTime: me.start, BootID: bootID()})
+	pid, err := syscall.ForkExec(r.Path, r.Args, &syscall.ProcAttr{
+		Dir:   r.Dir,
+		Env:   append(r.Env, RunVariable+"="+run),
+		Files: []uintptr{0, 1, 2},
+		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		return 0, fmt.Errorf("start %s in %s: %w", r.Path, r.Dir, err)
+	}
+	return pid, nil
+}
+
+// ended is what the reaper sees.
+type ended struct {
+	exit  int
+	empty bool // and no other process of the tree is left
+}
+
+// reap waits for every process of the tree. It says on first when the command
+// has ended, and closes empty when the last process has: this process adopts
+// whatever loses its parent, so having no child means that nothing is alive.
+func reap(pid int, first chan<- ended, empty chan<- struct{}) {
+	defer close(empty)
+	exit, done := 0, false
+	for {
+		flags := 0
+		if done {
+			flags = unix.WNOHANG
+		}
+		var ws unix.WaitStatus
+		got, err := unix.Wait4(-1, &ws, flags, nil)
+		switch {
+		case err == unix.EINTR:
+		case err != nil: // ECHILD
+			if first != nil {
+				first <- ended{exit: exit, empty: true}
+			}
+			return
+		case got == 0: // others are alive: say so, and wait for them
+			if first != nil {
+				first <- ended{exit: exit}
+				first = nil
+			}
+			done = false
+		case got == pid:
+			exit, done = exitCode(ws), true
+		}
+	}
+}
+
+func exitCode(ws unix.WaitStatus) int {
+	if ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return ws.ExitStatus()
+}
+
+// watch waits for the command, its limit or the order to stop, ends
+// everything, and says how it went.
+func watch(pid int, timeout time.Duration, stop <-chan struct{}) report {
+	first, empty := make(chan ended, 1), make(chan struct{})
+	go reap(pid, first, empty)
+	var r report
+	select {
+	case e := <-first:
+		r.Exit = e.exit
+		if e.empty {
+			return r
+		}
+		// The stop order must still be heard while something lingers.
+		select {
+		case <-empty:
+			return r
+		case <-stop:
+		case <-time.After(lingerTime):
+		}
+		left, _ := descendants(os.Getpid())
+		r.Left, r.NLeft = shown(left), len(left)
+		r.Alive = shown(tearDown(empty))
+		return r
+	case <-time.After(timeout):
+		r.TimedOut = true
+	case <-stop:
+		r.Canceled = true
+	}
+	r.Alive = shown(tearDown(empty))
+	r.Exit = 128 + int(unix.SIGKILL)
+	select {
+	case e := <-first:
+		r.Exit = e.exit
+	default: // the command itself is among those alive
+	}
+	return r
+}
+
+// tearDown ends every descendant, politely first, and returns those that
+// could not be ended.
+func tearDown(empty <-chan struct{}) []proc {
+	me := os.Getpid()
+	below, _ := descendants(me)
+	for _, p := range below {
+		_ = p.send(unix.SIGTERM)
+	}
+	select {
+	case <-empty:
+		return nil
+	case <-time.After(graceTime):
+	}
+	// Only the kernel's word that no child is left counts as done: a scan can
+	// miss a process that was born while it ran.
+	for deadline := time.Now().Add(killTime); ; {
+		below, _ = descendants(me)
+		for _, p := range below {
+			_ = p.send(unix.SIGKILL) // a refusal shows as a survivor
+		}
+		select {
+		case <-empty:
+			return nil
+		case <-time.After(killPause):
+		}
+		if time.Now().After(deadline) {
+			return below
+		}
+	}
+}

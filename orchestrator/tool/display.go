@@ -1,0 +1,149 @@
+package tool
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"anamnesis/opstream/op"
+)
+
+// displayRunes is the length of a display argument.
+const displayRunes = 50
+
+// Display shows a call to people: the tool's name and its most telling
+// argument, escaped and shortened in the middle to 50 characters. Arguments
+// that are half-streamed or malformed show what can be read of them.
+func Display(call op.Call) string {
+	name := shorten(escape(call.Name), displayRunes)
+	arg, ok := "", false
+	for _, key := range displayKeys(call.Name) {
+		if arg, ok = argument(call.Args, key); ok {
+			break
+		}
+	}
+	if !ok {
+		return name
+	}
+	return name + "(" + shorten(escape(arg), displayRunes) + ")"
+}
+
+// displayKeys are the arguments worth showing, the best first.
+func displayKeys(name string) []string {
+	switch name {
+	case "Bash":
+		return []string{"command"}
+	case "Glob", "Grep":
+		return []string{"pattern"}
+	case "Think":
+		return []string{"thought"}
+	case "jump_to_step":
+		return []string{"step_id"}
+	case "recall":
+		return []string{"query", "op"}
+	}
+	return []string{"path", "command", "pattern", "query", "url", "name", "message"}
+}
+
+// argument finds a top-level argument's text in complete or cut JSON.
+func argument(args, key string) (string, bool) {
+	var whole map[string]json.RawMessage
+	if json.Unmarshal([]byte(args), &whole) == nil {
+		raw, ok := whole[key]
+		if !ok {
+			return "", false
+		}
+		var text string
+		if json.Unmarshal(raw, &text) == nil {
+			return text, true
+		}
+		return string(raw), true
+	}
+	return cutArgument(args, key)
+}
+
+// cutArgument reads tokens as far as they go; the last string may lack its
+// end.
+func cutArgument(args, key string) (string, bool) {
+	dec := json.NewDecoder(strings.NewReader(args))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return "", false
+	}
+	for {
+		t, err := dec.Token()
+		name, ok := t.(string)
+		if err != nil || !ok {
+			return "", false
+		}
+		after := int(dec.InputOffset())
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			if name != key {
+				return "", false
+			}
+			return cutString(args[after:])
+		}
+		if name == key {
+			var text string
+			if json.Unmarshal(value, &text) == nil {
+				return text, true
+			}
+			return string(value), true
+		}
+	}
+}
+
+// cutString reads `: "text that is not fin`.
+func cutString(rest string) (string, bool) {
+	_, rest, ok := strings.Cut(rest, `"`)
+	if !ok {
+		return "", false
+	}
+	// An escape may be cut, too: drop bytes until what is there is a string.
+	const longestEscape = len(`\ud83d\ude0`)
+	for n := range min(longestEscape, len(rest)) + 1 {
+		var text string
+		if json.Unmarshal([]byte(`"`+rest[:len(rest)-n]+`"`), &text) == nil {
+			return text, true
+		}
+	}
+	return "", false
+}
+
+// escape makes text safe for a terminal and one line: what does not print,
+// direction marks among it, is written as an escape.
+func escape(s string) string {
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r < 0x80:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		default:
+			fmt.Fprintf(&b, `\u{%x}`, r)
+		}
+	}
+	return b.String()
+}
+
+// shorten cuts the middle out of a text of more than n runes.
+func shorten(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	runes := []rune(s)
+	head := n / 2
+	tail := n - 1 - head
+	return string(runes[:head]) + "…" + string(runes[len(runes)-tail:])
+}

@@ -1,0 +1,168 @@
+// Package file holds the tools that read and change single files: ReadFile,
+// WriteFile, StrReplaceFile. They work inside the world only, through os.Root;
+// see tool.Env.Resolve and tool.Env.OpenDir for the path rules.
+package file
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+
+	"anamnesis/orchestrator/tool"
+)
+
+// Options configure the file tools. The zero value means the defaults.
+type Options struct {
+	// AllowSecrets are doublestar patterns over paths relative to the world:
+	// files that look like secrets and may be read all the same.
+	AllowSecrets []string
+}
+
+// The limits of the file tools.
+const (
+	MaxLines     = 1_000     // lines one ReadFile shows
+	MaxBytes     = 100 << 10 // bytes one ReadFile shows
+	MaxLineRunes = 2_000     // characters shown of a line
+	// MaxReadBytes is the largest file ReadFile looks into, and
+	// MaxEditBytes the largest that is changed or appended to.
+	MaxReadBytes = 256 << 20
+	MaxEditBytes = 32 << 20
+)
+
+// binaryProbe is how many bytes decide whether a file is binary, as in git.
+const binaryProbe = 8000
+
+// target is a resolved file with its directory held open, so that what is
+// done to dir and base is done at exactly this path.
+type target struct {
+	rel  string // relative to the world, links resolved
+	base string
+	dir  *os.Root
+	info fs.FileInfo // nil when there is no such file
+}
+
+func (t *target) close() { t.dir.Close() }
+
+// locate resolves a path and opens its directory. Whatever is there must be a
+// regular file. The error is for the model.
+func locate(env *tool.Env, name string, create bool) (*target, error) {
+	rel, err := env.Resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasSuffix(name, "/") || rel == "." {
+		return nil, &tool.PathError{Path: name, Reason: "is a directory, not a file"}
+	}
+	dir, err := env.OpenDir(path.Dir(rel), create)
+	if err != nil {
+		return nil, err
+	}
+	t := &target{rel: rel, base: path.Base(rel), dir: dir}
+	info, err := dir.Lstat(t.base)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return t, nil
+	case err != nil:
+		t.close()
+		return nil, t.fault(err)
+	}
+	if reason := notRegular(info.Mode()); reason != "" {
+		t.close()
+		return nil, &tool.PathError{Path: rel, Reason: reason}
+	}
+	t.info = info
+	return t, nil
+}
+
+// notRegular says what a file is that no tool opens.
+func notRegular(m fs.FileMode) string {
+	switch {
+	case m.IsRegular():
+		return ""
+	case m.IsDir():
+		return "is a directory, not a file; use Glob to list it"
+	case m&fs.ModeSymlink != 0:
+		return "was changed by something else while it was used; try again"
+	case m&fs.ModeNamedPipe != 0:
+		return "is a named pipe, not a regular file"
+	case m&fs.ModeSocket != 0:
+		return "is a socket, not a regular file"
+	case m&fs.ModeDevice != 0:
+		return "is a device, not a regular file"
+	}
+	return "is not a regular file"
+}
+
+// fault makes a system's error one about this file.
+func (t *target) fault(err error) error {
+	var perr *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return &tool.PathError{Path: t.rel, Reason: "permission denied"}
+	case errors.As(err, &perr):
+		err = perr.Err
+	}
+	return &tool.PathError{Path: t.rel, Reason: err.Error()}
+}
+
+// open opens the file for reading. It must still be the one that was looked
+// at; opening never waits, whatever stands there by now.
+func (t *target) open() (*os.File, error) {
+	f, err := t.dir.OpenFile(t.base, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, t.fault(err)
+	}
+	now, err := f.Stat()
+	if err != nil || !os.SameFile(now, t.info) {
+		f.Close()
+		return nil, &tool.PathError{Path: t.rel, Reason: "was changed by something else while it was used; try again"}
+	}
+	return f, nil
+}
+
+// readAll reads a file that is to be changed, at most MaxEditBytes.
+func (t *target) readAll() ([]byte, error) {
+	if t.info.Size() > MaxEditBytes {
+		return nil, &tool.PathError{Path: t.rel, Reason: fmt.Sprintf("is %d bytes, files over %d are not changed by this tool; use Bash", t.info.Size(), MaxEditBytes)}
+	}
+	f, err := t.open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxEditBytes+1))
+	if err != nil {
+		return nil, t.fault(err)
+	}
+	if len(data) > MaxEditBytes {
+		return nil, &tool.PathError{Path: t.rel, Reason: "grew while it was read; try again"}
+	}
+	return data, nil
+}
+
+// missing is the error for a file that is not there.
+func missing(rel string) error {
+	return &tool.PathError{Path: rel, Reason: "does not exist; use Glob to find files"}
+}
+
+// binaryKind names the kind of a binary file by its first bytes; empty for
+// text.
+func binaryKind(head []byte) string {
+	if bytes.IndexByte(head[:min(len(head), binaryProbe)], 0) < 0 && !bytes.HasPrefix(head, []byte("%PDF-")) {
+		return ""
+	}
+	kind, _, _ := strings.Cut(http.DetectContentType(head), ";")
+	return kind
+}
+
+// result turns an error into what the model is shown.
+func result(verb string, err error) tool.Result {
+	return tool.Errorf("%s: %v.", verb, err)
+}

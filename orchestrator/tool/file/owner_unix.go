@@ -1,0 +1,26 @@
+//go:build unix
+
+package file
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// keepOwner gives f the owner of the file it replaces, where that may be done
+// and is needed. A failure leaves it with ours, as any editor would.
+func keepOwner(f *os.File, old fs.FileInfo) {
+	st, ok := old.Sys().(*syscall.Stat_t)
+	if ok && (int(st.Uid) != os.Geteuid() || int(st.Gid) != os.Getegid()) {
+		_ = f.Chown(int(st.Uid), int(st.Gid))
+	}
+}
+
+// links is the number of names a file has.
+func links(info fs.FileInfo) uint64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Nlink)
+	}
+	return 1
+}

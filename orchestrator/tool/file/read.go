@@ -1,0 +1,280 @@
+package file
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"anamnesis/orchestrator/tool"
+)
+
+// ReadFile is the tool that shows a text file's lines with their numbers.
+func ReadFile(o *Options) tool.Tool {
+	t := readFile{}
+	if o != nil {
+		t.Options = *o
+	}
+	return t
+}
+
+type readFile struct{ Options }
+
+const maxOffset = 1 << 30
+
+func (readFile) Spec() tool.Spec {
+	return tool.Spec{
+		Name: "ReadFile",
+		Description: fmt.Sprintf("Read a text file. Lines come numbered, as \"   12\\ttext\"; number and tab are not part of the file. "+
+			"At most %d lines, %d KB and %d characters a line are shown at once; the last line of the result says how many there are and where to go on.",
+			MaxLines, MaxBytes>>10, MaxLineRunes),
+		Schema: tool.Params(
+			tool.Param{Name: "path", Required: true, Schema: tool.Text("The file, relative to the world's directory.")},
+			tool.Param{Name: "line_offset", Schema: tool.Int("The first line to show, from 1; negative counts from the end (-20: the last 20 lines).", -maxOffset, maxOffset)},
+			tool.Param{Name: "n_lines", Schema: tool.Int(fmt.Sprintf("How many lines to show; %d if not given.", MaxLines), 1, maxOffset)},
+			tool.Param{Name: "offset", Schema: tool.Int("Another name for line_offset.", -maxOffset, maxOffset)},
+			tool.Param{Name: "limit", Schema: tool.Int("Another name for n_lines.", 1, maxOffset)},
+		),
+		ReadOnly: true,
+	}
+}
+
+// window is what was asked for.
+type window struct {
+	first int // line number from 1; negative from the end
+	lines int
+}
+
+func (r readFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+	a, err := tool.Decode[struct {
+		Path       string `json:"path"`
+		LineOffset *int   `json:"line_offset"`
+		NLines     *int   `json:"n_lines"`
+		Offset     *int   `json:"offset"`
+		Limit      *int   `json:"limit"`
+	}](args)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	w := window{first: 1, lines: MaxLines}
+	for _, first := range []*int{a.Offset, a.LineOffset} {
+		if first != nil {
+			w.first = *first
+		}
+	}
+	for _, n := range []*int{a.Limit, a.NLines} {
+		if n != nil {
+			w.lines = min(*n, MaxLines)
+		}
+	}
+	t, err := locate(env, a.Path, false)
+	if err != nil {
+		return result("ReadFile", err), nil
+	}
+	defer t.close()
+	switch {
+	case t.info == nil:
+		return result("ReadFile", missing(t.rel)), nil
+	case tool.SecretFile(t.rel, r.AllowSecrets):
+		return result("ReadFile", &tool.PathError{Path: t.rel, Reason: tool.SecretRefusal}), nil
+	case t.info.Size() > MaxReadBytes:
+		return result("ReadFile", &tool.PathError{Path: t.rel, Reason: fmt.Sprintf("is %d bytes, files over %d are not read; use Grep, or head, tail and sed -n through Bash", t.info.Size(), MaxReadBytes)}), nil
+	}
+	f, err := t.open()
+	if err != nil {
+		return result("ReadFile", err), nil
+	}
+	defer f.Close()
+	page, err := readPage(ctx, f, w)
+	switch {
+	case ctx.Err() != nil:
+		return tool.Result{}, fmt.Errorf("read %s: %w", t.rel, ctx.Err())
+	case err != nil:
+		return result("ReadFile", t.fault(err)), nil
+	}
+	if page.binary != "" {
+		return result("ReadFile", &tool.PathError{Path: t.rel, Reason: fmt.Sprintf("is a binary file (%s, %d bytes), not text; look at it with file, xxd or strings through Bash", page.binary, t.info.Size())}), nil
+	}
+	res := page.result()
+	res.Reads = []string{t.rel}
+	return res, nil
+}
+
+// page is the part of a file that is shown.
+type page struct {
+	binary  string // kind of a binary file; nothing else is set then
+	total   int    // lines of the file
+	first   int    // number of the first line shown
+	shown   int    // lines shown
+	text    strings.Builder
+	long    []int // numbers of the lines that were cut
+	cut     int64 // bytes cut from them
+	full    bool  // the byte limit ended it
+	crlf    int   // lines of the page that end in CRLF
+	invalid bool  // the page has bytes that are not UTF-8
+	noEnd   bool  // the file's last line has no newline
+}
+
+// readPage counts the file's lines, then reads those asked for.
+func readPage(ctx context.Context, f *os.File, w window) (*page, error) {
+	p := &page{}
+	if err := p.count(ctx, f); err != nil || p.binary != "" {
+		return p, err
+	}
+	p.first = w.first
+	if w.first < 0 {
+		p.first = max(1, p.total+w.first+1)
+	}
+	p.first = max(p.first, 1)
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return p, err
+	}
+	r := bufio.NewReaderSize(f, 64<<10)
+	for number := 1; number <= p.total && p.shown < w.lines && !p.full; number++ {
+		if number%4096 == 0 && ctx.Err() != nil {
+			return p, ctx.Err()
+		}
+		line, left, err := readLine(r, number < p.first)
+		if err != nil && err != io.EOF {
+			return p, err
+		}
+		if number >= p.first {
+			p.add(number, line, left)
+		}
+	}
+	return p, nil
+}
+
+// count looks at the whole file once: its kind and number of lines.
+func (p *page) count(ctx context.Context, f *os.File) error {
+	buf := make([]byte, 256<<10)
+	var last byte = '\n'
+	var size int64
+	for ctx.Err() == nil && size <= MaxReadBytes {
+		n, err := f.Read(buf)
+		if n > 0 {
+			if size == 0 {
+				if p.binary = binaryKind(buf[:n]); p.binary != "" {
+					return nil
+				}
+			}
+			size += int64(n)
+			p.total += bytes.Count(buf[:n], []byte{'\n'})
+			last = buf[n-1]
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if last != '\n' {
+		p.total++
+		p.noEnd = true
+	}
+	return ctx.Err()
+}
+
+// readLine reads one line without its newline, in bounded memory: left counts
+// the bytes of a very long line that were not kept. With skip it keeps none.
+func readLine(r *bufio.Reader, skip bool) (line []byte, left int64, err error) {
+	const most = MaxLineRunes * utf8.UTFMax
+	for {
+		part, err := r.ReadSlice('\n')
+		part = bytes.TrimSuffix(part, []byte{'\n'})
+		keep := min(len(part), max(0, most-len(line)))
+		if skip {
+			keep = 0
+		}
+		line = append(line, part[:keep]...)
+		left += int64(len(part) - keep)
+		if err != bufio.ErrBufferFull {
+			return line, left, err
+		}
+	}
+}
+
+// add shows one line if there is room for it.
+func (p *page) add(number int, line []byte, left int64) {
+	if left == 0 && bytes.HasSuffix(line, []byte{'\r'}) {
+		line = line[:len(line)-1]
+		p.crlf++
+	}
+	at := 0
+	for n := 0; at < len(line) && n < MaxLineRunes; n++ {
+		_, size := utf8.DecodeRune(line[at:])
+		at += size
+	}
+	left += int64(len(line) - at)
+	text := string(line[:at])
+	if !utf8.ValidString(text) {
+		// A character that the cut split is no fault of the file.
+		p.invalid = p.invalid || left == 0
+		text = strings.ToValidUTF8(text, "\uFFFD")
+	}
+	if left > 0 {
+		text += fmt.Sprintf(" […%d bytes of this line cut]", left)
+	}
+	text = fmt.Sprintf("%6d\t%s\n", number, text)
+	if p.text.Len()+len(text) > MaxBytes && p.shown > 0 {
+		p.full = true
+		return
+	}
+	if left > 0 {
+		p.long = append(p.long, number)
+		p.cut += left
+	}
+	p.text.WriteString(text)
+	p.shown++
+}
+
+// result is the page with a last line that says what it is a part of.
+func (p *page) result() tool.Result {
+	next := p.first + p.shown
+	more := p.shown > 0 && next <= p.total
+	var notes []string
+	switch {
+	case p.total == 0:
+		notes = append(notes, "the file is empty")
+	case p.shown == 0:
+		notes = append(notes, fmt.Sprintf("there is no line %d", p.first))
+	default:
+		notes = append(notes, fmt.Sprintf("lines %d-%d", p.first, next-1))
+	}
+	notes = append(notes, fmt.Sprintf("total_lines: %d", p.total), fmt.Sprintf("has_more: %v", more))
+	if more {
+		why := ""
+		if p.full {
+			why = fmt.Sprintf(" (%d KB shown, the most at once)", MaxBytes>>10)
+		}
+		notes = append(notes, fmt.Sprintf("go on with line_offset %d%s", next, why))
+	}
+	if len(p.long) > 0 {
+		const named = 10
+		list := fmt.Sprint(p.long[:min(len(p.long), named)])
+		if len(p.long) > named {
+			list += " and more"
+		}
+		notes = append(notes, fmt.Sprintf("lines cut at %d characters: %s", MaxLineRunes, list))
+	}
+	if p.crlf > 0 {
+		notes = append(notes, "lines end in CRLF")
+	}
+	if p.invalid {
+		notes = append(notes, "some bytes are not UTF-8, shown as \uFFFD")
+	}
+	if p.noEnd && !more && p.shown > 0 {
+		notes = append(notes, "no newline at the end of the file")
+	}
+	return tool.Result{
+		Text:    p.text.String() + "[" + strings.Join(notes, "; ") + "]",
+		Cut:     p.cut,
+		Display: fmt.Sprintf("%d of %d lines", p.shown, p.total),
+	}
+}

@@ -1,0 +1,173 @@
+package file
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+
+	"anamnesis/orchestrator/tool"
+)
+
+// tempPrefix begins the name of a file that is being written. One is only
+// left behind when the program is killed in the middle of a write.
+const tempPrefix = ".anamnesis-tmp-"
+
+// WriteFile is the tool that writes a whole file or adds to its end. The file
+// is replaced in one step: whoever reads it sees the old or the new content.
+func WriteFile(o *Options) tool.Tool { return writeFile{} }
+
+type writeFile struct{}
+
+func (writeFile) Spec() tool.Spec {
+	return tool.Spec{
+		Name: "WriteFile",
+		Description: "Write a text file: replace its whole content, or append to it. Missing directories are made, the file's " +
+			"permissions are kept. To change parts of a file, use StrReplaceFile.",
+		Schema: tool.Params(
+			tool.Param{Name: "path", Required: true, Schema: tool.Text("The file, relative to the world's directory.")},
+			tool.Param{Name: "content", Required: true, Schema: tool.String("What to write, exactly; end it with a newline where the file should have one.")},
+			tool.Param{Name: "mode", Schema: tool.OneOf("overwrite (if not given) or append.", "overwrite", "append")},
+		),
+		Edits: true,
+	}
+}
+
+func (writeFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+	a, err := tool.Decode[struct {
+		Path    string `json:"path"`
+		Content string `json:"content"`
+		Mode    string `json:"mode"`
+	}](args)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return tool.Result{}, fmt.Errorf("write %s: %w", a.Path, err)
+	}
+	t, err := locateWritable(env, a.Path, true)
+	if err != nil {
+		return result("WriteFile", err), nil
+	}
+	defer t.close()
+	data := []byte(a.Content)
+	if a.Mode == "append" && t.info != nil {
+		old, err := t.readAll()
+		if err != nil {
+			return result("WriteFile", err), nil
+		}
+		data = append(old, data...)
+	}
+	existed := t.info != nil
+	if err := t.replace(data); err != nil {
+		return result("WriteFile", err), nil
+	}
+	verb := map[bool]string{true: "replaced", false: "created"}[existed]
+	if existed && a.Mode == "append" {
+		verb = "appended to"
+	}
+	r := tool.Textf("%s %s; bytes_written: %d; existed: %v; size: %d", verb, t.rel, len(a.Content), existed, len(data))
+	r.Text += t.linkNote()
+	r.Writes = []string{t.rel}
+	r.Display = fmt.Sprintf("%s %s, %d bytes", verb, t.rel, len(a.Content))
+	return r, nil
+}
+
+// locateWritable is locate for a file that is to be written.
+func locateWritable(env *tool.Env, name string, create bool) (*target, error) {
+	rel, err := env.Resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	if reason := tool.Protected(rel); reason != "" {
+		return nil, &tool.PathError{Path: name, Reason: reason}
+	}
+	t, err := locate(env, name, create)
+	if err != nil {
+		return nil, err
+	}
+	// The path may lead elsewhere by now than it did above.
+	if reason := tool.Protected(t.rel); reason != "" {
+		t.close()
+		return nil, &tool.PathError{Path: name, Reason: reason}
+	}
+	if t.info != nil && t.info.Mode().Perm()&0o222 == 0 {
+		t.close()
+		return nil, &tool.PathError{Path: name, Reason: "is read-only; make it writable with chmod first if it should be changed"}
+	}
+	return t, nil
+}
+
+// replace gives the file a new content in one step: a new file beside it,
+// synced, takes its name. Mode and, where possible, owner stay. The file must
+// still be as it was when it was located.
+func (t *target) replace(data []byte) (err error) {
+	temp := tempPrefix + ulid.Make().String()
+	perm := fs.FileMode(0o666)
+	if t.info != nil {
+		perm = 0o600
+	}
+	f, err := t.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return t.fault(err)
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			_ = t.dir.Remove(temp) // the first error is the one to report
+			err = t.fault(err)
+		}
+	}()
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if t.info != nil {
+		keepOwner(f, t.info)
+		const kept = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
+		if err := f.Chmod(t.info.Mode() & kept); err != nil {
+			return err
+		}
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := t.unchanged(); err != nil {
+		return err
+	}
+	return t.dir.Rename(temp, t.base)
+}
+
+// unchanged checks that the file is what it was when it was located.
+func (t *target) unchanged() error {
+	now, err := t.dir.Lstat(t.base)
+	switch {
+	case t.info == nil && errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err == nil && t.info != nil && os.SameFile(now, t.info) && now.Mode() == t.info.Mode() &&
+		now.Size() == t.info.Size() && now.ModTime().Equal(t.info.ModTime()):
+		return nil
+	}
+	return errors.New("was changed by something else meanwhile; nothing was written, read it again")
+}
+
+// linkNote says that a hard link was broken: only this name changed.
+func (t *target) linkNote() string {
+	if t.info == nil {
+		return ""
+	}
+	if n := links(t.info); n > 1 {
+		return fmt.Sprintf("; it had %d names (hard links), the others keep the old content", n)
+	}
+	return ""
+}
+
+// lineOf is the number of the line that byte offset at lies in.
+func lineOf(text string, at int) int { return 1 + strings.Count(text[:at], "\n") }

@@ -1,0 +1,218 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// maxLinks bounds the symbolic links followed for one path.
+const maxLinks = 40
+
+// PathError says why a path a model named is refused. Its text is for the
+// model: what is wrong and what would be right.
+type PathError struct {
+	Path   string // as the model named it
+	Reason string
+}
+
+func (e *PathError) Error() string { return fmt.Sprintf("%s: %s", quotePath(e.Path), e.Reason) }
+
+// quotePath shows a path plainly, or quoted where that would be unclear.
+func quotePath(p string) string {
+	if q := fmt.Sprintf("%q", p); q != `"`+p+`"` || p == "" || strings.TrimSpace(p) != p {
+		return q
+	}
+	return p
+}
+
+const outside = "leads out of the world; paths are relative to the world's directory"
+
+// Rel gives a named path relative to the world, slash-separated and clean. An
+// absolute path inside Dir is understood. It looks at the text only: whether a
+// symbolic link leads out is Resolve's to say. The error is a *PathError.
+func (e *Env) Rel(name string) (string, error) {
+	refuse := func(reason string) (string, error) { return "", &PathError{name, reason} }
+	switch {
+	case name == "":
+		return refuse("the path is empty")
+	case strings.ContainsRune(name, 0):
+		return refuse("the path contains a NUL byte")
+	}
+	rel := name
+	if filepath.IsAbs(name) {
+		inside, ok := e.inside(name)
+		if !ok {
+			return refuse("lies outside the world " + e.Dir + "; only files inside it can be used")
+		}
+		rel = inside
+	}
+	rel = path.Clean(filepath.ToSlash(rel))
+	if rel == ".." || strings.HasPrefix(rel, "../") || !filepath.IsLocal(filepath.FromSlash(rel)) {
+		return refuse(outside)
+	}
+	return rel, nil
+}
+
+// inside makes an absolute path relative to the world, whose directory may be
+// named through symbolic links.
+func (e *Env) inside(name string) (string, bool) {
+	dirs := []string{e.Dir}
+	if real, err := filepath.EvalSymlinks(e.Dir); err == nil && real != e.Dir {
+		dirs = append(dirs, real)
+	}
+	for _, dir := range dirs {
+		rel, err := filepath.Rel(dir, name)
+		if err == nil && filepath.IsLocal(rel) {
+			return rel, true
+		}
+	}
+	return "", false
+}
+
+// Resolve follows every symbolic link of a named path and gives the path of
+// what it means, without links, relative to the world. What does not exist
+// is left as it is named. The error is a *PathError, or the system's.
+func (e *Env) Resolve(name string) (string, error) {
+	rel, err := e.Rel(name)
+	if err != nil {
+		return "", err
+	}
+	done, todo := ".", strings.Split(rel, "/")
+	links, missing := 0, false
+	for len(todo) > 0 {
+		part := todo[0]
+		todo = todo[1:]
+		if part == "" || part == "." {
+			continue
+		}
+		if part == ".." {
+			if done == "." {
+				return "", &PathError{name, outside}
+			}
+			done = path.Dir(done)
+			continue
+		}
+		next := path.Join(done, part)
+		if missing {
+			done = next
+			continue
+		}
+		info, err := e.Root.Lstat(next)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			missing, done = true, next
+		case err != nil:
+			return "", systemError(name, err)
+		case info.Mode()&fs.ModeSymlink == 0:
+			done = next
+		default:
+			if links++; links > maxLinks {
+				return "", &PathError{name, "too many symbolic links"}
+			}
+			target, err := e.Root.Readlink(next)
+			if err != nil {
+				return "", systemError(name, err)
+			}
+			if filepath.IsAbs(target) {
+				in, ok := e.inside(target)
+				if !ok {
+					return "", &PathError{name, "is or goes through a symbolic link that leads out of the world"}
+				}
+				done, target = ".", filepath.ToSlash(in)
+			}
+			todo = append(strings.Split(filepath.ToSlash(target), "/"), todo...)
+		}
+	}
+	return done, nil
+}
+
+// Protected says why a tool may not write to a resolved path; empty when it
+// may. Version control's own files and the program's state are protected, at
+// any depth and in any spelling a case-blind file system would take for them.
+func Protected(rel string) string {
+	for part := range strings.SplitSeq(rel, "/") {
+		switch {
+		case strings.EqualFold(part, ".git"):
+			return "files of a .git directory are not written by tools; use git through Bash"
+		case strings.EqualFold(part, ".anamnesis"):
+			return "files of .anamnesis belong to the program and the person, tools do not write them"
+		}
+	}
+	return ""
+}
+
+// OpenDir opens a resolved directory, creating what is missing if make is set.
+// It steps into one component at a time and checks that each is the directory
+// of that name and not a symbolic link somebody put there meanwhile, so that
+// what is done in the result is done at this very path. The caller closes it.
+func (e *Env) OpenDir(rel string, create bool) (*os.Root, error) {
+	dir, err := e.Root.OpenRoot(".")
+	if err != nil {
+		return nil, systemError(rel, err)
+	}
+	if rel == "." {
+		return dir, nil
+	}
+	for part := range strings.SplitSeq(rel, "/") {
+		next, err := stepInto(dir, rel, part, create)
+		dir.Close()
+		if err != nil {
+			return nil, err
+		}
+		dir = next
+	}
+	return dir, nil
+}
+
+func stepInto(dir *os.Root, rel, part string, create bool) (*os.Root, error) {
+	info, err := dir.Lstat(part)
+	if errors.Is(err, fs.ErrNotExist) && create {
+		if err := dir.Mkdir(part, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, systemError(rel, err)
+		}
+		info, err = dir.Lstat(part)
+	}
+	if err != nil {
+		return nil, systemError(rel, err)
+	}
+	if !info.IsDir() {
+		if info.Mode()&fs.ModeSymlink != 0 {
+			return nil, changed(rel)
+		}
+		return nil, &PathError{rel, part + " is not a directory"}
+	}
+	next, err := dir.OpenRoot(part)
+	if err != nil {
+		return nil, systemError(rel, err)
+	}
+	opened, err := next.Stat(".")
+	if err != nil || !os.SameFile(info, opened) {
+		next.Close()
+		return nil, changed(rel)
+	}
+	return next, nil
+}
+
+func changed(rel string) error {
+	return &PathError{rel, "was changed by something else while it was used; try again"}
+}
+
+// systemError makes a system's error about a path a plain *PathError.
+func systemError(name string, err error) error {
+	var perr *fs.PathError
+	reason := err.Error()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		reason = "does not exist"
+	case errors.Is(err, fs.ErrPermission):
+		reason = "permission denied"
+	case errors.As(err, &perr):
+		reason = perr.Err.Error()
+	}
+	return &PathError{name, reason}
+}

@@ -1,0 +1,29 @@
+// Package plan holds the tools an agent orders its thoughts with.
+package plan
+
+import (
+	"context"
+	"encoding/json"
+
+	"anamnesis/orchestrator/tool"
+)
+
+// Think is the tool that does nothing: the thought is recorded by being an
+// argument of the call.
+func Think() tool.Tool { return think{} }
+
+type think struct{}
+
+func (think) Spec() tool.Spec {
+	return tool.Spec{
+		Name: "Think",
+		Description: "Write a thought down: a plan, an assumption, what a failure means. Nothing happens; " +
+			"the thought stays in the task's memory.",
+		Schema:   tool.Params(tool.Param{Name: "thought", Required: true, Schema: tool.Text("The thought.")}),
+		ReadOnly: true,
+	}
+}
+
+func (think) Call(ctx context.Context, _ *tool.Env, _ json.RawMessage) (tool.Result, error) {
+	return tool.Textf("Noted."), ctx.Err()
+}

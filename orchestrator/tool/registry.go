@@ -1,0 +1,141 @@
+package tool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"anamnesis/opstream/op"
+)
+
+// MaxArgsBytes bounds a call's arguments.
+const MaxArgsBytes = 8 << 20
+
+// Registry is a fixed set of tools. It is safe for concurrent use.
+type Registry struct {
+	order  []Spec
+	byName map[string]entry
+}
+
+type entry struct {
+	tool   Tool
+	spec   Spec
+	schema *jsonschema.Resolved
+}
+
+// NewRegistry checks the tools' specs: names unique and well formed, schemas
+// that resolve and describe an object.
+func NewRegistry(tools ...Tool) (*Registry, error) {
+	valid := regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	r := &Registry{byName: make(map[string]entry, len(tools))}
+	for _, t := range tools {
+		s := t.Spec()
+		if !valid.MatchString(s.Name) {
+			return nil, fmt.Errorf("register tool %q: the name must be 1 to 64 letters, digits, _ or -", s.Name)
+		}
+		if _, ok := r.byName[s.Name]; ok {
+			return nil, fmt.Errorf("register tool %s: the name is taken", s.Name)
+		}
+		if s.Schema == nil || s.Schema.Type != "object" {
+			return nil, fmt.Errorf("register tool %s: the schema must be of type object", s.Name)
+		}
+		// A copy: resolving writes into the schema.
+		resolved, err := s.Schema.CloneSchemas().Resolve(nil)
+		if err != nil {
+			return nil, fmt.Errorf("register tool %s: schema: %w", s.Name, err)
+		}
+		r.byName[s.Name] = entry{t, s, resolved}
+		r.order = append(r.order, s)
+	}
+	return r, nil
+}
+
+// Specs lists the tools in the order of registration. The caller owns the
+// slice, not the schemas.
+func (r *Registry) Specs() []Spec { return append([]Spec(nil), r.order...) }
+
+// Lookup finds a tool by its exact name.
+func (r *Registry) Lookup(name string) (Tool, bool) {
+	e, ok := r.byName[name]
+	return e.tool, ok
+}
+
+// CallError is a call that cannot be run as it was made. Its text is what the
+// model is shown.
+type CallError struct {
+	Tool string // as the model named it
+	Text string
+	// Unknown says that there is no such tool; otherwise its arguments are
+	// wrong.
+	Unknown bool
+}
+
+func (e *CallError) Error() string { return e.Text }
+
+// Validate finds a call's tool and checks its arguments. It gives them back in
+// a canonical form: exactly what was checked, duplicate keys resolved to the
+// last, whole numbers written as integers. No arguments at all mean {}. The
+// error is a *CallError.
+func (r *Registry) Validate(call op.Call) (Tool, json.RawMessage, error) {
+	e, ok := r.byName[call.Name]
+	if !ok {
+		return nil, nil, &CallError{Tool: call.Name, Text: r.unknown(call.Name), Unknown: true}
+	}
+	refuse := func(format string, args ...any) (Tool, json.RawMessage, error) {
+		text := fmt.Sprintf(format, args...)
+		return nil, nil, &CallError{Tool: call.Name, Text: fmt.Sprintf("%s was not run: %s", call.Name, text)}
+	}
+	if len(call.Args) > MaxArgsBytes {
+		return refuse("its arguments are %d bytes, at most %d are allowed.", len(call.Args), MaxArgsBytes)
+	}
+	value, err := decode(call.Args)
+	if err != nil {
+		return refuse("the arguments are not valid JSON: %v. Send one JSON object: %s", err, outline(e.spec.Schema))
+	}
+	args, ok := value.(map[string]any)
+	if !ok {
+		return refuse("the arguments must be a JSON object, not %s. Expected: %s", kindOf(value), outline(e.spec.Schema))
+	}
+	if faults := check(e.spec.Schema, args, ""); len(faults) > 0 {
+		return refuse("%s Expected: %s", strings.Join(faults[:min(len(faults), maxFaults)], " "), outline(e.spec.Schema))
+	}
+	// The library has the last word: what the friendlier check does not know
+	// is still checked.
+	if err := e.schema.Validate(args); err != nil {
+		return refuse("the arguments do not fit the schema: %v. Expected: %s", err, outline(e.spec.Schema))
+	}
+	canonical, err := encode(args)
+	if err != nil {
+		return refuse("the arguments cannot be read: %v", err)
+	}
+	return e.tool, canonical, nil
+}
+
+// ErrorResult is the result of a call that Validate or an approval turned
+// down. It gives false for an error that is not about the call.
+func ErrorResult(err error) (Result, bool) {
+	var call *CallError
+	var p *PathError
+	if errors.As(err, &call) || errors.As(err, &p) {
+		return Result{Text: err.Error(), IsError: true}, true
+	}
+	return Result{}, false
+}
+
+// unknown says that there is no such tool, which it might have been, and which
+// there are.
+func (r *Registry) unknown(name string) string {
+	var names []string
+	for _, s := range r.order {
+		names = append(names, s.Name)
+	}
+	text := fmt.Sprintf("There is no tool %q.", name)
+	if near := nearest(name, names); near != "" {
+		text += fmt.Sprintf(" Did you mean %s?", near)
+	}
+	return text + " The tools are: " + strings.Join(names, ", ") + "."
+}

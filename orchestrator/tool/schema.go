@@ -1,0 +1,75 @@
+package tool
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// Param is one parameter of a tool.
+type Param struct {
+	Name     string
+	Required bool
+	Schema   *jsonschema.Schema
+}
+
+// Params is the schema of a tool's arguments: an object of these parameters,
+// in this order, and no others.
+func Params(params ...Param) *jsonschema.Schema {
+	s := &jsonschema.Schema{
+		Type:       "object",
+		Properties: make(map[string]*jsonschema.Schema, len(params)),
+		// The schema that nothing fits.
+		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
+	}
+	for _, p := range params {
+		s.Properties[p.Name] = p.Schema
+		s.PropertyOrder = append(s.PropertyOrder, p.Name)
+		if p.Required {
+			s.Required = append(s.Required, p.Name)
+		}
+	}
+	return s
+}
+
+// String is a parameter of type string.
+func String(description string) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "string", Description: description}
+}
+
+// Text is a string of at least one character.
+func Text(description string) *jsonschema.Schema {
+	one := 1
+	return &jsonschema.Schema{Type: "string", Description: description, MinLength: &one}
+}
+
+// OneOf is a string that is one of the values.
+func OneOf(description string, values ...string) *jsonschema.Schema {
+	s := String(description)
+	for _, v := range values {
+		s.Enum = append(s.Enum, v)
+	}
+	return s
+}
+
+// Bool is a parameter that is true or false.
+func Bool(description string) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "boolean", Description: description}
+}
+
+// Int is a whole number from lo to hi.
+func Int(description string, lo, hi int) *jsonschema.Schema {
+	low, high := float64(lo), float64(hi)
+	return &jsonschema.Schema{Type: "integer", Description: description, Minimum: &low, Maximum: &high}
+}
+
+// Decode reads validated arguments into a tool's own struct. Its error is the
+// program's own: schema and struct disagree.
+func Decode[T any](args json.RawMessage) (T, error) {
+	var v T
+	if err := json.Unmarshal(args, &v); err != nil {
+		return v, fmt.Errorf("read tool arguments: %w", err)
+	}
+	return v, nil
+}

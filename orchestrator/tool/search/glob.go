@@ -1,0 +1,124 @@
+package search
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"anamnesis/orchestrator/tool"
+)
+
+// Glob is the tool that finds files by name, newest first.
+func Glob(o *Options) tool.Tool { return glob{o.orDefaults()} }
+
+type glob struct{ Options }
+
+func (g glob) Spec() tool.Spec {
+	return tool.Spec{
+		Name: "Glob",
+		Description: "Find files by a pattern over their paths, newest first. * and ? match within a name, ** any directories, " +
+			"{a,b} and [a-z] as usual: \"**/*.go\", \"src/**/test_*.py\". A pattern without a slash matches names at any depth. Ignored files are left out.",
+		Schema: tool.Params(
+			tool.Param{Name: "pattern", Required: true, Schema: tool.Text("The pattern, relative to path.")},
+			tool.Param{Name: "path", Schema: tool.String("The directory to search; the world's if not given.")},
+			tool.Param{Name: "include_ignored", Schema: tool.Bool("Find files that .gitignore leaves out, too.")},
+			tool.Param{Name: "head_limit", Schema: tool.Int(fmt.Sprintf("The most results; %d if not given.", DefaultLimit), 1, MaxHeadLimit)},
+			tool.Param{Name: "offset", Schema: tool.Int("How many results to leave out first.", 0, MaxFiles)},
+		),
+		ReadOnly: true,
+	}
+}
+
+func (g glob) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+	a, err := tool.Decode[struct {
+		Pattern        string `json:"pattern"`
+		Path           string `json:"path"`
+		IncludeIgnored bool   `json:"include_ignored"`
+		HeadLimit      int    `json:"head_limit"`
+		Offset         int    `json:"offset"`
+	}](args)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if a.HeadLimit == 0 {
+		a.HeadLimit = DefaultLimit
+	}
+	match, err := matcher(a.Pattern)
+	if err != nil {
+		return tool.Errorf("Glob: %v.", err), nil
+	}
+	rel, limited, cancel, refused := start(ctx, env, "Glob", a.Path, g.TimeoutSeconds)
+	if refused != nil {
+		return *refused, nil
+	}
+	defer cancel()
+	var files []found
+	w := &walker{root: env.Root, maxFiles: g.MaxFiles, ignored: a.IncludeIgnored}
+	w.visit = func(f found) error {
+		if match(below(rel, f.rel)) {
+			files = append(files, f)
+		}
+		return nil
+	}
+	notes, err := w.ending(ctx, w.walk(limited, rel), g.TimeoutSeconds)
+	if err != nil {
+		return failed(ctx, "Glob", err)
+	}
+	newestFirst(files)
+	part, note := pageOf(files, a.Offset, a.HeadLimit)
+	if note != "" {
+		notes = append([]string{note}, notes...)
+	}
+	var b strings.Builder
+	for _, f := range part {
+		b.WriteString(f.rel + "\n")
+	}
+	if len(files) == 0 {
+		b.WriteString("No file matches.\n")
+	}
+	r := tool.Result{Text: withNotes(b.String(), notes), Display: fmt.Sprintf("%d files", len(files))}
+	return r, nil
+}
+
+// failed sorts a walk's failure: the model's to act on, or the program's.
+func failed(ctx context.Context, verb string, err error) (tool.Result, error) {
+	if ctx.Err() != nil {
+		return tool.Result{}, err
+	}
+	var p *tool.PathError
+	if errors.As(err, &p) {
+		return tool.Errorf("%s: %v.", verb, p), nil
+	}
+	return tool.Errorf("%s: %v.", verb, err), nil
+}
+
+// below is a path relative to the directory that is searched.
+func below(dir, rel string) string {
+	if dir == "." {
+		return rel
+	}
+	if rel == dir {
+		return path.Base(rel)
+	}
+	return strings.TrimPrefix(rel, dir+"/")
+}
+
+// matcher is the function of a glob pattern. One without a slash matches the
+// last name of a path.
+func matcher(pattern string) (func(string) bool, error) {
+	pattern = strings.TrimPrefix(pattern, "./")
+	switch {
+	case !doublestar.ValidatePattern(pattern):
+		return nil, fmt.Errorf("pattern %q is malformed: a bracket or brace is not closed", pattern)
+	case strings.HasPrefix(pattern, "/") || strings.HasPrefix(pattern, "../") || strings.Contains(pattern, "/../"):
+		return nil, fmt.Errorf("pattern %q must be relative; give the directory as path", pattern)
+	case !strings.Contains(pattern, "/"):
+		pattern = "**/" + pattern
+	}
+	return func(rel string) bool { return doublestar.MatchUnvalidated(pattern, rel) }, nil
+}

@@ -1,0 +1,360 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"anamnesis/orchestrator/tool"
+)
+
+// The output modes of Grep.
+const (
+	modeFiles   = "files_with_matches"
+	modeContent = "content"
+	modeCount   = "count"
+)
+
+// maxContext bounds the lines shown around a match.
+const maxContext = 50
+
+// maxMatches bounds the matching lines kept of one search, in content mode.
+const maxMatches = 100_000
+
+// Grep is the tool that searches text files with a regular expression.
+func Grep(o *Options) tool.Tool { return grep{o.orDefaults()} }
+
+type grep struct{ Options }
+
+func (g grep) Spec() tool.Spec {
+	lines := func(what string) tool.Param {
+		return tool.Param{Schema: tool.Int(what+" (content mode).", 0, maxContext)}
+	}
+	named := func(name string, p tool.Param) tool.Param { p.Name = name; return p }
+	return tool.Spec{
+		Name: "Grep",
+		Description: "Search files for lines that match a regular expression (RE2 syntax: no look-around, no backreferences). " +
+			"Files come newest first. Ignored, binary and very large files and files of secrets are left out.",
+		Schema: tool.Params(
+			tool.Param{Name: "pattern", Required: true, Schema: tool.Text("The regular expression.")},
+			tool.Param{Name: "path", Schema: tool.String("The file or directory to search; the world's directory if not given.")},
+			tool.Param{Name: "glob", Schema: tool.String("Only files whose path matches, such as *.go or src/**/*.ts.")},
+			tool.Param{Name: "output_mode", Schema: tool.OneOf("files_with_matches (if not given): paths; content: the lines; count: matching lines of each file.", modeFiles, modeContent, modeCount)},
+			tool.Param{Name: "-i", Schema: tool.Bool("Ignore case.")},
+			named("context", lines("Lines to show around each match")),
+			named("-A", lines("Lines to show after each match")),
+			named("-B", lines("Lines to show before each match")),
+			named("-C", lines("Another name for context")),
+			tool.Param{Name: "include_ignored", Schema: tool.Bool("Search files that .gitignore leaves out, too.")},
+			tool.Param{Name: "head_limit", Schema: tool.Int(fmt.Sprintf("The most results (files, or matching lines); %d if not given.", DefaultLimit), 1, MaxHeadLimit)},
+			tool.Param{Name: "offset", Schema: tool.Int("How many results to leave out first.", 0, MaxFiles)},
+		),
+		ReadOnly: true,
+	}
+}
+
+// query is what Grep was asked.
+type query struct {
+	Pattern        string `json:"pattern"`
+	Path           string `json:"path"`
+	Glob           string `json:"glob"`
+	OutputMode     string `json:"output_mode"`
+	IgnoreCase     bool   `json:"-i"`
+	Context        *int   `json:"context"`
+	After          *int   `json:"-A"`
+	Before         *int   `json:"-B"`
+	Around         *int   `json:"-C"`
+	IncludeIgnored bool   `json:"include_ignored"`
+	HeadLimit      int    `json:"head_limit"`
+	Offset         int    `json:"offset"`
+}
+
+func (g grep) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+	q, err := tool.Decode[query](args)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if q.HeadLimit == 0 {
+		q.HeadLimit = DefaultLimit
+	}
+	expr := q.Pattern
+	if q.IgnoreCase {
+		expr = "(?i)" + expr
+	}
+	re, err := regexp.Compile(expr)
+	if err != nil {
+		return tool.Errorf("Grep: the pattern is not a regular expression in RE2 syntax: %v.", plain(q.Pattern, err)), nil
+	}
+	match := func(string) bool { return true }
+	if q.Glob != "" {
+		if match, err = matcher(q.Glob); err != nil {
+			return tool.Errorf("Grep: glob: %v.", err), nil
+		}
+	}
+	rel, limited, cancel, refused := start(ctx, env, "Grep", q.Path, g.TimeoutSeconds)
+	if refused != nil {
+		return *refused, nil
+	}
+	defer cancel()
+	var files []found
+	w := &walker{root: env.Root, maxFiles: g.MaxFiles, ignored: q.IncludeIgnored}
+	w.visit = func(f found) error {
+		if match(below(rel, f.rel)) {
+			files = append(files, f)
+		}
+		return nil
+	}
+	walked := w.walk(limited, rel)
+	newestFirst(files)
+	s := &scan{re: re, query: q, allow: g.AllowSecrets}
+	if walked == nil || errors.Is(walked, errEnough) {
+		if err := s.files(limited, env, files); err != nil {
+			walked = err
+		}
+	}
+	notes, err := w.ending(ctx, walked, g.TimeoutSeconds)
+	if err != nil {
+		return failed(ctx, "Grep", err)
+	}
+	return s.result(notes), nil
+}
+
+// plain is a regexp error without the wrapping this package added.
+func plain(pattern string, err error) error {
+	if _, own := regexp.Compile(pattern); own != nil {
+		return own
+	}
+	return err
+}
+
+// hit is one file with matches.
+type hit struct {
+	rel   string
+	lines []int // numbers of the matching lines, from 1
+}
+
+// scan searches files one after the other.
+type scan struct {
+	re    *regexp.Regexp
+	query query
+	allow []string
+
+	env     *tool.Env
+	hits    []hit
+	matches int
+	large   []string
+	secret  []string
+	stopped bool // maxMatches reached
+}
+
+func (s *scan) files(ctx context.Context, env *tool.Env, files []found) error {
+	s.env = env
+	for _, f := range files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if tool.SecretFile(f.rel, s.allow) {
+			s.secret = append(s.secret, f.rel)
+			continue
+		}
+		data, err := readRegular(env.Root, f.rel, MaxFileBytes)
+		if errors.Is(err, errLarge) {
+			s.large = append(s.large, f.rel)
+			continue
+		}
+		if err != nil || binary(data) {
+			continue // gone or unreadable meanwhile, or no text
+		}
+		lines, err := s.matching(ctx, data)
+		if err != nil {
+			return err
+		}
+		if len(lines) > 0 {
+			s.hits = append(s.hits, hit{f.rel, lines})
+			s.matches += len(lines)
+		}
+		if s.matches >= maxMatches {
+			s.stopped = true
+			return nil
+		}
+	}
+	return nil
+}
+
+// binary reports whether data is no text, by its first 8,000 bytes as in git.
+func binary(data []byte) bool {
+	const probe = 8000
+	return bytes.IndexByte(data[:min(len(data), probe)], 0) >= 0
+}
+
+// matching gives the numbers of the lines that match.
+func (s *scan) matching(ctx context.Context, data []byte) ([]int, error) {
+	const checkEvery = 1 << 14
+	var lines []int
+	for number := 1; len(data) > 0; number++ {
+		if number%checkEvery == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		line, rest, _ := bytes.Cut(data, []byte{'\n'})
+		data = rest
+		if s.re.Match(bytes.TrimSuffix(line, []byte{'\r'})) {
+			lines = append(lines, number)
+			if len(lines) >= maxMatches {
+				break
+			}
+		}
+	}
+	return lines, nil
+}
+
+// result shows the hits in the mode that was asked for.
+func (s *scan) result(notes []string) tool.Result {
+	var text, note string
+	var reads []string
+	switch s.query.OutputMode {
+	case modeContent:
+		text, note, reads = s.content()
+	default:
+		part, pageNote := pageOf(s.hits, s.query.Offset, s.query.HeadLimit)
+		var b strings.Builder
+		for _, h := range part {
+			if s.query.OutputMode == modeCount {
+				fmt.Fprintf(&b, "%s:%d\n", h.rel, len(h.lines))
+			} else {
+				b.WriteString(h.rel + "\n")
+			}
+		}
+		text, note = b.String(), pageNote
+	}
+	if len(s.hits) == 0 {
+		text = "No line matches.\n"
+	}
+	if note != "" {
+		notes = append([]string{note}, notes...)
+	}
+	if s.stopped {
+		notes = append(notes, fmt.Sprintf("incomplete: stopped after %d matching lines; use a narrower pattern", maxMatches))
+	}
+	if len(s.large) > 0 {
+		notes = append(notes, fmt.Sprintf("not searched, over %d MB: %s", MaxFileBytes>>20, some(s.large)))
+	}
+	if len(s.secret) > 0 {
+		notes = append(notes, "not searched, they look like files of secrets: "+some(s.secret))
+	}
+	return tool.Result{
+		Text: withNotes(text, notes), Reads: reads,
+		Display: fmt.Sprintf("%d lines in %d files", s.matches, len(s.hits)),
+	}
+}
+
+// some names a few of many.
+func some(names []string) string {
+	const most = 5
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if len(names) > most {
+		text += fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return text
+}
+
+// place is one matching line.
+type place struct {
+	rel  string
+	line int
+}
+
+// content shows the matching lines as path:number:text, lines around them as
+// path-number-text, and reads the files again for it: nothing but line
+// numbers was kept.
+func (s *scan) content() (text, note string, reads []string) {
+	var all []place
+	for _, h := range s.hits {
+		for _, l := range h.lines {
+			all = append(all, place{h.rel, l})
+		}
+	}
+	part, note := pageOf(all, s.query.Offset, s.query.HeadLimit)
+	var b strings.Builder
+	for i := 0; i < len(part); {
+		j := i
+		wanted := make(map[int]bool)
+		for ; j < len(part) && part[j].rel == part[i].rel; j++ {
+			wanted[part[j].line] = true
+		}
+		rel := part[i].rel
+		i = j
+		data, err := readRegular(s.env.Root, rel, MaxFileBytes)
+		if err != nil {
+			fmt.Fprintf(&b, "%s: could not be read again\n", rel)
+			continue
+		}
+		reads = append(reads, rel)
+		if b.Len() > 0 && s.before()+s.after() > 0 {
+			b.WriteString("--\n")
+		}
+		if !s.show(&b, rel, strings.Split(strings.TrimSuffix(string(data), "\n"), "\n"), wanted) {
+			note = strings.TrimPrefix(note+"; ", "; ") + fmt.Sprintf("cut after %d KB; use a smaller head_limit and offset", MaxOutputBytes/1000)
+			return b.String(), note, reads
+		}
+	}
+	return b.String(), note, reads
+}
+
+func (s *scan) before() int { return first(s.query.Before, s.query.Context, s.query.Around) }
+func (s *scan) after() int  { return first(s.query.After, s.query.Context, s.query.Around) }
+
+// first is the first number that was given.
+func first(values ...*int) int {
+	for _, v := range values {
+		if v != nil {
+			return *v
+		}
+	}
+	return 0
+}
+
+// show writes the wanted lines of a file and those around them; false when
+// the output is full.
+func (s *scan) show(b *strings.Builder, rel string, lines []string, wanted map[int]bool) bool {
+	before, after := s.before(), s.after()
+	near := make(map[int]bool, len(wanted))
+	for w := range wanted {
+		for n := max(1, w-before); n <= min(len(lines), w+after); n++ {
+			near[n] = true
+		}
+	}
+	last := 0
+	for n := 1; n <= len(lines); n++ {
+		if !near[n] {
+			continue
+		}
+		mark := "-"
+		if wanted[n] {
+			mark = ":"
+		}
+		if last > 0 && n != last+1 && before+after > 0 {
+			b.WriteString("--\n")
+		}
+		last = n
+		fmt.Fprintf(b, "%s%s%d%s%s\n", rel, mark, n, mark, shown(lines[n-1]))
+		if b.Len() > MaxOutputBytes {
+			return false
+		}
+	}
+	return true
+}
+
+// shown is a line as it is shown: valid text of at most MaxLineRunes.
+func shown(line string) string {
+	line = strings.TrimSuffix(line, "\r")
+	if utf8.RuneCountInString(line) > MaxLineRunes {
+		kept := string([]rune(line)[:MaxLineRunes])
+		line = fmt.Sprintf("%s […%d bytes of this line cut]", kept, max(0, len(line)-len(kept)))
+	}
+	return strings.ToValidUTF8(line, "\uFFFD")
+}

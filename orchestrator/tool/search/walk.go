@@ -1,0 +1,290 @@
+// Package search holds the tools that find files and text: Glob and Grep.
+//
+// Both walk the world without following symbolic links. They leave out what
+// .gitignore files and .git/info/exclude name, and, unless include_ignored is
+// set, node_modules; .git and .anamnesis are always left out. They use no
+// program of the machine, so the results are the same everywhere.
+package search
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+
+	"anamnesis/orchestrator/tool"
+)
+
+// The limits of a search, unless Options say otherwise.
+const (
+	TimeoutSeconds = 20
+	MaxFiles       = 200_000  // files looked at
+	MaxFileBytes   = 16 << 20 // larger files are not searched by Grep
+	MaxIgnoreBytes = 1 << 20  // read of one .gitignore
+	MaxHeadLimit   = 1_000    // results at once
+	DefaultLimit   = 100
+	MaxLineRunes   = 500     // characters shown of a line
+	MaxOutputBytes = 100_000 // bytes shown
+)
+
+// Options configure the search tools. The zero value means the constants above.
+type Options struct {
+	TimeoutSeconds int
+	MaxFiles       int
+	// AllowSecrets are doublestar patterns of files that look like secrets and
+	// may be searched all the same.
+	AllowSecrets []string
+}
+
+func (o *Options) orDefaults() Options {
+	var v Options
+	if o != nil {
+		v = *o
+	}
+	if v.TimeoutSeconds == 0 {
+		v.TimeoutSeconds = TimeoutSeconds
+	}
+	if v.MaxFiles == 0 {
+		v.MaxFiles = MaxFiles
+	}
+	return v
+}
+
+// errEnough ends a walk that reached its limit of files.
+var errEnough = errors.New("limit of files reached")
+
+// found is a regular file of the walk.
+type found struct {
+	rel  string // relative to the world
+	info fs.FileInfo
+}
+
+// walker walks one tree.
+type walker struct {
+	root     *os.Root
+	maxFiles int
+	ignored  bool // ignored files, too
+	visit    func(found) error
+	files    int
+	unread   int // directories that could not be read
+}
+
+// walk visits every regular file at and below a resolved path, in the order
+// of their names.
+func (w *walker) walk(ctx context.Context, rel string) error {
+	info, err := w.root.Lstat(rel)
+	if err != nil {
+		return err
+	}
+	if info.Mode().IsRegular() {
+		return w.visit(found{rel, info})
+	}
+	if !info.IsDir() {
+		return &tool.PathError{Path: rel, Reason: "is neither a file nor a directory"}
+	}
+	var rules []gitignore.Pattern
+	if !w.ignored {
+		// The rules of the directories above hold here, too.
+		rules = w.rules(nil, ".git/info/exclude", nil)
+		above := "."
+		if rel != "." {
+			for part := range strings.SplitSeq(rel, "/") {
+				rules = w.rules(rules, path.Join(above, ".gitignore"), domain(above))
+				above = path.Join(above, part)
+			}
+		}
+	}
+	return w.dir(ctx, rel, rules)
+}
+
+func (w *walker) dir(ctx context.Context, rel string, rules []gitignore.Pattern) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	entries, err := fs.ReadDir(w.root.FS(), rel)
+	if err != nil {
+		w.unread++
+		if len(entries) == 0 {
+			return nil
+		}
+	}
+	if !w.ignored {
+		rules = w.rules(rules, path.Join(rel, ".gitignore"), domain(rel))
+	}
+	match := gitignore.NewMatcher(rules)
+	for _, e := range entries {
+		name := path.Join(rel, e.Name())
+		if w.skip(e, name, match) {
+			continue
+		}
+		if e.IsDir() {
+			if err := w.dir(ctx, name, rules); err != nil {
+				return err
+			}
+			continue
+		}
+		if !e.Type().IsRegular() {
+			continue
+		}
+		if w.files++; w.files > w.maxFiles {
+			return errEnough
+		}
+		info, err := e.Info()
+		if err != nil {
+			continue // gone meanwhile
+		}
+		if err := w.visit(found{name, info}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walker) skip(e fs.DirEntry, name string, match gitignore.Matcher) bool {
+	switch e.Name() {
+	case ".git", ".anamnesis":
+		return true
+	case "node_modules":
+		if !w.ignored && e.IsDir() {
+			return true
+		}
+	}
+	return !w.ignored && match.Match(strings.Split(name, "/"), e.IsDir())
+}
+
+// domain is the directory a rule of it applies below.
+func domain(rel string) []string {
+	if rel == "." {
+		return nil
+	}
+	return strings.Split(rel, "/")
+}
+
+// rules adds the patterns of an ignore file, if there is one, without
+// disturbing the slice it is given.
+func (w *walker) rules(above []gitignore.Pattern, name string, domain []string) []gitignore.Pattern {
+	data, err := readRegular(w.root, name, MaxIgnoreBytes)
+	if err != nil || len(data) == 0 {
+		return above
+	}
+	rules := slices.Clone(above)
+	for line := range strings.SplitSeq(string(data), "\n") {
+		line = strings.TrimSuffix(line, "\r")
+		if trimmed := strings.TrimRight(line, " "); !strings.HasSuffix(trimmed, `\`) {
+			line = trimmed
+		}
+		if line != "" && !strings.HasPrefix(line, "#") {
+			rules = append(rules, gitignore.ParsePattern(line, domain))
+		}
+	}
+	return rules
+}
+
+// errLarge says that a file is over the limit.
+var errLarge = errors.New("file too large")
+
+// readRegular reads a regular file whole, never waiting for one that is
+// something else by now.
+func readRegular(root *os.Root, name string, limit int64) ([]byte, error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", name)
+	}
+	if info.Size() > limit {
+		return nil, errLarge
+	}
+	return io.ReadAll(io.LimitReader(f, limit))
+}
+
+// newestFirst sorts files by time, the newest first, then by path.
+func newestFirst(files []found) {
+	slices.SortFunc(files, func(a, b found) int {
+		if c := b.info.ModTime().Compare(a.info.ModTime()); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.rel, b.rel)
+	})
+}
+
+// start resolves the place to search and bounds the time. A result that is not
+// nil is for the model: the search cannot begin.
+func start(ctx context.Context, env *tool.Env, verb, name string, seconds int) (string, context.Context, context.CancelFunc, *tool.Result) {
+	if name == "" {
+		name = "."
+	}
+	rel, err := env.Resolve(name)
+	if err == nil {
+		_, err = env.Root.Lstat(rel)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = &tool.PathError{Path: name, Reason: "does not exist"}
+		}
+	}
+	if err != nil {
+		r := tool.Errorf("%s: %v.", verb, err)
+		return "", nil, nil, &r
+	}
+	limited, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
+	return rel, limited, cancel, nil
+}
+
+// pageOf cuts results to those asked for and says which they are.
+func pageOf[T any](all []T, offset, limit int) (part []T, note string) {
+	from := min(offset, len(all))
+	to := min(len(all), from+limit)
+	if from == 0 && to == len(all) {
+		return all, ""
+	}
+	note = fmt.Sprintf("results %d-%d of %d", from+1, to, len(all))
+	if from == to {
+		note = fmt.Sprintf("no results from offset %d, there are %d", offset, len(all))
+	}
+	if to < len(all) {
+		note += fmt.Sprintf("; go on with offset %d", to)
+	}
+	return all[from:to], note
+}
+
+// ending is why a walk ended early, in words for the model; failed reports an
+// error that is not such an end.
+func (w *walker) ending(ctx context.Context, err error, seconds int) (notes []string, failed error) {
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("search: %w", ctx.Err())
+	case errors.Is(err, errEnough):
+		notes = append(notes, fmt.Sprintf("incomplete: stopped after %d files; search a smaller path", w.maxFiles))
+	case errors.Is(err, context.DeadlineExceeded):
+		notes = append(notes, fmt.Sprintf("incomplete: stopped after %d s; search a smaller path", seconds))
+	case err != nil:
+		return nil, err
+	}
+	if w.unread > 0 {
+		notes = append(notes, fmt.Sprintf("%d directories could not be read", w.unread))
+	}
+	return notes, nil
+}
+
+// withNotes ends a text with its notes in brackets.
+func withNotes(text string, notes []string) string {
+	for _, n := range notes {
+		text += "[" + n + "]\n"
+	}
+	return strings.TrimSuffix(text, "\n")
+}

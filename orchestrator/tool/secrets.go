@@ -1,0 +1,54 @@
+package tool
+
+import (
+	"path"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// The names of files that hold secrets, in lower case. Samples of them
+// (.env.example and the like) do not.
+const (
+	secretFiles = ".netrc _netrc .pgpass .git-credentials .npmrc .pypirc .htpasswd .vault-token credentials.json " +
+		"service-account.json id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk id_ed25519_sk"
+	secretExts = ".pem .key .p12 .pfx .jks .keystore .kdbx .ppk .asc"
+	secretDirs = ".ssh .gnupg .aws"
+	sampleExts = ".example .sample .template .dist .defaults"
+)
+
+// SecretFile reports whether a path looks like a file of secrets: .env files,
+// keys, stored passwords. It goes by the name alone. Paths that match one of
+// the doublestar patterns in allow are let through.
+func SecretFile(rel string, allow []string) bool {
+	for _, pattern := range allow {
+		if ok, err := doublestar.Match(pattern, rel); err == nil && ok {
+			return false
+		}
+	}
+	dir, base := path.Split(strings.ToLower(rel))
+	ext := path.Ext(base)
+	has := func(list, name string) bool {
+		for f := range strings.FieldsSeq(list) {
+			if f == name {
+				return true
+			}
+		}
+		return false
+	}
+	if base == ".env" || strings.HasPrefix(base, ".env.") || strings.HasSuffix(base, ".env") {
+		return !has(sampleExts, ext)
+	}
+	if has(secretFiles, base) || has(secretExts, ext) {
+		return true
+	}
+	for part := range strings.SplitSeq(strings.TrimSuffix(dir, "/"), "/") {
+		if has(secretDirs, part) {
+			return ext != ".pub" && base != "known_hosts"
+		}
+	}
+	return false
+}
+
+// SecretRefusal is what the model is told about such a file.
+const SecretRefusal = "looks like a file of secrets and is not shown; if the task needs it, a person can allow it with --allow-secrets PATTERN"

@@ -1,0 +1,213 @@
+// Package shell holds the tool that runs commands.
+package shell
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/tool"
+)
+
+// The limits of a command, unless Options say otherwise.
+const (
+	DefaultTimeoutSeconds = 60
+	MaxTimeoutSeconds     = 300
+	MaxOutputRunes        = 50_000 // characters of output kept, half head, half tail
+	MaxLineRunes          = 2_000  // characters kept of a line
+	// MaxCommandBytes is what Linux takes as one argument, less its end mark.
+	MaxCommandBytes = 128<<10 - 1
+)
+
+// Options configure Bash; zero values mean the constants above.
+type Options struct {
+	DefaultTimeoutSeconds int
+	MaxOutputRunes        int
+	MaxLineRunes          int
+}
+
+// Bash is the tool that runs a shell command. Each runs in a fresh shell in
+// the world's directory, with nothing on its standard input, an environment
+// without secrets, under a supervisor that ends everything it started when it
+// is over (package guard). A non-nil error comes with a Result that holds the
+// output so far.
+func Bash(o *Options) tool.Tool {
+	b := bash{}
+	if o != nil {
+		b.Options = *o
+	}
+	if b.DefaultTimeoutSeconds == 0 {
+		b.DefaultTimeoutSeconds = DefaultTimeoutSeconds
+	}
+	if b.MaxOutputRunes == 0 {
+		b.MaxOutputRunes = MaxOutputRunes
+	}
+	if b.MaxLineRunes == 0 {
+		b.MaxLineRunes = MaxLineRunes
+	}
+	return b
+}
+
+type bash struct{ Options }
+
+func (b bash) Spec() tool.Spec {
+	return tool.Spec{
+		Name: "Bash",
+		Description: fmt.Sprintf("Run a command with bash in the world's directory. Every call is a fresh shell: cd and variables do not "+
+			"last, join steps with &&. Nothing can be typed in; there are no API keys in the environment. When the command ends or its time is up, "+
+			"every process it started is ended, background ones too. Output is kept up to %d characters (head and tail), %d a line. "+
+			"Use ReadFile, WriteFile, StrReplaceFile, Glob and Grep for files.", b.MaxOutputRunes, b.MaxLineRunes),
+		Schema: tool.Params(
+			tool.Param{Name: "command", Required: true, Schema: tool.Text("The command line.")},
+			tool.Param{Name: "timeout", Schema: tool.Int(fmt.Sprintf("Seconds after which it is ended; %d if not given.", b.DefaultTimeoutSeconds), 1, MaxTimeoutSeconds)},
+		),
+	}
+}
+
+func (b bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+	a, err := tool.Decode[struct {
+		Command string `json:"command"`
+		Timeout int    `json:"timeout"`
+	}](args)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	switch {
+	case len(a.Command) > MaxCommandBytes:
+		return tool.Errorf("Bash was not run: the command is %d bytes, at most %d are possible. Write it to a file and run that.", len(a.Command), MaxCommandBytes), nil
+	case strings.ContainsRune(a.Command, 0):
+		return tool.Errorf("Bash was not run: the command contains a NUL byte. Use printf '\\0' to make one."), nil
+	}
+	if a.Timeout == 0 {
+		a.Timeout = b.DefaultTimeoutSeconds
+	}
+	shell, err := findShell()
+	if err != nil {
+		return tool.Errorf("Bash was not run: %v.", err), nil
+	}
+	environ := env.Environ
+	if environ == nil {
+		environ = os.Environ()
+	}
+	kept, _ := guard.Environ(environ)
+	out := newOutputs(b.MaxOutputRunes, b.MaxLineRunes)
+	timeout := time.Duration(a.Timeout) * time.Second
+	o, err := guard.Run(ctx, guard.Command{
+		Path: shell, Args: []string{shell, "-c", a.Command}, Dir: env.Dir, Env: append(kept, "PWD="+env.Dir),
+		Timeout: timeout, Call: env.Call, Output: out.take, Started: env.Started,
+	})
+	switch {
+	case errors.Is(err, guard.ErrUnsupported):
+		return tool.Errorf("Bash was not run: %v.", err), nil
+	case err != nil && !o.Canceled:
+		return tool.Errorf("Bash was not run: %v.", err), err
+	}
+	return out.result(o, timeout), err
+}
+
+// findShell gives bash, or sh where there is none.
+func findShell() (string, error) {
+	for _, name := range []string{"bash", "sh"} {
+		if p, err := exec.LookPath(name); err == nil {
+			return p, nil
+		}
+	}
+	return "", errors.New("neither bash nor sh is installed")
+}
+
+// outputs keeps the two outputs apart and together.
+type outputs struct {
+	stdout, stderr, merged *clip
+	held                   map[guard.Stream]*whole
+}
+
+func newOutputs(runes, line int) *outputs {
+	return &outputs{
+		stdout: newClip(runes, line), stderr: newClip(runes, line), merged: newClip(runes, line),
+		held: map[guard.Stream]*whole{guard.Stdout: {}, guard.Stderr: {}},
+	}
+}
+
+// take is a guard.Command's Output.
+func (o *outputs) take(s guard.Stream, p []byte) { o.add(s, o.held[s].next(p)) }
+
+func (o *outputs) add(s guard.Stream, p []byte) {
+	if s == guard.Stderr {
+		o.stderr.Write(p)
+	} else {
+		o.stdout.Write(p)
+	}
+	o.merged.Write(p)
+}
+
+// result is what the model is shown: the output, then one line in brackets
+// for everything else that must be known.
+func (o *outputs) result(end guard.Outcome, timeout time.Duration) tool.Result {
+	for _, s := range []guard.Stream{guard.Stdout, guard.Stderr} {
+		o.add(s, o.held[s].held)
+	}
+	text, cut := o.merged.text()
+	r := tool.Result{Cut: cut, IsError: end.Exit != 0 || end.TimedOut || end.Canceled}
+	r.Stdout, _ = o.stdout.text()
+	r.Stderr, _ = o.stderr.text()
+	exit := end.Exit
+	r.Exit = &exit
+	var notes []string
+	switch {
+	case end.TimedOut:
+		notes = append(notes, fmt.Sprintf("timed out after %v: the command and everything it had started were ended", timeout))
+	case end.Canceled:
+		notes = append(notes, "interrupted: the command and everything it had started were ended")
+	}
+	if end.Note != "" {
+		notes = append(notes, end.Note)
+	}
+	if end.NLeft > 0 {
+		notes = append(notes, fmt.Sprintf("%s still ran in the background when the command ended and %s ended: %s",
+			count(end.NLeft, "process", "processes"), were(end.NLeft), list(end.Left, end.NLeft)))
+	}
+	if len(end.Alive) > 0 {
+		notes = append(notes, "could not be ended and still runs: "+list(end.Alive, len(end.Alive)))
+	}
+	notes = append(notes, fmt.Sprintf("exit %d", end.Exit))
+	if text == "" {
+		text = "[no output]\n"
+	} else if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	r.Text = text + "[" + strings.Join(notes, "]\n[") + "]"
+	r.Display = notes[0]
+	return r
+}
+
+func list(procs []guard.Process, n int) string {
+	var names []string
+	for _, p := range procs {
+		names = append(names, p.String())
+	}
+	text := strings.Join(names, "; ")
+	if n > len(procs) {
+		text += fmt.Sprintf("; and %d more", n-len(procs))
+	}
+	return text
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func were(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}

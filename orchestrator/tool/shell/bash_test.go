@@ -1,0 +1,197 @@
+package shell_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/shell"
+)
+
+func TestMain(m *testing.M) {
+	guard.SuperviseMain()
+	os.Exit(m.Run())
+}
+
+// run runs one command in a fresh directory and fails the test on a program
+// error.
+func run(t *testing.T, command string, timeout int) tool.Result {
+	t.Helper()
+	r, err := call(t.Context(), t.TempDir(), nil, command, timeout)
+	if err != nil {
+		t.Fatalf("Bash %q: %v", command, err)
+	}
+	return r
+}
+
+func call(ctx context.Context, dir string, environ []string, command string, timeout int) (tool.Result, error) {
+	args, _ := json.Marshal(map[string]any{"command": command, "timeout": timeout})
+	env := &tool.Env{Call: "c1", Dir: dir, Environ: environ}
+	return shell.Bash(nil).Call(ctx, env, args)
+}
+
+func TestBashResult(t *testing.T) {
+	tests := []struct {
+		name, command string
+		exit          int
+		stdout        string
+		stderr        string
+		text          string // contained in the text
+	}{
+		{"output", "echo hi", 0, "hi\n", "", "hi\n[exit 0]"},
+		{"no output", "true", 0, "", "", "[no output]\n[exit 0]"},
+		{"exit code", "exit 7", 7, "", "", "[exit 7]"},
+		{"apart", "echo out; echo err >&2", 0, "out\n", "err\n", "[exit 0]"},
+		{"signal", "kill -TERM $$", 143, "", "", "[exit 143]"},
+		{"unknown command", "no-such-command-here", 127, "", "", "not found"},
+		{"syntax error", "if", 2, "", "", "syntax error"},
+		{"stdin is empty", "cat; echo end", 0, "end\n", "", "end"},
+		{"no newline", "printf abc", 0, "abc", "", "abc\n[exit 0]"},
+		{"not UTF-8", `printf 'a\377b'`, 0, "a\uFFFDb", "", "a\uFFFDb"},
+		{"process substitution is not lost", `echo hi > >(cat; echo done)`, 0, "hi\ndone\n", "", "[exit 0]"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := run(t, tt.command, 20)
+			if r.Exit == nil || *r.Exit != tt.exit {
+				t.Fatalf("exit = %v, want %d; text:\n%s", r.Exit, tt.exit, r.Text)
+			}
+			if r.IsError != (tt.exit != 0) {
+				t.Errorf("IsError = %v with exit %d", r.IsError, tt.exit)
+			}
+			if r.Stdout != tt.stdout {
+				t.Errorf("stdout = %q, want %q", r.Stdout, tt.stdout)
+			}
+			if tt.stderr != "" && r.Stderr != tt.stderr {
+				t.Errorf("stderr = %q, want %q", r.Stderr, tt.stderr)
+			}
+			if !strings.Contains(r.Text, tt.text) {
+				t.Errorf("text = %q, want it to contain %q", r.Text, tt.text)
+			}
+		})
+	}
+}
+
+func TestBashTimeout(t *testing.T) {
+	for _, command := range []string{
+		"cat /dev/zero >/dev/null",
+		"trap '' TERM INT HUP; while :; do :; done",
+		"mkfifo f; cat f",
+		"kill -STOP $PPID; read < <(cat /dev/zero)",
+	} {
+		t.Run(command, func(t *testing.T) {
+			begin := time.Now()
+			r := run(t, command, 1)
+			if d := time.Since(begin); d > 2*time.Second {
+				t.Errorf("returned after %v, want at most 1 s beyond the limit", d)
+			}
+			if !strings.Contains(r.Text, "timed out after 1s") || !r.IsError || r.Exit == nil || *r.Exit < 128 {
+				t.Errorf("result = %+v", r)
+			}
+		})
+	}
+}
+
+func TestBashInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	if out, err := exec.Command("mkfifo", dir+"/begun").CombinedOutput(); err != nil {
+		t.Fatalf("mkfifo: %v %s", err, out)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		os.ReadFile(dir + "/begun") // returns when the command has opened and closed it
+		cancel()
+	}()
+	r, err := call(ctx, dir, nil, "echo before; echo > begun; cat /dev/zero > /dev/null", 60)
+	if err == nil || ctx.Err() == nil {
+		t.Fatalf("err = %v, want the context's", err)
+	}
+	if r.Stdout != "before\n" || !strings.Contains(r.Text, "interrupted") {
+		t.Errorf("result = %+v, want the output so far", r)
+	}
+}
+
+func TestBashSaysWhatItEnded(t *testing.T) {
+	r := run(t, "sleep 987 & echo started", 20)
+	if !strings.Contains(r.Text, "1 process still ran in the background when the command ended and was ended") || !strings.Contains(r.Text, "sleep 987") {
+		t.Errorf("text = %q", r.Text)
+	}
+}
+
+func TestBashKilledSupervisor(t *testing.T) {
+	r := run(t, "sleep 986 & kill -9 $PPID; sleep 985", 20)
+	if !r.IsError || !strings.Contains(r.Text, "supervisor was killed") {
+		t.Errorf("text = %q", r.Text)
+	}
+	for _, arg := range []string{"985", "986"} {
+		if out, err := exec.Command("pgrep", "-fx", "sleep "+arg).Output(); err == nil {
+			t.Errorf("sleep %s survived: %s", arg, out)
+		}
+	}
+}
+
+func TestBashEnvironment(t *testing.T) {
+	r, err := call(t.Context(), t.TempDir(), []string{"PATH=" + os.Getenv("PATH"), "OPENAI_API_KEY=sk-1", "GITHUB_TOKEN=x", "KEEP=yes", "PAGER=less"}, "env", 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"KEEP=yes\n", "PAGER=cat\n", "ANAMNESIS_RUN="} {
+		if !strings.Contains(r.Stdout, want) {
+			t.Errorf("environment lacks %q:\n%s", want, r.Stdout)
+		}
+	}
+	for _, gone := range []string{"sk-1", "GITHUB_TOKEN", "less", "ANAMNESIS_SUPERVISOR"} {
+		if strings.Contains(r.Stdout, gone) {
+			t.Errorf("environment has %q:\n%s", gone, r.Stdout)
+		}
+	}
+}
+
+// The command must not begin before Started has returned, and not at all when
+// it fails.
+func TestBashStarted(t *testing.T) {
+	dir := t.TempDir()
+	args := json.RawMessage(`{"command":"touch began"}`)
+	refuse := fmt.Errorf("disk full")
+	for _, want := range []error{refuse, nil} {
+		var got op.ToolStarted
+		env := &tool.Env{Call: "c9", Dir: dir, Started: func(s op.ToolStarted) error {
+			got = s
+			if _, err := os.Stat(dir + "/began"); err == nil {
+				t.Error("the command began before Started returned")
+			}
+			return want
+		}}
+		_, err := shell.Bash(nil).Call(t.Context(), env, args)
+		if (err != nil) != (want != nil) {
+			t.Errorf("Call with Started = %v: %v", want, err)
+		}
+		if got.Call != "c9" || got.PID == 0 || got.StartTime == 0 || got.BootID == "" {
+			t.Errorf("ToolStarted = %+v", got)
+		}
+		if _, err := os.Stat(dir + "/began"); (err == nil) != (want == nil) {
+			t.Errorf("after Started = %v the file's state is %v", want, err)
+		}
+	}
+}
+
+func TestBashRefusals(t *testing.T) {
+	for command, want := range map[string]string{
+		strings.Repeat("x", 200_000): "at most",
+		"echo \x00":                  "NUL",
+	} {
+		r := run(t, command, 5)
+		if !r.IsError || !strings.Contains(r.Text, want) || r.Exit != nil {
+			t.Errorf("result = %.200q, want an error with %q", r.Text, want)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package shell
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// clip keeps the head and the tail of an output in bounded memory. Lines
+// longer than its limit lose their end. The zero value is not usable; see
+// newClip. Not safe for concurrent use.
+type clip struct {
+	headRunes, tailRunes int // budgets
+	lineRunes            int
+
+	head   []byte
+	headN  int    // runes in head
+	tail   []byte // the last bytes after head, compacted now and then
+	full   bool   // head takes no more
+	passed int64
+
+	inLine  int   // runes of the current line already kept
+	lineCut int64 // bytes of the current line left out
+	cut     int64 // bytes left out of lines, all together
+}
+
+// newClip keeps at most runes characters, half of them head, and at most
+// lineRunes of a line.
+func newClip(runes, lineRunes int) *clip {
+	return &clip{headRunes: runes / 2, tailRunes: runes - runes/2, lineRunes: lineRunes}
+}
+
+// Write takes the next piece of output; pieces should not split characters.
+func (c *clip) Write(p []byte) {
+	for len(p) > 0 {
+		end := bytes.IndexByte(p, '\n')
+		line, rest := p, []byte(nil)
+		if end >= 0 {
+			line, rest = p[:end], p[end+1:]
+		}
+		c.part(line)
+		if end >= 0 {
+			c.endLine()
+			c.keep([]byte{'\n'})
+			c.inLine = 0
+		}
+		p = rest
+	}
+}
+
+// part takes some of a line.
+func (c *clip) part(line []byte) {
+	if room := c.lineRunes - c.inLine; len(line) > room {
+		// Possibly too long: count exactly.
+		n, at := 0, 0
+		for at < len(line) && n < room {
+			_, size := utf8.DecodeRune(line[at:])
+			at += size
+			n++
+		}
+		c.inLine += n
+		c.lineCut += int64(len(line) - at)
+		line = line[:at]
+	} else {
+		c.inLine += utf8.RuneCount(line)
+	}
+	c.keep(line)
+}
+
+// endLine says at the end of a line how much of it was left out.
+func (c *clip) endLine() {
+	if c.lineCut == 0 {
+		return
+	}
+	c.keep(fmt.Appendf(nil, " […%d bytes of this line cut]", c.lineCut))
+	c.cut += c.lineCut
+	c.lineCut = 0
+}
+
+// keep adds bytes to the head while there is room, then to the tail.
+func (c *clip) keep(p []byte) {
+	if !c.full {
+		at := 0
+		for at < len(p) && c.headN < c.headRunes {
+			_, size := utf8.DecodeRune(p[at:])
+			at += size
+			c.headN++
+		}
+		c.head = append(c.head, p[:at]...)
+		c.full = c.headN >= c.headRunes
+		p = p[at:]
+	}
+	c.passed += int64(len(p))
+	c.tail = append(c.tail, p...)
+	if most := c.tailRunes * utf8.UTFMax; len(c.tail) > 4*most {
+		n := copy(c.tail, c.tail[len(c.tail)-most:])
+		c.tail = c.tail[:n]
+	}
+}
+
+// text gives what was kept, with the cut said in its place, and how many bytes
+// of output are left out. It ends the output.
+func (c *clip) text() (string, int64) {
+	c.endLine()
+	tail := c.tail
+	for n := utf8.RuneCount(tail); n > c.tailRunes; n-- {
+		_, size := utf8.DecodeRune(tail)
+		tail = tail[size:]
+	}
+	missing := c.passed - int64(len(tail))
+	if missing == 0 {
+		return valid(c.head) + valid(tail), c.cut
+	}
+	// Begin the tail with a whole line if one begins soon.
+	if i := bytes.IndexByte(tail, '\n'); i >= 0 && i <= c.lineRunes*utf8.UTFMax && i+1 < len(tail) {
+		missing += int64(i + 1)
+		tail = tail[i+1:]
+	}
+	head := valid(c.head)
+	if !strings.HasSuffix(head, "\n") {
+		head += "\n"
+	}
+	return fmt.Sprintf("%s[… %d bytes of output cut here; to see them, run the command with its output in a file and read that …]\n%s",
+		head, missing, valid(tail)), c.cut + missing
+}
+
+func valid(p []byte) string { return strings.ToValidUTF8(string(p), "\uFFFD") }
+
+// whole hands on a stream's bytes without splitting characters: an unfinished
+// one at the end waits for the next piece.
+type whole struct {
+	held []byte
+}
+
+// next gives the bytes to pass on now. The result is valid until the next call
+// or until p changes.
+func (w *whole) next(p []byte) []byte {
+	if len(w.held) > 0 {
+		p = append(w.held, p...)
+		w.held = nil
+	}
+	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
+		if b := p[len(p)-n]; utf8.RuneStart(b) {
+			if !utf8.FullRune(p[len(p)-n:]) {
+				w.held = bytes.Clone(p[len(p)-n:])
+				p = p[:len(p)-n]
+			}
+			break
+		}
+	}
+	return p
+}

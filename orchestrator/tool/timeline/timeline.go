@@ -1,0 +1,107 @@
+// Package timeline holds the tools an agent moves in its own past with:
+// jump_to_step and recall.
+package timeline
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/tool"
+)
+
+// JumpToStep is the tool that schedules a jump. It moves nothing by itself:
+// the orchestrator makes the jump when every call of the reply is recorded.
+func JumpToStep() tool.Tool { return jump{} }
+
+// Recall is the tool that searches the knowledge cards and opens operations
+// of the task again.
+func Recall() tool.Tool { return recall{} }
+
+// maxStep bounds a step id; JSON readers agree on integers up to here.
+const maxStep = math.MaxInt32
+
+const outsideTask = "%s was not run: this call is not part of a task, there is no timeline."
+
+type jump struct{}
+
+func (jump) Spec() tool.Spec {
+	return tool.Spec{
+		Name: "jump_to_step",
+		Description: "Return to the end of an earlier step, or of a later one on another branch: the files go back to how they " +
+			"were then, your memory of what happened since is kept, shortened if it is long. Use it when the present path is " +
+			"wrong or has become muddled. The jump is made after all calls of this reply have finished.",
+		Schema: tool.Params(
+			tool.Param{Name: "step_id", Required: true, Schema: tool.Int("The step to return to: N of a [step N] mark, 0 for the task's beginning.", 0, maxStep)},
+			tool.Param{Name: "reason", Required: true, Schema: tool.Text("What was wrong with the path you leave and what you will do instead.")},
+		),
+		ReadOnly: true,
+	}
+}
+
+func (jump) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+	a, err := tool.Decode[struct {
+		StepID int    `json:"step_id"`
+		Reason string `json:"reason"`
+	}](args)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if env.Timeline == nil {
+		return tool.Errorf(outsideTask, "jump_to_step"), nil
+	}
+	if err := ctx.Err(); err != nil {
+		return tool.Result{}, fmt.Errorf("schedule a jump: %w", err)
+	}
+	if err := env.Timeline.CheckJump(a.StepID); err != nil {
+		return tool.Errorf("%v", err), nil
+	}
+	r := tool.Textf("Jump to step %d scheduled: it is made when all calls of this reply are recorded.", a.StepID)
+	r.Jump = &op.JumpRequested{To: a.StepID, Reason: a.Reason, By: "agent", Call: env.Call}
+	return r, nil
+}
+
+type recall struct{}
+
+func (recall) Spec() tool.Spec {
+	return tool.Spec{
+		Name: "recall",
+		Description: "Remember. With query: search the knowledge cards earlier tasks left. With op: open one operation of this " +
+			"task again in full, such as a tool result that is only pointed to (op 312).",
+		Schema: tool.Params(
+			tool.Param{Name: "query", Schema: tool.Text("What to search the cards for: an error message, a tool, a goal.")},
+			tool.Param{Name: "op", Schema: tool.Int("The number of the operation to open.", 1, maxStep)},
+		),
+		ReadOnly: true,
+	}
+}
+
+func (recall) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+	a, err := tool.Decode[struct {
+		Query string `json:"query"`
+		Op    uint64 `json:"op"`
+	}](args)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	switch {
+	case env.Timeline == nil:
+		return tool.Errorf(outsideTask, "recall"), nil
+	case (a.Query == "") == (a.Op == 0):
+		return tool.Errorf("recall was not run: give either query (to search the cards) or op (to open an operation), not both."), nil
+	}
+	text, err := env.Timeline.Recall(ctx, a.Query, a.Op)
+	switch {
+	case ctx.Err() != nil:
+		return tool.Result{}, fmt.Errorf("recall: %w", ctx.Err())
+	case err != nil:
+		return tool.Errorf("%v", err), nil
+	case text == "" && a.Op == 0:
+		return tool.Textf("No card answers this query."), nil
+	case text == "":
+		return tool.Textf("Operation %d shows nothing.", a.Op), nil
+	}
+	return tool.Result{Text: text}, nil
+}

@@ -1,0 +1,116 @@
+// Package tool is what the agent acts with: the Tool interface, the registry
+// that checks a call before it runs, and the path rules every file tool obeys.
+// The tools themselves live in the folders below; package builtin lists them.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"anamnesis/opstream/op"
+)
+
+// Spec describes a tool to the model and to the approval rules.
+type Spec struct {
+	// Name is what the model calls it by: 1 to 64 letters, digits, _ or -.
+	Name string
+	// Description tells the model what it does and what its limits are.
+	Description string
+	// Schema is the JSON Schema of the arguments, of type object.
+	Schema *jsonschema.Schema
+	// ReadOnly tools change nothing by being called: they need no approval and
+	// may run in parallel with each other.
+	ReadOnly bool
+	// Edits says that the tool changes files of the world and nothing else.
+	Edits bool
+}
+
+// Tool is one thing the agent can do. Implementations keep no state between
+// calls and are safe for concurrent use.
+type Tool interface {
+	// Spec is constant and cheap.
+	Spec() Spec
+	// Call runs the tool with arguments that Registry.Validate has accepted.
+	// The error is for the program's own failures (ctx ended, the operation
+	// stream could not be written); whatever the model can act on is a Result
+	// with IsError. When ctx ended while a command ran, the Result beside the
+	// error says how far it came.
+	Call(ctx context.Context, env *Env, args json.RawMessage) (Result, error)
+}
+
+// Env is what a call may touch. One Env may serve concurrent calls if its
+// functions do.
+type Env struct {
+	// Call is the call's id.
+	Call string
+	// Root is the world; every file tool works through it.
+	Root *os.Root
+	// Dir is the world's absolute path: where commands run, and what an
+	// absolute path is understood relative to.
+	Dir string
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Started is called when a process is about to begin, and must return
+	// before it does; an error keeps it from running. May be nil.
+	Started func(op.ToolStarted) error
+	// Timeline is the task's timeline; nil outside a task.
+	Timeline Timeline
+	// Environ is the environment commands get, before secrets are removed;
+	// nil means the program's own.
+	Environ []string
+}
+
+// Timeline is what a call may ask of the task it is part of.
+type Timeline interface {
+	// CheckJump says whether a jump to step `to` can be scheduled. The error is
+	// shown to the model and names the steps that can.
+	CheckJump(to int) error
+	// Recall searches the knowledge cards for query, or, when seq is above
+	// zero, opens operation seq again in full. The error is shown to the model.
+	Recall(ctx context.Context, query string, seq uint64) (string, error)
+}
+
+// Result is what a call gives back.
+type Result struct {
+	// Text is what the model is shown.
+	Text string
+	// IsError says that the call did not do what was asked.
+	IsError bool
+	// Exit is the exit code where a process ran: 128+n for signal n.
+	Exit *int
+	// Stdout and Stderr are a process's outputs apart, shortened like Text.
+	Stdout, Stderr string
+	// Cut counts the bytes of output that Text leaves out.
+	Cut int64
+	// Reads and Writes are paths relative to the world, slash-separated, with
+	// symbolic links resolved. For a command they are not known.
+	Reads, Writes []string
+	// Network says that the tool itself brought text from the network. It is
+	// not set for commands: what a command did is not known.
+	Network bool
+	// Jump asks for a jump when all calls of the reply are recorded.
+	Jump *op.JumpRequested
+	// Display is a short line about the result for people, may be empty.
+	Display string
+}
+
+// Errorf is an error result.
+func Errorf(format string, args ...any) Result {
+	r := Textf(format, args...)
+	r.IsError = true
+	return r
+}
+
+// Textf is a plain result.
+func Textf(format string, args ...any) Result {
+	text := format
+	if len(args) > 0 {
+		text = fmt.Sprintf(format, args...)
+	}
+	return Result{Text: text}
+}
