@@ -75,9 +75,6 @@ func extractCard(r *Request, n *Notes, recs []*record) cardDraft {
 		}
 		d.issue = append(d.issue, issue)
 		d.ops = append(d.ops, f.Ops...)
-		if f.State != "" {
-			d.constraint = append(d.constraint, clipMarked("seen in "+f.State+": "+f.Action, maxBulletRunes))
-		}
 	}
 	switch {
 	case len(n.Falsified) > 0 && n.Falsified[0].Error != "":
@@ -107,7 +104,9 @@ func extractCard(r *Request, n *Notes, recs []*record) cardDraft {
 	if len(d.issue) == 0 {
 		d.issue = []string{plainIssue(n, d.topic)}
 	}
-	d.constraint = slices.Compact(d.constraint)[:min(len(slices.Compact(d.constraint)), 3)]
+	if len(n.Falsified) > 0 {
+		d.constraint = []string{clipMarked("Seen in "+n.Falsified[0].State+" of the task; where the files differ, the same action may succeed.", maxBulletRunes)}
+	}
 	d.tainted = taintedBy(recs, d.ops)
 	return d
 }

@@ -17,6 +17,7 @@ const (
 	maxStateRunes     = 160
 	maxExtracted      = 40 // of one list
 	maxScanBytes      = 256 << 10
+	maxLineRunes      = 2000 // of one line looked at
 	maxPathsNamed     = 8
 	maxNoteRunes      = 280 // of the agent's own words
 	maxResultRunes    = 100 // of a successful call's first line
@@ -56,6 +57,7 @@ type failure struct {
 	first, last *record
 	error       string
 	ops         []uint64
+	states      []string
 	times       int
 }
 
@@ -74,7 +76,7 @@ func falsifiedPaths(recs []*record) (paths []Falsified, overcome []Statement) {
 		if !rec.failed() {
 			continue
 		}
-		k := key{rec.key(), errorQuote(rec)}
+		k := key{rec.key(), rec.quoted}
 		f := byKey[k]
 		if f == nil {
 			f = &failure{first: rec, error: k.err}
@@ -83,6 +85,9 @@ func falsifiedPaths(recs []*record) (paths []Falsified, overcome []Statement) {
 		}
 		f.last = rec
 		f.times++
+		if !slices.Contains(f.states, rec.state) {
+			f.states = append(f.states, rec.state)
+		}
 		f.ops = append(f.ops, rec.end)
 	}
 	slices.SortStableFunc(order, func(a, b *failure) int { return cmp.Compare(b.weight(recs), a.weight(recs)) })
@@ -114,7 +119,7 @@ func (f *failure) weight(recs []*record) float64 {
 
 func (f *failure) path() Falsified {
 	p := Falsified{
-		Action: f.last.action(), State: clipMarked(Squash(f.last.state), maxStateRunes), Error: f.error,
+		Action: f.last.action(), State: clipMarked(Squash(strings.Join(f.states, "; ")), maxStateRunes), Error: f.error,
 		Confidence: ConfidenceHigh, Ops: f.ops,
 	}
 	switch {
@@ -167,34 +172,33 @@ var place = regexp.MustCompile(`[\w./-]+\.\w+[:(]\d+`)
 // errorQuote finds the most telling lines of a failed call's output: a
 // verbatim quote, as Squash gives it, of at most MaxErrorRunes.
 func errorQuote(rec *record) string {
+	best, bestScore := "", 0
 	for _, text := range rec.outputs() {
 		if len(text) > maxScanBytes {
-			text = strings.ToValidUTF8(text[len(text)-maxScanBytes:], "")
+			text = text[runeStart(text, len(text)-maxScanBytes):]
 		}
-		if q := tellingLines(strings.Split(text, "\n")); q != "" {
-			return q
+		if quote, score := tellingLines(strings.Split(text, "\n")); score > bestScore {
+			best, bestScore = quote, score
 		}
 	}
-	return ""
+	return best
 }
 
 // tellingLines picks the best line and those after it that still fit: a
 // summary line such as "--- FAIL: TestX" is worth little without the next.
-func tellingLines(lines []string) string {
-	best, bestScore := -1, 0
-	clean := make([]string, len(lines))
+func tellingLines(lines []string) (quote string, score int) {
+	best := -1
 	for i, l := range lines {
-		clean[i] = Squash(l)
-		if s := lineScore(clean[i]); s > bestScore {
-			best, bestScore = i, s
+		if s := lineScore(Squash(clip(l, maxLineRunes))); s > score {
+			best, score = i, s
 		}
 	}
 	if best < 0 {
-		return ""
+		return "", 0
 	}
-	quote := clean[best]
-	for _, next := range clean[best+1:] {
-		if next == "" {
+	quote = Squash(lines[best])
+	for _, next := range lines[best+1:] {
+		if next = Squash(next); next == "" {
 			continue
 		}
 		if utf8.RuneCountInString(quote)+1+utf8.RuneCountInString(next) > MaxErrorRunes || lineScore(next) <= 1 {
@@ -202,11 +206,7 @@ func tellingLines(lines []string) string {
 		}
 		quote += " " + next
 	}
-	quote = clip(quote, MaxErrorRunes)
-	if utf8.RuneCountInString(quote) < minQuoteRunes {
-		return ""
-	}
-	return quote
+	return clip(quote, MaxErrorRunes), score
 }
 
 // lineScore says how telling a line is; 0 for an empty one. The first of the
@@ -310,22 +310,38 @@ func fileFindings(recs []*record) []Statement {
 	return out
 }
 
-// successes lists commands that succeeded, each once, last first.
+// successes lists commands that succeeded, each once, last first. That a
+// command could look at something verifies nothing, so those are left out.
 func successes(recs []*record) []Statement {
 	seen := make(map[string]bool)
 	var out []Statement
 	for _, rec := range slices.Backward(recs) {
-		if !rec.ok() || rec.tool != bashTool || seen[rec.key()] || len(out) == maxExtracted {
+		if !rec.ok() || rec.tool != bashTool || onlyLooks(rec.args) || seen[rec.key()] || len(out) == maxExtracted {
 			continue
 		}
 		seen[rec.key()] = true
 		text := rec.action() + " succeeded in " + rec.state
 		if first := firstLine(rec.outputs()); first != "" {
-			text += ": " + clipMarked(first, maxResultRunes)
+			text += fmt.Sprintf("; it printed “%s”", clipMarked(first, maxResultRunes))
 		}
 		out = append(out, Statement{Text: text, Ops: []uint64{rec.end}})
 	}
 	return out
+}
+
+// onlyLooks reports whether a Bash call consists of commands that only show
+// something.
+func onlyLooks(args string) bool {
+	simple, ok := splitCommand(commandOf(args))
+	return ok && !slices.ContainsFunc(simple, func(words []string) bool {
+		switch words[0] {
+		case "ls", "cat", "head", "tail", "wc", "grep", "egrep", "rg", "find", "pwd", "echo", "printf", "stat", "file", "tree", "sed", "cd", "sort", "uniq", "cut", "nl", "true":
+			return false
+		case "git":
+			return len(words) < 2 || !slices.Contains([]string{"status", "diff", "log", "show", "blame"}, words[1])
+		}
+		return true
+	})
 }
 
 func firstLine(texts []string) string {

@@ -157,8 +157,8 @@ func (r *record) render(size int, count func(string) int) string {
 		return b.String()
 	}
 	quote(&b, "arguments: "+headTail(canonicalArgs(r.args), body/3, count))
-	if q := errorQuote(r); r.failed() && q != "" {
-		quote(&b, "error: "+q)
+	if r.quoted != "" {
+		quote(&b, "error: "+r.quoted)
 	}
 	if outs := r.outputs(); len(outs) > 0 {
 		share := body * 2 / 3 / len(outs)

@@ -48,6 +48,7 @@ type record struct {
 	reads   []string
 	writes  []string
 	state   string // the world the call ran in, for people and models
+	quoted  string // of a failed call, the telling lines of its output: errorQuote, computed once
 	changed []string
 	nChange int
 	tainted bool
@@ -58,9 +59,10 @@ func (r *record) failed() bool {
 	return r.kind == recCall && !r.refused && !r.unknown && (r.isError || r.exit != nil && *r.exit != 0)
 }
 
-// ok reports whether the call ran and succeeded.
+// ok reports whether the call ran and succeeded. Asking for a jump is no
+// success of anything.
 func (r *record) ok() bool {
-	return r.kind == recCall && !r.refused && !r.unknown && !r.failed()
+	return r.kind == recCall && !r.refused && !r.unknown && !r.failed() && !isJump(r.tool)
 }
 
 func (r *record) ops() []uint64 {
@@ -70,13 +72,17 @@ func (r *record) ops() []uint64 {
 	return []uint64{r.seq, r.end}
 }
 
-// outputs are the texts a quoted error may come from, most telling first.
+// outputs are the texts a call printed: those of its process where one ran,
+// else what the model was shown.
 func (r *record) outputs() []string {
 	var out []string
-	for _, s := range []string{r.stderr, r.stdout, r.text} {
-		if s != "" && !slices.Contains(out, s) {
+	for _, s := range []string{r.stdout, r.stderr} {
+		if strings.TrimSpace(s) != "" {
 			out = append(out, s)
 		}
+	}
+	if len(out) == 0 && strings.TrimSpace(r.text) != "" {
+		out = append(out, r.text)
 	}
 	return out
 }
@@ -114,6 +120,9 @@ func records(r *Request) []*record {
 	for _, rec := range c.out {
 		if rec.kind == recCall && rec.end == 0 {
 			rec.unknown, rec.end = true, rec.seq
+		}
+		if rec.failed() {
+			rec.quoted = errorQuote(rec)
 		}
 	}
 	return c.out

@@ -45,12 +45,18 @@ func (t *tainter) see(r *record, network bool) bool {
 
 const bashTool = "Bash"
 
-func localBash(args, dir string) bool {
-	var a struct{ Command string }
-	if json.Unmarshal([]byte(args), &a) != nil {
-		return false
+func localBash(args, dir string) bool { return LocalCommand(commandOf(args), dir) }
+
+// commandOf takes the command out of a Bash call's arguments; empty when they
+// are not what they should be.
+func commandOf(args string) string {
+	var a struct {
+		Command string `json:"command"`
 	}
-	return LocalCommand(a.Command, dir)
+	if json.Unmarshal([]byte(args), &a) != nil {
+		return ""
+	}
+	return a.Command
 }
 
 // LocalCommand reports whether a shell command is known to show nothing but
