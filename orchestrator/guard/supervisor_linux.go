@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"runtime"
@@ -65,6 +66,9 @@ func SuperviseMain() {
 func supervise() int {
 	unix.CloseOnExec(controlFD)
 	unix.CloseOnExec(reportFD)
+	// Nor does the command inherit what somebody left open above us; a kernel
+	// without close_range leaves it as it is.
+	_ = unix.CloseRange(controlFD, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	control := bufio.NewReader(os.NewFile(controlFD, "control"))
 	out := json.NewEncoder(os.NewFile(reportFD, "report"))
 	fail := func(err error) int {
