@@ -17,6 +17,8 @@ const (
 	exitCorrupt = 4 // corrupt store
 	exitLimit   = 5 // stopped by a limit
 	exitStuck   = 6 // stuck: a person is asked
+
+	exitInterrupted = 130 // Ctrl-C, by the shells' convention of 128 + signal
 )
 
 // exitError carries an exit code beside an error.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -19,6 +20,10 @@ type app struct {
 	stdout io.Writer
 	stderr io.Writer
 	getenv func(string) string
+
+	// Where the program's own tests kill it; nil otherwise.
+	afterAppend func(seq uint64)
+	worldHook   func(point string)
 }
 
 func main() {
@@ -28,7 +33,10 @@ func main() {
 
 // main runs one command line and gives the exit code.
 func (a *app) main(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	// The first Ctrl-C ends the turn with everything recorded; the second, no
+	// longer caught, ends the process at once. Both can be resumed.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
 	defer stop()
 	root := a.rootCommand()
 	root.SetArgs(args)
@@ -51,6 +59,11 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%v; see '%s --help'", err, cmd.CommandPath())
 	})
-	root.AddCommand()
+	root.AddCommand(
+		a.demoCommand(), a.runCommand(), a.resumeCommand(), a.tasksCommand(), a.timelineCommand(),
+		a.jumpCommand(), a.sayCommand(), a.diffCommand(), a.showCommand(),
+	)
+	root.AddCommand(a.easCommand(), a.tokensCommand())
+	root.AddCommand(a.opsCommand())
 	return root
 }

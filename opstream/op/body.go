@@ -4,20 +4,19 @@ import "encoding/json"
 
 // TaskOpened is a task's first operation: everything that stays true of it.
 type TaskOpened struct {
-	Task     string `json:"task"`            // the task's id
-	Dir      string `json:"dir"`             // the world's directory, absolute
-	Store    string `json:"store"`           // the bare repository of its snapshots
-	Model    string `json:"model"`           // model name, or script:FILE
-	BaseURL  string `json:"base_url"`        // empty: the provider's own
-	EAS      int    `json:"eas"`             // effective attention span, tokens
-	EASFrom  string `json:"eas_from"`        // where that number comes from
-	Encoding string `json:"encoding"`        // tokenizer the tok fields are counted in
-	Approval string `json:"approval"`        // ask | edits | auto | deny
-	MaxSteps int    `json:"max_steps"`       // 0: the default
-	Check    string `json:"check,omitempty"` // command that decides the outcome, if any
-	KB       string `json:"kb"`              // knowledge base folder
-	System   string `json:"system"`          // the system prompt, rendered once
-	Program  string `json:"program"`         // version that wrote it
+	Task     string `json:"task"`      // the task's id
+	Dir      string `json:"dir"`       // the world's directory, absolute
+	Store    string `json:"store"`     // the bare repository of its snapshots
+	Model    string `json:"model"`     // model name, or script:FILE
+	BaseURL  string `json:"base_url"`  // empty: the provider's own
+	EAS      int    `json:"eas"`       // effective attention span, tokens
+	EASFrom  string `json:"eas_from"`  // where that number comes from
+	Encoding string `json:"encoding"`  // tokenizer the tok fields are counted in
+	Approval string `json:"approval"`  // ask | edits | auto | deny
+	MaxSteps int    `json:"max_steps"` // 0: the default
+	KB       string `json:"kb"`        // knowledge base folder
+	System   string `json:"system"`    // the system prompt, rendered once
+	Program  string `json:"program"`   // version that wrote it
 }
 
 // TaskResumed says that a process took the task up again.
@@ -26,6 +25,8 @@ type TaskResumed struct {
 	Model   string `json:"model,omitempty"`    // when changed on resume
 	BaseURL string `json:"base_url,omitempty"` // when changed on resume
 	Program string `json:"program"`
+	// Continue opens a turn that had ended unanswered, without new words.
+	Continue bool `json:"continue,omitempty"`
 }
 
 // Source says through which door a person's words came.
@@ -168,16 +169,15 @@ type WorldSaved struct {
 
 // WorldRestored is a restore that moved files and nothing else.
 type WorldRestored struct {
-	From     string    `json:"from"` // commit saved just before
-	To       string    `json:"to"`
-	ToStep   int       `json:"to_step"`
-	Paths    []string  `json:"paths,omitempty"` // subset, when one was given
-	Written  int       `json:"written"`
-	Deleted  int       `json:"deleted"`
-	Kept     []Skipped `json:"kept,omitempty"`
-	By       string    `json:"by"`
-	Notice   string    `json:"notice"` // what the model is told
-	Previous string    `json:"previous,omitempty"`
+	From    string    `json:"from"` // commit saved just before
+	To      string    `json:"to"`
+	ToStep  int       `json:"to_step"`
+	Paths   []string  `json:"paths,omitempty"` // subset, when one was given
+	Written int       `json:"written"`
+	Deleted int       `json:"deleted"`
+	Kept    []Skipped `json:"kept,omitempty"`
+	By      string    `json:"by"`
+	Notice  string    `json:"notice"` // what the model is told
 }
 
 // JumpRequested schedules a jump; it is performed when its step is complete.
@@ -250,8 +250,6 @@ type TurnEnded struct {
 	// Reason is done | interrupted | limit | stuck | failed.
 	Reason string `json:"reason"`
 	Detail string `json:"detail,omitempty"`
-	// Check is the exit code of the task's check command, where one ran.
-	Check *int `json:"check,omitempty"`
 }
 
 // LogRecovered is written by the log when it repaired a torn tail.

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/charmbracelet/colorprofile"
+	"golang.org/x/term"
+
+	assets "anamnesis"
+	"anamnesis/anamnesis"
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/model/openai"
+	"anamnesis/orchestrator/model/script"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/builtin"
+)
+
+// version is recorded in every stream the program writes.
+const version = "0.1.0"
+
+const scriptPrefix = "script:"
+
+// home is where this process keeps everything.
+func (a *app) home() (orchestrator.Home, error) {
+	h, err := orchestrator.FindHome(a.getenv)
+	if err != nil {
+		return h, usageError("%v", err)
+	}
+	return h, nil
+}
+
+// modelChoice is a model with what a stream records of it.
+type modelChoice struct {
+	model   model.Model
+	name    string // as recorded: a name, or script:FILE
+	lookup  string // what to look up in the EAS table
+	baseURL string
+	banner  string // said first when it is a recording
+}
+
+// chooseModel finds the model a run asks. Nothing is guessed silently: with
+// neither key nor address a local Ollama is looked for, and otherwise two
+// lines say what to set.
+func (a *app) chooseModel(ctx context.Context, name, baseURL string) (modelChoice, error) {
+	if path, ok := strings.CutPrefix(name, scriptPrefix); ok {
+		return scriptChoice(path)
+	}
+	key := a.getenv("OPENAI_API_KEY")
+	if baseURL == "" {
+		baseURL = a.getenv("OPENAI_BASE_URL")
+	}
+	if key == "" && baseURL == "" {
+		url, names, ok := openai.Detect(ctx)
+		if !ok || (name == "" && len(names) == 0) {
+			return modelChoice{}, usageError("no model: set OPENAI_API_KEY, or OPENAI_BASE_URL (--base-url) for any OpenAI-compatible server, and name the model with --model;\n" +
+				"or start Ollama on 127.0.0.1:11434 with a model pulled. 'anamnesis demo' needs neither.")
+		}
+		baseURL = url
+		if name == "" {
+			name = names[0]
+		}
+	}
+	if name == "" {
+		return modelChoice{}, usageError("no model named: add --model NAME (for example --model gpt-5)")
+	}
+	client, err := openai.New(openai.Options{BaseURL: baseURL, Key: key, Model: name})
+	if err != nil {
+		return modelChoice{}, usageError("%v", err)
+	}
+	retrying := model.Retry(client, &model.RetryOptions{})
+	return modelChoice{model: retrying, name: name, lookup: name, baseURL: baseURL}, nil
+}
+
+func scriptChoice(path string) (modelChoice, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return modelChoice{}, usageError("script %s: %v", path, err)
+	}
+	m, err := script.Load(abs)
+	if err != nil {
+		return modelChoice{}, usageError("%v", err)
+	}
+	return modelChoice{
+		model: model.Retry(m, &model.RetryOptions{}),
+		name:  scriptPrefix + abs, lookup: m.Name(), banner: m.Banner(),
+	}, nil
+}
+
+// easTable is the table this process goes by: the embedded one, then the
+// person's, then the project's.
+func (a *app) easFor(h orchestrator.Home, dir, lookup string) (anamnesis.Span, error) {
+	table, err := loadEAS(h, dir)
+	if err != nil {
+		return anamnesis.Span{}, err
+	}
+	return table.Lookup(lookup), nil
+}
+
+func loadEAS(h orchestrator.Home, dir string) (*anamnesis.Table, error) {
+	var overlays []anamnesis.Overlay
+	for _, path := range []string{h.EASOverlay(), filepath.Join(dir, ".anamnesis", "eas.yaml")} {
+		data, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, usageError("read the EAS overlay: %v", err)
+		}
+		overlays = append(overlays, anamnesis.Overlay{Name: path, Data: data})
+	}
+	table, err := anamnesis.LoadTable(assets.EAS, overlays...)
+	if err != nil {
+		return nil, usageError("%v", err)
+	}
+	return table, nil
+}
+
+// approvalMode resolves the flag: without a terminal nobody can be asked.
+func (a *app) approvalMode(flag string) (mode, notice string, err error) {
+	if flag != "" {
+		m, err := guard.ParseMode(flag)
+		if err != nil {
+			return "", "", usageError("--approval: %v", err)
+		}
+		if m == guard.ModeAsk && !a.interactive() {
+			return string(m), "approval mode ask without a terminal: nobody is there to answer, so calls that need approval are refused; --approval auto lets them run", nil
+		}
+		return string(m), "", nil
+	}
+	if a.interactive() {
+		return string(guard.ModeAsk), "", nil
+	}
+	return string(guard.ModeDeny), "approval mode is deny: there is no terminal to ask at; --approval edits or --approval auto lets calls run", nil
+}
+
+// interactive says whether a person sits at the terminal.
+func (a *app) interactive() bool {
+	in, ok := a.stdin.(*os.File)
+	out, ok2 := a.stderr.(*os.File)
+	return ok && ok2 && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd()))
+}
+
+// styled is standard output with colours where the terminal shows them and
+// NO_COLOR is not set.
+func (a *app) styled() io.Writer {
+	return colorprofile.NewWriter(a.stdout, os.Environ())
+}
+
+// width is the terminal's, or what fits most screens and logs.
+func (a *app) width() int {
+	for _, w := range []io.Writer{a.stdout, a.stderr} {
+		if f, ok := w.(*os.File); ok {
+			if cols, _, err := term.GetSize(int(f.Fd())); err == nil && cols > 0 {
+				return cols
+			}
+		}
+	}
+	return 120
+}
+
+// runTask runs one turn of an open task with everything a person at a
+// terminal expects: steering by typed lines, approval questions, the socket.
+func (a *app) runTask(ctx context.Context, t *orchestrator.Task, h orchestrator.Home, lines *lineReader, p view.Printer) error {
+	stop, err := t.Serve(ctx, h)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if lines != nil {
+		lines.steer(func(line string) {
+			if err := t.Say(ctx, line, op.SourceSteer); err != nil {
+				fmt.Fprintf(a.stderr, "anamnesis: %v\n", err)
+			}
+		})
+	}
+	out, err := t.Run(ctx)
+	if err != nil {
+		return err
+	}
+	p.End(out, t.State())
+	return outcomeError(t.ID, out)
+}
+
+// outcomeError turns the end of a turn into the process's exit.
+func outcomeError(task string, out orchestrator.Outcome) error {
+	again := fmt.Sprintf("'anamnesis resume %s' goes on", task)
+	switch out.Reason {
+	case "done", "idle":
+		return nil
+	case "interrupted":
+		return &exitError{exitInterrupted, fmt.Errorf("task %s: interrupted; %s", task, again)}
+	case "limit":
+		return &exitError{exitLimit, fmt.Errorf("task %s: stopped by a limit: %s", task, out.Detail)}
+	case "stuck":
+		return &exitError{exitStuck, fmt.Errorf("task %s: stuck: %s", task, out.Detail)}
+	}
+	if out.Err != nil {
+		return fmt.Errorf("task %s: %w; %s", task, out.Err, again)
+	}
+	return fmt.Errorf("task %s: %s", task, out.Detail)
+}
+
+// taskOptions are a task's surroundings in this process.
+func (a *app) taskOptions(m modelChoice, approval string, maxSteps int, p view.Printer, lines *lineReader) (orchestrator.Options, error) {
+	tools, err := tool.NewRegistry(builtin.Tools(nil)...)
+	if err != nil {
+		return orchestrator.Options{}, err
+	}
+	o := orchestrator.Options{
+		Model: m.model, Tools: tools, Approval: approval, Program: "anamnesis " + version,
+		Limits:      orchestrator.Limits{Steps: maxSteps},
+		Event:       p.Op,
+		Delta:       p.Delta,
+		AfterAppend: a.afterAppend, WorldHook: a.worldHook,
+	}
+	if lines != nil {
+		o.Approve = lines.approve
+	}
+	return o, nil
+}
+
+// lineReader shares the terminal's lines between steering and questions: a
+// line answers the question that is open, and steers otherwise.
+type lineReader struct {
+	mu       sync.Mutex
+	out      io.Writer
+	question chan string // open question, nil otherwise
+	say      func(string)
+	pending  []string // typed before the task was open
+}
+
+func newLineReader(in io.Reader, out io.Writer) *lineReader {
+	l := &lineReader{out: out}
+	go func() { // ends with the process: a terminal's read cannot be called back
+		sc := bufio.NewScanner(in)
+		sc.Buffer(make([]byte, 0, 64<<10), 1<<20)
+		for sc.Scan() {
+			l.line(strings.TrimSpace(sc.Text()))
+		}
+	}()
+	return l
+}
+
+func (l *lineReader) line(s string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.question != nil:
+		l.question <- s
+		l.question = nil
+	case s == "":
+	case l.say != nil:
+		l.say(s)
+	default:
+		l.pending = append(l.pending, s)
+	}
+}
+
+func (l *lineReader) steer(say func(string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.say = say
+	for _, s := range l.pending {
+		say(s)
+	}
+	l.pending = nil
+}
+
+// approve asks the person about one call: y, a (all of this task), or n with
+// a word to the model.
+func (l *lineReader) approve(ctx context.Context, c op.Call) orchestrator.Answer {
+	answer := make(chan string, 1)
+	l.mu.Lock()
+	l.question = answer
+	fmt.Fprintf(l.out, "? %s\n  %s\n  [y]es, [a]ll in this task, or [n]o and why: ", view.Line(c.Name, 80), view.Clean(c.Args))
+	l.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return orchestrator.Answer{Feedback: ""}
+	case s := <-answer:
+		return parseAnswer(s)
+	}
+}
+
+func parseAnswer(s string) orchestrator.Answer {
+	word, rest, _ := strings.Cut(s, " ")
+	switch strings.ToLower(word) {
+	case "y", "yes":
+		return orchestrator.Answer{Allow: true}
+	case "a", "all":
+		return orchestrator.Answer{Allow: true, ForTask: true}
+	case "n", "no":
+		return orchestrator.Answer{Feedback: strings.TrimSpace(rest)}
+	}
+	return orchestrator.Answer{Feedback: s} // anything else is a no, with the words kept
+}

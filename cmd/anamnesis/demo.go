@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"anamnesis/cmd/internal/demo"
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator"
+)
+
+// demoTask is what the demo says of one task.
+type demoTask struct {
+	ID              string   `json:"id"`
+	Dir             string   `json:"dir"`
+	Steps           int      `json:"steps"`
+	Ops             uint64   `json:"ops"`
+	Jumps           int      `json:"jumps"`
+	Blocks          int      `json:"blocks"`
+	CardsWritten    int      `json:"cards_written"`
+	CardsRecalled   int      `json:"cards_recalled"`
+	TestsPass       bool     `json:"tests_pass"`
+	EAS             int      `json:"eas"`
+	DiscardedTokens int      `json:"discarded_tokens"` // what passes stand for
+	BlockTokens     int      `json:"block_tokens"`     // what stands in its place
+	ModelCalls      int      `json:"model_calls"`      // of the loop
+	Usage           op.Usage `json:"usage"`            // as the recording gives it: an estimate
+}
+
+// demoResult is what `demo --json` prints.
+type demoResult struct {
+	Recording bool       `json:"recording"` // the model's words are recorded
+	Dir       string     `json:"dir"`
+	Kept      bool       `json:"kept"`
+	Tasks     []demoTask `json:"tasks"`
+}
+
+func (a *app) demoCommand() *cobra.Command {
+	var dir string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "See a task jump back without forgetting, and the next one profit",
+		Long: "Run two tasks on two small Go modules with the same trap. The model's words are a recording; the files,\n" +
+			"commands, jump, pass, card and recall are the program at work. It needs the Go toolchain and no network.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), dir, asJSON) },
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "keep everything below this directory, which must be new or empty")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead")
+	return cmd
+}
+
+func (a *app) demo(ctx context.Context, dir string, asJSON bool) error {
+	if _, err := exec.LookPath("go"); err != nil {
+		return usageError("the demo runs real Go tests: install Go and put it in PATH")
+	}
+	kept := dir != ""
+	dir, err := demoDir(dir)
+	if err != nil {
+		return err
+	}
+	if !kept {
+		defer os.RemoveAll(dir)
+	}
+	say := a.stdout
+	if asJSON {
+		say = io.Discard
+	}
+	fmt.Fprintln(say, "This is a recording: the model's words come from a script. The files, the commands, the jump, the pass and the card are real.")
+	tasks, err := demo.Lay(dir)
+	if err != nil {
+		return err
+	}
+	state := filepath.Join(dir, "home")
+	h := orchestrator.Home{User: a.getenv("HOME"), State: state, Data: state, Config: state}
+	res := demoResult{Recording: true, Dir: dir, Kept: kept}
+	var drawn []func(int) string
+	for _, t := range tasks {
+		fmt.Fprintf(say, "\n%s: %s\n", t.ID, demo.Request)
+		figures, err := a.demoTask(ctx, h, t, say)
+		if err != nil {
+			return fmt.Errorf("%w%s", err, where(kept, dir))
+		}
+		res.Tasks = append(res.Tasks, figures)
+		tl, err := readTimeline(h, t.ID)
+		if err != nil {
+			return err
+		}
+		drawn = append(drawn, tl.Render)
+	}
+	if asJSON {
+		return errors.Join(a.printJSON(res), failing(res))
+	}
+	out := a.styled()
+	fmt.Fprintf(out, "\n%s\n\n", view.SideBySide(a.width(), drawn...))
+	for _, t := range res.Tasks {
+		fmt.Fprintln(out, view.Line(t.String(), a.width()))
+	}
+	if kept {
+		fmt.Fprintf(out, "\neverything is in %s; look around with ANAMNESIS_HOME=%s anamnesis timeline demo_one\n", dir, state)
+	}
+	return failing(res)
+}
+
+func where(kept bool, dir string) string {
+	if kept {
+		return fmt.Sprintf("; everything is kept in %s", dir)
+	}
+	return ""
+}
+
+func (t demoTask) String() string {
+	s := fmt.Sprintf("%s: %d steps, %d ops, %d model calls, %d jump(s), %d card(s) written, %d recalled",
+		t.ID, t.Steps, t.Ops, t.ModelCalls, t.Jumps, t.CardsWritten, t.CardsRecalled)
+	if t.Blocks > 0 {
+		s += fmt.Sprintf(", %d discarded tokens → a block of %d (EAS %d)", t.DiscardedTokens, t.BlockTokens, t.EAS)
+	}
+	if t.TestsPass {
+		return s + ", tests pass"
+	}
+	return s + ", TESTS FAIL"
+}
+
+func failing(res demoResult) error {
+	for _, t := range res.Tasks {
+		if !t.TestsPass {
+			return fmt.Errorf("%s: the module's tests do not pass", t.ID)
+		}
+	}
+	return nil
+}
+
+// demoDir makes the directory the demo works in.
+func demoDir(dir string) (string, error) {
+	if dir == "" {
+		dir, err := os.MkdirTemp("", "anamnesis-demo-")
+		if err != nil {
+			return "", fmt.Errorf("make a directory for the demo: %w", err)
+		}
+		return filepath.EvalSymlinks(dir)
+	}
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+		return "", usageError("--dir %s: not empty; the demo wants a new directory", dir)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", usageError("--dir: %v", err)
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", usageError("--dir: %v", err)
+	}
+	return filepath.EvalSymlinks(abs)
+}
+
+// demoTask runs one task to its end and checks it with the module's own tests.
+func (a *app) demoTask(ctx context.Context, h orchestrator.Home, d demo.Task, say io.Writer) (demoTask, error) {
+	var none demoTask
+	m, err := scriptChoice(d.Script)
+	if err != nil {
+		return none, err
+	}
+	f := agentFlags{dir: d.Dir, eas: demo.EAS}
+	n, err := a.newTask(h, f, m, "auto", d.ID, demo.Request)
+	if err != nil {
+		return none, err
+	}
+	p := view.NewText(say, say, a.width())
+	opts, err := a.taskOptions(m, "auto", 0, p, nil)
+	if err != nil {
+		return none, err
+	}
+	t, err := orchestrator.Create(ctx, h, n, opts)
+	if err != nil {
+		return none, err
+	}
+	if err := errors.Join(a.runTask(ctx, t, h, nil, p), t.Close()); err != nil {
+		return none, err
+	}
+	return a.demoFigures(ctx, h, d)
+}
+
+func (a *app) demoFigures(ctx context.Context, h orchestrator.Home, d demo.Task) (demoTask, error) {
+	fig := demoTask{ID: d.ID, Dir: d.Dir}
+	st := new(orchestrator.State)
+	err := orchestrator.EachOp(h, d.ID, func(o op.Op) error {
+		if b, ok := o.Body.(*op.PassDone); ok && b.Block != "" {
+			fig.DiscardedTokens += b.RangeTokens
+			fig.BlockTokens += o.Tok
+		}
+		return orchestrator.Fold(st, o)
+	})
+	if err != nil {
+		return fig, err
+	}
+	fig.Steps, fig.Ops, fig.Jumps, fig.Blocks = st.EndedSteps(), st.Last, st.Totals.Jumps, st.Totals.Blocks
+	fig.CardsWritten, fig.CardsRecalled = st.Totals.CardsWritten, st.Totals.CardsRecalled
+	fig.EAS, fig.ModelCalls, fig.Usage = st.Opened.EAS, st.Totals.Replies, st.Totals.Usage
+	check := exec.CommandContext(ctx, "go", "test", "./...")
+	check.Dir = d.Dir
+	fig.TestsPass = check.Run() == nil
+	return fig, nil
+}

@@ -1,0 +1,280 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"anamnesis/anamnesis/tokens"
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator"
+)
+
+// agentFlags are what run and resume have in common.
+type agentFlags struct {
+	dir, model, baseURL, approval, output string
+	maxSteps, eas                         int
+	print                                 bool
+}
+
+func (f *agentFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.dir, "dir", ".", "directory the agent works in")
+	fl.StringVar(&f.model, "model", "", "model name, or script:FILE for a recording")
+	fl.StringVar(&f.baseURL, "base-url", "", "address of an OpenAI-compatible server (default $OPENAI_BASE_URL)")
+	fl.StringVar(&f.approval, "approval", "", "ask, edits, auto or deny (default: ask on a terminal, deny without one)")
+	fl.IntVar(&f.maxSteps, "max-steps", 0, fmt.Sprintf("steps a turn may take (default %d)", orchestrator.DefaultMaxSteps))
+	fl.StringVar(&f.output, "output-format", "text", "text, or stream-json: one JSON object a line")
+	fl.BoolVarP(&f.print, "print", "p", false, "print the answer only, no progress")
+}
+
+func (f *agentFlags) check() error {
+	switch {
+	case f.output != "text" && f.output != "stream-json":
+		return usageError("--output-format %q: want text or stream-json", f.output)
+	case f.maxSteps < 0:
+		return usageError("--max-steps %d: want a positive number", f.maxSteps)
+	case f.eas < 0:
+		return usageError("--eas %d: want a positive number of tokens", f.eas)
+	}
+	return nil
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f agentFlags
+	var id string
+	cmd := &cobra.Command{
+		Use:   `run "REQUEST"`,
+		Short: "Run an agent on a request",
+		Long: "Run an agent on a request, in a directory that becomes its reversible world.\n" +
+			"On a terminal, typed lines steer the agent; Ctrl-C ends the turn, twice leaves at once; 'resume' goes on.",
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(args[0]) == "" {
+				return usageError("the request is empty: say what is to be done")
+			}
+			if err := f.check(); err != nil {
+				return err
+			}
+			return a.run(cmd.Context(), f, id, args[0])
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().StringVar(&id, "task", "", "name of the task (default: made from the request)")
+	cmd.Flags().IntVar(&f.eas, "eas", 0, "effective attention span in tokens (default: from the EAS table)")
+	return cmd
+}
+
+func (a *app) run(ctx context.Context, f agentFlags, id, request string) error {
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	m, err := a.chooseModel(ctx, f.model, f.baseURL)
+	if err != nil {
+		return err
+	}
+	mode, notice, err := a.approvalMode(f.approval)
+	if err != nil {
+		return err
+	}
+	n, err := a.newTask(h, f, m, mode, id, request)
+	if err != nil {
+		return err
+	}
+	lines := a.personAt()
+	p := a.announce(f, view.Start{
+		Task: n.ID, Dir: n.Dir, Model: n.Model, EAS: n.EAS, EASFrom: n.EASFrom,
+		Approval: mode, Notice: notice, Banner: m.banner,
+	})
+	opts, err := a.taskOptions(m, mode, f.maxSteps, p, lines)
+	if err != nil {
+		return err
+	}
+	t, err := orchestrator.Create(ctx, h, n, opts)
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.runTask(ctx, t, h, lines, p), t.Close())
+}
+
+// newTask fills in what a task is made of.
+func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id, request string) (orchestrator.New, error) {
+	if info, err := os.Stat(f.dir); err != nil || !info.IsDir() {
+		return orchestrator.New{}, usageError("--dir %s: not a directory; make it first", f.dir)
+	}
+	span, err := a.easFor(h, f.dir, m.lookup)
+	if err != nil {
+		return orchestrator.New{}, err
+	}
+	n := orchestrator.New{
+		ID: id, Dir: f.dir, Request: request, Model: m.name, BaseURL: m.baseURL,
+		EAS: span.EAS, EASFrom: span.Source, Encoding: tokens.EncodingFor(m.lookup),
+		Approval: mode, MaxSteps: f.maxSteps, System: orchestrator.SystemPrompt(),
+	}
+	if !span.Known {
+		n.EASFrom = fmt.Sprintf("%s is not in the EAS table", m.lookup)
+	}
+	if f.eas > 0 {
+		n.EAS, n.EASFrom = f.eas, "--eas"
+	}
+	if n.ID == "" {
+		if n.ID, err = orchestrator.NewTaskID(h, request); err != nil {
+			return n, err
+		}
+	} else if err := orchestrator.CheckTaskID(n.ID); err != nil {
+		return n, usageError("--task: %v", err)
+	}
+	if _, err := os.Stat(h.Task(n.ID)); err == nil {
+		return n, usageError("task %s exists: 'anamnesis resume %s' goes on with it, --task gives another name", n.ID, n.ID)
+	}
+	return n, nil
+}
+
+// personAt reads the terminal's lines, where there is one.
+func (a *app) personAt() *lineReader {
+	if !a.interactive() {
+		return nil
+	}
+	return newLineReader(a.stdin, a.stderr)
+}
+
+// announce says what is about to run, before anything else, and gives the
+// printer that shows it.
+func (a *app) announce(f agentFlags, s view.Start) view.Printer {
+	if s.Notice != "" {
+		fmt.Fprintf(a.stderr, "anamnesis: %s\n", s.Notice)
+	}
+	if f.output == "stream-json" {
+		return view.NewJSON(a.stdout, s)
+	}
+	if s.Banner != "" {
+		fmt.Fprintln(a.stderr, s.Banner)
+	}
+	if f.print {
+		return view.NewText(a.stdout, discard{}, a.width())
+	}
+	fmt.Fprintln(a.stderr, view.Line(fmt.Sprintf("task %s · %s · EAS %d (%s) · approval %s", s.Task, s.Model, s.EAS, s.EASFrom, s.Approval), a.width()))
+	return view.NewText(a.stdout, a.stderr, a.width())
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+func (a *app) resumeCommand() *cobra.Command {
+	var f agentFlags
+	cmd := &cobra.Command{
+		Use:   "resume [TASK] [MESSAGE]",
+		Short: "Go on with a task, after its end, an interruption or a crash",
+		Long: "Go on with a task from what was acknowledged. Without TASK it is the last one of the directory.\n" +
+			"A call that was running when the program died is reported as of unknown outcome and not run again.",
+		Args: usageArgs(cobra.MaximumNArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			return a.resume(cmd.Context(), f, args)
+		},
+	}
+	f.register(cmd)
+	return cmd
+}
+
+func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	id, message, err := a.resumeTarget(h, f.dir, args)
+	if err != nil {
+		return err
+	}
+	st, err := orchestrator.ReadState(h, id)
+	if err != nil {
+		return err
+	}
+	goOn, err := continues(st, message)
+	if err != nil {
+		return err
+	}
+	name, baseURL := st.Model, st.BaseURL
+	if f.model != "" {
+		name, baseURL = f.model, ""
+	}
+	if f.baseURL != "" {
+		baseURL = f.baseURL
+	}
+	m, err := a.chooseModel(ctx, name, baseURL)
+	if err != nil {
+		return err
+	}
+	approval := f.approval
+	if approval == "" && !a.interactive() && st.Opened.Approval != "ask" {
+		approval = st.Opened.Approval // the task's own, given when it was started
+	}
+	mode, notice, err := a.approvalMode(approval)
+	if err != nil {
+		return err
+	}
+	maxSteps := f.maxSteps
+	if maxSteps == 0 {
+		maxSteps = st.Opened.MaxSteps
+	}
+	lines := a.personAt()
+	p := a.announce(f, view.Start{
+		Task: id, Dir: st.Opened.Dir, Model: m.name, EAS: st.Opened.EAS, EASFrom: st.Opened.EASFrom,
+		Approval: mode, Notice: notice, Banner: m.banner,
+	})
+	opts, err := a.taskOptions(m, mode, maxSteps, p, lines)
+	if err != nil {
+		return err
+	}
+	t, err := orchestrator.OpenTask(ctx, h, id, opts)
+	if err != nil {
+		return err
+	}
+	resumed := &op.TaskResumed{PID: os.Getpid(), Program: "anamnesis " + version, Continue: goOn}
+	if m.name != st.Model || m.baseURL != st.BaseURL {
+		resumed.Model, resumed.BaseURL = m.name, m.baseURL
+	}
+	if err := t.Resume(ctx, message, resumed); err != nil {
+		return errors.Join(err, t.Close())
+	}
+	return errors.Join(a.runTask(ctx, t, h, lines, p), t.Close())
+}
+
+// continues says whether a resume without words opens the last turn again.
+func continues(st *orchestrator.State, message string) (bool, error) {
+	if message != "" || st.Turn.Open {
+		return false, nil
+	}
+	if st.Turn.End == nil {
+		return false, usageError("task %s has no request yet: give one with 'anamnesis resume %s \"…\"'", st.Opened.Task, st.Opened.Task)
+	}
+	if st.Turn.End.Reason == "done" && st.Turn.Answered {
+		return false, usageError("task %s is done; say what is next with 'anamnesis resume %s \"…\"'", st.Opened.Task, st.Opened.Task)
+	}
+	return true, nil
+}
+
+// resumeTarget reads [TASK] [MESSAGE]: a single argument that names no task
+// and holds a space is a message to the directory's last task.
+func (a *app) resumeTarget(h orchestrator.Home, dir string, args []string) (id, message string, err error) {
+	if len(args) == 2 {
+		return args[0], args[1], nil
+	}
+	if len(args) == 1 && !strings.ContainsAny(args[0], " \t\n") {
+		return args[0], "", nil
+	}
+	if len(args) == 1 {
+		message = args[0]
+	}
+	id, err = lastTask(h, dir)
+	return id, message, err
+}

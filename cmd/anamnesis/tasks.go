@@ -1,0 +1,287 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator"
+	"anamnesis/worldstate"
+)
+
+// taskRow is what `tasks` says of one task.
+type taskRow struct {
+	ID      string    `json:"id"`
+	Dir     string    `json:"dir"`
+	State   string    `json:"state"` // running | interrupted | how the last turn ended
+	PID     int       `json:"pid,omitempty"`
+	Steps   int       `json:"steps"`
+	Ops     uint64    `json:"ops"`
+	Jumps   int       `json:"jumps"`
+	Changed time.Time `json:"changed"`
+	Request string    `json:"request"`
+	Error   string    `json:"error,omitempty"`
+}
+
+func (a *app) tasksCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "tasks",
+		Short: "List the tasks",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			h, err := a.home()
+			if err != nil {
+				return err
+			}
+			rows, err := listTasks(h)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(rows)
+			}
+			if len(rows) == 0 {
+				fmt.Fprintln(a.stdout, "no tasks yet: 'anamnesis run \"…\"' starts one")
+			}
+			for _, r := range rows {
+				text := fmt.Sprintf("%-28s %-12s %3d steps  %s", r.ID, r.State, r.Steps, r.Request)
+				if r.Error != "" {
+					text = fmt.Sprintf("%-28s %-12s %s", r.ID, r.State, r.Error)
+				}
+				fmt.Fprintln(a.stdout, view.Line(text, a.width()))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+// listTasks reads every task. One that cannot be read is listed as such.
+func listTasks(h orchestrator.Home) ([]taskRow, error) {
+	ids, err := h.Tasks()
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]taskRow, 0, len(ids))
+	for _, id := range ids {
+		row := taskRow{ID: id, State: "unreadable", Changed: changed(h, id)}
+		st, err := orchestrator.ReadState(h, id)
+		if err != nil {
+			row.Error = err.Error()
+			rows = append(rows, row)
+			continue
+		}
+		row.Dir, row.Steps, row.Ops, row.Jumps = st.Opened.Dir, st.EndedSteps(), st.Last, st.Totals.Jumps
+		row.Request = st.Request
+		row.State = "interrupted" // its process went away in the middle of a turn
+		if pid := orchestrator.Live(h, id); pid != 0 {
+			row.State, row.PID = "running", pid
+		} else if !st.Turn.Open && st.Turn.End != nil {
+			row.State = st.Turn.End.Reason
+		}
+		rows = append(rows, row)
+	}
+	slices.SortStableFunc(rows, func(x, y taskRow) int { return x.Changed.Compare(y.Changed) })
+	return rows, nil
+}
+
+// changed is when a task's stream was last written.
+func changed(h orchestrator.Home, id string) time.Time {
+	var last time.Time
+	files, err := filepath.Glob(filepath.Join(h.Task(id), "ops", "*.jsonl"))
+	if err != nil {
+		return last
+	}
+	for _, f := range files {
+		if info, err := os.Stat(f); err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+	}
+	return last.UTC()
+}
+
+// lastTask is the task of a directory that was written last.
+func lastTask(h orchestrator.Home, dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return "", usageError("--dir %s: %v", dir, err)
+	}
+	rows, err := listTasks(h)
+	if err != nil {
+		return "", err
+	}
+	for _, r := range slices.Backward(rows) {
+		if r.Dir == abs {
+			return r.ID, nil
+		}
+	}
+	return "", usageError("no task has worked in %s: 'anamnesis tasks' lists them, 'anamnesis resume TASK' names one", abs)
+}
+
+func (a *app) timelineCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "timeline TASK",
+		Short: "Draw a task's operations and its tree of steps",
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			h, err := a.home()
+			if err != nil {
+				return err
+			}
+			tl, err := readTimeline(h, args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(tl)
+			}
+			_, err = fmt.Fprintln(a.styled(), tl.Render(a.width()))
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	return cmd
+}
+
+func readTimeline(h orchestrator.Home, id string) (view.Timeline, error) {
+	st := new(orchestrator.State)
+	var ops []op.Op
+	err := orchestrator.EachOp(h, id, func(o op.Op) error {
+		ops = append(ops, o)
+		return orchestrator.Fold(st, o)
+	})
+	if err != nil {
+		return view.Timeline{}, err
+	}
+	return view.Build(st, ops), nil
+}
+
+func (a *app) showCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show TASK SEQ",
+		Short: "Show one operation of a task",
+		Args:  usageArgs(cobra.ExactArgs(2)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			h, err := a.home()
+			if err != nil {
+				return err
+			}
+			seq, err := strconv.ParseUint(args[1], 10, 64)
+			if err != nil || seq == 0 {
+				return usageError("SEQ %q: want the number of an operation, from 1", args[1])
+			}
+			return a.show(h, args[0], seq, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	return cmd
+}
+
+// errFound ends a walk over the operations early.
+var errFound = errors.New("found")
+
+func (a *app) show(h orchestrator.Home, id string, seq uint64, asJSON bool) error {
+	var found op.Op
+	last := uint64(0)
+	err := orchestrator.EachOp(h, id, func(o op.Op) error {
+		last = o.Seq
+		if o.Seq == seq {
+			found = o
+			return errFound
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errFound) {
+		return err
+	}
+	if found.Seq == 0 {
+		return usageError("task %s has no op %d; the last is %d", id, seq, last)
+	}
+	kind := op.Kind("unknown")
+	if found.Body != nil {
+		kind = found.Body.Kind()
+	}
+	if asJSON {
+		return a.printJSON(map[string]any{"seq": found.Seq, "step": found.Step, "ts": found.Time, "tok": found.Tok, "kind": kind, "body": found.Body})
+	}
+	fmt.Fprintf(a.stdout, "op %d  %s  step %d  %d tokens  %s\n\n", found.Seq, kind, found.Step, found.Tok, found.Time.Format(time.RFC3339))
+	_, err = fmt.Fprintln(a.stdout, view.Clean(orchestrator.OpText(found)))
+	return err
+}
+
+func (a *app) diffCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "diff TASK A B",
+		Short: "Show what changed in the world between two steps",
+		Args:  usageArgs(cobra.ExactArgs(3)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := a.home()
+			if err != nil {
+				return err
+			}
+			return a.diff(cmd.Context(), h, args, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array of changed paths")
+	return cmd
+}
+
+func (a *app) diff(ctx context.Context, h orchestrator.Home, args []string, asJSON bool) error {
+	st, err := orchestrator.ReadState(h, args[0])
+	if err != nil {
+		return err
+	}
+	var ends [2]worldstate.ID
+	for i, arg := range args[1:] {
+		id, err := parseStep(arg)
+		if err != nil {
+			return err
+		}
+		step, err := st.Checkpoint(id)
+		if err != nil {
+			return err
+		}
+		if step.Commit == "" {
+			return usageError("step %d has no checkpoint: %s", id, step.NoCheckpoint)
+		}
+		ends[i] = worldstate.ID(step.Commit)
+	}
+	w, err := worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: args[0], Home: h.User})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	if asJSON {
+		changes, err := w.Diff(ctx, ends[0], ends[1])
+		if err != nil {
+			return err
+		}
+		return a.printJSON(changes)
+	}
+	return w.Patch(ctx, a.stdout, ends[0], ends[1])
+}
+
+func parseStep(arg string) (int, error) {
+	id, err := strconv.Atoi(arg)
+	if err != nil || id < 0 {
+		return 0, usageError("STEP %q: want the number of a step, from 0", arg)
+	}
+	return id, nil
+}

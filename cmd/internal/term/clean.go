@@ -1,0 +1,57 @@
+// Package term is what a terminal shows: a task's stream of events and its
+// timeline. Everything that came from a model, a tool or a file is escaped
+// before it is shown: it could hold control sequences.
+package term
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// Clean makes text safe for a terminal: tabs and newlines stay, every other
+// control character, bidirectional override and invalid byte is shown as an
+// escape.
+func Clean(s string) string {
+	if strings.IndexFunc(s, hostile) < 0 && utf8.ValidString(s) {
+		return s
+	}
+	var sb strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&sb, `\x%02x`, s[i])
+		case hostile(r) && r < 0x100:
+			fmt.Fprintf(&sb, `\x%02x`, r)
+		case hostile(r):
+			fmt.Fprintf(&sb, `\u%04x`, r)
+		default:
+			sb.WriteRune(r)
+		}
+		i += n
+	}
+	return sb.String()
+}
+
+// hostile says which characters could change what a terminal shows.
+func hostile(r rune) bool {
+	switch {
+	case r == '\n' || r == '\t':
+		return false
+	case r == '\u200b', r == '\u200e', r == '\u200f', r == '\ufeff':
+		return true
+	case r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069':
+		return true
+	}
+	return unicode.IsControl(r)
+}
+
+// Line makes text safe and puts it on one line of at most width columns.
+func Line(s string, width int) string {
+	s = strings.Join(strings.Fields(Clean(s)), " ")
+	return runewidth.Truncate(s, width, "…")
+}

@@ -1,0 +1,195 @@
+package term
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/tool"
+)
+
+// Printer shows a running task. Its methods may be called from any goroutine.
+type Printer interface {
+	// Op shows an operation that has become durable.
+	Op(o op.Op)
+	// Delta shows a piece of a reply on its way.
+	Delta(d model.Delta)
+	// End shows how the turn ended.
+	End(out orchestrator.Outcome, st *orchestrator.State)
+}
+
+// Start is what a run says first.
+type Start struct {
+	Task     string `json:"task"`
+	Dir      string `json:"dir"`
+	Model    string `json:"model"`
+	EAS      int    `json:"eas"`
+	EASFrom  string `json:"eas_from"`
+	Approval string `json:"approval"`
+	Notice   string `json:"notice,omitempty"` // why the approval mode is what it is
+	Banner   string `json:"banner,omitempty"` // what the model is, when it is a recording
+}
+
+// textPrinter writes progress to one writer and the answer to another, so that
+// the answer alone can be piped on.
+type textPrinter struct {
+	mu       sync.Mutex
+	answer   io.Writer
+	progress io.Writer
+	width    int
+	calls    map[string]op.Call
+	midLine  bool
+}
+
+// NewText shows a run as text: the agent's last answer on answer, everything
+// else on progress, in lines of at most width columns.
+func NewText(answer, progress io.Writer, width int) Printer {
+	return &textPrinter{answer: answer, progress: progress, width: width, calls: make(map[string]op.Call)}
+}
+
+func (p *textPrinter) Delta(d model.Delta) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if d.Restart {
+		p.line("  (the reply was cut off; asking again)")
+		return
+	}
+	if d.Text != "" {
+		fmt.Fprint(p.progress, Clean(d.Text))
+		p.midLine = !strings.HasSuffix(d.Text, "\n")
+	}
+}
+
+// line writes one line of progress on a line of its own.
+func (p *textPrinter) line(format string, args ...any) {
+	if p.midLine {
+		fmt.Fprintln(p.progress)
+		p.midLine = false
+	}
+	fmt.Fprintln(p.progress, Line(fmt.Sprintf(format, args...), p.width))
+}
+
+func (p *textPrinter) Op(o op.Op) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch b := o.Body.(type) {
+	case *op.CardsRecalled:
+		for _, c := range b.Cards {
+			p.line("✦ recalled card %s: %s", c.ID, c.Topic)
+		}
+	case *op.ModelReplied:
+		for _, c := range b.Calls {
+			p.calls[c.ID] = c
+		}
+	case *op.ModelFailed:
+		p.line("! model: %s", b.Error)
+	case *op.ToolReturned:
+		p.line("• %s %s (%s)", tool.Display(p.calls[b.Call]), strings.TrimPrefix(callText(b), b.Name), time.Duration(b.Millis)*time.Millisecond)
+		delete(p.calls, b.Call)
+	case *op.WorldSaved:
+		switch {
+		case b.Error != "":
+			p.line("! step %d has no checkpoint: %s", o.Step, b.Error)
+		case !b.Complete:
+			p.line("● step %d saved without %d path(s): %s", o.Step, len(b.Skipped), skippedText(b.Skipped))
+		default:
+			p.line("● step %d", o.Step)
+		}
+	case *op.PassDone:
+		p.line("◆ %s", passText(b, o.Tok))
+	case *op.JumpDone:
+		p.line("↩ jump from step %d to step %d: %d file(s) changed back", b.From, b.To, b.NReverted)
+		for _, k := range b.Kept {
+			p.line("  kept %s: %s", k.Path, k.Reason)
+		}
+	case *op.JumpDropped:
+		p.line("! jump to step %d not made: %s", b.To, b.Why)
+	case *op.UserSaid:
+		if b.Source == op.SourceSteer {
+			p.line("» %s", b.Text)
+		}
+	}
+}
+
+func skippedText(in []op.Skipped) string {
+	if len(in) == 0 {
+		return ""
+	}
+	return in[0].Path + " (" + in[0].Reason + ")"
+}
+
+func (p *textPrinter) End(out orchestrator.Outcome, st *orchestrator.State) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.midLine {
+		fmt.Fprintln(p.progress)
+		p.midLine = false
+	}
+	if out.Reason == "done" {
+		fmt.Fprintln(p.answer, strings.TrimRight(Clean(out.Answer), "\n"))
+	}
+}
+
+// jsonPrinter writes one JSON object a line.
+type jsonPrinter struct {
+	mu  sync.Mutex
+	enc *json.Encoder
+}
+
+// NewJSON shows a run as a stream of JSON objects, one a line, each with a
+// type: start, delta, op, result.
+func NewJSON(w io.Writer, start Start) Printer {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	p := &jsonPrinter{enc: enc}
+	p.write(struct {
+		Type string `json:"type"`
+		Start
+	}{"start", start})
+	return p
+}
+
+// write drops what cannot be written: the run goes on when nobody reads.
+func (p *jsonPrinter) write(v any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.enc.Encode(v)
+}
+
+func (p *jsonPrinter) Op(o op.Op) {
+	p.write(struct {
+		Type string  `json:"type"`
+		Seq  uint64  `json:"seq"`
+		Step int     `json:"step"`
+		Kind op.Kind `json:"kind"`
+		Body op.Body `json:"body"`
+	}{"op", o.Seq, o.Step, o.Body.Kind(), o.Body})
+}
+
+func (p *jsonPrinter) Delta(d model.Delta) {
+	p.write(struct {
+		Type      string `json:"type"`
+		Text      string `json:"text,omitempty"`
+		Reasoning string `json:"reasoning,omitempty"`
+		Restart   bool   `json:"restart,omitempty"`
+	}{"delta", d.Text, d.Reasoning, d.Restart})
+}
+
+func (p *jsonPrinter) End(out orchestrator.Outcome, st *orchestrator.State) {
+	p.write(struct {
+		Type   string   `json:"type"`
+		Task   string   `json:"task"`
+		Reason string   `json:"reason"`
+		Detail string   `json:"detail,omitempty"`
+		Answer string   `json:"answer"`
+		Steps  int      `json:"steps"`
+		Jumps  int      `json:"jumps"`
+		Usage  op.Usage `json:"usage"`
+	}{"result", st.Opened.Task, out.Reason, out.Detail, out.Answer, st.EndedSteps(), st.Totals.Jumps, st.Totals.Usage})
+}

@@ -1,0 +1,236 @@
+package term
+
+import (
+	"fmt"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator"
+)
+
+// Timeline is a task's two timelines as data: the line of operations and the
+// tree of steps. It is what `timeline --json` prints.
+type Timeline struct {
+	ID      string `json:"id"`
+	Dir     string `json:"dir"`
+	Model   string `json:"model"`
+	EAS     int    `json:"eas"`
+	Ops     uint64 `json:"ops"`
+	Current int    `json:"current"`
+	Rows    []Row  `json:"rows"`
+}
+
+// RowKind says what a row of the timeline stands for.
+type RowKind string
+
+// The kinds of rows.
+const (
+	RowStep  RowKind = "step"
+	RowPass  RowKind = "pass"
+	RowJump  RowKind = "jump"
+	RowCards RowKind = "cards"
+	RowWords RowKind = "words"
+	RowEnd   RowKind = "end"
+)
+
+// Row is one line of the timeline, in the order of the operations.
+type Row struct {
+	Kind   RowKind `json:"kind"`
+	First  uint64  `json:"first"` // operations it stands for
+	Last   uint64  `json:"last"`
+	Step   int     `json:"step"`
+	Parent int     `json:"parent"`
+	OnPath bool    `json:"on_path"` // the step belongs to the current path
+	Folded bool    `json:"folded"`
+	Commit string  `json:"commit,omitempty"`
+	Tokens int     `json:"tokens,omitempty"`
+	Text   string  `json:"text"`
+}
+
+// Build makes the timeline of a task from its state and its operations.
+func Build(st *orchestrator.State, ops []op.Op) Timeline {
+	tl := Timeline{
+		ID: st.Opened.Task, Dir: st.Opened.Dir, Model: st.Model, EAS: st.Opened.EAS,
+		Ops: st.Last, Current: st.Current,
+	}
+	var calls []string
+	begun := uint64(1)
+	for _, o := range ops {
+		row := Row{First: o.Seq, Last: o.Seq, Step: o.Step}
+		switch b := o.Body.(type) {
+		case *op.ModelReplied:
+			if len(b.Calls) == 0 {
+				calls = append(calls, "answer")
+			}
+			continue
+		case *op.ToolReturned:
+			calls = append(calls, callText(b))
+			continue
+		case *op.WorldSaved:
+			s := st.Steps[o.Step]
+			text := strings.Join(calls, ", ")
+			if o.Step == 0 {
+				text = "beginning"
+			}
+			if b.Error != "" {
+				text += " (no checkpoint: " + b.Error + ")"
+			}
+			row = Row{Kind: RowStep, First: max(begun, s.First), Last: o.Seq, Step: o.Step, Parent: s.Parent,
+				OnPath: st.OnPath(o.Step, st.Current), Folded: s.Folded, Commit: b.Commit,
+				Tokens: st.Tokens(op.Range{First: max(begun, s.First), Last: o.Seq}), Text: text}
+			calls, begun = nil, o.Seq+1
+		case *op.UserSaid:
+			if o.Seq <= 2 {
+				continue // the request: the beginning stands for it
+			}
+			row.Kind, row.Text = RowWords, string(b.Source)+": "+b.Text
+		case *op.CardsRecalled:
+			if len(b.Cards) == 0 {
+				continue
+			}
+			var topics []string
+			for _, c := range b.Cards {
+				topics = append(topics, c.Topic)
+			}
+			row.Kind, row.Text = RowCards, fmt.Sprintf("recalled %d card(s): %s", len(b.Cards), strings.Join(topics, "; "))
+		case *op.PassDone:
+			row.Kind, row.Tokens, row.Text = RowPass, b.RangeTokens, passText(b, o.Tok)
+		case *op.JumpDone:
+			row.Kind, row.Text = RowJump, fmt.Sprintf("jump %d → %d, %d file(s) changed back", b.From, b.To, b.NReverted)
+		case *op.JumpDropped:
+			row.Kind, row.Text = RowJump, fmt.Sprintf("jump to %d not made: %s", b.To, b.Why)
+		case *op.TurnEnded:
+			row.Kind, row.Text = RowEnd, strings.TrimSuffix(b.Reason+": "+b.Detail, ": ")
+		default:
+			continue
+		}
+		tl.Rows = append(tl.Rows, row)
+	}
+	return tl
+}
+
+func callText(b *op.ToolReturned) string {
+	text := b.Name
+	switch {
+	case b.Unknown:
+		text += " (outcome unknown)"
+	case b.Refused:
+		text += " (refused)"
+	case b.Exit != nil && *b.Exit != 0:
+		text += fmt.Sprintf(" (exit %d)", *b.Exit)
+	case b.IsError:
+		text += " (error)"
+	}
+	return text
+}
+
+func passText(b *op.PassDone, blockTokens int) string {
+	why := fmt.Sprintf("%d tokens discarded", b.RangeTokens)
+	switch b.Trigger {
+	case "jump", "cumulative":
+		why += fmt.Sprintf(" > EAS %d", b.EAS)
+	default:
+		why += ", " + b.Trigger
+	}
+	text := why
+	if b.Block != "" {
+		text += fmt.Sprintf(" → [ANAMNESIS_BLOCK] %d tokens by the %s", blockTokens, b.Writer)
+	}
+	if len(b.Cards) > 0 {
+		text += fmt.Sprintf(", card %s", strings.Join(b.Cards, ", "))
+	}
+	return text
+}
+
+var (
+	styleFaint = lipgloss.NewStyle().Faint(true)
+	styleHead  = lipgloss.NewStyle().Bold(true)
+	styleJump  = lipgloss.NewStyle().Foreground(lipgloss.Color("3"))
+	stylePass  = lipgloss.NewStyle().Foreground(lipgloss.Color("5"))
+	styleCard  = lipgloss.NewStyle().Foreground(lipgloss.Color("6"))
+	styleStep  = lipgloss.NewStyle().Foreground(lipgloss.Color("2"))
+)
+
+// Render draws the timeline, one row a line, at most width columns: on the
+// left the line of operations, on the right the tree of steps. Steps on the
+// current path are filled, abandoned ones hollow and set off.
+func (tl Timeline) Render(width int) string {
+	lines := []string{
+		styleHead.Render(Line(tl.ID, width)),
+		styleFaint.Render(Line(fmt.Sprintf("%s · EAS %d · %d ops · at step %d", tl.Model, tl.EAS, tl.Ops, tl.Current), width)),
+		styleFaint.Render(Line("     ops  steps", width)),
+	}
+	for i, r := range tl.Rows {
+		lines = append(lines, tl.row(i, r, width))
+	}
+	return strings.Join(lines, "\n")
+}
+
+const opsColumn = 10 // width of the column of operations, with its gap
+
+func (tl Timeline) row(i int, r Row, width int) string {
+	ops := fmt.Sprint(op.Range{First: r.First, Last: r.Last})
+	left := fmt.Sprintf("%*s  ", opsColumn-2, ops)
+	glyph, style := "│ ", styleFaint
+	switch r.Kind {
+	case RowStep:
+		glyph, style = "● ", styleStep
+		if !r.OnPath {
+			glyph, style = "│ ○ ", styleFaint
+		}
+		if i > 0 && tl.branches(i) {
+			glyph = strings.Replace(glyph, "│ ○", "├─○", 1)
+		}
+	case RowPass:
+		glyph, style = "│ ◆ ", stylePass
+	case RowJump:
+		glyph, style = "│ ↩ ", styleJump
+	case RowCards:
+		glyph, style = "│ ✦ ", styleCard
+	case RowWords:
+		glyph, style = "│ » ", styleHead
+	case RowEnd:
+		glyph, style = "■ ", styleHead
+	}
+	text := r.Text
+	if r.Kind == RowStep {
+		text = fmt.Sprintf("%d  %s", r.Step, r.Text)
+	}
+	room := max(width-opsColumn-lipgloss.Width(glyph), 8)
+	return styleFaint.Render(left) + style.Render(glyph+Line(text, room))
+}
+
+// branches says that row i is the first step of an abandoned branch.
+func (tl Timeline) branches(i int) bool {
+	for k := i - 1; k >= 0; k-- {
+		if tl.Rows[k].Kind == RowStep {
+			return tl.Rows[k].OnPath
+		}
+	}
+	return false
+}
+
+// SideBySide sets two drawings beside each other, or one below the other
+// where the terminal is too narrow for both.
+func SideBySide(width int, draw ...func(width int) string) string {
+	const gap, narrowest = 3, 40
+	each := (width - gap*(len(draw)-1)) / max(len(draw), 1)
+	if each < narrowest {
+		var parts []string
+		for _, d := range draw {
+			parts = append(parts, d(width))
+		}
+		return strings.Join(parts, "\n\n")
+	}
+	var cols []string
+	for i, d := range draw {
+		col := lipgloss.NewStyle().Width(each).Render(d(each))
+		if i > 0 {
+			cols = append(cols, strings.Repeat(" ", gap))
+		}
+		cols = append(cols, col)
+	}
+	return lipgloss.JoinHorizontal(lipgloss.Top, cols...)
+}

@@ -1,0 +1,124 @@
+package assets
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// rooms says what each room may import of ours. A room's subpackages may also
+// import the room's other subpackages, and nothing else.
+var rooms = map[string][]string{
+	"opstream":       {"opstream"},
+	"worldstate":     {"worldstate"},
+	"knowledge_base": {"knowledge_base"},
+	"anamnesis":      {"anamnesis", "opstream", "knowledge_base"},
+	"orchestrator":   {"orchestrator", "anamnesis", "knowledge_base", "worldstate", "opstream"},
+	"cmd":            {"cmd", "orchestrator", "anamnesis", "knowledge_base", "worldstate", "opstream", ""},
+	"":               {},
+}
+
+// walls lists the imports
+// that a room's own floor would allow and its meaning forbids.
+var walls = []struct {
+	from, to, why string
+}{
+	{"anamnesis/opstream", "anamnesis/opstream/op", "the log does not look into what it stores"},
+	{"anamnesis/opstream/op", "anamnesis/", "the vocabulary is pure data"},
+	{"anamnesis/orchestrator/tool", "anamnesis/orchestrator", "tools see the task through an interface of their own"},
+	{"anamnesis/orchestrator/guard", "anamnesis/orchestrator", "guard stands below the tools"},
+	{"anamnesis/orchestrator/model", "anamnesis/orchestrator", "models know nothing of tasks"},
+}
+
+// oneDoor lists libraries that exactly one place may know.
+var oneDoor = map[string]string{
+	"github.com/sashabaranov/go-openai":    "orchestrator/model/openai",
+	"github.com/go-git/go-git/v5":          "worldstate",
+	"github.com/philippgille/chromem-go":   "knowledge_base",
+	"github.com/pkoukk/tiktoken-go":        "anamnesis/tokens",
+	"github.com/pkoukk/tiktoken-go-loader": "anamnesis/tokens",
+}
+
+// TestLayering reads the imports of every Go file: they run downwards only.
+// It parses the files itself, because a cached `go list` would let an illegal
+// import pass unseen.
+func TestLayering(t *testing.T) {
+	seen := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		seen++
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		dir := filepath.ToSlash(filepath.Dir(path))
+		for _, spec := range f.Imports {
+			imp, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			checkImport(t, path, dir, imp)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 20 {
+		t.Fatalf("read only %d Go files: the walk is broken", seen)
+	}
+}
+
+func checkImport(t *testing.T, path, dir, imp string) {
+	t.Helper()
+	test := strings.HasSuffix(path, "_test.go")
+	for lib, door := range oneDoor {
+		if (imp == lib || strings.HasPrefix(imp, lib+"/")) && dir != door && !strings.HasPrefix(dir, door+"/") && !test {
+			t.Errorf("%s imports %s: only %s may know that library", path, imp, door)
+		}
+	}
+	if imp != "anamnesis" && !strings.HasPrefix(imp, "anamnesis/") {
+		return
+	}
+	room, _, _ := strings.Cut(dir, "/")
+	if room == "." {
+		room = ""
+	}
+	allowed, ok := rooms[room]
+	if !ok {
+		t.Errorf("%s: %s is not a room of the house", path, room)
+		return
+	}
+	target, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(imp, "anamnesis"), "/"), "/")
+	if !slices.Contains(allowed, target) {
+		t.Errorf("%s imports %s: %q may import %q only", path, imp, room, allowed)
+	}
+	if strings.HasPrefix(dir, "cmd/internal") && strings.HasPrefix(imp, "anamnesis/cmd/anamnesis") {
+		t.Errorf("%s imports %s: faces do not import the command", path, imp)
+	}
+	if test {
+		return
+	}
+	for _, w := range walls {
+		from := "anamnesis/" + dir
+		under := from == w.from || (w.from != "anamnesis/opstream" && strings.HasPrefix(from, w.from+"/"))
+		hit := imp == w.to || (strings.HasSuffix(w.to, "/") && strings.HasPrefix(imp, w.to))
+		if under && hit {
+			t.Errorf("%s imports %s: %s", path, imp, w.why)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package orchestrator
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"anamnesis/opstream/op"
+)
+
+// ErrStream is returned for a stream whose operations cannot follow one
+// another: it was not written by this program, or not by one process at a time.
+var ErrStream = errors.New("impossible operation stream")
+
+// Fold takes one operation into the state. It depends on nothing but its two
+// arguments; operations must arrive in order of Seq. After an error the state
+// must not be used.
+func Fold(s *State, o op.Op) error {
+	if o.Seq != s.Last+1 {
+		return fmt.Errorf("%w: op %d follows op %d", ErrStream, o.Seq, s.Last)
+	}
+	if s.Last == 0 {
+		s.sums = append(s.sums, 0)
+	}
+	s.Last = o.Seq
+	s.sums = append(s.sums, s.sums[o.Seq-1]+uint64(max(o.Tok, 0)))
+	if err := s.place(o); err != nil {
+		return err
+	}
+	if err := s.apply(o); err != nil {
+		return fmt.Errorf("fold op %d: %w", o.Seq, err)
+	}
+	s.projection.apply(o)
+	return nil
+}
+
+// place books the operation to its step.
+func (s *State) place(o op.Op) error {
+	switch {
+	case o.Step < len(s.Steps):
+		// An ended step takes no more, except the log's own lines.
+		st := &s.Steps[o.Step]
+		if o.Step == len(s.Steps)-1 {
+			st.Last = o.Seq
+		}
+	case o.Step == len(s.Steps):
+		s.Steps = append(s.Steps, Step{ID: o.Step, Parent: s.Current, First: o.Seq, Last: o.Seq})
+	default:
+		return fmt.Errorf("%w: op %d belongs to step %d, but only %d were begun", ErrStream, o.Seq, o.Step, len(s.Steps))
+	}
+	return nil
+}
+
+func (s *State) apply(o op.Op) error {
+	switch b := o.Body.(type) {
+	case *op.TaskOpened:
+		if o.Seq != 1 {
+			return fmt.Errorf("%w: a second %s", ErrStream, b.Kind())
+		}
+		s.Opened, s.Model, s.BaseURL = *b, b.Model, b.BaseURL
+		s.RecallWhy = "start"
+	case *op.TaskResumed:
+		s.Asking = false
+		if b.Model != "" {
+			s.Model, s.BaseURL = b.Model, b.BaseURL
+		}
+		if b.Continue && !s.Turn.Open {
+			s.Turn = Turn{Open: true, LastWords: s.Turn.LastWords, AskedAt: s.Turn.AskedAt}
+		}
+	case *op.UserSaid:
+		if end := s.Turn.End; end != nil && end.Reason == "stuck" {
+			s.loops = nil // a person's word is the strategy the guard asked for
+		}
+		if !s.Turn.Open {
+			s.Turn = Turn{Open: true, AskedAt: s.Turn.AskedAt}
+		}
+		s.Turn.LastWords = o.Seq
+		if b.Source == op.SourceRequest {
+			s.Request = b.Text
+		}
+	case *op.CardsRecalled:
+		s.Recalled = true
+		s.Totals.CardsRecalled += len(b.Cards)
+		if b.Why != "asked" {
+			s.RecallWhy = ""
+		}
+	case *op.ModelAsked:
+		s.Asking = true
+		s.Turn.AskedAt = b.LastSeq
+	case *op.ModelReplied:
+		s.reply(o.Seq, b)
+	case *op.ModelFailed:
+		s.Asking = false
+	case *op.ToolCalled, *op.ToolStarted, *op.ToolReturned:
+		return s.tool(o)
+	case *op.WorldSaved:
+		return s.endStep(o, b)
+	case *op.JumpRequested, *op.JumpDropped, *op.JumpIntended, *op.JumpDone, *op.PassDone:
+		return s.jump(o)
+	case *op.TurnEnded:
+		s.Turn.Open = false
+		s.Turn.End = b
+	}
+	return nil
+}
+
+func (s *State) reply(seq uint64, b *op.ModelReplied) {
+	s.Asking = false
+	r := &Reply{Seq: seq}
+	for _, c := range b.Calls {
+		r.Calls = append(r.Calls, CallState{Call: c})
+	}
+	s.Reply = r
+	s.Turn.Answered = len(b.Calls) == 0
+	if b.Text != "" {
+		s.Answer = b.Text
+	}
+	s.Totals.Replies++
+	s.Totals.Usage = addUsage(s.Totals.Usage, b.Usage)
+}
+
+func addUsage(a, b op.Usage) op.Usage {
+	return op.Usage{
+		Prompt:     a.Prompt + b.Prompt,
+		Cached:     a.Cached + b.Cached,
+		Completion: a.Completion + b.Completion,
+		Reasoning:  a.Reasoning + b.Reasoning,
+	}
+}
+
+// tool books a call's progress. A result for a call that is not open is
+// impossible: the loop records intents first.
+func (s *State) tool(o op.Op) error {
+	var id string
+	switch b := o.Body.(type) {
+	case *op.ToolCalled:
+		id = b.Call
+	case *op.ToolStarted:
+		id = b.Call
+	case *op.ToolReturned:
+		id = b.Call
+	}
+	if s.Reply == nil {
+		return fmt.Errorf("%w: %s for call %q outside a reply", ErrStream, o.Body.Kind(), id)
+	}
+	i := slices.IndexFunc(s.Reply.Calls, func(c CallState) bool { return c.ID == id })
+	if i < 0 {
+		return fmt.Errorf("%w: %s for unknown call %q", ErrStream, o.Body.Kind(), id)
+	}
+	c := &s.Reply.Calls[i]
+	switch b := o.Body.(type) {
+	case *op.ToolCalled:
+		c.Called = true
+	case *op.ToolStarted:
+		c.Started = b
+	case *op.ToolReturned:
+		if c.Returned {
+			return fmt.Errorf("%w: two results for call %q", ErrStream, id)
+		}
+		c.Returned = true
+		st := &s.Steps[o.Step]
+		st.Calls = append(st.Calls, c.Name)
+		if b.IsError || b.Refused || b.Unknown || (b.Exit != nil && *b.Exit != 0) {
+			st.Failed++
+			s.LastError = firstBytes(b.Text, maxQueryError)
+		}
+	}
+	return nil
+}
+
+func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
+	st := &s.Steps[o.Step]
+	if st.Ended {
+		return fmt.Errorf("%w: step %d ended twice", ErrStream, o.Step)
+	}
+	if b.Parent < 0 || b.Parent > o.Step || (b.Parent == o.Step && o.Step != 0) {
+		return fmt.Errorf("%w: step %d has parent %d", ErrStream, o.Step, b.Parent)
+	}
+	st.Ended, st.Parent = true, b.Parent
+	st.Commit, st.Tree, st.NoCheckpoint = b.Commit, b.Tree, b.Error
+	s.Current = o.Step
+	s.Reply = nil
+	if o.Step > 0 {
+		s.Turn.Steps++
+	}
+	return nil
+}
+
+func (s *State) jump(o op.Op) error {
+	switch b := o.Body.(type) {
+	case *op.JumpRequested:
+		s.Pending = &Pending{JumpRequested: *b, Seq: o.Seq}
+	case *op.JumpDropped:
+		s.Pending = nil
+	case *op.PassDone:
+		s.fold(b)
+	case *op.JumpIntended:
+		s.Jumping = &Jumping{JumpIntended: *b, Seq: o.Seq}
+	case *op.JumpDone:
+		if b.To < 0 || b.To >= len(s.Steps) || !s.Steps[b.To].Ended {
+			return fmt.Errorf("%w: jump to step %d, which has not ended", ErrStream, b.To)
+		}
+		s.Pending, s.Jumping = nil, nil
+		s.Current = b.To
+		if n := len(s.Steps) - 1; !s.Steps[n].Ended {
+			s.Steps[n].Parent = b.To
+		}
+		s.Totals.Jumps++
+		if b.Backward {
+			s.loops = append(s.loops, loopTick{to: b.To})
+		}
+		s.RecallWhy = "jump"
+		// The agent goes on after a jump, whatever it had said before.
+		s.Turn.Answered = false
+	}
+	return nil
+}
+
+// fold marks the steps that lie in the pass's ranges.
+func (s *State) fold(b *op.PassDone) {
+	s.Totals.Passes++
+	s.Totals.CardsWritten += len(b.Cards)
+	if b.Block == "" {
+		return
+	}
+	s.Totals.Blocks++
+	for i := range s.Steps {
+		st := &s.Steps[i]
+		for _, r := range b.Ranges {
+			if st.Ended && r.Contains(st.First) && r.Contains(st.Last) {
+				st.Folded = true
+			}
+		}
+	}
+}
+
+// backwardJumps counts the backward jumps made to one step.
+func (s *State) backwardJumps(to int) int {
+	n := 0
+	for _, t := range s.loops {
+		if t.to == to {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,155 @@
+package orchestrator
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Home says where everything is kept. $ANAMNESIS_HOME moves all of it to one
+// place; without it the XDG base directories hold it. Directories are made
+// 0700, files 0600.
+type Home struct {
+	User   string // the person's home directory: refused as a world
+	State  string // tasks, worlds, live tasks
+	Data   string // the knowledge base
+	Config string // eas.yaml overlay
+}
+
+// FindHome derives the places from the environment.
+func FindHome(getenv func(string) string) (Home, error) {
+	user := getenv("HOME")
+	if root := getenv("ANAMNESIS_HOME"); root != "" {
+		abs, err := filepath.Abs(root)
+		if err != nil {
+			return Home{}, fmt.Errorf("ANAMNESIS_HOME %q: %w", root, err)
+		}
+		return Home{User: user, State: abs, Data: abs, Config: abs}, nil
+	}
+	if user == "" {
+		return Home{}, errors.New("neither ANAMNESIS_HOME nor HOME is set: set one of them to say where tasks are kept")
+	}
+	xdg := func(name, fallback string) string {
+		if dir := getenv(name); filepath.IsAbs(dir) {
+			return filepath.Join(dir, "anamnesis")
+		}
+		return filepath.Join(user, fallback, "anamnesis")
+	}
+	return Home{
+		User:   user,
+		State:  xdg("XDG_STATE_HOME", ".local/state"),
+		Data:   xdg("XDG_DATA_HOME", ".local/share"),
+		Config: xdg("XDG_CONFIG_HOME", ".config"),
+	}, nil
+}
+
+// Task is the folder of one task's stream.
+func (h Home) Task(id string) string { return filepath.Join(h.State, "tasks", id) }
+
+// Socket is where a live task listens.
+func (h Home) Socket(id string) string { return filepath.Join(h.Task(id), "live.sock") }
+
+// Store is the bare repository that holds the snapshots of a directory. Tasks
+// on one directory share it, and so share what did not change.
+func (h Home) Store(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return filepath.Join(h.State, "worlds", hex.EncodeToString(sum[:8])+".git")
+}
+
+// KnowledgeBase is the folder of the global cards.
+func (h Home) KnowledgeBase() string { return filepath.Join(h.Data, "knowledge_base") }
+
+// EASOverlay is the person's own EAS table.
+func (h Home) EASOverlay() string { return filepath.Join(h.Config, "eas.yaml") }
+
+// Roots are the folders that are never part of a world.
+func (h Home) Roots() []string {
+	roots := []string{h.State, h.Data, h.Config}
+	slices.Sort(roots)
+	return slices.Compact(roots)
+}
+
+// Tasks lists the ids of all tasks, sorted.
+func (h Home) Tasks() ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(h.State, "tasks"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list tasks: %w", err)
+	}
+	var ids []string
+	for _, e := range entries {
+		if e.IsDir() && CheckTaskID(e.Name()) == nil {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids, nil
+}
+
+var taskID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$`)
+
+// CheckTaskID reports whether a name can be a task's id: it is also a folder
+// and part of a git ref.
+func CheckTaskID(id string) error {
+	if !taskID.MatchString(id) || strings.Contains(id, "..") || strings.HasSuffix(id, ".") || strings.HasSuffix(id, ".lock") {
+		return fmt.Errorf("%w: %q cannot be a task's name: letters, digits, '_', '-' and '.', at most 80", ErrNoTask, id)
+	}
+	return nil
+}
+
+var nonWord = regexp.MustCompile(`[^a-z0-9]+`)
+
+// NewTaskID makes a free id from a request: task_N_first_words.
+func NewTaskID(h Home, request string) (string, error) {
+	ids, err := h.Tasks()
+	if err != nil {
+		return "", err
+	}
+	words := strings.Trim(nonWord.ReplaceAllString(strings.ToLower(request), "_"), "_")
+	if parts := strings.SplitN(words, "_", 5); len(parts) == 5 {
+		words = strings.Join(parts[:4], "_")
+	}
+	words = strings.Trim(firstBytes(words, 32), "_")
+	for n := len(ids) + 1; ; n++ {
+		id := strings.TrimSuffix(fmt.Sprintf("task_%d_%s", n, words), "_")
+		prefix := fmt.Sprintf("task_%d_", n)
+		taken := slices.ContainsFunc(ids, func(o string) bool { return o == id || strings.HasPrefix(o+"_", prefix) })
+		if !taken {
+			return id, nil
+		}
+	}
+}
+
+func firstBytes(s string, n int) string {
+	if len(s) > n {
+		return s[:n]
+	}
+	return s
+}
+
+// worldDir resolves the directory of a world: absolute, without links.
+func worldDir(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("world %s: %w", dir, err)
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return "", fmt.Errorf("world %s: %w", dir, err)
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return "", fmt.Errorf("world %s: %w", dir, err)
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("world %s: not a directory", dir)
+	}
+	return real, nil
+}

@@ -1,0 +1,300 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"anamnesis/anamnesis"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/worldstate"
+)
+
+// Who asked for a jump.
+const (
+	byAgent  = "agent"
+	byPerson = "person"
+)
+
+// maxJumpRestores is how often one jump plans and restores anew when the world
+// changes under it. After that the task stops with a report.
+const maxJumpRestores = 2
+
+// JumpNow makes a jump for a person in a task that is not running. What a
+// dead process left open is closed first.
+func (t *Task) JumpNow(ctx context.Context, to int, reason string, fold bool, resumed *op.TaskResumed) (*op.JumpDone, error) {
+	if err := t.record(ctx, resumed); err != nil {
+		return nil, err
+	}
+	if p := t.state.Pending; p != nil && p.By == byAgent && t.state.Jumping == nil {
+		if err := t.dropJump(ctx, "the person jumped instead"); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.Jump(ctx, to, reason, fold); err != nil {
+		return nil, err
+	}
+	if err := t.settle(); err != nil {
+		return nil, err
+	}
+	for t.state.Pending != nil {
+		act := Next(&t.state, t.opts.Limits)
+		switch act.Kind {
+		case ActDropJump:
+			if err := t.dropJump(ctx, act.Detail); err != nil {
+				return nil, err
+			}
+			return nil, fmt.Errorf("%w: %s", ErrNoStep, act.Detail)
+		case ActRunCalls:
+			// Calls that never began are not begun for a jump.
+			for _, c := range act.Calls {
+				if err := t.finishCall(ctx, c.Call, tool.Result{IsError: true, Text: "Not run: the person jumped before it began."}, 0); err != nil {
+					return nil, err
+				}
+			}
+			if err := t.settle(); err != nil {
+				return nil, err
+			}
+		case ActSaveWorld, ActCloseUnknown, ActJump, ActFinishJump:
+			if _, err := t.perform(ctx, ctx, act); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, fmt.Errorf("jump to step %d: nothing to do but action %d", to, act.Kind)
+		}
+	}
+	return t.lastJump()
+}
+
+// lastJump reads the jump that was just made.
+func (t *Task) lastJump() (*op.JumpDone, error) {
+	ops, err := t.ops(op.Range{First: t.state.Last, Last: t.state.Last})
+	if err != nil {
+		return nil, err
+	}
+	done, ok := ops[0].Body.(*op.JumpDone)
+	if !ok {
+		return nil, fmt.Errorf("%w: a jump did not end with %s", ErrStream, op.KindJumpDone)
+	}
+	return done, nil
+}
+
+// performJump makes the pending jump: pass, plan, intent, restore, notice.
+// Every file and commit a later operation names is durable before it is named,
+// so that a crash anywhere leaves the jump either not begun or to be finished.
+func (t *Task) performJump(ctx context.Context) error {
+	j := t.state.Pending
+	from, to := t.state.Current, j.To
+	target := t.state.Steps[to]
+	targetID := worldstate.ID(target.Commit)
+	if err := t.world.Has(ctx, targetID); err != nil {
+		return t.record(ctx, &op.JumpDropped{To: to, Why: fmt.Sprintf("the world of step %d cannot be restored: %v", to, err)})
+	}
+	source, err := t.saveSource(ctx, worldstate.ID(t.state.Steps[from].Commit), fmt.Sprintf("before the jump from step %d to step %d", from, to))
+	if err != nil {
+		return fmt.Errorf("save the world before the jump to step %d: %w", to, err)
+	}
+
+	discarded := t.state.Discarded(to)
+	ranges := t.state.Ranges(discarded)
+	if err := t.passes(ctx, j, discarded); err != nil {
+		return err
+	}
+	plan, err := t.world.Plan(ctx, targetID, &worldstate.PlanOptions{Base: source.ID})
+	if err != nil {
+		return fmt.Errorf("plan the jump to step %d: %w", to, err)
+	}
+	if err := t.record(ctx, &op.JumpIntended{
+		From: from, To: to, Reason: j.Reason, By: j.By,
+		Discarded: ranges, Tokens: t.state.rangeTokens(ranges),
+		FromCommit: string(source.ID), ToCommit: target.Commit, Plan: plan.Hash,
+		Backward: t.state.OnPath(to, from),
+	}); err != nil {
+		return err
+	}
+	return t.finishJump(ctx)
+}
+
+// saveSource makes the present world durable on top of a parent.
+func (t *Task) saveSource(ctx context.Context, parent worldstate.ID, message string) (worldstate.Snapshot, error) {
+	return t.world.Save(ctx, worldstate.SaveOptions{
+		Message: message, Parent: parent, Ref: fmt.Sprintf("pre-jump-%d", t.state.Last),
+	})
+}
+
+// finishJump restores the world of a jump whose intent is recorded, whether
+// this process recorded it or one that died, and records its end.
+func (t *Task) finishJump(ctx context.Context) error {
+	j := t.state.Jumping
+	var kept []worldstate.Skip
+	for try := 1; ; try++ {
+		source, err := t.saveSource(ctx, worldstate.ID(j.FromCommit), fmt.Sprintf("during the jump to step %d", j.To))
+		if err != nil {
+			return fmt.Errorf("save the world during the jump to step %d: %w", j.To, err)
+		}
+		plan, err := t.world.Plan(ctx, worldstate.ID(j.ToCommit), &worldstate.PlanOptions{Base: worldstate.ID(j.FromCommit)})
+		if err != nil {
+			return fmt.Errorf("plan the jump to step %d: %w", j.To, err)
+		}
+		kept = plan.Keep
+		if source.Tree == t.state.Steps[j.To].Tree {
+			break // an earlier process had restored it
+		}
+		res, err := t.world.Restore(ctx, plan)
+		if err == nil {
+			kept = res.Kept
+			break
+		}
+		if !errors.Is(err, worldstate.ErrStale) || try >= maxJumpRestores {
+			return fmt.Errorf("restore the world of step %d: %w", j.To, err)
+		}
+	}
+	changed, err := t.changedBy(ctx, j)
+	if err != nil {
+		return err
+	}
+	var discarded []op.Op
+	for _, r := range j.Discarded {
+		ops, err := t.ops(r)
+		if err != nil {
+			return err
+		}
+		discarded = append(discarded, ops...)
+	}
+	done := &op.JumpDone{
+		From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward,
+		Reverted: firstN(changed, maxListed), NReverted: len(changed),
+		Kept:  skips(kept),
+		Words: wordsOf(discarded, t.counter.Count),
+	}
+	for _, id := range t.state.Discarded(j.To) {
+		done.Folded = done.Folded || t.state.Steps[id].Folded
+	}
+	done.Notice = noticeOf(t.Dir, j.JumpIntended, done, discarded, t.state.validSteps())
+	return t.record(ctx, done)
+}
+
+// changedBy lists the paths in which the two ends of a jump differ. It is
+// computed from the commits, so that a jump finished after a crash reports
+// what the whole jump did and not only its last part.
+func (t *Task) changedBy(ctx context.Context, j *Jumping) ([]string, error) {
+	changes, err := t.world.Diff(ctx, worldstate.ID(j.FromCommit), worldstate.ID(j.ToCommit))
+	if err != nil {
+		return nil, fmt.Errorf("list what the jump to step %d changed: %w", j.To, err)
+	}
+	var out []string
+	for _, c := range changes {
+		out = append(out, c.Path)
+	}
+	return out, nil
+}
+
+// passes runs the anamnesis pass over what the jump discards, when the rule
+// asks for it: when the jump's own span, or all discarded spans the context
+// still holds in full, are more than the model attends to. Each contiguous
+// span is replaced at its place.
+func (t *Task) passes(ctx context.Context, j *Pending, discarded []int) error {
+	eas := t.state.Opened.EAS
+	fresh := t.unfolded(discarded)
+	jumpTokens := t.state.rangeTokens(t.state.Ranges(fresh))
+	raw := t.state.RawSteps(j.To)
+	rawTokens := t.state.rangeTokens(t.state.Ranges(raw))
+	trigger, steps := "", fresh
+	switch {
+	case j.Fold:
+		trigger = "person"
+	case anamnesis.Overflows(jumpTokens, 0, eas):
+		trigger = "jump"
+	case anamnesis.Overflows(0, rawTokens, eas):
+		trigger, steps = "cumulative", raw
+	}
+	if trigger == "" {
+		return nil
+	}
+	for _, r := range t.state.Ranges(steps) {
+		if err := t.pass(ctx, j, r, trigger); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Task) unfolded(steps []int) []int {
+	var out []int
+	for _, id := range steps {
+		if !t.state.Steps[id].Folded {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// pass runs one anamnesis pass over one span. Cards are durable before the
+// operation that names them.
+func (t *Task) pass(ctx context.Context, j *Pending, r op.Range, trigger string) error {
+	start := t.now()
+	ops, err := t.ops(r)
+	if err != nil {
+		return err
+	}
+	res, err := anamnesis.Pass(ctx, passModel{t}, anamnesis.Request{
+		// The span's end identifies the pass: read again, it writes the same cards.
+		Task: t.ID, JumpSeq: r.Last, From: t.state.Current, To: j.To, Reason: j.Reason,
+		WorldID: t.state.Steps[t.state.Current].Tree, Attempt: t.state.backwardJumps(j.To) + 1,
+		EAS: t.state.Opened.EAS, Ops: ops, Ranges: []op.Range{r},
+		Count: t.counter.Count, Now: start, ModelName: t.state.Model,
+	}, nil)
+	if err != nil {
+		return fmt.Errorf("anamnesis pass over ops %s: %w", r, err)
+	}
+	var ids []string
+	for _, c := range res.Cards {
+		if _, _, err := t.cards.Put(ctx, c); err != nil {
+			return fmt.Errorf("write card %s: %w", c.ID, err)
+		}
+		ids = append(ids, c.ID)
+	}
+	return t.record(ctx, &op.PassDone{
+		Ranges: []op.Range{r}, RangeTokens: t.state.Tokens(r), EAS: t.state.Opened.EAS, Trigger: trigger,
+		Block: res.Block, Cards: ids, Writer: res.Writer, Fallback: res.Fallback, Dropped: res.Dropped,
+		Calls: res.Calls, Usage: res.Usage, Millis: t.now().Sub(start).Milliseconds(),
+	})
+}
+
+// ops reads a range of operations back from the stream.
+func (t *Task) ops(r op.Range) ([]op.Op, error) {
+	var out []op.Op
+	for rec, err := range t.log.Since(r.First - 1) {
+		if err != nil {
+			return nil, fmt.Errorf("read ops %s: %w", r, err)
+		}
+		if rec.Seq > r.Last {
+			break
+		}
+		o, err := decode(rec)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+func skips(in []worldstate.Skip) []op.Skipped {
+	var out []op.Skipped
+	for _, s := range in {
+		out = append(out, op.Skipped{Path: s.Path, Reason: s.Reason})
+	}
+	return out
+}
+
+func firstN[T any](in []T, n int) []T {
+	if len(in) > n {
+		return in[:n:n]
+	}
+	return in
+}
+
+func (t *Task) now() time.Time { return t.opts.Now() }

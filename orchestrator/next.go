@@ -1,0 +1,126 @@
+package orchestrator
+
+import "fmt"
+
+// ActionKind is what the loop does next.
+type ActionKind int
+
+// The actions.
+const (
+	ActIdle         ActionKind = iota // nothing to do until a person speaks
+	ActRecall                         // look for cards
+	ActSaveWorld                      // save the world: ends the step
+	ActAsk                            // ask the model
+	ActRunCalls                       // run the reply's calls
+	ActCloseUnknown                   // record "outcome unknown" for calls a dead process began
+	ActJump                           // perform the pending jump
+	ActFinishJump                     // finish a jump whose intent was recorded
+	ActDropJump                       // give up the pending jump; Detail says why
+	ActEndTurn                        // end the turn; Reason and Detail say why
+)
+
+// Action is a decision of Next.
+type Action struct {
+	Kind   ActionKind
+	Calls  []CallState // for ActRunCalls and ActCloseUnknown
+	Reason string      // for ActEndTurn: see op.TurnEnded
+	Detail string
+}
+
+// Limits bound a turn. Jumps never reset them.
+type Limits struct {
+	Steps int // steps a turn may take; 0: DefaultMaxSteps
+}
+
+// Limits of the loop.
+const (
+	// DefaultMaxSteps is how many steps a turn may take when nobody says.
+	DefaultMaxSteps = 100
+	// MaxBackwardJumps is how many backward jumps to one step are made before
+	// a person is asked: the next one is not made.
+	MaxBackwardJumps = 3
+)
+
+// Next decides what to do in a state. It is pure: performing the action and
+// folding the operations it leaves is what moves the state.
+func Next(s *State, lim Limits) Action {
+	if s.Last == 0 {
+		return Action{Kind: ActIdle}
+	}
+	if s.Jumping != nil {
+		return Action{Kind: ActFinishJump}
+	}
+	if len(s.Steps) == 0 || !s.Steps[0].Ended {
+		if !s.Turn.Open {
+			return Action{Kind: ActIdle} // opened, but the request never became durable
+		}
+		if s.RecallWhy != "" {
+			return Action{Kind: ActRecall, Reason: s.RecallWhy}
+		}
+		return Action{Kind: ActSaveWorld}
+	}
+	if s.Reply != nil {
+		return nextInReply(s)
+	}
+	if s.Pending != nil {
+		return nextJump(s)
+	}
+	if !s.Turn.Open {
+		return Action{Kind: ActIdle}
+	}
+	if s.Turn.Answered && s.Turn.LastWords <= s.Turn.AskedAt {
+		return Action{Kind: ActEndTurn, Reason: "done"}
+	}
+	if maxSteps := lim.steps(); s.Turn.Steps >= maxSteps {
+		return Action{Kind: ActEndTurn, Reason: "limit",
+			Detail: fmt.Sprintf("%d steps taken in this turn; raise --max-steps to go on", maxSteps)}
+	}
+	if s.RecallWhy != "" {
+		return Action{Kind: ActRecall, Reason: s.RecallWhy}
+	}
+	return Action{Kind: ActAsk}
+}
+
+func (l Limits) steps() int {
+	if l.Steps > 0 {
+		return l.Steps
+	}
+	return DefaultMaxSteps
+}
+
+func nextInReply(s *State) Action {
+	open := s.openCalls()
+	var begun []CallState
+	for _, c := range open {
+		if c.Called {
+			begun = append(begun, c)
+		}
+	}
+	switch {
+	case len(begun) > 0:
+		// The loop returns from running calls only when all have a result, so
+		// these were begun by a process that died.
+		return Action{Kind: ActCloseUnknown, Calls: begun}
+	case len(open) > 0:
+		return Action{Kind: ActRunCalls, Calls: open}
+	}
+	return Action{Kind: ActSaveWorld}
+}
+
+func nextJump(s *State) Action {
+	to := s.Pending.To
+	st, err := s.Checkpoint(to)
+	switch {
+	case err != nil:
+		return Action{Kind: ActDropJump, Detail: err.Error()}
+	case st.Commit == "":
+		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("step %d has no checkpoint: %s", to, st.NoCheckpoint)}
+	case to == s.Current:
+		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("step %d is the current step", to)}
+	}
+	if s.Pending.By == byAgent && s.OnPath(to, s.Current) && s.backwardJumps(to) >= MaxBackwardJumps {
+		return Action{Kind: ActEndTurn, Reason: "stuck",
+			Detail: fmt.Sprintf("%d jumps back to step %d did not help; say what to try next with 'anamnesis resume %s \"…\"'", MaxBackwardJumps, to, s.Opened.Task)}
+	}
+	return Action{Kind: ActJump}
+}

@@ -1,0 +1,191 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"anamnesis/anamnesis"
+	"anamnesis/opstream/op"
+)
+
+// Limits of what a jump's message says.
+const (
+	// maxListed is how many paths a list names; the rest is counted.
+	maxListed = 100
+	// maxNamed is how many of them the model is shown.
+	maxNamed = 20
+	// maxWordsTokens bounds the requests carried over by one jump, together.
+	// Steering and rejections are carried whole.
+	maxWordsTokens = 1000
+	// maxDelivered is how much of an answer already given is quoted, in bytes.
+	maxDelivered = 200
+)
+
+// wordsOf gives the person's own words among the discarded operations, as the
+// model is shown them: nothing a person said is lost by a jump.
+func wordsOf(discarded []op.Op, count func(string) int) string {
+	var words []said
+	for _, o := range discarded {
+		if b, ok := o.Body.(*op.UserSaid); ok && b.Text != "" {
+			words = append(words, said{o.Seq, b.Text, b.Source})
+		}
+	}
+	return renderWords(words, count)
+}
+
+// said is one thing a person said.
+type said struct {
+	seq    uint64
+	text   string
+	source op.Source
+}
+
+// renderWords quotes the words: steering and rejections whole, other texts
+// whole while they fit, beyond that head, tail and where the whole stands.
+func renderWords(in []said, count func(string) int) string {
+	if len(in) == 0 {
+		return ""
+	}
+	var sb strings.Builder
+	sb.WriteString("What the person said in the steps you left still holds:")
+	budget := maxWordsTokens
+	for _, s := range in {
+		text := s.text
+		if s.source == op.SourceRequest || s.source == op.SourceAnswer {
+			if n := count(text); n > budget {
+				text = headTail(text, max(budget, 40)*3, s.seq)
+				budget = 0
+			} else {
+				budget -= n
+			}
+		}
+		fmt.Fprintf(&sb, "\n- op %d (%s): %s", s.seq, s.source, text)
+	}
+	return sb.String()
+}
+
+// headTail keeps the two ends of a text, about n bytes together, cut between
+// runes.
+func headTail(text string, n int, seq uint64) string {
+	if len(text) <= n {
+		return text
+	}
+	head := strings.ToValidUTF8(text[:n/2], "")
+	tail := strings.ToValidUTF8(text[len(text)-n/2:], "")
+	return fmt.Sprintf("%s … (%d bytes left out, the whole is op %d) … %s", head, len(text)-len(head)-len(tail), seq, tail)
+}
+
+// noticeOf tells the model what a jump did to the directory and what it did
+// not, from the operations it discarded.
+func noticeOf(dir string, j op.JumpIntended, done *op.JumpDone, discarded []op.Op, valid string) string {
+	n := notice{jump: j, done: done, valid: valid}
+	calls := make(map[string]op.Call)
+	for _, o := range discarded {
+		switch b := o.Body.(type) {
+		case *op.ModelReplied:
+			for _, c := range b.Calls {
+				calls[c.ID] = c
+			}
+			if len(b.Calls) == 0 && strings.TrimSpace(b.Text) != "" {
+				n.delivered = append(n.delivered, fmt.Sprintf("op %d: %s", o.Seq, oneLine(b.Text, maxDelivered)))
+			}
+		case *op.ToolReturned:
+			if cmd := bashCommand(calls[b.Call]); cmd != "" && !b.Refused && !anamnesis.LocalCommand(cmd, dir) {
+				n.effects = append(n.effects, fmt.Sprintf("op %d: %s", o.Seq, oneLine(cmd, maxDelivered)))
+			}
+			n.reads = n.reads || len(b.Reads) > 0
+		}
+	}
+	return n.String()
+}
+
+// bashCommand is the command of a Bash call, empty for other calls.
+func bashCommand(c op.Call) string {
+	var args struct {
+		Command string `json:"command"`
+	}
+	if c.Name != "Bash" || json.Unmarshal([]byte(c.Args), &args) != nil {
+		return ""
+	}
+	return args.Command
+}
+
+// notice is the world notice's content, apart from the task, so that its
+// wording can be tested.
+type notice struct {
+	jump      op.JumpIntended
+	done      *op.JumpDone
+	delivered []string // answers the person already has
+	effects   []string // commands whose effects may reach outside the directory
+	reads     bool     // files were read in the span
+	valid     string   // the valid steps
+}
+
+func (n notice) String() string {
+	var sb strings.Builder
+	way := "back"
+	if !n.jump.Backward {
+		way = "over"
+	}
+	if len(n.jump.Discarded) > 0 && !n.done.Folded {
+		sb.WriteString("[END OF DISCARDED STEPS]\n")
+	}
+	fmt.Fprintf(&sb, "[JUMP] You went %s from step %d to step %d. Reason: %s\n", way, n.jump.From, n.jump.To, n.jump.Reason)
+	fmt.Fprintf(&sb, "The working directory is as it was at the end of step %d.", n.jump.To)
+	if n.done.NReverted > 0 {
+		fmt.Fprintf(&sb, " Files that changed back (%d): %s.", n.done.NReverted, list(n.done.Reverted, n.done.NReverted))
+	} else {
+		sb.WriteString(" No file had to change.")
+	}
+	if len(n.done.Kept) > 0 {
+		var kept []string
+		for _, k := range n.done.Kept {
+			kept = append(kept, k.Path+" ("+k.Reason+")")
+		}
+		fmt.Fprintf(&sb, "\nLeft as they are: %s.", list(kept, len(kept)))
+	}
+	sb.WriteString("\nFiles that git would ignore were not touched.")
+	if n.reads {
+		sb.WriteString("\nWhat you read from files in the steps you left may be out of date: read a file again before you edit it.")
+	}
+	if len(n.effects) > 0 {
+		sb.WriteString("\nNot undone, where these commands reached beyond the directory:")
+		writeItems(&sb, n.effects)
+	}
+	if len(n.delivered) > 0 {
+		sb.WriteString("\nThe person already has these answers; there is no need to give them again:")
+		writeItems(&sb, n.delivered)
+	}
+	fmt.Fprintf(&sb, "\nThe steps you left stay in the record: recall with an op number opens one again. "+
+		"You may jump again, back or forward; valid steps are %s.", n.valid)
+	return sb.String()
+}
+
+func writeItems(sb *strings.Builder, items []string) {
+	for i, it := range items {
+		if i == maxNamed {
+			fmt.Fprintf(sb, "\n- and %d more", len(items)-i)
+			return
+		}
+		sb.WriteString("\n- " + it)
+	}
+}
+
+func list(items []string, total int) string {
+	shown := firstN(items, maxNamed)
+	s := strings.Join(shown, ", ")
+	if total > len(shown) {
+		s += fmt.Sprintf(" and %d more", total-len(shown))
+	}
+	return s
+}
+
+// oneLine quotes a text on one line, at most n bytes, cut between runes.
+func oneLine(s string, n int) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,304 @@
+package orchestrator
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"pgregory.net/rapid"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// parseOps reads a script of operations: a line each, `kind step {body}`.
+func parseOps(t *testing.T, text string) []op.Op {
+	t.Helper()
+	var out []op.Op
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		kind, rest, _ := strings.Cut(line, " ")
+		step, body, _ := strings.Cut(rest, " ")
+		n, err := strconv.Atoi(step)
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		b, err := op.Decode(op.Kind(kind), []byte(body))
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		out = append(out, op.Op{Seq: uint64(len(out) + 1), Step: n, Tok: len(projectedText(b)), Body: b})
+	}
+	return out
+}
+
+func foldAll(t *testing.T, ops []op.Op) *State {
+	t.Helper()
+	s := new(State)
+	for _, o := range ops {
+		if err := Fold(s, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func renderMessages(ms []model.Message) []byte {
+	var b bytes.Buffer
+	for _, m := range ms {
+		fmt.Fprintf(&b, "--- %s", m.Role)
+		if m.CallID != "" {
+			fmt.Fprintf(&b, " of %s", m.CallID)
+		}
+		fmt.Fprintf(&b, "\n%s\n", m.Text)
+		for _, c := range m.Calls {
+			fmt.Fprintf(&b, "call %s: %s %s\n", c.ID, c.Name, c.Args)
+		}
+	}
+	return b.Bytes()
+}
+
+// TestProjection holds the exact messages for streams of operations.
+func TestProjection(t *testing.T) {
+	files, err := filepath.Glob("testdata/projection/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no goldens: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			ar, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ops := parseOps(t, string(ar.Files[0].Data))
+			got := renderMessages(foldAll(t, ops).Projection())
+			if *update {
+				ar.Files = append(ar.Files[:1], txtar.File{Name: "messages", Data: got})
+				if err := os.WriteFile(file, txtar.Format(ar), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if len(ar.Files) < 2 || !bytes.Equal(got, ar.Files[1].Data) {
+				t.Errorf("messages differ; -update rewrites them if they are right:\n%s", got)
+			}
+		})
+	}
+}
+
+// checkChat asserts what makes a chat valid for every provider.
+func checkChat(ms []model.Message) error {
+	for i := 0; i < len(ms); i++ {
+		m := ms[i]
+		if i > 0 && m.Role == model.RoleUser && ms[i-1].Role == model.RoleUser {
+			return fmt.Errorf("messages %d and %d are both the user's", i-1, i)
+		}
+		if m.Role == model.RoleTool {
+			return fmt.Errorf("message %d is a result without a call", i)
+		}
+		open := make(map[string]bool)
+		for _, c := range m.Calls {
+			open[c.ID] = true
+		}
+		for ; len(open) > 0; delete(open, ms[i].CallID) {
+			i++
+			if i >= len(ms) || ms[i].Role != model.RoleTool {
+				return fmt.Errorf("a call of message %q has no result", m.Text)
+			}
+			if !open[ms[i].CallID] {
+				return fmt.Errorf("message %d answers %q, which is not open", i, ms[i].CallID)
+			}
+		}
+	}
+	return nil
+}
+
+// walk drives a random but possible stream: what Next decides, with random
+// outcomes, a person who speaks at any moment, crashes and jumps.
+type walk struct {
+	t     *rapid.T
+	s     *State
+	ops   []op.Op
+	calls int
+	sent  [][]model.Message // every request sent, in order
+	folds int               // passes before each request
+}
+
+func (w *walk) add(b op.Body) {
+	o := op.Op{Seq: uint64(len(w.ops) + 1), Step: w.s.NextStep(), Tok: 10, Body: b}
+	if err := Fold(w.s, o); err != nil {
+		w.t.Fatalf("op %d: %v", o.Seq, err)
+	}
+	w.ops = append(w.ops, o)
+	if err := checkChat(w.s.Projection()); err != nil {
+		w.t.Fatalf("after op %d (%s): %v", o.Seq, b.Kind(), err)
+	}
+}
+
+func (w *walk) reply() {
+	var calls []op.Call
+	for range rapid.IntRange(0, 3).Draw(w.t, "calls") {
+		w.calls++
+		calls = append(calls, op.Call{ID: fmt.Sprint("c", w.calls), Name: "Bash", Args: "{}"})
+	}
+	w.add(&op.ModelReplied{Text: fmt.Sprint("reply ", len(w.ops)), Calls: calls, Finish: "stop"})
+}
+
+func (w *walk) perform(a Action) {
+	switch a.Kind {
+	case ActIdle, ActEndTurn:
+		if a.Kind == ActEndTurn {
+			if w.s.Pending != nil {
+				w.add(&op.JumpDropped{To: w.s.Pending.To, Why: "stuck"})
+			}
+			w.add(&op.TurnEnded{Reason: a.Reason})
+		}
+		w.add(&op.UserSaid{Text: fmt.Sprint("request ", len(w.ops)), Source: op.SourceRequest})
+	case ActRecall:
+		w.add(&op.CardsRecalled{Why: a.Reason})
+	case ActAsk:
+		w.sent = append(w.sent, w.s.Projection())
+		w.add(&op.ModelAsked{LastSeq: w.s.Last})
+		if rapid.Bool().Draw(w.t, "steered while asking") {
+			w.add(&op.UserSaid{Text: fmt.Sprint("steer ", len(w.ops)), Source: op.SourceSteer})
+		}
+		if rapid.IntRange(0, 9).Draw(w.t, "fault") == 0 {
+			w.add(&op.TaskResumed{}) // killed while asking
+			return
+		}
+		w.reply()
+	case ActRunCalls:
+		w.runCalls(a.Calls)
+	case ActCloseUnknown:
+		for _, c := range a.Calls {
+			w.add(&op.ToolReturned{Call: c.ID, Name: c.Name, Text: unknownResult, IsError: true, Unknown: true})
+		}
+	case ActSaveWorld:
+		id := w.s.NextStep()
+		w.add(&op.WorldSaved{Parent: w.s.Current, Commit: fmt.Sprintf("commit%d", id), Tree: fmt.Sprintf("tree%d", id), Mark: fmt.Sprintf("[step %d]", id)})
+	case ActJump:
+		w.jump()
+	case ActDropJump:
+		w.add(&op.JumpDropped{To: w.s.Pending.To, Why: a.Detail})
+	case ActFinishJump:
+		j := w.s.Jumping
+		w.add(&op.JumpDone{From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward, Words: "words", Notice: "notice"})
+	}
+}
+
+func (w *walk) runCalls(calls []CallState) {
+	for _, c := range calls {
+		if !c.Called {
+			w.add(&op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args})
+		}
+		switch rapid.IntRange(0, 9).Draw(w.t, "call") {
+		case 0:
+			w.add(&op.TaskResumed{}) // killed while it ran
+			return
+		case 1:
+			w.add(&op.UserSaid{Text: fmt.Sprint("steer ", len(w.ops)), Source: op.SourceSteer})
+		case 2, 3:
+			if w.s.Pending == nil {
+				to := rapid.IntRange(0, w.s.NextStep()).Draw(w.t, "to")
+				w.add(&op.JumpRequested{To: to, By: byAgent, Call: c.ID})
+			}
+		}
+		w.add(&op.ToolReturned{Call: c.ID, Name: c.Name, Text: fmt.Sprint("result ", len(w.ops))})
+	}
+}
+
+func (w *walk) jump() {
+	to, from := w.s.Pending.To, w.s.Current
+	ranges := w.s.Ranges(w.s.Discarded(to))
+	if rapid.Bool().Draw(w.t, "fold") {
+		for _, r := range w.s.Ranges(unfolded(w.s, w.s.Discarded(to))) {
+			w.add(&op.PassDone{Ranges: []op.Range{r}, Block: fmt.Sprintf("[block over %s]", r), Trigger: "jump"})
+		}
+	}
+	w.add(&op.JumpIntended{From: from, To: to, Discarded: ranges, Backward: w.s.OnPath(to, from)})
+}
+
+func unfolded(s *State, steps []int) []int {
+	t := &Task{state: *s}
+	return t.unfolded(steps)
+}
+
+// TestProjectionIsAlwaysAChat folds random streams: after every operation the
+// projection is a valid chat, people's words are in it or in a jump's message,
+// and a request repeats the one before it up to the first thing a pass took out.
+func TestProjectionIsAlwaysAChat(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := &walk{t: rt, s: new(State)}
+		w.add(&op.TaskOpened{Task: "t", System: "system"})
+		w.add(&op.UserSaid{Text: "the first request", Source: op.SourceRequest})
+		for range 40 {
+			w.perform(Next(w.s, Limits{Steps: 1000}))
+		}
+		if !strings.Contains(string(renderMessages(w.s.Projection())), "the first request") {
+			rt.Fatal("the request is gone")
+		}
+		if w.s.Totals.Passes == 0 {
+			for i := 1; i < len(w.sent); i++ {
+				checkPrefix(rt, w.sent[i-1], w.sent[i])
+			}
+		}
+		again := new(State)
+		for _, o := range w.ops {
+			if err := Fold(again, o); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		if !bytes.Equal(renderMessages(again.Projection()), renderMessages(w.s.Projection())) {
+			rt.Fatal("folding the same operations twice gives two projections")
+		}
+	})
+}
+
+// checkPrefix asserts that a request begins with the one before it, so that a
+// provider's prefix cache holds.
+func checkPrefix(t *rapid.T, before, after []model.Message) {
+	a, b := renderMessages(before), renderMessages(after)
+	a = bytes.TrimSuffix(a, []byte("\n")) // the last message may have grown by merging
+	if !bytes.HasPrefix(b, a) {
+		t.Fatalf("a request changed what was sent before:\n%s\n=== then ===\n%s", a, b)
+	}
+}
+
+func TestFoldRefuses(t *testing.T) {
+	open := "task.opened 0 {\"task\":\"t\"}\nuser.said 0 {\"text\":\"go\",\"source\":\"request\"}\n"
+	tests := map[string]string{
+		"a step that was never begun": open + "notice.given 2 {}",
+		"a second opening":            open + "task.opened 0 {}",
+		"a result without a call":     open + `tool.returned 0 {"call":"x"}`,
+		"a step that ends twice":      open + "world.saved 0 {}\nworld.saved 0 {}",
+		"a parent from the future":    open + "world.saved 0 {}\nworld.saved 1 {\"parent\":4}",
+		"a jump to nowhere":           open + "world.saved 0 {}\njump.done 1 {\"to\":7}",
+	}
+	for name, text := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := new(State)
+			ops := parseOps(t, text)
+			var err error
+			for _, o := range ops {
+				if err != nil {
+					t.Fatalf("failed before the last op: %v", err)
+				}
+				err = Fold(s, o)
+			}
+			if err == nil {
+				t.Error("folded without an error")
+			}
+		})
+	}
+}

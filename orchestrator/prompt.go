@@ -1,0 +1,31 @@
+package orchestrator
+
+import (
+	_ "embed"
+	"strings"
+
+	"anamnesis/opstream/op"
+)
+
+//go:embed prompt/system.md
+var systemPrompt string
+
+// SystemPrompt is what a task's model is told first. It is recorded with the
+// task, so that a later wording does not change a running one.
+func SystemPrompt() string { return strings.TrimSpace(systemPrompt) }
+
+// OpText is an operation as a person reads it: what the model saw of it, or
+// its content where the model saw nothing.
+func OpText(o op.Op) string {
+	if o.Body == nil {
+		return "(a kind of operation this program does not know)"
+	}
+	if text := projectedText(o.Body); strings.TrimSpace(text) != "" {
+		return text
+	}
+	data, err := op.Encode(o.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}

@@ -1,0 +1,159 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"anamnesis/anamnesis"
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/tool"
+)
+
+// Limits of recall.
+const (
+	minRecallTokens = 400  // a recall may always be this long
+	recallShare     = 8    // otherwise this part of the EAS
+	recallCards     = 5    // cards looked at
+	maxQueryError   = 600  // bytes of the last error in the query
+	maxReopened     = 8000 // bytes of an operation that recall opens again
+)
+
+// recall looks for cards that fit the situation and records what was found,
+// also when that is nothing.
+func (t *Task) recall(ctx context.Context, why string) error {
+	query := t.state.Request
+	if why == "jump" && t.state.LastError != "" {
+		query += "\n" + t.state.LastError
+	}
+	rec, err := t.findCards(ctx, query, why)
+	if err != nil {
+		return err
+	}
+	return t.record(ctx, rec)
+}
+
+// findCards searches and renders. A knowledge base that cannot be searched
+// costs the recall and not the task.
+func (t *Task) findCards(ctx context.Context, query, why string) (*op.CardsRecalled, error) {
+	rec := &op.CardsRecalled{Query: query, Why: why, Cards: []op.CardRef{}}
+	hits, err := t.cards.Search(ctx, knowledgebase.Query{Text: query, K: recallCards, Task: t.ID})
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("search the knowledge base: %w", err)
+	}
+	budget := max(minRecallTokens, t.state.Opened.EAS/recallShare)
+	text, used := knowledgebase.Pack(hits, budget, t.counter.Count)
+	for _, h := range used {
+		rec.Cards = append(rec.Cards, op.CardRef{ID: h.Card.ID, Topic: h.Card.Topic, State: string(h.Card.State), Score: h.Score})
+	}
+	if len(used) > 0 {
+		rec.Text = text
+	}
+	return rec, nil
+}
+
+// taskTimeline is what the tools jump_to_step and recall see of the task. The
+// loop waits for its tools, so the state does not change under them.
+type taskTimeline struct{ t *Task }
+
+// CheckJump says whether a jump to a step can be made.
+func (tl taskTimeline) CheckJump(to int) error {
+	st, err := tl.t.state.Checkpoint(to)
+	switch {
+	case err != nil:
+		return err
+	case st.Commit == "":
+		return fmt.Errorf("%w: step %d has no checkpoint: %s", ErrNoStep, to, st.NoCheckpoint)
+	}
+	return nil
+}
+
+// Recall opens an operation again, or searches the cards.
+func (tl taskTimeline) Recall(ctx context.Context, query string, seq uint64) (string, error) {
+	t := tl.t
+	if seq > 0 {
+		if seq > t.state.Last {
+			return "", fmt.Errorf("there is no op %d; the last is op %d", seq, t.state.Last)
+		}
+		ops, err := t.ops(op.Range{First: seq, Last: seq})
+		if err != nil {
+			return "", err
+		}
+		return reopened(ops[0]), nil
+	}
+	rec, err := t.findCards(ctx, query, "asked")
+	if err != nil {
+		return "", err
+	}
+	if err := t.post(context.WithoutCancel(ctx), rec); err != nil {
+		return "", err
+	}
+	if rec.Text == "" {
+		return "No card fits.", nil
+	}
+	return rec.Text, nil
+}
+
+// reopened is an operation as recall shows it: quoted, with its two ends when
+// it is long.
+func reopened(o op.Op) string {
+	return fmt.Sprintf("op %d (%s, step %d), as it was recorded then:\n%s", o.Seq, kindOf(o), o.Step, headTail(OpText(o), maxReopened, o.Seq))
+}
+
+func kindOf(o op.Op) op.Kind {
+	if o.Body == nil {
+		return "unknown"
+	}
+	return o.Body.Kind()
+}
+
+// passModel lets the anamnesis pass ask the task's own model.
+type passModel struct{ t *Task }
+
+// Complete asks for one text. The turn counts passes, so that a recording
+// finds its place.
+func (p passModel) Complete(ctx context.Context, system, text string) (anamnesis.Completion, error) {
+	if p.t.model == nil {
+		return anamnesis.Completion{}, errors.New("no model is configured")
+	}
+	reply, err := p.t.model.Ask(ctx, model.Request{
+		Purpose: model.PurposePass, Turn: p.t.state.Totals.Passes,
+		Messages: []model.Message{{Role: model.RoleSystem, Text: system}, {Role: model.RoleUser, Text: text}},
+	}, nil)
+	if err != nil {
+		return anamnesis.Completion{}, err
+	}
+	return anamnesis.Completion{Text: reply.Text, Usage: reply.Usage}, nil
+}
+
+// toolSpecs describes the registered tools to the model.
+func toolSpecs(r *tool.Registry) ([]model.ToolSpec, error) {
+	var out []model.ToolSpec
+	for _, s := range r.Specs() {
+		schema, err := json.Marshal(s.Schema)
+		if err != nil {
+			return nil, fmt.Errorf("schema of tool %s: %w", s.Name, err)
+		}
+		out = append(out, model.ToolSpec{Name: s.Name, Description: s.Description, Schema: schema})
+	}
+	return out, nil
+}
+
+// endLeftovers ends the processes that the calls of a dead process left.
+func endLeftovers(s *State) error {
+	for _, c := range s.openCalls() {
+		if c.Started != nil {
+			if err := guard.EndLeftover(*c.Started); err != nil {
+				return fmt.Errorf("end what call %s left running: %w", c.ID, err)
+			}
+		}
+	}
+	return nil
+}

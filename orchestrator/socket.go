@@ -1,0 +1,153 @@
+package orchestrator
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"anamnesis/opstream/op"
+)
+
+// A live task listens on a Unix socket in its folder. One connection carries
+// one request and one reply, each a line of JSON.
+
+// Command is a request to a live task.
+type Command struct {
+	Verb   string `json:"verb"` // say | jump
+	Text   string `json:"text,omitempty"`
+	To     int    `json:"to,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	Fold   bool   `json:"fold,omitempty"`
+}
+
+type commandReply struct {
+	OK    bool   `json:"ok"`
+	Error string `json:"error,omitempty"`
+}
+
+// Limits of the socket.
+const (
+	maxCommandBytes = 1 << 20
+	commandTimeout  = 10 * time.Second
+)
+
+// RemoteError is what a live task answered to a command it refused.
+type RemoteError struct{ Text string }
+
+func (e *RemoteError) Error() string { return e.Text }
+
+// Serve answers commands until ctx ends; it returns when the last is answered.
+func (t *Task) Serve(ctx context.Context, h Home) (stop func(), err error) {
+	l, err := listen(h.Socket(t.ID))
+	if err != nil {
+		return nil, fmt.Errorf("listen for task %s: %w", t.ID, err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return // closed by stop
+			}
+			wg.Go(func() { t.serveOne(ctx, c) })
+		}
+	})
+	return func() {
+		l.Close()
+		wg.Wait()
+		os.Remove(h.Socket(t.ID))
+	}, nil
+}
+
+func (t *Task) serveOne(ctx context.Context, c net.Conn) {
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(commandTimeout)) // a connection without deadlines answers all the same
+	var cmd Command
+	reply := commandReply{OK: true}
+	line, err := bufio.NewReader(io.LimitReader(c, maxCommandBytes)).ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &cmd)
+	}
+	if err == nil {
+		switch cmd.Verb {
+		case "say":
+			err = t.Say(ctx, cmd.Text, op.SourceSteer)
+		case "jump":
+			err = t.Jump(ctx, cmd.To, cmd.Reason, cmd.Fold)
+		default:
+			err = fmt.Errorf("unknown command %q", cmd.Verb)
+		}
+	}
+	if err != nil {
+		reply = commandReply{Error: err.Error()}
+	}
+	_ = json.NewEncoder(c).Encode(reply) // the caller has gone: what was said stays recorded
+}
+
+// Send gives a command to a live task. ErrNotLive says that none is running,
+// *RemoteError what the task answered.
+func Send(ctx context.Context, h Home, task string, cmd Command) error {
+	c, err := dial(ctx, h.Socket(task))
+	if err != nil {
+		return fmt.Errorf("%w: %s", ErrNotLive, task)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(commandTimeout)); err != nil {
+		return fmt.Errorf("task %s: %w", task, err)
+	}
+	if err := json.NewEncoder(c).Encode(cmd); err != nil {
+		return fmt.Errorf("task %s: %w", task, err)
+	}
+	var reply commandReply
+	if err := json.NewDecoder(io.LimitReader(c, maxCommandBytes)).Decode(&reply); err != nil {
+		return fmt.Errorf("task %s did not answer: %w", task, err)
+	}
+	if !reply.OK {
+		return &RemoteError{reply.Error}
+	}
+	return nil
+}
+
+// listen and dial reach a socket whose path may be longer than the 107 bytes
+// a Unix address holds, through a descriptor of its folder.
+func listen(path string) (*net.UnixListener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err // the task's lock is ours: a socket here is a dead process's
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: viaFD(dir, path), Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	return l, os.Chmod(path, 0o600)
+}
+
+func dial(ctx context.Context, path string) (net.Conn, error) {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	var d net.Dialer
+	return d.DialContext(ctx, "unix", viaFD(dir, path))
+}
+
+func viaFD(dir *os.File, path string) string {
+	if len(path) < 100 {
+		return path
+	}
+	return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path))
+}

@@ -1,0 +1,249 @@
+package orchestrator
+
+import (
+	"fmt"
+	"slices"
+
+	"anamnesis/opstream/op"
+)
+
+// State is everything the loop knows of a task. It is a fold of the operation
+// stream and of nothing else: two processes that read the same operations
+// hold the same State. The zero State is the state of an empty stream.
+type State struct {
+	Opened  op.TaskOpened // the task's first operation
+	Model   string        // in force now: resume may have changed it
+	BaseURL string
+
+	Last    uint64   // seq of the last operation folded in
+	Steps   []Step   // by id; Steps[0] is the task's beginning
+	Current int      // the step the world and the path stand at
+	sums    []uint64 // sums[i] = tokens of ops 1..i
+
+	Turn   Turn   // the turn under way
+	Asking bool   // a request was sent and neither answered nor failed
+	Reply  *Reply // the reply whose step has not ended yet
+
+	Request   string // the person's last request
+	Answer    string // the agent's last words
+	LastError string // beginning of the last result that was an error
+
+	Recalled  bool       // cards were recalled for the present situation
+	RecallWhy string     // start | jump: why the next recall is due
+	Pending   *Pending   // a jump waiting for its step to end
+	Jumping   *Jumping   // a jump that has passed its point of no return
+	Totals    Totals     // figures for people
+	loops     []loopTick // backward jumps, oldest first
+
+	projection projection
+}
+
+// Step is one turn of the loop: ask, run tools, save the world.
+type Step struct {
+	ID     int
+	Parent int
+	First  uint64 // seq of its first operation, 0 while there is none
+	Last   uint64 // seq of its last operation so far
+	Ended  bool   // its world.saved was recorded
+	Commit string // empty: no checkpoint, and NoCheckpoint says why
+	Tree   string
+
+	NoCheckpoint string
+	Folded       bool // an anamnesis pass stands in its place
+	Calls        []string
+	Failed       int // calls whose result was an error
+}
+
+// Turn is what happens between a person's words and the agent's answer.
+type Turn struct {
+	Open      bool   // words are waiting to be answered
+	Answered  bool   // the last reply called no tool
+	LastWords uint64 // seq of the person's last words
+	AskedAt   uint64 // seq the last request's projection ended with
+	End       *op.TurnEnded
+	Steps     int // steps ended since the turn opened
+}
+
+// Reply is the model's reply of the step under way, with its calls.
+type Reply struct {
+	Seq   uint64
+	Calls []CallState
+}
+
+// CallState is how far one call of the reply has come.
+type CallState struct {
+	op.Call
+	Called   bool
+	Started  *op.ToolStarted
+	Returned bool
+}
+
+// Pending is a jump that was asked for and not made yet.
+type Pending struct {
+	op.JumpRequested
+	Seq uint64
+}
+
+// Jumping is a jump whose intent is recorded and whose end is not.
+type Jumping struct {
+	op.JumpIntended
+	Seq uint64
+}
+
+// Totals are figures of a task for people.
+type Totals struct {
+	Replies       int
+	Passes        int
+	Jumps         int
+	Blocks        int
+	CardsWritten  int
+	CardsRecalled int
+	Usage         op.Usage
+}
+
+type loopTick struct{ to int }
+
+// NextStep is the id of the step under way, or of the one that comes next.
+func (s *State) NextStep() int {
+	if n := len(s.Steps); n > 0 && !s.Steps[n-1].Ended {
+		return n - 1
+	}
+	return len(s.Steps)
+}
+
+// EndedSteps counts the steps that ended, without step 0.
+func (s *State) EndedSteps() int { return max(s.NextStep()-1, 0) }
+
+// contextTokens estimates the size of the projection, from the counts of the
+// operations it holds.
+func (s *State) contextTokens() int {
+	n := 0
+	for _, e := range s.projection.entries {
+		n += s.Tokens(op.Range{First: e.seq, Last: e.seq})
+	}
+	if s.projection.system != "" {
+		n += s.Tokens(op.Range{First: 1, Last: 1})
+	}
+	return n
+}
+
+// Tokens is the size of a range of operations as the model saw them.
+func (s *State) Tokens(r op.Range) int {
+	last := min(r.Last, s.Last)
+	if r.First == 0 || r.First > last {
+		return 0
+	}
+	return int(s.sums[last] - s.sums[r.First-1])
+}
+
+// Path is the steps from 0 to id, oldest first.
+func (s *State) Path(id int) []int {
+	var path []int
+	for {
+		path = append(path, id)
+		if id <= 0 {
+			break
+		}
+		id = s.Steps[id].Parent
+	}
+	slices.Reverse(path)
+	return path
+}
+
+// OnPath reports whether step id lies on the path to step to.
+func (s *State) OnPath(id, to int) bool {
+	for to > id {
+		to = s.Steps[to].Parent
+	}
+	return to == id
+}
+
+// Checkpoint gives the ended step id, or an error that names the valid ones.
+func (s *State) Checkpoint(id int) (Step, error) {
+	if id < 0 || id >= len(s.Steps) || !s.Steps[id].Ended {
+		return Step{}, fmt.Errorf("%w: there is no checkpoint of step %d; valid steps are %s", ErrNoStep, id, s.validSteps())
+	}
+	return s.Steps[id], nil
+}
+
+func (s *State) validSteps() string {
+	last := len(s.Steps) - 1
+	if last >= 0 && !s.Steps[last].Ended {
+		last--
+	}
+	switch {
+	case last < 0:
+		return "none yet"
+	case last == 0:
+		return "0"
+	}
+	return fmt.Sprintf("0 to %d", last)
+}
+
+// Discarded gives the steps that a jump from the current step to step to
+// leaves, oldest first.
+func (s *State) Discarded(to int) []int {
+	var out []int
+	for _, id := range s.Path(s.Current) {
+		if !s.OnPath(id, to) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// Ranges gives the sequence numbers of some steps as disjoint ranges.
+func (s *State) Ranges(steps []int) []op.Range {
+	var out []op.Range
+	for _, id := range steps {
+		st := s.Steps[id]
+		if st.First == 0 {
+			continue
+		}
+		if n := len(out); n > 0 && out[n-1].Last+1 == st.First {
+			out[n-1].Last = st.Last
+			continue
+		}
+		out = append(out, op.Range{First: st.First, Last: st.Last})
+	}
+	return out
+}
+
+// RawSteps gives the discarded steps, whatever jump discarded them, that the
+// context still holds in full, when the path leads to step to.
+func (s *State) RawSteps(to int) []int {
+	live := make([]bool, len(s.Steps))
+	for _, id := range s.Path(to) {
+		live[id] = true
+	}
+	var out []int
+	for id, st := range s.Steps {
+		if st.Ended && !live[id] && !st.Folded {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// rangeTokens is the size of several ranges.
+func (s *State) rangeTokens(rs []op.Range) int {
+	n := 0
+	for _, r := range rs {
+		n += s.Tokens(r)
+	}
+	return n
+}
+
+// openCalls gives the calls of the present reply without a result.
+func (s *State) openCalls() []CallState {
+	if s.Reply == nil {
+		return nil
+	}
+	var out []CallState
+	for _, c := range s.Reply.Calls {
+		if !c.Returned {
+			out = append(out, c)
+		}
+	}
+	return out
+}

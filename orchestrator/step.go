@@ -1,0 +1,335 @@
+package orchestrator
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/worldstate"
+)
+
+// maxReadOnlyParallel is how many read-only calls of one reply run at once.
+const maxReadOnlyParallel = 8
+
+// Outcome is how a turn ended.
+type Outcome struct {
+	Reason string // done | interrupted | limit | stuck | failed | idle
+	Detail string
+	Answer string // the agent's last words
+	Err    error  // the model's fault, when Reason is failed
+}
+
+// Run goes on until the turn ends: the agent answered, a limit was reached,
+// or ctx was cancelled, which ends the turn with everything recorded. An error
+// is a failure of the program or of its stores; the task can be opened again.
+func (t *Task) Run(ctx context.Context) (Outcome, error) {
+	// What has begun is recorded even after ctx ends, and only effects are cut
+	// short: keep carries the values and not the cancellation.
+	keep := context.WithoutCancel(ctx)
+	for {
+		if err := t.settle(); err != nil {
+			return Outcome{}, err
+		}
+		act := Next(&t.state, t.opts.Limits)
+		if ctx.Err() != nil && interruptible(act.Kind) {
+			return t.interrupted(keep)
+		}
+		switch act.Kind {
+		case ActIdle:
+			return Outcome{Reason: "idle", Answer: t.state.Answer}, nil
+		case ActEndTurn:
+			return t.endTurn(keep, act)
+		}
+		fault, err := t.perform(ctx, keep, act)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if fault != nil {
+			if ctx.Err() != nil {
+				return t.interrupted(keep)
+			}
+			return t.failed(keep, fault)
+		}
+	}
+}
+
+// interruptible says which actions are not begun any more once the person
+// wants the turn to end. What closes a step always runs.
+func interruptible(k ActionKind) bool {
+	return k == ActAsk || k == ActRecall || k == ActJump || k == ActEndTurn || k == ActIdle
+}
+
+// perform does one action. The first result is the model's fault, if it had one.
+func (t *Task) perform(ctx, keep context.Context, act Action) (*model.Fault, error) {
+	switch act.Kind {
+	case ActRecall:
+		return nil, t.recall(ctx, act.Reason)
+	case ActSaveWorld:
+		return nil, t.saveWorld(keep)
+	case ActAsk:
+		return t.ask(ctx, keep)
+	case ActRunCalls:
+		return nil, t.runCalls(ctx, keep, act.Calls)
+	case ActCloseUnknown:
+		return nil, t.closeUnknown(keep, act.Calls)
+	case ActJump:
+		return nil, t.performJump(keep)
+	case ActFinishJump:
+		return nil, t.finishJump(keep)
+	case ActDropJump:
+		return nil, t.dropJump(keep, act.Detail)
+	}
+	return nil, fmt.Errorf("no way to perform action %d", act.Kind)
+}
+
+// dropJump gives up the pending jump and tells the model why.
+func (t *Task) dropJump(ctx context.Context, why string) error {
+	to := t.state.Pending.To
+	return t.record(ctx,
+		&op.JumpDropped{To: to, Why: why},
+		&op.NoticeGiven{Text: fmt.Sprintf("The jump to step %d was not made: %s.", to, why)})
+}
+
+func (t *Task) endTurn(ctx context.Context, act Action) (Outcome, error) {
+	if act.Reason == "stuck" && t.state.Pending != nil {
+		if err := t.dropJump(ctx, act.Detail); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if err := t.record(ctx, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail}); err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{Reason: act.Reason, Detail: act.Detail, Answer: t.state.Answer}, nil
+}
+
+// interrupted ends the turn because the person wanted it. A jump the agent
+// had scheduled belongs to the step that was cut short and goes with it.
+func (t *Task) interrupted(ctx context.Context) (Outcome, error) {
+	if p := t.state.Pending; p != nil && p.By == byAgent {
+		if err := t.dropJump(ctx, "the step was interrupted"); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if t.state.Turn.Open {
+		if err := t.record(ctx, &op.TurnEnded{Reason: "interrupted"}); err != nil {
+			return Outcome{}, err
+		}
+	}
+	return Outcome{Reason: "interrupted", Answer: t.state.Answer}, nil
+}
+
+func (t *Task) failed(ctx context.Context, f *model.Fault) (Outcome, error) {
+	if err := t.record(ctx, &op.TurnEnded{Reason: "failed", Detail: f.Error()}); err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{Reason: "failed", Detail: f.Error(), Answer: t.state.Answer, Err: f}, nil
+}
+
+// ask sends the projection and records the reply.
+func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
+	req := model.Request{
+		Purpose: "step", Turn: t.state.Totals.Replies,
+		Messages: t.state.Projection(), Tools: t.toolSpecs,
+	}
+	last := t.state.Last
+	hash, tokens, err := t.weigh(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.record(keep, &op.ModelAsked{Hash: hash, LastSeq: last, Tokens: tokens}); err != nil {
+		return nil, err
+	}
+	start := t.now()
+	reply, err := t.model.Ask(ctx, req, t.opts.Delta)
+	if err != nil {
+		f := model.AsFault(err)
+		rec := &op.ModelFailed{Error: f.Error(), Status: f.Status, Tries: max(f.Tries, 1), Partial: f.Partial}
+		return f, t.record(keep, rec)
+	}
+	return nil, t.record(keep, &op.ModelReplied{
+		Text: reply.Text, Reasoning: reply.Reasoning, Calls: reply.Calls, Finish: reply.Finish,
+		Usage: reply.Usage, Model: reply.Model, Millis: t.now().Sub(start).Milliseconds(),
+	})
+}
+
+// weigh hashes a request and estimates its tokens.
+func (t *Task) weigh(req model.Request) (hash string, tokens int, err error) {
+	data, err := json.Marshal(struct {
+		Messages []model.Message
+		Tools    []model.ToolSpec
+	}{req.Messages, req.Tools})
+	if err != nil {
+		return "", 0, fmt.Errorf("hash the model request: %w", err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), t.state.contextTokens(), nil
+}
+
+// runCalls runs the calls of a reply: at once when all only read, otherwise
+// in order. Every call gets a result, also when the turn is interrupted.
+func (t *Task) runCalls(ctx, keep context.Context, calls []CallState) error {
+	readOnly := len(calls) > 1
+	for _, c := range calls {
+		tl, _, err := t.tools.Validate(c.Call)
+		readOnly = readOnly && err == nil && tl.Spec().ReadOnly
+	}
+	if !readOnly {
+		for _, c := range calls {
+			if err := t.runCall(ctx, keep, c.Call); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, len(calls))
+	gate := make(chan struct{}, maxReadOnlyParallel)
+	for i, c := range calls {
+		gate <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-gate }()
+			errs[i] = t.runCall(ctx, keep, c.Call)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// runCall runs one call: approval, intent, effect, result.
+func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
+	if ctx.Err() != nil {
+		return t.finishCall(keep, c, tool.Result{IsError: true, Text: "Not run: the person interrupted the turn."}, 0)
+	}
+	tl, args, err := t.tools.Validate(c)
+	if err != nil {
+		return t.finishCall(keep, c, tool.Result{IsError: true, Text: err.Error()}, 0)
+	}
+	ok, why, err := t.approve(ctx, keep, c, tl.Spec())
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return t.post(keep, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: why, IsError: true, Refused: true})
+	}
+	if err := t.post(keep, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args}); err != nil {
+		return err
+	}
+	start := t.now()
+	env := &tool.Env{
+		Call: c.ID, Root: t.root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t},
+		Started: func(s op.ToolStarted) error { return t.post(keep, &s) },
+	}
+	res, err := tl.Call(ctx, env, args)
+	if err != nil {
+		if ctx.Err() == nil {
+			return fmt.Errorf("tool %s: %w", c.Name, err)
+		}
+		res = tool.Result{IsError: true, Text: "Interrupted by the person while it ran: it may have taken effect in part."}
+	}
+	return t.finishCall(keep, c, res, t.now().Sub(start))
+}
+
+func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, took time.Duration) error {
+	if res.Jump != nil {
+		j := *res.Jump
+		j.By, j.Call = byAgent, c.ID
+		if err := t.schedule(ctx, &j); errors.Is(err, ErrPending) {
+			res = tool.Result{IsError: true, Text: "Not scheduled: " + err.Error() + "."}
+		} else if err != nil {
+			return err
+		}
+	}
+	return t.post(ctx, &op.ToolReturned{
+		Call: c.ID, Name: c.Name, Text: res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout, Stderr: res.Stderr,
+		Cut: res.Cut, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Millis: took.Milliseconds(),
+	})
+}
+
+// approve lets a call run or not. The reason of a refusal is what the model is
+// shown; a person's word with it is recorded as theirs and survives any jump.
+func (t *Task) approve(ctx, keep context.Context, c op.Call, spec tool.Spec) (ok bool, why string, err error) {
+	d := guard.Decide(guard.Mode(t.approval), guard.Facts{Tool: c.Name, ReadOnly: spec.ReadOnly, Edits: spec.Edits}, nil)
+	switch d.Verdict {
+	case guard.Allow:
+		return true, "", nil
+	case guard.Refuse:
+		err := t.post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: d.By})
+		return false, d.Text, err
+	}
+	if t.opts.Approve == nil {
+		err := t.post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: "nobody"})
+		return false, "Refused: this call needs a person's approval and nobody is there to give it.", err
+	}
+	a := t.opts.Approve(ctx, c)
+	dec := &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byPerson, Feedback: a.Feedback}
+	if a.Allow {
+		dec.Decision = "allow"
+		if a.ForTask {
+			t.approval = string(guard.ModeAuto)
+		}
+	}
+	bodies := []op.Body{dec}
+	if a.Feedback != "" {
+		bodies = append(bodies, &op.UserSaid{Text: a.Feedback, Source: op.SourceRejection})
+	}
+	return a.Allow, "Refused by the person.", t.post(keep, bodies...)
+}
+
+// closeUnknown ends what a dead process left running and records that the
+// outcome of its calls is unknown. Nothing is run a second time.
+func (t *Task) closeUnknown(ctx context.Context, calls []CallState) error {
+	if err := endLeftovers(&t.state); err != nil {
+		return err
+	}
+	for _, c := range calls {
+		if err := t.record(ctx, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: unknownResult, IsError: true, Unknown: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// saveWorld ends the step under way with a checkpoint. A world that cannot be
+// saved does not stop the agent: the step has no checkpoint, and the mark says so.
+func (t *Task) saveWorld(ctx context.Context) error {
+	id := t.state.NextStep()
+	parent, parentCommit := t.state.Current, ""
+	if id > 0 {
+		parentCommit = t.state.Steps[parent].Commit
+	}
+	seq, hash := t.log.Last()
+	snap, err := t.world.Save(ctx, worldstate.SaveOptions{
+		Message: t.saveMessage(id), Parent: worldstate.ID(parentCommit), Ref: fmt.Sprint(id),
+		Trailers: [][2]string{{"Anamnesis-Task", t.ID}, {"Anamnesis-Op", fmt.Sprintf("%d %x", seq, hash)}},
+	})
+	b := &op.WorldSaved{Parent: parent, Mark: fmt.Sprintf("[step %d]", id)}
+	if err != nil {
+		b.Error = err.Error()
+		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", id, oneLine(b.Error, maxDelivered))
+		return t.record(ctx, b)
+	}
+	b.Commit, b.Tree, b.Complete = string(snap.ID), snap.Tree, snap.Complete
+	b.Skipped, b.Files, b.NChanged = firstN(skips(snap.Skipped), maxListed), snap.Files, snap.Changed
+	b.Changed = firstN(snap.ChangedPaths, maxListed)
+	return t.record(ctx, b)
+}
+
+func (t *Task) saveMessage(id int) string {
+	if id == 0 {
+		return "step 0: the task's beginning"
+	}
+	calls := t.state.Steps[id].Calls
+	if len(calls) == 0 {
+		return fmt.Sprintf("step %d: an answer", id)
+	}
+	return fmt.Sprintf("step %d: %s", id, list(calls, len(calls)))
+}

@@ -1,0 +1,423 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"anamnesis/anamnesis/tokens"
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/opstream"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/worldstate"
+)
+
+// Errors of tasks, for callers that branch on them.
+var (
+	// ErrNoTask: there is no task of that name.
+	ErrNoTask = errors.New("no such task")
+	// ErrNoStep: there is no checkpoint of that step.
+	ErrNoStep = errors.New("no such step")
+	// ErrPending: a jump is scheduled already.
+	ErrPending = errors.New("a jump is scheduled already; one step makes one jump")
+	// ErrBusy: another live task works in the directory.
+	ErrBusy = errors.New("directory is in use")
+	// ErrNotLive: the task has no running process.
+	ErrNotLive = errors.New("task is not running")
+)
+
+// Answer is a person's answer to a question of approval.
+type Answer struct {
+	Allow    bool
+	ForTask  bool   // and everything else in this task, too
+	Feedback string // a word to the model; it survives any jump
+}
+
+// Options are the surroundings of a task in this process. The zero value has
+// no model and asks nobody.
+type Options struct {
+	Model    model.Model // what answers; nil: the task can be looked at and jumped, not run
+	Tools    *tool.Registry
+	Approve  func(ctx context.Context, c op.Call) Answer // nil: nobody is there
+	Approval string                                      // overrides the task's mode in this process
+	Limits   Limits
+	// Event sees every operation once it is durable, in order. It must not call
+	// the task.
+	Event func(op.Op)
+	// Delta sees a reply while it arrives; nothing of it is recorded yet.
+	Delta func(model.Delta)
+	Now   func() time.Time
+	// AfterAppend and WorldHook are where tests kill the process.
+	AfterAppend func(seq uint64)
+	WorldHook   func(point string)
+	// Program is the version recorded in the stream.
+	Program string
+}
+
+// Task is one piece of work in this process: its stream, its world and the
+// state folded from the stream. Run belongs to one goroutine; Say and Jump may
+// be called from any.
+type Task struct {
+	ID  string
+	Dir string
+
+	log       *opstream.Log
+	world     *worldstate.World
+	cards     *knowledgebase.Store
+	root      *os.Root
+	tools     *tool.Registry
+	toolSpecs []model.ToolSpec
+	model     model.Model
+	counter   *tokens.Counter
+	approval  string
+	live      *liveDir
+	opts      Options
+
+	state State // Run's goroutine only
+
+	mu        sync.Mutex
+	queue     []op.Op // durable, not folded yet
+	step      int     // the step an operation appended now belongs to
+	scheduled bool    // a jump is pending
+	ended     int     // steps with a world.saved, for callers of Jump
+}
+
+// New is what a new task is made of.
+type New struct {
+	ID       string // empty: derived from the request
+	Dir      string
+	Request  string
+	Model    string
+	BaseURL  string
+	EAS      int
+	EASFrom  string
+	Encoding string
+	Approval string
+	MaxSteps int
+	System   string
+}
+
+// Create makes a new task in dir and records the request. Nothing of it
+// exists when an error is returned, except an empty stream.
+func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
+	dir, err := worldDir(n.Dir)
+	if err != nil {
+		return nil, err
+	}
+	live, err := holdDir(h, dir, n.ID)
+	if err != nil {
+		return nil, err
+	}
+	t := &Task{ID: n.ID, Dir: dir, live: live, opts: o.withDefaults()}
+	opened := &op.TaskOpened{
+		Task: n.ID, Dir: dir, Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL,
+		EAS: n.EAS, EASFrom: n.EASFrom, Encoding: n.Encoding, Approval: n.Approval, MaxSteps: n.MaxSteps,
+		KB: h.KnowledgeBase(), System: n.System, Program: o.Program,
+	}
+	if err := t.open(ctx, h, opened); err != nil {
+		t.Close()
+		return nil, err
+	}
+	// One write: the request cannot be lost while the task stays.
+	if err := t.record(ctx, opened, &op.UserSaid{Text: n.Request, Source: op.SourceRequest}); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// OpenTask opens a task that is not running: it folds the stream, ends what a
+// dead process left behind and brings a half-done restore to one of its ends.
+func OpenTask(ctx context.Context, h Home, id string, o Options) (*Task, error) {
+	st, err := ReadState(h, id)
+	if err != nil {
+		return nil, err
+	}
+	live, err := holdDir(h, st.Opened.Dir, id)
+	if err != nil {
+		return nil, err
+	}
+	t := &Task{ID: id, Dir: st.Opened.Dir, live: live, opts: o.withDefaults()}
+	if err := t.open(ctx, h, &st.Opened); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// Resume records that this process goes on with the task, with a person's
+// words if there are any.
+func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed) error {
+	bodies := []op.Body{to}
+	if message != "" {
+		bodies = append(bodies, &op.UserSaid{Text: message, Source: op.SourceRequest})
+	}
+	return t.record(ctx, bodies...)
+}
+
+// open opens the stores, folds what the stream holds and recovers the world.
+func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
+	var err error
+	if t.counter, err = tokens.ForEncoding(opened.Encoding); err != nil {
+		return err
+	}
+	if t.root, err = os.OpenRoot(t.Dir); err != nil {
+		return fmt.Errorf("open the world: %w", err)
+	}
+	if t.log, err = opstream.Open(h.Task(t.ID), &opstream.Options{Now: t.opts.Now, AfterAppend: t.opts.AfterAppend}); err != nil {
+		return err
+	}
+	if err := t.catchUp(); err != nil {
+		return err
+	}
+	t.world, err = worldstate.Open(t.Dir, opened.Store, &worldstate.Options{
+		Task: t.ID, Home: h.User, Hook: t.opts.WorldHook, Exclude: h.Roots(),
+	})
+	if err != nil {
+		return err
+	}
+	// What a dead run left running could still write: end it before the world
+	// is looked at.
+	if err := endLeftovers(&t.state); err != nil {
+		return err
+	}
+	if _, err := t.world.Recover(ctx); err != nil {
+		return fmt.Errorf("recover the world: %w", err)
+	}
+	if t.cards, err = knowledgebase.Open(opened.KB, nil); err != nil {
+		return err
+	}
+	t.tools, t.model = t.opts.Tools, t.opts.Model
+	if t.tools != nil {
+		if t.toolSpecs, err = toolSpecs(t.tools); err != nil {
+			return err
+		}
+	}
+	t.approval = opened.Approval
+	if t.opts.Approval != "" {
+		t.approval = t.opts.Approval
+	}
+	return nil
+}
+
+// catchUp folds the stream as it is on disk.
+func (t *Task) catchUp() error {
+	for rec, err := range t.log.Since(0) {
+		if err != nil {
+			return err
+		}
+		o, err := decode(rec)
+		if err != nil {
+			return err
+		}
+		if err := Fold(&t.state, o); err != nil {
+			return err
+		}
+	}
+	t.publish()
+	return nil
+}
+
+// Close ends the process's hold on the task. The stream is sealed; the task
+// can be opened again.
+func (t *Task) Close() error {
+	var errs []error
+	if t.log != nil {
+		errs = append(errs, t.log.Close())
+	}
+	if t.world != nil {
+		errs = append(errs, t.world.Close())
+	}
+	if t.cards != nil {
+		errs = append(errs, t.cards.Close())
+	}
+	if t.root != nil {
+		errs = append(errs, t.root.Close())
+	}
+	if t.live != nil {
+		errs = append(errs, t.live.release())
+	}
+	return errors.Join(errs...)
+}
+
+// State gives the folded state. It may be read while Run is not running.
+func (t *Task) State() *State { return &t.state }
+
+// Say records a person's words. They are durable when it returns; the agent
+// sees them with its next request.
+func (t *Task) Say(ctx context.Context, text string, source op.Source) error {
+	return t.post(ctx, &op.UserSaid{Text: text, Source: source})
+}
+
+// Jump schedules a jump for a person: it is made when the present step is
+// complete.
+func (t *Task) Jump(ctx context.Context, to int, reason string, fold bool) error {
+	t.mu.Lock()
+	ended := t.ended
+	t.mu.Unlock()
+	if to < 0 || to >= ended {
+		return fmt.Errorf("%w: there is no checkpoint of step %d; valid steps are 0 to %d", ErrNoStep, to, ended-1)
+	}
+	return t.schedule(ctx, &op.JumpRequested{To: to, Reason: reason, By: byPerson, Fold: fold})
+}
+
+// schedule records a jump request unless one is pending.
+func (t *Task) schedule(ctx context.Context, j *op.JumpRequested) error {
+	entries, err := t.encode(j)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.scheduled {
+		return ErrPending
+	}
+	t.scheduled = true
+	return t.appendLocked(ctx, entries, j)
+}
+
+// record appends operations and folds them, with everything posted before.
+// Only Run's goroutine may call it.
+func (t *Task) record(ctx context.Context, bodies ...op.Body) error {
+	if err := t.post(ctx, bodies...); err != nil {
+		return err
+	}
+	return t.settle()
+}
+
+// post makes operations durable, in one write. They are folded when Run's
+// goroutine next looks, so that the state is never changed under it.
+func (t *Task) post(ctx context.Context, bodies ...op.Body) error {
+	entries, err := t.encode(bodies...)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.appendLocked(ctx, entries, bodies...)
+}
+
+func (t *Task) encode(bodies ...op.Body) ([]opstream.Entry, error) {
+	entries := make([]opstream.Entry, len(bodies))
+	for i, b := range bodies {
+		data, err := op.Encode(b)
+		if err != nil {
+			return nil, err
+		}
+		entries[i] = opstream.Entry{Kind: string(b.Kind()), Tok: t.counter.Count(projectedText(b)), Body: data}
+	}
+	return entries, nil
+}
+
+// appendLocked appends encoded bodies to the stream; t.mu is held.
+func (t *Task) appendLocked(ctx context.Context, entries []opstream.Entry, bodies ...op.Body) error {
+	for i := range entries {
+		entries[i].Step = t.step
+	}
+	first, err := t.log.Append(ctx, entries...)
+	if err != nil {
+		return fmt.Errorf("record %s: %w", bodies[0].Kind(), err)
+	}
+	for i, b := range bodies {
+		o := op.Op{Seq: first + uint64(i), Step: t.step, Tok: entries[i].Tok, Time: t.opts.Now(), Body: b}
+		t.queue = append(t.queue, o)
+		if t.opts.Event != nil {
+			t.opts.Event(o)
+		}
+		if b.Kind() == op.KindWorldSaved {
+			t.step++
+		}
+	}
+	return nil
+}
+
+// settle folds what was posted. Only Run's goroutine may call it.
+func (t *Task) settle() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, o := range t.queue {
+		if err := Fold(&t.state, o); err != nil {
+			return err
+		}
+	}
+	t.queue = t.queue[:0]
+	t.publishLocked()
+	return nil
+}
+
+func (t *Task) publish() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.publishLocked()
+}
+
+func (t *Task) publishLocked() {
+	t.step = t.state.NextStep()
+	t.scheduled = t.state.Pending != nil
+	t.ended = t.step
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+// decode gives a stream record its body. Kinds of newer programs keep their
+// place in the order and say nothing.
+func decode(rec opstream.Record) (op.Op, error) {
+	b, err := op.Decode(op.Kind(rec.Kind), rec.Body)
+	if err != nil && !errors.Is(err, op.ErrUnknownKind) {
+		return op.Op{}, fmt.Errorf("op %d: %w", rec.Seq, err)
+	}
+	return op.Op{Seq: rec.Seq, Step: rec.Step, Tok: rec.Tok, Time: rec.Time, Body: b}, nil
+}
+
+// ReadState folds a task's stream without holding the task: it works on a
+// live task, too.
+func ReadState(h Home, id string) (*State, error) {
+	st := new(State)
+	err := EachOp(h, id, func(o op.Op) error { return Fold(st, o) })
+	if err != nil {
+		return nil, err
+	}
+	if st.Last == 0 {
+		return nil, fmt.Errorf("%w: %s has an empty stream", ErrNoTask, id)
+	}
+	return st, nil
+}
+
+// EachOp visits a task's durable operations in order.
+func EachOp(h Home, id string, visit func(op.Op) error) error {
+	if err := CheckTaskID(id); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(h.Task(id), "ops")); err != nil {
+		return fmt.Errorf("%w: %s; 'anamnesis tasks' lists them", ErrNoTask, id)
+	}
+	r, err := opstream.OpenReader(h.Task(id), nil)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for rec, err := range r.Since(0) {
+		if err != nil {
+			return err
+		}
+		o, err := decode(rec)
+		if err != nil {
+			return err
+		}
+		if err := visit(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
