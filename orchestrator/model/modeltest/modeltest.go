@@ -94,9 +94,7 @@ func Question() model.Request {
 }
 
 func speaks(t *testing.T, m model.Model) {
-	if m.Name() == "" || m.Name() != m.Name() {
-		t.Errorf("name %q: want a stable one", m.Name())
-	}
+	name := m.Name()
 	q := Question()
 	var text, thought strings.Builder
 	reply, err := m.Ask(t.Context(), q, func(d model.Delta) {
@@ -120,6 +118,9 @@ func speaks(t *testing.T, m model.Model) {
 	}
 	if !reflect.DeepEqual(q, Question()) {
 		t.Error("the request was changed")
+	}
+	if name == "" || m.Name() != name {
+		t.Errorf("named %q before and %q after; want one stable name", name, m.Name())
 	}
 	again, err := m.Ask(t.Context(), q, nil)
 	if err != nil || again.Text != reply.Text {

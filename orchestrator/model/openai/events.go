@@ -125,36 +125,55 @@ func (e *events) begin() error {
 }
 
 // next reads one line and emits the event it completes. Lines that are not
-// data mean nothing to us. An event is complete when its data are: some
-// servers end events with one newline in place of two.
+// data mean nothing to us. An event ends with an empty line, but one whose
+// first line is complete is emitted at once: some servers end events with one
+// newline in place of two. (Only the first line is tried, so that an event of
+// a million lines costs no more than its length.)
 func (e *events) next() error {
 	line, err := e.line()
 	if err != nil && len(line) == 0 {
 		if errors.Is(err, io.EOF) && len(e.event) > 0 {
+			if e.complete() {
+				return e.flush()
+			}
 			return &model.Fault{Kind: model.FaultCut, Retryable: true, Err: errors.New("the stream ended inside an event")}
 		}
 		return err
 	}
 	if len(line) == 0 { // the end of an event
-		if len(e.event) > 0 {
-			return badEvent(e.event)
+		switch {
+		case len(e.event) == 0:
+			return nil
+		case e.complete():
+			return e.flush()
 		}
-		return nil
+		return badEvent(e.event)
 	}
 	data, ok := bytes.CutPrefix(line, []byte("data:"))
 	if !ok {
 		return nil
 	}
-	if len(e.event) > 0 {
+	first := len(e.event) == 0
+	if !first {
 		e.event = append(e.event, '\n')
 	}
 	e.event = append(e.event, bytes.TrimSpace(data)...)
 	if len(e.event) > MaxEventBytes {
 		return &model.Fault{Kind: model.FaultProtocol, Err: fmt.Errorf("an event of the stream is longer than %d MiB", MaxEventBytes>>20)}
 	}
-	if string(e.event) != doneMark && !json.Valid(e.event) {
-		return nil
+	if first && e.complete() {
+		return e.flush()
 	}
+	return nil
+}
+
+// complete reports whether the event read so far is whole.
+func (e *events) complete() bool {
+	return string(e.event) == doneMark || json.Valid(e.event)
+}
+
+// flush emits the event read.
+func (e *events) flush() error {
 	event := e.event
 	e.event = nil
 	return e.emit(event)

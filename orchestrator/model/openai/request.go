@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	gopenai "github.com/sashabaranov/go-openai"
@@ -17,13 +18,6 @@ func (c *Client) request(r model.Request) (gopenai.ChatCompletionRequest, error)
 	out := gopenai.ChatCompletionRequest{
 		Model:         c.o.Model,
 		StreamOptions: &gopenai.StreamOptions{IncludeUsage: true},
-	}
-	if r.MaxTokens > 0 {
-		if reasoningFamily(c.o.Model) {
-			out.MaxCompletionTokens = r.MaxTokens
-		} else {
-			out.MaxTokens = r.MaxTokens
-		}
 	}
 	for i, m := range r.Messages {
 		switch m.Role {
@@ -127,7 +121,8 @@ func reasoningFamily(name string) bool {
 
 // patch puts into an encoded request what go-openai leaves out: a content key
 // in every message (an empty tool result would have none, which endpoints
-// refuse), and the temperature, where zero is a value, too.
+// refuse), the temperature, where zero is a value, too, and the cap under the
+// name this model knows.
 func (c *Client) patch(body []byte, r model.Request) ([]byte, error) {
 	var top map[string]json.RawMessage
 	if err := json.Unmarshal(body, &top); err != nil {
@@ -148,6 +143,13 @@ func (c *Client) patch(body []byte, r model.Request) ([]byte, error) {
 		if _, calls := m["tool_calls"]; calls {
 			m["content"] = json.RawMessage(`null`) // as OpenAI itself writes it
 		}
+	}
+	if r.MaxTokens > 0 {
+		name := "max_tokens"
+		if reasoningFamily(c.o.Model) {
+			name = "max_completion_tokens"
+		}
+		top[name] = json.RawMessage(strconv.Itoa(r.MaxTokens))
 	}
 	var err error
 	if top["messages"], err = json.Marshal(messages); err != nil {

@@ -52,6 +52,7 @@ func TestBrokenReplies(t *testing.T) {
 		{"too many calls", sse(manyCalls(MaxCalls + 1)...), model.FaultProtocol, false, "", "more than 128"},
 		{"endless line", endless("data: {\"choices\":\"" + long), model.FaultProtocol, false, "", "longer than 8 MiB"},
 		{"endless white space", endless(strings.Repeat(" ", 64<<10)), model.FaultProtocol, false, "", "longer than 64 MiB"},
+		{"event of endless lines", endless(strings.Repeat("data: [\n", 8<<10)), model.FaultProtocol, false, "", "longer than 8 MiB"},
 		{"endless event", endless("data: [\"" + long + "\"\n"), model.FaultProtocol, false, "", "longer than 8 MiB"},
 		{"endless comments", endless(": " + long + "\n"), model.FaultProtocol, false, "", "longer than 64 MiB"},
 	}
@@ -111,6 +112,7 @@ func TestOddStreams(t *testing.T) {
 		{"no space after the colon", raw("text/event-stream", strings.ReplaceAll(content("hello")+"\n\n"+finish("stop")+"\n\n"+doneEvent+"\n\n", "data: ", "data:")), "hello", "", "stop"},
 		{"byte order mark", raw("text/event-stream", "\ufeff"+content("hello")+"\n\n"+finish("stop")+"\n\n"), "hello", "", "stop"},
 		{"event over two data lines", sse("data: {\"choices\":[{\"index\":0,\ndata: \"delta\":{\"content\":\"hello\"}}]}", finish("stop")), "hello", "", "stop"},
+		{"event over two data lines at the end", raw("text/event-stream", content("hello")+"\n\ndata: {\"choices\":[{\"index\":0,\ndata: \"finish_reason\":\"stop\"}]}"), "hello", "", "stop"},
 		{"names and ids", sse("event: message\nid: 4\nretry: 10\n"+content("hello"), "event: message\n"+finish("stop"), doneEvent), "hello", "", "stop"},
 		{"empty data", sse("data:", "data: ", content("hello"), finish("stop")), "hello", "", "stop"},
 		{"error null first", sse(`data: {"error":null,"choices":[{"index":0,"delta":{"content":"hello"}}]}`, finish("stop")), "hello", "", "stop"},

@@ -158,8 +158,9 @@ func (r *reader) answerFields(a *answer) map[string]func(*yaml.Node) {
 		"calls": func(n *yaml.Node) {
 			r.list(n, "`calls`", func(n *yaml.Node) { a.calls = append(a.calls, r.call(n)) })
 		},
-		"usage": func(n *yaml.Node) { a.usage = r.usage(n) },
-		"fault": func(n *yaml.Node) { a.fault = r.fault(n) },
+		"usage":   func(n *yaml.Node) { a.usage = r.usage(n) },
+		"fault":   func(n *yaml.Node) { a.fault = r.fault(n) },
+		"capture": func(n *yaml.Node) { a.captures = r.captures(n) },
 	}
 }
 

@@ -127,6 +127,12 @@ func (m *Model) Ask(ctx context.Context, r model.Request, on func(model.Delta)) 
 		mis.File = m.file
 		return model.Reply{}, &model.Fault{Kind: model.FaultScript, Tries: 1, Err: mis}
 	}
+	answer, mis := cue.answer.fill(r)
+	if mis != nil {
+		mis.File = m.file
+		return model.Reply{}, &model.Fault{Kind: model.FaultScript, Tries: 1, Err: mis}
+	}
+	cue.answer = answer
 	return m.play(ctx, r, cue, on)
 }
 
@@ -288,6 +294,7 @@ type answer struct {
 	usage     *op.Usage
 	finish    string
 	fault     *fault
+	captures  []capture
 }
 
 // call is one tool call of an answer.
