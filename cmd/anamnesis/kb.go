@@ -1,0 +1,389 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+
+	"anamnesis/knowledge_base"
+
+	"github.com/spf13/cobra"
+)
+
+// kbCommand is the family of verbs over a folder of knowledge cards.
+func (a *app) kbCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "kb",
+		Short: "Add, find and list knowledge cards",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.PersistentFlags().StringVar(&dir, "kb", "", "the knowledge base's directory (default: the one of the program's state)")
+	cmd.AddCommand(a.kbAddCommand(&dir), a.kbSearchCommand(&dir), a.kbListCommand(&dir),
+		a.kbShowCommand(&dir), a.kbRebuildCommand(&dir), a.kbEvalCommand())
+	return cmd
+}
+
+// openKB opens the knowledge base the command line means and warns of files
+// in it that are not readable as cards.
+func (a *app) openKB(dir string) (*knowledgebase.Store, error) {
+	if dir == "" {
+		home, err := a.home()
+		if err != nil {
+			return nil, err
+		}
+		dir = home.KnowledgeBase()
+	}
+	store, err := knowledgebase.Open(dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range store.Broken() {
+		fmt.Fprintf(a.stderr, "anamnesis: not a readable card, left as it is: %s\n", kbFault(b.Path, b.Err))
+	}
+	return store, nil
+}
+
+// kbFault writes path:line: what for a card's fault.
+func kbFault(path string, err error) string {
+	var card *knowledgebase.CardError
+	if !errors.As(err, &card) {
+		return fmt.Sprintf("%s: %v", path, err)
+	}
+	if card.Line > 0 {
+		return fmt.Sprintf("%s:%d: %s", path, card.Line, card.What)
+	}
+	return fmt.Sprintf("%s: %s", path, card.What)
+}
+
+// kbError gives an error of the knowledge base its exit code and remedy.
+func kbError(err error) error {
+	var conflict *knowledgebase.ConflictError
+	var set *knowledgebase.EvalError
+	switch {
+	case errors.Is(err, knowledgebase.ErrNotFound):
+		return usageError("%w; 'anamnesis kb list' shows the cards there are", err)
+	case errors.As(err, &conflict):
+		return &exitError{exitRefused, conflict}
+	case errors.As(err, &set):
+		return &exitError{exitUsage, set}
+	}
+	return err
+}
+
+type kbAdded struct {
+	ID      string `json:"id"`
+	Path    string `json:"path"`
+	Created bool   `json:"created"`
+	File    string `json:"file"`
+}
+
+func (a *app) kbAddCommand(dir *string) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "add FILE…",
+		Short: "Add cards from markdown files (- is standard input)",
+		Long: "Add cards from markdown files; - is standard input.\n\n" +
+			"A file with broken front matter is reported with its line and not added, the others are.\n" +
+			"A card without an id gets one made from its text, so adding a file twice adds one card.",
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, files []string) error {
+			store, err := a.openKB(*dir)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			var failed []error
+			for _, file := range files {
+				added, err := a.kbAddFile(cmd.Context(), store, file)
+				if err != nil {
+					failed = append(failed, err)
+					continue
+				}
+				if err := a.printAdded(added, asJSON); err != nil {
+					return err
+				}
+			}
+			if len(failed) == 0 {
+				return nil
+			}
+			for _, err := range failed[1:] {
+				fmt.Fprintf(a.stderr, "anamnesis: %v\n", err)
+			}
+			return failed[0]
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a card")
+	return cmd
+}
+
+func (a *app) kbAddFile(ctx context.Context, store *knowledgebase.Store, file string) (kbAdded, error) {
+	src, err := a.readCardFile(file)
+	if err != nil {
+		return kbAdded{}, usageError("kb add: %w", err)
+	}
+	card, err := knowledgebase.ParseCard(src)
+	if err == nil && card.ID == "" {
+		card.ID = knowledgebase.NewID("file", card.Hash())
+	}
+	added := kbAdded{File: file}
+	if err == nil {
+		added.ID = card.ID
+		added.Path, added.Created, err = store.Put(ctx, card)
+	}
+	var fault *knowledgebase.CardError
+	if errors.As(err, &fault) {
+		return kbAdded{}, usageError("kb add: %s", kbFault(file, fault))
+	}
+	return added, kbError(err)
+}
+
+// readCardFile reads at most one byte more than a card may have, so that a
+// huge file is refused without being read whole.
+func (a *app) readCardFile(file string) ([]byte, error) {
+	r := a.stdin
+	if file != "-" {
+		fi, err := os.Stat(file)
+		if err != nil {
+			return nil, err
+		}
+		if !fi.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s is not a regular file; name a markdown file", file)
+		}
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		r = f
+	}
+	return io.ReadAll(io.LimitReader(r, knowledgebase.MaxCardBytes+1))
+}
+
+func (a *app) printAdded(added kbAdded, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(added)
+	}
+	what := "added"
+	if !added.Created {
+		what = "there already"
+	}
+	_, err := fmt.Fprintf(a.stdout, "%s %s %s\n", what, added.ID, printable(added.Path))
+	return err
+}
+
+func (a *app) kbSearchCommand(dir *string) *cobra.Command {
+	var asJSON bool
+	var q knowledgebase.Query
+	cmd := &cobra.Command{
+		Use:   "search QUERY",
+		Short: "Find the cards that matter for a question or an error message",
+		Args:  usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q.Text = strings.Join(args, " ")
+			if q.K < 1 || q.K > knowledgebase.MaxK {
+				return usageError("-k %d: 1 to %d cards can be asked for", q.K, knowledgebase.MaxK)
+			}
+			store, err := a.openKB(*dir)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			hits, err := store.Search(cmd.Context(), q)
+			if err != nil {
+				return err
+			}
+			if err := store.VectorError(); err != nil {
+				fmt.Fprintf(a.stderr, "anamnesis: searched without vectors: %v\n", err)
+			}
+			if asJSON {
+				return a.printJSON(map[string]any{"query": q.Text, "hits": hits})
+			}
+			return a.printHits(hits)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().IntVarP(&q.K, "number", "k", knowledgebase.DefaultK, "how many cards at most")
+	cmd.Flags().StringVar(&q.Task, "task", "", "the asking task, which may see its own tainted drafts")
+	cmd.Flags().BoolVar(&q.ReviewedOnly, "reviewed-only", false, "leave drafts out")
+	return cmd
+}
+
+func (a *app) printHits(hits []knowledgebase.Hit) error {
+	if len(hits) == 0 {
+		_, err := fmt.Fprintln(a.stdout, "no card says enough about this")
+		return err
+	}
+	for _, h := range hits {
+		mark := ""
+		if h.Expired {
+			mark = ", expired"
+		}
+		if _, err := fmt.Fprintf(a.stdout, "%.2f  %s  %s (%s%s)\n      %s\n", h.Score, h.Card.ID,
+			printable(h.Card.Topic), h.Card.State, mark, printable(h.Path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) kbListCommand(dir *string) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List all cards, newest first",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, err := a.openKB(*dir)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			entries := store.List()
+			if asJSON {
+				return a.printJSON(map[string]any{"cards": entries, "broken": brokenJSON(store)})
+			}
+			for _, e := range entries {
+				marks := string(e.State)
+				if e.Tainted && e.State == knowledgebase.Draft {
+					marks += ", tainted"
+				}
+				if e.Expired {
+					marks += ", expired"
+				}
+				if _, err := fmt.Fprintf(a.stdout, "%s  %s  %s (%s)\n", e.Created.Format(time.DateOnly), e.ID, printable(e.Topic), marks); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+type kbBroken struct {
+	Path  string `json:"path"`
+	Error string `json:"error"`
+}
+
+func brokenJSON(store *knowledgebase.Store) []kbBroken {
+	out := []kbBroken{}
+	for _, b := range store.Broken() {
+		out = append(out, kbBroken{b.Path, b.Err.Error()})
+	}
+	return out
+}
+
+func (a *app) kbShowCommand(dir *string) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Print one card",
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			store, err := a.openKB(*dir)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			card, err := store.Get(args[0])
+			if err != nil {
+				return kbError(err)
+			}
+			if asJSON {
+				return a.printJSON(card)
+			}
+			_, err = io.WriteString(a.stdout, printableText(string(card.Markdown())))
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) kbRebuildCommand(dir *string) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "rebuild",
+		Short: "Throw the index away and build it from the cards",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, err := a.openKB(*dir)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			begin := time.Now()
+			if err := store.Rebuild(cmd.Context()); err != nil {
+				return err
+			}
+			if err := store.VectorError(); err != nil {
+				fmt.Fprintf(a.stderr, "anamnesis: rebuilt without vectors: %v\n", err)
+			}
+			took := time.Since(begin)
+			cards, broken := len(store.List()), brokenJSON(store)
+			if asJSON {
+				return a.printJSON(map[string]any{"cards": cards, "broken": broken, "build_ms": took.Milliseconds()})
+			}
+			_, err = fmt.Fprintf(a.stdout, "%d cards indexed, %d files not readable, %v\n", cards, len(broken), took.Round(time.Millisecond))
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) kbEvalCommand() *cobra.Command {
+	var asJSON bool
+	var data string
+	cmd := &cobra.Command{
+		Use:   "eval",
+		Short: "Measure the search on a labelled set in BEIR's layout",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if data == "" {
+				return usageError("name the folder of corpus.jsonl, queries.jsonl and qrels.tsv with --data; see '%s --help'", cmd.CommandPath())
+			}
+			res, err := knowledgebase.Eval(cmd.Context(), data, nil)
+			if err != nil {
+				return kbError(err)
+			}
+			if asJSON {
+				return a.printJSON(res)
+			}
+			_, err = fmt.Fprintf(a.stdout, "nDCG@10 %.4f  recall@10 %.4f  %d queries over %d documents\nquery p50 %.1f ms, p99 %.1f ms; index built in %.0f ms\n",
+				res.NDCG, res.Recall, res.Queries, res.Docs, res.P50, res.P99, res.Build)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&data, "data", "", "folder with corpus.jsonl, queries.jsonl and qrels.tsv, gzipped or not")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// printable makes text fit for one line of a terminal: what could move the
+// cursor or change its colours becomes a space.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// printableText does the same for several lines.
+func printableText(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = printable(strings.ReplaceAll(strings.TrimSuffix(l, "\r"), "\t", "    "))
+	}
+	return strings.Join(lines, "\n")
+}
