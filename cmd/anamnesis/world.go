@@ -1,0 +1,334 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"anamnesis/worldstate"
+
+	"github.com/spf13/cobra"
+)
+
+// worldFlags are what every world verb takes.
+type worldFlags struct {
+	dir, store string
+	json       bool
+}
+
+// worldCommand is the verb family around snapshots of a directory.
+func (a *app) worldCommand() *cobra.Command {
+	f := &worldFlags{}
+	cmd := &cobra.Command{
+		Use:   "world",
+		Short: "Save a directory as snapshots and bring it back",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.PersistentFlags().StringVar(&f.dir, "dir", ".", "the directory")
+	cmd.PersistentFlags().StringVar(&f.store, "store", "", "the store: a bare git repository, made on first use")
+	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print one JSON object")
+	cmd.AddCommand(a.worldSave(f), a.worldPlan(f), a.worldRestore(f), a.worldLog(f), a.worldDiff(f), a.worldVerify(f))
+	return cmd
+}
+
+// withWorld opens the world and first finishes what an interrupted restore
+// left, if the verb changes or judges the tree.
+func (a *app) withWorld(ctx context.Context, f *worldFlags, recover bool, run func(*worldstate.World) error) error {
+	if f.store == "" {
+		return usageError("no store: name one with --store")
+	}
+	w, err := worldstate.Open(f.dir, f.store, &worldstate.Options{Home: a.getenv("HOME")})
+	if err != nil {
+		return worldError(err)
+	}
+	defer w.Close()
+	if recover {
+		if err := a.recoverWorld(ctx, w); err != nil {
+			return worldError(err)
+		}
+	}
+	return worldError(run(w))
+}
+
+func (a *app) recoverWorld(ctx context.Context, w *worldstate.World) error {
+	r, err := w.Recover(ctx)
+	if err != nil || r == nil {
+		return err
+	}
+	if r.Finished {
+		fmt.Fprintf(a.stderr, "anamnesis: an interrupted restore of %s was finished\n", r.Target)
+	} else {
+		fmt.Fprintf(a.stderr, "anamnesis: an interrupted restore of %s was rolled back: %s\n", r.Target, r.Reason)
+	}
+	for _, k := range r.Kept {
+		fmt.Fprintf(a.stderr, "anamnesis: kept %q: %s\n", k.Path, k.Reason)
+	}
+	return nil
+}
+
+// worldError gives the room's errors their exit codes.
+func worldError(err error) error {
+	code := 0
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, new(*exitError)):
+		return err
+	case errors.Is(err, worldstate.ErrRefused), errors.Is(err, worldstate.ErrStale), errors.Is(err, worldstate.ErrLocked),
+		errors.Is(err, worldstate.ErrUnfinished):
+		code = exitRefused
+	case errors.Is(err, worldstate.ErrCorrupt):
+		code = exitCorrupt
+	case errors.Is(err, worldstate.ErrFull):
+		code = exitLimit
+	case errors.Is(err, worldstate.ErrUnknown), errors.Is(err, fs.ErrNotExist) && errors.As(err, new(*fs.PathError)):
+		code = exitUsage
+	default:
+		return err
+	}
+	return &exitError{code, err}
+}
+
+// resolve turns the names on a command line into snapshots.
+func resolve(ctx context.Context, w *worldstate.World, names []string) ([]worldstate.ID, error) {
+	ids := make([]worldstate.ID, len(names))
+	for i, name := range names {
+		id, err := w.Resolve(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		ids[i] = id
+	}
+	return ids, nil
+}
+
+func (a *app) worldSave(f *worldFlags) *cobra.Command {
+	var message string
+	cmd := &cobra.Command{
+		Use:   "save",
+		Short: "Save the directory as it is",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withWorld(cmd.Context(), f, true, func(w *worldstate.World) error {
+				snap, err := w.SaveNext(cmd.Context(), message)
+				if err != nil {
+					return err
+				}
+				for _, n := range snap.Notes {
+					fmt.Fprintf(a.stderr, "anamnesis: note: %q: %s\n", n.Path, n.Reason)
+				}
+				if !snap.Complete {
+					fmt.Fprintf(a.stderr, "anamnesis: the snapshot is not complete: %d paths have no bytes in it\n", len(snap.Skipped))
+				}
+				if f.json {
+					return a.printJSON(snap)
+				}
+				for _, s := range snap.Skipped {
+					fmt.Fprintf(a.stderr, "anamnesis: skipped %q: %s\n", s.Path, s.Reason)
+				}
+				fmt.Fprintf(a.stdout, "%s  %d files, %d changed\n", snap.ID, snap.Files, snap.Changed)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&message, "message", "m", "", "what the snapshot is, for people")
+	return cmd
+}
+
+// planFlags are what plan and restore share.
+type planFlags struct {
+	paths                 []string
+	overwrite, otherWorld bool
+}
+
+func (p *planFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&p.paths, "path", nil, "only this path and what lies beneath it; may be repeated")
+	cmd.Flags().BoolVar(&p.overwrite, "overwrite", false, "also revert what was edited since the last snapshot (it is saved first)")
+	cmd.Flags().BoolVar(&p.otherWorld, "other-world", false, "accept a snapshot that was taken of another directory")
+}
+
+func (p *planFlags) options() worldstate.PlanOptions {
+	return worldstate.PlanOptions{Paths: p.paths, OverwriteEdits: p.overwrite, OtherWorld: p.otherWorld}
+}
+
+func (a *app) worldPlan(f *worldFlags) *cobra.Command {
+	flags := &planFlags{}
+	cmd := &cobra.Command{
+		Use:   "plan ID",
+		Short: "Show what a restore would do, without doing it",
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withWorld(cmd.Context(), f, true, func(w *worldstate.World) error {
+				ids, err := resolve(cmd.Context(), w, args)
+				if err != nil {
+					return err
+				}
+				o := flags.options()
+				plan, err := w.Plan(cmd.Context(), ids[0], &o)
+				if err != nil {
+					return err
+				}
+				if f.json {
+					return a.printJSON(plan)
+				}
+				a.printMoves("write", plan.Write, "delete", plan.Delete, plan.Keep)
+				if plan.Empty() {
+					fmt.Fprintln(a.stdout, "nothing to do")
+				}
+				fmt.Fprintf(a.stdout, "plan %s\n", plan.Hash)
+				return nil
+			})
+		},
+	}
+	flags.register(cmd)
+	return cmd
+}
+
+func (a *app) printMoves(write string, written []string, remove string, deleted []string, keep []worldstate.Skip) {
+	for _, p := range written {
+		fmt.Fprintf(a.stdout, "%-7s %q\n", write, p)
+	}
+	for _, p := range deleted {
+		fmt.Fprintf(a.stdout, "%-7s %q\n", remove, p)
+	}
+	for _, k := range keep {
+		fmt.Fprintf(a.stdout, "%-7s %q: %s\n", "keep", k.Path, k.Reason)
+	}
+}
+
+func (a *app) worldRestore(f *worldFlags) *cobra.Command {
+	flags := &planFlags{}
+	var hash string
+	cmd := &cobra.Command{
+		Use:   "restore ID",
+		Short: "Save the directory, then bring it back to a snapshot",
+		Long: "Saves the directory as it is, plans, and brings it back to a snapshot, under one lock.\n" +
+			"What was edited since the last snapshot is kept unless --overwrite is given; ignored files are never touched.",
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withWorld(cmd.Context(), f, true, func(w *worldstate.World) error {
+				ids, err := resolve(cmd.Context(), w, args)
+				if err != nil {
+					return err
+				}
+				res, err := w.RestoreTo(cmd.Context(), ids[0], worldstate.RestoreOptions{PlanOptions: flags.options(), PlanHash: hash})
+				if err != nil {
+					return err
+				}
+				if f.json {
+					return a.printJSON(res)
+				}
+				a.printMoves("wrote", res.Written, "deleted", res.Deleted, res.Kept)
+				if len(res.Written)+len(res.Deleted) == 0 {
+					fmt.Fprintln(a.stdout, "nothing was moved")
+				}
+				fmt.Fprintf(a.stdout, "the world before is snapshot %s\n", res.Source)
+				if len(res.Kept) > 0 {
+					fmt.Fprintf(a.stderr, "anamnesis: %d paths were kept; --overwrite reverts edits, too\n", len(res.Kept))
+				}
+				return nil
+			})
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().StringVar(&hash, "plan", "", "refuse unless the plan still has this hash")
+	return cmd
+}
+
+func (a *app) worldLog(f *worldFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "log",
+		Short: "List the snapshots, the newest first",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
+				list, err := w.Log(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if f.json {
+					return a.printJSON(map[string]any{"snapshots": list})
+				}
+				for _, c := range list {
+					mark := " "
+					if c.Current {
+						mark = "*"
+					}
+					first, _, _ := strings.Cut(c.Message, "\n")
+					fmt.Fprintf(a.stdout, "%s %s %s %s %s\n", mark, c.ID[:12], c.Time.Format("2006-01-02 15:04:05Z"), strings.Join(c.Steps, ","), first)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func (a *app) worldDiff(f *worldFlags) *cobra.Command {
+	var patch bool
+	cmd := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Show how two snapshots differ",
+		Args:  usageArgs(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
+				ids, err := resolve(cmd.Context(), w, args)
+				if err != nil {
+					return err
+				}
+				if patch && !f.json {
+					return w.Patch(cmd.Context(), a.stdout, ids[0], ids[1])
+				}
+				changes, err := w.Diff(cmd.Context(), ids[0], ids[1])
+				if err != nil {
+					return err
+				}
+				if f.json {
+					return a.printJSON(map[string]any{"changes": changes})
+				}
+				for _, c := range changes {
+					fmt.Fprintf(a.stdout, "%-8s %q\n", c.Kind, c.Path)
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&patch, "patch", false, "print a unified diff")
+	return cmd
+}
+
+func (a *app) worldVerify(f *worldFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify",
+		Short: "Read and check every object of the store",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
+				r, err := w.Verify(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if f.json {
+					if err := a.printJSON(r); err != nil {
+						return err
+					}
+				} else {
+					for _, p := range r.Problems {
+						fmt.Fprintf(a.stdout, "damaged %s %q (snapshot %s): %s\n", p.Object, p.Path, p.Snapshot, p.Error)
+					}
+					if r.Unfinished {
+						fmt.Fprintln(a.stdout, "an interrupted restore waits; the next save, plan or restore finishes it")
+					}
+					fmt.Fprintf(a.stdout, "%d refs, %d snapshots, %d objects read\n", r.Refs, r.Commits, r.Objects)
+				}
+				if !r.OK {
+					return &exitError{exitCorrupt, fmt.Errorf("store %s: %d objects are missing or damaged", filepath.Clean(f.store), len(r.Problems))}
+				}
+				return nil
+			})
+		},
+	}
+}

@@ -1,0 +1,64 @@
+// Package worldstate keeps a directory tree as git commits and brings it back.
+//
+// A World is one directory and one store. The store is a bare git repository
+// outside the directory: plain git can log, diff and check it. The user's own
+// repository is read, for what it ignores, and never written. No git binary,
+// identity or configuration is needed. The package knows nothing of agents.
+//
+// # Snapshots
+//
+// Save reads the tree (a stat cache spares files that have not changed), and
+// writes what the store lacks as one pack with one sync. Bytes are stored as
+// they are: no attributes, filters or line endings apply, links are stored as
+// links. What a git tree cannot hold stands in an entry of the tree called
+// .anamnesis-manifest, which is written only when it is needed: permissions
+// other than the usual ones, empty directories, and names git forbids. The
+// tree's id is therefore the world's id.
+//
+// What git ignores (.gitignore files, those above the world included, and
+// info/exclude; not the user's global excludes) is left out, unless the
+// user's index tracks it; so are .git and .anamnesis at every depth, the store,
+// and Options.Exclude. The rules are frozen into the snapshot: the files are in
+// the tree, the rest is in the commit message. FIFOs, sockets and devices are
+// listed. What cannot be read is listed and makes the snapshot incomplete.
+// Owners, time stamps, setuid bits, extended attributes and hard links are
+// not kept.
+//
+// # Going back
+//
+// Plan is a dry run; Restore takes only a plan, and refuses a stale one. A path
+// is deleted only if it was ignored at neither end, could be read at both, and
+// a durable snapshot holds its present bytes; otherwise it stays, and is listed
+// in Keep. Unchanged files are not touched.
+//
+// A change since PlanOptions.Base counts as a person's edit and is kept,
+// unless OverwriteEdits. The default base is the snapshot the world was last
+// known at (Last): a save sets it, and so does a restore. This makes both uses
+// come out right:
+//
+//   - A jump calls Save, then Plan, then Restore. The save has made the
+//     present the base, so what the agent did before it is reverted, and what
+//     a person changes after it is kept.
+//   - A person at the command line (RestoreTo) has not said that the present
+//     is to be given up: the base is the snapshot before, the present is saved
+//     all the same, and edits since then stay.
+//
+// After a restore the world is known at the target. After a restore of some
+// paths it is known at the base with these paths changed.
+//
+// # Crashes
+//
+// Both ends are durable and were read back before the first byte moves, and the
+// intent stands in a journal. New content is written beside and renamed over.
+// After a kill at any moment, Recover finishes the restore or, if it cannot,
+// rolls it back; until then Save, Plan and Restore return ErrUnfinished. A
+// failure the process survives, such as a full disk, is rolled back at once.
+//
+// # Blind spots
+//
+// A file changed through a shared memory map, or on a server with a clock
+// behind ours, within the granularity of its time stamps, can be missed until
+// its next change. Between the last look at a path and the rename over it lie
+// some microseconds in which a change is lost. `git gc` run by hand on the store
+// while a save runs is not coordinated with it.
+package worldstate

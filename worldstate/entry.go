@@ -1,0 +1,221 @@
+package worldstate
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// hash is a git object id (SHA-1), the only hash the store's format knows.
+type hash [20]byte
+
+func (h hash) String() string { return hex.EncodeToString(h[:]) }
+func (h hash) isZero() bool   { return h == hash{} }
+
+func parseHash(s string) (hash, bool) {
+	var h hash
+	if len(s) != 2*len(h) || strings.ToLower(s) != s {
+		return h, false
+	}
+	_, err := hex.Decode(h[:], []byte(s))
+	return h, err == nil
+}
+
+// kind is what stands at a path. Other things (FIFO, socket, device) have no
+// bytes and never become an entry.
+type kind uint8
+
+const (
+	kindFile kind = iota + 1
+	kindLink
+	kindDir
+)
+
+// state is what a snapshot holds of one path: equal states are the same
+// content with the same permissions.
+type state struct {
+	kind kind
+	perm uint32 // permission bits 0777; 0 for a link
+	hash hash   // the blob; zero for a directory
+}
+
+func (s state) absent() bool { return s.kind == 0 }
+func (s state) isDir() bool  { return s.kind == kindDir }
+
+// String gives the journal's form of a state: "-", "f0644:HASH", "l:HASH", "d0755".
+func (s state) String() string {
+	switch s.kind {
+	case kindFile:
+		return fmt.Sprintf("f%04o:%s", s.perm, s.hash)
+	case kindLink:
+		return "l:" + s.hash.String()
+	case kindDir:
+		return fmt.Sprintf("d%04o", s.perm)
+	}
+	return "-"
+}
+
+// gitMode is the mode git gives the state in a tree.
+func (s state) gitMode() string {
+	switch {
+	case s.kind == kindDir:
+		return "40000"
+	case s.kind == kindLink:
+		return "120000"
+	case s.perm&0o100 != 0:
+		return "100755"
+	}
+	return "100644"
+}
+
+// entry is one path of a listing. Paths are relative to the world, with
+// slashes, their bytes as they are.
+type entry struct {
+	path string
+	state
+	size int64 // of a file scanned or read; 0 when unknown
+	// stored is the last component's name in the git tree, when it is not the
+	// true one (see storedName).
+	stored string
+}
+
+func (e *entry) storedBase() string {
+	if e.stored != "" {
+		return e.stored
+	}
+	return base(e.path)
+}
+
+// listing is a whole world: every path but the root, sorted by path bytes,
+// each directory with its own entry. It is immutable once built.
+type listing struct {
+	entries []entry
+	index   map[string]int
+}
+
+func newListing(entries []entry) *listing {
+	sort.Slice(entries, func(i, j int) bool { return entries[i].path < entries[j].path })
+	l := &listing{entries: entries, index: make(map[string]int, len(entries))}
+	for i := range entries {
+		l.index[entries[i].path] = i
+	}
+	return l
+}
+
+// at gives the state of a path; the zero state when it is absent.
+func (l *listing) at(path string) state {
+	if e := l.find(path); e != nil {
+		return e.state
+	}
+	return state{}
+}
+
+func (l *listing) find(path string) *entry {
+	if i, ok := l.index[path]; ok {
+		return &l.entries[i]
+	}
+	return nil
+}
+
+// files counts what is not a directory.
+func (l *listing) files() int {
+	n := 0
+	for i := range l.entries {
+		if l.entries[i].kind != kindDir {
+			n++
+		}
+	}
+	return n
+}
+
+// union calls f for every path of a or b, in path order, with its state in
+// each.
+func union(a, b *listing, f func(path string, sa, sb state)) {
+	i, j := 0, 0
+	for i < len(a.entries) || j < len(b.entries) {
+		switch {
+		case j == len(b.entries) || i < len(a.entries) && a.entries[i].path < b.entries[j].path:
+			f(a.entries[i].path, a.entries[i].state, state{})
+			i++
+		case i == len(a.entries) || b.entries[j].path < a.entries[i].path:
+			f(b.entries[j].path, state{}, b.entries[j].state)
+			j++
+		default:
+			f(a.entries[i].path, a.entries[i].state, b.entries[j].state)
+			i++
+			j++
+		}
+	}
+}
+
+// dir is the parent of a path, "" for one at the top.
+func dir(path string) string {
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		return path[:i]
+	}
+	return ""
+}
+
+// base is a path's last component.
+func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+func join(parent, name string) string {
+	if parent == "" {
+		return name
+	}
+	return parent + "/" + name
+}
+
+// beneath reports whether path is root or lies under it.
+func beneath(path, root string) bool {
+	return root == "" || path == root || strings.HasPrefix(path, root) && path[len(root)] == '/'
+}
+
+// ancestors calls f for each proper ancestor of path, the top one first,
+// until f returns false.
+func ancestors(path string, f func(dir string) bool) {
+	for i := 0; i < len(path); i++ {
+		if path[i] == '/' && !f(path[:i]) {
+			return
+		}
+	}
+}
+
+// validPath reports whether a path from outside (a tree, a manifest, a
+// journal, a caller) may name something in a world: relative, clean, and
+// never in a git directory.
+func validPath(path string) bool {
+	if path == "" || strings.IndexByte(path, 0) >= 0 {
+		return false
+	}
+	for name := range strings.SplitSeq(path, "/") {
+		if !validName(name) {
+			return false
+		}
+	}
+	return true
+}
+
+func validName(name string) bool {
+	return name != "" && name != "." && name != ".." && name != ".git" && !strings.ContainsAny(name, "/\x00")
+}
+
+// treeLess is git's order of names in a tree: a directory sorts as if its
+// name ended in a slash.
+func treeLess(a, b treeItem) bool { return bytes.Compare(a.sortKey(), b.sortKey()) < 0 }
+
+type treeItem struct {
+	mode string
+	name string
+	hash hash
+}
+
+func (t treeItem) sortKey() []byte {
+	k := []byte(t.name)
+	if t.mode == "40000" {
+		k = append(k, '/')
+	}
+	return k
+}

@@ -1,0 +1,93 @@
+package worldstate
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The sentinels callers branch on, with errors.Is.
+var (
+	// ErrRefused: the directory or the restore is refused on principle: "/",
+	// the home directory, a store that holds its own world, another world's
+	// snapshot. Nothing was touched.
+	ErrRefused = errors.New("refused")
+	// ErrStale: the world or its snapshots no longer match the plan. Nothing
+	// was touched; plan again.
+	ErrStale = errors.New("the plan is stale")
+	// ErrLocked: another process holds the store; see LockedError.
+	ErrLocked = errors.New("store is locked")
+	// ErrUnknown: no snapshot, or more than one, has this name.
+	ErrUnknown = errors.New("unknown snapshot")
+	// ErrUnfinished: a restore was interrupted and Recover has not run yet.
+	ErrUnfinished = errors.New("an interrupted restore must be recovered first")
+	// ErrCorrupt: the store holds something this package did not write or
+	// that has rotted; MissingObjectError is one such.
+	ErrCorrupt = errors.New("corrupt store")
+	// ErrFull: the store has reached Options.SizeLimitBytes; see LimitError.
+	ErrFull = errors.New("store is full")
+)
+
+// A LockedError says who holds the store.
+type LockedError struct {
+	Store  string
+	Holder string // "process 123", or "an unknown process"
+	Waited string // how long the lock was waited for, as a duration
+}
+
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("store %s is held by %s (waited %s); try again when it is done", e.Store, e.Holder, e.Waited)
+}
+
+// Is makes errors.Is(err, ErrLocked) true.
+func (e *LockedError) Is(target error) bool { return target == ErrLocked }
+
+// A MissingObjectError names an object that is gone or rotten and the path
+// that needs it. It is found before the first byte of the world moves.
+type MissingObjectError struct {
+	Object string // the object's hash, hex
+	Path   string // the path in the snapshot that needs it, or what it is
+	Err    error  // why it cannot be read
+}
+
+func (e *MissingObjectError) Error() string {
+	return fmt.Sprintf("object %s (%s) is missing or damaged: %v", e.Object, e.Path, e.Err)
+}
+
+func (e *MissingObjectError) Unwrap() error { return e.Err }
+
+// Is makes errors.Is(err, ErrCorrupt) true.
+func (e *MissingObjectError) Is(target error) bool { return target == ErrCorrupt }
+
+// A LimitError says that a save would have grown the store past its cap. The
+// store is as it was.
+type LimitError struct {
+	Store      string
+	LimitBytes int64
+	NeedBytes  int64 // what the store would have held
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("store %s would grow to %d bytes, over its limit of %d; raise the limit or remove old tasks", e.Store, e.NeedBytes, e.LimitBytes)
+}
+
+// Is makes errors.Is(err, ErrFull) true.
+func (e *LimitError) Is(target error) bool { return target == ErrFull }
+
+// A RestoreError is a restore that failed on the way, disk full for instance.
+// When RolledBack is true the world is at its source again; otherwise the
+// journal stands and Recover must be called once the cause is gone.
+type RestoreError struct {
+	Path       string
+	RolledBack bool
+	Err        error
+}
+
+func (e *RestoreError) Error() string {
+	state := "the world was put back as it was"
+	if !e.RolledBack {
+		state = "the world could not be put back either; free the cause and run the command again to recover"
+	}
+	return fmt.Sprintf("restore %s: %v (%s)", e.Path, e.Err, state)
+}
+
+func (e *RestoreError) Unwrap() error { return e.Err }

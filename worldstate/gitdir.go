@@ -1,0 +1,155 @@
+package worldstate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// repository is what the user's own git repository around (or at) a world
+// tells of its ignored files. It is only ever read.
+type repository struct {
+	outer   chain           // info/exclude, then .gitignore files above the world
+	tracked map[string]bool // paths its index holds, relative to the world
+	notes   []Skip          // what could not be read
+}
+
+// maxIgnoreBytes bounds one ignore file; a longer one is not read, and noted.
+const maxIgnoreBytes = 1 << 20
+
+// readRepository finds the repository a world lies in, if any.
+func readRepository(world string) *repository {
+	r := &repository{tracked: map[string]bool{}}
+	top := world
+	for {
+		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
+			break
+		}
+		parent := filepath.Dir(top)
+		if parent == top {
+			return r
+		}
+		top = parent
+	}
+	gitDir, common, err := gitDirs(top)
+	if err != nil {
+		r.note(".git", err)
+		return r
+	}
+	up, err := filepath.Rel(top, world)
+	if err != nil {
+		r.note(".git", err)
+		return r
+	}
+	if up = filepath.ToSlash(up); up == "." {
+		up = ""
+	}
+	r.addRules(filepath.Join(common, "info", "exclude"), ".git/info/exclude", up)
+	if up != "" {
+		d, rest := top, up
+		for { // the .gitignore files from the top down to the world's parent
+			r.addRules(filepath.Join(d, ".gitignore"), "../.gitignore", rest)
+			name, deeper, ok := strings.Cut(rest, "/")
+			if !ok {
+				break
+			}
+			d, rest = filepath.Join(d, name), deeper
+		}
+	}
+	r.readIndex(filepath.Join(gitDir, "index"), up)
+	return r
+}
+
+func (r *repository) note(path string, err error) {
+	r.notes = append(r.notes, Skip{path, "not read: " + reason(err)})
+}
+
+func (r *repository) addRules(path, shown, up string) {
+	data, err := readIgnoreFile(path)
+	if err != nil {
+		r.note(shown, err)
+	}
+	r.outer = r.outer.with(parseRules("", up, data))
+}
+
+// readIgnoreFile reads a regular file; one that is not there is empty.
+func readIgnoreFile(path string) ([]byte, error) {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+		return nil, nil
+	}
+	if err == nil && info.Size() > maxIgnoreBytes {
+		err = fmt.Errorf("over %d bytes", maxIgnoreBytes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+}
+
+// gitDirs gives a working tree's git directory and the common one it shares
+// with linked worktrees.
+func gitDirs(top string) (gitDir, common string, err error) {
+	gitDir = filepath.Join(top, ".git")
+	info, err := os.Stat(gitDir)
+	if err != nil {
+		return "", "", err
+	}
+	if !info.IsDir() {
+		data, err := readIgnoreFile(gitDir)
+		if err != nil {
+			return "", "", err
+		}
+		target, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
+		if !ok {
+			return "", "", errors.New("a .git file that names no directory")
+		}
+		if gitDir = target; !filepath.IsAbs(gitDir) {
+			gitDir = filepath.Join(top, target)
+		}
+	}
+	common = gitDir
+	if data, err := readIgnoreFile(filepath.Join(gitDir, "commondir")); err == nil && len(data) > 0 {
+		if common = strings.TrimSpace(string(data)); !filepath.IsAbs(common) {
+			common = filepath.Join(gitDir, common)
+		}
+	}
+	return gitDir, common, nil
+}
+
+func (r *repository) readIndex(path, up string) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var paths []string
+	if err == nil {
+		paths, err = indexPaths(bytes.NewReader(data))
+	}
+	if err != nil {
+		r.note(".git/index", err)
+		return
+	}
+	for _, p := range paths {
+		if up != "" {
+			var inside bool
+			if p, inside = strings.CutPrefix(p, up+"/"); !inside {
+				continue
+			}
+		}
+		r.tracked[p] = true
+	}
+}
+
+// reason shortens a system error to what a person wants to know.
+func reason(err error) string {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}

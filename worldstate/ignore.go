@@ -1,0 +1,359 @@
+package worldstate
+
+import (
+	"bytes"
+	"strings"
+)
+
+// An ignore policy is git's: per-directory .gitignore files, the deepest
+// first, then the repository's info/exclude; the last matching pattern of the
+// first list that has one decides; nothing beneath an ignored directory can be
+// brought back. Written from the gitignore manual page and checked against
+// `git check-ignore` in the tests.
+
+// pattern is one line of an ignore file.
+type pattern struct {
+	text    string // without '!', a leading and a trailing slash
+	negated bool
+	dirOnly bool
+	byName  bool // no slash inside: matches the last component alone
+}
+
+// rules are the patterns of one file. They apply to paths beneath base; where
+// the file lies above the world, up is the way from its directory down to the
+// world.
+type rules struct {
+	base     string
+	up       string
+	patterns []pattern
+}
+
+// parsePattern reads one line, without its newline. ok is false where the
+// line holds no pattern.
+func parsePattern(line string) (p pattern, ok bool) {
+	line = strings.TrimSuffix(line, "\r")
+	if line == "" || line[0] == '#' {
+		return p, false
+	}
+	line = trimTrailingSpaces(line)
+	if strings.HasPrefix(line, "!") {
+		p.negated = true
+		line = line[1:]
+	}
+	if strings.HasSuffix(line, "/") {
+		p.dirOnly = true
+		line = line[:len(line)-1]
+	}
+	p.byName = !strings.Contains(line, "/")
+	p.text = line
+	if !p.byName {
+		p.text = strings.TrimPrefix(line, "/")
+	}
+	return p, line != ""
+}
+
+// trimTrailingSpaces drops trailing spaces, but not one after a backslash.
+func trimTrailingSpaces(line string) string {
+	end := -1
+	for i := 0; i < len(line); i++ {
+		switch line[i] {
+		case ' ':
+			if end < 0 {
+				end = i
+			}
+		case '\\':
+			i++
+			if i == len(line) {
+				return line
+			}
+			end = -1
+		default:
+			end = -1
+		}
+	}
+	if end < 0 {
+		return line
+	}
+	return line[:end]
+}
+
+// parseRules reads an ignore file's content.
+func parseRules(base, up string, content []byte) rules {
+	r := rules{base: base, up: up}
+	content = bytes.TrimPrefix(content, []byte("\xef\xbb\xbf"))
+	for line := range bytes.SplitSeq(content, []byte("\n")) {
+		if p, ok := parsePattern(string(line)); ok {
+			r.patterns = append(r.patterns, p)
+		}
+	}
+	return r
+}
+
+// match reports what these rules say of a path beneath their base.
+func (r *rules) match(path string, isDir bool) (ignored, decided bool) {
+	rel := path
+	if r.base != "" {
+		rel = path[len(r.base)+1:]
+	}
+	if r.up != "" {
+		rel = r.up + "/" + rel
+	}
+	name := base(path)
+	for i := len(r.patterns) - 1; i >= 0; i-- {
+		p := &r.patterns[i]
+		if p.dirOnly && !isDir {
+			continue
+		}
+		subject := rel
+		if p.byName {
+			subject = name
+		}
+		if wildmatch(p.text, subject) {
+			return !p.negated, true
+		}
+	}
+	return false, false
+}
+
+// chain is the rules that apply in a directory: the deepest last, info/exclude
+// first. Chains share their beginnings and are never changed in place.
+type chain []*rules
+
+func (c chain) with(r rules) chain {
+	if len(r.patterns) == 0 {
+		return c
+	}
+	next := make(chain, len(c), len(c)+1)
+	copy(next, c)
+	return append(next, &r)
+}
+
+// ignored asks for one path whose parents are known not to be ignored.
+func (c chain) ignored(path string, isDir bool) bool {
+	for i := len(c) - 1; i >= 0; i-- {
+		if ignored, decided := c[i].match(path, isDir); decided {
+			return ignored
+		}
+	}
+	return false
+}
+
+// policy is a snapshot's frozen rules: outer apply everywhere, files by the
+// directory that holds them.
+type policy struct {
+	outer chain
+	files map[string]rules
+}
+
+// ignored asks for any path, its parents included.
+func (p *policy) ignored(path string, isDir bool) bool {
+	c := p.outer
+	if r, ok := p.files[""]; ok {
+		c = c.with(r)
+	}
+	hit := false
+	ancestors(path, func(d string) bool {
+		if alwaysIgnored(base(d)) || c.ignored(d, true) {
+			hit = true
+			return false
+		}
+		if r, ok := p.files[d]; ok {
+			c = c.with(r)
+		}
+		return true
+	})
+	return hit || alwaysIgnored(base(path)) || c.ignored(path, isDir)
+}
+
+// alwaysIgnored are the names no snapshot ever holds, at any depth.
+func alwaysIgnored(name string) bool { return name == ".git" || name == ".anamnesis" }
+
+// wildmatch matches a slash-separated name against a gitignore pattern: '*'
+// and '?' stop at slashes, "**" between slashes (or at an end) does not.
+func wildmatch(pat, name string) bool {
+	m := wild{pat: pat, name: name}
+	if strings.Count(pat, "*") > 2 {
+		m.failed = make(map[[2]int]struct{})
+	}
+	return m.at(0, 0)
+}
+
+// wild is one match under way. failed remembers positions that lead nowhere,
+// so that many stars cost at most len(pat)*len(name).
+type wild struct {
+	pat, name string
+	failed    map[[2]int]struct{}
+}
+
+func (m *wild) at(p, n int) bool {
+	if _, bad := m.failed[[2]int{p, n}]; bad {
+		return false
+	}
+	ok := m.try(p, n)
+	if !ok && m.failed != nil {
+		m.failed[[2]int{p, n}] = struct{}{}
+	}
+	return ok
+}
+
+func (m *wild) try(p, n int) bool {
+	for p < len(m.pat) {
+		c := m.pat[p]
+		if c == '*' {
+			return m.star(p, n)
+		}
+		if n == len(m.name) {
+			return false
+		}
+		switch c {
+		case '?':
+			if m.name[n] == '/' {
+				return false
+			}
+			p++
+		case '[':
+			next, ok := matchClass(m.pat, p, m.name[n])
+			if !ok || m.name[n] == '/' {
+				return false
+			}
+			p = next
+		case '\\':
+			p++
+			if p == len(m.pat) || m.pat[p] != m.name[n] {
+				return false
+			}
+			p++
+		default:
+			if c != m.name[n] {
+				return false
+			}
+			p++
+		}
+		n++
+	}
+	return n == len(m.name)
+}
+
+// star matches a run of stars at pat[p] and the rest.
+func (m *wild) star(p, n int) bool {
+	first := p
+	for p < len(m.pat) && m.pat[p] == '*' {
+		p++
+	}
+	rest := m.pat[p:]
+	starts := first == 0 || m.pat[first-1] == '/'
+	ends := rest == "" || rest[0] == '/' || strings.HasPrefix(rest, `\/`)
+	deep := p-first > 1 && starts && ends
+	if deep && strings.HasPrefix(rest, "/") && m.at(p+1, n) {
+		return true // "**/" may stand for no directory at all
+	}
+	if rest == "" && deep {
+		return true
+	}
+	for ; ; n++ {
+		if m.at(p, n) {
+			return true
+		}
+		if n == len(m.name) || m.name[n] == '/' && !deep {
+			return false
+		}
+	}
+}
+
+// matchClass matches one byte against the bracket expression at pat[p] and
+// gives the position after it. An unterminated or unknown class never matches.
+func matchClass(pat string, p int, c byte) (next int, ok bool) {
+	p++
+	negated := p < len(pat) && (pat[p] == '!' || pat[p] == '^')
+	if negated {
+		p++
+	}
+	matched := false
+	prev := -1 // the last single byte, as a range's possible start
+	for first := true; ; first = false {
+		if p >= len(pat) {
+			return 0, false
+		}
+		ch := pat[p]
+		switch {
+		case ch == ']' && !first:
+			return p + 1, matched != negated
+		case ch == '[' && p+1 < len(pat) && pat[p+1] == ':':
+			end := strings.IndexByte(pat[p+2:], ']')
+			if end < 0 {
+				return 0, false
+			}
+			name := pat[p+2 : p+2+end]
+			if !strings.HasSuffix(name, ":") { // "[[:abc]": a plain set after all
+				matched = matched || c == '['
+				prev = '['
+				p++
+				continue
+			}
+			in, known := namedClass(strings.TrimSuffix(name, ":"), c)
+			if !known {
+				return 0, false
+			}
+			matched = matched || in
+			prev = -1
+			p += 2 + end + 1
+		case ch == '-' && prev >= 0 && p+1 < len(pat) && pat[p+1] != ']':
+			p++
+			hi := pat[p]
+			if hi == '\\' {
+				p++
+				if p >= len(pat) {
+					return 0, false
+				}
+				hi = pat[p]
+			}
+			matched = matched || int(c) >= prev && c <= hi
+			prev = -1
+			p++
+		default:
+			if ch == '\\' {
+				p++
+				if p >= len(pat) {
+					return 0, false
+				}
+				ch = pat[p]
+			}
+			matched = matched || c == ch
+			prev = int(ch)
+			p++
+		}
+	}
+}
+
+// namedClass is a POSIX class in the C locale.
+func namedClass(name string, c byte) (in, known bool) {
+	lower, upper, digit := c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9'
+	graph := c > ' ' && c < 0x7f
+	switch name {
+	case "alnum":
+		return lower || upper || digit, true
+	case "alpha":
+		return lower || upper, true
+	case "blank":
+		return c == ' ' || c == '\t', true
+	case "cntrl":
+		return c < ' ' || c == 0x7f, true
+	case "digit":
+		return digit, true
+	case "graph":
+		return graph, true
+	case "lower":
+		return lower, true
+	case "print":
+		return graph || c == ' ', true
+	case "punct":
+		return graph && !lower && !upper && !digit, true
+	case "space":
+		return c == ' ' || c >= '\t' && c <= '\r', true
+	case "upper":
+		return upper, true
+	case "xdigit":
+		return digit || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F', true
+	}
+	return false, false
+}

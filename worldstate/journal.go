@@ -1,0 +1,191 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// The journal is a restore's intent, made durable before the first byte moves
+// and removed after the last check. Text, one fact a line, the last line the
+// SHA-256 of all before it:
+//
+//	anamnesis-journal 1
+//	world 0123456789abcdef
+//	source COMMIT
+//	target COMMIT
+//	head COMMIT              what the world's ref will name afterwards
+//	nonce 0123456789abcdef   begins the names of temporary files
+//	act BEFORE AFTER "path"
+//	sum HEX
+type journal struct {
+	world          string
+	source, target hash
+	head           hash
+	nonce          string
+	actions        []action
+}
+
+const journalMagic = "anamnesis-journal 1"
+
+func (w *World) journalPath() string {
+	return filepath.Join(w.store, stateDir, "journal-"+w.key)
+}
+
+// checkNoJournal refuses to go on over an interrupted restore.
+func (w *World) checkNoJournal() error {
+	_, err := os.Lstat(w.journalPath())
+	if err == nil {
+		return fmt.Errorf("world %s: %w", w.dir, ErrUnfinished)
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("read journal: %w", err)
+}
+
+func (w *World) writeJournal(j *journal) error {
+	return writeFileDurably(w.journalPath(), j.encode())
+}
+
+// readJournal gives the interrupted restore's journal, nil when there is none.
+func (w *World) readJournal() (*journal, error) {
+	data, err := os.ReadFile(w.journalPath())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	j, err := decodeJournal(data)
+	if err == nil && j.world != w.key {
+		err = errors.New("it is another world's")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read journal %s: %w: %w", w.journalPath(), ErrCorrupt, err)
+	}
+	return j, nil
+}
+
+func (w *World) removeJournal() error {
+	if err := os.Remove(w.journalPath()); err != nil {
+		return fmt.Errorf("remove journal: %w", err)
+	}
+	return syncDir(filepath.Dir(w.journalPath()))
+}
+
+func (j *journal) encode() []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\nworld %s\nsource %s\ntarget %s\nhead %s\nnonce %s\n", journalMagic, j.world, j.source, j.target, j.head, j.nonce)
+	for _, a := range j.actions {
+		fmt.Fprintf(&b, "act %s %s %s\n", a.before, a.after, strconv.QuoteToASCII(a.path))
+	}
+	sum := sha256.Sum256([]byte(b.String()))
+	fmt.Fprintf(&b, "sum %x\n", sum)
+	return []byte(b.String())
+}
+
+func decodeJournal(data []byte) (*journal, error) {
+	text := string(data)
+	i := strings.LastIndex(strings.TrimSuffix(text, "\n"), "\n")
+	if i < 0 {
+		return nil, errors.New("cut short")
+	}
+	body, last := text[:i+1], text[i+1:]
+	sum := sha256.Sum256([]byte(body))
+	if last != fmt.Sprintf("sum %x\n", sum) {
+		return nil, errors.New("bad checksum")
+	}
+	lines := strings.Split(strings.TrimSuffix(body, "\n"), "\n")
+	if len(lines) < 6 || lines[0] != journalMagic {
+		return nil, errors.New("not a journal this program knows")
+	}
+	j := &journal{}
+	var ids [3]hash
+	var texts [5]string
+	for i, key := range []string{"world ", "source ", "target ", "head ", "nonce "} {
+		v, ok := strings.CutPrefix(lines[1+i], key)
+		if !ok {
+			return nil, fmt.Errorf("no %sline", key)
+		}
+		texts[i] = v
+		if i >= 1 && i <= 3 {
+			if ids[i-1], ok = parseHash(v); !ok {
+				return nil, fmt.Errorf("bad %s%q", key, v)
+			}
+		}
+	}
+	j.world, j.nonce = texts[0], texts[4]
+	j.source, j.target, j.head = ids[0], ids[1], ids[2]
+	if _, err := hex.DecodeString(j.nonce); err != nil || len(j.nonce) != nonceDigits {
+		return nil, fmt.Errorf("bad nonce %q", j.nonce)
+	}
+	for _, line := range lines[6:] {
+		a, err := parseAction(line)
+		if err != nil {
+			return nil, err
+		}
+		j.actions = append(j.actions, a)
+	}
+	return j, nil
+}
+
+func parseAction(line string) (action, error) {
+	f := strings.SplitN(line, " ", 4)
+	if len(f) != 4 || f[0] != "act" {
+		return action{}, fmt.Errorf("bad line %q", line)
+	}
+	before, err := parseState(f[1])
+	if err != nil {
+		return action{}, err
+	}
+	after, err := parseState(f[2])
+	if err != nil {
+		return action{}, err
+	}
+	path, err := unquotePath(f[3])
+	return action{path, before, after}, err
+}
+
+// parseState reads what state.String wrote.
+func parseState(s string) (state, error) {
+	bad := fmt.Errorf("bad state %q", s)
+	if s == "-" {
+		return state{}, nil
+	}
+	var out state
+	var perm, id string
+	switch {
+	case strings.HasPrefix(s, "f"):
+		out.kind = kindFile
+		perm, id, _ = strings.Cut(s[1:], ":")
+	case strings.HasPrefix(s, "l:"):
+		out.kind, id = kindLink, s[2:]
+	case strings.HasPrefix(s, "d"):
+		out.kind, perm = kindDir, s[1:]
+	default:
+		return state{}, bad
+	}
+	if out.kind != kindLink {
+		p, err := parsePerm(perm)
+		if err != nil {
+			return state{}, bad
+		}
+		out.perm = p
+	}
+	if out.kind != kindDir {
+		h, ok := parseHash(id)
+		if !ok {
+			return state{}, bad
+		}
+		out.hash = h
+	}
+	return out, nil
+}

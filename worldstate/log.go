@@ -1,0 +1,127 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+)
+
+// A Commit is one snapshot as Log lists it.
+type Commit struct {
+	ID       ID          `json:"id"`
+	Tree     string      `json:"tree"`
+	Parents  []ID        `json:"parents"`
+	Time     time.Time   `json:"time"` // UTC, whole seconds
+	Message  string      `json:"message"`
+	Steps    []string    `json:"steps"` // names of this task's refs to it
+	Complete bool        `json:"complete"`
+	Skipped  []Skip      `json:"skipped"`
+	Trailers [][2]string `json:"trailers,omitempty"` // the caller's own
+	// Current marks the snapshot this world was last known at.
+	Current bool `json:"current"`
+}
+
+// Log lists the snapshots of this World's task and directory, the newest
+// first; a parent never comes before its child.
+func (w *World) Log(ctx context.Context) ([]Commit, error) {
+	end, err := w.begin(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	refs, err := w.objects.readRefs()
+	if err != nil {
+		return nil, err
+	}
+	task := taskRefs + w.opts.Task + "/"
+	commits, err := w.history(ctx, refs, func(ref string) bool {
+		return ref == worldRefs+w.key || strings.HasPrefix(ref, task)
+	})
+	if err != nil {
+		return nil, err
+	}
+	steps := make(map[hash][]string)
+	for ref, h := range refs {
+		if step, ok := strings.CutPrefix(ref, task); ok {
+			steps[h] = append(steps[h], step)
+		}
+	}
+	out := make([]Commit, 0, len(commits))
+	for _, c := range commits {
+		item := Commit{
+			ID: ID(c.id.String()), Tree: c.tree.String(), Parents: []ID{}, Time: c.time, Message: c.message,
+			Steps: steps[c.id], Complete: !c.partial, Skipped: c.skips, Trailers: c.trailers, Current: refs[worldRefs+w.key] == c.id,
+		}
+		for _, p := range c.parents {
+			item.Parents = append(item.Parents, ID(p.String()))
+		}
+		if item.Steps == nil {
+			item.Steps = []string{}
+		}
+		if item.Skipped == nil {
+			item.Skipped = []Skip{}
+		}
+		sort.Strings(item.Steps)
+		out = append(out, item)
+	}
+	return out, nil
+}
+
+// history gives the commits the chosen refs reach, children before parents,
+// the newest first where that leaves a choice.
+func (w *World) history(ctx context.Context, refs map[string]hash, chosen func(ref string) bool) ([]*commit, error) {
+	all := make(map[hash]*commit)
+	children := make(map[hash]int)
+	var queue []hash
+	for ref, h := range refs {
+		if chosen(ref) {
+			queue = append(queue, h)
+		}
+	}
+	for len(queue) > 0 {
+		h := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		if all[h] != nil {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		c, err := w.commit(h)
+		if err != nil {
+			return nil, fmt.Errorf("log: %w", err)
+		}
+		all[h] = c
+		for _, p := range c.parents {
+			children[p]++
+			queue = append(queue, p)
+		}
+	}
+	var ready, out []*commit
+	for h, c := range all {
+		if children[h] == 0 {
+			ready = append(ready, c)
+		}
+	}
+	for len(ready) > 0 {
+		sort.Slice(ready, func(i, j int) bool { // the next to list stands last
+			if !ready[i].time.Equal(ready[j].time) {
+				return ready[i].time.Before(ready[j].time)
+			}
+			return ready[i].id.String() > ready[j].id.String()
+		})
+		c := ready[len(ready)-1]
+		ready = ready[:len(ready)-1]
+		out = append(out, c)
+		for _, p := range c.parents {
+			if children[p]--; children[p] == 0 {
+				ready = append(ready, all[p])
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,339 @@
+package worldstate
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha1"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+	"sync"
+
+	"github.com/klauspost/compress/zlib"
+)
+
+// objectType is a git object's type, with its number in a pack.
+type objectType byte
+
+const (
+	commitObject objectType = 1
+	treeObject   objectType = 2
+	blobObject   objectType = 3
+)
+
+func (t objectType) String() string {
+	switch t {
+	case commitObject:
+		return "commit"
+	case treeObject:
+		return "tree"
+	case blobObject:
+		return "blob"
+	}
+	return fmt.Sprintf("type %d", byte(t))
+}
+
+// hashObject gives an object's id.
+func hashObject(t objectType, data []byte) hash {
+	h := sha1.New()
+	fmt.Fprintf(h, "%s %d\x00", t, len(data))
+	h.Write(data)
+	return hash(h.Sum(nil))
+}
+
+// compressionLevel trades a few percent of size for most of the speed.
+const compressionLevel = zlib.BestSpeed
+
+// packWriter writes one pack: all objects of one save, undeltified, made
+// durable by one sync. Safe for concurrent use until finish.
+type packWriter struct {
+	dir   string // objects/pack
+	hook  func(string)
+	pool  sync.Pool
+	mu    sync.Mutex
+	f     *os.File
+	w     *bufio.Writer
+	off   int64
+	items []packItem
+	seen  map[hash]struct{}
+}
+
+type packItem struct {
+	hash hash
+	off  int64
+	crc  uint32
+}
+
+const packHeaderBytes = 12
+
+func newPackWriter(dir string, hook func(string)) *packWriter {
+	return &packWriter{dir: dir, hook: hook, seen: make(map[hash]struct{})}
+}
+
+func (p *packWriter) compressor(w io.Writer) *zlib.Writer {
+	if z, ok := p.pool.Get().(*zlib.Writer); ok {
+		z.Reset(w)
+		return z
+	}
+	z, err := zlib.NewWriterLevel(w, compressionLevel)
+	if err != nil {
+		panic("worldstate: " + err.Error()) // the level is a constant
+	}
+	return z
+}
+
+// holds reports whether the pack has the object already.
+func (p *packWriter) holds(h hash) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.seen[h]
+	return ok
+}
+
+// add stores an object whose id the caller computed.
+func (p *packWriter) add(h hash, t objectType, data []byte) error {
+	if p.holds(h) {
+		return nil
+	}
+	var buf bytes.Buffer
+	buf.Write(packEntryHeader(t, int64(len(data))))
+	z := p.compressor(&buf)
+	_, err := z.Write(data)
+	if cerr := z.Close(); err == nil {
+		err = cerr
+	}
+	p.pool.Put(z)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, twice := p.seen[h]; twice {
+		return nil
+	}
+	if err := p.begin(); err != nil {
+		return err
+	}
+	if _, err := p.w.Write(buf.Bytes()); err != nil {
+		return fmt.Errorf("write pack: %w", err)
+	}
+	p.record(h, crc32.ChecksumIEEE(buf.Bytes()), int64(buf.Len()))
+	return nil
+}
+
+// errContentChanged: a stream did not hold the bytes its hash promised.
+var errContentChanged = errors.New("changed while being read")
+
+// addStream stores a large blob straight from r. When r does not hold exactly
+// what h and size promise, the pack is as before and the error is
+// errContentChanged.
+func (p *packWriter) addStream(h hash, size int64, r io.Reader) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, twice := p.seen[h]; twice {
+		return nil
+	}
+	if err := p.begin(); err != nil {
+		return err
+	}
+	crc := crc32.NewIEEE()
+	count := &countWriter{w: io.MultiWriter(p.w, crc)}
+	sum := sha1.New()
+	fmt.Fprintf(sum, "%s %d\x00", blobObject, size)
+	_, err := count.Write(packEntryHeader(blobObject, size))
+	if err == nil {
+		z := p.compressor(count)
+		var n int64
+		n, err = io.Copy(io.MultiWriter(z, sum), io.LimitReader(r, size+1))
+		if cerr := z.Close(); err == nil {
+			err = cerr
+		}
+		p.pool.Put(z)
+		if err == nil && (n != size || hash(sum.Sum(nil)) != h) {
+			err = errContentChanged
+		}
+	}
+	if err != nil {
+		if terr := p.truncate(); terr != nil {
+			return fmt.Errorf("write pack: %w", errors.Join(err, terr))
+		}
+		return err
+	}
+	p.record(h, crc.Sum32(), count.n)
+	return nil
+}
+
+type countWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// begin makes the file at the first object; p.mu is held.
+func (p *packWriter) begin() error {
+	if p.f != nil {
+		return nil
+	}
+	f, err := os.CreateTemp(p.dir, tempPrefix)
+	if err != nil {
+		return fmt.Errorf("begin pack: %w", err)
+	}
+	p.f, p.w, p.off = f, bufio.NewWriterSize(f, 1<<20), packHeaderBytes
+	if _, err := p.w.Write(make([]byte, packHeaderBytes)); err != nil {
+		return fmt.Errorf("begin pack: %w", err)
+	}
+	return nil
+}
+
+// truncate forgets what was written after the last recorded object.
+func (p *packWriter) truncate() error {
+	if err := p.w.Flush(); err != nil {
+		return err
+	}
+	if err := p.f.Truncate(p.off); err != nil {
+		return err
+	}
+	_, err := p.f.Seek(p.off, io.SeekStart)
+	return err
+}
+
+func (p *packWriter) record(h hash, crc uint32, n int64) {
+	p.items = append(p.items, packItem{h, p.off, crc})
+	p.seen[h] = struct{}{}
+	p.off += n
+}
+
+// packEntryHeader is an object's type and size in a pack.
+func packEntryHeader(t objectType, size int64) []byte {
+	b := byte(t)<<4 | byte(size&0x0f)
+	size >>= 4
+	var out []byte
+	for size > 0 {
+		out = append(out, b|0x80)
+		b = byte(size & 0x7f)
+		size >>= 7
+	}
+	return append(out, b)
+}
+
+// size is the pack's length so far, 0 while it holds nothing.
+func (p *packWriter) size() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.off
+}
+
+// abort removes what was written. Harmless after finish.
+func (p *packWriter) abort() {
+	if p.f == nil {
+		return
+	}
+	p.f.Close()
+	os.Remove(p.f.Name())
+	p.f = nil
+}
+
+// finish makes the pack durable and visible: the pack synced and renamed,
+// then its index, which git takes as the sign that a pack is there. It
+// returns the index's path, "" when there was nothing to write.
+func (p *packWriter) finish() (string, error) {
+	if p.f == nil {
+		return "", nil
+	}
+	defer p.abort()
+	sum, err := p.seal()
+	if err != nil {
+		return "", fmt.Errorf("finish pack: %w", err)
+	}
+	name := filepath.Join(p.dir, "pack-"+sum.String())
+	idx, err := os.CreateTemp(p.dir, tempPrefix)
+	if err != nil {
+		return "", fmt.Errorf("finish pack: %w", err)
+	}
+	defer os.Remove(idx.Name())
+	_, err = idx.Write(encodeIndex(p.items, sum))
+	if err == nil {
+		err = idx.Sync()
+	}
+	if cerr := idx.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return "", fmt.Errorf("finish pack: %w", err)
+	}
+	p.hook("pack-written")
+	if err := os.Rename(p.f.Name(), name+".pack"); err != nil {
+		return "", fmt.Errorf("finish pack: %w", err)
+	}
+	p.hook("pack-renamed")
+	if err := os.Rename(idx.Name(), name+".idx"); err != nil {
+		return "", fmt.Errorf("finish pack: %w", err)
+	}
+	p.hook("pack-indexed")
+	return name + ".idx", syncDir(p.dir)
+}
+
+// seal writes the header's count and the trailing checksum, and syncs.
+func (p *packWriter) seal() (hash, error) {
+	var sum hash
+	if err := p.w.Flush(); err != nil {
+		return sum, err
+	}
+	head := binary.BigEndian.AppendUint32([]byte("PACK\x00\x00\x00\x02"), uint32(len(p.items)))
+	if _, err := p.f.WriteAt(head, 0); err != nil {
+		return sum, err
+	}
+	h := sha1.New()
+	if _, err := io.Copy(h, io.NewSectionReader(p.f, 0, p.off)); err != nil {
+		return sum, err
+	}
+	sum = hash(h.Sum(nil))
+	if _, err := p.f.WriteAt(sum[:], p.off); err != nil {
+		return sum, err
+	}
+	return sum, p.f.Sync()
+}
+
+// encodeIndex is a version 2 pack index.
+func encodeIndex(items []packItem, pack hash) []byte {
+	sort.Slice(items, func(i, j int) bool { return bytes.Compare(items[i].hash[:], items[j].hash[:]) < 0 })
+	out := []byte("\xfftOc\x00\x00\x00\x02")
+	i := 0
+	for b := range 256 {
+		for i < len(items) && int(items[i].hash[0]) <= b {
+			i++
+		}
+		out = binary.BigEndian.AppendUint32(out, uint32(i))
+	}
+	for _, it := range items {
+		out = append(out, it.hash[:]...)
+	}
+	for _, it := range items {
+		out = binary.BigEndian.AppendUint32(out, it.crc)
+	}
+	var far []int64
+	for _, it := range items {
+		if it.off < 1<<31 {
+			out = binary.BigEndian.AppendUint32(out, uint32(it.off))
+			continue
+		}
+		out = binary.BigEndian.AppendUint32(out, 1<<31|uint32(len(far)))
+		far = append(far, it.off)
+	}
+	for _, off := range far {
+		out = binary.BigEndian.AppendUint64(out, uint64(off))
+	}
+	out = append(out, pack[:]...)
+	sum := sha1.Sum(out)
+	return append(out, sum[:]...)
+}

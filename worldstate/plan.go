@@ -1,0 +1,489 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// PlanOptions narrow a plan.
+type PlanOptions struct {
+	// Paths restricts the plan to these paths and what lies beneath them;
+	// relative to the world, or absolute inside it. None: everything.
+	Paths []string
+	// OverwriteEdits also reverts what was changed since Base.
+	OverwriteEdits bool
+	// Base is the snapshot since which a change counts as a person's edit and
+	// is kept. "" is the snapshot this world was last known at (Last).
+	Base ID
+	// OtherWorld permits a target that was taken of another directory.
+	OtherWorld bool
+}
+
+// A Plan is what a restore would do: a dry run. Only this package makes one
+// that Restore accepts. Directories end in a slash in all lists.
+type Plan struct {
+	Hash   string   `json:"plan"`
+	Source ID       `json:"source,omitempty"` // the snapshot that equals the present world, if there is one
+	Target ID       `json:"target"`
+	Base   ID       `json:"base,omitempty"`
+	Write  []string `json:"write"`  // created or changed
+	Delete []string `json:"delete"` // removed
+	Keep   []Skip   `json:"keep"`   // would differ from the target, and why each stays
+
+	options PlanOptions
+	actions []action
+	stamps  map[string]stamp
+	now     *listing
+}
+
+// Empty reports whether the plan moves nothing.
+func (p *Plan) Empty() bool { return len(p.actions) == 0 }
+
+// action changes one path from one state to another; either may be absent.
+type action struct {
+	path          string
+	before, after state
+}
+
+// The reasons a path is kept.
+const (
+	keepEdited     = "edited since the last snapshot"
+	keepIgnored    = "ignored by the target's rules"
+	keepIgnoredNow = "ignored now, not by the target's rules"
+	keepNoBytes    = "ignored now, and no snapshot holds its bytes"
+	keepUnread     = "could not be read when the target was saved"
+	keepBlocked    = "something that stays is in the way"
+	keepRaced      = "changed during the restore"
+)
+
+// Plan works out what restoring target would do, and checks that every object
+// it needs is there and intact. Nothing is written. Errors: ErrUnknown,
+// ErrRefused for another world's snapshot, *MissingObjectError, ErrUnfinished.
+func (w *World) Plan(ctx context.Context, target ID, o *PlanOptions) (Plan, error) {
+	end, err := w.begin(ctx, false)
+	if err != nil {
+		return Plan{}, err
+	}
+	defer end()
+	if err := w.checkNoJournal(); err != nil {
+		return Plan{}, err
+	}
+	root, err := w.openRoot()
+	if err != nil {
+		return Plan{}, err
+	}
+	defer closeFD(root)
+	sc, err := w.scan(ctx, root, w.loadCache(), nil)
+	if err != nil {
+		return Plan{}, err
+	}
+	if o == nil {
+		o = &PlanOptions{}
+	}
+	return w.planFrom(ctx, root, sc, target, *o)
+}
+
+// planFrom plans from a scan.
+func (w *World) planFrom(ctx context.Context, root int, sc *scanned, target ID, o PlanOptions) (Plan, error) {
+	c, err := w.byID(target)
+	if err != nil {
+		return Plan{}, fmt.Errorf("plan: %w", err)
+	}
+	if c.world != w.key && !o.OtherWorld && len(sc.entries) > 0 {
+		return Plan{}, fmt.Errorf("plan: %w: snapshot %s was taken of another directory than %s", ErrRefused, target, w.dir)
+	}
+	if o.Paths, err = w.relativePaths(o.Paths); err != nil {
+		return Plan{}, fmt.Errorf("plan: %w", err)
+	}
+	p := planner{w: w, ctx: ctx, root: root, now: sc, target: c, o: o, kept: map[string]string{}}
+	if p.want, err = w.tree(c.tree); err != nil {
+		return Plan{}, fmt.Errorf("plan %s: %w", target, err)
+	}
+	if p.policy, err = w.policyOf(c, p.want); err != nil {
+		return Plan{}, fmt.Errorf("plan %s: %w", target, err)
+	}
+	head, err := w.head()
+	if err != nil {
+		return Plan{}, err
+	}
+	if p.o.Base == "" && !head.isZero() {
+		p.o.Base = ID(head.String())
+	}
+	p.base = newListing(nil)
+	if p.o.Base != "" {
+		b, err := w.byID(p.o.Base)
+		if err != nil {
+			return Plan{}, fmt.Errorf("plan: base: %w", err)
+		}
+		if p.base, err = w.tree(b.tree); err != nil {
+			return Plan{}, fmt.Errorf("plan: base %s: %w", p.o.Base, err)
+		}
+	}
+	return p.plan(head)
+}
+
+// relativePaths makes a caller's paths relative to the world.
+func (w *World) relativePaths(paths []string) ([]string, error) {
+	var out []string
+	for _, path := range paths {
+		rel := filepath.Clean(path)
+		if filepath.IsAbs(rel) {
+			parent, err := filepath.EvalSymlinks(filepath.Dir(rel))
+			if err != nil {
+				return nil, err
+			}
+			if rel, err = filepath.Rel(w.dir, filepath.Join(parent, filepath.Base(rel))); err != nil {
+				return nil, err
+			}
+		}
+		rel = filepath.ToSlash(rel)
+		if rel == "." {
+			return nil, nil // the whole world
+		}
+		if !validPath(rel) {
+			return nil, fmt.Errorf("%w: path %q is outside the world or in a git directory", ErrRefused, path)
+		}
+		out = append(out, rel)
+	}
+	sort.Strings(out)
+	return out, nil
+}
+
+// planner works out one plan.
+type planner struct {
+	w      *World
+	ctx    context.Context
+	root   int
+	now    *scanned
+	want   *listing
+	base   *listing
+	target *commit
+	policy *policy
+	o      PlanOptions
+
+	todo map[string]action
+	kept map[string]string
+}
+
+func (p *planner) plan(head hash) (Plan, error) {
+	p.todo = make(map[string]action)
+	var err error
+	union(p.now.listing, p.want, func(path string, now, want state) {
+		if err == nil && now != want && p.selected(path) {
+			err = p.consider(path, now, want)
+		}
+	})
+	if err != nil {
+		return Plan{}, fmt.Errorf("plan %s: %w", p.target.id, err)
+	}
+	p.addParents()
+	p.unblock()
+	p.dropOccupied()
+	p.noteIgnored()
+	out := Plan{
+		Target: ID(p.target.id.String()), Base: p.o.Base, Write: []string{}, Delete: []string{}, Keep: []Skip{},
+		options: p.o, stamps: p.now.stamps, now: p.now.listing,
+	}
+	for _, a := range p.todo {
+		out.actions = append(out.actions, a)
+	}
+	sort.Slice(out.actions, func(i, j int) bool { return out.actions[i].path < out.actions[j].path })
+	for _, a := range out.actions {
+		if a.after.absent() {
+			out.Delete = append(out.Delete, shown(a.path, a.before))
+			continue
+		}
+		out.Write = append(out.Write, shown(a.path, a.after))
+		if err := p.ctx.Err(); err != nil {
+			return Plan{}, err
+		}
+		if !a.after.isDir() {
+			if err := p.w.objects.check(a.after.hash, blobObject, a.path); err != nil {
+				return Plan{}, fmt.Errorf("plan %s: %w", p.target.id, err)
+			}
+		}
+	}
+	for path, why := range p.kept {
+		out.Keep = append(out.Keep, Skip{path, why})
+	}
+	sort.Slice(out.Keep, func(i, j int) bool { return out.Keep[i].Path < out.Keep[j].Path })
+	if !head.isZero() {
+		if c, err := p.w.commit(head); err == nil && p.equals(c) {
+			out.Source = ID(head.String())
+		}
+	}
+	out.Hash = p.hash(&out)
+	return out, nil
+}
+
+func shown(path string, s state) string {
+	if s.isDir() {
+		return path + "/"
+	}
+	return path
+}
+
+// equals reports whether a snapshot is the world as scanned.
+func (p *planner) equals(c *commit) bool {
+	tree, err := buildTrees(p.now.listing, func(hash, objectType, []byte) error { return nil })
+	return err == nil && tree == c.tree
+}
+
+// hash covers all a plan would do and everything it rests on.
+func (p *planner) hash(out *Plan) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "anamnesis-plan 1\n%s\n%s\n%q\n%t\n", p.w.key, p.target.tree, p.o.Paths, p.o.OverwriteEdits)
+	for _, a := range out.actions {
+		fmt.Fprintf(h, "%s %s %s\n", a.before, a.after, strconv.QuoteToASCII(a.path))
+	}
+	for _, k := range out.Keep {
+		fmt.Fprintf(h, "keep %s %s\n", strconv.QuoteToASCII(k.Path), k.Reason)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:20])
+}
+
+func (p *planner) selected(path string) bool {
+	if len(p.o.Paths) == 0 {
+		return true
+	}
+	for _, root := range p.o.Paths {
+		if beneath(path, root) {
+			return true
+		}
+	}
+	return false
+}
+
+// under gives the skip at or above a path.
+func under(list []Skip, path string) (Skip, bool) {
+	for _, s := range list {
+		if beneath(path, s.Path) {
+			return s, true
+		}
+	}
+	return Skip{}, false
+}
+
+// consider decides about one path that differs.
+func (p *planner) consider(path string, now, want state) error {
+	if !p.o.OverwriteEdits && p.o.Base != "" && now != p.base.at(path) && !p.notSeen(path) {
+		p.kept[shown(path, now)] = keepEdited
+		return nil
+	}
+	if skip, ok := under(p.now.skips, path); ok {
+		p.kept[path] = skip.Reason
+		return nil
+	}
+	if p.w.isExcluded(path) {
+		return nil
+	}
+	if want.absent() {
+		if _, ok := under(p.target.skips, path); ok {
+			p.kept[shown(path, now)] = keepUnread
+			return nil
+		}
+		if p.policy.ignored(path, now.isDir()) {
+			p.kept[shown(path, now)] = keepIgnored
+			return nil
+		}
+		p.todo[path] = action{path, now, want}
+		return nil
+	}
+	if now.absent() && p.ignoredNow(path) {
+		return p.considerIgnored(path, want)
+	}
+	p.todo[path] = action{path, now, want}
+	return nil
+}
+
+// notSeen: the scan did not look at the path, so its absence is no edit.
+func (p *planner) notSeen(path string) bool {
+	if _, skipped := under(p.now.skips, path); skipped {
+		return true
+	}
+	return p.ignoredNow(path) || p.w.isExcluded(path)
+}
+
+func (p *planner) ignoredNow(path string) bool {
+	list := p.now.ignored
+	i := sort.Search(len(list), func(i int) bool { return list[i].path >= path })
+	if i < len(list) && list[i].path == path {
+		return true
+	}
+	hit := false
+	ancestors(path, func(d string) bool {
+		i := sort.Search(len(list), func(i int) bool { return list[i].path >= d })
+		hit = i < len(list) && list[i].path == d
+		return !hit
+	})
+	return hit
+}
+
+func (w *World) isExcluded(path string) bool {
+	if w.excluded[path] {
+		return true
+	}
+	hit := false
+	ancestors(path, func(d string) bool { hit = w.excluded[d]; return !hit })
+	return hit
+}
+
+// considerIgnored: the target holds a path that the present rules ignore, so
+// the scan left it out. It is overwritten only when some snapshot holds the
+// bytes that stand there.
+func (p *planner) considerIgnored(path string, want state) error {
+	x := &executor{w: p.w, root: p.root}
+	now, _, err := x.look(path)
+	switch {
+	case errors.Is(err, errInTheWay):
+		p.kept[path] = keepBlocked
+		return nil
+	case err != nil:
+		p.kept[path] = "unreadable: " + reason(err)
+		return nil
+	case now == want:
+		return nil
+	case now.absent(), now.isDir() && want.isDir(), !now.isDir() && p.w.objects.has(now.hash) && p.w.objects.check(now.hash, blobObject, path) == nil:
+		p.todo[path] = action{path, now, want}
+		return nil
+	}
+	p.kept[shown(path, now)] = keepNoBytes
+	return nil
+}
+
+// addParents plans the directories a planned file needs and the world lacks,
+// where the selection or an edit left them out.
+func (p *planner) addParents() {
+	var missing []string
+	for path, a := range p.todo {
+		if a.after.absent() {
+			continue
+		}
+		ancestors(path, func(d string) bool {
+			if _, planned := p.todo[d]; !planned && p.now.at(d).absent() && !p.ignoredNow(d) {
+				missing = append(missing, d)
+			}
+			return true
+		})
+	}
+	for _, d := range missing {
+		p.todo[d] = action{path: d, after: p.want.at(d)}
+		delete(p.kept, d)
+		delete(p.kept, d+"/")
+	}
+}
+
+// unblock drops writes beneath something that is no directory and stays.
+func (p *planner) unblock() {
+	for path, a := range p.todo {
+		if a.after.absent() {
+			continue
+		}
+		blocked := false
+		ancestors(path, func(d string) bool {
+			if a, planned := p.todo[d]; planned {
+				blocked = !a.after.isDir()
+			} else if s := p.now.at(d); !s.absent() {
+				blocked = !s.isDir()
+			} else if _, skipped := under(p.now.skips, d); skipped {
+				blocked = true
+			}
+			return !blocked
+		})
+		if blocked {
+			delete(p.todo, path)
+			p.kept[shown(path, a.after)] = keepBlocked
+		}
+	}
+}
+
+// dropOccupied takes back the removal of directories in which something
+// stays. One that should become a file is kept and listed; one that should
+// merely go is no harm.
+func (p *planner) dropOccupied() {
+	occupied := make(map[string]bool)
+	mark := func(path string) {
+		ancestors(path, func(d string) bool { occupied[d] = true; return true })
+	}
+	for _, r := range p.now.ignored {
+		mark(r.path)
+	}
+	for _, s := range p.now.skips {
+		mark(s.Path)
+		occupied[s.Path] = true
+	}
+	for path := range p.w.excluded {
+		mark(path)
+	}
+	for i := range p.now.entries { // what is there now and is not planned away stays
+		path := p.now.entries[i].path
+		if a, planned := p.todo[path]; !planned || !a.after.absent() {
+			mark(path)
+		}
+	}
+	var removed []string
+	for path, a := range p.todo {
+		if a.before.isDir() && !a.after.isDir() {
+			removed = append(removed, path)
+		}
+	}
+	sort.Sort(sort.Reverse(sort.StringSlice(removed))) // children first
+	for _, path := range removed {
+		if !occupied[path] && !p.hasAlwaysIgnored(path) {
+			continue
+		}
+		if !p.todo[path].after.absent() {
+			p.kept[path+"/"] = keepBlocked
+		}
+		delete(p.todo, path)
+		mark(path)
+	}
+}
+
+// hasAlwaysIgnored reports whether a directory holds a .git or the like, which
+// scans pass over without a word.
+func (p *planner) hasAlwaysIgnored(path string) bool {
+	fd, err := openBeneath(p.root, path)
+	if err != nil {
+		return false
+	}
+	defer closeFD(fd)
+	for _, name := range []string{".git", ".anamnesis"} {
+		if _, err := lstatat(fd, name); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// noteIgnored lists what only the present rules ignore: it stays, and the
+// world will not be the target's to the last path.
+func (p *planner) noteIgnored() {
+	for _, r := range p.now.ignored {
+		if _, held := p.want.index[r.path]; held || !p.selected(r.path) {
+			continue
+		}
+		if !p.policy.ignored(r.path, r.isDir) {
+			path := r.path
+			if r.isDir {
+				path += "/"
+			}
+			if _, there := p.kept[path]; !there && !strings.HasSuffix(p.kept[r.path], keepNoBytes) {
+				p.kept[path] = keepIgnoredNow
+			}
+		}
+	}
+}
+
+func closeFD(fd int) { unix.Close(fd) }

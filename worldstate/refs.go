@@ -1,0 +1,119 @@
+package worldstate
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+)
+
+const (
+	// latestRef is the branch HEAD names: the snapshot saved last, whatever
+	// its world, so that plain `git log` shows something.
+	latestRef = "refs/heads/latest"
+	// taskRefs holds refs/anamnesis/<task>/<step>.
+	taskRefs = "refs/anamnesis/"
+	// worldRefs holds one ref a world: the snapshot it was last known at.
+	worldRefs = "refs/worlds/"
+)
+
+// readRefs gives all refs; a loose one (made by git) wins over a packed one,
+// as in git.
+func (s *objectStore) readRefs() (map[string]hash, error) {
+	refs := make(map[string]hash)
+	data, err := os.ReadFile(filepath.Join(s.dir, "packed-refs"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("read refs: %w", err)
+	}
+	sc := bufio.NewScanner(bytes.NewReader(data))
+	for sc.Scan() {
+		line := sc.Text()
+		if line == "" || line[0] == '#' || line[0] == '^' {
+			continue
+		}
+		id, name, ok := strings.Cut(line, " ")
+		h, good := parseHash(id)
+		if !ok || !good || !strings.HasPrefix(name, "refs/") {
+			return nil, fmt.Errorf("read refs: %w: bad line %q in packed-refs", ErrCorrupt, line)
+		}
+		refs[name] = h
+	}
+	if err := sc.Err(); err != nil {
+		return nil, fmt.Errorf("read refs: %w: %w", ErrCorrupt, err)
+	}
+	err = filepath.WalkDir(filepath.Join(s.dir, "refs"), func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		id, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(s.dir, path)
+		if err != nil {
+			return err
+		}
+		if h, ok := parseHash(strings.TrimSpace(string(id))); ok {
+			refs[filepath.ToSlash(rel)] = h
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read refs: %w", err)
+	}
+	return refs, nil
+}
+
+// updateRefs sets refs, all or none, durably. The store's lock is held.
+func (s *objectStore) updateRefs(set map[string]hash) error {
+	refs, err := s.readRefs()
+	if err != nil {
+		return err
+	}
+	changed := false
+	for name, h := range set {
+		changed = changed || refs[name] != h
+		refs[name] = h
+	}
+	if !changed {
+		return nil
+	}
+	names := make([]string, 0, len(refs))
+	for name := range refs {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	var b bytes.Buffer
+	b.WriteString("# pack-refs with: peeled fully-peeled sorted \n")
+	for _, name := range names {
+		fmt.Fprintf(&b, "%s %s\n", refs[name], name)
+	}
+	if err := writeFileDurably(filepath.Join(s.dir, "packed-refs"), b.Bytes()); err != nil {
+		return fmt.Errorf("update refs: %w", err)
+	}
+	for name := range set { // a loose one would hide what was just set
+		if err := os.Remove(filepath.Join(s.dir, filepath.FromSlash(name))); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("update refs: %w", err)
+		}
+	}
+	return nil
+}
+
+// validRefPart reports whether a task or step may be part of a ref's name:
+// letters, digits, dot, dash and underscore, not at either end a dot.
+func validRefPart(s string) bool {
+	if s == "" || len(s) > 200 || s[0] == '.' || strings.HasSuffix(s, ".") || strings.HasSuffix(s, ".lock") || strings.Contains(s, "..") {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_') {
+			return false
+		}
+	}
+	return true
+}

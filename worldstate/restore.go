@@ -1,0 +1,399 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Result is what a restore did.
+type Result struct {
+	Source ID `json:"source"` // the world just before, saved
+	Target ID `json:"target"`
+	// Written and Deleted are the plan's lists, without what was kept on the
+	// way. Never nil.
+	Written []string `json:"written"`
+	Deleted []string `json:"deleted"`
+	Kept    []Skip   `json:"kept"` // what does not match the target, and why
+	Tree    string   `json:"tree"` // the world id afterwards
+	// Exact reports whether the world now is the target in every path.
+	Exact bool `json:"exact"`
+}
+
+// RestoreOptions say how RestoreTo plans.
+type RestoreOptions struct {
+	PlanOptions
+	// PlanHash, when given, must be the hash of the plan that results.
+	PlanHash string
+	// Message is the first line of the snapshot of the present world.
+	Message string
+}
+
+// nonceDigits is the length of a restore's nonce, in hex digits.
+const nonceDigits = 16
+
+// Restore applies a plan. First the present world is saved (no new snapshot
+// where it is held already) and the plan worked out again: another result is
+// ErrStale. Both ends are durable and read back before the first byte moves.
+// A failure on the way rolls back; see RestoreError. Killed anywhere, Recover
+// ends at the target or the source. A path that somebody else changes while
+// the restore runs is left and listed in Kept.
+func (w *World) Restore(ctx context.Context, p Plan) (Result, error) {
+	end, err := w.begin(ctx, true)
+	if err != nil {
+		return Result{}, err
+	}
+	defer end()
+	if p.Hash == "" {
+		return Result{}, fmt.Errorf("restore: %w: it was not made by Plan", ErrStale)
+	}
+	o := RestoreOptions{PlanOptions: p.options, PlanHash: p.Hash, Message: "before restoring " + short(p.Target)}
+	o.Base = p.Base
+	return w.restoreLocked(ctx, p.Target, o)
+}
+
+// RestoreTo saves the present world, plans and applies under one lock. What
+// was changed since the snapshot the world was last known at is kept, unless
+// OverwriteEdits; in either case it is in the snapshot Result.Source.
+func (w *World) RestoreTo(ctx context.Context, target ID, o RestoreOptions) (Result, error) {
+	end, err := w.begin(ctx, true)
+	if err != nil {
+		return Result{}, err
+	}
+	defer end()
+	if o.Message == "" {
+		o.Message = "before restoring " + short(target)
+	}
+	return w.restoreLocked(ctx, target, o)
+}
+
+func short(id ID) string {
+	if len(id) > 12 {
+		return string(id[:12])
+	}
+	return string(id)
+}
+
+func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) (Result, error) {
+	c, err := w.byID(target)
+	if err != nil {
+		return Result{}, fmt.Errorf("restore: %w", err)
+	}
+	head, err := w.head()
+	if err != nil {
+		return Result{}, err
+	}
+	if o.Base == "" && !head.isZero() {
+		o.Base = ID(head.String())
+	}
+	save := SaveOptions{Message: o.Message, beforeRestore: true}
+	if !head.isZero() {
+		save.Parent = ID(head.String())
+	}
+	snap, sc, err := w.saveLocked(ctx, save)
+	if err != nil {
+		return Result{}, fmt.Errorf("restore: save the present world first: %w", err)
+	}
+	source, _ := parseHash(string(snap.ID))
+	root, err := w.openRoot()
+	if err != nil {
+		return Result{}, err
+	}
+	defer closeFD(root)
+	plan, err := w.planFrom(ctx, root, sc, target, o.PlanOptions)
+	if err != nil {
+		return Result{}, err
+	}
+	if o.PlanHash != "" && plan.Hash != o.PlanHash {
+		return Result{}, fmt.Errorf("restore: %w: the world or its snapshots changed since plan %s (now %s); plan again", ErrStale, o.PlanHash, plan.Hash)
+	}
+	plan.Source = snap.ID
+	return w.apply(ctx, root, &plan, c, source)
+}
+
+// apply does a plan under the journal.
+func (w *World) apply(ctx context.Context, root int, p *Plan, target *commit, source hash) (Result, error) {
+	w.opts.Hook("planned")
+	for _, a := range p.actions {
+		if err := ctx.Err(); err != nil {
+			return Result{}, err
+		}
+		if a.before.kind == kindFile || a.before.kind == kindLink {
+			if err := w.objects.check(a.before.hash, blobObject, a.path); err != nil {
+				return Result{}, fmt.Errorf("restore: the present world is not held: %w", err)
+			}
+		}
+	}
+	head, err := w.headAfter(p, target, source)
+	if err != nil {
+		return Result{}, err
+	}
+	j := &journal{world: w.key, source: source, target: target.id, head: head, nonce: newNonce(), actions: p.actions}
+	if len(j.actions) == 0 {
+		return w.finish(ctx, root, j, p, nil)
+	}
+	j.actions = p.withGuards()
+	w.opts.Hook("journal before")
+	if err := w.writeJournal(j); err != nil {
+		return Result{}, fmt.Errorf("restore: %w", err)
+	}
+	w.opts.Hook("journal after")
+	x := &executor{w: w, root: root, nonce: j.nonce, stamps: p.stamps, fault: w.fault}
+	if err := x.run(j.actions); err != nil {
+		return Result{}, w.rollBack(root, j, err)
+	}
+	return w.finish(ctx, root, j, p, x.kept)
+}
+
+// withGuards adds to the plan's actions one that changes nothing for every
+// read-only directory the restore must open for writing meanwhile, so that
+// recovery, too, knows which mode to give it back.
+func (p *Plan) withGuards() []action {
+	planned := make(map[string]bool, len(p.actions))
+	for _, a := range p.actions {
+		planned[a.path] = true
+	}
+	out := slices.Clone(p.actions)
+	for _, a := range p.actions {
+		d := dir(a.path)
+		if s := p.now.at(d); s.isDir() && s.perm&0o300 != 0o300 && !planned[d] {
+			planned[d] = true
+			out = append(out, action{d, s, s})
+		}
+	}
+	slices.SortFunc(out, func(a, b action) int { return strings.Compare(a.path, b.path) })
+	return out
+}
+
+func newNonce() string {
+	var b [nonceDigits / 2]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// rollBack undoes a restore that failed on the way.
+func (w *World) rollBack(root int, j *journal, cause error) error {
+	var re *RestoreError
+	if !errors.As(cause, &re) {
+		re = &RestoreError{Path: w.dir, Err: cause}
+	}
+	x := &executor{w: w, root: root, nonce: j.nonce, fault: w.fault}
+	x.sweepTemps(j.actions)
+	err := x.run(reversed(j.actions))
+	if err == nil {
+		err = syncTree(root)
+	}
+	if err == nil {
+		err = w.removeJournal()
+	}
+	if err != nil {
+		re.Err = errors.Join(re.Err, fmt.Errorf("roll back: %w", err))
+		return re
+	}
+	re.RolledBack = true
+	return re
+}
+
+// headAfter gives the snapshot the world will be known at after a plan: the
+// target for a whole restore; for a subset a snapshot made for it, which is
+// the base with the restored paths changed, so that what the person had
+// edited elsewhere still counts as an edit.
+func (w *World) headAfter(p *Plan, target *commit, source hash) (hash, error) {
+	if len(p.options.Paths) == 0 {
+		return target.id, nil
+	}
+	if len(p.actions) == 0 || p.Base == "" {
+		return source, nil
+	}
+	b, err := w.byID(p.Base)
+	if err != nil {
+		return hash{}, err
+	}
+	from, err := w.tree(b.tree)
+	if err != nil {
+		return hash{}, err
+	}
+	want, err := w.tree(target.tree)
+	if err != nil {
+		return hash{}, err
+	}
+	list := overlay(from, want, p.actions)
+	pack := newPackWriter(w.objects.packDir(), w.opts.Hook)
+	defer pack.abort()
+	tree, err := buildTrees(list, func(h hash, t objectType, data []byte) error {
+		if w.objects.has(h) {
+			return nil
+		}
+		return pack.add(h, t, data)
+	})
+	if err != nil {
+		return hash{}, fmt.Errorf("restore: %w", err)
+	}
+	c := *b
+	c.tree, c.parents, c.time, c.trailers = tree, []hash{source}, w.opts.Now(), nil
+	c.message = fmt.Sprintf("base after restoring %d paths of %s", len(p.actions), short(p.Target))
+	data := c.encode()
+	c.id = hashObject(commitObject, data)
+	if err := pack.add(c.id, commitObject, data); err != nil {
+		return hash{}, fmt.Errorf("restore: %w", err)
+	}
+	return c.id, w.publish(pack)
+}
+
+// overlay is a listing with some paths' states replaced by another's.
+func overlay(from, want *listing, actions []action) *listing {
+	over := make(map[string]state, len(actions))
+	for _, a := range actions {
+		over[a.path] = a.after
+		if a.after.absent() {
+			continue
+		}
+		ancestors(a.path, func(d string) bool { // the base may lack a parent the present has
+			if _, ok := over[d]; !ok && !from.at(d).isDir() {
+				over[d] = want.at(d)
+			}
+			return true
+		})
+	}
+	var out []entry
+	add := func(e entry) { out = append(out, e) }
+	for _, e := range from.entries {
+		s, replaced := over[e.path]
+		switch {
+		case !replaced:
+			add(e)
+		case !s.absent():
+			if src := want.find(e.path); src != nil {
+				add(*src)
+			}
+		}
+	}
+	for path, s := range over {
+		if from.find(path) == nil && !s.absent() {
+			if src := want.find(path); src != nil {
+				add(*src)
+			}
+		}
+	}
+	l := newListing(out)
+	return newListing(slices.DeleteFunc(l.entries, func(e entry) bool { // what lost its parent
+		orphan := false
+		ancestors(e.path, func(d string) bool { orphan = !l.at(d).isDir(); return !orphan })
+		return orphan
+	}))
+}
+
+// finish makes a restore durable, looks at the world again, moves the world's
+// ref and removes the journal.
+func (w *World) finish(ctx context.Context, root int, j *journal, p *Plan, raced []Skip) (Result, error) {
+	if len(j.actions) > 0 {
+		if err := syncTree(root); err != nil {
+			return Result{}, w.rollBack(root, j, err)
+		}
+	}
+	w.opts.Hook("synced")
+	// From here on the world is at the target; a cancelled context must not
+	// leave the journal standing for nothing.
+	sc, err := w.scan(context.WithoutCancel(ctx), root, w.loadCache(), nil)
+	if err != nil {
+		return Result{}, fmt.Errorf("restore: look again: %w", err)
+	}
+	w.opts.Hook("compared")
+	res := Result{Source: ID(j.source.String()), Target: ID(j.target.String()), Written: []string{}, Deleted: []string{}, Kept: []Skip{}}
+	res.Kept = append(append(res.Kept, p.Keep...), raced...)
+	for _, a := range p.actions {
+		if now := sc.at(a.path); now != a.after && !w.unseenNow(sc, a.path) {
+			if !slices.ContainsFunc(raced, func(s Skip) bool { return s.Path == a.path }) {
+				res.Kept = append(res.Kept, Skip{a.path, keepRaced})
+			}
+			continue
+		}
+		if a.after.absent() {
+			res.Deleted = append(res.Deleted, shown(a.path, a.before))
+		} else {
+			res.Written = append(res.Written, shown(a.path, a.after))
+		}
+	}
+	tree, err := buildTrees(sc.listing, func(hash, objectType, []byte) error { return nil })
+	if err != nil {
+		return Result{}, err
+	}
+	res.Tree = tree.String()
+	if c, err := w.commit(j.target); err == nil {
+		res.Exact = c.tree == tree
+	}
+	if err := w.objects.updateRefs(map[string]hash{worldRefs + w.key: j.head}); err != nil {
+		return Result{}, err
+	}
+	w.opts.Hook("refs-written")
+	if len(j.actions) > 0 {
+		if err := w.removeJournal(); err != nil {
+			return Result{}, err
+		}
+	}
+	w.opts.Hook("done")
+	return res, nil
+}
+
+// unseenNow: the target's rules, now in force, hide the path from the scan.
+func (w *World) unseenNow(sc *scanned, path string) bool {
+	p := planner{w: w, now: sc}
+	return p.notSeen(path)
+}
+
+// A Recovery is what Recover did about an interrupted restore.
+type Recovery struct {
+	Source ID `json:"source"`
+	Target ID `json:"target"`
+	// Finished: the world is at the target. Otherwise it is at the source.
+	Finished bool   `json:"finished"`
+	Reason   string `json:"reason,omitempty"` // why it was rolled back
+	Kept     []Skip `json:"kept"`             // changed by somebody else since; left alone
+}
+
+// Recover finishes a restore that was interrupted, or rolls it back when it
+// cannot be finished. nil: there was none. Call it before Save or Plan when
+// they return ErrUnfinished; every command of the program does.
+func (w *World) Recover(ctx context.Context) (*Recovery, error) {
+	end, err := w.begin(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	j, err := w.readJournal()
+	if err != nil || j == nil {
+		return nil, err
+	}
+	root, err := w.openRoot()
+	if err != nil {
+		return nil, err
+	}
+	defer closeFD(root)
+	r := &Recovery{Source: ID(j.source.String()), Target: ID(j.target.String()), Kept: []Skip{}}
+	x := &executor{w: w, root: root, nonce: j.nonce, fault: w.fault}
+	x.sweepTemps(j.actions)
+	if err := x.run(j.actions); err != nil {
+		x = &executor{w: w, root: root, nonce: j.nonce, fault: w.fault}
+		x.sweepTemps(j.actions)
+		if berr := x.run(reversed(j.actions)); berr != nil {
+			return nil, fmt.Errorf("recover %s: %w", w.dir, errors.Join(err, fmt.Errorf("roll back: %w", berr)))
+		}
+		r.Reason, j.head = err.Error(), j.source
+	} else {
+		r.Finished = true
+	}
+	r.Kept = append(r.Kept, x.kept...)
+	if err := syncTree(root); err != nil {
+		return nil, fmt.Errorf("recover %s: %w", w.dir, err)
+	}
+	if err := w.objects.updateRefs(map[string]hash{worldRefs + w.key: j.head}); err != nil {
+		return nil, err
+	}
+	return r, w.removeJournal()
+}

@@ -1,0 +1,242 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// SaveOptions say how a snapshot is recorded.
+type SaveOptions struct {
+	// Message is for people: its first line is what `git log --oneline` shows.
+	Message string
+	// Parent is the snapshot of the parent step; "" for the first one.
+	Parent ID
+	// Ref is the step's name: refs/anamnesis/<task>/<Ref> will name the
+	// snapshot. "" sets no such ref.
+	Ref string
+	// Trailers are appended to the message, one line each.
+	Trailers [][2]string
+
+	// beforeRestore: the snapshot gets a ref of its own if it is new, and what
+	// the world is known at stays, since the restore may still be refused.
+	beforeRestore bool
+}
+
+// A Snapshot is a saved world.
+type Snapshot struct {
+	ID   ID     `json:"id"`
+	Tree string `json:"tree"` // the world id: equal trees are equal worlds
+	// Complete is false when something could not be read; it is in Skipped.
+	Complete bool `json:"complete"`
+	// Skipped lists what has no bytes in the snapshot: FIFOs, sockets and
+	// devices, and what could not be read. Never nil.
+	Skipped []Skip `json:"skipped"`
+	// Notes lists what is held, but not in full (setuid bits), and git files
+	// that could not be understood.
+	Notes []Skip `json:"notes,omitempty"`
+	Files int    `json:"files"` // files and links held
+	// Changed counts the paths that differ from the parent, directories
+	// apart. Everything, without a parent.
+	Changed      int      `json:"changed"`
+	ChangedPaths []string `json:"-"`
+}
+
+// Save stores the world as it is and returns when that is durable. When
+// neither the tree nor anything else known of the world differs from Parent,
+// no new snapshot is made: the parent's id is returned, Changed 0, and Ref, if
+// given, is set to it. A file that cannot be read makes the snapshot
+// incomplete; it is no error. Errors: ErrUnknown for Parent, ErrUnfinished,
+// ErrLocked, ErrFull, or the disk's.
+func (w *World) Save(ctx context.Context, o SaveOptions) (Snapshot, error) {
+	end, err := w.begin(ctx, true)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer end()
+	snap, _, err := w.saveLocked(ctx, o)
+	return snap, err
+}
+
+// SaveNext is Save with Parent the snapshot this world was last known at and
+// Ref the next free number of the task, under one lock.
+func (w *World) SaveNext(ctx context.Context, message string) (Snapshot, error) {
+	end, err := w.begin(ctx, true)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer end()
+	o, err := w.nextOptions(message)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	snap, _, err := w.saveLocked(ctx, o)
+	return snap, err
+}
+
+// nextOptions gives the options of a save that nobody numbered.
+func (w *World) nextOptions(message string) (SaveOptions, error) {
+	refs, err := w.objects.readRefs()
+	if err != nil {
+		return SaveOptions{}, err
+	}
+	o := SaveOptions{Message: message}
+	if h := refs[worldRefs+w.key]; !h.isZero() {
+		o.Parent = ID(h.String())
+	}
+	next := 1
+	for name := range refs {
+		if step, ok := strings.CutPrefix(name, taskRefs+w.opts.Task+"/"); ok {
+			if n, err := strconv.Atoi(step); err == nil && n >= next {
+				next = n + 1
+			}
+		}
+	}
+	o.Ref = strconv.Itoa(next)
+	return o, nil
+}
+
+// saveLocked is Save with the lock held; it also gives the scan it rests on.
+func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scanned, error) {
+	if err := w.checkNoJournal(); err != nil {
+		return Snapshot{}, nil, err
+	}
+	if o.Ref != "" && !validRefPart(o.Ref) {
+		return Snapshot{}, nil, fmt.Errorf("save: ref %q: letters, digits, dot, dash and underscore only", o.Ref)
+	}
+	if err := checkTrailers(o.Trailers); err != nil {
+		return Snapshot{}, nil, fmt.Errorf("save: %w", err)
+	}
+	var parent *commit
+	if o.Parent != "" {
+		var err error
+		if parent, err = w.byID(o.Parent); err != nil {
+			return Snapshot{}, nil, fmt.Errorf("save: parent: %w", err)
+		}
+	}
+	root, err := w.openRoot()
+	if err != nil {
+		return Snapshot{}, nil, err
+	}
+	defer closeFD(root)
+	pack := newPackWriter(w.objects.packDir(), w.opts.Hook)
+	defer pack.abort()
+	sc, err := w.scan(ctx, root, w.loadCache(), pack)
+	if err != nil {
+		return Snapshot{}, nil, err
+	}
+	snap, err := w.record(sc, pack, parent, o)
+	if err != nil {
+		return Snapshot{}, nil, err
+	}
+	if sc.fresh {
+		if err := w.storeCache(sc.cache); err != nil { // the snapshot stands; only the next scan is slower
+			snap.Notes = append(snap.Notes, Skip{w.cachePath(), "stat cache not written: " + reason(err)})
+		}
+	}
+	return snap, sc, nil
+}
+
+// record turns a scan into a snapshot: trees, commit, pack, refs, in this
+// order, each durable before the next.
+func (w *World) record(sc *scanned, pack *packWriter, parent *commit, o SaveOptions) (Snapshot, error) {
+	tree, err := buildTrees(sc.listing, func(h hash, t objectType, data []byte) error {
+		if w.objects.has(h) {
+			return nil
+		}
+		return pack.add(h, t, data)
+	})
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("save trees: %w", err)
+	}
+	c := &commit{
+		tree: tree, time: w.opts.Now(), message: cleanMessage(o.Message), trailers: o.Trailers,
+		world: w.key, partial: sc.partial, skips: sc.skips, rules: sc.frozen,
+	}
+	snap := Snapshot{Tree: tree.String(), Complete: !sc.partial, Skipped: sc.skips, Notes: sc.notes, Files: sc.files()}
+	if snap.Skipped == nil {
+		snap.Skipped = []Skip{}
+	}
+	if parent != nil {
+		c.parents = []hash{parent.id}
+	}
+	if parent != nil && parent.tree == tree && parent.sameFacts(c) {
+		c.id = parent.id
+	} else {
+		if snap.ChangedPaths, err = w.changedSince(parent, sc.listing); err != nil {
+			return Snapshot{}, err
+		}
+		snap.Changed = len(snap.ChangedPaths)
+		data := c.encode()
+		c.id = hashObject(commitObject, data)
+		if err := pack.add(c.id, commitObject, data); err != nil {
+			return Snapshot{}, fmt.Errorf("save commit: %w", err)
+		}
+	}
+	if err := w.publish(pack); err != nil {
+		return Snapshot{}, err
+	}
+	set := map[string]hash{worldRefs + w.key: c.id, latestRef: c.id}
+	if o.beforeRestore && parent != nil {
+		set = map[string]hash{}
+		if c.id != parent.id {
+			set[beforeRef(w.opts.Task, c.id)] = c.id
+		}
+	}
+	if o.Ref != "" {
+		set[taskRefs+w.opts.Task+"/"+o.Ref] = c.id
+	}
+	if err := w.objects.updateRefs(set); err != nil {
+		return Snapshot{}, err
+	}
+	w.opts.Hook("refs-written")
+	w.remember(tree, sc.listing)
+	snap.ID = ID(c.id.String())
+	return snap, nil
+}
+
+// beforeRef keeps the snapshot taken before a restore from git's cleaning.
+func beforeRef(task string, source hash) string {
+	return taskRefs + task + "/before-" + source.String()[:12]
+}
+
+// publish finishes the pack within the store's cap.
+func (w *World) publish(pack *packWriter) error {
+	if n := pack.size(); w.opts.SizeLimitBytes > 0 && n > 0 {
+		have, err := w.objects.sizeBytes() // the pack's temporary file included, as far as it is written
+		if err != nil {
+			return err
+		}
+		if need := have + n; need > w.opts.SizeLimitBytes {
+			return &LimitError{Store: w.store, LimitBytes: w.opts.SizeLimitBytes, NeedBytes: need}
+		}
+	}
+	idx, err := pack.finish()
+	if err != nil || idx == "" {
+		return err
+	}
+	return w.objects.refresh()
+}
+
+// changedSince lists the files and links that differ from the parent.
+func (w *World) changedSince(parent *commit, now *listing) ([]string, error) {
+	before := newListing(nil)
+	if parent != nil {
+		var err error
+		if before, err = w.tree(parent.tree); err != nil {
+			return nil, fmt.Errorf("save: parent %s: %w", parent.id, err)
+		}
+	}
+	var paths []string
+	union(before, now, func(path string, a, b state) {
+		if a != b && (a.absent() || !a.isDir()) && (b.absent() || !b.isDir()) || a.isDir() != b.isDir() && !a.absent() && !b.absent() {
+			paths = append(paths, path)
+		}
+	})
+	sort.Strings(paths)
+	return paths, nil
+}

@@ -1,0 +1,141 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// openStepwise is openBeneath by one openat a component.
+func openStepwise(rootfd int, rel string) (int, error) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := openat(rootfd, ".", flags, 0)
+	if err != nil || rel == "." {
+		return fd, err
+	}
+	for name := range strings.SplitSeq(rel, "/") {
+		next, err := openat(fd, name, flags, 0)
+		unix.Close(fd)
+		if err != nil {
+			return -1, err
+		}
+		fd = next
+	}
+	return fd, nil
+}
+
+func openat(fd int, name string, flags int, mode uint32) (int, error) {
+	for {
+		n, err := unix.Openat(fd, name, flags, mode)
+		if err != unix.EINTR {
+			return n, err
+		}
+	}
+}
+
+// stamp is what stat tells of a file: two equal stamps, not racy, are the
+// same bytes.
+type stamp struct {
+	size, mtime, ctime int64 // bytes, ns, ns
+	ino, dev           uint64
+	mode               uint32 // type and permission bits
+	nlink              uint64
+	uid, gid           uint32
+}
+
+func (s stamp) isDir() bool     { return s.mode&unix.S_IFMT == unix.S_IFDIR }
+func (s stamp) isRegular() bool { return s.mode&unix.S_IFMT == unix.S_IFREG }
+func (s stamp) isLink() bool    { return s.mode&unix.S_IFMT == unix.S_IFLNK }
+
+// sameContent ignores what a link or a chmod elsewhere changes, but not ctime.
+func (s stamp) sameContent(o stamp) bool {
+	return s.size == o.size && s.mtime == o.mtime && s.ctime == o.ctime && s.ino == o.ino && s.dev == o.dev && s.mode == o.mode
+}
+
+func newStamp(st *unix.Stat_t) stamp {
+	return stamp{
+		size: int64(st.Size), mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano(),
+		ino: uint64(st.Ino), dev: uint64(st.Dev), mode: uint32(st.Mode), nlink: uint64(st.Nlink),
+		uid: st.Uid, gid: st.Gid,
+	}
+}
+
+// lstatat looks at a name in a directory without following a link.
+func lstatat(dirfd int, name string) (stamp, error) {
+	var st unix.Stat_t
+	for {
+		err := unix.Fstatat(dirfd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		if err == unix.EINTR {
+			continue
+		}
+		return newStamp(&st), err
+	}
+}
+
+func fstat(fd int) (stamp, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	return newStamp(&st), err
+}
+
+// maxLinkBytes bounds a link's target; Linux's own bound is one page.
+const maxLinkBytes = 1 << 16
+
+func readlinkat(dirfd int, name string) ([]byte, error) {
+	for size := 256; size <= maxLinkBytes; size *= 4 {
+		buf := make([]byte, size)
+		n, err := unix.Readlinkat(dirfd, name, buf)
+		if err != nil {
+			return nil, err
+		}
+		if n < size {
+			return buf[:n], nil
+		}
+	}
+	return nil, fmt.Errorf("link target over %d bytes", maxLinkBytes)
+}
+
+// writeFileDurably replaces a file of ours in one step and returns when the
+// new content and its name are durable.
+func writeFileDurably(path string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), tempPrefix)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(data)
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if cerr := tmp.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// tempPrefix begins the name of every temporary file in the store; git's own
+// cleaning knows the "tmp_" and old ones are removed at the next save.
+const tempPrefix = "tmp_anamnesis_"
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+	return nil
+}

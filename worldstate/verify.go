@@ -1,0 +1,156 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"context"
+	"errors"
+	"sort"
+)
+
+// A Report is what Verify found. OK means every object every ref needs is
+// there and has its hash.
+type Report struct {
+	OK       bool      `json:"ok"`
+	Refs     int       `json:"refs"`
+	Commits  int       `json:"commits"`
+	Objects  int       `json:"objects"` // read and hashed, commits included
+	Problems []Problem `json:"problems"`
+	// Unfinished: an interrupted restore waits for Recover.
+	Unfinished bool `json:"unfinished"`
+}
+
+// A Problem is one thing that is gone or rotten, and one snapshot that needs it.
+type Problem struct {
+	Object   string `json:"object"`
+	Path     string `json:"path"`
+	Snapshot ID     `json:"snapshot"`
+	Error    string `json:"error"`
+}
+
+// Verify reads and hashes every object that any ref of the store reaches, of
+// all tasks and worlds. What is damaged is in the Report; the error is for
+// what kept it from looking at all.
+func (w *World) Verify(ctx context.Context) (Report, error) {
+	end, err := w.begin(ctx, false)
+	if err != nil && !errors.Is(err, ErrCorrupt) {
+		return Report{}, err
+	}
+	r := Report{Problems: []Problem{}}
+	if err != nil { // a damaged pack index: say so and look no further
+		r.Problems = append(r.Problems, Problem{Path: "pack index", Error: err.Error()})
+		return r, nil
+	}
+	defer end()
+	refs, err := w.objects.readRefs()
+	if err != nil {
+		return Report{}, err
+	}
+	r.Refs = len(refs)
+	r.Unfinished = errors.Is(w.checkNoJournal(), ErrUnfinished)
+	v := verifier{w: w, ctx: ctx, r: &r, seen: make(map[hash]bool)}
+	names := make([]string, 0, len(refs))
+	for name := range refs {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		if err := v.commits(refs[name], name); err != nil {
+			return Report{}, err
+		}
+	}
+	r.OK = len(r.Problems) == 0
+	return r, nil
+}
+
+type verifier struct {
+	w    *World
+	ctx  context.Context
+	r    *Report
+	seen map[hash]bool
+	at   ID
+}
+
+func (v *verifier) problem(h hash, path string, err error) {
+	var m *MissingObjectError
+	if errors.As(err, &m) && m.Object == h.String() {
+		err = m.Err
+	}
+	v.r.Problems = append(v.r.Problems, Problem{h.String(), path, v.at, err.Error()})
+}
+
+// first reports whether the object was not looked at before.
+func (v *verifier) first(h hash) bool {
+	if v.seen[h] {
+		return false
+	}
+	v.seen[h] = true
+	v.r.Objects++
+	return true
+}
+
+func (v *verifier) commits(h hash, ref string) error {
+	for queue := []hash{h}; len(queue) > 0; queue = queue[1:] {
+		h := queue[0]
+		if !v.first(h) {
+			continue
+		}
+		if err := v.ctx.Err(); err != nil {
+			return err
+		}
+		v.r.Commits++
+		v.at = ID(h.String())
+		c, err := v.w.commit(h)
+		if err != nil {
+			v.problem(h, ref, err)
+			continue
+		}
+		queue = append(queue, c.parents...)
+		before := len(v.r.Problems)
+		if err := v.tree(c.tree, "", 0); err != nil {
+			return err
+		}
+		if len(v.r.Problems) == before { // all there; does it also read as a world?
+			if _, err := v.w.objects.loadTree(c.tree); err != nil {
+				v.problem(c.tree, "", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (v *verifier) tree(h hash, path string, depth int) error {
+	if !v.first(h) {
+		return nil
+	}
+	if err := v.ctx.Err(); err != nil {
+		return err
+	}
+	data, err := v.w.objects.read(h, treeObject, path)
+	var items []treeItem
+	if err == nil {
+		items, err = decodeTree(data)
+	}
+	if err == nil && depth > maxTreeDepth {
+		err = errors.New("nested too deep")
+	}
+	if err != nil {
+		v.problem(h, path+"/", err)
+		return nil
+	}
+	for _, it := range items {
+		p := join(path, it.name)
+		if it.mode == "40000" {
+			if err := v.tree(it.hash, p, depth+1); err != nil {
+				return err
+			}
+			continue
+		}
+		if v.first(it.hash) {
+			if err := v.w.objects.check(it.hash, blobObject, p); err != nil {
+				v.problem(it.hash, p, err)
+			}
+		}
+	}
+	return nil
+}

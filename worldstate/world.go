@@ -1,0 +1,434 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ID names a snapshot: its commit's hash, 40 lower-case hex digits.
+type ID string
+
+// Options adjust a World. The zero value, or nil, means the defaults.
+type Options struct {
+	// Task is the namespace of the refs this World writes: refs/anamnesis/<Task>/….
+	// Default "cli".
+	Task string
+	// Home is refused as a world, as "/" is. Default: the user's home directory.
+	Home string
+	// Hook is called at every durable step of a save or restore, before and
+	// after, with the step's name. Tests kill the process in it. Called with
+	// the store's lock held; it must not use the World.
+	Hook func(point string)
+	// SizeLimitBytes caps what the store's packs take on disk; at it Save
+	// returns a *LimitError. 0: no cap.
+	SizeLimitBytes int64
+	// Exclude lists absolute paths that are never part of the world, such as
+	// the program's own state where it lies inside. The store always is.
+	Exclude []string
+	// Progress is told how many files a scan has seen, and of about how many.
+	// Called from several goroutines, one at a time; it must return quickly.
+	Progress func(done, total int)
+	// LockWait is how long to wait for another process. Default DefaultLockWait.
+	LockWait time.Duration
+	// Now is the clock of snapshots. Default time.Now.
+	Now func() time.Time
+}
+
+// A World is one directory tree and the store of its snapshots. Its methods
+// are safe for concurrent use and run one after another; other processes are
+// kept out by the store's lock while anything is written.
+type World struct {
+	dir, store string
+	key        string // names this directory in the store
+	opts       Options
+	objects    *objectStore
+	excluded   map[string]bool // relative paths
+	fault      func(op, path string) error
+
+	mu     sync.Mutex
+	recent []recentTree // the listings last used, newest last
+}
+
+type recentTree struct {
+	tree hash
+	list *listing
+}
+
+// maxRecent bounds the listings kept in memory.
+const maxRecent = 4
+
+// A Skip is a path and why its content is not held, or not touched.
+type Skip struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+// Open opens the store for the world at dir and makes the bare repository on
+// first use. It does not look at the tree and recovers nothing: see Recover.
+// "/", the home directory, a store around its own world, and a store
+// directory that holds other things give ErrRefused; a dir that is not there
+// fs.ErrNotExist.
+func Open(dir, store string, o *Options) (*World, error) {
+	w := &World{excluded: map[string]bool{}}
+	if o != nil {
+		w.opts = *o
+	}
+	if err := w.defaults(); err != nil {
+		return nil, fmt.Errorf("open world: %w", err)
+	}
+	var err error
+	if w.dir, err = realDir(dir); err != nil {
+		return nil, fmt.Errorf("open world: %w", err)
+	}
+	if err := w.checkDir(); err != nil {
+		return nil, fmt.Errorf("open world %s: %w", w.dir, err)
+	}
+	if w.store, err = filepath.Abs(store); err != nil {
+		return nil, fmt.Errorf("open world: %w", err)
+	}
+	if err := checkStoreDir(w.store); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(w.store, stateDir), 0o700); err != nil {
+		return nil, fmt.Errorf("create store: %w", err)
+	}
+	if w.store, err = filepath.EvalSymlinks(w.store); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if rel, err := filepath.Rel(w.store, w.dir); err == nil && filepath.IsLocal(rel) {
+		return nil, fmt.Errorf("open world %s: %w: it lies inside its own store %s", w.dir, ErrRefused, w.store)
+	}
+	w.exclude(w.store)
+	for _, path := range w.opts.Exclude {
+		w.exclude(path)
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			w.exclude(real)
+		}
+	}
+	sum := sha256.Sum256([]byte(w.dir))
+	w.key = hex.EncodeToString(sum[:8])
+	w.objects = newObjectStore(w.store)
+	return w, w.create()
+}
+
+func (w *World) defaults() error {
+	if w.opts.Task == "" {
+		w.opts.Task = "cli"
+	}
+	if !validRefPart(w.opts.Task) {
+		return fmt.Errorf("task %q: letters, digits, dot, dash and underscore only", w.opts.Task)
+	}
+	if w.opts.LockWait <= 0 {
+		w.opts.LockWait = DefaultLockWait
+	}
+	if w.opts.Now == nil {
+		w.opts.Now = time.Now
+	}
+	if w.opts.Hook == nil {
+		w.opts.Hook = func(string) {}
+	}
+	if w.opts.Home == "" {
+		w.opts.Home, _ = os.UserHomeDir() // none is fine
+	}
+	return nil
+}
+
+// create makes the repository under the store's lock.
+func (w *World) create() error {
+	lock, err := acquireLock(context.Background(), w.store, w.opts.LockWait)
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	return createStore(w.store)
+}
+
+// realDir gives a directory's one absolute path.
+func realDir(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(abs)
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() {
+		return "", &os.PathError{Op: "open", Path: abs, Err: unix.ENOTDIR}
+	}
+	return abs, nil
+}
+
+// checkDir refuses the directories nobody wants rewound.
+func (w *World) checkDir() error {
+	here, err := os.Stat(w.dir)
+	if err != nil {
+		return err
+	}
+	for _, refused := range []struct{ path, what string }{{"/", "the root directory"}, {w.opts.Home, "the home directory"}} {
+		if refused.path == "" {
+			continue
+		}
+		if info, err := os.Stat(refused.path); err == nil && os.SameFile(here, info) {
+			return fmt.Errorf("%w: %s is never a world; name a project's directory", ErrRefused, refused.what)
+		}
+	}
+	return nil
+}
+
+func (w *World) exclude(abs string) {
+	if rel, err := filepath.Rel(w.dir, abs); err == nil && filepath.IsLocal(rel) && rel != "." {
+		w.excluded[filepath.ToSlash(rel)] = true
+	}
+}
+
+// Close frees the store's files. The World must not be used afterwards.
+func (w *World) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.objects.close()
+	w.recent = nil
+	return nil
+}
+
+// Dir is the world's directory, absolute, without symbolic links.
+func (w *World) Dir() string { return w.dir }
+
+// begin serialises the World's operations and looks for new packs. write
+// takes the store's lock as well and clears what a killed save left.
+func (w *World) begin(ctx context.Context, write bool) (end func(), err error) {
+	w.mu.Lock()
+	end = w.mu.Unlock
+	if write {
+		lock, err := acquireLock(ctx, w.store, w.opts.LockWait)
+		if err != nil {
+			w.mu.Unlock()
+			return nil, err
+		}
+		end = func() { lock.release(); w.mu.Unlock() }
+		w.sweep()
+	}
+	if err := w.objects.refresh(); err != nil {
+		end()
+		return nil, err
+	}
+	return end, nil
+}
+
+// sweep removes the temporary files killed saves left. The lock is held, so
+// none is in use.
+func (w *World) sweep() {
+	for _, d := range []string{w.store, w.objects.packDir(), filepath.Join(w.store, stateDir)} {
+		list, err := os.ReadDir(d)
+		if err != nil {
+			continue // the operation itself will say so
+		}
+		for _, e := range list {
+			if strings.HasPrefix(e.Name(), tempPrefix) {
+				os.Remove(filepath.Join(d, e.Name()))
+			}
+		}
+	}
+}
+
+// openRoot opens the world's directory for one operation.
+func (w *World) openRoot() (int, error) {
+	fd, err := unix.Open(w.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &os.PathError{Op: "open world", Path: w.dir, Err: err}
+	}
+	return fd, nil
+}
+
+// tree gives a tree's listing, from memory when it was used lately.
+func (w *World) tree(h hash) (*listing, error) {
+	for i := range w.recent {
+		if w.recent[i].tree == h {
+			return w.recent[i].list, nil
+		}
+	}
+	l, err := w.objects.loadTree(h)
+	if err != nil {
+		return nil, err
+	}
+	w.remember(h, l)
+	return l, nil
+}
+
+func (w *World) remember(h hash, l *listing) {
+	for i := range w.recent {
+		if w.recent[i].tree == h {
+			return
+		}
+	}
+	if len(w.recent) == maxRecent {
+		w.recent = append(w.recent[:0], w.recent[1:]...)
+	}
+	w.recent = append(w.recent, recentTree{h, l})
+}
+
+// commit reads a snapshot's commit.
+func (w *World) commit(h hash) (*commit, error) {
+	data, err := w.objects.read(h, commitObject, "snapshot")
+	if err != nil {
+		return nil, err
+	}
+	return decodeCommit(h, data)
+}
+
+// policyOf gives a snapshot's frozen ignore rules.
+func (w *World) policyOf(c *commit, l *listing) (*policy, error) {
+	p := &policy{files: map[string]rules{}}
+	for _, r := range c.rules {
+		if r.base == "" { // above the world, info/exclude, or its own root's, in this order
+			p.outer = p.outer.with(rules{up: r.up, patterns: r.patterns})
+			continue
+		}
+		p.files[r.base] = rules{base: r.base, patterns: r.patterns}
+	}
+	for i := range l.entries {
+		e := &l.entries[i]
+		if e.kind != kindFile || base(e.path) != ".gitignore" {
+			continue
+		}
+		data, err := w.objects.read(e.hash, blobObject, e.path)
+		if err != nil {
+			return nil, err
+		}
+		if len(data) <= maxIgnoreBytes {
+			d := dir(e.path)
+			p.files[d] = parseRules(d, "", data)
+		}
+	}
+	return p, nil
+}
+
+// Last gives the snapshot this world was last known at: the last save, or the
+// last restore's target. "" when there is none.
+func (w *World) Last(ctx context.Context) (ID, error) {
+	end, err := w.begin(ctx, false)
+	if err != nil {
+		return "", err
+	}
+	defer end()
+	h, err := w.head()
+	if err != nil || h.isZero() {
+		return "", err
+	}
+	return ID(h.String()), nil
+}
+
+func (w *World) head() (hash, error) {
+	refs, err := w.objects.readRefs()
+	return refs[worldRefs+w.key], err
+}
+
+// minPrefix is the shortest prefix of an id that Resolve takes.
+const minPrefix = 7
+
+// Resolve gives the snapshot a name stands for: a step of this World's task, a
+// full id, or a unique prefix of at least seven digits. Otherwise ErrUnknown.
+func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
+	end, err := w.begin(ctx, false)
+	if err != nil {
+		return "", err
+	}
+	defer end()
+	refs, err := w.objects.readRefs()
+	if err != nil {
+		return "", err
+	}
+	if h, ok := refs[taskRefs+w.opts.Task+"/"+name]; ok {
+		return ID(h.String()), nil
+	}
+	if h, ok := parseHash(name); ok {
+		_, err := w.known(h)
+		return ID(name), err
+	}
+	var found []string
+	if len(name) >= minPrefix && strings.Trim(name, "0123456789abcdef") == "" {
+		commits, err := w.history(ctx, refs, func(string) bool { return true })
+		if err != nil {
+			return "", err
+		}
+		for _, c := range commits {
+			if strings.HasPrefix(c.id.String(), name) {
+				found = append(found, c.id.String())
+			}
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", fmt.Errorf("snapshot %q: %w: no step and no id begins so; 'anamnesis world log' lists them", name, ErrUnknown)
+	case 1:
+		return ID(found[0]), nil
+	}
+	sort.Strings(found)
+	return "", fmt.Errorf("snapshot %q: %w: it could be %s; give more digits", name, ErrUnknown, strings.Join(found, " or "))
+}
+
+// known reads the commit an id names; ErrUnknown when the store has none.
+func (w *World) known(h hash) (*commit, error) {
+	c, err := w.commit(h)
+	if errors.Is(err, errNoObject) {
+		return nil, fmt.Errorf("snapshot %s: %w: the store has none of this id", h, ErrUnknown)
+	}
+	return c, err
+}
+
+func (w *World) byID(id ID) (*commit, error) {
+	h, ok := parseHash(string(id))
+	if !ok {
+		return nil, fmt.Errorf("snapshot %q: %w: not a full id", id, ErrUnknown)
+	}
+	return w.known(h)
+}
+
+// Has reports whether the store holds everything the snapshot needs, by
+// reading and hashing all of it; the error is a *MissingObjectError naming the
+// first that is gone or rotten, or ErrUnknown.
+func (w *World) Has(ctx context.Context, id ID) error {
+	end, err := w.begin(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer end()
+	c, err := w.byID(id)
+	if err != nil {
+		return err
+	}
+	w.recent = nil // a listing in memory proves nothing about the disk
+	l, err := w.tree(c.tree)
+	if err != nil {
+		return err
+	}
+	for i := range l.entries {
+		e := &l.entries[i]
+		if e.kind == kindDir {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := w.objects.check(e.hash, blobObject, e.path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
