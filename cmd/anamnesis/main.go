@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"anamnesis/orchestrator/guard"
 )
 
 // app is what every verb gets: the process's surroundings, so that no verb
@@ -27,6 +29,7 @@ type app struct {
 }
 
 func main() {
+	guard.SuperviseMain() // returns at once, unless this process is a command's supervisor
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
 	os.Exit(a.main(os.Args[1:]))
 }
@@ -65,5 +68,6 @@ func (a *app) rootCommand() *cobra.Command {
 	)
 	root.AddCommand(a.easCommand(), a.tokensCommand())
 	root.AddCommand(a.opsCommand())
+	root.AddCommand(a.worldCommand())
 	return root
 }
