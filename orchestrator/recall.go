@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"anamnesis/anamnesis"
 	knowledgebase "anamnesis/knowledge_base"
@@ -47,6 +48,10 @@ func (t *Task) findCards(ctx context.Context, query, why string) (*op.CardsRecal
 			return nil, ctx.Err()
 		}
 		return nil, fmt.Errorf("search the knowledge base: %w", err)
+	}
+	if why == "jump" {
+		// What this task learned stands in its blocks already.
+		hits = slices.DeleteFunc(hits, func(h knowledgebase.Hit) bool { return h.Card.SourceTask == t.ID })
 	}
 	budget := max(minRecallTokens, t.state.Opened.EAS/recallShare)
 	text, used := knowledgebase.Pack(hits, budget, t.counter.Count)

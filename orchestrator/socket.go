@@ -31,6 +31,7 @@ type Command struct {
 type commandReply struct {
 	OK    bool   `json:"ok"`
 	Error string `json:"error,omitempty"`
+	Why   string `json:"why,omitempty"` // no_step | pending, where the caller branches
 }
 
 // Limits of the socket.
@@ -40,9 +41,18 @@ const (
 )
 
 // RemoteError is what a live task answered to a command it refused.
-type RemoteError struct{ Text string }
+type RemoteError struct {
+	Text string
+	why  error // ErrNoStep, ErrPending or nil
+}
 
 func (e *RemoteError) Error() string { return e.Text }
+func (e *RemoteError) Unwrap() error { return e.why }
+
+// whys are the errors that keep their meaning over the socket.
+func whys() map[string]error {
+	return map[string]error{"no_step": ErrNoStep, "pending": ErrPending}
+}
 
 // Serve answers commands until ctx ends; it returns when the last is answered.
 func (t *Task) Serve(ctx context.Context, h Home) (stop func(), err error) {
@@ -88,6 +98,11 @@ func (t *Task) serveOne(ctx context.Context, c net.Conn) {
 	}
 	if err != nil {
 		reply = commandReply{Error: err.Error()}
+		for why, target := range whys() {
+			if errors.Is(err, target) {
+				reply.Why = why
+			}
+		}
 	}
 	_ = json.NewEncoder(c).Encode(reply) // the caller has gone: what was said stays recorded
 }
@@ -111,7 +126,7 @@ func Send(ctx context.Context, h Home, task string, cmd Command) error {
 		return fmt.Errorf("task %s did not answer: %w", task, err)
 	}
 	if !reply.OK {
-		return &RemoteError{reply.Error}
+		return &RemoteError{Text: reply.Error, why: whys()[reply.Why]}
 	}
 	return nil
 }

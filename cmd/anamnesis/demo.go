@@ -103,7 +103,7 @@ func (a *app) demo(ctx context.Context, dir string, asJSON bool) error {
 	out := a.styled()
 	fmt.Fprintf(out, "\n%s\n\n", view.SideBySide(a.width(), drawn...))
 	for _, t := range res.Tasks {
-		fmt.Fprintln(out, view.Line(t.String(), a.width()))
+		fmt.Fprintln(out, t)
 	}
 	if kept {
 		fmt.Fprintf(out, "\neverything is in %s; look around with ANAMNESIS_HOME=%s anamnesis timeline demo_one\n", dir, state)
@@ -122,7 +122,7 @@ func (t demoTask) String() string {
 	s := fmt.Sprintf("%s: %d steps, %d ops, %d model calls, %d jump(s), %d card(s) written, %d recalled",
 		t.ID, t.Steps, t.Ops, t.ModelCalls, t.Jumps, t.CardsWritten, t.CardsRecalled)
 	if t.Blocks > 0 {
-		s += fmt.Sprintf(", %d discarded tokens → a block of %d (EAS %d)", t.DiscardedTokens, t.BlockTokens, t.EAS)
+		s += fmt.Sprintf(",\n  %d discarded tokens became a block of %d (EAS %d)", t.DiscardedTokens, t.BlockTokens, t.EAS)
 	}
 	if t.TestsPass {
 		return s + ", tests pass"
@@ -173,7 +173,7 @@ func (a *app) demoTask(ctx context.Context, h orchestrator.Home, d demo.Task, sa
 	if err != nil {
 		return none, err
 	}
-	p := view.NewText(say, say, a.width())
+	p := view.NewText(nil, say, a.width())
 	opts, err := a.taskOptions(m, "auto", 0, p, nil)
 	if err != nil {
 		return none, err

@@ -6,6 +6,11 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/opstream"
+	"anamnesis/orchestrator"
+	"anamnesis/worldstate"
 )
 
 // The exit codes, as the README lists them.
@@ -57,9 +62,28 @@ func (a *app) exit(err error) int {
 // errors are listed here once; everything else is a plain failure.
 func exitCode(err error) int {
 	var e *exitError
-	switch {
-	case errors.As(err, &e):
+	if errors.As(err, &e) {
 		return e.code
+	}
+	for _, c := range []struct {
+		code int
+		errs []error
+	}{
+		{exitCorrupt, []error{opstream.ErrCorrupt, worldstate.ErrCorrupt, orchestrator.ErrStream}},
+		{exitRefused, []error{
+			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
+			orchestrator.ErrBusy, orchestrator.ErrPending,
+		}},
+		{exitUsage, []error{
+			orchestrator.ErrNoTask, orchestrator.ErrNoStep, orchestrator.ErrNotLive,
+			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
+		}},
+	} {
+		for _, target := range c.errs {
+			if errors.Is(err, target) {
+				return c.code
+			}
+		}
 	}
 	return exitFailed
 }

@@ -6,9 +6,12 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"anamnesis/orchestrator/guard"
 )
 
 func TestMain(m *testing.M) {
+	guard.SuperviseMain() // the test binary is the program that supervises, too
 	testscript.Main(m, map[string]func(){"anamnesis": main})
 }
 

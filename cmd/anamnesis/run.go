@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"anamnesis/anamnesis/tokens"
 	view "anamnesis/cmd/internal/term"
@@ -157,15 +159,15 @@ func (a *app) announce(f agentFlags, s view.Start) view.Printer {
 		fmt.Fprintln(a.stderr, s.Banner)
 	}
 	if f.print {
-		return view.NewText(a.stdout, discard{}, a.width())
+		return view.NewText(a.stdout, io.Discard, a.width())
 	}
 	fmt.Fprintln(a.stderr, view.Line(fmt.Sprintf("task %s · %s · EAS %d (%s) · approval %s", s.Task, s.Model, s.EAS, s.EASFrom, s.Approval), a.width()))
-	return view.NewText(a.stdout, a.stderr, a.width())
+	answer := a.stdout
+	if f, ok := a.stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) && a.interactive() {
+		answer = nil // the same screen shows the progress
+	}
+	return view.NewText(answer, a.stderr, a.width())
 }
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 func (a *app) resumeCommand() *cobra.Command {
 	var f agentFlags

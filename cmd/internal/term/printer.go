@@ -48,7 +48,8 @@ type textPrinter struct {
 }
 
 // NewText shows a run as text: the agent's last answer on answer, everything
-// else on progress, in lines of at most width columns.
+// on progress, in lines of at most width columns. A nil answer says that
+// whoever reads progress has seen the answer go by.
 func NewText(answer, progress io.Writer, width int) Printer {
 	return &textPrinter{answer: answer, progress: progress, width: width, calls: make(map[string]op.Call)}
 }
@@ -131,7 +132,7 @@ func (p *textPrinter) End(out orchestrator.Outcome, st *orchestrator.State) {
 		fmt.Fprintln(p.progress)
 		p.midLine = false
 	}
-	if out.Reason == "done" {
+	if out.Reason == "done" && p.answer != nil {
 		fmt.Fprintln(p.answer, strings.TrimRight(Clean(out.Answer), "\n"))
 	}
 }

@@ -127,19 +127,18 @@ func callText(b *op.ToolReturned) string {
 }
 
 func passText(b *op.PassDone, blockTokens int) string {
-	why := fmt.Sprintf("%d tokens discarded", b.RangeTokens)
+	text := fmt.Sprintf("%d tokens discarded", b.RangeTokens)
 	switch b.Trigger {
 	case "jump", "cumulative":
-		why += fmt.Sprintf(" > EAS %d", b.EAS)
+		text += fmt.Sprintf(" > EAS %d", b.EAS)
 	default:
-		why += ", " + b.Trigger
+		text += ", " + b.Trigger
 	}
-	text := why
 	if b.Block != "" {
-		text += fmt.Sprintf(" → [ANAMNESIS_BLOCK] %d tokens by the %s", blockTokens, b.Writer)
+		text += fmt.Sprintf("\n→ [ANAMNESIS_BLOCK] %d tokens by the %s", blockTokens, b.Writer)
 	}
-	if len(b.Cards) > 0 {
-		text += fmt.Sprintf(", card %s", strings.Join(b.Cards, ", "))
+	for _, id := range b.Cards {
+		text += "\n→ card " + id
 	}
 	return text
 }
@@ -160,7 +159,7 @@ func (tl Timeline) Render(width int) string {
 	lines := []string{
 		styleHead.Render(Line(tl.ID, width)),
 		styleFaint.Render(Line(fmt.Sprintf("%s · EAS %d · %d ops · at step %d", tl.Model, tl.EAS, tl.Ops, tl.Current), width)),
-		styleFaint.Render(Line("     ops  steps", width)),
+		styleFaint.Render(fmt.Sprintf("%*s  steps", opsColumn-2, "ops")),
 	}
 	for i, r := range tl.Rows {
 		lines = append(lines, tl.row(i, r, width))
@@ -199,7 +198,15 @@ func (tl Timeline) row(i int, r Row, width int) string {
 		text = fmt.Sprintf("%d  %s", r.Step, r.Text)
 	}
 	room := max(width-opsColumn-lipgloss.Width(glyph), 8)
-	return styleFaint.Render(left) + style.Render(glyph+Line(text, room))
+	var lines []string
+	for k, part := range strings.Split(text, "\n") {
+		if k > 0 { // further lines of a row stand below its text
+			left = strings.Repeat(" ", opsColumn)
+			glyph = "│" + strings.Repeat(" ", lipgloss.Width(glyph)-1)
+		}
+		lines = append(lines, styleFaint.Render(left)+style.Render(glyph+Line(part, room)))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // branches says that row i is the first step of an abandoned branch.
