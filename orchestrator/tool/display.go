@@ -106,7 +106,7 @@ func cutString(rest string) (string, bool) {
 	for n := range min(longestEscape, len(rest)) + 1 {
 		var text string
 		if json.Unmarshal([]byte(`"`+rest[:len(rest)-n]+`"`), &text) == nil {
-			return text, true
+			return strings.TrimSuffix(text, "\uFFFD"), true // half a surrogate pair
 		}
 	}
 	return "", false

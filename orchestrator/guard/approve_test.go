@@ -1,0 +1,62 @@
+package guard
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestDecide(t *testing.T) {
+	read := Facts{Tool: "ReadFile", ReadOnly: true}
+	write := Facts{Tool: "WriteFile", Edits: true}
+	bash := Facts{Tool: "Bash"}
+	rule := func(tool string, v Verdict) []Rule { return []Rule{{tool, v}} }
+	tests := []struct {
+		name  string
+		mode  Mode
+		facts Facts
+		rules []Rule
+		want  Verdict
+		by    string
+		text  string
+	}{
+		{"ask reads", ModeAsk, read, nil, Allow, "read-only", ""},
+		{"deny reads", ModeDeny, read, nil, Allow, "read-only", ""},
+		{"unknown mode reads", "", read, nil, Allow, "read-only", ""},
+		{"ask edits", ModeAsk, write, nil, Ask, "mode:ask", "WriteFile"},
+		{"ask bash", ModeAsk, bash, nil, Ask, "mode:ask", "Bash"},
+		{"edits edits", ModeEdits, write, nil, Allow, "mode:edits", ""},
+		{"edits bash", ModeEdits, bash, nil, Ask, "mode:edits", "Bash"},
+		{"auto bash", ModeAuto, bash, nil, Allow, "mode:auto", ""},
+		{"deny edits", ModeDeny, write, nil, Refuse, "mode:deny", "--approval edits"},
+		{"deny bash", ModeDeny, bash, nil, Refuse, "mode:deny", "--approval auto"},
+		{"unknown mode", "yolo", bash, nil, Refuse, "mode:yolo", "--approval"},
+		{"no mode", "", write, nil, Refuse, "mode:", "--approval"},
+		{"rule allows under deny", ModeDeny, bash, rule("Bash", Allow), Allow, "rule:Bash", ""},
+		{"rule refuses under auto", ModeAuto, bash, rule("B*", Refuse), Refuse, "rule:B*", "rule"},
+		{"rule refuses a reader", ModeAuto, read, rule("ReadFile", Refuse), Refuse, "rule:ReadFile", "rule"},
+		{"rule of another tool", ModeDeny, bash, rule("WriteFile", Allow), Refuse, "mode:deny", "deny"},
+		{"strictest rule wins", ModeAuto, bash, []Rule{{"*", Allow}, {"Bash", Refuse}, {"B*", Ask}}, Refuse, "rule:Bash", "rule"},
+		{"order does not matter", ModeAuto, bash, []Rule{{"Bash", Refuse}, {"*", Allow}}, Refuse, "rule:Bash", "rule"},
+		{"unknown verdict refuses", ModeAuto, bash, rule("Bash", "maybe"), Refuse, "rule:Bash", "rule"},
+		{"malformed pattern is a name", ModeAuto, bash, rule("[", Refuse), Allow, "mode:auto", ""},
+	}
+	for _, tt := range tests {
+		d := Decide(tt.mode, tt.facts, tt.rules)
+		if d.Verdict != tt.want || d.By != tt.by || !strings.Contains(d.Text, tt.text) || (d.Text == "") != (d.Verdict == Allow) {
+			t.Errorf("%s: Decide = %+v, want %s by %s, text with %q", tt.name, d, tt.want, tt.by, tt.text)
+		}
+	}
+}
+
+func TestParseMode(t *testing.T) {
+	for _, m := range []Mode{ModeAsk, ModeEdits, ModeAuto, ModeDeny} {
+		if got, err := ParseMode(string(m)); err != nil || got != m {
+			t.Errorf("ParseMode(%q) = %q, %v", m, got, err)
+		}
+	}
+	for _, s := range []string{"", "Ask", "yes"} {
+		if _, err := ParseMode(s); err == nil || !strings.Contains(err.Error(), "ask, edits, auto or deny") {
+			t.Errorf("ParseMode(%q): %v", s, err)
+		}
+	}
+}

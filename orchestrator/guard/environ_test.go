@@ -1,0 +1,51 @@
+package guard
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestEnviron(t *testing.T) {
+	dropped := []string{
+		"OPENAI_API_KEY=k", "OPENAI_BASE_URL=u", "ANTHROPIC_API_KEY=k", "AWS_SECRET_ACCESS_KEY=k", "AWS_PROFILE=p",
+		"GITHUB_TOKEN=t", "GH_TOKEN=t", "NPM_TOKEN=t", "my_api_key=k", "DB_PASSWORD=p", "MYSQL_PWD=p", "CLIENT_SECRET_FILE=f",
+		"STRIPE_KEY=k", "SSH_AUTH_SOCK=/s", "BASH_ENV=/evil", "ENV=/evil", "BASH_FUNC_ls%%=() { evil; }", "PROMPT_COMMAND=x",
+		"DATABASE_URL=postgres://user:pass@host/db", "https_proxy=http://u:p@proxy:3128", "TOKEN=t",
+		"GOOGLE_APPLICATION_CREDENTIALS=/f", "HF_HOME=/h", "AZURE_X=1",
+	}
+	kept := []string{
+		"PATH=/bin", "HOME=/home/u", "LANG=C", "GOFLAGS=-mod=mod", "OLDPWD=/x", "TOKENIZER=bpe", "KEYBOARD=us", "MONKEY=1",
+		"http_proxy=http://proxy:3128", "URL=https://example.org/a:b@c", "EMPTY=", "ANAMNESIS_HOME=/state",
+	}
+	got, names := Environ(append(slices.Concat(dropped, kept), "PAGER=less", "TERM=xterm", "ANAMNESIS_SUPERVISOR=1", "ANAMNESIS_RUN=7", "=x", "bare"))
+	for _, kv := range kept {
+		if !slices.Contains(got, kv) {
+			t.Errorf("%s was dropped", kv)
+		}
+	}
+	for _, kv := range dropped {
+		if slices.Contains(got, kv) {
+			t.Errorf("%s was kept", kv)
+		}
+		if name, _, _ := strings.Cut(kv, "="); !slices.Contains(names, name) {
+			t.Errorf("%s is not listed as dropped", name)
+		}
+	}
+	for _, want := range []string{"PAGER=cat", "GIT_PAGER=cat", "TERM=dumb", "GIT_TERMINAL_PROMPT=0"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%s is not set", want)
+		}
+	}
+	seen := map[string]bool{}
+	for _, kv := range got {
+		name, _, _ := strings.Cut(kv, "=")
+		if seen[name] || name == "" || name == "ANAMNESIS_SUPERVISOR" || name == "ANAMNESIS_RUN" {
+			t.Errorf("%q is set twice or should not be", name)
+		}
+		seen[name] = true
+	}
+	if !slices.IsSorted(names) {
+		t.Errorf("dropped names are not sorted: %v", names)
+	}
+}

@@ -1,0 +1,56 @@
+package tool_test
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/tool"
+)
+
+func TestDisplay(t *testing.T) {
+	long := strings.Repeat("a", 40) + strings.Repeat("z", 40)
+	tests := []struct{ name, args, want string }{
+		{"Bash", `{"command":"ls -la"}`, "Bash(ls -la)"},
+		{"Bash", `{"timeout":5,"command":"a\nb\t\u001b[31mred"}`, `Bash(a\nb\t\x1b[31mred)`},
+		{"Bash", `{"command":"` + long + `"}`, "Bash(" + strings.Repeat("a", 25) + "…" + strings.Repeat("z", 24) + ")"},
+		{"Bash", `{"command":"x` + "\u202e" + `y"}`, `Bash(x\u{202e}y)`},
+		{"Bash", `{"command":"ls -l`, "Bash(ls -l)"},
+		{"Bash", `{"command":"ls \ud83d\ude`, "Bash(ls )"},
+		{"Bash", `{"command":"ls \`, "Bash(ls )"},
+		{"Bash", `{"timeout":60,"comm`, "Bash"},
+		{"Bash", `{"timeout":6`, "Bash"},
+		{"Bash", ``, "Bash"},
+		{"Bash", `not json`, "Bash"},
+		{"ReadFile", `{"n_lines":5,"path":"a/b.go"}`, "ReadFile(a/b.go)"},
+		{"WriteFile", `{"path":"a.go","content":"pack`, "WriteFile(a.go)"},
+		{"Grep", `{"path":"src","pattern":"x+"}`, "Grep(x+)"},
+		{"jump_to_step", `{"step_id":3,"reason":"r"}`, "jump_to_step(3)"},
+		{"recall", `{"op":312}`, "recall(312)"},
+		{"mcp__x__y", `{"url":"http://h"}`, "mcp__x__y(http://h)"},
+		{"odd\x1bname", `{}`, `odd\x1bname`},
+	}
+	for _, tt := range tests {
+		if got := tool.Display(op.Call{Name: tt.name, Args: tt.args}); got != tt.want {
+			t.Errorf("Display(%s %s) = %q, want %q", tt.name, tt.args, got, tt.want)
+		}
+	}
+}
+
+func FuzzDisplay(f *testing.F) {
+	f.Add("Bash", `{"command":"ls \ud83d`)
+	f.Add("x", `{"path":[1,{"a":"b`)
+	f.Fuzz(func(t *testing.T, name, args string) {
+		got := tool.Display(op.Call{Name: name, Args: args})
+		if n := utf8.RuneCountInString(got); n > 102 {
+			t.Errorf("%d characters: %q", n, got)
+		}
+		for _, r := range got {
+			if !unicode.IsPrint(r) {
+				t.Errorf("%q has %U", got, r)
+			}
+		}
+	})
+}

@@ -1,0 +1,176 @@
+package tool_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/builtin"
+)
+
+func registry(t testing.TB) *tool.Registry {
+	t.Helper()
+	r, err := tool.NewRegistry(builtin.Tools(nil)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestValidateAccepts(t *testing.T) {
+	r := registry(t)
+	tests := []struct{ name, tool, args, want string }{
+		{"plain", "Bash", `{"command":"ls"}`, `{"command":"ls"}`},
+		{"whole float", "Bash", `{"command":"ls","timeout":60.0}`, `{"command":"ls","timeout":60}`},
+		{"exponent", "Bash", `{"command":"ls","timeout":1e2}`, `{"command":"ls","timeout":100}`},
+		{"last duplicate wins", "Bash", `{"command":"rm","command":"ls"}`, `{"command":"ls"}`},
+		{"no HTML escapes", "Bash", `{"command":"a && b > c"}`, `{"command":"a && b > c"}`},
+		{"white space", "Think", " {\n\"thought\" : \"x\" } ", `{"thought":"x"}`},
+		{"list", "StrReplaceFile", `{"path":"a","edits":[{"old":"x","new":""}]}`, `{"edits":[{"new":"","old":"x"}],"path":"a"}`},
+		{"nothing at all", "recall", ``, `{}`},
+		{"negative", "ReadFile", `{"path":"a","line_offset":-5}`, `{"line_offset":-5,"path":"a"}`},
+	}
+	for _, tt := range tests {
+		got, args, err := r.Validate(op.Call{ID: "1", Name: tt.tool, Args: tt.args})
+		if err != nil || string(args) != tt.want || got.Spec().Name != tt.tool {
+			t.Errorf("%s: Validate = %s, %v; want %s", tt.name, args, err, tt.want)
+		}
+	}
+}
+
+func TestValidateRefuses(t *testing.T) {
+	r := registry(t)
+	tests := []struct {
+		name, tool, args string
+		want             []string
+	}{
+		{"unknown tool", "Fly", `{}`, []string{`no tool "Fly"`, "Bash, ReadFile, WriteFile, StrReplaceFile, Glob, Grep, Think, jump_to_step, recall"}},
+		{"near name", "read_file", `{}`, []string{"Did you mean ReadFile?"}},
+		{"misspelt name", "Bahs", `{}`, []string{"Did you mean Bash?"}},
+		{"empty name", "", `{}`, []string{`no tool ""`}},
+		{"not JSON", "Bash", `ls -la`, []string{"not valid JSON", "at byte", `{"command": string, "timeout"?: integer}`}},
+		{"cut JSON", "Bash", `{"command":"ls`, []string{"end in the middle"}},
+		{"something after", "Bash", `{"command":"ls"} {"x":1}`, []string{"something follows"}},
+		{"list", "Bash", `["ls"]`, []string{"must be a JSON object, not an array"}},
+		{"null", "Bash", `null`, []string{"not null"}},
+		{"string", "Bash", `"ls"`, []string{"not a string"}},
+		{"missing", "Bash", `{}`, []string{"parameter command is missing"}},
+		{"nothing", "Bash", ``, []string{"parameter command is missing"}},
+		{"extra", "Bash", `{"command":"ls","cwd":"/"}`, []string{`no parameter "cwd"`, "Expected:"}},
+		{"misspelt", "ReadFile", `{"pth":"a"}`, []string{"parameter path is missing", `no parameter "pth", did you mean path?`}},
+		{"wrong type", "Bash", `{"command":7}`, []string{"parameter command must be a string, not a number"}},
+		{"quoted number", "Bash", `{"command":"ls","timeout":"60"}`, []string{"timeout must be an integer, not a string", "without the quotes"}},
+		{"fraction", "Bash", `{"command":"ls","timeout":1.5}`, []string{"must be an integer"}},
+		{"null value", "Bash", `{"command":null}`, []string{"must be a string, not null"}},
+		{"too small", "Bash", `{"command":"ls","timeout":0}`, []string{"between 1 and 300, not 0"}},
+		{"too large", "Bash", `{"command":"ls","timeout":301}`, []string{"between 1 and 300"}},
+		{"empty command", "Bash", `{"command":""}`, []string{"must not be empty"}},
+		{"enum", "WriteFile", `{"path":"a","content":"","mode":"create"}`, []string{`one of "overwrite", "append", not "create"`}},
+		{"inside a list", "StrReplaceFile", `{"path":"a","edits":[{"old":"x","new":"y"},{"old":1}]}`, []string{"edits[1].new is missing", "edits[1].old must be a string"}},
+		{"extra inside a list", "StrReplaceFile", `{"path":"a","edits":[{"old":"x","new":"y","all":true}]}`, []string{`"edits[0].all"`}},
+		{"empty list", "StrReplaceFile", `{"path":"a","edits":[]}`, []string{"at least 1 entries"}},
+		{"list as text", "StrReplaceFile", `{"path":"a","edits":"[{}]"}`, []string{"an array", "without the quotes"}},
+		{"negative step", "jump_to_step", `{"step_id":-1,"reason":"x"}`, []string{"between 0 and"}},
+		{"no reason", "jump_to_step", `{"step_id":1}`, []string{"reason is missing"}},
+		{"too large altogether", "Think", `{"thought":"` + strings.Repeat("x", tool.MaxArgsBytes) + `"}`, []string{"at most"}},
+		{"too deep", "Think", strings.Repeat(`{"a":`, 20000), []string{"not valid JSON"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := r.Validate(op.Call{ID: "1", Name: tt.tool, Args: tt.args})
+			var call *tool.CallError
+			if !errors.As(err, &call) || call.Tool != tt.tool {
+				t.Fatalf("err = %v, want a CallError for %q", err, tt.tool)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("err = %v\nwant it to contain %q", err, want)
+				}
+			}
+			if len(err.Error()) > 2000 {
+				t.Errorf("the text is %d bytes long", len(err.Error()))
+			}
+			if res, ok := tool.ErrorResult(err); !ok || !res.IsError || res.Text != err.Error() {
+				t.Errorf("ErrorResult = %+v, %v", res, ok)
+			}
+		})
+	}
+}
+
+// stub is a tool of any spec.
+type stub tool.Spec
+
+func (s stub) Spec() tool.Spec { return tool.Spec(s) }
+func (s stub) Call(context.Context, *tool.Env, json.RawMessage) (tool.Result, error) {
+	return tool.Result{}, nil
+}
+
+func TestNewRegistryRefuses(t *testing.T) {
+	ok := tool.Params()
+	tests := []struct {
+		name  string
+		tools []tool.Tool
+		want  string
+	}{
+		{"twice", []tool.Tool{stub{Name: "A", Schema: ok}, stub{Name: "A", Schema: ok}}, "taken"},
+		{"no name", []tool.Tool{stub{Schema: ok}}, "name"},
+		{"odd name", []tool.Tool{stub{Name: "a b", Schema: ok}}, "name"},
+		{"no schema", []tool.Tool{stub{Name: "A"}}, "schema"},
+		{"not an object", []tool.Tool{stub{Name: "A", Schema: tool.String("")}}, "object"},
+		{"broken schema", []tool.Tool{stub{Name: "A", Schema: &jsonschema.Schema{Type: "object", Ref: "#/nowhere"}}}, "schema"},
+	}
+	for _, tt := range tests {
+		if _, err := tool.NewRegistry(tt.tools...); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: err = %v, want %q in it", tt.name, err, tt.want)
+		}
+	}
+}
+
+// What the friendly check does not know, the schema library still refuses.
+func TestValidateAsksTheLibrary(t *testing.T) {
+	r, err := tool.NewRegistry(stub{Name: "A", Schema: tool.Params(tool.Param{Name: "x", Schema: &jsonschema.Schema{Type: "string", Pattern: "^a+$"}})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := r.Validate(op.Call{Name: "A", Args: `{"x":"aaa"}`}); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := r.Validate(op.Call{Name: "A", Args: `{"x":"b"}`}); err == nil {
+		t.Error("a value that does not fit the pattern was accepted")
+	}
+}
+
+// Whatever a model sends: no panic, and what is accepted is one JSON object
+// that is accepted again unchanged.
+func FuzzValidate(f *testing.F) {
+	f.Add("Bash", `{"command":"ls","timeout":6e1}`)
+	f.Add("StrReplaceFile", `{"path":"a","edits":[{"old":"x","new":"y"}]}`)
+	f.Add("recall", ``)
+	f.Add("Grep", `{"pattern":"\ud800","-i":true}`)
+	r := registry(f)
+	f.Fuzz(func(t *testing.T, name, args string) {
+		_, canonical, err := r.Validate(op.Call{Name: name, Args: args})
+		if err != nil {
+			return
+		}
+		_, again, err := r.Validate(op.Call{Name: name, Args: string(canonical)})
+		if err != nil || string(again) != string(canonical) {
+			t.Errorf("Validate(%s, %s) = %s, then %s, %v", name, args, canonical, again, err)
+		}
+	})
+}
+
+func BenchmarkValidate(b *testing.B) {
+	r := registry(b)
+	for b.Loop() {
+		if _, _, err := r.Validate(op.Call{Name: "Bash", Args: `{"command":"go test ./...","timeout":60}`}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
