@@ -1,0 +1,201 @@
+package builtin_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/builtin"
+)
+
+func TestMain(m *testing.M) {
+	guard.SuperviseMain()
+	os.Exit(m.Run())
+}
+
+// TestSchemas compares what the model is told with testdata/tools.json; set
+// UPDATE_GOLDEN to write it anew.
+func TestSchemas(t *testing.T) {
+	r, err := tool.NewRegistry(builtin.Tools(nil)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type shown struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		ReadOnly    bool   `json:"read_only"`
+		Edits       bool   `json:"edits"`
+		Schema      any    `json:"schema"`
+	}
+	var all []shown
+	for _, s := range r.Specs() {
+		all = append(all, shown{s.Name, s.Description, s.ReadOnly, s.Edits, s.Schema})
+		for name, p := range s.Schema.Properties {
+			if p.Description == "" {
+				t.Errorf("%s: parameter %s has no description", s.Name, name)
+			}
+		}
+	}
+	var got bytes.Buffer
+	enc := json.NewEncoder(&got)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(all); err != nil {
+		t.Fatal(err)
+	}
+	golden := filepath.Join("testdata", "tools.json")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("the tools' schemas changed; if that is meant, run with UPDATE_GOLDEN=1:\n%s", got.Bytes())
+	}
+}
+
+// echo is a timeline that says what it was asked.
+type echo struct{}
+
+func (echo) CheckJump(int) error { return nil }
+func (echo) Recall(_ context.Context, query string, seq uint64) (string, error) {
+	return fmt.Sprintf("recalled %q %d", query, seq), nil
+}
+
+// sample gives the arguments of one call that must succeed, what its text
+// must contain, and a prefix all its files share.
+func sample(name string, i int) (args map[string]any, want string) {
+	file := fmt.Sprintf("file%d.txt", i)
+	switch name {
+	case "Bash":
+		return map[string]any{"command": fmt.Sprintf("echo number %d", i)}, fmt.Sprintf("number %d\n[exit 0]", i)
+	case "ReadFile":
+		return map[string]any{"path": file}, fmt.Sprintf("     1\tunique%d\n", i)
+	case "WriteFile":
+		return map[string]any{"path": fmt.Sprintf("new%d", i), "content": strings.Repeat("x", i)}, fmt.Sprintf("created new%d; bytes_written: %d;", i, i)
+	case "StrReplaceFile":
+		return map[string]any{"path": fmt.Sprintf("edit%d.txt", i), "old": fmt.Sprintf("unique%d", i), "new": "y"}, fmt.Sprintf("edited edit%d.txt; edits: 1; replacements: 1", i)
+	case "Glob":
+		return map[string]any{"pattern": file}, file
+	case "Grep":
+		return map[string]any{"pattern": fmt.Sprintf("^unique%d$", i), "glob": "file*"}, file
+	case "Think":
+		return map[string]any{"thought": fmt.Sprint(i)}, "Noted."
+	case "jump_to_step":
+		return map[string]any{"step_id": i, "reason": "r"}, fmt.Sprintf("Jump to step %d scheduled", i)
+	case "recall":
+		return map[string]any{"op": i + 1}, fmt.Sprintf(`recalled "" %d`, i+1)
+	}
+	return nil, ""
+}
+
+// conform runs one tool many times at once with different arguments; a tool
+// that keeps state between calls mixes them up.
+func conform(t *testing.T, r *tool.Registry, env tool.Env, name string) {
+	t.Helper()
+	const calls = 12
+	var wg sync.WaitGroup
+	for i := range calls {
+		wg.Go(func() {
+			args, want := sample(name, i)
+			data, err := json.Marshal(args)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			tl, canonical, err := r.Validate(op.Call{ID: fmt.Sprint(i), Name: name, Args: string(data)})
+			if err != nil {
+				t.Errorf("%s %s: %v", name, data, err)
+				return
+			}
+			own := env
+			own.Call = fmt.Sprint(i)
+			res, err := tl.Call(t.Context(), &own, canonical)
+			if err != nil || res.IsError || !strings.Contains(res.Text, want) {
+				t.Errorf("%s %s: %+v, %v; want %q", name, data, res, err, want)
+			}
+			if res.Jump != nil && (res.Jump.To != i || res.Jump.Call != own.Call) {
+				t.Errorf("%s %s: jump %+v", name, data, res.Jump)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestConformance(t *testing.T) {
+	tools := builtin.Tools(nil)
+	r, err := tool.NewRegistry(tools...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for i := range 12 {
+		for _, kind := range []string{"file", "edit"} {
+			name := filepath.Join(dir, fmt.Sprintf("%s%d.txt", kind, i))
+			if err := os.WriteFile(name, fmt.Appendf(nil, "unique%d\n", i), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	env := tool.Env{Root: root, Dir: dir, Timeline: echo{}}
+	var wg sync.WaitGroup
+	for _, tl := range tools {
+		name := tl.Spec().Name
+		if args, _ := sample(name, 0); args == nil {
+			t.Errorf("%s has no sample call", name)
+			continue
+		}
+		if !reflect.DeepEqual(tl.Spec(), tl.Spec()) {
+			t.Errorf("%s: two calls of Spec differ", name)
+		}
+		wg.Go(func() { conform(t, r, env, name) })
+	}
+	wg.Wait()
+}
+
+// A call under a context that has ended is the program's failure, not the
+// model's, and touches nothing.
+func TestEndedContext(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "file1.txt"), []byte("unique1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tl := range builtin.Tools(nil) {
+		args, _ := sample(tl.Spec().Name, 1)
+		data, _ := json.Marshal(args)
+		_, err := tl.Call(ctx, &tool.Env{Call: "c", Root: root, Dir: dir, Timeline: echo{}}, data)
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: err = %v, want the context's", tl.Spec().Name, err)
+		}
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
+		t.Errorf("files: %v", entries)
+	}
+}
