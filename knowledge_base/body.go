@@ -87,7 +87,9 @@ func parseBody(body []byte, firstLine int) ([]bulletItem, error) {
 }
 
 // markdownParser is CommonMark's block structure with only the inline syntax
-// a label can hold: links, images and raw HTML stay text.
+// of a label: nothing before a label could take it in, and the rest of a
+// text is kept as it is. (Code spans and links take quadratic time on
+// hostile text.)
 func markdownParser() parser.Parser {
 	return goldmark.New(goldmark.WithParser(parser.NewParser(
 		parser.WithBlockParsers(
@@ -103,7 +105,6 @@ func markdownParser() parser.Parser {
 			util.Prioritized(parser.NewParagraphParser(), 1000),
 		),
 		parser.WithInlineParsers(
-			util.Prioritized(parser.NewCodeSpanParser(), 100),
 			util.Prioritized(parser.NewEmphasisParser(), 500),
 		),
 	))).Parser()
@@ -252,7 +253,7 @@ func renderBullet(k bulletKind, text, marker, eol string) string {
 	b.WriteString(marker + " **" + k.label + "**:")
 	for i, l := range strings.Split(text, "\n") {
 		switch {
-		case i == 0 && strings.HasPrefix(l, "```"):
+		case i == 0 && startsBlock(l):
 			b.WriteString(eol + pad + l)
 		case i == 0:
 			b.WriteString(" " + l)
@@ -264,6 +265,18 @@ func renderBullet(k bulletKind, text, marker, eol string) string {
 	}
 	b.WriteString(eol)
 	return b.String()
+}
+
+// startsBlock tells whether a text's first line is a list, fence, quote,
+// heading or table, which goes on a line of its own to be one.
+func startsBlock(l string) bool {
+	for _, p := range []string{"```", "~~~", "- ", "* ", "+ ", "> ", "# ", "## ", "### ", "|"} {
+		if strings.HasPrefix(l, p) {
+			return true
+		}
+	}
+	digits := strings.TrimLeft(l, "0123456789")
+	return digits != l && (strings.HasPrefix(digits, ". ") || strings.HasPrefix(digits, ") "))
 }
 
 // editBody gives the body after the bullets that differ between the card as

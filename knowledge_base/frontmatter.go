@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,11 +80,15 @@ func (f *frontMatter) load() error {
 	}
 	var doc yaml.Node
 	if err := yaml.Load(f.yaml, &doc); err != nil {
+		line, what := 2, strings.TrimPrefix(err.Error(), "yaml: ")
 		var le *yaml.LoadError
 		if errors.As(err, &le) {
-			return cardErrorf(le.Mark.Line+1, "broken YAML: %s; correct the front matter", le.Message)
+			line, what = max(2, le.Mark.Line+1), strings.TrimPrefix(le.Message, "yaml: ")
 		}
-		return cardErrorf(2, "broken YAML: %v; correct the front matter", err)
+		if errors.Is(err, io.EOF) || strings.Contains(what, "no documents") {
+			return cardErrorf(2, "the front matter is empty; %s", frontMatterRemedy)
+		}
+		return cardErrorf(line, "broken YAML: %s; correct the front matter", what)
 	}
 	root := &doc
 	if root.Kind == yaml.DocumentNode && len(root.Content) == 1 {
@@ -381,7 +386,7 @@ func renderEntry(c *Card, key string, oldKey, oldVal *yaml.Node) string {
 		val.LineComment = oldVal.LineComment
 	}
 	out, err := yaml.Dump(&yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{k, val}},
-		yaml.WithLineWidth(-1), yaml.WithIndent(2))
+		yaml.WithLineWidth(-1), yaml.WithIndent(2), yaml.WithCompactSeqIndent(false))
 	if err != nil {
 		// Nodes made of strings always encode; anything else is our mistake.
 		panic(fmt.Sprintf("knowledgebase: encoding %s: %v", key, err))

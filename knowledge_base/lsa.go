@@ -15,6 +15,8 @@ const (
 	lsaVersion  = "lsa-1"
 	lsaMaxTerms = 30_000 // the terms in most cards; rarer ones are left to the other legs
 	lsaMinDF    = 2      // a term of one card relates it to nothing
+	// With almost as many dimensions as cards nothing would be latent.
+	lsaCardsPerDim = 4
 )
 
 // lsa is latent semantic analysis (Deerwester and others, 1990): texts as
@@ -50,7 +52,7 @@ func trainLSA(ctx context.Context, docs []document) (*lsa, error) {
 		at, val := m.weigh(d.text)
 		a.addRow(at, val)
 	}
-	dims := min(lsaDims, a.rows/2, a.cols)
+	dims := min(lsaDims, a.rows/lsaCardsPerDim, a.cols)
 	if dims == 0 {
 		m.dims = 1 // nothing in common: every vector is zero
 		return m, nil

@@ -148,8 +148,8 @@ func (s *Store) prepare() error {
 	if err != nil {
 		return err
 	}
-	for _, d := range append(months, indexDir) {
-		if err := sweepTemp(filepath.Join(s.dir, d)); err != nil {
+	for _, d := range append(months, indexDir, replacedDir) {
+		if err := sweepTemp(filepath.Join(s.dir, d)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

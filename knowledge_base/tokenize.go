@@ -230,7 +230,7 @@ func isFunctionWord(w string) bool {
 		"mak", "may", "me", "more", "most", "much", "must", "my", "need", "new", "no", "not", "now", "of", "off", "on",
 		"one", "only", "or", "other", "our", "out", "over", "own", "pleas", "put", "s", "same", "she", "should", "so", "som", "such",
 		"t", "tak", "than", "that", "the", "their", "them", "then", "ther", "thes", "they", "thi", "this", "thos",
-		"to", "too", "up", "us", "use", "using", "very", "want", "was", "way", "we", "well", "wer", "what", "when", "wher", "which",
+		"to", "too", "up", "us", "use", "used", "using", "very", "want", "was", "way", "we", "well", "wer", "what", "when", "wher", "which",
 		"whil", "who", "why", "will", "with", "would", "you", "your",
 		"的是", "什么", "怎么", "如何", "这个", "一个", "我们", "可以", "为什", "不是", "没有", "怎样", "请问":
 		return true
