@@ -1,7 +1,6 @@
 package knowledgebase
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -91,9 +90,9 @@ func scopeText(s Scope) string {
 		}
 	}
 	if s.Repo != "" {
-		parts = append(parts, fmt.Sprintf("in %s", s.Repo))
+		parts = append(parts, "in "+s.Repo)
 	}
-	return strings.Join(parts, " ")
+	return strings.Join(parts, ", ")
 }
 
 // plain keeps a line a line: control characters become spaces.
