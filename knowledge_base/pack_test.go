@@ -28,7 +28,7 @@ func TestPackGolden(t *testing.T) {
 		t.Errorf("%d used", len(used))
 	}
 	golden(t, "pack.txt", []byte(text))
-	short, used := Pack(packHits()[:1], 420, utf8.RuneCountInString)
+	short, used := Pack(packHits()[:1], 500, utf8.RuneCountInString)
 	if len(used) != 1 {
 		t.Errorf("%d used", len(used))
 	}

@@ -30,8 +30,11 @@ type app struct {
 
 func main() {
 	guard.SuperviseMain() // returns at once, unless this process is a command's supervisor
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
-	os.Exit(a.main(os.Args[1:]))
+	os.Exit(newApp().main(os.Args[1:]))
+}
+
+func newApp() *app {
+	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
 }
 
 // main runs one command line and gives the exit code.
@@ -68,6 +71,7 @@ func (a *app) rootCommand() *cobra.Command {
 	)
 	root.AddCommand(a.easCommand(), a.tokensCommand())
 	root.AddCommand(a.opsCommand())
+	root.AddCommand(a.kbCommand())
 	root.AddCommand(a.worldCommand())
 	return root
 }
