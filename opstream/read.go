@@ -17,8 +17,9 @@ import (
 const (
 	// readBatch is how many references are taken under one lock.
 	readBatch = 256
-	// readAheadBytes is how much of a segment is read at once when records
-	// are read in order. It holds any line.
+	// readFirstBytes and readAheadBytes are how much of a segment is read at
+	// once at first and, when many records are read in order, at last.
+	readFirstBytes = 4 << 10
 	readAheadBytes = 256 << 10
 	// rereadTries is how often a reader looks again at bytes that seem
 	// corrupt before it says so: a live writer may have been changing them.
@@ -42,7 +43,7 @@ type segmentReader struct {
 func (r *segmentReader) close() {
 	if r.f != nil {
 		r.f.Close()
-		r.f, r.seg, r.buf = nil, 0, nil
+		r.f, r.seg, r.buf = nil, 0, r.buf[:0]
 	}
 }
 
@@ -59,8 +60,9 @@ func (r *segmentReader) read(ref lineRef) ([]byte, envelope, error) {
 		r.f, r.seg = f, ref.seg
 	}
 	if ref.off < r.off || ref.off+int64(ref.size) > r.off+int64(len(r.buf)) {
-		if cap(r.buf) == 0 {
-			r.buf = make([]byte, readAheadBytes)
+		// One record costs little; reading on doubles the stride.
+		if n := max(ref.size, min(2*cap(r.buf), readAheadBytes), readFirstBytes); n > cap(r.buf) {
+			r.buf = make([]byte, n)
 		}
 		r.buf, r.off = r.buf[:cap(r.buf)], ref.off
 		n, err := r.f.ReadAt(r.buf, ref.off)

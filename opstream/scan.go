@@ -104,7 +104,7 @@ func (s *scanner) advanceSegment() (*stop, error) {
 	if size < s.cur.off {
 		return at("the segment ends early", false), nil
 	}
-	lines := newLineReader(f, s.cur.off)
+	lines := newLineReader(f, s.cur.off, size)
 	for {
 		line, _, state, err := lines.next()
 		if err != nil {
@@ -186,7 +186,7 @@ func (s *scanner) vouched(st *stop) (uint64, error) {
 		return 0, fmt.Errorf("open segment: %w", err)
 	}
 	defer f.Close()
-	lines := newLineReader(f, st.off)
+	lines := newLineReader(f, st.off, st.off)
 	for {
 		line, _, state, err := lines.next()
 		if err != nil {

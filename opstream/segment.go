@@ -14,7 +14,7 @@ const (
 	opsDirName    = "ops"
 	segmentSuffix = ".jsonl"
 	segmentDigits = 16
-	// scanBufferBytes is how much of a segment is read at once.
+	// scanBufferBytes is the most of a segment that is read at once.
 	scanBufferBytes = 1 << 20
 )
 
@@ -71,7 +71,8 @@ const (
 	lineEnd                      // the end, at a line's boundary
 )
 
-// lineReader reads a segment line by line through one buffer of fixed size.
+// lineReader reads a segment line by line through one buffer of fixed size,
+// which holds more than the longest line.
 type lineReader struct {
 	f          File
 	off        int64 // of buf[start] in the file
@@ -79,8 +80,10 @@ type lineReader struct {
 	start, end int
 }
 
-func newLineReader(f File, off int64) *lineReader {
-	return &lineReader{f: f, off: off, buf: make([]byte, scanBufferBytes)}
+// newLineReader reads from off on; size is the file's, or what is known of it.
+func newLineReader(f File, off, size int64) *lineReader {
+	n := min(max(size-off, maxLineBytes+2), scanBufferBytes)
+	return &lineReader{f: f, off: off, buf: make([]byte, n)}
 }
 
 // next gives the next line without its newline, valid until the next call,

@@ -212,7 +212,7 @@ func (v *verifier) firstLine(seg uint64, off int64, seq uint64) (*envelope, int6
 		return nil, 0, fmt.Errorf("open segment: %w", err)
 	}
 	defer f.Close()
-	lines := newLineReader(f, off)
+	lines := newLineReader(f, off, off)
 	for {
 		line, at, state, err := lines.next()
 		if err != nil {
