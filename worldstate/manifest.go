@@ -12,7 +12,7 @@ import (
 //
 //	anamnesis-manifest 1 file=0644 exec=0755 dir=0755
 //	mode 0600 "secrets/key"        permissions other than its class's usual ones
-//	empty 0755 "logs"              a directory with nothing captured in it
+//	empty 0755 "logs"              a directory with no file or link captured beneath
 //	name ".anamnesis-name-git%7e1" "git~1"    a stored path and its true last name
 //
 // The first line names the usual modes of this tree's files, executable files
@@ -75,15 +75,23 @@ func usualOf(l *listing) usualModes {
 }
 
 // encodeManifest gives a listing's manifest, nil when it needs none.
-// hasChild tells which directories hold something.
-func encodeManifest(l *listing, hasChild map[string]bool) []byte {
+func encodeManifest(l *listing) []byte {
 	usual := usualOf(l)
+	full := make(map[string]bool) // directories with a file or link somewhere beneath
+	for i := range l.entries {
+		if l.entries[i].kind == kindDir {
+			continue
+		}
+		for d := dir(l.entries[i].path); d != "" && !full[d]; d = dir(d) {
+			full[d] = true
+		}
+	}
 	var lines []string
 	stored := storedPaths(l)
 	for i := range l.entries {
 		e := &l.entries[i]
 		switch {
-		case e.kind == kindDir && !hasChild[e.path]:
+		case e.kind == kindDir && !full[e.path]:
 			lines = append(lines, fmt.Sprintf("empty %04o %s", e.perm, strconv.QuoteToASCII(e.path)))
 		case e.kind != kindLink && e.perm != usual.of(e.state):
 			lines = append(lines, fmt.Sprintf("mode %04o %s", e.perm, strconv.QuoteToASCII(e.path)))

@@ -32,6 +32,46 @@ type executor struct {
 	kept   []Skip
 	opened map[string]uint32 // directories made writable for the time being, with their own modes
 	fault  func(op, path string) error
+
+	syncEach bool            // few actions: each file and directory is synced on its own
+	touched  map[string]bool // directories whose entries changed
+}
+
+// maxSyncEach: up to so many actions are synced one by one; above it one sync
+// of the whole file system is cheaper, though it waits for everybody's writes.
+const maxSyncEach = 32
+
+// sync makes the run durable.
+func (x *executor) sync() error {
+	if !x.syncEach {
+		return syncTree(x.root)
+	}
+	for path := range x.touched {
+		fd, err := openBeneath(x.root, path)
+		if isErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
+			continue // removed in the same run; its parent is in the list
+		}
+		if err != nil {
+			return fmt.Errorf("sync %s: %w", path, err)
+		}
+		err = unix.Fsync(fd)
+		closeFD(fd)
+		if err != nil {
+			return fmt.Errorf("sync %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// syncFile makes one file's content and mode durable.
+func (x *executor) syncFile(dirfd int, name string) error {
+	fd, err := openat(dirfd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil { // not ours to read: the last sync has to do
+		x.syncEach = false
+		return nil
+	}
+	defer closeFD(fd)
+	return unix.Fsync(fd)
 }
 
 // errInTheWay: an ancestor of the path is not a directory.
@@ -113,6 +153,13 @@ func (x *executor) keep(path string) { x.kept = append(x.kept, Skip{path, keepRa
 // directories, parents first; then files and links; then directories' modes.
 func (x *executor) run(actions []action) error {
 	x.opened = make(map[string]uint32)
+	x.syncEach, x.touched = len(actions) <= maxSyncEach, make(map[string]bool)
+	for _, a := range actions {
+		x.touched[dir(a.path)] = true
+		if a.after.isDir() {
+			x.touched[a.path] = true
+		}
+	}
 	var gone, dirs, files []action
 	for _, a := range actions {
 		if !a.before.absent() && (a.after.absent() || a.before.isDir() != a.after.isDir()) {
@@ -331,7 +378,10 @@ func (x *executor) write(i int, a action) error {
 		old = stamp{}
 	}
 	if now.kind == kindFile && a.after.kind == kindFile && now.hash == a.after.hash {
-		return unix.Fchmodat(fd, name, a.after.perm, 0) // the same bytes: the inode stays
+		if err := unix.Fchmodat(fd, name, a.after.perm, 0); err != nil { // the same bytes: the inode stays
+			return err
+		}
+		return x.syncFile(fd, name)
 	}
 	return x.writable(fd, a.path, func() error { return x.replace(fd, temp, a, old) })
 }
@@ -373,6 +423,9 @@ func (x *executor) writeTemp(fd int, temp string, a action) error {
 	}
 	f := os.NewFile(uintptr(n), temp)
 	_, err = x.w.objects.copyTo(a.after.hash, blobObject, a.path, f)
+	if err == nil && x.syncEach {
+		err = f.Sync()
+	}
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"sort"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -61,9 +60,10 @@ const (
 	keepEdited     = "edited since the last snapshot"
 	keepIgnored    = "ignored by the target's rules"
 	keepIgnoredNow = "ignored now, not by the target's rules"
-	keepNoBytes    = "ignored now, and no snapshot holds its bytes"
+	keepNoBytes    = "ignored now, so the snapshot of the present does not hold its bytes"
 	keepUnread     = "could not be read when the target was saved"
 	keepBlocked    = "something that stays is in the way"
+	keepHolds      = "something in it stays"
 	keepRaced      = "changed during the restore"
 )
 
@@ -340,25 +340,22 @@ func (w *World) isExcluded(path string) bool {
 }
 
 // considerIgnored: the target holds a path that the present rules ignore, so
-// the scan left it out. It is overwritten only when some snapshot holds the
-// bytes that stand there.
+// no snapshot of the present holds what stands there. It is written only where
+// nothing stands.
 func (p *planner) considerIgnored(path string, want state) error {
 	x := &executor{w: p.w, root: p.root}
 	now, _, err := x.look(path)
 	switch {
 	case errors.Is(err, errInTheWay):
 		p.kept[path] = keepBlocked
-		return nil
 	case err != nil:
 		p.kept[path] = "unreadable: " + reason(err)
-		return nil
 	case now == want:
-		return nil
-	case now.absent(), now.isDir() && want.isDir(), !now.isDir() && p.w.objects.has(now.hash) && p.w.objects.check(now.hash, blobObject, path) == nil:
+	case now.absent(), now.isDir() && want.isDir():
 		p.todo[path] = action{path, now, want}
-		return nil
+	default:
+		p.kept[shown(path, now)] = keepNoBytes
 	}
-	p.kept[shown(path, now)] = keepNoBytes
 	return nil
 }
 
@@ -409,8 +406,7 @@ func (p *planner) unblock() {
 }
 
 // dropOccupied takes back the removal of directories in which something
-// stays. One that should become a file is kept and listed; one that should
-// merely go is no harm.
+// stays, and lists them.
 func (p *planner) dropOccupied() {
 	occupied := make(map[string]bool)
 	mark := func(path string) {
@@ -443,9 +439,7 @@ func (p *planner) dropOccupied() {
 		if !occupied[path] && !p.hasAlwaysIgnored(path) {
 			continue
 		}
-		if !p.todo[path].after.absent() {
-			p.kept[path+"/"] = keepBlocked
-		}
+		p.kept[path+"/"] = keepHolds
 		delete(p.todo, path)
 		mark(path)
 	}
@@ -471,7 +465,7 @@ func (p *planner) hasAlwaysIgnored(path string) bool {
 // world will not be the target's to the last path.
 func (p *planner) noteIgnored() {
 	for _, r := range p.now.ignored {
-		if _, held := p.want.index[r.path]; held || !p.selected(r.path) {
+		if s := p.want.at(r.path); !s.absent() && !s.isDir() || !p.selected(r.path) {
 			continue
 		}
 		if !p.policy.ignored(r.path, r.isDir) {
@@ -479,7 +473,7 @@ func (p *planner) noteIgnored() {
 			if r.isDir {
 				path += "/"
 			}
-			if _, there := p.kept[path]; !there && !strings.HasSuffix(p.kept[r.path], keepNoBytes) {
+			if _, there := p.kept[path]; !there {
 				p.kept[path] = keepIgnoredNow
 			}
 		}

@@ -148,6 +148,9 @@ func (w *World) apply(ctx context.Context, root int, p *Plan, target *commit, so
 	if err := x.run(j.actions); err != nil {
 		return Result{}, w.rollBack(root, j, err)
 	}
+	if err := x.sync(); err != nil {
+		return Result{}, w.rollBack(root, j, err)
+	}
 	return w.finish(ctx, root, j, p, x.kept)
 }
 
@@ -187,7 +190,7 @@ func (w *World) rollBack(root int, j *journal, cause error) error {
 	x.sweepTemps(j.actions)
 	err := x.run(reversed(j.actions))
 	if err == nil {
-		err = syncTree(root)
+		err = x.sync()
 	}
 	if err == nil {
 		err = w.removeJournal()
@@ -289,14 +292,9 @@ func overlay(from, want *listing, actions []action) *listing {
 	}))
 }
 
-// finish makes a restore durable, looks at the world again, moves the world's
+// finish looks at the restored and synced world again, moves the world's
 // ref and removes the journal.
 func (w *World) finish(ctx context.Context, root int, j *journal, p *Plan, raced []Skip) (Result, error) {
-	if len(j.actions) > 0 {
-		if err := syncTree(root); err != nil {
-			return Result{}, w.rollBack(root, j, err)
-		}
-	}
 	w.opts.Hook("synced")
 	// From here on the world is at the target; a cancelled context must not
 	// leave the journal standing for nothing.
@@ -389,7 +387,7 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 		r.Finished = true
 	}
 	r.Kept = append(r.Kept, x.kept...)
-	if err := syncTree(root); err != nil {
+	if err := x.sync(); err != nil {
 		return nil, fmt.Errorf("recover %s: %w", w.dir, err)
 	}
 	if err := w.objects.updateRefs(map[string]hash{worldRefs + w.key: j.head}); err != nil {

@@ -25,6 +25,8 @@ type SaveOptions struct {
 	// beforeRestore: the snapshot gets a ref of its own if it is new, and what
 	// the world is known at stays, since the restore may still be refused.
 	beforeRestore bool
+	// numbered: Ref was chosen by us, and is not used up for an unchanged world.
+	numbered bool
 }
 
 // A Snapshot is a saved world.
@@ -63,7 +65,8 @@ func (w *World) Save(ctx context.Context, o SaveOptions) (Snapshot, error) {
 }
 
 // SaveNext is Save with Parent the snapshot this world was last known at and
-// Ref the next free number of the task, under one lock.
+// Ref the next free number of the task, under one lock. An unchanged world uses
+// up no number.
 func (w *World) SaveNext(ctx context.Context, message string) (Snapshot, error) {
 	end, err := w.begin(ctx, true)
 	if err != nil {
@@ -96,7 +99,7 @@ func (w *World) nextOptions(message string) (SaveOptions, error) {
 			}
 		}
 	}
-	o.Ref = strconv.Itoa(next)
+	o.Ref, o.numbered = strconv.Itoa(next), true
 	return o, nil
 }
 
@@ -187,7 +190,7 @@ func (w *World) record(sc *scanned, pack *packWriter, parent *commit, o SaveOpti
 			set[beforeRef(w.opts.Task, c.id)] = c.id
 		}
 	}
-	if o.Ref != "" {
+	if o.Ref != "" && !(o.numbered && parent != nil && c.id == parent.id) {
 		set[taskRefs+w.opts.Task+"/"+o.Ref] = c.id
 	}
 	if err := w.objects.updateRefs(set); err != nil {

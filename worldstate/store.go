@@ -158,9 +158,9 @@ func (s *objectStore) has(h hash) bool {
 	if p, _ := s.lookup(h); p != nil {
 		return true
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.gitStorage().HasEncodedObject(plumbing.Hash(h)) == nil
+	id := h.String()
+	_, err := os.Stat(filepath.Join(s.dir, "objects", id[:2], id[2:])) // one that git made
+	return err == nil
 }
 
 // gitStorage is go-git's view of the same repository; s.mu is held.

@@ -10,14 +10,12 @@ import (
 // to put. The root tree's id is the world id. A directory with nothing
 // captured in it has no tree of its own; the manifest holds it.
 func buildTrees(l *listing, put func(h hash, t objectType, data []byte) error) (hash, error) {
-	hasChild := make(map[string]bool)
 	children := make(map[string][]int)
 	for i := range l.entries {
 		d := dir(l.entries[i].path)
-		hasChild[d] = true
 		children[d] = append(children[d], i)
 	}
-	extra := encodeManifest(l, hasChild)
+	extra := encodeManifest(l)
 	var build func(path string) (hash, bool, error)
 	build = func(path string) (hash, bool, error) {
 		var items []treeItem

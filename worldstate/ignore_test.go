@@ -1,0 +1,150 @@
+package worldstate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+)
+
+func TestWildmatch(t *testing.T) {
+	for _, c := range []struct {
+		pat, name string
+		want      bool
+	}{
+		{"a", "a", true}, {"a", "b", false}, {"*", "abc", true}, {"*", "a/b", false},
+		{"a*c", "abbc", true}, {"a?c", "a/c", false}, {"**/b", "b", true}, {"**/b", "x/y/b", true},
+		{"a/**", "a/b/c", true}, {"a/**", "a", false}, {"a/**/b", "a/b", true}, {"a/**/b", "a/x/y/b", true},
+		{"a**b", "a/b", false}, {"a**b", "axxb", true}, {"[a-c]x", "bx", true}, {"[!a-c]x", "bx", false},
+		{"[^a]", "/", false}, {"[]]", "]", true}, {"[]-a]", "^", true}, {"[[:digit:]]", "5", true},
+		{"[[:nope:]]", "n", false}, {"[a", "a", false}, {`\*`, "*", true}, {`\*`, "x", false}, {`a\`, "a", false},
+		{"[--0]", ".", true}, {`[\]]`, "]", true}, {"***/x", "q/x", true}, {"*/b", "a/b", true}, {"*/b", "a/c/b", false},
+	} {
+		if got := wildmatch(c.pat, c.name); got != c.want {
+			t.Errorf("wildmatch(%q, %q) = %v", c.pat, c.name, got)
+		}
+	}
+	// Many stars must not take for ever.
+	if wildmatch(strings.Repeat("*a", 40)+"b", strings.Repeat("a", 200)) {
+		t.Error("matched")
+	}
+}
+
+// TestIgnoreAsGit makes random trees with random ignore files and asks git,
+// path by path, whether the scanner and the frozen policy agree with it.
+func TestIgnoreAsGit(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		git(t, ".")
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 3))
+	parts := []string{"a", "b", "ab", "*", "**", "?", "[ab]", "[!a]", "c.o", "*.o", `\a`, "a*", "***", "[a-", "d ", `d\ `, "[[:alpha:]]", "#x", `\#x`, `\!y`}
+	names := []string{"a", "b", "ab", "c.o", "d", "d ", "#x", "!y", "x.o"}
+	line := func() string {
+		var s []string
+		for range 1 + r.IntN(3) {
+			s = append(s, parts[r.IntN(len(parts))])
+		}
+		p := strings.Join(s, "/")
+		if r.IntN(4) == 0 {
+			p = "/" + p
+		}
+		if r.IntN(3) == 0 {
+			p += "/"
+		}
+		if r.IntN(3) == 0 {
+			p = "!" + p
+		}
+		if r.IntN(10) == 0 {
+			p += "\r"
+		}
+		return p
+	}
+	file := func() []byte {
+		var b strings.Builder
+		for range 1 + r.IntN(4) {
+			b.WriteString(line())
+			b.WriteString("\n")
+		}
+		return []byte(strings.TrimSuffix(b.String(), strings.Repeat("\n", r.IntN(2))))
+	}
+	for round := range 40 {
+		b := newBench(t, nil)
+		git(t, b.dir, "init", "-q")
+		b.must(os.WriteFile(b.path(".git/info/exclude"), file(), 0o644))
+		dirs := []string{""}
+		for range 10 {
+			d := join(dirs[r.IntN(len(dirs))], names[r.IntN(len(names))])
+			if os.MkdirAll(b.path(d), 0o755) == nil {
+				dirs = append(dirs, d)
+			}
+		}
+		for _, d := range dirs {
+			for range 4 {
+				p := b.path(join(d, names[r.IntN(len(names))]))
+				if _, err := os.Lstat(p); err != nil {
+					b.must(os.WriteFile(p, []byte("x"), 0o644))
+				}
+			}
+			if r.IntN(2) == 0 {
+				b.must(os.WriteFile(b.path(join(d, ".gitignore")), file(), 0o644))
+			}
+		}
+		want := strings.Split(strings.TrimSuffix(git(t, b.dir, "-c", "core.quotePath=false", "ls-files", "-z", "--others", "--exclude-standard"), "\x00"), "\x00")
+		if len(want) == 1 && want[0] == "" {
+			want = nil
+		}
+		sort.Strings(want)
+		s := b.save()
+		c, err := b.w.byID(s.ID)
+		b.must(err)
+		l, err := b.w.objects.loadTree(c.tree)
+		b.must(err)
+		var got []string
+		for _, e := range l.entries {
+			if e.kind != kindDir {
+				got = append(got, e.path)
+			}
+		}
+		if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
+			t.Fatalf("seed %d round %d (%s):\ngot  %q\nwant %q", seed, round, b.dir, got, want)
+		}
+		p, err := b.w.policyOf(c, l)
+		b.must(err)
+		held := map[string]bool{}
+		for _, path := range want {
+			held[path] = true
+		}
+		b.must(filepath.WalkDir(b.dir, func(path string, d os.DirEntry, err error) error {
+			rel, _ := filepath.Rel(b.dir, path)
+			if err == nil && d.Type().IsRegular() && !beneath(rel, ".git") && p.ignored(rel, false) == held[rel] {
+				t.Errorf("seed %d round %d: frozen policy says ignored=%v of %q", seed, round, !held[rel], rel)
+			}
+			return err
+		}))
+		b.w.Close()
+	}
+}
+
+func TestPatternLine(t *testing.T) {
+	for _, line := range []string{"a", "!a", "/a", "a/", "!/a/b/", "a/b", `\#x`, `\!x`, `a\ `, "!!x", "**/x"} {
+		p, ok := parsePattern(line)
+		if !ok {
+			t.Fatalf("%q is no pattern", line)
+		}
+		again, ok := parsePattern(p.line())
+		if !ok || again != p {
+			t.Errorf("%q became %q", line, p.line())
+		}
+	}
+	for _, line := range []string{"", "#x", "   ", "/", "\r", "!"} {
+		if p, ok := parsePattern(line); ok && p.text != "" {
+			t.Errorf("%q is a pattern: %+v", line, p)
+		}
+	}
+}
