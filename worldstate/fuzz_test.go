@@ -1,0 +1,96 @@
+package worldstate
+
+import (
+	"bytes"
+	"testing"
+)
+
+func FuzzManifest(f *testing.F) {
+	f.Add([]byte("anamnesis-manifest 1 file=0644 exec=0755 dir=0755\nmode 0600 \"a\"\nempty 0755 \"e/f\"\nname \".anamnesis-name-git%7e1\" \"git~1\"\n"))
+	f.Add([]byte("anamnesis-manifest 1 file=0644 exec=0755 dir=0755\nmode 0600 \"../a\"\n"))
+	f.Add([]byte("anamnesis-manifest 2 file=0644 exec=0755 dir=0755\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := decodeManifest(data)
+		if err != nil {
+			return
+		}
+		for p := range m.modes {
+			if !validPath(p) {
+				t.Errorf("path %q", p)
+			}
+		}
+		for p, n := range m.names {
+			if !validPath(p) || !validName(n) {
+				t.Errorf("name %q for %q", n, p)
+			}
+		}
+	})
+}
+
+func FuzzJournal(f *testing.F) {
+	j := &journal{world: "0123", nonce: "0123456789abcdef", actions: []action{
+		{"a\nb", state{kindFile, 0o600, hash{1}}, state{}},
+		{"d", state{kind: kindDir, perm: 0o755}, state{kind: kindLink, hash: hash{2}}},
+	}}
+	f.Add(j.encode())
+	f.Add(j.encode()[:40])
+	f.Add([]byte("anamnesis-journal 1\nsum \n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		j, err := decodeJournal(data)
+		if err != nil {
+			return
+		}
+		if !bytes.Equal(j.encode(), data) {
+			t.Errorf("%q became %q", data, j.encode())
+		}
+		for _, a := range j.actions {
+			if !validPath(a.path) {
+				t.Errorf("path %q", a.path)
+			}
+		}
+	})
+}
+
+func FuzzStatCache(f *testing.F) {
+	f.Add(encodeCache([]string{"pack-1.idx"}, statCache{"a": {size: 1, mtime: 2, hash: hash{3}}}))
+	f.Add([]byte(cacheMagic))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		packs, c, err := decodeCache(data)
+		if err != nil {
+			return
+		}
+		again, c2, err := decodeCache(encodeCache(packs, c))
+		if err != nil || len(again) != len(packs) || len(c2) != len(c) {
+			t.Errorf("not the same again: %v", err)
+		}
+	})
+}
+
+func FuzzCommit(f *testing.F) {
+	c := &commit{message: "step 1: x", world: "w", partial: true, skips: []Skip{{"a\n", "fifo"}},
+		rules: []frozenRule{{"u", "b", []pattern{{text: "*.o", byName: true}}}}, trailers: [][2]string{{"Seq", "1"}}}
+	c.tree[0] = 1
+	f.Add(c.encode())
+	f.Add([]byte("tree \n\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := decodeCommit(hash{}, data)
+		if err != nil {
+			return
+		}
+		again, err := decodeCommit(hash{}, c.encode())
+		if err != nil || !again.sameFacts(c) {
+			t.Errorf("not the same again: %v\n%q\n%q", err, data, c.encode())
+		}
+	})
+}
+
+// FuzzTree: any tree object either decodes or is an error.
+func FuzzTree(f *testing.F) {
+	f.Add(encodeTree([]treeItem{{"100644", "a", hash{1}}, {"40000", "b", hash{2}}}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		items, err := decodeTree(data)
+		if err == nil && len(items) > 0 && len(data) < 23*len(items) {
+			t.Errorf("%d items of %d bytes", len(items), len(data))
+		}
+	})
+}
