@@ -58,7 +58,10 @@ type Request struct {
 	// Turn counts the replies of this purpose that the task has already
 	// acknowledged. Only scripts look at it: it is how a recording finds its
 	// place again in another process.
-	Turn     int
+	Turn int
+	// Last is the last call the task made, also where a fold has taken it out of
+	// Messages; nil where there is none. Only scripts look at it, as at Turn.
+	Last     *Past
 	Messages []Message
 	Tools    []ToolSpec
 	// Temperature is the sampling temperature; nil leaves it to the provider.
@@ -66,6 +69,14 @@ type Request struct {
 	Temperature *float64
 	// MaxTokens caps the reply, in the provider's tokens; 0: no cap of ours.
 	MaxTokens int
+}
+
+// Past is the last call of an earlier reply.
+type Past struct {
+	Turn   int    // the reply's turn
+	CallID string // of its last call
+	Done   bool   // the call has a result
+	Result string
 }
 
 // Reply is one complete reply.

@@ -110,13 +110,19 @@ func TestRetry(t *testing.T) {
 }
 
 func TestRetryWaitsAreBounded(t *testing.T) {
+	for _, base := range []time.Duration{0, 7 * time.Minute, 1000 * time.Hour} {
+		t.Run(base.String(), func(t *testing.T) { waitsAreBounded(t, base) })
+	}
+}
+
+func waitsAreBounded(t *testing.T, base time.Duration) {
 	var c clock
 	var faults []error
 	for range 80 {
 		faults = append(faults, busy(0))
 	}
 	_, err := model.Retry(&failing{faults: faults}, &model.RetryOptions{
-		MaxTries: 81, Sleep: c.sleep, Rand: func() float64 { return 1 },
+		MaxTries: 81, BaseDelay: base, Sleep: c.sleep, Rand: func() float64 { return 1 },
 	}).Ask(t.Context(), model.Request{}, nil)
 	if err != nil || len(c.waits) != 80 {
 		t.Fatalf("%v after %d waits", err, len(c.waits))
@@ -146,6 +152,26 @@ func TestRetryStopsWithItsContext(t *testing.T) {
 	f := model.AsFault(err)
 	if m.asked != 1 || f.Kind != model.FaultCanceled || !errors.Is(err, context.Canceled) || f.Tries != 1 {
 		t.Errorf("asked %d times, %+v", m.asked, f)
+	}
+}
+
+// interrupted ends the context while it is asked.
+type interrupted struct{ cancel context.CancelFunc }
+
+func (interrupted) Name() string { return "interrupted" }
+
+func (m interrupted) Ask(context.Context, model.Request, func(model.Delta)) (model.Reply, error) {
+	m.cancel()
+	return model.Reply{}, busy(0)
+}
+
+func TestRetryReportsNoRetryThatWillNotCome(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := model.Retry(interrupted{cancel}, &model.RetryOptions{
+		OnRetry: func(a model.Attempt) { t.Errorf("reported %+v", a) },
+	}).Ask(ctx, model.Request{}, nil)
+	if err == nil {
+		t.Error("no error")
 	}
 }
 

@@ -21,6 +21,10 @@ var (
 // doneMark ends a stream.
 const doneMark = "[DONE]"
 
+// maxLeadingSpace bounds the white space before a reply. Some gateways send
+// some to keep the connection open while the model reads.
+const maxLeadingSpace = 1 << 20
+
 // events reads a response's body and gives go-openai a stream it cannot
 // misread: one line `data: {…}` for each event and nothing else. Comments,
 // names, ids and empty lines are dropped; a web page, an error in the
@@ -105,8 +109,8 @@ func (e *events) begin() error {
 		if err != nil {
 			return cutOr(err)
 		}
-		if e.read++; e.read > MaxReplyBytes {
-			return &model.Fault{Kind: model.FaultProtocol, Err: errTooLong}
+		if e.read++; e.read > maxLeadingSpace {
+			return &model.Fault{Kind: model.FaultProtocol, Err: errNoChat}
 		}
 		switch b {
 		case ' ', '\t', '\r', '\n':

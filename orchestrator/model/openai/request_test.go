@@ -169,6 +169,21 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+func TestEndlessErrorBody(t *testing.T) {
+	e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		for {
+			if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+				return
+			}
+		}
+	})
+	_, err := ask(t, e.client(t, func(o *Options) { o.TotalTimeout = time.Minute }), modeltest.Question())
+	if f := wantFault(t, err, model.FaultHTTP); f.Status != 500 {
+		t.Errorf("fault %v", f)
+	}
+}
+
 func TestRetryAfterDate(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for value, want := range map[string]time.Duration{

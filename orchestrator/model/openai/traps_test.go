@@ -51,8 +51,8 @@ func TestBrokenReplies(t *testing.T) {
 		{"window ends the reply", sse(content("half"), finish("model_context_window_exceeded")), model.FaultOverflow, false, "half", "context window"},
 		{"too many calls", sse(manyCalls(MaxCalls + 1)...), model.FaultProtocol, false, "", "more than 128"},
 		{"endless line", endless("data: {\"choices\":\"" + long), model.FaultProtocol, false, "", "longer than 8 MiB"},
-		{"endless white space", endless(strings.Repeat(" ", 64<<10)), model.FaultProtocol, false, "", "longer than 64 MiB"},
-		{"event of endless lines", endless(strings.Repeat("data: [\n", 8<<10)), model.FaultProtocol, false, "", "longer than 8 MiB"},
+		{"endless white space", endless(strings.Repeat(" ", 64<<10)), model.FaultProtocol, false, "", "not a chat completion"},
+		{"event of endless lines", endless(strings.Repeat("data: ["+strings.Repeat("[", 1<<10)+"\n", 64)), model.FaultProtocol, false, "", "longer than 8 MiB"},
 		{"endless event", endless("data: [\"" + long + "\"\n"), model.FaultProtocol, false, "", "longer than 8 MiB"},
 		{"endless comments", endless(": " + long + "\n"), model.FaultProtocol, false, "", "longer than 64 MiB"},
 	}

@@ -98,6 +98,13 @@ func (m *Model) traces(r model.Request) []trace {
 			out[i].result, out[i].done = msg.Text, true
 		}
 	}
+	if l := r.Last; l != nil && l.Turn < r.Turn {
+		// A fold may have taken the last call out of the messages.
+		gone := !slices.ContainsFunc(out, func(t trace) bool { return t.turn == l.Turn })
+		if _, at, ok := parseCallID(l.CallID); ok && gone && m.valid(at) {
+			out = append(out, trace{turn: l.Turn, at: at, result: l.Result, done: l.Done})
+		}
+	}
 	slices.SortStableFunc(out, func(a, b trace) int { return a.turn - b.turn })
 	return out
 }

@@ -65,6 +65,18 @@ func TestLoop(t *testing.T) {
 	}
 }
 
+// Only what came before a turn says where it stands.
+func TestLoopLaterTurnsDoNotCount(t *testing.T) {
+	m, c := mustParse(t, looped), &chat{}
+	for _, res := range []string{"ok", "ok", "ready", "jumped"} {
+		c.ask(t, m, res)
+	}
+	reply, err := mustParse(t, looped).Ask(context.Background(), model.Request{Turn: 1, Messages: c.messages}, nil)
+	if err != nil || reply.Text != "wait" {
+		t.Errorf("%+v, %v; want wait", reply, err)
+	}
+}
+
 func TestLoopLimit(t *testing.T) {
 	m := mustParse(t, looped)
 	c := &chat{}
