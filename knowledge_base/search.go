@@ -7,6 +7,7 @@ import (
 
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Limits of one search.
@@ -14,6 +15,10 @@ const (
 	DefaultK = 5
 	MaxK     = 1000
 )
+
+// idStrength is the evidence for a card asked for by its id: more than words
+// can give.
+const idStrength = 100
 
 // Query is one search. The zero value of each field is its default.
 type Query struct {
@@ -50,7 +55,8 @@ type Hit struct {
 	Path     string   `json:"path"`
 }
 
-// Search gives the cards that matter for the query, best first, ties by id.
+// Search gives the cards that matter for the query, best first, ties by id. A
+// query that is a card's id gives that card alone.
 // It gives none when nothing in the store accounts for enough of the query.
 // Retired and superseded cards are never found. When the vectors cannot be
 // computed the other legs answer alone and [Store.VectorError] tells why.
@@ -125,6 +131,9 @@ func (s *Store) VectorError() error {
 // search answers from the built index under a lock.
 func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 	now := s.opts.Now()
+	if st := s.cards[strings.TrimSpace(q.Text)]; st != nil && st.card.shownTo(q) {
+		return []Hit{{Card: st.card.Clone(), Score: 1, Evidence: Evidence{Matched: 1, Strength: idStrength, Cosine: 1}, Expired: st.card.expired(now), Path: st.path}}, nil
+	}
 	found, _ := s.index.rank(ctx, q.Text, q.K, func(id string) bool {
 		st := s.cards[id]
 		return st != nil && st.card.shownTo(q)

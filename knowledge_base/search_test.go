@@ -333,3 +333,17 @@ func TestEmptyStoreAndClosedStore(t *testing.T) {
 		t.Errorf("put to closed store: %v", err)
 	}
 }
+
+func TestSearchByID(t *testing.T) {
+	s, _ := smallStore(t, t.TempDir())
+	hits, err := s.Search(t.Context(), Query{Text: " nil-map\n"})
+	if err != nil || len(hits) != 1 || hits[0].Card.ID != "nil-map" || hits[0].Path == "" {
+		t.Errorf("got %+v, %v", hits, err)
+	}
+	c := newCard("secret1", "x", "y")
+	c.Provenance.Tainted = true
+	mustPut(t, s, c)
+	if hits, err := s.Search(t.Context(), Query{Text: "secret1", Task: "other"}); err != nil || len(hits) != 0 {
+		t.Errorf("a tainted card is shown for its id: %v, %v", ids(hits), err)
+	}
+}
