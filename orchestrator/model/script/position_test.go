@@ -65,6 +65,24 @@ func TestLoop(t *testing.T) {
 	}
 }
 
+// The request's own record of the last call finds the place in any process.
+func TestLoopFoldedAwayButRecorded(t *testing.T) {
+	m, c := mustParse(t, looped), &chat{}
+	for _, res := range []string{"ok", "ok", "ready", "jumped"} {
+		c.ask(t, m, res)
+	}
+	last := c.messages[len(c.messages)-1]
+	r := model.Request{
+		Turn:     c.turn,
+		Messages: []model.Message{user("[ANAMNESIS_BLOCK]")},
+		Last:     &model.Past{Turn: c.turn - 1, CallID: last.CallID, Done: true, Result: last.Text},
+	}
+	reply, err := mustParse(t, looped).Ask(context.Background(), r, nil)
+	if err != nil || reply.Text != "end" {
+		t.Errorf("%+v, %v; want end", reply, err)
+	}
+}
+
 // Only what came before a turn says where it stands.
 func TestLoopLaterTurnsDoNotCount(t *testing.T) {
 	m, c := mustParse(t, looped), &chat{}
