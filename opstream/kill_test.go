@@ -1,0 +1,104 @@
+package opstream
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// childDir names, in the environment, the stream a child process appends to.
+const childDir = "OPSTREAM_TEST_CHILD_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		appendForEver(dir)
+	}
+	os.Exit(m.Run())
+}
+
+// appendForEver appends from several goroutines and prints each seq once it
+// is acknowledged, until the process is killed.
+func appendForEver(dir string) {
+	l, err := Open(dir, &Options{SegmentSizeBytes: 4 << 10})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println("ready")
+	for c := range 4 {
+		go func() {
+			for i := 0; ; i++ {
+				body := fmt.Sprintf(`{"c":%d,"i":%d,"pad":"%0*d"}`, c, i, i%700, 0)
+				seq, err := l.Append(context.Background(), Entry{Kind: "k", Body: []byte(body)})
+				if err != nil {
+					fmt.Fprintln(os.Stderr, err)
+					os.Exit(1)
+				}
+				fmt.Println(seq)
+			}
+		}()
+	}
+	select {}
+}
+
+// TestKill kills a process that appends, at random moments, again and again
+// on one stream: no acknowledged record is lost, the writer is refused while
+// it lives, and its lock ends with it.
+func TestKill(t *testing.T) {
+	dir := t.TempDir()
+	rng := rand.New(rand.NewPCG(7, 7))
+	rounds := count(300, 2000)
+	var acked uint64
+	for round := range rounds {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), childDir+"="+dir)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		if !lines.Scan() || lines.Text() != "ready" {
+			t.Fatalf("round %d: the child said %q", round, lines.Text())
+		}
+		var locked *LockedError
+		if _, err := Open(dir, nil); !errors.As(err, &locked) || locked.PID != cmd.Process.Pid {
+			t.Fatalf("round %d: a second writer got %v, want it refused naming %d", round, err, cmd.Process.Pid)
+		}
+		timer := time.AfterFunc(time.Duration(rng.IntN(20_000))*time.Microsecond, func() { _ = cmd.Process.Kill() })
+		for lines.Scan() {
+			seq, err := strconv.ParseUint(strings.TrimSpace(lines.Text()), 10, 64)
+			if err != nil {
+				break // the last line, cut by the kill
+			}
+			acked = max(acked, seq)
+		}
+		_ = cmd.Wait() // killed
+		timer.Stop()
+		l, err := Open(dir, nil)
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		last, _ := l.Last()
+		if last < acked {
+			t.Fatalf("round %d: LOST: last seq %d, %d was acknowledged", round, last, acked)
+		}
+		mustClose(t, l)
+	}
+	rep, err := Verify(t.Context(), dir)
+	if err != nil || rep.Has(SeverityCorrupt) || rep.Has(SeverityTorn) {
+		t.Fatalf("Verify = %v, %v", rep.Findings, err)
+	}
+	t.Logf("%d kills, %d records acknowledged, 0 lost", rounds, acked)
+}
