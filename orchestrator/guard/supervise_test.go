@@ -425,6 +425,11 @@ func TestRunLeavesNoDescriptors(t *testing.T) {
 
 // The command sees its three standard descriptors and no other.
 func TestCommandDescriptors(t *testing.T) {
+	leak, err := unix.Open("/dev/null", unix.O_RDONLY, 0) // without O_CLOEXEC
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(leak)
 	var out strings.Builder
 	// The directory that lists them is closed when the loop begins.
 	c := command("for f in /proc/$$/fd/*; do if [ -e $f ]; then echo ${f##*/}; fi; done")
