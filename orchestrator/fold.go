@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
 )
 
 // ErrStream is returned for a stream whose operations cannot follow one
@@ -115,6 +116,9 @@ func (s *State) reply(seq uint64, b *op.ModelReplied) {
 	if b.Text != "" {
 		s.Answer = b.Text
 	}
+	if n := len(b.Calls); n > 0 {
+		s.LastCall = &model.Past{Turn: s.Totals.Replies, CallID: b.Calls[n-1].ID}
+	}
 	s.Totals.Replies++
 	s.Totals.Usage = addUsage(s.Totals.Usage, b.Usage)
 }
@@ -158,6 +162,9 @@ func (s *State) tool(o op.Op) error {
 			return fmt.Errorf("%w: two results for call %q", ErrStream, id)
 		}
 		c.Returned = true
+		if c.ID == s.LastCall.CallID {
+			s.LastCall.Done, s.LastCall.Result = true, b.Text
+		}
 		st := &s.Steps[o.Step]
 		st.Calls = append(st.Calls, c.Name)
 		if b.IsError || b.Refused || b.Unknown || (b.Exit != nil && *b.Exit != 0) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
 )
 
 // State is everything the loop knows of a task. It is a fold of the operation
@@ -27,6 +28,7 @@ type State struct {
 	Request   string // the person's last request
 	Answer    string // the agent's last words
 	LastError string // beginning of the last result that was an error
+	LastCall  *model.Past
 
 	Recalled  bool       // cards were recalled for the present situation
 	RecallWhy string     // start | jump: why the next recall is due

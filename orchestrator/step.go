@@ -140,6 +140,10 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 		Purpose: "step", Turn: t.state.Totals.Replies,
 		Messages: t.state.Projection(), Tools: t.toolSpecs,
 	}
+	if past := t.state.LastCall; past != nil {
+		p := *past
+		req.Last = &p
+	}
 	last := t.state.Last
 	hash, tokens, err := t.weigh(req)
 	if err != nil {
@@ -291,7 +295,12 @@ func (t *Task) closeUnknown(ctx context.Context, calls []CallState) error {
 		return err
 	}
 	for _, c := range calls {
-		if err := t.record(ctx, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: unknownResult, IsError: true, Unknown: true}); err != nil {
+		res := &op.ToolReturned{Call: c.ID, Name: c.Name, Text: unknownResult, IsError: true, Unknown: true}
+		if p := t.state.Pending; p != nil && p.Call == c.ID {
+			// A jump's only effect is its request, and that is recorded.
+			res = &op.ToolReturned{Call: c.ID, Name: c.Name, Text: fmt.Sprintf("Jump to step %d scheduled.", p.To)}
+		}
+		if err := t.record(ctx, res); err != nil {
 			return err
 		}
 	}

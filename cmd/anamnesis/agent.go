@@ -92,9 +92,13 @@ func scriptChoice(path string) (modelChoice, error) {
 	if err != nil {
 		return modelChoice{}, usageError("%v", err)
 	}
+	lookup := m.EASModel()
+	if lookup == "" {
+		lookup = m.Name()
+	}
 	return modelChoice{
 		model: model.Retry(m, &model.RetryOptions{}),
-		name:  scriptPrefix + abs, lookup: m.Name(), banner: m.Banner(),
+		name:  scriptPrefix + abs, lookup: lookup, banner: m.Banner(),
 	}, nil
 }
 

@@ -12,6 +12,9 @@ import (
 
 func TestMain(m *testing.M) {
 	guard.SuperviseMain() // the test binary is the program that supervises, too
+	if os.Getenv("ANAMNESIS_TEST_MAIN") != "" {
+		crashMain()
+	}
 	testscript.Main(m, map[string]func(){"anamnesis": main})
 }
 

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"anamnesis/opstream"
+)
+
+var nightly = flag.Bool("nightly", false, "run the heavy counts")
+
+// crashRuns is how many places of the demo the program is killed at.
+const crashRuns = 50
+
+// killVariable tells a child process where to end itself by SIGKILL:
+// append:N after the N-th durable append, restore:N at the N-th point of a
+// restore, count:FILE to count both.
+const killVariable = "ANAMNESIS_TEST_KILL"
+
+// crashMain is the program with the seams the crash story needs.
+func crashMain() {
+	a := newApp()
+	appends, points := 0, 0
+	kind, arg, _ := strings.Cut(os.Getenv(killVariable), ":")
+	at, _ := strconv.Atoi(arg)
+	die := func() { syscall.Kill(os.Getpid(), syscall.SIGKILL); select {} }
+	a.afterAppend = func(uint64) {
+		if appends++; kind == "append" && appends == at {
+			die()
+		}
+	}
+	a.worldHook = func(string) {
+		if points++; kind == "restore" && points == at {
+			die()
+		}
+	}
+	code := a.main(os.Args[1:])
+	if kind == "count" {
+		if err := os.WriteFile(arg, fmt.Appendf(nil, "%d %d", appends, points), 0o600); err != nil {
+			code = 99
+		}
+	}
+	os.Exit(code)
+}
+
+// program runs this test binary as the program, in a process of its own.
+func program(ctx context.Context, env []string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1")
+	cmd.Env = append(cmd.Env, env...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// TestCrashStory kills a running demo after appends and inside restores. Each
+// time the task is resumed, goes on from what was acknowledged, and ends with
+// passing tests and a verified stream.
+func TestCrashStory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipping the crash story: it runs the demo 50 times")
+	}
+	counts := filepath.Join(t.TempDir(), "counts")
+	out, err := program(t.Context(), []string{killVariable + "=count:" + counts}, "demo", "--dir", filepath.Join(t.TempDir(), "demo"))
+	if err != nil {
+		t.Fatalf("the demo fails without a crash: %v\n%s", err, out)
+	}
+	data, err := os.ReadFile(counts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var appends, points int
+	if _, err := fmt.Sscan(string(data), &appends, &points); err != nil || appends < 60 || points < 4 {
+		t.Fatalf("counted %q: %v; want at least 60 appends and 4 points of a restore", data, err)
+	}
+	var kills []string
+	for i := range spread(points, crashRuns/3) {
+		kills = append(kills, fmt.Sprintf("restore:%d", i))
+	}
+	left := crashRuns - len(kills)
+	if *nightly {
+		left = appends
+	}
+	for i := range spread(appends, left) {
+		kills = append(kills, fmt.Sprintf("append:%d", i))
+	}
+	t.Logf("%d kills: %d appends and %d points of a restore to choose from", len(kills), appends, points)
+	var wg sync.WaitGroup
+	gate := make(chan struct{}, 2)
+	for _, kill := range kills {
+		gate <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-gate }()
+			if err := crashOnce(t.Context(), t.TempDir(), kill); err != nil {
+				t.Errorf("%s: %v", kill, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// spread gives n numbers evenly spread over 1..total, or all.
+func spread(total, n int) func(func(int) bool) {
+	return func(yield func(int) bool) {
+		n = min(n, total)
+		for i := range n {
+			if !yield(1 + i*(total-1)/max(n-1, 1)) {
+				return
+			}
+		}
+	}
+}
+
+func crashOnce(ctx context.Context, tmp, kill string) error {
+	dir := filepath.Join(tmp, "demo")
+	out, err := program(ctx, []string{killVariable + "=" + kill}, "demo", "--dir", dir)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		return fmt.Errorf("was not killed: %v\n%s", err, out)
+	}
+	home := filepath.Join(dir, "home")
+	tasks, err := os.ReadDir(filepath.Join(home, "tasks"))
+	if err != nil || len(tasks) == 0 {
+		return fmt.Errorf("left no task behind: %w", err)
+	}
+	// The last task is the one that was killed.
+	task := tasks[len(tasks)-1].Name()
+	module := map[string]string{"demo_one": "ledger", "demo_two": "invoice"}[task]
+	out, err = program(ctx, []string{"ANAMNESIS_HOME=" + home}, "resume", task)
+	if err != nil && !strings.Contains(out, "is done") {
+		return fmt.Errorf("resume: %w\n%s", err, out)
+	}
+	check := exec.CommandContext(ctx, "go", "test", "./...")
+	check.Dir = filepath.Join(dir, module)
+	if text, err := check.CombinedOutput(); err != nil {
+		return fmt.Errorf("the resumed task left failing tests: %w\n%s", err, text)
+	}
+	report, err := opstream.Verify(ctx, filepath.Join(home, "tasks", task))
+	if err != nil || report.Has(opstream.SeverityCorrupt) {
+		return fmt.Errorf("the stream does not verify: %v %+v", err, report)
+	}
+	return nil
+}
