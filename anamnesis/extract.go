@@ -19,6 +19,7 @@ const (
 	maxScanBytes      = 256 << 10
 	maxLineRunes      = 2000 // of one line looked at
 	maxPathsNamed     = 8
+	maxPathBytes      = 120 // of one path named
 	maxNoteRunes      = 280 // of the agent's own words
 	maxResultRunes    = 100 // of a successful call's first line
 	maxExtractorTopic = 110
@@ -300,7 +301,7 @@ func fileFindings(recs []*record) []Statement {
 			}
 		}
 		if n := len(paths); n > 0 {
-			text := kind.lead + Squash(strings.Join(paths[:min(n, maxPathsNamed)], ", "))
+			text := kind.lead + pathList(paths, maxPathsNamed)
 			if n > maxPathsNamed {
 				text += fmt.Sprintf(" and %d more", n-maxPathsNamed)
 			}

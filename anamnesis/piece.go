@@ -167,8 +167,7 @@ func (r *record) render(size int, count func(string) int) string {
 		}
 	}
 	if r.nChange > 0 {
-		paths := r.changed[:min(len(r.changed), maxPathsNamed)]
-		quote(&b, fmt.Sprintf("the step changed %d paths: %s", r.nChange, Squash(strings.Join(paths, ", "))))
+		quote(&b, fmt.Sprintf("the step changed %d paths: %s", r.nChange, pathList(r.changed, maxPathsNamed)))
 	}
 	return b.String()
 }

@@ -207,12 +207,24 @@ func (c *recorder) saved(b *op.WorldSaved) {
 func (c *recorder) state() string {
 	s := "world " + shortID(cmp.Or(c.world, "unknown"))
 	if n := len(c.since); n > 0 {
-		s += " after writing " + strings.Join(c.since[:min(n, maxStatePaths)], ", ")
+		s += " after writing " + pathList(c.since, maxStatePaths)
 		if n > maxStatePaths {
 			s += fmt.Sprintf(" and %d more", n-maxStatePaths)
 		}
 	}
 	return s
+}
+
+// pathList names at most n paths on one line, long ones by their ends.
+func pathList(paths []string, n int) string {
+	named := make([]string, 0, n)
+	for _, p := range paths[:min(len(paths), n)] {
+		if cut := len(p) - maxPathBytes; cut > 0 {
+			p = "…" + p[runeStart(p, cut):]
+		}
+		named = append(named, Squash(p))
+	}
+	return strings.Join(named, ", ")
 }
 
 // callSummary says in a few words what a call was asked: the command or path
@@ -267,7 +279,7 @@ func canonicalArgs(args string) string {
 
 func shortID(id string) string {
 	const n = 12
-	return clip(Squash(id), n)
+	return clip(Squash(clip(id, 4*n)), n)
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

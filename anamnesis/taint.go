@@ -151,8 +151,8 @@ func outsideWord(w, dir string) bool {
 	if w == "/dev/null" {
 		return false
 	}
-	if _, value, ok := strings.Cut(w, "="); ok && strings.HasPrefix(w, "-") {
-		w = value
+	if _, value, ok := strings.Cut(w, "="); ok && outside(value, dir) {
+		return true
 	}
 	return strings.Contains(w, "://") || outside(w, dir)
 }

@@ -45,25 +45,33 @@ func Squash(s string) string {
 	return breakMarks(b.String())
 }
 
-// breakMarks takes the brackets off the block's marks, in any letter case.
+// breakMarks makes the brackets of the block's marks round, in any letter
+// case. Lengths stay, so it works in place, in one walk.
 func breakMarks(s string) string {
 	const name = "ANAMNESIS_BLOCK]"
+	var out []byte
 	for from := 0; ; {
 		i := indexFold(s[from:], name)
 		if i < 0 {
-			return s
+			break
 		}
-		i += from
-		end := i + len(name) - 1
-		start := i
-		if start > 0 && s[start-1] == '/' {
+		start := from + i - 1
+		from += i + len(name)
+		if start > 0 && s[start] == '/' {
 			start--
 		}
-		if start > 0 && s[start-1] == '[' {
-			s = s[:start-1] + "(" + s[start:end] + ")" + s[end+1:]
+		if start < 0 || s[start] != '[' {
+			continue
 		}
-		from = end + 1
+		if out == nil {
+			out = []byte(s)
+		}
+		out[start], out[from-1] = '(', ')'
 	}
+	if out == nil {
+		return s
+	}
+	return string(out)
 }
 
 // indexFold is strings.Index for an ASCII needle, ignoring letter case.

@@ -1,0 +1,200 @@
+package anamnesis
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	assets "anamnesis"
+	"anamnesis/anamnesis/tokens"
+)
+
+func builtin(t testing.TB, overlays ...Overlay) *Table {
+	t.Helper()
+	table, err := LoadTable(assets.EAS, overlays...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+func TestLookup(t *testing.T) {
+	table := builtin(t)
+	for _, tt := range []struct {
+		model string
+		eas   int
+		known bool
+	}{
+		{"gpt-4o", 8000, true}, {"gpt-4o-2024-08-06", 8000, true}, {"gpt-4o-mini", 1000, true}, {"chatgpt-4o-latest", 8000, true},
+		{"gpt-4.1", 8000, true}, {"gpt-4-1106-preview", 64000, true}, {"gpt-4", 4000, true}, {"o1", 8000, true}, {"o1-preview", 8000, true},
+		{"o3", 64000, true}, {"o3-mini", 1000, true}, {"o4-mini-high", 8000, true},
+		{"gpt-5", 128000, true}, {"gpt-5-mini-2025-08-07", 16000, true}, {"gpt-5-nano", 4000, true}, {"gpt-5.2", 64000, true},
+		{"claude-3-5-sonnet-20241022", 4000, true}, {"claude-3.5-sonnet", 4000, true}, {"anthropic/claude-3.7-sonnet:thinking", 16000, true},
+		{"claude-sonnet-4-20250514", 4000, true}, {"claude-opus-4", 8000, true}, {"claude-opus-4-5", 64000, true}, {"claude-sonnet-4.5", 64000, true},
+		{"gemini-1.5-pro", 4000, true}, {"models/gemini-2.0-flash-001", 4000, true}, {"gemini-2.5-flash", 16000, true}, {"gemini-2.5-pro", 128000, true},
+		{"Gemini-3-Pro", 64000, true}, {"google/gemini-3-pro-preview", 64000, true}, {"gemini-3-flash-preview", 8000, true},
+		{"kimi-k2-0905-preview", 8000, true}, {"moonshotai/kimi-k2:free", 8000, true}, {"kimi-k2.5", 64000, true},
+		{"deepseek-v3", 4000, true}, {"deepseek-chat", 4000, true}, {"deepseek-r1:14b", 16000, true}, {"deepseek-reasoner", 16000, true},
+		{"Qwen/Qwen3-235B-A22B", 4000, true}, {"qwen3:235b", 4000, true}, {"qwen3-235b-a22b-thinking-2507", 16000, true}, {"qwen3:32b", 8000, true},
+		{"llama3.1:70b", 4000, true}, {"llama3", 4000, true}, {"llama3:8b", 4000, true}, {"meta-llama/Meta-Llama-3.1-70B-Instruct", 4000, true},
+		{"meta-llama/llama-4-maverick", 4000, true}, {"llama4:scout", 1000, true}, {"mistral-large-2411", 4000, true},
+		{"zai/glm-4.5", 8000, true}, {"MiniMax-M1-80k", 8000, true}, {"grok-4-0709", 128000, true}, {"grok-4-fast", 32000, true},
+		{"nobody/heard-of-it", UnknownEAS, false}, {"", UnknownEAS, false}, {"gpt", UnknownEAS, false},
+	} {
+		s := table.Lookup(tt.model)
+		if s.EAS != tt.eas || s.Known != tt.known || s.Model != tt.model {
+			t.Errorf("Lookup(%q): EAS %d, known %v by %q; want %d, %v", tt.model, s.EAS, s.Known, s.Pattern, tt.eas, tt.known)
+		}
+		if !tokens.Known(s.Encoding) || s.Source == "" || s.Known && (s.Advertised < s.EAS || s.Origin == "" || s.Updated == "") {
+			t.Errorf("Lookup(%q) is incomplete: %+v", tt.model, s)
+		}
+	}
+	if s := table.Lookup("gemini-3-pro"); s.Source != "the owner's example" {
+		t.Errorf("gemini-3-pro: source %q", s.Source)
+	}
+}
+
+// TestEncodings: where a model's own encoding is public, its row must use it.
+func TestEncodings(t *testing.T) {
+	for _, r := range builtin(t).Rows() {
+		for _, g := range r.globs {
+			name := strings.TrimSuffix(g.pattern, "*")
+			if tokens.Exact(name) && tokens.EncodingFor(name) != r.Encoding {
+				t.Errorf("row %q counts in %s, the model's own is %s", r.Pattern, r.Encoding, tokens.EncodingFor(name))
+			}
+		}
+	}
+}
+
+func row(pattern, eas string) string {
+	return "  - {pattern: \"" + pattern + "\", window: 100000, eas: " + eas + ", encoding: o200k_base, confidence: low, source: test, updated: 2026-01-02, by: test}\n"
+}
+
+func TestOverlays(t *testing.T) {
+	user := Overlay{"user/eas.yaml", []byte("version: 1\nrows:\n" + row("gpt-4o", "5000") + row("my-model*", "3_000"))}
+	project := Overlay{"project/eas.yaml", []byte("version: 1\nrows:\n" + row("my-model*", "2000") + row("MY-MODEL-X", "7000") + row("kimi-k2*", "99"))}
+	table := builtin(t, user, Overlay{"empty", nil}, Overlay{"comment", []byte("# nothing\n")}, Overlay{"no rows", []byte("version: 1\nrows:\n")}, project)
+	for model, want := range map[string]int{"gpt-4o": 5000, "gpt-4o-2024-08-06": 8000, "my-model-y": 2000, "my-model-x": 7000, "kimi-k2-0905": 99, "kimi-k2.5": 64000} {
+		if s := table.Lookup(model); s.EAS != want {
+			t.Errorf("Lookup(%q).EAS = %d by %q of %s, want %d", model, s.EAS, s.Pattern, s.Origin, want)
+		}
+	}
+	if s := table.Lookup("my-model"); s.Origin != "project/eas.yaml" {
+		t.Errorf("my-model comes from %q", s.Origin)
+	}
+	equal := Overlay{"equal", []byte("version: 1\nrows:\n" + row("gpt-4.1{*,}", "77"))} // as specific as the base's row
+	if s := builtin(t, equal).Lookup("gpt-4.1"); s.EAS != 77 {
+		t.Errorf("the base's row wins over an equally specific overlay: %+v", s)
+	}
+}
+
+func TestWrongTables(t *testing.T) {
+	good := row("x", "10")
+	for _, tt := range []struct {
+		name, yaml string
+		line       int
+		what       string
+	}{
+		{"eas of zero", row("x", "0"), 3, "must be above 0"},
+		{"negative eas", row("x", "-5"), 3, "must be above 0"},
+		{"eas over the window", row("x", "100001"), 3, "larger than the window"},
+		{"eas not a number", row("x", "8k"), 3, "not a whole number"},
+		{"eas with a fraction", row("x", "8.5"), 3, "not a whole number"},
+		{"huge window", strings.Replace(good, "100000", "99999999999", 1), 3, "more than any model"},
+		{"unknown encoding", strings.Replace(good, "o200k_base", "o300k", 1), 3, "unknown encoding"},
+		{"unknown confidence", strings.Replace(good, "low", "sure", 1), 3, "unknown confidence"},
+		{"bad date", strings.Replace(good, "2026-01-02", "yesterday", 1), 3, "not a date"},
+		{"no source", strings.Replace(good, "source: test, ", "", 1), 3, "no source"},
+		{"empty source", strings.Replace(good, "source: test", "source: ''", 1), 3, "empty"},
+		{"list for a value", strings.Replace(good, "source: test", "source: [a]", 1), 3, "not a plain value"},
+		{"unknown field", strings.Replace(good, "by: test", "by: test, colour: red", 1), 3, "unknown field"},
+		{"field twice", strings.Replace(good, "by: test", "by: test, by: me", 1), 3, "twice"},
+		{"pattern twice", good + good, 4, "stands in line 3 already"},
+		{"pattern with a space", row("a b", "10"), 3, "bad pattern"},
+		{"open brace", row("a{b", "10"), 3, "bad pattern"},
+		{"nested braces", row("a{b{c}}", "10"), 3, "bad pattern"},
+		{"closing brace", row("a}b", "10"), 3, "bad pattern"},
+		{"class in a pattern", row("a[b]", "10"), 3, "bad pattern"},
+		{"too many alternatives", row("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}", "10"), 3, "alternatives"},
+		{"second line wrong", good + row("y", "0"), 4, "must be above 0"},
+		{"not a row", "  - just text\n", 3, "not a mapping"},
+	} {
+		_, err := LoadTable(assets.EAS, Overlay{"my/eas.yaml", []byte("version: 1\nrows:\n" + tt.yaml)})
+		checkTableError(t, tt.name, err, tt.line, tt.what)
+	}
+	for _, tt := range []struct {
+		name, yaml string
+		line       int
+		what       string
+	}{
+		{"not YAML", "version: 1\nrows: [\n", 0, "not YAML"},
+		{"tab", "version: 1\n\trows:\n", 0, "not YAML"},
+		{"other version", "version: 2\nrows: []\n", 1, "version"},
+		{"no version", "rows: []\n", 1, "version"},
+		{"a list", "- 1\n", 1, "not a mapping"},
+		{"rows is text", "version: 1\nrows: x\n", 2, "not a list"},
+		{"two documents", "version: 1\n---\nversion: 1\n", 0, "second YAML document"},
+		{"too large", "# " + strings.Repeat("x", maxTableBytes), 1, "the limit is"},
+	} {
+		_, err := LoadTable(assets.EAS, Overlay{"my/eas.yaml", []byte(tt.yaml)})
+		checkTableError(t, tt.name, err, tt.line, tt.what)
+	}
+	if _, err := LoadTable([]byte("rows: 1")); err == nil || !strings.HasPrefix(err.Error(), "eas.yaml:1: ") {
+		t.Errorf("a broken base table: %v", err)
+	}
+}
+
+func checkTableError(t *testing.T, name string, err error, line int, what string) {
+	t.Helper()
+	var e *TableError
+	switch {
+	case !errors.As(err, &e):
+		t.Errorf("%s: %v, want a *TableError", name, err)
+	case e.File != "my/eas.yaml" || line > 0 && e.Line != line || !strings.Contains(e.What, what) || e.Remedy == "":
+		t.Errorf("%s: %v, want line %d and %q", name, err, line, what)
+	case strings.ContainsAny(e.Error(), "\n\r"):
+		t.Errorf("%s: the error has more than one line: %q", name, e.Error())
+	}
+}
+
+func TestOverflows(t *testing.T) {
+	for _, tt := range []struct {
+		jump, raw, eas int
+		want           bool
+	}{
+		{0, 0, 8000, false}, {8000, 8000, 8000, false}, {8001, 8001, 8000, true}, {10, 8001, 8000, true}, {8001, 0, 8000, true}, {1, 1, 1, false}, {2, 0, 1, true},
+	} {
+		if got := Overflows(tt.jump, tt.raw, tt.eas); got != tt.want {
+			t.Errorf("Overflows(%d, %d, %d) = %v", tt.jump, tt.raw, tt.eas, got)
+		}
+	}
+}
+
+// FuzzLoadTable: any bytes give a table or one clear line, and what is loaded
+// keeps the table's promises.
+func FuzzLoadTable(f *testing.F) {
+	f.Add([]byte("version: 1\nrows:\n" + row("gpt-{4o,5}*", "10")))
+	f.Add([]byte("version: 1\nrows: [{}]\n"))
+	f.Add([]byte("version: 1\nrows: &a [*a]\n"))
+	f.Add([]byte("%YAML 1.2\n---\n"))
+	f.Add([]byte("? [a]\n: b\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		table, err := LoadTable([]byte("version: 1\n"), Overlay{"f", data})
+		var e *TableError
+		if err != nil {
+			if !errors.As(err, &e) || e.Line < 1 || e.Line > 1+bytes.Count(data, []byte("\n"))+bytes.Count(data, []byte("\r"))+bytes.Count(data, []byte("\xc2\x85"))+bytes.Count(data, []byte("\xe2\x80"))+1 {
+				t.Fatalf("error %v", err)
+			}
+			return
+		}
+		for _, r := range table.Rows() {
+			if r.EAS <= 0 || r.EAS > r.Window || !tokens.Known(r.Encoding) || r.Source == "" || len(r.globs) == 0 {
+				t.Fatalf("row %+v", r)
+			}
+		}
+		if s := table.Lookup("gpt-4o"); s.EAS <= 0 {
+			t.Fatalf("span %+v", s)
+		}
+	})
+}
