@@ -86,10 +86,9 @@ func parseBody(body []byte, firstLine int) ([]bulletItem, error) {
 	return items, nil
 }
 
-// markdownParser is CommonMark's block structure with only the inline syntax
-// of a label: nothing before a label could take it in, and the rest of a
-// text is kept as it is. (Code spans and links take quadratic time on
-// hostile text.)
+// markdownParser gives CommonMark's block structure only. Labels are read
+// from their line, and everything else of a text is kept as it is, so there
+// is no use for inline syntax, which takes quadratic time on hostile text.
 func markdownParser() parser.Parser {
 	return goldmark.New(goldmark.WithParser(parser.NewParser(
 		parser.WithBlockParsers(
@@ -103,9 +102,6 @@ func markdownParser() parser.Parser {
 			util.Prioritized(parser.NewBlockquoteParser(), 800),
 			util.Prioritized(parser.NewHTMLBlockParser(), 900),
 			util.Prioritized(parser.NewParagraphParser(), 1000),
-		),
-		parser.WithInlineParsers(
-			util.Prioritized(parser.NewEmphasisParser(), 500),
 		),
 	))).Parser()
 }
@@ -134,25 +130,31 @@ func tooDeepMarkdown(body []byte) int {
 	return 0
 }
 
-// itemLabel gives the label of a list item that begins with one in bold, and
-// the position of that text.
+// itemLabel gives the label of a list item whose text begins with one in
+// bold, and the position of the label's word.
 func itemLabel(item ast.Node, src []byte) (string, int) {
 	block := item.FirstChild()
-	if block == nil {
+	if block == nil || block.Lines() == nil || block.Lines().Len() == 0 {
 		return "", 0
 	}
-	strong, ok := block.FirstChild().(*ast.Emphasis)
-	if !ok || strong.Level != 2 {
+	switch block.Kind() {
+	case ast.KindTextBlock, ast.KindParagraph, ast.KindHeading:
+	default:
 		return "", 0
 	}
-	t, ok := strong.FirstChild().(*ast.Text)
-	if !ok || t.NextSibling() != nil {
-		return "", 0
-	}
-	word := strings.TrimSpace(strings.TrimRight(string(t.Segment.Value(src)), ":： "))
-	for _, k := range bulletKinds() {
-		if strings.EqualFold(word, k.label) {
-			return k.label, t.Segment.Start
+	seg := block.Lines().At(0)
+	line := string(seg.Value(src))
+	for _, bold := range []string{"**", "__"} {
+		rest, ok := strings.CutPrefix(line, bold)
+		word, _, closed := strings.Cut(rest, bold)
+		if !ok || !closed {
+			continue
+		}
+		word = strings.TrimSpace(strings.TrimRight(word, ":： "))
+		for _, k := range bulletKinds() {
+			if strings.EqualFold(word, k.label) {
+				return k.label, seg.Start + len(bold)
+			}
 		}
 	}
 	return "", 0

@@ -216,8 +216,9 @@ func TestHostileCards(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			begin := time.Now()
 			_, err := ParseCard([]byte(tt.src))
-			// Ten times the promised 100 ms, because this machine may be busy.
-			if took := time.Since(begin); took > time.Second {
+			// Far above the promised 100 ms, because the race detector and a
+			// busy machine slow things down; quadratic time would still show.
+			if took := time.Since(begin); took > 5*time.Second {
 				t.Errorf("took %v", took)
 			}
 			if tt.want == "" {

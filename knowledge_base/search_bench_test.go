@@ -1,0 +1,52 @@
+package knowledgebase
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// benchIndex holds n documents made from the public sets by repetition, each
+// a little different.
+func benchIndex(b *testing.B, n int) (*index, *evalSet) {
+	b.Helper()
+	set, err := readEvalSet(filepath.Join(benchData(b), "cosqa"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	x := newIndex(nil, nil)
+	begin := time.Now()
+	for i := range n {
+		d := set.docs[i%len(set.docs)]
+		x.add(newDocument(fmt.Sprintf("d%06d", i), time.Time{}, fmt.Sprintf("%s %d\n%s", d.Title, i, d.Text)))
+	}
+	lexical := time.Since(begin)
+	if err := x.refresh(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(lexical.Seconds(), "lexical-s")
+	b.ReportMetric((time.Since(begin) - lexical).Seconds(), "vectors-s")
+	return x, set
+}
+
+// BenchmarkSearch10k measures one query over 10,000 cards, beside the
+// vector search alone.
+func BenchmarkSearch10k(b *testing.B) {
+	x, set := benchIndex(b, 10_000)
+	all := func(string) bool { return true }
+	b.Run("hybrid", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			if _, err := x.rank(b.Context(), set.queries[i%len(set.queries)].Text, 10, all); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("vectors", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			if _, err := x.vecs.search(b.Context(), set.queries[i%len(set.queries)].Text, 10); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
