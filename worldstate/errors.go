@@ -11,6 +11,8 @@ var (
 	// the home directory, a store that holds its own world, another world's
 	// snapshot. Nothing was touched.
 	ErrRefused = errors.New("refused")
+	// ErrNoDirectory: the world's directory is not there, or is none.
+	ErrNoDirectory = errors.New("no such directory")
 	// ErrStale: the world or its snapshots no longer match the plan. Nothing
 	// was touched; plan again.
 	ErrStale = errors.New("the plan is stale")

@@ -70,7 +70,7 @@ func decodeTree(data []byte) ([]treeItem, error) {
 	for len(data) > 0 {
 		sp := bytes.IndexByte(data, ' ')
 		nul := bytes.IndexByte(data, 0)
-		if sp < 0 || nul < sp || len(data) < nul+21 {
+		if sp < 1 || nul < sp+2 || len(data) < nul+21 {
 			return nil, fmt.Errorf("cut short")
 		}
 		it := treeItem{mode: string(data[:sp]), name: string(data[sp+1 : nul])}

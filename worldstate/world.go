@@ -80,7 +80,7 @@ type Skip struct {
 // first use. It does not look at the tree and recovers nothing: see Recover.
 // "/", the home directory, a store around its own world, and a store
 // directory that holds other things give ErrRefused; a dir that is not there
-// fs.ErrNotExist.
+// ErrNoDirectory.
 func Open(dir, store string, o *Options) (*World, error) {
 	w := &World{excluded: map[string]bool{}}
 	if o != nil {
@@ -91,7 +91,7 @@ func Open(dir, store string, o *Options) (*World, error) {
 	}
 	var err error
 	if w.dir, err = realDir(dir); err != nil {
-		return nil, fmt.Errorf("open world: %w", err)
+		return nil, fmt.Errorf("open world %s: %w: %w", dir, ErrNoDirectory, err)
 	}
 	if err := w.checkDir(); err != nil {
 		return nil, fmt.Errorf("open world %s: %w", w.dir, err)
@@ -383,10 +383,20 @@ func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
 	return "", fmt.Errorf("snapshot %q: %w: it could be %s; give more digits", name, ErrUnknown, strings.Join(found, " or "))
 }
 
-// known reads the commit an id names; ErrUnknown when the store has none.
+// known reads the commit an id names; ErrUnknown when the store has none. One
+// that a ref names and the store lacks is damage.
 func (w *World) known(h hash) (*commit, error) {
 	c, err := w.commit(h)
 	if errors.Is(err, errNoObject) {
+		refs, rerr := w.objects.readRefs()
+		if rerr != nil {
+			return nil, rerr
+		}
+		for _, named := range refs {
+			if named == h {
+				return nil, err
+			}
+		}
 		return nil, fmt.Errorf("snapshot %s: %w: the store has none of this id", h, ErrUnknown)
 	}
 	return c, err

@@ -73,11 +73,14 @@ func exitCode(err error) int {
 		{exitRefused, []error{
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
 			orchestrator.ErrBusy, orchestrator.ErrPending,
+			worldstate.ErrUnfinished,
 		}},
 		{exitUsage, []error{
 			orchestrator.ErrNoTask, orchestrator.ErrNoStep, orchestrator.ErrNotLive,
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
+			worldstate.ErrNoDirectory,
 		}},
+		{exitLimit, []error{worldstate.ErrFull}},
 	} {
 		for _, target := range c.errs {
 			if errors.Is(err, target) {

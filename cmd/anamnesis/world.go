@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -43,15 +41,15 @@ func (a *app) withWorld(ctx context.Context, f *worldFlags, recover bool, run fu
 	}
 	w, err := worldstate.Open(f.dir, f.store, &worldstate.Options{Home: a.getenv("HOME")})
 	if err != nil {
-		return worldError(err)
+		return err
 	}
 	defer w.Close()
 	if recover {
 		if err := a.recoverWorld(ctx, w); err != nil {
-			return worldError(err)
+			return err
 		}
 	}
-	return worldError(run(w))
+	return run(w)
 }
 
 func (a *app) recoverWorld(ctx context.Context, w *worldstate.World) error {
@@ -68,29 +66,6 @@ func (a *app) recoverWorld(ctx context.Context, w *worldstate.World) error {
 		fmt.Fprintf(a.stderr, "anamnesis: kept %q: %s\n", k.Path, k.Reason)
 	}
 	return nil
-}
-
-// worldError gives the room's errors their exit codes.
-func worldError(err error) error {
-	code := 0
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, new(*exitError)):
-		return err
-	case errors.Is(err, worldstate.ErrRefused), errors.Is(err, worldstate.ErrStale), errors.Is(err, worldstate.ErrLocked),
-		errors.Is(err, worldstate.ErrUnfinished):
-		code = exitRefused
-	case errors.Is(err, worldstate.ErrCorrupt):
-		code = exitCorrupt
-	case errors.Is(err, worldstate.ErrFull):
-		code = exitLimit
-	case errors.Is(err, worldstate.ErrUnknown), errors.Is(err, fs.ErrNotExist) && errors.As(err, new(*fs.PathError)):
-		code = exitUsage
-	default:
-		return err
-	}
-	return &exitError{code, err}
 }
 
 // resolve turns the names on a command line into snapshots.
