@@ -1,6 +1,7 @@
 package opstream
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 )
@@ -198,10 +199,23 @@ func (s *scanner) vouched(st *stop) (uint64, error) {
 		case lineLong:
 			continue
 		}
+		ack = max(ack, ackWithin(line))
+	}
+}
+
+// ackWithin gives the ack of a line, or of the good line at the end of one:
+// where a newline was damaged, the line behind it still vouches. 0 for none.
+func ackWithin(line []byte) uint64 {
+	for {
 		var e envelope
 		if parseLine(line, &e) == nil {
-			ack = max(ack, e.ack)
+			return e.ack
 		}
+		i := bytes.Index(line[min(1, len(line)):], []byte(wordVersion))
+		if i < 0 {
+			return 0
+		}
+		line = line[i+1:]
 	}
 }
 
