@@ -30,6 +30,10 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exitcode": cmdExitCode,
+			"waitfile": cmdWaitFile,
+		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("ANAMNESIS_HOME", filepath.Join(env.WorkDir, ".home"))
 			env.Setenv("HOME", filepath.Join(env.WorkDir, ".user"))

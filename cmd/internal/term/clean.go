@@ -52,6 +52,6 @@ func hostile(r rune) bool {
 
 // Line makes text safe and puts it on one line of at most width columns.
 func Line(s string, width int) string {
-	s = strings.Join(strings.Fields(Clean(s)), " ")
+	s = strings.TrimSpace(strings.NewReplacer("\n", " ", "\t", " ").Replace(Clean(s)))
 	return runewidth.Truncate(s, width, "…")
 }
