@@ -103,11 +103,16 @@ func descendants(root int) ([]proc, error) {
 	if err != nil {
 		return nil, err
 	}
+	return below(all, root), nil
+}
+
+// below picks the living processes below root from all there are.
+func below(all []proc, root int) []proc {
 	children := make(map[int][]proc)
 	for _, p := range all {
 		children[p.ppid] = append(children[p.ppid], p)
 	}
-	var below []proc
+	var found []proc
 	seen := map[int]bool{root: true}
 	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
 		for _, p := range children[queue[0]] {
@@ -117,20 +122,31 @@ func descendants(root int) ([]proc, error) {
 			seen[p.pid] = true
 			queue = append(queue, p.pid)
 			if !p.dead() {
-				below = append(below, p)
+				found = append(found, p)
 			}
 		}
 	}
-	return below, nil
+	return found
 }
 
-// carrying lists the living processes in whose environment RunVariable has
-// this value. Environments that may not be read belong to others.
-func carrying(run string) ([]proc, error) {
+// ofRun lists the living processes of a run: those below its supervisor, if
+// that is alive, and those that carry its mark. The supervisor itself is not
+// among them.
+func ofRun(s op.ToolStarted) ([]proc, error) {
 	all, err := processes()
 	if err != nil {
 		return nil, err
 	}
+	found := carrying(all, runValue(s))
+	if slices.ContainsFunc(all, func(p proc) bool { return p.pid == s.PID && p.start == s.StartTime }) {
+		found = append(found, below(all, s.PID)...)
+	}
+	return found, nil
+}
+
+// carrying picks the living processes in whose environment RunVariable has
+// this value. Environments that may not be read belong to others.
+func carrying(all []proc, run string) []proc {
 	want := []byte(RunVariable + "=" + run)
 	var found []proc
 	for _, p := range all {
@@ -145,7 +161,7 @@ func carrying(run string) ([]proc, error) {
 			found = append(found, p)
 		}
 	}
-	return found, nil
+	return found
 }
 
 // send sends a signal to exactly this process, never to a later one that got
@@ -226,16 +242,12 @@ func EndLeftover(s op.ToolStarted) error {
 		return nil
 	}
 	find := func() ([]proc, error) {
-		found, err := carrying(runValue(s))
+		found, err := ofRun(s)
 		if err != nil {
 			return nil, err
 		}
 		if p, err := readProc(s.PID); err == nil && p.start == s.StartTime && !p.dead() {
-			below, err := descendants(s.PID)
-			if err != nil {
-				return nil, err
-			}
-			found = append(append(found, below...), p)
+			found = append(found, p)
 		}
 		return found, nil
 	}

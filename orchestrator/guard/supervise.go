@@ -22,7 +22,7 @@ const (
 	killTime = 300 * time.Millisecond
 	// backstopTime after the limit, Run stops waiting for its supervisor and
 	// ends the tree itself.
-	backstopTime = 750 * time.Millisecond
+	backstopTime = 600 * time.Millisecond
 	// drainTime is how long Run reads on after everything has ended.
 	drainTime = 150 * time.Millisecond
 	// readyTime bounds the supervisor's own start.
@@ -51,6 +51,14 @@ const RunVariable = "ANAMNESIS_RUN"
 
 // ErrUnsupported is returned by Run where commands cannot be supervised.
 var ErrUnsupported = errors.New("commands cannot be run on this platform")
+
+// StartError says that the system would not start the command: its directory
+// or program is not there, its arguments are too long.
+type StartError struct {
+	Reason string
+}
+
+func (e *StartError) Error() string { return e.Reason }
 
 // Stream tells a command's two outputs apart.
 type Stream int

@@ -31,8 +31,8 @@ func Missing() []string { return nil }
 // the timeout, and of ctx's end.
 //
 // The error is ctx's when ctx ended, with an Outcome that says how far it
-// came; otherwise it says why the command could not be run. A command that
-// fails is no error. Run may be called concurrently.
+// came; a *StartError when the system would not start the command; otherwise
+// it says what failed here. A command that fails is no error. Run may be called concurrently.
 func Run(ctx context.Context, c Command) (Outcome, error) {
 	if err := c.check(); err != nil {
 		return Outcome{}, err
@@ -203,7 +203,7 @@ func (s *supervisor) wait(ctx context.Context, timeout time.Duration) (Outcome, 
 				return s.rescue(ctx, false)
 			}
 			if r.Error != "" {
-				return Outcome{}, errors.New(r.Error)
+				return Outcome{}, &StartError{r.Error}
 			}
 			return Outcome{Exit: r.Exit, TimedOut: r.TimedOut, Canceled: r.Canceled, Left: r.Left, NLeft: r.NLeft, Alive: r.Alive}, nil
 		case <-canceled:
@@ -222,14 +222,7 @@ func (s *supervisor) wait(ctx context.Context, timeout time.Duration) (Outcome, 
 func (s *supervisor) rescue(ctx context.Context, timedOut bool) (Outcome, error) {
 	id := s.id("")
 	o := Outcome{Exit: 128 + int(unix.SIGKILL), TimedOut: timedOut, Canceled: ctx.Err() != nil}
-	alive, err := killAll(func() ([]proc, error) {
-		found, err := carrying(runValue(id))
-		if err != nil {
-			return nil, err
-		}
-		below, err := descendants(id.PID)
-		return append(found, below...), err
-	}, killTime)
+	alive, err := killAll(func() ([]proc, error) { return ofRun(id) }, killTime)
 	if err != nil {
 		return o, err
 	}

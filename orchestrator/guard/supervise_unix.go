@@ -51,7 +51,7 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 	cmd.Stdout, cmd.Stderr = out.writer(Stdout), out.writer(Stderr)
 	cmd.WaitDelay = drainTime
 	if err := cmd.Start(); err != nil {
-		return Outcome{}, fmt.Errorf("run command: %w", err)
+		return Outcome{}, fmt.Errorf("run command: %w", &StartError{err.Error()})
 	}
 	group := -cmd.Process.Pid
 	stop := context.AfterFunc(limit, func() {

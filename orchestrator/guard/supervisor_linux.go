@@ -237,8 +237,8 @@ func watch(pid int, timeout time.Duration, stop <-chan struct{}) report {
 // could not be ended.
 func tearDown(empty <-chan struct{}) []proc {
 	me := os.Getpid()
-	below, _ := descendants(me)
-	for _, p := range below {
+	alive, _ := descendants(me)
+	for _, p := range alive {
 		_ = p.send(unix.SIGTERM)
 	}
 	select {
@@ -249,8 +249,8 @@ func tearDown(empty <-chan struct{}) []proc {
 	// Only the kernel's word that no child is left counts as done: a scan can
 	// miss a process that was born while it ran.
 	for deadline := time.Now().Add(killTime); ; {
-		below, _ = descendants(me)
-		for _, p := range below {
+		alive, _ = descendants(me)
+		for _, p := range alive {
 			_ = p.send(unix.SIGKILL) // a refusal shows as a survivor
 		}
 		select {
@@ -259,7 +259,7 @@ func tearDown(empty <-chan struct{}) []proc {
 		case <-time.After(killPause):
 		}
 		if time.Now().After(deadline) {
-			return below
+			return alive
 		}
 	}
 }

@@ -3,7 +3,6 @@
 package file_test
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"net"
@@ -55,19 +54,6 @@ func world(t testing.TB) (*tool.Env, string) {
 	}
 	t.Cleanup(func() { root.Close() })
 	return &tool.Env{Call: "c", Root: root, Dir: dir}, top
-}
-
-func call(t testing.TB, env *tool.Env, tl tool.Tool, args map[string]any) tool.Result {
-	t.Helper()
-	data, err := json.Marshal(args)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := tl.Call(t.Context(), env, data)
-	if err != nil {
-		t.Fatalf("%s %s: %v", tl.Spec().Name, data, err)
-	}
-	return r
 }
 
 func TestPathAttacks(t *testing.T) {
@@ -169,20 +155,6 @@ func outsideUnharmed(t *testing.T, top string) {
 		}
 	}
 	noTemps(t, top)
-}
-
-// noTemps checks that no half-written file was left behind.
-func noTemps(t *testing.T, top string) {
-	t.Helper()
-	err := filepath.WalkDir(top, func(p string, d fs.DirEntry, err error) error {
-		if err == nil && strings.Contains(d.Name(), "anamnesis-tmp") {
-			t.Errorf("left behind: %s", p)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 func TestPathsUnderstood(t *testing.T) {

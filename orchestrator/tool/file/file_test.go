@@ -2,7 +2,9 @@ package file_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +27,33 @@ func plain(t testing.TB) *tool.Env {
 	}
 	t.Cleanup(func() { root.Close() })
 	return &tool.Env{Call: "c", Root: root, Dir: dir}
+}
+
+func call(t testing.TB, env *tool.Env, tl tool.Tool, args map[string]any) tool.Result {
+	t.Helper()
+	data, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tl.Call(t.Context(), env, data)
+	if err != nil {
+		t.Fatalf("%s %s: %v", tl.Spec().Name, data, err)
+	}
+	return r
+}
+
+// noTemps checks that no half-written file was left behind.
+func noTemps(t *testing.T, top string) {
+	t.Helper()
+	err := filepath.WalkDir(top, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && strings.Contains(d.Name(), "anamnesis-tmp") {
+			t.Errorf("left behind: %s", p)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func put(t testing.TB, env *tool.Env, name, text string) {

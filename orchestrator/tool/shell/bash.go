@@ -102,7 +102,10 @@ func (b bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 		Path: shell, Args: []string{shell, "-c", a.Command}, Dir: env.Dir, Env: append(kept, "PWD="+env.Dir),
 		Timeout: timeout, Call: env.Call, Output: out.take, Started: env.Started,
 	})
+	var start *guard.StartError
 	switch {
+	case errors.As(err, &start):
+		return tool.Errorf("Bash was not run: %v.", start), nil
 	case errors.Is(err, guard.ErrUnsupported):
 		return tool.Errorf("Bash was not run: %v.", err), nil
 	case err != nil && !o.Canceled:

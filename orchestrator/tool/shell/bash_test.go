@@ -195,3 +195,12 @@ func TestBashRefusals(t *testing.T) {
 		}
 	}
 }
+
+// A world that is gone is something the model must be told, not the end of the
+// task.
+func TestBashWithoutDirectory(t *testing.T) {
+	r, err := call(t.Context(), "/no/such/world", nil, "true", 5)
+	if err != nil || !r.IsError || !strings.Contains(r.Text, "/no/such/world") || r.Exit != nil {
+		t.Errorf("result = %+v, %v", r, err)
+	}
+}
