@@ -297,6 +297,9 @@ func TestPutFaults(t *testing.T) {
 					if err != nil && !errors.Is(err, errFault) {
 						t.Errorf("error %v does not name the fault", err)
 					}
+					if temps, _ := filepath.Glob(filepath.Join(dir, "*", tempMark+"*")); !crash && len(temps) > 0 {
+						t.Errorf("a failed put left %v", temps)
+					}
 					again := openStore(t, dir)
 					if b := again.Broken(); len(b) > 0 {
 						t.Fatalf("broken card: %v", b)

@@ -258,6 +258,12 @@ func TestHashedBM25RanksAsBM25(t *testing.T) {
 	if err := x.refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	for _, d := range x.docs {
+		vecs, err := x.vecs.embedder.EmbedCards(t.Context(), []string{d.text})
+		if want := x.vecs.embedder.(*hashedBM25).maxNorm; err != nil || math.Abs(norm(vecs[0])-want) > 1e-3 {
+			t.Errorf("%s has length %g, want the padded %g, %v", d.id, norm(vecs[0]), want, err)
+		}
+	}
 	for _, q := range set.queries {
 		terms, counts := distinct(func(emit func(string)) { words(q.Text, emit) })
 		damp(counts)
