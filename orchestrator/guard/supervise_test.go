@@ -167,6 +167,10 @@ func startVictim(t *testing.T, text, line string) (*exec.Cmd, op.ToolStarted) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // also when the test fails before it kills the victim
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
 	var s op.ToolStarted
 	if _, err := fmt.Fscan(bufio.NewReader(out), &s.PID, &s.StartTime, &s.BootID); err != nil {
 		t.Fatalf("read the victim's supervisor: %v", err)
