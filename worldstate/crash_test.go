@@ -228,3 +228,34 @@ func TestRollBackFails(t *testing.T) {
 	}
 	b.settled(one, two, "recovered")
 }
+
+// TestEditDuringRestore: what somebody changes while a restore runs is left as
+// it is and listed, whether it was to be written or removed.
+func TestEditDuringRestore(t *testing.T) {
+	var b *bench
+	b = newBench(t, &Options{Hook: func(point string) {
+		if point == "journal after" {
+			b.write("changed", "by hand")
+			b.write("removed", "by hand")
+			b.write("fresh", "by hand")
+		}
+	}})
+	b.write("changed", "1")
+	b.write("fresh", "1")
+	b.write("other", "1")
+	first := b.save()
+	b.write("changed", "2")
+	b.write("other", "2")
+	b.write("removed", "2")
+	b.must(os.Remove(b.path("fresh")))
+	res := b.jump(first.ID)
+	want := []Skip{{"removed", keepRaced}, {"changed", keepRaced}, {"fresh", keepRaced}}
+	if fmt.Sprint(res.Kept) != fmt.Sprint(want) || res.Exact || fmt.Sprint(res.Written) != "[other]" || len(res.Deleted) != 0 {
+		t.Errorf("%+v", res)
+	}
+	for _, p := range []string{"changed", "removed", "fresh"} {
+		if data, _ := os.ReadFile(b.path(p)); string(data) != "by hand" {
+			t.Errorf("%s is %q", p, data)
+		}
+	}
+}

@@ -477,10 +477,3 @@ func reversed(actions []action) []action {
 	}
 	return out
 }
-
-// sameListing compares two worlds.
-func sameListing(a, b *listing) bool {
-	same := true
-	union(a, b, func(_ string, x, y state) { same = same && x == y })
-	return same
-}
