@@ -55,7 +55,7 @@ func appendForEver(dir string) {
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(7, 7))
-	rounds := count(300, 2000)
+	rounds := count(40, 2000)
 	var acked uint64
 	for round := range rounds {
 		cmd := exec.Command(os.Args[0])
