@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"anamnesis/anamnesis"
+	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/worldstate"
@@ -87,29 +88,32 @@ func (t *Task) lastJump() (*op.JumpDone, error) {
 func (t *Task) performJump(ctx context.Context) error {
 	j := t.state.Pending
 	from, to := t.state.Current, j.To
-	target := t.state.Steps[to]
-	targetID := worldstate.ID(target.Commit)
+	targetID := worldstate.ID(t.state.Steps[to].Commit)
 	if err := t.world.Has(ctx, targetID); err != nil {
-		return t.record(ctx, &op.JumpDropped{To: to, Why: fmt.Sprintf("the world of step %d cannot be restored: %v", to, err)})
+		return t.dropJump(ctx, fmt.Sprintf("the world of step %d cannot be restored: %v", to, err))
 	}
-	source, err := t.saveSource(ctx, worldstate.ID(t.state.Steps[from].Commit), fmt.Sprintf("before the jump from step %d to step %d", from, to))
+	message := fmt.Sprintf("before the jump from step %d to step %d", from, to)
+	source, err := t.saveSource(ctx, worldstate.ID(t.state.Steps[from].Commit), message)
 	if err != nil {
-		return fmt.Errorf("save the world before the jump to step %d: %w", to, err)
+		return t.dropJump(ctx, fmt.Sprintf("the world as it is now cannot be saved: %v", err))
 	}
-
 	discarded := t.state.Discarded(to)
 	ranges := t.state.Ranges(discarded)
 	if err := t.passes(ctx, j, discarded); err != nil {
 		return err
 	}
+	// The pass took its time: what changed meanwhile is saved, too.
+	if source, err = t.saveSource(ctx, source.ID, message); err != nil {
+		return t.dropJump(ctx, fmt.Sprintf("the world as it is now cannot be saved: %v", err))
+	}
 	plan, err := t.world.Plan(ctx, targetID, &worldstate.PlanOptions{Base: source.ID})
 	if err != nil {
-		return fmt.Errorf("plan the jump to step %d: %w", to, err)
+		return t.dropJump(ctx, fmt.Sprintf("the way to the world of step %d cannot be planned: %v", to, err))
 	}
 	if err := t.record(ctx, &op.JumpIntended{
 		From: from, To: to, Reason: j.Reason, By: j.By,
 		Discarded: ranges, Tokens: t.state.rangeTokens(ranges),
-		FromCommit: string(source.ID), ToCommit: target.Commit, Plan: plan.Hash,
+		FromCommit: string(source.ID), ToCommit: string(targetID), Plan: plan.Hash,
 		Backward: t.state.OnPath(to, from),
 	}); err != nil {
 		return err
@@ -242,25 +246,36 @@ func (t *Task) pass(ctx context.Context, j *Pending, r op.Range, trigger string)
 	res, err := anamnesis.Pass(ctx, passModel{t}, anamnesis.Request{
 		// The span's end identifies the pass: read again, it writes the same cards.
 		Task: t.ID, JumpSeq: r.Last, From: t.state.Current, To: j.To, Reason: j.Reason,
-		WorldID: t.state.Steps[t.state.Current].Tree, Attempt: t.state.backwardJumps(j.To) + 1,
+		WorldID: t.state.Steps[t.state.Current].Tree, TargetWorldID: t.state.Steps[j.To].Tree, WorldDir: t.Dir, Attempt: t.state.backwardJumps(j.To) + 1,
 		EAS: t.state.Opened.EAS, Ops: ops, Ranges: []op.Range{r},
 		Count: t.counter.Count, Now: start, ModelName: t.state.Model,
 	}, nil)
 	if err != nil {
 		return fmt.Errorf("anamnesis pass over ops %s: %w", r, err)
 	}
-	var ids []string
-	for _, c := range res.Cards {
-		if _, _, err := t.cards.Put(ctx, c); err != nil {
-			return fmt.Errorf("write card %s: %w", c.ID, err)
+	ids, notWritten := t.putCards(ctx, res.Cards)
+	return t.record(ctx, &op.PassDone{
+		Ranges: []op.Range{r}, RangeTokens: t.state.Tokens(r), EAS: t.state.Opened.EAS, Trigger: trigger,
+		Block: res.Block, Cards: ids, NotWritten: notWritten, Writer: res.Writer, Fallback: res.Fallback, Dropped: res.Dropped,
+		Calls: res.Calls, Usage: res.Usage, Millis: t.now().Sub(start).Milliseconds(),
+	})
+}
+
+// putCards writes cards. One that a person has reviewed since an earlier try of
+// the same pass is left as they want it; one that cannot be written is
+// reported and does not keep the jump from being made.
+func (t *Task) putCards(ctx context.Context, cards []*knowledgebase.Card) (ids, notWritten []string) {
+	ids = []string{}
+	for _, c := range cards {
+		_, _, err := t.cards.Put(ctx, c)
+		var conflict *knowledgebase.ConflictError
+		if err != nil && !errors.As(err, &conflict) {
+			notWritten = append(notWritten, fmt.Sprintf("%s: %v", c.ID, err))
+			continue
 		}
 		ids = append(ids, c.ID)
 	}
-	return t.record(ctx, &op.PassDone{
-		Ranges: []op.Range{r}, RangeTokens: t.state.Tokens(r), EAS: t.state.Opened.EAS, Trigger: trigger,
-		Block: res.Block, Cards: ids, Writer: res.Writer, Fallback: res.Fallback, Dropped: res.Dropped,
-		Calls: res.Calls, Usage: res.Usage, Millis: t.now().Sub(start).Milliseconds(),
-	})
+	return ids, notWritten
 }
 
 // ops reads a range of operations back from the stream.

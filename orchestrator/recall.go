@@ -47,7 +47,8 @@ func (t *Task) findCards(ctx context.Context, query, why string) (*op.CardsRecal
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("search the knowledge base: %w", err)
+		rec.Error = err.Error()
+		return rec, nil
 	}
 	if why == "jump" {
 		// What this task learned stands in its blocks already.
@@ -100,7 +101,10 @@ func (tl taskTimeline) Recall(ctx context.Context, query string, seq uint64) (st
 	if err := t.post(context.WithoutCancel(ctx), rec); err != nil {
 		return "", err
 	}
-	if rec.Text == "" {
+	switch {
+	case rec.Error != "":
+		return "", fmt.Errorf("the knowledge base cannot be searched: %s", rec.Error)
+	case rec.Text == "":
 		return "No card fits.", nil
 	}
 	return rec.Text, nil

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -237,7 +238,8 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		if ctx.Err() == nil {
 			return fmt.Errorf("tool %s: %w", c.Name, err)
 		}
-		res = tool.Result{IsError: true, Text: "Interrupted by the person while it ran: it may have taken effect in part."}
+		res.IsError = true
+		res.Text = strings.TrimSpace(res.Text + "\nInterrupted by the person while it ran: it may have taken effect in part.")
 	}
 	return t.finishCall(keep, c, res, t.now().Sub(start))
 }

@@ -83,6 +83,7 @@ type Task struct {
 
 	mu        sync.Mutex
 	queue     []op.Op // durable, not folded yet
+	last      uint64  // seq of the last operation queued
 	step      int     // the step an operation appended now belongs to
 	scheduled bool    // a jump is pending
 	ended     int     // steps with a world.saved, for callers of Jump
@@ -324,6 +325,10 @@ func (t *Task) appendLocked(ctx context.Context, entries []opstream.Entry, bodie
 	if err != nil {
 		return fmt.Errorf("record %s: %w", bodies[0].Kind(), err)
 	}
+	if err := t.logOwnLocked(first); err != nil {
+		return err
+	}
+	t.last = first + uint64(len(bodies)) - 1
 	for i, b := range bodies {
 		o := op.Op{Seq: first + uint64(i), Step: t.step, Tok: entries[i].Tok, Time: t.opts.Now(), Body: b}
 		t.queue = append(t.queue, o)
@@ -333,6 +338,23 @@ func (t *Task) appendLocked(ctx context.Context, entries []opstream.Entry, bodie
 		if b.Kind() == op.KindWorldSaved {
 			t.step++
 		}
+	}
+	return nil
+}
+
+// logOwnLocked queues the lines that the log wrote by itself before seq: it
+// seals the stream when nothing was appended for a while.
+func (t *Task) logOwnLocked(seq uint64) error {
+	for missed := t.last + 1; missed < seq; missed++ {
+		rec, err := t.log.Get(missed)
+		if err != nil {
+			return fmt.Errorf("read op %d: %w", missed, err)
+		}
+		o, err := decode(rec)
+		if err != nil {
+			return err
+		}
+		t.queue = append(t.queue, o)
 	}
 	return nil
 }
@@ -358,6 +380,7 @@ func (t *Task) publish() {
 }
 
 func (t *Task) publishLocked() {
+	t.last = max(t.last, t.state.Last)
 	t.step = t.state.NextStep()
 	t.scheduled = t.state.Pending != nil
 	t.ended = t.step

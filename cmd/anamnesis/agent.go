@@ -25,6 +25,8 @@ import (
 	"anamnesis/orchestrator/model/script"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
+	"anamnesis/orchestrator/tool/file"
+	"anamnesis/orchestrator/tool/search"
 )
 
 // version is recorded in every stream the program writes.
@@ -217,14 +219,17 @@ func outcomeError(task string, out orchestrator.Outcome) error {
 }
 
 // taskOptions are a task's surroundings in this process.
-func (a *app) taskOptions(m modelChoice, approval string, maxSteps int, p view.Printer, lines *lineReader) (orchestrator.Options, error) {
-	tools, err := tool.NewRegistry(builtin.Tools(nil)...)
+func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.Printer, lines *lineReader) (orchestrator.Options, error) {
+	tools, err := tool.NewRegistry(builtin.Tools(&builtin.Options{
+		File:   file.Options{AllowSecrets: f.secrets},
+		Search: search.Options{AllowSecrets: f.secrets},
+	})...)
 	if err != nil {
 		return orchestrator.Options{}, err
 	}
 	o := orchestrator.Options{
 		Model: m.model, Tools: tools, Approval: approval, Program: "anamnesis " + version,
-		Limits:      orchestrator.Limits{Steps: maxSteps},
+		Limits:      orchestrator.Limits{Steps: f.maxSteps},
 		Event:       p.Op,
 		Delta:       p.Delta,
 		AfterAppend: a.afterAppend, WorldHook: a.worldHook,

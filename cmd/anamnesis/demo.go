@@ -174,7 +174,7 @@ func (a *app) demoTask(ctx context.Context, h orchestrator.Home, d demo.Task, sa
 		return none, err
 	}
 	p := view.NewText(nil, say, a.width())
-	opts, err := a.taskOptions(m, "auto", 0, p, nil)
+	opts, err := a.taskOptions(f, m, "auto", p, nil)
 	if err != nil {
 		return none, err
 	}

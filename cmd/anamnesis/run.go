@@ -22,6 +22,7 @@ type agentFlags struct {
 	dir, model, baseURL, approval, output string
 	maxSteps, eas                         int
 	print                                 bool
+	secrets                               []string
 }
 
 func (f *agentFlags) register(cmd *cobra.Command) {
@@ -32,6 +33,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.approval, "approval", "", "ask, edits, auto or deny (default: ask on a terminal, deny without one)")
 	fl.IntVar(&f.maxSteps, "max-steps", 0, fmt.Sprintf("steps a turn may take (default %d)", orchestrator.DefaultMaxSteps))
 	fl.StringVar(&f.output, "output-format", "text", "text, or stream-json: one JSON object a line")
+	fl.StringArrayVar(&f.secrets, "allow-secrets", nil, "pattern of secret files the agent may read, such as .env.test (repeatable)")
 	fl.BoolVarP(&f.print, "print", "p", false, "print the answer only, no progress")
 }
 
@@ -94,7 +96,7 @@ func (a *app) run(ctx context.Context, f agentFlags, id, request string) error {
 		Task: n.ID, Dir: n.Dir, Model: n.Model, EAS: n.EAS, EASFrom: n.EASFrom,
 		Approval: mode, Notice: notice, Banner: m.banner,
 	})
-	opts, err := a.taskOptions(m, mode, f.maxSteps, p, lines)
+	opts, err := a.taskOptions(f, m, mode, p, lines)
 	if err != nil {
 		return err
 	}
@@ -224,16 +226,15 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	maxSteps := f.maxSteps
-	if maxSteps == 0 {
-		maxSteps = st.Opened.MaxSteps
+	if f.maxSteps == 0 {
+		f.maxSteps = st.Opened.MaxSteps
 	}
 	lines := a.personAt()
 	p := a.announce(f, view.Start{
 		Task: id, Dir: st.Opened.Dir, Model: m.name, EAS: st.Opened.EAS, EASFrom: st.Opened.EASFrom,
 		Approval: mode, Notice: notice, Banner: m.banner,
 	})
-	opts, err := a.taskOptions(m, mode, maxSteps, p, lines)
+	opts, err := a.taskOptions(f, m, mode, p, lines)
 	if err != nil {
 		return err
 	}

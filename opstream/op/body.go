@@ -58,8 +58,9 @@ type CardRef struct {
 type CardsRecalled struct {
 	Query string    `json:"query"`
 	Cards []CardRef `json:"cards"`
-	Text  string    `json:"text"` // what the model is shown; empty when nothing was found
-	Why   string    `json:"why"`  // start | jump | asked
+	Text  string    `json:"text"`            // what the model is shown; empty when nothing was found
+	Why   string    `json:"why"`             // start | jump | asked
+	Error string    `json:"error,omitempty"` // the knowledge base could not be searched
 }
 
 // ModelAsked is the intent of one model request.
@@ -201,10 +202,11 @@ type PassDone struct {
 	Ranges      []Range  `json:"ranges"`
 	RangeTokens int      `json:"range_tokens"`
 	EAS         int      `json:"eas"`
-	Trigger     string   `json:"trigger"` // jump | cumulative | person | window | end
-	Block       string   `json:"block"`   // empty for a cold-only pass
-	Cards       []string `json:"cards"`   // ids written
-	Writer      string   `json:"writer"`  // model | extractor
+	Trigger     string   `json:"trigger"`               // jump | cumulative | person | window | end
+	Block       string   `json:"block"`                 // empty for a cold-only pass
+	Cards       []string `json:"cards"`                 // ids written
+	NotWritten  []string `json:"not_written,omitempty"` // cards that could not be, and why
+	Writer      string   `json:"writer"`                // model | extractor
 	Fallback    string   `json:"fallback,omitempty"`
 	Dropped     int      `json:"dropped"` // statements that failed grounding
 	Calls       int      `json:"calls"`   // model calls

@@ -140,6 +140,9 @@ func passText(b *op.PassDone, blockTokens int) string {
 	for _, id := range b.Cards {
 		text += "\n→ card " + id
 	}
+	for _, why := range b.NotWritten {
+		text += "\n→ card not written: " + why
+	}
 	return text
 }
 
