@@ -104,7 +104,7 @@ func checkImport(t *testing.T, path, dir, imp string) {
 		return
 	}
 	target, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(imp, "anamnesis"), "/"), "/")
-	if !slices.Contains(allowed, target) {
+	if !slices.Contains(allowed, target) && !(test && target == "") { // tests may read the embedded files
 		t.Errorf("%s imports %s: %q may import %q only", path, imp, room, allowed)
 	}
 	if strings.HasPrefix(dir, "cmd/internal") && strings.HasPrefix(imp, "anamnesis/cmd/anamnesis") {

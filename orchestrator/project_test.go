@@ -132,7 +132,6 @@ type walk struct {
 	ops   []op.Op
 	calls int
 	sent  [][]model.Message // every request sent, in order
-	folds int               // passes before each request
 }
 
 func (w *walk) add(b op.Body) {

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command anamnesis runs agents that can go back without forgetting.
 //
 // This package holds flags and wiring only: one file per verb family.
