@@ -58,12 +58,15 @@ func (s *State) apply(o op.Op) error {
 		if o.Seq != 1 {
 			return fmt.Errorf("%w: a second %s", ErrStream, b.Kind())
 		}
-		s.Opened, s.Model, s.BaseURL = *b, b.Model, b.BaseURL
+		s.Opened, s.Model, s.BaseURL, s.EAS = *b, b.Model, b.BaseURL, b.EAS
 		s.RecallWhy = "start"
 	case *op.TaskResumed:
 		s.Asking = false
 		if b.Model != "" {
 			s.Model, s.BaseURL = b.Model, b.BaseURL
+		}
+		if b.EAS > 0 {
+			s.EAS = b.EAS
 		}
 		if b.Continue && !s.Turn.Open {
 			s.Turn = Turn{Open: true, LastWords: s.Turn.LastWords, AskedAt: s.Turn.AskedAt}
@@ -99,8 +102,10 @@ func (s *State) apply(o op.Op) error {
 	case *op.JumpRequested, *op.JumpDropped, *op.JumpIntended, *op.JumpDone, *op.PassDone:
 		return s.jump(o)
 	case *op.TurnEnded:
-		s.Turn.Open = false
 		s.Turn.End = b
+		// Words that came between the decision to end and its record are not
+		// answered yet.
+		s.Turn.Open = b.Reason == "done" && s.Turn.LastWords > s.Turn.AskedAt
 	}
 	return nil
 }

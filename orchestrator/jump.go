@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"anamnesis/anamnesis"
@@ -34,6 +35,7 @@ func (t *Task) JumpNow(ctx context.Context, to int, reason string, fold bool, re
 			return nil, err
 		}
 	}
+	begun := t.state.Last
 	if err := t.Jump(ctx, to, reason, fold); err != nil {
 		return nil, err
 	}
@@ -47,7 +49,6 @@ func (t *Task) JumpNow(ctx context.Context, to int, reason string, fold bool, re
 			if err := t.dropJump(ctx, act.Detail); err != nil {
 				return nil, err
 			}
-			return nil, fmt.Errorf("%w: %s", ErrNoStep, act.Detail)
 		case ActRunCalls:
 			// Calls that never began are not begun for a jump.
 			for _, c := range act.Calls {
@@ -66,51 +67,57 @@ func (t *Task) JumpNow(ctx context.Context, to int, reason string, fold bool, re
 			return nil, fmt.Errorf("jump to step %d: nothing to do but action %d", to, act.Kind)
 		}
 	}
-	return t.lastJump()
+	return t.jumpEnd(begun)
 }
 
-// lastJump reads the jump that was just made.
-func (t *Task) lastJump() (*op.JumpDone, error) {
-	ops, err := t.ops(op.Range{First: t.state.Last, Last: t.state.Last})
+// jumpEnd reads how the jump that was requested after op seq ended.
+func (t *Task) jumpEnd(seq uint64) (*op.JumpDone, error) {
+	ops, err := t.ops(op.Range{First: seq + 1, Last: t.state.Last})
 	if err != nil {
 		return nil, err
 	}
-	done, ok := ops[0].Body.(*op.JumpDone)
-	if !ok {
-		return nil, fmt.Errorf("%w: a jump did not end with %s", ErrStream, op.KindJumpDone)
+	for _, o := range slices.Backward(ops) {
+		switch b := o.Body.(type) {
+		case *op.JumpDone:
+			return b, nil
+		case *op.JumpDropped:
+			return nil, fmt.Errorf("%w: %s", ErrNotJumped, b.Why)
+		}
 	}
-	return done, nil
+	return nil, fmt.Errorf("%w: a jump ended without a record", ErrStream)
 }
 
-// performJump makes the pending jump: pass, plan, intent, restore, notice.
+// performJump makes the pending jump: pass, plan, intent, restore, notice. When
+// ctx ends, the pass is cut short and the extractor writes in the model's place;
+// the jump is made all the same.
 // Every file and commit a later operation names is durable before it is named,
 // so that a crash anywhere leaves the jump either not begun or to be finished.
-func (t *Task) performJump(ctx context.Context) error {
+func (t *Task) performJump(ctx, keep context.Context) error {
 	j := t.state.Pending
 	from, to := t.state.Current, j.To
 	targetID := worldstate.ID(t.state.Steps[to].Commit)
-	if err := t.world.Has(ctx, targetID); err != nil {
-		return t.dropJump(ctx, fmt.Sprintf("the world of step %d cannot be restored: %v", to, err))
+	if err := t.world.Has(keep, targetID); err != nil {
+		return t.dropJump(keep, fmt.Sprintf("the world of step %d cannot be restored: %v", to, err))
 	}
 	message := fmt.Sprintf("before the jump from step %d to step %d", from, to)
-	source, err := t.saveSource(ctx, worldstate.ID(t.state.Steps[from].Commit), message)
+	source, err := t.saveSource(keep, t.state.commitAt(from), message)
 	if err != nil {
-		return t.dropJump(ctx, fmt.Sprintf("the world as it is now cannot be saved: %v", err))
+		return t.dropJump(keep, fmt.Sprintf("the world as it is now cannot be saved: %v", err))
 	}
 	discarded := t.state.Discarded(to)
 	ranges := t.state.Ranges(discarded)
-	if err := t.passes(ctx, j, discarded); err != nil {
+	if err := t.passes(ctx, keep, j, discarded); err != nil {
 		return err
 	}
 	// The pass took its time: what changed meanwhile is saved, too.
-	if source, err = t.saveSource(ctx, source.ID, message); err != nil {
-		return t.dropJump(ctx, fmt.Sprintf("the world as it is now cannot be saved: %v", err))
+	if source, err = t.saveSource(keep, source.ID, message); err != nil {
+		return t.dropJump(keep, fmt.Sprintf("the world as it is now cannot be saved: %v", err))
 	}
-	plan, err := t.world.Plan(ctx, targetID, &worldstate.PlanOptions{Base: source.ID})
+	plan, err := t.world.Plan(keep, targetID, &worldstate.PlanOptions{Base: source.ID})
 	if err != nil {
-		return t.dropJump(ctx, fmt.Sprintf("the way to the world of step %d cannot be planned: %v", to, err))
+		return t.dropJump(keep, fmt.Sprintf("the way to the world of step %d cannot be planned: %v", to, err))
 	}
-	if err := t.record(ctx, &op.JumpIntended{
+	if err := t.record(keep, &op.JumpIntended{
 		From: from, To: to, Reason: j.Reason, By: j.By,
 		Discarded: ranges, Tokens: t.state.rangeTokens(ranges),
 		FromCommit: string(source.ID), ToCommit: string(targetID), Plan: plan.Hash,
@@ -118,7 +125,7 @@ func (t *Task) performJump(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return t.finishJump(ctx)
+	return t.finishJump(keep)
 }
 
 // saveSource makes the present world durable on top of a parent.
@@ -199,8 +206,8 @@ func (t *Task) changedBy(ctx context.Context, j *Jumping) ([]string, error) {
 // asks for it: when the jump's own span, or all discarded spans the context
 // still holds in full, are more than the model attends to. Each contiguous
 // span is replaced at its place.
-func (t *Task) passes(ctx context.Context, j *Pending, discarded []int) error {
-	eas := t.state.Opened.EAS
+func (t *Task) passes(ctx, keep context.Context, j *Pending, discarded []int) error {
+	eas := t.state.EAS
 	fresh := t.unfolded(discarded)
 	jumpTokens := t.state.rangeTokens(t.state.Ranges(fresh))
 	raw := t.state.RawSteps(j.To)
@@ -218,7 +225,7 @@ func (t *Task) passes(ctx context.Context, j *Pending, discarded []int) error {
 		return nil
 	}
 	for _, r := range t.state.Ranges(steps) {
-		if err := t.pass(ctx, j, r, trigger); err != nil {
+		if err := t.pass(ctx, keep, j, r, trigger); err != nil {
 			return err
 		}
 	}
@@ -237,7 +244,7 @@ func (t *Task) unfolded(steps []int) []int {
 
 // pass runs one anamnesis pass over one span. Cards are durable before the
 // operation that names them.
-func (t *Task) pass(ctx context.Context, j *Pending, r op.Range, trigger string) error {
+func (t *Task) pass(ctx, keep context.Context, j *Pending, r op.Range, trigger string) error {
 	start := t.now()
 	ops, err := t.ops(r)
 	if err != nil {
@@ -247,15 +254,15 @@ func (t *Task) pass(ctx context.Context, j *Pending, r op.Range, trigger string)
 		// The span's end identifies the pass: read again, it writes the same cards.
 		Task: t.ID, JumpSeq: r.Last, From: t.state.Current, To: j.To, Reason: j.Reason,
 		WorldID: t.state.Steps[t.state.Current].Tree, TargetWorldID: t.state.Steps[j.To].Tree, WorldDir: t.Dir, Attempt: t.state.backwardJumps(j.To) + 1,
-		EAS: t.state.Opened.EAS, Ops: ops, Ranges: []op.Range{r},
+		EAS: t.state.EAS, Ops: ops, Ranges: []op.Range{r},
 		Count: t.counter.Count, Now: start, ModelName: t.state.Model,
 	}, nil)
 	if err != nil {
 		return fmt.Errorf("anamnesis pass over ops %s: %w", r, err)
 	}
-	ids, notWritten := t.putCards(ctx, res.Cards)
-	return t.record(ctx, &op.PassDone{
-		Ranges: []op.Range{r}, RangeTokens: t.state.Tokens(r), EAS: t.state.Opened.EAS, Trigger: trigger,
+	ids, notWritten := t.putCards(keep, res.Cards)
+	return t.record(keep, &op.PassDone{
+		Ranges: []op.Range{r}, RangeTokens: t.state.Tokens(r), EAS: t.state.EAS, Trigger: trigger,
 		Block: res.Block, Cards: ids, NotWritten: notWritten, Writer: res.Writer, Fallback: res.Fallback, Dropped: res.Dropped,
 		Calls: res.Calls, Usage: res.Usage, Millis: t.now().Sub(start).Milliseconds(),
 	})

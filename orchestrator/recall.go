@@ -33,13 +33,13 @@ func (t *Task) recall(ctx context.Context, why string) error {
 	}
 	rec, err := t.findCards(ctx, query, why)
 	if err != nil {
-		return err
+		return nil // interrupted: the recall stays due
 	}
-	return t.record(ctx, rec)
+	return t.record(context.WithoutCancel(ctx), rec)
 }
 
 // findCards searches and renders. A knowledge base that cannot be searched
-// costs the recall and not the task.
+// costs the recall and not the task; the only error is ctx's.
 func (t *Task) findCards(ctx context.Context, query, why string) (*op.CardsRecalled, error) {
 	rec := &op.CardsRecalled{Query: query, Why: why, Cards: []op.CardRef{}}
 	hits, err := t.cards.Search(ctx, knowledgebase.Query{Text: query, K: recallCards, Task: t.ID})
@@ -54,7 +54,7 @@ func (t *Task) findCards(ctx context.Context, query, why string) (*op.CardsRecal
 		// What this task learned stands in its blocks already.
 		hits = slices.DeleteFunc(hits, func(h knowledgebase.Hit) bool { return h.Card.SourceTask == t.ID })
 	}
-	budget := max(minRecallTokens, t.state.Opened.EAS/recallShare)
+	budget := max(minRecallTokens, t.state.EAS/recallShare)
 	text, used := knowledgebase.Pack(hits, budget, t.counter.Count)
 	for _, h := range used {
 		rec.Cards = append(rec.Cards, op.CardRef{ID: h.Card.ID, Topic: h.Card.Topic, State: string(h.Card.State), Score: h.Score})

@@ -6,6 +6,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/worldstate"
 )
 
 // State is everything the loop knows of a task. It is a fold of the operation
@@ -15,6 +16,7 @@ type State struct {
 	Opened  op.TaskOpened // the task's first operation
 	Model   string        // in force now: resume may have changed it
 	BaseURL string
+	EAS     int // effective attention span, tokens; changes with the model
 
 	Last    uint64   // seq of the last operation folded in
 	Steps   []Step   // by id; Steps[0] is the task's beginning
@@ -234,6 +236,17 @@ func (s *State) rangeTokens(rs []op.Range) int {
 		n += s.Tokens(r)
 	}
 	return n
+}
+
+// commitAt is the commit of a step, or of its nearest ancestor that has one;
+// empty where none has.
+func (s *State) commitAt(id int) worldstate.ID {
+	for ; id > 0 && s.Steps[id].Commit == ""; id = s.Steps[id].Parent {
+	}
+	if id >= len(s.Steps) {
+		return ""
+	}
+	return worldstate.ID(s.Steps[id].Commit)
 }
 
 // openCalls gives the calls of the present reply without a result.

@@ -48,7 +48,11 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 		case ActIdle:
 			return Outcome{Reason: "idle", Answer: t.state.Answer}, nil
 		case ActEndTurn:
-			return t.endTurn(keep, act)
+			out, err := t.endTurn(keep, act)
+			if err != nil || !t.state.Turn.Open {
+				return out, err
+			}
+			continue // the person spoke just then
 		}
 		fault, err := t.perform(ctx, keep, act)
 		if err != nil {
@@ -83,7 +87,7 @@ func (t *Task) perform(ctx, keep context.Context, act Action) (*model.Fault, err
 	case ActCloseUnknown:
 		return nil, t.closeUnknown(keep, act.Calls)
 	case ActJump:
-		return nil, t.performJump(keep)
+		return nil, t.performJump(ctx, keep)
 	case ActFinishJump:
 		return nil, t.finishJump(keep)
 	case ActDropJump:
@@ -313,13 +317,10 @@ func (t *Task) closeUnknown(ctx context.Context, calls []CallState) error {
 // saved does not stop the agent: the step has no checkpoint, and the mark says so.
 func (t *Task) saveWorld(ctx context.Context) error {
 	id := t.state.NextStep()
-	parent, parentCommit := t.state.Current, ""
-	if id > 0 {
-		parentCommit = t.state.Steps[parent].Commit
-	}
+	parent := t.state.Current
 	seq, hash := t.log.Last()
 	snap, err := t.world.Save(ctx, worldstate.SaveOptions{
-		Message: t.saveMessage(id), Parent: worldstate.ID(parentCommit), Ref: fmt.Sprint(id),
+		Message: t.saveMessage(id), Parent: t.state.commitAt(parent), Ref: fmt.Sprint(id),
 		Trailers: [][2]string{{"Anamnesis-Task", t.ID}, {"Anamnesis-Op", fmt.Sprintf("%d %x", seq, hash)}},
 	})
 	b := &op.WorldSaved{Parent: parent, Mark: fmt.Sprintf("[step %d]", id)}

@@ -24,8 +24,12 @@ var (
 	ErrNoTask = errors.New("no such task")
 	// ErrNoStep: there is no checkpoint of that step.
 	ErrNoStep = errors.New("no such step")
+	// ErrNoDirectory: the task's directory is gone.
+	ErrNoDirectory = errors.New("no such directory")
 	// ErrPending: a jump is scheduled already.
 	ErrPending = errors.New("a jump is scheduled already; one step makes one jump")
+	// ErrNotJumped: the jump was not made; the text says why.
+	ErrNotJumped = errors.New("not jumped")
 	// ErrBusy: another live task works in the directory.
 	ErrBusy = errors.New("directory is in use")
 	// ErrNotLive: the task has no running process.
@@ -139,6 +143,9 @@ func OpenTask(ctx context.Context, h Home, id string, o Options) (*Task, error) 
 	st, err := ReadState(h, id)
 	if err != nil {
 		return nil, err
+	}
+	if info, err := os.Stat(st.Opened.Dir); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("%w: task %s works in %s; put the directory back, its snapshots are in %s", ErrNoDirectory, id, st.Opened.Dir, st.Opened.Store)
 	}
 	live, err := holdDir(h, st.Opened.Dir, id)
 	if err != nil {

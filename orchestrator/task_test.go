@@ -179,6 +179,24 @@ func TestJumpToLostWorld(t *testing.T) {
 	}
 }
 
+// TestFoldWordsAtTheEnd holds the order that loses words where the end of a
+// turn is taken for the end of all that was said.
+func TestFoldWordsAtTheEnd(t *testing.T) {
+	s := foldAll(t, parseOps(t, `task.opened 0 {"task":"t"}
+user.said 0 {"text":"go","source":"request"}
+cards.recalled 0 {"why":"start"}
+world.saved 0 {"commit":"c"}
+model.asked 1 {"last_seq":4}
+model.replied 1 {"text":"Done.","finish":"stop"}
+world.saved 1 {"commit":"c"}
+user.said 2 {"text":"one more thing","source":"steer"}
+turn.ended 2 {"reason":"done"}
+`))
+	if act := Next(s, Limits{}); act.Kind != ActAsk {
+		t.Errorf("Next = %+v, want to ask", act)
+	}
+}
+
 // loseObjects damages every pack but the newest.
 func loseObjects(t *testing.T, store string) {
 	packs, err := filepath.Glob(filepath.Join(store, "objects", "pack", "*.pack"))

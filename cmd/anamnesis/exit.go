@@ -74,11 +74,11 @@ func exitCode(err error) int {
 		{exitCorrupt, []error{opstream.ErrCorrupt, worldstate.ErrCorrupt, orchestrator.ErrStream}},
 		{exitRefused, []error{
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
-			orchestrator.ErrBusy, orchestrator.ErrPending,
+			orchestrator.ErrBusy, orchestrator.ErrPending, orchestrator.ErrNotJumped,
 			worldstate.ErrUnfinished,
 		}},
 		{exitUsage, []error{
-			orchestrator.ErrNoTask, orchestrator.ErrNoStep, orchestrator.ErrNotLive,
+			orchestrator.ErrNoTask, orchestrator.ErrNoStep, orchestrator.ErrNoDirectory, orchestrator.ErrNotLive,
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
 			worldstate.ErrNoDirectory,
 		}},

@@ -17,6 +17,7 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/guard"
 )
 
 // agentFlags are what run and resume have in common.
@@ -156,6 +157,9 @@ func (a *app) announce(f agentFlags, s view.Start) view.Printer {
 	if s.Notice != "" {
 		fmt.Fprintf(a.stderr, "anamnesis: %s\n", s.Notice)
 	}
+	for _, m := range guard.Missing() {
+		fmt.Fprintf(a.stderr, "anamnesis: on this platform: %s\n", m)
+	}
 	if f.output == "stream-json" {
 		return view.NewJSON(a.stdout, s)
 	}
@@ -233,7 +237,7 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	}
 	lines := a.personAt()
 	p := a.announce(f, view.Start{
-		Task: id, Dir: st.Opened.Dir, Model: m.name, EAS: st.Opened.EAS, EASFrom: st.Opened.EASFrom,
+		Task: id, Dir: st.Opened.Dir, Model: m.name, EAS: st.EAS, EASFrom: st.Opened.EASFrom,
 		Approval: mode, Notice: notice, Banner: m.banner,
 	})
 	opts, err := a.taskOptions(f, m, mode, p, lines)
@@ -247,6 +251,13 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	resumed := &op.TaskResumed{PID: os.Getpid(), Program: "anamnesis " + version, Continue: goOn}
 	if m.name != st.Model || m.baseURL != st.BaseURL {
 		resumed.Model, resumed.BaseURL = m.name, m.baseURL
+	}
+	if m.name != st.Model {
+		span, err := a.easFor(h, st.Opened.Dir, m.lookup)
+		if err != nil {
+			return errors.Join(err, t.Close())
+		}
+		resumed.EAS, resumed.EASFrom = span.EAS, span.Source
 	}
 	if err := t.Resume(ctx, message, resumed); err != nil {
 		return errors.Join(err, t.Close())

@@ -24,6 +24,8 @@ type TaskResumed struct {
 	PID     int    `json:"pid"`
 	Model   string `json:"model,omitempty"`    // when changed on resume
 	BaseURL string `json:"base_url,omitempty"` // when changed on resume
+	EAS     int    `json:"eas,omitempty"`      // when changed with the model
+	EASFrom string `json:"eas_from,omitempty"`
 	Program string `json:"program"`
 	// Continue opens a turn that had ended unanswered, without new words.
 	Continue bool `json:"continue,omitempty"`
