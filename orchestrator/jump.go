@@ -162,7 +162,7 @@ func (t *Task) finishJump(ctx context.Context) error {
 			return fmt.Errorf("restore the world of step %d: %w", j.To, err)
 		}
 	}
-	changed, err := t.changedBy(ctx, j)
+	changed, err := t.changedBy(ctx, j, kept)
 	if err != nil {
 		return err
 	}
@@ -176,30 +176,36 @@ func (t *Task) finishJump(ctx context.Context) error {
 	}
 	done := &op.JumpDone{
 		From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward,
-		Reverted: firstN(changed, maxListed), NReverted: len(changed),
+		Reverted: firstN(paths(changed), maxListed), NReverted: len(changed),
 		Kept:  skips(kept),
 		Words: wordsOf(discarded, t.counter.Count),
 	}
 	for _, id := range t.state.Discarded(j.To) {
 		done.Folded = done.Folded || t.state.Steps[id].Folded
 	}
-	done.Notice = noticeOf(t.Dir, j.JumpIntended, done, discarded, t.state.validSteps())
+	done.Notice = noticeOf(t.Dir, j.JumpIntended, done, changed, discarded, t.state.validSteps())
 	return t.record(ctx, done)
 }
 
-// changedBy lists the paths in which the two ends of a jump differ. It is
-// computed from the commits, so that a jump finished after a crash reports
+// changedBy lists the paths in which the two ends of a jump differ, without
+// those that were kept. It is computed from the commits, so that a jump finished after a crash reports
 // what the whole jump did and not only its last part.
-func (t *Task) changedBy(ctx context.Context, j *Jumping) ([]string, error) {
+func (t *Task) changedBy(ctx context.Context, j *Jumping, kept []worldstate.Skip) ([]worldstate.Change, error) {
 	changes, err := t.world.Diff(ctx, worldstate.ID(j.FromCommit), worldstate.ID(j.ToCommit))
 	if err != nil {
 		return nil, fmt.Errorf("list what the jump to step %d changed: %w", j.To, err)
 	}
+	return slices.DeleteFunc(changes, func(c worldstate.Change) bool {
+		return slices.ContainsFunc(kept, func(k worldstate.Skip) bool { return k.Path == c.Path })
+	}), nil
+}
+
+func paths(changes []worldstate.Change) []string {
 	var out []string
 	for _, c := range changes {
 		out = append(out, c.Path)
 	}
-	return out, nil
+	return out
 }
 
 // passes runs the anamnesis pass over what the jump discards, when the rule

@@ -3,10 +3,12 @@ package orchestrator
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"anamnesis/anamnesis"
 	"anamnesis/opstream/op"
+	"anamnesis/worldstate"
 )
 
 // Limits of what a jump's message says.
@@ -78,8 +80,8 @@ func headTail(text string, n int, seq uint64) string {
 
 // noticeOf tells the model what a jump did to the directory and what it did
 // not, from the operations it discarded.
-func noticeOf(dir string, j op.JumpIntended, done *op.JumpDone, discarded []op.Op, valid string) string {
-	n := notice{jump: j, done: done, valid: valid}
+func noticeOf(dir string, j op.JumpIntended, done *op.JumpDone, changed []worldstate.Change, discarded []op.Op, valid string) string {
+	n := notice{jump: j, done: done, valid: valid, changed: changed}
 	calls := make(map[string]op.Call)
 	for _, o := range discarded {
 		switch b := o.Body.(type) {
@@ -116,6 +118,7 @@ func bashCommand(c op.Call) string {
 type notice struct {
 	jump      op.JumpIntended
 	done      *op.JumpDone
+	changed   []worldstate.Change
 	delivered []string // answers the person already has
 	effects   []string // commands whose effects may reach outside the directory
 	reads     bool     // files were read in the span
@@ -133,11 +136,7 @@ func (n notice) String() string {
 	}
 	fmt.Fprintf(&sb, "[JUMP] You went %s from step %d to step %d. Reason: %s\n", way, n.jump.From, n.jump.To, n.jump.Reason)
 	fmt.Fprintf(&sb, "The working directory is as it was at the end of step %d.", n.jump.To)
-	if n.done.NReverted > 0 {
-		fmt.Fprintf(&sb, " Files that changed back (%d): %s.", n.done.NReverted, list(n.done.Reverted, n.done.NReverted))
-	} else {
-		sb.WriteString(" No file had to change.")
-	}
+	n.writeChanges(&sb)
 	if len(n.done.Kept) > 0 {
 		var kept []string
 		for _, k := range n.done.Kept {
@@ -160,6 +159,33 @@ func (n notice) String() string {
 	fmt.Fprintf(&sb, "\nThe steps you left stay in the record: recall with an op number opens one again. "+
 		"You may jump again, back or forward; valid steps are %s.", n.valid)
 	return sb.String()
+}
+
+// writeChanges names what the jump did to files, in the words of the one who
+// has to go on: what is gone, what is there again, what reads differently.
+func (n notice) writeChanges(sb *strings.Builder) {
+	if len(n.changed) == 0 {
+		sb.WriteString(" No file had to change.")
+		return
+	}
+	for _, group := range []struct {
+		label string
+		kinds []worldstate.ChangeKind
+	}{
+		{"Gone again", []worldstate.ChangeKind{worldstate.Deleted}},
+		{"There again", []worldstate.ChangeKind{worldstate.Added}},
+		{"Changed back", []worldstate.ChangeKind{worldstate.Modified, worldstate.Mode, worldstate.Type}},
+	} {
+		var names []string
+		for _, c := range n.changed {
+			if slices.Contains(group.kinds, c.Kind) {
+				names = append(names, c.Path)
+			}
+		}
+		if len(names) > 0 {
+			fmt.Fprintf(sb, "\n%s (%d): %s.", group.label, len(names), list(names, len(names)))
+		}
+	}
 }
 
 func writeItems(sb *strings.Builder, items []string) {

@@ -1,0 +1,92 @@
+package orchestrator
+
+import (
+	"strings"
+	"testing"
+)
+
+// The beginnings of streams that TestNext goes on from.
+const (
+	opened  = "task.opened 0 {\"task\":\"t\"}\nuser.said 0 {\"text\":\"go\",\"source\":\"request\"}\n"
+	begun   = opened + "cards.recalled 0 {\"why\":\"start\"}\nworld.saved 0 {\"commit\":\"c0\"}\n"
+	called  = begun + "model.asked 1 {\"last_seq\":4}\nmodel.replied 1 {\"calls\":[{\"id\":\"a\",\"name\":\"Bash\",\"args\":\"{}\"},{\"id\":\"b\",\"name\":\"Bash\",\"args\":\"{}\"}],\"finish\":\"tool_calls\"}\n"
+	results = called + "tool.returned 1 {\"call\":\"a\"}\ntool.returned 1 {\"call\":\"b\"}\n"
+	stepped = results + "world.saved 1 {\"parent\":0,\"commit\":\"c1\"}\n"
+)
+
+// jumpBack is one whole jump back to step 0 from the step before.
+func jumpBack(step string) string {
+	return "jump.requested " + step + " {\"to\":0,\"by\":\"agent\"}\njump.intended " + step + " {\"to\":0,\"backward\":true}\njump.done " + step + " {\"to\":0,\"backward\":true}\n"
+}
+
+func TestNext(t *testing.T) {
+	tests := []struct {
+		name, ops string
+		limits    Limits
+		want      ActionKind
+		calls     int
+		reason    string
+		detail    string
+	}{
+		{name: "an empty stream waits", want: ActIdle},
+		{name: "a task without a request waits", ops: "task.opened 0 {}", want: ActIdle},
+		{name: "cards come first", ops: opened, want: ActRecall, reason: "start"},
+		{name: "then the beginning is saved", ops: opened + "cards.recalled 0 {\"why\":\"start\"}", want: ActSaveWorld},
+		{name: "then the model is asked", ops: begun, want: ActAsk},
+		{name: "killed while asking: ask again", ops: begun + "model.asked 1 {\"last_seq\":4}\ntask.resumed 1 {}", want: ActAsk},
+		{name: "a reply's calls are run", ops: called, want: ActRunCalls, calls: 2},
+		{name: "a call that was begun is not run again", ops: called + "tool.called 1 {\"call\":\"a\"}", want: ActCloseUnknown, calls: 1},
+		{name: "calls that were not begun are", ops: called + "tool.called 1 {\"call\":\"a\"}\ntool.returned 1 {\"call\":\"a\",\"unknown\":true}", want: ActRunCalls, calls: 1},
+		{name: "with all results the step ends", ops: results, want: ActSaveWorld},
+		{name: "and the model is asked again", ops: stepped, want: ActAsk},
+		{name: "a limit ends the turn", ops: stepped, limits: Limits{Steps: 1}, want: ActEndTurn, reason: "limit", detail: "--max-steps"},
+		{name: "an answer ends the turn", ops: begun + "model.asked 1 {\"last_seq\":4}\nmodel.replied 1 {\"text\":\"done\",\"finish\":\"stop\"}\nworld.saved 1 {\"parent\":0}", want: ActEndTurn, reason: "done"},
+		{name: "but not when the person spoke meanwhile", ops: begun + "model.asked 1 {\"last_seq\":4}\nuser.said 1 {\"text\":\"and\",\"source\":\"steer\"}\nmodel.replied 1 {\"text\":\"done\",\"finish\":\"stop\"}\nworld.saved 1 {\"parent\":0}", want: ActAsk},
+		{name: "an ended turn waits", ops: begun + "turn.ended 1 {\"reason\":\"interrupted\"}", want: ActIdle},
+		{name: "a resume without words goes on", ops: begun + "turn.ended 1 {\"reason\":\"interrupted\"}\ntask.resumed 1 {\"continue\":true}", want: ActAsk},
+		{name: "a jump waits for its step", ops: called + "jump.requested 1 {\"to\":0,\"by\":\"agent\",\"call\":\"a\"}", want: ActRunCalls, calls: 2},
+		{name: "and is made when it has ended", ops: stepped + "jump.requested 2 {\"to\":0,\"by\":\"person\"}", want: ActJump},
+		{name: "a person's jump is made between turns", ops: stepped + "turn.ended 2 {\"reason\":\"done\"}\njump.requested 2 {\"to\":0,\"by\":\"person\"}", want: ActJump},
+		{name: "a jump to the current step is dropped", ops: stepped + "jump.requested 2 {\"to\":1,\"by\":\"agent\"}", want: ActDropJump, detail: "is the current step"},
+		{name: "a jump to nowhere is dropped", ops: stepped + "jump.requested 2 {\"to\":9,\"by\":\"agent\"}", want: ActDropJump, detail: "valid steps are 0 to 1"},
+		{name: "a jump without a checkpoint is dropped", ops: results + "world.saved 1 {\"parent\":0,\"error\":\"disk full\"}\nmodel.asked 2 {}\nmodel.replied 2 {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved 2 {\"parent\":1,\"commit\":\"c\"}\njump.requested 3 {\"to\":1,\"by\":\"agent\"}", want: ActDropJump, detail: "disk full"},
+		{name: "a jump past its intent is finished", ops: stepped + "jump.requested 2 {\"to\":0}\njump.intended 2 {\"to\":0}\ntask.resumed 2 {}", want: ActFinishJump},
+		{name: "after a jump cards are looked for", ops: stepped + jumpBack("2"), want: ActRecall, reason: "jump"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := Next(foldAll(t, parseOps(t, tt.ops)), tt.limits)
+			if got.Kind != tt.want || len(got.Calls) != tt.calls {
+				t.Errorf("Next = %+v, want kind %d with %d calls", got, tt.want, tt.calls)
+			}
+			if tt.reason != "" && got.Reason != tt.reason {
+				t.Errorf("reason %q, want %q", got.Reason, tt.reason)
+			}
+			if !strings.Contains(got.Detail, tt.detail) {
+				t.Errorf("detail %q does not say %q", got.Detail, tt.detail)
+			}
+		})
+	}
+}
+
+// TestLoopGuard: the fourth backward jump of the agent to one step is not
+// made. A person's may be, and a person's word starts the count anew.
+func TestLoopGuard(t *testing.T) {
+	text := begun
+	for i := range MaxBackwardJumps {
+		step := string(rune('1' + i))
+		next := string(rune('2' + i))
+		text += "model.asked " + step + " {}\nmodel.replied " + step + " {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved " + step + " {\"parent\":0,\"commit\":\"c\"}\n" + jumpBack(next)
+	}
+	text += "model.asked 4 {}\nmodel.replied 4 {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved 4 {\"parent\":0,\"commit\":\"c\"}\n"
+	if act := Next(foldAll(t, parseOps(t, text+"jump.requested 5 {\"to\":0,\"by\":\"agent\"}")), Limits{}); act.Kind != ActEndTurn || act.Reason != "stuck" {
+		t.Errorf("the agent's fourth jump: %+v, want stuck", act)
+	}
+	if act := Next(foldAll(t, parseOps(t, text+"jump.requested 5 {\"to\":0,\"by\":\"person\"}")), Limits{}); act.Kind != ActJump {
+		t.Errorf("a person's jump: %+v, want a jump", act)
+	}
+	spoken := text + "jump.dropped 5 {\"to\":0}\nturn.ended 5 {\"reason\":\"stuck\"}\nuser.said 5 {\"text\":\"try b\",\"source\":\"request\"}\njump.requested 5 {\"to\":0,\"by\":\"agent\"}"
+	if act := Next(foldAll(t, parseOps(t, spoken)), Limits{}); act.Kind != ActJump {
+		t.Errorf("after a person's word: %+v, want a jump", act)
+	}
+}

@@ -1,0 +1,92 @@
+package orchestrator
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"anamnesis/opstream/op"
+	"anamnesis/worldstate"
+)
+
+// golden compares a text with a file; -update rewrites the file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got+"\n" != string(want) {
+		t.Errorf("%s differs; -update rewrites it if this is right:\n%s", path, got)
+	}
+}
+
+// countWords stands for a tokenizer where only sizes matter.
+func countWords(s string) int { return len(strings.Fields(s)) }
+
+// TestNoticeWording holds what the model is told after jumps: these texts are
+// product.
+func TestNoticeWording(t *testing.T) {
+	discarded := parseOps(t, `
+model.replied 1 {"text":"I deploy.","calls":[{"id":"a","name":"Bash","args":"{\"command\":\"curl -X POST https://example.test/deploy\"}"},{"id":"b","name":"Bash","args":"{\"command\":\"go test ./...\"}"},{"id":"c","name":"ReadFile","args":"{\"path\":\"x\"}"}],"finish":"tool_calls"}
+tool.returned 1 {"call":"a","name":"Bash","text":"deployed","exit":0}
+tool.returned 1 {"call":"b","name":"Bash","text":"FAIL","exit":1}
+tool.returned 1 {"call":"c","name":"ReadFile","text":"x","reads":["x"]}
+model.replied 2 {"text":"The date parser\nis fixed.","finish":"stop"}
+`)
+	changed := []worldstate.Change{
+		{Path: "date.go", Kind: worldstate.Modified}, {Path: "run.sh", Kind: worldstate.Mode},
+		{Path: "new.go", Kind: worldstate.Deleted}, {Path: "old.go", Kind: worldstate.Added},
+	}
+	back := op.JumpIntended{From: 4, To: 1, Reason: "The parser was right all along.", Backward: true, Discarded: []op.Range{{First: 1, Last: 5}}}
+	golden(t, "notice/back.txt", noticeOf("/w", back, &op.JumpDone{
+		Kept: []op.Skipped{{Path: "notes.txt", Reason: "changed by a person meanwhile"}},
+	}, changed, discarded, "0 to 4"))
+	golden(t, "notice/back_folded.txt", noticeOf("/w", back, &op.JumpDone{Folded: true}, nil, nil, "0 to 4"))
+	golden(t, "notice/forward.txt", noticeOf("/w", op.JumpIntended{From: 1, To: 4, Reason: "It was better."}, &op.JumpDone{}, changed[:1], nil, "0 to 4"))
+	golden(t, "notice/words.txt", renderWords([]said{
+		{7, "Use tabs, and mind the\nsecond line.", op.SourceSteer},
+		{9, "No: never touch the vendored code.", op.SourceRejection},
+		{12, "Fix the parser. " + strings.Repeat("It fails on leap years. ", 400) + "And tell me when it is done.", op.SourceRequest},
+	}, countWords))
+	golden(t, "notice/system.txt", SystemPrompt())
+}
+
+// TestWordsAreWhole: steering and rejections are carried whole, whatever their
+// length; a request within the budget, too.
+func TestWordsAreWhole(t *testing.T) {
+	long := strings.TrimSpace(strings.Repeat("every word counts ", 2000))
+	for _, source := range []op.Source{op.SourceSteer, op.SourceRejection} {
+		if got := renderWords([]said{{1, long, source}}, countWords); !strings.Contains(got, long) {
+			t.Errorf("%s was shortened to %d bytes", source, len(got))
+		}
+	}
+	short := strings.TrimSpace(strings.Repeat("word ", maxWordsTokens))
+	if got := renderWords([]said{{1, short, op.SourceRequest}}, countWords); !strings.Contains(got, short) {
+		t.Error("a request within the budget was shortened")
+	}
+	got := renderWords([]said{{3, long, op.SourceRequest}}, countWords)
+	if strings.Contains(got, long) || !strings.Contains(got, "the whole is op 3") {
+		t.Errorf("a request over the budget is not shortened with a pointer: %d bytes", len(got))
+	}
+}
+
+// TestHeadTail: both ends stay, no rune is cut.
+func TestHeadTail(t *testing.T) {
+	text := "開始" + strings.Repeat("中", 1000) + "終了"
+	got := headTail(text, 100, 5)
+	if !strings.HasPrefix(got, "開始") || !strings.HasSuffix(got, "終了") || strings.ContainsRune(got, '\uFFFD') || len(got) > 200 {
+		t.Errorf("headTail = %q", got)
+	}
+}
