@@ -1,0 +1,167 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func testHome(t *testing.T) Home {
+	root := t.TempDir()
+	return Home{User: filepath.Join(root, "user"), State: root, Data: root, Config: root}
+}
+
+// TestOneLiveTaskADirectory: a held directory is refused by any name, above
+// and below it; its neighbours are free; letting go frees it.
+func TestOneLiveTaskADirectory(t *testing.T) {
+	h, root := testHome(t), t.TempDir()
+	held := filepath.Join(root, "a", "held")
+	for _, dir := range []string{filepath.Join(held, "in", "side"), filepath.Join(root, "a", "held-too"), filepath.Join(root, "b")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(root, "link")
+	if err := os.Symlink(held, link); err != nil {
+		t.Fatal(err)
+	}
+	hold, err := holdDir(h, held, "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{held, link, root, filepath.Join(root, "a"), filepath.Join(held, "in"), filepath.Join(held, "in", "side"), filepath.Join(link, "in")} {
+		_, err := holdDir(h, dir, "second")
+		var busy *BusyError
+		if !errors.As(err, &busy) || busy.Task != "first" || busy.PID != os.Getpid() || !strings.Contains(err.Error(), "task first (pid ") {
+			t.Errorf("%s: %v, want busy with task first", dir, err)
+		}
+	}
+	for i, dir := range []string{filepath.Join(root, "a", "held-too"), filepath.Join(root, "b")} {
+		other, err := holdDir(h, dir, "other"+string(rune('a'+i)))
+		if err != nil {
+			t.Errorf("%s: %v, want free", dir, err)
+			continue
+		}
+		defer other.release()
+	}
+	if pid := Live(h, "first"); pid != os.Getpid() {
+		t.Errorf("Live = %d", pid)
+	}
+	if err := hold.release(); err != nil {
+		t.Fatal(err)
+	}
+	if pid := Live(h, "first"); pid != 0 {
+		t.Errorf("Live = %d after release", pid)
+	}
+	again, err := holdDir(h, link, "second")
+	if err != nil {
+		t.Fatalf("after release: %v", err)
+	}
+	if err := again.release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDeadHold: the file of a process that is gone holds nothing, whatever is
+// in it.
+func TestDeadHold(t *testing.T) {
+	h, dir := testHome(t), t.TempDir()
+	live := filepath.Join(h.State, "live")
+	if err := os.MkdirAll(live, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"dead.json": `{"task":"dead","dir":"` + dir + `","pid":1}`, "torn.json": `{"ta`} {
+		if err := os.WriteFile(filepath.Join(live, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hold, err := holdDir(h, dir, "next")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hold.release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSocketInADeepHome: a path longer than a Unix address still listens and
+// is reached; an old socket of a dead process is replaced.
+func TestSocketInADeepHome(t *testing.T) {
+	task, _ := newTask(t, "turns:\n  - reply: Done.\n", Options{})
+	h := Home{State: filepath.Join(t.TempDir(), strings.Repeat("deep/", 40))}
+	if err := os.MkdirAll(h.Task("t"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(h.Socket("t"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Send(t.Context(), h, "t", Command{Verb: "say", Text: "x"}); !errors.Is(err, ErrNotLive) {
+		t.Errorf("before it listens: %v", err)
+	}
+	stop, err := task.Serve(context.Background(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Send(t.Context(), h, "t", Command{Verb: "say", Text: "hello"}); err != nil {
+		t.Errorf("say: %v", err)
+	}
+	if err := Send(t.Context(), h, "t", Command{Verb: "jump", To: 5}); !errors.Is(err, ErrNoStep) {
+		t.Errorf("jump to an unknown step: %v", err)
+	}
+	var remote *RemoteError
+	if err := Send(t.Context(), h, "t", Command{Verb: "dance"}); !errors.As(err, &remote) || !strings.Contains(remote.Text, "dance") {
+		t.Errorf("an unknown command: %v", err)
+	}
+	stop()
+	if err := Send(t.Context(), h, "t", Command{Verb: "say", Text: "x"}); !errors.Is(err, ErrNotLive) {
+		t.Errorf("after it stopped: %v", err)
+	}
+}
+
+func TestTaskIDs(t *testing.T) {
+	for _, id := range []string{"task_1_fix", "a", "A-b.c"} {
+		if err := CheckTaskID(id); err != nil {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+	for _, id := range []string{"", "..", "../x", "a/b", ".hidden", "a..b", "a.lock", "a.", strings.Repeat("x", 81), "a\nb", "名"} {
+		if err := CheckTaskID(id); !errors.Is(err, ErrNoTask) {
+			t.Errorf("%q: %v, want refused", id, err)
+		}
+	}
+	h := testHome(t)
+	for _, want := range []string{"task_1_fix_the_date_parser", "task_2_fix_the_date_parser"} {
+		id, err := NewTaskID(h, "Fix the date parser, please!")
+		if err != nil || id != want {
+			t.Fatalf("NewTaskID = %q, %v; want %q", id, err, want)
+		}
+		if err := os.MkdirAll(h.Task(id), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if id, err := NewTaskID(h, "修复日期解析"); err != nil || id != "task_3" {
+		t.Errorf("NewTaskID = %q, %v; want task_3", id, err)
+	}
+}
+
+func TestFindHome(t *testing.T) {
+	env := func(kv map[string]string) func(string) string { return func(k string) string { return kv[k] } }
+	h, err := FindHome(env(map[string]string{"HOME": "/h"}))
+	if err != nil || h.State != "/h/.local/state/anamnesis" || h.Data != "/h/.local/share/anamnesis" || h.Config != "/h/.config/anamnesis" {
+		t.Errorf("defaults: %+v, %v", h, err)
+	}
+	h, err = FindHome(env(map[string]string{"HOME": "/h", "XDG_STATE_HOME": "/s", "XDG_DATA_HOME": "relative"}))
+	if err != nil || h.State != "/s/anamnesis" || h.Data != "/h/.local/share/anamnesis" {
+		t.Errorf("XDG: %+v, %v", h, err)
+	}
+	h, err = FindHome(env(map[string]string{"HOME": "/h", "ANAMNESIS_HOME": "/one", "XDG_STATE_HOME": "/s"}))
+	if err != nil || h.State != "/one" || h.Data != "/one" || h.Config != "/one" || len(h.Roots()) != 1 {
+		t.Errorf("ANAMNESIS_HOME: %+v, %v", h, err)
+	}
+	if _, err := FindHome(env(nil)); err == nil {
+		t.Error("no home at all is accepted")
+	}
+}
