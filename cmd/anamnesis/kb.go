@@ -10,8 +10,8 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode"
 
+	view "anamnesis/cmd/internal/term"
 	"anamnesis/knowledge_base"
 
 	"github.com/spf13/cobra"
@@ -176,7 +176,7 @@ func (a *app) printAdded(added kbAdded, asJSON bool) error {
 	if !added.Created {
 		what = "there already"
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s %s %s\n", what, added.ID, printable(added.Path))
+	_, err := fmt.Fprintf(a.stdout, "%s %s %s\n", what, added.ID, view.Clean(added.Path))
 	return err
 }
 
@@ -228,7 +228,7 @@ func (a *app) printHits(hits []knowledgebase.Hit) error {
 			mark = ", expired"
 		}
 		if _, err := fmt.Fprintf(a.stdout, "%.2f  %s  %s (%s%s)\n      %s\n", h.Score, h.Card.ID,
-			printable(h.Card.Topic), h.Card.State, mark, printable(h.Path)); err != nil {
+			view.Clean(h.Card.Topic), h.Card.State, mark, view.Clean(h.Path)); err != nil {
 			return err
 		}
 	}
@@ -259,7 +259,7 @@ func (a *app) kbListCommand(dir *string) *cobra.Command {
 				if e.Expired {
 					marks += ", expired"
 				}
-				if _, err := fmt.Fprintf(a.stdout, "%s  %s  %s (%s)\n", e.Created.Format(time.DateOnly), e.ID, printable(e.Topic), marks); err != nil {
+				if _, err := fmt.Fprintf(a.stdout, "%s  %s  %s (%s)\n", e.Created.Format(time.DateOnly), e.ID, view.Clean(e.Topic), marks); err != nil {
 					return err
 				}
 			}
@@ -302,7 +302,7 @@ func (a *app) kbShowCommand(dir *string) *cobra.Command {
 			if asJSON {
 				return a.printJSON(card)
 			}
-			_, err = io.WriteString(a.stdout, printableText(string(card.Markdown())))
+			_, err = io.WriteString(a.stdout, view.Clean(string(card.Markdown())))
 			return err
 		},
 	}
@@ -368,24 +368,4 @@ func (a *app) kbEvalCommand() *cobra.Command {
 	cmd.Flags().StringVar(&data, "data", "", "folder with corpus.jsonl, queries.jsonl and qrels.tsv, gzipped or not")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
-}
-
-// printable makes text fit for one line of a terminal: what could move the
-// cursor or change its colours becomes a space.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-			return ' '
-		}
-		return r
-	}, s)
-}
-
-// printableText does the same for several lines.
-func printableText(s string) string {
-	lines := strings.Split(s, "\n")
-	for i, l := range lines {
-		lines[i] = printable(strings.ReplaceAll(strings.TrimSuffix(l, "\r"), "\t", "    "))
-	}
-	return strings.Join(lines, "\n")
 }

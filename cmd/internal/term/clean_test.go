@@ -1,0 +1,39 @@
+package term
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestClean(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{"plain\ttext\nnext 中文 é", "plain\ttext\nnext 中文 é"},
+		{"\x1b[31mred\x1b[0m", `\x1b[31mred\x1b[0m`},
+		{"a\rb", `a\x0db`},
+		{"title\x1b]0;pwned\x07", `title\x1b]0;pwned\x07`},
+		{"c1\u009b31m", `c1\x9b31m`},
+		{"bidi \u202eevil\u2066", `bidi \u202eevil\u2066`},
+		{"zero\u200bwidth", `zero\u200bwidth`},
+		{"bad \xff byte", `bad \xff byte`},
+	}
+	for _, tt := range tests {
+		if got := Clean(tt.in); got != tt.want {
+			t.Errorf("Clean(%q) = %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+// FuzzClean: whatever comes in, nothing a terminal obeys comes out.
+func FuzzClean(f *testing.F) {
+	f.Add("\x1b[2J\u202e\xff")
+	f.Fuzz(func(t *testing.T, s string) {
+		got := Clean(s)
+		if !utf8.ValidString(got) || strings.IndexFunc(got, hostile) >= 0 {
+			t.Errorf("Clean(%q) = %q", s, got)
+		}
+		if line := Line(s, 20); strings.ContainsAny(line, "\n\t") {
+			t.Errorf("Line(%q) = %q", s, line)
+		}
+	})
+}
