@@ -49,43 +49,30 @@ func appendForEver(dir string) {
 	select {}
 }
 
+// killsPerStream is after how many kills TestKill begins another stream: every
+// open verifies the whole stream, so that kills on one stream cost more and
+// more.
+const killsPerStream = 50
+
 // TestKill kills a process that appends, at random moments, again and again
 // on one stream: no acknowledged record is lost, the writer is refused while
 // it lives, and its lock ends with it.
 func TestKill(t *testing.T) {
-	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(7, 7))
-	rounds := count(40, 2000)
-	var acked uint64
-	for round := range rounds {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), childDir+"="+dir)
-		cmd.Stderr = os.Stderr
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(out)
-		if !lines.Scan() || lines.Text() != "ready" {
-			t.Fatalf("round %d: the child said %q", round, lines.Text())
-		}
-		var locked *LockedError
-		if _, err := Open(dir, nil); !errors.As(err, &locked) || locked.PID != cmd.Process.Pid {
-			t.Fatalf("round %d: a second writer got %v, want it refused naming %d", round, err, cmd.Process.Pid)
-		}
-		timer := time.AfterFunc(time.Duration(rng.IntN(20_000))*time.Microsecond, func() { _ = cmd.Process.Kill() })
-		for lines.Scan() {
-			seq, err := strconv.ParseUint(strings.TrimSpace(lines.Text()), 10, 64)
-			if err != nil {
-				break // the last line, cut by the kill
-			}
-			acked = max(acked, seq)
-		}
-		_ = cmd.Wait() // killed
-		timer.Stop()
+	rounds := count(300, 2000)
+	var records uint64
+	for done := 0; done < rounds; done += killsPerStream {
+		records += killAndReopen(t, rng, min(killsPerStream, rounds-done))
+	}
+	t.Logf("%d kills, %d records acknowledged, 0 lost", rounds, records)
+}
+
+// killAndReopen kills the writers of one new stream and gives the last seq
+// that was acknowledged.
+func killAndReopen(t *testing.T, rng *rand.Rand, kills int) (acked uint64) {
+	dir := t.TempDir()
+	for round := range kills {
+		acked = max(acked, appendUntilKilled(t, dir, time.Duration(rng.IntN(20_000))*time.Microsecond))
 		l, err := Open(dir, nil)
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
@@ -100,5 +87,39 @@ func TestKill(t *testing.T) {
 	if err != nil || rep.Has(SeverityCorrupt) || rep.Has(SeverityTorn) {
 		t.Fatalf("Verify = %v, %v", rep.Findings, err)
 	}
-	t.Logf("%d kills, %d records acknowledged, 0 lost", rounds, acked)
+	return acked
+}
+
+// appendUntilKilled lets a child append to the stream for a time once it is
+// its writer, and gives the last seq the child said was acknowledged.
+func appendUntilKilled(t *testing.T, dir string, after time.Duration) (acked uint64) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childDir+"="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() || lines.Text() != "ready" {
+		t.Fatalf("the child said %q", lines.Text())
+	}
+	var locked *LockedError
+	if _, err := Open(dir, nil); !errors.As(err, &locked) || locked.PID != cmd.Process.Pid {
+		t.Fatalf("a second writer got %v, want it refused naming %d", err, cmd.Process.Pid)
+	}
+	timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	for lines.Scan() {
+		seq, err := strconv.ParseUint(strings.TrimSpace(lines.Text()), 10, 64)
+		if err != nil {
+			break // the last line, cut by the kill
+		}
+		acked = max(acked, seq)
+	}
+	_ = cmd.Wait() // killed
+	return acked
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 )
 
 // cursor is a verified position: everything before it has the format's form,
@@ -50,28 +51,33 @@ type scanner struct {
 // advance verifies lines up to the end of the bytes, across segments. It
 // returns nil there, and otherwise the stop. The error is the file system's,
 // or ErrVersion.
+//
+// The directory is listed when the segments of the last listing are used up,
+// and not for each of them: a listing costs as much as there are segments.
 func (s *scanner) advance() (*stop, error) {
+	var ahead []uint64 // listed and not yet entered
 	for {
 		if s.cur.seg() != 0 {
 			if st, err := s.advanceSegment(); st != nil || err != nil {
 				return st, err
 			}
 		}
-		segs, _, err := listSegments(s.fs, s.dir)
-		if err != nil {
-			return nil, fmt.Errorf("list segments of %s: %w", s.dir, err)
-		}
-		next := uint64(0)
-		for _, first := range segs {
-			if first > s.cur.seg() {
-				next = first
-				break
+		if len(ahead) == 0 {
+			segs, _, err := listSegments(s.fs, s.dir)
+			if err != nil {
+				return nil, fmt.Errorf("list segments of %s: %w", s.dir, err)
+			}
+			at, entered := slices.BinarySearch(segs, s.cur.seg())
+			if entered {
+				at++
+			}
+			if ahead = segs[at:]; len(ahead) == 0 {
+				return nil, nil
 			}
 		}
-		switch {
-		case next == 0:
-			return nil, nil
-		case next != s.cur.seq+1:
+		next := ahead[0]
+		ahead = ahead[1:]
+		if next != s.cur.seq+1 {
 			return &stop{
 				seg: max(s.cur.seg(), 1), off: s.cur.off, seq: s.cur.seq + 1,
 				why: fmt.Sprintf("the lines before %s are missing", segmentName(next)),

@@ -85,7 +85,7 @@ func Build(st *orchestrator.State, ops []op.Op) Timeline {
 			if o.Seq <= 2 {
 				continue // the request: the beginning stands for it
 			}
-			row.Kind, row.Text = RowWords, string(b.Source)+": "+b.Text
+			row.Kind, row.Text = RowWords, string(b.Source)+": "+strings.Join(strings.Fields(b.Text), " ")
 		case *op.CardsRecalled:
 			if len(b.Cards) == 0 {
 				continue
@@ -98,6 +98,7 @@ func Build(st *orchestrator.State, ops []op.Op) Timeline {
 		case *op.PassDone:
 			row.Kind, row.Tokens, row.Text = RowPass, b.RangeTokens, passText(b, o.Tok)
 		case *op.JumpDone:
+			begun = o.Seq + 1 // the next step's operations come after the jump's
 			row.Kind, row.Text = RowJump, fmt.Sprintf("jump %d → %d, %d file(s) changed back", b.From, b.To, b.NReverted)
 		case *op.JumpDropped:
 			row.Kind, row.Text = RowJump, fmt.Sprintf("jump to %d not made: %s", b.To, b.Why)
