@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"anamnesis/worldstate/ignore"
 )
 
 // A snapshot is a git commit whose message ends in trailers. Ours hold what
@@ -31,7 +33,7 @@ const identity = "anamnesis <anamnesis@localhost>"
 // .gitignore above the world, one that ignores itself.
 type frozenRule struct {
 	up, base string
-	patterns []pattern
+	patterns []ignore.Pattern
 }
 
 func (r frozenRule) less(o frozenRule) bool {
@@ -39,21 +41,6 @@ func (r frozenRule) less(o frozenRule) bool {
 		return r.base < o.base
 	}
 	return len(r.up) > len(o.up) // from the outside in
-}
-
-// line gives the pattern as an ignore file would have it.
-func (p pattern) line() string {
-	s := p.text
-	if !p.byName {
-		s = "/" + s
-	}
-	if p.negated {
-		s = "!" + s
-	}
-	if p.dirOnly {
-		s += "/"
-	}
-	return s
 }
 
 // commit is a snapshot's commit object, decoded.
@@ -89,7 +76,7 @@ func (c *commit) encode() []byte {
 	}
 	for _, r := range c.rules {
 		for _, p := range r.patterns {
-			fmt.Fprintf(&b, "%s: %s %s %s\n", trailerRule, strconv.QuoteToASCII(r.up), strconv.QuoteToASCII(r.base), strconv.QuoteToASCII(p.line()))
+			fmt.Fprintf(&b, "%s: %s %s %s\n", trailerRule, strconv.QuoteToASCII(r.up), strconv.QuoteToASCII(r.base), strconv.QuoteToASCII(p.String()))
 		}
 	}
 	for _, t := range c.trailers {
@@ -196,14 +183,14 @@ func (c *commit) trailer(line string) error {
 		if err != nil {
 			return err
 		}
-		p, ok := parsePattern(f[2])
+		p, ok := ignore.ParsePattern(f[2])
 		if !ok {
 			return fmt.Errorf("bad rule %q", f[2])
 		}
 		if n := len(c.rules); n > 0 && c.rules[n-1].up == f[0] && c.rules[n-1].base == f[1] {
 			c.rules[n-1].patterns = append(c.rules[n-1].patterns, p)
 		} else {
-			c.rules = append(c.rules, frozenRule{f[0], f[1], []pattern{p}})
+			c.rules = append(c.rules, frozenRule{f[0], f[1], []ignore.Pattern{p}})
 		}
 	default:
 		c.trailers = append(c.trailers, [2]string{key, value})

@@ -3,6 +3,8 @@ package worldstate
 import (
 	"bytes"
 	"testing"
+
+	"anamnesis/worldstate/ignore"
 )
 
 func FuzzManifest(f *testing.F) {
@@ -67,8 +69,9 @@ func FuzzStatCache(f *testing.F) {
 }
 
 func FuzzCommit(f *testing.F) {
+	objects, _ := ignore.ParsePattern("*.o")
 	c := &commit{message: "step 1: x", world: "w", partial: true, skips: []Skip{{"a\n", "fifo"}},
-		rules: []frozenRule{{"u", "b", []pattern{{text: "*.o", byName: true}}}}, trailers: [][2]string{{"Seq", "1"}}}
+		rules: []frozenRule{{"u", "b", []ignore.Pattern{objects}}}, trailers: [][2]string{{"Seq", "1"}}}
 	c.tree[0] = 1
 	f.Add(c.encode())
 	f.Add([]byte("tree \n\n"))

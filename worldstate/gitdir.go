@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"anamnesis/worldstate/ignore"
 )
 
 // repository is what the user's own git repository around (or at) a world
 // tells of its ignored files. It is only ever read.
 type repository struct {
-	outer   chain           // info/exclude, then .gitignore files above the world
+	outer   ignore.Chain    // info/exclude, then .gitignore files above the world
 	tracked map[string]bool // paths its index holds, relative to the world
 	notes   []Skip          // what could not be read
 }
@@ -73,7 +75,7 @@ func (r *repository) addRules(path, shown, up string) {
 	if err != nil {
 		r.note(shown, err)
 	}
-	r.outer = r.outer.with(parseRules("", up, data))
+	r.outer = r.outer.With(ignore.Parse("", up, data))
 }
 
 // readIgnoreFile reads a regular file; one that is not there is empty.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/ignore"
 )
 
 // The reasons a path is listed as skipped without making a snapshot partial:
@@ -89,7 +91,7 @@ func (w *World) scan(ctx context.Context, root int, cache statCache, pack *packW
 	s.out.cache = make(statCache, len(cache))
 	s.out.notes = s.repo.notes
 	for _, r := range s.repo.outer {
-		s.out.frozen = append(s.out.frozen, frozenRule{r.up, "", r.patterns})
+		s.out.frozen = append(s.out.frozen, frozenRule{r.Up, "", r.Patterns})
 	}
 	s.directory("", s.repo.outer, false)
 	s.wg.Wait()
@@ -167,7 +169,7 @@ func (s *scanner) seam(op, path string) error {
 
 // directory scans one directory and what lies beneath. onlyTracked: the
 // directory is ignored, and only paths in the user's index are looked at.
-func (s *scanner) directory(path string, rules chain, onlyTracked bool) {
+func (s *scanner) directory(path string, rules ignore.Chain, onlyTracked bool) {
 	if s.stopped() {
 		return
 	}
@@ -217,7 +219,7 @@ func (s *scanner) unreadable(path string, err error) {
 }
 
 // readRules adds a directory's own .gitignore to the rules.
-func (s *scanner) readRules(dirfd int, path string, rules chain) chain {
+func (s *scanner) readRules(dirfd int, path string, rules ignore.Chain) ignore.Chain {
 	name := join(path, ".gitignore")
 	st, err := lstatat(dirfd, ".gitignore")
 	if err != nil || !st.isRegular() {
@@ -237,18 +239,18 @@ func (s *scanner) readRules(dirfd int, path string, rules chain) chain {
 	if err != nil {
 		return rules
 	}
-	r := parseRules(path, "", data)
-	next := rules.with(r)
-	if len(r.patterns) > 0 && next.ignored(name, false) && !s.repo.tracked[name] {
+	r := ignore.Parse(path, "", data)
+	next := rules.With(r)
+	if len(r.Patterns) > 0 && next.Ignored(name, false) && !s.repo.tracked[name] {
 		s.mu.Lock()
-		s.out.frozen = append(s.out.frozen, frozenRule{"", path, r.patterns})
+		s.out.frozen = append(s.out.frozen, frozenRule{"", path, r.Patterns})
 		s.mu.Unlock()
 	}
 	return next
 }
 
 // item looks at one name of a directory.
-func (s *scanner) item(dirfd int, parent, name string, rules chain, onlyTracked bool, files *sync.WaitGroup) {
+func (s *scanner) item(dirfd int, parent, name string, rules ignore.Chain, onlyTracked bool, files *sync.WaitGroup) {
 	path := join(parent, name)
 	if alwaysIgnored(name) || s.excluded[path] {
 		return
@@ -259,7 +261,7 @@ func (s *scanner) item(dirfd int, parent, name string, rules chain, onlyTracked 
 		return
 	}
 	beneathOnly := false
-	if onlyTracked || rules.ignored(path, st.isDir()) {
+	if onlyTracked || rules.Ignored(path, st.isDir()) {
 		switch {
 		case !st.isDir() && s.repo.tracked[path]:
 		case st.isDir() && s.kept[path]:

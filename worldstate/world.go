@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/ignore"
 )
 
 // ID names a snapshot: its commit's hash, 40 lower-case hex digits.
@@ -294,13 +296,13 @@ func (w *World) commit(h hash) (*commit, error) {
 
 // policyOf gives a snapshot's frozen ignore rules.
 func (w *World) policyOf(c *commit, l *listing) (*policy, error) {
-	p := &policy{files: map[string]rules{}}
+	p := &policy{files: map[string]ignore.Rules{}}
 	for _, r := range c.rules {
 		if r.base == "" { // above the world, info/exclude, or its own root's, in this order
-			p.outer = p.outer.with(rules{up: r.up, patterns: r.patterns})
+			p.outer = p.outer.With(ignore.Rules{Up: r.up, Patterns: r.patterns})
 			continue
 		}
-		p.files[r.base] = rules{base: r.base, patterns: r.patterns}
+		p.files[r.base] = ignore.Rules{Base: r.base, Patterns: r.patterns}
 	}
 	for i := range l.entries {
 		e := &l.entries[i]
@@ -313,7 +315,7 @@ func (w *World) policyOf(c *commit, l *listing) (*policy, error) {
 		}
 		if len(data) <= maxIgnoreBytes {
 			d := dir(e.path)
-			p.files[d] = parseRules(d, "", data)
+			p.files[d] = ignore.Parse(d, "", data)
 		}
 	}
 	return p, nil

@@ -145,6 +145,24 @@ func TestGrep(t *testing.T) {
 	}
 }
 
+// The rules are git's to the letter: classes, escapes, "**" and the order of
+// files included. The matcher itself is held against git in worldstate.
+func TestSearchIgnoresAsGit(t *testing.T) {
+	env := world(t,
+		"1.gen|", "a.gen|", "sub/2.gen|", "x/y/z/deep.tmp|", "x/deep.tmp|", "other/deep.tmp|", "#kept|", "end |", "end|", "a/b/c.o|", "a/keep.o|",
+		".gitignore|[[:digit:]].gen\nx/**/deep.tmp\n\\#kept\nend\\ \na/*\n!a/keep.o\n*.lib\n",
+		"lib/one.lib|", "lib/.gitignore|!one.lib\n", "lib/two.lib|",
+		".git/info/exclude|lib/one.lib\nother\n",
+	)
+	const want = "a.gen\nend\na/keep.o\n.gitignore\nlib/one.lib\nlib/.gitignore"
+	if r := call(t, env, search.Glob(nil), map[string]any{"pattern": "**"}); r.Text != want {
+		t.Errorf("Glob:\n%s\nwant\n%s", r.Text, want)
+	}
+	if r := call(t, env, search.Glob(nil), map[string]any{"pattern": "**", "path": "lib"}); r.Text != "lib/one.lib\nlib/.gitignore" {
+		t.Errorf("Glob in lib:\n%s", r.Text)
+	}
+}
+
 // Links are not followed, so nothing outside is seen and no loop entered.
 func TestSearchStaysInside(t *testing.T) {
 	env := world(t, "a.txt|needle\n")

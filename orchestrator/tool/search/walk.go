@@ -20,9 +20,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
-
 	"anamnesis/orchestrator/tool"
+	"anamnesis/worldstate/ignore"
 )
 
 // The limits of a search, unless Options say otherwise.
@@ -92,14 +91,14 @@ func (w *walker) walk(ctx context.Context, rel string) error {
 	if !info.IsDir() {
 		return &tool.PathError{Path: rel, Reason: "is neither a file nor a directory"}
 	}
-	var rules []gitignore.Pattern
+	var rules ignore.Chain
 	if !w.ignored {
 		// The rules of the directories above hold here, too.
-		rules = w.rules(nil, ".git/info/exclude", nil)
+		rules = w.rules(nil, ".git/info/exclude", ".")
 		above := "."
 		if rel != "." {
 			for part := range strings.SplitSeq(rel, "/") {
-				rules = w.rules(rules, path.Join(above, ".gitignore"), domain(above))
+				rules = w.rules(rules, path.Join(above, ".gitignore"), above)
 				above = path.Join(above, part)
 			}
 		}
@@ -107,7 +106,7 @@ func (w *walker) walk(ctx context.Context, rel string) error {
 	return w.dir(ctx, rel, rules)
 }
 
-func (w *walker) dir(ctx context.Context, rel string, rules []gitignore.Pattern) error {
+func (w *walker) dir(ctx context.Context, rel string, rules ignore.Chain) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -119,12 +118,11 @@ func (w *walker) dir(ctx context.Context, rel string, rules []gitignore.Pattern)
 		}
 	}
 	if !w.ignored {
-		rules = w.rules(rules, path.Join(rel, ".gitignore"), domain(rel))
+		rules = w.rules(rules, path.Join(rel, ".gitignore"), rel)
 	}
-	match := gitignore.NewMatcher(rules)
 	for _, e := range entries {
 		name := path.Join(rel, e.Name())
-		if w.skip(e, name, match) {
+		if w.skip(e, name, rules) {
 			continue
 		}
 		if e.IsDir() {
@@ -150,7 +148,7 @@ func (w *walker) dir(ctx context.Context, rel string, rules []gitignore.Pattern)
 	return nil
 }
 
-func (w *walker) skip(e fs.DirEntry, name string, match gitignore.Matcher) bool {
+func (w *walker) skip(e fs.DirEntry, name string, rules ignore.Chain) bool {
 	switch e.Name() {
 	case ".git", ".anamnesis":
 		return true
@@ -159,35 +157,20 @@ func (w *walker) skip(e fs.DirEntry, name string, match gitignore.Matcher) bool 
 			return true
 		}
 	}
-	return !w.ignored && match.Match(strings.Split(name, "/"), e.IsDir())
+	return !w.ignored && rules.Ignored(name, e.IsDir())
 }
 
-// domain is the directory a rule of it applies below.
-func domain(rel string) []string {
-	if rel == "." {
-		return nil
-	}
-	return strings.Split(rel, "/")
-}
-
-// rules adds the patterns of an ignore file, if there is one, without
-// disturbing the slice it is given.
-func (w *walker) rules(above []gitignore.Pattern, name string, domain []string) []gitignore.Pattern {
+// rules adds the patterns of an ignore file, if there is one, which hold
+// beneath the directory rel.
+func (w *walker) rules(above ignore.Chain, name, rel string) ignore.Chain {
 	data, err := readRegular(w.root, name, MaxIgnoreBytes)
-	if err != nil || len(data) == 0 {
+	if err != nil {
 		return above
 	}
-	rules := slices.Clone(above)
-	for line := range strings.SplitSeq(string(data), "\n") {
-		line = strings.TrimSuffix(line, "\r")
-		if trimmed := strings.TrimRight(line, " "); !strings.HasSuffix(trimmed, `\`) {
-			line = trimmed
-		}
-		if line != "" && !strings.HasPrefix(line, "#") {
-			rules = append(rules, gitignore.ParsePattern(line, domain))
-		}
+	if rel == "." {
+		rel = ""
 	}
-	return rules
+	return above.With(ignore.Parse(rel, "", data))
 }
 
 // errLarge says that a file is over the limit.

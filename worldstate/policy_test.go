@@ -11,29 +11,6 @@ import (
 	"testing"
 )
 
-func TestWildmatch(t *testing.T) {
-	for _, c := range []struct {
-		pat, name string
-		want      bool
-	}{
-		{"a", "a", true}, {"a", "b", false}, {"*", "abc", true}, {"*", "a/b", false},
-		{"a*c", "abbc", true}, {"a?c", "a/c", false}, {"**/b", "b", true}, {"**/b", "x/y/b", true},
-		{"a/**", "a/b/c", true}, {"a/**", "a", false}, {"a/**/b", "a/b", true}, {"a/**/b", "a/x/y/b", true},
-		{"a**b", "a/b", false}, {"a**b", "axxb", true}, {"[a-c]x", "bx", true}, {"[!a-c]x", "bx", false},
-		{"[^a]", "/", false}, {"[]]", "]", true}, {"[]-a]", "^", true}, {"[[:digit:]]", "5", true},
-		{"[[:nope:]]", "n", false}, {"[a", "a", false}, {`\*`, "*", true}, {`\*`, "x", false}, {`a\`, "a", false},
-		{"[--0]", ".", true}, {`[\]]`, "]", true}, {"***/x", "q/x", true}, {"*/b", "a/b", true}, {"*/b", "a/c/b", false},
-	} {
-		if got := wildmatch(c.pat, c.name); got != c.want {
-			t.Errorf("wildmatch(%q, %q) = %v", c.pat, c.name, got)
-		}
-	}
-	// Many stars must not take for ever.
-	if wildmatch(strings.Repeat("*a", 40)+"b", strings.Repeat("a", 200)) {
-		t.Error("matched")
-	}
-}
-
 // TestIgnoreAsGit makes random trees with random ignore files and asks git,
 // path by path, whether the scanner and the frozen policy agree with it.
 func TestIgnoreAsGit(t *testing.T) {
@@ -128,23 +105,5 @@ func TestIgnoreAsGit(t *testing.T) {
 			return err
 		}))
 		b.w.Close()
-	}
-}
-
-func TestPatternLine(t *testing.T) {
-	for _, line := range []string{"a", "!a", "/a", "a/", "!/a/b/", "a/b", `\#x`, `\!x`, `a\ `, "!!x", "**/x"} {
-		p, ok := parsePattern(line)
-		if !ok {
-			t.Fatalf("%q is no pattern", line)
-		}
-		again, ok := parsePattern(p.line())
-		if !ok || again != p {
-			t.Errorf("%q became %q", line, p.line())
-		}
-	}
-	for _, line := range []string{"", "#x", "   ", "/", "\r", "!"} {
-		if p, ok := parsePattern(line); ok && p.text != "" {
-			t.Errorf("%q is a pattern: %+v", line, p)
-		}
 	}
 }

@@ -1,0 +1,178 @@
+// Package ignore says which paths git would ignore, from the content of ignore
+// files (.gitignore, info/exclude). It is pure: it reads no file and keeps no
+// state, its values may be used from several goroutines at once, and matching
+// never fails. A line that means nothing to git matches nothing.
+//
+// The rules are git's: the last matching pattern of the deepest file that has
+// one decides, and nothing beneath an ignored directory can be brought back.
+// A [Chain] answers for one path at a time, so that its caller, who walks from
+// the top down, asks for a directory before what lies beneath it and does not
+// descend where that is ignored. Written from the gitignore manual page; the
+// tests of package worldstate hold it against git itself.
+//
+// Paths are slash-separated and relative to one root, which is the same for all
+// rules of a chain. Two things are the caller's: names that are never looked at
+// (.git), and files that are tracked although a pattern matches them.
+package ignore
+
+import (
+	"bytes"
+	"strings"
+)
+
+// Pattern is one line of an ignore file, made by [ParsePattern]. Patterns may
+// be compared with ==.
+type Pattern struct {
+	text    string // without '!', a leading and a trailing slash
+	negated bool
+	dirOnly bool
+	byName  bool // no slash inside: matches the last component alone
+}
+
+// String gives the pattern as a line that ParsePattern reads as the same one.
+func (p Pattern) String() string {
+	s := p.text
+	if !p.byName {
+		s = "/" + s
+	}
+	if p.negated {
+		s = "!" + s
+	}
+	if p.dirOnly {
+		s += "/"
+	}
+	if strings.HasSuffix(s, "\r") {
+		s += "\r" // a line loses one
+	}
+	return s
+}
+
+// Rules are the patterns of one ignore file, in its order.
+type Rules struct {
+	// Base is the directory the patterns apply beneath, "" for the root.
+	Base string
+	// Up is, for a file that lies above the root, the way from its directory
+	// down to the root ("sub/dir"); Base is "" then. "" for any other file.
+	Up       string
+	Patterns []Pattern
+}
+
+// ParsePattern reads one line, without its newline. ok is false where the
+// line holds no pattern: a comment, or nothing.
+func ParsePattern(line string) (p Pattern, ok bool) {
+	line = strings.TrimSuffix(line, "\r")
+	if line == "" || line[0] == '#' {
+		return p, false
+	}
+	line = trimTrailingSpaces(line)
+	if strings.HasPrefix(line, "!") {
+		p.negated = true
+		line = line[1:]
+	}
+	if strings.HasSuffix(line, "/") {
+		p.dirOnly = true
+		line = line[:len(line)-1]
+	}
+	p.byName = !strings.Contains(line, "/")
+	p.text = line
+	if !p.byName {
+		p.text = strings.TrimPrefix(line, "/")
+	}
+	return p, line != ""
+}
+
+// trimTrailingSpaces drops trailing spaces, but not one after a backslash.
+func trimTrailingSpaces(line string) string {
+	end := -1
+	for i := 0; i < len(line); i++ {
+		switch line[i] {
+		case ' ':
+			if end < 0 {
+				end = i
+			}
+		case '\\':
+			i++
+			if i == len(line) {
+				return line
+			}
+			end = -1
+		default:
+			end = -1
+		}
+	}
+	if end < 0 {
+		return line
+	}
+	return line[:end]
+}
+
+// Parse reads an ignore file's content; see [Rules] for base and up. Its cost
+// is linear in the content, which the caller bounds.
+func Parse(base, up string, content []byte) Rules {
+	r := Rules{Base: base, Up: up}
+	content = bytes.TrimPrefix(content, []byte("\xef\xbb\xbf"))
+	for line := range bytes.SplitSeq(content, []byte("\n")) {
+		if p, ok := ParsePattern(string(line)); ok {
+			r.Patterns = append(r.Patterns, p)
+		}
+	}
+	return r
+}
+
+// match reports what these rules say of a path; of one that does not lie
+// beneath their base they say nothing.
+func (r *Rules) match(path string, isDir bool) (ignored, decided bool) {
+	rel := path
+	if r.Base != "" {
+		var beneath bool
+		if rel, beneath = strings.CutPrefix(path, r.Base); !beneath || !strings.HasPrefix(rel, "/") {
+			return false, false
+		}
+		rel = rel[1:]
+	}
+	if r.Up != "" {
+		rel = r.Up + "/" + rel
+	}
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	for i := len(r.Patterns) - 1; i >= 0; i-- {
+		p := &r.Patterns[i]
+		if p.dirOnly && !isDir {
+			continue
+		}
+		subject := rel
+		if p.byName {
+			subject = name
+		}
+		if wildmatch(p.text, subject) {
+			return !p.negated, true
+		}
+	}
+	return false, false
+}
+
+// Chain is the rules that apply in a directory: info/exclude first, the
+// deepest file last. The nil chain ignores nothing. Chains share their
+// beginnings, so neither a chain nor its rules are ever changed in place.
+type Chain []*Rules
+
+// With gives the chain with one more file's rules, which decide before the
+// others. Rules without patterns change nothing. c stays as it is.
+func (c Chain) With(r Rules) Chain {
+	if len(r.Patterns) == 0 {
+		return c
+	}
+	next := make(Chain, len(c), len(c)+1)
+	copy(next, c)
+	return append(next, &r)
+}
+
+// Ignored reports whether a path is ignored whose parents are known not to be.
+// A symbolic link, whatever it points at, is no directory.
+func (c Chain) Ignored(path string, isDir bool) bool {
+	for i := len(c) - 1; i >= 0; i-- {
+		if ignored, decided := c[i].match(path, isDir); decided {
+			return ignored
+		}
+	}
+	return false
+}

@@ -1,0 +1,106 @@
+package ignore
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWildmatch(t *testing.T) {
+	for _, c := range []struct {
+		pat, name string
+		want      bool
+	}{
+		{"a", "a", true}, {"a", "b", false}, {"*", "abc", true}, {"*", "a/b", false},
+		{"a*c", "abbc", true}, {"a?c", "a/c", false}, {"**/b", "b", true}, {"**/b", "x/y/b", true},
+		{"a/**", "a/b/c", true}, {"a/**", "a", false}, {"a/**/b", "a/b", true}, {"a/**/b", "a/x/y/b", true},
+		{"a**b", "a/b", false}, {"a**b", "axxb", true}, {"[a-c]x", "bx", true}, {"[!a-c]x", "bx", false},
+		{"[^a]", "/", false}, {"[]]", "]", true}, {"[]-a]", "^", true}, {"[[:digit:]]", "5", true},
+		{"[[:nope:]]", "n", false}, {"[a", "a", false}, {`\*`, "*", true}, {`\*`, "x", false}, {`a\`, "a", false},
+		{"[--0]", ".", true}, {`[\]]`, "]", true}, {"***/x", "q/x", true}, {"*/b", "a/b", true}, {"*/b", "a/c/b", false},
+	} {
+		if got := wildmatch(c.pat, c.name); got != c.want {
+			t.Errorf("wildmatch(%q, %q) = %v", c.pat, c.name, got)
+		}
+	}
+	// Many stars must not take for ever.
+	if wildmatch(strings.Repeat("*a", 40)+"b", strings.Repeat("a", 200)) {
+		t.Error("matched")
+	}
+}
+
+func TestPatternLine(t *testing.T) {
+	for _, line := range []string{"a", "!a", "/a", "a/", "!/a/b/", "a/b", `\#x`, `\!x`, `a\ `, "!!x", "**/x", "a\r\r"} {
+		p, ok := ParsePattern(line)
+		if !ok {
+			t.Fatalf("%q is no pattern", line)
+		}
+		again, ok := ParsePattern(p.String())
+		if !ok || again != p {
+			t.Errorf("%q became %q", line, p.String())
+		}
+	}
+	for _, line := range []string{"", "#x", "   ", "/", "\r", "!"} {
+		if p, ok := ParsePattern(line); ok && p.text != "" {
+			t.Errorf("%q is a pattern: %+v", line, p)
+		}
+	}
+}
+
+// TestChain: the deepest file decides, the root's stands above, and rules say
+// nothing of what lies beside their directory.
+func TestChain(t *testing.T) {
+	var none Chain
+	top := none.With(Parse("", "", []byte("*.o\n/build\nlogs/\n")))
+	deep := top.With(Parse("a/b", "", []byte("!keep.o\n/only\n")))
+	above := none.With(Parse("", "sub/dir", []byte("/sub/dir/x\ny\n/z\n")))
+	for _, tt := range []struct {
+		name  string
+		chain Chain
+		path  string
+		isDir bool
+		want  bool
+	}{
+		{"no rules", none, "x.o", false, false},
+		{"by name at any depth", top, "a/b/x.o", false, true},
+		{"anchored", top, "build", true, true},
+		{"anchored, deeper", top, "a/build", true, false},
+		{"directories only", top, "logs", false, false},
+		{"a directory", top, "a/logs", true, true},
+		{"brought back below", deep, "a/b/keep.o", false, false},
+		{"not brought back beside", deep, "a/keep.o", false, true},
+		{"not brought back where the name only begins alike", deep, "a/bc/keep.o", false, true},
+		{"anchored to its directory", deep, "a/b/only", false, true},
+		{"anchored to its directory, deeper", deep, "a/b/c/only", false, false},
+		{"its directory itself", deep, "a/b", true, false},
+		{"the shorter chain is as it was", top, "a/b/keep.o", false, true},
+		{"from above, anchored", above, "x", false, true},
+		{"from above, by name", above, "q/y", false, true},
+		{"from above, anchored elsewhere", above, "z", false, false},
+	} {
+		if got := tt.chain.Ignored(tt.path, tt.isDir); got != tt.want {
+			t.Errorf("%s: %q is ignored: %v", tt.name, tt.path, got)
+		}
+	}
+	if again := top.With(Parse("a", "", []byte("# nothing\n\n"))); len(again) != len(top) {
+		t.Errorf("a file without patterns makes the chain %d long", len(again))
+	}
+}
+
+// FuzzParse: any content parses, gives lines that mean the same again, and
+// matches in bounded time.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("*.o\n!/a/**/b\n[!a-]/\n\\#x \\ \r\n"), "a/b.o")
+	f.Add([]byte("\xef\xbb\xbf[[:alpha:]]*\n[[:x\n**/***"), "é/x")
+	f.Fuzz(func(t *testing.T, content []byte, path string) {
+		if len(content) > 1<<10 || len(path) > 1<<8 {
+			return
+		}
+		r := Parse("", "", content)
+		for _, p := range r.Patterns {
+			if again, ok := ParsePattern(p.String()); !ok || again != p {
+				t.Errorf("%+v became %+v by %q", p, again, p.String())
+			}
+		}
+		Chain{}.With(r).Ignored(path, true)
+	})
+}
