@@ -3,7 +3,6 @@ package anamnesis
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -164,12 +163,6 @@ func repeatedErrors(paths []Falsified) []Statement {
 	return out
 }
 
-// errorLine recognises lines that say what went wrong.
-var errorLine = regexp.MustCompile(`(?i)\b(error|errors|fail|failed|failure|fatal|panic|exception|traceback|undefined|cannot|can't|could not|not found|no such|denied|refused|unknown|invalid|unexpected|expected|missing|mismatch|conflict|unable|abort(ed)?|timed? ?out|want|assert\w*|segmentation|unresolved|undeclared|错误|失败)\b|错误|失败|异常|找不到|^E\s|Error:|Exception:`)
-
-// place matches "file.go:12:" and the like: a line that says where.
-var place = regexp.MustCompile(`[\w./-]+\.\w+[:(]\d+`)
-
 // errorQuote finds the most telling lines of a failed call's output: a
 // verbatim quote, as Squash gives it, of at most MaxErrorRunes.
 func errorQuote(rec *record) string {
@@ -220,10 +213,10 @@ func lineScore(line string) int {
 		return 0
 	}
 	score := 1
-	if errorLine.MatchString(line) {
+	if saysError(line) {
 		score += 4
 	}
-	if place.MatchString(line) {
+	if saysWhere(line) {
 		score += 3
 	}
 	if strings.HasPrefix(line, "FAIL") || strings.HasPrefix(line, "exit status") || strings.HasPrefix(line, "ok ") {

@@ -15,7 +15,18 @@ import (
 	"anamnesis/opstream/op"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var (
+	update  = flag.Bool("update", false, "write the golden files anew")
+	nightly = flag.Bool("nightly", false, "run with the full counts")
+)
+
+// amount picks how much of something a test takes.
+func amount(ci, full int) int {
+	if *nightly {
+		return full
+	}
+	return ci
+}
 
 // golden compares text with testdata/golden/name.
 func golden(t *testing.T, name, got string) {
@@ -148,7 +159,7 @@ func TestTimeouts(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	r := manyFailures(2000).request(4000)
+	r := manyFailures(amount(500, 2000)).request(4000)
 	for _, tt := range []struct {
 		name  string
 		reply string
@@ -172,6 +183,31 @@ func TestLimits(t *testing.T) {
 				t.Errorf("%d omitted; the block does not say what it leaves out:\n%s", len(res.Omitted), res.Block)
 			}
 		})
+	}
+}
+
+// TestPiecesCost: shortening a long span costs what its pieces hold and one
+// walk over the records, not one for each size that is tried.
+func TestPiecesCost(t *testing.T) {
+	r := manyFailures(2000).request(4000)
+	recs := records(&r)
+	counted := 0
+	parts, omitted := pieces(recs, 2000, MaxPieces, func(text string) int {
+		counted += len(text)
+		return words(text)
+	})
+	if len(parts) != MaxPieces || len(omitted) == 0 {
+		t.Fatalf("%d pieces, %d operations left out", len(parts), len(omitted))
+	}
+	smallest := 0
+	for _, rec := range recs {
+		rec.render(minRecordTokens, func(text string) int {
+			smallest += len(text)
+			return words(text)
+		})
+	}
+	if counted > 5*smallest {
+		t.Errorf("%d bytes were counted, rendering each record once at its smallest counts %d", counted, smallest)
 	}
 }
 

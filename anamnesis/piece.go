@@ -3,6 +3,7 @@ package anamnesis
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -33,59 +34,76 @@ type piece struct {
 // happened. Records without room are left out; the last piece says which.
 func pieces(recs []*record, pieceTokens, most int, count func(string) int) (out []piece, omitted []uint64) {
 	budget := pieceTokens * most * 9 / 10 // packing leaves gaps
-	var shown map[*record]string
+	var shown map[*record]rendered
+	last := 0
 	for _, size := range []int{1600, 800, 400, 200, 100, minRecordTokens} {
 		size = min(size, pieceTokens/2)
-		texts, total := renderAll(recs, size, count)
-		if total <= budget {
-			shown = texts
+		if size == last {
+			continue
+		}
+		last = size
+		enough := budget
+		if size <= minRecordTokens {
+			enough = math.MaxInt // nothing smaller follows: what does not fit is left out
+		}
+		var fits bool
+		if shown, fits = renderAll(recs, size, enough, count); fits {
 			break
 		}
-		shown = texts
 	}
-	shown, omitted = dropUnimportant(recs, shown, budget, count)
-	return pack(recs, shown, pieceTokens, most, count, omitted)
+	shown, omitted = dropUnimportant(recs, shown, budget)
+	return pack(recs, shown, pieceTokens, most, omitted)
 }
 
-func renderAll(recs []*record, size int, count func(string) int) (map[*record]string, int) {
-	texts := make(map[*record]string, len(recs))
-	total := 0
+// rendered is a record's text and what it takes.
+type rendered struct {
+	text   string
+	tokens int
+}
+
+// renderAll renders the records at a size. It gives up, and says that they do
+// not fit, as soon as they take more than budget tokens: a size that is too
+// large for a long span costs what the budget holds, not what the span does.
+func renderAll(recs []*record, size, budget int, count func(string) int) (texts map[*record]rendered, fits bool) {
+	texts = make(map[*record]rendered, len(recs))
 	for _, rec := range recs {
-		t := rec.render(size, count)
-		texts[rec] = t
-		total += count(t)
+		text := rec.render(size, count)
+		r := rendered{text, count(text)}
+		texts[rec] = r
+		if budget -= r.tokens; budget < 0 {
+			return texts, false
+		}
 	}
-	return texts, total
+	return texts, true
 }
 
 // dropUnimportant leaves out the least important records until the rest fits.
-func dropUnimportant(recs []*record, texts map[*record]string, budget int, count func(string) int) (map[*record]string, []uint64) {
+func dropUnimportant(recs []*record, texts map[*record]rendered, budget int) (kept map[*record]rendered, omitted []uint64) {
 	byWeight := slices.Clone(recs)
 	slices.SortStableFunc(byWeight, func(a, b *record) int { return cmp.Compare(b.weight(), a.weight()) })
-	kept := make(map[*record]string, len(texts))
-	var omitted []uint64
+	kept = make(map[*record]rendered, len(texts))
 	for _, rec := range byWeight {
-		n := count(texts[rec])
-		if n > budget {
+		r := texts[rec]
+		if r.tokens > budget {
 			omitted = append(omitted, rec.ops()...)
 			continue
 		}
-		budget -= n
-		kept[rec] = texts[rec]
+		budget -= r.tokens
+		kept[rec] = r
 	}
 	return kept, sortedOps(omitted)
 }
 
 // pack fills pieces in the order of the records.
-func pack(recs []*record, shown map[*record]string, pieceTokens, most int, count func(string) int, omitted []uint64) ([]piece, []uint64) {
+func pack(recs []*record, shown map[*record]rendered, pieceTokens, most int, omitted []uint64) ([]piece, []uint64) {
 	var out []piece
 	used := 0
 	for _, rec := range recs {
-		text, ok := shown[rec]
+		r, ok := shown[rec]
 		if !ok {
 			continue
 		}
-		n := count(text) + 1
+		n := r.tokens + 1
 		if n > pieceTokens {
 			omitted = append(omitted, rec.ops()...)
 			continue
@@ -99,7 +117,7 @@ func pack(recs []*record, shown map[*record]string, pieceTokens, most int, count
 			used = 0
 		}
 		p := &out[len(out)-1]
-		p.text += text
+		p.text += r.text
 		p.recs = append(p.recs, rec)
 		p.tainted = p.tainted || rec.tainted
 		used += n
