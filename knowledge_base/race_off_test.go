@@ -1,0 +1,5 @@
+//go:build !race
+
+package knowledgebase
+
+const raceBuild = false

@@ -1,0 +1,7 @@
+//go:build race
+
+package knowledgebase
+
+// raceBuild: the race detector makes the arithmetic of training and search
+// ten times slower and has nothing to find in it.
+const raceBuild = true
