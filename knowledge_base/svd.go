@@ -85,7 +85,9 @@ func truncatedSVD(ctx context.Context, a *sparse, dims int) (basis []float32, ra
 	if err != nil {
 		return nil, 0, nil, 0, err
 	}
-	orthonormalize(y, a.rows, l)
+	if err := orthonormalize(ctx, y, a.rows, l); err != nil {
+		return nil, 0, nil, 0, err
+	}
 	for range svdIterations {
 		z, err := t.mul(ctx, y, l)
 		if err != nil {
@@ -94,9 +96,13 @@ func truncatedSVD(ctx context.Context, a *sparse, dims int) (basis []float32, ra
 		if y, err = a.mul(ctx, z, l); err != nil {
 			return nil, 0, nil, 0, err
 		}
-		orthonormalize(y, a.rows, l)
+		if err := orthonormalize(ctx, y, a.rows, l); err != nil {
+			return nil, 0, nil, 0, err
+		}
 	}
-	orthonormalize(y, a.rows, l) // twice is enough
+	if err := orthonormalize(ctx, y, a.rows, l); err != nil { // twice is enough
+		return nil, 0, nil, 0, err
+	}
 	if basis, err = t.mul(ctx, y, l); err != nil {
 		return nil, 0, nil, 0, err
 	}
@@ -114,30 +120,37 @@ func truncatedSVD(ctx context.Context, a *sparse, dims int) (basis []float32, ra
 }
 
 // orthonormalize makes the l columns of y (n rows) orthonormal, by modified
-// Gram-Schmidt. Dependent columns become zero.
-func orthonormalize(y []float32, n, l int) {
+// Gram-Schmidt. Dependent columns become zero. Each finished column is taken
+// out of all later ones at once, on all processors; every column still meets
+// the earlier ones in their order, so the result is the same on any number of
+// them. On an error, which is ctx's, y is as it was.
+func orthonormalize(ctx context.Context, y []float32, n, l int) error {
 	cols := make([][]float32, l)
+	lengths := make([]float64, l) // before anything was taken out
 	for j := range cols {
 		cols[j] = make([]float32, n)
 		for i := range n {
 			cols[j][i] = y[i*l+j]
 		}
+		lengths[j] = norm(cols[j])
 	}
-	for j, c := range cols {
-		before := norm(c)
-		for _, q := range cols[:j] {
-			axpy(-dot(q, c), q, c)
+	for j, q := range cols {
+		if left := norm(q); left <= 1e-5*lengths[j] || left == 0 {
+			clear(q)
 		}
-		if after := norm(c); after <= 1e-5*before || after == 0 {
-			clear(c)
+		normalize(q)
+		later := cols[j+1:]
+		err := parallel(ctx, len(later), func(k int) { axpy(-dot(q, later[k]), q, later[k]) })
+		if err != nil {
+			return err
 		}
-		normalize(c)
 	}
 	for j, c := range cols {
 		for i := range n {
 			y[i*l+j] = c[i]
 		}
 	}
+	return nil
 }
 
 // gram gives xᵀx for x with n rows of width l.
