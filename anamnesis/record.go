@@ -110,10 +110,7 @@ type recorder struct {
 // records reads the span. Operations it has no use for are skipped; a body it
 // does not know is, too.
 func records(r *Request) []*record {
-	c := &recorder{
-		r: r, open: make(map[string][]*record), asked: make(map[string]op.Call),
-		world: cmp.Or(r.TargetWorldID, r.WorldID), taint: newTainter(r.WorldDir, r.Tainted),
-	}
+	c := newRecorder(r)
 	for i := range r.Ops {
 		c.add(&r.Ops[i])
 	}
@@ -126,6 +123,13 @@ func records(r *Request) []*record {
 		}
 	}
 	return c.out
+}
+
+func newRecorder(r *Request) *recorder {
+	return &recorder{
+		r: r, open: make(map[string][]*record), asked: make(map[string]op.Call),
+		world: cmp.Or(r.TargetWorldID, r.WorldID), taint: newTainter(r.WorldDir, r.Tainted),
+	}
 }
 
 func (c *recorder) add(o *op.Op) {
@@ -190,10 +194,15 @@ func (c *recorder) returned(o *op.Op, b *op.ToolReturned) {
 }
 
 func (c *recorder) saved(b *op.WorldSaved) {
+	tainted := false
 	for _, rec := range c.out[c.stepFrom:] {
 		if rec.kind == recCall {
 			rec.changed, rec.nChange = b.Changed, b.NChanged
+			tainted = tainted || rec.tainted && rec.tool == bashTool
 		}
+	}
+	if tainted {
+		c.taint.wrote(b.Changed, b.NChanged <= len(b.Changed))
 	}
 	c.stepFrom = len(c.out)
 	c.since = nil

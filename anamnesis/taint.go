@@ -2,17 +2,25 @@ package anamnesis
 
 import (
 	"encoding/json"
+	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+
+	"anamnesis/opstream/op"
 )
 
 // tainter follows what came from outside the world through a span: network
 // results, files outside the world, and the files that tainted calls wrote.
 type tainter struct {
 	dir   string
-	files map[string]bool
+	files map[string]bool // relative to the world; anyFile stands for all
 }
+
+// anyFile is the path of files whose names are not known.
+const anyFile = ""
 
 func newTainter(dir string, before []string) *tainter {
 	t := &tainter{dir: dir, files: make(map[string]bool, len(before))}
@@ -27,13 +35,10 @@ func newTainter(dir string, before []string) *tainter {
 func (t *tainter) see(r *record, network bool) bool {
 	tainted := network
 	if r.tool == bashTool && !r.refused {
-		tainted = tainted || !localBash(r.args, t.dir)
-		for p := range t.files { // a command may read them without saying so
-			tainted = tainted || strings.Contains(r.args, p)
-		}
+		tainted = tainted || !localBash(r.args, t.dir) || t.mayRead(commandOf(r.args))
 	}
 	for _, p := range r.reads {
-		tainted = tainted || outside(p, t.dir) || t.files[p]
+		tainted = tainted || outside(p, t.dir) || t.files[p] || t.files[anyFile]
 	}
 	for _, p := range r.writes {
 		if tainted {
@@ -41,6 +46,54 @@ func (t *tainter) see(r *record, network bool) bool {
 		}
 	}
 	return tainted
+}
+
+// mayRead reports whether a command names a tainted file, a folder above one,
+// or everything below a folder.
+func (t *tainter) mayRead(command string) bool {
+	if len(t.files) == 0 {
+		return false
+	}
+	if strings.ContainsAny(command, "*?[{") || strings.Contains(command, "...") {
+		return true
+	}
+	words := strings.FieldsFunc(command, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(";|&<>()'\"=", r) })
+	for p := range t.files {
+		if p == anyFile {
+			return true
+		}
+		for dir := p; dir != "." && dir != "/"; dir = path.Dir(dir) {
+			if slices.ContainsFunc(words, func(w string) bool { return path.Base(path.Clean(w)) == path.Base(dir) }) {
+				return true
+			}
+		}
+	}
+	// A walk over the whole world may name nothing at all.
+	return slices.ContainsFunc(words, func(w string) bool {
+		return path.Clean(w) == "." || path.Clean(w) == path.Clean(t.dir) || strings.HasPrefix(w, "-") && strings.ContainsAny(w, "rR") || w == "grep" || w == "rg" || w == "git"
+	})
+}
+
+// wrote remembers what a step changed when one of its calls showed text from
+// outside: a command does not say which files it writes.
+func (t *tainter) wrote(changed []string, all bool) {
+	for _, p := range changed {
+		t.files[p] = true
+	}
+	if !all {
+		t.files[anyFile] = true
+	}
+}
+
+// TaintedFiles lists the files, relative to the world in dir (absolute), that
+// hold text from outside the world after some operations, sorted. An empty
+// name stands for files whose names were not recorded.
+func TaintedFiles(ops []op.Op, dir string) []string {
+	c := newRecorder(&Request{Ops: ops, WorldDir: dir})
+	for i := range ops {
+		c.add(&ops[i])
+	}
+	return slices.Sorted(maps.Keys(c.taint.files))
 }
 
 const bashTool = "Bash"

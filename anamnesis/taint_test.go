@@ -115,10 +115,60 @@ func TestTaint(t *testing.T) {
 		s := newSpan(1, 1)
 		tt.build(s)
 		r := s.request(8000)
-		r.Tainted = []string{"old.html"}
+		if tt.name == "tainted before the span" {
+			r.Tainted = []string{"old.html"}
+		}
 		res := pass(t, nil, r, nil)
 		if got := res.Cards[0].Provenance.Tainted; got != tt.want {
 			t.Errorf("%s: tainted %v, want %v", tt.name, got, tt.want)
 		}
+	}
+}
+
+// TestTaintThroughFiles: what a command from outside left in files taints what
+// later reads them, also when the command names no file.
+func TestTaintThroughFiles(t *testing.T) {
+	step := func(n int, command string, changed ...string) []op.Op {
+		args := `{"command":"` + command + `"}`
+		return []op.Op{
+			{Step: n, Body: &op.ToolCalled{Call: "c", Name: "Bash", Args: args}},
+			{Step: n, Body: &op.ToolReturned{Call: "c", Name: "Bash", Text: "out"}},
+			{Step: n, Body: &op.WorldSaved{Commit: "c", Changed: changed, NChanged: len(changed)}},
+		}
+	}
+	tests := []struct {
+		then string
+		want bool
+	}{
+		{"cat docs/notes.md", true},
+		{"cat docs/*", true},
+		{"grep -r x .", true},
+		{"cd docs; cat notes.md", true},
+		{"go test ./...", true},
+		{"cat main.go", false},
+		{"pwd", false},
+	}
+	for _, tt := range tests {
+		ops := append(step(1, "curl x > docs/notes.md", "docs/notes.md"), step(2, tt.then)...)
+		for i := range ops {
+			ops[i].Seq = uint64(i + 1)
+		}
+		recs := records(&Request{Ops: ops, WorldDir: "/w"})
+		if got := recs[len(recs)-1].tainted; got != tt.want {
+			t.Errorf("%q after a download: tainted %v, want %v", tt.then, got, tt.want)
+		}
+		if got := TaintedFiles(ops[:3], "/w"); len(got) != 1 || got[0] != "docs/notes.md" {
+			t.Errorf("TaintedFiles = %q", got)
+		}
+		// The same when the download lies before the span.
+		recs = records(&Request{Ops: ops[3:], WorldDir: "/w", Tainted: TaintedFiles(ops[:3], "/w")})
+		if got := recs[0].tainted; got != tt.want {
+			t.Errorf("%q in a later span: tainted %v, want %v", tt.then, got, tt.want)
+		}
+	}
+	many := step(1, "curl x", "a")
+	many[2].Body.(*op.WorldSaved).NChanged = 500
+	if recs := records(&Request{Ops: append(many, step(2, "cat main.go")...), WorldDir: "/w"}); !recs[1].tainted {
+		t.Error("a file whose name was not recorded does not taint")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model"
 )
 
@@ -39,9 +40,8 @@ func Fold(s *State, o op.Op) error {
 func (s *State) place(o op.Op) error {
 	switch {
 	case o.Step < len(s.Steps):
-		// An ended step takes no more, except the log's own lines.
-		st := &s.Steps[o.Step]
-		if o.Step == len(s.Steps)-1 {
+		// An ended step takes no more: what comes then is the log's own.
+		if st := &s.Steps[o.Step]; !st.Ended {
 			st.Last = o.Seq
 		}
 	case o.Step == len(s.Steps):
@@ -58,7 +58,7 @@ func (s *State) apply(o op.Op) error {
 		if o.Seq != 1 {
 			return fmt.Errorf("%w: a second %s", ErrStream, b.Kind())
 		}
-		s.Opened, s.Model, s.BaseURL, s.EAS = *b, b.Model, b.BaseURL, b.EAS
+		s.Opened, s.Model, s.BaseURL, s.EAS, s.Approval = *b, b.Model, b.BaseURL, b.EAS, b.Approval
 		s.RecallWhy = "start"
 	case *op.TaskResumed:
 		s.Asking = false
@@ -95,6 +95,10 @@ func (s *State) apply(o op.Op) error {
 		s.reply(o.Seq, b)
 	case *op.ModelFailed:
 		s.Asking = false
+	case *op.ApprovalDecided:
+		if b.ForTask {
+			s.Approval = string(guard.ModeAuto)
+		}
 	case *op.ToolCalled, *op.ToolStarted, *op.ToolReturned:
 		return s.tool(o)
 	case *op.WorldSaved:
@@ -117,7 +121,7 @@ func (s *State) reply(seq uint64, b *op.ModelReplied) {
 		r.Calls = append(r.Calls, CallState{Call: c})
 	}
 	s.Reply = r
-	s.Turn.Answered = len(b.Calls) == 0
+	s.Turn.Answered, s.Turn.Finish = len(b.Calls) == 0, b.Finish
 	if b.Text != "" {
 		s.Answer = b.Text
 	}
@@ -205,12 +209,26 @@ func (s *State) jump(o op.Op) error {
 	case *op.JumpDropped:
 		s.Pending = nil
 	case *op.PassDone:
-		s.fold(b)
+		s.pass(PassRecord{PassDone: b, Seq: o.Seq, Step: o.Step})
 	case *op.JumpIntended:
 		s.Jumping = &Jumping{JumpIntended: *b, Seq: o.Seq}
+		if s.Pending != nil {
+			for _, p := range s.Pending.Passes {
+				s.fold(p)
+			}
+			s.Pending.Passes = nil
+		}
 	case *op.JumpDone:
 		if b.To < 0 || b.To >= len(s.Steps) || !s.Steps[b.To].Ended {
 			return fmt.Errorf("%w: jump to step %d, which has not ended", ErrStream, b.To)
+		}
+		if j := s.Jumping; j != nil && j.Backward && j.By == byAgent {
+			s.loops = append(s.loops, loopTick{to: b.To})
+		}
+		for _, id := range s.Discarded(b.To) {
+			if s.Jumping != nil {
+				s.Steps[id].LeftBy = s.Jumping.Reason
+			}
 		}
 		s.Pending, s.Jumping = nil, nil
 		s.Current = b.To
@@ -218,9 +236,6 @@ func (s *State) jump(o op.Op) error {
 			s.Steps[n].Parent = b.To
 		}
 		s.Totals.Jumps++
-		if b.Backward {
-			s.loops = append(s.loops, loopTick{to: b.To})
-		}
 		s.RecallWhy = "jump"
 		// The agent goes on after a jump, whatever it had said before.
 		s.Turn.Answered = false
@@ -228,22 +243,32 @@ func (s *State) jump(o op.Op) error {
 	return nil
 }
 
-// fold marks the steps that lie in the pass's ranges.
-func (s *State) fold(b *op.PassDone) {
+// pass books a pass. One made for a jump waits for the jump's intent.
+func (s *State) pass(p PassRecord) {
 	s.Totals.Passes++
-	s.Totals.CardsWritten += len(b.Cards)
-	if b.Block == "" {
+	s.Totals.CardsWritten += len(p.Cards)
+	s.Totals.Usage = addUsage(s.Totals.Usage, p.Usage)
+	if s.Pending != nil && s.Jumping == nil {
+		s.Pending.Passes = append(s.Pending.Passes, p)
+		return
+	}
+	s.fold(p)
+}
+
+// fold puts a pass's block in the place of its ranges, which are whole steps.
+func (s *State) fold(p PassRecord) {
+	if p.Block == "" {
 		return
 	}
 	s.Totals.Blocks++
 	for i := range s.Steps {
-		st := &s.Steps[i]
-		for _, r := range b.Ranges {
-			if st.Ended && r.Contains(st.First) && r.Contains(st.Last) {
+		for _, r := range p.Ranges {
+			if st := &s.Steps[i]; st.Ended && r.Contains(st.First) {
 				st.Folded = true
 			}
 		}
 	}
+	s.projection.fold(p)
 }
 
 // backwardJumps counts the backward jumps made to one step.

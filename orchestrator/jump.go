@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"anamnesis/anamnesis"
@@ -25,32 +26,15 @@ const (
 const maxJumpRestores = 2
 
 // JumpNow makes a jump for a person in a task that is not running. What a
-// dead process left open is closed first.
-func (t *Task) JumpNow(ctx context.Context, to int, reason string, fold bool, resumed *op.TaskResumed) (*op.JumpDone, error) {
+// dead process left open is closed first: its jump is finished if it had begun
+// and dropped if not, and calls that never began are not begun.
+func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.TaskResumed) (*op.JumpDone, error) {
 	if err := t.record(ctx, resumed); err != nil {
 		return nil, err
 	}
-	if p := t.state.Pending; p != nil && p.By == byAgent && t.state.Jumping == nil {
-		if err := t.dropJump(ctx, "the person jumped instead"); err != nil {
-			return nil, err
-		}
-	}
-	begun := t.state.Last
-	if err := t.Jump(ctx, to, reason, fold); err != nil {
-		return nil, err
-	}
-	if err := t.settle(); err != nil {
-		return nil, err
-	}
-	for t.state.Pending != nil {
+	for t.state.Jumping != nil || t.state.Reply != nil {
 		act := Next(&t.state, t.opts.Limits)
-		switch act.Kind {
-		case ActDropJump:
-			if err := t.dropJump(ctx, act.Detail); err != nil {
-				return nil, err
-			}
-		case ActRunCalls:
-			// Calls that never began are not begun for a jump.
+		if act.Kind == ActRunCalls {
 			for _, c := range act.Calls {
 				if err := t.finishCall(ctx, c.Call, tool.Result{IsError: true, Text: "Not run: the person jumped before it began."}, 0); err != nil {
 					return nil, err
@@ -59,12 +43,27 @@ func (t *Task) JumpNow(ctx context.Context, to int, reason string, fold bool, re
 			if err := t.settle(); err != nil {
 				return nil, err
 			}
-		case ActSaveWorld, ActCloseUnknown, ActJump, ActFinishJump:
-			if _, err := t.perform(ctx, ctx, act); err != nil {
-				return nil, err
-			}
-		default:
-			return nil, fmt.Errorf("jump to step %d: nothing to do but action %d", to, act.Kind)
+			continue
+		}
+		if _, err := t.perform(ctx, ctx, act); err != nil {
+			return nil, err
+		}
+	}
+	if t.state.Pending != nil {
+		if err := t.dropJump(ctx, "the person jumped instead"); err != nil {
+			return nil, err
+		}
+	}
+	begun := t.state.Last
+	if err := t.Jump(ctx, j.To, j.Reason, j.Fold, j.Overwrite); err != nil {
+		return nil, err
+	}
+	if err := t.settle(); err != nil {
+		return nil, err
+	}
+	for t.state.Pending != nil {
+		if _, err := t.perform(ctx, ctx, Next(&t.state, t.opts.Limits)); err != nil {
+			return nil, err
 		}
 	}
 	return t.jumpEnd(begun)
@@ -113,14 +112,19 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	if source, err = t.saveSource(keep, source.ID, message); err != nil {
 		return t.dropJump(keep, fmt.Sprintf("the world as it is now cannot be saved: %v", err))
 	}
-	plan, err := t.world.Plan(keep, targetID, &worldstate.PlanOptions{Base: source.ID})
+	// What a person changed since the step's own snapshot is theirs and stays.
+	base := worldstate.ID(t.state.Steps[from].Commit)
+	if base == "" {
+		base = source.ID
+	}
+	plan, err := t.world.Plan(keep, targetID, &worldstate.PlanOptions{Base: base, OverwriteEdits: j.Overwrite})
 	if err != nil {
 		return t.dropJump(keep, fmt.Sprintf("the way to the world of step %d cannot be planned: %v", to, err))
 	}
 	if err := t.record(keep, &op.JumpIntended{
 		From: from, To: to, Reason: j.Reason, By: j.By,
 		Discarded: ranges, Tokens: t.state.rangeTokens(ranges),
-		FromCommit: string(source.ID), ToCommit: string(targetID), Plan: plan.Hash,
+		FromCommit: string(source.ID), ToCommit: string(targetID), Base: string(base), Overwrite: j.Overwrite, Plan: plan.Hash,
 		Backward: t.state.OnPath(to, from),
 	}); err != nil {
 		return err
@@ -145,7 +149,7 @@ func (t *Task) finishJump(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("save the world during the jump to step %d: %w", j.To, err)
 		}
-		plan, err := t.world.Plan(ctx, worldstate.ID(j.ToCommit), &worldstate.PlanOptions{Base: worldstate.ID(j.FromCommit)})
+		plan, err := t.world.Plan(ctx, worldstate.ID(j.ToCommit), &worldstate.PlanOptions{Base: worldstate.ID(j.Base), OverwriteEdits: j.Overwrite})
 		if err != nil {
 			return fmt.Errorf("plan the jump to step %d: %w", j.To, err)
 		}
@@ -180,10 +184,10 @@ func (t *Task) finishJump(ctx context.Context) error {
 		Kept:  skips(kept),
 		Words: wordsOf(discarded, t.counter.Count),
 	}
-	for _, id := range t.state.Discarded(j.To) {
-		done.Folded = done.Folded || t.state.Steps[id].Folded
-	}
+	left := t.state.Discarded(j.To)
+	done.Folded = len(left) > 0 && len(t.unfolded(left)) == 0
 	done.Notice = noticeOf(t.Dir, j.JumpIntended, done, changed, discarded, t.state.validSteps())
+	done.Notice += t.liveAgain(j)
 	return t.record(ctx, done)
 }
 
@@ -208,61 +212,90 @@ func paths(changes []worldstate.Change) []string {
 	return out
 }
 
+// liveAgain says which notes describe states that a forward jump returned to:
+// what failed there may hold again, and what was repaired since does not.
+func (t *Task) liveAgain(j *Jumping) string {
+	var again []int
+	for _, id := range t.state.Path(j.To) {
+		if !t.state.OnPath(id, j.From) && t.state.Steps[id].Folded {
+			again = append(again, id)
+		}
+	}
+	if len(again) == 0 {
+		return ""
+	}
+	var where []string
+	for _, r := range t.state.Ranges(again) {
+		where = append(where, r.String())
+	}
+	return fmt.Sprintf("\nYou are again in the states that the notes over ops %s describe: what they call falsified there holds again.", strings.Join(where, ", "))
+}
+
 // passes runs the anamnesis pass over what the jump discards, when the rule
 // asks for it: when the jump's own span, or all discarded spans the context
-// still holds in full, are more than the model attends to. Each contiguous
-// span is replaced at its place.
+// still holds in full, are more than the model attends to. Each line of states
+// gets a block at its own place. A pass that an earlier process made for this
+// jump is not made again: until the jump's intent is recorded nothing is folded,
+// so the same spans are found.
 func (t *Task) passes(ctx, keep context.Context, j *Pending, discarded []int) error {
-	eas := t.state.EAS
-	fresh := t.unfolded(discarded)
-	jumpTokens := t.state.rangeTokens(t.state.Ranges(fresh))
-	raw := t.state.RawSteps(j.To)
-	rawTokens := t.state.rangeTokens(t.state.Ranges(raw))
+	fresh, raw := t.unfolded(discarded), t.state.RawSteps(j.To)
+	jumpTokens, rawTokens := t.stepTokens(fresh), t.stepTokens(raw)
 	trigger, steps := "", fresh
 	switch {
 	case j.Fold:
 		trigger = "person"
-	case anamnesis.Overflows(jumpTokens, 0, eas):
+	case anamnesis.Overflows(jumpTokens, 0, t.state.EAS):
 		trigger = "jump"
-	case anamnesis.Overflows(0, rawTokens, eas):
+		rawTokens -= jumpTokens // what stays raw beside it
+	}
+	if anamnesis.Overflows(0, rawTokens, t.state.EAS) {
 		trigger, steps = "cumulative", raw
 	}
 	if trigger == "" {
 		return nil
 	}
-	for _, r := range t.state.Ranges(steps) {
-		if err := t.pass(ctx, keep, j, r, trigger); err != nil {
+	for _, span := range t.state.Branches(steps) {
+		if err := t.pass(ctx, keep, j, span, trigger); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func (t *Task) stepTokens(steps []int) int { return t.state.rangeTokens(t.state.Ranges(steps)) }
+
 func (t *Task) unfolded(steps []int) []int {
-	var out []int
-	for _, id := range steps {
-		if !t.state.Steps[id].Folded {
-			out = append(out, id)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(steps), func(id int) bool { return t.state.Steps[id].Folded })
 }
 
-// pass runs one anamnesis pass over one span. Cards are durable before the
-// operation that names them.
-func (t *Task) pass(ctx, keep context.Context, j *Pending, r op.Range, trigger string) error {
+// pass runs one anamnesis pass over one line of discarded steps. Cards are
+// durable before the operation that names them.
+func (t *Task) pass(ctx, keep context.Context, j *Pending, span []int, trigger string) error {
+	r := t.state.Ranges(span)[0]
+	if slices.ContainsFunc(j.Passes, func(p PassRecord) bool { return slices.Contains(p.Ranges, r) }) {
+		return nil
+	}
 	start := t.now()
 	ops, err := t.ops(r)
 	if err != nil {
 		return err
 	}
-	res, err := anamnesis.Pass(ctx, passModel{t}, anamnesis.Request{
-		// The span's end identifies the pass: read again, it writes the same cards.
-		Task: t.ID, JumpSeq: r.Last, From: t.state.Current, To: j.To, Reason: j.Reason,
-		WorldID: t.state.Steps[t.state.Current].Tree, TargetWorldID: t.state.Steps[j.To].Tree, WorldDir: t.Dir, Attempt: t.state.backwardJumps(j.To) + 1,
-		EAS: t.state.EAS, Ops: ops, Ranges: []op.Range{r},
+	first, last := t.state.Steps[span[0]], t.state.Steps[span[len(span)-1]]
+	req := anamnesis.Request{
+		// The span's end identifies the pass: made again, it writes the same cards.
+		Task: t.ID, JumpSeq: r.Last, From: last.ID, To: first.Parent, Reason: last.LeftBy,
+		WorldID: last.Tree, TargetWorldID: t.state.Steps[first.Parent].Tree, WorldDir: t.Dir,
+		Attempt: t.state.backwardJumps(first.Parent) + 1,
+		EAS:     t.state.EAS, Ops: ops, Ranges: []op.Range{r},
 		Count: t.counter.Count, Now: start, ModelName: t.state.Model,
-	}, nil)
+	}
+	if last.ID == t.state.Current { // this jump leaves it; an earlier one left the others
+		req.To, req.Reason, req.Attempt = j.To, j.Reason, t.state.backwardJumps(j.To)+1
+	}
+	if req.Tainted, err = t.taintedBefore(r.First); err != nil {
+		return err
+	}
+	res, err := anamnesis.Pass(ctx, passModel{t}, req, nil)
 	if err != nil {
 		return fmt.Errorf("anamnesis pass over ops %s: %w", r, err)
 	}
@@ -272,6 +305,19 @@ func (t *Task) pass(ctx, keep context.Context, j *Pending, r op.Range, trigger s
 		Block: res.Block, Cards: ids, NotWritten: notWritten, Writer: res.Writer, Fallback: res.Fallback, Dropped: res.Dropped,
 		Calls: res.Calls, Usage: res.Usage, Millis: t.now().Sub(start).Milliseconds(),
 	})
+}
+
+// taintedBefore lists the files that held text from outside the world before
+// op seq.
+func (t *Task) taintedBefore(seq uint64) ([]string, error) {
+	if seq <= 1 {
+		return nil, nil
+	}
+	ops, err := t.ops(op.Range{First: 1, Last: seq - 1})
+	if err != nil {
+		return nil, err
+	}
+	return anamnesis.TaintedFiles(ops, t.Dir), nil
 }
 
 // putCards writes cards. One that a person has reviewed since an earlier try of

@@ -69,7 +69,11 @@ func Next(s *State, lim Limits) Action {
 		return Action{Kind: ActIdle}
 	}
 	if s.Turn.Answered && s.Turn.LastWords <= s.Turn.AskedAt {
-		return Action{Kind: ActEndTurn, Reason: "done"}
+		act := Action{Kind: ActEndTurn, Reason: "done"}
+		if f := s.Turn.Finish; f == "length" || f == "content_filter" {
+			act.Detail = "the provider cut the answer off: " + f
+		}
+		return act
 	}
 	if maxSteps := lim.steps(); s.Turn.Steps >= maxSteps {
 		return Action{Kind: ActEndTurn, Reason: "limit",

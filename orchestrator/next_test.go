@@ -16,7 +16,7 @@ const (
 
 // jumpBack is one whole jump back to step 0 from the step before.
 func jumpBack(step string) string {
-	return "jump.requested " + step + " {\"to\":0,\"by\":\"agent\"}\njump.intended " + step + " {\"to\":0,\"backward\":true}\njump.done " + step + " {\"to\":0,\"backward\":true}\n"
+	return "jump.requested " + step + " {\"to\":0,\"by\":\"agent\"}\njump.intended " + step + " {\"to\":0,\"backward\":true,\"by\":\"agent\"}\njump.done " + step + " {\"to\":0,\"backward\":true}\n"
 }
 
 func TestNext(t *testing.T) {

@@ -82,20 +82,17 @@ func headTail(text string, n int, seq uint64) string {
 // not, from the operations it discarded.
 func noticeOf(dir string, j op.JumpIntended, done *op.JumpDone, changed []worldstate.Change, discarded []op.Op, valid string) string {
 	n := notice{jump: j, done: done, valid: valid, changed: changed}
-	calls := make(map[string]op.Call)
 	for _, o := range discarded {
 		switch b := o.Body.(type) {
 		case *op.ModelReplied:
-			for _, c := range b.Calls {
-				calls[c.ID] = c
-			}
 			if len(b.Calls) == 0 && strings.TrimSpace(b.Text) != "" {
 				n.delivered = append(n.delivered, fmt.Sprintf("op %d: %s", o.Seq, oneLine(b.Text, maxDelivered)))
 			}
-		case *op.ToolReturned:
-			if cmd := bashCommand(calls[b.Call]); cmd != "" && !b.Refused && !anamnesis.LocalCommand(cmd, dir) {
+		case *op.ToolCalled:
+			if cmd := bashCommand(b); cmd != "" && !anamnesis.LocalCommand(cmd, dir) {
 				n.effects = append(n.effects, fmt.Sprintf("op %d: %s", o.Seq, oneLine(cmd, maxDelivered)))
 			}
+		case *op.ToolReturned:
 			n.reads = n.reads || len(b.Reads) > 0
 		}
 	}
@@ -103,7 +100,7 @@ func noticeOf(dir string, j op.JumpIntended, done *op.JumpDone, changed []worlds
 }
 
 // bashCommand is the command of a Bash call, empty for other calls.
-func bashCommand(c op.Call) string {
+func bashCommand(c *op.ToolCalled) string {
 	var args struct {
 		Command string `json:"command"`
 	}

@@ -40,7 +40,9 @@ func countWords(s string) int { return len(strings.Fields(s)) }
 func TestNoticeWording(t *testing.T) {
 	discarded := parseOps(t, `
 model.replied 1 {"text":"I deploy.","calls":[{"id":"a","name":"Bash","args":"{\"command\":\"curl -X POST https://example.test/deploy\"}"},{"id":"b","name":"Bash","args":"{\"command\":\"go test ./...\"}"},{"id":"c","name":"ReadFile","args":"{\"path\":\"x\"}"}],"finish":"tool_calls"}
+tool.called 1 {"call":"a","name":"Bash","args":"{\"command\":\"curl -X POST https://example.test/deploy\"}"}
 tool.returned 1 {"call":"a","name":"Bash","text":"deployed","exit":0}
+tool.called 1 {"call":"b","name":"Bash","args":"{\"command\":\"go test ./...\"}"}
 tool.returned 1 {"call":"b","name":"Bash","text":"FAIL","exit":1}
 tool.returned 1 {"call":"c","name":"ReadFile","text":"x","reads":["x"]}
 model.replied 2 {"text":"The date parser\nis fixed.","finish":"stop"}

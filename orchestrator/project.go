@@ -29,7 +29,7 @@ type entryKind int
 
 const (
 	entryPlain  entryKind = iota // a pass over its seq removes it
-	entrySticky                  // blocks and people's words: nothing removes it
+	entrySticky                  // blocks and words carried over: nothing removes it
 )
 
 // entry is one message of the context and the operation it comes from.
@@ -59,7 +59,7 @@ func (p *projection) apply(o op.Op) {
 	case *op.WorldRestored:
 		p.user(o, entryPlain, b.Notice)
 	case *op.ModelAsked:
-		p.asking = true
+		p.ask(b.LastSeq)
 	case *op.ModelReplied:
 		p.reply(o, b)
 	case *op.ModelFailed, *op.TaskResumed:
@@ -69,10 +69,6 @@ func (p *projection) apply(o op.Op) {
 		p.result(o, b)
 	case *op.WorldSaved:
 		p.mark(o, b.Mark)
-	case *op.PassDone:
-		if b.Block != "" {
-			p.fold(o, b)
-		}
 	case *op.JumpDone:
 		p.user(o, entrySticky, b.Words)
 		p.user(o, entryPlain, b.Notice)
@@ -89,6 +85,20 @@ func (p *projection) user(o op.Op, kind entryKind, text string) {
 		return
 	}
 	p.entries = append(p.entries, e)
+}
+
+// ask begins a request that ends with op last. Words that came too late for
+// it wait for the reply: it did not see them.
+func (p *projection) ask(last uint64) {
+	p.asking = true
+	n := len(p.entries)
+	for n > 0 && p.entries[n-1].seq > last && p.entries[n-1].msg.Role == model.RoleUser {
+		n--
+	}
+	if n < len(p.entries) {
+		p.held = append(slices.Clone(p.entries[n:]), p.held...)
+		p.entries = p.entries[:n]
+	}
 }
 
 func (p *projection) release() {
@@ -138,20 +148,20 @@ func (p *projection) mark(o op.Op, text string) {
 
 // fold replaces the entries of the pass's ranges by its block, where the
 // ranges began.
-func (p *projection) fold(o op.Op, b *op.PassDone) {
-	covered := func(seq uint64) bool {
-		return slices.ContainsFunc(b.Ranges, func(r op.Range) bool { return r.Contains(seq) })
+func (p *projection) fold(b PassRecord) {
+	covered := func(e entry) bool {
+		return e.kind != entrySticky && slices.ContainsFunc(b.Ranges, func(r op.Range) bool { return r.Contains(e.seq) })
 	}
-	at := slices.IndexFunc(p.entries, func(e entry) bool { return covered(e.seq) })
+	at := slices.IndexFunc(p.entries, covered)
 	if at < 0 {
 		at = len(p.entries)
 	}
 	kept := make([]entry, 0, len(p.entries))
 	kept = append(kept, p.entries[:at]...)
-	kept = append(kept, entry{seq: o.Seq, step: o.Step, kind: entrySticky,
+	kept = append(kept, entry{seq: b.Seq, step: b.Step, kind: entrySticky,
 		msg: model.Message{Role: model.RoleUser, Text: b.Block}})
 	for _, e := range p.entries[at:] {
-		if e.kind == entrySticky || !covered(e.seq) {
+		if !covered(e) {
 			kept = append(kept, e)
 		}
 	}

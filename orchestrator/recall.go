@@ -17,11 +17,11 @@ import (
 
 // Limits of recall.
 const (
-	minRecallTokens = 400  // a recall may always be this long
-	recallShare     = 8    // otherwise this part of the EAS
-	recallCards     = 5    // cards looked at
-	maxQueryError   = 600  // bytes of the last error in the query
-	maxReopened     = 8000 // bytes of an operation that recall opens again
+	minRecallTokens = 400     // a recall may always be this long
+	recallShare     = 8       // otherwise this part of the EAS
+	recallCards     = 5       // cards looked at
+	maxQueryError   = 600     // bytes of the last error in the query
+	maxReopened     = 100_000 // bytes of an operation that recall opens again: more than any tool returns
 )
 
 // recall looks for cards that fit the situation and records what was found,
@@ -76,7 +76,7 @@ func (tl taskTimeline) CheckJump(to int) error {
 	case err != nil:
 		return err
 	case st.Commit == "":
-		return fmt.Errorf("%w: step %d has no checkpoint: %s", ErrNoStep, to, st.NoCheckpoint)
+		return fmt.Errorf("%w: step %d has none: %s", ErrNoStep, to, st.NoCheckpoint)
 	}
 	return nil
 }

@@ -26,6 +26,8 @@ type Command struct {
 	To     int    `json:"to,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	Fold   bool   `json:"fold,omitempty"`
+	// Overwrite: see op.JumpRequested.
+	Overwrite bool `json:"overwrite,omitempty"`
 }
 
 type commandReply struct {
@@ -61,17 +63,26 @@ func (t *Task) Serve(ctx context.Context, h Home) (stop func(), err error) {
 		return nil, fmt.Errorf("listen for task %s: %w", t.ID, err)
 	}
 	var wg sync.WaitGroup
+	var open sync.Map // connections whose command has not arrived yet
 	wg.Go(func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
-				return // closed by stop
+				return // closed by stop; without a socket the task runs all the same
 			}
-			wg.Go(func() { t.serveOne(ctx, c) })
+			open.Store(c, true)
+			wg.Go(func() {
+				defer open.Delete(c)
+				t.serveOne(ctx, c)
+			})
 		}
 	})
 	return func() {
 		l.Close()
+		open.Range(func(c, _ any) bool {
+			_ = c.(net.Conn).SetReadDeadline(time.Now()) // who said nothing yet is not waited for
+			return true
+		})
 		wg.Wait()
 		os.Remove(h.Socket(t.ID))
 	}, nil
@@ -91,7 +102,7 @@ func (t *Task) serveOne(ctx context.Context, c net.Conn) {
 		case "say":
 			err = t.Say(ctx, cmd.Text, op.SourceSteer)
 		case "jump":
-			err = t.Jump(ctx, cmd.To, cmd.Reason, cmd.Fold)
+			err = t.Jump(ctx, cmd.To, cmd.Reason, cmd.Fold, cmd.Overwrite)
 		default:
 			err = fmt.Errorf("unknown command %q", cmd.Verb)
 		}

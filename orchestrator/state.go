@@ -18,6 +18,8 @@ type State struct {
 	BaseURL string
 	EAS     int // effective attention span, tokens; changes with the model
 
+	Approval string // in force: a person may have allowed everything
+
 	Last    uint64   // seq of the last operation folded in
 	Steps   []Step   // by id; Steps[0] is the task's beginning
 	Current int      // the step the world and the path stand at
@@ -53,7 +55,8 @@ type Step struct {
 	Tree   string
 
 	NoCheckpoint string
-	Folded       bool // an anamnesis pass stands in its place
+	Folded       bool   // an anamnesis pass stands in its place
+	LeftBy       string // the reason of the jump that left it, if one did
 	Calls        []string
 	Failed       int // calls whose result was an error
 }
@@ -64,6 +67,7 @@ type Turn struct {
 	Answered  bool   // the last reply called no tool
 	LastWords uint64 // seq of the person's last words
 	AskedAt   uint64 // seq the last request's projection ended with
+	Finish    string // why the provider ended the last reply
 	End       *op.TurnEnded
 	Steps     int // steps ended since the turn opened
 }
@@ -85,7 +89,15 @@ type CallState struct {
 // Pending is a jump that was asked for and not made yet.
 type Pending struct {
 	op.JumpRequested
-	Seq uint64
+	Seq    uint64
+	Passes []PassRecord // made for this jump; they take effect with it
+}
+
+// PassRecord is one pass with its place in the stream.
+type PassRecord struct {
+	*op.PassDone
+	Seq  uint64
+	Step int
 }
 
 // Jumping is a jump whose intent is recorded and whose end is not.
@@ -122,8 +134,12 @@ func (s *State) EndedSteps() int { return max(s.NextStep()-1, 0) }
 // operations it holds.
 func (s *State) contextTokens() int {
 	n := 0
+	last := uint64(0)
 	for _, e := range s.projection.entries {
-		n += s.Tokens(op.Range{First: e.seq, Last: e.seq})
+		if e.seq != last { // one operation may stand as several messages
+			n += s.Tokens(op.Range{First: e.seq, Last: e.seq})
+		}
+		last = e.seq
 	}
 	if s.projection.system != "" {
 		n += s.Tokens(op.Range{First: 1, Last: 1})
@@ -165,7 +181,7 @@ func (s *State) OnPath(id, to int) bool {
 // Checkpoint gives the ended step id, or an error that names the valid ones.
 func (s *State) Checkpoint(id int) (Step, error) {
 	if id < 0 || id >= len(s.Steps) || !s.Steps[id].Ended {
-		return Step{}, fmt.Errorf("%w: there is no checkpoint of step %d; valid steps are %s", ErrNoStep, id, s.validSteps())
+		return Step{}, fmt.Errorf("%w: step %d; valid steps are %s", ErrNoStep, id, s.validSteps())
 	}
 	return s.Steps[id], nil
 }
@@ -196,19 +212,31 @@ func (s *State) Discarded(to int) []int {
 	return out
 }
 
-// Ranges gives the sequence numbers of some steps as disjoint ranges.
+// Ranges gives the sequence numbers of some steps, in the order of their ids,
+// as disjoint ranges.
 func (s *State) Ranges(steps []int) []op.Range {
 	var out []op.Range
-	for _, id := range steps {
+	for i, id := range steps {
 		st := s.Steps[id]
-		if st.First == 0 {
-			continue
-		}
-		if n := len(out); n > 0 && out[n-1].Last+1 == st.First {
-			out[n-1].Last = st.Last
+		if i > 0 && steps[i-1] == id-1 {
+			out[len(out)-1].Last = st.Last
 			continue
 		}
 		out = append(out, op.Range{First: st.First, Last: st.Last})
+	}
+	return out
+}
+
+// Branches splits steps, in the order of their ids, where one does not
+// continue the one before: what a block says holds for one line of states.
+func (s *State) Branches(steps []int) [][]int {
+	var out [][]int
+	for i, id := range steps {
+		if i > 0 && steps[i-1] == id-1 && s.Steps[id].Parent == id-1 {
+			out[len(out)-1] = append(out[len(out)-1], id)
+			continue
+		}
+		out = append(out, []int{id})
 	}
 	return out
 }

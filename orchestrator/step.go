@@ -98,19 +98,22 @@ func (t *Task) perform(ctx, keep context.Context, act Action) (*model.Fault, err
 
 // dropJump gives up the pending jump and tells the model why.
 func (t *Task) dropJump(ctx context.Context, why string) error {
-	to := t.state.Pending.To
-	return t.record(ctx,
+	return t.record(ctx, dropped(t.state.Pending.To, why)...)
+}
+
+func dropped(to int, why string) []op.Body {
+	return []op.Body{
 		&op.JumpDropped{To: to, Why: why},
-		&op.NoticeGiven{Text: fmt.Sprintf("The jump to step %d was not made: %s.", to, why)})
+		&op.NoticeGiven{Text: fmt.Sprintf("The jump to step %d was not made: %s.", to, why)},
+	}
 }
 
 func (t *Task) endTurn(ctx context.Context, act Action) (Outcome, error) {
-	if act.Reason == "stuck" && t.state.Pending != nil {
-		if err := t.dropJump(ctx, act.Detail); err != nil {
-			return Outcome{}, err
-		}
+	var bodies []op.Body
+	if p := t.state.Pending; p != nil && act.Reason == "stuck" {
+		bodies = dropped(p.To, act.Detail)
 	}
-	if err := t.record(ctx, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail}); err != nil {
+	if err := t.record(ctx, append(bodies, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail})...); err != nil {
 		return Outcome{}, err
 	}
 	return Outcome{Reason: act.Reason, Detail: act.Detail, Answer: t.state.Answer}, nil
@@ -165,9 +168,21 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 		return f, t.record(keep, rec)
 	}
 	return nil, t.record(keep, &op.ModelReplied{
-		Text: reply.Text, Reasoning: reply.Reasoning, Calls: reply.Calls, Finish: reply.Finish,
+		Text: reply.Text, Reasoning: reply.Reasoning, Calls: distinct(reply.Calls), Finish: reply.Finish,
 		Usage: reply.Usage, Model: reply.Model, Millis: t.now().Sub(start).Milliseconds(),
 	})
+}
+
+// distinct makes the call ids of a reply differ: results are matched by id.
+func distinct(calls []op.Call) []op.Call {
+	seen := make(map[string]bool, len(calls))
+	for i := range calls {
+		for seen[calls[i].ID] {
+			calls[i].ID += "_"
+		}
+		seen[calls[i].ID] = true
+	}
+	return calls
 }
 
 // weigh hashes a request and estimates its tokens.
@@ -220,7 +235,11 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 	}
 	tl, args, err := t.tools.Validate(c)
 	if err != nil {
-		return t.finishCall(keep, c, tool.Result{IsError: true, Text: err.Error()}, 0)
+		res, aboutTheCall := tool.ErrorResult(err)
+		if !aboutTheCall {
+			return fmt.Errorf("validate call %s: %w", c.ID, err)
+		}
+		return t.finishCall(keep, c, res, 0)
 	}
 	ok, why, err := t.approve(ctx, keep, c, tl.Spec())
 	if err != nil {
@@ -260,7 +279,7 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, took 
 	}
 	return t.post(ctx, &op.ToolReturned{
 		Call: c.ID, Name: c.Name, Text: res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout, Stderr: res.Stderr,
-		Cut: res.Cut, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Millis: took.Milliseconds(),
+		Cut: res.Cut, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Display: res.Display, Millis: took.Milliseconds(),
 	})
 }
 
@@ -280,9 +299,12 @@ func (t *Task) approve(ctx, keep context.Context, c op.Call, spec tool.Spec) (ok
 		return false, "Refused: this call needs a person's approval and nobody is there to give it.", err
 	}
 	a := t.opts.Approve(ctx, c)
+	if ctx.Err() != nil {
+		return false, "Not run: the person interrupted the turn.", nil
+	}
 	dec := &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byPerson, Feedback: a.Feedback}
 	if a.Allow {
-		dec.Decision = "allow"
+		dec.Decision, dec.ForTask = "allow", a.ForTask
 		if a.ForTask {
 			t.approval = string(guard.ModeAuto)
 		}

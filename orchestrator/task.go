@@ -22,8 +22,10 @@ import (
 var (
 	// ErrNoTask: there is no task of that name.
 	ErrNoTask = errors.New("no such task")
+	// ErrTaskExists: a task of that name has been created meanwhile.
+	ErrTaskExists = errors.New("task exists")
 	// ErrNoStep: there is no checkpoint of that step.
-	ErrNoStep = errors.New("no such step")
+	ErrNoStep = errors.New("no such checkpoint")
 	// ErrNoDirectory: the task's directory is gone.
 	ErrNoDirectory = errors.New("no such directory")
 	// ErrPending: a jump is scheduled already.
@@ -60,6 +62,9 @@ type Options struct {
 	// AfterAppend and WorldHook are where tests kill the process.
 	AfterAppend func(seq uint64)
 	WorldHook   func(point string)
+	// SealAfter is how long the stream is idle before it is sealed; 0: the
+	// stream's default.
+	SealAfter time.Duration
 	// Program is the version recorded in the stream.
 	Program string
 }
@@ -91,11 +96,12 @@ type Task struct {
 	step      int     // the step an operation appended now belongs to
 	scheduled bool    // a jump is pending
 	ended     int     // steps with a world.saved, for callers of Jump
+	valid     string  // the valid steps, in words
 }
 
 // New is what a new task is made of.
 type New struct {
-	ID       string // empty: derived from the request
+	ID       string // see NewTaskID
 	Dir      string
 	Request  string
 	Model    string
@@ -108,8 +114,8 @@ type New struct {
 	System   string
 }
 
-// Create makes a new task in dir and records the request. Nothing of it
-// exists when an error is returned, except an empty stream.
+// Create makes a new task in dir and records the request. When it fails, the
+// name is free again.
 func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 	dir, err := worldDir(n.Dir)
 	if err != nil {
@@ -126,13 +132,14 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 		KB: h.KnowledgeBase(), System: n.System, Program: o.Program,
 	}
 	if err := t.open(ctx, h, opened); err != nil {
-		t.Close()
-		return nil, err
+		return nil, errors.Join(err, t.Close())
+	}
+	if t.state.Last != 0 {
+		return nil, errors.Join(fmt.Errorf("%w: %s", ErrTaskExists, n.ID), t.Close())
 	}
 	// One write: the request cannot be lost while the task stays.
 	if err := t.record(ctx, opened, &op.UserSaid{Text: n.Request, Source: op.SourceRequest}); err != nil {
-		t.Close()
-		return nil, err
+		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
 }
@@ -153,8 +160,7 @@ func OpenTask(ctx context.Context, h Home, id string, o Options) (*Task, error) 
 	}
 	t := &Task{ID: id, Dir: st.Opened.Dir, live: live, opts: o.withDefaults()}
 	if err := t.open(ctx, h, &st.Opened); err != nil {
-		t.Close()
-		return nil, err
+		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
 }
@@ -178,16 +184,17 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	if t.root, err = os.OpenRoot(t.Dir); err != nil {
 		return fmt.Errorf("open the world: %w", err)
 	}
-	if t.log, err = opstream.Open(h.Task(t.ID), &opstream.Options{Now: t.opts.Now, AfterAppend: t.opts.AfterAppend}); err != nil {
-		return err
-	}
-	if err := t.catchUp(); err != nil {
-		return err
-	}
+	// The world first: what it refuses leaves no stream behind.
 	t.world, err = worldstate.Open(t.Dir, opened.Store, &worldstate.Options{
 		Task: t.ID, Home: h.User, Hook: t.opts.WorldHook, Exclude: h.Roots(),
 	})
 	if err != nil {
+		return err
+	}
+	if t.log, err = opstream.Open(h.Task(t.ID), &opstream.Options{Now: t.opts.Now, AfterAppend: t.opts.AfterAppend, SealAfter: t.opts.SealAfter}); err != nil {
+		return err
+	}
+	if err := t.catchUp(); err != nil {
 		return err
 	}
 	// What a dead run left running could still write: end it before the world
@@ -207,7 +214,9 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 			return err
 		}
 	}
-	t.approval = opened.Approval
+	if t.approval = t.state.Approval; t.approval == "" {
+		t.approval = opened.Approval
+	}
 	if t.opts.Approval != "" {
 		t.approval = t.opts.Approval
 	}
@@ -233,7 +242,7 @@ func (t *Task) catchUp() error {
 }
 
 // Close ends the process's hold on the task. The stream is sealed; the task
-// can be opened again.
+// can be opened again. A second call does nothing.
 func (t *Task) Close() error {
 	var errs []error
 	if t.log != nil {
@@ -248,14 +257,21 @@ func (t *Task) Close() error {
 	if t.root != nil {
 		errs = append(errs, t.root.Close())
 	}
-	if t.live != nil {
+	if t.live != nil { // last: until here nobody else may work in the directory
 		errs = append(errs, t.live.release())
 	}
+	t.log, t.world, t.cards, t.root, t.live = nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 
 // State gives the folded state. It may be read while Run is not running.
 func (t *Task) State() *State { return &t.state }
+
+// Unanswered folds what was said since Run returned and reports whether a turn
+// is open. It may be called while Run is not running.
+func (t *Task) Unanswered() bool {
+	return t.settle() == nil && t.state.Turn.Open
+}
 
 // Say records a person's words. They are durable when it returns; the agent
 // sees them with its next request.
@@ -264,15 +280,16 @@ func (t *Task) Say(ctx context.Context, text string, source op.Source) error {
 }
 
 // Jump schedules a jump for a person: it is made when the present step is
-// complete.
-func (t *Task) Jump(ctx context.Context, to int, reason string, fold bool) error {
+// complete. Fold forces the anamnesis pass; overwrite reverts a person's edits
+// since the last step, too, which are otherwise kept.
+func (t *Task) Jump(ctx context.Context, to int, reason string, fold, overwrite bool) error {
 	t.mu.Lock()
-	ended := t.ended
+	ended, valid := t.ended, t.valid
 	t.mu.Unlock()
 	if to < 0 || to >= ended {
-		return fmt.Errorf("%w: there is no checkpoint of step %d; valid steps are 0 to %d", ErrNoStep, to, ended-1)
+		return fmt.Errorf("%w: step %d; valid steps are %s", ErrNoStep, to, valid)
 	}
-	return t.schedule(ctx, &op.JumpRequested{To: to, Reason: reason, By: byPerson, Fold: fold})
+	return t.schedule(ctx, &op.JumpRequested{To: to, Reason: reason, By: byPerson, Fold: fold, Overwrite: overwrite})
 }
 
 // schedule records a jump request unless one is pending.
@@ -390,7 +407,7 @@ func (t *Task) publishLocked() {
 	t.last = max(t.last, t.state.Last)
 	t.step = t.state.NextStep()
 	t.scheduled = t.state.Pending != nil
-	t.ended = t.step
+	t.ended, t.valid = t.step, t.state.validSteps()
 }
 
 func (o Options) withDefaults() Options {

@@ -181,11 +181,6 @@ func (a *app) width() int {
 // runTask runs one turn of an open task with everything a person at a
 // terminal expects: steering by typed lines, approval questions, the socket.
 func (a *app) runTask(ctx context.Context, t *orchestrator.Task, h orchestrator.Home, lines *lineReader, p view.Printer) error {
-	stop, err := t.Serve(ctx, h)
-	if err != nil {
-		return err
-	}
-	defer stop()
 	if lines != nil {
 		lines.steer(func(line string) {
 			if err := t.Say(ctx, line, op.SourceSteer); err != nil {
@@ -193,12 +188,29 @@ func (a *app) runTask(ctx context.Context, t *orchestrator.Task, h orchestrator.
 			}
 		})
 	}
-	out, err := t.Run(ctx)
-	if err != nil {
-		return err
+	for {
+		out, err := a.runServed(ctx, t, h)
+		if err != nil {
+			return err
+		}
+		if out.Reason == "done" && t.Unanswered() {
+			continue // words came in between the turn's end and the socket's
+		}
+		p.End(out, t.State())
+		return outcomeError(t.ID, out)
 	}
-	p.End(out, t.State())
-	return outcomeError(t.ID, out)
+}
+
+// runServed runs a turn while the task's socket takes commands. Without a
+// socket the task runs all the same.
+func (a *app) runServed(ctx context.Context, t *orchestrator.Task, h orchestrator.Home) (orchestrator.Outcome, error) {
+	stop, err := t.Serve(ctx, h)
+	if err != nil {
+		fmt.Fprintf(a.stderr, "anamnesis: warning: %v; 'say' and 'jump' cannot reach the task while it runs\n", err)
+		return t.Run(ctx)
+	}
+	defer stop()
+	return t.Run(ctx)
 }
 
 // outcomeError turns the end of a turn into the process's exit.
@@ -234,7 +246,7 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 		Limits:      orchestrator.Limits{Steps: f.maxSteps},
 		Event:       p.Op,
 		Delta:       p.Delta,
-		AfterAppend: a.afterAppend, WorldHook: a.worldHook,
+		AfterAppend: a.afterAppend, WorldHook: a.worldHook, SealAfter: a.sealAfter,
 	}
 	if lines != nil {
 		o.Approve = lines.approve
@@ -248,6 +260,7 @@ type lineReader struct {
 	mu       sync.Mutex
 	out      io.Writer
 	question chan string // open question, nil otherwise
+	ended    bool        // no line will come any more
 	say      func(string)
 	pending  []string // typed before the task was open
 }
@@ -259,6 +272,13 @@ func newLineReader(in io.Reader, out io.Writer) *lineReader {
 		sc.Buffer(make([]byte, 0, 64<<10), 1<<20)
 		for sc.Scan() {
 			l.line(strings.TrimSpace(sc.Text()))
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.ended = true
+		if l.question != nil {
+			close(l.question)
+			l.question = nil
 		}
 	}()
 	return l
@@ -294,6 +314,10 @@ func (l *lineReader) steer(say func(string)) {
 func (l *lineReader) approve(ctx context.Context, c op.Call) orchestrator.Answer {
 	answer := make(chan string, 1)
 	l.mu.Lock()
+	if l.ended {
+		l.mu.Unlock()
+		return orchestrator.Answer{Feedback: ""}
+	}
 	l.question = answer
 	fmt.Fprintf(l.out, "? %s\n  %s\n  [y]es, [a]ll in this task, or [n]o and why: ", view.Line(c.Name, 80), view.Clean(c.Args))
 	l.mu.Unlock()

@@ -16,8 +16,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"anamnesis/opstream"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator"
 )
 
 var nightly = flag.Bool("nightly", false, "run the heavy counts")
@@ -37,6 +40,7 @@ func crashMain() {
 	kind, arg, _ := strings.Cut(os.Getenv(killVariable), ":")
 	at, _ := strconv.Atoi(arg)
 	die := func() { syscall.Kill(os.Getpid(), syscall.SIGKILL); select {} }
+	a.sealAfter = time.Millisecond // the log's own lines fall between any two of ours
 	a.afterAppend = func(uint64) {
 		if appends++; kind == "append" && appends == at {
 			die()
@@ -125,11 +129,16 @@ func spread(total, n int) func(func(int) bool) {
 	}
 }
 
+// killed reports whether a program ended by SIGKILL.
+func killed(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
+}
+
 func crashOnce(ctx context.Context, tmp, kill string) error {
 	dir := filepath.Join(tmp, "demo")
 	out, err := program(ctx, []string{killVariable + "=" + kill}, "demo", "--dir", dir)
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+	if !killed(err) {
 		return fmt.Errorf("was not killed: %v\n%s", err, out)
 	}
 	home := filepath.Join(dir, "home")
@@ -140,7 +149,11 @@ func crashOnce(ctx context.Context, tmp, kill string) error {
 	// The last task is the one that was killed.
 	task := tasks[len(tasks)-1].Name()
 	module := map[string]string{"demo_one": "ledger", "demo_two": "invoice"}[task]
-	out, err = program(ctx, []string{"ANAMNESIS_HOME=" + home}, "resume", task)
+	// The resume is killed, too, at the same place from its own beginning.
+	out, err = program(ctx, []string{"ANAMNESIS_HOME=" + home, killVariable + "=" + kill}, "resume", task)
+	if killed(err) {
+		out, err = program(ctx, []string{"ANAMNESIS_HOME=" + home}, "resume", task)
+	}
 	if err != nil && !strings.Contains(out, "is done") {
 		return fmt.Errorf("resume: %w\n%s", err, out)
 	}
@@ -152,6 +165,36 @@ func crashOnce(ctx context.Context, tmp, kill string) error {
 	report, err := opstream.Verify(ctx, filepath.Join(home, "tasks", task))
 	if err != nil || report.Has(opstream.SeverityCorrupt) {
 		return fmt.Errorf("the stream does not verify: %v %+v", err, report)
+	}
+	return onceOnly(home, task)
+}
+
+// onceOnly checks what a crash could do twice: no call was begun twice, and
+// the first task made one jump, one block and one card.
+func onceOnly(home, task string) error {
+	h := orchestrator.Home{State: home}
+	st := new(orchestrator.State)
+	begun := make(map[string]int)
+	err := orchestrator.EachOp(h, task, func(o op.Op) error {
+		if b, ok := o.Body.(*op.ToolCalled); ok {
+			begun[b.Call]++
+		}
+		return orchestrator.Fold(st, o)
+	})
+	if err != nil {
+		return err
+	}
+	for id, n := range begun {
+		if n > 1 {
+			return fmt.Errorf("call %s was begun %d times", id, n)
+		}
+	}
+	cards, err := filepath.Glob(filepath.Join(home, "knowledge_base", "*", "*.md"))
+	if err != nil {
+		return err
+	}
+	if task == "demo_one" && (st.Totals.Jumps != 1 || st.Totals.Blocks != 1 || len(cards) != 1) {
+		return fmt.Errorf("%d jumps, %d blocks, %d cards; want one of each", st.Totals.Jumps, st.Totals.Blocks, len(cards))
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func exitCode(err error) int {
 			worldstate.ErrUnfinished,
 		}},
 		{exitUsage, []error{
-			orchestrator.ErrNoTask, orchestrator.ErrNoStep, orchestrator.ErrNoDirectory, orchestrator.ErrNotLive,
+			orchestrator.ErrNoTask, orchestrator.ErrNoStep, orchestrator.ErrNoDirectory, orchestrator.ErrTaskExists, orchestrator.ErrNotLive,
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
 			worldstate.ErrNoDirectory,
 		}},

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +29,7 @@ type app struct {
 	// Where the program's own tests kill it; nil otherwise.
 	afterAppend func(seq uint64)
 	worldHook   func(point string)
+	sealAfter   time.Duration
 }
 
 func main() {

@@ -137,7 +137,7 @@ func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id
 	} else if err := orchestrator.CheckTaskID(n.ID); err != nil {
 		return n, usageError("--task: %v", err)
 	}
-	if _, err := os.Stat(h.Task(n.ID)); err == nil {
+	if _, err := orchestrator.ReadState(h, n.ID); !errors.Is(err, orchestrator.ErrNoTask) {
 		return n, usageError("task %s exists: 'anamnesis resume %s' goes on with it, --task gives another name", n.ID, n.ID)
 	}
 	return n, nil
@@ -225,8 +225,8 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 		return err
 	}
 	approval := f.approval
-	if approval == "" && !a.interactive() && st.Opened.Approval != "ask" {
-		approval = st.Opened.Approval // the task's own, given when it was started
+	if approval == "" && (st.Approval == "auto" || st.Approval == "edits") {
+		approval = st.Approval // given when the task was started, or by a person since
 	}
 	mode, notice, err := a.approvalMode(approval)
 	if err != nil {

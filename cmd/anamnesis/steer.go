@@ -45,12 +45,13 @@ func (a *app) sayCommand() *cobra.Command {
 
 func (a *app) jumpCommand() *cobra.Command {
 	var reason string
-	var fold bool
+	var fold, overwrite bool
 	cmd := &cobra.Command{
 		Use:   "jump TASK STEP",
 		Short: "Take a task back, or over, to the end of a step",
 		Long: "Take a task back, or over, to the end of a step: files return, memory stays.\n" +
-			"A running task jumps when its present step is complete; one that is not running jumps now.",
+			"A running task jumps when its present step is complete; one that is not running jumps now.\n" +
+			"What you changed since the last step is saved and kept; --overwrite reverts it, too.",
 		Args: usageArgs(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := a.home()
@@ -61,10 +62,11 @@ func (a *app) jumpCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.jump(cmd.Context(), h, args[0], orchestrator.Command{Verb: "jump", To: to, Reason: reason, Fold: fold})
+			return a.jump(cmd.Context(), h, args[0], orchestrator.Command{Verb: "jump", To: to, Reason: reason, Fold: fold, Overwrite: overwrite})
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "a person asked for it", "why; the agent is told")
+	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "revert your own edits since the last step, too; they are saved in either case")
 	cmd.Flags().BoolVar(&fold, "fold", false, "run the anamnesis pass even when the discarded span is short")
 	return cmd
 }
@@ -94,7 +96,7 @@ func (a *app) jump(ctx context.Context, h orchestrator.Home, task string, c orch
 	if err != nil {
 		return err
 	}
-	done, err := t.JumpNow(ctx, c.To, c.Reason, c.Fold, &op.TaskResumed{PID: os.Getpid(), Program: "anamnesis " + version})
+	done, err := t.JumpNow(ctx, op.JumpRequested{To: c.To, Reason: c.Reason, Fold: c.Fold, Overwrite: c.Overwrite}, &op.TaskResumed{PID: os.Getpid(), Program: "anamnesis " + version})
 	if err := errors.Join(err, t.Close()); err != nil {
 		return err
 	}

@@ -114,6 +114,8 @@ type ApprovalDecided struct {
 	Decision string `json:"decision"` // allow | refuse
 	By       string `json:"by"`       // person | mode:deny | …
 	Feedback string `json:"feedback,omitempty"`
+	// ForTask: and every later call of this task.
+	ForTask bool `json:"for_task,omitempty"`
 }
 
 // ToolCalled is the intent of one tool call, durable before it runs.
@@ -147,6 +149,7 @@ type ToolReturned struct {
 	Reads   []string `json:"reads,omitempty"`  // files read, relative to the world
 	Writes  []string `json:"writes,omitempty"` // files written, relative to the world
 	Network bool     `json:"network,omitempty"`
+	Display string   `json:"display,omitempty"` // a few words about the result for people
 	Millis  int64    `json:"ms"`
 }
 
@@ -190,6 +193,8 @@ type JumpRequested struct {
 	By     string `json:"by"` // agent | person
 	Call   string `json:"call,omitempty"`
 	Fold   bool   `json:"fold,omitempty"` // a person forces the anamnesis pass
+	// Overwrite reverts a person's edits, too; they are saved all the same.
+	Overwrite bool `json:"overwrite,omitempty"`
 }
 
 // JumpDropped says that a scheduled jump was not made, and why.
@@ -199,7 +204,8 @@ type JumpDropped struct {
 }
 
 // PassDone is one anamnesis pass: the ranges it stands for are replaced, at
-// their place, by the block.
+// their place, by the block. A pass for a jump takes effect with the jump's
+// JumpIntended, so that a jump that is not made takes nothing away.
 type PassDone struct {
 	Ranges      []Range  `json:"ranges"`
 	RangeTokens int      `json:"range_tokens"`
@@ -225,6 +231,8 @@ type JumpIntended struct {
 	Discarded  []Range `json:"discarded"`
 	Tokens     int     `json:"tokens"`
 	FromCommit string  `json:"from_commit"` // the world just before
+	Base       string  `json:"base"`        // what a person changed since this commit is kept
+	Overwrite  bool    `json:"overwrite,omitempty"`
 	ToCommit   string  `json:"to_commit"`
 	Plan       string  `json:"plan"` // plan hash
 	Backward   bool    `json:"backward"`

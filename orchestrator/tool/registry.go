@@ -58,12 +58,6 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 // slice, not the schemas.
 func (r *Registry) Specs() []Spec { return append([]Spec(nil), r.order...) }
 
-// Lookup finds a tool by its exact name.
-func (r *Registry) Lookup(name string) (Tool, bool) {
-	e, ok := r.byName[name]
-	return e.tool, ok
-}
-
 // CallError is a call that cannot be run as it was made. Its text is what the
 // model is shown.
 type CallError struct {

@@ -91,7 +91,8 @@ func (p *textPrinter) Op(o op.Op) {
 	case *op.ModelFailed:
 		p.line("! model: %s", b.Error)
 	case *op.ToolReturned:
-		p.line("• %s %s (%s)", tool.Display(p.calls[b.Call]), strings.TrimPrefix(callText(b), b.Name), time.Duration(b.Millis)*time.Millisecond)
+		how := strings.TrimSpace(strings.TrimPrefix(callText(b), b.Name) + " " + b.Display)
+		p.line("%s", strings.Join(strings.Fields(fmt.Sprintf("• %s %s %s", tool.Display(p.calls[b.Call]), how, took(b.Millis))), " "))
 		delete(p.calls, b.Call)
 	case *op.WorldSaved:
 		switch {
@@ -116,6 +117,14 @@ func (p *textPrinter) Op(o op.Op) {
 			p.line("» %s", b.Text)
 		}
 	}
+}
+
+// took says how long a call ran, where that is worth saying.
+func took(ms int64) string {
+	if ms < 100 {
+		return ""
+	}
+	return "(" + (time.Duration(ms) * time.Millisecond).String() + ")"
 }
 
 func skippedText(in []op.Skipped) string {
