@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
@@ -121,7 +122,7 @@ func (s *State) reply(seq uint64, b *op.ModelReplied) {
 		r.Calls = append(r.Calls, CallState{Call: c})
 	}
 	s.Reply = r
-	s.Turn.Answered, s.Turn.Finish = len(b.Calls) == 0, b.Finish
+	s.Turn.Answered, s.Turn.Finish, s.Turn.Empty = len(b.Calls) == 0, b.Finish, strings.TrimSpace(b.Text) == ""
 	if b.Text != "" {
 		s.Answer = b.Text
 	}

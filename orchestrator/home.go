@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"anamnesis/worldstate"
 )
 
 // Home says where everything is kept. $ANAMNESIS_HOME moves all of it to one
@@ -132,6 +134,21 @@ func firstBytes(s string, n int) string {
 		return s[:n]
 	}
 	return s
+}
+
+// outsideHome refuses a world in which the program's own state lies: a jump
+// would take that back, too. Around the state is fine: it is left out.
+func outsideHome(h Home, dir string) error {
+	for _, root := range h.Roots() {
+		real, err := filepath.EvalSymlinks(root)
+		if err != nil {
+			continue // there is none yet
+		}
+		if dir == real || strings.HasPrefix(dir, real+string(filepath.Separator)) {
+			return fmt.Errorf("world %s: %w: it lies in %s, where the program keeps its own state; use another --dir", dir, worldstate.ErrRefused, real)
+		}
+	}
+	return nil
 }
 
 // worldDir resolves the directory of a world: absolute, without links.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -98,6 +99,11 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	if err := t.world.Has(keep, targetID); err != nil {
 		return t.dropJump(keep, fmt.Sprintf("the world of step %d cannot be restored: %v", to, err))
 	}
+	again, err := makeAgain(t.Dir) // a command may have removed it
+	if err != nil {
+		return t.dropJump(keep, err.Error())
+	}
+	t.recreated = t.recreated || again
 	message := fmt.Sprintf("before the jump from step %d to step %d", from, to)
 	source, err := t.saveSource(keep, t.state.commitAt(from), message)
 	if err != nil {
@@ -114,7 +120,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	}
 	// What a person changed since the step's own snapshot is theirs and stays.
 	base := worldstate.ID(t.state.Steps[from].Commit)
-	if base == "" {
+	if base == "" || t.recreated { // an empty directory is nobody's edit
 		base = source.ID
 	}
 	plan, err := t.world.Plan(keep, targetID, &worldstate.PlanOptions{Base: base, OverwriteEdits: j.Overwrite})
@@ -129,7 +135,19 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	}); err != nil {
 		return err
 	}
+	t.recreated = false
 	return t.finishJump(keep)
+}
+
+// makeAgain makes a world's directory when it is gone.
+func makeAgain(dir string) (made bool, err error) {
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		return false, nil // whatever is there is looked at when it is opened
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return false, fmt.Errorf("the world's directory is gone and cannot be made again: %w", err)
+	}
+	return true, nil
 }
 
 // saveSource makes the present world durable on top of a parent.
@@ -153,13 +171,13 @@ func (t *Task) finishJump(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("plan the jump to step %d: %w", j.To, err)
 		}
-		kept = plan.Keep
+		kept = unreadable(plan.Keep, source.Skipped)
 		if source.Tree == t.state.Steps[j.To].Tree {
 			break // an earlier process had restored it
 		}
 		res, err := t.world.Restore(ctx, plan)
 		if err == nil {
-			kept = res.Kept
+			kept = unreadable(res.Kept, source.Skipped)
 			break
 		}
 		if !errors.Is(err, worldstate.ErrStale) || try >= maxJumpRestores {
@@ -189,6 +207,16 @@ func (t *Task) finishJump(ctx context.Context) error {
 	done.Notice = noticeOf(t.Dir, j.JumpIntended, done, changed, discarded, t.state.validSteps())
 	done.Notice += t.liveAgain(j)
 	return t.record(ctx, done)
+}
+
+// unreadable adds the paths a snapshot could not hold to those that stay.
+func unreadable(kept, skipped []worldstate.Skip) []worldstate.Skip {
+	for _, s := range skipped {
+		if !slices.ContainsFunc(kept, func(k worldstate.Skip) bool { return k.Path == s.Path }) {
+			kept = append(kept, s)
+		}
+	}
+	return kept
 }
 
 // changedBy lists the paths in which the two ends of a jump differ, without

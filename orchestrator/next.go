@@ -69,11 +69,7 @@ func Next(s *State, lim Limits) Action {
 		return Action{Kind: ActIdle}
 	}
 	if s.Turn.Answered && s.Turn.LastWords <= s.Turn.AskedAt {
-		act := Action{Kind: ActEndTurn, Reason: "done"}
-		if f := s.Turn.Finish; f == "length" || f == "content_filter" {
-			act.Detail = "the provider cut the answer off: " + f
-		}
-		return act
+		return endOfAnswer(s.Turn)
 	}
 	if maxSteps := lim.steps(); s.Turn.Steps >= maxSteps {
 		return Action{Kind: ActEndTurn, Reason: "limit",
@@ -83,6 +79,20 @@ func Next(s *State, lim Limits) Action {
 		return Action{Kind: ActRecall, Reason: s.RecallWhy}
 	}
 	return Action{Kind: ActAsk}
+}
+
+// endOfAnswer ends a turn in which the agent answered. An answer that the
+// provider cut off, or an empty one, is none.
+func endOfAnswer(t Turn) Action {
+	switch {
+	case t.Finish == "length":
+		return Action{Kind: ActEndTurn, Reason: "limit", Detail: "the provider cut the answer off at its token limit"}
+	case t.Finish == "content_filter":
+		return Action{Kind: ActEndTurn, Reason: "failed", Detail: "the provider's content filter cut the answer off"}
+	case t.Empty:
+		return Action{Kind: ActEndTurn, Reason: "failed", Detail: "the model gave an empty answer"}
+	}
+	return Action{Kind: ActEndTurn, Reason: "done"}
 }
 
 func (l Limits) steps() int {

@@ -68,6 +68,7 @@ type Turn struct {
 	LastWords uint64 // seq of the person's last words
 	AskedAt   uint64 // seq the last request's projection ended with
 	Finish    string // why the provider ended the last reply
+	Empty     bool   // and it said nothing
 	End       *op.TurnEnded
 	Steps     int // steps ended since the turn opened
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -251,9 +252,13 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 	if err := t.post(keep, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args}); err != nil {
 		return err
 	}
+	root, err := t.worldRoot()
+	if err != nil {
+		return err
+	}
 	start := t.now()
 	env := &tool.Env{
-		Call: c.ID, Root: t.root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t},
+		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t},
 		Started: func(s op.ToolStarted) error { return t.post(keep, &s) },
 	}
 	res, err := tl.Call(ctx, env, args)
@@ -265,6 +270,28 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		res.Text = strings.TrimSpace(res.Text + "\nInterrupted by the person while it ran: it may have taken effect in part.")
 	}
 	return t.finishCall(keep, c, res, t.now().Sub(start))
+}
+
+// worldRoot is the world's directory for the file tools. A command may have
+// replaced the directory; then it is opened anew. While there is none, the tools
+// find nothing in the old one.
+func (t *Task) worldRoot() (*os.Root, error) {
+	t.rootMu.Lock()
+	defer t.rootMu.Unlock()
+	now, err := os.Stat(t.Dir)
+	if err != nil {
+		return t.root, nil
+	}
+	if held, err := t.root.Stat("."); err == nil && os.SameFile(held, now) {
+		return t.root, nil
+	}
+	root, err := os.OpenRoot(t.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the world: %w", err)
+	}
+	old := t.root
+	t.root = root
+	return root, old.Close()
 }
 
 func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, took time.Duration) error {
@@ -341,10 +368,15 @@ func (t *Task) saveWorld(ctx context.Context) error {
 	id := t.state.NextStep()
 	parent := t.state.Current
 	seq, hash := t.log.Last()
-	snap, err := t.world.Save(ctx, worldstate.SaveOptions{
+	save := worldstate.SaveOptions{
 		Message: t.saveMessage(id), Parent: t.state.commitAt(parent), Ref: fmt.Sprint(id),
 		Trailers: [][2]string{{"Anamnesis-Task", t.ID}, {"Anamnesis-Op", fmt.Sprintf("%d %x", seq, hash)}},
-	})
+	}
+	snap, err := t.world.Save(ctx, save)
+	if errors.Is(err, worldstate.ErrUnknown) || errors.Is(err, worldstate.ErrCorrupt) {
+		save.Parent = "" // the parent is lost: a checkpoint without history beats none
+		snap, err = t.world.Save(ctx, save)
+	}
 	b := &op.WorldSaved{Parent: parent, Mark: fmt.Sprintf("[step %d]", id)}
 	if err != nil {
 		b.Error = err.Error()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,6 +54,7 @@ type Options struct {
 	Approve  func(ctx context.Context, c op.Call) Answer // nil: nobody is there
 	Approval string                                      // overrides the task's mode in this process
 	Limits   Limits
+	Recreate bool // OpenTask makes the world's directory again when it is gone
 	// Event sees every operation once it is durable, in order. It must not call
 	// the task.
 	Event func(op.Op)
@@ -79,12 +81,14 @@ type Task struct {
 	log       *opstream.Log
 	world     *worldstate.World
 	cards     *knowledgebase.Store
-	root      *os.Root
+	rootMu    sync.Mutex // guards root
+	root      *os.Root   // of the world; see worldRoot
 	tools     *tool.Registry
 	toolSpecs []model.ToolSpec
 	model     model.Model
 	counter   *tokens.Counter
 	approval  string
+	recreated bool // the world's directory was gone and was made again, empty
 	live      *liveDir
 	opts      Options
 
@@ -121,11 +125,20 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := outsideHome(h, dir); err != nil {
+		return nil, err
+	}
+	// What takes long comes before the hold: who looks then finds the task.
+	counter, err := tokens.ForEncoding(n.Encoding)
+	if err != nil {
+		return nil, err
+	}
+	counter.Count("")
 	live, err := holdDir(h, dir, n.ID)
 	if err != nil {
 		return nil, err
 	}
-	t := &Task{ID: n.ID, Dir: dir, live: live, opts: o.withDefaults()}
+	t := &Task{ID: n.ID, Dir: dir, live: live, counter: counter, opts: o.withDefaults()}
 	opened := &op.TaskOpened{
 		Task: n.ID, Dir: dir, Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL,
 		EAS: n.EAS, EASFrom: n.EASFrom, Encoding: n.Encoding, Approval: n.Approval, MaxSteps: n.MaxSteps,
@@ -151,14 +164,20 @@ func OpenTask(ctx context.Context, h Home, id string, o Options) (*Task, error) 
 	if err != nil {
 		return nil, err
 	}
+	recreated := false
+	if o.Recreate {
+		if recreated, err = makeAgain(st.Opened.Dir); err != nil {
+			return nil, fmt.Errorf("task %s: %w", id, err)
+		}
+	}
 	if info, err := os.Stat(st.Opened.Dir); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("%w: task %s works in %s; put the directory back, its snapshots are in %s", ErrNoDirectory, id, st.Opened.Dir, st.Opened.Store)
+		return nil, fmt.Errorf("%w: task %s works in %s; put the directory back, or 'anamnesis jump %s STEP' makes it again", ErrNoDirectory, id, st.Opened.Dir, id)
 	}
 	live, err := holdDir(h, st.Opened.Dir, id)
 	if err != nil {
 		return nil, err
 	}
-	t := &Task{ID: id, Dir: st.Opened.Dir, live: live, opts: o.withDefaults()}
+	t := &Task{ID: id, Dir: st.Opened.Dir, recreated: recreated, live: live, opts: o.withDefaults()}
 	if err := t.open(ctx, h, &st.Opened); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -178,8 +197,10 @@ func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed) e
 // open opens the stores, folds what the stream holds and recovers the world.
 func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	var err error
-	if t.counter, err = tokens.ForEncoding(opened.Encoding); err != nil {
-		return err
+	if t.counter == nil {
+		if t.counter, err = tokens.ForEncoding(opened.Encoding); err != nil {
+			return err
+		}
 	}
 	if t.root, err = os.OpenRoot(t.Dir); err != nil {
 		return fmt.Errorf("open the world: %w", err)
@@ -335,9 +356,22 @@ func (t *Task) encode(bodies ...op.Body) ([]opstream.Entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		entries[i] = opstream.Entry{Kind: string(b.Kind()), Tok: t.counter.Count(projectedText(b)), Body: data}
+		entries[i] = opstream.Entry{Kind: string(b.Kind()), Tok: t.countText(projectedText(b)), Body: data}
 	}
 	return entries, nil
+}
+
+// maxCounted is how many bytes of one operation are counted; the rest of a
+// monstrous one is taken to be like its beginning. Counting runs at about
+// 1 MB/s, and the person may be waiting for the turn to end.
+const maxCounted = 1 << 20
+
+func (t *Task) countText(text string) int {
+	if len(text) <= maxCounted {
+		return t.counter.Count(text)
+	}
+	head := strings.ToValidUTF8(text[:maxCounted], "")
+	return int(float64(t.counter.Count(head)) * float64(len(text)) / float64(len(head)))
 }
 
 // appendLocked appends encoded bodies to the stream; t.mu is held.

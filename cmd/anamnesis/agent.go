@@ -5,11 +5,14 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -52,6 +55,34 @@ type modelChoice struct {
 	lookup  string // what to look up in the EAS table
 	baseURL string
 	banner  string // said first when it is a recording
+	retries *retryNotice
+}
+
+// retryNotice lets a model that was made first tell a printer that was made
+// later that it asks again.
+type retryNotice struct {
+	mu   sync.Mutex
+	tell func(model.Attempt)
+}
+
+func (n *retryNotice) set(tell func(model.Attempt)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tell = tell
+}
+
+func (n *retryNotice) on(at model.Attempt) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.tell != nil {
+		n.tell(at)
+	}
+}
+
+// retrying wraps a model so that passing faults are asked about again.
+func retrying(m model.Model) (model.Model, *retryNotice) {
+	n := new(retryNotice)
+	return model.Retry(m, &model.RetryOptions{OnRetry: n.on}), n
 }
 
 // chooseModel finds the model a run asks. Nothing is guessed silently: with
@@ -83,8 +114,8 @@ func (a *app) chooseModel(ctx context.Context, name, baseURL string) (modelChoic
 	if err != nil {
 		return modelChoice{}, usageError("%v", err)
 	}
-	retrying := model.Retry(client, &model.RetryOptions{})
-	return modelChoice{model: retrying, name: name, lookup: name, baseURL: baseURL}, nil
+	wrapped, notice := retrying(client)
+	return modelChoice{model: wrapped, name: name, lookup: name, baseURL: baseURL, retries: notice}, nil
 }
 
 func scriptChoice(path string) (modelChoice, error) {
@@ -100,10 +131,8 @@ func scriptChoice(path string) (modelChoice, error) {
 	if lookup == "" {
 		lookup = m.Name()
 	}
-	return modelChoice{
-		model: model.Retry(m, &model.RetryOptions{}),
-		name:  scriptPrefix + abs, lookup: lookup, banner: m.Banner(),
-	}, nil
+	wrapped, notice := retrying(m)
+	return modelChoice{model: wrapped, name: scriptPrefix + abs, lookup: lookup, banner: m.Banner(), retries: notice}, nil
 }
 
 // easTable is the table this process goes by: the embedded one, then the
@@ -216,20 +245,24 @@ func (a *app) runServed(ctx context.Context, t *orchestrator.Task, h orchestrato
 // outcomeError turns the end of a turn into the process's exit.
 func outcomeError(task string, out orchestrator.Outcome) error {
 	again := fmt.Sprintf("'anamnesis resume %s' goes on", task)
+	var fault *model.Fault
+	if errors.As(out.Err, &fault) && (fault.Status == 401 || fault.Status == 403 || fault.Status == 404) {
+		return usageError("task %s: %v; check the key, the address and the model's name, then %s", task, out.Err, again)
+	}
 	switch out.Reason {
 	case "done", "idle":
 		return nil
 	case "interrupted":
 		return &exitError{exitInterrupted, fmt.Errorf("task %s: interrupted; %s", task, again)}
 	case "limit":
-		return &exitError{exitLimit, fmt.Errorf("task %s: stopped by a limit: %s", task, out.Detail)}
+		return &exitError{exitLimit, fmt.Errorf("task %s: stopped by a limit: %s; %s", task, out.Detail, again)}
 	case "stuck":
 		return &exitError{exitStuck, fmt.Errorf("task %s: stuck: %s", task, out.Detail)}
 	}
 	if out.Err != nil {
 		return fmt.Errorf("task %s: %w; %s", task, out.Err, again)
 	}
-	return fmt.Errorf("task %s: %s", task, out.Detail)
+	return fmt.Errorf("task %s: %s; %s", task, out.Detail, again)
 }
 
 // taskOptions are a task's surroundings in this process.
@@ -241,6 +274,7 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 	if err != nil {
 		return orchestrator.Options{}, err
 	}
+	m.retries.set(p.Retry)
 	o := orchestrator.Options{
 		Model: m.model, Tools: tools, Approval: approval, Program: "anamnesis " + version,
 		Limits:      orchestrator.Limits{Steps: f.maxSteps},
@@ -319,7 +353,7 @@ func (l *lineReader) approve(ctx context.Context, c op.Call) orchestrator.Answer
 		return orchestrator.Answer{Feedback: ""}
 	}
 	l.question = answer
-	fmt.Fprintf(l.out, "? %s\n  %s\n  [y]es, [a]ll in this task, or [n]o and why: ", view.Line(c.Name, 80), view.Clean(c.Args))
+	fmt.Fprintf(l.out, "\n? %s\n%s\n  y (yes), a (all in this task), anything else is a no and the reason why: ", view.Line(c.Name, 80), view.Clean(prettyArgs(c.Args)))
 	l.mu.Unlock()
 	select {
 	case <-ctx.Done():
@@ -329,15 +363,40 @@ func (l *lineReader) approve(ctx context.Context, c op.Call) orchestrator.Answer
 	}
 }
 
+// prettyArgs shows a call's arguments one a line, texts as they will be used.
+func prettyArgs(args string) string {
+	var m map[string]any
+	if json.Unmarshal([]byte(args), &m) != nil {
+		return "  " + args
+	}
+	var lines []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		text, ok := m[k].(string)
+		if !ok {
+			data, err := json.Marshal(m[k])
+			if err != nil {
+				return "  " + args
+			}
+			text = string(data)
+		}
+		lines = append(lines, "  "+k+": "+strings.ReplaceAll(text, "\n", "\n    "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// parseAnswer allows on an exact key only; whatever else was typed is a no, with
+// the words kept for the model.
 func parseAnswer(s string) orchestrator.Answer {
-	word, rest, _ := strings.Cut(s, " ")
-	switch strings.ToLower(word) {
+	switch s = strings.TrimSpace(s); strings.ToLower(s) {
 	case "y", "yes":
 		return orchestrator.Answer{Allow: true}
 	case "a", "all":
 		return orchestrator.Answer{Allow: true, ForTask: true}
-	case "n", "no":
-		return orchestrator.Answer{Feedback: strings.TrimSpace(rest)}
+	case "n", "no", "":
+		return orchestrator.Answer{}
 	}
-	return orchestrator.Answer{Feedback: s} // anything else is a no, with the words kept
+	if rest, ok := strings.CutPrefix(s, "n "); ok {
+		s = strings.TrimSpace(rest)
+	}
+	return orchestrator.Answer{Feedback: s}
 }

@@ -34,13 +34,15 @@ func (a *app) kbCommand() *cobra.Command {
 
 // openKB opens the knowledge base the command line means and warns of files
 // in it that are not readable as cards.
-func (a *app) openKB(dir string) (*knowledgebase.Store, error) {
+func (a *app) openKB(dir string, create bool) (*knowledgebase.Store, error) {
 	if dir == "" {
 		home, err := a.home()
 		if err != nil {
 			return nil, err
 		}
 		dir = home.KnowledgeBase()
+	} else if info, err := os.Stat(dir); !create && (err != nil || !info.IsDir()) {
+		return nil, usageError("--kb %s: not a directory; 'kb add --kb' makes one", dir)
 	}
 	store, err := knowledgebase.Open(dir, nil)
 	if err != nil {
@@ -96,7 +98,7 @@ func (a *app) kbAddCommand(dir *string) *cobra.Command {
 			"A card without an id gets one made from its text, so adding a file twice adds one card.",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, files []string) error {
-			store, err := a.openKB(*dir)
+			store, err := a.openKB(*dir, true)
 			if err != nil {
 				return err
 			}
@@ -192,7 +194,7 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 			if q.K < 1 || q.K > knowledgebase.MaxK {
 				return usageError("-k %d: 1 to %d cards can be asked for", q.K, knowledgebase.MaxK)
 			}
-			store, err := a.openKB(*dir)
+			store, err := a.openKB(*dir, false)
 			if err != nil {
 				return err
 			}
@@ -242,7 +244,7 @@ func (a *app) kbListCommand(dir *string) *cobra.Command {
 		Short: "List all cards, newest first",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := a.openKB(*dir)
+			store, err := a.openKB(*dir, false)
 			if err != nil {
 				return err
 			}
@@ -290,7 +292,7 @@ func (a *app) kbShowCommand(dir *string) *cobra.Command {
 		Short: "Print one card",
 		Args:  usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := a.openKB(*dir)
+			store, err := a.openKB(*dir, false)
 			if err != nil {
 				return err
 			}
@@ -317,7 +319,7 @@ func (a *app) kbRebuildCommand(dir *string) *cobra.Command {
 		Short: "Throw the index away and build it from the cards",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := a.openKB(*dir)
+			store, err := a.openKB(*dir, false)
 			if err != nil {
 				return err
 			}

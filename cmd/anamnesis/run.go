@@ -52,16 +52,26 @@ func (f *agentFlags) check() error {
 	return nil
 }
 
+// maxRequestBytes bounds a request read from standard input.
+const maxRequestBytes = 1 << 20
+
 func (a *app) runCommand() *cobra.Command {
 	var f agentFlags
 	var id string
 	cmd := &cobra.Command{
 		Use:   `run "REQUEST"`,
 		Short: "Run an agent on a request",
-		Long: "Run an agent on a request, in a directory that becomes its reversible world.\n" +
+		Long: "Run an agent on a request (- reads it from standard input), in a directory that becomes its reversible world.\n" +
 			"On a terminal, typed lines steer the agent; Ctrl-C ends the turn, twice leaves at once; 'resume' goes on.",
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[0] == "-" {
+				text, err := io.ReadAll(io.LimitReader(a.stdin, maxRequestBytes))
+				if err != nil {
+					return usageError("read the request: %v", err)
+				}
+				args[0] = string(text)
+			}
 			if strings.TrimSpace(args[0]) == "" {
 				return usageError("the request is empty: say what is to be done")
 			}

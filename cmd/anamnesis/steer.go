@@ -91,7 +91,7 @@ func (a *app) jump(ctx context.Context, h orchestrator.Home, task string, c orch
 		fmt.Fprintf(a.stderr, "anamnesis: warning: the model cannot be reached; a pass is written by the extractor\n")
 	}
 	t, err := orchestrator.OpenTask(ctx, h, task, orchestrator.Options{
-		Model: m.model, Program: "anamnesis " + version, AfterAppend: a.afterAppend, WorldHook: a.worldHook,
+		Model: m.model, Recreate: true, Program: "anamnesis " + version, AfterAppend: a.afterAppend, WorldHook: a.worldHook,
 	})
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (a *app) jump(ctx context.Context, h orchestrator.Home, task string, c orch
 	if err := errors.Join(err, t.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "%s is at step %d: %d file(s) changed back; 'anamnesis resume %s' goes on from there\n", task, done.To, done.NReverted, task)
+	fmt.Fprintf(a.stdout, "%s is at step %d: %d file(s) changed; 'anamnesis resume %s' goes on from there\n", task, done.To, done.NReverted, task)
 	for _, k := range done.Kept {
 		fmt.Fprintf(a.stdout, "kept %s: %s\n", k.Path, k.Reason)
 	}

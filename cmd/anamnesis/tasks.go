@@ -167,6 +167,9 @@ func readTimeline(h orchestrator.Home, id string) (view.Timeline, error) {
 		ops = append(ops, o)
 		return orchestrator.Fold(st, o)
 	})
+	if err == nil && st.Last == 0 {
+		err = fmt.Errorf("%w: %s has an empty stream", orchestrator.ErrNoTask, id)
+	}
 	if err != nil {
 		return view.Timeline{}, err
 	}

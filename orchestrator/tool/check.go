@@ -208,12 +208,15 @@ func hint(typ string, v any) string {
 func bounds(s *jsonschema.Schema) string {
 	switch {
 	case s.Minimum != nil && s.Maximum != nil:
-		return fmt.Sprintf("between %v and %v", *s.Minimum, *s.Maximum)
+		return fmt.Sprintf("between %s and %s", plain(*s.Minimum), plain(*s.Maximum))
 	case s.Minimum != nil:
-		return fmt.Sprintf("at least %v", *s.Minimum)
+		return "at least " + plain(*s.Minimum)
 	}
-	return fmt.Sprintf("at most %v", *s.Maximum)
+	return "at most " + plain(*s.Maximum)
 }
+
+// plain writes a number without an exponent.
+func plain(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 func listed(values []any) string {
 	var out []string

@@ -20,6 +20,8 @@ type Printer interface {
 	Op(o op.Op)
 	// Delta shows a piece of a reply on its way.
 	Delta(d model.Delta)
+	// Retry shows that the model is asked again.
+	Retry(at model.Attempt)
 	// End shows how the turn ended.
 	End(out orchestrator.Outcome, st *orchestrator.State)
 }
@@ -67,6 +69,12 @@ func (p *textPrinter) Delta(d model.Delta) {
 	}
 }
 
+func (p *textPrinter) Retry(at model.Attempt) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line("! %v; asking again in %s (try %d of %d)", at.Fault, at.Wait.Round(100*time.Millisecond), at.Try+1, at.Of)
+}
+
 // line writes one line of progress on a line of its own.
 func (p *textPrinter) line(format string, args ...any) {
 	if p.midLine {
@@ -89,10 +97,18 @@ func (p *textPrinter) Op(o op.Op) {
 			p.calls[c.ID] = c
 		}
 	case *op.ModelFailed:
-		p.line("! model: %s", b.Error)
+		p.line("! %s", b.Error)
+	case *op.ToolCalled:
+		if b.Name == "Bash" { // a command may take its time
+			p.line("▸ %s", tool.Display(op.Call{ID: b.Call, Name: b.Name, Args: b.Args}))
+		}
 	case *op.ToolReturned:
+		call, ok := p.calls[b.Call]
+		if !ok { // made by an earlier process
+			call = op.Call{Name: b.Name}
+		}
 		how := strings.TrimSpace(strings.TrimPrefix(callText(b), b.Name) + " " + b.Display)
-		p.line("%s", strings.Join(strings.Fields(fmt.Sprintf("• %s %s %s", tool.Display(p.calls[b.Call]), how, took(b.Millis))), " "))
+		p.line("%s", strings.Join(strings.Fields(fmt.Sprintf("• %s %s %s", tool.Display(call), how, took(b.Millis))), " "))
 		delete(p.calls, b.Call)
 	case *op.WorldSaved:
 		switch {
@@ -106,7 +122,7 @@ func (p *textPrinter) Op(o op.Op) {
 	case *op.PassDone:
 		p.line("◆ %s", passText(b, o.Tok))
 	case *op.JumpDone:
-		p.line("↩ jump from step %d to step %d: %d file(s) changed back", b.From, b.To, b.NReverted)
+		p.line("↩ jump from step %d to step %d: %d file(s) changed", b.From, b.To, b.NReverted)
 		for _, k := range b.Kept {
 			p.line("  kept %s: %s", k.Path, k.Reason)
 		}
@@ -189,6 +205,16 @@ func (p *jsonPrinter) Delta(d model.Delta) {
 		Reasoning string `json:"reasoning,omitempty"`
 		Restart   bool   `json:"restart,omitempty"`
 	}{"delta", d.Text, d.Reasoning, d.Restart})
+}
+
+func (p *jsonPrinter) Retry(at model.Attempt) {
+	p.write(struct {
+		Type   string `json:"type"`
+		Try    int    `json:"try"`
+		Of     int    `json:"of"`
+		WaitMS int64  `json:"wait_ms"`
+		Error  string `json:"error"`
+	}{"retry", at.Try, at.Of, at.Wait.Milliseconds(), at.Fault.Error()})
 }
 
 func (p *jsonPrinter) End(out orchestrator.Outcome, st *orchestrator.State) {

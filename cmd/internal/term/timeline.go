@@ -99,7 +99,7 @@ func Build(st *orchestrator.State, ops []op.Op) Timeline {
 			row.Kind, row.Tokens, row.Text = RowPass, b.RangeTokens, passText(b, o.Tok)
 		case *op.JumpDone:
 			begun = o.Seq + 1 // the next step's operations come after the jump's
-			row.Kind, row.Text = RowJump, fmt.Sprintf("jump %d → %d, %d file(s) changed back", b.From, b.To, b.NReverted)
+			row.Kind, row.Text = RowJump, fmt.Sprintf("jump %d → %d, %d file(s) changed", b.From, b.To, b.NReverted)
 		case *op.JumpDropped:
 			row.Kind, row.Text = RowJump, fmt.Sprintf("jump to %d not made: %s", b.To, b.Why)
 		case *op.TurnEnded:
