@@ -87,11 +87,11 @@ func (t *Task) jumpEnd(seq uint64) (*op.JumpDone, error) {
 	return nil, fmt.Errorf("%w: a jump ended without a record", ErrStream)
 }
 
-// performJump makes the pending jump: pass, plan, intent, restore, notice. When
-// ctx ends, the pass is cut short and the extractor writes in the model's place;
-// the jump is made all the same.
-// Every file and commit a later operation names is durable before it is named,
-// so that a crash anywhere leaves the jump either not begun or to be finished.
+// performJump makes the pending jump: pass, plan, intent, restore, notice.
+// Every file and commit an operation names is durable before it is named, so
+// that a crash anywhere leaves the jump either not begun or to be finished.
+// When ctx ends, the pass is cut short and the extractor writes in the model's
+// place; the jump is made all the same.
 func (t *Task) performJump(ctx, keep context.Context) error {
 	j := t.state.Pending
 	from, to := t.state.Current, j.To
@@ -220,8 +220,8 @@ func unreadable(kept, skipped []worldstate.Skip) []worldstate.Skip {
 }
 
 // changedBy lists the paths in which the two ends of a jump differ, without
-// those that were kept. It is computed from the commits, so that a jump finished after a crash reports
-// what the whole jump did and not only its last part.
+// those that were kept. It is computed from the commits, so that a jump finished
+// after a crash reports what the whole jump did and not only its last part.
 func (t *Task) changedBy(ctx context.Context, j *Jumping, kept []worldstate.Skip) ([]worldstate.Change, error) {
 	changes, err := t.world.Diff(ctx, worldstate.ID(j.FromCommit), worldstate.ID(j.ToCommit))
 	if err != nil {

@@ -69,9 +69,9 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 }
 
 // interruptible says which actions are not begun any more once the person
-// wants the turn to end. What closes a step always runs.
+// wants the turn to end. What closes a step or a turn always runs.
 func interruptible(k ActionKind) bool {
-	return k == ActAsk || k == ActRecall || k == ActJump || k == ActEndTurn || k == ActIdle
+	return k == ActAsk || k == ActRecall || k == ActJump
 }
 
 // perform does one action. The first result is the model's fault, if it had one.

@@ -220,3 +220,18 @@ func loseObjects(t *testing.T, store string) {
 		}
 	}
 }
+
+// TestInterruptedAnswer: a turn whose answer has arrived is done, also when
+// the person pressed Ctrl-C while its last step was saved.
+func TestInterruptedAnswer(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	task, _ := newTask(t, "turns:\n  - reply: Done.\n", Options{Event: func(o op.Op) {
+		if _, ok := o.Body.(*op.ModelReplied); ok {
+			cancel()
+		}
+	}})
+	if out, err := task.Run(ctx); err != nil || out.Reason != "done" || out.Answer != "Done." {
+		t.Errorf("Run = %+v, %v", out, err)
+	}
+}
