@@ -107,7 +107,10 @@ func (p *textPrinter) Op(o op.Op) {
 		if !ok { // made by an earlier process
 			call = op.Call{Name: b.Name}
 		}
-		how := strings.TrimSpace(strings.TrimPrefix(callText(b), b.Name) + " " + b.Display)
+		how := b.Display
+		if how == "" {
+			how = strings.TrimPrefix(callText(b), b.Name)
+		}
 		p.line("%s", strings.Join(strings.Fields(fmt.Sprintf("• %s %s %s", tool.Display(call), how, took(b.Millis))), " "))
 		delete(p.calls, b.Call)
 	case *op.WorldSaved:
