@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	knowledgebase "anamnesis/knowledge_base"
 )
@@ -76,9 +77,10 @@ func extractCard(r *Request, n *Notes, recs []*record) cardDraft {
 		d.issue = append(d.issue, issue)
 		d.ops = append(d.ops, f.Ops...)
 	}
+	telling := slices.IndexFunc(n.Falsified, func(f Falsified) bool { return strings.ContainsFunc(f.Error, unicode.IsLetter) })
 	switch {
-	case len(n.Falsified) > 0 && n.Falsified[0].Error != "":
-		d.topic = n.Falsified[0].Error
+	case telling >= 0:
+		d.topic = n.Falsified[telling].Error
 	case len(n.Falsified) > 0:
 		d.topic = n.Falsified[0].Action
 	case reason != "":

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	knowledgebase "anamnesis/knowledge_base"
@@ -131,7 +132,8 @@ func Pass(ctx context.Context, m Model, r Request, o *Options) (Result, error) {
 			drafts = answer.cards
 		}
 	}
-	if len(drafts) == 0 && proposed == 0 {
+	lesson := len(notes.Falsified) > 0 || strings.TrimSpace(r.Reason) != ""
+	if len(drafts) == 0 && proposed == 0 && lesson {
 		drafts = []cardDraft{extractCard(&r, &notes, recs)}
 	}
 	res.Notes, res.Falsified = notes, notes.Falsified
@@ -143,7 +145,11 @@ func Pass(ctx context.Context, m Model, r Request, o *Options) (Result, error) {
 		writer = writerName(r.ModelName)
 	}
 	res.Cards = cards(&r, drafts, writer, hashEvidence(recs))
-	if len(res.Cards) == 0 {
+	switch {
+	case len(res.Cards) > 0:
+	case proposed == 0:
+		res.NoCards = "nothing failed on the path and no reason was given for leaving it"
+	default:
 		res.NoCards = fmt.Sprintf("grounding rejected all %d cards the model proposed", proposed)
 	}
 	return res, nil

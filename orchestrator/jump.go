@@ -30,14 +30,19 @@ const maxJumpRestores = 2
 // dead process left open is closed first: its jump is finished if it had begun
 // and dropped if not, and calls that never began are not begun.
 func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.TaskResumed) (*op.JumpDone, error) {
-	if err := t.record(ctx, resumed); err != nil {
+	if err := t.state.CanJump(j.To); err != nil {
+		return nil, err
+	}
+	// Once begun, a jump is made: an interruption cuts the pass short.
+	keep := context.WithoutCancel(ctx)
+	if err := t.record(keep, resumed); err != nil {
 		return nil, err
 	}
 	for t.state.Jumping != nil || t.state.Reply != nil {
 		act := Next(&t.state, t.opts.Limits)
 		if act.Kind == ActRunCalls {
 			for _, c := range act.Calls {
-				if err := t.finishCall(ctx, c.Call, tool.Result{IsError: true, Text: "Not run: the person jumped before it began."}, 0); err != nil {
+				if err := t.finishCall(keep, c.Call, tool.Result{IsError: true, Text: "Not run: the person jumped before it began."}, 0); err != nil {
 					return nil, err
 				}
 			}
@@ -46,24 +51,21 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 			}
 			continue
 		}
-		if _, err := t.perform(ctx, ctx, act); err != nil {
-			return nil, err
-		}
-	}
-	if t.state.Pending != nil {
-		if err := t.dropJump(ctx, "the person jumped instead"); err != nil {
+		if _, err := t.perform(ctx, keep, act); err != nil {
 			return nil, err
 		}
 	}
 	begun := t.state.Last
-	if err := t.Jump(ctx, j.To, j.Reason, j.Fold, j.Overwrite); err != nil {
-		return nil, err
+	j.By = byPerson
+	bodies := []op.Body{&j}
+	if p := t.state.Pending; p != nil { // one write: one of the two jumps stands
+		bodies = append(dropped(p.To, "the person jumped instead"), &j)
 	}
-	if err := t.settle(); err != nil {
+	if err := t.record(keep, bodies...); err != nil {
 		return nil, err
 	}
 	for t.state.Pending != nil {
-		if _, err := t.perform(ctx, ctx, Next(&t.state, t.opts.Limits)); err != nil {
+		if _, err := t.perform(ctx, keep, Next(&t.state, t.opts.Limits)); err != nil {
 			return nil, err
 		}
 	}
@@ -82,6 +84,8 @@ func (t *Task) jumpEnd(seq uint64) (*op.JumpDone, error) {
 			return b, nil
 		case *op.JumpDropped:
 			return nil, fmt.Errorf("%w: %s", ErrNotJumped, b.Why)
+		case *op.JumpRequested:
+			return nil, fmt.Errorf("%w: a jump was requested and not made", ErrStream)
 		}
 	}
 	return nil, fmt.Errorf("%w: a jump ended without a record", ErrStream)
@@ -99,11 +103,9 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	if err := t.world.Has(keep, targetID); err != nil {
 		return t.dropJump(keep, fmt.Sprintf("the world of step %d cannot be restored: %v", to, err))
 	}
-	again, err := makeAgain(t.Dir) // a command may have removed it
-	if err != nil {
+	if err := makeAgain(t.Dir); err != nil { // a command may have removed it
 		return t.dropJump(keep, err.Error())
 	}
-	t.recreated = t.recreated || again
 	message := fmt.Sprintf("before the jump from step %d to step %d", from, to)
 	source, err := t.saveSource(keep, t.state.commitAt(from), message)
 	if err != nil {
@@ -120,7 +122,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	}
 	// What a person changed since the step's own snapshot is theirs and stays.
 	base := worldstate.ID(t.state.Steps[from].Commit)
-	if base == "" || t.recreated { // an empty directory is nobody's edit
+	if base == "" || lost(source) {
 		base = source.ID
 	}
 	plan, err := t.world.Plan(keep, targetID, &worldstate.PlanOptions{Base: base, OverwriteEdits: j.Overwrite})
@@ -135,19 +137,23 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	}); err != nil {
 		return err
 	}
-	t.recreated = false
 	return t.finishJump(keep)
 }
 
+// lost reports whether a world was found empty. That is nobody's edit: the
+// directory was removed, or put back without its files, and a jump brings them
+// again.
+func lost(s worldstate.Snapshot) bool { return s.Files == 0 }
+
 // makeAgain makes a world's directory when it is gone.
-func makeAgain(dir string) (made bool, err error) {
+func makeAgain(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		return false, nil // whatever is there is looked at when it is opened
+		return nil // whatever is there is looked at when it is opened
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return false, fmt.Errorf("the world's directory is gone and cannot be made again: %w", err)
+		return fmt.Errorf("the world's directory is gone and cannot be made again: %w", err)
 	}
-	return true, nil
+	return nil
 }
 
 // saveSource makes the present world durable on top of a parent.
@@ -167,7 +173,11 @@ func (t *Task) finishJump(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("save the world during the jump to step %d: %w", j.To, err)
 		}
-		plan, err := t.world.Plan(ctx, worldstate.ID(j.ToCommit), &worldstate.PlanOptions{Base: worldstate.ID(j.Base), OverwriteEdits: j.Overwrite})
+		base := worldstate.ID(j.Base)
+		if lost(source) {
+			base = source.ID
+		}
+		plan, err := t.world.Plan(ctx, worldstate.ID(j.ToCommit), &worldstate.PlanOptions{Base: base, OverwriteEdits: j.Overwrite})
 		if err != nil {
 			return fmt.Errorf("plan the jump to step %d: %w", j.To, err)
 		}
@@ -200,6 +210,7 @@ func (t *Task) finishJump(ctx context.Context) error {
 		From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward,
 		Reverted: firstN(paths(changed), maxListed), NReverted: len(changed),
 		Kept:  skips(kept),
+		Saved: j.FromCommit,
 		Words: wordsOf(discarded, t.counter.Count),
 	}
 	left := t.state.Discarded(j.To)

@@ -1,7 +1,10 @@
 package orchestrator
 
 import (
+	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -138,6 +141,66 @@ func TestTwoLinesOneJump(t *testing.T) {
 		if out.Answer != "Done." || task.state.Totals.Blocks != 2 || passes != 2 {
 			t.Errorf("killed %v: %+v, %d blocks, %d passes; want two of each", killed, out, task.state.Totals.Blocks, passes)
 		}
+	}
+}
+
+// TestRefusalIsOneWrite: whatever a crash leaves of a refusal, the call is not
+// run by the process that comes after it.
+func TestRefusalIsOneWrite(t *testing.T) {
+	task, h := newTask(t, `turns:
+  - calls: [{name: Bash, arguments: {command: "touch ran"}}]
+  - expect:
+      - {on: all-joined, contains: ["Refused by the person.", "never do that"]}
+    reply: Done.
+`, Options{Approval: "ask", Approve: func(context.Context, op.Call) Answer { return Answer{Feedback: "never do that"} }})
+	task.opts.Event = func(o op.Op) {
+		if _, ok := o.Body.(*op.ApprovalDecided); ok {
+			panic(errKilled)
+		}
+	}
+	runOrDie(t, task)
+	if err := task.Close(); err != nil {
+		t.Fatal(err)
+	}
+	opts := task.opts
+	opts.Event, opts.Approval = nil, "auto"
+	again, err := OpenTask(t.Context(), h, "t", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if out := runOrDie(t, again); out.Answer != "Done." {
+		t.Errorf("Run = %+v", out)
+	}
+	if _, err := os.Stat(filepath.Join(task.Dir, "ran")); err == nil {
+		t.Error("the refused call was run")
+	}
+}
+
+// TestJumpAfterTheTurn: a jump that was accepted when the turn had ended is
+// still to be made, and says so.
+func TestJumpAfterTheTurn(t *testing.T) {
+	task, _ := newTask(t, "turns:\n  - calls: [{name: WriteFile, arguments: {path: a, content: one}}]\n  - reply: Done.\n", Options{})
+	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" {
+		t.Fatalf("Run = %+v, %v", out, err)
+	}
+	if task.Unanswered() {
+		t.Error("something is left to do after the turn")
+	}
+	if err := task.Jump(t.Context(), 0, "", false, false); err != nil {
+		t.Fatal(err)
+	}
+	if !task.Unanswered() {
+		t.Error("the jump is forgotten")
+	}
+	if out, err := task.Run(t.Context()); err != nil || out.Reason != "idle" || task.State().Current != 0 {
+		t.Errorf("Run = %+v, %v, at step %d", out, err, task.State().Current)
+	}
+	if err := task.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := task.Say(t.Context(), "too late", op.SourceSteer); !errors.Is(err, ErrNotLive) {
+		t.Errorf("Say after Close: %v", err)
 	}
 }
 

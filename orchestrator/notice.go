@@ -131,8 +131,8 @@ func (n notice) String() string {
 	if len(n.jump.Discarded) > 0 && !n.done.Folded {
 		sb.WriteString("[END OF DISCARDED STEPS]\n")
 	}
-	fmt.Fprintf(&sb, "[JUMP] You went %s from step %d to step %d. Reason: %s\n", way, n.jump.From, n.jump.To, n.jump.Reason)
-	fmt.Fprintf(&sb, "The working directory is as it was at the end of step %d.", n.jump.To)
+	fmt.Fprintf(&sb, "[JUMP] You went %s from step %d to step %d. %s\n", way, n.jump.From, n.jump.To, n.why())
+	fmt.Fprintf(&sb, "The working directory is as it was at the end of step %d%s.", n.jump.To, n.except())
 	n.writeChanges(&sb)
 	if len(n.done.Kept) > 0 {
 		var kept []string
@@ -156,6 +156,23 @@ func (n notice) String() string {
 	fmt.Fprintf(&sb, "\nThe steps you left stay in the record: recall with an op number opens one again. "+
 		"You may jump again, back or forward; valid steps are %s.", n.valid)
 	return sb.String()
+}
+
+func (n notice) why() string {
+	switch {
+	case n.jump.Reason != "":
+		return "Reason: " + n.jump.Reason
+	case n.jump.By == byPerson:
+		return "The person asked for it."
+	}
+	return "No reason was given."
+}
+
+func (n notice) except() string {
+	if len(n.done.Kept) == 0 {
+		return ""
+	}
+	return ", except for what is left as it is"
 }
 
 // writeChanges names what the jump did to files, in the words of the one who

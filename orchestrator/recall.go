@@ -71,14 +71,7 @@ type taskTimeline struct{ t *Task }
 
 // CheckJump says whether a jump to a step can be made.
 func (tl taskTimeline) CheckJump(to int) error {
-	st, err := tl.t.state.Checkpoint(to)
-	switch {
-	case err != nil:
-		return err
-	case st.Commit == "":
-		return fmt.Errorf("%w: step %d has none: %s", ErrNoStep, to, st.NoCheckpoint)
-	}
-	return nil
+	return tl.t.state.CanJump(to)
 }
 
 // Recall opens an operation again, or searches the cards.

@@ -187,6 +187,21 @@ func (s *State) Checkpoint(id int) (Step, error) {
 	return s.Steps[id], nil
 }
 
+// CanJump says whether a person can take the task to a step, once what is open
+// has been closed.
+func (s *State) CanJump(to int) error {
+	st, err := s.Checkpoint(to)
+	switch {
+	case err != nil:
+		return err
+	case st.Commit == "":
+		return fmt.Errorf("%w: step %d has none: %s", ErrNoStep, to, st.NoCheckpoint)
+	case to == s.Current && s.Reply == nil && s.Jumping == nil:
+		return fmt.Errorf("%w: step %d is the current step", ErrNotJumped, to)
+	}
+	return nil
+}
+
 func (s *State) validSteps() string {
 	last := len(s.Steps) - 1
 	if last >= 0 && !s.Steps[last].Ended {

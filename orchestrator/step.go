@@ -242,14 +242,11 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		}
 		return t.finishCall(keep, c, res, 0)
 	}
-	ok, why, err := t.approve(ctx, keep, c, tl.Spec())
-	if err != nil {
-		return err
+	ok, why, decision := t.approve(ctx, c, tl.Spec())
+	if !ok { // one write: a refusal is never forgotten and the call run after all
+		return t.post(keep, append(decision, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: why, IsError: true, Refused: true})...)
 	}
-	if !ok {
-		return t.post(keep, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: why, IsError: true, Refused: true})
-	}
-	if err := t.post(keep, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args}); err != nil {
+	if err := t.post(keep, append(decision, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args})...); err != nil {
 		return err
 	}
 	root, err := t.worldRoot()
@@ -310,37 +307,38 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, took 
 	})
 }
 
-// approve lets a call run or not. The reason of a refusal is what the model is
-// shown; a person's word with it is recorded as theirs and survives any jump.
-func (t *Task) approve(ctx, keep context.Context, c op.Call, spec tool.Spec) (ok bool, why string, err error) {
+// approve lets a call run or not, and gives what there is to record of it. The
+// reason of a refusal is what the model is shown; a person's word with it is
+// recorded as theirs and survives any jump.
+func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec) (ok bool, why string, decision []op.Body) {
 	d := guard.Decide(guard.Mode(t.approval), guard.Facts{Tool: c.Name, ReadOnly: spec.ReadOnly, Edits: spec.Edits}, nil)
+	refused := &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: d.By}
 	switch d.Verdict {
 	case guard.Allow:
 		return true, "", nil
 	case guard.Refuse:
-		err := t.post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: d.By})
-		return false, d.Text, err
+		return false, d.Text, []op.Body{refused}
 	}
 	if t.opts.Approve == nil {
-		err := t.post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: "nobody"})
-		return false, "Refused: this call needs a person's approval and nobody is there to give it.", err
+		refused.By = "nobody"
+		return false, "Refused: this call needs a person's approval and nobody is there to give it.", []op.Body{refused}
 	}
 	a := t.opts.Approve(ctx, c)
 	if ctx.Err() != nil {
 		return false, "Not run: the person interrupted the turn.", nil
 	}
-	dec := &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byPerson, Feedback: a.Feedback}
 	if a.Allow {
-		dec.Decision, dec.ForTask = "allow", a.ForTask
 		if a.ForTask {
 			t.approval = string(guard.ModeAuto)
 		}
+		return true, "", []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: byPerson, ForTask: a.ForTask}}
 	}
-	bodies := []op.Body{dec}
+	refused.By, refused.Feedback = byPerson, a.Feedback
+	decision = []op.Body{refused}
 	if a.Feedback != "" {
-		bodies = append(bodies, &op.UserSaid{Text: a.Feedback, Source: op.SourceRejection})
+		decision = append(decision, &op.UserSaid{Text: a.Feedback, Source: op.SourceRejection})
 	}
-	return a.Allow, "Refused by the person.", t.post(keep, bodies...)
+	return false, "Refused by the person.", decision
 }
 
 // closeUnknown ends what a dead process left running and records that the

@@ -88,7 +88,6 @@ type Task struct {
 	model     model.Model
 	counter   *tokens.Counter
 	approval  string
-	recreated bool // the world's directory was gone and was made again, empty
 	live      *liveDir
 	opts      Options
 
@@ -164,9 +163,8 @@ func OpenTask(ctx context.Context, h Home, id string, o Options) (*Task, error) 
 	if err != nil {
 		return nil, err
 	}
-	recreated := false
 	if o.Recreate {
-		if recreated, err = makeAgain(st.Opened.Dir); err != nil {
+		if err := makeAgain(st.Opened.Dir); err != nil {
 			return nil, fmt.Errorf("task %s: %w", id, err)
 		}
 	}
@@ -177,7 +175,7 @@ func OpenTask(ctx context.Context, h Home, id string, o Options) (*Task, error) 
 	if err != nil {
 		return nil, err
 	}
-	t := &Task{ID: id, Dir: st.Opened.Dir, recreated: recreated, live: live, opts: o.withDefaults()}
+	t := &Task{ID: id, Dir: st.Opened.Dir, live: live, opts: o.withDefaults()}
 	if err := t.open(ctx, h, &st.Opened); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -265,6 +263,8 @@ func (t *Task) catchUp() error {
 // Close ends the process's hold on the task. The stream is sealed; the task
 // can be opened again. A second call does nothing.
 func (t *Task) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var errs []error
 	if t.log != nil {
 		errs = append(errs, t.log.Close())
@@ -288,10 +288,11 @@ func (t *Task) Close() error {
 // State gives the folded state. It may be read while Run is not running.
 func (t *Task) State() *State { return &t.state }
 
-// Unanswered folds what was said since Run returned and reports whether a turn
-// is open. It may be called while Run is not running.
+// Unanswered folds what was asked for since Run returned and reports whether
+// there are words to answer or a jump to make. It may be called while Run is
+// not running.
 func (t *Task) Unanswered() bool {
-	return t.settle() == nil && t.state.Turn.Open
+	return t.settle() == nil && (t.state.Turn.Open || t.state.Pending != nil)
 }
 
 // Say records a person's words. They are durable when it returns; the agent
@@ -376,6 +377,9 @@ func (t *Task) countText(text string) int {
 
 // appendLocked appends encoded bodies to the stream; t.mu is held.
 func (t *Task) appendLocked(ctx context.Context, entries []opstream.Entry, bodies ...op.Body) error {
+	if t.log == nil {
+		return fmt.Errorf("record %s: %w", bodies[0].Kind(), ErrNotLive) // closed meanwhile
+	}
 	for i := range entries {
 		entries[i].Step = t.step
 	}

@@ -58,6 +58,8 @@ type action struct {
 // The reasons a path is kept.
 const (
 	keepEdited     = "edited since the last snapshot"
+	keepCreated    = "created since the last snapshot"
+	keepDeleted    = "deleted since the last snapshot, and stays deleted"
 	keepIgnored    = "ignored by the target's rules"
 	keepIgnoredNow = "ignored now, not by the target's rules"
 	keepNoBytes    = "ignored now, so the snapshot of the present does not hold its bytes"
@@ -275,10 +277,21 @@ func under(list []Skip, path string) (Skip, bool) {
 	return Skip{}, false
 }
 
+// editReason says what a person did to a path.
+func editReason(base, now state) string {
+	switch {
+	case now.absent():
+		return keepDeleted
+	case base.absent():
+		return keepCreated
+	}
+	return keepEdited
+}
+
 // consider decides about one path that differs.
 func (p *planner) consider(path string, now, want state) error {
 	if !p.o.OverwriteEdits && p.o.Base != "" && now != p.base.at(path) && !p.notSeen(path) {
-		p.kept[shown(path, now)] = keepEdited
+		p.kept[shown(path, now)] = editReason(p.base.at(path), now)
 		return nil
 	}
 	if skip, ok := under(p.now.skips, path); ok {

@@ -323,7 +323,7 @@ func TestPersonsEdits(t *testing.T) {
 	b.must(os.Remove(b.path("gone")))
 	plan, err := b.w.Plan(ctx, first.ID, nil)
 	b.must(err)
-	if fmt.Sprint(plan.Write, plan.Delete) != "[a] []" || fmt.Sprint(plan.Keep) != fmt.Sprint([]Skip{{"b", keepEdited}, {"gone", keepEdited}, {"new", keepEdited}}) {
+	if fmt.Sprint(plan.Write, plan.Delete) != "[a] []" || fmt.Sprint(plan.Keep) != fmt.Sprint([]Skip{{"b", keepEdited}, {"gone", keepDeleted}, {"new", keepCreated}}) {
 		t.Fatalf("%+v", plan)
 	}
 	res, err := b.w.RestoreTo(ctx, first.ID, RestoreOptions{PlanHash: plan.Hash})

@@ -217,16 +217,24 @@ func (a *app) runTask(ctx context.Context, t *orchestrator.Task, h orchestrator.
 			}
 		})
 	}
+	if lines != nil {
+		defer lines.steer(nil)
+	}
+	var last orchestrator.Outcome
 	for {
 		out, err := a.runServed(ctx, t, h)
 		if err != nil {
 			return err
 		}
-		if out.Reason == "done" && t.Unanswered() {
-			continue // words came in between the turn's end and the socket's
+		if out.Reason != "idle" || last.Reason == "" {
+			last = out
 		}
-		p.End(out, t.State())
-		return outcomeError(t.ID, out)
+		again := out.Reason == "done" || out.Reason == "limit" || out.Reason == "idle"
+		if again && ctx.Err() == nil && t.Unanswered() {
+			continue // words, or a jump, came in between the turn's end and the socket's
+		}
+		p.End(last, t.State())
+		return outcomeError(t.ID, last)
 	}
 }
 
@@ -247,7 +255,7 @@ func outcomeError(task string, out orchestrator.Outcome) error {
 	again := fmt.Sprintf("'anamnesis resume %s' goes on", task)
 	var fault *model.Fault
 	if errors.As(out.Err, &fault) && (fault.Status == 401 || fault.Status == 403 || fault.Status == 404) {
-		return usageError("task %s: %v; check the key, the address and the model's name, then %s", task, out.Err, again)
+		return usageError("task %s: %v; set the key, the address and the model's name right, then %s", task, out.Err, again)
 	}
 	switch out.Reason {
 	case "done", "idle":
@@ -337,6 +345,9 @@ func (l *lineReader) steer(say func(string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.say = say
+	if say == nil {
+		return
+	}
 	for _, s := range l.pending {
 		say(s)
 	}

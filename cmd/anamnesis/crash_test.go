@@ -154,7 +154,7 @@ func crashOnce(ctx context.Context, tmp, kill string) error {
 	if killed(err) {
 		out, err = program(ctx, []string{"ANAMNESIS_HOME=" + home}, "resume", task)
 	}
-	if err != nil && !strings.Contains(out, "is done") {
+	if err != nil && !strings.Contains(out, "is done; say what is next") {
 		return fmt.Errorf("resume: %w\n%s", err, out)
 	}
 	check := exec.CommandContext(ctx, "go", "test", "./...")
@@ -197,4 +197,63 @@ func onceOnly(home, task string) error {
 		return fmt.Errorf("%d jumps, %d blocks, %d cards; want one of each", st.Totals.Jumps, st.Totals.Blocks, len(cards))
 	}
 	return nil
+}
+
+// TestCrashInJump kills a person's jump after appends and inside its restore.
+// A resume without words finishes what had begun: the world is at the target,
+// or, when the jump had not become durable, where it was.
+func TestCrashInJump(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipping the crash story of jump")
+	}
+	kills := []string{"append:1", "append:2", "append:3", "append:4", "restore:1", "restore:3", "restore:5", "restore:7", "restore:9", "restore:10", "restore:11", "restore:12", "restore:14"}
+	for _, kill := range kills {
+		t.Run(kill, func(t *testing.T) { crashInJump(t, kill) })
+	}
+}
+
+func crashInJump(t *testing.T, kill string) {
+	dir := t.TempDir()
+	world, script := filepath.Join(dir, "w"), filepath.Join(dir, "words.yaml")
+	env := []string{"ANAMNESIS_HOME=" + filepath.Join(dir, "home")}
+	words := `turns:
+  - calls:
+      - {name: WriteFile, arguments: {path: one.txt, content: "1"}}
+      - {name: WriteFile, arguments: {path: two.txt, content: "2"}}
+      - {name: WriteFile, arguments: {path: three.txt, content: "3"}}
+  - reply: Done.
+`
+	if err := errors.Join(os.Mkdir(world, 0o755), os.WriteFile(filepath.Join(world, "zero.txt"), []byte("0"), 0o644),
+		os.WriteFile(script, []byte(words), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := program(t.Context(), env, "run", "--dir", world, "--model", "script:"+script, "--approval", "auto", "--task", "t", "Go."); err != nil {
+		t.Fatalf("run: %v\n%s", err, out)
+	}
+	out, err := program(t.Context(), append(env, killVariable+"="+kill), "jump", "--fold", "t", "0")
+	if !killed(err) {
+		t.Fatalf("jump was not killed: %v\n%s", err, out)
+	}
+	want := "zero.txt"
+	if kill == "append:1" { // the request itself is the second append
+		want = "one.txt three.txt two.txt zero.txt"
+	} else {
+		if out, err = program(t.Context(), env, "tasks"); err != nil || !strings.Contains(out, "interrupted") {
+			t.Errorf("tasks does not say that the jump was interrupted: %v\n%s", err, out)
+		}
+		if out, err = program(t.Context(), env, "resume", "t"); err != nil {
+			t.Errorf("resume: %v\n%s", err, out)
+		}
+	}
+	var names []string
+	entries, err := os.ReadDir(world)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("the world holds %q, want %q", got, want)
+	}
 }

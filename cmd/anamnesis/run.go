@@ -245,9 +245,22 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	if f.maxSteps == 0 {
 		f.maxSteps = st.Opened.MaxSteps
 	}
+	resumed := &op.TaskResumed{PID: os.Getpid(), Program: "anamnesis " + version, Continue: goOn}
+	if m.name != st.Model || m.baseURL != st.BaseURL {
+		resumed.Model, resumed.BaseURL = m.name, m.baseURL
+	}
+	eas, easFrom := st.EAS, st.Opened.EASFrom
+	if m.name != st.Model {
+		span, err := a.easFor(h, st.Opened.Dir, m.lookup)
+		if err != nil {
+			return err
+		}
+		eas, easFrom = span.EAS, span.Source
+		resumed.EAS, resumed.EASFrom = eas, easFrom
+	}
 	lines := a.personAt()
 	p := a.announce(f, view.Start{
-		Task: id, Dir: st.Opened.Dir, Model: m.name, EAS: st.EAS, EASFrom: st.Opened.EASFrom,
+		Task: id, Dir: st.Opened.Dir, Model: m.name, EAS: eas, EASFrom: easFrom,
 		Approval: mode, Notice: notice, Banner: m.banner,
 	})
 	opts, err := a.taskOptions(f, m, mode, p, lines)
@@ -258,17 +271,6 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	resumed := &op.TaskResumed{PID: os.Getpid(), Program: "anamnesis " + version, Continue: goOn}
-	if m.name != st.Model || m.baseURL != st.BaseURL {
-		resumed.Model, resumed.BaseURL = m.name, m.baseURL
-	}
-	if m.name != st.Model {
-		span, err := a.easFor(h, st.Opened.Dir, m.lookup)
-		if err != nil {
-			return errors.Join(err, t.Close())
-		}
-		resumed.EAS, resumed.EASFrom = span.EAS, span.Source
-	}
 	if err := t.Resume(ctx, message, resumed); err != nil {
 		return errors.Join(err, t.Close())
 	}
@@ -277,8 +279,8 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 
 // continues says whether a resume without words opens the last turn again.
 func continues(st *orchestrator.State, message string) (bool, error) {
-	if message != "" || st.Turn.Open {
-		return false, nil
+	if message != "" || st.Turn.Open || st.Jumping != nil || st.Pending != nil {
+		return false, nil // there is something to answer, or a jump to make
 	}
 	if st.Turn.End == nil {
 		return false, usageError("task %s has no request yet: give one with 'anamnesis resume %s \"…\"'", st.Opened.Task, st.Opened.Task)

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
 )
@@ -51,7 +53,8 @@ func (a *app) jumpCommand() *cobra.Command {
 		Short: "Take a task back, or over, to the end of a step",
 		Long: "Take a task back, or over, to the end of a step: files return, memory stays.\n" +
 			"A running task jumps when its present step is complete; one that is not running jumps now.\n" +
-			"What you changed since the last step is saved and kept; --overwrite reverts it, too.",
+			"What you changed since the last step ended is saved and kept; --overwrite reverts it, too. What you changed\n" +
+			"while a step ran is part of that step. The world as it was before the jump is saved and named in any case.",
 		Args: usageArgs(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := a.home()
@@ -65,7 +68,7 @@ func (a *app) jumpCommand() *cobra.Command {
 			return a.jump(cmd.Context(), h, args[0], orchestrator.Command{Verb: "jump", To: to, Reason: reason, Fold: fold, Overwrite: overwrite})
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "a person asked for it", "why; the agent is told")
+	cmd.Flags().StringVar(&reason, "reason", "", "why; the agent is told")
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "revert your own edits since the last step, too; they are saved in either case")
 	cmd.Flags().BoolVar(&fold, "fold", false, "run the anamnesis pass even when the discarded span is short")
 	return cmd
@@ -84,14 +87,33 @@ func (a *app) jump(ctx context.Context, h orchestrator.Home, task string, c orch
 	if !errors.Is(err, orchestrator.ErrNotLive) {
 		return err
 	}
-	// Nobody runs it: this process makes the jump. The pass uses the task's
-	// model when it can be reached and the extractor otherwise.
+	if err := st.CanJump(c.To); err != nil {
+		return err
+	}
+	return a.jumpHere(ctx, h, st, c)
+}
+
+// jumpHere makes a jump in a task that nobody runs. A pass asks the task's
+// model when it can be reached; otherwise the extractor writes.
+func (a *app) jumpHere(ctx context.Context, h orchestrator.Home, st *orchestrator.State, c orchestrator.Command) error {
+	task := st.Opened.Task
+	p := view.NewText(nil, a.stderr, a.width())
 	m, modelErr := a.chooseModel(ctx, st.Model, st.BaseURL)
-	if modelErr != nil {
-		fmt.Fprintf(a.stderr, "anamnesis: warning: the model cannot be reached; a pass is written by the extractor\n")
+	if modelErr == nil {
+		m.retries.set(p.Retry)
+		if m.banner != "" {
+			fmt.Fprintln(a.stderr, m.banner)
+		}
+	}
+	event := func(o op.Op) {
+		p.Op(o)
+		if b, ok := o.Body.(*op.PassDone); ok && modelErr != nil && b.Writer != "model" {
+			fmt.Fprintf(a.stderr, "anamnesis: warning: the block was written without the model: %v\n", modelErr)
+		}
 	}
 	t, err := orchestrator.OpenTask(ctx, h, task, orchestrator.Options{
-		Model: m.model, Recreate: true, Program: "anamnesis " + version, AfterAppend: a.afterAppend, WorldHook: a.worldHook,
+		Model: m.model, Recreate: true, Program: "anamnesis " + version, Event: event,
+		AfterAppend: a.afterAppend, WorldHook: a.worldHook, SealAfter: a.sealAfter,
 	})
 	if err != nil {
 		return err
@@ -100,9 +122,33 @@ func (a *app) jump(ctx context.Context, h orchestrator.Home, task string, c orch
 	if err := errors.Join(err, t.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "%s is at step %d: %d file(s) changed; 'anamnesis resume %s' goes on from there\n", task, done.To, done.NReverted, task)
-	for _, k := range done.Kept {
-		fmt.Fprintf(a.stdout, "kept %s: %s\n", k.Path, k.Reason)
-	}
+	a.tellJump(st, done)
 	return nil
+}
+
+// maxToldPaths is how many paths a jump names on the terminal.
+const maxToldPaths = 20
+
+func (a *app) tellJump(st *orchestrator.State, done *op.JumpDone) {
+	fmt.Fprintf(a.stdout, "%s is at step %d: %d file(s) changed; 'anamnesis resume %s' goes on from there\n",
+		st.Opened.Task, done.To, done.NReverted, st.Opened.Task)
+	for i, path := range done.Reverted {
+		if i == maxToldPaths {
+			fmt.Fprintf(a.stdout, "changed: and %d more\n", done.NReverted-i)
+			break
+		}
+		fmt.Fprintf(a.stdout, "changed: %s\n", view.Line(path, 200))
+	}
+	edits := false
+	for _, k := range done.Kept {
+		fmt.Fprintf(a.stdout, "kept %s: %s\n", view.Line(k.Path, 200), k.Reason)
+		edits = edits || strings.Contains(k.Reason, "since the last snapshot")
+	}
+	if edits {
+		fmt.Fprintln(a.stdout, "--overwrite takes back what you changed, too")
+	}
+	if done.NReverted > 0 {
+		fmt.Fprintf(a.stdout, "as it was before: anamnesis world restore --dir %s --store %s %.12s [--path P]\n",
+			st.Opened.Dir, st.Opened.Store, done.Saved)
+	}
 }

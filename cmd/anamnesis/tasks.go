@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -86,10 +87,10 @@ func listTasks(h orchestrator.Home) ([]taskRow, error) {
 		}
 		row.Dir, row.Steps, row.Ops, row.Jumps = st.Opened.Dir, st.EndedSteps(), st.Last, st.Totals.Jumps
 		row.Request = st.Request
-		row.State = "interrupted" // its process went away in the middle of a turn
+		row.State = "interrupted" // its process went away in the middle of a turn or a jump
 		if pid := orchestrator.Live(h, id); pid != 0 {
 			row.State, row.PID = "running", pid
-		} else if !st.Turn.Open && st.Turn.End != nil {
+		} else if !st.Turn.Open && st.Turn.End != nil && st.Jumping == nil && st.Pending == nil {
 			row.State = st.Turn.End.Reason
 		}
 		rows = append(rows, row)
@@ -226,7 +227,7 @@ func (a *app) show(h orchestrator.Home, id string, seq uint64, asJSON bool) erro
 		return a.printJSON(map[string]any{"seq": found.Seq, "step": found.Step, "ts": found.Time, "tok": found.Tok, "kind": kind, "body": found.Body})
 	}
 	fmt.Fprintf(a.stdout, "op %d  %s  step %d  %d tokens  %s\n\n", found.Seq, kind, found.Step, found.Tok, found.Time.Format(time.RFC3339))
-	_, err = fmt.Fprintln(a.stdout, view.Clean(orchestrator.OpText(found)))
+	_, err = fmt.Fprintln(a.stdout, view.Clean(strings.TrimSpace(orchestrator.OpText(found))))
 	return err
 }
 

@@ -247,6 +247,7 @@ type JumpDone struct {
 	Reverted  []string  `json:"reverted"` // paths written or deleted, at most 100
 	NReverted int       `json:"n_reverted"`
 	Kept      []Skipped `json:"kept,omitempty"`
+	Saved     string    `json:"saved,omitempty"` // commit of the world just before
 	Words     string    `json:"words,omitempty"` // the person's own words from the span
 	Notice    string    `json:"notice"`          // the world notice
 	Backward  bool      `json:"backward"`

@@ -72,7 +72,7 @@ func (p *textPrinter) Delta(d model.Delta) {
 func (p *textPrinter) Retry(at model.Attempt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.line("! %v; asking again in %s (try %d of %d)", at.Fault, at.Wait.Round(100*time.Millisecond), at.Try+1, at.Of)
+	p.line("! asking again in %s (try %d of %d): %v", at.Wait.Round(100*time.Millisecond), at.Try+1, at.Of, at.Fault)
 }
 
 // line writes one line of progress on a line of its own.
@@ -128,6 +128,10 @@ func (p *textPrinter) Op(o op.Op) {
 		p.line("↩ jump from step %d to step %d: %d file(s) changed", b.From, b.To, b.NReverted)
 		for _, k := range b.Kept {
 			p.line("  kept %s: %s", k.Path, k.Reason)
+		}
+	case *op.JumpRequested:
+		if b.By != "agent" {
+			p.line("↩ a jump to step %d is scheduled", b.To)
 		}
 	case *op.JumpDropped:
 		p.line("! jump to step %d not made: %s", b.To, b.Why)

@@ -52,7 +52,7 @@ type Row struct {
 // Build makes the timeline of a task from its state and its operations.
 func Build(st *orchestrator.State, ops []op.Op) Timeline {
 	tl := Timeline{
-		ID: st.Opened.Task, Dir: st.Opened.Dir, Model: st.Model, EAS: st.Opened.EAS,
+		ID: st.Opened.Task, Dir: st.Opened.Dir, Model: st.Model, EAS: st.EAS,
 		Ops: st.Last, Current: st.Current,
 	}
 	var calls []string
@@ -101,8 +101,11 @@ func Build(st *orchestrator.State, ops []op.Op) Timeline {
 			begun = o.Seq + 1 // the next step's operations come after the jump's
 			row.Kind, row.Text = RowJump, fmt.Sprintf("jump %d → %d, %d file(s) changed", b.From, b.To, b.NReverted)
 		case *op.JumpDropped:
+			begun = o.Seq + 1
+			tl.withdraw()
 			row.Kind, row.Text = RowJump, fmt.Sprintf("jump to %d not made: %s", b.To, b.Why)
 		case *op.TurnEnded:
+			begun = o.Seq + 1
 			row.Kind, row.Text = RowEnd, strings.TrimSuffix(b.Reason+": "+b.Detail, ": ")
 		default:
 			continue
@@ -110,6 +113,14 @@ func Build(st *orchestrator.State, ops []op.Op) Timeline {
 		tl.Rows = append(tl.Rows, row)
 	}
 	return tl
+}
+
+// withdraw marks the passes of a jump that was not made: nothing stands in the
+// context for them.
+func (tl *Timeline) withdraw() {
+	for i := len(tl.Rows) - 1; i >= 0 && tl.Rows[i].Kind == RowPass; i-- {
+		tl.Rows[i].Text += "\n→ without effect: its jump was not made"
+	}
 }
 
 func callText(b *op.ToolReturned) string {
