@@ -117,7 +117,7 @@ func (t *Task) endTurn(ctx context.Context, act Action) (Outcome, error) {
 	if err := t.record(ctx, append(bodies, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail})...); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Reason: act.Reason, Detail: act.Detail, Answer: t.state.Answer}, nil
+	return Outcome{Reason: act.Reason, Detail: t.redactText(act.Detail), Answer: t.state.Answer}, nil
 }
 
 // interrupted ends the turn because the person wanted it. A jump the agent
@@ -162,9 +162,11 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 		return nil, err
 	}
 	start := t.now()
-	reply, err := t.model.Ask(ctx, req, t.opts.Delta)
+	on, end := t.shownDeltas()
+	reply, err := t.model.Ask(ctx, req, on)
+	end()
 	if err != nil {
-		f := model.AsFault(err)
+		f := t.redactFault(model.AsFault(err))
 		rec := &op.ModelFailed{Error: f.Error(), Status: f.Status, Tries: max(f.Tries, 1), Partial: f.Partial}
 		return f, t.record(keep, rec)
 	}
@@ -242,6 +244,18 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		}
 		return t.finishCall(keep, c, res, 0)
 	}
+	root, err := t.worldRoot()
+	if err != nil {
+		return err
+	}
+	env := &tool.Env{
+		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t},
+		Started: func(s op.ToolStarted) error { return t.post(keep, &s) },
+	}
+	if args, err = t.putBack(env, tl.Spec(), args); err != nil {
+		res, _ := tool.ErrorResult(err)
+		return t.finishCall(keep, c, res, 0)
+	}
 	ok, why, err := t.approve(ctx, keep, c, tl.Spec())
 	if err != nil {
 		return err
@@ -252,15 +266,7 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 	if err := t.post(keep, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args}); err != nil {
 		return err
 	}
-	root, err := t.worldRoot()
-	if err != nil {
-		return err
-	}
 	start := t.now()
-	env := &tool.Env{
-		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t},
-		Started: func(s op.ToolStarted) error { return t.post(keep, &s) },
-	}
 	res, err := tl.Call(ctx, env, args)
 	if err != nil {
 		if ctx.Err() == nil {

@@ -91,7 +91,7 @@ func (a *app) jump(ctx context.Context, h orchestrator.Home, task string, c orch
 		fmt.Fprintf(a.stderr, "anamnesis: warning: the model cannot be reached; a pass is written by the extractor\n")
 	}
 	t, err := orchestrator.OpenTask(ctx, h, task, orchestrator.Options{
-		Model: m.model, Recreate: true, Program: "anamnesis " + version, AfterAppend: a.afterAppend, WorldHook: a.worldHook,
+		Model: m.model, Recreate: true, Secrets: a.secrets(nil), Program: "anamnesis " + version, AfterAppend: a.afterAppend, WorldHook: a.worldHook,
 	})
 	if err != nil {
 		return err

@@ -16,7 +16,8 @@ const maxNested = 4
 
 // JSONOptions say what the strings of a JSON text are.
 type JSONOptions struct {
-	// Keep are the keys whose strings are left alone: names and ids.
+	// Keep are the keys whose strings are left alone: names and ids. They do
+	// not count within nested JSON.
 	Keep []string
 	// Nested are the keys whose strings hold JSON themselves, where they are
 	// valid JSON; their strings are redacted as what they stand for.
@@ -123,7 +124,7 @@ func (w *jsonWalk) str(from, to int) {
 	if n := len(w.path); n > 0 {
 		key = w.path[n-1]
 	}
-	if slices.Contains(w.o.Keep, key) {
+	if w.deep == 0 && slices.Contains(w.o.Keep, key) {
 		return
 	}
 	text := unquote(w.in[from:to])

@@ -36,7 +36,7 @@ func keyLines(ms []match, s string, at int, within bool) (out []match, end int, 
 		lineEnd, next := lineBreak(s, at)
 		line := s[at:lineEnd]
 		if stop := strings.Index(line, pemEnd); stop >= 0 {
-			return addKeyLine(ms, s, at, at+stop, true), at + stop, false
+			return addKeyLine(ms, s, at, at+stop, false), at + stop, false
 		}
 		switch {
 		case len(line) > maxPEMLine:

@@ -235,13 +235,13 @@ func TestFromEnviron(t *testing.T) {
 
 func TestJSON(t *testing.T) {
 	r := New(testKey(), []Secret{{"env", "hunter2\"hunter2"}})
-	args := `{"path":"a/hunter2\"hunter2","content":"X=hunter2\"hunter2\nAPI_TOKEN=\"qwertz-99\""}`
+	args := `{"id":"a/hunter2\"hunter2","content":"X=hunter2\"hunter2\nAPI_TOKEN=\"qwertz-99\""}`
 	in, err := json.Marshal(map[string]any{"id": `hunter2"hunter2`, "args": args, "list": []any{1.5, nil, true, "DB_PASSWORD=hunter2", map[string]any{"k": "ü"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var paths []string
-	out, changed, err := r.JSON(in, &JSONOptions{Keep: []string{"id", "path"}, Nested: []string{"args"}, Found: func(path []string, f Found) {
+	out, changed, err := r.JSON(in, &JSONOptions{Keep: []string{"id"}, Nested: []string{"args"}, Found: func(path []string, f Found) {
 		paths = append(paths, strings.Join(path, ".")+" "+f.Bytes)
 	}})
 	if err != nil || !changed {
@@ -254,17 +254,17 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("%v in %s", err, out)
 	}
-	var inner struct{ Path, Content string }
+	var inner struct{ ID, Content string }
 	if err := json.Unmarshal([]byte(got.Args), &inner); err != nil {
 		t.Fatalf("%v in %s", err, got.Args)
 	}
-	if got.ID != `hunter2"hunter2` || inner.Path != `a/hunter2"hunter2` || strings.Contains(inner.Content, "hunter2") || strings.Contains(inner.Content, "qwertz") {
+	if got.ID != `hunter2"hunter2` || strings.Contains(inner.ID, "hunter2") || strings.Contains(inner.Content, "hunter2") || strings.Contains(inner.Content, "qwertz") {
 		t.Errorf("got %+v %+v", got, inner)
 	}
 	if !strings.HasSuffix(inner.Content, `"`) || !strings.Contains(inner.Content, "\nAPI_TOKEN=\"[redacted:token:") {
 		t.Errorf("content %q", inner.Content)
 	}
-	want := []string{`args.content hunter2"hunter2`, "args.content qwertz-99", "list hunter2"}
+	want := []string{`args.id hunter2"hunter2`, `args.content hunter2"hunter2`, "args.content qwertz-99", "list hunter2"}
 	if fmt.Sprint(paths) != fmt.Sprint(want) {
 		t.Errorf("found %q, want %q", paths, want)
 	}
