@@ -19,6 +19,13 @@ import (
 	"anamnesis/worldstate"
 )
 
+// The trailers of a step's commit: the task, and the last operation that was
+// durable when it was made, with its line's hash.
+const (
+	trailerTask = "Anamnesis-Task"
+	trailerOp   = "Anamnesis-Op"
+)
+
 // maxReadOnlyParallel is how many read-only calls of one reply run at once.
 const maxReadOnlyParallel = 8
 
@@ -376,7 +383,7 @@ func (t *Task) saveWorld(ctx context.Context) error {
 	seq, hash := t.log.Last()
 	save := worldstate.SaveOptions{
 		Message: t.saveMessage(id), Parent: t.state.commitAt(parent), Ref: fmt.Sprint(id),
-		Trailers: [][2]string{{"Anamnesis-Task", t.ID}, {"Anamnesis-Op", fmt.Sprintf("%d %x", seq, hash)}},
+		Trailers: [][2]string{{trailerTask, t.ID}, {trailerOp, fmt.Sprintf("%d %x", seq, hash)}},
 	}
 	snap, err := t.world.Save(ctx, save)
 	if errors.Is(err, worldstate.ErrUnknown) || errors.Is(err, worldstate.ErrCorrupt) {
