@@ -53,7 +53,7 @@ func named(s string, from, to int, kind string) (match, bool) {
 	if n == 0 || !secretLooking(s[at:at+n], follows(s, at+n), quoted, shouted && (tight || quoted)) {
 		return match{}, false
 	}
-	return match{start: at, end: at + n, kind: kind, rank: rankNamed}, true
+	return match{start: at, end: at + n, from: begin, kind: kind, rank: rankNamed}, true
 }
 
 func nameByte(c byte) bool { return isAlnum(c) || c == '_' || c == '-' || c == '.' }

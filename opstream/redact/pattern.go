@@ -129,7 +129,7 @@ func providerKey(s string, from, to int, keyword, kind string, least int, set *c
 			kind = "openrouter-key"
 		}
 	}
-	return match{start: from, end: to + n, kind: kind, rank: rankProvider}, true
+	return match{start: from, end: to + n, from: from, kind: kind, rank: rankProvider}, true
 }
 
 // random reports whether a text looks drawn by chance: digits among letters,
@@ -171,7 +171,7 @@ func jwt(s string, from, to int) (match, bool) {
 			at++
 		}
 	}
-	return match{start: from, end: at, kind: "jwt", rank: rankProvider}, true
+	return match{start: from, end: at, from: from, kind: "jwt", rank: rankProvider}, true
 }
 
 func jwtByte(c byte) bool { return isAlnum(c) || c == '-' || c == '_' }
@@ -213,7 +213,7 @@ func bearer(s string, from, to int) (match, bool) {
 	if n < 16 || n > maxSecretBytes || digits == 0 {
 		return match{}, false
 	}
-	return match{start: at, end: at + n, kind: "bearer-token", rank: rankHeader}, true
+	return match{start: at, end: at + n, from: from, kind: "bearer-token", rank: rankHeader}, true
 }
 
 // basic matches the credentials of a Basic header: base64 of NAME:PASSWORD.
@@ -237,7 +237,7 @@ func basic(s string, from, to int) (match, bool) {
 	for pad := 0; pad < 2 && at+n < len(s) && s[at+n] == '='; pad++ {
 		n++
 	}
-	return match{start: at, end: at + n, kind: "basic-auth", rank: rankHeader}, true
+	return match{start: at, end: at + n, from: from, kind: "basic-auth", rank: rankHeader}, true
 }
 
 const maxBasicBytes = 1 << 10
@@ -291,7 +291,7 @@ func urlUser(s string, from, to int) (match, bool) {
 	if len(password) < 3 || placeholder(password) {
 		return match{}, false
 	}
-	return match{start: colon + 1, end: at, kind: "url-password", rank: rankHeader}, true
+	return match{start: colon + 1, end: at, from: from - scheme, kind: "url-password", rank: rankHeader}, true
 }
 
 // placeholder reports whether a value only stands for a secret: a variable, a

@@ -48,7 +48,7 @@ func keyLines(ms []match, s string, at int, within bool) (out []match, end int, 
 			last := strings.Contains(s[next:after], pemEnd)
 			n := len(ms)
 			if ms = addKeyLine(ms, s, at, lineEnd, last || within && next == len(s)); len(ms) == n {
-				return ms, at, false
+				return ms, at, after == len(s) // what comes may yet make it one
 			}
 			within = true
 		}
@@ -101,5 +101,5 @@ func addKeyLine(ms []match, s string, from, to int, short bool) []match {
 	if n := end - begin; n < 1 || n < minPEMRun && !short {
 		return ms
 	}
-	return append(ms, match{start: begin, end: end, kind: "private-key", value: s[begin:end], rank: rankProvider})
+	return append(ms, match{start: begin, end: end, from: begin, kind: "private-key", value: s[begin:end], rank: rankProvider})
 }

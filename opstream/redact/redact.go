@@ -80,6 +80,7 @@ func lowerASCII(s string) string {
 // match is one secret in a text.
 type match struct {
 	start, end int
+	from       int // where what makes it a secret begins: its name, its header
 	kind       string
 	// value is what is hashed: the bytes of the match, or, of a known secret,
 	// the value itself, however it was escaped.
@@ -156,7 +157,7 @@ func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
 				id -= len(r.rules)
 				from := i + 1 - len(r.forms[id])
 				if s[from:i+1] == r.forms[id] {
-					ms = append(ms, match{start: from, end: i + 1, kind: r.known[id].Kind, value: r.known[id].Value, rank: rankKnown})
+					ms = append(ms, match{start: from, end: i + 1, from: from, kind: r.known[id].Kind, value: r.known[id].Value, rank: rankKnown})
 				}
 				continue
 			}
@@ -202,6 +203,7 @@ func merge(s string, ms []match) []match {
 			out = append(out, m)
 			continue
 		}
+		last.from = min(last.from, m.from)
 		if m.end > last.end {
 			last.end = m.end
 			last.value = s[last.start:last.end]

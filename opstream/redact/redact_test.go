@@ -221,6 +221,17 @@ func TestMarkersOfEqualSecrets(t *testing.T) {
 	}
 }
 
+// TestOverlap: of secrets that overlap nothing is left over.
+func TestOverlap(t *testing.T) {
+	r := New(testKey(), []Secret{{"one", "abcd-efgh-ijkl"}, {"two", "ijkl-mnop-qrst"}, {"three", "efgh-ijkl-mnop"}})
+	for _, in := range []string{"abcd-efgh-ijkl-mnop-qrst", "API_TOKEN=xx1abcd-efgh-ijkl"} {
+		out, found := r.Text("< " + in + " >")
+		if len(found) != 1 || strings.Contains(out, "mnop") || strings.Contains(out, "xx1") || restore(out, found) != "< "+in+" >" {
+			t.Errorf("%q: %q, %v", in, out, found)
+		}
+	}
+}
+
 func TestFromEnviron(t *testing.T) {
 	got := FromEnviron([]string{
 		"OPENAI_API_KEY=abcdefgh12345", "DB_PASSWORD=postgres", "GITHUB_TOKEN=short", "PATH=/usr/bin:/bin",
@@ -300,7 +311,7 @@ func TestQuoting(t *testing.T) {
 // texts draws texts in which secrets stand among what resembles them.
 func texts() *rapid.Generator[string] {
 	parts := []string{" ", "\n", "\t", "=", ": ", `"`, `\n`, `\"`, "@", "://", "a", "word", "12345", "Bearer ", "Basic ", "TOKEN=", "password: ",
-		"API_KEY", "postgres://u:", "s3cr3tpass", "known value 42", "known value", "dXNlcjpwYXNzd29yZDE=", "[redacted:x:abcdef]", "[redacted:",
+		"API_KEY", "postgres://u:", "s3cr3tpass", "known value 42", "known value", "a b c d e f g h i", "a b c d e f", "g h", "xa b", "dXNlcjpwYXNzd29yZDE=", "[redacted:x:abcdef]", "[redacted:",
 		pem(), "-----BEGIN PRIVATE KEY-----\n", "-----END PRIVATE KEY-----", "AKIA", "é", "\xff"}
 	for _, k := range []string{"openai-key", "aws-key-id", "github-token", "jwt"} {
 		parts = append(parts, secrets()[k])
@@ -338,7 +349,7 @@ func TestTextProperties(t *testing.T) {
 
 // TestWriterGivesWhatTextGives: however a text is cut into pieces.
 func TestWriterGivesWhatTextGives(t *testing.T) {
-	r := New(testKey(), []Secret{{"known", "known value 42"}})
+	r := New(testKey(), []Secret{{"known", "known value 42"}, {"long", "a b c d e f g h i"}})
 	rapid.Check(t, func(t *rapid.T) {
 		in := texts().Draw(t, "text")
 		want, _ := r.Text(in)
@@ -442,7 +453,7 @@ func BenchmarkText(b *testing.B) {
 		b.SetBytes(int64(len(data)))
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, _, err := r.JSON(data, nil); err != nil {
+			if _, _, err := r.JSON(data, &JSONOptions{Valid: true}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -83,8 +83,8 @@ func (w *Writer) safe(ms []match, end scanEnd) int {
 		// Between words: what a word begins with decides what it is.
 		cut = wordBegin(w.held, cut)
 		for _, m := range ms {
-			if m.start < cut && m.end > cut {
-				cut = m.start
+			if m.from < cut && m.end > cut {
+				cut = m.from
 			}
 		}
 		for _, k := range end.keys {
