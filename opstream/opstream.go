@@ -64,6 +64,8 @@ type Record struct {
 	// Body is the JSON object, compact. A blob has been resolved and its
 	// hash verified. The record owns it.
 	Body []byte
+	// Prev is the hash of the line before; zeros before the first.
+	Prev [16]byte
 	// Durable says that the line is known to be on disk. A reader learns it
 	// from later lines, so the newest lines are not durable yet to it. A
 	// record that is not durable may still be withdrawn by the writer.

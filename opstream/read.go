@@ -100,7 +100,7 @@ func (r *segmentReader) record(ref lineRef, durable bool) (Record, error) {
 	}
 	rec := Record{
 		Seq: e.seq, Ack: e.ack, Time: parseTime(e.ts), Kind: string(e.kind),
-		Step: e.step, Tok: e.tok, Durable: durable,
+		Step: e.step, Tok: e.tok, Durable: durable, Prev: e.prev,
 	}
 	rec.Body, err = resolveBody(r.fs, r.dir, e.seq, e.body)
 	return rec, err

@@ -19,6 +19,13 @@ import (
 	"anamnesis/worldstate"
 )
 
+// The trailers of a step's commit: the task, and the last operation that was
+// durable when it was made, with its line's hash.
+const (
+	trailerTask = "Anamnesis-Task"
+	trailerOp   = "Anamnesis-Op"
+)
+
 // maxReadOnlyParallel is how many read-only calls of one reply run at once.
 const maxReadOnlyParallel = 8
 
@@ -117,7 +124,7 @@ func (t *Task) endTurn(ctx context.Context, act Action) (Outcome, error) {
 	if err := t.record(ctx, append(bodies, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail})...); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Reason: act.Reason, Detail: act.Detail, Answer: t.state.Answer}, nil
+	return Outcome{Reason: act.Reason, Detail: t.redactText(act.Detail), Answer: t.state.Answer}, nil
 }
 
 // interrupted ends the turn because the person wanted it. A jump the agent
@@ -162,9 +169,11 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 		return nil, err
 	}
 	start := t.now()
-	reply, err := t.model.Ask(ctx, req, t.opts.Delta)
+	on, end := t.shownDeltas()
+	reply, err := t.model.Ask(ctx, req, on)
+	end()
 	if err != nil {
-		f := model.AsFault(err)
+		f := t.redactFault(model.AsFault(err))
 		rec := &op.ModelFailed{Error: f.Error(), Status: f.Status, Tries: max(f.Tries, 1), Partial: f.Partial}
 		return f, t.record(keep, rec)
 	}
@@ -242,6 +251,18 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		}
 		return t.finishCall(keep, c, res, 0)
 	}
+	root, err := t.worldRoot()
+	if err != nil {
+		return err
+	}
+	env := &tool.Env{
+		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t},
+		Started: func(s op.ToolStarted) error { return t.post(keep, &s) },
+	}
+	if args, err = t.putBack(env, tl.Spec(), args); err != nil {
+		res, _ := tool.ErrorResult(err)
+		return t.finishCall(keep, c, res, 0)
+	}
 	ok, why, decision := t.approve(ctx, c, tl.Spec())
 	if !ok { // one write: a refusal is never forgotten and the call run after all
 		return t.post(keep, append(decision, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: why, IsError: true, Refused: true})...)
@@ -249,15 +270,7 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 	if err := t.post(keep, append(decision, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args})...); err != nil {
 		return err
 	}
-	root, err := t.worldRoot()
-	if err != nil {
-		return err
-	}
 	start := t.now()
-	env := &tool.Env{
-		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t},
-		Started: func(s op.ToolStarted) error { return t.post(keep, &s) },
-	}
 	res, err := tl.Call(ctx, env, args)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -368,7 +381,7 @@ func (t *Task) saveWorld(ctx context.Context) error {
 	seq, hash := t.log.Last()
 	save := worldstate.SaveOptions{
 		Message: t.saveMessage(id), Parent: t.state.commitAt(parent), Ref: fmt.Sprint(id),
-		Trailers: [][2]string{{"Anamnesis-Task", t.ID}, {"Anamnesis-Op", fmt.Sprintf("%d %x", seq, hash)}},
+		Trailers: [][2]string{{trailerTask, t.ID}, {trailerOp, fmt.Sprintf("%d %x", seq, hash)}},
 	}
 	snap, err := t.world.Save(ctx, save)
 	if errors.Is(err, worldstate.ErrUnknown) || errors.Is(err, worldstate.ErrCorrupt) {

@@ -14,6 +14,7 @@ import (
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/worldstate"
@@ -69,6 +70,9 @@ type Options struct {
 	SealAfter time.Duration
 	// Program is the version recorded in the stream.
 	Program string
+	// Secrets are values known to be secret: they are redacted wherever they
+	// would be recorded, shown or sent, as is what looks like a secret.
+	Secrets []redact.Secret
 }
 
 // Task is one piece of work in this process: its stream, its world and the
@@ -79,6 +83,8 @@ type Task struct {
 	Dir string
 
 	log       *opstream.Log
+	vault     *vault
+	redactor  *redact.Redactor
 	world     *worldstate.World
 	cards     *knowledgebase.Store
 	rootMu    sync.Mutex // guards root
@@ -213,6 +219,10 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	if t.log, err = opstream.Open(h.Task(t.ID), &opstream.Options{Now: t.opts.Now, AfterAppend: t.opts.AfterAppend, SealAfter: t.opts.SealAfter}); err != nil {
 		return err
 	}
+	if t.vault, err = openVault(h.Vault(t.ID)); err != nil {
+		return err
+	}
+	t.redactor = redact.New(t.vault.key, t.opts.Secrets)
 	if err := t.catchUp(); err != nil {
 		return err
 	}
@@ -269,6 +279,9 @@ func (t *Task) Close() error {
 	if t.log != nil {
 		errs = append(errs, t.log.Close())
 	}
+	if t.vault != nil {
+		errs = append(errs, t.vault.close())
+	}
 	if t.world != nil {
 		errs = append(errs, t.world.Close())
 	}
@@ -281,7 +294,7 @@ func (t *Task) Close() error {
 	if t.live != nil { // last: until here nobody else may work in the directory
 		errs = append(errs, t.live.release())
 	}
-	t.log, t.world, t.cards, t.root, t.live = nil, nil, nil, nil, nil
+	t.log, t.vault, t.world, t.cards, t.root, t.live = nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -316,7 +329,7 @@ func (t *Task) Jump(ctx context.Context, to int, reason string, fold, overwrite 
 
 // schedule records a jump request unless one is pending.
 func (t *Task) schedule(ctx context.Context, j *op.JumpRequested) error {
-	entries, err := t.encode(j)
+	entries, bodies, err := t.encode(j)
 	if err != nil {
 		return err
 	}
@@ -326,7 +339,7 @@ func (t *Task) schedule(ctx context.Context, j *op.JumpRequested) error {
 		return ErrPending
 	}
 	t.scheduled = true
-	return t.appendLocked(ctx, entries, j)
+	return t.appendLocked(ctx, entries, bodies...)
 }
 
 // record appends operations and folds them, with everything posted before.
@@ -341,7 +354,7 @@ func (t *Task) record(ctx context.Context, bodies ...op.Body) error {
 // post makes operations durable, in one write. They are folded when Run's
 // goroutine next looks, so that the state is never changed under it.
 func (t *Task) post(ctx context.Context, bodies ...op.Body) error {
-	entries, err := t.encode(bodies...)
+	entries, bodies, err := t.encode(bodies...)
 	if err != nil {
 		return err
 	}
@@ -350,16 +363,20 @@ func (t *Task) post(ctx context.Context, bodies ...op.Body) error {
 	return t.appendLocked(ctx, entries, bodies...)
 }
 
-func (t *Task) encode(bodies ...op.Body) ([]opstream.Entry, error) {
-	entries := make([]opstream.Entry, len(bodies))
+// encode makes stream entries of operations, and gives them as they are
+// recorded: without secrets. Everything that is folded, shown or sent comes
+// from what it returns.
+func (t *Task) encode(bodies ...op.Body) ([]opstream.Entry, []op.Body, error) {
+	entries, redacted := make([]opstream.Entry, len(bodies)), make([]op.Body, len(bodies))
 	for i, b := range bodies {
-		data, err := op.Encode(b)
+		b, data, err := t.redactBody(b)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		entries[i] = opstream.Entry{Kind: string(b.Kind()), Tok: t.countText(projectedText(b)), Body: data}
+		redacted[i] = b
 	}
-	return entries, nil
+	return entries, redacted, nil
 }
 
 // maxCounted is how many bytes of one operation are counted; the rest of a

@@ -23,6 +23,7 @@ import (
 	"anamnesis/anamnesis"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
+	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model"
@@ -286,6 +287,7 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 	o := orchestrator.Options{
 		Model: m.model, Tools: tools, Approval: approval, Program: "anamnesis " + version,
 		Limits:      orchestrator.Limits{Steps: f.maxSteps},
+		Secrets:     a.secrets(f.redact),
 		Event:       p.Op,
 		Delta:       p.Delta,
 		AfterAppend: a.afterAppend, WorldHook: a.worldHook, SealAfter: a.sealAfter,
@@ -294,6 +296,19 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 		o.Approve = lines.approve
 	}
 	return o, nil
+}
+
+// secrets are the values this process knows to be secret: the API key, the
+// variables whose names say so, and those that were named. They are never
+// recorded, shown or sent.
+func (a *app) secrets(names []string) []redact.Secret {
+	known := redact.FromEnviron(os.Environ())
+	for _, name := range append([]string{"OPENAI_API_KEY"}, names...) {
+		if value := a.getenv(name); value != "" {
+			known = append(known, redact.Secret{Kind: name, Value: value})
+		}
+	}
+	return known
 }
 
 // lineReader shares the terminal's lines between steering and questions: a

@@ -78,5 +78,6 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(a.opsCommand())
 	root.AddCommand(a.kbCommand())
 	root.AddCommand(a.worldCommand())
+	root.AddCommand(a.doctorCommand())
 	return root
 }

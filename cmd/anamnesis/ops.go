@@ -37,7 +37,7 @@ func (a *app) opsCommand() *cobra.Command {
 		Args:  usageArgs(cobra.NoArgs),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.opsAppendCommand(), a.opsCatCommand(), a.opsVerifyCommand(), a.opsFollowCommand())
+	cmd.AddCommand(a.opsAppendCommand(), a.opsCatCommand(), a.opsVerifyCommand(), a.opsFollowCommand(), a.opsExportCommand())
 	return cmd
 }
 
@@ -236,31 +236,35 @@ func (a *app) printSeqs(first uint64, n int, asJSON bool) error {
 }
 
 type opsReadFlags struct {
-	dir, kind string
-	after     uint64
-	json      bool
+	dir   string
+	after uint64
+	json  bool
 }
 
 func (a *app) opsCatCommand() *cobra.Command {
 	var f opsReadFlags
+	var pick opsFilter
 	cmd := &cobra.Command{
 		Use:   "cat --dir DIR",
-		Short: "Print the operations of a stream",
+		Short: "Print the operations of a stream, all or those that fit every filter",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opsDir(cmd, f.dir); err != nil {
 				return err
 			}
-			return opsError(a.opsCat(f))
+			if err := pick.compile(cmd); err != nil {
+				return err
+			}
+			return opsError(a.opsCat(f, pick))
 		},
 	}
 	opsFlags(cmd, &f.dir, &f.json)
 	cmd.Flags().Uint64Var(&f.after, "after", 0, "print only operations after this number")
-	cmd.Flags().StringVar(&f.kind, "kind", "", "print only operations of this kind")
+	pick.register(cmd)
 	return cmd
 }
 
-func (a *app) opsCat(f opsReadFlags) error {
+func (a *app) opsCat(f opsReadFlags, pick opsFilter) error {
 	r, err := opstream.OpenReader(f.dir, nil)
 	if err != nil {
 		return err
@@ -274,7 +278,7 @@ func (a *app) opsCat(f opsReadFlags) error {
 			damage = append(damage, err)
 			continue
 		}
-		if f.kind != "" && rec.Kind != f.kind {
+		if !pick.fits(rec) {
 			continue
 		}
 		if err := printRecord(out, rec, f.json); err != nil {

@@ -16,6 +16,7 @@ import (
 	"anamnesis/anamnesis/tokens"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
+	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
 )
@@ -26,6 +27,7 @@ type agentFlags struct {
 	maxSteps, eas                         int
 	print                                 bool
 	secrets                               []string
+	redact                                []string
 }
 
 func (f *agentFlags) register(cmd *cobra.Command) {
@@ -37,6 +39,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&f.maxSteps, "max-steps", 0, fmt.Sprintf("steps a turn may take (default %d)", orchestrator.DefaultMaxSteps))
 	fl.StringVar(&f.output, "output-format", "text", "text, or stream-json: one JSON object a line")
 	fl.StringArrayVar(&f.secrets, "allow-secrets", nil, "pattern of secret files the agent may read, such as .env.test (repeatable)")
+	fl.StringArrayVar(&f.redact, "redact", nil, "environment variable whose value is kept out of everything recorded, shown or sent (repeatable)")
 	fl.BoolVarP(&f.print, "print", "p", false, "print the answer only, no progress")
 }
 
@@ -48,6 +51,11 @@ func (f *agentFlags) check() error {
 		return usageError("--max-steps %d: want a positive number", f.maxSteps)
 	case f.eas < 0:
 		return usageError("--eas %d: want a positive number of tokens", f.eas)
+	}
+	for _, name := range f.redact {
+		if n := len(os.Getenv(name)); n < redact.MinKnownBytes {
+			return usageError("--redact %s: the variable's value has %d bytes; from %d on it can be told from other text", name, n, redact.MinKnownBytes)
+		}
 	}
 	return nil
 }
@@ -141,7 +149,7 @@ func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id
 		n.EAS, n.EASFrom = f.eas, "--eas"
 	}
 	if n.ID == "" {
-		if n.ID, err = orchestrator.NewTaskID(h, request); err != nil {
+		if n.ID, err = orchestrator.NewTaskID(h, a.withoutSecrets(request, f.redact)); err != nil {
 			return n, err
 		}
 	} else if err := orchestrator.CheckTaskID(n.ID); err != nil {
@@ -151,6 +159,12 @@ func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id
 		return n, usageError("task %s exists: 'anamnesis resume %s' goes on with it, --task gives another name", n.ID, n.ID)
 	}
 	return n, nil
+}
+
+// withoutSecrets is a text of which a name is made.
+func (a *app) withoutSecrets(text string, names []string) string {
+	text, _ = redact.New(nil, a.secrets(names)).Text(text)
+	return redact.ReplaceMarkers(text, func(string) string { return "redacted" })
 }
 
 // personAt reads the terminal's lines, where there is one.
@@ -229,6 +243,9 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	}
 	if f.baseURL != "" {
 		baseURL = f.baseURL
+	}
+	if redact.HasMarker(baseURL) {
+		return usageError("task %s: the address of its model holds a password, which is not kept; give it again with --base-url", id)
 	}
 	m, err := a.chooseModel(ctx, name, baseURL)
 	if err != nil {

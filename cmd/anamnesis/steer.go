@@ -112,7 +112,7 @@ func (a *app) jumpHere(ctx context.Context, h orchestrator.Home, st *orchestrato
 		}
 	}
 	t, err := orchestrator.OpenTask(ctx, h, task, orchestrator.Options{
-		Model: m.model, Recreate: true, Program: "anamnesis " + version, Event: event,
+		Model: m.model, Recreate: true, Secrets: a.secrets(nil), Program: "anamnesis " + version, Event: event,
 		AfterAppend: a.afterAppend, WorldHook: a.worldHook, SealAfter: a.sealAfter,
 	})
 	if err != nil {

@@ -1,0 +1,134 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/opstream"
+	"anamnesis/orchestrator"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var salvage string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor [TASK]",
+		Short: "Check that a task, or every task, is whole; salvage a damaged one",
+		Long: "Check everything a task rests on, one line a finding: the stream's lines, their chain and blobs, the snapshots\n" +
+			"that operations name, the operations that snapshots name (so a lost end is seen), the vault. Nothing is changed.\n" +
+			"The exit code is 4 when something acknowledged is damaged, 1 when only the end is torn, which the next writer sets aside.\n\n" +
+			"With --salvage DIR the operations that can be read, up to the first damage, are copied into a new stream in DIR.\n" +
+			"The damaged task is not touched. The vault stays where it is.",
+		Args: usageArgs(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := a.home()
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("salvage") {
+				if len(args) == 0 || salvage == "" {
+					return usageError("name the directory and the task: 'anamnesis doctor --salvage DIR TASK'")
+				}
+				return a.salvage(cmd.Context(), h, args[0], salvage, asJSON)
+			}
+			ids := args
+			if len(ids) == 0 {
+				if ids, err = h.Tasks(); err != nil {
+					return err
+				}
+			}
+			return a.doctor(cmd.Context(), h, ids, asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&salvage, "salvage", "", "copy what can be read of TASK's stream into this new directory")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a task")
+	return cmd
+}
+
+func (a *app) doctor(ctx context.Context, h orchestrator.Home, ids []string, asJSON bool) error {
+	var corrupt, torn []string
+	for _, id := range ids {
+		d, err := orchestrator.Examine(ctx, h, id)
+		if err != nil {
+			return err
+		}
+		switch {
+		case d.Has(opstream.SeverityCorrupt):
+			corrupt = append(corrupt, id)
+		case d.Has(opstream.SeverityTorn):
+			torn = append(torn, id)
+		}
+		if err := a.printDiagnosis(d, asJSON); err != nil {
+			return err
+		}
+	}
+	if len(ids) == 0 && !asJSON {
+		fmt.Fprintln(a.stdout, "no tasks yet")
+	}
+	switch {
+	case len(corrupt) > 0:
+		return &exitError{exitCorrupt, fmt.Errorf("corrupt: %s; 'anamnesis doctor --salvage DIR %s' copies what can be read; nothing was changed", strings.Join(corrupt, ", "), corrupt[0])}
+	case len(torn) > 0:
+		return &exitError{exitFailed, fmt.Errorf("the end is torn: %s; the next 'anamnesis resume' sets the damaged bytes aside and goes on", strings.Join(torn, ", "))}
+	}
+	return nil
+}
+
+func (a *app) printDiagnosis(d orchestrator.Diagnosis, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(d)
+	}
+	var out strings.Builder
+	for _, f := range d.Findings {
+		fmt.Fprintf(&out, "%s: %s\n", d.Task, oneLine(f.String()))
+	}
+	if d.Omitted > 0 {
+		fmt.Fprintf(&out, "%s: and %d more findings\n", d.Task, d.Omitted)
+	}
+	state := "whole"
+	switch {
+	case d.Has(opstream.SeverityCorrupt):
+		state = "corrupt"
+	case d.Has(opstream.SeverityTorn):
+		state = "torn at its end"
+	}
+	fmt.Fprintf(&out, "%s: %s: ops %d, blobs %d, commits %d\n", d.Task, state, d.Ops, d.Blobs, d.Commits)
+	if _, err := fmt.Fprint(a.stdout, out.String()); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+// oneLine is a text without line breaks, and with nothing that acts on a
+// terminal.
+func oneLine(s string) string { return strings.Join(strings.Fields(view.Clean(s)), " ") }
+
+func (a *app) salvage(ctx context.Context, h orchestrator.Home, id, to string, asJSON bool) error {
+	if err := orchestrator.CheckTaskID(id); err != nil {
+		return err
+	}
+	got, err := opstream.Salvage(ctx, h.Task(id), to)
+	switch {
+	case errors.Is(err, opstream.ErrNotFound):
+		return fmt.Errorf("%w: %s; 'anamnesis tasks' lists them", orchestrator.ErrNoTask, id)
+	case errors.Is(err, opstream.ErrInvalid):
+		return usageError("%v", err)
+	case err != nil:
+		return err
+	}
+	if asJSON {
+		return a.printJSON(got)
+	}
+	fmt.Fprintf(a.stdout, "copied ops 1-%d (%d bytes, blobs %d) of %s to %s\n", got.Records, got.Bytes, got.Blobs, id, to)
+	if got.Why != "" {
+		fmt.Fprintf(a.stdout, "stopped at: %s\n", oneLine(got.Why))
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/opstream"
+	"anamnesis/opstream/op"
+	"anamnesis/opstream/redact"
+	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/model"
+)
+
+func (a *app) opsExportCommand() *cobra.Command {
+	var dir, format string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "export --dir DIR",
+		Short: "Export a stream for other programs and people, secrets redacted",
+		Long: "Export a stream to standard output. jsonl: each operation as a line of JSON, blobs resolved. openai: the chat that a\n" +
+			"task's model would be sent next, as a JSON object with the messages of OpenAI's chat completions. markdown: for\n" +
+			"people. What looks like a secret is redacted once more, with a key of this export's own.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := opsDir(cmd, dir); err != nil {
+				return err
+			}
+			if asJSON && format == "markdown" {
+				return usageError("--json and --format markdown contradict each other")
+			}
+			return a.opsExport(dir, format)
+		},
+	}
+	opsFlags(cmd, &dir, &asJSON)
+	cmd.Flags().StringVar(&format, "format", "jsonl", "jsonl, openai or markdown")
+	return cmd
+}
+
+// exporter writes one record after the other, and what is to be said at last.
+type exporter interface {
+	add(rec opstream.Record) error
+	end() error
+}
+
+func (a *app) opsExport(dir, format string) error {
+	out := bufio.NewWriter(a.stdout)
+	var e exporter
+	switch format {
+	case "jsonl":
+		e = jsonlExport{out}
+	case "openai":
+		e = &openaiExport{out: out, dir: dir}
+	case "markdown":
+		e = &markdownExport{out: out, step: -1}
+	default:
+		return usageError("--format %q: want jsonl, openai or markdown", format)
+	}
+	r, err := opstream.OpenReader(dir, nil)
+	if err != nil {
+		return opsError(err)
+	}
+	defer r.Close()
+	key := make([]byte, redact.KeyBytes)
+	rand.Read(key) // never fails
+	secrets := redact.New(key, a.secrets(nil))
+	var damage error
+	for rec, err := range r.Since(0) {
+		if err != nil {
+			// What could be read is exported, and the error said at the end.
+			damage = errors.Join(damage, err)
+			continue
+		}
+		rec.Body, _, err = secrets.JSON(rec.Body, &redact.JSONOptions{Keep: []string{"id", "call", "name", "commit", "tree", "hash"}, Nested: []string{"args"}})
+		if err == nil {
+			err = e.add(rec)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := e.end(); err != nil {
+		return err
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return opsError(damage)
+}
+
+type jsonlExport struct{ out io.Writer }
+
+func (e jsonlExport) add(rec opstream.Record) error { return printRecord(e.out, rec, true) }
+func (e jsonlExport) end() error                    { return nil }
+
+// bodyOf decodes a record; kinds this program does not know have no body.
+func bodyOf(rec opstream.Record) (op.Op, error) {
+	b, err := op.Decode(op.Kind(rec.Kind), rec.Body)
+	if err != nil && !errors.Is(err, op.ErrUnknownKind) {
+		return op.Op{}, fmt.Errorf("op %d: %w", rec.Seq, err)
+	}
+	return op.Op{Seq: rec.Seq, Step: rec.Step, Tok: rec.Tok, Time: rec.Time, Body: b}, nil
+}
+
+// openaiExport folds a task and shows its projection.
+type openaiExport struct {
+	out   io.Writer
+	dir   string
+	state orchestrator.State
+}
+
+func (e *openaiExport) add(rec opstream.Record) error {
+	if rec.Seq == 1 && rec.Kind != string(op.KindTaskOpened) {
+		return usageError("%s is not the stream of a task: its first operation is %s; --format jsonl exports any stream", e.dir, rec.Kind)
+	}
+	o, err := bodyOf(rec)
+	if err != nil {
+		return err
+	}
+	return orchestrator.Fold(&e.state, o)
+}
+
+// The messages of OpenAI's chat completions.
+type (
+	openaiMessage struct {
+		Role       string       `json:"role"`
+		Content    string       `json:"content"`
+		ToolCalls  []openaiCall `json:"tool_calls,omitempty"`
+		ToolCallID string       `json:"tool_call_id,omitempty"`
+	}
+	openaiCall struct {
+		ID       string `json:"id"`
+		Type     string `json:"type"`
+		Function struct {
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+		} `json:"function"`
+	}
+)
+
+func (e *openaiExport) end() error {
+	messages := []openaiMessage{}
+	for _, m := range e.state.Projection() {
+		messages = append(messages, openaiForm(m))
+	}
+	enc := json.NewEncoder(e.out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(map[string]any{"model": e.state.Model, "messages": messages}); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+func openaiForm(m model.Message) openaiMessage {
+	out := openaiMessage{Role: string(m.Role), Content: m.Text, ToolCallID: m.CallID}
+	for _, c := range m.Calls {
+		call := openaiCall{ID: c.ID, Type: "function"}
+		call.Function.Name, call.Function.Arguments = c.Name, c.Args
+		out.ToolCalls = append(out.ToolCalls, call)
+	}
+	return out
+}
+
+// markdownExport writes a heading for each step and each operation, and what
+// an operation says as a block that nothing in it can end.
+type markdownExport struct {
+	out  io.Writer
+	step int
+}
+
+func (e *markdownExport) add(rec opstream.Record) error {
+	o, err := bodyOf(rec)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	if rec.Step != e.step {
+		e.step = rec.Step
+		fmt.Fprintf(&b, "## Step %d\n\n", rec.Step)
+	}
+	fmt.Fprintf(&b, "### op %d · %s · %s\n\n", rec.Seq, rec.Kind, rec.Time.Format(opsTimeLayout))
+	text := string(rec.Body)
+	if o.Body != nil {
+		text = orchestrator.OpText(o)
+	}
+	if text = strings.TrimRight(view.Clean(text), "\n"); text != "" && text != "{}" {
+		fence := fenceFor(text)
+		fmt.Fprintf(&b, "%stext\n%s\n%s\n\n", fence, text, fence)
+	}
+	if _, err := io.WriteString(e.out, b.String()); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+func (e *markdownExport) end() error { return nil }
+
+// fenceFor is a code fence longer than any run of backticks in a text.
+func fenceFor(text string) string {
+	longest, run := 0, 0
+	for _, c := range text {
+		if run++; c != '`' {
+			run = 0
+		}
+		longest = max(longest, run)
+	}
+	return strings.Repeat("`", max(3, longest+1))
+}

@@ -1,0 +1,253 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// maxNested is how deep JSON within JSON is followed.
+const maxNested = 4
+
+// JSONOptions say what the strings of a JSON text are.
+type JSONOptions struct {
+	// Keep are the keys whose strings are left alone: names and ids. They do
+	// not count within nested JSON.
+	Keep []string
+	// Nested are the keys whose strings hold JSON themselves, where they are
+	// valid JSON; their strings are redacted as what they stand for.
+	Nested []string
+	// Valid says that the text is known to be JSON, because the caller made it:
+	// it is not checked again.
+	Valid bool
+	// Found, when set, is told of each secret and of the keys that lead to it,
+	// the outermost first. Elements of arrays have no key of their own.
+	Found func(path []string, f Found)
+}
+
+// JSON replaces the secrets in the strings of a JSON text, keys excepted, each
+// as what it stands for and not as it is escaped. Bytes outside a changed
+// string stay as they are. The error says that the text is not JSON.
+func (r *Redactor) JSON(data []byte, o *JSONOptions) (out []byte, changed bool, err error) {
+	if o == nil {
+		o = &JSONOptions{}
+	}
+	if !o.Valid && !json.Valid(data) {
+		return nil, false, fmt.Errorf("redact: not JSON: %d bytes", len(data))
+	}
+	w := jsonWalk{r: r, o: o, in: string(data)}
+	w.value(0)
+	if w.done == 0 {
+		return data, false, nil
+	}
+	w.out.WriteString(w.in[w.done:])
+	return w.out.Bytes(), true, nil
+}
+
+// jsonWalk goes through valid JSON.
+type jsonWalk struct {
+	r    *Redactor
+	o    *JSONOptions
+	in   string
+	at   int
+	out  bytes.Buffer
+	done int // bytes of in that are in out
+	path []string
+	deep int
+}
+
+func (w *jsonWalk) blank() {
+	for w.at < len(w.in) && strings.IndexByte(" \t\r\n", w.in[w.at]) >= 0 {
+		w.at++
+	}
+}
+
+func (w *jsonWalk) value(depth int) {
+	w.blank()
+	switch w.in[w.at] {
+	case '{':
+		w.members(depth, '}')
+	case '[':
+		w.members(depth, ']')
+	case '"':
+		from := w.at
+		w.skipString()
+		w.str(from, w.at)
+	default: // a number or a word
+		for w.at < len(w.in) && strings.IndexByte(",]} \t\r\n", w.in[w.at]) < 0 {
+			w.at++
+		}
+	}
+}
+
+// members walks an object or an array.
+func (w *jsonWalk) members(depth int, closing byte) {
+	w.at++
+	for {
+		w.blank()
+		switch w.in[w.at] {
+		case closing:
+			w.at++
+			return
+		case ',':
+			w.at++
+			continue
+		}
+		if closing == ']' {
+			w.value(depth + 1)
+			continue
+		}
+		from := w.at
+		w.skipString()
+		w.path = append(w.path, unquote(w.in[from:w.at]))
+		w.blank()
+		w.at++ // the colon
+		w.value(depth + 1)
+		w.path = w.path[:len(w.path)-1]
+	}
+}
+
+func (w *jsonWalk) skipString() {
+	for w.at++; w.in[w.at] != '"'; w.at++ {
+		if w.in[w.at] == '\\' {
+			w.at++
+		}
+	}
+	w.at++
+}
+
+// str redacts the string in[from:to].
+func (w *jsonWalk) str(from, to int) {
+	key := ""
+	if n := len(w.path); n > 0 {
+		key = w.path[n-1]
+	}
+	if w.deep == 0 && slices.Contains(w.o.Keep, key) {
+		return
+	}
+	text := unquote(w.in[from:to])
+	if slices.Contains(w.o.Nested, key) && w.deep < maxNested && json.Valid([]byte(text)) {
+		in := jsonWalk{r: w.r, o: w.o, in: text, path: slices.Clone(w.path), deep: w.deep + 1}
+		in.value(0)
+		if in.done > 0 {
+			w.put(from, to, in.out.String()+text[in.done:])
+		}
+		return
+	}
+	out, found := w.r.Text(text)
+	if len(found) == 0 {
+		return
+	}
+	if w.o.Found != nil {
+		for _, f := range found {
+			w.o.Found(w.path, f)
+		}
+	}
+	w.put(from, to, out)
+}
+
+// put writes a changed string.
+func (w *jsonWalk) put(from, to int, text string) {
+	w.out.WriteString(w.in[w.done:from])
+	w.out.Grow(len(text) + len(w.in) - to)
+	w.out.Write(appendQuoted(w.out.AvailableBuffer(), text))
+	w.done = to
+}
+
+// unquote gives what a JSON string stands for. The string is valid.
+func unquote(quoted string) string {
+	body := quoted[1 : len(quoted)-1]
+	at := strings.IndexByte(body, '\\')
+	if at < 0 {
+		return body
+	}
+	out := make([]byte, 0, len(body))
+	for at >= 0 {
+		out = append(out, body[:at]...)
+		switch c := body[at+1]; c {
+		case 'n':
+			out = append(out, '\n')
+		case 't':
+			out = append(out, '\t')
+		case 'r':
+			out = append(out, '\r')
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'u':
+			c, n := unquoteRune(body[at:])
+			out = utf8.AppendRune(out, c)
+			at += n - 2
+		default:
+			out = append(out, c)
+		}
+		body = body[at+2:]
+		at = strings.IndexByte(body, '\\')
+	}
+	return string(append(out, body...))
+}
+
+// unquoteRune reads the \u escape, or the pair of them, that s begins with.
+func unquoteRune(s string) (rune, int) {
+	const size = len(`\u0000`)
+	hex := func(s string) rune {
+		n, err := strconv.ParseUint(s[2:size], 16, 16)
+		if err != nil {
+			return utf8.RuneError
+		}
+		return rune(n)
+	}
+	c := hex(s)
+	if utf16.IsSurrogate(c) && len(s) >= 2*size && s[size] == '\\' && s[size+1] == 'u' {
+		if both := utf16.DecodeRune(c, hex(s[size:])); both != utf8.RuneError {
+			return both, 2 * size
+		}
+	}
+	if utf16.IsSurrogate(c) {
+		c = utf8.RuneError
+	}
+	return c, size
+}
+
+// appendQuoted appends a JSON string.
+func appendQuoted(dst []byte, s string) []byte {
+	const digits = "0123456789abcdef"
+	dst = append(dst, '"')
+	from := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		size := 1
+		esc := ""
+		switch {
+		case c == '"':
+			esc = `\"`
+		case c == '\\':
+			esc = `\\`
+		case c == '\n':
+			esc = `\n`
+		case c == '\t':
+			esc = `\t`
+		case c == '\r':
+			esc = `\r`
+		case c < 0x20:
+			esc = `\u00` + digits[c>>4:c>>4+1] + digits[c&15:c&15+1]
+		case c >= utf8.RuneSelf:
+			var r rune
+			if r, size = utf8.DecodeRuneInString(s[i:]); r == utf8.RuneError && size == 1 {
+				esc = `\ufffd`
+			}
+		}
+		if esc != "" {
+			dst = append(append(dst, s[from:i]...), esc...)
+			from = i + size
+		}
+		i += size
+	}
+	return append(append(dst, s[from:]...), '"')
+}

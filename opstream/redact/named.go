@@ -1,0 +1,180 @@
+package redact
+
+import "strings"
+
+// maxNameBytes bounds the name before a value.
+const maxNameBytes = 64
+
+// minNamedBytes are the shortest values by how sure their place makes one.
+const (
+	minShoutedBytes = 6 // DB_PASSWORD=…
+	minQuotedBytes  = 8 // password: "…"
+	minBareBytes    = 8 // password: …
+)
+
+// named matches the value of NAME=value, NAME: value and their quoted forms,
+// where the keyword ends the name. What is left alone: code (calls, names of
+// variables, types), numbers, words of a sentence, placeholders.
+func named(s string, from, to int, kind string) (match, bool) {
+	begin := from
+	for begin > 0 && from-begin < maxNameBytes && nameByte(s[begin-1]) && escapeLen(s, begin) == 0 {
+		begin--
+	}
+	shouted := !strings.ContainsFunc(s[begin:to], func(r rune) bool { return r >= 'a' && r <= 'z' })
+	at := to
+	for at < len(s) && isDigit(s[at]) && at-to < 3 { // PASSWORD2
+		at++
+	}
+	at += quotes(s, at)
+	blank := spaces(s, at)
+	at += blank
+	sep := separator(s, at)
+	if sep == 0 {
+		return match{}, false
+	}
+	tight := blank == 0 && sep == 1 && s[at] == '='
+	at += sep
+	blank = spaces(s, at)
+	at += blank
+	tight = tight && blank == 0
+	quote := quotes(s, at)
+	at += quote
+	n := 0
+	for at+n < len(s) && n <= maxPasswordBytes && valueByte(s, at+n, quote > 0) {
+		n++
+	}
+	if n == 0 || n > maxPasswordBytes {
+		return match{}, false
+	}
+	quoted := quote > 0 && quotes(s, at+n) > 0
+	if !quoted {
+		n = sentenceEnd(s, at, n)
+	}
+	if n == 0 || !secretLooking(s[at:at+n], follows(s, at+n), quoted, shouted && (tight || quoted)) {
+		return match{}, false
+	}
+	return match{start: at, end: at + n, from: begin, kind: kind, rank: rankNamed}, true
+}
+
+func nameByte(c byte) bool { return isAlnum(c) || c == '_' || c == '-' || c == '.' }
+
+// quotes is the length of one quote, with the backslashes that escape it.
+func quotes(s string, at int) int {
+	n := 0
+	for at+n < len(s) && s[at+n] == '\\' && n < 4 {
+		n++
+	}
+	if at+n < len(s) && (s[at+n] == '"' || s[at+n] == '\'' || s[at+n] == '`') {
+		return n + 1
+	}
+	return 0
+}
+
+// separator is the length of what stands between a name and its value: = or
+// :, also := and =>, and no comparison.
+func separator(s string, at int) int {
+	rest := s[at:]
+	switch {
+	case strings.HasPrefix(rest, "=="), strings.HasPrefix(rest, "=~"), strings.HasPrefix(rest, "::"), strings.HasPrefix(rest, "://"):
+		return 0
+	case strings.HasPrefix(rest, ":="), strings.HasPrefix(rest, "=>"):
+		return 2
+	case strings.HasPrefix(rest, "="), strings.HasPrefix(rest, ":"):
+		return 1
+	}
+	return 0
+}
+
+// valueByte reports whether a value goes on at a byte. A quoted one ends at
+// its quote, a bare one also at what separates values; a backslash belongs to
+// it unless it escapes a quote or white space.
+func valueByte(s string, at int, quoted bool) bool {
+	c := s[at]
+	switch {
+	case c <= ' ' || c == 0x7f || c == '"' || c == '\'' || c == '`':
+		return false
+	case c == '\\':
+		return at+1 < len(s) && s[at+1] > ' ' && strings.IndexByte("\\\"'`nrtu", s[at+1]) < 0
+	case quoted:
+		return true
+	}
+	return strings.IndexByte("&,;<>|", c) < 0
+}
+
+// sentenceEnd takes off the punctuation behind a bare value.
+func sentenceEnd(s string, at, n int) int {
+	for n > 0 && strings.IndexByte(".,:)]}", s[at+n-1]) >= 0 {
+		n--
+	}
+	return n
+}
+
+// follows is the byte behind a value, 0 at the end.
+func follows(s string, at int) byte {
+	if at < len(s) {
+		return s[at]
+	}
+	return 0
+}
+
+// secretLooking decides by the value itself.
+func secretLooking(v string, next byte, quoted, shouted bool) bool {
+	if placeholder(v) {
+		return false
+	}
+	var letters, digits, symbols int
+	for i := range len(v) {
+		switch c := v[i]; {
+		case isDigit(c):
+			digits++
+		case isLower(c), isUpper(c), c >= 0x80:
+			letters++
+		case c != '-' && c != '_' && c != '.':
+			symbols++
+		}
+	}
+	switch {
+	case digits == len(v), strings.HasPrefix(v, "/"), strings.HasPrefix(v, "./"), strings.Contains(v, "://"):
+		return false // a number, a path, an address
+	case quoted && shouted:
+		return len(v) >= minShoutedBytes
+	case quoted:
+		return len(v) >= minQuotedBytes && digits+symbols > 0 && letters > 0 && !strings.ContainsAny(v, "(){}[]")
+	case strings.ContainsAny(v, "()[]{}*") || next == '(' || next == '[':
+		return shouted && len(v) >= minShoutedBytes && !strings.Contains(v, "(") && next != '(' && next != '['
+	case shouted:
+		return len(v) >= minShoutedBytes && (digits+symbols > 0 || letters == len(v))
+	}
+	// Bare, with a name in lower case: code and prose look so, too.
+	return len(v) >= minBareBytes && letters > 0 && !dotted(v) && (digits >= 3 || digits > 0 && (mixed(v) || symbols > 0))
+}
+
+// dotted reports whether a value is names joined by dots, as code is.
+func dotted(v string) bool {
+	if !strings.Contains(v, ".") {
+		return false
+	}
+	for part := range strings.SplitSeq(v, ".") {
+		if part == "" || isDigit(part[0]) {
+			return false
+		}
+		for i := range len(part) {
+			if !isAlnum(part[i]) && part[i] != '_' {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// mixed reports whether a value changes between letters and digits more often
+// than a name with a number in it does.
+func mixed(v string) bool {
+	changes := 0
+	for i := 1; i < len(v); i++ {
+		if isDigit(v[i]) != isDigit(v[i-1]) {
+			changes++
+		}
+	}
+	return changes >= 3
+}

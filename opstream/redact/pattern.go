@@ -1,0 +1,317 @@
+package redact
+
+import (
+	"encoding/base64"
+	"strings"
+)
+
+// maxSecretBytes is the longest secret a pattern takes; of a longer one the
+// beginning is no secret of that kind.
+const maxSecretBytes = 8 << 10
+
+// rule is a pattern and the keyword that must occur for it to be tried.
+type rule struct {
+	keyword string // lower case
+	// match tries the pattern where the keyword stands, from from up to to.
+	match func(s string, from, to int) (match, bool)
+	pem   bool // the keyword begins a private key; see pem.go
+}
+
+// rules are the patterns. The forms of keys are those their providers publish
+// for secret scanning.
+func rules() []rule {
+	out := []rule{{keyword: pemBegin, pem: true}}
+	token := func(kind string, least int, chars string, keywords ...string) {
+		set := newCharset(chars)
+		for _, k := range keywords {
+			out = append(out, rule{keyword: lowerASCII(k), match: func(s string, from, to int) (match, bool) {
+				return providerKey(s, from, to, k, kind, least, set)
+			}})
+		}
+	}
+	token("openai-key", 20, base64URL, "sk-")
+	token("github-token", 36, alnum, "ghp_", "gho_", "ghu_", "ghs_", "ghr_")
+	token("github-token", 22, alnum+"_", "github_pat_")
+	token("gitlab-token", 20, base64URL, "glpat-")
+	token("aws-key-id", 16, upperDigits, "AKIA", "ASIA")
+	token("slack-token", 10, alnum+"-", "xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xapp-")
+	token("google-key", 35, base64URL, "AIza")
+	token("stripe-key", 16, alnum, "sk_live_", "sk_test_", "rk_live_", "rk_test_")
+	token("huggingface-token", 30, alnum, "hf_")
+	token("npm-token", 36, alnum, "npm_")
+	token("sendgrid-key", 40, base64URL+".", "SG.")
+	out = append(out, rule{keyword: "eyj", match: jwt}, rule{keyword: "bearer", match: bearer},
+		rule{keyword: "basic", match: basic}, rule{keyword: "://", match: urlUser})
+	for _, k := range strings.Fields(namedKeywords) {
+		kind := kindName(strings.Trim(k, "_"))
+		switch kind {
+		case "passwd", "pwd":
+			kind = "password"
+		case "apikey":
+			kind = "api-key"
+		}
+		out = append(out, rule{keyword: k, match: func(s string, from, to int) (match, bool) { return named(s, from, to, kind) }})
+	}
+	return out
+}
+
+// namedKeywords end the names whose values are secret.
+const namedKeywords = "password passwd passphrase _pwd secret token api_key apikey api-key secret_key access_key private_key auth_key"
+
+const (
+	upperDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	alnum       = upperDigits + "abcdefghijklmnopqrstuvwxyz"
+	base64URL   = alnum + "-_"
+)
+
+// charset is a set of bytes.
+type charset [256]bool
+
+func newCharset(chars string) *charset {
+	var c charset
+	for i := range len(chars) {
+		c[chars[i]] = true
+	}
+	return &c
+}
+
+// run is how many bytes of s, from at on, are in the set.
+func (c *charset) run(s string, at int) int {
+	n := 0
+	for at+n < len(s) && c[s[at+n]] {
+		n++
+	}
+	return n
+}
+
+// wordStarts reports whether a word begins at byte at: no letter, digit or
+// underscore stands before it, but for the end of an escape (\n, \u0026).
+func wordStarts(s string, at int) bool {
+	if at == 0 {
+		return true
+	}
+	if c := s[at-1]; !isAlnum(c) && c != '_' {
+		return true
+	}
+	return escapeLen(s, at) > 0
+}
+
+// escapeLen is the length of the JSON escape that ends at byte at and stands
+// for no letter or digit; 0 for none.
+func escapeLen(s string, at int) int {
+	if at >= 2 && s[at-2] == '\\' && strings.IndexByte("nrtbf", s[at-1]) >= 0 {
+		return 2
+	}
+	if at >= 6 && s[at-6] == '\\' && s[at-5] == 'u' && s[at-4] == '0' && s[at-3] == '0' {
+		return 6
+	}
+	return 0
+}
+
+// providerKey matches a keyword with its case, then at least so many bytes of
+// the set, which must look random: names of tests and classes do not.
+func providerKey(s string, from, to int, keyword, kind string, least int, set *charset) (match, bool) {
+	if s[from:to] != keyword || !wordStarts(s, from) {
+		return match{}, false
+	}
+	n := set.run(s, to)
+	if kind == "aws-key-id" && n != least {
+		return match{}, false
+	}
+	if n < least || n > maxSecretBytes || !random(s[to:to+n]) {
+		return match{}, false
+	}
+	if kind == "openai-key" {
+		switch {
+		case strings.HasPrefix(s[to:], "ant-"):
+			kind = "anthropic-key"
+		case strings.HasPrefix(s[to:], "or-"):
+			kind = "openrouter-key"
+		}
+	}
+	return match{start: from, end: to + n, from: from, kind: kind, rank: rankProvider}, true
+}
+
+// random reports whether a text looks drawn by chance: digits among letters,
+// and either both cases or many digits.
+func random(s string) bool {
+	var upper, low, digit int
+	for i := range len(s) {
+		switch c := s[i]; {
+		case isUpper(c):
+			upper++
+		case isLower(c):
+			low++
+		case isDigit(c):
+			digit++
+		}
+	}
+	return digit > 0 && upper+low > 0 && (upper > 0 && low > 0 || digit >= 4 || low == 0)
+}
+
+// jwt matches a JSON web token: three base64url parts, the first two of which
+// begin as JSON objects do.
+func jwt(s string, from, to int) (match, bool) {
+	if s[from:to] != "eyJ" || !wordStarts(s, from) {
+		return match{}, false
+	}
+	at := from
+	for part := range 3 {
+		n := 0
+		for at+n < len(s) && jwtByte(s[at+n]) {
+			n++
+		}
+		if n < 10 || n > maxSecretBytes || part == 1 && !strings.HasPrefix(s[at:], "eyJ") {
+			return match{}, false
+		}
+		if at += n; part < 2 {
+			if at >= len(s) || s[at] != '.' {
+				return match{}, false
+			}
+			at++
+		}
+	}
+	return match{start: from, end: at, from: from, kind: "jwt", rank: rankProvider}, true
+}
+
+func jwtByte(c byte) bool { return isAlnum(c) || c == '-' || c == '_' }
+
+func tokenByte(c byte) bool {
+	return isAlnum(c) || strings.IndexByte("-._~+/=", c) >= 0
+}
+
+// spaces is how many blanks stand at at, at most a few: more than that is a
+// table or a drawing.
+func spaces(s string, at int) int {
+	n := 0
+	for at+n < len(s) && n <= maxBlanks && (s[at+n] == ' ' || s[at+n] == '\t') {
+		n++
+	}
+	return n
+}
+
+const maxBlanks = 8
+
+// bearer matches the token of a Bearer header. It must hold a digit, which
+// the words of a sentence do not.
+func bearer(s string, from, to int) (match, bool) {
+	blank := spaces(s, to)
+	if blank == 0 || !wordStarts(s, from) {
+		return match{}, false
+	}
+	at := to + blank
+	n, digits := 0, 0
+	for at+n < len(s) && n <= maxSecretBytes && tokenByte(s[at+n]) {
+		if isDigit(s[at+n]) {
+			digits++
+		}
+		n++
+	}
+	for n > 0 && s[at+n-1] == '.' { // of a sentence
+		n--
+	}
+	if n < 16 || n > maxSecretBytes || digits == 0 {
+		return match{}, false
+	}
+	return match{start: at, end: at + n, from: from, kind: "bearer-token", rank: rankHeader}, true
+}
+
+// basic matches the credentials of a Basic header: base64 of NAME:PASSWORD.
+func basic(s string, from, to int) (match, bool) {
+	blank := spaces(s, to)
+	if blank == 0 || !wordStarts(s, from) {
+		return match{}, false
+	}
+	at := to + blank
+	n := 0
+	for at+n < len(s) && n <= maxBasicBytes && (isAlnum(s[at+n]) || s[at+n] == '+' || s[at+n] == '/') {
+		n++
+	}
+	if n < 6 || n > maxBasicBytes {
+		return match{}, false
+	}
+	plain, err := base64.RawStdEncoding.DecodeString(s[at : at+n])
+	if err != nil || !strings.Contains(string(plain), ":") || !printable(plain) {
+		return match{}, false
+	}
+	for pad := 0; pad < 2 && at+n < len(s) && s[at+n] == '='; pad++ {
+		n++
+	}
+	return match{start: at, end: at + n, from: from, kind: "basic-auth", rank: rankHeader}, true
+}
+
+const maxBasicBytes = 1 << 10
+
+func printable(b []byte) bool {
+	for _, c := range b {
+		if c < 0x20 || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// maxSchemeBytes and maxUserBytes bound the parts of a URL before its
+// password, maxPasswordBytes the password.
+const (
+	maxSchemeBytes   = 24
+	maxUserBytes     = 256
+	maxPasswordBytes = 512
+)
+
+// urlUser matches the password in SCHEME://USER:PASSWORD@HOST.
+func urlUser(s string, from, to int) (match, bool) {
+	scheme := 0
+	for scheme < from && scheme <= maxSchemeBytes && (isAlnum(s[from-1-scheme]) || strings.IndexByte("+-.", s[from-1-scheme]) >= 0) {
+		scheme++
+	}
+	if scheme < 2 || scheme > maxSchemeBytes {
+		return match{}, false
+	}
+	colon, at := -1, -1
+	for i := to; i < len(s) && i-to <= maxUserBytes+maxPasswordBytes; i++ {
+		c := s[i]
+		if c <= ' ' || c >= 0x7f || strings.IndexByte("/?#\"'`<>\\|,()", c) >= 0 {
+			break
+		}
+		if c == '[' && markerLen(s[i:]) > 0 {
+			break
+		}
+		if c == ':' && colon < 0 {
+			colon = i
+		}
+		if c == '@' && colon >= 0 {
+			at = i
+		}
+	}
+	if colon < 0 || at < 0 || colon-to > maxUserBytes || at-colon-1 > maxPasswordBytes {
+		return match{}, false
+	}
+	password := s[colon+1 : at]
+	if len(password) < 3 || placeholder(password) {
+		return match{}, false
+	}
+	return match{start: colon + 1, end: at, from: from - scheme, kind: "url-password", rank: rankHeader}, true
+}
+
+// placeholder reports whether a value only stands for a secret: a variable, a
+// word that says so, dots and stars.
+func placeholder(v string) bool {
+	if strings.Trim(v, "*.xX-_#?•…") == "" {
+		return true
+	}
+	if strings.ContainsAny(v[:1], "$%{<[(&`") || strings.Contains(v, "${") || strings.Contains(v, "{{") {
+		return true
+	}
+	v = strings.Trim(lowerASCII(v), "-_.")
+	for _, p := range []string{"your", "example", "placeholder", "changeme", "change_me", "redacted", "dummy", "process.env", "os.environ", "os.getenv", "env."} {
+		if strings.HasPrefix(v, p) {
+			return true
+		}
+	}
+	switch v {
+	case "password", "passwd", "pass", "secret", "token", "true", "false", "null", "none", "nil", "undefined", "required", "optional", "string", "bool", "empty":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,105 @@
+package redact
+
+import "strings"
+
+const (
+	pemBegin = "-----begin " // lower case, as keywords are
+	pemEnd   = "-----END"
+	// maxPEMLabel is the longest label: what stands between BEGIN and the
+	// dashes.
+	maxPEMLabel = 40
+	// minPEMRun is the shortest run of base64 that is taken for a line of a
+	// key when it is not the last.
+	minPEMRun = 20
+	// maxPEMLine is the longest line of a key: a whole key may stand in one.
+	maxPEMLine = 16 << 10
+)
+
+// keyBegins reports whether a private key begins here, at being just behind
+// the keyword, and where its body does.
+func keyBegins(s string, at int) (body int, ok bool) {
+	label := s[at:min(len(s), at+maxPEMLabel)]
+	end := strings.Index(label, "-----")
+	if end < 0 || !strings.Contains(label[:end], "PRIVATE KEY") {
+		return 0, false
+	}
+	return at + end + len("-----"), true
+}
+
+// keyLines adds a match for each line of a private key's body, which begins at
+// byte at. A line is redacted by itself, so that numbered lines, quoted ones
+// and those of a diff keep their places. It gives where the body ends, and
+// whether the text ended first. A line that no key holds ends it, too. within
+// says that lines of the key came before.
+func keyLines(ms []match, s string, at int, within bool) (out []match, end int, more bool) {
+	for at < len(s) {
+		lineEnd, next := lineBreak(s, at)
+		line := s[at:lineEnd]
+		if stop := strings.Index(line, pemEnd); stop >= 0 {
+			return addKeyLine(ms, s, at, at+stop, false), at + stop, false
+		}
+		switch {
+		case len(line) > maxPEMLine:
+			return ms, at, false
+		case keyHeader(line):
+		default:
+			// The last short line of a key stands before its end.
+			after, _ := lineBreak(s, next)
+			last := strings.Contains(s[next:after], pemEnd)
+			n := len(ms)
+			if ms = addKeyLine(ms, s, at, lineEnd, last || within && next == len(s)); len(ms) == n {
+				return ms, at, after == len(s) // what comes may yet make it one
+			}
+			within = true
+		}
+		at = next
+	}
+	return ms, at, true
+}
+
+// lineBreak gives the end of the line that holds byte at, and where the next
+// begins. An escaped line break, \n or \r\n, is one, too.
+func lineBreak(s string, at int) (end, next int) {
+	for i := at; i < len(s); i++ {
+		switch {
+		case s[i] == '\n':
+			return i, i + 1
+		case s[i] == '\r' && i+1 < len(s) && s[i+1] == '\n':
+			return i, i + 2
+		case s[i] == '\\' && i+1 < len(s) && (s[i+1] == 'n' || s[i+1] == 'r'):
+			end = i
+			for i+1 < len(s) && s[i] == '\\' && (s[i+1] == 'n' || s[i+1] == 'r') {
+				i += 2
+			}
+			return end, i
+		}
+	}
+	return len(s), len(s)
+}
+
+// keyHeader reports whether a line of a key holds no key: it is blank, or a
+// header of an encrypted one.
+func keyHeader(line string) bool {
+	rest := strings.TrimLeft(line, " \t\r0123456789:+|>#*\"'`,\\")
+	return rest == "" || strings.HasPrefix(rest, "Proc-Type:") || strings.HasPrefix(rest, "DEK-Info:")
+}
+
+// addKeyLine adds the base64 at a line's end. short says that there may be
+// little of it.
+func addKeyLine(ms []match, s string, from, to int, short bool) []match {
+	end := to
+	for end > from && strings.IndexByte(" \t\r\"'`,;+\\", s[end-1]) >= 0 {
+		end--
+	}
+	begin := end
+	for begin > from && (isAlnum(s[begin-1]) || s[begin-1] == '+' || s[begin-1] == '/' || s[begin-1] == '=') {
+		begin--
+	}
+	if begin > from && s[begin-1] == '\\' { // \t and the like: its letter is not the key's
+		begin++
+	}
+	if n := end - begin; n < 1 || n < minPEMRun && !short {
+		return ms
+	}
+	return append(ms, match{start: begin, end: end, from: begin, kind: "private-key", value: s[begin:end], rank: rankProvider})
+}

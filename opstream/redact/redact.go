@@ -1,0 +1,221 @@
+package redact
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+const (
+	// KeyBytes is the length of a good key: as many random bytes.
+	KeyBytes = 32
+	// MinKnownBytes is the shortest known value that is looked for: shorter
+	// ones occur by chance.
+	MinKnownBytes = 8
+	// maxKnownBytes is the longest form of a known value that is looked for.
+	maxKnownBytes = 4 << 10
+)
+
+// Secret is a value known to be secret, and what it is: a few words of a-z,
+// 0-9 and '-', such as openai-api-key.
+type Secret struct {
+	Kind, Value string
+}
+
+// Found is one secret that was replaced.
+type Found struct {
+	Marker string // what stands in its place
+	Bytes  string // what stood there
+}
+
+// Redactor finds secrets. It is immutable and safe for concurrent use.
+type Redactor struct {
+	key   []byte
+	words *automaton
+	rules []rule   // of the first words, the keywords
+	known []Secret // of the words after them: the secret each is a form of
+	forms []string // the form itself, with its case
+}
+
+// New makes a Redactor. The key makes its hashes: one key, one marker for a
+// secret. Known values shorter than MinKnownBytes are left out.
+func New(key []byte, known []Secret) *Redactor {
+	r := &Redactor{key: slices.Clone(key), rules: rules()}
+	var words []string
+	for _, p := range r.rules {
+		words = append(words, p.keyword)
+	}
+	seen := map[string]bool{}
+	for _, s := range known {
+		if len(s.Value) < MinKnownBytes {
+			continue
+		}
+		s.Kind = kindName(s.Kind)
+		for _, form := range formsOf(s.Value) {
+			if seen[form] || len(form) > maxKnownBytes {
+				continue
+			}
+			seen[form] = true
+			words = append(words, form)
+			r.known, r.forms = append(r.known, s), append(r.forms, form)
+		}
+	}
+	for i, w := range words {
+		words[i] = lowerASCII(w)
+	}
+	r.words = newAutomaton(words)
+	return r
+}
+
+func lowerASCII(s string) string {
+	b := []byte(s)
+	for i := range b {
+		b[i] = lower(b[i])
+	}
+	return string(b)
+}
+
+// match is one secret in a text.
+type match struct {
+	start, end int
+	from       int // where what makes it a secret begins: its name, its header
+	kind       string
+	// value is what is hashed: the bytes of the match, or, of a known secret,
+	// the value itself, however it was escaped.
+	value string
+	rank  int // of several with the same bytes the lowest gives the kind
+}
+
+// The ranks.
+const (
+	rankKnown = iota
+	rankProvider
+	rankHeader
+	rankNamed
+)
+
+// Text replaces the secrets in a text and says which they were, in their
+// order. A text without any comes back as it is.
+func (r *Redactor) Text(s string) (string, []Found) {
+	ms, _ := r.find(s, false)
+	if len(ms) == 0 {
+		return s, nil
+	}
+	var out strings.Builder
+	out.Grow(len(s))
+	found := make([]Found, 0, len(ms))
+	at := 0
+	for _, m := range ms {
+		f := Found{Marker: r.marker(m), Bytes: s[m.start:m.end]}
+		out.WriteString(s[at:m.start])
+		out.WriteString(f.Marker)
+		found = append(found, f)
+		at = m.end
+	}
+	out.WriteString(s[at:])
+	return out.String(), found
+}
+
+// scanEnd is how a search ended, for who goes on with the text behind it.
+type scanEnd struct {
+	partial int  // length of the longest end that begins a word
+	inKey   bool // within a private key
+	keyFrom int  // where the unfinished private key begins; -1 for none
+	keys    []span
+}
+
+// span is a private key with its first line.
+type span struct{ from, to int }
+
+// find gives the secrets of a text: sorted, not overlapping, not empty. inKey
+// says that the text begins within a private key.
+func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
+	var ms []match
+	end := scanEnd{keyFrom: -1}
+	after := 0 // private keys up to here are done
+	key := func(from, body int, within bool) {
+		if ms, after, end.inKey = keyLines(ms, s, body, within); end.inKey {
+			end.keyFrom = from
+		}
+		end.keys = append(end.keys, span{from, after})
+	}
+	if inKey {
+		key(0, 0, true)
+	}
+	w := r.words
+	class, next, hits := &w.class, w.next, w.hits
+	state := int32(0)
+	for i := 0; i < len(s); i++ {
+		state = next[state+int32(class[s[i]])]
+		if state < hits {
+			continue
+		}
+		for _, id := range w.ends[(state-hits)/w.width] {
+			if id >= len(r.rules) {
+				id -= len(r.rules)
+				from := i + 1 - len(r.forms[id])
+				if s[from:i+1] == r.forms[id] {
+					ms = append(ms, match{start: from, end: i + 1, from: from, kind: r.known[id].Kind, value: r.known[id].Value, rank: rankKnown})
+				}
+				continue
+			}
+			p := &r.rules[id]
+			if p.pem {
+				if i+1 <= after {
+					continue
+				}
+				if body, ok := keyBegins(s, i+1); ok {
+					key(i+1-len(p.keyword), body, false)
+				}
+				continue
+			}
+			if m, ok := p.match(s, i+1-len(p.keyword), i+1); ok {
+				m.value = s[m.start:m.end]
+				ms = append(ms, m)
+			}
+		}
+	}
+	end.partial = w.depths[state/w.width]
+	return merge(s, ms), end
+}
+
+// merge sorts matches and makes one of those that overlap. Its bytes are all
+// of theirs, so that nothing of a secret is left over.
+func merge(s string, ms []match) []match {
+	if len(ms) < 2 {
+		return ms
+	}
+	slices.SortFunc(ms, func(a, b match) int {
+		switch {
+		case a.start != b.start:
+			return a.start - b.start
+		case a.end != b.end:
+			return b.end - a.end
+		}
+		return a.rank - b.rank
+	})
+	out := ms[:1]
+	for _, m := range ms[1:] {
+		last := &out[len(out)-1]
+		if m.start >= last.end {
+			out = append(out, m)
+			continue
+		}
+		last.from = min(last.from, m.from)
+		if m.end > last.end {
+			last.end = m.end
+			last.value = s[last.start:last.end]
+		}
+	}
+	return out
+}
+
+// marker is what stands for a match.
+func (r *Redactor) marker(m match) string {
+	h := hmac.New(sha256.New, r.key)
+	h.Write([]byte(m.value))
+	var sum [sha256.Size]byte
+	return markerBegin + m.kind + ":" + hex.EncodeToString(h.Sum(sum[:0])[:markerHashBytes]) + markerEnd
+}

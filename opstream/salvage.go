@@ -1,0 +1,140 @@
+package opstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Salvaged says what Salvage copied.
+type Salvaged struct {
+	Records uint64 `json:"records"` // the last one's seq, too
+	Bytes   int64  `json:"bytes"`   // of lines, with newlines
+	Blobs   int    `json:"blobs"`
+	// Why is what ended the readable prefix; empty when everything was read.
+	Why string `json:"why,omitempty"`
+}
+
+// errSalvageEnds ends a scan at a line whose blob cannot be read.
+var errSalvageEnds = errors.New("the readable prefix ends")
+
+// Salvage copies the records of the stream in dir that can be read, from the
+// first up to the first damage, into a new stream in the directory to, which
+// must not exist and not lie in dir. Lines are copied as they are, so that
+// their hashes stay; a record whose blob is damaged ends the prefix, too. The
+// old stream is only read. The copy is durable when Salvage returns; after an
+// error it may be there in part and can be removed.
+func Salvage(ctx context.Context, dir, to string) (Salvaged, error) {
+	fsys := osFS{}
+	if err := newPlace(dir, to); err != nil {
+		return Salvaged{}, err
+	}
+	if _, _, err := listSegments(fsys, dir); err != nil {
+		return Salvaged{}, notFound(dir, err)
+	}
+	var out Salvaged
+	blobs := map[string]blobRef{}
+	seen := 0
+	scan := scanner{fs: fsys, dir: dir, visit: func(e *envelope, _ int64, size int) error {
+		if seen++; seen%verifyCtxEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		ref, isBlob, err := parseBlobRef(e.body)
+		if isBlob && err == nil && blobs[ref.Blob.SHA256] == (blobRef{}) {
+			if _, err = resolveBody(fsys, dir, e.seq, e.body); err == nil {
+				blobs[ref.Blob.SHA256] = ref
+			}
+		}
+		if err != nil {
+			out.Why = err.Error()
+			return errSalvageEnds
+		}
+		out.Bytes += int64(size) + 1
+		return nil
+	}}
+	stop, err := scan.advance()
+	if err != nil && !errors.Is(err, errSalvageEnds) {
+		return Salvaged{}, fmt.Errorf("salvage %s: %w", dir, err)
+	}
+	if stop != nil {
+		out.Why = fmt.Sprintf("%s at byte %d (seq %d): %s", segmentPath(dir, stop.seg), stop.off, stop.seq, stop.why)
+	}
+	out.Records, out.Blobs = scan.cur.seq, len(blobs)
+	if err := copyPrefix(fsys, dir, to, &scan.cur, blobs); err != nil {
+		return Salvaged{}, fmt.Errorf("salvage %s to %s: %w", dir, to, err)
+	}
+	return out, nil
+}
+
+// newPlace checks where a copy is to go.
+func newPlace(dir, to string) error {
+	from, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("salvage %s: %w", dir, err)
+	}
+	abs, err := filepath.Abs(to)
+	if err != nil {
+		return fmt.Errorf("salvage to %s: %w", to, err)
+	}
+	if abs == from || strings.HasPrefix(abs, from+string(filepath.Separator)) {
+		return fmt.Errorf("salvage to %s: %w: it lies in the stream that is to be salvaged", to, ErrInvalid)
+	}
+	if _, err := os.Lstat(abs); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("salvage to %s: %w: it exists; name a new directory", to, ErrInvalid)
+	}
+	return nil
+}
+
+// copyPrefix copies the lines up to a cursor and the blobs they name. The
+// segments come last and in order, so that a copy that was cut short is a
+// shorter prefix.
+func copyPrefix(fsys FS, dir, to string, cur *cursor, blobs map[string]blobRef) error {
+	ops := filepath.Join(to, opsDirName)
+	for _, d := range [][2]string{{to, filepath.Dir(to)}, {ops, to}} {
+		if err := mkdirDurable(fsys, d[0], d[1]); err != nil {
+			return err
+		}
+	}
+	store := blobStore{fs: fsys, dir: to}
+	for sum, ref := range blobs {
+		data, err := readBlob(fsys, blobPath(dir, sum), ref.Blob.Bytes)
+		if err == nil {
+			_, err = store.put(data, ref.Blob.MIME)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i, seg := range cur.segs {
+		size := cur.off
+		if i < len(cur.segs)-1 {
+			var err error
+			if size, err = fileSize(fsys, segmentPath(dir, seg)); err != nil {
+				return err
+			}
+		} else if size == 0 && i > 0 {
+			break
+		}
+		if err := copyFile(fsys, segmentPath(dir, seg), segmentPath(to, seg), size); err != nil {
+			return err
+		}
+	}
+	return fsys.SyncDir(ops)
+}
+
+// copyFile copies the first bytes of a file, durably.
+func copyFile(fsys FS, from, to string, size int64) error {
+	f, err := fsys.Open(from, os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	data := make([]byte, size)
+	if n, err := f.ReadAt(data, 0); int64(n) < size {
+		return fmt.Errorf("read %s: %w", from, err)
+	}
+	return writeFileDurable(fsys, to+".tmp", to, data)
+}

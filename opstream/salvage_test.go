@@ -1,0 +1,175 @@
+package opstream
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// tree reads every file below a directory.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		out[path] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestSalvage damages a stream of several segments and blobs at one place
+// after another: the copy is exactly the records before, its lines have their
+// hashes, it can be written to, and the old stream is untouched.
+func TestSalvage(t *testing.T) {
+	const n = 12
+	damages := map[string]struct {
+		last   uint64
+		damage func(t *testing.T, dir string)
+	}{
+		"none":            {n + 1, func(t *testing.T, dir string) {}},
+		"a line":          {6, func(t *testing.T, dir string) { flip(t, dir, `"n":7`) }},
+		"the first line":  {0, func(t *testing.T, dir string) { flip(t, dir, `"n":1,`) }},
+		"a blob":          {3, func(t *testing.T, dir string) { removeBlobs(t, dir) }},
+		"a whole segment": {6, func(t *testing.T, dir string) { dropSegment(t, dir, `"n":7`) }},
+	}
+	for name, tt := range damages {
+		t.Run(name, func(t *testing.T) {
+			dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "copy")
+			log, err := Open(dir, &Options{SegmentSizeBytes: 100})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := 1; i <= n; i++ {
+				body := fmt.Appendf(nil, `{"n":%d,"x":"y"}`, i)
+				if i == 4 {
+					body = fmt.Appendf(nil, `{"big":%q}`, bytes.Repeat([]byte("z"), MaxInlineBytes))
+				}
+				if _, err := log.Append(t.Context(), Entry{Kind: "k", Step: i, Body: body}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := log.Close(); err != nil {
+				t.Fatal(err)
+			}
+			whole := records(t, dir)
+			tt.damage(t, dir)
+			before := tree(t, dir)
+			got, err := Salvage(t.Context(), dir, to)
+			if err != nil || got.Records != tt.last || (got.Why == "") != (name == "none") {
+				t.Fatalf("Salvage = %+v, %v; want %d records", got, err, tt.last)
+			}
+			if after := tree(t, dir); fmt.Sprint(after) != fmt.Sprint(before) {
+				t.Error("the old stream was touched")
+			}
+			if have := records(t, to); fmt.Sprint(have) != fmt.Sprint(whole[:tt.last]) {
+				t.Errorf("the copy differs:\n%v\n%v", have, whole[:tt.last])
+			}
+			again, err := Open(to, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seq, err := again.Append(t.Context(), Entry{Kind: "k"}); err != nil || seq != tt.last+1 {
+				t.Errorf("append to the copy: %d, %v", seq, err)
+			}
+			if err := again.Close(); err != nil {
+				t.Error(err)
+			}
+			if r, err := Verify(t.Context(), to); err != nil || r.Has(SeverityCorrupt) || r.Has(SeverityTorn) {
+				t.Errorf("the copy: %+v, %v", r, err)
+			}
+		})
+	}
+}
+
+func TestSalvageRefusesPlaces(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "s")
+	log, err := Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{dir, filepath.Join(dir, "in"), t.TempDir()} {
+		if _, err := Salvage(t.Context(), dir, to); !errors.Is(err, ErrInvalid) {
+			t.Errorf("to %s: %v", to, err)
+		}
+	}
+	if _, err := Salvage(t.Context(), t.TempDir(), filepath.Join(t.TempDir(), "x")); !errors.Is(err, ErrNotFound) {
+		t.Errorf("no stream: %v", err)
+	}
+}
+
+// records gives everything of a stream's records but whether a reader knows
+// them durable.
+func records(t *testing.T, dir string) []Record {
+	t.Helper()
+	r, err := OpenReader(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	out := []Record{}
+	for rec, err := range r.Since(0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec.Durable = false
+		out = append(out, rec)
+	}
+	return out
+}
+
+// findText finds the segment that holds a text.
+func findText(t *testing.T, dir, text string) (path string, data []byte, at int) {
+	t.Helper()
+	segs, err := filepath.Glob(filepath.Join(dir, "ops", "*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range segs {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := bytes.Index(data, []byte(text)); at >= 0 {
+			return path, data, at
+		}
+	}
+	t.Fatalf("no segment holds %s", text)
+	return "", nil, 0
+}
+
+func flip(t *testing.T, dir, text string) {
+	t.Helper()
+	path, data, at := findText(t, dir, text)
+	data[at] ^= 1
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func dropSegment(t *testing.T, dir, text string) {
+	t.Helper()
+	path, _, _ := findText(t, dir, text)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func removeBlobs(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.RemoveAll(filepath.Join(dir, "blobs")); err != nil {
+		t.Fatal(err)
+	}
+}

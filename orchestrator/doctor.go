@@ -1,0 +1,337 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"anamnesis/opstream"
+	"anamnesis/opstream/op"
+	"anamnesis/opstream/redact"
+	"anamnesis/worldstate"
+)
+
+// Finding is one thing a task's examination found.
+type Finding struct {
+	Severity opstream.Severity `json:"severity"`
+	Where    string            `json:"where"` // a file, a commit, an operation
+	Why      string            `json:"why"`
+}
+
+func (f Finding) String() string { return fmt.Sprintf("%s: %s: %s", f.Severity, f.Where, f.Why) }
+
+// Diagnosis is what Examine found. A task without findings of severity corrupt
+// or torn is whole.
+type Diagnosis struct {
+	Task     string    `json:"task"`
+	Ops      uint64    `json:"ops"`     // verified records
+	Blobs    int       `json:"blobs"`   // distinct ones named by records
+	Commits  int       `json:"commits"` // distinct ones named by operations
+	Findings []Finding `json:"findings"`
+	Omitted  int       `json:"omitted,omitempty"` // findings beyond MaxFindings
+}
+
+// MaxFindings is how many findings a diagnosis lists; the rest are counted.
+const MaxFindings = opstream.MaxFindings
+
+// Has reports whether there is a finding of a severity.
+func (d *Diagnosis) Has(s opstream.Severity) bool {
+	return slices.ContainsFunc(d.Findings, func(f Finding) bool { return f.Severity == s })
+}
+
+func (d *Diagnosis) add(s opstream.Severity, where, format string, args ...any) {
+	if len(d.Findings) == MaxFindings {
+		d.Omitted++
+		if s == opstream.SeverityCorrupt && !d.Has(s) { // the worst stays visible
+			d.Findings[MaxFindings-1] = Finding{s, where, fmt.Sprintf(format, args...)}
+		}
+		return
+	}
+	d.Findings = append(d.Findings, Finding{s, where, fmt.Sprintf(format, args...)})
+}
+
+// examination is what Examine gathers on its way.
+type examination struct {
+	Diagnosis
+	h      Home
+	id     string
+	opened *op.TaskOpened
+	begun  time.Time           // of the first record
+	named  map[string][]string // commits, and the operations that name them
+	hashes map[uint64]string   // of the lines that commits speak of
+	last   uint64
+	marked bool // an operation holds a marker
+}
+
+// Examine verifies everything a task rests on: each line, its place in the
+// chain and its blob; that the operations fold; that the commits of the world
+// they name are there and intact; that the stream still holds the operation
+// each commit says it was made after, which shows an end that was lost; and the
+// vault. It changes nothing and works on a running task. The error says that
+// it could not look: ErrNoTask, or ctx's.
+func Examine(ctx context.Context, h Home, id string) (Diagnosis, error) {
+	if err := CheckTaskID(id); err != nil {
+		return Diagnosis{}, err
+	}
+	x := &examination{h: h, id: id, named: map[string][]string{}, hashes: map[uint64]string{}}
+	x.Task, x.Findings = id, []Finding{}
+	r, err := opstream.OpenReader(h.Task(id), nil)
+	if errors.Is(err, opstream.ErrNotFound) {
+		return Diagnosis{}, fmt.Errorf("%w: %s; 'anamnesis tasks' lists them", ErrNoTask, id)
+	}
+	if err != nil {
+		return Diagnosis{}, err
+	}
+	defer r.Close()
+	x.readOpened(r)
+	// The world before the stream: what a running task does meanwhile is then
+	// in the stream, if anywhere.
+	world, commits, err := x.openWorld(ctx)
+	if err != nil {
+		return Diagnosis{}, err
+	}
+	if world != nil {
+		defer world.Close()
+	}
+	if err := x.stream(ctx, r, commits); err != nil {
+		return Diagnosis{}, err
+	}
+	if world != nil {
+		if err := x.commits(ctx, world, commits); err != nil {
+			return Diagnosis{}, err
+		}
+	}
+	x.ends(commits)
+	x.vault()
+	return x.Diagnosis, nil
+}
+
+func (x *examination) readOpened(r *opstream.Reader) {
+	rec, err := r.Get(1)
+	if err != nil {
+		return // the stream's own examination says why
+	}
+	if o, err := decode(rec); err == nil {
+		x.opened, _ = o.Body.(*op.TaskOpened)
+		x.begun = rec.Time
+	}
+}
+
+// openWorld opens the task's store for reading, and lists its commits. Without
+// a store there is no world; that is a finding when operations name commits.
+func (x *examination) openWorld(ctx context.Context) (*worldstate.World, []worldstate.Commit, error) {
+	if x.opened == nil {
+		return nil, nil, nil
+	}
+	if _, err := os.Stat(filepath.Join(x.opened.Store, "HEAD")); err != nil {
+		return nil, nil, nil // opening it would make one
+	}
+	dir := x.opened.Dir
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		x.add(opstream.SeverityNotice, dir, "the task's directory is gone; 'anamnesis jump %s STEP' makes it again", x.id)
+		// The store is read through a directory that is not looked at.
+		if dir, err = os.MkdirTemp("", "anamnesis-doctor-"); err != nil {
+			return nil, nil, fmt.Errorf("examine %s: %w", x.id, err)
+		}
+		defer os.Remove(dir)
+	}
+	w, err := worldstate.Open(dir, x.opened.Store, &worldstate.Options{Task: x.id, Home: x.h.User})
+	if err != nil {
+		return nil, nil, fmt.Errorf("examine %s: %w", x.id, err)
+	}
+	commits, err := w.Log(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, nil, errors.Join(err, w.Close())
+		}
+		x.add(opstream.SeverityCorrupt, x.opened.Store, "the world's history cannot be read: %v", err)
+	}
+	return w, commits, nil
+}
+
+// stream verifies the lines and folds the operations.
+func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []worldstate.Commit) error {
+	report, err := opstream.Verify(ctx, x.h.Task(x.id))
+	if err != nil {
+		return err
+	}
+	x.Ops, x.Blobs = report.Records, report.Blobs
+	for _, f := range report.Findings {
+		where := f.File
+		if f.Seq != 0 {
+			where += fmt.Sprintf(" at byte %d (seq %d)", f.Offset, f.Seq)
+		}
+		x.add(f.Severity, where, "%s", f.Why)
+	}
+	x.Omitted += report.Omitted
+	if x.opened == nil {
+		why := "its first operation cannot be read, so its world was not looked at"
+		if report.Records == 0 && !report.Has(opstream.SeverityCorrupt) {
+			why = "the stream is empty: the task was never begun"
+		}
+		x.add(opstream.SeverityNotice, x.h.Task(x.id), "%s", why)
+	}
+	wanted := map[uint64]bool{}
+	for _, c := range commits {
+		if seq, _, ok := madeAfter(c, x.id); ok {
+			wanted[seq] = true
+		}
+	}
+	st, folding := new(State), true
+	for rec, err := range r.Since(0) {
+		if err != nil {
+			break // Verify has said why
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("examine %s: %w", x.id, ctx.Err())
+		}
+		if wanted[rec.Seq-1] {
+			x.hashes[rec.Seq-1] = fmt.Sprintf("%x", rec.Prev)
+		}
+		x.last = rec.Seq
+		x.marked = x.marked || redact.HasMarker(string(rec.Body))
+		o, err := decode(rec)
+		if err == nil && folding {
+			err = Fold(st, o)
+		}
+		if err != nil {
+			folding = false
+			x.add(opstream.SeverityCorrupt, fmt.Sprintf("op %d", rec.Seq), "%v", err)
+			continue
+		}
+		x.names(o)
+	}
+	seq, hash, _ := r.Last()
+	if seq == x.last {
+		x.hashes[seq] = fmt.Sprintf("%x", hash)
+	}
+	return nil
+}
+
+// names notes the commits an operation names.
+func (x *examination) names(o op.Op) {
+	var ids []string
+	switch b := o.Body.(type) {
+	case *op.WorldSaved:
+		ids = []string{b.Commit}
+	case *op.WorldRestored:
+		ids = []string{b.From, b.To}
+	case *op.JumpIntended:
+		ids = []string{b.FromCommit, b.ToCommit, b.Base}
+	}
+	for _, id := range ids {
+		where := fmt.Sprintf("op %d", o.Seq)
+		if id != "" && !slices.Contains(x.named[id], where) {
+			x.named[id] = append(x.named[id], where)
+		}
+	}
+}
+
+// commits checks the commits that operations name. When the store is whole,
+// those its history lists are; any other is read by itself.
+func (x *examination) commits(ctx context.Context, w *worldstate.World, listed []worldstate.Commit) error {
+	x.Commits = len(x.named)
+	report, err := w.Verify(ctx)
+	if err != nil {
+		return fmt.Errorf("examine %s: %w", x.id, err)
+	}
+	if report.Unfinished {
+		x.add(opstream.SeverityNotice, x.opened.Store, "a restore was interrupted; the next command on the task finishes it")
+	}
+	whole := map[string]bool{}
+	for _, c := range listed {
+		whole[string(c.ID)] = report.OK
+	}
+	var ids []string
+	for id := range x.named {
+		if !whole[id] {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		if err := w.Has(ctx, worldstate.ID(id)); err != nil {
+			if ctx.Err() != nil {
+				return fmt.Errorf("examine %s: %w", x.id, ctx.Err())
+			}
+			x.add(opstream.SeverityCorrupt, "commit "+id, "%v; named by %s", err, strings.Join(firstN(x.named[id], maxNamedBy), ", "))
+		}
+	}
+	return nil
+}
+
+// maxNamedBy is how many operations a finding about a commit lists.
+const maxNamedBy = 5
+
+// madeAfter reads which operation a commit was made after: its trailer
+// Anamnesis-Op. False for a commit of another task, or without the trailer.
+func madeAfter(c worldstate.Commit, task string) (seq uint64, hash string, ok bool) {
+	for _, t := range c.Trailers {
+		switch t[0] {
+		case trailerTask:
+			if t[1] != task {
+				return 0, "", false
+			}
+		case trailerOp:
+			number, rest, cut := strings.Cut(t[1], " ")
+			n, err := strconv.ParseUint(number, 10, 64)
+			seq, hash, ok = n, rest, cut && err == nil && n > 0
+		}
+	}
+	return seq, hash, ok
+}
+
+// ends compares the stream with what the commits say of it. A commit is made
+// after its operation is durable, so a stream that lacks it has lost it.
+func (x *examination) ends(commits []worldstate.Commit) {
+	if len(x.named) > 0 && x.opened != nil && commits == nil && !x.Has(opstream.SeverityCorrupt) {
+		x.add(opstream.SeverityCorrupt, x.opened.Store, "the world's store is gone or empty, and operations name %d of its commits", len(x.named))
+	}
+	var lost, other []worldstate.Commit
+	var lastLost uint64
+	for _, c := range commits {
+		seq, hash, ok := madeAfter(c, x.id)
+		if !ok || c.Time.Before(x.begun.Truncate(time.Second)) { // of an earlier task of this name
+			continue
+		}
+		switch have, known := x.hashes[seq]; {
+		case seq > x.last:
+			lost, lastLost = append(lost, c), max(lastLost, seq)
+		case known && have != hash:
+			other = append(other, c)
+		}
+	}
+	if len(lost) > 0 {
+		x.add(opstream.SeverityCorrupt, x.h.Task(x.id), "the end of the stream is lost: it ends with op %d, and commit %s was made after op %d was durable", x.last, lost[0].ID, lastLost)
+	}
+	for _, c := range other {
+		seq, hash, _ := madeAfter(c, x.id)
+		x.add(opstream.SeverityCorrupt, fmt.Sprintf("op %d", seq), "it is not the operation commit %s was made after: its line's hash is %s, and was %s", c.ID, x.hashes[seq], hash)
+	}
+}
+
+// vault checks that the vault can be read.
+func (x *examination) vault() {
+	path := x.h.Vault(x.id)
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		if x.marked {
+			x.add(opstream.SeverityNotice, path, "the vault is gone: what the stream's markers stand for cannot be put back")
+		}
+		return
+	case err != nil:
+		x.add(opstream.SeverityNotice, path, "%v", err)
+		return
+	}
+	v := &vault{entries: map[string][]vaultEntry{}}
+	if err := v.read(data[:strings.LastIndexByte(string(data), '\n')+1]); err != nil {
+		x.add(opstream.SeverityCorrupt, path, "%v", err)
+	}
+}

@@ -1,0 +1,133 @@
+package orchestrator
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"anamnesis/opstream"
+)
+
+const doctorScript = `turns:
+  - calls:
+      - {name: WriteFile, arguments: {path: a, content: one}}
+  - reply: Done.
+`
+
+// TestExamineForeignStream: a stream of the same operations whose lines are
+// not the ones the snapshots were made after is found out by their hashes.
+func TestExamineForeignStream(t *testing.T) {
+	task, h := newTask(t, doctorScript, Options{})
+	if _, err := task.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := task.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := Examine(t.Context(), h, "t"); err != nil || len(d.Findings) > 0 || d.Commits != 2 {
+		t.Fatalf("a whole task: %+v, %v", d, err)
+	}
+	again := filepath.Join(t.TempDir(), "again")
+	rewrite(t, h.Task("t"), again, 0)
+	replaceOps(t, h, again)
+	d, err := Examine(t.Context(), h, "t")
+	if err != nil || !d.Has(opstream.SeverityCorrupt) || !strings.Contains(d.Findings[0].String(), "it is not the operation commit") {
+		t.Errorf("diagnosis %+v, %v", d, err)
+	}
+	// A task that was begun later under the same name is not blamed for the
+	// snapshots of the one before.
+	later := filepath.Join(t.TempDir(), "later")
+	rewrite(t, h.Task("t"), later, time.Hour)
+	replaceOps(t, h, later)
+	if d, err := Examine(t.Context(), h, "t"); err != nil || len(d.Findings) > 0 {
+		t.Errorf("diagnosis %+v, %v", d, err)
+	}
+}
+
+// rewrite appends the operations of a stream to a new one, a little later.
+func rewrite(t *testing.T, from, to string, by time.Duration) {
+	t.Helper()
+	r, err := opstream.OpenReader(from, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var now time.Time
+	log, err := opstream.Open(to, &opstream.Options{SealAfter: -1, Now: func() time.Time { return now.Add(by + time.Microsecond) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rec, err := range r.Since(0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec.Kind == "log.sealed" {
+			break
+		}
+		now = rec.Time
+		if _, err := log.Append(t.Context(), opstream.Entry{Kind: rec.Kind, Step: rec.Step, Tok: rec.Tok, Body: rec.Body}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func replaceOps(t *testing.T, h Home, from string) {
+	t.Helper()
+	ops := filepath.Join(h.Task("t"), "ops")
+	if err := os.RemoveAll(ops); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(from, "ops"), ops); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestExamineFinds: what cannot be folded, and what is wrong with the vault.
+func TestExamineFinds(t *testing.T) {
+	task, h := newTask(t, doctorScript, Options{})
+	if _, err := task.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := task.Close(); err != nil {
+		t.Fatal(err)
+	}
+	log, err := opstream.Open(h.Task("t"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = log.Append(t.Context(), opstream.Entry{Kind: "user.said", Body: []byte(`{"text":7}`)})
+	if err == nil {
+		_, err = log.Append(t.Context(), opstream.Entry{Kind: "user.said", Body: []byte(`{"text":"[redacted:x:abcdef]"}`)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	check := func(want string) {
+		t.Helper()
+		d, err := Examine(t.Context(), h, "t")
+		text := ""
+		for _, f := range d.Findings {
+			text += f.String() + "\n"
+		}
+		if err != nil || !strings.Contains(text, want) {
+			t.Errorf("findings\n%s, %v; want %q", text, err, want)
+		}
+	}
+	check("corrupt: op ")
+	if err := os.WriteFile(h.Vault("t"), []byte("{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check("vault.jsonl: its first line holds no key")
+	if err := os.Remove(h.Vault("t")); err != nil {
+		t.Fatal(err)
+	}
+	check("notice: " + h.Vault("t") + ": the vault is gone")
+}

@@ -1,0 +1,201 @@
+package orchestrator
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"unicode/utf8"
+
+	"anamnesis/opstream/redact"
+)
+
+// vault is the one file of a task that holds secrets: what each marker stands
+// for in each file of the world it was found in, so that a file tool can put
+// it back there. Of a secret that was found elsewhere only the marker is kept.
+// The first line holds the key of the markers' hashes, each other line one
+// entry. Entries are durable when add returns. It is safe for concurrent use.
+type vault struct {
+	key []byte
+
+	mu      sync.Mutex
+	file    *os.File
+	size    int64
+	broken  error // a write failed and could not be taken back
+	entries map[string][]vaultEntry
+}
+
+// vaultEntry is a line of the file. An empty File is elsewhere.
+type vaultEntry struct {
+	Marker string `json:"marker"`
+	File   string `json:"file,omitempty"`
+	Text   string `json:"text,omitempty"`
+	Bytes  []byte `json:"bytes,omitempty"` // in place of Text where that is not UTF-8
+}
+
+type vaultHead struct {
+	V   int    `json:"v"`
+	Key []byte `json:"key"`
+}
+
+// maxVaultBytes bounds the file: past it secrets are redacted and not kept.
+const maxVaultBytes = 64 << 20
+
+// openVault opens a task's vault and makes one where there is none. What a
+// crash left of a last line is cut off: no operation names it yet.
+func openVault(path string) (_ *vault, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the vault: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("open the vault %s: %w", path, err), f.Close())
+		}
+	}()
+	v := &vault{file: f, entries: map[string][]vaultEntry{}}
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	whole := data[:bytes.LastIndexByte(data, '\n')+1]
+	if len(whole) < len(data) {
+		if err := f.Truncate(int64(len(whole))); err != nil {
+			return nil, err
+		}
+	}
+	v.size = int64(len(whole))
+	if len(whole) > 0 {
+		return v, v.read(whole)
+	}
+	v.key = make([]byte, redact.KeyBytes)
+	rand.Read(v.key) // never fails
+	if err := v.write(vaultHead{V: 1, Key: v.key}); err != nil {
+		return nil, err
+	}
+	return v, syncDir(filepath.Dir(path))
+}
+
+func (v *vault) read(data []byte) error {
+	for n := 1; len(data) > 0; n++ {
+		line, rest, _ := bytes.Cut(data, []byte("\n"))
+		data = rest
+		if n == 1 {
+			var head vaultHead
+			if err := json.Unmarshal(line, &head); err != nil || head.V != 1 || len(head.Key) != redact.KeyBytes {
+				return errors.New("its first line holds no key; move the file away, and markers made so far cannot be put back")
+			}
+			v.key = head.Key
+			continue
+		}
+		var e vaultEntry
+		if err := json.Unmarshal(line, &e); err != nil || e.Marker == "" {
+			return fmt.Errorf("line %d is damaged; remove it, and its marker cannot be put back", n)
+		}
+		v.keep(e)
+	}
+	return nil
+}
+
+func (v *vault) keep(e vaultEntry) { v.entries[e.Marker] = append(v.entries[e.Marker], e) }
+
+// secretBytes is what the marker stands for.
+func (e *vaultEntry) secretBytes() string {
+	if e.Bytes != nil {
+		return string(e.Bytes)
+	}
+	return e.Text
+}
+
+// add records what a marker stands for in a file; an empty file is elsewhere.
+func (v *vault) add(marker, file, secret string) error {
+	e := vaultEntry{Marker: marker, File: file}
+	switch {
+	case file == "":
+	case utf8.ValidString(secret):
+		e.Text = secret
+	default:
+		e.Bytes = []byte(secret)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	known := slices.ContainsFunc(v.entries[marker], func(k vaultEntry) bool {
+		return k.File == file && k.secretBytes() == e.secretBytes()
+	})
+	if known || v.size > maxVaultBytes {
+		return nil
+	}
+	if err := v.write(e); err != nil {
+		return fmt.Errorf("keep a secret in the vault: %w", err)
+	}
+	v.keep(e)
+	return nil
+}
+
+// write appends a line durably; v.mu is held or v is not shared yet. A line
+// that failed is taken back.
+func (v *vault) write(line any) error {
+	if v.broken != nil {
+		return v.broken
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(line); err != nil {
+		return err
+	}
+	_, err := v.file.WriteAt(buf.Bytes(), v.size)
+	if err == nil {
+		err = v.file.Sync()
+	}
+	if err != nil {
+		v.broken = v.file.Truncate(v.size)
+		return err
+	}
+	v.size += int64(buf.Len())
+	return nil
+}
+
+// lookup gives what a marker stands for in a file. The error says why it
+// cannot be put there; it is for the model.
+func (v *vault) lookup(marker, file string) (string, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	all := v.entries[marker]
+	var here []vaultEntry
+	from := ""
+	for _, e := range all {
+		if e.File == file {
+			here = append(here, e)
+		} else if e.File != "" {
+			from = e.File
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return "", fmt.Errorf("%s is not known in this task", marker)
+	case len(here) == 1:
+		return here[0].secretBytes(), nil
+	case len(here) > 1:
+		return "", fmt.Errorf("%s stands for several values in %s", marker, file)
+	case from != "":
+		return "", fmt.Errorf("%s comes from %s and can be put back only there", marker, from)
+	}
+	return "", fmt.Errorf("%s does not come from a file; a person must put the value there", marker)
+}
+
+func (v *vault) close() error { return v.file.Close() }
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
