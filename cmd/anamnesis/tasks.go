@@ -227,7 +227,7 @@ func (a *app) show(h orchestrator.Home, id string, seq uint64, asJSON bool) erro
 		return a.printJSON(map[string]any{"seq": found.Seq, "step": found.Step, "ts": found.Time, "tok": found.Tok, "kind": kind, "body": found.Body})
 	}
 	fmt.Fprintf(a.stdout, "op %d  %s  step %d  %d tokens  %s\n\n", found.Seq, kind, found.Step, found.Tok, found.Time.Format(time.RFC3339))
-	_, err = fmt.Fprintln(a.stdout, view.Clean(strings.TrimSpace(orchestrator.OpText(found))))
+	_, err = fmt.Fprintln(a.stdout, view.Clean(strings.Trim(orchestrator.OpText(found), "\n")))
 	return err
 }
 
