@@ -16,6 +16,7 @@ import (
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/file"
 	"anamnesis/worldstate"
 )
 
@@ -361,6 +362,9 @@ func (t *Task) closeUnknown(ctx context.Context, calls []CallState) error {
 		return err
 	}
 	for _, c := range calls {
+		if err := file.RemoveLeftover(t.root, c.Call); err != nil {
+			return fmt.Errorf("remove what call %s left half written: %w", c.ID, err)
+		}
 		res := &op.ToolReturned{Call: c.ID, Name: c.Name, Text: unknownResult, IsError: true, Unknown: true}
 		if p := t.state.Pending; p != nil && p.Call == c.ID {
 			// A jump's only effect is its request, and that is recorded.
