@@ -19,6 +19,9 @@ func transcript(t *testing.T, name string) *json.Decoder {
 	dir := cmp.Or(os.Getenv("ANAMNESIS_BENCH_DATA"), filepath.Join("..", "..", "shared", "data"))
 	f, err := os.Open(filepath.Join(dir, "transcripts", name))
 	if err != nil {
+		if os.Getenv("ANAMNESIS_CI") != "" {
+			t.Fatalf("CI must have the recorded runs: %v", err)
+		}
 		t.Skipf("SKIPPED: no recorded runs (%v); set ANAMNESIS_BENCH_DATA to the folder that holds transcripts/%s", err, name)
 	}
 	t.Cleanup(func() { f.Close() })

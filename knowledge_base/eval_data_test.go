@@ -19,6 +19,9 @@ func benchData(t testing.TB) string {
 	}
 	dir = filepath.Join(dir, "retrieval")
 	if _, err := os.Stat(dir); err != nil {
+		if os.Getenv("ANAMNESIS_CI") != "" {
+			t.Fatalf("CI must have the evaluation data: %v", err)
+		}
 		t.Skipf("SKIPPED: no evaluation data at %s; set ANAMNESIS_BENCH_DATA", dir)
 	}
 	return dir

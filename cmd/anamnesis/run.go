@@ -262,18 +262,14 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	if f.maxSteps == 0 {
 		f.maxSteps = st.Opened.MaxSteps
 	}
-	resumed := &op.TaskResumed{PID: os.Getpid(), Program: "anamnesis " + version, Continue: goOn}
-	if m.name != st.Model || m.baseURL != st.BaseURL {
-		resumed.Model, resumed.BaseURL = m.name, m.baseURL
+	resumed, err := a.resumedWith(h, st, m)
+	if err != nil {
+		return err
 	}
+	resumed.Continue = goOn
 	eas, easFrom := st.EAS, st.Opened.EASFrom
-	if m.name != st.Model {
-		span, err := a.easFor(h, st.Opened.Dir, m.lookup)
-		if err != nil {
-			return err
-		}
-		eas, easFrom = span.EAS, span.Source
-		resumed.EAS, resumed.EASFrom = eas, easFrom
+	if resumed.EAS > 0 {
+		eas, easFrom = resumed.EAS, resumed.EASFrom
 	}
 	lines := a.personAt()
 	p := a.announce(f, view.Start{
@@ -292,6 +288,22 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 		return errors.Join(err, t.Close())
 	}
 	return errors.Join(a.runTask(ctx, t, h, lines, p), t.Close())
+}
+
+// resumedWith is the record of a resume: what changes with another model.
+func (a *app) resumedWith(h orchestrator.Home, st *orchestrator.State, m modelChoice) (*op.TaskResumed, error) {
+	resumed := &op.TaskResumed{PID: os.Getpid(), Program: "anamnesis " + version}
+	if m.name != st.Model || m.baseURL != st.BaseURL {
+		resumed.Model, resumed.BaseURL = m.name, m.baseURL
+	}
+	if m.name != st.Model {
+		span, err := a.easFor(h, st.Opened.Dir, m.lookup)
+		if err != nil {
+			return nil, err
+		}
+		resumed.EAS, resumed.EASFrom = span.EAS, span.Source
+	}
+	return resumed, nil
 }
 
 // continues says whether a resume without words opens the last turn again.

@@ -1,0 +1,148 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"anamnesis/opstream"
+	"anamnesis/opstream/op"
+)
+
+// schedule records a jump request unless one is pending.
+func (t *Task) schedule(ctx context.Context, j *op.JumpRequested) error {
+	entries, bodies, err := t.encode(j)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.scheduled {
+		return ErrPending
+	}
+	t.scheduled = true
+	return t.appendLocked(ctx, entries, bodies...)
+}
+
+// record appends operations and folds them, with everything posted before.
+// Only Run's goroutine may call it.
+func (t *Task) record(ctx context.Context, bodies ...op.Body) error {
+	if err := t.post(ctx, bodies...); err != nil {
+		return err
+	}
+	return t.settle()
+}
+
+// post makes operations durable, in one write. They are folded when Run's
+// goroutine next looks, so that the state is never changed under it.
+func (t *Task) post(ctx context.Context, bodies ...op.Body) error {
+	entries, bodies, err := t.encode(bodies...)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.appendLocked(ctx, entries, bodies...)
+}
+
+// encode makes stream entries of operations, and gives them as they are
+// recorded: without secrets. Everything that is folded, shown or sent comes
+// from what it returns.
+func (t *Task) encode(bodies ...op.Body) ([]opstream.Entry, []op.Body, error) {
+	entries, redacted := make([]opstream.Entry, len(bodies)), make([]op.Body, len(bodies))
+	for i, b := range bodies {
+		b, data, err := t.redactBody(b)
+		if err != nil {
+			return nil, nil, err
+		}
+		entries[i] = opstream.Entry{Kind: string(b.Kind()), Tok: t.countText(projectedText(b)), Body: data}
+		redacted[i] = b
+	}
+	return entries, redacted, nil
+}
+
+// maxCounted is how many bytes of one operation are counted; the rest of a
+// monstrous one is taken to be like its beginning. Counting runs at about
+// 1 MB/s, and the person may be waiting for the turn to end.
+const maxCounted = 1 << 20
+
+func (t *Task) countText(text string) int {
+	if len(text) <= maxCounted {
+		return t.counter.Count(text)
+	}
+	head := strings.ToValidUTF8(text[:maxCounted], "")
+	return int(float64(t.counter.Count(head)) * float64(len(text)) / float64(len(head)))
+}
+
+// appendLocked appends encoded bodies to the stream; t.mu is held.
+func (t *Task) appendLocked(ctx context.Context, entries []opstream.Entry, bodies ...op.Body) error {
+	if t.log == nil {
+		return fmt.Errorf("record %s: %w", bodies[0].Kind(), ErrNotLive) // closed meanwhile
+	}
+	for i := range entries {
+		entries[i].Step = t.step
+	}
+	first, err := t.log.Append(ctx, entries...)
+	if err != nil {
+		return fmt.Errorf("record %s: %w", bodies[0].Kind(), err)
+	}
+	if err := t.logOwnLocked(first); err != nil {
+		return err
+	}
+	t.last = first + uint64(len(bodies)) - 1
+	for i, b := range bodies {
+		o := op.Op{Seq: first + uint64(i), Step: t.step, Tok: entries[i].Tok, Time: t.opts.Now(), Body: b}
+		t.queue = append(t.queue, o)
+		if t.opts.Event != nil {
+			t.opts.Event(o)
+		}
+		if b.Kind() == op.KindWorldSaved {
+			t.step++
+		}
+	}
+	return nil
+}
+
+// logOwnLocked queues the lines that the log wrote by itself before seq: it
+// seals the stream when nothing was appended for a while.
+func (t *Task) logOwnLocked(seq uint64) error {
+	for missed := t.last + 1; missed < seq; missed++ {
+		rec, err := t.log.Get(missed)
+		if err != nil {
+			return fmt.Errorf("read op %d: %w", missed, err)
+		}
+		o, err := decode(rec)
+		if err != nil {
+			return err
+		}
+		t.queue = append(t.queue, o)
+	}
+	return nil
+}
+
+// settle folds what was posted. Only Run's goroutine may call it.
+func (t *Task) settle() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, o := range t.queue {
+		if err := Fold(&t.state, o); err != nil {
+			return err
+		}
+	}
+	t.queue = t.queue[:0]
+	t.publishLocked()
+	return nil
+}
+
+func (t *Task) publish() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.publishLocked()
+}
+
+func (t *Task) publishLocked() {
+	t.last = max(t.last, t.state.Last)
+	t.step = t.state.NextStep()
+	t.scheduled = t.state.Pending != nil
+	t.ended, t.valid = t.step, t.state.validSteps()
+}
