@@ -1,0 +1,132 @@
+package powercut
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+)
+
+// wholeBytes is how much of the disk's beginning is never torn: ext4's own
+// superblock stands there, has a checksum, and is written over in place, so a
+// sector's half of it ends the file system, whatever stands on it.
+const wholeBytes = 4096
+
+// event is one thing the disk was asked for: a flush, or a write.
+type event struct {
+	flush bool
+	off   int64
+	data  []byte
+}
+
+// Recorder is a disk in memory that keeps what it is asked for. Its methods
+// may be called concurrently.
+type Recorder struct {
+	mu     sync.Mutex
+	base   []byte // as it was at first
+	image  []byte // as it is read now
+	events []event
+}
+
+// NewRecorder makes a disk that holds the image, which it copies.
+func NewRecorder(image []byte) *Recorder {
+	return &Recorder{base: slices.Clone(image), image: slices.Clone(image)}
+}
+
+// SizeBytes is the disk's size.
+func (r *Recorder) SizeBytes() int64 { return int64(len(r.base)) }
+
+// Events is how many writes and flushes were recorded so far.
+func (r *Recorder) Events() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.events)
+}
+
+// Flushes is how many of the events recorded so far are flushes.
+func (r *Recorder) Flushes() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, e := range r.events {
+		if e.flush {
+			n++
+		}
+	}
+	return n
+}
+
+// ReadAt gives how many bytes were read; fewer than asked for at the disk's
+// end.
+func (r *Recorder) ReadAt(p []byte, off int64) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if off >= int64(len(r.image)) {
+		return 0
+	}
+	return copy(p, r.image[off:])
+}
+
+// WriteAt records a write; false when it does not lie within the disk.
+func (r *Recorder) WriteAt(p []byte, off int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if off < 0 || off+int64(len(p)) > int64(len(r.image)) {
+		return false
+	}
+	copy(r.image[off:], p)
+	r.events = append(r.events, event{off: off, data: slices.Clone(p)})
+	return true
+}
+
+// Flush records a flush: what was written before is durable when it returns.
+func (r *Recorder) Flush() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, event{flush: true})
+}
+
+// Cut gives the image a disk may hold when its power ends after the first n
+// events: what had been flushed, and of each later write any sectors. The first
+// wholeBytes count as one sector.
+func (r *Recorder) Cut(n, sectorBytes int, rng *rand.Rand) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	flushed := n
+	for flushed > 0 && !r.events[flushed-1].flush {
+		flushed--
+	}
+	out := slices.Clone(r.base)
+	for _, e := range r.events[:flushed] {
+		copy(out[e.off:], e.data)
+	}
+	keep := keeper(rng)
+	for i, e := range r.events[flushed:n] {
+		for at := 0; at < len(e.data); {
+			size := sectorBytes
+			if e.off+int64(at) < wholeBytes {
+				size = wholeBytes
+			}
+			if keep(i, n-flushed) {
+				copy(out[e.off+int64(at):], e.data[at:min(at+size, len(e.data))])
+			}
+			at += size
+		}
+	}
+	return out
+}
+
+// keeper gives one of the ways in which a disk's cache may have been written
+// back: all of it, nothing, the newer half first, or sectors at random.
+func keeper(rng *rand.Rand) func(i, of int) bool {
+	switch way := rng.IntN(8); way {
+	case 0:
+		return func(int, int) bool { return true }
+	case 1:
+		return func(int, int) bool { return false }
+	case 2:
+		return func(i, of int) bool { return i >= of/2 }
+	default:
+		share := float64(way-2) / 6
+		return func(int, int) bool { return rng.Float64() < share }
+	}
+}
