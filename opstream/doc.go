@@ -9,6 +9,7 @@
 //	DIR/ops/<first seq, 16 digits>.jsonl   segments, one JSON object a line
 //	DIR/blobs/sha256/ab/<hex>              bodies too large, or not UTF-8
 //	DIR/torn-<segment>-<offset>-<hex>.bin  bytes a recovery set aside
+//	DIR/checkpoint.bin                     derived: index and a caller's fold
 //	DIR/ops.lock                           flock of the one writer
 //
 // # What acknowledged means

@@ -47,13 +47,23 @@ func (x *index) tokSum(seq uint64) int64 {
 // add appends the entry of the next seq.
 func (x *index) add(off int64, size int, e *envelope) {
 	sum := x.tokSum(x.n) + int64(e.tok)
+	x.put(indexEntry{off: off, tokSum: sum, size: uint32(size), step: int32(e.step), kind: x.number(e.kind)})
+}
+
+func (x *index) put(e indexEntry) {
 	if x.n%indexChunk == 0 {
 		x.chunks = append(x.chunks, new([indexChunk]indexEntry))
 	}
-	x.chunks[x.n/indexChunk][x.n%indexChunk] = indexEntry{
-		off: off, tokSum: sum, size: uint32(size), step: int32(e.step), kind: x.number(e.kind),
-	}
+	x.chunks[x.n/indexChunk][x.n%indexChunk] = e
 	x.n++
+}
+
+// kindOf names an entry's kind; empty when it has no number.
+func (x *index) kindOf(e indexEntry) string {
+	if int(e.kind) >= len(x.kinds) {
+		return ""
+	}
+	return x.kinds[e.kind]
 }
 
 // number gives a kind its number.

@@ -139,6 +139,8 @@ func (e lineError) Error() string { return string(e) }
 const (
 	errLineForm lineError = "the line does not have the format's form"
 	errLineCRC  lineError = "the checksum does not match"
+	// errLineChain needs the line before.
+	errLineChain lineError = "prev is not the hash of the line before"
 )
 
 // checkCRC verifies the checksum at a line's end.

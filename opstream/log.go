@@ -18,6 +18,9 @@ type Log struct {
 	dir       string
 	lock      *writerLock
 	recovered *Recovery
+	resumed   resumed
+
+	checkpointMu sync.Mutex // held while a checkpoint is written
 
 	blobMu sync.Mutex // held while a blob is written
 	blobs  blobStore
@@ -40,8 +43,9 @@ type Log struct {
 
 // Open opens the stream in dir for writing, and creates it when there is
 // none. It takes the writer's lock (or fails with a *LockedError), verifies
-// the whole stream, and repairs a torn tail (see Recovered). Damage below
-// what is known durable is a *CorruptError, and nothing was changed.
+// the whole stream, or what follows a checkpoint (see Options.Checkpoint), and
+// repairs a torn tail (see Recovered). Damage below what is known durable is a
+// *CorruptError, and nothing was changed.
 func Open(dir string, o *Options) (*Log, error) {
 	opts := o.withDefaults()
 	dir = filepath.Clean(dir)
@@ -70,6 +74,7 @@ func openLocked(dir string, opts Options, lock *writerLock) (*Log, error) {
 	if err := mkdirDurable(opts.FS, filepath.Join(dir, opsDirName), dir); err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", dir, err)
 	}
+	l.resumed = l.scan.resume(opts.Checkpoint)
 	if err := l.recover(); err != nil {
 		if l.file != nil {
 			err = errors.Join(err, l.file.Close())
@@ -162,7 +167,7 @@ func (l *Log) Get(seq uint64) (Record, error) {
 func (l *Log) Since(after uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		limit, _ := l.Last()
-		files := segmentReader{fs: l.opts.FS, dir: l.dir}
+		files := segmentReader{fs: l.opts.FS, dir: l.dir, chained: l.resumed.seq}
 		defer files.close()
 		for {
 			l.mu.Lock()
@@ -240,6 +245,8 @@ func (l *Log) Close() error {
 	if l.file != nil {
 		errs = append(errs, l.file.Close())
 	}
+	l.checkpointMu.Lock() // one under way ends before another writer may begin
+	defer l.checkpointMu.Unlock()
 	errs = append(errs, l.lock.release())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close stream %s: %w", l.dir, err)

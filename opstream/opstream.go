@@ -85,6 +85,12 @@ type Options struct {
 	SealAfter time.Duration
 	// PollInterval is how often Follow looks; 0 means DefaultPollInterval.
 	PollInterval time.Duration
+	// Checkpoint, when not empty, is the version of the fold whose checkpoint
+	// is used when there is one and it is this stream's; see Log.Checkpoint.
+	// The records before it are then verified when they are read, and by
+	// Verify, not by Open. Whatever is wrong with it, the whole stream is
+	// verified instead, as without; see Log.CheckpointRefused.
+	Checkpoint string
 	// FS is the file system, a seam for faults; nil means the operating
 	// system's. The lock is always the operating system's.
 	FS FS

@@ -38,6 +38,11 @@ type segmentReader struct {
 	seg uint64
 	buf []byte // bytes of seg from off on
 	off int64
+	// chained is the last line that, read right after the one before it, must
+	// name its hash: of lines no scan has verified, the chain is checked here.
+	chained uint64
+	seq     uint64 // the line read last
+	hash    lineHash
 }
 
 func (r *segmentReader) close() {
@@ -80,8 +85,15 @@ func (r *segmentReader) read(ref lineRef) ([]byte, envelope, error) {
 		line = r.buf[from : from+ref.size]
 		err = parseLine(line, &e)
 	}
-	if err == nil && e.seq != ref.seq {
+	switch {
+	case err != nil:
+	case e.seq != ref.seq:
 		err = lineError(fmt.Sprintf("seq is %d, expected %d", e.seq, ref.seq))
+	case ref.seq > r.chained:
+	case ref.seq == r.seq+1 && r.seq > 0 && e.prev != r.hash:
+		err = errLineChain
+	default:
+		r.seq, r.hash = ref.seq, hashLine(line)
 	}
 	if err != nil {
 		return nil, e, &CorruptError{
@@ -109,8 +121,9 @@ func (r *segmentReader) record(ref lineRef, durable bool) (Record, error) {
 // Reader reads a stream, while it is being written or not. It takes no lock
 // and changes nothing. Its methods may be called concurrently.
 type Reader struct {
-	opts Options
-	dir  string
+	opts    Options
+	dir     string
+	resumed resumed
 
 	mu     sync.Mutex
 	scan   scanner
@@ -129,6 +142,7 @@ func OpenReader(dir string, o *Options) (*Reader, error) {
 	}
 	r := &Reader{opts: opts, dir: dir, closed: make(chan struct{})}
 	r.scan = scanner{fs: opts.FS, dir: dir}
+	r.resumed = r.scan.resume(opts.Checkpoint)
 	return r, nil
 }
 
@@ -276,7 +290,7 @@ func (r *Reader) Since(after uint64) iter.Seq2[Record, error] {
 		end := r.look()
 		limit := r.scan.cur.seq
 		r.mu.Unlock()
-		files := segmentReader{fs: r.opts.FS, dir: r.dir}
+		files := segmentReader{fs: r.opts.FS, dir: r.dir, chained: r.resumed.seq}
 		defer files.close()
 		_, _, more := r.emit(&files, after, limit, yield)
 		if end != nil && more {
@@ -342,7 +356,7 @@ func (r *Reader) Get(seq uint64) (Record, error) {
 // Seq.
 func (r *Reader) Follow(ctx context.Context, after uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		files := segmentReader{fs: r.opts.FS, dir: r.dir}
+		files := segmentReader{fs: r.opts.FS, dir: r.dir, chained: r.resumed.seq}
 		defer files.close()
 		timer := time.NewTimer(r.opts.PollInterval)
 		defer timer.Stop()

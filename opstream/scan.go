@@ -150,7 +150,7 @@ func (c *cursor) misfit(e *envelope) string {
 	case e.seq != c.seq+1:
 		return fmt.Sprintf("seq is %d, expected %d", e.seq, c.seq+1)
 	case e.prev != c.hash:
-		return "prev is not the hash of the line before"
+		return errLineChain.Error()
 	}
 	return ""
 }

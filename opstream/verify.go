@@ -268,6 +268,7 @@ func (v *verifier) line(e *envelope, off int64, size int) error {
 // leftovers notes what stands beside the stream: blobs no line names, files a
 // crash left half written, torn tails set aside.
 func (v *verifier) leftovers() error {
+	v.noteCheckpoint()
 	root := filepath.Join(v.dir, blobsDirName)
 	err := v.eachName(root, func(name string) error {
 		if strings.HasPrefix(name, blobTemp) {
