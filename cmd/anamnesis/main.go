@@ -78,6 +78,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(a.opsCommand())
 	root.AddCommand(a.kbCommand())
 	root.AddCommand(a.worldCommand())
+	root.AddCommand(a.benchCommand())
 	root.AddCommand(a.doctorCommand())
 	return root
 }

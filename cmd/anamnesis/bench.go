@@ -1,0 +1,68 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"anamnesis/worldstate/worldbench"
+
+	"github.com/spf13/cobra"
+)
+
+// benchCommand is the verb family of measurements.
+func (a *app) benchCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure the program beside what one would use instead",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.benchWorld())
+	return cmd
+}
+
+func (a *app) benchWorld() *cobra.Command {
+	var o worldbench.Options
+	var json bool
+	cmd := &cobra.Command{
+		Use:   "world",
+		Short: "Measure saving and restoring a directory beside git",
+		Long: "Copies the directory and lets this program, git, the git commands of other agents, and go-git's Worktree\n" +
+			"save and restore the copy in turn. The directory itself is only read.\n" +
+			"Rows: " + strings.Join(worldbench.Rows(), ", ") + ".\nSubjects: " + strings.Join(worldbench.Subjects(), ", ") + ".",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Dir == "" {
+				return usageError("no directory: name one with --dir")
+			}
+			binary, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("find this program: %w", err)
+			}
+			o.Program = binary
+			o.Log = func(line string) { fmt.Fprintln(a.stderr, "anamnesis: "+line) }
+			r, err := worldbench.Run(cmd.Context(), o)
+			if errors.Is(err, worldbench.ErrUsage) {
+				return usageError("%v", err)
+			}
+			if err != nil {
+				return err
+			}
+			if json {
+				return a.printJSON(r)
+			}
+			return r.WriteText(a.stdout)
+		},
+	}
+	cmd.Flags().StringVar(&o.Dir, "dir", "", "the directory to measure on; only read")
+	cmd.Flags().StringVar(&o.Temp, "temp", "", "where the copy goes (default beside the directory)")
+	cmd.Flags().IntVar(&o.Rounds, "rounds", worldbench.DefaultRounds, "how often each row is measured; first saves a third of it")
+	cmd.Flags().StringSliceVar(&o.Only, "only", nil, "only these rows")
+	cmd.Flags().StringSliceVar(&o.Against, "against", nil, "only these subjects beside this program and plain git")
+	cmd.Flags().BoolVar(&json, "json", false, "print one JSON object")
+	return cmd
+}
