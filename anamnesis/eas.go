@@ -2,7 +2,6 @@ package anamnesis
 
 import (
 	"fmt"
-	"strings"
 
 	"anamnesis/anamnesis/tokens"
 )
@@ -68,11 +67,12 @@ func (t *Table) Rows() []Row {
 }
 
 // Lookup resolves a model name. Letter case does not matter, and neither do
-// provider prefixes ("openrouter/openai/gpt-4o") and tags ("qwen3:32b",
-// "kimi-k2:free"), unless a pattern names them. Of several rows that match,
-// the one whose pattern has the most literal characters wins, and of equals
-// the later, so that overlays win over the base. A model nobody knows gets
-// UnknownEAS, with Known false.
+// provider prefixes ("openrouter/openai/gpt-4o", "us.anthropic.claude-…"),
+// tags ("qwen3:32b", "kimi-k2:free") and the dates of snapshots
+// ("gpt-4o-2024-08-06", "grok-4-0709"), unless a pattern names them. Of
+// several rows that match, the one whose pattern has the most literal
+// characters wins, and of equals the later, so that overlays win over the
+// base. A model nobody knows gets UnknownEAS, with Known false.
 func (t *Table) Lookup(model string) Span {
 	names := nameForms(model)
 	best, bestWeight := -1, -1
@@ -101,18 +101,4 @@ func (t *Table) Lookup(model string) Span {
 // the model attends to. All three are token counts.
 func Overflows(jumpTokens, rawTokens, eas int) bool {
 	return jumpTokens > eas || rawTokens > eas
-}
-
-// nameForms lists the forms under which a model name is looked up.
-func nameForms(model string) []string {
-	name := strings.ToLower(strings.TrimSpace(model))
-	forms := []string{name}
-	if i := strings.LastIndexByte(name, '/'); i >= 0 {
-		name = name[i+1:]
-		forms = append(forms, name)
-	}
-	if i := strings.IndexByte(name, ':'); i >= 0 {
-		forms = append(forms, name[:i], name[:i]+"-"+name[i+1:])
-	}
-	return forms
 }

@@ -27,7 +27,7 @@ func TestLookup(t *testing.T) {
 		known bool
 	}{
 		{"gpt-4o", 8000, true}, {"gpt-4o-2024-08-06", 8000, true}, {"gpt-4o-mini", 1000, true}, {"chatgpt-4o-latest", 8000, true},
-		{"gpt-4.1", 8000, true}, {"gpt-4-1106-preview", 64000, true}, {"gpt-4", 4000, true}, {"o1", 8000, true}, {"o1-preview", 8000, true},
+		{"gpt-4.1", 8000, true}, {"gpt-4-1106-preview", 4000, true}, {"gpt-4", 4000, true}, {"o1", 8000, true}, {"o1-preview", 8000, true},
 		{"o3", 64000, true}, {"o3-mini", 1000, true}, {"o4-mini-high", 8000, true},
 		{"gpt-5", 128000, true}, {"gpt-5-mini-2025-08-07", 16000, true}, {"gpt-5-nano", 4000, true}, {"gpt-5.2", 64000, true},
 		{"claude-3-5-sonnet-20241022", 4000, true}, {"claude-3.5-sonnet", 4000, true}, {"anthropic/claude-3.7-sonnet:thinking", 16000, true},
@@ -40,6 +40,11 @@ func TestLookup(t *testing.T) {
 		{"llama3.1:70b", 4000, true}, {"llama3", 4000, true}, {"llama3:8b", 4000, true}, {"meta-llama/Meta-Llama-3.1-70B-Instruct", 4000, true},
 		{"meta-llama/llama-4-maverick", 4000, true}, {"llama4:scout", 1000, true}, {"mistral-large-2411", 4000, true},
 		{"zai/glm-4.5", 8000, true}, {"MiniMax-M1-80k", 8000, true}, {"grok-4-0709", 128000, true}, {"grok-4-fast", 32000, true},
+		// Provider prefixes, tags, dates of snapshots, letter case.
+		{"openai/gpt-4.1", 8000, true}, {"OPENROUTER/OpenAI/GPT-4.1", 8000, true}, {"gpt-4.1-2025-04-14", 8000, true}, {"gpt-4-0613", 4000, true},
+		{"us.anthropic.claude-3-5-sonnet-20241022-v2:0", 4000, true}, {"claude-3-5-sonnet@20240620", 4000, true}, {"meta.llama3-1-8b-instruct-v1:0", 1000, true},
+		{"accounts/fireworks/models/deepseek-r1", 16000, true}, {"deepseek/deepseek-chat-v3-0324:free", 4000, true}, {"openai/o3:online", 64000, true},
+		{"gemini-2.5-pro-preview-06-05", 128000, true}, {"qwen2.5-coder", UnknownEAS, false},
 		{"nobody/heard-of-it", UnknownEAS, false}, {"", UnknownEAS, false}, {"gpt", UnknownEAS, false},
 	} {
 		s := table.Lookup(tt.model)
@@ -75,13 +80,17 @@ func TestOverlays(t *testing.T) {
 	user := Overlay{"user/eas.yaml", []byte("version: 1\nrows:\n" + row("gpt-4o", "5000") + row("my-model*", "3_000"))}
 	project := Overlay{"project/eas.yaml", []byte("version: 1\nrows:\n" + row("my-model*", "2000") + row("MY-MODEL-X", "7000") + row("kimi-k2*", "99"))}
 	table := builtin(t, user, Overlay{"empty", nil}, Overlay{"comment", []byte("# nothing\n")}, Overlay{"no rows", []byte("version: 1\nrows:\n")}, project)
-	for model, want := range map[string]int{"gpt-4o": 5000, "gpt-4o-2024-08-06": 8000, "my-model-y": 2000, "my-model-x": 7000, "kimi-k2-0905": 99, "kimi-k2.5": 64000} {
+	for model, want := range map[string]int{"gpt-4o": 5000, "gpt-4o-2024-08-06": 5000, "openai/gpt-4o:free": 5000, "gpt-4o-audio": 8000, "my-model-y": 2000, "my-model-x": 7000, "kimi-k2-0905": 99, "kimi-k2.5": 64000} {
 		if s := table.Lookup(model); s.EAS != want {
 			t.Errorf("Lookup(%q).EAS = %d by %q of %s, want %d", model, s.EAS, s.Pattern, s.Origin, want)
 		}
 	}
 	if s := table.Lookup("my-model"); s.Origin != "project/eas.yaml" {
 		t.Errorf("my-model comes from %q", s.Origin)
+	}
+	foreign := Overlay{"foreign", []byte("version: 1\nx-team: [a, b]\nrows:\n" + strings.Replace(row("x", "10"), "by: test", "by: test, x-why: mine", 1))}
+	if s := builtin(t, foreign).Lookup("x"); s.EAS != 10 {
+		t.Errorf("fields of one's own are in the way: %+v", s)
 	}
 	equal := Overlay{"equal", []byte("version: 1\nrows:\n" + row("gpt-4.1{*,}", "77"))} // as specific as the base's row
 	if s := builtin(t, equal).Lookup("gpt-4.1"); s.EAS != 77 {

@@ -202,6 +202,10 @@ func (f tableFile) tokenCount(n *yaml.Node, name string) (int, error) {
 	return v, nil
 }
 
+// foreignPrefix begins the names of fields that are a person's own: they are
+// kept and not looked at.
+const foreignPrefix = "x-"
+
 // mapping returns the fields of a mapping node, refusing unknown and repeated
 // ones.
 func (f tableFile) mapping(n *yaml.Node, known ...string) (map[string]*yaml.Node, error) {
@@ -213,6 +217,8 @@ func (f tableFile) mapping(n *yaml.Node, known ...string) (map[string]*yaml.Node
 		key, value := n.Content[i], n.Content[i+1]
 		name := key.Value
 		switch {
+		case key.Kind == yaml.ScalarNode && strings.HasPrefix(name, foreignPrefix):
+			continue
 		case key.Kind != yaml.ScalarNode || !slices.Contains(known, name):
 			return nil, f.fail(key.Line, "the fields are "+strings.Join(known, ", "), "unknown field %q", name)
 		case fields[name] != nil:
