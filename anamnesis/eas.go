@@ -2,6 +2,7 @@ package anamnesis
 
 import (
 	"fmt"
+	"strings"
 
 	"anamnesis/anamnesis/tokens"
 )
@@ -101,4 +102,41 @@ func (t *Table) Lookup(model string) Span {
 // the model attends to. All three are token counts.
 func Overflows(jumpTokens, rawTokens, eas int) bool {
 	return jumpTokens > eas || rawTokens > eas
+}
+
+// Change is what overlays make of one row of the base table.
+type Change struct {
+	Now Row  `json:"now"` // the row in effect, from an overlay
+	Was *Row `json:"was"` // the base's row with the same pattern; nil: it has none
+	// Instead is what the base says of the model the pattern names, where it
+	// has no such row and the pattern names one model. Known false: nothing.
+	Instead *Span `json:"instead,omitempty"`
+}
+
+// Changes lists the rows of t that the base table does not have, in t's order.
+func (t *Table) Changes(base *Table) []Change {
+	changes := []Change{}
+	for _, r := range t.rows {
+		was := base.Row(r.Pattern)
+		if was != nil && was.Origin == r.Origin {
+			continue
+		}
+		c := Change{Now: r, Was: was}
+		if was == nil && !strings.ContainsAny(r.Pattern, "*{") {
+			s := base.Lookup(r.Pattern)
+			c.Instead = &s
+		}
+		changes = append(changes, c)
+	}
+	return changes
+}
+
+// Row gives the row with exactly this pattern, letter case aside, or nil.
+func (t *Table) Row(pattern string) *Row {
+	for _, r := range t.rows {
+		if strings.EqualFold(r.Pattern, pattern) {
+			return &r
+		}
+	}
+	return nil
 }

@@ -85,13 +85,27 @@ func (f tableFile) fail(line int, remedy, format string, args ...any) error {
 
 func parseTable(o Overlay) ([]Row, error) {
 	f := tableFile{o.Name}
-	if len(o.Data) > maxTableBytes {
-		return nil, f.fail(0, "split it or remove what is not a row", "the file has %d bytes, the limit is %d", len(o.Data), maxTableBytes)
+	root, err := f.document(o.Data)
+	if err != nil || root == nil {
+		return nil, err
+	}
+	list, err := f.list(root)
+	if err != nil || list == nil {
+		return nil, err
+	}
+	return f.rows(list)
+}
+
+// document reads the one YAML document of a file, nil where it has none: an
+// empty overlay changes nothing.
+func (f tableFile) document(data []byte) (*yaml.Node, error) {
+	if len(data) > maxTableBytes {
+		return nil, f.fail(0, "split it or remove what is not a row", "the file has %d bytes, the limit is %d", len(data), maxTableBytes)
 	}
 	var doc yaml.Node
-	dec := yaml.NewDecoder(bytes.NewReader(o.Data))
+	dec := yaml.NewDecoder(bytes.NewReader(data))
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
-		return nil, nil // an empty overlay changes nothing
+		return nil, nil
 	} else if err != nil {
 		return nil, f.fail(yamlErrorLine(err), "repair the YAML", "not YAML: %s", oneLine(err.Error()))
 	}
@@ -99,13 +113,16 @@ func parseTable(o Overlay) ([]Row, error) {
 	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
 		return nil, f.fail(second.Line, "keep only one document", "a second YAML document, or text that is not YAML")
 	}
-	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
+	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 || isNull(doc.Content[0]) {
 		return nil, nil
 	}
-	root := doc.Content[0]
-	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
-		return nil, nil
-	}
+	return doc.Content[0], nil
+}
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+// list finds the rows of a document, nil where it has none.
+func (f tableFile) list(root *yaml.Node) (*yaml.Node, error) {
 	fields, err := f.mapping(root, "version", "rows")
 	if err != nil {
 		return nil, err
@@ -115,14 +132,14 @@ func parseTable(o Overlay) ([]Row, error) {
 	}
 	list := fields["rows"]
 	switch {
-	case list == nil || list.Kind == yaml.ScalarNode && list.Tag == "!!null":
+	case list == nil || isNull(list):
 		return nil, nil
 	case list.Kind != yaml.SequenceNode:
 		return nil, f.fail(list.Line, "write a list of rows", "rows is not a list")
 	case len(list.Content) > maxTableRows:
 		return nil, f.fail(list.Line, "use patterns", "%d rows, the limit is %d", len(list.Content), maxTableRows)
 	}
-	return f.rows(list)
+	return list, nil
 }
 
 func (f tableFile) rows(list *yaml.Node) ([]Row, error) {

@@ -19,7 +19,6 @@ import (
 	"github.com/charmbracelet/colorprofile"
 	"golang.org/x/term"
 
-	assets "anamnesis"
 	"anamnesis/anamnesis"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
@@ -136,33 +135,13 @@ func scriptChoice(path string) (modelChoice, error) {
 	return modelChoice{model: wrapped, name: scriptPrefix + abs, lookup: lookup, banner: m.Banner(), retries: notice}, nil
 }
 
-// easTable is the table this process goes by: the embedded one, then the
-// person's, then the project's.
-func (a *app) easFor(h orchestrator.Home, dir, lookup string) (anamnesis.Span, error) {
-	table, err := loadEAS(h, dir)
+// easFor looks a model up for a task in a directory.
+func easFor(h orchestrator.Home, dir, lookup string) (anamnesis.Span, error) {
+	table, err := loadEAS(h.EASOverlay(), easProjectFile(dir))
 	if err != nil {
 		return anamnesis.Span{}, err
 	}
 	return table.Lookup(lookup), nil
-}
-
-func loadEAS(h orchestrator.Home, dir string) (*anamnesis.Table, error) {
-	var overlays []anamnesis.Overlay
-	for _, path := range []string{h.EASOverlay(), filepath.Join(dir, ".anamnesis", "eas.yaml")} {
-		data, err := os.ReadFile(path)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, usageError("read the EAS overlay: %v", err)
-		}
-		overlays = append(overlays, anamnesis.Overlay{Name: path, Data: data})
-	}
-	table, err := anamnesis.LoadTable(assets.EAS, overlays...)
-	if err != nil {
-		return nil, usageError("%v", err)
-	}
-	return table, nil
 }
 
 // approvalMode resolves the flag: without a terminal nobody can be asked.

@@ -15,6 +15,7 @@ import (
 	assets "anamnesis"
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/tokens"
+	"anamnesis/orchestrator"
 
 	"github.com/spf13/cobra"
 )
@@ -33,7 +34,7 @@ over those (.anamnesis/eas.yaml here). Every row says where its number comes fro
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.easListCommand(), a.easShowCommand())
+	cmd.AddCommand(a.easListCommand(), a.easShowCommand(), a.easSetCommand(), a.easDiffCommand())
 	return cmd
 }
 
@@ -80,7 +81,7 @@ func (a *app) easShowCommand() *cobra.Command {
 				return a.printJSON(s)
 			}
 			if !s.Known {
-				fmt.Fprintf(a.stdout, "%s: unknown model, so %d tokens are assumed; add a row to %s to change that\n", anamnesis.Squash(s.Model), s.EAS, a.easUserFile())
+				fmt.Fprintf(a.stdout, "%s: unknown model, so %d tokens are assumed; 'anamnesis eas set' adds a row to %s\n", anamnesis.Squash(s.Model), s.EAS, a.easUserFile())
 				return nil
 			}
 			fmt.Fprintf(a.stdout, "%s: attends to %d of %d tokens\n", anamnesis.Squash(s.Model), s.EAS, s.Advertised)
@@ -147,10 +148,19 @@ func encodingNote(model, encoding string) string {
 	return encoding + ", an estimate: the model's own tokenizer is not public or not built in"
 }
 
-// easTable reads the built-in table and the overlays that are there.
+// easTable is the table in effect here: the built-in one, the person's over
+// it, the project's over that.
 func (a *app) easTable() (*anamnesis.Table, error) {
+	return loadEAS(a.easUserFile(), easProjectFile("."))
+}
+
+// easProjectFile is where a directory's own rows stand.
+func easProjectFile(dir string) string { return filepath.Join(dir, ".anamnesis", "eas.yaml") }
+
+// loadEAS reads the built-in table and the overlays that are there.
+func loadEAS(paths ...string) (*anamnesis.Table, error) {
 	var overlays []anamnesis.Overlay
-	for _, path := range []string{a.easUserFile(), filepath.Join(".anamnesis", "eas.yaml")} {
+	for _, path := range paths {
 		data, err := readOverlay(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -161,11 +171,17 @@ func (a *app) easTable() (*anamnesis.Table, error) {
 		overlays = append(overlays, anamnesis.Overlay{Name: path, Data: data})
 	}
 	t, err := anamnesis.LoadTable(assets.EAS, overlays...)
+	return t, tableFault(err)
+}
+
+// tableFault gives a wrong value in a table the exit code of a wrong
+// configuration.
+func tableFault(err error) error {
 	var wrong *anamnesis.TableError
 	if errors.As(err, &wrong) {
-		return nil, &exitError{exitUsage, err}
+		return &exitError{exitUsage, err}
 	}
-	return t, err
+	return err
 }
 
 func readOverlay(path string) ([]byte, error) {
@@ -193,14 +209,9 @@ func readOverlay(path string) ([]byte, error) {
 
 // easUserFile is where a person's own rows stand; empty when there is no home.
 func (a *app) easUserFile() string {
-	if home := a.getenv("ANAMNESIS_HOME"); home != "" {
-		return filepath.Join(home, "eas.yaml")
+	h, err := orchestrator.FindHome(a.getenv)
+	if err != nil {
+		return ""
 	}
-	if config := a.getenv("XDG_CONFIG_HOME"); filepath.IsAbs(config) {
-		return filepath.Join(config, "anamnesis", "eas.yaml")
-	}
-	if home := a.getenv("HOME"); home != "" {
-		return filepath.Join(home, ".config", "anamnesis", "eas.yaml")
-	}
-	return ""
+	return h.EASOverlay()
 }

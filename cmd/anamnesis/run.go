@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"anamnesis/anamnesis/tokens"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
 	"anamnesis/opstream/redact"
@@ -133,13 +132,13 @@ func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id
 	if info, err := os.Stat(f.dir); err != nil || !info.IsDir() {
 		return orchestrator.New{}, usageError("--dir %s: not a directory; make it first", f.dir)
 	}
-	span, err := a.easFor(h, f.dir, m.lookup)
+	span, err := easFor(h, f.dir, m.lookup)
 	if err != nil {
 		return orchestrator.New{}, err
 	}
 	n := orchestrator.New{
 		ID: id, Dir: f.dir, Request: request, Model: m.name, BaseURL: m.baseURL,
-		EAS: span.EAS, EASFrom: span.Source, Encoding: tokens.EncodingFor(m.lookup),
+		EAS: span.EAS, EASFrom: span.Source, Encoding: span.Encoding,
 		Approval: mode, MaxSteps: f.maxSteps, System: orchestrator.SystemPrompt(),
 	}
 	if !span.Known {
@@ -297,7 +296,7 @@ func (a *app) resumedWith(h orchestrator.Home, st *orchestrator.State, m modelCh
 		resumed.Model, resumed.BaseURL = m.name, m.baseURL
 	}
 	if m.name != st.Model {
-		span, err := a.easFor(h, st.Opened.Dir, m.lookup)
+		span, err := easFor(h, st.Opened.Dir, m.lookup)
 		if err != nil {
 			return nil, err
 		}

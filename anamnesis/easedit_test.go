@@ -1,0 +1,117 @@
+package anamnesis
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func newRow(pattern string, eas int) Row {
+	return Row{Pattern: pattern, Window: 32000, EAS: eas, Encoding: "o200k_base", Confidence: ConfidenceLow,
+		Source: `said "so": a, {b} # [c]`, Updated: "2026-11-21", By: "user"}
+}
+
+const newRowLine = `- {pattern: "m", window: 32000, eas: 7, encoding: o200k_base, confidence: low, source: "said \"so\": a, {b} # [c]", updated: 2026-11-21, by: "user"}` + "\n"
+
+// TestPutRow: what a person wrote stays as it was.
+func TestPutRow(t *testing.T) {
+	const block = `# mine
+version: 1
+x-team: [a, b] # kept
+rows:
+  # the first
+  - pattern: 'm'   # as it is called
+    window: 32_000
+    eas: 5 # too much?
+    encoding: o200k_base
+    x-why: "because"
+
+    confidence: high
+    source: "it\u0027s \"old\""
+    updated: 2026-01-01
+    by: me
+# the end
+`
+	for _, tt := range []struct{ name, in, out string }{
+		{"no file", "", overlayHead + "version: 1\nrows:\n  " + newRowLine},
+		{"only comments", "# mine\n", "# mine\nversion: 1\nrows:\n  " + newRowLine},
+		{"no rows", "version: 1", "version: 1\nrows:\n  " + newRowLine},
+		{"empty rows", "version: 1\nrows: # none yet\nx-a: 1\n", "version: 1\nrows: # none yet\n  " + newRowLine + "x-a: 1\n"},
+		{"a row before", "rows:\n- " + row("k", "3")[4:] + "# end\nversion: 1\n", "rows:\n- " + row("k", "3")[4:] + newRowLine + "# end\nversion: 1\n"},
+		{"line ends", "version: 1\r\nrows:\r\n", "version: 1\r\nrows:\r\n  " + strings.TrimSuffix(newRowLine, "\n") + "\r\n"},
+		{"in place", block, strings.NewReplacer("32_000", "32000", "eas: 5", "eas: 7", "high", "low", `"it\u0027s \"old\""`, `"said \"so\": a, {b} # [c]"`,
+			"2026-01-01", "2026-11-21", "by: me", `by: "user"`).Replace(block)},
+		{"in brackets", "version: 1\nrows: [] # c\n", "version: 1\nrows: # c\n  " + newRowLine},
+	} {
+		got, err := PutRow(Overlay{"my/eas.yaml", []byte(tt.in)}, newRow("m", 7))
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		if tt.name == "in brackets" { // written anew: quotes are the encoder's
+			if !strings.Contains(string(got), "# c") || builtin(t, Overlay{"o", got}).Lookup("m").EAS != 7 {
+				t.Errorf("%s:\n%s", tt.name, got)
+			}
+			continue
+		}
+		if string(got) != tt.out {
+			t.Errorf("%s: got\n%s\nwant\n%s", tt.name, got, tt.out)
+		}
+	}
+	folded := strings.Replace(block, `"it\u0027s \"old\""`, ">-\n      over two\n      lines", 1)
+	got, err := PutRow(Overlay{"o", []byte(folded)}, newRow("m", 7))
+	if err != nil || builtin(t, Overlay{"o", got}).Lookup("m").Source != newRow("m", 7).Source {
+		t.Errorf("a value over two lines: %v\n%s", err, got)
+	}
+	for _, keep := range []string{"# mine", "x-team", "# kept", "# the first", "# as it is called", "x-why", "# too much?", "# the end"} {
+		if !strings.Contains(string(got), keep) {
+			t.Errorf("writing anew lost %q:\n%s", keep, got)
+		}
+	}
+}
+
+func TestPutWrongRow(t *testing.T) {
+	for name, r := range map[string]Row{"zero": newRow("m", 0), "over the window": newRow("m", 32001), "pattern": newRow("a b", 7), "no source": {Pattern: "m", Window: 9, EAS: 7, Encoding: "o200k_base", Confidence: "low", Updated: "2026-11-21", By: "x"}} {
+		var e *TableError
+		if _, err := PutRow(Overlay{"o", nil}, r); !errors.As(err, &e) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var e *TableError
+	if _, err := PutRow(Overlay{"o", []byte("version: 9\n")}, newRow("m", 7)); !errors.As(err, &e) {
+		t.Errorf("a broken file: %v", err)
+	}
+}
+
+// TestPutRows: rows put in any order, over each other, read back as the last
+// of each pattern, and a line of comment survives all of it.
+func TestPutRows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		data := []byte(rapid.SampledFrom([]string{"", "version: 1\nrows:\n# keep me\n", "version: 1\nrows: []\n", "# keep me\nrows:\n" + row("a-*", "9") + "\nversion: 1\n"}).Draw(t, "start"))
+		keeps := strings.Contains(string(data), "# keep me")
+		last := make(map[string]Row)
+		for range rapid.IntRange(1, 8).Draw(t, "puts") {
+			r := newRow(rapid.SampledFrom([]string{"a-*", "b", "C{1,2}"}).Draw(t, "pattern"), rapid.IntRange(1, 32000).Draw(t, "eas"))
+			r.Source = "s" + rapid.StringMatching(`[ -~äé你\n"'#:{}\[\]\\]{0,20}`).Draw(t, "source")
+			var err error
+			if data, err = PutRow(Overlay{"o", data}, r); err != nil {
+				t.Fatalf("%v\n%s", err, data)
+			}
+			r.Source = Squash(r.Source)
+			last[strings.ToLower(r.Pattern)] = r
+		}
+		rows, err := parseTable(Overlay{"o", data})
+		if err != nil || keeps != strings.Contains(string(data), "# keep me") {
+			t.Fatalf("%v\n%s", err, data)
+		}
+		for key, want := range last {
+			i := slices.IndexFunc(rows, func(r Row) bool { return strings.ToLower(r.Pattern) == key })
+			if i < 0 || !sameRow(rows[i], want) {
+				t.Fatalf("%s is not %+v:\n%s", key, want, data)
+			}
+		}
+	})
+}
