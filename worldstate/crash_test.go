@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// testPiece: files written in place stop for a kill after so many bytes.
+const testPiece = 3
+
 // child returns 0 when the operation ended before the n-th point.
 func child(spec string) int {
 	f := strings.Split(spec, "|")
@@ -37,6 +40,7 @@ func child(spec string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	w.writePiece = testPiece
 	ctx := context.Background()
 	switch f[2] {
 	case "restore":
@@ -84,7 +88,25 @@ func messy(t *testing.T) (b *bench, first, second ID, one, two map[string]string
 	b.must(os.MkdirAll(b.path("empty/er"), 0o750))
 	b.write("exec", "#!")
 	b.must(os.Chmod(b.path("exec"), 0o700))
+	b.write("grows", "0123456789")
+	b.write("shrinks", "the quick brown fox")
+	b.write("closes", "for all to read")
+	b.write("bare", "")
+	b.write("twin", "two names")
+	b.must(os.Link(b.path("twin"), b.path("twin2")))
+	b.write("fixed", "nobody writes")
+	b.must(os.Chmod(b.path("fixed"), 0o444))
 	first, one = b.save().ID, look(t, b.dir)
+	b.write("grows", "0123456789 and on")
+	b.write("shrinks", "The dog")
+	b.write("closes", "for my eyes only")
+	b.must(os.Chmod(b.path("closes"), 0o600))
+	b.write("bare", "dressed")
+	b.must(os.Remove(b.path("twin2")))
+	b.write("twin2", "on its own")
+	b.must(os.Remove(b.path("fixed")))
+	b.write("fixed", "somebody writes")
+	b.must(os.Chmod(b.path("fixed"), 0o444))
 	b.write("a", "two")
 	b.must(os.RemoveAll(b.path("dir")))
 	b.write("dir", "now a file")
@@ -117,7 +139,7 @@ func TestKillRestore(t *testing.T) {
 		sameWorld(t, look(t, b.dir), two, "back to the second snapshot")
 	}
 	t.Logf("%d kills", kills)
-	if kills < 40 {
+	if kills < 150 {
 		t.Errorf("only %d kills: the crash points are gone", kills)
 	}
 	sameWorld(t, look(t, b.dir), one, "the restore that was not killed")
@@ -174,10 +196,11 @@ func TestKillSave(t *testing.T) {
 func TestRollBack(t *testing.T) {
 	b, first, _, _, two := messy(t)
 	full := errors.New("no space left")
+	b.w.writePiece = testPiece
 	for n := 0; ; n++ {
 		left := n
 		b.w.fault = func(op, _ string) error {
-			if op == "remove" || op == "mkdir" || op == "write" || op == "chmod" {
+			if op == "remove" || op == "mkdir" || op == "write" || op == "chmod" || op == "overwrite" {
 				if left--; left == -1 {
 					return full
 				}

@@ -49,16 +49,21 @@
 // # Crashes
 //
 // Both ends are durable and were read back before the first byte moves, and the
-// intent stands in a journal. New content is written beside and renamed over.
-// After a kill at any moment, Recover finishes the restore or, if it cannot,
-// rolls it back; until then Save, Plan and Restore return ErrUnfinished. A
-// failure the process survives, such as a full disk, is rolled back at once.
+// intent stands in a journal, which is removed when all that was written is
+// durable. A file is written in place, or beside and renamed over where a
+// half-written one could do harm (executable, large, hard-linked). After a
+// kill at any moment, Recover finishes the restore or, if it cannot, rolls it
+// back; it knows a half-written file by its bytes, all of which are one end's
+// or the other's, and leaves what a person has written since. Until then Save,
+// Plan and Restore return ErrUnfinished. A failure the process survives, such
+// as a full disk, is rolled back at once.
 //
 // # Blind spots
 //
 // A file changed through a shared memory map, or on a server with a clock
 // behind ours, within the granularity of its time stamps, can be missed until
-// its next change. Between the last look at a path and the rename over it lie
-// some microseconds in which a change is lost. `git gc` run by hand on the store
+// its next change. Between the last look at a path and the write to it lie some
+// microseconds in which a change is lost. A process that reads a file while it
+// is restored in place can see bytes of both ends. `git gc` run by hand on the store
 // while a save runs is not coordinated with it.
 package worldstate

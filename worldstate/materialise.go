@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sort"
-	"strconv"
+	"sync"
+	"sync/atomic"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -21,25 +24,56 @@ import (
 //
 // A path is touched only when it stands as the action expects. One that
 // stands otherwise was changed by somebody else meanwhile; it is left and
-// listed. New content is written beside and renamed over, so a path holds the
-// old bytes or the new ones, never a part, and a hard link elsewhere keeps
-// what it had.
+// listed. New content is written over the old in place, or beside and renamed
+// over; see inplace.go for which and why.
 type executor struct {
-	w      *World
-	root   int
-	nonce  string
-	stamps map[string]stamp // what a scan just saw, to spare reading again
-	kept   []Skip
-	opened map[string]uint32 // directories made writable for the time being, with their own modes
-	fault  func(op, path string) error
+	w       *World
+	root    int
+	nonce   string
+	stamps  map[string]stamp // what a scan just saw, to spare reading again
+	resumed bool             // a run before this one may have stopped anywhere
 
 	syncEach bool            // few actions: each file and directory is synced on its own
 	touched  map[string]bool // directories whose entries changed
+
+	mu     sync.Mutex
+	kept   []Skip
+	opened map[string]uint32 // directories made writable for the time being, with their own modes
+	done   map[string]stamp  // how a path stood right after its action
+
+	seams sync.Mutex // one hook or fault at a time
 }
 
-// maxSyncEach: up to so many actions are synced one by one; above it one sync
-// of the whole file system is cheaper, though it waits for everybody's writes.
-const maxSyncEach = 32
+const (
+	// maxSyncEach: up to so many actions are synced one by one; above it one
+	// sync of the whole file system is cheaper, though it waits for
+	// everybody's writes.
+	maxSyncEach = 32
+	// restoreWorkers write files at once: inflating takes the processors, and
+	// files replaced by rename wait for the disk.
+	restoreWorkers = 4
+)
+
+// newExecutor: resumed says that the actions, or the other way round, may have
+// been done in part.
+func (w *World) newExecutor(root int, j *journal, resumed bool) *executor {
+	return &executor{w: w, root: root, nonce: j.nonce, resumed: resumed, done: make(map[string]stamp)}
+}
+
+func (x *executor) hook(point string) {
+	x.seams.Lock()
+	defer x.seams.Unlock()
+	x.w.opts.Hook(point)
+}
+
+func (x *executor) seam(op, path string) error {
+	if x.w.fault == nil {
+		return nil
+	}
+	x.seams.Lock()
+	defer x.seams.Unlock()
+	return x.w.fault(op, path)
+}
 
 // sync makes the run durable.
 func (x *executor) sync() error {
@@ -66,9 +100,8 @@ func (x *executor) sync() error {
 // syncFile makes one file's content and mode durable.
 func (x *executor) syncFile(dirfd int, name string) error {
 	fd, err := openat(dirfd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil { // not ours to read: the last sync has to do
-		x.syncEach = false
-		return nil
+	if err != nil { // not ours to read: the file system's sync has to do
+		return syncTree(x.root)
 	}
 	defer closeFD(fd)
 	return unix.Fsync(fd)
@@ -132,28 +165,32 @@ func hashFileAt(dirfd int, name string) (hash, error) {
 	return hash(sum.Sum(nil)), nil
 }
 
-// stands reports whether the path is as the state says, trusting the scan's
-// stamp where it still holds.
-func (x *executor) stands(dirfd int, path string, want state) (now state, same bool, err error) {
+// stands tells how a path stands, and whether that is as wanted, trusting the
+// scan's stamp where it still holds.
+func (x *executor) stands(dirfd int, path string, want state) (now state, st stamp, same bool, err error) {
 	if seen, ok := x.stamps[path]; ok && want.kind == kindFile {
 		if st, err := lstatat(dirfd, base(path)); err == nil && st.sameContent(seen) {
-			return want, true, nil
+			return want, st, true, nil
 		}
 	}
-	now, _, err = x.lookIn(dirfd, base(path))
+	now, st, err = x.lookIn(dirfd, base(path))
 	if errors.Is(err, errInTheWay) {
-		return state{}, false, nil
+		return state{}, st, false, nil
 	}
-	return now, now == want, err
+	return now, st, now == want, err
 }
 
-func (x *executor) keep(path string) { x.kept = append(x.kept, Skip{path, keepRaced}) }
+func (x *executor) keep(path string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.kept = append(x.kept, Skip{path, keepRaced})
+}
 
 // run does all actions: first what must go, children before parents; then new
 // directories, parents first; then files and links; then directories' modes.
 func (x *executor) run(actions []action) error {
 	x.opened = make(map[string]uint32)
-	x.syncEach, x.touched = len(actions) <= maxSyncEach, make(map[string]bool)
+	x.syncEach, x.touched = len(actions) <= maxSyncEach && !x.resumed, make(map[string]bool)
 	for _, a := range actions {
 		x.touched[dir(a.path)] = true
 		if a.after.isDir() {
@@ -173,40 +210,70 @@ func (x *executor) run(actions []action) error {
 		}
 	}
 	sort.SliceStable(gone, func(i, j int) bool { return gone[i].path > gone[j].path })
-	steps := []struct {
-		what string
-		list []action
-		do   func(i int, a action) error
-	}{
-		{"remove", gone, x.remove},
-		{"mkdir", dirs, x.mkdir},
-		{"write", files, x.write},
-		{"chmod", dirs, x.chmodDir},
+	modes := slices.Clone(dirs)
+	slices.Reverse(modes) // children before a parent may become unreachable
+	if err := x.each("remove", gone, x.remove); err != nil {
+		return err
 	}
-	for _, step := range steps {
-		for i, a := range step.list {
-			if step.what == "chmod" { // children before a parent may become unreachable
-				a = step.list[len(step.list)-1-i]
-			}
-			point := step.what + " " + strconv.Itoa(i)
-			x.w.opts.Hook(point + " before")
-			if err := x.seam(step.what, a.path); err != nil {
-				return &RestoreError{Path: a.path, Err: err}
-			}
-			if err := step.do(i, a); err != nil {
-				return &RestoreError{Path: a.path, Err: fmt.Errorf("%s: %w", step.what, err)}
-			}
-			x.w.opts.Hook(point + " after")
-		}
+	if err := x.each("mkdir", dirs, x.mkdir); err != nil {
+		return err
+	}
+	if err := x.writeAll(files); err != nil {
+		return err
+	}
+	if err := x.each("chmod", modes, x.chmodDir); err != nil {
+		return err
 	}
 	return x.closeDirs()
 }
 
-func (x *executor) seam(op, path string) error {
-	if x.fault == nil {
-		return nil
+// writeAll writes the files, several at once where there are many. After the
+// first failure no further one is begun.
+func (x *executor) writeAll(files []action) error {
+	workers := min(restoreWorkers, len(files)/maxSyncEach)
+	if workers < 2 {
+		return x.each("write", files, x.write)
 	}
-	return x.fault(op, path)
+	var next atomic.Int64
+	var failed atomic.Bool
+	var group errgroup.Group
+	for range workers {
+		group.Go(func() error {
+			for !failed.Load() {
+				i := int(next.Add(1)) - 1
+				if i >= len(files) {
+					return nil
+				}
+				if err := x.step("write", i, files[i], x.write); err != nil {
+					failed.Store(true)
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func (x *executor) each(what string, list []action, do func(i int, a action) error) error {
+	for i, a := range list {
+		if err := x.step(what, i, a, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *executor) step(what string, i int, a action, do func(i int, a action) error) error {
+	x.hook(what + " before")
+	if err := x.seam(what, a.path); err != nil {
+		return &RestoreError{Path: a.path, Err: err}
+	}
+	if err := do(i, a); err != nil {
+		return &RestoreError{Path: a.path, Err: fmt.Errorf("%s: %w", what, err)}
+	}
+	x.hook(what + " after")
+	return nil
 }
 
 // parent opens the directory a path lies in. ok is false when it is gone or
@@ -226,6 +293,11 @@ func (x *executor) writable(dirfd int, path string, f func() error) error {
 	if !isErrno(err, unix.EACCES, unix.EPERM) {
 		return err
 	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if _, known := x.opened[dir(path)]; known { // by another worker, between the two
+		return f()
+	}
 	st, serr := fstat(dirfd)
 	if serr != nil || st.mode&0o300 == 0o300 {
 		return err
@@ -233,9 +305,7 @@ func (x *executor) writable(dirfd int, path string, f func() error) error {
 	if cerr := unix.Fchmod(dirfd, st.mode&0o7777|0o700); cerr != nil {
 		return err
 	}
-	if _, known := x.opened[dir(path)]; !known {
-		x.opened[dir(path)] = st.mode & 0o7777
-	}
+	x.opened[dir(path)] = st.mode & 0o7777
 	return f()
 }
 
@@ -247,7 +317,7 @@ func (x *executor) remove(_ int, a action) error {
 		return err
 	}
 	defer closeFD(fd)
-	now, same, err := x.stands(fd, a.path, a.before)
+	now, _, same, err := x.stands(fd, a.path, a.before)
 	if err != nil || now.absent() && !same {
 		return err
 	}
@@ -340,115 +410,6 @@ func (x *executor) closeDirs() error {
 		}
 	}
 	return nil
-}
-
-// tempName is where the i-th file is written before it is renamed; recovery
-// knows the names again and removes what a kill left.
-func (x *executor) tempName(i int) string { return ".anamnesis-" + x.nonce + "-" + strconv.Itoa(i) }
-
-// write puts a file or link in place.
-func (x *executor) write(i int, a action) error {
-	fd, ok, err := x.parent(a.path)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		x.keep(a.path)
-		return nil
-	}
-	defer closeFD(fd)
-	name, temp := base(a.path), x.tempName(i)
-	if err := unix.Unlinkat(fd, temp, 0); err == nil { // a killed restore's
-		delete(x.stamps, a.path)
-	}
-	now, same, err := x.stands(fd, a.path, a.before)
-	if err != nil {
-		return err
-	}
-	if now == a.after {
-		return nil
-	}
-	gone := now.absent() && (a.after.isDir() != a.before.isDir() || a.before.absent())
-	if !same && !gone {
-		x.keep(a.path)
-		return nil
-	}
-	old, err := lstatat(fd, name)
-	if err != nil {
-		old = stamp{}
-	}
-	if now.kind == kindFile && a.after.kind == kindFile && now.hash == a.after.hash {
-		if err := unix.Fchmodat(fd, name, a.after.perm, 0); err != nil { // the same bytes: the inode stays
-			return err
-		}
-		return x.syncFile(fd, name)
-	}
-	return x.writable(fd, a.path, func() error { return x.replace(fd, temp, a, old) })
-}
-
-// replace writes the new content beside and renames it over.
-func (x *executor) replace(fd int, temp string, a action, old stamp) error {
-	var err error
-	if a.after.kind == kindLink {
-		var target []byte
-		if target, err = x.w.objects.read(a.after.hash, blobObject, a.path); err == nil {
-			err = unix.Symlinkat(string(target), fd, temp)
-		}
-	} else {
-		err = x.writeTemp(fd, temp, a)
-	}
-	if err != nil {
-		unix.Unlinkat(fd, temp, 0)
-		return err
-	}
-	x.own(fd, temp, old)
-	if a.after.kind == kindFile { // after own, which may drop bits
-		if err := unix.Fchmodat(fd, temp, a.after.perm, 0); err != nil {
-			unix.Unlinkat(fd, temp, 0)
-			return err
-		}
-	}
-	x.w.opts.Hook("temp written")
-	if err := unix.Renameat(fd, temp, fd, base(a.path)); err != nil {
-		unix.Unlinkat(fd, temp, 0)
-		return err
-	}
-	return nil
-}
-
-func (x *executor) writeTemp(fd int, temp string, a action) error {
-	n, err := openat(fd, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return err
-	}
-	f := os.NewFile(uintptr(n), temp)
-	_, err = x.w.objects.copyTo(a.after.hash, blobObject, a.path, f)
-	if err == nil && x.syncEach {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
-}
-
-// own gives what was made the owner of what stood there, or of its directory,
-// where we may; where we may not, it is ours.
-func (x *executor) own(dirfd int, name string, old stamp) {
-	if os.Geteuid() != 0 {
-		return
-	}
-	if old == (stamp{}) {
-		parent, err := fstat(dirfd)
-		if err != nil {
-			return
-		}
-		old = parent
-	}
-	if old.uid != 0 || old.gid != 0 {
-		// A failure leaves root's file, with the right bytes and mode.
-		_ = unix.Fchownat(dirfd, name, int(old.uid), int(old.gid), unix.AT_SYMLINK_NOFOLLOW)
-	}
 }
 
 // sweepTemps removes the temporary files a killed run may have left.

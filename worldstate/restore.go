@@ -136,7 +136,7 @@ func (w *World) apply(ctx context.Context, root int, p *Plan, target *commit, so
 	}
 	j := &journal{world: w.key, source: source, target: target.id, head: head, nonce: newNonce(), actions: p.actions}
 	if len(j.actions) == 0 {
-		return w.finish(ctx, root, j, p, nil)
+		return w.finish(ctx, root, j, p, target, nil)
 	}
 	j.actions = p.withGuards()
 	w.opts.Hook("journal before")
@@ -144,14 +144,20 @@ func (w *World) apply(ctx context.Context, root int, p *Plan, target *commit, so
 		return Result{}, fmt.Errorf("restore: %w", err)
 	}
 	w.opts.Hook("journal after")
-	x := &executor{w: w, root: root, nonce: j.nonce, stamps: p.stamps, fault: w.fault}
-	if err := x.run(j.actions); err != nil {
+	x := w.newExecutor(root, j, false)
+	x.stamps = p.stamps
+	err = x.run(j.actions)
+	if err == nil {
+		err = x.sync()
+	}
+	if err == nil {
+		w.opts.Hook("synced")
+		err = x.compare(j.actions)
+	}
+	if err != nil {
 		return Result{}, w.rollBack(root, j, err)
 	}
-	if err := x.sync(); err != nil {
-		return Result{}, w.rollBack(root, j, err)
-	}
-	return w.finish(ctx, root, j, p, x.kept)
+	return w.finish(ctx, root, j, p, target, x.kept)
 }
 
 // withGuards adds to the plan's actions one that changes nothing for every
@@ -186,7 +192,7 @@ func (w *World) rollBack(root int, j *journal, cause error) error {
 	if !errors.As(cause, &re) {
 		re = &RestoreError{Path: w.dir, Err: cause}
 	}
-	x := &executor{w: w, root: root, nonce: j.nonce, fault: w.fault}
+	x := w.newExecutor(root, j, true)
 	x.sweepTemps(j.actions)
 	err := x.run(reversed(j.actions))
 	if err == nil {
@@ -292,40 +298,30 @@ func overlay(from, want *listing, actions []action) *listing {
 	}))
 }
 
-// finish looks at the restored and synced world again, moves the world's
-// ref and removes the journal.
-func (w *World) finish(ctx context.Context, root int, j *journal, p *Plan, raced []Skip) (Result, error) {
-	w.opts.Hook("synced")
-	// From here on the world is at the target; a cancelled context must not
-	// leave the journal standing for nothing.
-	sc, err := w.scan(context.WithoutCancel(ctx), root, w.loadCache(), nil)
-	if err != nil {
-		return Result{}, fmt.Errorf("restore: look again: %w", err)
-	}
+// finish says what came of a restore that is done, durable and compared, moves
+// the world's ref and, after that, removes the journal.
+func (w *World) finish(ctx context.Context, root int, j *journal, p *Plan, target *commit, raced []Skip) (Result, error) {
 	w.opts.Hook("compared")
 	res := Result{Source: ID(j.source.String()), Target: ID(j.target.String()), Written: []string{}, Deleted: []string{}, Kept: []Skip{}}
 	res.Kept = append(append(res.Kept, p.Keep...), raced...)
+	stayed := make(map[string]bool, len(raced))
+	for _, s := range raced {
+		stayed[s.Path] = true
+	}
 	for _, a := range p.actions {
-		if now := sc.at(a.path); now != a.after && !w.unseenNow(sc, a.path) {
-			if !slices.ContainsFunc(raced, func(s Skip) bool { return s.Path == a.path }) {
-				res.Kept = append(res.Kept, Skip{a.path, keepRaced})
-			}
-			continue
-		}
-		if a.after.absent() {
+		switch {
+		case stayed[a.path]:
+		case a.after.absent():
 			res.Deleted = append(res.Deleted, shown(a.path, a.before))
-		} else {
+		default:
 			res.Written = append(res.Written, shown(a.path, a.after))
 		}
 	}
-	tree, err := buildTrees(sc.listing, func(hash, objectType, []byte) error { return nil })
+	tree, err := w.treeAfter(ctx, root, p, target, len(res.Kept) == 0)
 	if err != nil {
 		return Result{}, err
 	}
-	res.Tree = tree.String()
-	if c, err := w.commit(j.target); err == nil {
-		res.Exact = c.tree == tree
-	}
+	res.Tree, res.Exact = tree.String(), tree == target.tree
 	if err := w.objects.updateRefs(map[string]hash{worldRefs + w.key: j.head}); err != nil {
 		return Result{}, err
 	}
@@ -339,10 +335,21 @@ func (w *World) finish(ctx context.Context, root int, j *journal, p *Plan, raced
 	return res, nil
 }
 
-// unseenNow: the target's rules, now in force, hide the path from the scan.
-func (w *World) unseenNow(sc *scanned, path string) bool {
-	p := planner{w: w, now: sc}
-	return p.notSeen(path)
+// treeAfter gives the world's id after a restore. Where the plan was for the
+// whole world and nothing was kept, every path was just compared or stood as
+// the target has it: it is the target's. Otherwise the world is scanned, since
+// the rules that hold now may show and hide other paths than those before.
+func (w *World) treeAfter(ctx context.Context, root int, p *Plan, target *commit, clean bool) (hash, error) {
+	if clean && len(p.options.Paths) == 0 {
+		return target.tree, nil
+	}
+	// The world is restored; a cancelled context must not leave the journal
+	// standing for nothing.
+	sc, err := w.scan(context.WithoutCancel(ctx), root, w.loadCache(), nil)
+	if err != nil {
+		return hash{}, fmt.Errorf("restore: look again: %w", err)
+	}
+	return buildTrees(sc.listing, func(hash, objectType, []byte) error { return nil })
 }
 
 // A Recovery is what Recover did about an interrupted restore.
@@ -374,10 +381,10 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	}
 	defer closeFD(root)
 	r := &Recovery{Source: ID(j.source.String()), Target: ID(j.target.String()), Kept: []Skip{}}
-	x := &executor{w: w, root: root, nonce: j.nonce, fault: w.fault}
+	x := w.newExecutor(root, j, true)
 	x.sweepTemps(j.actions)
 	if err := x.run(j.actions); err != nil {
-		x = &executor{w: w, root: root, nonce: j.nonce, fault: w.fault}
+		x = w.newExecutor(root, j, true)
 		x.sweepTemps(j.actions)
 		if berr := x.run(reversed(j.actions)); berr != nil {
 			return nil, fmt.Errorf("recover %s: %w", w.dir, errors.Join(err, fmt.Errorf("roll back: %w", berr)))

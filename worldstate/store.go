@@ -246,6 +246,15 @@ func (s *objectStore) read(h hash, want objectType, path string) ([]byte, error)
 	return b.Bytes(), err
 }
 
+// size is a blob's length, as its header says; path is for the error.
+func (s *objectStore) size(h hash, path string) (int64, error) {
+	_, size, r, err := s.open(h)
+	if err != nil {
+		return 0, &MissingObjectError{Object: h.String(), Path: path, Err: err}
+	}
+	return size, r.Close()
+}
+
 // check reads an object for nothing but its being intact.
 func (s *objectStore) check(h hash, want objectType, path string) error {
 	_, err := s.copyTo(h, want, path, io.Discard)

@@ -59,6 +59,7 @@ type World struct {
 	objects    *objectStore
 	excluded   map[string]bool // relative paths
 	fault      func(op, path string) error
+	writePiece int // tests: stop after so many bytes of a file written in place
 
 	mu     sync.Mutex
 	recent []recentTree // the listings last used, newest last
