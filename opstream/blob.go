@@ -104,8 +104,8 @@ func readBlob(fsys FS, path string, size int64) ([]byte, error) {
 	return data, nil
 }
 
-// encodeBody checks a caller's body and gives its compact form, and whether
-// that must be a blob.
+// encodeBody checks a caller's body and gives its compact form, which may be
+// the body itself, and the blob's type when it must be one.
 func encodeBody(body []byte) (compact []byte, mime string, err error) {
 	if body == nil {
 		return []byte("{}"), "", nil
@@ -113,11 +113,13 @@ func encodeBody(body []byte) (compact []byte, mime string, err error) {
 	if len(body) > MaxBodyBytes {
 		return nil, "", fmt.Errorf("%w: the body has %d bytes, the limit is %d", ErrTooLarge, len(body), MaxBodyBytes)
 	}
-	var buf bytes.Buffer
-	if err := json.Compact(&buf, body); err != nil {
-		return nil, "", fmt.Errorf("%w: the body is not one JSON value: %w", ErrInvalid, err)
+	if compact = body; !compactObject(body) {
+		var buf bytes.Buffer
+		if err := json.Compact(&buf, body); err != nil {
+			return nil, "", fmt.Errorf("%w: the body is not one JSON value: %w", ErrInvalid, err)
+		}
+		compact = buf.Bytes()
 	}
-	compact = buf.Bytes()
 	switch {
 	case len(compact) == 0 || compact[0] != '{':
 		return nil, "", fmt.Errorf("%w: the body is not a JSON object", ErrInvalid)

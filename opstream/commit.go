@@ -5,12 +5,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 )
 
+// gatherYields is how often a leader lets others run so that they may join its
+// batch, when the batch before it had several callers. On an idle machine that
+// is some microseconds.
+const gatherYields = 64
+
 // item is one checked entry, its body as the line will hold it.
 type item struct {
-	kind      string
+	kind      []byte
 	step, tok int
 	body      []byte
 }
@@ -20,7 +26,8 @@ type call struct {
 	items []item
 	size  int // a bound of its lines' bytes
 	// wake gets true when the outcome is set, false when the caller must
-	// lead the next batch.
+	// lead the next batch. It is nil for a call that led from the beginning:
+	// its outcome is set when commit returns.
 	wake     chan bool
 	promoted bool // it was told to lead; under the log's mu
 	first    uint64
@@ -37,7 +44,7 @@ func (l *Log) lead(items []item) *call {
 }
 
 func newCall(items []item) *call {
-	c := &call{items: items, wake: make(chan bool, 1)}
+	c := &call{items: items}
 	for _, it := range items {
 		c.size += len(it.body) + maxLineBytes - MaxInlineBytes
 	}
@@ -62,10 +69,10 @@ func (l *Log) enqueue(ctx context.Context, items []item) (*call, error) {
 		c := l.lead(items)
 		l.mu.Unlock()
 		l.commit()
-		<-c.wake
 		return c, nil
 	}
 	c := newCall(items)
+	c.wake = make(chan bool, 1)
 	l.queue = append(l.queue, c)
 	l.mu.Unlock()
 	var done bool
@@ -100,23 +107,25 @@ func (l *Log) withdraw(c *call) bool {
 // commit is the leader's work: it writes one batch from the queue's head,
 // tells the callers, and hands leading on.
 func (l *Log) commit() {
+	l.gather()
 	l.mu.Lock()
-	batch := l.takeBatch()
-	err := l.poison
+	l.takeBatch()
+	err, cur := l.poison, l.scan.cur
 	l.mu.Unlock()
 	if err == nil {
-		err = l.write(batch)
+		err = l.write(&cur)
 	}
-	l.mu.Lock()
-	last := l.scan.cur.seq
-	l.mu.Unlock()
 	if err == nil && l.opts.AfterAppend != nil {
-		l.opts.AfterAppend(last)
+		l.opts.AfterAppend(l.lines[len(l.lines)-1].env.seq)
 	}
-	for _, c := range batch {
+	for i, c := range l.batch {
 		c.err = err
-		c.wake <- true
+		if c.wake != nil {
+			c.wake <- true
+		}
+		l.batch[i] = nil
 	}
+	clear(l.lines) // they hold on to the bodies
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.queue) > 0 {
@@ -131,36 +140,50 @@ func (l *Log) commit() {
 	}
 }
 
+// gather lets callers join the batch that is about to be taken. Those whom the
+// last batch woke are on their way with their next entries; without this, the
+// first of them would sync alone and the others behind it, two syncs for each
+// round. A caller that was alone is not kept waiting.
+func (l *Log) gather() {
+	for range gatherYields {
+		l.mu.Lock()
+		enough := len(l.queue) >= len(l.batch)
+		l.mu.Unlock()
+		if enough {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
 // takeBatch takes the calls of the next write: at least one, at most
 // MaxBatchBytes of them. The caller holds mu.
-func (l *Log) takeBatch() []*call {
+func (l *Log) takeBatch() {
 	n, size := 0, 0
 	for n < len(l.queue) && (n == 0 || size+l.queue[n].size <= MaxBatchBytes) {
 		size += l.queue[n].size
 		n++
 	}
-	batch := slices.Clone(l.queue[:n])
+	l.batch = append(l.batch[:0], l.queue[:n]...)
 	l.queue = slices.Delete(l.queue, 0, n)
-	return batch
 }
 
-// framed is one line of the batch, where it will stand.
+// framed is one line of the batch as it will stand.
 type framed struct {
-	from, to int // in buf, without the newline
-	env      envelope
+	size int // bytes without the newline
+	hash lineHash
+	env  envelope
 }
 
-// write makes a batch durable and moves the cursor past it. Only the leader
-// calls it.
-func (l *Log) write(batch []*call) error {
-	lines := l.frame(batch)
-	fresh, err := l.room(int64(len(l.buf)))
+// write makes the batch durable and moves the cursor, of which it is given a
+// copy, past it. Only the leader calls it.
+func (l *Log) write(cur *cursor) error {
+	l.frame(cur)
+	fresh, err := l.room(cur, int64(len(l.buf)))
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	off := l.scan.cur.off
-	l.mu.Unlock()
+	off := cur.off
 	if fresh {
 		off = 0
 	}
@@ -181,47 +204,36 @@ func (l *Log) write(batch []*call) error {
 		l.scan.cur.segs = append(l.scan.cur.segs, l.fileSeg)
 		l.scan.cur.off = 0
 	}
-	for i := range lines {
-		l.scan.accept(l.buf[lines[i].from:lines[i].to], &lines[i].env)
+	for i := range l.lines {
+		l.scan.accept(l.lines[i].size, l.lines[i].hash, &l.lines[i].env)
 	}
 	l.scan.cur.ack = l.scan.cur.seq
 	return nil
 }
 
 // frame writes the batch's lines into buf and gives each call its first seq.
-func (l *Log) frame(batch []*call) []framed {
-	l.mu.Lock()
-	seq, prev := l.scan.cur.seq, l.scan.cur.hash
-	l.mu.Unlock()
-	ack := seq
-	ts := appendTime(nil, l.opts.Now())
-	var lines []framed
-	l.buf = l.buf[:0]
-	for _, c := range batch {
-		c.first = seq + 1
+func (l *Log) frame(cur *cursor) {
+	e := envelope{seq: cur.seq, ack: cur.seq, ts: appendTime(l.stamp[:0], l.opts.Now()), prev: cur.hash}
+	l.lines, l.buf = l.lines[:0], l.buf[:0]
+	for _, c := range l.batch {
+		c.first = e.seq + 1
 		for _, it := range c.items {
-			seq++
-			e := envelope{
-				seq: seq, ack: ack, ts: ts, kind: []byte(it.kind),
-				step: it.step, tok: it.tok, body: it.body, prev: prev,
-			}
+			e.seq++
+			e.kind, e.step, e.tok, e.body = it.kind, it.step, it.tok, it.body
 			from := len(l.buf)
 			l.buf = appendLine(l.buf, &e)
-			prev = hashLine(l.buf[from:])
-			lines = append(lines, framed{from, len(l.buf), e})
+			line := framed{size: len(l.buf) - from, hash: hashLine(l.buf[from:]), env: e}
+			l.lines = append(l.lines, line)
+			e.prev = line.hash
 			l.buf = append(l.buf, '\n')
 		}
 	}
-	return lines
 }
 
 // room makes the current segment one that can take n more bytes, and reports
 // whether it is new. A segment is begun only when all before it is durable,
 // which write's order guarantees.
-func (l *Log) room(n int64) (fresh bool, err error) {
-	l.mu.Lock()
-	cur := l.scan.cur
-	l.mu.Unlock()
+func (l *Log) room(cur *cursor, n int64) (fresh bool, err error) {
 	switch {
 	case l.file == nil, l.fileSeg != cur.seg():
 		// None yet, or one was begun and its first batch failed.

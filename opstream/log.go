@@ -29,7 +29,10 @@ type Log struct {
 	// between taking and giving up leading.
 	file    File   // the current segment; nil before the first
 	fileSeg uint64 // its first seq
-	buf     []byte // the batch's lines
+	batch   []*call
+	lines   []framed              // of batch
+	buf     []byte                // the lines' bytes, with newlines
+	stamp   [len(timeLayout)]byte // the batch's time
 
 	mu      sync.Mutex // guards what follows
 	idle    *sync.Cond // signalled when leading ends
@@ -196,10 +199,9 @@ func (l *Log) sealIdle() {
 		l.mu.Unlock()
 		return
 	}
-	c := l.lead(sealEntry(l.scan.cur.step))
+	l.lead(sealEntry(l.scan.cur.step))
 	l.mu.Unlock()
 	l.commit()
-	<-c.wake
 }
 
 // unsealed reports whether the last line is not a seal. The caller holds mu.
@@ -208,7 +210,7 @@ func (l *Log) unsealed() bool {
 }
 
 func sealEntry(step int) []item {
-	return []item{{kind: kindSealed, step: step, body: []byte("{}")}}
+	return []item{{kind: []byte(kindSealed), step: step, body: []byte("{}")}}
 }
 
 // Close waits for the appends under way, appends log.sealed when anything was
@@ -237,7 +239,6 @@ func (l *Log) Close() error {
 		c := l.lead(sealEntry(l.scan.cur.step))
 		l.mu.Unlock()
 		l.commit()
-		<-c.wake
 		errs = append(errs, c.err)
 	default:
 		l.mu.Unlock()
@@ -300,7 +301,7 @@ func (l *Log) prepare(entries []Entry) ([]item, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", e.Kind, err)
 		}
-		items[i] = item{kind: e.Kind, step: e.Step, tok: e.Tok, body: body}
+		items[i] = item{kind: []byte(e.Kind), step: e.Step, tok: e.Tok, body: body}
 		if mimes[i] = mime; mime == "" {
 			size += len(body)
 		}

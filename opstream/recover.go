@@ -146,10 +146,10 @@ func (l *Log) noteTorn(rewritten int) error {
 			return fmt.Errorf("note recovery: %w", err)
 		}
 		l.mu.Lock()
-		c := l.lead([]item{{kind: kindRecovered, step: l.scan.cur.step, body: body}})
+		c := l.lead([]item{{kind: []byte(kindRecovered), step: l.scan.cur.step, body: body}})
 		l.mu.Unlock()
 		l.commit()
-		if <-c.wake; c.err != nil {
+		if c.err != nil {
 			return fmt.Errorf("note recovery: %w", c.err)
 		}
 		l.recovered = &r

@@ -140,7 +140,7 @@ func (s *scanner) advanceSegment() (*stop, error) {
 				return nil, err
 			}
 		}
-		s.accept(line, &e)
+		s.accept(len(line), hashLine(line), &e)
 	}
 }
 
@@ -155,12 +155,13 @@ func (c *cursor) misfit(e *envelope) string {
 	return ""
 }
 
-// accept moves the cursor past a verified line and indexes it.
-func (s *scanner) accept(line []byte, e *envelope) {
-	s.idx.add(s.cur.off, len(line), e)
-	s.cur.off += int64(len(line)) + 1
+// accept moves the cursor past a verified line, its size without the newline,
+// and indexes it.
+func (s *scanner) accept(size int, hash lineHash, e *envelope) {
+	s.idx.add(s.cur.off, size, e)
+	s.cur.off += int64(size) + 1
 	s.cur.seq = e.seq
-	s.cur.hash = hashLine(line)
+	s.cur.hash = hash
 	s.cur.ack = max(s.cur.ack, e.ack)
 	s.cur.step = e.step
 	if s.cur.kind != string(e.kind) {
