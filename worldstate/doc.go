@@ -46,6 +46,12 @@
 // After a restore the world is known at the target. After a restore of some
 // paths it is known at the base with these paths changed.
 //
+// # Looking
+//
+// Log, Describe, List, Stat and Content read snapshots; Diff compares two,
+// Renames finds what only moved, Patch prints it. Fork makes a new directory of
+// a snapshot. None of them looks at the world's own directory.
+//
 // # Crashes
 //
 // Both ends are durable and were read back before the first byte moves, and the

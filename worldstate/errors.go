@@ -20,6 +20,9 @@ var (
 	ErrLocked = errors.New("store is locked")
 	// ErrUnknown: no snapshot, or more than one, has this name.
 	ErrUnknown = errors.New("unknown snapshot")
+	// ErrNoPath: the snapshot, or the world, holds nothing at a path that was
+	// asked for.
+	ErrNoPath = errors.New("no such path")
 	// ErrUnfinished: a restore was interrupted and Recover has not run yet.
 	ErrUnfinished = errors.New("an interrupted restore must be recovered first")
 	// ErrCorrupt: the store holds something this package did not write or

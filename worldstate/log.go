@@ -44,31 +44,44 @@ func (w *World) Log(ctx context.Context) ([]Commit, error) {
 	if err != nil {
 		return nil, err
 	}
+	steps := w.stepNames(refs)
+	out := make([]Commit, 0, len(commits))
+	for _, c := range commits {
+		out = append(out, c.listed(steps, refs[worldRefs+w.key]))
+	}
+	return out, nil
+}
+
+// stepNames gives the steps of this World's task by snapshot, sorted.
+func (w *World) stepNames(refs map[string]hash) map[hash][]string {
 	steps := make(map[hash][]string)
 	for ref, h := range refs {
-		if step, ok := strings.CutPrefix(ref, task); ok {
+		if step, ok := strings.CutPrefix(ref, taskRefs+w.opts.Task+"/"); ok {
 			steps[h] = append(steps[h], step)
 		}
 	}
-	out := make([]Commit, 0, len(commits))
-	for _, c := range commits {
-		item := Commit{
-			ID: ID(c.id.String()), Tree: c.tree.String(), Parents: []ID{}, Time: c.time, Message: c.message,
-			Steps: steps[c.id], Complete: !c.partial, Skipped: c.skips, Trailers: c.trailers, Current: refs[worldRefs+w.key] == c.id,
-		}
-		for _, p := range c.parents {
-			item.Parents = append(item.Parents, ID(p.String()))
-		}
-		if item.Steps == nil {
-			item.Steps = []string{}
-		}
-		if item.Skipped == nil {
-			item.Skipped = []Skip{}
-		}
-		sort.Strings(item.Steps)
-		out = append(out, item)
+	for _, names := range steps {
+		sort.Strings(names)
 	}
-	return out, nil
+	return steps
+}
+
+// listed is the public form of a commit.
+func (c *commit) listed(steps map[hash][]string, current hash) Commit {
+	item := Commit{
+		ID: ID(c.id.String()), Tree: c.tree.String(), Parents: []ID{}, Time: c.time, Message: c.message,
+		Steps: steps[c.id], Complete: !c.partial, Skipped: c.skips, Trailers: c.trailers, Current: current == c.id,
+	}
+	for _, p := range c.parents {
+		item.Parents = append(item.Parents, ID(p.String()))
+	}
+	if item.Steps == nil {
+		item.Steps = []string{}
+	}
+	if item.Skipped == nil {
+		item.Skipped = []Skip{}
+	}
+	return item
 }
 
 // history gives the commits the chosen refs reach, children before parents,

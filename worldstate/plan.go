@@ -71,7 +71,8 @@ const (
 
 // Plan works out what restoring target would do, and checks that every object
 // it needs is there and intact. Nothing is written. Errors: ErrUnknown,
-// ErrRefused for another world's snapshot, *MissingObjectError, ErrUnfinished.
+// ErrRefused for another world's snapshot, ErrNoPath for a path in
+// PlanOptions.Paths that is nowhere, *MissingObjectError, ErrUnfinished.
 func (w *World) Plan(ctx context.Context, target ID, o *PlanOptions) (Plan, error) {
 	end, err := w.begin(ctx, false)
 	if err != nil {
@@ -180,6 +181,9 @@ type planner struct {
 
 func (p *planner) plan(head hash) (Plan, error) {
 	p.todo = make(map[string]action)
+	if err := p.checkPaths(); err != nil {
+		return Plan{}, err
+	}
 	var err error
 	union(p.now.listing, p.want, func(path string, now, want state) {
 		if err == nil && now != want && p.selected(path) {
@@ -265,6 +269,17 @@ func (p *planner) selected(path string) bool {
 		}
 	}
 	return false
+}
+
+// checkPaths refuses a selected path that stands nowhere: it is misspelt.
+func (p *planner) checkPaths() error {
+	for _, root := range p.o.Paths {
+		_, skipped := under(p.target.skips, root)
+		if p.now.at(root).absent() && p.want.at(root).absent() && p.base.at(root).absent() && !skipped && !p.notSeen(root) {
+			return fmt.Errorf("plan: %w: %q stands neither in the world nor in snapshot %s", ErrNoPath, root, short(ID(p.target.id.String())))
+		}
+	}
+	return nil
 }
 
 // under gives the skip at or above a path.

@@ -699,7 +699,7 @@ func TestDiffAndPatch(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	var patch strings.Builder
-	b.must(b.w.Patch(ctx, &patch, first.ID, second.ID))
+	b.must(b.w.Patch(ctx, &patch, changes))
 	for _, line := range []string{"-two", "+TWO", "Binary files", "new file mode 120000", "deleted file mode 100644", "new mode 100755"} {
 		if !strings.Contains(patch.String(), line) {
 			t.Errorf("no %q in\n%s", line, patch.String())

@@ -65,7 +65,7 @@ type scanner struct {
 	repo     *repository
 	kept     map[string]bool // directories above a tracked path
 	fault    func(op, path string) error
-	progress func(done, total int)
+	progress func(Progress)
 
 	slots chan struct{}
 	wg    sync.WaitGroup
@@ -73,7 +73,7 @@ type scanner struct {
 	out   scanned
 	list  []entry
 	err   error
-	done  int
+	done  Progress
 }
 
 // scan looks at the whole world. The error is the context's, the root's or
@@ -95,6 +95,9 @@ func (w *World) scan(ctx context.Context, root int, cache statCache, pack *packW
 	}
 	s.directory("", s.repo.outer, false)
 	s.wg.Wait()
+	if s.done.Done = true; s.progress != nil {
+		s.progress(s.done)
+	}
 	if s.err == nil {
 		s.err = ctx.Err()
 	}
@@ -309,9 +312,11 @@ func (s *scanner) add(e entry, st stamp, cachedAs hash) {
 	if !cachedAs.isZero() {
 		s.out.cache[e.path] = cached{st.size, st.mtime, st.ctime, st.ino, st.dev, st.mode, cachedAs}
 	}
-	s.done++
 	if s.progress != nil {
-		s.progress(s.done, max(s.done, len(s.cache)))
+		s.done.Files++
+		s.done.Bytes += e.size
+		s.done.Known = len(s.cache)
+		s.progress(s.done)
 	}
 }
 

@@ -100,6 +100,15 @@ func readlinkat(dirfd int, name string) ([]byte, error) {
 	return nil, fmt.Errorf("link target over %d bytes", maxLinkBytes)
 }
 
+// renameChecked is renameNoReplace in two steps. What appears between them is
+// replaced only if it is an empty directory.
+func renameChecked(dirfd int, from, to string) error {
+	if _, err := lstatat(dirfd, to); err == nil {
+		return unix.EEXIST
+	}
+	return unix.Renameat(dirfd, from, dirfd, to)
+}
+
 // writeFileDurably replaces a file of ours in one step and returns when the
 // new content and its name are durable.
 func writeFileDurably(path string, data []byte) error {

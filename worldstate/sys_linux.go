@@ -39,6 +39,15 @@ func syncTree(fd int) error {
 	return nil
 }
 
+// renameNoReplace renames within a directory; EEXIST where the new name stands.
+func renameNoReplace(dirfd int, from, to string) error {
+	err := unix.Renameat2(dirfd, from, dirfd, to, unix.RENAME_NOREPLACE)
+	if isErrno(err, unix.EINVAL, unix.ENOSYS) { // a file system without the flag
+		return renameChecked(dirfd, from, to)
+	}
+	return err
+}
+
 // bootID names this boot of the machine, so that a pid from another one is
 // not taken for a live process.
 func bootID() string {

@@ -24,6 +24,9 @@ func syncTree(int) error {
 	return nil
 }
 
+// renameNoReplace renames within a directory; EEXIST where the new name stands.
+func renameNoReplace(dirfd int, from, to string) error { return renameChecked(dirfd, from, to) }
+
 // bootID is unknown here: the lock's holder is named by its pid alone.
 func bootID() string { return "" }
 

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -40,13 +39,21 @@ type Options struct {
 	// Exclude lists absolute paths that are never part of the world, such as
 	// the program's own state where it lies inside. The store always is.
 	Exclude []string
-	// Progress is told how many files a scan has seen, and of about how many.
-	// Called from several goroutines, one at a time; it must return quickly.
-	Progress func(done, total int)
+	// Progress is told how far a scan is, at every file. Called from several
+	// goroutines, one at a time; it must return quickly.
+	Progress func(Progress)
 	// LockWait is how long to wait for another process. Default DefaultLockWait.
 	LockWait time.Duration
 	// Now is the clock of snapshots. Default time.Now.
 	Now func() time.Time
+}
+
+// Progress is how far a scan has come.
+type Progress struct {
+	Files int   // seen so far, links included
+	Bytes int64 // of these files
+	Known int   // how many files the scan before saw; 0 at the first one
+	Done  bool  // the scan has ended; told once, in any case
 }
 
 // A World is one directory tree and the store of its snapshots. Its methods
@@ -213,6 +220,9 @@ func (w *World) Close() error {
 // Dir is the world's directory, absolute, without symbolic links.
 func (w *World) Dir() string { return w.dir }
 
+// Store is the store's directory, absolute, without symbolic links.
+func (w *World) Store() string { return w.store }
+
 // begin serialises the World's operations and looks for new packs. write
 // takes the store's lock as well and clears what a killed save left.
 func (w *World) begin(ctx context.Context, write bool) (end func(), err error) {
@@ -340,50 +350,6 @@ func (w *World) Last(ctx context.Context) (ID, error) {
 func (w *World) head() (hash, error) {
 	refs, err := w.objects.readRefs()
 	return refs[worldRefs+w.key], err
-}
-
-// minPrefix is the shortest prefix of an id that Resolve takes.
-const minPrefix = 7
-
-// Resolve gives the snapshot a name stands for: a step of this World's task, a
-// full id, or a unique prefix of at least seven digits. Otherwise ErrUnknown.
-func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
-	end, err := w.begin(ctx, false)
-	if err != nil {
-		return "", err
-	}
-	defer end()
-	refs, err := w.objects.readRefs()
-	if err != nil {
-		return "", err
-	}
-	if h, ok := refs[taskRefs+w.opts.Task+"/"+name]; ok {
-		return ID(h.String()), nil
-	}
-	if h, ok := parseHash(name); ok {
-		_, err := w.known(h)
-		return ID(name), err
-	}
-	var found []string
-	if len(name) >= minPrefix && strings.Trim(name, "0123456789abcdef") == "" {
-		commits, err := w.history(ctx, refs, func(string) bool { return true })
-		if err != nil {
-			return "", err
-		}
-		for _, c := range commits {
-			if strings.HasPrefix(c.id.String(), name) {
-				found = append(found, c.id.String())
-			}
-		}
-	}
-	switch len(found) {
-	case 0:
-		return "", fmt.Errorf("snapshot %q: %w: no step and no id begins so; 'anamnesis world log' lists them", name, ErrUnknown)
-	case 1:
-		return ID(found[0]), nil
-	}
-	sort.Strings(found)
-	return "", fmt.Errorf("snapshot %q: %w: it could be %s; give more digits", name, ErrUnknown, strings.Join(found, " or "))
 }
 
 // known reads the commit an id names; ErrUnknown when the store has none. One

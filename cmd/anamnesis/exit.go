@@ -80,7 +80,7 @@ func exitCode(err error) int {
 		{exitUsage, []error{
 			orchestrator.ErrNoTask, orchestrator.ErrNoStep, orchestrator.ErrNoDirectory, orchestrator.ErrTaskExists, orchestrator.ErrNotLive,
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
-			worldstate.ErrNoDirectory,
+			worldstate.ErrNoDirectory, worldstate.ErrNoPath,
 		}},
 		{exitLimit, []error{worldstate.ErrFull}},
 	} {

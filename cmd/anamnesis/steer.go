@@ -47,14 +47,15 @@ func (a *app) sayCommand() *cobra.Command {
 
 func (a *app) jumpCommand() *cobra.Command {
 	var reason string
-	var fold, overwrite bool
+	var fold, overwrite, dryRun, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "jump TASK STEP",
 		Short: "Take a task back, or over, to the end of a step",
 		Long: "Take a task back, or over, to the end of a step: files return, memory stays.\n" +
 			"A running task jumps when its present step is complete; one that is not running jumps now.\n" +
 			"What you changed since the last step ended is saved and kept; --overwrite reverts it, too. What you changed\n" +
-			"while a step ran is part of that step. The world as it was before the jump is saved and named in any case.",
+			"while a step ran is part of that step. The world as it was before the jump is saved and named in any case.\n" +
+			"--dry-run says what the jump would do, and does nothing.",
 		Args: usageArgs(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := a.home()
@@ -65,21 +66,57 @@ func (a *app) jumpCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.jump(cmd.Context(), h, args[0], orchestrator.Command{Verb: "jump", To: to, Reason: reason, Fold: fold, Overwrite: overwrite})
+			if dryRun {
+				return a.showJump(cmd.Context(), h, args[0], to, overwrite, asJSON)
+			}
+			return a.jump(cmd.Context(), h, args[0], orchestrator.Command{Verb: "jump", To: to, Reason: reason, Fold: fold, Overwrite: overwrite}, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why; the agent is told")
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "revert your own edits since the last step, too; they are saved in either case")
+	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "say what the jump would do, and do nothing")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&fold, "fold", false, "run the anamnesis pass even when the discarded span is short")
 	return cmd
 }
 
-func (a *app) jump(ctx context.Context, h orchestrator.Home, task string, c orchestrator.Command) error {
+// showJump says what a jump would do.
+func (a *app) showJump(ctx context.Context, h orchestrator.Home, task string, to int, overwrite, asJSON bool) error {
+	p, err := orchestrator.PlanJump(ctx, h, task, to, overwrite)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(p)
+	}
+	when := "would jump now"
+	if p.Running {
+		when = "is running and would jump when its present step is complete"
+	}
+	fmt.Fprintf(a.stdout, "%s %s: step %d to step %d\n", task, when, p.From, p.To)
+	for _, r := range p.Discarded {
+		fmt.Fprintf(a.stdout, "leave   ops %s\n", r)
+	}
+	if p.DirGone {
+		fmt.Fprintln(a.stdout, "the directory is gone; the jump makes it again with every file of the step")
+		return nil
+	}
+	a.printMoves("write", p.World.Write, "delete", p.World.Delete, p.World.Keep)
+	if p.World.Empty() {
+		fmt.Fprintln(a.stdout, "no file would be moved")
+	}
+	return nil
+}
+
+func (a *app) jump(ctx context.Context, h orchestrator.Home, task string, c orchestrator.Command, asJSON bool) error {
 	st, err := orchestrator.ReadState(h, task)
 	if err != nil {
 		return err
 	}
 	err = orchestrator.Send(ctx, h, task, c)
+	if err == nil && asJSON {
+		return a.printJSON(map[string]any{"task": task, "scheduled": true, "to": c.To})
+	}
 	if err == nil {
 		fmt.Fprintf(a.stdout, "scheduled: %s jumps to step %d when its present step is complete\n", task, c.To)
 		return nil
@@ -90,12 +127,20 @@ func (a *app) jump(ctx context.Context, h orchestrator.Home, task string, c orch
 	if err := st.CanJump(c.To); err != nil {
 		return err
 	}
-	return a.jumpHere(ctx, h, st, c)
+	done, err := a.jumpHere(ctx, h, st, c)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(done)
+	}
+	a.tellJump(st, done)
+	return nil
 }
 
 // jumpHere makes a jump in a task that nobody runs. A pass asks the task's
 // model when it can be reached; otherwise the extractor writes.
-func (a *app) jumpHere(ctx context.Context, h orchestrator.Home, st *orchestrator.State, c orchestrator.Command) error {
+func (a *app) jumpHere(ctx context.Context, h orchestrator.Home, st *orchestrator.State, c orchestrator.Command) (*op.JumpDone, error) {
 	task := st.Opened.Task
 	p := view.NewText(nil, a.stderr, a.width())
 	m, modelErr := a.chooseModel(ctx, st.Model, st.BaseURL)
@@ -116,14 +161,10 @@ func (a *app) jumpHere(ctx context.Context, h orchestrator.Home, st *orchestrato
 		AfterAppend: a.afterAppend, WorldHook: a.worldHook, SealAfter: a.sealAfter,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	done, err := t.JumpNow(ctx, op.JumpRequested{To: c.To, Reason: c.Reason, Fold: c.Fold, Overwrite: c.Overwrite}, &op.TaskResumed{PID: os.Getpid(), Program: "anamnesis " + version})
-	if err := errors.Join(err, t.Close()); err != nil {
-		return err
-	}
-	a.tellJump(st, done)
-	return nil
+	return done, errors.Join(err, t.Close())
 }
 
 // maxToldPaths is how many paths a jump names on the terminal.

@@ -274,14 +274,14 @@ func (a *app) diff(ctx context.Context, h orchestrator.Home, args []string, asJS
 		return err
 	}
 	defer w.Close()
+	changes, err := a.changes(ctx, w, ends[0], ends[1], &diffFlags{similar: worldstate.DefaultSimilarityPercent}, nil)
+	if err != nil {
+		return err
+	}
 	if asJSON {
-		changes, err := w.Diff(ctx, ends[0], ends[1])
-		if err != nil {
-			return err
-		}
 		return a.printJSON(changes)
 	}
-	return w.Patch(ctx, a.stdout, ends[0], ends[1])
+	return a.printChanges(ctx, w, changes, true)
 }
 
 func parseStep(arg string) (int, error) {

@@ -5,18 +5,17 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
-	"strings"
-
-	"anamnesis/worldstate"
 
 	"github.com/spf13/cobra"
+
+	"anamnesis/orchestrator"
+	"anamnesis/worldstate"
 )
 
 // worldFlags are what every world verb takes.
 type worldFlags struct {
-	dir, store string
-	json       bool
+	dir, store, task string
+	json             bool
 }
 
 // worldCommand is the verb family around snapshots of a directory.
@@ -26,22 +25,29 @@ func (a *app) worldCommand() *cobra.Command {
 		Use:   "world",
 		Short: "Save a directory as snapshots and bring it back",
 		Args:  usageArgs(cobra.NoArgs),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Long: "Save a directory as snapshots and bring it back.\n\n" +
+			"A snapshot is named by its step, by TASK@STEP, by its id or the first seven digits of it, and by @,\n" +
+			"which is where the directory was last known to be.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.PersistentFlags().StringVar(&f.dir, "dir", ".", "the directory")
-	cmd.PersistentFlags().StringVar(&f.store, "store", "", "the store: a bare git repository, made on first use")
+	cmd.PersistentFlags().StringVar(&f.dir, "dir", "", "the directory (default the present one, or the task's)")
+	cmd.PersistentFlags().StringVar(&f.store, "store", "", "the store: a bare git repository, made on first use (default the task's)")
+	cmd.PersistentFlags().StringVar(&f.task, "task", "", "the task whose steps are meant")
 	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print one JSON object")
-	cmd.AddCommand(a.worldSave(f), a.worldPlan(f), a.worldRestore(f), a.worldLog(f), a.worldDiff(f), a.worldVerify(f))
+	cmd.AddCommand(a.worldSave(f), a.worldPlan(f), a.worldRestore(f), a.worldLog(f), a.worldDiff(f), a.worldShow(f), a.worldFork(f), a.worldVerify(f))
 	return cmd
 }
 
 // withWorld opens the world and first finishes what an interrupted restore
 // left, if the verb changes or judges the tree.
 func (a *app) withWorld(ctx context.Context, f *worldFlags, recover bool, run func(*worldstate.World) error) error {
-	if f.store == "" {
-		return usageError("no store: name one with --store")
+	o := &worldstate.Options{Home: a.getenv("HOME"), Task: f.task}
+	dir, store, err := a.worldPlace(f, o)
+	if err != nil {
+		return err
 	}
-	w, err := worldstate.Open(f.dir, f.store, &worldstate.Options{Home: a.getenv("HOME")})
+	a.showProgress(o)
+	w, err := worldstate.Open(dir, store, o)
 	if err != nil {
 		return err
 	}
@@ -52,6 +58,32 @@ func (a *app) withWorld(ctx context.Context, f *worldFlags, recover bool, run fu
 		}
 	}
 	return run(w)
+}
+
+// worldPlace gives the directory and the store that are meant. A task that
+// was run here knows both, and what of the program's own is never in its world.
+func (a *app) worldPlace(f *worldFlags, o *worldstate.Options) (dir, store string, err error) {
+	if dir, store = f.dir, f.store; f.task != "" && store == "" {
+		h, err := a.home()
+		if err != nil {
+			return "", "", err
+		}
+		st, err := orchestrator.ReadState(h, f.task)
+		if err != nil {
+			return "", "", err
+		}
+		if store = st.Opened.Store; dir == "" {
+			dir = st.Opened.Dir
+		}
+		o.Exclude, o.Home = h.Roots(), h.User
+	}
+	if store == "" {
+		return "", "", usageError("no store: name one with --store, or a task with --task")
+	}
+	if dir == "" {
+		dir = "."
+	}
+	return dir, store, nil
 }
 
 func (a *app) recoverWorld(ctx context.Context, w *worldstate.World) error {
@@ -128,23 +160,23 @@ func (p *planFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&p.otherWorld, "other-world", false, "accept a snapshot that was taken of another directory")
 }
 
-func (p *planFlags) options() worldstate.PlanOptions {
-	return worldstate.PlanOptions{Paths: p.paths, OverwriteEdits: p.overwrite, OtherWorld: p.otherWorld}
+func (p *planFlags) options(paths []string) worldstate.PlanOptions {
+	return worldstate.PlanOptions{Paths: append(p.paths, paths...), OverwriteEdits: p.overwrite, OtherWorld: p.otherWorld}
 }
 
 func (a *app) worldPlan(f *worldFlags) *cobra.Command {
 	flags := &planFlags{}
 	cmd := &cobra.Command{
-		Use:   "plan ID",
+		Use:   "plan ID [PATH…]",
 		Short: "Show what a restore would do, without doing it",
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Args:  usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withWorld(cmd.Context(), f, true, func(w *worldstate.World) error {
-				ids, err := resolve(cmd.Context(), w, args)
+				ids, err := resolve(cmd.Context(), w, args[:1])
 				if err != nil {
 					return err
 				}
-				o := flags.options()
+				o := flags.options(args[1:])
 				plan, err := w.Plan(cmd.Context(), ids[0], &o)
 				if err != nil {
 					return err
@@ -181,18 +213,19 @@ func (a *app) worldRestore(f *worldFlags) *cobra.Command {
 	flags := &planFlags{}
 	var hash string
 	cmd := &cobra.Command{
-		Use:   "restore ID",
+		Use:   "restore ID [PATH…]",
 		Short: "Save the directory, then bring it back to a snapshot",
 		Long: "Saves the directory as it is, plans, and brings it back to a snapshot, under one lock.\n" +
-			"What was edited since the last snapshot is kept unless --overwrite is given; ignored files are never touched.",
-		Args: usageArgs(cobra.ExactArgs(1)),
+			"What was edited since the last snapshot is kept unless --overwrite is given; ignored files are never touched.\n" +
+			"PATHs, relative to the directory, restrict it to these and what lies beneath them.",
+		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withWorld(cmd.Context(), f, true, func(w *worldstate.World) error {
-				ids, err := resolve(cmd.Context(), w, args)
+				ids, err := resolve(cmd.Context(), w, args[:1])
 				if err != nil {
 					return err
 				}
-				res, err := w.RestoreTo(cmd.Context(), ids[0], worldstate.RestoreOptions{PlanOptions: flags.options(), PlanHash: hash})
+				res, err := w.RestoreTo(cmd.Context(), ids[0], worldstate.RestoreOptions{PlanOptions: flags.options(args[1:]), PlanHash: hash})
 				if err != nil {
 					return err
 				}
@@ -213,67 +246,6 @@ func (a *app) worldRestore(f *worldFlags) *cobra.Command {
 	}
 	flags.register(cmd)
 	cmd.Flags().StringVar(&hash, "plan", "", "refuse unless the plan still has this hash")
-	return cmd
-}
-
-func (a *app) worldLog(f *worldFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:   "log",
-		Short: "List the snapshots, the newest first",
-		Args:  usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
-				list, err := w.Log(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if f.json {
-					return a.printJSON(map[string]any{"snapshots": list})
-				}
-				for _, c := range list {
-					mark := " "
-					if c.Current {
-						mark = "*"
-					}
-					first, _, _ := strings.Cut(c.Message, "\n")
-					fmt.Fprintf(a.stdout, "%s %s %s %s %s\n", mark, c.ID[:12], c.Time.Format("2006-01-02 15:04:05Z"), strings.Join(c.Steps, ","), first)
-				}
-				return nil
-			})
-		},
-	}
-}
-
-func (a *app) worldDiff(f *worldFlags) *cobra.Command {
-	var patch bool
-	cmd := &cobra.Command{
-		Use:   "diff A B",
-		Short: "Show how two snapshots differ",
-		Args:  usageArgs(cobra.ExactArgs(2)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
-				ids, err := resolve(cmd.Context(), w, args)
-				if err != nil {
-					return err
-				}
-				if patch && !f.json {
-					return w.Patch(cmd.Context(), a.stdout, ids[0], ids[1])
-				}
-				changes, err := w.Diff(cmd.Context(), ids[0], ids[1])
-				if err != nil {
-					return err
-				}
-				if f.json {
-					return a.printJSON(map[string]any{"changes": changes})
-				}
-				for _, c := range changes {
-					fmt.Fprintf(a.stdout, "%-8s %q\n", c.Kind, c.Path)
-				}
-				return nil
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&patch, "patch", false, "print a unified diff")
 	return cmd
 }
 
@@ -302,7 +274,7 @@ func (a *app) worldVerify(f *worldFlags) *cobra.Command {
 					fmt.Fprintf(a.stdout, "%d refs, %d snapshots, %d objects read\n", r.Refs, r.Commits, r.Objects)
 				}
 				if !r.OK {
-					return &exitError{exitCorrupt, fmt.Errorf("store %s: %d objects are missing or damaged", filepath.Clean(f.store), len(r.Problems))}
+					return &exitError{exitCorrupt, fmt.Errorf("store %s: %d objects are missing or damaged", w.Store(), len(r.Problems))}
 				}
 				return nil
 			})

@@ -1,0 +1,79 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"anamnesis/worldstate"
+)
+
+const (
+	// progressAfter is how long a scan is silent: most end before.
+	progressAfter = 400 * time.Millisecond
+	// progressEvery bounds how often the line is drawn.
+	progressEvery = 100 * time.Millisecond
+	clearLine     = "\r\x1b[K"
+)
+
+// progressLine is one line of a terminal that says how far a scan is. The scan
+// calls it one at a time.
+type progressLine struct {
+	out   io.Writer
+	now   func() time.Time
+	start time.Time
+	last  time.Time
+	drawn bool
+}
+
+// showProgress makes scans report on standard error where that is a terminal.
+func (a *app) showProgress(o *worldstate.Options) {
+	if isTerminal(a.stderr) {
+		p := &progressLine{out: a.stderr, now: time.Now}
+		o.Progress = p.show
+	}
+}
+
+func (p *progressLine) show(at worldstate.Progress) {
+	now := p.now()
+	if at.Done {
+		p.clear()
+		p.start = time.Time{}
+		return
+	}
+	if p.start.IsZero() {
+		p.start = now
+	}
+	if now.Sub(p.start) < progressAfter || now.Sub(p.last) < progressEvery {
+		return
+	}
+	p.last, p.drawn = now, true
+	of := ""
+	if at.Known >= at.Files {
+		of = fmt.Sprintf(" of about %d", at.Known)
+	}
+	fmt.Fprintf(p.out, "%s%d%s files, %s", clearLine, at.Files, of, sizeText(at.Bytes))
+}
+
+// clear takes the line away again.
+func (p *progressLine) clear() {
+	if p.drawn {
+		fmt.Fprint(p.out, clearLine)
+		p.drawn = false
+	}
+}
+
+// sizeText is a number of bytes for people.
+func sizeText(n int64) string {
+	for _, unit := range []struct {
+		bytes int64
+		name  string
+	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if n >= unit.bytes {
+			return fmt.Sprintf("%.1f %s", float64(n)/float64(unit.bytes), unit.name)
+		}
+	}
+	return fmt.Sprintf("%d B", n)
+}

@@ -1,0 +1,38 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"anamnesis/worldstate"
+)
+
+// TestProgressLine: silent for short scans, seldom for long ones, gone at the
+// end, and the next scan begins anew.
+func TestProgressLine(t *testing.T) {
+	var out strings.Builder
+	now := time.Unix(1000, 0)
+	p := &progressLine{out: &out, now: func() time.Time { return now }}
+	scan := func(files int, each time.Duration) string {
+		out.Reset()
+		for i := 1; i <= files; i++ {
+			p.show(worldstate.Progress{Files: i, Bytes: int64(i) << 20, Known: 50})
+			now = now.Add(each)
+		}
+		p.show(worldstate.Progress{Files: files, Done: true})
+		return out.String()
+	}
+	if got := scan(30, 10*time.Millisecond); got != "" {
+		t.Errorf("a short scan showed %q", got)
+	}
+	got := scan(100, 10*time.Millisecond)
+	if !strings.HasPrefix(got, "\r\x1b[K41 of about 50 files, 41.0 MiB\r") || !strings.Contains(got, "\x1b[K51 files, ") || !strings.HasSuffix(got, "files, 91.0 MiB\r\x1b[K") {
+		t.Errorf("a long scan showed %q", got)
+	}
+	if got := scan(30, 10*time.Millisecond); got != "" {
+		t.Errorf("the next short scan showed %q", got)
+	}
+}

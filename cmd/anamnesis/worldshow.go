@@ -1,0 +1,313 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/worldstate"
+)
+
+func (a *app) worldLog(f *worldFlags) *cobra.Command {
+	var graph bool
+	cmd := &cobra.Command{
+		Use:   "log",
+		Short: "List the snapshots, the newest first",
+		Long: "List the snapshots of this directory, and of the task that --task names, the newest first.\n" +
+			"● and * mark where the directory was last known to be.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
+				list, err := w.Log(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if f.json {
+					return a.printJSON(map[string]any{"snapshots": list})
+				}
+				if graph {
+					return a.printGraph(list)
+				}
+				for _, c := range list {
+					mark := " "
+					if c.Current {
+						mark = "*"
+					}
+					fmt.Fprintf(a.stdout, "%s %s\n", mark, logLine(c))
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&graph, "graph", false, "draw the tree of steps with its branches")
+	return cmd
+}
+
+// logLine is a snapshot on one line, safe for a terminal.
+func logLine(c worldstate.Commit) string {
+	first, _, _ := strings.Cut(c.Message, "\n")
+	incomplete := ""
+	if !c.Complete {
+		incomplete = " (incomplete)"
+	}
+	return fmt.Sprintf("%s %s %s %s%s", c.ID[:12], c.Time.Format("2006-01-02 15:04:05Z"), strings.Join(c.Steps, ","), view.Clean(first), incomplete)
+}
+
+func (a *app) printGraph(list []worldstate.Commit) error {
+	nodes := make([]view.Node, 0, len(list))
+	for _, c := range list {
+		n := view.Node{ID: string(c.ID), Text: logLine(c), Filled: c.Current}
+		if len(c.Parents) > 0 {
+			n.Parent = string(c.Parents[0])
+		}
+		nodes = append(nodes, n)
+	}
+	for _, line := range view.Graph(nodes, a.width()) {
+		if _, err := fmt.Fprintln(a.stdout, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// diffFlags are what decides how two snapshots are compared and shown.
+type diffFlags struct {
+	patch     bool
+	noRenames bool
+	similar   int
+}
+
+func (d *diffFlags) register(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&d.patch, "patch", "p", false, "print a unified diff")
+	cmd.Flags().BoolVar(&d.noRenames, "no-renames", false, "show a renamed file as deleted and added")
+	cmd.Flags().IntVarP(&d.similar, "find-renames", "M", worldstate.DefaultSimilarityPercent, "how similar a renamed file must be, in percent")
+}
+
+func (a *app) worldDiff(f *worldFlags) *cobra.Command {
+	flags := &diffFlags{}
+	cmd := &cobra.Command{
+		Use:   "diff A B [PATH…]",
+		Short: "Show how two snapshots differ",
+		Args:  usageArgs(cobra.MinimumNArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
+				ids, err := resolve(cmd.Context(), w, args[:2])
+				if err != nil {
+					return err
+				}
+				changes, err := a.changes(cmd.Context(), w, ids[0], ids[1], flags, args[2:])
+				if err != nil {
+					return err
+				}
+				if f.json {
+					return a.printJSON(map[string]any{"changes": changes})
+				}
+				return a.printChanges(cmd.Context(), w, changes, flags.patch)
+			})
+		},
+	}
+	flags.register(cmd)
+	return cmd
+}
+
+// changes compares two snapshots, within some paths if any are given.
+func (a *app) changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, flags *diffFlags, paths []string) ([]worldstate.Change, error) {
+	if flags.similar < 1 || flags.similar > 100 {
+		return nil, usageError("--find-renames %d: want 1 to 100 percent", flags.similar)
+	}
+	changes, err := w.Diff(ctx, from, to)
+	if err != nil {
+		return nil, err
+	}
+	if len(paths) > 0 {
+		changes = slices.DeleteFunc(changes, func(c worldstate.Change) bool { return !within(c.Path, paths) })
+	}
+	if flags.noRenames {
+		return changes, nil
+	}
+	changes, uncompared, err := w.Renames(ctx, changes, &worldstate.RenameOptions{SimilarityPercent: flags.similar})
+	if uncompared > 0 {
+		fmt.Fprintf(a.stderr, "anamnesis: %d paths were matched by their hash alone: too many or too large to compare\n", uncompared)
+	}
+	return changes, err
+}
+
+// within reports whether a changed path is one of these or lies beneath one.
+func within(path string, roots []string) bool {
+	return slices.ContainsFunc(roots, func(root string) bool {
+		root = strings.Trim(strings.TrimPrefix(root, "./"), "/")
+		return root == "." || root == "" || path == root || strings.HasPrefix(path, root+"/")
+	})
+}
+
+func (a *app) printChanges(ctx context.Context, w *worldstate.World, changes []worldstate.Change, patch bool) error {
+	if patch {
+		out := a.safeOutput()
+		return closed(out, w.Patch(ctx, out, changes))
+	}
+	for _, c := range changes {
+		if c.Kind == worldstate.Renamed {
+			fmt.Fprintf(a.stdout, "%-8s %q -> %q (%d%%)\n", c.Kind, c.From, c.Path, c.Similarity)
+			continue
+		}
+		fmt.Fprintf(a.stdout, "%-8s %q\n", c.Kind, c.Path)
+	}
+	return nil
+}
+
+// safeOutput is standard output, on a terminal with every control character
+// of the content escaped.
+func (a *app) safeOutput() io.WriteCloser {
+	if isTerminal(a.stdout) {
+		return view.NewEscaper(a.stdout)
+	}
+	return rawOutput{a.stdout}
+}
+
+type rawOutput struct{ io.Writer }
+
+func (rawOutput) Close() error { return nil }
+
+// closed is err, or what closing c gives.
+func closed(c io.Closer, err error) error {
+	if cerr := c.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func (a *app) worldShow(f *worldFlags) *cobra.Command {
+	var raw bool
+	flags := &diffFlags{}
+	cmd := &cobra.Command{
+		Use:   "show ID[:PATH]",
+		Short: "Show a snapshot, a directory of it, or a file's bytes",
+		Long: "Show a snapshot and what it changed, a directory of it, or a file's bytes.\n" +
+			"A file's bytes are written as they are, but on a terminal control characters are escaped unless --raw is given.\n" +
+			"ID: lists the whole snapshot's top directory.",
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
+				name, path, inside := strings.Cut(args[0], ":")
+				ids, err := resolve(cmd.Context(), w, []string{name})
+				if err != nil {
+					return err
+				}
+				if inside {
+					return a.showPath(cmd.Context(), w, ids[0], path, f.json, raw)
+				}
+				return a.showSnapshot(cmd.Context(), w, ids[0], flags, f.json)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&raw, "raw", false, "write a file's bytes to a terminal as they are")
+	flags.register(cmd)
+	return cmd
+}
+
+func (a *app) showSnapshot(ctx context.Context, w *worldstate.World, id worldstate.ID, flags *diffFlags, asJSON bool) error {
+	c, err := w.Describe(ctx, id)
+	if err != nil {
+		return err
+	}
+	var parent worldstate.ID
+	if len(c.Parents) > 0 {
+		parent = c.Parents[0]
+	}
+	changes, err := a.changes(ctx, w, parent, id, flags, nil)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(map[string]any{"snapshot": c, "changes": changes})
+	}
+	fmt.Fprintf(a.stdout, "snapshot %s\ntree     %s\n", c.ID, c.Tree)
+	for _, p := range c.Parents {
+		fmt.Fprintf(a.stdout, "parent   %s\n", p)
+	}
+	fmt.Fprintf(a.stdout, "date     %s\n", c.Time.Format("2006-01-02 15:04:05Z"))
+	if len(c.Steps) > 0 {
+		fmt.Fprintf(a.stdout, "steps    %s\n", strings.Join(c.Steps, " "))
+	}
+	if !c.Complete {
+		fmt.Fprintln(a.stdout, "incomplete: some paths could not be read")
+	}
+	fmt.Fprintf(a.stdout, "\n    %s\n\n", strings.ReplaceAll(view.Clean(c.Message), "\n", "\n    "))
+	for _, s := range c.Skipped {
+		fmt.Fprintf(a.stdout, "%-8s %q: %s\n", "skipped", s.Path, view.Clean(s.Reason))
+	}
+	return a.printChanges(ctx, w, changes, flags.patch)
+}
+
+// maxJSONContent bounds a file's bytes in one JSON object.
+const maxJSONContent = 16 << 20
+
+func (a *app) showPath(ctx context.Context, w *worldstate.World, id worldstate.ID, path string, asJSON, raw bool) error {
+	item, err := w.Stat(ctx, id, path)
+	if err != nil {
+		return err
+	}
+	if item.Type == "dir" {
+		return a.showDir(ctx, w, id, path, asJSON)
+	}
+	if !asJSON {
+		out := a.safeOutput()
+		if raw {
+			out = rawOutput{a.stdout}
+		}
+		return closed(out, w.Content(ctx, id, path, out))
+	}
+	if item.SizeBytes > maxJSONContent {
+		return &exitError{exitLimit, fmt.Errorf("show %q: its %d bytes are over the %d of one JSON object; leave --json out", path, item.SizeBytes, maxJSONContent)}
+	}
+	var b bytes.Buffer
+	if err := w.Content(ctx, id, path, &b); err != nil {
+		return err
+	}
+	shown := struct {
+		worldstate.Item
+		Text   *string `json:"text,omitempty"`   // where it is UTF-8
+		Base64 *string `json:"base64,omitempty"` // where it is not
+	}{Item: item}
+	text := b.String()
+	if shown.Text = &text; !utf8.ValidString(text) {
+		encoded := base64.StdEncoding.EncodeToString(b.Bytes())
+		shown.Text, shown.Base64 = nil, &encoded
+	}
+	return a.printJSON(shown)
+}
+
+func (a *app) showDir(ctx context.Context, w *worldstate.World, id worldstate.ID, path string, asJSON bool) error {
+	items, err := w.List(ctx, id, path)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(map[string]any{"items": items})
+	}
+	for _, it := range items {
+		name := it.Path
+		if it.Type == "dir" {
+			name += "/"
+		}
+		fmt.Fprintf(a.stdout, "%-4s %4s %10d %q\n", it.Type, it.Mode, it.SizeBytes, name)
+	}
+	return nil
+}

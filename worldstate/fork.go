@@ -1,0 +1,174 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Forked is a directory made of a snapshot.
+type Forked struct {
+	ID    ID     `json:"id"`
+	Dir   string `json:"dir"` // absolute, without symbolic links
+	Tree  string `json:"tree"`
+	Files int    `json:"files"` // files and links
+	// Missing lists what stood in the world and has no bytes in the snapshot.
+	Missing []Skip `json:"missing"`
+}
+
+// forkPrefix begins the name of the directory a fork is built in, beside the
+// one it becomes.
+const forkPrefix = ".anamnesis-fork-"
+
+// Fork makes the directory target of a snapshot: bytes, modes, links and empty
+// directories as they were. It is built beside under a name of ours, made
+// durable, and renamed: target is there whole or not at all. What a killed Fork
+// to the same target left is removed first.
+//
+// target must not exist, nor lie in this world or its store; its parent must
+// exist. ErrRefused otherwise; ErrLocked where another process forks to the
+// same target. Nothing is recorded: the new directory is a world of its own.
+func (w *World) Fork(ctx context.Context, id ID, target string) (Forked, error) {
+	end, err := w.begin(ctx, false)
+	if err != nil {
+		return Forked{}, err
+	}
+	defer end()
+	f, err := w.fork(ctx, id, target)
+	if err != nil {
+		return Forked{}, fmt.Errorf("fork %s: %w", short(id), err)
+	}
+	return f, nil
+}
+
+func (w *World) fork(ctx context.Context, id ID, target string) (f Forked, err error) {
+	c, err := w.byID(id)
+	if err != nil {
+		return f, err
+	}
+	list, err := w.tree(c.tree)
+	if err != nil {
+		return f, err
+	}
+	parent, name, err := w.forkPlace(target)
+	if err != nil {
+		return f, err
+	}
+	pfd, err := unix.Open(parent, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return f, &os.PathError{Op: "open", Path: parent, Err: err}
+	}
+	defer closeFD(pfd)
+	temp := forkPrefix + name
+	fd, err := forkTemp(pfd, parent, temp)
+	if err != nil {
+		return f, err
+	}
+	defer closeFD(fd) // and with it the lock
+	if err = w.populate(ctx, fd, list); err == nil {
+		w.opts.Hook("fork built")
+		if err = renameNoReplace(pfd, temp, name); errors.Is(err, unix.EEXIST) {
+			err = fmt.Errorf("%w: %s has appeared meanwhile", ErrRefused, filepath.Join(parent, name))
+		}
+	}
+	if err != nil {
+		// What is left stands under a name of ours, and the next try removes it.
+		_ = os.RemoveAll(filepath.Join(parent, temp))
+		return f, err
+	}
+	w.opts.Hook("fork renamed")
+	if err := unix.Fsync(pfd); err != nil {
+		return f, &os.PathError{Op: "sync", Path: parent, Err: err}
+	}
+	f = Forked{ID: id, Dir: filepath.Join(parent, name), Tree: c.tree.String(), Files: list.files(), Missing: c.skips}
+	if f.Missing == nil {
+		f.Missing = []Skip{}
+	}
+	return f, nil
+}
+
+// forkPlace checks a fork's target and gives its parent and last name.
+func (w *World) forkPlace(target string) (parent, name string, err error) {
+	abs, err := filepath.Abs(target)
+	if err != nil {
+		return "", "", err
+	}
+	if parent, err = filepath.EvalSymlinks(filepath.Dir(abs)); err != nil {
+		return "", "", fmt.Errorf("%w: %w", ErrNoDirectory, err)
+	}
+	name = filepath.Base(abs)
+	place := filepath.Join(parent, name)
+	if _, err := os.Lstat(place); !errors.Is(err, os.ErrNotExist) {
+		return "", "", fmt.Errorf("%w: %s exists; name a directory that does not", ErrRefused, place)
+	}
+	for _, no := range []struct{ dir, what string }{{w.dir, "the world"}, {w.store, "the store"}} {
+		if rel, err := filepath.Rel(no.dir, place); err == nil && filepath.IsLocal(rel) {
+			return "", "", fmt.Errorf("%w: %s lies inside %s %s; name a place outside", ErrRefused, place, no.what, no.dir)
+		}
+	}
+	return parent, name, nil
+}
+
+// forkTemp makes the directory a fork is built in and locks it. One that is
+// there and locked by nobody was left by a killed fork.
+func forkTemp(pfd int, parent, temp string) (int, error) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	path := filepath.Join(parent, temp)
+	if fd, err := openat(pfd, temp, flags, 0); err == nil {
+		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			err = os.RemoveAll(path)
+		} else if errors.Is(err, unix.EWOULDBLOCK) {
+			err = fmt.Errorf("%w: another process builds %s", ErrLocked, path)
+		}
+		closeFD(fd)
+		if err != nil {
+			return -1, err
+		}
+	}
+	if err := unix.Mkdirat(pfd, temp, 0o777); err != nil {
+		return -1, &os.PathError{Op: "mkdir", Path: path, Err: err}
+	}
+	fd, err := openat(pfd, temp, flags, 0)
+	if err == nil {
+		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err != nil {
+		return -1, &os.PathError{Op: "lock", Path: path, Err: err}
+	}
+	return fd, nil
+}
+
+// populate writes a listing into an empty directory and makes it durable.
+func (w *World) populate(ctx context.Context, root int, list *listing) error {
+	actions := make([]action, 0, len(list.entries))
+	for i := range list.entries {
+		actions = append(actions, action{path: list.entries[i].path, after: list.entries[i].state})
+	}
+	x := &executor{w: w, root: root, nonce: newNonce(), fault: func(op, path string) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if w.fault == nil {
+			return nil
+		}
+		return w.fault(op, path)
+	}}
+	if err := x.run(actions); err != nil {
+		var re *RestoreError // its words are a restore's
+		if errors.As(err, &re) {
+			err = fmt.Errorf("write %q: %w", re.Path, re.Err)
+		}
+		return err
+	}
+	if len(x.kept) > 0 {
+		return fmt.Errorf("write %q: %s", x.kept[0].Path, "somebody else changed the new directory")
+	}
+	return x.sync()
+}

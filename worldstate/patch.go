@@ -1,0 +1,248 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	gitdiff "github.com/go-git/go-git/v5/plumbing/format/diff"
+	linediff "github.com/go-git/go-git/v5/utils/diff"
+)
+
+const (
+	// maxPatchBytes: a larger file is shown as binary.
+	maxPatchBytes = 1 << 20
+	// patchTime bounds the line comparison of one file; past it the patch is
+	// right, but not the shortest.
+	patchTime    = 2 * time.Second
+	contextLines = 3
+)
+
+// Patch writes changes, as Diff or Renames gave them, as a unified diff that
+// `git apply` takes. Files that are not text, or over 1 MiB, only as
+// differing; directories not at all. Names are quoted as git quotes them, the
+// content is as it is: escape it before a terminal.
+func (w *World) Patch(ctx context.Context, out io.Writer, changes []Change) error {
+	end, err := w.begin(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer end()
+	for _, c := range changes {
+		for _, half := range halves(c) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := w.filePatch(out, half); err != nil {
+				return fmt.Errorf("patch %q: %w", c.Path, err)
+			}
+		}
+	}
+	return nil
+}
+
+// halves splits a change of type, which a patch shows as a deletion and an
+// addition.
+func halves(c Change) []Change {
+	if c.Old == nil || c.New == nil || c.Old.Type == c.New.Type {
+		return []Change{c}
+	}
+	return []Change{{Path: c.Path, Kind: Deleted, Old: c.Old}, {Path: c.Path, Kind: Added, New: c.New}}
+}
+
+// filePatch writes one file's part; nothing for a directory.
+func (w *World) filePatch(out io.Writer, c Change) error {
+	path := strings.TrimSuffix(c.Path, "/")
+	var text [2]string
+	binary := false
+	for i, s := range []*Side{c.Old, c.New} {
+		if s == nil {
+			continue
+		}
+		if s.Type == "dir" {
+			return nil
+		}
+		h, ok := parseHash(s.Blob)
+		if !ok {
+			return fmt.Errorf("bad blob id %q", s.Blob)
+		}
+		data, whole, err := w.text(h, path)
+		if err != nil {
+			return err
+		}
+		binary = binary || !whole || bytes.IndexByte(data, 0) >= 0
+		text[i] = string(data)
+	}
+	if _, err := io.WriteString(out, patchHeader(c, path, binary)); err != nil || binary {
+		return err
+	}
+	hunks, err := encodeHunks(text[0], text[1])
+	if err == nil {
+		_, err = out.Write(hunks)
+	}
+	return err
+}
+
+// patchHeader is git's extended header.
+func patchHeader(c Change, path string, binary bool) string {
+	from := path
+	if c.From != "" {
+		from = c.From
+	}
+	a, b := quoteGit("a/"+from), quoteGit("b/"+path)
+	var s strings.Builder
+	fmt.Fprintf(&s, "diff --git %s %s\n", a, b)
+	var ids [2]string
+	switch {
+	case c.Old == nil:
+		ids = [2]string{hash{}.String(), c.New.Blob}
+		a = "/dev/null"
+		fmt.Fprintf(&s, "new file mode %s\n", c.New.gitMode())
+	case c.New == nil:
+		ids = [2]string{c.Old.Blob, hash{}.String()}
+		b = "/dev/null"
+		fmt.Fprintf(&s, "deleted file mode %s\n", c.Old.gitMode())
+	default:
+		ids = [2]string{c.Old.Blob, c.New.Blob}
+		if c.Old.gitMode() != c.New.gitMode() {
+			fmt.Fprintf(&s, "old mode %s\nnew mode %s\n", c.Old.gitMode(), c.New.gitMode())
+		}
+		if c.From != "" {
+			fmt.Fprintf(&s, "similarity index %d%%\nrename from %s\nrename to %s\n", c.Similarity, quoteGit(from), quoteGit(path))
+		}
+	}
+	if ids[0] == ids[1] {
+		return s.String()
+	}
+	fmt.Fprintf(&s, "index %s..%s", ids[0], ids[1])
+	if c.Old != nil && c.New != nil && c.Old.gitMode() == c.New.gitMode() {
+		s.WriteString(" " + c.Old.gitMode())
+	}
+	if binary {
+		fmt.Fprintf(&s, "\nBinary files %s and %s differ\n", a, b)
+	} else if empty := hashObject(blobObject, nil).String(); ids[0] != empty && ids[1] != empty || c.Old != nil && c.New != nil {
+		fmt.Fprintf(&s, "\n--- %s\n+++ %s\n", a, b)
+	} else {
+		s.WriteString("\n") // an empty file has no hunk, so git gives it no names here
+	}
+	return s.String()
+}
+
+// gitMode is the side's mode in a git tree.
+func (s *Side) gitMode() string {
+	if s.Type == "link" {
+		return "120000"
+	}
+	if perm, err := parsePerm(s.Mode); err == nil && perm&0o100 != 0 {
+		return "100755"
+	}
+	return "100644"
+}
+
+// quoteGit quotes a path the way git does where it holds a quote, a backslash,
+// a control character or a byte over 0x7f.
+func quoteGit(path string) string {
+	var s strings.Builder
+	odd := false
+	for i := 0; i < len(path); i++ {
+		c := path[i]
+		if j := strings.IndexByte("\a\b\t\n\v\f\r\"\\", c); j >= 0 {
+			odd = true
+			s.WriteByte('\\')
+			s.WriteByte(`abtnvfr"\`[j])
+			continue
+		}
+		if c < 0x20 || c >= 0x7f {
+			odd = true
+			fmt.Fprintf(&s, `\%03o`, c)
+			continue
+		}
+		s.WriteByte(c)
+	}
+	if !odd {
+		return path
+	}
+	return `"` + s.String() + `"`
+}
+
+// encodeHunks gives the hunks of a unified diff. go-git's encoder makes them;
+// its header, which quotes no names, is cut off.
+func encodeHunks(from, to string) ([]byte, error) {
+	p := &patchFile{}
+	for _, d := range linediff.DoWithTimeout(from, to, patchTime) {
+		op := gitdiff.Equal
+		switch {
+		case d.Type < 0:
+			op = gitdiff.Delete
+		case d.Type > 0:
+			op = gitdiff.Add
+		}
+		p.chunks = append(p.chunks, patchChunk{d.Text, op})
+	}
+	var b bytes.Buffer
+	if err := gitdiff.NewUnifiedEncoder(&b, contextLines).Encode(p); err != nil {
+		return nil, err
+	}
+	if i := bytes.Index(b.Bytes(), []byte("\n@@ ")); i >= 0 {
+		return b.Bytes()[i+1:], nil
+	}
+	return nil, nil
+}
+
+// text reads a blob up to maxPatchBytes; whole is false for a longer one.
+func (w *World) text(h hash, path string) (data []byte, whole bool, err error) {
+	lim := &limitBuffer{max: maxPatchBytes}
+	if _, err := w.objects.copyTo(h, blobObject, path, lim); err != nil && !errors.Is(err, errTooLong) {
+		return nil, false, err
+	} else if err != nil {
+		return nil, false, nil
+	}
+	return lim.b.Bytes(), true, nil
+}
+
+var errTooLong = errors.New("too long to show")
+
+// limitBuffer holds what is written up to max bytes, then fails.
+type limitBuffer struct {
+	b   bytes.Buffer
+	max int
+}
+
+func (l *limitBuffer) Write(p []byte) (int, error) {
+	if l.b.Len()+len(p) > l.max {
+		return 0, errTooLong
+	}
+	return l.b.Write(p)
+}
+
+// patchFile and its parts are what go-git's encoder asks for.
+type patchFile struct{ chunks []gitdiff.Chunk }
+
+func (p *patchFile) FilePatches() []gitdiff.FilePatch { return []gitdiff.FilePatch{p} }
+func (p *patchFile) Message() string                  { return "" }
+func (p *patchFile) IsBinary() bool                   { return false }
+func (p *patchFile) Chunks() []gitdiff.Chunk          { return p.chunks }
+func (p *patchFile) Files() (from, to gitdiff.File)   { return patchSide{}, patchSide{} }
+
+// patchSide stands in for both files of a header that is cut off.
+type patchSide struct{}
+
+func (patchSide) Hash() plumbing.Hash     { return plumbing.ZeroHash }
+func (patchSide) Path() string            { return "" }
+func (patchSide) Mode() filemode.FileMode { return filemode.Regular }
+
+type patchChunk struct {
+	content string
+	op      gitdiff.Operation
+}
+
+func (c patchChunk) Content() string         { return c.content }
+func (c patchChunk) Type() gitdiff.Operation { return c.op }

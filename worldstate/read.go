@@ -1,0 +1,164 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+)
+
+// An Item is one path a snapshot holds.
+type Item struct {
+	Path string `json:"path"` // "" is the world itself
+	Side
+	SizeBytes int64 `json:"size"` // of a file's or link's bytes; 0 for a directory
+}
+
+// List gives what a snapshot holds at a path: of a directory its children,
+// sorted, of a file or link the item itself. path is relative to the world;
+// "" or "." is the world itself. Errors: ErrUnknown, ErrNoPath,
+// *MissingObjectError.
+func (w *World) List(ctx context.Context, id ID, path string) ([]Item, error) {
+	end, err := w.begin(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	list, clean, err := w.lookup(id, path)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", short(id), err)
+	}
+	out := []Item{}
+	if e := list.find(clean); e != nil && !e.isDir() {
+		item, err := w.item(e)
+		return append(out, item), err
+	}
+	for i := range list.entries {
+		e := &list.entries[i]
+		if dir(e.path) != clean {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		item, err := w.item(e)
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", short(id), err)
+		}
+		out = append(out, item)
+	}
+	return out, nil
+}
+
+// Stat gives what stands at one path of a snapshot; of a directory the item
+// itself and not what it holds. Errors as List.
+func (w *World) Stat(ctx context.Context, id ID, path string) (Item, error) {
+	end, err := w.begin(ctx, false)
+	if err != nil {
+		return Item{}, err
+	}
+	defer end()
+	list, clean, err := w.lookup(id, path)
+	if err == nil && clean == "" {
+		return Item{Side: Side{Type: "dir"}}, nil
+	}
+	var item Item
+	if err == nil {
+		item, err = w.item(list.find(clean))
+	}
+	if err != nil {
+		return Item{}, fmt.Errorf("stat in %s: %w", short(id), err)
+	}
+	return item, nil
+}
+
+// Content writes a file's bytes, or a link's target, to out, and checks them
+// against their hash: after an error out may hold a part. A directory is
+// ErrNoPath; other errors as List.
+func (w *World) Content(ctx context.Context, id ID, path string, out io.Writer) error {
+	end, err := w.begin(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer end()
+	list, clean, err := w.lookup(id, path)
+	if err == nil {
+		if e := list.find(clean); e == nil || e.isDir() {
+			err = fmt.Errorf("%w: %q is a directory", ErrNoPath, path)
+		} else {
+			_, err = w.objects.copyTo(e.hash, blobObject, clean, &ctxWriter{ctx, out})
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("read from %s: %w", short(id), err)
+	}
+	return nil
+}
+
+// ctxWriter stops a long copy when its context ends.
+type ctxWriter struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (c *ctxWriter) Write(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.w.Write(b)
+}
+
+// lookup loads a snapshot's listing and cleans a path that must be in it.
+func (w *World) lookup(id ID, name string) (*listing, string, error) {
+	c, err := w.byID(id)
+	if err != nil {
+		return nil, "", err
+	}
+	list, err := w.tree(c.tree)
+	if err != nil {
+		return nil, "", err
+	}
+	clean := path.Clean(name)
+	if clean == "." || clean == "/" {
+		return list, "", nil
+	}
+	if list.find(clean) == nil {
+		return nil, "", fmt.Errorf("%w: %q", ErrNoPath, name)
+	}
+	return list, clean, nil
+}
+
+// item reads an object's header for its size.
+func (w *World) item(e *entry) (Item, error) {
+	it := Item{Path: e.path, Side: *side(e.state)}
+	if e.isDir() {
+		return it, nil
+	}
+	_, size, r, err := w.objects.open(e.hash)
+	if err != nil {
+		return it, &MissingObjectError{Object: e.hash.String(), Path: e.path, Err: err}
+	}
+	r.Close()
+	it.SizeBytes = size
+	return it, nil
+}
+
+// Describe gives what Log lists of one snapshot.
+func (w *World) Describe(ctx context.Context, id ID) (Commit, error) {
+	end, err := w.begin(ctx, false)
+	if err != nil {
+		return Commit{}, err
+	}
+	defer end()
+	c, err := w.byID(id)
+	if err != nil {
+		return Commit{}, err
+	}
+	refs, err := w.objects.readRefs()
+	if err != nil {
+		return Commit{}, err
+	}
+	return c.listed(w.stepNames(refs), refs[worldRefs+w.key]), nil
+}

@@ -1,0 +1,249 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sort"
+	"strings"
+)
+
+const (
+	// DefaultSimilarityPercent is how much two files must share for one to be
+	// the other renamed; git's default, too.
+	DefaultSimilarityPercent = 50
+	// DefaultRenameCandidates bounds the files on each side that are compared
+	// by content, as git's diff.renameLimit does.
+	DefaultRenameCandidates = 1000
+	// maxSimilarBytes: a larger file is matched by its hash alone.
+	maxSimilarBytes = 8 << 20
+	// chunkBytes is where a line, or what a binary file has for one, is cut.
+	chunkBytes = 64
+	// fullPercent is a rename without any change.
+	fullPercent = 100
+)
+
+// RenameOptions adjust Renames. The zero value, or nil, means the defaults.
+type RenameOptions struct {
+	SimilarityPercent int // 1 to 100; DefaultSimilarityPercent
+	Candidates        int // DefaultRenameCandidates
+}
+
+// Renames pairs what a Diff lists as deleted with what it lists as added:
+// first files and links of the same content, then files that share at least
+// the given part of their bytes, counted in lines of at most 64 bytes as git
+// does. A pair becomes one Change of kind Renamed at the new path. Each path
+// is in one pair at most; the most similar go together, those of one name
+// first. uncompared is how many paths on either side were over the limit of
+// candidates, or too large, and matched by content hash alone.
+func (w *World) Renames(ctx context.Context, changes []Change, o *RenameOptions) (out []Change, uncompared int, err error) {
+	end, err := w.begin(ctx, false)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer end()
+	m := newRenameMatcher(changes, o)
+	m.exact()
+	if err := m.similar(ctx, w.objects); err != nil {
+		return nil, 0, fmt.Errorf("find renames: %w", err)
+	}
+	return m.merged(), m.uncompared, nil
+}
+
+// renameMatcher pairs deletions with additions; both are indices of changes.
+type renameMatcher struct {
+	changes        []Change
+	minimum, limit int
+	from           map[int]int // addition → deletion
+	taken          map[int]bool
+	score          map[int]int // of an addition, in percent
+	uncompared     int
+	seed           maphash.Seed
+}
+
+func newRenameMatcher(changes []Change, o *RenameOptions) *renameMatcher {
+	m := &renameMatcher{
+		changes: changes, minimum: DefaultSimilarityPercent, limit: DefaultRenameCandidates,
+		from: map[int]int{}, taken: map[int]bool{}, score: map[int]int{}, seed: maphash.MakeSeed(),
+	}
+	if o != nil && o.SimilarityPercent > 0 {
+		m.minimum = min(o.SimilarityPercent, fullPercent)
+	}
+	if o != nil && o.Candidates > 0 {
+		m.limit = o.Candidates
+	}
+	return m
+}
+
+func (m *renameMatcher) pair(deleted, added, score int) {
+	m.from[added], m.taken[deleted], m.score[added] = deleted, true, score
+}
+
+// side gives what a change took away or brought, nil for a directory.
+func (m *renameMatcher) side(i int) *Side {
+	c := m.changes[i]
+	s := c.New
+	if c.Kind == Deleted {
+		s = c.Old
+	}
+	if s == nil || s.Blob == "" {
+		return nil
+	}
+	return s
+}
+
+// exact pairs equal contents, those whose last name is the same first.
+func (m *renameMatcher) exact() {
+	gone := make(map[string][]int)
+	for i, c := range m.changes {
+		if s := m.side(i); c.Kind == Deleted && s != nil {
+			gone[s.Type+s.Blob] = append(gone[s.Type+s.Blob], i)
+		}
+	}
+	for _, sameName := range []bool{true, false} {
+		for i, c := range m.changes {
+			s := m.side(i)
+			if _, paired := m.from[i]; c.Kind != Added || s == nil || paired {
+				continue
+			}
+			for _, d := range gone[s.Type+s.Blob] {
+				if !m.taken[d] && (!sameName || base(m.changes[d].Path) == base(c.Path)) {
+					m.pair(d, i, fullPercent)
+					break
+				}
+			}
+		}
+	}
+}
+
+// profile is a file's bytes counted by chunk.
+type profile struct {
+	chunks map[uint64]int64
+	size   int64
+}
+
+// similar pairs what is left by content.
+func (m *renameMatcher) similar(ctx context.Context, objects *objectStore) error {
+	deleted, err := m.profiles(ctx, objects, Deleted)
+	if err != nil {
+		return err
+	}
+	added, err := m.profiles(ctx, objects, Added)
+	if err != nil {
+		return err
+	}
+	type match struct {
+		deleted, added, score int
+		sameName              bool
+	}
+	var found []match
+	for a, pa := range added {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for d, pd := range deleted {
+			if score := pd.similarity(pa, m.minimum); score >= m.minimum {
+				found = append(found, match{d, a, score, base(m.changes[d].Path) == base(m.changes[a].Path)})
+			}
+		}
+	}
+	sort.Slice(found, func(i, j int) bool {
+		x, y := found[i], found[j]
+		switch {
+		case x.score != y.score:
+			return x.score > y.score
+		case x.sameName != y.sameName:
+			return x.sameName
+		case x.added != y.added:
+			return x.added < y.added
+		}
+		return x.deleted < y.deleted
+	})
+	for _, f := range found {
+		if _, paired := m.from[f.added]; !paired && !m.taken[f.deleted] {
+			m.pair(f.deleted, f.added, f.score)
+		}
+	}
+	return nil
+}
+
+// profiles reads the files of one side that are not paired yet.
+func (m *renameMatcher) profiles(ctx context.Context, objects *objectStore, side ChangeKind) (map[int]profile, error) {
+	out := make(map[int]profile)
+	for i, c := range m.changes {
+		s := m.side(i)
+		_, paired := m.from[i]
+		if c.Kind != side || s == nil || s.Type != "file" || paired || m.taken[i] {
+			continue
+		}
+		if len(out) == m.limit {
+			m.uncompared++
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		h, _ := parseHash(s.Blob)
+		lim := &limitBuffer{max: maxSimilarBytes}
+		_, err := objects.copyTo(h, blobObject, c.Path, lim)
+		if errors.Is(err, errTooLong) {
+			m.uncompared++
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if lim.b.Len() > 0 { // an empty file is like every other one
+			out[i] = newProfile(m.seed, lim.b.Bytes())
+		}
+	}
+	return out, nil
+}
+
+func newProfile(seed maphash.Seed, data []byte) profile {
+	p := profile{chunks: make(map[uint64]int64), size: int64(len(data))}
+	for len(data) > 0 {
+		n := min(len(data), chunkBytes)
+		for i, b := range data[:n] {
+			if b == '\n' {
+				n = i + 1
+				break
+			}
+		}
+		p.chunks[maphash.Bytes(seed, data[:n])] += int64(n)
+		data = data[n:]
+	}
+	return p
+}
+
+// similarity is how much of the larger file both share, in percent; 0 where
+// the sizes alone forbid the minimum.
+func (p profile) similarity(o profile, minimum int) int {
+	larger := max(p.size, o.size)
+	if min(p.size, o.size)*fullPercent < larger*int64(minimum) {
+		return 0
+	}
+	shared := int64(0)
+	for chunk, n := range p.chunks {
+		shared += min(n, o.chunks[chunk])
+	}
+	return int(shared * fullPercent / larger)
+}
+
+// merged is the list with each pair as one change.
+func (m *renameMatcher) merged() []Change {
+	out := make([]Change, 0, len(m.changes))
+	for i, c := range m.changes {
+		if d, ok := m.from[i]; ok {
+			c.Kind, c.From, c.Old, c.Similarity = Renamed, m.changes[d].Path, m.changes[d].Old, m.score[i]
+		}
+		if !m.taken[i] {
+			out = append(out, c)
+		}
+	}
+	sort.SliceStable(out, func(i, j int) bool { return strings.Compare(out[i].Path, out[j].Path) < 0 })
+	return out
+}

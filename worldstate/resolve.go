@@ -1,0 +1,78 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+)
+
+const (
+	// minPrefix is the shortest prefix of an id that Resolve takes.
+	minPrefix = 7
+	// presentName is Resolve's name for the snapshot Last gives.
+	presentName = "@"
+)
+
+// Resolve gives the snapshot a name stands for: a step of this World's task,
+// TASK@STEP for a step of any task in the store, "@" for the snapshot this
+// world was last known at, a full id, or a unique prefix of at least seven
+// digits. The first that fits wins. Otherwise ErrUnknown.
+func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
+	end, err := w.begin(ctx, false)
+	if err != nil {
+		return "", err
+	}
+	defer end()
+	refs, err := w.objects.readRefs()
+	if err != nil {
+		return "", err
+	}
+	task, step, other := strings.Cut(name, "@")
+	if !other {
+		task, step = w.opts.Task, name
+	}
+	if h, ok := refs[taskRefs+task+"/"+step]; ok {
+		return ID(h.String()), nil
+	}
+	if name == presentName {
+		if h, ok := refs[worldRefs+w.key]; ok {
+			return ID(h.String()), nil
+		}
+		return "", fmt.Errorf("snapshot %q: %w: this directory has none yet", name, ErrUnknown)
+	}
+	if h, ok := parseHash(name); ok {
+		_, err := w.known(h)
+		return ID(name), err
+	}
+	if other {
+		return "", fmt.Errorf("snapshot %q: %w: task %q has no step %q in this store", name, ErrUnknown, task, step)
+	}
+	return w.byPrefix(ctx, refs, name)
+}
+
+// byPrefix finds the one snapshot whose id begins so.
+func (w *World) byPrefix(ctx context.Context, refs map[string]hash, name string) (ID, error) {
+	var found []string
+	if len(name) >= minPrefix && strings.Trim(name, "0123456789abcdef") == "" {
+		commits, err := w.history(ctx, refs, func(string) bool { return true })
+		if err != nil {
+			return "", err
+		}
+		for _, c := range commits {
+			if strings.HasPrefix(c.id.String(), name) {
+				found = append(found, c.id.String())
+			}
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", fmt.Errorf("snapshot %q: %w: no step and no id begins so; 'anamnesis world log' lists them", name, ErrUnknown)
+	case 1:
+		return ID(found[0]), nil
+	}
+	sort.Strings(found)
+	return "", fmt.Errorf("snapshot %q: %w: it could be %s; give more digits", name, ErrUnknown, strings.Join(found, " or "))
+}

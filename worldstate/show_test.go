@@ -1,0 +1,209 @@
+package worldstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRenamesAsGit: one file moves and changes; git and Renames agree on
+// whether it is a rename, and on how similar it is.
+func TestRenamesAsGit(t *testing.T) {
+	ctx := context.Background()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 4))
+	renamed := 0
+	for round := range 60 {
+		b := newBench(t, nil)
+		line := func() string { // random letters: git's chunk hash knows only the last ones of a chunk
+			b := make([]byte, 10+r.IntN(140))
+			for i := range b {
+				b[i] = byte('a' + r.IntN(26))
+			}
+			return string(b) + "\n"
+		}
+		var before, after strings.Builder
+		for range 1 + r.IntN(30) {
+			l := line()
+			before.WriteString(l)
+			if r.IntN(4) > 0 {
+				after.WriteString(l)
+			}
+			if r.IntN(4) == 0 {
+				after.WriteString(line())
+			}
+		}
+		b.write("a", before.String())
+		first := b.save()
+		b.must(os.Remove(b.path("a")))
+		b.write("b", after.String())
+		second := b.save()
+		changes, err := b.w.Diff(ctx, first.ID, second.ID)
+		b.must(err)
+		changes, uncompared, err := b.w.Renames(ctx, changes, nil)
+		b.must(err)
+		got := "no rename"
+		if changes[0].Kind == Renamed {
+			renamed++
+			got = fmt.Sprintf("similarity index %d%%", changes[0].Similarity)
+		}
+		want := "no rename"
+		for l := range strings.SplitSeq(git(t, b.dir, "--git-dir="+b.store, "diff", "-M", string(first.ID), string(second.ID)), "\n") {
+			if strings.HasPrefix(l, "similarity") {
+				want = l
+			}
+		}
+		if got != want || uncompared != 0 {
+			t.Errorf("seed %d round %d: %s, git says %s (uncompared %d)", seed, round, got, want, uncompared)
+		}
+		b.w.Close()
+	}
+	if renamed == 0 || renamed == 60 {
+		t.Errorf("%d of 60 rounds were renames: nothing was compared", renamed)
+	}
+}
+
+// TestRenames pairs the most similar, by name where that is equal, and says
+// what the limit left out.
+func TestRenames(t *testing.T) {
+	ctx := context.Background()
+	b := newBench(t, nil)
+	text := strings.Repeat("the same line\n", 20)
+	for _, d := range []string{"x", "y"} {
+		b.write(d+"/same", "twin")
+		b.write(d+"/"+d+"only", text+d)
+	}
+	b.must(os.Symlink("target", b.path("link")))
+	b.write("gone", "nothing like it")
+	first := b.save()
+	for _, d := range []string{"x", "y"} {
+		b.must(os.Rename(b.path(d), b.path("new"+d)))
+		b.write("new"+d+"/"+d+"only", text+text[:40]+d)
+	}
+	b.must(os.Rename(b.path("link"), b.path("moved")))
+	b.must(os.Remove(b.path("gone")))
+	second := b.save()
+	raw, err := b.w.Diff(ctx, first.ID, second.ID)
+	b.must(err)
+	for _, c := range []struct {
+		o          *RenameOptions
+		want       string
+		uncompared int
+	}{
+		{nil, "gone=deleted moved<link newx/same<x/same newx/xonly<x/xonly newy/same<y/same newy/yonly<y/yonly", 0},
+		{&RenameOptions{SimilarityPercent: 100}, "gone=deleted moved<link newx/same<x/same newx/xonly=added newy/same<y/same newy/yonly=added x/xonly=deleted y/yonly=deleted", 0},
+		{&RenameOptions{Candidates: 1}, "gone=deleted moved<link newx/same<x/same newx/xonly=added newy/same<y/same newy/yonly=added x/xonly=deleted y/yonly=deleted", 3},
+	} {
+		changes, uncompared, err := b.w.Renames(ctx, raw, c.o)
+		b.must(err)
+		var got []string
+		for _, ch := range changes {
+			if ch.Kind == Renamed {
+				got = append(got, ch.Path+"<"+ch.From)
+			} else {
+				got = append(got, fmt.Sprintf("%s=%s", ch.Path, ch.Kind))
+			}
+		}
+		if strings.Join(got, " ") != c.want || uncompared != c.uncompared {
+			t.Errorf("%+v: %d uncompared\n%s\n%s", c.o, uncompared, strings.Join(got, " "), c.want)
+		}
+	}
+}
+
+// TestPatchApplies: git takes a patch between two random worlds, odd names,
+// renames and missing last newlines included, and comes to the second.
+func TestPatchApplies(t *testing.T) {
+	ctx := context.Background()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 5))
+	names := []string{"a", "b b", "c\nd", `e"f`, "é", "\xff", "d/a", "d/b", `g\h`}
+	for round := range 25 {
+		b := newBench(t, nil)
+		mix := func() {
+			for _, n := range names {
+				switch r.IntN(3) {
+				case 0:
+					b.must(os.RemoveAll(b.path(n)))
+				case 1:
+					var s strings.Builder
+					for range r.IntN(12) {
+						fmt.Fprintf(&s, "line %d\n", r.IntN(9))
+					}
+					b.write(n, strings.TrimSuffix(s.String(), strings.Repeat("\n", r.IntN(2))))
+				}
+			}
+		}
+		b.write("keep", "1")
+		mix()
+		first := b.save()
+		plain := filepath.Join(t.TempDir(), "plain")
+		_, err := b.w.Fork(ctx, first.ID, plain)
+		b.must(err)
+		mix()
+		second := b.save()
+		changes, err := b.w.Diff(ctx, first.ID, second.ID)
+		b.must(err)
+		changes, _, err = b.w.Renames(ctx, changes, nil)
+		b.must(err)
+		var patch strings.Builder
+		b.must(b.w.Patch(ctx, &patch, changes))
+		if patch.Len() > 0 {
+			b.must(os.WriteFile(plain+".patch", []byte(patch.String()), 0o600))
+			git(t, plain, "apply", "--whitespace=nowarn", plain+".patch")
+		}
+		got := look(t, plain)
+		for p, what := range lookAtSnapshot(t, b.w, second.ID) {
+			if !strings.HasPrefix(what, "dir ") && got[p] != what {
+				t.Fatalf("seed %d round %d: %q is %q, want %q\n%s", seed, round, p, got[p], what, patch.String())
+			}
+		}
+		b.w.Close()
+	}
+}
+
+// TestRead: a snapshot's paths, with their bytes, long after they changed.
+func TestRead(t *testing.T) {
+	ctx := context.Background()
+	b := newBench(t, nil)
+	b.write("d/f", "content")
+	b.write("d/..odd", "x")
+	b.must(os.Symlink("d/f", b.path("link")))
+	b.must(os.Mkdir(b.path("empty"), 0o700))
+	s := b.save()
+	b.must(os.RemoveAll(b.path("d")))
+	b.save()
+	for path, want := range map[string]string{"": "d empty link", ".": "d empty link", "d/": "d/..odd d/f", "./d": "d/..odd d/f", "d/f": "d/f", "empty": ""} {
+		items, err := b.w.List(ctx, s.ID, path)
+		b.must(err)
+		var got []string
+		for _, it := range items {
+			got = append(got, it.Path)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q holds %q, want %q", path, got, want)
+		}
+	}
+	for path, want := range map[string]string{"d/f": "content", "link": "d/f", "d/..odd": "x"} {
+		var out strings.Builder
+		b.must(b.w.Content(ctx, s.ID, path, &out))
+		it, err := b.w.Stat(ctx, s.ID, path)
+		if out.String() != want || err != nil || it.SizeBytes != int64(len(want)) {
+			t.Errorf("%q: %q, %+v, %v", path, out.String(), it, err)
+		}
+	}
+	for _, path := range []string{"absent", "../world/d", "/d/f", "d/f/g"} {
+		if _, err := b.w.Stat(ctx, s.ID, path); !errors.Is(err, ErrNoPath) {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+	if err := b.w.Content(ctx, s.ID, "d", &strings.Builder{}); !errors.Is(err, ErrNoPath) {
+		t.Errorf("a directory's content: %v", err)
+	}
+}
