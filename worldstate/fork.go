@@ -151,15 +151,8 @@ func (w *World) populate(ctx context.Context, root int, list *listing) error {
 	for i := range list.entries {
 		actions = append(actions, action{path: list.entries[i].path, after: list.entries[i].state})
 	}
-	x := &executor{w: w, root: root, nonce: newNonce(), fault: func(op, path string) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if w.fault == nil {
-			return nil
-		}
-		return w.fault(op, path)
-	}}
+	x := w.newExecutor(root, &journal{nonce: newNonce()}, false)
+	x.stop = ctx.Err
 	if err := x.run(actions); err != nil {
 		var re *RestoreError // its words are a restore's
 		if errors.As(err, &re) {

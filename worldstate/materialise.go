@@ -32,6 +32,7 @@ type executor struct {
 	nonce   string
 	stamps  map[string]stamp // what a scan just saw, to spare reading again
 	resumed bool             // a run before this one may have stopped anywhere
+	stop    func() error     // asked before every action; nil: a restore, once begun, is ended
 
 	syncEach bool            // few actions: each file and directory is synced on its own
 	touched  map[string]bool // directories whose entries changed
@@ -67,6 +68,11 @@ func (x *executor) hook(point string) {
 }
 
 func (x *executor) seam(op, path string) error {
+	if x.stop != nil {
+		if err := x.stop(); err != nil {
+			return err
+		}
+	}
 	if x.w.fault == nil {
 		return nil
 	}
