@@ -25,10 +25,19 @@ func count(ci, full int) int {
 var errCut = errors.New("power cut")
 
 // cutAfter makes a disk lose its power at its n-th changing operation, within
-// which any part of a write may have been done.
+// which any part of a write may have been done. Before that, in one life of
+// four, a sync of a segment fails.
 func cutAfter(d *disk, n int, rng *rand.Rand) {
-	d.hook = func(op, _ string, size int) (int, error) {
-		if n--; n > 0 {
+	bad := 0
+	if rng.IntN(4) == 0 {
+		bad = rng.IntN(n) + 1
+	}
+	d.hook = func(op, path string, size int) (int, error) {
+		if n--; n > 0 && n < bad && op == "sync" && strings.HasSuffix(path, segmentSuffix) {
+			bad = 0
+			return 0, errInjected
+		}
+		if n > 0 {
 			return size, nil
 		}
 		if n == 0 && op == "write" {
@@ -84,7 +93,7 @@ func randomEntries(rng *rand.Rand, serial *int) []Entry {
 	entries := make([]Entry, 1+rng.IntN(3))
 	for i := range entries {
 		*serial++
-		body := fmt.Sprintf(`{"n":%d,"pad":"%s"}`, *serial, strings.Repeat("x", rng.IntN(1+rng.IntN(1600))))
+		body := fmt.Sprintf(`{"n":%d,"pad":"%s"}`, *serial, strings.Repeat("x", rng.IntN(1+rng.IntN(6000))))
 		if rng.IntN(12) == 0 {
 			body = `{"$blob":` + body + `}`
 		}
@@ -93,57 +102,78 @@ func randomEntries(rng *rand.Rand, serial *int) []Entry {
 	return entries
 }
 
-// crashRun lives through some power cuts and gives the first thing that is
-// wrong.
-func crashRun(seed uint64, lies bool) error {
+// crashRun lives through some power cuts, kills and failed syncs, and gives the
+// disk as it is then and the first thing that is wrong.
+func crashRun(seed uint64, lies bool) (*disk, error) {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	d := newDisk()
-	d.names["/log"] = &node{dir: true}
-	d.durable["/log"] = d.names["/log"]
+	d := newDiskWithDir()
 	var f life
 	serial := 0
 	for range 2 + rng.IntN(4) {
 		d.lies = lies
 		cutAfter(d, 1+rng.IntN(60), rng)
-		l, err := f.open(d)
-		for err == nil {
-			entries := randomEntries(rng, &serial)
-			if _, err = l.Append(context.Background(), entries...); err == nil {
-				for _, e := range entries {
-					f.acked = append(f.acked, string(e.Body))
-				}
-				if rng.IntN(8) == 0 {
-					if err = l.Close(); err == nil {
-						l, err = f.open(d)
-					}
-				}
-				continue
-			}
-			for _, e := range entries {
-				f.doubt = append(f.doubt, string(e.Body))
-			}
+		err := f.live(d, rng, &serial)
+		switch {
+		case errors.Is(err, errInjected), errors.Is(err, errCut) && rng.IntN(4) == 0:
+			// Only the process ends: the next one sees what it wrote, and how much of
+			// that is durable is not to be seen.
+			d.hook = nil
+		case errors.Is(err, errCut):
+			d = d.powerCut(rng)
+		default:
+			return d, err
 		}
-		if !errors.Is(err, errCut) {
-			return err
-		}
-		d = d.powerCut(rng)
 	}
-	d.lies = lies
+	d.lies, d.hook = lies, nil
 	_, err := f.open(d)
+	return d, err
+}
+
+// live appends until something fails.
+func (f *life) live(d *disk, rng *rand.Rand, serial *int) error {
+	l, err := f.open(d)
+	for err == nil {
+		entries := randomEntries(rng, serial)
+		if _, err = l.Append(context.Background(), entries...); err == nil {
+			for _, e := range entries {
+				f.acked = append(f.acked, string(e.Body))
+			}
+			if rng.IntN(8) == 0 {
+				if err = l.Close(); err == nil {
+					l, err = f.open(d)
+				}
+			}
+			continue
+		}
+		for _, e := range entries {
+			f.doubt = append(f.doubt, string(e.Body))
+		}
+	}
 	return err
 }
 
 // TestPowerCut cuts the power at random moments, in the middle of recoveries,
-// too, with sectors torn, reordered and zeroed: nothing acknowledged is lost,
-// and no honest crash is called corruption.
+// too, after kills and failed syncs, with sectors torn, reordered and zeroed:
+// nothing acknowledged is lost, and no honest crash is called corruption.
 func TestPowerCut(t *testing.T) {
-	runs := count(1000, 5000)
-	for seed := range runs {
-		if err := crashRun(uint64(seed), false); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
+	states := count(5000, 50_000)
+	var sum tally
+	runs := 0
+	for ; sum.cuts < states; runs++ {
+		d, err := crashRun(uint64(runs), false)
+		if err != nil {
+			t.Fatalf("seed %d: %v", runs, err)
 		}
+		sum.cuts += d.tally.cuts
+		sum.torn += d.tally.torn
+		sum.reordered += d.tally.reordered
+		sum.zeroed += d.tally.zeroed
 	}
-	t.Logf("%d runs, 0 lost, 0 called corrupt", runs)
+	if least := states / 50; sum.torn < least || sum.reordered < least || sum.zeroed < least {
+		t.Errorf("the model hardly tears: %+v", sum)
+	}
+	t.Logf("%d states after a power cut in %d runs (files torn %d, reordered %d, with zeroed sectors %d): 0 lost, 0 called corrupt",
+		sum.cuts, runs, sum.torn, sum.reordered, sum.zeroed)
 }
 
 // TestPowerCutControl runs the same on a disk that ignores syncs. It must
@@ -151,13 +181,14 @@ func TestPowerCut(t *testing.T) {
 func TestPowerCutControl(t *testing.T) {
 	lost := 0
 	for seed := range 200 {
-		if crashRun(uint64(seed), true) != nil {
+		if _, err := crashRun(uint64(seed), true); err != nil {
 			lost++
 		}
 	}
 	if lost < 50 {
 		t.Fatalf("a disk that ignores syncs lost in only %d of 200 runs", lost)
 	}
+	t.Logf("a disk that ignores syncs lost in %d of 200 runs", lost)
 }
 
 // TestTornAtEveryByte cuts a stream at every byte of its last batch: all
@@ -212,105 +243,6 @@ func tail(d *disk) (string, int) {
 	return path, len(d.names[path].data)
 }
 
-// TestBitRot flips single bits in every byte of a stream of one segment, where
-// acks vouch, and of several, where names do, too: no reader gives a wrong record, and damage to what is vouched for
-// is called corruption by reader, writer and Verify.
-func TestBitRot(t *testing.T) {
-	t.Run("one segment", func(t *testing.T) { bitRot(t, 1<<20, 1) })
-	t.Run("several", func(t *testing.T) { bitRot(t, 900, 3) })
-}
-
-func bitRot(t *testing.T, segmentBytes int64, minSegments int) {
-	base := newDisk()
-	base.names["/log"] = &node{dir: true}
-	o := diskOptions(base)
-	o.SegmentSizeBytes = segmentBytes
-	l, err := openLocked("/log", o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want []string
-	for i := range 12 {
-		body := fmt.Sprintf(`{"n":%d,"text":"some words of a body"}`, i)
-		if i == 5 {
-			body = `{"$blob":` + body + `}`
-		}
-		want = append(want, body)
-		mustAppend(t, l, Entry{Kind: "test.op", Step: i, Tok: i, Body: []byte(body)})
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(base.segments()); n < minSegments {
-		t.Fatalf("only %d segments", n)
-	}
-	lastPath, _ := tail(base)
-	lastLine := bytes.LastIndexByte(bytes.TrimSuffix(base.names[lastPath].data, []byte("\n")), '\n') + 1
-	flips := 0
-	for path, n := range base.names {
-		if n.dir {
-			continue
-		}
-		for at := 0; at < len(n.data); at++ {
-			bit := byte(1) << (at % 8)
-			n.data[at] ^= bit
-			err := readsRight(base, want)
-			acked := path != lastPath || at < lastLine
-			rep, verr := verify(context.Background(), base, "/log")
-			if verr != nil {
-				t.Fatal(verr)
-			}
-			if acked && !errors.Is(err, ErrCorrupt) {
-				t.Fatalf("%s byte %d bit %x: reader says %v", path, at, bit, err)
-			}
-			if acked && !rep.Has(SeverityCorrupt) {
-				t.Fatalf("%s byte %d bit %x: Verify finds %v", path, at, bit, rep.Findings)
-			}
-			if !acked && (!errors.Is(err, errTornEnd) || !rep.Has(SeverityTorn)) {
-				t.Fatalf("%s byte %d bit %x: reader says %v, Verify %v", path, at, bit, err, rep.Findings)
-			}
-			n.data[at] ^= bit
-			flips++
-		}
-	}
-	if err := readsRight(base, want); err != nil {
-		t.Fatalf("the unharmed stream: %v", err)
-	}
-	t.Logf("%d flips, 0 silently wrong", flips)
-}
-
-var errTornEnd = errors.New("torn end")
-
-// readsRight reads all and compares; a wrong record is an error of its own
-// kind, damage the reader's error.
-func readsRight(d *disk, want []string) error {
-	r, err := OpenReader("/log", &Options{FS: d})
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	n := 0
-	for rec, err := range r.Since(0) {
-		if err != nil {
-			return err
-		}
-		if strings.HasPrefix(rec.Kind, "log.") {
-			continue
-		}
-		if n >= len(want) || string(rec.Body) != want[n] || rec.Step != n || rec.Tok != n {
-			return fmt.Errorf("WRONG record %d: %+v", n, rec)
-		}
-		n++
-	}
-	if r.Torn() != nil {
-		return errTornEnd
-	}
-	if n != len(want) {
-		return fmt.Errorf("%d records of %d", n, len(want))
-	}
-	return nil
-}
-
 func mustOpenDisk(t *testing.T, d *disk) *Log {
 	t.Helper()
 	l, err := openLocked("/log", diskOptions(d), nil)
@@ -327,46 +259,4 @@ func mustAppend(t *testing.T, l *Log, entries ...Entry) uint64 {
 		t.Fatal(err)
 	}
 	return first
-}
-
-// listedDisk counts how often a directory is listed.
-type listedDisk struct {
-	*disk
-	listings int
-}
-
-func (d *listedDisk) ReadDir(path string) ([]string, error) {
-	d.listings++
-	return d.disk.ReadDir(path)
-}
-
-// TestOpenListings: opening lists the directory a few times, however many
-// segments there are; once for each would make a long stream's open quadratic.
-func TestOpenListings(t *testing.T) {
-	d := &listedDisk{disk: newDisk()}
-	opts := diskOptions(d.disk)
-	opts.FS, opts.SegmentSizeBytes = d, 1
-	open := func() *Log {
-		t.Helper()
-		l, err := openLocked("/log", opts, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
-	if err := createDirs(d, "/log"); err != nil {
-		t.Fatal(err)
-	}
-	l := open()
-	for range 50 {
-		if _, err := l.Append(t.Context(), Entry{Kind: "k", Body: []byte("{}")}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	mustClose(t, l)
-	d.listings = 0
-	mustClose(t, open())
-	if segs, _, err := listSegments(d.disk, "/log"); err != nil || len(segs) < 50 || d.listings > 5 {
-		t.Errorf("%d segments (%v): %d listings, want at most 5", len(segs), err, d.listings)
-	}
 }

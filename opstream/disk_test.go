@@ -1,6 +1,7 @@
 package opstream
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -26,13 +27,24 @@ type disk struct {
 	hook func(op, path string, size int) (n int, err error)
 	// lies makes Sync and SyncDir return without doing anything.
 	lies bool
+	// tally counts what the power cuts up to this disk did.
+	tally tally
 }
 
 type node struct {
 	dir     bool
 	data    []byte // as a process sees it
 	durable []byte // as of the last sync
+	// dropped are the sectors a sync failed on: as a kernel does, they are
+	// shown as they were written and are clean, so that no later sync writes
+	// them, until they are written again.
+	dropped map[int]bool
 }
+
+// tally counts files by what a power cut did to their sectors since the last
+// sync: some lost and some not, a later one kept without an earlier one, one
+// that was never written and reads as zeros.
+type tally struct{ cuts, torn, reordered, zeroed int }
 
 type nameOp struct {
 	path string
@@ -193,6 +205,8 @@ func (d *disk) powerCut(rng *rand.Rand) *disk {
 	}
 	slices.Sort(paths)
 	out := newDisk()
+	out.tally = d.tally
+	out.tally.cuts++
 	for _, path := range paths {
 		if path == "/" || out.names[filepath.Dir(path)] == nil {
 			continue
@@ -200,7 +214,7 @@ func (d *disk) powerCut(rng *rand.Rand) *disk {
 		n := d.durable[path]
 		data := n.durable
 		if !n.dir {
-			data = n.survivors(rng)
+			data = n.survivors(rng, &out.tally)
 		}
 		fresh := &node{dir: n.dir, data: data, durable: slices.Clone(data)}
 		out.names[path], out.durable[path] = fresh, fresh
@@ -209,7 +223,7 @@ func (d *disk) powerCut(rng *rand.Rand) *disk {
 }
 
 // survivors mixes a file's durable and newer sectors.
-func (n *node) survivors(rng *rand.Rand) []byte {
+func (n *node) survivors(rng *rand.Rand, count *tally) []byte {
 	lo, hi := len(n.durable), len(n.data)
 	if lo > hi {
 		lo, hi = hi, lo
@@ -224,16 +238,62 @@ func (n *node) survivors(rng *rand.Rand) []byte {
 		size = len(n.durable)
 	}
 	out := make([]byte, (size+sectorBytes-1)/sectorBytes*sectorBytes)
+	kept, lost, reordered, zeroed := 0, 0, false, false
 	for at := 0; at < len(out); at += sectorBytes {
 		from := n.data
-		if rng.IntN(2) == 0 {
+		if rng.IntN(2) == 0 || n.dropped[at/sectorBytes] {
 			from = n.durable // past its end: a sector that was never written
 		}
 		if at < len(from) {
 			copy(out[at:at+sectorBytes], from[at:])
 		}
+		switch newer := sector(n.data, at); {
+		case bytes.Equal(newer, sector(n.durable, at)):
+		case bytes.Equal(newer, out[at:at+sectorBytes]):
+			kept++
+			reordered = reordered || lost > 0
+		default:
+			lost++
+			zeroed = zeroed || at >= len(n.durable) && at < size
+		}
 	}
+	count.torn += b2i(kept > 0 && lost > 0)
+	count.reordered += b2i(reordered)
+	count.zeroed += b2i(zeroed)
 	return out[:size]
+}
+
+// sector gives the sector of a file at an offset, with zeros past its end.
+func sector(data []byte, at int) []byte {
+	out := make([]byte, sectorBytes)
+	if at < len(data) {
+		copy(out, data[at:])
+	}
+	return out
+}
+
+// sync makes what is not dropped durable. The file's size becomes durable, too.
+func (n *node) sync() {
+	durable := slices.Clone(n.data)
+	for i := range n.dropped {
+		if at := i * sectorBytes; at < len(durable) {
+			copy(durable[at:], sector(n.durable, at))
+		}
+	}
+	n.durable = durable
+}
+
+// drop is what a failed sync leaves: no sector that it should have written will
+// be written any more.
+func (n *node) drop() {
+	for at := 0; at < len(n.data); at += sectorBytes {
+		if !bytes.Equal(sector(n.data, at), sector(n.durable, at)) {
+			if n.dropped == nil {
+				n.dropped = map[int]bool{}
+			}
+			n.dropped[at/sectorBytes] = true
+		}
+	}
 }
 
 type diskFile struct {
@@ -263,6 +323,9 @@ func (f *diskFile) WriteAt(p []byte, off int64) (int, error) {
 	}
 	if n > 0 {
 		copy(f.n.data[off:], p[:n])
+		for i := int(off) / sectorBytes; i*sectorBytes < int(off)+n; i++ {
+			delete(f.n.dropped, i)
+		}
 	}
 	f.d.mu.Unlock()
 	return n, err
@@ -286,10 +349,11 @@ func (f *diskFile) Sync() error {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	if _, err := f.d.ask("sync", f.path, 0); err != nil {
+		f.n.drop()
 		return err
 	}
 	if !f.d.lies {
-		f.n.durable = slices.Clone(f.n.data)
+		f.n.sync()
 	}
 	return nil
 }

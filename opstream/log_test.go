@@ -389,8 +389,9 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// TestRewrite holds that opening writes the unacknowledged lines again: a
-// kernel that dropped a page after a failed sync shows it clean all the same.
+// TestRewrite holds that opening writes the unacknowledged lines again, and
+// syncs them, before any line that vouches for them: a kernel that dropped a page
+// after a failed sync shows it clean all the same.
 func TestRewrite(t *testing.T) {
 	d := newDiskWithDir()
 	l := mustOpenDisk(t, d)
@@ -398,16 +399,19 @@ func TestRewrite(t *testing.T) {
 	mustAppend(t, l, Entry{Kind: "b"}, Entry{Kind: "c"})
 	path, end := tail(d)
 	first := bytes.IndexByte(d.names[path].data, '\n') + 1
-	var wrote []int
+	d.names[path].data = append(d.names[path].data, "torn"...)
+	var did []string
 	d.hook = func(op, p string, size int) (int, error) {
-		if op == "write" && p == path {
-			wrote = append(wrote, size)
+		if p == path && op != "create" {
+			did = append(did, fmt.Sprint(op, " ", size))
 		}
 		return size, nil
 	}
 	mustOpenDisk(t, d)
-	if !slices.Equal(wrote, []int{end - first}) {
-		t.Errorf("opening wrote %v bytes to the segment, want the last batch's %d", wrote, end-first)
+	note := len(d.names[path].data) - end
+	want := []string{fmt.Sprint("truncate ", end), fmt.Sprint("write ", end-first), "sync 0", fmt.Sprint("write ", note), "sync 0"}
+	if !slices.Equal(did, want) {
+		t.Errorf("opening did %q to the segment, want %q: cut, the last batch, sync, the note, sync", did, want)
 	}
 }
 
