@@ -1,13 +1,11 @@
 package opstream
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -93,20 +91,7 @@ func killAndReopen(t *testing.T, rng *rand.Rand, kills int) (acked uint64) {
 // appendUntilKilled lets a child append to the stream for a time once it is
 // its writer, and gives the last seq the child said was acknowledged.
 func appendUntilKilled(t *testing.T, dir string, after time.Duration) (acked uint64) {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childDir+"="+dir)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	if !lines.Scan() || lines.Text() != "ready" {
-		t.Fatalf("the child said %q", lines.Text())
-	}
+	cmd, lines := startWriter(t, dir)
 	var locked *LockedError
 	if _, err := Open(dir, nil); !errors.As(err, &locked) || locked.PID != cmd.Process.Pid {
 		t.Fatalf("a second writer got %v, want it refused naming %d", err, cmd.Process.Pid)

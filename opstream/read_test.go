@@ -80,35 +80,18 @@ func TestDurableMark(t *testing.T) {
 	}
 }
 
-// TestReaderDuringWrites reads in loops, by fresh and by long-lived readers,
-// while segments are written: no bad read, no gap.
+// TestReaderDuringWrites reads in loops, by fresh and by long-lived readers and
+// by one that follows, while segments are written: no bad read, no gap.
 func TestReaderDuringWrites(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, &Options{SegmentSizeBytes: 16 << 10})
-	body := func(seq uint64) string { return fmt.Sprintf(`{"pad":"%0*d"}`, seq*37%900, seq) }
-	total := uint64(count(120, 3000))
+	total := uint64(count(400, 5000))
+	check := tailCheck{t: t, dir: dir, total: total}
 	var done atomic.Bool
 	var wg sync.WaitGroup
-	var reads atomic.Int64
-	for i := range 2 {
-		wg.Go(func() {
-			r := mustReader(t, dir, nil)
-			for last := uint64(0); last < total; {
-				if i == 1 {
-					last = 0
-					r = mustReader(t, dir, nil)
-				}
-				for rec, err := range r.Since(last) {
-					if err != nil || rec.Seq != last+1 || string(rec.Body) != body(rec.Seq) {
-						t.Errorf("after %d: %+v, %v", last, rec, err)
-						return
-					}
-					last = rec.Seq
-					reads.Add(1)
-				}
-			}
-		})
-	}
+	wg.Go(check.longLived)
+	wg.Go(check.fresh)
+	wg.Go(check.follower)
 	wg.Go(func() {
 		for more := true; more; more = !done.Load() {
 			rep, err := Verify(context.Background(), dir)
@@ -119,11 +102,69 @@ func TestReaderDuringWrites(t *testing.T) {
 		}
 	})
 	for seq := uint64(1); seq <= total; seq++ {
-		mustAppend(t, l, Entry{Kind: "k", Body: []byte(body(seq))})
+		mustAppend(t, l, Entry{Kind: "k", Body: []byte(tailBody(seq))})
 	}
 	done.Store(true)
 	wg.Wait()
-	t.Logf("%d records read beside the writer", reads.Load())
+	t.Logf("%d records read beside a writer of %d, 0 bad", check.reads.Load(), total)
+}
+
+func tailBody(seq uint64) string { return fmt.Sprintf(`{"pad":"%0*d"}`, seq*37%900, seq) }
+
+// tailCheck reads a stream that is being written, up to a total.
+type tailCheck struct {
+	t     *testing.T
+	dir   string
+	total uint64
+	reads atomic.Int64
+}
+
+// good reports whether a record is what follows the last one.
+func (c *tailCheck) good(last uint64, rec Record, err error) bool {
+	if err != nil || rec.Seq != last+1 || string(rec.Body) != tailBody(rec.Seq) {
+		c.t.Errorf("after %d: %+v, %v", last, rec, err)
+		return false
+	}
+	c.reads.Add(1)
+	return true
+}
+
+func (c *tailCheck) longLived() {
+	r := mustReader(c.t, c.dir, nil)
+	for last := uint64(0); last < c.total; {
+		for rec, err := range r.Since(last) {
+			if !c.good(last, rec, err) {
+				return
+			}
+			last = rec.Seq
+		}
+	}
+}
+
+// fresh opens anew each time.
+func (c *tailCheck) fresh() {
+	for last := uint64(0); last < c.total; {
+		last = 0
+		for rec, err := range mustReader(c.t, c.dir, nil).Since(0) {
+			if !c.good(last, rec, err) {
+				return
+			}
+			last = rec.Seq
+		}
+	}
+}
+
+func (c *tailCheck) follower() {
+	last := uint64(0)
+	r := mustReader(c.t, c.dir, &Options{PollInterval: time.Millisecond})
+	for rec, err := range r.Follow(c.t.Context(), 0) {
+		if !c.good(last, rec, err) {
+			return
+		}
+		if last = rec.Seq; last == c.total {
+			return
+		}
+	}
 }
 
 // TestFollow follows a stream across segments; it ends with its context, with

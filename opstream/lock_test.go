@@ -1,0 +1,98 @@
+package opstream
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// startWriter starts a process that appends to the stream for ever, and waits
+// until it is the writer.
+func startWriter(t *testing.T, dir string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childDir+"="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() || lines.Text() != "ready" {
+		t.Fatalf("the child said %q", lines.Text())
+	}
+	return cmd, lines
+}
+
+// refusalLimit is how fast a second writer is refused.
+const refusalLimit = 100 * time.Millisecond
+
+// TestTwoWriters lets a second process try again and again: it is refused, told
+// who writes, and fast. What a killed writer leaves of its lock holds up nobody.
+func TestTwoWriters(t *testing.T) {
+	dir := t.TempDir()
+	rounds := count(20, 500)
+	var took []time.Duration
+	for range rounds {
+		cmd, _ := startWriter(t, dir)
+		begin := time.Now()
+		_, err := Open(dir, nil)
+		took = append(took, time.Since(begin))
+		var locked *LockedError
+		if !errors.As(err, &locked) || locked.PID != cmd.Process.Pid || !errors.Is(err, ErrLocked) {
+			t.Fatalf("a second writer got %v, want it refused naming %d", err, cmd.Process.Pid)
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // killed
+		content, err := os.ReadFile(filepath.Join(dir, lockName))
+		if err != nil || len(content) == 0 {
+			t.Fatalf("the killed writer left %q in its lock file, %v", content, err)
+		}
+		l, err := Open(dir, &Options{Wait: 0})
+		if err != nil {
+			t.Fatalf("after the writer's death: %v", err)
+		}
+		mustClose(t, l)
+	}
+	// A machine that stalls may slow some refusals, not half of them.
+	slices.Sort(took)
+	if median := took[rounds/2]; median > refusalLimit {
+		t.Errorf("half of the refusals took %v or longer, want at most %v", median, refusalLimit)
+	}
+	t.Logf("%d second writers refused, half of them within %v, the slowest in %v; %d dead writers' locks passed over",
+		rounds, took[rounds/2], took[rounds-1], rounds)
+}
+
+// TestLockSameProcess: another Log of the same process is another writer, and
+// one that waits gets the lock when its holder closes.
+func TestLockSameProcess(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, nil)
+	_, err := Open(dir, nil)
+	var locked *LockedError
+	if !errors.As(err, &locked) || locked.PID != os.Getpid() || !errors.Is(err, ErrLocked) {
+		t.Fatalf("second Open = %v", err)
+	}
+	got := make(chan error)
+	go func() {
+		second, err := Open(dir, &Options{Wait: time.Minute})
+		if err == nil {
+			err = second.Close()
+		}
+		got <- err
+	}()
+	mustClose(t, l)
+	if err := <-got; err != nil {
+		t.Errorf("waiting Open = %v", err)
+	}
+}

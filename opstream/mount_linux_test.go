@@ -1,0 +1,198 @@
+package opstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// insideMount says, in the environment, that a test runs in a mount namespace of
+// its own.
+const insideMount = "OPSTREAM_TEST_INSIDE_MOUNT"
+
+// tmpfs runs the calling test again in a child process with a mount namespace
+// of its own, which ends with the child, and there gives a directory on a tmpfs
+// of a size. Elsewhere, and in the parent, ok is false. Where nobody may mount,
+// TestDiskFull and TestFailedSync, which inject the same faults, have to do.
+func tmpfs(t *testing.T, sizeBytes int) (dir string, ok bool) {
+	t.Helper()
+	if os.Getenv(insideMount) != "" {
+		dir := t.TempDir()
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", sizeBytes)); err != nil {
+			t.Skipf("MAY NOT MOUNT: %v", err)
+		}
+		t.Cleanup(func() {
+			if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+				t.Error(err)
+			}
+		})
+		return dir, true
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", fmt.Sprint("-nightly=", *nightly))
+	cmd.Env = append(os.Environ(), insideMount+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if os.Getuid() != 0 {
+		cmd.SysProcAttr.Unshareflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	out, err := cmd.CombinedOutput()
+	switch {
+	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOSPC), bytes.Contains(out, []byte("MAY NOT MOUNT")):
+		t.Skipf("nobody may mount here, so only injected faults are tested: %v %s", err, out)
+	case err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name())):
+		t.Fatalf("in a mount namespace: %v\n%s", err, out)
+	}
+	t.Logf("in a mount namespace:\n%s", out)
+	return "", false
+}
+
+// TestFullDisk fills a real file system again and again, and frees it: a refused
+// append leaves no part of a line, and the log goes on when there is room.
+func TestFullDisk(t *testing.T) {
+	mount, ok := tmpfs(t, 1<<20)
+	if !ok {
+		return
+	}
+	dir, filler := filepath.Join(mount, "log"), filepath.Join(mount, "filler")
+	l := mustOpen(t, dir, &Options{SegmentSizeBytes: 64 << 10, SealAfter: -1})
+	var want []string
+	rounds, refused := count(20, 200), 0
+	for round := range rounds {
+		fillDisk(t, filler, (8+round%5*9)*4096)
+		for i := 0; ; i++ {
+			// Some are small, some larger than a page, some are blobs.
+			body := fmt.Sprintf(`{"n":%d,"i":%d,"pad":"%s"}`, round, i, strings.Repeat("x", (round*7919+i*104729)%(MaxInlineBytes*5/4)))
+			_, err := l.Append(t.Context(), Entry{Kind: "k", Body: []byte(body)})
+			if err == nil {
+				want = append(want, body)
+				continue
+			}
+			if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, ErrPoisoned) {
+				t.Fatalf("round %d: Append = %v, want no space left, and no poison", round, err)
+			}
+			refused++
+			break
+		}
+		wholeLines(t, dir)
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+		body := fmt.Sprintf(`{"after":%d}`, round)
+		mustAppend(t, l, Entry{Kind: "k", Body: []byte(body)})
+		if want = append(want, body); round%5 == 4 {
+			mustClose(t, l)
+			want = startOver(t, dir, want)
+			l = mustOpen(t, dir, &Options{SegmentSizeBytes: 64 << 10, SealAfter: -1})
+		}
+	}
+	t.Logf("the disk was full %d times, %d appends refused, no part of a line left, and each time the log went on", rounds, refused)
+}
+
+// fillDisk writes zeros until there is no space left, and frees some bytes
+// again.
+func fillDisk(t *testing.T, path string, leaveBytes int) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	zeros, size := make([]byte, 4096), int64(0)
+	for {
+		n, err := f.Write(zeros)
+		size += int64(n)
+		if errors.Is(err, syscall.ENOSPC) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Truncate(max(0, size-int64(leaveBytes))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startOver checks that the closed stream holds exactly what was acknowledged,
+// without damage, and removes it: the disk is small.
+func startOver(t *testing.T, dir string, want []string) []string {
+	t.Helper()
+	l := mustOpen(t, dir, nil)
+	if got := bodies(t, l); !slices.Equal(got, want) || l.Recovered() != nil {
+		t.Fatalf("%d records of %d, recovered %v", len(got), len(want), l.Recovered())
+	}
+	mustClose(t, l)
+	rep, err := Verify(t.Context(), dir)
+	if err != nil || rep.Has(SeverityCorrupt) || rep.Has(SeverityTorn) {
+		t.Fatalf("Verify = %v, %v", rep.Findings, err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	return nil
+}
+
+// wholeLines checks that no segment ends in a part of a line.
+func wholeLines(t *testing.T, dir string) {
+	t.Helper()
+	segs, err := filepath.Glob(filepath.Join(dir, opsDirName, "*"+segmentSuffix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, seg := range segs {
+		data, err := os.ReadFile(seg)
+		if err != nil || len(data) > 0 && data[len(data)-1] != '\n' {
+			t.Fatalf("%s ends in a part of a line: %.80q, %v", seg, data[max(0, len(data)-80):], err)
+		}
+	}
+}
+
+// TestReadOnlyDisk makes a real file system read-only: a new writer is told so,
+// reading and verifying still work, and when it can be written again nothing
+// is missing.
+func TestReadOnlyDisk(t *testing.T) {
+	mount, ok := tmpfs(t, 1<<20)
+	if !ok {
+		return
+	}
+	dir := filepath.Join(mount, "log")
+	remount := func(flags uintptr) {
+		t.Helper()
+		if err := unix.Mount("", mount, "", unix.MS_REMOUNT|flags, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := mustOpen(t, dir, nil)
+	mustAppend(t, l, Entry{Kind: "k", Body: []byte(`{"n":1}`)})
+	mustClose(t, l)
+	remount(unix.MS_RDONLY)
+	if _, err := Open(dir, nil); !errors.Is(err, syscall.EROFS) {
+		t.Errorf("Open = %v, want that the file system is read-only", err)
+	}
+	if _, err := Open(filepath.Join(mount, "new"), nil); !errors.Is(err, syscall.EROFS) {
+		t.Errorf("Open of a new stream = %v", err)
+	}
+	if got := records(t, dir); len(got) != 2 || string(got[0].Body) != `{"n":1}` {
+		t.Errorf("read %+v", got)
+	}
+	if rep, err := Verify(context.Background(), dir); err != nil || len(rep.Findings) != 0 || rep.Records != 2 {
+		t.Errorf("Verify = %+v, %v", rep, err)
+	}
+	remount(0)
+	l = mustOpen(t, dir, nil)
+	if seq := mustAppend(t, l, Entry{Kind: "k"}); seq != 3 || l.Recovered() != nil {
+		t.Errorf("the next append got %d, recovered %v", seq, l.Recovered())
+	}
+	mustClose(t, l)
+}

@@ -1,0 +1,103 @@
+package opstream
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// TestRewrite holds that opening writes the unacknowledged lines again, and
+// syncs them, before any line that vouches for them: a kernel that dropped a page
+// after a failed sync shows it clean all the same.
+func TestRewrite(t *testing.T) {
+	d := newDiskWithDir()
+	l := mustOpenDisk(t, d)
+	mustAppend(t, l, Entry{Kind: "a"})
+	mustAppend(t, l, Entry{Kind: "b"}, Entry{Kind: "c"})
+	path, end := tail(d)
+	first := bytes.IndexByte(d.names[path].data, '\n') + 1
+	d.names[path].data = append(d.names[path].data, "torn"...)
+	var did []string
+	d.hook = func(op, p string, size int) (int, error) {
+		if p == path && op != "create" {
+			did = append(did, fmt.Sprint(op, " ", size))
+		}
+		return size, nil
+	}
+	mustOpenDisk(t, d)
+	note := len(d.names[path].data) - end
+	want := []string{fmt.Sprint("truncate ", end), fmt.Sprint("write ", end-first), "sync 0", fmt.Sprint("write ", note), "sync 0"}
+	if !slices.Equal(did, want) {
+		t.Errorf("opening did %q to the segment, want %q: cut, the last batch, sync, the note, sync", did, want)
+	}
+}
+
+// TestMissingSegments removes each segment in turn: a missing one before the
+// last is corruption, whatever stands in the others.
+func TestMissingSegments(t *testing.T) {
+	for gone := range 4 {
+		d := newDiskWithDir()
+		o := diskOptions(d)
+		o.SegmentSizeBytes = 1
+		l, err := openLocked("/log", o, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			mustAppend(t, l, Entry{Kind: "a"})
+		}
+		delete(d.names, d.segments()[gone])
+		_, err = openLocked("/log", o, nil)
+		var c *CorruptError
+		if !errors.As(err, &c) || c.Seq != uint64(gone+1) {
+			t.Errorf("without segment %d: Open = %v", gone+1, err)
+		}
+		rep, err := verify(t.Context(), d, "/log")
+		if err != nil || !rep.Has(SeverityCorrupt) || rep.Records != 4 {
+			t.Errorf("without segment %d: Verify = %+v, %v", gone+1, rep, err)
+		}
+	}
+}
+
+// TestRecoveryNoted crashes a recovery after it set the torn bytes aside and
+// before it said so: the next one says it.
+func TestRecoveryNoted(t *testing.T) {
+	d := newDiskWithDir()
+	l := mustOpenDisk(t, d)
+	mustAppend(t, l, Entry{Kind: "a"})
+	path, end := tail(d)
+	d.names[path].data = append(d.names[path].data, "torn"...)
+	cuts := 0
+	d.hook = func(op, p string, size int) (int, error) {
+		if cuts > 0 && op == "write" && p == path {
+			if cuts++; cuts > 2 { // the first is the rewrite, the second the note
+				return 0, errInjected
+			}
+		}
+		if op == "truncate" {
+			cuts++
+		}
+		return size, nil
+	}
+	if _, err := openLocked("/log", diskOptions(d), nil); !errors.Is(err, errInjected) {
+		t.Fatalf("Open = %v", err)
+	}
+	d.hook = nil
+	l = mustOpenDisk(t, d)
+	r := l.Recovered()
+	if r == nil || r.Offset != int64(end) || r.Bytes != 4 {
+		t.Fatalf("Recovered() = %+v", r)
+	}
+	rec, err := l.Get(2)
+	var noted Recovery
+	if err != nil || rec.Kind != kindRecovered || json.Unmarshal(rec.Body, &noted) != nil || noted != *r {
+		t.Fatalf("record 2 = %+v, %v", rec, err)
+	}
+	if l = mustOpenDisk(t, d); l.Recovered() != nil {
+		t.Fatalf("the same recovery was reported again: %+v", l.Recovered())
+	}
+}
+
