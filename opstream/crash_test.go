@@ -25,19 +25,10 @@ func count(ci, full int) int {
 var errCut = errors.New("power cut")
 
 // cutAfter makes a disk lose its power at its n-th changing operation, within
-// which any part of a write may have been done. Before that, in one life of
-// four, a sync of a segment fails.
+// which any part of a write may have been done.
 func cutAfter(d *disk, n int, rng *rand.Rand) {
-	bad := 0
-	if rng.IntN(4) == 0 {
-		bad = rng.IntN(n) + 1
-	}
-	d.hook = func(op, path string, size int) (int, error) {
-		if n--; n > 0 && n < bad && op == "sync" && strings.HasSuffix(path, segmentSuffix) {
-			bad = 0
-			return 0, errInjected
-		}
-		if n > 0 {
+	d.hook = func(op, _ string, size int) (int, error) {
+		if n--; n > 0 {
 			return size, nil
 		}
 		if n == 0 && op == "write" {
@@ -47,14 +38,32 @@ func cutAfter(d *disk, n int, rng *rand.Rand) {
 	}
 }
 
+// failSync makes a disk fail its n-th sync of a segment, unless it fails before.
+func failSync(d *disk, n int) {
+	before := d.hook
+	d.hook = func(op, path string, size int) (int, error) {
+		if op == "sync" && strings.HasSuffix(path, segmentSuffix) {
+			if n--; n == 0 {
+				return 0, errInjected
+			}
+		}
+		return before(op, path, size)
+	}
+}
+
 // life is what a crash run knows: what was acknowledged, and what is in doubt.
 type life struct {
 	acked, doubt []string
 }
 
-// open opens the stream and compares it with what must be there.
-func (f *life) open(d *disk) (*Log, error) {
-	l, err := openLocked("/log", diskOptions(d), nil)
+// open opens the stream, by its checkpoint or not, and compares it with what
+// must be there.
+func (f *life) open(d *disk, rng *rand.Rand) (*Log, error) {
+	o := diskOptions(d)
+	if rng.IntN(2) == 0 {
+		o.Checkpoint = testFold
+	}
+	l, err := openLocked("/log", o, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -112,6 +121,9 @@ func crashRun(seed uint64, lies bool) (*disk, error) {
 	for range 2 + rng.IntN(4) {
 		d.lies = lies
 		cutAfter(d, 1+rng.IntN(60), rng)
+		if rng.IntN(4) == 0 {
+			failSync(d, 1+rng.IntN(8))
+		}
 		err := f.live(d, rng, &serial)
 		switch {
 		case errors.Is(err, errInjected), errors.Is(err, errCut) && rng.IntN(4) == 0:
@@ -125,13 +137,13 @@ func crashRun(seed uint64, lies bool) (*disk, error) {
 		}
 	}
 	d.lies, d.hook = lies, nil
-	_, err := f.open(d)
+	_, err := f.open(d, rng)
 	return d, err
 }
 
 // live appends until something fails.
 func (f *life) live(d *disk, rng *rand.Rand, serial *int) error {
-	l, err := f.open(d)
+	l, err := f.open(d, rng)
 	for err == nil {
 		entries := randomEntries(rng, serial)
 		if _, err = l.Append(context.Background(), entries...); err == nil {
@@ -139,8 +151,12 @@ func (f *life) live(d *disk, rng *rand.Rand, serial *int) error {
 				f.acked = append(f.acked, string(e.Body))
 			}
 			if rng.IntN(8) == 0 {
+				last, _ := l.Last()
+				_ = l.Checkpoint(testFold, []byte("fold"), last) // the power may be cut
+			}
+			if rng.IntN(8) == 0 {
 				if err = l.Close(); err == nil {
-					l, err = f.open(d)
+					l, err = f.open(d, rng)
 				}
 			}
 			continue

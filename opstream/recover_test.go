@@ -100,4 +100,3 @@ func TestRecoveryNoted(t *testing.T) {
 		t.Fatalf("the same recovery was reported again: %+v", l.Recovered())
 	}
 }
-
