@@ -21,16 +21,17 @@ var repairPrompt string
 // maxRepairQuoteRunes is how much of an unusable reply the repair try shows.
 const maxRepairQuoteRunes = 200
 
-// fill puts values into a prompt. Values are not looked into again, so that
+// Fill puts values into a prompt, in pairs of a name and what stands for
+// {{name}}, and trims it. Values are not looked into again, so that
 // braces in evidence stay what they are.
-func fill(prompt string, pairs ...string) string {
+func Fill(prompt string, pairs ...string) string {
 	for i := 0; i < len(pairs); i += 2 {
 		pairs[i] = "{{" + pairs[i] + "}}"
 	}
 	return strings.TrimSpace(strings.NewReplacer(pairs...).Replace(prompt))
 }
 
-func systemText() string { return fill(systemPrompt, "schema", strings.TrimSpace(schemaText)) }
+func systemText() string { return Fill(systemPrompt, "schema", strings.TrimSpace(schemaText)) }
 
 // pieceText is the question about one piece.
 func pieceText(r *Request, evidence string, part, parts int) string {
@@ -42,7 +43,7 @@ func pieceText(r *Request, evidence string, part, parts int) string {
 	if r.WorldID != "" {
 		world = shortID(r.WorldID)
 	}
-	return fill(piecePrompt,
+	return Fill(piecePrompt,
 		"task", clipMarked(Squash(r.Task), maxTaskRunes), "from", itoa(r.From), "to", itoa(r.To), "attempt", itoa(max(r.Attempt, 1)),
 		"reason", reason, "world", world, "part", itoa(part), "parts", itoa(parts),
 		"ops", rangeList(r.Ranges, maxRangesNamed), "evidence", strings.TrimRight(evidence, "\n"))
@@ -57,5 +58,5 @@ func omittedLine(ops []uint64) string {
 }
 
 func repairText(question, reply string, problem error) string {
-	return fill(repairPrompt, "question", question, "problem", problem.Error(), "reply", clipMarked(Squash(clip(reply, 4*maxRepairQuoteRunes)), maxRepairQuoteRunes))
+	return Fill(repairPrompt, "question", question, "problem", problem.Error(), "reply", clipMarked(Squash(clip(reply, 4*maxRepairQuoteRunes)), maxRepairQuoteRunes))
 }

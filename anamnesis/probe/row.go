@@ -1,0 +1,91 @@
+package probe
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"anamnesis/anamnesis"
+)
+
+// At is the score at a length: that of its test, or the base.
+func (r Result) At(length int) Score {
+	for _, t := range r.Tests {
+		if t.Length == length {
+			return t.Score
+		}
+	}
+	var s Score
+	for _, b := range r.Bases {
+		if b.Kept {
+			s.Right += b.Right
+			s.N += b.N
+		}
+	}
+	return s
+}
+
+// Source is what a row says of where its number comes from: the score with
+// its Wilson interval, where it fails, and what was asked.
+func (r Result) Source() string {
+	s := r.At(r.EAS)
+	low, high := Wilson(s.Right, s.N)
+	var b strings.Builder
+	fmt.Fprintf(&b, "probe: %s right at %d (95%% interval %.2f to %.2f), base %.2f", s, r.EAS, low, high, r.Base)
+	if r.FailsAt > 0 {
+		f := r.At(r.FailsAt)
+		fmt.Fprintf(&b, ", %s at %d", f, r.FailsAt)
+	} else {
+		b.WriteString(", no longer text was asked")
+	}
+	var kept, dropped []string
+	for _, f := range r.Bases {
+		if f.Kept {
+			kept = append(kept, string(f.Family))
+		} else {
+			dropped = append(dropped, fmt.Sprintf("%s (%s)", f.Family, f.Score))
+		}
+	}
+	fmt.Fprintf(&b, "; %s", strings.Join(kept, ", "))
+	if len(dropped) > 0 {
+		fmt.Fprintf(&b, "; dropped for their base: %s", strings.Join(dropped, ", "))
+	}
+	fmt.Fprintf(&b, "; seed %d", r.Seed)
+	return b.String()
+}
+
+// Confidence is medium where the decision rests on at least three families,
+// the latent one among them, and both its ends ended at a boundary of the
+// test; otherwise low. High is for what others have published.
+func (r Result) Confidence() anamnesis.Confidence {
+	kept, latent := 0, false
+	for _, b := range r.Bases {
+		if b.Kept {
+			kept++
+			latent = latent || b.Family == Latent
+		}
+	}
+	for _, t := range r.Tests {
+		if (t.Length == r.EAS || t.Length == r.FailsAt) && !t.Sure && !t.TooLong {
+			return anamnesis.ConfidenceLow
+		}
+	}
+	if kept >= 3 && latent {
+		return anamnesis.ConfidenceMedium
+	}
+	return anamnesis.ConfidenceLow
+}
+
+// Row is the proposal: window and encoding are the table's, or the longest
+// length and the given encoding where it knows nothing. Only a result that is
+// Done makes one.
+func (r Result) Row(s anamnesis.Span, now time.Time) anamnesis.Row {
+	row := anamnesis.Row{
+		Pattern: r.Model, EAS: r.EAS, Window: s.Advertised, Encoding: s.Encoding, Confidence: r.Confidence(),
+		Source: r.Source(), Updated: now.UTC().Format(time.DateOnly), By: "probe",
+	}
+	if row.Window < row.EAS {
+		row.Window = row.EAS
+	}
+	return row
+}

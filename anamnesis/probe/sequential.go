@@ -1,0 +1,59 @@
+package probe
+
+import "math"
+
+// The sequential test, as the design sets it.
+const (
+	passShare = 0.90 // hypothesis 1: so much of the base score is kept
+	failShare = 0.75 // hypothesis 0: so much
+	errorRate = 0.10 // of either kind: α = β
+	minItems  = 8    // at a length, before anything is decided
+	maxItems  = 60   // at a length; then the likelier hypothesis is taken
+)
+
+// sequential is Wald's sequential probability ratio test of a score.
+type sequential struct {
+	up, down float64 // what a right and a wrong answer add
+	sum      float64 // the logarithm of the likelihood ratio so far
+	n        int
+	right    int
+}
+
+func newSequential(base float64) *sequential {
+	p1, p0 := passShare*base, failShare*base
+	return &sequential{up: math.Log(p1 / p0), down: math.Log((1 - p1) / (1 - p0))}
+}
+
+func (s *sequential) add(right bool) {
+	s.n++
+	if right {
+		s.right++
+		s.sum += s.up
+		return
+	}
+	s.sum += s.down
+}
+
+// decided reports whether the test has ended, and whether a boundary ended it
+// rather than the limit of items.
+func (s *sequential) decided() (done, sure bool) {
+	bound := math.Log((1 - errorRate) / errorRate)
+	sure = s.n >= minItems && (s.sum >= bound || s.sum <= -bound)
+	return sure || s.n >= maxItems, sure
+}
+
+// passes is the hypothesis the test leans to.
+func (s *sequential) passes() bool { return s.sum > 0 }
+
+// Wilson gives the 95% score interval of a share of right answers, 0 to 1
+// when n is 0.
+func Wilson(right, n int) (low, high float64) {
+	if n <= 0 {
+		return 0, 1
+	}
+	const z = 1.959964 // the 97.5% quantile of the normal distribution
+	p, m := float64(right)/float64(n), float64(n)
+	mid := p + z*z/(2*m)
+	half := z * math.Sqrt(p*(1-p)/m+z*z/(4*m*m))
+	return max(0, (mid-half)/(1+z*z/m)), min(1, (mid+half)/(1+z*z/m))
+}
