@@ -20,15 +20,15 @@ import (
 // its own.
 const insideMount = "OPSTREAM_TEST_INSIDE_MOUNT"
 
-// tmpfs runs the calling test again in a child process with a mount namespace
-// of its own, which ends with the child, and there gives a directory on a tmpfs
-// of a size. Elsewhere, and in the parent, ok is false. Where nobody may mount,
-// TestDiskFull and TestFailedSync, which inject the same faults, have to do.
-func tmpfs(t *testing.T, sizeBytes int) (dir string, ok bool) {
+// mounted runs the calling test again in a child process with a mount namespace
+// of its own, which ends with the child, and there mounts and gives a directory.
+// Elsewhere, and in the parent, ok is false. Where nobody may mount, the tests
+// that inject the same faults, TestDiskFull and TestFailedSync, have to do.
+func mounted(t *testing.T, mount func(t *testing.T, dir string) error) (dir string, ok bool) {
 	t.Helper()
 	if os.Getenv(insideMount) != "" {
 		dir := t.TempDir()
-		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", sizeBytes)); err != nil {
+		if err := mount(t, dir); err != nil {
 			t.Skipf("MAY NOT MOUNT: %v", err)
 		}
 		t.Cleanup(func() {
@@ -39,7 +39,7 @@ func tmpfs(t *testing.T, sizeBytes int) (dir string, ok bool) {
 		return dir, true
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", fmt.Sprint("-nightly=", *nightly))
-	cmd.Env = append(os.Environ(), insideMount+"=1")
+	cmd.Env = append(os.Environ(), insideMount+"=1", "TMPDIR="+t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() != 0 {
 		cmd.SysProcAttr.Unshareflags |= syscall.CLONE_NEWUSER
@@ -49,7 +49,7 @@ func tmpfs(t *testing.T, sizeBytes int) (dir string, ok bool) {
 	out, err := cmd.CombinedOutput()
 	switch {
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOSPC), bytes.Contains(out, []byte("MAY NOT MOUNT")):
-		t.Skipf("nobody may mount here, so only injected faults are tested: %v %s", err, out)
+		t.Skipf("this cannot be mounted here, so only injected faults are tested: %v %s", err, out)
 	case err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name())):
 		t.Fatalf("in a mount namespace: %v\n%s", err, out)
 	}
@@ -57,13 +57,45 @@ func tmpfs(t *testing.T, sizeBytes int) (dir string, ok bool) {
 	return "", false
 }
 
-// TestFullDisk fills a real file system again and again, and frees it: a refused
-// append leaves no part of a line, and the log goes on when there is room.
-func TestFullDisk(t *testing.T) {
-	mount, ok := tmpfs(t, 1<<20)
-	if !ok {
-		return
+// mountTmpfs mounts a tmpfs of 1 MiB.
+func mountTmpfs(_ *testing.T, dir string) error {
+	return unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m,mode=0700")
+}
+
+// mountExt4 mounts an ext4 of 24 MiB by a loop device, which ends with the
+// mount.
+func mountExt4(t *testing.T, dir string) error {
+	image := filepath.Join(t.TempDir(), "ext4.img")
+	if err := os.WriteFile(image, nil, 0o600); err != nil {
+		return err
 	}
+	for _, line := range [][]string{
+		{"truncate", "-s", "24M", image},
+		{"mkfs.ext4", "-q", "-F", "-m", "0", image},
+		{"mount", "-t", "ext4", "-o", "loop", image, dir},
+	} {
+		if out, err := exec.CommandContext(t.Context(), line[0], line[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", line[0], err, out)
+		}
+	}
+	return nil
+}
+
+func TestFullTmpfs(t *testing.T) {
+	if mount, ok := mounted(t, mountTmpfs); ok {
+		fullDisk(t, mount)
+	}
+}
+
+func TestFullExt4(t *testing.T) {
+	if mount, ok := mounted(t, mountExt4); ok {
+		fullDisk(t, mount)
+	}
+}
+
+// fullDisk fills a real file system again and again, and frees it: a refused
+// append leaves no part of a line, and the log goes on when there is room.
+func fullDisk(t *testing.T, mount string) {
 	dir, filler := filepath.Join(mount, "log"), filepath.Join(mount, "filler")
 	l := mustOpen(t, dir, &Options{SegmentSizeBytes: 64 << 10, SealAfter: -1})
 	var want []string
@@ -162,7 +194,7 @@ func wholeLines(t *testing.T, dir string) {
 // reading and verifying still work, and when it can be written again nothing
 // is missing.
 func TestReadOnlyDisk(t *testing.T) {
-	mount, ok := tmpfs(t, 1<<20)
+	mount, ok := mounted(t, mountTmpfs)
 	if !ok {
 		return
 	}
