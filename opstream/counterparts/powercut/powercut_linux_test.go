@@ -52,7 +52,8 @@ func TestExt4(t *testing.T) {
 	cuts, lost, doubtful := 0, 0, 0
 	for seed := range uint64(lives) {
 		rng := rand.New(rand.NewPCG(seed, 11))
-		l := live(t, base, have, roleWrite, seed)
+		l := newLife(base, have, seed)
+		l.run(t, roleWrite)
 		events := l.disk.Events()
 		next := rng.IntN(events + 1)
 		for n := range events + 1 {
@@ -86,7 +87,8 @@ func TestExt4Control(t *testing.T) {
 	if !isolated(t) {
 		return
 	}
-	l := live(t, freshImage(t), nil, roleCareless, 1)
+	l := newLife(freshImage(t), nil, 1)
+	l.run(t, roleCareless)
 	lost := 0
 	for _, m := range l.acked {
 		got, err := readBack(t, l.disk.Cut(m.event, 512, rand.New(rand.NewPCG(uint64(m.serial), 11))))
@@ -98,6 +100,32 @@ func TestExt4Control(t *testing.T) {
 		t.Fatalf("a writer without syncs lost in only %d of %d cuts: the test proves nothing", lost, len(l.acked))
 	}
 	t.Logf("%d cuts of a writer without syncs, %d lost", len(l.acked), lost)
+}
+
+// TestExt4Fails lets the disk fail under a writer: fdatasync says so, ext4 goes
+// read-only, the writer stops for good and says why. What was acknowledged can be
+// read then, and is there when the disk works again.
+func TestExt4Fails(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	for after := 1; after < callsPerLife; after += 3 {
+		l := newLife(freshImage(t), nil, uint64(after))
+		l.breakAfter = after
+		l.run(t, roleFail)
+		acked, _ := l.at(l.disk.Events())
+		if len(l.acked) != after || l.read < acked {
+			t.Errorf("after %d acknowledgements: %d operations can be read, %d were acknowledged", len(l.acked), l.read, acked)
+		}
+		got, err := readBack(t, l.disk.Cut(l.disk.Events(), 512, rand.New(rand.NewPCG(uint64(after), 11))))
+		if err == nil {
+			err = l.compare(l.disk.Events(), got)
+		}
+		if err != nil {
+			t.Errorf("disk broken after %d acknowledgements: %v", after, err)
+		}
+		t.Logf("broken after %d: %s", after, strings.Join(l.reports, "\n  "))
+	}
 }
 
 // isolated reports whether this process has a mount namespace of its own.
@@ -150,9 +178,17 @@ func freshImage(t *testing.T) []byte {
 // was begun and acknowledged.
 type life struct {
 	disk         *Recorder
+	seed         uint64
 	have         []int // serials that are in the stream from before
 	first        int   // serial of the first operation of this life
 	begun, acked []mark
+	breakAfter   int      // after how many acknowledgements the disk fails; 0 for never
+	read         int      // the last serial the writer could read after that
+	reports      []string // and what it was told
+}
+
+func newLife(base []byte, have []int, seed uint64) *life {
+	return &life{disk: NewRecorder(base), seed: seed, have: have, first: 1 + int(seed)*1000}
 }
 
 // mark says that from an event on, the operations up to a serial were.
@@ -190,10 +226,9 @@ func (l *life) compare(n int, got []int) error {
 	return nil
 }
 
-// live lets a process write to a stream on the image, and records its disk.
-func live(t *testing.T, base []byte, have []int, role string, seed uint64) *life {
+// run lets a process write to a stream on the image, and records its disk.
+func (l *life) run(t *testing.T, role string) {
 	t.Helper()
-	l := &life{disk: NewRecorder(base), have: have, first: 1 + int(seed)*1000}
 	fuseDir, ext4Dir := t.TempDir(), t.TempDir()
 	path, unmount, err := Serve(fuseDir, l.disk)
 	if err != nil {
@@ -201,7 +236,7 @@ func live(t *testing.T, base []byte, have []int, role string, seed uint64) *life
 	}
 	env := []string{
 		imageVariable + "=" + path, dirVariable + "=" + ext4Dir,
-		seedVariable + "=" + strconv.FormatUint(seed, 10), firstVariable + "=" + strconv.Itoa(l.first),
+		seedVariable + "=" + strconv.FormatUint(l.seed, 10), firstVariable + "=" + strconv.Itoa(l.first),
 	}
 	err = l.write(t.Context(), append(env, roleVariable+"="+role))
 	// This process serves the disk and must not wait for it.
@@ -215,7 +250,6 @@ func live(t *testing.T, base []byte, have []int, role string, seed uint64) *life
 	if acked, _ := l.at(l.disk.Events()); acked == 0 || l.disk.Flushes() == 0 {
 		t.Fatalf("the record holds %d acknowledgements and %d flushes", len(l.acked), l.disk.Flushes())
 	}
-	return l
 }
 
 func command(ctx context.Context, env []string) *exec.Cmd {
@@ -242,15 +276,22 @@ func (l *life) write(ctx context.Context, env []string) error {
 		return err
 	}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		var word string
-		m := mark{event: l.disk.Events()}
-		if _, err := fmt.Sscan(lines.Text(), &word, &m.serial); err != nil {
-			break
-		}
-		if word == "begun" {
+		word, rest, _ := strings.Cut(lines.Text(), " ")
+		serial, _ := strconv.Atoi(rest)
+		m := mark{event: l.disk.Events(), serial: serial}
+		switch word {
+		case "report":
+			l.reports = append(l.reports, rest)
+			continue
+		case "read":
+			l.read = serial
+			continue
+		case "begun":
 			l.begun = append(l.begun, m)
-		} else {
-			l.acked = append(l.acked, m)
+		case "acked":
+			if l.acked = append(l.acked, m); len(l.acked) == l.breakAfter {
+				l.disk.Break()
+			}
 		}
 		if _, err := fmt.Fprintln(in); err != nil {
 			break

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"syscall"
 )
 
 // wholeBytes is how much of the disk's beginning is never torn: ext4's own
@@ -25,6 +26,7 @@ type Recorder struct {
 	base   []byte // as it was at first
 	image  []byte // as it is read now
 	events []event
+	broken bool
 }
 
 // NewRecorder makes a disk that holds the image, which it copies.
@@ -66,23 +68,37 @@ func (r *Recorder) ReadAt(p []byte, off int64) int {
 	return copy(p, r.image[off:])
 }
 
-// WriteAt records a write; false when it does not lie within the disk.
-func (r *Recorder) WriteAt(p []byte, off int64) bool {
+// WriteAt records a write, which must lie within the disk.
+func (r *Recorder) WriteAt(p []byte, off int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if off < 0 || off+int64(len(p)) > int64(len(r.image)) {
-		return false
+	switch {
+	case r.broken:
+		return syscall.EIO
+	case off < 0 || off+int64(len(p)) > int64(len(r.image)):
+		return syscall.EFBIG
 	}
 	copy(r.image[off:], p)
 	r.events = append(r.events, event{off: off, data: slices.Clone(p)})
-	return true
+	return nil
 }
 
 // Flush records a flush: what was written before is durable when it returns.
-func (r *Recorder) Flush() {
+func (r *Recorder) Flush() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.broken {
+		return syscall.EIO
+	}
 	r.events = append(r.events, event{flush: true})
+	return nil
+}
+
+// Break makes every write and flush from now on fail with EIO; reading goes on.
+func (r *Recorder) Break() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.broken = true
 }
 
 // Cut gives the image a disk may hold when its power ends after the first n

@@ -14,14 +14,17 @@ func TestCut(t *testing.T) {
 	fill := func(c byte) []byte { return bytes.Repeat([]byte{c}, size) }
 	r := NewRecorder(make([]byte, 16384))
 	for _, c := range []byte{'a', 'b'} {
-		if !r.WriteAt(fill(c), at) {
-			t.Fatal("a write within the disk was refused")
+		if err := r.WriteAt(fill(c), at); err != nil {
+			t.Fatal(err)
 		}
-		if c == 'a' {
-			r.Flush()
+		if c != 'a' {
+			continue
+		}
+		if err := r.Flush(); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if r.WriteAt(fill('c'), 16000) || r.WriteAt(fill('c'), -1) {
+	if r.WriteAt(fill('c'), 16000) == nil || r.WriteAt(fill('c'), -1) == nil {
 		t.Error("a write past the disk's end was taken")
 	}
 	if r.Events() != 3 || r.Flushes() != 1 {

@@ -71,16 +71,15 @@ func (n *imageNode) Read(_ context.Context, _ fs.FileHandle, dest []byte, off in
 }
 
 func (n *imageNode) Write(_ context.Context, _ fs.FileHandle, data []byte, off int64) (uint32, syscall.Errno) {
-	if !n.r.WriteAt(data, off) {
-		return 0, syscall.EFBIG
+	if err := n.r.WriteAt(data, off); err != nil {
+		return 0, fs.ToErrno(err)
 	}
 	return uint32(len(data)), fs.OK
 }
 
 // Fsync is what a flush of the loop device becomes.
 func (n *imageNode) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
-	n.r.Flush()
-	return fs.OK
+	return fs.ToErrno(n.r.Flush())
 }
 
 // Flush is close(2), which promises nothing.

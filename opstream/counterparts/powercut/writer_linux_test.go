@@ -19,7 +19,7 @@ import (
 
 // The environment of the process that writes, or unmounts what was written.
 const (
-	roleVariable  = "POWERCUT_ROLE" // "write", "write without sync", "unmount"
+	roleVariable  = "POWERCUT_ROLE"
 	imageVariable = "POWERCUT_IMAGE"
 	dirVariable   = "POWERCUT_DIR"
 	seedVariable  = "POWERCUT_SEED"
@@ -30,9 +30,11 @@ const (
 const (
 	roleWrite     = "write"
 	roleCareless  = "write without sync"
+	roleFail      = "write until the disk fails"
 	roleUnmount   = "unmount"
 	callsPerLife  = 14
 	streamDirName = "log"
+	foldVersion   = "powercut/1"
 )
 
 func TestMain(m *testing.M) {
@@ -44,6 +46,8 @@ func TestMain(m *testing.M) {
 		err = unix.Unmount(os.Getenv(dirVariable), 0)
 	case roleWrite, roleCareless:
 		err = writeLife(role == roleCareless)
+	case roleFail:
+		err = failLife()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -65,7 +69,7 @@ func bodyOf(serial int) []byte {
 
 // streamOptions makes small segments, so that new ones begin often.
 func streamOptions() *opstream.Options {
-	return &opstream.Options{SegmentSizeBytes: 8 << 10, SealAfter: -1}
+	return &opstream.Options{SegmentSizeBytes: 8 << 10, SealAfter: -1, Checkpoint: foldVersion}
 }
 
 // writeLife mounts the image, appends to its stream, and ends without closing
@@ -101,6 +105,9 @@ func writeLife(careless bool) error {
 	}
 	rng := rand.New(rand.NewPCG(seed, 5))
 	for range callsPerLife {
+		if last, _ := log.Last(); last > 0 && rng.IntN(6) == 0 {
+			_ = log.Checkpoint(foldVersion, []byte("fold"), last) // derived: that it fails ends nothing
+		}
 		if rng.IntN(6) == 0 {
 			if err := log.Close(); err != nil {
 				return err
@@ -118,7 +125,7 @@ func writeLife(careless bool) error {
 			return err
 		}
 		if _, err := log.Append(context.Background(), entries...); err != nil {
-			return err
+			return errors.Join(fmt.Errorf("%w: %w", errAppend, err), log.Close())
 		}
 		if err := say("acked", serial-1); err != nil {
 			return err
@@ -165,5 +172,47 @@ func (f noSyncFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// errStopped is what the writer's end is when it did not end by itself.
-var errStopped = errors.New("the writer failed")
+// errStopped is what the writer's end is when it did not end by itself, and
+// errAppend when an append failed.
+var (
+	errStopped = errors.New("the writer failed")
+	errAppend  = errors.New("append")
+)
+
+// failLife writes until the disk fails under it, and reports what it is told
+// then, what can be read, and what the next writer is told.
+func failLife() error {
+	err := writeLife(false)
+	if !errors.Is(err, errAppend) || !errors.Is(err, opstream.ErrPoisoned) || !errors.Is(err, unix.EIO) {
+		return fmt.Errorf("want an append that fails with an input/output error and stops the writer, got: %w", err)
+	}
+	report := func(words ...any) { fmt.Println("report", strings.ReplaceAll(fmt.Sprint(words...), "\n", "; ")) }
+	report(err)
+	stream := filepath.Join(os.Getenv(dirVariable), streamDirName)
+	r, err := opstream.OpenReader(stream, nil)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	last := 0
+	for rec, err := range r.Since(0) {
+		if err != nil {
+			return err
+		}
+		if !strings.HasPrefix(rec.Kind, "log.") {
+			if last, err = serialOf(rec.Body); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Println("read", last)
+	log, err := opstream.Open(stream, streamOptions())
+	if err == nil {
+		return errors.Join(errors.New("a stream on a failed disk opens for writing"), log.Close())
+	}
+	if !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.EIO) {
+		return fmt.Errorf("want that the file system is read-only, got: %w", err)
+	}
+	report(err)
+	return nil
+}
