@@ -37,6 +37,8 @@ type checkpointHead struct {
 	FoldBytes  int64    `json:"fold_bytes"`
 }
 
+const errCheckpointHead lineError = "the head does not have the format's form"
+
 // encodeCheckpoint gives the bytes of a checkpoint's file: the head, the index,
 // the fold and the SHA-256 of all that.
 func encodeCheckpoint(c *checkpoint) ([]byte, error) {
@@ -130,8 +132,10 @@ func decodeCheckpoint(r io.ReaderAt, size int64) (*checkpoint, error) {
 	if !bytes.Equal(sum.Sum(nil), want[:]) {
 		return nil, errors.New("the checksum does not match")
 	}
-	_, err = hex.Decode(c.cur.hash[:], []byte(head.Hash))
-	return c, err
+	if !decodeLowerHex(c.cur.hash[:], []byte(head.Hash)) {
+		return nil, errCheckpointHead
+	}
+	return c, nil
 }
 
 // readCheckpointHead reads the first line and checks it by itself and against
@@ -161,7 +165,6 @@ func readCheckpointHead(in *bufio.Reader, size int64) (*checkpointHead, error) {
 	rest := size - int64(len(line)) - sha256.Size
 	ok := h.IndexBytes >= 0 && h.FoldBytes >= 0 && h.IndexBytes <= rest && h.FoldBytes == rest-h.IndexBytes &&
 		h.FoldBytes <= MaxFoldBytes && h.Seq > 0 && h.Seq <= uint64(h.IndexBytes) &&
-		len(h.Hash) == 2*len(lineHash{}) && isLowerHex([]byte(h.Hash)) &&
 		len(h.Kinds) <= maxIndexedKinds && len(h.Segments) > 0 && h.Segments[0] == 1
 	for i, seg := range h.Segments {
 		ok = ok && seg <= h.Seq && (i == 0 || seg > h.Segments[i-1])
@@ -170,7 +173,7 @@ func readCheckpointHead(in *bufio.Reader, size int64) (*checkpointHead, error) {
 		ok = ok && validKind(kind)
 	}
 	if !ok {
-		return nil, errors.New("the head does not have the format's form")
+		return nil, errCheckpointHead
 	}
 	return &h, nil
 }

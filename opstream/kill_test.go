@@ -19,6 +19,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		appendForEver(dir)
 	}
+	if dir := os.Getenv(openDir); dir != "" {
+		openAndTell(dir)
+	}
 	os.Exit(m.Run())
 }
 

@@ -112,6 +112,7 @@ func (s *scanner) advanceSegment() (*stop, error) {
 		return at("the segment ends early", false), nil
 	}
 	lines := newLineReader(f, s.cur.off, size)
+	var e envelope
 	for {
 		line, _, state, err := lines.next()
 		if err != nil {
@@ -125,7 +126,6 @@ func (s *scanner) advanceSegment() (*stop, error) {
 		case lineLong:
 			return at(fmt.Sprintf("the line is longer than %d bytes", maxLineBytes), false), nil
 		}
-		var e envelope
 		if err := parseLine(line, &e); err != nil {
 			if isVersionError(err) {
 				return nil, fmt.Errorf("read %s at byte %d: %w; a newer program wrote it", segmentName(seg), s.cur.off, err)
