@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"unicode/utf8"
+
+	"anamnesis/opstream/internal/jsontext"
 )
 
 const (
@@ -113,7 +115,7 @@ func encodeBody(body []byte) (compact []byte, mime string, err error) {
 	if len(body) > MaxBodyBytes {
 		return nil, "", fmt.Errorf("%w: the body has %d bytes, the limit is %d", ErrTooLarge, len(body), MaxBodyBytes)
 	}
-	if compact = body; !compactObject(body) {
+	if compact = body; !jsontext.CompactObject(body) {
 		var buf bytes.Buffer
 		if err := json.Compact(&buf, body); err != nil {
 			return nil, "", fmt.Errorf("%w: the body is not one JSON value: %w", ErrInvalid, err)

@@ -2,7 +2,6 @@ package opstream
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"anamnesis/opstream/internal/jsontext"
 )
 
 const (
@@ -245,7 +246,7 @@ func (v *verifier) line(e *envelope, off int64, size int) error {
 		v.report.add(bad)
 		return nil
 	case !isBlob:
-		if !json.Valid(e.body) {
+		if !jsontext.Valid(e.body) {
 			bad.Why = "the body is not JSON"
 			v.report.add(bad)
 		}

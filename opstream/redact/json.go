@@ -2,13 +2,14 @@ package redact
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"anamnesis/opstream/internal/jsontext"
 )
 
 // maxNested is how deep JSON within JSON is followed.
@@ -31,13 +32,13 @@ type JSONOptions struct {
 }
 
 // JSON replaces the secrets in the strings of a JSON text, keys excepted, each
-// as what it stands for and not as it is escaped. Bytes outside a changed
-// string stay as they are. The error says that the text is not JSON.
+// as what it stands for and not as it is escaped. Bytes outside of secrets
+// stay as they are. The error says that the text is not JSON.
 func (r *Redactor) JSON(data []byte, o *JSONOptions) (out []byte, changed bool, err error) {
 	if o == nil {
 		o = &JSONOptions{}
 	}
-	if !o.Valid && !json.Valid(data) {
+	if !o.Valid && !jsontext.Valid(data) {
 		return nil, false, fmt.Errorf("redact: not JSON: %d bytes", len(data))
 	}
 	w := jsonWalk{r: r, o: o, in: string(data)}
@@ -131,32 +132,83 @@ func (w *jsonWalk) str(from, to int) {
 		return
 	}
 	text := unquote(w.in[from:to])
-	if slices.Contains(w.o.Nested, key) && w.deep < maxNested && json.Valid([]byte(text)) {
+	if slices.Contains(w.o.Nested, key) && w.deep < maxNested && jsontext.Valid([]byte(text)) {
 		in := jsonWalk{r: w.r, o: w.o, in: text, path: slices.Clone(w.path), deep: w.deep + 1}
 		in.value(0)
 		if in.done > 0 {
-			w.put(from, to, in.out.String()+text[in.done:])
+			w.put(from, to, string(appendQuoted(nil, in.out.String()+text[in.done:])))
 		}
 		return
 	}
-	out, found := w.r.Text(text)
-	if len(found) == 0 {
-		return
-	}
-	if w.o.Found != nil {
-		for _, f := range found {
+	ms, _ := w.r.find(text, false)
+	pos := escapedPos{raw: w.in[from+1 : to-1]}
+	for _, m := range ms {
+		f := Found{Marker: w.r.marker(m), Bytes: text[m.start:m.end]}
+		if w.o.Found != nil {
 			w.o.Found(w.path, f)
 		}
+		start := from + 1 + pos.before(m.start)
+		w.put(start, from+1+pos.behind(m.end), f.Marker) // a marker needs no escapes
 	}
-	w.put(from, to, out)
 }
 
-// put writes a changed string.
+// put writes what stands in the place of in[from:to].
 func (w *jsonWalk) put(from, to int, text string) {
+	if w.done == 0 {
+		w.out.Grow(len(w.in) + len(text))
+	}
 	w.out.WriteString(w.in[w.done:from])
-	w.out.Grow(len(text) + len(w.in) - to)
-	w.out.Write(appendQuoted(w.out.AvailableBuffer(), text))
+	w.out.WriteString(text)
 	w.done = to
+}
+
+// escapedPos finds the place in a string's raw bytes of a place in what they
+// stand for. It goes forward only.
+type escapedPos struct {
+	raw      string
+	at, text int // so many raw bytes stand for so many
+}
+
+// before gives where the raw bytes for what begins at text begin.
+func (p *escapedPos) before(text int) int {
+	for {
+		run := strings.IndexByte(p.raw[p.at:], '\\')
+		if run < 0 {
+			run = len(p.raw) - p.at
+		}
+		run = min(run, text-p.text)
+		p.at += run
+		p.text += run
+		if p.text == text {
+			return p.at
+		}
+		raw, size := p.escape()
+		if p.text+size > text {
+			return p.at // within the character
+		}
+		p.at += raw
+		p.text += size
+	}
+}
+
+// behind gives where the raw bytes for what ends at text end.
+func (p *escapedPos) behind(text int) int {
+	if p.before(text); p.text < text {
+		raw, size := p.escape()
+		p.at += raw
+		p.text += size
+	}
+	return p.at
+}
+
+// escape gives the length of the escape that stands at at, and of what it
+// stands for.
+func (p *escapedPos) escape() (raw, text int) {
+	if p.raw[p.at+1] != 'u' {
+		return 2, 1
+	}
+	c, raw := unquoteRune(p.raw[p.at:])
+	return raw, utf8.RuneLen(c)
 }
 
 // unquote gives what a JSON string stands for. The string is valid.

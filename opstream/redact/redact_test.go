@@ -423,6 +423,8 @@ func corpus() string {
 	return b.String()[:1<<20]
 }
 
+// BenchmarkText's bar is 20 ms a megabyte with all patterns, in JSON that is
+// checked, too: at least 50 MB/s.
 func BenchmarkText(b *testing.B) {
 	var known []Secret
 	for i := range 20 {
@@ -449,13 +451,15 @@ func BenchmarkText(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Run("json", func(b *testing.B) {
-		b.SetBytes(int64(len(data)))
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, _, err := r.JSON(data, &JSONOptions{Valid: true}); err != nil {
-				b.Fatal(err)
+	for _, valid := range []bool{true, false} {
+		b.Run(fmt.Sprintf("json/valid=%v", valid), func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, err := r.JSON(data, &JSONOptions{Valid: valid}); err != nil {
+					b.Fatal(err)
+				}
 			}
-		}
-	})
+		})
+	}
 }

@@ -1,0 +1,82 @@
+package redact
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"pgregory.net/rapid"
+)
+
+// TestJSONKeepsEscapes escapes a text in every way JSON has: the secrets in it
+// become markers, and nothing else changes, not even how it is escaped.
+func TestJSONKeepsEscapes(t *testing.T) {
+	r := New(testKey(), []Secret{{"known", "gehe\"im\té😀nis"}})
+	secret := secrets()["github-token"]
+	marked := regexp.MustCompile(`\[redacted:[a-z0-9-]+:[0-9a-f]+\]`)
+	rapid.Check(t, func(t *rapid.T) {
+		var text, raw strings.Builder
+		pieces := rapid.SliceOfN(rapid.SampledFrom([]string{
+			"a", " ", "\"", "\\", "\n", "é", "😀", "\u2028", "/", "x=1 ", secret, "gehe\"im\té😀nis", "redis://:hunt\u00e9r2@h ",
+		}), 1, 12).Draw(t, "pieces")
+		for _, piece := range pieces {
+			for _, c := range piece {
+				text.WriteRune(c)
+				raw.WriteString(escaped(t, c))
+			}
+		}
+		in := `{"k":"` + raw.String() + `","n":1}`
+		out, changed, err := r.JSON([]byte(in), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, found := r.Text(text.String())
+		var got map[string]any
+		if err := json.Unmarshal(out, &got); err != nil || got["k"] != want || changed != (len(found) > 0) {
+			t.Fatalf("%s\nbecame %s, %v\nwhich reads %q, want %q", in, out, err, got["k"], want)
+		}
+		parts := marked.Split(string(out), -1)
+		first, last := parts[0], parts[len(parts)-1]
+		if !strings.HasPrefix(in, first) || !strings.HasSuffix(in, last) {
+			t.Fatalf("%s\nbecame %s\nother bytes changed", in, out)
+		}
+		rest := in
+		for _, part := range parts {
+			_, behind, ok := strings.Cut(rest, part)
+			if !ok {
+				t.Fatalf("%s\nbecame %s\n%q is not in it", in, out, part)
+			}
+			rest = behind
+		}
+	})
+}
+
+// TestJSONWithinARune takes a known value that begins within a character, which
+// JSON may write as one escape.
+func TestJSONWithinARune(t *testing.T) {
+	r := New(testKey(), []Secret{{"known", "\x98\x80 is secret"}})
+	for _, in := range []string{`{"k":"a\ud83d\ude00 is secret!"}`, `{"k":"a😀 is secret!"}`} {
+		out, changed, err := r.JSON([]byte(in), nil)
+		if err != nil || !changed || !json.Valid(out) || strings.Contains(string(out), "is secret") || !strings.HasSuffix(string(out), `]!"}`) {
+			t.Errorf("%s became %s, %v", in, out, err)
+		}
+	}
+}
+
+// escaped writes a rune in one of the ways JSON allows.
+func escaped(t *rapid.T, c rune) string {
+	short := map[rune]string{'"': `\"`, '\\': `\\`, '\n': `\n`, '\t': `\t`, '/': `\/`}[c]
+	switch how := rapid.IntRange(0, 3).Draw(t, "how"); {
+	case how == 0 && c > 0xffff:
+		hi, lo := utf16.EncodeRune(c)
+		return fmt.Sprintf(`\u%04x\u%04X`, hi, lo)
+	case how == 0 || (short == "" && c < ' '):
+		return fmt.Sprintf(`\u%04x`, c)
+	case short != "" && (c != '/' || how == 1):
+		return short
+	}
+	return string(c)
+}
