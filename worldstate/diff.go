@@ -49,7 +49,7 @@ func (w *World) Diff(ctx context.Context, a, b ID) ([]Change, error) {
 	defer end()
 	var lists [2]*listing
 	for i, id := range []ID{a, b} {
-		lists[i] = newListing(nil)
+		lists[i] = emptyListing()
 		if id == "" {
 			continue
 		}
@@ -91,8 +91,8 @@ func (w *World) Diff(ctx context.Context, a, b ID) ([]Change, error) {
 // parents is the set of directories with something in them.
 func parents(l *listing) map[string]bool {
 	set := make(map[string]bool)
-	for i := range l.entries {
-		set[dir(l.entries[i].path)] = true
+	for e := range l.all() {
+		set[dir(e.path)] = true
 	}
 	return set
 }

@@ -1,10 +1,8 @@
 package worldstate
 
 import (
-	"bytes"
 	"encoding/hex"
 	"fmt"
-	"sort"
 	"strings"
 )
 
@@ -70,86 +68,6 @@ func (s state) gitMode() string {
 	return "100644"
 }
 
-// entry is one path of a listing. Paths are relative to the world, with
-// slashes, their bytes as they are.
-type entry struct {
-	path string
-	state
-	size int64 // of a file scanned or read; 0 when unknown
-	// stored is the last component's name in the git tree, when it is not the
-	// true one (see storedName).
-	stored string
-}
-
-func (e *entry) storedBase() string {
-	if e.stored != "" {
-		return e.stored
-	}
-	return base(e.path)
-}
-
-// listing is a whole world: every path but the root, sorted by path bytes,
-// each directory with its own entry. It is immutable once built.
-type listing struct {
-	entries []entry
-	index   map[string]int
-}
-
-func newListing(entries []entry) *listing {
-	sort.Slice(entries, func(i, j int) bool { return entries[i].path < entries[j].path })
-	l := &listing{entries: entries, index: make(map[string]int, len(entries))}
-	for i := range entries {
-		l.index[entries[i].path] = i
-	}
-	return l
-}
-
-// at gives the state of a path; the zero state when it is absent.
-func (l *listing) at(path string) state {
-	if e := l.find(path); e != nil {
-		return e.state
-	}
-	return state{}
-}
-
-func (l *listing) find(path string) *entry {
-	if i, ok := l.index[path]; ok {
-		return &l.entries[i]
-	}
-	return nil
-}
-
-// files counts what is not a directory.
-func (l *listing) files() int {
-	n := 0
-	for i := range l.entries {
-		if l.entries[i].kind != kindDir {
-			n++
-		}
-	}
-	return n
-}
-
-// union calls f for every path of a or b, in path order, with its state in
-// each.
-func union(a, b *listing, f func(path string, sa, sb state)) {
-	i, j := 0, 0
-	for i < len(a.entries) || j < len(b.entries) {
-		switch {
-		case j == len(b.entries) || i < len(a.entries) && a.entries[i].path < b.entries[j].path:
-			f(a.entries[i].path, a.entries[i].state, state{})
-			i++
-		case i == len(a.entries) || b.entries[j].path < a.entries[i].path:
-			f(b.entries[j].path, state{}, b.entries[j].state)
-			j++
-		default:
-			f(a.entries[i].path, a.entries[i].state, b.entries[j].state)
-			i++
-			j++
-		}
-	}
-}
-
 // dir is the parent of a path, "" for one at the top.
 func dir(path string) string {
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
@@ -200,22 +118,4 @@ func validPath(path string) bool {
 
 func validName(name string) bool {
 	return name != "" && name != "." && name != ".." && name != ".git" && !strings.ContainsAny(name, "/\x00")
-}
-
-// treeLess is git's order of names in a tree: a directory sorts as if its
-// name ended in a slash.
-func treeLess(a, b treeItem) bool { return bytes.Compare(a.sortKey(), b.sortKey()) < 0 }
-
-type treeItem struct {
-	mode string
-	name string
-	hash hash
-}
-
-func (t treeItem) sortKey() []byte {
-	k := []byte(t.name)
-	if t.mode == "40000" {
-		k = append(k, '/')
-	}
-	return k
 }

@@ -147,9 +147,9 @@ func forkTemp(pfd int, parent, temp string) (int, error) {
 
 // populate writes a listing into an empty directory and makes it durable.
 func (w *World) populate(ctx context.Context, root int, list *listing) error {
-	actions := make([]action, 0, len(list.entries))
-	for i := range list.entries {
-		actions = append(actions, action{path: list.entries[i].path, after: list.entries[i].state})
+	var actions []action
+	for e := range list.all() {
+		actions = append(actions, action{path: e.path, after: e.state})
 	}
 	x := w.newExecutor(root, &journal{nonce: newNonce()}, false)
 	x.stop = ctx.Err

@@ -5,9 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/ignore"
 )
@@ -17,7 +22,60 @@ import (
 type repository struct {
 	outer   ignore.Chain    // info/exclude, then .gitignore files above the world
 	tracked map[string]bool // paths its index holds, relative to the world
+	above   map[string]bool // the directories they lie in
 	notes   []Skip          // what could not be read
+	sources []source        // what all this was read from
+}
+
+// source is one path that was looked at, as it stood before it was read.
+type source struct {
+	path  string
+	sight sight // zero where nothing stood
+}
+
+// look notes a source. Of a directory only its being there counts.
+func (r *repository) look(path string) {
+	s := source{path: path}
+	if st, err := lstatat(unix.AT_FDCWD, path); err == nil {
+		if s.sight = (sight{stamp: st, racy: racy(st, time.Now())}); st.isDir() {
+			s.sight = sight{stamp: stamp{ino: st.ino, dev: st.dev, mode: st.mode & unix.S_IFMT}}
+		}
+	}
+	r.sources = append(r.sources, s)
+}
+
+// current reports whether reading it all again would give the same.
+func (r *repository) current() bool {
+	var now repository
+	for _, s := range r.sources {
+		now.look(s.path)
+	}
+	return r.sameSources(&now)
+}
+
+func (r *repository) sameSources(o *repository) bool {
+	return slices.EqualFunc(r.sources, o.sources, func(a, b source) bool {
+		return a.path == b.path && !a.sight.racy && a.sight.sameContent(b.sight.stamp)
+	})
+}
+
+// sameRules reports whether both leave out the same paths.
+func (r *repository) sameRules(o *repository) bool {
+	if r == o || r.sameSources(o) {
+		return true
+	}
+	return r.tracked != nil && maps.Equal(r.tracked, o.tracked) && slices.EqualFunc(r.outer, o.outer, func(a, b *ignore.Rules) bool {
+		return a.Up == b.Up && slices.Equal(a.Patterns, b.Patterns)
+	})
+}
+
+// repository gives what the user's repository says now, from memory while
+// nothing it says that with has changed.
+func (w *World) repository() *repository {
+	if w.repo == nil || !w.repo.current() {
+		w.repo = readRepository(w.dir)
+	}
+	return w.repo
 }
 
 // maxIgnoreBytes bounds one ignore file; a longer one is not read, and noted.
@@ -25,9 +83,10 @@ const maxIgnoreBytes = 1 << 20
 
 // readRepository finds the repository a world lies in, if any.
 func readRepository(world string) *repository {
-	r := &repository{tracked: map[string]bool{}}
+	r := &repository{tracked: map[string]bool{}, above: map[string]bool{}}
 	top := world
 	for {
+		r.look(filepath.Join(top, ".git"))
 		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
 			break
 		}
@@ -37,6 +96,7 @@ func readRepository(world string) *repository {
 		}
 		top = parent
 	}
+	r.look(filepath.Join(top, ".git", "commondir"))
 	gitDir, common, err := gitDirs(top)
 	if err != nil {
 		r.note(".git", err)
@@ -71,6 +131,7 @@ func (r *repository) note(path string, err error) {
 }
 
 func (r *repository) addRules(path, shown, up string) {
+	r.look(path)
 	data, err := readIgnoreFile(path)
 	if err != nil {
 		r.note(shown, err)
@@ -124,6 +185,7 @@ func gitDirs(top string) (gitDir, common string, err error) {
 }
 
 func (r *repository) readIndex(path, up string) {
+	r.look(path)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
@@ -144,6 +206,7 @@ func (r *repository) readIndex(path, up string) {
 			}
 		}
 		r.tracked[p] = true
+		ancestors(p, func(d string) bool { r.above[d] = true; return true })
 	}
 }
 

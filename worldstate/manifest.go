@@ -28,103 +28,71 @@ type manifest struct {
 	names map[string]string // stored path → true name
 }
 
-type usualModes struct{ file, exec, dir uint32 }
+// usualModes are the permissions of each class that need no word.
+type usualModes [classes]uint32
 
-func gitModes() usualModes { return usualModes{0o644, 0o755, 0o755} }
+func gitModes() usualModes {
+	return usualModes{classFile: 0o644, classExec: 0o755, classDir: 0o755}
+}
 
 func (u usualModes) of(s state) uint32 {
-	switch {
-	case s.kind == kindDir:
-		return u.dir
-	case s.kind == kindLink:
+	if s.kind == kindLink {
 		return 0
-	case s.perm&0o100 != 0:
-		return u.exec
 	}
-	return u.file
+	return u[s.class()]
 }
 
-// usualOf counts a listing's modes; the most frequent of each class wins,
-// the smaller one on a tie.
-func usualOf(l *listing) usualModes {
-	var counts [3]map[uint32]int
-	for i := range counts {
-		counts[i] = make(map[uint32]int)
-	}
-	for i := range l.entries {
-		switch s := l.entries[i].state; {
-		case s.kind == kindDir:
-			counts[2][s.perm]++
-		case s.kind == kindFile && s.perm&0o100 != 0:
-			counts[1][s.perm]++
-		case s.kind == kindFile:
-			counts[0][s.perm]++
+// usual picks the most frequent mode of each class, the smaller one on a tie.
+func (s *summary) usual() usualModes {
+	u := gitModes()
+	var most [classes]int
+	for _, m := range s.modes { // smaller modes first
+		if m.n > most[m.class] {
+			most[m.class], u[m.class] = m.n, m.perm
 		}
 	}
-	pick := func(count map[uint32]int, mode uint32) uint32 {
-		best := 0
-		for m, n := range count {
-			if n > best || n == best && m < mode {
-				mode, best = m, n
+	return u
+}
+
+// encodeManifest gives a listing's manifest, nil when it needs none. It looks
+// only into directories that have something to say.
+func encodeManifest(l *listing) []byte {
+	usual := l.root.sum.usual()
+	var lines []string
+	var walk func(n *node, path, stored string)
+	walk = func(n *node, path, stored string) {
+		if n.sum.plain(usual) {
+			return
+		}
+		for i := range n.items {
+			it := &n.items[i]
+			p, sp := join(path, it.name), join(stored, storedBase(it.name, it.stored))
+			switch {
+			case it.kind == kindDir && it.sub.sum.files == 0:
+				lines = append(lines, fmt.Sprintf("empty %04o %s", it.perm, strconv.QuoteToASCII(p)))
+			case it.kind != kindLink && it.perm != usual.of(it.state):
+				lines = append(lines, fmt.Sprintf("mode %04o %s", it.perm, strconv.QuoteToASCII(p)))
+			}
+			if it.stored != "" {
+				lines = append(lines, fmt.Sprintf("name %s %s", strconv.QuoteToASCII(sp), strconv.QuoteToASCII(it.name)))
+			}
+			if it.kind == kindDir {
+				walk(it.sub, p, sp)
 			}
 		}
-		return mode
 	}
-	u := gitModes()
-	return usualModes{pick(counts[0], u.file), pick(counts[1], u.exec), pick(counts[2], u.dir)}
-}
-
-// encodeManifest gives a listing's manifest, nil when it needs none.
-func encodeManifest(l *listing) []byte {
-	usual := usualOf(l)
-	full := make(map[string]bool) // directories with a file or link somewhere beneath
-	for i := range l.entries {
-		if l.entries[i].kind == kindDir {
-			continue
-		}
-		for d := dir(l.entries[i].path); d != "" && !full[d]; d = dir(d) {
-			full[d] = true
-		}
-	}
-	var lines []string
-	stored := storedPaths(l)
-	for i := range l.entries {
-		e := &l.entries[i]
-		switch {
-		case e.kind == kindDir && !full[e.path]:
-			lines = append(lines, fmt.Sprintf("empty %04o %s", e.perm, strconv.QuoteToASCII(e.path)))
-		case e.kind != kindLink && e.perm != usual.of(e.state):
-			lines = append(lines, fmt.Sprintf("mode %04o %s", e.perm, strconv.QuoteToASCII(e.path)))
-		}
-		if e.stored != "" {
-			lines = append(lines, fmt.Sprintf("name %s %s", strconv.QuoteToASCII(stored[i]), strconv.QuoteToASCII(base(e.path))))
-		}
-	}
+	walk(l.root, "", "")
 	if len(lines) == 0 && usual == gitModes() {
 		return nil
 	}
 	sort.Strings(lines)
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "anamnesis-manifest 1 file=%04o exec=%04o dir=%04o\n", usual.file, usual.exec, usual.dir)
+	fmt.Fprintf(&b, "anamnesis-manifest 1 file=%04o exec=%04o dir=%04o\n", usual[classFile], usual[classExec], usual[classDir])
 	for _, line := range lines {
 		b.WriteString(line)
 		b.WriteByte('\n')
 	}
 	return b.Bytes()
-}
-
-// storedPaths gives each entry's path as it stands in the git tree.
-func storedPaths(l *listing) []string {
-	out := make([]string, len(l.entries))
-	for i := range l.entries {
-		e := &l.entries[i]
-		parent := dir(e.path)
-		if j, ok := l.index[parent]; ok && parent != "" {
-			parent = out[j] // parents sort before their children
-		}
-		out[i] = join(parent, e.storedBase())
-	}
-	return out
 }
 
 // decodeManifest reads a manifest and refuses anything it does not know.
@@ -141,7 +109,7 @@ func decodeManifest(data []byte) (*manifest, error) {
 	for i, f := range []struct {
 		key string
 		to  *uint32
-	}{{"file=", &m.usual.file}, {"exec=", &m.usual.exec}, {"dir=", &m.usual.dir}} {
+	}{{"file=", &m.usual[classFile]}, {"exec=", &m.usual[classExec]}, {"dir=", &m.usual[classDir]}} {
 		v, ok := strings.CutPrefix(fields[2+i], f.key)
 		perm, err := parsePerm(v)
 		if !ok || err != nil {

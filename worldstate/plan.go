@@ -87,7 +87,7 @@ func (w *World) Plan(ctx context.Context, target ID, o *PlanOptions) (Plan, erro
 		return Plan{}, err
 	}
 	defer closeFD(root)
-	sc, err := w.scan(ctx, root, w.loadCache(), nil)
+	sc, err := w.see(ctx, root, nil)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -103,13 +103,13 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scanned, target ID, 
 	if err != nil {
 		return Plan{}, fmt.Errorf("plan: %w", err)
 	}
-	if c.world != w.key && !o.OtherWorld && len(sc.entries) > 0 {
+	if c.world != w.key && !o.OtherWorld && !sc.empty() {
 		return Plan{}, fmt.Errorf("plan: %w: snapshot %s was taken of another directory than %s", ErrRefused, target, w.dir)
 	}
 	if o.Paths, err = w.relativePaths(o.Paths); err != nil {
 		return Plan{}, fmt.Errorf("plan: %w", err)
 	}
-	p := planner{w: w, ctx: ctx, root: root, now: sc, target: c, o: o, kept: map[string]string{}}
+	p := planner{w: w, ctx: ctx, root: root, now: sc, ignored: sc.ignored(), target: c, o: o, kept: map[string]string{}}
 	if p.want, err = w.tree(c.tree); err != nil {
 		return Plan{}, fmt.Errorf("plan %s: %w", target, err)
 	}
@@ -123,7 +123,7 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scanned, target ID, 
 	if p.o.Base == "" && !head.isZero() {
 		p.o.Base = ID(head.String())
 	}
-	p.base = newListing(nil)
+	p.base = emptyListing()
 	if p.o.Base != "" {
 		b, err := w.byID(p.o.Base)
 		if err != nil {
@@ -165,15 +165,16 @@ func (w *World) relativePaths(paths []string) ([]string, error) {
 
 // planner works out one plan.
 type planner struct {
-	w      *World
-	ctx    context.Context
-	root   int
-	now    *scanned
-	want   *listing
-	base   *listing
-	target *commit
-	policy *policy
-	o      PlanOptions
+	w       *World
+	ctx     context.Context
+	root    int
+	now     *scanned
+	ignored []ignoredRoot // of now
+	want    *listing
+	base    *listing
+	target  *commit
+	policy  *policy
+	o       PlanOptions
 
 	todo map[string]action
 	kept map[string]string
@@ -199,10 +200,13 @@ func (p *planner) plan(head hash) (Plan, error) {
 	p.noteIgnored()
 	out := Plan{
 		Target: ID(p.target.id.String()), Base: p.o.Base, Write: []string{}, Delete: []string{}, Keep: []Skip{},
-		options: p.o, stamps: p.now.stamps, now: p.now.listing,
+		options: p.o, stamps: make(map[string]stamp), now: p.now.listing,
 	}
 	for _, a := range p.todo {
 		out.actions = append(out.actions, a)
+		if st, ok := p.now.stamp(a.path); ok {
+			out.stamps[a.path] = st
+		}
 	}
 	sort.Slice(out.actions, func(i, j int) bool { return out.actions[i].path < out.actions[j].path })
 	for _, a := range out.actions {
@@ -242,8 +246,7 @@ func shown(path string, s state) string {
 
 // equals reports whether a snapshot is the world as scanned.
 func (p *planner) equals(c *commit) bool {
-	tree, err := buildTrees(p.now.listing, func(hash, objectType, []byte) error { return nil })
-	return err == nil && tree == c.tree
+	return worldID(p.now.listing) == c.tree
 }
 
 // hash covers all a plan would do and everything it rests on.
@@ -344,7 +347,7 @@ func (p *planner) notSeen(path string) bool {
 }
 
 func (p *planner) ignoredNow(path string) bool {
-	list := p.now.ignored
+	list := p.ignored
 	i := sort.Search(len(list), func(i int) bool { return list[i].path >= path })
 	if i < len(list) && list[i].path == path {
 		return true
@@ -440,7 +443,7 @@ func (p *planner) dropOccupied() {
 	mark := func(path string) {
 		ancestors(path, func(d string) bool { occupied[d] = true; return true })
 	}
-	for _, r := range p.now.ignored {
+	for _, r := range p.ignored {
 		mark(r.path)
 	}
 	for _, s := range p.now.skips {
@@ -450,12 +453,6 @@ func (p *planner) dropOccupied() {
 	for path := range p.w.excluded {
 		mark(path)
 	}
-	for i := range p.now.entries { // what is there now and is not planned away stays
-		path := p.now.entries[i].path
-		if a, planned := p.todo[path]; !planned || !a.after.absent() {
-			mark(path)
-		}
-	}
 	var removed []string
 	for path, a := range p.todo {
 		if a.before.isDir() && !a.after.isDir() {
@@ -464,13 +461,28 @@ func (p *planner) dropOccupied() {
 	}
 	sort.Sort(sort.Reverse(sort.StringSlice(removed))) // children first
 	for _, path := range removed {
-		if !occupied[path] && !p.hasAlwaysIgnored(path) {
+		if !occupied[path] && !p.holdsOther(path) && !p.hasAlwaysIgnored(path) {
 			continue
 		}
 		p.kept[path+"/"] = keepHolds
 		delete(p.todo, path)
 		mark(path)
 	}
+}
+
+// holdsOther reports whether something stands in a directory that is not
+// planned away.
+func (p *planner) holdsOther(path string) bool {
+	n, i := p.now.walk(path)
+	if i < 0 || n.items[i].sub == nil {
+		return false
+	}
+	for _, it := range n.items[i].sub.items {
+		if a, planned := p.todo[join(path, it.name)]; !planned || !a.after.absent() {
+			return true
+		}
+	}
+	return false
 }
 
 // hasAlwaysIgnored reports whether a directory holds a .git or the like, which
@@ -492,7 +504,7 @@ func (p *planner) hasAlwaysIgnored(path string) bool {
 // noteIgnored lists what only the present rules ignore: it stays, and the
 // world will not be the target's to the last path.
 func (p *planner) noteIgnored() {
-	for _, r := range p.now.ignored {
+	for _, r := range p.ignored {
 		if s := p.want.at(r.path); !s.absent() && !s.isDir() || !p.selected(r.path) {
 			continue
 		}

@@ -80,10 +80,10 @@ func TestIgnoreAsGit(t *testing.T) {
 		s := b.save()
 		c, err := b.w.byID(s.ID)
 		b.must(err)
-		l, err := b.w.objects.loadTree(c.tree)
+		l, err := b.w.objects.loadTree(c.tree, nil)
 		b.must(err)
 		var got []string
-		for _, e := range l.entries {
+		for e := range l.all() {
 			if e.kind != kindDir {
 				got = append(got, e.path)
 			}

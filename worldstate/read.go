@@ -35,8 +35,7 @@ func (w *World) List(ctx context.Context, id ID, path string) ([]Item, error) {
 		item, err := w.item(e)
 		return append(out, item), err
 	}
-	for i := range list.entries {
-		e := &list.entries[i]
+	for e := range list.all() {
 		if dir(e.path) != clean {
 			continue
 		}

@@ -272,11 +272,11 @@ func overlay(from, want *listing, actions []action) *listing {
 	}
 	var out []entry
 	add := func(e entry) { out = append(out, e) }
-	for _, e := range from.entries {
+	for e := range from.all() {
 		s, replaced := over[e.path]
 		switch {
 		case !replaced:
-			add(e)
+			add(*e)
 		case !s.absent():
 			if src := want.find(e.path); src != nil {
 				add(*src)
@@ -290,12 +290,7 @@ func overlay(from, want *listing, actions []action) *listing {
 			}
 		}
 	}
-	l := newListing(out)
-	return newListing(slices.DeleteFunc(l.entries, func(e entry) bool { // what lost its parent
-		orphan := false
-		ancestors(e.path, func(d string) bool { orphan = !l.at(d).isDir(); return !orphan })
-		return orphan
-	}))
+	return newListing(out) // without what lost its parent
 }
 
 // finish says what came of a restore that is done, durable and compared, moves
@@ -345,11 +340,11 @@ func (w *World) treeAfter(ctx context.Context, root int, p *Plan, target *commit
 	}
 	// The world is restored; a cancelled context must not leave the journal
 	// standing for nothing.
-	sc, err := w.scan(context.WithoutCancel(ctx), root, w.loadCache(), nil)
+	sc, err := w.see(context.WithoutCancel(ctx), root, nil)
 	if err != nil {
 		return hash{}, fmt.Errorf("restore: look again: %w", err)
 	}
-	return buildTrees(sc.listing, func(hash, objectType, []byte) error { return nil })
+	return worldID(sc.listing), nil
 }
 
 // A Recovery is what Recover did about an interrupted restore.

@@ -128,7 +128,7 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 	defer closeFD(root)
 	pack := newPackWriter(w.objects.packDir(), w.opts.Hook)
 	defer pack.abort()
-	sc, err := w.scan(ctx, root, w.loadCache(), pack)
+	sc, err := w.see(ctx, root, pack)
 	if err != nil {
 		return Snapshot{}, nil, err
 	}
@@ -136,10 +136,8 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 	if err != nil {
 		return Snapshot{}, nil, err
 	}
-	if sc.fresh {
-		if err := w.storeCache(sc.cache); err != nil { // the snapshot stands; only the next scan is slower
-			snap.Notes = append(snap.Notes, Skip{w.cachePath(), "stat cache not written: " + reason(err)})
-		}
+	if err := w.learn(sc); err != nil { // the snapshot stands; only the next process is slower
+		snap.Notes = append(snap.Notes, Skip{w.cachePath(), "stat cache not written: " + reason(err)})
 	}
 	return snap, sc, nil
 }
@@ -227,7 +225,7 @@ func (w *World) publish(pack *packWriter) error {
 
 // changedSince lists the files and links that differ from the parent.
 func (w *World) changedSince(parent *commit, now *listing) ([]string, error) {
-	before := newListing(nil)
+	before := emptyListing()
 	if parent != nil {
 		var err error
 		if before, err = w.tree(parent.tree); err != nil {

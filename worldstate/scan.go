@@ -2,13 +2,11 @@ package worldstate
 
 import (
 	"context"
-	"crypto/sha1"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"sort"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,72 +26,68 @@ const (
 	// scanWorkers walk and read at once; blocking reads of a cold cache want
 	// more than there are cores.
 	scanWorkers = 16
-	// wholeFileBytes: files up to it are read at once, larger ones streamed.
-	wholeFileBytes = 4 << 20
 	// readTries bounds reading a file that keeps changing.
 	readTries = 3
 )
 
-// ignoredRoot is a topmost path the rules leave out of a scan.
-type ignoredRoot struct {
-	path  string
-	isDir bool
-}
-
-// scanned is one look at a world.
-type scanned struct {
-	*listing
-	stamps  map[string]stamp // of files and links
-	skips   []Skip           // paths whose content is not held
-	notes   []Skip           // what is held, but not in full, and odd things met
-	partial bool             // some skip is more than a FIFO, socket or device
-	ignored []ignoredRoot
-	frozen  []frozenRule // rules that no captured file holds
-	cache   statCache    // what the next scan may rely on
-	fresh   bool         // cache differs from the one given
-}
-
-// scanner walks a world. With a pack it stores what the store lacks, without
-// one it only hashes.
+// scanner walks a world, from what was known of it. With a pack it stores what
+// the store lacks, without one it only hashes.
 type scanner struct {
 	ctx      context.Context
-	root     int
 	objects  *objectStore
 	pack     *packWriter // nil: hash only
-	cache    statCache
 	excluded map[string]bool
 	repo     *repository
-	kept     map[string]bool // directories above a tracked path
 	fault    func(op, path string) error
 	progress func(Progress)
+	device   uint64 // of the root
 
-	slots chan struct{}
-	wg    sync.WaitGroup
-	mu    sync.Mutex
-	out   scanned
-	list  []entry
-	err   error
-	done  Progress
+	slots   chan struct{}
+	wg      sync.WaitGroup
+	stop    atomic.Bool
+	buffers sync.Pool
+	unheld  atomic.Int64
+	changed atomic.Int64
+	mu      sync.Mutex
+	err     error
+	done    Progress
+	root    *node
 }
 
-// scan looks at the whole world. The error is the context's, the root's or
-// the store's; what cannot be read inside is listed, not an error.
-func (w *World) scan(ctx context.Context, root int, cache statCache, pack *packWriter) (*scanned, error) {
+// mark says what of a directory must be looked at. The nil mark: everything in
+// it and beneath.
+type mark struct {
+	names map[string]struct{} // these names
+	subs  map[string]*mark    // directories in it that have marks
+}
+
+// scan looks at the world: at all of it, or at what marks say has changed since
+// known, which may be nil. The error is the context's, the root's or the
+// store's; what cannot be read inside is listed, not an error.
+func (w *World) scan(ctx context.Context, root int, known *knowledge, marks *mark, pack *packWriter) (*scanned, error) {
+	repo := w.repository()
 	s := &scanner{
-		ctx: ctx, root: root, objects: w.objects, pack: pack, cache: cache, excluded: w.excluded,
-		repo: readRepository(w.dir), kept: map[string]bool{}, fault: w.fault, progress: w.opts.Progress,
-		slots: make(chan struct{}, scanWorkers),
+		ctx: ctx, objects: w.objects, pack: pack, excluded: w.excluded,
+		repo: repo, fault: w.fault, progress: w.opts.Progress, slots: make(chan struct{}, scanWorkers),
 	}
-	for path := range s.repo.tracked {
-		ancestors(path, func(d string) bool { s.kept[d] = true; return true })
+	v := &visit{s: s, chain: repo.outer, mark: marks}
+	if known != nil {
+		s.done.Known = known.root.sum.files
+		if v.prev = known.root; known.repo.sameRules(repo) {
+			v.same = true
+		} else {
+			v.mark = nil
+		}
 	}
-	s.out.stamps = make(map[string]stamp, len(cache))
-	s.out.cache = make(statCache, len(cache))
-	s.out.notes = s.repo.notes
-	for _, r := range s.repo.outer {
-		s.out.frozen = append(s.out.frozen, frozenRule{r.Up, "", r.Patterns})
+	fd, err := openat(root, ".", dirFlags, 0)
+	if err != nil {
+		return nil, fmt.Errorf("scan %s: %w", w.dir, err)
 	}
-	s.directory("", s.repo.outer, false)
+	v.fd = fd
+	if st, err := fstat(fd); err == nil {
+		s.device = st.dev
+	}
+	v.run()
 	s.wg.Wait()
 	if s.done.Done = true; s.progress != nil {
 		s.progress(s.done)
@@ -104,26 +98,51 @@ func (w *World) scan(ctx context.Context, root int, cache statCache, pack *packW
 	if s.err != nil {
 		return nil, fmt.Errorf("scan %s: %w", w.dir, s.err)
 	}
-	out := &s.out
-	out.listing = newListing(s.list)
-	out.fresh = out.fresh || len(out.cache) != len(cache)
-	byPath := func(l []Skip) func(i, j int) bool {
-		return func(i, j int) bool { return l[i].Path < l[j].Path }
-	}
-	sort.Slice(out.skips, byPath(out.skips))
-	sort.Slice(out.notes, byPath(out.notes))
-	sort.Slice(out.ignored, func(i, j int) bool { return out.ignored[i].path < out.ignored[j].path })
-	sort.SliceStable(out.frozen, func(i, j int) bool { return out.frozen[i].less(out.frozen[j]) })
-	return out, nil
+	sc := &scanned{listing: &listing{s.root}, repo: repo, unheld: int(s.unheld.Load()), changed: int(s.changed.Load())}
+	sc.gather()
+	return sc, nil
 }
 
-// run does f on a worker when one is free, otherwise here.
-func (s *scanner) run(wg *sync.WaitGroup, f func()) {
+const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+
+func (s *scanner) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+	}
+	s.stop.Store(true)
+}
+
+func (s *scanner) stopped() bool { return s.stop.Load() || s.ctx.Err() != nil }
+
+// seam is where a test makes an operation fail; nil outside tests.
+func (s *scanner) seam(op, path string) error {
+	if s.fault == nil {
+		return nil
+	}
+	return s.fault(op, path)
+}
+
+// saw counts a file for the person who waits.
+func (s *scanner) saw(size int64) {
+	if s.progress == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done.Files++
+	s.done.Bytes += size
+	s.progress(s.done)
+}
+
+// do runs f on a worker when one is free, otherwise here.
+func (s *scanner) do(f func()) {
 	select {
 	case s.slots <- struct{}{}:
-		wg.Add(1)
+		s.wg.Add(1)
 		go func() {
-			defer wg.Done()
+			defer s.wg.Done()
 			defer func() { <-s.slots }()
 			f()
 		}()
@@ -132,359 +151,314 @@ func (s *scanner) run(wg *sync.WaitGroup, f func()) {
 	}
 }
 
-func (s *scanner) fail(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err == nil {
-		s.err = err
+// visit is the look at one directory. It ends when every file in it is read
+// and every directory in it has ended; whoever ends last goes on with the
+// directory above, so that nobody waits.
+type visit struct {
+	s    *scanner
+	up   *visit
+	name string
+	path string
+	at   int   // its place among the items of up.prev, -1 when it is new
+	st   sight // from the directory above
+	fd   int
+
+	prev    *node // what was known; nil: nothing
+	same    bool  // the rules in force are those prev was seen under
+	tracked bool  // the directory is ignored: only paths in the user's index count
+	mark    *mark
+	chain   ignore.Chain
+	seen    sighting // of this time; items and others are prev's until end
+	now     time.Time
+
+	left  atomic.Int32
+	mu    sync.Mutex
+	edits []edit
+	fault string
+}
+
+// edit is a name that is not as it was: an item, another thing, or gone.
+type edit struct {
+	item  item // its kind is 0 where there is none
+	sight sight
+	other other
+	gone  bool
+}
+
+func (e *edit) name() string {
+	if e.item.kind != 0 {
+		return e.item.name
 	}
+	return e.other.name
 }
 
-func (s *scanner) stopped() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err != nil || s.ctx.Err() != nil
+func (v *visit) put(e edit) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.edits = append(v.edits, e)
 }
 
-// skip lists a path whose content is not held.
-func (s *scanner) skip(path, why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.out.skips = append(s.out.skips, Skip{path, why})
-	if why != reasonFIFO && why != reasonSocket && why != reasonDevice {
-		s.out.partial = true
-	}
-}
-
-func (s *scanner) note(path, what string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.out.notes = append(s.out.notes, Skip{path, what})
-}
-
-// errFault is what a test's seam returns; nil outside tests.
-func (s *scanner) seam(op, path string) error {
-	if s.fault == nil {
-		return nil
-	}
-	return s.fault(op, path)
-}
-
-// directory scans one directory and what lies beneath. onlyTracked: the
-// directory is ignored, and only paths in the user's index are looked at.
-func (s *scanner) directory(path string, rules ignore.Chain, onlyTracked bool) {
-	if s.stopped() {
+// run looks at the directory whose descriptor v.fd is.
+func (v *visit) run() {
+	v.left.Store(1)
+	defer v.leave()
+	if v.s.stopped() {
 		return
 	}
-	fd, err := openBeneath(s.root, path)
-	if err == nil {
-		err = s.seam("readdir", path)
+	if err := v.look(); err != nil {
+		v.unreadable(err)
 	}
-	if err != nil {
-		if fd >= 0 {
-			unix.Close(fd)
+}
+
+// leave ends one thing the visit waits for; the last one ends the visit.
+func (v *visit) leave() {
+	for v != nil && v.left.Add(-1) == 0 {
+		if v.fd >= 0 {
+			unix.Close(v.fd)
 		}
-		s.unreadable(path, err)
-		return
+		n := v.end()
+		if v.up == nil {
+			v.s.root = n
+			return
+		}
+		v.up.child(v, n)
+		v = v.up
 	}
-	d := os.NewFile(uintptr(fd), path)
-	defer d.Close()
-	names, err := d.Readdirnames(-1)
-	if err != nil {
-		s.unreadable(path, err)
-		return
-	}
-	if !onlyTracked {
-		rules = s.readRules(fd, path, rules)
-	}
-	sort.Strings(names)
-	var files sync.WaitGroup
-	for _, name := range names {
-		s.item(fd, path, name, rules, onlyTracked, &files)
-	}
-	files.Wait()
 }
 
-// unreadable lists what could not be opened. What has vanished meanwhile is
-// simply not there; the world's root must be there.
-func (s *scanner) unreadable(path string, err error) {
+// unreadable is what the whole directory comes to when it cannot be read.
+func (v *visit) unreadable(err error) {
 	switch {
-	case path == "":
-		s.fail(err)
-	case errors.Is(err, unix.ENOENT):
-	case isErrno(err, unix.ENOTDIR, unix.ELOOP, unix.ENXIO):
-		s.skip(path, errContentChanged.Error())
+	case v.up == nil:
+		v.s.fail(err)
 	case isErrno(err, unix.EMFILE, unix.ENFILE, unix.ENOMEM):
-		s.fail(fmt.Errorf("%s: %w", path, err))
+		v.s.fail(fmt.Errorf("%s: %w", v.path, err))
+	case isErrno(err, unix.ENOTDIR, unix.ELOOP):
+		v.fault = errContentChanged.Error()
 	default:
-		s.skip(path, "unreadable: "+reason(err))
+		v.fault = "unreadable: " + reason(err)
 	}
 }
 
-// readRules adds a directory's own .gitignore to the rules.
-func (s *scanner) readRules(dirfd int, path string, rules ignore.Chain) ignore.Chain {
-	name := join(path, ".gitignore")
-	st, err := lstatat(dirfd, ".gitignore")
-	if err != nil || !st.isRegular() {
-		return rules
+// look goes through the names that must be looked at.
+func (v *visit) look() error {
+	if err := v.s.seam("readdir", v.path); err != nil {
+		return err
 	}
-	if st.size > maxIgnoreBytes {
-		s.note(name, fmt.Sprintf("over %d bytes: its rules were not read", maxIgnoreBytes))
-		return rules
-	}
-	fd, err := openat(dirfd, ".gitignore", unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	v.now = time.Now()
+	st, err := fstat(v.fd)
 	if err != nil {
-		return rules // the file itself is listed as unreadable
+		return err
 	}
-	f := os.NewFile(uintptr(fd), name)
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxIgnoreBytes))
-	if err != nil {
-		return rules
+	v.seen = sighting{dir: sight{stamp: st, racy: racy(st, v.now)}}
+	v.seen.foreign = st.dev != v.s.device
+	if v.prev != nil && (v.prev.seen == nil || v.prev.seen.fault != "") {
+		v.prev, v.same, v.mark = nil, false, nil
 	}
-	r := ignore.Parse(path, "", data)
-	next := rules.With(r)
-	if len(r.Patterns) > 0 && next.Ignored(name, false) && !s.repo.tracked[name] {
-		s.mu.Lock()
-		s.out.frozen = append(s.out.frozen, frozenRule{"", path, r.Patterns})
-		s.mu.Unlock()
+	if v.prev == nil {
+		v.mark = nil
 	}
-	return next
-}
-
-// item looks at one name of a directory.
-func (s *scanner) item(dirfd int, parent, name string, rules ignore.Chain, onlyTracked bool, files *sync.WaitGroup) {
-	path := join(parent, name)
-	if alwaysIgnored(name) || s.excluded[path] {
-		return
+	if v.mark != nil && v.rulesMarked() {
+		v.mark = nil
 	}
-	st, err := lstatat(dirfd, name)
-	if err != nil {
-		s.unreadable(path, err)
-		return
-	}
-	beneathOnly := false
-	if onlyTracked || rules.Ignored(path, st.isDir()) {
-		switch {
-		case !st.isDir() && s.repo.tracked[path]:
-		case st.isDir() && s.kept[path]:
-			beneathOnly = true
-		default:
-			s.leaveOut(path, st.isDir())
-			return
-		}
-	}
-	switch {
-	case st.isDir():
-		s.add(entry{path: path, state: state{kind: kindDir, perm: st.mode & 0o777}}, stamp{}, hash{})
-		s.run(&s.wg, func() { s.directory(path, rules, beneathOnly) })
-	case st.isRegular():
-		s.file(dirfd, name, path, st, files)
-	case st.isLink():
-		s.link(dirfd, name, path, st)
-	case st.mode&unix.S_IFMT == unix.S_IFIFO:
-		s.skip(path, reasonFIFO)
-	case st.mode&unix.S_IFMT == unix.S_IFSOCK:
-		s.skip(path, reasonSocket)
-	default:
-		s.skip(path, reasonDevice)
-	}
-}
-
-func (s *scanner) leaveOut(path string, isDir bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.out.ignored = append(s.out.ignored, ignoredRoot{path, isDir})
-}
-
-// add records an entry; a stamp that is not zero goes to the next cache.
-func (s *scanner) add(e entry, st stamp, cachedAs hash) {
-	if hostileName(dir(e.path), base(e.path), e.state, e.size) {
-		e.stored = storedName(base(e.path))
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.list = append(s.list, e)
-	if e.kind == kindDir {
-		return
-	}
-	s.out.stamps[e.path] = st
-	if !cachedAs.isZero() {
-		s.out.cache[e.path] = cached{st.size, st.mtime, st.ctime, st.ino, st.dev, st.mode, cachedAs}
-	}
-	if s.progress != nil {
-		s.done.Files++
-		s.done.Bytes += e.size
-		s.done.Known = len(s.cache)
-		s.progress(s.done)
-	}
-}
-
-func (s *scanner) file(dirfd int, name, path string, st stamp, files *sync.WaitGroup) {
-	if st.mode&(unix.S_ISUID|unix.S_ISGID|unix.S_ISVTX) != 0 {
-		s.note(path, "setuid, setgid and sticky bits are not kept")
-	}
-	if c, ok := s.cache[path]; ok && c.matches(st) {
-		s.add(entry{path: path, state: state{kindFile, st.mode & 0o777, c.hash}, size: st.size}, st, c.hash)
-		return
-	}
-	s.run(files, func() {
-		if s.stopped() {
-			return
-		}
-		s.readFile(dirfd, name, path)
-	})
-}
-
-// readFile reads, hashes and (with a pack) stores a file that is not in the
-// cache, again while it changes.
-func (s *scanner) readFile(dirfd int, name, path string) {
-	for try := 0; ; try++ {
-		at := time.Now()
-		h, st, err := s.content(dirfd, name, path)
-		switch {
-		case err == nil:
-			remember := h
-			if racy(st, at) {
-				remember = hash{}
-			}
-			s.mu.Lock()
-			s.out.fresh = s.out.fresh || !remember.isZero()
-			s.mu.Unlock()
-			s.add(entry{path: path, state: state{kindFile, st.mode & 0o777, h}, size: st.size}, st, remember)
-			return
-		case errors.Is(err, errContentChanged) && try+1 < readTries:
-		case errors.Is(err, errContentChanged):
-			s.skip(path, errContentChanged.Error())
-			return
-		case errors.As(err, new(*storeFault)):
-			s.fail(err)
-			return
-		default:
-			s.unreadable(path, err)
-			return
-		}
-	}
-}
-
-// storeFault marks an error of the store, which ends the scan, apart from one
-// of the file, which is listed.
-type storeFault struct{ err error }
-
-func (e *storeFault) Error() string { return e.err.Error() }
-func (e *storeFault) Unwrap() error { return e.err }
-
-// content gives a file's hash and the stamp it had before and after.
-func (s *scanner) content(dirfd int, name, path string) (hash, stamp, error) {
-	fd, err := openat(dirfd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return hash{}, stamp{}, err
-	}
-	f := os.NewFile(uintptr(fd), path)
-	defer f.Close()
-	if err := s.seam("read", path); err != nil {
-		return hash{}, stamp{}, err
-	}
-	before, err := fstat(fd)
-	if err != nil {
-		return hash{}, stamp{}, err
-	}
-	if !before.isRegular() {
-		return hash{}, stamp{}, errContentChanged
-	}
-	var h hash
-	if before.size <= wholeFileBytes {
-		h, err = s.whole(f, before.size)
-	} else {
-		h, err = s.stream(f, before.size)
-	}
-	if err != nil {
-		return hash{}, stamp{}, err
-	}
-	after, err := fstat(fd)
-	if err == nil {
-		if fault := s.seam("reread", path); fault != nil {
-			err = fault
-		} else if !after.sameContent(before) {
-			err = errContentChanged
-		}
-	}
-	return h, after, err
-}
-
-func (s *scanner) whole(f *os.File, size int64) (hash, error) {
-	data := make([]byte, size+1)
-	n, err := io.ReadFull(f, data)
-	if err == nil || n != int(size) {
-		return hash{}, errContentChanged
-	}
-	if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		return hash{}, err
-	}
-	data = data[:size]
-	h := hashObject(blobObject, data)
-	return h, s.keep(h, data)
-}
-
-// keep stores a blob where there is a pack and the store lacks it.
-func (s *scanner) keep(h hash, data []byte) error {
-	if s.pack == nil || s.objects.has(h) {
+	if v.mark != nil {
+		v.keepRules()
+		v.lookMarked()
 		return nil
 	}
-	if err := s.pack.add(h, blobObject, data); err != nil {
-		return &storeFault{err}
+	if v.prev != nil && v.prev.seen.dir.sure(st) {
+		// Its names are those it had. The rules' file may have changed.
+		v.readRules(v.prev.item(".gitignore") != nil || v.prev.other(".gitignore") != nil)
+		v.lookKnown()
+		return nil
 	}
+	names, err := readNames(v.fd)
+	if err != nil {
+		return err
+	}
+	_, has := slices.BinarySearch(names, ".gitignore")
+	v.readRules(has)
+	v.lookNames(names)
 	return nil
 }
 
-// stream hashes a large file, and reads it a second time to store it.
-func (s *scanner) stream(f *os.File, size int64) (hash, error) {
-	sum := sha1.New()
-	fmt.Fprintf(sum, "%s %d\x00", blobObject, size)
-	n, err := io.Copy(sum, &ctxReader{s.ctx, io.LimitReader(f, size+1)})
-	if err != nil {
-		return hash{}, err
+// lookKnown looks at the names the directory had.
+func (v *visit) lookKnown() {
+	n := v.prev
+	for i := range n.items {
+		v.examine(n.items[i].name, i, nil)
 	}
-	if n != size {
-		return hash{}, errContentChanged
+	for i := range n.seen.others {
+		if o := &n.seen.others[i]; !v.same || o.why != "" {
+			v.examine(o.name, -1, o)
+		}
 	}
-	h := hash(sum.Sum(nil))
-	if s.pack == nil || s.objects.has(h) {
-		return h, nil
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return hash{}, err
-	}
-	err = s.pack.addStream(h, size, &ctxReader{s.ctx, f})
-	if err != nil && !errors.Is(err, errContentChanged) {
-		err = &storeFault{err}
-	}
-	return h, err
 }
 
-// ctxReader stops a long read when its context ends.
-type ctxReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (c *ctxReader) Read(b []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
+// lookNames looks at the names just read, which are sorted.
+func (v *visit) lookNames(names []string) {
+	i, j := 0, 0
+	var items []item
+	var others []other
+	if v.prev != nil {
+		items, others = v.prev.items, v.prev.seen.others
 	}
-	return c.r.Read(b)
+	for _, name := range names {
+		for ; i < len(items) && items[i].name < name; i++ {
+			v.gone(items[i].name)
+		}
+		for ; j < len(others) && others[j].name < name; j++ {
+			v.gone(others[j].name)
+		}
+		at, o := -1, (*other)(nil)
+		if i < len(items) && items[i].name == name {
+			at = i
+			i++
+		} else if j < len(others) && others[j].name == name {
+			o = &others[j]
+			j++
+		}
+		v.examine(name, at, o)
+	}
+	for ; i < len(items); i++ {
+		v.gone(items[i].name)
+	}
+	for ; j < len(others); j++ {
+		v.gone(others[j].name)
+	}
 }
 
-func (s *scanner) link(dirfd int, name, path string, st stamp) {
-	target, err := readlinkat(dirfd, name)
-	if err != nil {
-		s.unreadable(path, err)
+// lookMarked looks at the marked names, and at those no event tells of.
+func (v *visit) lookMarked() {
+	n := v.prev
+	look := func(name string) {
+		at := n.index(name)
+		var o *other
+		if at < 0 {
+			o = n.other(name)
+		}
+		v.examine(name, at, o)
+	}
+	for name := range v.mark.names {
+		look(name)
+	}
+	for name := range v.mark.subs {
+		if _, twice := v.mark.names[name]; !twice {
+			look(name)
+		}
+	}
+	if n.sum.unsure == 0 {
 		return
 	}
-	h := hashObject(blobObject, target)
-	if err := s.keep(h, target); err != nil {
-		s.fail(err)
-		return
+	done := func(name string) bool {
+		_, named := v.mark.names[name]
+		_, sub := v.mark.subs[name]
+		return named || sub
 	}
-	s.add(entry{path: path, state: state{kind: kindLink, hash: h}, size: int64(len(target))}, st, hash{})
+	for i := range n.items {
+		it := &n.items[i]
+		if (it.sub != nil && it.sub.unsure() || it.kind == kindFile && n.seen.items[i].nlink > 1) && !done(it.name) {
+			look(it.name)
+		}
+	}
+	for i := range n.seen.others {
+		if o := &n.seen.others[i]; o.why != "" && !bodiless(o.why) && !done(o.name) {
+			look(o.name)
+		}
+	}
+}
+
+// unsure: it must be looked into even if no event tells of a change.
+func (n *node) unsure() bool { return n.sum.unsure > 0 }
+
+// other gives a name that is no item, nil when it is absent.
+func (n *node) other(name string) *other {
+	if n.seen == nil {
+		return nil
+	}
+	i, ok := slices.BinarySearchFunc(n.seen.others, name, func(o other, name string) int { return strings.Compare(o.name, name) })
+	if !ok {
+		return nil
+	}
+	return &n.seen.others[i]
+}
+
+// gone records that a name is not there any more.
+func (v *visit) gone(name string) { v.put(edit{other: other{name: name}, gone: true}) }
+
+// without records a name that is no part of the snapshot, if it was not so.
+func (v *visit) without(was *other, o other) {
+	if was == nil || *was != o {
+		v.put(edit{other: o})
+	}
+}
+
+// end makes the directory's node. One that is as it was is prev itself.
+func (v *visit) end() *node {
+	n := v.prev
+	if v.fault != "" {
+		return seal(nil, &sighting{dir: v.seen.dir, fault: v.fault})
+	}
+	if n != nil && len(v.edits) == 0 {
+		old := n.seen
+		if old.dir == v.seen.dir && old.ruleSight == v.seen.ruleSight && old.frozen == v.seen.frozen && old.foreign == v.seen.foreign {
+			return n
+		}
+		c := *n
+		v.seen.items, v.seen.others = old.items, old.others
+		c.seen = &v.seen
+		if old.frozen == v.seen.frozen && old.rulesNote == v.seen.rulesNote && old.foreign == v.seen.foreign {
+			return &c
+		}
+		made := seal(n.items, &v.seen)
+		made.held = n.held
+		return made
+	}
+	items := v.apply()
+	made := seal(items, &v.seen)
+	if n != nil && n.tree == made.tree {
+		made.held = n.held
+	}
+	return made
+}
+
+// apply merges the edits into what was known.
+func (v *visit) apply() []item {
+	slices.SortFunc(v.edits, func(a, b edit) int { return strings.Compare(a.name(), b.name()) })
+	var was []item
+	var sights []sight
+	var others []other
+	if v.prev != nil {
+		was, sights, others = v.prev.items, v.prev.seen.items, v.prev.seen.others
+	}
+	items := make([]item, 0, len(was)+len(v.edits))
+	v.seen.items = make([]sight, 0, len(was)+len(v.edits))
+	i, j := 0, 0
+	keepUpTo := func(name string, all bool) {
+		for ; i < len(was) && (all || was[i].name < name); i++ {
+			items, v.seen.items = append(items, was[i]), append(v.seen.items, sights[i])
+		}
+		for ; j < len(others) && (all || others[j].name < name); j++ {
+			v.seen.others = append(v.seen.others, others[j])
+		}
+	}
+	for k := range v.edits {
+		e := &v.edits[k]
+		name := e.name()
+		keepUpTo(name, false)
+		if i < len(was) && was[i].name == name {
+			i++
+		}
+		if j < len(others) && others[j].name == name {
+			j++
+		}
+		switch {
+		case e.item.kind != 0:
+			items, v.seen.items = append(items, e.item), append(v.seen.items, e.sight)
+		case !e.gone:
+			v.seen.others = append(v.seen.others, e.other)
+		}
+	}
+	keepUpTo("", true)
+	return items
 }

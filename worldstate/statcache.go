@@ -2,24 +2,29 @@ package worldstate
 
 import (
 	"bytes"
-	"crypto/sha256"
+	"context"
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
+
+	"anamnesis/worldstate/ignore"
 )
 
-// The stat cache remembers, for one world in one store, the hash a file had
-// under a stat. It is derived: any doubt (a checksum, a version, another
-// world, a pack gone from the store) drops it whole and costs a full read.
+// The stat cache is what the last save knew of one world in one store: its
+// listing with the stat each hash was taken under. It is derived: any doubt (a
+// checksum, a version, another world, an object gone from the store) drops it
+// whole and costs a full read.
 //
 // The racy rule: a file whose newest time stamp is not older than the moment
 // it was read by the clock's granularity could change again without a new
-// stamp; it is not remembered, so the next scan reads it again.
+// stamp; its stamp is marked, and the next scan reads it again.
 
 // cacheMagic begins a cache file and names its version.
-const cacheMagic = "anamnesis-statcache 1\n"
+const cacheMagic = "anamnesis-statcache 2\n"
 
 const (
 	// racySlack covers the kernel's coarse clock (a tick, at most 10 ms).
@@ -39,148 +44,346 @@ func racy(st stamp, read time.Time) bool {
 	return newest+int64(slack) > read.UnixNano()
 }
 
-type cached struct {
-	size, mtime, ctime int64
-	ino, dev           uint64
-	mode               uint32
-	hash               hash
+// knowledge is a listing all of whose content the store holds, as a scan saw
+// it, and the rules it was scanned under.
+type knowledge struct {
+	root  *node
+	repo  *repository
+	packs []string // the store's, when it was last sure to hold everything
+	// unsaved counts the files looked at since the cache file was written.
+	unsaved int
 }
 
-func (c *cached) matches(st stamp) bool {
-	return c.size == st.size && c.mtime == st.mtime && c.ctime == st.ctime && c.ino == st.ino && c.dev == st.dev && c.mode == st.mode
+func (k *knowledge) listing() *listing {
+	if k.root == nil {
+		return nil
+	}
+	return &listing{k.root}
 }
 
-type statCache map[string]cached
+// cacheEvery: so many files looked at anew are worth rewriting the cache file
+// at once; fewer wait for Close. A killed process costs its successor at most
+// reading those again.
+const cacheEvery = 512
 
 func (w *World) cachePath() string {
 	return filepath.Join(w.store, stateDir, "statcache-"+w.key)
 }
 
-// loadCache reads the cache; an empty one when there is none to trust.
-func (w *World) loadCache() statCache {
-	data, err := os.ReadFile(w.cachePath())
-	if err != nil {
-		return statCache{}
+// see scans from what is known.
+func (w *World) see(ctx context.Context, root int, pack *packWriter) (*scanned, error) {
+	w.trust()
+	known := w.knows
+	if known.root == nil {
+		known = nil
 	}
-	packs, c, err := decodeCache(data)
-	if err != nil {
-		return statCache{}
+	return w.scan(ctx, root, known, nil, pack)
+}
+
+// trust reads the cache at first use, and drops what is known where the store
+// no longer has all of it.
+func (w *World) trust() {
+	if w.knows == nil {
+		w.knows = w.loadCache()
 	}
-	have := make(map[string]bool)
-	for _, name := range w.objects.generation() {
-		have[name] = true
+	packs := w.objects.generation()
+	if w.knows.root == nil || slices.Equal(w.knows.packs, packs) {
+		return
 	}
-	for _, name := range packs {
-		if !have[name] {
-			return statCache{}
+	for _, name := range w.knows.packs {
+		if _, still := slices.BinarySearch(packs, name); !still {
+			if !w.objects.hasAll(w.knows.root) {
+				w.knows = &knowledge{}
+			}
+			break
 		}
 	}
-	return c
+	w.knows.packs = packs
+}
+
+// hasAll asks for every object of a listing, and forgets what was said of its
+// trees: they are asked for again when they are needed.
+func (s *objectStore) hasAll(n *node) bool {
+	n.held = false
+	for i := range n.items {
+		if it := &n.items[i]; it.sub != nil {
+			if !s.hasAll(it.sub) {
+				return false
+			}
+		} else if !s.has(it.hash) {
+			return false
+		}
+	}
+	return true
+}
+
+// learn takes a scan whose content has become durable for the next one to
+// start from.
+func (w *World) learn(sc *scanned) error {
+	sc.root.hold()
+	w.knows = &knowledge{root: sc.root, repo: sc.repo, packs: w.objects.generation(), unsaved: w.knows.unsaved + sc.changed}
+	if w.knows.unsaved < cacheEvery {
+		return nil
+	}
+	return w.storeCache()
+}
+
+// closeCache writes the cache file if it has fallen behind.
+func (w *World) closeCache() error {
+	if w.knows == nil || w.knows.unsaved == 0 {
+		return nil
+	}
+	lock, err := acquireLock(context.Background(), w.store, 0)
+	if err != nil {
+		return nil // somebody else is at work, and writes what he knows
+	}
+	defer lock.release()
+	return w.storeCache()
+}
+
+// loadCache reads the cache; an empty one when there is none to trust.
+func (w *World) loadCache() *knowledge {
+	data, err := os.ReadFile(w.cachePath())
+	if err != nil {
+		return &knowledge{}
+	}
+	k, err := decodeCache(data)
+	if err != nil {
+		return &knowledge{}
+	}
+	return k
 }
 
 // storeCache replaces the cache file. It is not synced: a torn one fails its
-// checksum.
-func (w *World) storeCache(c statCache) error {
+// checksum. The lock is held.
+func (w *World) storeCache() error {
 	tmp, err := os.CreateTemp(filepath.Dir(w.cachePath()), tempPrefix)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(encodeCache(w.objects.generation(), c))
+	_, err = tmp.Write(encodeCache(w.knows))
 	if cerr := tmp.Close(); err == nil {
 		err = cerr
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = os.Rename(tmp.Name(), w.cachePath())
 	}
-	return os.Rename(tmp.Name(), w.cachePath())
+	if err == nil {
+		w.knows.unsaved = 0
+	}
+	return err
 }
 
-func encodeCache(packs []string, c statCache) []byte {
-	out := make([]byte, 0, len(c)*120)
-	out = append(out, cacheMagic...)
-	str := func(s string) {
-		out = binary.AppendUvarint(out, uint64(len(s)))
-		out = append(out, s...)
+// cacheEncoder writes a cache file: the magic, the packs, the sources of the
+// rules, the root directory, and a checksum of it all. Numbers are varints,
+// strings have their length before them.
+type cacheEncoder struct{ b []byte }
+
+func encodeCache(k *knowledge) []byte {
+	e := cacheEncoder{make([]byte, 0, len(cacheMagic)+k.root.sum.files*100)}
+	e.b = append(e.b, cacheMagic...)
+	e.uint(uint64(len(k.packs)))
+	for _, p := range k.packs {
+		e.str(p)
 	}
-	out = binary.AppendUvarint(out, uint64(len(packs)))
-	for _, p := range packs {
-		str(p)
+	e.uint(uint64(len(k.repo.sources)))
+	for i := range k.repo.sources {
+		e.str(k.repo.sources[i].path)
+		e.sight(&k.repo.sources[i].sight)
 	}
-	out = binary.AppendUvarint(out, uint64(len(c)))
-	for path, e := range c {
-		str(path)
-		for _, v := range []uint64{uint64(e.size), uint64(e.mtime), uint64(e.ctime), e.ino, e.dev, uint64(e.mode)} {
-			out = binary.AppendUvarint(out, v)
+	e.node(k.root)
+	return binary.BigEndian.AppendUint32(e.b, crc32.Checksum(e.b, crc32.MakeTable(crc32.Castagnoli)))
+}
+
+func (e *cacheEncoder) uint(v uint64) { e.b = binary.AppendUvarint(e.b, v) }
+
+func (e *cacheEncoder) str(s string) {
+	e.uint(uint64(len(s)))
+	e.b = append(e.b, s...)
+}
+
+func (e *cacheEncoder) flags(list ...bool) {
+	var b byte
+	for i, f := range list {
+		if f {
+			b |= 1 << i
 		}
-		out = append(out, e.hash[:]...)
 	}
-	sum := sha256.Sum256(out)
-	return append(out, sum[:]...)
+	e.b = append(e.b, b)
+}
+
+func (e *cacheEncoder) sight(s *sight) {
+	e.flags(s.racy, s.onlyTracked)
+	for _, v := range []uint64{uint64(s.size), uint64(s.mtime), uint64(s.ctime), s.ino, s.dev, uint64(s.mode), s.nlink} {
+		e.uint(v)
+	}
+}
+
+func (e *cacheEncoder) node(n *node) {
+	s := n.seen
+	e.b = append(e.b, n.tree[:]...)
+	e.sight(&s.dir)
+	e.flags(s.frozen, s.foreign)
+	e.str(s.fault)
+	e.str(s.rulesNote)
+	e.sight(&s.ruleSight)
+	e.str(s.rules.Base)
+	e.uint(uint64(len(s.rules.Patterns)))
+	for _, p := range s.rules.Patterns {
+		e.str(p.String())
+	}
+	e.uint(uint64(len(s.others)))
+	for i := range s.others {
+		e.str(s.others[i].name)
+		e.str(s.others[i].why)
+		e.flags(s.others[i].isDir)
+	}
+	e.uint(uint64(len(n.items)))
+	for i := range n.items {
+		it := &n.items[i]
+		e.str(it.name)
+		e.str(it.stored)
+		e.uint(uint64(it.kind))
+		e.uint(uint64(it.perm))
+		e.sight(&s.items[i])
+		if it.kind == kindDir {
+			e.node(it.sub)
+			continue
+		}
+		e.uint(uint64(it.size))
+		e.b = append(e.b, it.hash[:]...)
+	}
 }
 
 var errBadCache = errors.New("not a stat cache")
 
-func decodeCache(data []byte) (packs []string, c statCache, err error) {
-	n := len(data) - sha256.Size
+func decodeCache(data []byte) (*knowledge, error) {
+	n := len(data) - crc32.Size
 	if n < len(cacheMagic) || !bytes.HasPrefix(data, []byte(cacheMagic)) {
-		return nil, nil, errBadCache
+		return nil, errBadCache
 	}
-	if sum := sha256.Sum256(data[:n]); !bytes.Equal(sum[:], data[n:]) {
-		return nil, nil, errBadCache
+	if crc32.Checksum(data[:n], crc32.MakeTable(crc32.Castagnoli)) != binary.BigEndian.Uint32(data[n:]) {
+		return nil, errBadCache
 	}
-	d := cacheDecoder{b: data[len(cacheMagic):n]}
+	// One string for all names: they are cut out of it.
+	d := cacheDecoder{b: string(data[len(cacheMagic):n])}
+	k := &knowledge{repo: &repository{}}
 	for range d.count() {
-		packs = append(packs, d.str())
+		k.packs = append(k.packs, d.str())
 	}
-	entries := d.count()
-	c = make(statCache, entries)
-	for range entries {
-		path := d.str()
-		e := cached{size: int64(d.uint()), mtime: int64(d.uint()), ctime: int64(d.uint()), ino: d.uint(), dev: d.uint(), mode: uint32(d.uint())}
-		copy(e.hash[:], d.take(len(e.hash)))
-		c[path] = e
+	for range d.count() {
+		k.repo.sources = append(k.repo.sources, source{d.str(), d.sight()})
 	}
+	k.root = d.node(0)
 	if d.bad || len(d.b) != 0 {
-		return nil, nil, errBadCache
+		return nil, errBadCache
 	}
-	return packs, c, nil
+	return k, nil
 }
 
 // cacheDecoder reads fields until the first that does not fit.
 type cacheDecoder struct {
-	b   []byte
+	b   string
 	bad bool
 }
 
+func (d *cacheDecoder) fail() { d.bad, d.b = true, "" }
+
 func (d *cacheDecoder) uint() uint64 {
-	v, n := binary.Uvarint(d.b)
-	if n <= 0 {
-		d.bad, d.b = true, nil
-		return 0
+	var v uint64
+	for i := 0; i < len(d.b) && i < binary.MaxVarintLen64; i++ {
+		c := d.b[i]
+		v |= uint64(c&0x7f) << (7 * i)
+		if c < 0x80 {
+			d.b = d.b[i+1:]
+			return v
+		}
 	}
-	d.b = d.b[n:]
-	return v
+	d.fail()
+	return 0
 }
 
 // count reads a number of things to come, each at least one byte long.
 func (d *cacheDecoder) count() int {
 	v := d.uint()
 	if v > uint64(len(d.b)) {
-		d.bad, d.b = true, nil
+		d.fail()
 		return 0
 	}
 	return int(v)
 }
 
-func (d *cacheDecoder) take(n int) []byte {
-	if n < 0 || n > len(d.b) {
-		d.bad, d.b = true, nil
-		return nil
+func (d *cacheDecoder) take(n int) string {
+	if n > len(d.b) {
+		d.fail()
+		return ""
 	}
 	out := d.b[:n]
 	d.b = d.b[n:]
 	return out
 }
 
-func (d *cacheDecoder) str() string { return string(d.take(d.count())) }
+func (d *cacheDecoder) str() string { return d.take(d.count()) }
+
+func (d *cacheDecoder) flags() (a, b bool) {
+	f := d.take(1)
+	if f == "" {
+		return false, false
+	}
+	return f[0]&1 != 0, f[0]&2 != 0
+}
+
+func (d *cacheDecoder) sight() (s sight) {
+	s.racy, s.onlyTracked = d.flags()
+	s.size, s.mtime, s.ctime = int64(d.uint()), int64(d.uint()), int64(d.uint())
+	s.ino, s.dev, s.mode, s.nlink = d.uint(), d.uint(), uint32(d.uint()), d.uint()
+	return s
+}
+
+func (d *cacheDecoder) node(depth int) *node {
+	if depth > maxTreeDepth {
+		d.fail()
+		return seal(nil, nil)
+	}
+	var tree hash
+	copy(tree[:], d.take(len(tree)))
+	s := &sighting{dir: d.sight()}
+	s.frozen, s.foreign = d.flags()
+	s.fault, s.rulesNote, s.ruleSight, s.rules.Base = d.str(), d.str(), d.sight(), d.str()
+	for range d.count() {
+		p, ok := ignore.ParsePattern(d.str())
+		if !ok {
+			d.fail()
+		}
+		s.rules.Patterns = append(s.rules.Patterns, p)
+	}
+	for range d.count() {
+		o := other{name: d.str(), why: d.str()}
+		o.isDir, _ = d.flags()
+		s.others = append(s.others, o)
+	}
+	count := d.count()
+	items := make([]item, 0, count)
+	s.items = make([]sight, 0, count)
+	for range count {
+		it := item{name: d.str(), stored: d.str()}
+		it.kind, it.perm = kind(d.uint()), uint32(d.uint())
+		s.items = append(s.items, d.sight())
+		switch it.kind {
+		case kindDir:
+			it.sub = d.node(depth + 1)
+		case kindFile, kindLink:
+			it.size = int64(d.uint())
+			copy(it.hash[:], d.take(len(it.hash)))
+		default:
+			d.fail()
+		}
+		if d.bad || len(items) > 0 && items[len(items)-1].name >= it.name {
+			d.fail()
+			return seal(nil, nil)
+		}
+		items = append(items, it)
+	}
+	return sealAs(tree, items, s)
+}

@@ -3,66 +3,138 @@ package worldstate
 import (
 	"bytes"
 	"fmt"
-	"sort"
+	"slices"
+	"strings"
 )
 
-// buildTrees turns a listing into git trees, the deepest first, and gives each
-// to put. The root tree's id is the world id. A directory with nothing
-// captured in it has no tree of its own; the manifest holds it.
-func buildTrees(l *listing, put func(h hash, t objectType, data []byte) error) (hash, error) {
-	children := make(map[string][]int)
-	for i := range l.entries {
-		d := dir(l.entries[i].path)
-		children[d] = append(children[d], i)
+// worldTree gives the world id of a listing with the root tree of that id, and
+// the manifest, nil when the listing needs none.
+func worldTree(l *listing) (id hash, root, manifest []byte) {
+	var extra *treeItem
+	if manifest = encodeManifest(l); manifest != nil {
+		extra = &treeItem{"100644", manifestName, hashObject(blobObject, manifest)}
 	}
-	extra := encodeManifest(l)
-	var build func(path string) (hash, bool, error)
-	build = func(path string) (hash, bool, error) {
-		var items []treeItem
-		for _, i := range children[path] {
-			e := &l.entries[i]
-			item := treeItem{mode: e.gitMode(), name: e.storedBase(), hash: e.hash}
-			if e.kind == kindDir {
-				h, full, err := build(e.path)
-				if err != nil {
-					return hash{}, false, err
-				}
-				if !full {
-					continue
-				}
-				item.hash = h
-			}
-			items = append(items, item)
-		}
-		if path == "" && extra != nil {
-			h := hashObject(blobObject, extra)
-			if err := put(h, blobObject, extra); err != nil {
-				return hash{}, false, err
-			}
-			items = append(items, treeItem{"100644", manifestName, h})
-		}
-		if len(items) == 0 && path != "" {
-			return hash{}, false, nil
-		}
-		data := encodeTree(items)
-		h := hashObject(treeObject, data)
-		return h, true, put(h, treeObject, data)
-	}
-	root, _, err := build("")
-	return root, err
+	root = l.root.encode(extra)
+	return hashObject(treeObject, root), root, manifest
 }
 
-func encodeTree(items []treeItem) []byte {
-	sort.Slice(items, func(i, j int) bool { return treeLess(items[i], items[j]) })
-	var b bytes.Buffer
-	for _, it := range items {
-		b.WriteString(it.mode)
-		b.WriteByte(' ')
-		b.WriteString(it.name)
-		b.WriteByte(0)
-		b.Write(it.hash[:])
+// worldID is worldTree without the objects.
+func worldID(l *listing) hash {
+	id, _, _ := worldTree(l)
+	return id
+}
+
+// buildTrees gives put the git trees of a listing that the store is not known
+// to hold, the deepest first, and then the manifest and the root. A directory
+// with nothing captured in it has no tree of its own; the manifest holds it.
+func buildTrees(l *listing, put func(h hash, t objectType, data []byte) error) (hash, error) {
+	for i := range l.root.items {
+		if sub := l.root.items[i].sub; sub != nil {
+			if err := sub.putTrees(put); err != nil {
+				return hash{}, err
+			}
+		}
 	}
-	return b.Bytes()
+	id, root, manifest := worldTree(l)
+	if manifest != nil {
+		if err := put(hashObject(blobObject, manifest), blobObject, manifest); err != nil {
+			return hash{}, err
+		}
+	}
+	return id, put(id, treeObject, root)
+}
+
+func (n *node) putTrees(put func(h hash, t objectType, data []byte) error) error {
+	if n.held || n.tree.isZero() {
+		return nil
+	}
+	for i := range n.items {
+		if sub := n.items[i].sub; sub != nil {
+			if err := sub.putTrees(put); err != nil {
+				return err
+			}
+		}
+	}
+	return put(n.tree, treeObject, n.encode(nil))
+}
+
+// hold marks that the store has all trees beneath, durably.
+func (n *node) hold() {
+	if n.held {
+		return
+	}
+	n.held = true
+	for i := range n.items {
+		if sub := n.items[i].sub; sub != nil {
+			sub.hold()
+		}
+	}
+}
+
+// encode gives the directory's git tree, with one more entry if extra is not
+// nil. Names stand in git's order: a directory's as if it ended in a slash.
+func (n *node) encode(extra *treeItem) []byte {
+	list := make([]treeItem, 0, len(n.items)+1)
+	size := 0
+	for i := range n.items {
+		it := &n.items[i]
+		h := it.hash
+		if it.kind == kindDir {
+			if h = it.sub.tree; h.isZero() {
+				continue
+			}
+		}
+		list = append(list, treeItem{it.gitMode(), storedBase(it.name, it.stored), h})
+		size += len(list[len(list)-1].name) + 28
+	}
+	if extra != nil {
+		list = append(list, *extra)
+	}
+	return encodeTree(list, size)
+}
+
+func encodeTree(items []treeItem, size int) []byte {
+	if !slices.IsSortedFunc(items, treeOrder) {
+		slices.SortFunc(items, treeOrder)
+	}
+	out := make([]byte, 0, size)
+	for i := range items {
+		it := &items[i]
+		out = append(out, it.mode...)
+		out = append(out, ' ')
+		out = append(out, it.name...)
+		out = append(out, 0)
+		out = append(out, it.hash[:]...)
+	}
+	return out
+}
+
+// treeItem is one entry of a git tree.
+type treeItem struct {
+	mode string
+	name string
+	hash hash
+}
+
+const treeMode = "40000"
+
+// treeOrder is git's order of the names in a tree.
+func treeOrder(a, b treeItem) int {
+	n := min(len(a.name), len(b.name))
+	if c := strings.Compare(a.name[:n], b.name[:n]); c != 0 {
+		return c
+	}
+	return int(a.byteAt(n)) - int(b.byteAt(n))
+}
+
+func (t *treeItem) byteAt(i int) byte {
+	switch {
+	case i < len(t.name):
+		return t.name[i]
+	case t.mode == treeMode:
+		return '/'
+	}
+	return 0
 }
 
 func decodeTree(data []byte) ([]treeItem, error) {
@@ -84,17 +156,14 @@ func decodeTree(data []byte) ([]treeItem, error) {
 // maxTreeDepth bounds the nesting of a tree read from a store.
 const maxTreeDepth = 4096
 
-// loadTree reads a snapshot's whole listing, verifying every tree on the way.
-// What no save of ours could have written is corruption.
-func (s *objectStore) loadTree(root hash) (*listing, error) {
+// loadTree reads a snapshot's whole listing, verifying every tree it reads.
+// What no save of ours could have written is corruption. Directories that are
+// alike in like, a listing at hand or nil, are taken from there unread.
+func (s *objectStore) loadTree(root hash, like *listing) (*listing, error) {
 	t := treeLoader{s: s, m: &manifest{usual: gitModes()}}
-	data, err := s.read(root, treeObject, "the world's root tree")
+	items, err := t.read(root, "the world's root tree")
 	if err != nil {
 		return nil, err
-	}
-	items, err := decodeTree(data)
-	if err != nil {
-		return nil, fmt.Errorf("tree %s: %w: %w", root, ErrCorrupt, err)
 	}
 	for i, it := range items {
 		if it.name != manifestName {
@@ -107,93 +176,143 @@ func (s *objectStore) loadTree(root hash) (*listing, error) {
 		if t.m, err = decodeManifest(text); err != nil {
 			return nil, fmt.Errorf("tree %s: %w: %w", root, ErrCorrupt, err)
 		}
-		items = append(items[:i:i], items[i+1:]...)
+		items = slices.Delete(items, i, i+1)
 		break
 	}
-	if err := t.items("", "", items, 0); err != nil {
-		return nil, err
+	t.index()
+	var near *node
+	if like != nil {
+		near = like.root
 	}
-	for path, perm := range t.m.empty {
-		t.out = append(t.out, entry{path: path, state: state{kind: kindDir, perm: perm}})
+	n, err := t.node("", "", items, near, 0)
+	if err != nil {
+		return nil, fmt.Errorf("tree %s: %w", root, err)
 	}
-	return t.finish(root)
+	if t.placed != len(t.m.empty) {
+		return nil, fmt.Errorf("tree %s: %w: an empty directory of its manifest has no parent", root, ErrCorrupt)
+	}
+	return &listing{n}, nil
 }
 
 // treeLoader walks one snapshot's trees.
 type treeLoader struct {
-	s   *objectStore
-	m   *manifest
-	out []entry
+	s      *objectStore
+	m      *manifest
+	empty  map[string][]string // directory → empty ones in it
+	said   map[string]bool     // directories above a line of the manifest
+	placed int                 // of the manifest's empty directories
 }
 
-func (t *treeLoader) items(path, stored string, items []treeItem, depth int) error {
-	for _, it := range items {
-		e := entry{}
-		storedPath := join(stored, it.name)
-		name := it.name
-		if true_, ok := t.m.names[storedPath]; ok {
-			name, e.stored = true_, it.name
-		}
-		e.path = join(path, name)
-		if !validName(name) || depth > maxTreeDepth {
-			return fmt.Errorf("tree entry %q: %w: no save writes such a name", storedPath, ErrCorrupt)
-		}
-		switch it.mode {
-		case "40000":
-			e.state = state{kind: kindDir, perm: t.m.usual.dir}
-		case "100644":
-			e.state = state{kind: kindFile, perm: t.m.usual.file, hash: it.hash}
-		case "100755":
-			e.state = state{kind: kindFile, perm: t.m.usual.exec, hash: it.hash}
-		case "120000":
-			e.state = state{kind: kindLink, hash: it.hash}
-		default:
-			return fmt.Errorf("tree entry %q: %w: mode %s", storedPath, ErrCorrupt, it.mode)
-		}
-		if perm, ok := t.m.modes[e.path]; ok && e.kind != kindLink {
-			e.perm = perm
-		}
-		t.out = append(t.out, e)
-		if e.kind != kindDir {
-			continue
-		}
-		data, err := t.s.read(it.hash, treeObject, e.path)
-		if err != nil {
-			return err
-		}
-		sub, err := decodeTree(data)
-		if err != nil {
-			return fmt.Errorf("tree %s: %w: %w", it.hash, ErrCorrupt, err)
-		}
-		if err := t.items(e.path, storedPath, sub, depth+1); err != nil {
-			return err
-		}
+func (t *treeLoader) read(h hash, path string) ([]treeItem, error) {
+	data, err := t.s.read(h, treeObject, path)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	items, err := decodeTree(data)
+	if err != nil {
+		return nil, fmt.Errorf("tree %s: %w: %w", h, ErrCorrupt, err)
+	}
+	return items, nil
 }
 
-// finish sorts the listing and checks that every path stands once, under a
-// directory. Empty directories get their stored names.
-func (t *treeLoader) finish(root hash) (*listing, error) {
-	l := newListing(t.out)
-	if len(l.index) != len(l.entries) {
-		return nil, fmt.Errorf("tree %s: %w: a path stands twice", root, ErrCorrupt)
-	}
-	stored := storedPaths(l)
-	for i := range l.entries {
-		e := &l.entries[i]
-		if d := dir(e.path); d != "" && l.at(d).kind != kindDir {
-			return nil, fmt.Errorf("tree %s: %w: %q has no parent", root, ErrCorrupt, e.path)
-		}
-		if _, empty := t.m.empty[e.path]; empty && e.stored == "" {
-			// an empty directory stands in no tree: its stored name is in the
-			// manifest alone
-			alt := join(dir(stored[i]), storedName(base(e.path)))
-			if name, ok := t.m.names[alt]; ok && name == base(e.path) {
-				e.stored = base(alt)
-				stored = storedPaths(l)
+// index prepares the manifest for looking up by directory.
+func (t *treeLoader) index() {
+	t.empty, t.said = make(map[string][]string), make(map[string]bool)
+	note := func(path string) {
+		for d := dir(path); !t.said[d]; d = dir(d) {
+			if t.said[d] = true; d == "" {
+				break
 			}
 		}
 	}
-	return l, nil
+	for path := range t.m.empty {
+		t.empty[dir(path)] = append(t.empty[dir(path)], base(path))
+		note(path)
+	}
+	for path := range t.m.modes {
+		note(path)
+	}
+	for stored := range t.m.names { // stored paths: taken for true ones, that says too much at worst
+		note(stored)
+	}
+}
+
+// node makes a directory's node of its tree and its lines in the manifest.
+func (t *treeLoader) node(path, stored string, list []treeItem, near *node, depth int) (*node, error) {
+	items := make([]item, 0, len(list)+len(t.empty[path]))
+	for _, raw := range list {
+		it, err := t.item(path, stored, raw, near, depth)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, it)
+	}
+	for _, name := range t.empty[path] {
+		p := join(path, name)
+		it := item{name: name, state: state{kind: kindDir, perm: t.m.empty[p]}}
+		t.placed++
+		// Standing in no tree, its stored name is in the manifest alone.
+		if alt := storedName(name); t.m.names[join(stored, alt)] == name {
+			it.stored = alt
+		}
+		var err error
+		if it.sub, err = t.node(p, join(stored, storedBase(name, it.stored)), nil, nil, depth+1); err != nil {
+			return nil, err
+		}
+		items = append(items, it)
+	}
+	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.name, b.name) })
+	for i := 1; i < len(items); i++ {
+		if items[i].name == items[i-1].name {
+			return nil, fmt.Errorf("%w: %q stands twice", ErrCorrupt, join(path, items[i].name))
+		}
+	}
+	n := seal(items, nil)
+	n.held = true
+	return n, nil
+}
+
+func (t *treeLoader) item(path, stored string, raw treeItem, near *node, depth int) (item, error) {
+	it := item{name: raw.name}
+	storedPath := join(stored, raw.name)
+	if name, ok := t.m.names[storedPath]; ok {
+		it.name, it.stored = name, raw.name
+	}
+	p := join(path, it.name)
+	if !validName(it.name) || depth > maxTreeDepth {
+		return it, fmt.Errorf("entry %q: %w: no save writes such a name", storedPath, ErrCorrupt)
+	}
+	switch raw.mode {
+	case treeMode:
+		it.state = state{kind: kindDir, perm: t.m.usual[classDir]}
+	case "100644":
+		it.state = state{kind: kindFile, perm: t.m.usual[classFile], hash: raw.hash}
+	case "100755":
+		it.state = state{kind: kindFile, perm: t.m.usual[classExec], hash: raw.hash}
+	case "120000":
+		it.state = state{kind: kindLink, hash: raw.hash}
+	default:
+		return it, fmt.Errorf("entry %q: %w: mode %s", storedPath, ErrCorrupt, raw.mode)
+	}
+	if perm, ok := t.m.modes[p]; ok && it.kind != kindLink {
+		it.perm = perm
+	}
+	if it.kind != kindDir {
+		return it, nil
+	}
+	var beside *node
+	if near != nil {
+		if o := near.item(it.name); o != nil && o.sub != nil {
+			beside = o.sub
+			if beside.tree == raw.hash && beside.held && beside.sum.plain(t.m.usual) && !t.said[p] && !t.said[storedPath] {
+				it.sub = beside
+				return it, nil
+			}
+		}
+	}
+	list, err := t.read(raw.hash, p)
+	if err == nil {
+		it.sub, err = t.node(p, storedPath, list, beside, depth+1)
+	}
+	return it, err
 }

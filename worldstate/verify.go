@@ -111,7 +111,7 @@ func (v *verifier) commits(h hash, ref string) error {
 			return err
 		}
 		if len(v.r.Problems) == before { // all there; does it also read as a world?
-			if _, err := v.w.objects.loadTree(c.tree); err != nil {
+			if _, err := v.w.objects.loadTree(c.tree, nil); err != nil {
 				v.problem(c.tree, "", err)
 			}
 		}

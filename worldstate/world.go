@@ -70,6 +70,8 @@ type World struct {
 
 	mu     sync.Mutex
 	recent []recentTree // the listings last used, newest last
+	knows  *knowledge   // how the world last stood; nil: not read from disk yet
+	repo   *repository  // what the user's repository last said
 }
 
 type recentTree struct {
@@ -208,13 +210,16 @@ func (w *World) exclude(abs string) {
 	}
 }
 
-// Close frees the store's files. The World must not be used afterwards.
+// Close frees the store's files and keeps what was learnt of the world for the
+// next one who opens it; an error is about that alone. The World must not be
+// used afterwards.
 func (w *World) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	err := w.closeCache()
 	w.objects.close()
-	w.recent = nil
-	return nil
+	w.recent, w.knows = nil, nil
+	return err
 }
 
 // Dir is the world's directory, absolute, without symbolic links.
@@ -276,7 +281,11 @@ func (w *World) tree(h hash) (*listing, error) {
 			return w.recent[i].list, nil
 		}
 	}
-	l, err := w.objects.loadTree(h)
+	var like *listing
+	if w.knows != nil {
+		like = w.knows.listing()
+	}
+	l, err := w.objects.loadTree(h, like)
 	if err != nil {
 		return nil, err
 	}
@@ -315,9 +324,8 @@ func (w *World) policyOf(c *commit, l *listing) (*policy, error) {
 		}
 		p.files[r.base] = ignore.Rules{Base: r.base, Patterns: r.patterns}
 	}
-	for i := range l.entries {
-		e := &l.entries[i]
-		if e.kind != kindFile || base(e.path) != ".gitignore" {
+	for e := range l.named(".gitignore") {
+		if e.kind != kindFile {
 			continue
 		}
 		data, err := w.objects.read(e.hash, blobObject, e.path)
@@ -393,12 +401,11 @@ func (w *World) Has(ctx context.Context, id ID) error {
 		return err
 	}
 	w.recent = nil // a listing in memory proves nothing about the disk
-	l, err := w.tree(c.tree)
+	l, err := w.objects.loadTree(c.tree, nil)
 	if err != nil {
 		return err
 	}
-	for i := range l.entries {
-		e := &l.entries[i]
+	for e := range l.all() {
 		if e.kind == kindDir {
 			continue
 		}

@@ -343,12 +343,12 @@ func lookAtSnapshot(t testing.TB, w *World, id ID) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := w.objects.loadTree(c.tree)
+	l, err := w.objects.loadTree(c.tree, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := map[string]string{}
-	for _, e := range l.entries {
+	for e := range l.all() {
 		if e.kind == kindDir {
 			out[e.path] = fmt.Sprintf("dir %o", e.perm)
 			continue

@@ -1,0 +1,441 @@
+package worldstate
+
+import (
+	"context"
+	"crypto/sha1"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/ignore"
+)
+
+// examine looks at one name. at is its place among the items the directory
+// had, o what else it was; -1 and nil when it is new.
+func (v *visit) examine(name string, at int, o *other) {
+	if alwaysIgnored(name) || v.s.isExcluded(v.path, name) {
+		return
+	}
+	st, err := lstatat(v.fd, name)
+	if err != nil {
+		v.unreadableName(name, at, o, err)
+		return
+	}
+	onlyTracked := false
+	switch {
+	case v.same && at >= 0 && v.prev.items[at].isDir() == st.isDir():
+		onlyTracked = v.prev.seen.items[at].onlyTracked
+	case v.same && o != nil && o.why == "" && o.isDir == st.isDir():
+		return // still ignored
+	default:
+		path := join(v.path, name)
+		if !v.tracked && !v.chain.Ignored(path, st.isDir()) {
+			break
+		}
+		switch {
+		case !st.isDir() && v.s.repo.tracked[path]:
+		case st.isDir() && v.s.repo.above[path]:
+			onlyTracked = true
+		default:
+			v.without(o, other{name: name, isDir: st.isDir()})
+			return
+		}
+	}
+	switch {
+	case st.isDir():
+		v.descend(name, at, st, onlyTracked)
+	case st.isRegular(), st.isLink():
+		v.file(name, at, o, st)
+	case st.mode&unix.S_IFMT == unix.S_IFIFO:
+		v.without(o, other{name: name, why: reasonFIFO})
+	case st.mode&unix.S_IFMT == unix.S_IFSOCK:
+		v.without(o, other{name: name, why: reasonSocket})
+	default:
+		v.without(o, other{name: name, why: reasonDevice})
+	}
+}
+
+// isExcluded asks for one of few paths, most of which have rare names.
+func (s *scanner) isExcluded(parent, name string) bool {
+	for path := range s.excluded {
+		if base(path) == name && dir(path) == parent {
+			return true
+		}
+	}
+	return false
+}
+
+// unreadableName lists what could not be looked at or read. What has vanished
+// meanwhile is simply not there.
+func (v *visit) unreadableName(name string, at int, o *other, err error) {
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		if at >= 0 || o != nil {
+			v.gone(name)
+		}
+	case isErrno(err, unix.ENOTDIR, unix.ELOOP, unix.ENXIO):
+		v.without(o, other{name: name, why: errContentChanged.Error()})
+	case isErrno(err, unix.EMFILE, unix.ENFILE, unix.ENOMEM):
+		v.s.fail(fmt.Errorf("%s: %w", join(v.path, name), err))
+	default:
+		v.without(o, other{name: name, why: "unreadable: " + reason(err)})
+	}
+}
+
+// descend looks into a directory, as far as there is reason to.
+func (v *visit) descend(name string, at int, st stamp, onlyTracked bool) {
+	c := &visit{
+		s: v.s, up: v, name: name, path: join(v.path, name), at: at, fd: -1,
+		st: sight{stamp: st, onlyTracked: onlyTracked}, same: v.same, tracked: onlyTracked, chain: v.chain,
+	}
+	if at >= 0 {
+		c.prev = v.prev.items[at].sub
+	}
+	v.left.Add(1)
+	if v.mark != nil && c.prev != nil {
+		old := &v.prev.seen.items[at]
+		m, marked := v.mark.subs[name]
+		switch {
+		case marked:
+			c.mark = m
+		case old.ino != st.ino || old.dev != st.dev || c.prev.seen == nil || c.prev.seen.foreign:
+		case c.prev.unsure():
+			c.mark = &mark{}
+		default: // nothing has changed in it
+			v.child(c, c.prev)
+			v.left.Add(-1) // never the last: v itself looks
+			return
+		}
+	}
+	c.left.Store(1)
+	var err error
+	if c.fd, err = openat(v.fd, name, dirFlags, 0); err != nil {
+		if errors.Is(err, unix.ENOENT) {
+			if at >= 0 {
+				v.gone(name)
+			}
+			v.left.Add(-1)
+			return
+		}
+		c.unreadable(err)
+		c.leave()
+		return
+	}
+	v.s.do(c.run)
+}
+
+// child takes what became of a directory in v.
+func (v *visit) child(c *visit, n *node) {
+	s := state{kind: kindDir, perm: c.st.mode & 0o777}
+	if c.at >= 0 {
+		was, saw := &v.prev.items[c.at], &v.prev.seen.items[c.at]
+		if was.state == s && was.sub == n && saw.ino == c.st.ino && saw.dev == c.st.dev && saw.onlyTracked == c.st.onlyTracked {
+			return
+		}
+	}
+	v.put(edit{item: v.named(item{name: c.name, state: s, sub: n}), sight: c.st})
+}
+
+// named gives an item the name it is stored under.
+func (v *visit) named(it item) item {
+	if hostileName(v.path, it.name, it.state, it.size) {
+		it.stored = storedName(it.name)
+	}
+	return it
+}
+
+// file looks at a file or a link.
+func (v *visit) file(name string, at int, o *other, st stamp) {
+	if at >= 0 && v.prev.seen.items[at].sure(st) && !v.prev.items[at].isDir() {
+		v.s.saw(st.size)
+		return
+	}
+	v.s.changed.Add(1)
+	if st.isLink() {
+		target, err := readlinkat(v.fd, name)
+		if err != nil {
+			v.unreadableName(name, at, o, err)
+			return
+		}
+		h := hashObject(blobObject, target)
+		if err := v.s.keep(h, target); err != nil {
+			v.s.fail(err)
+			return
+		}
+		it := item{name: name, state: state{kind: kindLink, hash: h}, size: int64(len(target))}
+		v.put(edit{item: v.named(it), sight: sight{stamp: st, racy: racy(st, v.now)}})
+		v.s.saw(it.size)
+		return
+	}
+	v.left.Add(1)
+	v.s.do(func() {
+		defer v.leave()
+		if !v.s.stopped() {
+			v.readFile(name, at, o)
+		}
+	})
+}
+
+// readFile reads a file, again if it changes meanwhile.
+func (v *visit) readFile(name string, at int, o *other) {
+	for try := 0; ; try++ {
+		h, st, err := v.s.content(v.fd, name, v.path)
+		switch {
+		case err == nil:
+			it := item{name: name, state: state{kindFile, st.mode & 0o777, h}, size: st.size}
+			v.put(edit{item: v.named(it), sight: sight{stamp: st.stamp, racy: st.racy}})
+			v.s.saw(it.size)
+		case errors.Is(err, errContentChanged) && try+1 < readTries:
+			continue
+		case errors.Is(err, errContentChanged):
+			v.without(o, other{name: name, why: errContentChanged.Error()})
+		case errors.As(err, new(*storeFault)):
+			v.s.fail(err)
+		default:
+			v.unreadableName(name, at, o, err)
+		}
+		return
+	}
+}
+
+// rulesMarked: the directory's rules may have changed.
+func (v *visit) rulesMarked() bool {
+	_, named := v.mark.names[".gitignore"]
+	_, sub := v.mark.subs[".gitignore"]
+	return named || sub
+}
+
+// keepRules takes the rules as they were.
+func (v *visit) keepRules() {
+	old := v.prev.seen
+	v.seen.rules, v.seen.ruleSight, v.seen.frozen, v.seen.rulesNote = old.rules, old.ruleSight, old.frozen, old.rulesNote
+	v.chain = v.chain.With(old.rules)
+}
+
+// readRules adds the directory's own .gitignore to the rules; has says whether
+// there is one.
+func (v *visit) readRules(has bool) {
+	if has && !v.tracked {
+		v.readRulesFile()
+	}
+	if v.prev != nil && !slices.Equal(v.prev.seen.rules.Patterns, v.seen.rules.Patterns) {
+		v.same = false
+	}
+	if v.prev == nil {
+		v.same = false
+	}
+	v.chain = v.chain.With(v.seen.rules)
+	name := join(v.path, ".gitignore")
+	v.seen.frozen = len(v.seen.rules.Patterns) > 0 && v.chain.Ignored(name, false) && !v.s.repo.tracked[name]
+}
+
+func (v *visit) readRulesFile() {
+	st, err := lstatat(v.fd, ".gitignore")
+	if err != nil || !st.isRegular() {
+		return
+	}
+	if v.prev != nil && v.prev.seen.ruleSight.sure(st) {
+		v.seen.rules, v.seen.ruleSight, v.seen.rulesNote = v.prev.seen.rules, v.prev.seen.ruleSight, v.prev.seen.rulesNote
+		return
+	}
+	if st.size > maxIgnoreBytes {
+		v.seen.rulesNote = tooLongRules()
+		return
+	}
+	fd, err := openat(v.fd, ".gitignore", fileFlags, 0)
+	if err != nil {
+		return // the file itself is listed as unreadable
+	}
+	f := os.NewFile(uintptr(fd), ".gitignore")
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxIgnoreBytes))
+	if err != nil {
+		return
+	}
+	v.seen.rules = ignore.Parse(v.path, "", data)
+	v.seen.ruleSight = sight{stamp: st, racy: racy(st, v.now)}
+}
+
+const fileFlags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+
+// storeFault marks an error of the store, which ends the scan, apart from one
+// of the file, which is listed.
+type storeFault struct{ err error }
+
+func (e *storeFault) Error() string { return e.err.Error() }
+func (e *storeFault) Unwrap() error { return e.err }
+
+// wholeFileBytes: files up to it are read at once, larger ones streamed. With
+// scanWorkers at work it bounds the memory for contents.
+const wholeFileBytes = 1 << 20
+
+// content gives a file's hash and how it stood before and after.
+func (s *scanner) content(dirfd int, name, parent string) (hash, sight, error) {
+	fd, err := openat(dirfd, name, fileFlags, 0)
+	if err != nil {
+		return hash{}, sight{}, err
+	}
+	defer unix.Close(fd)
+	if s.fault != nil {
+		if err := s.fault("read", join(parent, name)); err != nil {
+			return hash{}, sight{}, err
+		}
+	}
+	begin := time.Now()
+	before, err := fstat(fd)
+	if err != nil {
+		return hash{}, sight{}, err
+	}
+	if !before.isRegular() {
+		return hash{}, sight{}, errContentChanged
+	}
+	var h hash
+	if before.size <= wholeFileBytes {
+		h, err = s.whole(fd, before.size)
+	} else {
+		h, err = s.stream(fd, name, before.size)
+	}
+	if err != nil {
+		return hash{}, sight{}, err
+	}
+	after, err := fstat(fd)
+	if err == nil {
+		var fault error
+		if s.fault != nil {
+			fault = s.fault("reread", join(parent, name))
+		}
+		if fault != nil {
+			err = fault
+		} else if !after.sameContent(before) {
+			err = errContentChanged
+		}
+	}
+	return h, sight{stamp: after, racy: racy(after, begin)}, err
+}
+
+// fileBuffer holds one file's content, behind room for its git header.
+type fileBuffer struct{ b []byte }
+
+// headerRoom is enough for "blob ", a size and a NUL.
+const headerRoom = 32
+
+func (s *scanner) whole(fd int, size int64) (hash, error) {
+	buf := s.buffer(int(size) + 1)
+	defer s.buffers.Put(buf)
+	data := buf.b[headerRoom : headerRoom+int(size)+1]
+	n := 0
+	for n < len(data) {
+		k, err := unix.Read(fd, data[n:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return hash{}, err
+		}
+		if k == 0 {
+			break
+		}
+		n += k
+	}
+	if n != int(size) {
+		return hash{}, errContentChanged
+	}
+	h := buf.hash(n)
+	return h, s.keep(h, data[:n])
+}
+
+func (s *scanner) buffer(n int) *fileBuffer {
+	buf, ok := s.buffers.Get().(*fileBuffer)
+	if !ok {
+		buf = &fileBuffer{}
+	}
+	if need := headerRoom + n; len(buf.b) < need {
+		buf.b = make([]byte, max(need, 64<<10))
+	}
+	return buf
+}
+
+// hash gives the id of the blob of the first n bytes of content.
+func (f *fileBuffer) hash(n int) hash {
+	var head [headerRoom]byte
+	h := append(strconv.AppendInt(append(head[:0], "blob "...), int64(n), 10), 0)
+	from := headerRoom - len(h)
+	copy(f.b[from:], h)
+	return sha1.Sum(f.b[from : headerRoom+n])
+}
+
+// keep stores a blob where there is a pack and the store lacks it.
+func (s *scanner) keep(h hash, data []byte) error {
+	if s.pack == nil {
+		s.miss(h)
+		return nil
+	}
+	if s.objects.has(h) {
+		return nil
+	}
+	if err := s.pack.add(h, blobObject, data); err != nil {
+		return &storeFault{err}
+	}
+	return nil
+}
+
+// miss counts a blob that only a scan that stores would have stored.
+func (s *scanner) miss(h hash) {
+	if !s.objects.has(h) {
+		s.unheld.Add(1)
+	}
+}
+
+// stream hashes a large file, and reads it a second time to store it.
+func (s *scanner) stream(fd int, name string, size int64) (hash, error) {
+	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return hash{}, err
+	}
+	f := os.NewFile(uintptr(dup), name)
+	defer f.Close()
+	sum := sha1.New()
+	fmt.Fprintf(sum, "%s %d\x00", blobObject, size)
+	n, err := io.Copy(sum, &ctxReader{s.ctx, io.LimitReader(f, size+1)})
+	if err != nil {
+		return hash{}, err
+	}
+	if n != size {
+		return hash{}, errContentChanged
+	}
+	h := hash(sum.Sum(nil))
+	if s.pack == nil {
+		s.miss(h)
+		return h, nil
+	}
+	if s.objects.has(h) {
+		return h, nil
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return hash{}, err
+	}
+	err = s.pack.addStream(h, size, &ctxReader{s.ctx, f})
+	if err != nil && !errors.Is(err, errContentChanged) {
+		err = &storeFault{err}
+	}
+	return h, err
+}
+
+// ctxReader stops a long read when its context ends.
+type ctxReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c *ctxReader) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(b)
+}

@@ -1,0 +1,208 @@
+package worldstate
+
+import (
+	"fmt"
+	"sort"
+
+	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/ignore"
+)
+
+// sighting is what a scan saw of a directory beside what a listing holds: the
+// stat cache, and what has no place in a snapshot. It is not changed once its
+// node is sealed.
+type sighting struct {
+	dir    sight   // the directory itself, before its names were read
+	items  []sight // beside node.items
+	others []other // by name
+	// rules are the directory's own .gitignore, as it was at ruleSight.
+	rules     ignore.Rules
+	ruleSight sight
+	frozen    bool // the rules' file is not part of the snapshot itself
+	rulesNote string
+	fault     string // why the directory could not be read
+	foreign   bool   // another file system is mounted here
+}
+
+// sight is one stat. racy: a later change might not show in it.
+type sight struct {
+	stamp
+	racy bool
+	// onlyTracked: of an ignored directory, kept for what the user's index
+	// tracks beneath.
+	onlyTracked bool
+}
+
+// sure reports that the file is as it was when s was taken.
+func (s *sight) sure(now stamp) bool { return !s.racy && s.sameContent(now) }
+
+// other is a name that is no part of the snapshot.
+type other struct {
+	name  string
+	why   string // "": the rules ignore it
+	isDir bool
+}
+
+// bodiless reports a reason that makes no snapshot partial: there are no bytes.
+func bodiless(why string) bool {
+	return why == reasonFIFO || why == reasonSocket || why == reasonDevice
+}
+
+// seenSummary counts, of a directory and all beneath, what scans must know
+// without walking there.
+type seenSummary struct {
+	unsure  int // to be looked at again even if no event tells of a change
+	said    int // skips, notes and frozen rules
+	ignored int
+}
+
+func (s *seenSummary) add(o *seenSummary) {
+	s.unsure += o.unsure
+	s.said += o.said
+	s.ignored += o.ignored
+}
+
+// addSeen adds a node's own sighting; what lies beneath is counted already.
+func (s *seenSummary) addSeen(n *node) {
+	if n.seen == nil {
+		return
+	}
+	for i := range n.seen.items {
+		if n.items[i].kind == kindFile {
+			if n.seen.items[i].nlink > 1 { // another name of it may lie outside
+				s.unsure++
+			}
+			if n.seen.items[i].mode&specialBits != 0 {
+				s.said++
+			}
+		}
+	}
+	for i := range n.seen.others {
+		switch o := &n.seen.others[i]; {
+		case o.why == "":
+			s.ignored++
+		case bodiless(o.why):
+			s.said++
+		default:
+			s.said++
+			s.unsure++
+		}
+	}
+	if n.seen.foreign {
+		s.unsure++
+	}
+	if n.seen.fault != "" {
+		s.unsure++
+		s.said++
+	}
+	if n.seen.frozen || n.seen.rulesNote != "" {
+		s.said++
+	}
+}
+
+// specialBits are those a snapshot does not keep.
+const specialBits = unix.S_ISUID | unix.S_ISGID | unix.S_ISVTX
+
+// ignoredRoot is a topmost path the rules leave out of a scan.
+type ignoredRoot struct {
+	path  string
+	isDir bool
+}
+
+// scanned is one look at a world.
+type scanned struct {
+	*listing
+	repo    *repository
+	skips   []Skip // paths whose content is not held
+	notes   []Skip // what is held, but not in full, and odd things met
+	partial bool   // some skip is more than a FIFO, socket or device
+	frozen  []frozenRule
+	// unheld counts files read whose bytes the store may lack: a scan that
+	// does not store.
+	unheld int
+	// changed counts files looked at anew.
+	changed int
+}
+
+// gather collects what the nodes say beside their items.
+func (sc *scanned) gather() {
+	for _, r := range sc.repo.outer {
+		sc.frozen = append(sc.frozen, frozenRule{r.Up, "", r.Patterns})
+	}
+	sc.notes = append(sc.notes, sc.repo.notes...)
+	sc.gatherIn(sc.root, "")
+	byPath := func(l []Skip) func(i, j int) bool {
+		return func(i, j int) bool { return l[i].Path < l[j].Path }
+	}
+	sort.Slice(sc.skips, byPath(sc.skips))
+	sort.Slice(sc.notes, byPath(sc.notes))
+	sort.SliceStable(sc.frozen, func(i, j int) bool { return sc.frozen[i].less(sc.frozen[j]) })
+}
+
+func (sc *scanned) gatherIn(n *node, path string) {
+	if n.seen == nil || n.sum.said == 0 {
+		return
+	}
+	if n.seen.fault != "" {
+		sc.skips, sc.partial = append(sc.skips, Skip{path, n.seen.fault}), true
+	}
+	if n.seen.frozen {
+		sc.frozen = append(sc.frozen, frozenRule{"", path, n.seen.rules.Patterns})
+	}
+	if n.seen.rulesNote != "" {
+		sc.notes = append(sc.notes, Skip{join(path, ".gitignore"), n.seen.rulesNote})
+	}
+	for i := range n.seen.others {
+		if o := &n.seen.others[i]; o.why != "" {
+			sc.skips = append(sc.skips, Skip{join(path, o.name), o.why})
+			sc.partial = sc.partial || !bodiless(o.why)
+		}
+	}
+	for i := range n.items {
+		switch it := &n.items[i]; {
+		case it.kind == kindDir:
+			sc.gatherIn(it.sub, join(path, it.name))
+		case it.kind == kindFile && n.seen.items[i].mode&specialBits != 0:
+			sc.notes = append(sc.notes, Skip{join(path, it.name), "setuid, setgid and sticky bits are not kept"})
+		}
+	}
+}
+
+// ignored lists the topmost ignored paths, sorted.
+func (sc *scanned) ignored() []ignoredRoot {
+	var out []ignoredRoot
+	var walk func(n *node, path string)
+	walk = func(n *node, path string) {
+		if n.sum.ignored == 0 {
+			return
+		}
+		for i := range n.seen.others {
+			if o := &n.seen.others[i]; o.why == "" {
+				out = append(out, ignoredRoot{join(path, o.name), o.isDir})
+			}
+		}
+		for i := range n.items {
+			if sub := n.items[i].sub; sub != nil {
+				walk(sub, join(path, n.items[i].name))
+			}
+		}
+	}
+	walk(sc.root, "")
+	sort.Slice(out, func(i, j int) bool { return out[i].path < out[j].path })
+	return out
+}
+
+// stamp gives the stamp a file or link had when its hash was taken.
+func (sc *scanned) stamp(path string) (stamp, bool) {
+	n, i := sc.walk(path)
+	if i < 0 || n.seen == nil || n.items[i].kind == kindDir {
+		return stamp{}, false
+	}
+	return n.seen.items[i].stamp, true
+}
+
+// tooLongRules is the note on an ignore file that was not read.
+func tooLongRules() string {
+	return fmt.Sprintf("over %d bytes: its rules were not read", maxIgnoreBytes)
+}
