@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"anamnesis/orchestrator/memorybench"
 	"anamnesis/worldstate/worldbench"
 
 	"github.com/spf13/cobra"
@@ -21,7 +22,7 @@ func (a *app) benchCommand() *cobra.Command {
 		Args:  usageArgs(cobra.NoArgs),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.benchWorld())
+	cmd.AddCommand(a.benchWorld(), a.benchMemory())
 	return cmd
 }
 
@@ -63,6 +64,55 @@ func (a *app) benchWorld() *cobra.Command {
 	cmd.Flags().IntVar(&o.Rounds, "rounds", worldbench.DefaultRounds, "how often each row is measured; first saves a third of it")
 	cmd.Flags().StringSliceVar(&o.Only, "only", nil, "only these rows")
 	cmd.Flags().StringSliceVar(&o.Against, "against", nil, "only these subjects beside this program and plain git")
+	cmd.Flags().BoolVar(&json, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) benchMemory() *cobra.Command {
+	var o memorybench.Options
+	var json bool
+	var arms []string
+	for _, arm := range memorybench.Arms() {
+		arms = append(arms, arm.Name)
+	}
+	cmd := &cobra.Command{
+		Use:   "memory",
+		Short: "Measure what a memory is worth to an agent that goes back",
+		Long: "A simulated agent repairs simulated projects on the real orchestrator; only the way its context is kept differs\n" +
+			"between the arms. No network, no model; the same seed gives the same tables. docs/bench-memory.md says how to read them.\n" +
+			"Arms: " + strings.Join(arms, ", ") + ".\nParts: " + strings.Join(memorybench.Parts(), ", ") + ".",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			binary, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("find this program: %w", err)
+			}
+			o.Program = binary
+			if o.Data == "" {
+				o.Data = a.getenv("ANAMNESIS_BENCH_DATA")
+			}
+			o.Log = func(line string) { fmt.Fprintln(a.stderr, "anamnesis: "+line) }
+			r, err := memorybench.Run(cmd.Context(), o)
+			if errors.Is(err, memorybench.ErrUsage) {
+				return usageError("%v", err)
+			}
+			if err != nil {
+				return err
+			}
+			if json {
+				return a.printJSON(r)
+			}
+			return r.WriteText(a.stdout)
+		},
+	}
+	cmd.Flags().Uint64Var(&o.Seed, "seed", memorybench.DefaultSeed, "of everything random")
+	cmd.Flags().IntVar(&o.Tasks, "tasks", memorybench.DefaultTasks, "tasks of a row of World B")
+	cmd.Flags().StringSliceVar(&o.Arms, "arm", nil, "only these arms of World B")
+	cmd.Flags().StringSliceVar(&o.Only, "only", nil, "only these parts")
+	cmd.Flags().BoolVar(&o.Sweep, "sweep", false, "all corners of compliance, span and depth, not only the headline rows")
+	cmd.Flags().StringVar(&o.Data, "data", "", "the folder with the public data (default $ANAMNESIS_BENCH_DATA)")
+	cmd.Flags().StringVar(&o.Temp, "temp", "", "where worlds and streams are made (default /dev/shm where there is one)")
+	cmd.Flags().IntVar(&o.Workers, "workers", 0, "tasks at once (default one a processor)")
 	cmd.Flags().BoolVar(&json, "json", false, "print one JSON object")
 	return cmd
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/memorybench"
 )
 
 // app is what every verb gets: the process's surroundings, so that no verb
@@ -33,7 +34,8 @@ type app struct {
 }
 
 func main() {
-	guard.SuperviseMain() // returns at once, unless this process is a command's supervisor
+	guard.SuperviseMain()     // returns at once, unless this process is a command's supervisor
+	memorybench.CommandMain() // or plays a command of bench memory
 	os.Exit(newApp().main(os.Args[1:]))
 }
 
