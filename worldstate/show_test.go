@@ -207,3 +207,84 @@ func TestRead(t *testing.T) {
 		t.Errorf("a directory's content: %v", err)
 	}
 }
+
+func TestResolve(t *testing.T) {
+	ctx := context.Background()
+	b := newBench(t, nil)
+	b.write("a", "1")
+	first := b.save()
+	for _, name := range []string{"1", string(first.ID), string(first.ID[:7])} {
+		if id, err := b.w.Resolve(ctx, name); err != nil || id != first.ID {
+			t.Errorf("%q: %s %v", name, id, err)
+		}
+	}
+	for _, name := range []string{"", "2", string(first.ID[:6]), strings.Repeat("0", 40), "zzzzzzz"} {
+		if id, err := b.w.Resolve(ctx, name); !errors.Is(err, ErrUnknown) {
+			t.Errorf("%q: %s %v", name, id, err)
+		}
+	}
+}
+
+// TestDiffAndPatch shows each kind of change once.
+func TestDiffAndPatch(t *testing.T) {
+	ctx := context.Background()
+	b := newBench(t, nil)
+	b.write("mod", "one\ntwo\n")
+	b.write("del", "x\n")
+	b.write("mode", "x\n")
+	b.write("type", "x\n")
+	b.write("bin", "\x00\x01")
+	first := b.save()
+	b.write("mod", "one\nTWO\n")
+	b.must(os.Remove(b.path("del")))
+	b.must(os.Chmod(b.path("mode"), 0o755))
+	b.must(os.Remove(b.path("type")))
+	b.must(os.Symlink("mod", b.path("type")))
+	b.write("bin", "\x00\x02")
+	b.write("add/new", "x\n")
+	b.must(os.Mkdir(b.path("empty"), 0o755))
+	second := b.save()
+	changes, err := b.w.Diff(ctx, first.ID, second.ID)
+	b.must(err)
+	var got []string
+	for _, c := range changes {
+		got = append(got, string(c.Kind)+" "+c.Path)
+	}
+	want := "[added add/new modified bin deleted del added empty/ modified mod mode mode type type]"
+	if fmt.Sprint(got) != want {
+		t.Errorf("got %v", got)
+	}
+	var patch strings.Builder
+	b.must(b.w.Patch(ctx, &patch, changes))
+	for _, line := range []string{"-two", "+TWO", "Binary files", "new file mode 120000", "deleted file mode 100644", "new mode 100755"} {
+		if !strings.Contains(patch.String(), line) {
+			t.Errorf("no %q in\n%s", line, patch.String())
+		}
+	}
+}
+
+func TestLog(t *testing.T) {
+	ctx := context.Background()
+	b := newBench(t, nil)
+	var last ID
+	for i := range 3 {
+		b.write("a", fmt.Sprint(i))
+		s, err := b.w.Save(ctx, SaveOptions{Message: fmt.Sprintf("step %d: x", i), Parent: last, Ref: fmt.Sprint(i), Trailers: [][2]string{{"Seq", fmt.Sprint(i)}}})
+		b.must(err)
+		last = s.ID
+	}
+	s, err := b.w.Save(ctx, SaveOptions{Message: "nothing", Parent: last, Ref: "3"})
+	b.must(err)
+	if s.ID != last || s.Changed != 0 {
+		t.Errorf("an unchanged world: %+v", s)
+	}
+	list, err := b.w.Log(ctx)
+	b.must(err)
+	if len(list) != 3 || list[0].ID != last || fmt.Sprint(list[0].Steps) != "[2 3]" || !list[0].Current || list[2].Message != "step 0: x" ||
+		fmt.Sprint(list[0].Trailers) != "[[Seq 2]]" || list[1].Parents[0] != list[2].ID {
+		t.Errorf("%+v", list)
+	}
+	if _, err := b.w.Save(ctx, SaveOptions{Trailers: [][2]string{{trailerWorld, "x"}}}); err == nil {
+		t.Error("a reserved trailer was taken")
+	}
+}

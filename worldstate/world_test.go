@@ -6,79 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"sort"
 	"strings"
 	"testing"
+
+	"anamnesis/worldstate/worldtest"
 )
 
-// look reads a directory by the plainest means there are: path → type,
-// permissions and content. It shares no code with the package.
+// look reads a directory: path → type, permissions and content.
 func look(t testing.TB, root string) map[string]string {
 	t.Helper()
-	out := map[string]string{}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, _ := filepath.Rel(root, path)
-		if rel == "." {
-			return nil
-		}
-		info, err := os.Lstat(path)
-		if err != nil {
-			return err
-		}
-		switch {
-		case info.IsDir():
-			out[rel] = fmt.Sprintf("dir %o", info.Mode().Perm())
-		case info.Mode()&fs.ModeSymlink != 0:
-			target, err := os.Readlink(path)
-			if err != nil {
-				return err
-			}
-			out[rel] = "link " + target
-		case info.Mode().IsRegular():
-			data, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			out[rel] = fmt.Sprintf("file %o %x", info.Mode().Perm(), sha256.Sum256(data))
-		default:
-			out[rel] = info.Mode().Type().String()
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return worldtest.Look(t, root).Whats()
 }
 
 // sameWorld fails the test with the paths in which two looks differ.
 func sameWorld(t testing.TB, got, want map[string]string, when string) {
 	t.Helper()
-	if maps.Equal(got, want) {
-		return
-	}
-	var lines []string
-	for p, w := range want {
-		if got[p] != w {
-			lines = append(lines, fmt.Sprintf("%q is %q, want %q", p, got[p], w))
-		}
-	}
-	for p, g := range got {
-		if _, ok := want[p]; !ok {
-			lines = append(lines, fmt.Sprintf("%q is %q, want nothing", p, g))
-		}
-	}
-	sort.Strings(lines)
-	t.Fatalf("%s:\n%s", when, strings.Join(lines, "\n"))
+	worldtest.Same(t, got, want, when)
 }
 
 // bench is a world and its store in fresh directories.
@@ -252,15 +199,7 @@ func randomOps(t testing.TB) int {
 }
 
 // withoutGit drops what no snapshot holds.
-func withoutGit(m map[string]string) map[string]string {
-	out := map[string]string{}
-	for p, s := range m {
-		if !slices.Contains(strings.Split(p, "/"), ".git") {
-			out[p] = s
-		}
-	}
-	return out
-}
+func withoutGit(m map[string]string) map[string]string { return worldtest.Without(m, ".git") }
 
 // TestRandomJumps compares the world after random jumps with plain copies
 // made at the saves. Nothing is ignored here; nested repositories are there.

@@ -1,0 +1,121 @@
+package worldstate
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+)
+
+// TestIgnoredSurvive: what is ignored at either end is never touched.
+func TestIgnoredSurvive(t *testing.T) {
+	b := newBench(t, nil)
+	b.write("main.go", "1")
+	first := b.save()
+	b.write(".gitignore", ".env\nnode_modules/\n/out\n")
+	b.write(".env", "SECRET=1")
+	b.write("node_modules/x/y.js", "y")
+	b.write("out", "binary")
+	b.write("main.go", "2")
+	second := b.save()
+	if second.Files != 2 {
+		t.Fatalf("%d files held, want .gitignore and main.go", second.Files)
+	}
+	res := b.jump(first.ID) // the ignore file itself goes: its files stay
+	for _, p := range []string{".env", "node_modules/x/y.js", "out"} {
+		if _, err := os.Stat(b.path(p)); err != nil {
+			t.Errorf("%s is gone", p)
+		}
+	}
+	want := []Skip{{".env", keepIgnoredNow}, {"node_modules/", keepIgnoredNow}, {"out", keepIgnoredNow}}
+	if fmt.Sprint(res.Kept) != fmt.Sprint(want) || res.Exact {
+		t.Errorf("kept %v exact %v, want %v", res.Kept, res.Exact, want)
+	}
+	b.jump(second.ID)
+	b.jump(first.ID) // now they were saved without the rule, and stay by the target's
+	if _, err := os.Stat(b.path(".env")); err != nil {
+		t.Error(".env is gone after a jump back and forth")
+	}
+}
+
+// TestUserRepository: the user's .git is byte-identical before and after, and
+// what its index tracks is captured although ignored.
+func TestUserRepository(t *testing.T) {
+	b := newBench(t, nil)
+	git(t, b.dir, "init", "-q")
+	b.write("a", "1")
+	b.write("tracked.log", "held")
+	git(t, b.dir, "add", ".")
+	git(t, b.dir, "commit", "-qm", "c")
+	b.write(".gitignore", "*.log\n")
+	b.write("untracked.log", "not held")
+	b.write("a", "staged")
+	git(t, b.dir, "add", "a")
+	gitBefore := look(t, b.path(".git"))
+	first := b.save()
+	if got := lookAtSnapshot(t, b.w, first.ID); got["tracked.log"] == "" || got["untracked.log"] != "" {
+		t.Fatalf("held: %v", got)
+	}
+	b.write("a", "2")
+	b.write("tracked.log", "changed")
+	b.jump(first.ID)
+	sameWorld(t, look(t, b.path(".git")), gitBefore, "the user's .git")
+	if data, _ := os.ReadFile(b.path("tracked.log")); string(data) != "held" {
+		t.Errorf("tracked.log is %q", data)
+	}
+}
+
+// TestSubdirectoryOfRepository: rules above the world apply and are frozen.
+func TestSubdirectoryOfRepository(t *testing.T) {
+	b := newBench(t, nil)
+	git(t, b.dir, "init", "-q")
+	b.write(".gitignore", "/sub/out/\n*.o\n")
+	b.write("sub/x.o", "o")
+	b.write("sub/out/y", "y")
+	b.write("sub/z", "z")
+	w, err := Open(b.path("sub"), b.store+"2", nil)
+	b.must(err)
+	defer w.Close()
+	s, err := w.SaveNext(context.Background(), "")
+	b.must(err)
+	got := lookAtSnapshot(t, w, s.ID)
+	if len(got) != 1 || got["z"] == "" {
+		t.Fatalf("held: %v", got)
+	}
+	c, err := w.byID(s.ID)
+	b.must(err)
+	l, err := w.tree(c.tree)
+	b.must(err)
+	p, err := w.policyOf(c, l)
+	b.must(err)
+	if !p.ignored("out/y", false) || !p.ignored("d/x.o", false) || p.ignored("z", false) {
+		t.Errorf("frozen rules: %+v", c.rules)
+	}
+}
+
+// TestNestedRepositories: inner files are ordinary files; inner .git is never
+// touched, not even where its directory should go.
+func TestNestedRepositories(t *testing.T) {
+	b := newBench(t, nil)
+	git(t, b.dir, "init", "-q")
+	b.write("inner/f", "1")
+	git(t, b.path("inner"), "init", "-q")
+	git(t, b.path("inner"), "add", ".")
+	git(t, b.path("inner"), "commit", "-qm", "inner")
+	b.write(".gitmodules", "[submodule \"broken")
+	first := b.save()
+	before := look(t, b.path("inner/.git"))
+	b.write("inner/f", "2")
+	b.write("other/g", "g")
+	b.must(os.MkdirAll(b.path("other/.git"), 0o755))
+	b.write("other/.git/HEAD", "ref")
+	res := b.jump(first.ID)
+	sameWorld(t, look(t, b.path("inner/.git")), before, "inner .git")
+	if data, _ := os.ReadFile(b.path("inner/f")); string(data) != "1" {
+		t.Errorf("inner/f is %q", data)
+	}
+	if _, err := os.Stat(b.path("other/.git/HEAD")); err != nil || len(res.Kept) != 1 || res.Kept[0].Path != "other/" {
+		t.Errorf("other/.git: %v, kept %v", err, res.Kept)
+	}
+	b.fsck()
+}

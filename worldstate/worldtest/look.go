@@ -1,0 +1,160 @@
+//go:build unix
+
+// Package worldtest looks at directories by the plainest means there are. It is
+// for tests, and shares no code with what they test.
+package worldtest
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A Path is what stands at one path.
+type Path struct {
+	What  string // "dir 755", "file 644 SHA256", "link TARGET", or another type
+	Inode uint64
+	Mtime int64 // in nanoseconds
+}
+
+// A Tree is a directory, itself not included, by relative path.
+type Tree map[string]Path
+
+// Look reads a directory. What vanishes meanwhile fails the test.
+func Look(t testing.TB, root string) Tree {
+	t.Helper()
+	out := Tree{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == root {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		what, err := describe(path, info)
+		if err != nil {
+			return err
+		}
+		st := info.Sys().(*syscall.Stat_t)
+		out[rel] = Path{what, st.Ino, info.ModTime().UnixNano()}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func describe(path string, info fs.FileInfo) (string, error) {
+	switch {
+	case info.IsDir():
+		return fmt.Sprintf("dir %o", info.Mode().Perm()), nil
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := os.Readlink(path)
+		return "link " + target, err
+	case info.Mode().IsRegular():
+		f, err := os.Open(path)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		sum := sha256.New()
+		_, err = io.Copy(sum, f)
+		return fmt.Sprintf("file %o %x", info.Mode().Perm(), sum.Sum(nil)), err
+	}
+	return info.Mode().Type().String(), nil
+}
+
+// Whats is the tree without inodes and times.
+func (t Tree) Whats() map[string]string {
+	out := make(map[string]string, len(t))
+	for path, p := range t {
+		out[path] = p.What
+	}
+	return out
+}
+
+// Without drops every path that has one of these names on it.
+func Without(m map[string]string, names ...string) map[string]string {
+	out := make(map[string]string, len(m))
+	for path, what := range m {
+		if !slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return slices.Contains(names, part) }) {
+			out[path] = what
+		}
+	}
+	return out
+}
+
+// maxTold bounds the differences a failing test names.
+const maxTold = 30
+
+// Differences says in which paths two trees differ, sorted; empty when in none.
+func Differences(got, want map[string]string) []string {
+	if maps.Equal(got, want) {
+		return nil
+	}
+	var lines []string
+	for path, w := range want {
+		if got[path] != w {
+			lines = append(lines, fmt.Sprintf("%q is %q, want %q", path, got[path], w))
+		}
+	}
+	for path, g := range got {
+		if _, ok := want[path]; !ok {
+			lines = append(lines, fmt.Sprintf("%q is %q, want nothing", path, g))
+		}
+	}
+	slices.Sort(lines)
+	if len(lines) > maxTold {
+		lines = append(lines[:maxTold], fmt.Sprintf("and %d more", len(lines)-maxTold))
+	}
+	return lines
+}
+
+// Same fails the test with the paths in which two trees differ.
+func Same(t testing.TB, got, want map[string]string, when string) {
+	t.Helper()
+	if lines := Differences(got, want); len(lines) > 0 {
+		t.Fatalf("%s:\n%s", when, strings.Join(lines, "\n"))
+	}
+}
+
+// Untouched fails the test if a path that is not in moved has another inode,
+// time or content than before, or came or went. A directory's time may change
+// when something in it was moved.
+func Untouched(t testing.TB, before, after Tree, moved []string, when string) {
+	t.Helper()
+	touched, parents := map[string]bool{}, map[string]bool{}
+	for _, path := range moved {
+		path = strings.TrimSuffix(path, "/")
+		touched[path] = true
+		parents[filepath.Dir(path)] = true
+	}
+	for path, was := range before {
+		is, there := after[path]
+		if parents[path] {
+			is.Mtime = was.Mtime
+		}
+		if !touched[path] && (!there || is != was) {
+			t.Errorf("%s: %q was not to be touched: %+v before, %+v after", when, path, was, is)
+		}
+	}
+	for path := range after {
+		if _, was := before[path]; !was && !touched[path] {
+			t.Errorf("%s: %q has appeared", when, path)
+		}
+	}
+}
