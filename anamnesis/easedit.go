@@ -25,7 +25,7 @@ const overlayHead = "# Effective attention spans of your own: rows that go over 
 func PutRow(o Overlay, r Row) ([]byte, error) {
 	f := tableFile{o.Name}
 	r.Source, r.By = Squash(r.Source), Squash(r.By)
-	if _, err := parseTable(Overlay{o.Name, []byte("version: 1\nrows:\n  - " + renderRow(r) + "\n")}); err != nil {
+	if _, err := parseTable(Overlay{o.Name, []byte("version: 1\nrows:\n  - " + r.YAML() + "\n")}); err != nil {
 		return nil, err
 	}
 	was, err := parseTable(o)
@@ -70,8 +70,8 @@ func (r Row) values() [8]string {
 	return [...]string{r.Pattern, strconv.Itoa(r.Window), strconv.Itoa(r.EAS), r.Encoding, string(r.Confidence), r.Source, r.Updated, r.By}
 }
 
-// renderRow is a row on one line, as the built-in table writes it.
-func renderRow(r Row) string {
+// YAML is the row on one line, as the built-in table writes it.
+func (r Row) YAML() string {
 	values := r.values()
 	var parts []string
 	for i, name := range strings.Split(rowFieldsForMan, ", ") {
@@ -106,7 +106,7 @@ func spliceRow(data []byte, root *yaml.Node, at int, r Row) []byte {
 	if len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")) {
 		data = append(slices.Clone(data), eol...)
 	}
-	item := "- " + renderRow(r) + eol
+	item := "- " + r.YAML() + eol
 	if root == nil {
 		if len(data) == 0 {
 			data = []byte(overlayHead)

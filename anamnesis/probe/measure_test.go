@@ -257,6 +257,9 @@ func TestStopAndResume(t *testing.T) {
 			o := probe.Options{Seed: 5}
 			again := record(t, path, &o)
 			defer again.Close()
+			if _, err := probe.OpenRecord(path, "m", &o); !errors.Is(err, probe.ErrBusy) {
+				t.Errorf("opened twice: %v", err)
+			}
 			if again.Len() != kept {
 				t.Errorf("%d outcomes were kept, %d are known", kept, again.Len())
 			}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // recordVersion changes when equal trials no longer give equal items.
@@ -18,8 +19,8 @@ const maxRecordLine = 64 << 10
 
 // Record keeps the outcomes of a run in a file, a line of JSON each, so that a
 // run that was stopped goes on without asking anything twice. A last line
-// that a crash left half written is cut off. One process uses a record at a
-// time; the nil Record keeps nothing.
+// that a crash left half written is cut off. One process has a record open at
+// a time; the nil Record keeps nothing.
 type Record struct {
 	f        *os.File
 	outcomes map[Trial]Outcome
@@ -38,8 +39,12 @@ type recordLine struct {
 	Outcome
 }
 
-// ErrOtherRun says that a record belongs to another model, seed or limit.
-var ErrOtherRun = errors.New("the record is of another run")
+var (
+	// ErrOtherRun says that a record belongs to another model, seed or limit.
+	ErrOtherRun = errors.New("the record is of another run")
+	// ErrBusy says that another process has the record open.
+	ErrBusy = errors.New("another probe is writing the record")
+)
 
 // OpenRecord opens or begins the record of a model's run.
 func OpenRecord(path, model string, o *Options) (*Record, error) {
@@ -49,6 +54,12 @@ func OpenRecord(path, model string, o *Options) (*Record, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the probe's record: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { // the system ends it with the process
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = ErrBusy
+		}
+		return nil, errors.Join(fmt.Errorf("record %s: %w", path, err), f.Close())
 	}
 	r := &Record{f: f, outcomes: make(map[Trial]Outcome)}
 	if err := r.read(recordHead{recordVersion, model, o.Seed, o.replyTokens()}); err != nil {

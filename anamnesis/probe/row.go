@@ -76,16 +76,11 @@ func (r Result) Confidence() anamnesis.Confidence {
 	return anamnesis.ConfidenceLow
 }
 
-// Row is the proposal: window and encoding are the table's, or the longest
-// length and the given encoding where it knows nothing. Only a result that is
-// Done makes one.
+// Row is the proposal; window and encoding are those of s. Only a result that
+// is Done makes one.
 func (r Result) Row(s anamnesis.Span, now time.Time) anamnesis.Row {
-	row := anamnesis.Row{
-		Pattern: r.Model, EAS: r.EAS, Window: s.Advertised, Encoding: s.Encoding, Confidence: r.Confidence(),
+	return anamnesis.Row{
+		Pattern: r.Model, EAS: r.EAS, Window: max(s.Advertised, r.EAS), Encoding: s.Encoding, Confidence: r.Confidence(),
 		Source: r.Source(), Updated: now.UTC().Format(time.DateOnly), By: "probe",
 	}
-	if row.Window < row.EAS {
-		row.Window = row.EAS
-	}
-	return row
 }

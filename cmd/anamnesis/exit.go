@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/anamnesis/probe"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream"
 	"anamnesis/orchestrator"
@@ -75,14 +76,14 @@ func exitCode(err error) int {
 		{exitRefused, []error{
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
 			orchestrator.ErrBusy, orchestrator.ErrPending, orchestrator.ErrNotJumped,
-			worldstate.ErrUnfinished,
+			worldstate.ErrUnfinished, probe.ErrBusy,
 		}},
 		{exitUsage, []error{
 			orchestrator.ErrNoTask, orchestrator.ErrNoStep, orchestrator.ErrNoDirectory, orchestrator.ErrTaskExists, orchestrator.ErrNotLive,
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
 			worldstate.ErrNoDirectory, worldstate.ErrNoPath,
 		}},
-		{exitLimit, []error{worldstate.ErrFull}},
+		{exitLimit, []error{worldstate.ErrFull, probe.ErrLimit}},
 	} {
 		for _, target := range c.errs {
 			if errors.Is(err, target) {

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"os"
@@ -26,6 +27,7 @@ type app struct {
 	stdout io.Writer
 	stderr io.Writer
 	getenv func(string) string
+	lines  *bufio.Reader // over stdin, from the first question on
 
 	// Where the program's own tests kill it; nil otherwise.
 	afterAppend func(seq uint64)

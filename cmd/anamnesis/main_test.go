@@ -27,6 +27,7 @@ func TestScripts(t *testing.T) {
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("no scripts found (err %v)", err)
 	}
+	forgetful := forgetfulServer(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
@@ -39,6 +40,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("ANAMNESIS_HOME", filepath.Join(env.WorkDir, ".home"))
 			env.Setenv("HOME", filepath.Join(env.WorkDir, ".user"))
+			env.Setenv("FORGETFUL_URL", forgetful)
 			for _, name := range []string{"GOPATH", "GOCACHE", "GOMODCACHE"} {
 				env.Setenv(name, goEnv(t, name))
 			}

@@ -18,8 +18,8 @@ const (
 	clearLine     = "\r\x1b[K"
 )
 
-// progressLine is one line of a terminal that says how far a scan is. The scan
-// calls it one at a time.
+// progressLine is one line of a terminal that says how far something is. Who
+// calls it does so one at a time.
 type progressLine struct {
 	out   io.Writer
 	now   func() time.Time
@@ -37,12 +37,22 @@ func (a *app) showProgress(o *worldstate.Options) {
 }
 
 func (p *progressLine) show(at worldstate.Progress) {
-	now := p.now()
 	if at.Done {
 		p.clear()
 		p.start = time.Time{}
 		return
 	}
+	of := ""
+	if at.Known >= at.Files {
+		of = fmt.Sprintf(" of about %d", at.Known)
+	}
+	p.draw(fmt.Sprintf("%d%s files, %s", at.Files, of, sizeText(at.Bytes)))
+}
+
+// draw shows a text in place of the one before, not too soon and not too
+// often.
+func (p *progressLine) draw(text string) {
+	now := p.now()
 	if p.start.IsZero() {
 		p.start = now
 	}
@@ -50,11 +60,7 @@ func (p *progressLine) show(at worldstate.Progress) {
 		return
 	}
 	p.last, p.drawn = now, true
-	of := ""
-	if at.Known >= at.Files {
-		of = fmt.Sprintf(" of about %d", at.Known)
-	}
-	fmt.Fprintf(p.out, "%s%d%s files, %s", clearLine, at.Files, of, sizeText(at.Bytes))
+	fmt.Fprint(p.out, clearLine, text)
 }
 
 // clear takes the line away again.

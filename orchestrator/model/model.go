@@ -48,6 +48,7 @@ const (
 	PurposeStep    = "step"    // a turn of the agent loop
 	PurposePass    = "pass"    // an anamnesis pass
 	PurposeReflect = "reflect" // the Reflect-Agent
+	PurposeProbe   = "probe"   // a question of the EAS probe
 )
 
 // Request is one question to a model. An implementation must not change it,

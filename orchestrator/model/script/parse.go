@@ -30,6 +30,7 @@ func parse(file string, data []byte) (*Model, error) {
 		},
 		"passes":      func(n *yaml.Node) { m.passes = r.rules(n, "passes") },
 		"reflections": func(n *yaml.Node) { m.reflections = r.rules(n, "reflections") },
+		"probes":      func(n *yaml.Node) { m.probes = r.rules(n, "probes") },
 	})
 	if !hasTurns {
 		r.fail(root.Line, "the script has no `turns`")

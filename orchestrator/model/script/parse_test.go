@@ -21,7 +21,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{"turns: []\n---\nturns: []\n", "script:1: cannot be read as YAML"},
 		{"- a\n", "script:1: the script must be a mapping"},
 		{"name: x\n", "script:1: the script has no `turns`"},
-		{"turns: []\nturn: []\n", `script:2: unknown key "turn" in the script; known are model, name, passes, reflections, turns`},
+		{"turns: []\nturn: []\n", `script:2: unknown key "turn" in the script; known are model, name, passes, probes, reflections, turns`},
 		{"turns: []\nturns: []\n", `script:2: key "turns" stands twice`},
 		{"turns: {}\n", "script:1: `turns` must be a list"},
 		{"turns:\n  - reply: a\n    replies: b\n", `script:3: unknown key "replies" in a turn`},

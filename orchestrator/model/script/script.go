@@ -41,9 +41,10 @@ type Model struct {
 	name  string
 	eas   string
 	items []item
-	// passes and reflections are rules for those purposes.
+	// passes, reflections and probes are rules for those purposes.
 	passes      []rule
 	reflections []rule
+	probes      []rule
 	loops       bool // some item is a loop
 
 	mu    sync.Mutex
@@ -153,9 +154,11 @@ func (m *Model) find(r model.Request) (cue, error) {
 		return m.findRule(r, "passes", m.passes)
 	case model.PurposeReflect:
 		return m.findRule(r, "reflections", m.reflections)
+	case model.PurposeProbe:
+		return m.findRule(r, "probes", m.probes)
 	}
 	return cue{}, &Mismatch{File: m.file, Line: 1, Purpose: r.Purpose, Turn: r.Turn,
-		Expected: "a request for step, pass or reflect", Got: fmt.Sprintf("purpose %q", r.Purpose)}
+		Expected: "a request for step, pass, reflect or probe", Got: fmt.Sprintf("purpose %q", r.Purpose)}
 }
 
 func (m *Model) findTurn(r model.Request) (cue, error) {

@@ -202,6 +202,9 @@ passes:
     reply: '{"advice":["rewrite"]}'
 reflections:
   - reply: stop digging
+probes:
+  - capture: {number: 'number is (\d+)'}
+    reply: 'ANSWER: {{number}}'
 `)
 	ask := func(purpose string, texts ...string) (model.Reply, error) {
 		r := model.Request{Purpose: purpose, Turn: 9}
@@ -218,6 +221,9 @@ reflections:
 		if f := model.AsFault(err); f == nil || f.Kind != model.FaultScript || f.Retryable {
 			t.Errorf("%q: %v; want a fault of kind script", texts, err)
 		}
+	}
+	if reply, err := ask(model.PurposeProbe, "Answer.", "The number is 17."); err != nil || reply.Text != "ANSWER: 17" {
+		t.Errorf("%+v, %v", reply, err)
 	}
 	if reply, err := ask(model.PurposeReflect); err != nil || reply.Text != "stop digging" {
 		t.Errorf("%+v, %v", reply, err)
