@@ -184,6 +184,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 		}
 	}
 	st, folding := new(State), true
+	fold, foldedTo := x.checkpoint()
 	for rec, err := range r.Since(0) {
 		if err != nil {
 			break // Verify has said why
@@ -206,12 +207,32 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 			continue
 		}
 		x.names(o)
+		if rec.Seq == foldedTo && folding && !holds(fold, st) {
+			x.add(opstream.SeverityCorrupt, x.h.Task(x.id), "its checkpoint says something else than the %d operations it stands for; delete checkpoint.bin there, it is derived", foldedTo)
+		}
 	}
 	seq, hash, _ := r.Last()
 	if seq == x.last {
 		x.hashes[seq] = fmt.Sprintf("%x", hash)
 	}
 	return nil
+}
+
+// checkpoint gives the state that an opening of the task would begin with.
+func (x *examination) checkpoint() (fold []byte, seq uint64) {
+	r, err := openStream(x.h, x.id, &opstream.Options{Checkpoint: foldVersion})
+	if err != nil {
+		return nil, 0 // the stream's own examination says why
+	}
+	defer r.Close()
+	fold, seq, _ = r.Folded()
+	return fold, seq
+}
+
+// holds reports whether a written state is st.
+func holds(fold []byte, st *State) bool {
+	data, err := marshalState(st)
+	return err == nil && sameFold(fold, data)
 }
 
 // names notes the commits an operation names.

@@ -125,7 +125,7 @@ func (t *Task) settle() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, o := range t.queue {
-		if err := Fold(&t.state, o); err != nil {
+		if err := t.fold(o); err != nil {
 			return err
 		}
 	}

@@ -88,7 +88,11 @@ func (t *Task) perform(ctx, keep context.Context, act Action) (*model.Fault, err
 	case ActRecall:
 		return nil, t.recall(ctx, act.Reason)
 	case ActSaveWorld:
-		return nil, t.saveWorld(keep)
+		err := t.saveWorld(keep)
+		if err == nil {
+			t.checkpoint(false)
+		}
+		return nil, err
 	case ActAsk:
 		return t.ask(ctx, keep)
 	case ActRunCalls:

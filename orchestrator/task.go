@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"sync"
@@ -67,6 +68,9 @@ type Options struct {
 	// SealAfter is how long the stream is idle before it is sealed; 0: the
 	// stream's default.
 	SealAfter time.Duration
+	// CheckpointEvery is how many operations the stream grows by, at least,
+	// until its fold is written down again; 0: DefaultCheckpointEvery.
+	CheckpointEvery uint64
 	// Program is the version recorded in the stream.
 	Program string
 	// Secrets are values known to be secret: they are redacted wherever they
@@ -96,7 +100,9 @@ type Task struct {
 	live      *liveDir
 	opts      Options
 
-	state State // Run's goroutine only
+	state        State  // Run's goroutine only
+	unusable     bool   // a fold failed; Run's goroutine only
+	checkpointed uint64 // seq of the last operation in a checkpoint; Run's goroutine only
 
 	mu        sync.Mutex
 	queue     []op.Op // durable, not folded yet
@@ -215,7 +221,9 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	if err != nil {
 		return err
 	}
-	if t.log, err = opstream.Open(h.Task(t.ID), &opstream.Options{Now: t.opts.Now, AfterAppend: t.opts.AfterAppend, SealAfter: t.opts.SealAfter}); err != nil {
+	if t.log, err = opstream.Open(h.Task(t.ID), &opstream.Options{
+		Now: t.opts.Now, AfterAppend: t.opts.AfterAppend, SealAfter: t.opts.SealAfter, Checkpoint: foldVersion,
+	}); err != nil {
 		return err
 	}
 	if t.vault, err = openVault(h.Vault(t.ID)); err != nil {
@@ -251,22 +259,23 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	return nil
 }
 
-// catchUp folds the stream as it is on disk.
+// catchUp folds the stream as it is on disk, from its checkpoint on.
 func (t *Task) catchUp() error {
-	for rec, err := range t.log.Since(0) {
-		if err != nil {
-			return err
-		}
-		o, err := decode(rec)
-		if err != nil {
-			return err
-		}
-		if err := Fold(&t.state, o); err != nil {
-			return err
-		}
+	t.state = *resumeFold(t.log)
+	t.checkpointed = t.state.Last
+	err := eachDecoded(t.log.Since(t.state.Last), t.fold)
+	if err != nil {
+		return err
 	}
 	t.publish()
 	return nil
+}
+
+// fold takes one operation into the task's state.
+func (t *Task) fold(o op.Op) error {
+	err := Fold(&t.state, o)
+	t.unusable = t.unusable || err != nil
+	return err
 }
 
 // Close ends the process's hold on the task. The stream is sealed; the task
@@ -276,6 +285,7 @@ func (t *Task) Close() error {
 	defer t.mu.Unlock()
 	var errs []error
 	if t.log != nil {
+		t.checkpoint(true)
 		errs = append(errs, t.log.Close())
 	}
 	if t.vault != nil {
@@ -330,6 +340,9 @@ func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.CheckpointEvery == 0 {
+		o.CheckpointEvery = DefaultCheckpointEvery
+	}
 	return o
 }
 
@@ -346,8 +359,13 @@ func decode(rec opstream.Record) (op.Op, error) {
 // ReadState folds a task's stream without holding the task: it works on a
 // live task, too.
 func ReadState(h Home, id string) (*State, error) {
-	st := new(State)
-	err := EachOp(h, id, func(o op.Op) error { return Fold(st, o) })
+	r, err := openStream(h, id, &opstream.Options{Checkpoint: foldVersion})
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	st := resumeFold(r)
+	err = eachDecoded(r.Since(st.Last), func(o op.Op) error { return Fold(st, o) })
 	if err != nil {
 		return nil, err
 	}
@@ -359,18 +377,28 @@ func ReadState(h Home, id string) (*State, error) {
 
 // EachOp visits a task's durable operations in order.
 func EachOp(h Home, id string, visit func(op.Op) error) error {
-	if err := CheckTaskID(id); err != nil {
-		return err
-	}
-	if _, err := os.Stat(filepath.Join(h.Task(id), "ops")); err != nil {
-		return fmt.Errorf("%w: %s; 'anamnesis tasks' lists them", ErrNoTask, id)
-	}
-	r, err := opstream.OpenReader(h.Task(id), nil)
+	r, err := openStream(h, id, nil)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	for rec, err := range r.Since(0) {
+	return eachDecoded(r.Since(0), visit)
+}
+
+// openStream opens a task's stream for reading.
+func openStream(h Home, id string, o *opstream.Options) (*opstream.Reader, error) {
+	if err := CheckTaskID(id); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(h.Task(id), "ops")); err != nil {
+		return nil, fmt.Errorf("%w: %s; 'anamnesis tasks' lists them", ErrNoTask, id)
+	}
+	return opstream.OpenReader(h.Task(id), o)
+}
+
+// eachDecoded visits records as operations.
+func eachDecoded(records iter.Seq2[opstream.Record, error], visit func(op.Op) error) error {
+	for rec, err := range records {
 		if err != nil {
 			return err
 		}

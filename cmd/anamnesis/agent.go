@@ -269,7 +269,7 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 		Secrets:     a.secrets(f.redact),
 		Event:       p.Op,
 		Delta:       p.Delta,
-		AfterAppend: a.afterAppend, WorldHook: a.worldHook, SealAfter: a.sealAfter,
+		AfterAppend: a.afterAppend, WorldHook: a.worldHook, SealAfter: a.sealAfter, CheckpointEvery: a.checkpointEvery,
 	}
 	if lines != nil {
 		o.Approve = lines.approve

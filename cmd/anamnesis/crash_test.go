@@ -41,7 +41,8 @@ func crashMain() {
 	kind, arg, _ := strings.Cut(os.Getenv(killVariable), ":")
 	at, _ := strconv.Atoi(arg)
 	die := func() { syscall.Kill(os.Getpid(), syscall.SIGKILL); select {} }
-	a.sealAfter = -1 // when a seal falls is a matter of time: no count could name a place
+	a.checkpointEvery = 1 // every step leaves one, so that every resume begins with one
+	a.sealAfter = -1      // when a seal falls is a matter of time: no count could name a place
 	if kind == "sealed" {
 		a.sealAfter = time.Millisecond
 	}
@@ -171,9 +172,9 @@ func crashOnce(ctx context.Context, tmp, kill string) error {
 	if text, err := check.CombinedOutput(); err != nil {
 		return fmt.Errorf("the resumed task left failing tests: %w\n%s", err, text)
 	}
-	report, err := opstream.Verify(ctx, filepath.Join(home, "tasks", task))
-	if err != nil || report.Has(opstream.SeverityCorrupt) {
-		return fmt.Errorf("the stream does not verify: %v %+v", err, report)
+	found, err := orchestrator.Examine(ctx, orchestrator.Home{State: home}, task)
+	if err != nil || found.Has(opstream.SeverityCorrupt) {
+		return fmt.Errorf("the task is not whole: %v %+v", err, found)
 	}
 	return onceOnly(home, task)
 }

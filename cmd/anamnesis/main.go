@@ -33,6 +33,8 @@ type app struct {
 	afterAppend func(seq uint64)
 	worldHook   func(point string)
 	sealAfter   time.Duration
+	// checkpointEvery: see orchestrator.Options.
+	checkpointEvery uint64
 }
 
 func main() {

@@ -1,0 +1,368 @@
+package orchestrator
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"anamnesis/orchestrator/model"
+)
+
+// foldVersion names what Fold makes of a stream. It is raised whenever Fold or
+// State changes its meaning: a checkpoint of another version is not used.
+const foldVersion = "1"
+
+// DefaultCheckpointEvery is how many operations a stream grows by, at least,
+// until its fold is written down again: fewer are folded in less time than a
+// checkpoint is written.
+const DefaultCheckpointEvery = 512
+
+// checkpointShare bounds what checkpoints cost a running task: the stream has
+// grown by this part of its length, so that what is written in all stays in
+// proportion to the stream.
+const checkpointShare = 16
+
+// checkpoint writes the folded state down beside the stream, when it is due.
+// It is derived: where it cannot be written the next opening takes longer, and
+// nothing else; the next one that is due tries again.
+func (t *Task) checkpoint(closing bool) {
+	grown, due := t.state.Last-t.checkpointed, t.opts.CheckpointEvery
+	if !closing {
+		due = max(due, t.state.Last/checkpointShare)
+	}
+	if t.unusable || grown < due {
+		return
+	}
+	t.checkpointed = t.state.Last
+	if data, err := marshalState(&t.state); err == nil {
+		_ = t.log.Checkpoint(foldVersion, data, t.state.Last)
+	}
+}
+
+// resumeFold gives the state a checkpoint holds, or that of an empty stream.
+func resumeFold(stream interface {
+	Folded() (fold []byte, seq uint64, ok bool)
+}) *State {
+	if fold, seq, ok := stream.Folded(); ok {
+		if s, err := unmarshalState(fold); err == nil && s.Last == seq {
+			return s
+		}
+	}
+	return new(State)
+}
+
+// errFolded is returned for bytes that are no folded state.
+var errFolded = errors.New("not a folded state")
+
+// foldedHead is the part of a folded state that does not grow with the
+// stream: the context, the turn under way, the figures. It is JSON, and a nil
+// stays a nil, so that a state comes back as it was.
+type foldedHead struct {
+	State   *State // its exported fields, without Steps
+	Loops   []int
+	System  string
+	Entries []foldedEntry
+	Held    []foldedEntry
+	Asking  bool
+	Waiting map[string]bool
+}
+
+type foldedEntry struct {
+	Seq  uint64
+	Step int
+	Kind entryKind
+	Msg  model.Message
+}
+
+// marshalState writes a state so that unmarshalState gives it back: the head,
+// then the steps and the token counts in a compact binary form, since a long
+// task has hundreds of thousands.
+func marshalState(s *State) ([]byte, error) {
+	bare := *s
+	bare.Steps = nil
+	p := &s.projection
+	head := foldedHead{
+		State: &bare, System: p.system, Asking: p.asking, Waiting: p.waiting,
+		Entries: foldedEntries(p.entries), Held: foldedEntries(p.held),
+	}
+	for _, l := range s.loops {
+		head.Loops = append(head.Loops, l.to)
+	}
+	data, err := json.Marshal(head)
+	if err != nil {
+		return nil, fmt.Errorf("write folded state: %w", err)
+	}
+	w := stateWriter{names: make(map[string]uint64)}
+	w.text(string(data))
+	w.number(uint64(len(s.Steps)))
+	for i := range s.Steps {
+		w.step(&s.Steps[i])
+	}
+	w.number(uint64(len(s.sums)))
+	before := uint64(0)
+	for _, sum := range s.sums {
+		w.number(sum - before)
+		before = sum
+	}
+	return w.buf, nil
+}
+
+// unmarshalState reads what marshalState wrote. Other bytes are errFolded.
+func unmarshalState(data []byte) (*State, error) {
+	r := stateReader{rest: data}
+	var head foldedHead
+	if err := json.Unmarshal([]byte(r.text()), &head); err != nil || head.State == nil {
+		return nil, fmt.Errorf("%w: its head is not readable", errFolded)
+	}
+	s := head.State
+	for _, to := range head.Loops {
+		s.loops = append(s.loops, loopTick{to: to})
+	}
+	s.projection = projection{
+		system: head.System, asking: head.Asking, waiting: head.Waiting,
+		entries: unfoldedEntries(head.Entries), held: unfoldedEntries(head.Held),
+	}
+	s.Steps = make([]Step, r.count())
+	for i := range s.Steps {
+		r.step(&s.Steps[i], i)
+	}
+	s.sums = make([]uint64, r.count())
+	sum := uint64(0)
+	for i := range s.sums {
+		sum += r.number()
+		s.sums[i] = sum
+	}
+	if r.bad || len(r.rest) != 0 || uint64(len(s.sums)) != s.Last+1 {
+		return nil, fmt.Errorf("%w: its steps or token counts are not readable", errFolded)
+	}
+	return s, nil
+}
+
+func foldedEntries(es []entry) []foldedEntry {
+	if es == nil {
+		return nil
+	}
+	out := make([]foldedEntry, len(es))
+	for i, e := range es {
+		out[i] = foldedEntry{Seq: e.seq, Step: e.step, Kind: e.kind, Msg: e.msg}
+	}
+	return out
+}
+
+func unfoldedEntries(es []foldedEntry) []entry {
+	if es == nil {
+		return nil
+	}
+	out := make([]entry, len(es))
+	for i, e := range es {
+		out[i] = entry{seq: e.Seq, step: e.Step, kind: e.Kind, msg: e.Msg}
+	}
+	return out
+}
+
+// The flags of a step, and the forms of a hash.
+const (
+	stepEnded = 1 << iota
+	stepFolded
+
+	hashText  = 0 // any text
+	hashBytes = 1 // 20 bytes, 40 digits in the state
+	hashAgain = 2 // that of the step before
+)
+
+// stateWriter appends to buf. Names of tools are written once.
+type stateWriter struct {
+	buf          []byte
+	names        map[string]uint64
+	commit, tree string // of the step before
+}
+
+func (w *stateWriter) number(n uint64) { w.buf = binary.AppendUvarint(w.buf, n) }
+
+func (w *stateWriter) text(s string) {
+	w.number(uint64(len(s)))
+	w.buf = append(w.buf, s...)
+}
+
+func (w *stateWriter) hash(s, before string) {
+	if s == before {
+		w.buf = append(w.buf, hashAgain)
+		return
+	}
+	if raw, err := hex.DecodeString(s); err == nil && len(raw) == 20 && hex.EncodeToString(raw) == s {
+		w.buf = append(append(w.buf, hashBytes), raw...)
+		return
+	}
+	w.buf = append(w.buf, hashText)
+	w.text(s)
+}
+
+// name writes a name's number, and the name where it is new.
+func (w *stateWriter) name(s string) {
+	n, known := w.names[s]
+	if !known {
+		n = uint64(len(w.names))
+		w.names[s] = n
+	}
+	w.number(n)
+	if !known {
+		w.text(s)
+	}
+}
+
+func (w *stateWriter) step(st *Step) {
+	var flags uint64
+	if st.Ended {
+		flags |= stepEnded
+	}
+	if st.Folded {
+		flags |= stepFolded
+	}
+	w.number(flags)
+	w.number(uint64(st.Parent))
+	w.number(st.First)
+	w.number(st.Last)
+	w.hash(st.Commit, w.commit)
+	w.hash(st.Tree, w.tree)
+	w.commit, w.tree = st.Commit, st.Tree
+	w.text(st.NoCheckpoint)
+	w.text(st.LeftBy)
+	w.number(uint64(st.Failed))
+	w.number(uint64(len(st.Calls)))
+	for _, c := range st.Calls {
+		w.name(c)
+	}
+}
+
+// stateReader takes from rest. After the first fault it gives zeros, and bad
+// is set.
+type stateReader struct {
+	rest         []byte
+	bad          bool
+	names        []string
+	commit, tree string
+}
+
+func (r *stateReader) number() uint64 {
+	n, size := binary.Uvarint(r.rest)
+	if size <= 0 {
+		r.bad, r.rest = true, nil
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+// count reads how many things follow, each of at least one byte.
+func (r *stateReader) count() int {
+	n := r.number()
+	if n > uint64(len(r.rest)) {
+		r.bad, r.rest = true, nil
+		return 0
+	}
+	return int(n)
+}
+
+// id reads a number that must be less than a bound.
+func (r *stateReader) id(bound int) int {
+	n := r.number()
+	if n >= uint64(bound) {
+		r.bad = true
+		return 0
+	}
+	return int(n)
+}
+
+func (r *stateReader) bytes(n int) []byte {
+	if n > len(r.rest) {
+		r.bad, r.rest = true, nil
+		return nil
+	}
+	out := r.rest[:n]
+	r.rest = r.rest[n:]
+	return out
+}
+
+func (r *stateReader) text() string { return string(r.bytes(r.count())) }
+
+func (r *stateReader) hash(before string) string {
+	form := r.bytes(1)
+	switch {
+	case len(form) == 0:
+		return ""
+	case form[0] == hashAgain:
+		return before
+	case form[0] == hashBytes:
+		return hex.EncodeToString(r.bytes(20))
+	case form[0] == hashText:
+		return r.text()
+	}
+	r.bad = true
+	return ""
+}
+
+func (r *stateReader) name() string {
+	n := r.id(len(r.names) + 1)
+	if n == len(r.names) {
+		r.names = append(r.names, r.text())
+	}
+	return r.names[n]
+}
+
+func (r *stateReader) step(st *Step, id int) {
+	flags := r.number()
+	st.ID, st.Ended, st.Folded = id, flags&stepEnded != 0, flags&stepFolded != 0
+	st.Parent = r.id(id + 1)
+	st.First, st.Last = r.number(), r.number()
+	st.Commit, st.Tree = r.hash(r.commit), r.hash(r.tree)
+	r.commit, r.tree = st.Commit, st.Tree
+	st.NoCheckpoint, st.LeftBy = r.text(), r.text()
+	st.Failed = int(r.number())
+	if n := r.count(); n > 0 {
+		st.Calls = make([]string, n)
+		for i := range st.Calls {
+			st.Calls[i] = r.name()
+		}
+	}
+}
+
+// sameFold reports whether two written states say the same. What the process
+// that recorded an operation holds as an empty list, one that read it holds as
+// none.
+func sameFold(a, b []byte) bool {
+	ra, rb := stateReader{rest: a}, stateReader{rest: b}
+	var ha, hb any
+	if json.Unmarshal([]byte(ra.text()), &ha) != nil || json.Unmarshal([]byte(rb.text()), &hb) != nil {
+		return false
+	}
+	return bytes.Equal(ra.rest, rb.rest) && reflect.DeepEqual(withoutEmpty(ha), withoutEmpty(hb))
+}
+
+// withoutEmpty takes empty lists and objects out of a JSON value, and nulls.
+func withoutEmpty(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			if e = withoutEmpty(e); e == nil {
+				delete(v, k)
+			} else {
+				v[k] = e
+			}
+		}
+		if len(v) == 0 {
+			return nil
+		}
+	case []any:
+		if len(v) == 0 {
+			return nil
+		}
+		for i, e := range v {
+			v[i] = withoutEmpty(e)
+		}
+	}
+	return v
+}
