@@ -76,12 +76,12 @@ func TestKnownSpan(t *testing.T) {
 }
 
 func options() probe.Options {
-	return probe.Options{Seed: 1, Longest: 16000, Count: words}
+	return probe.Options{Seed: 1, Longest: 4000, Count: words}
 }
 
 // TestRun measures a model that really reads the texts.
 func TestRun(t *testing.T) {
-	m := probetest.Model{Curve: probetest.Curve{Base: 1, Span: 4000, Steepness: 2}, Count: words}
+	m := probetest.Model{Curve: probetest.Curve{Base: 1, Span: 2000, Steepness: 2}, Count: words}
 	o := options()
 	var phases []string
 	o.Progress = func(p probe.Progress) {
@@ -97,7 +97,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	res.Model = "simulated"
-	if off := math.Log2(float64(res.EAS) / 4000); math.Abs(off) > 1 || !res.Done || res.FailsAt <= res.EAS {
+	if off := math.Log2(float64(res.EAS) / 2000); math.Abs(off) > 1 || !res.Done || res.FailsAt <= res.EAS {
 		t.Errorf("EAS %d, fails at %d, done %v", res.EAS, res.FailsAt, res.Done)
 	}
 	if cost := o.Cost(); res.Calls > cost.Calls || res.Tokens > cost.Tokens || res.Usage.Completion != 8*res.Calls {

@@ -34,7 +34,7 @@ over those (.anamnesis/eas.yaml here). Every row says where its number comes fro
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.easListCommand(), a.easShowCommand(), a.easSetCommand(), a.easDiffCommand(), a.easProbeCommand())
+	cmd.AddCommand(a.easListCommand(), a.easShowCommand(), a.easSetCommand(), a.easDiffCommand(), a.easProbeCommand(), a.easReflectCommand())
 	return cmd
 }
 

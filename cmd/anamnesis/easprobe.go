@@ -240,7 +240,7 @@ func (a *app) runProbe(ctx context.Context, m modelChoice, reply int, o probe.Op
 	m.retries.set(func(at model.Attempt) {
 		fmt.Fprintf(a.stderr, "anamnesis: asking again: %v\n", at.Fault)
 	})
-	return probe.Run(ctx, probeModel{m.model, reply}, o)
+	return probe.Run(ctx, textModel{m.model, model.PurposeProbe, reply}, o)
 }
 
 // probeBar draws a phase of a probe.
@@ -251,16 +251,17 @@ func probeBar(at probe.Progress) string {
 		at.Phase, at.Right, at.Done, at.Calls, million(at.Tokens))
 }
 
-// probeModel lets the probe ask a model of ours.
-type probeModel struct {
-	model model.Model
-	reply int
+// textModel lets the probe, and the wording of proposals, ask a model of ours.
+type textModel struct {
+	model   model.Model
+	purpose string
+	reply   int // tokens a reply may take; 0: no cap of ours
 }
 
 // Complete implements anamnesis.Model.
-func (p probeModel) Complete(ctx context.Context, system, text string) (anamnesis.Completion, error) {
-	reply, err := p.model.Ask(ctx, model.Request{
-		Purpose: model.PurposeProbe, MaxTokens: p.reply,
+func (t textModel) Complete(ctx context.Context, system, text string) (anamnesis.Completion, error) {
+	reply, err := t.model.Ask(ctx, model.Request{
+		Purpose: t.purpose, MaxTokens: t.reply,
 		Messages: []model.Message{{Role: model.RoleSystem, Text: system}, {Role: model.RoleUser, Text: text}},
 	}, nil)
 	if f := model.AsFault(err); f != nil && f.Kind == model.FaultOverflow {
