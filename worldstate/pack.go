@@ -54,7 +54,7 @@ const compressionLevel = zlib.BestSpeed
 type packWriter struct {
 	dir   string // objects/pack
 	hook  func(string)
-	pool  sync.Pool
+	pool  *packPool
 	mu    sync.Mutex
 	f     *os.File
 	w     *bufio.Writer
@@ -71,12 +71,28 @@ type packItem struct {
 
 const packHeaderBytes = 12
 
-func newPackWriter(dir string, hook func(string)) *packWriter {
-	return &packWriter{dir: dir, hook: hook, seen: make(map[hash]struct{})}
+// packPool is what one pack after the other is written with. A small save would
+// otherwise spend most of its time on two megabytes of fresh memory.
+type packPool struct{ compressors, buffers sync.Pool }
+
+// packBufferBytes is how much of a pack is gathered before it is written.
+const packBufferBytes = 1 << 20
+
+func newPackWriter(dir string, hook func(string), pool *packPool) *packWriter {
+	return &packWriter{dir: dir, hook: hook, pool: pool, seen: make(map[hash]struct{})}
+}
+
+// buffer is a writer to f that gathers what is written.
+func (p *packPool) buffer(f io.Writer) *bufio.Writer {
+	if w, ok := p.buffers.Get().(*bufio.Writer); ok {
+		w.Reset(f)
+		return w
+	}
+	return bufio.NewWriterSize(f, packBufferBytes)
 }
 
 func (p *packWriter) compressor(w io.Writer) *zlib.Writer {
-	if z, ok := p.pool.Get().(*zlib.Writer); ok {
+	if z, ok := p.pool.compressors.Get().(*zlib.Writer); ok {
 		z.Reset(w)
 		return z
 	}
@@ -107,7 +123,7 @@ func (p *packWriter) add(h hash, t objectType, data []byte) error {
 	if cerr := z.Close(); err == nil {
 		err = cerr
 	}
-	p.pool.Put(z)
+	p.pool.compressors.Put(z)
 	if err != nil {
 		return err
 	}
@@ -153,7 +169,7 @@ func (p *packWriter) addStream(h hash, size int64, r io.Reader) error {
 		if cerr := z.Close(); err == nil {
 			err = cerr
 		}
-		p.pool.Put(z)
+		p.pool.compressors.Put(z)
 		if err == nil && (n != size || hash(sum.Sum(nil)) != h) {
 			err = errContentChanged
 		}
@@ -188,7 +204,7 @@ func (p *packWriter) begin() error {
 	if err != nil {
 		return fmt.Errorf("begin pack: %w", err)
 	}
-	p.f, p.w, p.off = f, bufio.NewWriterSize(f, 1<<20), packHeaderBytes
+	p.f, p.w, p.off = f, p.pool.buffer(f), packHeaderBytes
 	if _, err := p.w.Write(make([]byte, packHeaderBytes)); err != nil {
 		return fmt.Errorf("begin pack: %w", err)
 	}
@@ -240,7 +256,9 @@ func (p *packWriter) abort() {
 	}
 	p.f.Close()
 	os.Remove(p.f.Name())
-	p.f = nil
+	p.w.Reset(nil) // the pool must not hold the file
+	p.pool.buffers.Put(p.w)
+	p.f, p.w = nil, nil
 }
 
 // finish makes the pack durable and visible: the pack synced and renamed,

@@ -233,7 +233,7 @@ func (w *World) headAfter(p *Plan, target *commit, source hash) (hash, error) {
 		return hash{}, err
 	}
 	list := overlay(from, want, p.actions)
-	pack := newPackWriter(w.objects.packDir(), w.opts.Hook)
+	pack := newPackWriter(w.objects.packDir(), w.opts.Hook, &w.packs)
 	defer pack.abort()
 	tree, err := buildTrees(list, func(h hash, t objectType, data []byte) error {
 		if w.objects.has(h) {

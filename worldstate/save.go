@@ -126,7 +126,7 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 		return Snapshot{}, nil, err
 	}
 	defer closeFD(root)
-	pack := newPackWriter(w.objects.packDir(), w.opts.Hook)
+	pack := newPackWriter(w.objects.packDir(), w.opts.Hook, &w.packs)
 	defer pack.abort()
 	sc, err := w.see(ctx, root, pack)
 	if err != nil {

@@ -64,6 +64,7 @@ type World struct {
 	key        string // names this directory in the store
 	opts       Options
 	objects    *objectStore
+	packs      packPool
 	excluded   map[string]bool // relative paths
 	fault      func(op, path string) error
 	writePiece int // tests: stop after so many bytes of a file written in place
