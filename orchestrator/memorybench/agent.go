@@ -150,7 +150,7 @@ func (a *agent) read(m model.Message) *reading {
 	if r := a.parsed[key]; r != nil {
 		return r
 	}
-	r := &reading{tokens: tokensOf(m.Text), facts: a.g.facts(m.Text)}
+	r := &reading{tokens: tokensOf(m.Text), facts: a.g.facts(a.g.ownCards(m.Text, a.pz.Project))}
 	for _, c := range m.Calls {
 		r.tokens += tokensOf(c.Name) + tokensOf(c.Args)
 	}

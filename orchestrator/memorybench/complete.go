@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 )
 
 // completeTasks is how many tasks are played on the complete path, per arm.
@@ -41,7 +42,7 @@ func (b *bench) complete(ctx context.Context) (*CompleteReport, error) {
 					return nil, err
 				}
 				rep.Played++
-				if fast != full {
+				if !reflect.DeepEqual(fast, full) {
 					rep.Differ = append(rep.Differ, fmt.Sprintf("%s, task %d, %s: fast %+v, complete %+v", row.Name, task, arm.Name, fast, full))
 				}
 			}

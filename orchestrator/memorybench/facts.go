@@ -47,6 +47,7 @@ func (f *fact) key() string {
 type grammar struct {
 	refused, hint, active *regexp.Regexp
 	next, mark, jump, try *regexp.Regexp
+	card, project         *regexp.Regexp
 }
 
 func newGrammar() *grammar {
@@ -55,11 +56,13 @@ func newGrammar() *grammar {
 		hint:    regexp.MustCompile(`\b(\w+) must be one of (\w+) or (\w+)`),
 		// The command's own output, and its place in a notice's list of what was
 		// not undone.
-		active: regexp.MustCompile(`licence activated|(?m:^- op \d+: curl -X POST https://licence)`),
-		next:   regexp.MustCompile(`(?m)^state: (.+)\nnext: (.+)$`),
-		mark:   regexp.MustCompile(`(?m)^\[step (\d+)`),
-		jump:   regexp.MustCompile(`(?m)^\[JUMP\] You went (?:back|over) from step (\d+) to step (\d+)\.`),
-		try:    regexp.MustCompile(`^At step (\d+), decision (\w+) with (.+): trying`),
+		active:  regexp.MustCompile(`licence activated|(?m:^- op \d+: curl -X POST https://licence)`),
+		next:    regexp.MustCompile(`(?m)^state: (.+)\nnext: (.+)$`),
+		mark:    regexp.MustCompile(`(?m)^\[step (\d+)`),
+		jump:    regexp.MustCompile(`(?m)^\[JUMP\] You went (?:back|over) from step (\d+) to step (\d+)\.`),
+		card:    regexp.MustCompile(`(?m)^\[card .*\n(?:> .*\n?)*`),
+		project: regexp.MustCompile(`\bproject ([\w-]+)`),
+		try:     regexp.MustCompile(`^At step (\d+), decision (\w+) with (.+): trying`),
 	}
 }
 
@@ -94,6 +97,22 @@ func (g *grammar) facts(text string) []fact {
 		off += len(line)
 	}
 	return out
+}
+
+// ownCards blanks the recalled cards that name another project: an agent does
+// not take a lesson about another project for one about its own.
+func (g *grammar) ownCards(text, project string) string {
+	if !strings.Contains(text, "[card ") {
+		return text
+	}
+	return g.card.ReplaceAllStringFunc(text, func(card string) string {
+		for _, m := range g.project.FindAllStringSubmatch(card, -1) {
+			if m[1] != project {
+				return strings.Repeat(" ", len(card))
+			}
+		}
+		return card
+	})
 }
 
 // beliefs are the facts the agent recalls at one moment.

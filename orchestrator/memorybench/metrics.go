@@ -22,6 +22,9 @@ type Metrics struct {
 	Jumps  int `json:"jumps"`
 	Passes int `json:"passes"`
 	Asked  int `json:"asked"` // times the loop guard asked the person, who said to go on
+
+	shown   []string // cards recalled, in World C
+	written int      // cards written
 }
 
 // price is what the tokens cost, in uncached prompt tokens.

@@ -25,7 +25,7 @@ type Params struct {
 	// Compliance is the probability that the agent avoids an option it recalls
 	// to have failed in the present state. Recorded models repeat a failed call
 	// that they can see in 4 to 27 % of cases; in the tau-bench runs this bench
-	// reads, gpt-4o repeats 23 % of them to the letter.
+	// reads, gpt-4o repeats 22 % of them to the letter.
 	Compliance float64
 	// Care is the probability that the agent, writing down a failure in its own
 	// words, says in which state it happened.

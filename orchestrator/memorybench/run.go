@@ -152,6 +152,22 @@ func (b *bench) parts(ctx context.Context, arms []Arm, rep *Report) error {
 			b.Log(fmt.Sprintf("row %d of %d: %s", i+1, len(rows), row.Name))
 		}
 	}
+	if b.has(PartCards) {
+		c, err := b.cards(ctx)
+		if err != nil {
+			return err
+		}
+		rep.Cards = c
+		b.Log("World C")
+	}
+	if b.has(PartExtractor) {
+		x, err := b.extractor(ctx)
+		if err != nil {
+			return err
+		}
+		rep.Extractor = x
+		b.Log("extractor")
+	}
 	if b.has(PartCompletely) && b.Program != "" {
 		c, err := b.complete(ctx)
 		if err != nil {

@@ -126,6 +126,11 @@ func (c *counter) event(o op.Op) {
 		c.m.Jumps++
 	case *op.PassDone:
 		c.m.Passes++
+		c.m.written += len(b.Cards)
+	case *op.CardsRecalled:
+		for _, card := range b.Cards {
+			c.m.shown = append(c.m.shown, card.ID)
+		}
 	}
 }
 

@@ -24,6 +24,12 @@ func (r *Report) WriteText(w io.Writer) error {
 			row.writeClaims(tw)
 		}
 	}
+	if r.Cards != nil {
+		r.Cards.writeText(tw)
+	}
+	if r.Extractor != nil {
+		r.Extractor.writeText(tw)
+	}
 	if r.Complete != nil {
 		r.Complete.writeText(tw)
 	}
