@@ -64,6 +64,10 @@ func TestOpenMemory(t *testing.T) {
 		if string(m[2]) != strconv.FormatBool(version != "") {
 			t.Errorf("checkpoint used: %s", m[2])
 		}
+		if raceBuild {
+			t.Log("NOT COMPARED under -race, which adds memory of its own; run without it")
+			continue
+		}
 		if peak<<10 > limit {
 			t.Errorf("opening %d records took %d KiB, the limit is %d", records, peak, limit>>10)
 		}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package opstream
+
+const raceBuild = false
