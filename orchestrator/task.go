@@ -216,7 +216,7 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	}
 	// The world first: what it refuses leaves no stream behind.
 	t.world, err = worldstate.Open(t.Dir, opened.Store, &worldstate.Options{
-		Task: t.ID, Home: h.User, Hook: t.opts.WorldHook, Exclude: h.Roots(),
+		Task: t.ID, Home: h.User, Hook: t.opts.WorldHook, Exclude: h.Roots(), Watch: true,
 	})
 	if err != nil {
 		return err

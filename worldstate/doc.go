@@ -64,12 +64,29 @@
 // Plan and Restore return ErrUnfinished. A failure the process survives, such
 // as a full disk, is rolled back at once.
 //
+// # Watching
+//
+// With Options.Watch a World that stays open is told by the kernel which names
+// have changed (inotify, on Linux and local file systems; anywhere else, and
+// where directories or the system's watches are too many, it scans). Events are
+// read when a save or a plan begins, so nothing that happened before is missed:
+// a queue that ran over, an unmount or a replaced root lead to a scan. After 200
+// saves, or ten minutes, a save scans everything and compares; a change that no
+// event told of is noted in its Snapshot, and ends the watching. Each directory
+// takes about a KiB of the kernel's memory, for at most 65,536 of them.
+//
 // # Blind spots
 //
 // A file changed through a shared memory map, or on a server with a clock
 // behind ours, within the granularity of its time stamps, can be missed until
-// its next change. Between the last look at a path and the write to it lie some
-// microseconds in which a change is lost. A process that reads a file while it
-// is restored in place can see bytes of both ends. `git gc` run by hand on the store
+// its next change. Between the last look at a path and the rename over it lie
+// some microseconds in which a change is lost. `git gc` run by hand on the store
 // while a save runs is not coordinated with it.
+//
+// A watching World is not told of a write through a shared memory map before
+// the file is closed, of a write under a hard link outside that was made after
+// the file was last looked at, and of a file system mounted inside since the
+// last scan. The next check finds them. Files known to have several names, and
+// file systems known to be mounted inside, are looked at every time. A restore
+// looks at every path again before it touches it, watching or not.
 package worldstate

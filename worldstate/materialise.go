@@ -43,6 +43,7 @@ type executor struct {
 	done   map[string]stamp  // how a path stood right after its action
 
 	seams sync.Mutex // one hook or fault at a time
+	steps atomic.Int64
 }
 
 const (
@@ -53,6 +54,9 @@ const (
 	// restoreWorkers write files at once: inflating takes the processors, and
 	// files replaced by rename wait for the disk.
 	restoreWorkers = 4
+	// heedEvery: so often the events of what we write ourselves are read, so
+	// that the queue does not run over; a step makes at most a dozen.
+	heedEvery = 1000
 )
 
 // newExecutor: resumed says that the actions, or the other way round, may have
@@ -279,6 +283,9 @@ func (x *executor) step(what string, i int, a action, do func(i int, a action) e
 		return &RestoreError{Path: a.path, Err: fmt.Errorf("%s: %w", what, err)}
 	}
 	x.hook(what + " after")
+	if x.steps.Add(1)%heedEvery == 0 {
+		x.w.heed()
+	}
 	return nil
 }
 

@@ -39,6 +39,7 @@ type scanner struct {
 	excluded map[string]bool
 	repo     *repository
 	fault    func(op, path string) error
+	watch    *watching // nil: nobody tells of changes
 	progress func(Progress)
 	device   uint64 // of the root
 
@@ -54,13 +55,6 @@ type scanner struct {
 	root    *node
 }
 
-// mark says what of a directory must be looked at. The nil mark: everything in
-// it and beneath.
-type mark struct {
-	names map[string]struct{} // these names
-	subs  map[string]*mark    // directories in it that have marks
-}
-
 // scan looks at the world: at all of it, or at what marks say has changed since
 // known, which may be nil. The error is the context's, the root's or the
 // store's; what cannot be read inside is listed, not an error.
@@ -69,6 +63,9 @@ func (w *World) scan(ctx context.Context, root int, known *knowledge, marks *mar
 	s := &scanner{
 		ctx: ctx, objects: w.objects, pack: pack, excluded: w.excluded,
 		repo: repo, fault: w.fault, progress: w.opts.Progress, slots: make(chan struct{}, scanWorkers),
+	}
+	if w.watch.on() {
+		s.watch = w.watch
 	}
 	v := &visit{s: s, chain: repo.outer, mark: marks}
 	if known != nil {
@@ -79,6 +76,7 @@ func (w *World) scan(ctx context.Context, root int, known *knowledge, marks *mar
 			v.mark = nil
 		}
 	}
+	whole := v.mark == nil
 	fd, err := openat(root, ".", dirFlags, 0)
 	if err != nil {
 		return nil, fmt.Errorf("scan %s: %w", w.dir, err)
@@ -98,7 +96,7 @@ func (w *World) scan(ctx context.Context, root int, known *knowledge, marks *mar
 	if s.err != nil {
 		return nil, fmt.Errorf("scan %s: %w", w.dir, s.err)
 	}
-	sc := &scanned{listing: &listing{s.root}, repo: repo, unheld: int(s.unheld.Load()), changed: int(s.changed.Load())}
+	sc := &scanned{listing: &listing{s.root}, repo: repo, unheld: int(s.unheld.Load()), changed: int(s.changed.Load()), whole: whole}
 	sc.gather()
 	return sc, nil
 }
@@ -168,6 +166,7 @@ type visit struct {
 	tracked bool  // the directory is ignored: only paths in the user's index count
 	mark    *mark
 	chain   ignore.Chain
+	watched *watched // nil: no event tells of its changes
 	seen    sighting // of this time; items and others are prev's until end
 	now     time.Time
 
@@ -245,23 +244,26 @@ func (v *visit) look() error {
 	if err := v.s.seam("readdir", v.path); err != nil {
 		return err
 	}
+	if v.prev == nil {
+		v.mark = nil
+	}
+	told := v.listen()
 	v.now = time.Now()
 	st, err := fstat(v.fd)
 	if err != nil {
 		return err
 	}
 	v.seen = sighting{dir: sight{stamp: st, racy: racy(st, v.now)}}
-	v.seen.foreign = st.dev != v.s.device
+	v.seen.foreign = !told || st.dev != v.s.device
 	if v.prev != nil && (v.prev.seen == nil || v.prev.seen.fault != "") {
 		v.prev, v.same, v.mark = nil, false, nil
-	}
-	if v.prev == nil {
-		v.mark = nil
 	}
 	if v.mark != nil && v.rulesMarked() {
 		v.mark = nil
 	}
 	if v.mark != nil {
+		// Only a whole look proves that the names are those of this moment.
+		v.seen.dir, v.seen.foreign = v.prev.seen.dir, v.prev.seen.foreign
 		v.keepRules()
 		v.lookMarked()
 		return nil
@@ -280,6 +282,35 @@ func (v *visit) look() error {
 	v.readRules(has)
 	v.lookNames(names)
 	return nil
+}
+
+// listen watches the directory, before it is read. false: nobody will tell of
+// its changes, though somebody should.
+func (v *visit) listen() bool {
+	t := v.s.watch
+	if t == nil {
+		return true
+	}
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	if !t.on() {
+		return true
+	}
+	var parent *watched
+	if v.up != nil {
+		if parent = v.up.watched; parent == nil {
+			return true // beneath a directory that is looked at every time
+		}
+		if v.watched = parent.kids[v.name]; v.watched != nil && v.mark != nil {
+			return true
+		}
+		v.mark = nil
+	} else if v.mark != nil {
+		v.watched = t.root
+		return true
+	}
+	v.watched = t.watch(parent, v.name, v.fd, v.up == nil)
+	return v.watched != nil || !t.on()
 }
 
 // lookKnown looks at the names the directory had.

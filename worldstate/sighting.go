@@ -22,7 +22,7 @@ type sighting struct {
 	frozen    bool // the rules' file is not part of the snapshot itself
 	rulesNote string
 	fault     string // why the directory could not be read
-	foreign   bool   // another file system is mounted here
+	foreign   bool   // no event tells of changes here: another file system, or one directory at two places
 }
 
 // sight is one stat. racy: a later change might not show in it.
@@ -120,9 +120,10 @@ type scanned struct {
 	frozen  []frozenRule
 	// unheld counts files read whose bytes the store may lack: a scan that
 	// does not store.
-	unheld int
-	// changed counts files looked at anew.
-	changed int
+	unheld  int
+	changed int  // counts files looked at anew
+	whole   bool // everything was looked at
+	drained int  // what the watcher had counted before
 }
 
 // gather collects what the nodes say beside their items.

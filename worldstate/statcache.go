@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"os"
 	"path/filepath"
@@ -70,14 +71,47 @@ func (w *World) cachePath() string {
 	return filepath.Join(w.store, stateDir, "statcache-"+w.key)
 }
 
-// see scans from what is known.
+// see scans from what is known: everything, or what the watcher says changed.
 func (w *World) see(ctx context.Context, root int, pack *packWriter) (*scanned, error) {
 	w.trust()
 	known := w.knows
 	if known.root == nil {
 		known = nil
 	}
-	return w.scan(ctx, root, known, nil, pack)
+	if w.watch.on() && !w.watch.of(root) {
+		w.watch.end("another directory stands at its path")
+		w.watch = nil
+	}
+	if w.opts.Watch && w.watch == nil {
+		w.watch = newWatching(root)
+	}
+	var marks *mark
+	drained := 0
+	if w.watch.on() {
+		marks = w.watch.begin(pack != nil)
+		drained = w.watch.drained
+	}
+	sc, err := w.scan(ctx, root, known, marks, pack)
+	if err != nil {
+		return nil, err
+	}
+	sc.drained = drained
+	if w.watch.on() && sc.whole {
+		w.watch.prune()
+		w.checkWatcher(known, sc)
+	}
+	return sc, nil
+}
+
+// checkWatcher compares a whole scan with what the watcher has told.
+func (w *World) checkWatcher(known *knowledge, sc *scanned) {
+	if known == nil || w.watch.lost || !known.repo.sameRules(sc.repo) {
+		return
+	}
+	if path := w.watch.missed(known.root, sc.root); path != "" {
+		w.watch.end(fmt.Sprintf("a change of %q was not told", path))
+		sc.notes = append(sc.notes, Skip{path, "the watcher missed its change and is off from now on: the world is scanned"})
+	}
 }
 
 // trust reads the cache at first use, and drops what is known where the store
@@ -121,6 +155,9 @@ func (s *objectStore) hasAll(n *node) bool {
 // start from.
 func (w *World) learn(sc *scanned) error {
 	sc.root.hold()
+	if w.watch.on() {
+		w.watch.learnt(sc)
+	}
 	w.knows = &knowledge{root: sc.root, repo: sc.repo, packs: w.objects.generation(), unsaved: w.knows.unsaved + sc.changed}
 	if w.knows.unsaved < cacheEvery {
 		return nil

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,7 +33,7 @@ func (o *ours) open() error {
 		return nil
 	}
 	var err error
-	o.w, err = worldstate.Open(o.dir, o.store, nil)
+	o.w, err = worldstate.Open(o.dir, o.store, &worldstate.Options{Watch: o.watch})
 	return err
 }
 
@@ -46,12 +45,7 @@ func (o *ours) fresh(context.Context) error {
 	return o.open()
 }
 
-var errNoWatcher = errors.New("not built in")
-
 func (o *ours) save(ctx context.Context) (string, error) {
-	if o.watch {
-		return "", errNoWatcher
-	}
 	if err := o.open(); err != nil {
 		return "", err
 	}
@@ -60,6 +54,9 @@ func (o *ours) save(ctx context.Context) (string, error) {
 		return "", err
 	}
 	o.last = snap
+	if on, why := o.w.Watching(); o.watch && !on {
+		return "", fmt.Errorf("not watching: %s", why)
+	}
 	return string(snap.ID), nil
 }
 

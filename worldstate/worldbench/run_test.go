@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -53,8 +54,8 @@ func TestRun(t *testing.T) {
 	for _, row := range r.Rows {
 		for _, f := range row.Figures {
 			if f.Note != "" || f.Wall <= 0 || f.Ratio <= 0 {
-				if f.Subject == nameWatch && f.Note == errNoWatcher.Error() {
-					continue
+				if f.Subject == nameWatch && runtime.GOOS != "linux" {
+					continue // only there
 				}
 				t.Errorf("%s: %+v", row.Name, f)
 			}

@@ -1,0 +1,458 @@
+package worldstate
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// A watcher tells between two scans which names have changed, so that a save
+// costs what changed and not what there is. It is a hint with rules:
+//
+//   - A directory is watched before its names are read, so that what changes
+//     while a scan runs is told at the next one.
+//   - Events are read when a scan begins, never by somebody in between: what
+//     happened before that moment is in the queue. Where the queue ran over,
+//     or anything is odd, the next scan looks at everything.
+//   - A directory that is moved is forgotten, and scanned where it comes up.
+//   - What gives no event is looked at every time: files with several hard
+//     links, file systems mounted inside, what could not be read.
+//   - Every checkSaves saves, or checkAfter, a save scans everything and
+//     compares. A change that no event told of ends the watching for good.
+//
+// Where it cannot be had (no inotify, a network file system, more directories
+// than the limit) worlds are scanned as without it.
+
+const (
+	// maxWatches bounds the directories watched. The kernel keeps about one
+	// KiB for each, and has a limit of its own for each user.
+	maxWatches = 1 << 16
+	// maxMarks bounds the names remembered between two saves; past it the
+	// next one scans.
+	maxMarks = 1 << 17
+	// checkSaves and checkAfter say how often the watcher is checked.
+	checkSaves = 200
+	checkAfter = 10 * time.Minute
+)
+
+// mark says what of a directory must be looked at. The nil mark: everything in
+// it and beneath.
+type mark struct {
+	names map[string]struct{} // these names
+	subs  map[string]*mark    // directories in it that have marks
+}
+
+func (m *mark) empty() bool { return m != nil && len(m.names) == 0 && len(m.subs) == 0 }
+
+// add marks a name; it reports whether it is a new one.
+func (m *mark) add(name string) bool {
+	if _, twice := m.names[name]; twice {
+		return false
+	}
+	if m.names == nil {
+		m.names = make(map[string]struct{})
+	}
+	m.names[name] = struct{}{}
+	return true
+}
+
+// addAll marks everything beneath a name.
+func (m *mark) addAll(name string) {
+	if m.subs == nil {
+		m.subs = make(map[string]*mark)
+	}
+	m.subs[name] = nil
+}
+
+// sub gives the mark of a directory in it; nil when all of that is marked.
+func (m *mark) sub(name string) *mark {
+	s, there := m.subs[name]
+	if !there {
+		if s = (&mark{}); m.subs == nil {
+			m.subs = make(map[string]*mark)
+		}
+		m.subs[name] = s
+	}
+	return s
+}
+
+// covers reports whether a path, or a directory above it, is marked.
+func (m *mark) covers(path string) bool {
+	for m != nil {
+		name, rest := path, ""
+		for i := range len(path) {
+			if path[i] == '/' {
+				name, rest = path[:i], path[i+1:]
+				break
+			}
+		}
+		if _, ok := m.names[name]; ok {
+			return true
+		}
+		s, ok := m.subs[name]
+		if !ok || rest == "" {
+			return ok
+		}
+		m, path = s, rest
+	}
+	return true
+}
+
+// watched is a directory with a watch on it.
+type watched struct {
+	parent *watched // nil: the root, or forgotten
+	name   string
+	wd     int32
+	epoch  int // the last whole scan that saw it
+	kids   map[string]*watched
+}
+
+// watching is a World's watcher and what it has told.
+type watching struct {
+	reading sync.Mutex // several may drain at once; nothing else is concurrent with that
+	n       notifier
+	limit   int
+	id      stamp // of the root: only its inode and device
+	root    *watched
+	dirs    map[int32]*watched
+	epoch   int
+	pending *mark
+	marks   int
+	drained int // counts the readings of events, for learn
+	// lost: something happened that no event tells; the next scan looks at
+	// everything.
+	lost bool
+	// saves and since count from the last whole scan.
+	saves int
+	since time.Time
+	off   string // why watching has ended; "": it has not
+	// events counts all read, overflows those the kernel dropped some at.
+	events, overflows int
+}
+
+// event is one thing the kernel told of a watched directory.
+type event struct {
+	wd       int32
+	name     string // of what is in it; "": the directory itself
+	isDir    bool
+	came     bool // a name came up, by creation or by a move
+	movedOut bool
+	unknown  bool // wd is not watched any more
+	overflow bool
+	lost     bool // the directory, or its file system, went away under us
+}
+
+// notifier is the operating system's part.
+type notifier interface {
+	// watch begins to tell of changes in the directory of a descriptor, and
+	// gives the same number for the same directory.
+	watch(fd int) (wd int32, err error)
+	unwatch(wd int32)
+	// read gives every event there is, and does not wait for more.
+	read(each func(event)) error
+	close()
+}
+
+// The reasons for not watching.
+var (
+	errNoNotifier   = errors.New("this system does not tell of changes")
+	errRemote       = errors.New("changes on a file system of this kind may come from elsewhere")
+	errTooManyDirs  = errors.New("too many directories to watch")
+	errWatchesSpent = errors.New("the system's limit of watches is reached")
+)
+
+func newWatching(root int) *watching {
+	t := &watching{limit: maxWatches, lost: true}
+	var err error
+	if t.id, err = fstat(root); err == nil {
+		t.n, err = newNotifier(root)
+	}
+	if err != nil {
+		t.n, t.off = nil, reason(err)
+	}
+	t.reset()
+	return t
+}
+
+func (t *watching) reset() {
+	t.dirs = make(map[int32]*watched)
+	t.root = &watched{wd: -1}
+	t.pending, t.marks = &mark{}, 0
+}
+
+// end stops watching for good.
+func (t *watching) end(why string) {
+	if t.off == "" {
+		t.off = why
+	}
+	if t.n != nil {
+		t.n.close()
+		t.n = nil
+	}
+	t.reset()
+}
+
+// of reports whether the root is the directory that is watched.
+func (t *watching) of(root int) bool {
+	st, err := fstat(root)
+	return err == nil && st.ino == t.id.ino && st.dev == t.id.dev
+}
+
+// on reports whether it watches.
+func (t *watching) on() bool { return t != nil && t.off == "" }
+
+// heed reads the events there are in the middle of an operation that makes
+// many. Safe for several goroutines of one operation.
+func (w *World) heed() {
+	if w.watch != nil {
+		w.watch.drain()
+	}
+}
+
+// drain reads the events there are.
+func (t *watching) drain() {
+	t.reading.Lock()
+	defer t.reading.Unlock()
+	if t.n == nil {
+		return
+	}
+	t.drained++
+	if err := t.n.read(t.take); err != nil {
+		t.end("reading events: " + reason(err))
+	}
+}
+
+func (t *watching) take(e event) {
+	t.events++
+	switch {
+	case e.overflow:
+		t.overflows++
+		t.lost = true
+		return
+	case e.lost:
+		t.lost = true
+		return
+	}
+	d := t.dirs[e.wd]
+	switch {
+	case d == nil:
+		return
+	case e.unknown:
+		t.lost = t.lost || d == t.root
+		t.forget(d, false)
+		return
+	case e.name == "":
+		return // its parent is told, too
+	}
+	m := t.markOf(d)
+	if m == nil {
+		if e.movedOut {
+			t.moved(d, e.name)
+		}
+		return
+	}
+	if m.add(e.name) {
+		t.count()
+	}
+	if e.isDir && e.came {
+		m.addAll(e.name)
+	}
+	if e.movedOut {
+		t.moved(d, e.name)
+	}
+}
+
+func (t *watching) count() {
+	if t.marks++; t.marks > maxMarks {
+		t.lost, t.pending, t.marks = true, &mark{}, 0
+	}
+}
+
+// moved forgets the directory that had a name.
+func (t *watching) moved(d *watched, name string) {
+	if kid := d.kids[name]; kid != nil {
+		t.forget(kid, true)
+	}
+}
+
+// markOf gives a directory's mark; nil when it is marked as a whole.
+func (t *watching) markOf(d *watched) *mark {
+	if d == t.root {
+		return t.pending
+	}
+	if d.parent == nil {
+		return nil
+	}
+	m := t.markOf(d.parent)
+	if m == nil {
+		return nil
+	}
+	return m.sub(d.name)
+}
+
+// forget drops a directory and all beneath. unwatch: the kernel still tells of
+// it.
+func (t *watching) forget(d *watched, unwatch bool) {
+	for _, kid := range d.kids {
+		t.forget(kid, true)
+	}
+	if unwatch && d.wd >= 0 {
+		t.n.unwatch(d.wd)
+	}
+	if t.dirs[d.wd] == d {
+		delete(t.dirs, d.wd)
+	}
+	if d.parent != nil && d.parent.kids[d.name] == d {
+		delete(d.parent.kids, d.name)
+	}
+	d.parent, d.wd = nil, -1
+}
+
+// watch puts a watch on a directory just opened, whose names have not been
+// read yet. It gives nil where the directory must be looked at every time. The
+// scanner's mutex is held.
+func (t *watching) watch(parent *watched, name string, fd int, isRoot bool) *watched {
+	if !t.on() || parent == nil && !isRoot {
+		return nil
+	}
+	wd, err := t.n.watch(fd)
+	if err != nil {
+		t.end(reason(err))
+		return nil
+	}
+	d := t.dirs[wd]
+	switch {
+	case d == nil && len(t.dirs) >= t.limit:
+		t.end(fmt.Sprintf("%v: over %d", errTooManyDirs, t.limit))
+		return nil
+	case d == nil:
+	case d.parent == parent && d.name == name:
+		d.epoch = t.epoch
+		return d
+	case d.epoch == t.epoch:
+		return nil // one directory at two places: events of one of them are the other's
+	default:
+		t.forget(d, false) // it moved while nobody listened
+	}
+	d = &watched{parent: parent, name: name, wd: wd, epoch: t.epoch}
+	if isRoot {
+		t.root.wd, t.root.epoch, d = wd, t.epoch, t.root
+	} else {
+		if old := parent.kids[name]; old != nil {
+			t.forget(old, true)
+		}
+		if parent.kids == nil {
+			parent.kids = make(map[string]*watched)
+		}
+		parent.kids[name] = d
+	}
+	t.dirs[wd] = d
+	return d
+}
+
+// prune forgets what the last whole scan did not come across.
+func (t *watching) prune() {
+	for _, d := range t.dirs {
+		if d.epoch != t.epoch && d.wd >= 0 && d != t.root {
+			t.forget(d, true)
+		}
+	}
+}
+
+// begin prepares a scan: it gives the marks to scan by, nil for everything.
+func (t *watching) begin(saving bool) *mark {
+	t.drain()
+	if saving {
+		t.saves++
+	}
+	if !t.on() || t.lost {
+		t.whole()
+		return nil
+	}
+	if saving && t.due() {
+		t.whole()
+		return nil
+	}
+	return t.pending
+}
+
+func (t *watching) due() bool {
+	return t.saves >= checkSaves || time.Since(t.since) >= checkAfter
+}
+
+// whole begins a scan of everything.
+func (t *watching) whole() { t.epoch++ }
+
+// learnt forgets what a scan took in that is the ground of the next one.
+func (t *watching) learnt(sc *scanned) {
+	if sc.whole {
+		t.saves, t.since, t.lost = 0, time.Now(), false
+	}
+	if sc.drained == t.drained {
+		t.pending, t.marks = &mark{}, 0
+	}
+}
+
+// Watching reports whether the World is told of changes between its
+// operations, and if not, why not. With Options.Watch it is known after the
+// first Save or Plan.
+func (w *World) Watching() (on bool, why string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case !w.opts.Watch:
+		return false, "not asked for"
+	case w.watch == nil:
+		return false, "no scan yet"
+	}
+	return w.watch.on(), w.watch.off
+}
+
+// missed gives a path that has changed since it was known, and of which no
+// event told; "" when there is none. Called after a whole scan.
+func (t *watching) missed(known, now *node) string {
+	t.drain()
+	if !t.on() || t.lost {
+		return ""
+	}
+	found := ""
+	a, b := &listing{known}, &listing{now}
+	merge("", known, now, func(path string, ia, ib *item) bool {
+		if ia != nil && ib != nil && ia.state == ib.state || t.pending.covers(path) || a.unwatchable(path) || b.unwatchable(path) {
+			return true
+		}
+		found = path
+		return false
+	})
+	return found
+}
+
+// unwatchable: the path is looked at every time, since no event tells of it.
+func (l *listing) unwatchable(path string) bool {
+	n := l.root
+	for {
+		if n.seen == nil || n.seen.foreign || n.seen.fault != "" {
+			return true
+		}
+		name, rest := path, ""
+		for i := range len(path) {
+			if path[i] == '/' {
+				name, rest = path[:i], path[i+1:]
+				break
+			}
+		}
+		i := n.index(name)
+		switch {
+		case i < 0:
+			o := n.other(name)
+			return o != nil && o.why != "" && !bodiless(o.why)
+		case n.items[i].kind != kindDir:
+			return n.items[i].kind == kindFile && n.seen.items[i].nlink > 1
+		case rest == "":
+			sub := n.items[i].sub
+			return sub.seen == nil || sub.seen.foreign
+		}
+		n, path = n.items[i].sub, rest
+	}
+}

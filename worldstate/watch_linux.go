@@ -1,0 +1,105 @@
+package worldstate
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// inotify is read when a scan begins, and not through a channel: after the
+// read that finds nothing every event of before has been seen.
+type inotify struct {
+	fd  int
+	buf []byte
+}
+
+// Writes through a shared map are told, if at all, when the file is closed.
+const inotifyMask = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CLOSE_WRITE |
+	unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_DELETE_SELF | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
+
+// localFileSystems are those on which every change is made by this kernel.
+func localFileSystem(kind int64) bool {
+	switch uint32(kind) {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.RAMFS_MAGIC,
+		unix.F2FS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, zfsMagic, bcachefsMagic:
+		return true
+	}
+	return false
+}
+
+const (
+	zfsMagic      = 0x2fc12fc1
+	bcachefsMagic = 0xca451a4e
+)
+
+func newNotifier(root int) (notifier, error) {
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(root, &fs); err != nil {
+		return nil, fmt.Errorf("statfs: %w", err)
+	}
+	if !localFileSystem(int64(fs.Type)) {
+		return nil, fmt.Errorf("%w (%#x)", errRemote, uint32(fs.Type))
+	}
+	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("inotify: %w", err)
+	}
+	return &inotify{fd: fd, buf: make([]byte, 64<<10)}, nil
+}
+
+// watch names the directory by its descriptor, so that no path is resolved
+// again.
+func (n *inotify) watch(fd int) (int32, error) {
+	wd, err := unix.InotifyAddWatch(n.fd, "/proc/self/fd/"+strconv.Itoa(fd), inotifyMask)
+	if errors.Is(err, unix.ENOSPC) {
+		err = fmt.Errorf("%w (%s)", errWatchesSpent, limitFile)
+	}
+	return int32(wd), err
+}
+
+const limitFile = "/proc/sys/fs/inotify/max_user_watches"
+
+// unwatch may fail: the watch went with its directory.
+func (n *inotify) unwatch(wd int32) { _, _ = unix.InotifyRmWatch(n.fd, uint32(wd)) }
+
+func (n *inotify) close() { unix.Close(n.fd) }
+
+func (n *inotify) read(each func(event)) error {
+	for {
+		got, err := unix.Read(n.fd, n.buf)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err == unix.EAGAIN:
+			return nil
+		case err != nil:
+			return os.NewSyscallError("read", err)
+		case got < unix.SizeofInotifyEvent:
+			return fmt.Errorf("an event of %d bytes", got)
+		}
+		for rest := n.buf[:got]; len(rest) >= unix.SizeofInotifyEvent; {
+			mask := binary.NativeEndian.Uint32(rest[4:])
+			end := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(rest[12:]))
+			if end > len(rest) {
+				return errors.New("an event cut short")
+			}
+			name, _, _ := strings.Cut(string(rest[unix.SizeofInotifyEvent:end]), "\x00")
+			each(event{
+				wd:       int32(binary.NativeEndian.Uint32(rest)),
+				name:     name,
+				isDir:    mask&unix.IN_ISDIR != 0,
+				came:     mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0,
+				movedOut: mask&unix.IN_MOVED_FROM != 0,
+				unknown:  mask&unix.IN_IGNORED != 0,
+				overflow: mask&unix.IN_Q_OVERFLOW != 0,
+				lost:     mask&unix.IN_UNMOUNT != 0,
+			})
+			rest = rest[end:]
+		}
+	}
+}

@@ -1,0 +1,329 @@
+package worldstate
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// watchedBench makes a bench whose World is told of changes; elsewhere than on
+// Linux there is nothing to test.
+func watchedBench(t testing.TB) *bench {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("NOT CHECKED: only Linux tells of changes")
+	}
+	b := newBench(t, &Options{Watch: true})
+	b.save()
+	if on, why := b.w.Watching(); !on {
+		t.Fatalf("not watching: %s", why)
+	}
+	return b
+}
+
+// fresh looks at the world without anything known of it.
+func (b *bench) fresh() *scanned {
+	b.Helper()
+	w, err := Open(b.dir, b.store+"-fresh", nil)
+	b.must(err)
+	defer w.Close()
+	root, err := w.openRoot()
+	b.must(err)
+	defer closeFD(root)
+	sc, err := w.scan(context.Background(), root, nil, nil, nil)
+	b.must(err)
+	return sc
+}
+
+// agrees saves and compares with a fresh look.
+func (b *bench) agrees(when string) Snapshot {
+	b.Helper()
+	s := b.save()
+	sc := b.fresh()
+	if got, want := s.Tree, worldID(sc.listing).String(); got != want {
+		for e := range sc.all() {
+			if got := b.w.knows.listing().at(e.path); got != e.state {
+				b.Errorf("%q: held as %v, is %v", e.path, got, e.state)
+			}
+		}
+		b.Fatalf("%s: saved tree %s, the world is %s", when, got, want)
+	}
+	if got, want := fmt.Sprintf("%q", s.Skipped), fmt.Sprintf("%q", slices.Concat([]Skip{}, sc.skips)); got != want {
+		b.Fatalf("%s: skipped %s, want %s", when, got, want)
+	}
+	if got, want := fmt.Sprintf("%+v", ignoredPaths(b.w.knows.listing())), fmt.Sprintf("%+v", ignoredPaths(sc.listing)); got != want {
+		b.Fatalf("%s: ignored %s, want %s", when, got, want)
+	}
+	return s
+}
+
+func ignoredPaths(l *listing) []ignoredRoot { return (&scanned{listing: l}).ignored() }
+
+// TestWatcherRandom compares every save by the watcher with a fresh look,
+// through thousands of random changes.
+func TestWatcherRandom(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 5))
+	b := watchedBench(t)
+	var points []ID
+	checked := 0
+	for i := range 4 * randomOps(t) {
+		when := fmt.Sprintf("seed %d op %d", seed, i)
+		switch k := r.IntN(24); {
+		case k < 12:
+			randomChange(t, r, b.dir, true)
+		case k < 18:
+			randomTreeChange(r, b.dir)
+		case k < 19 && len(points) > 0:
+			if _, err := b.w.RestoreTo(context.Background(), points[r.IntN(len(points))], RestoreOptions{PlanOptions: PlanOptions{OverwriteEdits: true}}); err != nil {
+				t.Fatalf("%s: %v", when, err)
+			}
+		default:
+			points = append(points, b.agrees(when).ID)
+			checked++
+		}
+		if on, why := b.w.Watching(); !on {
+			t.Fatalf("%s: not watching any more: %s", when, why)
+		}
+	}
+	b.agrees("at the end")
+	t.Logf("%d saves compared, %d events read, %d overflows", checked, b.w.watch.events, b.w.watch.overflows)
+	b.fsck()
+}
+
+// randomTreeChange moves, copies, removes and replaces whole directories.
+func randomTreeChange(r *rand.Rand, root string) {
+	names := []string{"d", "e", "g", "d/e", "d/d", "e/d", "g/d/e", "d/e/d"}
+	from, to := filepath.Join(root, names[r.IntN(len(names))]), filepath.Join(root, names[r.IntN(len(names))])
+	switch r.IntN(9) {
+	case 0, 1:
+		os.Rename(from, to)
+	case 2:
+		os.RemoveAll(to)
+		os.Rename(from, to)
+	case 3: // out of the world, changed there, and back
+		away := root + "-away"
+		os.RemoveAll(away)
+		if os.Rename(from, away) == nil {
+			os.MkdirAll(filepath.Join(away, "e"), 0o755)
+			os.WriteFile(filepath.Join(away, "e", "b"), []byte("away"), 0o644)
+			os.Rename(away, to)
+		}
+	case 4: // swapped
+		unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_EXCHANGE)
+	case 5:
+		os.MkdirAll(filepath.Join(to, "e/d/f"), 0o755)
+		os.WriteFile(filepath.Join(to, "e/d/f/deep"), []byte(to), 0o644)
+	case 6:
+		os.RemoveAll(from)
+		os.MkdirAll(from, 0o755)
+		os.WriteFile(filepath.Join(from, "a"), []byte("again"), 0o644)
+	case 7: // a second name, written through
+		if os.Link(filepath.Join(from, "a"), filepath.Join(to, "b")) == nil {
+			os.WriteFile(filepath.Join(from, "a"), []byte(strings.Repeat("l", r.IntN(4))), 0o644)
+		}
+	case 8: // the same length and the same times
+		p := filepath.Join(from, "a")
+		if info, err := os.Lstat(p); err == nil && info.Mode().IsRegular() {
+			os.WriteFile(p, []byte(strings.Repeat(fmt.Sprint(r.IntN(10)), int(info.Size()))), 0o644)
+			os.Chtimes(p, info.ModTime(), info.ModTime())
+		}
+	}
+}
+
+// TestWatcherOverflow lets the kernel's queue run over for real: the next save
+// scans, and the ones after it are told again.
+func TestWatcherOverflow(t *testing.T) {
+	b := watchedBench(t)
+	b.write("a", "1")
+	b.write("d/b", "1")
+	b.agrees("before")
+	for i := range 2 * 16384 {
+		b.must(os.Chmod(b.path([]string{"a", "d/b"}[i%2]), 0o600|os.FileMode(i%7)))
+	}
+	b.write("late/c", "after the queue was full")
+	b.agrees("after")
+	if b.w.watch.overflows == 0 {
+		t.Error("the queue did not run over: nothing was tested")
+	}
+	if b.w.watch.lost {
+		t.Error("the scan did not make up for the overflow")
+	}
+	b.write("late/c", "told")
+	b.agrees("told again")
+}
+
+// TestWatcherLimit: past the limit of directories worlds are scanned, and it
+// is said.
+func TestWatcherLimit(t *testing.T) {
+	b := watchedBench(t)
+	b.w.watch.limit = 3
+	for i := range 5 {
+		b.write(fmt.Sprintf("d%d/f", i), "x")
+	}
+	b.agrees("over the limit")
+	if on, why := b.w.Watching(); on || !strings.Contains(why, errTooManyDirs.Error()) {
+		t.Errorf("watching %v: %q", on, why)
+	}
+	b.write("d1/f", "y")
+	b.agrees("scanned")
+}
+
+// TestWatcherRootReplaced: another directory at the world's path is another
+// world to watch.
+func TestWatcherRootReplaced(t *testing.T) {
+	b := watchedBench(t)
+	b.write("a", "1")
+	b.agrees("before")
+	b.must(os.Rename(b.dir, b.dir+"-old"))
+	b.must(os.Mkdir(b.dir, 0o755))
+	b.write("a", "2")
+	b.write("n/b", "2")
+	b.agrees("replaced")
+	b.write("n/b", "3")
+	b.agrees("and told")
+	if on, why := b.w.Watching(); !on {
+		t.Error(why)
+	}
+}
+
+// TestWatcherRestore: what a restore of ours writes is seen, and the next save
+// needs no whole scan, however much it was.
+func TestWatcherRestore(t *testing.T) {
+	b := watchedBench(t)
+	const files = 9000
+	for i := range files {
+		b.write(fmt.Sprintf("d%d/f%d", i%50, i), "1")
+	}
+	first := b.agrees("first")
+	for i := range files {
+		b.write(fmt.Sprintf("d%d/f%d", i%50, i), "2")
+		if i%2000 == 0 {
+			b.save()
+		}
+	}
+	b.save()
+	before := b.w.watch.overflows
+	b.jump(first.ID)
+	if s := b.agrees("after the restore"); s.Tree != first.Tree {
+		t.Errorf("tree %s, want %s", s.Tree, first.Tree)
+	}
+	if n := b.w.watch.overflows - before; n > 0 {
+		t.Errorf("the queue ran over %d times in a restore", n)
+	}
+}
+
+// TestWatcherCosts: a save that changes little looks at little.
+func TestWatcherCosts(t *testing.T) {
+	b := watchedBench(t)
+	for i := range 300 {
+		b.write(fmt.Sprintf("d%d/f%d", i%30, i), "1")
+	}
+	b.agrees("first")
+	looked := 0
+	b.w.fault = func(op, path string) error {
+		if op == "readdir" {
+			looked++
+		}
+		return nil
+	}
+	b.save()
+	if looked != 1 {
+		t.Errorf("%d directories looked at, want the root", looked)
+	}
+	looked = 0
+	b.write("d7/f7", "2")
+	b.save()
+	if looked != 2 {
+		t.Errorf("%d directories looked at, want the root and d7", looked)
+	}
+	b.w.fault = nil
+	b.agrees("changed")
+}
+
+// TestBlindSpots holds the documentation to its word: what gives no event is
+// missed until the check, which says so and turns the watcher off, or is
+// looked at every time.
+func TestBlindSpots(t *testing.T) {
+	b := watchedBench(t)
+	b.write("mapped", "1111")
+	b.write("linked", "1")
+	outside := b.store + "-outside"
+	b.must(os.Link(b.path("linked"), outside))
+	b.agrees("before")
+
+	b.must(os.WriteFile(outside, []byte("2"), 0o644)) // known to have two names
+	if s := b.agrees("written under a name outside"); s.Changed != 1 {
+		t.Errorf("%d paths changed", s.Changed)
+	}
+
+	f, err := os.OpenFile(b.path("mapped"), os.O_RDWR, 0)
+	b.must(err)
+	m, err := unix.Mmap(int(f.Fd()), 0, 4, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	b.must(err)
+	b.save()
+	copy(m, "2222")
+	b.must(unix.Msync(m, unix.MS_SYNC))
+	if s := b.save(); s.Changed != 0 {
+		t.Errorf("a write through a map was told: %+v; the documentation says it is not", s)
+	}
+	b.w.watch.saves = checkSaves
+	s := b.agrees("checked")
+	if on, why := b.w.Watching(); on || !strings.Contains(why, "mapped") {
+		t.Errorf("still watching: %v %q", on, why)
+	}
+	if len(s.Notes) != 1 || s.Notes[0].Path != "mapped" {
+		t.Errorf("notes: %+v", s.Notes)
+	}
+	b.must(unix.Munmap(m))
+	f.Close()
+}
+
+// TestWatcherClosedMap: a file written through a map is told when it is closed.
+func TestWatcherClosedMap(t *testing.T) {
+	b := watchedBench(t)
+	b.write("mapped", "1111")
+	b.agrees("before")
+	f, err := os.OpenFile(b.path("mapped"), os.O_RDWR, 0)
+	b.must(err)
+	m, err := unix.Mmap(int(f.Fd()), 0, 4, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	b.must(err)
+	copy(m, "2222")
+	b.must(unix.Munmap(m))
+	f.Close()
+	if s := b.agrees("after"); s.Changed != 1 {
+		t.Errorf("%d paths changed", s.Changed)
+	}
+}
+
+// TestMountInside: a file system mounted inside is looked at every time once a
+// scan has seen it.
+func TestMountInside(t *testing.T) {
+	b := watchedBench(t)
+	b.write("m/below", "1")
+	b.agrees("before")
+	if err := unix.Mount("none", b.path("m"), "tmpfs", 0, ""); err != nil {
+		t.Skipf("NOT CHECKED: a mount needs rights: %v", err)
+	}
+	defer unix.Unmount(b.path("m"), 0)
+	b.write("m/above", "1")
+	b.w.watch.saves = checkSaves // as if the check were due
+	b.agrees("mounted")
+	b.write("m/above", "2")
+	b.write("m/deep/er", "2")
+	b.agrees("written")
+	b.write("m/deep/er", "3")
+	b.agrees("written again")
+	if on, why := b.w.Watching(); !on {
+		t.Error(why)
+	}
+}
