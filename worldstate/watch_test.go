@@ -76,7 +76,7 @@ func TestWatcherRandom(t *testing.T) {
 	b := watchedBench(t)
 	var points []ID
 	checked := 0
-	for i := range 4 * randomOps(t) {
+	for i := range 2 * randomOps(t) {
 		when := fmt.Sprintf("seed %d op %d", seed, i)
 		switch k := r.IntN(24); {
 		case k < 12:
