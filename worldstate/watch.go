@@ -43,8 +43,6 @@ type mark struct {
 	subs  map[string]*mark    // directories in it that have marks
 }
 
-func (m *mark) empty() bool { return m != nil && len(m.names) == 0 && len(m.subs) == 0 }
-
 // add marks a name; it reports whether it is a new one.
 func (m *mark) add(name string) bool {
 	if _, twice := m.names[name]; twice {
@@ -156,7 +154,6 @@ type notifier interface {
 
 // The reasons for not watching.
 var (
-	errNoNotifier   = errors.New("this system does not tell of changes")
 	errRemote       = errors.New("changes on a file system of this kind may come from elsewhere")
 	errTooManyDirs  = errors.New("too many directories to watch")
 	errWatchesSpent = errors.New("the system's limit of watches is reached")

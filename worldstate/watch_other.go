@@ -2,5 +2,9 @@
 
 package worldstate
 
+import "errors"
+
+var errNoNotifier = errors.New("this system does not tell of changes")
+
 // newNotifier: only Linux has one so far; elsewhere worlds are scanned.
 func newNotifier(int) (notifier, error) { return nil, errNoNotifier }
