@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"unicode/utf8"
 
 	"anamnesis/opstream/internal/jsontext"
@@ -68,9 +69,9 @@ func resolveBody(fsys FS, dir string, seq uint64, body []byte) ([]byte, error) {
 	data, err := readBlob(fsys, path, ref.Blob.Bytes)
 	var damage lineError
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return nil, &CorruptError{File: path, Seq: seq, Why: "the blob is missing"}
-	case errors.As(err, &damage):
+	case errors.As(err, &damage), unreadable(err):
 		return nil, &CorruptError{File: path, Seq: seq, Why: err.Error()}
 	case err != nil:
 		return nil, fmt.Errorf("read blob of seq %d: %w", seq, err)

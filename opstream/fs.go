@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // FS is what the log asks of a file system. Implementations other than the
@@ -40,6 +41,16 @@ type File interface {
 	Size() (int64, error)
 }
 
+// errNotAFile: something else stands where a file of the stream should.
+var errNotAFile = errors.New("not a regular file")
+
+// unreadable reports whether an error says that bytes are there and cannot be
+// read: the device fails, or they are no file's. It is damage, where any other
+// error of a file system says that nobody could look.
+func unreadable(err error) bool {
+	return errors.Is(err, syscall.EIO) || errors.Is(err, errNotAFile) || errors.Is(err, syscall.EISDIR)
+}
+
 // osFS is the operating system's file system.
 type osFS struct{}
 
@@ -55,9 +66,17 @@ func (osFS) ReadDir(name string) ([]string, error) {
 }
 
 func (osFS) Open(name string, flag int) (File, error) {
-	f, err := os.OpenFile(name, flag, 0o600)
+	// O_NONBLOCK changes nothing for a file, and lets nobody wait for a pipe's
+	// other end.
+	f, err := os.OpenFile(name, flag|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		if err == nil {
+			err = &fs.PathError{Op: "open", Path: name, Err: errNotAFile}
+		}
+		return nil, errors.Join(err, f.Close())
 	}
 	return osFile{f}, nil
 }

@@ -18,17 +18,26 @@ type Salvaged struct {
 	Why string `json:"why,omitempty"`
 }
 
+// partSuffix ends the name of a copy that is not finished.
+const partSuffix = ".part"
+
 // errSalvageEnds ends a scan at a line whose blob cannot be read.
 var errSalvageEnds = errors.New("the readable prefix ends")
 
 // Salvage copies the records of the stream in dir that can be read, from the
 // first up to the first damage, into a new stream in the directory to, which
 // must not exist and not lie in dir. Lines are copied as they are, so that
-// their hashes stay; a record whose blob is damaged ends the prefix, too. The
-// old stream is only read. The copy is durable when Salvage returns; after an
-// error it may be there in part and can be removed.
+// their hashes stay; a record whose blob is damaged ends the prefix, too, and so
+// do bytes that cannot be read. The old stream is only read.
+//
+// The copy is made under the name to + ".part" and durable when it gets its own:
+// a directory of the name to is whole, whatever ends Salvage. What an interrupted
+// one left means nothing and is not touched by the next, which is refused.
 func Salvage(ctx context.Context, dir, to string) (Salvaged, error) {
-	fsys := osFS{}
+	return salvage(ctx, osFS{}, dir, filepath.Clean(to))
+}
+
+func salvage(ctx context.Context, fsys FS, dir, to string) (Salvaged, error) {
 	if err := newPlace(dir, to); err != nil {
 		return Salvaged{}, err
 	}
@@ -56,14 +65,26 @@ func Salvage(ctx context.Context, dir, to string) (Salvaged, error) {
 		return nil
 	}}
 	stop, err := scan.advance()
-	if err != nil && !errors.Is(err, errSalvageEnds) {
+	switch {
+	case err == nil, errors.Is(err, errSalvageEnds):
+	case unreadable(err):
+		out.Why = err.Error()
+	default:
 		return Salvaged{}, fmt.Errorf("salvage %s: %w", dir, err)
 	}
 	if stop != nil {
 		out.Why = fmt.Sprintf("%s at byte %d (seq %d): %s", segmentPath(dir, stop.seg), stop.off, stop.seq, stop.why)
 	}
 	out.Records, out.Blobs = scan.cur.seq, len(blobs)
-	if err := copyPrefix(fsys, dir, to, &scan.cur, blobs); err != nil {
+	part := to + partSuffix
+	err = copyPrefix(fsys, dir, part, &scan.cur, blobs)
+	if err == nil {
+		err = fsys.Rename(part, to)
+	}
+	if err == nil {
+		err = fsys.SyncDir(filepath.Dir(to))
+	}
+	if err != nil {
 		return Salvaged{}, fmt.Errorf("salvage %s to %s: %w", dir, to, err)
 	}
 	return out, nil
@@ -71,26 +92,38 @@ func Salvage(ctx context.Context, dir, to string) (Salvaged, error) {
 
 // newPlace checks where a copy is to go.
 func newPlace(dir, to string) error {
-	from, err := filepath.Abs(dir)
+	from, err := realPath(dir)
 	if err != nil {
-		return fmt.Errorf("salvage %s: %w", dir, err)
+		return notFound(dir, err)
 	}
-	abs, err := filepath.Abs(to)
+	parent, err := realPath(filepath.Dir(to))
 	if err != nil {
-		return fmt.Errorf("salvage to %s: %w", to, err)
+		return fmt.Errorf("salvage to %s: %w: %w", to, ErrInvalid, err)
 	}
-	if abs == from || strings.HasPrefix(abs, from+string(filepath.Separator)) {
+	if parent == from || strings.HasPrefix(parent, from+string(filepath.Separator)) {
 		return fmt.Errorf("salvage to %s: %w: it lies in the stream that is to be salvaged", to, ErrInvalid)
 	}
-	if _, err := os.Lstat(abs); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Lstat(to); !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("salvage to %s: %w: it exists; name a new directory", to, ErrInvalid)
+	}
+	if _, err := os.Lstat(to + partSuffix); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("salvage to %s: %w: %s exists, perhaps of a salvage that was interrupted; remove it, or name another directory",
+			to, ErrInvalid, to+partSuffix)
 	}
 	return nil
 }
 
-// copyPrefix copies the lines up to a cursor and the blobs they name. The
-// segments come last and in order, so that a copy that was cut short is a
-// shorter prefix.
+// realPath is the absolute path of an existing directory, without symbolic
+// links.
+func realPath(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(abs)
+}
+
+// copyPrefix copies the lines up to a cursor and the blobs they name, durably.
 func copyPrefix(fsys FS, dir, to string, cur *cursor, blobs map[string]blobRef) error {
 	ops := filepath.Join(to, opsDirName)
 	for _, d := range [][2]string{{to, filepath.Dir(to)}, {ops, to}} {
@@ -115,7 +148,7 @@ func copyPrefix(fsys FS, dir, to string, cur *cursor, blobs map[string]blobRef) 
 			if size, err = fileSize(fsys, segmentPath(dir, seg)); err != nil {
 				return err
 			}
-		} else if size == 0 && i > 0 {
+		} else if size == 0 { // nothing of it could be read
 			break
 		}
 		if err := copyFile(fsys, segmentPath(dir, seg), segmentPath(to, seg), size); err != nil {

@@ -100,7 +100,14 @@ func TestSalvageRefusesPlaces(t *testing.T) {
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, to := range []string{dir, filepath.Join(dir, "in"), t.TempDir()} {
+	link, part := filepath.Join(t.TempDir(), "link"), filepath.Join(t.TempDir(), "half")
+	if err := errors.Join(os.Symlink(dir, link), os.Mkdir(part+partSuffix, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{
+		dir, filepath.Join(dir, "in"), filepath.Join(dir, "ops", "in"), t.TempDir(), link, filepath.Join(link, "in"), part,
+		filepath.Join(t.TempDir(), "no", "parent"),
+	} {
 		if _, err := Salvage(t.Context(), dir, to); !errors.Is(err, ErrInvalid) {
 			t.Errorf("to %s: %v", to, err)
 		}
@@ -109,6 +116,107 @@ func TestSalvageRefusesPlaces(t *testing.T) {
 		t.Errorf("no stream: %v", err)
 	}
 }
+
+// TestSalvageInterrupted fails each operation of a salvage in turn, as a crash
+// or a full disk would end it: a directory of the copy's name is whole or not
+// there, and the old stream is as it was.
+func TestSalvageInterrupted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "s")
+	log, err := Open(dir, &Options{SegmentSizeBytes: 200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 6 {
+		mustAppend(t, log, Entry{Kind: "k", Body: fmt.Appendf(nil, `{"$blob":%d}`, i%2)})
+	}
+	mustClose(t, log)
+	before, want := tree(t, dir), records(t, dir)
+	interrupted := 0
+	for n := 1; ; n++ {
+		to := filepath.Join(t.TempDir(), "copy")
+		fsys := &failingFS{left: n}
+		_, err := salvage(t.Context(), fsys, dir, to)
+		if _, serr := os.Stat(to); serr == nil {
+			if got := records(t, to); fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Fatalf("operation %d failed (%v), and the copy holds %d records of %d", n, err, len(got), len(want))
+			}
+		} else if err == nil {
+			t.Fatal("no error, and no copy")
+		}
+		if after := tree(t, dir); fmt.Sprint(after) != fmt.Sprint(before) {
+			t.Fatal("the old stream was touched")
+		}
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errInjected) {
+			t.Fatal(err)
+		}
+		interrupted++
+	}
+	if interrupted < 50 {
+		t.Errorf("only %d places to fail at", interrupted)
+	}
+	t.Logf("%d interrupted salvages left no copy that is not whole", interrupted)
+}
+
+// failingFS is the operating system's file system until an operation that
+// changes something, counted down, fails, and all after it do.
+type failingFS struct {
+	osFS
+	left int
+}
+
+func (f *failingFS) step() error {
+	if f.left--; f.left <= 0 {
+		return errInjected
+	}
+	return nil
+}
+
+// do does it, unless it is time to fail.
+func (f *failingFS) do(op func() error) error {
+	if err := f.step(); err != nil {
+		return err
+	}
+	return op()
+}
+
+func (f *failingFS) Mkdir(name string) error {
+	return f.do(func() error { return f.osFS.Mkdir(name) })
+}
+
+func (f *failingFS) Rename(oldname, newname string) error {
+	return f.do(func() error { return f.osFS.Rename(oldname, newname) })
+}
+
+func (f *failingFS) Remove(name string) error {
+	return f.do(func() error { return f.osFS.Remove(name) })
+}
+
+func (f *failingFS) SyncDir(name string) error {
+	return f.do(func() error { return f.osFS.SyncDir(name) })
+}
+
+func (f *failingFS) Open(name string, flag int) (file File, err error) {
+	err = f.do(func() error { file, err = f.osFS.Open(name, flag); return err })
+	return failingFile{file, f}, err
+}
+
+type failingFile struct {
+	File
+	fs *failingFS
+}
+
+func (f failingFile) WriteAt(p []byte, off int64) (n int, err error) {
+	if err := f.fs.step(); err != nil {
+		n, _ = f.File.WriteAt(p[:len(p)/2], off)
+		return n, err
+	}
+	return f.File.WriteAt(p, off)
+}
+
+func (f failingFile) Sync() error { return f.fs.do(f.File.Sync) }
 
 // records gives everything of a stream's records but whether a reader knows
 // them durable.

@@ -158,11 +158,11 @@ func (v *verifier) stretch() (more bool, err error) {
 		st, err = v.scan.advance()
 	}
 	if err != nil || st == nil {
-		return false, err
+		return false, v.cannotRead(err)
 	}
 	vouched, err := v.scan.vouched(st)
 	if err != nil {
-		return false, err
+		return false, v.cannotRead(err)
 	}
 	f := Finding{Severity: SeverityTorn, File: segmentPath(v.dir, st.seg), Offset: st.off, Seq: st.seq, Why: st.why}
 	if vouched < st.seq {
@@ -175,7 +175,21 @@ func (v *verifier) stretch() (more bool, err error) {
 	}
 	f.Severity, f.Why = SeverityCorrupt, v.scan.corrupt(st, vouched).Why
 	v.report.add(f)
-	return v.resync(st)
+	more, err = v.resync(st)
+	return more, v.cannotRead(err)
+}
+
+// cannotRead makes a finding of an error that says that bytes cannot be read,
+// and gives back any other.
+func (v *verifier) cannotRead(err error) error {
+	if err == nil || !unreadable(err) {
+		return err
+	}
+	v.report.add(Finding{
+		Severity: SeverityCorrupt, File: segmentPath(v.dir, max(v.scan.cur.seg(), 1)),
+		Offset: v.scan.cur.off, Seq: v.scan.cur.seq + 1, Why: err.Error(),
+	})
+	return nil
 }
 
 // resync puts the cursor before the first readable line behind a stop.

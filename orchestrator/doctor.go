@@ -174,6 +174,10 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 		why := "its first operation cannot be read, so its world was not looked at"
 		if report.Records == 0 && !report.Has(opstream.SeverityCorrupt) {
 			why = "the stream is empty: the task was never begun"
+			if store := x.storeOfLost(); store != "" {
+				x.add(opstream.SeverityCorrupt, x.h.Task(x.id), "the stream is empty, and %s holds snapshots of a task of this name: its operations are lost", store)
+				return nil
+			}
 		}
 		x.add(opstream.SeverityNotice, x.h.Task(x.id), "%s", why)
 	}
@@ -233,6 +237,19 @@ func (x *examination) checkpoint() (fold []byte, seq uint64) {
 func holds(fold []byte, st *State) bool {
 	data, err := marshalState(st)
 	return err == nil && sameFold(fold, data)
+}
+
+// storeOfLost gives a world's store with snapshots of a task whose stream says
+// nothing, not even where its world is; empty when there is none.
+func (x *examination) storeOfLost() string {
+	stores, _ := filepath.Glob(filepath.Join(x.h.State, worldsDir, "*.git")) // the pattern is good
+	for _, store := range stores {
+		// One that cannot be read is another task's trouble.
+		if has, err := worldstate.HasTask(store, x.id); err == nil && has {
+			return store
+		}
+	}
+	return ""
 }
 
 // names notes the commits an operation names.

@@ -14,6 +14,9 @@ import (
 	"anamnesis/worldstate"
 )
 
+// worldsDir is the directory of the worlds' stores.
+const worldsDir = "worlds"
+
 // Home says where everything is kept. $ANAMNESIS_HOME moves all of it to one
 // place; without it the XDG base directories hold it. Directories are made
 // 0700, files 0600.
@@ -65,7 +68,7 @@ func (h Home) Socket(id string) string { return filepath.Join(h.Task(id), "live.
 // on one directory share it, and so share what did not change.
 func (h Home) Store(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
-	return filepath.Join(h.State, "worlds", hex.EncodeToString(sum[:8])+".git")
+	return filepath.Join(h.State, worldsDir, hex.EncodeToString(sum[:8])+".git")
 }
 
 // KnowledgeBase is the folder of the global cards.

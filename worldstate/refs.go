@@ -68,6 +68,20 @@ func (s *objectStore) readRefs() (map[string]hash, error) {
 	return refs, nil
 }
 
+// HasTask reports whether a store holds snapshots of a task. It only reads.
+func HasTask(store, task string) (bool, error) {
+	refs, err := (&objectStore{dir: store}).readRefs()
+	if err != nil {
+		return false, fmt.Errorf("look into %s: %w", store, err)
+	}
+	for name := range refs {
+		if strings.HasPrefix(name, taskRefs+task+"/") {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // updateRefs sets refs, all or none, durably. The store's lock is held.
 func (s *objectStore) updateRefs(set map[string]hash) error {
 	refs, err := s.readRefs()

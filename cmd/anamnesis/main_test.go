@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -36,6 +37,12 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exitcode": cmdExitCode,
 			"waitfile": cmdWaitFile,
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "mount" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return mayMount(), nil
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("ANAMNESIS_HOME", filepath.Join(env.WorkDir, ".home"))

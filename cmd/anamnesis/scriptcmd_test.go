@@ -51,3 +51,9 @@ func cmdWaitFile(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Fatalf("%s did not appear within %v", args[0], waitLimit)
 }
+
+// mayMount reports whether a story may mount a file system of its own, in a
+// namespace of its own.
+func mayMount() bool {
+	return exec.Command("unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "tmpfs", os.TempDir()).Run() == nil
+}
