@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -99,4 +100,63 @@ func TestRecoveryNoted(t *testing.T) {
 	if l = mustOpenDisk(t, d); l.Recovered() != nil {
 		t.Fatalf("the same recovery was reported again: %+v", l.Recovered())
 	}
+}
+
+// FuzzSegment puts any bytes behind a good line, and opens: damage is set aside
+// or called corruption, never anything else; the first line is read either way,
+// and what a writer leaves opens clean.
+func FuzzSegment(f *testing.F) {
+	base := newDiskWithDir()
+	o := diskOptions(base)
+	l, err := openLocked("/log", o, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i := range 4 {
+		if _, err := l.Append(f.Context(), Entry{Kind: "k", Body: fmt.Appendf(nil, `{"n":%d}`, i)}); err != nil {
+			f.Fatal(err)
+		}
+	}
+	path, _ := tail(base)
+	whole := base.names[path].data
+	first := bytes.IndexByte(whole, '\n') + 1
+	f.Add(whole[first:])
+	f.Add(whole[first : len(whole)-7])
+	f.Add(bytes.Repeat([]byte{0}, 700))
+	f.Add(append([]byte("\n"), whole[first:]...))
+	f.Add(whole[2*first:])
+	f.Fuzz(func(t *testing.T, rest []byte) {
+		d := newDiskWithDir()
+		d.names["/log/ops"] = &node{dir: true}
+		d.names[path] = &node{data: append(bytes.Clone(whole[:first]), rest...)}
+		before := bytes.Clone(d.names[path].data)
+		if _, err := verify(t.Context(), d, "/log"); err != nil && !errors.Is(err, ErrVersion) {
+			t.Fatal(err)
+		}
+		l, err := openLocked("/log", diskOptions(d), nil)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(d.names[path].data, before) {
+				t.Fatal("a refused stream was changed")
+			}
+			return
+		}
+		if rec, err := l.Get(1); err != nil || string(rec.Body) != `{"n":0}` {
+			t.Fatalf("record 1 = %+v, %v", rec, err)
+		}
+		mustAppend(t, l, Entry{Kind: "after"})
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if l, err = openLocked("/log", diskOptions(d), nil); err != nil || l.Recovered() != nil {
+			t.Fatalf("opening again: recovered %v, %v", l.Recovered(), err)
+		}
+		for name := range d.names { // what was cut off is kept
+			if torn, ok := parseTornName(strings.TrimPrefix(name, "/log/")); ok && !bytes.Equal(before[torn.Offset:], d.names[name].data) {
+				t.Fatalf("%s does not hold what was cut off", name)
+			}
+		}
+	})
 }
