@@ -51,7 +51,7 @@ func (a *asker) ask(ctx context.Context, recs []*record) answer {
 	for _, rec := range recs {
 		out.unread[rec.seq], out.unread[rec.end] = true, true
 	}
-	system := systemText()
+	system := systemText(a.r)
 	// What a call costs beside its piece, with room for a repair and for the
 	// line of what was left out.
 	frame := a.r.Count(system) + a.r.Count(repairText(pieceText(a.r, "", MaxPieces, MaxPieces), strings.Repeat("reply ", maxRepairQuoteRunes/6), errors.New(strings.Repeat("why ", 60)))) + 64

@@ -41,7 +41,7 @@ func extract(r *Request, recs []*record) Notes {
 	n.Findings = append(n.Findings, overcome...)
 	n.Findings = append(n.Findings, agentNotes(recs)...)
 	n.Findings = append(n.Findings, unsettled(recs)...)
-	n.Findings = append(n.Findings, fileFindings(recs)...)
+	n.Findings = append(n.Findings, fileFindings(r, recs)...)
 	n.Verified = successes(recs)
 	if len(falsified) > 0 {
 		n.Advice = append(n.Advice, Statement{
@@ -270,14 +270,19 @@ func isJump(tool string) bool {
 	return tool == "jump_to_step" || tool == "SendDMail" || tool == "dmail"
 }
 
-// fileFindings says what was written (and is undone now) and what was read.
-func fileFindings(recs []*record) []Statement {
+// fileFindings says what was written (and is undone now, unless the span
+// stands) and what was read.
+func fileFindings(r *Request, recs []*record) []Statement {
+	written := "files written on the discarded path: "
+	if r.Standing {
+		written = "files written: "
+	}
 	var out []Statement
 	for _, kind := range []struct {
 		lead  string
 		paths func(*record) []string
 	}{
-		{"files written on the discarded path: ", func(r *record) []string { return r.writes }},
+		{written, func(r *record) []string { return r.writes }},
 		{"files read: ", func(r *record) []string { return r.reads }},
 	} {
 		var paths []string

@@ -35,6 +35,13 @@ type Request struct {
 	WorldID string // tree id of the state the failures happened in
 	Attempt int    // which attempt at To's continuation this starts; below 1 counts as 1
 
+	// Standing says that nobody goes back: the steps From (the first) to To
+	// (the last) leave the context for want of room, and their work stays done.
+	Standing bool
+	// Left names the steps among them that a jump had left before, such as
+	// "3-5, 9"; empty: none.
+	Left string
+
 	// TargetWorldID is the tree id of the checkpoint To: the state in which
 	// the first step of the span began. Empty: WorldID stands in for it.
 	TargetWorldID string

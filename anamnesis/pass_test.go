@@ -299,3 +299,18 @@ func manyFailures(n int) *span {
 	}
 	return s
 }
+
+// TestStandingPass holds what is asked and written where steps leave the
+// context for want of room: nothing of it says that their work was undone.
+func TestStandingPass(t *testing.T) {
+	r := story().request(16000)
+	r.Standing, r.Left, r.From, r.To, r.Reason = true, "3-4", 1, 9, ""
+	m := &scripted{t: t, answers: []func(context.Context, string, string) (Completion, error){says(`{"advice":[]}`), says("no")}, limit: 16000, count: words}
+	res := pass(t, m, r, nil)
+	golden(t, "standing_system.txt", m.system+"\n")
+	golden(t, "standing_piece.txt", m.asked[0]+"\n")
+	golden(t, "standing_block.txt", res.Block+"\n")
+	if strings.Contains(res.Block, "discarded") || strings.Contains(res.Block, "back at step") {
+		t.Errorf("the block says that work was undone:\n%s", res.Block)
+	}
+}

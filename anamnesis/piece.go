@@ -174,7 +174,7 @@ func (r *record) render(size int, count func(string) int) string {
 		quote(&b, headTail(r.text, body, count))
 		return b.String()
 	}
-	quote(&b, "arguments: "+headTail(canonicalArgs(r.args), body/3, count))
+	quote(&b, "arguments: "+headTail(op.CanonicalArgs(r.args), body/3, count))
 	if r.quoted != "" {
 		quote(&b, "error: "+r.quoted)
 	}

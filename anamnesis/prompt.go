@@ -9,6 +9,18 @@ import (
 //go:embed prompt/system.md
 var systemPrompt string
 
+//go:embed prompt/occasion_jump.md
+var occasionJump string
+
+//go:embed prompt/occasion_window.md
+var occasionWindow string
+
+//go:embed prompt/situation_jump.md
+var situationJump string
+
+//go:embed prompt/situation_window.md
+var situationWindow string
+
 //go:embed prompt/schema.json
 var schemaText string
 
@@ -31,7 +43,14 @@ func Fill(prompt string, pairs ...string) string {
 	return strings.TrimSpace(strings.NewReplacer(pairs...).Replace(prompt))
 }
 
-func systemText() string { return Fill(systemPrompt, "schema", strings.TrimSpace(schemaText)) }
+// systemText tells the model what it is to do, and why.
+func systemText(r *Request) string {
+	occasion := occasionJump
+	if r.Standing {
+		occasion = occasionWindow
+	}
+	return Fill(systemPrompt, "occasion", strings.TrimSpace(occasion), "schema", strings.TrimSpace(schemaText))
+}
 
 // pieceText is the question about one piece.
 func pieceText(r *Request, evidence string, part, parts int) string {
@@ -43,9 +62,14 @@ func pieceText(r *Request, evidence string, part, parts int) string {
 	if r.WorldID != "" {
 		world = shortID(r.WorldID)
 	}
+	situation := situationJump
+	if r.Standing {
+		situation = situationWindow
+	}
 	return Fill(piecePrompt,
-		"task", clipMarked(Squash(r.Task), maxTaskRunes), "from", itoa(r.From), "to", itoa(r.To), "attempt", itoa(max(r.Attempt, 1)),
-		"reason", reason, "world", world, "part", itoa(part), "parts", itoa(parts),
+		"situation", Fill(situation, "from", itoa(r.From), "to", itoa(r.To), "attempt", itoa(max(r.Attempt, 1)),
+			"reason", reason, "world", world, "left", leftBefore(r)),
+		"task", clipMarked(Squash(r.Task), maxTaskRunes), "part", itoa(part), "parts", itoa(parts),
 		"ops", rangeList(r.Ranges, maxRangesNamed), "evidence", strings.TrimRight(evidence, "\n"))
 }
 

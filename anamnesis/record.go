@@ -1,7 +1,6 @@
 package anamnesis
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -93,7 +92,7 @@ func (r *record) action() string {
 }
 
 // key identifies the same call: tool and canonical arguments.
-func (r *record) key() string { return r.tool + "\x00" + canonicalArgs(r.args) }
+func (r *record) key() string { return r.tool + "\x00" + op.CanonicalArgs(r.args) }
 
 // recorder turns ops into records.
 type recorder struct {
@@ -253,7 +252,7 @@ func callSummary(args string) string {
 		}
 		return v
 	}
-	return canonicalArgs(args)
+	return op.CanonicalArgs(args)
 }
 
 // otherArgs lists the arguments beside the telling one, sorted by name.
@@ -266,24 +265,6 @@ func otherArgs(m map[string]json.RawMessage, but string) string {
 	}
 	slices.Sort(parts)
 	return "(" + strings.Join(parts, ", ") + ")"
-}
-
-// canonicalArgs writes JSON arguments with sorted keys and no spare space, so
-// that equal calls compare equal. What is not JSON stays as it is.
-func canonicalArgs(args string) string {
-	dec := json.NewDecoder(strings.NewReader(args))
-	dec.UseNumber()
-	var v any
-	if dec.Decode(&v) != nil {
-		return args
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(v) != nil {
-		return args
-	}
-	return strings.TrimSpace(b.String())
 }
 
 func shortID(id string) string {

@@ -60,14 +60,15 @@ func (s *State) apply(o op.Op) error {
 			return fmt.Errorf("%w: a second %s", ErrStream, b.Kind())
 		}
 		s.Opened, s.Model, s.BaseURL, s.EAS, s.Approval = *b, b.Model, b.BaseURL, b.EAS, b.Approval
+		s.Window = b.Window
 		s.RecallWhy = "start"
 	case *op.TaskResumed:
 		s.Asking = false
 		if b.Model != "" {
 			s.Model, s.BaseURL = b.Model, b.BaseURL
 		}
-		if b.EAS > 0 {
-			s.EAS = b.EAS
+		if b.EAS > 0 { // another model
+			s.EAS, s.Window = b.EAS, b.Window
 		}
 		if b.Continue && !s.Turn.Open {
 			s.Turn = Turn{Open: true, LastWords: s.Turn.LastWords, AskedAt: s.Turn.AskedAt}
@@ -92,10 +93,16 @@ func (s *State) apply(o op.Op) error {
 	case *op.ModelAsked:
 		s.Asking = true
 		s.Turn.AskedAt = b.LastSeq
+		s.Pressure.Target = 0
 	case *op.ModelReplied:
 		s.reply(o.Seq, b)
 	case *op.ModelFailed:
 		s.Asking = false
+		if b.Overflow {
+			s.overflowed()
+		}
+	case *op.ContextMasked:
+		s.masked(b)
 	case *op.ApprovalDecided:
 		if b.ForTask {
 			s.Approval = string(guard.ModeAuto)
@@ -117,6 +124,7 @@ func (s *State) apply(o op.Op) error {
 
 func (s *State) reply(seq uint64, b *op.ModelReplied) {
 	s.Asking = false
+	s.Pressure.Seen, s.Pressure.Overflows = s.Turn.AskedAt, 0
 	r := &Reply{Seq: seq}
 	for _, c := range b.Calls {
 		r.Calls = append(r.Calls, CallState{Call: c})
@@ -210,7 +218,7 @@ func (s *State) jump(o op.Op) error {
 	case *op.JumpDropped:
 		s.Pending = nil
 	case *op.PassDone:
-		s.pass(PassRecord{PassDone: b, Seq: o.Seq, Step: o.Step})
+		s.pass(PassRecord{PassDone: b, Seq: o.Seq, Step: o.Step, Tok: o.Tok})
 	case *op.JumpIntended:
 		s.Jumping = &Jumping{JumpIntended: *b, Seq: o.Seq}
 		if s.Pending != nil {
@@ -249,11 +257,17 @@ func (s *State) pass(p PassRecord) {
 	s.Totals.Passes++
 	s.Totals.CardsWritten += len(p.Cards)
 	s.Totals.Usage = addUsage(s.Totals.Usage, p.Usage)
-	if s.Pending != nil && s.Jumping == nil {
+	if s.Pending != nil && s.Jumping == nil && p.Trigger != triggerWindow {
 		s.Pending.Passes = append(s.Pending.Passes, p)
 		return
 	}
 	s.fold(p)
+	if p.Trigger == triggerWindow {
+		s.Pressure.Target = p.Target
+		for _, r := range p.Ranges {
+			s.Pressure.Folded = max(s.Pressure.Folded, r.Last)
+		}
+	}
 }
 
 // fold puts a pass's block in the place of its ranges, which are whole steps.

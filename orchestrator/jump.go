@@ -39,7 +39,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 		return nil, err
 	}
 	for t.state.Jumping != nil || t.state.Reply != nil {
-		act := Next(&t.state, t.opts.Limits)
+		act := Next(&t.state, t.limits())
 		if act.Kind == ActRunCalls {
 			for _, c := range act.Calls {
 				if err := t.finishCall(keep, c.Call, tool.Result{IsError: true, Text: "Not run: the person jumped before it began."}, 0); err != nil {
@@ -65,7 +65,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 		return nil, err
 	}
 	for t.state.Pending != nil {
-		if _, err := t.perform(ctx, keep, Next(&t.state, t.opts.Limits)); err != nil {
+		if _, err := t.perform(ctx, keep, Next(&t.state, t.limits())); err != nil {
 			return nil, err
 		}
 	}
@@ -211,13 +211,19 @@ func (t *Task) finishJump(ctx context.Context) error {
 		Reverted: firstN(paths(changed), maxListed), NReverted: len(changed),
 		Kept:  skips(kept),
 		Saved: j.FromCommit,
-		Words: wordsOf(discarded, t.counter.Count),
+		Words: wordsOf(t.notCarried(discarded), wordsOfLeft, t.counter.Count),
 	}
 	left := t.state.Discarded(j.To)
 	done.Folded = len(left) > 0 && len(t.unfolded(left)) == 0
 	done.Notice = noticeOf(t.Dir, j.JumpIntended, done, changed, discarded, t.state.validSteps())
 	done.Notice += t.liveAgain(j)
 	return t.record(ctx, done)
+}
+
+// notCarried leaves out what a pass for want of room has taken out: it carried
+// the person's words over itself.
+func (t *Task) notCarried(ops []op.Op) []op.Op {
+	return slices.DeleteFunc(slices.Clone(ops), func(o op.Op) bool { return o.Seq <= t.state.Pressure.Folded })
 }
 
 // unreadable adds the paths a snapshot could not hold to those that stay.
@@ -307,30 +313,42 @@ func (t *Task) unfolded(steps []int) []int {
 	return slices.DeleteFunc(slices.Clone(steps), func(id int) bool { return t.state.Steps[id].Folded })
 }
 
-// pass runs one anamnesis pass over one line of discarded steps. Cards are
-// durable before the operation that names them.
+// pass runs one anamnesis pass over one line of discarded steps.
 func (t *Task) pass(ctx, keep context.Context, j *Pending, span []int, trigger string) error {
 	r := t.state.Ranges(span)[0]
 	if slices.ContainsFunc(j.Passes, func(p PassRecord) bool { return slices.Contains(p.Ranges, r) }) {
 		return nil
 	}
-	start := t.now()
 	ops, err := t.ops(r)
 	if err != nil {
 		return err
 	}
 	first, last := t.state.Steps[span[0]], t.state.Steps[span[len(span)-1]]
-	req := anamnesis.Request{
-		// The span's end identifies the pass: made again, it writes the same cards.
-		Task: t.ID, JumpSeq: r.Last, From: last.ID, To: first.Parent, Reason: last.LeftBy,
-		WorldID: last.Tree, TargetWorldID: t.state.Steps[first.Parent].Tree, WorldDir: t.Dir,
-		Attempt: t.state.backwardJumps(first.Parent) + 1,
-		EAS:     t.state.EAS, Ops: ops, Ranges: []op.Range{r},
-		Count: t.counter.Count, Now: start, ModelName: t.state.Model,
-	}
+	req := t.passRequest(r, ops)
+	req.From, req.To, req.Reason = last.ID, first.Parent, last.LeftBy
+	req.WorldID, req.TargetWorldID = last.Tree, t.state.Steps[first.Parent].Tree
+	req.Attempt = t.state.backwardJumps(first.Parent) + 1
 	if last.ID == t.state.Current { // this jump leaves it; an earlier one left the others
 		req.To, req.Reason, req.Attempt = j.To, j.Reason, t.state.backwardJumps(j.To)+1
 	}
+	return t.runPass(ctx, keep, req, &op.PassDone{Trigger: trigger})
+}
+
+// passRequest is what every pass over a range is asked with. The range's end
+// identifies the pass: made again, it writes the same cards.
+func (t *Task) passRequest(r op.Range, ops []op.Op) anamnesis.Request {
+	return anamnesis.Request{
+		Task: t.ID, JumpSeq: r.Last, WorldDir: t.Dir,
+		EAS: t.state.EAS, Ops: ops, Ranges: []op.Range{r},
+		Count: t.counter.Count, Now: t.now(), ModelName: t.state.Model,
+	}
+}
+
+// runPass makes a pass and records it. Cards are durable before the operation
+// that names them. done says what the pass is for; the rest is filled in.
+func (t *Task) runPass(ctx, keep context.Context, req anamnesis.Request, done *op.PassDone) error {
+	r := req.Ranges[0]
+	var err error
 	if req.Tainted, err = t.taintedBefore(r.First); err != nil {
 		return err
 	}
@@ -338,12 +356,11 @@ func (t *Task) pass(ctx, keep context.Context, j *Pending, span []int, trigger s
 	if err != nil {
 		return fmt.Errorf("anamnesis pass over ops %s: %w", r, err)
 	}
-	ids, notWritten := t.putCards(keep, res.Cards)
-	return t.record(keep, &op.PassDone{
-		Ranges: []op.Range{r}, RangeTokens: t.state.Tokens(r), EAS: t.state.EAS, Trigger: trigger,
-		Block: res.Block, Cards: ids, NotWritten: notWritten, Writer: res.Writer, Fallback: res.Fallback, Dropped: res.Dropped,
-		Calls: res.Calls, Usage: res.Usage, Millis: t.now().Sub(start).Milliseconds(),
-	})
+	done.Ranges, done.RangeTokens, done.EAS = req.Ranges, t.state.Tokens(r), req.EAS
+	done.Block, done.Writer, done.Fallback, done.Dropped = res.Block, res.Writer, res.Fallback, res.Dropped
+	done.Cards, done.NotWritten = t.putCards(keep, res.Cards)
+	done.Calls, done.Usage, done.Millis = res.Calls, res.Usage, t.now().Sub(req.Now).Milliseconds()
+	return t.record(keep, done)
 }
 
 // taintedBefore lists the files that held text from outside the world before

@@ -17,19 +17,27 @@ const (
 	ActFinishJump                     // finish a jump whose intent was recorded
 	ActDropJump                       // give up the pending jump; Detail says why
 	ActEndTurn                        // end the turn; Reason and Detail say why
+	ActMask                           // put lines in the place of the results Seqs; Reason is why
+	ActFoldOldest                     // run a pass over Steps to make room
 )
 
 // Action is a decision of Next.
 type Action struct {
 	Kind   ActionKind
 	Calls  []CallState // for ActRunCalls and ActCloseUnknown
-	Reason string      // for ActEndTurn: see op.TurnEnded
+	Reason string      // for ActEndTurn: see op.TurnEnded; for ActMask: window | overflow
 	Detail string
+	Seqs   []uint64 // for ActMask: results, oldest first
+	Steps  []int    // for ActFoldOldest: neighbours
+	Limit  int      // for ActMask: tokens the context may have
+	Target int      // for ActMask and ActFoldOldest: tokens it is to come down to
 }
 
 // Limits bound a turn. Jumps never reset them.
 type Limits struct {
 	Steps int // steps a turn may take; 0: DefaultMaxSteps
+	// ToolTokens is what the tools' descriptions add to every request.
+	ToolTokens int
 }
 
 // Limits of the loop.
@@ -77,6 +85,9 @@ func Next(s *State, lim Limits) Action {
 	}
 	if s.RecallWhy != "" {
 		return Action{Kind: ActRecall, Reason: s.RecallWhy}
+	}
+	if act, ok := nextForRoom(s, lim); ok {
+		return act
 	}
 	return Action{Kind: ActAsk}
 }

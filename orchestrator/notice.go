@@ -24,16 +24,22 @@ const (
 	maxDelivered = 200
 )
 
-// wordsOf gives the person's own words among the discarded operations, as the
-// model is shown them: nothing a person said is lost by a jump.
-func wordsOf(discarded []op.Op, count func(string) int) string {
+// How words that are carried over are introduced.
+const (
+	wordsOfLeft   = "What the person said in the steps you left still holds:"
+	wordsOfFolded = "What the person said in the steps before:"
+)
+
+// wordsOf gives the person's own words among some operations that leave the
+// context, as the model is shown them: nothing a person said is lost.
+func wordsOf(ops []op.Op, lead string, count func(string) int) string {
 	var words []said
-	for _, o := range discarded {
+	for _, o := range ops {
 		if b, ok := o.Body.(*op.UserSaid); ok && b.Text != "" {
 			words = append(words, said{o.Seq, b.Text, b.Source})
 		}
 	}
-	return renderWords(words, count)
+	return renderWords(words, lead, count)
 }
 
 // said is one thing a person said.
@@ -45,12 +51,12 @@ type said struct {
 
 // renderWords quotes the words: steering and rejections whole, other texts
 // whole while they fit, beyond that head, tail and where the whole stands.
-func renderWords(in []said, count func(string) int) string {
+func renderWords(in []said, lead string, count func(string) int) string {
 	if len(in) == 0 {
 		return ""
 	}
 	var sb strings.Builder
-	sb.WriteString("What the person said in the steps you left still holds:")
+	sb.WriteString(lead)
 	budget := maxWordsTokens
 	for _, s := range in {
 		text := s.text

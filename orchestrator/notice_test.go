@@ -61,7 +61,7 @@ model.replied 2 {"text":"The date parser\nis fixed.","finish":"stop"}
 		{7, "Use tabs, and mind the\nsecond line.", op.SourceSteer},
 		{9, "No: never touch the vendored code.", op.SourceRejection},
 		{12, "Fix the parser. " + strings.Repeat("It fails on leap years. ", 400) + "And tell me when it is done.", op.SourceRequest},
-	}, countWords))
+	}, wordsOfLeft, countWords))
 	golden(t, "notice/system.txt", SystemPrompt())
 }
 
@@ -70,15 +70,15 @@ model.replied 2 {"text":"The date parser\nis fixed.","finish":"stop"}
 func TestWordsAreWhole(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("every word counts ", 2000))
 	for _, source := range []op.Source{op.SourceSteer, op.SourceRejection} {
-		if got := renderWords([]said{{1, long, source}}, countWords); !strings.Contains(got, long) {
+		if got := renderWords([]said{{1, long, source}}, wordsOfLeft, countWords); !strings.Contains(got, long) {
 			t.Errorf("%s was shortened to %d bytes", source, len(got))
 		}
 	}
 	short := strings.TrimSpace(strings.Repeat("word ", maxWordsTokens))
-	if got := renderWords([]said{{1, short, op.SourceRequest}}, countWords); !strings.Contains(got, short) {
+	if got := renderWords([]said{{1, short, op.SourceRequest}}, wordsOfLeft, countWords); !strings.Contains(got, short) {
 		t.Error("a request within the budget was shortened")
 	}
-	got := renderWords([]said{{3, long, op.SourceRequest}}, countWords)
+	got := renderWords([]said{{3, long, op.SourceRequest}}, wordsOfLeft, countWords)
 	if strings.Contains(got, long) || !strings.Contains(got, "the whole is op 3") {
 		t.Errorf("a request over the budget is not shortened with a pointer: %d bytes", len(got))
 	}

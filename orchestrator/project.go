@@ -9,13 +9,15 @@ import (
 )
 
 // A projection is the model's context as a function of the operations. It is
-// kept incrementally: one more operation appends, and only a pass takes
-// entries out of the middle, replacing a discarded span at its place. What
-// stands before that place is not touched, so that it stays byte-identical to
-// what the provider has cached.
+// kept incrementally: one more operation appends, a pass takes entries out of
+// the middle, replacing a span at its place, and a masking shortens results at
+// theirs. What stands before that place is not touched, so that it stays
+// byte-identical to what the provider has cached.
 type projection struct {
-	system  string
-	entries []entry
+	system    string
+	systemTok int
+	tokens    int // of everything below and the system prompt
+	entries   []entry
 	// held are user entries that arrived while a request or a call was open:
 	// they follow the results, so that every call is followed by its result and
 	// no answer seems to come after words it never saw.
@@ -28,8 +30,9 @@ type projection struct {
 type entryKind int
 
 const (
-	entryPlain  entryKind = iota // a pass over its seq removes it
-	entrySticky                  // blocks and words carried over: nothing removes it
+	entryPlain entryKind = iota // a pass over its seq removes it
+	entryBlock                  // blocks: only a pass for want of room removes them
+	entryWords                  // words carried over: nothing removes them
 )
 
 // entry is one message of the context and the operation it comes from.
@@ -37,7 +40,27 @@ type entry struct {
 	seq  uint64
 	step int
 	kind entryKind
+	tok  int // tokens of msg, as it stands here
 	msg  model.Message
+
+	// Of tool results only.
+	mark   stepMark
+	masked uint64 // the operation that masked it, 0 while it stands in full
+}
+
+// stepMark is the mark that ends a step, within its last result.
+type stepMark struct {
+	seq  uint64
+	tok  int
+	text string
+}
+
+// resultText is a result, or the line in its place, with the step's mark.
+func (m stepMark) resultText(text string) string {
+	if m.text == "" {
+		return text
+	}
+	return strings.TrimRight(text, "\n") + "\n" + m.text
 }
 
 // unknownResult is what the model is told of a call whose outcome is unknown.
@@ -47,17 +70,18 @@ const unknownResult = "Outcome unknown: the program stopped while this call was 
 func (p *projection) apply(o op.Op) {
 	switch b := o.Body.(type) {
 	case *op.TaskOpened:
-		p.system = b.System
+		p.system, p.systemTok = b.System, o.Tok
+		p.tokens += o.Tok
 	case *op.UserSaid:
-		p.user(o, entryPlain, b.Text)
+		p.user(o, entryPlain, b.Text, o.Tok)
 	case *op.CardsRecalled:
 		if b.Why != "asked" { // asked: the tool's own result shows it
-			p.user(o, entryPlain, b.Text)
+			p.user(o, entryPlain, b.Text, o.Tok)
 		}
 	case *op.NoticeGiven:
-		p.user(o, entryPlain, b.Text)
+		p.user(o, entryPlain, b.Text, o.Tok)
 	case *op.WorldRestored:
-		p.user(o, entryPlain, b.Notice)
+		p.user(o, entryPlain, b.Notice, o.Tok)
 	case *op.ModelAsked:
 		p.ask(b.LastSeq)
 	case *op.ModelReplied:
@@ -69,17 +93,33 @@ func (p *projection) apply(o op.Op) {
 		p.result(o, b)
 	case *op.WorldSaved:
 		p.mark(o, b.Mark)
+	case *op.ContextMasked:
+		p.mask(o.Seq, b)
 	case *op.JumpDone:
-		p.user(o, entrySticky, b.Words)
-		p.user(o, entryPlain, b.Notice)
+		words, notice := shares(o.Tok, b.Words, b.Notice)
+		p.user(o, entryWords, b.Words, words)
+		p.user(o, entryPlain, b.Notice, notice)
 	}
 }
 
-func (p *projection) user(o op.Op, kind entryKind, text string) {
+// shares splits the tokens of an operation that stands as two messages.
+func shares(tok int, a, b string) (int, int) {
+	if a == "" || b == "" {
+		if a == "" {
+			return 0, tok
+		}
+		return tok, 0
+	}
+	first := int(int64(tok) * int64(len(a)) / int64(len(a)+len(b)))
+	return first, tok - first
+}
+
+func (p *projection) user(o op.Op, kind entryKind, text string, tok int) {
 	if text == "" {
 		return
 	}
-	e := entry{seq: o.Seq, step: o.Step, kind: kind, msg: model.Message{Role: model.RoleUser, Text: text}}
+	e := entry{seq: o.Seq, step: o.Step, kind: kind, tok: tok, msg: model.Message{Role: model.RoleUser, Text: text}}
+	p.tokens += tok
 	if p.asking || len(p.waiting) > 0 {
 		p.held = append(p.held, e)
 		return
@@ -111,7 +151,8 @@ func (p *projection) release() {
 
 func (p *projection) reply(o op.Op, b *op.ModelReplied) {
 	p.asking = false
-	p.entries = append(p.entries, entry{seq: o.Seq, step: o.Step, msg: model.Message{
+	p.tokens += o.Tok
+	p.entries = append(p.entries, entry{seq: o.Seq, step: o.Step, tok: o.Tok, msg: model.Message{
 		Role: model.RoleAssistant, Text: b.Text, Reasoning: b.Reasoning, Calls: b.Calls,
 	}})
 	p.waiting = make(map[string]bool, len(b.Calls))
@@ -123,7 +164,8 @@ func (p *projection) reply(o op.Op, b *op.ModelReplied) {
 
 func (p *projection) result(o op.Op, b *op.ToolReturned) {
 	delete(p.waiting, b.Call)
-	p.entries = append(p.entries, entry{seq: o.Seq, step: o.Step, msg: model.Message{
+	p.tokens += o.Tok
+	p.entries = append(p.entries, entry{seq: o.Seq, step: o.Step, tok: o.Tok, msg: model.Message{
 		Role: model.RoleTool, Text: b.Text, CallID: b.Call, Name: b.Name,
 	}})
 	p.release()
@@ -137,33 +179,67 @@ func (p *projection) mark(o op.Op, text string) {
 	}
 	for i := len(p.entries) - 1; i >= 0 && p.entries[i].step == o.Step; i-- {
 		if e := &p.entries[i]; e.msg.Role == model.RoleTool {
-			e.msg.Text = strings.TrimRight(e.msg.Text, "\n") + "\n" + text
+			e.mark = stepMark{seq: o.Seq, tok: o.Tok, text: text}
+			e.msg.Text = e.mark.resultText(e.msg.Text)
+			e.tok += o.Tok
+			p.tokens += o.Tok
 			return
 		} else if e.msg.Role == model.RoleAssistant {
 			break
 		}
 	}
-	p.user(o, entryPlain, text)
+	p.user(o, entryPlain, text, o.Tok)
+}
+
+// mask puts lines in the place of results. The step's mark stays.
+func (p *projection) mask(seq uint64, b *op.ContextMasked) {
+	by := make(map[uint64]op.MaskedResult, len(b.Results))
+	for _, r := range b.Results {
+		by[r.Seq] = r
+	}
+	for i := range p.entries {
+		e := &p.entries[i]
+		r, ok := by[e.seq]
+		if !ok || e.msg.Role != model.RoleTool || e.masked != 0 {
+			continue
+		}
+		e.masked = seq
+		e.msg.Text = e.mark.resultText(r.Line)
+		p.tokens -= e.tok
+		e.tok = r.Tok + e.mark.tok
+		p.tokens += e.tok
+	}
 }
 
 // fold replaces the entries of the pass's ranges by its block, where the
-// ranges began.
+// ranges began. A pass for want of room takes the blocks of earlier passes with
+// it, which would else pile up, and brings the person's words itself.
 func (p *projection) fold(b PassRecord) {
 	covered := func(e entry) bool {
-		return e.kind != entrySticky && slices.ContainsFunc(b.Ranges, func(r op.Range) bool { return r.Contains(e.seq) })
+		return (e.kind == entryPlain || e.kind == entryBlock && b.Trigger == triggerWindow) &&
+			slices.ContainsFunc(b.Ranges, func(r op.Range) bool { return r.Contains(e.seq) })
 	}
 	at := slices.IndexFunc(p.entries, covered)
 	if at < 0 {
 		at = len(p.entries)
 	}
-	kept := make([]entry, 0, len(p.entries))
+	kept := make([]entry, 0, len(p.entries)+2)
 	kept = append(kept, p.entries[:at]...)
-	kept = append(kept, entry{seq: b.Seq, step: b.Step, kind: entrySticky,
-		msg: model.Message{Role: model.RoleUser, Text: b.Block}})
-	for _, e := range p.entries[at:] {
-		if !covered(e) {
-			kept = append(kept, e)
+	block, words := shares(b.Tok, b.Block, b.Words)
+	put := func(kind entryKind, text string, tok int) {
+		if text != "" {
+			p.tokens += tok
+			kept = append(kept, entry{seq: b.Seq, step: b.Step, kind: kind, tok: tok, msg: model.Message{Role: model.RoleUser, Text: text}})
 		}
+	}
+	put(entryBlock, b.Block, block)
+	put(entryWords, b.Words, words)
+	for _, e := range p.entries[at:] {
+		if covered(e) {
+			p.tokens -= e.tok
+			continue
+		}
+		kept = append(kept, e)
 	}
 	p.entries = kept
 }
@@ -172,22 +248,35 @@ func (p *projection) fold(b PassRecord) {
 // message per entry, adjacent user messages merged. It is always a valid chat:
 // every call is followed by exactly one result, whatever crashed.
 func (s *State) Projection() []model.Message {
-	p := &s.projection
-	out := make([]model.Message, 0, len(p.entries)+2)
-	if p.system != "" {
-		out = append(out, model.Message{Role: model.RoleSystem, Text: p.system})
+	out := make([]model.Message, 0, len(s.projection.entries)+2)
+	if s.projection.system != "" {
+		out = append(out, model.Message{Role: model.RoleSystem, Text: s.projection.system})
 	}
+	s.projection.messages(func(m model.Message, _ []entry) { out = append(out, m) })
+	return out
+}
+
+// messages gives the messages after the system prompt, each with the entries
+// it is made of: several where user messages merge, none for the result of a
+// call whose outcome is unknown.
+func (p *projection) messages(give func(m model.Message, of []entry)) {
 	entries := p.entries
 	if len(p.held) > 0 {
 		entries = slices.Concat(p.entries, p.held)
 	}
-	for i := 0; i < len(entries); i++ {
-		m := entries[i].msg
-		if n := len(out); m.Role == model.RoleUser && n > 0 && out[n-1].Role == model.RoleUser {
-			out[n-1].Text += "\n\n" + m.Text
+	for i := 0; i < len(entries); {
+		m, first := entries[i].msg, i
+		i++
+		if m.Role == model.RoleUser {
+			texts := []string{m.Text}
+			for ; i < len(entries) && entries[i].msg.Role == model.RoleUser; i++ {
+				texts = append(texts, entries[i].msg.Text)
+			}
+			m.Text = strings.Join(texts, "\n\n")
+			give(m, entries[first:i])
 			continue
 		}
-		out = append(out, m)
+		give(m, entries[first:i])
 		if len(m.Calls) == 0 {
 			continue
 		}
@@ -197,18 +286,16 @@ func (s *State) Projection() []model.Message {
 		for _, c := range m.Calls {
 			missing[c.ID] = true
 		}
-		for i+1 < len(entries) && entries[i+1].msg.Role == model.RoleTool {
-			i++
+		for ; i < len(entries) && entries[i].msg.Role == model.RoleTool; i++ {
 			delete(missing, entries[i].msg.CallID)
-			out = append(out, entries[i].msg)
+			give(entries[i].msg, entries[i:i+1])
 		}
 		for _, c := range m.Calls {
 			if missing[c.ID] {
-				out = append(out, model.Message{Role: model.RoleTool, CallID: c.ID, Name: c.Name, Text: unknownResult})
+				give(model.Message{Role: model.RoleTool, CallID: c.ID, Name: c.Name, Text: unknownResult}, nil)
 			}
 		}
 	}
-	return out
 }
 
 // projectedText is the text of an operation as the model would see it: what
@@ -240,7 +327,7 @@ func projectedText(b op.Body) string {
 	case *op.WorldSaved:
 		return b.Mark
 	case *op.PassDone:
-		return b.Block
+		return strings.TrimSuffix(b.Block+"\n"+b.Words, "\n")
 	case *op.JumpDone:
 		return b.Words + "\n" + b.Notice
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -131,11 +132,20 @@ type walk struct {
 	s     *State
 	ops   []op.Op
 	calls int
+	words []string          // everything the person said
 	sent  [][]model.Message // every request sent, in order
 }
 
 func (w *walk) add(b op.Body) {
 	o := op.Op{Seq: uint64(len(w.ops) + 1), Step: w.s.NextStep(), Tok: 10, Body: b}
+	switch b := b.(type) {
+	case *op.ToolReturned: // some fill the context
+		o.Tok = rapid.SampledFrom([]int{10, 70, 400, 3000}).Draw(w.t, "tokens")
+	case *op.PassDone:
+		o.Tok = 400
+	case *op.UserSaid:
+		w.words = append(w.words, b.Text)
+	}
 	if err := Fold(w.s, o); err != nil {
 		w.t.Fatalf("op %d: %v", o.Seq, err)
 	}
@@ -172,13 +182,20 @@ func (w *walk) perform(a Action) {
 		if rapid.Bool().Draw(w.t, "steered while asking") {
 			w.add(&op.UserSaid{Text: fmt.Sprint("steer ", len(w.ops)), Source: op.SourceSteer})
 		}
-		if rapid.IntRange(0, 9).Draw(w.t, "fault") == 0 {
+		switch rapid.IntRange(0, 9).Draw(w.t, "fault") {
+		case 0:
 			w.add(&op.TaskResumed{}) // killed while asking
-			return
+		case 1:
+			w.add(&op.ModelFailed{Overflow: true})
+		default:
+			w.reply()
 		}
-		w.reply()
 	case ActRunCalls:
 		w.runCalls(a.Calls)
+	case ActMask:
+		w.mask(a)
+	case ActFoldOldest:
+		w.foldOldest(a)
 	case ActCloseUnknown:
 		for _, c := range a.Calls {
 			w.add(&op.ToolReturned{Call: c.ID, Name: c.Name, Text: unknownResult, IsError: true, Unknown: true})
@@ -192,7 +209,7 @@ func (w *walk) perform(a Action) {
 		w.add(&op.JumpDropped{To: w.s.Pending.To, Why: a.Detail})
 	case ActFinishJump:
 		j := w.s.Jumping
-		w.add(&op.JumpDone{From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward, Words: "words", Notice: "notice"})
+		w.add(&op.JumpDone{From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward, Words: w.wordsIn(j.Discarded, w.s.Pressure.Folded), Notice: "notice"})
 	}
 }
 
@@ -228,6 +245,55 @@ func (w *walk) jump() {
 	w.add(&op.JumpIntended{From: from, To: to, Discarded: ranges, Backward: w.s.OnPath(to, from)})
 }
 
+// mask does what Task.mask does: everything before the first masked result
+// stays as it was, and the context becomes as much smaller as it says.
+func (w *walk) mask(a Action) {
+	before, tokens := w.s.Projection(), w.s.contextTokens()
+	b := &op.ContextMasked{Before: tokens, Target: a.Target}
+	freed := 0
+	for _, seq := range a.Seqs {
+		o := w.ops[seq-1]
+		if a.Reason == "window" && seq > w.s.Pressure.Seen {
+			w.t.Fatalf("op %d is masked before the model has seen it", seq)
+		}
+		b.Results = append(b.Results, op.MaskedResult{Seq: seq, Line: fmt.Sprintf("op %d", seq), Tok: 8})
+		freed += o.Tok - 8
+	}
+	w.add(b)
+	if got := w.s.contextTokens(); got != tokens-freed {
+		w.t.Fatalf("the context has %d tokens after masking, want %d", got, tokens-freed)
+	}
+	after := w.s.Projection()
+	first := fmt.Sprintf("op %d", a.Seqs[0])
+	for i := range before {
+		if strings.HasPrefix(after[i].Text, first) && after[i].Role == model.RoleTool {
+			break
+		}
+		if after[i].Text != before[i].Text {
+			w.t.Fatalf("message %d stands before the first masked result and changed", i)
+		}
+	}
+}
+
+func (w *walk) foldOldest(a Action) {
+	first, last := w.s.Steps[a.Steps[0]], w.s.Steps[a.Steps[len(a.Steps)-1]]
+	r := op.Range{First: first.First, Last: last.Last}
+	w.add(&op.PassDone{Ranges: []op.Range{r}, Trigger: triggerWindow, Block: fmt.Sprintf("[block over %s]", r), Words: w.wordsIn([]op.Range{r}, 0), Target: a.Target})
+}
+
+// wordsIn joins what the person said in some ranges, after op seq.
+func (w *walk) wordsIn(ranges []op.Range, seq uint64) string {
+	var said []string
+	for _, r := range ranges {
+		for _, o := range w.ops[r.First-1 : r.Last] {
+			if b, ok := o.Body.(*op.UserSaid); ok && o.Seq > seq {
+				said = append(said, b.Text)
+			}
+		}
+	}
+	return strings.Join(said, "\n")
+}
+
 func unfolded(s *State, steps []int) []int {
 	t := &Task{state: *s}
 	return t.unfolded(steps)
@@ -239,15 +305,24 @@ func unfolded(s *State, steps []int) []int {
 func TestProjectionIsAlwaysAChat(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := &walk{t: rt, s: new(State)}
-		w.add(&op.TaskOpened{Task: "t", System: "system"})
+		w.add(&op.TaskOpened{Task: "t", System: "system", EAS: 1000, Window: rapid.SampledFrom([]int{0, 4000, 20000}).Draw(rt, "window")})
 		w.add(&op.UserSaid{Text: "the first request", Source: op.SourceRequest})
-		for range 40 {
+		for range 60 {
 			w.perform(Next(w.s, Limits{Steps: 1000}))
 		}
-		if !strings.Contains(string(renderMessages(w.s.Projection())), "the first request") {
-			rt.Fatal("the request is gone")
+		if w.s.Jumping != nil { // no request goes out in the middle of a jump
+			w.perform(Next(w.s, Limits{}))
 		}
-		if w.s.Totals.Passes == 0 {
+		text := string(renderMessages(w.s.Projection()))
+		for _, word := range w.words {
+			if !strings.Contains(text, word) {
+				rt.Fatalf("%q, which the person said, is gone", word)
+			}
+		}
+		if got := countedTokens(w.s); got != w.s.contextTokens() {
+			rt.Fatalf("the context has %d tokens and says %d", got, w.s.contextTokens())
+		}
+		if w.s.Totals.Passes == 0 && w.s.Totals.Masked == 0 {
 			for i := 1; i < len(w.sent); i++ {
 				checkPrefix(rt, w.sent[i-1], w.sent[i])
 			}
@@ -262,6 +337,15 @@ func TestProjectionIsAlwaysAChat(t *testing.T) {
 			rt.Fatal("folding the same operations twice gives two projections")
 		}
 	})
+}
+
+// countedTokens adds up the context's entries.
+func countedTokens(s *State) int {
+	n := s.projection.systemTok
+	for _, e := range slices.Concat(s.projection.entries, s.projection.held) {
+		n += e.tok
+	}
+	return n
 }
 
 // checkPrefix asserts that a request begins with the one before it, so that a

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"anamnesis/anamnesis"
 	knowledgebase "anamnesis/knowledge_base"
@@ -21,7 +23,8 @@ const (
 	recallShare     = 8       // otherwise this part of the EAS
 	recallCards     = 5       // cards looked at
 	maxQueryError   = 600     // bytes of the last error in the query
-	maxReopened     = 100_000 // bytes of an operation that recall opens again: more than any tool returns
+	minReopened     = 4_000   // bytes of an operation that recall shows at once, at least
+	maxReopened     = 100_000 // and at most; in between, a byte for each token of the EAS: about a quarter of it
 )
 
 // recall looks for cards that fit the situation and records what was found,
@@ -75,19 +78,12 @@ func (tl taskTimeline) CheckJump(to int) error {
 }
 
 // Recall opens an operation again, or searches the cards.
-func (tl taskTimeline) Recall(ctx context.Context, query string, seq uint64) (string, error) {
+func (tl taskTimeline) Recall(ctx context.Context, what tool.Memory) (string, error) {
 	t := tl.t
-	if seq > 0 {
-		if seq > t.state.Last {
-			return "", fmt.Errorf("there is no op %d; the last is op %d", seq, t.state.Last)
-		}
-		ops, err := t.ops(op.Range{First: seq, Last: seq})
-		if err != nil {
-			return "", err
-		}
-		return reopened(ops[0]), nil
+	if what.Op > 0 {
+		return t.reopen(what.Op, what.From)
 	}
-	rec, err := t.findCards(ctx, query, "asked")
+	rec, err := t.findCards(ctx, what.Query, "asked")
 	if err != nil {
 		return "", err
 	}
@@ -103,10 +99,42 @@ func (tl taskTimeline) Recall(ctx context.Context, query string, seq uint64) (st
 	return rec.Text, nil
 }
 
-// reopened is an operation as recall shows it: quoted, with its two ends when
-// it is long.
-func reopened(o op.Op) string {
-	return fmt.Sprintf("op %d (%s, step %d), as it was recorded then:\n%s", o.Seq, kindOf(o), o.Step, headTail(OpText(o), maxReopened, o.Seq))
+// reopen shows an operation again, as far as the model can attend to it.
+func (t *Task) reopen(seq uint64, from int) (string, error) {
+	if seq > t.state.Last {
+		return "", fmt.Errorf("there is no op %d; the last is op %d", seq, t.state.Last)
+	}
+	ops, err := t.ops(op.Range{First: seq, Last: seq})
+	if err != nil {
+		return "", err
+	}
+	return reopened(ops[0], from, min(max(t.state.EAS, minReopened), maxReopened))
+}
+
+// reopened is an operation as recall shows it: quoted as data, from byte from
+// on, at most n bytes of it, cut between runes.
+func reopened(o op.Op, from, n int) (string, error) {
+	text := OpText(o)
+	if from > len(text) {
+		return "", fmt.Errorf("op %d has %d bytes; from %d there is nothing", o.Seq, len(text), from)
+	}
+	for from < len(text) && !utf8.RuneStart(text[from]) {
+		from++
+	}
+	end := min(from+n, len(text))
+	for end < len(text) && end > from && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	head := fmt.Sprintf("op %d (%s, step %d), as it was recorded then, quoted:", o.Seq, kindOf(o), o.Step)
+	foot := ""
+	if from > 0 || end < len(text) {
+		foot = fmt.Sprintf("\nThese are bytes %d to %d of %d", from, end, len(text))
+		if end < len(text) {
+			foot += fmt.Sprintf("; recall with op %d and from %d goes on", o.Seq, end)
+		}
+		foot += "."
+	}
+	return head + "\n| " + strings.ReplaceAll(text[from:end], "\n", "\n| ") + foot, nil
 }
 
 func kindOf(o op.Op) op.Kind {

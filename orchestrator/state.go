@@ -17,6 +17,7 @@ type State struct {
 	Model   string        // in force now: resume may have changed it
 	BaseURL string
 	EAS     int // effective attention span, tokens; changes with the model
+	Window  int // advertised window, or what an overflow taught of it, tokens; 0: unknown
 
 	Approval string // in force: a person may have allowed everything
 
@@ -40,6 +41,7 @@ type State struct {
 	Jumping   *Jumping   // a jump that has passed its point of no return
 	Totals    Totals     // figures for people
 	loops     []loopTick // backward jumps, oldest first
+	Pressure  Pressure   // why and how far the context is to be made smaller
 
 	projection projection
 }
@@ -99,6 +101,7 @@ type PassRecord struct {
 	*op.PassDone
 	Seq  uint64
 	Step int
+	Tok  int // of its block and words
 }
 
 // Jumping is a jump whose intent is recorded and whose end is not.
@@ -111,6 +114,7 @@ type Jumping struct {
 type Totals struct {
 	Replies       int
 	Passes        int
+	Masked        int // results masked
 	Jumps         int
 	Blocks        int
 	CardsWritten  int
@@ -133,20 +137,7 @@ func (s *State) EndedSteps() int { return max(s.NextStep()-1, 0) }
 
 // contextTokens estimates the size of the projection, from the counts of the
 // operations it holds.
-func (s *State) contextTokens() int {
-	n := 0
-	last := uint64(0)
-	for _, e := range s.projection.entries {
-		if e.seq != last { // one operation may stand as several messages
-			n += s.Tokens(op.Range{First: e.seq, Last: e.seq})
-		}
-		last = e.seq
-	}
-	if s.projection.system != "" {
-		n += s.Tokens(op.Range{First: 1, Last: 1})
-	}
-	return n
-}
+func (s *State) contextTokens() int { return s.projection.tokens }
 
 // Tokens is the size of a range of operations as the model saw them.
 func (s *State) Tokens(r op.Range) int {

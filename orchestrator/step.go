@@ -49,7 +49,7 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 		if err := t.settle(); err != nil {
 			return Outcome{}, err
 		}
-		act := Next(&t.state, t.opts.Limits)
+		act := Next(&t.state, t.limits())
 		if ctx.Err() != nil && interruptible(act.Kind) {
 			return t.interrupted(keep)
 		}
@@ -71,6 +71,9 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 			if ctx.Err() != nil {
 				return t.interrupted(keep)
 			}
+			if fault.Kind == model.FaultOverflow {
+				continue // the state knows: the context is made smaller
+			}
 			return t.failed(keep, fault)
 		}
 	}
@@ -79,7 +82,7 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 // interruptible says which actions are not begun any more once the person
 // wants the turn to end. What closes a step or a turn always runs.
 func interruptible(k ActionKind) bool {
-	return k == ActAsk || k == ActRecall || k == ActJump
+	return k == ActAsk || k == ActRecall || k == ActJump || k == ActFoldOldest
 }
 
 // perform does one action. The first result is the model's fault, if it had one.
@@ -105,6 +108,10 @@ func (t *Task) perform(ctx, keep context.Context, act Action) (*model.Fault, err
 		return nil, t.finishJump(keep)
 	case ActDropJump:
 		return nil, t.dropJump(keep, act.Detail)
+	case ActMask:
+		return nil, t.mask(keep, act)
+	case ActFoldOldest:
+		return nil, t.foldOldest(ctx, keep, act)
 	}
 	return nil, fmt.Errorf("no way to perform action %d", act.Kind)
 }
@@ -179,7 +186,7 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 	end()
 	if err != nil {
 		f := t.redactFault(model.AsFault(err))
-		rec := &op.ModelFailed{Error: f.Error(), Status: f.Status, Tries: max(f.Tries, 1), Partial: f.Partial}
+		rec := &op.ModelFailed{Error: f.Error(), Status: f.Status, Tries: max(f.Tries, 1), Partial: f.Partial, Overflow: f.Kind == model.FaultOverflow}
 		return f, t.record(keep, rec)
 	}
 	return nil, t.record(keep, &op.ModelReplied{

@@ -94,6 +94,7 @@ type Task struct {
 	root      *os.Root   // of the world; see worldRoot
 	tools     *tool.Registry
 	toolSpecs []model.ToolSpec
+	toolTok   int // tokens of toolSpecs
 	model     model.Model
 	counter   *tokens.Counter
 	approval  string
@@ -122,6 +123,7 @@ type New struct {
 	BaseURL  string
 	EAS      int
 	EASFrom  string
+	Window   int // advertised context window, tokens; 0: unknown
 	Encoding string
 	Approval string
 	MaxSteps int
@@ -151,7 +153,7 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 	t := &Task{ID: n.ID, Dir: dir, live: live, counter: counter, opts: o.withDefaults()}
 	opened := &op.TaskOpened{
 		Task: n.ID, Dir: dir, Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL,
-		EAS: n.EAS, EASFrom: n.EASFrom, Encoding: n.Encoding, Approval: n.Approval, MaxSteps: n.MaxSteps,
+		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, MaxSteps: n.MaxSteps,
 		KB: h.KnowledgeBase(), System: n.System, Program: o.Program,
 	}
 	if err := t.open(ctx, h, opened); err != nil {
@@ -249,6 +251,9 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 		if t.toolSpecs, err = toolSpecs(t.tools); err != nil {
 			return err
 		}
+		for _, s := range t.toolSpecs {
+			t.toolTok += t.counter.Count(s.Name + " " + s.Description + " " + string(s.Schema))
+		}
 	}
 	if t.approval = t.state.Approval; t.approval == "" {
 		t.approval = opened.Approval
@@ -305,6 +310,14 @@ func (t *Task) Close() error {
 	}
 	t.log, t.vault, t.world, t.cards, t.root, t.live = nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
+}
+
+// limits are the turn's bounds, with what each request carries besides the
+// context.
+func (t *Task) limits() Limits {
+	l := t.opts.Limits
+	l.ToolTokens = t.toolTok
+	return l
 }
 
 // State gives the folded state. It may be read while Run is not running.

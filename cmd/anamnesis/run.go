@@ -23,7 +23,7 @@ import (
 // agentFlags are what run and resume have in common.
 type agentFlags struct {
 	dir, model, baseURL, approval, output string
-	maxSteps, eas                         int
+	maxSteps, eas, window                 int
 	print                                 bool
 	secrets                               []string
 	redact                                []string
@@ -50,6 +50,8 @@ func (f *agentFlags) check() error {
 		return usageError("--max-steps %d: want a positive number", f.maxSteps)
 	case f.eas < 0:
 		return usageError("--eas %d: want a positive number of tokens", f.eas)
+	case f.window < 0:
+		return usageError("--window %d: want a positive number of tokens", f.window)
 	}
 	for _, name := range f.redact {
 		if n := len(os.Getenv(name)); n < redact.MinKnownBytes {
@@ -91,6 +93,7 @@ func (a *app) runCommand() *cobra.Command {
 	f.register(cmd)
 	cmd.Flags().StringVar(&id, "task", "", "name of the task (default: made from the request)")
 	cmd.Flags().IntVar(&f.eas, "eas", 0, "effective attention span in tokens (default: from the EAS table)")
+	cmd.Flags().IntVar(&f.window, "window", 0, "context window of the model in tokens (default: from the EAS table)")
 	return cmd
 }
 
@@ -138,7 +141,7 @@ func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id
 	}
 	n := orchestrator.New{
 		ID: id, Dir: f.dir, Request: request, Model: m.name, BaseURL: m.baseURL,
-		EAS: span.EAS, EASFrom: span.Source, Encoding: span.Encoding,
+		EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised, Encoding: span.Encoding,
 		Approval: mode, MaxSteps: f.maxSteps, System: orchestrator.SystemPrompt(),
 	}
 	if !span.Known {
@@ -146,6 +149,9 @@ func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id
 	}
 	if f.eas > 0 {
 		n.EAS, n.EASFrom = f.eas, "--eas"
+	}
+	if f.window > 0 {
+		n.Window = f.window
 	}
 	if n.ID == "" {
 		if n.ID, err = orchestrator.NewTaskID(h, a.withoutSecrets(request, f.redact)); err != nil {

@@ -4,19 +4,20 @@ import "encoding/json"
 
 // TaskOpened is a task's first operation: everything that stays true of it.
 type TaskOpened struct {
-	Task     string `json:"task"`      // the task's id
-	Dir      string `json:"dir"`       // the world's directory, absolute
-	Store    string `json:"store"`     // the bare repository of its snapshots
-	Model    string `json:"model"`     // model name, or script:FILE
-	BaseURL  string `json:"base_url"`  // empty: the provider's own
-	EAS      int    `json:"eas"`       // effective attention span, tokens
-	EASFrom  string `json:"eas_from"`  // where that number comes from
-	Encoding string `json:"encoding"`  // tokenizer the tok fields are counted in
-	Approval string `json:"approval"`  // ask | edits | auto | deny
-	MaxSteps int    `json:"max_steps"` // 0: the default
-	KB       string `json:"kb"`        // knowledge base folder
-	System   string `json:"system"`    // the system prompt, rendered once
-	Program  string `json:"program"`   // version that wrote it
+	Task     string `json:"task"`             // the task's id
+	Dir      string `json:"dir"`              // the world's directory, absolute
+	Store    string `json:"store"`            // the bare repository of its snapshots
+	Model    string `json:"model"`            // model name, or script:FILE
+	BaseURL  string `json:"base_url"`         // empty: the provider's own
+	EAS      int    `json:"eas"`              // effective attention span, tokens
+	EASFrom  string `json:"eas_from"`         // where that number comes from
+	Window   int    `json:"window,omitempty"` // advertised context window, tokens; 0: unknown
+	Encoding string `json:"encoding"`         // tokenizer the tok fields are counted in
+	Approval string `json:"approval"`         // ask | edits | auto | deny
+	MaxSteps int    `json:"max_steps"`        // 0: the default
+	KB       string `json:"kb"`               // knowledge base folder
+	System   string `json:"system"`           // the system prompt, rendered once
+	Program  string `json:"program"`          // version that wrote it
 }
 
 // TaskResumed says that a process took the task up again.
@@ -26,6 +27,7 @@ type TaskResumed struct {
 	BaseURL string `json:"base_url,omitempty"` // when changed on resume
 	EAS     int    `json:"eas,omitempty"`      // when changed with the model
 	EASFrom string `json:"eas_from,omitempty"`
+	Window  int    `json:"window,omitempty"` // of the changed model; 0: unknown
 	Program string `json:"program"`
 	// Continue opens a turn that had ended unanswered, without new words.
 	Continue bool `json:"continue,omitempty"`
@@ -106,6 +108,8 @@ type ModelFailed struct {
 	Status  int    `json:"status,omitempty"`  // HTTP status, where there was one
 	Tries   int    `json:"tries"`             // requests made
 	Partial string `json:"partial,omitempty"` // text that had arrived
+	// Overflow: the request did not fit the model's context window.
+	Overflow bool `json:"overflow,omitempty"`
 }
 
 // ApprovalDecided records who let a call run, or did not.
@@ -123,6 +127,12 @@ type ToolCalled struct {
 	Call string `json:"call"`
 	Name string `json:"name"`
 	Args string `json:"args"`
+	// World is the tree id of the world the call ran in; empty when an earlier
+	// call of the same reply may have changed it.
+	World string `json:"world,omitempty"`
+	// Effects: the call may change what the world id does not show, such as
+	// ignored files or something outside the directory.
+	Effects bool `json:"effects,omitempty"`
 }
 
 // ToolStarted names the process that runs a call, so that a crashed task can
@@ -150,6 +160,7 @@ type ToolReturned struct {
 	Writes  []string `json:"writes,omitempty"` // files written, relative to the world
 	Network bool     `json:"network,omitempty"`
 	Display string   `json:"display,omitempty"` // a few words about the result for people
+	Repeats uint64   `json:"repeats,omitempty"` // the result of the same call in the same world that this call repeats
 	Millis  int64    `json:"ms"`
 }
 
@@ -212,6 +223,8 @@ type PassDone struct {
 	EAS         int      `json:"eas"`
 	Trigger     string   `json:"trigger"`               // jump | cumulative | person | window | end
 	Block       string   `json:"block"`                 // empty for a cold-only pass
+	Words       string   `json:"words,omitempty"`       // trigger window: the person's own words from the ranges
+	Target      int      `json:"target,omitempty"`      // trigger window: tokens the context is to come down to
 	Cards       []string `json:"cards"`                 // ids written
 	NotWritten  []string `json:"not_written,omitempty"` // cards that could not be, and why
 	Writer      string   `json:"writer"`                // model | extractor

@@ -35,6 +35,7 @@ const (
 	KindJumpRequested   Kind = "jump.requested"
 	KindJumpDropped     Kind = "jump.dropped"
 	KindPassDone        Kind = "pass.done"
+	KindContextMasked   Kind = "context.masked"
 	KindJumpIntended    Kind = "jump.intended"
 	KindJumpDone        Kind = "jump.done"
 	KindNoticeGiven     Kind = "notice.given"
@@ -136,6 +137,8 @@ func empty(k Kind) Body {
 		return new(JumpDropped)
 	case KindPassDone:
 		return new(PassDone)
+	case KindContextMasked:
+		return new(ContextMasked)
 	case KindJumpIntended:
 		return new(JumpIntended)
 	case KindJumpDone:

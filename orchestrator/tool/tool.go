@@ -70,9 +70,17 @@ type Timeline interface {
 	// CheckJump says whether a jump to step `to` can be scheduled. The error is
 	// shown to the model and names the steps that can.
 	CheckJump(to int) error
-	// Recall searches the knowledge cards for query, or, when seq is above
-	// zero, opens operation seq again in full. The error is shown to the model.
-	Recall(ctx context.Context, query string, seq uint64) (string, error)
+	// Recall searches the knowledge cards, or opens an operation again. The
+	// error is shown to the model.
+	Recall(ctx context.Context, what Memory) (string, error)
+}
+
+// Memory names what a call wants to remember: cards that answer Query, or,
+// when Op is above zero, that operation's text from byte From on.
+type Memory struct {
+	Query string
+	Op    uint64
+	From  int
 }
 
 // Result is what a call gives back.

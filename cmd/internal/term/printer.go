@@ -124,6 +124,8 @@ func (p *textPrinter) Op(o op.Op) {
 		}
 	case *op.PassDone:
 		p.line("◆ %s", passText(b, o.Tok))
+	case *op.ContextMasked:
+		p.line("◇ %s", maskedText(b))
 	case *op.JumpDone:
 		p.line("↩ jump from step %d to step %d: %d file(s) changed", b.From, b.To, b.NReverted)
 		for _, k := range b.Kept {

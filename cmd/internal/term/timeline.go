@@ -29,6 +29,7 @@ type RowKind string
 const (
 	RowStep  RowKind = "step"
 	RowPass  RowKind = "pass"
+	RowMask  RowKind = "mask"
 	RowJump  RowKind = "jump"
 	RowCards RowKind = "cards"
 	RowWords RowKind = "words"
@@ -47,6 +48,7 @@ type Row struct {
 	Commit string  `json:"commit,omitempty"`
 	Tokens int     `json:"tokens,omitempty"`
 	Text   string  `json:"text"`
+	room   bool    // a pass for want of room
 }
 
 // Build makes the timeline of a task from its state and its operations.
@@ -56,7 +58,7 @@ func Build(st *orchestrator.State, ops []op.Op) Timeline {
 		Ops: st.Last, Current: st.Current,
 	}
 	var calls []string
-	begun := uint64(1)
+	begun, asked := uint64(1), 0
 	for _, o := range ops {
 		row := Row{First: o.Seq, Last: o.Seq, Step: o.Step}
 		switch b := o.Body.(type) {
@@ -97,12 +99,18 @@ func Build(st *orchestrator.State, ops []op.Op) Timeline {
 			row.Kind, row.Text = RowCards, fmt.Sprintf("recalled %d card(s): %s", len(b.Cards), strings.Join(topics, "; "))
 		case *op.PassDone:
 			row.Kind, row.Tokens, row.Text = RowPass, b.RangeTokens, passText(b, o.Tok)
+			row.room = b.Trigger == "window"
+		case *op.ContextMasked:
+			row.Kind, row.Tokens, row.Text = RowMask, b.Before-b.After, maskedText(b)
 		case *op.JumpDone:
 			begun = o.Seq + 1 // the next step's operations come after the jump's
 			row.Kind, row.Text = RowJump, fmt.Sprintf("jump %d → %d, %d file(s) changed", b.From, b.To, b.NReverted)
+		case *op.JumpRequested:
+			asked = len(tl.Rows)
+			continue
 		case *op.JumpDropped:
 			begun = o.Seq + 1
-			tl.withdraw()
+			tl.withdraw(asked)
 			row.Kind, row.Text = RowJump, fmt.Sprintf("jump to %d not made: %s", b.To, b.Why)
 		case *op.TurnEnded:
 			begun = o.Seq + 1
@@ -115,11 +123,14 @@ func Build(st *orchestrator.State, ops []op.Op) Timeline {
 	return tl
 }
 
-// withdraw marks the passes of a jump that was not made: nothing stands in the
-// context for them.
-func (tl *Timeline) withdraw() {
-	for i := len(tl.Rows) - 1; i >= 0 && tl.Rows[i].Kind == RowPass; i-- {
-		tl.Rows[i].Text += "\n→ without effect: its jump was not made"
+// withdraw marks the passes from row on: they were made for a jump that was
+// not made, and nothing stands in the context for them. A pass for want of room
+// needs no jump.
+func (tl *Timeline) withdraw(from int) {
+	for i := from; i < len(tl.Rows); i++ {
+		if r := &tl.Rows[i]; r.Kind == RowPass && !r.room {
+			r.Text += "\n→ without effect: its jump was not made"
+		}
 	}
 }
 
@@ -138,9 +149,20 @@ func callText(b *op.ToolReturned) string {
 	return text
 }
 
+// maskedText says what was masked, and why.
+func maskedText(b *op.ContextMasked) string {
+	why := fmt.Sprintf("more than %d", b.Limit)
+	if b.Why == "overflow" {
+		why = "the provider refused them"
+	}
+	return fmt.Sprintf("%d result(s) masked: the context had %d tokens (%s), now %d", len(b.Results), b.Before, why, b.After)
+}
+
 func passText(b *op.PassDone, blockTokens int) string {
 	text := fmt.Sprintf("%d tokens discarded", b.RangeTokens)
 	switch b.Trigger {
+	case "window":
+		text = fmt.Sprintf("%d tokens of old steps folded for want of room", b.RangeTokens)
 	case "jump", "cumulative":
 		text += fmt.Sprintf(" > EAS %d", b.EAS)
 	default:
@@ -199,6 +221,8 @@ func (tl Timeline) row(i int, r Row, width int) string {
 		}
 	case RowPass:
 		glyph, style = "│ ◆ ", stylePass
+	case RowMask:
+		glyph, style = "│ ◇ ", styleFaint
 	case RowJump:
 		glyph, style = "│ ↩ ", styleJump
 	case RowCards:

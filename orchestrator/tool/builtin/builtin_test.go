@@ -73,8 +73,8 @@ func TestSchemas(t *testing.T) {
 type echo struct{}
 
 func (echo) CheckJump(int) error { return nil }
-func (echo) Recall(_ context.Context, query string, seq uint64) (string, error) {
-	return fmt.Sprintf("recalled %q %d", query, seq), nil
+func (echo) Recall(_ context.Context, m tool.Memory) (string, error) {
+	return fmt.Sprintf("recalled %q %d", m.Query, m.Op), nil
 }
 
 // sample gives the arguments of one call that must succeed, what its text

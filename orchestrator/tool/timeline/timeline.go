@@ -69,10 +69,11 @@ func (recall) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "recall",
 		Description: "Remember. With query: search the knowledge cards earlier tasks left. With op: open one operation of this " +
-			"task again in full, such as a tool result that is only pointed to (op 312).",
+			"task again, quoted, such as a tool result that is only pointed to (op 312). A long one comes in parts: from says where to go on.",
 		Schema: tool.Params(
 			tool.Param{Name: "query", Schema: tool.Text("What to search the cards for: an error message, a tool, a goal.")},
 			tool.Param{Name: "op", Schema: tool.Int("The number of the operation to open.", 1, maxStep)},
+			tool.Param{Name: "from", Schema: tool.Int("With op: the byte to begin with, as the part before says it.", 0, maxStep)},
 		),
 		ReadOnly: true,
 	}
@@ -82,6 +83,7 @@ func (recall) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	a, err := tool.Decode[struct {
 		Query string `json:"query"`
 		Op    uint64 `json:"op"`
+		From  int    `json:"from"`
 	}](args)
 	if err != nil {
 		return tool.Result{}, err
@@ -92,7 +94,7 @@ func (recall) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	case (a.Query == "") == (a.Op == 0):
 		return tool.Errorf("recall was not run: give either query (to search the cards) or op (to open an operation), not both."), nil
 	}
-	text, err := env.Timeline.Recall(ctx, a.Query, a.Op)
+	text, err := env.Timeline.Recall(ctx, tool.Memory{Query: a.Query, Op: a.Op, From: a.From})
 	switch {
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("recall: %w", ctx.Err())

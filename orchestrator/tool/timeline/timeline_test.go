@@ -22,16 +22,16 @@ func (s steps) CheckJump(to int) error {
 	return nil
 }
 
-func (s steps) Recall(ctx context.Context, query string, seq uint64) (string, error) {
+func (s steps) Recall(ctx context.Context, m tool.Memory) (string, error) {
 	switch {
-	case query == "nothing":
+	case m.Query == "nothing":
 		return "", nil
-	case query == "fault":
+	case m.Query == "fault":
 		return "", errors.New("the cards cannot be read")
-	case seq > 0:
-		return fmt.Sprintf("op %d", seq), nil
+	case m.Op > 0:
+		return fmt.Sprintf("op %d from %d", m.Op, m.From), nil
 	}
-	return "card about " + query, ctx.Err()
+	return "card about " + m.Query, ctx.Err()
 }
 
 func TestJumpToStep(t *testing.T) {
@@ -67,7 +67,8 @@ func TestRecall(t *testing.T) {
 		err  bool
 	}{
 		{`{"query":"auth"}`, steps(1), "card about auth", false},
-		{`{"op":312}`, steps(1), "op 312", false},
+		{`{"op":312}`, steps(1), "op 312 from 0", false},
+		{`{"op":312,"from":8000}`, steps(1), "op 312 from 8000", false},
 		{`{"query":"nothing"}`, steps(1), "No card answers this query.", false},
 		{`{"query":"fault"}`, steps(1), "the cards cannot be read", true},
 		{`{}`, steps(1), "recall was not run: give either query (to search the cards) or op (to open an operation), not both.", true},

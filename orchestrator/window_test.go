@@ -1,0 +1,288 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"anamnesis/anamnesis/tokens"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/builtin"
+)
+
+// cacheMeter is a model that works through a long task and measures how much
+// of each request repeats the one before, from its beginning and byte for byte.
+type cacheMeter struct {
+	t       *testing.T
+	rand    *rand.Rand
+	count   func(string) int
+	counted map[string]int
+	steps   int // turns it takes
+	jumps   []int
+	step    int // of the last mark seen
+
+	before         []string
+	prompt, cached int
+}
+
+func (m *cacheMeter) Name() string { return "meter" }
+
+func (m *cacheMeter) tokens(text string) int {
+	n, ok := m.counted[text]
+	if !ok {
+		n = m.count(text)
+		m.counted[text] = n
+	}
+	return n
+}
+
+func (m *cacheMeter) Ask(_ context.Context, r model.Request, _ func(model.Delta)) (model.Reply, error) {
+	if r.Purpose == model.PurposePass {
+		return model.Reply{}, &model.Fault{Kind: model.FaultNetwork, Tries: 1, Err: errors.New("no model for passes")}
+	}
+	if err := checkChat(r.Messages); err != nil {
+		m.t.Error(err)
+	}
+	m.measure(r)
+	for _, msg := range r.Messages {
+		if i := strings.LastIndex(msg.Text, "[step "); i >= 0 {
+			fmt.Sscanf(msg.Text[i:], "[step %d]", &m.step)
+		}
+	}
+	reply := model.Reply{Finish: "tool_calls", Text: words(m.rand, 200)}
+	call := op.Call{ID: fmt.Sprint("c", r.Turn), Name: "ReadFile", Args: fmt.Sprintf(`{"path":"f%d.txt"}`, m.rand.IntN(40))}
+	switch {
+	case r.Turn >= m.steps:
+		return model.Reply{Finish: "stop", Text: "Done."}, nil
+	case len(m.jumps) > 0 && r.Turn == m.jumps[0]:
+		m.jumps = m.jumps[1:]
+		// Back over the last steps, as many as hold more than the EAS or not.
+		call.Name, call.Args = "jump_to_step", fmt.Sprintf(`{"step_id":%d,"reason":"a dead end"}`, m.step-2-m.rand.IntN(8))
+	case r.Turn%3 == 0:
+		call.Name, call.Args = "WriteFile", fmt.Sprintf(`{"path":"out%d.txt","content":%q}`, r.Turn, words(m.rand, 150))
+	}
+	reply.Calls = []op.Call{call}
+	return reply, nil
+}
+
+// measure counts the messages of a request, and those that it repeats.
+func (m *cacheMeter) measure(r model.Request) {
+	same := true
+	var now []string
+	for i, msg := range r.Messages {
+		text := string(renderMessages([]model.Message{msg}))
+		now = append(now, text)
+		n := m.tokens(text)
+		m.prompt += n
+		if same = same && i < len(m.before) && m.before[i] == text; same {
+			m.cached += n
+		}
+	}
+	m.before = now
+}
+
+func words(r *rand.Rand, n int) string {
+	var sb strings.Builder
+	for i := range n {
+		if i%12 == 11 {
+			sb.WriteByte('\n')
+		}
+		fmt.Fprintf(&sb, "%s ", []string{"parse", "token", "index", "value", "error", "state", "the", "of", "buffer", "line"}[r.IntN(10)])
+	}
+	return sb.String()
+}
+
+// TestPrefixCache: over a long task with jumps, folds and maskings, nearly
+// everything sent repeats the request before it, so that a provider's prefix
+// cache serves it.
+func TestPrefixCache(t *testing.T) {
+	counter, err := tokens.ForEncoding("o200k_base")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &cacheMeter{t: t, rand: rand.New(rand.NewPCG(6, 2)), count: counter.Count, counted: make(map[string]int), steps: 200}
+	for i := range 10 {
+		m.jumps = append(m.jumps, 14+18*i)
+	}
+	task, _ := newMeteredTask(t, m, New{EAS: 16_000, Window: 128_000, Encoding: "o200k_base"})
+	for i := range 40 { // from a few lines to long listings
+		size := 1000 + m.rand.IntN(2000)
+		if i%4 == 0 {
+			size = 3000 + m.rand.IntN(4000)
+		}
+		if err := os.WriteFile(filepath.Join(task.Dir, fmt.Sprintf("f%d.txt", i)), []byte(words(m.rand, size)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	task.opts.Limits.Steps = 1000
+	var folds, masks, window, largest int
+	limit := limitFor(128_000, 16_000)
+	task.opts.Event = func(o op.Op) {
+		switch b := o.Body.(type) {
+		case *op.PassDone:
+			folds++
+			if b.Trigger == triggerWindow {
+				window++
+			}
+		case *op.ContextMasked:
+			masks++
+		case *op.ModelAsked:
+			largest = max(largest, b.Tokens)
+		}
+	}
+	out, err := task.Run(t.Context())
+	if err != nil || out.Reason != "done" {
+		t.Fatalf("Run = %+v, %v", out, err)
+	}
+	share := float64(m.cached) / float64(m.prompt)
+	st := task.State()
+	t.Logf("%d steps, %d jumps, %d folds (%d for want of room), %d maskings of %d results, largest context %d of %d tokens; %.1f%% of %d prompt tokens repeat the request before",
+		st.EndedSteps(), st.Totals.Jumps, folds, window, masks, st.Totals.Masked, largest, limit, 100*share, m.prompt)
+	if st.Totals.Jumps != 10 || folds < 5 || masks < 10 || st.Totals.Masked < 20 {
+		t.Error("too few jumps, folds or maskings to measure anything")
+	}
+	if share < 0.9 {
+		t.Errorf("%.1f%% of the prompt repeats the request before, want at least 90%%", 100*share)
+	}
+	if largest > limit {
+		t.Errorf("a request had %d tokens, over the limit of %d", largest, limit)
+	}
+}
+
+func newMeteredTask(t *testing.T, m model.Model, n New) (*Task, Home) {
+	t.Helper()
+	reg, err := tool.NewRegistry(builtin.Tools(nil)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	h := Home{User: filepath.Join(root, "user"), State: filepath.Join(root, "s"), Data: filepath.Join(root, "s"), Config: filepath.Join(root, "s")}
+	n.ID, n.Dir, n.Request, n.Model, n.Approval, n.System = "t", filepath.Join(root, "w"), "Go.", m.Name(), "auto", SystemPrompt()
+	if err := os.Mkdir(n.Dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	task, err := Create(t.Context(), h, n, Options{Model: m, Tools: reg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := task.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return task, h
+}
+
+// TestLimitFor holds the rule: 70% of the window, or four times what the
+// model attends to where that is less, but not less than 32,000 tokens for it.
+func TestLimitFor(t *testing.T) {
+	for _, tt := range []struct{ window, eas, want int }{
+		{128_000, 16_000, 64_000},
+		{128_000, 64_000, 89_600},
+		{128_000, 4_000, 32_000},
+		{16_000, 8_000, 11_200},
+		{0, 8_000, 32_000},
+		{0, 128_000, 512_000},
+		{99, 8_000, 69},
+	} {
+		if got := limitFor(tt.window, tt.eas); got != tt.want {
+			t.Errorf("limitFor(%d, %d) = %d, want %d", tt.window, tt.eas, got, tt.want)
+		}
+	}
+}
+
+// pressed is a stream whose context is over its limit: three steps with large
+// results, the last of which the model has not seen.
+const pressed = `task.opened 0 {"task":"t","window":10000,"eas":1000}
+user.said 0 {"text":"Go.","source":"request"}
+cards.recalled 0 {"why":"start"}
+world.saved 0 {"commit":"c0"}
+model.asked 1 {"last_seq":4}
+model.replied 1 {"text":"A.","calls":[{"id":"a","name":"Bash","args":"{}"}],"finish":"tool_calls"}
+tool.called 1 {"call":"a","name":"Bash"}
+tool.returned 1 {"call":"a","name":"Bash","text":"BIG","exit":1}
+world.saved 1 {"parent":0,"commit":"c1","mark":"[step 1]"}
+model.asked 2 {"last_seq":9}
+model.replied 2 {"text":"B.","calls":[{"id":"b","name":"Bash","args":"{}"}],"finish":"tool_calls"}
+tool.called 2 {"call":"b","name":"Bash"}
+tool.returned 2 {"call":"b","name":"Bash","text":"BIG"}
+world.saved 2 {"parent":1,"commit":"c2","mark":"[step 2]"}
+model.asked 3 {"last_seq":14}
+model.replied 3 {"text":"C.","calls":[{"id":"c","name":"Bash","args":"{}"}],"finish":"tool_calls"}
+tool.called 3 {"call":"c","name":"Bash"}
+tool.returned 3 {"call":"c","name":"Bash","text":"BIG"}
+world.saved 3 {"parent":2,"commit":"c3","mark":"[step 3]"}
+`
+
+// big gives BIG the size it stands for.
+func big(text string) string { return strings.ReplaceAll(text, "BIG", strings.Repeat("x", 3000)) }
+
+// TestNextForRoom: old results are masked first; where that is not enough, or
+// there is nothing left to mask, the oldest steps are folded; a request that the
+// provider refuses for its length is made smaller as often as is allowed.
+func TestNextForRoom(t *testing.T) {
+	mask := func(seqs string, target string) string {
+		return fmt.Sprintf(`context.masked 4 {"results":[%s],"target":%s}`+"\n", seqs, target)
+	}
+	line := func(seq int) string { return fmt.Sprintf(`{"seq":%d,"line":"op %d","tok":20}`, seq, seq) }
+	overflow := "model.asked 4 {\"last_seq\":19}\nmodel.failed 4 {\"overflow\":true}\n"
+	tests := []struct {
+		name   string
+		ops    string
+		tools  int
+		want   ActionKind
+		detail string
+		seqs   []uint64
+		steps  []int
+	}{
+		{name: "old results, down to the target", ops: pressed, want: ActMask, seqs: []uint64{8, 13}},
+		{name: "what tools take counts", ops: strings.Replace(pressed, "10000", "15000", 1), tools: 2000, want: ActMask, seqs: []uint64{8, 13}},
+		{name: "a window that holds it all", ops: strings.Replace(pressed, "10000", "15000", 1), want: ActAsk},
+		{name: "masked enough", ops: pressed + mask(line(8)+","+line(13), "4200"), want: ActAsk},
+		{name: "not masked enough", ops: strings.Replace(pressed, `"A."`, `"`+strings.Repeat("y", 2000)+`"`, 1) + mask(line(8)+","+line(13), "4200"), want: ActFoldOldest, steps: []int{1}},
+		{name: "nothing worth a block", ops: pressed + mask(line(8)+","+line(13), "2900"), want: ActAsk},
+		{name: "an overflow masks what was not seen, too", ops: pressed + mask(line(8)+","+line(13), "4200") + overflow, want: ActMask, seqs: []uint64{18}},
+		{name: "an overflow of nothing", ops: strings.Replace(pressed, "BIG", "small", 3) + overflow, want: ActEndTurn, detail: "nothing in it can be masked or folded"},
+		{name: "too many overflows", ops: pressed + strings.Repeat(overflow, maxOverflows+1), want: ActEndTurn, detail: "also after 4 times"},
+		{name: "an answer ends the count", ops: pressed + strings.Repeat(overflow, maxOverflows) + "model.asked 4 {\"last_seq\":19}\nmodel.replied 4 {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved 4 {\"parent\":3,\"commit\":\"c\"}\nuser.said 5 {\"text\":\"on\"}\n" + strings.ReplaceAll(overflow, " 4 ", " 5 "), want: ActMask, seqs: []uint64{8, 13}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := foldAll(t, parseOps(t, big(tt.ops)))
+			got := Next(s, Limits{ToolTokens: tt.tools})
+			if got.Kind != tt.want || !slices.Equal(got.Seqs, tt.seqs) || !slices.Equal(got.Steps, tt.steps) || !strings.Contains(got.Detail, tt.detail) {
+				t.Errorf("Next = %+v at %d tokens, want kind %d, results %v, steps %v", got, s.contextTokens(), tt.want, tt.seqs, tt.steps)
+			}
+		})
+	}
+}
+
+// TestOverflowGoesOn: a provider that refuses a request for its length gets a
+// shorter one, and the turn goes on.
+func TestOverflowGoesOn(t *testing.T) {
+	task, _ := newTask(t, `turns:
+  - calls: [{name: Bash, arguments: {command: "seq 1 3000"}}]
+  - fault: {status: 400, body: context_length_exceeded}
+    calls: [{name: recall, arguments: {op: 9, from: 4000}}]
+  - expect:
+      - {on: any, contains: "op 9: Bash, 14 KiB, exit 0 (taken out for want of room; recall with op 9 opens it)\n[step 1]"}
+      - {on: all-joined, lacks: "2999"}
+      - {on: last, contains: ["| 2599\n", "bytes 4000 to 12000 of 13901", "from 12000 goes on"]}
+    reply: Done.
+`, Options{})
+	out, err := task.Run(t.Context())
+	if err != nil || out.Reason != "done" || out.Answer != "Done." {
+		t.Fatalf("Run = %+v, %v", out, err)
+	}
+	if st := task.State(); st.Totals.Masked != 1 || st.Window == 0 {
+		t.Errorf("%d results were masked and the window is taken for %d; want 1, and what did not fit", st.Totals.Masked, st.Window)
+	}
+}
