@@ -8,6 +8,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/model"
 )
 
@@ -34,6 +35,10 @@ func Fold(s *State, o op.Op) error {
 		return fmt.Errorf("fold op %d: %w", o.Seq, err)
 	}
 	s.projection.apply(o)
+	switch o.Body.(type) {
+	case *op.ContextMasked, *op.PassDone, *op.JumpIntended: // results have left the context
+		s.Repeats.Prune(s.projection.shows())
+	}
 	return nil
 }
 
@@ -172,7 +177,7 @@ func (s *State) tool(o op.Op) error {
 	c := &s.Reply.Calls[i]
 	switch b := o.Body.(type) {
 	case *op.ToolCalled:
-		c.Called = true
+		c.Called, c.World, c.Effects = true, b.World, b.Effects
 	case *op.ToolStarted:
 		c.Started = b
 	case *op.ToolReturned:
@@ -180,12 +185,17 @@ func (s *State) tool(o op.Op) error {
 			return fmt.Errorf("%w: two results for call %q", ErrStream, id)
 		}
 		c.Returned = true
+		failed := b.IsError || b.Refused || b.Unknown || (b.Exit != nil && *b.Exit != 0)
+		if c.Called && !b.Unknown {
+			s.Repeats.Add(c.asked(), loop.Run{Seq: o.Seq, Failed: failed})
+		}
+		s.Reply.Wrote = s.Reply.Wrote || len(b.Writes) > 0 && !failed
 		if c.ID == s.LastCall.CallID {
 			s.LastCall.Done, s.LastCall.Result = true, b.Text
 		}
 		st := &s.Steps[o.Step]
 		st.Calls = append(st.Calls, c.Name)
-		if b.IsError || b.Refused || b.Unknown || (b.Exit != nil && *b.Exit != 0) {
+		if failed {
 			st.Failed++
 			s.LastError = firstBytes(b.Text, maxQueryError)
 		}
@@ -203,6 +213,9 @@ func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
 	}
 	st.Ended, st.Parent = true, b.Parent
 	st.Commit, st.Tree, st.NoCheckpoint = b.Commit, b.Tree, b.Error
+	if o.Step > 0 && s.Reply != nil && s.Reply.Wrote && b.Tree == s.Steps[b.Parent].Tree {
+		s.Repeats.Epoch++ // an ignored file was written: the world id does not show it
+	}
 	s.Current = o.Step
 	s.Reply = nil
 	if o.Step > 0 {

@@ -42,7 +42,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 		act := Next(&t.state, t.limits())
 		if act.Kind == ActRunCalls {
 			for _, c := range act.Calls {
-				if err := t.finishCall(keep, c.Call, tool.Result{IsError: true, Text: "Not run: the person jumped before it began."}, 0); err != nil {
+				if err := t.finishCall(keep, c.Call, tool.Result{IsError: true, Text: "Not run: the person jumped before it began."}, 0, 0); err != nil {
 					return nil, err
 				}
 			}

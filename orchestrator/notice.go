@@ -95,7 +95,7 @@ func noticeOf(dir string, j op.JumpIntended, done *op.JumpDone, changed []worlds
 				n.delivered = append(n.delivered, fmt.Sprintf("op %d: %s", o.Seq, oneLine(b.Text, maxDelivered)))
 			}
 		case *op.ToolCalled:
-			if cmd := bashCommand(b); cmd != "" && !anamnesis.LocalCommand(cmd, dir) {
+			if cmd := bashCommand(b.Name, b.Args); cmd != "" && !anamnesis.LocalCommand(cmd, dir) {
 				n.effects = append(n.effects, fmt.Sprintf("op %d: %s", o.Seq, oneLine(cmd, maxDelivered)))
 			}
 		case *op.ToolReturned:
@@ -106,14 +106,14 @@ func noticeOf(dir string, j op.JumpIntended, done *op.JumpDone, changed []worlds
 }
 
 // bashCommand is the command of a Bash call, empty for other calls.
-func bashCommand(c *op.ToolCalled) string {
-	var args struct {
+func bashCommand(name, args string) string {
+	var a struct {
 		Command string `json:"command"`
 	}
-	if c.Name != "Bash" || json.Unmarshal([]byte(c.Args), &args) != nil {
+	if name != "Bash" || json.Unmarshal([]byte(args), &a) != nil {
 		return ""
 	}
-	return args.Command
+	return a.Command
 }
 
 // notice is the world notice's content, apart from the task, so that its

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
@@ -242,6 +243,20 @@ func (p *projection) fold(b PassRecord) {
 		kept = append(kept, e)
 	}
 	p.entries = kept
+}
+
+// shows tells which results stand in full in the context.
+func (p *projection) shows() func(seq uint64) bool {
+	in := sync.OnceValue(func() map[uint64]bool {
+		in := make(map[uint64]bool)
+		for _, e := range p.entries {
+			if e.msg.Role == model.RoleTool && e.masked == 0 {
+				in[e.seq] = true
+			}
+		}
+		return in
+	})
+	return func(seq uint64) bool { return in()[seq] }
 }
 
 // Projection is the chat the model is sent next: the system prompt, then one

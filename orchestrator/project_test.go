@@ -216,7 +216,7 @@ func (w *walk) perform(a Action) {
 func (w *walk) runCalls(calls []CallState) {
 	for _, c := range calls {
 		if !c.Called {
-			w.add(&op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args})
+			w.add(&op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: w.s.Steps[w.s.Current].Tree, Effects: rapid.Bool().Draw(w.t, "effects")})
 		}
 		switch rapid.IntRange(0, 9).Draw(w.t, "call") {
 		case 0:

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/model"
 	"anamnesis/worldstate"
 )
@@ -42,6 +43,7 @@ type State struct {
 	Totals    Totals     // figures for people
 	loops     []loopTick // backward jumps, oldest first
 	Pressure  Pressure   // why and how far the context is to be made smaller
+	Repeats   loop.Tally // calls that were made, by the world they ran in
 
 	projection projection
 }
@@ -79,12 +81,15 @@ type Turn struct {
 type Reply struct {
 	Seq   uint64
 	Calls []CallState
+	Wrote bool // a call has written a file
 }
 
 // CallState is how far one call of the reply has come.
 type CallState struct {
 	op.Call
 	Called   bool
+	World    string // see op.ToolCalled
+	Effects  bool
 	Started  *op.ToolStarted
 	Returned bool
 }

@@ -253,7 +253,7 @@ func (t *Task) runCalls(ctx, keep context.Context, calls []CallState) error {
 // runCall runs one call: approval, intent, effect, result.
 func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 	if ctx.Err() != nil {
-		return t.finishCall(keep, c, tool.Result{IsError: true, Text: "Not run: the person interrupted the turn."}, 0)
+		return t.finishCall(keep, c, tool.Result{IsError: true, Text: "Not run: the person interrupted the turn."}, 0, 0)
 	}
 	tl, args, err := t.tools.Validate(c)
 	if err != nil {
@@ -261,7 +261,7 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		if !aboutTheCall {
 			return fmt.Errorf("validate call %s: %w", c.ID, err)
 		}
-		return t.finishCall(keep, c, res, 0)
+		return t.finishCall(keep, c, res, 0, 0)
 	}
 	root, err := t.worldRoot()
 	if err != nil {
@@ -273,13 +273,18 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 	}
 	if args, err = t.putBack(env, tl.Spec(), args); err != nil {
 		res, _ := tool.ErrorResult(err)
-		return t.finishCall(keep, c, res, 0)
+		return t.finishCall(keep, c, res, 0, 0)
+	}
+	call, again := t.weighCall(c, tl.Spec())
+	if again.blocked() {
+		return t.post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byRepeatGuard}, &op.ToolReturned{
+			Call: c.ID, Name: c.Name, Text: again.refusal(c.Name), IsError: true, Refused: true, Repeats: again.last})
 	}
 	ok, why, decision := t.approve(ctx, c, tl.Spec())
 	if !ok { // one write: a refusal is never forgotten and the call run after all
 		return t.post(keep, append(decision, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: why, IsError: true, Refused: true})...)
 	}
-	if err := t.post(keep, append(decision, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args})...); err != nil {
+	if err := t.post(keep, append(decision, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: call.World, Effects: call.Effects})...); err != nil {
 		return err
 	}
 	start := t.now()
@@ -291,7 +296,8 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		res.IsError = true
 		res.Text = strings.TrimSpace(res.Text + "\nInterrupted by the person while it ran: it may have taken effect in part.")
 	}
-	return t.finishCall(keep, c, res, t.now().Sub(start))
+	res.Text = again.remind(res.Text)
+	return t.finishCall(keep, c, res, again.last, t.now().Sub(start))
 }
 
 // worldRoot is the world's directory for the file tools. A command may have
@@ -316,7 +322,9 @@ func (t *Task) worldRoot() (*os.Root, error) {
 	return root, old.Close()
 }
 
-func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, took time.Duration) error {
+// finishCall records a call's result. repeats is the earlier result of the same
+// call, 0 where there is none.
+func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repeats uint64, took time.Duration) error {
 	if res.Jump != nil {
 		j := *res.Jump
 		j.By, j.Call = byAgent, c.ID
@@ -328,7 +336,7 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, took 
 	}
 	return t.post(ctx, &op.ToolReturned{
 		Call: c.ID, Name: c.Name, Text: res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout, Stderr: res.Stderr,
-		Cut: res.Cut, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Display: res.Display, Millis: took.Milliseconds(),
+		Cut: res.Cut, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Display: res.Display, Repeats: repeats, Millis: took.Milliseconds(),
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/opstream/redact"
+	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/worldstate"
@@ -55,6 +56,9 @@ type Options struct {
 	Approve  func(ctx context.Context, c op.Call) Answer // nil: nobody is there
 	Approval string                                      // overrides the task's mode in this process
 	Limits   Limits
+	// Polling names calls that may be repeated in an unchanged world, because
+	// they wait for something outside it; nil: loop.Polling.
+	Polling  []loop.Pattern
 	Recreate bool // OpenTask makes the world's directory again when it is gone
 	// Event sees every operation once it is durable, in order. It must not call
 	// the task.

@@ -1,0 +1,194 @@
+package loop
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"anamnesis/opstream/op"
+)
+
+// How often the same call may be made in the same world.
+const (
+	RemindAt = 2 // this time it runs, with a reminder of the earlier result
+	BlockAt  = 3 // this time it does not run
+)
+
+// Limits of a Tally.
+const (
+	maxTallied = 16_384 // calls remembered; beyond, the older half is forgotten
+	maxEffects = 4_096  // effects remembered; beyond, all are taken for new again
+)
+
+// Key identifies a call: the world it ran in, the tool, and the arguments
+// whatever their spacing and the order of their names.
+type Key string
+
+// KeyOf makes a call's key.
+func KeyOf(world, tool, args string) Key {
+	sum := sha256.Sum256([]byte(world + "\x00" + tool + "\x00" + op.CanonicalArgs(args)))
+	return Key(base64.RawURLEncoding.EncodeToString(sum[:12]))
+}
+
+// Run is one run of a call.
+type Run struct {
+	Seq    uint64 // of its result
+	Failed bool
+}
+
+// Tally counts calls that are repeated in an unchanged world. The zero Tally
+// is empty. It is plain data: its fields are for those who store it.
+type Tally struct {
+	Runs map[Key][]Run `json:",omitempty"`
+	// Epoch counts what may have changed the world without its id showing it:
+	// a command that had not run before in this world, and is not known to do
+	// no more than look.
+	Epoch   int          `json:",omitempty"`
+	Effects map[Key]bool `json:",omitempty"`
+}
+
+// Call is what a Tally is told of a call.
+type Call struct {
+	World   string // tree id; empty when it is not known, and then nothing is counted
+	Tool    string
+	Args    string
+	Effects bool // it may change what the world id does not show
+}
+
+// key is a call's key in the world as it is now, ignored files and all.
+func (t *Tally) key(c Call) Key {
+	epoch := make([]byte, 0, 8)
+	for n := t.Epoch; n > 0; n >>= 8 {
+		epoch = append(epoch, byte(n))
+	}
+	return KeyOf(c.World+"+"+string(epoch), c.Tool, c.Args)
+}
+
+// Earlier gives the runs of the same call in the same world that count
+// against it: those that failed, and those whose result visible says the agent
+// still has before it.
+func (t *Tally) Earlier(c Call, visible func(seq uint64) bool) []Run {
+	if c.World == "" {
+		return nil
+	}
+	var out []Run
+	for _, r := range t.Runs[t.key(c)] {
+		if r.Failed || visible(r.Seq) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Add books a run.
+func (t *Tally) Add(c Call, r Run) {
+	if c.World != "" {
+		if t.Runs == nil {
+			t.Runs = make(map[Key][]Run)
+		}
+		k := t.key(c)
+		// Two are enough to block the third; of more the last are the ones to show.
+		runs := append(t.Runs[k], r)
+		t.Runs[k] = runs[max(0, len(runs)-BlockAt):]
+		if len(t.Runs) > maxTallied {
+			t.forgetOlder()
+		}
+	}
+	if c.Effects && !r.Failed {
+		k := KeyOf(c.World, c.Tool, c.Args)
+		if t.Effects[k] {
+			return // it has done that before: going round changes nothing
+		}
+		if t.Effects == nil || len(t.Effects) >= maxEffects {
+			t.Effects = make(map[Key]bool)
+		}
+		t.Effects[k] = true
+		t.Epoch++
+	}
+}
+
+// Prune forgets successful runs whose results are gone from the context: they
+// no longer count.
+func (t *Tally) Prune(visible func(seq uint64) bool) {
+	for k, runs := range t.Runs {
+		runs = slices.DeleteFunc(runs, func(r Run) bool { return !r.Failed && !visible(r.Seq) })
+		if len(runs) == 0 {
+			delete(t.Runs, k)
+			continue
+		}
+		t.Runs[k] = runs
+	}
+}
+
+func (t *Tally) forgetOlder() {
+	lasts := make([]uint64, 0, len(t.Runs))
+	for _, runs := range t.Runs {
+		lasts = append(lasts, runs[len(runs)-1].Seq)
+	}
+	slices.Sort(lasts)
+	middle := lasts[len(lasts)/2]
+	for k, runs := range t.Runs {
+		if runs[len(runs)-1].Seq < middle {
+			delete(t.Runs, k)
+		}
+	}
+}
+
+// Pattern names calls that are made again and again on purpose, to wait for
+// something outside the world.
+type Pattern struct {
+	Tool string
+	// Command, where it is not empty, is what the `command` argument must look
+	// like; * stands for any text.
+	Command string
+}
+
+// Polling is the built-in list of such calls.
+func Polling() []Pattern {
+	list := []Pattern{{Tool: "TaskOutput"}}
+	for _, command := range []string{
+		"sleep *", "* sleep *", "wait", "wait *", "date", "date *", "ps", "ps *", "pgrep *", "ss *", "tail *",
+		"curl *localhost*", "curl *127.0.0.1*", "wget *localhost*", "wget *127.0.0.1*", "nc -z *",
+		"docker ps", "docker ps *", "docker logs *", "docker inspect *", "kubectl get *", "kubectl logs *", "kubectl describe *", "kubectl rollout status *",
+		"gh run *", "gh pr checks", "gh pr checks *", "systemctl status *", "systemctl is-active *",
+	} {
+		list = append(list, Pattern{Tool: "Bash", Command: command})
+	}
+	return list
+}
+
+// Match reports whether a call is one of the pattern's.
+func (p Pattern) Match(tool, args string) bool {
+	if p.Tool != tool {
+		return false
+	}
+	if p.Command == "" {
+		return true
+	}
+	var a struct {
+		Command string `json:"command"`
+	}
+	return json.Unmarshal([]byte(args), &a) == nil && like(strings.TrimSpace(a.Command), p.Command)
+}
+
+// like reports whether text looks like pattern, in which * stands for any text.
+func like(text, pattern string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return text == pattern
+	}
+	rest, ok := strings.CutPrefix(text, parts[0])
+	if !ok {
+		return false
+	}
+	for _, p := range parts[1 : len(parts)-1] {
+		i := strings.Index(rest, p)
+		if i < 0 {
+			return false
+		}
+		rest = rest[i+len(p):]
+	}
+	return strings.HasSuffix(rest, parts[len(parts)-1])
+}

@@ -1,0 +1,110 @@
+package orchestrator
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"anamnesis/anamnesis"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/loop"
+	"anamnesis/orchestrator/tool"
+)
+
+// byRepeatGuard decided that a call did not run: it had run twice.
+const byRepeatGuard = "guard:repeat"
+
+// asked is the call as the tally of repeated calls counts it.
+func (c *CallState) asked() loop.Call {
+	return loop.Call{World: c.World, Tool: c.Name, Args: c.Args, Effects: c.Effects}
+}
+
+// repeat is what is known of a call's earlier runs in the same world.
+type repeat struct {
+	times int    // how often it was made before
+	last  uint64 // the last one's result; 0: it is a call of the same reply
+	state string // how that ended
+}
+
+// weighCall says in which world a call would run and what it may change
+// beside it, and how often the same was done already. Nothing is counted for
+// calls that wait for something outside, and for those whose world is not
+// known, since an earlier call of the same reply may have changed it.
+func (t *Task) weighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
+	call := loop.Call{Tool: c.Name, Args: c.Args}
+	if t.exempt(c) {
+		return call, repeat{}
+	}
+	// An edit shows in the world id, or endStep notices that it does not.
+	call.Effects = !spec.ReadOnly && !spec.Edits && !anamnesis.LocalCommand(bashCommand(c.Name, c.Args), t.Dir)
+	var r repeat
+	for _, before := range t.state.Reply.Calls {
+		if before.ID == c.ID {
+			break
+		}
+		tl, _, err := t.tools.Validate(before.Call)
+		if err != nil {
+			continue // it does not run
+		}
+		if !tl.Spec().ReadOnly {
+			return call, repeat{}
+		}
+		if before.Name == c.Name && op.CanonicalArgs(before.Args) == op.CanonicalArgs(c.Args) {
+			r.times++
+		}
+	}
+	call.World = t.state.Steps[t.state.Current].Tree
+	if call.World == "" {
+		return call, repeat{}
+	}
+	earlier := t.state.Repeats.Earlier(call, t.state.projection.shows())
+	if n := len(earlier); n > 0 {
+		r.times += n
+		r.last, r.state = earlier[n-1].Seq, "it succeeded"
+		if earlier[n-1].Failed {
+			r.state = "it failed"
+		}
+	}
+	return call, r
+}
+
+// exempt reports whether a call is made again and again on purpose, or has a
+// guard of its own.
+func (t *Task) exempt(c op.Call) bool {
+	switch c.Name {
+	case "jump_to_step", "SendDMail", "dmail":
+		return true
+	}
+	list := t.opts.Polling
+	if list == nil {
+		list = loop.Polling()
+	}
+	return slices.ContainsFunc(list, func(p loop.Pattern) bool { return p.Match(c.Name, c.Args) })
+}
+
+func (r repeat) blocked() bool { return r.times+1 >= loop.BlockAt }
+
+// where names the earlier result.
+func (r repeat) where() string {
+	if r.last == 0 {
+		return "in this reply"
+	}
+	return fmt.Sprintf("and its result is op %d (%s)", r.last, r.state)
+}
+
+// refusal tells the model why a call was not run, and what can be done.
+func (r repeat) refusal(name string) string {
+	text := fmt.Sprintf("Not run: this same %s call was made %d times already in this state of the files, %s.", name, r.times, r.where())
+	if r.last != 0 {
+		text += fmt.Sprintf(" recall with op %d opens that result.", r.last)
+	}
+	return text + " It runs again once the files have changed. Otherwise change the arguments, look at something else, or jump to another step; to wait for something outside, sleep first in the same command."
+}
+
+// remind adds a line to the second result.
+func (r repeat) remind(text string) string {
+	if r.times+1 < loop.RemindAt {
+		return text
+	}
+	return strings.TrimRight(text, "\n") + fmt.Sprintf("\n[repeated] This same call was made before in this state of the files, %s. A third time it is not run.", r.where())
+}
