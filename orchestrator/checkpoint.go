@@ -14,7 +14,7 @@ import (
 
 // foldVersion names what Fold makes of a stream. It is raised whenever Fold or
 // State changes its meaning: a checkpoint of another version is not used.
-const foldVersion = "1"
+const foldVersion = "2"
 
 // DefaultCheckpointEvery is how many operations a stream grows by, at least,
 // until its fold is written down again: fewer are folded in less time than a
@@ -65,6 +65,7 @@ type foldedHead struct {
 	State   *State // its exported fields, without Steps
 	Loops   []int
 	System  string
+	Tok     [2]int // tokens of the system prompt, and of the whole context
 	Entries []foldedEntry
 	Held    []foldedEntry
 	Asking  bool
@@ -75,7 +76,13 @@ type foldedEntry struct {
 	Seq  uint64
 	Step int
 	Kind entryKind
+	Tok  int
 	Msg  model.Message
+
+	MarkSeq uint64 `json:",omitempty"`
+	MarkTok int    `json:",omitempty"`
+	Mark    string `json:",omitempty"`
+	Masked  uint64 `json:",omitempty"`
 }
 
 // marshalState writes a state so that unmarshalState gives it back: the head,
@@ -86,7 +93,7 @@ func marshalState(s *State) ([]byte, error) {
 	bare.Steps = nil
 	p := &s.projection
 	head := foldedHead{
-		State: &bare, System: p.system, Asking: p.asking, Waiting: p.waiting,
+		State: &bare, System: p.system, Tok: [2]int{p.systemTok, p.tokens}, Asking: p.asking, Waiting: p.waiting,
 		Entries: foldedEntries(p.entries), Held: foldedEntries(p.held),
 	}
 	for _, l := range s.loops {
@@ -123,7 +130,7 @@ func unmarshalState(data []byte) (*State, error) {
 		s.loops = append(s.loops, loopTick{to: to})
 	}
 	s.projection = projection{
-		system: head.System, asking: head.Asking, waiting: head.Waiting,
+		system: head.System, systemTok: head.Tok[0], tokens: head.Tok[1], asking: head.Asking, waiting: head.Waiting,
 		entries: unfoldedEntries(head.Entries), held: unfoldedEntries(head.Held),
 	}
 	s.Steps = make([]Step, r.count())
@@ -148,7 +155,10 @@ func foldedEntries(es []entry) []foldedEntry {
 	}
 	out := make([]foldedEntry, len(es))
 	for i, e := range es {
-		out[i] = foldedEntry{Seq: e.seq, Step: e.step, Kind: e.kind, Msg: e.msg}
+		out[i] = foldedEntry{
+			Seq: e.seq, Step: e.step, Kind: e.kind, Tok: e.tok, Msg: e.msg,
+			MarkSeq: e.mark.seq, MarkTok: e.mark.tok, Mark: e.mark.text, Masked: e.masked,
+		}
 	}
 	return out
 }
@@ -159,7 +169,10 @@ func unfoldedEntries(es []foldedEntry) []entry {
 	}
 	out := make([]entry, len(es))
 	for i, e := range es {
-		out[i] = entry{seq: e.Seq, step: e.Step, kind: e.Kind, msg: e.Msg}
+		out[i] = entry{
+			seq: e.Seq, step: e.Step, kind: e.Kind, tok: e.Tok, msg: e.Msg,
+			mark: stepMark{seq: e.MarkSeq, tok: e.MarkTok, text: e.Mark}, masked: e.Masked,
+		}
 	}
 	return out
 }

@@ -120,6 +120,9 @@ func (t *Tally) Prune(visible func(seq uint64) bool) {
 		}
 		t.Runs[k] = runs
 	}
+	if len(t.Runs) == 0 {
+		t.Runs = nil
+	}
 }
 
 func (t *Tally) forgetOlder() {
