@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 // testPiece: files written in place stop for a kill after so many bytes.
 const testPiece = 3
 
+// testPacks: so many packs may be there before a child puts some together.
+const testPacks = 6
+
 // child returns 0 when the operation ended before the n-th point.
 func child(spec string) int {
 	f := strings.Split(spec, "|")
@@ -40,7 +43,7 @@ func child(spec string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	w.writePiece = testPiece
+	w.writePiece, w.objects.maxPacks = testPiece, testPacks
 	ctx := context.Background()
 	switch f[2] {
 	case "restore":

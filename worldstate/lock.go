@@ -24,8 +24,12 @@ const (
 
 // storeLock is the store's one writer lock. The kernel frees it with its
 // holder, so a killed process leaves none; the text inside only names the
-// holder to the loser.
-type storeLock struct{ f *os.File }
+// holder to the loser. It is taken away again on release: a lock that is free
+// and still names a holder tells that this one was killed.
+type storeLock struct {
+	f        *os.File
+	orphaned bool // the holder before was killed
+}
 
 func acquireLock(ctx context.Context, store string, wait time.Duration) (*storeLock, error) {
 	path := filepath.Join(store, stateDir, "lock")
@@ -57,6 +61,8 @@ func acquireLock(ctx context.Context, store string, wait time.Duration) (*storeL
 			return nil, &LockedError{Store: store, Holder: holder, Waited: wait.String()}
 		}
 	}
+	var left [1]byte
+	n, _ := f.ReadAt(left[:], 0)
 	holder := fmt.Appendf(nil, "%d %s\n", os.Getpid(), bootID())
 	if err := f.Truncate(0); err == nil {
 		_, err = f.WriteAt(holder, 0)
@@ -65,7 +71,7 @@ func acquireLock(ctx context.Context, store string, wait time.Duration) (*storeL
 			return nil, fmt.Errorf("lock store %s: %w", store, err)
 		}
 	}
-	return &storeLock{f}, nil
+	return &storeLock{f, n > 0}, nil
 }
 
 // readHolder names who wrote the lock file, if that was in this boot.
@@ -79,4 +85,7 @@ func readHolder(f *os.File) string {
 	return "process " + fields[0]
 }
 
-func (l *storeLock) release() { l.f.Close() }
+func (l *storeLock) release() {
+	_ = l.f.Truncate(0) // where that fails, the next holder looks for leftovers in vain
+	l.f.Close()
+}

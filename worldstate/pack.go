@@ -184,6 +184,25 @@ func (p *packWriter) addStream(h hash, size int64, r io.Reader) error {
 	return nil
 }
 
+// copyRaw stores an object as it stands in another pack, and not at all where
+// its bytes are not as they were written there.
+func (p *packWriter) copyRaw(from *packFile, it packItem, buf []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, twice := p.seen[it.hash]; twice {
+		return nil
+	}
+	if err := p.begin(); err != nil {
+		return err
+	}
+	count := &countWriter{w: p.w}
+	if err := from.intact(it, count, buf); err != nil {
+		return errors.Join(err, p.truncate())
+	}
+	p.record(it.hash, it.crc, count.n)
+	return nil
+}
+
 type countWriter struct {
 	w io.Writer
 	n int64

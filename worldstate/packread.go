@@ -6,22 +6,29 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
+	"slices"
+	"sort"
 	"strings"
 	"sync"
 
 	"github.com/klauspost/compress/zlib"
 )
 
-// packFile reads the undeltified objects of one pack. Safe for concurrent use.
+// packFile reads one pack. Safe for concurrent use.
 type packFile struct {
+	name string // of the index, without its directory
 	path string // of the .pack
 	idx  []byte
 	n    int
 	once sync.Once
 	f    *os.File
 	err  error
+
+	sorted sync.Once
+	starts []int64 // where the objects begin, and where the last one ends
 }
 
 const (
@@ -35,7 +42,7 @@ func openPack(idxPath string) (*packFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &packFile{path: strings.TrimSuffix(idxPath, ".idx") + ".pack", idx: idx}
+	p := &packFile{name: base(idxPath), path: strings.TrimSuffix(idxPath, ".idx") + ".pack", idx: idx}
 	if len(idx) < indexEntries+40 || !bytes.HasPrefix(idx, []byte("\xfftOc\x00\x00\x00\x02")) {
 		return nil, fmt.Errorf("pack index %s: not a version 2 index", idxPath)
 	}
@@ -56,6 +63,15 @@ func openPack(idxPath string) (*packFile, error) {
 
 // find gives an object's offset in the pack.
 func (p *packFile) find(h hash) (int64, bool) {
+	i, ok := p.position(h)
+	if !ok {
+		return 0, false
+	}
+	return p.offset(i)
+}
+
+// position gives an object's place in the index.
+func (p *packFile) position(h hash) (int, bool) {
 	lo := 0
 	if h[0] > 0 {
 		lo = int(binary.BigEndian.Uint32(p.idx[indexTables+4*(int(h[0])-1):]))
@@ -65,7 +81,7 @@ func (p *packFile) find(h hash) (int64, bool) {
 		mid := (lo + hi) / 2
 		switch c := bytes.Compare(p.idx[indexEntries+20*mid:][:20], h[:]); {
 		case c == 0:
-			return p.offset(mid)
+			return mid, true
 		case c < 0:
 			lo = mid + 1
 		default:
@@ -73,6 +89,13 @@ func (p *packFile) find(h hash) (int64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// item gives the i-th object of the index.
+func (p *packFile) item(i int) packItem {
+	it := packItem{hash: hash(p.idx[indexEntries+20*i:][:20]), crc: binary.BigEndian.Uint32(p.idx[indexEntries+20*p.n+4*i:])}
+	it.off, _ = p.offset(i)
+	return it
 }
 
 func (p *packFile) offset(i int) (int64, bool) {
@@ -88,36 +111,179 @@ func (p *packFile) offset(i int) (int64, bool) {
 	return int64(binary.BigEndian.Uint64(p.idx[far:])), true
 }
 
-// errDelta: the object is stored as a difference, which git's repack makes;
-// the general reader takes it.
-var errDelta = errors.New("stored as a delta")
-
-// open begins to read the object at an offset.
-func (p *packFile) open(off int64) (objectType, int64, io.ReadCloser, error) {
+// file opens the pack at its first use.
+func (p *packFile) file() (*os.File, error) {
 	p.once.Do(func() { p.f, p.err = os.Open(p.path) })
-	if p.err != nil {
-		return 0, 0, nil, p.err
+	return p.f, p.err
+}
+
+// size is what the pack takes on disk, without its index.
+func (p *packFile) size() (int64, error) {
+	f, err := p.file()
+	if err != nil {
+		return 0, err
 	}
-	r := bufio.NewReaderSize(io.NewSectionReader(p.f, off, 1<<62), 8<<10)
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// end is where the object that begins at off ends.
+func (p *packFile) end(off int64) (int64, error) {
+	f, err := p.file()
+	if err != nil {
+		return 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	p.sorted.Do(func() {
+		p.starts = make([]int64, p.n, p.n+1)
+		for i := range p.starts {
+			p.starts[i], _ = p.offset(i)
+		}
+		slices.Sort(p.starts)
+		p.starts = append(p.starts, info.Size()-int64(len(hash{})))
+	})
+	i := sort.Search(len(p.starts), func(i int) bool { return p.starts[i] > off })
+	if i == len(p.starts) {
+		return 0, fmt.Errorf("read %s: no object at %d", p.path, off)
+	}
+	return p.starts[i], nil
+}
+
+// raw gives an object as it stands in the pack, header included.
+func (p *packFile) raw(off int64) (*io.SectionReader, error) {
+	end, err := p.end(off)
+	if err != nil {
+		return nil, err
+	}
+	return io.NewSectionReader(p.f, off, end-off), nil
+}
+
+// errChecksum: an object's bytes in the pack are not those its index was made
+// of.
+var errChecksum = errors.New("its bytes in the pack do not have their checksum")
+
+// intact compares an object's bytes in the pack with the checksum its index
+// holds. copyTo, when not nil, gets them on the way.
+func (p *packFile) intact(it packItem, copyTo io.Writer, buf []byte) error {
+	r, err := p.raw(it.off)
+	if err != nil {
+		return err
+	}
+	crc := crc32.NewIEEE()
+	var w io.Writer = crc
+	if copyTo != nil {
+		w = io.MultiWriter(crc, copyTo)
+	}
+	if _, err := io.CopyBuffer(w, r, buf); err != nil {
+		return fmt.Errorf("read %s: %w", p.path, err)
+	}
+	if crc.Sum32() != it.crc {
+		return errChecksum
+	}
+	return nil
+}
+
+// The types of objects stored as a difference to another one.
+const (
+	offsetDelta objectType = 6 // the other stands so many bytes before, in the same pack
+	refDelta    objectType = 7 // the other is named
+)
+
+// packHeader is the header of one object in a pack.
+type packHeader struct {
+	kind objectType
+	size int64 // of the object; of the difference for a delta
+	base hash  // of a refDelta
+	back int64 // of an offsetDelta
+}
+
+// readHeader reads an object's header from a pack.
+func readHeader(r *bufio.Reader) (packHeader, error) {
+	var h packHeader
+	bad := errors.New("bad object header")
 	c, err := r.ReadByte()
 	if err != nil {
-		return 0, 0, nil, fmt.Errorf("read %s: %w", p.path, err)
+		return h, err
 	}
-	t, size := objectType(c>>4&7), int64(c&0x0f)
+	h.kind, h.size = objectType(c>>4&7), int64(c&0x0f)
 	for shift := 4; c&0x80 != 0; shift += 7 {
 		if c, err = r.ReadByte(); err != nil || shift > 56 {
-			return 0, 0, nil, fmt.Errorf("read %s: bad object header at %d", p.path, off)
+			return h, bad
 		}
-		size |= int64(c&0x7f) << shift
+		h.size |= int64(c&0x7f) << shift
 	}
-	if t < commitObject || t > blobObject {
-		return 0, 0, nil, errDelta
+	switch h.kind {
+	case commitObject, treeObject, blobObject:
+		return h, nil
+	case refDelta:
+		_, err = io.ReadFull(r, h.base[:])
+		return h, err
+	case offsetDelta:
+		for n := 0; ; n++ {
+			if c, err = r.ReadByte(); err != nil || n > 8 {
+				return h, bad
+			}
+			h.back = h.back<<7 | int64(c&0x7f)
+			if c&0x80 == 0 {
+				return h, nil
+			}
+			h.back++
+		}
 	}
-	z, err := zlib.NewReader(r)
+	return h, bad
+}
+
+// inflater decompresses one object. It goes back to its pool on Close.
+type inflater struct {
+	pool *sync.Pool
+	in   *bufio.Reader
+	z    io.ReadCloser
+}
+
+func (z *inflater) Read(b []byte) (int, error) { return z.z.Read(b) }
+
+func (z *inflater) Close() error {
+	err := z.z.Close()
+	z.in.Reset(nil)
+	z.pool.Put(z)
+	return err
+}
+
+// inflateBuffer is how much of a pack is read at once.
+const inflateBuffer = 16 << 10
+
+// open begins to read the object at an offset; its header is what stands
+// there, a delta's as well.
+func (p *packFile) open(off int64, pool *sync.Pool) (packHeader, io.ReadCloser, error) {
+	f, err := p.file()
 	if err != nil {
-		return 0, 0, nil, fmt.Errorf("read %s at %d: %w", p.path, off, err)
+		return packHeader{}, nil, err
 	}
-	return t, size, z, nil
+	src := io.NewSectionReader(f, off, 1<<62)
+	z, reused := pool.Get().(*inflater)
+	if reused {
+		z.in.Reset(src)
+	} else {
+		z = &inflater{pool: pool, in: bufio.NewReaderSize(src, inflateBuffer)}
+	}
+	h, err := readHeader(z.in)
+	if err == nil {
+		if z.z == nil {
+			z.z, err = zlib.NewReader(z.in)
+		} else {
+			err = z.z.(zlib.Resetter).Reset(z.in, nil)
+		}
+	}
+	if err != nil {
+		return packHeader{}, nil, fmt.Errorf("read %s at %d: %w", p.path, off, err)
+	}
+	return h, z, nil
 }
 
 func (p *packFile) close() {

@@ -219,7 +219,7 @@ func (p *planner) plan(head hash) (Plan, error) {
 			return Plan{}, err
 		}
 		if !a.after.isDir() {
-			if err := p.w.objects.check(a.after.hash, blobObject, a.path); err != nil {
+			if err := p.w.objects.probe(a.after.hash, blobObject, a.path); err != nil {
 				return Plan{}, fmt.Errorf("plan %s: %w", p.target.id, err)
 			}
 		}

@@ -125,7 +125,7 @@ func (w *World) apply(ctx context.Context, root int, p *Plan, target *commit, so
 			return Result{}, err
 		}
 		if a.before.kind == kindFile || a.before.kind == kindLink {
-			if err := w.objects.check(a.before.hash, blobObject, a.path); err != nil {
+			if err := w.objects.probe(a.before.hash, blobObject, a.path); err != nil {
 				return Result{}, fmt.Errorf("restore: the present world is not held: %w", err)
 			}
 		}

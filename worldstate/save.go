@@ -139,6 +139,9 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 	if err := w.learn(sc); err != nil { // the snapshot stands; only the next process is slower
 		snap.Notes = append(snap.Notes, Skip{w.cachePath(), "stat cache not written: " + reason(err)})
 	}
+	if err := w.objects.consolidate(ctx, &w.packs, w.opts.Hook); err != nil { // the same
+		snap.Notes = append(snap.Notes, Skip{w.store, "packs not put together: " + reason(err)})
+	}
 	return snap, sc, nil
 }
 
@@ -220,7 +223,7 @@ func (w *World) publish(pack *packWriter) error {
 	if err != nil || idx == "" {
 		return err
 	}
-	return w.objects.refresh()
+	return w.objects.published(idx)
 }
 
 // changedSince lists the files and links that differ from the parent.

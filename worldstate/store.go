@@ -11,6 +11,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
@@ -19,16 +20,45 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
-// objectStore is the bare repository's objects. Packs of ours are read
-// directly (they hold no deltas); what git itself made of them since is read
-// through go-git, one object at a time. Safe for concurrent use.
+// objectStore is the bare repository's objects. Packs are read directly, loose
+// objects (which only git itself makes) through go-git, one at a time. Safe
+// for concurrent use.
+//
+// A look-up costs the same however many packs there are: objects of small packs
+// stand in one map, and only packs of more than smallPack objects, of which
+// consolidation leaves few, are asked one by one.
 type objectStore struct {
-	dir   string
-	mu    sync.Mutex // guards packs and, around every call, git
-	packs map[string]*packFile
-	order []*packFile
-	git   *filesystem.Storage
+	dir       string
+	maxPacks  int // 0: the default; tests want less
+	inflaters sync.Pool
+	buffers   sync.Pool    // of *[]byte
+	mu        sync.RWMutex // guards what follows and, held for writing, every call of git
+	packs     map[string]*packFile
+	large     []*packFile // the largest first
+	small     map[hash]place
+	loose     bool // there are loose objects
+	listed    dirStamp
+	retired   []*packFile // gone, but maybe still being read; closed when no operation runs
+	git       *filesystem.Storage
 }
+
+// buffer gives one to copy with.
+func (s *objectStore) buffer() *[]byte {
+	if b, ok := s.buffers.Get().(*[]byte); ok {
+		return b
+	}
+	b := make([]byte, 64<<10)
+	return &b
+}
+
+// place is where an object stands.
+type place struct {
+	pack *packFile
+	off  int64
+}
+
+// smallPack: the objects of packs up to this many are kept in the map.
+const smallPack = 4096
 
 // largeObjectBytes: above it go-git streams instead of holding an object.
 const largeObjectBytes = 4 << 20
@@ -83,57 +113,156 @@ func checkStoreDir(dir string) error {
 }
 
 func newObjectStore(dir string) *objectStore {
-	return &objectStore{dir: dir, packs: make(map[string]*packFile)}
+	return &objectStore{dir: dir, packs: make(map[string]*packFile), small: make(map[hash]place)}
 }
 
 func (s *objectStore) packDir() string { return filepath.Join(s.dir, "objects", "pack") }
 
-// refresh looks for packs that came or went.
+// dirStamp tells whether a directory's entries may have changed.
+type dirStamp struct {
+	mtime [2]time.Time
+	at    time.Time
+}
+
+// stampDirs looks at the two directories objects come and go in.
+func (s *objectStore) stampDirs() (dirStamp, error) {
+	st := dirStamp{at: time.Now()}
+	for i, d := range []string{s.packDir(), filepath.Join(s.dir, "objects")} {
+		info, err := os.Stat(d)
+		if err != nil {
+			return st, fmt.Errorf("read store: %w", err)
+		}
+		st.mtime[i] = info.ModTime()
+	}
+	return st, nil
+}
+
+// holds reports whether what was listed at st is still all there is: nothing
+// changed since, and the last change was not too young then for another one
+// to show.
+func (st dirStamp) holds(now dirStamp) bool {
+	for i := range st.mtime {
+		if !st.mtime[i].Equal(now.mtime[i]) || st.at.Sub(st.mtime[i]) < coarseSlack {
+			return false
+		}
+	}
+	return true
+}
+
+// refresh looks for packs that came or went. No other operation of the World
+// runs.
 func (s *objectStore) refresh() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.retired {
+		p.close()
+	}
+	s.retired = nil
+	now, err := s.stampDirs()
+	if err != nil || s.listed.holds(now) {
+		return err
+	}
+	if err := s.list(); err != nil {
+		return err
+	}
+	s.listed = now
+	return nil
+}
+
+// list reads the directory of packs; s.mu is held for writing.
+func (s *objectStore) list() error {
+	s.git = nil
+	s.loose = false
+	dirs, err := os.ReadDir(filepath.Join(s.dir, "objects"))
+	if err != nil {
+		return fmt.Errorf("read store: %w", err)
+	}
+	for _, d := range dirs {
+		s.loose = s.loose || len(d.Name()) == 2
+	}
 	list, err := os.ReadDir(s.packDir())
 	if err != nil {
 		return fmt.Errorf("read store: %w", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := make(map[string]*packFile)
+	there := make(map[string]bool, len(list))
 	var bad error
+	var came []*packFile
 	for _, e := range list {
 		name := e.Name()
 		if !strings.HasSuffix(name, ".idx") {
 			continue
 		}
-		p := s.packs[name]
-		if p == nil {
-			if p, err = openPack(filepath.Join(s.packDir(), name)); err != nil {
-				if !errors.Is(err, os.ErrNotExist) {
-					bad = fmt.Errorf("read store: %w: %w", ErrCorrupt, err)
-				}
-				continue
-			}
+		there[name] = true
+		if s.packs[name] != nil {
+			continue
 		}
-		now[name] = p
-	}
-	for name, p := range s.packs {
-		if now[name] == nil {
-			p.close()
+		p, err := openPack(filepath.Join(s.packDir(), name))
+		switch {
+		case err == nil:
+			came = append(came, p)
+		case !errors.Is(err, os.ErrNotExist):
+			bad = fmt.Errorf("read store: %w: %w", ErrCorrupt, err)
 		}
 	}
-	s.packs = now
-	s.order = s.order[:0]
-	for _, p := range now {
-		s.order = append(s.order, p)
+	s.drop(func(p *packFile) bool { return !there[p.name] })
+	for _, p := range came {
+		s.add(p)
 	}
-	sort.Slice(s.order, func(i, j int) bool { return s.order[i].n > s.order[j].n })
-	s.git = nil
 	return bad
+}
+
+// add takes a pack into the look-up; s.mu is held for writing.
+func (s *objectStore) add(p *packFile) {
+	s.packs[p.name] = p
+	if p.n > smallPack {
+		s.large = append(s.large, p)
+		sort.Slice(s.large, func(i, j int) bool { return s.large[i].n > s.large[j].n })
+		return
+	}
+	for i := range p.n {
+		it := p.item(i)
+		s.small[it.hash] = place{p, it.off}
+	}
+}
+
+// drop takes packs out of the look-up; s.mu is held for writing.
+func (s *objectStore) drop(gone func(*packFile) bool) {
+	before := len(s.packs)
+	for name, p := range s.packs {
+		if gone(p) {
+			delete(s.packs, name)
+			s.retired = append(s.retired, p)
+		}
+	}
+	if len(s.packs) == before {
+		return
+	}
+	rest := s.packs
+	s.packs, s.large, s.small = make(map[string]*packFile, len(rest)), nil, make(map[hash]place)
+	for _, p := range rest {
+		s.add(p)
+	}
+}
+
+// published takes a pack just written into the look-up.
+func (s *objectStore) published(idxPath string) error {
+	p, err := openPack(idxPath)
+	if err != nil {
+		return fmt.Errorf("read store: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.packs[p.name] == nil {
+		s.add(p)
+	}
+	return nil
 }
 
 // generation lists the packs, the stat cache's ground to trust that an object
 // it names is stored.
 func (s *objectStore) generation() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	names := make([]string, 0, len(s.packs))
 	for name := range s.packs {
 		names = append(names, name)
@@ -142,10 +271,14 @@ func (s *objectStore) generation() []string {
 	return names
 }
 
+// lookup gives the pack that holds an object, nil when none does.
 func (s *objectStore) lookup(h hash) (*packFile, int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.order {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if at, ok := s.small[h]; ok {
+		return at.pack, at.off
+	}
+	for _, p := range s.large {
 		if off, ok := p.find(h); ok {
 			return p, off
 		}
@@ -157,6 +290,12 @@ func (s *objectStore) lookup(h hash) (*packFile, int64) {
 func (s *objectStore) has(h hash) bool {
 	if p, _ := s.lookup(h); p != nil {
 		return true
+	}
+	s.mu.RLock()
+	loose := s.loose
+	s.mu.RUnlock()
+	if !loose {
+		return false
 	}
 	id := h.String()
 	_, err := os.Stat(filepath.Join(s.dir, "objects", id[:2], id[2:])) // one that git made
@@ -174,17 +313,39 @@ func (s *objectStore) gitStorage() *filesystem.Storage {
 
 var errNoObject = errors.New("not in the store")
 
-// open begins to read an object; nothing is verified yet.
+// open begins to read an object; nothing is verified yet. Another process may
+// have put packs together since the last refresh: what is not where it was is
+// looked for once more.
 func (s *objectStore) open(h hash) (objectType, int64, io.ReadCloser, error) {
+	t, size, r, err := s.openListed(h)
+	if !errors.Is(err, errNoObject) && !errors.Is(err, os.ErrNotExist) {
+		return t, size, r, err
+	}
+	s.mu.Lock()
+	lerr := s.list()
+	s.mu.Unlock()
+	if lerr != nil {
+		return 0, 0, nil, err
+	}
+	return s.openListed(h)
+}
+
+func (s *objectStore) openListed(h hash) (objectType, int64, io.ReadCloser, error) {
 	p, off := s.lookup(h)
 	if p != nil {
-		t, size, r, err := p.open(off)
-		if !errors.Is(err, errDelta) {
-			return t, size, r, err
+		head, r, err := p.open(off, &s.inflaters)
+		if err != nil || head.kind < offsetDelta {
+			return head.kind, head.size, r, err
 		}
+		r.Close()
+		t, data, err := s.undelta(p, off, 0)
+		return t, int64(len(data)), io.NopCloser(bytes.NewReader(data)), err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.loose {
+		return 0, 0, nil, errNoObject
+	}
 	obj, err := s.gitStorage().EncodedObject(plumbing.AnyObject, plumbing.Hash(h))
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
 		return 0, 0, nil, errNoObject
@@ -198,6 +359,8 @@ func (s *objectStore) open(h hash) (objectType, int64, io.ReadCloser, error) {
 	}
 	return objectType(obj.Type()), obj.Size(), r, nil
 }
+
+var errWrongHash = errors.New("its bytes do not have its hash")
 
 // copyTo writes an object's bytes to w and then says whether they were intact:
 // on an error w holds rubbish. The error is a *MissingObjectError naming path,
@@ -222,7 +385,7 @@ func (s *objectStore) copyTo(h hash, want objectType, path string, w io.Writer) 
 	case err != nil:
 		return n, missing(err)
 	case n != size || hash(sum.Sum(nil)) != h:
-		return n, missing(errors.New("its bytes do not have its hash"))
+		return n, missing(errWrongHash)
 	}
 	return n, nil
 }
@@ -241,9 +404,29 @@ func (f *failWriter) Write(b []byte) (int, error) {
 
 // read gives a whole, verified object.
 func (s *objectStore) read(h hash, want objectType, path string) ([]byte, error) {
-	var b bytes.Buffer
-	_, err := s.copyTo(h, want, path, &b)
-	return b.Bytes(), err
+	missing := func(err error) error { return &MissingObjectError{Object: h.String(), Path: path, Err: err} }
+	t, size, r, err := s.open(h)
+	if err != nil {
+		return nil, missing(err)
+	}
+	defer r.Close()
+	switch {
+	case t != want:
+		return nil, missing(fmt.Errorf("it is a %s, not a %s", t, want))
+	case size > maxDeltaBytes:
+		return nil, missing(fmt.Errorf("%d bytes are more than is read at once", size))
+	}
+	data := make([]byte, size)
+	if _, err := io.ReadFull(r, data); err != nil {
+		return nil, missing(err)
+	}
+	if n, err := r.Read(make([]byte, 1)); n != 0 || err != io.EOF { // the end's checksum is looked at here
+		return nil, missing(errWrongHash)
+	}
+	if hashObject(t, data) != h {
+		return nil, missing(errWrongHash)
+	}
+	return data, nil
 }
 
 // size is a blob's length, as its header says; path is for the error.
@@ -253,6 +436,31 @@ func (s *objectStore) size(h hash, path string) (int64, error) {
 		return 0, &MissingObjectError{Object: h.String(), Path: path, Err: err}
 	}
 	return size, r.Close()
+}
+
+// probe finds out whether an object can be had, at less cost than check: the
+// checksum that its pack's index holds of its bytes as stored must be right.
+// What stands as a difference, or loose, is read and hashed.
+func (s *objectStore) probe(h hash, want objectType, path string) error {
+	p, off := s.lookup(h)
+	if p == nil {
+		return s.check(h, want, path)
+	}
+	i, _ := p.position(h)
+	head, r, err := p.open(off, &s.inflaters)
+	if err != nil {
+		return s.check(h, want, path) // a pack that went, or damage: check says which
+	}
+	r.Close()
+	if head.kind != want {
+		return s.check(h, want, path)
+	}
+	buf := s.buffer()
+	defer s.buffers.Put(buf)
+	if err := p.intact(p.item(i), nil, *buf); err != nil {
+		return &MissingObjectError{Object: h.String(), Path: path, Err: err}
+	}
+	return nil
 }
 
 // check reads an object for nothing but its being intact.
@@ -282,7 +490,10 @@ func (s *objectStore) close() {
 	for _, p := range s.packs {
 		p.close()
 	}
-	s.packs, s.order = map[string]*packFile{}, nil
+	for _, p := range s.retired {
+		p.close()
+	}
+	s.packs, s.large, s.small, s.retired, s.listed = map[string]*packFile{}, nil, nil, nil, dirStamp{}
 }
 
 // indexPaths lists the paths in a git index file.

@@ -174,7 +174,11 @@ func (w *World) create() error {
 		return err
 	}
 	defer lock.release()
-	return createStore(w.store)
+	if err := createStore(w.store); err != nil {
+		return err
+	}
+	w.sweep()
+	return nil
 }
 
 // realDir gives a directory's one absolute path.
@@ -252,7 +256,9 @@ func (w *World) begin(ctx context.Context, write bool) (end func(), err error) {
 			return nil, err
 		}
 		end = func() { lock.release(); w.mu.Unlock() }
-		w.sweep()
+		if lock.orphaned {
+			w.sweep()
+		}
 	}
 	if err := w.objects.refresh(); err != nil {
 		end()
@@ -275,6 +281,7 @@ func (w *World) sweep() {
 			}
 		}
 	}
+	_ = w.objects.sweepPacks() // likewise
 }
 
 // openRoot opens the world's directory for one operation.

@@ -1,0 +1,214 @@
+package worldstate
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Every save writes one pack. When there are more than maxPacks, the small ones
+// are put together into one: their objects are copied as they stand in the
+// packs, nothing is compressed again. The new pack and its index are durable
+// and in their places before the first old one goes, so a kill leaves, at
+// worst, objects that stand twice, which the next round puts right. A process
+// that reads meanwhile has the old packs open, or looks again (open).
+
+const (
+	// maxPacks is how many packs may be there before some are put together.
+	maxPacks = 50
+	// packGrowth: a pack at least so many times as large as all smaller ones
+	// together is left alone, so that what was saved first is not copied
+	// again and again.
+	packGrowth = 2
+)
+
+// smallPacks says how many packs, from the small end, are to be put together:
+// all up to the largest that is not packGrowth times what lies below it. sizes
+// are in bytes and ascend.
+func smallPacks(sizes []int64) int {
+	n, sum := 0, int64(0)
+	for i, size := range sizes {
+		if size < packGrowth*sum {
+			n = i + 1
+		}
+		sum += size
+	}
+	return n
+}
+
+// consolidate puts small packs together where there are too many. The store's
+// lock is held.
+func (s *objectStore) consolidate(ctx context.Context, pool *packPool, hook func(string)) error {
+	s.mu.RLock()
+	count := len(s.packs)
+	s.mu.RUnlock()
+	most := maxPacks
+	if s.maxPacks > 0 {
+		most = s.maxPacks
+	}
+	if count <= most {
+		return nil
+	}
+	packs, err := s.bySize()
+	if err != nil {
+		return err
+	}
+	sizes := make([]int64, len(packs))
+	for i, p := range packs {
+		if sizes[i], err = p.size(); err != nil {
+			return err
+		}
+	}
+	return s.merge(ctx, packs[:smallPacks(sizes)], pool, hook)
+}
+
+// bySize gives the packs, the smallest first, without those that hold
+// differences to an earlier place in the pack, which only git writes.
+func (s *objectStore) bySize() ([]*packFile, error) {
+	s.mu.RLock()
+	all := make([]*packFile, 0, len(s.packs))
+	for _, p := range s.packs {
+		all = append(all, p)
+	}
+	s.mu.RUnlock()
+	var out []*packFile
+	sizes := make(map[*packFile]int64, len(all))
+	for _, p := range all {
+		if _, err := os.Stat(strings.TrimSuffix(p.path, ".pack") + ".keep"); err == nil {
+			continue
+		}
+		size, err := p.size()
+		if err != nil {
+			return nil, fmt.Errorf("consolidate: %w", err)
+		}
+		sizes[p] = size
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b *packFile) int {
+		return cmp.Or(cmp.Compare(sizes[a], sizes[b]), strings.Compare(a.name, b.name))
+	})
+	return out, nil
+}
+
+// merge writes one pack of several and removes them. Nothing is removed when
+// an object's bytes are not as they were written.
+func (s *objectStore) merge(ctx context.Context, packs []*packFile, pool *packPool, hook func(string)) error {
+	if len(packs) < 2 {
+		return nil
+	}
+	out := newPackWriter(s.packDir(), hook, pool)
+	defer out.abort()
+	done := packs[:0:0]
+	for _, p := range packs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		switch err := s.copyPack(out, p); {
+		case errors.Is(err, errOffsetDelta):
+			continue // git's own; its objects that came along do no harm
+		case err != nil:
+			return fmt.Errorf("consolidate %s: %w", p.path, err)
+		}
+		done = append(done, p)
+	}
+	if len(done) < 2 {
+		return nil
+	}
+	idx, err := out.finish()
+	if err != nil || idx == "" {
+		return err
+	}
+	if err := s.published(idx); err != nil {
+		return err
+	}
+	hook("packs-merged")
+	return s.removePacks(done, base(idx), hook)
+}
+
+var errOffsetDelta = errors.New("a difference to an earlier place in the pack")
+
+// copyPack copies a pack's objects, in the order they stand in it.
+func (s *objectStore) copyPack(out *packWriter, p *packFile) error {
+	items := make([]packItem, p.n)
+	for i := range items {
+		items[i] = p.item(i)
+	}
+	slices.SortFunc(items, func(a, b packItem) int { return cmp.Compare(a.off, b.off) })
+	buf := s.buffer()
+	defer s.buffers.Put(buf)
+	for _, it := range items {
+		r, err := p.raw(it.off)
+		if err != nil {
+			return err
+		}
+		h, err := readHeader(bufio.NewReaderSize(r, 32))
+		if err != nil {
+			return err
+		}
+		if h.kind == offsetDelta {
+			return errOffsetDelta
+		}
+		if err := out.copyRaw(p, it, *buf); err != nil {
+			return fmt.Errorf("object %s: %w", it.hash, err)
+		}
+	}
+	return nil
+}
+
+// removePacks removes packs whose objects all stand elsewhere: the index
+// first, since it is what says that a pack is there.
+func (s *objectStore) removePacks(packs []*packFile, but string, hook func(string)) error {
+	for _, p := range packs {
+		if p.name == but {
+			continue // the same objects make a pack of the same name
+		}
+		if err := os.Remove(filepath.Join(s.packDir(), p.name)); err != nil {
+			return fmt.Errorf("remove pack: %w", err)
+		}
+		hook("index-removed")
+		for _, ext := range []string{".pack", ".rev", ".bitmap", ".mtimes"} {
+			err := os.Remove(strings.TrimSuffix(p.path, ".pack") + ext)
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("remove pack: %w", err)
+			}
+		}
+	}
+	gone := make(map[string]bool, len(packs))
+	for _, p := range packs {
+		gone[p.name] = p.name != but
+	}
+	s.mu.Lock()
+	s.drop(func(p *packFile) bool { return gone[p.name] })
+	s.mu.Unlock()
+	return syncDir(s.packDir())
+}
+
+// sweepPacks removes packs without an index and the other way round: what a
+// kill between two removals, or between two renames, leaves. The store's lock
+// is held.
+func (s *objectStore) sweepPacks() error {
+	list, err := os.ReadDir(s.packDir())
+	if err != nil {
+		return fmt.Errorf("read store: %w", err)
+	}
+	there := make(map[string]bool, len(list))
+	for _, e := range list {
+		there[e.Name()] = true
+	}
+	for name := range there {
+		stem, isPack := strings.CutSuffix(name, ".pack")
+		if !isPack || !strings.HasPrefix(name, "pack-") || there[stem+".idx"] {
+			continue
+		}
+		if err := os.Remove(filepath.Join(s.packDir(), name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove pack: %w", err)
+		}
+	}
+	return nil
+}
