@@ -73,6 +73,7 @@ func (a *app) opsExport(dir, format string) error {
 	key := make([]byte, redact.KeyBytes)
 	rand.Read(key) // never fails
 	secrets := redact.New(key, a.secrets(nil))
+	how := &redact.JSONOptions{Nested: []string{"args"}}
 	var damage error
 	for rec, err := range r.Since(0) {
 		if err != nil {
@@ -80,7 +81,12 @@ func (a *app) opsExport(dir, format string) error {
 			damage = errors.Join(damage, err)
 			continue
 		}
-		rec.Body, _, err = secrets.JSON(rec.Body, &redact.JSONOptions{Keep: []string{"id", "call", "name", "commit", "tree", "hash"}, Nested: []string{"args"}})
+		if rec.Seq == 1 && rec.Kind == string(op.KindTaskOpened) {
+			// In a task's stream these are names and ids. Another program's may
+			// hold anything.
+			how.Keep = []string{"id", "call", "name", "commit", "tree", "hash"}
+		}
+		rec.Body, _, err = secrets.JSON(rec.Body, how)
 		if err == nil {
 			err = e.add(rec)
 		}
