@@ -33,13 +33,27 @@ type source struct {
 	sight sight // zero where nothing stood
 }
 
+func lookAt(path string) source {
+	s := source{path: path}
+	now := time.Now()
+	if st, err := lstatat(unix.AT_FDCWD, path); err == nil {
+		s.sight = sight{stamp: st, racy: racy(st, now)}
+	}
+	return s
+}
+
+// current reports whether what was read of the path would be read again.
+func (s *source) current() bool { return s.same(lookAt(s.path)) }
+
+func (s *source) same(now source) bool {
+	return s.path == now.path && !s.sight.racy && s.sight.sameContent(now.sight.stamp)
+}
+
 // look notes a source. Of a directory only its being there counts.
 func (r *repository) look(path string) {
-	s := source{path: path}
-	if st, err := lstatat(unix.AT_FDCWD, path); err == nil {
-		if s.sight = (sight{stamp: st, racy: racy(st, time.Now())}); st.isDir() {
-			s.sight = sight{stamp: stamp{ino: st.ino, dev: st.dev, mode: st.mode & unix.S_IFMT}}
-		}
+	s := lookAt(path)
+	if st := s.sight.stamp; st.isDir() {
+		s.sight = sight{stamp: stamp{ino: st.ino, dev: st.dev, mode: st.mode & unix.S_IFMT}}
 	}
 	r.sources = append(r.sources, s)
 }
@@ -54,9 +68,7 @@ func (r *repository) current() bool {
 }
 
 func (r *repository) sameSources(o *repository) bool {
-	return slices.EqualFunc(r.sources, o.sources, func(a, b source) bool {
-		return a.path == b.path && !a.sight.racy && a.sight.sameContent(b.sight.stamp)
-	})
+	return slices.EqualFunc(r.sources, o.sources, func(a, b source) bool { return a.same(b) })
 }
 
 // sameRules reports whether both leave out the same paths.

@@ -292,12 +292,35 @@ func (p *packWriter) finish() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("finish pack: %w", err)
 	}
-	name := filepath.Join(p.dir, "pack-"+sum.String())
-	idx, err := os.CreateTemp(p.dir, tempPrefix)
+	synced := make(chan error, 1)
+	go func() { synced <- p.f.Sync() }() // while the index is written
+	idx, err := p.writeIndex(sum)
+	if serr := <-synced; err == nil {
+		err = serr
+	}
 	if err != nil {
 		return "", fmt.Errorf("finish pack: %w", err)
 	}
-	defer os.Remove(idx.Name())
+	defer os.Remove(idx)
+	name := filepath.Join(p.dir, "pack-"+sum.String())
+	p.hook("pack-written")
+	if err := os.Rename(p.f.Name(), name+".pack"); err != nil {
+		return "", fmt.Errorf("finish pack: %w", err)
+	}
+	p.hook("pack-renamed")
+	if err := os.Rename(idx, name+".idx"); err != nil {
+		return "", fmt.Errorf("finish pack: %w", err)
+	}
+	p.hook("pack-indexed")
+	return name + ".idx", syncDir(p.dir)
+}
+
+// writeIndex writes the pack's index, durably, under a temporary name.
+func (p *packWriter) writeIndex(sum hash) (name string, err error) {
+	idx, err := os.CreateTemp(p.dir, tempPrefix)
+	if err != nil {
+		return "", err
+	}
 	_, err = idx.Write(encodeIndex(p.items, sum))
 	if err == nil {
 		err = idx.Sync()
@@ -306,21 +329,12 @@ func (p *packWriter) finish() (string, error) {
 		err = cerr
 	}
 	if err != nil {
-		return "", fmt.Errorf("finish pack: %w", err)
+		os.Remove(idx.Name())
 	}
-	p.hook("pack-written")
-	if err := os.Rename(p.f.Name(), name+".pack"); err != nil {
-		return "", fmt.Errorf("finish pack: %w", err)
-	}
-	p.hook("pack-renamed")
-	if err := os.Rename(idx.Name(), name+".idx"); err != nil {
-		return "", fmt.Errorf("finish pack: %w", err)
-	}
-	p.hook("pack-indexed")
-	return name + ".idx", syncDir(p.dir)
+	return idx.Name(), err
 }
 
-// seal writes the header's count and the trailing checksum, and syncs.
+// seal writes the header's count and the trailing checksum; it does not sync.
 func (p *packWriter) seal() (hash, error) {
 	var sum hash
 	if err := p.w.Flush(); err != nil {
@@ -338,7 +352,7 @@ func (p *packWriter) seal() (hash, error) {
 	if _, err := p.f.WriteAt(sum[:], p.off); err != nil {
 		return sum, err
 	}
-	return sum, p.f.Sync()
+	return sum, nil
 }
 
 // encodeIndex is a version 2 pack index.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"sort"
@@ -21,10 +22,32 @@ const (
 	worldRefs = "refs/worlds/"
 )
 
+// refCache is all refs as they were last read, and the files and directories
+// they were read from.
+type refCache struct {
+	refs map[string]hash
+	from []source
+}
+
+func (c *refCache) current() bool {
+	for i := range c.from {
+		if !c.from[i].current() {
+			return false
+		}
+	}
+	return c.refs != nil
+}
+
 // readRefs gives all refs; a loose one (made by git) wins over a packed one,
-// as in git.
+// as in git. The map is not to be changed. No other operation of the World
+// runs.
 func (s *objectStore) readRefs() (map[string]hash, error) {
+	if s.refs.current() {
+		return s.refs.refs, nil
+	}
+	var from []source
 	refs := make(map[string]hash)
+	from = append(from, lookAt(filepath.Join(s.dir, "packed-refs")))
 	data, err := os.ReadFile(filepath.Join(s.dir, "packed-refs"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("read refs: %w", err)
@@ -46,6 +69,7 @@ func (s *objectStore) readRefs() (map[string]hash, error) {
 		return nil, fmt.Errorf("read refs: %w: %w", ErrCorrupt, err)
 	}
 	err = filepath.WalkDir(filepath.Join(s.dir, "refs"), func(path string, d os.DirEntry, err error) error {
+		from = append(from, lookAt(path))
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
@@ -65,6 +89,7 @@ func (s *objectStore) readRefs() (map[string]hash, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read refs: %w", err)
 	}
+	s.refs = refCache{refs, from}
 	return refs, nil
 }
 
@@ -89,6 +114,7 @@ func (s *objectStore) updateRefs(set map[string]hash) error {
 		return err
 	}
 	changed := false
+	refs = maps.Clone(refs)
 	for name, h := range set {
 		changed = changed || refs[name] != h
 		refs[name] = h

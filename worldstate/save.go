@@ -117,7 +117,7 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 	var parent *commit
 	if o.Parent != "" {
 		var err error
-		if parent, err = w.byID(o.Parent); err != nil {
+		if parent, err = w.parent(o.Parent); err != nil {
 			return Snapshot{}, nil, fmt.Errorf("save: parent: %w", err)
 		}
 	}
@@ -143,6 +143,14 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 		snap.Notes = append(snap.Notes, Skip{w.store, "packs not put together: " + reason(err)})
 	}
 	return snap, sc, nil
+}
+
+// parent is byID, from memory for the snapshot this World saved last.
+func (w *World) parent(id ID) (*commit, error) {
+	if w.saved != nil && ID(w.saved.id.String()) == id && w.objects.has(w.saved.id) {
+		return w.saved, nil
+	}
+	return w.byID(id)
 }
 
 // record turns a scan into a snapshot: trees, commit, pack, refs, in this
@@ -199,6 +207,10 @@ func (w *World) record(sc *scanned, pack *packWriter, parent *commit, o SaveOpti
 	}
 	w.opts.Hook("refs-written")
 	w.remember(tree, sc.listing)
+	w.saved = c
+	if parent != nil && c.id == parent.id {
+		w.saved = parent
+	}
 	snap.ID = ID(c.id.String())
 	return snap, nil
 }

@@ -40,6 +40,7 @@ type objectStore struct {
 	listed    dirStamp
 	retired   []*packFile // gone, but maybe still being read; closed when no operation runs
 	git       *filesystem.Storage
+	refs      refCache // guarded by World.mu
 }
 
 // buffer gives one to copy with.

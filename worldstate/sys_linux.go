@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -50,13 +51,13 @@ func renameNoReplace(dirfd int, from, to string) error {
 
 // bootID names this boot of the machine, so that a pid from another one is
 // not taken for a live process.
-func bootID() string {
+var bootID = sync.OnceValue(func() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""
 	}
 	return strings.TrimSpace(string(b))
-}
+})
 
 func isErrno(err error, list ...unix.Errno) bool {
 	for _, e := range list {

@@ -3,8 +3,12 @@ package worldstate
 import (
 	"bytes"
 	"fmt"
+	"iter"
+	"runtime"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // worldTree gives the world id of a listing with the root tree of that id, and
@@ -25,15 +29,35 @@ func worldID(l *listing) hash {
 }
 
 // buildTrees gives put the git trees of a listing that the store is not known
-// to hold, the deepest first, and then the manifest and the root. A directory
-// with nothing captured in it has no tree of its own; the manifest holds it.
+// to hold, several at once where there are many, and then the manifest and the
+// root. A directory with nothing captured in it has no tree of its own; the
+// manifest holds it.
 func buildTrees(l *listing, put func(h hash, t objectType, data []byte) error) (hash, error) {
-	for i := range l.root.items {
-		if sub := l.root.items[i].sub; sub != nil {
-			if err := sub.putTrees(put); err != nil {
-				return hash{}, err
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	var batch []*node
+	flush := func() {
+		list := batch
+		batch = nil
+		group.Go(func() error {
+			for _, n := range list {
+				if err := put(n.tree, treeObject, n.encode(nil)); err != nil {
+					return err
+				}
 			}
+			return nil
+		})
+	}
+	for n := range l.root.unheld() {
+		if batch = append(batch, n); len(batch) == treeBatch {
+			flush()
 		}
+	}
+	if len(batch) > 0 {
+		flush()
+	}
+	if err := group.Wait(); err != nil {
+		return hash{}, err
 	}
 	id, root, manifest := worldTree(l)
 	if manifest != nil {
@@ -44,18 +68,25 @@ func buildTrees(l *listing, put func(h hash, t objectType, data []byte) error) (
 	return id, put(id, treeObject, root)
 }
 
-func (n *node) putTrees(put func(h hash, t objectType, data []byte) error) error {
-	if n.held || n.tree.isZero() {
-		return nil
-	}
+// treeBatch is how many trees are worth handing to another goroutine.
+const treeBatch = 64
+
+// unheld gives the directories beneath n whose trees the store may lack.
+func (n *node) unheld() iter.Seq[*node] {
+	return func(yield func(*node) bool) { n.eachUnheld(yield) }
+}
+
+func (n *node) eachUnheld(yield func(*node) bool) bool {
 	for i := range n.items {
-		if sub := n.items[i].sub; sub != nil {
-			if err := sub.putTrees(put); err != nil {
-				return err
-			}
+		sub := n.items[i].sub
+		if sub == nil || sub.held || sub.tree.isZero() {
+			continue
+		}
+		if !sub.eachUnheld(yield) || !yield(sub) {
+			return false
 		}
 	}
-	return put(n.tree, treeObject, n.encode(nil))
+	return true
 }
 
 // hold marks that the store has all trees beneath, durably.

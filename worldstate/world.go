@@ -79,6 +79,7 @@ type World struct {
 	mu     sync.Mutex
 	recent []recentTree // the listings last used, newest last
 	knows  *knowledge   // how the world last stood; nil: not read from disk yet
+	saved  *commit      // the last save's
 	repo   *repository  // what the user's repository last said
 	watch  *watching    // nil without Options.Watch, and before the first scan
 }

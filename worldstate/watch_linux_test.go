@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -14,13 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchedBench makes a bench whose World is told of changes; elsewhere than on
-// Linux there is nothing to test.
+// watchedBench makes a bench whose World is told of changes.
 func watchedBench(t testing.TB) *bench {
 	t.Helper()
-	if runtime.GOOS != "linux" {
-		t.Skip("NOT CHECKED: only Linux tells of changes")
-	}
 	b := newBench(t, &Options{Watch: true})
 	b.save()
 	if on, why := b.w.Watching(); !on {
