@@ -132,6 +132,7 @@ func newRecorder(r *Request) *recorder {
 }
 
 func (c *recorder) add(o *op.Op) {
+	c.taint.now = o.Seq
 	switch b := o.Body.(type) {
 	case *op.ToolCalled:
 		c.called(o, b.Call, b.Name, b.Args)

@@ -2,7 +2,6 @@ package anamnesis
 
 import (
 	"encoding/json"
-	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -16,18 +15,31 @@ import (
 // results, files outside the world, and the files that tainted calls wrote.
 type tainter struct {
 	dir   string
-	files map[string]bool // relative to the world; anyFile stands for all
+	now   uint64            // the operation that is looked at
+	files map[string]uint64 // relative to the world, with the operation since which; anyFile stands for all
 }
 
 // anyFile is the path of files whose names are not known.
 const anyFile = ""
 
 func newTainter(dir string, before []string) *tainter {
-	t := &tainter{dir: dir, files: make(map[string]bool, len(before))}
+	t := &tainter{dir: dir, files: make(map[string]uint64, len(before))}
 	for _, p := range before {
-		t.files[p] = true
+		t.mark(p)
 	}
 	return t
+}
+
+// mark notes that a file holds text from outside from now on.
+func (t *tainter) mark(p string) {
+	if _, ok := t.files[p]; !ok {
+		t.files[p] = t.now
+	}
+}
+
+func (t *tainter) holds(p string) bool {
+	_, ok := t.files[p]
+	return ok
 }
 
 // see judges one finished call and remembers the files it wrote. A call
@@ -38,11 +50,11 @@ func (t *tainter) see(r *record, network bool) bool {
 		tainted = tainted || !localBash(r.args, t.dir) || t.mayRead(commandOf(r.args))
 	}
 	for _, p := range r.reads {
-		tainted = tainted || outside(p, t.dir) || t.files[p] || t.files[anyFile]
+		tainted = tainted || outside(p, t.dir) || t.holds(p) || t.holds(anyFile)
 	}
 	for _, p := range r.writes {
 		if tainted {
-			t.files[p] = true
+			t.mark(p)
 		}
 	}
 	return tainted
@@ -78,22 +90,51 @@ func (t *tainter) mayRead(command string) bool {
 // outside: a command does not say which files it writes.
 func (t *tainter) wrote(changed []string, all bool) {
 	for _, p := range changed {
-		t.files[p] = true
+		t.mark(p)
 	}
 	if !all {
-		t.files[anyFile] = true
+		t.mark(anyFile)
 	}
 }
 
-// TaintedFiles lists the files, relative to the world in dir (absolute), that
-// hold text from outside the world after some operations, sorted. An empty
-// name stands for files whose names were not recorded.
-func TaintedFiles(ops []op.Op, dir string) []string {
-	c := newRecorder(&Request{Ops: ops, WorldDir: dir})
-	for i := range ops {
-		c.add(&ops[i])
+// TaintLog follows, operation by operation, which files hold text from outside
+// the world. It remembers files and not operations, so that a long task is not
+// read again for every pass. It is not safe for concurrent use.
+type TaintLog struct {
+	c *recorder
+}
+
+// NewTaintLog begins with the first operation of a task on the world in dir
+// (absolute).
+func NewTaintLog(dir string) *TaintLog {
+	return &TaintLog{newRecorder(&Request{WorldDir: dir})}
+}
+
+// Last is the operation added last, 0 where there is none.
+func (l *TaintLog) Last() uint64 { return l.c.taint.now }
+
+// Add takes the next operation.
+func (l *TaintLog) Add(o *op.Op) {
+	l.c.add(o)
+	if _, ended := o.Body.(*op.WorldSaved); ended { // what a step asked for ends with it
+		l.c.out, l.c.stepFrom = nil, 0
+		clear(l.c.open)
+		clear(l.c.asked)
 	}
-	return slices.Sorted(maps.Keys(c.taint.files))
+}
+
+// Before lists the files, relative to the world, that held text from outside
+// before operation seq, sorted. An empty name stands for files whose names were
+// not recorded.
+func (l *TaintLog) Before(seq uint64) []string {
+	var out []string
+	for p, since := range l.c.taint.files {
+		if since < seq {
+			out = append(out, p)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 const bashTool = "Bash"

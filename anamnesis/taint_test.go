@@ -157,11 +157,18 @@ func TestTaintThroughFiles(t *testing.T) {
 		if got := recs[len(recs)-1].tainted; got != tt.want {
 			t.Errorf("%q after a download: tainted %v, want %v", tt.then, got, tt.want)
 		}
-		if got := TaintedFiles(ops[:3], "/w"); len(got) != 1 || got[0] != "docs/notes.md" {
-			t.Errorf("TaintedFiles = %q", got)
+		log := NewTaintLog("/w")
+		for i := range ops[:3] {
+			log.Add(&ops[i])
+		}
+		if got := log.Before(ops[2].Seq + 1); len(got) != 1 || got[0] != "docs/notes.md" {
+			t.Errorf("tainted files: %q", got)
+		}
+		if got := log.Before(ops[0].Seq); len(got) != 0 {
+			t.Errorf("tainted before anything happened: %q", got)
 		}
 		// The same when the download lies before the span.
-		recs = records(&Request{Ops: ops[3:], WorldDir: "/w", Tainted: TaintedFiles(ops[:3], "/w")})
+		recs = records(&Request{Ops: ops[3:], WorldDir: "/w", Tainted: log.Before(ops[2].Seq + 1)})
 		if got := recs[0].tainted; got != tt.want {
 			t.Errorf("%q in a later span: tainted %v, want %v", tt.then, got, tt.want)
 		}

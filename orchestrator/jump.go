@@ -369,11 +369,19 @@ func (t *Task) taintedBefore(seq uint64) ([]string, error) {
 	if seq <= 1 {
 		return nil, nil
 	}
-	ops, err := t.ops(op.Range{First: 1, Last: seq - 1})
-	if err != nil {
-		return nil, err
+	if t.taint == nil {
+		t.taint = anamnesis.NewTaintLog(t.Dir)
 	}
-	return anamnesis.TaintedFiles(ops, t.Dir), nil
+	if first := t.taint.Last() + 1; first < seq {
+		ops, err := t.ops(op.Range{First: first, Last: seq - 1})
+		if err != nil {
+			return nil, err
+		}
+		for i := range ops {
+			t.taint.Add(&ops[i])
+		}
+	}
+	return t.taint.Before(seq), nil
 }
 
 // putCards writes cards. One that a person has reviewed since an earlier try of

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/tokens"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream"
@@ -108,6 +109,8 @@ type Task struct {
 	state        State  // Run's goroutine only
 	unusable     bool   // a fold failed; Run's goroutine only
 	checkpointed uint64 // seq of the last operation in a checkpoint; Run's goroutine only
+
+	taint *anamnesis.TaintLog // Run's goroutine only; nil until a pass needs it
 
 	mu        sync.Mutex
 	queue     []op.Op // durable, not folded yet

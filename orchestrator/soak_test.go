@@ -1,0 +1,223 @@
+package orchestrator
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/builtin"
+)
+
+// soakNightly runs the soak in full and asserts on times, too.
+var soakNightly = flag.Bool("nightly", false, "run with the full counts")
+
+// The soak: so many steps, a jump back every so many.
+const (
+	soakSteps        = 1_000
+	soakStepsNightly = 10_000
+	soakJumpEvery    = 20
+	// soakGrowth is how much a figure of the last tenth may exceed an early one's.
+	soakGrowth = 1.3
+	// soakAllocations is how many allocations a step may cost for each step before
+	// it. What is left of them is the world's store, which lists its packs and
+	// writes its refs anew for every save, and the context while nothing bounds it.
+	soakAllocations = 22
+)
+
+// soakTask is a model that edits and reads files for ever, and goes back to
+// where its last stretch began every soakJumpEvery steps.
+type soakTask struct {
+	steps, asked int
+	state        func() *State
+	tenths       []*soakTenth
+	began        time.Time
+}
+
+// soakTenth is what a tenth of the steps took.
+type soakTenth struct {
+	steps       []time.Duration
+	projections []time.Duration
+	context     int // tokens, largest
+	mallocs     uint64
+	heap        uint64
+}
+
+func (m *soakTask) Name() string { return "soak" }
+
+func (m *soakTask) Ask(_ context.Context, r model.Request, _ func(model.Delta)) (model.Reply, error) {
+	if r.Purpose != model.PurposeStep {
+		return model.Reply{}, &model.Fault{Kind: model.FaultScript, Tries: 1, Err: fmt.Errorf("nobody answers a %s request", r.Purpose)}
+	}
+	m.tick()
+	if m.asked == m.steps {
+		return model.Reply{Text: "Done.", Finish: "stop"}, nil
+	}
+	m.asked++
+	call := func(name, args string) (model.Reply, error) {
+		return model.Reply{Finish: "tool_calls", Calls: []op.Call{{ID: fmt.Sprintf("c%d", m.asked), Name: name, Args: args}}}, nil
+	}
+	file := fmt.Sprintf("dir%d/file%d.txt", m.asked%7, m.asked%50)
+	switch {
+	case m.asked%soakJumpEvery == 0:
+		to := m.state().Current - soakJumpEvery + 2
+		return call("jump_to_step", fmt.Sprintf(`{"step_id":%d,"reason":"the stretch after step %d led nowhere"}`, max(to, 0), to))
+	case m.asked%5 == 3:
+		return call("ReadFile", fmt.Sprintf(`{"path":"missing%d.txt"}`, m.asked))
+	}
+	content := strings.Repeat(fmt.Sprintf("line of step %d, and some more words\\n", m.asked), 10+m.asked%40)
+	return call("WriteFile", fmt.Sprintf(`{"path":%q,"content":"%s"}`, file, content))
+}
+
+// tick books the step that has just ended.
+func (m *soakTask) tick() {
+	now := time.Now()
+	i := min(m.asked*10/m.steps, 9)
+	for len(m.tenths) <= i {
+		if n := len(m.tenths); n > 0 {
+			m.tenths[n-1].close()
+		}
+		m.tenths = append(m.tenths, newSoakTenth())
+		now = time.Now()
+	}
+	t := m.tenths[i]
+	if m.asked > 0 && !m.began.IsZero() {
+		t.steps = append(t.steps, now.Sub(m.began))
+	}
+	start := time.Now()
+	_ = m.state().Projection()
+	t.projections = append(t.projections, time.Since(start))
+	t.context = max(t.context, m.state().contextTokens())
+	m.began = time.Now()
+}
+
+func newSoakTenth() *soakTenth {
+	var ms runtime.MemStats
+	runtime.ReadMemStats(&ms)
+	return &soakTenth{mallocs: ms.Mallocs}
+}
+
+func (t *soakTenth) close() {
+	var ms runtime.MemStats
+	runtime.ReadMemStats(&ms)
+	t.mallocs = ms.Mallocs - t.mallocs
+	runtime.GC()
+	runtime.ReadMemStats(&ms)
+	t.heap = ms.HeapAlloc
+}
+
+func soakMean(ds []time.Duration) time.Duration {
+	sum := time.Duration(0)
+	for _, d := range ds {
+		sum += d
+	}
+	return sum / time.Duration(max(len(ds), 1))
+}
+
+func soakMedian(ds []time.Duration) time.Duration {
+	ds = slices.Sorted(slices.Values(ds))
+	return ds[len(ds)/2]
+}
+
+// TestSoak is a long task: what it takes must not grow with its length. Every
+// figure is reported. Counts are held to the bar always, times in the nightly
+// run only, on a machine that is quiet enough.
+func TestSoak(t *testing.T) {
+	m := &soakTask{steps: soakSteps}
+	if *soakNightly {
+		m.steps = soakStepsNightly
+	}
+	tools, err := tool.NewRegistry(builtin.Tools(nil)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	h := Home{User: filepath.Join(root, "user"), State: filepath.Join(root, "s"), Data: filepath.Join(root, "s"), Config: filepath.Join(root, "s")}
+	dir := filepath.Join(root, "w")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var disk []int64
+	steps := 0
+	task, err := Create(t.Context(), h, New{
+		ID: "t", Dir: dir, Request: "Go on for long.", Model: m.Name(), EAS: 4000, Encoding: "r50k_base", Approval: "auto", System: "system",
+	}, Options{Model: m, Tools: tools, Limits: Limits{Steps: 2 * m.steps}, Event: func(o op.Op) {
+		if _, ok := o.Body.(*op.WorldSaved); ok {
+			if steps++; steps%(m.steps/10) == 0 {
+				disk = append(disk, treeBytes(h.State))
+			}
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer task.Close()
+	m.state = task.State
+	out, err := task.Run(t.Context())
+	if err != nil || out.Reason != "done" {
+		t.Fatalf("Run = %+v, %v", out, err)
+	}
+	m.tenths[len(m.tenths)-1].close()
+	m.report(t, disk, task.State())
+	m.check(t, disk)
+}
+
+func (m *soakTask) report(t *testing.T, disk []int64, s *State) {
+	t.Logf("%d steps, %d jumps, %d passes, %d operations", m.asked, s.Totals.Jumps, s.Totals.Passes, s.Last)
+	for i, x := range m.tenths {
+		size := int64(0)
+		if i < len(disk) {
+			size = disk[i]
+		}
+		t.Logf("tenth %d: step %v (median %v), projection %v, context %d tokens, %d allocations a step, heap %d KiB, disk %d KiB", i+1, soakMean(x.steps),
+			soakMedian(x.steps), soakMean(x.projections), x.context, x.mallocs/uint64(max(len(x.steps), 1)), x.heap>>10, size>>10)
+	}
+}
+
+// check holds the last tenth against the first full one: the first of all
+// begins with an empty context and an empty directory.
+func (m *soakTask) check(t *testing.T, disk []int64) {
+	first, last := m.tenths[1], m.tenths[len(m.tenths)-1]
+	grown := func(name string, a, b float64) {
+		if b > a*soakGrowth {
+			t.Errorf("%s: %.0f in the second tenth, %.0f in the last: %.2f times, at most %.1f are wanted", name, a, b, b/a, soakGrowth)
+		}
+	}
+	perStep := func(x *soakTenth) float64 { return float64(x.mallocs) / float64(len(x.steps)) }
+	if slope := (perStep(last) - perStep(first)) / (float64(m.steps) * 8 / 10); slope > soakAllocations {
+		t.Errorf("a step costs %.1f allocations for each step before it, at most %d are accepted", slope, soakAllocations)
+	}
+	if n := len(disk); n >= 10 {
+		grown("bytes on disk a tenth", float64(disk[2]-disk[1]), float64(disk[n-1]-disk[n-2]))
+	}
+	if !*soakNightly {
+		return
+	}
+	grown("allocations a step", perStep(first), perStep(last))
+	grown("heap", float64(first.heap), float64(last.heap))
+	grown("a step, ns", float64(soakMean(first.steps)), float64(soakMean(last.steps)))
+	grown("a projection, ns", float64(soakMean(first.projections)), float64(soakMean(last.projections)))
+}
+
+func treeBytes(dir string) int64 {
+	n := int64(0)
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				n += info.Size()
+			}
+		}
+		return nil
+	})
+	return n
+}
