@@ -157,6 +157,8 @@ func (c *recorder) add(o *op.Op) {
 		c.push(&record{kind: recNote, seq: o.Seq, end: o.Seq, step: o.Step, text: fmt.Sprintf("a jump to step %d was not made: %s", b.To, b.Why)})
 	case *op.NoticeGiven:
 		c.push(&record{kind: recNote, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Text})
+	case *op.StrategyGiven:
+		c.push(&record{kind: recNote, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Text})
 	case *op.WorldSaved:
 		c.saved(b)
 	case *op.WorldRestored:

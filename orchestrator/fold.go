@@ -82,6 +82,9 @@ func (s *State) apply(o op.Op) error {
 		if end := s.Turn.End; end != nil && end.Reason == "stuck" {
 			s.loops = nil // a person's word is the strategy the guard asked for
 		}
+		if p := s.Pending; p != nil && (p.Question != "" || p.NoStrategy != "") {
+			s.loops = nil
+		}
 		if !s.Turn.Open {
 			s.Turn = Turn{Open: true, AskedAt: s.Turn.AskedAt}
 		}
@@ -118,6 +121,8 @@ func (s *State) apply(o op.Op) error {
 		return s.endStep(o, b)
 	case *op.JumpRequested, *op.JumpDropped, *op.JumpIntended, *op.JumpDone, *op.PassDone:
 		return s.jump(o)
+	case *op.StrategyGiven, *op.ReflectFailed:
+		s.reflected(o)
 	case *op.TurnEnded:
 		s.Turn.End = b
 		// Words that came between the decision to end and its record are not
@@ -297,6 +302,35 @@ func (s *State) fold(p PassRecord) {
 		}
 	}
 	s.projection.fold(p)
+}
+
+// reflected books how a reflection ended. A plan restarts the count; without
+// one the pending jump waits for a person.
+func (s *State) reflected(o op.Op) {
+	to, question, failed := 0, "", ""
+	switch b := o.Body.(type) {
+	case *op.StrategyGiven:
+		to = b.To
+		s.Totals.Reflections += b.Calls
+		s.Totals.Usage = addUsage(s.Totals.Usage, b.Usage)
+		if len(b.Plan) == 0 {
+			question = b.Question
+		}
+	case *op.ReflectFailed:
+		to, failed = b.To, b.Why
+		s.Totals.Reflections += b.Calls
+		s.Totals.Usage = addUsage(s.Totals.Usage, b.Usage)
+	}
+	if question == "" && failed == "" {
+		s.loops = slices.DeleteFunc(s.loops, func(t loopTick) bool { return t.to == to })
+		if len(s.loops) == 0 {
+			s.loops = nil
+		}
+		return
+	}
+	if s.Pending != nil {
+		s.Pending.Question, s.Pending.NoStrategy = question, failed
+	}
 }
 
 // backwardJumps counts the backward jumps made to one step.

@@ -1,6 +1,9 @@
 package orchestrator
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // ActionKind is what the loop does next.
 type ActionKind int
@@ -18,6 +21,8 @@ const (
 	ActDropJump                       // give up the pending jump; Detail says why
 	ActEndTurn                        // end the turn; Reason and Detail say why
 	ActMask                           // put lines in the place of the results Seqs; Reason is why
+	ActReflect                        // ask the Reflect-Agent before the pending jump
+	ActAskPerson                      // ask a person Question; without an answer the turn ends as stuck, with Detail
 	ActFoldOldest                     // run a pass over Steps to make room
 )
 
@@ -27,10 +32,12 @@ type Action struct {
 	Calls  []CallState // for ActRunCalls and ActCloseUnknown
 	Reason string      // for ActEndTurn: see op.TurnEnded; for ActMask: window | overflow
 	Detail string
-	Seqs   []uint64 // for ActMask: results, oldest first
-	Steps  []int    // for ActFoldOldest: neighbours
-	Limit  int      // for ActMask: tokens the context may have
-	Target int      // for ActMask and ActFoldOldest: tokens it is to come down to
+	// Question is for ActAskPerson.
+	Question string
+	Seqs     []uint64 // for ActMask: results, oldest first
+	Steps    []int    // for ActFoldOldest: neighbours
+	Limit    int      // for ActMask: tokens the context may have
+	Target   int      // for ActMask and ActFoldOldest: tokens it is to come down to
 }
 
 // Limits bound a turn. Jumps never reset them.
@@ -38,14 +45,16 @@ type Limits struct {
 	Steps int // steps a turn may take; 0: DefaultMaxSteps
 	// ToolTokens is what the tools' descriptions add to every request.
 	ToolTokens int
+	// Person: somebody can be asked.
+	Person bool
 }
 
 // Limits of the loop.
 const (
 	// DefaultMaxSteps is how many steps a turn may take when nobody says.
 	DefaultMaxSteps = 100
-	// MaxBackwardJumps is how many backward jumps to one step are made before
-	// a person is asked: the next one is not made.
+	// MaxBackwardJumps is how many backward jumps to one step the agent makes by
+	// itself: before the next one the Reflect-Agent is asked for a strategy.
 	MaxBackwardJumps = 3
 )
 
@@ -71,7 +80,7 @@ func Next(s *State, lim Limits) Action {
 		return nextInReply(s)
 	}
 	if s.Pending != nil {
-		return nextJump(s)
+		return nextJump(s, lim)
 	}
 	if !s.Turn.Open {
 		return Action{Kind: ActIdle}
@@ -132,7 +141,7 @@ func nextInReply(s *State) Action {
 	return Action{Kind: ActSaveWorld}
 }
 
-func nextJump(s *State) Action {
+func nextJump(s *State, lim Limits) Action {
 	to := s.Pending.To
 	st, err := s.Checkpoint(to)
 	switch {
@@ -144,8 +153,29 @@ func nextJump(s *State) Action {
 		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("step %d is the current step", to)}
 	}
 	if s.Pending.By == byAgent && s.OnPath(to, s.Current) && s.backwardJumps(to) >= MaxBackwardJumps {
-		return Action{Kind: ActEndTurn, Reason: "stuck",
-			Detail: fmt.Sprintf("%d jumps back to step %d did not help; say what to try next with 'anamnesis resume %s \"…\"'", MaxBackwardJumps, to, s.Opened.Task)}
+		return nextInLoop(s, lim)
 	}
 	return Action{Kind: ActJump}
+}
+
+// nextInLoop holds back a jump that did not help before, until there is a
+// strategy, or a person's word.
+func nextInLoop(s *State, lim Limits) Action {
+	p := s.Pending
+	if p.Question == "" && p.NoStrategy == "" {
+		return Action{Kind: ActReflect}
+	}
+	tried := fmt.Sprintf("%d jumps back to step %d did not help", MaxBackwardJumps, p.To)
+	act := Action{Kind: ActEndTurn, Reason: "stuck"}
+	if p.Question != "" {
+		act.Question = p.Question
+		act.Detail = fmt.Sprintf("%s; %s; answer with 'anamnesis resume %s \"…\"'", tried, strings.TrimRight(p.Question, "."), s.Opened.Task)
+	} else {
+		act.Question = tried + "; what should be tried next?"
+		act.Detail = fmt.Sprintf("%s; say what to try next with 'anamnesis resume %s \"…\"' (no strategy: %s)", tried, s.Opened.Task, p.NoStrategy)
+	}
+	if lim.Person {
+		act.Kind = ActAskPerson
+	}
+	return act
 }

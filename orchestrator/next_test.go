@@ -69,8 +69,9 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestLoopGuard: the fourth backward jump of the agent to one step is not
-// made. A person's may be, and a person's word starts the count anew.
+// TestLoopGuard: before the fourth backward jump of the agent to one step a
+// strategy is asked for. With one the jump is made and the count begins anew;
+// without, a person is asked, or the turn ends. A person's own jump may be made.
 func TestLoopGuard(t *testing.T) {
 	text := begun
 	for i := range MaxBackwardJumps {
@@ -79,14 +80,39 @@ func TestLoopGuard(t *testing.T) {
 		text += "model.asked " + step + " {}\nmodel.replied " + step + " {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved " + step + " {\"parent\":0,\"commit\":\"c\"}\n" + jumpBack(next)
 	}
 	text += "model.asked 4 {}\nmodel.replied 4 {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved 4 {\"parent\":0,\"commit\":\"c\"}\n"
-	if act := Next(foldAll(t, parseOps(t, text+"jump.requested 5 {\"to\":0,\"by\":\"agent\"}")), Limits{}); act.Kind != ActEndTurn || act.Reason != "stuck" {
-		t.Errorf("the agent's fourth jump: %+v, want stuck", act)
+	fourth := text + "jump.requested 5 {\"to\":0,\"by\":\"agent\"}\n"
+	failed := fourth + "reflect.asked 5 {\"to\":0}\nreflect.failed 5 {\"to\":0,\"why\":\"no answer\"}\n"
+	question := fourth + "strategy.given 5 {\"to\":0,\"question\":\"Which port?\",\"text\":\"[STRATEGY]\"}\n"
+	plan := fourth + "strategy.given 5 {\"to\":0,\"plan\":[\"look\"],\"text\":\"[STRATEGY]\"}\n"
+	again := plan + "jump.intended 5 {\"to\":0,\"backward\":true,\"by\":\"agent\"}\njump.done 5 {\"to\":0}\nmodel.asked 5 {}\nmodel.replied 5 {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved 5 {\"parent\":0,\"commit\":\"c\"}\njump.requested 6 {\"to\":0,\"by\":\"agent\"}\n"
+	tests := []struct {
+		name, ops string
+		person    bool
+		want      ActionKind
+		detail    string
+		question  string
+	}{
+		{name: "the fourth", ops: fourth, want: ActReflect},
+		{name: "killed while reflecting", ops: fourth + "reflect.asked 5 {\"to\":0}\ntask.resumed 5 {}\n", want: ActReflect},
+		{name: "a plan", ops: plan, want: ActJump},
+		{name: "the count begins anew", ops: again, want: ActJump},
+		{name: "a question, nobody there", ops: question, want: ActEndTurn, detail: "Which port?; answer with 'anamnesis resume"},
+		{name: "a question", ops: question, person: true, want: ActAskPerson, question: "Which port?"},
+		{name: "an answer", ops: question + "user.said 5 {\"text\":\"80\",\"source\":\"answer\"}\n", want: ActJump},
+		{name: "no strategy, nobody there", ops: failed, want: ActEndTurn, detail: "(no strategy: no answer)"},
+		{name: "no strategy", ops: failed, person: true, want: ActAskPerson, question: "3 jumps back to step 0 did not help; what should be tried next?"},
+		{name: "a person's jump", ops: text + "jump.requested 5 {\"to\":0,\"by\":\"person\"}", want: ActJump},
+		{name: "after a person's word", ops: failed + "jump.dropped 5 {\"to\":0}\nturn.ended 5 {\"reason\":\"stuck\"}\nuser.said 5 {\"text\":\"try b\",\"source\":\"request\"}\njump.requested 5 {\"to\":0,\"by\":\"agent\"}", want: ActJump},
 	}
-	if act := Next(foldAll(t, parseOps(t, text+"jump.requested 5 {\"to\":0,\"by\":\"person\"}")), Limits{}); act.Kind != ActJump {
-		t.Errorf("a person's jump: %+v, want a jump", act)
-	}
-	spoken := text + "jump.dropped 5 {\"to\":0}\nturn.ended 5 {\"reason\":\"stuck\"}\nuser.said 5 {\"text\":\"try b\",\"source\":\"request\"}\njump.requested 5 {\"to\":0,\"by\":\"agent\"}"
-	if act := Next(foldAll(t, parseOps(t, spoken)), Limits{}); act.Kind != ActJump {
-		t.Errorf("after a person's word: %+v, want a jump", act)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := Next(foldAll(t, parseOps(t, tt.ops)), Limits{Person: tt.person})
+			if got.Kind != tt.want || !strings.Contains(got.Detail, tt.detail) || tt.question != "" && got.Question != tt.question {
+				t.Errorf("Next = %+v, want kind %d", got, tt.want)
+			}
+			if got.Kind == ActEndTurn && got.Reason != "stuck" {
+				t.Errorf("the turn ends as %s, want stuck", got.Reason)
+			}
+		})
 	}
 }

@@ -32,7 +32,7 @@ type entryKind int
 
 const (
 	entryPlain entryKind = iota // a pass over its seq removes it
-	entryBlock                  // blocks: only a pass for want of room removes them
+	entryBlock                  // blocks and strategies: only a pass for want of room removes them
 	entryWords                  // words carried over: nothing removes them
 )
 
@@ -83,6 +83,8 @@ func (p *projection) apply(o op.Op) {
 		p.user(o, entryPlain, b.Text, o.Tok)
 	case *op.WorldRestored:
 		p.user(o, entryPlain, b.Notice, o.Tok)
+	case *op.StrategyGiven:
+		p.user(o, entryBlock, b.Text, o.Tok)
 	case *op.ModelAsked:
 		p.ask(b.LastSeq)
 	case *op.ModelReplied:
@@ -330,6 +332,8 @@ func projectedText(b op.Body) string {
 		return b.Text
 	case *op.WorldRestored:
 		return b.Notice
+	case *op.StrategyGiven:
+		return b.Text
 	case *op.ModelReplied:
 		var sb strings.Builder
 		sb.WriteString(b.Text)

@@ -192,6 +192,14 @@ func (w *walk) perform(a Action) {
 		}
 	case ActRunCalls:
 		w.runCalls(a.Calls)
+	case ActReflect:
+		w.reflect()
+	case ActAskPerson:
+		if rapid.Bool().Draw(w.t, "answered") {
+			w.add(&op.UserSaid{Text: fmt.Sprint("answer ", len(w.ops)), Source: op.SourceAnswer})
+			return
+		}
+		w.perform(Action{Kind: ActEndTurn, Reason: "stuck"})
 	case ActMask:
 		w.mask(a)
 	case ActFoldOldest:
@@ -243,6 +251,28 @@ func (w *walk) jump() {
 		}
 	}
 	w.add(&op.JumpIntended{From: from, To: to, Discarded: ranges, Backward: w.s.OnPath(to, from)})
+}
+
+// reflect is one reflection, however it ends. A crash leaves its intent alone.
+func (w *walk) reflect() {
+	to := w.s.Pending.To
+	if n := w.s.backwardJumps(to); n < MaxBackwardJumps {
+		w.t.Fatalf("a reflection after %d jumps to step %d", n, to)
+	}
+	w.add(&op.ReflectAsked{To: to})
+	switch rapid.IntRange(0, 3).Draw(w.t, "reflection") {
+	case 0:
+		w.add(&op.TaskResumed{}) // killed while reflecting
+	case 1:
+		w.add(&op.ReflectFailed{To: to, Why: "rubbish"})
+	case 2:
+		w.add(&op.StrategyGiven{To: to, Question: "Which?", Text: "[STRATEGY] question"})
+	case 3:
+		w.add(&op.StrategyGiven{To: to, Plan: []string{"look"}, Text: fmt.Sprint("[STRATEGY] plan ", len(w.ops))})
+		if a := Next(w.s, Limits{}); a.Kind != ActJump {
+			w.t.Fatalf("after a strategy: %+v, want the jump", a)
+		}
+	}
 }
 
 // mask does what Task.mask does: everything before the first masked result
@@ -307,8 +337,9 @@ func TestProjectionIsAlwaysAChat(t *testing.T) {
 		w := &walk{t: rt, s: new(State)}
 		w.add(&op.TaskOpened{Task: "t", System: "system", EAS: 1000, Window: rapid.SampledFrom([]int{0, 4000, 20000}).Draw(rt, "window")})
 		w.add(&op.UserSaid{Text: "the first request", Source: op.SourceRequest})
+		limits := Limits{Steps: 1000, Person: rapid.Bool().Draw(rt, "person")}
 		for range 60 {
-			w.perform(Next(w.s, Limits{Steps: 1000}))
+			w.perform(Next(w.s, limits))
 		}
 		if w.s.Jumping != nil { // no request goes out in the middle of a jump
 			w.perform(Next(w.s, Limits{}))

@@ -99,6 +99,10 @@ type Pending struct {
 	op.JumpRequested
 	Seq    uint64
 	Passes []PassRecord // made for this jump; they take effect with it
+
+	// Of a jump that the loop guard holds back.
+	Question   string // what the Reflect-Agent wants a person to answer
+	NoStrategy string // why there is no strategy
 }
 
 // PassRecord is one pass with its place in the stream.
@@ -124,6 +128,7 @@ type Totals struct {
 	Blocks        int
 	CardsWritten  int
 	CardsRecalled int
+	Reflections   int // model replies in reflections
 	Usage         op.Usage
 }
 

@@ -56,6 +56,12 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 		switch act.Kind {
 		case ActIdle:
 			return Outcome{Reason: "idle", Answer: t.state.Answer}, nil
+		case ActAskPerson:
+			answered, out, err := t.answerOrStuck(ctx, keep, act)
+			if err != nil || !answered {
+				return out, err
+			}
+			continue
 		case ActEndTurn:
 			out, err := t.endTurn(keep, act)
 			if err != nil || !t.state.Turn.Open {
@@ -82,7 +88,7 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 // interruptible says which actions are not begun any more once the person
 // wants the turn to end. What closes a step or a turn always runs.
 func interruptible(k ActionKind) bool {
-	return k == ActAsk || k == ActRecall || k == ActJump || k == ActFoldOldest
+	return k == ActAsk || k == ActRecall || k == ActJump || k == ActFoldOldest || k == ActReflect || k == ActAskPerson
 }
 
 // perform does one action. The first result is the model's fault, if it had one.
@@ -108,6 +114,8 @@ func (t *Task) perform(ctx, keep context.Context, act Action) (*model.Fault, err
 		return nil, t.finishJump(keep)
 	case ActDropJump:
 		return nil, t.dropJump(keep, act.Detail)
+	case ActReflect:
+		return nil, t.reflect(ctx, keep)
 	case ActMask:
 		return nil, t.mask(keep, act)
 	case ActFoldOldest:

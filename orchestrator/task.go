@@ -52,10 +52,13 @@ type Answer struct {
 // Options are the surroundings of a task in this process. The zero value has
 // no model and asks nobody.
 type Options struct {
-	Model    model.Model // what answers; nil: the task can be looked at and jumped, not run
-	Tools    *tool.Registry
-	Approve  func(ctx context.Context, c op.Call) Answer // nil: nobody is there
-	Approval string                                      // overrides the task's mode in this process
+	Model   model.Model // what answers; nil: the task can be looked at and jumped, not run
+	Tools   *tool.Registry
+	Reflect model.Model                                 // answers as the Reflect-Agent; nil: Model does
+	Approve func(ctx context.Context, c op.Call) Answer // nil: nobody is there
+	// Ask puts a question to the person; false: no answer. nil: nobody is there.
+	Ask      func(ctx context.Context, question string) (string, bool)
+	Approval string // overrides the task's mode in this process
 	Limits   Limits
 	// Polling names calls that may be repeated in an unchanged world, because
 	// they wait for something outside it; nil: loop.Polling.
@@ -323,7 +326,7 @@ func (t *Task) Close() error {
 // context.
 func (t *Task) limits() Limits {
 	l := t.opts.Limits
-	l.ToolTokens = t.toolTok
+	l.ToolTokens, l.Person = t.toolTok, t.opts.Ask != nil
 	return l
 }
 

@@ -56,6 +56,7 @@ type modelChoice struct {
 	baseURL string
 	banner  string // said first when it is a recording
 	retries *retryNotice
+	reflect model.Model // answers as the Reflect-Agent; nil: model does
 }
 
 // retryNotice lets a model that was made first tell a printer that was made
@@ -83,6 +84,19 @@ func (n *retryNotice) on(at model.Attempt) {
 func retrying(m model.Model) (model.Model, *retryNotice) {
 	n := new(retryNotice)
 	return model.Retry(m, &model.RetryOptions{OnRetry: n.on}), n
+}
+
+// chooseModels finds the model a run asks, and the Reflect-Agent's where one is
+// named.
+func (a *app) chooseModels(ctx context.Context, f agentFlags, name, baseURL string) (modelChoice, error) {
+	m, err := a.chooseModel(ctx, name, baseURL)
+	if err != nil || f.reflectModel == "" {
+		return m, err
+	}
+	r, err := a.chooseModel(ctx, f.reflectModel, baseURL)
+	m.reflect = r.model
+	m.banner = strings.TrimSpace(m.banner + "\n" + r.banner)
+	return m, err
 }
 
 // chooseModel finds the model a run asks. Nothing is guessed silently: with
@@ -264,7 +278,7 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 	}
 	m.retries.set(p.Retry)
 	o := orchestrator.Options{
-		Model: m.model, Tools: tools, Approval: approval, Program: "anamnesis " + version,
+		Model: m.model, Reflect: m.reflect, Tools: tools, Approval: approval, Program: "anamnesis " + version,
 		Limits:      orchestrator.Limits{Steps: f.maxSteps},
 		Secrets:     a.secrets(f.redact),
 		Event:       p.Op,
@@ -272,7 +286,7 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 		AfterAppend: a.afterAppend, WorldHook: a.worldHook, SealAfter: a.sealAfter, CheckpointEvery: a.checkpointEvery,
 	}
 	if lines != nil {
-		o.Approve = lines.approve
+		o.Approve, o.Ask = lines.approve, lines.ask
 	}
 	return o, nil
 }
@@ -365,6 +379,25 @@ func (l *lineReader) approve(ctx context.Context, c op.Call) orchestrator.Answer
 		return orchestrator.Answer{Feedback: ""}
 	case s := <-answer:
 		return parseAnswer(s)
+	}
+}
+
+// ask puts a question of the program to the person; false: no answer came.
+func (l *lineReader) ask(ctx context.Context, question string) (string, bool) {
+	answer := make(chan string, 1)
+	l.mu.Lock()
+	if l.ended {
+		l.mu.Unlock()
+		return "", false
+	}
+	l.question = answer
+	fmt.Fprintf(l.out, "\n? %s\n  your answer (empty ends the turn): ", view.Clean(question))
+	l.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return "", false
+	case s, ok := <-answer:
+		return s, ok && s != ""
 	}
 }
 

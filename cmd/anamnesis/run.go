@@ -23,6 +23,7 @@ import (
 // agentFlags are what run and resume have in common.
 type agentFlags struct {
 	dir, model, baseURL, approval, output string
+	reflectModel                          string
 	maxSteps, eas, window                 int
 	print                                 bool
 	secrets                               []string
@@ -33,6 +34,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.dir, "dir", ".", "directory the agent works in")
 	fl.StringVar(&f.model, "model", "", "model name, or script:FILE for a recording")
+	fl.StringVar(&f.reflectModel, "reflect-model", "", "model that is asked when the agent goes round in circles (default: the agent's own)")
 	fl.StringVar(&f.baseURL, "base-url", "", "address of an OpenAI-compatible server (default $OPENAI_BASE_URL)")
 	fl.StringVar(&f.approval, "approval", "", "ask, edits, auto or deny (default: ask on a terminal, deny without one)")
 	fl.IntVar(&f.maxSteps, "max-steps", 0, fmt.Sprintf("steps a turn may take (default %d)", orchestrator.DefaultMaxSteps))
@@ -102,7 +104,7 @@ func (a *app) run(ctx context.Context, f agentFlags, id, request string) error {
 	if err != nil {
 		return err
 	}
-	m, err := a.chooseModel(ctx, f.model, f.baseURL)
+	m, err := a.chooseModels(ctx, f, f.model, f.baseURL)
 	if err != nil {
 		return err
 	}
@@ -252,7 +254,7 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	if redact.HasMarker(baseURL) {
 		return usageError("task %s: the address of its model holds a password, which is not kept; give it again with --base-url", id)
 	}
-	m, err := a.chooseModel(ctx, name, baseURL)
+	m, err := a.chooseModels(ctx, f, name, baseURL)
 	if err != nil {
 		return err
 	}

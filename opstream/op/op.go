@@ -36,6 +36,9 @@ const (
 	KindJumpDropped     Kind = "jump.dropped"
 	KindPassDone        Kind = "pass.done"
 	KindContextMasked   Kind = "context.masked"
+	KindReflectAsked    Kind = "reflect.asked"
+	KindStrategyGiven   Kind = "strategy.given"
+	KindReflectFailed   Kind = "reflect.failed"
 	KindJumpIntended    Kind = "jump.intended"
 	KindJumpDone        Kind = "jump.done"
 	KindNoticeGiven     Kind = "notice.given"
@@ -139,6 +142,12 @@ func empty(k Kind) Body {
 		return new(PassDone)
 	case KindContextMasked:
 		return new(ContextMasked)
+	case KindReflectAsked:
+		return new(ReflectAsked)
+	case KindStrategyGiven:
+		return new(StrategyGiven)
+	case KindReflectFailed:
+		return new(ReflectFailed)
 	case KindJumpIntended:
 		return new(JumpIntended)
 	case KindJumpDone:

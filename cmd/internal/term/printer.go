@@ -124,6 +124,10 @@ func (p *textPrinter) Op(o op.Op) {
 		}
 	case *op.PassDone:
 		p.line("◆ %s", passText(b, o.Tok))
+	case *op.ReflectAsked, *op.StrategyGiven, *op.ReflectFailed:
+		for text := range strings.SplitSeq(reflectText(b), "\n") {
+			p.line("✳ %s", text)
+		}
 	case *op.ContextMasked:
 		p.line("◇ %s", maskedText(b))
 	case *op.JumpDone:

@@ -27,13 +27,15 @@ type RowKind string
 
 // The kinds of rows.
 const (
-	RowStep  RowKind = "step"
-	RowPass  RowKind = "pass"
-	RowMask  RowKind = "mask"
-	RowJump  RowKind = "jump"
-	RowCards RowKind = "cards"
-	RowWords RowKind = "words"
-	RowEnd   RowKind = "end"
+	RowStep RowKind = "step"
+	RowPass RowKind = "pass"
+	RowMask RowKind = "mask"
+	// RowStrategy is the Reflect-Agent's answer, or that there is none.
+	RowStrategy RowKind = "strategy"
+	RowJump     RowKind = "jump"
+	RowCards    RowKind = "cards"
+	RowWords    RowKind = "words"
+	RowEnd      RowKind = "end"
 )
 
 // Row is one line of the timeline, in the order of the operations.
@@ -102,6 +104,8 @@ func Build(st *orchestrator.State, ops []op.Op) Timeline {
 			row.room = b.Trigger == "window"
 		case *op.ContextMasked:
 			row.Kind, row.Tokens, row.Text = RowMask, b.Before-b.After, maskedText(b)
+		case *op.StrategyGiven, *op.ReflectFailed:
+			row.Kind, row.Text = RowStrategy, reflectText(b)
 		case *op.JumpDone:
 			begun = o.Seq + 1 // the next step's operations come after the jump's
 			row.Kind, row.Text = RowJump, fmt.Sprintf("jump %d → %d, %d file(s) changed", b.From, b.To, b.NReverted)
@@ -147,6 +151,26 @@ func callText(b *op.ToolReturned) string {
 		text += " (error)"
 	}
 	return text
+}
+
+// reflectText says how far a reflection has come.
+func reflectText(b op.Body) string {
+	switch b := b.(type) {
+	case *op.ReflectAsked:
+		return fmt.Sprintf("%d jumps back to step %d did not help: asking the Reflect-Agent (%s)", b.Jumps, b.To, b.Model)
+	case *op.ReflectFailed:
+		return "no strategy: " + b.Why
+	case *op.StrategyGiven:
+		text := "strategy: " + b.Diagnosis
+		for _, p := range b.Plan {
+			text += "\n→ " + p
+		}
+		if len(b.Plan) == 0 {
+			text += "\n→ asks the person: " + b.Question
+		}
+		return text
+	}
+	return ""
 }
 
 // maskedText says what was masked, and why.
@@ -223,6 +247,8 @@ func (tl Timeline) row(i int, r Row, width int) string {
 		glyph, style = "│ ◆ ", stylePass
 	case RowMask:
 		glyph, style = "│ ◇ ", styleFaint
+	case RowStrategy:
+		glyph, style = "│ ✳ ", stylePass
 	case RowJump:
 		glyph, style = "│ ↩ ", styleJump
 	case RowCards:

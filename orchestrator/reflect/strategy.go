@@ -1,0 +1,157 @@
+package reflect
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"anamnesis/anamnesis"
+)
+
+//go:embed prompt/system.md
+var systemPrompt string
+
+//go:embed prompt/ask.md
+var askPrompt string
+
+//go:embed prompt/repair.md
+var repairPrompt string
+
+//go:embed prompt/schema.json
+var schemaText string
+
+// Limits of what is shown and of what an answer may say.
+const (
+	maxGoalRunes      = 2000
+	maxReasonRunes    = 300
+	maxProblemRunes   = 300
+	maxDiagnosisRunes = 800
+	maxItemRunes      = 400
+	maxItems          = 8 // of one list
+	maxReplyBytes     = 256 << 10
+)
+
+// Strategy is the Reflect-Agent's answer: a plan, or a question to a person.
+type Strategy struct {
+	Diagnosis string   `json:"diagnosis"`
+	Abandon   []string `json:"abandon"`
+	Plan      []string `json:"plan"`
+	Question  string   `json:"question"`
+}
+
+func systemText() string {
+	return anamnesis.Fill(systemPrompt, "schema", strings.TrimSpace(schemaText))
+}
+
+func askText(r Request) string {
+	reasons := make([]string, len(r.Reasons))
+	for i, why := range r.Reasons {
+		reasons[i] = "| " + clip(why, maxReasonRunes)
+	}
+	return anamnesis.Fill(askPrompt,
+		"task", clip(r.Task, maxReasonRunes), "goal", "| "+strings.ReplaceAll(clipText(r.Goal, maxGoalRunes), "\n", "\n| "),
+		"to", fmt.Sprint(r.To), "jumps", fmt.Sprint(r.Jumps), "reasons", strings.Join(reasons, "\n"),
+		"outline", strings.TrimRight(r.Outline, "\n"), "looks", fmt.Sprint(MaxLooks))
+}
+
+func repairText(problem error) string {
+	return anamnesis.Fill(repairPrompt, "problem", clip(problem.Error(), maxProblemRunes))
+}
+
+// parse reads an answer: the first JSON object in it, by the schema. Texts and
+// lists are cut to their limits.
+func parse(text string) (Strategy, error) {
+	if len(text) > maxReplyBytes {
+		return Strategy{}, fmt.Errorf("it has %d bytes, at most %d are read", len(text), maxReplyBytes)
+	}
+	start := strings.IndexByte(text, '{')
+	if start < 0 {
+		return Strategy{}, errors.New("there is no JSON object in it")
+	}
+	var raw json.RawMessage
+	if err := json.NewDecoder(strings.NewReader(text[start:])).Decode(&raw); err != nil {
+		return Strategy{}, fmt.Errorf("it is not complete JSON: %w", err)
+	}
+	if err := checkSchema(raw); err != nil {
+		return Strategy{}, err
+	}
+	var s Strategy
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return Strategy{}, fmt.Errorf("it does not fit the schema: %w", err)
+	}
+	s.Diagnosis, s.Question = clip(s.Diagnosis, maxDiagnosisRunes), clip(s.Question, maxItemRunes)
+	s.Abandon, s.Plan = items(s.Abandon), items(s.Plan)
+	switch {
+	case s.Diagnosis == "":
+		return Strategy{}, errors.New("the diagnosis is empty")
+	case len(s.Plan) == 0 && s.Question == "":
+		return Strategy{}, errors.New("there is neither a plan nor a question")
+	}
+	return s, nil
+}
+
+func checkSchema(raw json.RawMessage) error {
+	var schema jsonschema.Schema
+	if err := json.Unmarshal([]byte(schemaText), &schema); err != nil {
+		return fmt.Errorf("read the schema of strategies: %w", err)
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		return fmt.Errorf("resolve the schema of strategies: %w", err)
+	}
+	var value any
+	if err := json.Unmarshal(raw, &value); err != nil {
+		return fmt.Errorf("it is not JSON: %w", err)
+	}
+	if err := resolved.Validate(value); err != nil {
+		return fmt.Errorf("it does not fit the schema: %w", err)
+	}
+	return nil
+}
+
+// items cleans a list: one line each, no empty ones, not too many.
+func items(in []string) []string {
+	var out []string
+	for _, s := range in {
+		if s = clip(s, maxItemRunes); s != "" && len(out) < maxItems {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// clip puts a text on one line of at most n characters.
+func clip(s string, n int) string { return clipText(anamnesis.Squash(s), n) }
+
+func clipText(s string, n int) string {
+	if runes := []rune(s); len(runes) > n {
+		return string(runes[:n-1]) + "…"
+	}
+	return s
+}
+
+// Text renders a strategy as the message the agent is shown.
+func (s Strategy) Text(to, jumps int) string {
+	var sb strings.Builder
+	fmt.Fprintf(&sb, "[STRATEGY] You went back to step %d %d times without getting further. A look at the whole record says:\nDiagnosis: %s", to, jumps, s.Diagnosis)
+	if len(s.Abandon) > 0 {
+		sb.WriteString("\nGive up, as things stand:")
+		for _, a := range s.Abandon {
+			sb.WriteString("\n- " + a)
+		}
+	}
+	if len(s.Plan) > 0 {
+		sb.WriteString("\nNext:")
+		for i, p := range s.Plan {
+			fmt.Fprintf(&sb, "\n%d. %s", i+1, p)
+		}
+	}
+	if len(s.Plan) == 0 {
+		sb.WriteString("\nThe person is asked: " + s.Question)
+	}
+	return sb.String()
+}

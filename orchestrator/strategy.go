@@ -1,0 +1,173 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/reflect"
+)
+
+// maxOutlined is how many steps an outline lists.
+const maxOutlined = 60
+
+// reflect asks the Reflect-Agent about the pending jump and records what came
+// of it. Nothing of a reflection that a crash or an interruption cut short is
+// kept: it is asked again.
+func (t *Task) reflect(ctx, keep context.Context) error {
+	p := t.state.Pending
+	m := t.opts.Reflect
+	if m == nil {
+		m = t.model
+	}
+	if m == nil {
+		return t.record(keep, &op.ReflectFailed{To: p.To, Why: "no model is configured"})
+	}
+	jumps := t.state.backwardJumps(p.To)
+	reasons, err := t.jumpReasons(p.To)
+	if err != nil {
+		return err
+	}
+	start := t.now()
+	if err := t.record(keep, &op.ReflectAsked{To: p.To, Jumps: jumps, Model: m.Name()}); err != nil {
+		return err
+	}
+	res, err := reflect.Ask(ctx, m, reflectSource{t}, reflect.Request{
+		Task: t.ID, Goal: t.state.Request, To: p.To, Jumps: jumps, Reasons: append(reasons, p.Reason),
+		Outline: t.outline(max(0, t.state.NextStep()-maxOutlined)), Turn: t.state.Totals.Reflections,
+	})
+	took := t.now().Sub(start).Milliseconds()
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // interrupted: the jump goes with the turn
+		}
+		return t.record(keep, &op.ReflectFailed{
+			To: p.To, Why: oneLine(why(err), maxQueryError), Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
+		})
+	}
+	s := res.Strategy
+	return t.record(keep, &op.StrategyGiven{
+		To: p.To, Diagnosis: s.Diagnosis, Abandon: s.Abandon, Plan: s.Plan, Question: s.Question, Text: s.Text(p.To, jumps),
+		Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
+	})
+}
+
+// why is a reflection's error without the words around it.
+func why(err error) string {
+	var f *model.Fault
+	if errors.As(err, &f) {
+		return f.Error()
+	}
+	return err.Error()
+}
+
+// jumpReasons gives the reasons of the agent's jumps back to a step, oldest
+// first, as many as the loop guard counts.
+func (t *Task) jumpReasons(to int) ([]string, error) {
+	var out []string
+	for rec, err := range t.log.Since(0) {
+		if err != nil {
+			return nil, fmt.Errorf("read the reasons of jumps: %w", err)
+		}
+		if op.Kind(rec.Kind) != op.KindJumpIntended {
+			continue
+		}
+		o, err := decode(rec)
+		if err != nil {
+			return nil, err
+		}
+		if b, ok := o.Body.(*op.JumpIntended); ok && b.Backward && b.By == byAgent && b.To == to {
+			out = append(out, b.Reason)
+		}
+	}
+	return out[max(0, len(out)-MaxBackwardJumps):], nil
+}
+
+// outline lists steps from one on: what each called, how it went, and whether
+// a jump has left it.
+func (t *Task) outline(from int) string {
+	var sb strings.Builder
+	steps := t.state.Steps[min(max(from, 0), len(t.state.Steps)):]
+	for i, st := range steps {
+		if i == maxOutlined {
+			fmt.Fprintf(&sb, "and %d more steps\n", len(steps)-i)
+			break
+		}
+		if !st.Ended {
+			continue
+		}
+		fmt.Fprintf(&sb, "| step %d (ops %s), after step %d: %s", st.ID, op.Range{First: st.First, Last: st.Last}, st.Parent, callsText(st))
+		if !t.state.OnPath(st.ID, t.state.Current) {
+			sb.WriteString("; left by a jump")
+			if st.LeftBy != "" {
+				sb.WriteString(": " + oneLine(st.LeftBy, maxDelivered))
+			}
+		}
+		sb.WriteByte('\n')
+	}
+	if sb.Len() == 0 {
+		return fmt.Sprintf("there are no steps from %d on", from)
+	}
+	return sb.String()
+}
+
+func callsText(st Step) string {
+	switch {
+	case st.ID == 0:
+		return "the beginning"
+	case len(st.Calls) == 0:
+		return "an answer"
+	case st.Failed > 0:
+		return fmt.Sprintf("%s (%d of %d failed)", list(st.Calls, len(st.Calls)), st.Failed, len(st.Calls))
+	}
+	return list(st.Calls, len(st.Calls))
+}
+
+// reflectSource is what the Reflect-Agent sees of the task.
+type reflectSource struct{ t *Task }
+
+// Outline implements reflect.Source.
+func (s reflectSource) Outline(from int) string { return s.t.outline(from) }
+
+// Open implements reflect.Source.
+func (s reflectSource) Open(seq uint64, from int) (string, error) { return s.t.reopen(seq, from) }
+
+// Cards implements reflect.Source.
+func (s reflectSource) Cards(ctx context.Context, query string) (string, error) {
+	rec, err := s.t.findCards(ctx, query, "asked")
+	switch {
+	case err != nil:
+		return "", err
+	case rec.Error != "":
+		return "", errors.New(rec.Error)
+	case rec.Text == "":
+		return "No card fits.", nil
+	}
+	return rec.Text, nil
+}
+
+// askPerson puts a question to the person at hand and records the answer, as
+// their words. false: there is none.
+func (t *Task) askPerson(ctx, keep context.Context, question string) (bool, error) {
+	answer, ok := t.opts.Ask(ctx, question)
+	if !ok || strings.TrimSpace(answer) == "" {
+		return false, nil
+	}
+	return true, t.record(keep, &op.UserSaid{Text: answer, Source: op.SourceAnswer})
+}
+
+// answerOrStuck asks the person; without an answer the turn ends.
+func (t *Task) answerOrStuck(ctx, keep context.Context, act Action) (answered bool, out Outcome, err error) {
+	if answered, err = t.askPerson(ctx, keep, act.Question); answered || err != nil {
+		return answered, Outcome{}, err
+	}
+	if ctx.Err() != nil {
+		out, err = t.interrupted(keep)
+		return false, out, err
+	}
+	out, err = t.endTurn(keep, act)
+	return false, out, err
+}
