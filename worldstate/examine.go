@@ -189,6 +189,9 @@ func (v *visit) readFile(name string, at int, o *other) {
 		switch {
 		case err == nil:
 			it := item{name: name, state: state{kindFile, st.mode & 0o777, h}, size: st.size}
+			if st.nlink > 1 && (at < 0 || v.prev.seen.items[at].nlink <= 1) {
+				v.s.linked(st.ino)
+			}
 			v.put(edit{item: v.named(it), sight: sight{stamp: st.stamp, racy: st.racy}})
 			v.s.saw(it.size)
 		case errors.Is(err, errContentChanged) && try+1 < readTries:
@@ -202,6 +205,15 @@ func (v *visit) readFile(name string, at int, o *other) {
 		}
 		return
 	}
+}
+
+func (s *scanner) linked(ino uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.links == nil {
+		s.links = make(map[uint64]bool)
+	}
+	s.links[ino] = true
 }
 
 // rulesMarked: the directory's rules may have changed.

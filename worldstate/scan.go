@@ -50,6 +50,7 @@ type scanner struct {
 	unheld  atomic.Int64
 	changed atomic.Int64
 	mu      sync.Mutex
+	links   map[uint64]bool // inodes of files found to have several names, and not known to
 	err     error
 	done    Progress
 	root    *node
@@ -96,7 +97,7 @@ func (w *World) scan(ctx context.Context, root int, known *knowledge, marks *mar
 	if s.err != nil {
 		return nil, fmt.Errorf("scan %s: %w", w.dir, s.err)
 	}
-	sc := &scanned{listing: &listing{s.root}, repo: repo, unheld: int(s.unheld.Load()), changed: int(s.changed.Load()), whole: whole}
+	sc := &scanned{listing: &listing{s.root}, repo: repo, unheld: int(s.unheld.Load()), changed: int(s.changed.Load()), whole: whole, links: s.links}
 	sc.gather()
 	return sc, nil
 }

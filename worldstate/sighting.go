@@ -121,9 +121,10 @@ type scanned struct {
 	// unheld counts files read whose bytes the store may lack: a scan that
 	// does not store.
 	unheld  int
-	changed int  // counts files looked at anew
-	whole   bool // everything was looked at
-	drained int  // what the watcher had counted before
+	changed int             // counts files looked at anew
+	whole   bool            // everything was looked at
+	links   map[uint64]bool // inodes newly known to have several names
+	drained int             // what the watcher had counted before
 }
 
 // gather collects what the nodes say beside their items.
@@ -201,6 +202,29 @@ func (sc *scanned) stamp(path string) (stamp, bool) {
 		return stamp{}, false
 	}
 	return n.seen.items[i].stamp, true
+}
+
+// markLinks marks the names of some inodes that were known to have one name.
+// A second one gives no event at the first, and neither do writes under it.
+func (n *node) markLinks(inodes map[uint64]bool, m *mark) (found bool) {
+	if n.seen == nil {
+		return false
+	}
+	for i := range n.items {
+		switch it := &n.items[i]; it.kind {
+		case kindFile:
+			if n.seen.items[i].nlink <= 1 && inodes[n.seen.items[i].ino] {
+				m.add(it.name)
+				found = true
+			}
+		case kindDir:
+			if sub := (&mark{}); it.sub.markLinks(inodes, sub) {
+				m.sub(it.name).names, m.subs[it.name].subs = sub.names, sub.subs
+				found = true
+			}
+		}
+	}
+	return found
 }
 
 // tooLongRules is the note on an ignore file that was not read.

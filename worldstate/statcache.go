@@ -95,12 +95,33 @@ func (w *World) see(ctx context.Context, root int, pack *packWriter) (*scanned, 
 	if err != nil {
 		return nil, err
 	}
+	if !sc.whole && len(sc.links) > 0 {
+		if sc, err = w.seeLinks(ctx, root, sc, pack); err != nil {
+			return nil, err
+		}
+	}
 	sc.drained = drained
 	if w.watch.on() && sc.whole {
 		w.watch.prune()
 		w.checkWatcher(known, sc)
 	}
 	return sc, nil
+}
+
+// seeLinks looks again where a scan by marks found a file that now has more
+// names than were known.
+func (w *World) seeLinks(ctx context.Context, root int, sc *scanned, pack *packWriter) (*scanned, error) {
+	var marks mark
+	if !sc.root.markLinks(sc.links, &marks) {
+		return sc, nil
+	}
+	again, err := w.scan(ctx, root, &knowledge{root: sc.root, repo: sc.repo}, &marks, pack)
+	if err != nil {
+		return nil, err
+	}
+	again.changed += sc.changed
+	again.unheld += sc.unheld
+	return again, nil
 }
 
 // checkWatcher compares a whole scan with what the watcher has told.

@@ -75,9 +75,13 @@ func (m *mark) sub(name string) *mark {
 	return s
 }
 
-// covers reports whether a path, or a directory above it, is marked.
+// covers reports whether a path, or a directory above it, or the rules of one,
+// are marked.
 func (m *mark) covers(path string) bool {
 	for m != nil {
+		if _, rules := m.names[".gitignore"]; rules {
+			return true
+		}
 		name, rest := path, ""
 		for i := range len(path) {
 			if path[i] == '/' {

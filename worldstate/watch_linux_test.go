@@ -283,6 +283,20 @@ func TestBlindSpots(t *testing.T) {
 	f.Close()
 }
 
+// TestWatcherLinkInside: a file that got a second name inside the world is
+// looked at under its first one, too, when it is written under the second.
+func TestWatcherLinkInside(t *testing.T) {
+	b := watchedBench(t)
+	b.write("d/first", "1")
+	b.agrees("before")
+	b.must(os.MkdirAll(b.path("e/f"), 0o755))
+	b.must(os.Link(b.path("d/first"), b.path("e/f/second")))
+	b.must(os.WriteFile(b.path("e/f/second"), []byte("2"), 0o644))
+	b.agrees("written under the second name")
+	b.must(os.WriteFile(b.path("e/f/second"), []byte("3"), 0o644))
+	b.agrees("written again")
+}
+
 // TestWatcherClosedMap: a file written through a map is told when it is closed.
 func TestWatcherClosedMap(t *testing.T) {
 	b := watchedBench(t)
