@@ -1,7 +1,6 @@
 package worldstate
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -143,15 +142,11 @@ func (s *objectStore) copyPack(out *packWriter, p *packFile) error {
 	buf := s.buffer()
 	defer s.buffers.Put(buf)
 	for _, it := range items {
-		r, err := p.raw(it.off)
+		kind, err := p.kindAt(it.off)
 		if err != nil {
 			return err
 		}
-		h, err := readHeader(bufio.NewReaderSize(r, 32))
-		if err != nil {
-			return err
-		}
-		if h.kind == offsetDelta {
+		if kind == offsetDelta {
 			return errOffsetDelta
 		}
 		if err := out.copyRaw(p, it, *buf); err != nil {

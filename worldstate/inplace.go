@@ -3,6 +3,7 @@
 package worldstate
 
 import (
+	"errors"
 	"io"
 	"os"
 
@@ -35,11 +36,10 @@ func inPlace(now, after state, st stamp) bool {
 // overwrite writes a's bytes over the file that st was taken of. done is false
 // when the file must be replaced instead; then nothing was touched.
 func (x *executor) overwrite(dirfd int, a action, st stamp) (done bool, err error) {
-	size, err := x.w.objects.size(a.after.hash, a.path)
-	if err != nil || size > wholeFileBytes {
-		return false, err
+	data, err := x.w.objects.readUpTo(a.after.hash, blobObject, a.path, wholeFileBytes) // verified before the first byte moves
+	if errors.Is(err, errTooLarge) {
+		return false, nil
 	}
-	data, err := x.w.objects.read(a.after.hash, blobObject, a.path) // whole and verified before the first byte moves
 	if err != nil {
 		return false, err
 	}
@@ -129,11 +129,11 @@ func (x *executor) ours(dirfd int, a action, now state) (bool, error) {
 	}
 	var ends [2][]byte
 	for i, h := range []hash{a.before.hash, a.after.hash} {
-		size, err := x.w.objects.size(h, a.path)
-		if err != nil || size > wholeFileBytes {
-			return false, err
+		var err error
+		if ends[i], err = x.w.objects.readUpTo(h, blobObject, a.path, wholeFileBytes); errors.Is(err, errTooLarge) {
+			return false, nil
 		}
-		if ends[i], err = x.w.objects.read(h, blobObject, a.path); err != nil {
+		if err != nil {
 			return false, err
 		}
 	}

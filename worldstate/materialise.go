@@ -34,13 +34,13 @@ type executor struct {
 	resumed bool             // a run before this one may have stopped anywhere
 	stop    func() error     // asked before every action; nil: a restore, once begun, is ended
 
-	syncEach bool            // few actions: each file and directory is synced on its own
-	touched  map[string]bool // directories whose entries changed
+	syncEach bool // few actions: each file and directory is synced on its own
 
-	mu     sync.Mutex
-	kept   []Skip
-	opened map[string]uint32 // directories made writable for the time being, with their own modes
-	done   map[string]stamp  // how a path stood right after its action
+	mu      sync.Mutex
+	touched map[string]bool // directories whose entries or modes changed
+	kept    []Skip
+	opened  map[string]uint32 // directories made writable for the time being, with their own modes
+	done    map[string]stamp  // how a path stood right after its action
 
 	seams sync.Mutex // one hook or fault at a time
 	steps atomic.Int64
@@ -190,6 +190,13 @@ func (x *executor) stands(dirfd int, path string, want state) (now state, st sta
 	return now, st, now == want, err
 }
 
+// touch: a directory's entries or its mode changed and are to be synced.
+func (x *executor) touch(dir string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.touched[dir] = true
+}
+
 func (x *executor) keep(path string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -201,12 +208,6 @@ func (x *executor) keep(path string) {
 func (x *executor) run(actions []action) error {
 	x.opened = make(map[string]uint32)
 	x.syncEach, x.touched = len(actions) <= maxSyncEach && !x.resumed, make(map[string]bool)
-	for _, a := range actions {
-		x.touched[dir(a.path)] = true
-		if a.after.isDir() {
-			x.touched[a.path] = true
-		}
-	}
 	var gone, dirs, files []action
 	for _, a := range actions {
 		if !a.before.absent() && (a.after.absent() || a.before.isDir() != a.after.isDir()) {
@@ -340,6 +341,7 @@ func (x *executor) remove(_ int, a action) error {
 		}
 		return nil
 	}
+	x.touch(dir(a.path))
 	flags := 0
 	if now.isDir() {
 		flags = unix.AT_REMOVEDIR
@@ -376,6 +378,8 @@ func (x *executor) mkdir(_ int, a action) error {
 	case !errors.Is(err, unix.ENOENT):
 		return err
 	}
+	x.touch(dir(a.path))
+	x.touch(a.path)
 	err = x.writable(fd, a.path, func() error { return unix.Mkdirat(fd, base(a.path), a.after.perm|0o700) })
 	if err == nil {
 		x.own(fd, base(a.path), stamp{})
@@ -399,6 +403,7 @@ func (x *executor) chmodDir(_ int, a action) error {
 	if st.mode&0o777 == a.after.perm {
 		return nil
 	}
+	x.touch(a.path)
 	return unix.Fchmodat(fd, base(a.path), st.mode&0o7000|a.after.perm, 0)
 }
 

@@ -196,7 +196,7 @@ func (p *packWriter) copyRaw(from *packFile, it packItem, buf []byte) error {
 		return err
 	}
 	count := &countWriter{w: p.w}
-	if err := from.intact(it, count, buf); err != nil {
+	if _, err := from.intact(it, count, buf); err != nil {
 		return errors.Join(err, p.truncate())
 	}
 	p.record(it.hash, it.crc, count.n)

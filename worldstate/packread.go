@@ -19,13 +19,14 @@ import (
 
 // packFile reads one pack. Safe for concurrent use.
 type packFile struct {
-	name string // of the index, without its directory
-	path string // of the .pack
-	idx  []byte
-	n    int
-	once sync.Once
-	f    *os.File
-	err  error
+	name  string // of the index, without its directory
+	path  string // of the .pack
+	idx   []byte
+	n     int
+	once  sync.Once
+	f     *os.File
+	bytes int64
+	err   error
 
 	sorted sync.Once
 	starts []int64 // where the objects begin, and where the last one ends
@@ -113,30 +114,27 @@ func (p *packFile) offset(i int) (int64, bool) {
 
 // file opens the pack at its first use.
 func (p *packFile) file() (*os.File, error) {
-	p.once.Do(func() { p.f, p.err = os.Open(p.path) })
+	p.once.Do(func() {
+		if p.f, p.err = os.Open(p.path); p.err != nil {
+			return
+		}
+		var info os.FileInfo
+		if info, p.err = p.f.Stat(); p.err == nil {
+			p.bytes = info.Size()
+		}
+	})
 	return p.f, p.err
 }
 
 // size is what the pack takes on disk, without its index.
 func (p *packFile) size() (int64, error) {
-	f, err := p.file()
-	if err != nil {
-		return 0, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
+	_, err := p.file()
+	return p.bytes, err
 }
 
 // end is where the object that begins at off ends.
 func (p *packFile) end(off int64) (int64, error) {
-	f, err := p.file()
-	if err != nil {
-		return 0, err
-	}
-	info, err := f.Stat()
+	size, err := p.size()
 	if err != nil {
 		return 0, err
 	}
@@ -146,7 +144,7 @@ func (p *packFile) end(off int64) (int64, error) {
 			p.starts[i], _ = p.offset(i)
 		}
 		slices.Sort(p.starts)
-		p.starts = append(p.starts, info.Size()-int64(len(hash{})))
+		p.starts = append(p.starts, size-int64(len(hash{})))
 	})
 	i := sort.Search(len(p.starts), func(i int) bool { return p.starts[i] > off })
 	if i == len(p.starts) {
@@ -164,29 +162,52 @@ func (p *packFile) raw(off int64) (*io.SectionReader, error) {
 	return io.NewSectionReader(p.f, off, end-off), nil
 }
 
+// kindAt tells how the object at an offset is stored.
+func (p *packFile) kindAt(off int64) (objectType, error) {
+	f, err := p.file()
+	if err != nil {
+		return 0, err
+	}
+	var b [1]byte
+	if _, err := f.ReadAt(b[:], off); err != nil {
+		return 0, fmt.Errorf("read %s: %w", p.path, err)
+	}
+	return objectType(b[0] >> 4 & 7), nil
+}
+
 // errChecksum: an object's bytes in the pack are not those its index was made
 // of.
 var errChecksum = errors.New("its bytes in the pack do not have their checksum")
 
 // intact compares an object's bytes in the pack with the checksum its index
-// holds. copyTo, when not nil, gets them on the way.
-func (p *packFile) intact(it packItem, copyTo io.Writer, buf []byte) error {
+// holds, and tells what they are. copyTo, when not nil, gets them on the way.
+func (p *packFile) intact(it packItem, copyTo io.Writer, buf []byte) (objectType, error) {
 	r, err := p.raw(it.off)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	crc := crc32.NewIEEE()
-	var w io.Writer = crc
-	if copyTo != nil {
-		w = io.MultiWriter(crc, copyTo)
+	var kind objectType
+	crc := uint32(0)
+	for left := r.Size(); left > 0; {
+		n, err := io.ReadFull(r, buf[:min(left, int64(len(buf)))])
+		if err != nil {
+			return 0, fmt.Errorf("read %s: %w", p.path, err)
+		}
+		if kind == 0 {
+			kind = objectType(buf[0] >> 4 & 7)
+		}
+		crc = crc32.Update(crc, crc32.IEEETable, buf[:n])
+		if copyTo != nil {
+			if _, err := copyTo.Write(buf[:n]); err != nil {
+				return 0, err
+			}
+		}
+		left -= int64(n)
 	}
-	if _, err := io.CopyBuffer(w, r, buf); err != nil {
-		return fmt.Errorf("read %s: %w", p.path, err)
+	if crc != it.crc {
+		return kind, errChecksum
 	}
-	if crc.Sum32() != it.crc {
-		return errChecksum
-	}
-	return nil
+	return kind, nil
 }
 
 // The types of objects stored as a difference to another one.

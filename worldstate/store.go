@@ -405,6 +405,14 @@ func (f *failWriter) Write(b []byte) (int, error) {
 
 // read gives a whole, verified object.
 func (s *objectStore) read(h hash, want objectType, path string) ([]byte, error) {
+	return s.readUpTo(h, want, path, maxDeltaBytes)
+}
+
+var errTooLarge = errors.New("too large to be read at once")
+
+// readUpTo is read for objects of at most so many bytes; a larger one's error
+// is errTooLarge.
+func (s *objectStore) readUpTo(h hash, want objectType, path string, most int64) ([]byte, error) {
 	missing := func(err error) error { return &MissingObjectError{Object: h.String(), Path: path, Err: err} }
 	t, size, r, err := s.open(h)
 	if err != nil {
@@ -414,8 +422,8 @@ func (s *objectStore) read(h hash, want objectType, path string) ([]byte, error)
 	switch {
 	case t != want:
 		return nil, missing(fmt.Errorf("it is a %s, not a %s", t, want))
-	case size > maxDeltaBytes:
-		return nil, missing(fmt.Errorf("%d bytes are more than is read at once", size))
+	case size > most:
+		return nil, missing(errTooLarge)
 	}
 	data := make([]byte, size)
 	if _, err := io.ReadFull(r, data); err != nil {
@@ -430,36 +438,23 @@ func (s *objectStore) read(h hash, want objectType, path string) ([]byte, error)
 	return data, nil
 }
 
-// size is a blob's length, as its header says; path is for the error.
-func (s *objectStore) size(h hash, path string) (int64, error) {
-	_, size, r, err := s.open(h)
-	if err != nil {
-		return 0, &MissingObjectError{Object: h.String(), Path: path, Err: err}
-	}
-	return size, r.Close()
-}
-
 // probe finds out whether an object can be had, at less cost than check: the
 // checksum that its pack's index holds of its bytes as stored must be right.
 // What stands as a difference, or loose, is read and hashed.
 func (s *objectStore) probe(h hash, want objectType, path string) error {
-	p, off := s.lookup(h)
+	p, _ := s.lookup(h)
 	if p == nil {
-		return s.check(h, want, path)
-	}
-	i, _ := p.position(h)
-	head, r, err := p.open(off, &s.inflaters)
-	if err != nil {
-		return s.check(h, want, path) // a pack that went, or damage: check says which
-	}
-	r.Close()
-	if head.kind != want {
 		return s.check(h, want, path)
 	}
 	buf := s.buffer()
 	defer s.buffers.Put(buf)
-	if err := p.intact(p.item(i), nil, *buf); err != nil {
+	i, _ := p.position(h)
+	kind, err := p.intact(p.item(i), nil, *buf)
+	switch {
+	case errors.Is(err, errChecksum):
 		return &MissingObjectError{Object: h.String(), Path: path, Err: err}
+	case err != nil || kind != want:
+		return s.check(h, want, path) // a pack that went, a difference, or damage: it says which
 	}
 	return nil
 }

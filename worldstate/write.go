@@ -54,6 +54,7 @@ func (x *executor) write(i int, a action) error {
 			return err
 		}
 	}
+	x.touch(dir(a.path))
 	err = x.writable(fd, a.path, func() error { return x.replace(fd, x.tempName(i), a, st) })
 	if err != nil {
 		return err
