@@ -76,12 +76,13 @@ type World struct {
 	fault      func(op, path string) error
 	writePiece int // tests: stop after so many bytes of a file written in place
 
-	mu     sync.Mutex
-	recent []recentTree // the listings last used, newest last
-	knows  *knowledge   // how the world last stood; nil: not read from disk yet
-	saved  *commit      // the last save's
-	repo   *repository  // what the user's repository last said
-	watch  *watching    // nil without Options.Watch, and before the first scan
+	mu       sync.Mutex
+	recent   []recentTree   // the listings last used, newest last
+	policies []recentPolicy // the rules last used, newest last
+	knows    *knowledge     // how the world last stood; nil: not read from disk yet
+	saved    *commit        // the last save's
+	repo     *repository    // what the user's repository last said
+	watch    *watching      // nil without Options.Watch, and before the first scan
 }
 
 type recentTree struct {
@@ -89,7 +90,12 @@ type recentTree struct {
 	list *listing
 }
 
-// maxRecent bounds the listings kept in memory.
+type recentPolicy struct {
+	of     hash // a snapshot
+	policy *policy
+}
+
+// maxRecent bounds the listings, and the rules, kept in memory.
 const maxRecent = 4
 
 // A Skip is a path and why its content is not held, or not touched.
@@ -334,8 +340,26 @@ func (w *World) commit(h hash) (*commit, error) {
 	return decodeCommit(h, data)
 }
 
-// policyOf gives a snapshot's frozen ignore rules.
+// policyOf gives a snapshot's frozen ignore rules, from memory when they were
+// used lately.
 func (w *World) policyOf(c *commit, l *listing) (*policy, error) {
+	for _, r := range w.policies {
+		if r.of == c.id {
+			return r.policy, nil
+		}
+	}
+	p, err := w.loadPolicy(c, l)
+	if err != nil {
+		return nil, err
+	}
+	if len(w.policies) == maxRecent {
+		w.policies = w.policies[1:]
+	}
+	w.policies = append(w.policies, recentPolicy{c.id, p})
+	return p, nil
+}
+
+func (w *World) loadPolicy(c *commit, l *listing) (*policy, error) {
 	p := &policy{files: map[string]ignore.Rules{}}
 	for _, r := range c.rules {
 		if r.base == "" { // above the world, info/exclude, or its own root's, in this order
