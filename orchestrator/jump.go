@@ -215,7 +215,7 @@ func (t *Task) finishJump(ctx context.Context) error {
 	}
 	left := t.state.Discarded(j.To)
 	done.Folded = len(left) > 0 && len(t.unfolded(left)) == 0
-	done.Notice = noticeOf(t.Dir, j.JumpIntended, done, changed, discarded, t.state.validSteps())
+	done.Notice = noticeOf(t.Dir, j.JumpIntended, done, changed, discarded, t.state.triedFrom(j.To, j.From), t.state.validSteps())
 	done.Notice += t.liveAgain(j)
 	return t.record(ctx, done)
 }

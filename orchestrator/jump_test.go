@@ -267,3 +267,23 @@ world.saved 1 {"parent":0,"mark":"[step 1]"}
 		t.Errorf("Next = %+v, want to ask again", act)
 	}
 }
+
+// TestTriedFrom jumps to one step three times: each notice says why the earlier
+// attempts from there were left, a reason given twice once, and not this one's.
+func TestTriedFrom(t *testing.T) {
+	task, _ := newTask(t, `turns:
+  - calls: [{name: WriteFile, arguments: {path: a, content: one}}]
+  - calls: [{name: jump_to_step, arguments: {step_id: 0, reason: one is wrong}}]
+  - expect: [{on: last, contains: "Reason: one is wrong"}, {on: last, lacks: "Tried from step 0"}]
+    calls: [{name: WriteFile, arguments: {path: a, content: two}}]
+  - calls: [{name: jump_to_step, arguments: {step_id: 0, reason: two is wrong}}]
+  - expect: [{on: last, contains: "Tried from step 0 before, with the files as they are now, and left:\n- step 1 and on: one is wrong\nThe steps"}]
+    calls: [{name: WriteFile, arguments: {path: a, content: again}}]
+  - calls: [{name: jump_to_step, arguments: {step_id: 0, reason: one is wrong}}]
+  - expect: [{on: last, contains: "- step 1 and on: one is wrong\n- step 3 and on: two is wrong\nThe steps"}]
+    reply: Done.
+`, Options{})
+	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" {
+		t.Fatalf("Run = %+v, %v", out, err)
+	}
+}

@@ -86,8 +86,8 @@ func headTail(text string, n int, seq uint64) string {
 
 // noticeOf tells the model what a jump did to the directory and what it did
 // not, from the operations it discarded.
-func noticeOf(dir string, j op.JumpIntended, done *op.JumpDone, changed []worldstate.Change, discarded []op.Op, valid string) string {
-	n := notice{jump: j, done: done, valid: valid, changed: changed}
+func noticeOf(dir string, j op.JumpIntended, done *op.JumpDone, changed []worldstate.Change, discarded []op.Op, tried []string, valid string) string {
+	n := notice{jump: j, done: done, tried: tried, valid: valid, changed: changed}
 	for _, o := range discarded {
 		switch b := o.Body.(type) {
 		case *op.ModelReplied:
@@ -103,6 +103,26 @@ func noticeOf(dir string, j op.JumpIntended, done *op.JumpDone, changed []worlds
 		}
 	}
 	return n.String()
+}
+
+// triedFrom says why earlier attempts that began at step to were left, oldest
+// first, without the one that step from ends. The blocks and spans that tell of
+// them stand further back in the context the more attempts there were; what was
+// tried belongs beside the choice that is made anew.
+func (s *State) triedFrom(to, from int) []string {
+	var out []string
+	again := make(map[string]int)
+	for id, st := range s.Steps {
+		if id == to || st.Parent != to || !st.Ended || st.LeftBy == "" || s.OnPath(id, from) {
+			continue
+		}
+		why := oneLine(st.LeftBy, maxDelivered)
+		if again[why]++; again[why] > 1 {
+			continue
+		}
+		out = append(out, fmt.Sprintf("step %d and on: %s", id, why))
+	}
+	return out[max(0, len(out)-maxNamed):]
 }
 
 // bashCommand is the command of a Bash call, empty for other calls.
@@ -124,6 +144,7 @@ type notice struct {
 	changed   []worldstate.Change
 	delivered []string // answers the person already has
 	effects   []string // commands whose effects may reach outside the directory
+	tried     []string // why earlier attempts from the same step were left
 	reads     bool     // files were read in the span
 	valid     string   // the valid steps
 }
@@ -158,6 +179,10 @@ func (n notice) String() string {
 	if len(n.delivered) > 0 {
 		sb.WriteString("\nThe person already has these answers; there is no need to give them again:")
 		writeItems(&sb, n.delivered)
+	}
+	if len(n.tried) > 0 {
+		fmt.Fprintf(&sb, "\nTried from step %d before, with the files as they are now, and left:", n.jump.To)
+		writeItems(&sb, n.tried)
 	}
 	fmt.Fprintf(&sb, "\nThe steps you left stay in the record: recall with an op number opens one again. "+
 		"You may jump again, back or forward; valid steps are %s.", n.valid)

@@ -54,9 +54,9 @@ model.replied 2 {"text":"The date parser\nis fixed.","finish":"stop"}
 	back := op.JumpIntended{From: 4, To: 1, Reason: "The parser was right all along.", Backward: true, Discarded: []op.Range{{First: 1, Last: 5}}}
 	golden(t, "notice/back.txt", noticeOf("/w", back, &op.JumpDone{
 		Kept: []op.Skipped{{Path: "notes.txt", Reason: "changed by a person meanwhile"}},
-	}, changed, discarded, "0 to 4"))
-	golden(t, "notice/back_folded.txt", noticeOf("/w", back, &op.JumpDone{Folded: true}, nil, nil, "0 to 4"))
-	golden(t, "notice/forward.txt", noticeOf("/w", op.JumpIntended{From: 1, To: 4, Reason: "It was better."}, &op.JumpDone{}, changed[:1], nil, "0 to 4"))
+	}, changed, discarded, nil, "0 to 4"))
+	golden(t, "notice/back_folded.txt", noticeOf("/w", back, &op.JumpDone{Folded: true}, nil, nil, []string{"step 2 and on: the config is read too late"}, "0 to 4"))
+	golden(t, "notice/forward.txt", noticeOf("/w", op.JumpIntended{From: 1, To: 4, Reason: "It was better."}, &op.JumpDone{}, changed[:1], nil, nil, "0 to 4"))
 	golden(t, "notice/words.txt", renderWords([]said{
 		{7, "Use tabs, and mind the\nsecond line.", op.SourceSteer},
 		{9, "No: never touch the vendored code.", op.SourceRejection},

@@ -211,8 +211,8 @@ func (a *agent) where(msgs []model.Message) place {
 		if r.next != "" {
 			return place{r.state, r.next, a.markFrom(msgs[i:])}
 		}
-		if m.Role == model.RoleTool && m.Name == bashTool {
-			return place{} // an output that shows nothing
+		if m.Role == model.RoleTool && m.Name == bashTool && strings.Contains(m.Text, "[exit ") {
+			return place{} // an output that shows nothing; one without an exit did not run
 		}
 	}
 	return place{}
@@ -260,7 +260,7 @@ func (a *agent) act(msgs []model.Message, size int) model.Reply {
 	name, rest, _ := strings.Cut(at.next, " ")
 	switch {
 	case at.next == "":
-		return a.bash("I look where things stand.", "npm test status")
+		return a.bash("I look where things stand.", fmt.Sprintf("npm test status %d", a.turn))
 	case strings.Contains(a.last(msgs), "check passed"):
 		a.m.Solved = true
 		return model.Reply{Text: "The project is repaired: npm test check passes."}

@@ -2,8 +2,11 @@ package memorybench
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"anamnesis/orchestrator/guard"
@@ -15,18 +18,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSameSeedSameReport runs the bench twice: the same seed gives the same
+// TestSameSeedSameReport runs all arms twice: the same seed gives the same
 // report, byte for byte, in text and in JSON, whatever the workers do.
 func TestSameSeedSameReport(t *testing.T) {
-	o := Options{Seed: 7, Tasks: 2, Only: []string{PartRepair}}
 	var texts [2]bytes.Buffer
 	var jsons [2][]byte
 	for i := range texts {
-		o.Workers = 1 + i*3
-		r, err := Run(t.Context(), o)
+		o, err := Options{Seed: 7, Tasks: 2, Workers: 1 + i*3, Temp: t.TempDir()}.withDefaults()
 		if err != nil {
 			t.Fatal(err)
 		}
+		b := &bench{Options: o, dir: o.Temp, src: source{o.Seed}}
+		row, err := b.row(t.Context(), Sweep()[1], Arms())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &Report{Rows: []*RowReport{row}}
 		if err := r.WriteText(&texts[i]); err != nil {
 			t.Fatal(err)
 		}
@@ -55,5 +62,70 @@ func TestCompletePath(t *testing.T) {
 	}
 	for _, d := range r.Complete.Differ {
 		t.Error(d)
+	}
+}
+
+// TestExtractorOnRecordedRuns holds the extractor to the bar on the public
+// recordings.
+func TestExtractorOnRecordedRuns(t *testing.T) {
+	data := cmp.Or(os.Getenv("ANAMNESIS_BENCH_DATA"), filepath.Join("..", "..", "..", "shared", "data"))
+	if _, err := os.Stat(filepath.Join(data, "transcripts", tauFile)); err != nil {
+		if os.Getenv("ANAMNESIS_CI") != "" {
+			t.Fatalf("CI must have the recorded runs: %v", err)
+		}
+		t.Skipf("SKIPPED: no recorded runs (%v); set ANAMNESIS_BENCH_DATA to the folder that holds transcripts", err)
+	}
+	r, err := Run(t.Context(), Options{Only: []string{PartExtractor}, Data: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Extractor.Rows) != 9 || r.Extractor.Failed == 0 {
+		t.Fatalf("%d rows, %d failed calls", len(r.Extractor.Rows), r.Extractor.Failed)
+	}
+	for _, x := range r.Extractor.Rows {
+		switch {
+		case x.TrueQuotes != x.Quotes:
+			t.Errorf("%s, EAS %d: %d of %d quoted errors occur in the span", x.Name, x.EAS, x.TrueQuotes, x.Quotes)
+		case x.OverCap > 0:
+			t.Errorf("%s, EAS %d: %d blocks over the cap", x.Name, x.EAS, x.OverCap)
+		case x.Failed == 0 || float64(x.Cited) < 0.95*float64(x.Failed):
+			t.Errorf("%s, EAS %d: %d of %d failed calls are in the block or its lists", x.Name, x.EAS, x.Cited, x.Failed)
+		}
+	}
+}
+
+// TestFamilies holds World C's tasks to what they are called: a project comes
+// back with the same answers until it changes, and then one that was refused is
+// right.
+func TestFamilies(t *testing.T) {
+	p := Defaults()
+	b := &bench{src: source{7}}
+	first := make(map[int]*puzzle)
+	moved := 0
+	for task := range cardTasks {
+		f := familyOf(b.src, task)
+		clean, stale := b.family(&p, task, false), b.family(&p, task, true)
+		if first[f] == nil {
+			first[f] = clean
+		}
+		last := len(clean.Decisions) - 1
+		was, now := first[f].Decisions[last].Right, stale.Decisions[last].Right
+		if clean.Decisions[last].Right != was || clean.Project != first[f].Project {
+			t.Errorf("task %d: project %s is not the one it was", task, clean.Project)
+		}
+		if now != was {
+			moved++
+			var path []string
+			for _, d := range stale.Decisions[:last] {
+				path = append(path, d.Right)
+			}
+			prefix := strings.Join(path, ",") + ","
+			if !stale.leadsOn(prefix+now) || stale.leadsOn(prefix+was) || task < staleFrom {
+				t.Errorf("task %d: %s moved to %s wrongly", task, was, now)
+			}
+		}
+	}
+	if len(first) != cardFamilies || moved == 0 {
+		t.Errorf("%d projects, %d tasks with a changed one", len(first), moved)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/shell"
 	"anamnesis/orchestrator/tool/timeline"
@@ -59,17 +60,18 @@ func (st *stage) play(ctx context.Context, p *Params, arm *Arm, pz *puzzle, id s
 	if err != nil {
 		return Metrics{}, err
 	}
-	eas := never
+	// The other arms have no rule, no pass, no masking of ours and no guard.
+	eas, window, polling := never, 0, []loop.Pattern{{Tool: bashTool}}
 	if arm.Pass {
-		eas = p.EAS
+		eas, window, polling = p.EAS, p.Window, nil
 	}
 	a := newAgent(p, arm, pz, src)
 	c := &counter{met: make(map[string]int), m: &a.m}
 	task, err := orchestrator.Create(ctx, st.home, orchestrator.New{
-		ID: id, Dir: pr.dir, Request: pz.request(), Model: a.Name(), EAS: eas, EASFrom: "bench", Encoding: encoding,
+		ID: id, Dir: pr.dir, Request: pz.request(), Model: a.Name(), EAS: eas, EASFrom: "bench", Window: window, Encoding: encoding,
 		Approval: "auto", System: orchestrator.SystemPrompt(),
 	}, orchestrator.Options{
-		Model: a, Tools: registry, Limits: orchestrator.Limits{Steps: p.MaxSteps + maxAsked}, Event: c.event,
+		Model: a, Tools: registry, Limits: orchestrator.Limits{Steps: p.MaxSteps + maxAsked}, Event: c.event, Polling: polling,
 		Now: func() time.Time { return st.now }, SealAfter: -1, Program: "bench",
 	})
 	if err != nil {
