@@ -50,7 +50,7 @@ func gitVersion(ctx context.Context) (string, error) { return git(ctx, "/", nil,
 // userRepository makes of a tree what a person has: a repository with all of
 // it committed.
 func userRepository(ctx context.Context, dir string) error {
-	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"commit", "-q", "-m", "all"}, {"gc", "-q"}} {
+	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"config", "gc.auto", "0"}, {"commit", "-q", "-m", "all"}, {"gc", "-q"}} {
 		if _, err := git(ctx, dir, nil, args...); err != nil {
 			return err
 		}

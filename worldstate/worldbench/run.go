@@ -63,6 +63,8 @@ type Row struct {
 	// SameTree counts how often our world id was git's tree id, of Compared.
 	SameTree int `json:"same_tree"`
 	Compared int `json:"compared"`
+	// Note says why the row was not measured.
+	Note string `json:"note,omitempty"`
 }
 
 // A Figure is one subject's medians in a row.
@@ -182,8 +184,11 @@ func (r *runner) rows(ctx context.Context, top string, out *Report) error {
 		}
 		r.o.Log("row " + w.name)
 		row, err := r.row(ctx, w)
-		if err != nil {
-			return fmt.Errorf("%s: %w", w.name, err)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil { // the other rows' figures stand
+			row.Note = err.Error()
 		}
 		out.Rows = append(out.Rows, row)
 	}

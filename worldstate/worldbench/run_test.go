@@ -52,6 +52,9 @@ func TestRun(t *testing.T) {
 		t.Errorf("%d files, %d rows", r.Files, len(r.Rows))
 	}
 	for _, row := range r.Rows {
+		if row.Note != "" {
+			t.Errorf("%s: %s", row.Name, row.Note)
+		}
 		for _, f := range row.Figures {
 			if f.Note != "" || f.Wall <= 0 || f.Ratio <= 0 {
 				if f.Subject == nameWatch && runtime.GOOS != "linux" {

@@ -17,6 +17,10 @@ func (r *Report) WriteText(w io.Writer) error {
 	var notes []string
 	for _, row := range r.Rows {
 		fmt.Fprintf(tw, "\n%s\t(%d rounds)\ttime\tprocessor\tratio\tbar\t\t\n", row.Name, row.Rounds)
+		if row.Note != "" {
+			fmt.Fprintf(tw, "\tnot measured\t\t\t\t\t(%d)\t\n", len(notes)+1)
+			notes = append(notes, row.Note)
+		}
 		for _, f := range row.Figures {
 			if f.Note != "" {
 				fmt.Fprintf(tw, "\t%s\t-\t-\t-\t%s\t(%d)\t\n", f.Subject, bar(f), len(notes)+1)
