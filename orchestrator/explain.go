@@ -1,0 +1,258 @@
+package orchestrator
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+)
+
+// maxExplained is how much of a message's text an explanation quotes, in bytes.
+const maxExplained = 100
+
+// Explanation says why a task's context looks as it does.
+type Explanation struct {
+	Task     string             `json:"task"`
+	Step     int                `json:"step"`   // the last step that had ended
+	Op       uint64             `json:"op"`     // the last operation looked at
+	EAS      int                `json:"eas"`    // effective attention span, tokens
+	Window   int                `json:"window"` // of the model, tokens; 0: unknown
+	Limit    int                `json:"limit"`  // tokens above which the context, with the tools' descriptions, is made smaller
+	Tokens   int                `json:"tokens"` // of the context, without the tools' descriptions
+	Messages []ExplainedMessage `json:"messages"`
+	Changes  []ExplainedChange  `json:"changes"` // what was masked, folded or carried over, oldest first
+}
+
+// ExplainedMessage is one message of the context.
+type ExplainedMessage struct {
+	Role   model.Role      `json:"role"`
+	Tokens int             `json:"tokens"`
+	Parts  []ExplainedPart `json:"parts"` // what it is made of; more than one where user messages merge
+}
+
+// ExplainedPart is a message, or a part of one, with where it comes from.
+type ExplainedPart struct {
+	Op     uint64  `json:"op"`             // 0: of no operation, an outcome that nobody knows
+	Mark   uint64  `json:"mark,omitempty"` // the world.saved whose step mark ends it
+	Kind   op.Kind `json:"kind"`
+	Step   int     `json:"step"`
+	Tokens int     `json:"tokens"`
+	Text   string  `json:"text"` // its beginning, on one line
+	// Why says by which rule it stands here as it does; empty where it is simply
+	// what was said and done.
+	Why string `json:"why,omitempty"`
+}
+
+// ExplainedChange is one operation that changed what stands in the context.
+type ExplainedChange struct {
+	Op    uint64     `json:"op"`
+	Kind  op.Kind    `json:"kind"`
+	Rule  string     `json:"rule"`            // why
+	Out   []op.Range `json:"out,omitempty"`   // operations that left the context
+	Saved int        `json:"saved"`           // tokens that became free
+	In    bool       `json:"in"`              // what it put in their place still stands
+	After uint64     `json:"after,omitempty"` // the later operation that removed that
+}
+
+// Explain folds a task's stream and explains the context, as it stands now, or
+// with step at or above 0 as it stood when that step had ended.
+func Explain(h Home, id string, step int) (Explanation, error) {
+	x := explainer{sources: make(map[uint64]source)}
+	err := EachOp(h, id, func(o op.Op) error {
+		if err := x.add(o); err != nil {
+			return err
+		}
+		if _, ok := o.Body.(*op.WorldSaved); ok && o.Step == step {
+			return errExplained
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errExplained):
+	case err != nil:
+		return Explanation{}, err
+	case step >= 0:
+		_, err := x.state.Checkpoint(step)
+		return Explanation{}, err
+	}
+	return x.explanation(), nil
+}
+
+// errExplained ends a walk over the operations: the rest came later.
+var errExplained = errors.New("explained")
+
+// explainer gathers what an explanation needs beside the state.
+type explainer struct {
+	state   State
+	sources map[uint64]source // what may stand in the context
+	changes []ExplainedChange
+	waiting []ExplainedChange // passes whose jump is not made yet
+}
+
+// source is what is kept of an operation: not its texts, which may be large.
+type source struct {
+	kind  op.Kind
+	bytes int    // of a result
+	rule  string // by which it stands in the context
+	words string // the same of the person's words that it carries over
+}
+
+func sourceOf(o op.Op) source {
+	src := source{kind: kindOf(o)}
+	switch b := o.Body.(type) {
+	case *op.ToolReturned:
+		src.bytes = len(b.Text)
+	case *op.PassDone:
+		var out []string
+		for _, r := range b.Ranges {
+			out = append(out, r.String())
+		}
+		ranges := strings.Join(out, ", ")
+		src.rule = fmt.Sprintf("stands for ops %s: %s", ranges, passRule(b))
+		src.words = fmt.Sprintf("the person's words from ops %s, carried over", ranges)
+	case *op.JumpDone:
+		src.rule = fmt.Sprintf("the notice of the jump from step %d to step %d", b.From, b.To)
+		src.words = fmt.Sprintf("the person's words from the steps that the jump from step %d to step %d left, carried over", b.From, b.To)
+	case *op.CardsRecalled:
+		src.rule = fmt.Sprintf("%d card(s) recalled (%s)", len(b.Cards), b.Why)
+	case *op.StrategyGiven:
+		src.rule = fmt.Sprintf("the Reflect-Agent's answer to one jump too many back to step %d", b.To)
+	}
+	return src
+}
+
+func (x *explainer) add(o op.Op) error {
+	before := x.state.contextTokens()
+	if err := Fold(&x.state, o); err != nil {
+		return err
+	}
+	switch b := o.Body.(type) {
+	case *op.ContextMasked:
+		x.changes = append(x.changes, ExplainedChange{
+			Op: o.Seq, Kind: b.Kind(), Rule: maskRule(b), Out: maskedRanges(b), Saved: before - x.state.contextTokens(), In: true,
+		})
+	case *op.PassDone:
+		c := ExplainedChange{Op: o.Seq, Kind: b.Kind(), Rule: passRule(b), Out: b.Ranges, Saved: b.RangeTokens - o.Tok, In: b.Block != ""}
+		if b.Trigger == triggerWindow {
+			c.Saved = before - x.state.contextTokens()
+		}
+		if b.Block != "" && b.Trigger != triggerWindow && x.state.Pending != nil {
+			x.waiting = append(x.waiting, c)
+			break
+		}
+		x.replaced(o.Seq, b)
+		x.changes = append(x.changes, c)
+	case *op.JumpDropped:
+		x.waiting = nil // nothing stands for these
+	case *op.JumpIntended:
+		x.changes = append(x.changes, x.waiting...)
+		x.waiting = nil
+	case *op.JumpDone:
+		if b.Words != "" {
+			x.changes = append(x.changes, ExplainedChange{Op: o.Seq, Kind: b.Kind(), Rule: "a jump carries the person's words over", Saved: before - x.state.contextTokens(), In: true})
+		}
+	}
+	if projectedText(o.Body) != "" {
+		x.sources[o.Seq] = sourceOf(o)
+	}
+	return nil
+}
+
+// replaced notes that a pass for want of room took earlier blocks with it.
+func (x *explainer) replaced(seq uint64, b *op.PassDone) {
+	if b.Trigger != triggerWindow {
+		return
+	}
+	for i := range x.changes {
+		c := &x.changes[i]
+		if c.Kind == op.KindPassDone && c.In && b.Ranges[0].Contains(c.Op) {
+			c.In, c.After = false, seq
+		}
+	}
+}
+
+func maskRule(b *op.ContextMasked) string {
+	if b.Why == "overflow" {
+		return fmt.Sprintf("the provider refused %d tokens: results masked, oldest first, down to %d", b.Before, b.Target)
+	}
+	return fmt.Sprintf("%d tokens are more than %d: results masked, oldest first, down to %d", b.Before, b.Limit, b.Target)
+}
+
+func maskedRanges(b *op.ContextMasked) []op.Range {
+	out := make([]op.Range, len(b.Results))
+	for i, r := range b.Results {
+		out[i] = op.Range{First: r.Seq, Last: r.Seq}
+	}
+	return out
+}
+
+func passRule(b *op.PassDone) string {
+	switch b.Trigger {
+	case "jump":
+		return fmt.Sprintf("a jump discarded %d tokens, more than the EAS of %d", b.RangeTokens, b.EAS)
+	case "cumulative":
+		return fmt.Sprintf("all discarded steps still in the context were together more than the EAS of %d; this span had %d tokens", b.EAS, b.RangeTokens)
+	case "person":
+		return fmt.Sprintf("a person asked for it; the span had %d tokens", b.RangeTokens)
+	case triggerWindow:
+		return fmt.Sprintf("masking was not enough: the oldest steps, %d tokens as recorded, folded to come down to %d", b.RangeTokens, b.Target)
+	}
+	return fmt.Sprintf("%s; the span had %d tokens", b.Trigger, b.RangeTokens)
+}
+
+func (x *explainer) explanation() Explanation {
+	s := &x.state
+	e := Explanation{
+		Task: s.Opened.Task, Step: s.NextStep() - 1, Op: s.Last, EAS: s.EAS, Window: s.Window,
+		Limit: limitFor(s.Window, s.EAS), Tokens: s.contextTokens(), Changes: x.changes, Messages: []ExplainedMessage{},
+	}
+	if e.Changes == nil {
+		e.Changes = []ExplainedChange{}
+	}
+	if p := &s.projection; p.system != "" {
+		e.Messages = append(e.Messages, ExplainedMessage{Role: model.RoleSystem, Tokens: p.systemTok, Parts: []ExplainedPart{{
+			Op: 1, Kind: op.KindTaskOpened, Tokens: p.systemTok, Text: oneLine(p.system, maxExplained), Why: "the system prompt, rendered once when the task began",
+		}}})
+	}
+	s.projection.messages(func(m model.Message, of []entry) {
+		em := ExplainedMessage{Role: m.Role, Parts: []ExplainedPart{}}
+		for _, en := range of {
+			em.Tokens += en.tok
+			em.Parts = append(em.Parts, x.part(en))
+		}
+		if len(of) == 0 {
+			em.Parts = append(em.Parts, ExplainedPart{Kind: op.KindToolReturned, Text: oneLine(m.Text, maxExplained), Why: "the call has no result in the record"})
+		}
+		e.Messages = append(e.Messages, em)
+	})
+	return e
+}
+
+func (x *explainer) part(e entry) ExplainedPart {
+	text := e.msg.Text
+	for _, c := range e.msg.Calls {
+		text += " " + c.Name + " " + c.Args
+	}
+	return ExplainedPart{
+		Op: e.seq, Mark: e.mark.seq, Kind: x.sources[e.seq].kind, Step: e.step, Tokens: e.tok,
+		Text: oneLine(text, maxExplained), Why: x.why(e),
+	}
+}
+
+// why names the rule by which an entry stands as it does.
+func (x *explainer) why(e entry) string {
+	src := x.sources[e.seq]
+	switch {
+	case e.masked != 0:
+		return fmt.Sprintf("masked by op %d; in full it has %d bytes", e.masked, src.bytes)
+	case e.kind == entryWords:
+		return src.words
+	case src.rule != "":
+		return src.rule
+	case e.step < len(x.state.Steps) && x.state.Steps[e.step].Ended && !x.state.OnPath(e.step, x.state.Current):
+		return "left by a jump and kept in full: what was discarded is within the EAS"
+	}
+	return ""
+}
