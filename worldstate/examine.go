@@ -388,7 +388,7 @@ func (s *scanner) keep(h hash, data []byte) error {
 		s.miss(h)
 		return nil
 	}
-	if s.objects.has(h) {
+	if s.objects.hasIntact(h) {
 		return nil
 	}
 	if err := s.pack.add(h, blobObject, data); err != nil {
@@ -426,7 +426,7 @@ func (s *scanner) stream(fd int, name string, size int64) (hash, error) {
 		s.miss(h)
 		return h, nil
 	}
-	if s.objects.has(h) {
+	if s.objects.hasIntact(h) {
 		return h, nil
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {

@@ -73,9 +73,8 @@ func (w *World) Stat(ctx context.Context, id ID, path string) (Item, error) {
 	return item, nil
 }
 
-// Content writes a file's bytes, or a link's target, to out, and checks them
-// against their hash: after an error out may hold a part. A directory is
-// ErrNoPath; other errors as List.
+// Content writes a file's bytes, or a link's target, to out, after they were
+// read once and had their hash. A directory is ErrNoPath; other errors as List.
 func (w *World) Content(ctx context.Context, id ID, path string, out io.Writer) error {
 	end, err := w.begin(ctx, false)
 	if err != nil {
@@ -86,7 +85,7 @@ func (w *World) Content(ctx context.Context, id ID, path string, out io.Writer) 
 	if err == nil {
 		if e := list.find(clean); e == nil || e.isDir() {
 			err = fmt.Errorf("%w: %q is a directory", ErrNoPath, path)
-		} else {
+		} else if err = w.objects.check(e.hash, blobObject, clean); err == nil {
 			_, err = w.objects.copyTo(e.hash, blobObject, clean, &ctxWriter{ctx, out})
 		}
 	}

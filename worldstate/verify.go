@@ -5,6 +5,9 @@ package worldstate
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"sort"
 )
 
@@ -30,18 +33,15 @@ type Problem struct {
 
 // Verify reads and hashes every object that any ref of the store reaches, of
 // all tasks and worlds. What is damaged is in the Report; the error is for
-// what kept it from looking at all.
+// what kept it from looking at all. After it found damage, a save writes anew
+// what has rotted and still stands in the world.
 func (w *World) Verify(ctx context.Context) (Report, error) {
 	end, err := w.begin(ctx, false)
-	if err != nil && !errors.Is(err, ErrCorrupt) {
+	if err != nil {
 		return Report{}, err
 	}
-	r := Report{Problems: []Problem{}}
-	if err != nil { // a damaged pack index: say so and look no further
-		r.Problems = append(r.Problems, Problem{Path: "pack index", Error: err.Error()})
-		return r, nil
-	}
 	defer end()
+	r := Report{Problems: w.objects.damagedPacks()}
 	refs, err := w.objects.readRefs()
 	if err != nil {
 		return Report{}, err
@@ -59,8 +59,27 @@ func (w *World) Verify(ctx context.Context) (Report, error) {
 			return Report{}, err
 		}
 	}
-	r.OK = len(r.Problems) == 0
+	if r.OK = len(r.Problems) == 0; !r.OK {
+		// What is known of files rests on the store: the next save reads them
+		// all, and writes anew what has rotted here and still stands there.
+		w.knows = &knowledge{}
+		if err := os.Remove(w.cachePath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return r, fmt.Errorf("verify: drop the stat cache: %w", err)
+		}
+	}
 	return r, nil
+}
+
+// damagedPacks lists the packs that cannot be used.
+func (s *objectStore) damagedPacks() []Problem {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]Problem, 0, len(s.damaged))
+	for name, err := range s.damaged {
+		out = append(out, Problem{Path: name, Error: err.Error()})
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Path < out[j].Path })
+	return out
 }
 
 type verifier struct {
