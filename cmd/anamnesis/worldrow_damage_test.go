@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate"
 	"anamnesis/worldstate/worldtest"
@@ -61,50 +64,81 @@ var damages = map[string]func(w *rowWorld, pack string){
 	"index rotten": func(w *rowWorld, pack string) {
 		w.spoil(strings.TrimSuffix(pack, ".pack")+".idx", func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
 	},
-	"zeros in the middle": func(w *rowWorld, pack string) {
+	inTheMiddle: func(w *rowWorld, pack string) {
 		w.spoil(pack, func(b []byte) []byte { copy(b[len(b)/4:len(b)/2], make([]byte, len(b))); return b })
 	},
 }
+
+// inTheMiddle is the damage that only reading everything finds: verify does,
+// and the save after it.
+const inTheMiddle = "zeros in the middle"
 
 // TestRow11Damage: whatever is missing or rotten, a restore that needs it is
 // refused before the first byte moves and names it; verify finds it; and a
 // save never claims to hold what it does not.
 func TestRow11Damage(t *testing.T) {
 	for name, damage := range damages {
-		t.Run(name, func(t *testing.T) {
-			w := newRowWorld(t)
-			program := programFace{t: t, dir: w.dir, store: w.store}
-			w.face = program
-			for _, p := range []string{"a", "b", "c", "d/e"} {
-				w.write(p, strings.Repeat("the first "+p+"\n", 300))
-			}
-			first := w.saved()
-			w.write("a", "2")
-			w.saved()
-			damage(w, w.packs()[0])
-			before := w.look()
-			_, perr := w.plan(first.ID, worldstate.PlanOptions{})
-			w.refused(perr, exitCorrupt, "missing or damaged")
-			_, rerr := w.restore(first.ID, noOptions)
-			w.refused(rerr, exitCorrupt, "missing or damaged")
-			worldtest.Untouched(t, before, w.look(), nil, "refused restores")
-			if r, err := w.verify(); err == nil || exitCode(err) != exitCorrupt || r.OK || len(r.Problems) == 0 {
-				t.Errorf("verify: %+v %v", r, err)
-			}
-			// A save that succeeds holds all of it; one that cannot says so.
-			w.write("new", "3")
-			s, err := w.save()
-			if err != nil {
-				w.refused(err, exitCorrupt, "missing or damaged")
-				return
-			}
-			world, err := worldstate.Open(w.dir, w.store, nil)
-			w.must(err)
-			defer world.Close()
-			if err := world.Has(t.Context(), s.ID); err != nil {
-				t.Errorf("the save reported success, and its snapshot lacks %v", err)
-			}
-		})
+		for layout, files := range map[string][]string{"flat": {"a", "b", "c"}, "deep": {"a", "b", "d/e"}} {
+			t.Run(name+"/"+layout, func(t *testing.T) {
+				w := newRowWorld(t)
+				w.face = programFace{t: t, dir: w.dir, store: w.store}
+				for _, p := range files {
+					w.write(p, strings.Repeat("the first "+p+"\n", 300))
+				}
+				first := w.saved()
+				w.outlast("b")
+				w.write("a", "2")
+				w.saved() // and with it the others' stamps are trusted
+				damage(w, w.packs()[0])
+				before := w.look()
+				_, perr := w.plan(first.ID, worldstate.PlanOptions{})
+				w.refused(perr, exitCorrupt, "missing or damaged")
+				_, rerr := w.restore(first.ID, noOptions)
+				w.refused(rerr, exitCorrupt, "missing or damaged")
+				worldtest.Untouched(t, before, w.look(), nil, "refused restores")
+				if name == inTheMiddle {
+					w.damageFound()
+				}
+				w.honestSave()
+				w.damageFound()
+			})
+		}
+	}
+}
+
+// stampAge is when a file is old enough for its stamp to be trusted.
+const stampAge = 150 * time.Millisecond
+
+// outlast waits until a file's stamp is old enough to be trusted.
+func (w *rowWorld) outlast(rel string) {
+	w.Helper()
+	var st unix.Stat_t
+	w.must(unix.Lstat(w.path(rel), &st))
+	<-time.After(time.Until(time.Unix(st.Ctim.Unix()).Add(stampAge)))
+}
+
+func (w *rowWorld) damageFound() {
+	w.Helper()
+	if r, err := w.verify(); err == nil || exitCode(err) != exitCorrupt || r.OK || len(r.Problems) == 0 {
+		w.Errorf("verify: %+v %v", r, err)
+	}
+}
+
+// honestSave saves: a save that succeeds holds all of the world, one that
+// cannot says so.
+func (w *rowWorld) honestSave() {
+	w.Helper()
+	w.write("new", "3")
+	s, err := w.save()
+	if err != nil {
+		w.refused(err, exitCorrupt, "missing or damaged")
+		return
+	}
+	world, err := worldstate.Open(w.dir, w.store, nil)
+	w.must(err)
+	defer world.Close()
+	if err := world.Has(w.Context(), s.ID); err != nil {
+		w.Errorf("the save reported success, and its snapshot lacks %v", err)
 	}
 }
 
