@@ -1,0 +1,163 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// changing are the system calls that change what is on a disk, or promise
+// that it stays.
+var changing = map[uint64]string{
+	unix.SYS_OPENAT: "openat", unix.SYS_WRITE: "write", unix.SYS_PWRITE64: "pwrite64", unix.SYS_WRITEV: "writev", unix.SYS_PWRITEV: "pwritev",
+	unix.SYS_RENAMEAT: "renameat", unix.SYS_RENAMEAT2: "renameat2", unix.SYS_UNLINKAT: "unlinkat", unix.SYS_MKDIRAT: "mkdirat", unix.SYS_LINKAT: "linkat",
+	unix.SYS_SYMLINKAT: "symlinkat", unix.SYS_FTRUNCATE: "ftruncate", unix.SYS_FALLOCATE: "fallocate", unix.SYS_COPY_FILE_RANGE: "copy_file_range",
+	unix.SYS_FCHMOD: "fchmod", unix.SYS_FCHMODAT: "fchmodat", unix.SYS_FCHMODAT2: "fchmodat2", unix.SYS_FCHOWNAT: "fchownat", unix.SYS_UTIMENSAT: "utimensat",
+	unix.SYS_FSYNC: "fsync", unix.SYS_FDATASYNC: "fdatasync", unix.SYS_SYNCFS: "syncfs", unix.SYS_FLOCK: "flock",
+}
+
+// call is a system call about to be made.
+type call struct {
+	number uint64
+	args   [6]uint64
+}
+
+// changes says whether the call is one of those that a kill is aimed at.
+func (c call) changes() bool {
+	switch c.number {
+	case unix.SYS_OPENAT:
+		return c.args[2]&(unix.O_CREAT|unix.O_TRUNC) != 0
+	case unix.SYS_WRITE, unix.SYS_WRITEV: // what is said to people, and the runtime's own pipes
+		return c.args[0] > 2 && c.args[2] != 8
+	}
+	return changing[c.number] != ""
+}
+
+// killedAt runs a command under ptrace and kills it, as kill -9 does, just
+// before its n-th changing system call, from 1, in whatever thread; 0 kills
+// never. It gives how the command ended, the calls seen and the last one's
+// name.
+func killedAt(t testing.TB, cmd *exec.Cmd, n int) (status syscall.WaitStatus, seen int, last string) {
+	t.Helper()
+	runtime.LockOSThread() // ptrace knows its tracer by thread
+	defer runtime.UnlockOSThread()
+	output, err := os.CreateTemp(t.TempDir(), "output")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
+	attr := &os.ProcAttr{
+		Dir: cmd.Dir, Env: cmd.Env, Files: []*os.File{nil, output, output},
+		Sys: &syscall.SysProcAttr{Ptrace: true, Setpgid: true},
+	}
+	p, err := os.StartProcess(cmd.Path, cmd.Args, attr)
+	if errors.Is(err, syscall.EPERM) {
+		need(t, false, "ptrace")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	k := tracer{pid: p.Pid, at: n, known: map[int]bool{p.Pid: true}}
+	status, err = k.follow()
+	if err != nil {
+		_ = syscall.Kill(p.Pid, syscall.SIGKILL)
+		t.Fatalf("ptrace: %v", err)
+	}
+	if !status.Signaled() && status.ExitStatus() != 0 {
+		text, _ := os.ReadFile(output.Name())
+		t.Fatalf("%v ended with exit code %d:\n%s", cmd.Args, status.ExitStatus(), text)
+	}
+	return status, k.seen, k.last
+}
+
+// tracer follows one process with all its threads.
+type tracer struct {
+	pid, at int
+	seen    int
+	last    string
+	known   map[int]bool
+}
+
+const traceOptions = syscall.PTRACE_O_TRACESYSGOOD | syscall.PTRACE_O_TRACECLONE | syscall.PTRACE_O_TRACEFORK | syscall.PTRACE_O_TRACEVFORK | unix.PTRACE_O_EXITKILL
+
+func (k *tracer) follow() (syscall.WaitStatus, error) {
+	begun := false
+	for {
+		var ws syscall.WaitStatus
+		tid, err := syscall.Wait4(-k.pid, &ws, syscall.WALL, nil) // its process group, and nobody else's
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return ws, fmt.Errorf("wait: %w", err)
+		}
+		if ws.Exited() || ws.Signaled() {
+			if tid == k.pid {
+				return ws, nil
+			}
+			continue
+		}
+		if !begun {
+			begun = true
+			if err := syscall.PtraceSetOptions(tid, traceOptions); err != nil {
+				return ws, fmt.Errorf("options: %w", err)
+			}
+		}
+		if err := k.stopped(tid, ws); err != nil && !errors.Is(err, syscall.ESRCH) { // killed meanwhile
+			return ws, err
+		}
+	}
+}
+
+// stopped looks at a thread that stands still and lets it go on.
+func (k *tracer) stopped(tid int, ws syscall.WaitStatus) error {
+	deliver := 0
+	switch sig := ws.StopSignal(); {
+	case sig == syscall.SIGTRAP|0x80:
+		c, entry, err := callOf(tid)
+		if err != nil {
+			return err
+		}
+		if entry && c.changes() {
+			k.seen++
+			k.last = changing[c.number]
+			if k.seen == k.at {
+				return syscall.Kill(k.pid, syscall.SIGKILL)
+			}
+		}
+	case sig == syscall.SIGTRAP:
+	case sig == syscall.SIGSTOP && !k.known[tid]:
+		k.known[tid] = true
+	default:
+		deliver = int(sig)
+	}
+	return syscall.PtraceSyscall(tid, deliver)
+}
+
+// callOf gives the call a thread is entering or leaving, on any architecture
+// (PTRACE_GET_SYSCALL_INFO, Linux 5.3).
+func callOf(tid int) (c call, entry bool, err error) {
+	const getSyscallInfo, infoBytes, opEntry = 0x420e, 80, 1
+	var info [infoBytes]byte
+	_, _, errno := syscall.Syscall6(syscall.SYS_PTRACE, getSyscallInfo, uintptr(tid), infoBytes, uintptr(unsafe.Pointer(&info[0])), 0, 0)
+	if errno != 0 {
+		return c, false, errno
+	}
+	if info[0] != opEntry {
+		return c, false, nil
+	}
+	c.number = binary.NativeEndian.Uint64(info[24:])
+	for i := range c.args {
+		c.args[i] = binary.NativeEndian.Uint64(info[32+8*i:])
+	}
+	return c, true, nil
+}
