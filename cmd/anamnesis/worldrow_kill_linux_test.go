@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -207,4 +208,55 @@ func TestRow12KillFork(t *testing.T) {
 		w.must(os.RemoveAll(dir))
 	})
 	t.Logf("%d changing calls", total)
+}
+
+// TestRow12KillJump kills a task's jump likewise: a resume ends it, the world
+// is at one of the two steps, and the stream verifies.
+func TestRow12KillJump(t *testing.T) {
+	w := newRowWorld(t)
+	home, script := filepath.Join(w.top, "home"), filepath.Join(w.top, "words.yaml")
+	w.write("zero", "0")
+	w.write(".gitignore", "*.log\n")
+	w.write("run.log", "precious")
+	words := `turns:
+  - calls:
+      - {name: WriteFile, arguments: {path: one, content: "1"}}
+      - {name: WriteFile, arguments: {path: zero, content: "1"}}
+` + strings.Repeat("  - reply: Done.\n", 2000) // a resume may ask again
+	w.must(os.WriteFile(script, []byte(words), 0o600))
+	command := func(args ...string) *exec.Cmd {
+		cmd := exec.Command(builtProgram(t), args...)
+		cmd.Env, cmd.Dir = append(os.Environ(), "ANAMNESIS_HOME="+home), w.top
+		return cmd
+	}
+	do := func(when string, args ...string) {
+		if out, err := command(args...).CombinedOutput(); err != nil && !strings.Contains(string(out), "is the current step") && !strings.Contains(string(out), "is done; say what is next") {
+			t.Fatalf("%s: %v: %v\n%s", when, args, err, out)
+		}
+	}
+	zero := w.look().Whats()
+	do("first", "run", "--dir", w.dir, "--model", "script:"+script, "--approval", "auto", "--task", "t", "Go.")
+	one := w.look().Whats()
+	_, total, _ := killedAt(t, command("jump", "t", "0"), 0)
+	worldtest.Same(t, w.look().Whats(), zero, "the jump that nobody killed")
+	do("back", "jump", "t", "1")
+	ended := [2]int{}
+	eachKill(total, killsOf(10, 300), func(at int) {
+		_, _, last := killedAt(t, command("jump", "t", "0"), at)
+		when := fmt.Sprintf("killed before call %d (%s)", at, last)
+		do(when, "resume", "t")
+		now := w.look().Whats()
+		if end := slices.IndexFunc([]map[string]string{zero, one}, func(e map[string]string) bool { return len(worldtest.Differences(now, e)) == 0 }); end >= 0 {
+			ended[end]++
+		} else {
+			worldtest.Same(t, now, zero, when+": neither end")
+		}
+		do(when, "ops", "verify", "--dir", filepath.Join(home, "tasks", "t"))
+		do(when, "jump", "t", "1")
+		worldtest.Same(t, w.look().Whats(), one, when+": back again")
+	})
+	t.Logf("%d changing calls; %d ended at the target, %d at the source", total, ended[0], ended[1])
+	if ended[0] == 0 || ended[1] == 0 {
+		t.Errorf("ends %v: the kills do not reach a jump's inside", ended)
+	}
 }
