@@ -46,8 +46,8 @@ func (x *executor) write(i int, a action) error {
 		x.keep(a.path)
 		return nil
 	}
-	if now.kind == kindFile && a.after.kind == kindFile && now.hash == a.after.hash {
-		return x.chmodFile(fd, a) // the same bytes: the inode stays
+	if now.kind == kindFile && a.after.kind == kindFile && now.hash == a.after.hash && st.nlink == 1 {
+		return x.chmodFile(fd, a) // the same bytes: the inode stays, unless it has another name, which keeps its mode
 	}
 	if inPlace(now, a.after, st) {
 		if done, err := x.overwrite(fd, a, st); done || err != nil {

@@ -94,11 +94,6 @@ func (w *rowWorld) debris() (left []string) {
 	return left
 }
 
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}
-
 // TestRow12KillRestore kills a restore before each of its system calls that
 // change something: after the next start the tree is the target or the source,
 // ignored files and inner repositories included, and nothing is locked or left.

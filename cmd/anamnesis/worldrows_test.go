@@ -314,6 +314,11 @@ func (w *rowWorld) refused(err error, code int, words ...string) {
 	}
 }
 
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
 // need skips a test where something is not to be had, and fails where it must.
 func need(t testing.TB, ok bool, what string) {
 	t.Helper()
