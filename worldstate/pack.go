@@ -355,13 +355,10 @@ func (p *packWriter) seal() (hash, error) {
 	return sum, nil
 }
 
-// indexMagic begins a version 2 pack index.
-const indexMagic = "\xfftOc\x00\x00\x00\x02"
-
 // encodeIndex is a version 2 pack index.
 func encodeIndex(items []packItem, pack hash) []byte {
 	sort.Slice(items, func(i, j int) bool { return bytes.Compare(items[i].hash[:], items[j].hash[:]) < 0 })
-	out := []byte(indexMagic)
+	out := []byte("\xfftOc\x00\x00\x00\x02")
 	i := 0
 	for b := range 256 {
 		for i < len(items) && int(items[i].hash[0]) <= b {

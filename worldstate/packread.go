@@ -3,6 +3,7 @@ package worldstate
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha1"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -37,7 +38,9 @@ const (
 	indexEntries = indexTables + 4*256
 )
 
-// openPack loads a version 2 index; the pack itself is opened at first use.
+// openPack loads a version 2 index and checks it, and that the pack it belongs
+// to stands beside it, whole as far as its end tells. The pack itself is opened
+// for reading at first use.
 func openPack(idxPath string) (*packFile, error) {
 	idx, err := os.ReadFile(idxPath)
 	if err != nil {
@@ -59,7 +62,31 @@ func openPack(idxPath string) (*packFile, error) {
 	if len(idx) < indexEntries+28*p.n+40 {
 		return nil, fmt.Errorf("pack index %s: cut short", idxPath)
 	}
-	return p, nil
+	if sum := sha1.Sum(idx[:len(idx)-sha1.Size]); !bytes.Equal(sum[:], idx[len(idx)-sha1.Size:]) {
+		return nil, fmt.Errorf("pack index %s: its bytes do not have its checksum", idxPath)
+	}
+	return p, p.checkEnd()
+}
+
+// checkEnd compares the pack's checksum, its last bytes, with the index's.
+func (p *packFile) checkEnd() error {
+	f, err := os.Open(p.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	var end [sha1.Size]byte
+	if _, err := f.ReadAt(end[:], max(info.Size()-sha1.Size, 0)); err != nil {
+		return fmt.Errorf("pack %s: cut short", p.path)
+	}
+	if !bytes.Equal(end[:], p.idx[len(p.idx)-2*sha1.Size:len(p.idx)-sha1.Size]) {
+		return fmt.Errorf("pack %s: it does not end as its index says", p.path)
+	}
+	return nil
 }
 
 // find gives an object's offset in the pack.

@@ -41,6 +41,14 @@ type objectStore struct {
 	retired   []*packFile // gone, but maybe still being read; closed when no operation runs
 	git       *filesystem.Storage
 	refs      refCache // guarded by World.mu
+
+	damaged map[string]error      // packs that cannot be used, by the name of their index
+	rotten  map[rottenObject]bool // objects found damaged where a pack lists them
+}
+
+type rottenObject struct {
+	pack *packFile
+	hash hash
 }
 
 // buffer gives one to copy with.
@@ -114,7 +122,7 @@ func checkStoreDir(dir string) error {
 }
 
 func newObjectStore(dir string) *objectStore {
-	return &objectStore{dir: dir, packs: make(map[string]*packFile), small: make(map[hash]place)}
+	return &objectStore{dir: dir, packs: make(map[string]*packFile), small: make(map[hash]place), rotten: make(map[rottenObject]bool)}
 }
 
 func (s *objectStore) packDir() string { return filepath.Join(s.dir, "objects", "pack") }
@@ -170,7 +178,9 @@ func (s *objectStore) refresh() error {
 	return nil
 }
 
-// list reads the directory of packs; s.mu is held for writing.
+// list reads the directory of packs; s.mu is held for writing. A pack that is
+// damaged counts as absent: a save writes what it held anew, as far as the
+// world still has it, and what needs the rest is refused by name.
 func (s *objectStore) list() error {
 	s.git = nil
 	s.loose = false
@@ -186,7 +196,7 @@ func (s *objectStore) list() error {
 		return fmt.Errorf("read store: %w", err)
 	}
 	there := make(map[string]bool, len(list))
-	var bad error
+	s.damaged = make(map[string]error)
 	var came []*packFile
 	for _, e := range list {
 		name := e.Name()
@@ -198,18 +208,17 @@ func (s *objectStore) list() error {
 			continue
 		}
 		p, err := openPack(filepath.Join(s.packDir(), name))
-		switch {
-		case err == nil:
-			came = append(came, p)
-		case !errors.Is(err, os.ErrNotExist):
-			bad = fmt.Errorf("read store: %w: %w", ErrCorrupt, err)
+		if err != nil {
+			s.damaged[name] = err
+			continue
 		}
+		came = append(came, p)
 	}
 	s.drop(func(p *packFile) bool { return !there[p.name] })
 	for _, p := range came {
 		s.add(p)
 	}
-	return bad
+	return nil
 }
 
 // add takes a pack into the look-up; s.mu is held for writing.
@@ -221,8 +230,48 @@ func (s *objectStore) add(p *packFile) {
 		return
 	}
 	for i := range p.n {
-		it := p.item(i)
-		s.small[it.hash] = place{p, it.off}
+		if it := p.item(i); !s.rotten[rottenObject{p, it.hash}] {
+			s.small[it.hash] = place{p, it.off}
+		}
+	}
+}
+
+// condemn remembers that the copy of an object which lookup gives is damaged,
+// and reports whether there is another one.
+func (s *objectStore) condemn(h hash) bool {
+	p, _ := s.lookup(h)
+	if p == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rotten[rottenObject{p, h}] = true
+	delete(s.small, h)
+	for _, p := range s.packs {
+		if off, ok := p.find(h); ok && !s.rotten[rottenObject{p, h}] {
+			s.small[h] = place{p, off}
+			return true
+		}
+	}
+	return false
+}
+
+// hasIntact is has for an object whose bytes are at hand: one that the store
+// lists and that has rotted there counts as absent, so that it is written anew.
+func (s *objectStore) hasIntact(h hash) bool {
+	buf := s.buffer()
+	defer s.buffers.Put(buf)
+	for {
+		p, _ := s.lookup(h)
+		if p == nil {
+			return s.has(h)
+		}
+		if i, ok := p.position(h); ok {
+			if _, err := p.intact(p.item(i), nil, *buf); err == nil {
+				return true
+			}
+		}
+		s.condemn(h)
 	}
 }
 
@@ -280,11 +329,22 @@ func (s *objectStore) lookup(h hash) (*packFile, int64) {
 		return at.pack, at.off
 	}
 	for _, p := range s.large {
-		if off, ok := p.find(h); ok {
+		if off, ok := p.find(h); ok && !s.rotten[rottenObject{p, h}] {
 			return p, off
 		}
 	}
 	return nil, 0
+}
+
+// otherwise does f, which reads an object, again for as long as it finds a
+// damaged copy and there is another one.
+func (s *objectStore) otherwise(h hash, f func() error) error {
+	for {
+		err := f()
+		if !errors.Is(err, ErrCorrupt) || errors.Is(err, errTooLarge) || errors.Is(err, errWrongType) || !s.condemn(h) {
+			return err
+		}
+	}
 }
 
 // has reports whether the store lists the object; it does not read it.
@@ -374,7 +434,7 @@ func (s *objectStore) copyTo(h hash, want objectType, path string, w io.Writer) 
 	}
 	defer r.Close()
 	if t != want {
-		return 0, missing(fmt.Errorf("it is a %s, not a %s", t, want))
+		return 0, missing(fmt.Errorf("%w: it is a %s, not a %s", errWrongType, t, want))
 	}
 	sum := sha1.New()
 	fmt.Fprintf(sum, "%s %d\x00", t, size)
@@ -403,16 +463,27 @@ func (f *failWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// read gives a whole, verified object.
+// read gives a whole, verified object, from whichever pack has it intact.
 func (s *objectStore) read(h hash, want objectType, path string) ([]byte, error) {
 	return s.readUpTo(h, want, path, maxDeltaBytes)
 }
 
-var errTooLarge = errors.New("too large to be read at once")
+var (
+	errTooLarge  = errors.New("too large to be read at once")
+	errWrongType = errors.New("another type of object")
+)
 
 // readUpTo is read for objects of at most so many bytes; a larger one's error
 // is errTooLarge.
-func (s *objectStore) readUpTo(h hash, want objectType, path string, most int64) ([]byte, error) {
+func (s *objectStore) readUpTo(h hash, want objectType, path string, most int64) (data []byte, err error) {
+	err = s.otherwise(h, func() error {
+		data, err = s.readOnce(h, want, path, most)
+		return err
+	})
+	return data, err
+}
+
+func (s *objectStore) readOnce(h hash, want objectType, path string, most int64) ([]byte, error) {
 	missing := func(err error) error { return &MissingObjectError{Object: h.String(), Path: path, Err: err} }
 	t, size, r, err := s.open(h)
 	if err != nil {
@@ -421,7 +492,7 @@ func (s *objectStore) readUpTo(h hash, want objectType, path string, most int64)
 	defer r.Close()
 	switch {
 	case t != want:
-		return nil, missing(fmt.Errorf("it is a %s, not a %s", t, want))
+		return nil, missing(fmt.Errorf("%w: it is a %s, not a %s", errWrongType, t, want))
 	case size > most:
 		return nil, missing(errTooLarge)
 	}
@@ -442,6 +513,10 @@ func (s *objectStore) readUpTo(h hash, want objectType, path string, most int64)
 // checksum that its pack's index holds of its bytes as stored must be right.
 // What stands as a difference, or loose, is read and hashed.
 func (s *objectStore) probe(h hash, want objectType, path string) error {
+	return s.otherwise(h, func() error { return s.probeOnce(h, want, path) })
+}
+
+func (s *objectStore) probeOnce(h hash, want objectType, path string) error {
 	p, _ := s.lookup(h)
 	if p == nil {
 		return s.check(h, want, path)
@@ -459,10 +534,13 @@ func (s *objectStore) probe(h hash, want objectType, path string) error {
 	return nil
 }
 
-// check reads an object for nothing but its being intact.
+// check reads an object for nothing but its being intact in some pack. After
+// it copyTo reads that copy.
 func (s *objectStore) check(h hash, want objectType, path string) error {
-	_, err := s.copyTo(h, want, path, io.Discard)
-	return err
+	return s.otherwise(h, func() error {
+		_, err := s.copyTo(h, want, path, io.Discard)
+		return err
+	})
 }
 
 // sizeBytes is what the packs take on disk.

@@ -65,17 +65,17 @@ func ignoredPaths(l *listing) []ignoredRoot { return (&scanned{listing: l}).igno
 // TestWatcherRandom compares every save by the watcher with a fresh look,
 // through thousands of random changes.
 func TestWatcherRandom(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randomSeed(t)
 	r := rand.New(rand.NewPCG(seed, 5))
 	b := watchedBench(t)
+	c := &changer{t, r, b.dir, true}
 	var points []ID
 	checked := 0
-	for i := range 2 * randomOps(t) {
-		when := fmt.Sprintf("seed %d op %d", seed, i)
+	for i := range 2 * randomOps() {
+		when := fmt.Sprintf("-seed=%d, operation %d", seed, i)
 		switch k := r.IntN(24); {
 		case k < 12:
-			randomChange(t, r, b.dir, true)
+			c.change()
 		case k < 18:
 			randomTreeChange(r, b.dir)
 		case k < 19 && len(points) > 0:
