@@ -2,7 +2,9 @@ package opstream
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 )
@@ -196,7 +198,7 @@ func (s *scanner) vouched(st *stop) (uint64, error) {
 	defer f.Close()
 	lines := newLineReader(f, st.off, st.off)
 	for {
-		line, _, state, err := lines.next()
+		line, off, state, err := lines.next()
 		if err != nil {
 			return 0, fmt.Errorf("read segment %s: %w", segmentName(st.seg), err)
 		}
@@ -204,10 +206,25 @@ func (s *scanner) vouched(st *stop) (uint64, error) {
 		case lineEnd, linePartial:
 			return ack, nil
 		case lineLong:
-			continue
+			// Two lines whose newline was damaged may be longer than one may be.
+			if line, err = lineEndBytes(f, off, lines.off-1); err != nil {
+				return 0, fmt.Errorf("read segment %s: %w", segmentName(st.seg), err)
+			}
 		}
 		ack = max(ack, ackWithin(line))
 	}
+}
+
+// lineEndBytes gives the last bytes of what stands from from up to to, as many
+// as the longest line has.
+func lineEndBytes(f File, from, to int64) ([]byte, error) {
+	from = max(from, to-maxLineBytes)
+	data := make([]byte, to-from)
+	n, err := f.ReadAt(data, from)
+	if errors.Is(err, io.EOF) {
+		err = nil // withdrawn meanwhile by a live writer
+	}
+	return data[:n], err
 }
 
 // ackWithin gives the ack of a line, or of the good line at the end of one:
