@@ -105,7 +105,8 @@ func works() []work {
 	}
 }
 
-// ErrUsage: Options name a row or a subject that does not exist, or no directory.
+// ErrUsage: Options name a row or a subject that does not exist, or a directory
+// of which nothing is ever saved.
 var ErrUsage = errors.New("bad options")
 
 // Rows lists the rows' names.
@@ -163,6 +164,9 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 	r = &Report{Dir: o.Dir, Files: run.tree.count, Bytes: run.tree.bytes, CPUs: cpus(), Load: load()}
 	if r.Git, err = gitVersion(ctx); err != nil {
 		return nil, fmt.Errorf("bench world: git is what it measures against: %w", err)
+	}
+	if err := run.tree.keepSaved(ctx, filepath.Join(top, "listing")); err != nil {
+		return nil, fmt.Errorf("bench world: %w", err)
 	}
 	if err := run.rows(ctx, top, r); err != nil {
 		return nil, fmt.Errorf("bench world: %w", err)

@@ -91,6 +91,28 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// TestIgnored: what is ignored is not changed, and a tree of which nothing is
+// saved is nothing to measure.
+func TestIgnored(t *testing.T) {
+	dir := smallTree(t)
+	if err := os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("d0\nd1\nd2\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tr, err := copyTree(context.Background(), dir, filepath.Join(t.TempDir(), "copy"))
+	if err == nil {
+		err = tr.keepSaved(context.Background(), filepath.Join(t.TempDir(), "repo"))
+	}
+	if err != nil || len(tr.files) != 1 || filepath.Base(tr.files[0]) != ".gitignore" {
+		t.Errorf("%v: %q", err, tr.files)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(context.Background(), Options{Dir: dir, Rounds: 1}); !errors.Is(err, ErrUsage) {
+		t.Errorf("a tree that is ignored: %v", err)
+	}
+}
+
 // TestNotRestored: a restore that restores nothing is seen.
 func TestNotRestored(t *testing.T) {
 	from := smallTree(t)

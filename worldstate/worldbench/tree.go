@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -81,6 +82,28 @@ func (t *tree) copyFile(from, to string, info fs.FileInfo) error {
 		t.files = append(t.files, to)
 	}
 	return os.Chtimes(to, info.ModTime(), info.ModTime())
+}
+
+// keepSaved leaves among the files to change those that git does not ignore:
+// a change of another is nobody's to save.
+func (t *tree) keepSaved(ctx context.Context, repo string) error {
+	s := shadow{repo: repo, work: t.root}
+	if err := s.fresh(ctx); err != nil {
+		return err
+	}
+	list, err := s.git(ctx, nil, "ls-files", "-z", "--others", "--exclude-standard")
+	if err != nil {
+		return err
+	}
+	saved := make(map[string]bool)
+	for rel := range strings.SplitSeq(list, "\x00") {
+		saved[filepath.Join(t.root, rel)] = true
+	}
+	t.files = slices.DeleteFunc(t.files, func(path string) bool { return !saved[path] })
+	if len(t.files) == 0 {
+		return fmt.Errorf("%w: its ignore rules leave nothing of it to save", ErrUsage)
+	}
+	return nil
 }
 
 // mark is the line a change appends; the round makes it a new one.
