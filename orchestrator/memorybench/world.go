@@ -22,6 +22,9 @@ const (
 // undoStages is how many stages one `undo` takes back.
 const undoStages = 3
 
+// again may follow any of the project's commands and changes nothing.
+const again = " --again"
+
 // exits of the project's commands.
 const (
 	exitOK    = 0
@@ -120,6 +123,7 @@ const activate = "curl -X POST https://licence.example/activate"
 // run executes one command line and gives what it prints and its exit code.
 // The error is that of a file.
 func (w *project) run(command string) (out string, exit int, err error) {
+	command = strings.TrimSuffix(command, again)
 	pos, err := w.look()
 	if err != nil {
 		return "", 0, err
