@@ -30,9 +30,8 @@ const (
 	// soakGrowth is how much a figure of the last tenth may exceed an early one's.
 	soakGrowth = 1.3
 	// soakAllocations is how many allocations a step may cost for each step before
-	// it. What is left of them is the world's store, which lists its packs and
-	// writes its refs anew for every save, and the context while nothing bounds it.
-	soakAllocations = 22
+	// it: every save reads the refs of all steps and writes them anew.
+	soakAllocations = 6
 )
 
 // soakTask is a model that edits and reads files for ever, and goes back to

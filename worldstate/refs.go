@@ -3,6 +3,7 @@ package worldstate
 import (
 	"bufio"
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -127,12 +128,13 @@ func (s *objectStore) updateRefs(set map[string]hash) error {
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	var b bytes.Buffer
-	b.WriteString("# pack-refs with: peeled fully-peeled sorted \n")
-	for _, name := range names {
-		fmt.Fprintf(&b, "%s %s\n", refs[name], name)
+	text := []byte("# pack-refs with: peeled fully-peeled sorted \n")
+	for _, name := range names { // thousands in a long task, written for every save
+		h := refs[name]
+		text = hex.AppendEncode(text, h[:])
+		text = append(append(append(text, ' '), name...), '\n')
 	}
-	if err := writeFileDurably(filepath.Join(s.dir, "packed-refs"), b.Bytes()); err != nil {
+	if err := writeFileDurably(filepath.Join(s.dir, "packed-refs"), text); err != nil {
 		return fmt.Errorf("update refs: %w", err)
 	}
 	for name := range set { // a loose one would hide what was just set
