@@ -328,10 +328,12 @@ func successes(recs []*record) []Statement {
 	return out
 }
 
-// onlyLooks reports whether a Bash call consists of commands that only show
-// something.
-func onlyLooks(args string) bool {
-	simple, ok := splitCommand(commandOf(args))
+func onlyLooks(args string) bool { return LooksOnly(commandOf(args)) }
+
+// LooksOnly reports whether a shell command consists of commands that only
+// show something.
+func LooksOnly(command string) bool {
+	simple, ok := splitCommand(command)
 	return ok && !slices.ContainsFunc(simple, func(words []string) bool {
 		switch words[0] {
 		case "ls", "cat", "head", "tail", "wc", "grep", "egrep", "rg", "find", "pwd", "echo", "printf", "stat", "file", "tree", "sed", "cd", "sort", "uniq", "cut", "nl", "true":

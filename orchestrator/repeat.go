@@ -101,10 +101,19 @@ func (r repeat) refusal(name string) string {
 	return text + " It runs again once the files have changed. Otherwise change the arguments, look at something else, or jump to another step; to wait for something outside, sleep first in the same command."
 }
 
+// reminderLead begins the line that remind adds.
+const reminderLead = "\n[repeated] This same call"
+
+// withoutReminder is a result as the tool gave it.
+func withoutReminder(b *op.ToolReturned) string {
+	text, _, _ := strings.Cut(b.Text, reminderLead)
+	return text
+}
+
 // remind adds a line to the second result.
 func (r repeat) remind(text string) string {
 	if r.times+1 < loop.RemindAt {
 		return text
 	}
-	return strings.TrimRight(text, "\n") + fmt.Sprintf("\n[repeated] This same call was made before in this state of the files, %s. A third time it is not run.", r.where())
+	return strings.TrimRight(text, "\n") + fmt.Sprintf(reminderLead+" was made before in this state of the files, %s. A third time it is not run.", r.where())
 }

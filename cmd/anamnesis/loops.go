@@ -1,0 +1,193 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/loop"
+)
+
+// loopRow is what `loops` says of one run.
+type loopRow struct {
+	File     string         `json:"file"`
+	Run      string         `json:"run"`
+	Calls    int            `json:"calls"`
+	Findings []loop.Finding `json:"findings"`
+	// Others are the first calls at which other agents' rules are met; 0: never.
+	Others map[string]int `json:"others"`
+	Seqs   []uint64       `json:"ops,omitempty"` // operations of the first finding's calls, for tasks of ours
+}
+
+// loopReport is what `loops --json` prints.
+type loopReport struct {
+	Runs    []loopRow      `json:"runs"`
+	Flagged int            `json:"flagged"`
+	Others  map[string]int `json:"others"` // runs each other rule flags
+	Later   int            `json:"later"`  // runs that another rule flags before ours
+}
+
+func (a *app) loopsCommand() *cobra.Command {
+	var asJSON, all bool
+	cmd := &cobra.Command{
+		Use:   "loops FILE…",
+		Short: "Find agents going round in recorded runs",
+		Long: "Run the loop detector over recorded runs: tasks of ours by name or by the path of their folder, or files of chat messages\n" +
+			"(JSON or lines of JSON, gzipped or not). Other agents' rules are applied beside it.",
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			h, err := a.home()
+			if err != nil {
+				return err
+			}
+			report := loopReport{Runs: []loopRow{}}
+			for _, arg := range args {
+				rows, err := readLoops(h, arg)
+				if err != nil {
+					return err
+				}
+				report.Runs = append(report.Runs, rows...)
+			}
+			report.count()
+			if asJSON {
+				return a.printJSON(report)
+			}
+			a.printLoops(report, all)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	cmd.Flags().BoolVar(&all, "all", false, "list runs without a loop, too")
+	return cmd
+}
+
+// readLoops reads what an argument names: a task, a task's folder, or a file.
+func readLoops(h orchestrator.Home, arg string) ([]loopRow, error) {
+	dir := h.Task(arg)
+	if info, err := os.Stat(arg); err == nil && info.IsDir() {
+		dir = arg
+	} else if err == nil {
+		return readRecording(arg)
+	} else if orchestrator.CheckTaskID(arg) != nil {
+		return nil, usageError("%s: no such file, and no name of a task", arg)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "ops")); err != nil {
+		return nil, usageError("%s: neither a task, nor a task's folder, nor a file of recorded runs", arg)
+	}
+	calls, err := orchestrator.RecordedCalls(dir)
+	if err != nil {
+		return nil, err
+	}
+	row := loopsOf(arg, "", calls)
+	if len(row.Findings) > 0 {
+		for _, n := range row.Findings[0].Calls {
+			row.Seqs = append(row.Seqs, calls[n-1].Seq)
+		}
+	}
+	return []loopRow{row}, nil
+}
+
+func readRecording(path string) ([]loopRow, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usageError("%v", err)
+	}
+	defer f.Close()
+	runs, err := loop.ReadRecording(f)
+	if errors.Is(err, loop.ErrRecording) {
+		return nil, usageError("%s: %v", path, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var rows []loopRow
+	for _, r := range runs {
+		rows = append(rows, loopsOf(path, r.Name, r.Calls))
+	}
+	return rows, nil
+}
+
+func loopsOf(file, run string, calls []loop.Recorded) loopRow {
+	row := loopRow{File: file, Run: run, Calls: len(calls), Findings: loop.Detect(calls), Others: make(map[string]int)}
+	if row.Findings == nil {
+		row.Findings = []loop.Finding{}
+	}
+	for _, o := range loop.Others() {
+		row.Others[o.Name] = o.At(calls)
+	}
+	return row
+}
+
+// count sums a report up.
+func (r *loopReport) count() {
+	r.Others = make(map[string]int)
+	for _, row := range r.Runs {
+		if len(row.Findings) > 0 {
+			r.Flagged++
+		}
+		later := false
+		for name, at := range row.Others {
+			if at > 0 {
+				r.Others[name]++
+				later = later || len(row.Findings) == 0 || row.Findings[0].At > at
+			}
+		}
+		if later {
+			r.Later++
+		}
+	}
+}
+
+func (a *app) printLoops(r loopReport, all bool) {
+	say := func(format string, args ...any) {
+		fmt.Fprintln(a.stdout, strings.TrimRight(view.Clean(fmt.Sprintf(format, args...)), " "))
+	}
+	for _, row := range r.Runs {
+		name := row.File
+		if row.Run != "" {
+			name += ", run " + row.Run
+		}
+		if len(row.Findings) == 0 {
+			if all {
+				say("%s: no loop in %d calls", name, row.Calls)
+			}
+			continue
+		}
+		say("%s: flagged at call %d of %d", name, row.Findings[0].At, row.Calls)
+		for _, f := range row.Findings {
+			say("  call %d: %s: %s (calls %s)", f.At, f.Rule, f.Text, intsText(f.Calls))
+		}
+		if len(row.Seqs) > 0 {
+			say("  the first loop's calls are ops %s", intsText(row.Seqs))
+		}
+		var others []string
+		for _, o := range loop.Others() {
+			if at := row.Others[o.Name]; at > 0 {
+				others = append(others, fmt.Sprintf("%s %d", o.Name, at))
+			}
+		}
+		if len(others) > 0 {
+			say("  other rules fire at call: %s", strings.Join(others, ", "))
+		}
+	}
+	say("%d of %d runs flagged; another rule was earlier in %d", r.Flagged, len(r.Runs), r.Later)
+	for _, o := range loop.Others() {
+		say("  %-10s %4d runs  (%s)", o.Name, r.Others[o.Name], o.Rule)
+	}
+}
+
+func intsText[T int | uint64](in []T) string {
+	parts := make([]string, len(in))
+	for i, n := range in {
+		parts[i] = fmt.Sprint(n)
+	}
+	return strings.Join(parts, ", ")
+}

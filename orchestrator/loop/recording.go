@@ -1,0 +1,240 @@
+package loop
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"anamnesis/anamnesis"
+)
+
+// maxRecordingBytes is the size of a recording, unpacked.
+const maxRecordingBytes = 1 << 30
+
+// ErrRecording is returned for a file that is no recording this package reads.
+var ErrRecording = errors.New("not a recorded run")
+
+// RecordedRun is one run of a recording.
+type RecordedRun struct {
+	Name  string // the file's own id for it, or its number
+	Calls []Recorded
+}
+
+// ReadRecording reads runs recorded as chat messages: a JSON array of
+// messages; an array of runs, or one run, with `messages` or `traj`; or lines
+// of JSON, each a message, a run, or an object whose `message` is one. Gzipped
+// or not. Messages are OpenAI's, with tool_calls, or hold toolCall parts.
+func ReadRecording(in io.Reader) ([]RecordedRun, error) {
+	br := bufio.NewReader(in)
+	var src io.Reader = br
+	if magic, err := br.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
+		z, err := gzip.NewReader(br)
+		if err != nil {
+			return nil, fmt.Errorf("%w: unpack it: %w", ErrRecording, err)
+		}
+		defer z.Close()
+		src = z
+	}
+	data, err := io.ReadAll(io.LimitReader(src, maxRecordingBytes+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrRecording, err)
+	case len(data) > maxRecordingBytes:
+		return nil, fmt.Errorf("%w: it is larger than %d bytes", ErrRecording, maxRecordingBytes)
+	}
+	var runs []RecordedRun
+	var r recorder
+	if data = bytes.TrimSpace(data); bytes.HasPrefix(data, []byte("[")) {
+		var items []json.RawMessage
+		if err := json.Unmarshal(data, &items); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrRecording, err)
+		}
+		runs, err = readItems(items, &r)
+	} else {
+		runs, err = readLines(data, &r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.seen > 0 {
+		runs = append(runs, RecordedRun{Name: fmt.Sprint(len(runs) + 1), Calls: r.calls})
+	}
+	if len(runs) == 0 {
+		return nil, fmt.Errorf("%w: no chat message in it", ErrRecording)
+	}
+	return runs, nil
+}
+
+func readLines(data []byte, r *recorder) ([]RecordedRun, error) {
+	var items []json.RawMessage
+	dec := json.NewDecoder(bytes.NewReader(data))
+	for dec.More() {
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return nil, fmt.Errorf("%w: value %d: %w", ErrRecording, len(items)+1, err)
+		}
+		items = append(items, raw)
+	}
+	return readItems(items, r)
+}
+
+// readItems takes runs for themselves and gives lone messages to r.
+func readItems(items []json.RawMessage, r *recorder) ([]RecordedRun, error) {
+	var runs []RecordedRun
+	for i, raw := range items {
+		var item struct {
+			Messages []json.RawMessage `json:"messages"`
+			Traj     []json.RawMessage `json:"traj"`
+			Message  json.RawMessage   `json:"message"`
+			TaskID   json.RawMessage   `json:"task_id"`
+			ID       json.RawMessage   `json:"id"`
+		}
+		if err := json.Unmarshal(raw, &item); err != nil {
+			return nil, fmt.Errorf("%w: item %d: %w", ErrRecording, i+1, err)
+		}
+		switch {
+		case item.Messages != nil || item.Traj != nil:
+			var one recorder
+			for _, m := range append(item.Messages, item.Traj...) {
+				one.message(m)
+			}
+			runs = append(runs, RecordedRun{Name: runName(len(runs)+1, item.TaskID, item.ID), Calls: one.calls})
+		case item.Message != nil:
+			r.message(item.Message)
+		default:
+			r.message(raw)
+		}
+	}
+	return runs, nil
+}
+
+// runName is a run's place in the file, with its own id where it has one.
+func runName(place int, ids ...json.RawMessage) string {
+	for _, id := range ids {
+		if s := strings.Trim(string(id), `"`); s != "" && s != "null" {
+			return fmt.Sprintf("%d (%s)", place, s)
+		}
+	}
+	return fmt.Sprint(place)
+}
+
+// recorder turns messages into calls.
+type recorder struct {
+	seen  int // messages that were understood
+	calls []Recorded
+	open  map[string]int // index of calls without a result, by id
+	world int
+}
+
+// message books one message. What is no message is left out.
+func (r *recorder) message(raw json.RawMessage) {
+	var m struct {
+		Role      string          `json:"role"`
+		Content   json.RawMessage `json:"content"`
+		ToolCalls []struct {
+			ID       string `json:"id"`
+			Function struct {
+				Name      string `json:"name"`
+				Arguments string `json:"arguments"`
+			} `json:"function"`
+		} `json:"tool_calls"`
+		ToolCallID  string `json:"tool_call_id"`
+		ToolCallID2 string `json:"toolCallId"`
+		IsError     bool   `json:"isError"`
+	}
+	if json.Unmarshal(raw, &m) != nil || m.Role == "" {
+		return
+	}
+	r.seen++
+	text, parts := content(m.Content)
+	for _, c := range m.ToolCalls {
+		r.call(c.ID, c.Function.Name, c.Function.Arguments)
+	}
+	for _, p := range parts {
+		if p.Type == "toolCall" || p.Type == "tool_use" {
+			args := p.Arguments
+			if args == nil {
+				args = p.Input
+			}
+			r.call(p.ID, p.Name, string(args))
+		}
+	}
+	if m.Role == "tool" || m.Role == "toolResult" {
+		r.result(m.ToolCallID+m.ToolCallID2, text, m.IsError)
+	}
+}
+
+type contentPart struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Input     json.RawMessage `json:"input"`
+}
+
+// content reads a message's content: a text, or parts.
+func content(raw json.RawMessage) (string, []contentPart) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text, nil
+	}
+	var parts []contentPart
+	if json.Unmarshal(raw, &parts) != nil {
+		return "", nil
+	}
+	var sb strings.Builder
+	for _, p := range parts {
+		sb.WriteString(p.Text)
+	}
+	return sb.String(), parts
+}
+
+// call books a call. A recording says nothing of the world it ran in: each
+// call that may change something stands for another.
+func (r *recorder) call(id, name, args string) {
+	if r.open == nil {
+		r.open = make(map[string]int)
+	}
+	r.open[id] = len(r.calls)
+	r.calls = append(r.calls, Recorded{Tool: name, Args: args, World: fmt.Sprintf("world %d", r.world)})
+	if mayChange(name, args) {
+		r.world++
+	}
+}
+
+func (r *recorder) result(id, text string, failed bool) {
+	i, ok := r.open[id]
+	if !ok {
+		return
+	}
+	delete(r.open, id)
+	c := &r.calls[i]
+	c.Result, c.Failed = text, failed || strings.HasPrefix(text, "Error")
+	if c.Failed && c.World == fmt.Sprintf("world %d", r.world-1) && i == len(r.calls)-1 {
+		r.world-- // it failed, and nothing came after it: the world is as it was
+	}
+}
+
+// mayChange reports whether a call may change the world: its name does not say
+// that it only reads, or it is a command not known to be local.
+func mayChange(name, args string) bool {
+	lower := strings.ToLower(name)
+	if lower == "bash" || lower == "shell" || lower == "execute_bash" {
+		var a struct {
+			Command string `json:"command"`
+		}
+		return json.Unmarshal([]byte(args), &a) != nil || !anamnesis.LooksOnly(a.Command)
+	}
+	for _, prefix := range []string{"read", "get", "list", "search", "find", "view", "grep", "glob", "ls", "cat", "think", "calculate", "fetch", "show", "recall", "open"} {
+		if strings.HasPrefix(lower, prefix) {
+			return false
+		}
+	}
+	return true
+}

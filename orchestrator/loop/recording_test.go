@@ -1,0 +1,135 @@
+package loop
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const (
+	openAI = `{"role":"user","content":"Go."}
+{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"read_file","arguments":"{\"path\":\"a\"}"}}]}
+{"role":"tool","tool_call_id":"1","content":"Error: no such file"}
+`
+	parts = `{"type":"session","id":"x"}
+{"type":"message","message":{"role":"assistant","content":[{"type":"text","text":"I read."},{"type":"toolCall","id":"1","name":"read_file","arguments":{"path":"a"}}]}}
+{"type":"message","message":{"role":"toolResult","toolCallId":"1","isError":true,"content":[{"type":"text","text":"Error: no such file"}]}}
+`
+)
+
+// TestReadRecording reads the same call out of every form.
+func TestReadRecording(t *testing.T) {
+	array := "[" + strings.Join(strings.Split(strings.TrimSpace(openAI), "\n"), ",") + "]"
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	if _, err := z.Write([]byte(parts)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct{ data, run string }{
+		"lines of messages":  {openAI, "1"},
+		"an array":           {array, "1"},
+		"runs":               {`[{"task_id":7,"traj":` + array + `}]`, "1 (7)"},
+		"one run":            {`{"id":"r","messages":` + array + `}`, "1 (r)"},
+		"lines around parts": {parts, "1"},
+		"gzipped":            {zipped.String(), "1"},
+	} {
+		runs, err := ReadRecording(strings.NewReader(tt.data))
+		if err != nil || len(runs) != 1 || len(runs[0].Calls) != 1 {
+			t.Errorf("%s: %+v, %v; want one run of one call", name, runs, err)
+			continue
+		}
+		c := runs[0].Calls[0]
+		if runs[0].Name != tt.run || c.Tool != "read_file" || !strings.Contains(c.Args, `"path"`) || c.Result != "Error: no such file" || !c.Failed {
+			t.Errorf("%s: run %q, %+v", name, runs[0].Name, c)
+		}
+	}
+	for _, bad := range []string{"", "no JSON", "[1,2]", `{"a":1}`, `["x`, "\x1f\x8bno gzip"} {
+		if _, err := ReadRecording(strings.NewReader(bad)); !errors.Is(err, ErrRecording) {
+			t.Errorf("%q: %v, want ErrRecording", bad, err)
+		}
+	}
+}
+
+// TestRecordedWorlds: only what may change the world makes another of it.
+func TestRecordedWorlds(t *testing.T) {
+	var r recorder
+	for _, c := range []struct{ name, args, result string }{
+		{"read_file", `{}`, "x"}, {"bash", `{"command":"ls -l"}`, "x"}, {"bash", `{"command":"make"}`, "Error: 2"},
+		{"get_user", `{}`, "x"}, {"write_file", `{}`, "ok"}, {"read_file", `{}`, "x"},
+	} {
+		r.call("id", c.name, c.args)
+		r.result("id", c.result, false)
+	}
+	for i, want := range []string{"world 0", "world 0", "world 0", "world 0", "world 0", "world 1"} {
+		if got := r.calls[i].World; got != want {
+			t.Errorf("call %d ran in %q, want %q", i+1, got, want)
+		}
+	}
+}
+
+// TestRecordedRuns: on the public recorded runs no other rule is earlier.
+func TestRecordedRuns(t *testing.T) {
+	dir := cmp.Or(os.Getenv("ANAMNESIS_BENCH_DATA"), filepath.Join("..", "..", "..", "shared", "data"))
+	flagged, total, theirs := 0, 0, make(map[string]int)
+	for _, name := range []string{"tau-bench-gpt-4o-airline.json.gz", "pi-large-session.jsonl.gz"} {
+		f, err := os.Open(filepath.Join(dir, "transcripts", name))
+		if err != nil {
+			if os.Getenv("ANAMNESIS_CI") != "" {
+				t.Fatalf("CI must have the recorded runs: %v", err)
+			}
+			t.Skipf("SKIPPED: no recorded runs (%v); set ANAMNESIS_BENCH_DATA to the folder that holds transcripts/%s", err, name)
+		}
+		runs, err := ReadRecording(f)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range runs {
+			total++
+			ours := first(r.Calls)
+			if ours > 0 {
+				flagged++
+			}
+			for _, o := range Others() {
+				at := o.At(r.Calls)
+				if at > 0 {
+					theirs[o.Name]++
+				}
+				if at > 0 && (ours == 0 || ours > at) {
+					t.Errorf("%s, run %s: %s fires at call %d, ours at %d", name, r.Name, o.Name, at, ours)
+				}
+			}
+		}
+	}
+	t.Logf("%d of %d runs flagged; others flag %v", flagged, total, theirs)
+	if total != 201 || flagged == 0 {
+		t.Errorf("%d runs read and %d flagged, want 201 and some", total, flagged)
+	}
+}
+
+func FuzzReadRecording(f *testing.F) {
+	f.Add([]byte(openAI))
+	f.Add([]byte(parts))
+	f.Add([]byte(`[{"traj":[{"role":"tool"}]}]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		runs, err := ReadRecording(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		for _, r := range runs {
+			for _, found := range Detect(r.Calls) {
+				if found.At > len(r.Calls) || found.First < 1 || found.First > found.At {
+					t.Errorf("a finding outside its run: %+v", found)
+				}
+			}
+		}
+	})
+}
