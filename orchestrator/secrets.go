@@ -35,7 +35,7 @@ func (t *Task) redactBody(b op.Body) (op.Body, []byte, error) {
 	}
 	var found []redact.Found
 	data, changed, err := t.redactor.JSON(data, &redact.JSONOptions{
-		Keep: strings.Fields(keptNames), Nested: []string{"args"}, Valid: true,
+		Keep: strings.Fields(keptNames), OwnKeys: true, Nested: []string{"args"}, Valid: true,
 		Found: func(_ []string, f redact.Found) { found = append(found, f) },
 	})
 	if err != nil {

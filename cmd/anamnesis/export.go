@@ -84,7 +84,7 @@ func (a *app) opsExport(dir, format string) error {
 		if rec.Seq == 1 && rec.Kind == string(op.KindTaskOpened) {
 			// In a task's stream these are names and ids. Another program's may
 			// hold anything.
-			how.Keep = []string{"id", "call", "name", "commit", "tree", "hash"}
+			how.Keep, how.OwnKeys = []string{"id", "call", "name", "commit", "tree", "hash"}, true
 		}
 		rec.Body, _, err = secrets.JSON(rec.Body, how)
 		if err == nil {

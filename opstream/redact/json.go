@@ -20,6 +20,9 @@ type JSONOptions struct {
 	// Keep are the keys whose strings are left alone: names and ids. They do
 	// not count within nested JSON.
 	Keep []string
+	// OwnKeys says that the keys outside of nested JSON are the caller's own
+	// names: no secret is looked for in them.
+	OwnKeys bool
 	// Nested are the keys whose strings hold JSON themselves, where they are
 	// valid JSON; their strings are redacted as what they stand for.
 	Nested []string
@@ -31,9 +34,10 @@ type JSONOptions struct {
 	Found func(path []string, f Found)
 }
 
-// JSON replaces the secrets in the strings of a JSON text, keys excepted, each
-// as what it stands for and not as it is escaped. Bytes outside of secrets
-// stay as they are. The error says that the text is not JSON.
+// JSON replaces the secrets in the strings of a JSON text, keys included, each
+// as what it stands for and not as it is escaped; a string is secret, too, when
+// its key's name says so ("api_key": "…"). Bytes outside of secrets stay as they
+// are. The error says that the text is not JSON.
 func (r *Redactor) JSON(data []byte, o *JSONOptions) (out []byte, changed bool, err error) {
 	if o == nil {
 		o = &JSONOptions{}
@@ -105,7 +109,12 @@ func (w *jsonWalk) members(depth int, closing byte) {
 		}
 		from := w.at
 		w.skipString()
-		w.path = append(w.path, unquote(w.in[from:w.at]))
+		key := unquote(w.in[from:w.at])
+		if w.deep > 0 || !w.o.OwnKeys {
+			ms, _ := w.r.find(key, false)
+			w.mark(from, w.at, key, ms)
+		}
+		w.path = append(w.path, key)
 		w.blank()
 		w.at++ // the colon
 		w.value(depth + 1)
@@ -140,7 +149,12 @@ func (w *jsonWalk) str(from, to int) {
 		}
 		return
 	}
-	ms, _ := w.r.find(text, false)
+	w.mark(from, to, text, w.r.findNamed(key, text))
+}
+
+// mark puts markers in the place of what was found in the string in[from:to],
+// which stands for text.
+func (w *jsonWalk) mark(from, to int, text string, ms []match) {
 	pos := escapedPos{raw: w.in[from+1 : to-1]}
 	for _, m := range ms {
 		f := Found{Marker: w.r.marker(m), Bytes: text[m.start:m.end]}
@@ -150,6 +164,25 @@ func (w *jsonWalk) str(from, to int) {
 		start := from + 1 + pos.before(m.start)
 		w.put(start, from+1+pos.behind(m.end), f.Marker) // a marker needs no escapes
 	}
+}
+
+// findNamed gives the secrets of a text that is the value of a key, whose name
+// may say that it is one.
+func (r *Redactor) findNamed(key, text string) []match {
+	if !namesSecret(key) {
+		ms, _ := r.find(text, false)
+		return ms
+	}
+	lead := `"` + key + `":"`
+	all, _ := r.find(lead+text+`"`, false)
+	var ms []match
+	for _, m := range all {
+		m.start, m.end = max(m.start-len(lead), 0), min(m.end-len(lead), len(text))
+		if m.start < m.end {
+			ms = append(ms, m)
+		}
+	}
+	return ms
 }
 
 // put writes what stands in the place of in[from:to].

@@ -66,6 +66,40 @@ func TestJSONWithinARune(t *testing.T) {
 	}
 }
 
+// TestJSONKeys: a key may be a secret, and may say that its value is one. A
+// caller's own keys are neither looked at nor changed.
+func TestJSONKeys(t *testing.T) {
+	r := New(testKey(), []Secret{{"known", "q0w9e8r7-plain"}})
+	marker := regexp.MustCompile(`\[redacted:([a-z-]+):[0-9a-f]{6}\]`)
+	for _, c := range []struct{ in, want string }{
+		{`{"password":"Tr0ub4dor&3x"}`, `{"password":"<password>"}`},
+		{`{"env":{"DB_PASSWORD2":"hunter"}}`, `{"env":{"DB_PASSWORD2":"<password>"}}`},
+		{`{"apiKey":"abc\u0031\u00323def456"}`, `{"apiKey":"<api-key>"}`},
+		{`{"api_key":["abc123def456"]}`, `{"api_key":["<api-key>"]}`},
+		{`{"args":"{\"password\":\"Tr0ub4dor&3x\"}"}`, `{"args":"{\"password\":\"<password>\"}"}`},
+		{`{"args":"{\"q0w9e8r7-plain\":1}"}`, `{"args":"{\"<known>\":1}"}`},
+		{`{"token":"https://u:hunt3r@h/x"}`, `{"token":"https://u:<url-password>@h/x"}`},
+		{`{"token":"the next word"}`, `{"token":"the next word"}`},
+		{`{"token":"word"}`, `{"token":"word"}`},
+		{`{"token":17,"password":""}`, `{"token":17,"password":""}`},
+		{`{"password":"[redacted:password:0a1b2c]"}`, `{"password":"[redacted:password:0a1b2c]"}`},
+		{`{"q0w9e8r7-plain":"x"}`, `{"<known>":"x"}`},
+	} {
+		out, _, err := r.JSON([]byte(c.in), &JSONOptions{Nested: []string{"args"}})
+		got := string(out)
+		if got != c.in {
+			got = marker.ReplaceAllString(got, "<$1>")
+		}
+		if err != nil || got != c.want {
+			t.Errorf("%s\nbecame %s, %v\nwant   %s", c.in, got, err, c.want)
+		}
+	}
+	own := `{"q0w9e8r7-plain":"x"}`
+	if out, changed, err := r.JSON([]byte(own), &JSONOptions{OwnKeys: true}); err != nil || changed || string(out) != own {
+		t.Errorf("%s became %s, %v, %v", own, out, changed, err)
+	}
+}
+
 // escaped writes a rune in one of the ways JSON allows.
 func escaped(t *rapid.T, c rune) string {
 	short := map[rune]string{'"': `\"`, '\\': `\\`, '\n': `\n`, '\t': `\t`, '/': `\/`}[c]

@@ -56,6 +56,19 @@ func named(s string, from, to int, kind string) (match, bool) {
 	return match{start: at, end: at + n, from: begin, kind: kind, rank: rankNamed}, true
 }
 
+// namesSecret reports whether a name ends with one of the keywords.
+func namesSecret(name string) bool {
+	for n := 0; n < 3 && name != "" && isDigit(name[len(name)-1]); n++ { // PASSWORD2
+		name = name[:len(name)-1]
+	}
+	for k := range strings.FieldsSeq(namedKeywords) {
+		if at := len(name) - len(k); at >= 0 && strings.EqualFold(name[at:], k) {
+			return true
+		}
+	}
+	return false
+}
+
 func nameByte(c byte) bool { return isAlnum(c) || c == '_' || c == '-' || c == '.' }
 
 // quotes is the length of one quote, with the backslashes that escape it.
