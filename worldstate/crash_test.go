@@ -50,6 +50,10 @@ func child(spec string) int {
 		_, err = w.RestoreTo(ctx, ID(f[3]), RestoreOptions{PlanOptions: PlanOptions{OverwriteEdits: true}})
 	case "recover":
 		_, err = w.Recover(ctx)
+	case "seed":
+		if _, err = w.SaveNext(ctx, "child"); err == nil && w.adopts != nil {
+			<-w.adopts.done
+		}
 	case "save":
 		_, err = w.SaveNext(ctx, "child")
 	}

@@ -15,6 +15,13 @@
 // other than the usual ones, empty directories, and names git forbids. The
 // tree's id is therefore the world's id.
 //
+// Where the person has a git repository, the first save takes from its index
+// which blob each file is, and reads only what git itself would read; see
+// seed.go for when that is trusted. Such blobs are borrowed until they are
+// copied, which begins at once; Close waits for the piece being copied and the
+// next save goes on. Until then Snapshot.Borrowed is true, and Verify names
+// what the person's own `git gc` has dropped.
+//
 // What git ignores (.gitignore files, those above the world included, and
 // info/exclude; not the user's global excludes) is left out, unless the
 // user's index tracks it; so are .git and .anamnesis at every depth, the store,

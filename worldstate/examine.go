@@ -176,10 +176,29 @@ func (v *visit) file(name string, at int, o *other, st stamp) {
 	v.left.Add(1)
 	v.s.do(func() {
 		defer v.leave()
-		if !v.s.stopped() {
+		if !v.s.stopped() && !v.seeded(name, st) {
 			v.readFile(name, at, o)
 		}
 	})
+}
+
+// seeded takes a file's content from the person's repository, where that is
+// known to hold it.
+func (v *visit) seeded(name string, st stamp) bool {
+	if v.s.seed == nil || st.nlink > 1 {
+		return false
+	}
+	h, ok := v.s.seed.blob(join(v.path, name), st)
+	if !ok {
+		return false
+	}
+	if !v.s.objects.owns(h) {
+		v.s.seed.used.Store(true)
+	}
+	it := item{name: name, state: state{kindFile, st.mode & 0o777, h}, size: st.size}
+	v.put(edit{item: v.named(it), sight: sight{stamp: st, racy: racy(st, v.now)}})
+	v.s.saw(it.size)
+	return true
 }
 
 // readFile reads a file, again if it changes meanwhile.
@@ -399,7 +418,7 @@ func (s *scanner) keep(h hash, data []byte) error {
 
 // miss counts a blob that only a scan that stores would have stored.
 func (s *scanner) miss(h hash) {
-	if !s.objects.has(h) {
+	if !s.objects.owns(h) {
 		s.unheld.Add(1)
 	}
 }

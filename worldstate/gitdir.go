@@ -1,7 +1,6 @@
 package worldstate
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,6 +23,7 @@ type repository struct {
 	tracked map[string]bool // paths its index holds, relative to the world
 	above   map[string]bool // the directories they lie in
 	notes   []Skip          // what could not be read
+	objects *userObjects    // what a first save may borrow from; nil without a repository
 	sources []source        // what all this was read from
 }
 
@@ -135,6 +135,7 @@ func readRepository(world string) *repository {
 		}
 	}
 	r.readIndex(filepath.Join(gitDir, "index"), up)
+	r.objects = &userObjects{common: common, index: filepath.Join(gitDir, "index"), top: top, up: up}
 	return r
 }
 
@@ -202,15 +203,16 @@ func (r *repository) readIndex(path, up string) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	var paths []string
+	var list []indexEntry
 	if err == nil {
-		paths, err = indexPaths(bytes.NewReader(data))
+		list, err = decodeIndex(data)
 	}
 	if err != nil {
 		r.note(".git/index", err)
 		return
 	}
-	for _, p := range paths {
+	for i := range list {
+		p := list[i].path
 		if up != "" {
 			var inside bool
 			if p, inside = strings.CutPrefix(p, up+"/"); !inside {

@@ -27,16 +27,20 @@ import (
 // ones, which would stay half-written for long; and what cannot be opened for
 // writing (permissions, text busy).
 
+// inPlaceBytes: larger files are replaced; a smaller one's new bytes are in
+// memory, whole and verified, before the first of them is written.
+const inPlaceBytes = 4 << 20
+
 // inPlace reports whether a file standing as now may be written over.
 func inPlace(now, after state, st stamp) bool {
 	return now.kind == kindFile && after.kind == kindFile && st.nlink == 1 &&
-		(now.perm|after.perm)&0o111 == 0 && st.size <= wholeFileBytes
+		(now.perm|after.perm)&0o111 == 0 && st.size <= inPlaceBytes
 }
 
 // overwrite writes a's bytes over the file that st was taken of. done is false
 // when the file must be replaced instead; then nothing was touched.
 func (x *executor) overwrite(dirfd int, a action, st stamp) (done bool, err error) {
-	data, err := x.w.objects.readUpTo(a.after.hash, blobObject, a.path, wholeFileBytes) // verified before the first byte moves
+	data, err := x.w.objects.readUpTo(a.after.hash, blobObject, a.path, inPlaceBytes) // verified before the first byte moves
 	if errors.Is(err, errTooLarge) {
 		return false, nil
 	}
@@ -130,7 +134,7 @@ func (x *executor) ours(dirfd int, a action, now state) (bool, error) {
 	var ends [2][]byte
 	for i, h := range []hash{a.before.hash, a.after.hash} {
 		var err error
-		if ends[i], err = x.w.objects.readUpTo(h, blobObject, a.path, wholeFileBytes); errors.Is(err, errTooLarge) {
+		if ends[i], err = x.w.objects.readUpTo(h, blobObject, a.path, inPlaceBytes); errors.Is(err, errTooLarge) {
 			return false, nil
 		}
 		if err != nil {
@@ -143,7 +147,7 @@ func (x *executor) ours(dirfd int, a action, now state) (bool, error) {
 	}
 	f := os.NewFile(uintptr(fd), a.path)
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, wholeFileBytes+1))
+	data, err := io.ReadAll(io.LimitReader(f, inPlaceBytes+1))
 	return err == nil && halfWrite(data, ends[0], ends[1]), err
 }
 

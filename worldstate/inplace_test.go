@@ -37,7 +37,7 @@ func TestInPlace(t *testing.T) {
 		{"private", 0o600, 100, false, true},
 		{"script", 0o755, 100, false, false},
 		{"linked", 0o644, 100, true, false},
-		{"large", 0o644, wholeFileBytes + 1, false, false},
+		{"large", 0o644, inPlaceBytes + 1, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := b.path(c.name)

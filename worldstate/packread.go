@@ -340,3 +340,38 @@ func (p *packFile) close() {
 		p.f.Close()
 	}
 }
+
+// objectSize is an object's length: a header's, or the one a difference ends in.
+func (p *packFile) objectSize(off int64, pool *sync.Pool) (int64, error) {
+	f, err := p.file()
+	if err != nil {
+		return 0, err
+	}
+	var b [16]byte
+	n, err := f.ReadAt(b[:], off)
+	if err != nil && err != io.EOF {
+		return 0, fmt.Errorf("read %s: %w", p.path, err)
+	}
+	if kind := objectType(b[0] >> 4 & 7); kind < offsetDelta {
+		h, err := readHeader(bufio.NewReaderSize(bytes.NewReader(b[:n]), 16))
+		return h.size, err
+	}
+	_, r, err := p.open(off, pool)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	var head [20]byte // two numbers of at most ten bytes
+	if n, err = io.ReadFull(r, head[:]); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return 0, fmt.Errorf("read %s: %w", p.path, err)
+	}
+	_, k := binary.Uvarint(head[:n])
+	if k <= 0 {
+		return 0, errBadDelta
+	}
+	size, k := binary.Uvarint(head[k:n])
+	if k <= 0 || size > maxDeltaBytes {
+		return 0, errBadDelta
+	}
+	return int64(size), nil
+}

@@ -236,7 +236,7 @@ func (w *World) headAfter(p *Plan, target *commit, source hash) (hash, error) {
 	pack := newPackWriter(w.objects.packDir(), w.opts.Hook, &w.packs)
 	defer pack.abort()
 	tree, err := buildTrees(list, func(h hash, t objectType, data []byte) error {
-		if w.objects.has(h) {
+		if w.objects.owns(h) {
 			return nil
 		}
 		return pack.add(h, t, data)

@@ -41,7 +41,10 @@ type Snapshot struct {
 	// Notes lists what is held, but not in full (setuid bits), and git files
 	// that could not be understood.
 	Notes []Skip `json:"notes,omitempty"`
-	Files int    `json:"files"` // files and links held
+	// Borrowed: some bytes still stand only in the person's own git repository,
+	// durable there; they are being copied.
+	Borrowed bool `json:"borrowed,omitempty"`
+	Files    int  `json:"files"` // files and links held
 	// Changed counts the paths that differ from the parent, directories
 	// apart. Everything, without a parent.
 	Changed      int      `json:"changed"`
@@ -139,6 +142,9 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 	if err := w.learn(sc); err != nil { // the snapshot stands; only the next process is slower
 		snap.Notes = append(snap.Notes, Skip{w.cachePath(), "stat cache not written: " + reason(err)})
 	}
+	if snap.Borrowed = w.objects.lending() != nil; snap.Borrowed {
+		w.adoptLater()
+	}
 	if err := w.objects.consolidate(ctx, &w.packs, w.opts.Hook); err != nil { // the same
 		snap.Notes = append(snap.Notes, Skip{w.store, "packs not put together: " + reason(err)})
 	}
@@ -157,7 +163,7 @@ func (w *World) parent(id ID) (*commit, error) {
 // order, each durable before the next.
 func (w *World) record(sc *scanned, pack *packWriter, parent *commit, o SaveOptions) (Snapshot, error) {
 	tree, err := buildTrees(sc.listing, func(h hash, t objectType, data []byte) error {
-		if w.objects.has(h) {
+		if w.objects.owns(h) {
 			return nil
 		}
 		return pack.add(h, t, data)

@@ -40,6 +40,7 @@ type scanner struct {
 	repo     *repository
 	fault    func(op, path string) error
 	watch    *watching // nil: nobody tells of changes
+	seed     *seed     // of a first save; nil mostly
 	progress func(Progress)
 	device   uint64 // of the root
 
@@ -68,6 +69,10 @@ func (w *World) scan(ctx context.Context, root int, known *knowledge, marks *mar
 	if w.watch.on() {
 		s.watch = w.watch
 	}
+	if pack != nil && known == nil {
+		s.seed = repo.objects.load(w.objects.lending())
+		defer s.seed.close()
+	}
 	v := &visit{s: s, chain: repo.outer, mark: marks}
 	if known != nil {
 		s.done.Known = known.root.sum.files
@@ -93,6 +98,10 @@ func (w *World) scan(ctx context.Context, root int, known *knowledge, marks *mar
 	}
 	if s.err == nil {
 		s.err = ctx.Err()
+	}
+	if s.err == nil && s.seed.lent() {
+		s.err = w.objects.borrow(s.seed.objects)
+		w.opts.Hook("borrowed")
 	}
 	if s.err != nil {
 		return nil, fmt.Errorf("scan %s: %w", w.dir, s.err)

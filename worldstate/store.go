@@ -16,7 +16,6 @@ import (
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
-	"github.com/go-git/go-git/v5/plumbing/format/index"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
@@ -40,7 +39,8 @@ type objectStore struct {
 	listed    dirStamp
 	retired   []*packFile // gone, but maybe still being read; closed when no operation runs
 	git       *filesystem.Storage
-	refs      refCache // guarded by World.mu
+	lender    *objectStore // a person's repository that objects are borrowed from; nil mostly
+	refs      refCache     // guarded by World.mu
 
 	damaged map[string]error      // packs that cannot be used, by the name of their index
 	rotten  map[rottenObject]bool // objects found damaged where a pack lists them
@@ -168,14 +168,16 @@ func (s *objectStore) refresh() error {
 	}
 	s.retired = nil
 	now, err := s.stampDirs()
-	if err != nil || s.listed.holds(now) {
+	if err != nil {
 		return err
 	}
-	if err := s.list(); err != nil {
-		return err
+	if !s.listed.holds(now) {
+		if err := s.list(); err != nil {
+			return err
+		}
+		s.listed = now
 	}
-	s.listed = now
-	return nil
+	return s.followAlternates()
 }
 
 // list reads the directory of packs; s.mu is held for writing. A pack that is
@@ -256,7 +258,7 @@ func (s *objectStore) condemn(h hash) bool {
 	return false
 }
 
-// hasIntact is has for an object whose bytes are at hand: one that the store
+// hasIntact is owns for an object whose bytes are at hand: one that the store
 // lists and that has rotted there counts as absent, so that it is written anew.
 func (s *objectStore) hasIntact(h hash) bool {
 	buf := s.buffer()
@@ -264,7 +266,7 @@ func (s *objectStore) hasIntact(h hash) bool {
 	for {
 		p, _ := s.lookup(h)
 		if p == nil {
-			return s.has(h)
+			return s.looseHas(h) // what is borrowed is not ours: with the bytes at hand it becomes so
 		}
 		if i, ok := p.position(h); ok {
 			if _, err := p.intact(p.item(i), nil, *buf); err == nil {
@@ -317,6 +319,9 @@ func (s *objectStore) generation() []string {
 	for name := range s.packs {
 		names = append(names, name)
 	}
+	if s.lender != nil {
+		names = append(names, s.lender.generation()...)
+	}
 	sort.Strings(names)
 	return names
 }
@@ -347,11 +352,26 @@ func (s *objectStore) otherwise(h hash, f func() error) error {
 	}
 }
 
-// has reports whether the store lists the object; it does not read it.
+// has reports whether the store, or what it borrows from, lists the object; it
+// does not read it.
 func (s *objectStore) has(h hash) bool {
-	if p, _ := s.lookup(h); p != nil {
+	if s.owns(h) {
 		return true
 	}
+	lender := s.lending()
+	return lender != nil && lender.packed(h) // what is loose there may not be durable
+}
+
+// owns reports whether the store itself lists an object.
+func (s *objectStore) owns(h hash) bool { return s.packed(h) || s.looseHas(h) }
+
+func (s *objectStore) packed(h hash) bool {
+	p, _ := s.lookup(h)
+	return p != nil
+}
+
+// looseHas reports whether git made a file of an object.
+func (s *objectStore) looseHas(h hash) bool {
 	s.mu.RLock()
 	loose := s.loose
 	s.mu.RUnlock()
@@ -359,7 +379,7 @@ func (s *objectStore) has(h hash) bool {
 		return false
 	}
 	id := h.String()
-	_, err := os.Stat(filepath.Join(s.dir, "objects", id[:2], id[2:])) // one that git made
+	_, err := os.Stat(filepath.Join(s.dir, "objects", id[:2], id[2:]))
 	return err == nil
 }
 
@@ -382,13 +402,21 @@ func (s *objectStore) open(h hash) (objectType, int64, io.ReadCloser, error) {
 	if !errors.Is(err, errNoObject) && !errors.Is(err, os.ErrNotExist) {
 		return t, size, r, err
 	}
+	lender := s.lending()
+	if lender != nil && lender.packed(h) {
+		return lender.open(h)
+	}
 	s.mu.Lock()
 	lerr := s.list()
 	s.mu.Unlock()
 	if lerr != nil {
 		return 0, 0, nil, err
 	}
-	return s.openListed(h)
+	t, size, r, err = s.openListed(h)
+	if lender != nil && errors.Is(err, errNoObject) {
+		return lender.open(h) // it may be loose there by now, or in another pack
+	}
+	return t, size, r, err
 }
 
 func (s *objectStore) openListed(h hash) (objectType, int64, io.ReadCloser, error) {
@@ -567,18 +595,9 @@ func (s *objectStore) close() {
 	for _, p := range s.retired {
 		p.close()
 	}
+	if s.lender != nil {
+		s.lender.close()
+		s.lender = nil
+	}
 	s.packs, s.large, s.small, s.retired, s.listed = map[string]*packFile{}, nil, nil, nil, dirStamp{}
-}
-
-// indexPaths lists the paths in a git index file.
-func indexPaths(r io.Reader) ([]string, error) {
-	var idx index.Index
-	if err := index.NewDecoder(r).Decode(&idx); err != nil {
-		return nil, err
-	}
-	paths := make([]string, 0, len(idx.Entries))
-	for _, e := range idx.Entries {
-		paths = append(paths, e.Name)
-	}
-	return paths, nil
 }

@@ -83,6 +83,7 @@ type World struct {
 	saved    *commit        // the last save's
 	repo     *repository    // what the user's repository last said
 	watch    *watching      // nil without Options.Watch, and before the first scan
+	adopts   *adopting      // the copying of borrowed objects; nil when none was begun
 }
 
 type recentTree struct {
@@ -234,6 +235,7 @@ func (w *World) exclude(abs string) {
 // next one who opens it; an error is about that alone. The World must not be
 // used afterwards.
 func (w *World) Close() error {
+	w.endAdopting()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := w.closeCache()

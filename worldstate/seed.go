@@ -1,0 +1,165 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Seeding. Where the person has a git repository, a first save need not read
+// every file: the repository's index says which blob a file was under which
+// stat, and its object store has that blob. The blob is borrowed: the snapshot
+// names it, our store lists theirs as an alternate, as git itself does for
+// shared clones, and it is copied soon (borrow.go), since their gc may drop it.
+// The repository is only read.
+//
+// A blob is not always what stands in the file: line endings, ident and filters
+// change it on the way. So a blob is trusted for a file only where git itself
+// would not read the file again, where the blob is as long as the file (every
+// change of line endings or of $Id$ changes the length), and where nothing
+// mentions filters or encodings, which may not. Anything odd (a split index, other
+// hashes, alternates of theirs, conflicts, files assumed unchanged) is read.
+
+// seed is what a first save may take from the person's repository.
+type seed struct {
+	entries map[string]*indexEntry // by path in the world
+	written time.Time              // of the index
+	objects *objectStore
+	used    atomic.Bool // some file's bytes stand nowhere else
+}
+
+// lent reports whether the scan rests on it.
+func (s *seed) lent() bool { return s != nil && s.used.Load() }
+
+func (s *seed) close() {
+	if s != nil {
+		s.objects.close()
+	}
+}
+
+// userObjects is where a person's repository keeps its objects, and what it
+// takes to find what its index knows.
+type userObjects struct {
+	common, index, top, up string
+}
+
+// load gives what the repository offers; nil when that is nothing, or another
+// one lends already.
+func (u *userObjects) load(lender *objectStore) *seed {
+	if u == nil || lender != nil && lender.dir != u.common || !filepath.IsAbs(u.common) || strings.ContainsAny(u.common, "\n\"#") {
+		return nil
+	}
+	info, err := os.Stat(u.index)
+	if err != nil {
+		return nil
+	}
+	data, err := os.ReadFile(u.index)
+	if err != nil {
+		return nil
+	}
+	list, err := decodeIndex(data)
+	if err != nil {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(u.common, "objects", "info", "alternates")); !errors.Is(err, fs.ErrNotExist) {
+		return nil // theirs may vanish behind both our backs
+	}
+	if u.converts(list) {
+		return nil
+	}
+	objects := newObjectStore(u.common)
+	if err := objects.refresh(); err != nil {
+		objects.close()
+		return nil
+	}
+	s := &seed{entries: make(map[string]*indexEntry, len(list)), written: info.ModTime(), objects: objects}
+	for i := range list {
+		if path, ok := u.inside(list[i].path); ok {
+			s.entries[path] = &list[i]
+		}
+	}
+	return s
+}
+
+// inside gives a path of the index as one of the world.
+func (u *userObjects) inside(path string) (string, bool) {
+	if u.up == "" {
+		return path, true
+	}
+	return strings.CutPrefix(path, u.up+"/")
+}
+
+// converts reports whether a filter or an encoding may stand between a file
+// and its blob, or whether that cannot be told.
+func (u *userObjects) converts(list []indexEntry) bool {
+	home, _ := os.UserHomeDir()
+	xdg := os.Getenv("XDG_CONFIG_HOME")
+	if xdg == "" {
+		xdg = filepath.Join(home, ".config")
+	}
+	attributes := []string{filepath.Join(u.common, "info", "attributes"), filepath.Join(xdg, "git", "attributes"), "/etc/gitattributes"}
+	for i := range list {
+		if base(list[i].path) == ".gitattributes" {
+			attributes = append(attributes, filepath.Join(u.top, filepath.FromSlash(list[i].path)))
+		}
+	}
+	for _, path := range attributes {
+		if mentions(path, "filter", "working-tree-encoding", "[attr]") {
+			return true
+		}
+	}
+	for _, path := range []string{
+		filepath.Join(u.common, "config"), filepath.Join(u.common, "config.worktree"), filepath.Join(home, ".gitconfig"),
+		filepath.Join(xdg, "git", "config"), "/etc/gitconfig",
+	} {
+		if mentions(path, "attributesfile", "objectformat", "[include") { // what is included is not looked for
+			return true
+		}
+	}
+	return false
+}
+
+// mentions reports whether a file holds one of some words, or cannot be read.
+func mentions(path string, words ...string) bool {
+	data, err := readIgnoreFile(path)
+	if err != nil {
+		return true
+	}
+	data = bytes.ToLower(data)
+	for _, word := range words {
+		if bytes.Contains(data, []byte(word)) {
+			return true
+		}
+	}
+	return false
+}
+
+// blob gives the blob a file is known to hold, without a look at its bytes.
+func (s *seed) blob(path string, st stamp) (hash, bool) {
+	if s == nil {
+		return hash{}, false
+	}
+	e := s.entries[path]
+	if e == nil || !e.matches(st, s.written) {
+		return hash{}, false
+	}
+	size, ok := s.objects.packedSize(e.hash)
+	return e.hash, ok && size == st.size
+}
+
+// packedSize is the length of a blob that stands in a pack.
+func (s *objectStore) packedSize(h hash) (int64, bool) {
+	p, off := s.lookup(h)
+	if p == nil {
+		return 0, false
+	}
+	size, err := p.objectSize(off, &s.inflaters)
+	return size, err == nil
+}
