@@ -304,7 +304,7 @@ func (e *storeFault) Unwrap() error { return e.err }
 
 // wholeFileBytes: files up to it are read at once, larger ones streamed. With
 // scanWorkers at work it bounds the memory for contents.
-const wholeFileBytes = 1 << 20
+const wholeFileBytes = 512 << 10
 
 // content gives a file's hash and how it stood before and after.
 func (s *scanner) content(dirfd int, name, parent string) (hash, sight, error) {

@@ -73,7 +73,7 @@ const packHeaderBytes = 12
 
 // packPool is what one pack after the other is written with. A small save would
 // otherwise spend most of its time on two megabytes of fresh memory.
-type packPool struct{ compressors, buffers sync.Pool }
+type packPool struct{ compressors, buffers, entries sync.Pool }
 
 // packBufferBytes is how much of a pack is gathered before it is written.
 const packBufferBytes = 1 << 20
@@ -89,6 +89,15 @@ func (p *packPool) buffer(f io.Writer) *bufio.Writer {
 		return w
 	}
 	return bufio.NewWriterSize(f, packBufferBytes)
+}
+
+// entry is an empty buffer for one compressed object.
+func (p *packPool) entry() *bytes.Buffer {
+	if b, ok := p.entries.Get().(*bytes.Buffer); ok {
+		b.Reset()
+		return b
+	}
+	return new(bytes.Buffer)
 }
 
 func (p *packWriter) compressor(w io.Writer) *zlib.Writer {
@@ -116,9 +125,10 @@ func (p *packWriter) add(h hash, t objectType, data []byte) error {
 	if p.holds(h) {
 		return nil
 	}
-	var buf bytes.Buffer
+	buf := p.pool.entry()
+	defer p.pool.entries.Put(buf)
 	buf.Write(packEntryHeader(t, int64(len(data))))
-	z := p.compressor(&buf)
+	z := p.compressor(buf)
 	_, err := z.Write(data)
 	if cerr := z.Close(); err == nil {
 		err = cerr
@@ -127,6 +137,7 @@ func (p *packWriter) add(h hash, t objectType, data []byte) error {
 	if err != nil {
 		return err
 	}
+	sum := crc32.ChecksumIEEE(buf.Bytes())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, twice := p.seen[h]; twice {
@@ -138,7 +149,7 @@ func (p *packWriter) add(h hash, t objectType, data []byte) error {
 	if _, err := p.w.Write(buf.Bytes()); err != nil {
 		return fmt.Errorf("write pack: %w", err)
 	}
-	p.record(h, crc32.ChecksumIEEE(buf.Bytes()), int64(buf.Len()))
+	p.record(h, sum, int64(buf.Len()))
 	return nil
 }
 

@@ -82,7 +82,7 @@ func (o *ours) close() {
 // program is our binary, one process a command.
 type program struct {
 	binary, store, dir string
-	peak               int64 // of memory, in bytes, of the first save seen
+	peak               int64 // of memory, in bytes, of any process so far
 }
 
 func (p *program) info() info { return info{name: nameProgram, always: true} }

@@ -182,6 +182,9 @@ func (r *runner) rows(ctx context.Context, top string, out *Report) error {
 			s.close()
 		}
 	}()
+	if err := r.memory(ctx, out); err != nil {
+		return err
+	}
 	for _, w := range works() {
 		if len(r.o.Only) > 0 && !slices.Contains(r.o.Only, w.name) {
 			continue
@@ -196,10 +199,23 @@ func (r *runner) rows(ctx context.Context, top string, out *Report) error {
 		}
 		out.Rows = append(out.Rows, row)
 	}
+	return nil
+}
+
+// memory lets a process of ours do a first save. It comes before everything
+// else: the kernel counts what the parent held at the fork as the child's, and
+// this process is still small.
+func (r *runner) memory(ctx context.Context, out *Report) error {
 	for _, s := range r.subjects {
-		if c, ok := s.(*program); ok {
-			out.Memory = c.peak
+		p, ok := s.(*program)
+		if !ok {
+			continue
 		}
+		r.o.Log("measuring memory")
+		if _, err := p.save(ctx); err != nil {
+			return fmt.Errorf("memory: %w", err)
+		}
+		out.Memory = p.peak
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(w, "(%d) %s\n", i+1, note)
 	}
 	if r.Memory > 0 {
-		fmt.Fprintf(w, "\npeak memory of one process of ours: %d MiB\n", r.Memory>>20)
+		fmt.Fprintf(w, "\npeak memory of a process of ours doing a first save: %d MiB\n", r.Memory>>20)
 	}
 	return nil
 }
