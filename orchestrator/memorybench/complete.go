@@ -18,8 +18,8 @@ type CompleteReport struct {
 	Differ []string `json:"differ"` // tasks whose figures differ in anything
 }
 
-// complete plays some flat and deep tasks both ways.
-func (b *bench) complete(ctx context.Context) (*CompleteReport, error) {
+// complete plays some tasks of each row both ways.
+func (b *bench) complete(ctx context.Context, rows []Row) (*CompleteReport, error) {
 	rep := &CompleteReport{Differ: []string{}}
 	disk, err := os.MkdirTemp("", "anamnesis-bench-disk-")
 	if err != nil {
@@ -27,7 +27,7 @@ func (b *bench) complete(ctx context.Context) (*CompleteReport, error) {
 	}
 	defer os.RemoveAll(disk)
 	slow := &bench{Options: b.Options, dir: disk, src: b.src}
-	for _, row := range Sweep()[:2] {
+	for _, row := range rows {
 		for _, arm := range Arms() {
 			if arm.Name != ArmAnamnesis+"-w10" && arm.Name != ArmMaskJump {
 				continue

@@ -169,7 +169,7 @@ func (b *bench) parts(ctx context.Context, arms []Arm, rep *Report) error {
 		b.Log("extractor")
 	}
 	if b.has(PartCompletely) && b.Program != "" {
-		c, err := b.complete(ctx)
+		c, err := b.complete(ctx, Sweep()[:2])
 		if err != nil {
 			return err
 		}

@@ -28,6 +28,7 @@ func TestSameSeedSameReport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		o.Tasks = 1
 		b := &bench{Options: o, dir: o.Temp, src: source{o.Seed}}
 		row, err := b.row(t.Context(), Sweep()[1], Arms())
 		if err != nil {
@@ -53,14 +54,15 @@ func TestCompletePath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Run(t.Context(), Options{Seed: 7, Only: []string{PartCompletely}, Program: program})
+	b := &bench{Options: Options{Program: program}, dir: t.TempDir(), src: source{7}}
+	r, err := b.complete(t.Context(), Sweep()[1:2])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Complete == nil || r.Complete.Played == 0 {
+	if r.Played == 0 {
 		t.Fatal("nothing was played")
 	}
-	for _, d := range r.Complete.Differ {
+	for _, d := range r.Differ {
 		t.Error(d)
 	}
 }
