@@ -236,8 +236,13 @@ func oneMoment(content string) bool {
 // TestRow07WhileRead: a file that never holds still is either held as it stood
 // at one moment, or listed in a snapshot that says it is not complete.
 func TestRow07WhileRead(t *testing.T) {
+	for _, size := range []int64{3 << 20, 8 << 20} { // read at once, and streamed
+		t.Run(fmt.Sprint(size>>20, " MiB"), func(t *testing.T) { neverStill(t, size) })
+	}
+}
+
+func neverStill(t *testing.T, size int64) {
 	eachFace(t, func(w *rowWorld) {
-		const size = 8 << 20
 		f, err := os.Create(w.path("busy"))
 		w.must(err)
 		defer f.Close()
@@ -263,7 +268,7 @@ func TestRow07WhileRead(t *testing.T) {
 		}()
 		defer func() { stop(); <-done }()
 		listed := 0
-		for range 5 {
+		for range 12 {
 			s, err := w.save()
 			w.must(err)
 			if len(s.Skipped) > 0 {
@@ -274,7 +279,7 @@ func TestRow07WhileRead(t *testing.T) {
 				continue
 			}
 			out := git(w, w.top, "--git-dir="+w.store, "cat-file", "-p", string(s.ID)+":busy")
-			if len(out) != size || !oneMoment(out) {
+			if int64(len(out)) != size || !oneMoment(out) {
 				w.Errorf("the snapshot claims to be complete and holds %d bytes that never stood there at one moment", len(out))
 			}
 		}
