@@ -362,9 +362,16 @@ func ignoredByGit(t testing.TB, dir string, paths []string) (hidden []string) {
 	if len(paths) == 0 {
 		return nil
 	}
-	paths = slices.Clone(paths)
-	for i := range paths { // with the slash "e/*" would match "e/" itself
-		paths[i] = strings.TrimSuffix(paths[i], "/")
+	var ends []string
+	for _, p := range paths {
+		info, err := os.Lstat(filepath.Join(dir, p))
+		if err == nil && info.IsDir() && !strings.HasSuffix(p, "/") {
+			continue // a directory there: what hides it need not hide the file
+		}
+		ends = append(ends, strings.TrimSuffix(p, "/")) // with the slash "e/*" would match "e/" itself
+	}
+	if paths = ends; len(paths) == 0 {
+		return nil
 	}
 	out, code := ask(paths...)
 	if code == fatal {
