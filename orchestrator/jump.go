@@ -213,6 +213,13 @@ func (t *Task) finishJump(ctx context.Context) error {
 		Saved: j.FromCommit,
 		Words: wordsOf(t.notCarried(discarded), wordsOfLeft, t.counter.Count),
 	}
+	since, err := t.stepEndedAt(j.To)
+	if err != nil {
+		return err
+	}
+	stays := survivedSince(t.Dir, since)
+	done.Ignored, done.Git = firstN(stays.ignored, maxListed), firstN(stays.git, maxListed)
+	done.Unseen = stays.partial
 	left := t.state.Discarded(j.To)
 	done.Folded = len(left) > 0 && len(t.unfolded(left)) == 0
 	done.Notice = noticeOf(t.Dir, j.JumpIntended, done, changed, discarded, t.state.triedFrom(j.To, j.From), t.state.validSteps())

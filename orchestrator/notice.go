@@ -169,6 +169,16 @@ func (n notice) String() string {
 		fmt.Fprintf(&sb, "\nLeft as they are: %s.", list(kept, len(kept)))
 	}
 	sb.WriteString("\nFiles that git would ignore were not touched.")
+	if len(n.done.Ignored) > 0 {
+		fmt.Fprintf(&sb, " Of these changed since step %d, by their times, and are as they were left: %s.", n.jump.To, list(n.done.Ignored, len(n.done.Ignored)))
+	}
+	if n.done.Unseen {
+		fmt.Fprintf(&sb, " Only %d entries were looked at for that.", maxSurvivedLooked)
+	}
+	if len(n.done.Git) > 0 {
+		fmt.Fprintf(&sb, "\nThe person's git repository was not moved back. Since step %d:", n.jump.To)
+		writeItems(&sb, n.done.Git)
+	}
 	if n.reads {
 		sb.WriteString("\nWhat you read from files in the steps you left may be out of date: read a file again before you edit it.")
 	}

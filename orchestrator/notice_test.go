@@ -53,7 +53,8 @@ model.replied 2 {"text":"The date parser\nis fixed.","finish":"stop"}
 	}
 	back := op.JumpIntended{From: 4, To: 1, Reason: "The parser was right all along.", Backward: true, Discarded: []op.Range{{First: 1, Last: 5}}}
 	golden(t, "notice/back.txt", noticeOf("/w", back, &op.JumpDone{
-		Kept: []op.Skipped{{Path: "notes.txt", Reason: "changed by a person meanwhile"}},
+		Kept:    []op.Skipped{{Path: "notes.txt", Reason: "changed by a person meanwhile"}},
+		Ignored: []string{".venv", "node_modules"}, Git: []string{"HEAD moved from 01234567 to 89abcdef (commit: Fix it)"},
 	}, changed, discarded, nil, "0 to 4"))
 	golden(t, "notice/back_folded.txt", noticeOf("/w", back, &op.JumpDone{Folded: true}, nil, nil, []string{"step 2 and on: the config is read too late"}, "0 to 4"))
 	golden(t, "notice/forward.txt", noticeOf("/w", op.JumpIntended{From: 1, To: 4, Reason: "It was better."}, &op.JumpDone{}, changed[:1], nil, nil, "0 to 4"))

@@ -261,9 +261,14 @@ type JumpDone struct {
 	NReverted int       `json:"n_reverted"`
 	Kept      []Skipped `json:"kept,omitempty"`
 	Saved     string    `json:"saved,omitempty"` // commit of the world just before
-	Words     string    `json:"words,omitempty"` // the person's own words from the span
-	Notice    string    `json:"notice"`          // the world notice
-	Backward  bool      `json:"backward"`
+	// Ignored and Git are what no world holds and what changed there since the
+	// step To had ended: ignored files and folders, moves of HEAD and branches.
+	Ignored  []string `json:"ignored,omitempty"`
+	Git      []string `json:"git,omitempty"`
+	Unseen   bool     `json:"unseen,omitempty"` // there was more to look at for Ignored than the limit
+	Words    string   `json:"words,omitempty"`  // the person's own words from the span
+	Notice   string   `json:"notice"`           // the world notice
+	Backward bool     `json:"backward"`
 }
 
 // NoticeGiven is a line of the program to the model.

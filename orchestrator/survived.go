@@ -1,0 +1,275 @@
+package orchestrator
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"anamnesis/opstream/op"
+	"anamnesis/worldstate/ignore"
+)
+
+// Limits of the search for what a jump left changed.
+const (
+	maxSurvivedLooked = 20_000   // entries looked at
+	maxIgnoreFile     = 1 << 20  // bytes of one ignore file
+	maxReflogRead     = 64 << 10 // bytes of one reflog, from its end
+	maxGitLogs        = 200      // branches whose reflogs are read
+)
+
+// survived is what is not part of a world, and so outlives every jump: what
+// changed of it since a step had ended. It is told by time stamps and reflogs
+// and only ever read.
+type survived struct {
+	ignored []string // ignored roots and files that changed, sorted
+	git     []string // moves of HEAD and of branches, in words
+	partial bool     // there was more to look at than the limit
+}
+
+// stepEndedAt is when a step's checkpoint was recorded.
+func (t *Task) stepEndedAt(id int) (time.Time, error) {
+	st := t.state.Steps[id]
+	ops, err := t.ops(op.Range{First: st.Last, Last: st.Last})
+	if err != nil || len(ops) == 0 {
+		return time.Time{}, err
+	}
+	return ops[0].Time, nil
+}
+
+// survivedSince looks at what no world holds.
+func survivedSince(dir string, since time.Time) survived {
+	var s survived
+	var chain ignore.Chain
+	if gitDir, top := findGit(dir); gitDir != "" {
+		common := commonDir(gitDir)
+		s.git = gitMoves(gitDir, common, since)
+		chain = outerRules(dir, top, common)
+	}
+	left := maxSurvivedLooked
+	s.walk(dir, "", chain, since, &left)
+	s.partial = left < 0
+	slices.Sort(s.ignored)
+	return s
+}
+
+// outerRules are the ignore rules that stand outside of a world: the
+// repository's own, and those of the folders from its top down to the world.
+func outerRules(dir, top, common string) ignore.Chain {
+	var chain ignore.Chain
+	names := []string{filepath.Join(common, "info", "exclude")}
+	ats := []string{top}
+	for at := filepath.Dir(dir); at != top && len(at) > len(top); at = filepath.Dir(at) {
+		ats = slices.Insert(ats, 1, at)
+	}
+	if dir != top {
+		for _, at := range ats {
+			names = append(names, filepath.Join(at, ".gitignore"))
+		}
+		ats = append([]string{top}, ats...)
+	}
+	for i, name := range names {
+		data, ok := readSome(name, maxIgnoreFile)
+		rel, err := filepath.Rel(ats[i], dir)
+		if !ok || err != nil {
+			continue
+		}
+		if rel == "." {
+			rel = ""
+		}
+		chain = chain.With(ignore.Parse("", filepath.ToSlash(rel), data))
+	}
+	return chain
+}
+
+// commonDir is where a worktree's repository keeps what all worktrees share.
+func commonDir(gitDir string) string {
+	data, ok := readSome(filepath.Join(gitDir, "commondir"), maxIgnoreFile)
+	common := strings.TrimSpace(string(data))
+	switch {
+	case !ok || common == "":
+		return gitDir
+	case filepath.IsAbs(common):
+		return common
+	}
+	return filepath.Join(gitDir, common)
+}
+
+// walk looks for ignored entries beneath a directory that is not.
+func (s *survived) walk(root, rel string, chain ignore.Chain, since time.Time, left *int) {
+	full := filepath.Join(root, filepath.FromSlash(rel))
+	if data, ok := readSome(filepath.Join(full, ".gitignore"), maxIgnoreFile); ok {
+		chain = chain.With(ignore.Parse(rel, "", data))
+	}
+	entries, err := os.ReadDir(full)
+	if err != nil {
+		return // what cannot be read is not ours to report here
+	}
+	for _, e := range entries {
+		if *left--; *left < 0 {
+			return
+		}
+		p := path.Join(rel, e.Name())
+		switch {
+		case e.Name() == ".git" || e.Name() == ".anamnesis":
+		case chain.Ignored(p, e.IsDir()):
+			if changedSince(filepath.Join(full, e.Name()), e.IsDir(), since, left) {
+				s.ignored = append(s.ignored, p)
+			}
+		case e.IsDir():
+			s.walk(root, p, chain, since, left)
+		}
+	}
+}
+
+// changedSince reports whether an ignored file, or a directory or something
+// directly in it, has a later time stamp.
+func changedSince(name string, isDir bool, since time.Time, left *int) bool {
+	info, err := os.Lstat(name)
+	if err != nil {
+		return false
+	}
+	if info.ModTime().After(since) {
+		return true
+	}
+	if !isDir {
+		return false
+	}
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if *left--; *left < 0 {
+			return false
+		}
+		if info, err := e.Info(); err == nil && info.ModTime().After(since) {
+			return true
+		}
+	}
+	return false
+}
+
+// findGit finds the git directory of the repository a directory lies in, and
+// that repository's top.
+func findGit(dir string) (gitDir, top string) {
+	for at := dir; ; at = filepath.Dir(at) {
+		name := filepath.Join(at, ".git")
+		info, err := os.Stat(name)
+		switch {
+		case err == nil && info.IsDir():
+			return name, at
+		case err == nil:
+			data, ok := readSome(name, maxIgnoreFile)
+			target, found := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
+			if !ok || !found {
+				return "", ""
+			}
+			if !filepath.IsAbs(target) {
+				target = filepath.Join(at, target)
+			}
+			return target, at
+		}
+		if at == filepath.Dir(at) {
+			return "", ""
+		}
+	}
+}
+
+// gitMoves reads from the reflogs how HEAD and branches moved since. Git
+// writes whole seconds: a move in the very second in which the step ended is
+// taken for the step's own, as a commit at its end is.
+func gitMoves(gitDir, common string, since time.Time) []string {
+	var out []string
+	if m := reflogMove(filepath.Join(gitDir, "logs", "HEAD"), since); m != "" {
+		out = append(out, "HEAD "+m)
+	}
+	heads := filepath.Join(common, "logs", "refs", "heads")
+	read := 0
+	_ = filepath.WalkDir(heads, func(name string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return nil
+		}
+		if read++; read > maxGitLogs {
+			return filepath.SkipAll
+		}
+		if m := reflogMove(name, since); m != "" {
+			if branch, err := filepath.Rel(heads, name); err == nil {
+				out = append(out, "branch "+filepath.ToSlash(branch)+" "+m)
+			}
+		}
+		return nil
+	})
+	return out
+}
+
+// reflogMove says in words how one reference moved since; empty: not at all.
+func reflogMove(name string, since time.Time) string {
+	data, ok := readEnd(name, maxReflogRead)
+	if !ok {
+		return ""
+	}
+	from, to, n, last := "", "", 0, ""
+	for line := range bytes.Lines(data) {
+		head, message, _ := strings.Cut(strings.TrimRight(string(line), "\n"), "\t")
+		fields := strings.Fields(head)
+		if len(fields) < 4 || len(fields[0]) < 40 {
+			continue
+		}
+		seconds, err := strconv.ParseInt(fields[len(fields)-2], 10, 64)
+		if err != nil || seconds <= since.Unix() {
+			continue
+		}
+		if n++; n == 1 {
+			from = fields[0]
+		}
+		to, last = fields[1], message
+	}
+	switch {
+	case n == 0 || from == to:
+		return ""
+	case strings.Trim(from, "0") == "":
+		return fmt.Sprintf("was created at %.8s (%s)", to, oneLine(last, maxDelivered))
+	}
+	return fmt.Sprintf("moved from %.8s to %.8s (%s)", from, to, oneLine(last, maxDelivered))
+}
+
+// readSome reads the beginning of a file. false: there is none.
+func readSome(name string, limit int64) ([]byte, bool) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, false
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, false
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit))
+	return data, err == nil
+}
+
+// readEnd reads the last bytes of a file.
+func readEnd(name string, limit int64) ([]byte, bool) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, false
+	}
+	if info.Size() > limit {
+		if _, err := f.Seek(-limit, io.SeekEnd); err != nil {
+			return nil, false
+		}
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit))
+	return data, err == nil
+}

@@ -1,0 +1,94 @@
+package orchestrator
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSurvivedSince: of what no world holds, what changed is named, by the
+// rules of all ignore files, and what did not is not.
+func TestSurvivedSince(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "repo", "world")
+	files := map[string]bool{ // changed since?
+		"node_modules/a/index.js": false, "node_modules/new": true,
+		"sub/out/x": true, "sub/kept.log": true, "sub/secret": true, "old/x": false, "src/main.go": true, "above.tmp": true, "top.tmp": true,
+	}
+	since := time.Now().Add(-time.Hour).Truncate(time.Second)
+	for name := range files {
+		write(t, filepath.Join(dir, name), "x")
+	}
+	write(t, filepath.Join(dir, ".gitignore"), "node_modules/\nold/\n*.log\n")
+	write(t, filepath.Join(dir, "sub", ".gitignore"), "/out/\n!kept.log\n")
+	git := filepath.Join(filepath.Dir(dir), ".git")
+	write(t, filepath.Join(git, "info", "exclude"), "secret\n/world/above.tmp\n")
+	write(t, filepath.Join(filepath.Dir(dir), ".gitignore"), "top.tmp\n")
+	hash := func(c string) string { return strings.Repeat(c, 40) }
+	entry := func(from, to string, at time.Time, message string) string {
+		return fmt.Sprintf("%s %s P <p@example.test> %d +0100\t%s\n", hash(from), hash(to), at.Unix(), message)
+	}
+	write(t, filepath.Join(git, "logs", "HEAD"), entry("0", "1", since.Add(-time.Minute), "commit (initial): old")+
+		entry("1", "2", since.Add(time.Minute), "commit: one")+entry("2", "3", since.Add(2*time.Minute), "commit: two")+"rubbish\n")
+	write(t, filepath.Join(git, "logs", "refs", "heads", "main"), entry("0", "1", since.Add(-time.Minute), "old"))
+	write(t, filepath.Join(git, "logs", "refs", "heads", "topic", "a"), entry("0", "3", since.Add(time.Minute), "branch: Created from HEAD"))
+	for name, changed := range files {
+		if !changed {
+			age(t, dir, name, since.Add(-time.Hour))
+		}
+	}
+	got := survivedSince(dir, since)
+	// The folder itself has a later time, too: something was put into it.
+	want := []string{"above.tmp", "node_modules", "sub/out", "sub/secret", "top.tmp"}
+	if !slices.Equal(got.ignored, want) {
+		t.Errorf("ignored: %q, want %q", got.ignored, want)
+	}
+	moves := []string{"HEAD moved from 11111111 to 33333333 (commit: two)", "branch topic/a was created at 33333333 (branch: Created from HEAD)"}
+	if !slices.Equal(got.git, moves) {
+		t.Errorf("moves: %q, want %q", got.git, moves)
+	}
+	if later := survivedSince(dir, time.Now().Add(time.Hour)); len(later.ignored)+len(later.git) != 0 {
+		t.Errorf("since the future: %+v, want nothing", later)
+	}
+}
+
+// TestFindGit follows a worktree's file, and does without a repository.
+func TestFindGit(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, "main", ".git", "worktrees", "w", "HEAD"), "ref: refs/heads/w\n")
+	write(t, filepath.Join(root, "w", ".git"), "gitdir: ../main/.git/worktrees/w\n")
+	write(t, filepath.Join(root, "main", ".git", "worktrees", "w", "commondir"), "../..\n")
+	if got := commonDir(filepath.Join(root, "main", ".git", "worktrees", "w")); got != filepath.Join(root, "main", ".git") {
+		t.Errorf("commonDir = %q", got)
+	}
+	write(t, filepath.Join(root, "odd", ".git"), "nothing known\n")
+	if git, top := findGit(filepath.Join(root, "w")); git != filepath.Join(root, "main", ".git", "worktrees", "w") || top != filepath.Join(root, "w") {
+		t.Errorf("findGit = %q, %q", git, top)
+	}
+	if git, _ := findGit(filepath.Join(root, "odd")); git != "" {
+		t.Errorf("findGit = %q for a file that names no directory", git)
+	}
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// age gives a path, and the folders it lies in, an earlier time.
+func age(t *testing.T, dir, name string, at time.Time) {
+	t.Helper()
+	for p := name; p != "." && p != "node_modules"; p = filepath.Dir(p) {
+		if err := os.Chtimes(filepath.Join(dir, p), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
