@@ -287,3 +287,36 @@ func TestTriedFrom(t *testing.T) {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
 }
+
+// TestCumulativeRule: two discarded spans, neither longer than the EAS, are
+// folded together once both are, each at its place.
+func TestCumulativeRule(t *testing.T) {
+	task, _ := newTask(t, `turns:
+  - calls: [{name: Bash, arguments: {command: "seq 10001 10800"}}]
+  - calls: [{name: jump_to_step, arguments: {step_id: 0, reason: the first}}]
+  - expect:
+      - {on: all-joined, contains: ["\n10700", "[END OF DISCARDED STEPS]"], lacks: "[ANAMNESIS_BLOCK]"}
+    calls: [{name: Bash, arguments: {command: "seq 20001 20800"}}]
+  - calls: [{name: jump_to_step, arguments: {step_id: 0, reason: the second}}]
+  - expect:
+      - {on: all-joined, contains: ["the first", "the second"], lacks: ["\n10700", "\n20700"]}
+    reply: Done.
+`, Options{})
+	task.state.EAS = 4000
+	var triggers []string
+	task.opts.Event = func(o op.Op) {
+		if b, ok := o.Body.(*op.PassDone); ok {
+			triggers = append(triggers, b.Trigger)
+			if b.RangeTokens > 4000 {
+				t.Errorf("the span over %v has %d tokens, more than the EAS: it says nothing about the sum", b.Ranges, b.RangeTokens)
+			}
+		}
+	}
+	out, err := task.Run(t.Context())
+	if err != nil || out.Answer != "Done." {
+		t.Fatalf("Run = %+v, %v", out, err)
+	}
+	if strings.Join(triggers, " ") != "cumulative cumulative" {
+		t.Errorf("passes for %q, want two for the sum", triggers)
+	}
+}
