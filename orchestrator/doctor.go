@@ -242,7 +242,10 @@ func holds(fold []byte, st *State) bool {
 // storeOfLost gives a world's store with snapshots of a task whose stream says
 // nothing, not even where its world is; empty when there is none.
 func (x *examination) storeOfLost() string {
-	stores, _ := filepath.Glob(filepath.Join(x.h.State, worldsDir, "*.git")) // the pattern is good
+	stores, err := x.h.Stores()
+	if err != nil {
+		return "" // then there is nothing to find
+	}
 	for _, store := range stores {
 		// One that cannot be read is another task's trouble.
 		if has, err := worldstate.HasTask(store, x.id); err == nil && has {

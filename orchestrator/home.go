@@ -71,6 +71,24 @@ func (h Home) Store(dir string) string {
 	return filepath.Join(h.State, worldsDir, hex.EncodeToString(sum[:8])+".git")
 }
 
+// Stores lists the stores of all directories, sorted.
+func (h Home) Stores() ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(h.State, worldsDir))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list stores: %w", err)
+	}
+	var stores []string
+	for _, e := range entries {
+		if e.IsDir() && strings.HasSuffix(e.Name(), ".git") {
+			stores = append(stores, filepath.Join(h.State, worldsDir, e.Name()))
+		}
+	}
+	return stores, nil
+}
+
 // KnowledgeBase is the folder of the global cards.
 func (h Home) KnowledgeBase() string { return filepath.Join(h.Data, "knowledge_base") }
 

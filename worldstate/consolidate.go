@@ -184,6 +184,23 @@ func (s *objectStore) removePacks(packs []*packFile, but string, hook func(strin
 	return syncDir(s.packDir())
 }
 
+// sweep removes the temporary files killed processes left. The store's lock is
+// held, so none is in use.
+func (s *objectStore) sweep() {
+	for _, d := range []string{s.dir, s.packDir(), filepath.Join(s.dir, stateDir)} {
+		list, err := os.ReadDir(d)
+		if err != nil {
+			continue // the operation itself will say so
+		}
+		for _, e := range list {
+			if strings.HasPrefix(e.Name(), tempPrefix) {
+				os.Remove(filepath.Join(d, e.Name()))
+			}
+		}
+	}
+	_ = s.sweepPacks() // likewise
+}
+
 // sweepPacks removes packs without an index and the other way round: what a
 // kill between two removals, or between two renames, leaves. The store's lock
 // is held.

@@ -54,6 +54,8 @@ func child(spec string) int {
 		if _, err = w.SaveNext(ctx, "child"); err == nil && w.adopts != nil {
 			<-w.adopts.done
 		}
+	case "gc":
+		_, err = GC(ctx, f[1], &GCOptions{Hook: w.opts.Hook})
 	case "save":
 		_, err = w.SaveNext(ctx, "child")
 	}

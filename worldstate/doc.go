@@ -82,6 +82,15 @@
 // event told of is noted in its Snapshot, and ends the watching. Each directory
 // takes about a KiB of the kernel's memory, for at most 65,536 of them.
 //
+// # The store's size
+//
+// A save adds one pack. Past fifty, small packs are put together as they are.
+// GC makes one pack of all that is needed, older versions of a path as
+// differences to newer ones; measured, that is about what `git gc` makes of the
+// same history. Options.SizeLimitBytes refuses a save that would pass it
+// (*LimitError) and never removes anything; GCOptions.MaxBytes removes the
+// snapshots of tasks that no longer exist, the oldest first.
+//
 // # Blind spots
 //
 // A file changed through a shared memory map, or on a server with a clock

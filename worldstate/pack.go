@@ -55,6 +55,7 @@ type packWriter struct {
 	dir   string // objects/pack
 	hook  func(string)
 	pool  *packPool
+	level int // 0: compressionLevel
 	mu    sync.Mutex
 	f     *os.File
 	w     *bufio.Writer
@@ -105,7 +106,11 @@ func (p *packWriter) compressor(w io.Writer) *zlib.Writer {
 		z.Reset(w)
 		return z
 	}
-	z, err := zlib.NewWriterLevel(w, compressionLevel)
+	level := p.level
+	if level == 0 {
+		level = compressionLevel
+	}
+	z, err := zlib.NewWriterLevel(w, level)
 	if err != nil {
 		panic("worldstate: " + err.Error()) // the level is a constant
 	}
@@ -125,9 +130,14 @@ func (p *packWriter) add(h hash, t objectType, data []byte) error {
 	if p.holds(h) {
 		return nil
 	}
+	return p.put(h, packEntryHeader(t, int64(len(data))), data)
+}
+
+// put stores an object's header and, compressed, what follows it.
+func (p *packWriter) put(h hash, head, data []byte) error {
 	buf := p.pool.entry()
 	defer p.pool.entries.Put(buf)
-	buf.Write(packEntryHeader(t, int64(len(data))))
+	buf.Write(head)
 	z := p.compressor(buf)
 	_, err := z.Write(data)
 	if cerr := z.Close(); err == nil {

@@ -108,7 +108,8 @@ func HasTask(store, task string) (bool, error) {
 	return false, nil
 }
 
-// updateRefs sets refs, all or none, durably. The store's lock is held.
+// updateRefs sets refs, all or none, durably; a zero id removes one. The
+// store's lock is held.
 func (s *objectStore) updateRefs(set map[string]hash) error {
 	refs, err := s.readRefs()
 	if err != nil {
@@ -118,7 +119,9 @@ func (s *objectStore) updateRefs(set map[string]hash) error {
 	refs = maps.Clone(refs)
 	for name, h := range set {
 		changed = changed || refs[name] != h
-		refs[name] = h
+		if refs[name] = h; h.isZero() {
+			delete(refs, name)
+		}
 	}
 	if !changed {
 		return nil

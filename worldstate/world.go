@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -185,7 +184,7 @@ func (w *World) create() error {
 	if err := createStore(w.store); err != nil {
 		return err
 	}
-	w.sweep()
+	w.objects.sweep()
 	return nil
 }
 
@@ -266,7 +265,7 @@ func (w *World) begin(ctx context.Context, write bool) (end func(), err error) {
 		}
 		end = func() { lock.release(); w.mu.Unlock() }
 		if lock.orphaned {
-			w.sweep()
+			w.objects.sweep()
 		}
 	}
 	if err := w.objects.refresh(); err != nil {
@@ -274,23 +273,6 @@ func (w *World) begin(ctx context.Context, write bool) (end func(), err error) {
 		return nil, err
 	}
 	return end, nil
-}
-
-// sweep removes the temporary files killed saves left. The lock is held, so
-// none is in use.
-func (w *World) sweep() {
-	for _, d := range []string{w.store, w.objects.packDir(), filepath.Join(w.store, stateDir)} {
-		list, err := os.ReadDir(d)
-		if err != nil {
-			continue // the operation itself will say so
-		}
-		for _, e := range list {
-			if strings.HasPrefix(e.Name(), tempPrefix) {
-				os.Remove(filepath.Join(d, e.Name()))
-			}
-		}
-	}
-	_ = w.objects.sweepPacks() // likewise
 }
 
 // openRoot opens the world's directory for one operation.

@@ -1,0 +1,147 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"anamnesis/orchestrator"
+	"anamnesis/worldstate"
+)
+
+// manualTask is the task of snapshots a person makes with `world save`.
+const manualTask = "cli"
+
+// worldGC is the verb that makes stores small.
+func (a *app) worldGC(f *worldFlags) *cobra.Command {
+	var o worldstate.GCOptions
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "gc",
+		Short: "Make a store small: one pack, and nothing that no step needs",
+		Long: "Make a store small: one pack, and nothing that no step needs.\n\n" +
+			"Every snapshot that a step of an existing task, or a person's own save, names is kept. With --max-bytes the\n" +
+			"snapshots of tasks that were deleted go, the oldest first, until the store fits. No other command can use the\n" +
+			"store meanwhile.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.MaxBytes < 0 {
+				return usageError("--max-bytes %d: it must not be negative", o.MaxBytes)
+			}
+			if all && (f.store != "" || f.task != "" || f.dir != "") {
+				return usageError("--all is for every store of the program: no --store, --task or --dir beside it")
+			}
+			stores, err := a.gcStores(f, all)
+			if err != nil {
+				return err
+			}
+			return a.gcEach(cmd.Context(), stores, o, f.json)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "every store of the program")
+	cmd.Flags().Int64Var(&o.MaxBytes, "max-bytes", 0, "drop snapshots of deleted tasks until a store is at most so large (0: none)")
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what would go, and change nothing")
+	return cmd
+}
+
+// gcStores gives the stores that are meant.
+func (a *app) gcStores(f *worldFlags, all bool) ([]string, error) {
+	if f.store != "" {
+		return []string{f.store}, nil
+	}
+	h, err := a.home()
+	if err != nil {
+		return nil, err
+	}
+	if all {
+		return h.Stores()
+	}
+	if f.task != "" {
+		st, err := orchestrator.ReadState(h, f.task)
+		if err != nil {
+			return nil, err
+		}
+		return []string{st.Opened.Store}, nil
+	}
+	dir, err := filepath.Abs(f.dir)
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, err
+	}
+	return []string{h.Store(dir)}, nil
+}
+
+// gcEach collects one store after the other; --json prints a list.
+func (a *app) gcEach(ctx context.Context, stores []string, o worldstate.GCOptions, asJSON bool) error {
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	tasks, err := h.Tasks()
+	if err != nil {
+		return err
+	}
+	o.Live = func(task string) bool { return task == manualTask || slices.Contains(tasks, task) }
+	reports := []worldstate.GCReport{}
+	over := false
+	for _, store := range stores {
+		o.Keep = namedSteps(h, tasks, store)
+		r, err := worldstate.GC(ctx, store, &o)
+		if err != nil {
+			return err
+		}
+		over = over || r.Over
+		reports = append(reports, r)
+		if !asJSON {
+			a.printGC(r)
+		}
+	}
+	if asJSON {
+		if err := a.printJSON(reports); err != nil {
+			return err
+		}
+	}
+	if over {
+		return &exitError{exitLimit, fmt.Errorf("what existing tasks need is more than --max-bytes %d; delete tasks, or raise it", o.MaxBytes)}
+	}
+	return nil
+}
+
+// namedSteps are the snapshots that tasks' streams name. A stream that cannot be
+// read names nothing beyond its refs, which keep its steps as well.
+func namedSteps(h orchestrator.Home, tasks []string, store string) []worldstate.ID {
+	var ids []worldstate.ID
+	for _, task := range tasks {
+		st, err := orchestrator.ReadState(h, task)
+		if err != nil || st.Opened.Store != store {
+			continue
+		}
+		for _, step := range st.Steps {
+			if step.Commit != "" {
+				ids = append(ids, worldstate.ID(step.Commit))
+			}
+		}
+	}
+	return ids
+}
+
+func (a *app) printGC(r worldstate.GCReport) {
+	verb := "is now"
+	if r.DryRun {
+		verb = "would be at most"
+	}
+	fmt.Fprintf(a.stdout, "%s: %d snapshots, %d objects; it was %d bytes and %s %d\n", r.Store, r.Snapshots, r.Objects, r.BytesBefore, verb, r.BytesAfter)
+	for _, task := range r.Dropped {
+		fmt.Fprintf(a.stdout, "  dropped: deleted task %s\n", task)
+	}
+	for _, task := range r.Kept {
+		fmt.Fprintf(a.stdout, "  kept: deleted task %s\n", task)
+	}
+}

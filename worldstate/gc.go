@@ -1,0 +1,340 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// GCOptions say what a collection keeps. The zero value keeps every snapshot
+// that any ref names.
+type GCOptions struct {
+	// Live reports whether a task still exists; its snapshots are kept whatever
+	// their size. nil: all tasks do.
+	Live func(task string) bool
+	// Keep are snapshots that something else than a ref names.
+	Keep []ID
+	// MaxBytes caps the store: of the tasks that do not exist any more, only
+	// as many are kept, the newest first, as fit. 0: no cap, all are kept.
+	MaxBytes int64
+	// DryRun finds out and changes nothing.
+	DryRun bool
+	// LockWait is how long to wait for another process. Default DefaultLockWait.
+	LockWait time.Duration
+	// Hook is called at every durable step, as Options.Hook.
+	Hook func(point string)
+}
+
+// A GCReport is what a collection did, or would do.
+type GCReport struct {
+	Store  string `json:"store"`
+	DryRun bool   `json:"dry_run,omitempty"`
+	// BytesBefore and BytesAfter are what the packs take on disk. After a dry
+	// run BytesAfter is an upper bound.
+	BytesBefore int64 `json:"bytes_before"`
+	BytesAfter  int64 `json:"bytes_after"`
+	Objects     int   `json:"objects"` // kept
+	Snapshots   int   `json:"snapshots"`
+	// Dropped are the tasks whose snapshots went, Kept those that no longer
+	// exist and stay all the same. Never nil.
+	Dropped []string `json:"dropped"`
+	Kept    []string `json:"kept"`
+	// Over: what must be kept is more than MaxBytes.
+	Over bool `json:"over,omitempty"`
+}
+
+// GC puts everything the store's refs, unfinished restores and o name into one
+// pack, as differences where that is shorter, and removes the rest. The store's
+// lock is held all the time. Killed anywhere, every snapshot that was to be kept
+// is there, and the next collection goes on. An object that is needed and
+// missing or damaged ends it before anything is removed: *MissingObjectError.
+func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
+	var opts GCOptions
+	if o != nil {
+		opts = *o
+	}
+	if opts.LockWait <= 0 {
+		opts.LockWait = DefaultLockWait
+	}
+	if opts.Hook == nil {
+		opts.Hook = func(string) {}
+	}
+	if _, err := os.Stat(filepath.Join(store, stateDir)); err != nil {
+		return GCReport{}, fmt.Errorf("gc %s: %w: it is no store", store, ErrRefused)
+	}
+	lock, err := acquireLock(ctx, store, opts.LockWait)
+	if err != nil {
+		return GCReport{}, err
+	}
+	defer lock.release()
+	s := newObjectStore(store)
+	defer s.close()
+	s.sweep()
+	if err := s.refresh(); err != nil {
+		return GCReport{}, err
+	}
+	g := collector{s: s, o: opts, seen: make(map[hash]bool)}
+	g.report = GCReport{Store: store, DryRun: opts.DryRun, Dropped: []string{}, Kept: []string{}}
+	if err := g.run(ctx); err != nil {
+		return GCReport{}, fmt.Errorf("gc %s: %w", store, err)
+	}
+	return g.report, nil
+}
+
+// collector is one collection.
+type collector struct {
+	s      *objectStore
+	o      GCOptions
+	report GCReport
+
+	seen    map[hash]bool // objects that are kept
+	but     map[hash]bool // objects not to be counted again
+	bytes   int64         // what they take now
+	commits []hash
+	lines   lines
+	gone    map[string]hash // refs to be removed, with zero ids
+}
+
+func (g *collector) run(ctx context.Context) error {
+	before, err := g.s.sizeBytes()
+	if err != nil {
+		return err
+	}
+	g.report.BytesBefore, g.report.BytesAfter = before, before
+	if err := g.choose(ctx); err != nil {
+		return err
+	}
+	g.report.Objects, g.report.Snapshots = len(g.seen), len(g.commits)
+	g.report.Over = g.o.MaxBytes > 0 && g.bytes > g.o.MaxBytes
+	if g.o.DryRun {
+		g.report.BytesAfter = min(before, g.bytes)
+		return nil
+	}
+	if err := g.repack(ctx); err != nil {
+		return err
+	}
+	if g.report.BytesAfter, err = g.s.sizeBytes(); err != nil {
+		return err
+	}
+	g.report.Over = g.o.MaxBytes > 0 && g.report.BytesAfter > g.o.MaxBytes
+	return nil
+}
+
+// choose finds out what is kept: first what must be, then the tasks that are
+// gone, the newest first, while they fit.
+func (g *collector) choose(ctx context.Context) error {
+	refs, err := g.s.readRefs()
+	if err != nil {
+		return err
+	}
+	roots, err := g.roots()
+	if err != nil {
+		return err
+	}
+	dead := make(map[string][]string) // task → its refs
+	var shared []string               // the worlds' and the latest: theirs who made the snapshot
+	for name, h := range refs {
+		task, _, isTask := strings.Cut(strings.TrimPrefix(name, taskRefs), "/")
+		switch {
+		case strings.HasPrefix(name, taskRefs) && isTask:
+			if g.o.Live == nil || g.o.Live(task) {
+				roots = append(roots, h)
+			} else {
+				dead[task] = append(dead[task], name)
+			}
+		case name == latestRef || strings.HasPrefix(name, worldRefs):
+			shared = append(shared, name)
+		default:
+			roots = append(roots, h)
+		}
+	}
+	if err := g.keep(ctx, roots); err != nil {
+		return err
+	}
+	g.gone = make(map[string]hash)
+	for _, task := range g.newestFirst(dead, refs) {
+		if err := g.tryTask(ctx, task, dead[task], refs); err != nil {
+			return err
+		}
+	}
+	slices.Sort(g.report.Dropped)
+	slices.Sort(g.report.Kept)
+	for _, name := range shared {
+		if len(g.report.Dropped) > 0 && !g.seen[refs[name]] {
+			g.gone[name] = hash{} // only dropped tasks led to it
+			continue
+		}
+		if err := g.keep(ctx, []hash{refs[name]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// roots are the snapshots named by something else than refs.
+func (g *collector) roots() ([]hash, error) {
+	var roots []hash
+	for _, id := range g.o.Keep {
+		h, ok := parseHash(string(id))
+		if !ok {
+			return nil, fmt.Errorf("snapshot %q: %w: not a full id", id, ErrUnknown)
+		}
+		if g.s.has(h) { // a stream may name what was lost before
+			roots = append(roots, h)
+		}
+	}
+	journals, err := filepath.Glob(filepath.Join(g.s.dir, stateDir, "journal-*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range journals {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read journal: %w", err)
+		}
+		j, err := decodeJournal(data)
+		if err != nil {
+			return nil, fmt.Errorf("read journal %s: %w: %w", path, ErrCorrupt, err)
+		}
+		roots = append(roots, j.source, j.target, j.head)
+	}
+	return roots, nil
+}
+
+// newestFirst sorts tasks by their newest snapshot.
+func (g *collector) newestFirst(dead map[string][]string, refs map[string]hash) []string {
+	newest := make(map[string]time.Time)
+	var tasks []string
+	for task, names := range dead {
+		tasks = append(tasks, task)
+		for _, name := range names {
+			if data, err := g.s.read(refs[name], commitObject, name); err == nil {
+				if c, err := decodeCommit(refs[name], data); err == nil && c.time.After(newest[task]) {
+					newest[task] = c.time
+				}
+			}
+		}
+	}
+	slices.SortFunc(tasks, func(a, b string) int {
+		if c := newest[b].Compare(newest[a]); c != 0 {
+			return c
+		}
+		return strings.Compare(a, b)
+	})
+	return tasks
+}
+
+// tryTask keeps a task that is gone if it fits, and otherwise drops it.
+func (g *collector) tryTask(ctx context.Context, task string, names []string, refs map[string]hash) error {
+	var roots []hash
+	for _, name := range names {
+		roots = append(roots, refs[name])
+	}
+	if g.o.MaxBytes > 0 {
+		more := collector{s: g.s, seen: make(map[hash]bool), but: g.seen}
+		if err := more.keep(ctx, roots); err != nil || g.bytes+more.bytes > g.o.MaxBytes {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			for _, name := range names {
+				g.gone[name] = hash{}
+			}
+			g.report.Dropped = append(g.report.Dropped, task)
+			return nil
+		}
+	}
+	g.report.Kept = append(g.report.Kept, task)
+	return g.keep(ctx, roots)
+}
+
+// keep adds everything some snapshots and their ancestors need.
+func (g *collector) keep(ctx context.Context, roots []hash) error {
+	var found []*commit
+	for queue := roots; len(queue) > 0; {
+		h := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		if g.known(h) {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		data, err := g.s.read(h, commitObject, "snapshot")
+		if err != nil {
+			return err
+		}
+		c, err := decodeCommit(h, data)
+		if err != nil {
+			return err
+		}
+		g.add(h)
+		g.commits = append(g.commits, h)
+		found = append(found, c)
+		queue = append(queue[:len(queue):len(queue)], c.parents...)
+	}
+	slices.SortStableFunc(found, func(a, b *commit) int { return b.time.Compare(a.time) })
+	for _, c := range found {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := g.tree(c.tree, "", 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *collector) known(h hash) bool { return g.seen[h] || g.but[h] }
+
+func (g *collector) add(h hash) {
+	g.seen[h] = true
+	g.bytes += g.s.storedBytes(h)
+}
+
+func (g *collector) tree(h hash, path string, depth int) error {
+	if g.known(h) {
+		return nil
+	}
+	g.add(h)
+	g.lines.add(treeObject, path, h)
+	data, err := g.s.read(h, treeObject, path)
+	if err != nil {
+		return err
+	}
+	items, err := decodeTree(data)
+	if err != nil || depth > maxTreeDepth {
+		return fmt.Errorf("tree %s: %w: %w", h, ErrCorrupt, errors.Join(err))
+	}
+	for _, it := range items {
+		p := join(path, it.name)
+		if it.mode == "40000" {
+			if err := g.tree(it.hash, p, depth+1); err != nil {
+				return err
+			}
+		} else if !g.known(it.hash) {
+			g.add(it.hash)
+			g.lines.add(blobObject, p, it.hash)
+		}
+	}
+	return nil
+}
+
+// storedBytes is what an object takes on disk, as far as that is known.
+func (s *objectStore) storedBytes(h hash) int64 {
+	p, off := s.lookup(h)
+	if p == nil {
+		return 0
+	}
+	end, err := p.end(off)
+	if err != nil {
+		return 0
+	}
+	return end - off
+}

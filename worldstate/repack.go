@@ -1,0 +1,243 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// gcLevel: a collection takes its time, and what it writes stays.
+	gcLevel = 9
+	// deltaChain is how many differences an old version may be away from one
+	// that stands whole; git's own limit is 50.
+	deltaChain = 50
+	// deltaBytes: larger objects are not stored as differences, which are made
+	// in memory.
+	deltaBytes = 4 << 20
+)
+
+// line is the versions of one path, the newest first. Each is a difference to
+// the one before, so that the newest, which a restore or a diff is most likely
+// to want, stands whole.
+type line struct {
+	kind objectType
+	path string
+	ids  []hash
+}
+
+// lines gathers the versions of every path.
+type lines struct {
+	list  []*line
+	index map[lineKey]*line
+}
+
+type lineKey struct {
+	kind objectType
+	path string
+}
+
+func (l *lines) add(kind objectType, path string, h hash) {
+	key := lineKey{kind, path}
+	if l.index == nil {
+		l.index = make(map[lineKey]*line)
+	}
+	at := l.index[key]
+	if at == nil {
+		at = &line{kind: kind, path: path}
+		l.index[key] = at
+		l.list = append(l.list, at)
+	}
+	at.ids = append(at.ids, h)
+}
+
+// repack writes what is kept as one pack, then removes the refs that go, then
+// the old packs: at every moment, whatever a ref names is there.
+func (g *collector) repack(ctx context.Context) error {
+	old, err := g.s.bySize()
+	if err != nil {
+		return err
+	}
+	out := newPackWriter(g.s.packDir(), g.o.Hook, &packPool{})
+	out.level = gcLevel
+	defer out.abort()
+	for _, h := range g.commits {
+		if err := g.whole(out, commitObject, "snapshot", h); err != nil {
+			return err
+		}
+	}
+	group, gctx := errgroup.WithContext(ctx)
+	var next atomic.Int64
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() error {
+			for gctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(g.lines.list) {
+					return nil
+				}
+				if err := g.line(out, g.lines.list[i]); err != nil {
+					return err
+				}
+			}
+			return gctx.Err()
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	idx, err := out.finish()
+	if err != nil {
+		return err
+	}
+	name := ""
+	if idx != "" {
+		name = base(idx)
+		if err := g.s.published(idx); err != nil {
+			return err
+		}
+	}
+	g.o.Hook("repacked")
+	if err := g.s.updateRefs(g.gone); err != nil {
+		return err
+	}
+	g.o.Hook("refs-written")
+	if err := g.s.removePacks(old, name, g.o.Hook); err != nil {
+		return err
+	}
+	if err := g.s.removeLoose(); err != nil {
+		return err
+	}
+	if err := os.Remove(g.s.alternatesPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove alternates: %w", err) // nothing is borrowed any more
+	}
+	return syncDir(filepath.Join(g.s.dir, "objects", "info"))
+}
+
+// line writes the versions of one path.
+func (g *collector) line(out *packWriter, l *line) error {
+	var last []byte // the version before, nil where there is none to start from
+	var lastID hash
+	chain := 0
+	for _, h := range l.ids {
+		if len(l.ids) == 1 {
+			return g.whole(out, l.kind, l.path, h)
+		}
+		data, err := g.s.readUpTo(h, l.kind, l.path, deltaBytes)
+		if errors.Is(err, errTooLarge) {
+			last = nil
+			if err := g.whole(out, l.kind, l.path, h); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		done := false
+		if last != nil && chain < deltaChain {
+			if done, err = out.addDelta(h, lastID, last, data); err != nil {
+				return err
+			}
+		}
+		if chain++; !done {
+			chain = 0
+			if err := out.add(h, l.kind, data); err != nil {
+				return err
+			}
+		}
+		last, lastID = data, h
+	}
+	return nil
+}
+
+// whole writes an object that is no difference, as it stands where it is
+// compressed well already.
+func (g *collector) whole(out *packWriter, t objectType, path string, h hash) error {
+	if p, off := g.s.lookup(h); p != nil {
+		if tight, err := p.tight(off); err == nil && tight {
+			i, _ := p.position(h)
+			buf := g.s.buffer()
+			defer g.s.buffers.Put(buf)
+			if err := out.copyRaw(p, p.item(i), *buf); err == nil {
+				return nil
+			} // damaged here: maybe not elsewhere
+		}
+	}
+	data, err := g.s.readUpTo(h, t, path, deltaBytes)
+	if err == nil {
+		return out.add(h, t, data)
+	}
+	if !errors.Is(err, errTooLarge) {
+		return err
+	}
+	_, size, r, err := g.s.open(h)
+	if err != nil {
+		return &MissingObjectError{Object: h.String(), Path: path, Err: err}
+	}
+	defer r.Close()
+	return out.addStream(h, size, r)
+}
+
+// tight reports whether an object stands whole and was not compressed in a
+// hurry, which its zlib header tells.
+func (p *packFile) tight(off int64) (bool, error) {
+	f, err := p.file()
+	if err != nil {
+		return false, err
+	}
+	var b [16]byte
+	n, err := f.ReadAt(b[:], off)
+	if n < 4 {
+		return false, err
+	}
+	if kind := objectType(b[0] >> 4 & 7); kind >= offsetDelta {
+		return false, nil
+	}
+	i := 0
+	for i < n-2 && b[i]&0x80 != 0 {
+		i++
+	}
+	return b[i+2]>>6 > 0, nil
+}
+
+// addDelta stores an object as a difference to another one of the same pack;
+// false when that is not shorter by a third than the object itself.
+func (p *packWriter) addDelta(h, other hash, before, data []byte) (bool, error) {
+	delta := packfile.DiffDelta(before, data)
+	if len(delta) > len(data)*2/3 {
+		return false, nil
+	}
+	if back, err := applyDelta(before, delta); err != nil || !bytes.Equal(back, data) {
+		return false, nil // the library's mistake costs space, not bytes
+	}
+	head := append(packEntryHeader(refDelta, int64(len(delta))), other[:]...)
+	return true, p.put(h, head, delta)
+}
+
+// removeLoose removes the loose objects git made; what is needed of them is in
+// the pack.
+func (s *objectStore) removeLoose() error {
+	dirs, err := os.ReadDir(filepath.Join(s.dir, "objects"))
+	if err != nil {
+		return fmt.Errorf("remove loose objects: %w", err)
+	}
+	for _, d := range dirs {
+		if len(d.Name()) != 2 {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(s.dir, "objects", d.Name())); err != nil {
+			return fmt.Errorf("remove loose objects: %w", err)
+		}
+	}
+	return nil
+}
