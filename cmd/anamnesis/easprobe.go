@@ -234,7 +234,14 @@ func (a *app) runProbe(ctx context.Context, m modelChoice, reply int, o probe.Op
 	if isTerminal(a.stderr) {
 		p := &progressLine{out: a.stderr, now: time.Now}
 		defer p.clear()
-		show = func(at probe.Progress) { p.draw(view.Line(probeBar(at), a.width()-1)) }
+		show = func(at probe.Progress) {
+			text := view.Line(probeBar(at), a.width()-1)
+			if at.Done == at.Most { // the end of a phase is always seen
+				p.put(text)
+				return
+			}
+			p.draw(text)
+		}
 	}
 	o.Progress = show
 	m.retries.set(func(at model.Attempt) {

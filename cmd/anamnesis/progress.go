@@ -59,7 +59,12 @@ func (p *progressLine) draw(text string) {
 	if now.Sub(p.start) < progressAfter || now.Sub(p.last) < progressEvery {
 		return
 	}
-	p.last, p.drawn = now, true
+	p.put(text)
+}
+
+// put shows a text in place of the one before, whenever that was.
+func (p *progressLine) put(text string) {
+	p.last, p.drawn = p.now(), true
 	fmt.Fprint(p.out, clearLine, text)
 }
 
