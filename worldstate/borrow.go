@@ -20,9 +20,9 @@ import (
 // the rest by whoever saves next; each is hashed as it is copied. When all
 // are ours, the line goes.
 
-// adoptBytes: how much is copied under one hold of the store's lock; also how
-// much Close may have to wait for.
-const adoptBytes = 32 << 20
+// adoptBytes: how much is copied under one hold of the store's lock, which is
+// what a save, or Close, may have to wait for: about a fifth of a second.
+const adoptBytes = 16 << 20
 
 func (s *objectStore) alternatesPath() string {
 	return filepath.Join(s.dir, "objects", "info", "alternates")
@@ -187,6 +187,9 @@ func (w *World) adoptLocked(most int64) (more bool, err error) {
 		return false, err
 	}
 	if err := w.publish(pack); err != nil {
+		return false, err
+	}
+	if err := w.objects.consolidate(context.Background(), &w.packs, w.opts.Hook); err != nil {
 		return false, err
 	}
 	if more {

@@ -3,6 +3,7 @@ package worldstate
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -158,4 +159,22 @@ func TestConsolidateRot(t *testing.T) {
 	if b.packs() != 4 {
 		t.Error("packs went")
 	}
+}
+
+// TestConsolidateGitPacks: a pack that git made holds differences to earlier
+// places in itself, which cannot be copied one by one; it stays as it is.
+func TestConsolidateGitPacks(t *testing.T) {
+	b := newBench(t, nil)
+	ids := b.history(6, rand.New(rand.NewPCG(9, 10)))
+	git(t, b.store, "-c", "repack.writeBitmaps=false", "repack", "-adfq")
+	b.must(b.w.objects.refresh())
+	ids = append(ids, b.steps(6)...)
+	packs, err := b.w.objects.bySize()
+	b.must(err)
+	b.must(b.w.objects.merge(context.Background(), packs, &packPool{}, func(string) {}))
+	if n := b.packs(); n != 2 {
+		t.Errorf("%d packs, want git's and ours", n)
+	}
+	b.hasAll(ids)
+	b.fsck()
 }
