@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -42,8 +43,11 @@ func (b *bench) settleIndex() {
 
 // reads makes the world count the files a scan reads.
 func (b *bench) reads() func() []string {
+	var mu sync.Mutex
 	var read []string
 	b.w.fault = func(op, path string) error {
+		mu.Lock()
+		defer mu.Unlock()
 		if op == "read" {
 			read = append(read, path)
 		}
