@@ -1,0 +1,267 @@
+package worldstate
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+)
+
+// dirStamp tells whether a directory's entries may have changed.
+type dirStamp struct {
+	mtime [2]time.Time
+	at    time.Time
+}
+
+// stampDirs looks at the two directories objects come and go in.
+func (s *objectStore) stampDirs() (dirStamp, error) {
+	st := dirStamp{at: time.Now()}
+	for i, d := range []string{s.packDir(), filepath.Join(s.dir, "objects")} {
+		info, err := os.Stat(d)
+		if err != nil {
+			return st, fmt.Errorf("read store: %w", err)
+		}
+		st.mtime[i] = info.ModTime()
+	}
+	return st, nil
+}
+
+// holds reports whether what was listed at st is still all there is: nothing
+// changed since, and the last change was not too young then for another one
+// to show.
+func (st dirStamp) holds(now dirStamp) bool {
+	for i := range st.mtime {
+		if !st.mtime[i].Equal(now.mtime[i]) || st.at.Sub(st.mtime[i]) < coarseSlack {
+			return false
+		}
+	}
+	return true
+}
+
+// refresh looks for packs that came or went. No other operation of the World
+// runs.
+func (s *objectStore) refresh() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.retired {
+		p.close()
+	}
+	s.retired = nil
+	now, err := s.stampDirs()
+	if err != nil {
+		return err
+	}
+	if !s.listed.holds(now) {
+		if err := s.list(); err != nil {
+			return err
+		}
+		s.listed = now
+	}
+	return s.followAlternates()
+}
+
+// list reads the directory of packs; s.mu is held for writing. A pack that is
+// damaged counts as absent: a save writes what it held anew, as far as the
+// world still has it, and what needs the rest is refused by name.
+func (s *objectStore) list() error {
+	s.git = nil
+	s.loose = false
+	dirs, err := os.ReadDir(filepath.Join(s.dir, "objects"))
+	if err != nil {
+		return fmt.Errorf("read store: %w", err)
+	}
+	for _, d := range dirs {
+		s.loose = s.loose || len(d.Name()) == 2
+	}
+	list, err := os.ReadDir(s.packDir())
+	if err != nil {
+		return fmt.Errorf("read store: %w", err)
+	}
+	there := make(map[string]bool, len(list))
+	s.damaged = make(map[string]error)
+	var came []*packFile
+	for _, e := range list {
+		name := e.Name()
+		if !strings.HasSuffix(name, ".idx") {
+			continue
+		}
+		there[name] = true
+		if s.packs[name] != nil {
+			continue
+		}
+		p, err := openPack(filepath.Join(s.packDir(), name))
+		if err != nil {
+			s.damaged[name] = err
+			continue
+		}
+		came = append(came, p)
+	}
+	s.drop(func(p *packFile) bool { return !there[p.name] })
+	for _, p := range came {
+		s.add(p)
+	}
+	return nil
+}
+
+// add takes a pack into the look-up; s.mu is held for writing.
+func (s *objectStore) add(p *packFile) {
+	s.packs[p.name] = p
+	if p.n > smallPack {
+		s.large = append(s.large, p)
+		sort.Slice(s.large, func(i, j int) bool { return s.large[i].n > s.large[j].n })
+		return
+	}
+	for i := range p.n {
+		if it := p.item(i); !s.rotten[rottenObject{p, it.hash}] {
+			s.small[it.hash] = place{p, it.off}
+		}
+	}
+}
+
+// condemn remembers that the copy of an object which lookup gives is damaged,
+// and reports whether there is another one.
+func (s *objectStore) condemn(h hash) bool {
+	p, _ := s.lookup(h)
+	if p == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rotten[rottenObject{p, h}] = true
+	delete(s.small, h)
+	for _, p := range s.packs {
+		if off, ok := p.find(h); ok && !s.rotten[rottenObject{p, h}] {
+			s.small[h] = place{p, off}
+			return true
+		}
+	}
+	return false
+}
+
+// hasIntact is owns for an object whose bytes are at hand: one that the store
+// lists and that has rotted there counts as absent, so that it is written anew.
+func (s *objectStore) hasIntact(h hash) bool {
+	buf := s.buffer()
+	defer s.buffers.Put(buf)
+	for {
+		p, _ := s.lookup(h)
+		if p == nil {
+			return s.looseHas(h) // what is borrowed is not ours: with the bytes at hand it becomes so
+		}
+		if i, ok := p.position(h); ok {
+			if _, err := p.intact(p.item(i), nil, *buf); err == nil {
+				return true
+			}
+		}
+		s.condemn(h)
+	}
+}
+
+// drop takes packs out of the look-up; s.mu is held for writing.
+func (s *objectStore) drop(gone func(*packFile) bool) {
+	before := len(s.packs)
+	for name, p := range s.packs {
+		if gone(p) {
+			delete(s.packs, name)
+			s.retired = append(s.retired, p)
+		}
+	}
+	if len(s.packs) == before {
+		return
+	}
+	rest := s.packs
+	s.packs, s.large, s.small = make(map[string]*packFile, len(rest)), nil, make(map[hash]place)
+	for _, p := range rest {
+		s.add(p)
+	}
+}
+
+// published takes a pack just written into the look-up.
+func (s *objectStore) published(idxPath string) error {
+	p, err := openPack(idxPath)
+	if err != nil {
+		return fmt.Errorf("read store: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.packs[p.name] == nil {
+		s.add(p)
+	}
+	return nil
+}
+
+// generation lists the packs, the stat cache's ground to trust that an object
+// it names is stored.
+func (s *objectStore) generation() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	names := make([]string, 0, len(s.packs))
+	for name := range s.packs {
+		names = append(names, name)
+	}
+	if s.lender != nil {
+		names = append(names, s.lender.generation()...)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// lookup gives the pack that holds an object, nil when none does.
+func (s *objectStore) lookup(h hash) (*packFile, int64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if at, ok := s.small[h]; ok {
+		return at.pack, at.off
+	}
+	for _, p := range s.large {
+		if off, ok := p.find(h); ok && !s.rotten[rottenObject{p, h}] {
+			return p, off
+		}
+	}
+	return nil, 0
+}
+
+// otherwise does f, which reads an object, again for as long as it finds a
+// damaged copy and there is another one.
+func (s *objectStore) otherwise(h hash, f func() error) error {
+	for {
+		err := f()
+		if !errors.Is(err, ErrCorrupt) || errors.Is(err, errTooLarge) || errors.Is(err, errWrongType) || !s.condemn(h) {
+			return err
+		}
+	}
+}
+
+// has reports whether the store, or what it borrows from, lists the object; it
+// does not read it.
+func (s *objectStore) has(h hash) bool {
+	if s.owns(h) {
+		return true
+	}
+	lender := s.lending()
+	return lender != nil && lender.packed(h) // what is loose there may not be durable
+}
+
+// owns reports whether the store itself lists an object.
+func (s *objectStore) owns(h hash) bool { return s.packed(h) || s.looseHas(h) }
+
+func (s *objectStore) packed(h hash) bool {
+	p, _ := s.lookup(h)
+	return p != nil
+}
+
+// looseHas reports whether git made a file of an object.
+func (s *objectStore) looseHas(h hash) bool {
+	s.mu.RLock()
+	loose := s.loose
+	s.mu.RUnlock()
+	if !loose {
+		return false
+	}
+	id := h.String()
+	_, err := os.Stat(filepath.Join(s.dir, "objects", id[:2], id[2:]))
+	return err == nil
+}
