@@ -93,9 +93,12 @@
 //
 // # Blind spots
 //
-// A file changed through a shared memory map, or on a server with a clock
-// behind ours, within the granularity of its time stamps, can be missed until
-// its next change. Between the last look at a path and the rename over it lie
+// A file changed on a server with a clock behind ours, within the granularity
+// of its time stamps, can be missed by a save until its next change. So can a
+// write through a shared memory map to a page that was written through it
+// before: the file's time stamps do not move until the page was written back.
+// A restore reads each file it would overwrite or remove, and keeps what no
+// snapshot holds. Between the last look at a path and the rename over it lie
 // some microseconds in which a change is lost. `git gc` run by hand on the store
 // while a save runs is not coordinated with it.
 //
@@ -104,5 +107,5 @@
 // the file was last looked at, and of a file system mounted inside since the
 // last scan. The next check finds them. Files known to have several names, and
 // file systems known to be mounted inside, are looked at every time. A restore
-// looks at every path again before it touches it, watching or not.
+// reads every file again before it touches it, watching or not.
 package worldstate

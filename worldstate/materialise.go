@@ -30,9 +30,8 @@ type executor struct {
 	w       *World
 	root    int
 	nonce   string
-	stamps  map[string]stamp // what a scan just saw, to spare reading again
-	resumed bool             // a run before this one may have stopped anywhere
-	stop    func() error     // asked before every action; nil: a restore, once begun, is ended
+	resumed bool         // a run before this one may have stopped anywhere
+	stop    func() error // asked before every action; nil: a restore, once begun, is ended
 
 	syncEach bool // few actions: each file and directory is synced on its own
 
@@ -175,14 +174,10 @@ func hashFileAt(dirfd int, name string) (hash, error) {
 	return hash(sum.Sum(nil)), nil
 }
 
-// stands tells how a path stands, and whether that is as wanted, trusting the
-// scan's stamp where it still holds.
+// stands tells how a path stands, and whether that is as wanted. A file is
+// read for it: a stamp cannot tell of an edit in the clock tick of the scan,
+// nor of a write through a memory map whose page was written before.
 func (x *executor) stands(dirfd int, path string, want state) (now state, st stamp, same bool, err error) {
-	if seen, ok := x.stamps[path]; ok && want.kind == kindFile {
-		if st, err := lstatat(dirfd, base(path)); err == nil && st.sameContent(seen) {
-			return want, st, true, nil
-		}
-	}
 	now, st, err = x.lookIn(dirfd, base(path))
 	if errors.Is(err, errInTheWay) {
 		return state{}, st, false, nil

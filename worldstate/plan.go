@@ -42,7 +42,6 @@ type Plan struct {
 
 	options PlanOptions
 	actions []action
-	stamps  map[string]stamp
 	now     *listing
 }
 
@@ -140,6 +139,9 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scanned, target ID, 
 func (w *World) relativePaths(paths []string) ([]string, error) {
 	var out []string
 	for _, path := range paths {
+		if path == "" { // a variable that was not set must not mean the whole world
+			return nil, fmt.Errorf("%w: an empty path; \".\" is the whole world", ErrRefused)
+		}
 		rel := filepath.Clean(path)
 		if filepath.IsAbs(rel) {
 			parent, err := filepath.EvalSymlinks(filepath.Dir(rel))
@@ -200,13 +202,10 @@ func (p *planner) plan(head hash) (Plan, error) {
 	p.noteIgnored()
 	out := Plan{
 		Target: ID(p.target.id.String()), Base: p.o.Base, Write: []string{}, Delete: []string{}, Keep: []Skip{},
-		options: p.o, stamps: make(map[string]stamp), now: p.now.listing,
+		options: p.o, now: p.now.listing,
 	}
 	for _, a := range p.todo {
 		out.actions = append(out.actions, a)
-		if st, ok := p.now.stamp(a.path); ok {
-			out.stamps[a.path] = st
-		}
 	}
 	sort.Slice(out.actions, func(i, j int) bool { return out.actions[i].path < out.actions[j].path })
 	for _, a := range out.actions {

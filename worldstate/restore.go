@@ -145,7 +145,6 @@ func (w *World) apply(ctx context.Context, root int, p *Plan, target *commit, so
 	}
 	w.opts.Hook("journal after")
 	x := w.newExecutor(root, j, false)
-	x.stamps = p.stamps
 	err = x.run(j.actions)
 	if err == nil {
 		err = x.sync()

@@ -195,15 +195,6 @@ func (sc *scanned) ignored() []ignoredRoot {
 	return out
 }
 
-// stamp gives the stamp a file or link had when its hash was taken.
-func (sc *scanned) stamp(path string) (stamp, bool) {
-	n, i := sc.walk(path)
-	if i < 0 || n.seen == nil || n.items[i].kind == kindDir {
-		return stamp{}, false
-	}
-	return n.seen.items[i].stamp, true
-}
-
 // markLinks marks the names of some inodes that were known to have one name.
 // A second one gives no event at the first, and neither do writes under it.
 func (n *node) markLinks(inodes map[uint64]bool, m *mark) (found bool) {
