@@ -75,20 +75,32 @@ func (l *Log) enqueue(ctx context.Context, items []item) (*call, error) {
 	c.wake = make(chan bool, 1)
 	l.queue = append(l.queue, c)
 	l.mu.Unlock()
-	var done bool
-	select {
-	case done = <-c.wake:
-	case <-ctx.Done():
-		if l.withdraw(c) {
-			return nil, ctx.Err()
-		}
-		done = <-c.wake
+	done, withdrawn := l.await(ctx, c)
+	if withdrawn {
+		return nil, ctx.Err()
 	}
 	if !done {
 		l.commit()
 		<-c.wake
 	}
 	return c, nil
+}
+
+// await waits until a queued call is written, or is to lead. When ctx ends
+// before, the call is withdrawn.
+func (l *Log) await(ctx context.Context, c *call) (done, withdrawn bool) {
+	if ctx.Done() == nil { // a select costs as much as the hash of a line
+		return <-c.wake, false
+	}
+	select {
+	case done := <-c.wake:
+		return done, false
+	case <-ctx.Done():
+		if l.withdraw(c) {
+			return false, true
+		}
+		return <-c.wake, false
+	}
 }
 
 // withdraw takes a call out of the queue; false when it is being written or
