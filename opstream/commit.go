@@ -119,11 +119,10 @@ func (l *Log) withdraw(c *call) bool {
 // commit is the leader's work: it writes one batch from the queue's head,
 // tells the callers, and hands leading on.
 func (l *Log) commit() {
-	l.gather()
 	l.mu.Lock()
-	l.takeBatch()
 	err, cur := l.poison, l.scan.cur
 	l.mu.Unlock()
+	l.gather(&cur)
 	if err == nil {
 		err = l.write(&cur)
 	}
@@ -152,32 +151,47 @@ func (l *Log) commit() {
 	}
 }
 
-// gather lets callers join the batch that is about to be taken. Those whom the
-// last batch woke are on their way with their next entries; without this, the
-// first of them would sync alone and the others behind it, two syncs for each
-// round. A caller that was alone is not kept waiting.
-func (l *Log) gather() {
-	for range gatherYields {
+// gather takes the batch from the queue's head and frames its lines. Those whom
+// the last batch woke are on their way with their next entries: they may join,
+// and what has come is framed while they do. Without this, the first of them
+// would sync alone and the others behind it, two syncs for each round. A caller
+// that was alone is not kept waiting.
+func (l *Log) gather(cur *cursor) {
+	expected := len(l.batch)
+	l.batch, l.lines, l.buf = l.batch[:0], l.lines[:0], l.buf[:0]
+	e := envelope{seq: cur.seq, ack: cur.seq, ts: appendTime(l.stamp[:0], l.opts.Now()), prev: cur.hash}
+	size := 0
+	for yields := 0; ; {
+		taken := len(l.batch)
 		l.mu.Lock()
-		enough := len(l.queue) >= len(l.batch)
+		full := l.takeCalls(&size)
 		l.mu.Unlock()
-		if enough {
+		l.frame(&e, l.batch[taken:])
+		if full || len(l.batch) >= expected || yields == gatherYields {
 			return
 		}
-		runtime.Gosched()
+		if len(l.batch) == taken {
+			yields++
+			runtime.Gosched()
+		}
 	}
 }
 
-// takeBatch takes the calls of the next write: at least one, at most
-// MaxBatchBytes of them. The caller holds mu.
-func (l *Log) takeBatch() {
-	n, size := 0, 0
-	for n < len(l.queue) && (n == 0 || size+l.queue[n].size <= MaxBatchBytes) {
-		size += l.queue[n].size
-		n++
+// takeCalls moves calls from the queue to the batch: at least one in all, at
+// most MaxBatchBytes of them, of which size have been taken. It reports whether
+// no more has room. The caller holds mu.
+func (l *Log) takeCalls(size *int) (full bool) {
+	n := 0
+	for ; n < len(l.queue); n++ {
+		if more := *size + l.queue[n].size; more > MaxBatchBytes && *size > 0 {
+			full = true
+			break
+		}
+		*size += l.queue[n].size
 	}
-	l.batch = append(l.batch[:0], l.queue[:n]...)
+	l.batch = append(l.batch, l.queue[:n]...)
 	l.queue = slices.Delete(l.queue, 0, n)
+	return full
 }
 
 // framed is one line of the batch as it will stand.
@@ -190,7 +204,6 @@ type framed struct {
 // write makes the batch durable and moves the cursor, of which it is given a
 // copy, past it. Only the leader calls it.
 func (l *Log) write(cur *cursor) error {
-	l.frame(cur)
 	fresh, err := l.room(cur, int64(len(l.buf)))
 	if err != nil {
 		return err
@@ -223,18 +236,17 @@ func (l *Log) write(cur *cursor) error {
 	return nil
 }
 
-// frame writes the batch's lines into buf and gives each call its first seq.
-func (l *Log) frame(cur *cursor) {
-	e := envelope{seq: cur.seq, ack: cur.seq, ts: appendTime(l.stamp[:0], l.opts.Now()), prev: cur.hash}
-	l.lines, l.buf = l.lines[:0], l.buf[:0]
-	for _, c := range l.batch {
+// frame appends the lines of calls to buf, after the line e stands for, and
+// gives each call its first seq.
+func (l *Log) frame(e *envelope, calls []*call) {
+	for _, c := range calls {
 		c.first = e.seq + 1
 		for _, it := range c.items {
 			e.seq++
 			e.kind, e.step, e.tok, e.body = it.kind, it.step, it.tok, it.body
 			from := len(l.buf)
-			l.buf = appendLine(l.buf, &e)
-			line := framed{size: len(l.buf) - from, hash: hashLine(l.buf[from:]), env: e}
+			l.buf = appendLine(l.buf, e)
+			line := framed{size: len(l.buf) - from, hash: hashLine(l.buf[from:]), env: *e}
 			l.lines = append(l.lines, line)
 			e.prev = line.hash
 			l.buf = append(l.buf, '\n')
