@@ -113,7 +113,9 @@ func createDirs(fsys FS, dir string) error {
 		if err := createDirs(fsys, parent); err != nil {
 			return err
 		}
-		return createDirs(fsys, dir)
+		// Once more, and no further: a parent that is there may yet hold nothing,
+		// as a link to nowhere.
+		return mkdirDurable(fsys, dir, parent)
 	}
 	return err
 }
