@@ -207,7 +207,7 @@ func (w *World) adoptLocked(most int64) (more bool, err error) {
 	return false, syncDir(filepath.Dir(w.objects.alternatesPath()))
 }
 
-var errEnough = errors.New("enough for now")
+var errEnough = errors.New("the piece is full")
 
 // copyInto copies a blob, and says how long it is.
 func (s *objectStore) copyInto(pack *packWriter, h hash, path string) (int64, error) {

@@ -1,0 +1,100 @@
+package worldstate
+
+import (
+	"errors"
+	"sort"
+)
+
+func (p *planner) ignoredNow(path string) bool {
+	list := p.ignored
+	i := sort.Search(len(list), func(i int) bool { return list[i].path >= path })
+	if i < len(list) && list[i].path == path {
+		return true
+	}
+	hit := false
+	ancestors(path, func(d string) bool {
+		i := sort.Search(len(list), func(i int) bool { return list[i].path >= d })
+		hit = i < len(list) && list[i].path == d
+		return !hit
+	})
+	return hit
+}
+
+func (w *World) isExcluded(path string) bool {
+	if w.excluded[path] {
+		return true
+	}
+	hit := false
+	ancestors(path, func(d string) bool { hit = w.excluded[d]; return !hit })
+	return hit
+}
+
+// considerIgnored: the target holds a path that the present rules ignore, so
+// no snapshot of the present holds what stands there. It is written only where
+// nothing stands.
+func (p *planner) considerIgnored(path string, want state) error {
+	x := &executor{w: p.w, root: p.root}
+	now, _, err := x.look(path)
+	switch {
+	case errors.Is(err, errInTheWay):
+		p.kept[path] = keepBlocked
+	case err != nil:
+		p.kept[path] = "unreadable: " + reason(err)
+	case now == want:
+	case now.absent(), now.isDir() && want.isDir():
+		p.todo[path] = action{path, now, want}
+	default:
+		p.kept[shown(path, now)] = keepNoBytes
+	}
+	return nil
+}
+
+// holdsOther reports whether something stands in a directory that is not
+// planned away.
+func (p *planner) holdsOther(path string) bool {
+	n, i := p.now.walk(path)
+	if i < 0 || n.items[i].sub == nil {
+		return false
+	}
+	for _, it := range n.items[i].sub.items {
+		if a, planned := p.todo[join(path, it.name)]; !planned || !a.after.absent() {
+			return true
+		}
+	}
+	return false
+}
+
+// hasAlwaysIgnored reports whether a directory holds a .git or the like, which
+// scans pass over without a word.
+func (p *planner) hasAlwaysIgnored(path string) bool {
+	fd, err := openBeneath(p.root, path)
+	if err != nil {
+		return false
+	}
+	defer closeFD(fd)
+	for _, name := range []string{".git", ".anamnesis"} {
+		if _, err := lstatat(fd, name); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// noteIgnored lists what only the present rules ignore: it stays, and the
+// world will not be the target's to the last path.
+func (p *planner) noteIgnored() {
+	for _, r := range p.ignored {
+		if s := p.want.at(r.path); !s.absent() && !s.isDir() || !p.selected(r.path) {
+			continue
+		}
+		if !p.policy.ignored(r.path, r.isDir) {
+			path := r.path
+			if r.isDir {
+				path += "/"
+			}
+			if _, there := p.kept[path]; !there {
+				p.kept[path] = keepIgnoredNow
+			}
+		}
+	}
+}
