@@ -32,7 +32,8 @@ func (v *visit) examine(name string, at int, o *other) {
 	case v.same && at >= 0 && v.prev.items[at].isDir() == st.isDir():
 		onlyTracked = v.prev.seen.items[at].onlyTracked
 	case v.same && o != nil && o.why == "" && o.isDir == st.isDir():
-		return // still ignored
+		v.ignoredName(st) // still
+		return
 	default:
 		path := join(v.path, name)
 		if !v.tracked && !v.chain.Ignored(path, st.isDir()) {
@@ -43,6 +44,7 @@ func (v *visit) examine(name string, at int, o *other) {
 		case st.isDir() && v.s.repo.above[path]:
 			onlyTracked = true
 		default:
+			v.ignoredName(st)
 			v.without(o, other{name: name, isDir: st.isDir()})
 			return
 		}
@@ -58,6 +60,14 @@ func (v *visit) examine(name string, at int, o *other) {
 		v.without(o, other{name: name, why: reasonSocket})
 	default:
 		v.without(o, other{name: name, why: reasonDevice})
+	}
+}
+
+// ignoredName notes that an ignored name may be another one of a file that is
+// held, and under which that can be written.
+func (v *visit) ignoredName(st stamp) {
+	if v.mark != nil && st.isRegular() && st.nlink > 1 {
+		v.s.linked(st.ino)
 	}
 }
 

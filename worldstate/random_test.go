@@ -45,6 +45,8 @@ type changer struct {
 	r        *rand.Rand
 	root     string
 	ignoring bool // .gitignore files come, go and change
+	// linked, where set, is told of a file that just got a second name.
+	linked func(file string)
 }
 
 func (c *changer) pick(from ...string) string { return from[c.r.IntN(len(from))] }
@@ -121,8 +123,8 @@ func (c *changer) change() {
 			os.WriteFile(filepath.Join(d, ".git", "HEAD"), content, 0o644)
 		}
 	case 12: // a hard link
-		if regular {
-			os.Link(file, filepath.Join(c.folder(), c.name()))
+		if regular && os.Link(file, filepath.Join(c.folder(), c.name())) == nil && c.linked != nil {
+			c.linked(file)
 		}
 	case 13: // the same size and, as far as it can be set, the same time
 		if regular && info.Size() > 0 {
@@ -146,7 +148,7 @@ type point struct {
 func TestRandomJumps(t *testing.T) {
 	seed := randomSeed(t)
 	b := newBench(t, nil)
-	c := &changer{t, rand.New(rand.NewPCG(seed, 1)), b.dir, false}
+	c := &changer{TB: t, r: rand.New(rand.NewPCG(seed, 1)), root: b.dir}
 	var points []point
 	counts := map[string]int{}
 	for i := range randomOps() {
@@ -285,7 +287,7 @@ func FuzzIgnores(f *testing.F) {
 func ignoresHold(t testing.TB, seed uint64, ops int) {
 	b := newBench(t, nil)
 	git(t, b.dir, "init", "-q")
-	c := &changer{t, rand.New(rand.NewPCG(seed, 2)), b.dir, true}
+	c := &changer{TB: t, r: rand.New(rand.NewPCG(seed, 2)), root: b.dir, ignoring: true}
 	var points []point
 	asked := 0
 	for i := range ops {
