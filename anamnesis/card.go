@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode"
 
-	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
 )
 
 // MaxCards is how many cards one pass writes at most.
@@ -21,17 +21,17 @@ const maxEvidenceRanges = 50
 // cards gives the drafts their ids and provenance. The ids come from the task,
 // the jump and the card's place, so that a repeated pass writes the same
 // cards again and not more of them.
-func cards(r *Request, drafts []cardDraft, writer, evidenceHash string) []*knowledgebase.Card {
-	out := make([]*knowledgebase.Card, 0, len(drafts))
+func cards(r *Request, drafts []cardDraft, writer, evidenceHash string) []*card.Card {
+	out := make([]*card.Card, 0, len(drafts))
 	for i, d := range drafts {
-		out = append(out, &knowledgebase.Card{
+		out = append(out, &card.Card{
 			Topic:      d.topic,
 			SourceTask: clip(Squash(r.Task), maxTaskRunes),
-			ID:         knowledgebase.NewID("pass", r.Task, strconv.FormatUint(r.JumpSeq, 10), strconv.Itoa(i)),
-			State:      knowledgebase.Draft,
+			ID:         card.NewID("pass", r.Task, strconv.FormatUint(r.JumpSeq, 10), strconv.Itoa(i)),
+			State:      card.Draft,
 			Created:    r.Now.UTC(),
-			Scope:      knowledgebase.Scope{Repo: r.Repo},
-			Provenance: knowledgebase.Provenance{
+			Scope:      card.Scope{Repo: r.Repo},
+			Provenance: card.Provenance{
 				Task: clip(Squash(r.Task), maxTaskRunes), JumpOp: r.JumpSeq, Ranges: cardRanges(r), Model: writer,
 				EvidenceHash: evidenceHash, Tainted: d.tainted,
 			},
@@ -41,13 +41,13 @@ func cards(r *Request, drafts []cardDraft, writer, evidenceHash string) []*knowl
 	return out
 }
 
-func cardRanges(r *Request) []knowledgebase.Range {
+func cardRanges(r *Request) []card.Range {
 	if n := len(r.Ranges); n > maxEvidenceRanges {
-		return []knowledgebase.Range{{First: r.Ranges[0].First, Last: r.Ranges[n-1].Last}}
+		return []card.Range{{First: r.Ranges[0].First, Last: r.Ranges[n-1].Last}}
 	}
-	var out []knowledgebase.Range
+	var out []card.Range
 	for _, rg := range r.Ranges {
-		out = append(out, knowledgebase.Range{First: rg.First, Last: rg.Last})
+		out = append(out, card.Range{First: rg.First, Last: rg.Last})
 	}
 	return out
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 )
 
@@ -96,7 +96,7 @@ const (
 type Result struct {
 	Block       string // the hot block, from BlockBegin to BlockEnd
 	BlockTokens int    // its tokens by Request.Count; at most BlockCap(EAS)
-	Cards       []*knowledgebase.Card
+	Cards       []*card.Card
 	NoCards     string // why there is no card; empty when there is one
 	Writer      string // WriterModel | WriterExtractor
 	Fallback    string // why the extractor wrote all or a part; empty when it did not

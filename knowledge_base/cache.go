@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"anamnesis/knowledge_base/card"
 )
 
 // embedBatch is how many texts an embedder is given at once.
@@ -97,7 +99,7 @@ func (c *vectorCache) modelPath(fp string) string {
 }
 
 // fileSafe makes a short name of any fingerprint.
-func fileSafe(fp string) string { return NewID("fingerprint", fp) }
+func fileSafe(fp string) string { return card.NewID("fingerprint", fp) }
 
 func (c *vectorCache) load(fp string) {
 	c.fingerprint, c.unsaved = fp, 0

@@ -1,5 +1,6 @@
 // Package knowledgebase keeps what tasks have learned: cards, one markdown
-// file each, and finds the ones that matter for a new situation.
+// file each, and finds the ones that matter for a new situation. The text
+// form of a card is package card's.
 //
 // # On disk
 //

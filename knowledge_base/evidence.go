@@ -6,6 +6,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"anamnesis/knowledge_base/card"
 )
 
 // DefaultMinEvidence is the strength a hit needs to be shown.
@@ -99,9 +101,9 @@ func looksLikeCode(term string) bool {
 }
 
 // prior is what a card's standing does to its score, within ±15%.
-func (c *Card) prior(before func(time.Time) bool) float64 {
+func prior(c *card.Card, before func(time.Time) bool) float64 {
 	p := 1.0
-	if c.State == Reviewed {
+	if c.State == card.Reviewed {
 		p += 0.05
 	}
 	if c.Expires != nil && !before(*c.Expires) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"anamnesis/knowledge_base/card"
 )
 
 // document is what the index knows of a card.
@@ -23,10 +25,10 @@ func newDocument(id string, created time.Time, text string) document {
 }
 
 // cardDocument gives the searchable text of a card.
-func cardDocument(c *Card) document {
+func cardDocument(c *card.Card) document {
 	parts := []string{c.Topic}
-	for _, k := range bulletKinds() {
-		parts = append(parts, *k.list(c)...)
+	for _, text := range c.Bullets() {
+		parts = append(parts, text)
 	}
 	parts = append(parts, strings.Join(c.Tags, " "), c.Scope.Language, c.Scope.Tool)
 	return newDocument(c.ID, c.Created, strings.Join(parts, "\n"))
@@ -54,9 +56,9 @@ func newIndex(e Embedder, cache *vectorCache) *index {
 }
 
 // put enters a card, or takes it out when its state keeps it from being recalled.
-func (x *index) put(id string, c *Card) {
+func (x *index) put(id string, c *card.Card) {
 	x.remove(id)
-	if c.State == Retired || c.State == Superseded {
+	if c.State == card.Retired || c.State == card.Superseded {
 		return
 	}
 	x.add(cardDocument(c))

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"anamnesis/knowledge_base/card"
 )
 
 const (
@@ -42,7 +44,7 @@ func Pack(hits []Hit, budgetTokens int, count func(string) int) (text string, us
 func quote(h Hit) []string {
 	c := h.Card
 	about := []string{"card " + c.ID, string(c.State)}
-	if c.State != Reviewed {
+	if c.State != card.Reviewed {
 		about[1] += ", unreviewed"
 	}
 	if c.Provenance.Tainted {
@@ -62,14 +64,12 @@ func quote(h Hit) []string {
 		about = append(about, "contradicts "+strings.Join(c.Contradicts, " "))
 	}
 	lines := []string{"[" + plain(strings.Join(about, " · ")) + "]", "> " + plain(c.Topic)}
-	for _, k := range bulletKinds() {
-		for _, text := range *k.list(c) {
-			for i, l := range strings.Split(cleanBullet(text), "\n") {
-				if i == 0 {
-					l = k.label + ": " + l
-				}
-				lines = append(lines, strings.TrimRight("> "+plain(l), " "))
+	for label, text := range c.Bullets() {
+		for i, l := range strings.Split(text, "\n") {
+			if i == 0 {
+				l = label + ": " + l
 			}
+			lines = append(lines, strings.TrimRight("> "+plain(l), " "))
 		}
 	}
 	return lines
@@ -82,7 +82,7 @@ func nameOr(s, or string) string {
 	return s
 }
 
-func scopeText(s Scope) string {
+func scopeText(s card.Scope) string {
 	var parts []string
 	for _, p := range []string{s.Language, s.Tool, s.Version} {
 		if p != "" {
@@ -96,4 +96,4 @@ func scopeText(s Scope) string {
 }
 
 // plain keeps a line a line: control characters become spaces.
-func plain(s string) string { return oneLine(strings.ReplaceAll(s, "\t", "    ")) }
+func plain(s string) string { return card.OneLine(strings.ReplaceAll(s, "\t", "    ")) }

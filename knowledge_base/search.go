@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"anamnesis/knowledge_base/card"
 )
 
 // Limits of one search.
@@ -48,11 +50,11 @@ type Evidence struct {
 // Hit is one card found. Score orders the hits of one search and means
 // nothing between searches.
 type Hit struct {
-	Card     *Card    `json:"card"`
-	Score    float64  `json:"score"`
-	Evidence Evidence `json:"evidence"`
-	Expired  bool     `json:"expired"`
-	Path     string   `json:"path"`
+	Card     *card.Card `json:"card"`
+	Score    float64    `json:"score"`
+	Evidence Evidence   `json:"evidence"`
+	Expired  bool       `json:"expired"`
+	Path     string     `json:"path"`
 }
 
 // Search gives the cards that matter for the query, best first, ties by id. A
@@ -131,25 +133,25 @@ func (s *Store) VectorError() error {
 // search answers from the built index under a lock.
 func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 	now := s.opts.Now()
-	if st := s.cards[strings.TrimSpace(q.Text)]; st != nil && st.card.shownTo(q) {
-		return []Hit{{Card: st.card.Clone(), Score: 1, Evidence: Evidence{Matched: 1, Strength: idStrength, Cosine: 1}, Expired: st.card.expired(now), Path: st.path}}, nil
+	if st := s.cards[strings.TrimSpace(q.Text)]; st != nil && shownTo(st.card, q) {
+		return []Hit{{Card: st.card.Clone(), Score: 1, Evidence: Evidence{Matched: 1, Strength: idStrength, Cosine: 1}, Expired: st.card.Expired(now), Path: st.path}}, nil
 	}
 	found, _ := s.index.rank(ctx, q.Text, q.K, func(id string) bool {
 		st := s.cards[id]
-		return st != nil && st.card.shownTo(q)
+		return st != nil && shownTo(st.card, q)
 	})
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
 	for i := range found {
-		found[i].score *= s.cards[found[i].id].card.prior(now.Before)
+		found[i].score *= prior(s.cards[found[i].id].card, now.Before)
 	}
 	sortRanked(found)
 	found = s.index.admit(q.Text, found, q.K, minEvidence(q.MinEvidence))
 	hits := make([]Hit, 0, len(found))
 	for _, r := range found {
 		st := s.cards[r.id]
-		hits = append(hits, Hit{Card: st.card.Clone(), Score: r.score, Evidence: r.evidence, Expired: st.card.expired(now), Path: st.path})
+		hits = append(hits, Hit{Card: st.card.Clone(), Score: r.score, Evidence: r.evidence, Expired: st.card.Expired(now), Path: st.path})
 	}
 	return hits, nil
 }
@@ -161,14 +163,14 @@ func sortRanked(list []ranked) {
 }
 
 // shownTo applies the rules of state and taint.
-func (c *Card) shownTo(q Query) bool {
+func shownTo(c *card.Card, q Query) bool {
 	switch c.State {
-	case Reviewed:
+	case card.Reviewed:
 		return true
-	case Draft:
-		return !q.ReviewedOnly && (!c.Provenance.Tainted || q.Task != "" && c.ownTask() == q.Task)
+	case card.Draft:
+		return !q.ReviewedOnly && (!c.Provenance.Tainted || q.Task != "" && ownTask(c) == q.Task)
 	}
 	return false
 }
 
-func (c *Card) ownTask() string { return cmp.Or(c.Provenance.Task, c.SourceTask) }
+func ownTask(c *card.Card) string { return cmp.Or(c.Provenance.Task, c.SourceTask) }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"anamnesis/knowledge_base/card"
 )
 
 var day = time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC)
@@ -28,11 +30,11 @@ func openStore(t testing.TB, dir string) *Store {
 	return s
 }
 
-func newCard(id, topic string, issue ...string) *Card {
-	return &Card{ID: id, Topic: topic, SourceTask: "task_1", State: Draft, Created: day, Issue: issue}
+func newCard(id, topic string, issue ...string) *card.Card {
+	return &card.Card{ID: id, Topic: topic, SourceTask: "task_1", State: card.Draft, Created: day, Issue: issue}
 }
 
-func mustPut(t testing.TB, s *Store, c *Card) string {
+func mustPut(t testing.TB, s *Store, c *card.Card) string {
 	t.Helper()
 	path, _, err := s.Put(t.Context(), c)
 	if err != nil {
@@ -113,16 +115,16 @@ func TestSearchAbstains(t *testing.T) {
 func TestSearchFilters(t *testing.T) {
 	const text = "connection reset by peer while uploading the artifact bundle"
 	s := openStore(t, t.TempDir())
-	add := func(id string, state State, task string, tainted bool) {
+	add := func(id string, state card.State, task string, tainted bool) {
 		c := newCard(id, text, text)
-		c.State, c.SourceTask, c.Provenance = state, task, Provenance{Task: task, Tainted: tainted}
+		c.State, c.SourceTask, c.Provenance = state, task, card.Provenance{Task: task, Tainted: tainted}
 		mustPut(t, s, c)
 	}
-	add("a-draft", Draft, "t1", false)
-	add("b-tainted", Draft, "t1", true)
-	add("c-reviewed-tainted", Reviewed, "t1", true)
-	add("d-retired", Retired, "t1", false)
-	add("e-superseded", Superseded, "t1", false)
+	add("a-draft", card.Draft, "t1", false)
+	add("b-tainted", card.Draft, "t1", true)
+	add("c-reviewed-tainted", card.Reviewed, "t1", true)
+	add("d-retired", card.Retired, "t1", false)
+	add("e-superseded", card.Superseded, "t1", false)
 	for _, tt := range []struct {
 		name string
 		q    Query
@@ -216,7 +218,7 @@ func TestRebuildGivesSameAnswers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			gone.State = Retired
+			gone.State = card.Retired
 			mustPut(t, s, gone)
 			before := allAnswers(t, s, set)
 			check := func(what string, s *Store) {

@@ -18,6 +18,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"anamnesis/knowledge_base/card"
 )
 
 // MaxCards is how many cards one folder may hold; opening more is an error.
@@ -60,20 +62,20 @@ type Options struct {
 
 // Entry is a stored card in a listing.
 type Entry struct {
-	ID      string    `json:"id"`
-	Topic   string    `json:"topic"`
-	State   State     `json:"state"`
-	Task    string    `json:"source_task"`
-	Created time.Time `json:"created"`
-	Tainted bool      `json:"tainted"`
-	Expired bool      `json:"expired"`
-	Path    string    `json:"path"`
+	ID      string     `json:"id"`
+	Topic   string     `json:"topic"`
+	State   card.State `json:"state"`
+	Task    string     `json:"source_task"`
+	Created time.Time  `json:"created"`
+	Tainted bool       `json:"tainted"`
+	Expired bool       `json:"expired"`
+	Path    string     `json:"path"`
 }
 
 // BrokenCard is a file in the store that cannot be used. It is left as it is.
 type BrokenCard struct {
 	Path string
-	Err  error // a *[CardError] where the text is to blame
+	Err  error // a *[card.Error] where the text is to blame
 }
 
 // Store is an open knowledge base. Its methods may be called concurrently.
@@ -92,7 +94,7 @@ type Store struct {
 
 // stored is a card with its file. The card is never changed, only replaced.
 type stored struct {
-	card *Card
+	card *card.Card
 	path string
 	sum  [sha256.Size]byte // of the file
 }
@@ -200,7 +202,7 @@ func (s *Store) load(ctx context.Context) error {
 			path := filepath.Join(s.dir, m, e.Name())
 			st, err := readCard(path)
 			if err == nil && cards[st.card.ID] != nil {
-				err = cardErrorf(0, "id %s is also used by %s; give one of them another", st.card.ID, cards[st.card.ID].path)
+				err = card.Errorf(0, "id %s is also used by %s; give one of them another", st.card.ID, cards[st.card.ID].path)
 			}
 			if err != nil {
 				broken = append(broken, BrokenCard{path, err})
@@ -230,16 +232,16 @@ func readCard(path string) (*stored, error) {
 		return nil, err
 	}
 	defer f.Close()
-	src, err := io.ReadAll(io.LimitReader(f, MaxCardBytes+1))
+	src, err := io.ReadAll(io.LimitReader(f, card.MaxBytes+1))
 	if err != nil {
 		return nil, err
 	}
-	c, err := ParseCard(src)
+	c, err := card.Parse(src)
 	if err != nil {
 		return nil, err
 	}
 	if c.ID == "" {
-		return nil, cardErrorf(2, "id is missing; add 'id: %s'", NewID("file", string(src)))
+		return nil, card.Errorf(2, "id is missing; add 'id: %s'", card.NewID("file", string(src)))
 	}
 	return &stored{card: c, path: path, sum: sha256.Sum256(src)}, nil
 }
@@ -248,22 +250,22 @@ func readCard(path string) (*stored, error) {
 //
 // created tells whether there was no card of that id before. Where there is
 // one:
-//   - the same lesson ([Card.Hash]) from a card that was not read from this
+//   - the same lesson ([card.Card.Hash]) from a card that was not read from this
 //     store changes nothing, whatever state the stored one has reached;
 //   - a card read from this store ([Store.Get]) and edited replaces the file,
 //     unless the file was changed since: *[ConflictError];
 //   - anything else replaces a draft, whose former text is kept in .replaced,
 //     and is a *[ConflictError] for a card a person has reviewed or retired.
 //
-// A card that cannot be stored is a *[CardError]. Zero Created and State are
+// A card that cannot be stored is a *[card.Error]. Zero Created and State are
 // filled in the stored copy; c itself is not changed.
-func (s *Store) Put(ctx context.Context, c *Card) (path string, created bool, err error) {
+func (s *Store) Put(ctx context.Context, c *card.Card) (path string, created bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", false, fmt.Errorf("put card: %w", err)
 	}
 	c = c.Clone()
 	if c.State == "" {
-		c.State = Draft
+		c.State = card.Draft
 	}
 	if c.Created.IsZero() {
 		c.Created = s.opts.Now().UTC()
@@ -289,7 +291,7 @@ func (s *Store) Put(ctx context.Context, c *Card) (path string, created bool, er
 }
 
 // put writes under both locks.
-func (s *Store) put(c *Card) (string, bool, error) {
+func (s *Store) put(c *card.Card) (string, bool, error) {
 	old, err := s.current(c.ID)
 	if err != nil {
 		return "", false, err
@@ -312,7 +314,7 @@ func (s *Store) put(c *Card) (string, bool, error) {
 	if err := writeAtomic(s.opts.fs, path, data); err != nil {
 		return "", false, err
 	}
-	kept, err := ParseCard(data)
+	kept, err := card.Parse(data)
 	if err != nil {
 		return "", false, err // Validate has read it back before
 	}
@@ -359,19 +361,19 @@ func (s *Store) current(id string) (*stored, error) {
 }
 
 // mayReplace decides what Put's contract says about a card that is there.
-func (s *Store) mayReplace(old *stored, c *Card, data []byte) (bool, error) {
-	src := old.card.origin.src
-	fromHere := c.origin != nil && c.origin.was.ID == c.ID && s.cards[c.ID] != nil
+func (s *Store) mayReplace(old *stored, c *card.Card, data []byte) (bool, error) {
+	src := old.card.Source()
+	fromHere := c.ParsedID() == c.ID && s.cards[c.ID] != nil
 	switch {
 	case bytes.Equal(src, data):
 		return false, nil
-	case fromHere && bytes.Equal(c.origin.src, src):
+	case fromHere && bytes.Equal(c.Source(), src):
 		return true, nil
-	case fromHere && bytes.Equal(c.origin.src, s.cards[c.ID].card.origin.src):
+	case fromHere && bytes.Equal(c.Source(), s.cards[c.ID].card.Source()):
 		return false, &ConflictError{c.ID, old.path, "the file was changed meanwhile; read it again"}
 	case old.card.Hash() == c.Hash():
 		return false, nil
-	case old.card.State != Draft:
+	case old.card.State != card.Draft:
 		return false, &ConflictError{c.ID, old.path, fmt.Sprintf("the card there is %s and says something else; edit that file", old.card.State)}
 	}
 	dir := filepath.Join(s.dir, replacedDir)
@@ -396,7 +398,7 @@ func (s *Store) remember(st *stored) {
 }
 
 // fileName gives <slug>-<id>.md.
-func fileName(c *Card) string {
+func fileName(c *card.Card) string {
 	var b strings.Builder
 	dash := false
 	for _, r := range strings.ToLower(c.Topic) {
@@ -420,7 +422,7 @@ func fileName(c *Card) string {
 }
 
 // Get gives a copy of the card with that id, to read or to edit and [Store.Put].
-func (s *Store) Get(id string) (*Card, error) {
+func (s *Store) Get(id string) (*card.Card, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.closed {
@@ -442,15 +444,13 @@ func (s *Store) List() []Entry {
 	for id, st := range s.cards {
 		c := st.card
 		out = append(out, Entry{ID: id, Topic: c.Topic, State: c.State, Task: c.SourceTask, Created: c.Created,
-			Tainted: c.Provenance.Tainted, Expired: c.expired(now), Path: st.path})
+			Tainted: c.Provenance.Tainted, Expired: c.Expired(now), Path: st.path})
 	}
 	slices.SortFunc(out, func(a, b Entry) int {
 		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
 	})
 	return out
 }
-
-func (c *Card) expired(now time.Time) bool { return c.Expires != nil && now.After(*c.Expires) }
 
 // Broken lists the files that could not be read as cards, by path.
 func (s *Store) Broken() []BrokenCard {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"anamnesis/knowledge_base/card"
 )
 
 func TestPutLayout(t *testing.T) {
@@ -93,7 +95,7 @@ func TestPutAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.State = Reviewed
+	c.State = card.Reviewed
 	mustPut(t, s, c)
 	if p, created, err := s.Put(t.Context(), newCard("k1", "another topic", "second")); err != nil || created || p != path {
 		t.Errorf("same lesson after review: %v, %v", created, err)
@@ -102,7 +104,7 @@ func TestPutAgain(t *testing.T) {
 	if _, _, err := s.Put(t.Context(), newCard("k1", "third", "third")); !errors.As(err, &conflict) || conflict.Path != path {
 		t.Errorf("other lesson after review: %v, want a conflict", err)
 	}
-	if c, err := s.Get("k1"); err != nil || c.State != Reviewed || c.Topic != "another topic" {
+	if c, err := s.Get("k1"); err != nil || c.State != card.Reviewed || c.Topic != "another topic" {
 		t.Errorf("after all that: %+v, %v", c, err)
 	}
 }
@@ -122,7 +124,7 @@ func TestPutNeverOverwritesAHandEdit(t *testing.T) {
 	if err := os.WriteFile(path, byHand, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.State = Reviewed
+	c.State = card.Reviewed
 	var conflict *ConflictError
 	if _, _, err := s.Put(t.Context(), c); !errors.As(err, &conflict) {
 		t.Fatalf("got %v, want a conflict", err)
@@ -134,7 +136,7 @@ func TestPutNeverOverwritesAHandEdit(t *testing.T) {
 	if c, err = s.Get("k1"); err != nil {
 		t.Fatal(err)
 	}
-	c.State = Reviewed
+	c.State = card.Reviewed
 	mustPut(t, s, c)
 	if now, err := os.ReadFile(path); err != nil || !strings.Contains(string(now), "A person's remark.") || !strings.Contains(string(now), "state: reviewed") {
 		t.Errorf("%s, %v", now, err)
@@ -178,8 +180,8 @@ func TestBrokenCardsAreListedAndLeftAlone(t *testing.T) {
 		filepath.Join(month, "a-k1.md"):     good,
 		filepath.Join(month, "b-k1.md"):     good, // the same id again
 		filepath.Join(month, "broken.md"):   "---\ntype: knowledge_card\ntopic: [\n---\n",
-		filepath.Join(month, "huge.md"):     strings.Repeat("x", MaxCardBytes+1),
-		filepath.Join(month, "noid.md"):     head + "---\n- **Issue**: x\n",
+		filepath.Join(month, "huge.md"):     strings.Repeat("x", card.MaxBytes+1),
+		filepath.Join(month, "noid.md"):     "---\ntype: knowledge_card\ntopic: t\nsource_task: s\n---\n- **Issue**: x\n",
 		filepath.Join(month, "readme.txt"):  "not a card",
 		filepath.Join(dir, "README.md"):     "not a card",
 		filepath.Join(dir, "notes", "x.md"): "not a card",

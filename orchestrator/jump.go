@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/anamnesis"
 	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/worldstate"
@@ -394,7 +395,7 @@ func (t *Task) taintedBefore(seq uint64) ([]string, error) {
 // putCards writes cards. One that a person has reviewed since an earlier try of
 // the same pass is left as they want it; one that cannot be written is
 // reported and does not keep the jump from being made.
-func (t *Task) putCards(ctx context.Context, cards []*knowledgebase.Card) (ids, notWritten []string) {
+func (t *Task) putCards(ctx context.Context, cards []*card.Card) (ids, notWritten []string) {
 	ids = []string{}
 	for _, c := range cards {
 		_, _, err := t.cards.Put(ctx, c)

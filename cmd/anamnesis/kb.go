@@ -13,6 +13,7 @@ import (
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
 
 	"github.com/spf13/cobra"
 )
@@ -56,14 +57,14 @@ func (a *app) openKB(dir string, create bool) (*knowledgebase.Store, error) {
 
 // kbFault writes path:line: what for a card's fault.
 func kbFault(path string, err error) string {
-	var card *knowledgebase.CardError
-	if !errors.As(err, &card) {
+	var fault *card.Error
+	if !errors.As(err, &fault) {
 		return fmt.Sprintf("%s: %v", path, err)
 	}
-	if card.Line > 0 {
-		return fmt.Sprintf("%s:%d: %s", path, card.Line, card.What)
+	if fault.Line > 0 {
+		return fmt.Sprintf("%s:%d: %s", path, fault.Line, fault.What)
 	}
-	return fmt.Sprintf("%s: %s", path, card.What)
+	return fmt.Sprintf("%s: %s", path, fault.What)
 }
 
 // kbError gives an error of the knowledge base its exit code and remedy.
@@ -132,16 +133,16 @@ func (a *app) kbAddFile(ctx context.Context, store *knowledgebase.Store, file st
 	if err != nil {
 		return kbAdded{}, usageError("kb add: %w", err)
 	}
-	card, err := knowledgebase.ParseCard(src)
-	if err == nil && card.ID == "" {
-		card.ID = knowledgebase.NewID("file", card.Hash())
+	c, err := card.Parse(src)
+	if err == nil && c.ID == "" {
+		c.ID = card.NewID("file", c.Hash())
 	}
 	added := kbAdded{File: file}
 	if err == nil {
-		added.ID = card.ID
-		added.Path, added.Created, err = store.Put(ctx, card)
+		added.ID = c.ID
+		added.Path, added.Created, err = store.Put(ctx, c)
 	}
-	var fault *knowledgebase.CardError
+	var fault *card.Error
 	if errors.As(err, &fault) {
 		return kbAdded{}, usageError("kb add: %s", kbFault(file, fault))
 	}
@@ -167,7 +168,7 @@ func (a *app) readCardFile(file string) ([]byte, error) {
 		defer f.Close()
 		r = f
 	}
-	return io.ReadAll(io.LimitReader(r, knowledgebase.MaxCardBytes+1))
+	return io.ReadAll(io.LimitReader(r, card.MaxBytes+1))
 }
 
 func (a *app) printAdded(added kbAdded, asJSON bool) error {
@@ -255,7 +256,7 @@ func (a *app) kbListCommand(dir *string) *cobra.Command {
 			}
 			for _, e := range entries {
 				marks := string(e.State)
-				if e.Tainted && e.State == knowledgebase.Draft {
+				if e.Tainted && e.State == card.Draft {
 					marks += ", tainted"
 				}
 				if e.Expired {
@@ -297,14 +298,14 @@ func (a *app) kbShowCommand(dir *string) *cobra.Command {
 				return err
 			}
 			defer store.Close()
-			card, err := store.Get(args[0])
+			c, err := store.Get(args[0])
 			if err != nil {
 				return kbError(err)
 			}
 			if asJSON {
-				return a.printJSON(card)
+				return a.printJSON(c)
 			}
-			_, err = io.WriteString(a.stdout, view.Clean(string(card.Markdown())))
+			_, err = io.WriteString(a.stdout, view.Clean(string(c.Markdown())))
 			return err
 		},
 	}

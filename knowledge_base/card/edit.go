@@ -1,4 +1,4 @@
-package knowledgebase
+package card
 
 import (
 	"bytes"

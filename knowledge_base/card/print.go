@@ -1,4 +1,4 @@
-package knowledgebase
+package card
 
 import (
 	"bytes"
@@ -38,7 +38,7 @@ func renderEntry(c *Card, key string, oldKey, oldVal *yaml.Node) string {
 		yaml.WithLineWidth(-1), yaml.WithIndent(2), yaml.WithCompactSeqIndent(false))
 	if err != nil {
 		// Nodes made of strings always encode; anything else is our mistake.
-		panic(fmt.Sprintf("knowledgebase: encoding %s: %v", key, err))
+		panic(fmt.Sprintf("card: encoding %s: %v", key, err))
 	}
 	return string(out)
 }
@@ -46,7 +46,7 @@ func renderEntry(c *Card, key string, oldKey, oldVal *yaml.Node) string {
 func entryValue(c *Card, key string, old *yaml.Node) *yaml.Node {
 	switch key {
 	case "type":
-		return stringNode(CardType)
+		return stringNode(Type)
 	case "topic":
 		return stringNode(c.Topic)
 	case "source_task":

@@ -1,4 +1,4 @@
-package knowledgebase
+package card
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ func splitFrontMatter(src []byte) (frontMatter, []byte, error) {
 	rest := bytes.TrimPrefix(src, []byte("\ufeff"))
 	first, tail := cutLine(rest)
 	if strings.TrimRight(string(first), " \t\r\n") != "---" {
-		return f, nil, cardErrorf(1, "no front matter; %s", frontMatterRemedy)
+		return f, nil, Errorf(1, "no front matter; %s", frontMatterRemedy)
 	}
 	f.eol = "\n"
 	if bytes.HasSuffix(first, []byte("\r\n")) {
@@ -44,7 +44,7 @@ func splitFrontMatter(src []byte) (frontMatter, []byte, error) {
 	line, size := 2, 0
 	for at := tail; ; line++ {
 		if len(at) == 0 {
-			return f, nil, cardErrorf(line, "the front matter does not end; close it with a line '---'")
+			return f, nil, Errorf(line, "the front matter does not end; close it with a line '---'")
 		}
 		l, next := cutLine(at)
 		if strings.TrimRight(string(l), " \t\r\n") == "---" {
@@ -56,7 +56,7 @@ func splitFrontMatter(src []byte) (frontMatter, []byte, error) {
 			return f, next, nil
 		}
 		if size += len(l); size > MaxFrontMatterBytes {
-			return f, nil, cardErrorf(line, "the front matter has more than %d bytes; move text to the body", MaxFrontMatterBytes)
+			return f, nil, Errorf(line, "the front matter has more than %d bytes; move text to the body", MaxFrontMatterBytes)
 		}
 		at = next
 	}
@@ -74,7 +74,7 @@ func cutLine(b []byte) (line, rest []byte) {
 func (f *frontMatter) load() error {
 	// Nesting is bounded before the parser recurses into it.
 	if line := tooDeepFlow(f.yaml); line > 0 {
-		return cardErrorf(line+1, "brackets nested deeper than %d; write plain keys and values", maxYAMLDepth)
+		return Errorf(line+1, "brackets nested deeper than %d; write plain keys and values", maxYAMLDepth)
 	}
 	var doc yaml.Node
 	if err := yaml.Load(f.yaml, &doc); err != nil {
@@ -84,16 +84,16 @@ func (f *frontMatter) load() error {
 			line, what = max(2, le.Mark.Line+1), strings.TrimPrefix(le.Message, "yaml: ")
 		}
 		if errors.Is(err, io.EOF) || strings.Contains(what, "no documents") {
-			return cardErrorf(2, "the front matter is empty; %s", frontMatterRemedy)
+			return Errorf(2, "the front matter is empty; %s", frontMatterRemedy)
 		}
-		return cardErrorf(line, "broken YAML: %s; correct the front matter", what)
+		return Errorf(line, "broken YAML: %s; correct the front matter", what)
 	}
 	root := &doc
 	if root.Kind == yaml.DocumentNode && len(root.Content) == 1 {
 		root = root.Content[0]
 	}
 	if root.Kind != yaml.MappingNode || root.Style&yaml.FlowStyle != 0 {
-		return cardErrorf(2, "the front matter is not a list of 'key: value' lines; %s", frontMatterRemedy)
+		return Errorf(2, "the front matter is not a list of 'key: value' lines; %s", frontMatterRemedy)
 	}
 	f.root = root
 	return checkNode(root, 0)
@@ -121,19 +121,19 @@ func tooDeepFlow(src []byte) int {
 func checkNode(n *yaml.Node, depth int) error {
 	switch {
 	case depth > maxYAMLDepth:
-		return cardErrorf(n.Line+1, "nested deeper than %d; write plain keys and values", maxYAMLDepth)
+		return Errorf(n.Line+1, "nested deeper than %d; write plain keys and values", maxYAMLDepth)
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
-		return cardErrorf(n.Line+1, "anchors and aliases (& and *) are not used in cards; write the value out")
+		return Errorf(n.Line+1, "anchors and aliases (& and *) are not used in cards; write the value out")
 	}
 	if n.Kind == yaml.MappingNode {
 		seen := make(map[string]bool, len(n.Content)/2)
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i]
 			if key.Kind != yaml.ScalarNode || hasControl(key.Value) {
-				return cardErrorf(key.Line+1, "a key must be a plain word on one line")
+				return Errorf(key.Line+1, "a key must be a plain word on one line")
 			}
 			if seen[key.Value] {
-				return cardErrorf(key.Line+1, "key %q appears twice; keep one", key.Value)
+				return Errorf(key.Line+1, "key %q appears twice; keep one", key.Value)
 			}
 			seen[key.Value] = true
 		}
@@ -159,7 +159,7 @@ func (f *frontMatter) decode(c *Card) error {
 	}
 	for _, key := range cardKeys()[:3] {
 		if !seen[key] {
-			return cardErrorf(2, "%s is missing; %s", key, frontMatterRemedy)
+			return Errorf(2, "%s is missing; %s", key, frontMatterRemedy)
 		}
 	}
 	return nil
@@ -169,8 +169,8 @@ func decodeKey(c *Card, key string, val *yaml.Node) (err error) {
 	switch key {
 	case "type":
 		var t string
-		if t, err = text(key, val); err == nil && t != CardType {
-			err = cardErrorf(val.Line+1, "type is %q; a card has 'type: %s'", t, CardType)
+		if t, err = text(key, val); err == nil && t != Type {
+			err = Errorf(val.Line+1, "type is %q; a card has 'type: %s'", t, Type)
 		}
 	case "topic":
 		if c.Topic, err = text(key, val); err == nil {
@@ -180,13 +180,13 @@ func decodeKey(c *Card, key string, val *yaml.Node) (err error) {
 		c.SourceTask, err = text(key, val)
 	case "id":
 		if c.ID, err = text(key, val); err == nil && c.ID != "" && !validID(c.ID) {
-			err = cardErrorf(val.Line+1, "id %q is not a card id; use 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit", c.ID)
+			err = Errorf(val.Line+1, "id %q is not a card id; use 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit", c.ID)
 		}
 	case "state":
 		var s string
 		if s, err = text(key, val); err == nil && s != "" {
 			if c.State = State(s); !c.State.Valid() {
-				err = cardErrorf(val.Line+1, "state %q is unknown; use draft, reviewed, retired or superseded", s)
+				err = Errorf(val.Line+1, "state %q is unknown; use draft, reviewed, retired or superseded", s)
 			}
 		}
 	case "created":
@@ -238,7 +238,7 @@ func decodeProvenance(p *Provenance, n *yaml.Node) error {
 			if s, err = text("provenance.jump_op", val); err == nil && s != "" {
 				var perr error
 				if p.JumpOp, perr = strconv.ParseUint(s, 10, 64); perr != nil {
-					err = cardErrorf(val.Line+1, "provenance.jump_op %q is not an operation number", s)
+					err = Errorf(val.Line+1, "provenance.jump_op %q is not an operation number", s)
 				}
 			}
 		case "ranges":
@@ -256,7 +256,7 @@ func decodeProvenance(p *Provenance, n *yaml.Node) error {
 				case "false", "":
 				default:
 					// Guessing here could show a tainted card to other tasks.
-					err = cardErrorf(val.Line+1, "provenance.tainted is %q; write true or false", s)
+					err = Errorf(val.Line+1, "provenance.tainted is %q; write true or false", s)
 				}
 			}
 		}
@@ -269,7 +269,7 @@ func eachKey(name string, n *yaml.Node, do func(key string, val *yaml.Node) erro
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		return cardErrorf(n.Line+1, "%s is not a group of 'key: value' lines", name)
+		return Errorf(n.Line+1, "%s is not a group of 'key: value' lines", name)
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if err := do(n.Content[i].Value, n.Content[i+1]); err != nil {
@@ -283,13 +283,13 @@ func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag(
 
 func text(name string, n *yaml.Node) (string, error) {
 	if n.Kind != yaml.ScalarNode {
-		return "", cardErrorf(n.Line+1, "%s is not a single value; write '%s: …' on one line", name, name)
+		return "", Errorf(n.Line+1, "%s is not a single value; write '%s: …' on one line", name, name)
 	}
 	if isNull(n) {
 		return "", nil
 	}
 	if hasControl(n.Value) {
-		return "", cardErrorf(n.Line+1, "%s holds a line break or control character; write it on one line", name)
+		return "", Errorf(n.Line+1, "%s holds a line break or control character; write it on one line", name)
 	}
 	return n.Value, nil
 }
@@ -306,7 +306,7 @@ func textList(name string, n *yaml.Node) ([]string, error) {
 		return []string{s}, nil
 	}
 	if n.Kind != yaml.SequenceNode {
-		return nil, cardErrorf(n.Line+1, "%s is not a list; write '%s: [a, b]'", name, name)
+		return nil, Errorf(n.Line+1, "%s is not a list; write '%s: [a, b]'", name, name)
 	}
 	var list []string
 	for _, item := range n.Content {
@@ -336,7 +336,7 @@ func ranges(n *yaml.Node) ([]Range, error) {
 		first, err1 := strconv.ParseUint(strings.TrimSpace(a), 10, 64)
 		last, err2 := strconv.ParseUint(strings.TrimSpace(b), 10, 64)
 		if err1 != nil || err2 != nil || first > last {
-			return nil, cardErrorf(n.Line+1, "provenance.ranges entry %q is not a range of operations such as 12-48", s)
+			return nil, Errorf(n.Line+1, "provenance.ranges entry %q is not a range of operations such as 12-48", s)
 		}
 		out = append(out, Range{first, last})
 	}
@@ -356,5 +356,5 @@ func date(name string, n *yaml.Node) (*time.Time, error) {
 			return &t, nil
 		}
 	}
-	return nil, cardErrorf(n.Line+1, "%s %q is not a date; write it as 2026-01-31 or 2026-01-31T15:04:05Z", name, s)
+	return nil, Errorf(n.Line+1, "%s %q is not a date; write it as 2026-01-31 or 2026-01-31T15:04:05Z", name, s)
 }

@@ -1,4 +1,4 @@
-package knowledgebase
+package card
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,9 +18,9 @@ import (
 )
 
 // Limits of one card. A card beyond one of them is refused with a
-// [CardError]; nothing is cut silently.
+// [Error]; nothing is cut silently.
 const (
-	MaxCardBytes        = 1 << 20  // the whole file
+	MaxBytes            = 1 << 20  // the whole file
 	MaxFrontMatterBytes = 64 << 10 // the YAML part of it
 	MaxTopicRunes       = 300
 	MaxBullets          = 200 // bullets of one card
@@ -28,8 +29,8 @@ const (
 	maxMarkdownDepth    = 64
 )
 
-// CardType is the value every card's front matter starts with.
-const CardType = "knowledge_card"
+// Type is the value every card's front matter starts with.
+const Type = "knowledge_card"
 
 // State is where a card stands in its life.
 type State string
@@ -79,7 +80,7 @@ type Provenance struct {
 
 // Card is one lesson: one markdown file.
 //
-// A Card from [ParseCard] remembers the bytes it came from; [Card.Markdown]
+// A Card from [Parse] remembers the bytes it came from; [Card.Markdown]
 // changes only what was changed in the fields. A Card is not safe for
 // concurrent use while it is being changed.
 type Card struct {
@@ -113,34 +114,35 @@ type origin struct {
 	was   Card // the fields as they were read
 }
 
-// CardError says what is wrong with a card, where, and what to do about it.
-type CardError struct {
+// Error says what is wrong with a card, where, and what to do about it.
+type Error struct {
 	Line int    // in the file, from 1; 0 when no single line is to blame
 	What string // what is wrong and the remedy, one line
 }
 
-func (e *CardError) Error() string {
+func (e *Error) Error() string {
 	if e.Line == 0 {
 		return e.What
 	}
 	return fmt.Sprintf("line %d: %s", e.Line, e.What)
 }
 
-func cardErrorf(line int, format string, args ...any) *CardError {
-	return &CardError{Line: line, What: oneLine(fmt.Sprintf(format, args...))}
+// Errorf makes an [Error] of one line.
+func Errorf(line int, format string, args ...any) *Error {
+	return &Error{Line: line, What: OneLine(fmt.Sprintf(format, args...))}
 }
 
-// ParseCard reads a card's text form. Every error is a *[CardError]. The
+// Parse reads a card's text form. Every error is a *[Error]. The
 // bytes are not kept: src may be reused.
 //
 // The id may be absent (a card written by hand); everything that needs one
 // says so. An absent state is draft.
-func ParseCard(src []byte) (*Card, error) {
-	if len(src) > MaxCardBytes {
-		return nil, cardErrorf(0, "the card has %d bytes, at most %d are allowed; split it", len(src), MaxCardBytes)
+func Parse(src []byte) (*Card, error) {
+	if len(src) > MaxBytes {
+		return nil, Errorf(0, "the card has %d bytes, at most %d are allowed; split it", len(src), MaxBytes)
 	}
 	if i := invalidUTF8(src); i >= 0 {
-		return nil, cardErrorf(1+bytes.Count(src[:i], []byte("\n")), "not UTF-8 at byte %d; save the file as UTF-8", i)
+		return nil, Errorf(1+bytes.Count(src[:i], []byte("\n")), "not UTF-8 at byte %d; save the file as UTF-8", i)
 	}
 	src = bytes.Clone(src)
 	front, body, err := splitFrontMatter(src)
@@ -210,6 +212,40 @@ func (c *Card) Clone() *Card {
 	f.origin = c.origin // never changed after parsing
 	return &f
 }
+
+// Source gives the bytes the card was parsed from; nil for one that was not
+// parsed. They must not be changed.
+func (c *Card) Source() []byte {
+	if c.origin == nil {
+		return nil
+	}
+	return c.origin.src
+}
+
+// ParsedID gives the id the card had when it was parsed; "" where it was not.
+func (c *Card) ParsedID() string {
+	if c.origin == nil {
+		return ""
+	}
+	return c.origin.was.ID
+}
+
+// Bullets gives the label and text of each bullet: the issues, then the
+// solutions, then the constraints. Line ends are line feeds.
+func (c *Card) Bullets() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, k := range bulletKinds() {
+			for _, text := range *k.list(c) {
+				if !yield(k.label, cleanBullet(text)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Expired reports whether the card's date of expiry has passed.
+func (c *Card) Expired(now time.Time) bool { return c.Expires != nil && now.After(*c.Expires) }
 
 // Markdown gives the card's text form. For a parsed card whose fields are
 // unchanged it is byte for byte what was parsed; for an edited one every
@@ -282,13 +318,13 @@ var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 func validID(id string) bool { return idPattern.MatchString(id) }
 
 // Validate reports the first thing that keeps the card from being stored, as
-// a *[CardError].
+// a *[Error].
 func (c *Card) Validate() error {
 	switch {
 	case !validID(c.ID):
-		return cardErrorf(0, "id %q is not a card id; use 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit", c.ID)
+		return Errorf(0, "id %q is not a card id; use 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit", c.ID)
 	case c.State != "" && !c.State.Valid():
-		return cardErrorf(0, "state %q is unknown; use draft, reviewed, retired or superseded", c.State)
+		return Errorf(0, "state %q is unknown; use draft, reviewed, retired or superseded", c.State)
 	}
 	if err := checkTopic(c.Topic, 0); err != nil {
 		return err
@@ -296,7 +332,7 @@ func (c *Card) Validate() error {
 	for name, text := range map[string]string{"source_task": c.SourceTask, "scope": c.Scope.Repo + c.Scope.Language + c.Scope.Tool + c.Scope.Version,
 		"provenance": c.Provenance.Task + c.Provenance.Model + c.Provenance.EvidenceHash} {
 		if hasControl(text) {
-			return cardErrorf(0, "%s holds a line break or control character; write it on one line", name)
+			return Errorf(0, "%s holds a line break or control character; write it on one line", name)
 		}
 	}
 	if err := c.validateLists(); err != nil {
@@ -308,18 +344,18 @@ func (c *Card) Validate() error {
 // checkReadsBack reports a card whose text form says something else than its
 // fields, so that nothing unreadable is ever stored.
 func (c *Card) checkReadsBack() error {
-	back, err := ParseCard(c.Markdown())
+	back, err := Parse(c.Markdown())
 	if err != nil {
 		return err
 	}
 	for _, key := range cardKeys() {
 		if renderEntry(c, key, nil, nil) != renderEntry(back, key, nil, nil) {
-			return cardErrorf(0, "%s cannot be written so that it reads the same; simplify it", key)
+			return Errorf(0, "%s cannot be written so that it reads the same; simplify it", key)
 		}
 	}
 	for _, k := range bulletKinds() {
 		if !slices.EqualFunc(*k.list(c), *k.list(back), func(a, b string) bool { return cleanBullet(a) == b }) {
-			return cardErrorf(0, "the **%s** bullets cannot be written so that they read the same; simplify their markdown", k.label)
+			return Errorf(0, "the **%s** bullets cannot be written so that they read the same; simplify their markdown", k.label)
 		}
 	}
 	return nil
@@ -332,22 +368,22 @@ func (c *Card) validateLists() error {
 		}
 	}
 	if len(c.Provenance.Ranges) > MaxListItems {
-		return cardErrorf(0, "provenance.ranges has %d entries, at most %d are allowed", len(c.Provenance.Ranges), MaxListItems)
+		return Errorf(0, "provenance.ranges has %d entries, at most %d are allowed", len(c.Provenance.Ranges), MaxListItems)
 	}
 	n := 0
 	for _, k := range bulletKinds() {
 		for _, text := range *k.list(c) {
 			n++
 			if cleanBullet(text) == "" {
-				return cardErrorf(0, "an empty **%s** bullet; write its text or leave it out", k.label)
+				return Errorf(0, "an empty **%s** bullet; write its text or leave it out", k.label)
 			}
 		}
 	}
 	if n == 0 {
-		return cardErrorf(0, "the card says nothing; add at least one bullet '- **Issue**: …'")
+		return Errorf(0, "the card says nothing; add at least one bullet '- **Issue**: …'")
 	}
 	if n > MaxBullets {
-		return cardErrorf(0, "the card has %d bullets, at most %d are allowed; split it", n, MaxBullets)
+		return Errorf(0, "the card has %d bullets, at most %d are allowed; split it", n, MaxBullets)
 	}
 	return nil
 }
@@ -355,22 +391,22 @@ func (c *Card) validateLists() error {
 func checkTopic(topic string, line int) error {
 	switch {
 	case strings.TrimSpace(topic) == "":
-		return cardErrorf(line, "topic is empty; say in one line what the card is about")
+		return Errorf(line, "topic is empty; say in one line what the card is about")
 	case hasControl(topic):
-		return cardErrorf(line, "topic holds a line break or control character; write it on one line")
+		return Errorf(line, "topic holds a line break or control character; write it on one line")
 	case utf8.RuneCountInString(topic) > MaxTopicRunes:
-		return cardErrorf(line, "topic has %d characters, at most %d are allowed; move the detail to the bullets", utf8.RuneCountInString(topic), MaxTopicRunes)
+		return Errorf(line, "topic has %d characters, at most %d are allowed; move the detail to the bullets", utf8.RuneCountInString(topic), MaxTopicRunes)
 	}
 	return nil
 }
 
 func checkList(name string, list []string, line int) error {
 	if len(list) > MaxListItems {
-		return cardErrorf(line, "%s has %d entries, at most %d are allowed", name, len(list), MaxListItems)
+		return Errorf(line, "%s has %d entries, at most %d are allowed", name, len(list), MaxListItems)
 	}
 	for _, s := range list {
 		if hasControl(s) || strings.TrimSpace(s) == "" {
-			return cardErrorf(line, "%s has an empty entry or one with a line break: %q", name, s)
+			return Errorf(line, "%s has an empty entry or one with a line break: %q", name, s)
 		}
 	}
 	return nil
@@ -382,9 +418,9 @@ func hasControl(s string) bool {
 	})
 }
 
-// oneLine makes text fit for one line of output: line breaks and control
+// OneLine makes text fit for one line of output: line breaks and control
 // characters become spaces.
-func oneLine(s string) string {
+func OneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
 			return ' '

@@ -1,4 +1,4 @@
-package knowledgebase
+package card
 
 import (
 	"bytes"
@@ -44,7 +44,7 @@ type bulletItem struct {
 // parseBody finds the labelled items of the body's top-level lists.
 func parseBody(body []byte, firstLine int) ([]bulletItem, error) {
 	if line := tooDeepMarkdown(body); line > 0 {
-		return nil, cardErrorf(firstLine+line-1, "quotes and lists nested deeper than %d; write plain text", maxMarkdownDepth)
+		return nil, Errorf(firstLine+line-1, "quotes and lists nested deeper than %d; write plain text", maxMarkdownDepth)
 	}
 	lines := splitLines(body)
 	starts := make([]int, len(lines)+1)
@@ -79,7 +79,7 @@ func parseBody(body []byte, firstLine int) ([]bulletItem, error) {
 			it.end = itemEnd(lines, it.start, lineOf(lastPos(n)), offset)
 			it.text = itemText(lines[it.start:it.end], from-starts[it.start], offset)
 			if items = append(items, it); len(items) > MaxBullets {
-				return nil, cardErrorf(firstLine+it.start, "more than %d bullets; split the card", MaxBullets)
+				return nil, Errorf(firstLine+it.start, "more than %d bullets; split the card", MaxBullets)
 			}
 		}
 	}

@@ -1,0 +1,126 @@
+package card
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hostile is a text that must be answered with one clear error, fast; or be
+// read, where want is empty.
+type hostile struct {
+	name, src string
+	line      int // 0: any
+	want      string
+}
+
+func many(n int, f string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, f, i)
+	}
+	return b.String()
+}
+
+// growing repeats unit behind ever more of pad.
+func growing(n int, pad, unit string) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(strings.Repeat(pad, i) + unit)
+	}
+	return b.String()
+}
+
+// hostileShapes are no cards at all, or broken as a whole.
+func hostileShapes() []hostile {
+	return []hostile{
+		{"empty", "", 1, "no front matter"},
+		{"no front matter", "# hello\n", 1, "no front matter"},
+		{"open front matter", head, 5, "does not end"},
+		{"not YAML", "---\ntype: knowledge_card\ntopic: [a\n---\n", 0, "broken YAML"},
+		{"a list", "---\n- a\n---\n", 2, "not a list of 'key: value' lines"},
+		{"empty front matter", "---\n---\n", 2, "front matter"},
+	}
+}
+
+// hostileFields have one field that cannot be meant.
+func hostileFields() []hostile {
+	return []hostile{
+		{"wrong type", "---\ntype: note\ntopic: t\nsource_task: s\n---\n", 2, `type is "note"`},
+		{"no type", "---\ntopic: t\nsource_task: s\n---\n", 2, "type is missing"},
+		{"no topic", "---\ntype: knowledge_card\nsource_task: s\n---\n", 2, "topic is missing"},
+		{"empty topic", "---\ntype: knowledge_card\ntopic:\nsource_task: s\n---\n", 3, "topic is empty"},
+		{"no source_task", "---\ntype: knowledge_card\ntopic: t\n---\n", 2, "source_task is missing"},
+		{"topic with newline", "---\ntype: knowledge_card\ntopic: \"a\\nb\"\nsource_task: s\n---\n", 3, "line break"},
+		{"topic is a map", "---\ntype: knowledge_card\ntopic: {a: b}\nsource_task: s\n---\n", 3, "single value"},
+		{"duplicate key", head + "topic: u\n---\n", 5, `"topic" appears twice`},
+		{"duplicate inner key", head + "scope:\n  repo: a\n  repo: b\n---\n", 7, "twice"},
+		{"bad state", head + "state: maybe\n---\n", 5, `state "maybe"`},
+		{"bad id", head + "id: ../../etc\n---\n", 5, "not a card id"},
+		{"id with newline", head + "id: \"a\\nb\"\n---\n", 5, "line break"},
+		{"bad date", head + "created: yesterday\n---\n", 5, "not a date"},
+		{"bad range", head + "provenance:\n  ranges: [9-3]\n---\n", 6, "not a range"},
+		{"unclear taint", head + "provenance:\n  tainted: yes\n---\n", 6, "write true or false"},
+		{"scope is text", head + "scope: everywhere\n---\n", 5, "not a group"},
+		{"tags nested", head + "tags: [[a]]\n---\n", 5, "single value"},
+		{"too many tags", head + "tags: [" + many(MaxListItems+1, "t%d, ") + "]\n---\n", 5, "at most"},
+	}
+}
+
+// hostileSizes are bombs: small files that grow when read, and large ones.
+func hostileSizes() []hostile {
+	return []hostile{
+		{"anchor", head + "x: &a 1\n---\n", 5, "anchors"},
+		{"alias bomb", head + "a: &a [x,x,x,x,x,x,x,x]\n" + many(30, "b%[1]d: &b%[1]d [*a,*a,*a,*a,*a,*a,*a,*a]\n") + "---\n", 5, "anchors"},
+		{"deep flow", head + "x: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + "\n---\n", 5, "nested"},
+		{"deep blocks", head + "x:\n" + growing(60, " ", "-\n") + "---\n", 0, "nested"},
+		{"deep dashes", head + "x:\n  " + strings.Repeat("- ", 20000) + "x\n---\n", 0, "depth"},
+		{"huge front matter", head + "x: " + strings.Repeat("y", MaxFrontMatterBytes) + "\n---\n", 5, "more than"},
+		{"many keys", head + many(3000, "key%d: v\n") + "---\n", 0, ""},
+		{"10 MB", head + "---\n" + strings.Repeat("x", 10<<20), 0, "at most 1048576"},
+		{"not UTF-8", head + "---\n- **Issue**: \xff\n", 6, "not UTF-8"},
+		{"deep quotes", head + "---\n" + strings.Repeat("> ", 100000) + "x\n", 6, "nested deeper"},
+		{"deep lists", head + "---\n" + strings.Repeat("- ", 100000) + "x\n", 6, "nested deeper"},
+		{"too many bullets", head + "---\n" + many(MaxBullets+1, "- **Issue**: %d\n"), 6 + MaxBullets, "more than 200 bullets"},
+		{"stars", head + "---\n- **Issue**: " + strings.Repeat("*a ", 100000) + "\n", 0, ""},
+		{"brackets", head + "---\n- **Issue**: " + strings.Repeat("[", 500000) + "\n", 0, ""},
+		{"backticks", head + "---\n- **Issue**: " + growing(1200, "`", " ") + "\n", 0, ""},
+		{"plain", head + "---\n- **Issue**: i\n", 0, ""},
+	}
+}
+
+func TestHostileCards(t *testing.T) {
+	for name, list := range map[string][]hostile{"shape": hostileShapes(), "field": hostileFields(), "size": hostileSizes()} {
+		for _, h := range list {
+			t.Run(name+"/"+h.name, h.check)
+		}
+	}
+}
+
+func (h hostile) check(t *testing.T) {
+	begin := time.Now()
+	_, err := Parse([]byte(h.src))
+	// Far above the promised 100 ms, because the race detector and a busy
+	// machine slow things down; quadratic time would still show.
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("took %v", took)
+	}
+	if h.want == "" {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	var ce *Error
+	if !errors.As(err, &ce) {
+		t.Fatalf("got %v, want an *Error with %q", err, h.want)
+	}
+	if !strings.Contains(ce.What, h.want) || h.line > 0 && ce.Line != h.line {
+		t.Errorf("got line %d: %s; want line %d: …%s…", ce.Line, ce.What, h.line, h.want)
+	}
+	if strings.Contains(err.Error(), "\n") || len(err.Error()) > 500 {
+		t.Errorf("not one clear line: %.600q", err.Error())
+	}
+}
