@@ -59,7 +59,7 @@ func (h Home) Task(id string) string { return filepath.Join(h.State, "tasks", id
 
 // Vault is the file of a task that holds what the markers in its stream stand
 // for.
-func (h Home) Vault(id string) string { return filepath.Join(h.Task(id), "vault.jsonl") }
+func (h Home) Vault(id string) string { return filepath.Join(h.Task(id), vaultName) }
 
 // Socket is where a live task listens.
 func (h Home) Socket(id string) string { return filepath.Join(h.Task(id), "live.sock") }

@@ -31,6 +31,9 @@ type vault struct {
 	entries map[string][]vaultEntry
 }
 
+// vaultName is the file's name, beside the stream.
+const vaultName = "vault.jsonl"
+
 // vaultEntry is a line of the file. An empty File is elsewhere.
 type vaultEntry struct {
 	Marker string `json:"marker"`

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"anamnesis/opstream"
+	"anamnesis/orchestrator"
 
 	"github.com/spf13/cobra"
 )
@@ -90,7 +91,8 @@ func (a *app) opsAppendCommand() *cobra.Command {
 		Short: "Append one operation for each JSON object on a line of standard input",
 		Long: "Append one operation for each JSON object on a line of standard input, and print\n" +
 			"each one's number once it is durable. A line that is no JSON object ends the\n" +
-			"command; what was printed before it stays.",
+			"command; what was printed before it stays. Secrets become markers before anything\n" +
+			"is written, by the key in DIR/vault.jsonl, which is made where there is none.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opsDir(cmd, f.dir); err != nil {
@@ -118,6 +120,11 @@ func (a *app) opsAppend(ctx context.Context, f opsAppendFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
+	secrets, err := orchestrator.OpenScrubber(f.dir, a.secrets(nil))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, secrets.Close()) }()
 	if r := log.Recovered(); r != nil {
 		fmt.Fprintf(a.stderr, "anamnesis: the end of %s was torn at byte %d: %d bytes were set aside in %s\n",
 			r.File, r.Offset, r.Bytes, r.SavedAs)
@@ -125,6 +132,11 @@ func (a *app) opsAppend(ctx context.Context, f opsAppendFlags) (err error) {
 	in := bufio.NewReaderSize(a.stdin, opsReadBytes)
 	for number := 1; ; {
 		bodies, read, end := readBodies(in)
+		for i := range bodies {
+			if bodies[i].body, err = secrets.Body(bodies[i].body); err != nil {
+				return err
+			}
+		}
 		if err := a.appendBodies(ctx, log, f, bodies, number); err != nil {
 			return err
 		}
