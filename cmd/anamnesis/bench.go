@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -26,6 +27,28 @@ func (a *app) benchCommand() *cobra.Command {
 	return cmd
 }
 
+// report is what a measurement came to.
+type report interface{ WriteText(io.Writer) error }
+
+// bench runs a measurement and prints its report. An error that wraps usage is
+// the caller's mistake.
+func (a *app) bench(usage error, json bool, run func(program string, log func(string)) (report, error)) error {
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	r, err := run(program, func(line string) { fmt.Fprintln(a.stderr, "anamnesis: "+line) })
+	switch {
+	case errors.Is(err, usage):
+		return usageError("%v", err)
+	case err != nil:
+		return err
+	case json:
+		return a.printJSON(r)
+	}
+	return r.WriteText(a.stdout)
+}
+
 func (a *app) benchWorld() *cobra.Command {
 	var o worldbench.Options
 	var json bool
@@ -40,23 +63,10 @@ func (a *app) benchWorld() *cobra.Command {
 			if o.Dir == "" {
 				return usageError("no directory: name one with --dir")
 			}
-			binary, err := os.Executable()
-			if err != nil {
-				return fmt.Errorf("find this program: %w", err)
-			}
-			o.Program = binary
-			o.Log = func(line string) { fmt.Fprintln(a.stderr, "anamnesis: "+line) }
-			r, err := worldbench.Run(cmd.Context(), o)
-			if errors.Is(err, worldbench.ErrUsage) {
-				return usageError("%v", err)
-			}
-			if err != nil {
-				return err
-			}
-			if json {
-				return a.printJSON(r)
-			}
-			return r.WriteText(a.stdout)
+			return a.bench(worldbench.ErrUsage, json, func(program string, log func(string)) (report, error) {
+				o.Program, o.Log = program, log
+				return worldbench.Run(cmd.Context(), o)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&o.Dir, "dir", "", "the directory to measure on; only read")
@@ -83,26 +93,13 @@ func (a *app) benchMemory() *cobra.Command {
 			"Arms: " + strings.Join(arms, ", ") + ".\nParts: " + strings.Join(memorybench.Parts(), ", ") + ".",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			binary, err := os.Executable()
-			if err != nil {
-				return fmt.Errorf("find this program: %w", err)
-			}
-			o.Program = binary
 			if o.Data == "" {
 				o.Data = a.getenv("ANAMNESIS_BENCH_DATA")
 			}
-			o.Log = func(line string) { fmt.Fprintln(a.stderr, "anamnesis: "+line) }
-			r, err := memorybench.Run(cmd.Context(), o)
-			if errors.Is(err, memorybench.ErrUsage) {
-				return usageError("%v", err)
-			}
-			if err != nil {
-				return err
-			}
-			if json {
-				return a.printJSON(r)
-			}
-			return r.WriteText(a.stdout)
+			return a.bench(memorybench.ErrUsage, json, func(program string, log func(string)) (report, error) {
+				o.Program, o.Log = program, log
+				return memorybench.Run(cmd.Context(), o)
+			})
 		},
 	}
 	cmd.Flags().Uint64Var(&o.Seed, "seed", memorybench.DefaultSeed, "of everything random")

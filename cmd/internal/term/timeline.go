@@ -73,17 +73,7 @@ func Build(st *orchestrator.State, ops []op.Op) Timeline {
 			calls = append(calls, callText(b))
 			continue
 		case *op.WorldSaved:
-			s := st.Steps[o.Step]
-			text := strings.Join(calls, ", ")
-			if o.Step == 0 {
-				text = "beginning"
-			}
-			if b.Error != "" {
-				text += " (no checkpoint: " + b.Error + ")"
-			}
-			row = Row{Kind: RowStep, First: max(begun, s.First), Last: o.Seq, Step: o.Step, Parent: s.Parent,
-				OnPath: st.OnPath(o.Step, st.Current), Folded: s.Folded, Commit: b.Commit,
-				Tokens: st.Tokens(op.Range{First: max(begun, s.First), Last: o.Seq}), Text: text}
+			row = stepRow(st, o, b, begun, calls)
 			calls, begun = nil, o.Seq+1
 		case *op.UserSaid:
 			if o.Seq <= 2 {
@@ -125,6 +115,22 @@ func Build(st *orchestrator.State, ops []op.Op) Timeline {
 		tl.Rows = append(tl.Rows, row)
 	}
 	return tl
+}
+
+// stepRow is the row of a step that has ended with a snapshot. begun is the
+// first operation that may be its own.
+func stepRow(st *orchestrator.State, o op.Op, b *op.WorldSaved, begun uint64, calls []string) Row {
+	s := st.Steps[o.Step]
+	text := strings.Join(calls, ", ")
+	if o.Step == 0 {
+		text = "beginning"
+	}
+	if b.Error != "" {
+		text += " (no checkpoint: " + b.Error + ")"
+	}
+	own := op.Range{First: max(begun, s.First), Last: o.Seq}
+	return Row{Kind: RowStep, First: own.First, Last: own.Last, Step: o.Step, Parent: s.Parent,
+		OnPath: st.OnPath(o.Step, st.Current), Folded: s.Folded, Commit: b.Commit, Tokens: st.Tokens(own), Text: text}
 }
 
 // withdraw marks the passes from row on: they were made for a jump that was

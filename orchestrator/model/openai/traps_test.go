@@ -197,34 +197,39 @@ func TestToolCalls(t *testing.T) {
 		}, []op.Call{{Name: "Bash", Args: `{"a":1}`}}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			q := modeltest.Question()
-			q.Messages = append(q.Messages,
-				model.Message{Role: model.RoleAssistant, Calls: []op.Call{{ID: "old", Name: "Bash", Args: "{}"}}},
-				model.Message{Role: model.RoleTool, CallID: "old", Text: "ok"})
-			events := append(tt.events, finish("tool_calls"), usageEvent, doneEvent)
-			reply, err := ask(t, serve(t, sse(events...)).client(t, nil), q)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(reply.Calls) != len(tt.want) {
-				t.Fatalf("calls %+v; want %+v", reply.Calls, tt.want)
-			}
-			seen := map[string]bool{"old": true}
-			for i, c := range reply.Calls {
-				if c.ID == "" || seen[c.ID] {
-					t.Errorf("call %d has the id %q; want one of its own", i, c.ID)
-				}
-				seen[c.ID] = true
-				want := tt.want[i]
-				if want.ID == "" {
-					want.ID = c.ID
-				}
-				if c != want {
-					t.Errorf("call %d is %+v; want %+v", i, c, want)
-				}
-			}
-		})
+		t.Run(tt.name, func(t *testing.T) { checkCalls(t, tt.events, tt.want) })
+	}
+}
+
+// checkCalls has a reply of these events end in these calls, where the history
+// has one with the id "old".
+func checkCalls(t *testing.T, events []string, want []op.Call) {
+	t.Helper()
+	q := modeltest.Question()
+	q.Messages = append(q.Messages,
+		model.Message{Role: model.RoleAssistant, Calls: []op.Call{{ID: "old", Name: "Bash", Args: "{}"}}},
+		model.Message{Role: model.RoleTool, CallID: "old", Text: "ok"})
+	events = append(events, finish("tool_calls"), usageEvent, doneEvent)
+	reply, err := ask(t, serve(t, sse(events...)).client(t, nil), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(reply.Calls) != len(want) {
+		t.Fatalf("calls %+v; want %+v", reply.Calls, want)
+	}
+	seen := map[string]bool{"old": true}
+	for i, c := range reply.Calls {
+		if c.ID == "" || seen[c.ID] {
+			t.Errorf("call %d has the id %q; want one of its own", i, c.ID)
+		}
+		seen[c.ID] = true
+		w := want[i]
+		if w.ID == "" {
+			w.ID = c.ID
+		}
+		if c != w {
+			t.Errorf("call %d is %+v; want %+v", i, c, w)
+		}
 	}
 }
 
