@@ -223,7 +223,8 @@ func (s *objectStore) copyInto(pack *packWriter, h hash, path string) (int64, er
 		return 0, &MissingObjectError{Object: h.String(), Path: path, Err: err}
 	}
 	defer r.Close()
-	return size, pack.addStream(h, size, r)
+	_, err = pack.addStream(h, size, r)
+	return size, err
 }
 
 // eachBorrowed calls f for every blob that a snapshot of the store needs and

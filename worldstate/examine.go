@@ -1,15 +1,11 @@
 package worldstate
 
 import (
-	"context"
-	"crypto/sha1"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
-	"strconv"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -187,7 +183,7 @@ func (v *visit) file(name string, at int, o *other, st stamp) {
 	v.s.do(func() {
 		defer v.leave()
 		if !v.s.stopped() && !v.seeded(name, st) {
-			v.readFile(name, at, o)
+			v.readFile(name, at, o, st)
 		}
 	})
 }
@@ -211,10 +207,10 @@ func (v *visit) seeded(name string, st stamp) bool {
 	return true
 }
 
-// readFile reads a file, again if it changes meanwhile.
-func (v *visit) readFile(name string, at int, o *other) {
+// readFile reads a file that stood as before, again if it changes meanwhile.
+func (v *visit) readFile(name string, at int, o *other, before stamp) {
 	for try := 0; ; try++ {
-		h, st, err := v.s.content(v.fd, name, v.path)
+		h, st, err := v.s.content(v.fd, name, v.path, before)
 		switch {
 		case err == nil:
 			it := item{name: name, state: state{kindFile, st.mode & 0o777, h}, size: st.size}
@@ -224,7 +220,10 @@ func (v *visit) readFile(name string, at int, o *other) {
 			v.put(edit{item: v.named(it), sight: sight{stamp: st.stamp, racy: st.racy}})
 			v.s.saw(it.size)
 		case errors.Is(err, errContentChanged) && try+1 < readTries:
-			continue
+			if before, err = lstatat(v.fd, name); err == nil {
+				continue
+			}
+			v.unreadableName(name, at, o, err)
 		case errors.Is(err, errContentChanged):
 			v.without(o, other{name: name, why: errContentChanged.Error()})
 		case errors.As(err, new(*storeFault)):
@@ -301,182 +300,4 @@ func (v *visit) readRulesFile() {
 	}
 	v.seen.rules = ignore.Parse(v.path, "", data)
 	v.seen.ruleSight = sight{stamp: st, racy: racy(st, v.now)}
-}
-
-const fileFlags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
-
-// storeFault marks an error of the store, which ends the scan, apart from one
-// of the file, which is listed.
-type storeFault struct{ err error }
-
-func (e *storeFault) Error() string { return e.err.Error() }
-func (e *storeFault) Unwrap() error { return e.err }
-
-// wholeFileBytes: files up to it are read at once, larger ones streamed. With
-// scanWorkers at work it bounds the memory for contents.
-const wholeFileBytes = 512 << 10
-
-// content gives a file's hash and how it stood before and after.
-func (s *scanner) content(dirfd int, name, parent string) (hash, sight, error) {
-	fd, err := openat(dirfd, name, fileFlags, 0)
-	if err != nil {
-		return hash{}, sight{}, err
-	}
-	defer unix.Close(fd)
-	if s.fault != nil {
-		if err := s.fault("read", join(parent, name)); err != nil {
-			return hash{}, sight{}, err
-		}
-	}
-	begin := time.Now()
-	before, err := fstat(fd)
-	if err != nil {
-		return hash{}, sight{}, err
-	}
-	if !before.isRegular() {
-		return hash{}, sight{}, errContentChanged
-	}
-	var h hash
-	if before.size <= wholeFileBytes {
-		h, err = s.whole(fd, before.size)
-	} else {
-		h, err = s.stream(fd, name, before.size)
-	}
-	if err != nil {
-		return hash{}, sight{}, err
-	}
-	after, err := fstat(fd)
-	if err == nil {
-		var fault error
-		if s.fault != nil {
-			fault = s.fault("reread", join(parent, name))
-		}
-		if fault != nil {
-			err = fault
-		} else if !after.sameContent(before) {
-			err = errContentChanged
-		}
-	}
-	return h, sight{stamp: after, racy: racy(after, begin)}, err
-}
-
-// fileBuffer holds one file's content, behind room for its git header.
-type fileBuffer struct{ b []byte }
-
-// headerRoom is enough for "blob ", a size and a NUL.
-const headerRoom = 32
-
-func (s *scanner) whole(fd int, size int64) (hash, error) {
-	buf := s.buffer(int(size) + 1)
-	defer s.buffers.Put(buf)
-	data := buf.b[headerRoom : headerRoom+int(size)+1]
-	n := 0
-	for n < len(data) {
-		k, err := unix.Read(fd, data[n:])
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return hash{}, err
-		}
-		if k == 0 {
-			break
-		}
-		n += k
-	}
-	if n != int(size) {
-		return hash{}, errContentChanged
-	}
-	h := buf.hash(n)
-	return h, s.keep(h, data[:n])
-}
-
-func (s *scanner) buffer(n int) *fileBuffer {
-	buf, ok := s.buffers.Get().(*fileBuffer)
-	if !ok {
-		buf = &fileBuffer{}
-	}
-	if need := headerRoom + n; len(buf.b) < need {
-		buf.b = make([]byte, max(need, 64<<10))
-	}
-	return buf
-}
-
-// hash gives the id of the blob of the first n bytes of content.
-func (f *fileBuffer) hash(n int) hash {
-	var head [headerRoom]byte
-	h := append(strconv.AppendInt(append(head[:0], "blob "...), int64(n), 10), 0)
-	from := headerRoom - len(h)
-	copy(f.b[from:], h)
-	return sha1.Sum(f.b[from : headerRoom+n])
-}
-
-// keep stores a blob where there is a pack and the store lacks it.
-func (s *scanner) keep(h hash, data []byte) error {
-	if s.pack == nil {
-		s.miss(h)
-		return nil
-	}
-	if s.objects.hasIntact(h) {
-		return nil
-	}
-	if err := s.pack.add(h, blobObject, data); err != nil {
-		return &storeFault{err}
-	}
-	return nil
-}
-
-// miss counts a blob that only a scan that stores would have stored.
-func (s *scanner) miss(h hash) {
-	if !s.objects.owns(h) {
-		s.unheld.Add(1)
-	}
-}
-
-// stream hashes a large file, and reads it a second time to store it.
-func (s *scanner) stream(fd int, name string, size int64) (hash, error) {
-	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return hash{}, err
-	}
-	f := os.NewFile(uintptr(dup), name)
-	defer f.Close()
-	sum := sha1.New()
-	fmt.Fprintf(sum, "%s %d\x00", blobObject, size)
-	n, err := io.Copy(sum, &ctxReader{s.ctx, io.LimitReader(f, size+1)})
-	if err != nil {
-		return hash{}, err
-	}
-	if n != size {
-		return hash{}, errContentChanged
-	}
-	h := hash(sum.Sum(nil))
-	if s.pack == nil {
-		s.miss(h)
-		return h, nil
-	}
-	if s.objects.hasIntact(h) {
-		return h, nil
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return hash{}, err
-	}
-	err = s.pack.addStream(h, size, &ctxReader{s.ctx, f})
-	if err != nil && !errors.Is(err, errContentChanged) {
-		err = &storeFault{err}
-	}
-	return h, err
-}
-
-// ctxReader stops a long read when its context ends.
-type ctxReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (c *ctxReader) Read(b []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(b)
 }

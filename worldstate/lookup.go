@@ -193,6 +193,13 @@ func (s *objectStore) published(idxPath string) error {
 	return nil
 }
 
+// empty reports whether the store itself holds no object at all.
+func (s *objectStore) empty() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.packs) == 0 && !s.loose
+}
+
 // generation lists the packs, the stat cache's ground to trust that an object
 // it names is stored.
 func (s *objectStore) generation() []string {

@@ -62,6 +62,7 @@ type packWriter struct {
 	off   int64
 	items []packItem
 	seen  map[hash]struct{}
+	large chan struct{} // held by those who compress a large blob
 }
 
 type packItem struct {
@@ -80,7 +81,7 @@ type packPool struct{ compressors, buffers, entries sync.Pool }
 const packBufferBytes = 1 << 20
 
 func newPackWriter(dir string, hook func(string), pool *packPool) *packWriter {
-	return &packWriter{dir: dir, hook: hook, pool: pool, seen: make(map[hash]struct{})}
+	return &packWriter{dir: dir, hook: hook, pool: pool, seen: make(map[hash]struct{}), large: make(chan struct{}, largeAtOnce)}
 }
 
 // buffer is a writer to f that gathers what is written.
@@ -160,48 +161,6 @@ func (p *packWriter) put(h hash, head, data []byte) error {
 		return fmt.Errorf("write pack: %w", err)
 	}
 	p.record(h, sum, int64(buf.Len()))
-	return nil
-}
-
-// errContentChanged: a stream did not hold the bytes its hash promised.
-var errContentChanged = errors.New("changed while being read")
-
-// addStream stores a large blob straight from r. When r does not hold exactly
-// what h and size promise, the pack is as before and the error is
-// errContentChanged.
-func (p *packWriter) addStream(h hash, size int64, r io.Reader) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, twice := p.seen[h]; twice {
-		return nil
-	}
-	if err := p.begin(); err != nil {
-		return err
-	}
-	crc := crc32.NewIEEE()
-	count := &countWriter{w: io.MultiWriter(p.w, crc)}
-	sum := sha1.New()
-	fmt.Fprintf(sum, "%s %d\x00", blobObject, size)
-	_, err := count.Write(packEntryHeader(blobObject, size))
-	if err == nil {
-		z := p.compressor(count)
-		var n int64
-		n, err = io.Copy(io.MultiWriter(z, sum), io.LimitReader(r, size+1))
-		if cerr := z.Close(); err == nil {
-			err = cerr
-		}
-		p.pool.compressors.Put(z)
-		if err == nil && (n != size || hash(sum.Sum(nil)) != h) {
-			err = errContentChanged
-		}
-	}
-	if err != nil {
-		if terr := p.truncate(); terr != nil {
-			return fmt.Errorf("write pack: %w", errors.Join(err, terr))
-		}
-		return err
-	}
-	p.record(h, crc.Sum32(), count.n)
 	return nil
 }
 

@@ -185,7 +185,8 @@ func (g *collector) whole(out *packWriter, t objectType, path string, h hash) er
 		return &MissingObjectError{Object: h.String(), Path: path, Err: err}
 	}
 	defer r.Close()
-	return out.addStream(h, size, r)
+	_, err = out.addStream(h, size, r)
+	return err
 }
 
 // tight reports whether an object stands whole and was not compressed in a

@@ -1,0 +1,188 @@
+package worldstate
+
+import (
+	"context"
+	"crypto/sha1"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const fileFlags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+
+// storeFault marks an error of the store, which ends the scan, apart from one
+// of the file, which is listed.
+type storeFault struct{ err error }
+
+func (e *storeFault) Error() string { return e.err.Error() }
+func (e *storeFault) Unwrap() error { return e.err }
+
+// wholeFileBytes: files up to it are read at once, larger ones streamed. With
+// scanWorkers at work it bounds the memory for contents.
+const wholeFileBytes = 512 << 10
+
+// content gives a file's hash and how it stood meanwhile. Where that is not as
+// before, what a look just now saw, the error is errContentChanged.
+func (s *scanner) content(dirfd int, name, parent string, before stamp) (hash, sight, error) {
+	if !before.isRegular() {
+		return hash{}, sight{}, errContentChanged
+	}
+	fd, err := openat(dirfd, name, fileFlags, 0)
+	if err != nil {
+		return hash{}, sight{}, err
+	}
+	defer unix.Close(fd)
+	if s.fault != nil {
+		if err := s.fault("read", join(parent, name)); err != nil {
+			return hash{}, sight{}, err
+		}
+	}
+	begin := time.Now()
+	var h hash
+	if before.size <= wholeFileBytes {
+		h, err = s.whole(fd, before.size)
+	} else {
+		h, err = s.stream(fd, name, before.size)
+	}
+	if err != nil {
+		return hash{}, sight{}, err
+	}
+	after, err := fstat(fd)
+	if err == nil {
+		var fault error
+		if s.fault != nil {
+			fault = s.fault("reread", join(parent, name))
+		}
+		if fault != nil {
+			err = fault
+		} else if !after.sameContent(before) {
+			err = errContentChanged
+		}
+	}
+	return h, sight{stamp: after, racy: racy(after, begin)}, err
+}
+
+// fileBuffer holds one file's content, behind room for its git header.
+type fileBuffer struct{ b []byte }
+
+// headerRoom is enough for "blob ", a size and a NUL.
+const headerRoom = 32
+
+func (s *scanner) whole(fd int, size int64) (hash, error) {
+	buf := s.buffer(int(size))
+	defer s.buffers.Put(buf)
+	data := buf.b[headerRoom : headerRoom+int(size)]
+	n := 0
+	for n < int(size) { // more than that shows in the stamp
+		k, err := unix.Read(fd, data[n:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return hash{}, err
+		}
+		if k == 0 {
+			break
+		}
+		n += k
+	}
+	if n != int(size) {
+		return hash{}, errContentChanged
+	}
+	h := buf.hash(n)
+	return h, s.keep(h, data[:n])
+}
+
+func (s *scanner) buffer(n int) *fileBuffer {
+	buf, ok := s.buffers.Get().(*fileBuffer)
+	if !ok {
+		buf = &fileBuffer{}
+	}
+	if need := headerRoom + n; len(buf.b) < need {
+		buf.b = make([]byte, max(need, 64<<10))
+	}
+	return buf
+}
+
+// hash gives the id of the blob of the first n bytes of content.
+func (f *fileBuffer) hash(n int) hash {
+	var head [headerRoom]byte
+	h := append(strconv.AppendInt(append(head[:0], "blob "...), int64(n), 10), 0)
+	from := headerRoom - len(h)
+	copy(f.b[from:], h)
+	return sha1.Sum(f.b[from : headerRoom+n])
+}
+
+// keep stores a blob where there is a pack and the store lacks it.
+func (s *scanner) keep(h hash, data []byte) error {
+	if s.pack == nil {
+		s.miss(h)
+		return nil
+	}
+	if s.objects.hasIntact(h) {
+		return nil
+	}
+	if err := s.pack.add(h, blobObject, data); err != nil {
+		return &storeFault{err}
+	}
+	return nil
+}
+
+// miss counts a blob that only a scan that stores would have stored.
+func (s *scanner) miss(h hash) {
+	if !s.objects.owns(h) {
+		s.unheld.Add(1)
+	}
+}
+
+// stream hashes a large file, and reads it a second time to store it, unless the
+// store is empty and is sure to lack it.
+func (s *scanner) stream(fd int, name string, size int64) (hash, error) {
+	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return hash{}, err
+	}
+	f := os.NewFile(uintptr(dup), name)
+	defer f.Close()
+	if s.pack != nil && s.objects.empty() {
+		return s.pack.addStream(hash{}, size, &ctxReader{s.ctx, f})
+	}
+	sum := sha1.New()
+	fmt.Fprintf(sum, "%s %d\x00", blobObject, size)
+	n, err := io.Copy(sum, &ctxReader{s.ctx, io.LimitReader(f, size+1)})
+	if err != nil {
+		return hash{}, err
+	}
+	if n != size {
+		return hash{}, errContentChanged
+	}
+	h := hash(sum.Sum(nil))
+	if s.pack == nil {
+		s.miss(h)
+		return h, nil
+	}
+	if s.objects.hasIntact(h) {
+		return h, nil
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return hash{}, err
+	}
+	return s.pack.addStream(h, size, &ctxReader{s.ctx, f})
+}
+
+// ctxReader stops a long read when its context ends.
+type ctxReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c *ctxReader) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(b)
+}

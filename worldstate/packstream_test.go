@@ -1,0 +1,139 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/iotest"
+)
+
+var errDisk = errors.New("the disk is broken")
+
+// streamed is a large blob as addStream is given it, and what must come of it.
+type streamed struct {
+	name string
+	data []byte
+	want hash
+	r    func(data []byte) io.Reader
+	err  error
+}
+
+func streams(name string, data []byte) []streamed {
+	id := hashObject(blobObject, data)
+	whole := func(data []byte) io.Reader { return bytes.NewReader(data) }
+	return []streamed{
+		{name + ", known", data, id, whole, nil},
+		{name + ", not known", data, hash{}, whole, nil},
+		{name + ", another's id", data, hash{1}, whole, errContentChanged},
+		{name + ", cut short", data, hash{}, func(d []byte) io.Reader { return bytes.NewReader(d[:len(d)-1]) }, errContentChanged},
+		{name + ", grown", data, hash{}, func(d []byte) io.Reader { return io.MultiReader(bytes.NewReader(d), bytes.NewReader([]byte{1})) }, errContentChanged},
+		{name + ", unreadable at the end", data, hash{}, func(d []byte) io.Reader {
+			return io.MultiReader(bytes.NewReader(d), iotest.ErrReader(errDisk))
+		}, errDisk},
+	}
+}
+
+// TestAddStream: a large blob is in the pack whole or not at all, and what stands
+// around it is intact, whether it was compressed in memory or ran over.
+func TestAddStream(t *testing.T) {
+	noise := make([]byte, spoolBytes+spoolBytes/4) // not compressible: it runs over
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range noise {
+		noise[i] = byte(rng.Uint32())
+	}
+	for _, c := range append(streams("small when compressed", make([]byte, 3<<20)), streams("large when compressed", noise)...) {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			p := newPackWriter(dir, func(string) {}, &packPool{})
+			defer p.abort()
+			around := [][]byte{[]byte("before\n"), []byte("after\n")}
+			add := func(data []byte) {
+				if err := p.add(hashObject(blobObject, data), blobObject, data); err != nil {
+					t.Fatal(err)
+				}
+			}
+			add(around[0])
+			got, err := p.addStream(c.want, int64(len(c.data)), c.r(c.data))
+			if !errors.Is(err, c.err) || errors.As(err, new(*storeFault)) {
+				t.Fatalf("addStream: %v, want %v and no fault of the store", err, c.err)
+			}
+			id := hashObject(blobObject, c.data)
+			if err == nil && got != id {
+				t.Errorf("addStream gave id %s, want %s", got, id)
+			}
+			add(around[1])
+			s := finished(t, p, dir)
+			for _, data := range around {
+				if back, err := s.read(hashObject(blobObject, data), blobObject, "around"); err != nil || !bytes.Equal(back, data) {
+					t.Errorf("what stands around it: %q, %v", back, err)
+				}
+			}
+			if has := s.packed(id); has != (c.err == nil) {
+				t.Fatalf("the pack holds it: %t, want %t", has, c.err == nil)
+			}
+			if c.err == nil {
+				if err := s.check(id, blobObject, "large"); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// finished ends a pack and gives a store that consists of it.
+func finished(t *testing.T, p *packWriter, dir string) *objectStore {
+	t.Helper()
+	idx, err := p.finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newObjectStore(dir)
+	t.Cleanup(s.close)
+	if err := s.published(idx); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestAddStreamAtOnce: several large blobs and many small ones at the same time,
+// and one of them twice.
+func TestAddStreamAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	p := newPackWriter(dir, func(string) {}, &packPool{})
+	defer p.abort()
+	large := make([][]byte, 6)
+	for i := range large {
+		large[i] = bytes.Repeat([]byte{byte(i % 5), 1}, 1<<20)
+	}
+	var wg sync.WaitGroup
+	for _, data := range large {
+		wg.Go(func() {
+			if _, err := p.addStream(hash{}, int64(len(data)), bytes.NewReader(data)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for i := range 300 {
+		small := bytes.Repeat([]byte{byte(i), byte(i >> 8)}, i)
+		wg.Go(func() {
+			if err := p.add(hashObject(blobObject, small), blobObject, small); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(p.items); n != 5+300 {
+		t.Errorf("%d objects in the pack, want 305", n)
+	}
+	s := finished(t, p, dir)
+	for _, data := range large {
+		if err := s.check(hashObject(blobObject, data), blobObject, "large"); err != nil {
+			t.Error(err)
+		}
+	}
+}
