@@ -84,10 +84,29 @@ func (w *jsonWalk) value(depth int) {
 		w.skipString()
 		w.str(from, w.at)
 	default: // a number or a word
+		from := w.at
 		for w.at < len(w.in) && strings.IndexByte(",]} \t\r\n", w.in[w.at]) < 0 {
 			w.at++
 		}
+		w.number(from, w.at)
 	}
+}
+
+// number puts a marker, as a string, in the place of a number that is a known
+// value. The caller's own numbers are what they are.
+func (w *jsonWalk) number(from, to int) {
+	if to-from < MinKnownBytes || w.deep == 0 && w.o.OwnKeys {
+		return
+	}
+	ms, _ := w.r.find(w.in[from:to], false)
+	if len(ms) != 1 || ms[0].start != 0 || ms[0].end != to-from {
+		return
+	}
+	f := Found{Marker: w.r.marker(ms[0]), Bytes: w.in[from:to]}
+	if w.o.Found != nil {
+		w.o.Found(w.path, f)
+	}
+	w.put(from, to, `"`+f.Marker+`"`)
 }
 
 // members walks an object or an array.

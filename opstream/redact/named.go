@@ -10,6 +10,9 @@ const (
 	minShoutedBytes = 6 // DB_PASSWORD=…
 	minQuotedBytes  = 8 // password: "…"
 	minBareBytes    = 8 // password: …
+	minSpacedBytes  = 5 // DB_PASSWORD='… …'
+
+	minPathPartBytes = 16 // of a path, a part that may be drawn by chance
 )
 
 // named matches the value of NAME=value, NAME: value and their quoted forms,
@@ -39,21 +42,56 @@ func named(s string, from, to int, kind string) (match, bool) {
 	tight = tight && blank == 0
 	quote := quotes(s, at)
 	at += quote
-	n := 0
-	for at+n < len(s) && n <= maxPasswordBytes && valueByte(s, at+n, quote > 0) {
-		n++
+	n, open := 0, false
+	if shouted && tight && quote > 0 { // of a shell: blanks belong to it
+		n, open = quotedValue(s, at, s[at-quote:at])
 	}
-	if n == 0 || n > maxPasswordBytes {
-		return match{}, false
+	if n == 0 {
+		n = plainValue(s, at, quote > 0)
 	}
 	quoted := quote > 0 && quotes(s, at+n) > 0
 	if !quoted {
 		n = sentenceEnd(s, at, n)
 	}
-	if n == 0 || !secretLooking(s[at:at+n], follows(s, at+n), quoted, shouted && (tight || quoted)) {
-		return match{}, false
+	look := look{next: follows(s, at+n), quoted: quoted, shouted: shouted && (tight || quoted), password: kind == "password" && tight}
+	if n == 0 || !look.secret(s[at:at+n]) {
+		return match{from: begin, open: open}, false
 	}
-	return match{start: at, end: at + n, from: begin, kind: kind, rank: rankNamed}, true
+	return match{start: at, end: at + n, from: begin, kind: kind, rank: rankNamed, open: open}, true
+}
+
+// plainValue is the length of a value without blanks; 0 for one that is too
+// long.
+func plainValue(s string, at int, quoted bool) int {
+	n := 0
+	for at+n < len(s) && n <= maxPasswordBytes && valueByte(s, at+n, quoted) {
+		n++
+	}
+	if n > maxPasswordBytes {
+		return 0
+	}
+	return n
+}
+
+// quotedValue is the length of a value up to the quote that ends it, on the
+// same line; 0 for none. open says that the text ends before the quote comes.
+func quotedValue(s string, at int, quote string) (n int, open bool) {
+	for n <= maxPasswordBytes {
+		if at+n >= len(s) {
+			return 0, true
+		}
+		rest := s[at+n:]
+		switch c := rest[0]; {
+		case strings.HasPrefix(rest, quote):
+			return n, false
+		case c == '\n' || c == '\r' || strings.HasPrefix(rest, `\n`) || strings.HasPrefix(rest, `\r`):
+			return 0, false
+		case c == '\\' && quote == `"` && len(rest) > 1: // it keeps the quote behind it
+			n++
+		}
+		n++
+	}
+	return 0, false
 }
 
 // namesSecret reports whether a name ends with one of the keywords.
@@ -130,8 +168,16 @@ func follows(s string, at int) byte {
 	return 0
 }
 
-// secretLooking decides by the value itself.
-func secretLooking(v string, next byte, quoted, shouted bool) bool {
+// look is how a value stands in a text.
+type look struct {
+	next     byte // behind it; 0 at the end
+	quoted   bool // between quotes
+	shouted  bool // its name is in upper case, and joined to it as in a shell, or it is quoted
+	password bool // its name says password, and is joined to it
+}
+
+// secret decides by the value itself.
+func (l look) secret(v string) bool {
 	if placeholder(v) {
 		return false
 	}
@@ -147,19 +193,41 @@ func secretLooking(v string, next byte, quoted, shouted bool) bool {
 		}
 	}
 	switch {
-	case digits == len(v), strings.HasPrefix(v, "/"), strings.HasPrefix(v, "./"), strings.Contains(v, "://"):
-		return false // a number, a path, an address
-	case quoted && shouted:
-		return len(v) >= minShoutedBytes
-	case quoted:
+	case digits == len(v): // a number
+		return l.password && (l.shouted && len(v) >= minShoutedBytes || len(v) >= minBareBytes)
+	case strings.HasPrefix(v, "/"):
+		return l.shouted && !pathLooking(v)
+	case strings.HasPrefix(v, "./"), strings.Contains(v, "://"):
+		return false // a path, an address
+	case l.quoted && l.shouted:
+		return len(v) >= minShoutedBytes || strings.Contains(v, " ") && len(v) >= minSpacedBytes
+	case l.quoted:
 		return len(v) >= minQuotedBytes && digits+symbols > 0 && letters > 0 && !strings.ContainsAny(v, "(){}[]")
-	case strings.ContainsAny(v, "()[]{}*") || next == '(' || next == '[':
-		return shouted && len(v) >= minShoutedBytes && !strings.Contains(v, "(") && next != '(' && next != '['
-	case shouted:
+	case strings.ContainsAny(v, "()[]{}*") || l.next == '(' || l.next == '[':
+		return l.shouted && len(v) >= minShoutedBytes && !strings.Contains(v, "(") && l.next != '(' && l.next != '['
+	case l.shouted:
 		return len(v) >= minShoutedBytes && (digits+symbols > 0 || letters == len(v))
 	}
 	// Bare, with a name in lower case: code and prose look so, too.
 	return len(v) >= minBareBytes && letters > 0 && !dotted(v) && (digits >= 3 || digits > 0 && (mixed(v) || symbols > 0))
+}
+
+// pathLooking reports whether what begins with a slash is a path: its parts are
+// names, and not drawn by chance.
+func pathLooking(v string) bool {
+	if strings.ContainsAny(v, "+=!$%^*~#@?") {
+		return false
+	}
+	least := minQuotedBytes
+	if strings.Count(v, "/") > 1 {
+		least = minPathPartBytes
+	}
+	for part := range strings.SplitSeq(v, "/") {
+		if len(part) >= least && random(part) {
+			return false
+		}
+	}
+	return true
 }
 
 // dotted reports whether a value is names joined by dots, as code is.

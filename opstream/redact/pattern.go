@@ -41,14 +41,17 @@ func rules() []rule {
 	token("npm-token", 36, alnum, "npm_")
 	token("sendgrid-key", 40, base64URL+".", "SG.")
 	out = append(out, rule{keyword: "eyj", match: jwt}, rule{keyword: "bearer", match: bearer},
-		rule{keyword: "basic", match: basic}, rule{keyword: "://", match: urlUser})
+		rule{keyword: "basic", match: basic}, rule{keyword: "authorization", match: authorization},
+		rule{keyword: "://", match: urlUser})
 	for _, k := range strings.Fields(namedKeywords) {
 		kind := kindName(strings.Trim(k, "_"))
 		switch kind {
-		case "passwd", "pwd":
+		case "passwd", "pwd", "pass":
 			kind = "password"
 		case "apikey":
 			kind = "api-key"
+		case "secret-key-base":
+			kind = "secret-key"
 		}
 		out = append(out, rule{keyword: k, match: func(s string, from, to int) (match, bool) { return named(s, from, to, kind) }})
 	}
@@ -56,7 +59,8 @@ func rules() []rule {
 }
 
 // namedKeywords end the names whose values are secret.
-const namedKeywords = "password passwd passphrase _pwd secret token api_key apikey api-key secret_key access_key private_key auth_key"
+const namedKeywords = "password passwd passphrase _pwd _pass secret token api_key apikey api-key secret_key secret_key_base " +
+	"access_key private_key auth_key encryption_key signing_key master_key"
 
 const (
 	upperDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -192,6 +196,61 @@ func spaces(s string, at int) int {
 
 const maxBlanks = 8
 
+// minTokenBytes is the shortest credential of a header that names its scheme,
+// minBareTokenBytes of one that does not.
+const (
+	minTokenBytes     = 8
+	minBareTokenBytes = 16
+)
+
+// authorization matches what an Authorization header holds besides Bearer and
+// Basic: a scheme and a credential, or a credential alone.
+func authorization(s string, from, to int) (match, bool) {
+	at := to + quotes(s, to)
+	at += spaces(s, at)
+	sep := separator(s, at)
+	if sep == 0 {
+		return match{}, false
+	}
+	at += sep
+	at += spaces(s, at)
+	at += quotes(s, at)
+	n := credential(s, at)
+	blank := spaces(s, at+n)
+	second := 0
+	if blank > 0 {
+		second = credential(s, at+n+blank)
+	}
+	switch word := lowerASCII(s[at : at+n]); {
+	case word == "bearer" || word == "basic":
+		return match{}, false // they have rules of their own
+	case second >= minTokenBytes && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz-") == "":
+		at, n = at+n+blank, second
+		if !strings.ContainsAny(s[at:at+n], "0123456789") {
+			return match{}, false
+		}
+	case n < minBareTokenBytes || !random(s[at:at+n]):
+		return match{}, false
+	}
+	return match{start: at, end: at + n, from: from, kind: "authorization", rank: rankHeader}, true
+}
+
+// credential is the length of the token of a header that begins at at; 0 for
+// one that is too long.
+func credential(s string, at int) int {
+	n := 0
+	for at+n < len(s) && n <= maxSecretBytes && tokenByte(s[at+n]) {
+		n++
+	}
+	for n > 0 && s[at+n-1] == '.' { // of a sentence
+		n--
+	}
+	if n > maxSecretBytes {
+		return 0
+	}
+	return n
+}
+
 // bearer matches the token of a Bearer header. It must hold a digit, which
 // the words of a sentence do not.
 func bearer(s string, from, to int) (match, bool) {
@@ -200,17 +259,8 @@ func bearer(s string, from, to int) (match, bool) {
 		return match{}, false
 	}
 	at := to + blank
-	n, digits := 0, 0
-	for at+n < len(s) && n <= maxSecretBytes && tokenByte(s[at+n]) {
-		if isDigit(s[at+n]) {
-			digits++
-		}
-		n++
-	}
-	for n > 0 && s[at+n-1] == '.' { // of a sentence
-		n--
-	}
-	if n < 16 || n > maxSecretBytes || digits == 0 {
+	n := credential(s, at)
+	if n < minBareTokenBytes || !strings.ContainsAny(s[at:at+n], "0123456789") {
 		return match{}, false
 	}
 	return match{start: at, end: at + n, from: from, kind: "bearer-token", rank: rankHeader}, true
@@ -249,69 +299,4 @@ func printable(b []byte) bool {
 		}
 	}
 	return true
-}
-
-// maxSchemeBytes and maxUserBytes bound the parts of a URL before its
-// password, maxPasswordBytes the password.
-const (
-	maxSchemeBytes   = 24
-	maxUserBytes     = 256
-	maxPasswordBytes = 512
-)
-
-// urlUser matches the password in SCHEME://USER:PASSWORD@HOST.
-func urlUser(s string, from, to int) (match, bool) {
-	scheme := 0
-	for scheme < from && scheme <= maxSchemeBytes && (isAlnum(s[from-1-scheme]) || strings.IndexByte("+-.", s[from-1-scheme]) >= 0) {
-		scheme++
-	}
-	if scheme < 2 || scheme > maxSchemeBytes {
-		return match{}, false
-	}
-	colon, at := -1, -1
-	for i := to; i < len(s) && i-to <= maxUserBytes+maxPasswordBytes; i++ {
-		c := s[i]
-		if c <= ' ' || c >= 0x7f || strings.IndexByte("/?#\"'`<>\\|,()", c) >= 0 {
-			break
-		}
-		if c == '[' && markerLen(s[i:]) > 0 {
-			break
-		}
-		if c == ':' && colon < 0 {
-			colon = i
-		}
-		if c == '@' && colon >= 0 {
-			at = i
-		}
-	}
-	if colon < 0 || at < 0 || colon-to > maxUserBytes || at-colon-1 > maxPasswordBytes {
-		return match{}, false
-	}
-	password := s[colon+1 : at]
-	if len(password) < 3 || placeholder(password) {
-		return match{}, false
-	}
-	return match{start: colon + 1, end: at, from: from - scheme, kind: "url-password", rank: rankHeader}, true
-}
-
-// placeholder reports whether a value only stands for a secret: a variable, a
-// word that says so, dots and stars.
-func placeholder(v string) bool {
-	if strings.Trim(v, "*.xX-_#?•…") == "" {
-		return true
-	}
-	if strings.ContainsAny(v[:1], "$%{<[(&`") || strings.Contains(v, "${") || strings.Contains(v, "{{") {
-		return true
-	}
-	v = strings.Trim(lowerASCII(v), "-_.")
-	for _, p := range []string{"your", "example", "placeholder", "changeme", "change_me", "redacted", "dummy", "process.env", "os.environ", "os.getenv", "env."} {
-		if strings.HasPrefix(v, p) {
-			return true
-		}
-	}
-	switch v {
-	case "password", "passwd", "pass", "secret", "token", "true", "false", "null", "none", "nil", "undefined", "required", "optional", "string", "bool", "empty":
-		return true
-	}
-	return false
 }

@@ -48,7 +48,7 @@ func New(key []byte, known []Secret) *Redactor {
 		words = append(words, p.keyword)
 	}
 	seen := map[string]bool{}
-	for _, s := range known {
+	for _, s := range withLines(known) {
 		if len(s.Value) < MinKnownBytes {
 			continue
 		}
@@ -86,6 +86,9 @@ type match struct {
 	// the value itself, however it was escaped.
 	value string
 	rank  int // of several with the same bytes the lowest gives the kind
+	// open says that more text may make it longer, or make one of what is none:
+	// its name begins at from.
+	open bool
 }
 
 // The ranks.
@@ -123,6 +126,7 @@ type scanEnd struct {
 	partial int  // length of the longest end that begins a word
 	inKey   bool // within a private key
 	keyFrom int  // where the unfinished private key begins; -1 for none
+	open    int  // where the first name begins whose value has not ended; -1 for none
 	keys    []span
 }
 
@@ -133,7 +137,7 @@ type span struct{ from, to int }
 // says that the text begins within a private key.
 func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
 	var ms []match
-	end := scanEnd{keyFrom: -1}
+	end := scanEnd{keyFrom: -1, open: -1}
 	after := 0 // private keys up to here are done
 	key := func(from, body int, within bool) {
 		if ms, after, end.inKey = keyLines(ms, s, body, within); end.inKey {
@@ -154,11 +158,7 @@ func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
 		}
 		for _, id := range w.ends[(state-hits)/w.width] {
 			if id >= len(r.rules) {
-				id -= len(r.rules)
-				from := i + 1 - len(r.forms[id])
-				if s[from:i+1] == r.forms[id] {
-					ms = append(ms, match{start: from, end: i + 1, from: from, kind: r.known[id].Kind, value: r.known[id].Value, rank: rankKnown})
-				}
+				ms = r.knownAt(ms, s, id-len(r.rules), i+1)
 				continue
 			}
 			p := &r.rules[id]
@@ -171,9 +171,13 @@ func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
 				}
 				continue
 			}
-			if m, ok := p.match(s, i+1-len(p.keyword), i+1); ok {
+			m, ok := p.match(s, i+1-len(p.keyword), i+1)
+			if ok {
 				m.value = s[m.start:m.end]
 				ms = append(ms, m)
+			}
+			if m.open && end.open < 0 {
+				end.open = m.from
 			}
 		}
 	}

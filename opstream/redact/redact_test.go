@@ -59,7 +59,7 @@ func TestPatterns(t *testing.T) {
 		{"password with an at sign", "mysql://u:p@ss:w0rd@h/x", "mysql://u:[redacted:url-password]@h/x"},
 		{"env", "DB_PASSWORD=hunter2", "DB_PASSWORD=[redacted:password]"},
 		{"env of letters", "export POSTGRES_PASSWORD=correcthorse", "export POSTGRES_PASSWORD=[redacted:password]"},
-		{"env, quoted", `API_KEY="abc def"` + "\n" + `API_KEY='qwertz99'`, `API_KEY="abc def"` + "\n" + `API_KEY='[redacted:api-key]'`},
+		{"env, quoted", `API_KEY="abc def"` + "\n" + `API_KEY='qwertz99'`, `API_KEY="[redacted:api-key]"` + "\n" + `API_KEY='[redacted:api-key]'`},
 		{"env, escaped", `A=1\nAPP_SECRET=hunter2hunter2\nB=2`, `A=1\nAPP_SECRET=[redacted:secret]\nB=2`},
 		{"env, quoted and escaped", `APP_TOKEN=\"qwertz-99\"`, `APP_TOKEN=\"[redacted:token]\"`},
 		{"yaml", "password: hunter2secret99\n", "password: [redacted:password]\n"},
@@ -312,6 +312,7 @@ func TestQuoting(t *testing.T) {
 func texts() *rapid.Generator[string] {
 	parts := []string{" ", "\n", "\t", "=", ": ", `"`, `\n`, `\"`, "@", "://", "a", "word", "12345", "Bearer ", "Basic ", "TOKEN=", "password: ",
 		"API_KEY", "postgres://u:", "s3cr3tpass", "known value 42", "known value", "a b c d e f g h i", "a b c d e f", "g h", "xa b", "dXNlcjpwYXNzd29yZDE=", "[redacted:x:abcdef]", "[redacted:",
+		"DB_PASSWORD='", "DB_PASSWORD='a b c d e f g h'", "'", "$ecret12", "Authorization: token ", "https://", "line one 1\nline two 2", "line one 1", "\r\n",
 		pem(), "-----BEGIN PRIVATE KEY-----\n", "-----END PRIVATE KEY-----", "AKIA", "é", "\xff"}
 	for _, k := range []string{"openai-key", "aws-key-id", "github-token", "jwt"} {
 		parts = append(parts, secrets()[k])
@@ -345,53 +346,6 @@ func TestTextProperties(t *testing.T) {
 			t.Fatalf("the end changed: %q, %q", in, out[at:])
 		}
 	})
-}
-
-// TestWriterGivesWhatTextGives: however a text is cut into pieces.
-func TestWriterGivesWhatTextGives(t *testing.T) {
-	r := New(testKey(), []Secret{{"known", "known value 42"}, {"long", "a b c d e f g h i"}})
-	rapid.Check(t, func(t *rapid.T) {
-		in := texts().Draw(t, "text")
-		want, _ := r.Text(in)
-		var out bytes.Buffer
-		w := r.NewWriter(&out)
-		for rest := in; rest != ""; {
-			n := rapid.IntRange(1, min(len(rest), 60)).Draw(t, "piece")
-			if _, err := w.Write([]byte(rest[:n])); err != nil {
-				t.Fatal(err)
-			}
-			rest = rest[n:]
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if out.String() != want {
-			t.Fatalf("in %q\n got %q\nwant %q", in, out.String(), want)
-		}
-	})
-}
-
-func TestWriterHoldsLittle(t *testing.T) {
-	var out bytes.Buffer
-	w := New(testKey(), nil).NewWriter(&out)
-	if _, err := w.Write([]byte("one two three four five six seven eight")); err != nil || out.String() != "one two " {
-		t.Errorf("wrote %q, %v", out.String(), err)
-	}
-	long := strings.Repeat("x", MaxHeldBytes+10)
-	if _, err := w.Write([]byte(long)); err != nil || out.Len() < len(long) {
-		t.Errorf("held %d bytes, %v", len(w.held), err)
-	}
-	// A key longer than what may be held is redacted all the same, line by line.
-	out.Reset()
-	key := "-----BEGIN PRIVATE KEY-----\n" + strings.Repeat(strings.Repeat("Ab3/", 16)+"\n", 1000)
-	for i := 0; i < len(key); i += 65 {
-		if _, err := w.Write([]byte(key[i:min(i+65, len(key))])); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil || strings.Contains(out.String(), "Ab3/Ab3/Ab3/Ab3/Ab3/") {
-		t.Errorf("a long key is left, %v", err)
-	}
 }
 
 func FuzzText(f *testing.F) {

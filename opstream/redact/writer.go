@@ -17,8 +17,12 @@ const (
 // Writer redacts a text that comes in pieces. It writes what it is sure of and
 // holds back the last words, in which a secret may have begun. Whatever the
 // pieces, what it writes up to Close is what Text gives for the whole, as long
-// as no secret is longer than MaxHeldBytes. It is not safe for concurrent use.
+// as no secret is longer than half of MaxHeldBytes. It is not safe for
+// concurrent use.
 type Writer struct {
+	// Found, when set before the first Write, is told of each secret.
+	Found func(Found)
+
 	r     *Redactor
 	w     io.Writer
 	held  string
@@ -38,9 +42,25 @@ func (w *Writer) Write(p []byte) (int, error) {
 }
 
 // Close writes what was held back. It does not close the writer behind.
-func (w *Writer) Close() error { return w.flush(true) }
+func (w *Writer) Close() error {
+	err := w.flush(true)
+	w.inKey = false
+	return err
+}
 
-// flush writes the part of the held text in which every secret is known.
+// Lines writes the whole lines that were held back, for a reader that waits for
+// them. Only a private key goes on over their end.
+func (w *Writer) Lines() error {
+	n := strings.LastIndexByte(w.held, '\n') + 1
+	rest := w.held[n:]
+	w.held = w.held[:n]
+	err := w.flush(true)
+	w.held = rest
+	return err
+}
+
+// flush writes the part of the held text in which every secret is known, or all
+// of it.
 func (w *Writer) flush(all bool) error {
 	ms, end := w.r.find(w.held, w.inKey)
 	cut := len(w.held)
@@ -56,13 +76,17 @@ func (w *Writer) flush(all bool) error {
 		if m.start >= cut {
 			break
 		}
+		f := Found{Marker: w.r.marker(m), Bytes: w.held[m.start:m.end]}
+		if w.Found != nil {
+			w.Found(f)
+		}
 		out.WriteString(w.held[at:m.start])
-		out.WriteString(w.r.marker(m))
+		out.WriteString(f.Marker)
 		at = m.end
 	}
 	out.WriteString(w.held[at:cut])
 	w.held = w.held[cut:]
-	w.inKey = end.inKey && !all && end.keyFrom < cut
+	w.inKey = end.inKey && end.keyFrom < cut
 	_, err := io.WriteString(w.w, out.String())
 	return err
 }
@@ -72,22 +96,39 @@ func (w *Writer) flush(all bool) error {
 // within a secret.
 func (w *Writer) safe(ms []match, end scanEnd) int {
 	if len(w.held) > MaxHeldBytes {
-		return len(w.held) // what is found is redacted, and the rest begins anew
+		// Somewhere within a word, or a key, but within no secret.
+		cut := before(len(w.held)-MaxHeldBytes/2, ms, nil)
+		if cut == 0 {
+			cut = len(w.held) // what is found is redacted, and the rest begins anew
+		}
+		return cut
 	}
 	cut := min(lastFields(w.held, heldFields), len(w.held)-end.partial)
 	if end.keyFrom >= 0 {
 		cut = min(cut, end.keyFrom)
 	}
+	if end.open >= 0 {
+		cut = min(cut, end.open)
+	}
 	for again := true; again; {
 		was := cut
 		// Between words: what a word begins with decides what it is.
-		cut = wordBegin(w.held, cut)
+		cut = before(wordBegin(w.held, cut), ms, end.keys)
+		again = cut != was
+	}
+	return cut
+}
+
+// before gives the last place up to cut that is within no secret and no key.
+func before(cut int, ms []match, keys []span) int {
+	for again := true; again; {
+		was := cut
 		for _, m := range ms {
 			if m.from < cut && m.end > cut {
 				cut = m.from
 			}
 		}
-		for _, k := range end.keys {
+		for _, k := range keys {
 			if k.from < cut && k.to > cut {
 				cut = k.from
 			}

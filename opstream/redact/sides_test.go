@@ -1,0 +1,89 @@
+package redact
+
+import (
+	"strings"
+	"testing"
+)
+
+// side is a rule's two sides: texts in which the secret stands between « and »,
+// and texts that are like them and are left alone.
+type side struct {
+	name          string
+	takes, spares []string
+}
+
+func sides() []side {
+	half := "9f8e7d6c5b4a39281706" // of tokens that open nothing
+	return []side{
+		{"values between quotes", []string{
+			"PGPASSWORD='«a b c»' psql", `PGPASSWORD="«a b c»" psql`, `export DB_PASSWORD="«it's a secret»"`, `X_SECRET='«say "hi" to»'`,
+			`{"cmd":"PGPASSWORD='«a b c»' psql"}`, `{"cmd":"PGPASSWORD=\"«a b c»\" psql"}`, `DB_PASSWORD="«a \" b»"`,
+		}, []string{
+			`const INVALID_TOKEN = "Token is not valid"`, `ERR_PASSWORD: "the password is wrong"`, `"token": "the next word"`,
+			`password: "must have eight letters"`, "PGPASSWORD='a b c\nd'", `echo "TOKEN=" 'and so on'`, `PASSWORD="$(pass show db)"`,
+			`API_KEY="${OPENAI_API_KEY}"`, `PASSWORD='a b`, `SECRET="" next="x y z"`,
+		}},
+		{"passwords in URLs", []string{
+			"postgres://u:«p/a?ss#w»@db/app", "postgres://u:«p/a@ss»@db/app", "redis://:«a/b+c=»@h:6379/0", "amqp://u:«x#y!zzz»@h", "postgres://u:«$ecret123»@h/d",
+			"mysql://u@corp.example:«hunter2»@h/x", "https://u:«pa:ss:word»@h/x@y",
+		}, []string{
+			"http://localhost:8080/path@v1.2.3", "https://example.com:443/@scope/pkg", "https://[::1]:8080/a@b", "git+ssh://git@github.com:user/repo@v1",
+			"http://h:80?mail=a@b.c", "https://h/p?to=x:y@z", "postgres://u:$PASS@h", "docker://alpine:3.19@sha256:" + half, "file://C:/Users/x@y",
+			"see http://a.b:/c, mail me@x.y", "https://user:password@h",
+		}},
+		{"tokens as users of URLs", []string{
+			"https://«" + half + half + "»@github.com/x/y", "https://«" + half + "abCD:x-oauth-basic»@github.com/x/y.git",
+			"url = https://«glQ7xT2mVb9KpLw4Zr8N»@host/p",
+		}, []string{
+			"ssh://git@github.com/x/y", "https://first.last-name-of-somebody@host/", "sftp://deploy-user-of-staging@host/x", "https://user12@host",
+		}},
+		{"names", []string{
+			"DB_PASS=«hunter2»", "db_pass: «hunter2hunter99»", `FTP_PASS = "«q1w2e3»"`, "SECRET_KEY_BASE=«0a1b2c3d4e5f»", "ENCRYPTION_KEY=«abc123def»",
+			"DB_PASSWORD=«12345678»", "?password=«12345678»&x", "MYSQL_PWD=«246810»", "JENKINS_TOKEN2=«11aa22bb33»",
+		}, []string{
+			"tests_pass: true", "first_pass = run(x)", "RENDER_PASS 1", "max_token=4096", "MAX_TOKEN=12345678", "password: 12345678",
+			"if ok_pass == 12345678 {", "min_password_length=12345678", "_pass=", "SECRET_KEY_BASE=$(rails secret)", "BYPASS=12345678",
+			`password = os.Getenv("DB_PASSWORD")`, `password := os.Getenv("X1234567")`, `DB_PASSWORD = os.environ["DB_PASSWORD"]`,
+			"passphrase=12345678901234567 if x", "secret_key_base: <%= ENV['X'] %>",
+		}},
+		{"values that begin like variables", []string{
+			"DB_PASSWORD=«$ecret123»", "DB_PASSWORD='«$ecret!!x9»'", "HASHED_PASSWORD=«$2b$12$abcdefghijkl»", "APP_SECRET=«$x9y8z7w6»",
+		}, []string{
+			"PASSWORD=$VAR", "PASSWORD=$1", "PASSWORD=$db_pass", "DB_PASSWORD=$pass1", "TOKEN=$TOKEN2024", "PASSWORD=${VAR}x", "PASSWORD=$(cat /run/x)",
+			"DB_PASSWORD=$HOME/.secret12", "$password=$this->getPassword12();", "$token = $request->token99;", "PASSWORD=$env:DB_PASS12", "PASSWORD=$$", "TOKEN=$@",
+		}},
+		{"values that begin like paths", []string{
+			"DB_PASSWORD=«/abcDEF123x»", "APP_SECRET=«/x9+Ab/c7==»", "API_KEY='«/Qw3rTy8Zx»'", "SIGNING_KEY=«/ab/Zy9xWv6uTs3rQp0oNm»",
+		}, []string{
+			"DB_PASSWORD=/run/secrets/db_password", "TOKEN=/var/lib/x/token.txt", "API_KEY=/etc/ssl/private/server-2024.key", "SECRET=/home/me/Projects/App2",
+			"password: /abcDEF123x", "PRIVATE_KEY=./keys/Server2024.pem", "ACCESS_KEY=/tmp",
+		}},
+		{"Authorization", []string{
+			"Authorization: token «" + half + "»", `"Authorization": "Token «` + half + `»"`,
+			"-H 'Authorization: ApiKey «abcdef12»'", "authorization=«Zy9xWv6uTs3rQp0oNm7l»", "Authorization: Bearer «abc123def456ghi789»",
+		}, []string{
+			"Authorization: token required", "Authorization: Bearer authentication", "authorization: it is needed for all 1234567890 of them",
+			"Authorization: $TOKEN", `"authorization": {"type": "x"}`, "Authorization: CancellationTokenSource", "func authorization(x string) {",
+		}},
+	}
+}
+
+// TestSides shows of each rule what it takes, and what it spares.
+func TestSides(t *testing.T) {
+	for _, rule := range sides() {
+		for _, in := range rule.takes {
+			text := strings.NewReplacer("«", "", "»", "").Replace(in)
+			out, found := New(testKey(), nil).Text(text)
+			_, want, _ := strings.Cut(in, "«")
+			want, _, ok := strings.Cut(want, "»")
+			if !ok || len(found) != 1 || found[0].Bytes != want || restore(out, found) != text {
+				t.Errorf("%s: %q: found %q in %q", rule.name, in, found, out)
+			}
+		}
+		for _, in := range rule.spares {
+			if got := plain(t, in); got != in {
+				t.Errorf("%s: touched %q: %q", rule.name, in, got)
+			}
+		}
+	}
+}
