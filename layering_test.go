@@ -39,7 +39,7 @@ var walls = []struct {
 var oneDoor = map[string]string{
 	"github.com/sashabaranov/go-openai":    "orchestrator/model/openai",
 	"github.com/go-git/go-git/v5":          "worldstate",
-	"github.com/philippgille/chromem-go":   "knowledge_base",
+	"github.com/philippgille/chromem-go":   "knowledge_base/retrieval",
 	"github.com/pkoukk/tiktoken-go":        "anamnesis/tokens",
 	"github.com/pkoukk/tiktoken-go-loader": "anamnesis/tokens",
 }

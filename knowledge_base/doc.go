@@ -39,10 +39,7 @@
 //
 // # Retrieval
 //
-// Three legs: BM25 over words, BM25 over character 4-grams (Chinese, Japanese
-// and Korean by character bigrams), and cosine similarity of vectors held in
-// memory by chromem-go. Each leg is divided by its best score and they are
-// added with fixed weights; ties go by id. Whether anything is shown at all
-// is decided before that on evidence that is not normalised: what share of
-// the query a card accounts for.
+// How cards are found is package retrieval's. This package adds what only it
+// knows: which cards a task may see, and what a card's standing does to its
+// score.
 package knowledgebase

@@ -4,18 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"anamnesis/knowledge_base/card"
-)
-
-// Limits of one search.
-const (
-	DefaultK = 5
-	MaxK     = 1000
+	"anamnesis/knowledge_base/retrieval"
 )
 
 // idStrength is the evidence for a card asked for by its id: more than words
@@ -25,36 +20,25 @@ const idStrength = 100
 // Query is one search. The zero value of each field is its default.
 type Query struct {
 	Text string
-	K    int // how many hits at most; 0 is [DefaultK]
+	K    int // how many hits at most; 0 is [retrieval.DefaultK]
 	// Task is the task that asks. Its own tainted cards are shown to it;
 	// those of other tasks only after a person has reviewed them.
 	Task         string
 	ReviewedOnly bool // no drafts
-	// MinEvidence is the [Evidence.Strength] below which a card is not shown;
-	// 0 is [DefaultMinEvidence], a negative value shows everything found.
+	// MinEvidence is the [retrieval.Evidence.Strength] below which a card is not
+	// shown; 0 is [retrieval.DefaultMinEvidence], a negative value shows
+	// everything found.
 	MinEvidence float64
-}
-
-// Evidence is what speaks for a hit, before any normalisation.
-type Evidence struct {
-	// Matched is the share, 0 to 1, of the query's weight that the card's
-	// words account for; rare words and identifiers weigh more.
-	Matched float64 `json:"matched"`
-	// Strength is Matched held against the length of the query: a long query
-	// needs a smaller share. This is what abstention looks at.
-	Strength float64 `json:"strength"`
-	// Cosine of the card's and the query's vector, -1 to 1.
-	Cosine float64 `json:"cosine"`
 }
 
 // Hit is one card found. Score orders the hits of one search and means
 // nothing between searches.
 type Hit struct {
-	Card     *card.Card `json:"card"`
-	Score    float64    `json:"score"`
-	Evidence Evidence   `json:"evidence"`
-	Expired  bool       `json:"expired"`
-	Path     string     `json:"path"`
+	Card     *card.Card         `json:"card"`
+	Score    float64            `json:"score"`
+	Evidence retrieval.Evidence `json:"evidence"`
+	Expired  bool               `json:"expired"`
+	Path     string             `json:"path"`
 }
 
 // Search gives the cards that matter for the query, best first, ties by id. A
@@ -63,17 +47,11 @@ type Hit struct {
 // Retired and superseded cards are never found. When the vectors cannot be
 // computed the other legs answer alone and [Store.VectorError] tells why.
 func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
-	if q.K < 0 || q.K > MaxK {
-		return nil, fmt.Errorf("search: %d hits wanted, 1 to %d are possible", q.K, MaxK)
-	}
-	if q.K == 0 {
-		q.K = DefaultK
-	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
 	s.mu.RLock()
-	if !s.closed && s.index != nil && !s.index.vecs.stale {
+	if !s.closed && s.index != nil && !s.index.Stale() {
 		defer s.mu.RUnlock()
 		return s.search(ctx, q)
 	}
@@ -92,25 +70,47 @@ func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
 // buildIndex makes the index fit the cards, from nothing when anew is set.
 // Trouble with the vectors is noted, not returned. The write lock is held.
 func (s *Store) buildIndex(ctx context.Context, anew bool) error {
-	cache := &vectorCache{dir: filepath.Join(s.dir, indexDir), fs: s.opts.fs}
-	if anew {
-		if err := cache.clear(); err != nil {
-			return fmt.Errorf("clear index: %w", err)
+	x := s.index
+	if anew || x == nil {
+		x = retrieval.New(&retrieval.Options{
+			Embedder: s.opts.Embedder, Dir: filepath.Join(s.dir, indexDir),
+			WriteFile: func(path string, data []byte) error { return writeAtomic(s.opts.fs, path, data) },
+		})
+		if anew {
+			if err := x.ForgetVectors(); err != nil {
+				return fmt.Errorf("clear index: %w", err)
+			}
 		}
-		s.index = nil
-	}
-	if s.index == nil {
-		x := newIndex(s.opts.Embedder, cache)
 		for _, id := range s.ids() {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			x.put(id, s.cards[id].card)
+			enter(x, s.cards[id].card)
 		}
 		s.index = x
 	}
-	s.vecErr = s.index.refresh(ctx)
+	s.vecErr = x.Refresh(ctx)
 	return ctx.Err()
+}
+
+// enter makes the index hold a card, or not when its state keeps it from being
+// found.
+func enter(x *retrieval.Index, c *card.Card) {
+	if c.State == card.Retired || c.State == card.Superseded {
+		x.Remove(c.ID)
+		return
+	}
+	x.Put(document(c))
+}
+
+// document gives what a card is found by: topic, bullets, tags, scope.
+func document(c *card.Card) retrieval.Document {
+	parts := []string{c.Topic}
+	for _, text := range c.Bullets() {
+		parts = append(parts, text)
+	}
+	parts = append(parts, strings.Join(c.Tags, " "), c.Scope.Language, c.Scope.Tool)
+	return retrieval.Document{ID: c.ID, Created: c.Created, Text: strings.Join(parts, "\n")}
 }
 
 func (s *Store) ids() []string {
@@ -134,32 +134,26 @@ func (s *Store) VectorError() error {
 func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 	now := s.opts.Now()
 	if st := s.cards[strings.TrimSpace(q.Text)]; st != nil && shownTo(st.card, q) {
-		return []Hit{{Card: st.card.Clone(), Score: 1, Evidence: Evidence{Matched: 1, Strength: idStrength, Cosine: 1}, Expired: st.card.Expired(now), Path: st.path}}, nil
+		return []Hit{{Card: st.card.Clone(), Score: 1, Evidence: retrieval.Evidence{Matched: 1, Strength: idStrength, Cosine: 1},
+			Expired: st.card.Expired(now), Path: st.path}}, nil
 	}
-	found, _ := s.index.rank(ctx, q.Text, q.K, func(id string) bool {
-		st := s.cards[id]
-		return st != nil && shownTo(st.card, q)
+	found, _, err := s.index.Search(ctx, retrieval.Query{
+		Text: q.Text, K: q.K, MinEvidence: q.MinEvidence,
+		Allowed: func(id string) bool {
+			st := s.cards[id]
+			return st != nil && shownTo(st.card, q)
+		},
+		Prior: func(id string) float64 { return prior(s.cards[id].card, now.Before) },
 	})
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("search: %w", err)
+	if err != nil {
+		return nil, err
 	}
-	for i := range found {
-		found[i].score *= prior(s.cards[found[i].id].card, now.Before)
-	}
-	sortRanked(found)
-	found = s.index.admit(q.Text, found, q.K, minEvidence(q.MinEvidence))
 	hits := make([]Hit, 0, len(found))
-	for _, r := range found {
-		st := s.cards[r.id]
-		hits = append(hits, Hit{Card: st.card.Clone(), Score: r.score, Evidence: r.evidence, Expired: st.card.Expired(now), Path: st.path})
+	for _, f := range found {
+		st := s.cards[f.ID]
+		hits = append(hits, Hit{Card: st.card.Clone(), Score: f.Score, Evidence: f.Evidence, Expired: st.card.Expired(now), Path: st.path})
 	}
 	return hits, nil
-}
-
-func sortRanked(list []ranked) {
-	slices.SortFunc(list, func(a, b ranked) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id))
-	})
 }
 
 // shownTo applies the rules of state and taint.
@@ -174,3 +168,15 @@ func shownTo(c *card.Card, q Query) bool {
 }
 
 func ownTask(c *card.Card) string { return cmp.Or(c.Provenance.Task, c.SourceTask) }
+
+// prior is what a card's standing does to its score, within ±15%.
+func prior(c *card.Card, before func(time.Time) bool) float64 {
+	p := 1.0
+	if c.State == card.Reviewed {
+		p += 0.05
+	}
+	if c.Expires != nil && !before(*c.Expires) {
+		p -= 0.10
+	}
+	return p
+}

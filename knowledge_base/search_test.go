@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/retrieval"
 )
 
 var day = time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC)
@@ -44,14 +43,14 @@ func mustPut(t testing.TB, s *Store, c *card.Card) string {
 }
 
 // smallStore holds the committed bilingual set as cards.
-func smallStore(t testing.TB, dir string) (*Store, *evalSet) {
+func smallStore(t testing.TB, dir string) (*Store, *retrieval.Set) {
 	t.Helper()
-	set, err := readEvalSet("testdata/small")
+	set, err := retrieval.ReadSet("retrieval/testdata/small")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := openStore(t, dir)
-	for _, d := range set.docs {
+	for _, d := range set.Docs {
 		mustPut(t, s, newCard(d.ID, d.Title, d.Text))
 	}
 	return s, set
@@ -68,14 +67,14 @@ func ids(hits []Hit) []string {
 func TestSearchFindsCardsInBothLanguages(t *testing.T) {
 	s, set := smallStore(t, t.TempDir())
 	first := 0
-	for _, q := range set.queries {
+	for _, q := range set.Queries {
 		hits, err := s.Search(t.Context(), Query{Text: q.Text, K: 3})
 		if err != nil {
 			t.Fatal(err)
 		}
 		found := false
 		for i, h := range hits {
-			if set.grades[q.ID][h.Card.ID] > 0 {
+			if set.Grades[q.ID][h.Card.ID] > 0 {
 				found = true
 				if i == 0 {
 					first++
@@ -83,17 +82,17 @@ func TestSearchFindsCardsInBothLanguages(t *testing.T) {
 			}
 		}
 		if !found {
-			t.Errorf("%q: found %v, want %v", q.Text, ids(hits), set.grades[q.ID])
+			t.Errorf("%q: found %v, want %v", q.Text, ids(hits), set.Grades[q.ID])
 		}
 	}
-	if first < len(set.queries)-2 {
-		t.Errorf("only %d of %d queries have their card first", first, len(set.queries))
+	if first < len(set.Queries)-2 {
+		t.Errorf("only %d of %d queries have their card first", first, len(set.Queries))
 	}
 }
 
 func TestSearchAbstains(t *testing.T) {
 	s, _ := smallStore(t, t.TempDir())
-	b, err := os.ReadFile("testdata/small/unrelated.txt")
+	b, err := os.ReadFile("retrieval/testdata/small/unrelated.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +161,7 @@ func TestTaintedCardOfNobodyStaysHidden(t *testing.T) {
 
 func TestSearchRefusesBadK(t *testing.T) {
 	s := openStore(t, t.TempDir())
-	for _, k := range []int{-1, MaxK + 1} {
+	for _, k := range []int{-1, retrieval.MaxK + 1} {
 		if _, err := s.Search(t.Context(), Query{Text: "x", K: k}); err == nil {
 			t.Errorf("k %d: no error", k)
 		}
@@ -170,10 +169,10 @@ func TestSearchRefusesBadK(t *testing.T) {
 }
 
 // allAnswers gives the answers to all queries as bytes.
-func allAnswers(t testing.TB, s *Store, set *evalSet) string {
+func allAnswers(t testing.TB, s *Store, set *retrieval.Set) string {
 	t.Helper()
 	var b strings.Builder
-	for _, q := range set.queries {
+	for _, q := range set.Queries {
 		hits, err := s.Search(t.Context(), Query{Text: q.Text, K: 10, MinEvidence: -1})
 		if err != nil {
 			t.Fatal(err)
@@ -255,42 +254,6 @@ func TestRebuildGivesSameAnswers(t *testing.T) {
 	}
 }
 
-// The inverted index after random additions and removals equals one built
-// from what is left.
-func TestIndexFollowsChanges(t *testing.T) {
-	vocabulary := strings.Fields("alpha beta gamma delta parseHTTP snake_case 数据库 迁移 锁表 running runs")
-	rapid.Check(t, func(rt *rapid.T) {
-		x := newIndex(nil, nil)
-		now := map[string]string{}
-		for range rapid.IntRange(1, 25).Draw(rt, "changes") {
-			id := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(rt, "id")
-			x.remove(id)
-			delete(now, id)
-			if rapid.Bool().Draw(rt, "add") {
-				text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(vocabulary), 1, 8).Draw(rt, "text"), " ")
-				x.add(newDocument(id, day, text))
-				now[id] = text
-			}
-		}
-		fresh := newIndex(nil, nil)
-		for id, text := range now {
-			fresh.add(newDocument(id, day, text))
-		}
-		for _, y := range []*index{x, fresh} {
-			if err := y.refresh(t.Context()); err != nil {
-				rt.Fatal(err)
-			}
-		}
-		query := strings.Join(rapid.SliceOfN(rapid.SampledFrom(vocabulary), 1, 4).Draw(rt, "query"), " ")
-		all := func(string) bool { return true }
-		got, _ := x.rank(t.Context(), query, 10, all)
-		want, _ := fresh.rank(t.Context(), query, 10, all)
-		if !reflect.DeepEqual(got, want) {
-			rt.Fatalf("%q:\n got %v\nwant %v", query, got, want)
-		}
-	})
-}
-
 func TestConcurrentUse(t *testing.T) {
 	s, set := smallStore(t, t.TempDir())
 	var wg sync.WaitGroup
@@ -301,7 +264,7 @@ func TestConcurrentUse(t *testing.T) {
 				if _, created, err := s.Put(t.Context(), c); err != nil || !created {
 					t.Errorf("put: created %v, %v", created, err)
 				}
-				q := set.queries[(w*12+i)%len(set.queries)]
+				q := set.Queries[(w*12+i)%len(set.Queries)]
 				if _, err := s.Search(t.Context(), Query{Text: q.Text}); err != nil {
 					t.Error(err)
 				}
@@ -315,8 +278,8 @@ func TestConcurrentUse(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(s.List()); n != len(set.docs)+48 {
-		t.Errorf("%d cards, want %d", n, len(set.docs)+48)
+	if n := len(s.List()); n != len(set.Docs)+48 {
+		t.Errorf("%d cards, want %d", n, len(set.Docs)+48)
 	}
 }
 

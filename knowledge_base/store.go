@@ -20,6 +20,7 @@ import (
 	"unicode/utf8"
 
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/retrieval"
 )
 
 // MaxCards is how many cards one folder may hold; opening more is an error.
@@ -53,7 +54,7 @@ func (e *ConflictError) Error() string {
 type Options struct {
 	// Embedder makes the vectors; nil is the built-in one, which needs no
 	// network and is trained on the cards themselves.
-	Embedder Embedder
+	Embedder retrieval.Embedder
 	// Now is the clock for creation and expiry dates; nil is time.Now.
 	Now func() time.Time
 
@@ -88,8 +89,8 @@ type Store struct {
 	closed bool
 	cards  map[string]*stored
 	broken []BrokenCard
-	index  *index // nil: to be built before the next search
-	vecErr error  // why there are no vectors
+	index  *retrieval.Index // nil: to be built before the next search
+	vecErr error            // why there are no vectors
 }
 
 // stored is a card with its file. The card is never changed, only replaced.
@@ -393,7 +394,7 @@ func (s *Store) remember(st *stored) {
 	s.cards[id] = st
 	s.broken = slices.DeleteFunc(s.broken, func(b BrokenCard) bool { return b.Path == st.path })
 	if s.index != nil {
-		s.index.put(id, st.card)
+		enter(s.index, st.card)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/retrieval"
 
 	"github.com/spf13/cobra"
 )
@@ -70,7 +71,7 @@ func kbFault(path string, err error) string {
 // kbError gives an error of the knowledge base its exit code and remedy.
 func kbError(err error) error {
 	var conflict *knowledgebase.ConflictError
-	var set *knowledgebase.EvalError
+	var set *retrieval.EvalError
 	switch {
 	case errors.Is(err, knowledgebase.ErrNotFound):
 		return usageError("%w; 'anamnesis kb list' shows the cards there are", err)
@@ -192,8 +193,8 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 		Args:  usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.Text = strings.Join(args, " ")
-			if q.K < 1 || q.K > knowledgebase.MaxK {
-				return usageError("-k %d: 1 to %d cards can be asked for", q.K, knowledgebase.MaxK)
+			if q.K < 1 || q.K > retrieval.MaxK {
+				return usageError("-k %d: 1 to %d cards can be asked for", q.K, retrieval.MaxK)
 			}
 			store, err := a.openKB(*dir, false)
 			if err != nil {
@@ -214,7 +215,7 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().IntVarP(&q.K, "number", "k", knowledgebase.DefaultK, "how many cards at most")
+	cmd.Flags().IntVarP(&q.K, "number", "k", retrieval.DefaultK, "how many cards at most")
 	cmd.Flags().StringVar(&q.Task, "task", "", "the asking task, which may see its own tainted drafts")
 	cmd.Flags().BoolVar(&q.ReviewedOnly, "reviewed-only", false, "leave drafts out")
 	return cmd
@@ -356,7 +357,7 @@ func (a *app) kbEvalCommand() *cobra.Command {
 			if data == "" {
 				return usageError("name the folder of corpus.jsonl, queries.jsonl and qrels.tsv with --data; see '%s --help'", cmd.CommandPath())
 			}
-			res, err := knowledgebase.Eval(cmd.Context(), data, nil)
+			res, err := retrieval.Eval(cmd.Context(), data, nil)
 			if err != nil {
 				return kbError(err)
 			}

@@ -1,4 +1,4 @@
-package knowledgebase
+package retrieval
 
 import (
 	"cmp"
@@ -175,8 +175,8 @@ func (l *vectorLeg) sync(ctx context.Context, docs []document) error {
 	var missing []document
 	wanted := make(map[string]bool, len(docs))
 	for _, d := range docs {
-		wanted[d.id] = true
-		if h, ok := l.have[d.id]; !ok || h != d.hash {
+		wanted[d.ID] = true
+		if h, ok := l.have[d.ID]; !ok || h != d.hash {
 			missing = append(missing, d)
 		}
 	}
@@ -207,17 +207,17 @@ func (l *vectorLeg) enter(ctx context.Context, docs []document, total int) error
 				return err
 			}
 		}
-		switch err := l.coll.put(ctx, d.id, vecs[i]); {
+		switch err := l.coll.put(ctx, d.ID, vecs[i]); {
 		case err == nil:
 		case errors.Is(err, errBadVector) && len(vecs[i]) == l.coll.dims:
 			// A text the embedder knows nothing of: the other legs find it.
-			if err := l.coll.remove(ctx, d.id); err != nil {
+			if err := l.coll.remove(ctx, d.ID); err != nil {
 				return err
 			}
 		default:
 			return err
 		}
-		l.have[d.id] = d.hash
+		l.have[d.ID] = d.hash
 	}
 	return nil
 }

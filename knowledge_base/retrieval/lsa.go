@@ -1,4 +1,4 @@
-package knowledgebase
+package retrieval
 
 import (
 	"cmp"
@@ -49,7 +49,7 @@ func trainLSA(ctx context.Context, docs []document) (*lsa, error) {
 	m.chooseTerms(docs)
 	a := &sparse{cols: len(m.idf)}
 	for _, d := range docs {
-		at, val := m.weigh(d.text)
+		at, val := m.weigh(d.Text)
 		a.addRow(at, val)
 	}
 	dims := min(lsaDims, a.rows/lsaCardsPerDim, a.cols)
@@ -66,7 +66,7 @@ func trainLSA(ctx context.Context, docs []document) (*lsa, error) {
 func (m *lsa) chooseTerms(docs []document) {
 	df := make(map[string]int)
 	for _, d := range docs {
-		terms, _ := distinct(func(emit func(string)) { words(d.text, emit) })
+		terms, _ := distinct(func(emit func(string)) { words(d.Text, emit) })
 		for _, t := range terms {
 			df[t]++
 		}

@@ -1,10 +1,11 @@
-package knowledgebase
+package retrieval
 
 import (
 	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,8 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"anamnesis/knowledge_base/card"
 )
 
 // embedBatch is how many texts an embedder is given at once.
@@ -25,8 +24,8 @@ const embedBatch = 64
 // Losing it costs time only: a missing, damaged or foreign file is as good as
 // none, and a failed write is not an error. A nil cache keeps nothing.
 type vectorCache struct {
-	dir string
-	fs  fileSystem
+	dir       string
+	writeFile func(path string, data []byte) error
 
 	fingerprint string // of what is loaded
 	known       map[[sha256.Size]byte][]float32
@@ -65,7 +64,7 @@ func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []document, 
 		n := min(embedBatch, len(missing))
 		texts := make([]string, n)
 		for j, i := range missing[:n] {
-			texts[j] = docs[i].text
+			texts[j] = docs[i].Text
 		}
 		vecs, err := e.EmbedCards(ctx, texts)
 		if err == nil && len(vecs) != n {
@@ -99,7 +98,10 @@ func (c *vectorCache) modelPath(fp string) string {
 }
 
 // fileSafe makes a short name of any fingerprint.
-func fileSafe(fp string) string { return card.NewID("fingerprint", fp) }
+func fileSafe(fp string) string {
+	sum := sha256.Sum256([]byte(fp))
+	return hex.EncodeToString(sum[:10])
+}
 
 func (c *vectorCache) load(fp string) {
 	c.fingerprint, c.unsaved = fp, 0
@@ -182,7 +184,7 @@ func (c *vectorCache) saveModel(m *lsa) {
 
 // write replaces the file of that kind and removes its forerunners.
 func (c *vectorCache) write(path string, data []byte) bool {
-	if err := writeAtomic(c.fs, path, data); err != nil {
+	if err := c.writeFile(path, data); err != nil {
 		return false
 	}
 	kind, _, _ := strings.Cut(filepath.Base(path), "-")

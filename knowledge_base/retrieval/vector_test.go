@@ -1,4 +1,4 @@
-package knowledgebase
+package retrieval
 
 import (
 	"context"
@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/philippgille/chromem-go"
 )
@@ -224,7 +221,7 @@ func TestLSARelatesWordsThatShareCompany(t *testing.T) {
 	for i := range 400 {
 		g := i % 100
 		text := fmt.Sprintf("sure%d certain%d synonym%d%c sure%d", g, g, g, 'a'+rune(i/100%2), rng.IntN(100))
-		docs = append(docs, newDocument(fmt.Sprint(i), day, text))
+		docs = append(docs, newDocument(Document{ID: fmt.Sprint(i), Text: text}))
 	}
 	m, err := trainLSA(t.Context(), docs)
 	if err != nil {
@@ -250,21 +247,21 @@ func TestLSARelatesWordsThatShareCompany(t *testing.T) {
 
 // Padding makes the cosine rank as BM25 itself does.
 func TestHashedBM25RanksAsBM25(t *testing.T) {
-	_, set := smallStore(t, t.TempDir())
-	x := newIndex(nil, nil)
-	for _, d := range set.docs {
-		x.add(newDocument(d.ID, time.Time{}, d.Title+"\n"+d.Text))
+	set := smallSet(t)
+	x := New(nil)
+	for _, d := range set.Docs {
+		x.Put(d.Document())
 	}
-	if err := x.refresh(t.Context()); err != nil {
+	if err := x.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range x.docs {
-		vecs, err := x.vecs.embedder.EmbedCards(t.Context(), []string{d.text})
+		vecs, err := x.vecs.embedder.EmbedCards(t.Context(), []string{d.Text})
 		if want := x.vecs.embedder.(*hashedBM25).maxNorm; err != nil || math.Abs(norm(vecs[0])-want) > 1e-3 {
-			t.Errorf("%s has length %g, want the padded %g, %v", d.id, norm(vecs[0]), want, err)
+			t.Errorf("%s has length %g, want the padded %g, %v", d.ID, norm(vecs[0]), want, err)
 		}
 	}
-	for _, q := range set.queries {
+	for _, q := range set.Queries {
 		terms, counts := distinct(func(emit func(string)) { words(q.Text, emit) })
 		damp(counts)
 		scores := make([]float64, len(x.docs))
@@ -279,83 +276,9 @@ func TestHashedBM25RanksAsBM25(t *testing.T) {
 		if err != nil || len(got) == 0 {
 			t.Fatalf("%q: %v, %v", q.Text, got, err)
 		}
-		if got[0].id != x.docs[best].id && got[1].id != x.docs[best].id {
-			t.Errorf("%q: BM25's first, %s, is not among the vectors' first two %v", q.Text, x.docs[best].id, got)
+		if got[0].id != x.docs[best].ID && got[1].id != x.docs[best].ID {
+			t.Errorf("%q: BM25's first, %s, is not among the vectors' first two %v", q.Text, x.docs[best].ID, got)
 		}
-	}
-}
-
-// fakeEmbedder is a remote embedder that can fail; it counts texts.
-type fakeEmbedder struct {
-	dims  int
-	texts int
-	err   error
-}
-
-func (f *fakeEmbedder) Fingerprint() string { return fmt.Sprintf("fake-%d", f.dims) }
-
-func (f *fakeEmbedder) EmbedCards(_ context.Context, texts []string) ([][]float32, error) {
-	f.texts += len(texts)
-	var out [][]float32
-	for _, t := range texts {
-		v := make([]float32, f.dims)
-		for _, b := range []byte(t) {
-			v[int(b)%f.dims]++
-		}
-		out = append(out, v)
-	}
-	return out, f.err
-}
-
-func (f *fakeEmbedder) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
-	v, err := f.EmbedCards(ctx, []string{text})
-	return v[0], err
-}
-
-func TestExternalEmbedderIsCachedAndMayFail(t *testing.T) {
-	dir := t.TempDir()
-	e := &fakeEmbedder{dims: 16}
-	open := func() *Store {
-		s, err := Open(dir, &Options{Embedder: e, Now: fixedNow})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Close() })
-		return s
-	}
-	find := func(s *Store) {
-		t.Helper()
-		hits, err := s.Search(t.Context(), Query{Text: "broken pipe in the uploader"})
-		if err != nil || len(hits) != 1 {
-			t.Fatalf("%v, %v", ids(hits), err)
-		}
-	}
-	s := open()
-	mustPut(t, s, newCard("k1", "broken pipe", "the uploader sees a broken pipe"))
-	mustPut(t, s, newCard("k2", "rate limit", "the crawler is throttled"))
-	find(s)
-	find(s)
-	if e.texts != 2+2 {
-		t.Errorf("%d texts embedded, want 2 cards and 2 queries", e.texts)
-	}
-	find(open())
-	if e.texts != 2+3 {
-		t.Errorf("%d texts embedded, want none but the query after reopening", e.texts)
-	}
-	e.err = errFault
-	s = open()
-	mustPut(t, s, newCard("k3", "other", "a new card to embed"))
-	find(s)
-	if !errors.Is(s.VectorError(), errFault) {
-		t.Errorf("vector error %v", s.VectorError())
-	}
-	e.err = nil
-	find(s)
-	if s.VectorError() != nil {
-		t.Errorf("vector error %v after recovery", s.VectorError())
-	}
-	if files, _ := filepath.Glob(filepath.Join(dir, indexDir, "vectors-*.bin")); len(files) != 1 {
-		t.Errorf("cache files: %v", files)
 	}
 }
 
@@ -367,25 +290,5 @@ func TestTrainingSizeDependsOnCountOnly(t *testing.T) {
 	}
 	if got := trainingSize(10_000); got <= 8000 || got > 10_000 {
 		t.Errorf("10000 cards: %d", got)
-	}
-}
-
-func TestWords(t *testing.T) {
-	for text, want := range map[string]string{
-		"if not for":            "if not for",
-		"parseHTTPReply2":       "pars http reply2 parsehttpreply2",
-		"snake_case _x":         "snak cas snake_case x",
-		"Running runs; used":    "run run used",
-		"E0499 sha256":          "e0499 sha256",
-		"锁表 go 的":               "锁表 go 的",
-		"数据库迁移":                 "数据 据库 库迁 迁移",
-		"naïve":                 "naïve",
-		strings.Repeat("a", 99): "",
-	} {
-		var got []string
-		words(text, func(w string) { got = append(got, w) })
-		if strings.Join(got, " ") != want {
-			t.Errorf("%q: got %q, want %q", text, strings.Join(got, " "), want)
-		}
 	}
 }

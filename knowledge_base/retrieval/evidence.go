@@ -1,13 +1,10 @@
-package knowledgebase
+package retrieval
 
 import (
 	"math"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"anamnesis/knowledge_base/card"
 )
 
 // DefaultMinEvidence is the strength a hit needs to be shown.
@@ -30,20 +27,13 @@ const (
 	evidencePool       = 4    // candidates looked at for each hit wanted
 )
 
-func minEvidence(asked float64) float64 {
-	if asked == 0 {
-		return DefaultMinEvidence
-	}
-	return asked
-}
-
 // admit computes the evidence of the best candidates and keeps, in order, at
 // most k that have enough.
-func (x *index) admit(query string, found []ranked, k int, least float64) []ranked {
+func (x *Index) admit(query string, found []Found, k int, least float64) []Found {
 	found = found[:min(len(found), max(k*evidencePool, 32))]
 	slot := make(map[int32]int, len(found))
 	for i, r := range found {
-		slot[int32(x.slots[r.id])] = i
+		slot[int32(x.slots[r.ID])] = i
 	}
 	matched := make([]float64, len(found))
 	terms, _ := distinct(func(emit func(string)) { words(query, emit) })
@@ -58,13 +48,13 @@ func (x *index) admit(query string, found []ranked, k int, least float64) []rank
 			}
 		}
 	}
-	var out []ranked
+	var out []Found
 	for i, r := range found {
 		if total > 0 {
-			r.evidence.Matched = matched[i] / total
-			r.evidence.Strength = strength(matched[i], total, math.Log(evidenceBackground), x.words.docs)
+			r.Evidence.Matched = matched[i] / total
+			r.Evidence.Strength = strength(matched[i], total, math.Log(evidenceBackground), x.words.docs)
 		}
-		if r.evidence.Strength >= least && len(out) < k {
+		if r.Evidence.Strength >= least && len(out) < k {
 			out = append(out, r)
 		}
 	}
@@ -81,7 +71,7 @@ func strength(matched, total, unit float64, docs int) float64 {
 	return matched / unit / (evidenceFactor * math.Pow(n, evidenceExponent) * crowd)
 }
 
-func (x *index) evidenceWeight(term string, df int) float64 {
+func (x *Index) evidenceWeight(term string, df int) float64 {
 	w := math.Log(float64(x.words.docs+evidenceBackground) / float64(df+1))
 	r, _ := utf8.DecodeRuneInString(term)
 	switch {
@@ -98,16 +88,4 @@ func (x *index) evidenceWeight(term string, df int) float64 {
 // looksLikeCode tells identifiers and error codes from prose.
 func looksLikeCode(term string) bool {
 	return strings.Contains(term, "_") || strings.ContainsFunc(term, unicode.IsDigit) && strings.ContainsFunc(term, unicode.IsLetter)
-}
-
-// prior is what a card's standing does to its score, within ±15%.
-func prior(c *card.Card, before func(time.Time) bool) float64 {
-	p := 1.0
-	if c.State == card.Reviewed {
-		p += 0.05
-	}
-	if c.Expires != nil && !before(*c.Expires) {
-		p -= 0.10
-	}
-	return p
 }

@@ -1,4 +1,4 @@
-package knowledgebase
+package retrieval
 
 import (
 	"compress/gzip"
@@ -54,14 +54,14 @@ func TestEvalSmallSet(t *testing.T) {
 }
 
 func TestGradeRanking(t *testing.T) {
-	list := func(ids ...string) (out []ranked) {
+	list := func(ids ...string) (out []Found) {
 		for _, id := range ids {
-			out = append(out, ranked{id: id})
+			out = append(out, Found{ID: id})
 		}
 		return out
 	}
 	for _, tt := range []struct {
-		found        []ranked
+		found        []Found
 		grades       map[string]int
 		ndcg, recall float64
 	}{

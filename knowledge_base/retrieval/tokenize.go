@@ -1,4 +1,4 @@
-package knowledgebase
+package retrieval
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package knowledgebase
+package retrieval
 
 import (
 	"flag"
@@ -15,7 +15,7 @@ func benchData(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("ANAMNESIS_BENCH_DATA")
 	if dir == "" {
-		dir = filepath.Join("..", "..", "shared", "data")
+		dir = filepath.Join("..", "..", "..", "shared", "data")
 	}
 	dir = filepath.Join(dir, "retrieval")
 	if _, err := os.Stat(dir); err != nil {

@@ -1,4 +1,4 @@
-package knowledgebase
+package retrieval
 
 import (
 	"fmt"
@@ -9,20 +9,20 @@ import (
 
 // benchIndex holds n documents made from the public sets by repetition, each
 // a little different.
-func benchIndex(b *testing.B, n int) (*index, *evalSet) {
+func benchIndex(b *testing.B, n int) (*Index, *Set) {
 	b.Helper()
-	set, err := readEvalSet(filepath.Join(benchData(b), "cosqa"))
+	set, err := ReadSet(filepath.Join(benchData(b), "cosqa"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	x := newIndex(nil, nil)
+	x := New(nil)
 	begin := time.Now()
 	for i := range n {
-		d := set.docs[i%len(set.docs)]
-		x.add(newDocument(fmt.Sprintf("d%06d", i), time.Time{}, fmt.Sprintf("%s %d\n%s", d.Title, i, d.Text)))
+		d := set.Docs[i%len(set.Docs)]
+		x.Put(Document{ID: fmt.Sprintf("d%06d", i), Text: fmt.Sprintf("%s %d\n%s", d.Title, i, d.Text)})
 	}
 	lexical := time.Since(begin)
-	if err := x.refresh(b.Context()); err != nil {
+	if err := x.Refresh(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportMetric(lexical.Seconds(), "lexical-s")
@@ -34,17 +34,16 @@ func benchIndex(b *testing.B, n int) (*index, *evalSet) {
 // vector search alone.
 func BenchmarkSearch10k(b *testing.B) {
 	x, set := benchIndex(b, 10_000)
-	all := func(string) bool { return true }
 	b.Run("hybrid", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			if _, err := x.rank(b.Context(), set.queries[i%len(set.queries)].Text, 10, all); err != nil {
+			if _, err := x.rank(b.Context(), Query{Text: set.Queries[i%len(set.Queries)].Text, K: 10}); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 	b.Run("vectors", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			if _, err := x.vecs.search(b.Context(), set.queries[i%len(set.queries)].Text, 10); err != nil {
+			if _, err := x.vecs.search(b.Context(), set.Queries[i%len(set.Queries)].Text, 10); err != nil {
 				b.Fatal(err)
 			}
 		}

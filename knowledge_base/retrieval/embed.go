@@ -1,4 +1,4 @@
-package knowledgebase
+package retrieval
 
 import (
 	"context"
@@ -75,12 +75,12 @@ func newHashedBM25(docs []document) *hashedBM25 {
 	e := &hashedBM25{words: newBM25[string](wordsB)}
 	h := sha256.New()
 	for i, d := range docs {
-		e.words.add(i, func(emit func(string)) { words(d.text, emit) })
+		e.words.add(i, func(emit func(string)) { words(d.Text, emit) })
 		h.Write(d.hash[:])
 	}
 	e.fingerprint = "hashed-bm25-1-" + hex.EncodeToString(h.Sum(nil)[:16])
 	for _, d := range docs {
-		e.maxNorm = max(e.maxNorm, norm(e.raw(d.text)))
+		e.maxNorm = max(e.maxNorm, norm(e.raw(d.Text)))
 	}
 	return e
 }

@@ -1,4 +1,4 @@
-package knowledgebase
+package retrieval
 
 import (
 	"bufio"
@@ -61,38 +61,38 @@ func (e *EvalError) Unwrap() error { return e.Err }
 // Eval measures the ranking on a labelled set in BEIR's layout: dataDir holds
 // corpus.jsonl (_id, title, text), queries.jsonl (_id, text) and qrels.tsv
 // (query, document, grade; also as qrels/test.tsv), each as it is or gzipped
-// with .gz behind its name. It uses the same index as [Store.Search], with
-// neither abstention nor cards' states, and writes nothing. Broken input is
+// with .gz behind its name. It uses the same index as every search, with
+// no abstention, and writes nothing. Broken input is
 // an *[EvalError].
 func Eval(ctx context.Context, dataDir string, o *EvalOptions) (EvalResult, error) {
 	if o == nil {
 		o = &EvalOptions{}
 	}
 	var res EvalResult
-	set, err := readEvalSet(dataDir)
+	set, err := ReadSet(dataDir)
 	if err != nil {
 		return res, err
 	}
 	begin := time.Now()
-	x := newIndex(o.Embedder, nil)
-	for _, d := range set.docs {
+	x := New(&Options{Embedder: o.Embedder})
+	for _, d := range set.Docs {
 		if err := ctx.Err(); err != nil {
 			return res, err
 		}
-		x.add(newDocument(d.ID, time.Time{}, d.Title+"\n"+d.Text))
+		x.Put(d.Document())
 	}
-	if err := x.refresh(ctx); err != nil {
+	if err := x.Refresh(ctx); err != nil {
 		return res, fmt.Errorf("evaluate %s: %w", dataDir, err)
 	}
-	res.Build, res.Docs = ms(time.Since(begin)), len(set.docs)
+	res.Build, res.Docs = ms(time.Since(begin)), len(set.Docs)
 	var took []float64
-	for _, q := range set.queries {
-		grades := set.grades[q.ID]
+	for _, q := range set.Queries {
+		grades := set.Grades[q.ID]
 		if len(grades) == 0 {
 			continue
 		}
 		begin := time.Now()
-		found, err := x.rank(ctx, q.Text, evalDepth, func(string) bool { return true })
+		found, err := x.rank(ctx, Query{Text: q.Text, K: evalDepth})
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -119,11 +119,11 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // gradeRanking gives nDCG@10 with linear gain and recall@10, as trec_eval
 // defines them.
-func gradeRanking(found []ranked, grades map[string]int) (ndcg, recall float64) {
+func gradeRanking(found []Found, grades map[string]int) (ndcg, recall float64) {
 	var dcg, ideal float64
 	hit := 0
 	for i, r := range found[:min(evalDepth, len(found))] {
-		if g := grades[r.id]; g > 0 {
+		if g := grades[r.ID]; g > 0 {
 			dcg += float64(g) / math.Log2(float64(i+2))
 			hit++
 		}
@@ -139,24 +139,31 @@ func gradeRanking(found []ranked, grades map[string]int) (ndcg, recall float64) 
 	return dcg / ideal, float64(hit) / float64(len(best))
 }
 
-type evalRecord struct {
+// Record is a document or a query of an evaluation set.
+type Record struct {
 	ID    string `json:"_id"`
 	Title string `json:"title"`
 	Text  string `json:"text"`
 }
 
-type evalSet struct {
-	docs, queries []evalRecord
-	grades        map[string]map[string]int // query → document → grade above 0
+// Document gives the record as the index takes it.
+func (r Record) Document() Document { return Document{ID: r.ID, Text: r.Title + "\n" + r.Text} }
+
+// Set is a labelled evaluation set.
+type Set struct {
+	Docs, Queries []Record
+	Grades        map[string]map[string]int // query → document → grade above 0
 }
 
-func readEvalSet(dir string) (*evalSet, error) {
-	set := &evalSet{grades: make(map[string]map[string]int)}
+// ReadSet reads an evaluation set as [Eval] describes it. Broken input is an
+// *[EvalError].
+func ReadSet(dir string) (*Set, error) {
+	set := &Set{Grades: make(map[string]map[string]int)}
 	var err error
-	if set.docs, err = readEvalRecords(filepath.Join(dir, "corpus.jsonl")); err != nil {
+	if set.Docs, err = readEvalRecords(filepath.Join(dir, "corpus.jsonl")); err != nil {
 		return nil, err
 	}
-	if set.queries, err = readEvalRecords(filepath.Join(dir, "queries.jsonl")); err != nil {
+	if set.Queries, err = readEvalRecords(filepath.Join(dir, "queries.jsonl")); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(dir, "qrels.tsv")
@@ -176,21 +183,21 @@ func readEvalSet(dir string) (*evalSet, error) {
 			return fmt.Errorf("grade %q is not a number", f[2])
 		}
 		if grade > 0 {
-			if set.grades[f[0]] == nil {
-				set.grades[f[0]] = make(map[string]int)
+			if set.Grades[f[0]] == nil {
+				set.Grades[f[0]] = make(map[string]int)
 			}
-			set.grades[f[0]][f[1]] = grade
+			set.Grades[f[0]][f[1]] = grade
 		}
 		return nil
 	})
 	return set, err
 }
 
-func readEvalRecords(path string) ([]evalRecord, error) {
-	var out []evalRecord
+func readEvalRecords(path string) ([]Record, error) {
+	var out []Record
 	seen := make(map[string]bool)
 	err := eachEvalLine(path, func(_ int, line string) error {
-		var r evalRecord
+		var r Record
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			return err
 		}

@@ -1,5 +1,5 @@
 //go:build !race
 
-package knowledgebase
+package retrieval
 
 const raceBuild = false

@@ -1,6 +1,6 @@
 //go:build race
 
-package knowledgebase
+package retrieval
 
 // raceBuild: the race detector makes the arithmetic of training and search
 // ten times slower and has nothing to find in it.

@@ -1,0 +1,14 @@
+// Package retrieval finds, among many short texts, the few that matter for a
+// question, an error message or a situation, and says when there are none.
+//
+// Three legs: BM25 over words, BM25 over character 4-grams (Chinese, Japanese
+// and Korean by character bigrams), and cosine similarity of vectors held in
+// memory by chromem-go. Each leg is divided by its best score and they are
+// added with fixed weights; ties go by id. Whether anything is found at all is
+// decided on evidence that is not normalised: what share of the query a text
+// accounts for.
+//
+// An index is a function of the documents it holds: however they came to be
+// there, the same documents give the same answers to the byte. It knows
+// nothing of cards, and of the disk only where it keeps the vectors it made.
+package retrieval

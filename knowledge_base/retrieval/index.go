@@ -1,0 +1,131 @@
+package retrieval
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"slices"
+	"time"
+)
+
+// Document is one text to be found.
+type Document struct {
+	ID      string
+	Created time.Time // the built-in embedder learns from the oldest
+	Text    string
+}
+
+// document is what the index knows of a [Document].
+type document struct {
+	Document
+	hash [sha256.Size]byte // of Text
+}
+
+func newDocument(d Document) document {
+	return document{Document: d, hash: sha256.Sum256([]byte(d.Text))}
+}
+
+// Options are the settings of an index; the zero value is an index with the
+// built-in embedder that keeps nothing on disk.
+type Options struct {
+	// Embedder makes the vectors; nil is the built-in one, which needs no
+	// network and learns from the documents themselves.
+	Embedder Embedder
+	// Dir is where vectors are kept, so that they need not be made again; "" is
+	// nowhere. What is there can be deleted at any time.
+	Dir string
+	// WriteFile replaces a file, or leaves the former one as it is. It must be
+	// given with Dir.
+	WriteFile func(path string, data []byte) error
+}
+
+// Index finds documents by three legs. Searching is safe for concurrent use
+// while nobody changes the index; after changes [Index.Refresh] brings the
+// vectors up to date.
+type Index struct {
+	slots map[string]int
+	docs  []document // by slot; ID "" is a free slot
+	free  []int
+	words *bm25[string]
+	grams *bm25[uint64]
+	vecs  *vectorLeg
+}
+
+// New gives an empty index.
+func New(o *Options) *Index {
+	if o == nil {
+		o = &Options{}
+	}
+	var cache *vectorCache
+	if o.Dir != "" {
+		cache = &vectorCache{dir: o.Dir, writeFile: o.WriteFile}
+	}
+	return &Index{
+		slots: make(map[string]int),
+		words: newBM25[string](wordsB),
+		grams: newBM25[uint64](gramsB),
+		vecs:  newVectorLeg(o.Embedder, cache),
+	}
+}
+
+// Stale tells whether there were changes that [Index.Refresh] has not seen.
+func (x *Index) Stale() bool { return x.vecs.stale }
+
+// ForgetVectors removes what is kept on disk.
+func (x *Index) ForgetVectors() error {
+	if x.vecs.cache == nil {
+		return nil
+	}
+	return x.vecs.cache.clear()
+}
+
+// Put enters a document in the place of the one with its id.
+func (x *Index) Put(doc Document) {
+	x.Remove(doc.ID)
+	d := newDocument(doc)
+	slot := len(x.docs)
+	if n := len(x.free); n > 0 {
+		slot, x.free = x.free[n-1], x.free[:n-1]
+		x.docs[slot] = d
+	} else {
+		x.docs = append(x.docs, d)
+	}
+	x.slots[d.ID] = slot
+	x.words.add(slot, func(emit func(string)) { words(d.Text, emit) })
+	x.grams.add(slot, func(emit func(uint64)) { grams(d.Text, emit) })
+	x.vecs.stale = true
+}
+
+// Remove takes a document out; without it nothing happens.
+func (x *Index) Remove(id string) {
+	slot, ok := x.slots[id]
+	if !ok {
+		return
+	}
+	text := x.docs[slot].Text
+	x.words.remove(slot, func(emit func(string)) { words(text, emit) })
+	x.grams.remove(slot, func(emit func(uint64)) { grams(text, emit) })
+	delete(x.slots, id)
+	x.docs[slot] = document{}
+	x.free = append(x.free, slot)
+	x.vecs.stale = true
+}
+
+// live lists the documents, oldest first, ties by id: the order in which the
+// built-in embedder learns them.
+func (x *Index) live() []document {
+	out := make([]document, 0, len(x.slots))
+	for _, d := range x.docs {
+		if d.ID != "" {
+			out = append(out, d)
+		}
+	}
+	slices.SortFunc(out, func(a, b document) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	})
+	return out
+}
+
+// Refresh brings the vectors up to date. On an error the other legs answer
+// alone, and the index stays stale.
+func (x *Index) Refresh(ctx context.Context) error { return x.vecs.refresh(ctx, x.live()) }

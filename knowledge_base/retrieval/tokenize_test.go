@@ -1,0 +1,26 @@
+package retrieval
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"if not for":            "if not for",
+		"parseHTTPReply2":       "pars http reply2 parsehttpreply2",
+		"snake_case _x":         "snak cas snake_case x",
+		"Running runs; used":    "run run used",
+		"E0499 sha256":          "e0499 sha256",
+		"锁表 go 的":               "锁表 go 的",
+		"数据库迁移":                 "数据 据库 库迁 迁移",
+		"naïve":                 "naïve",
+		strings.Repeat("a", 99): "",
+	} {
+		var got []string
+		words(text, func(w string) { got = append(got, w) })
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: got %q, want %q", text, strings.Join(got, " "), want)
+		}
+	}
+}
