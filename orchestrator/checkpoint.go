@@ -14,7 +14,7 @@ import (
 
 // foldVersion names what Fold makes of a stream. It is raised whenever Fold or
 // State changes its meaning: a checkpoint of another version is not used.
-const foldVersion = "3"
+const foldVersion = "4"
 
 // DefaultCheckpointEvery is how many operations a stream grows by, at least,
 // until its fold is written down again: fewer are folded in less time than a
@@ -83,6 +83,7 @@ type foldedEntry struct {
 	MarkTok int    `json:",omitempty"`
 	Mark    string `json:",omitempty"`
 	Masked  uint64 `json:",omitempty"`
+	First   uint64 `json:",omitempty"`
 }
 
 // marshalState writes a state so that unmarshalState gives it back: the head,
@@ -157,7 +158,7 @@ func foldedEntries(es []entry) []foldedEntry {
 	for i, e := range es {
 		out[i] = foldedEntry{
 			Seq: e.seq, Step: e.step, Kind: e.kind, Tok: e.tok, Msg: e.msg,
-			MarkSeq: e.mark.seq, MarkTok: e.mark.tok, Mark: e.mark.text, Masked: e.masked,
+			MarkSeq: e.mark.seq, MarkTok: e.mark.tok, Mark: e.mark.text, Masked: e.masked, First: e.first,
 		}
 	}
 	return out
@@ -171,7 +172,7 @@ func unfoldedEntries(es []foldedEntry) []entry {
 	for i, e := range es {
 		out[i] = entry{
 			seq: e.Seq, step: e.Step, kind: e.Kind, tok: e.Tok, msg: e.Msg,
-			mark: stepMark{seq: e.MarkSeq, tok: e.MarkTok, text: e.Mark}, masked: e.Masked,
+			mark: stepMark{seq: e.MarkSeq, tok: e.MarkTok, text: e.Mark}, masked: e.Masked, first: e.First,
 		}
 	}
 	return out
@@ -181,6 +182,7 @@ func unfoldedEntries(es []foldedEntry) []entry {
 const (
 	stepEnded = 1 << iota
 	stepFolded
+	stepCarried
 
 	hashText  = 0 // any text
 	hashBytes = 1 // 20 bytes, 40 digits in the state
@@ -234,6 +236,9 @@ func (w *stateWriter) step(st *Step) {
 	}
 	if st.Folded {
 		flags |= stepFolded
+	}
+	if st.Carried {
+		flags |= stepCarried
 	}
 	w.number(flags)
 	w.number(uint64(st.Parent))
@@ -328,7 +333,7 @@ func (r *stateReader) name() string {
 
 func (r *stateReader) step(st *Step, id int) {
 	flags := r.number()
-	st.ID, st.Ended, st.Folded = id, flags&stepEnded != 0, flags&stepFolded != 0
+	st.ID, st.Ended, st.Folded, st.Carried = id, flags&stepEnded != 0, flags&stepFolded != 0, flags&stepCarried != 0
 	st.Parent = r.id(id + 1)
 	st.First, st.Last = r.number(), r.number()
 	st.Commit, st.Tree = r.hash(r.commit), r.hash(r.tree)

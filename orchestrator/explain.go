@@ -142,13 +142,14 @@ func (x *explainer) add(o op.Op) error {
 			x.waiting = append(x.waiting, c)
 			break
 		}
-		x.replaced(o.Seq, b)
 		x.changes = append(x.changes, c)
+		x.replaced(o.Seq)
 	case *op.JumpDropped:
 		x.waiting = nil // nothing stands for these
-	case *op.JumpIntended:
+	case *op.JumpIntended, *op.MailDelivered:
 		x.changes = append(x.changes, x.waiting...)
 		x.waiting = nil
+		x.replaced(o.Seq)
 	case *op.JumpDone:
 		if b.Words != "" {
 			x.changes = append(x.changes, ExplainedChange{Op: o.Seq, Kind: b.Kind(), Rule: "a jump carries the person's words over", Saved: before - x.state.contextTokens(), In: true})
@@ -160,14 +161,16 @@ func (x *explainer) add(o op.Op) error {
 	return nil
 }
 
-// replaced notes that a pass for want of room took earlier blocks with it.
-func (x *explainer) replaced(seq uint64, b *op.PassDone) {
-	if b.Trigger != triggerWindow {
-		return
+// replaced notes which blocks and D-Mails op seq took out of the context.
+func (x *explainer) replaced(seq uint64) {
+	stands := make(map[uint64]bool)
+	for _, e := range x.state.projection.entries {
+		if e.kind == entryBlock || e.kind == entryMail {
+			stands[e.seq] = true
+		}
 	}
 	for i := range x.changes {
-		c := &x.changes[i]
-		if c.Kind == op.KindPassDone && c.In && b.Ranges[0].Contains(c.Op) {
+		if c := &x.changes[i]; c.Kind == op.KindPassDone && c.In && !stands[c.Op] {
 			c.In, c.After = false, seq
 		}
 	}
@@ -196,6 +199,8 @@ func passRule(b *op.PassDone) string {
 		return fmt.Sprintf("all discarded steps still in the context were together more than the EAS of %d; this span had %d tokens", b.EAS, b.RangeTokens)
 	case "person":
 		return fmt.Sprintf("a person asked for it; the span had %d tokens", b.RangeTokens)
+	case triggerMail:
+		return fmt.Sprintf("a D-Mail the agent wrote took out %d messages with %d tokens", b.MessagesRemoved, b.RangeTokens)
 	case triggerWindow:
 		return fmt.Sprintf("masking was not enough: the oldest steps, %d tokens as recorded, folded to come down to %d", b.RangeTokens, b.Target)
 	}

@@ -36,7 +36,7 @@ func Fold(s *State, o op.Op) error {
 	}
 	s.projection.apply(o)
 	switch o.Body.(type) {
-	case *op.ContextMasked, *op.PassDone, *op.JumpIntended: // results have left the context
+	case *op.ContextMasked, *op.PassDone, *op.JumpIntended, *op.MailDelivered: // results have left the context
 		s.Repeats.Prune(s.projection.shows())
 	}
 	return nil
@@ -121,6 +121,10 @@ func (s *State) apply(o op.Op) error {
 		return s.endStep(o, b)
 	case *op.JumpRequested, *op.JumpDropped, *op.JumpIntended, *op.JumpDone, *op.PassDone:
 		return s.jump(o)
+	case *op.CheckpointMarked:
+		s.Marked = append(s.Marked, Marked{Step: o.Step, Call: b.Call})
+	case *op.MailDelivered:
+		return s.mailDelivered(b)
 	case *op.StrategyGiven, *op.ReflectFailed:
 		s.reflected(o)
 	case *op.TurnEnded:
@@ -239,12 +243,7 @@ func (s *State) jump(o op.Op) error {
 		s.pass(PassRecord{PassDone: b, Seq: o.Seq, Step: o.Step, Tok: o.Tok})
 	case *op.JumpIntended:
 		s.Jumping = &Jumping{JumpIntended: *b, Seq: o.Seq}
-		if s.Pending != nil {
-			for _, p := range s.Pending.Passes {
-				s.fold(p)
-			}
-			s.Pending.Passes = nil
-		}
+		s.takeEffect()
 	case *op.JumpDone:
 		if b.To < 0 || b.To >= len(s.Steps) || !s.Steps[b.To].Ended {
 			return fmt.Errorf("%w: jump to step %d, which has not ended", ErrStream, b.To)
@@ -288,6 +287,17 @@ func (s *State) pass(p PassRecord) {
 	}
 }
 
+// takeEffect folds what the passes made for the pending jump stand for.
+func (s *State) takeEffect() {
+	if s.Pending == nil {
+		return
+	}
+	for _, p := range s.Pending.Passes {
+		s.fold(p)
+	}
+	s.Pending.Passes = nil
+}
+
 // fold puts a pass's block in the place of its ranges, which are whole steps.
 func (s *State) fold(p PassRecord) {
 	if p.Block == "" {
@@ -298,6 +308,7 @@ func (s *State) fold(p PassRecord) {
 		for _, r := range p.Ranges {
 			if st := &s.Steps[i]; st.Ended && r.Contains(st.First) {
 				st.Folded = true
+				st.Carried = st.Carried || p.Trigger == triggerMail && p.Words != ""
 			}
 		}
 	}

@@ -60,7 +60,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 	j.By = byPerson
 	bodies := []op.Body{&j}
 	if p := t.state.Pending; p != nil { // one write: one of the two jumps stands
-		bodies = append(dropped(p.To, "the person jumped instead"), &j)
+		bodies = append(dropped(p, "the person jumped instead"), &j)
 	}
 	if err := t.record(keep, bodies...); err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func (t *Task) finishJump(ctx context.Context) error {
 		Reverted: firstN(paths(changed), maxListed), NReverted: len(changed),
 		Kept:  skips(kept),
 		Saved: j.FromCommit,
-		Words: wordsOf(t.notCarried(discarded), wordsOfLeft, t.counter.Count),
+		Words: wordsOf(slices.DeleteFunc(slices.Clone(discarded), t.state.carried), wordsOfLeft, t.counter.Count),
 	}
 	since, err := t.stepEndedAt(j.To)
 	if err != nil {
@@ -228,11 +228,10 @@ func (t *Task) finishJump(ctx context.Context) error {
 	return t.record(ctx, done)
 }
 
-// notCarried leaves out what a pass for want of room has taken out: it carried
-// the person's words over itself.
-func (t *Task) notCarried(ops []op.Op) []op.Op {
-	return slices.DeleteFunc(slices.Clone(ops), func(o op.Op) bool { return o.Seq <= t.state.Pressure.Folded })
-}
+// carried reports whether the person's words in an operation stand in the
+// context apart from it: a pass for want of room or a D-Mail took it out and
+// carried them over.
+func (s *State) carried(o op.Op) bool { return o.Seq <= s.Pressure.Folded || s.Steps[o.Step].Carried }
 
 // unreadable adds the paths a snapshot could not hold to those that stay.
 func unreadable(kept, skipped []worldstate.Skip) []worldstate.Skip {
@@ -287,10 +286,13 @@ func (t *Task) liveAgain(j *Jumping) string {
 // passes runs the anamnesis pass over what the jump discards, when the rule
 // asks for it: when the jump's own span, or all discarded spans the context
 // still holds in full, are more than the model attends to. Each line of states
-// gets a block at its own place. A pass that an earlier process made for this
+// gets a block at its own place. A D-Mail always folds. A pass that an earlier process made for this
 // jump is not made again: until the jump's intent is recorded nothing is folded,
 // so the same spans are found.
 func (t *Task) passes(ctx, keep context.Context, j *Pending, discarded []int) error {
+	if j.Mail != nil {
+		return t.mailPass(keep, j)
+	}
 	fresh, raw := t.unfolded(discarded), t.state.RawSteps(j.To)
 	jumpTokens, rawTokens := t.stepTokens(fresh), t.stepTokens(raw)
 	trigger, steps := "", fresh

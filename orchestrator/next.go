@@ -24,6 +24,7 @@ const (
 	ActReflect                        // ask the Reflect-Agent before the pending jump
 	ActAskPerson                      // ask a person Question; without an answer the turn ends as stuck, with Detail
 	ActFoldOldest                     // run a pass over Steps to make room
+	ActMail                           // deliver the pending D-Mail, which moves no files
 )
 
 // Action is a decision of Next.
@@ -142,18 +143,25 @@ func nextInReply(s *State) Action {
 }
 
 func nextJump(s *State, lim Limits) Action {
-	to := s.Pending.To
-	st, err := s.Checkpoint(to)
+	p := s.Pending
+	st, err := s.Checkpoint(p.To)
 	switch {
 	case err != nil:
 		return Action{Kind: ActDropJump, Detail: err.Error()}
+	case p.Mail != nil && p.To >= s.NextStep()-1:
+		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("nothing came after step %d", p.To)}
+	case p.staysHere():
 	case st.Commit == "":
-		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("step %d has no checkpoint: %s", to, st.NoCheckpoint)}
-	case to == s.Current:
-		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("step %d is the current step", to)}
+		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("step %d has no checkpoint: %s", p.To, st.NoCheckpoint)}
+	case p.To == s.Current:
+		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("step %d is the current step", p.To)}
 	}
-	if s.Pending.By == byAgent && s.OnPath(to, s.Current) && s.backwardJumps(to) >= MaxBackwardJumps {
+	backward := p.staysHere() || s.OnPath(p.To, s.Current)
+	if p.By == byAgent && backward && s.backwardJumps(p.To) >= MaxBackwardJumps {
 		return nextInLoop(s, lim)
+	}
+	if p.staysHere() {
+		return Action{Kind: ActMail}
 	}
 	return Action{Kind: ActJump}
 }

@@ -87,22 +87,41 @@ func headTail(text string, n int, seq uint64) string {
 // noticeOf tells the model what a jump did to the directory and what it did
 // not, from the operations it discarded.
 func noticeOf(dir string, j op.JumpIntended, done *op.JumpDone, changed []worldstate.Change, discarded []op.Op, tried []string, valid string) string {
-	n := notice{jump: j, done: done, tried: tried, valid: valid, changed: changed}
-	for _, o := range discarded {
+	return notice{jump: j, done: done, tried: tried, valid: valid, changed: changed, ledger: ledgerOf(dir, discarded)}.String()
+}
+
+// ledger is what some operations did that no jump and no D-Mail takes back.
+type ledger struct {
+	delivered []string // answers the person already has
+	effects   []string // commands whose effects may reach outside the directory
+	reads     bool     // files were read
+}
+
+func ledgerOf(dir string, ops []op.Op) ledger {
+	var l ledger
+	for _, o := range ops {
 		switch b := o.Body.(type) {
 		case *op.ModelReplied:
 			if len(b.Calls) == 0 && strings.TrimSpace(b.Text) != "" {
-				n.delivered = append(n.delivered, fmt.Sprintf("op %d: %s", o.Seq, oneLine(b.Text, maxDelivered)))
+				l.delivered = append(l.delivered, fmt.Sprintf("op %d: %s", o.Seq, oneLine(b.Text, maxDelivered)))
 			}
 		case *op.ToolCalled:
 			if cmd := bashCommand(b.Name, b.Args); cmd != "" && !anamnesis.LocalCommand(cmd, dir) {
-				n.effects = append(n.effects, fmt.Sprintf("op %d: %s", o.Seq, oneLine(cmd, maxDelivered)))
+				l.effects = append(l.effects, fmt.Sprintf("op %d: %s", o.Seq, oneLine(cmd, maxDelivered)))
 			}
 		case *op.ToolReturned:
-			n.reads = n.reads || len(b.Reads) > 0
+			l.reads = l.reads || len(b.Reads) > 0
 		}
 	}
-	return n.String()
+	return l
+}
+
+// writeDelivered names the answers that need not be given again.
+func (l ledger) writeDelivered(sb *strings.Builder) {
+	if len(l.delivered) > 0 {
+		sb.WriteString("\nThe person already has these answers; there is no need to give them again:")
+		writeItems(sb, l.delivered)
+	}
 }
 
 // triedFrom says why earlier attempts that began at step to were left, oldest
@@ -139,14 +158,12 @@ func bashCommand(name, args string) string {
 // notice is the world notice's content, apart from the task, so that its
 // wording can be tested.
 type notice struct {
-	jump      op.JumpIntended
-	done      *op.JumpDone
-	changed   []worldstate.Change
-	delivered []string // answers the person already has
-	effects   []string // commands whose effects may reach outside the directory
-	tried     []string // why earlier attempts from the same step were left
-	reads     bool     // files were read in the span
-	valid     string   // the valid steps
+	jump    op.JumpIntended
+	done    *op.JumpDone
+	changed []worldstate.Change
+	ledger           // of the span
+	tried   []string // why earlier attempts from the same step were left
+	valid   string   // the valid steps
 }
 
 func (n notice) String() string {
@@ -186,10 +203,7 @@ func (n notice) String() string {
 		sb.WriteString("\nNot undone, where these commands reached beyond the directory:")
 		writeItems(&sb, n.effects)
 	}
-	if len(n.delivered) > 0 {
-		sb.WriteString("\nThe person already has these answers; there is no need to give them again:")
-		writeItems(&sb, n.delivered)
-	}
+	n.writeDelivered(&sb)
 	if len(n.tried) > 0 {
 		fmt.Fprintf(&sb, "\nTried from step %d before, with the files as they are now, and left:", n.jump.To)
 		writeItems(&sb, n.tried)

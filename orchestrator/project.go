@@ -34,6 +34,7 @@ const (
 	entryPlain entryKind = iota // a pass over its seq removes it
 	entryBlock                  // blocks and strategies: only a pass for want of room removes them
 	entryWords                  // words carried over: nothing removes them
+	entryMail                   // D-Mails: a later one that reaches as far back removes them, and a pass for want of room
 )
 
 // entry is one message of the context and the operation it comes from.
@@ -43,6 +44,8 @@ type entry struct {
 	kind entryKind
 	tok  int // tokens of msg, as it stands here
 	msg  model.Message
+
+	first uint64 // of a D-Mail: the first operation it stands for
 
 	// Of tool results only.
 	mark   stepMark
@@ -214,37 +217,67 @@ func (p *projection) mask(seq uint64, b *op.ContextMasked) {
 	}
 }
 
-// fold replaces the entries of the pass's ranges by its block, where the
-// ranges began. A pass for want of room takes the blocks of earlier passes with
-// it, which would else pile up, and brings the person's words itself.
-func (p *projection) fold(b PassRecord) {
-	covered := func(e entry) bool {
-		return (e.kind == entryPlain || e.kind == entryBlock && b.Trigger == triggerWindow) &&
-			slices.ContainsFunc(b.Ranges, func(r op.Range) bool { return r.Contains(e.seq) })
+// takes reports whether a pass removes an entry from the context. A pass for
+// want of room takes the blocks of earlier passes with it, which would else pile
+// up; a D-Mail takes the D-Mails that stand for nothing older than it does.
+func (p PassRecord) takes(e entry) bool {
+	in := slices.ContainsFunc(p.Ranges, func(r op.Range) bool { return r.Contains(e.seq) })
+	switch e.kind {
+	case entryPlain:
+		return in
+	case entryBlock:
+		return in && p.Trigger == triggerWindow
+	case entryMail:
+		return in && (p.Trigger == triggerWindow || p.Trigger == triggerMail && p.Ranges[0].First <= e.first)
 	}
-	at := slices.IndexFunc(p.entries, covered)
+	return false
+}
+
+// block is the entry that stands for a pass.
+func (p PassRecord) block(tok int) entry {
+	e := entry{seq: p.Seq, step: p.Step, kind: entryBlock, tok: tok, msg: model.Message{Role: model.RoleUser, Text: p.Block}}
+	if p.Trigger == triggerMail {
+		e.kind, e.first = entryMail, p.Ranges[0].First
+	}
+	return e
+}
+
+// fold replaces the entries that a pass takes by its block, where the first of
+// them stood. Passes for want of room and D-Mails bring the person's words
+// themselves.
+func (p *projection) fold(b PassRecord) {
+	at := slices.IndexFunc(p.entries, b.takes)
 	if at < 0 {
 		at = len(p.entries)
 	}
 	kept := make([]entry, 0, len(p.entries)+2)
 	kept = append(kept, p.entries[:at]...)
 	block, words := shares(b.Tok, b.Block, b.Words)
-	put := func(kind entryKind, text string, tok int) {
-		if text != "" {
-			p.tokens += tok
-			kept = append(kept, entry{seq: b.Seq, step: b.Step, kind: kind, tok: tok, msg: model.Message{Role: model.RoleUser, Text: text}})
-		}
+	kept = append(kept, b.block(block))
+	p.tokens += block
+	if b.Words != "" {
+		p.tokens += words
+		kept = append(kept, entry{seq: b.Seq, step: b.Step, kind: entryWords, tok: words, msg: model.Message{Role: model.RoleUser, Text: b.Words}})
 	}
-	put(entryBlock, b.Block, block)
-	put(entryWords, b.Words, words)
 	for _, e := range p.entries[at:] {
-		if covered(e) {
+		if b.takes(e) {
 			p.tokens -= e.tok
 			continue
 		}
 		kept = append(kept, e)
 	}
 	p.entries = kept
+}
+
+// weigh counts the entries that a pass would remove, and their tokens.
+func (p *projection) weigh(b PassRecord) (messages, tokens int) {
+	for _, e := range p.entries {
+		if b.takes(e) {
+			messages++
+			tokens += e.tok
+		}
+	}
+	return messages, tokens
 }
 
 // shows tells which results stand in full in the context.

@@ -213,11 +213,18 @@ func (w *walk) perform(a Action) {
 		w.add(&op.WorldSaved{Parent: w.s.Current, Commit: fmt.Sprintf("commit%d", id), Tree: fmt.Sprintf("tree%d", id), Mark: fmt.Sprintf("[step %d]", id)})
 	case ActJump:
 		w.jump()
+	case ActMail:
+		w.mailPass()
+		if rapid.Bool().Draw(w.t, "killed before the delivery") {
+			w.add(&op.TaskResumed{})
+			return
+		}
+		w.deliver()
 	case ActDropJump:
 		w.add(&op.JumpDropped{To: w.s.Pending.To, Why: a.Detail})
 	case ActFinishJump:
 		j := w.s.Jumping
-		w.add(&op.JumpDone{From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward, Words: w.wordsIn(j.Discarded, w.s.Pressure.Folded), Notice: "notice"})
+		w.add(&op.JumpDone{From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward, Words: w.wordsIn(j.Discarded, w.s.carried), Notice: "notice"})
 	}
 }
 
@@ -234,8 +241,11 @@ func (w *walk) runCalls(calls []CallState) {
 			w.add(&op.UserSaid{Text: fmt.Sprint("steer ", len(w.ops)), Source: op.SourceSteer})
 		case 2, 3:
 			if w.s.Pending == nil {
-				to := rapid.IntRange(0, w.s.NextStep()).Draw(w.t, "to")
-				w.add(&op.JumpRequested{To: to, By: byAgent, Call: c.ID})
+				j := &op.JumpRequested{To: rapid.IntRange(0, w.s.NextStep()).Draw(w.t, "to"), By: byAgent, Call: c.ID}
+				if rapid.Bool().Draw(w.t, "mail") {
+					j.Mail = &op.Mail{Checkpoint: j.To, Message: "mail", RestoreFiles: rapid.Bool().Draw(w.t, "restore files")}
+				}
+				w.add(j)
 			}
 		}
 		w.add(&op.ToolReturned{Call: c.ID, Name: c.Name, Text: fmt.Sprint("result ", len(w.ops))})
@@ -245,12 +255,51 @@ func (w *walk) runCalls(calls []CallState) {
 func (w *walk) jump() {
 	to, from := w.s.Pending.To, w.s.Current
 	ranges := w.s.Ranges(w.s.Discarded(to))
-	if rapid.Bool().Draw(w.t, "fold") {
+	if w.s.Pending.Mail != nil {
+		w.mailPass()
+	} else if rapid.Bool().Draw(w.t, "fold") {
 		for _, r := range w.s.Ranges(unfolded(w.s, w.s.Discarded(to))) {
 			w.add(&op.PassDone{Ranges: []op.Range{r}, Block: fmt.Sprintf("[block over %s]", r), Trigger: "jump"})
 		}
 	}
 	w.add(&op.JumpIntended{From: from, To: to, Discarded: ranges, Backward: w.s.OnPath(to, from)})
+}
+
+// mailPass does what Task.mailPass does.
+func (w *walk) mailPass() {
+	j := w.s.Pending
+	if len(j.Passes) > 0 {
+		return
+	}
+	r := op.Range{First: w.s.Steps[j.To+1].First, Last: w.s.Steps[w.s.NextStep()-1].Last}
+	p := &op.PassDone{Ranges: []op.Range{r}, Trigger: triggerMail, Block: fmt.Sprintf("[mail over %s]", r)}
+	if j.staysHere() {
+		p.Words = w.wordsIn([]op.Range{r}, w.s.settled)
+	}
+	w.add(p)
+}
+
+// deliver ends a D-Mail: all after its checkpoint that it takes is out, what
+// stands before is as it was, and its message is there.
+func (w *walk) deliver() {
+	before, p := w.s.Projection(), w.s.Pending.Passes[0]
+	w.add(&op.MailDelivered{From: w.s.Current, To: w.s.Pending.To})
+	if !strings.Contains(string(renderMessages(w.s.Projection())), p.Block) {
+		w.t.Fatalf("the D-Mail %q did not arrive", p.Block)
+	}
+	for _, e := range w.s.projection.entries {
+		if p.Ranges[0].Contains(e.seq) && e.msg.Role != model.RoleUser {
+			w.t.Fatalf("op %d is still there after the D-Mail %q", e.seq, p.Block)
+		}
+	}
+	for i, m := range w.s.Projection() {
+		if strings.Contains(m.Text, p.Block) {
+			break
+		}
+		if string(renderMessages([]model.Message{m})) != string(renderMessages(before[i:i+1])) {
+			w.t.Fatalf("message %d stands before the D-Mail and changed", i)
+		}
+	}
 }
 
 // reflect is one reflection, however it ends. A crash leaves its intent alone.
@@ -308,15 +357,16 @@ func (w *walk) mask(a Action) {
 func (w *walk) foldOldest(a Action) {
 	first, last := w.s.Steps[a.Steps[0]], w.s.Steps[a.Steps[len(a.Steps)-1]]
 	r := op.Range{First: first.First, Last: last.Last}
-	w.add(&op.PassDone{Ranges: []op.Range{r}, Trigger: triggerWindow, Block: fmt.Sprintf("[block over %s]", r), Words: w.wordsIn([]op.Range{r}, 0), Target: a.Target})
+	w.add(&op.PassDone{Ranges: []op.Range{r}, Trigger: triggerWindow, Block: fmt.Sprintf("[block over %s]", r), Words: w.wordsIn([]op.Range{r}, nil), Target: a.Target})
 }
 
-// wordsIn joins what the person said in some ranges, after op seq.
-func (w *walk) wordsIn(ranges []op.Range, seq uint64) string {
+// wordsIn joins what the person said in some ranges, but for operations that
+// are left out.
+func (w *walk) wordsIn(ranges []op.Range, out func(op.Op) bool) string {
 	var said []string
 	for _, r := range ranges {
 		for _, o := range w.ops[r.First-1 : r.Last] {
-			if b, ok := o.Body.(*op.UserSaid); ok && o.Seq > seq {
+			if b, ok := o.Body.(*op.UserSaid); ok && (out == nil || !out(o)) {
 				said = append(said, b.Text)
 			}
 		}

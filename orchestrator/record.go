@@ -143,6 +143,6 @@ func (t *Task) publish() {
 func (t *Task) publishLocked() {
 	t.last = max(t.last, t.state.Last)
 	t.step = t.state.NextStep()
-	t.scheduled = t.state.Pending != nil
+	t.scheduled, t.marked = t.state.Pending != nil, len(t.state.Marked)
 	t.ended, t.valid = t.step, t.state.validSteps()
 }

@@ -42,6 +42,7 @@ type State struct {
 	Jumping   *Jumping   // a jump that has passed its point of no return
 	Totals    Totals     // figures for people
 	loops     []loopTick // backward jumps, oldest first
+	Marked    []Marked   // checkpoints of the tool dmail, by their numbers
 	Pressure  Pressure   // why and how far the context is to be made smaller
 	Repeats   loop.Tally // calls that were made, by the world they ran in
 
@@ -60,6 +61,7 @@ type Step struct {
 
 	NoCheckpoint string
 	Folded       bool   // an anamnesis pass stands in its place
+	Carried      bool   // a D-Mail that left the path as it is carried the person's words from it over
 	LeftBy       string // the reason of the jump that left it, if one did
 	Calls        []string
 	Failed       int // calls whose result was an error
@@ -125,6 +127,7 @@ type Totals struct {
 	Passes        int
 	Masked        int // results masked
 	Jumps         int
+	Mails         int // D-Mails that moved no files; the others are jumps
 	Blocks        int
 	CardsWritten  int
 	CardsRecalled int

@@ -88,7 +88,11 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 // interruptible says which actions are not begun any more once the person
 // wants the turn to end. What closes a step or a turn always runs.
 func interruptible(k ActionKind) bool {
-	return k == ActAsk || k == ActRecall || k == ActJump || k == ActFoldOldest || k == ActReflect || k == ActAskPerson
+	switch k {
+	case ActAsk, ActRecall, ActJump, ActMail, ActFoldOldest, ActReflect, ActAskPerson:
+		return true
+	}
+	return false
 }
 
 // perform does one action. The first result is the model's fault, if it had one.
@@ -110,6 +114,8 @@ func (t *Task) perform(ctx, keep context.Context, act Action) (*model.Fault, err
 		return nil, t.closeUnknown(keep, act.Calls)
 	case ActJump:
 		return nil, t.performJump(ctx, keep)
+	case ActMail:
+		return nil, t.deliverMail(keep)
 	case ActFinishJump:
 		return nil, t.finishJump(keep)
 	case ActDropJump:
@@ -126,20 +132,21 @@ func (t *Task) perform(ctx, keep context.Context, act Action) (*model.Fault, err
 
 // dropJump gives up the pending jump and tells the model why.
 func (t *Task) dropJump(ctx context.Context, why string) error {
-	return t.record(ctx, dropped(t.state.Pending.To, why)...)
+	return t.record(ctx, dropped(t.state.Pending, why)...)
 }
 
-func dropped(to int, why string) []op.Body {
-	return []op.Body{
-		&op.JumpDropped{To: to, Why: why},
-		&op.NoticeGiven{Text: fmt.Sprintf("The jump to step %d was not made: %s.", to, why)},
+func dropped(p *Pending, why string) []op.Body {
+	text := fmt.Sprintf("The jump to step %d was not made: %s.", p.To, why)
+	if p.Mail != nil {
+		text = fmt.Sprintf("The D-Mail to checkpoint %d was not sent: %s.", p.Mail.Checkpoint, why)
 	}
+	return []op.Body{&op.JumpDropped{To: p.To, Why: why}, &op.NoticeGiven{Text: text}}
 }
 
 func (t *Task) endTurn(ctx context.Context, act Action) (Outcome, error) {
 	var bodies []op.Body
 	if p := t.state.Pending; p != nil && act.Reason == "stuck" {
-		bodies = dropped(p.To, act.Detail)
+		bodies = dropped(p, act.Detail)
 	}
 	if err := t.record(ctx, append(bodies, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail})...); err != nil {
 		return Outcome{}, err
@@ -276,7 +283,7 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		return err
 	}
 	env := &tool.Env{
-		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t},
+		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t},
 		Started: func(s op.ToolStarted) error { return t.post(keep, &s) },
 	}
 	if args, err = t.putBack(env, tl.Spec(), args); err != nil {
@@ -337,7 +344,7 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 		j := *res.Jump
 		j.By, j.Call = byAgent, c.ID
 		if err := t.schedule(ctx, &j); errors.Is(err, ErrPending) {
-			res = tool.Result{IsError: true, Text: "Not scheduled: " + err.Error() + "."}
+			res = notScheduled(&j, err)
 		} else if err != nil {
 			return err
 		}
@@ -393,9 +400,8 @@ func (t *Task) closeUnknown(ctx context.Context, calls []CallState) error {
 			return fmt.Errorf("remove what call %s left half written: %w", c.ID, err)
 		}
 		res := &op.ToolReturned{Call: c.ID, Name: c.Name, Text: unknownResult, IsError: true, Unknown: true}
-		if p := t.state.Pending; p != nil && p.Call == c.ID {
-			// A jump's only effect is its request, and that is recorded.
-			res = &op.ToolReturned{Call: c.ID, Name: c.Name, Text: fmt.Sprintf("Jump to step %d scheduled.", p.To)}
+		if text := t.state.recordedEffect(c.ID); text != "" {
+			res = &op.ToolReturned{Call: c.ID, Name: c.Name, Text: text}
 		}
 		if err := t.record(ctx, res); err != nil {
 			return err
@@ -419,7 +425,7 @@ func (t *Task) saveWorld(ctx context.Context) error {
 		save.Parent = "" // the parent is lost: a checkpoint without history beats none
 		snap, err = t.world.Save(ctx, save)
 	}
-	b := &op.WorldSaved{Parent: parent, Mark: fmt.Sprintf("[step %d]", id)}
+	b := &op.WorldSaved{Parent: parent, Mark: t.stepMark(id)}
 	if err != nil {
 		b.Error = err.Error()
 		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", id, oneLine(b.Error, maxDelivered))

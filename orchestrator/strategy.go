@@ -72,15 +72,22 @@ func (t *Task) jumpReasons(to int) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the reasons of jumps: %w", err)
 		}
-		if op.Kind(rec.Kind) != op.KindJumpIntended {
+		if k := op.Kind(rec.Kind); k != op.KindJumpIntended && k != op.KindMailDelivered {
 			continue
 		}
 		o, err := decode(rec)
 		if err != nil {
 			return nil, err
 		}
-		if b, ok := o.Body.(*op.JumpIntended); ok && b.Backward && b.By == byAgent && b.To == to {
-			out = append(out, b.Reason)
+		switch b := o.Body.(type) {
+		case *op.JumpIntended:
+			if b.Backward && b.By == byAgent && b.To == to {
+				out = append(out, b.Reason)
+			}
+		case *op.MailDelivered:
+			if b.To == to {
+				out = append(out, b.Reason)
+			}
 		}
 	}
 	return out[max(0, len(out)-MaxBackwardJumps):], nil

@@ -33,7 +33,7 @@ var (
 	// ErrNoDirectory: the task's directory is gone.
 	ErrNoDirectory = errors.New("no such directory")
 	// ErrPending: a jump is scheduled already.
-	ErrPending = errors.New("a jump is scheduled already; one step makes one jump")
+	ErrPending = errors.New("a jump is scheduled already; one step makes one jump or sends one D-Mail")
 	// ErrNotJumped: the jump was not made; the text says why.
 	ErrNotJumped = errors.New("not jumped")
 	// ErrBusy: another live task works in the directory.
@@ -120,6 +120,7 @@ type Task struct {
 	last      uint64  // seq of the last operation queued
 	step      int     // the step an operation appended now belongs to
 	scheduled bool    // a jump is pending
+	marked    int     // checkpoints of the tool dmail
 	ended     int     // steps with a world.saved, for callers of Jump
 	valid     string  // the valid steps, in words
 }
@@ -137,6 +138,7 @@ type New struct {
 	Encoding string
 	Approval string
 	MaxSteps int
+	Tools    []string // beside those that every agent has
 	System   string
 }
 
@@ -163,7 +165,7 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 	t := &Task{ID: n.ID, Dir: dir, live: live, counter: counter, opts: o.withDefaults()}
 	opened := &op.TaskOpened{
 		Task: n.ID, Dir: dir, Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL,
-		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, MaxSteps: n.MaxSteps,
+		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, MaxSteps: n.MaxSteps, Tools: n.Tools,
 		KB: h.KnowledgeBase(), System: n.System, Program: o.Program,
 	}
 	if err := t.open(ctx, h, opened); err != nil {

@@ -21,15 +21,20 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newTask creates a task with real stores and a script for a model.
-func newTask(t *testing.T, words string, opts Options) (*Task, Home) {
+// newTask creates a task with real stores and a script for a model, and the
+// tools that were asked for beside those every agent has.
+func newTask(t *testing.T, words string, opts Options, more ...string) (*Task, Home) {
 	t.Helper()
 	m, err := script.Parse([]byte(words))
 	if err != nil {
 		t.Fatal(err)
 	}
 	opts.Model = m
-	if opts.Tools, err = tool.NewRegistry(builtin.Tools(nil)...); err != nil {
+	asked, err := builtin.OptIn(more...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opts.Tools, err = tool.NewRegistry(append(builtin.Tools(nil), asked...)...); err != nil {
 		t.Fatal(err)
 	}
 	root := t.TempDir()
@@ -39,7 +44,7 @@ func newTask(t *testing.T, words string, opts Options) (*Task, Home) {
 		t.Fatal(err)
 	}
 	task, err := Create(t.Context(), h, New{
-		ID: "t", Dir: dir, Request: "Go.", Model: m.Name(), EAS: 8000, Encoding: "cl100k_base", Approval: "auto", System: "system",
+		ID: "t", Dir: dir, Request: "Go.", Model: m.Name(), EAS: 8000, Encoding: "cl100k_base", Approval: "auto", System: "system", Tools: more,
 	}, opts)
 	if err != nil {
 		t.Fatal(err)

@@ -269,10 +269,14 @@ func outcomeError(task string, out orchestrator.Outcome) error {
 
 // taskOptions are a task's surroundings in this process.
 func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.Printer, lines *lineReader) (orchestrator.Options, error) {
-	tools, err := tool.NewRegistry(builtin.Tools(&builtin.Options{
+	more, err := builtin.OptIn(f.tools...)
+	if err != nil {
+		return orchestrator.Options{}, usageError("--tools: %v", err)
+	}
+	tools, err := tool.NewRegistry(append(builtin.Tools(&builtin.Options{
 		File:   file.Options{AllowSecrets: f.secrets},
 		Search: search.Options{AllowSecrets: f.secrets},
-	})...)
+	}), more...)...)
 	if err != nil {
 		return orchestrator.Options{}, err
 	}

@@ -18,6 +18,7 @@ import (
 	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/tool/builtin"
 )
 
 // agentFlags are what run and resume have in common.
@@ -28,6 +29,7 @@ type agentFlags struct {
 	print                                 bool
 	secrets                               []string
 	redact                                []string
+	tools                                 []string // see op.TaskOpened
 }
 
 func (f *agentFlags) register(cmd *cobra.Command) {
@@ -54,6 +56,9 @@ func (f *agentFlags) check() error {
 		return usageError("--eas %d: want a positive number of tokens", f.eas)
 	case f.window < 0:
 		return usageError("--window %d: want a positive number of tokens", f.window)
+	}
+	if _, err := builtin.OptIn(f.tools...); err != nil {
+		return usageError("--tools: %v", err)
 	}
 	for _, name := range f.redact {
 		if n := len(os.Getenv(name)); n < redact.MinKnownBytes {
@@ -95,6 +100,7 @@ func (a *app) runCommand() *cobra.Command {
 	f.register(cmd)
 	cmd.Flags().StringVar(&id, "task", "", "name of the task (default: made from the request)")
 	cmd.Flags().IntVar(&f.eas, "eas", 0, "effective attention span in tokens (default: from the EAS table)")
+	cmd.Flags().StringSliceVar(&f.tools, "tools", nil, "tools beside those that every agent has: SendDMail, dmail")
 	cmd.Flags().IntVar(&f.window, "window", 0, "context window of the model in tokens (default: from the EAS table)")
 	return cmd
 }
@@ -144,7 +150,7 @@ func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id
 	n := orchestrator.New{
 		ID: id, Dir: f.dir, Request: request, Model: m.name, BaseURL: m.baseURL,
 		EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised, Encoding: span.Encoding,
-		Approval: mode, MaxSteps: f.maxSteps, System: orchestrator.SystemPrompt(),
+		Approval: mode, MaxSteps: f.maxSteps, Tools: f.tools, System: orchestrator.SystemPrompt(),
 	}
 	if !span.Known {
 		n.EASFrom = fmt.Sprintf("%s is not in the EAS table", m.lookup)
@@ -269,6 +275,7 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	if f.maxSteps == 0 {
 		f.maxSteps = st.Opened.MaxSteps
 	}
+	f.tools = st.Opened.Tools
 	resumed, err := a.resumedWith(h, st, m)
 	if err != nil {
 		return err

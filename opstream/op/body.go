@@ -15,9 +15,11 @@ type TaskOpened struct {
 	Encoding string `json:"encoding"`         // tokenizer the tok fields are counted in
 	Approval string `json:"approval"`         // ask | edits | auto | deny
 	MaxSteps int    `json:"max_steps"`        // 0: the default
-	KB       string `json:"kb"`               // knowledge base folder
-	System   string `json:"system"`           // the system prompt, rendered once
-	Program  string `json:"program"`          // version that wrote it
+	// Tools are the tools the agent has beside those that every agent has.
+	Tools   []string `json:"tools,omitempty"`
+	KB      string   `json:"kb"`      // knowledge base folder
+	System  string   `json:"system"`  // the system prompt, rendered once
+	Program string   `json:"program"` // version that wrote it
 }
 
 // TaskResumed says that a process took the task up again.
@@ -206,6 +208,8 @@ type JumpRequested struct {
 	Fold   bool   `json:"fold,omitempty"` // a person forces the anamnesis pass
 	// Overwrite reverts a person's edits, too; they are saved all the same.
 	Overwrite bool `json:"overwrite,omitempty"`
+	// Mail is the D-Mail this is the request of; nil for other jumps.
+	Mail *Mail `json:"mail,omitempty"`
 }
 
 // JumpDropped says that a scheduled jump was not made, and why.
@@ -221,18 +225,21 @@ type PassDone struct {
 	Ranges      []Range  `json:"ranges"`
 	RangeTokens int      `json:"range_tokens"`
 	EAS         int      `json:"eas"`
-	Trigger     string   `json:"trigger"`               // jump | cumulative | person | window | end
+	Trigger     string   `json:"trigger"`               // jump | cumulative | person | window | mail | end
 	Block       string   `json:"block"`                 // empty for a cold-only pass
-	Words       string   `json:"words,omitempty"`       // trigger window: the person's own words from the ranges
+	Words       string   `json:"words,omitempty"`       // triggers window and mail: the person's own words from the ranges
 	Target      int      `json:"target,omitempty"`      // trigger window: tokens the context is to come down to
 	Cards       []string `json:"cards"`                 // ids written
 	NotWritten  []string `json:"not_written,omitempty"` // cards that could not be, and why
-	Writer      string   `json:"writer"`                // model | extractor
+	Writer      string   `json:"writer"`                // model | extractor | mail
 	Fallback    string   `json:"fallback,omitempty"`
 	Dropped     int      `json:"dropped"` // statements that failed grounding
-	Calls       int      `json:"calls"`   // model calls
-	Usage       Usage    `json:"usage"`
-	Millis      int64    `json:"ms"`
+	// MessagesRemoved, of trigger mail, is how many messages of the context the
+	// block replaces; RangeTokens is then what they had there.
+	MessagesRemoved int   `json:"messages_removed,omitempty"`
+	Calls           int   `json:"calls"` // model calls
+	Usage           Usage `json:"usage"`
+	Millis          int64 `json:"ms"`
 }
 
 // JumpIntended is the point of no return of a jump: both worlds are durable.

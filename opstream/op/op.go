@@ -34,6 +34,8 @@ const (
 	KindWorldRestored   Kind = "world.restored"
 	KindJumpRequested   Kind = "jump.requested"
 	KindJumpDropped     Kind = "jump.dropped"
+	KindCheckpointMark  Kind = "checkpoint.marked"
+	KindMailDelivered   Kind = "mail.delivered"
 	KindPassDone        Kind = "pass.done"
 	KindContextMasked   Kind = "context.masked"
 	KindReflectAsked    Kind = "reflect.asked"
@@ -138,6 +140,10 @@ func empty(k Kind) Body {
 		return new(JumpRequested)
 	case KindJumpDropped:
 		return new(JumpDropped)
+	case KindCheckpointMark:
+		return new(CheckpointMarked)
+	case KindMailDelivered:
+		return new(MailDelivered)
 	case KindPassDone:
 		return new(PassDone)
 	case KindContextMasked:

@@ -43,6 +43,10 @@ func displayKeys(name string) []string {
 		return []string{"step_id"}
 	case "recall":
 		return []string{"query", "op"}
+	case "SendDMail": // the message is for the agent
+		return []string{"checkpoint_id"}
+	case "dmail":
+		return []string{"action"}
 	}
 	return []string{"path", "command", "pattern", "query", "url", "name", "message"}
 }

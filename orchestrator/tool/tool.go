@@ -60,6 +60,8 @@ type Env struct {
 	Started func(op.ToolStarted) error
 	// Timeline is the task's timeline; nil outside a task.
 	Timeline Timeline
+	// Mailbox is where D-Mails are sent from; nil outside a task.
+	Mailbox Mailbox
 	// Environ is the environment commands get, before secrets are removed;
 	// nil means the program's own.
 	Environ []string

@@ -130,6 +130,8 @@ func (p *textPrinter) Op(o op.Op) {
 		}
 	case *op.ContextMasked:
 		p.line("◇ %s", maskedText(b))
+	case *op.MailDelivered:
+		p.line("✉ %s", mailText(b))
 	case *op.JumpDone:
 		p.line("↩ jump from step %d to step %d: %d file(s) changed", b.From, b.To, b.NReverted)
 		for _, k := range b.Kept {
@@ -239,6 +241,8 @@ func (p *jsonPrinter) End(out orchestrator.Outcome, st *orchestrator.State) {
 		Answer string   `json:"answer"`
 		Steps  int      `json:"steps"`
 		Jumps  int      `json:"jumps"`
+		Mails  int      `json:"mails,omitempty"`            // D-Mails that moved no files
+		Marked int      `json:"checkpoint_count,omitempty"` // checkpoints of the tool dmail
 		Usage  op.Usage `json:"usage"`
-	}{"result", st.Opened.Task, out.Reason, out.Detail, out.Answer, st.EndedSteps(), st.Totals.Jumps, st.Totals.Usage})
+	}{"result", st.Opened.Task, out.Reason, out.Detail, out.Answer, st.EndedSteps(), st.Totals.Jumps, st.Totals.Mails, len(st.Marked), st.Totals.Usage})
 }

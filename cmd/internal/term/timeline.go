@@ -33,6 +33,7 @@ const (
 	// RowStrategy is the Reflect-Agent's answer, or that there is none.
 	RowStrategy RowKind = "strategy"
 	RowJump     RowKind = "jump"
+	RowMail     RowKind = "mail"
 	RowCards    RowKind = "cards"
 	RowWords    RowKind = "words"
 	RowEnd      RowKind = "end"
@@ -99,6 +100,9 @@ func Build(st *orchestrator.State, ops []op.Op) Timeline {
 		case *op.JumpDone:
 			begun = o.Seq + 1 // the next step's operations come after the jump's
 			row.Kind, row.Text = RowJump, fmt.Sprintf("jump %d → %d, %d file(s) changed", b.From, b.To, b.NReverted)
+		case *op.MailDelivered:
+			begun = o.Seq + 1
+			row.Kind, row.Text = RowMail, mailText(b)
 		case *op.JumpRequested:
 			asked = len(tl.Rows)
 			continue
@@ -188,7 +192,15 @@ func maskedText(b *op.ContextMasked) string {
 	return fmt.Sprintf("%d result(s) masked: the context had %d tokens (%s), now %d", len(b.Results), b.Before, why, b.After)
 }
 
+// mailText says where a D-Mail went. What it says is for the agent.
+func mailText(b *op.MailDelivered) string {
+	return fmt.Sprintf("D-Mail from step %d to checkpoint %d, no file moved", b.From, b.To)
+}
+
 func passText(b *op.PassDone, blockTokens int) string {
+	if b.Trigger == "mail" {
+		return fmt.Sprintf("D-Mail: %d messages, %d tokens, folded into %d", b.MessagesRemoved, b.RangeTokens, blockTokens)
+	}
 	text := fmt.Sprintf("%d tokens discarded", b.RangeTokens)
 	switch b.Trigger {
 	case "window":
@@ -257,6 +269,8 @@ func (tl Timeline) row(i int, r Row, width int) string {
 		glyph, style = "│ ✳ ", stylePass
 	case RowJump:
 		glyph, style = "│ ↩ ", styleJump
+	case RowMail:
+		glyph, style = "│ ✉ ", styleJump
 	case RowCards:
 		glyph, style = "│ ✦ ", styleCard
 	case RowWords:

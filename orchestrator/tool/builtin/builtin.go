@@ -2,6 +2,10 @@
 package builtin
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
 	"anamnesis/orchestrator/tool/plan"
@@ -35,4 +39,28 @@ func Tools(o *Options) []tool.Tool {
 		timeline.JumpToStep(),
 		timeline.Recall(),
 	}
+}
+
+// OptIn gives the tools of some names that an agent has only where they are
+// asked for. A name that is none of theirs is an error that lists them.
+func OptIn(names ...string) ([]tool.Tool, error) {
+	all := []tool.Tool{timeline.SendDMail(), timeline.DMail()}
+	var out []tool.Tool
+	for _, name := range names {
+		var known []string
+		found := false
+		for _, t := range all {
+			known = append(known, t.Spec().Name)
+			if t.Spec().Name == name {
+				found = true
+				if !slices.Contains(out, t) { // named twice
+					out = append(out, t)
+				}
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("no tool %q to be asked for: there are %s", name, strings.Join(known, ", "))
+		}
+	}
+	return out, nil
 }

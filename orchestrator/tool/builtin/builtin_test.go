@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -24,10 +25,40 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSchemas compares what the model is told with testdata/tools.json; set
-// UPDATE_GOLDEN to write it anew.
+// optIn are all the tools that have to be asked for.
+func optIn(t *testing.T) []tool.Tool {
+	t.Helper()
+	tools, err := builtin.OptIn("SendDMail", "dmail", "SendDMail")
+	if err != nil || len(tools) != 2 {
+		t.Fatalf("OptIn = %d tools, %v", len(tools), err)
+	}
+	return tools
+}
+
+// TestOptIn: nobody has these without asking, and what does not exist is named.
+func TestOptIn(t *testing.T) {
+	for _, own := range builtin.Tools(nil) {
+		for _, more := range optIn(t) {
+			if own.Spec().Name == more.Spec().Name {
+				t.Errorf("everybody has %s", own.Spec().Name)
+			}
+		}
+	}
+	if _, err := builtin.OptIn("dmail", "Dmail"); err == nil || !strings.Contains(err.Error(), `"Dmail"`) || !strings.Contains(err.Error(), "SendDMail, dmail") {
+		t.Errorf("OptIn = %v", err)
+	}
+}
+
+// TestSchemas compares what the model is told with files in testdata; set
+// UPDATE_GOLDEN to write them anew.
 func TestSchemas(t *testing.T) {
-	r, err := tool.NewRegistry(builtin.Tools(nil)...)
+	schemas(t, builtin.Tools(nil), "tools.json")
+	schemas(t, optIn(t), "tools_optin.json")
+}
+
+func schemas(t *testing.T, tools []tool.Tool, file string) {
+	t.Helper()
+	r, err := tool.NewRegistry(tools...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +85,7 @@ func TestSchemas(t *testing.T) {
 	if err := enc.Encode(all); err != nil {
 		t.Fatal(err)
 	}
-	golden := filepath.Join("testdata", "tools.json")
+	golden := filepath.Join("testdata", file)
 	if os.Getenv("UPDATE_GOLDEN") != "" {
 		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
@@ -77,6 +108,12 @@ func (echo) Recall(_ context.Context, m tool.Memory) (string, error) {
 	return fmt.Sprintf("recalled %q %d", m.Query, m.Op), nil
 }
 
+func (echo) CheckMail(m op.Mail) (*op.JumpRequested, error) {
+	return &op.JumpRequested{To: m.Checkpoint, Mail: &m}, nil
+}
+
+func (echo) MarkCheckpoint(_ context.Context, call string) (int, error) { return strconv.Atoi(call) }
+
 // sample gives the arguments of one call that must succeed, what its text
 // must contain, and a prefix all its files share.
 func sample(name string, i int) (args map[string]any, want string) {
@@ -98,6 +135,10 @@ func sample(name string, i int) (args map[string]any, want string) {
 		return map[string]any{"thought": fmt.Sprint(i)}, "Noted."
 	case "jump_to_step":
 		return map[string]any{"step_id": i, "reason": "r"}, fmt.Sprintf("Jump to step %d scheduled", i)
+	case "SendDMail":
+		return map[string]any{"checkpoint_id": i, "message": "m"}, "the D-Mail was not sent"
+	case "dmail":
+		return map[string]any{"action": "checkpoint"}, fmt.Sprintf("Checkpoint %d created: it is the end of this step. checkpoint_count: %d.", i, i+1)
 	case "recall":
 		return map[string]any{"op": i + 1}, fmt.Sprintf(`recalled "" %d`, i+1)
 	}
@@ -138,7 +179,7 @@ func conform(t *testing.T, r *tool.Registry, env tool.Env, name string) {
 }
 
 func TestConformance(t *testing.T) {
-	tools := builtin.Tools(nil)
+	tools := append(builtin.Tools(nil), optIn(t)...)
 	r, err := tool.NewRegistry(tools...)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +198,7 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	env := tool.Env{Root: root, Dir: dir, Timeline: echo{}}
+	env := tool.Env{Root: root, Dir: dir, Timeline: echo{}, Mailbox: echo{}}
 	var wg sync.WaitGroup
 	for _, tl := range tools {
 		name := tl.Spec().Name
@@ -187,10 +228,10 @@ func TestEndedContext(t *testing.T) {
 	defer root.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, tl := range builtin.Tools(nil) {
+	for _, tl := range append(builtin.Tools(nil), optIn(t)...) {
 		args, _ := sample(tl.Spec().Name, 1)
 		data, _ := json.Marshal(args)
-		_, err := tl.Call(ctx, &tool.Env{Call: "c", Root: root, Dir: dir, Timeline: echo{}}, data)
+		_, err := tl.Call(ctx, &tool.Env{Call: "c", Root: root, Dir: dir, Timeline: echo{}, Mailbox: echo{}}, data)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: err = %v, want the context's", tl.Spec().Name, err)
 		}

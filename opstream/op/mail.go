@@ -1,0 +1,36 @@
+package op
+
+// Mail is what a D-Mail consists of: a message by which the agent replaces
+// everything in its context that came after a checkpoint.
+type Mail struct {
+	// Checkpoint is the number as the sender gave it: a step, or where Numbered
+	// is set, the number of a CheckpointMarked.
+	Checkpoint int    `json:"checkpoint"`
+	Numbered   bool   `json:"numbered,omitempty"`
+	Message    string `json:"message"`
+	// RestoreFiles makes it a full jump: files go back, too, and the next step
+	// continues the checkpoint's. Otherwise neither the world nor the current
+	// step moves.
+	RestoreFiles bool `json:"restore_files,omitempty"`
+}
+
+// CheckpointMarked gives the end of the step under way a number of its own,
+// for the tool dmail. Numbers begin at 0, have no gaps and are not used again.
+type CheckpointMarked struct {
+	Checkpoint int    `json:"checkpoint"`
+	Call       string `json:"call"` // id of the call that asked for it
+}
+
+// MailDelivered ends a D-Mail that moved no file. The pass made for it takes
+// effect.
+type MailDelivered struct {
+	From   int    `json:"from"` // the step it was sent in, and the current step still
+	To     int    `json:"to"`   // the step whose end is the checkpoint
+	Reason string `json:"reason"`
+}
+
+// Kind implements Body.
+func (*CheckpointMarked) Kind() Kind { return KindCheckpointMark }
+
+// Kind implements Body.
+func (*MailDelivered) Kind() Kind { return KindMailDelivered }

@@ -1,0 +1,288 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"anamnesis/anamnesis"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/tool"
+)
+
+// A D-Mail replaces everything in the context that came after a checkpoint by
+// a message that the agent wrote itself. Its request and its pass are those of
+// a jump, so that the loop guard and a crash meet nothing new; it ends with
+// op.MailDelivered, or where the files go back, too, with the jump.
+
+// toolSendDMail is the tool whose presence shows in the step marks.
+const toolSendDMail = "SendDMail"
+
+// maxMarked is how many checkpoints the tool dmail numbers in one task.
+const maxMarked = 10_000
+
+// Of the pass that stands for a D-Mail.
+const (
+	triggerMail = "mail"
+	writerMail  = "mail"
+)
+
+// Marked is a checkpoint of the tool dmail: the end of a step.
+type Marked struct {
+	Step int
+	Call string // id of the call that asked for it
+}
+
+// staysHere says that a pending request is a D-Mail that moves no files.
+func (p *Pending) staysHere() bool { return p.Mail != nil && !p.Mail.RestoreFiles }
+
+// mailDelivered books the end of a D-Mail that moved no files. It counts as a
+// jump back to its checkpoint.
+func (s *State) mailDelivered(b *op.MailDelivered) error {
+	if b.To < 0 || b.To >= len(s.Steps) || !s.Steps[b.To].Ended {
+		return fmt.Errorf("%w: a D-Mail to step %d, which has not ended", ErrStream, b.To)
+	}
+	s.takeEffect()
+	s.loops = append(s.loops, loopTick{to: b.To})
+	s.Pending = nil
+	s.Totals.Mails++
+	s.RecallWhy = "jump"
+	s.Turn.Answered = false
+	return nil
+}
+
+// recordedEffect is the result of a call whose only effect is an operation,
+// where that is recorded; empty otherwise.
+func (s *State) recordedEffect(call string) string {
+	if p := s.Pending; p != nil && p.Call == call {
+		if p.Mail != nil {
+			return tool.MailUnsent
+		}
+		return fmt.Sprintf("Jump to step %d scheduled.", p.To)
+	}
+	for number, m := range s.Marked {
+		if m.Call == call {
+			return tool.CheckpointCreated(number)
+		}
+	}
+	return ""
+}
+
+// notScheduled is the result of a call whose jump or D-Mail came second.
+func notScheduled(j *op.JumpRequested, err error) tool.Result {
+	if j.Mail != nil {
+		return tool.Errorf("Not sent: %v.", err)
+	}
+	return tool.Errorf("Not scheduled: %v.", err)
+}
+
+// CheckMail says how a D-Mail would be sent, or what is wrong with it.
+func (tl taskTimeline) CheckMail(m op.Mail) (*op.JumpRequested, error) {
+	s := &tl.t.state
+	to := m.Checkpoint
+	if m.Numbered {
+		if to < 0 || to >= len(s.Marked) {
+			known := "none was created in an earlier step"
+			if marks := s.marks(-1); len(marks) > 0 {
+				known = "those created are " + idRanges(marks)
+			}
+			return nil, fmt.Errorf("there is no checkpoint %d; %s", to, known)
+		}
+		to = s.Marked[to].Step
+	}
+	st, err := s.Checkpoint(to)
+	switch {
+	case err != nil && m.Numbered:
+		return nil, fmt.Errorf("checkpoint %d is the end of the step under way; send to it from a later step", m.Checkpoint)
+	case err != nil:
+		return nil, err
+	case m.RestoreFiles && st.Commit == "":
+		return nil, fmt.Errorf("the files of step %d were not saved (%s); without restore_files it can be sent", to, st.NoCheckpoint)
+	case strings.TrimSpace(m.Message) == "":
+		return nil, errors.New("the message is empty; it is all that remains of the steps after the checkpoint")
+	}
+	if n, most := tl.t.countText(m.Message), anamnesis.BlockCap(s.EAS); n > most {
+		return nil, fmt.Errorf("the message has %d tokens and may have %d; say what matters in fewer words, write long texts to a file and name it", n, most)
+	}
+	return &op.JumpRequested{To: to, Reason: "D-Mail: " + oneLine(m.Message, maxDelivered), Mail: &m}, nil
+}
+
+// marks are the numbers of the checkpoints above one that can be sent to.
+func (s *State) marks(above int) []int {
+	var known []int
+	for number, m := range s.Marked {
+		if number > above && s.Steps[m.Step].Ended {
+			known = append(known, number)
+		}
+	}
+	return known
+}
+
+// MarkCheckpoint numbers the end of the present step.
+func (tl taskTimeline) MarkCheckpoint(ctx context.Context, call string) (int, error) {
+	return tl.t.markCheckpoint(context.WithoutCancel(ctx), call)
+}
+
+func (t *Task) markCheckpoint(ctx context.Context, call string) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	number := t.marked
+	if number >= maxMarked {
+		return 0, &tool.CallError{Tool: "dmail", Text: fmt.Sprintf("No checkpoint was created: %d are the most a task has.", maxMarked)}
+	}
+	entries, bodies, err := t.encode(&op.CheckpointMarked{Checkpoint: number, Call: call})
+	if err != nil {
+		return 0, err
+	}
+	t.marked++
+	return number, t.appendLocked(ctx, entries, bodies...)
+}
+
+// stepMark is the line that ends a step for the model.
+func (t *Task) stepMark(id int) string {
+	mark := fmt.Sprintf("[step %d]", id)
+	if slices.Contains(t.state.Opened.Tools, toolSendDMail) {
+		mark += fmt.Sprintf(" CHECKPOINT %d", id)
+	}
+	return mark
+}
+
+// deliverMail takes what came after a checkpoint out of the context and puts
+// the D-Mail in its place. No file moves.
+func (t *Task) deliverMail(ctx context.Context) error {
+	j := t.state.Pending
+	if err := t.mailPass(ctx, j); err != nil {
+		return err
+	}
+	return t.record(ctx, &op.MailDelivered{From: t.state.Current, To: j.To, Reason: j.Reason})
+}
+
+// mailPass records what stands for the steps after the checkpoint. It takes
+// effect when the D-Mail is delivered, or with its jump; one that an earlier
+// process recorded is not made again.
+func (t *Task) mailPass(ctx context.Context, j *Pending) error {
+	if len(j.Passes) > 0 {
+		return nil
+	}
+	r := op.Range{First: t.state.Steps[j.To+1].First, Last: t.state.Steps[t.state.NextStep()-1].Last}
+	ops, err := t.ops(r)
+	if err != nil {
+		return err
+	}
+	p := &op.PassDone{Ranges: []op.Range{r}, EAS: t.state.EAS, Trigger: triggerMail, Writer: writerMail, Cards: []string{}}
+	p.MessagesRemoved, p.RangeTokens = t.state.projection.weigh(PassRecord{PassDone: p})
+	ops = slices.DeleteFunc(ops, t.state.settled)
+	m := mail{
+		Mail: *j.Mail, to: j.To, from: t.state.Current, ops: r, messages: p.MessagesRemoved,
+		ledger: ledgerOf(t.Dir, ops), later: t.state.laterCheckpoints(j.JumpRequested),
+	}
+	if !j.Mail.RestoreFiles {
+		p.Words = wordsOf(ops, wordsOfLeft, t.counter.Count)
+		m.changed, m.unknown = t.changedSince(ctx, j.To)
+		m.left = t.state.leftBefore(j.To)
+	}
+	p.Block = m.String()
+	return t.record(ctx, p)
+}
+
+// settled reports whether an operation belongs to a step that a jump has left
+// or a pass stands for: the person's words in it were carried over then.
+func (s *State) settled(o op.Op) bool {
+	return s.Steps[o.Step].Folded || !s.OnPath(o.Step, s.Current)
+}
+
+// changedSince lists the files that differ from a checkpoint's.
+func (t *Task) changedSince(ctx context.Context, id int) (names []string, unknown string) {
+	then, now := t.state.commitAt(id), t.state.commitAt(t.state.Current)
+	if then == "" || now == "" {
+		return nil, "there is no snapshot to compare with"
+	}
+	changes, err := t.world.Diff(ctx, then, now)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return paths(changes), ""
+}
+
+// leftBefore names the steps up to one that a jump has left, when the path does
+// not lead through that one: the context still shows them, and what said that
+// they were left came later.
+func (s *State) leftBefore(id int) string {
+	if s.OnPath(id, s.Current) {
+		return ""
+	}
+	var left []int
+	for _, on := range s.Path(id) {
+		if !s.OnPath(on, s.Current) {
+			left = append(left, on)
+		}
+	}
+	return idRanges(left)
+}
+
+// laterCheckpoints names those a D-Mail leaves behind it and does not take away.
+func (s *State) laterCheckpoints(j op.JumpRequested) string {
+	if j.Mail.Numbered {
+		return idRanges(s.marks(j.Mail.Checkpoint))
+	}
+	return op.Range{First: uint64(j.To + 1), Last: uint64(s.NextStep() - 1)}.String()
+}
+
+// mail is a D-Mail as it arrives, apart from the task, so that its wording can
+// be tested.
+type mail struct {
+	op.Mail
+	to, from int      // the steps it goes to and comes from
+	ops      op.Range // what it stands for
+	messages int      // that it took out
+	ledger            // of what it stands for
+	changed  []string // files that differ from the checkpoint's
+	unknown  string   // why that is not known
+	left     string   // steps before the checkpoint that the directory does not hold
+	later    string   // checkpoints after this one
+}
+
+func (m mail) String() string {
+	var sb strings.Builder
+	fmt.Fprintf(&sb, "[D-Mail from future self]\n%s\n[/D-Mail]\n", strings.TrimSpace(m.Message))
+	which := fmt.Sprint("checkpoint ", m.Checkpoint)
+	if m.Numbered {
+		which += fmt.Sprintf(", the end of step %d", m.to)
+	}
+	fmt.Fprintf(&sb, "You wrote this in step %d and sent it to %s. It stands for the %d messages that came in between; "+
+		"they are ops %s, and recall with an op number opens one again. The person was not shown this D-Mail: go on with their request.",
+		m.from, which, m.messages, m.ops)
+	if m.RestoreFiles {
+		sb.WriteString("\nThe files went back, too: the notice of the jump says what that changed.")
+	} else {
+		m.writeStanding(&sb)
+	}
+	if m.later != "" {
+		fmt.Fprintf(&sb, "\nLater checkpoints are still there and can be sent to: %s.", m.later)
+	}
+	return sb.String()
+}
+
+// writeStanding says what the steps that were taken out of the context have
+// left behind.
+func (m mail) writeStanding(sb *strings.Builder) {
+	sb.WriteString("\nThe files did not go back: the directory is as you left it, and work may already be done there. Look before you do it again.")
+	switch {
+	case m.unknown != "":
+		fmt.Fprintf(sb, "\nWhich files changed since then is not known: %s.", m.unknown)
+	case len(m.changed) == 0:
+		sb.WriteString("\nNo file has changed since then.")
+	default:
+		fmt.Fprintf(sb, "\nChanged since then, so that what you read of them before is out of date: %s.", list(m.changed, len(m.changed)))
+	}
+	if m.left != "" {
+		fmt.Fprintf(sb, "\nThe directory does not hold the work of steps %s: a jump had left them.", m.left)
+	}
+	if len(m.effects) > 0 {
+		sb.WriteString("\nDone as well, where these commands reached beyond the directory:")
+		writeItems(sb, m.effects)
+	}
+	m.writeDelivered(sb)
+}

@@ -1,0 +1,121 @@
+package timeline
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/tool"
+)
+
+//go:embed prompt/senddmail.md
+var sendDMailText string
+
+//go:embed prompt/dmail.md
+var dmailText string
+
+// SendDMail is the tool that replaces what came after a step's end in the
+// context by a message, as Kimi CLI's tool of that name does.
+func SendDMail() tool.Tool { return sendDMail{} }
+
+// DMail is the tool that does the same with checkpoints it numbers itself, as
+// Chimera's tool of that name does.
+func DMail() tool.Tool { return dmail{} }
+
+// brief is what a person is shown of a D-Mail.
+const brief = "El Psy Kongroo"
+
+const (
+	messageText = "What you will see instead of those steps: what you did and learned, what stands in the directory, what comes next."
+	restoreText = "Take the directory back to the checkpoint, too. Default: false."
+)
+
+type sendDMail struct{}
+
+func (sendDMail) Spec() tool.Spec {
+	return tool.Spec{
+		Name: "SendDMail", Description: strings.TrimSpace(sendDMailText),
+		Schema: tool.Params(
+			tool.Param{Name: "checkpoint_id", Required: true, Schema: tool.Int("The checkpoint to send to: N of a CHECKPOINT N mark.", 0, maxStep)},
+			tool.Param{Name: "message", Required: true, Schema: tool.Text(messageText)},
+			tool.Param{Name: "restore_files", Schema: tool.Bool(restoreText)},
+		),
+		ReadOnly: true,
+	}
+}
+
+func (sendDMail) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+	a, err := tool.Decode[struct {
+		Checkpoint   int    `json:"checkpoint_id"`
+		Message      string `json:"message"`
+		RestoreFiles bool   `json:"restore_files"`
+	}](args)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return send(ctx, env, "SendDMail", op.Mail{Checkpoint: a.Checkpoint, Message: a.Message, RestoreFiles: a.RestoreFiles})
+}
+
+// send asks for a D-Mail. Nothing is sent before all calls of the reply are
+// recorded.
+func send(ctx context.Context, env *tool.Env, name string, m op.Mail) (tool.Result, error) {
+	if env.Mailbox == nil {
+		return tool.Errorf(outsideTask, name), nil
+	}
+	if err := ctx.Err(); err != nil {
+		return tool.Result{}, fmt.Errorf("send a D-Mail: %w", err)
+	}
+	j, err := env.Mailbox.CheckMail(m)
+	if err != nil {
+		return tool.Errorf("Not sent: %v.", err), nil
+	}
+	j.By, j.Call = "agent", env.Call
+	return tool.Result{Text: tool.MailUnsent, Jump: j, Display: brief}, nil
+}
+
+type dmail struct{}
+
+func (dmail) Spec() tool.Spec {
+	return tool.Spec{
+		Name: "dmail", Description: strings.TrimSpace(dmailText),
+		Schema: tool.Params(
+			tool.Param{Name: "action", Required: true, Schema: tool.OneOf("checkpoint: number the end of this step. send: send a D-Mail to a checkpoint.", "checkpoint", "send")},
+			tool.Param{Name: "checkpoint_id", Schema: tool.Int("With send: the number of the checkpoint.", 0, maxStep)},
+			tool.Param{Name: "message", Schema: tool.Text("With send: " + strings.ToLower(messageText[:1]) + messageText[1:])},
+			tool.Param{Name: "restore_files", Schema: tool.Bool("With send: " + strings.ToLower(restoreText[:1]) + restoreText[1:])},
+		),
+		ReadOnly: true,
+	}
+}
+
+func (dmail) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+	a, err := tool.Decode[struct {
+		Action       string `json:"action"`
+		Checkpoint   *int   `json:"checkpoint_id"`
+		Message      string `json:"message"`
+		RestoreFiles bool   `json:"restore_files"`
+	}](args)
+	switch {
+	case err != nil:
+		return tool.Result{}, err
+	case a.Action == "send" && (a.Checkpoint == nil || a.Message == ""):
+		return tool.Errorf("Not sent: send needs checkpoint_id and message."), nil
+	case a.Action == "send":
+		return send(ctx, env, "dmail", op.Mail{Checkpoint: *a.Checkpoint, Numbered: true, Message: a.Message, RestoreFiles: a.RestoreFiles})
+	case env.Mailbox == nil:
+		return tool.Errorf(outsideTask, "dmail"), nil
+	case ctx.Err() != nil:
+		return tool.Result{}, fmt.Errorf("create a checkpoint: %w", ctx.Err())
+	}
+	number, err := env.Mailbox.MarkCheckpoint(ctx, env.Call)
+	if err != nil {
+		if res, aboutTheCall := tool.ErrorResult(err); aboutTheCall {
+			return res, nil
+		}
+		return tool.Result{}, fmt.Errorf("create a checkpoint: %w", err)
+	}
+	return tool.Textf("%s", tool.CheckpointCreated(number)), nil
+}
