@@ -7,9 +7,16 @@
 // A card is <dir>/<yyyy-mm>/<slug>-<id>.md. The files are the truth and are
 // meant to be read, edited and shared by people; every *.md file in a folder
 // named yyyy-mm is taken for a card, everything else is left alone. What is
-// under <dir>/.index is derived and may be deleted at any time;
-// <dir>/.replaced keeps the former text of drafts that a repeated pass wrote
-// anew. Directories are created 0700, files 0600.
+// under <dir>/.index is derived and may be deleted at any time, but for a
+// change that is being written (change-*.json), which is carried to its end
+// when the folder is opened after a crash. Directories are created 0700,
+// files 0600.
+//
+// The folder is a git repository of its own (package history): each change by
+// the program is one commit, and what people changed by hand becomes a commit
+// of theirs before it. A store that lies in another repository has no history
+// of its own; there <dir>/.replaced keeps the former text of drafts that a
+// repeated pass wrote anew.
 //
 //	---
 //	type: knowledge_card

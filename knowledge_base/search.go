@@ -162,7 +162,7 @@ func shownTo(c *card.Card, q Query) bool {
 	case card.Reviewed:
 		return true
 	case card.Draft:
-		return !q.ReviewedOnly && (!c.Provenance.Tainted || q.Task != "" && ownTask(c) == q.Task)
+		return !q.ReviewedOnly && (!hidden(c) || q.Task != "" && ownTask(c) == q.Task)
 	}
 	return false
 }

@@ -115,7 +115,7 @@ func TestSearchFilters(t *testing.T) {
 	const text = "connection reset by peer while uploading the artifact bundle"
 	s := openStore(t, t.TempDir())
 	add := func(id string, state card.State, task string, tainted bool) {
-		c := newCard(id, text, text)
+		c := newCard(id, text, text, "seen by "+id)
 		c.State, c.SourceTask, c.Provenance = state, task, card.Provenance{Task: task, Tainted: tainted}
 		mustPut(t, s, c)
 	}

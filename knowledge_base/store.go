@@ -1,7 +1,6 @@
 package knowledgebase
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -13,13 +12,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/retrieval"
 )
 
@@ -57,6 +54,12 @@ type Options struct {
 	Embedder retrieval.Embedder
 	// Now is the clock for creation and expiry dates; nil is time.Now.
 	Now func() time.Time
+	// NoHistory is for a folder that lies in another repository: it gets no
+	// git repository of its own.
+	NoHistory bool
+	// Person is whom reviews and edits by hand are by in the history; zero
+	// is who git says sits here.
+	Person history.Person
 
 	fs fileSystem // for tests
 }
@@ -85,12 +88,15 @@ type Store struct {
 	dir  string
 	opts Options
 
-	mu     sync.RWMutex
-	closed bool
-	cards  map[string]*stored
-	broken []BrokenCard
-	index  *retrieval.Index // nil: to be built before the next search
-	vecErr error            // why there are no vectors
+	mu      sync.RWMutex
+	closed  bool
+	cards   map[string]*stored
+	lessons map[string]string // card.Hash to the id of a card that says it
+	broken  []BrokenCard
+	repo    *history.Repo    // nil before the first change
+	histErr error            // why the history lacks something
+	index   *retrieval.Index // nil: to be built before the next search
+	vecErr  error            // why there are no vectors
 }
 
 // stored is a card with its file. The card is never changed, only replaced.
@@ -156,7 +162,7 @@ func (s *Store) prepare() error {
 			return err
 		}
 	}
-	return nil
+	return s.endPending()
 }
 
 func (s *Store) lockPath() string { return filepath.Join(s.dir, indexDir, "lock") }
@@ -178,6 +184,34 @@ func (s *Store) months() ([]string, error) {
 	return out, nil
 }
 
+var cardFilePattern = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}/[^./][^/]*\.md$`)
+
+// isCardFile reports whether a path within the folder, with slashes, is a
+// card's.
+func isCardFile(path string) bool { return cardFilePattern.MatchString(path) }
+
+// cardFiles lists the paths of all cards within the folder, with slashes,
+// sorted.
+func (s *Store) cardFiles() ([]string, error) {
+	months, err := s.months()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, m := range months {
+		entries, err := os.ReadDir(filepath.Join(s.dir, m))
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if name := m + "/" + e.Name(); isCardFile(name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out, nil
+}
+
 // load reads all files into memory; the caller holds no lock that readers
 // could be waiting for, or the write lock.
 func (s *Store) load(ctx context.Context) error {
@@ -185,7 +219,7 @@ func (s *Store) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cards := make(map[string]*stored)
+	cards, lessons := make(map[string]*stored), make(map[string]string)
 	var broken []BrokenCard
 	for _, m := range months {
 		entries, err := os.ReadDir(filepath.Join(s.dir, m))
@@ -197,7 +231,7 @@ func (s *Store) load(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if !strings.HasSuffix(e.Name(), ".md") || strings.HasPrefix(e.Name(), ".") {
+			if !isCardFile(m + "/" + e.Name()) {
 				continue
 			}
 			path := filepath.Join(s.dir, m, e.Name())
@@ -213,9 +247,10 @@ func (s *Store) load(ctx context.Context) error {
 				return fmt.Errorf("more than %d cards; move some to another folder", MaxCards)
 			}
 			cards[st.card.ID] = st
+			lessons[st.card.Hash()] = st.card.ID
 		}
 	}
-	s.cards, s.broken, s.index = cards, broken, nil
+	s.cards, s.lessons, s.broken, s.index = cards, lessons, broken, nil
 	return nil
 }
 
@@ -247,144 +282,6 @@ func readCard(path string) (*stored, error) {
 	return &stored{card: c, path: path, sum: sha256.Sum256(src)}, nil
 }
 
-// Put stores the card and gives its path. It is durable when Put returns.
-//
-// created tells whether there was no card of that id before. Where there is
-// one:
-//   - the same lesson ([card.Card.Hash]) from a card that was not read from this
-//     store changes nothing, whatever state the stored one has reached;
-//   - a card read from this store ([Store.Get]) and edited replaces the file,
-//     unless the file was changed since: *[ConflictError];
-//   - anything else replaces a draft, whose former text is kept in .replaced,
-//     and is a *[ConflictError] for a card a person has reviewed or retired.
-//
-// A card that cannot be stored is a *[card.Error]. Zero Created and State are
-// filled in the stored copy; c itself is not changed.
-func (s *Store) Put(ctx context.Context, c *card.Card) (path string, created bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return "", false, fmt.Errorf("put card: %w", err)
-	}
-	c = c.Clone()
-	if c.State == "" {
-		c.State = card.Draft
-	}
-	if c.Created.IsZero() {
-		c.Created = s.opts.Now().UTC()
-	}
-	if err := c.Validate(); err != nil {
-		return "", false, fmt.Errorf("put card %s: %w", c.ID, err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return "", false, ErrClosed
-	}
-	release, err := lockFile(s.lockPath(), true)
-	if err != nil {
-		return "", false, fmt.Errorf("put card %s: %w", c.ID, err)
-	}
-	defer release()
-	path, created, err = s.put(c)
-	if err != nil {
-		return "", false, fmt.Errorf("put card %s: %w", c.ID, err)
-	}
-	return path, created, nil
-}
-
-// put writes under both locks.
-func (s *Store) put(c *card.Card) (string, bool, error) {
-	old, err := s.current(c.ID)
-	if err != nil {
-		return "", false, err
-	}
-	data := c.Markdown()
-	path := filepath.Join(s.dir, c.Created.UTC().Format("2006-01"), fileName(c))
-	if old != nil {
-		path = old.path
-		write, err := s.mayReplace(old, c, data)
-		if err != nil || !write {
-			s.remember(old)
-			return path, false, err
-		}
-	} else if _, err := os.Lstat(path); err == nil {
-		return "", false, &ConflictError{c.ID, path, "a file of that name is there that is not this card; move it away"}
-	}
-	if err := makeDir(s.opts.fs, filepath.Dir(path)); err != nil {
-		return "", false, err
-	}
-	if err := writeAtomic(s.opts.fs, path, data); err != nil {
-		return "", false, err
-	}
-	kept, err := card.Parse(data)
-	if err != nil {
-		return "", false, err // Validate has read it back before
-	}
-	s.remember(&stored{card: kept, path: path, sum: sha256.Sum256(data)})
-	return path, old == nil, nil
-}
-
-// current reads the card of that id from disk, where another process or a
-// person may have changed it since; nil when there is none.
-func (s *Store) current(id string) (*stored, error) {
-	if st := s.cards[id]; st != nil {
-		now, err := readCard(st.path)
-		switch {
-		case err == nil && now.card.ID == id:
-			return now, nil
-		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return nil, &ConflictError{id, st.path, fmt.Sprintf("the file there cannot be read as a card: %v", err)}
-		}
-	}
-	months, err := s.months()
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range months {
-		entries, err := os.ReadDir(filepath.Join(s.dir, m))
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
-			if !strings.HasSuffix(e.Name(), id+".md") || strings.HasPrefix(e.Name(), ".") {
-				continue
-			}
-			path := filepath.Join(s.dir, m, e.Name())
-			st, err := readCard(path)
-			if err == nil && st.card.ID == id {
-				return st, nil
-			}
-			if err != nil && strings.HasSuffix(e.Name(), "-"+id+".md") {
-				return nil, &ConflictError{id, path, fmt.Sprintf("the file there cannot be read as a card: %v", err)}
-			}
-		}
-	}
-	return nil, nil
-}
-
-// mayReplace decides what Put's contract says about a card that is there.
-func (s *Store) mayReplace(old *stored, c *card.Card, data []byte) (bool, error) {
-	src := old.card.Source()
-	fromHere := c.ParsedID() == c.ID && s.cards[c.ID] != nil
-	switch {
-	case bytes.Equal(src, data):
-		return false, nil
-	case fromHere && bytes.Equal(c.Source(), src):
-		return true, nil
-	case fromHere && bytes.Equal(c.Source(), s.cards[c.ID].card.Source()):
-		return false, &ConflictError{c.ID, old.path, "the file was changed meanwhile; read it again"}
-	case old.card.Hash() == c.Hash():
-		return false, nil
-	case old.card.State != card.Draft:
-		return false, &ConflictError{c.ID, old.path, fmt.Sprintf("the card there is %s and says something else; edit that file", old.card.State)}
-	}
-	dir := filepath.Join(s.dir, replacedDir)
-	if err := makeDir(s.opts.fs, dir); err != nil {
-		return false, err
-	}
-	keep := filepath.Join(dir, fmt.Sprintf("%s.%x.md", c.ID, old.sum[:6]))
-	return true, writeAtomic(s.opts.fs, keep, src)
-}
-
 // remember makes st the card of its id in memory.
 func (s *Store) remember(st *stored) {
 	id := st.card.ID
@@ -392,34 +289,11 @@ func (s *Store) remember(st *stored) {
 		return
 	}
 	s.cards[id] = st
+	s.lessons[st.card.Hash()] = id
 	s.broken = slices.DeleteFunc(s.broken, func(b BrokenCard) bool { return b.Path == st.path })
 	if s.index != nil {
 		enter(s.index, st.card)
 	}
-}
-
-// fileName gives <slug>-<id>.md.
-func fileName(c *card.Card) string {
-	var b strings.Builder
-	dash := false
-	for _, r := range strings.ToLower(c.Topic) {
-		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-			dash = b.Len() > 0
-			continue
-		}
-		if b.Len()+utf8.RuneLen(r) >= slugBytes {
-			break
-		}
-		if dash {
-			b.WriteByte('-')
-			dash = false
-		}
-		b.WriteRune(r)
-	}
-	if b.Len() == 0 {
-		b.WriteString("card")
-	}
-	return b.String() + "-" + c.ID + ".md"
 }
 
 // Get gives a copy of the card with that id, to read or to edit and [Store.Put].

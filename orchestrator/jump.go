@@ -400,13 +400,16 @@ func (t *Task) taintedBefore(seq uint64) ([]string, error) {
 func (t *Task) putCards(ctx context.Context, cards []*card.Card) (ids, notWritten []string) {
 	ids = []string{}
 	for _, c := range cards {
-		_, _, err := t.cards.Put(ctx, c)
+		stored, err := t.cards.Apply(ctx, knowledgebase.Change{Cards: []*card.Card{c}})
 		var conflict *knowledgebase.ConflictError
-		if err != nil && !errors.As(err, &conflict) {
+		switch {
+		case errors.As(err, &conflict):
+			ids = append(ids, c.ID)
+		case err != nil:
 			notWritten = append(notWritten, fmt.Sprintf("%s: %v", c.ID, err))
-			continue
+		case !slices.Contains(ids, stored[0].ID):
+			ids = append(ids, stored[0].ID) // where the lesson was known, the card that had it
 		}
-		ids = append(ids, c.ID)
 	}
 	return ids, notWritten
 }

@@ -1,0 +1,378 @@
+package knowledgebase
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/history"
+)
+
+const (
+	// changePrefix names a change that is being written: found after a crash,
+	// it is carried to its end.
+	changePrefix = "change-"
+	// writtenPrefix names one whose files are written and whose commit the
+	// history could not take yet.
+	writtenPrefix = "written-"
+
+	// MaxChangeBytes is how many bytes of cards one change may write.
+	MaxChangeBytes = 64 << 20
+	// maxWaiting is how many changes may wait for their commit; beyond it the
+	// oldest will be committed as edits by hand.
+	maxWaiting = 1000
+)
+
+// programName is whom the program's commits are by.
+func programName() history.Person {
+	return history.Person{Name: "anamnesis", Email: "anamnesis@localhost"}
+}
+
+// intent is a change as it stands on disk while it is being made.
+type intent struct {
+	V       int            `json:"v"`
+	Message string         `json:"message"`
+	Author  history.Person `json:"author"`
+	At      time.Time      `json:"at"`
+	Files   []intentFile   `json:"files"`
+
+	path string // where it stands
+}
+
+// intentFile is one file of it. Cards are UTF-8, so their bytes are text.
+type intentFile struct {
+	Path   string `json:"path"`   // with slashes, within the folder
+	Before string `json:"before"` // SHA-256 of what is replaced; "" for a new file
+	Data   string `json:"data"`
+}
+
+func fileSum(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// carryOut writes a planned change. Both locks are held, and the folder is
+// settled.
+func (s *Store) carryOut(ch Change, todo []planned) error {
+	if len(todo) == 0 {
+		return nil
+	}
+	in := intent{V: 1, Message: ch.Message, Author: programName(), At: s.opts.Now().UTC()}
+	if ch.By == Person {
+		in.Author = s.person()
+	}
+	if in.Message == "" {
+		in.Message = describe(todo)
+	}
+	size := 0
+	for _, p := range todo {
+		rel, err := filepath.Rel(s.dir, p.Path)
+		if err != nil {
+			return err
+		}
+		f := intentFile{Path: filepath.ToSlash(rel), Data: string(p.data)}
+		if p.old != nil {
+			f.Before = hex.EncodeToString(p.old.sum[:])
+			if err := s.keepReplaced(p.old); err != nil {
+				return err
+			}
+		}
+		in.Files = append(in.Files, f)
+		if size += len(p.data); size > MaxChangeBytes {
+			return fmt.Errorf("the change has more than %d bytes; make it in parts", MaxChangeBytes)
+		}
+	}
+	in.path = filepath.Join(s.dir, indexDir, fmt.Sprintf("%s%020d.json", changePrefix, in.At.UnixNano()))
+	if err := s.writeIntent(&in); err != nil {
+		return err
+	}
+	if err := s.writeFiles(todo); err != nil {
+		return errors.Join(err, s.takeBack(todo, in.path))
+	}
+	if err := s.take(todo); err != nil {
+		return err
+	}
+	s.histErr = s.commitIntent(&in)
+	return nil
+}
+
+func (s *Store) writeIntent(in *intent) error {
+	data, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	return writeAtomic(s.opts.fs, in.path, data)
+}
+
+func (s *Store) writeFiles(todo []planned) error {
+	for _, p := range todo {
+		if err := makeDir(s.opts.fs, filepath.Dir(p.Path)); err != nil {
+			return err
+		}
+		if err := writeAtomic(s.opts.fs, p.Path, p.data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeBack undoes a change that could not be written whole. Where that fails,
+// too, the intent stays, and the next opening carries the change to its end.
+func (s *Store) takeBack(todo []planned, intentPath string) error {
+	for _, p := range todo {
+		now, err := os.ReadFile(p.Path)
+		if err != nil || !bytes.Equal(now, p.data) {
+			continue // not written
+		}
+		if p.old != nil {
+			err = writeAtomic(s.opts.fs, p.Path, p.old.card.Source())
+		} else {
+			err = os.Remove(p.Path)
+		}
+		if err != nil {
+			return fmt.Errorf("the change stays half made until the knowledge base is opened again: %w", err)
+		}
+	}
+	return os.Remove(intentPath)
+}
+
+// describe is the message of a change nobody worded.
+func describe(todo []planned) string {
+	var list []string
+	verb := ""
+	for _, p := range todo {
+		v := "Edit"
+		switch {
+		case p.old == nil:
+			v = "Add"
+		case p.card.ParsedID() == "":
+			v = "Write anew"
+		}
+		if verb != "" && verb != v {
+			v = "Change"
+		}
+		verb = v
+		list = append(list, p.card.Topic)
+	}
+	if len(list) == 1 {
+		return verb + " card: " + list[0]
+	}
+	return fmt.Sprintf("%s %d cards\n\n- %s", verb, len(list), strings.Join(list, "\n- "))
+}
+
+// settle ends what dead writers left, and commits what people changed. It
+// holds both locks. Only trouble with the files is an error; that of the
+// history is kept for [Store.HistoryError].
+func (s *Store) settle() error {
+	if err := s.endPending(); err != nil || s.opts.NoHistory || s.histErr != nil {
+		return err
+	}
+	if s.histErr = s.openHistory(); s.histErr == nil {
+		s.histErr = s.commitHandEdits()
+	}
+	return nil
+}
+
+func (s *Store) openHistory() (err error) {
+	if s.repo == nil {
+		s.repo, err = history.Create(s.dir, "/"+indexDir+"/", "/"+replacedDir+"/", tempMark+"*")
+	}
+	return err
+}
+
+// endPending carries the changes of dead writers to their end and commits
+// what waits for it.
+func (s *Store) endPending() error {
+	s.histErr = nil
+	pending, err := s.intents()
+	if err != nil {
+		return err
+	}
+	for i := range pending {
+		if err := s.finish(&pending[i]); err != nil {
+			return err
+		}
+	}
+	if len(pending) > 0 && !s.opts.NoHistory {
+		s.histErr = s.openHistory()
+	}
+	for i := range pending {
+		if err := s.commitIntent(&pending[i]); err != nil {
+			s.histErr = err
+			return nil
+		}
+	}
+	return nil
+}
+
+// intents reads what is under way, oldest first. One that cannot be read is
+// set aside.
+func (s *Store) intents() ([]intent, error) {
+	entries, err := os.ReadDir(filepath.Join(s.dir, indexDir))
+	if err != nil {
+		return nil, err
+	}
+	var out []intent
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), changePrefix) && !strings.HasPrefix(e.Name(), writtenPrefix) {
+			continue
+		}
+		path := filepath.Join(s.dir, indexDir, e.Name())
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		in := intent{path: path}
+		if err := json.Unmarshal(data, &in); err != nil || in.V != 1 || !in.safe() {
+			if err := os.Rename(path, filepath.Join(s.dir, indexDir, "unreadable-"+e.Name())); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		out = append(out, in)
+	}
+	slices.SortFunc(out, func(a, b intent) int { return a.At.Compare(b.At) })
+	return out, nil
+}
+
+// safe reports whether the intent names card files only.
+func (in *intent) safe() bool {
+	return !slices.ContainsFunc(in.Files, func(f intentFile) bool { return !isCardFile(f.Path) })
+}
+
+// finish writes what a dead writer did not come to. A file that holds neither
+// what was there nor what was to be is somebody's own: it stays.
+func (s *Store) finish(in *intent) error {
+	if strings.HasPrefix(filepath.Base(in.path), writtenPrefix) {
+		return nil
+	}
+	for _, f := range in.Files {
+		path := filepath.Join(s.dir, filepath.FromSlash(f.Path))
+		now, err := os.ReadFile(path)
+		sum := ""
+		if err == nil {
+			sum = fileSum(now)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if sum != f.Before || sum == fileSum([]byte(f.Data)) {
+			continue
+		}
+		if err := makeDir(s.opts.fs, filepath.Dir(path)); err != nil {
+			return err
+		}
+		if err := writeAtomic(s.opts.fs, path, []byte(f.Data)); err != nil {
+			return err
+		}
+		if st, err := readCard(path); err == nil && s.cards != nil {
+			s.remember(st)
+		}
+	}
+	return nil
+}
+
+// commitIntent commits the files that hold what the intent says and forgets
+// the intent; when the history cannot take it now, it waits.
+func (s *Store) commitIntent(in *intent) error {
+	if s.opts.NoHistory {
+		return os.Remove(in.path)
+	}
+	if s.repo == nil {
+		return s.wait(in, s.histErr)
+	}
+	files := make(map[string][]byte)
+	for _, f := range in.Files {
+		now, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(f.Path)))
+		if err == nil && string(now) == f.Data {
+			files[f.Path] = now
+		}
+	}
+	if len(files) > 0 {
+		if _, err := s.repo.Commit(history.Commit{Message: in.Message, Author: in.Author, By: programName(), At: in.At, Files: files}); err != nil {
+			return s.wait(in, err)
+		}
+	}
+	return os.Remove(in.path)
+}
+
+// wait keeps the intent for a commit later.
+func (s *Store) wait(in *intent, why error) error {
+	name := filepath.Base(in.path)
+	if strings.HasPrefix(name, writtenPrefix) {
+		return why
+	}
+	waiting, err := filepath.Glob(filepath.Join(s.dir, indexDir, writtenPrefix+"*"))
+	if err == nil && len(waiting) >= maxWaiting {
+		slices.Sort(waiting)
+		err = os.Remove(waiting[0])
+	}
+	to := filepath.Join(s.dir, indexDir, writtenPrefix+strings.TrimPrefix(name, changePrefix))
+	return errors.Join(why, err, os.Rename(in.path, to))
+}
+
+// commitHandEdits commits what people changed with an editor.
+func (s *Store) commitHandEdits() error {
+	files, err := s.cardFiles()
+	if err != nil {
+		return err
+	}
+	edits, err := s.repo.Uncommitted(files, isCardFile, card.MaxBytes)
+	if err != nil || len(edits) == 0 {
+		return err
+	}
+	head, err := s.repo.Head()
+	if err != nil {
+		return err
+	}
+	c := history.Commit{Author: s.person(), By: programName(), At: s.opts.Now(), Files: edits}
+	paths := make([]string, 0, len(edits))
+	for p := range edits {
+		paths = append(paths, p)
+	}
+	slices.Sort(paths)
+	switch {
+	case head == "":
+		c.Author, c.Message = programName(), fmt.Sprintf("Begin the history of %d cards", len(paths))
+	case len(paths) == 1:
+		c.Message = "Edited by hand: " + s.nameOf(paths[0], edits[paths[0]])
+	default:
+		c.Message = fmt.Sprintf("Edited by hand: %d cards\n\n- %s", len(paths), strings.Join(paths, "\n- "))
+	}
+	_, err = s.repo.Commit(c)
+	return err
+}
+
+// nameOf gives the topic of a card, or its path where it has none to read.
+func (s *Store) nameOf(path string, data []byte) string {
+	if c, err := card.Parse(data); err == nil {
+		return c.Topic
+	}
+	return path
+}
+
+// HistoryError tells why the last change, or what people changed before it,
+// is not in the history yet; nil when it is. The files are written all the
+// same, and the next change tries again.
+func (s *Store) HistoryError() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.histErr
+}
+
+// person is whom reviews and edits by hand are by.
+func (s *Store) person() history.Person {
+	if s.opts.Person != (history.Person{}) {
+		return s.opts.Person
+	}
+	return history.Whoami(s.dir)
+}

@@ -1,0 +1,128 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func newRepo(t *testing.T) *Repo {
+	t.Helper()
+	r, err := Create(t.TempDir(), "/.index/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func commit(t *testing.T, r *Repo, message string, files map[string][]byte) string {
+	t.Helper()
+	ada := Person{"Ada <x>\n", ""}
+	id, err := r.Commit(Commit{Message: message, Author: ada, By: ada, At: time.Unix(1e9, 0), Files: files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func TestCommitAndRead(t *testing.T) {
+	r := newRepo(t)
+	one := commit(t, r, "one", map[string][]byte{"a/b/c.md": []byte("1"), "d.md": []byte("2")})
+	two := commit(t, r, "two\n\nbody", map[string][]byte{"a/b/c.md": nil, "d.md": []byte("3"), "a.b": []byte("4")})
+	if again := commit(t, r, "nothing", map[string][]byte{"d.md": []byte("3")}); again != two {
+		t.Errorf("a commit that changes nothing was made: %s", again)
+	}
+	if b, err := r.Read(one, "a/b/c.md"); err != nil || string(b) != "1" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if _, err := r.Read(two, "a/b/c.md"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a removed file: %v", err)
+	}
+	revs, err := r.Log(t.Context(), func(p string) bool { return p == "d.md" })
+	if err != nil || len(revs) != 2 || revs[0].ID != two || revs[0].Message != "two" || revs[0].Author.Name != "Ada x" || revs[0].Author.Email != "unknown" {
+		t.Errorf("%+v, %v", revs, err)
+	}
+	revs, err = r.Log(t.Context(), func(p string) bool { return p == "a/b/c.md" })
+	if err != nil || len(revs) != 2 || !revs[0].Gone {
+		t.Errorf("%+v, %v", revs, err)
+	}
+}
+
+// A lock that a process of ours left is dropped; git's own is respected.
+func TestLocks(t *testing.T) {
+	r := newRepo(t)
+	commit(t, r, "one", map[string][]byte{"a": []byte("1")})
+	if _, err := r.lock(); err != nil { // and dies
+		t.Fatal(err)
+	}
+	commit(t, r, "two", map[string][]byte{"a": []byte("2")})
+	if _, err := os.Lstat(filepath.Join(r.git, "index.lock")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a lock is left: %v", err)
+	}
+	for _, name := range ongoing() {
+		path := filepath.Join(r.git, name)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Commit(Commit{Message: "x", Files: map[string][]byte{"a": []byte("3")}}); !errors.Is(err, ErrBusy) {
+			t.Errorf("with %s: %v", name, err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestUncommitted(t *testing.T) {
+	r := newRepo(t)
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("same", "1")
+	write("edited", "1")
+	write("gone", "1")
+	commit(t, r, "one", map[string][]byte{"same": []byte("1"), "edited": []byte("1"), "gone": []byte("1"), "other": []byte("1")})
+	write("edited", "2")
+	write("new", "3")
+	write("long", "12345")
+	if err := os.Remove(filepath.Join(r.dir, "gone")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("same", filepath.Join(r.dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.Uncommitted([]string{"same", "edited", "new", "long", "link"}, func(p string) bool { return p != "other" }, 4)
+	if err != nil || len(got) != 3 || string(got["edited"]) != "2" || string(got["new"]) != "3" || got["gone"] != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, has := got["gone"]; !has {
+		t.Error("a removed file was not seen")
+	}
+}
+
+func TestOpenRefusesLinkedWorktree(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Open(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no repository: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".git"), []byte("gitdir: elsewhere\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Create(dir); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a linked worktree: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := newRepo(t)
+	commit(t, r, "one", map[string][]byte{"a": []byte("1")})
+	if _, err := r.Log(ctx, func(string) bool { return true }); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}

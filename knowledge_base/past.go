@@ -1,0 +1,48 @@
+package knowledgebase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"anamnesis/knowledge_base/history"
+)
+
+// History gives the commits that changed a card, newest first; none where the
+// folder has no history yet. A card that is gone has one, too. What people
+// changed since the last commit is not in it.
+func (s *Store) History(ctx context.Context, id string) ([]history.Revision, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	st := s.cards[id]
+	match := func(path string) bool { return isCardFile(path) && strings.HasSuffix(path, "-"+id+".md") }
+	if st != nil {
+		rel, err := filepath.Rel(s.dir, st.path)
+		if err != nil {
+			return nil, fmt.Errorf("history of card %s: %w", id, err)
+		}
+		rel = filepath.ToSlash(rel)
+		match = func(path string) bool { return path == rel }
+	}
+	repo, err := history.Open(s.dir)
+	if errors.Is(err, fs.ErrNotExist) && st != nil {
+		return nil, nil
+	}
+	var revs []history.Revision
+	if err == nil {
+		revs, err = repo.Log(ctx, match)
+	}
+	if err == nil && len(revs) == 0 && st == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("card %q: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("history of card %s: %w", id, err)
+	}
+	return revs, nil
+}

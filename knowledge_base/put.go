@@ -1,0 +1,292 @@
+package knowledgebase
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"anamnesis/knowledge_base/card"
+)
+
+// Actor says who wants a change; the history names them as its author.
+type Actor int
+
+// The actors. Only people review.
+const (
+	Program Actor = iota
+	Person
+)
+
+// Change is a change of some cards that is made as a whole: one commit, and
+// after a crash either all of it or nothing.
+type Change struct {
+	// Message is the commit's, as a person would write it; "" is made from
+	// what the change does.
+	Message string
+	By      Actor
+	Cards   []*card.Card
+}
+
+// Stored is what became of one card of a change.
+type Stored struct {
+	ID   string `json:"id"` // of the card that holds the lesson now
+	Path string `json:"path"`
+	// Created: there was no card of that id before.
+	Created bool `json:"created"`
+	// Rediscovered: another card says exactly this; that one is named, and
+	// nothing was written.
+	Rediscovered bool `json:"rediscovered,omitempty"`
+}
+
+// Put stores one card on the program's behalf and gives its path: [Store.Apply]
+// of that card alone.
+func (s *Store) Put(ctx context.Context, c *card.Card) (path string, created bool, err error) {
+	out, err := s.Apply(ctx, Change{Cards: []*card.Card{c}})
+	if err != nil {
+		return "", false, err
+	}
+	return out[0].Path, out[0].Created, nil
+}
+
+// Apply stores the change's cards, all or none, and gives what became of each
+// in order. It is durable when Apply returns. Files that people changed since
+// the last commit become a commit of their own before.
+//
+// Where there is no card of an id, the card is created, unless another card
+// says exactly the same: then that one counts as rediscovered. Where there is
+// one:
+//   - the same lesson ([card.Card.Hash]) from a card that was not read from this
+//     store changes nothing, whatever state the stored one has reached;
+//   - a card read from this store ([Store.Get]) and edited replaces the file,
+//     unless the file was changed since: *[ConflictError];
+//   - anything else replaces a draft, whose former text the history keeps (.replaced
+//     in a store without one), and is a *[ConflictError] for a card a person
+//     has reviewed or retired.
+//
+// A card that cannot be stored is a *[card.Error]. Zero Created and State are
+// filled in the stored copies; the given cards are not changed. That the
+// history could not take the change is told by [Store.HistoryError].
+func (s *Store) Apply(ctx context.Context, ch Change) ([]Stored, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("put card: %w", err)
+	}
+	cards, err := s.complete(ch.Cards)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	release, err := lockFile(s.lockPath(), true)
+	if err != nil {
+		return nil, fmt.Errorf("put cards: %w", err)
+	}
+	defer release()
+	if err := s.settle(); err != nil {
+		return nil, fmt.Errorf("put cards: %w", err)
+	}
+	out := make([]Stored, len(cards))
+	var todo []planned
+	for i, c := range cards {
+		p, err := s.plan(c)
+		if err != nil {
+			return nil, fmt.Errorf("put card %s: %w", c.ID, err)
+		}
+		out[i] = p.Stored
+		if p.data != nil {
+			todo = append(todo, p)
+		}
+	}
+	if err := s.carryOut(ch, todo); err != nil {
+		return nil, fmt.Errorf("put card %s: %w", cards[0].ID, err)
+	}
+	return out, nil
+}
+
+// complete fills and checks copies of the cards.
+func (s *Store) complete(cards []*card.Card) ([]*card.Card, error) {
+	out := make([]*card.Card, len(cards))
+	for i, c := range cards {
+		c = c.Clone()
+		c.State = cmp.Or(c.State, card.Draft)
+		if c.Created.IsZero() {
+			c.Created = s.opts.Now().UTC()
+		}
+		if err := c.Validate(); err != nil {
+			return nil, fmt.Errorf("put card %s: %w", c.ID, err)
+		}
+		out[i] = c
+	}
+	return out, nil
+}
+
+// planned is what is to be written for one card; nil data: nothing.
+type planned struct {
+	Stored
+	card *card.Card
+	old  *stored // what is there
+	data []byte
+}
+
+// plan decides what becomes of a card. Both locks are held.
+func (s *Store) plan(c *card.Card) (planned, error) {
+	p := planned{Stored: Stored{ID: c.ID}, card: c}
+	old, err := s.current(c.ID)
+	if err != nil {
+		return p, err
+	}
+	if old == nil {
+		twin, err := s.twin(c)
+		if err != nil {
+			return p, err
+		}
+		if twin != nil {
+			p.ID, p.Path, p.Rediscovered = twin.card.ID, twin.path, true
+			return p, nil
+		}
+		p.Path, p.Created = filepath.Join(s.dir, c.Created.UTC().Format("2006-01"), fileName(c)), true
+		if _, err := os.Lstat(p.Path); err == nil {
+			return p, &ConflictError{c.ID, p.Path, "a file of that name is there that is not this card; move it away"}
+		}
+		p.data = c.Markdown()
+		return p, nil
+	}
+	p.Path, p.old = old.path, old
+	data := c.Markdown()
+	write, err := s.mayReplace(old, c, data)
+	if err != nil || !write {
+		s.remember(old)
+		return p, err
+	}
+	p.data = data
+	return p, nil
+}
+
+// twin gives another card that says exactly what c says, nil when there is
+// none. A card that other tasks may not see yet is no twin of one they may.
+func (s *Store) twin(c *card.Card) (*stored, error) {
+	hash := c.Hash()
+	id, ok := s.lessons[hash]
+	if !ok {
+		return nil, nil
+	}
+	st, err := s.current(id)
+	if err != nil || st == nil || st.card.Hash() != hash || hidden(st.card) && !hidden(c) {
+		return nil, err
+	}
+	return st, nil
+}
+
+// hidden reports a card that is shown to its own task only.
+func hidden(c *card.Card) bool { return c.State == card.Draft && c.Provenance.Tainted }
+
+// current reads the card of that id from disk, where another process or a
+// person may have changed it since; nil when there is none.
+func (s *Store) current(id string) (*stored, error) {
+	if st := s.cards[id]; st != nil {
+		now, err := readCard(st.path)
+		switch {
+		case err == nil && now.card.ID == id:
+			return now, nil
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return nil, &ConflictError{id, st.path, fmt.Sprintf("the file there cannot be read as a card: %v", err)}
+		}
+	}
+	files, err := s.cardFiles()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range files {
+		if !strings.HasSuffix(name, id+".md") {
+			continue
+		}
+		path := filepath.Join(s.dir, filepath.FromSlash(name))
+		st, err := readCard(path)
+		if err == nil && st.card.ID == id {
+			return st, nil
+		}
+		if err != nil && strings.HasSuffix(name, "-"+id+".md") {
+			return nil, &ConflictError{id, path, fmt.Sprintf("the file there cannot be read as a card: %v", err)}
+		}
+	}
+	return nil, nil
+}
+
+// mayReplace decides what Apply's contract says about a card that is there.
+func (s *Store) mayReplace(old *stored, c *card.Card, data []byte) (bool, error) {
+	src := old.card.Source()
+	fromHere := c.ParsedID() == c.ID && s.cards[c.ID] != nil
+	switch {
+	case bytes.Equal(src, data):
+		return false, nil
+	case fromHere && bytes.Equal(c.Source(), src):
+		return true, nil
+	case fromHere && bytes.Equal(c.Source(), s.cards[c.ID].card.Source()):
+		return false, &ConflictError{c.ID, old.path, "the file was changed meanwhile; read it again"}
+	case old.card.Hash() == c.Hash():
+		return false, nil
+	case old.card.State != card.Draft:
+		return false, &ConflictError{c.ID, old.path, fmt.Sprintf("the card there is %s and says something else; edit that file", old.card.State)}
+	}
+	return true, nil
+}
+
+// keepReplaced keeps the former text of a draft in a store without a history.
+func (s *Store) keepReplaced(old *stored) error {
+	if !s.opts.NoHistory {
+		return nil
+	}
+	dir := filepath.Join(s.dir, replacedDir)
+	if err := makeDir(s.opts.fs, dir); err != nil {
+		return err
+	}
+	keep := filepath.Join(dir, fmt.Sprintf("%s.%x.md", old.card.ID, old.sum[:6]))
+	return writeAtomic(s.opts.fs, keep, old.card.Source())
+}
+
+// take makes what was written the cards in memory.
+func (s *Store) take(todo []planned) error {
+	for _, p := range todo {
+		kept, err := card.Parse(p.data)
+		if err != nil {
+			return err // Validate has read it back before
+		}
+		s.remember(&stored{card: kept, path: p.Path, sum: sha256.Sum256(p.data)})
+	}
+	return nil
+}
+
+// fileName gives <slug>-<id>.md.
+func fileName(c *card.Card) string {
+	var b strings.Builder
+	dash := false
+	for _, r := range strings.ToLower(c.Topic) {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			dash = b.Len() > 0
+			continue
+		}
+		if b.Len()+utf8.RuneLen(r) >= slugBytes {
+			break
+		}
+		if dash {
+			b.WriteByte('-')
+			dash = false
+		}
+		b.WriteRune(r)
+	}
+	if b.Len() == 0 {
+		b.WriteString("card")
+	}
+	return b.String() + "-" + c.ID + ".md"
+}
