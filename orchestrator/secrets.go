@@ -80,6 +80,24 @@ func (t *Task) keepOrigins(b op.Body, found []redact.Found) error {
 			}
 		}
 	}
+	return t.keepMarkers(found)
+}
+
+// keepFound records where the secrets came from that a tool found itself: the
+// files it read, as far as they hold them.
+func (t *Task) keepFound(files []string, found []redact.Found) error {
+	if len(found) == 0 {
+		return nil
+	}
+	if err := t.keepRead(files, found); err != nil {
+		return err
+	}
+	return t.keepMarkers(found)
+}
+
+// keepMarkers records that markers are this task's, wherever their secrets came
+// from.
+func (t *Task) keepMarkers(found []redact.Found) error {
 	for _, f := range found {
 		if f.Marker == f.Bytes {
 			continue

@@ -283,7 +283,7 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		return err
 	}
 	env := &tool.Env{
-		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t},
+		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Redactor: t.redactor,
 		Started: func(s op.ToolStarted) error { return t.post(keep, &s) },
 	}
 	if args, err = t.putBack(env, tl.Spec(), args); err != nil {
@@ -348,6 +348,9 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 		} else if err != nil {
 			return err
 		}
+	}
+	if err := t.keepFound(res.Reads, res.Secrets); err != nil {
+		return err
 	}
 	return t.post(ctx, &op.ToolReturned{
 		Call: c.ID, Name: c.Name, Text: res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout, Stderr: res.Stderr,

@@ -30,7 +30,8 @@ type Found struct {
 	Bytes  string // what stood there
 }
 
-// Redactor finds secrets. It is immutable and safe for concurrent use.
+// Redactor finds secrets. It is immutable and safe for concurrent use. A nil
+// one finds nothing.
 type Redactor struct {
 	key   []byte
 	words *automaton
@@ -100,7 +101,8 @@ const (
 )
 
 // Text replaces the secrets in a text and says which they were, in their
-// order. A text without any comes back as it is.
+// order. A text without any comes back as it is. A line stays a line: no marker
+// stands for a line's end.
 func (r *Redactor) Text(s string) (string, []Found) {
 	ms, _ := r.find(s, false)
 	if len(ms) == 0 {
@@ -138,6 +140,9 @@ type span struct{ from, to int }
 func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
 	var ms []match
 	end := scanEnd{keyFrom: -1, open: -1}
+	if r == nil {
+		return nil, end
+	}
 	after := 0 // private keys up to here are done
 	key := func(from, body int, within bool) {
 		if ms, after, end.inKey = keyLines(ms, s, body, within); end.inKey {

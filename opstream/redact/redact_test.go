@@ -327,6 +327,9 @@ func TestTextProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := texts().Draw(t, "text")
 		out, found := r.Text(in)
+		if strings.Count(in, "\n") != strings.Count(out, "\n") {
+			t.Fatalf("the lines changed: %q, %q", in, out)
+		}
 		if strings.Contains(out, "known value 42") {
 			t.Fatalf("a known value is left: %q", out)
 		}

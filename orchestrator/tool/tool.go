@@ -13,6 +13,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"anamnesis/opstream/op"
+	"anamnesis/opstream/redact"
 )
 
 // Spec describes a tool to the model and to the approval rules.
@@ -65,6 +66,9 @@ type Env struct {
 	// Environ is the environment commands get, before secrets are removed;
 	// nil means the program's own.
 	Environ []string
+	// Redactor finds the secrets in what a call brings; nil finds none. See
+	// Redaction.
+	Redactor *redact.Redactor
 }
 
 // Timeline is what a call may ask of the task it is part of.
@@ -97,6 +101,9 @@ type Result struct {
 	Stdout, Stderr string
 	// Cut counts the bytes of output that Text leaves out.
 	Cut int64
+	// Secrets are those that markers stand for in the texts, for who can put
+	// them back.
+	Secrets []redact.Found
 	// Reads and Writes are paths relative to the world, slash-separated, with
 	// symbolic links resolved. For a command they are not known.
 	Reads, Writes []string

@@ -90,7 +90,8 @@ func (r readFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage)
 		return result("ReadFile", err), nil
 	}
 	defer f.Close()
-	page, err := readPage(ctx, f, w)
+	secrets := env.Redaction()
+	page, err := readPage(ctx, f, w, secrets)
 	switch {
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("read %s: %w", t.rel, ctx.Err())
@@ -101,7 +102,7 @@ func (r readFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage)
 		return result("ReadFile", &tool.PathError{Path: t.rel, Reason: fmt.Sprintf("is a binary file (%s, %d bytes), not text; look at it with file, xxd or strings through Bash", page.binary, t.info.Size())}), nil
 	}
 	res := page.result()
-	res.Reads = []string{t.rel}
+	res.Reads, res.Secrets = []string{t.rel}, secrets.Found()
 	return res, nil
 }
 
@@ -120,8 +121,9 @@ type page struct {
 	noEnd   bool  // the file's last line has no newline
 }
 
-// readPage counts the file's lines, then reads those asked for.
-func readPage(ctx context.Context, f *os.File, w window) (*page, error) {
+// readPage counts the file's lines, then reads those asked for. Lines before
+// them are redacted with them: a key may have begun there.
+func readPage(ctx context.Context, f *os.File, w window, secrets *tool.Redaction) (*page, error) {
 	p := &page{}
 	if err := p.count(ctx, f); err != nil || p.binary != "" {
 		return p, err
@@ -134,7 +136,7 @@ func readPage(ctx context.Context, f *os.File, w window) (*page, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return p, err
 	}
-	r := bufio.NewReaderSize(f, 64<<10)
+	r := bufio.NewReaderSize(secrets.Reader(f), 64<<10)
 	for number := 1; number <= p.total && p.shown < w.lines && !p.full; number++ {
 		if number%4096 == 0 && ctx.Err() != nil {
 			return p, ctx.Err()

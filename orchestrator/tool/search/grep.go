@@ -216,9 +216,10 @@ func (s *scan) matching(ctx context.Context, data []byte) ([]int, error) {
 func (s *scan) result(notes []string) tool.Result {
 	var text, note string
 	var reads []string
+	secrets := s.env.Redaction()
 	switch s.query.OutputMode {
 	case modeContent:
-		text, note, reads = s.content()
+		text, note, reads = s.content(secrets)
 	default:
 		part, pageNote := pageOf(s.hits, s.query.Offset, s.query.HeadLimit)
 		var b strings.Builder
@@ -247,7 +248,7 @@ func (s *scan) result(notes []string) tool.Result {
 		notes = append(notes, "not searched, they look like files of secrets: "+some(s.secret))
 	}
 	return tool.Result{
-		Text: withNotes(text, notes), Reads: reads,
+		Text: withNotes(text, notes), Reads: reads, Secrets: secrets.Found(),
 		Display: fmt.Sprintf("%d lines in %d files", s.matches, len(s.hits)),
 	}
 }
@@ -270,8 +271,8 @@ type place struct {
 
 // content shows the matching lines as path:number:text, lines around them as
 // path-number-text, and reads the files again for it: nothing but line
-// numbers was kept.
-func (s *scan) content() (text, note string, reads []string) {
+// numbers was kept. A file is redacted as a whole, before its lines are cut.
+func (s *scan) content(secrets *tool.Redaction) (text, note string, reads []string) {
 	var all []place
 	for _, h := range s.hits {
 		for _, l := range h.lines {
@@ -297,7 +298,7 @@ func (s *scan) content() (text, note string, reads []string) {
 		if b.Len() > 0 && s.before()+s.after() > 0 {
 			b.WriteString("--\n")
 		}
-		if !s.show(&b, rel, strings.Split(strings.TrimSuffix(string(data), "\n"), "\n"), wanted) {
+		if !s.show(&b, rel, strings.Split(strings.TrimSuffix(secrets.Text(string(data)), "\n"), "\n"), wanted) {
 			note = strings.TrimPrefix(note+"; ", "; ") + fmt.Sprintf("cut after %d KB; use a smaller head_limit and offset", MaxOutputBytes/1000)
 			return b.String(), note, reads
 		}

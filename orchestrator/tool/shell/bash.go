@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/tool"
 )
@@ -96,7 +97,7 @@ func (b bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 		environ = os.Environ()
 	}
 	kept, _ := guard.Environ(environ)
-	out := newOutputs(b.MaxOutputRunes, b.MaxLineRunes)
+	out := newOutputs(b.MaxOutputRunes, b.MaxLineRunes, env.Redaction())
 	timeout := time.Duration(a.Timeout) * time.Second
 	o, err := guard.Run(ctx, guard.Command{
 		Path: shell, Args: []string{shell, "-c", a.Command}, Dir: env.Dir, Env: append(kept, "PWD="+env.Dir),
@@ -124,39 +125,75 @@ func findShell() (string, error) {
 	return "", errors.New("neither bash nor sh is installed")
 }
 
-// outputs keeps the two outputs apart and together.
+// outputs keeps the two outputs apart and together, redacted before anything of
+// them is left out.
 type outputs struct {
 	stdout, stderr, merged *clip
-	held                   map[guard.Stream]*whole
+	secrets                *tool.Redaction
+	streams                map[guard.Stream]*stream
+	last                   guard.Stream // that wrote last
 }
 
-func newOutputs(runes, line int) *outputs {
-	return &outputs{
+func newOutputs(runes, line int, secrets *tool.Redaction) *outputs {
+	o := &outputs{
 		stdout: newClip(runes, line), stderr: newClip(runes, line), merged: newClip(runes, line),
-		held: map[guard.Stream]*whole{guard.Stdout: {}, guard.Stderr: {}},
+		secrets: secrets, streams: map[guard.Stream]*stream{}, last: guard.Stdout,
+	}
+	for s, own := range map[guard.Stream]*clip{guard.Stdout: o.stdout, guard.Stderr: o.stderr} {
+		to := &stream{clips: []*clip{own, o.merged}}
+		to.redacted = secrets.Writer(to)
+		o.streams[s] = to
+	}
+	return o
+}
+
+// take is a guard.Command's Output. Where the other stream wrote last, its lines
+// come first.
+func (o *outputs) take(s guard.Stream, p []byte) {
+	if s != o.last {
+		_ = o.streams[o.last].redacted.Lines() // a stream never fails
+		o.last = s
+	}
+	_, _ = o.streams[s].redacted.Write(p)
+}
+
+// stream is one output on its way into the clips. It gets what is redacted and
+// never fails.
+type stream struct {
+	redacted *redact.Writer
+	clips    []*clip
+	whole    whole
+}
+
+func (s *stream) Write(p []byte) (int, error) {
+	s.pass(s.whole.next(p))
+	return len(p), nil
+}
+
+func (s *stream) pass(p []byte) {
+	for _, c := range s.clips {
+		c.Write(p)
 	}
 }
 
-// take is a guard.Command's Output.
-func (o *outputs) take(s guard.Stream, p []byte) { o.add(s, o.held[s].next(p)) }
-
-func (o *outputs) add(s guard.Stream, p []byte) {
-	if s == guard.Stderr {
-		o.stderr.Write(p)
-	} else {
-		o.stdout.Write(p)
-	}
-	o.merged.Write(p)
+// end passes on what was held back.
+func (s *stream) end() {
+	_ = s.redacted.Close() // see Write
+	s.pass(s.whole.held)
+	s.whole.held = nil
 }
 
 // result is what the model is shown: the output, then one line in brackets
 // for everything else that must be known.
 func (o *outputs) result(end guard.Outcome, timeout time.Duration) tool.Result {
-	for _, s := range []guard.Stream{guard.Stdout, guard.Stderr} {
-		o.add(s, o.held[s].held)
+	for s, other := range o.streams {
+		if s != o.last { // what it holds came before
+			other.end()
+		}
 	}
+	o.streams[o.last].end()
 	text, cut := o.merged.text()
-	r := tool.Result{Cut: cut, IsError: end.Exit != 0 || end.TimedOut || end.Canceled}
+	r := tool.Result{Cut: cut, Secrets: o.secrets.Found(), IsError: end.Exit != 0 || end.TimedOut || end.Canceled}
 	r.Stdout, _ = o.stdout.text()
 	r.Stderr, _ = o.stderr.text()
 	exit := end.Exit
