@@ -1,0 +1,301 @@
+// Package command reads shell command lines: which programs would run, with
+// which words, in which order, without running any of them. Rules about
+// commands are asked of what it returns, never of the text.
+package command
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Limits of Parse.
+const (
+	MaxBytes    = 256 << 10 // of a command line
+	MaxCommands = 2_000     // simple commands of a line
+	MaxDepth    = 8         // runners within runners: sudo env bash -c '…'
+)
+
+// ErrTooLarge is returned for a line beyond a limit.
+var ErrTooLarge = errors.New("command line is too large to be read")
+
+// ErrSyntax is returned for a line that is no shell script.
+var ErrSyntax = errors.New("not a shell command")
+
+// Word is one word of a command.
+type Word struct {
+	// Text is the word as the program would get it: without quotes and
+	// escapes. What is Dynamic in it stands as it was written.
+	Text string
+	// Dynamic says that only running the line tells what the word is: it holds
+	// a variable, a substitution, a file name pattern, braces or a tilde.
+	Dynamic bool
+}
+
+// Assign is a variable set for a command, or by one.
+type Assign struct {
+	Name  string
+	Value Word
+}
+
+// Redirect is one redirection.
+type Redirect struct {
+	Op   string // as written: > >> < << <<< &> >& …
+	File Word   // what follows it; of a here-document its text
+}
+
+// Writes reports whether the redirection changes a file.
+func (r Redirect) Writes() bool {
+	return strings.Contains(r.Op, ">") && !strings.HasSuffix(r.Op, "&") && r.File.Text != "/dev/null"
+}
+
+// Simple is one command: a program with its words.
+type Simple struct {
+	// Words are the program and its arguments; none where there are only
+	// assignments or redirections.
+	Words     []Word
+	Assigns   []Assign
+	Redirects []Redirect
+	// Via names the program that runs this one: sudo, env, bash, find. Empty:
+	// the shell itself does.
+	Via string
+}
+
+// Program is the base name of the program; empty where there is none, or where
+// only running the line would tell.
+func (s Simple) Program() string {
+	if len(s.Words) == 0 || s.Words[0].Dynamic {
+		return ""
+	}
+	return path.Base(s.Words[0].Text)
+}
+
+// Args are the words after the program.
+func (s Simple) Args() []Word { return s.Words[min(1, len(s.Words)):] }
+
+// String is the command on one line: its words, as they are.
+func (s Simple) String() string {
+	words := make([]string, len(s.Words))
+	for i, w := range s.Words {
+		words[i] = w.Text
+	}
+	return strings.Join(words, " ")
+}
+
+// Parse lists the simple commands of a line in the order they are written:
+// those behind ; && || | & and on further lines, in substitutions, subshells,
+// loops and functions. A command that another one runs (sudo, env, xargs,
+// bash -c, eval, find -exec and the like) follows it, with Via saying so. A
+// script that only running the line would tell is one dynamic word.
+//
+// With an error come the commands before the fault: a shell would run them.
+// It wraps ErrSyntax or ErrTooLarge.
+func Parse(line string) ([]Simple, error) {
+	p := &parser{}
+	err := p.script(line, "", 0)
+	return p.out, err
+}
+
+// parser collects commands.
+type parser struct {
+	out []Simple
+	err error // a limit was reached
+}
+
+// script reads a text as a shell would.
+func (p *parser) script(text, via string, depth int) error {
+	if len(text) > MaxBytes {
+		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(text), MaxBytes)
+	}
+	if depth > MaxDepth {
+		return fmt.Errorf("%w: more than %d commands run one another", ErrTooLarge, MaxDepth)
+	}
+	sh := syntax.NewParser(syntax.Variant(syntax.LangBash))
+	// The sequence gives a fault again after it was told to stop: it is read to
+	// its end.
+	var fault error
+	for st, err := range sh.StmtsSeq(strings.NewReader(text)) {
+		switch {
+		case fault != nil || p.err != nil:
+		case err != nil:
+			fault = fmt.Errorf("%w: %w", ErrSyntax, err)
+		default:
+			p.statement(st, text, via, depth)
+		}
+	}
+	if p.err != nil {
+		return p.err
+	}
+	return fault
+}
+
+// statement books a statement's commands, and those within it.
+func (p *parser) statement(st *syntax.Stmt, text, via string, depth int) {
+	syntax.Walk(st, func(n syntax.Node) bool {
+		st, ok := n.(*syntax.Stmt)
+		if !ok || p.err != nil {
+			return p.err == nil
+		}
+		s := Simple{Via: via}
+		for _, r := range st.Redirs {
+			s.Redirects = append(s.Redirects, redirect(r, text))
+		}
+		switch c := st.Cmd.(type) {
+		case *syntax.CallExpr:
+			for _, w := range c.Args {
+				s.Words = append(s.Words, word(w, text))
+			}
+			s.Assigns = assigns(c.Assigns, text)
+		case *syntax.DeclClause:
+			s.Words = []Word{{Text: c.Variant.Value}}
+			s.Assigns = assigns(c.Args, text)
+		}
+		if len(s.Words)+len(s.Assigns)+len(s.Redirects) > 0 {
+			p.add(s, depth)
+		}
+		return true
+	})
+}
+
+// add books a command, and the one it runs.
+func (p *parser) add(s Simple, depth int) {
+	if len(p.out) == MaxCommands {
+		p.err = fmt.Errorf("%w: more than %d commands", ErrTooLarge, MaxCommands)
+		return
+	}
+	p.out = append(p.out, s)
+	run := runs(s)
+	if depth == MaxDepth && (len(run.words) > 0 || run.script != nil) {
+		p.err = fmt.Errorf("%w: more than %d commands run one another", ErrTooLarge, MaxDepth)
+		return
+	}
+	if len(run.words) > 0 {
+		p.add(Simple{Words: run.words, Assigns: run.assigns, Via: s.Program()}, depth+1)
+	}
+	switch {
+	case run.script == nil:
+	case run.script.Dynamic:
+		p.add(Simple{Words: []Word{*run.script}, Via: s.Program()}, depth+1)
+	default:
+		if err := p.script(run.script.Text, s.Program(), depth+1); p.err == nil {
+			p.err = err
+		}
+	}
+}
+
+func assigns(in []*syntax.Assign, text string) []Assign {
+	var out []Assign
+	for _, a := range in {
+		if a.Name == nil {
+			continue
+		}
+		out = append(out, Assign{Name: a.Name.Value})
+		if a.Value != nil {
+			out[len(out)-1].Value = word(a.Value, text)
+		}
+	}
+	return out
+}
+
+func redirect(r *syntax.Redirect, text string) Redirect {
+	out := Redirect{Op: r.Op.String()}
+	switch {
+	case r.Hdoc != nil:
+		out.File = word(r.Hdoc, text)
+	case r.Word != nil:
+		out.File = word(r.Word, text)
+	}
+	return out
+}
+
+// word reads a word part by part: what is plain becomes what it means, what is
+// not stays as it was written.
+func word(w *syntax.Word, text string) Word {
+	var out Word
+	var sb strings.Builder
+	parts(&sb, &out, w.Parts, text, false)
+	if strings.HasPrefix(sb.String(), "~") {
+		if lit, ok := w.Parts[0].(*syntax.Lit); ok && strings.HasPrefix(lit.Value, "~") {
+			out.Dynamic = true
+		}
+	}
+	out.Text = sb.String()
+	return out
+}
+
+func parts(sb *strings.Builder, out *Word, in []syntax.WordPart, text string, quoted bool) {
+	for _, part := range in {
+		switch part := part.(type) {
+		case *syntax.Lit:
+			out.Dynamic = out.Dynamic || !quoted && pattern(part.Value)
+			sb.WriteString(unescape(part, quoted))
+		case *syntax.SglQuoted:
+			sb.WriteString(literal(part))
+		case *syntax.DblQuoted:
+			parts(sb, out, part.Parts, text, true)
+		default:
+			out.Dynamic = true
+			sb.WriteString(source(part, text))
+		}
+	}
+}
+
+// source is a part of a line as it was written.
+func source(n syntax.Node, text string) string {
+	from, to := n.Pos().Offset(), n.End().Offset()
+	if from > to || to > uint(len(text)) {
+		return "$?"
+	}
+	return text[from:to]
+}
+
+// unescape gives an unquoted or double-quoted literal its meaning.
+func unescape(lit *syntax.Lit, quoted bool) string {
+	if !strings.Contains(lit.Value, `\`) {
+		return lit.Value
+	}
+	if quoted {
+		return literal(&syntax.DblQuoted{Parts: []syntax.WordPart{lit}})
+	}
+	var sb strings.Builder
+	for i := 0; i < len(lit.Value); i++ {
+		if lit.Value[i] == '\\' && i+1 < len(lit.Value) {
+			if i++; lit.Value[i] == '\n' {
+				continue
+			}
+		}
+		sb.WriteByte(lit.Value[i])
+	}
+	return sb.String()
+}
+
+// literal is what a quoted part without anything dynamic means.
+func literal(part syntax.WordPart) string {
+	s, err := expand.Literal(nil, &syntax.Word{Parts: []syntax.WordPart{part}})
+	if err != nil {
+		return "" // it asks the configuration, and a plain part does not
+	}
+	return s
+}
+
+// pattern reports whether a shell would look for files that fit an unquoted
+// literal, or make several words of it.
+func pattern(s string) bool {
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '*', '?', '[':
+			return true
+		case '{':
+			if rest := s[i:]; strings.Contains(rest, "}") && strings.ContainsAny(rest, ",.") {
+				return true
+			}
+		}
+	}
+	return false
+}

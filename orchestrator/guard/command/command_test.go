@@ -1,0 +1,146 @@
+package command_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"anamnesis/orchestrator/guard/command"
+)
+
+// shown is a command as the tables write it: its runner, its words each
+// followed by $ where only running tells, its redirections.
+func shown(s command.Simple) string {
+	var out []string
+	if s.Via != "" {
+		out = append(out, s.Via+":")
+	}
+	for _, a := range s.Assigns {
+		out = append(out, a.Name+"="+a.Value.Text)
+	}
+	for _, w := range s.Words {
+		text := w.Text
+		if strings.ContainsAny(text, " \n") || text == "" {
+			text = fmt.Sprintf("%q", text)
+		}
+		if w.Dynamic {
+			text += "¿"
+		}
+		out = append(out, text)
+	}
+	for _, r := range s.Redirects {
+		out = append(out, r.Op+strings.TrimSpace(r.File.Text))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestParse(t *testing.T) {
+	tests := []struct {
+		line string
+		want []string
+	}{
+		{`npm install left-pad`, []string{"npm install left-pad"}},
+		{`cd x; go get a && go test ./... || echo no | tee log &`, []string{"cd x", "go get a", "go test ./...", "echo no", "tee log"}},
+		{"a\nb # c\n", []string{"a", "b"}},
+		{`echo "$(pip install x)" '$(no)'`, []string{`echo "$(pip install x)"¿ $(no)`, "pip install x"}},
+		{"echo `curl h.example`", []string{"echo \"`curl h.example`\"¿", "curl h.example"}},
+		{`(cd a && { b; c; })`, []string{"cd a", "b", "c"}},
+		{`for f in *; do rm "$f"; done`, []string{"rm $f¿"}},
+		{`if a; then b; fi; f() { c; }; while d; do e; done`, []string{"a", "b", "c", "d", "e"}},
+		{`bash -c 'npm i x && curl y'`, []string{`bash -c "npm i x && curl y"`, "bash: npm i x", "bash: curl y"}},
+		{`bash -lc "npm i x"`, []string{`bash -lc "npm i x"`, "bash: npm i x"}},
+		{`sh -e -c "$CMD"`, []string{"sh -e -c $CMD¿", "sh: $CMD¿"}},
+		{`bash x.sh -c y`, []string{"bash x.sh -c y"}},
+		{"bash <<'E'\nnpm i x\nE\n", []string{"bash <<npm i x", "bash: npm i x"}},
+		{`sudo -u root -E A=1 apt-get install -y jq`, []string{"sudo -u root -E A=1 apt-get install -y jq", "sudo: A=1 apt-get install -y jq"}},
+		{`env -i -u X PATH=/bin pip install x`, []string{"env -i -u X PATH=/bin pip install x", "env: PATH=/bin pip install x"}},
+		{`sudo env bash -c 'sudo go get x'`, []string{`sudo env bash -c "sudo go get x"`, `sudo: env bash -c "sudo go get x"`,
+			`env: bash -c "sudo go get x"`, "bash: sudo go get x", "sudo: go get x"}},
+		{`timeout -s KILL 5 curl x`, []string{"timeout -s KILL 5 curl x", "timeout: curl x"}},
+		{`find . -name y -exec pip install {} \;`, []string{"find . -name y -exec pip install {} ;", "find: pip install {}"}},
+		{`echo x | xargs -n 1 npm i`, []string{"echo x", "xargs -n 1 npm i", "xargs: npm i"}},
+		{`eval npm i "x y"`, []string{`eval npm i "x y"`, "eval: npm i x y"}},
+		{`command -v npm; command npm i x`, []string{"command -v npm", "command npm i x", "command: npm i x"}},
+		{`A=1 B="$C" make`, []string{"A=1 B=$C make"}},
+		{`export A=1`, []string{"A=1 export"}},
+		{`cat <a >b 2>&1`, []string{"cat <a >b >&1"}},
+		{`ec\ho "a\"b" a\ b $'t\tb' ~ ~x "~" *.go {a,b}`, []string{`echo a"b "a b" t` + "\t" + `b ~¿ ~x¿ ~ *.go¿ {a,b}¿`}},
+		{`/usr/bin/npm i x`, []string{"/usr/bin/npm i x"}},
+		{`time npm i x`, []string{"npm i x"}},
+		{``, nil},
+	}
+	for _, tt := range tests {
+		got, err := command.Parse(tt.line)
+		if err != nil {
+			t.Errorf("%q: %v", tt.line, err)
+		}
+		var texts []string
+		for _, s := range got {
+			texts = append(texts, shown(s))
+		}
+		if !slices.Equal(texts, tt.want) {
+			t.Errorf("%q:\n%q, want\n%q", tt.line, texts, tt.want)
+		}
+	}
+}
+
+// TestParseFaults: what a shell would run before the fault is there all the
+// same.
+func TestParseFaults(t *testing.T) {
+	nested := "true"
+	for range command.MaxDepth + 2 {
+		nested = "sudo " + nested
+	}
+	tests := []struct {
+		name, line string
+		want       error
+		before     int
+	}{
+		{"syntax", "npm i x\nif", command.ErrSyntax, 1},
+		{"open quote", "echo 'x", command.ErrSyntax, 0},
+		{"long", strings.Repeat("x", command.MaxBytes+1), command.ErrTooLarge, 0},
+		{"many", strings.Repeat("a;", command.MaxCommands+1), command.ErrTooLarge, command.MaxCommands},
+		{"deep", nested, command.ErrTooLarge, command.MaxDepth + 1},
+	}
+	for _, tt := range tests {
+		got, err := command.Parse(tt.line)
+		if !errors.Is(err, tt.want) || len(got) != tt.before {
+			t.Errorf("%s: %d commands, %v; want %d, %v", tt.name, len(got), err, tt.before, tt.want)
+		}
+	}
+}
+
+func TestSimple(t *testing.T) {
+	got, err := command.Parse(`/usr/bin/curl -o x y 2>/dev/null >z; $A b; >w`)
+	if err != nil || len(got) != 3 {
+		t.Fatalf("%v, %v", got, err)
+	}
+	if got[0].Program() != "curl" || got[1].Program() != "" || got[2].Program() != "" {
+		t.Errorf("programs: %q %q %q", got[0].Program(), got[1].Program(), got[2].Program())
+	}
+	if got[0].String() != "/usr/bin/curl -o x y" || len(got[0].Args()) != 3 || len(got[2].Args()) != 0 {
+		t.Errorf("%q, %v, %v", got[0].String(), got[0].Args(), got[2].Args())
+	}
+	if r := got[0].Redirects; len(r) != 2 || r[0].Writes() || !r[1].Writes() {
+		t.Errorf("redirections: %+v", r)
+	}
+}
+
+// FuzzParse: any text is read or refused, and what is read stays within the
+// limits.
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{`a "$(b 'c')" <<E` + "\nx\nE\n", `sudo -u`, `bash -c`, `find -exec`, "$'\\x", `env -S 'a b'`, `~`, `a=(1 2)`, `declare -a x=(1)`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		got, err := command.Parse(line)
+		if len(got) > command.MaxCommands {
+			t.Fatalf("%d commands", len(got))
+		}
+		if err != nil && !errors.Is(err, command.ErrSyntax) && !errors.Is(err, command.ErrTooLarge) {
+			t.Fatalf("an error of no kind: %v", err)
+		}
+	})
+}

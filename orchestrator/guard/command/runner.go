@@ -1,0 +1,211 @@
+package command
+
+import (
+	"slices"
+	"strings"
+)
+
+// running is what a command runs: words, or a script in shell.
+type running struct {
+	words   []Word
+	assigns []Assign
+	script  *Word
+}
+
+// runner says how a program names the command it runs.
+type runner struct {
+	valued     string // its short options that take the next word
+	valuedLong string // its long ones, separated by blanks
+	skip       int    // words of its own before the command
+	assigns    bool   // NAME=VALUE may come before it
+}
+
+// runnerOf gives the programs whose arguments are another command.
+func runnerOf(program string) (runner, bool) {
+	switch program {
+	case "sudo":
+		return runner{valued: "ughpCTUDRrt", valuedLong: "user group host prompt chdir chroot role type", assigns: true}, true
+	case "doas":
+		return runner{valued: "uC"}, true
+	case "env":
+		return runner{valued: "uC", valuedLong: "unset chdir", assigns: true}, true
+	case "nohup", "setsid", "builtin", "time", "exec", "command":
+		return runner{valued: "afo"}, true
+	case "nice":
+		return runner{valued: "n", valuedLong: "adjustment"}, true
+	case "ionice":
+		return runner{valued: "cnpPu", valuedLong: "class classdata"}, true
+	case "stdbuf":
+		return runner{valued: "ioe", valuedLong: "input output error"}, true
+	case "timeout":
+		return runner{valued: "ks", valuedLong: "kill-after signal", skip: 1}, true
+	case "xargs":
+		return runner{valued: "nPIdLaEs", valuedLong: "max-args max-procs replace delimiter max-lines arg-file max-chars"}, true
+	case "flock":
+		return runner{valued: "wEc", valuedLong: "timeout wait conflict-exit-code command", skip: 1}, true
+	case "watch":
+		return runner{valued: "nq", valuedLong: "interval equexit"}, true
+	case "strace", "ltrace":
+		return runner{valued: "eosapuESIXbP"}, true
+	}
+	return runner{}, false
+}
+
+// runs finds the command that a command runs, where it runs one.
+func runs(s Simple) running {
+	program, args := s.Program(), s.Args()
+	switch program {
+	case "sh", "bash", "dash", "zsh", "ksh", "ash":
+		return running{script: shellScript(s)}
+	case "eval":
+		if len(args) == 0 {
+			return running{}
+		}
+		return running{script: joined(args)}
+	case "su", "script":
+		return running{script: optionValue(args, "c", "command")}
+	case "find":
+		return running{words: findExec(args)}
+	}
+	r, ok := runnerOf(program)
+	if !ok {
+		return running{}
+	}
+	if program == "command" && len(args) > 0 && (args[0].Text == "-v" || args[0].Text == "-V") {
+		return running{} // it only asks
+	}
+	if program == "env" {
+		if script := optionValue(args, "S", "split-string"); script != nil {
+			return running{script: script}
+		}
+	}
+	if program == "flock" {
+		if script := optionValue(args, "c", "command"); script != nil {
+			return running{script: script}
+		}
+	}
+	out := r.command(args)
+	if program == "watch" && len(out.words) > 0 {
+		return running{script: joined(out.words)}
+	}
+	return out
+}
+
+// command skips a runner's own words.
+func (r runner) command(args []Word) running {
+	var out running
+	for i := 0; i < len(args); i++ {
+		w := args[i].Text
+		switch {
+		case w == "--":
+			if i += 1 + r.skip; i < len(args) {
+				out.words = args[i:]
+			}
+			return out
+		case strings.HasPrefix(w, "--") && len(w) > 2:
+			if slices.Contains(strings.Fields(r.valuedLong), w[2:]) {
+				i++
+			}
+		case strings.HasPrefix(w, "-") && len(w) > 1:
+			// -u name takes the next word, -uname does not.
+			if len(w) == 2 && strings.Contains(r.valued, w[1:]) {
+				i++
+			}
+		case r.assigns && assignment(w) >= 0:
+			at := assignment(w)
+			out.assigns = append(out.assigns, Assign{Name: w[:at], Value: Word{Text: w[at+1:], Dynamic: args[i].Dynamic}})
+		case r.skip > 0:
+			r.skip--
+		default:
+			out.words = args[i:]
+			return out
+		}
+	}
+	return out
+}
+
+// assignment is where the = of NAME=VALUE stands, -1 where a word is none.
+func assignment(w string) int {
+	at := strings.IndexByte(w, '=')
+	if at <= 0 || strings.Trim(w[:at], "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") != "" || strings.IndexByte("0123456789", w[0]) >= 0 {
+		return -1
+	}
+	return at
+}
+
+// shellScript is what a shell is given to run: behind -c, or as its standard
+// input in the line itself. A script file is not read.
+func shellScript(s Simple) *Word {
+	args := s.Args()
+	for i := 0; i < len(args); i++ {
+		w := args[i].Text
+		if strings.HasPrefix(w, "--") || !strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "+") {
+			if w == "--rcfile" || w == "--init-file" {
+				i++
+			}
+			if strings.HasPrefix(w, "--") {
+				continue
+			}
+			return nil // a file
+		}
+		if strings.HasPrefix(w, "-") && strings.Contains(w, "c") {
+			for i++; i < len(args) && (strings.HasPrefix(args[i].Text, "-") || strings.HasPrefix(args[i].Text, "+")); i++ {
+			}
+			if i < len(args) {
+				return &args[i]
+			}
+			return nil
+		}
+		if strings.HasSuffix(w, "o") || strings.HasSuffix(w, "O") {
+			i++ // an option's name
+		}
+	}
+	for _, r := range s.Redirects {
+		if strings.HasPrefix(r.Op, "<<") {
+			return &r.File
+		}
+	}
+	return nil
+}
+
+// optionValue is the value of a short or long option; nil where it is not
+// given.
+func optionValue(args []Word, short, long string) *Word {
+	for i, w := range args {
+		if value, ok := strings.CutPrefix(w.Text, "--"+long+"="); ok {
+			return &Word{Text: value, Dynamic: w.Dynamic}
+		}
+		clustered := strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "--") && strings.HasSuffix(w.Text, short)
+		if (clustered || w.Text == "--"+long) && i+1 < len(args) {
+			return &args[i+1]
+		}
+	}
+	return nil
+}
+
+// findExec is the command that find runs.
+func findExec(args []Word) []Word {
+	at := slices.IndexFunc(args, func(w Word) bool {
+		return slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, w.Text)
+	})
+	if at < 0 {
+		return nil
+	}
+	rest := args[at+1:]
+	if end := slices.IndexFunc(rest, func(w Word) bool { return w.Text == ";" || w.Text == "+" }); end >= 0 {
+		rest = rest[:end]
+	}
+	return rest
+}
+
+// joined makes one script of words.
+func joined(words []Word) *Word {
+	var out Word
+	var texts []string
+	for _, w := range words {
+		texts = append(texts, w.Text)
+		out.Dynamic = out.Dynamic || w.Dynamic
+	}
+	out.Text = strings.Join(texts, " ")
+	return &out
+}
