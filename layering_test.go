@@ -43,6 +43,7 @@ var doors = map[string][]string{
 	"github.com/philippgille/chromem-go":   {"knowledge_base/retrieval"},
 	"github.com/pkoukk/tiktoken-go":        {"anamnesis/tokens"},
 	"github.com/pkoukk/tiktoken-go-loader": {"anamnesis/tokens"},
+	"mvdan.cc/sh/v3":                       {"orchestrator/guard/command"},
 }
 
 // TestLayering reads the imports of every Go file: they run downwards only.

@@ -173,7 +173,12 @@ func (p Pattern) Match(tool, args string) bool {
 	var a struct {
 		Command string `json:"command"`
 	}
-	return json.Unmarshal([]byte(args), &a) == nil && like(strings.TrimSpace(a.Command), p.Command)
+	return json.Unmarshal([]byte(args), &a) == nil && p.MatchCommand(tool, a.Command)
+}
+
+// MatchCommand reports whether a tool's command is one of the pattern's.
+func (p Pattern) MatchCommand(tool, command string) bool {
+	return p.Tool == tool && (p.Command == "" || like(strings.TrimSpace(command), p.Command))
 }
 
 // like reports whether text looks like pattern, in which * stands for any text.

@@ -1,0 +1,62 @@
+package research
+
+import (
+	"regexp"
+	"strings"
+
+	"anamnesis/orchestrator/guard/command"
+)
+
+// modelName is what names of language models look like: a family and what
+// tells its members apart.
+var modelName = regexp.MustCompile(`(?i)^(?:[a-z0-9_.-]+/)*(?:(?:gpt|chatgpt|claude|gemini|gemma|llama|codellama|qwen|qwq|deepseek|mistral|mixtral|magistral|codestral|devstral|grok|kimi|glm|minimax|command-r|phi|nova|jamba|yi)[-_.:]?[a-z0-9][a-z0-9._:-]*|o[1-9](?:-[a-z0-9-]+)?)$`)
+
+// modelField is a value that a file or an argument gives to a model's name.
+var modelField = regexp.MustCompile(`(?i)\bmodel(?:[_-]?(?:name|id))?["']?\s*[:=]\s*["']([A-Za-z0-9._:/-]+)["']`)
+
+// maxModelText is how much of a text is looked at for models.
+const maxModelText = 256 << 10
+
+// models finds the models a command names, in options, in variables, and in
+// what it sends.
+func (f *finder) models(s command.Simple) {
+	for _, a := range s.Assigns {
+		if strings.HasSuffix(strings.ToUpper(a.Name), "MODEL") {
+			f.model(a.Value.Text)
+		}
+	}
+	named := false
+	for _, w := range s.Args() {
+		if named {
+			f.model(w.Text)
+		}
+		named = w.Text == "--model" || w.Text == "--model-name"
+		if value, ok := strings.CutPrefix(w.Text, "--model="); ok {
+			f.model(value)
+		}
+		f.modelsIn(w.Text, "")
+	}
+	for _, r := range s.Redirects {
+		if strings.HasPrefix(r.Op, "<<") {
+			f.modelsIn(r.File.Text, "")
+		}
+	}
+}
+
+// modelsIn finds the models that a text sets and the text before it did not
+// name.
+func (f *finder) modelsIn(text, before string) {
+	text = text[:min(len(text), maxModelText)]
+	for _, m := range modelField.FindAllStringSubmatch(text, -1) {
+		if !strings.Contains(before, m[1]) {
+			f.model(m[1])
+		}
+	}
+}
+
+func (f *finder) model(name string) {
+	if !modelName.MatchString(name) || f.rules.KnownModel != nil && f.rules.KnownModel(name) {
+		return
+	}
+	f.add(Subject{Kind: Model, ID: "model:" + name})
+}

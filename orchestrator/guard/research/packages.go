@@ -1,0 +1,188 @@
+package research
+
+import (
+	"slices"
+	"strings"
+
+	"anamnesis/orchestrator/guard/command"
+)
+
+// manager is how a package manager is told to bring a package.
+type manager struct {
+	name string // the kind of package: npm, pip, go, cargo, apt …
+	subs string // its subcommands that install what they are given, separated by blanks; empty: the program itself does
+	// valued are options that take the next word, separated by blanks.
+	valued string
+	// listed are options whose value is a file of packages, or that make the
+	// words no packages: what the world lists is not new.
+	listed string
+	single bool   // only the first word is a package, the rest belongs to it
+	look   string // a command that looks a package up, with % for its name
+}
+
+// managers gives what a program installs.
+func managers(program string) []manager {
+	npmLook := "npm view %"
+	pipLook := "pip index versions %"
+	switch program {
+	case "npm", "pnpm":
+		return []manager{
+			{name: "npm", subs: "install i add in isntall", valued: npmValued, look: npmLook},
+			{name: "npm", subs: "exec x dlx create init", valued: "-p --package " + npmValued, single: true, look: npmLook},
+		}
+	case "yarn":
+		return []manager{{name: "npm", subs: "add", valued: "--cwd", look: npmLook}, {name: "npm", subs: "dlx create", single: true, look: npmLook}}
+	case "bun":
+		return []manager{{name: "npm", subs: "add install i a", valued: "--cwd", look: npmLook}, {name: "npm", subs: "x", single: true, look: npmLook}}
+	case "npx", "bunx":
+		return []manager{{name: "npm", single: true, look: npmLook}}
+	case "pip", "pip3", "pipx":
+		return []manager{{name: "pip", subs: "install inject run", valued: pipValued, listed: "-r --requirement -e --editable", look: pipLook}}
+	case "uv":
+		return []manager{
+			{name: "pip", subs: "add", valued: pipValued, listed: "-r --requirements", look: pipLook},
+			{name: "pip", subs: "pip", valued: pipValued, listed: "-r --requirement -e --editable", look: pipLook},
+			{name: "pip", subs: "tool", single: true, look: pipLook},
+		}
+	case "uvx":
+		return []manager{{name: "pip", single: true, look: pipLook}}
+	case "poetry", "pdm":
+		return []manager{{name: "pip", subs: "add", valued: "-G --group --source", look: pipLook}}
+	case "go":
+		return []manager{{name: "go", subs: "get install", valued: "-tags -C -mod -modfile", look: "go list -m -versions %"}}
+	case "cargo":
+		return []manager{{name: "cargo", subs: "add install", valued: "--features -F --version --vers --git --branch --tag --rev --path -p --package --root --registry", look: "cargo info %"}}
+	case "apt", "apt-get", "aptitude":
+		return []manager{{name: "apt", subs: "install", valued: "-o -t --target-release -c", look: "apt-cache show %"}}
+	}
+	return otherManagers(program)
+}
+
+const npmValued = "--prefix -C --dir --registry --tag -w --workspace --filter"
+
+const pipValued = "-t --target -i --index-url --extra-index-url -f --find-links -c --constraint --python --prefix --root --group --extra"
+
+func otherManagers(program string) []manager {
+	switch program {
+	case "apk":
+		return []manager{{name: "apk", subs: "add", valued: "-t --virtual -X --repository", look: "apk info %"}}
+	case "dnf", "yum", "zypper":
+		return []manager{{name: "rpm", subs: "install in", look: program + " info %"}}
+	case "pacman":
+		return []manager{{name: "pacman", subs: "-S -Sy -Syu", look: "pacman -Si %"}}
+	case "brew":
+		return []manager{{name: "brew", subs: "install", look: "brew info %"}}
+	case "gem":
+		return []manager{{name: "gem", subs: "install", valued: "-v --version -s --source", look: "gem info -r %"}}
+	case "bundle":
+		return []manager{{name: "gem", subs: "add", valued: "-v --version -g --group", look: "gem info -r %"}}
+	case "composer":
+		return []manager{{name: "composer", subs: "require", look: "composer show -a %"}}
+	case "conda", "mamba", "micromamba":
+		return []manager{{name: "conda", subs: "install", valued: "-n --name -p --prefix -c --channel", listed: "-f --file", look: program + " search %"}}
+	}
+	return nil
+}
+
+// packages finds what a command installs by name. What the world's own files
+// list (npm ci, pip install -r) and what lies in the world (pip install .) is
+// nothing new.
+func (f *finder) packages(s command.Simple) {
+	program, args := s.Program(), s.Args()
+	if (program == "python" || program == "python3") && len(args) > 1 && args[0].Text == "-m" && args[1].Text == "pip" {
+		program, args = "pip", args[2:]
+	}
+	for _, m := range managers(program) {
+		rest, ok := m.after(args)
+		if !ok {
+			continue
+		}
+		for _, w := range m.words(rest) {
+			if name := m.packageName(w); name != "" {
+				f.add(Subject{Kind: Package, ID: m.name + ":" + name, Look: strings.ReplaceAll(m.look, "%", name)})
+			}
+		}
+	}
+}
+
+// after gives the words behind the subcommand that installs.
+func (m manager) after(args []command.Word) ([]command.Word, bool) {
+	if m.subs == "" {
+		return args, true
+	}
+	i := 0
+	for i < len(args) && strings.HasPrefix(args[i].Text, "-") && !oneOf(m.subs, args[i].Text) {
+		if oneOf(m.valued, args[i].Text) {
+			i++
+		}
+		i++
+	}
+	if i >= len(args) || !oneOf(m.subs, args[i].Text) {
+		return nil, false
+	}
+	rest := args[i+1:]
+	if sub := args[i].Text; sub == "pip" || sub == "tool" { // uv pip install, uv tool run
+		if len(rest) == 0 || !oneOf("install run", rest[0].Text) {
+			return nil, false
+		}
+		rest = rest[1:]
+	}
+	return rest, true
+}
+
+// words leaves out options and what belongs to them.
+func (m manager) words(args []command.Word) []string {
+	var out []string
+	for i := 0; i < len(args); i++ {
+		w := args[i].Text
+		switch {
+		case w == "--":
+		case oneOf(m.listed, w), oneOf(m.valued, w):
+			if m.single && i+1 < len(args) { // npx -p PACKAGE command
+				return []string{args[i+1].Text}
+			}
+			i++
+		case strings.HasPrefix(w, "-"):
+		default:
+			if out = append(out, w); m.single {
+				return out
+			}
+		}
+	}
+	return out
+}
+
+// packageName is a word's package without its version; empty where the word
+// names something of the world.
+func (m manager) packageName(w string) string {
+	if w == "" || strings.HasPrefix(w, ".") || strings.HasPrefix(w, "/") || strings.HasPrefix(w, "~") || strings.HasPrefix(w, "file:") {
+		return ""
+	}
+	if strings.Contains(w, "://") {
+		return w // an address: its host is looked at as well
+	}
+	switch m.name {
+	case "pip":
+		if i := strings.IndexAny(w, "=<>!~[;@"); i > 0 {
+			w = strings.TrimSpace(w[:i])
+		}
+		return strings.ReplaceAll(strings.ToLower(w), "_", "-")
+	case "apt", "apk", "conda":
+		w, _, _ = strings.Cut(w, "=")
+	case "go":
+		if !strings.Contains(strings.Split(w, "/")[0], ".") {
+			return "" // of the standard library, or a pattern of the module itself
+		}
+		w, _, _ = strings.Cut(strings.TrimSuffix(w, "/..."), "@")
+	case "composer":
+		w, _, _ = strings.Cut(w, ":")
+	default:
+		if i := strings.LastIndexByte(w, '@'); i > 0 { // @scope/name begins with one
+			w = w[:i]
+		}
+	}
+	return w
+}
+
+// oneOf reports whether a word stands in a list separated by blanks.
+func oneOf(list, word string) bool { return slices.Contains(strings.Fields(list), word) }

@@ -1,0 +1,139 @@
+// Package research says what a call is about that should be looked up before
+// it is made: a package it installs, a host it reaches, a model it names. It
+// decides nothing; the orchestrator asks the agent to investigate first.
+//
+// This is a habit, not a wall: a command that hides what it does (a variable
+// as the program's name, a script file, another language) is not recognised.
+// What must not happen at all is for approvals and the sandbox.
+package research
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"anamnesis/orchestrator/guard/command"
+	"anamnesis/orchestrator/loop"
+)
+
+// Kind says what a subject is.
+type Kind string
+
+// The kinds.
+const (
+	Package Kind = "package"
+	Host    Kind = "host"
+	Model   Kind = "model"
+	Pattern Kind = "pattern" // a call that the task's own patterns name
+)
+
+// Subject is one thing to look up first.
+type Subject struct {
+	Kind Kind
+	// ID names it: npm:left-pad, host:example.com, model:gpt-9, or a pattern as
+	// Tool:command.
+	ID string
+	// Look is a command that looks it up and changes nothing; may be empty.
+	Look string
+}
+
+// String is the subject in words.
+func (s Subject) String() string {
+	switch s.Kind {
+	case Package:
+		manager, name, _ := strings.Cut(s.ID, ":")
+		return "the " + manager + " package " + name
+	case Host:
+		return "the host " + Bare(s.ID)
+	case Model:
+		return "the model name " + Bare(s.ID)
+	}
+	return "calls that look like " + s.ID
+}
+
+// Bare is a subject's ID without its kind, as people write it.
+func Bare(id string) string {
+	if _, name, ok := strings.Cut(id, ":"); ok {
+		return name
+	}
+	return id
+}
+
+// Normal is the form in which two spellings of a subject are the same.
+func Normal(subject string) string {
+	return strings.ToLower(strings.Join(strings.Fields(subject), " "))
+}
+
+// Rules say which calls are about something to look up.
+type Rules struct {
+	// Patterns are calls that are to be looked up, beside the built-in kinds.
+	Patterns []loop.Pattern
+	// KnownHost and KnownModel say what needs no looking up; nil: nothing is
+	// known.
+	KnownHost  func(host string) bool
+	KnownModel func(name string) bool
+}
+
+// maxSubjects bounds what one call can be about.
+const maxSubjects = 20
+
+// Subjects gives what a call is about that has to be looked up, each once, in
+// the order of the call. args is the call's JSON.
+func (r Rules) Subjects(tool, args string) []Subject {
+	f := finder{rules: r}
+	type edit struct {
+		Old string `json:"old"`
+		New string `json:"new"`
+	}
+	var a struct {
+		Command string `json:"command"`
+		Content string `json:"content"`
+		edit
+		Edits []edit `json:"edits"`
+	}
+	_ = json.Unmarshal([]byte(args), &a) // another tool's arguments: its patterns are all there is
+	var simple []command.Simple
+	if tool == "Bash" {
+		// A line with a fault is asked about as far as a shell would run it.
+		simple, _ = command.Parse(a.Command)
+	}
+	for _, p := range r.Patterns {
+		hit := p.Match(tool, args)
+		for _, s := range simple {
+			hit = hit || p.MatchCommand(tool, s.String())
+		}
+		if hit {
+			f.add(Subject{Kind: Pattern, ID: patternID(p)})
+		}
+	}
+	for _, s := range simple {
+		f.packages(s)
+		f.hosts(s)
+		f.models(s)
+	}
+	f.modelsIn(a.Content, "")
+	for _, e := range append(a.Edits, a.edit) {
+		f.modelsIn(e.New, e.Old)
+	}
+	return f.out
+}
+
+func patternID(p loop.Pattern) string {
+	if p.Command == "" {
+		return p.Tool
+	}
+	return p.Tool + ":" + p.Command
+}
+
+// finder collects subjects.
+type finder struct {
+	rules Rules
+	out   []Subject
+}
+
+func (f *finder) add(s Subject) {
+	same := func(o Subject) bool { return Normal(o.ID) == Normal(s.ID) }
+	if len(f.out) < maxSubjects && !slices.ContainsFunc(f.out, same) {
+		f.out = append(f.out, s)
+	}
+}
