@@ -42,7 +42,7 @@ func extract(r *Request, recs []*record) Notes {
 	n.Findings = append(n.Findings, agentNotes(recs)...)
 	n.Findings = append(n.Findings, unsettled(recs)...)
 	n.Findings = append(n.Findings, fileFindings(r, recs)...)
-	n.Verified = successes(recs)
+	n.Verified = append(lookedUp(recs), successes(recs)...)
 	if len(falsified) > 0 {
 		n.Advice = append(n.Advice, Statement{
 			Text: "the calls above failed in the state they name; change what they depend on before making one again, or take another way",

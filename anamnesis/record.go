@@ -187,7 +187,7 @@ func (c *recorder) returned(o *op.Op, b *op.ToolReturned) {
 	rec.text, rec.stdout, rec.stderr = b.Text, b.Stdout, b.Stderr
 	rec.exit, rec.isError, rec.refused, rec.unknown = b.Exit, b.IsError, b.Refused, b.Unknown
 	rec.reads, rec.writes = b.Reads, b.Writes
-	rec.tainted = c.taint.see(rec, b.Network)
+	rec.tainted = c.taint.see(rec, b.Network) || c.citesTainted(rec)
 	for _, p := range b.Writes {
 		if !slices.Contains(c.since, p) {
 			c.since = append(c.since, p)

@@ -35,6 +35,7 @@ func Fold(s *State, o op.Op) error {
 		return fmt.Errorf("fold op %d: %w", o.Seq, err)
 	}
 	s.projection.apply(o)
+	s.Research.fold(o)
 	switch o.Body.(type) {
 	case *op.ContextMasked, *op.PassDone, *op.JumpIntended, *op.MailDelivered: // results have left the context
 		s.Repeats.Prune(s.projection.shows())

@@ -45,6 +45,7 @@ type State struct {
 	Marked    []Marked   // checkpoints of the tool dmail, by their numbers
 	Pressure  Pressure   // why and how far the context is to be made smaller
 	Repeats   loop.Tally // calls that were made, by the world they ran in
+	Research  Research   // what was looked up before it was used
 
 	projection projection
 }

@@ -283,7 +283,7 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		return err
 	}
 	env := &tool.Env{
-		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Redactor: t.redactor,
+		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: taskEvidence{t}, Redactor: t.redactor,
 		Started: func(s op.ToolStarted) error { return t.post(keep, &s) },
 	}
 	if args, err = t.putBack(env, tl.Spec(), args); err != nil {
@@ -352,10 +352,14 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 	if err := t.keepFound(res.Reads, res.Secrets); err != nil {
 		return err
 	}
-	return t.post(ctx, &op.ToolReturned{
+	var bodies []op.Body
+	if res.Research != nil {
+		bodies = append(bodies, res.Research)
+	}
+	return t.post(ctx, append(bodies, &op.ToolReturned{
 		Call: c.ID, Name: c.Name, Text: res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout, Stderr: res.Stderr,
 		Cut: res.Cut, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Display: res.Display, Repeats: repeats, Millis: took.Milliseconds(),
-	})
+	})...)
 }
 
 // approve lets a call run or not, and gives what there is to record of it. The
@@ -364,12 +368,29 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec) (ok bool, why string, decision []op.Body) {
 	d := guard.Decide(guard.Mode(t.approval), guard.Facts{Tool: c.Name, ReadOnly: spec.ReadOnly, Edits: spec.Edits}, nil)
 	refused := &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: d.By}
-	switch d.Verdict {
-	case guard.Allow:
-		return true, "", nil
-	case guard.Refuse:
+	if d.Verdict == guard.Refuse {
 		return false, d.Text, []op.Body{refused}
 	}
+	subjects, records, missing := t.researched(c)
+	if len(missing) > 0 {
+		refused.By = byResearchGuard
+		for _, s := range missing {
+			refused.Subjects = append(refused.Subjects, s.ID)
+		}
+		return false, t.researchRefusal(c.Name, missing), []op.Body{refused}
+	}
+	if len(subjects) > 0 {
+		decision = []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: byResearchGuard, Subjects: subjects, Research: records}}
+	}
+	if d.Verdict == guard.Allow {
+		return true, "", decision
+	}
+	ok, why, asked := t.askApproval(ctx, c, refused)
+	return ok, why, append(decision, asked...)
+}
+
+// askApproval puts a call before the person.
+func (t *Task) askApproval(ctx context.Context, c op.Call, refused *op.ApprovalDecided) (ok bool, why string, decision []op.Body) {
 	if t.opts.Approve == nil {
 		refused.By = "nobody"
 		return false, "Refused: this call needs a person's approval and nobody is there to give it.", []op.Body{refused}
@@ -428,7 +449,7 @@ func (t *Task) saveWorld(ctx context.Context) error {
 		save.Parent = "" // the parent is lost: a checkpoint without history beats none
 		snap, err = t.world.Save(ctx, save)
 	}
-	b := &op.WorldSaved{Parent: parent, Mark: t.stepMark(id)}
+	b := &op.WorldSaved{Parent: parent, Mark: t.stepMark(id) + t.citeLine(id)}
 	if err != nil {
 		b.Error = err.Error()
 		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", id, oneLine(b.Error, maxDelivered))

@@ -62,8 +62,11 @@ type Options struct {
 	Limits   Limits
 	// Polling names calls that may be repeated in an unchanged world, because
 	// they wait for something outside it; nil: loop.Polling.
-	Polling  []loop.Pattern
-	Recreate bool // OpenTask makes the world's directory again when it is gone
+	Polling []loop.Pattern
+	// KnownModel says which models need no looking up before their name is used;
+	// nil: none is known.
+	KnownModel func(name string) bool
+	Recreate   bool // OpenTask makes the world's directory again when it is gone
 	// Event sees every operation once it is durable, in order. It must not call
 	// the task.
 	Event func(op.Op)
@@ -140,6 +143,9 @@ type New struct {
 	MaxSteps int
 	Tools    []string // beside those that every agent has
 	System   string
+
+	NoResearch bool             // calls about new subjects run without an investigation
+	Guarded    []op.CallPattern // calls that need one beside the built-in kinds
 }
 
 // Create makes a new task in dir and records the request. When it fails, the
@@ -167,6 +173,7 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 		Task: n.ID, Dir: dir, Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL,
 		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, MaxSteps: n.MaxSteps, Tools: n.Tools,
 		KB: h.KnowledgeBase(), System: n.System, Program: o.Program,
+		NoResearch: n.NoResearch, Guarded: n.Guarded,
 	}
 	if err := t.open(ctx, h, opened); err != nil {
 		return nil, errors.Join(err, t.Close())

@@ -16,10 +16,14 @@ type TaskOpened struct {
 	Approval string `json:"approval"`         // ask | edits | auto | deny
 	MaxSteps int    `json:"max_steps"`        // 0: the default
 	// Tools are the tools the agent has beside those that every agent has.
-	Tools   []string `json:"tools,omitempty"`
-	KB      string   `json:"kb"`      // knowledge base folder
-	System  string   `json:"system"`  // the system prompt, rendered once
-	Program string   `json:"program"` // version that wrote it
+	Tools  []string `json:"tools,omitempty"`
+	KB     string   `json:"kb"`     // knowledge base folder
+	System string   `json:"system"` // the system prompt, rendered once
+	// NoResearch lets calls about new subjects run without an investigation;
+	// Guarded are calls that need one beside the built-in kinds.
+	NoResearch bool          `json:"no_research,omitempty"`
+	Guarded    []CallPattern `json:"guarded,omitempty"`
+	Program    string        `json:"program"` // version that wrote it
 }
 
 // TaskResumed says that a process took the task up again.
@@ -122,6 +126,10 @@ type ApprovalDecided struct {
 	Feedback string `json:"feedback,omitempty"`
 	// ForTask: and every later call of this task.
 	ForTask bool `json:"for_task,omitempty"`
+	// Subjects are what the call is about, where it had to be looked up first,
+	// and Research, where that was done, the records that let it run.
+	Subjects []string `json:"subjects,omitempty"`
+	Research []uint64 `json:"research,omitempty"`
 }
 
 // ToolCalled is the intent of one tool call, durable before it runs.

@@ -27,6 +27,7 @@ const (
 	KindModelReplied    Kind = "model.replied"
 	KindModelFailed     Kind = "model.failed"
 	KindApprovalDecided Kind = "approval.decided"
+	KindResearchDone    Kind = "research.done"
 	KindToolCalled      Kind = "tool.called"
 	KindToolStarted     Kind = "tool.started"
 	KindToolReturned    Kind = "tool.returned"
@@ -126,6 +127,8 @@ func empty(k Kind) Body {
 		return new(ModelFailed)
 	case KindApprovalDecided:
 		return new(ApprovalDecided)
+	case KindResearchDone:
+		return new(ResearchDone)
 	case KindToolCalled:
 		return new(ToolCalled)
 	case KindToolStarted:

@@ -41,6 +41,8 @@ func displayKeys(name string) []string {
 		return []string{"thought"}
 	case "jump_to_step":
 		return []string{"step_id"}
+	case "investigate":
+		return []string{"subject"}
 	case "recall":
 		return []string{"query", "op"}
 	case "SendDMail": // the message is for the agent

@@ -58,6 +58,12 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 // slice, not the schemas.
 func (r *Registry) Specs() []Spec { return append([]Spec(nil), r.order...) }
 
+// Spec gives the spec of a tool; false where there is none of that name.
+func (r *Registry) Spec(name string) (Spec, bool) {
+	e, ok := r.byName[name]
+	return e.spec, ok
+}
+
 // CallError is a call that cannot be run as it was made. Its text is what the
 // model is shown.
 type CallError struct {

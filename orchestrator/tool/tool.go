@@ -29,6 +29,9 @@ type Spec struct {
 	ReadOnly bool
 	// Edits says that the tool changes files of the world and nothing else.
 	Edits bool
+	// Silent says that a result shows nothing that was there before the call: it
+	// is no evidence of anything.
+	Silent bool
 }
 
 // Tool is one thing the agent can do. Implementations keep no state between
@@ -63,6 +66,8 @@ type Env struct {
 	Timeline Timeline
 	// Mailbox is where D-Mails are sent from; nil outside a task.
 	Mailbox Mailbox
+	// Evidence is what the task has seen so far; nil outside a task.
+	Evidence Evidence
 	// Environ is the environment commands get, before secrets are removed;
 	// nil means the program's own.
 	Environ []string
@@ -79,6 +84,14 @@ type Timeline interface {
 	// Recall searches the knowledge cards, or opens an operation again. The
 	// error is shown to the model.
 	Recall(ctx context.Context, what Memory) (string, error)
+}
+
+// Evidence is what a call may cite of the task it is part of.
+type Evidence interface {
+	// Cite checks that operations of the task can be cited and gives the one
+	// that is the result of a call that succeeded and only looked. The error is
+	// shown to the model, and names what could be cited.
+	Cite(ops []uint64) (look uint64, err error)
 }
 
 // Memory names what a call wants to remember: cards that answer Query, or,
@@ -112,6 +125,8 @@ type Result struct {
 	Network bool
 	// Jump asks for a jump when all calls of the reply are recorded.
 	Jump *op.JumpRequested
+	// Research is to be recorded with the call.
+	Research *op.ResearchDone
 	// Display is a short line about the result for people, may be empty.
 	Display string
 }

@@ -98,3 +98,14 @@ func local(host string) bool {
 	ip := net.ParseIP(host)
 	return ip != nil && (ip.IsLoopback() || ip.IsUnspecified())
 }
+
+// HostsNamed lists the hosts that a person's words name, as addresses or bare.
+func HostsNamed(text string) []string {
+	out := HostsIn(text)
+	for _, w := range strings.Fields(text) {
+		if m := bareHost.FindStringSubmatch(strings.Trim(w, `.,;:!?()[]"'<>`+"`")); m != nil {
+			out = append(out, strings.ToLower(m[1]))
+		}
+	}
+	return out
+}

@@ -38,6 +38,7 @@ func Tools(o *Options) []tool.Tool {
 		plan.Think(),
 		timeline.JumpToStep(),
 		timeline.Recall(),
+		timeline.Investigate(),
 	}
 }
 

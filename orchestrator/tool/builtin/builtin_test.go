@@ -114,6 +114,8 @@ func (echo) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 
 func (echo) MarkCheckpoint(_ context.Context, call string) (int, error) { return strconv.Atoi(call) }
 
+func (echo) Cite(ops []uint64) (uint64, error) { return ops[0], nil }
+
 // sample gives the arguments of one call that must succeed, what its text
 // must contain, and a prefix all its files share.
 func sample(name string, i int) (args map[string]any, want string) {
@@ -139,6 +141,9 @@ func sample(name string, i int) (args map[string]any, want string) {
 		return map[string]any{"checkpoint_id": i, "message": "m"}, "the D-Mail was not sent"
 	case "dmail":
 		return map[string]any{"action": "checkpoint"}, fmt.Sprintf("Checkpoint %d created: it is the end of this step. checkpoint_count: %d.", i, i+1)
+	case "investigate":
+		return map[string]any{"subject": fmt.Sprintf("npm:x%d", i), "question": "q", "findings": fmt.Sprintf("found %d", i), "cites": []int{i + 1}},
+			fmt.Sprintf("Recorded for npm:x%d: found %d", i, i)
 	case "recall":
 		return map[string]any{"op": i + 1}, fmt.Sprintf(`recalled "" %d`, i+1)
 	}
@@ -198,7 +203,7 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	env := tool.Env{Root: root, Dir: dir, Timeline: echo{}, Mailbox: echo{}}
+	env := tool.Env{Root: root, Dir: dir, Timeline: echo{}, Mailbox: echo{}, Evidence: echo{}}
 	var wg sync.WaitGroup
 	for _, tl := range tools {
 		name := tl.Spec().Name
@@ -231,7 +236,7 @@ func TestEndedContext(t *testing.T) {
 	for _, tl := range append(builtin.Tools(nil), optIn(t)...) {
 		args, _ := sample(tl.Spec().Name, 1)
 		data, _ := json.Marshal(args)
-		_, err := tl.Call(ctx, &tool.Env{Call: "c", Root: root, Dir: dir, Timeline: echo{}, Mailbox: echo{}}, data)
+		_, err := tl.Call(ctx, &tool.Env{Call: "c", Root: root, Dir: dir, Timeline: echo{}, Mailbox: echo{}, Evidence: echo{}}, data)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: err = %v, want the context's", tl.Spec().Name, err)
 		}

@@ -21,6 +21,7 @@ func (think) Spec() tool.Spec {
 			"the thought stays in the task's memory.",
 		Schema:   tool.Params(tool.Param{Name: "thought", Required: true, Schema: tool.Text("The thought.")}),
 		ReadOnly: true,
+		Silent:   true,
 	}
 }
 

@@ -1,0 +1,51 @@
+package anamnesis
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// investigateTool records what was looked up before it was used.
+const investigateTool = "investigate"
+
+// investigation is what the arguments of such a call say.
+type investigation struct {
+	Subject  string   `json:"subject"`
+	Findings string   `json:"findings"`
+	Cites    []uint64 `json:"cites"`
+}
+
+// investigationOf reads a call's arguments; false for other calls.
+func investigationOf(rec *record) (investigation, bool) {
+	var v investigation
+	if rec.tool != investigateTool || json.Unmarshal([]byte(rec.args), &v) != nil {
+		return investigation{}, false
+	}
+	return v, true
+}
+
+// lookedUp gives what was investigated on the path, the newest first: it holds
+// whatever became of the files.
+func lookedUp(recs []*record) []Statement {
+	var out []Statement
+	for _, rec := range slices.Backward(recs) {
+		v, ok := investigationOf(rec)
+		if !ok || !rec.ok() || len(out) == maxExtracted {
+			continue
+		}
+		text := fmt.Sprintf("investigated %s: %s", Squash(v.Subject), Squash(v.Findings))
+		out = append(out, Statement{Text: clipMarked(text, maxStatementRunes), Ops: []uint64{rec.end}})
+	}
+	return out
+}
+
+// citesTainted reports whether an investigation rests on text from outside, or
+// on operations the span does not hold.
+func (c *recorder) citesTainted(rec *record) bool {
+	v, ok := investigationOf(rec)
+	return ok && slices.ContainsFunc(v.Cites, func(seq uint64) bool {
+		i := slices.IndexFunc(c.out, func(r *record) bool { return r.seq <= seq && seq <= r.end })
+		return i < 0 || c.out[i].tainted
+	})
+}

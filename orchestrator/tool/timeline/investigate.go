@@ -1,0 +1,68 @@
+package timeline
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/tool"
+)
+
+// MaxCites is how many operations one investigation cites.
+const MaxCites = 20
+
+// Investigate is the tool that records what was found out about a subject. It
+// looks nothing up itself: it cites results the task already has.
+func Investigate() tool.Tool { return investigate{} }
+
+type investigate struct{}
+
+func (investigate) Spec() tool.Spec {
+	one, cites := 1, MaxCites
+	list := &jsonschema.Schema{
+		Type: "array", MinItems: &one, MaxItems: &cites, Items: tool.Int("An operation's number.", 1, maxStep),
+		Description: "Numbers of operations of this task that show it; at least one is the result of a successful call that only looked " +
+			"(ReadFile, Grep, Glob, recall, or a command such as npm view).",
+	}
+	return tool.Spec{
+		Name: "investigate",
+		Description: "Record what you found out about something new before you act on it. Installing a package, reaching a new host and using a model name " +
+			"nobody knows need such a record: look first (files, search, recall, a command that only looks), then record it here. It looks nothing up by itself.",
+		Schema: tool.Params(
+			tool.Param{Name: "subject", Required: true, Schema: tool.Text("What it is about, as the refusal named it: npm:left-pad, host:example.com, model:NAME.")},
+			tool.Param{Name: "question", Required: true, Schema: tool.Text("What you wanted to know.")},
+			tool.Param{Name: "findings", Required: true, Schema: tool.Text("What you found, with versions and names, also what speaks against it.")},
+			tool.Param{Name: "cites", Required: true, Schema: list},
+		),
+		ReadOnly: true,
+		Silent:   true,
+	}
+}
+
+func (investigate) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+	a, err := tool.Decode[struct {
+		Subject  string   `json:"subject"`
+		Question string   `json:"question"`
+		Findings string   `json:"findings"`
+		Cites    []uint64 `json:"cites"`
+	}](args)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if env.Evidence == nil {
+		return tool.Errorf(outsideTask, "investigate"), nil
+	}
+	if err := ctx.Err(); err != nil {
+		return tool.Result{}, fmt.Errorf("record an investigation: %w", err)
+	}
+	look, err := env.Evidence.Cite(a.Cites)
+	if err != nil {
+		return tool.Errorf("Not recorded: %v", err), nil
+	}
+	r := tool.Textf("Recorded for %s: %s", a.Subject, a.Findings)
+	r.Research = &op.ResearchDone{Call: env.Call, Subject: a.Subject, Question: a.Question, Findings: a.Findings, Cites: a.Cites, Look: look}
+	return r, nil
+}
