@@ -210,10 +210,10 @@ func (t *Task) look(b *op.ToolReturned, before []op.Op) (args, why string) {
 		return "", "was refused"
 	case b.Unknown:
 		return "", "has an unknown outcome"
-	case b.IsError:
-		return "", "failed"
 	case b.Exit != nil && *b.Exit != 0:
 		return "", fmt.Sprintf("failed (exit %d)", *b.Exit)
+	case b.IsError:
+		return "", "failed"
 	case spec.Silent:
 		return "", "shows nothing that was there before"
 	}

@@ -74,6 +74,7 @@ const maxRequestBytes = 1 << 20
 func (a *app) runCommand() *cobra.Command {
 	var f agentFlags
 	var id string
+	var first researchFlags
 	cmd := &cobra.Command{
 		Use:   `run "REQUEST"`,
 		Short: "Run an agent on a request",
@@ -94,10 +95,11 @@ func (a *app) runCommand() *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
-			return a.run(cmd.Context(), f, id, args[0])
+			return a.run(cmd.Context(), f, first, id, args[0])
 		},
 	}
 	f.register(cmd)
+	first.register(cmd)
 	cmd.Flags().StringVar(&id, "task", "", "name of the task (default: made from the request)")
 	cmd.Flags().IntVar(&f.eas, "eas", 0, "effective attention span in tokens (default: from the EAS table)")
 	cmd.Flags().StringSliceVar(&f.tools, "tools", nil, "tools beside those that every agent has: SendDMail, dmail")
@@ -105,7 +107,7 @@ func (a *app) runCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) run(ctx context.Context, f agentFlags, id, request string) error {
+func (a *app) run(ctx context.Context, f agentFlags, first researchFlags, id, request string) error {
 	h, err := a.home()
 	if err != nil {
 		return err
@@ -122,6 +124,10 @@ func (a *app) run(ctx context.Context, f agentFlags, id, request string) error {
 	if err != nil {
 		return err
 	}
+	n.NoResearch = first.off
+	if n.Guarded, err = first.patterns(); err != nil {
+		return err
+	}
 	lines := a.personAt()
 	p := a.announce(f, view.Start{
 		Task: n.ID, Dir: n.Dir, Model: n.Model, EAS: n.EAS, EASFrom: n.EASFrom,
@@ -131,6 +137,7 @@ func (a *app) run(ctx context.Context, f agentFlags, id, request string) error {
 	if err != nil {
 		return err
 	}
+	opts.KnownModel = knownModel(h, f.dir)
 	t, err := orchestrator.Create(ctx, h, n, opts)
 	if err != nil {
 		return err
@@ -294,6 +301,7 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	opts.KnownModel = knownModel(h, st.Opened.Dir)
 	t, err := orchestrator.OpenTask(ctx, h, id, opts)
 	if err != nil {
 		return err

@@ -113,6 +113,8 @@ func (p *textPrinter) Op(o op.Op) {
 		}
 		p.line("%s", strings.Join(strings.Fields(fmt.Sprintf("• %s %s %s", tool.Display(call), how, took(b.Millis))), " "))
 		delete(p.calls, b.Call)
+	case *op.ResearchDone:
+		p.line("✎ looked up %s (op %d)", b.Subject, b.Look)
 	case *op.WorldSaved:
 		switch {
 		case b.Error != "":

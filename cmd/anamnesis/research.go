@@ -1,0 +1,54 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"anamnesis/anamnesis"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator"
+)
+
+// researchFlags say what a new task has to look up before it acts.
+type researchFlags struct {
+	off     bool
+	guarded []string
+}
+
+func (r *researchFlags) register(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&r.off, "no-research-first", false, "let calls about new packages, hosts and models run without an investigation")
+	cmd.Flags().StringArrayVar(&r.guarded, "research-first", nil, "further calls that need an investigation: a tool, or Bash:COMMAND where * is any text (repeatable)")
+}
+
+// patterns reads --research-first.
+func (r *researchFlags) patterns() ([]op.CallPattern, error) {
+	if r.off && len(r.guarded) > 0 {
+		return nil, usageError("--research-first and --no-research-first contradict one another: give one of them")
+	}
+	var out []op.CallPattern
+	for _, text := range r.guarded {
+		name, command, _ := strings.Cut(text, ":")
+		if name == "" || strings.ContainsAny(name, " \t") || command != "" && name != "Bash" {
+			return nil, usageError("--research-first %q: want a tool's name, or Bash:COMMAND such as 'Bash:terraform apply*'", text)
+		}
+		out = append(out, op.CallPattern{Tool: name, Command: command})
+	}
+	return out, nil
+}
+
+// knownModel asks the EAS table of a directory, read when it is first needed.
+// Where it cannot be read no model is known.
+func knownModel(h orchestrator.Home, dir string) func(string) bool {
+	table := sync.OnceValue(func() *anamnesis.Table {
+		t, err := loadEAS(h.EASOverlay(), easProjectFile(dir))
+		if err != nil {
+			return nil
+		}
+		return t
+	})
+	return func(name string) bool { t := table(); return t != nil && t.Lookup(name).Known }
+}
