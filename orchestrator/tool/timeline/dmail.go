@@ -44,6 +44,7 @@ func (sendDMail) Spec() tool.Spec {
 			tool.Param{Name: "restore_files", Schema: tool.Bool(restoreText)},
 		),
 		ReadOnly: true,
+		Silent:   true,
 	}
 }
 
@@ -88,6 +89,7 @@ func (dmail) Spec() tool.Spec {
 			tool.Param{Name: "restore_files", Schema: tool.Bool("With send: " + strings.ToLower(restoreText[:1]) + restoreText[1:])},
 		),
 		ReadOnly: true,
+		Silent:   true,
 	}
 }
 
