@@ -144,6 +144,7 @@ type Record struct {
 	ID    string `json:"_id"`
 	Title string `json:"title"`
 	Text  string `json:"text"`
+	Lang  string `json:"lang,omitempty"` // of a query, where the set says it
 }
 
 // Document gives the record as the index takes it.
