@@ -34,6 +34,10 @@ type Change struct {
 	Message string
 	By      Actor
 	Cards   []*card.Card
+	// Over names, by id, the fingerprint of the file that a card is meant to
+	// replace. Such a card replaces that file whatever state it has reached,
+	// and is a *[ConflictError] where the file is another by now.
+	Over map[string]string
 }
 
 // Stored is what became of one card of a change.
@@ -99,7 +103,7 @@ func (s *Store) Apply(ctx context.Context, ch Change) ([]Stored, error) {
 	out := make([]Stored, len(cards))
 	var todo []planned
 	for i, c := range cards {
-		p, err := s.plan(c)
+		p, err := s.plan(c, ch.Over)
 		if err != nil {
 			return nil, fmt.Errorf("put card %s: %w", c.ID, err)
 		}
@@ -140,11 +144,20 @@ type planned struct {
 }
 
 // plan decides what becomes of a card. Both locks are held.
-func (s *Store) plan(c *card.Card) (planned, error) {
+func (s *Store) plan(c *card.Card, over map[string]string) (planned, error) {
 	p := planned{Stored: Stored{ID: c.ID}, card: c}
 	old, err := s.current(c.ID)
 	if err != nil {
 		return p, err
+	}
+	if mark, given := over[c.ID]; given {
+		if old == nil || old.fingerprint() != mark {
+			return p, &ConflictError{c.ID, s.pathOf(c, old), "the card was changed meanwhile; look at it again"}
+		}
+		if p.Path, p.old = old.path, old; !bytes.Equal(old.card.Source(), c.Markdown()) {
+			p.data = c.Markdown()
+		}
+		return p, nil
 	}
 	if old == nil {
 		twin, err := s.twin(c)
@@ -155,7 +168,7 @@ func (s *Store) plan(c *card.Card) (planned, error) {
 			p.ID, p.Path, p.Rediscovered = twin.card.ID, twin.path, true
 			return p, nil
 		}
-		p.Path, p.Created = filepath.Join(s.dir, c.Created.UTC().Format("2006-01"), fileName(c)), true
+		p.Path, p.Created = s.pathOf(c, nil), true
 		if _, err := os.Lstat(p.Path); err == nil {
 			return p, &ConflictError{c.ID, p.Path, "a file of that name is there that is not this card; move it away"}
 		}
@@ -171,6 +184,14 @@ func (s *Store) plan(c *card.Card) (planned, error) {
 	}
 	p.data = data
 	return p, nil
+}
+
+// pathOf gives where a card stands, or will.
+func (s *Store) pathOf(c *card.Card, old *stored) string {
+	if old != nil {
+		return old.path
+	}
+	return filepath.Join(s.dir, c.Created.UTC().Format("2006-01"), fileName(c))
 }
 
 // twin gives another card that says exactly what c says, nil when there is

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -74,6 +75,11 @@ type Entry struct {
 	Tainted bool       `json:"tainted"`
 	Expired bool       `json:"expired"`
 	Path    string     `json:"path"`
+	// Fingerprint names the file's bytes; see [Store.Edit].
+	Fingerprint string     `json:"fingerprint"`
+	Contradicts []string   `json:"contradicts,omitempty"`
+	Supersedes  []string   `json:"supersedes,omitempty"`
+	VerifiedAt  *time.Time `json:"verified_at,omitempty"`
 }
 
 // BrokenCard is a file in the store that cannot be used. It is left as it is.
@@ -105,6 +111,9 @@ type stored struct {
 	path string
 	sum  [sha256.Size]byte // of the file
 }
+
+// fingerprint is how people and other programs name the file's bytes.
+func (st *stored) fingerprint() string { return hex.EncodeToString(st.sum[:8]) }
 
 // Open opens the knowledge base in dir, creating it 0700 where it is absent,
 // and reads its cards. Files that cannot be read as cards are listed by
@@ -319,7 +328,8 @@ func (s *Store) List() []Entry {
 	for id, st := range s.cards {
 		c := st.card
 		out = append(out, Entry{ID: id, Topic: c.Topic, State: c.State, Task: c.SourceTask, Created: c.Created,
-			Tainted: c.Provenance.Tainted, Expired: c.Expired(now), Path: st.path})
+			Tainted: c.Provenance.Tainted, Expired: c.Expired(now), Path: st.path, Fingerprint: st.fingerprint(),
+			Contradicts: slices.Clone(c.Contradicts), Supersedes: slices.Clone(c.Supersedes), VerifiedAt: c.VerifiedAt})
 	}
 	slices.SortFunc(out, func(a, b Entry) int {
 		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))

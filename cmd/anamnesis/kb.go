@@ -24,13 +24,14 @@ func (a *app) kbCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "kb",
-		Short: "Add, find and list knowledge cards",
+		Short: "Add, find, review and share knowledge cards",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&dir, "kb", "", "the knowledge base's directory (default: the one of the program's state)")
 	cmd.AddCommand(a.kbAddCommand(&dir), a.kbSearchCommand(&dir), a.kbListCommand(&dir),
-		a.kbShowCommand(&dir), a.kbRebuildCommand(&dir), a.kbEvalCommand())
+		a.kbShowCommand(&dir), a.kbEditCommand(&dir), a.kbHistoryCommand(&dir), a.kbRebuildCommand(&dir), a.kbEvalCommand())
+	cmd.AddCommand(a.kbDecideCommands(&dir)...)
 	return cmd
 }
 
@@ -77,6 +78,8 @@ func kbError(err error) error {
 		return usageError("%w; 'anamnesis kb list' shows the cards there are", err)
 	case errors.As(err, &conflict):
 		return &exitError{exitRefused, conflict}
+	case isStateError(err):
+		return &exitError{exitRefused, err}
 	case errors.As(err, &set):
 		return &exitError{exitUsage, set}
 	}
@@ -239,41 +242,6 @@ func (a *app) printHits(hits []knowledgebase.Hit) error {
 	return nil
 }
 
-func (a *app) kbListCommand(dir *string) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List all cards, newest first",
-		Args:  usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := a.openKB(*dir, false)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
-			entries := store.List()
-			if asJSON {
-				return a.printJSON(map[string]any{"cards": entries, "broken": brokenJSON(store)})
-			}
-			for _, e := range entries {
-				marks := string(e.State)
-				if e.Tainted && e.State == card.Draft {
-					marks += ", tainted"
-				}
-				if e.Expired {
-					marks += ", expired"
-				}
-				if _, err := fmt.Fprintf(a.stdout, "%s  %s  %s (%s)\n", e.Created.Format(time.DateOnly), e.ID, view.Clean(e.Topic), marks); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	return cmd
-}
-
 type kbBroken struct {
 	Path  string `json:"path"`
 	Error string `json:"error"`
@@ -285,33 +253,6 @@ func brokenJSON(store *knowledgebase.Store) []kbBroken {
 		out = append(out, kbBroken{b.Path, b.Err.Error()})
 	}
 	return out
-}
-
-func (a *app) kbShowCommand(dir *string) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "show ID",
-		Short: "Print one card",
-		Args:  usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := a.openKB(*dir, false)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
-			c, err := store.Get(args[0])
-			if err != nil {
-				return kbError(err)
-			}
-			if asJSON {
-				return a.printJSON(c)
-			}
-			_, err = io.WriteString(a.stdout, view.Clean(string(c.Markdown())))
-			return err
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	return cmd
 }
 
 func (a *app) kbRebuildCommand(dir *string) *cobra.Command {

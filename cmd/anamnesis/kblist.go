@@ -1,0 +1,116 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
+
+	"github.com/spf13/cobra"
+)
+
+// kbFilter is which cards 'kb list' shows.
+type kbFilter struct {
+	states  []string
+	expired bool
+}
+
+func (f kbFilter) check() error {
+	for _, s := range f.states {
+		if !card.State(s).Valid() {
+			return usageError("--state %s: unknown; use draft, reviewed, retired or superseded", s)
+		}
+	}
+	return nil
+}
+
+func (f kbFilter) shows(e knowledgebase.Entry) bool {
+	return (len(f.states) == 0 || slices.Contains(f.states, string(e.State))) && (!f.expired || e.Expired)
+}
+
+func (a *app) kbListCommand(dir *string) *cobra.Command {
+	var asJSON bool
+	var filter kbFilter
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the cards, newest first",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := filter.check(); err != nil {
+				return err
+			}
+			store, err := a.openKB(*dir, false)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			entries := slices.DeleteFunc(store.List(), func(e knowledgebase.Entry) bool { return !filter.shows(e) })
+			if asJSON {
+				return a.printJSON(map[string]any{"cards": entries, "broken": brokenJSON(store)})
+			}
+			for _, e := range entries {
+				if _, err := fmt.Fprintf(a.stdout, "%s  %s  %s (%s)\n", e.Created.Format(time.DateOnly), e.ID, view.Clean(e.Topic), marks(store, e)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().StringSliceVar(&filter.states, "state", nil, "only cards in these states (draft, reviewed, retired, superseded)")
+	cmd.Flags().BoolVar(&filter.expired, "expired", false, "only cards past their date")
+	return cmd
+}
+
+// marks is what stands in brackets behind a card: its state and what a person
+// should know of it.
+func marks(store *knowledgebase.Store, e knowledgebase.Entry) string {
+	out := []string{string(e.State)}
+	if by := store.SupersededBy(e.ID); e.State == card.Superseded && len(by) > 0 {
+		out[0] += " by " + strings.Join(by, " ")
+	}
+	if e.Tainted && e.State == card.Draft {
+		out = append(out, "tainted")
+	}
+	if e.Expired {
+		out = append(out, "expired")
+	}
+	if len(e.Contradicts) > 0 {
+		out = append(out, "contradicts "+strings.Join(e.Contradicts, " "))
+	}
+	return view.Clean(strings.Join(out, ", "))
+}
+
+func (a *app) kbShowCommand(dir *string) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Print one card",
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			store, err := a.openKB(*dir, false)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			c, err := store.Get(args[0])
+			if err != nil {
+				return kbError(err)
+			}
+			if asJSON {
+				return a.printJSON(c)
+			}
+			_, err = io.WriteString(a.stdout, view.Clean(string(c.Markdown())))
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}

@@ -1,0 +1,154 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/knowledge_base"
+
+	"github.com/spf13/cobra"
+)
+
+// kbDecideCommands are the verbs by which a person decides about cards.
+func (a *app) kbDecideCommands(dir *string) []*cobra.Command {
+	return []*cobra.Command{
+		a.kbDecideCommand(dir, knowledgebase.Approve, "approve ID…", "Mark cards as reviewed by you, now"),
+		a.kbDecideCommand(dir, knowledgebase.Reject, "reject ID…", "Turn drafts down: they are kept, and never recalled"),
+		a.kbDecideCommand(dir, knowledgebase.Retire, "retire ID…", "Take cards out of use: they are kept, and never recalled"),
+		a.kbDecideCommand(dir, knowledgebase.Restore, "restore ID…", "Bring retired or superseded cards back as what they were"),
+		a.kbSupersedeCommand(dir),
+	}
+}
+
+func (a *app) kbDecideCommand(dir *string, act knowledgebase.Act, use, short string) *cobra.Command {
+	var asJSON bool
+	d := knowledgebase.Decision{Act: act}
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			d.IDs = ids
+			return a.kbDecide(cmd.Context(), *dir, d, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().StringVar(&d.Reason, "reason", "", "why, for the history")
+	return cmd
+}
+
+func (a *app) kbSupersedeCommand(dir *string) *cobra.Command {
+	var asJSON bool
+	d := knowledgebase.Decision{Act: knowledgebase.Supersede}
+	cmd := &cobra.Command{
+		Use:   "supersede OLD… NEW",
+		Short: "Let one card take the place of others",
+		Args:  usageArgs(cobra.MinimumNArgs(2)),
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			d.IDs, d.By = ids[:len(ids)-1], ids[len(ids)-1]
+			return a.kbDecide(cmd.Context(), *dir, d, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().StringVar(&d.Reason, "reason", "", "why, for the history")
+	return cmd
+}
+
+// kbDecided is a card as a decision left it.
+type kbDecided struct {
+	ID    string `json:"id"`
+	State string `json:"state"`
+	Topic string `json:"topic"`
+	Path  string `json:"path"`
+}
+
+func (a *app) kbDecide(ctx context.Context, dir string, d knowledgebase.Decision, asJSON bool) error {
+	for i, id := range d.IDs {
+		if slices.Contains(d.IDs[:i], id) || id == d.By {
+			return usageError("kb %s: %s is named twice", d.Act, id)
+		}
+	}
+	store, err := a.openKB(dir, false)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	stored, err := store.Decide(ctx, d)
+	if err != nil {
+		return kbError(err)
+	}
+	a.warnHistory(store)
+	cards := make([]kbDecided, 0, len(stored))
+	for _, st := range stored {
+		c, err := store.Get(st.ID)
+		if err != nil {
+			return err
+		}
+		cards = append(cards, kbDecided{st.ID, string(c.State), c.Topic, st.Path})
+	}
+	if asJSON {
+		return a.printJSON(map[string]any{"cards": cards})
+	}
+	for _, c := range cards {
+		if _, err := fmt.Fprintf(a.stdout, "%s %s  %s\n", c.State, c.ID, view.Clean(c.Topic)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// warnHistory tells when a change is not in the history yet.
+func (a *app) warnHistory(store *knowledgebase.Store) {
+	if err := store.HistoryError(); err != nil {
+		fmt.Fprintf(a.stderr, "anamnesis: written, and not in the folder's history yet: %s\n", oneLine(err.Error()))
+	}
+}
+
+func (a *app) kbHistoryCommand(dir *string) *cobra.Command {
+	var asJSON, brief bool
+	cmd := &cobra.Command{
+		Use:   "history ID",
+		Short: "Show how a card became what it is, as diffs, newest first",
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			store, err := a.openKB(*dir, false)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			revs, err := store.History(cmd.Context(), args[0])
+			if err != nil {
+				return kbError(err)
+			}
+			if asJSON {
+				return a.printJSON(map[string]any{"id": args[0], "revisions": revs})
+			}
+			for _, r := range revs {
+				if _, err := fmt.Fprintf(a.stdout, "%s  %s  %s: %s\n", r.At.Format("2006-01-02 15:04"), r.ID[:10], view.Clean(r.Author.Name), view.Clean(r.Message)); err != nil {
+					return err
+				}
+				if brief {
+					continue
+				}
+				if _, err := fmt.Fprintf(a.stdout, "%s\n", view.Clean(r.Diff)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&brief, "brief", false, "one line a revision, without the diffs")
+	return cmd
+}
+
+// isStateError tells a decision that a card's state does not allow.
+func isStateError(err error) bool {
+	var state *knowledgebase.StateError
+	return errors.As(err, &state)
+}
