@@ -3,10 +3,8 @@ package worldstate
 import (
 	"context"
 	"crypto/sha1"
-	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -69,9 +67,6 @@ func (s *scanner) content(dirfd int, name, parent string, before stamp) (hash, s
 // fileBuffer holds one file's content, behind room for its git header.
 type fileBuffer struct{ b []byte }
 
-// headerRoom is enough for "blob ", a size and a NUL.
-const headerRoom = 32
-
 func (s *scanner) whole(fd int, size int64) (hash, error) {
 	buf := s.buffer(int(size))
 	defer s.buffers.Put(buf)
@@ -111,7 +106,7 @@ func (s *scanner) buffer(n int) *fileBuffer {
 // hash gives the id of the blob of the first n bytes of content.
 func (f *fileBuffer) hash(n int) hash {
 	var head [headerRoom]byte
-	h := append(strconv.AppendInt(append(head[:0], "blob "...), int64(n), 10), 0)
+	h := appendHead(head[:0], blobObject, int64(n))
 	from := headerRoom - len(h)
 	copy(f.b[from:], h)
 	return sha1.Sum(f.b[from : headerRoom+n])
@@ -152,7 +147,7 @@ func (s *scanner) stream(fd int, name string, size int64) (hash, error) {
 		return s.pack.addStream(hash{}, size, &ctxReader{s.ctx, f})
 	}
 	sum := sha1.New()
-	fmt.Fprintf(sum, "%s %d\x00", blobObject, size)
+	sum.Write(appendHead(nil, blobObject, size))
 	n, err := io.Copy(sum, &ctxReader{s.ctx, io.LimitReader(f, size+1)})
 	if err != nil {
 		return hash{}, err

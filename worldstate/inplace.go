@@ -40,7 +40,9 @@ func inPlace(now, after state, st stamp) bool {
 // overwrite writes a's bytes over the file that st was taken of. done is false
 // when the file must be replaced instead; then nothing was touched.
 func (x *executor) overwrite(dirfd int, a action, st stamp) (done bool, err error) {
-	data, err := x.w.objects.readUpTo(a.after.hash, blobObject, a.path, inPlaceBytes) // verified before the first byte moves
+	buf := x.w.objects.buffer()
+	defer x.w.objects.buffers.Put(buf)
+	data, err := x.w.objects.readInto(*buf, a.after.hash, blobObject, a.path, inPlaceBytes) // verified before the first byte moves
 	if errors.Is(err, errTooLarge) {
 		return false, nil
 	}
@@ -51,8 +53,7 @@ func (x *executor) overwrite(dirfd int, a action, st stamp) (done bool, err erro
 	if err != nil {
 		return false, nil // the way by rename says what is wrong, if it is wrong there, too
 	}
-	f := os.NewFile(uintptr(fd), a.path)
-	defer f.Close()
+	defer closeFD(fd)
 	now, err := fstat(fd)
 	if err != nil {
 		return false, err
@@ -61,24 +62,23 @@ func (x *executor) overwrite(dirfd int, a action, st stamp) (done bool, err erro
 		x.keep(a.path)
 		return true, nil
 	}
-	return true, x.fill(f, a, now, data)
+	return true, x.fill(fd, a, now, data)
 }
 
 // fill gives an open file its new bytes. What lies beyond the old end is
 // written first: when the disk is full, that fails while the old bytes are
 // still whole, and is taken back.
-func (x *executor) fill(f *os.File, a action, old stamp, data []byte) error {
-	fd := int(f.Fd())
+func (x *executor) fill(fd int, a action, old stamp, data []byte) error {
 	inside := min(old.size, int64(len(data)))
-	if err := x.writeAt(f, a.path, data[inside:], inside); err != nil {
-		_ = f.Truncate(old.size) // if this fails as well, the roll-back finds a half write
+	if err := x.writeAt(fd, a.path, data[inside:], inside); err != nil {
+		_ = unix.Ftruncate(fd, old.size) // if this fails as well, the roll-back finds a half write
 		return err
 	}
-	if err := x.writeAt(f, a.path, data[:inside], 0); err != nil {
+	if err := x.writeAt(fd, a.path, data[:inside], 0); err != nil {
 		return err
 	}
 	if old.size > inside {
-		if err := f.Truncate(inside); err != nil {
+		if err := unix.Ftruncate(fd, inside); err != nil {
 			return err
 		}
 		x.hook("cut")
@@ -89,7 +89,7 @@ func (x *executor) fill(f *os.File, a action, old stamp, data []byte) error {
 		}
 	}
 	if x.syncEach {
-		if err := f.Sync(); err != nil {
+		if err := unix.Fsync(fd); err != nil {
 			return err
 		}
 	}
@@ -102,17 +102,20 @@ func (x *executor) fill(f *os.File, a action, old stamp, data []byte) error {
 
 // writeAt writes data at an offset, in pieces where a test wants to stop
 // between them.
-func (x *executor) writeAt(f *os.File, path string, data []byte, off int64) error {
+func (x *executor) writeAt(fd int, path string, data []byte, off int64) error {
 	piece := len(data)
 	if x.w.writePiece > 0 {
 		piece = x.w.writePiece
 	}
 	for len(data) > 0 {
-		n := min(piece, len(data))
 		if err := x.seam("overwrite", path); err != nil {
 			return err
 		}
-		if _, err := f.WriteAt(data[:n], off); err != nil {
+		n, err := unix.Pwrite(fd, data[:min(piece, len(data))], off)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		data, off = data[n:], off+int64(n)

@@ -293,7 +293,8 @@ type waiting struct {
 }
 
 // merge walks two directories, either of which may be nil, in the order of
-// path bytes, until f says false. An item is nil where the path is absent.
+// path bytes, until f says false. An item is nil where the path is absent. What
+// is alike in both is passed over.
 func merge(path string, a, b *node, f func(path string, ia, ib *item) bool) bool {
 	var as, bs []item
 	if a != nil {
@@ -325,16 +326,22 @@ func merge(path string, a, b *node, f func(path string, ia, ib *item) bool) bool
 			ib = &bs[0]
 		}
 		var w waiting
+		name := ""
 		if ia != nil {
-			w.path, w.a, as = join(path, ia.name), ia.sub, as[1:]
+			name, w.a, as = ia.name, ia.sub, as[1:]
 		}
 		if ib != nil {
-			w.path, w.b, bs = join(path, ib.name), ib.sub, bs[1:]
+			name, w.b, bs = ib.name, ib.sub, bs[1:]
 		}
+		alike := w.a == nil && w.b == nil || w.a != nil && w.b != nil && w.a.sameAs(w.b)
+		if alike && ia != nil && ib != nil && ia.state == ib.state {
+			continue
+		}
+		w.path = join(path, name)
 		if !flush(w.path) || !f(w.path, ia, ib) {
 			return false
 		}
-		if (w.a != nil || w.b != nil) && !(w.a != nil && w.b != nil && w.a.sameAs(w.b)) {
+		if !alike {
 			later = append(later, w)
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"crypto/sha1"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"sort"
 	"sync"
@@ -149,29 +147,35 @@ func (x *executor) lookIn(dirfd int, name string) (state, stamp, error) {
 		target, err := readlinkat(dirfd, name)
 		return state{kind: kindLink, hash: hashObject(blobObject, target)}, st, err
 	case st.isRegular():
-		h, err := hashFileAt(dirfd, name)
+		h, err := x.hashAt(dirfd, name, st.size)
 		return state{kindFile, st.mode & 0o777, h}, st, err
 	}
 	return state{}, st, errInTheWay
 }
 
-func hashFileAt(dirfd int, name string) (hash, error) {
-	fd, err := openat(dirfd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+// hashAt gives the blob id of a file that was seen to be so long.
+func (x *executor) hashAt(dirfd int, name string, size int64) (hash, error) {
+	fd, err := openat(dirfd, name, fileFlags, 0)
 	if err != nil {
 		return hash{}, err
 	}
-	f := os.NewFile(uintptr(fd), name)
-	defer f.Close()
-	st, err := fstat(fd)
-	if err != nil {
-		return hash{}, err
-	}
+	defer closeFD(fd)
+	buf := x.w.objects.buffer()
+	defer x.w.objects.buffers.Put(buf)
 	sum := sha1.New()
-	fmt.Fprintf(sum, "%s %d\x00", blobObject, st.size)
-	if _, err := io.Copy(sum, f); err != nil {
-		return hash{}, err
+	sum.Write(appendHead((*buf)[:0], blobObject, size))
+	for {
+		n, err := unix.Read(fd, *buf)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return hash{}, err
+		case n == 0:
+			return hash(sum.Sum(nil)), nil
+		}
+		sum.Write((*buf)[:n])
 	}
-	return hash(sum.Sum(nil)), nil
 }
 
 // stands tells how a path stands, and whether that is as wanted. A file is
@@ -236,29 +240,40 @@ func (x *executor) run(actions []action) error {
 // writeAll writes the files, several at once where there are many. After the
 // first failure no further one is begun.
 func (x *executor) writeAll(files []action) error {
-	workers := min(restoreWorkers, len(files)/maxSyncEach)
+	return atOnce(len(files), func(i int) error { return x.step("write", i, files[i], x.write) })
+}
+
+// atOnce calls do for every number below n, in order, from several goroutines
+// where there are many. After the first failure no further one is begun.
+func atOnce(n int, do func(i int) error) error {
+	workers := min(restoreWorkers, n/maxSyncEach)
 	if workers < 2 {
-		return x.each("write", files, x.write)
+		workers = 1
 	}
 	var next atomic.Int64
 	var failed atomic.Bool
-	var group errgroup.Group
-	for range workers {
-		group.Go(func() error {
-			for !failed.Load() {
-				i := int(next.Add(1)) - 1
-				if i >= len(files) {
-					return nil
-				}
-				if err := x.step("write", i, files[i], x.write); err != nil {
-					failed.Store(true)
-					return err
-				}
+	work := func() error {
+		for !failed.Load() {
+			i := int(next.Add(1)) - 1
+			if i >= n {
+				return nil
 			}
-			return nil
-		})
+			if err := do(i); err != nil {
+				failed.Store(true)
+				return err
+			}
+		}
+		return nil
 	}
-	return group.Wait()
+	var group errgroup.Group
+	for range workers - 1 {
+		group.Go(work)
+	}
+	err := work()
+	if werr := group.Wait(); err == nil {
+		err = werr
+	}
+	return err
 }
 
 func (x *executor) each(what string, list []action, do func(i int, a action) error) error {

@@ -7,11 +7,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/adler32"
 	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
 	"sort"
+	"strconv"
 	"sync"
 
 	"github.com/klauspost/compress/zlib"
@@ -40,14 +42,29 @@ func (t objectType) String() string {
 
 // hashObject gives an object's id.
 func hashObject(t objectType, data []byte) hash {
+	var head [headerRoom]byte
 	h := sha1.New()
-	fmt.Fprintf(h, "%s %d\x00", t, len(data))
+	h.Write(appendHead(head[:0], t, int64(len(data))))
 	h.Write(data)
 	return hash(h.Sum(nil))
 }
 
+// headerRoom is enough for a type, a size and a NUL.
+const headerRoom = 32
+
+// appendHead appends what git hashes before an object's bytes.
+func appendHead(out []byte, t objectType, size int64) []byte {
+	out = append(append(out, t.String()...), ' ')
+	return append(strconv.AppendInt(out, size, 10), 0)
+}
+
 // compressionLevel trades a few percent of size for most of the speed.
 const compressionLevel = zlib.BestSpeed
+
+// rawBytes: a save stores objects up to so many bytes, and trees, which are
+// mostly ids, as they are: compressing one takes longer than reading its file,
+// for a fifth of a tree's bytes. GC compresses them.
+const rawBytes = 2 << 10
 
 // packWriter writes one pack: all objects of one save, undeltified, made
 // durable by one sync. Safe for concurrent use until finish.
@@ -131,7 +148,14 @@ func (p *packWriter) add(h hash, t objectType, data []byte) error {
 	if p.holds(h) {
 		return nil
 	}
-	return p.put(h, packEntryHeader(t, int64(len(data))), data)
+	buf := p.pool.entry()
+	defer p.pool.entries.Put(buf)
+	buf.Write(packEntryHeader(t, int64(len(data))))
+	if p.level == 0 && (t == treeObject || len(data) <= rawBytes) {
+		buf.Write(appendRaw(buf.AvailableBuffer(), data))
+		return p.write(h, buf)
+	}
+	return p.compress(h, buf, data)
 }
 
 // put stores an object's header and, compressed, what follows it.
@@ -139,6 +163,11 @@ func (p *packWriter) put(h hash, head, data []byte) error {
 	buf := p.pool.entry()
 	defer p.pool.entries.Put(buf)
 	buf.Write(head)
+	return p.compress(h, buf, data)
+}
+
+// compress writes an entry whose header is in buf.
+func (p *packWriter) compress(h hash, buf *bytes.Buffer, data []byte) error {
 	z := p.compressor(buf)
 	_, err := z.Write(data)
 	if cerr := z.Close(); err == nil {
@@ -148,6 +177,11 @@ func (p *packWriter) put(h hash, head, data []byte) error {
 	if err != nil {
 		return err
 	}
+	return p.write(h, buf)
+}
+
+// write takes an entry into the pack.
+func (p *packWriter) write(h hash, buf *bytes.Buffer) error {
 	sum := crc32.ChecksumIEEE(buf.Bytes())
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -226,6 +260,24 @@ func (p *packWriter) record(h hash, crc uint32, n int64) {
 	p.items = append(p.items, packItem{h, p.off, crc})
 	p.seen[h] = struct{}{}
 	p.off += n
+}
+
+// appendRaw appends data as a zlib stream that compresses nothing.
+func appendRaw(out, data []byte) []byte {
+	const most = 1<<16 - 1 // of a stored block
+	out = append(out, 0x78, 0x01)
+	sum := adler32.Checksum(data)
+	for last := false; !last; {
+		n := min(len(data), most)
+		last = n == len(data)
+		final := byte(0)
+		if last {
+			final = 1
+		}
+		out = append(out, final, byte(n), byte(n>>8), ^byte(n), ^byte(n>>8))
+		out, data = append(out, data[:n]...), data[n:]
+	}
+	return binary.BigEndian.AppendUint32(out, sum)
 }
 
 // packEntryHeader is an object's type and size in a pack.

@@ -37,7 +37,7 @@ func (p *packWriter) addStream(want hash, size int64, r io.Reader) (hash, error)
 	sp := spool{p: p, sum: sha1.New()}
 	defer sp.end()
 	src := &failReader{r: io.LimitReader(r, size+1)}
-	fmt.Fprintf(sp.sum, "%s %d\x00", blobObject, size)
+	sp.sum.Write(appendHead(nil, blobObject, size))
 	n, err := sp.compress(packEntryHeader(blobObject, size), src)
 	h := hash(sp.sum.Sum(nil))
 	switch {

@@ -213,14 +213,9 @@ func (p *planner) plan(head hash) (Plan, error) {
 			continue
 		}
 		out.Write = append(out.Write, shown(a.path, a.after))
-		if err := p.ctx.Err(); err != nil {
-			return Plan{}, err
-		}
-		if !a.after.isDir() {
-			if err := p.w.objects.probe(a.after.hash, blobObject, a.path); err != nil {
-				return Plan{}, fmt.Errorf("plan %s: %w", p.target.id, err)
-			}
-		}
+	}
+	if err := p.w.probeAll(p.ctx, out.actions, func(a action) state { return a.after }); err != nil {
+		return Plan{}, fmt.Errorf("plan %s: %w", p.target.id, err)
 	}
 	for path, why := range p.kept {
 		out.Keep = append(out.Keep, Skip{path, why})
@@ -233,6 +228,20 @@ func (p *planner) plan(head hash) (Plan, error) {
 	}
 	out.Hash = p.hash(&out)
 	return out, nil
+}
+
+// probeAll finds out whether one end of every action can be had.
+func (w *World) probeAll(ctx context.Context, actions []action, end func(a action) state) error {
+	return atOnce(len(actions), func(i int) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s := end(actions[i])
+		if s.absent() || s.isDir() {
+			return nil
+		}
+		return w.objects.probe(s.hash, blobObject, actions[i].path)
+	})
 }
 
 func shown(path string, s state) string {

@@ -120,15 +120,8 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 // apply does a plan under the journal.
 func (w *World) apply(ctx context.Context, root int, p *Plan, target *commit, source hash) (Result, error) {
 	w.opts.Hook("planned")
-	for _, a := range p.actions {
-		if err := ctx.Err(); err != nil {
-			return Result{}, err
-		}
-		if a.before.kind == kindFile || a.before.kind == kindLink {
-			if err := w.objects.probe(a.before.hash, blobObject, a.path); err != nil {
-				return Result{}, fmt.Errorf("restore: the present world is not held: %w", err)
-			}
-		}
+	if err := w.probeAll(ctx, p.actions, func(a action) state { return a.before }); err != nil {
+		return Result{}, fmt.Errorf("restore: the present world is not held: %w", err)
 	}
 	head, err := w.headAfter(p, target, source)
 	if err != nil {

@@ -62,10 +62,14 @@ func (k *knowledge) listing() *listing {
 	return &listing{k.root}
 }
 
-// cacheEvery: so many files looked at anew are worth rewriting the cache file
-// at once; fewer wait for Close. A killed process costs its successor at most
-// reading those again.
-const cacheEvery = 512
+// The cache file is rewritten at once, and not at Close, when so many files were
+// looked at anew that reading them again would cost a killed process's successor
+// more than a few rewritings: cacheEvery, and one in cacheShare, since the whole
+// file is written each time.
+const (
+	cacheEvery = 512
+	cacheShare = 8
+)
 
 func (w *World) cachePath() string {
 	return filepath.Join(w.store, stateDir, "statcache-"+w.key)
@@ -180,7 +184,7 @@ func (w *World) learn(sc *scanned) error {
 		w.watch.learnt(sc)
 	}
 	w.knows = &knowledge{root: sc.root, repo: sc.repo, packs: w.objects.generation(), unsaved: w.knows.unsaved + sc.changed}
-	if w.knows.unsaved < cacheEvery {
+	if w.knows.unsaved < max(cacheEvery, sc.files()/cacheShare) {
 		return nil
 	}
 	return w.storeCache()

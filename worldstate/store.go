@@ -206,7 +206,7 @@ func (s *objectStore) copyTo(h hash, want objectType, path string, w io.Writer) 
 		return 0, missing(fmt.Errorf("%w: it is a %s, not a %s", errWrongType, t, want))
 	}
 	sum := sha1.New()
-	fmt.Fprintf(sum, "%s %d\x00", t, size)
+	sum.Write(appendHead(nil, t, size))
 	tee := &failWriter{w: w}
 	n, err := io.Copy(io.MultiWriter(sum, tee), io.LimitReader(r, size+1))
 	switch {
@@ -245,14 +245,19 @@ var (
 // readUpTo is read for objects of at most so many bytes; a larger one's error
 // is errTooLarge.
 func (s *objectStore) readUpTo(h hash, want objectType, path string, most int64) (data []byte, err error) {
+	return s.readInto(nil, h, want, path, most)
+}
+
+// readInto is readUpTo into buf, where the object finds room there.
+func (s *objectStore) readInto(buf []byte, h hash, want objectType, path string, most int64) (data []byte, err error) {
 	err = s.otherwise(h, func() error {
-		data, err = s.readOnce(h, want, path, most)
+		data, err = s.readOnce(buf, h, want, path, most)
 		return err
 	})
 	return data, err
 }
 
-func (s *objectStore) readOnce(h hash, want objectType, path string, most int64) ([]byte, error) {
+func (s *objectStore) readOnce(buf []byte, h hash, want objectType, path string, most int64) ([]byte, error) {
 	missing := func(err error) error { return &MissingObjectError{Object: h.String(), Path: path, Err: err} }
 	t, size, r, err := s.open(h)
 	if err != nil {
@@ -265,11 +270,14 @@ func (s *objectStore) readOnce(h hash, want objectType, path string, most int64)
 	case size > most:
 		return nil, missing(errTooLarge)
 	}
-	data := make([]byte, size)
+	if size >= int64(len(buf)) {
+		buf = make([]byte, size+1)
+	}
+	data := buf[:size]
 	if _, err := io.ReadFull(r, data); err != nil {
 		return nil, missing(err)
 	}
-	if n, err := r.Read(make([]byte, 1)); n != 0 || err != io.EOF { // the end's checksum is looked at here
+	if n, err := r.Read(buf[size : size+1]); n != 0 || err != io.EOF { // the end's checksum is looked at here
 		return nil, missing(errWrongHash)
 	}
 	if hashObject(t, data) != h {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -286,10 +287,8 @@ func (w *World) openRoot() (int, error) {
 
 // tree gives a tree's listing, from memory when it was used lately.
 func (w *World) tree(h hash) (*listing, error) {
-	for i := range w.recent {
-		if w.recent[i].tree == h {
-			return w.recent[i].list, nil
-		}
+	if l := w.recall(h); l != nil {
+		return l, nil
 	}
 	var like *listing
 	if w.knows != nil {
@@ -303,11 +302,20 @@ func (w *World) tree(h hash) (*listing, error) {
 	return l, nil
 }
 
+// recall gives a listing used lately, which thereby is the latest, or nil.
+func (w *World) recall(h hash) *listing {
+	i := slices.IndexFunc(w.recent, func(r recentTree) bool { return r.tree == h })
+	if i < 0 {
+		return nil
+	}
+	r := w.recent[i]
+	w.recent = append(slices.Delete(w.recent, i, i+1), r)
+	return r.list
+}
+
 func (w *World) remember(h hash, l *listing) {
-	for i := range w.recent {
-		if w.recent[i].tree == h {
-			return
-		}
+	if w.recall(h) != nil {
+		return
 	}
 	if len(w.recent) == maxRecent {
 		w.recent = append(w.recent[:0], w.recent[1:]...)

@@ -159,9 +159,10 @@ func (x *executor) compare(actions []action) error {
 	for _, k := range x.kept {
 		listed[k.Path] = true
 	}
-	for _, a := range actions {
+	return atOnce(len(actions), func(i int) error {
+		a := actions[i]
 		if listed[a.path] {
-			continue
+			return nil
 		}
 		same, err := x.standsDone(a)
 		if err != nil {
@@ -170,8 +171,8 @@ func (x *executor) compare(actions []action) error {
 		if !same {
 			x.keep(a.path)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func (x *executor) standsDone(a action) (bool, error) {

@@ -1,0 +1,67 @@
+package worldstate
+
+import (
+	"bytes"
+	"compress/zlib"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestAppendRaw: what is stored as it is comes back through anybody's zlib, and
+// is no longer than its blocks' heads make it.
+func TestAppendRaw(t *testing.T) {
+	for _, n := range []int{0, 1, rawBytes, 1<<16 - 1, 1 << 16, 3<<16 + 7} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			data := make([]byte, n)
+			rng := rand.New(rand.NewPCG(uint64(n), 1))
+			for i := range data {
+				data[i] = byte(rng.Uint32())
+			}
+			raw := appendRaw([]byte("head"), data)
+			if !bytes.HasPrefix(raw, []byte("head")) {
+				t.Fatal("what stood before is gone")
+			}
+			if most := len("head") + 2 + 4 + 5*(n/(1<<16-1)+1) + n; len(raw) > most {
+				t.Errorf("%d bytes, want at most %d", len(raw), most)
+			}
+			z, err := zlib.NewReader(bytes.NewReader(raw[len("head"):]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			back, err := io.ReadAll(z)
+			if err != nil || !bytes.Equal(back, data) {
+				t.Errorf("%d bytes back, want the same %d: %v", len(back), n, err)
+			}
+		})
+	}
+}
+
+// TestGCCompressesRaw: what a save stored as it is does not stay so.
+func TestGCCompressesRaw(t *testing.T) {
+	dir := t.TempDir()
+	data := bytes.Repeat([]byte("the same\n"), rawBytes/9)
+	id := hashObject(blobObject, data)
+	size := func(level int) int64 {
+		p := newPackWriter(dir, func(string) {}, &packPool{})
+		p.level = level
+		defer p.abort()
+		if err := p.add(id, blobObject, data); err != nil {
+			t.Fatal(err)
+		}
+		s := finished(t, p, dir)
+		if err := s.check(id, blobObject, "it"); err != nil {
+			t.Fatal(err)
+		}
+		_, off := s.lookup(id)
+		tight, err := s.packs[s.generation()[0]].tight(off)
+		if want := level > 0; err != nil || tight != want {
+			t.Errorf("level %d: compressed well: %t, want %t: %v", level, tight, want, err)
+		}
+		return p.off
+	}
+	if raw, tight := size(0), size(gcLevel); raw < int64(len(data)) || tight > raw/2 {
+		t.Errorf("a save's pack has %d bytes, a collection's %d, of %d", raw, tight, len(data))
+	}
+}
