@@ -95,6 +95,13 @@ func (h Home) KnowledgeBase() string { return filepath.Join(h.Data, "knowledge_b
 // EASOverlay is the person's own EAS table.
 func (h Home) EASOverlay() string { return filepath.Join(h.Config, "eas.yaml") }
 
+// MCPServers is the person's own list of MCP servers.
+func (h Home) MCPServers() string { return filepath.Join(h.Config, "mcp.json") }
+
+// Approvals is the file that holds what was approved of what repositories
+// bring.
+func (h Home) Approvals() string { return filepath.Join(h.State, "approvals.json") }
+
 // Roots are the folders that are never part of a world.
 func (h Home) Roots() []string {
 	roots := []string{h.State, h.Data, h.Config}

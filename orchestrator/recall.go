@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -161,19 +160,6 @@ func (p passModel) Complete(ctx context.Context, system, text string) (anamnesis
 		return anamnesis.Completion{}, err
 	}
 	return anamnesis.Completion{Text: reply.Text, Usage: reply.Usage}, nil
-}
-
-// toolSpecs describes the registered tools to the model.
-func toolSpecs(r *tool.Registry) ([]model.ToolSpec, error) {
-	var out []model.ToolSpec
-	for _, s := range r.Specs() {
-		schema, err := json.Marshal(s.Schema)
-		if err != nil {
-			return nil, fmt.Errorf("schema of tool %s: %w", s.Name, err)
-		}
-		out = append(out, model.ToolSpec{Name: s.Name, Description: s.Description, Schema: schema})
-	}
-	return out, nil
 }
 
 // endLeftovers ends the processes that the calls of a dead process left.

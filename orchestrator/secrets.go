@@ -23,7 +23,7 @@ const (
 // keptNames are the fields that are names and ids, which the program itself
 // goes by: nothing in them is redacted.
 const keptNames = "task dir store model eas_from encoding approval kb program source id name call kind hash boot_id " +
-	"decision by commit tree plan from_commit to_commit base finish trigger writer"
+	"decision by commit tree plan from_commit to_commit base finish trigger writer mime base64"
 
 // redactBody gives an operation as it is recorded, shown and sent: secrets
 // replaced by markers. What the markers stand for is durable in the vault when

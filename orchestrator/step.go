@@ -179,6 +179,9 @@ func (t *Task) failed(ctx context.Context, f *model.Fault) (Outcome, error) {
 
 // ask sends the projection and records the reply.
 func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
+	if err := t.refreshTools(ctx, keep); err != nil {
+		return nil, err
+	}
 	req := model.Request{
 		Purpose: "step", Turn: t.state.Totals.Replies,
 		Messages: t.state.Projection(), Tools: t.toolSpecs,
@@ -238,6 +241,11 @@ func (t *Task) weigh(req model.Request) (hash string, tokens int, err error) {
 // runCalls runs the calls of a reply: at once when all only read, otherwise
 // in order. Every call gets a result, also when the turn is interrupted.
 func (t *Task) runCalls(ctx, keep context.Context, calls []CallState) error {
+	if t.offers == nil { // an earlier process asked the model
+		if err := t.refreshTools(ctx, keep); err != nil {
+			return err
+		}
+	}
 	readOnly := len(calls) > 1
 	for _, c := range calls {
 		tl, _, err := t.tools.Validate(c.Call)
@@ -285,6 +293,9 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 	env := &tool.Env{
 		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: taskEvidence{t}, Redactor: t.redactor,
 		Started: func(s op.ToolStarted) error { return t.post(keep, &s) },
+	}
+	if show := t.opts.Progress; show != nil {
+		env.Progress = func(text string) { show(c, t.redactText(text)) }
 	}
 	if args, err = t.putBack(env, tl.Spec(), args); err != nil {
 		res, _ := tool.ErrorResult(err)
@@ -358,7 +369,7 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 	}
 	return t.post(ctx, append(bodies, &op.ToolReturned{
 		Call: c.ID, Name: c.Name, Text: res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout, Stderr: res.Stderr,
-		Cut: res.Cut, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Display: res.Display, Repeats: repeats, Millis: took.Milliseconds(),
+		Cut: res.Cut, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Display: res.Display, Parts: res.Parts, Repeats: repeats, Millis: took.Milliseconds(),
 	})...)
 }
 

@@ -54,6 +54,7 @@ type Answer struct {
 type Options struct {
 	Model   model.Model // what answers; nil: the task can be looked at and jumped, not run
 	Tools   *tool.Registry
+	Sources []tool.Source                               // tools that come and go, after Tools
 	Reflect model.Model                                 // answers as the Reflect-Agent; nil: Model does
 	Approve func(ctx context.Context, c op.Call) Answer // nil: nobody is there
 	// Ask puts a question to the person; false: no answer. nil: nobody is there.
@@ -72,7 +73,9 @@ type Options struct {
 	Event func(op.Op)
 	// Delta sees a reply while it arrives; nothing of it is recorded yet.
 	Delta func(model.Delta)
-	Now   func() time.Time
+	// Progress sees how far a running call says it is; nothing of it is recorded.
+	Progress func(c op.Call, text string)
+	Now      func() time.Time
 	// AfterAppend and WorldHook are where tests kill the process.
 	AfterAppend func(seq uint64)
 	WorldHook   func(point string)
@@ -96,21 +99,23 @@ type Task struct {
 	ID  string
 	Dir string
 
-	log       *opstream.Log
-	vault     *vault
-	redactor  *redact.Redactor
-	world     *worldstate.World
-	cards     *knowledgebase.Store
-	rootMu    sync.Mutex // guards root
-	root      *os.Root   // of the world; see worldRoot
-	tools     *tool.Registry
-	toolSpecs []model.ToolSpec
-	toolTok   int // tokens of toolSpecs
-	model     model.Model
-	counter   *tokens.Counter
-	approval  string
-	live      *liveDir
-	opts      Options
+	log        *opstream.Log
+	vault      *vault
+	redactor   *redact.Redactor
+	world      *worldstate.World
+	cards      *knowledgebase.Store
+	rootMu     sync.Mutex     // guards root
+	root       *os.Root       // of the world; see worldRoot
+	tools      *tool.Registry // Run's goroutine changes it, between calls
+	toolSpecs  []model.ToolSpec
+	toolTok    map[string]int // tokens of each of toolSpecs, by its text
+	toolTokens int            // and of all
+	offers     []uint64       // versions of the sources' tools in tools; nil: not asked yet
+	model      model.Model
+	counter    *tokens.Counter
+	approval   string
+	live       *liveDir
+	opts       Options
 
 	state        State  // Run's goroutine only
 	unusable     bool   // a fold failed; Run's goroutine only
@@ -265,13 +270,10 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	if t.cards, err = knowledgebase.Open(opened.KB, nil); err != nil {
 		return err
 	}
-	t.tools, t.model = t.opts.Tools, t.opts.Model
-	if t.tools != nil {
-		if t.toolSpecs, err = toolSpecs(t.tools); err != nil {
+	t.model = t.opts.Model
+	if t.opts.Tools != nil {
+		if err := t.offer(t.opts.Tools); err != nil {
 			return err
-		}
-		for _, s := range t.toolSpecs {
-			t.toolTok += t.counter.Count(s.Name + " " + s.Description + " " + string(s.Schema))
 		}
 	}
 	if t.approval = t.state.Approval; t.approval == "" {
@@ -335,7 +337,7 @@ func (t *Task) Close() error {
 // context.
 func (t *Task) limits() Limits {
 	l := t.opts.Limits
-	l.ToolTokens, l.Person = t.toolTok, t.opts.Ask != nil
+	l.ToolTokens, l.Person = t.toolTokens, t.opts.Ask != nil
 	return l
 }
 

@@ -287,6 +287,7 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 		Secrets:     a.secrets(f.redact),
 		Event:       p.Op,
 		Delta:       p.Delta,
+		Progress:    p.Progress,
 		AfterAppend: a.afterAppend, WorldHook: a.worldHook, SealAfter: a.sealAfter, CheckpointEvery: a.checkpointEvery,
 	}
 	if lines != nil {

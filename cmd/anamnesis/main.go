@@ -84,6 +84,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(a.opsCommand())
 	root.AddCommand(a.kbCommand())
 	root.AddCommand(a.worldCommand())
+	root.AddCommand(a.mcpCommand())
 	root.AddCommand(a.benchCommand())
 	root.AddCommand(a.doctorCommand())
 	return root

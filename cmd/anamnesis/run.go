@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -19,6 +20,7 @@ import (
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/tool/builtin"
+	"anamnesis/orchestrator/tool/mcp"
 )
 
 // agentFlags are what run and resume have in common.
@@ -30,6 +32,7 @@ type agentFlags struct {
 	secrets                               []string
 	redact                                []string
 	tools                                 []string // see op.TaskOpened
+	toolsWait                             time.Duration
 }
 
 func (f *agentFlags) register(cmd *cobra.Command) {
@@ -43,6 +46,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.output, "output-format", "text", "text, or stream-json: one JSON object a line")
 	fl.StringArrayVar(&f.secrets, "allow-secrets", nil, "pattern of secret files the agent may read, such as .env.test (repeatable)")
 	fl.StringArrayVar(&f.redact, "redact", nil, "environment variable whose value is kept out of everything recorded, shown or sent (repeatable)")
+	fl.DurationVar(&f.toolsWait, "tools-wait", mcp.DefaultFirstWait, "how long the first step waits for MCP servers that are still starting")
 	fl.BoolVarP(&f.print, "print", "p", false, "print the answer only, no progress")
 }
 
@@ -54,6 +58,8 @@ func (f *agentFlags) check() error {
 		return usageError("--max-steps %d: want a positive number", f.maxSteps)
 	case f.eas < 0:
 		return usageError("--eas %d: want a positive number of tokens", f.eas)
+	case f.toolsWait <= 0:
+		return usageError("--tools-wait %s: want a time above zero, such as 10s", f.toolsWait)
 	case f.window < 0:
 		return usageError("--window %d: want a positive number of tokens", f.window)
 	}
@@ -138,6 +144,11 @@ func (a *app) run(ctx context.Context, f agentFlags, first researchFlags, id, re
 		return err
 	}
 	opts.KnownModel = knownModel(h, f.dir)
+	done, err := a.addSources(ctx, h, n.Dir, f, lines, &opts)
+	if err != nil {
+		return err
+	}
+	defer done()
 	t, err := orchestrator.Create(ctx, h, n, opts)
 	if err != nil {
 		return err
@@ -302,6 +313,11 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 		return err
 	}
 	opts.KnownModel = knownModel(h, st.Opened.Dir)
+	done, err := a.addSources(ctx, h, st.Opened.Dir, f, lines, &opts)
+	if err != nil {
+		return err
+	}
+	defer done()
 	t, err := orchestrator.OpenTask(ctx, h, id, opts)
 	if err != nil {
 		return err

@@ -171,7 +171,9 @@ type ToolReturned struct {
 	Network bool     `json:"network,omitempty"`
 	Display string   `json:"display,omitempty"` // a few words about the result for people
 	Repeats uint64   `json:"repeats,omitempty"` // the result of the same call in the same world that this call repeats
-	Millis  int64    `json:"ms"`
+	// Parts are what the result holds besides text, in the order Text names them.
+	Parts  []Part `json:"parts,omitempty"`
+	Millis int64  `json:"ms"`
 }
 
 // Skipped is one path a snapshot could not hold, and why.

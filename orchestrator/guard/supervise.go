@@ -75,6 +75,9 @@ type Command struct {
 	Args []string // argv, with the program's name first
 	Dir  string   // working directory, absolute
 	Env  []string // the whole environment; see Environ
+	// Stdin is what the command reads; nil: nothing. Run closes it once the
+	// command holds it, so that who writes to its other end sees it leave.
+	Stdin *os.File
 	// Timeout ends the command; above zero, at most MaxTimeout.
 	Timeout time.Duration
 	// Call is the id of the tool call, given on in op.ToolStarted.

@@ -34,17 +34,23 @@ func Missing() []string { return nil }
 // came; a *StartError when the system would not start the command; otherwise
 // it says what failed here. A command that fails is no error. Run may be called concurrently.
 func Run(ctx context.Context, c Command) (Outcome, error) {
+	if c.Stdin != nil {
+		defer c.Stdin.Close()
+	}
 	if err := c.check(); err != nil {
 		return Outcome{}, err
 	}
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, fmt.Errorf("run command: %w", err)
 	}
-	s, err := startSupervisor()
+	s, err := startSupervisor(c.Stdin)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("start the supervisor: %w", err)
 	}
 	defer s.close()
+	if c.Stdin != nil {
+		c.Stdin.Close() // the supervisor has it now
+	}
 	release := context.AfterFunc(ctx, s.stop)
 	defer release()
 	if err := s.prepare(c); err != nil {
@@ -89,8 +95,9 @@ type supervisor struct {
 	exited         chan struct{} // closed when the process was waited for
 }
 
-// startSupervisor starts this program again as a supervisor.
-func startSupervisor() (_ *supervisor, err error) {
+// startSupervisor starts this program again as a supervisor, with the standard
+// input that its command inherits.
+func startSupervisor(stdin *os.File) (_ *supervisor, err error) {
 	var files [8]*os.File // four pipes: the even ends are read from
 	defer func() {
 		if err != nil {
@@ -113,6 +120,9 @@ func startSupervisor() (_ *supervisor, err error) {
 		Stdout: files[5], Stderr: files[7],
 		ExtraFiles:  []*os.File{files[0], files[3]},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	if stdin != nil {
+		cmd.Stdin = stdin
 	}
 	if err := cmd.Start(); err != nil {
 		return nil, err

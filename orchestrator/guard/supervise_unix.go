@@ -33,6 +33,9 @@ func EndLeftover(op.ToolStarted) error { return nil }
 // Run runs a command and ends its process group when it is over; see Missing
 // for what Linux has beyond that. Errors and results are as on Linux.
 func Run(ctx context.Context, c Command) (Outcome, error) {
+	if c.Stdin != nil {
+		defer c.Stdin.Close()
+	}
 	if err := c.check(); err != nil {
 		return Outcome{}, err
 	}
@@ -49,6 +52,9 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 	}
 	out := &serial{output: c.Output}
 	cmd.Stdout, cmd.Stderr = out.writer(Stdout), out.writer(Stderr)
+	if c.Stdin != nil {
+		cmd.Stdin = c.Stdin
+	}
 	cmd.WaitDelay = drainTime
 	if err := cmd.Start(); err != nil {
 		return Outcome{}, fmt.Errorf("run command: %w", &StartError{err.Error()})

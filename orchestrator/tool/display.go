@@ -120,10 +120,20 @@ func cutString(rest string) (string, bool) {
 
 // escape makes text safe for a terminal and one line: what does not print,
 // direction marks among it, is written as an escape.
-func escape(s string) string {
+func escape(s string) string { return escapeBut(s, "") }
+
+// Visible gives a text from elsewhere, such as a server's description of its
+// tools, as a person and a model can both see it: what is hidden (tag
+// characters, zero-width and direction marks, terminal escapes) is written as
+// an escape. Lines and tabs stay.
+func Visible(s string) string { return escapeBut(s, "\n\t") }
+
+func escapeBut(s, plain string) string {
 	var b strings.Builder
 	for i, r := range s {
 		switch {
+		case strings.ContainsRune(plain, r):
+			b.WriteRune(r)
 		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
 			fmt.Fprintf(&b, `\x%02x`, s[i])
 		case r == '\n':

@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -15,7 +16,8 @@ import (
 // MaxArgsBytes bounds a call's arguments.
 const MaxArgsBytes = 8 << 20
 
-// Registry is a fixed set of tools. It is safe for concurrent use.
+// Registry is a fixed set of tools; the zero Registry has none. It is safe for concurrent use. Tools that
+// come and go make a new one: see With.
 type Registry struct {
 	order  []Spec
 	byName map[string]entry
@@ -30,33 +32,68 @@ type entry struct {
 // NewRegistry checks the tools' specs: names unique and well formed, schemas
 // that resolve and describe an object.
 func NewRegistry(tools ...Tool) (*Registry, error) {
-	valid := regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 	r := &Registry{byName: make(map[string]entry, len(tools))}
 	for _, t := range tools {
-		s := t.Spec()
-		if !valid.MatchString(s.Name) {
-			return nil, fmt.Errorf("register tool %q: the name must be 1 to 64 letters, digits, _ or -", s.Name)
+		if err := r.add(t); err != nil {
+			return nil, err
 		}
-		if _, ok := r.byName[s.Name]; ok {
-			return nil, fmt.Errorf("register tool %s: the name is taken", s.Name)
-		}
-		if s.Schema == nil || s.Schema.Type != "object" {
-			return nil, fmt.Errorf("register tool %s: the schema must be of type object", s.Name)
-		}
-		// A copy: resolving writes into the schema.
-		resolved, err := s.Schema.CloneSchemas().Resolve(nil)
-		if err != nil {
-			return nil, fmt.Errorf("register tool %s: schema: %w", s.Name, err)
-		}
-		r.byName[s.Name] = entry{t, s, resolved}
-		r.order = append(r.order, s)
 	}
 	return r, nil
 }
 
+// With gives a registry that has more tools after its own. One that cannot be
+// registered, because a name is taken already for instance, is left out, with
+// an error that says why: a tool that comes later shadows none that is there.
+func (r *Registry) With(tools ...Tool) (*Registry, []error) {
+	more := &Registry{order: slices.Clone(r.order), byName: make(map[string]entry, len(r.byName)+len(tools))}
+	maps.Copy(more.byName, r.byName)
+	var errs []error
+	for _, t := range tools {
+		if err := more.add(t); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return more, errs
+}
+
+// MaxNameBytes bounds a tool's name.
+const MaxNameBytes = 64
+
+func (r *Registry) add(t Tool) error {
+	s := t.Spec()
+	if !validName(s.Name) {
+		return fmt.Errorf("register tool %q: the name must be 1 to %d letters, digits, _ or -", s.Name, MaxNameBytes)
+	}
+	if _, ok := r.byName[s.Name]; ok {
+		return fmt.Errorf("register tool %s: the name is taken", s.Name)
+	}
+	if s.Schema == nil || s.Schema.Type != "object" {
+		return fmt.Errorf("register tool %s: the schema must be of type object", s.Name)
+	}
+	// A copy: resolving writes into the schema.
+	resolved, err := s.Schema.CloneSchemas().Resolve(nil)
+	if err != nil {
+		return fmt.Errorf("register tool %s: schema: %w", s.Name, err)
+	}
+	r.byName[s.Name] = entry{t, s, resolved}
+	r.order = append(r.order, s)
+	return nil
+}
+
+func validName(name string) bool {
+	for _, c := range []byte(name) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return name != "" && len(name) <= MaxNameBytes
+}
+
 // Specs lists the tools in the order of registration. The caller owns the
 // slice, not the schemas.
-func (r *Registry) Specs() []Spec { return append([]Spec(nil), r.order...) }
+func (r *Registry) Specs() []Spec { return slices.Clone(r.order) }
 
 // Spec gives the spec of a tool; false where there is none of that name.
 func (r *Registry) Spec(name string) (Spec, bool) {

@@ -174,3 +174,27 @@ func BenchmarkValidate(b *testing.B) {
 		}
 	}
 }
+
+// With adds what can be added and says why the rest cannot; the registry it was
+// asked of stays as it is.
+func TestWith(t *testing.T) {
+	named := func(name string) tool.Tool { return stub{Name: name, Schema: tool.Params()} }
+	r, err := tool.NewRegistry(named("Bash"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, errs := r.With(named("Bash"), named("a"), named("bad name"), named("a"), named("b"))
+	var names []string
+	for _, s := range more.Specs() {
+		names = append(names, s.Name)
+	}
+	if got := strings.Join(names, " "); got != "Bash a b" || len(errs) != 3 {
+		t.Errorf("%s, %v", got, errs)
+	}
+	if len(r.Specs()) != 1 {
+		t.Error("the registry changed")
+	}
+	if none, _ := new(tool.Registry).With(named("x")); len(none.Specs()) != 1 {
+		t.Error("nothing can be added to an empty registry")
+	}
+}

@@ -68,6 +68,8 @@ type Env struct {
 	Mailbox Mailbox
 	// Evidence is what the task has seen so far; nil outside a task.
 	Evidence Evidence
+	// Progress shows a person how far a long call has come; may be nil.
+	Progress func(text string)
 	// Environ is the environment commands get, before secrets are removed;
 	// nil means the program's own.
 	Environ []string
@@ -123,6 +125,8 @@ type Result struct {
 	// Network says that the tool itself brought text from the network. It is
 	// not set for commands: what a command did is not known.
 	Network bool
+	// Parts are images and other bytes; Text names each at its place.
+	Parts []op.Part
 	// Jump asks for a jump when all calls of the reply are recorded.
 	Jump *op.JumpRequested
 	// Research is to be recorded with the call.

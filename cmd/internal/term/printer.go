@@ -20,6 +20,8 @@ type Printer interface {
 	Op(o op.Op)
 	// Delta shows a piece of a reply on its way.
 	Delta(d model.Delta)
+	// Progress shows how far a running call says it is.
+	Progress(c op.Call, text string)
 	// Retry shows that the model is asked again.
 	Retry(at model.Attempt)
 	// End shows how the turn ended.
@@ -67,6 +69,12 @@ func (p *textPrinter) Delta(d model.Delta) {
 		fmt.Fprint(p.progress, Clean(d.Text))
 		p.midLine = !strings.HasSuffix(d.Text, "\n")
 	}
+}
+
+func (p *textPrinter) Progress(c op.Call, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line("  … %s: %s", tool.Display(c), text)
 }
 
 func (p *textPrinter) Retry(at model.Attempt) {
@@ -145,6 +153,12 @@ func (p *textPrinter) Op(o op.Op) {
 		}
 	case *op.JumpDropped:
 		p.line("! jump to step %d not made: %s", b.To, b.Why)
+	case *op.NoticeGiven:
+		for text := range strings.SplitSeq(b.Text, "\n") {
+			if strings.HasPrefix(text, "[tools] ") {
+				p.line("! %s", strings.TrimPrefix(text, "[tools] "))
+			}
+		}
 	case *op.UserSaid:
 		if b.Source == op.SourceSteer {
 			p.line("» %s", b.Text)
@@ -186,7 +200,7 @@ type jsonPrinter struct {
 }
 
 // NewJSON shows a run as a stream of JSON objects, one a line, each with a
-// type: start, delta, op, result.
+// type: start, delta, op, progress, retry, result.
 func NewJSON(w io.Writer, start Start) Printer {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -222,6 +236,15 @@ func (p *jsonPrinter) Delta(d model.Delta) {
 		Reasoning string `json:"reasoning,omitempty"`
 		Restart   bool   `json:"restart,omitempty"`
 	}{"delta", d.Text, d.Reasoning, d.Restart})
+}
+
+func (p *jsonPrinter) Progress(c op.Call, text string) {
+	p.write(struct {
+		Type string `json:"type"`
+		Call string `json:"call"`
+		Name string `json:"name"`
+		Text string `json:"text"`
+	}{"progress", c.ID, c.Name, text})
 }
 
 func (p *jsonPrinter) Retry(at model.Attempt) {

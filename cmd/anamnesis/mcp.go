@@ -1,0 +1,348 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/tool/mcp"
+)
+
+// mcpCommand is the family of verbs over MCP servers.
+func (a *app) mcpCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "mcp",
+		Short: "Add, list, test and approve MCP servers",
+		Long: "MCP servers give the agent more tools. Your own are kept in mcp.json of the program's configuration; a project's stand in\n" +
+			".mcp.json of its directory and are started only when you approved them, as they are now.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory of the project")
+	cmd.AddCommand(a.mcpAddCommand(), a.mcpListCommand(&dir), a.mcpRemoveCommand(&dir), a.mcpTestCommand(&dir), a.mcpApproveCommand(&dir))
+	return cmd
+}
+
+func (a *app) mcpAddCommand() *cobra.Command {
+	var s mcp.Server
+	var env, headers []string
+	cmd := &cobra.Command{
+		Use:   "add NAME [--url URL | -- COMMAND ARGS…]",
+		Short: "Add a server to your own configuration, or change one",
+		Args:  usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := a.home()
+			if err != nil {
+				return err
+			}
+			s.Name = args[0]
+			if len(args) > 1 {
+				s.Command, s.Args = args[1], args[2:]
+			}
+			if s.Env, err = pairs("--env", env, "="); err != nil {
+				return err
+			}
+			if s.Headers, err = pairs("--header", headers, ":"); err != nil {
+				return err
+			}
+			if err := s.Check(); err != nil {
+				return usageError("%v", err)
+			}
+			if err := mcp.Put(h.MCPServers(), s); err != nil {
+				return err
+			}
+			fmt.Fprintf(a.stdout, "added %s; 'anamnesis mcp test %s' tries it\n", s.Name, s.Name)
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&s.URL, "url", "", "address of a server that speaks streamable HTTP")
+	fl.StringArrayVar(&env, "env", nil, "NAME=VALUE for the command; ${NAME} in it stands for your variable (repeatable)")
+	fl.StringArrayVar(&headers, "header", nil, "NAME:VALUE for the address; ${NAME} in it stands for your variable (repeatable)")
+	fl.StringArrayVar(&s.ReadOnlyTools, "read-only", nil, "tool of the server that changes nothing and needs no approval (repeatable)")
+	fl.IntVar(&s.StartTimeoutSeconds, "start-timeout", 0, fmt.Sprintf("seconds it may take to start (default %d)", int(mcp.DefaultStartTimeout.Seconds())))
+	fl.IntVar(&s.CallTimeoutSeconds, "call-timeout", 0, fmt.Sprintf("seconds a call may take without progress (default %d)", int(mcp.DefaultCallTimeout.Seconds())))
+	return cmd
+}
+
+// pairs reads NAME=VALUE flags.
+func pairs(flag string, in []string, sep string) (map[string]string, error) {
+	out := make(map[string]string, len(in))
+	for _, kv := range in {
+		k, v, ok := strings.Cut(kv, sep)
+		if !ok || strings.TrimSpace(k) == "" {
+			return nil, usageError("%s %q: want NAME%sVALUE", flag, kv, sep)
+		}
+		out[strings.TrimSpace(k)] = strings.TrimSpace(v)
+	}
+	return out, nil
+}
+
+// mcpEntry is a server as `mcp list` shows it.
+type mcpEntry struct {
+	Name     string `json:"name"`
+	Scope    string `json:"scope"` // user | project
+	How      string `json:"how"`
+	Approved bool   `json:"approved"`
+	Disabled bool   `json:"disabled"`
+}
+
+func (a *app) mcpListCommand(dir *string) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the servers a task in the directory would have",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			servers, trust, err := a.serversIn(*dir)
+			if err != nil {
+				return err
+			}
+			entries := []mcpEntry{}
+			for _, s := range servers {
+				ok, err := mcp.Approved(s, trust)
+				if err != nil {
+					return err
+				}
+				e := mcpEntry{Name: s.Name, Scope: "user", How: a.withoutSecrets(s.How(), nil), Approved: ok, Disabled: s.Disabled}
+				if s.Project != "" {
+					e.Scope = "project"
+				}
+				entries = append(entries, e)
+			}
+			if asJSON {
+				return a.printJSON(entries)
+			}
+			for _, e := range entries {
+				state := ""
+				switch {
+				case e.Disabled:
+					state = "  (disabled)"
+				case !e.Approved:
+					state = "  (not approved: 'anamnesis mcp approve " + e.Name + "')"
+				}
+				fmt.Fprintln(a.stdout, view.Line(fmt.Sprintf("%-16s %-8s %s%s", e.Name, e.Scope, e.How, state), a.width()))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
+	return cmd
+}
+
+// serversIn gives the servers of a directory and the approvals.
+func (a *app) serversIn(dir string) ([]mcp.Server, *guard.Trust, error) {
+	h, err := a.home()
+	if err != nil {
+		return nil, nil, err
+	}
+	if dir, err = realDir(dir); err != nil {
+		return nil, nil, err
+	}
+	servers, err := a.mcpServers(h, dir)
+	return servers, guard.OpenTrust(h.Approvals()), err
+}
+
+func (a *app) mcpRemoveCommand(dir *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Take a server out of your own configuration, or take a project's approval back",
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := a.home()
+			if err != nil {
+				return err
+			}
+			servers, trust, err := a.serversIn(*dir)
+			if err != nil {
+				return err
+			}
+			for _, s := range servers {
+				if s.Name == args[0] && s.Project != "" {
+					if err := mcp.Revoke(s, trust); err != nil {
+						return err
+					}
+					fmt.Fprintf(a.stdout, "%s is no longer approved; it stands in the project's %s still\n", s.Name, mcp.ProjectFile)
+					return nil
+				}
+			}
+			if err := mcp.Remove(h.MCPServers(), args[0]); errors.Is(err, mcp.ErrNoServer) {
+				return usageError("%v; 'anamnesis mcp list' shows them", err)
+			} else if err != nil {
+				return err
+			}
+			fmt.Fprintf(a.stdout, "removed %s\n", args[0])
+			return nil
+		},
+	}
+}
+
+// pick gives the named servers, or all that can be started.
+func pick(servers []mcp.Server, names []string) ([]mcp.Server, error) {
+	var out []mcp.Server
+	for _, name := range names {
+		i := slices.IndexFunc(servers, func(s mcp.Server) bool { return s.Name == name })
+		if i < 0 {
+			return nil, usageError("%v: %s; 'anamnesis mcp list' shows them", mcp.ErrNoServer, name)
+		}
+		out = append(out, servers[i])
+	}
+	if len(names) == 0 {
+		out = slices.DeleteFunc(slices.Clone(servers), func(s mcp.Server) bool { return s.Disabled })
+	}
+	if len(out) == 0 {
+		return nil, usageError("no MCP server is configured; 'anamnesis mcp add' adds one")
+	}
+	return out, nil
+}
+
+func (a *app) mcpTestCommand(dir *string) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "test [NAME…]",
+		Short: "Start servers and list their tools",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			servers, trust, err := a.serversIn(*dir)
+			if err != nil {
+				return err
+			}
+			if servers, err = pick(servers, args); err != nil {
+				return err
+			}
+			var errs []error
+			for _, s := range servers {
+				errs = append(errs, a.mcpTest(cmd.Context(), s, trust, *dir, asJSON))
+			}
+			return errors.Join(errs...)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each server")
+	return cmd
+}
+
+func (a *app) mcpTest(ctx context.Context, s mcp.Server, trust *guard.Trust, dir string, asJSON bool) error {
+	ok, err := mcp.Approved(s, trust)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return &exitError{exitRefused, fmt.Errorf("MCP server %s: not started, because nobody approved it as it is now; 'anamnesis mcp approve %s' shows it and asks", s.Name, s.Name)}
+	}
+	r, err := a.mcpProbe(ctx, s, dir)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(struct {
+			Name string `json:"name"`
+			mcp.Report
+		}{s.Name, r})
+	}
+	a.showReport(s, r)
+	return nil
+}
+
+func (a *app) mcpProbe(ctx context.Context, s mcp.Server, dir string) (mcp.Report, error) {
+	dir, err := realDir(dir)
+	if err != nil {
+		return mcp.Report{}, err
+	}
+	r, err := mcp.Probe(ctx, s, mcp.Options{Dir: dir, Getenv: a.getenv, Program: version})
+	if err != nil {
+		return r, fmt.Errorf("MCP server %s: %w", s.Name, err)
+	}
+	return r, nil
+}
+
+func (a *app) showReport(s mcp.Server, r mcp.Report) {
+	info := r.Info
+	if info == "" {
+		info = "a server that does not name itself"
+	}
+	fmt.Fprintf(a.stdout, "%s: %s, %d tool(s)\n", s.Name, view.Clean(info), len(r.Tools))
+	for _, t := range r.Tools {
+		fmt.Fprintf(a.stdout, "  %s: %s\n", view.Clean(t.Name), strings.ReplaceAll(view.Clean(t.Description), "\n", "\n    "))
+	}
+}
+
+func (a *app) mcpApproveCommand(dir *string) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "approve [NAME…]",
+		Short: "Show what a project's servers run and say of their tools, and approve it",
+		Long: "Show what a project's servers run and say of their tools, and approve it. An approval holds for exactly that: the command, the files of\n" +
+			"the project it names, and the descriptions of the tools. Whatever changes is asked about again.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			servers, trust, err := a.serversIn(*dir)
+			if err != nil {
+				return err
+			}
+			servers = slices.DeleteFunc(servers, func(s mcp.Server) bool { return s.Project == "" })
+			if servers, err = pick(servers, args); err != nil {
+				return err
+			}
+			for _, s := range servers {
+				if err := a.mcpApprove(cmd.Context(), s, trust, *dir, yes); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "approve without asking")
+	return cmd
+}
+
+// mcpApprove asks twice: before the command runs, and about what the server
+// then says of its tools.
+func (a *app) mcpApprove(ctx context.Context, s mcp.Server, trust *guard.Trust, dir string, yes bool) error {
+	refused := &exitError{exitRefused, fmt.Errorf("MCP server %s: not approved", s.Name)}
+	fmt.Fprintf(a.stdout, "%s would be started like this:\n  %s\n", s.Name, view.Clean(s.How()))
+	if ok, err := a.confirm(ctx, "Start it?", yes); err != nil || !ok {
+		return errors.Join(err, refused)
+	}
+	r, err := a.mcpProbe(ctx, s, dir)
+	if err != nil {
+		return err
+	}
+	a.showReport(s, r)
+	if ok, err := a.confirm(ctx, "Approve the command and these tools?", yes); err != nil || !ok {
+		return errors.Join(err, refused)
+	}
+	if err := mcp.ApproveCommand(s, trust); err != nil {
+		return err
+	}
+	if err := mcp.ApproveTools(s, r, trust); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "approved %s\n", s.Name)
+	return nil
+}
+
+// confirm asks a person at the terminal. Without one it is a usage error that
+// names the flag.
+func (a *app) confirm(ctx context.Context, question string, yes bool) (bool, error) {
+	if yes {
+		return true, nil
+	}
+	if !a.interactive() {
+		return false, &exitError{exitRefused, errors.New("there is no terminal to ask at; --yes approves what is shown")}
+	}
+	line, err := a.askLine(ctx, question+" [y/N] ")
+	return isYes(line), err
+}
+
+// approves puts a question about something a repository brings.
+func (l *lineReader) approves(ctx context.Context, question string) bool {
+	answer, ok := l.ask(ctx, question+" (y or n)")
+	return ok && isYes(answer)
+}

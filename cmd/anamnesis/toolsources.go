@@ -1,0 +1,72 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/tool/mcp"
+)
+
+// addSources gives a task the tools that come and go in its directory. done
+// ends what serves them.
+func (a *app) addSources(ctx context.Context, h orchestrator.Home, dir string, f agentFlags, lines *lineReader, o *orchestrator.Options) (done func(), err error) {
+	dir, err = realDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := a.mcpServers(h, dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(servers) == 0 {
+		return func() {}, nil
+	}
+	mo := mcp.Options{Dir: dir, Getenv: a.getenv, Program: version, FirstWait: f.toolsWait, Trust: guard.OpenTrust(h.Approvals())}
+	if lines != nil {
+		mo.Ask = lines.approves
+	}
+	set := mcp.Open(ctx, servers, mo)
+	o.Sources = append(o.Sources, set)
+	return set.Close, nil
+}
+
+// realDir is a directory's absolute path without links: what a project's
+// approvals go by.
+func realDir(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return "", usageError("directory %s: %v", dir, err)
+	}
+	return abs, nil
+}
+
+// mcpServers lists the servers that are configured for a directory: the
+// person's own, and the project's that have another name. A project's file that
+// cannot be read costs its own servers only.
+func (a *app) mcpServers(h orchestrator.Home, dir string) ([]mcp.Server, error) {
+	servers, err := mcp.Load(h.MCPServers(), "")
+	if err != nil {
+		return nil, usageError("%v", err)
+	}
+	project, err := mcp.Load(filepath.Join(dir, mcp.ProjectFile), dir)
+	if err != nil {
+		fmt.Fprintf(a.stderr, "anamnesis: warning: %v; its servers are not used\n", err)
+	}
+	for _, p := range project {
+		if slices.ContainsFunc(servers, func(s mcp.Server) bool { return s.Name == p.Name }) {
+			fmt.Fprintf(a.stderr, "anamnesis: warning: the MCP server %s of %s is not used: your own configuration has one of that name\n", p.Name, mcp.ProjectFile)
+			continue
+		}
+		servers = append(servers, p)
+	}
+	return servers, nil
+}

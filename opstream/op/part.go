@@ -1,0 +1,20 @@
+package op
+
+// PartKind says what a part of a result is.
+type PartKind string
+
+// The kinds of parts.
+const (
+	PartImage PartKind = "image"
+	PartAudio PartKind = "audio"
+	PartBlob  PartKind = "blob" // bytes of another kind
+)
+
+// Part is something in a result that is not text. The result's text names it at
+// its place.
+type Part struct {
+	Kind   PartKind `json:"kind"`
+	MIME   string   `json:"mime"`
+	Name   string   `json:"name,omitempty"` // an address or a file's name
+	Base64 []byte   `json:"base64"`         // the bytes, in JSON as base64
+}

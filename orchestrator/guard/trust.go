@@ -1,0 +1,119 @@
+//go:build unix
+
+package guard
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxTrustBytes bounds the file of approvals.
+const maxTrustBytes = 16 << 20
+
+// Approval is a person's yes to something a repository brings that would be
+// run: a server's command, a tool made of one. It holds for exactly the content
+// that was seen.
+type Approval struct {
+	Kind string    `json:"kind"` // what it is: mcp-command, mcp-tools, command-tool
+	Name string    `json:"name"` // for people
+	Dir  string    `json:"dir"`  // the directory that brought it
+	Hash string    `json:"hash"` // SHA-256 of the content, hex
+	At   time.Time `json:"at"`
+}
+
+func (a Approval) same(b Approval) bool {
+	return a.Kind == b.Kind && a.Name == b.Name && a.Dir == b.Dir
+}
+
+// Trust is the file in the person's own state that holds approvals. Nothing a
+// repository holds can change it. Its methods may be called concurrently, by
+// several processes, too.
+type Trust struct {
+	path string
+}
+
+// OpenTrust names the file; it need not be there yet.
+func OpenTrust(path string) *Trust { return &Trust{path} }
+
+// Approved reports whether this content was approved. A file that cannot be
+// read approves nothing, and is an error.
+func (t *Trust) Approved(a Approval) (bool, error) {
+	all, err := t.List()
+	return slices.ContainsFunc(all, func(b Approval) bool { return b.same(a) && b.Hash == a.Hash }), err
+}
+
+// List gives the approvals, the oldest first.
+func (t *Trust) List() ([]Approval, error) {
+	f, err := os.Open(t.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read approvals: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read approvals: %w", err)
+	}
+	if info.Size() > maxTrustBytes {
+		return nil, fmt.Errorf("read approvals %s: %d bytes, at most %d are read", t.path, info.Size(), maxTrustBytes)
+	}
+	var all []Approval
+	if err := json.NewDecoder(f).Decode(&all); err != nil {
+		return nil, fmt.Errorf("read approvals %s: %w; put it right or remove it, then approve again", t.path, err)
+	}
+	return all, nil
+}
+
+// Approve records an approval. It takes the place of an earlier one of the
+// same kind, name and directory.
+func (t *Trust) Approve(a Approval) error {
+	return t.change(func(all []Approval) []Approval {
+		all = slices.DeleteFunc(all, a.same)
+		return append(all, a)
+	})
+}
+
+// Revoke takes back the approvals of a kind, name and directory.
+func (t *Trust) Revoke(a Approval) error {
+	return t.change(func(all []Approval) []Approval { return slices.DeleteFunc(all, a.same) })
+}
+
+// change rewrites the file under a lock, by rename.
+func (t *Trust) change(to func([]Approval) []Approval) error {
+	if err := os.MkdirAll(filepath.Dir(t.path), 0o700); err != nil {
+		return fmt.Errorf("record approval: %w", err)
+	}
+	lock, err := os.OpenFile(t.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("record approval: %w", err)
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("record approval: lock %s: %w", t.path, err)
+	}
+	all, err := t.List()
+	if err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(to(all), "", "  ")
+	if err != nil {
+		return fmt.Errorf("record approval: %w", err)
+	}
+	next := t.path + ".new"
+	if err := os.WriteFile(next, append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("record approval: %w", err)
+	}
+	if err := os.Rename(next, t.path); err != nil {
+		return fmt.Errorf("record approval: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,344 @@
+//go:build unix
+
+package mcp
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ProjectFile is where a repository names its servers, in its own root.
+const ProjectFile = ".mcp.json"
+
+// Limits of a configuration.
+const (
+	maxConfigBytes  = 1 << 20
+	maxServers      = 64
+	maxProgramBytes = 8 << 20 // of a file of the project that a command names; larger ones are hashed by size and time
+)
+
+// The times a server is given, unless its configuration says otherwise.
+const (
+	DefaultStartTimeout = 30 * time.Second
+	DefaultCallTimeout  = 60 * time.Second
+	maxTimeout          = time.Hour
+)
+
+// ErrNoServer: no server of that name is configured.
+var ErrNoServer = errors.New("no such MCP server")
+
+// Server is how one server is reached: a command, or an address.
+type Server struct {
+	Name string `json:"-"`
+	// Type is stdio or http; empty: whichever Command and URL say.
+	Type    string            `json:"type,omitempty"`
+	Command string            `json:"command,omitempty"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"` // ${NAME} stands for the program's own variable
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"` // ${NAME}, too
+	// Disabled servers are listed and not started.
+	Disabled bool `json:"disabled,omitempty"`
+	// ReadOnlyTools are the server's own names of tools that change nothing:
+	// they need no approval. What a server itself says about that is not
+	// believed.
+	ReadOnlyTools       []string `json:"readOnlyTools,omitempty"`
+	StartTimeoutSeconds int      `json:"startTimeoutSeconds,omitempty"`
+	CallTimeoutSeconds  int      `json:"callTimeoutSeconds,omitempty"`
+
+	// Project is the directory whose .mcp.json names the server; empty: the
+	// person's own configuration does.
+	Project string `json:"-"`
+}
+
+// configFile is the form that other programs use, too; what is not known here
+// is theirs and stays.
+type configFile struct {
+	Servers map[string]json.RawMessage `json:"mcpServers"`
+}
+
+var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$`)
+
+// Load reads the servers of a file, sorted by name. A file that is not there
+// has none. project is the directory whose own file it is, empty for the
+// person's.
+func Load(path, project string) ([]Server, error) {
+	data, err := readConfig(path)
+	if err != nil || data == nil {
+		return nil, err
+	}
+	var file configFile
+	if err := json.Unmarshal(data, &file); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if len(file.Servers) > maxServers {
+		return nil, fmt.Errorf("read %s: %d servers, at most %d are possible", path, len(file.Servers), maxServers)
+	}
+	var servers []Server
+	for _, name := range slices.Sorted(maps.Keys(file.Servers)) {
+		s := Server{}
+		if err := json.Unmarshal(file.Servers[name], &s); err != nil {
+			return nil, fmt.Errorf("read %s: server %s: %w", path, name, err)
+		}
+		s.Name, s.Project = name, project
+		if err := s.Check(); err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		servers = append(servers, s)
+	}
+	return servers, nil
+}
+
+func readConfig(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read MCP configuration: %w", err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read MCP configuration %s: not a file", path)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxConfigBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read MCP configuration: %w", err)
+	}
+	if len(data) > maxConfigBytes {
+		return nil, fmt.Errorf("read MCP configuration %s: more than %d bytes", path, maxConfigBytes)
+	}
+	return data, nil
+}
+
+// Check says what is wrong with a server's configuration.
+func (s Server) Check() error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("server %q: %s", s.Name, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case !serverName.MatchString(s.Name) || strings.Contains(s.Name, "__"):
+		return bad("a name has 1 to 32 letters, digits, '_', '-' and '.', and no '__'")
+	case s.Command == "" && s.URL == "":
+		return bad("neither command nor url says how to reach it")
+	case s.Command != "" && s.URL != "":
+		return bad("both command and url are given: one of them")
+	case s.Type != "" && s.Type != s.kind() && (s.Type != "streamable-http" || s.URL == ""):
+		return bad("type %q: want stdio with command, or http with url", s.Type)
+	}
+	for key, n := range map[string]int{"startTimeoutSeconds": s.StartTimeoutSeconds, "callTimeoutSeconds": s.CallTimeoutSeconds} {
+		if n < 0 || n > int(maxTimeout/time.Second) {
+			return bad("%s %d: want 1 to %d", key, n, int(maxTimeout/time.Second))
+		}
+	}
+	if s.URL != "" {
+		if u, err := url.Parse(s.URL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+			return bad("url %q: want http:// or https:// and a host", s.URL)
+		}
+	}
+	return nil
+}
+
+func (s Server) kind() string {
+	if s.URL != "" {
+		return "http"
+	}
+	return "stdio"
+}
+
+// How says how a server is reached, on one line, as a person is to see it
+// before approving it: variables unexpanded, values of literal secrets too, for
+// they stand in the file already.
+func (s Server) How() string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(s.Env)) {
+		parts = append(parts, k+"="+s.Env[k])
+	}
+	if s.URL != "" {
+		parts = append(parts, s.URL)
+		for _, k := range slices.Sorted(maps.Keys(s.Headers)) {
+			parts = append(parts, "with "+k+": "+s.Headers[k])
+		}
+	} else {
+		parts = append(append(parts, s.Command), s.Args...)
+	}
+	for i, p := range parts {
+		if strings.ContainsAny(p, " \t\n'\"") && !strings.HasPrefix(p, "with ") {
+			parts[i] = fmt.Sprintf("%q", p)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func (s Server) startTimeout() time.Duration {
+	if s.StartTimeoutSeconds > 0 {
+		return time.Duration(s.StartTimeoutSeconds) * time.Second
+	}
+	return DefaultStartTimeout
+}
+
+func (s Server) callTimeout() time.Duration {
+	if s.CallTimeoutSeconds > 0 {
+		return time.Duration(s.CallTimeoutSeconds) * time.Second
+	}
+	return DefaultCallTimeout
+}
+
+// hash names everything that decides what is run: the configuration, the
+// directory, and what stands in files of that directory that the command names.
+func (s Server) hash() (string, error) {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	if err := enc.Encode(struct {
+		Dir, Name string
+		Server    Server
+	}{s.Project, s.Name, s}); err != nil {
+		return "", fmt.Errorf("hash server %s: %w", s.Name, err)
+	}
+	for _, word := range append([]string{s.Command}, s.Args...) {
+		path := word
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(s.Project, path)
+		}
+		rel, err := filepath.Rel(s.Project, path)
+		if err != nil || !filepath.IsLocal(rel) {
+			continue
+		}
+		if err := hashFile(h, path); err != nil {
+			return "", fmt.Errorf("hash server %s: %w", s.Name, err)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// hashFile adds a regular file's content. Anything else adds nothing.
+func hashFile(h io.Writer, path string) error {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	fmt.Fprintf(h, "%q %d\n", path, info.Size())
+	if info.Size() > maxProgramBytes {
+		fmt.Fprintf(h, "%d\n", info.ModTime().UnixNano())
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(h, f)
+	return err
+}
+
+var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
+
+// expand puts variables in place: ${NAME}, or ${NAME:-default}. A name that is
+// not set is an error.
+func expand(text string, getenv func(string) string) (string, error) {
+	var missing error
+	out := variable.ReplaceAllStringFunc(text, func(m string) string {
+		parts := variable.FindStringSubmatch(m)
+		if v := getenv(parts[1]); v != "" {
+			return v
+		}
+		if parts[2] != "" {
+			return strings.TrimPrefix(parts[2], ":-")
+		}
+		missing = fmt.Errorf("the variable %s is not set", parts[1])
+		return ""
+	})
+	return out, missing
+}
+
+func expandAll(in map[string]string, getenv func(string) string) (map[string]string, error) {
+	out := make(map[string]string, len(in))
+	for k, v := range in {
+		text, err := expand(v, getenv)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", k, err)
+		}
+		out[k] = text
+	}
+	return out, nil
+}
+
+// Put writes a server into a person's file, in the place of one of that name.
+// What else stands in the file stays.
+func Put(path string, s Server) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("write server %s: %w", s.Name, err)
+	}
+	return edit(path, func(servers map[string]json.RawMessage) error {
+		servers[s.Name] = data
+		return nil
+	})
+}
+
+// Remove takes a server out of a person's file. ErrNoServer: it was not there.
+func Remove(path, name string) error {
+	return edit(path, func(servers map[string]json.RawMessage) error {
+		if _, ok := servers[name]; !ok {
+			return fmt.Errorf("%w: %s is not in %s", ErrNoServer, name, path)
+		}
+		delete(servers, name)
+		return nil
+	})
+}
+
+func edit(path string, change func(map[string]json.RawMessage) error) error {
+	data, err := readConfig(path)
+	if err != nil {
+		return err
+	}
+	file := make(map[string]json.RawMessage)
+	if len(bytes.TrimSpace(data)) > 0 {
+		if err := json.Unmarshal(data, &file); err != nil {
+			return fmt.Errorf("read %s: %w", path, err)
+		}
+	}
+	servers := make(map[string]json.RawMessage)
+	if raw, ok := file["mcpServers"]; ok {
+		if err := json.Unmarshal(raw, &servers); err != nil {
+			return fmt.Errorf("read %s: mcpServers: %w", path, err)
+		}
+	}
+	if err := change(servers); err != nil {
+		return err
+	}
+	if file["mcpServers"], err = json.Marshal(servers); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	out, err := json.MarshalIndent(file, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("write MCP configuration: %w", err)
+	}
+	next := path + ".new"
+	if err := os.WriteFile(next, append(out, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write MCP configuration: %w", err)
+	}
+	if err := os.Rename(next, path); err != nil {
+		return fmt.Errorf("write MCP configuration: %w", err)
+	}
+	return nil
+}

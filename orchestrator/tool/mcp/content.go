@@ -1,0 +1,153 @@
+//go:build unix
+
+package mcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/tool"
+)
+
+// Limits of a result.
+const (
+	MaxResultRunes = 100_000 // characters of text; head and tail are kept
+	MaxParts       = 8       // images, sounds and files
+	MaxPartBytes   = 5 << 20 // of each
+)
+
+// result makes a tool's result of a server's: texts as they are, everything
+// else named in its place and, where it is small enough, kept as a part.
+func result(r *sdk.CallToolResult) tool.Result {
+	var b resultBuilder
+	for _, c := range r.Content {
+		b.content(c)
+	}
+	if len(r.Content) == 0 && r.StructuredContent != nil {
+		if data, err := json.Marshal(r.StructuredContent); err == nil {
+			b.line(string(data))
+		}
+	}
+	text := strings.Join(b.lines, "\n")
+	if text == "" {
+		text = "[no output]"
+	}
+	text, cut := headAndTail(text, MaxResultRunes)
+	return tool.Result{Text: text, IsError: r.IsError, Cut: cut, Network: true, Parts: b.parts}
+}
+
+type resultBuilder struct {
+	lines []string
+	parts []op.Part
+}
+
+func (b *resultBuilder) line(s string) { b.lines = append(b.lines, s) }
+
+func (b *resultBuilder) content(c sdk.Content) {
+	switch c := c.(type) {
+	case *sdk.TextContent:
+		b.line(strings.ToValidUTF8(c.Text, "\uFFFD"))
+	case *sdk.ImageContent:
+		b.part(op.PartImage, c.MIMEType, "", c.Data)
+	case *sdk.AudioContent:
+		b.part(op.PartAudio, c.MIMEType, "", c.Data)
+	case *sdk.ResourceLink:
+		b.line("[resource link: " + words(c.Name, c.URI, c.MIMEType, c.Description) + "]")
+	case *sdk.EmbeddedResource:
+		b.resource(c.Resource)
+	default:
+		b.line(unknownKind(strings.TrimPrefix(fmt.Sprintf("%T", c), "*mcp."), 0))
+	}
+}
+
+func (b *resultBuilder) resource(r *sdk.ResourceContents) {
+	switch {
+	case r == nil:
+		b.line("[a resource without content]")
+	case r.Blob == nil:
+		b.line("[resource " + words(r.URI, r.MIMEType) + "]\n" + strings.ToValidUTF8(r.Text, "\uFFFD"))
+	case strings.HasPrefix(r.MIMEType, "image/"):
+		b.part(op.PartImage, r.MIMEType, r.URI, r.Blob)
+	case strings.HasPrefix(r.MIMEType, "audio/"):
+		b.part(op.PartAudio, r.MIMEType, r.URI, r.Blob)
+	default:
+		b.part(op.PartBlob, r.MIMEType, r.URI, r.Blob)
+	}
+}
+
+// part keeps bytes that are no text. An image is what its bytes say it is.
+func (b *resultBuilder) part(kind op.PartKind, mimeType, name string, data []byte) {
+	if kind == op.PartImage {
+		if sniffed := http.DetectContentType(data); strings.HasPrefix(sniffed, "image/") {
+			mimeType = sniffed
+		}
+	}
+	if m, _, err := mime.ParseMediaType(mimeType); err == nil {
+		mimeType = m
+	} else {
+		mimeType = "application/octet-stream"
+	}
+	what := fmt.Sprintf("%s, %d bytes", words(mimeType, name), len(data))
+	switch {
+	case len(data) == 0:
+		b.line(fmt.Sprintf("[%s: %s]", kind, what))
+	case len(data) > MaxPartBytes:
+		b.line(fmt.Sprintf("[%s: %s; not kept, at most %d are]", kind, what, MaxPartBytes))
+	case len(b.parts) == MaxParts:
+		b.line(fmt.Sprintf("[%s: %s; not kept, at most %d are in one result]", kind, what, MaxParts))
+	default:
+		b.parts = append(b.parts, op.Part{Kind: kind, MIME: mimeType, Name: oneLine(name), Base64: data})
+		b.line(fmt.Sprintf("[%s %d: %s]", kind, len(b.parts), what))
+	}
+}
+
+// words joins what is not empty, each on one line and visible.
+func words(parts ...string) string {
+	var out []string
+	for _, p := range parts {
+		if p = oneLine(p); p != "" {
+			out = append(out, p)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// maxWordRunes bounds a name or an address that a server gives.
+const maxWordRunes = 300
+
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(tool.Visible(s)), " ")
+	if utf8.RuneCountInString(s) > maxWordRunes {
+		return string([]rune(s)[:maxWordRunes]) + "…"
+	}
+	return s
+}
+
+// headAndTail shortens a text to n characters, and says in its middle what is
+// left out. cut counts the bytes.
+func headAndTail(s string, n int) (text string, cut int64) {
+	if len(s) <= n || utf8.RuneCountInString(s) <= n {
+		return s, 0
+	}
+	head, tail := len(s), len(s)
+	count := 0
+	for i := range s {
+		if count == n/2 {
+			head = i
+			break
+		}
+		count++
+	}
+	for count = 0; count < n-n/2; count++ {
+		_, size := utf8.DecodeLastRuneInString(s[:tail])
+		tail -= size
+	}
+	return fmt.Sprintf("%s\n[… %d bytes of the result cut here …]\n%s", s[:head], tail-head, s[tail:]), int64(tail - head)
+}

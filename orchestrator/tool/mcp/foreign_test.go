@@ -1,0 +1,135 @@
+//go:build unix
+
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestRewrite(t *testing.T) {
+	strange := `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a"},{"type":"smell","x":1}],"isError":true}}`
+	for name, tc := range map[string]struct{ in, want string }{
+		"no message":    {"hello content\n", "hello content\n"},
+		"a request":     {`{"method":"x","params":{"content":[{"type":"odd"}]}}`, `{"method":"x","params":{"content":[{"type":"odd"}]}}`},
+		"known kinds":   {`{"result":{"content":[{"type":"image"}]}}`, `{"result":{"content":[{"type":"image"}]}}`},
+		"other content": {`{"result":{"content":"words"}}`, `{"result":{"content":"words"}}`},
+		"unknown kind":  {strange + "\n", "smell"},
+		"event":         {"data: " + strange + "\n", "data:"},
+	} {
+		got := string(rewrite([]byte(tc.in)))
+		if tc.in == tc.want && got != tc.want {
+			t.Errorf("%s: %s became %s", name, tc.in, got)
+		}
+		if tc.in != tc.want && (!strings.Contains(got, `[content of the unknown kind \"smell\", 22 bytes`) || !strings.Contains(got, `"isError":true`) ||
+			!strings.HasSuffix(got, "\n") || !strings.Contains(got, tc.want)) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// FuzzRewrite: one line stays one line, and what was JSON stays JSON.
+func FuzzRewrite(f *testing.F) {
+	f.Add([]byte(`{"result":{"content":[{"type":"x"}]}}`))
+	f.Add([]byte(`data: {"result":{"content":[{"type":1},null]}}`))
+	f.Add([]byte(`{"result":{"content":[{"type":"text"},{"Type":"y"}],"Content":[]},"RESULT":1}`))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		line, _, _ := bytes.Cut(in, []byte("\n"))
+		out := rewrite(line)
+		if json.Valid(line) && (!json.Valid(out) || bytes.ContainsRune(out, '\n') && !bytes.ContainsRune(line, '\n')) {
+			t.Errorf("%q became %q", line, out)
+		}
+	})
+}
+
+func TestMessageLimit(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		long := io.NopCloser(io.LimitReader(zeros{}, maxMessageBytes+10))
+		if _, err := io.Copy(io.Discard, newRewriting(long, whole)); !errors.Is(err, errMessageTooLong) {
+			t.Errorf("whole %v: %v", whole, err)
+		}
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func TestConfig(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mcp.json")
+	if servers, err := Load(path, ""); err != nil || servers != nil {
+		t.Fatalf("no file: %v, %v", servers, err)
+	}
+	if err := os.WriteFile(path, []byte(`{"other":{"x":1},"mcpServers":{"b":{"url":"http://h/mcp","later":true}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Put(path, Server{Name: "a", Command: "run", Args: []string{"-x"}}); err != nil {
+		t.Fatal(err)
+	}
+	servers, err := Load(path, "")
+	if err != nil || len(servers) != 2 || servers[0].Command != "run" || servers[1].URL != "http://h/mcp" {
+		t.Fatalf("%+v, %v", servers, err)
+	}
+	data, _ := os.ReadFile(path)
+	if s := string(data); !strings.Contains(s, `"other"`) || !strings.Contains(s, `"later"`) {
+		t.Errorf("what is not ours is gone: %s", s)
+	}
+	if err := Remove(path, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := Remove(path, "a"); !errors.Is(err, ErrNoServer) {
+		t.Errorf("removed twice: %v", err)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for want, s := range map[string]Server{
+		"":                    {Name: "ok", Type: "stdio", Command: "x"},
+		"a name has":          {Name: "a__b", Command: "x"},
+		"neither command nor": {Name: "a"},
+		"both command and":    {Name: "a", Command: "x", URL: "http://x"},
+		"want stdio with":     {Name: "a", Type: "sse", URL: "http://x"},
+		"want http://":        {Name: "a", URL: "file:///etc/passwd"},
+		"want 1 to":           {Name: "a", Command: "x", CallTimeoutSeconds: -1},
+	} {
+		err := s.Check()
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", s, err, want)
+		}
+	}
+}
+
+func TestExpand(t *testing.T) {
+	getenv := func(name string) string { return map[string]string{"A": "1"}[name] }
+	for in, want := range map[string]string{"x${A}y": "x1y", "${B:-two}": "two", "$A": "$A", "${A}${A}": "11"} {
+		if got, err := expand(in, getenv); got != want || err != nil {
+			t.Errorf("%s: %q, %v", in, got, err)
+		}
+	}
+	if _, err := expand("${B}", getenv); err == nil {
+		t.Error("a variable that is not set is no error")
+	}
+}
+
+func TestRemoteName(t *testing.T) {
+	taken := make(map[string]bool)
+	long := strings.Repeat("tool", 20)
+	for _, tc := range []struct{ server, name, want string }{
+		{"s", "get-sum", "mcp__s__get-sum"},
+		{"s.x", "a b/c", "mcp__s_x__a_b_c"},
+		{"s_x", "a b/c", "mcp__s_x__a_b_c_"}, // the same again: told apart
+		{"s", long, "mcp__s__tooltool"},
+	} {
+		got := remoteName(tc.server, tc.name, taken)
+		if !strings.HasPrefix(got, tc.want) || len(got) > 64 || taken[got] {
+			t.Errorf("%s %s: %s", tc.server, tc.name, got)
+		}
+		taken[got] = true
+	}
+}

@@ -1,0 +1,81 @@
+//go:build unix
+
+package mcp
+
+import (
+	"context"
+	"time"
+
+	"anamnesis/orchestrator/guard"
+)
+
+// Report is what a server says of itself.
+type Report struct {
+	Info  string     `json:"info"` // its name and version; may be empty
+	Tools []ToolInfo `json:"tools"`
+
+	hash string
+}
+
+// ToolInfo is one tool of a Report, visible to a person.
+type ToolInfo struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+// Probe starts a server, or reaches it, asks what it offers and ends it. The
+// caller has made sure that it may be started; see Approved.
+func Probe(ctx context.Context, s Server, o Options) (Report, error) {
+	o = o.withDefaults()
+	ses, err := connect(ctx, s, &o, events{changed: func() {}, progress: func(any, string) {}})
+	if err != nil {
+		return Report{}, err
+	}
+	defer ses.end()
+	tools, err := ses.tools(ctx, s.startTimeout())
+	if err != nil {
+		return Report{}, err
+	}
+	r := Report{Info: ses.info(), hash: hashTools(tools), Tools: []ToolInfo{}}
+	for _, t := range tools {
+		r.Tools = append(r.Tools, ToolInfo{Name: oneLine(t.Name), Description: shown(t.Description)})
+	}
+	return r, nil
+}
+
+// Approved reports whether a server may be started: it is the person's own, or
+// its command was approved as it is now.
+func Approved(s Server, trust *guard.Trust) (bool, error) {
+	if s.Project == "" {
+		return true, nil
+	}
+	hash, err := s.hash()
+	if err != nil {
+		return false, err
+	}
+	return trust.Approved(guard.Approval{Kind: trustCommand, Name: s.Name, Dir: s.Project, Hash: hash})
+}
+
+// ApproveCommand records that a person approved how a server is started.
+func ApproveCommand(s Server, trust *guard.Trust) error {
+	hash, err := s.hash()
+	if err != nil {
+		return err
+	}
+	return trust.Approve(guard.Approval{Kind: trustCommand, Name: s.Name, Dir: s.Project, Hash: hash, At: time.Now().UTC()})
+}
+
+// ApproveTools records that a person approved what a server says of its tools.
+func ApproveTools(s Server, r Report, trust *guard.Trust) error {
+	return trust.Approve(guard.Approval{Kind: trustTools, Name: s.Name, Dir: s.Project, Hash: r.hash, At: time.Now().UTC()})
+}
+
+// Revoke takes both approvals back.
+func Revoke(s Server, trust *guard.Trust) error {
+	for _, kind := range []string{trustCommand, trustTools} {
+		if err := trust.Revoke(guard.Approval{Kind: kind, Name: s.Name, Dir: s.Project}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

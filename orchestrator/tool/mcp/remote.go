@@ -1,0 +1,174 @@
+//go:build unix
+
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"anamnesis/orchestrator/tool"
+)
+
+// Limits of what a server says of a tool.
+const (
+	maxDescriptionRunes = 8_000
+	maxSchemaBytes      = 64 << 10
+	maxSchemaDepth      = 64
+)
+
+// remote is a tool of a server.
+type remote struct {
+	of    *server
+	name  string // the server's own
+	spec  tool.Spec
+	again bool // calling it twice does no more than once
+}
+
+// newRemote makes a tool under a name that is not taken.
+func newRemote(of *server, t *sdk.Tool, taken map[string]bool) *remote {
+	r := &remote{of: of, name: t.Name}
+	r.spec = tool.Spec{
+		Name:        remoteName(of.Name, t.Name, taken),
+		Description: shown(t.Description),
+		ReadOnly:    slices.Contains(of.ReadOnlyTools, t.Name),
+	}
+	if r.spec.Description == "" {
+		r.spec.Description = shown(t.Title)
+	}
+	schema, err := schemaOf(t.InputSchema)
+	if err != nil {
+		// The server still checks what it gets.
+		schema = &jsonschema.Schema{Type: "object"}
+		r.spec.Description = strings.TrimSpace(fmt.Sprintf("%s\n(Its parameters are not known here: %s.)", r.spec.Description, oneLine(err.Error())))
+	}
+	r.spec.Schema = schema
+	if a := t.Annotations; a != nil {
+		r.again = a.ReadOnlyHint || a.IdempotentHint
+	}
+	return r
+}
+
+// Spec implements tool.Tool.
+func (r *remote) Spec() tool.Spec { return r.spec }
+
+// Call implements tool.Tool.
+func (r *remote) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return tool.Result{}, fmt.Errorf("call MCP server %s: %w", r.of.Name, err)
+	}
+	return r.of.call(ctx, r.name, args, r.again || r.spec.ReadOnly, env.Progress)
+}
+
+// remoteName is mcp__SERVER__TOOL in the characters a name may have. One that
+// would be too long, or is taken, ends with a part of its hash.
+func remoteName(server, name string, taken map[string]bool) string {
+	clean := func(s string) string {
+		return strings.Map(func(c rune) rune {
+			if c < utf8.RuneSelf && (c == '_' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z') {
+				return c
+			}
+			return '_'
+		}, s)
+	}
+	full := "mcp__" + clean(server) + "__" + clean(name)
+	if len(full) <= tool.MaxNameBytes && !taken[full] {
+		return full
+	}
+	sum := sha256.Sum256([]byte(server + "\x00" + name))
+	end := "_" + hex.EncodeToString(sum[:4])
+	return full[:min(len(full), tool.MaxNameBytes-len(end))] + end
+}
+
+// schemaOf reads a server's schema of a tool's arguments, with every text in
+// it visible.
+func schemaOf(in any) (*jsonschema.Schema, error) {
+	fields, ok := in.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("the server gives no schema")
+	}
+	visible, err := visibleTexts(fields, maxSchemaDepth)
+	if err != nil {
+		return nil, err
+	}
+	fields = visible.(map[string]any)
+	delete(fields, "$schema") // the drafts in use agree on what is used here
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("read the schema: %w", err)
+	}
+	if len(data) > maxSchemaBytes {
+		return nil, fmt.Errorf("the schema has %d bytes, at most %d are read", len(data), maxSchemaBytes)
+	}
+	s := new(jsonschema.Schema)
+	if err := json.Unmarshal(data, s); err != nil {
+		return nil, fmt.Errorf("read the schema: %w", err)
+	}
+	if s.Type == "" && len(s.Types) == 0 {
+		s.Type = "object"
+	}
+	if s.Type != "object" {
+		return nil, fmt.Errorf("the schema is not of an object")
+	}
+	if _, err := s.CloneSchemas().Resolve(nil); err != nil {
+		return nil, fmt.Errorf("read the schema: %w", err)
+	}
+	return s, nil
+}
+
+// visibleTexts gives a copy of a decoded JSON value in which the texts under
+// description and title hide nothing. Names, patterns and values are what
+// arguments are checked against, and stay.
+func visibleTexts(v any, depth int) (any, error) {
+	if depth == 0 {
+		return nil, fmt.Errorf("the schema is nested more than %d deep", maxSchemaDepth)
+	}
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			var err error
+			if out[i], err = visibleTexts(v[i], depth-1); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, x := range v {
+			if text, ok := x.(string); ok && (k == "description" || k == "title" || k == "$comment") {
+				out[k] = shown(text)
+				continue
+			}
+			var err error
+			if out[k], err = visibleTexts(x, depth-1); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	return v, nil
+}
+
+// shown is a text of a server as model and person see it.
+func shown(s string) string {
+	text, _ := headAndTail(strings.TrimSpace(tool.Visible(s)), maxDescriptionRunes)
+	return text
+}
+
+// describe shows a person what a server says of its tools.
+func describe(tools []*sdk.Tool) string {
+	var b strings.Builder
+	for _, t := range tools {
+		fmt.Fprintf(&b, "  %s: %s\n", oneLine(t.Name), strings.ReplaceAll(shown(t.Description), "\n", "\n    "))
+	}
+	return strings.TrimRight(b.String(), "\n")
+}

@@ -1,0 +1,308 @@
+//go:build unix
+
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"anamnesis/orchestrator/tool"
+)
+
+const (
+	// maxCallTime bounds a call whose server keeps reporting progress, which
+	// otherwise begins its time limit anew.
+	maxCallTime = 30 * time.Minute
+	// aliveTime is what a server is given to answer a ping before a call.
+	aliveTime = 5 * time.Second
+)
+
+// server is one configured server and the connection to it, if there is one.
+type server struct {
+	Server
+	o *Options
+
+	// connecting is held while a connection is made, so that calls that find it
+	// broken make one together.
+	connecting sync.Mutex
+
+	mu       sync.Mutex
+	ses      *session
+	tools    []*sdk.Tool
+	hash     string // of what it says of its tools
+	stale    bool   // it said that its tools changed
+	failed   error  // why it has no tools
+	version  uint64 // changes with tools and failed
+	ended    bool   // Close was called
+	calls    uint64
+	progress map[string]func(string) // of running calls, by token
+}
+
+// start makes the first connection.
+func (s *server) start(ctx context.Context) {
+	_, err := s.connected(ctx)
+	if err != nil && ctx.Err() == nil {
+		s.fail(err)
+	}
+}
+
+func (s *server) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed, s.tools, s.hash = err, nil, ""
+	s.version++
+}
+
+// connected gives a connection, making one where there is none.
+func (s *server) connected(ctx context.Context) (*session, error) {
+	s.connecting.Lock()
+	defer s.connecting.Unlock()
+	s.mu.Lock()
+	ses, ended := s.ses, s.ended
+	s.mu.Unlock()
+	switch {
+	case ended:
+		return nil, errors.New("the task is ending")
+	case ses != nil && !ses.over():
+		return ses, nil
+	case ses != nil:
+		ses.end()
+	}
+	ses, err := connect(ctx, s.Server, s.o, events{changed: s.changed, progress: s.progressed})
+	if err != nil {
+		return nil, err
+	}
+	tools, err := ses.tools(ctx, s.startTimeout())
+	if err != nil {
+		ses.end()
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ses, s.failed = ses, nil
+	s.offer(tools)
+	return ses, nil
+}
+
+// offer takes a new list of tools; s.mu is held.
+func (s *server) offer(tools []*sdk.Tool) {
+	s.stale = false
+	hash := hashTools(tools)
+	if hash == s.hash {
+		return
+	}
+	s.tools, s.hash = tools, hash
+	s.version++
+}
+
+// hashTools names what a server says of its tools.
+func hashTools(tools []*sdk.Tool) string {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	for _, t := range tools {
+		// What cannot be encoded came as JSON, so this cannot fail.
+		_ = enc.Encode([]any{t.Name, t.Title, t.Description, t.InputSchema})
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func (s *server) changed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stale = true
+}
+
+// refresh lists the tools again when the server said that they changed.
+func (s *server) refresh(ctx context.Context) {
+	s.mu.Lock()
+	ses, stale := s.ses, s.stale
+	s.stale = false
+	s.mu.Unlock()
+	if !stale || ses == nil || ses.over() {
+		return
+	}
+	tools, err := ses.tools(ctx, s.startTimeout())
+	if err != nil {
+		if ctx.Err() == nil {
+			s.fail(err)
+		}
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = nil
+	s.offer(tools)
+}
+
+// close ends the connection for good.
+func (s *server) close() {
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.connecting.Lock()
+	defer s.connecting.Unlock()
+	s.mu.Lock()
+	ses := s.ses
+	s.mu.Unlock()
+	if ses != nil {
+		ses.end()
+	}
+}
+
+func (s *server) progressed(token any, text string) {
+	key, _ := token.(string)
+	s.mu.Lock()
+	show := s.progress[key]
+	s.mu.Unlock()
+	if show != nil {
+		show(text)
+	}
+}
+
+// await registers a call for progress under a token of its own.
+func (s *server) await(show func(string)) (token string, forget func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	token = "call-" + strconv.FormatUint(s.calls, 10)
+	if s.progress == nil {
+		s.progress = make(map[string]func(string))
+	}
+	s.progress[token] = show
+	return token, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.progress, token)
+	}
+}
+
+// call calls a tool. A connection that turns out to be broken before the call
+// was sent is made anew, once. One that breaks during the call is, too, but the
+// call is made a second time only where that can do no harm: otherwise its
+// outcome is unknown, and the model is told.
+func (s *server) call(ctx context.Context, name string, args json.RawMessage, again bool, show func(string)) (tool.Result, error) {
+	ses, err := s.usable(ctx)
+	if err != nil {
+		return s.broken(ctx, err)
+	}
+	res, err := s.once(ctx, ses, name, args, show)
+	if err == nil || ctx.Err() != nil || !lost(err) {
+		return s.outcome(ctx, res, err)
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) { // it never arrived
+		again = true
+	}
+	why := err
+	if ses.proc != nil && ses.proc.why() != "" {
+		why = errors.New(ses.proc.why())
+	}
+	ses.end()
+	ses, err = s.connected(ctx)
+	if err != nil {
+		return s.broken(ctx, fmt.Errorf("%w; it could not be reached again: %w", why, err))
+	}
+	if !again {
+		return tool.Errorf("Outcome unknown: the connection to the MCP server %s was lost during the call (%s). It may have taken effect, in part or in full. "+
+			"The server is connected again; look before you repeat the call.", s.Name, oneLine(why.Error())), nil
+	}
+	res, err = s.once(ctx, ses, name, args, show)
+	return s.outcome(ctx, res, err)
+}
+
+// usable gives a connection that answers.
+func (s *server) usable(ctx context.Context) (*session, error) {
+	ses, err := s.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ping, cancel := context.WithTimeout(ctx, aliveTime)
+	defer cancel()
+	if err := ses.cs.Ping(ping, nil); err == nil || ping.Err() != nil || !lost(err) {
+		return ses, nil // slow is not dead
+	}
+	ses.end()
+	return s.connected(ctx)
+}
+
+// lost reports whether a call failed because of the connection, and not
+// because the server said so or time was up.
+func lost(err error) bool {
+	var answered *jsonrpc.Error
+	switch {
+	case errors.Is(err, sdk.ErrConnectionClosed):
+		return true
+	case errors.Is(err, errSlow), errors.As(err, &answered):
+		return false
+	}
+	return true
+}
+
+// once makes one call, within its time limit. Progress begins the limit anew.
+func (s *server) once(ctx context.Context, ses *session, name string, args json.RawMessage, show func(string)) (*sdk.CallToolResult, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	whole := time.AfterFunc(maxCallTime, func() { cancel(errSlow) })
+	defer whole.Stop()
+	limit := time.AfterFunc(s.callTimeout(), func() { cancel(errSlow) })
+	defer limit.Stop()
+	token, forget := s.await(func(text string) {
+		if limit.Reset(s.callTimeout()) {
+			if show != nil {
+				show(text)
+			}
+			return
+		}
+		limit.Stop() // it had fired
+	})
+	defer forget()
+	params := &sdk.CallToolParams{Name: name, Arguments: args}
+	params.SetProgressToken(token)
+	res, err := ses.cs.CallTool(ctx, params)
+	if err != nil && errors.Is(context.Cause(ctx), errSlow) {
+		return nil, errSlow
+	}
+	return res, err
+}
+
+// outcome makes a result of what the server said.
+func (s *server) outcome(ctx context.Context, res *sdk.CallToolResult, err error) (tool.Result, error) {
+	switch {
+	case err == nil && res.NeedsInput():
+		return network(tool.Errorf("The MCP server %s asked a question back instead of answering, which is not supported. Nothing is known of what it did.", s.Name)), nil
+	case err == nil:
+		return result(res), nil
+	case ctx.Err() != nil:
+		return tool.Result{}, fmt.Errorf("call MCP server %s: %w", s.Name, context.Cause(ctx))
+	case errors.Is(err, errSlow):
+		return tool.Errorf("Timed out: the MCP server %s gave no answer and no progress for %v, and was told to stop. The call may have taken effect.", s.Name, s.callTimeout()), nil
+	}
+	text, _ := headAndTail(err.Error(), maxErrorRunes)
+	return network(tool.Errorf("The MCP server %s refused the call: %s", s.Name, text)), nil
+}
+
+// maxErrorRunes bounds the text of a server's refusal.
+const maxErrorRunes = 4_000
+
+func network(r tool.Result) tool.Result {
+	r.Network = true
+	return r
+}
+
+// broken says that there is no connection.
+func (s *server) broken(ctx context.Context, err error) (tool.Result, error) {
+	if ctx.Err() != nil {
+		return tool.Result{}, fmt.Errorf("call MCP server %s: %w", s.Name, context.Cause(ctx))
+	}
+	return tool.Errorf("Not run: the MCP server %s cannot be reached: %s. Its tools do not work; the others do.", s.Name, oneLine(err.Error())), nil
+}

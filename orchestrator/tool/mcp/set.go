@@ -1,0 +1,246 @@
+//go:build unix
+
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/tool"
+)
+
+// DefaultFirstWait is how long the first request to the model waits for
+// servers that are still starting. They join when they are ready.
+const DefaultFirstWait = 10 * time.Second
+
+// Options are the surroundings of servers in this process.
+type Options struct {
+	Dir     string              // where commands run: the world, absolute
+	Getenv  func(string) string // for ${NAME}; nil: os.Getenv
+	Environ []string            // what commands get, before secrets are removed; nil: the program's own
+	Program string              // this program's version, told to servers
+	// FirstWait is how long the first call of Tools waits; 0: DefaultFirstWait.
+	FirstWait time.Duration
+	// Trust holds what was approved. Ask puts a question to the person, who
+	// answers yes or no; nil: nobody is there, and what is not approved is not
+	// used.
+	Trust *guard.Trust
+	Ask   func(ctx context.Context, question string) bool
+}
+
+func (o Options) withDefaults() Options {
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	if o.Environ == nil {
+		o.Environ = os.Environ()
+	}
+	if o.FirstWait == 0 {
+		o.FirstWait = DefaultFirstWait
+	}
+	return o
+}
+
+// The kinds of approvals.
+const (
+	trustCommand = "mcp-command" // what is run, or reached
+	trustTools   = "mcp-tools"   // what it says of its tools
+)
+
+// errUnapproved: nobody approved the server as it is.
+var errUnapproved = errors.New("nobody approved it as it is now; 'anamnesis mcp approve' shows what it is and asks")
+
+// Set is the servers of one task. It is a tool.Source; Tools belongs to one
+// goroutine, the tools it gives may be called concurrently.
+type Set struct {
+	o       Options
+	servers []*member
+	starts  sync.WaitGroup
+	started chan struct{} // closed when every first start has ended
+	cancel  context.CancelFunc
+	waited  bool
+	offer   tool.Offer
+}
+
+// member is a server with what the set has said of it.
+type member struct {
+	server
+	idle    bool   // not to be started: disabled or not approved
+	ready   bool   // its first start has ended, well or not; guarded by server.mu
+	said    string // the last news of it
+	seen    uint64 // the version in the set's offer
+	allowed string // hash of the tools that were approved in this process
+	refused string // and of those that were not
+}
+
+// Open starts the servers, all at once, and does not wait for them. A project's
+// server is started only when its command is approved, or the person says yes
+// now. Close must be called.
+func Open(ctx context.Context, servers []Server, o Options) *Set {
+	set := &Set{o: o.withDefaults(), started: make(chan struct{})}
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	set.cancel = cancel
+	for _, cfg := range servers {
+		m := &member{server: server{Server: cfg, o: &set.o}}
+		set.servers = append(set.servers, m)
+		if m.Disabled {
+			m.idle = true
+			continue
+		}
+		if err := set.admit(ctx, cfg); err != nil {
+			m.idle = true
+			m.fail(err)
+			continue
+		}
+		set.starts.Go(func() {
+			m.start(life)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.ready = true
+		})
+	}
+	go func() {
+		set.starts.Wait()
+		close(set.started)
+	}()
+	return set
+}
+
+// Close ends every server and returns when nothing of them is alive.
+func (s *Set) Close() {
+	s.cancel()
+	<-s.started
+	var wg sync.WaitGroup
+	for _, m := range s.servers {
+		wg.Go(m.close)
+	}
+	wg.Wait()
+}
+
+// admit decides whether a server may be started.
+func (s *Set) admit(ctx context.Context, cfg Server) error {
+	if cfg.Project == "" {
+		return nil
+	}
+	hash, err := cfg.hash()
+	if err != nil {
+		return err
+	}
+	return s.approved(ctx, trustCommand, cfg, hash, func() string {
+		return fmt.Sprintf("%s in %s names the MCP server %s. It would be started like this:\n  %s\nApprove it?",
+			ProjectFile, cfg.Project, cfg.Name, tool.Visible(cfg.How()))
+	})
+}
+
+// approved looks an approval up and asks for it where somebody is there.
+func (s *Set) approved(ctx context.Context, kind string, cfg Server, hash string, question func() string) error {
+	a := guard.Approval{Kind: kind, Name: cfg.Name, Dir: cfg.Project, Hash: hash, At: time.Now().UTC()}
+	if s.o.Trust == nil {
+		return errUnapproved
+	}
+	ok, err := s.o.Trust.Approved(a)
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		return nil
+	case s.o.Ask == nil || !s.o.Ask(ctx, question()):
+		return errUnapproved
+	}
+	return s.o.Trust.Approve(a)
+}
+
+// Tools implements tool.Source.
+func (s *Set) Tools(ctx context.Context) tool.Offer {
+	if !s.waited {
+		s.waited = true
+		limit := time.NewTimer(s.o.FirstWait)
+		defer limit.Stop()
+		select {
+		case <-s.started:
+		case <-limit.C:
+		case <-ctx.Done():
+		}
+	}
+	var news []string
+	changed := false
+	for _, m := range s.servers {
+		if m.idle && m.said != "" || m.Disabled {
+			continue
+		}
+		m.refresh(ctx)
+		text := s.look(ctx, m)
+		if text != m.said {
+			m.said = text
+			if text != "" {
+				news = append(news, text)
+			}
+		}
+		m.mu.Lock()
+		changed = changed || m.seen != m.version
+		m.seen = m.version
+		m.mu.Unlock()
+	}
+	if changed {
+		s.offer.Version++
+		s.offer.Tools = s.all()
+	}
+	out := s.offer
+	out.News = news
+	return out
+}
+
+// look says what there is to say of a server: nothing where all is well. It
+// has the person asked about tools that are described in a new way.
+func (s *Set) look(ctx context.Context, m *member) string {
+	m.mu.Lock()
+	failed, ready, hash, tools := m.failed, m.ready || m.idle, m.hash, m.tools
+	m.mu.Unlock()
+	switch {
+	case failed != nil:
+		return fmt.Sprintf("The MCP server %s is not there: %s. Its tools are missing, the others work.", m.Name, strings.TrimRight(oneLine(failed.Error()), "."))
+	case !ready && tools == nil:
+		return fmt.Sprintf("The MCP server %s is still starting; its tools come when it is ready.", m.Name)
+	case m.Project == "" || hash == m.allowed:
+		return ""
+	case hash != m.refused:
+		err := s.approved(ctx, trustTools, m.Server, hash, func() string {
+			return fmt.Sprintf("This is what the MCP server %s says of its tools:\n%s\nApprove them?", m.Name, describe(tools))
+		})
+		m.mu.Lock()
+		m.version++
+		m.mu.Unlock()
+		if err == nil {
+			m.allowed = hash
+			return ""
+		}
+		m.refused, m.allowed = hash, ""
+	}
+	return fmt.Sprintf("The tools of the MCP server %s are left out: nobody approved what it now says of them; 'anamnesis mcp approve %s' shows it and asks.", m.Name, m.Name)
+}
+
+// all makes the tools of every server, in the servers' order.
+func (s *Set) all() []tool.Tool {
+	var out []tool.Tool
+	taken := make(map[string]bool)
+	for _, m := range s.servers {
+		m.mu.Lock()
+		tools, hash, failed := m.tools, m.hash, m.failed
+		m.mu.Unlock()
+		if failed != nil || m.Project != "" && hash != m.allowed {
+			continue
+		}
+		for _, t := range tools {
+			r := newRemote(&m.server, t, taken)
+			taken[r.spec.Name] = true
+			out = append(out, r)
+		}
+	}
+	return out
+}

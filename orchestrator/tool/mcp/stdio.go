@@ -1,0 +1,172 @@
+//go:build unix
+
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"anamnesis/orchestrator/guard"
+)
+
+const (
+	// closeTime is what a server is given to leave by itself when its input
+	// has ended; then it is ended.
+	closeTime = 2 * time.Second
+	// stderrBytes is how much of the end of a server's stderr is kept, for the
+	// line that says why it is gone.
+	stderrBytes = 2_000
+)
+
+// process is a server that was started here, under the supervisor that ends
+// everything it starts in turn. It is a reader of its output and a writer to
+// its input.
+type process struct {
+	stdin  *os.File
+	out    *io.PipeReader
+	cancel context.CancelFunc
+	done   chan struct{} // closed when nothing of it is alive
+
+	mu      sync.Mutex
+	errText []byte // the end of its stderr
+	end     string // how it ended, in words; valid when done is closed
+}
+
+// startProcess starts a server. It lives until close, or its own end; ctx
+// carries values only.
+func startProcess(ctx context.Context, s Server, o *Options) (*process, error) {
+	args := make([]string, 0, len(s.Args)+1)
+	for _, a := range append([]string{s.Command}, s.Args...) {
+		text, err := expand(a, o.Getenv)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, text)
+	}
+	own, err := expandAll(s.Env, o.Getenv)
+	if err != nil {
+		return nil, fmt.Errorf("env %w", err)
+	}
+	path, err := findProgram(args[0], o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	env, _ := guard.Environ(o.Environ)
+	for k, v := range own {
+		env = append(env, k+"="+v)
+	}
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	r, w := io.Pipe()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	p := &process{stdin: ours, out: r, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		defer cancel()
+		out, err := guard.Run(ctx, guard.Command{
+			Path: path, Args: args, Dir: o.Dir, Env: env, Stdin: theirs, Timeout: guard.MaxTimeout,
+			Output: func(s guard.Stream, b []byte) {
+				if s == guard.Stdout {
+					_, _ = w.Write(b) // an error: nobody reads any more
+					return
+				}
+				p.keep(b)
+			},
+		})
+		p.ended(out, err)
+		w.Close()
+	}()
+	return p, nil
+}
+
+// findProgram looks a command up as a shell in dir would.
+func findProgram(name, dir string) (string, error) {
+	if strings.ContainsRune(name, '/') {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		return name, nil
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%s is not installed, or not in PATH", name)
+	}
+	return filepath.Abs(path)
+}
+
+func (p *process) keep(b []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.errText = append(p.errText, b...)
+	if n := len(p.errText) - stderrBytes; n > 0 {
+		p.errText = append(p.errText[:0], p.errText[n:]...)
+	}
+}
+
+func (p *process) ended(out guard.Outcome, err error) {
+	var start *guard.StartError
+	end := fmt.Sprintf("it ended with exit code %d", out.Exit)
+	switch {
+	case errors.As(err, &start):
+		end = start.Error()
+	case err != nil && !out.Canceled:
+		end = err.Error()
+	case out.TimedOut:
+		end = fmt.Sprintf("it was ended after %v", guard.MaxTimeout)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if text := strings.TrimSpace(strings.ToValidUTF8(string(p.errText), "")); text != "" {
+		lines := strings.Split(text, "\n")
+		end += ": " + strings.TrimSpace(lines[len(lines)-1])
+	}
+	p.end = end
+}
+
+// why says how the process ended; empty while it runs.
+func (p *process) why() string {
+	select {
+	case <-p.done:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.end
+	default:
+		return ""
+	}
+}
+
+// close lets the server leave, ends it where it does not, and returns when
+// nothing of it is alive.
+func (p *process) close() {
+	p.stdin.Close()
+	p.out.Close()
+	select {
+	case <-p.done:
+	case <-time.After(closeTime):
+		p.cancel()
+		<-p.done
+	}
+}
+
+// input is the end of the process's standard input that is written to.
+type input struct{ f *os.File }
+
+func (i input) Write(b []byte) (int, error) { return i.f.Write(b) }
+
+// Close ends the input; the process notices and leaves.
+func (i input) Close() error {
+	if err := i.f.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,24 @@
+package tool
+
+import "context"
+
+// Source gives tools that come and go while a task runs: those of a server, or
+// of files a person edits. It is asked before every request to the model, so
+// that a change takes effect at the next step.
+type Source interface {
+	// Tools gives the tools there are now. It waits only where nothing sensible
+	// can be said yet, and then for a bounded time. Failures are News, not
+	// errors: they cost the source its own tools and nothing else.
+	Tools(ctx context.Context) Offer
+}
+
+// Offer is what a source has at one moment.
+type Offer struct {
+	// Version differs from that of every earlier offer with other tools.
+	Version uint64
+	// Tools are in an order that stays the same while they do.
+	Tools []Tool
+	// News are lines about what changed since the last offer, for the model and
+	// the person: a server that is gone, a file that cannot be read.
+	News []string
+}
