@@ -65,6 +65,7 @@ func call(t *testing.T, tl tool.Tool, env *tool.Env) tool.Result {
 }
 
 func TestResults(t *testing.T) {
+	t.Parallel()
 	tools, news := offered(t, open(t, Options{}, fake(t, "f", "ok")))
 	if len(news) > 0 {
 		t.Errorf("news: %q", news)
@@ -90,6 +91,7 @@ func TestResults(t *testing.T) {
 
 // What a server says hides nothing, and a command gets no secrets.
 func TestForeignTexts(t *testing.T) {
+	t.Parallel()
 	o := Options{Environ: append(os.Environ(), "SOME_API_KEY=hidden-value", "PLAIN=seen")}
 	tools, _ := offered(t, open(t, o, fake(t, "f", "noinfo")))
 	spec := tools["mcp__f__env"].Spec()
@@ -110,6 +112,7 @@ func TestForeignTexts(t *testing.T) {
 
 // A dead and a slow server cost their own tools only.
 func TestDeadAndSlow(t *testing.T) {
+	t.Parallel()
 	slow := fake(t, "slow", "hang")
 	slow.StartTimeoutSeconds = 1
 	missing := Server{Name: "missing", Command: "no-such-program-here"}
@@ -134,6 +137,7 @@ func TestDeadAndSlow(t *testing.T) {
 
 // A server that is still starting does not hold the first step up for ever.
 func TestFirstWait(t *testing.T) {
+	t.Parallel()
 	s := open(t, Options{FirstWait: time.Millisecond}, fake(t, "h", "hang"))
 	tools, news := offered(t, s)
 	if len(tools) != 0 || len(news) != 1 || !strings.Contains(news[0], "still starting") {
@@ -145,6 +149,7 @@ func TestFirstWait(t *testing.T) {
 }
 
 func TestKilledBetweenCalls(t *testing.T) {
+	t.Parallel()
 	s := open(t, Options{}, fake(t, "f", "ok"))
 	tools, _ := offered(t, s)
 	before := call(t, tools["mcp__f__pid"], nil).Text
@@ -164,6 +169,7 @@ func TestKilledBetweenCalls(t *testing.T) {
 // A server that dies during a call is started again; only a call that can do
 // no harm twice is made twice.
 func TestKilledDuringCall(t *testing.T) {
+	t.Parallel()
 	tools, _ := offered(t, open(t, Options{}, fake(t, "f", "ok")))
 	if res := call(t, tools["mcp__f__die_once"], nil); res.IsError || res.Text != "the second time" {
 		t.Errorf("an idempotent call: %+v", res)
@@ -178,6 +184,7 @@ func TestKilledDuringCall(t *testing.T) {
 }
 
 func TestCallTimeout(t *testing.T) {
+	t.Parallel()
 	cfg := fake(t, "f", "ok")
 	cfg.CallTimeoutSeconds = 3
 	tools, _ := offered(t, open(t, Options{}, cfg))
@@ -221,6 +228,7 @@ func settled(t *testing.T, s *Set, probe tool.Tool, want func(map[string]tool.To
 }
 
 func TestListChanged(t *testing.T) {
+	t.Parallel()
 	s := open(t, Options{}, fake(t, "f", "ok"))
 	tools, _ := offered(t, s)
 	version := s.Tools(t.Context()).Version
@@ -236,6 +244,7 @@ func TestListChanged(t *testing.T) {
 
 // Nothing of a server is alive when the set is closed.
 func TestCloseReaps(t *testing.T) {
+	t.Parallel()
 	s := open(t, Options{}, fake(t, "f", "ok"))
 	tools, _ := offered(t, s)
 	pid, err := strconv.Atoi(call(t, tools["mcp__f__pid"], nil).Text)
@@ -251,6 +260,7 @@ func TestCloseReaps(t *testing.T) {
 // A project's server runs when its command was approved, and its tools are
 // offered when they were; either one changed, and neither is.
 func TestTrust(t *testing.T) {
+	t.Parallel()
 	trust := guard.OpenTrust(filepath.Join(t.TempDir(), "approvals.json"))
 	dir := t.TempDir()
 	cfg := fake(t, "p", "ok")
@@ -297,6 +307,7 @@ func TestTrust(t *testing.T) {
 // An approval covers what stands in the project's own files that are run, and
 // a person who is there is asked.
 func TestTrustAsks(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	script := filepath.Join(dir, "server.sh")
 	cfg := Server{Name: "p", Command: "./server.sh", Project: dir, Env: map[string]string{fakeMark: "ok"}}
