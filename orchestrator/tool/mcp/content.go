@@ -24,8 +24,9 @@ const (
 )
 
 // result makes a tool's result of a server's: texts as they are, everything
-// else named in its place and, where it is small enough, kept as a part.
-func result(r *sdk.CallToolResult) tool.Result {
+// else named in its place and, where it is small enough, kept as a part. Secrets are
+// replaced before anything is cut.
+func result(r *sdk.CallToolResult, secrets *tool.Redaction) tool.Result {
 	var b resultBuilder
 	for _, c := range r.Content {
 		b.content(c)
@@ -39,8 +40,8 @@ func result(r *sdk.CallToolResult) tool.Result {
 	if text == "" {
 		text = "[no output]"
 	}
-	text, cut := headAndTail(text, MaxResultRunes)
-	return tool.Result{Text: text, IsError: r.IsError, Cut: cut, Network: true, Parts: b.parts}
+	text, cut := headAndTail(secrets.Text(text), MaxResultRunes)
+	return tool.Result{Text: text, IsError: r.IsError, Cut: cut, Network: true, Parts: b.parts, Secrets: secrets.Found()}
 }
 
 type resultBuilder struct {

@@ -65,7 +65,7 @@ func (r *remote) Call(ctx context.Context, env *tool.Env, args json.RawMessage) 
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, fmt.Errorf("call MCP server %s: %w", r.of.Name, err)
 	}
-	return r.of.call(ctx, r.name, args, r.again || r.spec.ReadOnly, env.Progress)
+	return r.of.call(ctx, request{tool: r.name, args: args, again: r.again || r.spec.ReadOnly, env: env})
 }
 
 // remoteName is mcp__SERVER__TOOL in the characters a name may have. One that

@@ -187,21 +187,29 @@ func (s *server) await(show func(string)) (token string, forget func()) {
 	}
 }
 
-// call calls a tool. A connection that turns out to be broken before the call
+// request is one call of a tool.
+type request struct {
+	tool  string // the server's own name
+	args  json.RawMessage
+	again bool // making it twice does no more than once
+	env   *tool.Env
+}
+
+// call makes a request. A connection that turns out to be broken before the call
 // was sent is made anew, once. One that breaks during the call is, too, but the
 // call is made a second time only where that can do no harm: otherwise its
 // outcome is unknown, and the model is told.
-func (s *server) call(ctx context.Context, name string, args json.RawMessage, again bool, show func(string)) (tool.Result, error) {
+func (s *server) call(ctx context.Context, r request) (tool.Result, error) {
 	ses, err := s.usable(ctx)
 	if err != nil {
 		return s.broken(ctx, err)
 	}
-	res, err := s.once(ctx, ses, name, args, show)
+	res, err := s.once(ctx, ses, r)
 	if err == nil || ctx.Err() != nil || !lost(err) {
-		return s.outcome(ctx, res, err)
+		return s.outcome(ctx, r, res, err)
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) { // it never arrived
-		again = true
+		r.again = true
 	}
 	why := err
 	if ses.proc != nil && ses.proc.why() != "" {
@@ -212,12 +220,12 @@ func (s *server) call(ctx context.Context, name string, args json.RawMessage, ag
 	if err != nil {
 		return s.broken(ctx, fmt.Errorf("%w; it could not be reached again: %w", why, err))
 	}
-	if !again {
+	if !r.again {
 		return tool.Errorf("Outcome unknown: the connection to the MCP server %s was lost during the call (%s). It may have taken effect, in part or in full. "+
 			"The server is connected again; look before you repeat the call.", s.Name, oneLine(why.Error())), nil
 	}
-	res, err = s.once(ctx, ses, name, args, show)
-	return s.outcome(ctx, res, err)
+	res, err = s.once(ctx, ses, r)
+	return s.outcome(ctx, r, res, err)
 }
 
 // usable gives a connection that answers.
@@ -249,7 +257,7 @@ func lost(err error) bool {
 }
 
 // once makes one call, within its time limit. Progress begins the limit anew.
-func (s *server) once(ctx context.Context, ses *session, name string, args json.RawMessage, show func(string)) (*sdk.CallToolResult, error) {
+func (s *server) once(ctx context.Context, ses *session, r request) (*sdk.CallToolResult, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	whole := time.AfterFunc(maxCallTime, func() { cancel(errSlow) })
@@ -258,15 +266,15 @@ func (s *server) once(ctx context.Context, ses *session, name string, args json.
 	defer limit.Stop()
 	token, forget := s.await(func(text string) {
 		if limit.Reset(s.callTimeout()) {
-			if show != nil {
-				show(text)
+			if r.env.Progress != nil {
+				r.env.Progress(text)
 			}
 			return
 		}
 		limit.Stop() // it had fired
 	})
 	defer forget()
-	params := &sdk.CallToolParams{Name: name, Arguments: args}
+	params := &sdk.CallToolParams{Name: r.tool, Arguments: r.args}
 	params.SetProgressToken(token)
 	res, err := ses.cs.CallTool(ctx, params)
 	if err != nil && errors.Is(context.Cause(ctx), errSlow) {
@@ -276,19 +284,22 @@ func (s *server) once(ctx context.Context, ses *session, name string, args json.
 }
 
 // outcome makes a result of what the server said.
-func (s *server) outcome(ctx context.Context, res *sdk.CallToolResult, err error) (tool.Result, error) {
+func (s *server) outcome(ctx context.Context, r request, got *sdk.CallToolResult, err error) (tool.Result, error) {
 	switch {
-	case err == nil && res.NeedsInput():
+	case err == nil && got.NeedsInput():
 		return network(tool.Errorf("The MCP server %s asked a question back instead of answering, which is not supported. Nothing is known of what it did.", s.Name)), nil
 	case err == nil:
-		return result(res), nil
+		return result(got, r.env.Redaction()), nil
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("call MCP server %s: %w", s.Name, context.Cause(ctx))
 	case errors.Is(err, errSlow):
 		return tool.Errorf("Timed out: the MCP server %s gave no answer and no progress for %v, and was told to stop. The call may have taken effect.", s.Name, s.callTimeout()), nil
 	}
-	text, _ := headAndTail(err.Error(), maxErrorRunes)
-	return network(tool.Errorf("The MCP server %s refused the call: %s", s.Name, text)), nil
+	secrets := r.env.Redaction()
+	text, _ := headAndTail(secrets.Text(err.Error()), maxErrorRunes)
+	res := network(tool.Errorf("The MCP server %s refused the call: %s", s.Name, text))
+	res.Secrets = secrets.Found()
+	return res, nil
 }
 
 // maxErrorRunes bounds the text of a server's refusal.
