@@ -212,11 +212,6 @@ func (s *Store) Edit(ctx context.Context, id, fingerprint string, text []byte) (
 	if c.ID != id {
 		return Stored{}, fmt.Errorf("edit card %s: %w", id, card.Errorf(0, "its id became %q; an id stays what it is", c.ID))
 	}
-	old, err := s.Get(id)
-	if err != nil {
-		return Stored{}, fmt.Errorf("edit: %w", err)
-	}
-	verify(c, old, s.opts.Now())
 	ch := Change{By: Person, Message: "Edit card: " + c.Topic, Cards: []*card.Card{c}, Over: map[string]string{id: fingerprint}}
 	out, err := s.Apply(ctx, ch)
 	if err != nil {
@@ -225,13 +220,22 @@ func (s *Store) Edit(ctx context.Context, id, fingerprint string, text []byte) (
 	return out[0], nil
 }
 
-// verify dates a review that was made by writing the state into the text.
-func verify(c, old *card.Card, now time.Time) {
-	same := c.VerifiedAt == old.VerifiedAt || c.VerifiedAt != nil && old.VerifiedAt != nil && c.VerifiedAt.Equal(*old.VerifiedAt)
-	if c.State == card.Reviewed && old.State != card.Reviewed && same {
+// verify keeps the date of a card's verification a person's: a review made by
+// writing the state into the text is dated now, and the program sets none.
+func verify(c, old *card.Card, by Actor, now time.Time) error {
+	var was *time.Time
+	if old != nil {
+		was = old.VerifiedAt
+	}
+	same := c.VerifiedAt == was || c.VerifiedAt != nil && was != nil && c.VerifiedAt.Equal(*was)
+	if by == Program && c.VerifiedAt != nil && !same {
+		return card.Errorf(0, "verified_at is set by people only; leave it out")
+	}
+	if by == Person && old != nil && c.State == card.Reviewed && old.State != card.Reviewed && same {
 		at := now.UTC().Truncate(time.Second)
 		c.VerifiedAt = &at
 	}
+	return nil
 }
 
 // Text gives a card's file as it is in memory and its fingerprint.

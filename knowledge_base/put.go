@@ -103,7 +103,7 @@ func (s *Store) Apply(ctx context.Context, ch Change) ([]Stored, error) {
 	out := make([]Stored, len(cards))
 	var todo []planned
 	for i, c := range cards {
-		p, err := s.plan(c, ch.Over)
+		p, err := s.plan(c, &ch)
 		if err != nil {
 			return nil, fmt.Errorf("put card %s: %w", c.ID, err)
 		}
@@ -144,13 +144,20 @@ type planned struct {
 }
 
 // plan decides what becomes of a card. Both locks are held.
-func (s *Store) plan(c *card.Card, over map[string]string) (planned, error) {
+func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 	p := planned{Stored: Stored{ID: c.ID}, card: c}
 	old, err := s.current(c.ID)
 	if err != nil {
 		return p, err
 	}
-	if mark, given := over[c.ID]; given {
+	var was *card.Card
+	if old != nil {
+		was = old.card
+	}
+	if err := verify(c, was, ch.By, s.opts.Now()); err != nil {
+		return p, err
+	}
+	if mark, given := ch.Over[c.ID]; given {
 		if old == nil || old.fingerprint() != mark {
 			return p, &ConflictError{c.ID, s.pathOf(c, old), "the card was changed meanwhile; look at it again"}
 		}

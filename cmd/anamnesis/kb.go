@@ -30,7 +30,7 @@ func (a *app) kbCommand() *cobra.Command {
 	}
 	cmd.PersistentFlags().StringVar(&dir, "kb", "", "the knowledge base's directory (default: the one of the program's state)")
 	cmd.AddCommand(a.kbAddCommand(&dir), a.kbSearchCommand(&dir), a.kbListCommand(&dir),
-		a.kbShowCommand(&dir), a.kbEditCommand(&dir), a.kbHistoryCommand(&dir), a.kbRebuildCommand(&dir), a.kbEvalCommand())
+		a.kbShowCommand(&dir), a.kbEditCommand(&dir), a.kbReviewCommand(&dir), a.kbHistoryCommand(&dir), a.kbRebuildCommand(&dir), a.kbEvalCommand())
 	cmd.AddCommand(a.kbDecideCommands(&dir)...)
 	return cmd
 }

@@ -1,0 +1,157 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/review"
+
+	"github.com/spf13/cobra"
+)
+
+// reviewAtOnce is how many cards one review shows unless told otherwise:
+// what one reads over coffee.
+const reviewAtOnce = 20
+
+type reviewFlags struct {
+	print  bool
+	apply  string
+	number int
+	asJSON bool
+}
+
+func (a *app) kbReviewCommand(dir *string) *cobra.Command {
+	var f reviewFlags
+	cmd := &cobra.Command{
+		Use:   "review",
+		Short: "Read the waiting cards in $EDITOR and make them what they should be",
+		Long: `Open the waiting cards (drafts, and reviewed cards past their date) as one text in $VISUAL or $EDITOR. What the text says
+when the editor ends is what the cards become: 'state: reviewed' approves, 'state: retired' rejects, changed text changes,
+'supersedes: [ID]' merges. All of it is one commit, or, where a card was changed meanwhile, none of it.
+
+Without a terminal, --print writes that text and --apply FILE carries an edited one out.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.number < 1 || f.number > review.MaxCards {
+				return usageError("-n %d: 1 to %d cards can be reviewed at once", f.number, review.MaxCards)
+			}
+			store, err := a.openKB(*dir, false)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			return a.kbReview(cmd.Context(), store, f)
+		},
+	}
+	fl := cmd.Flags()
+	fl.BoolVar(&f.print, "print", false, "print the text and change nothing")
+	fl.StringVar(&f.apply, "apply", "", "carry out the edited text of this file; - is standard input")
+	fl.IntVarP(&f.number, "number", "n", reviewAtOnce, "how many cards at once")
+	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) kbReview(ctx context.Context, store *knowledgebase.Store, f reviewFlags) error {
+	if f.apply != "" {
+		doc, err := a.readReview(f.apply)
+		if err != nil {
+			return usageError("kb review: %w", err)
+		}
+		return a.applyReview(ctx, store, draftFile{path: f.apply}, doc, f.asJSON)
+	}
+	items, more, err := review.Queue(store, f.number)
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.print && f.asJSON:
+		return a.printJSON(map[string]any{"items": items, "more": more})
+	case f.print:
+		_, err := a.stdout.Write(review.Compose(items))
+		return err
+	case len(items) == 0 && f.asJSON:
+		return a.printJSON(review.Outcome{})
+	case len(items) == 0:
+		_, err := fmt.Fprintln(a.stdout, "no card waits for a review")
+		return err
+	}
+	if more > 0 {
+		fmt.Fprintf(a.stderr, "anamnesis: the oldest %d; %d more wait\n", len(items), more)
+	}
+	d, doc, err := a.edit(ctx, "review.md", review.Compose(items))
+	if err != nil {
+		return usageError("kb review: %w", err)
+	}
+	return a.applyReview(ctx, store, d, doc, f.asJSON)
+}
+
+func (a *app) readReview(file string) ([]byte, error) {
+	r := a.stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		r = f
+	}
+	doc, err := io.ReadAll(io.LimitReader(r, knowledgebase.MaxChangeBytes+1))
+	if err == nil && len(doc) > knowledgebase.MaxChangeBytes {
+		err = fmt.Errorf("%s has more than %d bytes; review in parts", file, knowledgebase.MaxChangeBytes)
+	}
+	return doc, err
+}
+
+// applyReview carries the text out. Where it cannot, the text is kept.
+func (a *app) applyReview(ctx context.Context, store *knowledgebase.Store, d draftFile, doc []byte, asJSON bool) error {
+	out, err := review.Apply(ctx, store, doc)
+	if err != nil {
+		return d.refused(err)
+	}
+	d.drop()
+	a.warnHistory(store)
+	if asJSON {
+		return a.printJSON(out)
+	}
+	for _, n := range []struct {
+		what string
+		ids  []string
+	}{{"approved", out.Approved}, {"rejected", out.Rejected}, {"superseded", out.Superseded}, {"changed", out.Changed}} {
+		if len(n.ids) > 0 {
+			if _, err := fmt.Fprintf(a.stdout, "%s %s\n", n.what, strings.Join(n.ids, " ")); err != nil {
+				return err
+			}
+		}
+	}
+	_, err = fmt.Fprintf(a.stdout, "%d left as they are\n", len(out.Left))
+	return err
+}
+
+// refused names the place in a review's text that cannot be carried out, and
+// where the text is kept.
+func (d draftFile) refused(err error) error {
+	var text *review.TextError
+	var syntax *review.SyntaxError
+	var stale *review.StaleError
+	code := exitFailed
+	switch {
+	case errors.As(err, &text):
+		code, err = exitUsage, fmt.Errorf("%s (card %s)", kbFault(d.path, text.Err), text.ID)
+	case errors.As(err, &syntax):
+		code, err = exitUsage, fmt.Errorf("%s", kbFault(d.path, &card.Error{Line: syntax.Line, What: syntax.What}))
+	case errors.As(err, &stale):
+		code = exitRefused
+	}
+	if d.dir != "" {
+		err = fmt.Errorf("%w; your text is kept: 'anamnesis kb review --apply %s' when it is right", err, d.path)
+	}
+	return &exitError{code, err}
+}

@@ -1,0 +1,59 @@
+package review
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
+)
+
+// Queue gives the cards that wait for a person, oldest first: drafts, and
+// reviewed cards past their date. more tells how many wait beyond the first n.
+func Queue(store *knowledgebase.Store, n int) (items []Item, more int, err error) {
+	waiting := slices.DeleteFunc(store.List(), func(e knowledgebase.Entry) bool {
+		return e.State != card.Draft && (e.State != card.Reviewed || !e.Expired)
+	})
+	slices.Reverse(waiting)
+	more = max(0, len(waiting)-n)
+	for _, e := range waiting[:len(waiting)-more] {
+		text, fingerprint, err := store.Text(e.ID)
+		if err != nil {
+			return nil, 0, fmt.Errorf("review queue: %w", err)
+		}
+		items = append(items, Item{ID: e.ID, Fingerprint: fingerprint, Text: text, Notes: notes(store, e)})
+	}
+	return items, more, nil
+}
+
+// notes are what a reader should know of a card beside its text.
+func notes(store *knowledgebase.Store, e knowledgebase.Entry) []string {
+	out := []string{}
+	if e.Tainted && e.State == card.Draft {
+		out = append(out, "drawn from outside text: no other task is shown it before you approve it")
+	}
+	if e.Expired {
+		out = append(out, "past its date: move expires, or retire it")
+	}
+	for _, id := range e.Contradicts {
+		out = append(out, "contradicts "+about(store, id))
+	}
+	return out
+}
+
+// about names another card.
+func about(store *knowledgebase.Store, id string) string {
+	c, err := store.Get(id)
+	if err != nil {
+		return id + ", which is no card here"
+	}
+	var first string
+	for label, text := range c.Bullets() {
+		line, _, _ := strings.Cut(text, "\n")
+		first = "; " + label + ": " + line
+		break
+	}
+	return fmt.Sprintf("%s (%s, %s): %s%s", id, c.State, c.Created.Format(time.DateOnly), c.Topic, first)
+}
