@@ -80,19 +80,7 @@ func (s *State) apply(o op.Op) error {
 			s.Turn = Turn{Open: true, LastWords: s.Turn.LastWords, AskedAt: s.Turn.AskedAt}
 		}
 	case *op.UserSaid:
-		if end := s.Turn.End; end != nil && end.Reason == "stuck" {
-			s.loops = nil // a person's word is the strategy the guard asked for
-		}
-		if p := s.Pending; p != nil && (p.Question != "" || p.NoStrategy != "") {
-			s.loops = nil
-		}
-		if !s.Turn.Open {
-			s.Turn = Turn{Open: true, AskedAt: s.Turn.AskedAt}
-		}
-		s.Turn.LastWords = o.Seq
-		if b.Source == op.SourceRequest {
-			s.Request = b.Text
-		}
+		s.said(o.Seq, b)
 	case *op.CardsRecalled:
 		s.Recalled = true
 		s.Totals.CardsRecalled += len(b.Cards)
@@ -135,6 +123,24 @@ func (s *State) apply(o op.Op) error {
 		s.Turn.Open = b.Reason == "done" && s.Turn.LastWords > s.Turn.AskedAt
 	}
 	return nil
+}
+
+// said books a person's words. They are the strategy the loop guard asked for,
+// where it did.
+func (s *State) said(seq uint64, b *op.UserSaid) {
+	if end := s.Turn.End; end != nil && end.Reason == "stuck" {
+		s.loops = nil
+	}
+	if p := s.Pending; p != nil && (p.Question != "" || p.NoStrategy != "") {
+		s.loops = nil
+	}
+	if !s.Turn.Open {
+		s.Turn = Turn{Open: true, AskedAt: s.Turn.AskedAt}
+	}
+	s.Turn.LastWords = seq
+	if b.Source == op.SourceRequest {
+		s.Request = b.Text
+	}
 }
 
 func (s *State) reply(seq uint64, b *op.ModelReplied) {
