@@ -128,6 +128,10 @@ func (r *Reader) Folded() (fold []byte, seq uint64, ok bool) { return r.resumed.
 // CheckpointRefused is as Log's.
 func (r *Reader) CheckpointRefused() error { return r.resumed.refused }
 
+// ErrFoldVersion is in what CheckpointRefused gives for a checkpoint of another
+// version of the fold, as after a change of program.
+var ErrFoldVersion = errors.New("the fold is of another version")
+
 // resumed is what became of a checkpoint at an opening.
 type resumed struct {
 	fold    []byte
@@ -148,7 +152,7 @@ func (s *scanner) resume(version string) resumed {
 		return resumed{}
 	}
 	if err == nil && c.version != version {
-		err = fmt.Errorf("the fold's version is %q, not %q", c.version, version)
+		err = fmt.Errorf("%w: it is %q, not %q", ErrFoldVersion, c.version, version)
 	}
 	if err == nil {
 		err = c.fit(s.fs, s.dir)
@@ -206,21 +210,33 @@ func (c *checkpoint) fit(fsys FS, dir string) error {
 	return err
 }
 
-// noteCheckpoint notes a checkpoint that is not this stream's, or that is not
-// what the verified lines say.
-func (v *verifier) noteCheckpoint() {
-	c, err := readCheckpoint(v.fs, v.dir)
+// lookAtCheckpoint says what is wrong with the checkpoint: it is not this
+// stream's, or not what the verified lines say. One that stands for more lines
+// than there are tells of a lost end.
+func (v *verifier) lookAtCheckpoint() {
+	c, err := v.checkpoint, v.checkpointErr
 	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	path, last := filepath.Join(v.dir, checkpointName), v.report.LastSeq
+	whole := !v.report.Has(SeverityCorrupt)
+	if err == nil && whole && last > 0 && c.cur.seq > last && c.idx.differs(&v.scan.idx) == nil {
+		severity := SeverityCorrupt
+		if v.report.Has(SeverityTorn) { // the lines are there, but damaged
+			severity = SeverityNotice
+		}
+		v.report.add(Finding{Severity: severity, File: path, Seq: last, Why: fmt.Sprintf(
+			"it stands for operations up to seq %d, which were durable, and the stream ends with %d: its end was lost, or this is an older copy of it", c.cur.seq, last)})
 		return
 	}
 	if err == nil {
 		err = c.fit(v.fs, v.dir)
 	}
-	if err == nil && !v.report.Has(SeverityCorrupt) {
+	if err == nil && whole {
 		err = c.idx.differs(&v.scan.idx)
 	}
 	if err != nil {
-		v.note(filepath.Join(v.dir, checkpointName), fmt.Sprintf("%v; it is derived and can be deleted", err))
+		v.note(path, fmt.Sprintf("%v; it is derived and can be deleted", err))
 	}
 }
 

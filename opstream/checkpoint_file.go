@@ -98,7 +98,11 @@ func readCheckpoint(fsys FS, dir string) (*checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeCheckpoint(f, size)
+	c, err := decodeCheckpoint(f, size)
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("it is cut short or no checkpoint: %w", err)
+	}
+	return c, err
 }
 
 // decodeCheckpoint is encodeCheckpoint's inverse. It takes any bytes, and

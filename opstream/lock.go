@@ -26,7 +26,18 @@ const (
 // the lock is the flock, which ends with its holder.
 type lockContent struct {
 	PID   int       `json:"pid"`
+	Start uint64    `json:"start,omitempty"` // see processStart
 	Since time.Time `json:"since"`
+}
+
+// lives reports whether the process that wrote it is still there, and not
+// another one with its id.
+func (c *lockContent) lives() bool {
+	if c.PID <= 0 || !processExists(c.PID) {
+		return false
+	}
+	start := processStart(c.PID)
+	return start == c.Start || start == 0 || c.Start == 0
 }
 
 // writerLock is the held lock of a stream's one writer.
@@ -55,7 +66,7 @@ func lockStream(dir string, wait time.Duration) (*writerLock, error) {
 		}
 		time.Sleep(min(left, lockPollInterval))
 	}
-	content, err := json.Marshal(lockContent{PID: os.Getpid(), Since: time.Now().UTC()})
+	content, err := json.Marshal(lockContent{PID: os.Getpid(), Start: processStart(os.Getpid()), Since: time.Now().UTC()})
 	if err == nil {
 		if err = f.Truncate(0); err == nil {
 			_, err = f.WriteAt(append(content, '\n'), 0)
@@ -73,7 +84,7 @@ func holder(f *os.File) int {
 	for range lockReadTries {
 		data, err := io.ReadAll(io.NewSectionReader(f, 0, lockContentLimit))
 		var c lockContent
-		if err == nil && json.Unmarshal(data, &c) == nil && c.PID > 0 && processExists(c.PID) {
+		if err == nil && json.Unmarshal(data, &c) == nil && c.lives() {
 			return c.PID
 		}
 		time.Sleep(lockReadInterval)
@@ -86,7 +97,7 @@ func holder(f *os.File) int {
 func writerOf(dir string) int {
 	data, err := os.ReadFile(filepath.Join(dir, lockName))
 	var c lockContent
-	if err == nil && json.Unmarshal(data, &c) == nil && c.PID > 0 && processExists(c.PID) {
+	if err == nil && json.Unmarshal(data, &c) == nil && c.lives() {
 		return c.PID
 	}
 	return 0

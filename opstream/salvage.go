@@ -16,7 +16,23 @@ type Salvaged struct {
 	Blobs   int    `json:"blobs"`
 	// Why is what ended the readable prefix; empty when everything was read.
 	Why string `json:"why,omitempty"`
+	// BehindRecords is how many lines behind the damage can be read and were not
+	// copied, since what stood before them is not known; Behind is where the
+	// first MaxStretches runs of them are.
+	BehindRecords uint64    `json:"behind_records,omitempty"`
+	Behind        []Stretch `json:"behind,omitempty"`
 }
+
+// Stretch is a run of lines that follow one another.
+type Stretch struct {
+	File   string `json:"file"` // where the first one is
+	Offset int64  `json:"offset"`
+	First  uint64 `json:"first"` // seq
+	Last   uint64 `json:"last"`  // seq
+}
+
+// MaxStretches is how many runs of readable lines Salvaged lists.
+const MaxStretches = 16
 
 // partSuffix ends the name of a copy that is not finished.
 const partSuffix = ".part"
@@ -76,6 +92,11 @@ func salvage(ctx context.Context, fsys FS, dir, to string) (Salvaged, error) {
 		out.Why = fmt.Sprintf("%s at byte %d (seq %d): %s", segmentPath(dir, stop.seg), stop.off, stop.seq, stop.why)
 	}
 	out.Records, out.Blobs = scan.cur.seq, len(blobs)
+	if out.Why != "" {
+		if err := out.lookBehind(ctx, fsys, dir, scan.cur); err != nil {
+			return Salvaged{}, fmt.Errorf("salvage %s: %w", dir, err)
+		}
+	}
 	part := to + partSuffix
 	err = copyPrefix(fsys, dir, part, &scan.cur, blobs)
 	if err == nil {
@@ -88,6 +109,42 @@ func salvage(ctx context.Context, fsys FS, dir, to string) (Salvaged, error) {
 		return Salvaged{}, fmt.Errorf("salvage %s to %s: %w", dir, to, err)
 	}
 	return out, nil
+}
+
+// lookBehind finds the lines that can be read behind the damage a cursor stands
+// before. Bytes that cannot be read end the search.
+func (out *Salvaged) lookBehind(ctx context.Context, fsys FS, dir string, cur cursor) error {
+	v := verifier{fs: fsys, dir: dir, scan: scanner{fs: fsys, dir: dir}}
+	v.scan.visit = func(*envelope, int64, int) error {
+		if out.BehindRecords++; out.BehindRecords%verifyCtxEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return nil
+	}
+	at := &stop{seg: max(cur.seg(), 1), off: cur.off, seq: cur.seq + 1}
+	for at != nil {
+		more, err := v.resync(at)
+		if err != nil || !more {
+			return readableOnly(err)
+		}
+		s := Stretch{File: segmentPath(dir, v.scan.cur.seg()), Offset: v.scan.cur.off, First: v.scan.cur.seq + 1}
+		at, err = v.scan.advance()
+		if s.Last = v.scan.cur.seq; s.Last >= s.First && len(out.Behind) < MaxStretches {
+			out.Behind = append(out.Behind, s)
+		}
+		if err != nil {
+			return readableOnly(err)
+		}
+	}
+	return nil
+}
+
+// readableOnly gives an error unless it says that bytes cannot be read.
+func readableOnly(err error) error {
+	if unreadable(err) {
+		return nil
+	}
+	return err
 }
 
 // newPlace checks where a copy is to go.

@@ -25,7 +25,8 @@ type Severity string
 
 // The severities.
 const (
-	// SeverityCorrupt: acknowledged bytes are damaged; no writer opens it.
+	// SeverityCorrupt: acknowledged bytes are damaged, and no writer opens it; or
+	// they are gone, cleanly at a line's end.
 	SeverityCorrupt Severity = "corrupt"
 	// SeverityTorn: the end is damaged where nothing vouches for it. The next
 	// writer sets it aside. It may have been acknowledged in the last moment.
@@ -114,6 +115,9 @@ type verifier struct {
 	seen   uint64
 	// lastAck is the ack of the line before: acks never go back.
 	lastAck uint64
+	// checkpoint is what stood beside the stream when it began.
+	checkpoint    *checkpoint
+	checkpointErr error
 }
 
 func (v *verifier) run(ctx context.Context) error {
@@ -124,6 +128,8 @@ func (v *verifier) run(ctx context.Context) error {
 	v.report.Findings = []Finding{}
 	v.report.Segments = len(segs)
 	v.report.Writer = writerOf(v.dir)
+	// Before the lines: what a running writer adds meanwhile is no lost end.
+	v.checkpoint, v.checkpointErr = readCheckpoint(v.fs, v.dir)
 	for _, name := range others {
 		v.note(filepath.Join(v.dir, opsDirName, name), "no segment; left alone")
 	}
@@ -283,7 +289,7 @@ func (v *verifier) line(e *envelope, off int64, size int) error {
 // leftovers notes what stands beside the stream: blobs no line names, files a
 // crash left half written, torn tails set aside.
 func (v *verifier) leftovers() error {
-	v.noteCheckpoint()
+	v.lookAtCheckpoint()
 	root := filepath.Join(v.dir, blobsDirName)
 	err := v.eachName(root, func(name string) error {
 		if strings.HasPrefix(name, blobTemp) {

@@ -34,7 +34,8 @@ func (t *Task) checkpoint(closing bool) {
 	if !closing {
 		due = max(due, t.state.Last/checkpointShare)
 	}
-	if t.unusable || grown < due {
+	stale := closing && grown > 0 && t.log.CheckpointRefused() != nil // it would be refused every time
+	if t.unusable || grown < due && !stale {
 		return
 	}
 	t.checkpointed = t.state.Last

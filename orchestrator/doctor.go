@@ -162,6 +162,9 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 		return err
 	}
 	x.Ops, x.Blobs = report.Records, report.Blobs
+	if report.Records > 0 && !report.Sealed && report.Writer == 0 && !report.Has(opstream.SeverityTorn) && Live(x.h, x.id) == 0 {
+		x.add(opstream.SeverityNotice, x.h.Task(x.id), "the stream is not sealed: who wrote it was ended; it ends with op %d, and what was not acknowledged may be missing", report.LastSeq)
+	}
 	for _, f := range report.Findings {
 		where := f.File
 		if f.Seq != 0 {
@@ -219,6 +222,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 	if seq == x.last {
 		x.hashes[seq] = fmt.Sprintf("%x", hash)
 	}
+	x.last = max(x.last, report.LastSeq) // behind damage the stream goes on
 	return nil
 }
 
@@ -229,6 +233,9 @@ func (x *examination) checkpoint() (fold []byte, seq uint64) {
 		return nil, 0 // the stream's own examination says why
 	}
 	defer r.Close()
+	if err := r.CheckpointRefused(); errors.Is(err, opstream.ErrFoldVersion) { // any other is told by opstream.Verify
+		x.add(opstream.SeverityNotice, x.h.Task(x.id), "%v; the next command on the task folds the whole stream", err)
+	}
 	fold, seq, _ = r.Folded()
 	return fold, seq
 }
@@ -328,6 +335,19 @@ func madeAfter(c worldstate.Commit, task string) (seq uint64, hash string, ok bo
 	return seq, hash, ok
 }
 
+// ours tells this task's commits from those of an earlier task of its name: they
+// were made since it began, or they stand on one the stream agrees with, for
+// clocks go back.
+func (x *examination) ours(commits []worldstate.Commit) map[worldstate.ID]bool {
+	ours := map[worldstate.ID]bool{}
+	for _, c := range slices.Backward(commits) { // parents before their children
+		seq, hash, ok := madeAfter(c, x.id)
+		ours[c.ID] = ok && (!c.Time.Before(x.begun.Truncate(time.Second)) || x.hashes[seq] == hash ||
+			slices.ContainsFunc(c.Parents, func(p worldstate.ID) bool { return ours[p] }))
+	}
+	return ours
+}
+
 // ends compares the stream with what the commits say of it. A commit is made
 // after its operation is durable, so a stream that lacks it has lost it.
 func (x *examination) ends(commits []worldstate.Commit) {
@@ -336,9 +356,10 @@ func (x *examination) ends(commits []worldstate.Commit) {
 	}
 	var lost, other []worldstate.Commit
 	var lastLost uint64
+	ours := x.ours(commits)
 	for _, c := range commits {
 		seq, hash, ok := madeAfter(c, x.id)
-		if !ok || c.Time.Before(x.begun.Truncate(time.Second)) { // of an earlier task of this name
+		if !ok || !ours[c.ID] { // of an earlier task of this name
 			continue
 		}
 		switch have, known := x.hashes[seq]; {

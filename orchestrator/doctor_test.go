@@ -1,9 +1,11 @@
 package orchestrator
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -130,4 +132,44 @@ func TestExamineFinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("notice: " + h.Vault("t") + ": the vault is gone")
+}
+
+// TestExamineAfterAClockJump: the clock goes back a day after the task began. A
+// lost end is seen all the same, by what the snapshots stand on.
+func TestExamineAfterAClockJump(t *testing.T) {
+	var jumped atomic.Bool
+	task, h := newTask(t, doctorScript, Options{
+		Now: func() time.Time {
+			if jumped.Load() {
+				return time.Now()
+			}
+			return time.Now().Add(24 * time.Hour)
+		},
+		AfterAppend: func(seq uint64) { jumped.Store(seq > 1) },
+	})
+	if _, err := task.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := task.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := Examine(t.Context(), h, "t"); err != nil || len(d.Findings) > 0 {
+		t.Fatalf("a whole task: %+v, %v", d, err)
+	}
+	segments, err := filepath.Glob(filepath.Join(h.Task("t"), "ops", "*.jsonl"))
+	if err != nil || len(segments) != 1 {
+		t.Fatal(segments, err)
+	}
+	data, err := os.ReadFile(segments[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, _, _ := strings.Cut(string(data), `"kind":"model.asked"`)
+	if err := os.WriteFile(segments[0], []byte(kept[:strings.LastIndexByte(kept, '\n')+1]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Examine(t.Context(), h, "t")
+	if err != nil || !d.Has(opstream.SeverityCorrupt) || !strings.Contains(fmt.Sprint(d.Findings), "the end of the stream is lost") {
+		t.Errorf("without its end: %+v, %v", d, err)
+	}
 }

@@ -285,6 +285,11 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	return nil
 }
 
+// CheckpointRefused says why the checkpoint beside the stream was not used when
+// the task was opened and the whole stream was folded; nil when it was, or there
+// was none.
+func (t *Task) CheckpointRefused() error { return t.log.CheckpointRefused() }
+
 // catchUp folds the stream as it is on disk, from its checkpoint on.
 func (t *Task) catchUp() error {
 	t.state = *resumeFold(t.log)

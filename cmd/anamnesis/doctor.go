@@ -130,5 +130,11 @@ func (a *app) salvage(ctx context.Context, h orchestrator.Home, id, to string, a
 	if got.Why != "" {
 		fmt.Fprintf(a.stdout, "stopped at: %s\n", oneLine(got.Why))
 	}
+	if got.BehindRecords > 0 {
+		fmt.Fprintf(a.stdout, "%d operations behind it can be read and were not copied, since what came before them is lost:\n", got.BehindRecords)
+	}
+	for _, s := range got.Behind {
+		fmt.Fprintf(a.stdout, "  ops %d-%d, from byte %d of %s on\n", s.First, s.Last, s.Offset, oneLine(s.File))
+	}
 	return nil
 }

@@ -198,6 +198,13 @@ func (a *app) withoutSecrets(text string, names []string) string {
 	return redact.ReplaceMarkers(text, func(string) string { return "redacted" })
 }
 
+// tellRefused says why a task took longer to open than it should have.
+func (a *app) tellRefused(t *orchestrator.Task) {
+	if err := t.CheckpointRefused(); err != nil {
+		fmt.Fprintf(a.stderr, "anamnesis: %s; the whole stream was folded instead\n", oneLine(err.Error()))
+	}
+}
+
 // personAt reads the terminal's lines, where there is one.
 func (a *app) personAt() *lineReader {
 	if !a.interactive() {
@@ -322,6 +329,7 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	a.tellRefused(t)
 	if err := t.Resume(ctx, message, resumed); err != nil {
 		return errors.Join(err, t.Close())
 	}

@@ -163,6 +163,7 @@ func (a *app) jumpHere(ctx context.Context, h orchestrator.Home, st *orchestrato
 	if err != nil {
 		return nil, err
 	}
+	a.tellRefused(t)
 	done, err := t.JumpNow(ctx, op.JumpRequested{To: c.To, Reason: c.Reason, Fold: c.Fold, Overwrite: c.Overwrite}, &op.TaskResumed{PID: os.Getpid(), Program: "anamnesis " + version})
 	return done, errors.Join(err, t.Close())
 }

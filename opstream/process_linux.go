@@ -1,0 +1,29 @@
+package opstream
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// processStart is when a process began, in clock ticks since the system did; 0
+// when that cannot be told. With its id it names a process for good: ids are
+// used again.
+func processStart(pid int) uint64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// The second field is the name, in parentheses, and may hold anything.
+	const afterName = 19 // the 22nd of proc_pid_stat(5)
+	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+	if len(fields) <= afterName {
+		return 0
+	}
+	start, err := strconv.ParseUint(string(fields[afterName]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return start
+}

@@ -1,0 +1,146 @@
+package opstream
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// findings verifies a stream and gives what was found, one line each.
+func findings(t *testing.T, dir string) string {
+	t.Helper()
+	report, err := Verify(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, f := range report.Findings {
+		all = append(all, f.String())
+	}
+	return strings.Join(all, "\n")
+}
+
+// fiveRecords makes a stream of five records and closes it.
+func fiveRecords(t *testing.T) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "log")
+	l := mustOpen(t, dir, &Options{SealAfter: -1})
+	for range 5 {
+		if _, err := l.Append(t.Context(), Entry{Kind: "k"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Checkpoint("1", nil, 4); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, l)
+	return dir
+}
+
+// keepLines leaves the first lines of a stream's one segment, and a text behind
+// them.
+func keepLines(t *testing.T, dir string, n int, behind string) {
+	t.Helper()
+	path := segmentPath(dir, 1)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	if err := os.WriteFile(path, append(bytes.Join(lines[:n], nil), behind...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestVerifyLostEnd: an end that is lost at a line's boundary leaves no trace in
+// the stream; a checkpoint that stands for more lines is one.
+func TestVerifyLostEnd(t *testing.T) {
+	dir := fiveRecords(t)
+	if got := findings(t, dir); got != "" {
+		t.Errorf("a whole stream: %s", got)
+	}
+	keepLines(t, dir, 4, "")
+	if got := findings(t, dir); got != "" {
+		t.Errorf("all that the checkpoint knows of: %s", got)
+	}
+	keepLines(t, dir, 3, "")
+	if got := findings(t, dir); !strings.HasPrefix(got, "corrupt: ") || !strings.Contains(got, "up to seq 4, which were durable, and the stream ends with 3") {
+		t.Errorf("without its end: %q", got)
+	}
+}
+
+// TestVerifyDeadWriter: a lock file names a process that is gone, and its id is
+// in use again. The torn end it left is no write under way.
+func TestVerifyDeadWriter(t *testing.T) {
+	dir := fiveRecords(t)
+	keepLines(t, dir, 5, `{"v":1,`)
+	own := processStart(os.Getpid())
+	if own == 0 {
+		t.Log("this system does not tell when a process began")
+	}
+	for _, tt := range []struct {
+		name  string
+		start uint64
+		want  string
+	}{
+		{"a writer", own, "notice: "},
+		{"one of an older program", 0, "notice: "},
+		{"another process with its id", own + 1, "torn: "},
+	} {
+		if own == 0 && tt.start != 0 {
+			continue
+		}
+		content := fmt.Sprintf(`{"pid":%d,"start":%d,"since":"2026-01-02T03:04:05Z"}`, os.Getpid(), tt.start)
+		if err := os.WriteFile(filepath.Join(dir, lockName), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := findings(t, dir); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s: %q", tt.name, got)
+		}
+	}
+}
+
+// TestOpenNowhere: a directory that cannot be made, though its parent seems to
+// be there, is an error and no endless try.
+func TestOpenNowhere(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink("nowhere", link); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"log", "a/b/log"} {
+		if l, err := Open(filepath.Join(link, dir), nil); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: log %v, error %v, want ErrNotExist", dir, l, err)
+		}
+	}
+}
+
+// TestSalvageLooksBehind: what can be read behind the damage is counted, and
+// found again where it is said to be.
+func TestSalvageLooksBehind(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "s")
+	log := mustOpen(t, dir, &Options{SegmentSizeBytes: 600})
+	for i := 1; i <= 12; i++ {
+		if _, err := log.Append(t.Context(), Entry{Kind: "k", Body: fmt.Appendf(nil, `{"n":%d,"x":"y"}`, i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustClose(t, log)
+	flip(t, dir, `"n":4,`)
+	flip(t, dir, `"n":8,`)
+	got, err := Salvage(t.Context(), dir, filepath.Join(t.TempDir(), "copy"))
+	if err != nil || got.Records != 3 || got.BehindRecords != 3+5 || len(got.Behind) != 2 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for i, want := range [][2]uint64{{5, 7}, {9, 13}} {
+		s := got.Behind[i]
+		data, err := os.ReadFile(s.File)
+		if err != nil || s.First != want[0] || s.Last != want[1] || !bytes.HasPrefix(data[s.Offset:], fmt.Appendf(nil, `{"v":1,"seq":%d,`, want[0])) {
+			t.Errorf("stretch %+v, want %v; %v", s, want, err)
+		}
+	}
+}
