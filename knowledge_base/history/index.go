@@ -52,6 +52,9 @@ func (r *Repo) lock() (release func(), err error) {
 			return nil, fmt.Errorf("%w: another git process holds %s; wait for it, or remove that file if none is running", ErrBusy, theirs)
 		}
 	}
+	if err := r.sweep(); err != nil {
+		return nil, errors.Join(fmt.Errorf("sweep %s: %w", r.git, err), os.Remove(theirs))
+	}
 	return func() {
 		// What stays behind after a failure is dropped by the next lock.
 		_ = os.Remove(theirs)
@@ -118,7 +121,7 @@ func (r *Repo) updateIndex(blobs map[string]plumbing.Hash) error {
 	if err := index.NewEncoder(&b).Encode(idx); err != nil {
 		return fmt.Errorf("encode git index: %w", err)
 	}
-	if err := writeSynced(filepath.Join(r.git, "index"), b.Bytes()); err != nil {
+	if err := r.replace(filepath.Join(r.git, "index"), b.Bytes()); err != nil {
 		return fmt.Errorf("write git index: %w", err)
 	}
 	return nil

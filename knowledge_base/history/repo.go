@@ -32,6 +32,9 @@ const (
 	// firstBranch is the branch of a repository made here.
 	firstBranch = "refs/heads/main"
 
+	// newPrefix names a repository that is being made.
+	newPrefix = ".git-new-"
+
 	objectCacheBytes = 8 << 20
 )
 
@@ -98,7 +101,16 @@ func (r *Repo) reopen() {
 // create makes the repository under another name and renames it, so that no
 // half one is ever met.
 func (r *Repo) create(exclude []string) error {
-	temp, err := os.MkdirTemp(r.dir, ".git-new-*")
+	left, err := filepath.Glob(filepath.Join(r.dir, newPrefix+"*"))
+	if err != nil {
+		return err
+	}
+	for _, dead := range left {
+		if err := os.RemoveAll(dead); err != nil {
+			return err
+		}
+	}
+	temp, err := os.MkdirTemp(r.dir, newPrefix+"*")
 	if err != nil {
 		return err
 	}
@@ -114,8 +126,9 @@ func (r *Repo) create(exclude []string) error {
 		"config":       "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n\tautocrlf = false\n\tsafecrlf = false\n",
 		"info/exclude": strings.Join(exclude, "\n") + "\n",
 	}
+	made := &Repo{git: temp}
 	for name, text := range files {
-		if err := writeSynced(filepath.Join(temp, name), []byte(text)); err != nil {
+		if err := made.replace(filepath.Join(temp, filepath.FromSlash(name)), []byte(text)); err != nil {
 			return err
 		}
 	}

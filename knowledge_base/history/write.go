@@ -247,15 +247,19 @@ func (r *Repo) moveBranch(branch plumbing.ReferenceName, from, id plumbing.Hash)
 	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
 		return fmt.Errorf("move %s: %w", branch, err)
 	}
-	if err := writeSynced(path, []byte(id.String()+"\n")); err != nil {
+	if err := r.replace(path, []byte(id.String()+"\n")); err != nil {
 		return fmt.Errorf("move %s: %w", branch, err)
 	}
 	return nil
 }
 
+// tempPrefix is what git, too, calls objects it is writing, so that its gc
+// removes those a crash left.
+const tempPrefix = "tmp_obj_"
+
 // writeTemp writes a new synced file in dir.
 func writeTemp(dir string, data []byte, mode fs.FileMode) (string, error) {
-	f, err := os.CreateTemp(dir, "tmp_obj_*")
+	f, err := os.CreateTemp(dir, tempPrefix+"*")
 	if err != nil {
 		return "", err
 	}
@@ -266,17 +270,31 @@ func writeTemp(dir string, data []byte, mode fs.FileMode) (string, error) {
 	return f.Name(), nil
 }
 
-// writeSynced puts data at path by a rename, durably.
-func writeSynced(path string, data []byte) error {
-	dir := filepath.Dir(path)
-	temp, err := writeTemp(dir, data, fileMode)
+// replace puts data at a path of the repository by a rename, durably. The
+// temporary file lies beside no refs: git would take it for one.
+func (r *Repo) replace(path string, data []byte) error {
+	temp, err := writeTemp(r.git, data, fileMode)
 	if err != nil {
 		return err
 	}
 	if err := os.Rename(temp, path); err != nil {
 		return errors.Join(err, os.Remove(temp))
 	}
-	return syncDir(dir)
+	return syncDir(filepath.Dir(path))
+}
+
+// sweep removes what dead writers left of replace.
+func (r *Repo) sweep() error {
+	left, err := filepath.Glob(filepath.Join(r.git, tempPrefix+"*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range left {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func syncDir(dir string) error {
