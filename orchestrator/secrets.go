@@ -21,8 +21,9 @@ const (
 )
 
 // keptNames are the fields that are names and ids, which the program itself
-// goes by: nothing in them is redacted.
-const keptNames = "task dir store model eas_from encoding approval kb program source id name call kind hash boot_id " +
+// goes by: nothing in them is redacted. The names and ids of calls are not among
+// them, a model may write anything there.
+const keptNames = "task dir store model eas_from encoding approval kb program source kind hash boot_id " +
 	"decision by commit tree plan from_commit to_commit base finish trigger writer mime base64"
 
 // redactBody gives an operation as it is recorded, shown and sent: secrets

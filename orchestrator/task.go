@@ -30,6 +30,8 @@ var (
 	ErrTaskExists = errors.New("task exists")
 	// ErrNoStep: there is no checkpoint of that step.
 	ErrNoStep = errors.New("no such checkpoint")
+	// ErrSecretName: a name that would be recorded holds a secret.
+	ErrSecretName = errors.New("a name holds a secret")
 	// ErrNoDirectory: the task's directory is gone.
 	ErrNoDirectory = errors.New("no such directory")
 	// ErrPending: a jump is scheduled already.
@@ -153,11 +155,29 @@ type New struct {
 	Guarded    []op.CallPattern // calls that need one beside the built-in kinds
 }
 
+// CheckNames refuses names that go into the stream as they are and hold a
+// secret: the task's and its directory's. The error is an ErrSecretName and does
+// not show it.
+func (n *New) CheckNames(secrets []redact.Secret) error {
+	r := redact.New(nil, secrets)
+	for what, name := range map[string]string{"the task's name": n.ID, "the directory's path": n.Dir} {
+		if shown, found := r.Text(name); len(found) > 0 {
+			return fmt.Errorf("%w: %s would be recorded, and is %s; take another one", ErrSecretName, what, shown)
+		}
+	}
+	return nil
+}
+
 // Create makes a new task in dir and records the request. When it fails, the
 // name is free again.
 func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 	dir, err := worldDir(n.Dir)
 	if err != nil {
+		return nil, err
+	}
+	named := n
+	named.Dir = dir
+	if err := named.CheckNames(o.Secrets); err != nil {
 		return nil, err
 	}
 	if err := outsideHome(h, dir); err != nil {

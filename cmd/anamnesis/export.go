@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -81,10 +82,8 @@ func (a *app) opsExport(dir, format string) error {
 			damage = errors.Join(damage, err)
 			continue
 		}
-		if rec.Seq == 1 && rec.Kind == string(op.KindTaskOpened) {
-			// In a task's stream these are names and ids. Another program's may
-			// hold anything.
-			how.Keep, how.OwnKeys = []string{"id", "call", "name", "commit", "tree", "hash"}, true
+		if rec.Seq == 1 && opensTask(rec, dir) {
+			how.OwnKeys = true // another program's may hold anything
 		}
 		rec.Body, _, err = secrets.JSON(rec.Body, how)
 		if err == nil {
@@ -101,6 +100,18 @@ func (a *app) opsExport(dir, format string) error {
 		return fmt.Errorf("print: %w", err)
 	}
 	return opsError(damage)
+}
+
+// opensTask reports whether a record begins the stream of the task whose folder
+// dir is.
+func opensTask(rec opstream.Record, dir string) bool {
+	b, err := op.Decode(op.Kind(rec.Kind), rec.Body)
+	opened, ok := b.(*op.TaskOpened)
+	if err != nil || !ok {
+		return false
+	}
+	abs, err := filepath.Abs(dir)
+	return err == nil && opened.Task == filepath.Base(abs)
 }
 
 type jsonlExport struct{ out io.Writer }

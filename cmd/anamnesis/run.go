@@ -179,6 +179,9 @@ func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id
 	if f.window > 0 {
 		n.Window = f.window
 	}
+	if err := n.CheckNames(a.secrets(f.redact)); err != nil { // before they are shown
+		return n, err
+	}
 	if n.ID == "" {
 		if n.ID, err = orchestrator.NewTaskID(h, a.withoutSecrets(request, f.redact)); err != nil {
 			return n, err
