@@ -4,7 +4,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -16,6 +19,9 @@ import (
 // addSources gives a task the tools that come and go in its directory. done
 // ends what serves them.
 func (a *app) addSources(ctx context.Context, h orchestrator.Home, dir string, f agentFlags, lines *lineReader, o *orchestrator.Options) (done func(), err error) {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return func() {}, nil // opening the task says what to do
+	}
 	dir, err = realDir(dir)
 	if err != nil {
 		return nil, err
