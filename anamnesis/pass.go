@@ -42,9 +42,16 @@ type Request struct {
 	// "3-5, 9"; empty: none.
 	Left string
 
+	// Over says that the task is finished and the ranges are paths it had left,
+	// the last one ending with the step From: cards are made and no block.
+	Over bool
+
 	// TargetWorldID is the tree id of the checkpoint To: the state in which
 	// the first step of the span began. Empty: WorldID stands in for it.
 	TargetWorldID string
+	// Starts are the tree ids in which each of Ranges began, where it does not
+	// go on from the one before; empty: it does.
+	Starts []string
 	// WorldDir is the world's directory, absolute. It tells files outside the
 	// world from those inside where a command names them absolutely.
 	WorldDir string
@@ -94,7 +101,7 @@ const (
 
 // Result is what a pass remembers.
 type Result struct {
-	Block       string // the hot block, from BlockBegin to BlockEnd
+	Block       string // the hot block, from BlockBegin to BlockEnd; empty when the task is over
 	BlockTokens int    // its tokens by Request.Count; at most BlockCap(EAS)
 	Cards       []*card.Card
 	NoCards     string // why there is no card; empty when there is one
@@ -145,8 +152,10 @@ func Pass(ctx context.Context, m Model, r Request, o *Options) (Result, error) {
 	}
 	res.Notes, res.Falsified = notes, notes.Falsified
 	limit := BlockCap(r.EAS)
-	res.Block, res.BlockLeft = renderBlock(&r, &notes, limit)
-	res.BlockTokens = r.Count(res.Block)
+	if !r.Over {
+		res.Block, res.BlockLeft = renderBlock(&r, &notes, limit)
+		res.BlockTokens = r.Count(res.Block)
+	}
 	writer := WriterExtractor
 	if proposed > 0 {
 		writer = writerName(r.ModelName)
@@ -180,6 +189,9 @@ func (r *Request) check() error {
 		return errors.New("no token counter")
 	case len(r.Ops) == 0 || len(r.Ranges) == 0:
 		return errors.New("no operations")
+	}
+	if len(r.Starts) > 0 && len(r.Starts) != len(r.Ranges) {
+		return fmt.Errorf("%d starts for %d ranges", len(r.Starts), len(r.Ranges))
 	}
 	for i, rg := range r.Ranges {
 		if rg.First > rg.Last || i > 0 && rg.First <= r.Ranges[i-1].Last {

@@ -15,6 +15,12 @@ var occasionJump string
 //go:embed prompt/occasion_window.md
 var occasionWindow string
 
+//go:embed prompt/occasion_end.md
+var occasionEnd string
+
+//go:embed prompt/situation_end.md
+var situationEnd string
+
 //go:embed prompt/situation_jump.md
 var situationJump string
 
@@ -46,7 +52,10 @@ func Fill(prompt string, pairs ...string) string {
 // systemText tells the model what it is to do, and why.
 func systemText(r *Request) string {
 	occasion := occasionJump
-	if r.Standing {
+	switch {
+	case r.Over:
+		occasion = occasionEnd
+	case r.Standing:
 		occasion = occasionWindow
 	}
 	return Fill(systemPrompt, "occasion", strings.TrimSpace(occasion), "schema", strings.TrimSpace(schemaText))
@@ -63,7 +72,10 @@ func pieceText(r *Request, evidence string, part, parts int) string {
 		world = shortID(r.WorldID)
 	}
 	situation := situationJump
-	if r.Standing {
+	switch {
+	case r.Over:
+		situation = situationEnd
+	case r.Standing:
 		situation = situationWindow
 	}
 	return Fill(piecePrompt,

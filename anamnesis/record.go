@@ -103,6 +103,7 @@ type recorder struct {
 	world    string               // tree the current step started from
 	since    []string             // paths written since then
 	stepFrom int                  // index in out where the current step begins
+	rangeAt  int                  // index of the range that is read
 	taint    *tainter
 }
 
@@ -133,6 +134,7 @@ func newRecorder(r *Request) *recorder {
 
 func (c *recorder) add(o *op.Op) {
 	c.taint.now = o.Seq
+	c.enter(o.Seq)
 	switch b := o.Body.(type) {
 	case *op.ToolCalled:
 		c.called(o, b.Call, b.Name, b.Args)
@@ -164,6 +166,16 @@ func (c *recorder) add(o *op.Op) {
 	case *op.WorldRestored:
 		c.since = nil
 		c.world = b.To
+	}
+}
+
+// enter moves to the range an operation lies in. A path that does not go on from
+// the one before begins in a world of its own.
+func (c *recorder) enter(seq uint64) {
+	for c.rangeAt+1 < len(c.r.Starts) && c.r.Ranges[c.rangeAt+1].First <= seq {
+		if c.rangeAt++; c.r.Starts[c.rangeAt] != "" {
+			c.world, c.since, c.stepFrom = c.r.Starts[c.rangeAt], nil, len(c.out)
+		}
 	}
 }
 

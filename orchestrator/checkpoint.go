@@ -14,7 +14,7 @@ import (
 
 // foldVersion names what Fold makes of a stream. It is raised whenever Fold or
 // State changes its meaning: a checkpoint of another version is not used.
-const foldVersion = "5"
+const foldVersion = "6"
 
 // DefaultCheckpointEvery is how many operations a stream grows by, at least,
 // until its fold is written down again: fewer are folded in less time than a
@@ -184,6 +184,7 @@ const (
 	stepEnded = 1 << iota
 	stepFolded
 	stepCarried
+	stepRead
 
 	hashText  = 0 // any text
 	hashBytes = 1 // 20 bytes, 40 digits in the state
@@ -240,6 +241,9 @@ func (w *stateWriter) step(st *Step) {
 	}
 	if st.Carried {
 		flags |= stepCarried
+	}
+	if st.Read {
+		flags |= stepRead
 	}
 	w.number(flags)
 	w.number(uint64(st.Parent))
@@ -334,7 +338,8 @@ func (r *stateReader) name() string {
 
 func (r *stateReader) step(st *Step, id int) {
 	flags := r.number()
-	st.ID, st.Ended, st.Folded, st.Carried = id, flags&stepEnded != 0, flags&stepFolded != 0, flags&stepCarried != 0
+	st.ID, st.Ended, st.Folded = id, flags&stepEnded != 0, flags&stepFolded != 0
+	st.Carried, st.Read = flags&stepCarried != 0, flags&stepRead != 0
 	st.Parent = r.id(id + 1)
 	st.First, st.Last = r.number(), r.number()
 	st.Commit, st.Tree = r.hash(r.commit), r.hash(r.tree)

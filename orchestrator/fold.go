@@ -114,6 +114,8 @@ func (s *State) apply(o op.Op) error {
 		s.Marked = append(s.Marked, Marked{Step: o.Step, Call: b.Call})
 	case *op.MailDelivered:
 		return s.mailDelivered(b)
+	case *op.PassBegun:
+		s.Learning = b
 	case *op.StrategyGiven, *op.ReflectFailed:
 		s.reflected(o)
 	case *op.TurnEnded:
@@ -281,6 +283,10 @@ func (s *State) pass(p PassRecord) {
 	s.Totals.Passes++
 	s.Totals.CardsWritten += len(p.Cards)
 	s.Totals.Usage = addUsage(s.Totals.Usage, p.Usage)
+	if p.Trigger == triggerEnd {
+		s.learned(p)
+		return
+	}
 	if s.Pending != nil && s.Jumping == nil && p.Trigger != triggerWindow {
 		s.Pending.Passes = append(s.Pending.Passes, p)
 		return
@@ -311,13 +317,10 @@ func (s *State) fold(p PassRecord) {
 		return
 	}
 	s.Totals.Blocks++
-	for i := range s.Steps {
-		for _, r := range p.Ranges {
-			if st := &s.Steps[i]; st.Ended && r.Contains(st.First) {
-				st.Folded = true
-				st.Carried = st.Carried || p.Trigger == triggerMail && p.Words != ""
-			}
-		}
+	for st := range s.stepsIn(p.Ranges) {
+		st.Folded = true
+		st.Read = st.Read || p.Trigger != triggerMail // a mail's writer has read nothing again
+		st.Carried = st.Carried || p.Trigger == triggerMail && p.Words != ""
 	}
 	s.projection.fold(p)
 }

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -341,7 +342,7 @@ func (t *Task) pass(ctx, keep context.Context, j *Pending, span []int, trigger s
 	if last.ID == t.state.Current { // this jump leaves it; an earlier one left the others
 		req.To, req.Reason, req.Attempt = j.To, j.Reason, t.state.backwardJumps(j.To)+1
 	}
-	return t.runPass(ctx, keep, req, &op.PassDone{Trigger: trigger})
+	return t.runPass(ctx, keep, passModel{t}, req, &op.PassDone{Trigger: trigger})
 }
 
 // passRequest is what every pass over a range is asked with. The range's end
@@ -355,19 +356,25 @@ func (t *Task) passRequest(r op.Range, ops []op.Op) anamnesis.Request {
 }
 
 // runPass makes a pass and records it. Cards are durable before the operation
-// that names them. done says what the pass is for; the rest is filled in.
-func (t *Task) runPass(ctx, keep context.Context, req anamnesis.Request, done *op.PassDone) error {
-	r := req.Ranges[0]
+// that names them. done says what the pass is for; the rest is filled in. m is
+// nil where no model is to be asked.
+func (t *Task) runPass(ctx, keep context.Context, m anamnesis.Model, req anamnesis.Request, done *op.PassDone) error {
+	r := req.Ranges[len(req.Ranges)-1]
 	var err error
 	if req.Tainted, err = t.taintedBefore(r.First); err != nil {
 		return err
 	}
-	res, err := anamnesis.Pass(ctx, passModel{t}, req, nil)
+	var limits *anamnesis.Options
+	if req.Over {
+		limits = &anamnesis.Options{MaxCalls: finalPassCalls, Timeout: finalPassTimeout}
+	}
+	res, err := anamnesis.Pass(ctx, m, req, limits)
 	if err != nil {
 		return fmt.Errorf("anamnesis pass over ops %s: %w", r, err)
 	}
-	done.Ranges, done.RangeTokens, done.EAS = req.Ranges, t.state.Tokens(r), req.EAS
-	done.Block, done.Writer, done.Fallback, done.Dropped = res.Block, res.Writer, res.Fallback, res.Dropped
+	done.Ranges, done.RangeTokens, done.EAS = req.Ranges, t.state.rangeTokens(req.Ranges), req.EAS
+	done.Block, done.Writer, done.Dropped = res.Block, res.Writer, res.Dropped
+	done.Fallback = cmp.Or(done.Fallback, res.Fallback)
 	done.Cards, done.NotWritten = t.putCards(keep, res.Cards)
 	done.Calls, done.Usage, done.Millis = res.Calls, res.Usage, t.now().Sub(req.Now).Milliseconds()
 	return t.record(keep, done)

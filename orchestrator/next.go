@@ -24,6 +24,7 @@ const (
 	ActReflect                        // ask the Reflect-Agent before the pending jump
 	ActAskPerson                      // ask a person Question; without an answer the turn ends as stuck, with Detail
 	ActFoldOldest                     // run a pass over Steps to make room
+	ActLearn                          // run the pass over the paths the task left, before it ends
 	ActMail                           // deliver the pending D-Mail, which moves no files
 )
 
@@ -87,7 +88,10 @@ func Next(s *State, lim Limits) Action {
 		return Action{Kind: ActIdle}
 	}
 	if s.Turn.Answered && s.Turn.LastWords <= s.Turn.AskedAt {
-		return endOfAnswer(s.Turn)
+		if act := endOfAnswer(s.Turn); act.Reason != "done" || !s.learns() {
+			return act
+		}
+		return Action{Kind: ActLearn}
 	}
 	if maxSteps := lim.steps(); s.Turn.Steps >= maxSteps {
 		return Action{Kind: ActEndTurn, Reason: "limit",

@@ -36,16 +36,17 @@ type State struct {
 	LastError string // beginning of the last result that was an error
 	LastCall  *model.Past
 
-	Recalled  bool       // cards were recalled for the present situation
-	RecallWhy string     // start | jump: why the next recall is due
-	Pending   *Pending   // a jump waiting for its step to end
-	Jumping   *Jumping   // a jump that has passed its point of no return
-	Totals    Totals     // figures for people
-	loops     []loopTick // backward jumps, oldest first
-	Marked    []Marked   // checkpoints of the tool dmail, by their numbers
-	Pressure  Pressure   // why and how far the context is to be made smaller
-	Repeats   loop.Tally // calls that were made, by the world they ran in
-	Research  Research   // what was looked up before it was used
+	Recalled  bool          // cards were recalled for the present situation
+	RecallWhy string        // start | jump: why the next recall is due
+	Pending   *Pending      // a jump waiting for its step to end
+	Jumping   *Jumping      // a jump that has passed its point of no return
+	Totals    Totals        // figures for people
+	loops     []loopTick    // backward jumps, oldest first
+	Marked    []Marked      // checkpoints of the tool dmail, by their numbers
+	Pressure  Pressure      // why and how far the context is to be made smaller
+	Repeats   loop.Tally    // calls that were made, by the world they ran in
+	Research  Research      // what was looked up before it was used
+	Learning  *op.PassBegun `json:",omitempty"` // a pass at the end that was begun and has no result
 
 	projection projection
 }
@@ -62,6 +63,7 @@ type Step struct {
 
 	NoCheckpoint string
 	Folded       bool   // an anamnesis pass stands in its place
+	Read         bool   // an anamnesis pass has read it
 	Carried      bool   // a D-Mail that left the path as it is carried the person's words from it over
 	LeftBy       string // the reason of the jump that left it, if one did
 	Calls        []string
@@ -78,6 +80,8 @@ type Turn struct {
 	Empty     bool   // and it said nothing
 	End       *op.TurnEnded
 	Steps     int // steps ended since the turn opened
+	// Learned are the cards of the pass at its end.
+	Learned []string `json:",omitempty"`
 }
 
 // Reply is the model's reply of the step under way, with its calls.

@@ -35,7 +35,10 @@ type Outcome struct {
 	Reason string // done | interrupted | limit | stuck | failed | idle
 	Detail string
 	Answer string // the agent's last words
-	Err    error  // the model's fault, when Reason is failed
+	// Learned are the cards that came of the paths the turn had left, when it
+	// was done.
+	Learned []string
+	Err     error // the model's fault, when Reason is failed
 }
 
 // Run goes on until the turn ends: the agent answered, a limit was reached,
@@ -124,6 +127,8 @@ func (t *Task) perform(ctx, keep context.Context, act Action) (*model.Fault, err
 		return nil, t.reflect(ctx, keep)
 	case ActMask:
 		return nil, t.mask(keep, act)
+	case ActLearn:
+		return nil, t.learn(ctx, keep)
 	case ActFoldOldest:
 		return nil, t.foldOldest(ctx, keep, act)
 	}
@@ -151,7 +156,7 @@ func (t *Task) endTurn(ctx context.Context, act Action) (Outcome, error) {
 	if err := t.record(ctx, append(bodies, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail})...); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Reason: act.Reason, Detail: t.redactText(act.Detail), Answer: t.state.Answer}, nil
+	return Outcome{Reason: act.Reason, Detail: t.redactText(act.Detail), Answer: t.state.Answer, Learned: t.state.Turn.Learned}, nil
 }
 
 // interrupted ends the turn because the person wanted it. A jump the agent

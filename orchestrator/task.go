@@ -153,6 +153,8 @@ type New struct {
 
 	NoResearch bool             // calls about new subjects run without an investigation
 	Guarded    []op.CallPattern // calls that need one beside the built-in kinds
+
+	NoFinalPass bool // the paths the task leaves are not read at its end
 }
 
 // CheckNames refuses names that go into the stream as they are and hold a
@@ -198,7 +200,7 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 		Task: n.ID, Dir: dir, Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL,
 		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, MaxSteps: n.MaxSteps, Tools: n.Tools,
 		KB: h.KnowledgeBase(), System: n.System, Program: o.Program,
-		NoResearch: n.NoResearch, Guarded: n.Guarded,
+		NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass,
 	}
 	if err := t.open(ctx, h, opened); err != nil {
 		return nil, errors.Join(err, t.Close())

@@ -80,7 +80,7 @@ const maxRequestBytes = 1 << 20
 func (a *app) runCommand() *cobra.Command {
 	var f agentFlags
 	var id string
-	var first researchFlags
+	var lasting taskFlags
 	cmd := &cobra.Command{
 		Use:   `run "REQUEST"`,
 		Short: "Run an agent on a request",
@@ -101,11 +101,11 @@ func (a *app) runCommand() *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
-			return a.run(cmd.Context(), f, first, id, args[0])
+			return a.run(cmd.Context(), f, lasting, id, args[0])
 		},
 	}
 	f.register(cmd)
-	first.register(cmd)
+	lasting.register(cmd)
 	cmd.Flags().StringVar(&id, "task", "", "name of the task (default: made from the request)")
 	cmd.Flags().IntVar(&f.eas, "eas", 0, "effective attention span in tokens (default: from the EAS table)")
 	cmd.Flags().StringSliceVar(&f.tools, "tools", nil, "tools beside those that every agent has: SendDMail, dmail")
@@ -113,7 +113,7 @@ func (a *app) runCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) run(ctx context.Context, f agentFlags, first researchFlags, id, request string) error {
+func (a *app) run(ctx context.Context, f agentFlags, lasting taskFlags, id, request string) error {
 	h, err := a.home()
 	if err != nil {
 		return err
@@ -130,8 +130,7 @@ func (a *app) run(ctx context.Context, f agentFlags, first researchFlags, id, re
 	if err != nil {
 		return err
 	}
-	n.NoResearch = first.off
-	if n.Guarded, err = first.patterns(); err != nil {
+	if err := lasting.set(&n); err != nil {
 		return err
 	}
 	lines := a.personAt()

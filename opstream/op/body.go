@@ -23,7 +23,9 @@ type TaskOpened struct {
 	// Guarded are calls that need one beside the built-in kinds.
 	NoResearch bool          `json:"no_research,omitempty"`
 	Guarded    []CallPattern `json:"guarded,omitempty"`
-	Program    string        `json:"program"` // version that wrote it
+	// NoFinalPass: the paths the task left are not read at its end.
+	NoFinalPass bool   `json:"no_final_pass,omitempty"`
+	Program     string `json:"program"` // version that wrote it
 }
 
 // TaskResumed says that a process took the task up again.
@@ -228,6 +230,13 @@ type JumpDropped struct {
 	Why string `json:"why"`
 }
 
+// PassBegun is the intent of a pass at a task's end. A jump's own records stand
+// for its passes.
+type PassBegun struct {
+	Ranges  []Range `json:"ranges"` // of paths that were left, each one line of states
+	Trigger string  `json:"trigger"`
+}
+
 // PassDone is one anamnesis pass: the ranges it stands for are replaced, at
 // their place, by the block. A pass for a jump takes effect with the jump's
 // JumpIntended, so that a jump that is not made takes nothing away.
@@ -356,6 +365,9 @@ func (*JumpRequested) Kind() Kind { return KindJumpRequested }
 
 // Kind implements Body.
 func (*JumpDropped) Kind() Kind { return KindJumpDropped }
+
+// Kind implements Body.
+func (*PassBegun) Kind() Kind { return KindPassBegun }
 
 // Kind implements Body.
 func (*PassDone) Kind() Kind { return KindPassDone }

@@ -37,6 +37,7 @@ const (
 	KindJumpDropped     Kind = "jump.dropped"
 	KindCheckpointMark  Kind = "checkpoint.marked"
 	KindMailDelivered   Kind = "mail.delivered"
+	KindPassBegun       Kind = "pass.begun"
 	KindPassDone        Kind = "pass.done"
 	KindContextMasked   Kind = "context.masked"
 	KindReflectAsked    Kind = "reflect.asked"
@@ -147,6 +148,8 @@ func empty(k Kind) Body {
 		return new(CheckpointMarked)
 	case KindMailDelivered:
 		return new(MailDelivered)
+	case KindPassBegun:
+		return new(PassBegun)
 	case KindPassDone:
 		return new(PassDone)
 	case KindContextMasked:

@@ -191,6 +191,9 @@ func (p *textPrinter) End(out orchestrator.Outcome, st *orchestrator.State) {
 	if out.Reason == "done" && p.answer != nil {
 		fmt.Fprintln(p.answer, strings.TrimRight(Clean(out.Answer), "\n"))
 	}
+	if n := len(out.Learned); n > 0 {
+		p.line("✦ %d card(s) from the paths that were left: %s", n, strings.Join(out.Learned, ", "))
+	}
 }
 
 // jsonPrinter writes one JSON object a line.
@@ -269,5 +272,7 @@ func (p *jsonPrinter) End(out orchestrator.Outcome, st *orchestrator.State) {
 		Mails  int      `json:"mails,omitempty"`            // D-Mails that moved no files
 		Marked int      `json:"checkpoint_count,omitempty"` // checkpoints of the tool dmail
 		Usage  op.Usage `json:"usage"`
-	}{"result", st.Opened.Task, out.Reason, out.Detail, out.Answer, st.EndedSteps(), st.Totals.Jumps, st.Totals.Mails, len(st.Marked), st.Totals.Usage})
+		// Learned are the cards of the pass at the end.
+		Learned []string `json:"learned,omitempty"`
+	}{"result", st.Opened.Task, out.Reason, out.Detail, out.Answer, st.EndedSteps(), st.Totals.Jumps, st.Totals.Mails, len(st.Marked), st.Totals.Usage, out.Learned})
 }

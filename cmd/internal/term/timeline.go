@@ -205,6 +205,8 @@ func passText(b *op.PassDone, blockTokens int) string {
 	switch b.Trigger {
 	case "window":
 		text = fmt.Sprintf("%d tokens of old steps folded for want of room", b.RangeTokens)
+	case "end":
+		text = fmt.Sprintf("%d tokens of paths that were left, read at the end", b.RangeTokens)
 	case "jump", "cumulative":
 		text += fmt.Sprintf(" > EAS %d", b.EAS)
 	default:

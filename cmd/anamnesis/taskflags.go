@@ -13,20 +13,29 @@ import (
 	"anamnesis/orchestrator"
 )
 
-// researchFlags say what a new task has to look up before it acts.
-type researchFlags struct {
-	off     bool
-	guarded []string
+// taskFlags are what a new task is told for good: its first operation says so.
+type taskFlags struct {
+	noResearch  bool
+	guarded     []string
+	noFinalPass bool
 }
 
-func (r *researchFlags) register(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&r.off, "no-research-first", false, "let calls about new packages, hosts and models run without an investigation")
+func (r *taskFlags) register(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&r.noFinalPass, "no-final-pass", false, "do not read the paths the task left for cards at its end")
+	cmd.Flags().BoolVar(&r.noResearch, "no-research-first", false, "let calls about new packages, hosts and models run without an investigation")
 	cmd.Flags().StringArrayVar(&r.guarded, "research-first", nil, "further calls that need an investigation: a tool, or Bash:COMMAND where * is any text (repeatable)")
 }
 
+// set fills in what the flags say.
+func (r *taskFlags) set(n *orchestrator.New) (err error) {
+	n.NoResearch, n.NoFinalPass = r.noResearch, r.noFinalPass
+	n.Guarded, err = r.patterns()
+	return err
+}
+
 // patterns reads --research-first.
-func (r *researchFlags) patterns() ([]op.CallPattern, error) {
-	if r.off && len(r.guarded) > 0 {
+func (r *taskFlags) patterns() ([]op.CallPattern, error) {
+	if r.noResearch && len(r.guarded) > 0 {
 		return nil, usageError("--research-first and --no-research-first contradict one another: give one of them")
 	}
 	var out []op.CallPattern

@@ -1,0 +1,115 @@
+package orchestrator
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"anamnesis/anamnesis"
+	"anamnesis/opstream/op"
+)
+
+// triggerEnd is the trigger of the pass at a task's end: it writes cards and no
+// block.
+const triggerEnd = "end"
+
+// What the pass at a task's end may cost: nobody waits for more than its cards.
+const (
+	finalPassCalls   = 4
+	finalPassTimeout = 2 * time.Minute
+)
+
+// maxFinalReasons is how many reasons for leaving a path it is told.
+const maxFinalReasons = 5
+
+// learns reports whether there is something to read before the turn ends.
+func (s *State) learns() bool {
+	return !s.Opened.NoFinalPass && (s.Learning != nil || len(s.unread()) > 0)
+}
+
+// unread gives the discarded steps that no pass has read.
+func (s *State) unread() []int {
+	live := make([]bool, len(s.Steps))
+	for _, id := range s.Path(s.Current) {
+		live[id] = true
+	}
+	var out []int
+	for id, st := range s.Steps {
+		if st.Ended && !live[id] && !st.Read {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// stepsIn visits the ended steps that begin in some ranges.
+func (s *State) stepsIn(ranges []op.Range) iter.Seq[*Step] {
+	return func(yield func(*Step) bool) {
+		for _, r := range ranges {
+			first := sort.Search(len(s.Steps), func(i int) bool { return s.Steps[i].First >= r.First })
+			for i := first; i < len(s.Steps) && r.Contains(s.Steps[i].First); i++ {
+				if s.Steps[i].Ended && !yield(&s.Steps[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// learned books the pass at the end.
+func (s *State) learned(p PassRecord) {
+	for st := range s.stepsIn(p.Ranges) {
+		st.Read = true
+	}
+	s.Learning = nil
+	s.Turn.Learned = append(s.Turn.Learned, p.Cards...)
+}
+
+// learn reads the paths the task has left and writes cards, before the turn
+// ends. The intent stands first: after a crash in between the model is not asked
+// a second time, and the extractor writes in its place. The cards' ids are the
+// same in either case.
+func (t *Task) learn(ctx, keep context.Context) error {
+	begun := t.state.Learning
+	done := &op.PassDone{Trigger: triggerEnd}
+	var m anamnesis.Model = passModel{t}
+	if begun != nil {
+		m, done.Fallback = nil, "the program stopped while the model was asked; it is not asked again"
+	} else {
+		begun = &op.PassBegun{Trigger: triggerEnd}
+		for _, span := range t.state.Branches(t.state.unread()) {
+			begun.Ranges = append(begun.Ranges, t.state.Ranges(span)[0])
+		}
+		if err := t.record(keep, begun); err != nil {
+			return err
+		}
+	}
+	req := t.passRequest(begun.Ranges[len(begun.Ranges)-1], nil)
+	req.Ranges, req.Over = begun.Ranges, true
+	var reasons []string
+	for i, r := range begun.Ranges {
+		ops, err := t.ops(r)
+		if err != nil {
+			return err
+		}
+		req.Ops = append(req.Ops, ops...)
+		var first, last *Step
+		for st := range t.state.stepsIn(begun.Ranges[i : i+1]) {
+			if first == nil {
+				first = st
+			}
+			last = st
+		}
+		req.Starts = append(req.Starts, t.state.Steps[first.Parent].Tree)
+		req.From, req.WorldID = last.ID, last.Tree
+		if !slices.Contains(reasons, last.LeftBy) && last.LeftBy != "" {
+			reasons = append(reasons, last.LeftBy)
+		}
+	}
+	req.TargetWorldID = req.Starts[0]
+	req.Reason = strings.Join(reasons[max(0, len(reasons)-maxFinalReasons):], "; ")
+	return t.runPass(ctx, keep, m, req, done)
+}
