@@ -286,31 +286,3 @@ func (a *app) kbRebuildCommand(dir *string) *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
-
-func (a *app) kbEvalCommand() *cobra.Command {
-	var asJSON bool
-	var data string
-	cmd := &cobra.Command{
-		Use:   "eval",
-		Short: "Measure the search on a labelled set in BEIR's layout",
-		Args:  usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if data == "" {
-				return usageError("name the folder of corpus.jsonl, queries.jsonl and qrels.tsv with --data; see '%s --help'", cmd.CommandPath())
-			}
-			res, err := retrieval.Eval(cmd.Context(), data, nil)
-			if err != nil {
-				return kbError(err)
-			}
-			if asJSON {
-				return a.printJSON(res)
-			}
-			_, err = fmt.Fprintf(a.stdout, "nDCG@10 %.4f  recall@10 %.4f  %d queries over %d documents\nquery p50 %.1f ms, p99 %.1f ms; index built in %.0f ms\n",
-				res.NDCG, res.Recall, res.Queries, res.Docs, res.P50, res.P99, res.Build)
-			return err
-		},
-	}
-	cmd.Flags().StringVar(&data, "data", "", "folder with corpus.jsonl, queries.jsonl and qrels.tsv, gzipped or not")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	return cmd
-}

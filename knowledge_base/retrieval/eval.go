@@ -1,28 +1,18 @@
 package retrieval
 
 import (
-	"bufio"
-	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 )
 
-// Limits of an evaluation set.
+// How deep an answer is looked at.
 const (
-	evalDepth        = 10
-	maxEvalLineBytes = 16 << 20
-	maxEvalDocs      = 1_000_000
+	evalDepth  = 10
+	shownDepth = DefaultK
 )
 
 // EvalOptions are the settings of an evaluation; the zero value is the default.
@@ -33,46 +23,68 @@ type EvalOptions struct {
 // EvalResult is what an evaluation measured. The means are over the queries
 // that have at least one relevant document.
 type EvalResult struct {
-	NDCG    float64 `json:"ndcg@10"`
-	Recall  float64 `json:"recall@10"`
+	EvalMeans
+	Docs int `json:"docs"`
+	// Languages has the means of the queries of each language the set names.
+	Languages map[string]EvalMeans `json:"languages,omitempty"`
+	// Unrelated is how many questions without an answer the set has, Abstained
+	// the share of them for which nothing was found.
+	Unrelated int     `json:"unrelated,omitempty"`
+	Abstained float64 `json:"abstained,omitempty"`
+	P50       float64 `json:"p50_ms"` // of one query
+	P99       float64 `json:"p99_ms"`
+	Build     float64 `json:"build_ms"` // of the whole index, vectors included
+}
+
+// EvalMeans are the means over some queries, each 0 to 1.
+type EvalMeans struct {
+	NDCG   float64 `json:"ndcg@10"`
+	Recall float64 `json:"recall@10"`
+	// Shown is recall@5 of what [Index.Search] gives: a right document that it
+	// does not show for want of evidence is missed.
+	Shown   float64 `json:"recall@5"`
 	Queries int     `json:"queries"`
-	Docs    int     `json:"docs"`
-	P50     float64 `json:"p50_ms"` // of one query
-	P99     float64 `json:"p99_ms"`
-	Build   float64 `json:"build_ms"` // of the whole index, vectors included
 }
 
-// EvalError says what is wrong with an evaluation set and where.
-type EvalError struct {
-	Path string
-	Line int // 0: the file as a whole
-	Err  error
+func (m *EvalMeans) add(ndcg, recall, shown float64) {
+	m.NDCG += ndcg
+	m.Recall += recall
+	m.Shown += shown
+	m.Queries++
 }
 
-func (e *EvalError) Error() string {
-	if e.Line == 0 {
-		return fmt.Sprintf("%s: %v", e.Path, e.Err)
-	}
-	return fmt.Sprintf("%s:%d: %v", e.Path, e.Line, e.Err)
+func (m EvalMeans) mean() EvalMeans {
+	n := float64(max(1, m.Queries))
+	return EvalMeans{NDCG: m.NDCG / n, Recall: m.Recall / n, Shown: m.Shown / n, Queries: m.Queries}
 }
 
-func (e *EvalError) Unwrap() error { return e.Err }
-
-// Eval measures the ranking on a labelled set in BEIR's layout: dataDir holds
-// corpus.jsonl (_id, title, text), queries.jsonl (_id, text) and qrels.tsv
-// (query, document, grade; also as qrels/test.tsv), each as it is or gzipped
-// with .gz behind its name. It uses the same index as every search, with
-// no abstention, and writes nothing. Broken input is
-// an *[EvalError].
+// Eval measures the search on a labelled set in BEIR's layout: dataDir holds
+// corpus.jsonl (_id, title, text), queries.jsonl (_id, text, and lang where
+// the means are wanted by language) and qrels.tsv (query, document, grade; also as qrels/test.tsv), each
+// as it is or gzipped with .gz behind its name, and unrelated.txt where
+// abstention is to be measured. nDCG@10 and recall@10 are of the whole ranking,
+// recall@5 of what a search shows. It uses the same index as every search and
+// writes nothing. Broken input is an *[EvalError].
 func Eval(ctx context.Context, dataDir string, o *EvalOptions) (EvalResult, error) {
 	if o == nil {
 		o = &EvalOptions{}
 	}
-	var res EvalResult
 	set, err := ReadSet(dataDir)
 	if err != nil {
-		return res, err
+		return EvalResult{}, err
 	}
+	res, err := evalSet(ctx, set, o)
+	var fault *EvalError
+	if errors.As(err, &fault) {
+		fault.Path = dataDir
+	} else if err != nil {
+		err = fmt.Errorf("evaluate %s: %w", dataDir, err)
+	}
+	return res, err
+}
+
+func evalSet(ctx context.Context, set *Set, o *EvalOptions) (EvalResult, error) {
+	res := EvalResult{Docs: len(set.Docs), Unrelated: len(set.Unrelated)}
 	begin := time.Now()
 	x := New(&Options{Embedder: o.Embedder})
 	for _, d := range set.Docs {
@@ -82,9 +94,28 @@ func Eval(ctx context.Context, dataDir string, o *EvalOptions) (EvalResult, erro
 		x.Put(d.Document())
 	}
 	if err := x.Refresh(ctx); err != nil {
-		return res, fmt.Errorf("evaluate %s: %w", dataDir, err)
+		return res, err
 	}
-	res.Build, res.Docs = ms(time.Since(begin)), len(set.Docs)
+	res.Build = ms(time.Since(begin))
+	if err := evalRanking(ctx, x, set, &res); err != nil {
+		return res, err
+	}
+	for _, text := range set.Unrelated {
+		found, _, err := x.Search(ctx, Query{Text: text})
+		if err != nil {
+			return res, err
+		}
+		if len(found) == 0 {
+			res.Abstained += 1 / float64(res.Unrelated)
+		}
+	}
+	return res, nil
+}
+
+// evalRanking asks the queries that have an answer.
+func evalRanking(ctx context.Context, x *Index, set *Set, res *EvalResult) error {
+	var all EvalMeans
+	langs := make(map[string]EvalMeans)
 	var took []float64
 	for _, q := range set.Queries {
 		grades := set.Grades[q.ID]
@@ -97,22 +128,31 @@ func Eval(ctx context.Context, dataDir string, o *EvalOptions) (EvalResult, erro
 			err = ctx.Err()
 		}
 		if err != nil {
-			return res, fmt.Errorf("evaluate %s: query %s: %w", dataDir, q.ID, err)
+			return fmt.Errorf("query %s: %w", q.ID, err)
 		}
 		took = append(took, ms(time.Since(begin)))
 		ndcg, recall := gradeRanking(found, grades)
-		res.NDCG += ndcg
-		res.Recall += recall
+		shown := recallAt(x.admit(q.Text, found, shownDepth, DefaultMinEvidence), grades, shownDepth)
+		all.add(ndcg, recall, shown)
+		if q.Lang != "" {
+			m := langs[q.Lang]
+			m.add(ndcg, recall, shown)
+			langs[q.Lang] = m
+		}
 	}
-	res.Queries = len(took)
-	if res.Queries == 0 {
-		return res, &EvalError{Path: dataDir, Err: errors.New("no query has a relevant document; check the ids in qrels.tsv")}
+	if len(took) == 0 {
+		return &EvalError{Err: errors.New("no query has a relevant document; check the ids in qrels.tsv")}
 	}
-	res.NDCG /= float64(res.Queries)
-	res.Recall /= float64(res.Queries)
+	res.EvalMeans = all.mean()
+	for lang, m := range langs {
+		if res.Languages == nil {
+			res.Languages = make(map[string]EvalMeans)
+		}
+		res.Languages[lang] = m.mean()
+	}
 	slices.Sort(took)
 	res.P50, res.P99 = took[len(took)/2], took[len(took)*99/100]
-	return res, nil
+	return nil
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -121,12 +161,8 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 // defines them.
 func gradeRanking(found []Found, grades map[string]int) (ndcg, recall float64) {
 	var dcg, ideal float64
-	hit := 0
 	for i, r := range found[:min(evalDepth, len(found))] {
-		if g := grades[r.ID]; g > 0 {
-			dcg += float64(g) / math.Log2(float64(i+2))
-			hit++
-		}
+		dcg += float64(grades[r.ID]) / math.Log2(float64(i+2))
 	}
 	var best []int
 	for _, g := range grades {
@@ -136,131 +172,16 @@ func gradeRanking(found []Found, grades map[string]int) (ndcg, recall float64) {
 	for i, g := range best[:min(evalDepth, len(best))] {
 		ideal += float64(g) / math.Log2(float64(i+2))
 	}
-	return dcg / ideal, float64(hit) / float64(len(best))
+	return dcg / ideal, recallAt(found, grades, evalDepth)
 }
 
-// Record is a document or a query of an evaluation set.
-type Record struct {
-	ID    string `json:"_id"`
-	Title string `json:"title"`
-	Text  string `json:"text"`
-	Lang  string `json:"lang,omitempty"` // of a query, where the set says it
-}
-
-// Document gives the record as the index takes it.
-func (r Record) Document() Document { return Document{ID: r.ID, Text: r.Title + "\n" + r.Text} }
-
-// Set is a labelled evaluation set.
-type Set struct {
-	Docs, Queries []Record
-	Grades        map[string]map[string]int // query → document → grade above 0
-}
-
-// ReadSet reads an evaluation set as [Eval] describes it. Broken input is an
-// *[EvalError].
-func ReadSet(dir string) (*Set, error) {
-	set := &Set{Grades: make(map[string]map[string]int)}
-	var err error
-	if set.Docs, err = readEvalRecords(filepath.Join(dir, "corpus.jsonl")); err != nil {
-		return nil, err
-	}
-	if set.Queries, err = readEvalRecords(filepath.Join(dir, "queries.jsonl")); err != nil {
-		return nil, err
-	}
-	path := filepath.Join(dir, "qrels.tsv")
-	if !evalFileExists(path) && evalFileExists(filepath.Join(dir, "qrels", "test.tsv")) {
-		path = filepath.Join(dir, "qrels", "test.tsv")
-	}
-	err = eachEvalLine(path, func(n int, line string) error {
-		f := strings.Split(line, "\t")
-		if len(f) != 3 {
-			return fmt.Errorf("%d columns instead of query, document and grade separated by tabs", len(f))
-		}
-		grade, err := strconv.Atoi(strings.TrimSpace(f[2]))
-		if err != nil {
-			if n == 1 {
-				return nil // the heading BEIR's files have
-			}
-			return fmt.Errorf("grade %q is not a number", f[2])
-		}
-		if grade > 0 {
-			if set.Grades[f[0]] == nil {
-				set.Grades[f[0]] = make(map[string]int)
-			}
-			set.Grades[f[0]][f[1]] = grade
-		}
-		return nil
-	})
-	return set, err
-}
-
-func readEvalRecords(path string) ([]Record, error) {
-	var out []Record
-	seen := make(map[string]bool)
-	err := eachEvalLine(path, func(_ int, line string) error {
-		var r Record
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			return err
-		}
-		if r.ID == "" || seen[r.ID] {
-			return fmt.Errorf("_id %q is empty or appears twice", r.ID)
-		}
-		if len(out) == maxEvalDocs {
-			return fmt.Errorf("more than %d records", maxEvalDocs)
-		}
-		seen[r.ID] = true
-		out = append(out, r)
-		return nil
-	})
-	if err == nil && len(out) == 0 {
-		err = &EvalError{Path: path, Err: errors.New("no records")}
-	}
-	return out, err
-}
-
-func evalFileExists(path string) bool {
-	for _, p := range []string{path, path + ".gz"} {
-		if _, err := os.Stat(p); err == nil {
-			return true
+// recallAt is the share of the relevant documents among the first k.
+func recallAt(found []Found, grades map[string]int, k int) float64 {
+	hit := 0
+	for _, r := range found[:min(k, len(found))] {
+		if grades[r.ID] > 0 {
+			hit++
 		}
 	}
-	return false
-}
-
-// eachEvalLine calls do for every line that is not blank of path or path.gz.
-func eachEvalLine(path string, do func(n int, line string) error) error {
-	f, err := os.Open(path)
-	zipped := false
-	if errors.Is(err, fs.ErrNotExist) {
-		if g, gerr := os.Open(path + ".gz"); gerr == nil {
-			f, err, zipped, path = g, nil, true, path+".gz"
-		}
-	}
-	if err != nil {
-		return &EvalError{Path: path, Err: errors.New("cannot be read; the folder must hold corpus.jsonl, queries.jsonl and qrels.tsv, or each with .gz")}
-	}
-	defer f.Close()
-	var r io.Reader = f
-	if zipped {
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			return &EvalError{Path: path, Err: err}
-		}
-		r = z
-	}
-	sc := bufio.NewScanner(r)
-	sc.Buffer(nil, maxEvalLineBytes)
-	n := 0
-	for sc.Scan() {
-		n++
-		if line := strings.TrimRight(sc.Text(), "\r"); strings.TrimSpace(line) != "" {
-			if err := do(n, line); err != nil {
-				return &EvalError{path, n, err}
-			}
-		}
-	}
-	if err := sc.Err(); err != nil {
-		return &EvalError{path, n + 1, err}
-	}
-	return nil
+	return float64(hit) / float64(len(grades))
 }

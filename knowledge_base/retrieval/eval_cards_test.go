@@ -24,3 +24,29 @@ func TestCardsSetIsFrozen(t *testing.T) {
 		t.Errorf("the set was edited: %s; a better set is a new folder beside it", got)
 	}
 }
+
+// TestEvalCards holds the search to what was promised on that set, with
+// abstention at work: a card that is not shown is not found.
+func TestEvalCards(t *testing.T) {
+	res, err := Eval(t.Context(), filepath.Join("testdata", "cards"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v", res)
+	if res.Docs < 120 || res.Queries < 300 || res.Unrelated < 100 {
+		t.Fatalf("the set has shrunk: %d documents, %d queries, %d unrelated", res.Docs, res.Queries, res.Unrelated)
+	}
+	if res.Shown < .90 {
+		t.Errorf("recall@5 %.3f, want at least .90", res.Shown)
+	}
+	if res.Abstained < .90 {
+		t.Errorf("abstained from %.2f of what has no answer, want at least .90", res.Abstained)
+	}
+	english := res.Languages["en"].Shown
+	for _, lang := range []string{"zh", "mixed"} {
+		m := res.Languages[lang]
+		if m.Queries == 0 || m.Shown < english-.03 {
+			t.Errorf("%s: recall@5 %.3f of %d queries; English has %.3f", lang, m.Shown, m.Queries, english)
+		}
+	}
+}

@@ -187,6 +187,8 @@ func stem(w string) string {
 	switch {
 	case strings.HasSuffix(w, "ies") && len(w) > 4:
 		w = w[:len(w)-3] + "y"
+	case strings.HasSuffix(w, "ied") && len(w) > 4:
+		w = w[:len(w)-3] + "y" // denied → deny
 	case strings.HasSuffix(w, "sses") || strings.HasSuffix(w, "xes") || strings.HasSuffix(w, "ches") || strings.HasSuffix(w, "shes"):
 		w = w[:len(w)-2]
 	case strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") && !strings.HasSuffix(w, "us") && !strings.HasSuffix(w, "is"):
@@ -203,7 +205,7 @@ func stem(w string) string {
 		w = base
 		break
 	}
-	// use, used, uses, using meet without their e.
+	// cache, cached, caches, caching meet without their e.
 	if e, ok := strings.CutSuffix(w, "e"); ok && len(e) >= 3 {
 		w = e
 	}
@@ -232,7 +234,9 @@ func isFunctionWord(w string) bool {
 		"t", "tak", "than", "that", "the", "their", "them", "then", "ther", "thes", "they", "thi", "this", "thos",
 		"to", "too", "up", "us", "use", "used", "using", "very", "want", "was", "way", "we", "well", "wer", "what", "when", "wher", "which",
 		"whil", "who", "why", "will", "with", "would", "you", "your",
-		"的是", "什么", "怎么", "如何", "这个", "一个", "我们", "可以", "为什", "不是", "没有", "怎样", "请问":
+		"的是", "什么", "怎么", "如何", "这个", "一个", "我们", "可以", "为什", "不是", "没有", "怎样", "请问",
+		"时候", "的时", "之后", "以后", "之前", "以前", "还是", "但是", "因为", "所以", "有没", "是什", "么办", "才能", "需要", "已经",
+		"里面", "多少", "多久", "哪些", "哪里", "哪个", "哪一", "一下", "帮我", "这样", "那个", "他们", "自己", "应该", "能不", "是不", "或者":
 		return true
 	}
 	return false

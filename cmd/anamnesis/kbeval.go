@@ -1,0 +1,55 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/knowledge_base/retrieval"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) kbEvalCommand() *cobra.Command {
+	var asJSON bool
+	var data string
+	cmd := &cobra.Command{
+		Use:   "eval",
+		Short: "Measure the search on a labelled set in BEIR's layout",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if data == "" {
+				return usageError("name the folder of corpus.jsonl, queries.jsonl and qrels.tsv with --data; see '%s --help'", cmd.CommandPath())
+			}
+			res, err := retrieval.Eval(cmd.Context(), data, nil)
+			if err != nil {
+				return kbError(err)
+			}
+			if asJSON {
+				return a.printJSON(res)
+			}
+			return a.printEval(res)
+		},
+	}
+	cmd.Flags().StringVar(&data, "data", "", "folder with corpus.jsonl, queries.jsonl, qrels.tsv and where there is one unrelated.txt, gzipped or not")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) printEval(res retrieval.EvalResult) error {
+	line := func(name string, m retrieval.EvalMeans) string {
+		return fmt.Sprintf("%-6s nDCG@10 %.4f  recall@10 %.4f  recall@5 as shown %.4f  %d queries\n", name, m.NDCG, m.Recall, m.Shown, m.Queries)
+	}
+	out := line("all", res.EvalMeans)
+	for _, lang := range slices.Sorted(maps.Keys(res.Languages)) {
+		out += line(view.Clean(lang), res.Languages[lang])
+	}
+	if res.Unrelated > 0 {
+		out += fmt.Sprintf("found nothing for %.0f of %d unrelated questions\n", res.Abstained*float64(res.Unrelated), res.Unrelated)
+	}
+	_, err := fmt.Fprintf(a.stdout, "%s%d documents; query p50 %.1f ms, p99 %.1f ms; index built in %.0f ms\n", out, res.Docs, res.P50, res.P99, res.Build)
+	return err
+}
