@@ -14,7 +14,7 @@ import (
 
 // foldVersion names what Fold makes of a stream. It is raised whenever Fold or
 // State changes its meaning: a checkpoint of another version is not used.
-const foldVersion = "6"
+const foldVersion = "7"
 
 // DefaultCheckpointEvery is how many operations a stream grows by, at least,
 // until its fold is written down again: fewer are folded in less time than a
@@ -134,6 +134,11 @@ func unmarshalState(data []byte) (*State, error) {
 	s.projection = projection{
 		system: head.System, systemTok: head.Tok[0], tokens: head.Tok[1], asking: head.Asking, waiting: head.Waiting,
 		entries: unfoldedEntries(head.Entries), held: unfoldedEntries(head.Held),
+	}
+	for _, e := range s.projection.entries {
+		for _, part := range e.msg.Parts {
+			s.projection.images += len(part.Base64)
+		}
 	}
 	s.Steps = make([]Step, r.count())
 	for i := range s.Steps {

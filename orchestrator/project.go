@@ -23,6 +23,7 @@ type projection struct {
 	// they follow the results, so that every call is followed by its result and
 	// no answer seems to come after words it never saw.
 	held    []entry
+	images  int // bytes of the images in entries
 	asking  bool
 	waiting map[string]bool // ids of the calls without a result
 }
@@ -171,9 +172,9 @@ func (p *projection) reply(o op.Op, b *op.ModelReplied) {
 func (p *projection) result(o op.Op, b *op.ToolReturned) {
 	delete(p.waiting, b.Call)
 	p.tokens += o.Tok
-	p.entries = append(p.entries, entry{seq: o.Seq, step: o.Step, tok: o.Tok, msg: model.Message{
-		Role: model.RoleTool, Text: b.Text, CallID: b.Call, Name: b.Name,
-	}})
+	m := model.Message{Role: model.RoleTool, Text: b.Text, CallID: b.Call, Name: b.Name}
+	p.look(&m, b)
+	p.entries = append(p.entries, entry{seq: o.Seq, step: o.Step, tok: o.Tok, msg: m})
 	p.release()
 }
 
@@ -211,6 +212,7 @@ func (p *projection) mask(seq uint64, b *op.ContextMasked) {
 		}
 		e.masked = seq
 		e.msg.Text = e.mark.resultText(r.Line)
+		p.unlook(&e.msg)
 		p.tokens -= e.tok
 		e.tok = r.Tok + e.mark.tok
 		p.tokens += e.tok
@@ -262,6 +264,7 @@ func (p *projection) fold(b PassRecord) {
 	for _, e := range p.entries[at:] {
 		if b.takes(e) {
 			p.tokens -= e.tok
+			p.unlook(&e.msg)
 			continue
 		}
 		kept = append(kept, e)

@@ -55,7 +55,7 @@ func (t *Task) encode(bodies ...op.Body) ([]opstream.Entry, []op.Body, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		entries[i] = opstream.Entry{Kind: string(b.Kind()), Tok: t.countText(projectedText(b)), Body: data}
+		entries[i] = opstream.Entry{Kind: string(b.Kind()), Tok: t.countBody(b), Body: data}
 		redacted[i] = b
 	}
 	return entries, redacted, nil

@@ -89,11 +89,11 @@ func retrying(m model.Model) (model.Model, *retryNotice) {
 // chooseModels finds the model a run asks, and the Reflect-Agent's where one is
 // named.
 func (a *app) chooseModels(ctx context.Context, f agentFlags, name, baseURL string) (modelChoice, error) {
-	m, err := a.chooseModel(ctx, name, baseURL)
+	m, err := a.chooseModel(ctx, name, baseURL, f.images)
 	if err != nil || f.reflectModel == "" {
 		return m, err
 	}
-	r, err := a.chooseModel(ctx, f.reflectModel, baseURL)
+	r, err := a.chooseModel(ctx, f.reflectModel, baseURL, "")
 	m.reflect = r.model
 	m.banner = strings.TrimSpace(m.banner + "\n" + r.banner)
 	return m, err
@@ -102,7 +102,7 @@ func (a *app) chooseModels(ctx context.Context, f agentFlags, name, baseURL stri
 // chooseModel finds the model a run asks. Nothing is guessed silently: with
 // neither key nor address a local Ollama is looked for, and otherwise two
 // lines say what to set.
-func (a *app) chooseModel(ctx context.Context, name, baseURL string) (modelChoice, error) {
+func (a *app) chooseModel(ctx context.Context, name, baseURL, images string) (modelChoice, error) {
 	if path, ok := strings.CutPrefix(name, scriptPrefix); ok {
 		return scriptChoice(path)
 	}
@@ -124,7 +124,7 @@ func (a *app) chooseModel(ctx context.Context, name, baseURL string) (modelChoic
 	if name == "" {
 		return modelChoice{}, usageError("no model named: add --model NAME (for example --model gpt-5)")
 	}
-	client, err := openai.New(openai.Options{BaseURL: baseURL, Key: key, Model: name})
+	client, err := openai.New(openai.Options{BaseURL: baseURL, Key: key, Model: name, Images: openai.Images(images)})
 	if err != nil {
 		return modelChoice{}, usageError("%v", err)
 	}

@@ -99,7 +99,7 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 	if err != nil {
 		return err
 	}
-	m, err := a.chooseModel(ctx, f.model, f.baseURL)
+	m, err := a.chooseModel(ctx, f.model, f.baseURL, "")
 	if err != nil {
 		return err
 	}

@@ -182,7 +182,7 @@ func readHistory(ctx context.Context, h orchestrator.Home) (*proposal.History, [
 // wordProposals has a model word and order the proposals. A model that fails
 // changes nothing: the notes say so.
 func (a *app) wordProposals(ctx context.Context, f reflectFlags, open []proposal.Proposal) ([]proposal.Proposal, []string, error) {
-	m, err := a.chooseModel(ctx, f.model, f.baseURL)
+	m, err := a.chooseModel(ctx, f.model, f.baseURL, "")
 	if err != nil {
 		return nil, nil, err
 	}

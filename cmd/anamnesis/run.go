@@ -19,6 +19,7 @@ import (
 	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/model/openai"
 	"anamnesis/orchestrator/tool/builtin"
 	"anamnesis/orchestrator/tool/mcp"
 )
@@ -26,6 +27,7 @@ import (
 // agentFlags are what run and resume have in common.
 type agentFlags struct {
 	dir, model, baseURL, approval, output string
+	images                                string
 	reflectModel                          string
 	maxSteps, eas, window                 int
 	print                                 bool
@@ -42,6 +44,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.reflectModel, "reflect-model", "", "model that is asked when the agent goes round in circles (default: the agent's own)")
 	fl.StringVar(&f.baseURL, "base-url", "", "address of an OpenAI-compatible server (default $OPENAI_BASE_URL)")
 	fl.StringVar(&f.approval, "approval", "", "ask, edits, auto or deny (default: ask on a terminal, deny without one)")
+	fl.StringVar(&f.images, "images", "", "send or never: whether the model gets the images of tool results (default: if its name is known to take them)")
 	fl.IntVar(&f.maxSteps, "max-steps", 0, fmt.Sprintf("steps a turn may take (default %d)", orchestrator.DefaultMaxSteps))
 	fl.StringVar(&f.output, "output-format", "text", "text, or stream-json: one JSON object a line")
 	fl.StringArrayVar(&f.secrets, "allow-secrets", nil, "pattern of secret files the agent may read, such as .env.test (repeatable)")
@@ -58,6 +61,8 @@ func (f *agentFlags) check() error {
 		return usageError("--max-steps %d: want a positive number", f.maxSteps)
 	case f.eas < 0:
 		return usageError("--eas %d: want a positive number of tokens", f.eas)
+	case f.images != "" && f.images != string(openai.ImagesSend) && f.images != string(openai.ImagesNever):
+		return usageError("--images %q: want send or never", f.images)
 	case f.toolsWait <= 0:
 		return usageError("--tools-wait %s: want a time above zero, such as 10s", f.toolsWait)
 	case f.window < 0:

@@ -143,7 +143,7 @@ func (a *app) jump(ctx context.Context, h orchestrator.Home, task string, c orch
 func (a *app) jumpHere(ctx context.Context, h orchestrator.Home, st *orchestrator.State, c orchestrator.Command) (*op.JumpDone, error) {
 	task := st.Opened.Task
 	p := view.NewText(nil, a.stderr, a.width())
-	m, modelErr := a.chooseModel(ctx, st.Model, st.BaseURL)
+	m, modelErr := a.chooseModel(ctx, st.Model, st.BaseURL, "")
 	if modelErr == nil {
 		m.retries.set(p.Retry)
 		if m.banner != "" {

@@ -34,6 +34,9 @@ type Message struct {
 	Calls     []op.Call // assistant only
 	CallID    string    // tool only: the call this answers
 	Name      string    // tool only: the tool's name
+	// Parts are images that a tool's result holds beside its text, which names
+	// them. A model that cannot look at images leaves them out.
+	Parts []op.Part `json:",omitempty"`
 }
 
 // ToolSpec describes one tool to the model.

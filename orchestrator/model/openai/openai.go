@@ -66,6 +66,8 @@ type Options struct {
 	// reasoning_content. Some models want it between tool calls, other
 	// endpoints refuse the field.
 	SendReasoning bool
+	// Images says whether the images of tool results are sent.
+	Images Images
 
 	FirstByteTimeout time.Duration // 0: DefaultFirstByteTimeout
 	IdleTimeout      time.Duration // 0: DefaultIdleTimeout

@@ -19,13 +19,33 @@ func (c *Client) request(r model.Request) (gopenai.ChatCompletionRequest, error)
 		Model:         c.o.Model,
 		StreamOptions: &gopenai.StreamOptions{IncludeUsage: true},
 	}
+	var pictures gallery
+	sees := c.sees()
 	for i, m := range r.Messages {
 		switch m.Role {
 		case model.RoleSystem, model.RoleUser, model.RoleAssistant, model.RoleTool:
 		default:
 			return out, fmt.Errorf("message %d has the unknown role %q", i, m.Role)
 		}
+		if m.Role != model.RoleTool {
+			words := ""
+			if m.Role == model.RoleUser {
+				words = m.Text
+			}
+			if shown, ok := pictures.show(words); ok {
+				out.Messages = append(out.Messages, shown)
+				if m.Role == model.RoleUser {
+					continue
+				}
+			}
+		}
 		out.Messages = append(out.Messages, c.message(m))
+		if sees {
+			pictures.add(m.Name, m.CallID, m.Parts)
+		}
+	}
+	if shown, ok := pictures.show(""); ok {
+		out.Messages = append(out.Messages, shown)
 	}
 	for _, t := range r.Tools {
 		schema := t.Schema

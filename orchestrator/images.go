@@ -1,0 +1,56 @@
+package orchestrator
+
+import (
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+)
+
+const (
+	// maxContextImages bounds the bytes of the images in one context. A result
+	// whose images would not fit any more is shown without them: its text names
+	// them all the same.
+	maxContextImages = 16 << 20
+	// imageTokens is what an image counts for. Providers count 85 to about
+	// 1,600, by its size,
+	// https://platform.openai.com/docs/guides/images-vision#calculating-costs
+	imageTokens = 1_000
+)
+
+// images gives the parts of a result that a model can look at.
+func images(b *op.ToolReturned) (parts []op.Part, size int) {
+	for _, p := range b.Parts {
+		if p.Kind == op.PartImage {
+			parts = append(parts, p)
+			size += len(p.Base64)
+		}
+	}
+	return parts, size
+}
+
+// look puts a result's images into its message, while there is room for them.
+func (p *projection) look(m *model.Message, b *op.ToolReturned) {
+	parts, size := images(b)
+	if size == 0 || p.images+size > maxContextImages {
+		return
+	}
+	m.Parts = parts
+	p.images += size
+}
+
+// unlook takes the images out of a message.
+func (p *projection) unlook(m *model.Message) {
+	for _, part := range m.Parts {
+		p.images -= len(part.Base64)
+	}
+	m.Parts = nil
+}
+
+// countBody is the tokens of an operation's unmasked projection.
+func (t *Task) countBody(b op.Body) int {
+	n := t.countText(projectedText(b))
+	if r, ok := b.(*op.ToolReturned); ok {
+		parts, _ := images(r)
+		n += imageTokens * len(parts)
+	}
+	return n
+}

@@ -1,0 +1,68 @@
+package orchestrator
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"anamnesis/opstream/op"
+)
+
+// withImages folds a task whose steps each look at an image of a size.
+func withImages(t *testing.T, sizes ...int) *State {
+	t.Helper()
+	bodies := []op.Body{&op.TaskOpened{Task: "t"}, &op.UserSaid{Text: "Look.", Source: op.SourceRequest}, &op.WorldSaved{Tree: "0", Mark: "[step 0]"}}
+	for i, n := range sizes {
+		call := op.Call{ID: string(rune('a' + i)), Name: "shot", Args: "{}"}
+		bodies = append(bodies, &op.ModelReplied{Calls: []op.Call{call}, Finish: "tool_calls"}, &op.ToolCalled{Call: call.ID, Name: call.Name, Args: "{}"},
+			&op.ToolReturned{Call: call.ID, Name: call.Name, Text: "[image 1]", Parts: []op.Part{
+				{Kind: op.PartImage, MIME: "image/png", Base64: make([]byte, n)}, {Kind: op.PartBlob, Base64: []byte("no image")}}},
+			&op.WorldSaved{Parent: i, Tree: "1", Mark: "[step]"})
+	}
+	s := new(State)
+	step := 0
+	for i, b := range bodies {
+		if err := Fold(s, op.Op{Seq: uint64(i + 1), Step: step, Body: b}); err != nil {
+			t.Fatal(err)
+		}
+		if b.Kind() == op.KindWorldSaved {
+			step++
+		}
+	}
+	return s
+}
+
+// seen counts the images of each result in the context.
+func seen(s *State) []int {
+	var out []int
+	for _, m := range s.Projection() {
+		if m.CallID != "" {
+			out = append(out, len(m.Parts))
+		}
+	}
+	return out
+}
+
+func TestImagesInContext(t *testing.T) {
+	s := withImages(t, 100, maxContextImages-100, 1)
+	if got := seen(s); !reflect.DeepEqual(got, []int{1, 1, 0}) {
+		t.Errorf("images %v: the third has no room", got)
+	}
+	data, err := marshalState(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := unmarshalState(data)
+	if err != nil || !reflect.DeepEqual(again, s) {
+		t.Errorf("a checkpoint gives another state: %v", err)
+	}
+	first := slices.IndexFunc(s.projection.entries, func(e entry) bool { return e.msg.CallID != "" })
+	masked := s.projection.entries[first].seq
+	next := op.Op{Seq: s.Last + 1, Step: len(s.Steps) - 1, Body: &op.ContextMasked{Results: []op.MaskedResult{{Seq: masked, Line: "op 6: shot"}}}}
+	if err := Fold(s, next); err != nil {
+		t.Fatal(err)
+	}
+	if got := seen(s); got[0] != 0 || s.projection.images != maxContextImages-100 {
+		t.Errorf("after masking: images %v, %d bytes", got, s.projection.images)
+	}
+}

@@ -1,0 +1,78 @@
+package openai
+
+import (
+	"encoding/base64"
+	"fmt"
+	"regexp"
+	"strings"
+
+	gopenai "github.com/sashabaranov/go-openai"
+
+	"anamnesis/opstream/op"
+)
+
+// Images says whether images are sent.
+type Images string
+
+// When images are sent.
+const (
+	ImagesAuto  Images = ""      // when the model's name is one that is known to take them
+	ImagesSend  Images = "send"  // always
+	ImagesNever Images = "never" // what the result's text says of them has to do
+)
+
+// seeing matches the names of model families that take images. An endpoint
+// refuses the whole request over an image its model does not take, so a family
+// stands here only where its makers say so:
+// https://platform.openai.com/docs/models, https://docs.claude.com/en/docs/about-claude/models/overview,
+// https://ai.google.dev/gemini-api/docs/models, https://docs.mistral.ai/getting-started/models/models_overview/,
+// https://ollama.com/search?c=vision
+const seeing = `^(gpt-4o|gpt-4\.1|gpt-4-turbo|gpt-5|gpt-6|o1($|-20)|o3($|-20|-pro)|o4-mini|chatgpt-4o|claude-|gemini-|gemma-?3|pixtral|mistral-(small|medium)-3|` +
+	`llama-?(3\.2-vision|4)|llava|bakllava|minicpm-v|qwen[0-9.]*-?vl|qwen3\.5|moondream|internvl|glm-4\.[0-9]v|kimi-k2\.5|kimi-vl|grok-4)`
+
+// sees reports whether images are sent to this model.
+func (c *Client) sees() bool {
+	switch c.o.Images {
+	case ImagesSend:
+		return true
+	case ImagesNever:
+		return false
+	}
+	name := strings.ToLower(c.o.Model[strings.LastIndexByte(c.o.Model, '/')+1:])
+	return regexp.MustCompile(seeing).MatchString(name)
+}
+
+// gallery collects the images of tool results. Their role can hold text only,
+// so the images follow all the results of a reply, in a message of the user's
+// role that says whose they are, or before the words that stand there anyway.
+type gallery struct {
+	parts []gopenai.ChatMessagePart
+}
+
+// add takes the images of one result.
+func (g *gallery) add(tool, call string, parts []op.Part) {
+	for i, p := range parts {
+		if p.Kind != op.PartImage {
+			continue
+		}
+		text := fmt.Sprintf("[image %d of %d in the result of %s, call %s]", i+1, len(parts), tool, call)
+		url := "data:" + p.MIME + ";base64," + base64.StdEncoding.EncodeToString(p.Base64)
+		g.parts = append(g.parts,
+			gopenai.ChatMessagePart{Type: gopenai.ChatMessagePartTypeText, Text: text},
+			gopenai.ChatMessagePart{Type: gopenai.ChatMessagePartTypeImageURL, ImageURL: &gopenai.ChatMessageImageURL{URL: url}})
+	}
+}
+
+// show gives the message with the images and the words that follow them, and
+// empties the gallery. ok is false where there are none.
+func (g *gallery) show(words string) (m gopenai.ChatCompletionMessage, ok bool) {
+	if len(g.parts) == 0 {
+		return m, false
+	}
+	m = gopenai.ChatCompletionMessage{Role: gopenai.ChatMessageRoleUser, MultiContent: g.parts}
+	if words != "" {
+		m.MultiContent = append(m.MultiContent, gopenai.ChatMessagePart{Type: gopenai.ChatMessagePartTypeText, Text: words})
+	}
+	g.parts = nil
+	return m, true
+}
