@@ -1,6 +1,7 @@
 package retrieval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,20 +124,17 @@ func evalRanking(ctx context.Context, x *Index, set *Set, res *EvalResult) error
 			continue
 		}
 		begin := time.Now()
-		found, err := x.rank(ctx, Query{Text: q.Text, K: evalDepth})
-		if err == nil {
-			err = ctx.Err()
-		}
+		found, shown, err := evalQuery(ctx, x, q.Text)
 		if err != nil {
 			return fmt.Errorf("query %s: %w", q.ID, err)
 		}
 		took = append(took, ms(time.Since(begin)))
 		ndcg, recall := gradeRanking(found, grades)
-		shown := recallAt(x.admit(q.Text, found, shownDepth, DefaultMinEvidence), grades, shownDepth)
-		all.add(ndcg, recall, shown)
+		shownRecall := recallAt(shown, grades, shownDepth)
+		all.add(ndcg, recall, shownRecall)
 		if q.Lang != "" {
 			m := langs[q.Lang]
-			m.add(ndcg, recall, shown)
+			m.add(ndcg, recall, shownRecall)
 			langs[q.Lang] = m
 		}
 	}
@@ -153,6 +151,18 @@ func evalRanking(ctx context.Context, x *Index, set *Set, res *EvalResult) error
 	slices.Sort(took)
 	res.P50, res.P99 = took[len(took)/2], took[len(took)*99/100]
 	return nil
+}
+
+// evalQuery gives the whole ranking and what a search shows of it.
+func evalQuery(ctx context.Context, x *Index, text string) (ranking, shown []Found, err error) {
+	s := x.take()
+	defer x.give(s)
+	ranking, err = x.rank(ctx, Query{Text: text, K: evalDepth}, s)
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		return nil, nil, err
+	}
+	shown = x.admit(Query{Text: text, K: shownDepth, MinEvidence: DefaultMinEvidence}, slices.Clone(ranking), s)
+	return ranking, shown, nil
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

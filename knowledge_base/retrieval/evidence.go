@@ -28,7 +28,8 @@ const (
 	evidenceExponent   = 0.6
 	evidenceCrowd      = 0.06 // more is needed for each doubling of the store
 	evidenceCrowdFrom  = 64   // beyond this many cards
-	evidencePool       = 4    // candidates looked at for each hit wanted
+	evidencePool       = 4    // candidates looked at for each hit wanted,
+	minPool            = 32   // at least so many
 	// Once one document shows that the store knows of the matter, the others
 	// need this share of what it needed.
 	companionShare = 0.5
@@ -36,23 +37,21 @@ const (
 
 // admit computes the evidence of the best candidates. Whether the query has an
 // answer here at all is decided by the strongest of them; if so, it keeps, in
-// order, at most k of at least companionShare of that bar.
-func (x *Index) admit(query string, found []Found, k int, least float64) []Found {
-	found = found[:min(len(found), max(k*evidencePool, 32))]
-	slot := make(map[int32]int, len(found))
-	for i, r := range found {
-		slot[int32(x.slots[r.ID])] = i
+// order, at most q.K of at least companionShare of that bar.
+func (x *Index) admit(q Query, found []Found, s *scratch) []Found {
+	for i, f := range found {
+		s.place[x.slots[f.ID]] = int32(i) + 1
 	}
 	matched := make([]float64, len(found))
-	terms, _ := distinct(func(emit func(string)) { words(query, emit) })
+	terms, _ := distinct(func(emit func(string)) { words(q.Text, emit) })
 	var total float64
 	for _, t := range terms {
 		list := x.words.list(t)
 		w := x.evidenceWeight(t, len(list))
 		total += w
 		for _, p := range list {
-			if i, ok := slot[p.slot]; ok {
-				matched[i] += w
+			if i := s.place[p.slot]; i > 0 {
+				matched[i-1] += w
 			}
 		}
 	}
@@ -65,11 +64,11 @@ func (x *Index) admit(query string, found []Found, k int, least float64) []Found
 		}
 		strongest = max(strongest, e.Strength)
 	}
-	if strongest < least {
+	if strongest < q.MinEvidence {
 		return nil
 	}
-	out := slices.DeleteFunc(found, func(f Found) bool { return f.Evidence.Strength < least*companionShare })
-	return out[:min(k, len(out))]
+	out := slices.DeleteFunc(found, func(f Found) bool { return f.Evidence.Strength < q.MinEvidence*companionShare })
+	return out[:min(q.K, len(out))]
 }
 
 // strength holds the matched weight against what a query of that weight

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -49,6 +50,7 @@ type Index struct {
 	words *bm25[string]
 	grams *bm25[uint64]
 	vecs  *vectorLeg
+	spare sync.Pool // of *scratch
 }
 
 // New gives an empty index.

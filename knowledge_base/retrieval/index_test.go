@@ -45,8 +45,8 @@ func TestIndexFollowsChanges(t *testing.T) {
 			}
 		}
 		query := strings.Join(rapid.SliceOfN(rapid.SampledFrom(vocabulary), 1, 4).Draw(rt, "query"), " ")
-		got, _ := x.rank(t.Context(), Query{Text: query, K: 10})
-		want, _ := fresh.rank(t.Context(), Query{Text: query, K: 10})
+		got, _ := x.rank(t.Context(), Query{Text: query, K: 10}, x.take())
+		want, _ := fresh.rank(t.Context(), Query{Text: query, K: 10}, fresh.take())
 		if !reflect.DeepEqual(got, want) {
 			rt.Fatalf("%q:\n got %v\nwant %v", query, got, want)
 		}

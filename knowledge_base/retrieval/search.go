@@ -20,6 +20,7 @@ const (
 const (
 	DefaultK = 5
 	MaxK     = 1000
+	MaxPrior = 1.15
 )
 
 // Query is one search. The zero value of each field is its default.
@@ -31,7 +32,8 @@ type Query struct {
 	MinEvidence float64
 	// Allowed tells which documents may be found; nil is all.
 	Allowed func(id string) bool
-	// Prior is what a document's score is multiplied by; nil is 1.
+	// Prior is what a document's score is multiplied by, at most [MaxPrior];
+	// nil is 1.
 	Prior func(id string) float64
 }
 
@@ -68,11 +70,13 @@ func (x *Index) Search(ctx context.Context, q Query) (found []Found, vecErr, err
 	if q.MinEvidence == 0 {
 		q.MinEvidence = DefaultMinEvidence
 	}
-	found, vecErr = x.rank(ctx, q)
+	s := x.take()
+	defer x.give(s)
+	found, vecErr = x.rank(ctx, q, s)
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("search: %w", err)
 	}
-	return x.admit(q.Text, found, q.K, q.MinEvidence), vecErr, nil
+	return x.admit(q, found, s), vecErr, nil
 }
 
 func sortFound(list []Found) {
@@ -81,47 +85,103 @@ func sortFound(list []Found) {
 	})
 }
 
-// rank scores all allowed documents that any leg found, best first, ties by
-// id. Scores lie in (0, sum of weights]. The vector leg is left out when it
-// cannot answer; err then says why, and the result still holds.
-func (x *Index) rank(ctx context.Context, q Query) (out []Found, err error) {
-	n, query := len(x.docs), q.Text
-	wordTerms, wordCounts := distinct(func(emit func(string)) { words(query, emit) })
-	gramTerms, gramCounts := distinct(func(emit func(uint64)) { grams(query, emit) })
+// scratch is what one search writes to, by slot; all zero between searches.
+type scratch struct {
+	words, grams, vecs []float64
+	place              []int32 // of the slot in the candidates, from 1
+}
+
+// take gives a scratch with room for all slots.
+func (x *Index) take() *scratch {
+	n := len(x.docs)
+	s, ok := x.spare.Get().(*scratch)
+	if !ok || len(s.words) < n {
+		n += n / 8
+		s = &scratch{words: make([]float64, n), grams: make([]float64, n), vecs: make([]float64, n), place: make([]int32, n)}
+	}
+	return s
+}
+
+func (x *Index) give(s *scratch) {
+	clear(s.words)
+	clear(s.grams)
+	clear(s.vecs)
+	clear(s.place)
+	x.spare.Put(s)
+}
+
+// poolSize is how many candidates are looked at closely for k hits.
+func poolSize(k int) int { return max(k*evidencePool, minPool) }
+
+// rank gives the best of the allowed documents that any leg found, as many as
+// poolSize says, best first, ties by id. Scores lie in (0, sum of weights]
+// before the prior. The vector leg, which is asked while the others work, is
+// left out when it cannot answer; err then says why, and the result still holds.
+func (x *Index) rank(ctx context.Context, q Query, s *scratch) (out []Found, err error) {
+	var near []neighbour
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		near, err = x.vecs.search(ctx, q.Text, max(vectorDepth, 8*q.K))
+	}()
+	wordTerms, wordCounts := distinct(func(emit func(string)) { words(q.Text, emit) })
+	gramTerms, gramCounts := distinct(func(emit func(uint64)) { grams(q.Text, emit) })
 	damp(wordCounts)
 	damp(gramCounts)
-	wordScores, gramScores := make([]float64, n), make([]float64, n)
-	x.words.score(wordTerms, wordCounts, wordScores)
-	x.grams.score(gramTerms, gramCounts, gramScores)
-	cosines, err := x.vecs.search(ctx, query, max(vectorDepth, 8*q.K))
-	vecScores := make([]float64, n)
-	for _, h := range cosines {
+	x.words.score(wordTerms, wordCounts, s.words)
+	x.grams.score(gramTerms, gramCounts, s.grams)
+	<-done
+	for _, h := range near {
 		if slot, ok := x.slots[h.id]; ok {
-			vecScores[slot] = h.cosine
+			s.vecs[slot] = h.cosine
 		}
 	}
-	var bestWord, bestGram, bestVec float64
-	var candidates []int
-	for slot, d := range x.docs {
-		if d.ID == "" || wordScores[slot] <= 0 && gramScores[slot] <= 0 && vecScores[slot] <= 0 || q.Allowed != nil && !q.Allowed(d.ID) {
+	return x.fuse(q, s), err
+}
+
+// fuse adds the legs, each divided by its best score.
+func (x *Index) fuse(q Query, s *scratch) []Found {
+	allowed := func(slot int) bool { return q.Allowed == nil || q.Allowed(x.docs[slot].ID) }
+	best := func(scores []float64) float64 {
+		top := 0.0
+		for slot, score := range scores {
+			if score > top && allowed(slot) {
+				top = score
+			}
+		}
+		return top
+	}
+	wordScale, gramScale, vecScale := scale(wordsWeight, best(s.words)), scale(gramsWeight, best(s.grams)), scale(x.vecs.weight(), best(s.vecs))
+	limit := poolSize(q.K)
+	var out []Found
+	least := 0.0 // below this a score cannot be among the best any more
+	for slot := range x.docs {
+		score := wordScale*s.words[slot] + gramScale*s.grams[slot] + vecScale*s.vecs[slot]
+		if score <= 0 || q.Prior == nil && score < least || score*MaxPrior < least || !allowed(slot) {
 			continue
 		}
-		candidates = append(candidates, slot)
-		bestWord = max(bestWord, wordScores[slot])
-		bestGram = max(bestGram, gramScores[slot])
-		bestVec = max(bestVec, vecScores[slot])
-	}
-	for _, slot := range candidates {
-		score := part(wordsWeight, wordScores[slot], bestWord) + part(gramsWeight, gramScores[slot], bestGram) +
-			part(x.vecs.weight(), vecScores[slot], bestVec)
 		id := x.docs[slot].ID
 		if q.Prior != nil {
-			score *= q.Prior(id)
+			score *= min(q.Prior(id), MaxPrior)
 		}
-		out = append(out, Found{ID: id, Score: score, Evidence: Evidence{Cosine: vecScores[slot]}})
+		out = append(out, Found{ID: id, Score: score, Evidence: Evidence{Cosine: s.vecs[slot]}})
+		if len(out) >= 4*limit {
+			sortFound(out)
+			out = out[:limit]
+			least = out[limit-1].Score
+		}
 	}
 	sortFound(out)
-	return out, err
+	return out[:min(limit, len(out))]
+}
+
+// scale is what a leg's scores are multiplied by so that the best becomes
+// weight.
+func scale(weight, best float64) float64 {
+	if best <= 0 {
+		return 0
+	}
+	return weight / best
 }
 
 // damp turns counts of a term in the query into weights that grow slowly.
@@ -129,11 +189,4 @@ func damp(counts []float64) {
 	for i, c := range counts {
 		counts[i] = 1 + math.Log(c)
 	}
-}
-
-func part(weight, score, best float64) float64 {
-	if best <= 0 || score <= 0 {
-		return 0
-	}
-	return weight * score / best
 }

@@ -36,7 +36,7 @@ func BenchmarkSearch10k(b *testing.B) {
 	x, set := benchIndex(b, 10_000)
 	b.Run("hybrid", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			if _, err := x.rank(b.Context(), Query{Text: set.Queries[i%len(set.Queries)].Text, K: 10}); err != nil {
+			if _, _, err := x.Search(b.Context(), Query{Text: set.Queries[i%len(set.Queries)].Text, K: 10}); err != nil {
 				b.Fatal(err)
 			}
 		}
