@@ -24,12 +24,7 @@ func mustResume(t *testing.T, d *disk) *Log {
 	t.Helper()
 	o := diskOptions(d)
 	o.Checkpoint = testFold
-	l, err := openLocked("/log", o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	return l
+	return opened(t)(openLocked("/log", o, nil))
 }
 
 // reading is everything a log says of its stream, for comparing.
@@ -95,21 +90,7 @@ func TestCheckpoint(t *testing.T) {
 		if err := resumed.scan.idx.differs(&whole.scan.idx); err != nil {
 			rt.Fatal(err)
 		}
-		ro := diskOptions(d)
-		ro.Checkpoint = testFold
-		reader := mustReader(t, "/log", &ro)
-		if fold, at, ok := reader.Folded(); string(fold) != "the fold" || at != seq || !ok {
-			rt.Fatalf("the reader's Folded = %q, %d, %v", fold, at, ok)
-		}
-		read := uint64(0)
-		for rec, err := range reader.Since(0) {
-			if read++; err != nil || rec.Seq != read {
-				rt.Fatalf("read %+v, %v; want record %d", rec, err, read)
-			}
-		}
-		if read != resumed.scan.cur.seq {
-			rt.Fatalf("the reader gave %d records of %d", read, resumed.scan.cur.seq)
-		}
+		readerResumes(t, rt, d, seq, resumed.scan.cur.seq)
 		for _, log := range []*Log{resumed, whole} {
 			if _, err := log.Append(context.Background(), Entry{Kind: "more", Step: 1}); err != nil {
 				rt.Fatal(err)
@@ -125,6 +106,26 @@ func TestCheckpoint(t *testing.T) {
 			rt.Fatalf("Verify = %+v, %v", rep, err)
 		}
 	})
+}
+
+// readerResumes checks that a reader gives every record, those before the
+// checkpoint at seq included.
+func readerResumes(t *testing.T, rt *rapid.T, d *disk, seq, last uint64) {
+	o := diskOptions(d)
+	o.Checkpoint = testFold
+	reader := mustReader(t, "/log", &o)
+	if fold, at, ok := reader.Folded(); string(fold) != "the fold" || at != seq || !ok {
+		rt.Fatalf("the reader's Folded = %q, %d, %v", fold, at, ok)
+	}
+	read := uint64(0)
+	for rec, err := range reader.Since(0) {
+		if read++; err != nil || rec.Seq != read {
+			rt.Fatalf("read %+v, %v; want record %d", rec, err, read)
+		}
+	}
+	if read != last {
+		rt.Fatalf("the reader gave %d records of %d", read, last)
+	}
 }
 
 // noted reports whether a report has a finding of a file.

@@ -61,10 +61,7 @@ func TestFailedSync(t *testing.T) {
 			d := newDiskWithDir()
 			o := diskOptions(d)
 			o.SegmentSizeBytes = 1
-			l, err := openLocked("/log", o, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := opened(t)(openLocked("/log", o, nil))
 			mustAppend(t, l, Entry{Kind: "a", Body: []byte(`{"n":1}`)})
 			d.hook = func(op, path string, size int) (int, error) {
 				if tt.fail(op, path) {

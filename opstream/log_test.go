@@ -23,12 +23,19 @@ func mustOpen(t *testing.T, dir string, o *Options) *Log {
 	if o == nil {
 		o = &Options{}
 	}
-	l, err := Open(dir, o)
-	if err != nil {
-		t.Fatal(err)
+	return opened(t)(Open(dir, o))
+}
+
+// opened takes what an opening gave: a log, which the test's end closes.
+func opened(t *testing.T) func(*Log, error) *Log {
+	return func(l *Log, err error) *Log {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		return l
 	}
-	t.Cleanup(func() { l.Close() })
-	return l
 }
 
 func mustClose(t *testing.T, l *Log) {

@@ -43,15 +43,12 @@ func TestMissingSegments(t *testing.T) {
 		d := newDiskWithDir()
 		o := diskOptions(d)
 		o.SegmentSizeBytes = 1
-		l, err := openLocked("/log", o, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := opened(t)(openLocked("/log", o, nil))
 		for range 5 {
 			mustAppend(t, l, Entry{Kind: "a"})
 		}
 		delete(d.names, d.segments()[gone])
-		_, err = openLocked("/log", o, nil)
+		_, err := openLocked("/log", o, nil)
 		var c *CorruptError
 		if !errors.As(err, &c) || c.Seq != uint64(gone+1) {
 			t.Errorf("without segment %d: Open = %v", gone+1, err)

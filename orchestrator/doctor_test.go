@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,16 +19,21 @@ const doctorScript = `turns:
   - reply: Done.
 `
 
+// doneTask runs a task to its end and closes it.
+func doneTask(t *testing.T, o Options) Home {
+	t.Helper()
+	task, h := newTask(t, doctorScript, o)
+	_, err := task.Run(t.Context())
+	if err = errors.Join(err, task.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
 // TestExamineForeignStream: a stream of the same operations whose lines are
 // not the ones the snapshots were made after is found out by their hashes.
 func TestExamineForeignStream(t *testing.T) {
-	task, h := newTask(t, doctorScript, Options{})
-	if _, err := task.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := task.Close(); err != nil {
-		t.Fatal(err)
-	}
+	h := doneTask(t, Options{})
 	if d, err := Examine(t.Context(), h, "t"); err != nil || len(d.Findings) > 0 || d.Commits != 2 {
 		t.Fatalf("a whole task: %+v, %v", d, err)
 	}
@@ -91,13 +97,7 @@ func replaceOps(t *testing.T, h Home, from string) {
 
 // TestExamineFinds: what cannot be folded, and what is wrong with the vault.
 func TestExamineFinds(t *testing.T) {
-	task, h := newTask(t, doctorScript, Options{})
-	if _, err := task.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := task.Close(); err != nil {
-		t.Fatal(err)
-	}
+	h := doneTask(t, Options{})
 	log, err := opstream.Open(h.Task("t"), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestExamineFinds(t *testing.T) {
 // lost end is seen all the same, by what the snapshots stand on.
 func TestExamineAfterAClockJump(t *testing.T) {
 	var jumped atomic.Bool
-	task, h := newTask(t, doctorScript, Options{
+	h := doneTask(t, Options{
 		Now: func() time.Time {
 			if jumped.Load() {
 				return time.Now()
@@ -147,12 +147,6 @@ func TestExamineAfterAClockJump(t *testing.T) {
 		},
 		AfterAppend: func(seq uint64) { jumped.Store(seq > 1) },
 	})
-	if _, err := task.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := task.Close(); err != nil {
-		t.Fatal(err)
-	}
 	if d, err := Examine(t.Context(), h, "t"); err != nil || len(d.Findings) > 0 {
 		t.Fatalf("a whole task: %+v, %v", d, err)
 	}

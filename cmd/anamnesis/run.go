@@ -265,6 +265,22 @@ func (a *app) resumeCommand() *cobra.Command {
 	return cmd
 }
 
+// resumedModel is the model a task goes on with: its own, unless the flags name
+// another.
+func (a *app) resumedModel(ctx context.Context, f agentFlags, id string, st *orchestrator.State) (modelChoice, error) {
+	name, baseURL := st.Model, st.BaseURL
+	if f.model != "" {
+		name, baseURL = f.model, ""
+	}
+	if f.baseURL != "" {
+		baseURL = f.baseURL
+	}
+	if redact.HasMarker(baseURL) {
+		return modelChoice{}, usageError("task %s: the address of its model holds a password, which is not kept; give it again with --base-url", id)
+	}
+	return a.chooseModels(ctx, f, name, baseURL)
+}
+
 func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	h, err := a.home()
 	if err != nil {
@@ -282,17 +298,7 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	name, baseURL := st.Model, st.BaseURL
-	if f.model != "" {
-		name, baseURL = f.model, ""
-	}
-	if f.baseURL != "" {
-		baseURL = f.baseURL
-	}
-	if redact.HasMarker(baseURL) {
-		return usageError("task %s: the address of its model holds a password, which is not kept; give it again with --base-url", id)
-	}
-	m, err := a.chooseModels(ctx, f, name, baseURL)
+	m, err := a.resumedModel(ctx, f, id, st)
 	if err != nil {
 		return err
 	}
