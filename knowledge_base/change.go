@@ -185,7 +185,7 @@ func (s *Store) settle() error {
 
 func (s *Store) openHistory() (err error) {
 	if s.repo == nil {
-		s.repo, err = history.Create(s.dir, "/"+indexDir+"/", "/"+replacedDir+"/", tempMark+"*")
+		s.repo, err = history.Create(s.dir, "/"+indexDir+"/", "/"+replacedDir+"/", "/"+usageFile, tempMark+"*")
 	}
 	return err
 }

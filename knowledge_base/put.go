@@ -115,7 +115,7 @@ func (s *Store) Apply(ctx context.Context, ch Change) ([]Stored, error) {
 	if err := s.carryOut(ch, todo); err != nil {
 		return nil, fmt.Errorf("put card %s: %w", cards[0].ID, err)
 	}
-	return out, nil
+	return out, s.countRediscovered(cards, out)
 }
 
 // complete fills and checks copies of the cards.

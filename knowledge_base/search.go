@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/retrieval"
@@ -143,7 +142,7 @@ func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 			st := s.cards[id]
 			return st != nil && shownTo(st.card, q)
 		},
-		Prior: func(id string) float64 { return prior(s.cards[id].card, now.Before) },
+		Prior: func(id string) float64 { return s.prior(s.cards[id].card, now) },
 	})
 	if err != nil {
 		return nil, err
@@ -168,15 +167,3 @@ func shownTo(c *card.Card, q Query) bool {
 }
 
 func ownTask(c *card.Card) string { return cmp.Or(c.Provenance.Task, c.SourceTask) }
-
-// prior is what a card's standing does to its score, within ±15%.
-func prior(c *card.Card, before func(time.Time) bool) float64 {
-	p := 1.0
-	if c.State == card.Reviewed {
-		p += 0.05
-	}
-	if c.Expires != nil && !before(*c.Expires) {
-		p -= 0.10
-	}
-	return p
-}

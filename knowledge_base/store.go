@@ -19,6 +19,7 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/knowledge_base/usage"
 )
 
 // MaxCards is how many cards one folder may hold; opening more is an error.
@@ -76,10 +77,11 @@ type Entry struct {
 	Expired bool       `json:"expired"`
 	Path    string     `json:"path"`
 	// Fingerprint names the file's bytes; see [Store.Edit].
-	Fingerprint string     `json:"fingerprint"`
-	Contradicts []string   `json:"contradicts,omitempty"`
-	Supersedes  []string   `json:"supersedes,omitempty"`
-	VerifiedAt  *time.Time `json:"verified_at,omitempty"`
+	Fingerprint string       `json:"fingerprint"`
+	Contradicts []string     `json:"contradicts,omitempty"`
+	Supersedes  []string     `json:"supersedes,omitempty"`
+	VerifiedAt  *time.Time   `json:"verified_at,omitempty"`
+	Counts      usage.Counts `json:"counts"`
 }
 
 // BrokenCard is a file in the store that cannot be used. It is left as it is.
@@ -99,7 +101,8 @@ type Store struct {
 	cards   map[string]*stored
 	lessons map[string]string // card.Hash to the id of a card that says it
 	broken  []BrokenCard
-	repo    *history.Repo    // nil before the first change
+	repo    *history.Repo // nil before the first change
+	usage   *usage.Tally
 	histErr error            // why the history lacks something
 	index   *retrieval.Index // nil: to be built before the next search
 	vecErr  error            // why there are no vectors
@@ -259,6 +262,9 @@ func (s *Store) load(ctx context.Context) error {
 			lessons[st.card.Hash()] = st.card.ID
 		}
 	}
+	if s.usage, err = usage.Read(s.usagePath()); err != nil {
+		return err
+	}
 	s.cards, s.lessons, s.broken, s.index = cards, lessons, broken, nil
 	return nil
 }
@@ -329,7 +335,7 @@ func (s *Store) List() []Entry {
 		c := st.card
 		out = append(out, Entry{ID: id, Topic: c.Topic, State: c.State, Task: c.SourceTask, Created: c.Created,
 			Tainted: c.Provenance.Tainted, Expired: c.Expired(now), Path: st.path, Fingerprint: st.fingerprint(),
-			Contradicts: slices.Clone(c.Contradicts), Supersedes: slices.Clone(c.Supersedes), VerifiedAt: c.VerifiedAt})
+			Contradicts: slices.Clone(c.Contradicts), Supersedes: slices.Clone(c.Supersedes), VerifiedAt: c.VerifiedAt, Counts: s.usage.Of(id)})
 	}
 	slices.SortFunc(out, func(a, b Entry) int {
 		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))

@@ -106,6 +106,7 @@ type Task struct {
 	redactor   *redact.Redactor
 	world      *worldstate.World
 	cards      *knowledgebase.Store
+	found      uint64         // the last operation when this process took the task over
 	rootMu     sync.Mutex     // guards root
 	root       *os.Root       // of the world; see worldRoot
 	tools      *tool.Registry // Run's goroutine changes it, between calls
@@ -320,6 +321,7 @@ func (t *Task) catchUp() error {
 	if err != nil {
 		return err
 	}
+	t.found = t.state.Last
 	t.publish()
 	return nil
 }
@@ -338,6 +340,7 @@ func (t *Task) Close() error {
 	defer t.mu.Unlock()
 	var errs []error
 	if t.log != nil {
+		errs = append(errs, t.countCards())
 		t.checkpoint(true)
 		errs = append(errs, t.log.Close())
 	}

@@ -30,7 +30,7 @@ func (a *app) kbCommand() *cobra.Command {
 	}
 	cmd.PersistentFlags().StringVar(&dir, "kb", "", "the knowledge base's directory (default: the one of the program's state)")
 	cmd.AddCommand(a.kbAddCommand(&dir), a.kbSearchCommand(&dir), a.kbListCommand(&dir),
-		a.kbShowCommand(&dir), a.kbEditCommand(&dir), a.kbReviewCommand(&dir), a.kbHistoryCommand(&dir), a.kbRebuildCommand(&dir), a.kbEvalCommand())
+		a.kbShowCommand(&dir), a.kbEditCommand(&dir), a.kbReviewCommand(&dir), a.kbHistoryCommand(&dir), a.kbStatsCommand(&dir), a.kbRebuildCommand(&dir), a.kbEvalCommand())
 	cmd.AddCommand(a.kbDecideCommands(&dir)...)
 	return cmd
 }
@@ -90,7 +90,9 @@ type kbAdded struct {
 	ID      string `json:"id"`
 	Path    string `json:"path"`
 	Created bool   `json:"created"`
-	File    string `json:"file"`
+	// Rediscovered: the card of this id says the same already.
+	Rediscovered bool   `json:"rediscovered,omitempty"`
+	File         string `json:"file"`
 }
 
 func (a *app) kbAddCommand(dir *string) *cobra.Command {
@@ -119,6 +121,7 @@ func (a *app) kbAddCommand(dir *string) *cobra.Command {
 					return err
 				}
 			}
+			a.warnHistory(store)
 			if len(failed) == 0 {
 				return nil
 			}
@@ -143,8 +146,10 @@ func (a *app) kbAddFile(ctx context.Context, store *knowledgebase.Store, file st
 	}
 	added := kbAdded{File: file}
 	if err == nil {
-		added.ID = c.ID
-		added.Path, added.Created, err = store.Put(ctx, c)
+		var stored []knowledgebase.Stored
+		if stored, err = store.Apply(ctx, knowledgebase.Change{By: knowledgebase.Person, Cards: []*card.Card{c}}); err == nil {
+			added.ID, added.Path, added.Created, added.Rediscovered = stored[0].ID, stored[0].Path, stored[0].Created, stored[0].Rediscovered
+		}
 	}
 	var fault *card.Error
 	if errors.As(err, &fault) {
@@ -180,7 +185,10 @@ func (a *app) printAdded(added kbAdded, asJSON bool) error {
 		return a.printJSON(added)
 	}
 	what := "added"
-	if !added.Created {
+	switch {
+	case added.Rediscovered:
+		what = "said already by"
+	case !added.Created:
 		what = "there already"
 	}
 	_, err := fmt.Fprintf(a.stdout, "%s %s %s\n", what, added.ID, view.Clean(added.Path))

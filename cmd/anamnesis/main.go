@@ -82,7 +82,7 @@ func (a *app) rootCommand() *cobra.Command {
 	)
 	root.AddCommand(a.easCommand(), a.tokensCommand())
 	root.AddCommand(a.opsCommand())
-	root.AddCommand(a.kbCommand())
+	root.AddCommand(a.kbCommand(), a.verdictCommand())
 	root.AddCommand(a.worldCommand())
 	root.AddCommand(a.mcpCommand())
 	root.AddCommand(a.benchCommand())

@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,11 +80,18 @@ func Open(dir string) (*Repo, error) {
 }
 
 // Create opens the repository of a folder, and makes one where there is none.
-// exclude are patterns of .git/info/exclude for a repository made here.
+// exclude are patterns that its .git/info/exclude is to hold: a repository
+// that came from elsewhere gets them, too.
 func Create(dir string, exclude ...string) (*Repo, error) {
 	r, err := Open(dir)
+	if err == nil {
+		if err := r.exclude(exclude); err != nil {
+			return nil, fmt.Errorf("open git repository: %w", err)
+		}
+		return r, nil
+	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return r, err
+		return nil, err
 	}
 	r = &Repo{dir: dir, git: filepath.Join(dir, ".git")}
 	if err := r.create(exclude); err != nil {
@@ -136,6 +144,32 @@ func (r *Repo) create(exclude []string) error {
 		return err
 	}
 	return syncDir(r.dir)
+}
+
+// exclude adds the patterns that are not in .git/info/exclude yet.
+func (r *Repo) exclude(patterns []string) error {
+	path := filepath.Join(r.git, "info", "exclude")
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	lines := strings.Split(string(data), "\n")
+	var more []string
+	for _, p := range patterns {
+		if !slices.Contains(lines, p) {
+			more = append(more, p)
+		}
+	}
+	if len(more) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
+		return err
+	}
+	if n := len(data); n > 0 && data[n-1] != '\n' {
+		data = append(data, '\n')
+	}
+	return r.replace(path, append(data, strings.Join(more, "\n")+"\n"...))
 }
 
 // Head gives the current commit; "" when there is none yet.

@@ -8,6 +8,7 @@ import (
 
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/usage"
 )
 
 // Queue gives the cards that wait for a person, oldest first: drafts, and
@@ -36,6 +37,9 @@ func notes(store *knowledgebase.Store, e knowledgebase.Entry) []string {
 	}
 	if e.Expired {
 		out = append(out, "past its date: move expires, or retire it")
+	}
+	if c := e.Counts; c != (usage.Counts{}) {
+		out = append(out, fmt.Sprintf("shown %d times, %d tasks ended well and %d badly; learned again %d times", c.Shown, c.Helpful, c.Harmful, c.Rediscovered))
 	}
 	for _, id := range e.Contradicts {
 		out = append(out, "contradicts "+about(store, id))

@@ -1,0 +1,114 @@
+//go:build unix
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/usage"
+
+	"github.com/spf13/cobra"
+)
+
+// mostTold is how many cards 'kb stats' names.
+const mostTold = 10
+
+// kbStats are the figures of a folder of cards.
+type kbStats struct {
+	States  map[card.State]int `json:"states"`
+	Tainted int                `json:"tainted_drafts"`
+	Expired int                `json:"expired"`
+	Broken  int                `json:"broken"`
+	Totals  usage.Counts       `json:"totals"`
+	Cards   []kbCounted        `json:"cards"` // those with any count, most shown first
+}
+
+type kbCounted struct {
+	ID    string     `json:"id"`
+	Topic string     `json:"topic"`
+	State card.State `json:"state"`
+	usage.Counts
+}
+
+func (a *app) kbStatsCommand(dir *string) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "stats",
+		Short: "Count cards by state, and what became of the tasks that saw them",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, err := a.openKB(*dir, false)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			st := countCards(store)
+			if asJSON {
+				return a.printJSON(st)
+			}
+			return a.printStats(st)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func countCards(store *knowledgebase.Store) kbStats {
+	st := kbStats{States: make(map[card.State]int), Broken: len(store.Broken()), Cards: []kbCounted{}}
+	for _, e := range store.List() {
+		st.States[e.State]++
+		if e.Tainted && e.State == card.Draft {
+			st.Tainted++
+		}
+		if e.Expired {
+			st.Expired++
+		}
+		c := e.Counts
+		if c == (usage.Counts{}) {
+			continue
+		}
+		st.Totals.Shown += c.Shown
+		st.Totals.Used += c.Used
+		st.Totals.Helpful += c.Helpful
+		st.Totals.Harmful += c.Harmful
+		st.Totals.Rediscovered += c.Rediscovered
+		st.Cards = append(st.Cards, kbCounted{e.ID, e.Topic, e.State, c})
+	}
+	slices.SortFunc(st.Cards, func(a, b kbCounted) int {
+		return cmp.Or(cmp.Compare(b.Shown, a.Shown), cmp.Compare(b.Rediscovered, a.Rediscovered), cmp.Compare(a.ID, b.ID))
+	})
+	return st
+}
+
+func (a *app) printStats(st kbStats) error {
+	total := 0
+	for _, n := range st.States {
+		total += n
+	}
+	_, err := fmt.Fprintf(a.stdout, "%d cards: %d draft (%d tainted), %d reviewed, %d retired, %d superseded; %d expired, %d files not readable\n",
+		total, st.States[card.Draft], st.Tainted, st.States[card.Reviewed], st.States[card.Retired], st.States[card.Superseded], st.Expired, st.Broken)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(a.stdout, "all: %s\n", figures(st.Totals)); err != nil {
+		return err
+	}
+	for _, c := range st.Cards[:min(mostTold, len(st.Cards))] {
+		if _, err := fmt.Fprintf(a.stdout, "%s  %s (%s): %s\n", c.ID, view.Clean(c.Topic), c.State, figures(c.Counts)); err != nil {
+			return err
+		}
+	}
+	if more := len(st.Cards) - mostTold; more > 0 {
+		_, err = fmt.Fprintf(a.stdout, "and %d more; --json has them all\n", more)
+	}
+	return err
+}
+
+func figures(c usage.Counts) string {
+	return fmt.Sprintf("shown %d, opened %d, helpful %d, harmful %d, rediscovered %d", c.Shown, c.Used, c.Helpful, c.Harmful, c.Rediscovered)
+}

@@ -1,0 +1,252 @@
+// Package usage counts what became of cards: how often they were shown and
+// opened, how the tasks that saw them ended, how often their lesson was
+// learned anew. The counts are the fold of an append-only log beside the
+// cards, so that reading a card changes no card.
+//
+// The log is JSON, one event a line:
+//
+//	{"v":1,"at":"2026-01-31T10:00:00Z","card":"4yq2m5pkd3c7xw6a","event":"shown","task":"t","op":12}
+//
+// Events may be appended again: a showing counts once for its task and
+// operation, and of a task's outcomes the last one of a person counts, else
+// the last one of a check.
+package usage
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limits of the log.
+const (
+	// MaxLogBytes is how long the log may become.
+	MaxLogBytes  = 64 << 20
+	maxLineBytes = 16 << 10
+)
+
+// ErrFull is returned when the log has reached [MaxLogBytes].
+var ErrFull = errors.New("the log of card usage is full")
+
+// What is the kind of an event.
+type What string
+
+// The kinds of events.
+const (
+	Shown        What = "shown"        // a card entered a task's context
+	Used         What = "used"         // the agent asked for it
+	Outcome      What = "outcome"      // the task that saw it ended well or badly
+	Rediscovered What = "rediscovered" // its lesson was learned again
+)
+
+// Ending is how a task ended.
+type Ending string
+
+// The endings.
+const (
+	Good    Ending = "good"
+	Bad     Ending = "bad"
+	Unknown Ending = "unknown"
+)
+
+// Event is one line.
+type Event struct {
+	V    int       `json:"v"`
+	At   time.Time `json:"at"`
+	Card string    `json:"card"`
+	What What      `json:"event"`
+	Task string    `json:"task,omitempty"`
+	Op   uint64    `json:"op,omitempty"`
+	// Of an outcome: how the task ended, and whether a person said so.
+	Ending Ending `json:"ending,omitempty"`
+	Person bool   `json:"person,omitempty"`
+}
+
+// Counts are a card's figures.
+type Counts struct {
+	Shown        int `json:"shown"`
+	Used         int `json:"used"`
+	Helpful      int `json:"helpful"` // tasks that were shown it and ended well
+	Harmful      int `json:"harmful"` // and badly
+	Rediscovered int `json:"rediscovered"`
+}
+
+// Tally folds events into counts. The zero value is empty. It is not safe for
+// concurrent use.
+type Tally struct {
+	counts map[string]*Counts
+	seen   map[Event]bool // showings, by what makes them one
+	ends   map[[2]string]Event
+	Bad    int // lines that could not be read
+}
+
+// Add counts one event.
+func (t *Tally) Add(e Event) {
+	if t.counts == nil {
+		t.counts, t.seen, t.ends = make(map[string]*Counts), make(map[Event]bool), make(map[[2]string]Event)
+	}
+	c := t.counts[e.Card]
+	if c == nil {
+		c = new(Counts)
+		t.counts[e.Card] = c
+	}
+	switch e.What {
+	case Shown, Used, Rediscovered:
+		key := Event{Card: e.Card, What: e.What, Task: e.Task, Op: e.Op}
+		if e.Op > 0 && t.seen[key] {
+			return
+		}
+		t.seen[key] = true
+		*c.of(e.What)++
+	case Outcome:
+		key := [2]string{e.Card, e.Task}
+		was := t.ends[key]
+		if was.Person && !e.Person {
+			return
+		}
+		t.ends[key] = e
+		c.end(was.Ending, -1)
+		c.end(e.Ending, 1)
+	}
+}
+
+// Knows reports whether adding the event would change nothing.
+func (t *Tally) Knows(e Event) bool {
+	if e.What == Outcome {
+		was := t.ends[[2]string{e.Card, e.Task}]
+		return was.Person && !e.Person || was.Ending == e.Ending && was.Person == e.Person
+	}
+	return e.Op > 0 && t.seen[Event{Card: e.Card, What: e.What, Task: e.Task, Op: e.Op}]
+}
+
+func (c *Counts) of(w What) *int {
+	switch w {
+	case Shown:
+		return &c.Shown
+	case Used:
+		return &c.Used
+	}
+	return &c.Rediscovered
+}
+
+func (c *Counts) end(e Ending, n int) {
+	switch e {
+	case Good:
+		c.Helpful += n
+	case Bad:
+		c.Harmful += n
+	}
+}
+
+// Of gives a card's counts.
+func (t *Tally) Of(card string) Counts {
+	if c := t.counts[card]; c != nil {
+		return *c
+	}
+	return Counts{}
+}
+
+// maxLean is what counters alone may add to or take from a card's score.
+const maxLean = 0.10
+
+// Lean is what the counts speak for: between -0.10 and +0.10, drawn towards 0
+// while little is known. Being shown or found again adds nothing, so that a
+// card cannot rise by being high.
+func (c Counts) Lean() float64 {
+	const doubt = 4 // tasks that would have to speak as loudly as nothing
+	return maxLean * float64(c.Helpful-c.Harmful) / float64(c.Helpful+c.Harmful+doubt)
+}
+
+// Read folds the log at path; no log is an empty one. Lines that cannot be
+// read (a torn end, another program's) are counted and left out.
+func Read(path string) (*Tally, error) {
+	t := new(Tally)
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read card usage: %w", err)
+	}
+	defer f.Close()
+	in := bufio.NewReaderSize(io.LimitReader(f, MaxLogBytes), maxLineBytes)
+	for {
+		line, tooLong, err := in.ReadLine()
+		if errors.Is(err, io.EOF) {
+			return t, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read card usage %s: %w", path, err)
+		}
+		bad := tooLong
+		for tooLong && err == nil {
+			_, tooLong, err = in.ReadLine()
+		}
+		var e Event
+		if bad || json.Unmarshal(line, &e) != nil || e.V != 1 || e.Card == "" {
+			t.Bad++
+			continue
+		}
+		t.Add(e)
+	}
+}
+
+// Append adds events to the log at path, in one write. Several processes may
+// append at a time. A line that a crash tore is ended first. The counts are
+// advice: the write is not synced.
+func Append(path string, events []Event) (err error) {
+	if len(events) == 0 {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("count card usage: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	for {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("count card usage: lock %s: %w", path, err)
+	}
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return fmt.Errorf("count card usage: %w", err)
+	}
+	var b bytes.Buffer
+	last := []byte{'\n'}
+	if size > 0 {
+		if _, err := f.ReadAt(last, size-1); err != nil {
+			return fmt.Errorf("count card usage: %w", err)
+		}
+	}
+	if last[0] != '\n' {
+		b.WriteByte('\n')
+	}
+	for _, e := range slices.Clone(events) {
+		e.V = 1
+		line, err := json.Marshal(e)
+		if err != nil || len(line) >= maxLineBytes {
+			return fmt.Errorf("count card usage: event of card %.80q: %d bytes: %w", e.Card, len(line), err)
+		}
+		b.Write(append(line, '\n'))
+	}
+	if size+int64(b.Len()) > MaxLogBytes {
+		return fmt.Errorf("%w: %s has %d bytes; move it away to begin anew", ErrFull, path, size)
+	}
+	if _, err := f.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("count card usage: %w", err)
+	}
+	return nil
+}
