@@ -98,6 +98,9 @@ func (h Home) EASOverlay() string { return filepath.Join(h.Config, "eas.yaml") }
 // MCPServers is the person's own list of MCP servers.
 func (h Home) MCPServers() string { return filepath.Join(h.Config, "mcp.json") }
 
+// Tools is the folder of the person's own command tools.
+func (h Home) Tools() string { return filepath.Join(h.Config, "tools") }
+
 // Approvals is the file that holds what was approved of what repositories
 // bring.
 func (h Home) Approvals() string { return filepath.Join(h.State, "approvals.json") }

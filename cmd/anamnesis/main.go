@@ -84,7 +84,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(a.opsCommand())
 	root.AddCommand(a.kbCommand(), a.verdictCommand())
 	root.AddCommand(a.worldCommand())
-	root.AddCommand(a.mcpCommand())
+	root.AddCommand(a.mcpCommand(), a.toolsCommand())
 	root.AddCommand(a.benchCommand())
 	root.AddCommand(a.doctorCommand())
 	return root

@@ -13,6 +13,7 @@ import (
 
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/tool/command"
 	"anamnesis/orchestrator/tool/mcp"
 )
 
@@ -30,16 +31,25 @@ func (a *app) addSources(ctx context.Context, h orchestrator.Home, dir string, f
 	if err != nil {
 		return nil, err
 	}
+	trust := guard.OpenTrust(h.Approvals())
+	own := &command.Source{Folders: toolFolders(h, dir), Trust: trust}
+	mo := mcp.Options{Dir: dir, Getenv: a.getenv, Program: version, FirstWait: f.toolsWait, Trust: trust}
+	if lines != nil {
+		mo.Ask, own.Ask = lines.approves, lines.approves
+	}
+	o.Sources = append(o.Sources, own)
 	if len(servers) == 0 {
 		return func() {}, nil
-	}
-	mo := mcp.Options{Dir: dir, Getenv: a.getenv, Program: version, FirstWait: f.toolsWait, Trust: guard.OpenTrust(h.Approvals())}
-	if lines != nil {
-		mo.Ask = lines.approves
 	}
 	set := mcp.Open(ctx, servers, mo)
 	o.Sources = append(o.Sources, set)
 	return set.Close, nil
+}
+
+// toolFolders are the folders of command tools that count in a directory. The
+// person's own come first: no project's tool can take their names.
+func toolFolders(h orchestrator.Home, dir string) []command.Folder {
+	return []command.Folder{{Path: h.Tools()}, {Path: filepath.Join(dir, command.ProjectDir), Project: dir}}
 }
 
 // realDir is a directory's absolute path without links: what a project's

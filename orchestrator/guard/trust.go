@@ -3,9 +3,11 @@
 package guard
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,6 +49,64 @@ func OpenTrust(path string) *Trust { return &Trust{path} }
 func (t *Trust) Approved(a Approval) (bool, error) {
 	all, err := t.List()
 	return slices.ContainsFunc(all, func(b Approval) bool { return b.same(a) && b.Hash == a.Hash }), err
+}
+
+// Allow reports whether this content may be used: it was approved, or the person
+// who is asked says yes now, which is recorded. ask is nil where nobody is there.
+// A nil Trust allows nothing.
+func (t *Trust) Allow(ctx context.Context, a Approval, ask func(ctx context.Context, question string) bool, question func() string) (bool, error) {
+	if t == nil {
+		return false, nil
+	}
+	ok, err := t.Approved(a)
+	if ok || err != nil || ask == nil || !ask(ctx, question()) {
+		return ok, err
+	}
+	a.At = time.Now().UTC()
+	return true, t.Approve(a)
+}
+
+// maxProgramBytes bounds a file that HashPrograms reads; of a larger one size
+// and time count.
+const maxProgramBytes = 8 << 20
+
+// HashPrograms adds to a hash what stands in the regular files of a directory
+// that the words of a command name, so that an approval of the command covers
+// them.
+func HashPrograms(h io.Writer, dir string, words []string) error {
+	for _, path := range words {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil || !filepath.IsLocal(rel) {
+			continue
+		}
+		if err := hashFile(h, path); err != nil {
+			return fmt.Errorf("hash %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// hashFile adds a regular file's content. Anything else adds nothing.
+func hashFile(h io.Writer, path string) error {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	fmt.Fprintf(h, "%q %d\n", path, info.Size())
+	if info.Size() > maxProgramBytes {
+		fmt.Fprintf(h, "%d\n", info.ModTime().UnixNano())
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(h, f)
+	return err
 }
 
 // List gives the approvals, the oldest first.

@@ -18,6 +18,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"anamnesis/orchestrator/guard"
 )
 
 // ProjectFile is where a repository names its servers, in its own root.
@@ -25,9 +27,8 @@ const ProjectFile = ".mcp.json"
 
 // Limits of a configuration.
 const (
-	maxConfigBytes  = 1 << 20
-	maxServers      = 64
-	maxProgramBytes = 8 << 20 // of a file of the project that a command names; larger ones are hashed by size and time
+	maxConfigBytes = 1 << 20
+	maxServers     = 64
 )
 
 // The times a server is given, unless its configuration says otherwise.
@@ -208,40 +209,10 @@ func (s Server) hash() (string, error) {
 	}{s.Project, s.Name, s}); err != nil {
 		return "", fmt.Errorf("hash server %s: %w", s.Name, err)
 	}
-	for _, word := range append([]string{s.Command}, s.Args...) {
-		path := word
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(s.Project, path)
-		}
-		rel, err := filepath.Rel(s.Project, path)
-		if err != nil || !filepath.IsLocal(rel) {
-			continue
-		}
-		if err := hashFile(h, path); err != nil {
-			return "", fmt.Errorf("hash server %s: %w", s.Name, err)
-		}
+	if err := guard.HashPrograms(h, s.Project, append([]string{s.Command}, s.Args...)); err != nil {
+		return "", fmt.Errorf("server %s: %w", s.Name, err)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// hashFile adds a regular file's content. Anything else adds nothing.
-func hashFile(h io.Writer, path string) error {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	fmt.Fprintf(h, "%q %d\n", path, info.Size())
-	if info.Size() > maxProgramBytes {
-		fmt.Fprintf(h, "%d\n", info.ModTime().UnixNano())
-		return nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	_, err = io.Copy(h, f)
-	return err
 }
 
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)

@@ -33,6 +33,10 @@ type server struct {
 	Server
 	o *Options
 
+	// admitted is the hash under which a project's server was let in: what
+	// is started again later must be the same.
+	admitted string
+
 	// connecting is held while a connection is made, so that calls that find it
 	// broken make one together.
 	connecting sync.Mutex
@@ -40,7 +44,7 @@ type server struct {
 	mu       sync.Mutex
 	ses      *session
 	tools    []*sdk.Tool
-	hash     string // of what it says of its tools
+	said     string // hash of what it says of its tools
 	stale    bool   // it said that its tools changed
 	failed   error  // why it has no tools
 	version  uint64 // changes with tools and failed
@@ -60,7 +64,7 @@ func (s *server) start(ctx context.Context) {
 func (s *server) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed, s.tools, s.hash = err, nil, ""
+	s.failed, s.tools, s.said = err, nil, ""
 	s.version++
 }
 
@@ -78,6 +82,13 @@ func (s *server) connected(ctx context.Context) (*session, error) {
 		return ses, nil
 	case ses != nil:
 		ses.end()
+	}
+	if s.admitted != "" {
+		if now, err := s.hash(); err != nil {
+			return nil, err
+		} else if now != s.admitted {
+			return nil, errUnapproved
+		}
 	}
 	ses, err := connect(ctx, s.Server, s.o, events{changed: s.changed, progress: s.progressed})
 	if err != nil {
@@ -99,10 +110,10 @@ func (s *server) connected(ctx context.Context) (*session, error) {
 func (s *server) offer(tools []*sdk.Tool) {
 	s.stale = false
 	hash := hashTools(tools)
-	if hash == s.hash {
+	if hash == s.said {
 		return
 	}
-	s.tools, s.hash = tools, hash
+	s.tools, s.said = tools, hash
 	s.version++
 }
 

@@ -58,15 +58,15 @@ func connect(ctx context.Context, s Server, o *Options, on events) (*session, er
 	})
 	cs, err := client.Connect(life, transport, nil)
 	if err != nil {
-		if cause := context.Cause(life); cause != nil {
+		cause := context.Cause(life)
+		if cause != nil {
 			err = cause
 		}
 		stop(err)
 		if ses.proc != nil {
-			ended := ses.proc.why() // before it is ended from here
 			ses.proc.close()
-			if ended != "" {
-				err = errors.New(ended)
+			if cause == nil { // it left by itself, and may have said why
+				err = fmt.Errorf("%s (%w)", ses.proc.why(), err)
 			}
 		}
 		return nil, err

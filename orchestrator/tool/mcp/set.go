@@ -73,7 +73,7 @@ type member struct {
 	server
 	idle    bool   // not to be started: disabled or not approved
 	ready   bool   // its first start has ended, well or not; guarded by server.mu
-	said    string // the last news of it
+	news    string // the last that was said of it
 	seen    uint64 // the version in the set's offer
 	allowed string // hash of the tools that were approved in this process
 	refused string // and of those that were not
@@ -93,11 +93,13 @@ func Open(ctx context.Context, servers []Server, o Options) *Set {
 			m.idle = true
 			continue
 		}
-		if err := set.admit(ctx, cfg); err != nil {
+		admitted, err := set.admit(ctx, cfg)
+		if err != nil {
 			m.idle = true
 			m.fail(err)
 			continue
 		}
+		m.admitted = admitted
 		set.starts.Go(func() {
 			m.start(life)
 			m.mu.Lock()
@@ -123,16 +125,17 @@ func (s *Set) Close() {
 	wg.Wait()
 }
 
-// admit decides whether a server may be started.
-func (s *Set) admit(ctx context.Context, cfg Server) error {
+// admit decides whether a server may be started. For a project's it gives the
+// hash of what was approved.
+func (s *Set) admit(ctx context.Context, cfg Server) (string, error) {
 	if cfg.Project == "" {
-		return nil
+		return "", nil
 	}
 	hash, err := cfg.hash()
 	if err != nil {
-		return err
+		return "", err
 	}
-	return s.approved(ctx, trustCommand, cfg, hash, func() string {
+	return hash, s.approved(ctx, trustCommand, cfg, hash, func() string {
 		return fmt.Sprintf("%s in %s names the MCP server %s. It would be started like this:\n  %s\nApprove it?",
 			ProjectFile, cfg.Project, cfg.Name, tool.Visible(cfg.How()))
 	})
@@ -140,20 +143,12 @@ func (s *Set) admit(ctx context.Context, cfg Server) error {
 
 // approved looks an approval up and asks for it where somebody is there.
 func (s *Set) approved(ctx context.Context, kind string, cfg Server, hash string, question func() string) error {
-	a := guard.Approval{Kind: kind, Name: cfg.Name, Dir: cfg.Project, Hash: hash, At: time.Now().UTC()}
-	if s.o.Trust == nil {
-		return errUnapproved
+	a := guard.Approval{Kind: kind, Name: cfg.Name, Dir: cfg.Project, Hash: hash}
+	ok, err := s.o.Trust.Allow(ctx, a, s.o.Ask, question)
+	if err == nil && !ok {
+		err = errUnapproved
 	}
-	ok, err := s.o.Trust.Approved(a)
-	switch {
-	case err != nil:
-		return err
-	case ok:
-		return nil
-	case s.o.Ask == nil || !s.o.Ask(ctx, question()):
-		return errUnapproved
-	}
-	return s.o.Trust.Approve(a)
+	return err
 }
 
 // Tools implements tool.Source.
@@ -171,13 +166,13 @@ func (s *Set) Tools(ctx context.Context) tool.Offer {
 	var news []string
 	changed := false
 	for _, m := range s.servers {
-		if m.idle && m.said != "" || m.Disabled {
+		if m.idle && m.news != "" || m.Disabled {
 			continue
 		}
 		m.refresh(ctx)
 		text := s.look(ctx, m)
-		if text != m.said {
-			m.said = text
+		if text != m.news {
+			m.news = text
 			if text != "" {
 				news = append(news, text)
 			}
@@ -200,7 +195,7 @@ func (s *Set) Tools(ctx context.Context) tool.Offer {
 // has the person asked about tools that are described in a new way.
 func (s *Set) look(ctx context.Context, m *member) string {
 	m.mu.Lock()
-	failed, ready, hash, tools := m.failed, m.ready || m.idle, m.hash, m.tools
+	failed, ready, hash, tools := m.failed, m.ready || m.idle, m.said, m.tools
 	m.mu.Unlock()
 	switch {
 	case failed != nil:
@@ -231,7 +226,7 @@ func (s *Set) all() []tool.Tool {
 	taken := make(map[string]bool)
 	for _, m := range s.servers {
 		m.mu.Lock()
-		tools, hash, failed := m.tools, m.hash, m.failed
+		tools, hash, failed := m.tools, m.said, m.failed
 		m.mu.Unlock()
 		if failed != nil || m.Project != "" && hash != m.allowed {
 			continue

@@ -122,7 +122,7 @@ func TestDeadAndSlow(t *testing.T) {
 	}
 	all := strings.Join(news, "\n")
 	for _, want := range []string{
-		"server dead is not there: it ended with exit code 7: no licence found.",
+		"server dead is not there: it ended with exit code 7: no licence found (",
 		"server slow is not there: it did not answer in time.",
 		"server missing is not there: no-such-program-here is not installed, or not in PATH.",
 	} {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -92,27 +91,7 @@ func (b bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	if err != nil {
 		return tool.Errorf("Bash was not run: %v.", err), nil
 	}
-	environ := env.Environ
-	if environ == nil {
-		environ = os.Environ()
-	}
-	kept, _ := guard.Environ(environ)
-	out := newOutputs(b.MaxOutputRunes, b.MaxLineRunes, env.Redaction())
-	timeout := time.Duration(a.Timeout) * time.Second
-	o, err := guard.Run(ctx, guard.Command{
-		Path: shell, Args: []string{shell, "-c", a.Command}, Dir: env.Dir, Env: append(kept, "PWD="+env.Dir),
-		Timeout: timeout, Call: env.Call, Output: out.take, Started: env.Started,
-	})
-	var start *guard.StartError
-	switch {
-	case errors.As(err, &start):
-		return tool.Errorf("Bash was not run: %v.", start), nil
-	case errors.Is(err, guard.ErrUnsupported):
-		return tool.Errorf("Bash was not run: %v.", err), nil
-	case err != nil && !o.Canceled:
-		return tool.Errorf("Bash was not run: %v.", err), err
-	}
-	return out.result(o, timeout), err
+	return b.run(ctx, env, Exec{Name: "Bash", Path: shell, Args: []string{shell, "-c", a.Command}, Timeout: time.Duration(a.Timeout) * time.Second})
 }
 
 // findShell gives bash, or sh where there is none.

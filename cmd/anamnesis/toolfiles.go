@@ -1,0 +1,150 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/tool/command"
+)
+
+// toolsCommand is the family of verbs over command tools.
+func (a *app) toolsCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "tools",
+		Short: "List and approve tools made of commands",
+		Long: "A file tools/NAME.yaml of the program's configuration, or .anamnesis/tools/NAME.yaml of a project, makes a tool of a command.\n" +
+			"A project's are offered to the agent only when you approved them, as they are now.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory of the project")
+	cmd.AddCommand(a.toolsListCommand(&dir), a.toolsApproveCommand(&dir))
+	return cmd
+}
+
+// toolFiles reads the files that count in a directory.
+func (a *app) toolFiles(dir string) ([]command.File, *guard.Trust, error) {
+	h, err := a.home()
+	if err != nil {
+		return nil, nil, err
+	}
+	if dir, err = realDir(dir); err != nil {
+		return nil, nil, err
+	}
+	var all []command.File
+	for _, f := range toolFolders(h, dir) {
+		files, err := f.Read()
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, files...)
+	}
+	return all, guard.OpenTrust(h.Approvals()), nil
+}
+
+func (a *app) toolsListCommand(dir *string) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the command tools a task in the directory would have",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			files, trust, err := a.toolFiles(*dir)
+			if err != nil {
+				return err
+			}
+			type entry struct {
+				Name     string `json:"name"`
+				Path     string `json:"path"`
+				Approved bool   `json:"approved"`
+				Error    string `json:"error,omitempty"`
+			}
+			entries := []entry{}
+			for _, f := range files {
+				e := entry{Name: f.Tool, Path: f.Path}
+				if f.Err != nil {
+					e.Error = f.Err.Error()
+				} else if e.Approved, err = f.Allow(cmd.Context(), trust, nil); err != nil {
+					return err
+				}
+				entries = append(entries, e)
+			}
+			if asJSON {
+				return a.printJSON(entries)
+			}
+			for _, e := range entries {
+				state := ""
+				switch {
+				case e.Error != "":
+					state = "  (no tool: " + e.Error + ")"
+				case !e.Approved:
+					state = "  (not approved: 'anamnesis tools approve " + e.Name + "')"
+				}
+				fmt.Fprintln(a.stdout, view.Line(fmt.Sprintf("%-16s %s%s", e.Name, e.Path, state), a.width()))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
+	return cmd
+}
+
+func (a *app) toolsApproveCommand(dir *string) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "approve [NAME…]",
+		Short: "Show a project's command tools and approve them",
+		Long: "Show a project's command tools and approve them. An approval holds for the file and for the project's own files that its command\n" +
+			"names, as they are now. Whatever changes is asked about again.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files, trust, err := a.toolFiles(*dir)
+			if err != nil {
+				return err
+			}
+			for _, name := range args {
+				if !slices.ContainsFunc(files, func(f command.File) bool { return f.Tool == name }) {
+					return usageError("no tool %s; 'anamnesis tools list' shows them", name)
+				}
+			}
+			for _, f := range files {
+				if len(args) > 0 && !slices.Contains(args, f.Tool) {
+					continue
+				}
+				if f.Err != nil {
+					return usageError("%s is no tool: %v", f.Path, f.Err)
+				}
+				if ok, err := f.Allow(cmd.Context(), trust, nil); err != nil {
+					return err
+				} else if ok {
+					continue
+				}
+				if err := a.toolApprove(cmd, f, trust, yes); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "approve without asking")
+	return cmd
+}
+
+func (a *app) toolApprove(cmd *cobra.Command, f command.File, trust *guard.Trust, yes bool) error {
+	fmt.Fprintf(a.stdout, "%s makes a tool of a command:\n%s\n", f.Path, view.Clean(f.Text))
+	if ok, err := a.confirm(cmd.Context(), "Approve it?", yes); err != nil || !ok {
+		return errors.Join(err, &exitError{exitRefused, fmt.Errorf("tool %s: not approved", f.Tool)})
+	}
+	if err := f.Approve(trust); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "approved %s\n", f.Tool)
+	return nil
+}

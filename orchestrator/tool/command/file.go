@@ -1,0 +1,144 @@
+//go:build unix
+
+package command
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"go.yaml.in/yaml/v4"
+
+	"anamnesis/orchestrator/tool"
+)
+
+// Limits of a file.
+const (
+	maxFileBytes          = 64 << 10
+	maxWords              = 256
+	defaultTimeoutSeconds = 60
+	maxTimeoutSeconds     = 3_600
+)
+
+// definition is a file as it is written.
+type definition struct {
+	Name        string         `yaml:"name"` // if given, the file's own
+	Description string         `yaml:"description"`
+	Parameters  map[string]any `yaml:"parameters"` // JSON Schema
+	Command     []string       `yaml:"command"`
+	Timeout     int            `yaml:"timeout"`
+	ReadOnly    bool           `yaml:"read_only"`
+}
+
+// parse reads a file of a tool's name.
+func parse(name string, data []byte) (*remembered, error) {
+	var d definition
+	if err := yaml.Load(data, &d, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil {
+		return nil, fmt.Errorf("cannot be read: %w", plain(err))
+	}
+	if d.Parameters == nil {
+		d.Parameters = map[string]any{"type": "object", "properties": map[string]any{}, "additionalProperties": false}
+	}
+	text, err := json.Marshal(d.Parameters)
+	if err != nil {
+		return nil, fmt.Errorf("parameters: %w", err)
+	}
+	schema := new(jsonschema.Schema)
+	if err := json.Unmarshal(text, schema); err != nil {
+		return nil, fmt.Errorf("parameters: %w", err)
+	}
+	switch {
+	case d.Name != "" && d.Name != name:
+		return nil, fmt.Errorf("name %q: the file is called %s.yaml", d.Name, name)
+	case strings.TrimSpace(d.Description) == "":
+		return nil, errors.New("description: say what the tool does, the model goes by it")
+	case len(d.Command) == 0 || len(d.Command) > maxWords:
+		return nil, fmt.Errorf("command: want 1 to %d words, the program first", maxWords)
+	case d.Timeout < 0 || d.Timeout > maxTimeoutSeconds:
+		return nil, fmt.Errorf("timeout %d: want 1 to %d seconds", d.Timeout, maxTimeoutSeconds)
+	}
+	if d.Timeout == 0 {
+		d.Timeout = defaultTimeoutSeconds
+	}
+	if err := checkWords(d.Command, schema); err != nil {
+		return nil, err
+	}
+	r := &remembered{definition: d, timeout: time.Duration(d.Timeout) * time.Second}
+	r.spec = tool.Spec{Name: name, Description: strings.TrimSpace(d.Description), Schema: schema, ReadOnly: d.ReadOnly}
+	if _, err := tool.NewRegistry(r); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// plain shortens what the YAML library says to what it found.
+func plain(err error) error {
+	var all *yaml.LoadErrors
+	if errors.As(err, &all) && len(all.Errors) > 0 {
+		return all.Errors[0]
+	}
+	return err
+}
+
+// placeholder stands for an argument: {{name}}.
+var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}`)
+
+// checkWords finds words that could not be filled in.
+func checkWords(words []string, schema *jsonschema.Schema) error {
+	if strings.Contains(words[0], "{{") || strings.TrimSpace(words[0]) == "" {
+		return errors.New("command: the program is the file's choice, not an argument's")
+	}
+	for _, w := range words {
+		for _, m := range placeholder.FindAllStringSubmatch(w, -1) {
+			if schema.Properties[m[1]] == nil {
+				return fmt.Errorf("command: {{%s}} is no parameter; there are %s", m[1],
+					strings.Join(slices.Sorted(maps.Keys(schema.Properties)), ", "))
+			}
+		}
+	}
+	return nil
+}
+
+// fill puts arguments into the words. A word whose argument is missing is left
+// out; one that is nothing but a list becomes a word for each of its items.
+func fill(words []string, args map[string]any) []string {
+	var out []string
+	for _, w := range words {
+		if m := placeholder.FindStringSubmatch(w); m != nil && m[0] == w {
+			if list, ok := args[m[1]].([]any); ok {
+				for _, v := range list {
+					out = append(out, word(v))
+				}
+				continue
+			}
+		}
+		missing := false
+		text := placeholder.ReplaceAllStringFunc(w, func(p string) string {
+			v, ok := args[placeholder.FindStringSubmatch(p)[1]]
+			missing = missing || !ok || v == nil
+			return word(v)
+		})
+		if !missing {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// word is an argument as a word: a text as it is, anything else as JSON.
+func word(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "" // it was decoded from JSON
+	}
+	return string(data)
+}

@@ -1,0 +1,67 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/tool"
+)
+
+// Exec is a program that a tool runs.
+type Exec struct {
+	Name    string   // the tool's, for texts
+	Path    string   // absolute
+	Args    []string // with the program's name first
+	Stdin   []byte   // what it reads; nil: nothing
+	Timeout time.Duration
+}
+
+// Run runs a program for a tool as Bash runs a command: in the world's
+// directory, with an environment without secrets, supervised, its output
+// redacted and shortened by the options. The result is the output with a
+// closing line that says how it ended. A non-nil error comes with a Result that
+// holds the output so far.
+func Run(ctx context.Context, env *tool.Env, o *Options, e Exec) (tool.Result, error) {
+	return Bash(o).(bash).run(ctx, env, e)
+}
+
+func (b bash) run(ctx context.Context, env *tool.Env, e Exec) (tool.Result, error) {
+	environ := env.Environ
+	if environ == nil {
+		environ = os.Environ()
+	}
+	kept, _ := guard.Environ(environ)
+	out := newOutputs(b.MaxOutputRunes, b.MaxLineRunes, env.Redaction())
+	c := guard.Command{
+		Path: e.Path, Args: e.Args, Dir: env.Dir, Env: append(kept, "PWD="+env.Dir),
+		Timeout: e.Timeout, Call: env.Call, Output: out.take, Started: env.Started,
+	}
+	if e.Stdin != nil {
+		theirs, ours, err := os.Pipe()
+		if err != nil {
+			return tool.Errorf("%s was not run: %v.", e.Name, err), err
+		}
+		written := make(chan struct{})
+		go func() {
+			defer close(written)
+			_, _ = ours.Write(e.Stdin) // a program need not read it
+			ours.Close()
+		}()
+		defer func() { <-written }()
+		c.Stdin = theirs
+	}
+	o, err := guard.Run(ctx, c)
+	var start *guard.StartError
+	switch {
+	case errors.As(err, &start):
+		return tool.Errorf("%s was not run: %v.", e.Name, start), nil
+	case errors.Is(err, guard.ErrUnsupported):
+		return tool.Errorf("%s was not run: %v.", e.Name, err), nil
+	case err != nil && !o.Canceled:
+		return tool.Errorf("%s was not run: %v.", e.Name, err), err
+	}
+	return out.result(o, e.Timeout), err
+}
