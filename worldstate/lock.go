@@ -24,68 +24,135 @@ const (
 
 // storeLock is the store's one writer lock. The kernel frees it with its
 // holder, so a killed process leaves none; the text inside only names the
-// holder to the loser. It is taken away again on release: a lock that is free
-// and still names a holder tells that this one was killed.
+// holder to the loser. It is struck out on release: a lock that is free and
+// still names a holder tells that this one was killed.
 type storeLock struct {
-	f        *os.File
+	store    string
+	kept     bool // its file stays open from one holding to the next
+	fd       int  // -1: not open
 	orphaned bool // the holder before was killed
 }
 
+const (
+	// lockText is the length of the lock's text, the same for every holder,
+	// so that none need be cut off.
+	lockText = 64
+	// lockFree, at its beginning, strikes it out.
+	lockFree = '-'
+)
+
+func newLock(store string, kept bool) *storeLock { return &storeLock{store: store, kept: kept, fd: -1} }
+
+// acquireLock takes a store's lock once.
 func acquireLock(ctx context.Context, store string, wait time.Duration) (*storeLock, error) {
-	path := filepath.Join(store, stateDir, "lock")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("lock store: %w", err)
+	l := newLock(store, false)
+	return l, l.acquire(ctx, wait)
+}
+
+// acquire takes the lock, or says who has it.
+func (l *storeLock) acquire(ctx context.Context, wait time.Duration) error {
+	err := l.open()
+	if err == nil {
+		err = l.wait(ctx, wait)
 	}
-	deadline := time.NewTimer(wait)
+	if err == nil {
+		err = l.sign()
+	}
+	if err != nil {
+		l.close()
+		if !errors.As(err, new(*LockedError)) {
+			err = fmt.Errorf("lock store %s: %w", l.store, err)
+		}
+	}
+	return err
+}
+
+// open opens the lock's file, anew where another store stands there by now.
+func (l *storeLock) open() error {
+	if l.fd >= 0 {
+		if st, err := fstat(l.fd); err == nil && st.nlink > 0 {
+			return nil
+		}
+		l.close()
+	}
+	fd, err := openat(unix.AT_FDCWD, filepath.Join(l.store, stateDir, "lock"), unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
+	if err == nil {
+		l.fd = fd
+	}
+	return err
+}
+
+// wait waits until the lock is free and takes it.
+func (l *storeLock) wait(ctx context.Context, most time.Duration) error {
+	free := func() (bool, error) {
+		err := unix.Flock(l.fd, unix.LOCK_EX|unix.LOCK_NB)
+		if err == unix.EWOULDBLOCK || err == unix.EINTR {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	if ok, err := free(); ok || err != nil {
+		return err
+	}
+	deadline := time.NewTimer(most)
 	defer deadline.Stop()
 	tick := time.NewTicker(lockPoll)
 	defer tick.Stop()
 	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			f.Close()
-			return nil, fmt.Errorf("lock store %s: %w", store, err)
+		if ok, err := free(); ok || err != nil {
+			return err
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			f.Close()
-			return nil, fmt.Errorf("lock store %s: %w", store, ctx.Err())
+			return ctx.Err()
 		case <-deadline.C:
-			holder := readHolder(f)
-			f.Close()
-			return nil, &LockedError{Store: store, Holder: holder, Waited: wait.String()}
+			return &LockedError{Store: l.store, Holder: l.holder(), Waited: most.String()}
 		}
 	}
-	var left [1]byte
-	n, _ := f.ReadAt(left[:], 0)
-	holder := fmt.Appendf(nil, "%d %s\n", os.Getpid(), bootID())
-	if err := f.Truncate(0); err == nil {
-		_, err = f.WriteAt(holder, 0)
-		if err != nil {
-			f.Close()
-			return nil, fmt.Errorf("lock store %s: %w", store, err)
-		}
-	}
-	return &storeLock{f, n > 0}, nil
 }
 
-// readHolder names who wrote the lock file, if that was in this boot.
-func readHolder(f *os.File) string {
-	buf := make([]byte, 128)
-	n, _ := f.ReadAt(buf, 0)
-	fields := strings.Fields(string(buf[:n]))
-	if len(fields) == 0 || len(fields) == 2 && fields[1] != bootID() {
+// sign writes us into the lock.
+func (l *storeLock) sign() error {
+	var left [2 * lockText]byte
+	n, _ := unix.Pread(l.fd, left[:], 0)
+	l.orphaned = n > 0 && left[0] != lockFree
+	text := fmt.Appendf(nil, "%d %s", os.Getpid(), bootID())
+	for len(text) < lockText-1 {
+		text = append(text, ' ')
+	}
+	text = append(text, '\n')
+	if n > len(text) { // somebody else's text
+		if err := unix.Ftruncate(l.fd, int64(len(text))); err != nil {
+			return err
+		}
+	}
+	_, err := unix.Pwrite(l.fd, text, 0)
+	return err
+}
+
+// holder names who wrote the lock file, if that was in this boot.
+func (l *storeLock) holder() string {
+	buf := make([]byte, 2*lockText)
+	n, _ := unix.Pread(l.fd, buf, 0)
+	fields := strings.Fields(string(buf[:max(n, 0)]))
+	if len(fields) == 0 || fields[0][0] == lockFree || len(fields) == 2 && fields[1] != bootID() {
 		return "an unknown process"
 	}
 	return "process " + fields[0]
 }
 
 func (l *storeLock) release() {
-	_ = l.f.Truncate(0) // where that fails, the next holder looks for leftovers in vain
-	l.f.Close()
+	_, _ = unix.Pwrite(l.fd, []byte{lockFree}, 0) // where that fails, the next holder looks for leftovers in vain
+	if !l.kept || unix.Flock(l.fd, unix.LOCK_UN) != nil {
+		l.close()
+	}
+}
+
+// close closes the lock's file, and frees the lock with it.
+func (l *storeLock) close() {
+	if l.fd >= 0 {
+		unix.Close(l.fd)
+		l.fd = -1
+	}
 }

@@ -8,23 +8,24 @@ import (
 	"sort"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// dirStamp tells whether a directory's entries may have changed.
-type dirStamp struct {
-	mtime [2]time.Time
-	at    time.Time
-}
+// dirStamp tells whether the entries of the two directories objects come and go
+// in may have changed.
+type dirStamp [2]sight
 
-// stampDirs looks at the two directories objects come and go in.
-func (s *objectStore) stampDirs() (dirStamp, error) {
-	st := dirStamp{at: time.Now()}
+// stampDirs looks at the two directories.
+func (s *objectStore) stampDirs() (st dirStamp, err error) {
+	now := time.Now()
 	for i, d := range []string{s.packDir(), filepath.Join(s.dir, "objects")} {
-		info, err := os.Stat(d)
-		if err != nil {
-			return st, fmt.Errorf("read store: %w", err)
+		var at unix.Stat_t
+		if err := unix.Stat(d, &at); err != nil {
+			return st, fmt.Errorf("read store: %w", &os.PathError{Op: "stat", Path: d, Err: err})
 		}
-		st.mtime[i] = info.ModTime()
+		st[i] = sight{stamp: newStamp(&at)}
+		st[i].racy = racy(st[i].stamp, now)
 	}
 	return st, nil
 }
@@ -32,13 +33,8 @@ func (s *objectStore) stampDirs() (dirStamp, error) {
 // holds reports whether what was listed at st is still all there is: nothing
 // changed since, and the last change was not too young then for another one
 // to show.
-func (st dirStamp) holds(now dirStamp) bool {
-	for i := range st.mtime {
-		if !st.mtime[i].Equal(now.mtime[i]) || st.at.Sub(st.mtime[i]) < coarseSlack {
-			return false
-		}
-	}
-	return true
+func (st *dirStamp) holds(now dirStamp) bool {
+	return st[0].ino != 0 && st[0].sure(now[0].stamp) && st[1].sure(now[1].stamp)
 }
 
 // refresh looks for packs that came or went. No other operation of the World

@@ -253,7 +253,7 @@ func shown(path string, s state) string {
 
 // equals reports whether a snapshot is the world as scanned.
 func (p *planner) equals(c *commit) bool {
-	return worldID(p.now.listing) == c.tree
+	return p.w.treeOf(p.now.listing) == c.tree
 }
 
 // hash covers all a plan would do and everything it rests on.

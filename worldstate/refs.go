@@ -26,11 +26,15 @@ const (
 // refCache is all refs as they were last read, and the files and directories
 // they were read from.
 type refCache struct {
-	refs map[string]hash
-	from []source
+	refs    map[string]hash
+	from    []source
+	checked bool // within this operation
 }
 
 func (c *refCache) current() bool {
+	if len(c.from) == 0 {
+		return false
+	}
 	for i := range c.from {
 		if !c.from[i].current() {
 			return false
@@ -90,7 +94,7 @@ func (s *objectStore) readRefs() (map[string]hash, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read refs: %w", err)
 	}
-	s.refs = refCache{refs, from}
+	s.refs = refCache{refs, from, true}
 	return refs, nil
 }
 
@@ -145,6 +149,7 @@ func (s *objectStore) updateRefs(set map[string]hash) error {
 			return fmt.Errorf("update refs: %w", err)
 		}
 	}
+	s.refs = refCache{refs: refs, checked: true}
 	return nil
 }
 

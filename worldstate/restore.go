@@ -227,12 +227,7 @@ func (w *World) headAfter(p *Plan, target *commit, source hash) (hash, error) {
 	list := overlay(from, want, p.actions)
 	pack := newPackWriter(w.objects.packDir(), w.opts.Hook, &w.packs)
 	defer pack.abort()
-	tree, err := buildTrees(list, func(h hash, t objectType, data []byte) error {
-		if w.objects.owns(h) {
-			return nil
-		}
-		return pack.add(h, t, data)
-	})
+	tree, err := w.storeTrees(list, pack)
 	if err != nil {
 		return hash{}, fmt.Errorf("restore: %w", err)
 	}
@@ -336,7 +331,7 @@ func (w *World) treeAfter(ctx context.Context, root int, p *Plan, target *commit
 	if err != nil {
 		return hash{}, fmt.Errorf("restore: look again: %w", err)
 	}
-	return worldID(sc.listing), nil
+	return w.treeOf(sc.listing), nil
 }
 
 // A Recovery is what Recover did about an interrupted restore.

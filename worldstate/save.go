@@ -162,17 +162,12 @@ func (w *World) parent(id ID) (*commit, error) {
 // record turns a scan into a snapshot: trees, commit, pack, refs, in this
 // order, each durable before the next.
 func (w *World) record(sc *scanned, pack *packWriter, parent *commit, o SaveOptions) (Snapshot, error) {
-	tree, err := buildTrees(sc.listing, func(h hash, t objectType, data []byte) error {
-		if w.objects.owns(h) {
-			return nil
-		}
-		return pack.add(h, t, data)
-	})
+	tree, err := w.storeTrees(sc.listing, pack)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("save trees: %w", err)
 	}
 	c := &commit{
-		tree: tree, time: w.opts.Now(), message: cleanMessage(o.Message), trailers: o.Trailers,
+		tree: tree, time: w.opts.Now(), trailers: o.Trailers,
 		world: w.key, partial: sc.partial, skips: sc.skips, rules: sc.frozen,
 	}
 	snap := Snapshot{Tree: tree.String(), Complete: !sc.partial, Skipped: sc.skips, Notes: sc.notes, Files: sc.files()}
@@ -189,6 +184,7 @@ func (w *World) record(sc *scanned, pack *packWriter, parent *commit, o SaveOpti
 			return Snapshot{}, err
 		}
 		snap.Changed = len(snap.ChangedPaths)
+		c.message = cleanMessage(o.Message)
 		data := c.encode()
 		c.id = hashObject(commitObject, data)
 		if err := pack.add(c.id, commitObject, data); err != nil {
@@ -219,6 +215,19 @@ func (w *World) record(sc *scanned, pack *packWriter, parent *commit, o SaveOpti
 	}
 	snap.ID = ID(c.id.String())
 	return snap, nil
+}
+
+// storeTrees gives a listing's world id and stores the trees the store lacks.
+func (w *World) storeTrees(l *listing, pack *packWriter) (hash, error) {
+	if tree, told := w.toldTree(l); told && w.objects.owns(tree) {
+		return tree, nil
+	}
+	return buildTrees(l, func(h hash, t objectType, data []byte) error {
+		if w.objects.owns(h) {
+			return nil
+		}
+		return pack.add(h, t, data)
+	})
 }
 
 // beforeRef keeps the snapshot taken before a restore from git's cleaning.

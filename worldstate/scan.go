@@ -83,16 +83,11 @@ func (w *World) scan(ctx context.Context, root int, known *knowledge, marks *mar
 		}
 	}
 	whole := v.mark == nil
-	fd, err := openat(root, ".", dirFlags, 0)
-	if err != nil {
+	if !whole && v.mark.empty() && !known.root.unsure() {
+		s.root = known.root // nothing has changed
+	} else if err := s.walk(root, v); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", w.dir, err)
 	}
-	v.fd = fd
-	if st, err := fstat(fd); err == nil {
-		s.device = st.dev
-	}
-	v.run()
-	s.wg.Wait()
 	if s.done.Done = true; s.progress != nil {
 		s.progress(s.done)
 	}
@@ -109,6 +104,21 @@ func (w *World) scan(ctx context.Context, root int, known *knowledge, marks *mar
 	sc := &scanned{listing: &listing{s.root}, repo: repo, unheld: int(s.unheld.Load()), changed: int(s.changed.Load()), whole: whole, links: s.links}
 	sc.gather()
 	return sc, nil
+}
+
+// walk visits the root directory and all beneath.
+func (s *scanner) walk(root int, v *visit) error {
+	fd, err := openat(root, ".", dirFlags, 0)
+	if err != nil {
+		return err
+	}
+	v.fd = fd
+	if st, err := fstat(fd); err == nil {
+		s.device = st.dev
+	}
+	v.run()
+	s.wg.Wait()
+	return nil
 }
 
 const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC

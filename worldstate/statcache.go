@@ -195,11 +195,10 @@ func (w *World) closeCache() error {
 	if w.knows == nil || w.knows.unsaved == 0 {
 		return nil
 	}
-	lock, err := acquireLock(context.Background(), w.store, 0)
-	if err != nil {
+	if err := w.lock.acquire(context.Background(), 0); err != nil {
 		return nil // somebody else is at work, and writes what he knows
 	}
-	defer lock.release()
+	defer w.lock.release()
 	return w.storeCache()
 }
 

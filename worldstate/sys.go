@@ -4,7 +4,6 @@ package worldstate
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -113,25 +112,53 @@ func renameChecked(dirfd int, from, to string) error {
 // writeFileDurably replaces a file of ours in one step and returns when the
 // new content and its name are durable.
 func writeFileDurably(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), tempPrefix)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(data)
+	fd, err := openat(unix.AT_FDCWD, filepath.Dir(path), dirFlags, 0)
 	if err == nil {
-		err = tmp.Sync()
-	}
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
+		err = replaceDurably(fd, filepath.Base(path), data)
+		closeFD(fd)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return syncDir(filepath.Dir(path))
+	return nil
+}
+
+func replaceDurably(dirfd int, name string, data []byte) error {
+	temp := tempPrefix + newNonce()
+	fd, err := openat(dirfd, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	err = writeAll(fd, data)
+	if err == nil {
+		err = unix.Fsync(fd)
+	}
+	if cerr := unix.Close(fd); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = unix.Renameat(dirfd, temp, dirfd, name)
+	}
+	if err != nil {
+		unix.Unlinkat(dirfd, temp, 0)
+		return err
+	}
+	return unix.Fsync(dirfd)
+}
+
+// writeAll writes all of data to a descriptor.
+func writeAll(fd int, data []byte) error {
+	for len(data) > 0 {
+		n, err := unix.Write(fd, data)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		data = data[n:]
+	}
+	return nil
 }
 
 // tempPrefix begins the name of every temporary file in the store; git's own
@@ -139,12 +166,12 @@ func writeFileDurably(path string, data []byte) error {
 const tempPrefix = "tmp_anamnesis_"
 
 func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
+	fd, err := openat(unix.AT_FDCWD, dir, dirFlags, 0)
+	if err == nil {
+		err = unix.Fsync(fd)
+		closeFD(fd)
 	}
-	defer d.Close()
-	if err := d.Sync(); err != nil {
+	if err != nil {
 		return fmt.Errorf("sync %s: %w", dir, err)
 	}
 	return nil

@@ -43,6 +43,8 @@ type mark struct {
 	subs  map[string]*mark    // directories in it that have marks
 }
 
+func (m *mark) empty() bool { return len(m.names) == 0 && len(m.subs) == 0 }
+
 // add marks a name; it reports whether it is a new one.
 func (m *mark) add(name string) bool {
 	if _, twice := m.names[name]; twice {

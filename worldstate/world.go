@@ -77,6 +77,7 @@ type World struct {
 	writePiece int // tests: stop after so many bytes of a file written in place
 
 	mu       sync.Mutex
+	lock     *storeLock
 	recent   []recentTree   // the listings last used, newest last
 	policies []recentPolicy // the rules last used, newest last
 	knows    *knowledge     // how the world last stood; nil: not read from disk yet
@@ -149,7 +150,7 @@ func Open(dir, store string, o *Options) (*World, error) {
 	}
 	sum := sha256.Sum256([]byte(w.dir))
 	w.key = hex.EncodeToString(sum[:8])
-	w.objects = newObjectStore(w.store)
+	w.objects, w.lock = newObjectStore(w.store), newLock(w.store, true)
 	return w, w.create()
 }
 
@@ -177,11 +178,10 @@ func (w *World) defaults() error {
 
 // create makes the repository under the store's lock.
 func (w *World) create() error {
-	lock, err := acquireLock(context.Background(), w.store, w.opts.LockWait)
-	if err != nil {
+	if err := w.lock.acquire(context.Background(), w.opts.LockWait); err != nil {
 		return err
 	}
-	defer lock.release()
+	defer w.lock.release()
 	if err := createStore(w.store); err != nil {
 		return err
 	}
@@ -243,6 +243,7 @@ func (w *World) Close() error {
 		w.watch.end("closed")
 	}
 	w.objects.close()
+	w.lock.close()
 	w.recent, w.knows = nil, nil
 	return err
 }
@@ -259,16 +260,16 @@ func (w *World) begin(ctx context.Context, write bool) (end func(), err error) {
 	w.mu.Lock()
 	end = w.mu.Unlock
 	if write {
-		lock, err := acquireLock(ctx, w.store, w.opts.LockWait)
-		if err != nil {
+		if err := w.lock.acquire(ctx, w.opts.LockWait); err != nil {
 			w.mu.Unlock()
 			return nil, err
 		}
-		end = func() { lock.release(); w.mu.Unlock() }
-		if lock.orphaned {
+		end = func() { w.lock.release(); w.mu.Unlock() }
+		if w.lock.orphaned {
 			w.objects.sweep()
 		}
 	}
+	w.objects.refs.checked = false
 	if err := w.objects.refresh(); err != nil {
 		end()
 		return nil, err
@@ -311,6 +312,24 @@ func (w *World) recall(h hash) *listing {
 	r := w.recent[i]
 	w.recent = append(slices.Delete(w.recent, i, i+1), r)
 	return r.list
+}
+
+// toldTree gives the world id of a listing used lately, without encoding it.
+func (w *World) toldTree(l *listing) (tree hash, told bool) {
+	for i := range w.recent {
+		if w.recent[i].list.root == l.root {
+			return w.recent[i].tree, true
+		}
+	}
+	return hash{}, false
+}
+
+// treeOf gives a listing's world id.
+func (w *World) treeOf(l *listing) hash {
+	if tree, told := w.toldTree(l); told {
+		return tree
+	}
+	return worldID(l)
 }
 
 func (w *World) remember(h hash, l *listing) {
