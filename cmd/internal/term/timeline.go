@@ -199,7 +199,11 @@ func mailText(b *op.MailDelivered) string {
 
 func passText(b *op.PassDone, blockTokens int) string {
 	if b.Trigger == "mail" {
-		return fmt.Sprintf("D-Mail: %d messages, %d tokens, folded into %d", b.MessagesRemoved, b.RangeTokens, blockTokens)
+		text := fmt.Sprintf("D-Mail: %d messages of %d tokens became one of %d: ", b.MessagesRemoved, b.RangeTokens, blockTokens)
+		if blockTokens > b.RangeTokens {
+			return text + fmt.Sprintf("%d more", blockTokens-b.RangeTokens)
+		}
+		return text + fmt.Sprintf("%d saved", b.RangeTokens-blockTokens)
 	}
 	text := fmt.Sprintf("%d tokens discarded", b.RangeTokens)
 	switch b.Trigger {
