@@ -92,13 +92,13 @@ func noticeOf(dir string, j op.JumpIntended, done *op.JumpDone, changed []worlds
 
 // ledger is what some operations did that no jump and no D-Mail takes back.
 type ledger struct {
-	delivered []string // answers the person already has
-	effects   []string // commands whose effects may reach outside the directory
-	reads     bool     // files were read
+	delivered []string        // answers the person already has
+	effects   []string        // commands whose effects may reach outside the directory
+	reads     map[string]bool // files that were read
 }
 
 func ledgerOf(dir string, ops []op.Op) ledger {
-	var l ledger
+	l := ledger{reads: make(map[string]bool)}
 	for _, o := range ops {
 		switch b := o.Body.(type) {
 		case *op.ModelReplied:
@@ -110,7 +110,9 @@ func ledgerOf(dir string, ops []op.Op) ledger {
 				l.effects = append(l.effects, fmt.Sprintf("op %d: %s", o.Seq, oneLine(cmd, maxDelivered)))
 			}
 		case *op.ToolReturned:
-			l.reads = l.reads || len(b.Reads) > 0
+			for _, name := range b.Reads {
+				l.reads[name] = true
+			}
 		}
 	}
 	return l
@@ -196,9 +198,7 @@ func (n notice) String() string {
 		fmt.Fprintf(&sb, "\nThe person's git repository was not moved back. Since step %d:", n.jump.To)
 		writeItems(&sb, n.done.Git)
 	}
-	if n.reads {
-		sb.WriteString("\nWhat you read from files in the steps you left may be out of date: read a file again before you edit it.")
-	}
+	n.writeReads(&sb)
 	if len(n.effects) > 0 {
 		sb.WriteString("\nNot undone, where these commands reached beyond the directory:")
 		writeItems(&sb, n.effects)
@@ -228,6 +228,24 @@ func (n notice) except() string {
 		return ""
 	}
 	return ", except for what is left as it is"
+}
+
+// writeReads says that what was read may no longer hold. A command may have
+// read files that no record names.
+func (n notice) writeReads(sb *strings.Builder) {
+	if len(n.reads) == 0 {
+		return
+	}
+	sb.WriteString("\nWhat you read from files in the steps you left may be out of date: read a file again before you edit it.")
+	var names []string
+	for _, c := range n.changed {
+		if n.reads[c.Path] {
+			names = append(names, c.Path)
+		}
+	}
+	if len(names) > 0 {
+		fmt.Fprintf(sb, " You read these there, and the jump changed them: %s.", list(names, len(names)))
+	}
 }
 
 // writeChanges names what the jump did to files, in the words of the one who

@@ -45,6 +45,8 @@ tool.returned 1 {"call":"a","name":"Bash","text":"deployed","exit":0}
 tool.called 1 {"call":"b","name":"Bash","args":"{\"command\":\"go test ./...\"}"}
 tool.returned 1 {"call":"b","name":"Bash","text":"FAIL","exit":1}
 tool.returned 1 {"call":"c","name":"ReadFile","text":"x","reads":["x"]}
+tool.returned 1 {"call":"d","name":"ReadFile","text":"x","reads":["date.go"]}
+tool.returned 1 {"call":"e","name":"ReadFile","text":"x","reads":["date.go"]}
 model.replied 2 {"text":"The date parser\nis fixed.","finish":"stop"}
 `)
 	changed := []worldstate.Change{
