@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/retrieval"
@@ -43,27 +44,53 @@ type Hit struct {
 // Search gives the cards that matter for the query, best first, ties by id. A
 // query that is a card's id gives that card alone.
 // It gives none when nothing in the store accounts for enough of the query.
-// Retired and superseded cards are never found. When the vectors cannot be
+// Retired and superseded cards are never found. A card that a hit says it
+// contradicts stands behind it, beyond K. When the vectors cannot be
 // computed the other legs answer alone and [Store.VectorError] tells why.
 func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
+	var hits []Hit
+	err := s.withIndex(ctx, func() (err error) {
+		hits, err = s.search(ctx, q)
+		return err
+	})
+	return hits, err
+}
+
+// maxNear is how many resembling cards are told of one.
+const maxNear = 3
+
+// Near gives the cards that probably say the same as the card id, in other
+// words: what a person should look at beside it before approving it.
+// Retired and superseded cards are not among them.
+func (s *Store) Near(ctx context.Context, id string) ([]retrieval.Neighbour, error) {
+	var near []retrieval.Neighbour
+	err := s.withIndex(ctx, func() (err error) {
+		near, _, err = s.index.Near(ctx, id, maxNear)
+		return err
+	})
+	return slices.DeleteFunc(near, func(n retrieval.Neighbour) bool { return !n.Same() }), err
+}
+
+// withIndex calls do with an index that fits the cards, under a lock.
+func (s *Store) withIndex(ctx context.Context, do func() error) error {
 	s.mu.RLock()
 	if !s.closed && s.index != nil && !s.index.Stale() {
 		defer s.mu.RUnlock()
-		return s.search(ctx, q)
+		return do()
 	}
 	s.mu.RUnlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, ErrClosed
+		return ErrClosed
 	}
 	if err := s.buildIndex(ctx, false); err != nil {
-		return nil, fmt.Errorf("search: %w", err)
+		return fmt.Errorf("search: %w", err)
 	}
-	return s.search(ctx, q)
+	return do()
 }
 
 // buildIndex makes the index fit the cards, from nothing when anew is set.
@@ -152,7 +179,27 @@ func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 		st := s.cards[f.ID]
 		hits = append(hits, Hit{Card: st.card.Clone(), Score: f.Score, Evidence: f.Evidence, Expired: st.card.Expired(now), Path: st.path})
 	}
-	return hits, nil
+	return s.withContradicted(hits, q, now), nil
+}
+
+// withContradicted puts behind each hit the cards it says it contradicts, so
+// that nobody is shown one side only. They count beyond the hits asked for.
+func (s *Store) withContradicted(hits []Hit, q Query, now time.Time) []Hit {
+	shown := make(map[string]bool)
+	for _, h := range hits {
+		shown[h.Card.ID] = true
+	}
+	out := make([]Hit, 0, len(hits))
+	for _, h := range hits {
+		out = append(out, h)
+		for _, id := range h.Card.Contradicts {
+			if st := s.cards[id]; st != nil && !shown[id] && shownTo(st.card, q) {
+				shown[id] = true
+				out = append(out, Hit{Card: st.card.Clone(), Score: h.Score, Expired: st.card.Expired(now), Path: st.path})
+			}
+		}
+	}
+	return out
 }
 
 // shownTo applies the rules of state and taint.

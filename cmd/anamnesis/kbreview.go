@@ -67,7 +67,7 @@ func (a *app) kbReview(ctx context.Context, store *knowledgebase.Store, f review
 		}
 		return a.applyReview(ctx, store, draftFile{path: f.apply}, doc, f.asJSON)
 	}
-	items, more, err := review.Queue(store, f.number)
+	items, more, err := review.Queue(ctx, store, f.number)
 	if err != nil {
 		return err
 	}

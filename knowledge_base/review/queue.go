@@ -1,6 +1,7 @@
 package review
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +14,7 @@ import (
 
 // Queue gives the cards that wait for a person, oldest first: drafts, and
 // reviewed cards past their date. more tells how many wait beyond the first n.
-func Queue(store *knowledgebase.Store, n int) (items []Item, more int, err error) {
+func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item, more int, err error) {
 	waiting := slices.DeleteFunc(store.List(), func(e knowledgebase.Entry) bool {
 		return e.State != card.Draft && (e.State != card.Reviewed || !e.Expired)
 	})
@@ -24,7 +25,15 @@ func Queue(store *knowledgebase.Store, n int) (items []Item, more int, err error
 		if err != nil {
 			return nil, 0, fmt.Errorf("review queue: %w", err)
 		}
-		items = append(items, Item{ID: e.ID, Fingerprint: fingerprint, Text: text, Notes: notes(store, e)})
+		it := Item{ID: e.ID, Fingerprint: fingerprint, Text: text, Notes: notes(store, e)}
+		near, err := store.Near(ctx, e.ID)
+		if err != nil {
+			return nil, 0, fmt.Errorf("review queue: %w", err)
+		}
+		for _, m := range near {
+			it.Notes = append(it.Notes, fmt.Sprintf("may say the same as %s – to merge them here: supersedes: [%s]", about(store, m.ID), m.ID))
+		}
+		items = append(items, it)
 	}
 	return items, more, nil
 }

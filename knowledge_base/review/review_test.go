@@ -34,7 +34,7 @@ func draft(id, issue string) *card.Card {
 
 func queue(t *testing.T, s *knowledgebase.Store) string {
 	t.Helper()
-	items, _, err := Queue(s, MaxCards)
+	items, _, err := Queue(t.Context(), s, MaxCards)
 	if err != nil {
 		t.Fatal(err)
 	}

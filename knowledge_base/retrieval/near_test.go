@@ -1,0 +1,80 @@
+package retrieval
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// rewritten are lessons of testdata/small as a later pass would word them.
+func rewritten() map[string]string {
+	return map[string]string{
+		"go-test-cache": "cached go test passes\nA test reading a fixture from outside the module still passes after that fixture changed: go test took the cached result. Use go test -count=1.",
+		"sqlite-locked": "SQLITE_BUSY with two writers\nWhen two connections write, SQLite says database is locked. Set a busy_timeout, switch to WAL mode, and keep one connection for writes.",
+		"docker-layer":  "docker build misses a changed constraints file\nCOPY requirements.txt before RUN pip install caches the layer, and a changed constraints file is ignored. Copy both files first.",
+		"k8s-oom":       "JVM pod is OOMKilled, exit code 137\nThe JVM does not see the cgroup limit. -XX:MaxRAMPercentage=75 helps, with the memory request set to the limit.",
+		"utf8-bom":      "invalid character 'ï' from json.Unmarshal\nWindows saved the config with a byte order mark; strip the bytes EF BB BF first.",
+	}
+}
+
+// nearOf gives the most resembling document of each.
+func nearOf(t *testing.T, dir string, more map[string]string) map[string]Neighbour {
+	t.Helper()
+	set, err := ReadSet(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := New(nil)
+	for _, d := range set.Docs {
+		x.Put(Document{ID: d.ID, Text: d.Title + "\n" + d.Text})
+	}
+	for id, text := range more {
+		x.Put(Document{ID: id + "-again", Text: text})
+	}
+	if err := x.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out := make(map[string]Neighbour)
+	for _, d := range set.Docs {
+		near, vecErr, err := x.Near(t.Context(), d.ID, 1)
+		if err != nil || vecErr != nil {
+			t.Fatal(err, vecErr)
+		}
+		if len(near) > 0 {
+			out[d.ID] = near[0]
+		}
+	}
+	return out
+}
+
+// On two sets of cards about different things no two are called the same; a
+// lesson worded anew is.
+func TestNear(t *testing.T) {
+	for id, n := range nearOf(t, "testdata/cards", nil) {
+		if n.Same() {
+			t.Errorf("%s is called the same as %+v", id, n)
+		}
+	}
+	for id, n := range nearOf(t, "testdata/small", rewritten()) {
+		_, again := rewritten()[id]
+		if n.Same() != again || again && n.ID != id+"-again" {
+			t.Errorf("%s beside %+v: same %v, want %v", id, n, n.Same(), again)
+		}
+	}
+}
+
+func TestNearCancelled(t *testing.T) {
+	x := New(nil)
+	x.Put(Document{ID: "a", Text: "one text"})
+	if err := x.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := x.Near(ctx, "a", 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if near, _, err := x.Near(t.Context(), "nosuch", 1); err != nil || near != nil {
+		t.Errorf("no such document: %v, %v", near, err)
+	}
+}
