@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 )
@@ -203,6 +204,11 @@ func TestBadInput(t *testing.T) {
 	rep, err := Verify(context.Background(), dir)
 	if err != nil || len(rep.Findings) != 0 {
 		t.Errorf("Verify = %v, %v", rep.Findings, err)
+	}
+	for path, data := range tree(t, filepath.Join(dir, opsDirName)) {
+		if !utf8.ValidString(data) {
+			t.Errorf("%s is not UTF-8", path)
+		}
 	}
 }
 
