@@ -108,26 +108,6 @@ func TestCheckpoint(t *testing.T) {
 	})
 }
 
-// readerResumes checks that a reader gives every record, those before the
-// checkpoint at seq included.
-func readerResumes(t *testing.T, rt *rapid.T, d *disk, seq, last uint64) {
-	o := diskOptions(d)
-	o.Checkpoint = testFold
-	reader := mustReader(t, "/log", &o)
-	if fold, at, ok := reader.Folded(); string(fold) != "the fold" || at != seq || !ok {
-		rt.Fatalf("the reader's Folded = %q, %d, %v", fold, at, ok)
-	}
-	read := uint64(0)
-	for rec, err := range reader.Since(0) {
-		if read++; err != nil || rec.Seq != read {
-			rt.Fatalf("read %+v, %v; want record %d", rec, err, read)
-		}
-	}
-	if read != last {
-		rt.Fatalf("the reader gave %d records of %d", read, last)
-	}
-}
-
 // noted reports whether a report has a finding of a file.
 func noted(rep *Report, name string) bool {
 	return slices.ContainsFunc(rep.Findings, func(f Finding) bool { return filepath.Base(f.File) == name })

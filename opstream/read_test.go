@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 func mustReader(t *testing.T, dir string, o *Options) *Reader {
@@ -397,5 +399,25 @@ func TestBlobDamage(t *testing.T) {
 	rep, err := verify(t.Context(), d, "/log")
 	if err != nil || len(rep.Findings) != 2 || rep.Blobs != 4 {
 		t.Errorf("Verify = %+v, %v", rep, err)
+	}
+}
+
+// readerResumes checks that a reader gives every record, those before the
+// checkpoint at seq included.
+func readerResumes(t *testing.T, rt *rapid.T, d *disk, seq, last uint64) {
+	o := diskOptions(d)
+	o.Checkpoint = testFold
+	reader := mustReader(t, "/log", &o)
+	if fold, at, ok := reader.Folded(); string(fold) != "the fold" || at != seq || !ok {
+		rt.Fatalf("the reader's Folded = %q, %d, %v", fold, at, ok)
+	}
+	read := uint64(0)
+	for rec, err := range reader.Since(0) {
+		if read++; err != nil || rec.Seq != read {
+			rt.Fatalf("read %+v, %v; want record %d", rec, err, read)
+		}
+	}
+	if read != last {
+		rt.Fatalf("the reader gave %d records of %d", read, last)
 	}
 }
