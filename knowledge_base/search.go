@@ -107,11 +107,14 @@ func (s *Store) buildIndex(ctx context.Context, anew bool) error {
 				return fmt.Errorf("clear index: %w", err)
 			}
 		}
+		var docs []retrieval.Document
 		for _, id := range s.ids() {
-			if err := ctx.Err(); err != nil {
-				return err
+			if c := s.cards[id].card; findable(c) {
+				docs = append(docs, document(c))
 			}
-			enter(x, s.cards[id].card)
+		}
+		if err := x.Fill(ctx, docs); err != nil {
+			return err
 		}
 		s.index = x
 	}
@@ -122,12 +125,14 @@ func (s *Store) buildIndex(ctx context.Context, anew bool) error {
 // enter makes the index hold a card, or not when its state keeps it from being
 // found.
 func enter(x *retrieval.Index, c *card.Card) {
-	if c.State == card.Retired || c.State == card.Superseded {
+	if findable(c) {
+		x.Put(document(c))
+	} else {
 		x.Remove(c.ID)
-		return
 	}
-	x.Put(document(c))
 }
+
+func findable(c *card.Card) bool { return c.State != card.Retired && c.State != card.Superseded }
 
 // document gives what a card is found by: topic, bullets, tags, scope.
 func document(c *card.Card) retrieval.Document {

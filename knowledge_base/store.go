@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -59,6 +58,10 @@ type Options struct {
 	// NoHistory is for a folder that lies in another repository: it gets no
 	// git repository of its own.
 	NoHistory bool
+	// Progress, where it is given, is told how many of the cards' files have
+	// been read while the folder is opened or read anew, and of how many; calls
+	// come one at a time, the last with read equal to of.
+	Progress func(read, of int)
 	// Person is whom reviews and edits by hand are by in the history; zero
 	// is who git says sits here.
 	Person history.Person
@@ -222,79 +225,6 @@ func (s *Store) cardFiles() ([]string, error) {
 		}
 	}
 	return out, nil
-}
-
-// load reads all files into memory; the caller holds no lock that readers
-// could be waiting for, or the write lock.
-func (s *Store) load(ctx context.Context) error {
-	months, err := s.months()
-	if err != nil {
-		return err
-	}
-	cards, lessons := make(map[string]*stored), make(map[string]string)
-	var broken []BrokenCard
-	for _, m := range months {
-		entries, err := os.ReadDir(filepath.Join(s.dir, m))
-		if err != nil {
-			broken = append(broken, BrokenCard{filepath.Join(s.dir, m), err})
-			continue
-		}
-		for _, e := range entries {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if !isCardFile(m + "/" + e.Name()) {
-				continue
-			}
-			path := filepath.Join(s.dir, m, e.Name())
-			st, err := readCard(path)
-			if err == nil && cards[st.card.ID] != nil {
-				err = card.Errorf(0, "id %s is also used by %s; give one of them another", st.card.ID, cards[st.card.ID].path)
-			}
-			if err != nil {
-				broken = append(broken, BrokenCard{path, err})
-				continue
-			}
-			if len(cards) == MaxCards {
-				return fmt.Errorf("more than %d cards; move some to another folder", MaxCards)
-			}
-			cards[st.card.ID] = st
-			lessons[st.card.Hash()] = st.card.ID
-		}
-	}
-	if s.usage, err = usage.Read(s.usagePath()); err != nil {
-		return err
-	}
-	s.cards, s.lessons, s.broken, s.index = cards, lessons, broken, nil
-	return nil
-}
-
-// readCard reads one regular file of bounded size.
-func readCard(path string) (*stored, error) {
-	fi, err := os.Lstat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !fi.Mode().IsRegular() {
-		return nil, fmt.Errorf("read %s: not a regular file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	src, err := io.ReadAll(io.LimitReader(f, card.MaxBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	c, err := card.Parse(src)
-	if err != nil {
-		return nil, err
-	}
-	if c.ID == "" {
-		return nil, card.Errorf(2, "id is missing; add 'id: %s'", card.NewID("file", string(src)))
-	}
-	return &stored{card: c, path: path, sum: sha256.Sum256(src)}, nil
 }
 
 // remember makes st the card of its id in memory.

@@ -47,7 +47,7 @@ func (a *app) openKB(dir string, create bool) (*knowledgebase.Store, error) {
 	} else if info, err := os.Stat(dir); !create && (err != nil || !info.IsDir()) {
 		return nil, usageError("--kb %s: not a directory; 'kb add --kb' makes one", dir)
 	}
-	store, err := knowledgebase.Open(dir, nil)
+	store, err := knowledgebase.Open(dir, a.kbOptions())
 	if err != nil {
 		return nil, err
 	}
@@ -55,6 +55,16 @@ func (a *app) openKB(dir string, create bool) (*knowledgebase.Store, error) {
 		fmt.Fprintf(a.stderr, "anamnesis: not a readable card, left as it is: %s\n", kbFault(b.Path, b.Err))
 	}
 	return store, nil
+}
+
+// kbOptions are the settings every verb opens a knowledge base with.
+func (a *app) kbOptions() *knowledgebase.Options {
+	o := &knowledgebase.Options{}
+	if isTerminal(a.stderr) {
+		p := &progressLine{out: a.stderr, now: time.Now}
+		o.Progress = p.showCards
+	}
+	return o
 }
 
 // kbFault writes path:line: what for a card's fault.

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"anamnesis/worldstate"
@@ -16,6 +17,7 @@ const (
 	// progressEvery bounds how often the line is drawn.
 	progressEvery = 100 * time.Millisecond
 	clearLine     = "\r\x1b[K"
+	barCells      = 20
 )
 
 // progressLine is one line of a terminal that says how far something is. Who
@@ -47,6 +49,22 @@ func (p *progressLine) show(at worldstate.Progress) {
 		of = fmt.Sprintf(" of about %d", at.Known)
 	}
 	p.draw(fmt.Sprintf("%d%s files, %s", at.Files, of, sizeText(at.Bytes)))
+}
+
+// showCards shows how far the reading of a folder of cards is.
+func (p *progressLine) showCards(read, of int) {
+	if read == of {
+		p.clear()
+		p.start = time.Time{}
+		return
+	}
+	p.draw(fmt.Sprintf("%s %d of %d cards read", bar(read, of), read, of))
+}
+
+// bar is a share as a bar of barCells cells.
+func bar(part, of int) string {
+	full := barCells * part / max(1, of)
+	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barCells-full) + "]"
 }
 
 // draw shows a text in place of the one before, not too soon and not too

@@ -36,3 +36,18 @@ func TestProgressLine(t *testing.T) {
 		t.Errorf("the next short scan showed %q", got)
 	}
 }
+
+// TestProgressOfCards: a folder on a slow disk shows a bar, which goes away.
+func TestProgressOfCards(t *testing.T) {
+	var out strings.Builder
+	now := time.Unix(1000, 0)
+	p := &progressLine{out: &out, now: func() time.Time { return now }}
+	for i := 1; i <= 1000; i++ {
+		p.showCards(i, 1000)
+		now = now.Add(time.Millisecond)
+	}
+	want := "\r\x1b[K[########............] 401 of 1000 cards read\r\x1b[K[##########..........] 501 of 1000 cards read\r"
+	if got := out.String(); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "cards read\r\x1b[K") {
+		t.Errorf("shown: %q", got)
+	}
+}

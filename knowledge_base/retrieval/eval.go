@@ -88,11 +88,12 @@ func evalSet(ctx context.Context, set *Set, o *EvalOptions) (EvalResult, error) 
 	res := EvalResult{Docs: len(set.Docs), Unrelated: len(set.Unrelated)}
 	begin := time.Now()
 	x := New(&Options{Embedder: o.Embedder})
-	for _, d := range set.Docs {
-		if err := ctx.Err(); err != nil {
-			return res, err
-		}
-		x.Put(d.Document())
+	docs := make([]Document, len(set.Docs))
+	for i, d := range set.Docs {
+		docs[i] = d.Document()
+	}
+	if err := x.Fill(ctx, docs); err != nil {
+		return res, err
 	}
 	if err := x.Refresh(ctx); err != nil {
 		return res, err

@@ -81,6 +81,37 @@ func (x *Index) ForgetVectors() error {
 	return x.vecs.cache.clear()
 }
 
+// Fill puts documents into an empty index, faster than one by one. Their ids
+// must differ. After an error, which is ctx's, the index is of no use.
+func (x *Index) Fill(ctx context.Context, docs []Document) error {
+	x.docs = make([]document, len(docs))
+	for i, d := range docs {
+		x.slots[d.ID] = i
+	}
+	x.vecs.stale = true
+	var wg sync.WaitGroup
+	each := func(do func(slot int, text string)) {
+		wg.Go(func() {
+			for i := 0; i < len(docs) && ctx.Err() == nil; i++ {
+				do(i, docs[i].Text)
+			}
+		})
+	}
+	each(func(slot int, _ string) { x.docs[slot] = newDocument(docs[slot]) })
+	each(x.addWords)
+	each(x.addGrams)
+	wg.Wait()
+	return ctx.Err()
+}
+
+func (x *Index) addWords(slot int, text string) {
+	x.words.add(slot, func(emit func(string)) { words(text, emit) })
+}
+
+func (x *Index) addGrams(slot int, text string) {
+	x.grams.add(slot, func(emit func(uint64)) { grams(text, emit) })
+}
+
 // Put enters a document in the place of the one with its id.
 func (x *Index) Put(doc Document) {
 	x.Remove(doc.ID)
@@ -93,8 +124,8 @@ func (x *Index) Put(doc Document) {
 		x.docs = append(x.docs, d)
 	}
 	x.slots[d.ID] = slot
-	x.words.add(slot, func(emit func(string)) { words(d.Text, emit) })
-	x.grams.add(slot, func(emit func(uint64)) { grams(d.Text, emit) })
+	x.addWords(slot, d.Text)
+	x.addGrams(slot, d.Text)
 	x.vecs.stale = true
 }
 

@@ -29,6 +29,7 @@ type bm25[K comparable] struct {
 	lengths []int32     // by slot
 	docs    int
 	total   int64 // sum of lengths
+	buffer  []int32
 }
 
 func newBM25[K comparable](b float64) *bm25[K] {
@@ -37,8 +38,7 @@ func newBM25[K comparable](b float64) *bm25[K] {
 
 // add enters the terms of a text under a slot that is free.
 func (x *bm25[K]) add(slot int, each func(emit func(K))) {
-	counts := make(map[int32]uint32)
-	length := int32(0)
+	found := x.buffer[:0]
 	each(func(k K) {
 		t, ok := x.terms[k]
 		if !ok {
@@ -46,12 +46,18 @@ func (x *bm25[K]) add(slot int, each func(emit func(K))) {
 			x.terms[k] = t
 			x.lists = append(x.lists, nil)
 		}
-		counts[t]++
-		length++
+		found = append(found, t)
 	})
-	for t, n := range counts {
-		x.lists[t] = append(x.lists[t], posting{int32(slot), n})
+	slices.Sort(found)
+	for i := 0; i < len(found); {
+		t, from := found[i], i
+		for i < len(found) && found[i] == t {
+			i++
+		}
+		x.lists[t] = append(x.lists[t], posting{int32(slot), uint32(i - from)})
 	}
+	x.buffer = found
+	length := int32(len(found))
 	for len(x.lengths) <= slot {
 		x.lengths = append(x.lengths, 0)
 	}

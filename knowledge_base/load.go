@@ -1,0 +1,139 @@
+package knowledgebase
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/usage"
+)
+
+// readers is how many files are read at once: a slow disk answers several
+// requests in the time of one.
+const readers = 8
+
+// read is what became of one file.
+type read struct {
+	st     *stored
+	lesson string // the hash of what the card says
+	err    error
+}
+
+// load reads all files into memory; the caller holds no lock that readers
+// could be waiting for, or the write lock.
+func (s *Store) load(ctx context.Context) error {
+	paths, broken, err := s.cardPaths()
+	if err != nil {
+		return err
+	}
+	all, err := s.readAll(ctx, paths)
+	if err != nil {
+		return err
+	}
+	cards, lessons := make(map[string]*stored, len(all)), make(map[string]string, len(all))
+	for i, r := range all {
+		if r.err == nil && cards[r.st.card.ID] != nil {
+			r.err = card.Errorf(0, "id %s is also used by %s; give one of them another", r.st.card.ID, cards[r.st.card.ID].path)
+		}
+		if r.err != nil {
+			broken = append(broken, BrokenCard{paths[i], r.err})
+			continue
+		}
+		if len(cards) == MaxCards {
+			return fmt.Errorf("more than %d cards; move some to another folder", MaxCards)
+		}
+		cards[r.st.card.ID] = r.st
+		lessons[r.lesson] = r.st.card.ID
+	}
+	if s.usage, err = usage.Read(s.usagePath()); err != nil {
+		return err
+	}
+	s.cards, s.lessons, s.broken, s.index = cards, lessons, broken, nil
+	return nil
+}
+
+// cardPaths lists the files that hold cards, in the order of their paths, and
+// the folders that cannot be listed.
+func (s *Store) cardPaths() (paths []string, broken []BrokenCard, err error) {
+	months, err := s.months()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, m := range months {
+		entries, err := os.ReadDir(filepath.Join(s.dir, m))
+		if err != nil {
+			broken = append(broken, BrokenCard{filepath.Join(s.dir, m), err})
+			continue
+		}
+		for _, e := range entries {
+			if isCardFile(m + "/" + e.Name()) {
+				paths = append(paths, filepath.Join(s.dir, m, e.Name()))
+			}
+		}
+	}
+	return paths, broken, nil
+}
+
+// readAll reads files, several at once, and tells how far it is.
+func (s *Store) readAll(ctx context.Context, paths []string) ([]read, error) {
+	out := make([]read, len(paths))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	done := make(chan struct{}, readers)
+	for range min(readers, len(paths)) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(paths) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				out[i].st, out[i].err = readCard(paths[i])
+				if out[i].err == nil {
+					out[i].lesson = out[i].st.card.Hash()
+				}
+				done <- struct{}{}
+			}
+		})
+	}
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	n := 0
+	for range done {
+		if n++; s.opts.Progress != nil {
+			s.opts.Progress(n, len(paths))
+		}
+	}
+	return out, ctx.Err()
+}
+
+// readCard reads one regular file of bounded size.
+func readCard(path string) (*stored, error) {
+	fi, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !fi.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %s: not a regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	src, err := io.ReadAll(io.LimitReader(f, card.MaxBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	c, err := card.Parse(src)
+	if err != nil {
+		return nil, err
+	}
+	if c.ID == "" {
+		return nil, card.Errorf(2, "id is missing; add 'id: %s'", card.NewID("file", string(src)))
+	}
+	return &stored{card: c, path: path, sum: sha256.Sum256(src)}, nil
+}

@@ -1,0 +1,83 @@
+package knowledgebase
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"anamnesis/knowledge_base/retrieval"
+)
+
+// cardFolder writes n cards made from the committed set by repetition, each a
+// little different, as files of a knowledge base.
+func cardFolder(b *testing.B, n int) (string, *retrieval.Set) {
+	b.Helper()
+	set, err := retrieval.ReadSet("retrieval/testdata/cards")
+	if err != nil {
+		b.Fatal(err)
+	}
+	dir := b.TempDir()
+	month := filepath.Join(dir, day.Format("2006-01"))
+	if err := os.Mkdir(month, dirMode); err != nil {
+		b.Fatal(err)
+	}
+	for i := range n {
+		d := set.Docs[i%len(set.Docs)]
+		c := newCard(fmt.Sprintf("c%06d", i), fmt.Sprintf("%s %d", d.Title, i), d.Text, set.Docs[(i*7+i/len(set.Docs))%len(set.Docs)].Title)
+		c.Created = day.Add(time.Duration(i) * time.Second)
+		if err := os.WriteFile(filepath.Join(month, fileName(c)), c.Markdown(), fileMode); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return dir, set
+}
+
+// BenchmarkFolder measures what a person waits for with 10,000 cards: opening
+// the folder and the first answer, with and without what is kept of earlier
+// runs, and a full rebuild; and the memory this takes.
+func BenchmarkFolder(b *testing.B) {
+	dir, set := cardFolder(b, 10_000)
+	first := func(b *testing.B) *Store {
+		s := openStore(b, dir)
+		if _, err := s.Search(b.Context(), Query{Text: set.Queries[0].Text}); err != nil || s.VectorError() != nil {
+			b.Fatal(err, s.VectorError())
+		}
+		return s
+	}
+	b.Run("first", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			if err := os.RemoveAll(filepath.Join(dir, indexDir)); err != nil {
+				b.Fatal(err)
+			}
+			b.StartTimer()
+			first(b).Close()
+		}
+	})
+	first(b).Close() // what is kept is there, whichever part is run
+	b.Run("cached", func(b *testing.B) {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for b.Loop() {
+			s := first(b)
+			b.StopTimer()
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			b.ReportMetric(float64(int64(after.HeapAlloc)-int64(before.HeapAlloc))/(1<<20), "heap-MiB")
+			s.Close()
+			b.StartTimer()
+		}
+	})
+	b.Run("rebuild", func(b *testing.B) {
+		s := first(b)
+		for b.Loop() {
+			if err := s.Rebuild(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
