@@ -106,6 +106,8 @@ func (s *State) apply(o op.Op) error {
 		}
 	case *op.ToolCalled, *op.ToolStarted, *op.ToolReturned:
 		return s.tool(o)
+	case *op.JobStarted, *op.JobEnded:
+		s.job(o)
 	case *op.WorldSaved:
 		return s.endStep(o, b)
 	case *op.JumpRequested, *op.JumpDropped, *op.JumpIntended, *op.JumpDone, *op.PassDone:

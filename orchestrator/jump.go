@@ -108,12 +108,16 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	if err := makeAgain(t.Dir); err != nil { // a command may have removed it
 		return t.dropJump(keep, err.Error())
 	}
+	discarded := t.state.Discarded(to)
+	ended, err := t.endJobs(keep, discarded)
+	if err != nil {
+		return err
+	}
 	message := fmt.Sprintf("before the jump from step %d to step %d", from, to)
 	source, err := t.saveSource(keep, t.state.commitAt(from), message)
 	if err != nil {
 		return t.dropJump(keep, fmt.Sprintf("the world as it is now cannot be saved: %v", err))
 	}
-	discarded := t.state.Discarded(to)
 	ranges := t.state.Ranges(discarded)
 	if err := t.passes(ctx, keep, j, discarded); err != nil {
 		return err
@@ -134,7 +138,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	if err := t.record(keep, &op.JumpIntended{
 		From: from, To: to, Reason: j.Reason, By: j.By,
 		Discarded: ranges, Tokens: t.state.rangeTokens(ranges),
-		FromCommit: string(source.ID), ToCommit: string(targetID), Base: string(base), Overwrite: j.Overwrite, Plan: plan.Hash,
+		FromCommit: string(source.ID), ToCommit: string(targetID), Base: string(base), Overwrite: j.Overwrite, Plan: plan.Hash, Jobs: ended,
 		Backward: t.state.OnPath(to, from),
 	}); err != nil {
 		return err
@@ -226,6 +230,9 @@ func (t *Task) finishJump(ctx context.Context) error {
 	done.Folded = len(left) > 0 && len(t.unfolded(left)) == 0
 	done.Notice = noticeOf(t.Dir, j.JumpIntended, done, changed, discarded, t.state.triedFrom(j.To, j.From), t.state.validSteps())
 	done.Notice += t.liveAgain(j)
+	if len(j.Jobs) > 0 {
+		done.Notice += fmt.Sprintf("\nEnded, because it was begun after step %d and ran in the background: %s.", j.To, list(j.Jobs, len(j.Jobs)))
+	}
 	return t.record(ctx, done)
 }
 

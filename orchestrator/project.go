@@ -85,6 +85,8 @@ func (p *projection) apply(o op.Op) {
 		}
 	case *op.NoticeGiven:
 		p.user(o, entryPlain, b.Text, o.Tok)
+	case *op.JobEnded:
+		p.user(o, entryPlain, b.Notice, o.Tok)
 	case *op.WorldRestored:
 		p.user(o, entryPlain, b.Notice, o.Tok)
 	case *op.StrategyGiven:
@@ -366,6 +368,8 @@ func projectedText(b op.Body) string {
 		return b.Text
 	case *op.NoticeGiven:
 		return b.Text
+	case *op.JobEnded:
+		return b.Notice
 	case *op.WorldRestored:
 		return b.Notice
 	case *op.StrategyGiven:

@@ -44,6 +44,8 @@ type State struct {
 	loops     []loopTick    // backward jumps, oldest first
 	Marked    []Marked      // checkpoints of the tool dmail, by their numbers
 	Pressure  Pressure      // why and how far the context is to be made smaller
+	Jobs      []RunningJob  // background commands that have not ended
+	JobsBegun int           // and how many there were
 	Repeats   loop.Tally    // calls that were made, by the world they ran in
 	Research  Research      // what was looked up before it was used
 	Learning  *op.PassBegun `json:",omitempty"` // a pass at the end that was begun and has no result

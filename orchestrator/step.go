@@ -49,7 +49,7 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	// short: keep carries the values and not the cancellation.
 	keep := context.WithoutCancel(ctx)
 	for {
-		if err := t.settle(); err != nil {
+		if err := errors.Join(t.settle(), t.closeLostJobs(keep)); err != nil {
 			return Outcome{}, err
 		}
 		act := Next(&t.state, t.limits())
@@ -296,7 +296,7 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		return err
 	}
 	env := &tool.Env{
-		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: taskEvidence{t}, Redactor: t.redactor,
+		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: taskEvidence{t}, Redactor: t.redactor, Jobs: t.jobs,
 		Started: func(s op.ToolStarted) error { return t.post(keep, &s) },
 	}
 	if show := t.opts.Progress; show != nil {

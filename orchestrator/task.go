@@ -118,6 +118,7 @@ type Task struct {
 	counter    *tokens.Counter
 	approval   string
 	live       *liveDir
+	jobs       *jobs // nil until the task is open
 	opts       Options
 
 	state        State  // Run's goroutine only
@@ -294,6 +295,7 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 		return err
 	}
 	t.model = t.opts.Model
+	t.jobs = &jobs{t: t, dir: filepath.Join(h.Task(t.ID), "jobs"), n: t.state.JobsBegun}
 	if t.opts.Tools != nil {
 		if err := t.offer(t.opts.Tools); err != nil {
 			return err
@@ -336,9 +338,13 @@ func (t *Task) fold(o op.Op) error {
 // Close ends the process's hold on the task. The stream is sealed; the task
 // can be opened again. A second call does nothing.
 func (t *Task) Close() error {
+	var errs []error
+	if t.jobs != nil { // before the stream: their ends are recorded
+		errs = append(errs, t.jobs.close())
+		t.jobs = nil
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var errs []error
 	if t.log != nil {
 		errs = append(errs, t.countCards())
 		t.checkpoint(true)

@@ -274,6 +274,9 @@ type JumpIntended struct {
 	Overwrite  bool    `json:"overwrite,omitempty"`
 	ToCommit   string  `json:"to_commit"`
 	Plan       string  `json:"plan"` // plan hash
+	// Jobs are the background commands that were ended, begun in a step that
+	// is left.
+	Jobs []string `json:"jobs,omitempty"`
 	Backward   bool    `json:"backward"`
 }
 

@@ -31,6 +31,8 @@ const (
 	KindToolCalled      Kind = "tool.called"
 	KindToolStarted     Kind = "tool.started"
 	KindToolReturned    Kind = "tool.returned"
+	KindJobStarted      Kind = "job.started"
+	KindJobEnded        Kind = "job.ended"
 	KindWorldSaved      Kind = "world.saved"
 	KindWorldRestored   Kind = "world.restored"
 	KindJumpRequested   Kind = "jump.requested"
@@ -136,6 +138,10 @@ func empty(k Kind) Body {
 		return new(ToolStarted)
 	case KindToolReturned:
 		return new(ToolReturned)
+	case KindJobStarted:
+		return new(JobStarted)
+	case KindJobEnded:
+		return new(JobEnded)
 	case KindWorldSaved:
 		return new(WorldSaved)
 	case KindWorldRestored:

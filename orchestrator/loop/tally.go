@@ -150,7 +150,7 @@ type Pattern struct {
 
 // Polling is the built-in list of such calls.
 func Polling() []Pattern {
-	list := []Pattern{{Tool: "TaskOutput"}}
+	list := []Pattern{{Tool: "TaskOutput"}, {Tool: "TaskList"}}
 	for _, command := range []string{
 		"sleep *", "* sleep *", "wait", "wait *", "date", "date *", "ps", "ps *", "pgrep *", "ss *", "tail *",
 		"curl *localhost*", "curl *127.0.0.1*", "wget *localhost*", "wget *127.0.0.1*", "nc -z *",

@@ -50,11 +50,11 @@ func TestValidateRefuses(t *testing.T) {
 		name, tool, args string
 		want             []string
 	}{
-		{"unknown tool", "Fly", `{}`, []string{`no tool "Fly"`, "Bash, ReadFile, WriteFile, StrReplaceFile, Glob, Grep, Think, jump_to_step, recall"}},
+		{"unknown tool", "Fly", `{}`, []string{`no tool "Fly"`, "TaskStop, ReadFile, WriteFile, StrReplaceFile, Glob, Grep, Think, jump_to_step, recall"}},
 		{"near name", "read_file", `{}`, []string{"Did you mean ReadFile?"}},
 		{"misspelt name", "Bahs", `{}`, []string{"Did you mean Bash?"}},
 		{"empty name", "", `{}`, []string{`no tool ""`}},
-		{"not JSON", "Bash", `ls -la`, []string{"not valid JSON", "at byte", `{"command": string, "timeout"?: integer}`}},
+		{"not JSON", "Bash", `ls -la`, []string{"not valid JSON", "at byte", `{"command": string, "timeout"?: integer, "run_in_background"?: boolean}`}},
 		{"cut JSON", "Bash", `{"command":"ls`, []string{"end in the middle"}},
 		{"something after", "Bash", `{"command":"ls"} {"x":1}`, []string{"something follows"}},
 		{"list", "Bash", `["ls"]`, []string{"must be a JSON object, not an array"}},
@@ -68,8 +68,8 @@ func TestValidateRefuses(t *testing.T) {
 		{"quoted number", "Bash", `{"command":"ls","timeout":"60"}`, []string{"timeout must be an integer, not a string", "without the quotes"}},
 		{"fraction", "Bash", `{"command":"ls","timeout":1.5}`, []string{"must be an integer"}},
 		{"null value", "Bash", `{"command":null}`, []string{"must be a string, not null"}},
-		{"too small", "Bash", `{"command":"ls","timeout":0}`, []string{"between 1 and 300, not 0"}},
-		{"too large", "Bash", `{"command":"ls","timeout":301}`, []string{"between 1 and 300"}},
+		{"too small", "Bash", `{"command":"ls","timeout":0}`, []string{"between 1 and 86400, not 0"}},
+		{"too large", "Bash", `{"command":"ls","timeout":86401}`, []string{"between 1 and 86400"}},
 		{"empty command", "Bash", `{"command":""}`, []string{"must not be empty"}},
 		{"enum", "WriteFile", `{"path":"a","content":"","mode":"create"}`, []string{`one of "overwrite", "append", not "create"`}},
 		{"inside a list", "StrReplaceFile", `{"path":"a","edits":[{"old":"x","new":"y"},{"old":1}]}`, []string{"edits[1].new is missing", "edits[1].old must be a string"}},

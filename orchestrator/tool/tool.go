@@ -68,6 +68,8 @@ type Env struct {
 	Mailbox Mailbox
 	// Evidence is what the task has seen so far; nil outside a task.
 	Evidence Evidence
+	// Jobs are the task's background commands; nil outside a task.
+	Jobs Jobs
 	// Progress shows a person how far a long call has come; may be nil.
 	Progress func(text string)
 	// Environ is the environment commands get, before secrets are removed;

@@ -123,6 +123,10 @@ func (p *textPrinter) Op(o op.Op) {
 		delete(p.calls, b.Call)
 	case *op.ResearchDone:
 		p.line("✎ looked up %s (op %d)", b.Subject, b.Look)
+	case *op.JobStarted:
+		p.line("▸ %s in the background: %s", b.Job, b.Command)
+	case *op.JobEnded:
+		p.line("• %s ended (%s), exit %d", b.Job, b.Why, b.Exit)
 	case *op.WorldSaved:
 		switch {
 		case b.Error != "":

@@ -30,6 +30,9 @@ func Tools(o *Options) []tool.Tool {
 	}
 	return []tool.Tool{
 		shell.Bash(&v.Shell),
+		shell.TaskList(),
+		shell.TaskOutput(),
+		shell.TaskStop(),
 		file.ReadFile(&v.File),
 		file.WriteFile(&v.File),
 		file.StrReplaceFile(&v.File),

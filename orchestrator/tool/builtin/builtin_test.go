@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
@@ -116,6 +117,17 @@ func (echo) MarkCheckpoint(_ context.Context, call string) (int, error) { return
 
 func (echo) Cite(ops []uint64) (uint64, error) { return ops[0], nil }
 
+// jobs are background commands that say what they were asked.
+type jobs struct{}
+
+func (jobs) Begin(tool.JobStart) (string, error) { return "bg_1", nil }
+func (jobs) List() []tool.Job                    { return []tool.Job{{ID: "bg_1"}} }
+func (jobs) Output(id string, _ int64, _ int) (tool.JobOutput, error) {
+	return tool.JobOutput{Text: "output of " + id, Job: tool.Job{ID: id}}, nil
+}
+func (jobs) Wait(context.Context, string, time.Duration) error { return nil }
+func (jobs) Stop(id string) (tool.Job, error)                  { return tool.Job{ID: id, Why: "stopped"}, nil }
+
 // sample gives the arguments of one call that must succeed, what its text
 // must contain, and a prefix all its files share.
 func sample(name string, i int) (args map[string]any, want string) {
@@ -123,6 +135,12 @@ func sample(name string, i int) (args map[string]any, want string) {
 	switch name {
 	case "Bash":
 		return map[string]any{"command": fmt.Sprintf("echo number %d", i)}, fmt.Sprintf("number %d\n[exit 0]", i)
+	case "TaskList":
+		return map[string]any{}, "bg_1 runs"
+	case "TaskOutput":
+		return map[string]any{"task_id": fmt.Sprintf("bg_%d", i)}, fmt.Sprintf("output of bg_%d\n[bg_%d runs", i, i)
+	case "TaskStop":
+		return map[string]any{"task_id": fmt.Sprintf("bg_%d", i)}, fmt.Sprintf("bg_%d was ended by TaskStop", i)
 	case "ReadFile":
 		return map[string]any{"path": file}, fmt.Sprintf("     1\tunique%d\n", i)
 	case "WriteFile":
@@ -203,7 +221,7 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	env := tool.Env{Root: root, Dir: dir, Timeline: echo{}, Mailbox: echo{}, Evidence: echo{}}
+	env := tool.Env{Root: root, Dir: dir, Jobs: jobs{}, Timeline: echo{}, Mailbox: echo{}, Evidence: echo{}}
 	var wg sync.WaitGroup
 	for _, tl := range tools {
 		name := tl.Spec().Name
@@ -236,7 +254,7 @@ func TestEndedContext(t *testing.T) {
 	for _, tl := range append(builtin.Tools(nil), optIn(t)...) {
 		args, _ := sample(tl.Spec().Name, 1)
 		data, _ := json.Marshal(args)
-		_, err := tl.Call(ctx, &tool.Env{Call: "c", Root: root, Dir: dir, Timeline: echo{}, Mailbox: echo{}, Evidence: echo{}}, data)
+		_, err := tl.Call(ctx, &tool.Env{Call: "c", Root: root, Dir: dir, Jobs: jobs{}, Timeline: echo{}, Mailbox: echo{}, Evidence: echo{}}, data)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: err = %v, want the context's", tl.Spec().Name, err)
 		}

@@ -61,11 +61,13 @@ func (b bash) Spec() tool.Spec {
 		Name: "Bash",
 		Description: fmt.Sprintf("Run a command with bash in the world's directory. Every call is a fresh shell: cd and variables do not "+
 			"last, join steps with &&. Nothing can be typed in; there are no API keys in the environment. When the command ends or its time is up, "+
-			"every process it started is ended, background ones too. Output is kept up to %d characters (head and tail), %d a line. "+
+			"every process it started is ended, background ones too; run_in_background keeps it running beside your work. Output is kept up to %d characters (head and tail), %d a line. "+
 			"Use ReadFile, WriteFile, StrReplaceFile, Glob and Grep for files.", b.MaxOutputRunes, b.MaxLineRunes),
 		Schema: tool.Params(
 			tool.Param{Name: "command", Required: true, Schema: tool.Text("The command line.")},
-			tool.Param{Name: "timeout", Schema: tool.Int(fmt.Sprintf("Seconds after which it is ended; %d if not given.", b.DefaultTimeoutSeconds), 1, MaxTimeoutSeconds)},
+			tool.Param{Name: "timeout", Schema: tool.Int(fmt.Sprintf("Seconds after which it is ended: up to %d, %d if not given; in the background up to %d, which it gets if not given.",
+				MaxTimeoutSeconds, b.DefaultTimeoutSeconds, MaxBackgroundSeconds), 1, MaxBackgroundSeconds)},
+			tool.Param{Name: "run_in_background", Schema: tool.Bool("Return at once and let it run: for servers, watchers, long builds.")},
 		),
 	}
 }
@@ -74,6 +76,7 @@ func (b bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	a, err := tool.Decode[struct {
 		Command string `json:"command"`
 		Timeout int    `json:"timeout"`
+		Behind  bool   `json:"run_in_background"`
 	}](args)
 	if err != nil {
 		return tool.Result{}, err
@@ -84,14 +87,23 @@ func (b bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	case strings.ContainsRune(a.Command, 0):
 		return tool.Errorf("Bash was not run: the command contains a NUL byte. Use printf '\\0' to make one."), nil
 	}
-	if a.Timeout == 0 {
+	switch {
+	case a.Timeout == 0 && a.Behind:
+		a.Timeout = MaxBackgroundSeconds
+	case a.Timeout == 0:
 		a.Timeout = b.DefaultTimeoutSeconds
+	case a.Timeout > MaxTimeoutSeconds && !a.Behind:
+		return tool.Errorf("Bash was not run: timeout %d is more than %d seconds; with run_in_background it may be up to %d.", a.Timeout, MaxTimeoutSeconds, MaxBackgroundSeconds), nil
 	}
 	shell, err := findShell()
 	if err != nil {
 		return tool.Errorf("Bash was not run: %v.", err), nil
 	}
-	return b.run(ctx, env, Exec{Name: "Bash", Path: shell, Args: []string{shell, "-c", a.Command}, Timeout: time.Duration(a.Timeout) * time.Second})
+	e := Exec{Name: "Bash", Path: shell, Args: []string{shell, "-c", a.Command}, Timeout: time.Duration(a.Timeout) * time.Second}
+	if a.Behind && ctx.Err() == nil {
+		return b.begin(env, e, a.Command), nil
+	}
+	return b.run(ctx, env, e)
 }
 
 // findShell gives bash, or sh where there is none.

@@ -28,17 +28,22 @@ func Run(ctx context.Context, env *tool.Env, o *Options, e Exec) (tool.Result, e
 	return Bash(o).(bash).run(ctx, env, e)
 }
 
-func (b bash) run(ctx context.Context, env *tool.Env, e Exec) (tool.Result, error) {
+// command is what the guard is to run.
+func (b bash) command(env *tool.Env, e Exec) guard.Command {
 	environ := env.Environ
 	if environ == nil {
 		environ = os.Environ()
 	}
 	kept, _ := guard.Environ(environ)
-	out := newOutputs(b.MaxOutputRunes, b.MaxLineRunes, env.Redaction())
-	c := guard.Command{
-		Path: e.Path, Args: e.Args, Dir: env.Dir, Env: append(kept, "PWD="+env.Dir),
-		Timeout: e.Timeout, Call: env.Call, Output: out.take, Started: env.Started,
+	return guard.Command{
+		Path: e.Path, Args: e.Args, Dir: env.Dir, Env: append(kept, "PWD="+env.Dir), Timeout: e.Timeout, Call: env.Call, Started: env.Started,
 	}
+}
+
+func (b bash) run(ctx context.Context, env *tool.Env, e Exec) (tool.Result, error) {
+	out := newOutputs(b.MaxOutputRunes, b.MaxLineRunes, env.Redaction())
+	c := b.command(env, e)
+	c.Output = out.take
 	if e.Stdin != nil {
 		theirs, ours, err := os.Pipe()
 		if err != nil {

@@ -1,0 +1,29 @@
+package op
+
+// JobStarted says that a command runs in the background: its call has returned.
+type JobStarted struct {
+	Job       string `json:"job"`     // its id, such as bg_1
+	Call      string `json:"call"`    // the call that began it
+	Command   string `json:"command"` // the command line
+	Timeout   int    `json:"timeout"` // seconds after which it is ended
+	PID       int    `json:"pid"`     // as in ToolStarted
+	StartTime uint64 `json:"start_time"`
+	BootID    string `json:"boot_id"`
+}
+
+// Kind implements Body.
+func (*JobStarted) Kind() Kind { return KindJobStarted }
+
+// JobEnded ends a background command.
+type JobEnded struct {
+	Job string `json:"job"`
+	// Why is exit | timeout | stopped (by the agent) | jump | closed (the program
+	// ended) | lost (it died).
+	Why    string `json:"why"`
+	Exit   int    `json:"exit"`
+	Bytes  int64  `json:"bytes"`            // of output
+	Notice string `json:"notice,omitempty"` // what the model is told
+}
+
+// Kind implements Body.
+func (*JobEnded) Kind() Kind { return KindJobEnded }

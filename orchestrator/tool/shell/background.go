@@ -1,0 +1,179 @@
+package shell
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/tool"
+)
+
+// The limits of background commands.
+const (
+	MaxBackgroundSeconds = 86_400 // the longest, and what they get if nothing is said
+	maxWaitSeconds       = 60     // that TaskOutput waits
+	defaultOutputBytes   = 20_000 // that TaskOutput shows if nothing is said
+	maxOutputBytes       = 100_000
+)
+
+// begin starts a command in the background.
+func (b bash) begin(env *tool.Env, e Exec, command string) tool.Result {
+	if env.Jobs == nil {
+		return tool.Errorf("Bash was not run: there is nothing to run it in the background.")
+	}
+	c := b.command(env, e)
+	id, err := env.Jobs.Begin(tool.JobStart{Call: env.Call, Command: command, Timeout: e.Timeout,
+		Run: func(ctx context.Context, out io.Writer, started func(op.ToolStarted) error) (tool.JobEnd, error) {
+			redacted := env.Redaction().Writer(out)
+			defer redacted.Close()
+			c.Started = started
+			c.Output = func(_ guard.Stream, p []byte) { _, _ = redacted.Write(p) } // what cannot be kept is counted
+			o, err := guard.Run(ctx, c)
+			return tool.JobEnd{Exit: o.Exit, TimedOut: o.TimedOut, Note: o.Note}, err
+		}})
+	if err != nil {
+		return tool.Errorf("Bash was not run: %v.", err)
+	}
+	return tool.Textf("Started in the background as %s. TaskOutput shows what it prints, TaskStop ends it; it is ended after %v, when the task's program ends, "+
+		"and by a jump to a step before this one.", id, e.Timeout)
+}
+
+// TaskList, TaskOutput and TaskStop are the tools for commands that Bash runs in
+// the background.
+func TaskList() tool.Tool { return taskList{} }
+
+type taskList struct{}
+
+func (taskList) Spec() tool.Spec {
+	return tool.Spec{Name: "TaskList", Description: "List the commands that were begun in the background and how they are.",
+		Schema: tool.Params(), ReadOnly: true}
+}
+
+func (taskList) Call(ctx context.Context, env *tool.Env, _ json.RawMessage) (tool.Result, error) {
+	if env.Jobs == nil {
+		return noJobs(), ctx.Err()
+	}
+	var lines []string
+	for _, j := range env.Jobs.List() {
+		lines = append(lines, fmt.Sprintf("%s %s: %s", j.ID, state(j), j.Command))
+	}
+	if len(lines) == 0 {
+		return tool.Textf("No command was begun in the background since the program started."), ctx.Err()
+	}
+	return tool.Textf("%s", strings.Join(lines, "\n")), ctx.Err()
+}
+
+func noJobs() tool.Result { return tool.Errorf("There are no background commands here.") }
+
+// state says how a job is.
+func state(j tool.Job) string {
+	text := map[string]string{
+		"": "runs", "exit": "ended", "timeout": "ended, because its time was up", "stopped": "was ended by TaskStop",
+		"jump": "was ended by a jump", "closed": "was ended with the program",
+	}[j.Why]
+	if j.Why == "exit" {
+		text += fmt.Sprintf(" with exit code %d", j.Exit)
+	}
+	if j.Note != "" {
+		text += " (" + j.Note + ")"
+	}
+	return fmt.Sprintf("%s, %d bytes of output", text, j.Bytes)
+}
+
+// TaskOutput shows what a background command printed.
+func TaskOutput() tool.Tool { return taskOutput{} }
+
+type taskOutput struct{}
+
+func (taskOutput) Spec() tool.Spec {
+	return tool.Spec{
+		Name: "TaskOutput",
+		Description: fmt.Sprintf("Show what a background command printed, standard output and error together, and how it is. Without from it shows the last %d bytes; "+
+			"the result names the byte to go on from.", defaultOutputBytes),
+		Schema: tool.Params(
+			taskID(),
+			tool.Param{Name: "from", Schema: tool.Int("Byte to begin at; negative: from the end.", -1<<40, 1<<40)},
+			tool.Param{Name: "limit", Schema: tool.Int(fmt.Sprintf("Bytes to show; %d if not given.", defaultOutputBytes), 1, maxOutputBytes)},
+			tool.Param{Name: "wait", Schema: tool.Int("Seconds to wait for its end first; 0 if not given.", 0, maxWaitSeconds)},
+		),
+		ReadOnly: true,
+	}
+}
+
+func taskID() tool.Param {
+	return tool.Param{Name: "task_id", Required: true, Schema: tool.Text("Its id, such as bg_1.")}
+}
+
+func (taskOutput) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+	a, err := tool.Decode[struct {
+		TaskID string `json:"task_id"`
+		From   *int64 `json:"from"`
+		Limit  int    `json:"limit"`
+		Wait   int    `json:"wait"`
+	}](args)
+	switch {
+	case err != nil:
+		return tool.Result{}, err
+	case env.Jobs == nil:
+		return noJobs(), ctx.Err()
+	}
+	if a.Limit == 0 {
+		a.Limit = defaultOutputBytes
+	}
+	from := int64(-a.Limit)
+	if a.From != nil {
+		from = *a.From
+	}
+	if a.Wait > 0 {
+		if err := env.Jobs.Wait(ctx, a.TaskID, time.Duration(a.Wait)*time.Second); err != nil {
+			return tool.Errorf("%v.", err), ctx.Err()
+		}
+	}
+	out, err := env.Jobs.Output(a.TaskID, from, a.Limit)
+	if err != nil {
+		return tool.Errorf("%v.", err), ctx.Err()
+	}
+	text := strings.ToValidUTF8(out.Text, "\uFFFD")
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	notes := []string{fmt.Sprintf("%s %s", a.TaskID, state(out.Job)), fmt.Sprintf("bytes %d to %d shown; from %d goes on", out.From, out.Next, out.Next)}
+	if out.Dropped > 0 {
+		notes = append(notes, fmt.Sprintf("the last %d bytes were not kept", out.Dropped))
+	}
+	return tool.Textf("%s[%s]", text, strings.Join(notes, "; ")), ctx.Err()
+}
+
+// TaskStop ends a background command.
+func TaskStop() tool.Tool { return taskStop{} }
+
+type taskStop struct{}
+
+// Spec: it ends only what this task began, so it needs no approval.
+func (taskStop) Spec() tool.Spec {
+	return tool.Spec{Name: "TaskStop", Description: "End a background command and everything it started.", Schema: tool.Params(taskID()), ReadOnly: true}
+}
+
+func (taskStop) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+	a, err := tool.Decode[struct {
+		TaskID string `json:"task_id"`
+	}](args)
+	switch {
+	case err != nil:
+		return tool.Result{}, err
+	case env.Jobs == nil:
+		return noJobs(), ctx.Err()
+	case ctx.Err() != nil:
+		return tool.Result{}, fmt.Errorf("stop %s: %w", a.TaskID, ctx.Err())
+	}
+	j, err := env.Jobs.Stop(a.TaskID)
+	if err != nil {
+		return tool.Errorf("%v.", err), nil
+	}
+	return tool.Textf("%s %s.", j.ID, state(j)), nil
+}
