@@ -162,7 +162,10 @@ func TestGCKeepsRestore(t *testing.T) {
 		t.Fatal("not killed")
 	}
 	b.w.Close()
-	b.must(os.Remove(filepath.Join(b.store, "packed-refs")))
+	for _, where := range []string{"packed-refs", "refs", "anamnesis/refs.log"} {
+		b.must(os.RemoveAll(filepath.Join(b.store, where)))
+	}
+	b.must(os.MkdirAll(filepath.Join(b.store, "refs", "heads"), 0o700))
 	b.gc(nil)
 	b.open(nil)
 	b.settled(one, two, "after the collection")

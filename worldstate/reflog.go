@@ -1,0 +1,133 @@
+package worldstate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxRefUpdates is how many updates of refs the log takes before all refs are
+// packed: it bounds the loose files, and what packing costs an update.
+const maxRefUpdates = 32
+
+// refTail is what the ref log says: the updates since the refs were packed. It is
+// one line an update, `CRC NAME ID …`, each synced before it is shown anywhere,
+// a zero ID for a ref that was removed. Its values are older than those git sets
+// itself.
+type refTail struct {
+	size    int64             // bytes of whole lines
+	torn    bool              // more follow: an update that a crash cut short, and nobody was told of
+	updates int               // lines
+	values  map[string][]hash // by name, oldest first; never empty
+}
+
+func (s *objectStore) refLogPath() string { return filepath.Join(s.dir, stateDir, "refs.log") }
+
+// add books one update.
+func (t *refTail) add(set map[string]hash) {
+	if t.values == nil {
+		t.values = make(map[string][]hash)
+	}
+	for name, h := range set {
+		t.values[name] = append(t.values[name], h)
+	}
+	t.updates++
+}
+
+// readRefLog reads the log. A last line that is not whole is left out.
+func readRefLog(path string) (refTail, error) {
+	var t refTail
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return t, fmt.Errorf("read refs: %w", err)
+	}
+	for int(t.size) < len(data) {
+		line, _, whole := bytes.Cut(data[t.size:], []byte{'\n'})
+		set, ok := parseRefLine(string(line))
+		if !whole || !ok {
+			if whole && int(t.size)+len(line)+1 < len(data) {
+				return t, fmt.Errorf("read refs: %w: bad line %q in %s", ErrCorrupt, line, filepath.Base(path))
+			}
+			t.torn = true
+			break
+		}
+		t.add(set)
+		t.size += int64(len(line)) + 1
+	}
+	return t, nil
+}
+
+func parseRefLine(line string) (map[string]hash, bool) {
+	crc, rest, _ := strings.Cut(line, " ")
+	if crc != refLineCRC(rest) {
+		return nil, false
+	}
+	words := strings.Fields(rest)
+	set := make(map[string]hash, len(words)/2)
+	for i := 0; i+1 < len(words); i += 2 {
+		h, ok := parseHash(words[i+1])
+		if !ok || !strings.HasPrefix(words[i], "refs/") {
+			return nil, false
+		}
+		set[words[i]] = h
+	}
+	return set, len(words) > 0 && len(words)%2 == 0
+}
+
+func refLineCRC(rest string) string {
+	return fmt.Sprintf("%08x", crc32.Checksum([]byte(rest), crc32.MakeTable(crc32.Castagnoli)))
+}
+
+// appendRefLog makes an update durable.
+func (s *objectStore) appendRefLog(set map[string]hash) error {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		words = append(words, name, set[name].String())
+	}
+	rest := strings.Join(words, " ")
+	line := refLineCRC(rest) + " " + rest + "\n"
+	c := &s.refs
+	fresh := c.log.sight.stamp.ino == 0
+	f, err := os.OpenFile(s.refLogPath(), os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if c.tail.torn {
+		if err := f.Truncate(c.tail.size); err != nil {
+			return err
+		}
+	}
+	if _, err := f.WriteAt([]byte(line), c.tail.size); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		_ = f.Truncate(c.tail.size) // nobody is told of it, so it shall not come to pass
+		return fmt.Errorf("sync %s: %w", s.refLogPath(), err)
+	}
+	if fresh {
+		if err := syncDir(filepath.Join(s.dir, stateDir)); err != nil {
+			return err
+		}
+	}
+	c.tail.add(set)
+	c.tail.size, c.tail.torn = c.tail.size+int64(len(line)), false
+	c.log = written(s.refLogPath())
+	return nil
+}
+
+// emptyRefLog takes everything out of the log: the refs are packed.
+func (s *objectStore) emptyRefLog() error {
+	if err := os.Truncate(s.refLogPath(), 0); err != nil {
+		return err
+	}
+	s.refs.tail = refTail{}
+	s.refs.log = written(s.refLogPath())
+	return nil
+}

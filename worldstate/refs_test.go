@@ -1,0 +1,204 @@
+package worldstate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func refStore(t interface {
+	Fatal(...any)
+	TempDir() string
+}) *objectStore {
+	dir := filepath.Join(t.TempDir(), "store")
+	for _, d := range []string{"refs/heads", "refs/anamnesis", "objects", stateDir} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "HEAD"), []byte("ref: refs/heads/latest\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &objectStore{dir: dir}
+}
+
+func refID(n int) hash { return hash{0: 1, 18: byte(n >> 8), 19: byte(n)} }
+
+func (s *objectStore) gitRefs(t testing.TB) map[string]string {
+	t.Helper()
+	out, err := exec.Command("git", "--git-dir="+s.dir, "for-each-ref", "--format=%(refname) %(objectname)").Output()
+	if err != nil {
+		t.Fatalf("git for-each-ref: %v", err)
+	}
+	refs := make(map[string]string)
+	for line := range strings.Lines(string(out)) {
+		name, id, _ := strings.Cut(strings.TrimSpace(line), " ")
+		refs[name] = id
+	}
+	return refs
+}
+
+// sameRefs holds what a process reads against what is wanted.
+func sameRefs(got map[string]hash, want map[string]hash) error {
+	if len(got) != len(want) {
+		return fmt.Errorf("%d refs, want %d", len(got), len(want))
+	}
+	for name, h := range want {
+		if got[name] != h {
+			return fmt.Errorf("%s is %s, want %s", name, got[name], h)
+		}
+	}
+	return nil
+}
+
+// TestRefsLikeGit: over many updates, with removals, this process, a new one
+// and plain git read the same refs.
+func TestRefsLikeGit(t *testing.T) {
+	s := refStore(t)
+	want := make(map[string]hash)
+	for i := range 3*maxRefUpdates + 5 {
+		set := map[string]hash{latestRef: refID(i), worldRefs + "w": refID(i), fmt.Sprintf("%st/%d", taskRefs, i): refID(i)}
+		if i%40 == 39 {
+			set[fmt.Sprintf("%st/%d", taskRefs, i-3)] = hash{}
+		}
+		if err := s.updateRefs(set); err != nil {
+			t.Fatal(err)
+		}
+		for name, h := range set {
+			if want[name] = h; h.isZero() {
+				delete(want, name)
+			}
+		}
+		s.refs.checked = false // another operation
+		for who, store := range map[string]*objectStore{"this process": s, "a new one": {dir: s.dir}} {
+			if got, err := store.readRefs(); err != nil || sameRefs(got, want) != nil {
+				t.Fatalf("update %d, %s: %v, %v", i, who, err, sameRefs(got, want))
+			}
+		}
+		if i%7 == 0 {
+			got := s.gitRefs(t)
+			for name, h := range want {
+				if got[name] != h.String() || len(got) != len(want) {
+					t.Fatalf("update %d: git reads %d refs, %s as %q; want %d, %s", i, len(got), name, got[name], len(want), h)
+				}
+			}
+		}
+	}
+	if loose, err := s.readLooseRefs(nil); err != nil || len(loose.byName) > maxRefUpdates+2 {
+		t.Errorf("%d loose refs, %v; want no more than the log takes", len(loose.byName), err)
+	}
+}
+
+// TestRefsAfterPowerCut: only the log and what was packed are synced. Whatever
+// older state the loose files are left in, the refs are those of the log.
+func TestRefsAfterPowerCut(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := refStore(t)
+		want := make(map[string]hash)
+		var history [][2]string // loose files as they were written: name, content
+		for i := range rapid.IntRange(1, maxRefUpdates+8).Draw(rt, "updates") {
+			set := map[string]hash{latestRef: refID(i), fmt.Sprintf("%st/%d", taskRefs, i%5): refID(i)}
+			if err := s.updateRefs(set); err != nil {
+				rt.Fatal(err)
+			}
+			if s.refs.tail.updates == 0 {
+				history = nil // packing has synced the directories
+			}
+			for _, name := range slices.Sorted(maps.Keys(set)) {
+				h := set[name]
+				want[name] = h
+				if s.refs.tail.updates > 0 {
+					history = append(history, [2]string{name, h.String() + "\n"})
+				}
+			}
+		}
+		for _, l := range history { // later ones, too: the last choice stands
+			path := filepath.Join(s.dir, l[0])
+			switch rapid.IntRange(0, 3).Draw(rt, "left") {
+			case 0:
+				os.Remove(path)
+			case 1:
+				os.WriteFile(path, nil, 0o600)
+			case 2:
+				os.WriteFile(path, []byte(l[1]), 0o600)
+			}
+		}
+		if got, err := (&objectStore{dir: s.dir}).readRefs(); err != nil || sameRefs(got, want) != nil {
+			rt.Fatalf("%v, %v", err, sameRefs(got, want))
+		}
+	})
+}
+
+// TestRefsTornLog: a last line cut anywhere is an update nobody was told of; the
+// next one takes its place. Damage before the last line is not passed over.
+func TestRefsTornLog(t *testing.T) {
+	s := refStore(t)
+	for i := range 3 {
+		if err := s.updateRefs(map[string]hash{latestRef: refID(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole, err := os.ReadFile(s.refLogPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := len(whole) / 3
+	for n := 2 * line; n < len(whole); n++ {
+		if err := errors.Join(os.WriteFile(s.refLogPath(), whole[:n], 0o600), os.WriteFile(filepath.Join(s.dir, latestRef), []byte(refID(1).String()), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		again := &objectStore{dir: s.dir}
+		if refs, err := again.readRefs(); err != nil || refs[latestRef] != refID(1) {
+			t.Fatalf("cut at %d: %v, %v", n, refs, err)
+		}
+		if err := again.updateRefs(map[string]hash{latestRef: refID(9)}); err != nil {
+			t.Fatal(err)
+		}
+		if refs, err := (&objectStore{dir: s.dir}).readRefs(); err != nil || refs[latestRef] != refID(9) {
+			t.Fatalf("cut at %d, then updated: %v, %v", n, refs, err)
+		}
+	}
+	for _, i := range []int{0, 9, line + 2} {
+		bad := append([]byte(nil), whole...)
+		bad[i] ^= 1
+		if err := os.WriteFile(s.refLogPath(), bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (&objectStore{dir: s.dir}).readRefs(); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("byte %d flipped: %v", i, err)
+		}
+	}
+}
+
+// TestRefsByGit: what git sets by itself counts, before and after packing.
+func TestRefsByGit(t *testing.T) {
+	s := refStore(t)
+	set := func(name string, h hash) {
+		path := filepath.Join(s.dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path+".lock", []byte(h.String()+"\n"), 0o600), os.Rename(path+".lock", path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range maxRefUpdates + 3 {
+		if err := s.updateRefs(map[string]hash{fmt.Sprintf("%st/%d", taskRefs, i): refID(i)}); err != nil {
+			t.Fatal(err)
+		}
+		if s.refs.checked = false; i == 2 {
+			set("refs/heads/mine", refID(200))
+			set(taskRefs+"t/1", refID(201))
+		}
+	}
+	s.refs.checked = false // another operation
+	refs, err := s.readRefs()
+	if err != nil || refs["refs/heads/mine"] != refID(200) || refs[taskRefs+"t/1"] != refID(201) || refs[taskRefs+"t/2"] != refID(2) {
+		t.Errorf("%v, %v", refs, err)
+	}
+}
