@@ -52,6 +52,15 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
+// closing joins what closing a task or a stream came to with the error before
+// it. A stream that stopped for good says so once.
+func closing(err, closed error) error {
+	if errors.Is(err, opstream.ErrPoisoned) && errors.Is(closed, opstream.ErrPoisoned) {
+		return err
+	}
+	return errors.Join(err, closed)
+}
+
 // exit prints an error as one clear line and gives the exit code.
 func (a *app) exit(err error) int {
 	if err == nil {

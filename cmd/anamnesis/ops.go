@@ -119,7 +119,7 @@ func (a *app) opsAppend(ctx context.Context, f opsAppendFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, log.Close()) }()
+	defer func() { err = closing(err, log.Close()) }()
 	secrets, err := orchestrator.OpenScrubber(f.dir, a.secrets(nil))
 	if err != nil {
 		return err

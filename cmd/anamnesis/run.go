@@ -157,7 +157,7 @@ func (a *app) run(ctx context.Context, f agentFlags, lasting taskFlags, id, requ
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.runTask(ctx, t, h, lines, p), t.Close())
+	return closing(a.runTask(ctx, t, h, lines, p), t.Close())
 }
 
 // newTask fills in what a task is made of.
@@ -344,9 +344,9 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	}
 	a.tellRefused(t)
 	if err := t.Resume(ctx, message, resumed); err != nil {
-		return errors.Join(err, t.Close())
+		return closing(err, t.Close())
 	}
-	return errors.Join(a.runTask(ctx, t, h, lines, p), t.Close())
+	return closing(a.runTask(ctx, t, h, lines, p), t.Close())
 }
 
 // resumedWith is the record of a resume: what changes with another model.

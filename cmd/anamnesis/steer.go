@@ -165,7 +165,7 @@ func (a *app) jumpHere(ctx context.Context, h orchestrator.Home, st *orchestrato
 	}
 	a.tellRefused(t)
 	done, err := t.JumpNow(ctx, op.JumpRequested{To: c.To, Reason: c.Reason, Fold: c.Fold, Overwrite: c.Overwrite}, &op.TaskResumed{PID: os.Getpid(), Program: "anamnesis " + version})
-	return done, errors.Join(err, t.Close())
+	return done, closing(err, t.Close())
 }
 
 // maxToldPaths is how many paths a jump names on the terminal.

@@ -31,6 +31,7 @@ const (
 	roleWrite     = "write"
 	roleCareless  = "write without sync"
 	roleFail      = "write until the disk fails"
+	roleProgram   = "have the program write until the disk fails"
 	roleUnmount   = "unmount"
 	callsPerLife  = 14
 	streamDirName = "log"
@@ -48,6 +49,8 @@ func TestMain(m *testing.M) {
 		err = writeLife(role == roleCareless)
 	case roleFail:
 		err = failLife()
+	case roleProgram:
+		err = programLife()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
