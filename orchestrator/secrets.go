@@ -182,7 +182,10 @@ func (t *Task) putBack(env *tool.Env, spec tool.Spec, args json.RawMessage) (jso
 		return nil, refuse("%v.", err)
 	}
 	path, _ := fields["path"].(string)
-	if path == "" || redact.HasMarker(path) {
+	if path == "" {
+		return nil, refuse("its arguments hold %s, which stands for a secret that is not shown. WriteFile and StrReplaceFile put it back.", redact.Markers(string(args))[0])
+	}
+	if redact.HasMarker(path) {
 		return nil, refuse("a path cannot hold a marker of a secret.")
 	}
 	file, err := env.Resolve(path)

@@ -36,6 +36,7 @@ func Tools(o *Options) []tool.Tool {
 		file.ReadFile(&v.File),
 		file.WriteFile(&v.File),
 		file.StrReplaceFile(&v.File),
+		file.PatchFile(&v.File),
 		search.Glob(&v.Search),
 		search.Grep(&v.Search),
 		plan.Think(),

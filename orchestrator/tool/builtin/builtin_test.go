@@ -147,6 +147,8 @@ func sample(name string, i int) (args map[string]any, want string) {
 		return map[string]any{"path": fmt.Sprintf("new%d", i), "content": strings.Repeat("x", i)}, fmt.Sprintf("created new%d; bytes_written: %d;", i, i)
 	case "StrReplaceFile":
 		return map[string]any{"path": fmt.Sprintf("edit%d.txt", i), "old": fmt.Sprintf("unique%d", i), "new": "y"}, fmt.Sprintf("edited edit%d.txt; edits: 1; replacements: 1", i)
+	case "PatchFile":
+		return map[string]any{"patch": fmt.Sprintf("--- patch%d.txt\n+++ patch%d.txt\n@@ -9 +9 @@\n-unique%d\n+z\n", i, i, i)}, fmt.Sprintf("patched patch%d.txt; hunks: 1", i)
 	case "Glob":
 		return map[string]any{"pattern": file}, file
 	case "Grep":
@@ -209,7 +211,7 @@ func TestConformance(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for i := range 12 {
-		for _, kind := range []string{"file", "edit"} {
+		for _, kind := range []string{"file", "edit", "patch"} {
 			name := filepath.Join(dir, fmt.Sprintf("%s%d.txt", kind, i))
 			if err := os.WriteFile(name, fmt.Appendf(nil, "unique%d\n", i), 0o644); err != nil {
 				t.Fatal(err)

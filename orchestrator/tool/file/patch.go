@@ -1,0 +1,250 @@
+package file
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"anamnesis/orchestrator/tool"
+)
+
+// PatchFile is the tool that applies a patch to one or several files, all of it
+// or nothing. What a patch keeps and what it does not name is not touched, byte
+// for byte.
+func PatchFile(o *Options) tool.Tool { return patchFile{} }
+
+type patchFile struct{}
+
+func (patchFile) Spec() tool.Spec {
+	return tool.Spec{
+		Name: "PatchFile",
+		Description: "Apply a patch to one or several files: a unified diff, or the form that begins with *** Begin Patch (*** Update File: NAME, *** Add File: NAME, " +
+			"*** Delete File: NAME, *** Move to: NAME, *** End Patch). Line numbers and counts may be wrong where the lines of a hunk occur once; " +
+			"where they occur more often, add lines around. All of it is done or nothing.",
+		Schema: tool.Params(tool.Param{Name: "patch", Required: true, Schema: tool.Text("The patch. Names are relative to the world's directory.")}),
+		Edits:  true,
+	}
+}
+
+func (patchFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+	a, err := tool.Decode[struct {
+		Patch string `json:"patch"`
+	}](args)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return tool.Result{}, fmt.Errorf("patch: %w", err)
+	}
+	changes, err := parsePatch(a.Patch)
+	if err != nil {
+		return tool.Errorf("PatchFile was not run: %v. Nothing was written.", err), nil
+	}
+	var all []*planned
+	defer func() {
+		for _, p := range all {
+			p.close()
+		}
+	}()
+	named := make(map[string]bool)
+	for _, c := range changes {
+		p, err := plan(env, c)
+		if p != nil {
+			all = append(all, p)
+		}
+		if err == nil {
+			err = p.unique(named)
+		}
+		if err != nil {
+			return tool.Errorf("PatchFile: %v. Nothing was written.", err), nil
+		}
+	}
+	for i, p := range all {
+		if err := p.write(); err != nil {
+			return tool.Errorf("PatchFile: %v. %s", err, undo(env, all[:i+1])), nil
+		}
+	}
+	return patched(all), nil
+}
+
+// patched says what was done.
+func patched(all []*planned) tool.Result {
+	var lines []string
+	var r tool.Result
+	for _, p := range all {
+		verb, rel := "patched", p.target.rel
+		switch {
+		case p.kind == add:
+			verb = "created"
+		case p.kind == remove:
+			verb = "deleted"
+		case p.dest != nil:
+			verb, rel = "moved", p.target.rel+" to "+p.dest.rel
+			r.Writes = append(r.Writes, p.dest.rel)
+		}
+		r.Reads, r.Writes = append(r.Reads, p.target.rel), append(r.Writes, p.target.rel)
+		lines = append(lines, fmt.Sprintf("%s %s; hunks: %d; size: %d%s", verb, rel, len(p.hunks), len(p.after), p.target.linkNote()))
+	}
+	r.Text = strings.Join(lines, "\n")
+	r.Display = fmt.Sprintf("%d file(s)", len(all))
+	return r
+}
+
+// planned is a change with everything that is needed to make it.
+type planned struct {
+	change
+	target *target
+	dest   *target // where it is moved to; nil: it stays
+	before string
+	after  string
+	begun  bool
+}
+
+func (p *planned) close() {
+	for _, t := range []*target{p.target, p.dest} {
+		if t != nil {
+			t.close()
+		}
+	}
+}
+
+// plan finds a change's files and works out what will stand in them.
+func plan(env *tool.Env, c change) (*planned, error) {
+	t, err := locateWritable(env, c.path, c.kind == add)
+	if err != nil {
+		return nil, err
+	}
+	p := &planned{change: c, target: t}
+	switch {
+	case c.kind == add && t.info != nil:
+		return p, &tool.PathError{Path: t.rel, Reason: "exists already; change it with Update File, or delete it first"}
+	case c.kind != add && t.info == nil:
+		return p, missing(t.rel)
+	}
+	if t.info != nil {
+		data, err := t.readAll()
+		if err != nil {
+			return p, err
+		}
+		p.before = string(data)
+	}
+	if c.to != "" {
+		if p.dest, err = locateWritable(env, c.to, true); err != nil {
+			return p, err
+		}
+		if p.dest.info != nil {
+			return p, &tool.PathError{Path: p.dest.rel, Reason: "exists already, so nothing can be moved there"}
+		}
+	}
+	doc, err := readDocument(p.before).patch(c.hunks)
+	if err != nil {
+		return p, &tool.PathError{Path: t.rel, Reason: err.Error()}
+	}
+	p.after = doc.text()
+	switch {
+	case c.kind == remove && len(c.hunks) > 0 && p.after != "":
+		return p, &tool.PathError{Path: t.rel, Reason: "the patch deletes it, but not all of its lines"}
+	case len(p.after) > MaxEditBytes:
+		return p, &tool.PathError{Path: t.rel, Reason: fmt.Sprintf("would become %d bytes, at most %d are allowed", len(p.after), MaxEditBytes)}
+	}
+	return p, nil
+}
+
+// unique refuses a patch that names a file twice.
+func (p *planned) unique(named map[string]bool) error {
+	for _, t := range []*target{p.target, p.dest} {
+		if t == nil {
+			continue
+		}
+		if named[t.rel] {
+			return &tool.PathError{Path: t.rel, Reason: "is named twice in the patch; put its hunks together"}
+		}
+		named[t.rel] = true
+	}
+	return nil
+}
+
+// write makes the change.
+func (p *planned) write() error {
+	p.begun = true
+	switch {
+	case p.kind == remove:
+		return p.target.remove()
+	case p.dest != nil:
+		if err := p.dest.replace([]byte(p.after)); err != nil {
+			return err
+		}
+		if err := p.dest.dir.Chmod(p.dest.base, p.target.info.Mode().Perm()); err != nil {
+			return p.dest.fault(err)
+		}
+		return p.target.remove()
+	}
+	return p.target.replace([]byte(p.after))
+}
+
+// remove deletes the file, which must be as it was when it was located.
+func (t *target) remove() error {
+	if err := t.unchanged(); err != nil {
+		return t.fault(err)
+	}
+	if err := t.dir.Remove(t.base); err != nil {
+		return t.fault(err)
+	}
+	return nil
+}
+
+// undo gives the files that were written their old content back, the last one
+// first, and says how that went.
+func undo(env *tool.Env, all []*planned) string {
+	var errs []error
+	for i := len(all) - 1; i >= 0; i-- {
+		p := all[i]
+		if !p.begun {
+			continue
+		}
+		if p.dest != nil {
+			errs = append(errs, backTo(env, p.dest.rel, nil, "", p.after))
+		}
+		errs = append(errs, backTo(env, p.target.rel, p.target.info, p.before, p.after))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Sprintf("What had been written could not all be taken back: %v. Look at the files before you go on.", err)
+	}
+	return "What had been written was taken back."
+}
+
+// backTo makes a file what it was, unless somebody else has changed it since.
+// was is nil where there was none.
+func backTo(env *tool.Env, rel string, was fs.FileInfo, before, ours string) error {
+	existed := was != nil
+	t, err := locateWritable(env, rel, existed)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	if t.info != nil {
+		now, err := t.readAll()
+		if err != nil {
+			return err
+		}
+		if string(now) != ours {
+			if existed && string(now) == before {
+				return nil // it had not been written
+			}
+			return &tool.PathError{Path: rel, Reason: "was changed by something else meanwhile"}
+		}
+	}
+	switch {
+	case existed:
+		if err := t.replace([]byte(before)); err != nil {
+			return err
+		}
+		return t.dir.Chmod(t.base, was.Mode().Perm())
+	case t.info != nil:
+		return t.remove()
+	}
+	return nil
+}
