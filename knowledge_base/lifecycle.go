@@ -240,6 +240,9 @@ func verify(c, old *card.Card, by Actor, now time.Time) error {
 
 // Text gives a card's file as it is in memory and its fingerprint.
 func (s *Store) Text(id string) (text []byte, fingerprint string, err error) {
+	if err := s.freshen(); err != nil {
+		return nil, "", err
+	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.closed {

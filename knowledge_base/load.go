@@ -25,37 +25,53 @@ type read struct {
 	err    error
 }
 
+// contents is what the folder holds.
+type contents struct {
+	cards   map[string]*stored
+	lessons map[string]string // card.Hash to the id of a card that says it
+	broken  []BrokenCard
+	usage   *usage.Tally
+}
+
 // load reads all files into memory; the caller holds no lock that readers
 // could be waiting for, or the write lock.
 func (s *Store) load(ctx context.Context) error {
+	now, err := s.scan(ctx, nil)
+	if err != nil {
+		return err
+	}
+	s.contents, s.index = now, nil
+	return nil
+}
+
+// scan reads the folder. Files that are as known, by path, are not read again.
+func (s *Store) scan(ctx context.Context, known map[string]*stored) (contents, error) {
+	var out contents
 	paths, broken, err := s.cardPaths()
 	if err != nil {
-		return err
+		return out, err
 	}
-	all, err := s.readAll(ctx, paths)
+	all, err := s.readAll(ctx, paths, known)
 	if err != nil {
-		return err
+		return out, err
 	}
-	cards, lessons := make(map[string]*stored, len(all)), make(map[string]string, len(all))
+	out = contents{cards: make(map[string]*stored, len(all)), lessons: make(map[string]string, len(all)), broken: broken}
 	for i, r := range all {
-		if r.err == nil && cards[r.st.card.ID] != nil {
-			r.err = card.Errorf(0, "id %s is also used by %s; give one of them another", r.st.card.ID, cards[r.st.card.ID].path)
+		if r.err == nil && out.cards[r.st.card.ID] != nil {
+			r.err = card.Errorf(0, "id %s is also used by %s; give one of them another", r.st.card.ID, out.cards[r.st.card.ID].path)
 		}
 		if r.err != nil {
-			broken = append(broken, BrokenCard{paths[i], r.err})
+			out.broken = append(out.broken, BrokenCard{paths[i], r.err})
 			continue
 		}
-		if len(cards) == MaxCards {
-			return fmt.Errorf("more than %d cards; move some to another folder", MaxCards)
+		if len(out.cards) == MaxCards {
+			return out, fmt.Errorf("more than %d cards; move some to another folder", MaxCards)
 		}
-		cards[r.st.card.ID] = r.st
-		lessons[r.lesson] = r.st.card.ID
+		out.cards[r.st.card.ID] = r.st
+		out.lessons[r.lesson] = r.st.card.ID
 	}
-	if s.usage, err = usage.Read(s.usagePath()); err != nil {
-		return err
-	}
-	s.cards, s.lessons, s.broken, s.index = cards, lessons, broken, nil
-	return nil
+	out.usage, err = usage.Read(s.usagePath())
+	return out, err
 }
 
 // cardPaths lists the files that hold cards, in the order of their paths, and
@@ -80,8 +96,9 @@ func (s *Store) cardPaths() (paths []string, broken []BrokenCard, err error) {
 	return paths, broken, nil
 }
 
-// readAll reads files, several at once, and tells how far it is.
-func (s *Store) readAll(ctx context.Context, paths []string) ([]read, error) {
+// readAll reads the files that are not as known, several at once, and tells
+// how far it is.
+func (s *Store) readAll(ctx context.Context, paths []string, known map[string]*stored) ([]read, error) {
 	out := make([]read, len(paths))
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -89,7 +106,9 @@ func (s *Store) readAll(ctx context.Context, paths []string) ([]read, error) {
 	for range min(readers, len(paths)) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(paths) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				out[i].st, out[i].err = readCard(paths[i])
+				if out[i].st = known[paths[i]]; out[i].st == nil || !out[i].st.unchanged() {
+					out[i].st, out[i].err = readCard(paths[i])
+				}
 				if out[i].err == nil {
 					out[i].lesson = out[i].st.card.Hash()
 				}
@@ -135,5 +154,5 @@ func readCard(path string) (*stored, error) {
 	if c.ID == "" {
 		return nil, card.Errorf(2, "id is missing; add 'id: %s'", card.NewID("file", string(src)))
 	}
-	return &stored{card: c, path: path, sum: sha256.Sum256(src)}, nil
+	return &stored{card: c, path: path, sum: sha256.Sum256(src), info: fi}, nil
 }

@@ -76,6 +76,9 @@ func (s *Store) Near(ctx context.Context, id string) ([]retrieval.Neighbour, err
 
 // withIndex calls do with an index that fits the cards, under a lock.
 func (s *Store) withIndex(ctx context.Context, do func() error) error {
+	if err := s.freshen(); err != nil {
+		return err
+	}
 	s.mu.RLock()
 	if !s.closed && s.index != nil && !s.index.Stale() {
 		defer s.mu.RUnlock()

@@ -65,6 +65,10 @@ type Options struct {
 	// Person is whom reviews and edits by hand are by in the history; zero
 	// is who git says sits here.
 	Person history.Person
+	// Watch has changes that others make to the folder seen before the next
+	// answer, until the store is closed. Where the system can watch no more
+	// folders, the files' marks are looked at before each answer instead.
+	Watch bool
 
 	fs fileSystem // for tests
 }
@@ -94,18 +98,17 @@ type BrokenCard struct {
 }
 
 // Store is an open knowledge base. Its methods may be called concurrently.
-// Changes made to the folder by others are seen after [Store.Rebuild].
+// Changes made to the folder by others are seen after [Store.Rebuild], or at
+// once with [Options.Watch].
 type Store struct {
-	dir  string
-	opts Options
+	dir   string
+	opts  Options
+	watch *watch // nil: nobody asked for it
 
-	mu      sync.RWMutex
-	closed  bool
-	cards   map[string]*stored
-	lessons map[string]string // card.Hash to the id of a card that says it
-	broken  []BrokenCard
-	repo    *history.Repo // nil before the first change
-	usage   *usage.Tally
+	mu     sync.RWMutex
+	closed bool
+	contents
+	repo    *history.Repo    // nil before the first change
 	histErr error            // why the history lacks something
 	index   *retrieval.Index // nil: to be built before the next search
 	vecErr  error            // why there are no vectors
@@ -116,6 +119,13 @@ type stored struct {
 	card *card.Card
 	path string
 	sum  [sha256.Size]byte // of the file
+	info fs.FileInfo       // as it was read; nil for what was written here
+}
+
+// unchanged reports whether the file is the one that was read, by its marks.
+func (st *stored) unchanged() bool {
+	now, err := os.Lstat(st.path)
+	return err == nil && st.info != nil && os.SameFile(now, st.info) && now.Size() == st.info.Size() && now.ModTime().Equal(st.info.ModTime())
 }
 
 // fingerprint is how people and other programs name the file's bytes.
@@ -141,7 +151,17 @@ func Open(dir string, o *Options) (*Store, error) {
 	if err := s.prepare(); err != nil {
 		return nil, fmt.Errorf("open knowledge base: %w", err)
 	}
+	if s.opts.Watch { // before the files are read: nothing is missed
+		months, err := s.months()
+		if err != nil {
+			return nil, fmt.Errorf("open knowledge base: %w", err)
+		}
+		s.watch = startWatch(dir, months)
+	}
 	if err := s.load(context.Background()); err != nil {
+		if s.watch != nil {
+			err = errors.Join(err, s.watch.close())
+		}
 		return nil, fmt.Errorf("open knowledge base %s: %w", dir, err)
 	}
 	return s, nil
@@ -243,6 +263,9 @@ func (s *Store) remember(st *stored) {
 
 // Get gives a copy of the card with that id, to read or to edit and [Store.Put].
 func (s *Store) Get(id string) (*card.Card, error) {
+	if err := s.freshen(); err != nil {
+		return nil, err
+	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.closed {
@@ -257,6 +280,7 @@ func (s *Store) Get(id string) (*card.Card, error) {
 
 // List gives all cards, newest first, then by id.
 func (s *Store) List() []Entry {
+	_ = s.freshen() // what cannot be looked at is as it was; a search says why
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	now := s.opts.Now()
@@ -300,8 +324,11 @@ func (s *Store) Rebuild(ctx context.Context) error {
 // Close releases the store. What was Put stays; closing twice is harmless.
 func (s *Store) Close() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
-	s.cards, s.index = nil, nil
-	return nil
+	s.contents, s.index = contents{}, nil
+	s.mu.Unlock()
+	if s.watch == nil {
+		return nil
+	}
+	return s.watch.close()
 }

@@ -291,7 +291,7 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	if _, err := t.world.Recover(ctx); err != nil {
 		return fmt.Errorf("recover the world: %w", err)
 	}
-	if t.cards, err = knowledgebase.Open(opened.KB, nil); err != nil {
+	if t.cards, err = knowledgebase.Open(opened.KB, &knowledgebase.Options{Watch: true}); err != nil {
 		return err
 	}
 	t.model = t.opts.Model
