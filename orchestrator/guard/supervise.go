@@ -80,6 +80,8 @@ type Command struct {
 	Stdin *os.File
 	// Timeout ends the command; above zero, at most MaxTimeout.
 	Timeout time.Duration
+	// Sandbox holds the command in; nil: nothing does.
+	Sandbox *Sandbox
 	// Call is the id of the tool call, given on in op.ToolStarted.
 	Call string
 	// Output gets what the command writes, in arrival order, one call at a

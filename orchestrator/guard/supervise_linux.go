@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -43,7 +42,10 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, fmt.Errorf("run command: %w", err)
 	}
-	s, err := startSupervisor(c.Stdin)
+	if err := c.Sandbox.ready(); err != nil {
+		return Outcome{}, fmt.Errorf("run command: %w", err)
+	}
+	s, err := startSupervisor(c.Sandbox, c.Stdin)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("start the supervisor: %w", err)
 	}
@@ -95,9 +97,14 @@ type supervisor struct {
 	exited         chan struct{} // closed when the process was waited for
 }
 
-// startSupervisor starts this program again as a supervisor, with the standard
-// input that its command inherits.
-func startSupervisor(stdin *os.File) (_ *supervisor, err error) {
+// startSupervisor starts this program again as a supervisor, in the namespaces
+// of a sandbox if there is one, with the standard input that its command
+// inherits.
+func startSupervisor(box *Sandbox, stdin *os.File) (_ *supervisor, err error) {
+	attr, err := box.attr()
+	if err != nil {
+		return nil, err
+	}
 	var files [8]*os.File // four pipes: the even ends are read from
 	defer func() {
 		if err != nil {
@@ -119,7 +126,7 @@ func startSupervisor(stdin *os.File) (_ *supervisor, err error) {
 		Path: "/proc/self/exe", Args: []string{supervisorName}, Env: env, Dir: "/",
 		Stdout: files[5], Stderr: files[7],
 		ExtraFiles:  []*os.File{files[0], files[3]},
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		SysProcAttr: attr,
 	}
 	if stdin != nil {
 		cmd.Stdin = stdin
@@ -147,7 +154,10 @@ func startSupervisor(stdin *os.File) (_ *supervisor, err error) {
 
 // prepare hands the request over and waits until the supervisor is ready.
 func (s *supervisor) prepare(c Command) error {
-	line, err := json.Marshal(request{Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env, Timeout: c.Timeout})
+	line, err := json.Marshal(request{
+		Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Sandbox.Environ(c.Env), Timeout: c.Timeout,
+		Run: runValue(s.id("")), Confine: c.Sandbox.confinement(),
+	})
 	if err != nil {
 		return err
 	}
@@ -162,7 +172,7 @@ func (s *supervisor) prepare(c Command) error {
 		return fmt.Errorf("the supervisor did not start (main must call guard.SuperviseMain first): %w", err)
 	}
 	if r.Error != "" || !r.Ready {
-		return errors.New(r.Error)
+		return &StartError{r.Error}
 	}
 	_ = s.report.SetReadDeadline(time.Time{})
 	return nil

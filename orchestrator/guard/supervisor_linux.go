@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"anamnesis/opstream/op"
 )
 
 // The supervisor's two extra file descriptors.
@@ -33,6 +31,9 @@ type request struct {
 	Dir     string        `json:"dir"`
 	Env     []string      `json:"env"`
 	Timeout time.Duration `json:"timeout"`
+	Run     string        `json:"run"` // the value of RunVariable
+	// Confine is the sandbox; nil: none.
+	Confine *confinement `json:"confine,omitempty"`
 }
 
 // report is what the supervisor says: a first line with Ready, a last one
@@ -88,6 +89,9 @@ func supervise() int {
 	if err := json.Unmarshal(line, &r); err != nil {
 		return fail(fmt.Errorf("read the request: %w", err))
 	}
+	if err := confine(r.Confine); err != nil {
+		return fail(err)
+	}
 	if err := out.Encode(report{Ready: true}); err != nil {
 		return 1
 	}
@@ -133,14 +137,9 @@ func notify(c chan struct{}) {
 
 // start starts the command in its own session with this process's output.
 func start(r request) (int, error) {
-	me, err := readProc(os.Getpid())
-	if err != nil {
-		return 0, fmt.Errorf("commands need /proc: %w", err)
-	}
-	run := runValue(op.ToolStarted{PID: me.pid, StartTime: me.start, BootID: bootID()})
 	pid, err := syscall.ForkExec(r.Path, r.Args, &syscall.ProcAttr{
 		Dir:   r.Dir,
-		Env:   append(r.Env, RunVariable+"="+run),
+		Env:   append(r.Env, RunVariable+"="+r.Run),
 		Files: []uintptr{0, 1, 2},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})

@@ -1,0 +1,140 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// What Landlock is asked to hold back, by the version that brought it.
+const (
+	landlockRead  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE
+	landlockWrite = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
+		unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG |
+		unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK |
+		unix.LANDLOCK_ACCESS_FS_MAKE_SYM
+	landlockRefer    = unix.LANDLOCK_ACCESS_FS_REFER    // version 2
+	landlockTruncate = unix.LANDLOCK_ACCESS_FS_TRUNCATE // version 3
+	// landlockOfFiles are the rights that a single file can be given.
+	landlockOfFiles = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | landlockTruncate
+)
+
+// landlockVersion is the version of this kernel's Landlock; 0: it has none.
+func landlockVersion() int {
+	const createVersion = 1
+	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, createVersion)
+	if errno != 0 {
+		return 0
+	}
+	return int(v)
+}
+
+// landlock holds the calling thread in: it may read everything but what is
+// hidden, write where the sandbox says, and signal only what it started. The
+// mounts have hidden what is to be hidden, where there are namespaces.
+func landlock(c *confinement) error {
+	write := uint64(landlockWrite)
+	if c.Parts.Landlock >= 2 {
+		write |= landlockRefer
+	}
+	if c.Parts.Landlock >= 3 {
+		write |= landlockTruncate
+	}
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: landlockRead | write}
+	if c.Parts.Landlock >= landlockSignals {
+		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+	}
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	if errno != 0 {
+		return fmt.Errorf("make a ruleset: %w", errno)
+	}
+	rules := int(fd)
+	defer unix.Close(rules)
+	readable := []string{"/"}
+	if !c.Parts.Namespaces {
+		readable = allBut("/", c.Hidden)
+	}
+	for _, path := range readable {
+		if err := landlockAllow(rules, path, landlockRead); err != nil {
+			return err
+		}
+	}
+	for _, path := range writablePlaces(c) {
+		if err := landlockAllow(rules, path, landlockRead|write); err != nil {
+			return err
+		}
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(rules), 0, 0); errno != 0 {
+		return fmt.Errorf("enter the ruleset: %w", errno)
+	}
+	return nil
+}
+
+// writablePlaces are the files and directories a command may write.
+func writablePlaces(c *confinement) []string {
+	places := slices.Concat(c.Writable, nonEmpty(c.Cache), []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"})
+	if !c.ReadOnly {
+		places = append(places, c.World)
+	}
+	if c.Parts.Namespaces {
+		places = append(places, "/tmp", "/var/tmp", "/dev/shm")
+	} else {
+		places = append(places, nonEmpty(c.Temp)...)
+	}
+	return existing(places)
+}
+
+// landlockAllow adds a rule: these rights beneath a path. One that is gone, or
+// may not be opened, needs none.
+func landlockAllow(rules int, path string, rights uint64) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) {
+			return nil
+		}
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("look at %s: %w", path, err)
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+	case unix.S_IFLNK:
+		return nil
+	default:
+		rights &= landlockOfFiles
+	}
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)}
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(rules), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+	if errno != 0 {
+		return fmt.Errorf("allow %s: %w", path, errno)
+	}
+	return nil
+}
+
+// allBut lists what there is beneath a directory besides some directories: the
+// directory itself, or its entries where one of those lies within it.
+func allBut(dir string, but []string) []string {
+	if slices.ContainsFunc(but, func(b string) bool { return within(dir, realPath(b)) }) {
+		return nil
+	}
+	if !slices.ContainsFunc(but, func(b string) bool { return within(realPath(b), dir) }) {
+		return []string{dir}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, allBut(filepath.Join(dir, e.Name()), but)...)
+	}
+	return out
+}

@@ -1,0 +1,249 @@
+package guard
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Confinement says how much of the machine a command may change.
+type Confinement string
+
+// The confinements.
+const (
+	// ConfineWorld lets a command write beneath the world's directory, into
+	// private caches and into a private /tmp, and nowhere else. There is no
+	// network but its own loopback, unless it was asked for.
+	ConfineWorld Confinement = "world"
+	// ConfineReadOnly is the same, and the world cannot be written either.
+	ConfineReadOnly Confinement = "read-only"
+	// ConfineOff lets a command do what the program itself may.
+	ConfineOff Confinement = "off"
+)
+
+// ParseConfinement reads a confinement's name. The error lists the names there
+// are.
+func ParseConfinement(s string) (Confinement, error) {
+	switch c := Confinement(s); c {
+	case ConfineWorld, ConfineReadOnly, ConfineOff:
+		return c, nil
+	}
+	return "", fmt.Errorf("sandbox %q: want world, read-only or off", s)
+}
+
+// SandboxOptions say what a sandbox is to hold in and what to let through.
+// Directories are absolute and hold no links.
+type SandboxOptions struct {
+	Confine Confinement // "": ConfineWorld
+	// World is the directory commands work in.
+	World string
+	// Writable are further directories commands may write.
+	Writable []string
+	// Protected are directories within the world that stay read-only.
+	Protected []string
+	// Hidden are directories commands see nothing of: the program's own state.
+	Hidden []string
+	// Cache is where the private caches are kept, Temp what commands have as
+	// /tmp. Both are made when they are needed; either may lie in a hidden
+	// directory.
+	Cache, Temp string
+}
+
+// Sandbox holds commands in. A nil Sandbox lets them do everything. It is
+// constant and safe for concurrent use.
+type Sandbox struct {
+	o     SandboxOptions
+	parts parts
+	net   bool // commands may use the network
+}
+
+// parts are what this kernel has of all that a sandbox is made of.
+type parts struct {
+	Namespaces bool `json:"namespaces,omitempty"` // user, mount, network and IPC
+	PIDs       bool `json:"pids,omitempty"`       // a PID namespace with a /proc of its own
+	Landlock   int  `json:"landlock,omitempty"`   // version of its interface; 0: none
+	Seccomp    bool `json:"seccomp,omitempty"`    // a filter of system calls
+}
+
+// landlockSignals is the first version of Landlock that keeps signals in.
+const landlockSignals = 6
+
+// missing says what a sandbox of these parts does not hold in, one sentence
+// each.
+func (p parts) missing() []string {
+	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if !p.Namespaces {
+		switch {
+		case p.Landlock > 0:
+			say("sandbox without namespaces (the kernel does not let this user make them): commands have no network at all, not even a loopback of their own, no private /tmp, and can change modes and owners of this user's files outside the world and the world's .anamnesis")
+		case p.Seccomp:
+			say("sandbox with neither namespaces nor Landlock: commands can write wherever this user can; only the network is held back")
+		default:
+			say("no sandbox: this system has neither namespaces nor Landlock nor filters of system calls; commands can do what this user can")
+		}
+	}
+	if !p.PIDs && p.Landlock < landlockSignals && (p.Namespaces || p.Landlock > 0 || p.Seccomp) {
+		say("sandbox without a PID namespace: commands can see and signal this user's other processes")
+	}
+	if p.Landlock == 0 && p.Namespaces {
+		say("sandbox without Landlock: files are held back by mounts alone")
+	}
+	if !p.Seccomp && p.Namespaces {
+		say("sandbox without a filter of system calls: commands can reach Unix sockets outside the world")
+	}
+	return out
+}
+
+// Missing says what the sandbox cannot hold in on this machine, one sentence
+// each; nothing for a nil one.
+func (s *Sandbox) Missing() []string {
+	if s == nil {
+		return nil
+	}
+	return s.parts.missing()
+}
+
+// String names the parts that are in force, for people.
+func (s *Sandbox) String() string {
+	if s == nil {
+		return "off"
+	}
+	var with []string
+	if s.parts.Namespaces {
+		with = append(with, "namespaces")
+	}
+	if s.parts.PIDs {
+		with = append(with, "PID namespace")
+	}
+	if s.parts.Landlock > 0 {
+		with = append(with, fmt.Sprintf("Landlock %d", s.parts.Landlock))
+	}
+	if s.parts.Seccomp {
+		with = append(with, "seccomp")
+	}
+	if len(with) == 0 {
+		return string(s.o.Confine) + " (nothing to hold commands in with)"
+	}
+	return string(s.o.Confine) + " (" + strings.Join(with, ", ") + ")"
+}
+
+// HoldsNetwork says whether commands are without a network unless WithNetwork
+// gives them one.
+func (s *Sandbox) HoldsNetwork() bool {
+	return s != nil && !s.net && (s.parts.Namespaces || s.parts.Seccomp)
+}
+
+// WithNetwork is the same sandbox with the network, Unix sockets included.
+func (s *Sandbox) WithNetwork() *Sandbox {
+	if s == nil {
+		return nil
+	}
+	with := *s
+	with.net = true
+	return &with
+}
+
+// ready makes the directories a command needs.
+func (s *Sandbox) ready() error {
+	if s == nil {
+		return nil
+	}
+	for _, dir := range []string{s.o.Cache, s.o.Temp} {
+		if dir == "" {
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("prepare the sandbox: %w", err)
+		}
+	}
+	return nil
+}
+
+// privateCaches are variables that name caches, each with its place beneath
+// SandboxOptions.Cache.
+const privateCaches = "XDG_CACHE_HOME=xdg GOCACHE=go-build GOMODCACHE=go-mod npm_config_cache=npm " +
+	"npm_config_store_dir=pnpm YARN_CACHE_FOLDER=yarn PIP_CACHE_DIR=pip UV_CACHE_DIR=uv CARGO_HOME=cargo GRADLE_USER_HOME=gradle"
+
+// Environ points an environment's caches and temporary files at directories
+// that commands may write. A cache that lies in a writable directory already
+// stays. The person's own Go modules are read as a proxy, so that they need no
+// network.
+func (s *Sandbox) Environ(env []string) []string {
+	if s == nil {
+		return env
+	}
+	value := func(name string) string {
+		for _, kv := range slices.Backward(env) {
+			if v, ok := strings.CutPrefix(kv, name+"="); ok {
+				return v
+			}
+		}
+		return ""
+	}
+	out := slices.Clone(env)
+	set := func(name, v string) {
+		out = slices.DeleteFunc(out, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+		out = append(out, name+"="+v)
+	}
+	if s.o.Cache != "" {
+		for _, kv := range strings.Fields(privateCaches) {
+			name, place, _ := strings.Cut(kv, "=")
+			if v := value(name); v == "" || !s.mayWrite(v) {
+				set(name, filepath.Join(s.o.Cache, place))
+			}
+		}
+		if mods := goModules(value); mods != "" && !s.mayWrite(mods) {
+			proxy := value("GOPROXY")
+			if proxy == "" {
+				proxy = "https://proxy.golang.org,direct"
+			}
+			set("GOPROXY", "file://"+filepath.ToSlash(filepath.Join(mods, "cache", "download"))+","+proxy)
+		}
+	}
+	if s.o.Temp == "" {
+		return out
+	}
+	temp := "/tmp"
+	if !s.parts.Namespaces {
+		temp = s.o.Temp
+	}
+	for _, name := range []string{"TMPDIR", "TMP", "TEMP"} {
+		set(name, temp)
+	}
+	return out
+}
+
+// goModules is where the person's Go modules are kept; empty when unknown.
+func goModules(value func(string) string) string {
+	if dir := value("GOMODCACHE"); dir != "" {
+		return dir
+	}
+	if path := value("GOPATH"); path != "" {
+		return filepath.Join(filepath.SplitList(path)[0], "pkg", "mod")
+	}
+	if home := value("HOME"); home != "" {
+		return filepath.Join(home, "go", "pkg", "mod")
+	}
+	return ""
+}
+
+// mayWrite reports whether a command may write beneath a directory.
+func (s *Sandbox) mayWrite(dir string) bool {
+	places := append([]string{s.o.Cache}, s.o.Writable...)
+	if s.o.Confine == ConfineWorld {
+		places = append(places, s.o.World)
+	}
+	return slices.ContainsFunc(places, func(p string) bool { return within(dir, p) })
+}
+
+// within reports whether a path is dir or lies beneath it.
+func within(path, dir string) bool {
+	if dir == "" {
+		return false
+	}
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}

@@ -1,0 +1,134 @@
+package guard
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// confinement is what a supervisor is told about the sandbox of its command.
+type confinement struct {
+	Parts     parts    `json:"parts"`
+	World     string   `json:"world"`
+	ReadOnly  bool     `json:"read_only,omitempty"`
+	Writable  []string `json:"writable,omitempty"`
+	Protected []string `json:"protected,omitempty"`
+	Hidden    []string `json:"hidden,omitempty"`
+	Cache     string   `json:"cache,omitempty"`
+	Temp      string   `json:"temp,omitempty"`
+	Network   bool     `json:"network,omitempty"`
+}
+
+// NewSandbox finds out what this kernel has to hold commands in with, by
+// trying it: at most three processes are started and ended. ConfineOff gives
+// nil. What is missing is no error: Missing says it.
+func NewSandbox(ctx context.Context, o SandboxOptions) (*Sandbox, error) {
+	switch o.Confine {
+	case ConfineOff:
+		return nil, nil
+	case "":
+		o.Confine = ConfineWorld
+	}
+	s := &Sandbox{o: o}
+	if err := s.ready(); err != nil {
+		return nil, err
+	}
+	ll := landlockVersion()
+	for _, p := range []parts{
+		{Namespaces: true, PIDs: true, Landlock: ll, Seccomp: true},
+		{Namespaces: true, Landlock: ll, Seccomp: true},
+		{Landlock: ll, Seccomp: true},
+		{Landlock: ll},
+	} {
+		s.parts = p
+		err := s.try(ctx)
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("try the sandbox: %w", context.Cause(ctx))
+		}
+		if err == nil {
+			return s, nil
+		}
+	}
+	s.parts = parts{}
+	return s, nil
+}
+
+// try starts a supervisor in the sandbox and ends it again.
+func (s *Sandbox) try(ctx context.Context) error {
+	where := *s
+	if where.o.Cache != "" {
+		where.o.World = where.o.Cache // the world may be gone for the moment
+	}
+	v, err := startSupervisor(&where, nil)
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	defer v.abandon()
+	release := context.AfterFunc(ctx, v.stop)
+	defer release()
+	return v.prepare(Command{Sandbox: &where, Dir: where.o.World})
+}
+
+// confinement is the sandbox as its supervisor is told.
+func (s *Sandbox) confinement() *confinement {
+	if s == nil {
+		return nil
+	}
+	return &confinement{
+		Parts: s.parts, World: s.o.World, ReadOnly: s.o.Confine == ConfineReadOnly, Writable: s.o.Writable,
+		Protected: s.o.Protected, Hidden: s.o.Hidden, Cache: s.o.Cache, Temp: s.o.Temp, Network: s.net,
+	}
+}
+
+// attr is how a supervisor in this sandbox is started: in namespaces of its
+// own, where it may mount things, and in which it is the first process.
+func (s *Sandbox) attr() (*syscall.SysProcAttr, error) {
+	attr := &syscall.SysProcAttr{Setsid: true}
+	if s == nil || !s.parts.Namespaces {
+		return attr, nil
+	}
+	attr.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWIPC
+	if s.parts.PIDs {
+		attr.Cloneflags |= unix.CLONE_NEWPID
+	}
+	if !s.net {
+		attr.Cloneflags |= unix.CLONE_NEWNET
+	}
+	// Nobody becomes somebody else. An ordinary user may name himself only; root
+	// keeps every user it knows, or files of others were nobody's.
+	if os.Geteuid() != 0 {
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
+		return attr, nil
+	}
+	attr.GidMappingsEnableSetgroups = true
+	var err error
+	if attr.UidMappings, err = sameIDs("/proc/self/uid_map"); err != nil {
+		return nil, err
+	}
+	attr.GidMappings, err = sameIDs("/proc/self/gid_map")
+	return attr, err
+}
+
+// sameIDs maps every id of this user namespace to itself.
+func sameIDs(file string) ([]syscall.SysProcIDMap, error) {
+	data, err := readSmall(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the users of this namespace: %w", err)
+	}
+	var out []syscall.SysProcIDMap
+	for lines := bufio.NewScanner(strings.NewReader(string(data))); lines.Scan(); {
+		var inside, outside, n int
+		if _, err := fmt.Sscan(lines.Text(), &inside, &outside, &n); err != nil {
+			return nil, fmt.Errorf("read %s: %q: %w", file, lines.Text(), err)
+		}
+		out = append(out, syscall.SysProcIDMap{ContainerID: inside, HostID: inside, Size: n})
+	}
+	return out, nil
+}
