@@ -61,6 +61,12 @@ func (h Home) Task(id string) string { return filepath.Join(h.State, "tasks", id
 // for.
 func (h Home) Vault(id string) string { return filepath.Join(h.Task(id), vaultName) }
 
+// Cache is where commands in a sandbox keep the caches of their build tools.
+func (h Home) Cache() string { return filepath.Join(h.State, "cache") }
+
+// Temp is what a task's commands have as /tmp.
+func (h Home) Temp(id string) string { return filepath.Join(h.Task(id), "tmp") }
+
 // Socket is where a live task listens.
 func (h Home) Socket(id string) string { return filepath.Join(h.Task(id), "live.sock") }
 

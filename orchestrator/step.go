@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
@@ -311,7 +310,10 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		return t.post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byRepeatGuard}, &op.ToolReturned{
 			Call: c.ID, Name: c.Name, Text: again.refusal(c.Name), IsError: true, Refused: true, Repeats: again.last})
 	}
-	ok, why, decision := t.approve(ctx, c, tl.Spec())
+	if env.Sandbox, err = t.sandboxFor(ctx, tl.Spec()); err != nil {
+		return err
+	}
+	ok, why, decision := t.approve(ctx, c, tl.Spec(), args, env.Sandbox)
 	if !ok { // one write: a refusal is never forgotten and the call run after all
 		return t.post(keep, append(decision, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: why, IsError: true, Refused: true})...)
 	}
@@ -376,57 +378,6 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 		Call: c.ID, Name: c.Name, Text: res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout, Stderr: res.Stderr,
 		Cut: res.Cut, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Display: res.Display, Parts: res.Parts, Repeats: repeats, Millis: took.Milliseconds(),
 	})...)
-}
-
-// approve lets a call run or not, and gives what there is to record of it. The
-// reason of a refusal is what the model is shown; a person's word with it is
-// recorded as theirs and survives any jump.
-func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec) (ok bool, why string, decision []op.Body) {
-	d := guard.Decide(guard.Mode(t.approval), guard.Facts{Tool: c.Name, ReadOnly: spec.ReadOnly, Edits: spec.Edits}, nil)
-	refused := &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: d.By}
-	if d.Verdict == guard.Refuse {
-		return false, d.Text, []op.Body{refused}
-	}
-	subjects, records, missing := t.researched(c)
-	if len(missing) > 0 {
-		refused.By = byResearchGuard
-		for _, s := range missing {
-			refused.Subjects = append(refused.Subjects, s.ID)
-		}
-		return false, t.researchRefusal(c.Name, missing), []op.Body{refused}
-	}
-	if len(subjects) > 0 {
-		decision = []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: byResearchGuard, Subjects: subjects, Research: records}}
-	}
-	if d.Verdict == guard.Allow {
-		return true, "", decision
-	}
-	ok, why, asked := t.askApproval(ctx, c, refused)
-	return ok, why, append(decision, asked...)
-}
-
-// askApproval puts a call before the person.
-func (t *Task) askApproval(ctx context.Context, c op.Call, refused *op.ApprovalDecided) (ok bool, why string, decision []op.Body) {
-	if t.opts.Approve == nil {
-		refused.By = "nobody"
-		return false, "Refused: this call needs a person's approval and nobody is there to give it.", []op.Body{refused}
-	}
-	a := t.opts.Approve(ctx, c)
-	if ctx.Err() != nil {
-		return false, "Not run: the person interrupted the turn.", nil
-	}
-	if a.Allow {
-		if a.ForTask {
-			t.approval = string(guard.ModeAuto)
-		}
-		return true, "", []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: byPerson, ForTask: a.ForTask}}
-	}
-	refused.By, refused.Feedback = byPerson, a.Feedback
-	decision = []op.Body{refused}
-	if a.Feedback != "" {
-		decision = append(decision, &op.UserSaid{Text: a.Feedback, Source: op.SourceRejection})
-	}
-	return false, "Refused by the person.", decision
 }
 
 // closeUnknown ends what a dead process left running and records that the

@@ -16,6 +16,7 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/opstream/redact"
+	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/tool"
@@ -62,7 +63,9 @@ type Options struct {
 	// Ask puts a question to the person; false: no answer. nil: nobody is there.
 	Ask      func(ctx context.Context, question string) (string, bool)
 	Approval string // overrides the task's mode in this process
-	Limits   Limits
+	// Sandbox overrides what the task's commands are held in, in this process.
+	Sandbox guard.Confinement
+	Limits  Limits
 	// Polling names calls that may be repeated in an unchanged world, because
 	// they wait for something outside it; nil: loop.Polling.
 	Polling []loop.Pattern
@@ -120,6 +123,8 @@ type Task struct {
 	live       *liveDir
 	jobs       *jobs // nil until the task is open
 	opts       Options
+	boxMu      sync.Mutex // guards confines
+	confines   confines
 
 	state        State  // Run's goroutine only
 	unusable     bool   // a fold failed; Run's goroutine only
@@ -149,6 +154,8 @@ type New struct {
 	Window   int // advertised context window, tokens; 0: unknown
 	Encoding string
 	Approval string
+	Sandbox  string   // see op.TaskOpened
+	Writable []string // see op.TaskOpened; absolute, without links
 	MaxSteps int
 	Tools    []string // beside those that every agent has
 	System   string
@@ -200,7 +207,7 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 	t := &Task{ID: n.ID, Dir: dir, live: live, counter: counter, opts: o.withDefaults()}
 	opened := &op.TaskOpened{
 		Task: n.ID, Dir: dir, Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL,
-		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, MaxSteps: n.MaxSteps, Tools: n.Tools,
+		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, Sandbox: n.Sandbox, Writable: n.Writable, MaxSteps: n.MaxSteps, Tools: n.Tools,
 		KB: h.KnowledgeBase(), System: n.System, Program: o.Program,
 		NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass,
 	}
@@ -256,6 +263,7 @@ func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed) e
 // open opens the stores, folds what the stream holds and recovers the world.
 func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	var err error
+	t.confines.home = h
 	if t.counter == nil {
 		if t.counter, err = tokens.ForEncoding(opened.Encoding); err != nil {
 			return err

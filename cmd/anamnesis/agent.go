@@ -204,6 +204,9 @@ func (a *app) width() int {
 // runTask runs one turn of an open task with everything a person at a
 // terminal expects: steering by typed lines, approval questions, the socket.
 func (a *app) runTask(ctx context.Context, t *orchestrator.Task, h orchestrator.Home, lines *lineReader, p view.Printer) error {
+	if err := a.tellSandbox(ctx, t); err != nil {
+		return err
+	}
 	if lines != nil {
 		lines.steer(func(line string) {
 			if err := t.Say(ctx, line, op.SourceSteer); err != nil {
@@ -230,6 +233,18 @@ func (a *app) runTask(ctx context.Context, t *orchestrator.Task, h orchestrator.
 		p.End(last, t.State())
 		return outcomeError(t.ID, last)
 	}
+}
+
+// tellSandbox says once what a sandbox cannot hold in on this machine.
+func (a *app) tellSandbox(ctx context.Context, t *orchestrator.Task) error {
+	box, err := t.Sandbox(ctx)
+	if ctx.Err() != nil {
+		return nil // the turn ends as interrupted
+	}
+	for _, m := range box.Missing() {
+		fmt.Fprintf(a.stderr, "anamnesis: %s; --sandbox off says that this is known\n", m)
+	}
+	return err
 }
 
 // runServed runs a turn while the task's socket takes commands. Without a
@@ -283,6 +298,7 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 	m.retries.set(p.Retry)
 	o := orchestrator.Options{
 		Model: m.model, Reflect: m.reflect, Tools: tools, Approval: approval, Program: "anamnesis " + version,
+		Sandbox:     guard.Confinement(f.sandbox),
 		Limits:      orchestrator.Limits{Steps: f.maxSteps},
 		Secrets:     a.secrets(f.redact),
 		Event:       p.Op,

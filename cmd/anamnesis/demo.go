@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -170,7 +171,7 @@ func (a *app) demoTask(ctx context.Context, h orchestrator.Home, d demo.Task, sa
 	if err != nil {
 		return none, err
 	}
-	f := agentFlags{dir: d.Dir, eas: demo.EAS}
+	f := agentFlags{dir: d.Dir, eas: demo.EAS, writable: goCache(ctx)}
 	n, err := a.newTask(h, f, m, "auto", d.ID, demo.Request)
 	if err != nil {
 		return none, err
@@ -188,6 +189,20 @@ func (a *app) demoTask(ctx context.Context, h orchestrator.Home, d demo.Task, sa
 		return none, err
 	}
 	return a.demoFigures(ctx, h, d)
+}
+
+// goCache is where Go keeps what it has built: the demo's few tests are not
+// worth building the standard library again in a private cache.
+func goCache(ctx context.Context) []string {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()
+	if err != nil {
+		return nil
+	}
+	dir, err := realDir(strings.TrimSpace(string(out)))
+	if err != nil {
+		return nil
+	}
+	return []string{dir}
 }
 
 func (a *app) demoFigures(ctx context.Context, h orchestrator.Home, d demo.Task) (demoTask, error) {

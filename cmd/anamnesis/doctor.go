@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +15,7 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/guard"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -20,9 +23,10 @@ func (a *app) doctorCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor [TASK]",
-		Short: "Check that a task, or every task, is whole; salvage a damaged one",
+		Short: "Check that a task, or every task, is whole, and what there is of the sandbox; salvage a damaged task",
 		Long: "Check everything a task rests on, one line a finding: the stream's lines, their chain and blobs, the snapshots\n" +
 			"that operations name, the operations that snapshots name (so a lost end is seen), the vault. Nothing is changed.\n" +
+			"Without TASK the first line says what this machine has to hold commands in with, and what it lacks.\n" +
 			"The exit code is 4 when something acknowledged is damaged, 1 when only the end is torn, which the next writer sets aside.\n\n" +
 			"With --salvage DIR the operations that can be read, up to the first damage, are copied into a new stream in DIR.\n" +
 			"The damaged task is not touched. The vault stays where it is.",
@@ -40,6 +44,9 @@ func (a *app) doctorCommand() *cobra.Command {
 			}
 			ids := args
 			if len(ids) == 0 {
+				if err := a.doctorSandbox(cmd.Context(), asJSON); err != nil {
+					return err
+				}
 				if ids, err = h.Tasks(); err != nil {
 					return err
 				}
@@ -50,6 +57,34 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd.Flags().StringVar(&salvage, "salvage", "", "copy what can be read of TASK's stream into this new directory")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a task")
 	return cmd
+}
+
+// sandboxDiagnosis is what this machine has to hold commands in with.
+type sandboxDiagnosis struct {
+	Sandbox string   `json:"sandbox"`
+	Missing []string `json:"missing"` // what it does not hold in, a sentence each
+}
+
+// doctorSandbox tries the sandbox and says what there is of it.
+func (a *app) doctorSandbox(ctx context.Context, asJSON bool) error {
+	dir, err := os.MkdirTemp("", "anamnesis-doctor-")
+	if err != nil {
+		return fmt.Errorf("try the sandbox: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	box, err := guard.NewSandbox(ctx, guard.SandboxOptions{World: dir, Cache: filepath.Join(dir, "cache"), Temp: filepath.Join(dir, "tmp")})
+	if err != nil {
+		return err
+	}
+	d := sandboxDiagnosis{Sandbox: box.String(), Missing: append([]string{}, box.Missing()...)}
+	if asJSON {
+		return a.printJSON(d)
+	}
+	fmt.Fprintf(a.stdout, "sandbox: %s\n", d.Sandbox)
+	for _, m := range d.Missing {
+		fmt.Fprintf(a.stdout, "sandbox: missing: %s\n", m)
+	}
+	return nil
 }
 
 func (a *app) doctor(ctx context.Context, h orchestrator.Home, ids []string, asJSON bool) error {

@@ -35,6 +35,8 @@ type agentFlags struct {
 	redact                                []string
 	tools                                 []string // see op.TaskOpened
 	toolsWait                             time.Duration
+	sandbox                               string
+	writable                              []string
 }
 
 func (f *agentFlags) register(cmd *cobra.Command) {
@@ -45,6 +47,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.baseURL, "base-url", "", "address of an OpenAI-compatible server (default $OPENAI_BASE_URL)")
 	fl.StringVar(&f.approval, "approval", "", "ask, edits, auto or deny (default: ask on a terminal, deny without one)")
 	fl.StringVar(&f.images, "images", "", "send or never: whether the model gets the images of tool results (default: if its name is known to take them)")
+	fl.StringVar(&f.sandbox, "sandbox", "", "what commands may change: world (the default), read-only or off")
 	fl.IntVar(&f.maxSteps, "max-steps", 0, fmt.Sprintf("steps a turn may take (default %d)", orchestrator.DefaultMaxSteps))
 	fl.StringVar(&f.output, "output-format", "text", "text, or stream-json: one JSON object a line")
 	fl.StringArrayVar(&f.secrets, "allow-secrets", nil, "pattern of secret files the agent may read, such as .env.test (repeatable)")
@@ -70,6 +73,19 @@ func (f *agentFlags) check() error {
 	}
 	if _, err := builtin.OptIn(f.tools...); err != nil {
 		return usageError("--tools: %v", err)
+	}
+	if _, err := guard.ParseConfinement(f.sandbox); f.sandbox != "" && err != nil {
+		return usageError("--%v", err)
+	}
+	for i, dir := range f.writable {
+		real, err := realDir(dir)
+		if err != nil {
+			return usageError("--writable: %v", err)
+		}
+		if info, err := os.Stat(real); err != nil || !info.IsDir() {
+			return usageError("--writable %s: not a directory", dir)
+		}
+		f.writable[i] = real
 	}
 	for _, name := range f.redact {
 		if n := len(os.Getenv(name)); n < redact.MinKnownBytes {
@@ -112,6 +128,7 @@ func (a *app) runCommand() *cobra.Command {
 	f.register(cmd)
 	lasting.register(cmd)
 	cmd.Flags().StringVar(&id, "task", "", "name of the task (default: made from the request)")
+	cmd.Flags().StringArrayVar(&f.writable, "writable", nil, "directory beside the world that commands may write (repeatable)")
 	cmd.Flags().IntVar(&f.eas, "eas", 0, "effective attention span in tokens (default: from the EAS table)")
 	cmd.Flags().StringSliceVar(&f.tools, "tools", nil, "tools beside those that every agent has: SendDMail, dmail")
 	cmd.Flags().IntVar(&f.window, "window", 0, "context window of the model in tokens (default: from the EAS table)")
@@ -172,7 +189,7 @@ func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id
 	n := orchestrator.New{
 		ID: id, Dir: f.dir, Request: request, Model: m.name, BaseURL: m.baseURL,
 		EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised, Encoding: span.Encoding,
-		Approval: mode, MaxSteps: f.maxSteps, Tools: f.tools, System: orchestrator.SystemPrompt(),
+		Approval: mode, Sandbox: f.sandbox, Writable: f.writable, MaxSteps: f.maxSteps, Tools: f.tools, System: orchestrator.SystemPrompt(),
 	}
 	if !span.Known {
 		n.EASFrom = fmt.Sprintf("%s is not in the EAS table", m.lookup)

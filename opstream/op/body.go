@@ -15,6 +15,10 @@ type TaskOpened struct {
 	Encoding string `json:"encoding"`         // tokenizer the tok fields are counted in
 	Approval string `json:"approval"`         // ask | edits | auto | deny
 	MaxSteps int    `json:"max_steps"`        // 0: the default
+	// Sandbox is what commands are held in: world | read-only | off; empty means
+	// world. Writable are directories beside the world that they may write.
+	Sandbox  string   `json:"sandbox,omitempty"`
+	Writable []string `json:"writable,omitempty"`
 	// Tools are the tools the agent has beside those that every agent has.
 	Tools  []string `json:"tools,omitempty"`
 	KB     string   `json:"kb"`     // knowledge base folder

@@ -34,6 +34,10 @@ type Facts struct {
 	Edits    bool   // it changes files of the world and nothing else
 }
 
+// Network is the name under which modes and rules decide on a command's access
+// to the network, where a sandbox holds it back.
+const Network = "Network"
+
 // Verdict is the outcome of a decision.
 type Verdict string
 

@@ -1,7 +1,8 @@
 // Package guard stands between the agent and the machine: it decides which
 // calls may run (approve.go), what a command may see of the environment
 // (environ.go), and it runs commands under a supervisor that ends everything
-// they started (supervise.go).
+// they started (supervise.go), in a sandbox (sandbox.go) that the supervisor
+// enters with the thread that starts the command (confine_linux.go).
 //
 // # How a command runs
 //
@@ -18,7 +19,9 @@
 // A command that kills its own supervisor is found again by a variable in its
 // processes' environment (RunVariable) and ended by Run, or after a crash by
 // EndLeftover. A process that clears its environment *and* whose supervisor
-// was killed is out of reach until commands get a PID namespace.
+// was killed is out of reach without a sandbox; with one, the supervisor is the
+// first process of a PID namespace, which cannot be killed from within, and whose
+// end is the end of all others.
 //
 // Linux has all of this. Other Unix systems end the command's process group
 // only; Missing says so. Elsewhere Run refuses.

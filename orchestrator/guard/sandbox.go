@@ -165,7 +165,7 @@ func (s *Sandbox) ready() error {
 // privateCaches are variables that name caches, each with its place beneath
 // SandboxOptions.Cache.
 const privateCaches = "XDG_CACHE_HOME=xdg GOCACHE=go-build GOMODCACHE=go-mod npm_config_cache=npm " +
-	"npm_config_store_dir=pnpm YARN_CACHE_FOLDER=yarn PIP_CACHE_DIR=pip UV_CACHE_DIR=uv CARGO_HOME=cargo GRADLE_USER_HOME=gradle"
+	"YARN_CACHE_FOLDER=yarn PIP_CACHE_DIR=pip UV_CACHE_DIR=uv CARGO_HOME=cargo GRADLE_USER_HOME=gradle"
 
 // Environ points an environment's caches and temporary files at directories
 // that commands may write. A cache that lies in a writable directory already

@@ -12,6 +12,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/shell"
@@ -69,7 +70,7 @@ func (st *stage) play(ctx context.Context, p *Params, arm *Arm, pz *puzzle, id s
 	c := &counter{met: make(map[string]int), m: &a.m}
 	task, err := orchestrator.Create(ctx, st.home, orchestrator.New{
 		ID: id, Dir: pr.dir, Request: pz.request(), Model: a.Name(), EAS: eas, EASFrom: "bench", Window: window, Encoding: encoding,
-		Approval: "auto", System: orchestrator.SystemPrompt(),
+		Approval: "auto", Sandbox: string(guard.ConfineOff), System: orchestrator.SystemPrompt(),
 	}, orchestrator.Options{
 		Model: a, Tools: registry, Limits: orchestrator.Limits{Steps: p.MaxSteps + maxAsked}, Event: c.event, Polling: polling,
 		Now: func() time.Time { return st.now }, SealAfter: -1, Program: "bench",

@@ -54,7 +54,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"near name", "read_file", `{}`, []string{"Did you mean ReadFile?"}},
 		{"misspelt name", "Bahs", `{}`, []string{"Did you mean Bash?"}},
 		{"empty name", "", `{}`, []string{`no tool ""`}},
-		{"not JSON", "Bash", `ls -la`, []string{"not valid JSON", "at byte", `{"command": string, "timeout"?: integer, "run_in_background"?: boolean}`}},
+		{"not JSON", "Bash", `ls -la`, []string{"not valid JSON", "at byte", `{"command": string, "timeout"?: integer, "run_in_background"?: boolean, "network"?: boolean}`}},
 		{"cut JSON", "Bash", `{"command":"ls`, []string{"end in the middle"}},
 		{"something after", "Bash", `{"command":"ls"} {"x":1}`, []string{"something follows"}},
 		{"list", "Bash", `["ls"]`, []string{"must be a JSON object, not an array"}},

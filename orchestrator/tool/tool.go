@@ -14,6 +14,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/opstream/redact"
+	"anamnesis/orchestrator/guard"
 )
 
 // Spec describes a tool to the model and to the approval rules.
@@ -29,6 +30,10 @@ type Spec struct {
 	ReadOnly bool
 	// Edits says that the tool changes files of the world and nothing else.
 	Edits bool
+	// Command names the argument that is a shell's command line, Network the one
+	// that asks for the network; empty where there is none. Rules about commands
+	// look at the first; the second is a question of its own.
+	Command, Network string
 	// Silent says that a result shows nothing that was there before the call: it
 	// is no evidence of anything.
 	Silent bool
@@ -72,6 +77,8 @@ type Env struct {
 	Jobs Jobs
 	// Progress shows a person how far a long call has come; may be nil.
 	Progress func(text string)
+	// Sandbox holds commands in; nil: nothing does.
+	Sandbox *guard.Sandbox
 	// Environ is the environment commands get, before secrets are removed;
 	// nil means the program's own.
 	Environ []string

@@ -58,9 +58,9 @@ type bash struct{ Options }
 
 func (b bash) Spec() tool.Spec {
 	return tool.Spec{
-		Name: "Bash",
+		Name: "Bash", Command: "command", Network: "network",
 		Description: fmt.Sprintf("Run a command with bash in the world's directory. Every call is a fresh shell: cd and variables do not "+
-			"last, join steps with &&. Nothing can be typed in; there are no API keys in the environment. When the command ends or its time is up, "+
+			"last, join steps with &&. Nothing can be typed in; there are no API keys in the environment. Files are written in the directory and in /tmp; there is no network unless you ask for it. When the command ends or its time is up, "+
 			"every process it started is ended, background ones too; run_in_background keeps it running beside your work. Output is kept up to %d characters (head and tail), %d a line. "+
 			"Use ReadFile, WriteFile, StrReplaceFile, Glob and Grep for files.", b.MaxOutputRunes, b.MaxLineRunes),
 		Schema: tool.Params(
@@ -68,6 +68,7 @@ func (b bash) Spec() tool.Spec {
 			tool.Param{Name: "timeout", Schema: tool.Int(fmt.Sprintf("Seconds after which it is ended: up to %d, %d if not given; in the background up to %d, which it gets if not given.",
 				MaxTimeoutSeconds, b.DefaultTimeoutSeconds, MaxBackgroundSeconds), 1, MaxBackgroundSeconds)},
 			tool.Param{Name: "run_in_background", Schema: tool.Bool("Return at once and let it run: for servers, watchers, long builds.")},
+			tool.Param{Name: "network", Schema: tool.Bool("Ask for the network, Unix sockets included. It is given only when it is approved.")},
 		),
 	}
 }
@@ -77,6 +78,7 @@ func (b bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 		Command string `json:"command"`
 		Timeout int    `json:"timeout"`
 		Behind  bool   `json:"run_in_background"`
+		Network bool   `json:"network"`
 	}](args)
 	if err != nil {
 		return tool.Result{}, err
@@ -99,7 +101,7 @@ func (b bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	if err != nil {
 		return tool.Errorf("Bash was not run: %v.", err), nil
 	}
-	e := Exec{Name: "Bash", Path: shell, Args: []string{shell, "-c", a.Command}, Timeout: time.Duration(a.Timeout) * time.Second}
+	e := Exec{Name: "Bash", Path: shell, Args: []string{shell, "-c", a.Command}, Timeout: time.Duration(a.Timeout) * time.Second, Network: a.Network}
 	if a.Behind && ctx.Err() == nil {
 		return b.begin(env, e, a.Command), nil
 	}

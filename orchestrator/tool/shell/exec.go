@@ -17,6 +17,7 @@ type Exec struct {
 	Args    []string // with the program's name first
 	Stdin   []byte   // what it reads; nil: nothing
 	Timeout time.Duration
+	Network bool // the call asked for the network, and it was approved
 }
 
 // Run runs a program for a tool as Bash runs a command: in the world's
@@ -35,8 +36,12 @@ func (b bash) command(env *tool.Env, e Exec) guard.Command {
 		environ = os.Environ()
 	}
 	kept, _ := guard.Environ(environ)
+	box := env.Sandbox
+	if e.Network {
+		box = box.WithNetwork()
+	}
 	return guard.Command{
-		Path: e.Path, Args: e.Args, Dir: env.Dir, Env: append(kept, "PWD="+env.Dir), Timeout: e.Timeout, Call: env.Call, Started: env.Started,
+		Path: e.Path, Args: e.Args, Dir: env.Dir, Env: append(kept, "PWD="+env.Dir), Timeout: e.Timeout, Call: env.Call, Started: env.Started, Sandbox: box,
 	}
 }
 

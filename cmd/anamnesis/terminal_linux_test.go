@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal is a program at a terminal of its own, with somebody who answers.
+type terminal struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	ours *os.File
+
+	mu   sync.Mutex
+	text string // what it showed since it was looked at last
+	more chan struct{}
+	done chan struct{}
+}
+
+// atTerminal starts the program at a terminal in a state home and a directory of
+// its own.
+func atTerminal(t *testing.T, dir string, args ...string) *terminal {
+	t.Helper()
+	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatalf("open a terminal: %v", err)
+	}
+	if err := unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(ours.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	p := &terminal{t: t, ours: ours, more: make(chan struct{}, 1), done: make(chan struct{})}
+	p.cmd = exec.Command(os.Args[0], args...)
+	p.cmd.Dir = dir
+	p.cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "ANAMNESIS_HOME="+filepath.Join(dir, ".home"), "TERM=dumb", "NO_COLOR=1")
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs, theirs, theirs
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go p.read()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+		ours.Close()
+		<-p.done
+	})
+	return p
+}
+
+func (p *terminal) read() {
+	defer close(p.done)
+	buf := make([]byte, 4096)
+	for {
+		n, err := p.ours.Read(buf)
+		p.mu.Lock()
+		p.text += string(buf[:n])
+		p.mu.Unlock()
+		select {
+		case p.more <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			return // the last one who had the terminal open has gone
+		}
+	}
+}
+
+// sees waits until the program has shown a text, and gives everything up to it.
+func (p *terminal) sees(want string) string {
+	p.t.Helper()
+	limit := time.NewTimer(waitLimit)
+	defer limit.Stop()
+	for {
+		p.mu.Lock()
+		before, after, ok := strings.Cut(p.text, want)
+		if ok {
+			p.text = after
+		}
+		shown := p.text
+		p.mu.Unlock()
+		if ok {
+			return before
+		}
+		select {
+		case <-p.more:
+		case <-limit.C:
+			p.t.Fatalf("did not show %q within %v:\n%s", want, waitLimit, shown)
+		}
+	}
+}
+
+// types answers.
+func (p *terminal) types(line string) {
+	p.t.Helper()
+	if _, err := p.ours.WriteString(line + "\n"); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// ends waits for the program's end and gives its exit code and the rest of what
+// it showed.
+func (p *terminal) ends() (int, string) {
+	p.t.Helper()
+	_ = p.cmd.Wait()
+	<-p.done
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.ProcessState.ExitCode(), p.text
+}

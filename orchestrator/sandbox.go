@@ -1,0 +1,84 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/tool"
+)
+
+// confines is what holds the commands of a task in.
+type confines struct {
+	home  Home
+	tried bool
+	box   *guard.Sandbox
+}
+
+// Sandbox is what the task's commands are held in; nil: nothing. The first call
+// finds out what this machine has for it. It may be called from any goroutine.
+func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
+	t.boxMu.Lock()
+	defer t.boxMu.Unlock()
+	if t.confines.tried {
+		return t.confines.box, nil
+	}
+	o := guard.SandboxOptions{
+		Confine: guard.Confinement(t.state.Opened.Sandbox), World: t.Dir, Writable: t.state.Opened.Writable,
+		Protected: []string{filepath.Join(t.Dir, ".anamnesis")},
+	}
+	if t.opts.Sandbox != "" {
+		o.Confine = t.opts.Sandbox
+	}
+	if o.Confine != guard.ConfineOff {
+		if err := t.confines.places(t.ID, &o); err != nil {
+			return nil, fmt.Errorf("sandbox of task %s: %w", t.ID, err)
+		}
+	}
+	box, err := guard.NewSandbox(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox of task %s: %w", t.ID, err)
+	}
+	t.confines.box, t.confines.tried = box, true
+	return box, nil
+}
+
+// places makes the directories of a sandbox, and names all of them without
+// links.
+func (c *confines) places(task string, o *guard.SandboxOptions) error {
+	var err error
+	if o.Cache, err = madeDir(c.home.Cache()); err != nil {
+		return err
+	}
+	if o.Temp, err = madeDir(c.home.Temp(task)); err != nil {
+		return err
+	}
+	for _, root := range c.home.Roots() {
+		if real, err := filepath.EvalSymlinks(root); err == nil {
+			o.Hidden = append(o.Hidden, real)
+		}
+	}
+	return nil
+}
+
+// madeDir makes a directory and gives its path without links.
+func madeDir(dir string) (string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
+}
+
+// sandboxFor is the sandbox of a call that runs a command.
+func (t *Task) sandboxFor(ctx context.Context, spec tool.Spec) (*guard.Sandbox, error) {
+	if spec.Command == "" {
+		return nil, nil
+	}
+	box, err := t.Sandbox(ctx)
+	if ctx.Err() != nil {
+		return nil, nil // the call is not run
+	}
+	return box, err
+}
