@@ -67,8 +67,12 @@ func (a *app) kbOptions() *knowledgebase.Options {
 	return o
 }
 
+// shownPath is a path on one line, with nothing that acts on a terminal.
+func shownPath(path string) string { return view.Clean(card.OneLine(path)) }
+
 // kbFault writes path:line: what for a card's fault.
 func kbFault(path string, err error) string {
+	path = shownPath(path)
 	var fault *card.Error
 	if !errors.As(err, &fault) {
 		return fmt.Sprintf("%s: %v", path, err)
@@ -201,7 +205,7 @@ func (a *app) printAdded(added kbAdded, asJSON bool) error {
 	case !added.Created:
 		what = "there already"
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s %s %s\n", what, added.ID, view.Clean(added.Path))
+	_, err := fmt.Fprintf(a.stdout, "%s %s %s\n", what, added.ID, shownPath(added.Path))
 	return err
 }
 
@@ -253,7 +257,7 @@ func (a *app) printHits(hits []knowledgebase.Hit) error {
 			mark = ", expired"
 		}
 		if _, err := fmt.Fprintf(a.stdout, "%.2f  %s  %s (%s%s)\n      %s\n", h.Score, h.Card.ID,
-			view.Clean(h.Card.Topic), h.Card.State, mark, view.Clean(h.Path)); err != nil {
+			view.Clean(h.Card.Topic), h.Card.State, mark, shownPath(h.Path)); err != nil {
 			return err
 		}
 	}
