@@ -5,19 +5,54 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"anamnesis/knowledge_base/retrieval"
 )
 
-// fakeEmbedder is a remote embedder that can fail; it counts texts.
+// fakeEmbedder is a remote embedder that can fail or keep one waiting; it
+// counts texts.
 type fakeEmbedder struct {
-	dims  int
+	name string
+	dims int
+	gate chan struct{} // not nil: cards are embedded once it is closed
+
+	mu    sync.Mutex
 	texts int
 	err   error
 }
 
-func (f *fakeEmbedder) Fingerprint() string { return fmt.Sprintf("fake-%d", f.dims) }
+func (f *fakeEmbedder) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
 
-func (f *fakeEmbedder) EmbedCards(_ context.Context, texts []string) ([][]float32, error) {
+func (f *fakeEmbedder) asked() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.texts
+}
+
+func (f *fakeEmbedder) Fingerprint() string { return fmt.Sprintf("fake%s-%d", f.name, f.dims) }
+
+func (f *fakeEmbedder) EmbedCards(ctx context.Context, texts []string) ([][]float32, error) {
+	if f.gate != nil {
+		select {
+		case <-f.gate:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return f.embed(texts)
+}
+
+func (f *fakeEmbedder) embed(texts []string) ([][]float32, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.texts += len(texts)
 	var out [][]float32
 	for _, t := range texts {
@@ -30,16 +65,17 @@ func (f *fakeEmbedder) EmbedCards(_ context.Context, texts []string) ([][]float3
 	return out, f.err
 }
 
-func (f *fakeEmbedder) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
-	v, err := f.EmbedCards(ctx, []string{text})
+func (f *fakeEmbedder) EmbedQuery(_ context.Context, text string) ([]float32, error) {
+	v, err := f.embed([]string{text})
 	return v[0], err
 }
 
 func TestExternalEmbedderIsCachedAndMayFail(t *testing.T) {
 	dir := t.TempDir()
 	e := &fakeEmbedder{dims: 16}
+	now := day
 	open := func() *Store {
-		s, err := Open(dir, &Options{Embedder: e, Now: fixedNow})
+		s, err := Open(dir, &Options{Embedder: e, Now: func() time.Time { return now }, VectorWait: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,26 +94,102 @@ func TestExternalEmbedderIsCachedAndMayFail(t *testing.T) {
 	mustPut(t, s, newCard("k2", "rate limit", "the crawler is throttled"))
 	find(s)
 	find(s)
-	if e.texts != 2+2 {
-		t.Errorf("%d texts embedded, want 2 cards and 2 queries", e.texts)
+	if e.asked() != 2+2 {
+		t.Errorf("%d texts embedded, want 2 cards and 2 queries", e.asked())
 	}
 	find(open())
-	if e.texts != 2+3 {
-		t.Errorf("%d texts embedded, want none but the query after reopening", e.texts)
+	if e.asked() != 2+3 {
+		t.Errorf("%d texts embedded, want none but the query after reopening", e.asked())
 	}
-	e.err = errFault
+	e.fail(errFault)
 	s = open()
 	mustPut(t, s, newCard("k3", "other", "a new card to embed"))
 	find(s)
 	if !errors.Is(s.VectorError(), errFault) {
 		t.Errorf("vector error %v", s.VectorError())
 	}
-	e.err = nil
+	asked := e.asked()
+	find(s)
+	if e.asked() != asked || !errors.Is(s.VectorError(), errFault) {
+		t.Errorf("an embedder that failed just now was asked again (%v)", s.VectorError())
+	}
+	e.fail(nil)
+	now = now.Add(time.Hour)
 	find(s)
 	if s.VectorError() != nil {
 		t.Errorf("vector error %v after recovery", s.VectorError())
 	}
+	now = now.Add(time.Hour)
+	e.fail(errFault)
+	find(s)
+	if !errors.Is(s.VectorError(), errFault) {
+		t.Errorf("vector error %v of a query", s.VectorError())
+	}
+	e.fail(nil)
+	now = now.Add(time.Hour)
+	find(s)
+	if s.VectorError() != nil {
+		t.Errorf("vector error %v after a query's recovery", s.VectorError())
+	}
 	if files, _ := filepath.Glob(filepath.Join(dir, indexDir, "vectors-*.bin")); len(files) != 1 {
 		t.Errorf("cache files: %v", files)
 	}
+}
+
+// Another embedder's vectors are built beside: until they are there, searches
+// answer by words, and closing does not wait for a slow endpoint.
+func TestChangedEmbedderBuildsBeside(t *testing.T) {
+	dir := t.TempDir()
+	open := func(e *fakeEmbedder) *Store {
+		s, err := Open(dir, &Options{Embedder: e, Now: fixedNow, VectorWait: time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	search := func(s *Store) {
+		t.Helper()
+		if hits, err := s.Search(t.Context(), Query{Text: "broken pipe in the uploader"}); err != nil || len(hits) != 1 {
+			t.Fatalf("%v, %v", ids(hits), err)
+		}
+	}
+	s := open(&fakeEmbedder{dims: 16})
+	mustPut(t, s, newCard("k1", "broken pipe", "the uploader sees a broken pipe"))
+	if err := s.Rebuild(t.Context()); err != nil || s.VectorError() != nil {
+		t.Fatal(err, s.VectorError())
+	}
+	before := vectorFiles(t, dir)
+	s.Close()
+
+	slow := &fakeEmbedder{name: "slow", dims: 8, gate: make(chan struct{})}
+	s = open(slow)
+	search(s)
+	if !errors.Is(s.VectorError(), retrieval.ErrBuilding) || vectorFiles(t, dir) != before {
+		t.Errorf("while building: %v, files %s, want %s", s.VectorError(), vectorFiles(t, dir), before)
+	}
+	mustPut(t, s, newCard("k2", "rate limit", "the crawler is throttled"))
+	search(s)
+	s.Close() // the gate is closed still
+	s = open(slow)
+	search(s)
+	close(slow.gate)
+	for s.VectorError() != nil {
+		search(s)
+		if err := t.Context().Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := vectorFiles(t, dir); got == before || strings.Count(got, ".bin") != 1 {
+		t.Errorf("files %s, before %s", got, before)
+	}
+}
+
+func vectorFiles(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, indexDir, "vectors-*.bin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(files, " ")
 }

@@ -40,7 +40,8 @@ func (s *Store) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.contents, s.index = now, nil
+	s.dropIndex()
+	s.contents = now
 	return nil
 }
 

@@ -102,9 +102,10 @@ func (s *Store) buildIndex(ctx context.Context, anew bool) error {
 	x := s.index
 	if anew || x == nil {
 		x = retrieval.New(&retrieval.Options{
-			Embedder: s.opts.Embedder, Dir: filepath.Join(s.dir, indexDir),
+			Embedder: s.opts.Embedder, VectorWait: s.opts.VectorWait, Now: s.opts.Now, Dir: filepath.Join(s.dir, indexDir),
 			WriteFile: func(path string, data []byte) error { return writeAtomic(s.opts.fs, path, data) },
 		})
+		s.dropIndex()
 		if anew {
 			if err := x.ForgetVectors(); err != nil {
 				return fmt.Errorf("clear index: %w", err)
@@ -121,8 +122,21 @@ func (s *Store) buildIndex(ctx context.Context, anew bool) error {
 		}
 		s.index = x
 	}
-	s.vecErr = x.Refresh(ctx)
+	refresh := x.Refresh
+	if anew {
+		refresh = x.Await
+	}
+	s.noteVectors(refresh(ctx))
 	return ctx.Err()
+}
+
+// dropIndex lets the index go; the next search builds one. The write lock is
+// held.
+func (s *Store) dropIndex() {
+	if s.index != nil {
+		s.index.Close()
+		s.index = nil
+	}
 }
 
 // enter makes the index hold a card, or not when its state keeps it from being
@@ -156,12 +170,22 @@ func (s *Store) ids() []string {
 	return ids
 }
 
-// VectorError tells why the last search or rebuild had no vectors; nil when
-// it had them.
+// VectorError tells why the last search or rebuild had no vectors, or not all
+// of them; nil when it had them. [retrieval.ErrBuilding] is no fault: they are
+// being made.
 func (s *Store) VectorError() error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.vecErr
+	if err := s.vecErr.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (s *Store) noteVectors(err error) {
+	if err == nil {
+		s.vecErr.Store(nil)
+		return
+	}
+	s.vecErr.Store(&err)
 }
 
 // search answers from the built index under a lock.
@@ -171,7 +195,7 @@ func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 		return []Hit{{Card: st.card.Clone(), Score: 1, Evidence: retrieval.Evidence{Matched: 1, Strength: idStrength, Cosine: 1},
 			Expired: st.card.Expired(now), Path: st.path}}, nil
 	}
-	found, _, err := s.index.Search(ctx, retrieval.Query{
+	found, vecErr, err := s.index.Search(ctx, retrieval.Query{
 		Text: q.Text, K: q.K, MinEvidence: q.MinEvidence,
 		Allowed: func(id string) bool {
 			st := s.cards[id]
@@ -181,6 +205,9 @@ func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if vecErr != nil || !s.index.Stale() {
+		s.noteVectors(vecErr)
 	}
 	hits := make([]Hit, 0, len(found))
 	for _, f := range found {

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"anamnesis/knowledge_base/card"
@@ -53,6 +54,10 @@ type Options struct {
 	// Embedder makes the vectors; nil is the built-in one, which needs no
 	// network and is trained on the cards themselves.
 	Embedder retrieval.Embedder
+	// VectorWait is how long a search waits for vectors that Embedder is to make
+	// before it answers without them; they are made meanwhile. 0 is
+	// [retrieval.DefaultVectorWait].
+	VectorWait time.Duration
 	// Now is the clock for creation and expiry dates; nil is time.Now.
 	Now func() time.Time
 	// NoHistory is for a folder that lies in another repository: it gets no
@@ -108,10 +113,10 @@ type Store struct {
 	mu     sync.RWMutex
 	closed bool
 	contents
-	repo    *history.Repo    // nil before the first change
-	histErr error            // why the history lacks something
-	index   *retrieval.Index // nil: to be built before the next search
-	vecErr  error            // why there are no vectors
+	repo    *history.Repo         // nil before the first change
+	histErr error                 // why the history lacks something
+	index   *retrieval.Index      // nil: to be built before the next search
+	vecErr  atomic.Pointer[error] // why there are no vectors
 }
 
 // stored is a card with its file. The card is never changed, only replaced.
@@ -325,7 +330,8 @@ func (s *Store) Rebuild(ctx context.Context) error {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	s.contents, s.index = contents{}, nil
+	s.dropIndex()
+	s.contents = contents{}
 	s.mu.Unlock()
 	if s.watch == nil {
 		return nil

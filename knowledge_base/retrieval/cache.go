@@ -71,6 +71,9 @@ func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []document, 
 			err = fmt.Errorf("%d vectors for %d texts", len(vecs), n)
 		}
 		if err != nil {
+			if cached && c.unsaved > 0 {
+				c.save(e.Fingerprint()) // the next try goes on from here
+			}
 			return nil, fmt.Errorf("embed cards: %w", err)
 		}
 		for j, i := range missing[:n] {
@@ -82,9 +85,11 @@ func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []document, 
 		}
 		missing = missing[n:]
 	}
-	// Rewriting the file for each new card would cost more than it saves.
-	if cached && c.unsaved > total/20 {
-		c.save(e.Fingerprint(), len(out[0]))
+	// Rewriting the file for each new card would cost more than it saves where
+	// vectors are made here.
+	_, own := e.(*lsa)
+	if cached && c.unsaved > 0 && (!own || c.unsaved > total/20) {
+		c.save(e.Fingerprint())
 	}
 	return out, nil
 }
@@ -120,7 +125,12 @@ func (c *vectorCache) load(fp string) {
 	}
 }
 
-func (c *vectorCache) save(fp string, dims int) {
+func (c *vectorCache) save(fp string) {
+	dims := 0
+	for _, v := range c.known {
+		dims = len(v)
+		break
+	}
 	var w sealedWriter
 	w.text(vectorsMagic)
 	w.text(fp)

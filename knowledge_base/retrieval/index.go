@@ -38,6 +38,10 @@ type Options struct {
 	// WriteFile replaces a file, or leaves the former one as it is. It must be
 	// given with Dir.
 	WriteFile func(path string, data []byte) error
+	// VectorWait is how long [Index.Refresh] waits for Embedder; 0 is
+	// [DefaultVectorWait]. The built-in embedder is waited for in any case.
+	VectorWait time.Duration
+	Now        func() time.Time // nil: time.Now
 }
 
 // Index finds documents by three legs. Searching is safe for concurrent use
@@ -66,7 +70,7 @@ func New(o *Options) *Index {
 		slots: make(map[string]int),
 		words: newBM25[string](wordsB),
 		grams: newBM25[uint64](gramsB),
-		vecs:  newVectorLeg(o.Embedder, cache),
+		vecs:  newVectorLeg(o, cache),
 	}
 }
 
@@ -75,6 +79,7 @@ func (x *Index) Stale() bool { return x.vecs.stale }
 
 // ForgetVectors removes what is kept on disk.
 func (x *Index) ForgetVectors() error {
+	x.Close()
 	if x.vecs.cache == nil {
 		return nil
 	}
@@ -88,7 +93,7 @@ func (x *Index) Fill(ctx context.Context, docs []Document) error {
 	for i, d := range docs {
 		x.slots[d.ID] = i
 	}
-	x.vecs.stale = true
+	x.vecs.changed()
 	var wg sync.WaitGroup
 	each := func(do func(slot int, text string)) {
 		wg.Go(func() {
@@ -126,7 +131,7 @@ func (x *Index) Put(doc Document) {
 	x.slots[d.ID] = slot
 	x.addWords(slot, d.Text)
 	x.addGrams(slot, d.Text)
-	x.vecs.stale = true
+	x.vecs.changed()
 }
 
 // Remove takes a document out; without it nothing happens.
@@ -141,7 +146,7 @@ func (x *Index) Remove(id string) {
 	delete(x.slots, id)
 	x.docs[slot] = document{}
 	x.free = append(x.free, slot)
-	x.vecs.stale = true
+	x.vecs.changed()
 }
 
 // live lists the documents, oldest first, ties by id: the order in which the
@@ -159,6 +164,16 @@ func (x *Index) live() []document {
 	return out
 }
 
-// Refresh brings the vectors up to date. On an error the other legs answer
-// alone, and the index stays stale.
-func (x *Index) Refresh(ctx context.Context) error { return x.vecs.refresh(ctx, x.live()) }
+// Refresh brings the vectors up to date. On an error the other legs answer,
+// with the vectors there were where an external embedder made them, and the
+// index stays stale. [ErrBuilding] says that it takes longer than VectorWait:
+// the work goes on, and a later Refresh takes what was made.
+func (x *Index) Refresh(ctx context.Context) error { return x.vecs.refresh(ctx, x.live, false) }
+
+// Await is [Index.Refresh] that asks an embedder even if it failed just now,
+// and waits for it as long as it takes.
+func (x *Index) Await(ctx context.Context) error { return x.vecs.refresh(ctx, x.live, true) }
+
+// Close ends what goes on behind and waits for it. What was made of the
+// vectors is kept.
+func (x *Index) Close() { x.vecs.close() }

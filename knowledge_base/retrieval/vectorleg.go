@@ -1,0 +1,280 @@
+package retrieval
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+)
+
+// Limits of an embedder that is asked over a network.
+const (
+	// DefaultVectorWait is how long a search waits for vectors that are being
+	// made before it answers without them.
+	DefaultVectorWait = 2 * time.Second
+	// embedderRest is how long an embedder that failed is left in peace.
+	embedderRest = time.Minute
+)
+
+// ErrBuilding says that the vectors are still being made and that searches
+// answer without them meanwhile.
+var ErrBuilding = errors.New("vectors are being made; searching by words meanwhile")
+
+// vectorSet is the vectors of documents, by one embedder.
+type vectorSet struct {
+	embedder Embedder
+	coll     *collection
+	have     map[string][sha256.Size]byte // id → hash of the text embedded
+}
+
+// vectorLeg keeps the vectors of the documents in step with an embedder. The
+// built-in ones are quick and brought up to date at once; a set of another
+// embedder's vectors is built beside the present one and takes its place when
+// it is whole. refresh and close exclude searches and each other.
+type vectorLeg struct {
+	vectorSet
+	external Embedder // nil: the built-in embedders
+	cache    *vectorCache
+	wait     time.Duration
+	now      func() time.Time
+	stale    bool
+	changes  int // of the documents, counted
+
+	build *build // the one at work, or nil
+
+	mu     sync.Mutex // guards what searches note
+	failed time.Time  // when the external embedder failed last
+	why    error
+}
+
+// build is the making of a set, by a goroutine that ends with done.
+type build struct {
+	changes int
+	cancel  context.CancelFunc
+	done    chan struct{}
+	set     vectorSet // after done
+	err     error     // after done
+}
+
+func newVectorLeg(o *Options, cache *vectorCache) *vectorLeg {
+	l := &vectorLeg{external: o.Embedder, cache: cache, wait: o.VectorWait, now: o.Now, stale: true}
+	if l.wait == 0 {
+		l.wait = DefaultVectorWait
+	}
+	if l.now == nil {
+		l.now = time.Now
+	}
+	return l
+}
+
+// changed notes that the documents are others now.
+func (l *vectorLeg) changed() {
+	l.stale = true
+	l.changes++
+}
+
+func (l *vectorLeg) weight() float64 {
+	if l.external != nil {
+		return externalVecWeight
+	}
+	return builtinVecWeight
+}
+
+// refresh makes the vectors those of the documents, which live gives sorted by
+// age. On an error the leg stays stale: built-in vectors are gone then, an
+// external embedder's are those of before. patient waits without limit.
+func (l *vectorLeg) refresh(ctx context.Context, live func() []document, patient bool) error {
+	for l.external != nil {
+		err := l.refreshExternal(ctx, live, patient)
+		if !patient || !errors.Is(err, ErrBuilding) {
+			return err
+		}
+	}
+	if err := l.sync(ctx, live()); err != nil {
+		l.vectorSet = vectorSet{}
+		return err
+	}
+	l.stale = false
+	return nil
+}
+
+// refreshExternal waits for the set that is being built, a limited time, and
+// takes it; where none is, it begins one, unless the embedder failed a short
+// time ago.
+func (l *vectorLeg) refreshExternal(ctx context.Context, live func() []document, patient bool) error {
+	limit := time.Duration(0)
+	if l.build == nil {
+		if err := l.resting(); err != nil && !patient {
+			return err
+		}
+		l.begin(ctx, live())
+		limit = l.wait
+	}
+	if patient {
+		limit = math.MaxInt64
+	}
+	b := l.build
+	if err := b.await(ctx, limit); err != nil {
+		return err
+	}
+	l.build = nil
+	if b.err != nil {
+		l.note(b.err)
+		return b.err
+	}
+	l.vectorSet, l.stale = b.set, b.changes != l.changes
+	if l.stale {
+		return ErrBuilding // changed meanwhile: the next refresh begins again
+	}
+	return nil
+}
+
+// await gives nil once the build has ended, ErrBuilding when that takes longer
+// than limit.
+func (b *build) await(ctx context.Context, limit time.Duration) error {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-b.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+	}
+	select {
+	case <-b.done:
+		return nil
+	default:
+		return ErrBuilding
+	}
+}
+
+// begin starts building a set. The work outlives ctx, which is one search's,
+// and ends with close.
+func (l *vectorLeg) begin(ctx context.Context, docs []document) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	b := &build{changes: l.changes, cancel: cancel, done: make(chan struct{})}
+	b.set = vectorSet{embedder: l.external, have: make(map[string][sha256.Size]byte)}
+	l.build = b
+	go func() {
+		defer close(b.done)
+		defer cancel()
+		b.err = b.set.enter(ctx, l.cache, docs, len(docs))
+	}()
+}
+
+// close ends a build that is at work and waits for it.
+func (l *vectorLeg) close() {
+	if l.build != nil {
+		l.build.cancel()
+		<-l.build.done
+		l.build = nil
+	}
+}
+
+// note remembers that the external embedder failed.
+func (l *vectorLeg) note(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failed, l.why = l.now(), err
+}
+
+// resting gives the error for which the external embedder is not asked at
+// present, nil when it may be.
+func (l *vectorLeg) resting() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.why != nil && l.now().Sub(l.failed) < embedderRest {
+		return l.why
+	}
+	l.why = nil
+	return nil
+}
+
+func (l *vectorLeg) sync(ctx context.Context, docs []document) error {
+	if len(docs) == 0 {
+		l.vectorSet = vectorSet{}
+		return nil
+	}
+	e, err := builtinEmbedder(ctx, docs, l.embedder, l.cache)
+	if err != nil {
+		return err
+	}
+	if l.embedder == nil || l.embedder.Fingerprint() != e.Fingerprint() {
+		l.coll, l.have = nil, make(map[string][sha256.Size]byte)
+	}
+	l.embedder = e
+	var missing []document
+	wanted := make(map[string]bool, len(docs))
+	for _, d := range docs {
+		wanted[d.ID] = true
+		if h, ok := l.have[d.ID]; !ok || h != d.hash {
+			missing = append(missing, d)
+		}
+	}
+	var gone []string
+	for id := range l.have {
+		if !wanted[id] {
+			gone = append(gone, id)
+			delete(l.have, id)
+		}
+	}
+	if l.coll != nil {
+		if err := l.coll.remove(ctx, gone...); err != nil {
+			return err
+		}
+	}
+	return l.enter(ctx, l.cache, missing, len(docs))
+}
+
+// enter embeds docs, from the cache where it can, and stores their vectors.
+// total is how many documents there are in all.
+func (l *vectorSet) enter(ctx context.Context, cache *vectorCache, docs []document, total int) error {
+	vecs, err := cache.vectors(ctx, l.embedder, docs, total)
+	if err != nil {
+		return err
+	}
+	for i, d := range docs {
+		if l.coll == nil {
+			if l.coll, err = newCollection(len(vecs[i])); err != nil {
+				return err
+			}
+		}
+		switch err := l.coll.put(ctx, d.ID, vecs[i]); {
+		case err == nil:
+		case errors.Is(err, errBadVector) && len(vecs[i]) == l.coll.dims:
+			// A text the embedder knows nothing of: the other legs find it.
+			if err := l.coll.remove(ctx, d.ID); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+		l.have[d.ID] = d.hash
+	}
+	return nil
+}
+
+// search gives the nearest documents; none while there are no vectors.
+func (l *vectorLeg) search(ctx context.Context, query string, k int) ([]neighbour, error) {
+	if l.embedder == nil || l.coll == nil {
+		return nil, nil
+	}
+	if l.external != nil {
+		if err := l.resting(); err != nil {
+			return nil, err
+		}
+	}
+	v, err := l.embedder.EmbedQuery(ctx, query)
+	if err != nil {
+		err = fmt.Errorf("embed query: %w", err)
+		if l.external != nil && ctx.Err() == nil {
+			l.note(err)
+		}
+		return nil, err
+	}
+	return l.coll.nearest(ctx, v, k)
+}
