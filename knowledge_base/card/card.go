@@ -32,6 +32,9 @@ const (
 // Type is the value every card's front matter starts with.
 const Type = "knowledge_card"
 
+// ListMark is the first line of a file that lists cards and is none.
+const ListMark = "<!-- a list of knowledge cards -->"
+
 // State is where a card stands in its life.
 type State string
 

@@ -1,0 +1,95 @@
+package notes
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"anamnesis/knowledge_base/card"
+)
+
+func day() time.Time { return time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC) }
+
+const agents = "Be brief.\n\n# Rules\n\n## Testing\n\n- run `make test`\n  before you commit\n- a fixture:\n\n  ```sh\n# not a heading\n  ```\n\nA paragraph\nof two lines.\n\n### Slow ones\n* skip them\n\n## Empty\n\n# Rules\n## Testing\nSaid twice.\n"
+
+func TestSplit(t *testing.T) {
+	type part struct {
+		topic    string
+		solution []string
+	}
+	want := []part{
+		{"AGENTS", []string{"Be brief."}},
+		{"AGENTS: Rules: Testing", []string{"run `make test`\nbefore you commit", "a fixture:\n\n```sh\n# not a heading\n```", "A paragraph\nof two lines."}},
+		{"AGENTS: Rules: Testing: Slow ones", []string{"skip them"}},
+		{"AGENTS: Rules: Testing", []string{"Said twice."}},
+	}
+	var got []part
+	ids := make(map[string]bool)
+	for _, c := range Split("/x/AGENTS.md", []byte(agents), day()) {
+		got = append(got, part{c.Topic, c.Solution})
+		if err := c.Validate(); err != nil || !c.Provenance.Tainted || c.State != card.Draft || ids[c.ID] {
+			t.Errorf("%q: %v, %+v", c.Topic, err, c)
+		}
+		ids[c.ID] = true
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+// A folder: notes, cards of others that come as drafts, and what is passed by.
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.md":                "# One\ntext\n",
+		"b/card.md":           "---\ntype: knowledge_card\ntopic: t\nsource_task: s\nid: k1\nstate: reviewed\nverified_at: 2026-01-01\n---\n- **Issue**: x\n",
+		"b/broken.md":         "---\ntype: knowledge_card\ntopic:\n---\n",
+		"list.md":             card.ListMark + "\n# Cards\n- one\n",
+		"empty.md":            "# Nothing\n",
+		"binary.md":           "\xff\xfe",
+		"long.md":             strings.Repeat("x", MaxFileBytes+1),
+		"readme.txt":          "not markdown",
+		"node_modules/m/r.md": "# Not ours\ntext\n",
+		".hidden/r.md":        "# Not ours\ntext\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cards, skipped, err := Read(t.Context(), dir, day())
+	if err != nil || len(cards) != 2 || len(skipped) != 4 {
+		t.Fatalf("%d cards, skipped %+v, %v", len(cards), skipped, err)
+	}
+	if c := cards[1]; c.ID != "k1" || c.State != card.Draft || c.VerifiedAt != nil || !c.Provenance.Tainted {
+		t.Errorf("another's card came as %+v", c)
+	}
+	if _, _, err := Read(t.Context(), filepath.Join(dir, "nosuch"), day()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no such folder: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := Read(ctx, dir, day()); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func FuzzSplit(f *testing.F) {
+	f.Add([]byte(agents))
+	f.Add([]byte("```\n# x\n- a\n\n\n  b\n"))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		for _, c := range Split("/x/y.md", []byte(strings.ToValidUTF8(string(src), "?")), day()) {
+			if len(c.Solution) == 0 || c.Topic == "" {
+				t.Fatalf("%+v", c)
+			}
+		}
+	})
+}
