@@ -132,7 +132,7 @@ func TestRow12KillRestore(t *testing.T) {
 	})
 	w.whole()
 	t.Logf("%d changing calls; kills by call %v; %d ended at the target, %d at the source, 0 between", total, calls, ended[0], ended[1])
-	if total < 150 || ended[0] == 0 || ended[1] == 0 {
+	if total < 100 || ended[0] == 0 || ended[1] == 0 {
 		t.Errorf("%d calls, ends %v: the kills do not reach a restore's inside", total, ended)
 	}
 }
