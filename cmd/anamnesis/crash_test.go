@@ -30,8 +30,8 @@ const crashRuns = 50
 
 // killVariable tells a child process where to end itself by SIGKILL:
 // append:N after the N-th durable append, sealed:N the same while the log seals
-// itself between any two appends, restore:N at the N-th point of a restore,
-// count:FILE to count both.
+// itself between any two appends, op:N after the append that holds operation N,
+// restore:N at the N-th point of a restore, count:FILE to count both.
 const killVariable = "ANAMNESIS_TEST_KILL"
 
 // crashMain is the program with the seams the crash story needs.
@@ -46,8 +46,9 @@ func crashMain() {
 	if kind == "sealed" {
 		a.sealAfter = time.Millisecond
 	}
-	a.afterAppend = func(uint64) {
-		if appends++; (kind == "append" || kind == "sealed") && appends == at {
+	a.afterAppend = func(seq uint64) {
+		appends++
+		if kind == "op" && seq >= uint64(at) || (kind == "append" || kind == "sealed") && appends == at {
 			die()
 		}
 	}
