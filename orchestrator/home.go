@@ -101,6 +101,10 @@ func (h Home) KnowledgeBase() string { return filepath.Join(h.Data, "knowledge_b
 // EASOverlay is the person's own EAS table.
 func (h Home) EASOverlay() string { return filepath.Join(h.Config, "eas.yaml") }
 
+// Embedder is the file that says which model embeds cards, where that is not
+// the built-in one.
+func (h Home) Embedder() string { return filepath.Join(h.Config, "embedder.yaml") }
+
 // MCPServers is the person's own list of MCP servers.
 func (h Home) MCPServers() string { return filepath.Join(h.Config, "mcp.json") }
 

@@ -52,6 +52,11 @@ func (t *Task) findCards(ctx context.Context, query, why string) (*op.CardsRecal
 		rec.Error = err.Error()
 		return rec, nil
 	}
+	if err := t.cards.VectorError(); err == nil {
+		t.degraded = ""
+	} else if said := err.Error(); said != t.degraded {
+		t.degraded, rec.Degraded = said, said
+	}
 	if why == "jump" {
 		// What this task learned stands in its blocks already.
 		hits = slices.DeleteFunc(hits, func(h knowledgebase.Hit) bool { return h.Card.SourceTask == t.ID })

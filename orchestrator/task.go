@@ -13,6 +13,7 @@ import (
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/tokens"
 	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/opstream/redact"
@@ -57,9 +58,11 @@ type Answer struct {
 type Options struct {
 	Model   model.Model // what answers; nil: the task can be looked at and jumped, not run
 	Tools   *tool.Registry
-	Sources []tool.Source                               // tools that come and go, after Tools
-	Reflect model.Model                                 // answers as the Reflect-Agent; nil: Model does
-	Approve func(ctx context.Context, c op.Call) Answer // nil: nobody is there
+	Sources []tool.Source // tools that come and go, after Tools
+	// Embedder makes the vectors of the cards; nil: the built-in one.
+	Embedder retrieval.Embedder
+	Reflect  model.Model                                 // answers as the Reflect-Agent; nil: Model does
+	Approve  func(ctx context.Context, c op.Call) Answer // nil: nobody is there
 	// Ask puts a question to the person; false: no answer. nil: nobody is there.
 	Ask      func(ctx context.Context, question string) (string, bool)
 	Approval string // overrides the task's mode in this process
@@ -121,7 +124,8 @@ type Task struct {
 	counter    *tokens.Counter
 	approval   string
 	live       *liveDir
-	jobs       *jobs // nil until the task is open
+	jobs       *jobs  // nil until the task is open
+	degraded   string // why the cards were last searched by words only, as it was told
 	opts       Options
 	boxMu      sync.Mutex // guards confines
 	confines   confines
@@ -299,7 +303,7 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	if _, err := t.world.Recover(ctx); err != nil {
 		return fmt.Errorf("recover the world: %w", err)
 	}
-	if t.cards, err = knowledgebase.Open(opened.KB, &knowledgebase.Options{Watch: true}); err != nil {
+	if t.cards, err = knowledgebase.Open(opened.KB, &knowledgebase.Options{Watch: true, Embedder: t.opts.Embedder}); err != nil {
 		return err
 	}
 	t.model = t.opts.Model

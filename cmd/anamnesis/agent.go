@@ -295,8 +295,13 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 	if err != nil {
 		return orchestrator.Options{}, err
 	}
+	embedder, err := a.embedder()
+	if err != nil {
+		return orchestrator.Options{}, err
+	}
 	m.retries.set(p.Retry)
 	o := orchestrator.Options{
+		Embedder: embedder,
 		Model: m.model, Reflect: m.reflect, Tools: tools, Approval: approval, Program: "anamnesis " + version,
 		Sandbox:     guard.Confinement(f.sandbox),
 		Limits:      orchestrator.Limits{Steps: f.maxSteps},

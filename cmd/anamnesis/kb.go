@@ -15,6 +15,7 @@ import (
 	"anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/knowledge_base/retrieval/remote"
 
 	"github.com/spf13/cobra"
 )
@@ -48,7 +49,11 @@ func (a *app) openKB(dir string, create bool) (*knowledgebase.Store, error) {
 	} else if info, err := os.Stat(dir); !create && (err != nil || !info.IsDir()) {
 		return nil, usageError("--kb %s: not a directory; 'kb add --kb' makes one", dir)
 	}
-	store, err := knowledgebase.Open(dir, a.kbOptions())
+	o, err := a.kbOptions()
+	if err != nil {
+		return nil, err
+	}
+	store, err := knowledgebase.Open(dir, o)
 	if err != nil {
 		return nil, err
 	}
@@ -59,13 +64,34 @@ func (a *app) openKB(dir string, create bool) (*knowledgebase.Store, error) {
 }
 
 // kbOptions are the settings every verb opens a knowledge base with.
-func (a *app) kbOptions() *knowledgebase.Options {
-	o := &knowledgebase.Options{}
+func (a *app) kbOptions() (*knowledgebase.Options, error) {
+	embedder, err := a.embedder()
+	if err != nil {
+		return nil, err
+	}
+	o := &knowledgebase.Options{Embedder: embedder}
 	if isTerminal(a.stderr) {
 		p := &progressLine{out: a.stderr, now: time.Now}
 		o.Progress = p.showCards
 	}
-	return o
+	return o, nil
+}
+
+// embedder is the model that the person's settings name for cards; nil is the
+// built-in one.
+func (a *app) embedder() (retrieval.Embedder, error) {
+	home, err := a.home()
+	if err != nil {
+		return nil, err
+	}
+	e, err := remote.Load(home.Embedder(), a.getenv)
+	if err != nil {
+		return nil, usageError("%w", err)
+	}
+	if e == nil {
+		return nil, nil
+	}
+	return e, nil
 }
 
 // shownPath is a path on one line, with nothing that acts on a terminal.

@@ -9,13 +9,14 @@ import (
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/knowledge_base/retrieval/remote"
 
 	"github.com/spf13/cobra"
 )
 
 func (a *app) kbEvalCommand() *cobra.Command {
 	var asJSON bool
-	var data string
+	var data, settings string
 	cmd := &cobra.Command{
 		Use:   "eval",
 		Short: "Measure the search on a labelled set in BEIR's layout",
@@ -24,7 +25,18 @@ func (a *app) kbEvalCommand() *cobra.Command {
 			if data == "" {
 				return usageError("name the folder of corpus.jsonl, queries.jsonl and qrels.tsv with --data; see '%s --help'", cmd.CommandPath())
 			}
-			res, err := retrieval.Eval(cmd.Context(), data, nil)
+			o := &retrieval.EvalOptions{}
+			if settings != "" {
+				e, err := remote.Load(settings, a.getenv)
+				if err == nil && e == nil {
+					err = fmt.Errorf("--embedder %s: no such file", settings)
+				}
+				if err != nil {
+					return usageError("%w", err)
+				}
+				o.Embedder = e
+			}
+			res, err := retrieval.Eval(cmd.Context(), data, o)
 			if err != nil {
 				return kbError(err)
 			}
@@ -35,6 +47,7 @@ func (a *app) kbEvalCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", "", "folder with corpus.jsonl, queries.jsonl, qrels.tsv and where there is one unrelated.txt, gzipped or not")
+	cmd.Flags().StringVar(&settings, "embedder", "", "settings of the embedder to measure, of the form of embedder.yaml (default: the built-in one)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -28,7 +28,7 @@ func TestScripts(t *testing.T) {
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("no scripts found (err %v)", err)
 	}
-	forgetful := forgetfulServer(t)
+	forgetful, embeddings := forgetfulServer(t), embedServer(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
@@ -48,6 +48,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("ANAMNESIS_HOME", filepath.Join(env.WorkDir, ".home"))
 			env.Setenv("HOME", filepath.Join(env.WorkDir, ".user"))
 			env.Setenv("FORGETFUL_URL", forgetful)
+			env.Setenv("EMBED_URL", embeddings)
 			for _, name := range []string{"GOPATH", "GOCACHE", "GOMODCACHE"} {
 				env.Setenv(name, goEnv(t, name))
 			}

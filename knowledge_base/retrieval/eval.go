@@ -95,7 +95,8 @@ func evalSet(ctx context.Context, set *Set, o *EvalOptions) (EvalResult, error) 
 	if err := x.Fill(ctx, docs); err != nil {
 		return res, err
 	}
-	if err := x.Refresh(ctx); err != nil {
+	defer x.Close()
+	if err := x.Await(ctx); err != nil {
 		return res, err
 	}
 	res.Build = ms(time.Since(begin))

@@ -77,6 +77,9 @@ type CardsRecalled struct {
 	Text  string    `json:"text"`            // what the model is shown; empty when nothing was found
 	Why   string    `json:"why"`             // start | jump | asked
 	Error string    `json:"error,omitempty"` // the knowledge base could not be searched
+	// Degraded says why the search went by words only; in the first record for
+	// which that holds.
+	Degraded string `json:"degraded,omitempty"`
 }
 
 // ModelAsked is the intent of one model request.
@@ -280,8 +283,8 @@ type JumpIntended struct {
 	Plan       string  `json:"plan"` // plan hash
 	// Jobs are the background commands that were ended, begun in a step that
 	// is left.
-	Jobs []string `json:"jobs,omitempty"`
-	Backward   bool    `json:"backward"`
+	Jobs     []string `json:"jobs,omitempty"`
+	Backward bool     `json:"backward"`
 }
 
 // JumpDone ends a jump.

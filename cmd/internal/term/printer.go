@@ -97,6 +97,12 @@ func (p *textPrinter) Op(o op.Op) {
 	defer p.mu.Unlock()
 	switch b := o.Body.(type) {
 	case *op.CardsRecalled:
+		if b.Error != "" {
+			p.line("! cards could not be searched: %s", b.Error)
+		}
+		if b.Degraded != "" {
+			p.line("! cards are searched by words only: %s", b.Degraded)
+		}
 		for _, c := range b.Cards {
 			p.line("✦ recalled card %s: %s", c.ID, c.Topic)
 		}
