@@ -38,13 +38,15 @@ var walls = []struct {
 // doors lists libraries that only the places named may know: one, or one in
 // each room.
 var doors = map[string][]string{
-	"github.com/sashabaranov/go-openai":      {"orchestrator/model/openai"},
-	"github.com/go-git/go-git/v5":            {"worldstate", "knowledge_base/history"},
-	"github.com/philippgille/chromem-go":     {"knowledge_base/retrieval"},
-	"github.com/modelcontextprotocol/go-sdk": {"orchestrator/tool/mcp"},
-	"github.com/pkoukk/tiktoken-go":          {"anamnesis/tokens"},
-	"github.com/pkoukk/tiktoken-go-loader":   {"anamnesis/tokens"},
-	"mvdan.cc/sh/v3":                         {"orchestrator/guard/command"},
+	"github.com/sashabaranov/go-openai":               {"orchestrator/model/openai"},
+	"github.com/go-git/go-git/v5":                     {"worldstate", "knowledge_base/history"},
+	"github.com/philippgille/chromem-go":              {"knowledge_base/retrieval"},
+	"github.com/modelcontextprotocol/go-sdk":          {"orchestrator/tool/mcp"},
+	"codeberg.org/readeck/go-readability/v2":          {"orchestrator/tool/web"},
+	"github.com/JohannesKaufmann/html-to-markdown/v2": {"orchestrator/tool/web"},
+	"github.com/pkoukk/tiktoken-go":                   {"anamnesis/tokens"},
+	"github.com/pkoukk/tiktoken-go-loader":            {"anamnesis/tokens"},
+	"mvdan.cc/sh/v3":                                  {"orchestrator/guard/command"},
 }
 
 // TestLayering reads the imports of every Go file: they run downwards only.

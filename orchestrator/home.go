@@ -111,6 +111,9 @@ func (h Home) MCPServers() string { return filepath.Join(h.Config, "mcp.json") }
 // Tools is the folder of the person's own command tools.
 func (h Home) Tools() string { return filepath.Join(h.Config, "tools") }
 
+// Web is the person's configuration of the network tools.
+func (h Home) Web() string { return filepath.Join(h.Config, "web.yaml") }
+
 // Approvals is the file that holds what was approved of what repositories
 // bring.
 func (h Home) Approvals() string { return filepath.Join(h.State, "approvals.json") }

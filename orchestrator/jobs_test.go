@@ -50,7 +50,9 @@ func TestJobLimits(t *testing.T) {
 func TestJobThatCannotBegin(t *testing.T) {
 	task, _ := newTask(t, "turns: []", Options{})
 	want := errors.New("no such program")
-	s := tool.JobStart{Run: func(context.Context, io.Writer, func(op.ToolStarted) error) (tool.JobEnd, error) { return tool.JobEnd{}, want }}
+	s := tool.JobStart{Run: func(context.Context, io.Writer, func(op.ToolStarted) error) (tool.JobEnd, error) {
+		return tool.JobEnd{}, want
+	}}
 	if _, err := task.jobs.Begin(s); !errors.Is(err, want) {
 		t.Errorf("err %v", err)
 	}

@@ -298,6 +298,9 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: taskEvidence{t}, Redactor: t.redactor, Jobs: t.jobs,
 		Started: func(s op.ToolStarted) error { return t.post(keep, &s) },
 	}
+	if t.opts.Ask != nil {
+		env.Ask = func(ctx context.Context, question string) (string, bool, error) { return t.askFor(ctx, keep, question) }
+	}
 	if show := t.opts.Progress; show != nil {
 		env.Progress = func(text string) { show(c, t.redactText(text)) }
 	}

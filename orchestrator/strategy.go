@@ -159,11 +159,20 @@ func (s reflectSource) Cards(ctx context.Context, query string) (string, error) 
 // askPerson puts a question to the person at hand and records the answer, as
 // their words. false: there is none.
 func (t *Task) askPerson(ctx, keep context.Context, question string) (bool, error) {
-	answer, ok := t.opts.Ask(ctx, question)
-	if !ok || strings.TrimSpace(answer) == "" {
-		return false, nil
+	_, ok, err := t.askFor(ctx, keep, question)
+	return ok, errors.Join(err, t.settle())
+}
+
+// askFor puts a question to the person at hand, one at a time, and makes the
+// answer durable as their words. It may be called from any goroutine.
+func (t *Task) askFor(ctx, keep context.Context, question string) (answer string, ok bool, err error) {
+	t.askMu.Lock()
+	defer t.askMu.Unlock()
+	answer, ok = t.opts.Ask(ctx, t.redactText(question))
+	if answer = strings.TrimSpace(answer); !ok || answer == "" {
+		return "", false, nil
 	}
-	return true, t.record(keep, &op.UserSaid{Text: answer, Source: op.SourceAnswer})
+	return answer, true, t.post(keep, &op.UserSaid{Text: answer, Source: op.SourceAnswer})
 }
 
 // answerOrStuck asks the person; without an answer the turn ends.

@@ -113,6 +113,7 @@ type Task struct {
 	world      *worldstate.World
 	cards      *knowledgebase.Store
 	found      uint64         // the last operation when this process took the task over
+	askMu      sync.Mutex     // held while the person is asked
 	rootMu     sync.Mutex     // guards root
 	root       *os.Root       // of the world; see worldRoot
 	tools      *tool.Registry // Run's goroutine changes it, between calls

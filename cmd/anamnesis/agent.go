@@ -288,9 +288,18 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 	if err != nil {
 		return orchestrator.Options{}, usageError("--tools: %v", err)
 	}
+	h, err := a.home()
+	if err != nil {
+		return orchestrator.Options{}, err
+	}
+	net, err := a.webOptions(h)
+	if err != nil {
+		return orchestrator.Options{}, err
+	}
 	tools, err := tool.NewRegistry(append(builtin.Tools(&builtin.Options{
 		File:   file.Options{AllowSecrets: f.secrets},
 		Search: search.Options{AllowSecrets: f.secrets},
+		Web:    net,
 	}), more...)...)
 	if err != nil {
 		return orchestrator.Options{}, err

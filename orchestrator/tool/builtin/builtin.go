@@ -12,6 +12,7 @@ import (
 	"anamnesis/orchestrator/tool/search"
 	"anamnesis/orchestrator/tool/shell"
 	"anamnesis/orchestrator/tool/timeline"
+	"anamnesis/orchestrator/tool/web"
 )
 
 // Options configure the tools, each room by its own section; zero values mean
@@ -20,6 +21,7 @@ type Options struct {
 	Shell  shell.Options
 	File   file.Options
 	Search search.Options
+	Web    web.Options
 }
 
 // Tools lists every built-in tool, in the order the model is offered them.
@@ -28,7 +30,7 @@ func Tools(o *Options) []tool.Tool {
 	if o != nil {
 		v = *o
 	}
-	return []tool.Tool{
+	tools := []tool.Tool{
 		shell.Bash(&v.Shell),
 		shell.TaskList(),
 		shell.TaskOutput(),
@@ -39,11 +41,17 @@ func Tools(o *Options) []tool.Tool {
 		file.PatchFile(&v.File),
 		search.Glob(&v.Search),
 		search.Grep(&v.Search),
+		web.FetchURL(&v.Web),
 		plan.Think(),
+		plan.AskUser(),
 		timeline.JumpToStep(),
 		timeline.Recall(),
 		timeline.Investigate(),
 	}
+	if s, ok := web.SearchWeb(&v.Web); ok {
+		tools = append(tools, s)
+	}
+	return tools
 }
 
 // OptIn gives the tools of some names that an agent has only where they are

@@ -1,0 +1,58 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/tool/web"
+)
+
+// webFile is web.yaml of the program's configuration.
+type webFile struct {
+	Allow  []string `yaml:"allow"` // addresses that may be fetched although they are not public
+	Search struct {
+		Engine string `yaml:"engine"`
+		URL    string `yaml:"url"`
+		Key    string `yaml:"key"` // or ${NAME}: a variable
+	} `yaml:"search"`
+}
+
+// webOptions reads what the person says of the network tools; without a file
+// there are the defaults.
+func (a *app) webOptions(h orchestrator.Home) (web.Options, error) {
+	o := web.Options{Program: "anamnesis/" + version}
+	data, err := os.ReadFile(h.Web())
+	if errors.Is(err, fs.ErrNotExist) {
+		return o, nil
+	}
+	fail := func(err error) (web.Options, error) { return o, usageError("%s: %v", h.Web(), err) }
+	if err != nil {
+		return fail(err)
+	}
+	var f webFile
+	if err := yaml.Load(data, &f, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil {
+		return fail(err)
+	}
+	if o.Allow, err = web.ParseAllow(f.Allow); err != nil {
+		return fail(fmt.Errorf("allow: %w", err))
+	}
+	o.Search = web.Search{Engine: f.Search.Engine, URL: f.Search.URL, Key: f.Search.Key}
+	if name, ok := strings.CutPrefix(o.Search.Key, "${"); ok && strings.HasSuffix(name, "}") {
+		name = strings.TrimSuffix(name, "}")
+		if o.Search.Key = a.getenv(name); o.Search.Key == "" {
+			return fail(fmt.Errorf("search: the variable %s is not set", name))
+		}
+	}
+	if err := o.Search.Check(); err != nil {
+		return fail(err)
+	}
+	return o, nil
+}

@@ -1,0 +1,70 @@
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"anamnesis/orchestrator/tool"
+)
+
+// maxChoices bounds the choices of a question.
+const maxChoices = 9
+
+// AskUser is the tool that asks the person something.
+func AskUser() tool.Tool { return askUser{} }
+
+type askUser struct{}
+
+func (askUser) Spec() tool.Spec {
+	one, most := 1, maxChoices
+	return tool.Spec{
+		Name: "AskUser",
+		Description: "Ask the person a question that only they can answer, with choices if you like. Ask rarely: look first. " +
+			"Where nobody is there, you are told so and decide yourself.",
+		Schema: tool.Params(
+			tool.Param{Name: "question", Required: true, Schema: tool.Text("The question, with what one must know to answer it.")},
+			tool.Param{Name: "choices", Schema: &jsonschema.Schema{
+				Type: "array", Description: "What can be answered; the person may also say something else.",
+				Items: tool.Text("One choice."), MinItems: &one, MaxItems: &most,
+			}},
+		),
+		ReadOnly: true,
+	}
+}
+
+func (askUser) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+	a, err := tool.Decode[struct {
+		Question string   `json:"question"`
+		Choices  []string `json:"choices"`
+	}](args)
+	switch {
+	case err != nil:
+		return tool.Result{}, err
+	case ctx.Err() != nil:
+		return tool.Result{}, fmt.Errorf("ask the person: %w", ctx.Err())
+	case env.Ask == nil:
+		return tool.Errorf("Nobody is there to answer. Decide yourself what serves the request best, and say in your answer what you assumed."), nil
+	}
+	question := a.Question
+	for i, c := range a.Choices {
+		question += fmt.Sprintf("\n  %d. %s", i+1, c)
+	}
+	answer, ok, err := env.Ask(ctx, question)
+	switch {
+	case err != nil:
+		return tool.Result{}, err
+	case ctx.Err() != nil:
+		return tool.Result{}, fmt.Errorf("ask the person: %w", ctx.Err())
+	case !ok:
+		return tool.Errorf("The person gave no answer. Decide yourself, and say what you assumed."), nil
+	}
+	if n, err := strconv.Atoi(strings.TrimSpace(answer)); err == nil && n >= 1 && n <= len(a.Choices) {
+		return tool.Textf("The person chose %d: %s", n, a.Choices[n-1]), nil
+	}
+	return tool.Textf("The person answered; their words follow."), nil
+}

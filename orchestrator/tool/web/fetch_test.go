@@ -1,0 +1,169 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"anamnesis/orchestrator/tool"
+)
+
+const article = `<html><head><title>On memory</title></head><body><nav><a href="/menu">Menu entry</a></nav><article><h1>On memory</h1>
+<p>%s</p><p>A <a href="/far">link</a> and <b>bold</b> words.</p><script>alert("never shown")</script></article><footer>Footer words</footer></body></html>`
+
+// site answers on the loopback in the ways a page can.
+func site(t *testing.T) *httptest.Server {
+	mux := http.NewServeMux()
+	page := func(path, kind string, body []byte) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = w.Write(body)
+		})
+	}
+	long := strings.Repeat("It is a long sentence about what is remembered, and about what is not. ", 20)
+	page("/article", "text/html; charset=utf-8", fmt.Appendf(nil, article, long))
+	page("/latin", "text/plain; charset=iso-8859-1", []byte("caf\xe9"))
+	page("/json", "application/json", []byte(`{"a": 1}`))
+	page("/binary", "image/png", []byte("\x89PNG"))
+	page("/big", "text/plain", bytes.Repeat([]byte("x"), MaxBodyBytes+1))
+	page("/many", "text/plain", []byte(strings.Repeat("é", MaxResultRunes+10)))
+	page("/deep", "text/html", []byte(strings.Repeat("<div>", 2_000)))
+	mux.HandleFunc("/bomb", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Type", "text/plain")
+		z := gzip.NewWriter(w)
+		_, _ = z.Write(bytes.Repeat([]byte{'0'}, 8*MaxBodyBytes))
+		_ = z.Close()
+	})
+	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
+	mux.HandleFunc("/away", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.Query().Get("to"), http.StatusFound)
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func fetched(t *testing.T, tl tool.Tool, args map[string]any) tool.Result {
+	t.Helper()
+	data, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tl.Call(t.Context(), new(tool.Env), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestFetch(t *testing.T) {
+	s := site(t)
+	tl := FetchURL(&Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
+	for path, tc := range map[string]struct {
+		has, lacks []string
+		fails      bool
+	}{
+		"/article": {[]string{"status 200", "# On memory", "remembered", "[link](" + s.URL + "/far)", "**bold**"}, []string{"Menu entry", "never shown"}, false},
+		"/latin":   {[]string{"café"}, nil, false},
+		"/json":    {[]string{`{"a": 1}`}, nil, false},
+		"/binary":  {[]string{"image/png", "no text"}, nil, true},
+		"/big":     {[]string{"more than 5242880 bytes"}, nil, true},
+		"/bomb":    {[]string{"more than 5242880 bytes"}, nil, true},
+		"/many":    {[]string{"characters 0 to 50000 of 50010; start 50000 goes on"}, nil, false},
+		"/deep":    {[]string{"exceeds 512"}, nil, true},
+		"/loop":    {[]string{"more than 5 redirects"}, nil, true},
+		"/none":    {[]string{"status 404"}, nil, true},
+		"/away?to=http://169.254.169.254/latest/meta-data": {[]string{"169.254.169.254 is not a public address"}, nil, true},
+		"/away?to=http://[::1]:9/":                         {[]string{"::1 is not a public address"}, nil, true},
+		"/away?to=file:///etc/passwd":                      {[]string{"want http://"}, nil, true},
+		"/away?to=http://localhost.localdomain.invalid/":   {nil, nil, true},
+	} {
+		r := fetched(t, tl, map[string]any{"url": s.URL + path})
+		if r.IsError != tc.fails || !r.Network {
+			t.Errorf("%s: error %v, network %v: %.300s", path, r.IsError, r.Network, r.Text)
+		}
+		for _, h := range tc.has {
+			if !strings.Contains(r.Text, h) {
+				t.Errorf("%s: no %q in %.600s", path, h, r.Text)
+			}
+		}
+		for _, l := range tc.lacks {
+			if strings.Contains(r.Text, l) {
+				t.Errorf("%s: %q in %.600s", path, l, r.Text)
+			}
+		}
+	}
+	if r := fetched(t, tl, map[string]any{"url": s.URL + "/article", "whole": true}); !strings.Contains(r.Text, "Menu entry") {
+		t.Errorf("whole: %s", r.Text)
+	}
+	if r := fetched(t, tl, map[string]any{"url": s.URL + "/many", "start": 50_000}); !strings.HasSuffix(r.Text, "]\n"+strings.Repeat("é", 10)) {
+		t.Errorf("start: %.200s", r.Text)
+	}
+}
+
+// Nothing local is reached when nobody allowed it, whatever it is written as.
+func TestFetchRefuses(t *testing.T) {
+	s := site(t)
+	_, port, _ := strings.Cut(strings.TrimPrefix(s.URL, "http://"), ":")
+	tl := FetchURL(nil)
+	for _, address := range []string{
+		s.URL, "http://localhost:" + port, "http://0:" + port, "http://[::ffff:127.0.0.1]:" + port, "http://2130706433:" + port, "http://0x7f.1:" + port,
+		"ftp://example.org", "http://", "//example.org", "http://user:word@example.org", "javascript:alert(1)",
+	} {
+		if r := fetched(t, tl, map[string]any{"url": address}); !r.IsError || strings.Contains(r.Text, "status 200") {
+			t.Errorf("%s: %s", address, r.Text)
+		}
+	}
+}
+
+func TestSearch(t *testing.T) {
+	var asked *http.Request
+	var body bytes.Buffer
+	answer := `{"results":[{"title":"A  title","url":"https://a.example","content":"from\nhere"}],"web":{"results":[{"title":"B","url":"https://b.example","description":"there\u200b"}]}}`
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Clone(t.Context())
+		body.Reset()
+		_, _ = body.ReadFrom(r.Body)
+		fmt.Fprint(w, answer)
+	}))
+	defer s.Close()
+	for engine, check := range map[string]func() bool{
+		"searxng": func() bool {
+			return asked.URL.Path == "/search" && asked.URL.Query().Get("format") == "json" && asked.URL.Query().Get("q") == "go & on"
+		},
+		"brave": func() bool {
+			return asked.Header.Get("X-Subscription-Token") == "k" && asked.URL.Query().Get("count") == "8"
+		},
+		"tavily": func() bool {
+			return asked.Header.Get("Authorization") == "Bearer k" && strings.Contains(body.String(), `"max_results":8`)
+		},
+	} {
+		o := &Options{Search: Search{Engine: engine, URL: s.URL, Key: "k"}}
+		if err := o.Search.Check(); err != nil {
+			t.Fatal(err)
+		}
+		tl, ok := SearchWeb(o)
+		if !ok {
+			t.Fatal("no tool")
+		}
+		r := fetched(t, tl, map[string]any{"query": "go & on"})
+		if !check() || r.IsError || !r.Network || !strings.Contains(r.Text, "1. A title\n   https://a.example\n   from here\n2. B\n   https://b.example\n   there\\u{200b}") {
+			t.Errorf("%s: %s %s", engine, asked.URL, r.Text)
+		}
+	}
+	if _, ok := SearchWeb(&Options{}); ok {
+		t.Error("there is a tool where no engine is configured")
+	}
+	for _, bad := range []Search{{Engine: "searxng"}, {Engine: "brave"}, {Engine: "other"}, {Engine: "tavily", Key: "k", URL: "ftp://x"}} {
+		if bad.Check() == nil {
+			t.Errorf("%+v is taken", bad)
+		}
+	}
+}
