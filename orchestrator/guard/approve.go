@@ -1,10 +1,6 @@
 package guard
 
-import (
-	"fmt"
-	"path"
-	"strings"
-)
+import "fmt"
 
 // Mode says what happens to a call that could change something.
 type Mode string
@@ -32,6 +28,7 @@ type Facts struct {
 	Tool     string // the tool's name
 	ReadOnly bool   // it changes nothing by itself
 	Edits    bool   // it changes files of the world and nothing else
+	Command  string // the command line it would run; empty where it runs none
 }
 
 // Network is the name under which modes and rules decide on a command's access
@@ -48,14 +45,6 @@ const (
 	Refuse Verdict = "refuse"
 )
 
-// Rule is a person's standing answer for some tools.
-type Rule struct {
-	// Tool is a tool's name or a shell pattern over names, as in path.Match:
-	// "Bash", "mcp__github__*".
-	Tool    string
-	Verdict Verdict
-}
-
 // Decision says whether a call may run, and who says so.
 type Decision struct {
 	Verdict Verdict
@@ -69,10 +58,19 @@ type Decision struct {
 // Decide is pure. The strictest rule that matches wins over any mode; a tool
 // no rule names is allowed when it is read-only, whatever the mode; the mode
 // decides the rest. An unknown mode or verdict refuses.
+//
+// Rules about commands look at each command of a line, wherever in it it
+// stands. A line is allowed by them when every one of its commands is, and
+// nothing in it is out of sight; it is refused when one command is, and asked
+// about when one may be. What rules cannot see through is never allowed by them,
+// and asked about even in mode auto where a rule refuses or asks.
 func Decide(mode Mode, f Facts, rules []Rule) Decision {
-	if r, ok := strictest(rules, f.Tool); ok {
-		return decision(r.Verdict, "rule:"+r.Tool, f,
-			fmt.Sprintf("%s was not run: a rule of this task (%s) refuses it.", f.Tool, r.Tool))
+	if f.Command != "" {
+		if d, ok := decideCommand(f, rules); ok {
+			return d
+		}
+	} else if r, ok := strictest(rules, func(r Rule) bool { return r.Command == "" && r.about(f.Tool) }); ok {
+		return ruled(r, f)
 	}
 	if f.ReadOnly {
 		return Decision{Verdict: Allow, By: "read-only"}
@@ -103,6 +101,15 @@ func denyText(f Facts) string {
 	return fmt.Sprintf("%s was not run: this task runs with --approval deny, so only read-only tools are allowed. A person can let it run with --approval %s.", f.Tool, want)
 }
 
+// ruled is a rule's decision.
+func ruled(r Rule, f Facts) Decision {
+	where := ""
+	if r.From != "" {
+		where = " of " + r.From
+	}
+	return decision(r.Verdict, "rule:"+r.String(), f, fmt.Sprintf("%s was not run: a rule%s (%s) refuses it.", f.Tool, where, r))
+}
+
 func decision(v Verdict, by string, f Facts, refusal string) Decision {
 	switch v {
 	case Allow:
@@ -111,30 +118,4 @@ func decision(v Verdict, by string, f Facts, refusal string) Decision {
 		return Decision{Verdict: Ask, By: by, Text: fmt.Sprintf("Allow %s?", f.Tool)}
 	}
 	return Decision{Verdict: Refuse, By: by, Text: refusal}
-}
-
-// strictest finds the strictest rule for a tool. A rule whose pattern is
-// malformed matches the tool of exactly that name only.
-func strictest(rules []Rule, tool string) (Rule, bool) {
-	rank := func(v Verdict) int {
-		switch v {
-		case Allow:
-			return 1
-		case Ask:
-			return 2
-		}
-		return 3
-	}
-	var best Rule
-	found := false
-	for _, r := range rules {
-		match, err := path.Match(r.Tool, tool)
-		if err != nil {
-			match = strings.EqualFold(r.Tool, tool)
-		}
-		if match && (!found || rank(r.Verdict) > rank(best.Verdict)) {
-			best, found = r, true
-		}
-	}
-	return best, found
 }

@@ -9,7 +9,7 @@ func TestDecide(t *testing.T) {
 	read := Facts{Tool: "ReadFile", ReadOnly: true}
 	write := Facts{Tool: "WriteFile", Edits: true}
 	bash := Facts{Tool: "Bash"}
-	rule := func(tool string, v Verdict) []Rule { return []Rule{{tool, v}} }
+	rule := func(tool string, v Verdict) []Rule { return []Rule{{Tool: tool, Verdict: v}} }
 	tests := []struct {
 		name  string
 		mode  Mode
@@ -35,8 +35,8 @@ func TestDecide(t *testing.T) {
 		{"rule refuses under auto", ModeAuto, bash, rule("B*", Refuse), Refuse, "rule:B*", "rule"},
 		{"rule refuses a reader", ModeAuto, read, rule("ReadFile", Refuse), Refuse, "rule:ReadFile", "rule"},
 		{"rule of another tool", ModeDeny, bash, rule("WriteFile", Allow), Refuse, "mode:deny", "deny"},
-		{"strictest rule wins", ModeAuto, bash, []Rule{{"*", Allow}, {"Bash", Refuse}, {"B*", Ask}}, Refuse, "rule:Bash", "rule"},
-		{"order does not matter", ModeAuto, bash, []Rule{{"Bash", Refuse}, {"*", Allow}}, Refuse, "rule:Bash", "rule"},
+		{"strictest rule wins", ModeAuto, bash, []Rule{{Tool: "*", Verdict: Allow}, {Tool: "Bash", Verdict: Refuse}, {Tool: "B*", Verdict: Ask}}, Refuse, "rule:Bash", "rule"},
+		{"order does not matter", ModeAuto, bash, []Rule{{Tool: "Bash", Verdict: Refuse}, {Tool: "*", Verdict: Allow}}, Refuse, "rule:Bash", "rule"},
 		{"unknown verdict refuses", ModeAuto, bash, rule("Bash", "maybe"), Refuse, "rule:Bash", "rule"},
 		{"malformed pattern is a name", ModeAuto, bash, rule("[", Refuse), Allow, "mode:auto", ""},
 	}

@@ -24,7 +24,7 @@ func TestRunCanceled(t *testing.T) {
 	line := long(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("enough")
-	c := command("trap 'echo bye; exit 3' TERM; setsid -f " + line + "; until pgrep -fx '" + line + "' >/dev/null; do :; done; echo runs; while :; do :; done")
+	c := shellCommand("trap 'echo bye; exit 3' TERM; setsid -f " + line + "; until pgrep -fx '" + line + "' >/dev/null; do :; done; echo runs; while :; do :; done")
 	var out strings.Builder
 	c.Output = func(_ Stream, p []byte) {
 		out.Write(p)
@@ -55,7 +55,7 @@ func TestOutputInArrivalOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer next.Close()
-	c := command("exec 9<> " + fifo + "; for i in 1 2 3; do echo out$i; read -u 9; echo err$i >&2; read -u 9; done")
+	c := shellCommand("exec 9<> " + fifo + "; for i in 1 2 3; do echo out$i; read -u 9; echo err$i >&2; read -u 9; done")
 	var got []string
 	c.Output = func(s Stream, p []byte) {
 		got = append(got, fmt.Sprintf("%d:%s", s, p))
@@ -91,7 +91,7 @@ func TestRunFaults(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			began := filepath.Join(t.TempDir(), "began")
-			c := command("touch " + began)
+			c := shellCommand("touch " + began)
 			tt.edit(&c)
 			_, err := Run(tt.ctx, c)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -108,7 +108,7 @@ func TestRunFaults(t *testing.T) {
 // not call SuperviseMain.
 func TestRunInsideASupervisorRefuses(t *testing.T) {
 	t.Setenv(supervisorMark, "1")
-	if _, err := Run(t.Context(), command("true")); err == nil || !strings.Contains(err.Error(), "SuperviseMain") {
+	if _, err := Run(t.Context(), shellCommand("true")); err == nil || !strings.Contains(err.Error(), "SuperviseMain") {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -118,7 +118,7 @@ func TestRunConcurrently(t *testing.T) {
 	for i := range 16 {
 		wg.Go(func() {
 			var out strings.Builder
-			c := command("echo " + strconv.Itoa(i) + "; exit " + strconv.Itoa(i))
+			c := shellCommand("echo " + strconv.Itoa(i) + "; exit " + strconv.Itoa(i))
 			c.Output = func(_ Stream, p []byte) { out.Write(p) }
 			o, err := Run(t.Context(), c)
 			if err != nil || o.Exit != i || out.String() != fmt.Sprintln(i) {
@@ -137,12 +137,12 @@ func TestRunLeavesNoDescriptors(t *testing.T) {
 		}
 		return len(names)
 	}
-	if _, err := Run(t.Context(), command("true")); err != nil {
+	if _, err := Run(t.Context(), shellCommand("true")); err != nil {
 		t.Fatal(err)
 	}
 	before := count()
 	for range 5 {
-		if _, err := Run(t.Context(), command("ls -l /proc/self/fd")); err != nil {
+		if _, err := Run(t.Context(), shellCommand("ls -l /proc/self/fd")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -160,7 +160,7 @@ func TestCommandDescriptors(t *testing.T) {
 	defer unix.Close(leak)
 	var out strings.Builder
 	// The directory that lists them is closed when the loop begins.
-	c := command("for f in /proc/$$/fd/*; do if [ -e $f ]; then echo ${f##*/}; fi; done")
+	c := shellCommand("for f in /proc/$$/fd/*; do if [ -e $f ]; then echo ${f##*/}; fi; done")
 	c.Output = func(_ Stream, p []byte) { out.Write(p) }
 	if _, err := Run(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func FuzzParseStat(f *testing.F) {
 
 func BenchmarkRun(b *testing.B) {
 	b.Run("supervised", func(b *testing.B) {
-		c := command("")
+		c := shellCommand("")
 		c.Path, c.Args = "/bin/true", []string{"true"}
 		for b.Loop() {
 			if _, err := Run(b.Context(), c); err != nil {

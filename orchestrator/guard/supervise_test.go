@@ -93,7 +93,7 @@ func survivors(t *testing.T, line string) []proc {
 	return found
 }
 
-func command(text string) Command {
+func shellCommand(text string) Command {
 	return Command{
 		Path: "/bin/bash", Args: []string{"bash", "-c", text}, Dir: "/",
 		Env: []string{"PATH=" + os.Getenv("PATH")}, Timeout: time.Minute,
@@ -107,7 +107,7 @@ func TestNothingSurvivesTheCommand(t *testing.T) {
 			line := long(t)
 			// The command ends when what it started is seen to run.
 			text := "LONG='" + line + "'\n" + shape.text + "\nuntil pgrep -fx \"$LONG\" >/dev/null; do :; done"
-			o, err := Run(t.Context(), command(text))
+			o, err := Run(t.Context(), shellCommand(text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +129,7 @@ func TestNothingSurvivesTheTimeout(t *testing.T) {
 		t.Run(shape.name, func(t *testing.T) {
 			t.Parallel()
 			line := long(t)
-			c := command("LONG='" + line + "'\ntrap '' TERM\n" + shape.text + "\ncat <> <(:)")
+			c := shellCommand("LONG='" + line + "'\ntrap '' TERM\n" + shape.text + "\ncat <> <(:)")
 			c.Timeout = time.Second
 			begin := time.Now()
 			o, err := Run(t.Context(), c)

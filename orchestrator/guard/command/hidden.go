@@ -1,0 +1,81 @@
+package command
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// loopName is a name that a loop may give its variable without changing what
+// programs do: those that do are in capitals, or hold an underscore.
+var loopName = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
+
+// Hidden says why what Parse returns is not all that a line may do, in a few
+// words; empty when it is. Only what is known to run nothing but the commands it
+// holds counts as plain: functions, which give names a new meaning, arithmetic and
+// tests, which run what stands in an index of a variable's value, and expansions
+// that evaluate or assign are not.
+func Hidden(line string) string {
+	if at := strings.IndexFunc(line, func(r rune) bool { return r != '\n' && r != '\t' && unicode.IsControl(r) }); at >= 0 {
+		return "a control character"
+	}
+	if len(line) > MaxBytes {
+		return "its length"
+	}
+	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
+	if err != nil {
+		return "it is no shell command"
+	}
+	why := ""
+	syntax.Walk(f, func(n syntax.Node) bool {
+		if why == "" {
+			why = hidden(n)
+		}
+		return why == ""
+	})
+	return why
+}
+
+// hidden judges one node of the tree.
+func hidden(n syntax.Node) string {
+	switch n := n.(type) {
+	case nil, *syntax.File, *syntax.Stmt, *syntax.Comment, *syntax.CallExpr, *syntax.Word, *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted,
+		*syntax.CmdSubst, *syntax.ProcSubst, *syntax.Subshell, *syntax.Block, *syntax.IfClause, *syntax.WhileClause, *syntax.CaseClause,
+		*syntax.CaseItem, *syntax.BinaryCmd, *syntax.Redirect, *syntax.ExtGlob, *syntax.BraceExp, *syntax.TimeClause:
+		return ""
+	case *syntax.ForClause:
+		if n.Select {
+			return "a select loop"
+		}
+		return ""
+	case *syntax.WordIter:
+		if !loopName.MatchString(n.Name.Value) {
+			return fmt.Sprintf("a loop over the variable %s", n.Name.Value)
+		}
+		return ""
+	case *syntax.Assign:
+		if n.Index != nil || n.Array != nil || n.Name == nil {
+			return "an array"
+		}
+		return ""
+	case *syntax.ParamExp:
+		if n.Excl || n.Index != nil || n.Slice != nil || n.Repl != nil || n.Names != 0 || n.Exp != nil || n.Flags != nil || n.NestedParam != nil {
+			return "an expansion that is more than a variable's value"
+		}
+		return ""
+	case *syntax.FuncDecl:
+		return "a function"
+	case *syntax.DeclClause, *syntax.LetClause:
+		return "a declaration"
+	case *syntax.ArithmCmd, *syntax.ArithmExp, *syntax.CStyleLoop:
+		return "arithmetic"
+	case *syntax.TestClause:
+		return "a test in [[ ]]"
+	case *syntax.CoprocClause:
+		return "a coprocess"
+	}
+	return "syntax that is not looked into"
+}

@@ -1,0 +1,200 @@
+package guard
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"anamnesis/orchestrator/guard/command"
+)
+
+// alwaysAsked are the programs that run what their arguments say, or change
+// what later words of the line mean: no rule about commands allows them.
+const alwaysAsked = "eval sudo su doas pkexec runuser source . exec trap alias unalias enable hash shopt set bind complete compgen " +
+	"read mapfile readarray getopts declare typeset local export readonly let unset wait coproc watch script parallel chroot unshare nsenter " +
+	"busybox toybox setpriv capsh gdb strace ltrace flock ed ex vi vim nvim emacs expect at batch crontab systemd-run"
+
+// shells run their standard input, or what follows -c.
+const shells = "sh bash dash zsh ksh ash fish csh tcsh"
+
+// interpreters run their standard input, or a text among their arguments.
+const interpreters = "python python2 python3 perl ruby node nodejs deno bun php lua luajit Rscript osascript tclsh"
+
+// risky gives the arguments with which a program runs other programs, or
+// writes where its other arguments do not say: as they begin, "!" for those that
+// stand alone. nil: none is known.
+func risky(program string) []string {
+	switch program {
+	case "git":
+		return []string{"-c", "--config-env", "--exec-path", "--git-dir", "--work-tree", "-C", "-O", "--open-files-in-pager", "--ext-diff", "--textconv",
+			"--upload-pack", "--receive-pack", "-u", "-x", "--exec", "--output", "--extcmd", "--tool", "-i", "!bisect", "!filter-branch", "!submodule", "!config",
+			"!difftool", "!mergetool", "!rebase", "!alias", "!hook", "!maintenance", "!daemon", "!credential", "!remote-ext", "!help"}
+	case "find":
+		return []string{"-exec", "-ok", "-delete", "-fprint", "-fls"}
+	case "tar", "bsdtar":
+		return []string{"--checkpoint-action", "--to-command", "-I", "--use-compress-program", "--info-script", "--new-volume-script", "-F", "--rsh-command", "-P", "--absolute-names"}
+	case "rsync":
+		return []string{"-e", "--rsh", "--rsync-path"}
+	case "ssh", "scp", "sftp":
+		return []string{"-o", "-F", "-S", "-D"}
+	case "sort":
+		return []string{"--compress-program", "-o", "--output", "-T"}
+	case "man", "less", "more":
+		return []string{"-P", "--pager", "-H", "--html", "+", "-o", "-O", "-k", "--lesskey"}
+	case "go":
+		return []string{"-exec", "--exec", "-toolexec", "--toolexec", "-vettool", "--vettool", "-C", "!generate", "!env", "!tool"}
+	case "env":
+		return []string{"-S", "--split-string", "-C", "--chdir"}
+	case "xargs":
+		return []string{"-a", "--arg-file"}
+	case "printf", "test", "[":
+		return []string{"-v", "-R"}
+	case "make", "gmake":
+		return []string{"SHELL=", "-f", "--file", "--makefile", "--eval", "-C", "--directory", "-I"}
+	case "npm", "npx", "pnpm", "yarn":
+		return []string{"--script-shell", "--node-options", "--prefix", "-C"}
+	case "curl", "wget":
+		return []string{"-K", "--config", "-o", "-O", "--output", "--remote-name", "-T", "--upload-file", "--use-askpass", "-i", "--input-file", "-P", "-e", "--execute"}
+	}
+	return nil
+}
+
+// plainSed is a script that only prints, deletes or replaces.
+var plainSed = regexp.MustCompile(`^(?:[0-9,$!]*[pdq=]?|s(/|#|,|\|)[^\n;{}]*[gpiI0-9]*)$`)
+
+// opaque says why a command may do more than it shows; empty when not.
+func opaque(s command.Simple) string {
+	for _, r := range s.Redirects {
+		if strings.HasPrefix(r.File.Text, "/dev/tcp/") || strings.HasPrefix(r.File.Text, "/dev/udp/") {
+			return "it redirects to the network"
+		}
+	}
+	if len(s.Words) == 0 {
+		return ""
+	}
+	if s.Words[0].Dynamic {
+		return "the program's name is only known when it runs"
+	}
+	program := s.Program()
+	dynamic := slices.ContainsFunc(s.Args(), func(w command.Word) bool { return w.Dynamic })
+	switch {
+	case slices.Contains(strings.Fields(alwaysAsked), program):
+		return program + " runs or changes what is not in sight"
+	case slices.Contains(strings.Fields(shells), program):
+		return shellReads(s)
+	case slices.Contains(strings.Fields(interpreters), program):
+		return interpreterReads(s)
+	case program == "awk" || program == "gawk" || program == "mawk" || program == "nawk":
+		if dynamic || slices.ContainsFunc(s.Args(), func(w command.Word) bool {
+			return strings.ContainsAny(w.Text, "|>@") || strings.Contains(w.Text, "system") || strings.Contains(w.Text, "getline") || strings.HasPrefix(w.Text, "-")
+		}) {
+			return "awk's program may run others"
+		}
+	case program == "sed":
+		return sedScript(s, dynamic)
+	}
+	options := risky(program)
+	if options != nil && dynamic {
+		return program + " has options that run programs, and one of its words is only known when it runs"
+	}
+	for i, w := range s.Args() {
+		for _, option := range options {
+			if alone, ok := strings.CutPrefix(option, "!"); ok && w.Text == alone || !ok && begins(w.Text, option) && (i == 0 || w.Text != "-") {
+				return program + " " + w.Text + " runs other programs or reaches other places"
+			}
+		}
+	}
+	return ""
+}
+
+// begins reports whether a word is an option: with a value joined to it, among
+// other short ones, or, of a long one, shortened.
+func begins(word, option string) bool {
+	switch {
+	case strings.HasPrefix(word, option):
+		return true
+	case strings.HasPrefix(option, "--"):
+		name, _, _ := strings.Cut(word, "=")
+		return len(name) > 3 && strings.HasPrefix(option, name)
+	case len(option) == 2 && option[0] == '-':
+		return len(word) > 1 && word[0] == '-' && word[1] != '-' && strings.Contains(word[1:], option[1:])
+	}
+	return false
+}
+
+// shellReads: a script file that is named is what its name says, everything
+// else a text that rules about commands were not asked for.
+func shellReads(s command.Simple) string {
+	args := s.Args()
+	if len(args) == 0 || strings.HasPrefix(args[0].Text, "-") || strings.HasPrefix(args[0].Text, "+") || args[0].Dynamic {
+		return s.Program() + " runs a text"
+	}
+	return ""
+}
+
+// interpreterReads is shellReads for interpreters, which also take modules.
+func interpreterReads(s command.Simple) string {
+	args := s.Args()
+	if len(args) == 0 || args[0].Dynamic || strings.HasPrefix(args[0].Text, "-") && args[0].Text != "-m" && args[0].Text != "--version" && args[0].Text != "--test" {
+		return s.Program() + " runs a text"
+	}
+	return ""
+}
+
+// sedScript looks at what could be sed's script.
+func sedScript(s command.Simple, dynamic bool) string {
+	if dynamic {
+		return "sed's script is only known when it runs"
+	}
+	scripts := 0
+	for _, w := range s.Args() {
+		switch {
+		case w.Text == "-n" || w.Text == "-E" || w.Text == "-r":
+		case strings.HasPrefix(w.Text, "-"):
+			return "sed " + w.Text + " takes or writes what is not in sight"
+		case scripts == 0:
+			scripts++
+			if !plainSed.MatchString(w.Text) || strings.HasPrefix(w.Text, "s") && strings.ContainsAny(w.Text[strings.LastIndexAny(w.Text, "/#,|"):], "ewW") {
+				return "sed's script may run or write"
+			}
+		}
+	}
+	return ""
+}
+
+// harmless variables change a program's words, not what it does.
+const harmlessVariables = "LANG LC_ALL LC_CTYPE LC_MESSAGES TZ NO_COLOR FORCE_COLOR COLUMNS CI GOOS GOARCH CGO_ENABLED"
+
+func isHarmless(a command.Assign) bool {
+	return slices.Contains(strings.Fields(harmlessVariables), a.Name) && !a.Value.Dynamic
+}
+
+// free commands need no rule: they change nothing but the shell's directory, to
+// one below.
+func free(s command.Simple) bool {
+	plain := !slices.ContainsFunc(s.Args(), func(w command.Word) bool { return w.Dynamic })
+	switch s.Words[0].Text {
+	case "true", "false", ":", "pwd", "echo", "exit", "break", "continue":
+		return true
+	case "test", "[":
+		return plain
+	case "cd":
+		args := s.Args()
+		return plain && len(args) == 1 && args[0].Text != "" && !strings.HasPrefix(args[0].Text, "-") && !strings.HasPrefix(args[0].Text, "/") &&
+			!slices.Contains(strings.Split(args[0].Text, "/"), "..")
+	}
+	return false
+}
+
+// wrappers run a command and do nothing else.
+const wrappers = "timeout nice nohup time stdbuf ionice setsid env command builtin xargs"
+
+// wraps reports whether a command does nothing but run the next one: without
+// options of its own that could say otherwise.
+func wraps(s, next command.Simple) bool {
+	if s.Program() != s.Words[0].Text || next.Via != s.Program() || !slices.Contains(strings.Fields(wrappers), s.Program()) || len(next.Words) == 0 {
+		return false
+	}
+	own := s.Args()[:max(0, len(s.Args())-len(next.Words))]
+	return !slices.ContainsFunc(own, func(w command.Word) bool { return w.Dynamic || strings.HasPrefix(w.Text, "-") })
+}

@@ -1,0 +1,115 @@
+package guard
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Rule is a person's standing answer for some tools, or for some commands of a
+// tool that runs commands.
+type Rule struct {
+	// Tool is a tool's name or a shell pattern over names, as in path.Match:
+	// "Bash", "mcp__github__*".
+	Tool string
+	// Command is a pattern over commands; empty: the rule is about every call of
+	// the tool. Its words are compared one by one: * and ? stand for characters of a
+	// word, a last word * for any words or none. "> FILE" is about writing files
+	// by redirection.
+	Command string
+	Verdict Verdict
+	// From says where the rule stands, for people; may be empty.
+	From string
+}
+
+// String is the rule as it is written.
+func (r Rule) String() string {
+	if r.Command == "" {
+		return r.Tool
+	}
+	return r.Tool + "(" + r.Command + ")"
+}
+
+// ruleText takes a rule apart: Tool or Tool(command).
+var ruleText = regexp.MustCompile(`(?s)^([A-Za-z0-9_*?\[\]-]{1,80})(?:\((.*)\))?$`)
+
+// ParseRule reads a rule such as Bash(git diff *), WriteFile or mcp__github__*.
+func ParseRule(text string, v Verdict) (Rule, error) {
+	m := ruleText.FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil {
+		return Rule{}, fmt.Errorf("rule %q: want a tool's name, or Tool(command), such as Bash(git diff *)", text)
+	}
+	r := Rule{Tool: m[1], Command: strings.Join(strings.Fields(m[2]), " "), Verdict: v}
+	if _, err := path.Match(r.Tool, ""); err != nil {
+		return Rule{}, fmt.Errorf("rule %q: the tool's name is no pattern: %w", text, err)
+	}
+	if r.Command == "" && strings.HasSuffix(text, ")") {
+		return Rule{}, fmt.Errorf("rule %q: there is no command between the parentheses; write %s for all of them", text, r.Tool)
+	}
+	return r, nil
+}
+
+// about reports whether a rule is about a tool. A rule whose pattern is
+// malformed is about the tool of exactly that name only.
+func (r Rule) about(tool string) bool {
+	match, err := path.Match(r.Tool, tool)
+	if err != nil {
+		return strings.EqualFold(r.Tool, tool)
+	}
+	return match
+}
+
+// rank orders verdicts from the mildest to the strictest; an unknown one is
+// the strictest.
+func (v Verdict) rank() int {
+	switch v {
+	case Allow:
+		return 1
+	case Ask:
+		return 2
+	}
+	return 3
+}
+
+// strictest finds the strictest of the rules that match.
+func strictest(rules []Rule, match func(Rule) bool) (Rule, bool) {
+	var best Rule
+	found := false
+	for _, r := range rules {
+		if match(r) && (!found || r.Verdict.rank() > best.Verdict.rank()) {
+			best, found = r, true
+		}
+	}
+	return best, found
+}
+
+// Tightening keeps the rules that allow nothing: what a project may bring
+// without anybody's word.
+func Tightening(rules []Rule) []Rule {
+	return slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return r.Verdict == Allow })
+}
+
+// glob compares a word with a pattern in which * and ? stand for characters.
+func glob(pattern, word string) bool {
+	p := []rune(pattern)
+	w := []rune(word)
+	star, from := -1, 0
+	i, j := 0, 0
+	for j < len(w) {
+		switch {
+		case i < len(p) && p[i] == '*':
+			star, from = i, j
+			i++
+		case i < len(p) && (p[i] == '?' || p[i] == w[j]):
+			i, j = i+1, j+1
+		case star >= 0:
+			from++
+			i, j = star+1, from
+		default:
+			return false
+		}
+	}
+	return strings.Trim(string(p[i:]), "*") == ""
+}

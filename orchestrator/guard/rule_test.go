@@ -1,0 +1,169 @@
+package guard
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"anamnesis/orchestrator/guard/command"
+)
+
+// rulesOf reads rules written as allow:…, ask:…, deny:….
+func rulesOf(t *testing.T, texts ...string) []Rule {
+	t.Helper()
+	var out []Rule
+	for _, text := range texts {
+		verdict, rule, _ := strings.Cut(text, ":")
+		v := Verdict(verdict)
+		if verdict == "deny" {
+			v = Refuse
+		}
+		r, err := ParseRule(rule, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// TestCommandAllowed: what rules let run, and what they leave to be asked.
+func TestCommandAllowed(t *testing.T) {
+	rules := rulesOf(t, "allow:Bash(git diff *)", "allow:Bash(go test *)", "allow:Bash(ls)", "allow:Bash(grep *)", "allow:Bash(cat *)",
+		"allow:Bash(> out/*)", "allow:Bash(./run.sh)", "allow:Bash(make lint)", "allow:Bash(sed -n *)")
+	for _, row := range []struct {
+		command string
+		want    Verdict
+	}{
+		{"git diff", Allow}, {"git diff HEAD~1 -- a.go", Allow}, {"go test ./...", Allow}, {"ls", Allow}, {"ls -la", Ask}, {"make lint", Allow}, {"make lint all", Ask},
+		{"git diff && go test ./... | grep FAIL; ls", Allow}, {"cd sub && go test ./...", Allow}, {"cd ../.. && go test", Ask}, {"cd /etc && cat passwd", Ask},
+		{"go test ./... 2>&1 | grep -v ok", Allow}, {"go test > /dev/null 2>&1", Allow}, {"go test > out/log", Allow}, {"go test > log", Ask}, {"cat < a", Allow}, {"ls < a", Ask},
+		{`grep "$PATTERN" a`, Allow}, {"cat $(ls)", Allow}, {"cat $(git status)", Ask}, {"timeout 60 go test", Allow}, {"timeout -k 5 60 go test", Ask},
+		{"env CI=1 go test", Allow}, {"env PATH=. go test", Ask}, {"LC_ALL=C grep x y", Allow}, {"ls; echo done", Allow}, {"for f in *.go; do grep x $f; done", Allow},
+		{"if ls; then cat a; else true; fi", Allow}, {"./run.sh", Allow}, {"cd sub && ./run.sh", Ask}, {"cat <<E\n$(ls)\nE\n", Allow}, {"sed -n 1,3p a", Allow},
+		{"echo only", Ask}, {"# nothing", Ask},
+	} {
+		got := Decide(ModeAsk, Facts{Tool: "Bash", Command: row.command}, rules)
+		if got.Verdict != row.want {
+			t.Errorf("%q: %s by %s, want %s", row.command, got.Verdict, got.By, row.want)
+		}
+	}
+}
+
+// TestCommandAttacks: one row a way to slip a command past rules that allow
+// others. None is allowed; each is asked about.
+func TestCommandAttacks(t *testing.T) {
+	rules := rulesOf(t, "allow:Bash(git *)", "allow:Bash(echo *)", "allow:Bash(cat *)", "allow:Bash(find *)", "allow:Bash(xargs *)", "allow:Bash(ls *)", "allow:Bash(env *)",
+		"allow:Bash(sed *)", "allow:Bash(awk *)", "allow:Bash(tar *)", "allow:Bash(python3 *)", "allow:Bash(bash *)", "allow:Bash(sudo *)", "allow:Bash(eval *)", "allow:Bash(sort *)",
+		"allow:Bash(go *)", "allow:Bash(printf *)", "allow:Bash(read *)", "allow:Bash(test *)", "allow:Bash(set *)", "allow:Bash(alias *)", "allow:Bash(cd *)", "allow:Bash(timeout *)")
+	for _, row := range []struct{ way, command string }{
+		{"separator", "git diff; rm -rf ~"}, {"and", "git diff && rm x"}, {"or", "git diff || rm x"}, {"pipe", "git diff | sh"}, {"background", "git diff & rm x"},
+		{"new line", "git diff\nrm x"}, {"carriage return", "git diff\rrm x"}, {"comment that ends", "git diff # x\nrm x"}, {"continued line", "git diff \\\n; rm x"},
+		{"substitution", "git diff $(rm x)"}, {"back quotes", "git diff `rm x`"}, {"in double quotes", `git diff "$(rm x)"`}, {"nested", `echo "$(echo "$(rm x)")"`},
+		{"process substitution", "cat <(rm x)"}, {"process substitution out", "echo x > >(sh)"}, {"here-document", "cat <<E\n$(rm x)\nE\n"}, {"here-string", `cat <<< "$(rm x)"`},
+		{"here-document to a shell", "bash <<E\nrm x\nE\n"}, {"subshell", "(rm x)"}, {"group", "{ rm x; }"}, {"in an if", "if rm x; then git diff; fi"}, {"in a loop", "while rm x; do git diff; done"},
+		{"in a case", "case a in a) rm x;; esac"}, {"negated", "! rm x"}, {"timed", "time rm x"},
+		{"quoted name", `"r"'m' x`}, {"escaped name", `\rm x`}, {"ANSI quotes", `$'\x72m' x`}, {"variable name", "r=rm; $r x"}, {"IFS", "rm${IFS}x"}, {"IFS in words", "git${IFS}diff"},
+		{"braces", "{rm,x}"}, {"pattern as a name", "/bin/r? x"}, {"tilde name", "~/rm x"}, {"positional", `$@rm x`}, {"empty expansion", "r$()m x"},
+		{"path", "/tmp/git diff"}, {"relative path", "./git diff"}, {"look-alike letters", "ｇit diff"}, {"zero width", "git\u200b diff"}, {"no-break space", "git\u00a0diff"}, {"other direction", "\u202egit diff"},
+		{"PATH", "PATH=. git diff"}, {"PATH before", "PATH=.; git diff"}, {"exported", "export PATH=.; git diff"}, {"preload", "LD_PRELOAD=./x.so git diff"}, {"pager", "GIT_PAGER='sh -c id' git log"},
+		{"external diff", "GIT_EXTERNAL_DIFF=./x git diff"}, {"env", "env PATH=. git diff"}, {"env -S", "env -S 'rm x'"}, {"loop variable", "for PATH in .; do git diff; done"}, {"read", "read PATH < a; git diff"},
+		{"printf -v", "printf -v PATH .; git diff"}, {"assigning expansion", `echo "${PATH:=.}"; git diff`}, {"arithmetic", "((PATH=1)); git diff"}, {"let", "let PATH=1"},
+		{"index", `echo $((a[$(rm x)]))`}, {"index in a text", `for x in 'a[$(rm x)]'; do echo $((x)); done`}, {"test -v", `test -v 'a[$(rm x)]'`}, {"double brackets", `[[ 'a[$(rm x)]' -eq 1 ]]`},
+		{"prompt expansion", `echo "${x@P}"`}, {"indirect", `echo "${!x}"`}, {"function", "git() { rm x; }; git diff"}, {"other function", "function echo { rm x; }; echo a"}, {"alias", "alias git='rm x'; git diff"},
+		{"aliases on", "shopt -s expand_aliases"}, {"hash", "hash -p ./evil git; git diff"}, {"enable", "enable -f ./x.so git"}, {"trap", "trap 'rm x' EXIT"}, {"source", ". ./x"}, {"set", "set -- rm x"},
+		{"exec", "exec rm x"}, {"eval", "eval 'rm x'"}, {"eval of parts", "eval r m"}, {"bash -c", "bash -c 'rm x'"}, {"bash -lc", "bash -lc 'rm x'"}, {"bash of stdin", "echo rm x | bash"}, {"bash -s", "bash -s a"},
+		{"sudo", "sudo git diff"}, {"command", "command rm x"}, {"builtin", "builtin eval x"}, {"nohup", "nohup rm x"}, {"timeout", "timeout 5 rm x"}, {"timeout's options", "timeout -k 5 5 rm x"}, {"coprocess", "coproc rm x"},
+		{"find -exec", "find . -exec rm {} ;"}, {"find's second", `find . -exec echo {} \; -exec rm {} \;`}, {"find -execdir", "find . -execdir rm {} +"}, {"find -delete", "find . -delete"}, {"find -fprint", "find . -fprint x"},
+		{"xargs", "echo x | xargs rm"}, {"xargs of git", "echo '-c core.pager=x log' | xargs git"}, {"xargs sh", "echo x | xargs -I{} sh -c {}"},
+		{"git -c", "git -c core.pager='sh -c id' log"}, {"git -c joined", "git -ccore.pager=x log"}, {"git alias", "git -c alias.x='!rm x' x"}, {"git --exec-path", "git --exec-path=. diff"}, {"git -C", "git -C /etc diff"},
+		{"git config", "git config core.pager 'sh -c id'"}, {"git grep -O", "git grep -O'sh -c id' x"}, {"git upload-pack", "git fetch --upload-pack='rm x' a"}, {"shortened option", "git fetch --upload-pa='rm x' a"},
+		{"git rebase -x", "git rebase -x 'rm x' HEAD~1"}, {"git bisect", "git bisect run rm x"}, {"git submodule", "git submodule foreach 'rm x'"}, {"git --output", "git diff --output=/tmp/x"}, {"git ext-diff", "git diff --ext-diff"},
+		{"a word git gets later", "git $X"}, {"a pattern git gets", "git diff *"},
+		{"sed e", "sed '1e rm x' a"}, {"sed w", "sed 'w x' a"}, {"sed s///e", "sed 's/a/b/e' a"}, {"sed -i", "sed -i s/a/b/ a"}, {"sed -f", "sed -f x a"}, {"sed -s after", "sed -n p --in-place a"},
+		{"awk system", `awk 'BEGIN{system("rm x")}'`}, {"awk pipe", `awk '{print | "sh"}' a`}, {"awk file", `awk '{print > "x"}' a`}, {"awk -f", "awk -f x a"},
+		{"tar action", "tar -xf a --checkpoint-action=exec='rm x'"}, {"tar command", "tar xf a --to-command=sh"}, {"sort program", "sort --compress-program=./x a"}, {"sort -o", "sort -o x a"},
+		{"python -c", "python3 -c 'import os'"}, {"python of stdin", "cat a | python3"}, {"python -", "python3 - < a"}, {"go -exec", "go test -exec ./x ./..."}, {"go -toolexec", "go build -toolexec=./x"}, {"go generate", "go generate ./..."},
+		{"redirect", "echo x > ~/.bashrc"}, {"append", "echo x >> a"}, {"both", "echo x &> a"}, {"clobber", "echo x >| a"}, {"to a file by number", "echo x >& a"}, {"read and write", "echo x <> a"}, {"numbered", "echo x 3> a"},
+		{"only a redirect", "> a"}, {"dynamic target", `echo x > "$F"`}, {"the network", "echo x > /dev/tcp/h/80"}, {"from the network", "cat < /dev/tcp/h/80"},
+		{"syntax that a shell runs half", "rm x\nif"}, {"open quote", "echo 'x"}, {"too many", strings.Repeat("echo;", 3000)}, {"too deep", strings.Repeat("timeout 1 ", 12) + "echo"},
+		{"select", "select x in a; do git diff; done"}, {"array", "a=(1 $(rm x)); git diff"}, {"extended test", "[[ -f x ]]"}, {"declared", "declare -x PATH=."},
+	} {
+		d := Decide(ModeAsk, Facts{Tool: "Bash", Command: row.command}, rules)
+		if d.Verdict != Ask {
+			t.Errorf("%s: %q is decided %s by %s", row.way, row.command, d.Verdict, d.By)
+		}
+	}
+}
+
+// TestCommandRefused: a rule that refuses finds its command wherever it stands;
+// where it cannot be seen whether it is there, somebody is asked, also in mode
+// auto.
+func TestCommandRefused(t *testing.T) {
+	rules := rulesOf(t, "deny:Bash(rm *)", "deny:Bash(git push *)", "ask:Bash(curl *)", "deny:Bash(> /etc/*)", "allow:Bash")
+	for _, row := range []struct {
+		command string
+		want    Verdict
+	}{
+		{"rm x", Refuse}, {"rm", Refuse}, {"/bin/rm x", Refuse}, {`\rm x`, Refuse}, {`"r"m x`, Refuse}, {`$'\x72m' x`, Refuse}, {"ls; rm x", Refuse}, {"echo $(rm x)", Refuse}, {"cat <(rm x)", Refuse},
+		{"sudo rm x", Refuse}, {"bash -c 'rm x'", Refuse}, {"find . -exec rm {} ;", Refuse}, {"ls | xargs rm", Refuse}, {"timeout 5 rm x", Refuse}, {"env A=1 rm x", Refuse}, {"f() { rm x; }; f", Refuse},
+		{"nohup nice rm x &", Refuse}, {"eval 'rm x'", Refuse}, {"rm $X", Refuse}, {"if\nrm x", Ask},
+		{"git push", Refuse}, {"git push origin main", Refuse}, {"git -C sub push", Refuse}, {"git --no-pager -c a=b push -f", Refuse}, {"git commit -m push", Allow}, {"git log", Allow},
+		{"git $X", Ask}, {"$X y", Ask}, {"r$X y", Ask}, {"eval \"$X\"", Ask}, {"cat x | bash", Ask}, {"python3 -c 'x'", Ask}, {"curl h", Ask}, {"echo x > /etc/passwd", Refuse}, {`echo x > "$F"`, Ask},
+		{"ls", Allow}, {"echo rm x", Allow}, {"echo 'rm x' # rm y", Allow}, {"go test ./... > log", Allow},
+	} {
+		d := Decide(ModeAuto, Facts{Tool: "Bash", Command: row.command}, rules)
+		if d.Verdict != row.want {
+			t.Errorf("%q: %s by %s, want %s", row.command, d.Verdict, d.By, row.want)
+		}
+	}
+	if d := Decide(ModeAuto, Facts{Tool: "Bash", Command: "bash -c x"}, nil); d.Verdict != Allow || d.By != "mode:auto" {
+		t.Errorf("without rules, auto: %+v", d)
+	}
+	if d := Decide(ModeDeny, Facts{Tool: "Bash", Command: "ls"}, rulesOf(t, "allow:Bash(ls)")); d.Verdict != Allow {
+		t.Errorf("an allowed command in mode deny: %+v", d)
+	}
+	if d := Decide(ModeDeny, Facts{Tool: "Bash", Command: "bash -c x"}, rulesOf(t, "allow:Bash(bash *)")); d.Verdict != Refuse {
+		t.Errorf("an opaque command in mode deny: %+v", d)
+	}
+}
+
+func TestParseRule(t *testing.T) {
+	for text, want := range map[string]string{"Bash": "Bash", " Bash( git  diff * ) ": "Bash(git diff *)", "mcp__github__*": "mcp__github__*", "Bash(echo (a))": "Bash(echo (a))"} {
+		if r, err := ParseRule(text, Allow); err != nil || r.String() != want {
+			t.Errorf("ParseRule(%q) = %q, %v", text, r, err)
+		}
+	}
+	for _, text := range []string{"", "git diff *", "Bash()", "Bash(git", "Bash)", "[", "Ba sh"} {
+		if r, err := ParseRule(text, Allow); err == nil {
+			t.Errorf("ParseRule(%q) = %q, want an error", text, r)
+		}
+	}
+	kept := Tightening(rulesOf(t, "allow:Bash", "ask:Bash", "deny:Glob"))
+	if len(kept) != 2 || slices.ContainsFunc(kept, func(r Rule) bool { return r.Verdict == Allow }) {
+		t.Errorf("Tightening = %v", kept)
+	}
+}
+
+// FuzzDecide: a line is allowed only where each of its commands is.
+func FuzzDecide(f *testing.F) {
+	for _, s := range []string{"ls", "ls; rm x", "$(ls)", "ls > a", "A=1 ls", "ls | ls", "\"l\"s", "cd a; ls", "timeout 5 ls", "ls <<< $(ls)"} {
+		f.Add(s)
+	}
+	rules := []Rule{{Tool: "Bash", Command: "ls", Verdict: Allow}}
+	known := strings.Fields("ls true false : pwd echo exit break continue test [ cd " + wrappers)
+	f.Fuzz(func(t *testing.T, line string) {
+		if Decide(ModeDeny, Facts{Tool: "Bash", Command: line}, rules).Verdict != Allow {
+			return
+		}
+		commands, err := command.Parse(line)
+		if err != nil {
+			t.Errorf("%q is allowed: %v", line, err)
+		}
+		for _, s := range commands {
+			if len(s.Words) > 0 && !slices.Contains(known, s.Words[0].Text) {
+				t.Errorf("%q is allowed, and runs %s", line, s)
+			}
+		}
+	})
+}

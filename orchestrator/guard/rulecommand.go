@@ -1,0 +1,206 @@
+package guard
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"anamnesis/orchestrator/guard/command"
+)
+
+// reading is a command line as rules see it.
+type reading struct {
+	commands []command.Simple
+	// opaque says why the line may do more than its commands show; empty when it
+	// does not. Nothing that is opaque is allowed by a rule about commands.
+	opaque string
+}
+
+// read takes a command line apart.
+func read(line string) reading {
+	commands, err := command.Parse(line)
+	r := reading{commands: commands, opaque: command.Hidden(line)}
+	if err != nil && r.opaque == "" {
+		r.opaque = "it cannot be read as a whole"
+	}
+	for i, s := range commands {
+		if r.opaque != "" {
+			break
+		}
+		r.opaque = opaque(s)
+		if next := i + 1; r.opaque == "" && next < len(commands) && commands[next].Via == "xargs" && risky(commands[next].Program()) != nil {
+			r.opaque = commands[next].Program() + " gets words from xargs"
+		}
+	}
+	return r
+}
+
+// decideCommand is what rules say of a command line. It gives false where they
+// leave the answer to the mode.
+func decideCommand(f Facts, rules []Rule) (Decision, bool) {
+	rules = slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return !r.about(f.Tool) })
+	if len(rules) == 0 {
+		return Decision{}, false
+	}
+	r := read(f.Command)
+	hit, found := strictest(rules, func(rule Rule) bool {
+		return rule.Command == "" && rule.Verdict != Allow ||
+			rule.Verdict != Allow && slices.ContainsFunc(r.commands, func(s command.Simple) bool { return names(rule, s, false) })
+	})
+	if found && hit.Verdict != Ask {
+		return ruled(hit, f), true
+	}
+	strict := slices.ContainsFunc(rules, func(rule Rule) bool { return rule.Command != "" && rule.Verdict != Allow })
+	if strict && !found {
+		hit, found = strictest(rules, func(rule Rule) bool {
+			return rule.Command != "" && rule.Verdict != Allow && slices.ContainsFunc(r.commands, func(s command.Simple) bool { return names(rule, s, true) })
+		})
+		if !found && r.opaque != "" {
+			return Decision{Verdict: Ask, By: "opaque", Text: "Allow " + f.Tool + "? Its rules cannot look into it: " + r.opaque + "."}, true
+		}
+		hit.Verdict = Ask // it may be what the rule is about, and may be not
+	}
+	if found {
+		return ruled(hit, f), true
+	}
+	if whole, ok := strictest(rules, func(rule Rule) bool { return rule.Command == "" && rule.Verdict == Allow }); ok {
+		return ruled(whole, f), true
+	}
+	if by, ok := covered(r, rules); ok {
+		return Decision{Verdict: Allow, By: "rule:" + by}, true
+	}
+	return Decision{}, false
+}
+
+// covered reports whether every command of a line is allowed by a rule, and
+// names the first of those.
+func covered(r reading, rules []Rule) (by string, ok bool) {
+	if r.opaque != "" {
+		return "", false
+	}
+	rules = slices.DeleteFunc(slices.Clone(rules), func(rule Rule) bool { return rule.Verdict != Allow || rule.Command == "" })
+	moved := slices.ContainsFunc(r.commands, func(s command.Simple) bool { return s.Program() == "cd" })
+	for i, s := range r.commands {
+		if !slices.ContainsFunc(s.Assigns, isHarmless) && len(s.Assigns) > 0 || slices.ContainsFunc(s.Assigns, func(a command.Assign) bool { return !isHarmless(a) }) {
+			return "", false
+		}
+		args := false
+		switch rule, found := allowing(rules, s.Words); {
+		case len(s.Words) == 0, free(s), i+1 < len(r.commands) && wraps(s, r.commands[i+1]):
+		case !found || moved && strings.Contains(s.Words[0].Text, "/"):
+			return "", false
+		default:
+			args = strings.HasSuffix(rule.Command, " *")
+			if by == "" {
+				by = rule.String()
+			}
+		}
+		for _, redirect := range s.Redirects {
+			if !redirectCovered(redirect, rules, args) {
+				return "", false
+			}
+		}
+	}
+	return by, by != ""
+}
+
+// allowing finds the rule that allows a command.
+func allowing(rules []Rule, words []command.Word) (Rule, bool) {
+	i := slices.IndexFunc(rules, func(r Rule) bool { return fits(strings.Fields(r.Command), words) })
+	if i < 0 {
+		return Rule{}, false
+	}
+	return rules[i], true
+}
+
+// fits compares a command's words with a pattern's, for a rule that allows: a
+// word that only running the line would tell fits a last * only.
+func fits(pattern []string, words []command.Word) bool {
+	for i, p := range pattern {
+		if i > 0 && p == "*" && i == len(pattern)-1 {
+			return true
+		}
+		if i >= len(words) || words[i].Dynamic || !glob(p, words[i].Text) {
+			return false
+		}
+	}
+	return len(words) == len(pattern) || len(pattern) == 1 && pattern[0] == "*"
+}
+
+// redirectCovered reports whether a redirection needs no rule, or has one.
+// Reading a file is allowed to who may read any: args.
+func redirectCovered(r command.Redirect, rules []Rule, args bool) bool {
+	if strings.HasPrefix(r.Op, "<<") || duplicates(r) {
+		return true
+	}
+	if r.File.Dynamic {
+		return false
+	}
+	op := ">"
+	if r.Op == "<" {
+		op = "<"
+		if args {
+			return true
+		}
+	} else if r.File.Text == "/dev/null" {
+		return true
+	}
+	_, ok := allowing(rules, []command.Word{{Text: op}, r.File})
+	return ok
+}
+
+// duplicates reports whether a redirection only joins two open files: 2>&1.
+func duplicates(r command.Redirect) bool {
+	return (r.Op == ">&" || r.Op == "<&") && !r.File.Dynamic && strings.Trim(r.File.Text, "0123456789-") == "" && r.File.Text != ""
+}
+
+// names reports whether a rule that refuses or asks is about a command: its
+// program under any path, its words with options between them. With maybe, words
+// that only running the line would tell fit anything.
+func names(rule Rule, s command.Simple, maybe bool) bool {
+	pattern := strings.Fields(rule.Command)
+	if len(pattern) == 0 {
+		return false
+	}
+	if pattern[0] == ">" || pattern[0] == "<" {
+		return slices.ContainsFunc(s.Redirects, func(r command.Redirect) bool {
+			fit := strings.Contains(r.Op, pattern[0]) && !strings.HasPrefix(r.Op, "<<") && !duplicates(r)
+			return fit && (maybe && r.File.Dynamic || len(pattern) > 1 && glob(pattern[1], r.File.Text))
+		})
+	}
+	if len(s.Words) == 0 {
+		return false
+	}
+	fit := func(p string, w command.Word, first bool) bool {
+		if w.Dynamic {
+			return maybe
+		}
+		return glob(p, w.Text) || first && glob(p, path.Base(w.Text))
+	}
+	if !fit(pattern[0], s.Words[0], true) {
+		return false
+	}
+	words := s.Words[1:]
+	for i, p := range pattern[1:] {
+		if p == "*" && i == len(pattern)-2 {
+			return true
+		}
+		for len(words) > 0 && !fit(p, words[0], false) {
+			if maybe && slices.ContainsFunc(words, func(w command.Word) bool { return w.Dynamic }) {
+				return true // it may hold any words
+			}
+			if !strings.HasPrefix(words[0].Text, "-") {
+				return false
+			}
+			// An option, and what may be its value.
+			if words = words[1:]; len(words) > 0 && !fit(p, words[0], false) && !strings.HasPrefix(words[0].Text, "-") {
+				words = words[1:]
+			}
+		}
+		if len(words) == 0 {
+			return false
+		}
+		words = words[1:]
+	}
+	return len(words) == 0 || len(pattern) == 1 && len(words) == 0
+}
