@@ -191,7 +191,9 @@ func (s *Sandbox) Environ(env []string) []string {
 	if s.o.Cache != "" {
 		for _, kv := range strings.Fields(privateCaches) {
 			name, place, _ := strings.Cut(kv, "=")
-			if v := value(name); v == "" || !s.mayWrite(v) {
+			if v := cacheOf(name, value); v != "" && s.mayWrite(v) {
+				set(name, v)
+			} else {
 				set(name, filepath.Join(s.o.Cache, place))
 			}
 		}
@@ -214,6 +216,24 @@ func (s *Sandbox) Environ(env []string) []string {
 		set(name, temp)
 	}
 	return out
+}
+
+// cacheOf is where a cache is, also when its variable leaves it to the default.
+func cacheOf(name string, value func(string) string) string {
+	v := value(name)
+	switch {
+	case v != "" || name != "GOCACHE" && name != "GOMODCACHE":
+		return v
+	case name == "GOMODCACHE":
+		return goModules(value)
+	}
+	if dir := value("XDG_CACHE_HOME"); dir != "" {
+		return filepath.Join(dir, "go-build")
+	}
+	if home := value("HOME"); home != "" {
+		return filepath.Join(home, ".cache", "go-build")
+	}
+	return ""
 }
 
 // goModules is where the person's Go modules are kept; empty when unknown.

@@ -418,3 +418,21 @@ func TestParseConfinement(t *testing.T) {
 		t.Errorf("ParseConfinement(jail): %v", err)
 	}
 }
+
+// TestSandboxCaches: caches are private, but for one that commands may write
+// already, named or by default.
+func TestSandboxCaches(t *testing.T) {
+	s := &Sandbox{o: SandboxOptions{Confine: ConfineWorld, World: "/w", Cache: "/c", Writable: []string{"/h/.cache/go-build"}}}
+	for _, row := range []struct{ name, env, want string }{
+		{"by default writable", "HOME=/h", "GOCACHE=/h/.cache/go-build"},
+		{"by default elsewhere", "HOME=/x", "GOCACHE=/c/go-build"},
+		{"named in the world", "GOCACHE=/w/cache", "GOCACHE=/w/cache"},
+		{"named elsewhere", "npm_config_cache=/x", "npm_config_cache=/c/npm"},
+		{"own modules as a proxy", "GOPATH=/p:/q", "GOPROXY=file:///p/pkg/mod/cache/download,https://proxy.golang.org,direct"},
+		{"with a proxy", "GOMODCACHE=/m,GOPROXY=off", "GOPROXY=file:///m/cache/download,off"},
+	} {
+		if got := s.Environ(strings.Split(row.env, ",")); !slices.Contains(got, row.want) {
+			t.Errorf("%s: %q lacks %s", row.name, got, row.want)
+		}
+	}
+}
