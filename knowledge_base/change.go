@@ -92,6 +92,11 @@ func (s *Store) carryOut(ch Change, todo []planned) error {
 			return fmt.Errorf("the change has more than %d bytes; make it in parts", MaxChangeBytes)
 		}
 	}
+	if ch.By == Person {
+		if err := s.noteReviews(todo); err != nil {
+			return fmt.Errorf("note the review: %w", err)
+		}
+	}
 	in.path = filepath.Join(s.dir, indexDir, fmt.Sprintf("%s%020d.json", changePrefix, in.At.UnixNano()))
 	if err := s.writeIntent(&in); err != nil {
 		return err
@@ -185,7 +190,7 @@ func (s *Store) settle() error {
 
 func (s *Store) openHistory() (err error) {
 	if s.repo == nil {
-		s.repo, err = history.Create(s.dir, "/"+indexDir+"/", "/"+replacedDir+"/", "/"+usageFile, tempMark+"*")
+		s.repo, err = history.Create(s.dir, "/"+indexDir+"/", "/"+replacedDir+"/", "/"+usageFile, "/"+reviewsFile, tempMark+"*")
 	}
 	return err
 }
@@ -274,7 +279,7 @@ func (s *Store) finish(in *intent) error {
 		if err := writeAtomic(s.opts.fs, path, []byte(f.Data)); err != nil {
 			return err
 		}
-		if st, err := readCard(path); err == nil && s.cards != nil {
+		if st, err := s.readCard(path); err == nil && s.cards != nil {
 			s.remember(st)
 		}
 	}

@@ -21,7 +21,12 @@ const (
 	maxLean      = 0.15
 )
 
-func (s *Store) usagePath() string { return filepath.Join(s.dir, usageFile) }
+func (s *Store) usagePath() string {
+	if s.opts.usage != "" {
+		return s.opts.usage
+	}
+	return filepath.Join(s.dir, usageFile)
+}
 
 // Count adds events to the counters; a zero time is now. Events that would
 // change nothing are left out. What others counted meanwhile is seen after

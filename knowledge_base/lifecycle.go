@@ -238,7 +238,8 @@ func verify(c, old *card.Card, by Actor, now time.Time) error {
 	return nil
 }
 
-// Text gives a card's file as it is in memory and its fingerprint.
+// Text gives a card's text as it counts here, which is its file's unless a
+// project ships it as reviewed, and the file's fingerprint.
 func (s *Store) Text(id string) (text []byte, fingerprint string, err error) {
 	if err := s.freshen(); err != nil {
 		return nil, "", err
@@ -252,5 +253,5 @@ func (s *Store) Text(id string) (text []byte, fingerprint string, err error) {
 	if st == nil {
 		return nil, "", fmt.Errorf("card %q: %w", id, ErrNotFound)
 	}
-	return slices.Clone(st.card.Source()), st.fingerprint(), nil
+	return st.card.Markdown(), st.fingerprint(), nil
 }

@@ -31,6 +31,7 @@ type contents struct {
 	lessons map[string]string // card.Hash to the id of a card that says it
 	broken  []BrokenCard
 	usage   *usage.Tally
+	trusted map[string]bool // lessons reviewed on this machine, in a project's store
 }
 
 // load reads all files into memory; the caller holds no lock that readers
@@ -48,6 +49,11 @@ func (s *Store) load(ctx context.Context) error {
 // scan reads the folder. Files that are as known, by path, are not read again.
 func (s *Store) scan(ctx context.Context, known map[string]*stored) (contents, error) {
 	var out contents
+	trusted, err := readReviews(s.opts.reviews)
+	if err != nil {
+		return out, err
+	}
+	s.trusted = trusted
 	paths, broken, err := s.cardPaths()
 	if err != nil {
 		return out, err
@@ -56,7 +62,7 @@ func (s *Store) scan(ctx context.Context, known map[string]*stored) (contents, e
 	if err != nil {
 		return out, err
 	}
-	out = contents{cards: make(map[string]*stored, len(all)), lessons: make(map[string]string, len(all)), broken: broken}
+	out = contents{cards: make(map[string]*stored, len(all)), lessons: make(map[string]string, len(all)), broken: broken, trusted: trusted}
 	for i, r := range all {
 		if r.err == nil && out.cards[r.st.card.ID] != nil {
 			r.err = card.Errorf(0, "id %s is also used by %s; give one of them another", r.st.card.ID, out.cards[r.st.card.ID].path)
@@ -108,7 +114,7 @@ func (s *Store) readAll(ctx context.Context, paths []string, known map[string]*s
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(paths) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				if out[i].st = known[paths[i]]; out[i].st == nil || !out[i].st.unchanged() {
-					out[i].st, out[i].err = readCard(paths[i])
+					out[i].st, out[i].err = s.readCard(paths[i])
 				}
 				if out[i].err == nil {
 					out[i].lesson = out[i].st.card.Hash()
@@ -130,8 +136,17 @@ func (s *Store) readAll(ctx context.Context, paths []string, known map[string]*s
 	return out, ctx.Err()
 }
 
-// readCard reads one regular file of bounded size.
-func readCard(path string) (*stored, error) {
+// readCard reads one card as it counts here.
+func (s *Store) readCard(path string) (*stored, error) {
+	st, err := readCardFile(path)
+	if err == nil {
+		s.judge(st.card)
+	}
+	return st, err
+}
+
+// readCardFile reads one regular file of bounded size.
+func readCardFile(path string) (*stored, error) {
 	fi, err := os.Lstat(path)
 	if err != nil {
 		return nil, err

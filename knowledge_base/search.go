@@ -230,7 +230,7 @@ func (s *Store) withContradicted(hits []Hit, q Query, now time.Time) []Hit {
 		for _, id := range h.Card.Contradicts {
 			if st := s.cards[id]; st != nil && !shown[id] && shownTo(st.card, q) {
 				shown[id] = true
-				out = append(out, Hit{Card: st.card.Clone(), Score: h.Score, Expired: st.card.Expired(now), Path: st.path})
+				out = append(out, Hit{Card: st.card.Clone(), Score: h.Score, Evidence: h.Evidence, Expired: st.card.Expired(now), Path: st.path})
 			}
 		}
 	}

@@ -75,6 +75,8 @@ type Options struct {
 	// folders, the files' marks are looked at before each answer instead.
 	Watch bool
 
+	usage, reviews string // where they are kept; "" is beside the cards, and nowhere
+
 	fs fileSystem // for tests
 }
 
@@ -255,7 +257,7 @@ func (s *Store) cardFiles() ([]string, error) {
 // remember makes st the card of its id in memory.
 func (s *Store) remember(st *stored) {
 	id := st.card.ID
-	if was := s.cards[id]; was != nil && was.sum == st.sum && was.path == st.path {
+	if was := s.cards[id]; was != nil && was.sum == st.sum && was.path == st.path && was.card.State == st.card.State {
 		return
 	}
 	s.cards[id] = st

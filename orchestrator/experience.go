@@ -2,8 +2,11 @@ package orchestrator
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"anamnesis/anamnesis"
+	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream/op"
 )
@@ -39,4 +42,25 @@ func (t *Task) countCards() error {
 		ending = e.Ending()
 	}
 	return t.cards.Count(e.Events(t.ID, ending, false)...)
+}
+
+// openCards opens the global cards, where new ones are written, and the
+// project's own, where it has any.
+func (t *Task) openCards(global string) error {
+	o := knowledgebase.Options{Watch: true, Embedder: t.opts.Embedder}
+	var err error
+	if t.cards, err = knowledgebase.Open(global, &o); err != nil {
+		return err
+	}
+	t.layers = knowledgebase.Layers{t.cards}
+	own := filepath.Join(t.Dir, filepath.FromSlash(knowledgebase.ProjectDir))
+	if info, err := os.Stat(own); err != nil || !info.IsDir() || own == global {
+		return nil
+	}
+	project, err := knowledgebase.Open(own, o.ForProject(global))
+	if err != nil {
+		return fmt.Errorf("the project's own cards: %w", err)
+	}
+	t.layers = knowledgebase.Layers{project, t.cards}
+	return nil
 }

@@ -44,7 +44,7 @@ func (t *Task) recall(ctx context.Context, why string) error {
 // costs the recall and not the task; the only error is ctx's.
 func (t *Task) findCards(ctx context.Context, query, why string) (*op.CardsRecalled, error) {
 	rec := &op.CardsRecalled{Query: query, Why: why, Cards: []op.CardRef{}}
-	hits, err := t.cards.Search(ctx, knowledgebase.Query{Text: query, K: recallCards, Task: t.ID})
+	hits, err := t.layers.Search(ctx, knowledgebase.Query{Text: query, K: recallCards, Task: t.ID})
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

@@ -112,11 +112,12 @@ type Task struct {
 	redactor   *redact.Redactor
 	world      *worldstate.World
 	cards      *knowledgebase.Store
-	found      uint64         // the last operation when this process took the task over
-	askMu      sync.Mutex     // held while the person is asked
-	rootMu     sync.Mutex     // guards root
-	root       *os.Root       // of the world; see worldRoot
-	tools      *tool.Registry // Run's goroutine changes it, between calls
+	layers     knowledgebase.Layers // what is searched: the project's own cards, if it has any, and cards
+	found      uint64               // the last operation when this process took the task over
+	askMu      sync.Mutex           // held while the person is asked
+	rootMu     sync.Mutex           // guards root
+	root       *os.Root             // of the world; see worldRoot
+	tools      *tool.Registry       // Run's goroutine changes it, between calls
 	toolSpecs  []model.ToolSpec
 	toolTok    map[string]int // tokens of each of toolSpecs, by its text
 	toolTokens int            // and of all
@@ -304,7 +305,7 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	if _, err := t.world.Recover(ctx); err != nil {
 		return fmt.Errorf("recover the world: %w", err)
 	}
-	if t.cards, err = knowledgebase.Open(opened.KB, &knowledgebase.Options{Watch: true, Embedder: t.opts.Embedder}); err != nil {
+	if err := t.openCards(opened.KB); err != nil {
 		return err
 	}
 	t.model = t.opts.Model
@@ -369,8 +370,8 @@ func (t *Task) Close() error {
 	if t.world != nil {
 		errs = append(errs, t.world.Close())
 	}
-	if t.cards != nil {
-		errs = append(errs, t.cards.Close())
+	for _, s := range t.layers {
+		errs = append(errs, s.Close())
 	}
 	if t.root != nil {
 		errs = append(errs, t.root.Close())
@@ -378,7 +379,7 @@ func (t *Task) Close() error {
 	if t.live != nil { // last: until here nobody else may work in the directory
 		errs = append(errs, t.live.release())
 	}
-	t.log, t.vault, t.world, t.cards, t.root, t.live = nil, nil, nil, nil, nil, nil
+	t.log, t.vault, t.world, t.cards, t.layers, t.root, t.live = nil, nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -28,6 +29,20 @@ func (a *app) kbCommand() *cobra.Command {
 		Short: "Add, find, review and share knowledge cards",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var project bool
+	cmd.PersistentFlags().BoolVar(&project, "project", false, "the cards of the project you are in: "+knowledgebase.ProjectDir)
+	cmd.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if !project {
+			return nil
+		}
+		if dir != "" {
+			return usageError("--kb and --project: name one of them")
+		}
+		if dir = projectKB(); dir == "" {
+			dir = filepath.FromSlash(knowledgebase.ProjectDir)
+		}
+		return nil
 	}
 	cmd.PersistentFlags().StringVar(&dir, "kb", "", "the knowledge base's directory (default: the one of the program's state)")
 	cmd.AddCommand(a.kbAddCommand(&dir), a.kbSearchCommand(&dir), a.kbListCommand(&dir),
@@ -52,6 +67,13 @@ func (a *app) openKB(dir string, create bool) (*knowledgebase.Store, error) {
 	o, err := a.kbOptions()
 	if err != nil {
 		return nil, err
+	}
+	if isProjectKB(dir) {
+		home, err := a.home()
+		if err != nil {
+			return nil, err
+		}
+		o = o.ForProject(home.KnowledgeBase())
 	}
 	store, err := knowledgebase.Open(dir, o)
 	if err != nil {
@@ -253,7 +275,16 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 				return err
 			}
 			defer store.Close()
-			hits, err := store.Search(cmd.Context(), q)
+			layers := knowledgebase.Layers{store}
+			if own := projectKB(); *dir == "" && own != "" {
+				project, err := a.openKB(own, false)
+				if err != nil {
+					return err
+				}
+				defer project.Close()
+				layers = knowledgebase.Layers{project, store}
+			}
+			hits, err := layers.Search(cmd.Context(), q)
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,102 @@
+package knowledgebase
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"anamnesis/knowledge_base/card"
+)
+
+func projectStore(t *testing.T, dir, global string) *Store {
+	t.Helper()
+	s, err := Open(dir, Options{Now: fixedNow}.ForProject(global))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// A card a project ships as reviewed is a draft until it is reviewed here, and
+// then wherever it stands; a word changed in it is another lesson.
+func TestShippedReviewIsAClaim(t *testing.T) {
+	global, dir := t.TempDir(), t.TempDir()
+	shipped := newCard("k1", "the gate", "it is shut at night")
+	verified := day
+	shipped.State, shipped.VerifiedAt = card.Reviewed, &verified
+	path := filepath.Join(dir, "2026-01", "gate-k1.md")
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := string(shipped.Markdown())
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	state := func(s *Store) card.State {
+		t.Helper()
+		c, err := s.Get("k1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.State
+	}
+	s := projectStore(t, dir, global)
+	if got := state(s); got != card.Draft {
+		t.Fatalf("as shipped it is %s", got)
+	}
+	if _, err := s.Decide(t.Context(), Decision{Act: Approve, IDs: []string{"k1"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := state(s); got != card.Reviewed {
+		t.Errorf("reviewed here it is %s", got)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil { // as a checkout would
+		t.Fatal(err)
+	}
+	if got := state(projectStore(t, dir, global)); got != card.Reviewed {
+		t.Errorf("checked out again it is %s", got)
+	}
+	if got := state(projectStore(t, dir, t.TempDir())); got != card.Draft {
+		t.Errorf("on another machine it is %s", got)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(text, "shut", "open", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := state(projectStore(t, dir, global)); got != card.Draft {
+		t.Errorf("saying something else it is %s", got)
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+		t.Error("a repository was made inside the project's")
+	}
+}
+
+// The nearest card of an id is found, also where it was retired near by; a
+// lesson both hold comes once.
+func TestLayers(t *testing.T) {
+	global, near := personStore(t, t.TempDir()), projectStore(t, t.TempDir(), t.TempDir())
+	mustPut(t, global, newCard("k1", "samarkand road", "the road to samarkand is long"))
+	mustPut(t, near, newCard("k1", "samarkand road here", "the road to samarkand is short here"))
+	mustPut(t, global, newCard("k2", "the gate of merv", "the gate of merv is shut"))
+	mustPut(t, near, newCard("k9", "the gate of merv", "the gate of merv is shut"))
+	mustPut(t, global, newCard("k3", "the well of bukhara", "the well of bukhara is dry"))
+	mustPut(t, near, newCard("k3", "the well of bukhara", "the well of bukhara is dry, we thought"))
+	if _, err := near.Decide(t.Context(), Decision{Act: Retire, IDs: []string{"k3"}}); err != nil {
+		t.Fatal(err)
+	}
+	l := Layers{near, global}
+	for query, want := range map[string]string{"samarkand road": "samarkand road here", "gate of merv": "the gate of merv", "well of bukhara": ""} {
+		hits, err := l.Search(t.Context(), Query{Text: query})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, h := range hits {
+			got = append(got, h.Card.Topic)
+		}
+		if strings.Join(got, "|") != want {
+			t.Errorf("%s: found %q, want %q", query, got, want)
+		}
+	}
+}
