@@ -30,8 +30,11 @@ const (
 	// soakGrowth is how much a figure of the last tenth may exceed an early one's.
 	soakGrowth = 1.3
 	// soakAllocations is how many allocations a step may cost for each step before
-	// it: every save reads the refs of all steps and writes them anew.
-	soakAllocations = 6
+	// it: now and then all refs are packed anew.
+	soakAllocations = 3
+	// soakHeapBytes is what a step may leave in memory: its place in the tree, the
+	// prefix sums and offsets of its operations, its ref, its calls in the tally.
+	soakHeapBytes = 2_500
 )
 
 // soakTask is a model that edits and reads files for ever, and goes back to
@@ -203,7 +206,9 @@ func (m *soakTask) check(t *testing.T, disk []int64) {
 		return
 	}
 	grown("allocations a step", perStep(first), perStep(last))
-	grown("heap", float64(first.heap), float64(last.heap))
+	if slope := (float64(last.heap) - float64(first.heap)) / (float64(m.steps) * 8 / 10); slope > soakHeapBytes {
+		t.Errorf("a step leaves %.0f bytes in memory, at most %d are accepted", slope, soakHeapBytes)
+	}
 	grown("a step, ns", float64(soakMean(first.steps)), float64(soakMean(last.steps)))
 	grown("a projection, ns", float64(soakMean(first.projections)), float64(soakMean(last.projections)))
 }

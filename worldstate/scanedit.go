@@ -49,20 +49,27 @@ func (v *visit) end() *node {
 		}
 		c := *n
 		v.seen.items, v.seen.others = old.items, old.others
-		c.seen = &v.seen
+		c.seen = v.kept()
 		if old.frozen == v.seen.frozen && old.rulesNote == v.seen.rulesNote && old.foreign == v.seen.foreign {
 			return &c
 		}
-		made := seal(n.items, &v.seen)
+		made := seal(n.items, v.kept())
 		made.held = n.held
 		return made
 	}
 	items := v.apply()
-	made := seal(items, &v.seen)
+	made := seal(items, v.kept())
 	if n != nil && n.tree == made.tree {
 		made.held = n.held
 	}
 	return made
+}
+
+// kept is what the visit saw, apart from the visit: a node that pointed into it
+// would keep it, what was known before, and so every scan there was.
+func (v *visit) kept() *sighting {
+	seen := v.seen
+	return &seen
 }
 
 // apply merges the edits into what was known.
