@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 
 // newTask creates a task with real stores and a script for a model, and the
 // tools that were asked for beside those every agent has.
-func newTask(t *testing.T, words string, opts Options, more ...string) (*Task, Home) {
+func newTask(t testing.TB, words string, opts Options, more ...string) (*Task, Home) {
 	t.Helper()
 	m, err := script.Parse([]byte(words))
 	if err != nil {

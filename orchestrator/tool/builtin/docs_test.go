@@ -1,0 +1,99 @@
+package builtin_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/builtin"
+	"anamnesis/orchestrator/tool/web"
+)
+
+// TestToolsPage holds docs/tools.md to the schemas it is made of; UPDATE_GOLDEN
+// writes it anew.
+func TestToolsPage(t *testing.T) {
+	o := &builtin.Options{Web: web.Options{Search: web.Search{Engine: "searxng", URL: "http://localhost"}}}
+	var got bytes.Buffer
+	got.WriteString("# The built-in tools\n\nMade from the tools' schemas by a test; what is said here is what the model is told. " +
+		"Tools that come and go: [MCP servers](mcp.md), [commands](command-tools.md).\n")
+	for _, t := range builtin.Tools(o) {
+		describe(&got, t.Spec(), "")
+	}
+	asked, err := builtin.OptIn("SendDMail", "dmail")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, t := range asked {
+		describe(&got, t.Spec(), "Only where `--tools` names it. ")
+	}
+	page := filepath.Join("..", "..", "..", "docs", "tools.md")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(page, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("docs/tools.md is not what the tools say of themselves; run with UPDATE_GOLDEN=1")
+	}
+}
+
+func describe(b *bytes.Buffer, s tool.Spec, lead string) {
+	needs := "Needs approval."
+	switch {
+	case s.ReadOnly:
+		needs = "Needs no approval."
+	case s.Edits:
+		needs = "Needs approval, which `--approval edits` gives."
+	}
+	if s.Name == "SearchWeb" {
+		lead += "Only where a search engine is [configured](web-tools.md). "
+	}
+	fmt.Fprintf(b, "\n## %s\n\n%s\n\n%s%s\n", s.Name, strings.TrimSpace(s.Description), lead, needs)
+	if len(s.Schema.Properties) == 0 {
+		b.WriteString("\nNo parameters.\n")
+		return
+	}
+	b.WriteString("\n| parameter | form | |\n|---|---|---|\n")
+	for _, name := range s.Schema.PropertyOrder {
+		p := s.Schema.Properties[name]
+		required := ""
+		if slices.Contains(s.Schema.Required, name) {
+			required = ", required"
+		}
+		fmt.Fprintf(b, "| `%s` | %s%s | %s |\n", name, form(p), required, strings.ReplaceAll(p.Description, "|", "\\|"))
+	}
+}
+
+// form says what a value looks like.
+func form(s *jsonschema.Schema) string {
+	text := s.Type
+	switch {
+	case len(s.Enum) > 0:
+		var values []string
+		for _, v := range s.Enum {
+			values = append(values, fmt.Sprintf("`%v`", v))
+		}
+		text = strings.Join(values, ", ")
+	case s.Minimum != nil && s.Maximum != nil:
+		text += fmt.Sprintf(", %.0f to %.0f", *s.Minimum, *s.Maximum)
+	case s.Type == "array" && s.Items != nil && s.Items.Type == "object":
+		text += " of {" + strings.Join(s.Items.PropertyOrder, ", ") + "}"
+	case s.Type == "array" && s.Items != nil:
+		text += " of " + s.Items.Type
+	}
+	if s.MaxItems != nil {
+		text += fmt.Sprintf(", at most %d", *s.MaxItems)
+	}
+	return text
+}
