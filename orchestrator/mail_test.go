@@ -41,7 +41,11 @@ func TestPlainWords(t *testing.T) {
 	for _, tl := range append(builtin.Tools(nil), asked...) {
 		texts = append(texts, tl.Spec().Description)
 	}
-	for _, name := range globAll(t, "testdata/notice/[a-v]*.txt") { // not words.txt: those are a person's
+	names := globAll(t, "testdata/notice/[a-v]*.txt") // not words.txt: those are a person's
+	// What the model that writes a block is told, and blocks as they are rendered.
+	names = append(names, globAll(t, "../anamnesis/prompt/*.md")...)
+	names = append(names, globAll(t, "../anamnesis/testdata/golden/*_block.txt")...)
+	for _, name := range names {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
