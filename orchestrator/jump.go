@@ -193,6 +193,9 @@ func (t *Task) finishJump(ctx context.Context) error {
 		}
 		res, err := t.world.Restore(ctx, plan)
 		if err == nil {
+			err = t.world.Settle() // the end of a jump is recorded when it is durable
+		}
+		if err == nil {
 			kept = unreadable(res.Kept, source.Skipped)
 			break
 		}

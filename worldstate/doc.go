@@ -71,6 +71,11 @@
 // Plan and Restore return ErrUnfinished. A failure the process survives, such
 // as a full disk, is rolled back at once.
 //
+// Restore returns when the world stands as planned and was looked at again;
+// making that durable and removing the journal go on under the lock. Whatever
+// is asked next waits for it; Settle and Close do, and say whether it was done.
+// A process that ends before leaves the journal to Recover.
+//
 // # Watching
 //
 // With Options.Watch a World that stays open is told by the kernel which names

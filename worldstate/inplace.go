@@ -19,7 +19,10 @@ import (
 // A kill may leave such a file with the bytes of both ends. Since both are in
 // the store, recovery tells this from a person's edit: every byte of a half
 // write is, at its place, the one end's or the other's (halfWrite). Anything
-// else stays as it is and is listed.
+// else stays as it is and is listed. A power cut may also leave a file that was
+// renamed into place without all of its bytes: the beginning of its new
+// content, with zeros for what did not reach the disk. The journal's boot id
+// tells that there may have been one.
 //
 // Replaced by rename all the same, so that a reader sees one end or the other:
 // files with another hard link, which keeps what it had; executable ones,
@@ -88,13 +91,9 @@ func (x *executor) fill(fd int, a action, old stamp, data []byte) error {
 			return err
 		}
 	}
-	if x.syncEach {
-		if err := unix.Fsync(fd); err != nil {
-			return err
-		}
-	}
 	st, err := fstat(fd)
 	if err == nil {
+		x.changed(a.path)
 		x.wrote(a.path, st)
 	}
 	return err
@@ -127,17 +126,22 @@ func (x *executor) writeAt(fd int, path string, data []byte, off int64) error {
 // ours reports whether what stands at a path, neither end's, is what a killed
 // restore leaves in the middle of one file.
 func (x *executor) ours(dirfd int, a action, now state) (bool, error) {
-	if now.kind != kindFile || a.before.kind != kindFile || a.after.kind != kindFile ||
-		now.perm != a.before.perm && now.perm != a.after.perm {
+	if now.kind != kindFile || a.after.kind != kindFile || a.before.kind != kindFile && !x.cut {
+		return false, nil
+	}
+	if now.perm != a.after.perm && (a.before.kind != kindFile || now.perm != a.before.perm) {
 		return false, nil
 	}
 	if now.hash == a.before.hash || now.hash == a.after.hash {
 		return true, nil // only the permissions are left to do
 	}
 	var ends [2][]byte
-	for i, h := range []hash{a.before.hash, a.after.hash} {
+	for i, end := range []state{a.before, a.after} {
+		if end.kind != kindFile {
+			continue
+		}
 		var err error
-		if ends[i], err = x.w.objects.readUpTo(h, blobObject, a.path, inPlaceBytes); errors.Is(err, errTooLarge) {
+		if ends[i], err = x.w.objects.readUpTo(end.hash, blobObject, a.path, inPlaceBytes); errors.Is(err, errTooLarge) {
 			return false, nil
 		}
 		if err != nil {
@@ -151,7 +155,7 @@ func (x *executor) ours(dirfd int, a action, now state) (bool, error) {
 	f := os.NewFile(uintptr(fd), a.path)
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, inPlaceBytes+1))
-	return err == nil && halfWrite(data, ends[0], ends[1]), err
+	return err == nil && (a.before.kind == kindFile && halfWrite(data, ends[0], ends[1]) || x.cut && halfWrite(data, nil, ends[1])), err
 }
 
 // halfWrite reports whether data can be what is left of a file with the bytes

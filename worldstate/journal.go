@@ -23,6 +23,7 @@ import (
 //	target COMMIT
 //	head COMMIT              what the world's ref will name afterwards
 //	nonce 0123456789abcdef   begins the names of temporary files
+//	boot ID                  of the machine's run, where that is known
 //	act BEFORE AFTER "path"
 //	sum HEX
 type journal struct {
@@ -30,6 +31,7 @@ type journal struct {
 	source, target hash
 	head           hash
 	nonce          string
+	boot           string
 	actions        []action
 }
 
@@ -84,6 +86,9 @@ func (w *World) removeJournal() error {
 func (j *journal) encode() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\nworld %s\nsource %s\ntarget %s\nhead %s\nnonce %s\n", journalMagic, j.world, j.source, j.target, j.head, j.nonce)
+	if j.boot != "" {
+		fmt.Fprintf(&b, "boot %s\n", j.boot)
+	}
 	for _, a := range j.actions {
 		fmt.Fprintf(&b, "act %s %s %s\n", a.before, a.after, strconv.QuoteToASCII(a.path))
 	}
@@ -127,7 +132,16 @@ func decodeJournal(data []byte) (*journal, error) {
 	if _, err := hex.DecodeString(j.nonce); err != nil || len(j.nonce) != nonceDigits {
 		return nil, fmt.Errorf("bad nonce %q", j.nonce)
 	}
-	for _, line := range lines[6:] {
+	lines = lines[6:]
+	if len(lines) > 0 {
+		var there bool
+		if j.boot, there = strings.CutPrefix(lines[0], "boot "); there {
+			lines = lines[1:]
+		} else {
+			j.boot = ""
+		}
+	}
+	for _, line := range lines {
 		a, err := parseAction(line)
 		if err != nil {
 			return nil, err

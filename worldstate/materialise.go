@@ -29,9 +29,11 @@ type executor struct {
 	root    int
 	nonce   string
 	resumed bool         // a run before this one may have stopped anywhere
+	cut     bool         // and the machine with it
 	stop    func() error // asked before every action; nil: a restore, once begun, is ended
 
-	syncEach bool // few actions: each file and directory is synced on its own
+	syncEach bool     // few actions: each file and directory is synced on its own
+	unsynced []string // files changed where they stand
 
 	mu      sync.Mutex
 	touched map[string]bool // directories whose entries or modes changed
@@ -59,7 +61,10 @@ const (
 // newExecutor: resumed says that the actions, or the other way round, may have
 // been done in part.
 func (w *World) newExecutor(root int, j *journal, resumed bool) *executor {
-	return &executor{w: w, root: root, nonce: j.nonce, resumed: resumed, done: make(map[string]stamp)}
+	return &executor{
+		w: w, root: root, nonce: j.nonce, resumed: resumed, cut: resumed && j.boot != "" && j.boot != bootID(),
+		done: make(map[string]stamp),
+	}
 }
 
 func (x *executor) hook(point string) {
@@ -87,28 +92,50 @@ func (x *executor) sync() error {
 	if !x.syncEach {
 		return syncTree(x.root)
 	}
-	for path := range x.touched {
-		fd, err := openBeneath(x.root, path)
-		if isErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
-			continue // removed in the same run; its parent is in the list
-		}
-		if err != nil {
+	for _, path := range x.unsynced {
+		if err := x.syncFile(path); err != nil {
 			return fmt.Errorf("sync %s: %w", path, err)
 		}
-		err = unix.Fsync(fd)
-		closeFD(fd)
-		if err != nil {
+	}
+	for path := range x.touched {
+		if err := x.syncDir(path); err != nil {
 			return fmt.Errorf("sync %s: %w", path, err)
 		}
 	}
 	return nil
 }
 
-// syncFile makes one file's content and mode durable.
-func (x *executor) syncFile(dirfd int, name string) error {
-	fd, err := openat(dirfd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil { // not ours to read: the file system's sync has to do
+// syncFile makes a file's content and mode durable. One that is gone was
+// changed by somebody else since.
+func (x *executor) syncFile(path string) error {
+	dirfd, ok, err := x.parent(path)
+	if err == nil && !ok {
+		return nil
+	}
+	fd := -1
+	if err == nil {
+		fd, err = openat(dirfd, base(path), fileFlags, 0)
+		closeFD(dirfd)
+	}
+	if err != nil { // not ours to read, or not there: the file system's sync has to do
 		return syncTree(x.root)
+	}
+	defer closeFD(fd)
+	return unix.Fsync(fd)
+}
+
+// syncDir makes a directory's names and mode durable. One that is gone was
+// removed in the same run; its parent is in the list. One we may not read is
+// left to the file system's sync.
+func (x *executor) syncDir(path string) error {
+	fd, err := openBeneath(x.root, path)
+	switch {
+	case isErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP):
+		return nil
+	case isErrno(err, unix.EACCES):
+		return syncTree(x.root)
+	case err != nil:
+		return err
 	}
 	defer closeFD(fd)
 	return unix.Fsync(fd)
@@ -196,6 +223,13 @@ func (x *executor) touch(dir string) {
 	x.touched[dir] = true
 }
 
+// changed: a file that stays got other bytes or another mode, to be synced.
+func (x *executor) changed(path string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.unsynced = append(x.unsynced, path)
+}
+
 func (x *executor) keep(path string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -206,7 +240,7 @@ func (x *executor) keep(path string) {
 // directories, parents first; then files and links; then directories' modes.
 func (x *executor) run(actions []action) error {
 	x.opened = make(map[string]uint32)
-	x.syncEach, x.touched = len(actions) <= maxSyncEach && !x.resumed, make(map[string]bool)
+	x.syncEach, x.touched, x.unsynced = len(actions) <= maxSyncEach && !x.resumed, make(map[string]bool), nil
 	var gone, dirs, files []action
 	for _, a := range actions {
 		if !a.before.absent() && (a.after.absent() || a.before.isDir() != a.after.isDir()) {

@@ -44,33 +44,57 @@ const nonceDigits = 16
 // A failure on the way rolls back; see RestoreError. Killed anywhere, Recover
 // ends at the target or the source. A path that somebody else changes while
 // the restore runs is left and listed in Kept.
+//
+// It returns when every path stands as planned and was looked at again. What
+// makes that durable goes on by itself: every other operation waits for it, and
+// so does Settle, which says whether it was done. Until then the journal stands,
+// so that after a power cut Recover ends at the target.
 func (w *World) Restore(ctx context.Context, p Plan) (Result, error) {
-	end, err := w.begin(ctx, true)
-	if err != nil {
-		return Result{}, err
-	}
-	defer end()
 	if p.Hash == "" {
 		return Result{}, fmt.Errorf("restore: %w: it was not made by Plan", ErrStale)
 	}
 	o := RestoreOptions{PlanOptions: p.options, PlanHash: p.Hash, Message: "before restoring " + short(p.Target)}
 	o.Base = p.Base
-	return w.restoreLocked(ctx, p.Target, o)
+	return w.restore(ctx, p.Target, o)
 }
 
 // RestoreTo saves the present world, plans and applies under one lock. What
 // was changed since the snapshot the world was last known at is kept, unless
-// OverwriteEdits; in either case it is in the snapshot Result.Source.
+// OverwriteEdits; in either case it is in the snapshot Result.Source. It returns
+// when Restore does.
 func (w *World) RestoreTo(ctx context.Context, target ID, o RestoreOptions) (Result, error) {
+	if o.Message == "" {
+		o.Message = "before restoring " + short(target)
+	}
+	return w.restore(ctx, target, o)
+}
+
+// restore takes the lock and hands it on to whoever makes the restore durable.
+func (w *World) restore(ctx context.Context, target ID, o RestoreOptions) (Result, error) {
 	end, err := w.begin(ctx, true)
 	if err != nil {
 		return Result{}, err
 	}
-	defer end()
-	if o.Message == "" {
-		o.Message = "before restoring " + short(target)
+	res, settle, err := w.restoreLocked(ctx, target, o)
+	if err != nil || settle == nil {
+		end()
+		return res, err
 	}
-	return w.restoreLocked(ctx, target, o)
+	go func() {
+		defer end()
+		if err := settle(); err != nil {
+			w.unsettled = fmt.Errorf("restore %s: make it durable: %w", target, err)
+		}
+	}()
+	return res, nil
+}
+
+// Settle waits until the last restore is durable. An error says that it could
+// not be made so: its journal stands, and Recover is what is to be done.
+func (w *World) Settle() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.unsettled
 }
 
 func short(id ID) string {
@@ -80,14 +104,14 @@ func short(id ID) string {
 	return string(id)
 }
 
-func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) (Result, error) {
+func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) (res Result, settle func() error, err error) {
 	c, err := w.byID(target)
 	if err != nil {
-		return Result{}, fmt.Errorf("restore: %w", err)
+		return res, nil, fmt.Errorf("restore: %w", err)
 	}
 	head, err := w.head()
 	if err != nil {
-		return Result{}, err
+		return res, nil, err
 	}
 	if o.Base == "" && !head.isZero() {
 		o.Base = ID(head.String())
@@ -98,58 +122,72 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 	}
 	snap, sc, err := w.saveLocked(ctx, save)
 	if err != nil {
-		return Result{}, fmt.Errorf("restore: save the present world first: %w", err)
+		return res, nil, fmt.Errorf("restore: save the present world first: %w", err)
 	}
 	source, _ := parseHash(string(snap.ID))
 	root, err := w.openRoot()
 	if err != nil {
-		return Result{}, err
+		return res, nil, err
 	}
-	defer closeFD(root)
+	defer func() {
+		if settle == nil {
+			closeFD(root)
+		}
+	}()
 	plan, err := w.planFrom(ctx, root, sc, target, o.PlanOptions)
 	if err != nil {
-		return Result{}, err
+		return res, nil, err
 	}
 	if o.PlanHash != "" && plan.Hash != o.PlanHash {
-		return Result{}, fmt.Errorf("restore: %w: the world or its snapshots changed since plan %s (now %s); plan again", ErrStale, o.PlanHash, plan.Hash)
+		return res, nil, fmt.Errorf("restore: %w: the world or its snapshots changed since plan %s (now %s); plan again", ErrStale, o.PlanHash, plan.Hash)
 	}
 	plan.Source = snap.ID
 	return w.apply(ctx, root, &plan, c, source)
 }
 
-// apply does a plan under the journal.
-func (w *World) apply(ctx context.Context, root int, p *Plan, target *commit, source hash) (Result, error) {
+// apply does a plan under the journal. settle, which closes root, makes it
+// durable; nil when it is.
+func (w *World) apply(ctx context.Context, root int, p *Plan, target *commit, source hash) (res Result, settle func() error, err error) {
 	w.opts.Hook("planned")
 	if err := w.probeAll(ctx, p.actions, func(a action) state { return a.before }); err != nil {
-		return Result{}, fmt.Errorf("restore: the present world is not held: %w", err)
+		return res, nil, fmt.Errorf("restore: the present world is not held: %w", err)
 	}
 	head, err := w.headAfter(p, target, source)
 	if err != nil {
-		return Result{}, err
+		return res, nil, err
 	}
-	j := &journal{world: w.key, source: source, target: target.id, head: head, nonce: newNonce(), actions: p.actions}
+	j := &journal{world: w.key, source: source, target: target.id, head: head, nonce: newNonce(), boot: bootID(), actions: p.actions}
 	if len(j.actions) == 0 {
-		return w.finish(ctx, root, j, p, target, nil)
+		if res, err = w.result(ctx, root, j, p, target, nil); err == nil {
+			err = w.finish(j)
+		}
+		return res, nil, err
 	}
 	j.actions = p.withGuards()
 	w.opts.Hook("journal before")
 	if err := w.writeJournal(j); err != nil {
-		return Result{}, fmt.Errorf("restore: %w", err)
+		return res, nil, fmt.Errorf("restore: %w", err)
 	}
 	w.opts.Hook("journal after")
 	x := w.newExecutor(root, j, false)
-	err = x.run(j.actions)
-	if err == nil {
-		err = x.sync()
-	}
-	if err == nil {
-		w.opts.Hook("synced")
+	if err = x.run(j.actions); err == nil {
 		err = x.compare(j.actions)
 	}
 	if err != nil {
-		return Result{}, w.rollBack(root, j, err)
+		return res, nil, w.rollBack(root, j, err)
 	}
-	return w.finish(ctx, root, j, p, target, x.kept)
+	w.opts.Hook("compared")
+	if res, err = w.result(ctx, root, j, p, target, x.kept); err != nil {
+		return res, nil, err
+	}
+	return res, func() error {
+		defer closeFD(root)
+		if err := x.sync(); err != nil {
+			return err
+		}
+		w.opts.Hook("synced")
+		return w.finish(j)
+	}, nil
 }
 
 // withGuards adds to the plan's actions one that changes nothing for every
@@ -280,10 +318,8 @@ func overlay(from, want *listing, actions []action) *listing {
 	return newListing(out) // without what lost its parent
 }
 
-// finish says what came of a restore that is done, durable and compared, moves
-// the world's ref and, after that, removes the journal.
-func (w *World) finish(ctx context.Context, root int, j *journal, p *Plan, target *commit, raced []Skip) (Result, error) {
-	w.opts.Hook("compared")
+// result says what came of a restore that is done and compared.
+func (w *World) result(ctx context.Context, root int, j *journal, p *Plan, target *commit, raced []Skip) (Result, error) {
 	res := Result{Source: ID(j.source.String()), Target: ID(j.target.String()), Written: []string{}, Deleted: []string{}, Kept: []Skip{}}
 	res.Kept = append(append(res.Kept, p.Keep...), raced...)
 	stayed := make(map[string]bool, len(raced))
@@ -304,17 +340,23 @@ func (w *World) finish(ctx context.Context, root int, j *journal, p *Plan, targe
 		return Result{}, err
 	}
 	res.Tree, res.Exact = tree.String(), tree == target.tree
+	return res, nil
+}
+
+// finish moves the world's ref after a restore that is durable and, after that,
+// removes the journal.
+func (w *World) finish(j *journal) error {
 	if err := w.objects.updateRefs(map[string]hash{worldRefs + w.key: j.head}); err != nil {
-		return Result{}, err
+		return err
 	}
 	w.opts.Hook("refs-written")
 	if len(j.actions) > 0 {
 		if err := w.removeJournal(); err != nil {
-			return Result{}, err
+			return err
 		}
 	}
 	w.opts.Hook("done")
-	return res, nil
+	return nil
 }
 
 // treeAfter gives the world's id after a restore. Where the plan was for the
@@ -382,5 +424,9 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	if err := w.objects.updateRefs(map[string]hash{worldRefs + w.key: j.head}); err != nil {
 		return nil, err
 	}
-	return r, w.removeJournal()
+	if err := w.removeJournal(); err != nil {
+		return nil, err
+	}
+	w.unsettled = nil
+	return r, nil
 }

@@ -76,15 +76,16 @@ type World struct {
 	fault      func(op, path string) error
 	writePiece int // tests: stop after so many bytes of a file written in place
 
-	mu       sync.Mutex
-	lock     *storeLock
-	recent   []recentTree   // the listings last used, newest last
-	policies []recentPolicy // the rules last used, newest last
-	knows    *knowledge     // how the world last stood; nil: not read from disk yet
-	saved    *commit        // the last save's
-	repo     *repository    // what the user's repository last said
-	watch    *watching      // nil without Options.Watch, and before the first scan
-	adopts   *adopting      // the copying of borrowed objects; nil when none was begun
+	mu        sync.Mutex
+	lock      *storeLock
+	recent    []recentTree   // the listings last used, newest last
+	policies  []recentPolicy // the rules last used, newest last
+	knows     *knowledge     // how the world last stood; nil: not read from disk yet
+	saved     *commit        // the last save's
+	repo      *repository    // what the user's repository last said
+	watch     *watching      // nil without Options.Watch, and before the first scan
+	unsettled error          // why the last restore is not known to be durable
+	adopts    *adopting      // the copying of borrowed objects; nil when none was begun
 }
 
 type recentTree struct {
@@ -231,14 +232,14 @@ func (w *World) exclude(abs string) {
 	}
 }
 
-// Close frees the store's files and keeps what was learnt of the world for the
-// next one who opens it; an error is about that alone. The World must not be
-// used afterwards.
+// Close waits until the last restore is durable, frees the store's files and
+// keeps what was learnt of the world for the next one who opens it; an error is
+// about these alone. The World must not be used afterwards.
 func (w *World) Close() error {
 	w.endAdopting()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	err := w.closeCache()
+	err := errors.Join(w.unsettled, w.closeCache())
 	if w.watch.on() {
 		w.watch.end("closed")
 	}

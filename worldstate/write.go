@@ -72,9 +72,7 @@ func (x *executor) chmodFile(fd int, a action) error {
 	if st, err := lstatat(fd, base(a.path)); err == nil {
 		x.wrote(a.path, st)
 	}
-	if x.syncEach {
-		return x.syncFile(fd, base(a.path))
-	}
+	x.changed(a.path)
 	return nil
 }
 
@@ -115,8 +113,8 @@ func (x *executor) writeTemp(fd int, temp string, a action) error {
 		return err
 	}
 	f := os.NewFile(uintptr(n), temp)
-	_, err = x.w.objects.copyTo(a.after.hash, blobObject, a.path, f)
-	if err == nil && x.syncEach {
+	size, err := x.w.objects.copyTo(a.after.hash, blobObject, a.path, f)
+	if err == nil && (x.syncEach || size > inPlaceBytes) { // a larger one is not told from somebody else's, see ours
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {

@@ -226,6 +226,9 @@ func (a *app) worldRestore(f *worldFlags) *cobra.Command {
 					return err
 				}
 				res, err := w.RestoreTo(cmd.Context(), ids[0], worldstate.RestoreOptions{PlanOptions: flags.options(args[1:]), PlanHash: hash})
+				if err == nil {
+					err = w.Settle()
+				}
 				if err != nil {
 					return err
 				}

@@ -72,6 +72,8 @@ func (o *ours) restore(ctx context.Context, point string) error {
 	return err
 }
 
+func (o *ours) settle() error { return o.w.Settle() }
+
 func (o *ours) close() {
 	if o.w != nil {
 		o.w.Close()

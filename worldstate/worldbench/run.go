@@ -71,7 +71,10 @@ type Row struct {
 type Figure struct {
 	Subject string        `json:"subject"`
 	Wall    time.Duration `json:"wall_ns"`
-	CPU     time.Duration `json:"cpu_ns"` // user and system, of all processes
+	CPU     time.Duration `json:"cpu_ns"` // user and system, of all processes, until it is durable
+	// Durable is how long after its beginning a restore was on the disk, where
+	// that is waited for apart from its end; 0 elsewhere.
+	Durable time.Duration `json:"durable_ns,omitempty"`
 	// Ratio is the reference's median time over this one's.
 	Ratio float64 `json:"ratio,omitempty"`
 	// Bar is the ratio asked for; 0: none.
@@ -232,8 +235,8 @@ func (r *runner) pick(all []subject) []subject {
 
 // samples are one subject's in one row.
 type samples struct {
-	wall, cpu []time.Duration
-	failed    error
+	wall, cpu, durable []time.Duration
+	failed             error
 }
 
 func (r *runner) row(ctx context.Context, w work) (Row, error) {
@@ -330,7 +333,7 @@ func (r *runner) save(ctx context.Context, w work, s subject, to *samples, trees
 		}
 	}
 	var id string
-	err := to.measure(func() (err error) { id, err = s.save(ctx); return err })
+	err := to.measure(func() (err error) { id, err = s.save(ctx); return err }, nil)
 	if err != nil {
 		return err
 	}
@@ -356,17 +359,26 @@ func (r *runner) restore(ctx context.Context, w work, s subject, to *samples) er
 			}
 		}
 	}
-	if err := to.measure(func() error { return s.restore(ctx, points[0]) }); err != nil {
+	var settle func() error
+	if o, ok := s.(settler); ok {
+		settle = o.settle
+	}
+	if err := to.measure(func() error { return s.restore(ctx, points[0]) }, settle); err != nil {
 		return err
 	}
 	return r.tree.expect(w.changed, r.round)
 }
 
-// measure takes one sample.
-func (s *samples) measure(f func() error) error {
+// measure takes one sample. settle, when not nil, waits for what f left under
+// way.
+func (s *samples) measure(f, settle func() error) error {
 	cpu, begin := cpuTime(), time.Now()
 	err := f()
 	s.wall = append(s.wall, time.Since(begin))
+	if err == nil && settle != nil {
+		err = settle()
+		s.durable = append(s.durable, time.Since(begin))
+	}
 	s.cpu = append(s.cpu, cpuTime()-cpu)
 	return err
 }
@@ -402,6 +414,9 @@ func (r *runner) figures(w work, got []samples) []Figure {
 			continue
 		default:
 			f.Wall, f.CPU = median(got[i].wall), median(got[i].cpu)
+			if len(got[i].durable) > 0 {
+				f.Durable = median(got[i].durable)
+			}
 			if info.reference && (reference == 0 || f.Wall < reference) {
 				reference = f.Wall
 			}

@@ -22,6 +22,9 @@ type subject interface {
 	close()
 }
 
+// A settler's restore returns before it is durable; settle waits for that.
+type settler interface{ settle() error }
+
 // info is what the runner must know of a subject.
 type info struct {
 	name        string

@@ -28,6 +28,9 @@ func (r *Report) WriteText(w io.Writer) error {
 				continue
 			}
 			fmt.Fprintf(tw, "\t%s\t%s\t%s\t%.2f\t%s\t%s\t\n", f.Subject, shown(f.Wall), shown(f.CPU), f.Ratio, bar(f), verdict(f))
+			if f.Durable > 0 {
+				fmt.Fprintf(tw, "\tdurable after\t%s\t\t\t\t\t\n", shown(f.Durable))
+			}
 		}
 		if row.Compared > 0 {
 			fmt.Fprintf(tw, "\ttree ids equal to git's\t%d of %d\t\t\t\t\t\n", row.SameTree, row.Compared)
