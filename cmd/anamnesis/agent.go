@@ -311,7 +311,7 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 	m.retries.set(p.Retry)
 	o := orchestrator.Options{
 		Embedder: embedder,
-		Model: m.model, Reflect: m.reflect, Tools: tools, Approval: approval, Program: "anamnesis " + version,
+		Model:    m.model, Reflect: m.reflect, Tools: tools, Approval: approval, Program: "anamnesis " + version,
 		Sandbox:     guard.Confinement(f.sandbox),
 		Limits:      orchestrator.Limits{Steps: f.maxSteps},
 		Secrets:     a.secrets(f.redact),
