@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"anamnesis/opstream/op"
 	"anamnesis/opstream/redact"
@@ -24,7 +25,7 @@ const (
 // goes by: nothing in them is redacted. The names and ids of calls are not among
 // them, a model may write anything there.
 const keptNames = "task dir store model eas_from encoding approval kb program source kind hash boot_id " +
-	"decision by commit tree plan from_commit to_commit base finish trigger writer mime base64"
+	"decision by commit tree from_commit to_commit base finish trigger writer base64"
 
 // redactBody gives an operation as it is recorded, shown and sent: secrets
 // replaced by markers. What the markers stand for is durable in the vault when
@@ -197,6 +198,9 @@ func (t *Task) putBack(env *tool.Env, spec tool.Spec, args json.RawMessage) (jso
 	restored := eachText(fields, func(s string) string {
 		return redact.ReplaceMarkers(s, func(m string) string {
 			secret, err := t.vault.lookup(m, file)
+			if err == nil && !utf8.ValidString(secret) { // arguments are JSON, which cannot carry it
+				err = fmt.Errorf("%s stands for bytes that are not UTF-8; change the lines around it with StrReplaceFile, and leave its own out", m)
+			}
 			if err != nil {
 				unknown = append(unknown, err.Error())
 			}

@@ -6,6 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,6 +115,7 @@ func TestSecretsOfFiles(t *testing.T) {
 		"a.conf":    "DB_PASSWORD=hunter2hunter2\r\nX=1\r\n",
 		"b.conf":    "Y=1\nDB_PASSWORD=hunter2hunter2\n",
 		"notes.txt": "see [redacted:openai-key:3f9a1c] in the docs\n",
+		"latin":     "DB_PASSWORD=caf\xe9-hunter2-9\nZ=1\n",
 	}
 	const env = `(\[redacted:password:[0-9a-f]{6}\])`
 	task, h := newTask(t, `turns:
@@ -119,9 +123,10 @@ func TestSecretsOfFiles(t *testing.T) {
       - {name: ReadFile, arguments: {path: key.txt}}
       - {name: Grep, arguments: {pattern: DB_PASSWORD, output_mode: content}}
       - {name: ReadFile, arguments: {path: notes.txt}}
+      - {name: ReadFile, arguments: {path: latin}}
   - expect:
       - {on: all-joined, lacks: [hunter2, MIIEow, VTLw7, "Lx=="], contains: "[redacted:private-key:"}
-    capture: {one: '2\t(\[redacted:private-key:\w+\])', two: '3\t(\[redacted:private-key:\w+\])', three: '4\t(\[redacted:private-key:\w+\])', pw: '`+env+`'}
+    capture: {one: '2\t(\[redacted:private-key:\w+\])', two: '3\t(\[redacted:private-key:\w+\])', three: '4\t(\[redacted:private-key:\w+\])', latin: '`+env+`\n     2\tZ', pw: 'b.conf:\d+:DB_PASSWORD=`+env+`'}
     calls:
       - {name: WriteFile, arguments: {path: key.txt, content: "-----BEGIN RSA PRIVATE KEY-----\n{{one}}\n{{two}}\n{{three}}\n-----END RSA PRIVATE KEY-----\nname = new\n"}}
       - {name: StrReplaceFile, arguments: {path: ./a.conf, old: "DB_PASSWORD={{pw}}", new: "DB_PASS={{pw}}"}}
@@ -130,6 +135,11 @@ func TestSecretsOfFiles(t *testing.T) {
       - {name: WriteFile, arguments: {path: "{{pw}}", content: x}}
       - {name: WriteFile, arguments: {path: own.conf, content: "API_TOKEN=invented-by-me-1\n"}}
       - {name: WriteFile, arguments: {path: other.conf, content: "{{pw}}"}}
+      - {name: WriteFile, arguments: {path: latin, content: "DB_PASSWORD={{latin}}\nZ=2\n"}}
+  - expect:
+      - {on: result, contains: [bytes that are not UTF-8, Nothing was written]}
+    calls:
+      - {name: StrReplaceFile, arguments: {path: latin, old: "Z=1", new: "Z=3"}}
   - reply: Done.
 `, Options{})
 	for name, text := range files {
@@ -143,16 +153,80 @@ func TestSecretsOfFiles(t *testing.T) {
 	for name, want := range map[string]string{
 		"key.txt": pemText + "name = new\n", "a.conf": "DB_PASS=hunter2hunter2\r\nX=1\r\n",
 		"b.conf": "Y=hunter2hunter2\nDB_PASSWORD=hunter2hunter2\n", "notes.txt": "look at [redacted:openai-key:3f9a1c]\n",
-		"own.conf": "API_TOKEN=invented-by-me-1\n",
+		"own.conf": "API_TOKEN=invented-by-me-1\n", "latin": "DB_PASSWORD=caf\xe9-hunter2-9\nZ=3\n",
 	} {
 		if data, err := os.ReadFile(filepath.Join(task.Dir, name)); err != nil || string(data) != want {
 			t.Errorf("%s is %q, %v; want %q", name, data, err, want)
 		}
 	}
-	if list, err := os.ReadDir(task.Dir); err != nil || len(list) != 5 {
+	if list, err := os.ReadDir(task.Dir); err != nil || len(list) != 6 {
 		t.Errorf("the directory holds %v, %v", list, err)
 	}
 	noSecret(t, h.Task("t"), "hunter2", "MIIEow", "VTLw7", "invented-by-me")
+}
+
+// TestStrategyIsNoPlaceForSecrets: what the Reflect-Agent proposes stands under
+// the key that the hash of a jump's plan has, too.
+func TestStrategyIsNoPlaceForSecrets(t *testing.T) {
+	task, _ := newTask(t, "turns: []\n", Options{Secrets: []redact.Secret{{Kind: "key", Value: "open-sesame-42"}}})
+	const text = "say open-sesame-42"
+	_, data, err := task.redactBody(&op.StrategyGiven{
+		Diagnosis: text, Abandon: []string{text}, Plan: []string{text}, Question: text, Text: text,
+		Looked: []op.Call{{ID: text, Name: text, Args: text}},
+	})
+	if err != nil || strings.Contains(string(data), "sesame") || strings.Count(string(data), "[redacted:key:") != 8 {
+		t.Errorf("%s, %v", data, err)
+	}
+}
+
+// TestKeptFields lists the texts in which no secret is looked for: what this
+// program made up itself, and what is refused at a task's start. A field of the
+// same name that a model, a tool or a person fills does not belong there.
+func TestKeptFields(t *testing.T) {
+	want := strings.Fields(`TaskOpened.task TaskOpened.dir TaskOpened.store TaskOpened.model TaskOpened.eas_from TaskOpened.encoding
+		TaskOpened.approval TaskOpened.kb TaskOpened.program TaskResumed.model TaskResumed.eas_from TaskResumed.program UserSaid.source
+		ModelAsked.hash ModelReplied.finish ModelReplied.model ApprovalDecided.decision ApprovalDecided.by ToolStarted.boot_id JobStarted.boot_id Part.kind
+		Part.base64 WorldSaved.commit WorldSaved.tree WorldRestored.by JumpRequested.by PassBegun.trigger PassDone.trigger PassDone.writer
+		JumpIntended.by JumpIntended.from_commit JumpIntended.base JumpIntended.to_commit ReflectAsked.model`)
+	kept, got := strings.Fields(keptNames), map[string]bool{}
+	var look func(reflect.Type)
+	look = func(typ reflect.Type) {
+		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
+			typ = typ.Elem()
+		}
+		if typ.Kind() != reflect.Struct {
+			return
+		}
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if slices.Contains(kept, name) {
+				got[typ.Name()+"."+name] = true
+			}
+			look(f.Type)
+		}
+	}
+	source, err := os.ReadFile("../opstream/op/op.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range regexp.MustCompile(`(?m)^\tKind\w+ +Kind = "(.+)"$`).FindAllSubmatch(source, -1) {
+		b, err := op.Decode(op.Kind(kind[1]), []byte("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		look(reflect.TypeOf(b))
+	}
+	for name := range got {
+		if !slices.Contains(want, name) {
+			t.Errorf("%s is recorded as it comes", name)
+		}
+	}
+	for _, name := range want {
+		if !got[name] {
+			t.Errorf("%s is redacted or gone", name)
+		}
+	}
 }
 
 // noSecret looks into every file of a task but its vault.

@@ -206,7 +206,7 @@ func (l look) secret(v string) bool {
 	case strings.ContainsAny(v, "()[]{}*") || l.next == '(' || l.next == '[':
 		return l.shouted && len(v) >= minShoutedBytes && !strings.Contains(v, "(") && l.next != '(' && l.next != '['
 	case l.shouted:
-		return len(v) >= minShoutedBytes && (digits+symbols > 0 || letters == len(v))
+		return len(v) >= minShoutedBytes && (digits+symbols > 0 || letters == len(v) || l.password)
 	}
 	// Bare, with a name in lower case: code and prose look so, too.
 	return len(v) >= minBareBytes && letters > 0 && !dotted(v) && (digits >= 3 || digits > 0 && (mixed(v) || symbols > 0))

@@ -1,6 +1,10 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // maxSchemeBytes and maxUserBytes bound the parts of a URL before its
 // password, maxPasswordBytes the password. minUserTokenBytes is the shortest
@@ -52,7 +56,14 @@ func userInfo(s string, to int) (colon, at int) {
 	deep := false
 	for i := to; i < len(s) && i-to <= maxUserBytes+maxPasswordBytes; i++ {
 		switch c := s[i]; {
-		case c <= ' ' || c >= 0x7f || strings.IndexByte("\"'`<>\\|,()", c) >= 0, c == '[' && markerLen(s[i:]) > 0:
+		case c >= utf8.RuneSelf:
+			r, size := utf8.DecodeRuneInString(s[i:])
+			port := colon >= 0 && strings.Trim(s[colon+1:i], "0123456789") == "" && i > colon+1
+			if first >= 0 || port || !unicode.IsOneOf([]*unicode.RangeTable{unicode.L, unicode.M, unicode.N}, r) {
+				return finish(s, colon, first, at) // the URL is over: prose goes on without a blank
+			}
+			i += size - 1
+		case c <= ' ' || c == 0x7f || strings.IndexByte("\"'`<>\\|,()", c) >= 0, c == '[' && markerLen(s[i:]) > 0:
 			return finish(s, colon, first, at)
 		case c == '/' || c == '?' || c == '#':
 			if first >= 0 || colon < 0 || !deep && strings.Trim(s[colon+1:i], "0123456789") == "" {
