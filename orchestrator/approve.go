@@ -3,6 +3,8 @@ package orchestrator
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
@@ -13,13 +15,18 @@ import (
 // reason of a refusal is what the model is shown; a person's word with it is
 // recorded as theirs and survives any jump.
 func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json.RawMessage, box *guard.Sandbox) (ok bool, why string, decision []op.Body) {
-	facts := []guard.Facts{{Tool: c.Name, ReadOnly: spec.ReadOnly, Edits: spec.Edits}}
+	rules, err := t.rules()
+	if err != nil {
+		return false, fmt.Sprintf("%s was not run: %v.", c.Name, err), []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: "rules"}}
+	}
+	line := textArg(args, spec.Command)
+	facts := []guard.Facts{{Tool: c.Name, ReadOnly: spec.ReadOnly, Edits: spec.Edits, Command: line}}
 	if box.HoldsNetwork() && asksFor(args, spec.Network) {
 		facts = append(facts, guard.Facts{Tool: guard.Network})
 	}
 	var questions []op.Call
 	for _, f := range facts {
-		d := guard.Decide(guard.Mode(t.approval), f, nil)
+		d := guard.Decide(guard.Mode(t.approval), f, rules)
 		switch d.Verdict {
 		case guard.Refuse:
 			return false, d.Text, []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: d.By}}
@@ -38,14 +45,63 @@ func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 	if len(subjects) > 0 {
 		decision = []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: byResearchGuard, Subjects: subjects, Research: records}}
 	}
+	print := func(q op.Call) string { return guard.Fingerprint(q.Name, string(args), line, t.Dir) }
 	for _, q := range questions {
-		ok, why, asked := t.askApproval(ctx, q)
+		ok, why, asked := t.askApproval(ctx, q, print)
 		decision = append(decision, asked...)
 		if !ok {
 			return false, why, decision
 		}
 	}
 	return true, "", decision
+}
+
+// rules are the standing answers that hold for the task in this process.
+func (t *Task) rules() ([]guard.Rule, error) {
+	out := slices.Clone(t.opts.Rules)
+	for _, list := range []struct {
+		texts   []string
+		verdict guard.Verdict
+	}{{t.state.Opened.Allow, guard.Allow}, {t.state.Opened.Ask, guard.Ask}, {t.state.Opened.Deny, guard.Refuse}} {
+		rules, err := guard.ParseRules(list.texts, list.verdict, "this task")
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rules...)
+	}
+	return out, nil
+}
+
+// ruleTexts are the rules of one verdict as they are written.
+func ruleTexts(rules []guard.Rule, v guard.Verdict) []string {
+	var out []string
+	for _, r := range rules {
+		if r.Verdict == v {
+			out = append(out, r.String())
+		}
+	}
+	return out
+}
+
+// textArg is an argument that is a text; empty where a call has none.
+func textArg(args json.RawMessage, name string) string {
+	var values map[string]json.RawMessage
+	var text string
+	if name == "" || json.Unmarshal(args, &values) != nil || json.Unmarshal(values[name], &text) != nil {
+		return ""
+	}
+	return text
+}
+
+// approvedSame reports whether a person approved exactly this for the whole task,
+// with a call of this reply, perhaps.
+func (t *Task) approvedSame(print string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.state.Prints[print] || slices.ContainsFunc(t.queue, func(o op.Op) bool {
+		b, ok := o.Body.(*op.ApprovalDecided)
+		return ok && b.Same && b.Print == print
+	})
 }
 
 // asksFor reports whether a call sets an argument that is true or false.
@@ -55,8 +111,14 @@ func asksFor(args json.RawMessage, name string) bool {
 }
 
 // askApproval puts a call, or what it asks for beside, before the person.
-func (t *Task) askApproval(ctx context.Context, c op.Call) (ok bool, why string, decision []op.Body) {
+// What the person sees is what runs: where the print of the call is another after
+// the answer, a script has been exchanged meanwhile, and it does not run.
+func (t *Task) askApproval(ctx context.Context, c op.Call, print func(op.Call) string) (ok bool, why string, decision []op.Body) {
 	refused := &op.ApprovalDecided{Call: c.ID, Decision: "refuse"}
+	before := print(c)
+	if t.approvedSame(before) {
+		return true, "", []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: byPerson, Print: before}}
+	}
 	if t.opts.Approve == nil {
 		refused.By = "nobody"
 		return false, "Refused: this call needs a person's approval and nobody is there to give it.", []op.Body{refused}
@@ -65,11 +127,15 @@ func (t *Task) askApproval(ctx context.Context, c op.Call) (ok bool, why string,
 	if ctx.Err() != nil {
 		return false, "Not run: the person interrupted the turn.", nil
 	}
+	if a.Allow && print(c) != before {
+		refused.By = "guard:changed"
+		return false, "Not run: a script that this call runs was changed while the person was asked about it. Make the call again to have it looked at as it is now.", []op.Body{refused}
+	}
 	if a.Allow {
 		if a.ForTask {
 			t.approval = string(guard.ModeAuto)
 		}
-		return true, "", []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: byPerson, ForTask: a.ForTask}}
+		return true, "", []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: byPerson, ForTask: a.ForTask, Print: before, Same: a.Same}}
 	}
 	refused.By, refused.Feedback = byPerson, a.Feedback
 	decision = []op.Body{refused}

@@ -104,6 +104,12 @@ func (s *State) apply(o op.Op) error {
 		if b.ForTask {
 			s.Approval = string(guard.ModeAuto)
 		}
+		if b.Same && b.Print != "" {
+			if s.Prints == nil {
+				s.Prints = make(map[string]bool)
+			}
+			s.Prints[b.Print] = true
+		}
 	case *op.ToolCalled, *op.ToolStarted, *op.ToolReturned:
 		return s.tool(o)
 	case *op.JobStarted, *op.JobEnded:

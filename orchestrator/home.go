@@ -114,6 +114,9 @@ func (h Home) Tools() string { return filepath.Join(h.Config, "tools") }
 // Web is the person's configuration of the network tools.
 func (h Home) Web() string { return filepath.Join(h.Config, "web.yaml") }
 
+// Rules is the person's own file of standing answers.
+func (h Home) Rules() string { return filepath.Join(h.Config, "rules.yaml") }
+
 // Approvals is the file that holds what was approved of what repositories
 // bring.
 func (h Home) Approvals() string { return filepath.Join(h.State, "approvals.json") }

@@ -21,6 +21,8 @@ type State struct {
 	Window  int // advertised window, or what an overflow taught of it, tokens; 0: unknown
 
 	Approval string // in force: a person may have allowed everything
+	// Prints are what a person approved for the whole task; see op.ApprovalDecided.
+	Prints map[string]bool `json:",omitempty"`
 
 	Last    uint64   // seq of the last operation folded in
 	Steps   []Step   // by id; Steps[0] is the task's beginning

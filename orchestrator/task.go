@@ -50,6 +50,7 @@ var (
 type Answer struct {
 	Allow    bool
 	ForTask  bool   // and everything else in this task, too
+	Same     bool   // and exactly this again in this task
 	Feedback string // a word to the model; it survives any jump
 }
 
@@ -66,6 +67,9 @@ type Options struct {
 	// Ask puts a question to the person; false: no answer. nil: nobody is there.
 	Ask      func(ctx context.Context, question string) (string, bool)
 	Approval string // overrides the task's mode in this process
+	// Rules are the person's and the project's standing answers, beside those the
+	// task was opened with.
+	Rules []guard.Rule
 	// Sandbox overrides what the task's commands are held in, in this process.
 	Sandbox guard.Confinement
 	Limits  Limits
@@ -160,8 +164,9 @@ type New struct {
 	Window   int // advertised context window, tokens; 0: unknown
 	Encoding string
 	Approval string
-	Sandbox  string   // see op.TaskOpened
-	Writable []string // see op.TaskOpened; absolute, without links
+	Sandbox  string       // see op.TaskOpened
+	Rules    []guard.Rule // standing answers for the task
+	Writable []string     // see op.TaskOpened; absolute, without links
 	MaxSteps int
 	Tools    []string // beside those that every agent has
 	System   string
@@ -213,7 +218,7 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 	t := &Task{ID: n.ID, Dir: dir, live: live, counter: counter, opts: o.withDefaults()}
 	opened := &op.TaskOpened{
 		Task: n.ID, Dir: dir, Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL,
-		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, Sandbox: n.Sandbox, Writable: n.Writable, MaxSteps: n.MaxSteps, Tools: n.Tools,
+		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, Allow: ruleTexts(n.Rules, guard.Allow), Ask: ruleTexts(n.Rules, guard.Ask), Deny: ruleTexts(n.Rules, guard.Refuse), Sandbox: n.Sandbox, Writable: n.Writable, MaxSteps: n.MaxSteps, Tools: n.Tools,
 		KB: h.KnowledgeBase(), System: n.System, Program: o.Program,
 		NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass,
 	}

@@ -407,7 +407,7 @@ func (l *lineReader) approve(ctx context.Context, c op.Call) orchestrator.Answer
 		return orchestrator.Answer{Feedback: ""}
 	}
 	l.question = answer
-	fmt.Fprintf(l.out, "\n? %s\n%s\n  y (yes), a (all in this task), anything else is a no and the reason why: ", view.Line(c.Name, 80), view.Clean(prettyArgs(c.Args)))
+	fmt.Fprintf(l.out, "\n? %s\n%s\n  y (yes), t (exactly this, for the task), a (all in this task), anything else is a no and the reason why: ", view.Line(c.Name, 80), view.Clean(prettyArgs(c.Args)))
 	l.mu.Unlock()
 	select {
 	case <-ctx.Done():
@@ -463,6 +463,8 @@ func parseAnswer(s string) orchestrator.Answer {
 	switch s = strings.TrimSpace(s); strings.ToLower(s) {
 	case "y", "yes":
 		return orchestrator.Answer{Allow: true}
+	case "t", "task":
+		return orchestrator.Answer{Allow: true, Same: true}
 	case "a", "all":
 		return orchestrator.Answer{Allow: true, ForTask: true}
 	case "n", "no", "":

@@ -86,6 +86,6 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(a.worldCommand())
 	root.AddCommand(a.mcpCommand(), a.toolsCommand())
 	root.AddCommand(a.benchCommand())
-	root.AddCommand(a.doctorCommand())
+	root.AddCommand(a.doctorCommand(), a.rulesCommand())
 	return root
 }

@@ -36,6 +36,7 @@ type agentFlags struct {
 	tools                                 []string // see op.TaskOpened
 	toolsWait                             time.Duration
 	sandbox                               string
+	allow, ask, deny                      []string // rules
 	writable                              []string
 }
 
@@ -73,6 +74,9 @@ func (f *agentFlags) check() error {
 	}
 	if _, err := builtin.OptIn(f.tools...); err != nil {
 		return usageError("--tools: %v", err)
+	}
+	if _, err := f.rules(); err != nil {
+		return err
 	}
 	if _, err := guard.ParseConfinement(f.sandbox); f.sandbox != "" && err != nil {
 		return usageError("--%v", err)
@@ -128,6 +132,9 @@ func (a *app) runCommand() *cobra.Command {
 	f.register(cmd)
 	lasting.register(cmd)
 	cmd.Flags().StringVar(&id, "task", "", "name of the task (default: made from the request)")
+	cmd.Flags().StringArrayVar(&f.allow, "allow", nil, "rule for calls that run without a question, such as 'Bash(go test *)' (repeatable)")
+	cmd.Flags().StringArrayVar(&f.ask, "ask", nil, "rule for calls that are asked about (repeatable)")
+	cmd.Flags().StringArrayVar(&f.deny, "deny", nil, "rule for calls that do not run (repeatable)")
 	cmd.Flags().StringArrayVar(&f.writable, "writable", nil, "directory beside the world that commands may write (repeatable)")
 	cmd.Flags().IntVar(&f.eas, "eas", 0, "effective attention span in tokens (default: from the EAS table)")
 	cmd.Flags().StringSliceVar(&f.tools, "tools", nil, "tools beside those that every agent has: SendDMail, dmail")
@@ -165,6 +172,9 @@ func (a *app) run(ctx context.Context, f agentFlags, lasting taskFlags, id, requ
 		return err
 	}
 	opts.KnownModel = knownModel(h, f.dir)
+	if opts.Rules, err = a.standingRules(h, n.Dir); err != nil {
+		return err
+	}
 	done, err := a.addSources(ctx, h, n.Dir, f, lines, &opts)
 	if err != nil {
 		return err
@@ -186,7 +196,12 @@ func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id
 	if err != nil {
 		return orchestrator.New{}, err
 	}
+	rules, err := f.rules()
+	if err != nil {
+		return orchestrator.New{}, err
+	}
 	n := orchestrator.New{
+		Rules: rules,
 		ID: id, Dir: f.dir, Request: request, Model: m.name, BaseURL: m.baseURL,
 		EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised, Encoding: span.Encoding,
 		Approval: mode, Sandbox: f.sandbox, Writable: f.writable, MaxSteps: f.maxSteps, Tools: f.tools, System: orchestrator.SystemPrompt(),
@@ -350,6 +365,9 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 		return err
 	}
 	opts.KnownModel = knownModel(h, st.Opened.Dir)
+	if opts.Rules, err = a.standingRules(h, st.Opened.Dir); err != nil {
+		return err
+	}
 	done, err := a.addSources(ctx, h, st.Opened.Dir, f, lines, &opts)
 	if err != nil {
 		return err

@@ -18,6 +18,10 @@ type TaskOpened struct {
 	// Sandbox is what commands are held in: world | read-only | off; empty means
 	// world. Writable are directories beside the world that they may write.
 	Sandbox  string   `json:"sandbox,omitempty"`
+	// Allow, Ask and Deny are rules given for the task, as they are written.
+	Allow []string `json:"allow,omitempty"`
+	Ask   []string `json:"ask,omitempty"`
+	Deny  []string `json:"deny,omitempty"`
 	Writable []string `json:"writable,omitempty"`
 	// Tools are the tools the agent has beside those that every agent has.
 	Tools  []string `json:"tools,omitempty"`
@@ -135,6 +139,10 @@ type ApprovalDecided struct {
 	Feedback string `json:"feedback,omitempty"`
 	// ForTask: and every later call of this task.
 	ForTask bool `json:"for_task,omitempty"`
+	// Print names exactly what was approved: the tool, its arguments and the
+	// scripts they name. Same: and every later call of this task with that print.
+	Print string `json:"print,omitempty"`
+	Same  bool   `json:"same,omitempty"`
 	// Subjects are what the call is about, where it had to be looked up first,
 	// and Research, where that was done, the records that let it run.
 	Subjects []string `json:"subjects,omitempty"`

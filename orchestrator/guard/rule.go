@@ -32,6 +32,20 @@ func (r Rule) String() string {
 	return r.Tool + "(" + r.Command + ")"
 }
 
+// ParseRules reads several rules of one verdict and one place.
+func ParseRules(texts []string, v Verdict, from string) ([]Rule, error) {
+	var out []Rule
+	for _, text := range texts {
+		r, err := ParseRule(text, v)
+		if err != nil {
+			return nil, err
+		}
+		r.From = from
+		out = append(out, r)
+	}
+	return out, nil
+}
+
 // ruleText takes a rule apart: Tool or Tool(command).
 var ruleText = regexp.MustCompile(`(?s)^([A-Za-z0-9_*?\[\]-]{1,80})(?:\((.*)\))?$`)
 

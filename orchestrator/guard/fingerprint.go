@@ -1,0 +1,82 @@
+package guard
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"anamnesis/orchestrator/guard/command"
+)
+
+// maxScriptBytes is how much of a script a fingerprint takes in; of a longer
+// one, the rest is not vouched for.
+const maxScriptBytes = 16 << 20
+
+// Fingerprint names what a person approves: the tool, its arguments byte for
+// byte, and the bytes of the scripts that its command line names. Two calls with
+// the same one run the same. Scripts are looked for from dir.
+func Fingerprint(tool, args, line, dir string) string {
+	h := sha256.New()
+	part := func(s string) {
+		sum := sha256.Sum256([]byte(s))
+		h.Write(sum[:])
+	}
+	part(tool)
+	part(args)
+	for _, script := range scripts(line, dir) {
+		part(script)
+		sum := sha256.New()
+		if f, err := os.Open(script); err == nil {
+			if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+				if _, err := io.Copy(sum, io.LimitReader(f, maxScriptBytes)); err != nil && !errors.Is(err, os.ErrNotExist) {
+					part(err.Error())
+				}
+			}
+			f.Close()
+		}
+		h.Write(sum.Sum(nil))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// scripts lists the files of a line that are run by name: programs given with a
+// path, and the first file a shell or an interpreter gets.
+func scripts(line, dir string) []string {
+	if line == "" {
+		return nil
+	}
+	commands, _ := command.Parse(line) // what can be read of it
+	var out []string
+	add := func(w command.Word) {
+		path := w.Text
+		if w.Dynamic || path == "" {
+			return
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		if !slices.Contains(out, path) {
+			out = append(out, path)
+		}
+	}
+	for _, s := range commands {
+		if len(s.Words) == 0 {
+			continue
+		}
+		if strings.Contains(s.Words[0].Text, "/") {
+			add(s.Words[0])
+		}
+		program := s.Program()
+		if slices.Contains(strings.Fields(shells+" "+interpreters+" . source"), program) {
+			if i := slices.IndexFunc(s.Args(), func(w command.Word) bool { return !strings.HasPrefix(w.Text, "-") }); i >= 0 {
+				add(s.Args()[i])
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,83 @@
+//go:build unix
+
+package guard
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Limits of a file of rules.
+const (
+	maxRulesBytes = 1 << 20
+	maxRules      = 1_000
+)
+
+// RuleFile is a file of rules as it was read: the lists allow, ask and deny.
+type RuleFile struct {
+	Path  string
+	Rules []Rule // in the order allow, ask, deny
+	Hash  string // SHA-256 of its bytes, hex; empty: there is no file
+}
+
+// ReadRules reads a file of rules; one that is not there has none. Unknown
+// keys and rules that cannot be read are errors that name the file.
+func ReadRules(path string) (RuleFile, error) {
+	f := RuleFile{Path: path}
+	data, err := readUpTo(path, maxRulesBytes)
+	if errors.Is(err, os.ErrNotExist) {
+		return f, nil
+	}
+	if err != nil {
+		return f, fmt.Errorf("read rules: %w", err)
+	}
+	var lists struct {
+		Allow []string `yaml:"allow"`
+		Ask   []string `yaml:"ask"`
+		Deny  []string `yaml:"deny"`
+	}
+	if err := yaml.Load(data, &lists, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil {
+		return f, fmt.Errorf("read rules %s: %w", path, err)
+	}
+	if n := len(lists.Allow) + len(lists.Ask) + len(lists.Deny); n > maxRules {
+		return f, fmt.Errorf("read rules %s: %d rules, at most %d are taken", path, n, maxRules)
+	}
+	for _, list := range []struct {
+		texts   []string
+		verdict Verdict
+	}{{lists.Allow, Allow}, {lists.Ask, Ask}, {lists.Deny, Refuse}} {
+		rules, err := ParseRules(list.texts, list.verdict, path)
+		if err != nil {
+			return f, fmt.Errorf("read rules %s: %w", path, err)
+		}
+		f.Rules = append(f.Rules, rules...)
+	}
+	sum := sha256.Sum256(data)
+	f.Hash = hex.EncodeToString(sum[:])
+	return f, nil
+}
+
+// Approval names a project's file of rules as a person approves it: by its
+// content, for its directory.
+func (f RuleFile) Approval(dir string) Approval {
+	return Approval{Kind: "rules", Name: "rules.yaml", Dir: dir, Hash: f.Hash}
+}
+
+func readUpTo(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("%s: more than %d bytes", path, most)
+	}
+	return data, err
+}
