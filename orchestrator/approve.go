@@ -11,6 +11,14 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
+// Answer is a person's answer to a question of approval.
+type Answer struct {
+	Allow    bool
+	ForTask  bool   // and everything else in this task, too
+	Same     bool   // and exactly this again in this task
+	Feedback string // a word to the model; it survives any jump
+}
+
 // approve lets a call run or not, and gives what there is to record of it. The
 // reason of a refusal is what the model is shown; a person's word with it is
 // recorded as theirs and survives any jump.

@@ -46,14 +46,6 @@ var (
 	ErrNotLive = errors.New("task is not running")
 )
 
-// Answer is a person's answer to a question of approval.
-type Answer struct {
-	Allow    bool
-	ForTask  bool   // and everything else in this task, too
-	Same     bool   // and exactly this again in this task
-	Feedback string // a word to the model; it survives any jump
-}
-
 // Options are the surroundings of a task in this process. The zero value has
 // no model and asks nobody.
 type Options struct {

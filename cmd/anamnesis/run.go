@@ -202,7 +202,7 @@ func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id
 	}
 	n := orchestrator.New{
 		Rules: rules,
-		ID: id, Dir: f.dir, Request: request, Model: m.name, BaseURL: m.baseURL,
+		ID:    id, Dir: f.dir, Request: request, Model: m.name, BaseURL: m.baseURL,
 		EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised, Encoding: span.Encoding,
 		Approval: mode, Sandbox: f.sandbox, Writable: f.writable, MaxSteps: f.maxSteps, Tools: f.tools, System: orchestrator.SystemPrompt(),
 	}
