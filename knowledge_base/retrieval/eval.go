@@ -131,8 +131,8 @@ func evalRanking(ctx context.Context, x *Index, set *Set, res *EvalResult) error
 			return fmt.Errorf("query %s: %w", q.ID, err)
 		}
 		took = append(took, ms(time.Since(begin)))
-		ndcg, recall := gradeRanking(found, grades)
-		shownRecall := recallAt(shown, grades, shownDepth)
+		ndcg, recall := Grade(foundIDs(found), grades)
+		shownRecall := recallAt(foundIDs(shown), grades, shownDepth)
 		all.add(ndcg, recall, shownRecall)
 		if q.Lang != "" {
 			m := langs[q.Lang]
@@ -169,12 +169,12 @@ func evalQuery(ctx context.Context, x *Index, text string) (ranking, shown []Fou
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// gradeRanking gives nDCG@10 with linear gain and recall@10, as trec_eval
-// defines them.
-func gradeRanking(found []Found, grades map[string]int) (ndcg, recall float64) {
+// Grade gives nDCG@10 with linear gain and recall@10 of a ranking of ids, as
+// trec_eval defines them; grades are those of all relevant documents.
+func Grade(ranking []string, grades map[string]int) (ndcg, recall float64) {
 	var dcg, ideal float64
-	for i, r := range found[:min(evalDepth, len(found))] {
-		dcg += float64(grades[r.ID]) / math.Log2(float64(i+2))
+	for i, id := range ranking[:min(evalDepth, len(ranking))] {
+		dcg += float64(grades[id]) / math.Log2(float64(i+2))
 	}
 	var best []int
 	for _, g := range grades {
@@ -184,16 +184,24 @@ func gradeRanking(found []Found, grades map[string]int) (ndcg, recall float64) {
 	for i, g := range best[:min(evalDepth, len(best))] {
 		ideal += float64(g) / math.Log2(float64(i+2))
 	}
-	return dcg / ideal, recallAt(found, grades, evalDepth)
+	return dcg / ideal, recallAt(ranking, grades, evalDepth)
 }
 
 // recallAt is the share of the relevant documents among the first k.
-func recallAt(found []Found, grades map[string]int, k int) float64 {
+func recallAt(ranking []string, grades map[string]int, k int) float64 {
 	hit := 0
-	for _, r := range found[:min(k, len(found))] {
-		if grades[r.ID] > 0 {
+	for _, id := range ranking[:min(k, len(ranking))] {
+		if grades[id] > 0 {
 			hit++
 		}
 	}
 	return float64(hit) / float64(len(grades))
+}
+
+func foundIDs(found []Found) []string {
+	ids := make([]string, len(found))
+	for i, f := range found {
+		ids[i] = f.ID
+	}
+	return ids
 }

@@ -53,15 +53,10 @@ func TestEvalSmallSet(t *testing.T) {
 	}
 }
 
-func TestGradeRanking(t *testing.T) {
-	list := func(ids ...string) (out []Found) {
-		for _, id := range ids {
-			out = append(out, Found{ID: id})
-		}
-		return out
-	}
+func TestGrade(t *testing.T) {
+	list := func(ids ...string) []string { return ids }
 	for _, tt := range []struct {
-		found        []Found
+		found        []string
 		grades       map[string]int
 		ndcg, recall float64
 	}{
@@ -72,7 +67,7 @@ func TestGradeRanking(t *testing.T) {
 		{list("a"), map[string]int{"a": 1, "b": 1}, 1 / (1 + 1/math.Log2(3)), 0.5},
 		{list("0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "a"), map[string]int{"a": 1}, 0, 0},
 	} {
-		ndcg, recall := gradeRanking(tt.found, tt.grades)
+		ndcg, recall := Grade(tt.found, tt.grades)
 		if math.Abs(ndcg-tt.ndcg) > 1e-12 || recall != tt.recall {
 			t.Errorf("%v: %g %g, want %g %g", tt.grades, ndcg, recall, tt.ndcg, tt.recall)
 		}

@@ -1,0 +1,115 @@
+package counterparts
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"anamnesis/knowledge_base/retrieval"
+
+	"github.com/philippgille/chromem-go"
+)
+
+var large = flag.Bool("large", false, "measure 100,000 cards beside chromem-go, too: minutes, and 2 GB")
+
+// many gives n documents made from a labelled set by repetition, each a little
+// different, and the set's queries.
+func many(b *testing.B, n int) (docs []retrieval.Document, queries []string) {
+	b.Helper()
+	dir, ok := dataSets(b)["cosqa"]
+	if !ok {
+		b.Skip("SKIPPED: no data")
+	}
+	set, err := retrieval.ReadSet(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range n {
+		d := set.Docs[i%len(set.Docs)]
+		docs = append(docs, retrieval.Document{ID: fmt.Sprintf("d%06d", i), Text: fmt.Sprintf("%s %d\n%s", d.Title, i, d.Text)})
+	}
+	for _, q := range set.Queries {
+		queries = append(queries, q.Text)
+	}
+	return docs, queries
+}
+
+// race asks the engines the same queries in turns and reports the median and
+// the 99th percentile of each, and how many times the first's median is the
+// second's.
+func race(b *testing.B, queries []string, engines ...engine) {
+	b.Helper()
+	took := make([][]time.Duration, len(engines))
+	for i := 0; b.Loop(); i++ {
+		for e := range engines {
+			e = (e + i) % len(engines)
+			begin := time.Now()
+			if _, err := engines[e].find(b.Context(), queries[i%len(queries)]); err != nil {
+				b.Fatal(err)
+			}
+			took[e] = append(took[e], time.Since(begin))
+		}
+	}
+	at := func(e, percent int) float64 {
+		slices.Sort(took[e])
+		return float64(took[e][len(took[e])*percent/100].Microseconds()) / 1000
+	}
+	for e := range engines {
+		b.ReportMetric(at(e, 50), engines[e].name+"-p50-ms")
+		b.ReportMetric(at(e, 99), engines[e].name+"-p99-ms")
+	}
+	b.ReportMetric(at(0, 50)/at(1, 50), "p50-ratio")
+	b.ReportMetric(0, "ns/op") // of all engines together: means nothing
+}
+
+// BenchmarkTenThousand measures queries over 10,000 cards beside FTS5 and
+// bleve.
+func BenchmarkTenThousand(b *testing.B) {
+	docs, queries := many(b, 10_000)
+	engines := []engine{ours(b, docs), fts5(b, docs), bleveEngine(b, docs)}
+	race(b, queries, engines...)
+}
+
+// BenchmarkHundredThousand measures queries over 100,000 cards beside chromem-go
+// alone with as many vectors of the same size.
+func BenchmarkHundredThousand(b *testing.B) {
+	if !*large {
+		b.Skip("not measured without -large")
+	}
+	docs, queries := many(b, 100_000)
+	race(b, queries, ours(b, docs), vectorsAlone(b, len(docs)))
+}
+
+// vectorsAlone is chromem-go with n vectors of 256 dimensions.
+func vectorsAlone(b *testing.B, n int) engine {
+	b.Helper()
+	rng := rand.New(rand.NewPCG(1, 2))
+	vector := func() []float32 {
+		v := make([]float32, 256)
+		for i := range v {
+			v[i] = float32(rng.NormFloat64())
+		}
+		return v
+	}
+	c, err := chromem.NewDB().CreateCollection("cards", nil, func(context.Context, string) ([]float32, error) { return vector(), nil })
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range n {
+		if err := c.AddDocument(b.Context(), chromem.Document{ID: fmt.Sprint(i), Embedding: vector()}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return engine{"chromem", func(ctx context.Context, _ string) ([]string, error) {
+		found, err := c.QueryEmbedding(ctx, vector(), depth, nil, nil)
+		ids := make([]string, len(found))
+		for i, f := range found {
+			ids[i] = f.ID
+		}
+		return ids, err
+	}}
+}
