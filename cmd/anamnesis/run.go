@@ -126,6 +126,9 @@ func (a *app) runCommand() *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
+			if f.eas == 0 && cmd.Flags().Changed("eas") {
+				return usageError("--eas 0: want a positive number of tokens")
+			}
 			return a.run(cmd.Context(), f, lasting, id, args[0])
 		},
 	}
