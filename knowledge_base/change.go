@@ -45,6 +45,9 @@ type intent struct {
 	Author  history.Person `json:"author"`
 	At      time.Time      `json:"at"`
 	Files   []intentFile   `json:"files"`
+	// Of a sync: the remote's commit, and whether the branch only moves to it.
+	Theirs  string `json:"theirs,omitempty"`
+	Forward bool   `json:"forward,omitempty"`
 
 	path string // where it stands
 }
@@ -54,6 +57,15 @@ type intentFile struct {
 	Path   string `json:"path"`   // with slashes, within the folder
 	Before string `json:"before"` // SHA-256 of what is replaced; "" for a new file
 	Data   string `json:"data"`
+	Gone   bool   `json:"gone,omitempty"` // the file is removed instead
+}
+
+// sum is what the file's sum is once the intent is carried out.
+func (f *intentFile) sum() string {
+	if f.Gone {
+		return ""
+	}
+	return fileSum([]byte(f.Data))
 }
 
 func fileSum(data []byte) string {
@@ -250,9 +262,12 @@ func (s *Store) intents() ([]intent, error) {
 	return out, nil
 }
 
-// safe reports whether the intent names card files only.
+// safe reports whether the intent names card files only; a sync's may name
+// others within the folder.
 func (in *intent) safe() bool {
-	return !slices.ContainsFunc(in.Files, func(f intentFile) bool { return !isCardFile(f.Path) })
+	return !slices.ContainsFunc(in.Files, func(f intentFile) bool {
+		return !isCardFile(f.Path) && (in.Theirs == "" || !filepath.IsLocal(f.Path) || strings.HasPrefix(f.Path, "."))
+	})
 }
 
 // finish writes what a dead writer did not come to. A file that holds neither
@@ -263,14 +278,17 @@ func (s *Store) finish(in *intent) error {
 	}
 	for _, f := range in.Files {
 		path := filepath.Join(s.dir, filepath.FromSlash(f.Path))
-		now, err := os.ReadFile(path)
-		sum := ""
-		if err == nil {
-			sum = fileSum(now)
-		} else if !errors.Is(err, fs.ErrNotExist) {
+		sum, err := sumOf(path)
+		if err != nil {
 			return err
 		}
-		if sum != f.Before || sum == fileSum([]byte(f.Data)) {
+		if sum != f.Before || sum == f.sum() {
+			continue
+		}
+		if f.Gone {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := makeDir(s.opts.fs, filepath.Dir(path)); err != nil {
@@ -286,6 +304,15 @@ func (s *Store) finish(in *intent) error {
 	return nil
 }
 
+// sumOf is a file's sum, "" where there is none.
+func sumOf(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return fileSum(data), err
+}
+
 // commitIntent commits the files that hold what the intent says and forgets
 // the intent; when the history cannot take it now, it waits.
 func (s *Store) commitIntent(in *intent) error {
@@ -297,17 +324,34 @@ func (s *Store) commitIntent(in *intent) error {
 	}
 	files := make(map[string][]byte)
 	for _, f := range in.Files {
-		now, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(f.Path)))
-		if err == nil && string(now) == f.Data {
-			files[f.Path] = now
+		now, err := sumOf(filepath.Join(s.dir, filepath.FromSlash(f.Path)))
+		switch {
+		case err != nil || now != f.sum():
+		case f.Gone:
+			files[f.Path] = nil
+		default:
+			files[f.Path] = []byte(f.Data)
 		}
 	}
-	if len(files) > 0 {
-		if _, err := s.repo.Commit(history.Commit{Message: in.Message, Author: in.Author, By: programName(), At: in.At, Files: files}); err != nil {
-			return s.wait(in, err)
-		}
+	if err := s.commitFiles(in, files); err != nil {
+		return s.wait(in, err)
 	}
 	return os.Remove(in.path)
+}
+
+func (s *Store) commitFiles(in *intent, files map[string][]byte) error {
+	c := history.Commit{Message: in.Message, Author: in.Author, By: programName(), At: in.At, Files: files}
+	switch {
+	case in.Forward:
+		// Files a person changed meanwhile are theirs to commit, on top.
+		return s.repo.Forward(in.Theirs, files)
+	case in.Theirs != "":
+		c.Merged = []string{in.Theirs}
+	case len(files) == 0:
+		return nil
+	}
+	_, err := s.repo.Commit(c)
+	return err
 }
 
 // wait keeps the intent for a commit later.

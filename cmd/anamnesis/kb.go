@@ -48,7 +48,7 @@ func (a *app) kbCommand() *cobra.Command {
 	cmd.AddCommand(a.kbAddCommand(&dir), a.kbSearchCommand(&dir), a.kbListCommand(&dir),
 		a.kbShowCommand(&dir), a.kbEditCommand(&dir), a.kbReviewCommand(&dir), a.kbHistoryCommand(&dir), a.kbStatsCommand(&dir), a.kbRebuildCommand(&dir), a.kbEvalCommand())
 	cmd.AddCommand(a.kbDecideCommands(&dir)...)
-	cmd.AddCommand(a.kbImportCommand(&dir), a.kbExportCommand(&dir))
+	cmd.AddCommand(a.kbImportCommand(&dir), a.kbExportCommand(&dir), a.kbSyncCommand(&dir))
 	return cmd
 }
 

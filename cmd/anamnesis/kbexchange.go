@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/notes"
 
 	"github.com/spf13/cobra"
@@ -135,5 +136,51 @@ func (a *app) kbExportCommand(dir *string) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&drafts, "drafts", false, "with the drafts")
+	return cmd
+}
+
+func (a *app) kbSyncCommand(dir *string) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "sync [REMOTE]",
+		Short: "Take in what a git remote has, and give it what is here",
+		Long: `Take in what a git remote has and give it what is here, with the git program and its keys. REMOTE is a name or an address
+(default: origin). Nothing is lost: of a card changed on both sides yours stays, and the other version becomes a draft
+beside it that 'kb review' shows.`,
+		Args: usageArgs(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			remote := "origin"
+			if len(args) == 1 {
+				remote = args[0]
+			}
+			store, err := a.openKB(*dir, true)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			got, err := store.Sync(cmd.Context(), remote)
+			switch {
+			case errors.Is(err, history.ErrNoGit):
+				return usageError("%w; install git", err)
+			case errors.Is(err, knowledgebase.ErrBothChanged), errors.Is(err, history.ErrBusy), errors.Is(err, history.ErrRejected):
+				return &exitError{exitRefused, err}
+			case err != nil:
+				return err
+			}
+			if asJSON {
+				return a.printJSON(got)
+			}
+			for _, id := range got.Conflicts {
+				fmt.Fprintf(a.stderr, "anamnesis: %s was changed on both sides: the other version waits in 'kb review'\n", shownPath(id))
+			}
+			pushed := "nothing to push"
+			if got.Pushed {
+				pushed = "pushed"
+			}
+			_, err = fmt.Fprintf(a.stdout, "%d files taken in, %d conflicts, %s\n", len(got.Taken), len(got.Conflicts), pushed)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -1,0 +1,199 @@
+package history
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// fetchedRefs is where a remote's branch is kept between fetching and merging.
+const fetchedRefs = "refs/anamnesis/fetched/"
+
+var (
+	// ErrNoGit is returned where a remote is to be reached and there is no git
+	// program, which knows the person's keys and passwords.
+	ErrNoGit = errors.New("the git program is needed to reach a remote")
+	// ErrRejected is returned by Push when the remote has gone on meanwhile.
+	ErrRejected = errors.New("the remote has gone on meanwhile")
+)
+
+// run runs git in the folder.
+func (r *Repo) run(ctx context.Context, args ...string) (string, error) {
+	path, err := exec.LookPath("git")
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w", args[0], ErrNoGit)
+	}
+	cmd := exec.CommandContext(ctx, path, append([]string{"-C", r.dir}, args...)...)
+	var out, problem bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problem
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("git %s: %w: %s", args[0], err, strings.Join(strings.Fields(problem.String()), " "))
+	}
+	return out.String(), nil
+}
+
+// Fetch brings the remote's branch of the current name here and gives its
+// commit; "" where the remote has no such branch. remote is a name or an
+// address, as for git.
+func (r *Repo) Fetch(ctx context.Context, remote string) (string, error) {
+	branch, _, err := r.head()
+	if err != nil {
+		return "", err
+	}
+	list, err := r.run(ctx, "ls-remote", "--", remote, branch.String())
+	if err != nil || strings.TrimSpace(list) == "" {
+		return "", err
+	}
+	local := fetchedRefs + branch.Short()
+	// Nobody else writes there: a lock is a dead fetch's.
+	if err := os.Remove(filepath.Join(r.git, filepath.FromSlash(local)+".lock")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("fetch: %w", err)
+	}
+	if _, err := r.run(ctx, "fetch", "--quiet", "--no-tags", "--", remote, "+"+branch.String()+":"+local); err != nil {
+		return "", err
+	}
+	r.reopen()
+	ref, err := r.st.Reference(plumbing.ReferenceName(local))
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", local, err)
+	}
+	return ref.Hash().String(), nil
+}
+
+// Push gives the current branch to the remote, [ErrRejected] when that has
+// gone on.
+func (r *Repo) Push(ctx context.Context, remote string) error {
+	branch, _, err := r.head()
+	if err != nil {
+		return err
+	}
+	_, err = r.run(ctx, "push", "--quiet", "--", remote, branch.String()+":"+branch.String())
+	if err != nil && (strings.Contains(err.Error(), "[rejected]") || strings.Contains(err.Error(), "fetch first")) {
+		return fmt.Errorf("%w: %w", ErrRejected, err)
+	}
+	return err
+}
+
+// Side is one file on the three sides of a merge; nil bytes: not there.
+type Side struct {
+	Path               string
+	Base, Ours, Theirs []byte
+}
+
+// Merge is how a fetched commit stands to the current one.
+type Merge struct {
+	UpToDate bool   // nothing of theirs is missing here
+	Forward  bool   // nothing of ours is missing there
+	Changed  []Side // the files in which theirs differs from the base
+}
+
+// Compare gives what taking theirs in would bring.
+func (r *Repo) Compare(ctx context.Context, theirs string) (*Merge, error) {
+	r.reopen()
+	_, head, err := r.head()
+	if err != nil {
+		return nil, err
+	}
+	t, err := object.GetCommit(r.st, plumbing.NewHash(theirs))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", ErrNoRevision, theirs)
+	}
+	base := plumbing.ZeroHash
+	if !head.IsZero() {
+		h, err := object.GetCommit(r.st, head)
+		if err != nil {
+			return nil, fmt.Errorf("read commit %s: %w", head, err)
+		}
+		bases, err := h.MergeBase(t)
+		if err != nil {
+			return nil, fmt.Errorf("find what %s and %s have in common: %w", head, theirs, err)
+		}
+		if len(bases) > 0 {
+			base = bases[0].Hash
+		}
+	}
+	m := &Merge{UpToDate: base == t.Hash, Forward: base == head}
+	if m.UpToDate {
+		return m, nil
+	}
+	m.Changed, err = r.sides(ctx, base, head, t.Hash)
+	return m, err
+}
+
+// sides lists the files in which theirs differs from the base.
+func (r *Repo) sides(ctx context.Context, base, head, theirs plumbing.Hash) ([]Side, error) {
+	var trees [3]*object.Tree
+	for i, h := range []plumbing.Hash{base, head, theirs} {
+		var err error
+		if trees[i], err = r.tree(h); err != nil {
+			return nil, err
+		}
+	}
+	changes, err := object.DiffTreeWithOptions(ctx, trees[0], trees[2], nil)
+	if err != nil {
+		return nil, fmt.Errorf("compare with %s: %w", theirs, err)
+	}
+	var out []Side
+	for _, ch := range changes {
+		s := Side{Path: ch.To.Name}
+		if s.Path == "" {
+			s.Path = ch.From.Name
+		}
+		for i, to := range []*[]byte{&s.Base, &s.Ours, &s.Theirs} {
+			e, err := trees[i].FindEntry(s.Path)
+			if err != nil {
+				continue
+			}
+			if e.Mode != filemode.Regular {
+				return nil, fmt.Errorf("%s is no plain file on one side; merge it with git", s.Path)
+			}
+			if *to, err = r.blob(e.Hash); err != nil {
+				return nil, err
+			}
+			if *to == nil {
+				*to = []byte{}
+			}
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// Forward moves the current branch to theirs, which it is an ancestor of.
+// files are the paths that change with it, as in [Commit].
+func (r *Repo) Forward(theirs string, files map[string][]byte) error {
+	r.reopen()
+	if err := r.Ready(); err != nil {
+		return err
+	}
+	release, err := r.lock()
+	if err != nil {
+		return err
+	}
+	defer release()
+	branch, head, err := r.head()
+	if err != nil || head == plumbing.NewHash(theirs) {
+		return err
+	}
+	blobs := make(map[string]plumbing.Hash, len(files))
+	for path, data := range files {
+		blobs[path] = plumbing.ZeroHash
+		if data != nil {
+			blobs[path] = plumbing.ComputeHash(plumbing.BlobObject, data)
+		}
+	}
+	if err := r.updateIndex(blobs); err != nil {
+		return err
+	}
+	return r.moveBranch(branch, head, plumbing.NewHash(theirs))
+}

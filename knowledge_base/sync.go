@@ -1,0 +1,175 @@
+package knowledgebase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/history"
+)
+
+// maxPushes is how often a sync fetches again because the remote went on
+// between its fetch and its push.
+const maxPushes = 3
+
+// ErrBothChanged is returned by [Store.Sync] for a file that is no card and
+// was changed on both sides: merging it is a person's.
+var ErrBothChanged = errors.New("changed on both sides, and no card: merge it with git")
+
+// Synced is what a sync did.
+type Synced struct {
+	Taken     []string `json:"taken"`     // paths that came from the remote
+	Conflicts []string `json:"conflicts"` // ids of cards changed on both sides; the other version stands beside, in review
+	Pushed    bool     `json:"pushed"`
+}
+
+// Sync takes in what a git remote has, gives it what is here, and loses
+// neither: a card changed on both sides stays as it is here, and the remote's
+// version becomes a draft beside it that contradicts it. remote is a name or
+// an address, as for git.
+func (s *Store) Sync(ctx context.Context, remote string) (*Synced, error) {
+	out := &Synced{Taken: []string{}, Conflicts: []string{}}
+	for try := 1; ; try++ {
+		err := s.syncOnce(ctx, remote, out)
+		if err == nil {
+			return out, nil
+		}
+		if !errors.Is(err, history.ErrRejected) || try == maxPushes {
+			return nil, fmt.Errorf("sync with %s: %w", remote, err)
+		}
+	}
+}
+
+// syncOnce fetches, merges and pushes under both locks.
+func (s *Store) syncOnce(ctx context.Context, remote string, out *Synced) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	if s.opts.NoHistory {
+		return errors.New("the cards lie in a project's repository; git pull and push there")
+	}
+	release, err := lockFile(s.lockPath(), true)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := s.settle(); err != nil {
+		return err
+	}
+	if s.histErr != nil {
+		return s.histErr
+	}
+	theirs, err := s.repo.Fetch(ctx, remote)
+	if err != nil {
+		return err
+	}
+	if theirs != "" {
+		if err := s.takeIn(ctx, theirs, out); err != nil {
+			return err
+		}
+	}
+	head, err := s.repo.Head()
+	if err != nil || head == "" || head == theirs {
+		return err
+	}
+	if err := s.repo.Push(ctx, remote); err != nil {
+		return err
+	}
+	out.Pushed = true
+	return nil
+}
+
+// takeIn merges a fetched commit.
+func (s *Store) takeIn(ctx context.Context, theirs string, out *Synced) error {
+	m, err := s.repo.Compare(ctx, theirs)
+	if err != nil || m.UpToDate {
+		return err
+	}
+	in := intent{V: 1, Author: s.person(), At: s.opts.Now().UTC(), Theirs: theirs, Forward: m.Forward}
+	for _, side := range m.Changed {
+		if err := s.mergeSide(side, &in, out); err != nil {
+			return err
+		}
+	}
+	in.Message = fmt.Sprintf("Take in %d changes from elsewhere", len(in.Files))
+	if n := len(out.Conflicts); n > 0 {
+		in.Message += fmt.Sprintf("\n\nChanged on both sides, to be reviewed: %s", strings.Join(out.Conflicts, " "))
+	}
+	in.path = filepath.Join(s.dir, indexDir, fmt.Sprintf("%s%020d.json", changePrefix, in.At.UnixNano()))
+	if err := s.writeIntent(&in); err != nil {
+		return err
+	}
+	if err := s.finish(&in); err != nil {
+		return err
+	}
+	if err := s.commitIntent(&in); err != nil {
+		return err
+	}
+	return s.load(ctx)
+}
+
+// mergeSide decides about one file that changed there.
+func (s *Store) mergeSide(side history.Side, in *intent, out *Synced) error {
+	same := func(a, b []byte) bool { return (a == nil) == (b == nil) && string(a) == string(b) }
+	write := func(path string, before, data []byte) {
+		f := intentFile{Path: path, Data: string(data), Gone: data == nil}
+		if before != nil {
+			f.Before = fileSum(before)
+		}
+		in.Files = append(in.Files, f)
+	}
+	switch {
+	case same(side.Ours, side.Theirs):
+	case same(side.Ours, side.Base):
+		write(side.Path, side.Ours, side.Theirs)
+		out.Taken = append(out.Taken, side.Path)
+	case !isCardFile(side.Path):
+		return fmt.Errorf("%s: %w", side.Path, ErrBothChanged)
+	case side.Theirs == nil: // changed here, removed there: it stays
+	case side.Ours == nil: // removed here, changed there: it comes back
+		write(side.Path, nil, side.Theirs)
+		out.Taken = append(out.Taken, side.Path)
+	default:
+		return s.mergeCard(side, write, out)
+	}
+	return nil
+}
+
+// mergeCard has both versions of a card stand side by side. Where they say
+// the same lesson, the one a person verified last stays.
+func (s *Store) mergeCard(side history.Side, write func(path string, before, data []byte), out *Synced) error {
+	theirs, err := card.Parse(side.Theirs)
+	ours, oursErr := card.Parse(side.Ours)
+	if err != nil || oursErr != nil {
+		// Not to be read as a card: kept beside as it is, and listed as such.
+		path := strings.TrimSuffix(side.Path, ".md") + "-theirs-" + fileSum(side.Theirs)[:8] + ".md"
+		write(path, nil, side.Theirs)
+		out.Conflicts = append(out.Conflicts, side.Path)
+		return nil
+	}
+	if theirs.Hash() == ours.Hash() {
+		if theirs.VerifiedAt != nil && (ours.VerifiedAt == nil || theirs.VerifiedAt.After(*ours.VerifiedAt)) {
+			write(side.Path, side.Ours, side.Theirs)
+			out.Taken = append(out.Taken, side.Path)
+		}
+		return nil
+	}
+	twin := theirs.Clone()
+	twin.ID = card.NewID("sync", ours.ID, theirs.Hash())
+	twin.State, twin.VerifiedAt = card.Draft, nil
+	if !slices.Contains(twin.Contradicts, ours.ID) {
+		twin.Contradicts = append(twin.Contradicts, ours.ID)
+	}
+	if err := twin.Validate(); err != nil {
+		return fmt.Errorf("%s: the remote's version: %w", side.Path, err)
+	}
+	write(filepath.ToSlash(filepath.Join(filepath.Dir(side.Path), fileName(twin))), nil, twin.Markdown())
+	out.Conflicts = append(out.Conflicts, ours.ID)
+	return nil
+}
