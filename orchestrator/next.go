@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // ActionKind is what the loop does next.
@@ -45,6 +46,13 @@ type Action struct {
 // Limits bound a turn. Jumps never reset them.
 type Limits struct {
 	Steps int // steps a turn may take; 0: DefaultMaxSteps
+	// Tokens is what the task may have used of the model, prompts and replies
+	// together, in the provider's tokens; 0: no limit.
+	Tokens int
+	// Time is how long this process may work on the task; 0: no limit. TimeUp says
+	// that it is over.
+	Time   time.Duration
+	TimeUp bool
 	// ToolTokens is what the tools' descriptions add to every request.
 	ToolTokens int
 	// Person: somebody can be asked.
@@ -97,6 +105,9 @@ func Next(s *State, lim Limits) Action {
 		return Action{Kind: ActEndTurn, Reason: "limit",
 			Detail: fmt.Sprintf("%d steps taken in this turn; raise --max-steps to go on", maxSteps)}
 	}
+	if detail := overBudget(s, lim); detail != "" {
+		return Action{Kind: ActEndTurn, Reason: "limit", Detail: detail}
+	}
 	if s.RecallWhy != "" {
 		return Action{Kind: ActRecall, Reason: s.RecallWhy}
 	}
@@ -104,6 +115,18 @@ func Next(s *State, lim Limits) Action {
 		return act
 	}
 	return Action{Kind: ActAsk}
+}
+
+// overBudget says which budget of the task is used up; empty when none is.
+func overBudget(s *State, lim Limits) string {
+	used := s.Totals.Usage.Prompt + s.Totals.Usage.Completion
+	switch {
+	case lim.Tokens > 0 && used >= lim.Tokens:
+		return fmt.Sprintf("%d tokens used, %d were allowed; raise --max-tokens to go on", used, lim.Tokens)
+	case lim.TimeUp:
+		return fmt.Sprintf("the time of %v is over; raise --max-time to go on", lim.Time)
+	}
+	return ""
 }
 
 // endOfAnswer ends a turn in which the agent answered. An answer that the

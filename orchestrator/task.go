@@ -127,6 +127,7 @@ type Task struct {
 	opts       Options
 	boxMu      sync.Mutex // guards confines
 	confines   confines
+	begun      time.Time // when this process took the task up
 
 	state        State  // Run's goroutine only
 	unusable     bool   // a fold failed; Run's goroutine only
@@ -266,7 +267,7 @@ func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed) e
 // open opens the stores, folds what the stream holds and recovers the world.
 func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	var err error
-	t.confines.home = h
+	t.confines.home, t.begun = h, t.now()
 	if t.counter == nil {
 		if t.counter, err = tokens.ForEncoding(opened.Encoding); err != nil {
 			return err
@@ -384,6 +385,7 @@ func (t *Task) Close() error {
 // context.
 func (t *Task) limits() Limits {
 	l := t.opts.Limits
+	l.TimeUp = l.Time > 0 && t.now().Sub(t.begun) >= l.Time
 	l.ToolTokens, l.Person = t.toolTokens, t.opts.Ask != nil
 	return l
 }

@@ -313,7 +313,7 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 		Embedder: embedder,
 		Model:    m.model, Reflect: m.reflect, Tools: tools, Approval: approval, Program: "anamnesis " + version,
 		Sandbox:     guard.Confinement(f.sandbox),
-		Limits:      orchestrator.Limits{Steps: f.maxSteps},
+		Limits:      orchestrator.Limits{Steps: f.maxSteps, Tokens: f.maxTokens, Time: f.maxTime},
 		Secrets:     a.secrets(f.redact),
 		Event:       p.Op,
 		Delta:       p.Delta,

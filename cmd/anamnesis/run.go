@@ -30,6 +30,8 @@ type agentFlags struct {
 	images                                string
 	reflectModel                          string
 	maxSteps, eas, window                 int
+	maxTokens                             int
+	maxTime                               time.Duration
 	print                                 bool
 	secrets                               []string
 	redact                                []string
@@ -50,6 +52,8 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.images, "images", "", "send or never: whether the model gets the images of tool results (default: if its name is known to take them)")
 	fl.StringVar(&f.sandbox, "sandbox", "", "what commands may change: world (the default), read-only or off")
 	fl.IntVar(&f.maxSteps, "max-steps", 0, fmt.Sprintf("steps a turn may take (default %d)", orchestrator.DefaultMaxSteps))
+	fl.IntVar(&f.maxTokens, "max-tokens", 0, "tokens of the model the whole task may use, prompts and replies together; a jump gives none back (default: no limit)")
+	fl.DurationVar(&f.maxTime, "max-time", 0, "how long this process may work on the task, such as 30m (default: no limit)")
 	fl.StringVar(&f.output, "output-format", "text", "text, or stream-json: one JSON object a line")
 	fl.StringArrayVar(&f.secrets, "allow-secrets", nil, "pattern of secret files the agent may read, such as .env.test (repeatable)")
 	fl.StringArrayVar(&f.redact, "redact", nil, "environment variable whose value is kept out of everything recorded, shown or sent (repeatable)")
@@ -63,6 +67,10 @@ func (f *agentFlags) check() error {
 		return usageError("--output-format %q: want text or stream-json", f.output)
 	case f.maxSteps < 0:
 		return usageError("--max-steps %d: want a positive number", f.maxSteps)
+	case f.maxTokens < 0:
+		return usageError("--max-tokens %d: want a positive number", f.maxTokens)
+	case f.maxTime < 0:
+		return usageError("--max-time %s: want a time above zero, such as 30m", f.maxTime)
 	case f.eas < 0:
 		return usageError("--eas %d: want a positive number of tokens", f.eas)
 	case f.images != "" && f.images != string(openai.ImagesSend) && f.images != string(openai.ImagesNever):
