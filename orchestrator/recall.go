@@ -29,11 +29,11 @@ const (
 // recall looks for cards that fit the situation and records what was found,
 // also when that is nothing.
 func (t *Task) recall(ctx context.Context, why string) error {
-	query := t.state.Request
+	parts := []string{t.state.Request}
 	if why == "jump" && t.state.LastError != "" {
-		query += "\n" + t.state.LastError
+		parts = []string{t.state.LastError, t.state.Request}
 	}
-	rec, err := t.findCards(ctx, query, why)
+	rec, err := t.findCards(ctx, parts, why)
 	if err != nil {
 		return nil // interrupted: the recall stays due
 	}
@@ -42,9 +42,9 @@ func (t *Task) recall(ctx context.Context, why string) error {
 
 // findCards searches and renders. A knowledge base that cannot be searched
 // costs the recall and not the task; the only error is ctx's.
-func (t *Task) findCards(ctx context.Context, query, why string) (*op.CardsRecalled, error) {
-	rec := &op.CardsRecalled{Query: query, Why: why, Cards: []op.CardRef{}}
-	hits, err := t.layers.Search(ctx, knowledgebase.Query{Text: query, K: recallCards, Task: t.ID})
+func (t *Task) findCards(ctx context.Context, parts []string, why string) (*op.CardsRecalled, error) {
+	rec := &op.CardsRecalled{Query: strings.Join(parts, "\n"), Why: why, Cards: []op.CardRef{}}
+	hits, err := t.searchParts(ctx, parts)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -61,6 +61,7 @@ func (t *Task) findCards(ctx context.Context, query, why string) (*op.CardsRecal
 		// What this task learned stands in its blocks already.
 		hits = slices.DeleteFunc(hits, func(h knowledgebase.Hit) bool { return h.Card.SourceTask == t.ID })
 	}
+	hits = hits[:min(recallCards, len(hits))]
 	budget := max(minRecallTokens, t.state.EAS/recallShare)
 	text, used := knowledgebase.Pack(hits, budget, t.counter.Count)
 	for _, h := range used {
@@ -70,6 +71,36 @@ func (t *Task) findCards(ctx context.Context, query, why string) (*op.CardsRecal
 		rec.Text = text
 	}
 	return rec, nil
+}
+
+// searchParts searches for each part of the situation by itself: a card about
+// the error need not account for the words of the request.
+func (t *Task) searchParts(ctx context.Context, parts []string) ([]knowledgebase.Hit, error) {
+	var answers [][]knowledgebase.Hit
+	for _, part := range parts {
+		hits, err := t.layers.Search(ctx, knowledgebase.Query{Text: part, K: recallCards, Task: t.ID})
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, hits)
+	}
+	return interleave(answers), nil
+}
+
+// interleave gives the first of each answer, then the second of each, and so
+// on, every card once.
+func interleave(answers [][]knowledgebase.Hit) []knowledgebase.Hit {
+	var out []knowledgebase.Hit
+	seen := make(map[string]bool)
+	for i := range recallCards {
+		for _, hits := range answers {
+			if i < len(hits) && !seen[hits[i].Card.ID] {
+				seen[hits[i].Card.ID] = true
+				out = append(out, hits[i])
+			}
+		}
+	}
+	return out
 }
 
 // taskTimeline is what the tools jump_to_step and recall see of the task. The
@@ -87,7 +118,7 @@ func (tl taskTimeline) Recall(ctx context.Context, what tool.Memory) (string, er
 	if what.Op > 0 {
 		return t.reopen(what.Op, what.From)
 	}
-	rec, err := t.findCards(ctx, what.Query, "asked")
+	rec, err := t.findCards(ctx, []string{what.Query}, "asked")
 	if err != nil {
 		return "", err
 	}

@@ -144,7 +144,7 @@ func (s reflectSource) Open(seq uint64, from int) (string, error) { return s.t.r
 
 // Cards implements reflect.Source.
 func (s reflectSource) Cards(ctx context.Context, query string) (string, error) {
-	rec, err := s.t.findCards(ctx, query, "asked")
+	rec, err := s.t.findCards(ctx, []string{query}, "asked")
 	switch {
 	case err != nil:
 		return "", err
