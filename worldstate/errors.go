@@ -20,6 +20,8 @@ var (
 	ErrLocked = errors.New("store is locked")
 	// ErrUnknown: no snapshot, or more than one, has this name.
 	ErrUnknown = errors.New("unknown snapshot")
+	// ErrBadName: a task or a step has a name that no ref can have.
+	ErrBadName = errors.New("no usable name")
 	// ErrNoPath: the snapshot, or the world, holds nothing at a path that was
 	// asked for.
 	ErrNoPath = errors.New("no such path")

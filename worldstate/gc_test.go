@@ -81,7 +81,7 @@ func TestGC(t *testing.T) {
 		}
 	}
 	again := b.gc(nil)
-	if d := again.BytesAfter - r.BytesAfter; d > r.BytesAfter/10 || b.packs() != 1 {
+	if d := again.BytesAfter - r.BytesAfter; d > r.BytesAfter/5 || b.packs() != 1 {
 		t.Errorf("a second collection: %+v after %+v", again, r)
 	}
 }

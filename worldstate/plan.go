@@ -302,6 +302,12 @@ func under(list []Skip, path string) (Skip, bool) {
 	return Skip{}, false
 }
 
+// Edited reports that a plan keeps the path because of what was done to it since
+// the last snapshot: PlanOptions.OverwriteEdits would revert that.
+func (s Skip) Edited() bool {
+	return s.Reason == keepEdited || s.Reason == keepCreated || s.Reason == keepDeleted
+}
+
 // editReason says what a person did to a path.
 func editReason(base, now state) string {
 	switch {

@@ -47,6 +47,9 @@ func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
 		_, err := w.known(h)
 		return ID(name), err
 	}
+	if other && task == "" {
+		return "", fmt.Errorf("snapshot %q: %w: no task is named before the @; a step is TASK@STEP or STEP", name, ErrUnknown)
+	}
 	if other {
 		return "", fmt.Errorf("snapshot %q: %w: task %q has no step %q in this store", name, ErrUnknown, task, step)
 	}

@@ -112,7 +112,7 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 		return Snapshot{}, nil, err
 	}
 	if o.Ref != "" && !validRefPart(o.Ref) {
-		return Snapshot{}, nil, fmt.Errorf("save: ref %q: letters, digits, dot, dash and underscore only", o.Ref)
+		return Snapshot{}, nil, fmt.Errorf("save: ref %q: %w: letters, digits, dot, dash and underscore only", o.Ref, ErrBadName)
 	}
 	if err := checkTrailers(o.Trailers); err != nil {
 		return Snapshot{}, nil, fmt.Errorf("save: %w", err)

@@ -40,10 +40,10 @@ func TestSettle(t *testing.T) {
 	}
 
 	b.write("a", "3")
+	refs := b.w.objects.refLogPath()
 	after = func(point string) {
 		if point == "synced" { // the ref cannot be moved now
-			b.must(os.Rename(b.store+"/packed-refs", b.store+"/kept-refs"))
-			b.must(os.MkdirAll(b.store+"/packed-refs/in the way", 0o700))
+			b.must(errors.Join(os.Rename(refs, b.path("../kept")), os.MkdirAll(refs+"/in the way", 0o700)))
 		}
 	}
 	res := b.jump(first.ID)
@@ -51,8 +51,7 @@ func TestSettle(t *testing.T) {
 		t.Fatalf("%+v; a restore that could not be made durable is called so", res)
 	}
 	after = nil
-	b.must(os.RemoveAll(b.store + "/packed-refs"))
-	b.must(os.Rename(b.store+"/kept-refs", b.store+"/packed-refs"))
+	b.must(errors.Join(os.RemoveAll(refs), os.Rename(b.path("../kept"), refs)))
 	if _, err := b.w.SaveNext(t.Context(), ""); !errors.Is(err, ErrUnfinished) {
 		t.Errorf("a save over it: %v", err)
 	}

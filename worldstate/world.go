@@ -160,7 +160,7 @@ func (w *World) defaults() error {
 		w.opts.Task = "cli"
 	}
 	if !validRefPart(w.opts.Task) {
-		return fmt.Errorf("task %q: letters, digits, dot, dash and underscore only", w.opts.Task)
+		return fmt.Errorf("task %q: %w: letters, digits, dot, dash and underscore only", w.opts.Task, ErrBadName)
 	}
 	if w.opts.LockWait <= 0 {
 		w.opts.LockWait = DefaultLockWait
@@ -177,8 +177,12 @@ func (w *World) defaults() error {
 	return nil
 }
 
-// create makes the repository under the store's lock.
+// create makes the repository under the store's lock. One that is there is only
+// looked at, so that reading needs no right to write.
 func (w *World) create() error {
+	if _, err := os.Stat(filepath.Join(w.store, "HEAD")); err == nil {
+		return nil
+	}
 	if err := w.lock.acquire(context.Background(), w.opts.LockWait); err != nil {
 		return err
 	}

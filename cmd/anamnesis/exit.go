@@ -90,7 +90,7 @@ func exitCode(err error) int {
 		{exitUsage, []error{
 			orchestrator.ErrNoTask, orchestrator.ErrNoStep, orchestrator.ErrNoDirectory, orchestrator.ErrSecretName, orchestrator.ErrTaskExists, orchestrator.ErrNotLive,
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
-			worldstate.ErrNoDirectory, worldstate.ErrNoPath,
+			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName,
 		}},
 		{exitLimit, []error{worldstate.ErrFull, probe.ErrLimit}},
 	} {

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -241,7 +242,11 @@ func (a *app) worldRestore(f *worldFlags) *cobra.Command {
 				}
 				fmt.Fprintf(a.stdout, "the world before is snapshot %s\n", res.Source)
 				if len(res.Kept) > 0 {
-					fmt.Fprintf(a.stderr, "anamnesis: %d paths were kept; --overwrite reverts edits, too\n", len(res.Kept))
+					hint := ""
+					if slices.ContainsFunc(res.Kept, worldstate.Skip.Edited) {
+						hint = "; --overwrite reverts edits, too"
+					}
+					fmt.Fprintf(a.stderr, "anamnesis: %d paths were kept%s\n", len(res.Kept), hint)
 				}
 				return nil
 			})

@@ -115,7 +115,9 @@ func TestRow13Lock(t *testing.T) {
 	w.must(f.Truncate(0))
 	_, err = f.WriteAt([]byte(text), 0)
 	w.must(err)
-	_, err = worldstate.Open(w.dir, w.store, &worldstate.Options{LockWait: 50 * time.Millisecond})
+	waiting, err := worldstate.Open(w.dir, w.store, &worldstate.Options{LockWait: 50 * time.Millisecond})
+	w.must(err)
+	_, err = waiting.SaveNext(t.Context(), "")
 	var locked *worldstate.LockedError
 	if !errors.As(err, &locked) || exitCode(err) != exitRefused || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
 		t.Errorf("a live lock: %v", err)

@@ -29,6 +29,9 @@ func (a *app) worldLog(f *worldFlags) *cobra.Command {
 			"● and * mark where the directory was last known to be.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.json && graph {
+				return usageError("--graph draws and --json does not: a snapshot's parents are in the JSON")
+			}
 			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
 				list, err := w.Log(cmd.Context())
 				if err != nil {
@@ -124,6 +127,9 @@ func (a *app) worldDiff(f *worldFlags) *cobra.Command {
 
 // changes compares two snapshots, within some paths if any are given.
 func (a *app) changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, flags *diffFlags, paths []string) ([]worldstate.Change, error) {
+	if slices.Contains(paths, "") {
+		return nil, usageError("an empty path; \".\" is everything")
+	}
 	if flags.similar < 1 || flags.similar > 100 {
 		return nil, usageError("--find-renames %d: want 1 to 100 percent", flags.similar)
 	}
