@@ -69,16 +69,7 @@ func (s *State) apply(o op.Op) error {
 		s.Window = b.Window
 		s.RecallWhy = "start"
 	case *op.TaskResumed:
-		s.Asking = false
-		if b.Model != "" {
-			s.Model, s.BaseURL = b.Model, b.BaseURL
-		}
-		if b.EAS > 0 { // another model
-			s.EAS, s.Window = b.EAS, b.Window
-		}
-		if b.Continue && !s.Turn.Open {
-			s.Turn = Turn{Open: true, LastWords: s.Turn.LastWords, AskedAt: s.Turn.AskedAt}
-		}
+		s.resumed(b)
 	case *op.UserSaid:
 		s.said(o.Seq, b)
 	case *op.CardsRecalled:
@@ -150,6 +141,20 @@ func (s *State) said(seq uint64, b *op.UserSaid) {
 	s.Turn.LastWords = seq
 	if b.Source == op.SourceRequest {
 		s.Request = b.Text
+	}
+}
+
+// resumed books that a process took the task up again.
+func (s *State) resumed(b *op.TaskResumed) {
+	s.Asking = false
+	if b.Model != "" {
+		s.Model, s.BaseURL = b.Model, b.BaseURL
+	}
+	if b.EAS > 0 { // another model
+		s.EAS, s.Window = b.EAS, b.Window
+	}
+	if b.Continue && !s.Turn.Open {
+		s.Turn = Turn{Open: true, LastWords: s.Turn.LastWords, AskedAt: s.Turn.AskedAt}
 	}
 }
 
