@@ -4,19 +4,21 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"anamnesis/opstream/redact"
 )
 
 // The names that are kept from commands, compared in upper case. A name is
 // dropped when it equals, begins with, ends with or contains one of these.
 //
-// Dropped, too: any variable whose value is a URL with a password in it
+// Dropped, too: any variable whose value has the form of a known secret, or is a URL with a password in it
 // (DATABASE_URL, a proxy with credentials), and what would run code before
 // the command does (BASH_ENV, ENV, exported shell functions).
 const (
 	secretNames = "API_KEY APIKEY TOKEN SECRET PASSWORD PASSWD PASSPHRASE PGPASSWORD " +
 		"MYSQL_PWD NETRC SSH_AUTH_SOCK SSH_ASKPASS GIT_ASKPASS GPG_AGENT_INFO " +
 		"GOOGLE_APPLICATION_CREDENTIALS KUBECONFIG DOCKER_AUTH_CONFIG " +
-		"BASH_ENV ENV PROMPT_COMMAND"
+		"BASH_ENV ENV PROMPT_COMMAND SHELLOPTS BASHOPTS PS4"
 	secretPrefixes = "OPENAI_ ANTHROPIC_ AWS_ AZURE_ GEMINI_ MISTRAL_ DEEPSEEK_ MOONSHOT_ KIMI_ " +
 		"OPENROUTER_ GROQ_ COHERE_ HF_ HUGGINGFACE_ TAVILY_ BRAVE_ VAULT_ BASH_FUNC_"
 	secretSuffixes = "_API_KEY _APIKEY _KEY _KEYS _TOKEN _TOKENS _PAT _PWD _PASS _AUTH _COOKIE _DSN _CREDS"
@@ -43,6 +45,7 @@ func Environ(env []string) (kept, dropped []string) {
 		overridden[name] = true
 	}
 	urlPassword := regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@`)
+	known := redact.New(nil, nil)
 	for _, kv := range env {
 		name, value, ok := strings.Cut(kv, "=")
 		if !ok || name == "" {
@@ -50,7 +53,7 @@ func Environ(env []string) (kept, dropped []string) {
 		}
 		switch {
 		case overridden[name], name == supervisorMark, name == RunVariable:
-		case secretName(name), urlPassword.MatchString(value):
+		case secretName(name), urlPassword.MatchString(value), holdsSecret(known, value):
 			dropped = append(dropped, name)
 		default:
 			kept = append(kept, kv)
@@ -58,6 +61,13 @@ func Environ(env []string) (kept, dropped []string) {
 	}
 	slices.Sort(dropped)
 	return append(kept, set...), slices.Compact(dropped)
+}
+
+// holdsSecret reports whether a value has the form of a secret, such as a
+// provider's key, whatever its variable is called.
+func holdsSecret(r *redact.Redactor, value string) bool {
+	_, found := r.Text(value)
+	return len(found) > 0
 }
 
 // secretName reports whether a variable's name says that it holds a secret.

@@ -13,6 +13,7 @@ func TestEnviron(t *testing.T) {
 		"STRIPE_KEY=k", "SSH_AUTH_SOCK=/s", "BASH_ENV=/evil", "ENV=/evil", "BASH_FUNC_ls%%=() { evil; }", "PROMPT_COMMAND=x",
 		"DATABASE_URL=postgres://user:pass@host/db", "https_proxy=http://u:p@proxy:3128", "TOKEN=t",
 		"GOOGLE_APPLICATION_CREDENTIALS=/f", "HF_HOME=/h", "AZURE_X=1",
+		"SHELLOPTS=xtrace", "PS4=$(evil)", "INNOCENT=ghp_" + strings.Repeat("a1B2c3D4e5", 4)[:36],
 	}
 	kept := []string{
 		"PATH=/bin", "HOME=/home/u", "LANG=C", "GOFLAGS=-mod=mod", "OLDPWD=/x", "TOKENIZER=bpe", "KEYBOARD=us", "MONKEY=1",
