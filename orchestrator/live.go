@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -73,7 +74,7 @@ func holdDir(h Home, dir, task string) (*liveDir, error) {
 		return nil, err
 	}
 	path := filepath.Join(live, task+".json")
-	f, err := lockFile(path, false)
+	f, err := lockHold(path)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return nil, &BusyError{Dir: dir, Held: dir, Task: task, PID: readLive(path).PID}
 	}
@@ -94,6 +95,26 @@ func holdDir(h Home, dir, task string) (*liveDir, error) {
 	return &liveDir{file: f, path: path}, nil
 }
 
+// A process that was killed while it started a command leaves a child that has
+// all its files, its locks too, until it notices.
+const (
+	deadHoldTime  = 5 * time.Second // how long such a child is waited for
+	deadHoldPause = 5 * time.Millisecond
+)
+
+// lockHold takes the lock of a hold without waiting for a living holder.
+func lockHold(path string) (*os.File, error) {
+	for deadline := time.Now().Add(deadHoldTime); ; time.Sleep(deadHoldPause) {
+		f, err := lockFile(path, false)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+			return f, err
+		}
+		if pid := readLive(path).PID; pid == 0 || !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+			return nil, err // at work, or about to say who it is
+		}
+	}
+}
+
 // checkHolds looks for a live task in dir, above it or below it.
 func checkHolds(live, dir string, chain []inode) error {
 	files, err := filepath.Glob(filepath.Join(live, "*.json"))
@@ -101,7 +122,7 @@ func checkHolds(live, dir string, chain []inode) error {
 		return err
 	}
 	for _, path := range files {
-		f, err := lockFile(path, false)
+		f, err := lockHold(path)
 		if err == nil { // nobody holds it: its process is gone
 			os.Remove(path)
 			f.Close()

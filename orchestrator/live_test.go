@@ -3,10 +3,15 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func testHome(t *testing.T) Home {
@@ -164,4 +169,34 @@ func TestFindHome(t *testing.T) {
 	if _, err := FindHome(env(nil)); err == nil {
 		t.Error("no home at all is accepted")
 	}
+}
+
+// TestHoldOfDead: the lock of a process that died goes with the last child that
+// still has it; who comes meanwhile waits for that, and not for a living one.
+func TestHoldOfDead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.json")
+	held, err := lockFile(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := exec.Command("true")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	says := func(pid int) {
+		if err := os.WriteFile(path, fmt.Appendf(nil, `{"task":"t","pid":%d}`, pid), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	says(os.Getpid())
+	if _, err := lockHold(path); !errors.Is(err, unix.EWOULDBLOCK) {
+		t.Fatalf("the lock of a living process: %v", err)
+	}
+	says(dead.ProcessState.Pid())
+	time.AfterFunc(20*time.Millisecond, func() { held.Close() }) // the child goes
+	f, err := lockHold(path)
+	if err != nil {
+		t.Fatalf("the lock of a dead process: %v", err)
+	}
+	f.Close()
 }
