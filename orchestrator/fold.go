@@ -66,7 +66,7 @@ func (s *State) apply(o op.Op) error {
 			return fmt.Errorf("%w: a second %s", ErrStream, b.Kind())
 		}
 		s.Opened, s.Model, s.BaseURL, s.EAS, s.Approval = *b, b.Model, b.BaseURL, b.EAS, b.Approval
-		s.Window = b.Window
+		s.Window, s.Redact = b.Window, b.Redact
 		s.RecallWhy = "start"
 	case *op.TaskResumed:
 		s.resumed(b)
@@ -147,6 +147,7 @@ func (s *State) said(seq uint64, b *op.UserSaid) {
 // resumed books that a process took the task up again.
 func (s *State) resumed(b *op.TaskResumed) {
 	s.Asking = false
+	s.Redact = withNames(s.Redact, b.Redact)
 	if b.Model != "" {
 		s.Model, s.BaseURL = b.Model, b.BaseURL
 	}

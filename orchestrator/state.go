@@ -20,6 +20,9 @@ type State struct {
 	EAS     int // effective attention span, tokens; changes with the model
 	Window  int // advertised window, or what an overflow taught of it, tokens; 0: unknown
 
+	// Redact names the variables whose values are kept out of the record.
+	Redact []string `json:",omitempty"`
+
 	Approval string // in force: a person may have allowed everything
 	// Prints are what a person approved for the whole task; see op.ApprovalDecided.
 	Prints map[string]bool `json:",omitempty"`

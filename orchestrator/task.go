@@ -167,6 +167,8 @@ type New struct {
 	NoResearch bool             // calls about new subjects run without an investigation
 	Guarded    []op.CallPattern // calls that need one beside the built-in kinds
 
+	Redact []string // see op.TaskOpened
+
 	NoFinalPass bool // the paths the task leaves are not read at its end
 }
 
@@ -213,7 +215,7 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 		Task: n.ID, Dir: dir, Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL,
 		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, Allow: ruleTexts(n.Rules, guard.Allow), Ask: ruleTexts(n.Rules, guard.Ask), Deny: ruleTexts(n.Rules, guard.Refuse), Sandbox: n.Sandbox, Writable: n.Writable, MaxSteps: n.MaxSteps, Tools: n.Tools,
 		KB: h.KnowledgeBase(), System: n.System, Program: o.Program,
-		NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass,
+		NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass, Redact: withNames(nil, n.Redact),
 	}
 	if err := t.open(ctx, h, opened); err != nil {
 		return nil, errors.Join(err, t.Close())

@@ -22,7 +22,6 @@ import (
 	"anamnesis/anamnesis"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
-	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model"
@@ -324,19 +323,6 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 		o.Approve, o.Ask = lines.approve, lines.ask
 	}
 	return o, nil
-}
-
-// secrets are the values this process knows to be secret: the API key, the
-// variables whose names say so, and those that were named. They are never
-// recorded, shown or sent.
-func (a *app) secrets(names []string) []redact.Secret {
-	known := redact.FromEnviron(os.Environ())
-	for _, name := range append([]string{"OPENAI_API_KEY"}, names...) {
-		if value := a.getenv(name); value != "" {
-			known = append(known, redact.Secret{Kind: name, Value: value})
-		}
-	}
-	return known
 }
 
 // lineReader shares the terminal's lines between steering and questions: a

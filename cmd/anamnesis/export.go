@@ -49,7 +49,10 @@ func (a *app) opsExportCommand() *cobra.Command {
 
 // exporter writes one record after the other, and what is to be said at last.
 type exporter interface {
+	// add is an *unreadableOp for a body that does not fit its kind; partial says
+	// that the rest can be exported all the same.
 	add(rec opstream.Record) error
+	partial() bool
 	end() error
 }
 
@@ -72,14 +75,15 @@ func (a *app) opsExport(dir, format string) error {
 	}
 	defer r.Close()
 	key := make([]byte, redact.KeyBytes)
-	rand.Read(key) // never fails
-	secrets := redact.New(key, a.secrets(nil))
+	rand.Read(key)                            // never fails
+	owner, _ := orchestrator.StreamOwner(dir) // what cannot be read is said below
+	secrets := redact.New(key, a.secrets(owner.Redact))
 	how := &redact.JSONOptions{Nested: []string{"args"}}
-	var damage error
+	var damage []error
 	for rec, err := range r.Since(0) {
 		if err != nil {
 			// What could be read is exported, and the error said at the end.
-			damage = errors.Join(damage, err)
+			damage = append(damage, err)
 			continue
 		}
 		if rec.Seq == 1 && opensTask(rec, dir) {
@@ -89,7 +93,11 @@ func (a *app) opsExport(dir, format string) error {
 		if err == nil {
 			err = e.add(rec)
 		}
-		if err != nil {
+		var unreadable *unreadableOp
+		switch {
+		case errors.As(err, &unreadable) && e.partial():
+			damage = append(damage, err)
+		case err != nil:
 			return err
 		}
 	}
@@ -99,8 +107,30 @@ func (a *app) opsExport(dir, format string) error {
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
-	return opsError(damage)
+	a.tellTorn(r)
+	return opsError(oneLineOf(damage))
 }
+
+// oneLineOf says the first of several faults, and how many more there are.
+func oneLineOf(damage []error) error {
+	switch len(damage) {
+	case 0:
+		return nil
+	case 1:
+		return damage[0]
+	}
+	return fmt.Errorf("%w (and %d more)", damage[0], len(damage)-1)
+}
+
+// unreadableOp is an operation of a kind this program knows whose body it cannot
+// read.
+type unreadableOp struct {
+	seq uint64
+	err error
+}
+
+func (e *unreadableOp) Error() string   { return fmt.Sprintf("op %d: %v", e.seq, e.err) }
+func (e *unreadableOp) Unwrap() []error { return []error{orchestrator.ErrStream, e.err} }
 
 // opensTask reports whether a record begins the stream of the task whose folder
 // dir is.
@@ -117,13 +147,14 @@ func opensTask(rec opstream.Record, dir string) bool {
 type jsonlExport struct{ out io.Writer }
 
 func (e jsonlExport) add(rec opstream.Record) error { return printRecord(e.out, rec, true) }
+func (e jsonlExport) partial() bool                 { return true }
 func (e jsonlExport) end() error                    { return nil }
 
 // bodyOf decodes a record; kinds this program does not know have no body.
 func bodyOf(rec opstream.Record) (op.Op, error) {
 	b, err := op.Decode(op.Kind(rec.Kind), rec.Body)
 	if err != nil && !errors.Is(err, op.ErrUnknownKind) {
-		return op.Op{}, fmt.Errorf("op %d: %w", rec.Seq, err)
+		return op.Op{}, &unreadableOp{rec.Seq, err}
 	}
 	return op.Op{Seq: rec.Seq, Step: rec.Step, Tok: rec.Tok, Time: rec.Time, Body: b}, nil
 }
@@ -164,6 +195,9 @@ type (
 	}
 )
 
+// partial is false: what comes next depends on every operation.
+func (e *openaiExport) partial() bool { return false }
+
 func (e *openaiExport) end() error {
 	messages := []openaiMessage{}
 	for _, m := range e.state.Projection() {
@@ -195,10 +229,7 @@ type markdownExport struct {
 }
 
 func (e *markdownExport) add(rec opstream.Record) error {
-	o, err := bodyOf(rec)
-	if err != nil {
-		return err
-	}
+	o, unreadable := bodyOf(rec) // its body is shown as it is recorded
 	var b strings.Builder
 	if rec.Step != e.step {
 		e.step = rec.Step
@@ -216,8 +247,10 @@ func (e *markdownExport) add(rec opstream.Record) error {
 	if _, err := io.WriteString(e.out, b.String()); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
-	return nil
+	return unreadable
 }
+
+func (e *markdownExport) partial() bool { return true }
 
 func (e *markdownExport) end() error { return nil }
 

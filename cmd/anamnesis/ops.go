@@ -92,7 +92,9 @@ func (a *app) opsAppendCommand() *cobra.Command {
 		Long: "Append one operation for each JSON object on a line of standard input, and print\n" +
 			"each one's number once it is durable. A line that is no JSON object ends the\n" +
 			"command; what was printed before it stays. Secrets become markers before anything\n" +
-			"is written, by the key in DIR/vault.jsonl, which is made where there is none.",
+			"is written, by the key in DIR/vault.jsonl, which is made where there is none.\n" +
+			"A task's stream takes kinds of other programs only, such as x.note: its own are\n" +
+			"what the task is made of.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opsDir(cmd, f.dir); err != nil {
@@ -120,7 +122,15 @@ func (a *app) opsAppend(ctx context.Context, f opsAppendFlags) (err error) {
 		return err
 	}
 	defer func() { err = closing(err, log.Close()) }()
-	secrets, err := orchestrator.OpenScrubber(f.dir, a.secrets(nil))
+	owner, err := orchestrator.StreamOwner(f.dir)
+	if err != nil {
+		return err
+	}
+	if err := mayAppend(f.kind, f.dir, owner); err != nil {
+		return err
+	}
+	a.tellUnset(owner.Task, owner.Redact)
+	secrets, err := orchestrator.OpenScrubber(f.dir, a.secrets(owner.Redact))
 	if err != nil {
 		return err
 	}
@@ -132,6 +142,7 @@ func (a *app) opsAppend(ctx context.Context, f opsAppendFlags) (err error) {
 	in := bufio.NewReaderSize(a.stdin, opsReadBytes)
 	for number := 1; ; {
 		bodies, read, end := readBodies(in)
+		bodies, unfit := fitting(f.kind, bodies, number)
 		for i := range bodies {
 			if bodies[i].body, err = secrets.Body(bodies[i].body); err != nil {
 				return err
@@ -139,6 +150,9 @@ func (a *app) opsAppend(ctx context.Context, f opsAppendFlags) (err error) {
 		}
 		if err := a.appendBodies(ctx, log, f, bodies, number); err != nil {
 			return err
+		}
+		if unfit != nil {
+			return unfit
 		}
 		number += read
 		switch {
@@ -300,16 +314,17 @@ func (a *app) opsCat(f opsReadFlags, pick opsFilter) error {
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
-	if len(damage) > 1 {
-		return fmt.Errorf("%w (and %d more)", damage[0], len(damage)-1)
+	if len(damage) == 0 {
+		a.tellTorn(r)
 	}
-	if len(damage) == 1 {
-		return damage[0]
-	}
+	return oneLineOf(damage)
+}
+
+// tellTorn says that a reader stopped before a stream's end.
+func (a *app) tellTorn(r *opstream.Reader) {
 	if torn := r.Torn(); torn != nil {
 		fmt.Fprintf(a.stderr, "anamnesis: the end is torn, or being written: %s\n", torn)
 	}
-	return nil
 }
 
 func (a *app) opsFollowCommand() *cobra.Command {

@@ -215,7 +215,7 @@ func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id
 		Rules: rules,
 		ID:    id, Dir: f.dir, Request: request, Model: m.name, BaseURL: m.baseURL,
 		EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised, Encoding: span.Encoding,
-		Approval: mode, Sandbox: f.sandbox, Writable: f.writable, MaxSteps: f.maxSteps, Tools: f.tools, System: orchestrator.SystemPrompt(),
+		Approval: mode, Sandbox: f.sandbox, Writable: f.writable, MaxSteps: f.maxSteps, Tools: f.tools, Redact: f.redact, System: orchestrator.SystemPrompt(),
 	}
 	if !span.Known {
 		n.EASFrom = fmt.Sprintf("%s is not in the EAS table", m.lookup)
@@ -361,7 +361,9 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	resumed.Continue = goOn
+	resumed.Continue, resumed.Redact = goOn, unknownTo(st, f.redact)
+	a.tellUnset(id, st.Redact)
+	f.redact = append(resumed.Redact, st.Redact...)
 	eas, easFrom := st.EAS, st.Opened.EASFrom
 	if resumed.EAS > 0 {
 		eas, easFrom = resumed.EAS, resumed.EASFrom

@@ -142,6 +142,7 @@ func (a *app) jump(ctx context.Context, h orchestrator.Home, task string, c orch
 // model when it can be reached; otherwise the extractor writes.
 func (a *app) jumpHere(ctx context.Context, h orchestrator.Home, st *orchestrator.State, c orchestrator.Command) (*op.JumpDone, error) {
 	task := st.Opened.Task
+	a.tellUnset(task, st.Redact)
 	p := view.NewText(nil, a.stderr, a.width())
 	m, modelErr := a.chooseModel(ctx, st.Model, st.BaseURL, "")
 	if modelErr == nil {
@@ -157,7 +158,7 @@ func (a *app) jumpHere(ctx context.Context, h orchestrator.Home, st *orchestrato
 		}
 	}
 	t, err := orchestrator.OpenTask(ctx, h, task, orchestrator.Options{
-		Model: m.model, Recreate: true, Secrets: a.secrets(nil), Program: "anamnesis " + version, Event: event,
+		Model: m.model, Recreate: true, Secrets: a.secrets(st.Redact), Program: "anamnesis " + version, Event: event,
 		AfterAppend: a.afterAppend, WorldHook: a.worldHook, SealAfter: a.sealAfter, CheckpointEvery: a.checkpointEvery,
 	})
 	if err != nil {

@@ -17,11 +17,11 @@ type TaskOpened struct {
 	MaxSteps int    `json:"max_steps"`        // 0: the default
 	// Sandbox is what commands are held in: world | read-only | off; empty means
 	// world. Writable are directories beside the world that they may write.
-	Sandbox  string   `json:"sandbox,omitempty"`
+	Sandbox string `json:"sandbox,omitempty"`
 	// Allow, Ask and Deny are rules given for the task, as they are written.
-	Allow []string `json:"allow,omitempty"`
-	Ask   []string `json:"ask,omitempty"`
-	Deny  []string `json:"deny,omitempty"`
+	Allow    []string `json:"allow,omitempty"`
+	Ask      []string `json:"ask,omitempty"`
+	Deny     []string `json:"deny,omitempty"`
 	Writable []string `json:"writable,omitempty"`
 	// Tools are the tools the agent has beside those that every agent has.
 	Tools  []string `json:"tools,omitempty"`
@@ -31,6 +31,9 @@ type TaskOpened struct {
 	// Guarded are calls that need one beside the built-in kinds.
 	NoResearch bool          `json:"no_research,omitempty"`
 	Guarded    []CallPattern `json:"guarded,omitempty"`
+	// Redact names the variables whose values are kept out of the record, beside
+	// those whose names say so. The values stand nowhere.
+	Redact []string `json:"redact,omitempty"`
 	// NoFinalPass: the paths the task left are not read at its end.
 	NoFinalPass bool   `json:"no_final_pass,omitempty"`
 	Program     string `json:"program"` // version that wrote it
@@ -47,6 +50,8 @@ type TaskResumed struct {
 	Program string `json:"program"`
 	// Continue opens a turn that had ended unanswered, without new words.
 	Continue bool `json:"continue,omitempty"`
+	// Redact names further variables of TaskOpened.Redact's kind.
+	Redact []string `json:"redact,omitempty"`
 }
 
 // Source says through which door a person's words came.

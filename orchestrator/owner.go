@@ -1,0 +1,63 @@
+package orchestrator
+
+import (
+	"slices"
+
+	"anamnesis/opstream"
+	"anamnesis/opstream/op"
+)
+
+// Owner is what a stream says of the task it belongs to. The zero Owner is no
+// task of this program.
+type Owner struct {
+	Task   string   // its id
+	Dir    string   // where it works
+	Redact []string // variables whose values are kept out of its record
+}
+
+// StreamOwner reads whose stream stands in dir. It takes no lock, and reads
+// what a checkpoint does not hold. Beside an error stands what was read before
+// it.
+func StreamOwner(dir string) (Owner, error) {
+	r, err := opstream.OpenReader(dir, &opstream.Options{Checkpoint: foldVersion})
+	if err != nil {
+		return Owner{}, err
+	}
+	defer r.Close()
+	st := resumeFold(r)
+	o := Owner{Task: st.Opened.Task, Dir: st.Opened.Dir, Redact: st.Redact}
+	for rec, err := range r.Since(st.Last) {
+		switch kind := op.Kind(rec.Kind); {
+		case rec.Seq == 1 && kind != op.KindTaskOpened:
+			return o, nil
+		case kind != op.KindTaskOpened && kind != op.KindTaskResumed && rec.Seq != 0:
+			continue // a damaged blob of another kind says nothing of this
+		}
+		if err != nil {
+			return o, err
+		}
+		got, err := decode(rec)
+		if err != nil {
+			return o, err
+		}
+		switch b := got.Body.(type) {
+		case *op.TaskOpened:
+			if rec.Seq == 1 {
+				o = Owner{Task: b.Task, Dir: b.Dir, Redact: b.Redact}
+			}
+		case *op.TaskResumed:
+			o.Redact = withNames(o.Redact, b.Redact)
+		}
+	}
+	return o, nil
+}
+
+// withNames gives names with those of more that are not among them.
+func withNames(names, more []string) []string {
+	for _, name := range more {
+		if !slices.Contains(names, name) {
+			names = append(slices.Clip(names), name)
+		}
+	}
+	return names
+}
