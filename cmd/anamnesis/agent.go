@@ -313,7 +313,7 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 		Model:    m.model, Reflect: m.reflect, Tools: tools, Approval: approval, Program: "anamnesis " + version,
 		Sandbox:     guard.Confinement(f.sandbox),
 		Limits:      orchestrator.Limits{Steps: f.maxSteps, Tokens: f.maxTokens, Time: f.maxTime},
-		Secrets:     a.secrets(f.redact),
+		Secrets:     a.taskSecrets(f.dir, f.redact),
 		Event:       p.Op,
 		Delta:       p.Delta,
 		Progress:    p.Progress,

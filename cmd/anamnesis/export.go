@@ -77,7 +77,7 @@ func (a *app) opsExport(dir, format string) error {
 	key := make([]byte, redact.KeyBytes)
 	rand.Read(key)                            // never fails
 	owner, _ := orchestrator.StreamOwner(dir) // what cannot be read is said below
-	secrets := redact.New(key, a.secrets(owner.Redact))
+	secrets := redact.New(key, a.taskSecrets(owner.Dir, owner.Redact))
 	how := &redact.JSONOptions{Nested: []string{"args"}}
 	var damage []error
 	for rec, err := range r.Since(0) {

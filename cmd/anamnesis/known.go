@@ -5,11 +5,14 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"anamnesis/knowledge_base/retrieval/remote"
 	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/tool/mcp"
 )
 
 // secrets are the values this process knows to be secret: the API key, the
@@ -21,6 +24,35 @@ func (a *app) secrets(names []string) []redact.Secret {
 		if value := a.getenv(name); value != "" {
 			known = append(known, redact.Secret{Kind: name, Value: value})
 		}
+	}
+	return known
+}
+
+// taskSecrets are those of secrets, and those of the configuration that counts in
+// a task's directory: what MCP servers, the search and the embedder are reached
+// with. What cannot be read of it is said by what uses it.
+func (a *app) taskSecrets(dir string, names []string) []redact.Secret {
+	known := a.secrets(names)
+	h, err := a.home()
+	if err != nil {
+		return known
+	}
+	servers, _ := mcp.Load(h.MCPServers(), "")
+	if dir != "" {
+		project, _ := mcp.Load(filepath.Join(dir, mcp.ProjectFile), dir)
+		servers = append(servers, project...)
+	}
+	for _, s := range servers {
+		known = append(known, s.Secrets(a.getenv)...)
+	}
+	if web, err := a.webOptions(h); err == nil {
+		known = append(known, redact.FromSetting("search-key", web.Search.Key)...)
+		known = append(known, redact.FromSetting("search-url", web.Search.URL)...)
+	}
+	if e, err := remote.Load(h.Embedder(), a.getenv); err == nil && e != nil {
+		key, address := e.Credentials()
+		known = append(known, redact.FromSetting("embedder-key", key)...)
+		known = append(known, redact.FromSetting("embedder-url", address)...)
 	}
 	return known
 }

@@ -113,7 +113,7 @@ func (a *app) mcpListCommand(dir *string) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				e := mcpEntry{Name: s.Name, Scope: "user", How: a.withoutSecrets(s.How(), nil), Approved: ok, Disabled: s.Disabled}
+				e := mcpEntry{Name: s.Name, Scope: "user", How: withoutSecrets(s.How(), a.secrets(nil)), Approved: ok, Disabled: s.Disabled}
 				if s.Project != "" {
 					e.Scope = "project"
 				}

@@ -130,7 +130,7 @@ func (a *app) opsAppend(ctx context.Context, f opsAppendFlags) (err error) {
 		return err
 	}
 	a.tellUnset(owner.Task, owner.Redact)
-	secrets, err := orchestrator.OpenScrubber(f.dir, a.secrets(owner.Redact))
+	secrets, err := orchestrator.OpenScrubber(f.dir, a.taskSecrets(owner.Dir, owner.Redact))
 	if err != nil {
 		return err
 	}

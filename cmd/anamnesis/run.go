@@ -226,11 +226,12 @@ func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id
 	if f.window > 0 {
 		n.Window = f.window
 	}
-	if err := n.CheckNames(a.secrets(f.redact)); err != nil { // before they are shown
+	known := a.taskSecrets(f.dir, f.redact)
+	if err := n.CheckNames(known); err != nil { // before they are shown
 		return n, err
 	}
 	if n.ID == "" {
-		if n.ID, err = orchestrator.NewTaskID(h, a.withoutSecrets(request, f.redact)); err != nil {
+		if n.ID, err = orchestrator.NewTaskID(h, withoutSecrets(request, known)); err != nil {
 			return n, err
 		}
 	} else if err := orchestrator.CheckTaskID(n.ID); err != nil {
@@ -243,8 +244,8 @@ func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id
 }
 
 // withoutSecrets is a text of which a name is made.
-func (a *app) withoutSecrets(text string, names []string) string {
-	text, _ = redact.New(nil, a.secrets(names)).Text(text)
+func withoutSecrets(text string, known []redact.Secret) string {
+	text, _ = redact.New(nil, known).Text(text)
 	return redact.ReplaceMarkers(text, func(string) string { return "redacted" })
 }
 
@@ -363,7 +364,7 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	}
 	resumed.Continue, resumed.Redact = goOn, unknownTo(st, f.redact)
 	a.tellUnset(id, st.Redact)
-	f.redact = append(resumed.Redact, st.Redact...)
+	f.dir, f.redact = st.Opened.Dir, append(resumed.Redact, st.Redact...)
 	eas, easFrom := st.EAS, st.Opened.EASFrom
 	if resumed.EAS > 0 {
 		eas, easFrom = resumed.EAS, resumed.EASFrom

@@ -279,3 +279,7 @@ func vectors(data []byte, n int) ([][]float32, error) {
 	}
 	return out, nil
 }
+
+// Credentials gives what the endpoint is reached with and nobody else is to
+// see: its key, empty for none, and its address, which may hold a password.
+func (e *Embedder) Credentials() (key, address string) { return e.o.Key, e.o.URL }

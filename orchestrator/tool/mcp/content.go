@@ -27,7 +27,7 @@ const (
 // else named in its place and, where it is small enough, kept as a part. Secrets are
 // replaced before anything is cut.
 func result(r *sdk.CallToolResult, secrets *tool.Redaction) tool.Result {
-	var b resultBuilder
+	b := resultBuilder{secrets: secrets}
 	for _, c := range r.Content {
 		b.content(c)
 	}
@@ -45,8 +45,9 @@ func result(r *sdk.CallToolResult, secrets *tool.Redaction) tool.Result {
 }
 
 type resultBuilder struct {
-	lines []string
-	parts []op.Part
+	secrets *tool.Redaction
+	lines   []string
+	parts   []op.Part
 }
 
 func (b *resultBuilder) line(s string) { b.lines = append(b.lines, s) }
@@ -79,8 +80,17 @@ func (b *resultBuilder) resource(r *sdk.ResourceContents) {
 	case strings.HasPrefix(r.MIMEType, "audio/"):
 		b.part(op.PartAudio, r.MIMEType, r.URI, r.Blob)
 	default:
-		b.part(op.PartBlob, r.MIMEType, r.URI, r.Blob)
+		b.part(op.PartBlob, r.MIMEType, r.URI, b.withoutSecrets(r.MIMEType, r.Blob))
 	}
+}
+
+// withoutSecrets gives a file's bytes as they may be kept: of a text, secrets
+// are replaced. A text says that it is one, or is UTF-8.
+func (b *resultBuilder) withoutSecrets(mimeType string, data []byte) []byte {
+	if len(data) > MaxPartBytes || !strings.HasPrefix(strings.ToLower(mimeType), "text/") && !utf8.Valid(data) {
+		return data
+	}
+	return []byte(b.secrets.Text(string(data)))
 }
 
 // part keeps bytes that are no text. An image is what its bytes say it is.

@@ -1,0 +1,82 @@
+package redact
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// FromSetting gives the secrets in the value of a setting that may hold one: a
+// header, a variable that a program is started with, an address. Of "Bearer …"
+// it is what follows the scheme; of a URL its password, a token in the place
+// of its user, and the parts of its path and query that look drawn by chance
+// or are named as secrets. Left out are what FromEnviron leaves out and, unless
+// the setting's name says that it is secret, values that look like names
+// (acme-web, eu-west-1): they stand in every text.
+func FromSetting(name, value string) []Secret {
+	value = strings.TrimSpace(value)
+	if strings.Contains(value, "://") {
+		return fromURL(name, value)
+	}
+	if scheme, credential, ok := strings.Cut(value, " "); ok && isWord(scheme) && !strings.Contains(strings.TrimSpace(credential), " ") {
+		value = strings.TrimSpace(credential)
+	}
+	if !secretValue(value) || !secretSetting(name) && nameLooking(value) {
+		return nil
+	}
+	return []Secret{{Kind: kindName(name), Value: value}}
+}
+
+// secretSetting reports whether a setting's name says that it is secret.
+func secretSetting(name string) bool {
+	name = strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	return SecretName(name) || strings.HasSuffix(name, "KEY") || strings.HasSuffix(name, "AUTH") || slices.Contains([]string{"AUTHORIZATION", "COOKIE", "SIG", "SIGNATURE"}, name)
+}
+
+// nameLooking reports whether a value is words and short numbers, joined as in
+// a name.
+func nameLooking(v string) bool {
+	for part := range strings.FieldsFuncSeq(v, func(r rune) bool { return strings.ContainsRune("-_. /:", r) }) {
+		if !isWord(part) && strings.Trim(part, "0123456789") != "" || len(part) >= minWordBytes {
+			return false
+		}
+	}
+	return true
+}
+
+func isWord(s string) bool {
+	for i := range len(s) {
+		if !isLower(s[i]) && !isUpper(s[i]) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func fromURL(name, value string) []Secret {
+	u, err := url.Parse(value)
+	if err != nil {
+		return nil
+	}
+	var out []Secret
+	add := func(what, v string) { out = append(out, Secret{Kind: kindName(name) + what, Value: v}) }
+	if s, ok := urlPassword(name, value); ok {
+		out = append(out, s)
+	}
+	if user := u.User.Username(); len(user) >= minUserTokenBytes && random(user) {
+		add("-token", user)
+	}
+	for key, values := range u.Query() {
+		for _, v := range values {
+			if secretValue(v) && (secretSetting(key) || random(v) && !nameLooking(v)) {
+				add("-"+kindName(key), v)
+			}
+		}
+	}
+	for part := range strings.SplitSeq(u.Path, "/") {
+		if len(part) >= minPathPartBytes && random(part) && !nameLooking(part) {
+			add("-path", part)
+		}
+	}
+	return out
+}

@@ -1,0 +1,34 @@
+//go:build unix
+
+package mcp
+
+import (
+	"anamnesis/opstream/redact"
+)
+
+// Secrets gives what a server is reached with and nobody else is to see: the
+// values of its variables and headers, what its address holds, and the values
+// of the variables of getenv that it names. What looks like no secret is left
+// out; see redact.FromSetting. A variable that is not set has none.
+func (s Server) Secrets(getenv func(string) string) []redact.Secret {
+	var out []redact.Secret
+	take := func(name, text string) {
+		for _, m := range variable.FindAllStringSubmatch(text, -1) {
+			out = append(out, redact.FromSetting(m[1], getenv(m[1]))...)
+		}
+		if value, err := expand(text, getenv); err == nil {
+			out = append(out, redact.FromSetting(name, value)...)
+		}
+	}
+	for name, text := range s.Env {
+		take(name, text)
+	}
+	for name, text := range s.Headers {
+		take(name, text)
+	}
+	for _, text := range s.Args {
+		take("mcp-argument", text)
+	}
+	take("mcp-url", s.URL)
+	return out
+}
