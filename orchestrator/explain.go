@@ -134,6 +134,9 @@ func (x *explainer) add(o op.Op) error {
 			Op: o.Seq, Kind: b.Kind(), Rule: maskRule(b), Out: maskedRanges(b), Saved: before - x.state.contextTokens(), In: true,
 		})
 	case *op.PassDone:
+		if b.Trigger == triggerEnd {
+			break // cards only: the context stays as it is
+		}
 		c := ExplainedChange{Op: o.Seq, Kind: b.Kind(), Rule: passRule(b), Out: b.Ranges, Saved: b.RangeTokens - o.Tok, In: b.Block != ""}
 		if b.Trigger == triggerWindow {
 			c.Saved = before - x.state.contextTokens()

@@ -91,7 +91,7 @@ func (t *Task) researched(c op.Call) (done []string, records []uint64, missing [
 	if _, ok := t.tools.Spec(investigateTool); !ok {
 		return nil, nil, nil
 	}
-	rules := research.Rules{KnownHost: t.knowsHost, KnownModel: t.knowsModel}
+	rules := research.Rules{KnownHost: t.knowsHost, KnownModel: t.knowsModel, Listed: t.lists}
 	for _, p := range t.state.Opened.Guarded {
 		rules.Patterns = append(rules.Patterns, loop.Pattern{Tool: p.Tool, Command: p.Command})
 	}
@@ -125,6 +125,25 @@ func (t *Task) knowsHost(host string) bool {
 // knowsModel: the EAS table has it, or the world names it.
 func (t *Task) knowsModel(name string) bool {
 	return name == t.state.Model || t.opts.KnownModel != nil && t.opts.KnownModel(name) || t.worldNames(name)
+}
+
+// lists reports whether the world's files list a package: package.json names
+// it, or it is installed there.
+func (t *Task) lists(kind, name string) bool {
+	root, err := t.worldRoot()
+	if err != nil || kind != "npm" {
+		return false
+	}
+	if _, err := root.Stat("node_modules/.bin/" + name); err == nil {
+		return true
+	}
+	f, err := root.Open("package.json")
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxWorldFile))
+	return err == nil && bytes.Contains(data, []byte(`"`+name+`"`))
 }
 
 var errFound = errors.New("found")

@@ -11,8 +11,12 @@ import (
 // address finds the host of an address with a scheme, behind a user's name.
 var address = regexp.MustCompile(`(?i)\b(?:https?|git|ssh|ftps?|sftp|wss?|rsync|svn)(?:\+[a-z]+)?://(?:[^\s/@'"<>]*@)?(\[[0-9a-f:]+\]|[a-z0-9._-]+)`)
 
-// remote finds the host of user@host:path, as git and scp write it.
-var remote = regexp.MustCompile(`^(?:[A-Za-z0-9._-]+@)([A-Za-z0-9.-]+)(?::.*)?$`)
+// remote finds the host of [user@]host:path, as scp, rsync and git write it;
+// a path before the colon is none.
+var remote = regexp.MustCompile(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9.-]+):`)
+
+// userAt finds the host of user@host, with or without a path.
+var userAt = regexp.MustCompile(`^[A-Za-z0-9._-]+@([A-Za-z0-9.-]+)(?::.*)?$`)
 
 // bareHost is a host, or an address without its scheme.
 var bareHost = regexp.MustCompile(`^([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}|\d+\.\d+\.\d+\.\d+)(?::\d+)?(?:[/?#].*)?$`)
@@ -27,57 +31,112 @@ func HostsIn(text string) []string {
 	return out
 }
 
+// caller is how a program is told what to reach.
+type caller struct {
+	short  string // its short options that take a value
+	long   string // its long ones, separated by blanks
+	bare   bool   // a host may stand as a word of its own
+	user   bool   // user@host names one
+	remote bool   // host:path does
+	first  bool   // only the first word does: of what follows only addresses
+}
+
+const (
+	curlLong = "--output --header --data --data-binary --data-raw --data-ascii --data-urlencode --json --user-agent --user --request --form --form-string " +
+		"--upload-file --cookie --cookie-jar --cacert --capath --cert --key --write-out --config --max-time --connect-timeout --retry --retry-delay --referer " +
+		"--range --netrc-file --dump-header --trace --trace-ascii --output-dir --stderr --ciphers --limit-rate"
+	wgetLong = "--output-document --output-file --append-output --header --user-agent --post-data --post-file --body-data --body-file --input-file " +
+		"--directory-prefix --timeout --tries --wait --load-cookies --save-cookies --ca-certificate --certificate --private-key --user --password --accept --reject --referer"
+)
+
+// callerOf gives the programs that use the network for what they are given.
+func callerOf(program string) (caller, bool) {
+	switch program {
+	case "curl":
+		return caller{short: "oHdAeuXTFbcrmwKCDEUyYzPQt", long: curlLong, bare: true}, true
+	case "wget":
+		return caller{short: "OoaeilBPUtTwQARDIX", long: wgetLong, bare: true}, true
+	case "http", "https", "xh":
+		return caller{short: "oaA", long: "--output --auth --auth-type", bare: true}, true
+	case "aria2c":
+		return caller{short: "odisxjk", long: "--out --dir --input-file", bare: true}, true
+	case "ssh":
+		return caller{short: "bcDEeFIiJLlmOopQRSWw", bare: true, user: true, first: true}, true
+	case "nc", "telnet", "ping":
+		return caller{short: "ceiIlmpqsWwxX", bare: true, first: true}, true
+	case "sftp":
+		return caller{short: "bcDFilJoPRSsX", bare: true, user: true, remote: true, first: true}, true
+	case "scp":
+		return caller{short: "cFiJloPSX", user: true, remote: true}, true
+	case "rsync":
+		return caller{short: "efBT", long: "--rsh --exclude --include --filter --exclude-from --include-from --files-from --log-file --port", user: true, remote: true}, true
+	case "git", "npm", "pnpm", "yarn", "bun", "npx", "bunx", "pip", "pip3", "pipx", "uv", "uvx", "go", "cargo", "gem", "docker", "podman", "svn", "hg":
+		return caller{}, true
+	}
+	return caller{}, false
+}
+
+// takes reports whether an option's value is the next word: of a cluster of
+// short ones (-sSLo) the first that takes a value has the rest for it.
+func (c caller) takes(w string) bool {
+	if strings.HasPrefix(w, "--") || !strings.HasPrefix(w, "-") {
+		return oneOf(c.long, w)
+	}
+	at := strings.IndexAny(w[1:], c.short)
+	return at >= 0 && at == len(w)-2
+}
+
 // hosts finds what a command reaches. Only programs that use the network for
 // what they are given are asked.
 func (f *finder) hosts(s command.Simple) {
-	bare, remotes := false, false
-	switch s.Program() {
-	case "curl", "wget", "http", "https", "xh", "aria2c":
-		bare = true
-	case "ssh", "scp", "sftp", "rsync", "nc", "telnet", "ping":
-		bare, remotes = true, true
-	case "git":
-		remotes = true
-		if !gitReaches(s.Args()) {
-			return
-		}
-	case "npm", "pnpm", "yarn", "bun", "npx", "bunx", "pip", "pip3", "pipx", "uv", "uvx", "go", "cargo", "gem", "docker", "podman", "svn", "hg":
-	default:
+	program := s.Program()
+	c, ok := callerOf(program)
+	if !ok {
 		return
 	}
-	values := false // the word before was an option that takes a value
+	if program == "git" {
+		sub := gitSub(s.Args())
+		if !oneOf("clone fetch pull push remote submodule ls-remote archive", sub) {
+			return
+		}
+		c.user = true
+		c.remote = oneOf("clone remote submodule ls-remote", sub) // elsewhere a:b may be two branches
+	}
+	values, named := false, false // the word before takes a value; the one word that names a host was seen
 	for _, w := range s.Args() {
-		skip := values
-		values = bare && oneOf("-o -O -H -d -A -e -u -X -T -F -b -c -i -p --output --header --data --user-agent --user --request --form --identity", w.Text)
-		for _, host := range hostsOf(w.Text, bare && !skip, remotes) {
+		value := values || named
+		values = c.takes(w.Text)
+		for _, host := range c.hostsOf(w.Text, value) {
 			f.host(host)
 		}
+		named = named || c.first && !value && !strings.HasPrefix(w.Text, "-")
 	}
 }
 
-// gitReaches reports whether a git command uses the address it is given.
-func gitReaches(args []command.Word) bool {
+// gitSub is the subcommand of a git command.
+func gitSub(args []command.Word) string {
 	for i := 0; i < len(args); i++ {
-		w := args[i].Text
-		if w == "-C" || w == "-c" {
+		switch w := args[i].Text; {
+		case oneOf("-C -c --git-dir --work-tree --namespace --exec-path", w):
 			i++
-			continue
-		}
-		if !strings.HasPrefix(w, "-") {
-			return oneOf("clone fetch pull push remote submodule ls-remote archive", w)
+		case !strings.HasPrefix(w, "-"):
+			return w
 		}
 	}
-	return false
+	return ""
 }
 
-func hostsOf(w string, bare, remotes bool) []string {
-	if hosts := HostsIn(w); len(hosts) > 0 || strings.HasPrefix(w, "-") {
+func (c caller) hostsOf(w string, value bool) []string {
+	if hosts := HostsIn(w); len(hosts) > 0 || strings.HasPrefix(w, "-") || value {
 		return hosts
 	}
-	if m := remote.FindStringSubmatch(w); remotes && m != nil {
+	if m := userAt.FindStringSubmatch(w); c.user && m != nil {
 		return []string{strings.ToLower(m[1])}
 	}
-	if m := bareHost.FindStringSubmatch(w); bare && m != nil {
+	if m := remote.FindStringSubmatch(w); c.remote && m != nil {
+		return []string{strings.ToLower(m[1])}
+	}
+	if m := bareHost.FindStringSubmatch(w); c.bare && m != nil {
 		return []string{strings.ToLower(m[1])}
 	}
 	return nil

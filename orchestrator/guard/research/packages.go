@@ -1,6 +1,7 @@
 package research
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ type manager struct {
 	// listed are options whose value is a file of packages, or that make the
 	// words no packages: what the world lists is not new.
 	listed string
+	with   string // only the value of this option is a package
 	single bool   // only the first word is a package, the rest belongs to it
 	look   string // a command that looks a package up, with % for its name
 }
@@ -37,19 +39,23 @@ func managers(program string) []manager {
 	case "npx", "bunx":
 		return []manager{{name: "npm", single: true, look: npmLook}}
 	case "pip", "pip3", "pipx":
-		return []manager{{name: "pip", subs: "install inject run", valued: pipValued, listed: "-r --requirement -e --editable", look: pipLook}}
+		return []manager{{name: "pip", subs: "install inject run download wheel", valued: pipValued, listed: "-r --requirement -e --editable", look: pipLook}}
 	case "uv":
 		return []manager{
 			{name: "pip", subs: "add", valued: pipValued, listed: "-r --requirements", look: pipLook},
 			{name: "pip", subs: "pip", valued: pipValued, listed: "-r --requirement -e --editable", look: pipLook},
 			{name: "pip", subs: "tool", single: true, look: pipLook},
+			{name: "pip", subs: "run", with: "--with", look: pipLook},
 		}
 	case "uvx":
 		return []manager{{name: "pip", single: true, look: pipLook}}
 	case "poetry", "pdm":
 		return []manager{{name: "pip", subs: "add", valued: "-G --group --source", look: pipLook}}
 	case "go":
-		return []manager{{name: "go", subs: "get install", valued: "-tags -C -mod -modfile", look: "go list -m -versions %"}}
+		return []manager{
+			{name: "go", subs: "get install", valued: goValued, look: goLook},
+			{name: "go", subs: "run", valued: goValued + " -exec", single: true, look: goLook},
+		}
 	case "cargo":
 		return []manager{{name: "cargo", subs: "add install", valued: "--features -F --version --vers --git --branch --tag --rev --path -p --package --root --registry", look: "cargo info %"}}
 	case "apt", "apt-get", "aptitude":
@@ -58,9 +64,14 @@ func managers(program string) []manager {
 	return otherManagers(program)
 }
 
-const npmValued = "--prefix -C --dir --registry --tag -w --workspace --filter"
+const (
+	goValued = "-tags -C -mod -modfile"
+	goLook   = "go list -m -versions %"
+)
 
-const pipValued = "-t --target -i --index-url --extra-index-url -f --find-links -c --constraint --python --prefix --root --group --extra"
+const npmValued = "--prefix -C --dir --registry --tag -w --workspace --filter --loglevel --cache --userconfig --omit --include"
+
+const pipValued = "--proxy --timeout --retries --log --cert --cache-dir --exists-action --trusted-host -t --target -i --index-url --extra-index-url -f --find-links -c --constraint --python --prefix --root --group --extra"
 
 func otherManagers(program string) []manager {
 	switch program {
@@ -88,21 +99,49 @@ func otherManagers(program string) []manager {
 // list (npm ci, pip install -r) and what lies in the world (pip install .) is
 // nothing new.
 func (f *finder) packages(s command.Simple) {
-	program, args := s.Program(), s.Args()
-	if (program == "python" || program == "python3") && len(args) > 1 && args[0].Text == "-m" && args[1].Text == "pip" {
-		program, args = "pip", args[2:]
-	}
+	program, args := installer(s)
 	for _, m := range managers(program) {
 		rest, ok := m.after(args)
 		if !ok {
 			continue
 		}
 		for _, w := range m.words(rest) {
-			if name := m.packageName(w); name != "" {
+			if name := m.packageName(w); name != "" && !(m.single && f.rules.Listed != nil && f.rules.Listed(m.name, name)) {
 				f.add(Subject{Kind: Package, ID: m.name + ":" + name, Look: strings.ReplaceAll(m.look, "%", name)})
 			}
 		}
 	}
+}
+
+// python names the interpreter, and pip, of some version.
+var python = regexp.MustCompile(`^(python|pip)[0-9]*(?:\.[0-9]+)*$`)
+
+// installer is the program that a command installs with and its words: of
+// python -m pip it is pip, and a choice of toolchain or of a place stands in no
+// subcommand's way.
+func installer(s command.Simple) (string, []command.Word) {
+	program, args := s.Program(), s.Args()
+	m := python.FindStringSubmatch(program)
+	switch {
+	case m != nil && m[1] == "pip":
+		return "pip", args
+	case m != nil:
+		for i := 0; i+1 < len(args) && strings.HasPrefix(args[i].Text, "-"); i++ {
+			switch w := args[i].Text; {
+			case w == "-W" || w == "-X":
+				i++
+			case !strings.HasPrefix(w, "--") && strings.HasSuffix(w, "m") && args[i+1].Text == "pip":
+				return "pip", args[i+2:]
+			}
+		}
+	case program == "cargo" && len(args) > 0 && strings.HasPrefix(args[0].Text, "+"):
+		return program, args[1:]
+	case program == "yarn" && len(args) > 1 && args[0].Text == "global":
+		return program, args[1:]
+	case program == "yarn" && len(args) > 2 && args[0].Text == "workspace":
+		return program, args[2:]
+	}
+	return program, args
 }
 
 // after gives the words behind the subcommand that installs.
@@ -136,6 +175,13 @@ func (m manager) words(args []command.Word) []string {
 	for i := 0; i < len(args); i++ {
 		w := args[i].Text
 		switch {
+		case m.with != "":
+			if value, ok := strings.CutPrefix(w, m.with+"="); ok {
+				out = append(out, value)
+			} else if w == m.with && i+1 < len(args) {
+				i++
+				out = append(out, args[i].Text)
+			}
 		case w == "--":
 		case oneOf(m.listed, w), oneOf(m.valued, w):
 			if m.single && i+1 < len(args) { // npx -p PACKAGE command
@@ -161,6 +207,9 @@ func (m manager) packageName(w string) string {
 	if strings.Contains(w, "://") {
 		return w // an address: its host is looked at as well
 	}
+	if m.name != "go" && archive.MatchString(w) {
+		return "" // a file, whether or not it is there yet
+	}
 	switch m.name {
 	case "pip":
 		if i := strings.IndexAny(w, "=<>!~[;@"); i > 0 {
@@ -173,6 +222,9 @@ func (m manager) packageName(w string) string {
 		if !strings.Contains(strings.Split(w, "/")[0], ".") {
 			return "" // of the standard library, or a pattern of the module itself
 		}
+		if m.single && !strings.Contains(w, "@") {
+			return "" // go run without a version: what go.mod lists, or a file
+		}
 		w, _, _ = strings.Cut(strings.TrimSuffix(w, "/..."), "@")
 	case "composer":
 		w, _, _ = strings.Cut(w, ":")
@@ -183,6 +235,9 @@ func (m manager) packageName(w string) string {
 	}
 	return w
 }
+
+// archive is a package as a file.
+var archive = regexp.MustCompile(`\.(?:whl|tgz|tar\.(?:gz|bz2|xz)|zip|deb|rpm|apk|gem|conda)$`)
 
 // oneOf reports whether a word stands in a list separated by blanks.
 func oneOf(list, word string) bool { return slices.Contains(strings.Fields(list), word) }

@@ -72,6 +72,9 @@ type Rules struct {
 	// known.
 	KnownHost  func(host string) bool
 	KnownModel func(name string) bool
+	// Listed says that the world's files list a package of a kind, so that
+	// running it (npx) brings nothing new; nil: nothing is listed.
+	Listed func(kind, name string) bool
 }
 
 // maxSubjects bounds what one call can be about.

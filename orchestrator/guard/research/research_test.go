@@ -51,11 +51,23 @@ func TestPackages(t *testing.T) {
 		{`echo npm install x; grep 'pip install y' README`, ""},
 		{`pip install git+https://git.example/a.git`, "pip:git+https://git.example/a.git host:git.example"},
 		{`npm i a a A`, "npm:a"},
+		{`python3.11 -m pip install a; python -u -Im pip install b; pip3.12 install c; pip --proxy p.q install d; python -m venv install`, "pip:a pip:b pip:c pip:d"},
+		{`pip download a && uv run --with b --with=c x.py && uv run pytest`, "pip:a pip:b pip:c"},
+		{`pip install ./a.whl dist/b-1-py3-none-any.whl c.tar.gz; npm i d.tgz; apt install e.deb`, ""},
+		{`go run a.example/x@latest -v b.example/y@v1; go run main.go; go run c.example/z; go run ./cmd/x`, "go:a.example/x"},
+		{`cargo +nightly install a; yarn global add b; yarn workspace web add c; npm --loglevel error i d`, "cargo:a npm:b npm:c npm:d"},
 	}
 	for _, tt := range tests {
 		if got := ids(research.Rules{}.Subjects("Bash", bash(t, tt.line))); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.line, got, tt.want)
 		}
+	}
+}
+
+func TestRunsWhatTheWorldLists(t *testing.T) {
+	rules := research.Rules{Listed: func(kind, name string) bool { return kind == "npm" && name == "tsc" }}
+	if got := ids(rules.Subjects("Bash", bash(t, "npx tsc -p . && npx -p tsc tsc && npm exec tsc && npx cowsay && npm i tsc"))); got != "npm:cowsay npm:tsc" {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -72,6 +84,11 @@ func TestHosts(t *testing.T) {
 		{`ssh root@i.example uptime`, "host:i.example"},
 		{`sudo bash -c 'curl 10.0.0.1'`, "host:10.0.0.1"},
 		{`x=$(curl -s https://j.example)`, "host:j.example"},
+		{`curl -sSLo a.tar localhost; curl --cacert b.pem --data-binary c.json localhost; wget -qO d.html localhost; wget -qO- known.example`, ""},
+		{`curl -O k.example/a.tgz; curl -i l.example; wget -c m.example`, "host:k.example host:l.example host:m.example"},
+		{`scp a.txt n.example:/tmp/; rsync -a b.old/ c.txt o.example:/x; git clone p.example:a/b.git`, "host:n.example host:o.example host:p.example"},
+		{`rsync -a a.txt b.txt; scp c.txt localhost:d.txt; git push origin v1.2:v1.3; npm run a b@latest`, ""},
+		{`ssh -i key.pem q.example cat a.txt; git --git-dir x fetch https://r.example/a`, "host:q.example host:r.example"},
 	}
 	for _, tt := range tests {
 		if got := ids(rules.Subjects("Bash", bash(t, tt.line))); got != tt.want {
