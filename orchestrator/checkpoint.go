@@ -9,12 +9,13 @@ import (
 	"fmt"
 	"reflect"
 
+	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/model"
 )
 
 // foldVersion names what Fold makes of a stream. It is raised whenever Fold or
 // State changes its meaning: a checkpoint of another version is not used.
-const foldVersion = "10"
+const foldVersion = "11"
 
 // DefaultCheckpointEvery is how many operations a stream grows by, at least,
 // until its fold is written down again: fewer are folded in less time than a
@@ -264,6 +265,10 @@ func (w *stateWriter) step(st *Step) {
 	for _, c := range st.Calls {
 		w.name(c)
 	}
+	w.number(uint64(len(st.Began)))
+	for _, k := range st.Began {
+		w.text(string(k))
+	}
 }
 
 // stateReader takes from rest. After the first fault it gives zeros, and bad
@@ -355,6 +360,12 @@ func (r *stateReader) step(st *Step, id int) {
 		st.Calls = make([]string, n)
 		for i := range st.Calls {
 			st.Calls[i] = r.name()
+		}
+	}
+	if n := r.count(); n > 0 {
+		st.Began = make([]loop.Key, n)
+		for i := range st.Began {
+			st.Began[i] = loop.Key(r.text())
 		}
 	}
 }

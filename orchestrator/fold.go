@@ -101,6 +101,9 @@ func (s *State) apply(o op.Op) error {
 			}
 			s.Prints[b.Print] = true
 		}
+		if b.By == byUndoneGuard {
+			s.heldOnce(b.Call)
+		}
 	case *op.ToolCalled, *op.ToolStarted, *op.ToolReturned:
 		return s.tool(o)
 	case *op.JobStarted, *op.JobEnded:
@@ -209,7 +212,7 @@ func (s *State) tool(o op.Op) error {
 	c := &s.Reply.Calls[i]
 	switch b := o.Body.(type) {
 	case *op.ToolCalled:
-		c.Called, c.World, c.Effects = true, b.World, b.Effects
+		c.Called, c.World, c.Effects, c.Changes = true, b.World, b.Effects, b.Changes
 	case *op.ToolStarted:
 		c.Started = b
 	case *op.ToolReturned:
@@ -230,6 +233,8 @@ func (s *State) tool(o op.Op) error {
 		if failed {
 			st.Failed++
 			s.LastError = firstBytes(b.Text, maxQueryError)
+		} else {
+			st.began(c)
 		}
 	}
 	return nil
@@ -245,6 +250,9 @@ func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
 	}
 	st.Ended, st.Parent = true, b.Parent
 	st.Commit, st.Tree, st.NoCheckpoint = b.Commit, b.Tree, b.Error
+	if o.Step > 0 && b.Tree == s.Steps[b.Parent].Tree {
+		st.Began = nil // the path looks the same with it and without
+	}
 	if o.Step > 0 && s.Reply != nil && s.Reply.Wrote && b.Tree == s.Steps[b.Parent].Tree {
 		s.Repeats.Epoch++ // an ignored file was written: the world id does not show it
 	}
@@ -273,6 +281,7 @@ func (s *State) jump(o op.Op) error {
 		}
 		if j := s.Jumping; j != nil && j.Backward && j.By == byAgent {
 			s.loops = append(s.loops, loopTick{to: b.To})
+			s.undo(b.To, j.Reason)
 		}
 		for _, id := range s.Discarded(b.To) {
 			if s.Jumping != nil {
@@ -281,6 +290,7 @@ func (s *State) jump(o op.Op) error {
 		}
 		s.Pending, s.Jumping = nil, nil
 		s.Current = b.To
+		s.redo()
 		if n := len(s.Steps) - 1; !s.Steps[n].Ended {
 			s.Steps[n].Parent = b.To
 		}

@@ -41,19 +41,21 @@ type State struct {
 	LastError string // beginning of the last result that was an error
 	LastCall  *model.Past
 
-	Recalled  bool          // cards were recalled for the present situation
-	RecallWhy string        // start | jump: why the next recall is due
-	Pending   *Pending      // a jump waiting for its step to end
-	Jumping   *Jumping      // a jump that has passed its point of no return
-	Totals    Totals        // figures for people
-	loops     []loopTick    // backward jumps, oldest first
-	Marked    []Marked      // checkpoints of the tool dmail, by their numbers
-	Pressure  Pressure      // why and how far the context is to be made smaller
-	Jobs      []RunningJob  // background commands that have not ended
-	JobsBegun int           // and how many there were
-	Repeats   loop.Tally    // calls that were made, by the world they ran in
-	Research  Research      // what was looked up before it was used
-	Learning  *op.PassBegun `json:",omitempty"` // a pass at the end that was begun and has no result
+	Recalled  bool         // cards were recalled for the present situation
+	RecallWhy string       // start | jump: why the next recall is due
+	Pending   *Pending     // a jump waiting for its step to end
+	Jumping   *Jumping     // a jump that has passed its point of no return
+	Totals    Totals       // figures for people
+	loops     []loopTick   // backward jumps, oldest first
+	Marked    []Marked     // checkpoints of the tool dmail, by their numbers
+	Pressure  Pressure     // why and how far the context is to be made smaller
+	Jobs      []RunningJob // background commands that have not ended
+	JobsBegun int          // and how many there were
+	Repeats   loop.Tally   // calls that were made, by the world they ran in
+	Research  Research     // what was looked up before it was used
+	// Undone are calls that began a path the agent left, by world, tool and arguments.
+	Undone   map[loop.Key]Undone `json:",omitempty"`
+	Learning *op.PassBegun       `json:",omitempty"` // a pass at the end that was begun and has no result
 
 	projection projection
 }
@@ -74,7 +76,8 @@ type Step struct {
 	Carried      bool   // a D-Mail that left the path as it is carried the person's words from it over
 	LeftBy       string // the reason of the jump that left it, if one did
 	Calls        []string
-	Failed       int // calls whose result was an error
+	Failed       int        // calls whose result was an error
+	Began        []loop.Key // calls that may have changed the world in it
 }
 
 // Turn is what happens between a person's words and the agent's answer.
@@ -104,6 +107,7 @@ type CallState struct {
 	Called   bool
 	World    string // see op.ToolCalled
 	Effects  bool
+	Changes  bool
 	Started  *op.ToolStarted
 	Returned bool
 }

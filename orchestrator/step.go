@@ -313,6 +313,10 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		return t.post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byRepeatGuard}, &op.ToolReturned{
 			Call: c.ID, Name: c.Name, Text: again.refusal(c.Name), IsError: true, Refused: true, Repeats: again.last})
 	}
+	if u, held := t.undone(call); held {
+		return t.post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byUndoneGuard}, &op.ToolReturned{
+			Call: c.ID, Name: c.Name, Text: u.notRun(c.Name), IsError: true, Refused: true})
+	}
 	if env.Sandbox, err = t.sandboxFor(ctx, tl.Spec()); err != nil {
 		return err
 	}
@@ -320,7 +324,7 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 	if !ok { // one write: a refusal is never forgotten and the call run after all
 		return t.post(keep, append(decision, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: why, IsError: true, Refused: true})...)
 	}
-	if err := t.post(keep, append(decision, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: call.World, Effects: call.Effects})...); err != nil {
+	if err := t.post(keep, append(decision, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: call.World, Effects: call.Effects, Changes: !tl.Spec().ReadOnly})...); err != nil {
 		return err
 	}
 	start := t.now()

@@ -68,6 +68,9 @@ type Options struct {
 	// Polling names calls that may be repeated in an unchanged world, because
 	// they wait for something outside it; nil: loop.Polling.
 	Polling []loop.Pattern
+	// RunUndone lets a call that a jump has undone run in the same state of the
+	// files at once, without being asked about.
+	RunUndone bool
 	// KnownModel says which models need no looking up before their name is used;
 	// nil: none is known.
 	KnownModel func(name string) bool

@@ -165,6 +165,8 @@ type ToolCalled struct {
 	// Effects: the call may change what the world id does not show, such as
 	// ignored files or something outside the directory.
 	Effects bool `json:"effects,omitempty"`
+	// Changes: the tool is not one that only looks.
+	Changes bool `json:"changes,omitempty"`
 }
 
 // ToolStarted names the process that runs a call, so that a crashed task can

@@ -73,7 +73,7 @@ func (st *stage) play(ctx context.Context, p *Params, arm *Arm, pz *puzzle, id s
 		Approval: "auto", Sandbox: string(guard.ConfineOff), System: orchestrator.SystemPrompt(), NoFinalPass: !arm.Pass,
 	}, orchestrator.Options{
 		Model: a, Tools: registry, Limits: orchestrator.Limits{Steps: p.MaxSteps + maxAsked}, Event: c.event, Polling: polling,
-		Now: func() time.Time { return st.now }, SealAfter: -1, Program: "bench",
+		Now: func() time.Time { return st.now }, SealAfter: -1, Program: "bench", RunUndone: !arm.Pass,
 	})
 	if err != nil {
 		return Metrics{}, fmt.Errorf("task %s: %w", id, err)

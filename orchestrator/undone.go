@@ -1,0 +1,104 @@
+package orchestrator
+
+import (
+	"fmt"
+	"slices"
+
+	"anamnesis/orchestrator/loop"
+)
+
+// byUndoneGuard decided that a call did not run: a jump has undone it. It is
+// asked for once; the same call again runs.
+const byUndoneGuard = "guard:undone"
+
+const (
+	maxUndone       = 1_024 // calls remembered; beyond, those of the oldest step are forgotten
+	maxUndoneReason = 400   // bytes of a jump's reason that are quoted
+)
+
+// Undone is a call that began a path the agent left by a jump back. It is known
+// by what was called in which state of the files.
+type Undone struct {
+	Step   int    // that it was made in
+	Reason string // the jump's
+}
+
+// began books a call that may have changed the world, for when a jump leaves
+// its step.
+func (st *Step) began(c *CallState) {
+	if c.World != "" && c.Changes {
+		st.Began = append(st.Began, loop.KeyOf(c.World, c.Name, c.Args))
+	}
+}
+
+// undo books which calls a jump back to step to has undone: those of the first
+// step of the abandoned path that changed the world. What came after it was made
+// in states that are met again only by going the same way.
+func (s *State) undo(to int, reason string) {
+	for _, id := range s.Discarded(to) {
+		st := &s.Steps[id]
+		for _, k := range st.Began {
+			if s.Undone == nil {
+				s.Undone = make(map[loop.Key]Undone)
+			}
+			s.Undone[k] = Undone{Step: id, Reason: firstBytes(reason, maxUndoneReason)}
+		}
+		if len(st.Began) > 0 {
+			break
+		}
+	}
+	for len(s.Undone) > maxUndone {
+		oldest := s.Current
+		for _, u := range s.Undone {
+			oldest = min(oldest, u.Step)
+		}
+		s.forgetUndone(func(u Undone) bool { return u.Step == oldest })
+	}
+}
+
+// redo forgets what is no longer undone, since its step is on the path again.
+func (s *State) redo() {
+	s.forgetUndone(func(u Undone) bool { return s.OnPath(u.Step, s.Current) })
+}
+
+func (s *State) forgetUndone(gone func(Undone) bool) {
+	for k, u := range s.Undone {
+		if gone(u) {
+			delete(s.Undone, k)
+		}
+	}
+	if len(s.Undone) == 0 {
+		s.Undone = nil
+	}
+}
+
+// heldOnce books that the model was told of an undone call: the next time it
+// runs.
+func (s *State) heldOnce(id string) {
+	if s.Reply == nil {
+		return
+	}
+	if i := slices.IndexFunc(s.Reply.Calls, func(c CallState) bool { return c.ID == id }); i >= 0 {
+		c := s.Reply.Calls[i].Call
+		delete(s.Undone, loop.KeyOf(s.Steps[s.Current].Tree, c.Name, c.Args))
+	}
+	if len(s.Undone) == 0 {
+		s.Undone = nil
+	}
+}
+
+// undone reports whether a jump has undone the same call in the same state of
+// the files.
+func (t *Task) undone(c loop.Call) (Undone, bool) {
+	if t.opts.RunUndone || c.World == "" {
+		return Undone{}, false
+	}
+	u, ok := t.state.Undone[loop.KeyOf(c.World, c.Tool, c.Args)]
+	return u, ok
+}
+
+// notRun tells the model what became of the call the last time.
+func (u Undone) notRun(name string) string {
+	return fmt.Sprintf("Held, not run: this same %s call was made in this same state of the files in step %d, and you left the path it began by a jump. "+
+		"The reason you gave: %s\nIf something has changed that makes it right now, make the call again: it runs then.", name, u.Step, u.Reason)
+}
