@@ -12,10 +12,10 @@ import (
 const DefaultMinEvidence = 1.0
 
 // The constants of evidence, chosen so that on the two public retrieval sets,
-// a small bilingual one and every other query of testdata/cards the right
-// cards pass and unrelated questions do not. Word weights are flattened as if the store held
-// evidenceBackground more cards that lack the word, because in a small store
-// every word is rare.
+// a small bilingual one and testdata/cards the right cards pass and unrelated
+// questions do not; nothing of these sets was held out. Word weights are
+// flattened as if the store held evidenceBackground more cards that lack the
+// word, because in a small store every word is rare.
 const (
 	evidenceBackground = 1000
 	functionWordWeight = 0.05
