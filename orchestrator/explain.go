@@ -150,6 +150,9 @@ func (x *explainer) add(o op.Op) error {
 	case *op.JumpDropped:
 		x.waiting = nil // nothing stands for these
 	case *op.JumpIntended, *op.MailDelivered:
+		if len(x.waiting) == 1 { // exactly: of the span, the person's words may stay
+			x.waiting[0].Saved = before - x.state.contextTokens()
+		}
 		x.changes = append(x.changes, x.waiting...)
 		x.waiting = nil
 		x.replaced(o.Seq)

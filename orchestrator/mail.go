@@ -259,6 +259,10 @@ func (m mail) String() string {
 	} else {
 		m.writeStanding(&sb)
 	}
+	if len(m.unsure) > 0 {
+		sb.WriteString("\nOf unknown outcome, because the program stopped while they ran; look before you repeat one:")
+		writeItems(&sb, m.unsure)
+	}
 	if m.later != "" {
 		fmt.Fprintf(&sb, "\nLater checkpoints are still there and can be sent to: %s.", m.later)
 	}

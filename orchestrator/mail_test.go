@@ -30,6 +30,23 @@ func TestMailWording(t *testing.T) {
 	}.String())
 }
 
+// TestMailUnknownOutcome: a D-Mail whose step a crash cut through takes the
+// result that says so out of the context, so it says it itself.
+func TestMailUnknownOutcome(t *testing.T) {
+	m := mail{Mail: op.Mail{Message: "x"}, ledger: ledgerOf(t.TempDir(), []op.Op{
+		{Seq: 5, Body: &op.ToolCalled{Call: "a", Name: "Bash", Args: `{"command":"make install"}`}},
+		{Seq: 6, Body: &op.ToolCalled{Call: "b", Name: "Bash", Args: `{"command":"make"}`}},
+		{Seq: 7, Body: &op.ToolReturned{Call: "b", Name: "Bash"}},
+		{Seq: 8, Body: &op.ToolReturned{Call: "a", Name: "Bash", Unknown: true}},
+	})}
+	for _, m.RestoreFiles = range []bool{false, true} {
+		want := "Of unknown outcome, because the program stopped while they ran; look before you repeat one:\n- op 8: Bash(make install)"
+		if text := m.String(); !strings.Contains(text, want) || strings.Contains(text, "op 7") {
+			t.Error(text)
+		}
+	}
+}
+
 // TestPlainWords: a text that forbids or threatens keeps models from ever using
 // what it is about again.
 func TestPlainWords(t *testing.T) {

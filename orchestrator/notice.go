@@ -8,6 +8,7 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/tool"
 	"anamnesis/worldstate"
 )
 
@@ -95,10 +96,12 @@ type ledger struct {
 	delivered []string        // answers the person already has
 	effects   []string        // commands whose effects may reach outside the directory
 	reads     map[string]bool // files that were read
+	unsure    []string        // calls that the program did not see end
 }
 
 func ledgerOf(dir string, ops []op.Op) ledger {
 	l := ledger{reads: make(map[string]bool)}
+	calls := make(map[string]op.Call)
 	for _, o := range ops {
 		switch b := o.Body.(type) {
 		case *op.ModelReplied:
@@ -106,12 +109,16 @@ func ledgerOf(dir string, ops []op.Op) ledger {
 				l.delivered = append(l.delivered, fmt.Sprintf("op %d: %s", o.Seq, oneLine(b.Text, maxDelivered)))
 			}
 		case *op.ToolCalled:
+			calls[b.Call] = op.Call{Name: b.Name, Args: b.Args}
 			if cmd := bashCommand(b.Name, b.Args); cmd != "" && !anamnesis.LocalCommand(cmd, dir) {
 				l.effects = append(l.effects, fmt.Sprintf("op %d: %s", o.Seq, oneLine(cmd, maxDelivered)))
 			}
 		case *op.ToolReturned:
 			for _, name := range b.Reads {
 				l.reads[name] = true
+			}
+			if b.Unknown {
+				l.unsure = append(l.unsure, fmt.Sprintf("op %d: %s", o.Seq, oneLine(tool.Display(calls[b.Call]), maxDelivered)))
 			}
 		}
 	}
