@@ -32,6 +32,9 @@ func named(s string, from, to int, kind string) (match, bool) {
 	blank := spaces(s, at)
 	at += blank
 	sep := separator(s, at)
+	if sep == 0 && strings.HasPrefix(s[begin:to], "--") {
+		return option(s, begin, to, kind)
+	}
 	if sep == 0 {
 		return match{}, false
 	}
@@ -47,13 +50,13 @@ func named(s string, from, to int, kind string) (match, bool) {
 		n, open = quotedValue(s, at, s[at-quote:at])
 	}
 	if n == 0 {
-		n = plainValue(s, at, quote > 0)
+		n = plainValue(s, at, quote > 0, shouted || !tight)
 	}
 	quoted := quote > 0 && quotes(s, at+n) > 0
 	if !quoted {
 		n = sentenceEnd(s, at, n)
 	}
-	look := look{next: follows(s, at+n), quoted: quoted, shouted: shouted && (tight || quoted), password: kind == "password" && tight}
+	look := look{next: follows(s, at+n), quoted: quoted, shouted: shouted && (tight || quoted), password: kind == "password" && tight, key: kind == "secret-key"}
 	if n == 0 || !look.secret(s[at:at+n]) {
 		return match{from: begin, open: open}, false
 	}
@@ -61,16 +64,30 @@ func named(s string, from, to int, kind string) (match, bool) {
 }
 
 // plainValue is the length of a value without blanks; 0 for one that is too
-// long.
-func plainValue(s string, at int, quoted bool) int {
+// long. joined says that it may go on behind an ampersand: it stands in no
+// query.
+func plainValue(s string, at int, quoted, joined bool) int {
 	n := 0
-	for at+n < len(s) && n <= maxPasswordBytes && valueByte(s, at+n, quoted) {
+	for at+n < len(s) && n <= maxPasswordBytes && (valueByte(s, at+n, quoted) || joined && n > 0 && ampersand(s, at+n)) {
 		n++
 	}
 	if n > maxPasswordBytes {
 		return 0
 	}
 	return n
+}
+
+// ampersand reports whether an ampersand belongs to the value it stands in: it
+// neither joins commands nor begins the next NAME=.
+func ampersand(s string, at int) bool {
+	if s[at] != '&' || s[at-1] == '&' || at+1 >= len(s) || s[at+1] <= ' ' || strings.IndexByte("&\"'`\\", s[at+1]) >= 0 {
+		return false
+	}
+	end := at + 1
+	for end < len(s) && nameByte(s[end]) {
+		end++
+	}
+	return end == at+1 || end >= len(s) || s[end] != '='
 }
 
 // quotedValue is the length of a value up to the quote that ends it, on the
@@ -174,6 +191,7 @@ type look struct {
 	quoted   bool // between quotes
 	shouted  bool // its name is in upper case, and joined to it as in a shell, or it is quoted
 	password bool // its name says password, and is joined to it
+	key      bool // its name ends in SECRET_KEY
 }
 
 // secret decides by the value itself.
@@ -206,7 +224,7 @@ func (l look) secret(v string) bool {
 	case strings.ContainsAny(v, "()[]{}*") || l.next == '(' || l.next == '[':
 		return l.shouted && len(v) >= minShoutedBytes && !strings.Contains(v, "(") && l.next != '(' && l.next != '['
 	case l.shouted:
-		return len(v) >= minShoutedBytes && (digits+symbols > 0 || letters == len(v) || l.password)
+		return len(v) >= minShoutedBytes && (digits+symbols > 0 || letters == len(v) || l.password || l.key && strings.Contains(v, "-"))
 	}
 	// Bare, with a name in lower case: code and prose look so, too.
 	return len(v) >= minBareBytes && letters > 0 && !dotted(v) && (digits >= 3 || digits > 0 && (mixed(v) || symbols > 0))

@@ -42,7 +42,7 @@ func rules() []rule {
 	token("sendgrid-key", 40, base64URL+".", "SG.")
 	out = append(out, rule{keyword: "eyj", match: jwt}, rule{keyword: "bearer", match: bearer},
 		rule{keyword: "basic", match: basic}, rule{keyword: "authorization", match: authorization},
-		rule{keyword: "://", match: urlUser})
+		rule{keyword: "://", match: urlUser}, rule{keyword: "curl", match: curl})
 	for _, k := range strings.Fields(namedKeywords) {
 		kind := kindName(strings.Trim(k, "_"))
 		switch kind {
@@ -222,6 +222,8 @@ func authorization(s string, from, to int) (match, bool) {
 		second = credential(s, at+n+blank)
 	}
 	switch word := lowerASCII(s[at : at+n]); {
+	case word == "bearer" && second >= minBareTokenBytes && scrambled(s[at+n+blank:at+n+blank+second]):
+		return match{start: at + n + blank, end: at + n + blank + second, from: from, kind: "bearer-token", rank: rankHeader}, true
 	case word == "bearer" || word == "basic":
 		return match{}, false // they have rules of their own
 	case second >= minTokenBytes && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz-") == "":
@@ -233,6 +235,18 @@ func authorization(s string, from, to int) (match, bool) {
 		return match{}, false
 	}
 	return match{start: at, end: at + n, from: from, kind: "authorization", rank: rankHeader}, true
+}
+
+// scrambled reports whether letters change from lower to upper case more often
+// than words written together do: one in five.
+func scrambled(s string) bool {
+	changes := 0
+	for i := 1; i < len(s); i++ {
+		if isLower(s[i-1]) && isUpper(s[i]) {
+			changes++
+		}
+	}
+	return 5*changes >= len(s)
 }
 
 // credential is the length of the token of a header that begins at at; 0 for

@@ -315,7 +315,7 @@ func TestQuoting(t *testing.T) {
 func texts() *rapid.Generator[string] {
 	parts := []string{" ", "\n", "\t", "=", ": ", `"`, `\n`, `\"`, "@", "://", "a", "word", "12345", "Bearer ", "Basic ", "TOKEN=", "password: ",
 		"API_KEY", "postgres://u:", "s3cr3tpass", "known value 42", "known value", "a b c d e f g h i", "a b c d e f", "g h", "xa b", "dXNlcjpwYXNzd29yZDE=", "[redacted:x:abcdef]", "[redacted:",
-		"DB_PASSWORD='", "DB_PASSWORD='a b c d e f g h'", "'", "$ecret12", "Authorization: token ", "https://", "line one 1\nline two 2", "line one 1", "\r\n",
+		"DB_PASSWORD='", "DB_PASSWORD='a b c d e f g h'", "curl ", " -u ", "u:pw123", " --password ", "a1b2&c3d4", "&", "'", "$ecret12", "Authorization: token ", "https://", "line one 1\nline two 2", "line one 1", "\r\n",
 		pem(), "-----BEGIN PRIVATE KEY-----\n", "-----END PRIVATE KEY-----", "AKIA", "é", "\xff"}
 	for _, k := range []string{"openai-key", "aws-key-id", "github-token", "jwt"} {
 		parts = append(parts, secrets()[k])

@@ -38,6 +38,7 @@ func sides() []side {
 			"ssh://git@github.com/x/y", "https://first.last-name-of-somebody@host/", "sftp://deploy-user-of-staging@host/x", "https://user12@host",
 		}},
 		{"names", []string{
+			"SECRET_KEY=«django-insecure-abc»", "DJANGO_SECRET_KEY=«some-words-joined»",
 			"DB_PASS=«hunter2»", "db_pass: «hunter2hunter99»", `FTP_PASS = "«q1w2e3»"`, "SECRET_KEY_BASE=«0a1b2c3d4e5f»", "ENCRYPTION_KEY=«abc123def»",
 			"DB_PASSWORD=«12345678»", "?password=«12345678»&x", "MYSQL_PWD=«246810»", "JENKINS_TOKEN2=«11aa22bb33»",
 		}, []string{
@@ -45,6 +46,25 @@ func sides() []side {
 			"if ok_pass == 12345678 {", "min_password_length=12345678", "_pass=", "SECRET_KEY_BASE=$(rails secret)", "BYPASS=12345678",
 			`password = os.Getenv("DB_PASSWORD")`, `password := os.Getenv("X1234567")`, `DB_PASSWORD = os.environ["DB_PASSWORD"]`,
 			"passphrase=12345678901234567 if x", "secret_key_base: <%= ENV['X'] %>",
+		}},
+		{"ampersands in values", []string{
+			"password: «Tr0ub4dor&3»", "password = «a1b2c3d4&e&f»", "DB_PASSWORD=«Tr0ub4dor&3»", "password: «a1b2c3d4»&name=x",
+			"?token=«a1b2c3d4»&x", "API_KEY=«a1b2c3d4»&B=2", "TOKEN=«a1b2c3d4»&& run", "PASSWORD=«a1b2c3d4»& wait",
+		}, []string{"password: &anchor", "token: a&b", "if secret == x && y1234567 {"}},
+		{"options", []string{
+			"mysql --password «hunter2»", "--password '«hunter 2&3»' -h db", `x --api-key "«a1b2c3»"`, "--db-password «246810»", `["login","--token «ab12cd»"]`,
+			"login --client-secret «Zx9+k/Qw3==» --tenant t",
+		}, []string{
+			"--password is required", "--password PASSWORD", "--password <password>", "--password $PW", "--password-stdin <f1l3name", "--token string   the token",
+			"--private-key ~/.ssh/id_ed25519", "--private-key keys/id_25519.pem", "--private-key server2.pem", "--secret id=npmrc2,src=x", "--password --user x1y2z3",
+			"`--password` has 8 letters", "--token @file1234", "--max-token 4096", "--password, 12345678", "--passphrase pass-word",
+		}},
+		{"curl", []string{
+			"curl -u u:«pw» https://h", "curl -s -u 'me:«a b»' h", `curl --user "me:«p4$s»" h`, "curl -sSu me:«hunter2» h", "curl --proxy-user=me:«x1»,",
+			"curl https://h \\\n  -u me:«hunter2»", `{"command":"curl -u me:«hunter2» h"}`, "curl -ume:«hunter2» h", "curl -Fuser=x -u me:«hunter2» h", "$ curl -X POST -H 'A: b' -u me:«hunter2»;",
+		}, []string{
+			"curl -u me https://h:8080", "curl -u $USER:$PASS h", `curl -u "${A}:${B}" h`, "curl -u user:password h", "curl -u <user>:<secret> h", "curl h\nps -u root:x1",
+			"docker run -u 1000:1000 x", "curl h | rsync -u host:path2 .", "sort -u a:b1", "curly -u a:b1", "curl h; chown -u a:b1", "curl -u me: h",
 		}},
 		{"values that begin like variables", []string{
 			"DB_PASSWORD=«$ecret123»", "DB_PASSWORD='«$ecret!!x9»'", "HASHED_PASSWORD=«$2b$12$abcdefghijkl»", "APP_SECRET=«$x9y8z7w6»",
@@ -61,8 +81,10 @@ func sides() []side {
 		{"Authorization", []string{
 			"Authorization: token «" + half + "»", `"Authorization": "Token «` + half + `»"`,
 			"-H 'Authorization: ApiKey «abcdef12»'", "authorization=«Zy9xWv6uTs3rQp0oNm7l»", "Authorization: Bearer «abc123def456ghi789»",
+			"authorization: bearer «AbCdEfGhIjKlMnOpQrStUvWx»", `"Authorization": "Bearer «aBcDeFgHiJkLmNoPqR»"`,
 		}, []string{
 			"Authorization: token required", "Authorization: Bearer authentication", "authorization: it is needed for all 1234567890 of them",
+			"Authorization: Bearer CancellationTokenSource", "Authorization: Bearer HTTPServerBearerTokenAPI",
 			"Authorization: $TOKEN", `"authorization": {"type": "x"}`, "Authorization: CancellationTokenSource", "func authorization(x string) {",
 		}},
 	}

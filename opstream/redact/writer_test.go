@@ -122,3 +122,20 @@ func TestWriterLines(t *testing.T) {
 		t.Errorf("the end: %q, %v", out.String(), err)
 	}
 }
+
+// TestWriterHoldsWhatMayBeAKey: a line behind a key's beginning is judged when
+// it is whole. Words there are no key, however they come.
+func TestWriterHoldsWhatMayBeAKey(t *testing.T) {
+	r := New(testKey(), nil)
+	text := "-----BEGIN PRIVATE KEY-----\nis how one begins, and a key of words is none at all"
+	var out bytes.Buffer
+	w := r.NewWriter(&out)
+	for _, word := range strings.SplitAfter(text, " ") {
+		if _, err := w.Write([]byte(word)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil || out.String() != text {
+		t.Errorf("wrote %q, %v", out.String(), err)
+	}
+}
