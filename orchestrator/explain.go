@@ -200,6 +200,9 @@ func maskedRanges(b *op.ContextMasked) []op.Range {
 func passRule(b *op.PassDone) string {
 	switch b.Trigger {
 	case "jump":
+		if b.EAS > 0 && b.RangeTokens <= b.EAS { // one span of several
+			return fmt.Sprintf("a jump discarded more than the EAS of %d in several spans; this one had %d tokens", b.EAS, b.RangeTokens)
+		}
 		return fmt.Sprintf("a jump discarded %d tokens, more than the EAS of %d", b.RangeTokens, b.EAS)
 	case "cumulative":
 		return fmt.Sprintf("all discarded steps still in the context were together more than the EAS of %d; this span had %d tokens", b.EAS, b.RangeTokens)

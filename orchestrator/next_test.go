@@ -102,6 +102,7 @@ func TestLoopGuard(t *testing.T) {
 		{name: "no strategy, nobody there", ops: failed, want: ActEndTurn, detail: "(no strategy: no answer)"},
 		{name: "no strategy", ops: failed, person: true, want: ActAskPerson, question: "3 jumps back to step 0 did not help; what should be tried next?"},
 		{name: "a person's jump", ops: text + "jump.requested 5 {\"to\":0,\"by\":\"person\"}", want: ActJump},
+		{name: "a person's jumps do not count", ops: strings.ReplaceAll(text, `"by":"agent"`, `"by":"person"`) + "jump.requested 5 {\"to\":0,\"by\":\"agent\"}", want: ActJump},
 		{name: "after a person's word", ops: failed + "jump.dropped 5 {\"to\":0}\nturn.ended 5 {\"reason\":\"stuck\"}\nuser.said 5 {\"text\":\"try b\",\"source\":\"request\"}\njump.requested 5 {\"to\":0,\"by\":\"agent\"}", want: ActJump},
 	}
 	for _, tt := range tests {

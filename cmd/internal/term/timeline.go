@@ -212,7 +212,11 @@ func passText(b *op.PassDone, blockTokens int) string {
 	case "end":
 		text = fmt.Sprintf("%d tokens of paths that were left, read at the end", b.RangeTokens)
 	case "jump", "cumulative":
-		text += fmt.Sprintf(" > EAS %d", b.EAS)
+		if b.RangeTokens > b.EAS {
+			text += fmt.Sprintf(" > EAS %d", b.EAS)
+		} else { // one span of several
+			text += fmt.Sprintf(", with other spans more than EAS %d", b.EAS)
+		}
 	default:
 		text += ", " + b.Trigger
 	}

@@ -81,3 +81,11 @@ func TestSideBySideNarrow(t *testing.T) {
 		t.Errorf("not one below the other:\n%s", got)
 	}
 }
+
+// TestPassTextOfOneSpanOfSeveral: a figure that is within the span is not said
+// to be more.
+func TestPassTextOfOneSpanOfSeveral(t *testing.T) {
+	if got := passText(&op.PassDone{RangeTokens: 636, EAS: 2000, Trigger: "jump"}, 0); got != "636 tokens discarded, with other spans more than EAS 2000" {
+		t.Error(got)
+	}
+}
