@@ -54,6 +54,7 @@ type soakTenth struct {
 	context     int // tokens, largest
 	mallocs     uint64
 	heap        uint64
+	resident    uint64 // bytes of the process in memory; 0 where the system does not say
 }
 
 func (m *soakTask) Name() string { return "soak" }
@@ -116,7 +117,20 @@ func (t *soakTenth) close() {
 	t.mallocs = ms.Mallocs - t.mallocs
 	runtime.GC()
 	runtime.ReadMemStats(&ms)
-	t.heap = ms.HeapAlloc
+	t.heap, t.resident = ms.HeapAlloc, residentBytes()
+}
+
+// residentBytes is what the process has in memory, as Linux says it.
+func residentBytes() uint64 {
+	data, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var size, resident uint64
+	if _, err := fmt.Sscan(string(data), &size, &resident); err != nil {
+		return 0
+	}
+	return resident * uint64(os.Getpagesize())
 }
 
 func soakMean(ds []time.Duration) time.Duration {
@@ -182,8 +196,8 @@ func (m *soakTask) report(t *testing.T, disk []int64, s *State) {
 		if i < len(disk) {
 			size = disk[i]
 		}
-		t.Logf("tenth %d: step %v (median %v), projection %v, context %d tokens, %d allocations a step, heap %d KiB, disk %d KiB", i+1, soakMean(x.steps),
-			soakMedian(x.steps), soakMean(x.projections), x.context, x.mallocs/uint64(max(len(x.steps), 1)), x.heap>>10, size>>10)
+		t.Logf("tenth %d: step %v (median %v), projection %v, context %d tokens, %d allocations a step, heap %d KiB, resident %d KiB, disk %d KiB", i+1, soakMean(x.steps),
+			soakMedian(x.steps), soakMean(x.projections), x.context, x.mallocs/uint64(max(len(x.steps), 1)), x.heap>>10, x.resident>>10, size>>10)
 	}
 }
 
@@ -210,6 +224,7 @@ func (m *soakTask) check(t *testing.T, disk []int64) {
 	if slope := (float64(last.heap) - float64(first.heap)) / (float64(m.steps) * 8 / 10); slope > soakHeapBytes {
 		t.Errorf("a step leaves %.0f bytes in memory, at most %d are accepted", slope, soakHeapBytes)
 	}
+	grown("resident bytes", float64(first.resident), float64(last.resident))
 	grown("a step, ns", float64(soakMean(first.steps)), float64(soakMean(last.steps)))
 	grown("a projection, ns", float64(soakMean(first.projections)), float64(soakMean(last.projections)))
 }

@@ -12,8 +12,8 @@ import (
 const byUndoneGuard = "guard:undone"
 
 const (
-	maxUndone       = 1_024 // calls remembered; beyond, those of the oldest step are forgotten
-	maxUndoneReason = 400   // bytes of a jump's reason that are quoted
+	maxUndone       = 256 // calls remembered; beyond, those of the oldest step are forgotten
+	maxUndoneReason = 300   // bytes of a jump's reason that are quoted
 )
 
 // Undone is a call that began a path the agent left by a jump back. It is known
