@@ -5,6 +5,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -55,6 +57,9 @@ func ruleFiles(h orchestrator.Home, dir string) (own, project guard.RuleFile, ap
 // standingRules are the rules that hold in a directory. What a project's own
 // allow counts only when a person approved the file as it is.
 func (a *app) standingRules(h orchestrator.Home, dir string) ([]guard.Rule, error) {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // opening the task says what to do
+	}
 	own, project, approved, err := ruleFiles(h, dir)
 	if err != nil {
 		return nil, err
