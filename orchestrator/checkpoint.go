@@ -15,7 +15,7 @@ import (
 
 // foldVersion names what Fold makes of a stream. It is raised whenever Fold or
 // State changes its meaning: a checkpoint of another version is not used.
-const foldVersion = "11"
+const foldVersion = "13"
 
 // DefaultCheckpointEvery is how many operations a stream grows by, at least,
 // until its fold is written down again: fewer are folded in less time than a
@@ -266,8 +266,9 @@ func (w *stateWriter) step(st *Step) {
 		w.name(c)
 	}
 	w.number(uint64(len(st.Began)))
-	for _, k := range st.Began {
-		w.text(string(k))
+	for _, b := range st.Began {
+		w.text(string(b.Key))
+		w.number(b.Seq)
 	}
 }
 
@@ -363,9 +364,9 @@ func (r *stateReader) step(st *Step, id int) {
 		}
 	}
 	if n := r.count(); n > 0 {
-		st.Began = make([]loop.Key, n)
+		st.Began = make([]Began, n)
 		for i := range st.Began {
-			st.Began[i] = loop.Key(r.text())
+			st.Began[i] = Began{loop.Key(r.text()), r.number()}
 		}
 	}
 }

@@ -110,6 +110,10 @@ func (s *State) apply(o op.Op) error {
 		s.job(o)
 	case *op.WorldSaved:
 		return s.endStep(o, b)
+	case *op.WorldRestored:
+		// The files are no longer those of the step: what was called in them says nothing.
+		s.Repeats.Epoch++
+		s.Undone = nil
 	case *op.JumpRequested, *op.JumpDropped, *op.JumpIntended, *op.JumpDone, *op.PassDone:
 		return s.jump(o)
 	case *op.CheckpointMarked:
@@ -234,7 +238,7 @@ func (s *State) tool(o op.Op) error {
 			st.Failed++
 			s.LastError = firstBytes(b.Text, maxQueryError)
 		} else {
-			st.began(c)
+			st.began(c, o.Seq)
 		}
 	}
 	return nil

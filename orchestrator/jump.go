@@ -37,25 +37,8 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 	}
 	// Once begun, a jump is made: an interruption cuts the pass short.
 	keep := context.WithoutCancel(ctx)
-	if err := t.record(keep, resumed); err != nil {
+	if err := t.takeOver(ctx, keep, resumed, "Not run: the person jumped before it began."); err != nil {
 		return nil, err
-	}
-	for t.state.Jumping != nil || t.state.Reply != nil {
-		act := Next(&t.state, t.limits())
-		if act.Kind == ActRunCalls {
-			for _, c := range act.Calls {
-				if err := t.finishCall(keep, c.Call, tool.Result{IsError: true, Text: "Not run: the person jumped before it began."}, 0, 0); err != nil {
-					return nil, err
-				}
-			}
-			if err := t.settle(); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if _, err := t.perform(ctx, keep, act); err != nil {
-			return nil, err
-		}
 	}
 	begun := t.state.Last
 	j.By = byPerson
@@ -72,6 +55,33 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 		}
 	}
 	return t.jumpEnd(begun)
+}
+
+// takeOver records that this process goes on, and closes what a dead one left
+// open: its jump is finished if it had begun, and calls that never began are not
+// begun, as notRun says.
+func (t *Task) takeOver(ctx, keep context.Context, resumed *op.TaskResumed, notRun string) error {
+	if err := t.record(keep, resumed); err != nil {
+		return err
+	}
+	for t.state.Jumping != nil || t.state.Reply != nil {
+		act := Next(&t.state, t.limits())
+		if act.Kind == ActRunCalls {
+			for _, c := range act.Calls {
+				if err := t.finishCall(keep, c.Call, tool.Result{IsError: true, Text: notRun}, 0, 0); err != nil {
+					return err
+				}
+			}
+			if err := t.settle(); err != nil {
+				return err
+			}
+			continue
+		}
+		if _, err := t.perform(ctx, keep, act); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // jumpEnd reads how the jump that was requested after op seq ended.

@@ -51,6 +51,25 @@ func (e *BusyError) Error() string {
 // Is makes a BusyError an ErrBusy.
 func (e *BusyError) Is(target error) bool { return target == ErrBusy }
 
+// CheckFree returns a BusyError where a task is at work in a directory, above it
+// or below it.
+func (h Home) CheckFree(dir string) error {
+	live := filepath.Join(h.State, "live")
+	gate, err := lockFile(filepath.Join(live, "gate"), true)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // no task has ever run
+	}
+	if err != nil {
+		return fmt.Errorf("look for tasks in %s: %w", dir, err)
+	}
+	defer gate.Close()
+	chain, err := ancestry(dir)
+	if err != nil {
+		return fmt.Errorf("look for tasks in %s: %w", dir, err)
+	}
+	return checkHolds(live, dir, chain)
+}
+
 // holdDir takes the hold, or says who has it.
 func holdDir(h Home, dir, task string) (*liveDir, error) {
 	if err := CheckTaskID(task); err != nil {

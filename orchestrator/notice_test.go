@@ -65,6 +65,9 @@ model.replied 2 {"text":"The date parser\nis fixed.","finish":"stop"}
 		{9, "No: never touch the vendored code.", op.SourceRejection},
 		{12, "Fix the parser. " + strings.Repeat("It fails on leap years. ", 400) + "And tell me when it is done.", op.SourceRequest},
 	}, wordsOfLeft, countWords))
+	golden(t, "notice/restored.txt", restoredNotice(&op.WorldRestored{ToStep: 2, Paths: []string{"src", "go.mod"}, Kept: []op.Skipped{{Path: "src/mine.go"}}}, 5,
+		worldstate.Result{Written: []string{"go.mod", "src/a.go"}, Deleted: []string{"src/new.go"}}))
+	golden(t, "notice/restored_all.txt", restoredNotice(&op.WorldRestored{ToStep: -1}, 0, worldstate.Result{Written: []string{"a"}}))
 	golden(t, "notice/system.txt", SystemPrompt())
 }
 

@@ -76,8 +76,8 @@ type Step struct {
 	Carried      bool   // a D-Mail that left the path as it is carried the person's words from it over
 	LeftBy       string // the reason of the jump that left it, if one did
 	Calls        []string
-	Failed       int        // calls whose result was an error
-	Began        []loop.Key // calls that may have changed the world in it
+	Failed       int     // calls whose result was an error
+	Began        []Began // calls that may have changed the world in it
 }
 
 // Turn is what happens between a person's words and the agent's answer.

@@ -315,7 +315,7 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 	}
 	if u, held := t.undone(call); held {
 		return t.post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byUndoneGuard}, &op.ToolReturned{
-			Call: c.ID, Name: c.Name, Text: u.notRun(c.Name), IsError: true, Refused: true})
+			Call: c.ID, Name: c.Name, Text: u.notRun(c.Name), IsError: true, Refused: true, Repeats: u.Seq})
 	}
 	if env.Sandbox, err = t.sandboxFor(ctx, tl.Spec()); err != nil {
 		return err

@@ -13,22 +13,29 @@ const byUndoneGuard = "guard:undone"
 
 const (
 	maxUndone       = 256 // calls remembered; beyond, those of the oldest step are forgotten
-	maxUndoneReason = 300   // bytes of a jump's reason that are quoted
+	maxUndoneReason = 300 // bytes of a jump's reason that are quoted
 )
 
 // Undone is a call that began a path the agent left by a jump back. It is known
 // by what was called in which state of the files.
 type Undone struct {
 	Step   int    // that it was made in
+	Seq    uint64 // of its result
 	Reason string // the jump's
 }
 
 // began books a call that may have changed the world, for when a jump leaves
 // its step.
-func (st *Step) began(c *CallState) {
+func (st *Step) began(c *CallState, seq uint64) {
 	if c.World != "" && c.Changes {
-		st.Began = append(st.Began, loop.KeyOf(c.World, c.Name, c.Args))
+		st.Began = append(st.Began, Began{loop.KeyOf(c.World, c.Name, c.Args), seq})
 	}
+}
+
+// Began is a call that may have changed the world.
+type Began struct {
+	Key loop.Key
+	Seq uint64 // of its result
 }
 
 // undo books which calls a jump back to step to has undone: those of the first
@@ -37,11 +44,11 @@ func (st *Step) began(c *CallState) {
 func (s *State) undo(to int, reason string) {
 	for _, id := range s.Discarded(to) {
 		st := &s.Steps[id]
-		for _, k := range st.Began {
+		for _, b := range st.Began {
 			if s.Undone == nil {
 				s.Undone = make(map[loop.Key]Undone)
 			}
-			s.Undone[k] = Undone{Step: id, Reason: firstBytes(reason, maxUndoneReason)}
+			s.Undone[b.Key] = Undone{Step: id, Seq: b.Seq, Reason: firstBytes(reason, maxUndoneReason)}
 		}
 		if len(st.Began) > 0 {
 			break

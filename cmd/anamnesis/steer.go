@@ -14,6 +14,7 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/model"
 )
 
 func (a *app) sayCommand() *cobra.Command {
@@ -157,16 +158,29 @@ func (a *app) jumpHere(ctx context.Context, h orchestrator.Home, st *orchestrato
 			fmt.Fprintf(a.stderr, "anamnesis: warning: the block was written without the model: %v\n", modelErr)
 		}
 	}
-	t, err := orchestrator.OpenTask(ctx, h, task, orchestrator.Options{
-		Model: m.model, Recreate: true, Secrets: a.taskSecrets(st.Opened.Dir, st.Redact), Program: "anamnesis " + version, Event: event,
+	t, err := a.idleTask(ctx, h, st, m.model, event)
+	if err != nil {
+		return nil, err
+	}
+	done, err := t.JumpNow(ctx, op.JumpRequested{To: c.To, Reason: c.Reason, Fold: c.Fold, Overwrite: c.Overwrite}, a.resumedHere())
+	return done, closing(err, t.Close())
+}
+
+// idleTask opens a task that nobody runs for a verb of a person's.
+func (a *app) idleTask(ctx context.Context, h orchestrator.Home, st *orchestrator.State, m model.Model, event func(op.Op)) (*orchestrator.Task, error) {
+	t, err := orchestrator.OpenTask(ctx, h, st.Opened.Task, orchestrator.Options{
+		Model: m, Recreate: true, Secrets: a.taskSecrets(st.Opened.Dir, st.Redact), Program: "anamnesis " + version, Event: event,
 		AfterAppend: a.afterAppend, WorldHook: a.worldHook, SealAfter: a.sealAfter, CheckpointEvery: a.checkpointEvery,
 	})
 	if err != nil {
 		return nil, err
 	}
 	a.tellRefused(t)
-	done, err := t.JumpNow(ctx, op.JumpRequested{To: c.To, Reason: c.Reason, Fold: c.Fold, Overwrite: c.Overwrite}, &op.TaskResumed{PID: os.Getpid(), Program: "anamnesis " + version})
-	return done, closing(err, t.Close())
+	return t, nil
+}
+
+func (a *app) resumedHere() *op.TaskResumed {
+	return &op.TaskResumed{PID: os.Getpid(), Program: "anamnesis " + version}
 }
 
 // maxToldPaths is how many paths a jump names on the terminal.

@@ -217,44 +217,80 @@ func (a *app) worldRestore(f *worldFlags) *cobra.Command {
 		Use:   "restore ID [PATH…]",
 		Short: "Save the directory, then bring it back to a snapshot",
 		Long: "Saves the directory as it is, plans, and brings it back to a snapshot, under one lock.\n" +
+			"With --task the restore is recorded in the task, which stays at its step, and its model is told with the next request.\n" +
 			"What was edited since the last snapshot is kept unless --overwrite is given; ignored files are never touched.\n" +
 			"PATHs, relative to the directory, restrict it to these and what lies beneath them.",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o := worldstate.RestoreOptions{PlanOptions: flags.options(args[1:]), PlanHash: hash}
+			if f.task != "" && f.store == "" && f.dir == "" {
+				return a.restoreInTask(cmd.Context(), f, args[0], o)
+			}
 			return a.withWorld(cmd.Context(), f, true, func(w *worldstate.World) error {
+				if h, err := a.home(); err == nil {
+					if err := h.CheckFree(w.Dir()); err != nil {
+						return err
+					}
+				}
 				ids, err := resolve(cmd.Context(), w, args[:1])
 				if err != nil {
 					return err
 				}
-				res, err := w.RestoreTo(cmd.Context(), ids[0], worldstate.RestoreOptions{PlanOptions: flags.options(args[1:]), PlanHash: hash})
+				res, err := w.RestoreTo(cmd.Context(), ids[0], o)
 				if err == nil {
 					err = w.Settle()
 				}
 				if err != nil {
 					return err
 				}
-				if f.json {
-					return a.printJSON(res)
-				}
-				a.printMoves("wrote", res.Written, "deleted", res.Deleted, res.Kept)
-				if len(res.Written)+len(res.Deleted) == 0 {
-					fmt.Fprintln(a.stdout, "nothing was moved")
-				}
-				fmt.Fprintf(a.stdout, "the world before is snapshot %s\n", res.Source)
-				if len(res.Kept) > 0 {
-					hint := ""
-					if slices.ContainsFunc(res.Kept, worldstate.Skip.Edited) {
-						hint = "; --overwrite reverts edits, too"
-					}
-					fmt.Fprintf(a.stderr, "anamnesis: %d paths were kept%s\n", len(res.Kept), hint)
-				}
-				return nil
+				return a.tellRestored(f, res)
 			})
 		},
 	}
 	flags.register(cmd)
 	cmd.Flags().StringVar(&hash, "plan", "", "refuse unless the plan still has this hash")
 	return cmd
+}
+
+// restoreInTask restores the files of a task that nobody runs, and records it
+// there.
+func (a *app) restoreInTask(ctx context.Context, f *worldFlags, name string, o worldstate.RestoreOptions) error {
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	st, err := orchestrator.ReadState(h, f.task)
+	if err != nil {
+		return err
+	}
+	t, err := a.idleTask(ctx, h, st, nil, nil)
+	if err != nil {
+		return err
+	}
+	res, err := t.RestoreWorld(ctx, name, o, a.resumedHere())
+	if err = closing(err, t.Close()); err != nil {
+		return err
+	}
+	return a.tellRestored(f, res)
+}
+
+func (a *app) tellRestored(f *worldFlags, res worldstate.Result) error {
+	if f.json {
+		return a.printJSON(res)
+	}
+	a.printMoves("wrote", res.Written, "deleted", res.Deleted, res.Kept)
+	if len(res.Written)+len(res.Deleted) == 0 {
+		fmt.Fprintln(a.stdout, "nothing was moved")
+	}
+	fmt.Fprintf(a.stdout, "the world before is snapshot %s\n", res.Source)
+	if len(res.Kept) > 0 {
+		hint := ""
+		if slices.ContainsFunc(res.Kept, worldstate.Skip.Edited) {
+			hint = "; --overwrite reverts edits, too"
+		}
+		fmt.Fprintf(a.stderr, "anamnesis: %d paths were kept%s\n", len(res.Kept), hint)
+	}
+	return nil
 }
 
 func (a *app) worldVerify(f *worldFlags) *cobra.Command {
