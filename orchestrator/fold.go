@@ -92,18 +92,7 @@ func (s *State) apply(o op.Op) error {
 	case *op.ContextMasked:
 		s.masked(b)
 	case *op.ApprovalDecided:
-		if b.ForTask {
-			s.Approval = string(guard.ModeAuto)
-		}
-		if b.Same && b.Print != "" {
-			if s.Prints == nil {
-				s.Prints = make(map[string]bool)
-			}
-			s.Prints[b.Print] = true
-		}
-		if b.By == byUndoneGuard {
-			s.heldOnce(b.Call)
-		}
+		s.decided(b)
 	case *op.ToolCalled, *op.ToolStarted, *op.ToolReturned:
 		return s.tool(o)
 	case *op.JobStarted, *op.JobEnded:
@@ -131,6 +120,19 @@ func (s *State) apply(o op.Op) error {
 		s.Turn.Open = b.Reason == "done" && s.Turn.LastWords > s.Turn.AskedAt
 	}
 	return nil
+}
+
+// decided books what a decision on a call means for later ones.
+func (s *State) decided(b *op.ApprovalDecided) {
+	if b.ForTask {
+		s.Approval = string(guard.ModeAuto)
+	}
+	if b.Same && b.Print != "" {
+		s.Prints = put(s.Prints, b.Print, true)
+	}
+	if b.By == byUndoneGuard {
+		s.heldOnce(b.Call)
+	}
 }
 
 // said books a person's words. They are the strategy the loop guard asked for,

@@ -4,6 +4,7 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/loop"
+	"iter"
 )
 
 // RecordedCalls reads the calls of a stream in dir, a task's folder, for
@@ -45,4 +46,21 @@ func RecordedCalls(dir string) ([]loop.Recorded, error) {
 		return nil
 	})
 	return calls, err
+}
+
+// eachDecoded visits records as operations.
+func eachDecoded(records iter.Seq2[opstream.Record, error], visit func(op.Op) error) error {
+	for rec, err := range records {
+		if err != nil {
+			return err
+		}
+		o, err := decode(rec)
+		if err != nil {
+			return err
+		}
+		if err := visit(o); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 	"sync"
@@ -482,21 +481,4 @@ func openStream(h Home, id string, o *opstream.Options) (*opstream.Reader, error
 		return nil, fmt.Errorf("%w: %s; 'anamnesis tasks' lists them", ErrNoTask, id)
 	}
 	return opstream.OpenReader(h.Task(id), o)
-}
-
-// eachDecoded visits records as operations.
-func eachDecoded(records iter.Seq2[opstream.Record, error], visit func(op.Op) error) error {
-	for rec, err := range records {
-		if err != nil {
-			return err
-		}
-		o, err := decode(rec)
-		if err != nil {
-			return err
-		}
-		if err := visit(o); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -190,3 +190,30 @@ func (x *executor) standsDone(a action) (bool, error) {
 	}
 	return now == a.after, err
 }
+
+// sweepTemps removes the temporary files a killed run may have left.
+func (x *executor) sweepTemps(actions []action) {
+	var files int
+	for _, list := range [][]action{actions, reversed(actions)} {
+		files = 0
+		for _, a := range list {
+			if a.after.isDir() || a.after.absent() {
+				continue
+			}
+			if fd, err := openBeneath(x.root, dir(a.path)); err == nil {
+				unix.Unlinkat(fd, x.tempName(files), 0)
+				closeFD(fd)
+			}
+			files++
+		}
+	}
+}
+
+// reversed turns actions round.
+func reversed(actions []action) []action {
+	out := make([]action, len(actions))
+	for i, a := range actions {
+		out[i] = action{a.path, a.after, a.before}
+	}
+	return out
+}

@@ -325,6 +325,15 @@ func (a *app) resumedModel(ctx context.Context, f agentFlags, id string, st *orc
 	return a.chooseModels(ctx, f, name, baseURL)
 }
 
+// resumedApproval is what the flags say, or what was given when the task was
+// started, or by a person since.
+func resumedApproval(f agentFlags, st *orchestrator.State) string {
+	if f.approval == "" && (st.Approval == "auto" || st.Approval == "edits") {
+		return st.Approval
+	}
+	return f.approval
+}
+
 func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	h, err := a.home()
 	if err != nil {
@@ -346,11 +355,7 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	approval := f.approval
-	if approval == "" && (st.Approval == "auto" || st.Approval == "edits") {
-		approval = st.Approval // given when the task was started, or by a person since
-	}
-	mode, notice, err := a.approvalMode(approval)
+	mode, notice, err := a.approvalMode(resumedApproval(f, st))
 	if err != nil {
 		return err
 	}

@@ -117,16 +117,7 @@ func (p *textPrinter) Op(o op.Op) {
 			p.line("▸ %s", tool.Display(op.Call{ID: b.Call, Name: b.Name, Args: b.Args}))
 		}
 	case *op.ToolReturned:
-		call, ok := p.calls[b.Call]
-		if !ok { // made by an earlier process
-			call = op.Call{Name: b.Name}
-		}
-		how := b.Display
-		if how == "" {
-			how = strings.TrimPrefix(callText(b), b.Name)
-		}
-		p.line("%s", strings.Join(strings.Fields(fmt.Sprintf("• %s %s %s", tool.Display(call), how, took(b.Millis))), " "))
-		delete(p.calls, b.Call)
+		p.returned(b)
 	case *op.ResearchDone:
 		p.line("✎ looked up %s (op %d)", b.Subject, b.Look)
 	case *op.JobStarted:
@@ -134,14 +125,7 @@ func (p *textPrinter) Op(o op.Op) {
 	case *op.JobEnded:
 		p.line("• %s ended (%s), exit %d", b.Job, b.Why, b.Exit)
 	case *op.WorldSaved:
-		switch {
-		case b.Error != "":
-			p.line("! step %d has no checkpoint: %s", o.Step, b.Error)
-		case !b.Complete:
-			p.line("● step %d saved without %d path(s): %s", o.Step, len(b.Skipped), skippedText(b.Skipped))
-		default:
-			p.line("● step %d", o.Step)
-		}
+		p.saved(o.Step, b)
 	case *op.PassDone:
 		p.line("◆ %s", passText(b, o.Tok))
 	case *op.ReflectAsked, *op.StrategyGiven, *op.ReflectFailed:
@@ -173,6 +157,30 @@ func (p *textPrinter) Op(o op.Op) {
 		if b.Source == op.SourceSteer {
 			p.line("» %s", b.Text)
 		}
+	}
+}
+
+func (p *textPrinter) returned(b *op.ToolReturned) {
+	call, ok := p.calls[b.Call]
+	if !ok { // made by an earlier process
+		call = op.Call{Name: b.Name}
+	}
+	how := b.Display
+	if how == "" {
+		how = strings.TrimPrefix(callText(b), b.Name)
+	}
+	p.line("%s", strings.Join(strings.Fields(fmt.Sprintf("• %s %s %s", tool.Display(call), how, took(b.Millis))), " "))
+	delete(p.calls, b.Call)
+}
+
+func (p *textPrinter) saved(step int, b *op.WorldSaved) {
+	switch {
+	case b.Error != "":
+		p.line("! step %d has no checkpoint: %s", step, b.Error)
+	case !b.Complete:
+		p.line("● step %d saved without %d path(s): %s", step, len(b.Skipped), skippedText(b.Skipped))
+	default:
+		p.line("● step %d", step)
 	}
 }
 
