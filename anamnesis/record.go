@@ -53,15 +53,19 @@ type record struct {
 	tainted bool
 }
 
-// failed reports whether the call ran and did not succeed.
+// failed reports whether the call ran and did not succeed. A jump that was not
+// scheduled says nothing of the work.
 func (r *record) failed() bool {
-	return r.kind == recCall && !r.refused && !r.unknown && (r.isError || r.exit != nil && *r.exit != 0)
+	return r.ran() && (r.isError || r.exit != nil && *r.exit != 0)
 }
 
 // ok reports whether the call ran and succeeded. Asking for a jump is no
 // success of anything.
-func (r *record) ok() bool {
-	return r.kind == recCall && !r.refused && !r.unknown && !r.failed() && !isJump(r.tool)
+func (r *record) ok() bool { return r.ran() && !r.failed() }
+
+// ran reports whether it is a call that was run and did something.
+func (r *record) ran() bool {
+	return r.kind == recCall && !r.refused && !r.unknown && !isJump(r.tool)
 }
 
 func (r *record) ops() []uint64 {

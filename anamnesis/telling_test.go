@@ -1,11 +1,14 @@
 package anamnesis
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"anamnesis/opstream/op"
 )
 
 // errorLine says the same as saysError, readably and slowly.
@@ -50,5 +53,24 @@ func BenchmarkSaysError(b *testing.B) {
 	line := strings.Repeat("noise of the test run ", 4)
 	for b.Loop() {
 		saysError(line)
+	}
+}
+
+// TestJumpIsNoLesson: a jump that was not scheduled is no failure of the work,
+// and no card's topic.
+func TestJumpIsNoLesson(t *testing.T) {
+	s := newSpan(7, 1)
+	s.bash("go vet ./...", 1, "", "main.go:3:2: undefined: parse")
+	s.call("jump_to_step", `{"step_id":99,"reason":"x"}`, op.ToolReturned{Text: "Not scheduled: there is no step 99.", IsError: true})
+	r := s.request(4000)
+	res, err := Pass(t.Context(), nil, r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(res.Cards) != 1 || !strings.Contains(res.Block, "undefined: parse") {
+		t.Fatalf("%d cards; block:\n%s", len(res.Cards), res.Block)
+	}
+	if text := res.Cards[0].Topic + fmt.Sprint(res.Cards[0].Issue) + res.Block; strings.Contains(text, "Not scheduled") {
+		t.Errorf("the card or the block takes it for a lesson:\n%s", text)
 	}
 }

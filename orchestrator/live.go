@@ -52,12 +52,12 @@ func (e *BusyError) Error() string {
 func (e *BusyError) Is(target error) bool { return target == ErrBusy }
 
 // CheckFree returns a BusyError where a task is at work in a directory, above it
-// or below it.
+// or below it. Tasks of a home that this user cannot read are not looked for.
 func (h Home) CheckFree(dir string) error {
 	live := filepath.Join(h.State, "live")
 	gate, err := lockFile(filepath.Join(live, "gate"), true)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // no task has ever run
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("look for tasks in %s: %w", dir, err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -166,6 +167,24 @@ func (f kbFolder) fill(n int) {
 	f.run(add...)
 }
 
+// freeRemote removes the locks that a git which served the remote has left
+// there: it was killed, too, and says itself that a person has to remove them.
+func (f kbFolder) freeRemote() {
+	f.Helper()
+	err := filepath.WalkDir(filepath.Join(f.dir, "remote.git"), func(path string, _ os.DirEntry, err error) error {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // before the remote is there
+		}
+		if err == nil && strings.HasSuffix(path, ".lock") {
+			return os.Remove(path)
+		}
+		return err
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
 // TestKillCards kills what changes the cards before each of its system calls
 // that change something. What the next start finds is the old state or the
 // new one, every card whole, the repository sound; and the verb, run again,
@@ -188,6 +207,7 @@ func TestKillCards(t *testing.T) {
 			_, _, last := killedAt(t, g.command(verb...), at)
 			when := fmt.Sprintf("kb %s killed before call %d (%s)", verb[0], at, last)
 			g.checkAfterKill(when, old, want, &ends)
+			g.freeRemote()
 			if len(g.checkAgain(when, verb)) > 0 && !maps.Equal(g.cards(), want) {
 				t.Errorf("%s: run again, the cards are\n%q\nwant\n%q", when, g.cards(), want)
 			}
