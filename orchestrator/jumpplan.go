@@ -37,7 +37,7 @@ func PlanJump(ctx context.Context, h Home, task string, to int, overwrite bool) 
 		return JumpPlan{}, err
 	}
 	if st.Jumping != nil {
-		return JumpPlan{}, fmt.Errorf("%w: the jump to step %d was interrupted; resume the task first", ErrPending, st.Jumping.To)
+		return JumpPlan{}, fmt.Errorf("a jump is %w: that to step %d was interrupted; resume the task first", ErrPending, st.Jumping.To)
 	}
 	ranges := st.Ranges(st.Discarded(to))
 	p := JumpPlan{

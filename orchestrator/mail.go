@@ -70,6 +70,14 @@ func (s *State) recordedEffect(call string) string {
 	return ""
 }
 
+// jumpOrMail says which of the two a request is.
+func jumpOrMail(j *op.JumpRequested) string {
+	if j.Mail != nil {
+		return "a message"
+	}
+	return "a jump"
+}
+
 // notScheduled is the result of a call whose jump or D-Mail came second.
 func notScheduled(j *op.JumpRequested, err error) tool.Result {
 	if j.Mail != nil {

@@ -293,7 +293,7 @@ func TestMailAnswersEveryCall(t *testing.T) {
 				t.Errorf("%s has a result and is not open", b.Call)
 			}
 			delete(open, b.Call)
-			if b.IsError && strings.Contains(b.Text, "a jump is scheduled already; one step makes one jump or sends one D-Mail") {
+			if b.IsError && strings.Contains(b.Text, "a message is scheduled already; one step makes one jump or sends one D-Mail") {
 				refused++
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// schedule records a jump request unless one is pending.
+// schedule records a jump request unless one is pending: ErrPending.
 func (t *Task) schedule(ctx context.Context, j *op.JumpRequested) error {
 	entries, bodies, err := t.encode(j)
 	if err != nil {
@@ -17,10 +17,10 @@ func (t *Task) schedule(ctx context.Context, j *op.JumpRequested) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.scheduled {
-		return ErrPending
+	if t.scheduled != "" {
+		return fmt.Errorf("%s is %w; one step makes one jump or sends one D-Mail", t.scheduled, ErrPending)
 	}
-	t.scheduled = true
+	t.scheduled = jumpOrMail(j)
 	return t.appendLocked(ctx, entries, bodies...)
 }
 
@@ -143,6 +143,9 @@ func (t *Task) publish() {
 func (t *Task) publishLocked() {
 	t.last = max(t.last, t.state.Last)
 	t.step = t.state.NextStep()
-	t.scheduled, t.marked = t.state.Pending != nil, len(t.state.Marked)
+	t.scheduled, t.marked = "", len(t.state.Marked)
+	if p := t.state.Pending; p != nil {
+		t.scheduled = jumpOrMail(&p.JumpRequested)
+	}
 	t.ended, t.valid = t.step, t.state.validSteps()
 }

@@ -35,8 +35,8 @@ var (
 	ErrSecretName = errors.New("a name holds a secret")
 	// ErrNoDirectory: the task's directory is gone.
 	ErrNoDirectory = errors.New("no such directory")
-	// ErrPending: a jump is scheduled already.
-	ErrPending = errors.New("a jump is scheduled already; one step makes one jump or sends one D-Mail")
+	// ErrPending: a jump is scheduled already, or a D-Mail.
+	ErrPending = errors.New("scheduled already")
 	// ErrNotJumped: the jump was not made; the text says why.
 	ErrNotJumped = errors.New("not jumped")
 	// ErrBusy: another live task works in the directory.
@@ -141,7 +141,7 @@ type Task struct {
 	queue     []op.Op // durable, not folded yet
 	last      uint64  // seq of the last operation queued
 	step      int     // the step an operation appended now belongs to
-	scheduled bool    // a jump is pending
+	scheduled string  // what is pending, in words; empty: nothing
 	marked    int     // checkpoints of the tool dmail
 	ended     int     // steps with a world.saved, for callers of Jump
 	valid     string  // the valid steps, in words

@@ -72,6 +72,9 @@ func (a *app) easShowCommand() *cobra.Command {
 		Short: "Show what the table says about a model",
 		Args:  usageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if strings.TrimSpace(args[0]) == "" {
+				return usageError("eas show: no model named; for example 'anamnesis eas show gpt-4o', and 'anamnesis eas list' shows every row")
+			}
 			t, err := a.easTable()
 			if err != nil {
 				return err

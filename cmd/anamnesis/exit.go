@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"anamnesis/anamnesis/probe"
 	knowledgebase "anamnesis/knowledge_base"
@@ -50,6 +52,21 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// flagError puts a flag that could not be read into words: for a number that
+// is none, or too large, what was wanted instead of how it was read.
+func flagError(command string, err error) error {
+	var value *pflag.InvalidValueError
+	var number *strconv.NumError
+	if !errors.As(err, &value) || !errors.As(err, &number) || value.GetFlag().Value.Type() == "bool" {
+		return usageError("%v; see '%s --help'", err, command)
+	}
+	problem := "not a number"
+	if errors.Is(number, strconv.ErrRange) {
+		problem = "a number too large to work with"
+	}
+	return usageError("--%s %q: %s; see '%s --help'", value.GetFlag().Name, value.GetValue(), problem, command)
 }
 
 // closing joins what closing a task or a stream came to with the error before

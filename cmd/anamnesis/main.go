@@ -74,7 +74,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetErr(a.stderr)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError("%v; see '%s --help'", err, cmd.CommandPath())
+		return flagError(cmd.CommandPath(), err)
 	})
 	root.AddCommand(
 		a.demoCommand(), a.runCommand(), a.resumeCommand(), a.tasksCommand(), a.timelineCommand(),

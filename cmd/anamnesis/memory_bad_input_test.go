@@ -23,7 +23,7 @@ var memoryBadInput = []struct{ row, file, holds string }{
 	{"a jump loop, with one", "testdata/script/task_strategy.txtar", "reflections:"},
 	{"an EAS of zero, on the command line", "testdata/script/memory_bad_input.txtar", "--eas 0: want a positive number"},
 	{"an EAS of zero, in a table", "testdata/script/eas_set_diff.txtar", "--eas 0"},
-	{"an EAS larger than the window", "testdata/script/memory_bad_input.txtar", "--eas 500000 --window 3000"},
+	{"an EAS larger than the window", "testdata/script/memory_bad_input.txtar", "--eas 500000 is larger than --window 3000"},
 	{"one enormous message, from a person", "testdata/script/memory_bad_input.txtar", "head -c 60000 >request"},
 	{"one enormous message, Chinese, base64 and bytes", "../../anamnesis/hostile_test.go", "func TestHostileSpans("},
 	{"the same from the program", "testdata/script/memory_bad_input.txtar", "测试失败"},

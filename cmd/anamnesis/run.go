@@ -71,14 +71,10 @@ func (f *agentFlags) check() error {
 		return usageError("--max-tokens %d: want a positive number", f.maxTokens)
 	case f.maxTime < 0:
 		return usageError("--max-time %s: want a time above zero, such as 30m", f.maxTime)
-	case f.eas < 0:
-		return usageError("--eas %d: want a positive number of tokens", f.eas)
 	case f.images != "" && f.images != string(openai.ImagesSend) && f.images != string(openai.ImagesNever):
 		return usageError("--images %q: want send or never", f.images)
 	case f.toolsWait <= 0:
 		return usageError("--tools-wait %s: want a time above zero, such as 10s", f.toolsWait)
-	case f.window < 0:
-		return usageError("--window %d: want a positive number of tokens", f.window)
 	}
 	if _, err := builtin.OptIn(f.tools...); err != nil {
 		return usageError("--tools: %v", err)
@@ -134,8 +130,8 @@ func (a *app) runCommand() *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
-			if f.eas == 0 && cmd.Flags().Changed("eas") {
-				return usageError("--eas 0: want a positive number of tokens")
+			if err := f.checkSpan(cmd.Flags().Changed); err != nil {
+				return err
 			}
 			return a.run(cmd.Context(), f, lasting, id, args[0])
 		},
@@ -226,6 +222,9 @@ func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id
 	if f.window > 0 {
 		n.Window = f.window
 	}
+	if n.Window > 0 && n.EAS > n.Window {
+		return orchestrator.New{}, f.spanTooLarge(n)
+	}
 	known := a.taskSecrets(f.dir, f.redact)
 	if err := n.CheckNames(known); err != nil { // before they are shown
 		return n, err
@@ -241,6 +240,31 @@ func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id
 		return n, usageError("task %s exists: 'anamnesis resume %s' goes on with it, --task gives another name", n.ID, n.ID)
 	}
 	return n, nil
+}
+
+// checkSpan refuses numbers that leave no span at all. given tells a flag that
+// was set from one that was not.
+func (f *agentFlags) checkSpan(given func(flag string) bool) error {
+	switch {
+	case f.eas <= 0 && given("eas"):
+		return usageError("--eas %d: want a positive number of tokens, such as --eas 8000, or no --eas for the table's", f.eas)
+	case f.window <= 0 && given("window"):
+		return usageError("--window %d: want a positive number of tokens, such as --window 128000, or no --window for the table's", f.window)
+	}
+	return nil
+}
+
+// spanTooLarge says that a task's EAS does not fit its window, and which of
+// the two the flags can change.
+func (f *agentFlags) spanTooLarge(n orchestrator.New) error {
+	window := fmt.Sprintf("the window of %d tokens the EAS table has", n.Window)
+	if f.window > 0 {
+		window = fmt.Sprintf("--window %d", n.Window)
+	}
+	if f.eas > 0 {
+		return usageError("--eas %d is larger than %s: a model cannot attend to more than it is given; lower --eas or give a larger --window", n.EAS, window)
+	}
+	return usageError("%s is smaller than the EAS of %d tokens (%s): a model cannot attend to more than it is given; give an --eas of at most %d or a larger --window", window, n.EAS, n.EASFrom, n.Window)
 }
 
 // withoutSecrets is a text of which a name is made.
@@ -414,7 +438,7 @@ func (a *app) resumedWith(h orchestrator.Home, st *orchestrator.State, m modelCh
 		if err != nil {
 			return nil, err
 		}
-		resumed.EAS, resumed.EASFrom = span.EAS, span.Source
+		resumed.EAS, resumed.EASFrom, resumed.Window = span.EAS, span.Source, span.Advertised
 	}
 	return resumed, nil
 }
