@@ -25,9 +25,11 @@ const (
 // maxFinalReasons is how many reasons for leaving a path it is told.
 const maxFinalReasons = 5
 
-// learns reports whether there is something to read before the turn ends.
+// learns reports whether there is something to read before the turn ends: a
+// pass that has begun, or steps no pass has read where none was made for this
+// answer.
 func (s *State) learns() bool {
-	return !s.Opened.NoFinalPass && (s.Learning != nil || len(s.unread()) > 0)
+	return !s.Opened.NoFinalPass && (s.Learning != nil || !s.Turn.LeftRead && len(s.unread()) > 0)
 }
 
 // unread gives the discarded steps that no pass has read.
@@ -64,7 +66,7 @@ func (s *State) learned(p PassRecord) {
 	for st := range s.stepsIn(p.Ranges) {
 		st.Read = true
 	}
-	s.Learning = nil
+	s.Learning, s.Turn.LeftRead = nil, true
 	s.Turn.Learned = append(s.Turn.Learned, p.Cards...)
 }
 

@@ -176,6 +176,7 @@ func (s *State) reply(seq uint64, b *op.ModelReplied) {
 		r.Calls = append(r.Calls, CallState{Call: c})
 	}
 	s.Reply = r
+	s.Turn.LeftRead = false
 	s.Turn.Answered, s.Turn.Finish, s.Turn.Empty = len(b.Calls) == 0, b.Finish, strings.TrimSpace(b.Text) == ""
 	if b.Text != "" {
 		s.Answer = b.Text

@@ -92,6 +92,9 @@ type Turn struct {
 	Steps     int // steps ended since the turn opened
 	// Learned are the cards of the pass at its end.
 	Learned []string `json:",omitempty"`
+	// LeftRead: that pass was made for the last reply. It is not made again
+	// before another, whatever it read.
+	LeftRead bool `json:",omitempty"`
 }
 
 // Reply is the model's reply of the step under way, with its calls.
