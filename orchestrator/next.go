@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"anamnesis/orchestrator/loop"
 )
 
 // ActionKind is what the loop does next.
@@ -65,7 +67,7 @@ const (
 	DefaultMaxSteps = 100
 	// MaxBackwardJumps is how many backward jumps to one step the agent makes by
 	// itself: before the next one the Reflect-Agent is asked for a strategy.
-	MaxBackwardJumps = 3
+	MaxBackwardJumps = loop.JumpAt - 1
 )
 
 // Next decides what to do in a state. It is pure: performing the action and

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
 
 	"anamnesis/opstream/op"
 )
@@ -15,6 +16,7 @@ const (
 	RuleRepeat = "repeat" // the same call BlockAt times in the same world: what the live guard refuses
 	RuleCycle  = "cycle"  // 2 to maxCycle calls in the same order cycleTimes times
 	RuleStale  = "stale"  // the same call with the same result staleCount times among staleWindow, although the world changed
+	RuleJump   = "jump"   // JumpAt jumps of the agent back to one step, whatever the reasons: what the live guard holds back
 )
 
 // The numbers of the rules. They are at least as sharp as those of gemini-cli,
@@ -38,6 +40,15 @@ type Recorded struct {
 	World   string
 	Effects bool   // see Call
 	Seq     uint64 // of the operation, where the run is one of ours
+	// Back is the jump back that the agent made with this call; nil for other
+	// calls, forward jumps, and jumps that were refused.
+	Back *Back
+}
+
+// Back is a jump of the agent to an earlier step of the path it was on.
+type Back struct {
+	To  int
+	Seq uint64 // of the jump's operation, where the run is one of ours
 }
 
 // Finding is one loop in a run.
@@ -75,6 +86,7 @@ func Detect(calls []Recorded) []Finding {
 	out = append(out, r.repeats()...)
 	out = append(out, r.cycles()...)
 	out = append(out, r.stale()...)
+	out = append(out, r.jumps()...)
 	slices.SortStableFunc(out, func(a, b Finding) int { return cmp.Compare(a.At, b.At) })
 	return out
 }
@@ -170,6 +182,37 @@ func (r *run) stale() []Finding {
 		reported[r.full[i]] = i
 	}
 	return out
+}
+
+// jumps finds steps the agent went back to again and again.
+func (r *run) jumps() []Finding {
+	var out []Finding
+	back := make(map[int][]int) // calls by the step they went back to
+	for i, c := range r.calls {
+		if c.Back == nil {
+			continue
+		}
+		to := c.Back.To
+		back[to] = append(back[to], i+1)
+		if len(back[to]) == JumpAt {
+			out = append(out, finding(RuleJump, back[to], fmt.Sprintf("%d jumps back to step %d%s", JumpAt, to, r.jumpOps(back[to]))))
+		}
+	}
+	return out
+}
+
+// jumpOps names the operations of some calls' jumps, where they are known.
+func (r *run) jumpOps(calls []int) string {
+	var seqs []string
+	for _, n := range calls {
+		if seq := r.calls[n-1].Back.Seq; seq > 0 {
+			seqs = append(seqs, fmt.Sprint(seq))
+		}
+	}
+	if len(seqs) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (ops %s)", strings.Join(seqs, ", "))
 }
 
 // sequence numbers the calls from index a to index b, from 1.

@@ -100,3 +100,35 @@ func TestFindingsNameTheirCalls(t *testing.T) {
 		t.Errorf("%+v, want one cycle of the calls 2 to 7", found)
 	}
 }
+
+// TestJumps: the fourth jump back to one step is flagged once, whatever was
+// done in between; jumps to other steps, and calls that did not jump back, do
+// not count.
+func TestJumps(t *testing.T) {
+	back := func(to int) *Back { return &Back{To: to} }
+	for name, tt := range map[string]struct {
+		jumps []*Back // nil: a call that made none
+		at    int
+	}{
+		"three":            {[]*Back{back(0), back(0), back(0)}, 0},
+		"four":             {[]*Back{back(0), nil, back(0), back(0), nil, back(0)}, 6},
+		"six":              {[]*Back{back(2), back(2), back(2), back(2), back(2), back(2)}, 4},
+		"to several steps": {[]*Back{back(0), back(1), back(2), back(0), back(1), back(2), back(0), back(1), back(2)}, 0},
+		"none back":        {[]*Back{nil, nil, nil, nil, nil}, 0},
+	} {
+		var calls []Recorded
+		for i, b := range tt.jumps {
+			if b != nil {
+				b.Seq = uint64(10 * (i + 1))
+			}
+			calls = append(calls, Recorded{Tool: "jump_to_step", Args: fmt.Sprintf(`{"reason":"%d"}`, i), Result: fmt.Sprint(i), Back: b})
+		}
+		found := Detect(calls)
+		if tt.at == 0 && len(found) > 0 || tt.at > 0 && (len(found) != 1 || found[0].Rule != RuleJump || found[0].At != tt.at || len(found[0].Calls) != JumpAt) {
+			t.Errorf("%s: %+v, want one at %d", name, found, tt.at)
+		}
+		if name == "four" && (len(found) == 0 || found[0].Text != "4 jumps back to step 0 (ops 10, 30, 40, 60)") {
+			t.Errorf("four: %+v does not name the step and the jumps' operations", found)
+		}
+	}
+}

@@ -129,6 +129,9 @@ type recorder struct {
 	calls []Recorded
 	open  map[string]int // index of calls without a result, by id
 	world int
+
+	parents []int // of the steps: step 0 is the beginning, each reply one more
+	current int   // the step the next one comes after
 }
 
 // message books one message. What is no message is left out.
@@ -151,6 +154,9 @@ func (r *recorder) message(raw json.RawMessage) {
 		return
 	}
 	r.seen++
+	if m.Role == "assistant" {
+		r.step()
+	}
 	text, parts := content(m.Content)
 	for _, c := range m.ToolCalls {
 		r.call(c.ID, c.Function.Name, c.Function.Arguments)
@@ -202,7 +208,7 @@ func (r *recorder) call(id, name, args string) {
 		r.open = make(map[string]int)
 	}
 	r.open[id] = len(r.calls)
-	r.calls = append(r.calls, Recorded{Tool: name, Args: args, World: fmt.Sprintf("world %d", r.world)})
+	r.calls = append(r.calls, Recorded{Tool: name, Args: args, World: fmt.Sprintf("world %d", r.world), Back: r.back(name, args)})
 	if mayChange(name, args) {
 		r.world++
 	}
@@ -216,9 +222,45 @@ func (r *recorder) result(id, text string, failed bool) {
 	delete(r.open, id)
 	c := &r.calls[i]
 	c.Result, c.Failed = text, failed || strings.HasPrefix(text, "Error")
+	if c.Failed && c.Back != nil {
+		c.Back, r.current = nil, len(r.parents)-1 // it did not jump
+	}
 	if c.Failed && c.World == fmt.Sprintf("world %d", r.world-1) && i == len(r.calls)-1 {
 		r.world-- // it failed, and nothing came after it: the world is as it was
 	}
+}
+
+// step books that a reply begins another step.
+func (r *recorder) step() {
+	if r.parents == nil {
+		r.parents = []int{0}
+	}
+	r.parents = append(r.parents, r.current)
+	r.current = len(r.parents) - 1
+}
+
+// back makes the jump a call asks for, and gives it where it goes back. A step
+// the recording does not hold is taken for an earlier one.
+func (r *recorder) back(name, args string) *Back {
+	var a struct {
+		StepID *int `json:"step_id"`
+	}
+	if name != "jump_to_step" || json.Unmarshal([]byte(args), &a) != nil || a.StepID == nil {
+		return nil
+	}
+	to := *a.StepID
+	if to < 0 || to >= len(r.parents) {
+		return &Back{To: to}
+	}
+	at := r.current
+	for at > to {
+		at = r.parents[at]
+	}
+	r.current = to
+	if at != to {
+		return nil // to a path that was left
+	}
+	return &Back{To: to}
 }
 
 // mayChange reports whether a call may change the world: its name does not say

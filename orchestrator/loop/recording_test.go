@@ -5,8 +5,10 @@ import (
 	"cmp"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -71,6 +73,45 @@ func TestRecordedWorlds(t *testing.T) {
 	for i, want := range []string{"world 0", "world 0", "world 0", "world 0", "world 0", "world 1"} {
 		if got := r.calls[i].World; got != want {
 			t.Errorf("call %d ran in %q, want %q", i+1, got, want)
+		}
+	}
+}
+
+// TestRecordedJumps: in chat messages each reply is a step, and a jump to a
+// path that was left, or one that failed, is none back.
+func TestRecordedJumps(t *testing.T) {
+	for name, tt := range map[string]struct {
+		jumps  string // where each reply jumps to; - for another call, ! after one that fails
+		counts int
+	}{
+		"back to the beginning": {"0 0 0 0", 4},
+		"work in between":       {"- 1 - - 1 - 1 - 1", 4},
+		"forward":               {"- - 0 2 0 2 0 2 0", 4},
+		"failed":                {"0 0! 0 0! 0", 3},
+		"steps it cannot know":  {"90 90 90 90", 4},
+	} {
+		var r recorder
+		for i, to := range strings.Fields(tt.jumps) {
+			to, failed := strings.CutSuffix(to, "!")
+			r.step()
+			if to == "-" {
+				r.call("id", "write_file", `{}`)
+			} else {
+				r.call("id", "jump_to_step", fmt.Sprintf(`{"step_id":%s,"reason":"reason %d"}`, to, i))
+			}
+			r.result("id", "", failed)
+		}
+		n := 0
+		for _, c := range r.calls {
+			if c.Back != nil {
+				n++
+			}
+		}
+		if n != tt.counts {
+			t.Errorf("%s: %d jumps back, want %d", name, n, tt.counts)
+		}
+		if flagged := slices.ContainsFunc(Detect(r.calls), func(f Finding) bool { return f.Rule == RuleJump }); flagged != (n >= JumpAt) {
+			t.Errorf("%s: flagged is %v", name, flagged)
 		}
 	}
 }

@@ -16,6 +16,10 @@ const (
 	BlockAt  = 3 // this time it does not run
 )
 
+// JumpAt is the jump of the agent back to one step that does not happen by
+// itself: a strategy is asked for first.
+const JumpAt = 4
+
 // Limits of a Tally.
 const (
 	maxTallied = 16_384 // calls remembered; beyond, the older half is forgotten
