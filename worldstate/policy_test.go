@@ -11,6 +11,64 @@ import (
 	"testing"
 )
 
+// ruleMaker makes ignore files, and trees for them to be about.
+type ruleMaker struct{ *rand.Rand }
+
+func (r *ruleMaker) line() string {
+	parts := []string{"a", "b", "ab", "*", "**", "?", "[ab]", "[!a]", "c.o", "*.o", `\a`, "a*", "***", "[a-", "d ", `d\ `, "[[:alpha:]]", "#x", `\#x`, `\!y`}
+	var s []string
+	for range 1 + r.IntN(3) {
+		s = append(s, parts[r.IntN(len(parts))])
+	}
+	p := strings.Join(s, "/")
+	if r.IntN(4) == 0 {
+		p = "/" + p
+	}
+	if r.IntN(3) == 0 {
+		p += "/"
+	}
+	if r.IntN(3) == 0 {
+		p = "!" + p
+	}
+	if r.IntN(10) == 0 {
+		p += "\r"
+	}
+	return p
+}
+
+func (r *ruleMaker) file() []byte {
+	var b strings.Builder
+	for range 1 + r.IntN(4) {
+		b.WriteString(r.line())
+		b.WriteString("\n")
+	}
+	return []byte(strings.TrimSuffix(b.String(), strings.Repeat("\n", r.IntN(2))))
+}
+
+// tree fills a world with directories, files and rules.
+func (r *ruleMaker) tree(b *bench) {
+	names := []string{"a", "b", "ab", "c.o", "d", "d ", "#x", "!y", "x.o"}
+	b.must(os.WriteFile(b.path(".git/info/exclude"), r.file(), 0o644))
+	dirs := []string{""}
+	for range 10 {
+		d := join(dirs[r.IntN(len(dirs))], names[r.IntN(len(names))])
+		if os.MkdirAll(b.path(d), 0o755) == nil {
+			dirs = append(dirs, d)
+		}
+	}
+	for _, d := range dirs {
+		for range 4 {
+			p := b.path(join(d, names[r.IntN(len(names))]))
+			if _, err := os.Lstat(p); err != nil {
+				b.must(os.WriteFile(p, []byte("x"), 0o644))
+			}
+		}
+		if r.IntN(2) == 0 {
+			b.must(os.WriteFile(b.path(join(d, ".gitignore")), r.file(), 0o644))
+		}
+	}
+}
+
 // TestIgnoreAsGit makes random trees with random ignore files and asks git,
 // path by path, whether the scanner and the frozen policy agree with it.
 func TestIgnoreAsGit(t *testing.T) {
@@ -20,58 +78,11 @@ func TestIgnoreAsGit(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 3))
-	parts := []string{"a", "b", "ab", "*", "**", "?", "[ab]", "[!a]", "c.o", "*.o", `\a`, "a*", "***", "[a-", "d ", `d\ `, "[[:alpha:]]", "#x", `\#x`, `\!y`}
-	names := []string{"a", "b", "ab", "c.o", "d", "d ", "#x", "!y", "x.o"}
-	line := func() string {
-		var s []string
-		for range 1 + r.IntN(3) {
-			s = append(s, parts[r.IntN(len(parts))])
-		}
-		p := strings.Join(s, "/")
-		if r.IntN(4) == 0 {
-			p = "/" + p
-		}
-		if r.IntN(3) == 0 {
-			p += "/"
-		}
-		if r.IntN(3) == 0 {
-			p = "!" + p
-		}
-		if r.IntN(10) == 0 {
-			p += "\r"
-		}
-		return p
-	}
-	file := func() []byte {
-		var b strings.Builder
-		for range 1 + r.IntN(4) {
-			b.WriteString(line())
-			b.WriteString("\n")
-		}
-		return []byte(strings.TrimSuffix(b.String(), strings.Repeat("\n", r.IntN(2))))
-	}
+	g := &ruleMaker{r}
 	for round := range 40 {
 		b := newBench(t, nil)
 		git(t, b.dir, "init", "-q")
-		b.must(os.WriteFile(b.path(".git/info/exclude"), file(), 0o644))
-		dirs := []string{""}
-		for range 10 {
-			d := join(dirs[r.IntN(len(dirs))], names[r.IntN(len(names))])
-			if os.MkdirAll(b.path(d), 0o755) == nil {
-				dirs = append(dirs, d)
-			}
-		}
-		for _, d := range dirs {
-			for range 4 {
-				p := b.path(join(d, names[r.IntN(len(names))]))
-				if _, err := os.Lstat(p); err != nil {
-					b.must(os.WriteFile(p, []byte("x"), 0o644))
-				}
-			}
-			if r.IntN(2) == 0 {
-				b.must(os.WriteFile(b.path(join(d, ".gitignore")), file(), 0o644))
-			}
-		}
+		g.tree(b)
 		want := strings.Split(strings.TrimSuffix(git(t, b.dir, "-c", "core.quotePath=false", "ls-files", "-z", "--others", "--exclude-standard"), "\x00"), "\x00")
 		if len(want) == 1 && want[0] == "" {
 			want = nil

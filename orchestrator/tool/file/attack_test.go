@@ -107,34 +107,39 @@ func TestPathAttacks(t *testing.T) {
 		{"missing directory", "no/such.txt", reads, "does not exist"},
 		{"dangling link", "dangling", reads, "does not exist"},
 	}
-	write, replace, read := file.WriteFile(nil), file.StrReplaceFile(nil), file.ReadFile(nil)
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			results := map[string]tool.Result{}
-			begin := time.Now()
-			if tt.who != reads {
-				results["WriteFile"] = call(t, env, write, map[string]any{"path": tt.path, "content": "evil"})
-				results["append"] = call(t, env, write, map[string]any{"path": tt.path, "content": "evil", "mode": "append"})
-				results["StrReplaceFile"] = call(t, env, replace, map[string]any{"path": tt.path, "old": "e", "new": "evil"})
-			}
-			if tt.who != writes {
-				results["ReadFile"] = call(t, env, read, map[string]any{"path": tt.path})
-			}
-			if d := time.Since(begin); d > time.Second {
-				t.Errorf("took %v", d)
-			}
-			for who, r := range results {
-				missing := who == "StrReplaceFile" && strings.Contains(r.Text, "does not exist")
-				if !r.IsError || !strings.Contains(r.Text, tt.want) && !missing || strings.Contains(r.Text, secret) {
-					t.Errorf("%s %q: %+v, want an error with %q", who, tt.path, r, tt.want)
-				}
-				if len(r.Reads)+len(r.Writes) > 0 {
-					t.Errorf("%s %q claims reads %v, writes %v", who, tt.path, r.Reads, r.Writes)
-				}
-			}
-		})
+		t.Run(tt.name, func(t *testing.T) { refused(t, env, tt.path, tt.want, tt.who != reads, tt.who != writes) })
 	}
 	outsideUnharmed(t, top)
+}
+
+// refused has the tools that write, that read, or all refuse a path, within a
+// second and saying what is wanted.
+func refused(t *testing.T, env *tool.Env, path, want string, writes, reads bool) {
+	t.Helper()
+	results := map[string]tool.Result{}
+	begin := time.Now()
+	if writes {
+		write := file.WriteFile(nil)
+		results["WriteFile"] = call(t, env, write, map[string]any{"path": path, "content": "evil"})
+		results["append"] = call(t, env, write, map[string]any{"path": path, "content": "evil", "mode": "append"})
+		results["StrReplaceFile"] = call(t, env, file.StrReplaceFile(nil), map[string]any{"path": path, "old": "e", "new": "evil"})
+	}
+	if reads {
+		results["ReadFile"] = call(t, env, file.ReadFile(nil), map[string]any{"path": path})
+	}
+	if d := time.Since(begin); d > time.Second {
+		t.Errorf("took %v", d)
+	}
+	for who, r := range results {
+		missing := who == "StrReplaceFile" && strings.Contains(r.Text, "does not exist")
+		if !r.IsError || !strings.Contains(r.Text, want) && !missing || strings.Contains(r.Text, secret) {
+			t.Errorf("%s %q: %+v, want an error with %q", who, path, r, want)
+		}
+		if len(r.Reads)+len(r.Writes) > 0 {
+			t.Errorf("%s %q claims reads %v, writes %v", who, path, r.Reads, r.Writes)
+		}
+	}
 }
 
 // outsideUnharmed checks that nothing beside the world has changed.
