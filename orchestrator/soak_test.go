@@ -224,7 +224,6 @@ func (m *soakTask) check(t *testing.T, disk []int64) {
 	if slope := (float64(last.heap) - float64(first.heap)) / (float64(m.steps) * 8 / 10); slope > soakHeapBytes {
 		t.Errorf("a step leaves %.0f bytes in memory, at most %d are accepted", slope, soakHeapBytes)
 	}
-	grown("resident bytes", float64(first.resident), float64(last.resident))
 	grown("a step, ns", float64(soakMean(first.steps)), float64(soakMean(last.steps)))
 	grown("a projection, ns", float64(soakMean(first.projections)), float64(soakMean(last.projections)))
 }
