@@ -112,7 +112,7 @@ func TestSearchAbstains(t *testing.T) {
 		t.Errorf("answers to nothing: %v", out)
 	}
 	unrelated := strings.Split(strings.TrimSpace(string(b)), "\n")
-	if out := answered(unrelated); len(out) > len(unrelated)/20 {
+	if out := answered(unrelated); len(out) > 0 {
 		t.Errorf("%d answers to %d unrelated questions: %v", len(out), len(unrelated), out)
 	}
 	hits, err := s.Search(t.Context(), Query{Text: "tune a violin string", MinEvidence: -1})

@@ -221,6 +221,7 @@ func (m *soakTask) check(t *testing.T, disk []int64) {
 		return
 	}
 	grown("allocations a step", perStep(first), perStep(last))
+	grown("heap bytes", float64(first.heap), float64(last.heap)) // not met: docs/bench-memory.md says of what
 	if slope := (float64(last.heap) - float64(first.heap)) / (float64(m.steps) * 8 / 10); slope > soakHeapBytes {
 		t.Errorf("a step leaves %.0f bytes in memory, at most %d are accepted", slope, soakHeapBytes)
 	}

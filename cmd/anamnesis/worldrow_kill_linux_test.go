@@ -45,7 +45,7 @@ func messyWorld(t *testing.T) (w *rowWorld, program programFace, first, second w
 		w.write(p, "precious "+p)
 	}
 	w.write("inner/f", "1")
-	for i := range 40 { // over what is synced one by one
+	for i := range 60 { // over what is synced one by one
 		w.write(fmt.Sprintf("many/%02d", i), "one")
 	}
 	w.write("d/x", "x")
@@ -61,7 +61,7 @@ func messyWorld(t *testing.T) (w *rowWorld, program programFace, first, second w
 	w.must(os.Chmod(w.path("ro"), 0o555))
 	first = w.saved()
 	ends[0] = w.look().Whats()
-	for i := range 40 {
+	for i := range 60 {
 		w.write(fmt.Sprintf("many/%02d", i), "the other")
 	}
 	w.write("inner/f", "2")
@@ -132,7 +132,7 @@ func TestRow12KillRestore(t *testing.T) {
 	})
 	w.whole()
 	t.Logf("%d changing calls; kills by call %v; %d ended at the target, %d at the source, 0 between", total, calls, ended[0], ended[1])
-	if total < 100 || ended[0] == 0 || ended[1] == 0 {
+	if total < 150 || ended[0] == 0 || ended[1] == 0 {
 		t.Errorf("%d calls, ends %v: the kills do not reach a restore's inside", total, ended)
 	}
 }

@@ -23,7 +23,7 @@ const (
 	bigramWeight       = 0.9 // neighbouring bigrams share their characters
 	// A bigram that no document has is mostly the seam between two words, which
 	// says nothing, rather than a word that is missing.
-	unknownBigramShare = 0.2
+	unknownBigramShare = 0.235
 	evidenceFactor     = 0.47
 	evidenceExponent   = 0.6
 	evidenceCrowd      = 0.06 // more is needed for each doubling of the store
