@@ -71,9 +71,9 @@ func madeDir(dir string) (string, error) {
 	return filepath.EvalSymlinks(dir)
 }
 
-// sandboxFor is the sandbox of a call that runs a command.
+// sandboxFor is the sandbox of a call that runs a command or a program.
 func (t *Task) sandboxFor(ctx context.Context, spec tool.Spec) (*guard.Sandbox, error) {
-	if spec.Command == "" {
+	if spec.Command == "" && !spec.Runs {
 		return nil, nil
 	}
 	box, err := t.Sandbox(ctx)

@@ -146,6 +146,21 @@ func (s *Sandbox) WithNetwork() *Sandbox {
 	return &with
 }
 
+// ReadOnly is the same sandbox with a world that cannot be written.
+func (s *Sandbox) ReadOnly() *Sandbox {
+	if s == nil {
+		return nil
+	}
+	with := *s
+	with.o.Confine = ConfineReadOnly
+	return &with
+}
+
+// Hides reports whether commands see nothing of a path, given without links.
+func (s *Sandbox) Hides(path string) bool {
+	return s != nil && (s.parts.Namespaces || s.parts.Landlock > 0) && slices.ContainsFunc(s.o.Hidden, func(dir string) bool { return within(path, dir) })
+}
+
 // ready makes the directories a command needs.
 func (s *Sandbox) ready() error {
 	if s == nil {

@@ -34,6 +34,9 @@ type Spec struct {
 	// that asks for the network; empty where there is none. Rules about commands
 	// look at the first; the second is a question of its own.
 	Command, Network string
+	// Runs says that the tool runs a program of somebody's choice: it is held in
+	// by the task's sandbox, as commands are.
+	Runs bool
 	// Silent says that a result shows nothing that was there before the call: it
 	// is no evidence of anything.
 	Silent bool

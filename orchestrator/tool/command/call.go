@@ -29,6 +29,19 @@ type remembered struct {
 // Spec implements tool.Tool.
 func (r *remembered) Spec() tool.Spec { return r.spec }
 
+// held is the environment with the sandbox the file asks for: none, or the
+// task's, in which a tool that changes nothing cannot.
+func (r *remembered) held(env *tool.Env) *tool.Env {
+	with := *env
+	switch {
+	case r.Sandbox != "":
+		with.Sandbox = nil
+	case r.ReadOnly:
+		with.Sandbox = env.Sandbox.ReadOnly()
+	}
+	return &with
+}
+
 // Call implements tool.Tool. What the command prints is the result; JSON comes
 // without spare space.
 func (r *remembered) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
@@ -61,8 +74,13 @@ func (r *remembered) Call(ctx context.Context, env *tool.Env, args json.RawMessa
 			return tool.Result{}, fmt.Errorf("find %s: %w", words[0], err)
 		}
 	}
-	res, err := shell.Run(ctx, env, nil, shell.Exec{
-		Name: r.spec.Name, Path: path, Args: words, Stdin: append(args, '\n'), Timeout: r.timeout,
+	held := r.held(env)
+	if real, err := filepath.EvalSymlinks(path); err == nil && held.Sandbox.Hides(real) {
+		return tool.Errorf("%s was not run: %s lies in the program's own folders, of which the sandbox shows nothing. A person can move it elsewhere, or write sandbox: off into the tool's file.",
+			r.spec.Name, words[0]), ctx.Err()
+	}
+	res, err := shell.Run(ctx, held, nil, shell.Exec{
+		Name: r.spec.Name, Path: path, Args: words, Stdin: append(args, '\n'), Timeout: r.timeout, Network: r.Network,
 	})
 	var compact bytes.Buffer
 	if err == nil && !res.IsError && res.Cut == 0 && res.Stderr == "" && json.Compact(&compact, []byte(res.Stdout)) == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
 
+	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -34,6 +35,8 @@ type definition struct {
 	Command     []string       `yaml:"command"`
 	Timeout     int            `yaml:"timeout"`
 	ReadOnly    bool           `yaml:"read_only"`
+	Network     bool           `yaml:"network"`
+	Sandbox     string         `yaml:"sandbox"` // "off", or none: the task's
 }
 
 // parse reads a file of a tool's name.
@@ -62,6 +65,8 @@ func parse(name string, data []byte) (*remembered, error) {
 		return nil, fmt.Errorf("command: want 1 to %d words, the program first", maxWords)
 	case d.Timeout < 0 || d.Timeout > maxTimeoutSeconds:
 		return nil, fmt.Errorf("timeout %d: want 1 to %d seconds", d.Timeout, maxTimeoutSeconds)
+	case d.Sandbox != "" && d.Sandbox != string(guard.ConfineOff):
+		return nil, fmt.Errorf("sandbox %q: want off, or leave it out for the task's own", d.Sandbox)
 	}
 	if d.Timeout == 0 {
 		d.Timeout = defaultTimeoutSeconds
@@ -70,7 +75,7 @@ func parse(name string, data []byte) (*remembered, error) {
 		return nil, err
 	}
 	r := &remembered{definition: d, timeout: time.Duration(d.Timeout) * time.Second}
-	r.spec = tool.Spec{Name: name, Description: strings.TrimSpace(d.Description), Schema: schema, ReadOnly: d.ReadOnly}
+	r.spec = tool.Spec{Name: name, Description: strings.TrimSpace(d.Description), Schema: schema, ReadOnly: d.ReadOnly, Runs: true}
 	if _, err := tool.NewRegistry(r); err != nil {
 		return nil, err
 	}
