@@ -11,17 +11,24 @@ import (
 // The project's own set was written before anything was measured on it, and
 // stays as it is.
 func TestCardsSetIsFrozen(t *testing.T) {
-	h := sha256.New()
-	for _, name := range []string{"corpus.jsonl", "queries.jsonl", "qrels.tsv", "unrelated.txt"} {
-		b, err := os.ReadFile(filepath.Join("testdata", "cards", name))
-		if err != nil {
-			t.Fatal(err)
+	for _, frozen := range []struct {
+		dir, want string
+		files     []string
+	}{
+		{"cards", "bb710768e74c8690a70c4650e937e12a7855f85dcce9d21179193a24c70cd2d2", []string{"corpus.jsonl", "queries.jsonl", "qrels.tsv", "unrelated.txt"}},
+		{"groups", "39f5ed240c38acf2a32ac72da91235f5322d596470abf7138b171d6d4a6e7cf9", []string{"cards.tsv", "unseen/corpus.jsonl"}},
+	} {
+		h := sha256.New()
+		for _, name := range frozen.files {
+			b, err := os.ReadFile(filepath.Join("testdata", frozen.dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.Write(b)
 		}
-		h.Write(b)
-	}
-	const want = "bb710768e74c8690a70c4650e937e12a7855f85dcce9d21179193a24c70cd2d2"
-	if got := hex.EncodeToString(h.Sum(nil)); got != want {
-		t.Errorf("the set was edited: %s; a better set is a new folder beside it", got)
+		if got := hex.EncodeToString(h.Sum(nil)); got != frozen.want {
+			t.Errorf("%s was edited: %s; a better set is a new folder beside it", frozen.dir, got)
+		}
 	}
 }
 
