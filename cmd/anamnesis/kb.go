@@ -30,21 +30,7 @@ func (a *app) kbCommand() *cobra.Command {
 		Args:  usageArgs(cobra.NoArgs),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	var project bool
-	cmd.PersistentFlags().BoolVar(&project, "project", false, "the cards of the project you are in: "+knowledgebase.ProjectDir)
-	cmd.PersistentPreRunE = func(*cobra.Command, []string) error {
-		if !project {
-			return nil
-		}
-		if dir != "" {
-			return usageError("--kb and --project: name one of them")
-		}
-		if dir = projectKB(); dir == "" {
-			dir = filepath.FromSlash(knowledgebase.ProjectDir)
-		}
-		return nil
-	}
-	cmd.PersistentFlags().StringVar(&dir, "kb", "", "the knowledge base's directory (default: the one of the program's state)")
+	chooseKB(cmd, &dir)
 	cmd.AddCommand(a.kbAddCommand(&dir), a.kbSearchCommand(&dir), a.kbListCommand(&dir),
 		a.kbShowCommand(&dir), a.kbEditCommand(&dir), a.kbReviewCommand(&dir), a.kbHistoryCommand(&dir), a.kbStatsCommand(&dir), a.kbRebuildCommand(&dir), a.kbEvalCommand())
 	cmd.AddCommand(a.kbDecideCommands(&dir)...)
@@ -52,9 +38,38 @@ func (a *app) kbCommand() *cobra.Command {
 	return cmd
 }
 
+// chooseKB gives a command and those beneath it the flags that name a
+// knowledge base; what they name stands in dir when the command runs.
+func chooseKB(cmd *cobra.Command, dir *string) {
+	var project bool
+	cmd.PersistentFlags().BoolVar(&project, "project", false, "the cards of the project you are in: "+knowledgebase.ProjectDir)
+	cmd.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if !project {
+			return nil
+		}
+		if *dir != "" {
+			return usageError("--kb and --project: name one of them")
+		}
+		if *dir = projectKB(); *dir == "" {
+			*dir = filepath.FromSlash(knowledgebase.ProjectDir)
+		}
+		return nil
+	}
+	cmd.PersistentFlags().StringVar(dir, "kb", "", "the knowledge base's directory (default: the one of the program's state)")
+}
+
 // openKB opens the knowledge base the command line means and warns of files
 // in it that are not readable as cards.
 func (a *app) openKB(dir string, create bool) (*knowledgebase.Store, error) {
+	o, err := a.kbOptions()
+	if err != nil {
+		return nil, err
+	}
+	return a.openKBWith(dir, create, o)
+}
+
+// openKBWith is openKB for a verb that has settings of its own.
+func (a *app) openKBWith(dir string, create bool, o *knowledgebase.Options) (*knowledgebase.Store, error) {
 	if dir == "" {
 		home, err := a.home()
 		if err != nil {
@@ -63,10 +78,6 @@ func (a *app) openKB(dir string, create bool) (*knowledgebase.Store, error) {
 		dir = home.KnowledgeBase()
 	} else if info, err := os.Stat(dir); !create && (err != nil || !info.IsDir()) {
 		return nil, usageError("--kb %s: not a directory; 'kb add --kb' makes one", dir)
-	}
-	o, err := a.kbOptions()
-	if err != nil {
-		return nil, err
 	}
 	if isProjectKB(dir) {
 		home, err := a.home()

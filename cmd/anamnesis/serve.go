@@ -1,0 +1,71 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"anamnesis/cmd/internal/page"
+)
+
+func (a *app) serveCommand() *cobra.Command {
+	var dir, addr string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Show cards and tasks in a browser, on this machine only",
+		Long: `Show the review of cards and the timelines of tasks as a web page, on this machine only. Open the address that is
+printed: it holds a token that lets your browser in. Who has the token can do what you can; it ends with the server.
+Ctrl-C ends it.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.serve(cmd.Context(), dir, addr, asJSON)
+		},
+	}
+	chooseKB(cmd, &dir)
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "where to listen: a loopback address and a port, 0 for any free one")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the address as one JSON object")
+	return cmd
+}
+
+func (a *app) serve(ctx context.Context, dir, addr string, asJSON bool) error {
+	home, err := a.home()
+	if err != nil {
+		return err
+	}
+	o, err := a.kbOptions()
+	if err != nil {
+		return err
+	}
+	o.Watch = true
+	l, err := page.Listen(addr)
+	if errors.Is(err, page.ErrNotLoopback) {
+		return usageError("serve: %w; use 127.0.0.1:PORT, or [::1]:PORT", err)
+	}
+	if err != nil {
+		return usageError("serve: %w; 127.0.0.1:0 is any free port", err)
+	}
+	defer l.Close()
+	store, err := a.openKBWith(dir, false, o)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	s, err := page.New(l.Addr(), page.Options{Home: home, Store: store})
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = a.printJSON(map[string]string{"url": s.URL(), "addr": l.Addr().String()})
+	} else {
+		_, err = fmt.Fprintf(a.stdout, "open %s\nCtrl-C ends this\n", s.URL())
+	}
+	if err != nil {
+		return err
+	}
+	return s.Serve(ctx, l)
+}

@@ -1,0 +1,177 @@
+package page
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"anamnesis/cmd/internal/term"
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/orchestrator"
+)
+
+// layout.html is every page's frame, parts/*.html are pieces that several
+// pages or answers use, each other file defines "main" of one page.
+//
+//go:embed templates
+var templates embed.FS
+
+// view is what the frame and a page's "main" are given.
+type view struct {
+	Title   string // of the page, before the program's name
+	Section string // the entry of the navigation it belongs to
+	Done    string // what was just done, said to screen readers as well
+	Problem string // what was refused, and what to do; said at once
+	Body    any    // the page's own
+	Script  string // a script of the page's own, under /static/; "" for none
+}
+
+// section is an entry of the navigation.
+type section struct{ Path, Name string }
+
+// sections are the navigation of every page.
+func sections() []section {
+	return []section{{"/review", "Review"}, {"/cards", "Cards"}}
+}
+
+// pages holds the parsed templates.
+type pages struct {
+	whole map[string]*template.Template // by file name, without .html
+	parts *template.Template
+}
+
+func parsePages() (*pages, error) {
+	base := template.New("layout.html").Option("missingkey=error").Funcs(template.FuncMap{
+		"clean":    Clean,
+		"line":     term.Line,
+		"sections": sections,
+		"date":     func(t time.Time) string { return t.Local().Format("2006-01-02") },
+		"moment":   func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") },
+	})
+	base, err := base.ParseFS(templates, "templates/layout.html", "templates/parts/*.html")
+	if err != nil {
+		return nil, fmt.Errorf("parse the pages' frame: %w", err)
+	}
+	files, err := fs.Glob(templates, "templates/*.html")
+	if err != nil {
+		return nil, fmt.Errorf("list the pages: %w", err)
+	}
+	p := &pages{whole: make(map[string]*template.Template), parts: base}
+	for _, file := range files {
+		name := strings.TrimSuffix(path.Base(file), ".html")
+		if name == "layout" {
+			continue
+		}
+		t, err := base.Clone()
+		if err == nil {
+			t, err = t.ParseFS(templates, file)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("parse page %s: %w", name, err)
+		}
+		p.whole[name] = t
+	}
+	// html/template locks a set at its first execution: what is cloned is
+	// cloned by now.
+	return p, nil
+}
+
+// Clean makes text that came from elsewhere fit to be shown: every control
+// character but tab and newline, bidirectional override and invalid byte is
+// shown as an escape.
+func Clean(s string) string { return term.Clean(s) }
+
+// render answers with a whole page.
+func (s *Server) render(w http.ResponseWriter, code int, name string, v view) error {
+	t := s.pages.whole[name]
+	if t == nil {
+		return fmt.Errorf("render page %s: no such template", name)
+	}
+	return write(w, code, t, "layout.html", v)
+}
+
+// renderPart answers with a piece of a page, defined under that name in
+// parts/, for htmx to put in.
+func (s *Server) renderPart(w http.ResponseWriter, name string, data any) error {
+	return write(w, http.StatusOK, s.pages.parts, name, data)
+}
+
+// write executes a template whole before the first byte is sent, so that a
+// fault in it is an answer of its own.
+func write(w http.ResponseWriter, code int, t *template.Template, name string, data any) error {
+	var out bytes.Buffer
+	if err := t.ExecuteTemplate(&out, name, data); err != nil {
+		return fmt.Errorf("render %s: %w", name, err)
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = out.WriteTo(w) // the reader has gone
+	return nil
+}
+
+// partOnly reports a request of htmx for a piece of a page.
+func partOnly(r *http.Request) bool { return r.Header.Get("HX-Request") == "true" }
+
+// errNoPage: nothing is at that path.
+var errNoPage = errors.New("there is no such page here")
+
+// refusal is an answer other than 200 that a person can do something about.
+type refusal struct {
+	code int
+	text string // one or two sentences: what, and the remedy
+}
+
+func (e *refusal) Error() string { return e.text }
+
+func refuse(code int, format string, args ...any) error {
+	return &refusal{code, fmt.Sprintf(format, args...)}
+}
+
+// failCode is the one place where errors become status codes.
+func failCode(err error) int {
+	var r *refusal
+	var tooLarge *http.MaxBytesError
+	var conflict *knowledgebase.ConflictError
+	var state *knowledgebase.StateError
+	switch {
+	case errors.As(err, &r):
+		return r.code
+	case errors.As(err, &tooLarge):
+		return http.StatusRequestEntityTooLarge
+	case errors.As(err, &conflict), errors.As(err, &state):
+		return http.StatusConflict
+	case errors.Is(err, errNoPage), errors.Is(err, knowledgebase.ErrNotFound), errors.Is(err, orchestrator.ErrNoTask), errors.Is(err, orchestrator.ErrNoStep):
+		return http.StatusNotFound
+	}
+	return http.StatusInternalServerError
+}
+
+// fail answers with what went wrong.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	code := failCode(err)
+	if partOnly(r) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(code)
+		_, _ = fmt.Fprintln(w, Clean(err.Error()))
+		return
+	}
+	v := view{Title: http.StatusText(code), Problem: Clean(err.Error())}
+	if s.render(w, code, "problem", v) != nil {
+		http.Error(w, Clean(err.Error()), code)
+	}
+}
+
+// turnAway answers someone without the cookie.
+func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, why string) {
+	if why == "" {
+		why = "This browser has not been let in yet."
+	}
+	s.fail(w, r, refuse(http.StatusUnauthorized, "%s Open the address that 'anamnesis serve' printed, with its token.", why))
+}

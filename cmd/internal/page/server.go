@@ -1,0 +1,146 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/orchestrator"
+)
+
+const (
+	// maxHeaderBytes bounds a request's header.
+	maxHeaderBytes = 64 << 10
+	// headerWait is how long a request's header may take to arrive.
+	headerWait = 10 * time.Second
+	// idleWait is how long a connection is kept for the next request.
+	idleWait = 2 * time.Minute
+	// closeWait is how long running requests may take after the server was
+	// told to end; then their connections are closed.
+	closeWait = 3 * time.Second
+)
+
+// ErrNotLoopback is returned by [Listen] for an address others could reach.
+var ErrNotLoopback = errors.New("not an address of this machine alone")
+
+// Options are what a server shows. Store is needed, the rest has defaults.
+type Options struct {
+	// Home is where the tasks are.
+	Home orchestrator.Home
+	// Store holds the cards. It should be opened with Watch, so that what
+	// others change is seen at once. The server does not close it.
+	Store *knowledgebase.Store
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Server answers the pages of one process. Its methods may be called
+// concurrently.
+type Server struct {
+	home  orchestrator.Home
+	store *knowledgebase.Store
+	now   func() time.Time
+	door  *door
+	pages *pages
+	mux   *http.ServeMux
+}
+
+// Listen opens a TCP port for a server. Addr is HOST:PORT; port 0 is any free
+// one. A host that is no loopback address is an ErrNotLoopback.
+func Listen(addr string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %q: %w", addr, err)
+	}
+	if host == "localhost" {
+		host = "127.0.0.1"
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return nil, fmt.Errorf("listen on %q: %w", addr, ErrNotLoopback)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return nil, fmt.Errorf("listen on %q: %w", addr, err)
+	}
+	return l, nil
+}
+
+// New makes a server that will be reached at addr, the address of a listener
+// from [Listen].
+func New(addr net.Addr, o Options) (*Server, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	d, err := newDoor(addr)
+	if err != nil {
+		return nil, err
+	}
+	p, err := parsePages()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{home: o.Home, store: o.Store, now: o.Now, door: d, pages: p, mux: http.NewServeMux()}
+	s.routes()
+	return s, nil
+}
+
+// URL is the address to open: it holds the token, and is as secret.
+func (s *Server) URL() string { return s.door.url() }
+
+// ServeHTTP answers one request, or turns it away at the door.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.door.wrap(s, s.mux).ServeHTTP(w, r)
+}
+
+// Serve answers requests on l until ctx ends, which is no error, and closes l.
+// The contexts of requests end with ctx.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	srv := &http.Server{
+		Handler:           s,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ReadHeaderTimeout: headerWait,
+		IdleTimeout:       idleWait,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+	}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
+		defer cancel()
+		if srv.Shutdown(wait) != nil {
+			_ = srv.Close() // what did not end in time is cut
+		}
+	})
+	err := srv.Serve(l)
+	if stop() {
+		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
+	}
+	<-ended
+	return nil
+}
+
+// routes names who answers what; the paths are listed at the package.
+func (s *Server) routes() {
+	s.handle("GET /static/{name}", s.sendStatic)
+	s.handle("GET /{$}", func(w http.ResponseWriter, r *http.Request) error {
+		http.Redirect(w, r, "/review", http.StatusSeeOther)
+		return nil
+	})
+	// Only GET: so the mux itself answers another method with 405.
+	s.handle("GET /", func(http.ResponseWriter, *http.Request) error { return errNoPage })
+	s.reviewRoutes()
+}
+
+// handle registers an answer. The error it gives becomes a page that says so;
+// it must not have written anything then.
+func (s *Server) handle(pattern string, answer func(http.ResponseWriter, *http.Request) error) {
+	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		if err := answer(w, r); err != nil {
+			s.fail(w, r, err)
+		}
+	})
+}

@@ -1,0 +1,51 @@
+// What every page can do by key, and what it says when the server is gone.
+// An element with data-key="x" is pressed by the key x, unless the person is
+// writing or has turned single keys off.
+"use strict";
+(() => {
+  const off = "anamnesis-keys-off";
+  const box = document.getElementById("keys-on");
+  const keysOn = () => {
+    try { return localStorage.getItem(off) === null; } catch { return true; }
+  };
+  if (box) {
+    box.checked = keysOn();
+    box.addEventListener("change", () => {
+      try { box.checked ? localStorage.removeItem(off) : localStorage.setItem(off, "1"); } catch { /* lasts for this page only */ }
+    });
+  }
+
+  const writing = (e) => e.target instanceof Element &&
+    e.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]") !== null;
+
+  let pressed = false; // one act a page: a key held down must not decide about the next card
+  document.addEventListener("keydown", (e) => {
+    if (e.key === "Escape" && e.target instanceof HTMLElement && writing(e)) {
+      e.target.blur();
+      return;
+    }
+    if (e.ctrlKey || e.altKey || e.metaKey || e.repeat || writing(e)) return;
+    if (box ? !box.checked : !keysOn()) return;
+    const target = document.querySelector(`[data-key="${CSS.escape(e.key)}"]`);
+    if (!target || target.disabled) return;
+    e.preventDefault();
+    if (target.matches("input, textarea, select")) {
+      target.focus();
+      return;
+    }
+    if (pressed) return;
+    pressed = target.matches("a[href], button[type=submit]");
+    target.click();
+  });
+  window.addEventListener("pageshow", () => { pressed = false; });
+
+  const say = (text) => {
+    const p = document.createElement("p");
+    p.className = "problem";
+    p.textContent = text;
+    document.getElementById("problem").replaceChildren(p);
+  };
+  document.addEventListener("htmx:sendError", () => say("The server does not answer. Is 'anamnesis serve' still running?"));
+  document.addEventListener("htmx:responseError", (e) => say(e.detail.xhr.responseText.slice(0, 500)));
+  document.addEventListener("htmx:afterSwap", () => document.getElementById("problem").replaceChildren());
+})();
