@@ -72,6 +72,7 @@ func renderBlock(r *Request, n *Notes, maxTokens int) (text string, left int) {
 	statements("Verified facts", 3, n.Verified)
 	statements("Untried options", 1, n.Untried)
 	statements("Next advice", 4, n.Advice)
+	statements("Todo list at the end of these steps", 2, lastTodos(r.Ops))
 	return b.fit(maxTokens, r)
 }
 

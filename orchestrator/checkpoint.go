@@ -8,14 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/model"
 )
 
 // foldVersion names what Fold makes of a stream. It is raised whenever Fold or
 // State changes its meaning: a checkpoint of another version is not used.
-const foldVersion = "14"
+const foldVersion = "15"
 
 // DefaultCheckpointEvery is how many operations a stream grows by, at least,
 // until its fold is written down again: fewer are folded in less time than a
@@ -110,7 +112,7 @@ func marshalState(s *State) ([]byte, error) {
 	w.text(string(data))
 	w.number(uint64(len(s.Steps)))
 	for i := range s.Steps {
-		w.step(&s.Steps[i])
+		w.step(s.Steps, &s.Steps[i])
 	}
 	w.number(uint64(len(s.sums)))
 	before := uint64(0)
@@ -143,7 +145,7 @@ func unmarshalState(data []byte) (*State, error) {
 	}
 	s.Steps = make([]Step, r.count())
 	for i := range s.Steps {
-		r.step(&s.Steps[i], i)
+		r.step(s.Steps, i)
 	}
 	s.sums = make([]uint64, r.count())
 	sum := uint64(0)
@@ -191,6 +193,7 @@ const (
 	stepFolded
 	stepCarried
 	stepRead
+	stepTodos // its todo list is another than its parent's
 
 	hashText  = 0 // any text
 	hashBytes = 1 // 20 bytes, 40 digits in the state
@@ -237,7 +240,7 @@ func (w *stateWriter) name(s string) {
 	}
 }
 
-func (w *stateWriter) step(st *Step) {
+func (w *stateWriter) step(steps []Step, st *Step) {
 	var flags uint64
 	if st.Ended {
 		flags |= stepEnded
@@ -251,6 +254,9 @@ func (w *stateWriter) step(st *Step) {
 	if st.Read {
 		flags |= stepRead
 	}
+	if !slices.Equal(st.Todos, todosBefore(steps, st)) {
+		flags |= stepTodos
+	}
 	w.number(flags)
 	w.number(uint64(st.Parent))
 	w.number(st.First)
@@ -261,6 +267,13 @@ func (w *stateWriter) step(st *Step) {
 	w.text(st.NoCheckpoint)
 	w.text(st.LeftBy)
 	w.number(uint64(st.Failed))
+	if flags&stepTodos != 0 {
+		w.number(uint64(len(st.Todos)))
+		for _, t := range st.Todos {
+			w.text(t.Title)
+			w.name(t.Status)
+		}
+	}
 	w.number(uint64(len(st.Calls)))
 	for _, c := range st.Calls {
 		w.name(c)
@@ -347,7 +360,8 @@ func (r *stateReader) name() string {
 	return r.names[n]
 }
 
-func (r *stateReader) step(st *Step, id int) {
+func (r *stateReader) step(steps []Step, id int) {
+	st := &steps[id]
 	flags := r.number()
 	st.ID, st.Ended, st.Folded = id, flags&stepEnded != 0, flags&stepFolded != 0
 	st.Carried, st.Read = flags&stepCarried != 0, flags&stepRead != 0
@@ -357,6 +371,10 @@ func (r *stateReader) step(st *Step, id int) {
 	r.commit, r.tree = st.Commit, st.Tree
 	st.NoCheckpoint, st.LeftBy = r.text(), r.text()
 	st.Failed = int(r.number())
+	st.Todos = todosBefore(steps, st)
+	if flags&stepTodos != 0 {
+		st.Todos = r.todos()
+	}
 	if n := r.count(); n > 0 {
 		st.Calls = make([]string, n)
 		for i := range st.Calls {
@@ -369,6 +387,22 @@ func (r *stateReader) step(st *Step, id int) {
 			st.Began[i] = Began{loop.Key(r.text()), r.number()}
 		}
 	}
+}
+
+// todosBefore is the todo list that a step which set none would end with.
+func todosBefore(steps []Step, st *Step) []op.Todo {
+	if !st.Ended || st.Parent == st.ID {
+		return nil
+	}
+	return steps[st.Parent].Todos
+}
+
+func (r *stateReader) todos() []op.Todo {
+	var out []op.Todo
+	for range r.count() {
+		out = append(out, op.Todo{Title: r.text(), Status: r.name()})
+	}
+	return out
 }
 
 // sameFold reports whether two written states say the same. What the process

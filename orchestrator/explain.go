@@ -15,12 +15,13 @@ const maxExplained = 100
 // Explanation says why a task's context looks as it does.
 type Explanation struct {
 	Task     string             `json:"task"`
-	Step     int                `json:"step"`   // the last step that had ended
-	Op       uint64             `json:"op"`     // the last operation looked at
-	EAS      int                `json:"eas"`    // effective attention span, tokens
-	Window   int                `json:"window"` // of the model, tokens; 0: unknown
-	Limit    int                `json:"limit"`  // tokens above which the context, with the tools' descriptions, is made smaller
-	Tokens   int                `json:"tokens"` // of the context, without the tools' descriptions
+	Step     int                `json:"step"`            // the last step that had ended
+	Op       uint64             `json:"op"`              // the last operation looked at
+	EAS      int                `json:"eas"`             // effective attention span, tokens
+	Window   int                `json:"window"`          // of the model, tokens; 0: unknown
+	Limit    int                `json:"limit"`           // tokens above which the context, with the tools' descriptions, is made smaller
+	Tokens   int                `json:"tokens"`          // of the context, without the tools' descriptions
+	Todos    []op.Todo          `json:"todos,omitempty"` // the agent's todo list
 	Messages []ExplainedMessage `json:"messages"`
 	Changes  []ExplainedChange  `json:"changes"` // what was masked, folded or carried over, oldest first
 }
@@ -220,7 +221,7 @@ func (x *explainer) explanation() Explanation {
 	s := &x.state
 	e := Explanation{
 		Task: s.Opened.Task, Step: s.NextStep() - 1, Op: s.Last, EAS: s.EAS, Window: s.Window,
-		Limit: limitFor(s.Window, s.EAS), Tokens: s.contextTokens(), Changes: x.changes, Messages: []ExplainedMessage{},
+		Limit: limitFor(s.Window, s.EAS), Tokens: s.contextTokens(), Todos: s.Todos, Changes: x.changes, Messages: []ExplainedMessage{},
 	}
 	if e.Changes == nil {
 		e.Changes = []ExplainedChange{}

@@ -97,6 +97,8 @@ func (s *State) apply(o op.Op) error {
 		return s.tool(o)
 	case *op.JobStarted, *op.JobEnded:
 		s.job(o)
+	case *op.TodosSet:
+		s.Todos = b.Todos
 	case *op.WorldSaved:
 		return s.endStep(o, b)
 	case *op.WorldRestored:
@@ -264,6 +266,7 @@ func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
 		s.Repeats.Epoch++ // an ignored file was written: the world id does not show it
 	}
 	s.Current = o.Step
+	st.Todos = s.Todos
 	s.Reply = nil
 	if o.Step > 0 {
 		s.Turn.Steps++
@@ -297,6 +300,7 @@ func (s *State) jump(o op.Op) error {
 		}
 		s.Pending, s.Jumping = nil, nil
 		s.Current = b.To
+		s.Todos = s.Steps[b.To].Todos
 		s.redo()
 		if n := len(s.Steps) - 1; !s.Steps[n].Ended {
 			s.Steps[n].Parent = b.To

@@ -143,7 +143,7 @@ func (t *Task) publish() {
 func (t *Task) publishLocked() {
 	t.last = max(t.last, t.state.Last)
 	t.step = t.state.NextStep()
-	t.scheduled, t.marked = "", len(t.state.Marked)
+	t.scheduled, t.marked, t.todos = "", len(t.state.Marked), t.state.Todos
 	if p := t.state.Pending; p != nil {
 		t.scheduled = jumpOrMail(&p.JumpRequested)
 	}

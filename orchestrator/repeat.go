@@ -72,7 +72,7 @@ func (t *Task) weighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 // guard of its own.
 func (t *Task) exempt(c op.Call) bool {
 	switch c.Name {
-	case "jump_to_step", "SendDMail", "dmail":
+	case "jump_to_step", "SendDMail", "dmail", toolTodos:
 		return true
 	}
 	list := t.opts.Polling

@@ -51,6 +51,7 @@ type State struct {
 	Pressure  Pressure     // why and how far the context is to be made smaller
 	Jobs      []RunningJob // background commands that have not ended
 	JobsBegun int          // and how many there were
+	Todos     []op.Todo    `json:",omitempty"` // the agent's todo list
 	Repeats   loop.Tally   // calls that were made, by the world they ran in
 	Research  Research     // what was looked up before it was used
 	// Undone are calls that began a path the agent left, by world, tool and arguments.
@@ -76,8 +77,9 @@ type Step struct {
 	Carried      bool   // a D-Mail that left the path as it is carried the person's words from it over
 	LeftBy       string // the reason of the jump that left it, if one did
 	Calls        []string
-	Failed       int     // calls whose result was an error
-	Began        []Began // calls that may have changed the world in it
+	Failed       int       // calls whose result was an error
+	Todos        []op.Todo // the todo list at its end
+	Began        []Began   // calls that may have changed the world in it
 }
 
 // Turn is what happens between a person's words and the agent's answer.

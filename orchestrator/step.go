@@ -242,8 +242,8 @@ func (t *Task) weigh(req model.Request) (hash string, tokens int, err error) {
 	return hex.EncodeToString(sum[:]), t.state.contextTokens(), nil
 }
 
-// runCalls runs the calls of a reply: at once when all only read, otherwise
-// in order. Every call gets a result, also when the turn is interrupted.
+// runCalls runs the calls of a reply: at once when all only read and no order
+// matters, otherwise in order. Every call gets a result, also when the turn is interrupted.
 func (t *Task) runCalls(ctx, keep context.Context, calls []CallState) error {
 	if t.offers == nil { // an earlier process asked the model
 		if err := t.refreshTools(ctx, keep); err != nil {
@@ -253,7 +253,7 @@ func (t *Task) runCalls(ctx, keep context.Context, calls []CallState) error {
 	readOnly := len(calls) > 1
 	for _, c := range calls {
 		tl, _, err := t.tools.Validate(c.Call)
-		readOnly = readOnly && err == nil && tl.Spec().ReadOnly
+		readOnly = readOnly && err == nil && tl.Spec().ReadOnly && !tl.Spec().Ordered
 	}
 	if !readOnly {
 		for _, c := range calls {
@@ -295,7 +295,7 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		return err
 	}
 	env := &tool.Env{
-		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: taskEvidence{t}, Redactor: t.redactor, Jobs: t.jobs,
+		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: taskEvidence{t}, Redactor: t.redactor, Jobs: t.jobs, Todos: t.currentTodos,
 		Started: func(s op.ToolStarted) error { return t.post(keep, &s) },
 	}
 	if t.opts.Ask != nil {
@@ -380,6 +380,9 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 	var bodies []op.Body
 	if res.Research != nil {
 		bodies = append(bodies, res.Research)
+	}
+	if res.Todos != nil {
+		bodies = append(bodies, res.Todos)
 	}
 	return t.post(ctx, append(bodies, &op.ToolReturned{
 		Call: c.ID, Name: c.Name, Text: res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout, Stderr: res.Stderr,

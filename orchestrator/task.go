@@ -138,13 +138,14 @@ type Task struct {
 	taint *anamnesis.TaintLog // Run's goroutine only; nil until a pass needs it
 
 	mu        sync.Mutex
-	queue     []op.Op // durable, not folded yet
-	last      uint64  // seq of the last operation queued
-	step      int     // the step an operation appended now belongs to
-	scheduled string  // what is pending, in words; empty: nothing
-	marked    int     // checkpoints of the tool dmail
-	ended     int     // steps with a world.saved, for callers of Jump
-	valid     string  // the valid steps, in words
+	queue     []op.Op   // durable, not folded yet
+	last      uint64    // seq of the last operation queued
+	step      int       // the step an operation appended now belongs to
+	scheduled string    // what is pending, in words; empty: nothing
+	marked    int       // checkpoints of the tool dmail
+	todos     []op.Todo // as they were folded last
+	ended     int       // steps with a world.saved, for callers of Jump
+	valid     string    // the valid steps, in words
 }
 
 // New is what a new task is made of.

@@ -62,6 +62,12 @@ func (a *app) printExplanation(x orchestrator.Explanation) {
 	}
 	say("", fmt.Sprintf("%s · step %d, op %d · EAS %d · window %s", x.Task, x.Step, x.Op, x.EAS, window))
 	say("", fmt.Sprintf("%d tokens in %d messages; above %d, the tools' descriptions included, old results are masked", x.Tokens, len(x.Messages), x.Limit))
+	for i, todo := range x.Todos {
+		if i == 0 {
+			say("", "todo list, "+op.TodosSummary(x.Todos))
+		}
+		say("  ", todo.String())
+	}
 	say("\n  #  role        tokens      op  step  ", "what")
 	for i, m := range x.Messages {
 		for k, p := range m.Parts {

@@ -4,13 +4,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,25 +76,29 @@ func listTasks(h orchestrator.Home) ([]taskRow, error) {
 	}
 	rows := make([]taskRow, 0, len(ids))
 	for _, id := range ids {
-		row := taskRow{ID: id, State: "unreadable", Changed: changed(h, id)}
 		st, err := orchestrator.ReadState(h, id)
 		if err != nil {
-			row.Error = err.Error()
-			rows = append(rows, row)
+			rows = append(rows, taskRow{ID: id, State: "unreadable", Changed: changed(h, id), Error: err.Error()})
 			continue
 		}
-		row.Dir, row.Steps, row.Ops, row.Jumps = st.Opened.Dir, st.EndedSteps(), st.Last, st.Totals.Jumps
-		row.Request = st.Request
-		row.State = "interrupted" // its process went away in the middle of a turn or a jump
-		if pid := orchestrator.Live(h, id); pid != 0 {
-			row.State, row.PID = "running", pid
-		} else if !st.Turn.Open && st.Turn.End != nil && st.Jumping == nil && st.Pending == nil {
-			row.State = st.Turn.End.Reason
-		}
-		rows = append(rows, row)
+		rows = append(rows, rowOf(h, id, st))
 	}
 	slices.SortStableFunc(rows, func(x, y taskRow) int { return x.Changed.Compare(y.Changed) })
 	return rows, nil
+}
+
+// rowOf says how a task is.
+func rowOf(h orchestrator.Home, id string, st *orchestrator.State) taskRow {
+	row := taskRow{
+		ID: id, Dir: st.Opened.Dir, Changed: changed(h, id), Steps: st.EndedSteps(), Ops: st.Last, Jumps: st.Totals.Jumps, Request: st.Request,
+		State: "interrupted", // its process went away in the middle of a turn or a jump
+	}
+	if pid := orchestrator.Live(h, id); pid != 0 {
+		row.State, row.PID = "running", pid
+	} else if !st.Turn.Open && st.Turn.End != nil && st.Jumping == nil && st.Pending == nil {
+		row.State = st.Turn.End.Reason
+	}
+	return row
 }
 
 // changed is when a task's stream was last written.
@@ -175,60 +177,6 @@ func readTimeline(h orchestrator.Home, id string) (view.Timeline, error) {
 		return view.Timeline{}, err
 	}
 	return view.Build(st, ops), nil
-}
-
-func (a *app) showCommand() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "show TASK SEQ",
-		Short: "Show one operation of a task",
-		Args:  usageArgs(cobra.ExactArgs(2)),
-		RunE: func(_ *cobra.Command, args []string) error {
-			h, err := a.home()
-			if err != nil {
-				return err
-			}
-			seq, err := strconv.ParseUint(args[1], 10, 64)
-			if err != nil || seq == 0 {
-				return usageError("SEQ %q: want the number of an operation, from 1", args[1])
-			}
-			return a.show(h, args[0], seq, asJSON)
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
-	return cmd
-}
-
-// errFound ends a walk over the operations early.
-var errFound = errors.New("found")
-
-func (a *app) show(h orchestrator.Home, id string, seq uint64, asJSON bool) error {
-	var found op.Op
-	last := uint64(0)
-	err := orchestrator.EachOp(h, id, func(o op.Op) error {
-		last = o.Seq
-		if o.Seq == seq {
-			found = o
-			return errFound
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, errFound) {
-		return err
-	}
-	if found.Seq == 0 {
-		return usageError("task %s has no op %d; the last is %d", id, seq, last)
-	}
-	kind := op.Kind("unknown")
-	if found.Body != nil {
-		kind = found.Body.Kind()
-	}
-	if asJSON {
-		return a.printJSON(map[string]any{"seq": found.Seq, "step": found.Step, "ts": found.Time, "tok": found.Tok, "kind": kind, "body": found.Body})
-	}
-	fmt.Fprintf(a.stdout, "op %d  %s  step %d  %d tokens  %s\n\n", found.Seq, kind, found.Step, found.Tok, found.Time.Format(time.RFC3339))
-	_, err = fmt.Fprintln(a.stdout, view.Clean(strings.Trim(orchestrator.OpText(found), "\n")))
-	return err
 }
 
 func (a *app) diffCommand() *cobra.Command {

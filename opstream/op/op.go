@@ -31,6 +31,7 @@ const (
 	KindToolCalled      Kind = "tool.called"
 	KindToolStarted     Kind = "tool.started"
 	KindToolReturned    Kind = "tool.returned"
+	KindTodosSet        Kind = "todos.set"
 	KindJobStarted      Kind = "job.started"
 	KindJobEnded        Kind = "job.ended"
 	KindWorldSaved      Kind = "world.saved"
@@ -138,6 +139,8 @@ func empty(k Kind) Body {
 		return new(ToolStarted)
 	case KindToolReturned:
 		return new(ToolReturned)
+	case KindTodosSet:
+		return new(TodosSet)
 	case KindJobStarted:
 		return new(JobStarted)
 	case KindJobEnded:

@@ -50,7 +50,7 @@ func TestValidateRefuses(t *testing.T) {
 		name, tool, args string
 		want             []string
 	}{
-		{"unknown tool", "Fly", `{}`, []string{`no tool "Fly"`, "TaskStop, ReadFile, WriteFile, StrReplaceFile, PatchFile, Glob, Grep, FetchURL, Think, AskUser, jump_to_step, recall"}},
+		{"unknown tool", "Fly", `{}`, []string{`no tool "Fly"`, "TaskStop, ReadFile, WriteFile, StrReplaceFile, PatchFile, Glob, Grep, FetchURL, Think, SetTodoList, AskUser, jump_to_step, recall"}},
 		{"near name", "read_file", `{}`, []string{"Did you mean ReadFile?"}},
 		{"misspelt name", "Bahs", `{}`, []string{"Did you mean Bash?"}},
 		{"empty name", "", `{}`, []string{`no tool ""`}},

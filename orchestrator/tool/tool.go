@@ -37,6 +37,9 @@ type Spec struct {
 	// Runs says that the tool runs a program of somebody's choice: it is held in
 	// by the task's sandbox, as commands are.
 	Runs bool
+	// Ordered says that what a call does depends on the calls before it in the
+	// same reply: they are run in order even where all only read.
+	Ordered bool
 	// Silent says that a result shows nothing that was there before the call: it
 	// is no evidence of anything.
 	Silent bool
@@ -76,6 +79,8 @@ type Env struct {
 	Mailbox Mailbox
 	// Evidence is what the task has seen so far; nil outside a task.
 	Evidence Evidence
+	// Todos gives the agent's todo list; nil outside a task.
+	Todos func() []op.Todo
 	// Jobs are the task's background commands; nil outside a task.
 	Jobs Jobs
 	// Ask puts a question to the person and records the answer as their words;
@@ -146,6 +151,8 @@ type Result struct {
 	Jump *op.JumpRequested
 	// Research is to be recorded with the call.
 	Research *op.ResearchDone
+	// Todos is the todo list that the call sets.
+	Todos *op.TodosSet
 	// Display is a short line about the result for people, may be empty.
 	Display string
 }

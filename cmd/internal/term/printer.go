@@ -120,6 +120,8 @@ func (p *textPrinter) Op(o op.Op) {
 		p.returned(b)
 	case *op.ResearchDone:
 		p.line("✎ looked up %s (op %d)", b.Subject, b.Look)
+	case *op.TodosSet:
+		p.line("☰ todo list: %s", op.TodosSummary(b.Todos))
 	case *op.JobStarted:
 		p.line("▸ %s in the background: %s", b.Job, b.Command)
 	case *op.JobEnded:

@@ -43,6 +43,7 @@ func Tools(o *Options) []tool.Tool {
 		search.Grep(&v.Search),
 		web.FetchURL(&v.Web),
 		plan.Think(),
+		plan.SetTodoList(),
 		plan.AskUser(),
 		timeline.JumpToStep(),
 		timeline.Recall(),

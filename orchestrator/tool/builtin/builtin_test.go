@@ -128,6 +128,8 @@ func (jobs) Output(id string, _ int64, _ int) (tool.JobOutput, error) {
 func (jobs) Wait(context.Context, string, time.Duration) error { return nil }
 func (jobs) Stop(id string) (tool.Job, error)                  { return tool.Job{ID: id, Why: "stopped"}, nil }
 
+func noTodos() []op.Todo { return nil }
+
 // second answers every question with its second choice.
 func second(context.Context, string) (string, bool, error) { return "2", true, nil }
 
@@ -162,6 +164,8 @@ func sample(name string, i int) (args map[string]any, want string) {
 		return map[string]any{"url": fmt.Sprintf("http://127.0.0.1/%d", i)}, "127.0.0.1 is not a public address"
 	case "Think":
 		return map[string]any{"thought": fmt.Sprint(i)}, "Noted."
+	case "SetTodoList":
+		return map[string]any{"todos": []map[string]string{{"title": fmt.Sprint(i), "status": "in_progress"}}}, fmt.Sprintf("0 of 1 done; now: %d", i)
 	case "jump_to_step":
 		return map[string]any{"step_id": i, "reason": "r"}, fmt.Sprintf("Jump to step %d scheduled", i)
 	case "SendDMail":
@@ -230,7 +234,7 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	env := tool.Env{Root: root, Dir: dir, Ask: second, Jobs: jobs{}, Timeline: echo{}, Mailbox: echo{}, Evidence: echo{}}
+	env := tool.Env{Root: root, Dir: dir, Ask: second, Jobs: jobs{}, Todos: noTodos, Timeline: echo{}, Mailbox: echo{}, Evidence: echo{}}
 	var wg sync.WaitGroup
 	for _, tl := range tools {
 		name := tl.Spec().Name
@@ -263,7 +267,7 @@ func TestEndedContext(t *testing.T) {
 	for _, tl := range append(builtin.Tools(nil), optIn(t)...) {
 		args, _ := sample(tl.Spec().Name, 1)
 		data, _ := json.Marshal(args)
-		_, err := tl.Call(ctx, &tool.Env{Call: "c", Root: root, Dir: dir, Ask: second, Jobs: jobs{}, Timeline: echo{}, Mailbox: echo{}, Evidence: echo{}}, data)
+		_, err := tl.Call(ctx, &tool.Env{Call: "c", Root: root, Dir: dir, Ask: second, Jobs: jobs{}, Todos: noTodos, Timeline: echo{}, Mailbox: echo{}, Evidence: echo{}}, data)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: err = %v, want the context's", tl.Spec().Name, err)
 		}

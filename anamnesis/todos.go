@@ -1,0 +1,31 @@
+package anamnesis
+
+import (
+	"slices"
+
+	"anamnesis/opstream/op"
+)
+
+// maxTodoRunes is how much of a todo item's title a block shows.
+const maxTodoRunes = 160
+
+// lastTodos is the todo list that the span set last, as statements that rest on
+// the operation that set it. A list from before the span is not the span's to
+// tell: a jump brings it back.
+func lastTodos(ops []op.Op) []Statement {
+	for _, o := range slices.Backward(ops) {
+		b, ok := o.Body.(*op.TodosSet)
+		if !ok {
+			continue
+		}
+		var out []Statement
+		for _, t := range b.Todos {
+			out = append(out, Statement{Text: clipMarked(Squash(t.String()), maxTodoRunes)})
+		}
+		if len(out) > 0 {
+			out[0].Ops = []uint64{o.Seq}
+		}
+		return out
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show TASK [SEQ]",
+		Short: "Show a task as it stands, or one of its operations",
+		Args:  usageArgs(cobra.RangeArgs(1, 2)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			h, err := a.home()
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				return a.showTask(h, args[0], asJSON)
+			}
+			seq, err := strconv.ParseUint(args[1], 10, 64)
+			if err != nil || seq == 0 {
+				return usageError("SEQ %q: want the number of an operation, from 1", args[1])
+			}
+			return a.showOp(h, args[0], seq, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	return cmd
+}
+
+// errFound ends a walk over the operations early.
+var errFound = errors.New("found")
+
+func (a *app) showOp(h orchestrator.Home, id string, seq uint64, asJSON bool) error {
+	var found op.Op
+	last := uint64(0)
+	err := orchestrator.EachOp(h, id, func(o op.Op) error {
+		last = o.Seq
+		if o.Seq == seq {
+			found = o
+			return errFound
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errFound) {
+		return err
+	}
+	if found.Seq == 0 {
+		return usageError("task %s has no op %d; the last is %d", id, seq, last)
+	}
+	kind := op.Kind("unknown")
+	if found.Body != nil {
+		kind = found.Body.Kind()
+	}
+	if asJSON {
+		return a.printJSON(map[string]any{"seq": found.Seq, "step": found.Step, "ts": found.Time, "tok": found.Tok, "kind": kind, "body": found.Body})
+	}
+	fmt.Fprintf(a.stdout, "op %d  %s  step %d  %d tokens  %s\n\n", found.Seq, kind, found.Step, found.Tok, found.Time.Format(time.RFC3339))
+	_, err = fmt.Fprintln(a.stdout, view.Clean(strings.Trim(orchestrator.OpText(found), "\n")))
+	return err
+}
+
+// taskView is what `show` says of a task.
+type taskView struct {
+	taskRow
+	Model  string    `json:"model"`
+	Step   int       `json:"step"` // that the files stand at
+	Tokens op.Usage  `json:"tokens"`
+	Todos  []op.Todo `json:"todos,omitempty"`
+	Jobs   []jobRow  `json:"jobs,omitempty"` // background commands that have not ended
+	Answer string    `json:"answer,omitempty"`
+}
+
+// jobRow is one background command.
+type jobRow struct {
+	ID      string `json:"id"`
+	Command string `json:"command"`
+	Step    int    `json:"step"` // it was begun in
+}
+
+func (a *app) showTask(h orchestrator.Home, id string, asJSON bool) error {
+	st, err := orchestrator.ReadState(h, id)
+	if err != nil {
+		return err
+	}
+	v := taskView{
+		taskRow: rowOf(h, id, st), Model: st.Model, Step: st.Current, Tokens: st.Totals.Usage, Todos: st.Todos, Answer: st.Answer,
+	}
+	for _, j := range st.Jobs {
+		v.Jobs = append(v.Jobs, jobRow{ID: j.Job, Command: j.Command, Step: j.Step})
+	}
+	if asJSON {
+		return a.printJSON(v)
+	}
+	a.printTask(v)
+	return nil
+}
+
+func (a *app) printTask(v taskView) {
+	say := func(label, format string, args ...any) {
+		text := view.Line(fmt.Sprintf(format, args...), max(a.width()-len(label)-1, 20))
+		fmt.Fprintln(a.stdout, strings.TrimRight(label+" "+text, " "))
+	}
+	say("task     ", "%s · %s", v.ID, v.State)
+	say("request  ", "%s", v.Request)
+	say("directory", "%s", v.Dir)
+	say("model    ", "%s · %d tokens in, %d out", v.Model, v.Tokens.Prompt, v.Tokens.Completion)
+	say("record   ", "%d steps, at step %d; %d operations, %d jumps", v.Steps, v.Step, v.Ops, v.Jumps)
+	if len(v.Todos) > 0 {
+		say("todo list", "%s", op.TodosSummary(v.Todos))
+	}
+	for _, t := range v.Todos {
+		say("         ", "%s", t)
+	}
+	for _, j := range v.Jobs {
+		say("runs     ", "%s (step %d): %s", j.ID, j.Step, j.Command)
+	}
+	if v.Answer != "" {
+		say("answer   ", "%s", v.Answer)
+	}
+}

@@ -1,0 +1,47 @@
+package orchestrator
+
+import (
+	"slices"
+	"strings"
+
+	"anamnesis/opstream/op"
+)
+
+// The todo list is the agent's own plan. State.Todos is the list in force; each
+// ended step keeps the list it ended with, so that a jump can bring it back.
+
+// toolTodos is the tool that sets and shows the list.
+const toolTodos = "SetTodoList"
+
+// currentTodos gives the list in force, with what calls of the present reply
+// have set. It may be called from any goroutine.
+func (t *Task) currentTodos() []op.Todo {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, o := range slices.Backward(t.queue) {
+		if b, ok := o.Body.(*op.TodosSet); ok {
+			return slices.Clone(b.Todos)
+		}
+	}
+	return slices.Clone(t.todos)
+}
+
+// todosBack says which list a jump brings back, where it is another than the
+// one in force.
+func (t *Task) todosBack(to int) string {
+	now, then := t.state.Todos, t.state.Steps[to].Todos
+	if slices.Equal(now, then) {
+		return ""
+	}
+	if len(then) == 0 {
+		return "\nYour todo list is empty, as it was then."
+	}
+	var sb strings.Builder
+	sb.WriteString("\nYour todo list is as it was then:")
+	items := make([]string, len(then))
+	for i, todo := range then {
+		items[i] = oneLine(todo.String(), maxDelivered)
+	}
+	writeItems(&sb, items)
+	return sb.String()
+}

@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/tool"
+)
+
+// Limits of a todo list.
+const (
+	maxTodos     = 100
+	maxTodoRunes = 500 // of a title
+)
+
+// SetTodoList is the tool that keeps the agent's todo list. The list is part of
+// the task's record: a jump brings it back as it was.
+func SetTodoList() tool.Tool { return setTodoList{} }
+
+type setTodoList struct{}
+
+func (setTodoList) Spec() tool.Spec {
+	most, one, longest := maxTodos, 1, maxTodoRunes
+	title := &jsonschema.Schema{Type: "string", Description: "What is to be done.", MinLength: &one, MaxLength: &longest}
+	item := tool.Params(
+		tool.Param{Name: "title", Required: true, Schema: title},
+		tool.Param{Name: "status", Required: true, Schema: tool.OneOf("How far it is.", op.TodoPending, op.TodoInProgress, op.TodoDone)},
+	)
+	item.Description = "One item."
+	return tool.Spec{
+		Name: "SetTodoList",
+		Description: "Keep a list of what is to be done, for work of several parts. todos replaces the whole list, an empty one clears it, and without todos " +
+			"the list is shown. Set it anew when an item is begun or done. A jump to another step brings back the list as it was there.",
+		Schema: tool.Params(tool.Param{Name: "todos", Schema: &jsonschema.Schema{
+			Type: "array", Description: "The whole list, in order; [] clears it. Leave it out to see the list.", Items: item, MaxItems: &most,
+		}}),
+		ReadOnly: true,
+		Ordered:  true,
+		Silent:   true,
+	}
+}
+
+func (setTodoList) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+	a, err := tool.Decode[struct {
+		Todos *[]op.Todo `json:"todos"`
+	}](args)
+	switch {
+	case err != nil:
+		return tool.Result{}, err
+	case ctx.Err() != nil:
+		return tool.Result{}, fmt.Errorf("keep the todo list: %w", ctx.Err())
+	case env.Todos == nil:
+		return tool.Errorf("SetTodoList was not run: this call is not part of a task, there is no list."), nil
+	case a.Todos == nil:
+		return tool.Textf("%s", listed(env.Todos())), nil
+	}
+	list := *a.Todos
+	r := tool.Textf("The todo list is set: %s.", op.TodosSummary(list))
+	if len(list) == 0 {
+		r = tool.Textf("The todo list is cleared.")
+	}
+	r.Todos, r.Display = &op.TodosSet{Call: env.Call, Todos: list}, op.TodosSummary(list)
+	return r, nil
+}
+
+// listed is the list as the agent is shown it.
+func listed(list []op.Todo) string {
+	if len(list) == 0 {
+		return "The todo list is empty."
+	}
+	lines := []string{fmt.Sprintf("The todo list, %s:", op.TodosSummary(list))}
+	for i, t := range list {
+		lines = append(lines, fmt.Sprintf("%d. %s", i+1, t))
+	}
+	return strings.Join(lines, "\n")
+}
