@@ -149,6 +149,16 @@ func TestOpenFromCheckpoint(t *testing.T) {
 	if again.checkpointed != whole.Last-1 {
 		t.Errorf("the checkpoint holds %d of %d operations", again.checkpointed, whole.Last)
 	}
+	first := uint64(0)
+	err = EachOpSince(h, "t", whole.Last/2, func(o op.Op) error {
+		if first == 0 {
+			first = o.Seq
+		}
+		return nil
+	})
+	if err != nil || first != whole.Last/2+1 {
+		t.Errorf("the first operation since %d is %d (%v)", whole.Last/2, first, err)
+	}
 	read, err := ReadState(h, "t")
 	if err != nil {
 		t.Fatal(err)

@@ -465,12 +465,22 @@ func ReadState(h Home, id string) (*State, error) {
 
 // EachOp visits a task's durable operations in order.
 func EachOp(h Home, id string, visit func(op.Op) error) error {
-	r, err := openStream(h, id, nil)
+	return eachOp(h, id, 0, nil, visit)
+}
+
+// EachOpSince visits those after a seq. What the task's checkpoint covers is
+// not verified again, so that a few operations of a long task cost little.
+func EachOpSince(h Home, id string, after uint64, visit func(op.Op) error) error {
+	return eachOp(h, id, after, &opstream.Options{Checkpoint: foldVersion}, visit)
+}
+
+func eachOp(h Home, id string, after uint64, o *opstream.Options, visit func(op.Op) error) error {
+	r, err := openStream(h, id, o)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	return eachDecoded(r.Since(0), visit)
+	return eachDecoded(r.Since(after), visit)
 }
 
 // openStream opens a task's stream for reading.
