@@ -41,7 +41,8 @@ type Record struct {
 	ID    string `json:"_id"`
 	Title string `json:"title"`
 	Text  string `json:"text"`
-	Lang  string `json:"lang,omitempty"` // of a query, where the set says it
+	Lang  string `json:"lang,omitempty"`  // of a query, where the set says it
+	Group string `json:"group,omitempty"` // of a document that says the same as others, where the set says it
 }
 
 // Document gives the record as the index takes it.
