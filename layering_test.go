@@ -32,6 +32,7 @@ var walls = []struct {
 	{"anamnesis/opstream/op", "anamnesis/", "the vocabulary is pure data"},
 	{"anamnesis/orchestrator/tool", "anamnesis/orchestrator", "tools see the task through an interface of their own"},
 	{"anamnesis/orchestrator/guard", "anamnesis/orchestrator", "guard stands below the tools"},
+	{"anamnesis/orchestrator/agent", "anamnesis/orchestrator", "specs know nothing of tasks"},
 	{"anamnesis/orchestrator/model", "anamnesis/orchestrator", "models know nothing of tasks"},
 }
 

@@ -50,7 +50,7 @@ func TestMailUnknownOutcome(t *testing.T) {
 // TestPlainWords: a text that forbids or threatens keeps models from ever using
 // what it is about again.
 func TestPlainWords(t *testing.T) {
-	texts := []string{SystemPrompt(), tool.MailUnsent, mail{later: "1"}.String()}
+	texts := []string{systemPrompt(t), tool.MailUnsent, mail{later: "1"}.String()}
 	asked, err := builtin.OptIn("SendDMail", "dmail")
 	if err != nil {
 		t.Fatal(err)

@@ -1,18 +1,10 @@
 package orchestrator
 
 import (
-	_ "embed"
 	"strings"
 
 	"anamnesis/opstream/op"
 )
-
-//go:embed prompt/system.md
-var systemPrompt string
-
-// SystemPrompt is what a task's model is told first. It is recorded with the
-// task, so that a later wording does not change a running one.
-func SystemPrompt() string { return strings.TrimSpace(systemPrompt) }
 
 // OpText is an operation as a person reads it: what the model saw of it, or
 // its content where the model saw nothing.

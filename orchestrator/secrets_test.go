@@ -187,16 +187,18 @@ func TestKeptFields(t *testing.T) {
 		TaskOpened.approval TaskOpened.kb TaskOpened.program TaskResumed.model TaskResumed.eas_from TaskResumed.program UserSaid.source
 		ModelAsked.hash ModelReplied.finish ModelReplied.model ApprovalDecided.decision ApprovalDecided.by ToolStarted.boot_id JobStarted.boot_id Part.kind
 		Part.base64 WorldSaved.commit WorldSaved.tree WorldRestored.by JumpRequested.by PassBegun.trigger PassDone.trigger PassDone.writer
-		JumpIntended.by JumpIntended.from_commit JumpIntended.base JumpIntended.to_commit ReflectAsked.model`)
-	kept, got := strings.Fields(keptNames), map[string]bool{}
+		JumpIntended.by JumpIntended.from_commit JumpIntended.base JumpIntended.to_commit ReflectAsked.model
+		Agent.hash Agent.model Agent.approval`)
+	kept, got, seen := strings.Fields(keptNames), map[string]bool{}, map[reflect.Type]bool{}
 	var look func(reflect.Type)
 	look = func(typ reflect.Type) {
 		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
 			typ = typ.Elem()
 		}
-		if typ.Kind() != reflect.Struct {
+		if typ.Kind() != reflect.Struct || seen[typ] {
 			return
 		}
+		seen[typ] = true
 		for i := range typ.NumField() {
 			f := typ.Field(i)
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

@@ -164,8 +164,9 @@ type New struct {
 	Rules    []guard.Rule // standing answers for the task
 	Writable []string     // see op.TaskOpened; absolute, without links
 	MaxSteps int
-	Tools    []string // beside those that every agent has
-	System   string
+	Tools    []string  // beside those that every agent has
+	System   string    // the system prompt, filled in
+	Agent    *op.Agent // the spec; nil: the task has every tool it is given
 
 	NoResearch bool             // calls about new subjects run without an investigation
 	Guarded    []op.CallPattern // calls that need one beside the built-in kinds
@@ -217,7 +218,7 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 	opened := &op.TaskOpened{
 		Task: n.ID, Dir: dir, Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL,
 		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, Allow: ruleTexts(n.Rules, guard.Allow), Ask: ruleTexts(n.Rules, guard.Ask), Deny: ruleTexts(n.Rules, guard.Refuse), Sandbox: n.Sandbox, Writable: n.Writable, MaxSteps: n.MaxSteps, Tools: n.Tools,
-		KB: h.KnowledgeBase(), System: n.System, Program: o.Program,
+		KB: h.KnowledgeBase(), System: n.System, Agent: n.Agent, Program: o.Program,
 		NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass, Redact: withNames(nil, n.Redact),
 	}
 	if err := t.open(ctx, h, opened); err != nil {

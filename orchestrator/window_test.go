@@ -10,9 +10,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
@@ -165,7 +167,7 @@ func newMeteredTask(t *testing.T, m model.Model, n New) (*Task, Home) {
 	}
 	root := t.TempDir()
 	h := Home{User: filepath.Join(root, "user"), State: filepath.Join(root, "s"), Data: filepath.Join(root, "s"), Config: filepath.Join(root, "s")}
-	n.ID, n.Dir, n.Request, n.Model, n.Approval, n.System = "t", filepath.Join(root, "w"), "Go.", m.Name(), "auto", SystemPrompt()
+	n.ID, n.Dir, n.Request, n.Model, n.Approval, n.System = "t", filepath.Join(root, "w"), "Go.", m.Name(), "auto", systemPrompt(t)
 	if err := os.Mkdir(n.Dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -285,4 +287,14 @@ func TestOverflowGoesOn(t *testing.T) {
 	if st := task.State(); st.Totals.Masked != 1 || st.Window == 0 {
 		t.Errorf("%d results were masked and the window is taken for %d; want 1, and what did not fit", st.Totals.Masked, st.Window)
 	}
+}
+
+// systemPrompt is the default agent's, in a directory of which nothing is said.
+func systemPrompt(t *testing.T) string {
+	t.Helper()
+	a, err := agent.NewLoader(nil).Load(agent.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agent.Render(&a.Spec, agent.Vars{Now: time.Now(), Dir: "/w"})
 }

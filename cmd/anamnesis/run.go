@@ -18,6 +18,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model/openai"
 	"anamnesis/orchestrator/tool/builtin"
@@ -207,11 +208,16 @@ func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id
 	if err != nil {
 		return orchestrator.New{}, err
 	}
+	who, err := agent.NewLoader(nil).Load(agent.Default)
+	if err != nil {
+		return orchestrator.New{}, err
+	}
 	n := orchestrator.New{
+		Agent: &who.Spec,
 		Rules: rules,
 		ID:    id, Dir: f.dir, Request: request, Model: m.name, BaseURL: m.baseURL,
 		EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised, Encoding: span.Encoding,
-		Approval: mode, Sandbox: f.sandbox, Writable: f.writable, MaxSteps: f.maxSteps, Tools: f.tools, Redact: f.redact, System: orchestrator.SystemPrompt(),
+		Approval: mode, Sandbox: f.sandbox, Writable: f.writable, MaxSteps: f.maxSteps, Tools: f.tools, Redact: f.redact, System: agent.Render(&who.Spec, agent.Vars{Now: time.Now()}),
 	}
 	if !span.Known {
 		n.EASFrom = fmt.Sprintf("%s is not in the EAS table", m.lookup)

@@ -35,8 +35,10 @@ type TaskOpened struct {
 	// those whose names say so. The values stand nowhere.
 	Redact []string `json:"redact,omitempty"`
 	// NoFinalPass: the paths the task left are not read at its end.
-	NoFinalPass bool   `json:"no_final_pass,omitempty"`
-	Program     string `json:"program"` // version that wrote it
+	NoFinalPass bool `json:"no_final_pass,omitempty"`
+	// Agent is the spec the task was opened with; nil in tasks of before specs.
+	Agent   *Agent `json:"agent,omitempty"`
+	Program string `json:"program"` // version that wrote it
 }
 
 // TaskResumed says that a process took the task up again.

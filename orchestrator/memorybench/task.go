@@ -12,6 +12,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
+	agentspec "anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/tool"
@@ -66,11 +67,15 @@ func (st *stage) play(ctx context.Context, p *Params, arm *Arm, pz *puzzle, id s
 	if arm.Pass {
 		eas, window, polling = p.EAS, p.Window, nil
 	}
+	system, err := systemPrompt()
+	if err != nil {
+		return Metrics{}, err
+	}
 	a := newAgent(p, arm, pz, src)
 	c := &counter{met: make(map[string]int), m: &a.m}
 	task, err := orchestrator.Create(ctx, st.home, orchestrator.New{
 		ID: id, Dir: pr.dir, Request: pz.request(), Model: a.Name(), EAS: eas, EASFrom: "bench", Window: window, Encoding: encoding,
-		Approval: "auto", Sandbox: string(guard.ConfineOff), System: orchestrator.SystemPrompt(), NoFinalPass: !arm.Pass,
+		Approval: "auto", Sandbox: string(guard.ConfineOff), System: system, NoFinalPass: !arm.Pass,
 	}, orchestrator.Options{
 		Model: a, Tools: registry, Limits: orchestrator.Limits{Steps: p.MaxSteps + maxAsked}, Event: c.event, Polling: polling,
 		Now: func() time.Time { return st.now }, SealAfter: -1, Program: "bench", RunUndone: !arm.Pass,
@@ -80,6 +85,15 @@ func (st *stage) play(ctx context.Context, p *Params, arm *Arm, pz *puzzle, id s
 	}
 	err = st.turns(ctx, task, a)
 	return a.m, errors.Join(err, task.Close())
+}
+
+// systemPrompt is the default agent's, the same on every machine.
+func systemPrompt() (string, error) {
+	a, err := agentspec.NewLoader(nil).Load(agentspec.Default)
+	if err != nil {
+		return "", err
+	}
+	return agentspec.Render(&a.Spec, agentspec.Vars{Now: time.Unix(0, 0).UTC(), Dir: "/world", Listing: "README.md"}), nil
 }
 
 // turns runs the task until the agent is done. Where the loop guard asks, the

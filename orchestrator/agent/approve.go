@@ -1,0 +1,59 @@
+//go:build unix
+
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/tool"
+)
+
+// trustKind is the kind of an approval of a project's agent.
+const trustKind = "agent"
+
+// approval names what the project brought as a person approves it: every file
+// the spec is made of, by its content.
+func (l *Loaded) approval() guard.Approval {
+	h := sha256.New()
+	for _, f := range l.brought {
+		fmt.Fprintf(h, "%q %d\n%s\n", f.path, len(f.data), f.data)
+	}
+	return guard.Approval{Kind: trustKind, Name: l.brought[0].path, Dir: l.project, Hash: hex.EncodeToString(h.Sum(nil))}
+}
+
+// Text shows the files that the project brought for the spec; empty: none.
+func (l *Loaded) Text() string {
+	var sb strings.Builder
+	for _, f := range l.brought {
+		fmt.Fprintf(&sb, "--- %s\n%s\n", f.path, strings.TrimRight(string(f.data), "\n"))
+	}
+	return sb.String()
+}
+
+// Allow reports whether the spec may be used: nothing of it came with the
+// project, or a person approved all of that as it is now, or says yes; see
+// guard.Trust.Allow.
+func (l *Loaded) Allow(ctx context.Context, trust *guard.Trust, ask func(ctx context.Context, question string) bool) (bool, error) {
+	if len(l.brought) == 0 {
+		return true, nil
+	}
+	return trust.Allow(ctx, l.approval(), ask, func() string {
+		return fmt.Sprintf("The project brings the agent %s:\n%s\nUse it?", l.Spec.Name, tool.Visible(l.Text()))
+	})
+}
+
+// Approve records that a person approved what the project brought as it is.
+func (l *Loaded) Approve(trust *guard.Trust) error {
+	if len(l.brought) == 0 {
+		return nil
+	}
+	a := l.approval()
+	a.At = time.Now().UTC()
+	return trust.Approve(a)
+}

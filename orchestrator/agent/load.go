@@ -1,0 +1,404 @@
+//go:build unix
+
+package agent
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+//go:embed agents
+var embedded embed.FS
+
+// ProjectDir is where a project keeps its agents, in its own root.
+const ProjectDir = ".anamnesis/agents"
+
+// suffix ends the names of specs' files.
+const suffix = ".yaml"
+
+// ErrUnknown: there is no agent of that name.
+var ErrUnknown = errors.New("no such agent")
+
+// Scope says who brought a file.
+type Scope string
+
+// The scopes, from the nearest to the farthest.
+const (
+	ScopeProject  Scope = "project"  // stands in the project's directory
+	ScopeUser     Scope = "user"     // any other file
+	ScopeEmbedded Scope = "embedded" // came with the program
+)
+
+// Options say where specs are looked for.
+type Options struct {
+	// Project is the directory an agent works in, absolute and without links;
+	// empty: there is none.
+	Project string
+	// User is the folder of the person's own specs; it need not exist.
+	User string
+	// Tools are the names of the tools there are; nil: names are not checked.
+	Tools []string
+}
+
+// Loader finds and resolves specs.
+type Loader struct{ opts Options }
+
+// NewLoader makes a loader; nil options find only what came with the program.
+func NewLoader(o *Options) *Loader {
+	l := new(Loader)
+	if o != nil {
+		l.opts = *o
+	}
+	return l
+}
+
+// Loaded is a spec with where it comes from.
+type Loaded struct {
+	Spec  Spec
+	Scope Scope
+
+	project string
+	brought []broughtFile // what of it the project brings, in the order it was read
+}
+
+// broughtFile is a file of a project that a spec is made of.
+type broughtFile struct {
+	path string // relative to the project
+	data []byte
+}
+
+// place is where a file stands: path is absolute, or relative to agents/.
+type place struct {
+	scope Scope
+	path  string
+}
+
+func (p place) String() string {
+	if p.scope == ScopeEmbedded {
+		return "embedded:" + p.path
+	}
+	return p.path
+}
+
+// name is what the file's name calls an agent.
+func (p place) name() string { return strings.TrimSuffix(filepath.Base(p.path), suffix) }
+
+// loading is one call of Load: the files it read.
+type loading struct {
+	*Loader
+	out *Loaded
+}
+
+// Load resolves the spec of a name, or of a file where ref holds a slash or
+// ends in .yaml. Errors are ErrUnknown, *Error for a fault in a file, or those
+// of reading.
+func (l *Loader) Load(ref string) (*Loaded, error) {
+	at, err := l.find(ref)
+	if err != nil {
+		return nil, err
+	}
+	return l.load(at)
+}
+
+func (l *Loader) load(at place) (*Loaded, error) {
+	in := loading{l, &Loaded{Scope: at.scope, project: l.opts.Project}}
+	spec, err := in.resolve(at, true)
+	if err != nil {
+		return nil, err
+	}
+	in.out.Spec = spec
+	return in.out, nil
+}
+
+// find gives the place of what a person named.
+func (l *Loader) find(ref string) (place, error) {
+	if !isPath(ref) {
+		return l.named(ref, ScopeProject)
+	}
+	abs, err := filepath.Abs(ref)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return place{}, fmt.Errorf("%w: %s: %w", ErrUnknown, ref, err)
+	}
+	return l.placeOf(abs), nil
+}
+
+func isPath(ref string) bool {
+	return strings.ContainsRune(ref, '/') || strings.HasSuffix(ref, suffix)
+}
+
+func (l *Loader) placeOf(abs string) place {
+	if l.opts.Project != "" {
+		if rel, err := filepath.Rel(l.opts.Project, abs); err == nil && filepath.IsLocal(rel) {
+			return place{ScopeProject, abs}
+		}
+	}
+	return place{ScopeUser, abs}
+}
+
+// scopes lists the places in which a name is looked for, from one on.
+func scopes(from Scope) []Scope {
+	all := []Scope{ScopeProject, ScopeUser, ScopeEmbedded}
+	return all[slices.Index(all, from):]
+}
+
+// folder is where a scope keeps its specs; empty: nowhere.
+func (l *Loader) folder(s Scope) string {
+	switch {
+	case s == ScopeProject && l.opts.Project != "":
+		return filepath.Join(l.opts.Project, ProjectDir)
+	case s == ScopeUser:
+		return l.opts.User
+	}
+	return ""
+}
+
+// named finds a spec by its name in a scope or a farther one.
+func (l *Loader) named(name string, from Scope) (place, error) {
+	if err := checkName(name); err != nil {
+		return place{}, fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	for _, s := range scopes(from) {
+		if s == ScopeEmbedded {
+			if _, err := fs.Stat(embedded, "agents/"+name+suffix); err == nil {
+				return place{s, name + suffix}, nil
+			}
+			continue
+		}
+		folder := l.folder(s)
+		if folder == "" {
+			continue
+		}
+		path := filepath.Join(folder, name+suffix)
+		if _, err := os.Lstat(path); err == nil {
+			return place{s, path}, nil
+		} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
+			return place{}, fmt.Errorf("look for agent %s: %w", name, err)
+		}
+	}
+	return place{}, fmt.Errorf("%w: %q; 'anamnesis agent list' shows those there are", ErrUnknown, name)
+}
+
+// refer finds what a file refers to. Its own name means the next agent of that
+// name, so that a spec can extend the one it takes the place of.
+func (in loading) refer(from place, ref string) (place, error) {
+	if isPath(ref) {
+		return in.beside(from, ref)
+	}
+	scope := from.scope
+	if ref == from.name() && scope != ScopeEmbedded {
+		return in.named(ref, scopes(scope)[1])
+	}
+	return in.named(ref, scope)
+}
+
+// beside gives the place of a path that a file names, relative to it.
+func (in loading) beside(from place, ref string) (place, error) {
+	if from.scope == ScopeEmbedded {
+		return place{ScopeEmbedded, ref}, nil
+	}
+	path := ref
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(from.path), ref)
+	}
+	if to := in.placeOf(path); to.scope == ScopeProject || from.scope == ScopeUser {
+		return to, nil
+	}
+	return place{}, fmt.Errorf("%s lies outside the project: a project's agent may name its own files only", ref)
+}
+
+// read gives a file's bytes, and keeps them where the project brought it.
+func (in loading) read(at place, most int64) ([]byte, error) {
+	switch at.scope {
+	case ScopeEmbedded:
+		return embedded.ReadFile("agents/" + at.path)
+	case ScopeUser:
+		f, err := os.OpenFile(at.path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+		if err != nil {
+			return nil, err
+		}
+		return readRegular(f, most)
+	}
+	root, err := os.OpenRoot(in.opts.Project)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	rel, err := filepath.Rel(in.opts.Project, at.path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := root.OpenFile(rel, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	data, err := readRegular(f, most)
+	if err == nil {
+		in.out.brought = append(in.out.brought, broughtFile{rel, data})
+	}
+	return data, err
+}
+
+// readRegular reads a regular file up to a limit and closes it.
+func readRegular(f *os.File, most int64) ([]byte, error) {
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a file")
+	}
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("more than %d bytes", most)
+	}
+	return data, err
+}
+
+// resolve reads a spec with what it extends, its prompt and its subagents.
+func (in loading) resolve(at place, subagents bool) (Spec, error) {
+	chain, err := in.chain(at)
+	if err != nil {
+		return Spec{}, err
+	}
+	var spec Spec
+	for _, link := range slices.Backward(chain) {
+		spec = link.over(spec)
+	}
+	spec.Name, spec.From = chain[0].spec.Name, at.String()
+	if spec.Name == "" {
+		spec.Name = at.name()
+	}
+	if err := in.prompt(&spec, chain); err != nil {
+		return Spec{}, err
+	}
+	if subagents {
+		if err := in.subagents(&spec, chain); err != nil {
+			return Spec{}, err
+		}
+	}
+	return spec, hash(&spec)
+}
+
+// link is a layer with where it stands.
+type link struct {
+	*layer
+	at place
+}
+
+// chain reads a spec and those it extends, itself first.
+func (in loading) chain(at place) ([]link, error) {
+	var chain []link
+	for {
+		data, err := in.read(at, maxSpecBytes)
+		if err != nil {
+			return nil, &Error{File: at.String(), Text: readFault(err)}
+		}
+		d := decoder{at.String(), in.opts.Tools}
+		l, err := d.decode(data)
+		if err != nil {
+			return nil, err
+		}
+		chain = append(chain, link{l, at})
+		if !l.has(keyExtends) {
+			return chain, nil
+		}
+		next, err := in.refer(at, l.extends.text)
+		if err != nil {
+			return nil, d.fail(l.extends.line, "%s: %v", keyExtends, err)
+		}
+		if i := slices.IndexFunc(chain, func(l link) bool { return l.at == next }); i >= 0 {
+			var names []string
+			for _, l := range chain[i:] {
+				names = append(names, l.at.name())
+			}
+			return nil, d.fail(l.extends.line, "%s: a circle: %s → %s", keyExtends, strings.Join(names, " → "), next.name())
+		}
+		if len(chain) == maxExtends {
+			return nil, d.fail(l.extends.line, "%s: more than %d specs one over the other", keyExtends, maxExtends)
+		}
+		at = next
+	}
+}
+
+// readFault says why a file could not be read, without its path.
+func readFault(err error) string {
+	var path *fs.PathError
+	if errors.Is(err, fs.ErrNotExist) {
+		return "there is no such file"
+	} else if errors.As(err, &path) {
+		return path.Err.Error()
+	}
+	return err.Error()
+}
+
+// prompt reads the prompt of the first of a chain that names one.
+func (in loading) prompt(s *Spec, chain []link) error {
+	for _, l := range chain {
+		if !l.has(keyPrompt) {
+			continue
+		}
+		d := decoder{file: l.at.String()}
+		at, err := in.beside(l.at, l.prompt.text)
+		if err != nil {
+			return d.fail(l.prompt.line, "%s: %v", keyPrompt, err)
+		}
+		data, err := in.read(at, maxPromptBytes)
+		if err != nil {
+			return d.fail(l.prompt.line, "%s: %s: %s", keyPrompt, l.prompt.text, readFault(err))
+		}
+		s.Prompt = strings.ToValidUTF8(string(data), "\uFFFD")
+		if strings.TrimSpace(s.Prompt) == "" {
+			return d.fail(l.prompt.line, "%s: %s is empty", keyPrompt, l.prompt.text)
+		}
+		return checkPrompt(at.String(), s.Prompt, s.Args)
+	}
+	return &Error{File: chain[0].at.String(), Text: "no " + keyPrompt + ": name a file, or extend an agent that has one, such as " + keyExtends + ": " + Default}
+}
+
+// subagents resolves the subagents of the first of a chain that names any.
+func (in loading) subagents(s *Spec, chain []link) error {
+	for _, l := range chain {
+		if !l.has(keySubagents) {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(l.subagents)) {
+			r := l.subagents[name]
+			d := decoder{file: l.at.String()}
+			at, err := in.refer(l.at, r.text)
+			if err != nil {
+				return d.fail(r.line, "%s: %s: %v", keySubagents, name, err)
+			}
+			sub, err := in.resolve(at, false)
+			if err != nil {
+				return err
+			}
+			sub.Name = name
+			if r.description != "" {
+				sub.Description = r.description
+			}
+			if sub.Description == "" {
+				return d.fail(r.line, "%s: %s has no %s: say when to use it", keySubagents, name, keyDescription)
+			}
+			if err := hash(&sub); err != nil {
+				return err
+			}
+			s.Subagents = append(s.Subagents, sub)
+		}
+		return nil
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+//go:build unix
+
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+
+	"anamnesis/opstream/op"
+)
+
+// Spec is a resolved spec, as a task records it.
+type Spec = op.Agent
+
+// Default is the name of the agent that runs when none is named.
+const Default = "default"
+
+// mcpPrefix begins the names of the tools of MCP servers.
+const mcpPrefix = "mcp__"
+
+// Offers reports whether an agent is offered a tool of some name; readOnly says
+// that the tool changes nothing.
+func Offers(s *Spec, name string, readOnly bool) bool {
+	fits := func(pattern string) bool { return matches(pattern, name) }
+	switch {
+	case s.ReadOnly && !readOnly, slices.ContainsFunc(s.ExcludeTools, fits):
+		return false
+	}
+	return len(s.Tools) == 0 || slices.ContainsFunc(s.Tools, fits)
+}
+
+// matches compares a tool's name with a name or a pattern.
+func matches(pattern, name string) bool {
+	ok, err := path.Match(pattern, name)
+	return err == nil && ok
+}
+
+// Subagent gives a subagent by its name; false where the agent has none of it.
+func Subagent(s *Spec, name string) (Spec, bool) {
+	i := slices.IndexFunc(s.Subagents, func(sub Spec) bool { return sub.Name == name })
+	if i < 0 {
+		return Spec{}, false
+	}
+	return s.Subagents[i], true
+}
+
+// over puts what a file says over what it extends. A list takes the place of
+// the inherited one; arguments and rules are joined.
+func (l *layer) over(base Spec) Spec {
+	out, own := base, l.spec
+	for key, set := range map[string]func(){
+		keyDescription: func() { out.Description = own.Description },
+		keyModel:       func() { out.Model = own.Model },
+		keyTools:       func() { out.Tools = own.Tools },
+		keyExclude:     func() { out.ExcludeTools = own.ExcludeTools },
+		keyGuarded:     func() { out.Guarded = own.Guarded },
+		keyApproval:    func() { out.Approval = own.Approval },
+		keySandbox:     func() { out.Sandbox = own.Sandbox },
+		keyReadOnly:    func() { out.ReadOnly = own.ReadOnly },
+	} {
+		if l.has(key) {
+			set()
+		}
+	}
+	out.Args = maps.Clone(base.Args)
+	for name, text := range own.Args {
+		if out.Args == nil {
+			out.Args = make(map[string]string)
+		}
+		out.Args[name] = text
+	}
+	out.Allow = slices.Concat(base.Allow, own.Allow)
+	out.Ask = slices.Concat(base.Ask, own.Ask)
+	out.Deny = slices.Concat(base.Deny, own.Deny)
+	return out
+}
+
+// hash fills in the hash of everything a spec says, its subagents' included.
+func hash(s *Spec) error {
+	bare := *s
+	bare.From, bare.Hash, bare.Subagents = "", "", slices.Clone(s.Subagents)
+	for i := range bare.Subagents {
+		bare.Subagents[i].From = ""
+	}
+	data, err := json.Marshal(bare)
+	if err != nil {
+		return fmt.Errorf("agent %s: %w", s.Name, err)
+	}
+	sum := sha256.Sum256(data)
+	s.Hash = hex.EncodeToString(sum[:])
+	return nil
+}
