@@ -98,7 +98,7 @@ func (a *app) demo(ctx context.Context, dir string, asJSON bool) error {
 		if err != nil {
 			return err
 		}
-		drawn = append(drawn, tl.Render)
+		drawn = append(drawn, func(width int) string { return view.Draw(tl, width) })
 	}
 	if asJSON {
 		return errors.Join(a.printJSON(res), failing(res))

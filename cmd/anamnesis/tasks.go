@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	view "anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
 	"anamnesis/worldstate"
@@ -155,7 +156,7 @@ func (a *app) timelineCommand() *cobra.Command {
 			if asJSON {
 				return a.printJSON(tl)
 			}
-			_, err = fmt.Fprintln(a.styled(), tl.Render(a.width()))
+			_, err = fmt.Fprintln(a.styled(), view.Draw(tl, a.width()))
 			return err
 		},
 	}
@@ -163,20 +164,16 @@ func (a *app) timelineCommand() *cobra.Command {
 	return cmd
 }
 
-func readTimeline(h orchestrator.Home, id string) (view.Timeline, error) {
-	st := new(orchestrator.State)
-	var ops []op.Op
-	err := orchestrator.EachOp(h, id, func(o op.Op) error {
-		ops = append(ops, o)
-		return orchestrator.Fold(st, o)
-	})
-	if err == nil && st.Last == 0 {
+func readTimeline(h orchestrator.Home, id string) (timeline.Timeline, error) {
+	b := new(timeline.Builder)
+	err := orchestrator.EachOp(h, id, b.Add)
+	if err == nil && b.State().Last == 0 {
 		err = fmt.Errorf("%w: %s has an empty stream", orchestrator.ErrNoTask, id)
 	}
 	if err != nil {
-		return view.Timeline{}, err
+		return timeline.Timeline{}, err
 	}
-	return view.Build(st, ops), nil
+	return b.Timeline(), nil
 }
 
 func (a *app) diffCommand() *cobra.Command {

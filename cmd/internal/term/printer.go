@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/model"
@@ -129,15 +130,15 @@ func (p *textPrinter) Op(o op.Op) {
 	case *op.WorldSaved:
 		p.saved(o.Step, b)
 	case *op.PassDone:
-		p.line("◆ %s", passText(b, o.Tok))
+		p.line("◆ %s", timeline.Describe(o))
 	case *op.ReflectAsked, *op.StrategyGiven, *op.ReflectFailed:
-		for text := range strings.SplitSeq(reflectText(b), "\n") {
+		for text := range strings.SplitSeq(timeline.Describe(o), "\n") {
 			p.line("✳ %s", text)
 		}
 	case *op.ContextMasked:
-		p.line("◇ %s", maskedText(b))
+		p.line("◇ %s", timeline.Describe(o))
 	case *op.MailDelivered:
-		p.line("✉ %s", mailText(b))
+		p.line("✉ %s", timeline.Describe(o))
 	case *op.JumpDone:
 		p.line("↩ jump from step %d to step %d: %d file(s) changed", b.From, b.To, b.NReverted)
 		for _, k := range b.Kept {
@@ -169,7 +170,7 @@ func (p *textPrinter) returned(b *op.ToolReturned) {
 	}
 	how := b.Display
 	if how == "" {
-		how = strings.TrimPrefix(callText(b), b.Name)
+		how = strings.TrimPrefix(timeline.CallText(b), b.Name)
 	}
 	p.line("%s", strings.Join(strings.Fields(fmt.Sprintf("• %s %s %s", tool.Display(call), how, took(b.Millis))), " "))
 	delete(p.calls, b.Call)

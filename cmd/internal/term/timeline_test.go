@@ -7,13 +7,13 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
 )
 
 // branching is a task that goes two steps down a path, jumps back and goes
 // another way.
-func branching(t *testing.T) Timeline {
+func branching(t *testing.T) timeline.Timeline {
 	t.Helper()
 	bodies := []struct {
 		step int
@@ -37,22 +37,23 @@ func branching(t *testing.T) Timeline {
 		{3, &op.WorldSaved{Parent: 0, Commit: "c3"}},
 		{4, &op.TurnEnded{Reason: "done"}},
 	}
-	st := new(orchestrator.State)
-	var ops []op.Op
-	for i, b := range bodies {
-		o := op.Op{Seq: uint64(i + 1), Step: b.step, Tok: 10, Body: b.body}
-		ops = append(ops, o)
-		if err := orchestrator.Fold(st, o); err != nil {
+	b := new(timeline.Builder)
+	for i, x := range bodies {
+		if err := b.Add(op.Op{Seq: uint64(i + 1), Step: x.step, Tok: 10, Body: x.body}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return Build(st, ops)
+	return b.Timeline()
+}
+
+func draw(tl timeline.Timeline) func(int) string {
+	return func(width int) string { return Draw(tl, width) }
 }
 
 // TestTimeline holds the drawing; UPDATE_GOLDEN=1 rewrites it.
 func TestTimeline(t *testing.T) {
 	tl := branching(t)
-	got := ansi.Strip(SideBySide(110, tl.Render, tl.Render)) + "\n\n" + ansi.Strip(tl.Render(60)) + "\n"
+	got := ansi.Strip(SideBySide(110, draw(tl), draw(tl))) + "\n\n" + ansi.Strip(Draw(tl, 60)) + "\n"
 	const path = "testdata/timeline.txt"
 	if os.Getenv("UPDATE_GOLDEN") != "" {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
@@ -76,16 +77,8 @@ func TestTimeline(t *testing.T) {
 // TestSideBySideNarrow: where two do not fit, one stands below the other.
 func TestSideBySideNarrow(t *testing.T) {
 	tl := branching(t)
-	got := ansi.Strip(SideBySide(60, tl.Render, tl.Render))
+	got := ansi.Strip(SideBySide(60, draw(tl), draw(tl)))
 	if strings.Count(got, "task_1_fix\n") != 2 {
 		t.Errorf("not one below the other:\n%s", got)
-	}
-}
-
-// TestPassTextOfOneSpanOfSeveral: a figure that is within the span is not said
-// to be more.
-func TestPassTextOfOneSpanOfSeveral(t *testing.T) {
-	if got := passText(&op.PassDone{RangeTokens: 636, EAS: 2000, Trigger: "jump"}, 0); got != "636 tokens discarded, with other spans more than EAS 2000" {
-		t.Error(got)
 	}
 }

@@ -1,0 +1,209 @@
+package timeline
+
+import (
+	"fmt"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/tool"
+)
+
+// maxSubject bounds what a description quotes of one text, in bytes; the face
+// that shows it cuts further.
+const maxSubject = 400
+
+// Describe says in a few words what an operation records. Its texts are the
+// recorded ones: escape them before they are shown. Where there is more than
+// one line, the first says it all.
+func Describe(o op.Op) string {
+	switch b := o.Body.(type) {
+	case nil:
+		return "a kind of operation this program does not know"
+	case *op.TaskOpened:
+		return fmt.Sprintf("%s with %s, EAS %d", b.Dir, b.Model, b.EAS)
+	case *op.TaskResumed:
+		return strings.TrimSpace(fmt.Sprintf("taken up by process %d %s", b.PID, b.Model))
+	case *op.UserSaid:
+		return string(b.Source) + ": " + oneLine(b.Text)
+	case *op.CardsRecalled:
+		return recallText(b)
+	case *op.ModelAsked:
+		return fmt.Sprintf("%d tokens, up to op %d", b.Tokens, b.LastSeq)
+	case *op.ModelReplied:
+		return replyText(b)
+	case *op.ModelFailed:
+		return oneLine(b.Error)
+	case *op.ToolCalled:
+		return tool.Display(op.Call{ID: b.Call, Name: b.Name, Args: b.Args})
+	case *op.ToolStarted:
+		return fmt.Sprintf("process %d", b.PID)
+	case *op.ToolReturned:
+		return resultText(b)
+	case *op.JobStarted:
+		return b.Job + " in the background: " + oneLine(b.Command)
+	case *op.JobEnded:
+		return fmt.Sprintf("%s ended (%s), exit %d", b.Job, b.Why, b.Exit)
+	case *op.ApprovalDecided:
+		return oneLine(fmt.Sprintf("%s by %s %s", b.Decision, b.By, b.Feedback))
+	case *op.ResearchDone:
+		return "looked up " + oneLine(b.Subject)
+	case *op.TodosSet:
+		return "todo list: " + op.TodosSummary(b.Todos)
+	case *op.WorldSaved:
+		return savedText(b)
+	case *op.WorldRestored:
+		return fmt.Sprintf("files as of step %d: %d written, %d deleted", b.ToStep, b.Written, b.Deleted)
+	case *op.NoticeGiven:
+		return oneLine(b.Text)
+	case *op.TurnEnded:
+		return strings.TrimSuffix(b.Reason+": "+b.Detail, ": ")
+	case *op.LogRecovered:
+		return fmt.Sprintf("a torn end was repaired: %d bytes set aside in %s", b.Bytes, b.SavedAs)
+	case *op.LogSealed:
+		return "everything before is durable"
+	}
+	return describeMemory(o)
+}
+
+// describeMemory describes what jumps and passes record.
+func describeMemory(o op.Op) string {
+	switch b := o.Body.(type) {
+	case *op.JumpRequested:
+		return fmt.Sprintf("to step %d by %s: %s", b.To, b.By, oneLine(b.Reason))
+	case *op.JumpDropped:
+		return fmt.Sprintf("jump to %d not made: %s", b.To, b.Why)
+	case *op.JumpIntended:
+		return fmt.Sprintf("from step %d to step %d, %d tokens left: %s", b.From, b.To, b.Tokens, oneLine(b.Reason))
+	case *op.JumpDone:
+		return fmt.Sprintf("jump %d → %d, %d file(s) changed", b.From, b.To, b.NReverted)
+	case *op.CheckpointMarked:
+		return "a checkpoint the agent set"
+	case *op.MailDelivered:
+		return fmt.Sprintf("D-Mail from step %d to checkpoint %d, no file moved", b.From, b.To)
+	case *op.PassBegun:
+		return fmt.Sprintf("%d span(s) of paths that were left", len(b.Ranges))
+	case *op.PassDone:
+		return passText(b, o.Tok)
+	case *op.ContextMasked:
+		return maskedText(b)
+	case *op.ReflectAsked:
+		return fmt.Sprintf("%d jumps back to step %d did not help: asking the Reflect-Agent (%s)", b.Jumps, b.To, b.Model)
+	case *op.ReflectFailed:
+		return "no strategy: " + b.Why
+	case *op.StrategyGiven:
+		return strategyText(b)
+	}
+	return ""
+}
+
+// oneLine is the beginning of a text on one line.
+func oneLine(s string) string {
+	cut := ""
+	if len(s) > maxSubject {
+		s, cut = strings.ToValidUTF8(s[:maxSubject], ""), "…"
+	}
+	return strings.Join(strings.Fields(s), " ") + cut
+}
+
+func recallText(b *op.CardsRecalled) string {
+	switch {
+	case b.Error != "":
+		return "cards could not be searched: " + oneLine(b.Error)
+	case len(b.Cards) == 0:
+		return "no card fits"
+	}
+	var topics []string
+	for _, c := range b.Cards {
+		topics = append(topics, c.Topic)
+	}
+	return fmt.Sprintf("recalled %d card(s): %s", len(b.Cards), strings.Join(topics, "; "))
+}
+
+func replyText(b *op.ModelReplied) string {
+	var parts []string
+	if text := oneLine(b.Text); text != "" {
+		parts = append(parts, text)
+	}
+	for _, c := range b.Calls {
+		parts = append(parts, "▸ "+tool.Display(c))
+	}
+	if len(parts) == 0 {
+		return "an empty reply (" + b.Finish + ")"
+	}
+	return strings.Join(parts, " ")
+}
+
+func resultText(b *op.ToolReturned) string {
+	if b.Display != "" {
+		return CallText(b) + ": " + oneLine(b.Display)
+	}
+	if text := oneLine(b.Text); text != "" {
+		return CallText(b) + ": " + text
+	}
+	return CallText(b)
+}
+
+func savedText(b *op.WorldSaved) string {
+	switch {
+	case b.Error != "":
+		return "no checkpoint: " + b.Error
+	case !b.Complete && len(b.Skipped) > 0:
+		return fmt.Sprintf("%d file(s) changed; without %d path(s): %s (%s)", b.NChanged, len(b.Skipped), b.Skipped[0].Path, b.Skipped[0].Reason)
+	}
+	return fmt.Sprintf("%d of %d file(s) changed", b.NChanged, b.Files)
+}
+
+func strategyText(b *op.StrategyGiven) string {
+	text := "strategy: " + b.Diagnosis
+	for _, p := range b.Plan {
+		text += "\n→ " + p
+	}
+	if len(b.Plan) == 0 {
+		text += "\n→ asks the person: " + b.Question
+	}
+	return text
+}
+
+// maskedText says what was masked, and why.
+func maskedText(b *op.ContextMasked) string {
+	why := fmt.Sprintf("more than %d", b.Limit)
+	if b.Why == "overflow" {
+		why = "the provider refused them"
+	}
+	return fmt.Sprintf("%d result(s) masked: the context had %d tokens (%s), now %d", len(b.Results), b.Before, why, b.After)
+}
+
+func passText(b *op.PassDone, blockTokens int) string {
+	if b.Trigger == "mail" {
+		text := fmt.Sprintf("D-Mail: %d messages of %d tokens became one of %d: ", b.MessagesRemoved, b.RangeTokens, blockTokens)
+		if blockTokens > b.RangeTokens {
+			return text + fmt.Sprintf("%d more", blockTokens-b.RangeTokens)
+		}
+		return text + fmt.Sprintf("%d saved", b.RangeTokens-blockTokens)
+	}
+	text := fmt.Sprintf("%d tokens discarded", b.RangeTokens)
+	switch b.Trigger {
+	case "window":
+		text = fmt.Sprintf("%d tokens of old steps folded for want of room", b.RangeTokens)
+	case "end":
+		text = fmt.Sprintf("%d tokens of paths that were left, read at the end", b.RangeTokens)
+	case "jump", "cumulative":
+		if b.RangeTokens > b.EAS {
+			text += fmt.Sprintf(" > EAS %d", b.EAS)
+		} else { // one span of several
+			text += fmt.Sprintf(", with other spans more than EAS %d", b.EAS)
+		}
+	default:
+		text += ", " + b.Trigger
+	}
+	if b.Block != "" {
+		text += fmt.Sprintf("\n→ [ANAMNESIS_BLOCK] %d tokens by the %s", blockTokens, b.Writer)
+	}
+	for _, id := range b.Cards {
+		text += "\n→ card " + id
+	}
+	for _, why := range b.NotWritten {
+		text += "\n→ card not written: " + why
+	}
+	return text
+}

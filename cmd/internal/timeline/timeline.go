@@ -1,0 +1,255 @@
+// Package timeline is a task's two timelines as data: the line of operations
+// and the tree of steps, with the jumps, blocks and cards made in it. It is
+// pure: what a face draws comes from the operations and from nothing else.
+package timeline
+
+import (
+	"fmt"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator"
+)
+
+// Timeline is what `timeline --json` prints.
+type Timeline struct {
+	ID      string `json:"id"`
+	Dir     string `json:"dir"`
+	Model   string `json:"model"`
+	EAS     int    `json:"eas"`
+	Ops     uint64 `json:"ops"`
+	Current int    `json:"current"`
+	Rows    []Row  `json:"rows"`
+	// Requests are what the model was asked, in order.
+	Requests []Request `json:"requests"`
+}
+
+// RowKind says what a row of the timeline stands for.
+type RowKind string
+
+// The kinds of rows.
+const (
+	RowStep RowKind = "step"
+	RowPass RowKind = "pass"
+	RowMask RowKind = "mask"
+	// RowStrategy is the Reflect-Agent's answer, or that there is none.
+	RowStrategy RowKind = "strategy"
+	RowJump     RowKind = "jump"
+	RowMail     RowKind = "mail"
+	RowCards    RowKind = "cards"
+	RowWords    RowKind = "words"
+	RowEnd      RowKind = "end"
+)
+
+// Row is one line of the timeline, in the order of the operations.
+type Row struct {
+	Kind   RowKind  `json:"kind"`
+	First  uint64   `json:"first"` // operations it stands for
+	Last   uint64   `json:"last"`
+	Step   int      `json:"step"`
+	At     int      `json:"at"` // the step the task stood at when it was made
+	Parent int      `json:"parent"`
+	OnPath bool     `json:"on_path"` // the step belongs to the current path
+	Folded bool     `json:"folded"`
+	Commit string   `json:"commit,omitempty"`
+	Tokens int      `json:"tokens,omitempty"`
+	Text   string   `json:"text"`
+	Jump   *Jump    `json:"jump,omitempty"`  // of a jump that was made
+	Block  bool     `json:"block,omitempty"` // of a pass: it put a block into the context
+	Cards  []string `json:"cards,omitempty"` // ids of the cards a pass wrote or a recall showed
+	room   bool     // a pass for want of room
+}
+
+// Jump is where a jump went, and why.
+type Jump struct {
+	From     int    `json:"from"`
+	To       int    `json:"to"`
+	Backward bool   `json:"backward"`
+	Reason   string `json:"reason,omitempty"`
+	By       string `json:"by,omitempty"`
+}
+
+// Request is one request to the model, and the limits in force for it.
+type Request struct {
+	Seq    uint64 `json:"seq"`
+	Step   int    `json:"step"`
+	Tokens int    `json:"tokens"`           // of the prompt, as estimated
+	EAS    int    `json:"eas"`              // effective attention span, tokens
+	Window int    `json:"window,omitempty"` // advertised, tokens; 0: unknown
+}
+
+// Builder makes a task's timeline from its operations, one at a time. The zero
+// Builder is the timeline of an empty stream. It is not safe for concurrent
+// use.
+type Builder struct {
+	state    orchestrator.State
+	rows     []Row
+	requests []Request
+	calls    []string // of the step under way
+	begun    uint64   // the first operation that may be the next step's own
+	asked    int      // the rows there were when the pending jump was asked for
+	intended *op.JumpIntended
+}
+
+// State is the task as the operations added so far leave it. It is shared: it
+// must not be changed, and holds until the next Add.
+func (b *Builder) State() *orchestrator.State { return &b.state }
+
+// Add takes the next operation. After an error, which says that it cannot
+// follow those before it, the Builder must not be used.
+func (b *Builder) Add(o op.Op) error {
+	at := b.state.Current
+	if err := orchestrator.Fold(&b.state, o); err != nil {
+		return err
+	}
+	row := Row{First: o.Seq, Last: o.Seq, Step: o.Step, At: at}
+	switch body := o.Body.(type) {
+	case *op.ModelAsked:
+		b.requests = append(b.requests, Request{Seq: o.Seq, Step: o.Step, Tokens: body.Tokens, EAS: b.state.EAS, Window: b.state.Window})
+	case *op.ModelReplied:
+		if len(body.Calls) == 0 {
+			b.calls = append(b.calls, "answer")
+		}
+	case *op.ToolReturned:
+		b.calls = append(b.calls, CallText(body))
+	case *op.WorldSaved:
+		b.rows = append(b.rows, b.step(o, body))
+		b.calls, b.begun = nil, o.Seq+1
+	case *op.JumpRequested:
+		b.asked = len(b.rows)
+	case *op.JumpIntended:
+		b.intended = body
+	case *op.JumpDone:
+		row.Jump = &Jump{From: body.From, To: body.To, Backward: body.Backward}
+		if b.intended != nil {
+			row.Jump.Reason, row.Jump.By = b.intended.Reason, b.intended.By
+		}
+		b.intended = nil
+		b.add(row, RowJump, o)
+	case *op.JumpDropped:
+		withdraw(b.rows[b.asked:])
+		b.add(row, RowJump, o)
+	default:
+		b.event(row, o)
+	}
+	return nil
+}
+
+// event adds the row of what is made beside the steps, where it has one.
+func (b *Builder) event(row Row, o op.Op) {
+	switch body := o.Body.(type) {
+	case *op.UserSaid:
+		if o.Seq > 2 { // the request: the beginning stands for it
+			b.add(row, RowWords, o)
+		}
+	case *op.CardsRecalled:
+		if len(body.Cards) == 0 {
+			return
+		}
+		for _, c := range body.Cards {
+			row.Cards = append(row.Cards, c.ID)
+		}
+		b.add(row, RowCards, o)
+	case *op.PassDone:
+		row.Tokens, row.Block, row.Cards, row.room = body.RangeTokens, body.Block != "", body.Cards, body.Trigger == "window"
+		b.add(row, RowPass, o)
+	case *op.ContextMasked:
+		row.Tokens = body.Before - body.After
+		b.add(row, RowMask, o)
+	case *op.StrategyGiven, *op.ReflectFailed:
+		b.add(row, RowStrategy, o)
+	case *op.MailDelivered:
+		b.add(row, RowMail, o)
+	case *op.TurnEnded:
+		b.add(row, RowEnd, o)
+	}
+}
+
+func (b *Builder) add(row Row, kind RowKind, o op.Op) {
+	row.Kind, row.Text = kind, Describe(o)
+	b.rows = append(b.rows, row)
+	switch kind {
+	case RowJump, RowMail, RowEnd:
+		b.begun = o.Seq + 1 // the next step's operations come after these
+	}
+}
+
+// step is the row of a step that has ended with a snapshot.
+func (b *Builder) step(o op.Op, body *op.WorldSaved) Row {
+	s := b.state.Steps[o.Step]
+	text := strings.Join(b.calls, ", ")
+	if o.Step == 0 {
+		text = "beginning"
+	}
+	if body.Error != "" {
+		text += " (no checkpoint: " + body.Error + ")"
+	}
+	own := op.Range{First: max(b.begun, s.First), Last: o.Seq}
+	return Row{Kind: RowStep, First: own.First, Last: own.Last, Step: o.Step, At: o.Step, Parent: s.Parent,
+		Commit: body.Commit, Tokens: b.state.Tokens(own), Text: text}
+}
+
+// withdraw marks passes that were made for a jump that was not made: nothing
+// stands in the context for them. A pass for want of room needs no jump.
+func withdraw(rows []Row) {
+	for i := range rows {
+		if r := &rows[i]; r.Kind == RowPass && !r.room {
+			r.Text += "\n→ without effect: its jump was not made"
+			r.Block = false
+		}
+	}
+}
+
+// Timeline gives the timeline of the operations added so far. The caller owns
+// its lists of rows and requests.
+func (b *Builder) Timeline() Timeline {
+	st := &b.state
+	tl := Timeline{
+		ID: st.Opened.Task, Dir: st.Opened.Dir, Model: st.Model, EAS: st.EAS,
+		Ops: st.Last, Current: st.Current, Rows: make([]Row, len(b.rows)), Requests: append([]Request{}, b.requests...),
+	}
+	copy(tl.Rows, b.rows)
+	live := b.live()
+	for i := range tl.Rows {
+		if r := &tl.Rows[i]; r.Kind == RowStep {
+			r.OnPath, r.Folded = live[r.Step], st.Steps[r.Step].Folded
+		}
+	}
+	return tl
+}
+
+// live tells, by step, which are on the current path.
+func (b *Builder) live() []bool {
+	live := make([]bool, len(b.state.Steps))
+	if len(live) > 0 {
+		for _, id := range b.state.Path(b.state.Current) {
+			live[id] = true
+		}
+	}
+	return live
+}
+
+// UnderWay gives the step that has begun and not ended, where a turn is open.
+func (b *Builder) UnderWay() (orchestrator.Step, bool) {
+	st := &b.state
+	if n := len(st.Steps); n > 0 && !st.Steps[n-1].Ended && st.Turn.Open {
+		return st.Steps[n-1], true
+	}
+	return orchestrator.Step{}, false
+}
+
+// CallText is a call's tool and how it ended.
+func CallText(b *op.ToolReturned) string {
+	text := b.Name
+	switch {
+	case b.Unknown:
+		text += " (outcome unknown)"
+	case b.Refused:
+		text += " (refused)"
+	case b.Exit != nil && *b.Exit != 0:
+		text += fmt.Sprintf(" (exit %d)", *b.Exit)
+	case b.IsError:
+		text += " (error)"
+	}
+	return text
+}

@@ -1,0 +1,95 @@
+package timeline
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"anamnesis/opstream/op"
+)
+
+// TestDescribe: what a figure says is true of it, and an operation of a newer
+// program is said to be one.
+func TestDescribe(t *testing.T) {
+	exit := 2
+	for _, tt := range []struct {
+		name string
+		body op.Body
+		want string
+	}{
+		{"one span of several", &op.PassDone{RangeTokens: 636, EAS: 2000, Trigger: "jump"}, "636 tokens discarded, with other spans more than EAS 2000"},
+		{"more than the span", &op.PassDone{RangeTokens: 2001, EAS: 2000, Trigger: "jump"}, "2001 tokens discarded > EAS 2000"},
+		{"a newer program's", nil, "a kind of operation this program does not know"},
+		{"a call that failed", &op.ToolReturned{Name: "Bash", Exit: &exit, Text: "no\nsuch  file"}, "Bash (exit 2): no such file"},
+		{"a reply that calls", &op.ModelReplied{Text: "I look.", Calls: []op.Call{{Name: "ReadFile", Args: `{"path":"a.go"}`}}}, "I look. ▸ ReadFile(a.go)"},
+		{"an empty reply", &op.ModelReplied{Finish: "stop"}, "an empty reply (stop)"},
+		{"words", &op.UserSaid{Source: op.SourceSteer, Text: "Mind\nthe tabs."}, "steer: Mind the tabs."},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Describe(op.Op{Body: tt.body}); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestWithdrawn: a pass for a jump that is dropped has no effect, and a block of
+// it stands nowhere.
+func TestWithdrawn(t *testing.T) {
+	b := story(t, "a b")
+	w := &writer{t: t, b: b}
+	w.add(3, &op.JumpRequested{To: 1, Reason: "r", By: "person"})
+	w.add(3, &op.PassDone{Trigger: "person", Block: "b"})
+	w.add(3, &op.JumpDropped{To: 1, Why: "no"})
+	rows := b.Timeline().Rows
+	pass := rows[len(rows)-2]
+	if pass.Kind != RowPass || pass.Block || pass.At != 2 {
+		t.Errorf("the pass is %+v", pass)
+	}
+}
+
+// TestTimelineIsItsOwn: what Timeline gave does not change with what is added.
+func TestTimelineIsItsOwn(t *testing.T) {
+	b := story(t, "a b")
+	before := b.Timeline()
+	rows := slices.Clone(before.Rows)
+	(&writer{t: t, b: b}).jump(0)
+	if !slices.EqualFunc(rows, before.Rows, func(x, y Row) bool { return x.OnPath == y.OnPath && x.Text == y.Text }) {
+		t.Error("the rows given before have changed")
+	}
+	if after := b.Timeline(); after.Rows[1].OnPath || after.Current != 0 {
+		t.Errorf("step 1 is off the path now: %+v", after.Rows[1])
+	}
+}
+
+// TestThin: no more than asked, in order, and the peak, the first and the last
+// are among them.
+func TestThin(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		tokens := rapid.SliceOfN(rapid.IntRange(0, 1000), 1, 300).Draw(rt, "tokens")
+		limit := rapid.IntRange(3, 60).Draw(rt, "limit")
+		var all []Request
+		for i, n := range tokens {
+			all = append(all, Request{Seq: uint64(i + 1), Tokens: n})
+		}
+		got := Thin(all, limit)
+		if len(got) > limit && len(all) > limit || len(got) > len(all) {
+			rt.Fatalf("%d of %d, at most %d were asked for", len(got), len(all), limit)
+		}
+		if got[0] != all[0] || got[len(got)-1] != all[len(all)-1] {
+			rt.Fatal("the ends are not kept")
+		}
+		largest := func(rs []Request) int {
+			return slices.MaxFunc(rs, func(x, y Request) int { return x.Tokens - y.Tokens }).Tokens
+		}
+		if largest(got) != largest(all) {
+			rt.Fatalf("the peak of %d became %d", largest(all), largest(got))
+		}
+		for i := 1; i < len(got); i++ {
+			if got[i].Seq <= got[i-1].Seq {
+				rt.Fatal("not in order")
+			}
+		}
+	})
+}

@@ -1,0 +1,165 @@
+package timeline
+
+import (
+	"slices"
+	"strings"
+
+	"anamnesis/orchestrator"
+)
+
+// Tree is the tree of steps laid out in rows, one step a row, parents above
+// their children. At each step the branches that were left stand first, each in
+// one piece and one lane further out; the step's own line goes on below them.
+// So no line crosses another.
+type Tree struct {
+	Nodes   []Node // by row
+	Arcs    []Arc  // the jumps, in order
+	Lanes   int    // how many lanes there are
+	Current int    // the row of the step the task stands at; -1 in an empty tree
+}
+
+// Node is one step in the tree.
+type Node struct {
+	Step      int
+	Parent    int // step 0 is its own
+	ParentRow int // -1 for step 0
+	Lane      int // 0 for the current path: how many times its line left another
+	OnPath    bool
+	Folded    bool // an anamnesis pass stands in its place
+	Current   bool // the task stands here
+	UnderWay  bool // has not ended
+	First     uint64
+	Last      uint64 // its operations
+	Tokens    int
+	Failed    int    // calls whose result was an error
+	Commit    string // empty: no checkpoint
+	Text      string // its calls
+	LeftBy    string // why it was left, where a jump left it
+	Marks     []Mark // what was made when the task stood here, in order
+}
+
+// Mark is something that was made beside the steps.
+type Mark struct {
+	Kind  RowKind
+	Seq   uint64
+	Text  string
+	Jump  *Jump // of a jump that was made
+	Block bool
+	Cards []string
+}
+
+// Arc is one jump between two rows.
+type Arc struct {
+	Jump
+	Seq     uint64
+	FromRow int
+	ToRow   int
+}
+
+// Tree lays out the steps of the operations added so far.
+func (b *Builder) Tree() Tree {
+	st := &b.state
+	t := Tree{Current: -1}
+	n := len(st.Steps)
+	if _, open := b.UnderWay(); n > 0 && !st.Steps[n-1].Ended && !open {
+		n-- // what follows a turn's end is no step
+	}
+	if n == 0 {
+		return t
+	}
+	rows := make([]int, n) // of each step
+	live := b.live()
+	t.Nodes = make([]Node, 0, n)
+	for _, at := range order(st.Steps[:n], live) {
+		rows[at.step] = len(t.Nodes)
+		node := b.node(at.step, live)
+		node.Lane = at.lane
+		if node.ParentRow = -1; at.step > 0 {
+			node.ParentRow = rows[node.Parent]
+		}
+		t.Lanes = max(t.Lanes, at.lane+1)
+		t.Nodes = append(t.Nodes, node)
+	}
+	for _, r := range b.rows {
+		t.place(r, rows)
+	}
+	if st.Current < n {
+		t.Current = rows[st.Current]
+		t.Nodes[t.Current].Current = true
+	}
+	return t
+}
+
+// place puts a row of the timeline at its step.
+func (t *Tree) place(r Row, rows []int) {
+	if r.Step >= len(rows) && r.Kind == RowStep || r.At >= len(rows) {
+		return
+	}
+	if r.Kind == RowStep {
+		n := &t.Nodes[rows[r.Step]]
+		n.First, n.Last, n.Tokens, n.Text = r.First, r.Last, r.Tokens, r.Text
+		return
+	}
+	if j := r.Jump; j != nil && j.From < len(rows) && j.To < len(rows) {
+		t.Arcs = append(t.Arcs, Arc{Jump: *j, Seq: r.First, FromRow: rows[j.From], ToRow: rows[j.To]})
+	}
+	n := &t.Nodes[rows[r.At]]
+	n.Marks = append(n.Marks, Mark{Kind: r.Kind, Seq: r.First, Text: r.Text, Jump: r.Jump, Block: r.Block, Cards: r.Cards})
+}
+
+func (b *Builder) node(id int, live []bool) Node {
+	s := b.state.Steps[id]
+	return Node{
+		Step: id, Parent: s.Parent, OnPath: live[id] || !s.Ended, Folded: s.Folded, UnderWay: !s.Ended,
+		First: s.First, Last: s.Last, Failed: s.Failed, Commit: s.Commit, LeftBy: s.LeftBy, Text: strings.Join(s.Calls, ", "),
+	}
+}
+
+// placed is a step and its lane.
+type placed struct{ step, lane int }
+
+// order gives the steps by their rows. The line through a step goes on with
+// its child on the current path, off that path with its newest child; a step
+// that the task has jumped back to may have no such child.
+func order(steps []orchestrator.Step, live []bool) []placed {
+	children := make([][]int, len(steps))
+	for id := 1; id < len(steps); id++ {
+		children[steps[id].Parent] = append(children[steps[id].Parent], id)
+	}
+	out := make([]placed, 0, len(steps))
+	for stack := []placed{{}}; len(stack) > 0; {
+		at := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		out = append(out, at)
+		next := -1
+		for _, c := range children[at.step] {
+			if live[c] || !steps[c].Ended || !live[at.step] {
+				next = c
+			}
+		}
+		if next >= 0 {
+			stack = append(stack, placed{next, at.lane})
+		}
+		for _, c := range slices.Backward(children[at.step]) {
+			if c != next {
+				stack = append(stack, placed{c, at.lane + 1})
+			}
+		}
+	}
+	return out
+}
+
+// Window cuts the tree to at most limit rows from row first on, or, with first
+// below 0, to those that hold the current step and as much as there is of what
+// came last. It gives the row the window begins with.
+func (t Tree) Window(first, limit int) (nodes []Node, from int) {
+	last := max(len(t.Nodes)-limit, 0)
+	if first < 0 {
+		first = last
+		if t.Current >= 0 && t.Current < first {
+			first = max(t.Current-limit/4, 0)
+		}
+	}
+	from = min(first, last)
+	return t.Nodes[from:min(from+limit, len(t.Nodes))], from
+}
