@@ -15,7 +15,6 @@ import (
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
-	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
 	"anamnesis/worldstate"
 )
