@@ -2,6 +2,7 @@ package knowledgebase
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,6 +33,10 @@ type Decision struct {
 	IDs    []string
 	By     string // for Supersede: the card that takes their place
 	Reason string // goes into the history
+	// Seen names, by id, the fingerprints of the texts that were decided on
+	// ([Store.Text]). A card that says something else by now is not decided
+	// about: *[ConflictError].
+	Seen map[string]string
 }
 
 // StateError says that a card's state does not allow an act.
@@ -56,9 +61,9 @@ func (s *Store) Decide(ctx context.Context, d Decision) ([]Stored, error) {
 	}
 	ch := Change{By: Person, Message: d.message(s)}
 	for _, id := range d.IDs {
-		c, err := s.Get(id)
+		c, err := s.decided(d, id)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", d.Act, err)
+			return nil, err
 		}
 		if err := turn(c, d.Act, s.opts.Now()); err != nil {
 			return nil, err
@@ -80,6 +85,19 @@ func (s *Store) Decide(ctx context.Context, d Decision) ([]Stored, error) {
 		return nil, fmt.Errorf("%s: %w", d.Act, err)
 	}
 	return out, nil
+}
+
+// decided gives a card of a decision, as it was seen. That it is still so when
+// it is written is what Apply sees to.
+func (s *Store) decided(d Decision, id string) (*card.Card, error) {
+	c, err := s.Get(id)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Act, err)
+	}
+	if mark, given := d.Seen[id]; given && mark != fingerprint(sha256.Sum256(c.Source())) {
+		return nil, &ConflictError{id, s.pathOf(c, nil), "the card was changed meanwhile; look at it again"}
+	}
+	return c, nil
 }
 
 // turn moves a card to its next state.
@@ -124,9 +142,9 @@ func turn(c *card.Card, act Act, now time.Time) error {
 
 // claim has the superseding card name what it takes the place of.
 func (s *Store) claim(ch *Change, d Decision) error {
-	by, err := s.Get(d.By)
+	by, err := s.decided(d, d.By)
 	if err != nil {
-		return fmt.Errorf("%s: %w", d.Act, err)
+		return err
 	}
 	if slices.Contains(d.IDs, d.By) {
 		return fmt.Errorf("%s: card %s cannot take its own place", d.Act, d.By)
@@ -222,7 +240,11 @@ func (s *Store) Edit(ctx context.Context, id, fingerprint string, text []byte) (
 
 // verify keeps the date of a card's verification a person's: a review made by
 // writing the state into the text is dated now, and the program sets none.
-func verify(c, old *card.Card, by Actor, now time.Time) error {
+func verify(c, old *card.Card, ch *Change, now time.Time) error {
+	by := ch.By
+	if by == Person && ch.TakesBack {
+		return nil
+	}
 	var was *time.Time
 	if old != nil {
 		was = old.VerifiedAt

@@ -38,6 +38,9 @@ type Change struct {
 	// replace. Such a card replaces that file whatever state it has reached,
 	// and is a *[ConflictError] where the file is another by now.
 	Over map[string]string
+	// TakesBack says that a person gives the cards texts that they had: no
+	// review is made by that, and none is dated.
+	TakesBack bool
 }
 
 // Stored is what became of one card of a change.
@@ -154,7 +157,7 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 	if old != nil {
 		was = old.card
 	}
-	if err := verify(c, was, ch.By, s.opts.Now()); err != nil {
+	if err := verify(c, was, ch, s.opts.Now()); err != nil {
 		return p, err
 	}
 	if was != nil && was.State != c.State && bytes.Equal(was.Source(), c.Markdown()) {

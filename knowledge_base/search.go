@@ -66,12 +66,19 @@ const maxNear = 3
 // words: what a person should look at beside it before approving it.
 // Retired and superseded cards are not among them.
 func (s *Store) Near(ctx context.Context, id string) ([]retrieval.Neighbour, error) {
-	var near []retrieval.Neighbour
-	err := s.withIndex(ctx, func() (err error) {
-		near, _, err = s.index.Near(ctx, id, maxNear)
+	near, err := s.Nearest(ctx, id, maxNear)
+	return slices.DeleteFunc(near, func(n retrieval.Neighbour) bool { return !n.Same() }), err
+}
+
+// Nearest gives the k cards that resemble the card id most, whether or not
+// they say the same, best first. Retired and superseded cards are not among
+// them, and have none.
+func (s *Store) Nearest(ctx context.Context, id string, k int) (near []retrieval.Neighbour, err error) {
+	err = s.withIndex(ctx, func() (err error) {
+		near, _, err = s.index.Near(ctx, id, k)
 		return err
 	})
-	return slices.DeleteFunc(near, func(n retrieval.Neighbour) bool { return !n.Same() }), err
+	return near, err
 }
 
 // withIndex calls do with an index that fits the cards, under a lock.

@@ -136,7 +136,10 @@ func (st *stored) unchanged() bool {
 }
 
 // fingerprint is how people and other programs name the file's bytes.
-func (st *stored) fingerprint() string { return hex.EncodeToString(st.sum[:8]) }
+func (st *stored) fingerprint() string { return fingerprint(st.sum) }
+
+// fingerprint names a file's bytes by their sum.
+func fingerprint(sum [sha256.Size]byte) string { return hex.EncodeToString(sum[:8]) }
 
 // Open opens the knowledge base in dir, creating it 0700 where it is absent,
 // and reads its cards. Files that cannot be read as cards are listed by

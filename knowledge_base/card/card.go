@@ -265,6 +265,16 @@ func (c *Card) Markdown() []byte {
 	return slices.Concat(front, body)
 }
 
+// Body gives the text form's markdown: what stands behind the front matter.
+func (c *Card) Body() []byte {
+	src := c.Markdown()
+	_, body, err := splitFrontMatter(src)
+	if err != nil {
+		return src // not reached for a card that was parsed or is valid
+	}
+	return body
+}
+
 // render writes the canonical text form.
 func (c *Card) render() []byte {
 	var b bytes.Buffer

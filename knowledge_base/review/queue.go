@@ -12,20 +12,27 @@ import (
 	"anamnesis/knowledge_base/usage"
 )
 
-// Queue gives the cards that wait for a person, oldest first: drafts, and
-// reviewed cards past their date. more tells how many wait beyond the first n.
-func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item, more int, err error) {
+// Waiting lists the cards that wait for a person, oldest first: drafts, and
+// reviewed cards past their date.
+func Waiting(store *knowledgebase.Store) []knowledgebase.Entry {
 	waiting := slices.DeleteFunc(store.List(), func(e knowledgebase.Entry) bool {
 		return e.State != card.Draft && (e.State != card.Reviewed || !e.Expired)
 	})
 	slices.Reverse(waiting)
+	return waiting
+}
+
+// Queue gives the first n of the waiting cards with what a reader should know
+// of them. more tells how many wait beyond.
+func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item, more int, err error) {
+	waiting := Waiting(store)
 	more = max(0, len(waiting)-n)
 	for _, e := range waiting[:len(waiting)-more] {
 		text, fingerprint, err := store.Text(e.ID)
 		if err != nil {
 			return nil, 0, fmt.Errorf("review queue: %w", err)
 		}
-		it := Item{ID: e.ID, Fingerprint: fingerprint, Text: text, Notes: notes(store, e)}
+		it := Item{ID: e.ID, Fingerprint: fingerprint, Text: text, Notes: Notes(store, e)}
 		near, err := store.Near(ctx, e.ID)
 		if err != nil {
 			return nil, 0, fmt.Errorf("review queue: %w", err)
@@ -38,8 +45,9 @@ func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item
 	return items, more, nil
 }
 
-// notes are what a reader should know of a card beside its text.
-func notes(store *knowledgebase.Store, e knowledgebase.Entry) []string {
+// Notes are what a reader should know of a card beside its text and beside the
+// cards it resembles, one line each.
+func Notes(store *knowledgebase.Store, e knowledgebase.Entry) []string {
 	out := []string{}
 	if e.Tainted && e.State == card.Draft {
 		out = append(out, "drawn from outside text: no other task is shown it before you approve it")

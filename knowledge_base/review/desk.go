@@ -1,0 +1,184 @@
+package review
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
+)
+
+// MaxUndo is how many decisions a [Desk] can take back; older ones stand.
+const MaxUndo = 200
+
+// ErrNothingToUndo is returned by [Desk.Undo] when nothing was decided at the
+// desk that is not taken back already.
+var ErrNothingToUndo = errors.New("nothing was decided here that could be taken back")
+
+// Desk is where one person decides about cards one after the other, and takes
+// back what was too quick. What it remembers ends with it; the cards' history
+// does not. Its methods may be called concurrently.
+type Desk struct {
+	store *knowledgebase.Store
+
+	mu   sync.Mutex // held while cards are changed, so that before and after fit
+	seq  int
+	done []decided // oldest first
+	said map[int]Done
+}
+
+// Done is what a person did at the desk.
+type Done struct {
+	Seq  int    // of this act at this desk, from 1
+	What string // in words
+	ID   string // of the card it was about
+}
+
+// decided is an act with what takes it back.
+type decided struct {
+	Done
+	before map[string][]byte // the changed cards' former texts, by id
+	after  map[string]string // the fingerprints of what they became
+}
+
+// NewDesk makes a desk for the cards of a store.
+func NewDesk(store *knowledgebase.Store) *Desk {
+	return &Desk{store: store, said: make(map[int]Done)}
+}
+
+// Decide is [knowledgebase.Store.Decide] of a decision that can be taken back.
+// It is about one card; d.Seen must say what was read.
+func (d *Desk) Decide(ctx context.Context, dec knowledgebase.Decision) (Done, error) {
+	if len(dec.IDs) != 1 || dec.Seen[dec.IDs[0]] == "" {
+		return Done{}, fmt.Errorf("%s: want one card and the fingerprint of what was read", dec.Act)
+	}
+	touched := slices.Clone(dec.IDs)
+	switch dec.Act {
+	case knowledgebase.Supersede:
+		touched = append(touched, dec.By)
+	case knowledgebase.Restore:
+		touched = append(touched, d.store.SupersededBy(dec.IDs[0])...)
+	}
+	return d.act(touched, pastTense(dec.Act), func() error {
+		_, err := d.store.Decide(ctx, dec)
+		return err
+	})
+}
+
+// Edit is [knowledgebase.Store.Edit], so that it can be taken back.
+func (d *Desk) Edit(ctx context.Context, id, fingerprint string, text []byte) (Done, error) {
+	return d.act([]string{id}, "Changed", func() error {
+		_, err := d.store.Edit(ctx, id, fingerprint, text)
+		return err
+	})
+}
+
+func pastTense(a knowledgebase.Act) string {
+	switch a {
+	case knowledgebase.Approve:
+		return "Approved"
+	case knowledgebase.Reject:
+		return "Rejected"
+	case knowledgebase.Retire:
+		return "Retired"
+	case knowledgebase.Restore:
+		return "Restored"
+	}
+	return "Superseded"
+}
+
+// act changes cards and remembers what they said.
+func (d *Desk) act(touched []string, verb string, change func() error) (Done, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	was, marks, err := d.texts(touched)
+	if err != nil {
+		return Done{}, err
+	}
+	if err := change(); err != nil {
+		return Done{}, err
+	}
+	_, now, err := d.texts(touched)
+	if err != nil {
+		return Done{}, err
+	}
+	dec := decided{before: make(map[string][]byte), after: make(map[string]string)}
+	for id, mark := range now {
+		if mark != marks[id] {
+			dec.before[id], dec.after[id] = was[id], mark
+		}
+	}
+	dec.Done = d.say(touched[0], verb)
+	if d.done = append(d.done, dec); len(d.done) > MaxUndo {
+		d.done = slices.Delete(d.done, 0, 1)
+	}
+	return dec.Done, nil
+}
+
+// texts gives what cards say, and their fingerprints.
+func (d *Desk) texts(ids []string) (texts map[string][]byte, marks map[string]string, err error) {
+	texts, marks = make(map[string][]byte), make(map[string]string)
+	for _, id := range ids {
+		if texts[id], marks[id], err = d.store.Text(id); err != nil {
+			return nil, nil, err
+		}
+	}
+	return texts, marks, nil
+}
+
+// say words an act and keeps the words for a while.
+func (d *Desk) say(id, verb string) Done {
+	d.seq++
+	done := Done{Seq: d.seq, ID: id, What: verb + ": " + id}
+	if c, err := d.store.Get(id); err == nil {
+		done.What = verb + ": " + c.Topic
+	}
+	d.said[d.seq] = done
+	delete(d.said, d.seq-MaxUndo)
+	return done
+}
+
+// Said gives an act by its number, while the desk remembers it.
+func (d *Desk) Said(seq int) (Done, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	done, ok := d.said[seq]
+	return done, ok
+}
+
+// Undo gives the cards of the last act that was not taken back the texts they
+// had, in one commit. A card that somebody changed since is a
+// *[knowledgebase.ConflictError]: then that act stands for good, and the next
+// Undo is about the one before it.
+func (d *Desk) Undo(ctx context.Context) (Done, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.done) == 0 {
+		return Done{}, ErrNothingToUndo
+	}
+	last := d.done[len(d.done)-1]
+	ch := knowledgebase.Change{By: knowledgebase.Person, Message: "Taken back: " + last.What, Over: last.after, TakesBack: true}
+	for _, id := range slices.Sorted(maps.Keys(last.before)) {
+		c, err := card.Parse(last.before[id])
+		if err != nil {
+			return Done{}, fmt.Errorf("undo: %w", err)
+		}
+		ch.Cards = append(ch.Cards, c)
+	}
+	if len(ch.Cards) > 0 {
+		_, err := d.store.Apply(ctx, ch)
+		var conflict *knowledgebase.ConflictError
+		if errors.As(err, &conflict) {
+			d.done = d.done[:len(d.done)-1]
+		}
+		if err != nil {
+			return Done{}, fmt.Errorf("undo: %w", err)
+		}
+	}
+	d.done = d.done[:len(d.done)-1]
+	return d.say(last.ID, "Taken back ("+last.What+")"), nil
+}

@@ -1,0 +1,150 @@
+package review
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
+)
+
+// decideOn is a decision about what the card says now.
+func decideOn(t *testing.T, s *knowledgebase.Store, act knowledgebase.Act, id, by string) knowledgebase.Decision {
+	d := knowledgebase.Decision{Act: act, IDs: []string{id}, By: by, Seen: map[string]string{}}
+	for _, seen := range []string{id, by} {
+		if seen == "" {
+			continue
+		}
+		_, mark, err := s.Text(seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Seen[seen] = mark
+	}
+	return d
+}
+
+// writeOver changes a card's file as an editor would.
+func writeOver(t *testing.T, s *knowledgebase.Store, id string) {
+	t.Helper()
+	text, _, err := s.Text(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range s.List() {
+		if e.ID == id {
+			err = os.WriteFile(e.Path, append(text, "By another hand.\n"...), 0o600)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func texts(t *testing.T, s *knowledgebase.Store) map[string]string {
+	out := make(map[string]string)
+	for _, e := range s.List() {
+		text, _, err := s.Text(e.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[e.ID] = string(text)
+	}
+	return out
+}
+
+// Whatever is decided in whatever order, taking all of it back gives every
+// card the bytes it had.
+func TestDeskUndoes(t *testing.T) {
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { undoAll(t, rand.New(rand.NewPCG(seed, 7))) })
+	}
+}
+
+func undoAll(t *testing.T, random *rand.Rand) {
+	s := store(t, draft("k1", "one"), draft("k2", "two"), draft("k3", "three"))
+	desk := NewDesk(s)
+	states := []map[string]string{texts(t, s)}
+	acts := []knowledgebase.Act{knowledgebase.Approve, knowledgebase.Reject, knowledgebase.Retire, knowledgebase.Restore, knowledgebase.Supersede}
+	others := map[string]string{"k1": "k2", "k2": "k3", "k3": "k1"}
+	for range 10 {
+		id, by := []string{"k1", "k2", "k3"}[random.IntN(3)], ""
+		act := acts[random.IntN(len(acts))]
+		if act == knowledgebase.Supersede {
+			by = others[id]
+		}
+		_, err := desk.Decide(t.Context(), decideOn(t, s, act, id, by))
+		var state *knowledgebase.StateError
+		if errors.As(err, &state) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		states = append(states, texts(t, s))
+	}
+	for i := len(states) - 2; i >= 0; i-- {
+		if _, err := desk.Undo(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		now := texts(t, s)
+		for id, want := range states[i] {
+			if now[id] != want {
+				t.Fatalf("%s taken back to\n%s\nwant\n%s", id, now[id], want)
+			}
+		}
+	}
+	if _, err := desk.Undo(t.Context()); !errors.Is(err, ErrNothingToUndo) {
+		t.Fatalf("one undo too many: %v", err)
+	}
+}
+
+// A card that changed after it was read is not decided about, and an act over
+// which somebody wrote since is not taken back.
+func TestDeskStale(t *testing.T) {
+	s := store(t, draft("k1", "one"), draft("k2", "two"))
+	desk := NewDesk(s)
+	read := decideOn(t, s, knowledgebase.Approve, "k1", "")
+	both := decideOn(t, s, knowledgebase.Supersede, "k2", "k1")
+	text, mark, err := s.Text("k1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := []byte(string(text) + "\nA word more.\n")
+	if _, err := desk.Edit(t.Context(), "k1", mark, edited); err != nil {
+		t.Fatal(err)
+	}
+	var conflict *knowledgebase.ConflictError
+	for _, stale := range []knowledgebase.Decision{read, both} {
+		if _, err := desk.Decide(t.Context(), stale); !errors.As(err, &conflict) {
+			t.Errorf("%s of a text nobody sees any more: %v", stale.Act, err)
+		}
+	}
+	if _, err := desk.Edit(t.Context(), "k1", mark, text); !errors.As(err, &conflict) {
+		t.Errorf("an edit over another: %v", err)
+	}
+	if _, err := desk.Decide(t.Context(), knowledgebase.Decision{Act: knowledgebase.Approve, IDs: []string{"k1"}}); err == nil {
+		t.Error("decided about a card nobody says to have read")
+	}
+
+	done, err := desk.Decide(t.Context(), decideOn(t, s, knowledgebase.Reject, "k2", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, ok := desk.Said(done.Seq); !ok || said.What != "Rejected: topic of k2" {
+		t.Errorf("said %q, %v", said.What, ok)
+	}
+	if c, err := s.Get("k2"); err != nil || c.State != card.Retired {
+		t.Fatal(c, err)
+	}
+	writeOver(t, s, "k2")
+	if _, err := desk.Undo(t.Context()); !errors.As(err, &conflict) {
+		t.Errorf("taken back over another's text: %v", err)
+	}
+	if done, err := desk.Undo(t.Context()); err != nil || done.ID != "k1" {
+		t.Errorf("the act before it: %+v, %v", done, err)
+	}
+}
