@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
@@ -65,7 +67,20 @@ func TestDeskUndoes(t *testing.T) {
 }
 
 func undoAll(t *testing.T, random *rand.Rand) {
-	s := store(t, draft("k1", "one"), draft("k2", "two"), draft("k3", "three"))
+	// Each look at the clock is an hour later, so that a date made anew is seen.
+	var hours atomic.Int64
+	s, err := knowledgebase.Open(t.TempDir(), &knowledgebase.Options{Now: func() time.Time {
+		return time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(hours.Add(1)) * time.Hour)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, id := range []string{"k1", "k2", "k3"} {
+		if _, _, err := s.Put(t.Context(), draft(id, "issue "+id)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	desk := NewDesk(s)
 	states := []map[string]string{texts(t, s)}
 	acts := []knowledgebase.Act{knowledgebase.Approve, knowledgebase.Reject, knowledgebase.Retire, knowledgebase.Restore, knowledgebase.Supersede}
