@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Every save writes one pack. When there are more than maxPacks, the small ones
@@ -127,7 +129,7 @@ func (s *objectStore) merge(ctx context.Context, packs []*packFile, pool *packPo
 		return err
 	}
 	hook("packs-merged")
-	return s.removePacks(done, base(idx), hook)
+	return s.removePacks(done, []string{base(idx)}, hook)
 }
 
 var errOffsetDelta = errors.New("a difference to an earlier place in the pack")
@@ -156,11 +158,11 @@ func (s *objectStore) copyPack(out *packWriter, p *packFile) error {
 	return nil
 }
 
-// removePacks removes packs whose objects all stand elsewhere: the index
-// first, since it is what says that a pack is there.
-func (s *objectStore) removePacks(packs []*packFile, but string, hook func(string)) error {
+// removePacks removes packs whose objects all stand elsewhere, in the packs but:
+// the index first, since it is what says that a pack is there.
+func (s *objectStore) removePacks(packs []*packFile, but []string, hook func(string)) error {
 	for _, p := range packs {
-		if p.name == but {
+		if slices.Contains(but, p.name) {
 			continue // the same objects make a pack of the same name
 		}
 		if err := os.Remove(filepath.Join(s.packDir(), p.name)); err != nil {
@@ -176,7 +178,7 @@ func (s *objectStore) removePacks(packs []*packFile, but string, hook func(strin
 	}
 	gone := make(map[string]bool, len(packs))
 	for _, p := range packs {
-		gone[p.name] = p.name != but
+		gone[p.name] = !slices.Contains(but, p.name)
 	}
 	s.mu.Lock()
 	s.drop(func(p *packFile) bool { return gone[p.name] })
@@ -184,9 +186,10 @@ func (s *objectStore) removePacks(packs []*packFile, but string, hook func(strin
 	return syncDir(s.packDir())
 }
 
-// sweep removes the temporary files killed processes left. The store's lock is
-// held, so none is in use.
-func (s *objectStore) sweep() {
+// sweep removes the temporary files killed processes left, and reports whether
+// a collection runs. The store's lock is held, so none but a collection's is in
+// use.
+func (s *objectStore) sweep() (collecting bool) {
 	for _, d := range []string{s.dir, s.packDir(), filepath.Join(s.dir, stateDir)} {
 		list, err := os.ReadDir(d)
 		if err != nil {
@@ -199,7 +202,17 @@ func (s *objectStore) sweep() {
 		}
 	}
 	_ = s.sweepPacks() // likewise
+	turn, err := lockNote(filepath.Join(s.dir, stateDir, collectLock), os.O_RDWR)
+	if err != nil {
+		return errors.Is(err, unix.EWOULDBLOCK)
+	}
+	defer turn.Close()
+	_ = os.RemoveAll(s.collectDir())
+	return false
 }
+
+// collectDir is where a collection writes until it switches over.
+func (s *objectStore) collectDir() string { return filepath.Join(s.dir, stateDir, "collecting") }
 
 // sweepPacks removes packs without an index and the other way round: what a
 // kill between two removals, or between two renames, leaves. The store's lock

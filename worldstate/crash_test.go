@@ -59,6 +59,8 @@ func child(spec string) int {
 		_, err = GC(ctx, f[1], &GCOptions{Hook: w.opts.Hook})
 	case "save":
 		_, err = w.SaveNext(ctx, "child")
+	case "fork":
+		_, err = w.Fork(ctx, ID(f[3]), f[1]+"-forked")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -22,18 +22,16 @@ type Forked struct {
 	Missing []Skip `json:"missing"`
 }
 
-// forkPrefix begins the name of the directory a fork is built in, beside the
-// one it becomes.
-const forkPrefix = ".anamnesis-fork-"
-
 // Fork makes the directory target of a snapshot: bytes, modes, links and empty
-// directories as they were. It is built beside under a name of ours, made
+// directories as they were. It is built beside under a new name of ours, made
 // durable, and renamed: target is there whole or not at all. What a killed Fork
-// to the same target left is removed first.
+// left anywhere is removed first, and by GC: the store notes each by its device
+// and inode, so that nothing else is taken for it. Where the store cannot be
+// written there is no note, and what a kill leaves stays.
 //
 // target must not exist, nor lie in this world or its store; its parent must
 // exist. ErrRefused otherwise; ErrLocked where another process forks to the
-// same target. Nothing is recorded: the new directory is a world of its own.
+// same target. The new directory is a world of its own.
 func (w *World) Fork(ctx context.Context, id ID, target string) (Forked, error) {
 	end, err := w.begin(ctx, false)
 	if err != nil {
@@ -65,21 +63,20 @@ func (w *World) fork(ctx context.Context, id ID, target string) (f Forked, err e
 		return f, &os.PathError{Op: "open", Path: parent, Err: err}
 	}
 	defer closeFD(pfd)
-	temp := forkPrefix + name
-	fd, err := forkTemp(pfd, parent, temp)
+	clearForks(w.store)
+	site, err := beginFork(w.store, pfd, parent, name)
 	if err != nil {
 		return f, err
 	}
-	defer closeFD(fd) // and with it the lock
-	if err = w.populate(ctx, fd, list); err == nil {
+	defer site.end()
+	if err = w.populate(ctx, site.fd, list); err == nil {
 		w.opts.Hook("fork built")
-		if err = renameNoReplace(pfd, temp, name); errors.Is(err, unix.EEXIST) {
+		if err = renameNoReplace(pfd, site.temp, name); errors.Is(err, unix.EEXIST) {
 			err = fmt.Errorf("%w: %s has appeared meanwhile", ErrRefused, filepath.Join(parent, name))
 		}
 	}
 	if err != nil {
-		// What is left stands under a name of ours, and the next try removes it.
-		_ = os.RemoveAll(filepath.Join(parent, temp))
+		site.undo()
 		return f, err
 	}
 	w.opts.Hook("fork renamed")
@@ -113,36 +110,6 @@ func (w *World) forkPlace(target string) (parent, name string, err error) {
 		}
 	}
 	return parent, name, nil
-}
-
-// forkTemp makes the directory a fork is built in and locks it. One that is
-// there and locked by nobody was left by a killed fork.
-func forkTemp(pfd int, parent, temp string) (int, error) {
-	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	path := filepath.Join(parent, temp)
-	if fd, err := openat(pfd, temp, flags, 0); err == nil {
-		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			err = os.RemoveAll(path)
-		} else if errors.Is(err, unix.EWOULDBLOCK) {
-			err = fmt.Errorf("%w: another process builds %s", ErrLocked, path)
-		}
-		closeFD(fd)
-		if err != nil {
-			return -1, err
-		}
-	}
-	if err := unix.Mkdirat(pfd, temp, 0o777); err != nil {
-		return -1, &os.PathError{Op: "mkdir", Path: path, Err: err}
-	}
-	fd, err := openat(pfd, temp, flags, 0)
-	if err == nil {
-		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
-	}
-	if err != nil {
-		return -1, &os.PathError{Op: "lock", Path: path, Err: err}
-	}
-	return fd, nil
 }
 
 // populate writes a listing into an empty directory and makes it durable.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +29,8 @@ type GCOptions struct {
 	DryRun bool
 	// LockWait is how long to wait for another process. Default DefaultLockWait.
 	LockWait time.Duration
-	// Hook is called at every durable step, as Options.Hook.
+	// Hook is called at every durable step, as Options.Hook. At "gathered" the
+	// store's lock is free.
 	Hook func(point string)
 }
 
@@ -51,10 +53,14 @@ type GCReport struct {
 }
 
 // GC puts everything the store's refs, unfinished restores and o name into one
-// pack, as differences where that is shorter, and removes the rest. The store's
-// lock is held all the time. Killed anywhere, every snapshot that was to be kept
-// is there, and the next collection goes on. An object that is needed and
-// missing or damaged ends it before anything is removed: *MissingObjectError.
+// pack, as differences where that is shorter, and removes the rest. Others may
+// save and restore meanwhile: the store's lock is held while it looks what is
+// there and while it switches over, which takes as long as reading what was saved
+// in between. That stands in a pack of its own. One collection runs at a time.
+// Killed anywhere, every snapshot that was to be kept is there, and the next
+// collection goes on; what it wrote, whoever takes the lock next removes. An
+// object that is needed and missing or damaged ends it before anything is
+// removed: *MissingObjectError.
 func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
 	var opts GCOptions
 	if o != nil {
@@ -69,17 +75,13 @@ func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
 	if _, err := os.Stat(filepath.Join(store, stateDir)); err != nil {
 		return GCReport{}, fmt.Errorf("gc %s: %w: it is no store", store, ErrRefused)
 	}
-	lock, err := acquireLock(ctx, store, opts.LockWait)
+	turn, err := acquireLock(ctx, store, collectLock, opts.LockWait)
 	if err != nil {
 		return GCReport{}, err
 	}
-	defer lock.release()
+	defer turn.release()
 	s := newObjectStore(store)
 	defer s.close()
-	s.sweep()
-	if err := s.refresh(); err != nil {
-		return GCReport{}, err
-	}
 	g := collector{s: s, o: opts, seen: make(map[hash]bool)}
 	g.report = GCReport{Store: store, DryRun: opts.DryRun, Dropped: []string{}, Kept: []string{}}
 	if err := g.run(ctx); err != nil {
@@ -94,50 +96,95 @@ type collector struct {
 	o      GCOptions
 	report GCReport
 
-	seen    map[hash]bool // objects that are kept
-	but     map[hash]bool // objects not to be counted again
-	bytes   int64         // what they take now
-	commits []hash
-	lines   lines
-	gone    map[string]hash // refs to be removed, with zero ids
+	refs  map[string]hash // as they were when it was last looked
+	named []hash          // what journals and o name, likewise
+	gone  map[string]hash // refs to be removed, with zero ids
+
+	seen  map[hash]bool // objects that are kept
+	but   map[hash]bool // objects not to be counted again
+	bytes int64         // what they take now
+	todo  batch         // those that no pack of ours holds yet
 }
 
-func (g *collector) run(ctx context.Context) error {
-	before, err := g.s.sizeBytes()
+// batch is objects to be written into one pack.
+type batch struct {
+	commits []hash
+	lines   lines
+}
+
+// locked takes the store's lock for one part of the collection, and leaves the
+// mark in it that a collection goes on, or has ended.
+func (g *collector) locked(ctx context.Context, part func() (ended bool, err error)) error {
+	lock, err := acquireLock(ctx, g.s.dir, writerLock, g.o.LockWait)
 	if err != nil {
 		return err
 	}
-	g.report.BytesBefore, g.report.BytesAfter = before, before
+	defer lock.release()
+	ended, err := part()
+	lock.collecting = err == nil && !ended
+	return err
+}
+
+func (g *collector) run(ctx context.Context) error {
+	err := g.locked(ctx, func() (ended bool, err error) {
+		g.s.sweep()
+		clearForks(g.s.dir)
+		if err := g.beginWriting(); err != nil {
+			return false, err
+		}
+		g.refs, g.named, err = g.look()
+		return g.o.DryRun, err
+	})
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(g.s.collectDir())
+	if g.report.BytesBefore, err = g.s.sizeBytes(); err != nil {
+		return err
+	}
+	g.report.BytesAfter = g.report.BytesBefore
 	if err := g.choose(ctx); err != nil {
 		return err
 	}
-	g.report.Objects, g.report.Snapshots = len(g.seen), len(g.commits)
 	g.report.Over = g.o.MaxBytes > 0 && g.bytes > g.o.MaxBytes
 	if g.o.DryRun {
-		g.report.BytesAfter = min(before, g.bytes)
+		g.report.BytesAfter = min(g.report.BytesBefore, g.bytes)
+	} else if err := g.repack(ctx); err != nil {
+		return err
+	}
+	g.report.Objects = len(g.seen)
+	return nil
+}
+
+// beginWriting makes the directory the packs are written in. What is in it was
+// left by a killed collection.
+func (g *collector) beginWriting() error {
+	if err := os.RemoveAll(g.s.collectDir()); err != nil {
+		return err
+	}
+	if g.o.DryRun {
 		return nil
 	}
-	if err := g.repack(ctx); err != nil {
-		return err
+	return os.Mkdir(g.s.collectDir(), 0o700)
+}
+
+// look finds out what is named. The store's lock is held.
+func (g *collector) look() (refs map[string]hash, named []hash, err error) {
+	if err := g.s.refresh(); err != nil {
+		return nil, nil, err
 	}
-	if g.report.BytesAfter, err = g.s.sizeBytes(); err != nil {
-		return err
+	g.s.refs.checked = false
+	if refs, err = g.s.readRefs(); err != nil {
+		return nil, nil, err
 	}
-	g.report.Over = g.o.MaxBytes > 0 && g.report.BytesAfter > g.o.MaxBytes
-	return nil
+	named, err = g.roots()
+	return maps.Clone(refs), named, err
 }
 
 // choose finds out what is kept: first what must be, then the tasks that are
 // gone, the newest first, while they fit.
 func (g *collector) choose(ctx context.Context) error {
-	refs, err := g.s.readRefs()
-	if err != nil {
-		return err
-	}
-	roots, err := g.roots()
-	if err != nil {
-		return err
-	}
+	refs, roots := g.refs, slices.Clone(g.named)
 	dead := make(map[string][]string) // task → its refs
 	var shared []string               // the worlds' and the latest: theirs who made the snapshot
 	for name, h := range refs {
@@ -176,6 +223,25 @@ func (g *collector) choose(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// catchUp keeps what has come since the last look, and gives the bytes it
+// takes. A ref that was to go and has moved stays. The store's lock is held.
+func (g *collector) catchUp(ctx context.Context) (int64, error) {
+	refs, named, err := g.look()
+	if err != nil {
+		return 0, err
+	}
+	for name, h := range refs {
+		if g.refs[name] != h {
+			delete(g.gone, name)
+			named = append(named, h)
+		}
+	}
+	g.refs = refs
+	before := g.bytes
+	err = g.keep(ctx, named)
+	return g.bytes - before, err
 }
 
 // roots are the snapshots named by something else than refs.
@@ -275,7 +341,8 @@ func (g *collector) keep(ctx context.Context, roots []hash) error {
 			return err
 		}
 		g.add(h)
-		g.commits = append(g.commits, h)
+		g.report.Snapshots++
+		g.todo.commits = append(g.todo.commits, h)
 		found = append(found, c)
 		queue = append(queue[:len(queue):len(queue)], c.parents...)
 	}
@@ -303,7 +370,7 @@ func (g *collector) tree(h hash, path string, depth int) error {
 		return nil
 	}
 	g.add(h)
-	g.lines.add(treeObject, path, h)
+	g.todo.lines.add(treeObject, path, h)
 	data, err := g.s.read(h, treeObject, path)
 	if err != nil {
 		return err
@@ -320,7 +387,7 @@ func (g *collector) tree(h hash, path string, depth int) error {
 			}
 		} else if !g.known(it.hash) {
 			g.add(it.hash)
-			g.lines.add(blobObject, p, it.hash)
+			g.todo.lines.add(blobObject, p, it.hash)
 		}
 	}
 	return nil

@@ -26,26 +26,43 @@ const (
 // holder, so a killed process leaves none; the text inside only names the
 // holder to the loser. It is struck out on release: a lock that is free and
 // still names a holder tells that this one was killed.
+//
+// A collection lets go of it while it writes its pack, and has a lock of its own
+// all the time. Until somebody has seen that one free, whoever releases the
+// writer's lock leaves the mark of a collection in it.
 type storeLock struct {
-	store    string
-	kept     bool // its file stays open from one holding to the next
-	fd       int  // -1: not open
-	orphaned bool // the holder before was killed
+	store      string
+	name       string // writerLock or collectLock
+	kept       bool   // its file stays open from one holding to the next
+	fd         int    // -1: not open
+	orphaned   bool   // the holder before, or a collection, may have been killed
+	collecting bool   // a collection runs, or was killed
 }
+
+// The store's locks.
+const (
+	writerLock  = "lock"
+	collectLock = "collect" // taken before the writer's
+)
 
 const (
 	// lockText is the length of the lock's text, the same for every holder,
 	// so that none need be cut off.
 	lockText = 64
-	// lockFree, at its beginning, strikes it out.
-	lockFree = '-'
+	// lockFree, at its beginning, strikes it out; so does lockCollecting, which
+	// also says that a collection runs.
+	lockFree       = '-'
+	lockCollecting = '+'
 )
 
-func newLock(store string, kept bool) *storeLock { return &storeLock{store: store, kept: kept, fd: -1} }
+func newLock(store string, kept bool) *storeLock {
+	return &storeLock{store: store, name: writerLock, kept: kept, fd: -1}
+}
 
-// acquireLock takes a store's lock once.
-func acquireLock(ctx context.Context, store string, wait time.Duration) (*storeLock, error) {
+// acquireLock takes one of a store's locks once.
+func acquireLock(ctx context.Context, store, name string, wait time.Duration) (*storeLock, error) {
 	l := newLock(store, false)
+	l.name = name
 	return l, l.acquire(ctx, wait)
 }
 
@@ -75,7 +92,7 @@ func (l *storeLock) open() error {
 		}
 		l.close()
 	}
-	fd, err := openat(unix.AT_FDCWD, filepath.Join(l.store, stateDir, "lock"), unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
+	fd, err := openat(unix.AT_FDCWD, filepath.Join(l.store, stateDir, l.name), unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 	if err == nil {
 		l.fd = fd
 	}
@@ -117,6 +134,7 @@ func (l *storeLock) sign() error {
 	var left [2 * lockText]byte
 	n, _ := unix.Pread(l.fd, left[:], 0)
 	l.orphaned = n > 0 && left[0] != lockFree
+	l.collecting = n > 0 && left[0] == lockCollecting
 	text := fmt.Appendf(nil, "%d %s", os.Getpid(), bootID())
 	for len(text) < lockText-1 {
 		text = append(text, ' ')
@@ -136,14 +154,18 @@ func (l *storeLock) holder() string {
 	buf := make([]byte, 2*lockText)
 	n, _ := unix.Pread(l.fd, buf, 0)
 	fields := strings.Fields(string(buf[:max(n, 0)]))
-	if len(fields) == 0 || fields[0][0] == lockFree || len(fields) == 2 && fields[1] != bootID() {
+	if len(fields) == 0 || fields[0][0] == lockFree || fields[0][0] == lockCollecting || len(fields) == 2 && fields[1] != bootID() {
 		return "an unknown process"
 	}
 	return "process " + fields[0]
 }
 
 func (l *storeLock) release() {
-	_, _ = unix.Pwrite(l.fd, []byte{lockFree}, 0) // where that fails, the next holder looks for leftovers in vain
+	mark := byte(lockFree)
+	if l.collecting {
+		mark = lockCollecting
+	}
+	_, _ = unix.Pwrite(l.fd, []byte{mark}, 0) // where that fails, the next holder looks for leftovers in vain
 	if !l.kept || unix.Flock(l.fd, unix.LOCK_UN) != nil {
 		l.close()
 	}

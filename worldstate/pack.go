@@ -3,6 +3,7 @@ package worldstate
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha1"
 	"encoding/binary"
 	"errors"
@@ -70,6 +71,7 @@ const rawBytes = 2 << 10
 // durable by one sync. Safe for concurrent use until finish.
 type packWriter struct {
 	dir   string // objects/pack
+	temp  string // where it is written; "": in dir
 	hook  func(string)
 	pool  *packPool
 	level int // 0: compressionLevel
@@ -80,6 +82,9 @@ type packWriter struct {
 	items []packItem
 	seen  map[hash]struct{}
 	large chan struct{} // held by those who compress a large blob
+
+	sum   hash   // once it is ready
+	index string // likewise: the index's temporary file
 }
 
 type packItem struct {
@@ -233,7 +238,7 @@ func (p *packWriter) begin() error {
 	if p.f != nil {
 		return nil
 	}
-	f, err := os.CreateTemp(p.dir, tempPrefix)
+	f, err := os.CreateTemp(cmp.Or(p.temp, p.dir), tempPrefix)
 	if err != nil {
 		return fmt.Errorf("begin pack: %w", err)
 	}
@@ -307,40 +312,61 @@ func (p *packWriter) abort() {
 	}
 	p.f.Close()
 	os.Remove(p.f.Name())
+	if p.index != "" {
+		os.Remove(p.index)
+	}
 	p.w.Reset(nil) // the pool must not hold the file
 	p.pool.buffers.Put(p.w)
 	p.f, p.w = nil, nil
 }
 
-// finish makes the pack durable and visible: the pack synced and renamed,
-// then its index, which git takes as the sign that a pack is there. It
-// returns the index's path, "" when there was nothing to write.
+// finish makes the pack durable and visible. It returns the index's path, ""
+// when there was nothing to write.
 func (p *packWriter) finish() (string, error) {
-	if p.f == nil {
-		return "", nil
+	if err := p.ready(); err != nil {
+		return "", err
 	}
-	defer p.abort()
-	sum, err := p.seal()
-	if err != nil {
-		return "", fmt.Errorf("finish pack: %w", err)
+	return p.show()
+}
+
+// ready makes the pack and its index durable under their temporary names.
+// Nothing can be added afterwards.
+func (p *packWriter) ready() error {
+	if p.f == nil || p.index != "" {
+		return nil
+	}
+	var err error
+	if p.sum, err = p.seal(); err != nil {
+		p.abort()
+		return fmt.Errorf("finish pack: %w", err)
 	}
 	synced := make(chan error, 1)
 	go func() { synced <- p.f.Sync() }() // while the index is written
-	idx, err := p.writeIndex(sum)
+	p.index, err = p.writeIndex(p.sum)
 	if serr := <-synced; err == nil {
 		err = serr
 	}
 	if err != nil {
-		return "", fmt.Errorf("finish pack: %w", err)
+		p.abort()
+		return fmt.Errorf("finish pack: %w", err)
 	}
-	defer os.Remove(idx)
-	name := filepath.Join(p.dir, "pack-"+sum.String())
 	p.hook("pack-written")
+	return nil
+}
+
+// show makes a pack that is ready visible: the pack renamed, then its index,
+// which git takes as the sign that a pack is there. It returns as finish does.
+func (p *packWriter) show() (string, error) {
+	if p.f == nil {
+		return "", nil
+	}
+	defer p.abort()
+	name := filepath.Join(p.dir, "pack-"+p.sum.String())
 	if err := os.Rename(p.f.Name(), name+".pack"); err != nil {
 		return "", fmt.Errorf("finish pack: %w", err)
 	}
 	p.hook("pack-renamed")
-	if err := os.Rename(idx, name+".idx"); err != nil {
+	if err := os.Rename(p.index, name+".idx"); err != nil {
 		return "", fmt.Errorf("finish pack: %w", err)
 	}
 	p.hook("pack-indexed")
@@ -349,7 +375,7 @@ func (p *packWriter) finish() (string, error) {
 
 // writeIndex writes the pack's index, durably, under a temporary name.
 func (p *packWriter) writeIndex(sum hash) (name string, err error) {
-	idx, err := os.CreateTemp(p.dir, tempPrefix)
+	idx, err := os.CreateTemp(cmp.Or(p.temp, p.dir), tempPrefix)
 	if err != nil {
 		return "", err
 	}

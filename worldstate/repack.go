@@ -61,19 +61,66 @@ func (l *lines) add(kind objectType, path string, h hash) {
 	at.ids = append(at.ids, h)
 }
 
-// repack writes what is kept as one pack, then removes the refs that go, then
-// the old packs: at every moment, whatever a ref names is there.
+const (
+	// catchUpBytes: where more than so many bytes were saved while a collection
+	// wrote, it writes those, too, before it switches over, at most catchUps
+	// times; the rest is written with the store's lock held.
+	catchUpBytes = 8 << 20
+	catchUps     = 4
+)
+
+// repack writes what is kept, and switches over when nothing much has come
+// meanwhile.
 func (g *collector) repack(ctx context.Context) error {
-	old, err := g.s.bySize()
-	if err != nil {
+	var packs []*packWriter
+	defer func() {
+		for _, p := range packs {
+			p.abort()
+		}
+	}()
+	write := func() error {
+		p, err := g.write(ctx)
+		if p != nil {
+			packs = append(packs, p)
+		}
 		return err
 	}
-	out := newPackWriter(g.s.packDir(), g.o.Hook, &packPool{})
-	out.level = gcLevel
-	defer out.abort()
-	for _, h := range g.commits {
-		if err := g.whole(out, commitObject, "snapshot", h); err != nil {
+	for round, ended := 1, false; !ended; round++ {
+		if err := write(); err != nil {
 			return err
+		}
+		g.o.Hook("gathered")
+		err := g.locked(ctx, func() (bool, error) {
+			news, err := g.catchUp(ctx)
+			if err != nil || news > catchUpBytes && round < catchUps {
+				return false, err
+			}
+			ended = true
+			if err := write(); err != nil {
+				return true, err
+			}
+			return true, g.switchOver(packs)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write makes the pack of what is to be done, not yet visible; nil where that
+// is nothing.
+func (g *collector) write(ctx context.Context) (*packWriter, error) {
+	todo := g.todo
+	g.todo = batch{}
+	if len(todo.commits) == 0 {
+		return nil, nil
+	}
+	out := newPackWriter(g.s.packDir(), g.o.Hook, &packPool{})
+	out.temp, out.level = g.s.collectDir(), gcLevel
+	for _, h := range todo.commits {
+		if err := g.whole(out, commitObject, "snapshot", h); err != nil {
+			return out, err
 		}
 	}
 	group, gctx := errgroup.WithContext(ctx)
@@ -82,10 +129,10 @@ func (g *collector) repack(ctx context.Context) error {
 		group.Go(func() error {
 			for gctx.Err() == nil {
 				i := int(next.Add(1)) - 1
-				if i >= len(g.lines.list) {
+				if i >= len(todo.lines.list) {
 					return nil
 				}
-				if err := g.line(out, g.lines.list[i]); err != nil {
+				if err := g.line(out, todo.lines.list[i]); err != nil {
 					return err
 				}
 			}
@@ -93,15 +140,26 @@ func (g *collector) repack(ctx context.Context) error {
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return err
+		return out, err
 	}
-	idx, err := out.finish()
+	return out, out.ready()
+}
+
+// switchOver shows the new packs, then removes the refs that go, then the old
+// packs: at every moment, whatever a ref names is there. The store's lock is
+// held.
+func (g *collector) switchOver(packs []*packWriter) error {
+	old, err := g.s.bySize()
 	if err != nil {
 		return err
 	}
-	name := ""
-	if idx != "" {
-		name = base(idx)
+	var names []string
+	for _, p := range packs {
+		idx, err := p.show()
+		if err != nil {
+			return err
+		}
+		names = append(names, base(idx))
 		if err := g.s.published(idx); err != nil {
 			return err
 		}
@@ -111,7 +169,7 @@ func (g *collector) repack(ctx context.Context) error {
 		return err
 	}
 	g.o.Hook("refs-written")
-	if err := g.s.removePacks(old, name, g.o.Hook); err != nil {
+	if err := g.s.removePacks(old, names, g.o.Hook); err != nil {
 		return err
 	}
 	if err := g.s.removeLoose(); err != nil {
@@ -120,7 +178,12 @@ func (g *collector) repack(ctx context.Context) error {
 	if err := os.Remove(g.s.alternatesPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove alternates: %w", err) // nothing is borrowed any more
 	}
-	return syncDir(filepath.Join(g.s.dir, "objects", "info"))
+	if err := syncDir(filepath.Join(g.s.dir, "objects", "info")); err != nil {
+		return err
+	}
+	g.report.BytesAfter, err = g.s.sizeBytes()
+	g.report.Over = g.o.MaxBytes > 0 && g.report.BytesAfter > g.o.MaxBytes
+	return err
 }
 
 // line writes the versions of one path.

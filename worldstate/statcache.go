@@ -195,7 +195,7 @@ func (w *World) closeCache() error {
 	if w.knows == nil || w.knows.unsaved == 0 {
 		return nil
 	}
-	if err := w.lock.acquire(context.Background(), 0); err != nil {
+	if err := w.lockStore(context.Background(), 0); err != nil {
 		return nil // somebody else is at work, and writes what he knows
 	}
 	defer w.lock.release()

@@ -184,7 +184,7 @@ func TestManySavers(t *testing.T) {
 // TestLocked: the loser is told who holds the store.
 func TestLocked(t *testing.T) {
 	b := newBench(t, &Options{LockWait: time.Millisecond})
-	lock, err := acquireLock(context.Background(), b.store, time.Second)
+	lock, err := acquireLock(context.Background(), b.store, writerLock, time.Second)
 	b.must(err)
 	_, err = b.w.SaveNext(context.Background(), "")
 	var le *LockedError

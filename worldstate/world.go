@@ -183,15 +183,20 @@ func (w *World) create() error {
 	if _, err := os.Stat(filepath.Join(w.store, "HEAD")); err == nil {
 		return nil
 	}
-	if err := w.lock.acquire(context.Background(), w.opts.LockWait); err != nil {
+	if err := w.lockStore(context.Background(), w.opts.LockWait); err != nil {
 		return err
 	}
 	defer w.lock.release()
-	if err := createStore(w.store); err != nil {
-		return err
+	return createStore(w.store)
+}
+
+// lockStore takes the store's lock and clears what a killed process left.
+func (w *World) lockStore(ctx context.Context, wait time.Duration) error {
+	err := w.lock.acquire(ctx, wait)
+	if err == nil && w.lock.orphaned {
+		w.lock.collecting = w.objects.sweep()
 	}
-	w.objects.sweep()
-	return nil
+	return err
 }
 
 // realDir gives a directory's one absolute path.
@@ -265,14 +270,11 @@ func (w *World) begin(ctx context.Context, write bool) (end func(), err error) {
 	w.mu.Lock()
 	end = w.mu.Unlock
 	if write {
-		if err := w.lock.acquire(ctx, w.opts.LockWait); err != nil {
+		if err := w.lockStore(ctx, w.opts.LockWait); err != nil {
 			w.mu.Unlock()
 			return nil, err
 		}
 		end = func() { w.lock.release(); w.mu.Unlock() }
-		if w.lock.orphaned {
-			w.objects.sweep()
-		}
 	}
 	w.objects.refs.checked = false
 	if err := w.objects.refresh(); err != nil {

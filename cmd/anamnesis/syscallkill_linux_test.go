@@ -47,6 +47,28 @@ func (c call) changes() bool {
 // name.
 func killedAt(t testing.TB, cmd *exec.Cmd, n int) (status syscall.WaitStatus, seen int, last string) {
 	t.Helper()
+	k := tracer{at: n, do: func(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }}
+	status = k.run(t, cmd)
+	return status, k.seen, k.last
+}
+
+// haltedAt is killedAt for a command whose thread stands still at that call
+// while do runs, and which then goes on.
+func haltedAt(t testing.TB, cmd *exec.Cmd, n int, do func()) (last string) {
+	t.Helper()
+	k := tracer{at: n}
+	k.do = func(int) error {
+		last = k.last
+		do()
+		return nil
+	}
+	k.run(t, cmd)
+	return last
+}
+
+// run starts a command and follows it to its end.
+func (k *tracer) run(t testing.TB, cmd *exec.Cmd) syscall.WaitStatus {
+	t.Helper()
 	runtime.LockOSThread() // ptrace knows its tracer by thread
 	defer runtime.UnlockOSThread()
 	output, err := os.CreateTemp(t.TempDir(), "output")
@@ -66,8 +88,8 @@ func killedAt(t testing.TB, cmd *exec.Cmd, n int) (status syscall.WaitStatus, se
 		t.Fatal(err)
 	}
 	defer p.Release()
-	k := tracer{pid: p.Pid, at: n, known: map[int]bool{p.Pid: true}}
-	status, err = k.follow()
+	k.pid, k.known = p.Pid, map[int]bool{p.Pid: true}
+	status, err := k.follow()
 	if err != nil {
 		_ = syscall.Kill(p.Pid, syscall.SIGKILL)
 		t.Fatalf("ptrace: %v", err)
@@ -76,12 +98,13 @@ func killedAt(t testing.TB, cmd *exec.Cmd, n int) (status syscall.WaitStatus, se
 		text, _ := os.ReadFile(output.Name())
 		t.Fatalf("%v ended with exit code %d:\n%s", cmd.Args, status.ExitStatus(), text)
 	}
-	return status, k.seen, k.last
+	return status
 }
 
 // tracer follows one process with all its threads.
 type tracer struct {
 	pid, at int
+	do      func(pid int) error // before call at
 	seen    int
 	last    string
 	known   map[int]bool
@@ -131,7 +154,9 @@ func (k *tracer) stopped(tid int, ws syscall.WaitStatus) error {
 			k.seen++
 			k.last = changing[c.number]
 			if k.seen == k.at {
-				return syscall.Kill(k.pid, syscall.SIGKILL)
+				if err := k.do(k.pid); err != nil {
+					return err
+				}
 			}
 		}
 	case sig == syscall.SIGTRAP:

@@ -26,8 +26,8 @@ func (a *app) worldGC(f *worldFlags) *cobra.Command {
 		Short: "Make a store small: one pack, and nothing that no step needs",
 		Long: "Make a store small: one pack, and nothing that no step needs.\n\n" +
 			"Every snapshot that a step of an existing task, or a person's own save, names is kept. With --max-bytes the\n" +
-			"snapshots of tasks that were deleted go, the oldest first, until the store fits. No other command can use the\n" +
-			"store meanwhile.",
+			"snapshots of tasks that were deleted go, the oldest first, until the store fits. Tasks may run meanwhile: they\n" +
+			"wait only while the old packs are exchanged for the new one.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.MaxBytes < 0 {

@@ -86,7 +86,7 @@ func (w *rowWorld) debris() (left []string) {
 	w.Helper()
 	w.must(filepath.WalkDir(w.top, func(path string, d os.DirEntry, err error) error {
 		name := d.Name()
-		if strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, "journal") || strings.HasPrefix(name, ".anamnesis-") || strings.HasSuffix(name, ".pack") && !exists(strings.TrimSuffix(path, ".pack")+".idx") {
+		if strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, "journal") || strings.HasPrefix(name, ".anamnesis-") || strings.HasPrefix(name, "fork-") || name == "collecting" || strings.HasSuffix(name, ".pack") && !exists(strings.TrimSuffix(path, ".pack")+".idx") {
 			left = append(left, path)
 		}
 		return err

@@ -1,0 +1,175 @@
+package worldstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// during runs a collection and, each time it has let go of the store's lock and
+// written its pack, do with the number of the time.
+func (b *bench) during(o GCOptions, do func(time int)) GCReport {
+	b.Helper()
+	n := 0
+	o.Hook = func(point string) {
+		if point == "gathered" {
+			n++
+			do(n)
+		}
+	}
+	r := b.gc(&o)
+	if n == 0 {
+		b.Fatal("nothing was done meanwhile: nothing was tested")
+	}
+	return r
+}
+
+// TestGCMeanwhile saves, restores and puts packs together while a collection
+// runs. What nothing named when it began and a save took for stored is kept.
+func TestGCMeanwhile(t *testing.T) {
+	b := newBench(t, nil)
+	b.w.objects.maxPacks = testPacks
+	r := rand.New(rand.NewPCG(11, 12))
+	ids := b.history(4, r)
+	b.write("orphan", "no ref names it")
+	if !b.killed("save", "", 2) {
+		t.Fatal("not killed")
+	}
+	b.must(os.Remove(b.path("orphan")))
+	b.save()
+	orphan := hashObject(blobObject, []byte("no ref names it"))
+	report := b.during(GCOptions{}, func(int) {
+		if !b.w.objects.owns(orphan) {
+			t.Fatal("the killed save left nothing: nothing was tested")
+		}
+		b.write("orphan", "no ref names it")
+		ids = append(ids, b.save().ID)
+		ids = append(ids, b.history(2*testPacks, r)...)
+		b.jump(ids[1])
+		b.must(b.w.Settle())
+		ids = append(ids, b.save().ID)
+	})
+	if b.packs() != 2 || report.Snapshots < len(ids)-1 {
+		t.Errorf("%d packs, %+v", b.packs(), report)
+	}
+	b.hasAll(ids)
+	b.fsck()
+	for _, id := range []ID{ids[4], ids[0], ids[len(ids)-2]} {
+		if res := b.jump(id); !res.Exact {
+			t.Errorf("%+v", res)
+		}
+	}
+	b.gc(nil)
+	if b.packs() != 1 {
+		t.Errorf("%d packs after a quiet collection", b.packs())
+	}
+	b.hasAll(ids)
+	b.fsck()
+}
+
+// TestGCCatchesUp: while much is saved, a collection goes on writing, so that
+// little is left to do with the lock held; it ends all the same.
+func TestGCCatchesUp(t *testing.T) {
+	b := newBench(t, nil)
+	ids := b.history(2, rand.New(rand.NewPCG(13, 14)))
+	data := make([]byte, catchUpBytes+1)
+	last := 0
+	b.during(GCOptions{}, func(time int) {
+		if last = time; time > 2*catchUps {
+			t.Fatal("it never ends")
+		}
+		rand.NewChaCha8([32]byte{byte(time)}).Read(data)
+		b.write("big", string(data))
+		ids = append(ids, b.save().ID)
+	})
+	if last != catchUps || b.packs() != catchUps+1 {
+		t.Errorf("%d rounds, %d packs", last, b.packs())
+	}
+	b.hasAll(ids)
+	b.fsck()
+}
+
+// TestGCMovedRef: a task that was to go and is at work again keeps what it saved,
+// and all that leads to it.
+func TestGCMovedRef(t *testing.T) {
+	b := newBench(t, nil)
+	ids := b.history(1, rand.New(rand.NewPCG(15, 16)))
+	b.taskOf("gone", 5)
+	b.write("f", "of the task that is gone")
+	s, err := b.w.Save(context.Background(), SaveOptions{Ref: "1", Parent: ids[0]})
+	b.must(err)
+	o := GCOptions{Live: func(task string) bool { return task != "gone" }, MaxBytes: 1}
+	report := b.during(o, func(int) {
+		b.write("f", "of the task that is back")
+		again, err := b.w.Save(context.Background(), SaveOptions{Ref: "1", Parent: s.ID})
+		b.must(err)
+		ids = append(ids, s.ID, again.ID)
+	})
+	if fmt.Sprint(report.Dropped) != "[gone]" {
+		t.Errorf("it was not to go: %+v", report)
+	}
+	if id, err := b.w.Resolve(context.Background(), "gone@1"); err != nil || id != ids[len(ids)-1] {
+		t.Errorf("the ref that moved names %q: %v", id, err)
+	}
+	b.hasAll(ids)
+	b.fsck()
+}
+
+// TestGCKilledMeanwhile: what a collection wrote that was killed without the
+// store's lock goes with the next save, whoever held the lock in between, and
+// not while it runs.
+func TestGCKilledMeanwhile(t *testing.T) {
+	b := newBench(t, nil)
+	ids := b.history(3, rand.New(rand.NewPCG(17, 18)))
+	dir := filepath.Join(b.store, stateDir, "collecting")
+	left := func() string {
+		list, _ := filepath.Glob(dir + "/*")
+		return strings.Join(list, " ")
+	}
+	b.during(GCOptions{}, func(int) {
+		wrote := left()
+		b.write("more", "1")
+		b.save()
+		if wrote == "" || left() != wrote {
+			t.Errorf("a save removed what a collection writes: %q of %q", left(), wrote)
+		}
+	})
+	killed := 0
+	for n := 0; b.killed("gc", "", n); n++ {
+		if left() == "" {
+			continue
+		}
+		killed++
+		reader, err := Open(b.dir, b.store, nil)
+		b.must(err)
+		b.must(reader.Has(context.Background(), ids[0]))
+		b.must(reader.Close())
+		b.write("more", fmt.Sprint("2", n))
+		b.save()
+		if _, err := os.Lstat(dir); err == nil {
+			t.Errorf("killed at %d: a save leaves %q", n, left())
+		}
+	}
+	if killed == 0 {
+		t.Error("no kill left anything: nothing was tested")
+	}
+	b.hasAll(ids)
+}
+
+// TestGCOneAtATime: a second collection waits for the first.
+func TestGCOneAtATime(t *testing.T) {
+	b := newBench(t, nil)
+	b.history(1, rand.New(rand.NewPCG(19, 20)))
+	b.during(GCOptions{}, func(int) {
+		_, err := GC(context.Background(), b.store, &GCOptions{LockWait: time.Millisecond})
+		if !errors.Is(err, ErrLocked) {
+			t.Errorf("a second collection: %v", err)
+		}
+	})
+}
