@@ -96,6 +96,19 @@ func (a *app) openKBWith(dir string, create bool, o *knowledgebase.Options) (*kn
 	return store, nil
 }
 
+// withKB is what a verb does with the knowledge base that the command line
+// means, which is open meanwhile.
+func (a *app) withKB(dir *string, create bool, do func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		store, err := a.openKB(*dir, create)
+		if err != nil {
+			return err
+		}
+		defer store.Close()
+		return do(cmd, args, store)
+	}
+}
+
 // kbOptions are the settings every verb opens a knowledge base with.
 func (a *app) kbOptions() (*knowledgebase.Options, error) {
 	embedder, err := a.embedder()
@@ -178,12 +191,7 @@ func (a *app) kbAddCommand(dir *string) *cobra.Command {
 			"A file with broken front matter is reported with its line and not added, the others are.\n" +
 			"A card without an id gets one made from its text, so adding a file twice adds one card.",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, files []string) error {
-			store, err := a.openKB(*dir, true)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
+		RunE: a.withKB(dir, true, func(cmd *cobra.Command, files []string, store *knowledgebase.Store) error {
 			var failed []error
 			for _, file := range files {
 				added, err := a.kbAddFile(cmd.Context(), store, file)
@@ -203,7 +211,7 @@ func (a *app) kbAddCommand(dir *string) *cobra.Command {
 				fmt.Fprintf(a.stderr, "anamnesis: %v\n", err)
 			}
 			return failed[0]
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a card")
 	return cmd
@@ -276,16 +284,11 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 		Use:   "search QUERY",
 		Short: "Find the cards that matter for a question or an error message",
 		Args:  usageArgs(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			q.Text = strings.Join(args, " ")
 			if q.K < 1 || q.K > retrieval.MaxK {
 				return usageError("-k %d: 1 to %d cards can be asked for", q.K, retrieval.MaxK)
 			}
-			store, err := a.openKB(*dir, false)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
 			layers := knowledgebase.Layers{store}
 			if own := projectKB(); *dir == "" && own != "" {
 				project, err := a.openKB(own, false)
@@ -306,7 +309,7 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 				return a.printJSON(map[string]any{"query": q.Text, "hits": hits})
 			}
 			return a.printHits(hits)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().IntVarP(&q.K, "number", "k", retrieval.DefaultK, "how many cards at most")
@@ -352,12 +355,7 @@ func (a *app) kbRebuildCommand(dir *string) *cobra.Command {
 		Use:   "rebuild",
 		Short: "Throw the index away and build it from the cards",
 		Args:  usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := a.openKB(*dir, false)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
+		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			begin := time.Now()
 			if err := store.Rebuild(cmd.Context()); err != nil {
 				return err
@@ -370,9 +368,9 @@ func (a *app) kbRebuildCommand(dir *string) *cobra.Command {
 			if asJSON {
 				return a.printJSON(map[string]any{"cards": cards, "broken": broken, "build_ms": took.Milliseconds()})
 			}
-			_, err = fmt.Fprintf(a.stdout, "%d cards indexed, %d files not readable, %v\n", cards, len(broken), took.Round(time.Millisecond))
+			_, err := fmt.Fprintf(a.stdout, "%d cards indexed, %d files not readable, %v\n", cards, len(broken), took.Round(time.Millisecond))
 			return err
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd

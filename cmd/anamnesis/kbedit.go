@@ -27,12 +27,7 @@ func (a *app) kbEditCommand(dir *string) *cobra.Command {
 		Long: `Change a card: in $VISUAL or $EDITOR, or, with --file, to the text of a file (- is standard input). A text that is not
 a card is refused with its line and kept; so is one over a card that somebody changed meanwhile.`,
 		Args: usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := a.openKB(*dir, false)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
+		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			old, fingerprint, err := store.Text(args[0])
 			if err != nil {
 				return kbError(err)
@@ -63,7 +58,7 @@ a card is refused with its line and kept; so is one over a card that somebody ch
 			}
 			_, err = fmt.Fprintf(a.stdout, "edited %s\n", st.ID)
 			return err
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().StringVar(&file, "file", "", "take the text from this file; - is standard input")

@@ -34,12 +34,7 @@ func (a *app) kbImportCommand(dir *string) *cobra.Command {
 bullet of it; files that are cards come as they are. All of it waits for your review: no task is shown an imported
 card before. Importing again adds only what is new.`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, paths []string) error {
-			store, err := a.openKB(*dir, true)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
+		RunE: a.withKB(dir, true, func(cmd *cobra.Command, paths []string, store *knowledgebase.Store) error {
 			got := kbImported{Added: []string{}, Conflicts: []string{}, Skipped: []notes.Skipped{}}
 			for _, path := range paths {
 				if err := kbImport(cmd.Context(), store, path, &got); err != nil {
@@ -56,9 +51,9 @@ card before. Importing again adds only what is new.`,
 			for _, id := range got.Conflicts {
 				fmt.Fprintf(a.stderr, "anamnesis: %s says something else by now and was decided about: left as it is\n", id)
 			}
-			_, err = fmt.Fprintf(a.stdout, "%d drafts added, %d there already; 'anamnesis kb review' shows them\n", len(got.Added), got.There)
+			_, err := fmt.Fprintf(a.stdout, "%d drafts added, %d there already; 'anamnesis kb review' shows them\n", len(got.Added), got.There)
 			return err
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
@@ -110,12 +105,7 @@ func (a *app) kbExportCommand(dir *string) *cobra.Command {
 		Use:   "export DIR",
 		Short: "Write the reviewed cards into a new folder for others",
 		Args:  usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := a.openKB(*dir, false)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
+		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			states := []card.State{card.Reviewed}
 			if drafts {
 				states = append(states, card.Draft)
@@ -132,7 +122,7 @@ func (a *app) kbExportCommand(dir *string) *cobra.Command {
 			}
 			_, err = fmt.Fprintf(a.stdout, "%d cards in %s\n", n, shownPath(args[0]))
 			return err
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&drafts, "drafts", false, "with the drafts")
@@ -148,16 +138,11 @@ func (a *app) kbSyncCommand(dir *string) *cobra.Command {
 (default: origin). Nothing is lost: of a card changed on both sides yours stays, and the other version becomes a draft
 beside it that 'kb review' shows.`,
 		Args: usageArgs(cobra.MaximumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: a.withKB(dir, true, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			remote := "origin"
 			if len(args) == 1 {
 				remote = args[0]
 			}
-			store, err := a.openKB(*dir, true)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
 			got, err := store.Sync(cmd.Context(), remote)
 			switch {
 			case errors.Is(err, history.ErrNoGit):
@@ -179,7 +164,7 @@ beside it that 'kb review' shows.`,
 			}
 			_, err = fmt.Fprintf(a.stdout, "%d files taken in, %d conflicts, %s\n", len(got.Taken), len(got.Conflicts), pushed)
 			return err
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd

@@ -42,15 +42,10 @@ func (a *app) kbListCommand(dir *string) *cobra.Command {
 		Use:   "list",
 		Short: "List the cards, newest first",
 		Args:  usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			if err := filter.check(); err != nil {
 				return err
 			}
-			store, err := a.openKB(*dir, false)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
 			entries := slices.DeleteFunc(store.List(), func(e knowledgebase.Entry) bool { return !filter.shows(e) })
 			if asJSON {
 				return a.printJSON(map[string]any{"cards": entries, "broken": brokenJSON(store)})
@@ -61,7 +56,7 @@ func (a *app) kbListCommand(dir *string) *cobra.Command {
 				}
 			}
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().StringSliceVar(&filter.states, "state", nil, "only cards in these states (draft, reviewed, retired, superseded)")
@@ -94,12 +89,7 @@ func (a *app) kbShowCommand(dir *string) *cobra.Command {
 		Use:   "show ID",
 		Short: "Print one card",
 		Args:  usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := a.openKB(*dir, false)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
+		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			c, err := store.Get(args[0])
 			if err != nil {
 				return kbError(err)
@@ -109,7 +99,7 @@ func (a *app) kbShowCommand(dir *string) *cobra.Command {
 			}
 			_, err = io.WriteString(a.stdout, view.Clean(string(c.Markdown())))
 			return err
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd

@@ -39,17 +39,12 @@ when the editor ends is what the cards become: 'state: reviewed' approves, 'stat
 
 Without a terminal, --print writes that text and --apply FILE carries an edited one out.`,
 		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			if f.number < 1 || f.number > review.MaxCards {
 				return usageError("-n %d: 1 to %d cards can be reviewed at once", f.number, review.MaxCards)
 			}
-			store, err := a.openKB(*dir, false)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
 			return a.kbReview(cmd.Context(), store, f)
-		},
+		}),
 	}
 	fl := cmd.Flags()
 	fl.BoolVar(&f.print, "print", false, "print the text and change nothing")

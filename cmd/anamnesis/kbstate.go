@@ -115,12 +115,7 @@ func (a *app) kbHistoryCommand(dir *string) *cobra.Command {
 		Use:   "history ID",
 		Short: "Show how a card became what it is, as diffs, newest first",
 		Args:  usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := a.openKB(*dir, false)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
+		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			revs, err := store.History(cmd.Context(), args[0])
 			if err != nil {
 				return kbError(err)
@@ -140,7 +135,7 @@ func (a *app) kbHistoryCommand(dir *string) *cobra.Command {
 				}
 			}
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&brief, "brief", false, "one line a revision, without the diffs")

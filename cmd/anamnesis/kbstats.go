@@ -41,18 +41,13 @@ func (a *app) kbStatsCommand(dir *string) *cobra.Command {
 		Use:   "stats",
 		Short: "Count cards by state, and what became of the tasks that saw them",
 		Args:  usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := a.openKB(*dir, false)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
+		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			st := countCards(store)
 			if asJSON {
 				return a.printJSON(st)
 			}
 			return a.printStats(st)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd

@@ -144,15 +144,12 @@ func clip(s string) string {
 	return s[:end]
 }
 
+// pause waits; the error is ctx's.
 func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	within, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-within.Done()
+	return ctx.Err()
 }
 
 // fault is a refused or failed request.
