@@ -81,6 +81,29 @@ func Explain(h Home, id string, step int) (Explanation, error) {
 	return x.explanation(), nil
 }
 
+// ExplainAt explains the context as it stood when op seq had been recorded, and
+// gives its messages in full, one for each of the explanation. A seq past the
+// end is an ErrNoOp.
+func ExplainAt(h Home, id string, seq uint64) (Explanation, []model.Message, error) {
+	x := explainer{sources: make(map[uint64]source)}
+	err := EachOp(h, id, func(o op.Op) error {
+		if err := x.add(o); err != nil {
+			return err
+		}
+		if o.Seq == seq {
+			return errExplained
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errExplained):
+		return x.explanation(), x.state.Projection(), nil
+	case err != nil:
+		return Explanation{}, nil, err
+	}
+	return Explanation{}, nil, fmt.Errorf("%w: op %d of task %s", ErrNoOp, seq, id)
+}
+
 // errExplained ends a walk over the operations: the rest came later.
 var errExplained = errors.New("explained")
 

@@ -75,7 +75,7 @@ func (a *app) showOp(h orchestrator.Home, id string, seq uint64, asJSON bool) er
 
 // taskView is what `show` says of a task.
 type taskView struct {
-	taskRow
+	orchestrator.Summary
 	Model  string    `json:"model"`
 	Step   int       `json:"step"` // that the files stand at
 	Tokens op.Usage  `json:"tokens"`
@@ -97,7 +97,7 @@ func (a *app) showTask(h orchestrator.Home, id string, asJSON bool) error {
 		return err
 	}
 	v := taskView{
-		taskRow: rowOf(h, id, st), Model: st.Model, Step: st.Current, Tokens: st.Totals.Usage, Todos: st.Todos, Answer: st.Answer,
+		Summary: orchestrator.Summarize(h, id, st), Model: st.Model, Step: st.Current, Tokens: st.Totals.Usage, Todos: st.Todos, Answer: st.Answer,
 	}
 	for _, j := range st.Jobs {
 		v.Jobs = append(v.Jobs, jobRow{ID: j.Job, Command: j.Command, Step: j.Step})

@@ -5,11 +5,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,20 +16,6 @@ import (
 	"anamnesis/orchestrator"
 	"anamnesis/worldstate"
 )
-
-// taskRow is what `tasks` says of one task.
-type taskRow struct {
-	ID      string    `json:"id"`
-	Dir     string    `json:"dir"`
-	State   string    `json:"state"` // running | interrupted | how the last turn ended
-	PID     int       `json:"pid,omitempty"`
-	Steps   int       `json:"steps"`
-	Ops     uint64    `json:"ops"`
-	Jumps   int       `json:"jumps"`
-	Changed time.Time `json:"changed"`
-	Request string    `json:"request"`
-	Error   string    `json:"error,omitempty"`
-}
 
 func (a *app) tasksCommand() *cobra.Command {
 	var asJSON bool
@@ -44,7 +28,7 @@ func (a *app) tasksCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rows, err := listTasks(h)
+			rows, err := orchestrator.Summaries(h)
 			if err != nil {
 				return err
 			}
@@ -68,54 +52,6 @@ func (a *app) tasksCommand() *cobra.Command {
 	return cmd
 }
 
-// listTasks reads every task. One that cannot be read is listed as such.
-func listTasks(h orchestrator.Home) ([]taskRow, error) {
-	ids, err := h.Tasks()
-	if err != nil {
-		return nil, err
-	}
-	rows := make([]taskRow, 0, len(ids))
-	for _, id := range ids {
-		st, err := orchestrator.ReadState(h, id)
-		if err != nil {
-			rows = append(rows, taskRow{ID: id, State: "unreadable", Changed: changed(h, id), Error: err.Error()})
-			continue
-		}
-		rows = append(rows, rowOf(h, id, st))
-	}
-	slices.SortStableFunc(rows, func(x, y taskRow) int { return x.Changed.Compare(y.Changed) })
-	return rows, nil
-}
-
-// rowOf says how a task is.
-func rowOf(h orchestrator.Home, id string, st *orchestrator.State) taskRow {
-	row := taskRow{
-		ID: id, Dir: st.Opened.Dir, Changed: changed(h, id), Steps: st.EndedSteps(), Ops: st.Last, Jumps: st.Totals.Jumps, Request: st.Request,
-		State: "interrupted", // its process went away in the middle of a turn or a jump
-	}
-	if pid := orchestrator.Live(h, id); pid != 0 {
-		row.State, row.PID = "running", pid
-	} else if !st.Turn.Open && st.Turn.End != nil && st.Jumping == nil && st.Pending == nil {
-		row.State = st.Turn.End.Reason
-	}
-	return row
-}
-
-// changed is when a task's stream was last written.
-func changed(h orchestrator.Home, id string) time.Time {
-	var last time.Time
-	files, err := filepath.Glob(filepath.Join(h.Task(id), "ops", "*.jsonl"))
-	if err != nil {
-		return last
-	}
-	for _, f := range files {
-		if info, err := os.Stat(f); err == nil && info.ModTime().After(last) {
-			last = info.ModTime()
-		}
-	}
-	return last.UTC()
-}
-
 // lastTask is the task of a directory that was written last.
 func lastTask(h orchestrator.Home, dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
@@ -125,7 +61,7 @@ func lastTask(h orchestrator.Home, dir string) (string, error) {
 	if err != nil {
 		return "", usageError("--dir %s: %v", dir, err)
 	}
-	rows, err := listTasks(h)
+	rows, err := orchestrator.Summaries(h)
 	if err != nil {
 		return "", err
 	}

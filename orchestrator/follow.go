@@ -1,0 +1,142 @@
+package orchestrator
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"anamnesis/opstream"
+	"anamnesis/opstream/op"
+)
+
+// Follower reads a task's operations while they are written, by whichever
+// process. It holds nothing of the task and changes nothing. Its methods must
+// not be called at the same time.
+type Follower struct {
+	home Home
+	id   string
+	r    *opstream.Reader
+	tail opstream.Record // the last line given; Seq 0 before the first
+}
+
+// Line is one line of a task's stream as it is recorded.
+type Line struct {
+	op.Op
+	Name    string // its kind, also where this program does not know it and the body is nil
+	JSON    []byte // the body, compact
+	Durable bool   // false: its writer may yet withdraw it
+	Err     error  // why its body could not be read
+}
+
+// Follow opens a task's stream. A task that is not there is an ErrNoTask.
+func Follow(h Home, id string) (*Follower, error) {
+	r, err := openStream(h, id, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Follower{home: h, id: id, r: r}, nil
+}
+
+// Close ends the reading.
+func (f *Follower) Close() error { return f.r.Close() }
+
+// Next visits what was written since the last call, in order, each operation
+// once. Lines that were given and then withdrawn by their writer, which a
+// crash before they were durable does, have others in their place: then
+// restart is called, and all operations are visited again from the first. An
+// error of visit, and damage in the stream, end it; the next call goes on after
+// the last operation that was visited without one.
+func (f *Follower) Next(restart func(), visit func(op.Op) error) error {
+	whole, err := f.advance(visit)
+	if whole || err != nil {
+		return err
+	}
+	r, err := openStream(f.home, f.id, nil)
+	if err != nil {
+		return err
+	}
+	f.r.Close()
+	f.r, f.tail = r, opstream.Record{}
+	restart()
+	_, err = f.advance(visit)
+	return err
+}
+
+// advance visits what is new. whole is false where the last line that was given
+// is no longer what it was.
+func (f *Follower) advance(visit func(op.Op) error) (whole bool, err error) {
+	checked := f.tail.Seq == 0
+	for rec, err := range f.r.Since(max(f.tail.Seq, 1) - 1) {
+		switch {
+		case err != nil && !checked && rec.Seq == 0:
+			return false, nil // read anew, it says what is wrong where it is
+		case err != nil:
+			return true, err
+		case !checked:
+			if !sameLine(rec, f.tail) {
+				return false, nil
+			}
+			checked = true
+			continue
+		}
+		o, err := decode(rec)
+		if err != nil {
+			return true, err
+		}
+		if err := visit(o); err != nil {
+			return true, err
+		}
+		f.tail = rec
+	}
+	return checked, nil
+}
+
+// sameLine reports whether two records are of one line: what a line says, and
+// what stands before it.
+func sameLine(a, b opstream.Record) bool {
+	return a.Seq == b.Seq && a.Prev == b.Prev && a.Kind == b.Kind && a.Step == b.Step && a.Tok == b.Tok && a.Time.Equal(b.Time) && bytes.Equal(a.Body, b.Body)
+}
+
+// Lines gives at most limit lines after a seq, as they are recorded. One
+// whose body is lost, or fits no operation of its kind, says so. Damage of the
+// stream itself ends the list, and is the error.
+func (f *Follower) Lines(after uint64, limit int) ([]Line, error) {
+	var out []Line
+	for rec, err := range f.r.Since(after) {
+		if len(out) == limit {
+			break
+		}
+		if err != nil && rec.Seq == 0 {
+			return out, err
+		}
+		out = append(out, line(rec, err))
+	}
+	return out, nil
+}
+
+// Line gives one line. One that is not there (yet) is an ErrNoOp.
+func (f *Follower) Line(seq uint64) (Line, error) {
+	rec, err := f.r.Get(seq)
+	switch {
+	case errors.Is(err, opstream.ErrNoRecord):
+		return Line{}, fmt.Errorf("%w: op %d of task %s", ErrNoOp, seq, f.id)
+	case err != nil && rec.Seq == 0:
+		return Line{}, err
+	}
+	return line(rec, err), nil
+}
+
+// ErrNoOp is returned for an operation that a task does not have.
+var ErrNoOp = errors.New("no such operation")
+
+func line(rec opstream.Record, lost error) Line {
+	l := Line{Name: rec.Kind, JSON: rec.Body, Durable: rec.Durable, Err: lost}
+	l.Op = op.Op{Seq: rec.Seq, Step: rec.Step, Tok: rec.Tok, Time: rec.Time}
+	if lost == nil {
+		var o op.Op
+		if o, l.Err = decode(rec); l.Err == nil {
+			l.Op = o
+		}
+	}
+	return l
+}

@@ -1,0 +1,79 @@
+package orchestrator
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Summary says how one task is, on a line of a list of tasks.
+type Summary struct {
+	ID      string    `json:"id"`
+	Dir     string    `json:"dir"`
+	State   string    `json:"state"` // running | interrupted | unreadable | how the last turn ended
+	PID     int       `json:"pid,omitempty"`
+	Steps   int       `json:"steps"`
+	Ops     uint64    `json:"ops"`
+	Jumps   int       `json:"jumps"`
+	Changed time.Time `json:"changed"`
+	Request string    `json:"request"`
+	Error   string    `json:"error,omitempty"` // why it is unreadable
+}
+
+// Summaries reads every task, the one that was written last at the end. A task
+// that cannot be read is listed as such.
+func Summaries(h Home) ([]Summary, error) {
+	ids, err := h.Tasks()
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Summary, 0, len(ids))
+	for _, id := range ids {
+		st, err := ReadState(h, id)
+		if err != nil {
+			list = append(list, Summary{ID: id, State: "unreadable", Changed: changed(h, id), Error: err.Error()})
+			continue
+		}
+		list = append(list, Summarize(h, id, st))
+	}
+	slices.SortStableFunc(list, func(x, y Summary) int { return x.Changed.Compare(y.Changed) })
+	return list, nil
+}
+
+// Summarize says how a task is whose state was read.
+func Summarize(h Home, id string, st *State) Summary {
+	pid := Live(h, id)
+	return Summary{
+		ID: id, Dir: st.Opened.Dir, Changed: changed(h, id), Steps: st.EndedSteps(), Ops: st.Last, Jumps: st.Totals.Jumps, Request: st.Request,
+		State: st.Standing(pid != 0), PID: pid,
+	}
+}
+
+// Standing says how the task is in a word: running where a process holds it,
+// else how its last turn ended, and interrupted where its process went away in
+// the middle of a turn or a jump.
+func (s *State) Standing(live bool) string {
+	switch {
+	case live:
+		return "running"
+	case !s.Turn.Open && s.Turn.End != nil && s.Jumping == nil && s.Pending == nil:
+		return s.Turn.End.Reason
+	}
+	return "interrupted"
+}
+
+// changed is when a task's stream was last written.
+func changed(h Home, id string) time.Time {
+	var last time.Time
+	files, err := filepath.Glob(filepath.Join(h.Task(id), "ops", "*.jsonl"))
+	if err != nil {
+		return last
+	}
+	for _, f := range files {
+		if info, err := os.Stat(f); err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+	}
+	return last.UTC()
+}
