@@ -1,0 +1,156 @@
+package page
+
+import (
+	"bytes"
+	"html"
+	"html/template"
+	"net/url"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/util"
+)
+
+// maxMarkdownBytes is how much text is rendered. Inline markdown can take
+// quadratic time on hostile text, so a longer one is shown as it is written.
+const maxMarkdownBytes = 32 << 10
+
+// headingShift is added to the level of a card's headings: the page's own
+// stand above them.
+const headingShift = 2
+
+// renderMarkdown makes HTML of markdown that anybody may have written. What it
+// gives holds nothing that loads, runs or sends: HTML in the text is shown as
+// text, an image is its description and address, and only http and https
+// addresses are links, with the address beside them, so that none says it leads
+// elsewhere. rendered is false for a text that is only quoted for its length.
+func renderMarkdown(src []byte) (out template.HTML, rendered bool) {
+	var b bytes.Buffer
+	if len(src) <= maxMarkdownBytes {
+		md := goldmark.New(goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(inert{}, 1))))
+		if err := md.Convert(src, &b); err == nil {
+			// Clean comes last: an entity of the text may have become a character
+			// that turns the text around.
+			return template.HTML(Clean(b.String())), true
+		}
+		b.Reset()
+	}
+	b.WriteString("<pre>" + html.EscapeString(string(src)) + "</pre>")
+	return template.HTML(Clean(b.String())), false
+}
+
+// inert renders what goldmark itself would render as something that acts.
+type inert struct{}
+
+// RegisterFuncs is goldmark's interface.
+func (inert) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindHTMLBlock, quoteBlock)
+	r.Register(ast.KindRawHTML, quoteInline)
+	r.Register(ast.KindImage, quoteImage)
+	r.Register(ast.KindLink, link)
+	r.Register(ast.KindAutoLink, autoLink)
+	r.Register(ast.KindHeading, heading)
+}
+
+func quoteBlock(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	var text []byte
+	lines := n.Lines()
+	for i := range lines.Len() {
+		at := lines.At(i)
+		text = append(text, at.Value(src)...)
+	}
+	if closing := n.(*ast.HTMLBlock).ClosureLine; !closing.IsEmpty() {
+		text = append(text, closing.Value(src)...)
+	}
+	_, err := w.WriteString("<pre>" + html.EscapeString(string(text)) + "</pre>\n")
+	return ast.WalkSkipChildren, err
+}
+
+func quoteInline(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	segments := n.(*ast.RawHTML).Segments
+	for i := range segments.Len() {
+		at := segments.At(i)
+		if _, err := w.WriteString(html.EscapeString(string(at.Value(src)))); err != nil {
+			return ast.WalkStop, err
+		}
+	}
+	return ast.WalkSkipChildren, nil
+}
+
+// quoteImage shows what an image is described as, then where it would be
+// loaded from.
+func quoteImage(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	text := "[image: "
+	if !entering {
+		text = " – not loaded: " + html.EscapeString(string(n.(*ast.Image).Destination)) + "]"
+	}
+	_, err := w.WriteString(text)
+	return ast.WalkContinue, err
+}
+
+func link(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	return ast.WalkContinue, anchor(w, string(n.(*ast.Link).Destination), entering)
+}
+
+func autoLink(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	a := n.(*ast.AutoLink)
+	text := html.EscapeString(string(a.Label(src)))
+	to, ok := external(string(a.URL(src)))
+	if ok && a.AutoLinkType == ast.AutoLinkURL {
+		text = openAnchor(to) + text + "</a>"
+	}
+	_, err := w.WriteString(text)
+	return ast.WalkContinue, err
+}
+
+// anchor writes the ends of a link around its text. An address that is no
+// link stands behind the text all the same.
+func anchor(w util.BufWriter, dest string, entering bool) error {
+	to, ok := external(dest)
+	text := ""
+	switch {
+	case entering && ok:
+		text = openAnchor(to)
+	case entering:
+	case ok:
+		text = "</a> (" + html.EscapeString(to) + ")"
+	default:
+		text = " (" + html.EscapeString(dest) + ")"
+	}
+	_, err := w.WriteString(text)
+	return err
+}
+
+func openAnchor(to string) string {
+	return `<a href="` + html.EscapeString(to) + `" rel="noreferrer noopener nofollow">`
+}
+
+// external gives an address that a link may have: of the web, and whole.
+func external(dest string) (string, bool) {
+	u, err := url.Parse(strings.TrimSpace(dest))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return "", false
+	}
+	return u.String(), true
+}
+
+func heading(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	level := string(rune('0' + min(n.(*ast.Heading).Level+headingShift, 6)))
+	text := "<h" + level + ">"
+	if !entering {
+		text = "</h" + level + ">\n"
+	}
+	_, err := w.WriteString(text)
+	return ast.WalkContinue, err
+}
