@@ -108,9 +108,11 @@
 // while a save runs is not coordinated with it.
 //
 // A watching World is not told of a write through a shared memory map before
-// the file is closed, of a write under a hard link that was made after the
+// the file is closed, and of a write under a hard link that was made after the
 // file was last looked at and lies outside, in an ignored directory, or is gone
-// again, and of a file system mounted inside since the last scan. The next check finds them. Files known to have several names, and
-// file systems known to be mounted inside, are looked at every time. A restore
-// reads every file again before it touches it, watching or not.
+// again. The next check finds them. Files known to have several names, and file
+// systems mounted inside, are looked at every time; the list of mounts is asked
+// at each look, restores included, and where a file system came or went inside,
+// everything is looked at. A restore reads every file again before it touches it,
+// watching or not.
 package worldstate

@@ -87,7 +87,7 @@ func (w *World) see(ctx context.Context, root int, pack *packWriter) (*scanned, 
 		w.watch = nil
 	}
 	if w.opts.Watch && w.watch == nil {
-		w.watch = newWatching(root)
+		w.watch = newWatching(root, w.dir)
 	}
 	var marks *mark
 	drained := 0

@@ -18,6 +18,8 @@ import (
 //   - A directory that is moved is forgotten, and scanned where it comes up.
 //   - What gives no event is looked at every time: files with several hard
 //     links, file systems mounted inside, what could not be read.
+//   - A file system mounted or unmounted inside gives no event either. The list
+//     of mounts says so, and the next scan looks at everything.
 //   - Every checkSaves saves, or checkAfter, a save scans everything and
 //     compares. A change that no event told of ends the watching for good.
 //
@@ -155,6 +157,9 @@ type notifier interface {
 	unwatch(wd int32)
 	// read gives every event there is, and does not wait for more.
 	read(each func(event)) error
+	// mounted reports whether, since it was last asked, a file system was
+	// mounted or unmounted at the world's directory or beneath.
+	mounted() (changed bool, err error)
 	close()
 }
 
@@ -165,11 +170,11 @@ var (
 	errWatchesSpent = errors.New("the system's limit of watches is reached")
 )
 
-func newWatching(root int) *watching {
+func newWatching(root int, dir string) *watching {
 	t := &watching{limit: maxWatches, lost: true}
 	var err error
 	if t.id, err = fstat(root); err == nil {
-		t.n, err = newNotifier(root)
+		t.n, err = newNotifier(root, dir)
 	}
 	if err != nil {
 		t.n, t.off = nil, reason(err)
@@ -366,6 +371,7 @@ func (t *watching) prune() {
 // begin prepares a scan: it gives the marks to scan by, nil for everything.
 func (t *watching) begin(saving bool) *mark {
 	t.drain()
+	t.askMounts()
 	if saving {
 		t.saves++
 	}
@@ -378,6 +384,18 @@ func (t *watching) begin(saving bool) *mark {
 		return nil
 	}
 	return t.pending
+}
+
+// askMounts has the next scan look at everything where file systems came or went.
+func (t *watching) askMounts() {
+	if !t.on() {
+		return
+	}
+	changed, err := t.n.mounted()
+	if err != nil {
+		t.end("reading mounts: " + reason(err))
+	}
+	t.lost = t.lost || changed
 }
 
 func (t *watching) due() bool {

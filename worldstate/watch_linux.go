@@ -14,8 +14,9 @@ import (
 // inotify is read when a scan begins, and not through a channel: after the
 // read that finds nothing every event of before has been seen.
 type inotify struct {
-	fd  int
-	buf []byte
+	fd     int
+	buf    []byte
+	mounts *mounts
 }
 
 // Writes through a shared map are told, if at all, when the file is closed.
@@ -37,7 +38,7 @@ const (
 	bcachefsMagic = 0xca451a4e
 )
 
-func newNotifier(root int) (notifier, error) {
+func newNotifier(root int, dir string) (notifier, error) {
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(root, &fs); err != nil {
 		return nil, fmt.Errorf("statfs: %w", err)
@@ -45,11 +46,16 @@ func newNotifier(root int) (notifier, error) {
 	if !localFileSystem(int64(fs.Type)) {
 		return nil, fmt.Errorf("%w (%#x)", errRemote, uint32(fs.Type))
 	}
+	m, err := openMounts(dir)
+	if err != nil {
+		return nil, err
+	}
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
+		m.file.Close()
 		return nil, fmt.Errorf("inotify: %w", err)
 	}
-	return &inotify{fd: fd, buf: make([]byte, 64<<10)}, nil
+	return &inotify{fd: fd, buf: make([]byte, 64<<10), mounts: m}, nil
 }
 
 // watch names the directory by its descriptor, so that no path is resolved
@@ -67,7 +73,12 @@ const limitFile = "/proc/sys/fs/inotify/max_user_watches"
 // unwatch may fail: the watch went with its directory.
 func (n *inotify) unwatch(wd int32) { _, _ = unix.InotifyRmWatch(n.fd, uint32(wd)) }
 
-func (n *inotify) close() { unix.Close(n.fd) }
+func (n *inotify) mounted() (bool, error) { return n.mounts.changed() }
+
+func (n *inotify) close() {
+	unix.Close(n.fd)
+	n.mounts.file.Close()
+}
 
 func (n *inotify) read(each func(event)) error {
 	for {

@@ -7,4 +7,4 @@ import "errors"
 var errNoNotifier = errors.New("this system does not tell of changes")
 
 // newNotifier: only Linux has one so far; elsewhere worlds are scanned.
-func newNotifier(int) (notifier, error) { return nil, errNoNotifier }
+func newNotifier(int, string) (notifier, error) { return nil, errNoNotifier }
