@@ -283,8 +283,8 @@ func startsBlock(l string) bool {
 
 // editBody gives the body after the bullets that differ between the card as
 // read and now have been replaced, removed or added in place.
-func editBody(o *origin, now *Card) (out []byte, changed bool) {
-	lines := splitLines(o.body)
+func editBody(p *parsed, now *Card) (out []byte, changed bool) {
+	lines := splitLines(p.body)
 	replace := make(map[int]string) // item index → its new lines
 	extra := make(map[int]string)   // item index → lines after it
 	var tail strings.Builder        // lines at the body's end
@@ -292,7 +292,7 @@ func editBody(o *origin, now *Card) (out []byte, changed bool) {
 	for _, k := range bulletKinds() {
 		want := *k.list(now)
 		n := 0
-		for i, it := range o.items {
+		for i, it := range p.items {
 			if it.kind != k.label {
 				continue
 			}
@@ -301,25 +301,25 @@ func editBody(o *origin, now *Card) (out []byte, changed bool) {
 			case n >= len(want):
 				replace[i], changed = "", true
 			case cleanBullet(want[n]) != it.text:
-				replace[i], changed = renderBullet(k, want[n], it.marker, o.front.eol), true
+				replace[i], changed = renderBullet(k, want[n], it.marker, p.front.eol), true
 			}
 			n++
 		}
 		for ; n < len(want); n++ {
 			changed = true
 			if last < 0 {
-				tail.WriteString(renderBullet(k, want[n], "-", o.front.eol))
+				tail.WriteString(renderBullet(k, want[n], "-", p.front.eol))
 				continue
 			}
-			extra[last] += renderBullet(k, want[n], o.items[last].marker, o.front.eol)
+			extra[last] += renderBullet(k, want[n], p.items[last].marker, p.front.eol)
 		}
 	}
 	if !changed {
-		return o.body, false
+		return p.body, false
 	}
 	var b bytes.Buffer
 	at := 0
-	for i, it := range o.items {
+	for i, it := range p.items {
 		writeLines(&b, lines[at:it.start])
 		at = it.end
 		if s, ok := replace[i]; ok {
@@ -328,15 +328,15 @@ func editBody(o *origin, now *Card) (out []byte, changed bool) {
 			writeLines(&b, lines[it.start:it.end])
 		}
 		if extra[i] != "" {
-			endLine(&b, o.front.eol)
+			endLine(&b, p.front.eol)
 			b.WriteString(extra[i])
 		}
 	}
 	writeLines(&b, lines[at:])
 	if tail.Len() > 0 {
-		endLine(&b, o.front.eol)
+		endLine(&b, p.front.eol)
 		if !isBlank(lastLine(b.String())) {
-			b.WriteString(o.front.eol)
+			b.WriteString(p.front.eol)
 		}
 		b.WriteString(tail.String())
 	}

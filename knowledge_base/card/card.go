@@ -108,11 +108,17 @@ type Card struct {
 	origin *origin // nil for a card that was not parsed
 }
 
-// origin is what a parsed card was read from.
+// origin is what a parsed card was read from. Stores keep many cards, so it is
+// the text alone; what an edit needs beside it is read from it again.
 type origin struct {
-	src   []byte
+	src string
+	id  string // the card had when it was read
+}
+
+// parsed is a card's text taken apart.
+type parsed struct {
 	front frontMatter
-	body  []byte // the part of src after the front matter
+	body  []byte // the part of the text after the front matter
 	items []bulletItem
 	was   Card // the fields as they were read
 }
@@ -147,20 +153,32 @@ func Parse(src []byte) (*Card, error) {
 	if i := invalidUTF8(src); i >= 0 {
 		return nil, Errorf(1+bytes.Count(src[:i], []byte("\n")), "not UTF-8 at byte %d; save the file as UTF-8", i)
 	}
-	src = bytes.Clone(src)
-	front, body, err := splitFrontMatter(src)
+	p, err := parse(src)
 	if err != nil {
 		return nil, err
 	}
-	c := &Card{}
-	if err := front.decode(c); err != nil {
+	c := p.was
+	c.origin = &origin{src: string(src)}
+	c.shareText(c.origin.src)
+	c.origin.id = c.ID
+	return &c, nil
+}
+
+// parse takes a text apart. What it gives holds on to src.
+func parse(src []byte) (*parsed, error) {
+	var p parsed
+	var err error
+	if p.front, p.body, err = splitFrontMatter(src); err != nil {
 		return nil, err
 	}
-	items, err := parseBody(body, front.bodyLine)
-	if err != nil {
+	c := &p.was
+	if err := p.front.decode(c); err != nil {
 		return nil, err
 	}
-	for _, it := range items {
+	if p.items, err = parseBody(p.body, p.front.bodyLine); err != nil {
+		return nil, err
+	}
+	for _, it := range p.items {
 		switch it.kind {
 		case issueBullet:
 			c.Issue = append(c.Issue, it.text)
@@ -170,8 +188,29 @@ func Parse(src []byte) (*Card, error) {
 			c.Constraint = append(c.Constraint, it.text)
 		}
 	}
-	c.origin = &origin{src: src, front: front, body: body, items: items, was: c.fields()}
-	return c, nil
+	return &p, nil
+}
+
+// shareText has the card's texts stand in src where they occur in it, so that
+// a card in memory takes little more than its file.
+func (c *Card) shareText(src string) {
+	share := func(s *string) {
+		if i := strings.Index(src, *s); i >= 0 {
+			*s = src[i : i+len(*s)]
+		} else {
+			*s = strings.Clone(*s) // of more than itself, perhaps
+		}
+	}
+	for _, s := range []*string{&c.Topic, &c.SourceTask, &c.ID, &c.Scope.Repo, &c.Scope.Language, &c.Scope.Tool, &c.Scope.Version,
+		&c.Provenance.Task, &c.Provenance.Model, &c.Provenance.EvidenceHash, (*string)(&c.State)} {
+		share(s)
+	}
+	for _, list := range []*[]string{&c.Supersedes, &c.Contradicts, &c.Tags, &c.Issue, &c.Solution, &c.Constraint} {
+		*list = slices.Clip(slices.Clone(*list))
+		for i := range *list {
+			share(&(*list)[i])
+		}
+	}
 }
 
 func invalidUTF8(src []byte) int {
@@ -216,13 +255,13 @@ func (c *Card) Clone() *Card {
 	return &f
 }
 
-// Source gives the bytes the card was parsed from; nil for one that was not
-// parsed. They must not be changed.
+// Source gives a copy of the bytes the card was parsed from; nil for one that
+// was not parsed.
 func (c *Card) Source() []byte {
 	if c.origin == nil {
 		return nil
 	}
-	return c.origin.src
+	return []byte(c.origin.src)
 }
 
 // ParsedID gives the id the card had when it was parsed; "" where it was not.
@@ -230,7 +269,7 @@ func (c *Card) ParsedID() string {
 	if c.origin == nil {
 		return ""
 	}
-	return c.origin.was.ID
+	return c.origin.id
 }
 
 // Bullets gives the label and text of each bullet: the issues, then the
@@ -257,10 +296,14 @@ func (c *Card) Markdown() []byte {
 	if c.origin == nil {
 		return c.render()
 	}
-	front, changed := c.origin.front.edited(&c.origin.was, c)
-	body, bodyChanged := editBody(c.origin, c)
+	p, err := parse([]byte(c.origin.src))
+	if err != nil {
+		panic(fmt.Sprintf("card %s: its text could be read before: %v", c.ID, err))
+	}
+	front, changed := p.front.edited(&p.was, c)
+	body, bodyChanged := editBody(p, c)
 	if !changed && !bodyChanged {
-		return bytes.Clone(c.origin.src)
+		return c.Source()
 	}
 	return slices.Concat(front, body)
 }
