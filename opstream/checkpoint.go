@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"path/filepath"
 	"slices"
 )
@@ -70,10 +71,9 @@ func (l *Log) checkpoint(version string, fold []byte, seq uint64) error {
 		return ErrNoRecord
 	}
 	// What the index says of a line never changes once the line is durable.
-	c := checkpoint{version: version, fold: fold, idx: l.scan.idx}
+	c := checkpoint{version: version, fold: fold, idx: l.scan.idx.snapshot(seq)}
 	refs, _ := refsAfter(&l.scan, seq-1, min(seq+1, last.seq))
 	l.mu.Unlock()
-	c.idx.n = seq
 	c.cur = cursor{seq: seq, hash: last.hash}
 	for _, first := range last.segs {
 		if first <= seq {
@@ -242,8 +242,16 @@ func (v *verifier) lookAtCheckpoint() {
 
 // differs says where an index is not what another one says of the same lines.
 func (x *index) differs(from *index) error {
-	for seq := uint64(1); seq <= min(x.n, from.n); seq++ {
-		a, b := x.at(seq), from.at(seq)
+	if x.n == 0 || from.n == 0 {
+		return nil
+	}
+	next, stop := iter.Pull2(from.from(1))
+	defer stop()
+	for seq, a := range x.from(1) {
+		_, b, more := next()
+		if !more {
+			break
+		}
 		kindA, kindB := x.kindOf(a), from.kindOf(b)
 		if a.kind, b.kind = 0, 0; a != b || kindA != kindB {
 			return fmt.Errorf("its index is wrong for record %d", seq)

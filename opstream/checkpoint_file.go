@@ -60,27 +60,16 @@ func encodeCheckpoint(c *checkpoint) ([]byte, error) {
 	return append(out, sum[:]...), nil
 }
 
-// appendEncoded appends, for each line, as varints: twice the number of its
-// kind, plus 1 when its step is not that of the line before; then the step's
-// difference, signed, in that case; its size without the newline; its tok.
+// appendEncoded appends the entries, each as indexEntry.appendEncoded writes it.
 func (x *index) appendEncoded(dst []byte) []byte {
 	const typical = 6
 	if dst == nil {
 		dst = make([]byte, 0, x.n*typical)
 	}
-	var step int32
-	var toks int64
-	for seq := uint64(1); seq <= x.n; seq++ {
-		e := x.at(seq)
-		if e.step == step {
-			dst = binary.AppendUvarint(dst, uint64(e.kind)<<1)
-		} else {
-			dst = binary.AppendUvarint(dst, uint64(e.kind)<<1|1)
-			dst = binary.AppendVarint(dst, int64(e.step)-int64(step))
-		}
-		dst = binary.AppendUvarint(dst, uint64(e.size))
-		dst = binary.AppendUvarint(dst, uint64(e.tokSum-toks))
-		step, toks = e.step, e.tokSum
+	var before indexEntry
+	for _, e := range x.from(1) {
+		dst = e.appendEncoded(dst, &before)
+		before = e
 	}
 	return dst
 }
@@ -217,32 +206,4 @@ func (c *checkpoint) readIndex(in *bufio.Reader, h *checkpointHead) error {
 	}
 	c.ends, c.cur.off = append(c.ends, end), end
 	return nil
-}
-
-// decode changes the entry of one line into that of the next, but for its
-// place, and gives the bytes it took.
-func (e *indexEntry) decode(buf []byte, kinds int) (n int, ok bool) {
-	kind, k := binary.Uvarint(buf)
-	if n = k; k <= 0 || (kind>>1 >= uint64(kinds) && kind>>1 != unindexedKind) {
-		return 0, false
-	}
-	e.kind = uint16(kind >> 1)
-	if kind&1 != 0 {
-		step, k := binary.Varint(buf[n:])
-		if n += k; k <= 0 || step < -MaxNumber || step > MaxNumber || step+int64(e.step) < 0 || step+int64(e.step) > MaxNumber {
-			return 0, false
-		}
-		e.step += int32(step)
-	}
-	size, k := binary.Uvarint(buf[n:])
-	if n += k; k <= 0 || size == 0 || size > maxLineBytes {
-		return 0, false
-	}
-	e.size = uint32(size)
-	tok, k := binary.Uvarint(buf[n:])
-	if n += k; k <= 0 || tok > MaxNumber {
-		return 0, false
-	}
-	e.tokSum += int64(tok)
-	return n, true
 }

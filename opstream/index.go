@@ -1,18 +1,26 @@
 package opstream
 
-import "sort"
+import (
+	"encoding/binary"
+	"iter"
+	"slices"
+	"sort"
+)
 
 const (
-	// indexChunk is how many entries the index grows by, so that growing
+	// indexBlock is how many entries stand together. Finding one reads those
+	// before it in its block; it is the number of bits of indexed.begins.
+	indexBlock = 64
+	// indexChunk is how many blocks the index grows by, so that growing
 	// never copies: one more op costs the same on a stream of any length.
-	indexChunk = 4096
+	indexChunk = 256
 	// maxIndexedKinds is how many distinct kinds the index holds by number;
 	// the entries of further ones are marked unindexedKind.
 	maxIndexedKinds = 1<<16 - 1
 	unindexedKind   = 1<<16 - 1
 )
 
-// indexEntry is what is known of a line without reading it again: 32 bytes.
+// indexEntry is what is known of a line without reading it again.
 type indexEntry struct {
 	off    int64  // where the line begins in its segment
 	tokSum int64  // tok of this and all earlier lines
@@ -21,10 +29,22 @@ type indexEntry struct {
 	kind   uint16 // position in index.kinds
 }
 
+// end is where the line after it begins, unless that begins a segment.
+func (e *indexEntry) end() int64 { return e.off + int64(e.size) + 1 }
+
+// indexed is a full block of entries, about 6 bytes each. It is never changed.
+type indexed struct {
+	before indexEntry // the last entry before them
+	begins uint64     // bit i: the i-th entry begins a segment
+	data   []byte     // see appendEncoded
+}
+
 // index maps seq to entries. It is built from envelopes and needs its owner's
 // lock.
 type index struct {
-	chunks []*[indexChunk]indexEntry
+	chunks []*[indexChunk]indexed
+	before indexEntry   // the last entry before the tail
+	tail   []indexEntry // of the last block, at least one when there is any
 	n      uint64
 	kinds  []string
 	kindNo map[string]uint16
@@ -33,9 +53,63 @@ type index struct {
 // last is the highest seq indexed; 0 when there is none.
 func (x *index) last() uint64 { return x.n }
 
+// at gives the entry of a seq, 1 to last. Those of the last block are found
+// in no time, others by reading up to indexBlock entries.
 func (x *index) at(seq uint64) indexEntry {
-	return x.chunks[(seq-1)/indexChunk][(seq-1)%indexChunk]
+	for _, e := range x.from(seq) {
+		return e
+	}
+	panic("opstream: no such seq in the index")
 }
+
+// from gives the entries from a seq on, in order.
+func (x *index) from(seq uint64) iter.Seq2[uint64, indexEntry] {
+	return func(yield func(uint64, indexEntry) bool) {
+		packed := x.packed()
+		for block := (seq - 1) / indexBlock; block < packed; block++ {
+			b := x.block(block)
+			e, data, at := b.before, b.data, block*indexBlock+1
+			for i := range uint64(indexBlock) {
+				data = data[b.next(i, &e, data):]
+				if at+i > x.n || at+i >= seq && !yield(at+i, e) {
+					return
+				}
+			}
+		}
+		first := packed*indexBlock + 1
+		for seq = max(seq, first); seq <= x.n; seq++ {
+			if !yield(seq, x.tail[seq-first]) {
+				return
+			}
+		}
+	}
+}
+
+// next changes e into the i-th entry of the block, whose data begin with it,
+// and gives the bytes it took.
+func (b *indexed) next(i uint64, e *indexEntry, data []byte) int {
+	off := e.end()
+	if b.begins>>i&1 != 0 {
+		off = 0
+	}
+	n, ok := e.decode(data, unindexedKind)
+	if !ok {
+		panic("opstream: the index cannot read what it wrote")
+	}
+	e.off = off
+	return n
+}
+
+// packed is the number of blocks that are not in the tail. The tail stays
+// whole until an entry comes that it has no room for.
+func (x *index) packed() uint64 {
+	if x.n == 0 {
+		return 0
+	}
+	return (x.n - 1) / indexBlock
+}
+
+func (x *index) block(i uint64) *indexed { return &x.chunks[i/indexChunk][i%indexChunk] }
 
 func (x *index) tokSum(seq uint64) int64 {
 	if seq == 0 {
@@ -51,11 +125,44 @@ func (x *index) add(off int64, size int, e *envelope) {
 }
 
 func (x *index) put(e indexEntry) {
-	if x.n%indexChunk == 0 {
-		x.chunks = append(x.chunks, new([indexChunk]indexEntry))
+	if len(x.tail) == indexBlock {
+		x.pack()
 	}
-	x.chunks[x.n/indexChunk][x.n%indexChunk] = e
+	if x.tail == nil {
+		x.tail = make([]indexEntry, 0, indexBlock)
+	}
+	x.tail = append(x.tail, e)
 	x.n++
+}
+
+// pack makes a block of the tail.
+func (x *index) pack() {
+	at, b := x.packed(), indexed{before: x.before}
+	var room [indexBlock * maxIndexedBytes]byte
+	data, was := room[:0], b.before
+	for i := range x.tail {
+		e := x.tail[i]
+		if e.off == 0 {
+			b.begins |= 1 << i
+		}
+		data = e.appendEncoded(data, &was)
+		was = e
+	}
+	b.data = slices.Clone(data)
+	if at%indexChunk == 0 {
+		x.chunks = append(x.chunks, new([indexChunk]indexed))
+	}
+	*x.block(at) = b
+	x.before, x.tail = x.tail[indexBlock-1], x.tail[:0]
+}
+
+// snapshot gives the index up to a seq as it is now. It may be read while x
+// grows or is truncated.
+func (x *index) snapshot(last uint64) index {
+	s := *x
+	s.chunks, s.tail = slices.Clone(x.chunks), slices.Clone(x.tail)
+	s.truncate(last)
+	return s
 }
 
 // kindOf names an entry's kind; empty when it has no number.
@@ -83,25 +190,94 @@ func (x *index) number(kind []byte) uint16 {
 	return no
 }
 
-// truncate forgets every seq above last.
+// truncate forgets every seq above last. The block it cuts becomes the tail.
+// Chunks that others may be reading are not changed.
 func (x *index) truncate(last uint64) {
-	x.n = min(x.n, last)
-	x.chunks = x.chunks[:(x.n+indexChunk-1)/indexChunk]
+	if last >= x.n {
+		return
+	}
+	was := x.packed()
+	cut := index{n: last}
+	packed := cut.packed()
+	if packed == was {
+		x.tail, x.n = x.tail[:last-packed*indexBlock], last
+		return
+	}
+	tail := make([]indexEntry, 0, indexBlock)
+	x.before = x.block(packed).before
+	if last > 0 {
+		for seq, e := range x.from(packed*indexBlock + 1) {
+			if seq > last {
+				break
+			}
+			tail = append(tail, e)
+		}
+	}
+	x.tail, x.n = tail, last
+	x.chunks = slices.Clone(x.chunks[:(packed+indexChunk-1)/indexChunk])
+	if i := packed / indexChunk; packed%indexChunk != 0 {
+		chunk := *x.chunks[i]
+		clear(chunk[packed%indexChunk:])
+		x.chunks[i] = &chunk
+	}
 }
 
 // ofKind lists the seqs of one kind, ascending.
 func (x *index) ofKind(kind string) []uint64 {
 	no, ok := x.kindNo[kind]
-	if !ok {
+	if !ok || x.n == 0 {
 		return nil
 	}
 	var out []uint64
-	for seq := uint64(1); seq <= x.n; seq++ {
-		if x.at(seq).kind == no {
+	for seq, e := range x.from(1) {
+		if e.kind == no {
 			out = append(out, seq)
 		}
 	}
 	return out
+}
+
+// appendEncoded appends the entry, but for its place, as varints: twice the
+// number of its kind, plus 1 when its step is not that of the entry before;
+// then the step's difference, signed, in that case; its size without the
+// newline; its tok.
+func (e *indexEntry) appendEncoded(dst []byte, before *indexEntry) []byte {
+	if e.step == before.step {
+		dst = binary.AppendUvarint(dst, uint64(e.kind)<<1)
+	} else {
+		dst = binary.AppendUvarint(dst, uint64(e.kind)<<1|1)
+		dst = binary.AppendVarint(dst, int64(e.step)-int64(before.step))
+	}
+	dst = binary.AppendUvarint(dst, uint64(e.size))
+	return binary.AppendUvarint(dst, uint64(e.tokSum-before.tokSum))
+}
+
+// decode changes the entry of one line into that of the next, but for its
+// place, and gives the bytes it took.
+func (e *indexEntry) decode(buf []byte, kinds int) (n int, ok bool) {
+	kind, k := binary.Uvarint(buf)
+	if n = k; k <= 0 || (kind>>1 >= uint64(kinds) && kind>>1 != unindexedKind) {
+		return 0, false
+	}
+	e.kind = uint16(kind >> 1)
+	if kind&1 != 0 {
+		step, k := binary.Varint(buf[n:])
+		if n += k; k <= 0 || step < -MaxNumber || step > MaxNumber || step+int64(e.step) < 0 || step+int64(e.step) > MaxNumber {
+			return 0, false
+		}
+		e.step += int32(step)
+	}
+	size, k := binary.Uvarint(buf[n:])
+	if n += k; k <= 0 || size == 0 || size > maxLineBytes {
+		return 0, false
+	}
+	e.size = uint32(size)
+	tok, k := binary.Uvarint(buf[n:])
+	if n += k; k <= 0 || tok > MaxNumber {
+		return 0, false
+	}
+	e.tokSum += int64(tok)
+	return n, true
 }
 
 // segmentOf gives the segment, by its first seq, that holds seq. segs is

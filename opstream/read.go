@@ -274,8 +274,11 @@ func (t *Torn) String() string {
 // to limit, and what is known durable.
 func refsAfter(s *scanner, after, limit uint64) (refs []lineRef, ack uint64) {
 	last := min(s.cur.seq, limit)
-	for seq := after + 1; seq <= last && len(refs) < readBatch; seq++ {
-		refs = append(refs, s.ref(seq))
+	for seq, e := range s.idx.from(after + 1) {
+		if seq > last || len(refs) == readBatch {
+			break
+		}
+		refs = append(refs, s.refOf(seq, e))
 	}
 	return refs, s.cur.ack
 }

@@ -269,7 +269,7 @@ func (s *scanner) rewind(seq uint64) error {
 			return err
 		}
 		entry := s.idx.at(seq)
-		c.off = entry.off + int64(entry.size) + 1
+		c.off = entry.end()
 		c.seq, c.hash, c.kind, c.step = seq, hashLine(line), string(e.kind), e.step
 	}
 	s.cur = c
@@ -292,7 +292,8 @@ type lineRef struct {
 	size     int
 }
 
-func (s *scanner) ref(seq uint64) lineRef {
-	e := s.idx.at(seq)
+func (s *scanner) ref(seq uint64) lineRef { return s.refOf(seq, s.idx.at(seq)) }
+
+func (s *scanner) refOf(seq uint64, e indexEntry) lineRef {
 	return lineRef{seq: seq, seg: segmentOf(s.cur.segs, seq), off: e.off, size: int(e.size)}
 }

@@ -1,0 +1,108 @@
+package opstream
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestIndexAgainstList: whatever is added and taken back, the index says what a
+// plain list says, and so does a snapshot of it taken before.
+func TestIndexAgainstList(t *testing.T) {
+	type shot struct {
+		x    index
+		list []indexEntry
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		var x index
+		var list []indexEntry
+		var shots []shot
+		kinds := []string{"a", "b", "c"}
+		for range rapid.IntRange(1, 12).Draw(rt, "rounds") {
+			if n := rapid.IntRange(-300, 400).Draw(rt, "lines"); n < 0 {
+				keep := max(len(list)+n, 0)
+				x.truncate(uint64(keep))
+				list = slices.Clone(list[:keep])
+			} else {
+				for range n {
+					e := nextEntry(rt, list)
+					e.kind = x.number([]byte(kinds[int(e.size)%len(kinds)]))
+					x.put(e)
+					list = append(list, e)
+				}
+			}
+			last := rapid.IntRange(0, len(list)).Draw(rt, "snapshot")
+			shots = append(shots, shot{x.snapshot(uint64(last)), list[:last]})
+			sameIndex(rt, &x, list)
+		}
+		for i := range shots {
+			sameIndex(rt, &shots[i].x, shots[i].list)
+		}
+	})
+}
+
+// nextEntry draws what the line after a list's may be.
+func nextEntry(rt *rapid.T, list []indexEntry) indexEntry {
+	var was indexEntry
+	if len(list) > 0 {
+		was = list[len(list)-1]
+	}
+	bits := rapid.Uint32().Draw(rt, "line")
+	e := indexEntry{off: was.end(), tokSum: was.tokSum + int64(bits>>8&0xfff), size: 1 + bits&0xff, step: was.step}
+	if bits>>20&7 == 0 {
+		e.step = int32(bits >> 23)
+	}
+	if bits>>28 == 0 || len(list) == 0 {
+		e.off = 0
+	}
+	return e
+}
+
+func sameIndex(rt *rapid.T, x *index, list []indexEntry) {
+	if x.last() != uint64(len(list)) {
+		rt.Fatalf("%d lines, want %d", x.last(), len(list))
+	}
+	begin := rapid.IntRange(1, len(list)+1).Draw(rt, "from")
+	at := begin
+	for seq, e := range x.from(uint64(begin)) {
+		if seq != uint64(at) || e != list[at-1] {
+			rt.Fatalf("from %d: record %d is %+v, want %d, %+v", begin, seq, e, at, list[at-1])
+		}
+		at++
+	}
+	if at != len(list)+1 {
+		rt.Fatalf("from %d to %d, want %d", begin, at-1, len(list))
+	}
+	var of []uint64
+	for i, e := range list {
+		if x.kindOf(e) == "b" {
+			of = append(of, uint64(i+1))
+		}
+		if i%97 == 0 && x.at(uint64(i+1)) != e {
+			rt.Fatalf("record %d is %+v, want %+v", i+1, x.at(uint64(i+1)), e)
+		}
+	}
+	if got := x.ofKind("b"); fmt.Sprint(got) != fmt.Sprint(of) {
+		rt.Fatalf("of a kind: %v, want %v", got, of)
+	}
+}
+
+// TestIndexIsSmall: a line in the index takes a few bytes, however many there
+// are.
+func TestIndexIsSmall(t *testing.T) {
+	var x index
+	var e envelope
+	bytes := 0
+	for i := range 100 * indexBlock {
+		e.step, e.tok, e.kind = i/5, i%500, []byte("k")
+		x.add(int64(1000*i), 999, &e)
+	}
+	for i := range x.packed() {
+		bytes += len(x.block(i).data)
+	}
+	if n := bytes / 100 / indexBlock; n > 8 {
+		t.Errorf("a line takes %d bytes in the index, at most 8 are wanted", n)
+	}
+}
