@@ -17,7 +17,7 @@ import (
 
 // foldVersion names what Fold makes of a stream. It is raised whenever Fold or
 // State changes its meaning: a checkpoint of another version is not used.
-const foldVersion = "15"
+const foldVersion = "16"
 
 // DefaultCheckpointEvery is how many operations a stream grows by, at least,
 // until its fold is written down again: fewer are folded in less time than a
@@ -66,8 +66,8 @@ var errFolded = errors.New("not a folded state")
 // stream: the context, the turn under way, the figures. It is JSON, and a nil
 // stays a nil, so that a state comes back as it was.
 type foldedHead struct {
-	State   *State // its exported fields, without Steps
-	Loops   []int
+	State   *State      // its exported fields, without Steps
+	Loops   [][2]uint64 // step and operation of each backward jump
 	System  string
 	Tok     [2]int // tokens of the system prompt, and of the whole context
 	Entries []foldedEntry
@@ -95,14 +95,13 @@ type foldedEntry struct {
 // task has hundreds of thousands.
 func marshalState(s *State) ([]byte, error) {
 	bare := *s
-	bare.Steps = nil
 	p := &s.projection
 	head := foldedHead{
 		State: &bare, System: p.system, Tok: [2]int{p.systemTok, p.tokens}, Asking: p.asking, Waiting: p.waiting,
 		Entries: foldedEntries(p.entries), Held: foldedEntries(p.held),
 	}
 	for _, l := range s.loops {
-		head.Loops = append(head.Loops, l.to)
+		head.Loops = append(head.Loops, [2]uint64{uint64(l.to), l.seq})
 	}
 	data, err := json.Marshal(head)
 	if err != nil {
@@ -110,15 +109,13 @@ func marshalState(s *State) ([]byte, error) {
 	}
 	w := stateWriter{names: make(map[string]uint64)}
 	w.text(string(data))
-	w.number(uint64(len(s.Steps)))
-	for i := range s.Steps {
-		w.step(s.Steps, &s.Steps[i])
+	w.number(uint64(s.Steps.Len()))
+	for _, st := range s.Steps.All() {
+		w.step(&s.Steps, &st)
 	}
-	w.number(uint64(len(s.sums)))
-	before := uint64(0)
-	for _, sum := range s.sums {
-		w.number(sum - before)
-		before = sum
+	w.number(s.sums.n)
+	for tok := range s.sums.all() {
+		w.number(tok)
 	}
 	return w.buf, nil
 }
@@ -131,8 +128,8 @@ func unmarshalState(data []byte) (*State, error) {
 		return nil, fmt.Errorf("%w: its head is not readable", errFolded)
 	}
 	s := head.State
-	for _, to := range head.Loops {
-		s.loops = append(s.loops, loopTick{to: to})
+	for _, l := range head.Loops {
+		s.loops = append(s.loops, loopTick{int(l[0]), l[1]})
 	}
 	s.projection = projection{
 		system: head.System, systemTok: head.Tok[0], tokens: head.Tok[1], asking: head.Asking, waiting: head.Waiting,
@@ -143,17 +140,13 @@ func unmarshalState(data []byte) (*State, error) {
 			s.projection.images += len(part.Base64)
 		}
 	}
-	s.Steps = make([]Step, r.count())
-	for i := range s.Steps {
-		r.step(s.Steps, i)
+	for id := range r.count() {
+		r.step(&s.Steps, id)
 	}
-	s.sums = make([]uint64, r.count())
-	sum := uint64(0)
-	for i := range s.sums {
-		sum += r.number()
-		s.sums[i] = sum
+	for range r.count() {
+		s.sums.add(r.number())
 	}
-	if r.bad || len(r.rest) != 0 || uint64(len(s.sums)) != s.Last+1 {
+	if r.bad || len(r.rest) != 0 || s.sums.n != s.Last {
 		return nil, fmt.Errorf("%w: its steps or token counts are not readable", errFolded)
 	}
 	return s, nil
@@ -187,17 +180,11 @@ func unfoldedEntries(es []foldedEntry) []entry {
 	return out
 }
 
-// The flags of a step, and the forms of a hash.
+// The forms of a hash.
 const (
-	stepEnded = 1 << iota
-	stepFolded
-	stepCarried
-	stepRead
-	stepTodos // its todo list is another than its parent's
-
-	hashText  = 0 // any text
-	hashBytes = 1 // 20 bytes, 40 digits in the state
-	hashAgain = 2 // that of the step before
+	hashAsText = 0 // any text
+	hashBytes  = 1 // 20 bytes, 40 digits in the state
+	hashAgain  = 2 // that of the step before
 )
 
 // stateWriter appends to buf. Names of tools are written once.
@@ -223,7 +210,7 @@ func (w *stateWriter) hash(s, before string) {
 		w.buf = append(append(w.buf, hashBytes), raw...)
 		return
 	}
-	w.buf = append(w.buf, hashText)
+	w.buf = append(w.buf, hashAsText)
 	w.text(s)
 }
 
@@ -240,20 +227,8 @@ func (w *stateWriter) name(s string) {
 	}
 }
 
-func (w *stateWriter) step(steps []Step, st *Step) {
-	var flags uint64
-	if st.Ended {
-		flags |= stepEnded
-	}
-	if st.Folded {
-		flags |= stepFolded
-	}
-	if st.Carried {
-		flags |= stepCarried
-	}
-	if st.Read {
-		flags |= stepRead
-	}
+func (w *stateWriter) step(steps *Steps, st *Step) {
+	flags := uint64(st.flags())
 	if !slices.Equal(st.Todos, todosBefore(steps, st)) {
 		flags |= stepTodos
 	}
@@ -345,7 +320,7 @@ func (r *stateReader) hash(before string) string {
 		return before
 	case form[0] == hashBytes:
 		return hex.EncodeToString(r.bytes(20))
-	case form[0] == hashText:
+	case form[0] == hashAsText:
 		return r.text()
 	}
 	r.bad = true
@@ -360,18 +335,17 @@ func (r *stateReader) name() string {
 	return r.names[n]
 }
 
-func (r *stateReader) step(steps []Step, id int) {
-	st := &steps[id]
+func (r *stateReader) step(steps *Steps, id int) {
 	flags := r.number()
-	st.ID, st.Ended, st.Folded = id, flags&stepEnded != 0, flags&stepFolded != 0
-	st.Carried, st.Read = flags&stepCarried != 0, flags&stepRead != 0
+	st := Step{ID: id}
+	st.setFlags(uint16(flags))
 	st.Parent = r.id(id + 1)
 	st.First, st.Last = r.number(), r.number()
 	st.Commit, st.Tree = r.hash(r.commit), r.hash(r.tree)
 	r.commit, r.tree = st.Commit, st.Tree
 	st.NoCheckpoint, st.LeftBy = r.text(), r.text()
 	st.Failed = int(r.number())
-	st.Todos = todosBefore(steps, st)
+	st.Todos = todosBefore(steps, &st)
 	if flags&stepTodos != 0 {
 		st.Todos = r.todos()
 	}
@@ -387,14 +361,15 @@ func (r *stateReader) step(steps []Step, id int) {
 			st.Began[i] = Began{loop.Key(r.text()), r.number()}
 		}
 	}
+	steps.add(st)
 }
 
 // todosBefore is the todo list that a step which set none would end with.
-func todosBefore(steps []Step, st *Step) []op.Todo {
+func todosBefore(steps *Steps, st *Step) []op.Todo {
 	if !st.Ended || st.Parent == st.ID {
 		return nil
 	}
-	return steps[st.Parent].Todos
+	return steps.At(st.Parent).Todos
 }
 
 func (r *stateReader) todos() []op.Todo {

@@ -289,7 +289,7 @@ func (x *explainer) why(e entry) string {
 		return src.words
 	case src.rule != "":
 		return src.rule
-	case e.step < len(x.state.Steps) && x.state.Steps[e.step].Ended && !x.state.OnPath(e.step, x.state.Current):
+	case e.step < x.state.Steps.Len() && x.state.Steps.Ended(e.step) && !x.state.OnPath(e.step, x.state.Current):
 		return "left by a jump and kept in full: what was discarded is within the EAS"
 	}
 	return ""

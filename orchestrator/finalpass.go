@@ -34,26 +34,26 @@ func (s *State) learns() bool {
 
 // unread gives the discarded steps that no pass has read.
 func (s *State) unread() []int {
-	live := make([]bool, len(s.Steps))
+	live := make([]bool, s.Steps.Len())
 	for _, id := range s.Path(s.Current) {
 		live[id] = true
 	}
 	var out []int
-	for id, st := range s.Steps {
-		if st.Ended && !live[id] && !st.Read {
+	for id := range live {
+		if s.Steps.Ended(id) && !live[id] && !s.Steps.Read(id) {
 			out = append(out, id)
 		}
 	}
 	return out
 }
 
-// stepsIn visits the ended steps that begin in some ranges.
-func (s *State) stepsIn(ranges []op.Range) iter.Seq[*Step] {
-	return func(yield func(*Step) bool) {
+// stepsIn gives the ended steps, by id, that begin in some ranges.
+func (s *State) stepsIn(ranges []op.Range) iter.Seq[int] {
+	return func(yield func(int) bool) {
 		for _, r := range ranges {
-			first := sort.Search(len(s.Steps), func(i int) bool { return s.Steps[i].First >= r.First })
-			for i := first; i < len(s.Steps) && r.Contains(s.Steps[i].First); i++ {
-				if s.Steps[i].Ended && !yield(&s.Steps[i]) {
+			first := sort.Search(s.Steps.Len(), func(i int) bool { return s.Steps.First(i) >= r.First })
+			for i := first; i < s.Steps.Len() && r.Contains(s.Steps.First(i)); i++ {
+				if s.Steps.Ended(i) && !yield(i) {
 					return
 				}
 			}
@@ -63,8 +63,8 @@ func (s *State) stepsIn(ranges []op.Range) iter.Seq[*Step] {
 
 // learned books the pass at the end.
 func (s *State) learned(p PassRecord) {
-	for st := range s.stepsIn(p.Ranges) {
-		st.Read = true
+	for id := range s.stepsIn(p.Ranges) {
+		s.Steps.edit(id, func(st *Step) { st.Read = true })
 	}
 	s.Learning, s.Turn.LeftRead = nil, true
 	s.Turn.Learned = append(s.Turn.Learned, p.Cards...)
@@ -98,14 +98,9 @@ func (t *Task) learn(ctx, keep context.Context) error {
 			return err
 		}
 		req.Ops = append(req.Ops, ops...)
-		var first, last *Step
-		for st := range t.state.stepsIn(begun.Ranges[i : i+1]) {
-			if first == nil {
-				first = st
-			}
-			last = st
-		}
-		req.Starts = append(req.Starts, t.state.Steps[first.Parent].Tree)
+		ids := slices.Collect(t.state.stepsIn(begun.Ranges[i : i+1]))
+		last := t.state.Steps.At(ids[len(ids)-1])
+		req.Starts = append(req.Starts, t.state.Steps.At(t.state.Steps.Parent(ids[0])).Tree)
 		req.From, req.WorldID = last.ID, last.Tree
 		if !slices.Contains(reasons, last.LeftBy) && last.LeftBy != "" {
 			reasons = append(reasons, last.LeftBy)

@@ -23,11 +23,8 @@ func Fold(s *State, o op.Op) error {
 	if o.Seq != s.Last+1 {
 		return fmt.Errorf("%w: op %d follows op %d", ErrStream, o.Seq, s.Last)
 	}
-	if s.Last == 0 {
-		s.sums = append(s.sums, 0)
-	}
 	s.Last = o.Seq
-	s.sums = append(s.sums, s.sums[o.Seq-1]+uint64(max(o.Tok, 0)))
+	s.sums.add(uint64(max(o.Tok, 0)))
 	if err := s.place(o); err != nil {
 		return err
 	}
@@ -46,15 +43,15 @@ func Fold(s *State, o op.Op) error {
 // place books the operation to its step.
 func (s *State) place(o op.Op) error {
 	switch {
-	case o.Step < len(s.Steps):
+	case o.Step < s.Steps.Len():
 		// An ended step takes no more: what comes then is the log's own.
-		if st := &s.Steps[o.Step]; !st.Ended {
-			st.Last = o.Seq
+		if !s.Steps.Ended(o.Step) {
+			s.Steps.extend(o.Step, o.Seq)
 		}
-	case o.Step == len(s.Steps):
-		s.Steps = append(s.Steps, Step{ID: o.Step, Parent: s.Current, First: o.Seq, Last: o.Seq})
+	case o.Step == s.Steps.Len():
+		s.Steps.add(Step{ID: o.Step, Parent: s.Current, First: o.Seq, Last: o.Seq})
 	default:
-		return fmt.Errorf("%w: op %d belongs to step %d, but only %d were begun", ErrStream, o.Seq, o.Step, len(s.Steps))
+		return fmt.Errorf("%w: op %d belongs to step %d, but only %d were begun", ErrStream, o.Seq, o.Step, s.Steps.Len())
 	}
 	return nil
 }
@@ -110,7 +107,7 @@ func (s *State) apply(o op.Op) error {
 	case *op.CheckpointMarked:
 		s.Marked = append(s.Marked, Marked{Step: o.Step, Call: b.Call})
 	case *op.MailDelivered:
-		return s.mailDelivered(b)
+		return s.mailDelivered(o.Seq, b)
 	case *op.PassBegun:
 		s.Learning = b
 	case *op.StrategyGiven, *op.ReflectFailed:
@@ -237,36 +234,40 @@ func (s *State) tool(o op.Op) error {
 		if c.ID == s.LastCall.CallID {
 			s.LastCall.Done, s.LastCall.Result = true, b.Text
 		}
-		st := &s.Steps[o.Step]
-		st.Calls = append(st.Calls, c.Name)
 		if failed {
-			st.Failed++
 			s.LastError = firstBytes(b.Text, maxQueryError)
-		} else {
-			st.began(c, o.Seq)
 		}
+		s.Steps.edit(o.Step, func(st *Step) {
+			st.Calls = append(st.Calls, c.Name)
+			if failed {
+				st.Failed++
+			} else {
+				st.began(c, o.Seq)
+			}
+		})
 	}
 	return nil
 }
 
 func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
-	st := &s.Steps[o.Step]
-	if st.Ended {
+	if s.Steps.Ended(o.Step) {
 		return fmt.Errorf("%w: step %d ended twice", ErrStream, o.Step)
 	}
 	if b.Parent < 0 || b.Parent > o.Step || (b.Parent == o.Step && o.Step != 0) {
 		return fmt.Errorf("%w: step %d has parent %d", ErrStream, o.Step, b.Parent)
 	}
-	st.Ended, st.Parent = true, b.Parent
-	st.Commit, st.Tree, st.NoCheckpoint = b.Commit, b.Tree, b.Error
-	if o.Step > 0 && b.Tree == s.Steps[b.Parent].Tree {
-		st.Began = nil // the path looks the same with it and without
-	}
-	if o.Step > 0 && s.Reply != nil && s.Reply.Wrote && b.Tree == s.Steps[b.Parent].Tree {
+	same := o.Step > 0 && b.Tree == s.Steps.At(b.Parent).Tree
+	s.Steps.edit(o.Step, func(st *Step) {
+		st.Ended, st.Parent, st.Todos = true, b.Parent, s.Todos
+		st.Commit, st.Tree, st.NoCheckpoint = b.Commit, b.Tree, b.Error
+		if same {
+			st.Began = nil // the path looks the same with it and without
+		}
+	})
+	if same && s.Reply != nil && s.Reply.Wrote {
 		s.Repeats.Epoch++ // an ignored file was written: the world id does not show it
 	}
 	s.Current = o.Step
-	st.Todos = s.Todos
 	s.Reply = nil
 	if o.Step > 0 {
 		s.Turn.Steps++
@@ -286,24 +287,24 @@ func (s *State) jump(o op.Op) error {
 		s.Jumping = &Jumping{JumpIntended: *b, Seq: o.Seq}
 		s.takeEffect()
 	case *op.JumpDone:
-		if b.To < 0 || b.To >= len(s.Steps) || !s.Steps[b.To].Ended {
+		if b.To < 0 || b.To >= s.Steps.Len() || !s.Steps.Ended(b.To) {
 			return fmt.Errorf("%w: jump to step %d, which has not ended", ErrStream, b.To)
 		}
 		if j := s.Jumping; j != nil && j.Backward && j.By == byAgent {
-			s.loops = append(s.loops, loopTick{to: b.To})
+			s.loops = append(s.loops, loopTick{b.To, j.Seq})
 			s.undo(b.To, j.Reason)
 		}
-		for _, id := range s.Discarded(b.To) {
-			if s.Jumping != nil {
-				s.Steps[id].LeftBy = s.Jumping.Reason
+		if j := s.Jumping; j != nil {
+			for _, id := range s.Discarded(b.To) {
+				s.Steps.edit(id, func(st *Step) { st.LeftBy = j.Reason })
 			}
 		}
 		s.Pending, s.Jumping = nil, nil
 		s.Current = b.To
-		s.Todos = s.Steps[b.To].Todos
+		s.Todos = s.Steps.At(b.To).Todos
 		s.redo()
-		if n := len(s.Steps) - 1; !s.Steps[n].Ended {
-			s.Steps[n].Parent = b.To
+		if n := s.Steps.Len() - 1; !s.Steps.Ended(n) {
+			s.Steps.edit(n, func(st *Step) { st.Parent = b.To })
 		}
 		s.Totals.Jumps++
 		s.RecallWhy = "jump"
@@ -352,10 +353,12 @@ func (s *State) fold(p PassRecord) {
 		return
 	}
 	s.Totals.Blocks++
-	for st := range s.stepsIn(p.Ranges) {
-		st.Folded = true
-		st.Read = st.Read || p.Trigger != triggerMail // a mail's writer has read nothing again
-		st.Carried = st.Carried || p.Trigger == triggerMail && p.Words != ""
+	for id := range s.stepsIn(p.Ranges) {
+		s.Steps.edit(id, func(st *Step) {
+			st.Folded = true
+			st.Read = st.Read || p.Trigger != triggerMail // a mail's writer has read nothing again
+			st.Carried = st.Carried || p.Trigger == triggerMail && p.Words != ""
+		})
 	}
 	s.projection.fold(p)
 }

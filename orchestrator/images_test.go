@@ -58,7 +58,7 @@ func TestImagesInContext(t *testing.T) {
 	}
 	first := slices.IndexFunc(s.projection.entries, func(e entry) bool { return e.msg.CallID != "" })
 	masked := s.projection.entries[first].seq
-	next := op.Op{Seq: s.Last + 1, Step: len(s.Steps) - 1, Body: &op.ContextMasked{Results: []op.MaskedResult{{Seq: masked, Line: "op 6: shot"}}}}
+	next := op.Op{Seq: s.Last + 1, Step: s.Steps.Len() - 1, Body: &op.ContextMasked{Results: []op.MaskedResult{{Seq: masked, Line: "op 6: shot"}}}}
 	if err := Fold(s, next); err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,7 @@ func (t *Task) jumpEnd(seq uint64) (*op.JumpDone, error) {
 func (t *Task) performJump(ctx, keep context.Context) error {
 	j := t.state.Pending
 	from, to := t.state.Current, j.To
-	targetID := worldstate.ID(t.state.Steps[to].Commit)
+	targetID := worldstate.ID(t.state.Steps.At(to).Commit)
 	if err := t.world.Has(keep, targetID); err != nil {
 		return t.dropJump(keep, fmt.Sprintf("the world of step %d cannot be restored: %v", to, err))
 	}
@@ -137,7 +137,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 		return t.dropJump(keep, fmt.Sprintf("the world as it is now cannot be saved: %v", err))
 	}
 	// What a person changed since the step's own snapshot is theirs and stays.
-	base := worldstate.ID(t.state.Steps[from].Commit)
+	base := worldstate.ID(t.state.Steps.At(from).Commit)
 	if base == "" || lost(source) {
 		base = source.ID
 	}
@@ -198,7 +198,7 @@ func (t *Task) finishJump(ctx context.Context) error {
 			return fmt.Errorf("plan the jump to step %d: %w", j.To, err)
 		}
 		kept = unreadable(plan.Keep, source.Skipped)
-		if source.Tree == t.state.Steps[j.To].Tree {
+		if source.Tree == t.state.Steps.At(j.To).Tree {
 			break // an earlier process had restored it
 		}
 		res, err := t.world.Restore(ctx, plan)
@@ -252,7 +252,9 @@ func (t *Task) finishJump(ctx context.Context) error {
 // carried reports whether the person's words in an operation stand in the
 // context apart from it: a pass for want of room or a D-Mail took it out and
 // carried them over.
-func (s *State) carried(o op.Op) bool { return o.Seq <= s.Pressure.Folded || s.Steps[o.Step].Carried }
+func (s *State) carried(o op.Op) bool {
+	return o.Seq <= s.Pressure.Folded || s.Steps.At(o.Step).Carried
+}
 
 // unreadable adds the paths a snapshot could not hold to those that stay.
 func unreadable(kept, skipped []worldstate.Skip) []worldstate.Skip {
@@ -290,7 +292,7 @@ func paths(changes []worldstate.Change) []string {
 func (t *Task) liveAgain(j *Jumping) string {
 	var again []int
 	for _, id := range t.state.Path(j.To) {
-		if !t.state.OnPath(id, j.From) && t.state.Steps[id].Folded {
+		if !t.state.OnPath(id, j.From) && t.state.Steps.Folded(id) {
 			again = append(again, id)
 		}
 	}
@@ -341,7 +343,7 @@ func (t *Task) passes(ctx, keep context.Context, j *Pending, discarded []int) er
 func (t *Task) stepTokens(steps []int) int { return t.state.rangeTokens(t.state.Ranges(steps)) }
 
 func (t *Task) unfolded(steps []int) []int {
-	return slices.DeleteFunc(slices.Clone(steps), func(id int) bool { return t.state.Steps[id].Folded })
+	return slices.DeleteFunc(slices.Clone(steps), func(id int) bool { return t.state.Steps.Folded(id) })
 }
 
 // pass runs one anamnesis pass over one line of discarded steps.
@@ -354,10 +356,10 @@ func (t *Task) pass(ctx, keep context.Context, j *Pending, span []int, trigger s
 	if err != nil {
 		return err
 	}
-	first, last := t.state.Steps[span[0]], t.state.Steps[span[len(span)-1]]
+	first, last := t.state.Steps.At(span[0]), t.state.Steps.At(span[len(span)-1])
 	req := t.passRequest(r, ops)
 	req.From, req.To, req.Reason = last.ID, first.Parent, last.LeftBy
-	req.WorldID, req.TargetWorldID = last.Tree, t.state.Steps[first.Parent].Tree
+	req.WorldID, req.TargetWorldID = last.Tree, t.state.Steps.At(first.Parent).Tree
 	req.Attempt = t.state.backwardJumps(first.Parent) + 1
 	if last.ID == t.state.Current { // this jump leaves it; an earlier one left the others
 		req.To, req.Reason, req.Attempt = j.To, j.Reason, t.state.backwardJumps(j.To)+1

@@ -37,7 +37,7 @@ func TestPassWithoutItsJump(t *testing.T) {
 		if !strings.Contains(text, "Mind the tabs.") || !strings.Contains(text, "a long output") || strings.Contains(text, "[ANAMNESIS_BLOCK]") {
 			t.Errorf("%s: the pass took effect without its jump:\n%s", name, text)
 		}
-		if s.Steps[1].Folded || s.Totals.Blocks != 0 {
+		if s.Steps.Folded(1) || s.Totals.Blocks != 0 {
 			t.Errorf("%s: step 1 is folded", name)
 		}
 	}
@@ -58,8 +58,8 @@ jump.done 2 {"from":1,"to":0,"words":"What the person said: Mind the tabs."}
 func TestSealInsideAJump(t *testing.T) {
 	s := foldAll(t, parseOps(t, strings.Replace(passing, "pass.done", "log.sealed 1 {}\npass.done", 1)+
 		"log.sealed 1 {}\njump.intended 2 {\"from\":1,\"to\":0}\n"))
-	if !s.Steps[1].Folded || s.Steps[1].Last != 10 {
-		t.Errorf("step 1: %+v, want folded and ending with op 10", s.Steps[1])
+	if !s.Steps.Folded(1) || s.Steps.At(1).Last != 10 {
+		t.Errorf("step 1: %+v, want folded and ending with op 10", s.Steps.At(1))
 	}
 }
 

@@ -54,10 +54,10 @@ func PlanJump(ctx context.Context, h Home, task string, to int, overwrite bool) 
 		return JumpPlan{}, err
 	}
 	defer w.Close()
-	base := worldstate.ID(st.Steps[st.Current].Commit)
+	base := worldstate.ID(st.Steps.At(st.Current).Commit)
 	// Without a snapshot of its own nothing in a step counts as a person's edit.
 	o := &worldstate.PlanOptions{Base: base, OverwriteEdits: overwrite || base == ""}
-	if p.World, err = w.Plan(ctx, worldstate.ID(st.Steps[to].Commit), o); err != nil {
+	if p.World, err = w.Plan(ctx, worldstate.ID(st.Steps.At(to).Commit), o); err != nil {
 		return JumpPlan{}, fmt.Errorf("plan the jump to step %d: %w", to, err)
 	}
 	return p, nil

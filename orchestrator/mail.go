@@ -40,12 +40,12 @@ func (p *Pending) staysHere() bool { return p.Mail != nil && !p.Mail.RestoreFile
 
 // mailDelivered books the end of a D-Mail that moved no files. It counts as a
 // jump back to its checkpoint.
-func (s *State) mailDelivered(b *op.MailDelivered) error {
-	if b.To < 0 || b.To >= len(s.Steps) || !s.Steps[b.To].Ended {
+func (s *State) mailDelivered(seq uint64, b *op.MailDelivered) error {
+	if b.To < 0 || b.To >= s.Steps.Len() || !s.Steps.Ended(b.To) {
 		return fmt.Errorf("%w: a D-Mail to step %d, which has not ended", ErrStream, b.To)
 	}
 	s.takeEffect()
-	s.loops = append(s.loops, loopTick{to: b.To})
+	s.loops = append(s.loops, loopTick{b.To, seq})
 	s.Pending = nil
 	s.Totals.Mails++
 	s.RecallWhy = "jump"
@@ -121,7 +121,7 @@ func (tl taskTimeline) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 func (s *State) marks(above int) []int {
 	var known []int
 	for number, m := range s.Marked {
-		if number > above && s.Steps[m.Step].Ended {
+		if number > above && s.Steps.Ended(m.Step) {
 			known = append(known, number)
 		}
 	}
@@ -174,7 +174,7 @@ func (t *Task) mailPass(ctx context.Context, j *Pending) error {
 	if len(j.Passes) > 0 {
 		return nil
 	}
-	r := op.Range{First: t.state.Steps[j.To+1].First, Last: t.state.Steps[t.state.NextStep()-1].Last}
+	r := op.Range{First: t.state.Steps.At(j.To + 1).First, Last: t.state.Steps.At(t.state.NextStep() - 1).Last}
 	ops, err := t.ops(r)
 	if err != nil {
 		return err
@@ -198,7 +198,7 @@ func (t *Task) mailPass(ctx context.Context, j *Pending) error {
 // settled reports whether an operation belongs to a step that a jump has left
 // or a pass stands for: the person's words in it were carried over then.
 func (s *State) settled(o op.Op) bool {
-	return s.Steps[o.Step].Folded || !s.OnPath(o.Step, s.Current)
+	return s.Steps.Folded(o.Step) || !s.OnPath(o.Step, s.Current)
 }
 
 // changedSince lists the files that differ from a checkpoint's.

@@ -141,8 +141,8 @@ func TestMailIDsGoOn(t *testing.T) {
   - expect: [{on: result, contains: ["Checkpoint 2 created", "CHECKPOINT 5"]}]
     reply: Done.
 `, Options{})
-	if st := task.State(); st.Turn.Steps != 6 || len(st.Steps) != 8 {
-		t.Errorf("%d steps of the turn, %d in all: the count began anew", st.Turn.Steps, len(st.Steps))
+	if st := task.State(); st.Turn.Steps != 6 || st.Steps.Len() != 8 {
+		t.Errorf("%d steps of the turn, %d in all: the count began anew", st.Turn.Steps, st.Steps.Len())
 	}
 }
 

@@ -129,8 +129,8 @@ func TestMailRestoresFiles(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(task.Dir, "b")); err == nil {
 		t.Error("b is still there")
 	}
-	if st := task.State(); st.Totals.Jumps != 1 || st.Totals.Mails != 0 || st.Steps[4].Parent != 1 {
-		t.Errorf("%d jumps, %d D-Mails, step 4 after step %d", st.Totals.Jumps, st.Totals.Mails, st.Steps[4].Parent)
+	if st := task.State(); st.Totals.Jumps != 1 || st.Totals.Mails != 0 || st.Steps.Parent(4) != 1 {
+		t.Errorf("%d jumps, %d D-Mails, step 4 after step %d", st.Totals.Jumps, st.Totals.Mails, st.Steps.Parent(4))
 	}
 }
 
@@ -147,8 +147,8 @@ func TestMailStaysHere(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(task.Dir, "a")); err != nil || string(data) != "two" {
 		t.Errorf("a holds %q, %v", data, err)
 	}
-	if st := task.State(); st.Steps[4].Parent != 3 || st.Current != 4 {
-		t.Errorf("step 4 after step %d, current %d", st.Steps[4].Parent, st.Current)
+	if st := task.State(); st.Steps.Parent(4) != 3 || st.Current != 4 {
+		t.Errorf("step 4 after step %d, current %d", st.Steps.Parent(4), st.Current)
 	}
 }
 

@@ -79,7 +79,7 @@ func Next(s *State, lim Limits) Action {
 	if s.Jumping != nil {
 		return Action{Kind: ActFinishJump}
 	}
-	if len(s.Steps) == 0 || !s.Steps[0].Ended {
+	if s.Steps.Len() == 0 || !s.Steps.Ended(0) {
 		if !s.Turn.Open {
 			return Action{Kind: ActIdle} // opened, but the request never became durable
 		}

@@ -140,8 +140,12 @@ func (l ledger) writeDelivered(sb *strings.Builder) {
 func (s *State) triedFrom(to, from int) []string {
 	var out []string
 	again := make(map[string]int)
-	for id, st := range s.Steps {
-		if id == to || st.Parent != to || !st.Ended || st.LeftBy == "" || s.OnPath(id, from) {
+	for id := range s.Steps.Len() {
+		if id == to || s.Steps.Parent(id) != to || !s.Steps.Ended(id) || s.OnPath(id, from) {
+			continue
+		}
+		st := s.Steps.At(id)
+		if st.LeftBy == "" {
 			continue
 		}
 		why := oneLine(st.LeftBy, maxDelivered)

@@ -231,7 +231,7 @@ func (w *walk) perform(a Action) {
 func (w *walk) runCalls(calls []CallState) {
 	for _, c := range calls {
 		if !c.Called {
-			w.add(&op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: w.s.Steps[w.s.Current].Tree, Effects: rapid.Bool().Draw(w.t, "effects")})
+			w.add(&op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: w.s.Steps.At(w.s.Current).Tree, Effects: rapid.Bool().Draw(w.t, "effects")})
 		}
 		switch rapid.IntRange(0, 9).Draw(w.t, "call") {
 		case 0:
@@ -271,7 +271,7 @@ func (w *walk) mailPass() {
 	if len(j.Passes) > 0 {
 		return
 	}
-	r := op.Range{First: w.s.Steps[j.To+1].First, Last: w.s.Steps[w.s.NextStep()-1].Last}
+	r := op.Range{First: w.s.Steps.At(j.To + 1).First, Last: w.s.Steps.At(w.s.NextStep() - 1).Last}
 	p := &op.PassDone{Ranges: []op.Range{r}, Trigger: triggerMail, Block: fmt.Sprintf("[mail over %s]", r)}
 	if j.staysHere() {
 		p.Words = w.wordsIn([]op.Range{r}, w.s.settled)
@@ -355,7 +355,7 @@ func (w *walk) mask(a Action) {
 }
 
 func (w *walk) foldOldest(a Action) {
-	first, last := w.s.Steps[a.Steps[0]], w.s.Steps[a.Steps[len(a.Steps)-1]]
+	first, last := w.s.Steps.At(a.Steps[0]), w.s.Steps.At(a.Steps[len(a.Steps)-1])
 	r := op.Range{First: first.First, Last: last.Last}
 	w.add(&op.PassDone{Ranges: []op.Range{r}, Trigger: triggerWindow, Block: fmt.Sprintf("[block over %s]", r), Words: w.wordsIn([]op.Range{r}, nil), Target: a.Target})
 }

@@ -53,7 +53,7 @@ func (t *Task) weighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 			r.times++
 		}
 	}
-	call.World = t.state.Steps[t.state.Current].Tree
+	call.World = t.state.Steps.At(t.state.Current).Tree
 	if call.World == "" {
 		return call, repeat{}
 	}

@@ -287,7 +287,7 @@ func (e taskEvidence) Cite(cites []uint64) (uint64, error) {
 // citeLine tells the model the numbers of a step's looks while something is to
 // be looked up.
 func (t *Task) citeLine(id int) string {
-	st := t.state.Steps[id]
+	st := t.state.Steps.At(id)
 	if len(t.state.Research.Wanted) == 0 || st.First == 0 {
 		return ""
 	}

@@ -27,10 +27,10 @@ type State struct {
 	// Prints are what a person approved for the whole task; see op.ApprovalDecided.
 	Prints map[string]bool `json:",omitempty"`
 
-	Last    uint64   // seq of the last operation folded in
-	Steps   []Step   // by id; Steps[0] is the task's beginning
-	Current int      // the step the world and the path stand at
-	sums    []uint64 // sums[i] = tokens of ops 1..i
+	Last    uint64 // seq of the last operation folded in
+	Steps   Steps  `json:"-"` // by id; step 0 is the task's beginning
+	Current int    // the step the world and the path stand at
+	sums    tokenSums
 
 	Turn   Turn   // the turn under way
 	Asking bool   // a request was sent and neither answered nor failed
@@ -156,14 +156,18 @@ type Totals struct {
 	Usage         op.Usage
 }
 
-type loopTick struct{ to int }
+// loopTick is a backward jump of the agent, or a D-Mail.
+type loopTick struct {
+	to  int
+	seq uint64 // of the operation that has its reason
+}
 
 // NextStep is the id of the step under way, or of the one that comes next.
 func (s *State) NextStep() int {
-	if n := len(s.Steps); n > 0 && !s.Steps[n-1].Ended {
+	if n := s.Steps.Len(); n > 0 && !s.Steps.Ended(n-1) {
 		return n - 1
 	}
-	return len(s.Steps)
+	return s.Steps.Len()
 }
 
 // EndedSteps counts the steps that ended, without step 0.
@@ -179,7 +183,7 @@ func (s *State) Tokens(r op.Range) int {
 	if r.First == 0 || r.First > last {
 		return 0
 	}
-	return int(s.sums[last] - s.sums[r.First-1])
+	return int(s.sums.upTo(last) - s.sums.upTo(r.First-1))
 }
 
 // Path is the steps from 0 to id, oldest first.
@@ -190,7 +194,7 @@ func (s *State) Path(id int) []int {
 		if id <= 0 {
 			break
 		}
-		id = s.Steps[id].Parent
+		id = s.Steps.Parent(id)
 	}
 	slices.Reverse(path)
 	return path
@@ -199,17 +203,17 @@ func (s *State) Path(id int) []int {
 // OnPath reports whether step id lies on the path to step to.
 func (s *State) OnPath(id, to int) bool {
 	for to > id {
-		to = s.Steps[to].Parent
+		to = s.Steps.Parent(to)
 	}
 	return to == id
 }
 
 // Checkpoint gives the ended step id, or an error that names the valid ones.
 func (s *State) Checkpoint(id int) (Step, error) {
-	if id < 0 || id >= len(s.Steps) || !s.Steps[id].Ended {
+	if id < 0 || id >= s.Steps.Len() || !s.Steps.Ended(id) {
 		return Step{}, fmt.Errorf("%w: step %d; valid steps are %s", ErrNoStep, id, s.validSteps())
 	}
-	return s.Steps[id], nil
+	return s.Steps.At(id), nil
 }
 
 // CanJump says whether a person can take the task to a step, once what is open
@@ -228,8 +232,8 @@ func (s *State) CanJump(to int) error {
 }
 
 func (s *State) validSteps() string {
-	last := len(s.Steps) - 1
-	if last >= 0 && !s.Steps[last].Ended {
+	last := s.Steps.Len() - 1
+	if last >= 0 && !s.Steps.Ended(last) {
 		last--
 	}
 	switch {
@@ -258,7 +262,7 @@ func (s *State) Discarded(to int) []int {
 func (s *State) Ranges(steps []int) []op.Range {
 	var out []op.Range
 	for i, id := range steps {
-		st := s.Steps[id]
+		st := s.Steps.At(id)
 		if i > 0 && steps[i-1] == id-1 {
 			out[len(out)-1].Last = st.Last
 			continue
@@ -273,7 +277,7 @@ func (s *State) Ranges(steps []int) []op.Range {
 func (s *State) Branches(steps []int) [][]int {
 	var out [][]int
 	for i, id := range steps {
-		if i > 0 && steps[i-1] == id-1 && s.Steps[id].Parent == id-1 {
+		if i > 0 && steps[i-1] == id-1 && s.Steps.Parent(id) == id-1 {
 			out[len(out)-1] = append(out[len(out)-1], id)
 			continue
 		}
@@ -285,13 +289,13 @@ func (s *State) Branches(steps []int) [][]int {
 // RawSteps gives the discarded steps, whatever jump discarded them, that the
 // context still holds in full, when the path leads to step to.
 func (s *State) RawSteps(to int) []int {
-	live := make([]bool, len(s.Steps))
+	live := make([]bool, s.Steps.Len())
 	for _, id := range s.Path(to) {
 		live[id] = true
 	}
 	var out []int
-	for id, st := range s.Steps {
-		if st.Ended && !live[id] && !st.Folded {
+	for id := range live {
+		if s.Steps.Ended(id) && !live[id] && !s.Steps.Folded(id) {
 			out = append(out, id)
 		}
 	}
@@ -310,12 +314,12 @@ func (s *State) rangeTokens(rs []op.Range) int {
 // commitAt is the commit of a step, or of its nearest ancestor that has one;
 // empty where none has.
 func (s *State) commitAt(id int) worldstate.ID {
-	for ; id > 0 && s.Steps[id].Commit == ""; id = s.Steps[id].Parent {
+	for ; id > 0 && s.Steps.At(id).Commit == ""; id = s.Steps.Parent(id) {
 	}
-	if id >= len(s.Steps) {
+	if id >= s.Steps.Len() {
 		return ""
 	}
-	return worldstate.ID(s.Steps[id].Commit)
+	return worldstate.ID(s.Steps.At(id).Commit)
 }
 
 // openCalls gives the calls of the present reply without a result.

@@ -442,7 +442,7 @@ func (t *Task) saveMessage(id int) string {
 	if id == 0 {
 		return "step 0: the task's beginning"
 	}
-	calls := t.state.Steps[id].Calls
+	calls := t.state.Steps.At(id).Calls
 	if len(calls) == 0 {
 		return fmt.Sprintf("step %d: an answer", id)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"anamnesis/opstream/op"
@@ -65,44 +66,45 @@ func why(err error) string {
 }
 
 // jumpReasons gives the reasons of the agent's jumps back to a step, oldest
-// first, as many as the loop guard counts.
+// first, as many as the loop guard counts. It reads those operations alone.
 func (t *Task) jumpReasons(to int) ([]string, error) {
 	var out []string
-	for rec, err := range t.log.Since(0) {
+	for _, l := range slices.Backward(t.state.loops) {
+		if len(out) == MaxBackwardJumps {
+			break
+		}
+		if l.to != to {
+			continue
+		}
+		ops, err := t.ops(op.Range{First: l.seq, Last: l.seq})
 		if err != nil {
 			return nil, fmt.Errorf("read the reasons of jumps: %w", err)
 		}
-		if k := op.Kind(rec.Kind); k != op.KindJumpIntended && k != op.KindMailDelivered {
-			continue
-		}
-		o, err := decode(rec)
-		if err != nil {
-			return nil, err
-		}
-		switch b := o.Body.(type) {
-		case *op.JumpIntended:
-			if b.Backward && b.By == byAgent && b.To == to {
+		for _, o := range ops {
+			switch b := o.Body.(type) {
+			case *op.JumpIntended:
 				out = append(out, b.Reason)
-			}
-		case *op.MailDelivered:
-			if b.To == to {
+			case *op.MailDelivered:
 				out = append(out, b.Reason)
 			}
 		}
 	}
-	return out[max(0, len(out)-MaxBackwardJumps):], nil
+	slices.Reverse(out)
+	return out, nil
 }
 
 // outline lists steps from one on: what each called, how it went, and whether
 // a jump has left it.
 func (t *Task) outline(from int) string {
 	var sb strings.Builder
-	steps := t.state.Steps[min(max(from, 0), len(t.state.Steps)):]
-	for i, st := range steps {
-		if i == maxOutlined {
-			fmt.Fprintf(&sb, "and %d more steps\n", len(steps)-i)
+	steps := &t.state.Steps
+	from = max(from, 0)
+	for id := from; id < steps.Len(); id++ {
+		if id == from+maxOutlined {
+			fmt.Fprintf(&sb, "and %d more steps\n", steps.Len()-id)
 			break
 		}
+		st := steps.At(id)
 		if !st.Ended {
 			continue
 		}

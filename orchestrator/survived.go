@@ -35,7 +35,7 @@ type survived struct {
 
 // stepEndedAt is when a step's checkpoint was recorded.
 func (t *Task) stepEndedAt(id int) (time.Time, error) {
-	st := t.state.Steps[id]
+	st := t.state.Steps.At(id)
 	ops, err := t.ops(op.Range{First: st.Last, Last: st.Last})
 	if err != nil || len(ops) == 0 {
 		return time.Time{}, err

@@ -29,7 +29,7 @@ func (t *Task) currentTodos() []op.Todo {
 // todosBack says which list a jump brings back, where it is another than the
 // one in force.
 func (t *Task) todosBack(to int) string {
-	now, then := t.state.Todos, t.state.Steps[to].Todos
+	now, then := t.state.Todos, t.state.Steps.At(to).Todos
 	if slices.Equal(now, then) {
 		return ""
 	}

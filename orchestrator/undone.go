@@ -43,7 +43,7 @@ type Began struct {
 // in states that are met again only by going the same way.
 func (s *State) undo(to int, reason string) {
 	for _, id := range s.Discarded(to) {
-		st := &s.Steps[id]
+		st := s.Steps.At(id)
 		for _, b := range st.Began {
 			if s.Undone == nil {
 				s.Undone = make(map[loop.Key]Undone)
@@ -87,7 +87,7 @@ func (s *State) heldOnce(id string) {
 	}
 	if i := slices.IndexFunc(s.Reply.Calls, func(c CallState) bool { return c.ID == id }); i >= 0 {
 		c := s.Reply.Calls[i].Call
-		delete(s.Undone, loop.KeyOf(s.Steps[s.Current].Tree, c.Name, c.Args))
+		delete(s.Undone, loop.KeyOf(s.Steps.At(s.Current).Tree, c.Name, c.Args))
 	}
 	if len(s.Undone) == 0 {
 		s.Undone = nil

@@ -143,7 +143,7 @@ func (s *State) foldable(tokens int, hard bool) []int {
 	freed := -block
 	var steps []int
 	for id := first; id < end && freed < tokens; id++ {
-		if !hard && s.Steps[id].Last > s.Pressure.Seen {
+		if !hard && s.Steps.At(id).Last > s.Pressure.Seen {
 			break
 		}
 		steps = append(steps, id)
@@ -211,7 +211,7 @@ func sizeText(bytes int) string {
 // foldOldest runs a pass over the oldest steps, whether or not a jump has left
 // them, and puts its block in their place. Their work stays done.
 func (t *Task) foldOldest(ctx, keep context.Context, act Action) error {
-	first, last := t.state.Steps[act.Steps[0]], t.state.Steps[act.Steps[len(act.Steps)-1]]
+	first, last := t.state.Steps.At(act.Steps[0]), t.state.Steps.At(act.Steps[len(act.Steps)-1])
 	r := op.Range{First: first.First, Last: last.Last}
 	ops, err := t.ops(r)
 	if err != nil {
@@ -219,7 +219,7 @@ func (t *Task) foldOldest(ctx, keep context.Context, act Action) error {
 	}
 	// What an earlier pass stands for is in its block.
 	ops = slices.DeleteFunc(ops, func(o op.Op) bool {
-		return t.state.Steps[o.Step].Folded && kindOf(o) != op.KindPassDone
+		return t.state.Steps.Folded(o.Step) && kindOf(o) != op.KindPassDone
 	})
 	var words []op.Op
 	for _, o := range ops {
@@ -230,7 +230,7 @@ func (t *Task) foldOldest(ctx, keep context.Context, act Action) error {
 	}
 	req := t.passRequest(r, ops)
 	req.From, req.To, req.WorldID = first.ID, last.ID, last.Tree
-	req.TargetWorldID = t.state.Steps[first.Parent].Tree
+	req.TargetWorldID = t.state.Steps.At(first.Parent).Tree
 	req.Standing, req.Left = true, t.leftOf(act.Steps)
 	return t.runPass(ctx, keep, passModel{t}, req, &op.PassDone{Trigger: triggerWindow, Words: wordsOf(words, wordsOfFolded, t.counter.Count), Target: act.Target})
 }

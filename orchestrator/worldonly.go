@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"anamnesis/opstream/op"
@@ -41,8 +40,8 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 
 // stepAt is the last step that ended with a commit; -1 when none did.
 func (s *State) stepAt(commit string) int {
-	for i, st := range slices.Backward(s.Steps) {
-		if st.Commit == commit {
+	for i := s.Steps.Len() - 1; i >= 0; i-- {
+		if s.Steps.At(i).Commit == commit {
 			return i
 		}
 	}

@@ -123,7 +123,7 @@ func namedSteps(h orchestrator.Home, tasks []string, store string) []worldstate.
 		if err != nil || st.Opened.Store != store {
 			continue
 		}
-		for _, step := range st.Steps {
+		for _, step := range st.Steps.All() {
 			if step.Commit != "" {
 				ids = append(ids, worldstate.ID(step.Commit))
 			}

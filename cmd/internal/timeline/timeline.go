@@ -176,7 +176,7 @@ func (b *Builder) add(row Row, kind RowKind, o op.Op) {
 
 // step is the row of a step that has ended with a snapshot.
 func (b *Builder) step(o op.Op, body *op.WorldSaved) Row {
-	s := b.state.Steps[o.Step]
+	s := b.state.Steps.At(o.Step)
 	text := strings.Join(b.calls, ", ")
 	if o.Step == 0 {
 		text = "beginning"
@@ -212,7 +212,7 @@ func (b *Builder) Timeline() Timeline {
 	live := b.live()
 	for i := range tl.Rows {
 		if r := &tl.Rows[i]; r.Kind == RowStep {
-			r.OnPath, r.Folded = live[r.Step], st.Steps[r.Step].Folded
+			r.OnPath, r.Folded = live[r.Step], st.Steps.Folded(r.Step)
 		}
 	}
 	return tl
@@ -220,7 +220,7 @@ func (b *Builder) Timeline() Timeline {
 
 // live tells, by step, which are on the current path.
 func (b *Builder) live() []bool {
-	live := make([]bool, len(b.state.Steps))
+	live := make([]bool, b.state.Steps.Len())
 	if len(live) > 0 {
 		for _, id := range b.state.Path(b.state.Current) {
 			live[id] = true
@@ -232,8 +232,8 @@ func (b *Builder) live() []bool {
 // UnderWay gives the step that has begun and not ended, where a turn is open.
 func (b *Builder) UnderWay() (orchestrator.Step, bool) {
 	st := &b.state
-	if n := len(st.Steps); n > 0 && !st.Steps[n-1].Ended && st.Turn.Open {
-		return st.Steps[n-1], true
+	if n := st.Steps.Len(); n > 0 && !st.Steps.Ended(n-1) && st.Turn.Open {
+		return st.Steps.At(n - 1), true
 	}
 	return orchestrator.Step{}, false
 }

@@ -60,8 +60,8 @@ type Arc struct {
 func (b *Builder) Tree() Tree {
 	st := &b.state
 	t := Tree{Current: -1}
-	n := len(st.Steps)
-	if _, open := b.UnderWay(); n > 0 && !st.Steps[n-1].Ended && !open {
+	n := st.Steps.Len()
+	if _, open := b.UnderWay(); n > 0 && !st.Steps.Ended(n-1) && !open {
 		n-- // what follows a turn's end is no step
 	}
 	if n == 0 {
@@ -70,7 +70,7 @@ func (b *Builder) Tree() Tree {
 	rows := make([]int, n) // of each step
 	live := b.live()
 	t.Nodes = make([]Node, 0, n)
-	for _, at := range order(st.Steps[:n], live) {
+	for _, at := range order(&st.Steps, live[:n]) {
 		rows[at.step] = len(t.Nodes)
 		node := b.node(at.step, live)
 		node.Lane = at.lane
@@ -108,7 +108,7 @@ func (t *Tree) place(r Row, rows []int) {
 }
 
 func (b *Builder) node(id int, live []bool) Node {
-	s := b.state.Steps[id]
+	s := b.state.Steps.At(id)
 	return Node{
 		Step: id, Parent: s.Parent, OnPath: live[id] || !s.Ended, Folded: s.Folded, UnderWay: !s.Ended,
 		First: s.First, Last: s.Last, Failed: s.Failed, Commit: s.Commit, LeftBy: s.LeftBy, Text: strings.Join(s.Calls, ", "),
@@ -118,22 +118,23 @@ func (b *Builder) node(id int, live []bool) Node {
 // placed is a step and its lane.
 type placed struct{ step, lane int }
 
-// order gives the steps by their rows. The line through a step goes on with
+// order gives the first steps, as many as live tells of, by their rows. The line through a step goes on with
 // its child on the current path, off that path with its newest child; a step
 // that the task has jumped back to may have no such child.
-func order(steps []orchestrator.Step, live []bool) []placed {
-	children := make([][]int, len(steps))
-	for id := 1; id < len(steps); id++ {
-		children[steps[id].Parent] = append(children[steps[id].Parent], id)
+func order(steps *orchestrator.Steps, live []bool) []placed {
+	children := make([][]int, len(live))
+	for id := 1; id < len(live); id++ {
+		parent := steps.Parent(id)
+		children[parent] = append(children[parent], id)
 	}
-	out := make([]placed, 0, len(steps))
+	out := make([]placed, 0, len(live))
 	for stack := []placed{{}}; len(stack) > 0; {
 		at := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
 		out = append(out, at)
 		next := -1
 		for _, c := range children[at.step] {
-			if live[c] || !steps[c].Ended || !live[at.step] {
+			if live[c] || !steps.Ended(c) || !live[at.step] {
 				next = c
 			}
 		}
