@@ -28,6 +28,9 @@
 // and Options.Exclude. The rules are frozen into the snapshot: the files are in
 // the tree, the rest is in the commit message. FIFOs, sockets and devices are
 // listed. What cannot be read is listed and makes the snapshot incomplete.
+// Of an ignored directory nothing is held, its mode included: a mode that has
+// changed is no change, and a restore leaves it. A directory that the user's
+// index has files of is held for them, with its mode.
 // Owners, time stamps, setuid bits, extended attributes and hard links are
 // not kept.
 //

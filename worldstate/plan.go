@@ -61,6 +61,7 @@ const (
 	keepIgnored    = "ignored by the target's rules"
 	keepIgnoredNow = "ignored now, not by the target's rules"
 	keepNoBytes    = "ignored now, so the snapshot of the present does not hold its bytes"
+	keepNoMode     = "ignored now, so the snapshot of the present does not hold its mode"
 	keepUnread     = "could not be read when the target was saved"
 	keepBlocked    = "something that stays is in the way"
 	keepHolds      = "something in it stays"

@@ -31,7 +31,7 @@ func (w *World) isExcluded(path string) bool {
 
 // considerIgnored: the target holds a path that the present rules ignore, so
 // no snapshot of the present holds what stands there. It is written only where
-// nothing stands.
+// nothing stands, and a directory that stands keeps its mode.
 func (p *planner) considerIgnored(path string, want state) error {
 	x := &executor{w: p.w, root: p.root}
 	now, _, err := x.look(path)
@@ -41,8 +41,10 @@ func (p *planner) considerIgnored(path string, want state) error {
 	case err != nil:
 		p.kept[path] = "unreadable: " + reason(err)
 	case now == want:
-	case now.absent(), now.isDir() && want.isDir():
+	case now.absent():
 		p.todo[path] = action{path, now, want}
+	case now.isDir() && want.isDir():
+		p.kept[shown(path, now)] = keepNoMode
 	default:
 		p.kept[shown(path, now)] = keepNoBytes
 	}

@@ -63,6 +63,51 @@ func TestRow01IgnoredSurvive(t *testing.T) {
 	})
 }
 
+// modes checks directories' permissions.
+func (w *rowWorld) modes(when string, want map[string]os.FileMode) {
+	w.Helper()
+	for rel, mode := range want {
+		if info, err := os.Stat(w.path(rel)); err != nil || info.Mode().Perm() != mode {
+			w.Errorf("%s: %s has mode %v (%v), want %v", when, rel, info.Mode().Perm(), err, mode)
+		}
+	}
+}
+
+// TestRow01IgnoredModes: of an ignored directory no snapshot holds the mode. A
+// change of it is none, and no restore takes it back, whether the directory was
+// ignored at both ends or at one. What the person tracks in one is held, and the
+// mode of its directory with it.
+func TestRow01IgnoredModes(t *testing.T) {
+	eachFace(t, func(w *rowWorld) {
+		git(w, w.dir, "init", "-q")
+		w.write(".gitignore", "build/\ntracked/\n")
+		for _, p := range []string{"build/out", "tracked/f", "late/x"} {
+			w.write(p, "1")
+		}
+		git(w, w.dir, "add", "-f", "tracked/f")
+		first := w.saved()
+		w.must(os.Chmod(w.path("build"), 0o700))
+		if again := w.saved(); again.ID != first.ID {
+			w.Errorf("the mode of an ignored directory made a snapshot: %+v", again)
+		}
+		w.must(os.Chmod(w.path("tracked"), 0o700))
+		w.must(os.Chmod(w.path("late"), 0o711))
+		w.write(".gitignore", "build/\ntracked/\nlate/\n")
+		second := w.saved()
+		res := w.back(first)
+		w.modes("back", map[string]os.FileMode{"build": 0o700, "tracked": 0o755, "late": 0o711})
+		if len(res.Kept) != 1 || res.Kept[0].Path != "late/" || res.Exact {
+			w.Errorf("exact %v, kept %+v", res.Exact, res.Kept)
+		}
+		w.back(second)
+		w.modes("forward", map[string]os.FileMode{"build": 0o700, "tracked": 0o700, "late": 0o711})
+		for _, p := range []string{"build/out", "tracked/f", "late/x"} {
+			w.holds(p, "1")
+		}
+		w.whole()
+	})
+}
+
 // TestRow02UntrackedOutput: what a script wrote and nobody tracked is gone
 // after a jump and comes back, to the byte. 1 GB in the nightly run.
 func TestRow02UntrackedOutput(t *testing.T) {
