@@ -62,6 +62,15 @@
 // Renames finds what only moved, Patch prints it. Fork makes a new directory of
 // a snapshot. None of them looks at the world's own directory.
 //
+// # Names in JSON
+//
+// Names are bytes, and JSON text is UTF-8. A name that is not stands in JSON
+// twice: as text, with U+FFFD for each byte that is none, and exactly, in base64,
+// under the same key with _bytes appended: "path_bytes". Beside a list of names
+// that is an object from the place in the list, counted from 0, to the bytes:
+// "write_bytes":{"3":"/w=="}. Where all names are UTF-8 there are no such keys.
+// Reading such JSON into this package's types gives the bytes back.
+//
 // # Crashes
 //
 // Both ends are durable and were read back before the first byte moves, and the

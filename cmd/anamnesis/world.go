@@ -28,7 +28,9 @@ func (a *app) worldCommand() *cobra.Command {
 		Args:  usageArgs(cobra.NoArgs),
 		Long: "Save a directory as snapshots and bring it back.\n\n" +
 			"A snapshot is named by its step, by TASK@STEP, by its id or the first seven digits of it, and by @,\n" +
-			"which is where the directory was last known to be.",
+			"which is where the directory was last known to be.\n\n" +
+			"In JSON, a name that is not UTF-8 has its exact bytes beside it, in base64: \"path_bytes\" beside \"path\". Beside\n" +
+			"a list of names that is an object from the place in the list, counted from 0, to the bytes.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&f.dir, "dir", "", "the directory (default the present one, or the task's)")

@@ -287,11 +287,16 @@ func (a *app) showPath(ctx context.Context, w *worldstate.World, id worldstate.I
 	if err := w.Content(ctx, id, path, &b); err != nil {
 		return err
 	}
+	type fields worldstate.Item
 	shown := struct {
-		worldstate.Item
-		Text   *string `json:"text,omitempty"`   // where it is UTF-8
-		Base64 *string `json:"base64,omitempty"` // where it is not
-	}{Item: item}
+		fields
+		PathBytes []byte  `json:"path_bytes,omitempty"` // where the path is not UTF-8
+		Text      *string `json:"text,omitempty"`       // where the content is UTF-8
+		Base64    *string `json:"base64,omitempty"`     // where it is not
+	}{fields: fields(item)}
+	if !utf8.ValidString(item.Path) {
+		shown.PathBytes = []byte(item.Path)
+	}
 	text := b.String()
 	if shown.Text = &text; !utf8.ValidString(text) {
 		encoded := base64.StdEncoding.EncodeToString(b.Bytes())
