@@ -81,7 +81,9 @@ type Options struct {
 	Delta func(model.Delta)
 	// Progress sees how far a running call says it is; nothing of it is recorded.
 	Progress func(c op.Call, text string)
-	Now      func() time.Time
+	// Scan sees how far a scan of the world is, as worldstate.Options.Progress.
+	Scan func(worldstate.Progress)
+	Now  func() time.Time
 	// AfterAppend and WorldHook are where tests kill the process.
 	AfterAppend func(seq uint64)
 	WorldHook   func(point string)
@@ -284,7 +286,7 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	}
 	// The world first: what it refuses leaves no stream behind.
 	t.world, err = worldstate.Open(t.Dir, opened.Store, &worldstate.Options{
-		Task: t.ID, Home: h.User, Hook: t.opts.WorldHook, Exclude: h.Roots(), Watch: true,
+		Task: t.ID, Home: h.User, Hook: t.opts.WorldHook, Exclude: h.Roots(), Watch: true, Progress: t.opts.Scan,
 	})
 	if err != nil {
 		return err

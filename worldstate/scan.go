@@ -73,6 +73,7 @@ func (w *World) scan(ctx context.Context, root int, known *knowledge, marks *mar
 		s.seed = repo.objects.load(w.objects.lending())
 		defer s.seed.close()
 	}
+	s.done.Known = len(repo.tracked)
 	v := &visit{s: s, chain: repo.outer, mark: marks}
 	if known != nil {
 		s.done.Known = known.root.sum.files

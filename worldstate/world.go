@@ -59,8 +59,10 @@ type Options struct {
 type Progress struct {
 	Files int   // seen so far, links included
 	Bytes int64 // of these files
-	Known int   // how many files the scan before saw; 0 at the first one
-	Done  bool  // the scan has ended; told once, in any case
+	// Known is how many files the scan before saw; at the first one how many the
+	// user's git index lists, 0 without one.
+	Known int
+	Done  bool // the scan has ended; told once, in any case
 }
 
 // A World is one directory tree and the store of its snapshots. Its methods

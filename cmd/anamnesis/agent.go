@@ -317,6 +317,7 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 		Event:       p.Op,
 		Delta:       p.Delta,
 		Progress:    p.Progress,
+		Scan:        a.firstScan(),
 		AfterAppend: a.afterAppend, WorldHook: a.worldHook, SealAfter: a.sealAfter, CheckpointEvery: a.checkpointEvery,
 	}
 	if lines != nil {

@@ -38,17 +38,33 @@ func (a *app) showProgress(o *worldstate.Options) {
 	}
 }
 
+// firstScan reports on a task's first scan in this process in the same way; the
+// later ones come between what the task says, and are short. nil where nobody
+// watches.
+func (a *app) firstScan() func(worldstate.Progress) {
+	if !isTerminal(a.stderr) {
+		return nil
+	}
+	p, ended := &progressLine{out: a.stderr, now: time.Now}, false
+	return func(at worldstate.Progress) {
+		if !ended {
+			p.show(at)
+		}
+		ended = ended || at.Done
+	}
+}
+
 func (p *progressLine) show(at worldstate.Progress) {
 	if at.Done {
 		p.clear()
 		p.start = time.Time{}
 		return
 	}
-	of := ""
+	done, of := "", ""
 	if at.Known >= at.Files {
-		of = fmt.Sprintf(" of about %d", at.Known)
+		done, of = bar(at.Files, at.Known)+" ", fmt.Sprintf(" of about %d", at.Known)
 	}
-	p.draw(fmt.Sprintf("%d%s files, %s", at.Files, of, sizeText(at.Bytes)))
+	p.draw(fmt.Sprintf("%s%d%s files, %s", done, at.Files, of, sizeText(at.Bytes)))
 }
 
 // showCards shows how far the reading of a folder of cards is.

@@ -29,7 +29,7 @@ func TestProgressLine(t *testing.T) {
 		t.Errorf("a short scan showed %q", got)
 	}
 	got := scan(100, 10*time.Millisecond)
-	if !strings.HasPrefix(got, "\r\x1b[K41 of about 50 files, 41.0 MiB\r") || !strings.Contains(got, "\x1b[K51 files, ") || !strings.HasSuffix(got, "files, 91.0 MiB\r\x1b[K") {
+	if !strings.HasPrefix(got, "\r\x1b[K[################....] 41 of about 50 files, 41.0 MiB\r") || !strings.Contains(got, "\x1b[K51 files, ") || !strings.HasSuffix(got, "files, 91.0 MiB\r\x1b[K") {
 		t.Errorf("a long scan showed %q", got)
 	}
 	if got := scan(30, 10*time.Millisecond); got != "" {

@@ -212,6 +212,19 @@ func TestRow07Noticed(t *testing.T) {
 		if s := w.saved(); s.Changed != 1 {
 			w.Errorf("a rename over it: %d changed", s.Changed)
 		}
+		w.write("../from/f", "dddd")
+		w.must(os.Chtimes(w.top+"/from/f", old, old))
+		pack := exec.Command("sh", "-c", "tar -C from -cf - f | tar -C world -xf -")
+		pack.Dir = w.top
+		if out, err := pack.CombinedOutput(); err != nil {
+			w.Fatalf("tar: %v %s", err, out)
+		}
+		if info, err := os.Stat(w.path("f")); err != nil || !info.ModTime().Equal(old) {
+			w.Fatalf("tar set the time to %v, %v", info.ModTime(), err)
+		}
+		if s := w.saved(); s.Changed != 1 {
+			w.Errorf("unpacked by tar: %d changed", s.Changed)
+		}
 		rounds := 30
 		for i := range rounds {
 			w.must(os.WriteFile(w.path("same"), fmt.Appendf(nil, "%04d", i), 0o644))
