@@ -170,6 +170,22 @@ func decodeReply(text string) (reply, error) {
 	return reply{}, fmt.Errorf("it is not one JSON object of the schema: %s", clip(Squash(first.Error()), 200))
 }
 
+// DecodeObject decodes a reply that is to be one JSON object, from its first
+// brace to its last. The error says in a line why it cannot be used.
+func DecodeObject(text string, maxBytes int, into any) error {
+	first, last := strings.IndexByte(text, '{'), strings.LastIndexByte(text, '}')
+	switch {
+	case len(text) > maxBytes:
+		return fmt.Errorf("the reply has %d bytes, at most %d are read", len(text), maxBytes)
+	case first < 0 || last < first:
+		return fmt.Errorf("the reply holds no JSON object: %q", clip(text, 100))
+	}
+	if err := json.Unmarshal([]byte(text[first:last+1]), into); err != nil {
+		return fmt.Errorf("the reply is not the JSON object asked for: %w", err)
+	}
+	return nil
+}
+
 // any reports whether the object has a field that could not be an inner
 // object's: the frame must be there, not only a part of it.
 func (j *replyJSON) any() bool {

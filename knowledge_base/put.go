@@ -224,8 +224,11 @@ func (s *Store) twin(c *card.Card) (*stored, error) {
 	return st, nil
 }
 
-// hidden reports a card that is shown to its own task only.
-func hidden(c *card.Card) bool { return c.State == card.Draft && c.Provenance.Tainted }
+// hidden reports a draft that is shown to its own task only: one with outside
+// text, or one drawn from other cards, which say it themselves meanwhile.
+func hidden(c *card.Card) bool {
+	return c.State == card.Draft && (c.Provenance.Tainted || len(c.Generalizes) > 0)
+}
 
 // current reads the card of that id from disk, where another process or a
 // person may have changed it since; nil when there is none.

@@ -94,6 +94,7 @@ type Entry struct {
 	Fingerprint string       `json:"fingerprint"`
 	Contradicts []string     `json:"contradicts,omitempty"`
 	Supersedes  []string     `json:"supersedes,omitempty"`
+	Generalizes []string     `json:"generalizes,omitempty"`
 	VerifiedAt  *time.Time   `json:"verified_at,omitempty"`
 	Counts      usage.Counts `json:"counts"`
 }
@@ -299,7 +300,7 @@ func (s *Store) List() []Entry {
 		c := st.card
 		out = append(out, Entry{ID: id, Topic: c.Topic, State: c.State, Task: c.SourceTask, Created: c.Created,
 			Tainted: c.Provenance.Tainted, Expired: c.Expired(now), Path: st.path, Fingerprint: st.fingerprint(),
-			Contradicts: slices.Clone(c.Contradicts), Supersedes: slices.Clone(c.Supersedes), VerifiedAt: c.VerifiedAt, Counts: s.usage.Of(id)})
+			Contradicts: slices.Clone(c.Contradicts), Supersedes: slices.Clone(c.Supersedes), Generalizes: slices.Clone(c.Generalizes), VerifiedAt: c.VerifiedAt, Counts: s.usage.Of(id)})
 	}
 	slices.SortFunc(out, func(a, b Entry) int {
 		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))

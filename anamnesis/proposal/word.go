@@ -3,7 +3,6 @@ package proposal
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -21,6 +20,7 @@ var proposalsPrompt string
 const (
 	maxWorded         = 40  // proposals shown to a model at once, the first ones
 	maxRationaleRunes = 400 // a rationale that is kept
+	maxReplyBytes     = 256 << 10
 )
 
 // promptText is what a model is asked.
@@ -50,15 +50,11 @@ func Word(ctx context.Context, m anamnesis.Model, ps []Proposal) (worded []Propo
 	if err != nil {
 		return ps, notes, fmt.Errorf("word the proposals: %w", err)
 	}
-	first, last := strings.IndexByte(c.Text, '{'), strings.LastIndexByte(c.Text, '}')
 	var reply struct {
 		Proposals []struct{ ID, Rationale string }
 	}
-	if first < 0 || last < first {
-		return ps, notes, fmt.Errorf("word the proposals: the reply holds no JSON object: %.100q", c.Text)
-	}
-	if err := json.Unmarshal([]byte(c.Text[first:last+1]), &reply); err != nil {
-		return ps, notes, fmt.Errorf("word the proposals: the reply is not the JSON object asked for: %w", err)
+	if err := anamnesis.DecodeObject(c.Text, maxReplyBytes, &reply); err != nil {
+		return ps, notes, fmt.Errorf("word the proposals: %w", err)
 	}
 	rest := slices.Clone(ps)
 	for _, r := range reply.Proposals {

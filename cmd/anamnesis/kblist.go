@@ -80,6 +80,9 @@ func marks(store *knowledgebase.Store, e knowledgebase.Entry) string {
 	if len(e.Contradicts) > 0 {
 		out = append(out, "contradicts "+strings.Join(e.Contradicts, " "))
 	}
+	if len(e.Generalizes) > 0 {
+		out = append(out, fmt.Sprintf("drawn from %d", len(e.Generalizes)))
+	}
 	return view.Clean(strings.Join(out, ", "))
 }
 

@@ -82,7 +82,7 @@ func (a *app) rootCommand() *cobra.Command {
 	)
 	root.AddCommand(a.easCommand(), a.tokensCommand())
 	root.AddCommand(a.opsCommand())
-	root.AddCommand(a.kbCommand(), a.verdictCommand(), a.serveCommand())
+	root.AddCommand(a.kbCommand(), a.dreamCommand(), a.verdictCommand(), a.serveCommand())
 	root.AddCommand(a.worldCommand())
 	root.AddCommand(a.mcpCommand(), a.toolsCommand())
 	root.AddCommand(a.benchCommand())

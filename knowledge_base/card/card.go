@@ -24,7 +24,7 @@ const (
 	MaxFrontMatterBytes = 64 << 10 // the YAML part of it
 	MaxTopicRunes       = 300
 	MaxBullets          = 200 // bullets of one card
-	MaxListItems        = 200 // entries of tags, supersedes, contradicts, ranges
+	MaxListItems        = 200 // entries of tags, supersedes, contradicts, generalizes, ranges
 	maxYAMLDepth        = 16
 	maxMarkdownDepth    = 64
 )
@@ -98,7 +98,10 @@ type Card struct {
 	Provenance  Provenance `json:"provenance"`
 	Supersedes  []string   `json:"supersedes,omitempty"`
 	Contradicts []string   `json:"contradicts,omitempty"`
-	Tags        []string   `json:"tags,omitempty"`
+	// Generalizes names the cards that this one was drawn from: they say the
+	// same about different places. They stay what they are.
+	Generalizes []string `json:"generalizes,omitempty"`
+	Tags        []string `json:"tags,omitempty"`
 
 	// The body's bullets in file order, each as markdown without its label.
 	Issue      []string `json:"issue"`
@@ -230,6 +233,7 @@ func (c *Card) fields() Card {
 	f.origin = nil
 	f.Supersedes = slices.Clone(c.Supersedes)
 	f.Contradicts = slices.Clone(c.Contradicts)
+	f.Generalizes = slices.Clone(c.Generalizes)
 	f.Tags = slices.Clone(c.Tags)
 	f.Issue = slices.Clone(c.Issue)
 	f.Solution = slices.Clone(c.Solution)
@@ -418,7 +422,7 @@ func (c *Card) checkReadsBack() error {
 }
 
 func (c *Card) validateLists() error {
-	for name, list := range map[string][]string{"tags": c.Tags, "supersedes": c.Supersedes, "contradicts": c.Contradicts} {
+	for name, list := range map[string][]string{"tags": c.Tags, "supersedes": c.Supersedes, "contradicts": c.Contradicts, "generalizes": c.Generalizes} {
 		if err := checkList(name, list, 0); err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ type frontMatter struct {
 // The keys in the order in which they are written.
 func cardKeys() []string {
 	return []string{"type", "topic", "source_task", "id", "state", "created", "verified_at", "expires",
-		"scope", "provenance", "supersedes", "contradicts", "tags"}
+		"scope", "provenance", "supersedes", "contradicts", "generalizes", "tags"}
 }
 
 const frontMatterRemedy = "start the file with a line '---', then 'type: knowledge_card', 'topic: …', 'source_task: …', then a line '---'"
@@ -206,6 +206,8 @@ func decodeKey(c *Card, key string, val *yaml.Node) (err error) {
 		c.Supersedes, err = textList(key, val)
 	case "contradicts":
 		c.Contradicts, err = textList(key, val)
+	case "generalizes":
+		c.Generalizes, err = textList(key, val)
 	case "tags":
 		c.Tags, err = textList(key, val)
 	}

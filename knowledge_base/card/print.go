@@ -76,6 +76,8 @@ func entryValue(c *Card, key string, old *yaml.Node) *yaml.Node {
 		return listNode(c.Supersedes, old)
 	case "contradicts":
 		return listNode(c.Contradicts, old)
+	case "generalizes":
+		return listNode(c.Generalizes, old)
 	case "tags":
 		return listNode(c.Tags, old)
 	}

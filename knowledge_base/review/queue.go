@@ -38,6 +38,9 @@ func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item
 			return nil, 0, fmt.Errorf("review queue: %w", err)
 		}
 		for _, m := range near {
+			if slices.Contains(e.Generalizes, m.ID) {
+				continue // named as an instance
+			}
 			it.Notes = append(it.Notes, fmt.Sprintf("may say the same as %s – to merge them here: supersedes: [%s]", about(store, m.ID), m.ID))
 		}
 		items = append(items, it)
@@ -60,6 +63,13 @@ func Notes(store *knowledgebase.Store, e knowledgebase.Entry) []string {
 	}
 	for _, id := range e.Contradicts {
 		out = append(out, "contradicts "+about(store, id))
+	}
+	if len(e.Generalizes) > 0 {
+		out = append(out, fmt.Sprintf("drawn from the %d cards below, which stay what they are; no task is shown it before you approve it", len(e.Generalizes)))
+		for _, id := range e.Generalizes {
+			out = append(out, "instance "+about(store, id))
+		}
+		out = append(out, fmt.Sprintf("to have it take their place: supersedes: [%s]", strings.Join(e.Generalizes, ", ")))
 	}
 	return out
 }
