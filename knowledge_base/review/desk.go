@@ -112,7 +112,10 @@ func (d *Desk) act(touched []string, verb string, change func() error) (Done, er
 			dec.before[id], dec.after[id] = was[id], mark
 		}
 	}
-	dec.Done = d.say(touched[0], verb)
+	if len(dec.before) == 0 {
+		return d.say(touched[0], d.word("Nothing to change", touched[0])), nil
+	}
+	dec.Done = d.say(touched[0], d.word(verb, touched[0]))
 	if d.done = append(d.done, dec); len(d.done) > MaxUndo {
 		d.done = slices.Delete(d.done, 0, 1)
 	}
@@ -130,13 +133,18 @@ func (d *Desk) texts(ids []string) (texts map[string][]byte, marks map[string]st
 	return texts, marks, nil
 }
 
-// say words an act and keeps the words for a while.
-func (d *Desk) say(id, verb string) Done {
-	d.seq++
-	done := Done{Seq: d.seq, ID: id, What: verb + ": " + id}
+// word says what was done with which card.
+func (d *Desk) word(verb, id string) string {
 	if c, err := d.store.Get(id); err == nil {
-		done.What = verb + ": " + c.Topic
+		return verb + ": " + c.Topic
 	}
+	return verb + ": " + id
+}
+
+// say keeps the words for an act for a while.
+func (d *Desk) say(id, what string) Done {
+	d.seq++
+	done := Done{Seq: d.seq, ID: id, What: what}
 	d.said[d.seq] = done
 	delete(d.said, d.seq-MaxUndo)
 	return done
@@ -148,6 +156,16 @@ func (d *Desk) Said(seq int) (Done, bool) {
 	defer d.mu.Unlock()
 	done, ok := d.said[seq]
 	return done, ok
+}
+
+// Last gives the act that Undo would take back, if there is one.
+func (d *Desk) Last() (Done, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.done) == 0 {
+		return Done{}, false
+	}
+	return d.done[len(d.done)-1].Done, true
 }
 
 // Undo gives the cards of the last act that was not taken back the texts they
@@ -169,16 +187,13 @@ func (d *Desk) Undo(ctx context.Context) (Done, error) {
 		}
 		ch.Cards = append(ch.Cards, c)
 	}
-	if len(ch.Cards) > 0 {
-		_, err := d.store.Apply(ctx, ch)
-		var conflict *knowledgebase.ConflictError
-		if errors.As(err, &conflict) {
-			d.done = d.done[:len(d.done)-1]
-		}
-		if err != nil {
-			return Done{}, fmt.Errorf("undo: %w", err)
-		}
+	_, err := d.store.Apply(ctx, ch)
+	var conflict *knowledgebase.ConflictError
+	if err == nil || errors.As(err, &conflict) {
+		d.done = d.done[:len(d.done)-1]
 	}
-	d.done = d.done[:len(d.done)-1]
-	return d.say(last.ID, "Taken back ("+last.What+")"), nil
+	if err != nil {
+		return Done{}, fmt.Errorf("undo: %w", err)
+	}
+	return d.say(last.ID, "Taken back: "+last.What), nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/review"
 	"anamnesis/orchestrator"
 )
 
@@ -33,12 +34,12 @@ type view struct {
 	Script  string // a script of the page's own, under /static/; "" for none
 }
 
-// section is an entry of the navigation.
-type section struct{ Path, Name string }
+// section is an entry of the navigation; Key is the single key that opens it.
+type section struct{ Path, Name, Key string }
 
 // sections are the navigation of every page.
 func sections() []section {
-	return []section{{"/review", "Review"}, {"/cards", "Cards"}}
+	return []section{{"/review", "Review", ""}, {"/cards", "Cards", "/"}}
 }
 
 // pages holds the parsed templates.
@@ -52,6 +53,8 @@ func parsePages() (*pages, error) {
 		"clean":    Clean,
 		"line":     term.Line,
 		"sections": sections,
+		"act":      func(c *cardView, act, label, key string) actView { return actView{c, act, label, key} },
+		"merge":    func(c *cardView, near nearCard, turned bool) mergeView { return mergeView{c, near, turned} },
 		"date":     func(t time.Time) string { return t.Local().Format("2006-01-02") },
 		"moment":   func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") },
 	})
@@ -145,7 +148,7 @@ func failCode(err error) int {
 		return r.code
 	case errors.As(err, &tooLarge):
 		return http.StatusRequestEntityTooLarge
-	case errors.As(err, &conflict), errors.As(err, &state):
+	case errors.As(err, &conflict), errors.As(err, &state), errors.Is(err, review.ErrNothingToUndo):
 		return http.StatusConflict
 	case errors.Is(err, errNoPage), errors.Is(err, knowledgebase.ErrNotFound), errors.Is(err, orchestrator.ErrNoTask), errors.Is(err, orchestrator.ErrNoStep):
 		return http.StatusNotFound

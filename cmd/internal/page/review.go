@@ -1,12 +1,93 @@
 package page
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/review"
+)
+
+// maxWaitingListed is how many waiting cards the list of them shows.
+const maxWaitingListed = 200
 
 func (s *Server) reviewRoutes() {
 	s.handle("GET /review", s.showQueue)
+	s.handle("GET /review/{card}", s.reviewCard)
+	s.handle("POST /undo", s.undo)
+}
+
+// key is a single key and what it does on a page, for the part "keys".
+type key struct{ Key, What string }
+
+// queueView is what the list of waiting cards shows.
+type queueView struct {
+	Cards  []knowledgebase.Entry
+	More   int // beyond those listed
+	Total  int
+	First  string // the card to begin with
+	Undo   string // what could be taken back; "" for nothing
+	Broken []knowledgebase.BrokenCard
+	Keys   []key
 }
 
 // showQueue lists the cards that wait for a person.
 func (s *Server) showQueue(w http.ResponseWriter, r *http.Request) error {
-	return s.render(w, http.StatusOK, "review", view{Title: "Review", Section: "/review"})
+	waiting := review.Waiting(s.store)
+	v := queueView{Cards: waiting[:min(len(waiting), maxWaitingListed)], Total: len(waiting), Broken: s.store.Broken(),
+		Undo: s.undoable(), Keys: []key{{"j", "begin"}, {"u", "undo"}, {"/", "search"}}}
+	v.More = v.Total - len(v.Cards)
+	if v.Total > 0 {
+		v.First = waiting[0].ID
+	}
+	return s.render(w, http.StatusOK, "queue", s.framed(r, view{Title: "Review", Section: "/review", Body: v}))
+}
+
+// undoable says what Undo would take back.
+func (s *Server) undoable() string {
+	last, ok := s.desk.Last()
+	if !ok {
+		return ""
+	}
+	return last.What
+}
+
+// queuePlace is where a card stands in the queue.
+type queuePlace struct {
+	At, Of     int    // from 1; At is 0 for a card that does not wait
+	Prev, Next string // "" at the ends
+}
+
+func placeOf(id string, waiting []knowledgebase.Entry) queuePlace {
+	p := queuePlace{Of: len(waiting)}
+	i := slices.IndexFunc(waiting, func(e knowledgebase.Entry) bool { return e.ID == id })
+	if i < 0 {
+		return p
+	}
+	p.At = i + 1
+	if i > 0 {
+		p.Prev = waiting[i-1].ID
+	}
+	if i+1 < len(waiting) {
+		p.Next = waiting[i+1].ID
+	}
+	return p
+}
+
+// reviewCard shows one card with its place in the queue.
+func (s *Server) reviewCard(w http.ResponseWriter, r *http.Request) error {
+	return s.showCard(w, r, http.StatusOK, fromReview, "")
+}
+
+// undo takes the last decision back and shows the card it was about.
+func (s *Server) undo(w http.ResponseWriter, r *http.Request) error {
+	done, err := s.desk.Undo(r.Context())
+	if err != nil {
+		return err
+	}
+	to := cardPath(done.ID)
+	if placeOf(done.ID, review.Waiting(s.store)).At > 0 {
+		to = reviewPath(done.ID)
+	}
+	return redirectDone(w, r, to, done)
 }

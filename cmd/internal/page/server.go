@@ -9,6 +9,7 @@ import (
 	"time"
 
 	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/review"
 	"anamnesis/orchestrator"
 )
 
@@ -43,6 +44,7 @@ type Options struct {
 type Server struct {
 	home  orchestrator.Home
 	store *knowledgebase.Store
+	desk  *review.Desk
 	now   func() time.Time
 	door  *door
 	pages *pages
@@ -83,7 +85,7 @@ func New(addr net.Addr, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{home: o.Home, store: o.Store, now: o.Now, door: d, pages: p, mux: http.NewServeMux()}
+	s := &Server{home: o.Home, store: o.Store, desk: review.NewDesk(o.Store), now: o.Now, door: d, pages: p, mux: http.NewServeMux()}
 	s.routes()
 	return s, nil
 }
@@ -133,6 +135,7 @@ func (s *Server) routes() {
 	// Only GET: so the mux itself answers another method with 405.
 	s.handle("GET /", func(http.ResponseWriter, *http.Request) error { return errNoPage })
 	s.reviewRoutes()
+	s.cardRoutes()
 }
 
 // handle registers an answer. The error it gives becomes a page that says so;

@@ -26,7 +26,8 @@
     }
     if (e.ctrlKey || e.altKey || e.metaKey || e.repeat || writing(e)) return;
     if (box ? !box.checked : !keysOn()) return;
-    const target = document.querySelector(`[data-key="${CSS.escape(e.key)}"]`);
+    // The last: what a page itself offers comes after the frame.
+    const target = [...document.querySelectorAll(`[data-key="${CSS.escape(e.key)}"]`)].at(-1);
     if (!target || target.disabled) return;
     e.preventDefault();
     if (target.matches("input, textarea, select")) {
@@ -49,3 +50,8 @@
   document.addEventListener("htmx:responseError", (e) => say(e.detail.xhr.responseText.slice(0, 500)));
   document.addEventListener("htmx:afterSwap", () => document.getElementById("problem").replaceChildren());
 })();
+
+// In the form of a card's text Ctrl+Enter saves.
+document.getElementById("edit-form")?.addEventListener("keydown", (e) => {
+  if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) e.currentTarget.requestSubmit();
+});

@@ -8,8 +8,9 @@ const { chromium } = require("playwright-core");
 
 const axeSource = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
-// wait bounds every wait for a condition. It is liveness only.
-const wait = 60_000;
+// wait bounds every wait for a condition. It is liveness only; BROWSER_WAIT
+// makes it shorter, in seconds, for who writes a story.
+const wait = Number(process.env.BROWSER_WAIT ?? 60) * 1000;
 
 // looks are the ways each page is looked at.
 const looks = {
@@ -91,6 +92,11 @@ async function run(story) {
     assert.deepEqual(s.faults, []);
   } catch (e) {
     console.error(e.stack || e);
+    for (const context of browser?.contexts() ?? []) {
+      for (const page of context.pages()) {
+        console.error(`at ${page.url()}:\n${await page.locator("body").innerText().catch(String)}`);
+      }
+    }
     process.exitCode = 1;
   } finally {
     if (browser) await browser.close();

@@ -1,0 +1,228 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/review"
+)
+
+const (
+	// nearestCards is how many cards are shown beside one.
+	nearestCards = 5
+	// maxRevisions is how many changes of a card its history shows.
+	maxRevisions = 50
+)
+
+// origin is the page a decision was made on, which decides what comes next.
+type origin string
+
+const (
+	fromReview origin = "review"
+	fromCard   origin = "card"
+)
+
+func originOf(s string) origin {
+	if s == string(fromReview) {
+		return fromReview
+	}
+	return fromCard
+}
+
+func cardPath(id string) string   { return "/cards/" + url.PathEscape(id) }
+func reviewPath(id string) string { return "/review/" + url.PathEscape(id) }
+
+// path is the page of a card by the way one came.
+func (o origin) path(id string) string {
+	if o == fromReview {
+		return reviewPath(id)
+	}
+	return cardPath(id)
+}
+
+// cardView is what a card's page shows.
+type cardView struct {
+	ID, Topic string
+	State     card.State
+	Seen      string // the fingerprint of the text shown
+	From      origin
+	Place     queuePlace
+	HTML      template.HTML
+	Rendered  bool // false: the text is too long to be more than quoted
+	Facts     []fact
+	Notes     []string
+	Near      []nearCard
+	Can       map[string]bool // the acts that the card's state allows
+	Undo      string
+	Keys      []key
+}
+
+// actView is a button that decides about a card, mergeView one by which one of
+// two cards takes the other's place: turned, the one shown.
+type (
+	actView struct {
+		Card            *cardView
+		Act, Label, Key string
+	}
+	mergeView struct {
+		Card   *cardView
+		Near   nearCard
+		Turned bool
+	}
+)
+
+// fact is a line of a card's front matter, for people; Link may lead on.
+type fact struct{ Name, Value, Link string }
+
+// nearCard is a card that resembles the one shown.
+type nearCard struct {
+	ID, Topic, First string
+	State            card.State
+	Seen             string
+	Same             bool // probably says the same
+}
+
+// showCard answers with a card's page. problem is said at its top.
+func (s *Server) showCard(w http.ResponseWriter, r *http.Request, code int, from origin, problem string) error {
+	id := r.PathValue("card")
+	v, err := s.cardView(r.Context(), id, from)
+	if err != nil {
+		return err
+	}
+	section := "/cards"
+	if from == fromReview {
+		section = "/review"
+	}
+	frame := s.framed(r, view{Title: v.Topic, Section: section, Body: v})
+	if problem != "" {
+		frame.Problem = problem
+	}
+	return s.render(w, code, "card", frame)
+}
+
+func (s *Server) cardView(ctx context.Context, id string, from origin) (*cardView, error) {
+	c, seen, err := s.readCard(id)
+	if err != nil {
+		return nil, err
+	}
+	v := &cardView{ID: id, Topic: c.Topic, State: c.State, Seen: seen, From: from, Undo: s.undoable()}
+	v.HTML, v.Rendered = renderMarkdown(c.Body())
+	v.Place = placeOf(id, review.Waiting(s.store))
+	for _, e := range s.store.List() {
+		if e.ID == id {
+			v.Notes = review.Notes(s.store, e)
+		}
+	}
+	v.Facts = s.facts(c)
+	if v.Near, err = s.near(ctx, id); err != nil {
+		return nil, err
+	}
+	gone := c.State == card.Retired || c.State == card.Superseded
+	v.Can = map[string]bool{string(knowledgebase.Approve): !gone, string(knowledgebase.Reject): c.State == card.Draft,
+		string(knowledgebase.Retire): c.State == card.Reviewed, string(knowledgebase.Restore): gone, string(knowledgebase.Supersede): !gone}
+	v.Keys = []key{{"a", "approve"}, {"r", "reject"}, {"e", "edit"}, {"u", "undo"}, {"h", "history"}, {"/", "search"}}
+	if from == fromReview {
+		v.Keys = append([]key{{"j", "next"}, {"k", "previous"}}, v.Keys...)
+	}
+	return v, nil
+}
+
+// readCard gives a card as it counts here, with the fingerprint of that text.
+func (s *Server) readCard(id string) (*card.Card, string, error) {
+	text, seen, err := s.store.Text(id)
+	if err != nil {
+		return nil, "", err
+	}
+	c, err := card.Parse(text)
+	if err != nil {
+		return nil, "", fmt.Errorf("card %s: %w", id, err)
+	}
+	return c, seen, nil
+}
+
+func (s *Server) facts(c *card.Card) []fact {
+	day := func(t time.Time) string { return t.Local().Format(time.DateOnly) }
+	facts := []fact{{"Task", c.SourceTask, ""}, {"Created", day(c.Created), ""}}
+	add := func(name, value string) {
+		if value != "" {
+			facts = append(facts, fact{Name: name, Value: value})
+		}
+	}
+	if c.VerifiedAt != nil {
+		add("Reviewed", day(*c.VerifiedAt))
+	}
+	if c.Expires != nil {
+		add("Expires", day(*c.Expires))
+	}
+	add("Repository", c.Scope.Repo)
+	add("Language", c.Scope.Language)
+	add("Tool", strings.TrimSpace(c.Scope.Tool+" "+c.Scope.Version))
+	add("Written by", c.Provenance.Model)
+	add("Tags", strings.Join(c.Tags, ", "))
+	for _, other := range c.Supersedes {
+		facts = append(facts, fact{"Supersedes", other, cardPath(other)})
+	}
+	for _, other := range s.store.SupersededBy(c.ID) {
+		facts = append(facts, fact{"Superseded by", other, cardPath(other)})
+	}
+	for _, other := range c.Contradicts {
+		facts = append(facts, fact{"Contradicts", other, cardPath(other)})
+	}
+	return facts
+}
+
+// near gives the cards that resemble one most.
+func (s *Server) near(ctx context.Context, id string) ([]nearCard, error) {
+	neighbours, err := s.store.Nearest(ctx, id, nearestCards)
+	if err != nil {
+		return nil, err
+	}
+	var out []nearCard
+	for _, n := range neighbours {
+		c, seen, err := s.readCard(n.ID)
+		if errors.Is(err, knowledgebase.ErrNotFound) {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		near := nearCard{ID: n.ID, Topic: c.Topic, State: c.State, Seen: seen, Same: n.Same()}
+		for label, text := range c.Bullets() {
+			near.First = label + ": " + text
+			break
+		}
+		out = append(out, near)
+	}
+	return out, nil
+}
+
+// framed adds what was just done, as the address says, to a page.
+func (s *Server) framed(r *http.Request, v view) view {
+	seq, err := strconv.Atoi(r.URL.Query().Get("done"))
+	if err != nil {
+		return v
+	}
+	if done, ok := s.desk.Said(seq); ok {
+		v.Done = done.What
+		if err := s.store.HistoryError(); err != nil {
+			v.Problem = "Written, and not in the folder's history yet: " + err.Error()
+		}
+	}
+	return v
+}
+
+// redirectDone leads to a page that says what was done. The address names it
+// by its number, so that no link can make a page say something else.
+func redirectDone(w http.ResponseWriter, r *http.Request, to string, done review.Done) error {
+	http.Redirect(w, r, to+"?done="+strconv.Itoa(done.Seq), http.StatusSeeOther)
+	return nil
+}

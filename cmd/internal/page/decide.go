@@ -1,0 +1,196 @@
+package page
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode"
+
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/review"
+)
+
+// maxFormBytes bounds what a form sends: a card's text, each byte of which may
+// take three, and some short fields.
+const maxFormBytes = 3*card.MaxBytes + 64<<10
+
+func (s *Server) cardRoutes() {
+	s.handle("GET /cards", s.listCards)
+	s.handle("GET /cards/{card}", func(w http.ResponseWriter, r *http.Request) error {
+		return s.showCard(w, r, http.StatusOK, fromCard, "")
+	})
+	s.handle("POST /cards/{card}/decide", s.decide)
+	s.handle("GET /cards/{card}/edit", s.showEdit)
+	s.handle("POST /cards/{card}/edit", s.edit)
+	s.handle("GET /cards/{card}/history", s.showHistory)
+	s.handle("GET /cards/{card}/evidence", s.showEvidence)
+}
+
+// readForm reads a form of bounded size.
+func readForm(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
+	if err := r.ParseForm(); err != nil {
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			return fmt.Errorf("read the form: %w", err)
+		}
+		return refuse(http.StatusBadRequest, "The form cannot be read: %v.", err)
+	}
+	return nil
+}
+
+// decide carries a decision about one card out.
+func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	id, f := r.PathValue("card"), r.PostForm
+	from := originOf(f.Get("from"))
+	next := after(id, from, placeOf(id, review.Waiting(s.store)))
+	d := knowledgebase.Decision{Act: knowledgebase.Act(f.Get("act")), IDs: []string{id},
+		Reason: f.Get("reason"), Seen: map[string]string{id: f.Get("seen")}}
+	switch d.Act {
+	case knowledgebase.Approve, knowledgebase.Reject, knowledgebase.Retire, knowledgebase.Restore:
+	case knowledgebase.Supersede:
+		d.By = strings.TrimSpace(f.Get("by"))
+		if d.By == id {
+			return refuse(http.StatusBadRequest, "A card cannot take its own place.")
+		}
+		if seen := f.Get("by_seen"); seen != "" {
+			d.Seen[d.By] = seen
+		}
+		if f.Get("turned") != "" { // the card shown takes the other's place
+			d.IDs, d.By = []string{d.By}, id
+			next = from.path(id)
+		}
+	default:
+		return refuse(http.StatusBadRequest, "%q is not something to decide about a card.", d.Act)
+	}
+	if d.Seen[d.IDs[0]] == "" {
+		return refuse(http.StatusBadRequest, "The form does not say which text of the card was read. Open the card's page.")
+	}
+	done, err := s.desk.Decide(r.Context(), d)
+	var conflict *knowledgebase.ConflictError
+	var state *knowledgebase.StateError
+	switch {
+	case errors.As(err, &conflict):
+		return s.showCard(w, r, http.StatusConflict, from,
+			fmt.Sprintf("Nothing was decided: card %s was changed meanwhile. This is what there is now.", conflict.ID))
+	case errors.As(err, &state):
+		return s.showCard(w, r, http.StatusConflict, from, "Nothing was decided. "+state.Error())
+	case errors.Is(err, knowledgebase.ErrNotFound) && d.Act == knowledgebase.Supersede:
+		return s.showCard(w, r, http.StatusUnprocessableEntity, from, fmt.Sprintf("Nothing was decided: there is no card %q.", d.By))
+	case err != nil:
+		return err
+	}
+	return redirectDone(w, r, next, done)
+}
+
+// after is the page that follows a decision: in the review the next card, so
+// that a queue is gone through by deciding.
+func after(id string, from origin, place queuePlace) string {
+	switch {
+	case from == fromCard || place.At == 0:
+		return cardPath(id)
+	case place.Next != "":
+		return reviewPath(place.Next)
+	}
+	return "/review"
+}
+
+// editView is what the page of a card's text shows.
+type editView struct {
+	ID, Topic string
+	From      origin
+	Back      string // the page one came from
+	Seen      string
+	Text      string
+	Odd       []string // characters that are there and cannot be seen
+	Now       string   // what the card says now, where that is not what Text began with
+}
+
+func (s *Server) showEdit(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("card")
+	from := originOf(r.URL.Query().Get("from"))
+	text, seen, err := s.store.Text(id)
+	if err != nil {
+		return err
+	}
+	return s.renderEdit(w, http.StatusOK, editView{ID: id, From: from, Seen: seen, Text: string(text)}, "")
+}
+
+func (s *Server) renderEdit(w http.ResponseWriter, code int, v editView, problem string) error {
+	v.Topic = v.ID
+	if c, err := s.store.Get(v.ID); err == nil {
+		v.Topic = c.Topic
+	}
+	v.Back, v.Odd = v.From.path(v.ID), oddCharacters(v.Text)
+	return s.render(w, code, "edit", view{Title: "Edit: " + v.Topic, Section: "/cards", Body: v, Problem: problem})
+}
+
+// maxOdd is how many kinds of characters that cannot be seen are named.
+const maxOdd = 8
+
+// oddCharacters names the characters of a text that a text field does not
+// show as what they are.
+func oddCharacters(text string) []string {
+	counts := make(map[rune]int)
+	var order []rune
+	for _, r := range text {
+		if r == '\r' || Clean(string(r)) == string(r) && !unicode.Is(unicode.Cf, r) {
+			continue
+		}
+		if counts[r]++; counts[r] == 1 {
+			order = append(order, r)
+		}
+	}
+	var out []string
+	for i, r := range order {
+		if i == maxOdd {
+			return append(out, fmt.Sprintf("and %d other kinds", len(order)-maxOdd))
+		}
+		out = append(out, fmt.Sprintf("%U, %d times", r, counts[r]))
+	}
+	return out
+}
+
+// edit replaces a card's text. What cannot be stored stays in the form, with
+// what is wrong; where the card was changed meanwhile, both texts are shown.
+func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	v := editView{ID: r.PathValue("card"), From: originOf(r.PostForm.Get("from")), Seen: r.PostForm.Get("seen"), Text: r.PostForm.Get("text")}
+	was, seen, err := s.store.Text(v.ID)
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(was, []byte("\r\n")) {
+		// Browsers send every line break of a text field as two characters.
+		v.Text = strings.ReplaceAll(v.Text, "\r\n", "\n")
+	}
+	done, err := s.desk.Edit(r.Context(), v.ID, v.Seen, []byte(v.Text))
+	var conflict *knowledgebase.ConflictError
+	var fault *card.Error
+	switch {
+	case errors.As(err, &conflict):
+		v.Seen, v.Now = seen, Clean(string(was))
+		return s.renderEdit(w, http.StatusConflict, v, "Not saved: the card was changed meanwhile. Below are what it says now, and your text. "+
+			"Put into your text what should stay, and save again.")
+	case errors.As(err, &fault):
+		return s.renderEdit(w, http.StatusUnprocessableEntity, v, "Not saved: "+faultText(fault))
+	case err != nil:
+		return err
+	}
+	return redirectDone(w, r, v.From.path(v.ID), done)
+}
+
+func faultText(fault *card.Error) string {
+	if fault.Line > 0 {
+		return fmt.Sprintf("line %d: %s", fault.Line, fault.What)
+	}
+	return fault.What
+}

@@ -1,0 +1,165 @@
+package page
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"anamnesis/cmd/internal/timeline"
+	"anamnesis/knowledge_base/card"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator"
+)
+
+const (
+	// maxEvidenceOps is how many operations are shown beside a card.
+	maxEvidenceOps = 60
+	// maxEvidenceText is how much of one is shown, in bytes.
+	maxEvidenceText = 4 << 10
+	// maxJumpDistance is how many operations after a card's evidence the jump
+	// that left it is looked for.
+	maxJumpDistance = 500
+)
+
+// evidenceView is what a card came from.
+type evidenceView struct {
+	ID, Topic string
+	Task      string
+	TaskPath  string
+	None      string // why there is nothing to see
+	Ops       []evidenceOp
+	More      int // operations that are not shown
+	Jump      *jumpView
+	Diff      diff
+	NoDiff    string // why there is none
+}
+
+type evidenceOp struct {
+	Seq        uint64
+	Step       int
+	Kind       op.Kind
+	Line, Text string
+	Cut        bool
+	Path       string
+}
+
+type jumpView struct {
+	Seq      uint64
+	From, To int
+	By       string
+	Reason   string
+	Path     string
+}
+
+// showEvidence shows the operations a card was made from, the jump that left
+// them, and what they had changed; for htmx beside the card, else as a page.
+func (s *Server) showEvidence(w http.ResponseWriter, r *http.Request) error {
+	c, _, err := s.readCard(r.PathValue("card"))
+	if err != nil {
+		return err
+	}
+	v := s.evidence(r, c)
+	if partOnly(r) {
+		return s.renderPart(w, "evidence", v)
+	}
+	return s.render(w, http.StatusOK, "evidence", view{Title: "Evidence: " + c.Topic, Section: "/cards", Body: v})
+}
+
+func taskPath(task string) string { return "/tasks/" + url.PathEscape(task) }
+
+func opPath(task string, seq uint64) string {
+	return taskPath(task) + "/ops/" + strconv.FormatUint(seq, 10)
+}
+
+func (s *Server) evidence(r *http.Request, c *card.Card) evidenceView {
+	p := c.Provenance
+	v := evidenceView{ID: c.ID, Topic: c.Topic, Task: p.Task}
+	if p.Task == "" || len(p.Ranges) == 0 {
+		v.None = "The card names no operations: it was written by hand, or brought from elsewhere."
+		return v
+	}
+	jump, err := s.gather(&v, p)
+	switch {
+	case errors.Is(err, orchestrator.ErrNoTask):
+		v.None = "The task is not on this machine."
+		return v
+	case err != nil:
+		v.None = "The task cannot be read: " + err.Error()
+		return v
+	}
+	v.TaskPath = taskPath(p.Task)
+	if jump == nil {
+		v.NoDiff = "No jump left these operations: what they changed is in the task's steps."
+		return v
+	}
+	st, err := orchestrator.ReadState(s.home, p.Task)
+	if err == nil {
+		v.Diff, err = s.worldDiff(r.Context(), p.Task, st, jump.ToCommit, jump.FromCommit)
+	}
+	if err != nil {
+		v.NoDiff = "The diff cannot be made: " + err.Error()
+	}
+	return v
+}
+
+// errEnough ends a walk over operations.
+var errEnough = errors.New("enough")
+
+// gather collects the operations of the card's ranges and finds the jump that
+// left them.
+func (s *Server) gather(v *evidenceView, p card.Provenance) (*op.JumpIntended, error) {
+	first, last := p.Ranges[0].First, uint64(0)
+	for _, r := range p.Ranges {
+		first, last = min(first, r.First), max(last, r.Last)
+	}
+	var jump *op.JumpIntended
+	err := orchestrator.EachOpSince(s.home, p.Task, max(first, 1)-1, func(o op.Op) error {
+		within := slices.ContainsFunc(p.Ranges, func(r card.Range) bool { return r.First <= o.Seq && o.Seq <= r.Last })
+		switch b := o.Body.(type) {
+		case *op.JumpIntended:
+			if o.Seq > last && slices.ContainsFunc(b.Discarded, func(r op.Range) bool { return r.First <= last && last <= r.Last }) {
+				jump = b
+				v.Jump = &jumpView{Seq: o.Seq, From: b.From, To: b.To, By: b.By, Reason: b.Reason, Path: opPath(p.Task, o.Seq)}
+			}
+		default:
+			if within && tells(o) {
+				v.take(p.Task, o)
+			}
+		}
+		if jump != nil || o.Seq > last+maxJumpDistance {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return jump, err
+}
+
+// tells reports an operation that says something a reader of evidence does not
+// find in the one beside it.
+func tells(o op.Op) bool {
+	switch o.Body.(type) {
+	case nil, *op.ModelAsked, *op.ToolCalled, *op.ToolStarted, *op.LogSealed:
+		return false
+	}
+	return true
+}
+
+func (v *evidenceView) take(task string, o op.Op) {
+	if len(v.Ops) == maxEvidenceOps {
+		v.More++
+		return
+	}
+	text := strings.Trim(orchestrator.OpText(o), "\n")
+	line, _, _ := strings.Cut(timeline.Describe(o), "\n")
+	e := evidenceOp{Seq: o.Seq, Step: o.Step, Kind: o.Body.Kind(), Line: line, Text: text, Path: opPath(task, o.Seq)}
+	if e.Cut = len(text) > maxEvidenceText; e.Cut {
+		e.Text = strings.ToValidUTF8(text[:maxEvidenceText], "")
+	}
+	v.Ops = append(v.Ops, e)
+}

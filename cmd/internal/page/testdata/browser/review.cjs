@@ -1,0 +1,88 @@
+// Twenty drafts over coffee, by keyboard alone: most approved, some rejected,
+// one edited, one decision taken back.
+"use strict";
+const assert = require("node:assert/strict");
+const { run } = require("./harness.cjs");
+
+run(async (story, args) => {
+  const page = await story.open();
+  const press = async (key) => {
+    const before = page.url();
+    await page.keyboard.press(key);
+    await page.waitForURL((u) => u.href !== before);
+  };
+  const place = (text) => page.getByRole("navigation", { name: "Queue" }).getByText(text, { exact: true }).waitFor();
+  const done = (text) => page.getByRole("status").getByText(text, { exact: true }).first().waitFor();
+  const topic = () => page.getByRole("heading", { level: 1 }).innerText();
+
+  await page.getByText("20 cards wait for you").waitFor();
+  await press("j");
+  await place("1 of 20 waiting");
+  await press("j");
+  await place("2 of 20 waiting");
+  await press("k");
+  await place("1 of 20 waiting");
+
+  // Approve and reject in turn; the next card opens by itself.
+  for (let i = 1; i <= 9; i++) {
+    const was = await topic();
+    await press(i % 3 === 0 ? "r" : "a");
+    await done(`${i % 3 === 0 ? "Rejected" : "Approved"}: ${was}`);
+    await place(`1 of ${20 - i} waiting`);
+  }
+
+  // The last one was too quick.
+  const rejected = "lesson 9";
+  await press("u");
+  await done(`Taken back: Rejected: ${rejected}`);
+  assert.equal(await topic(), rejected);
+  await place("1 of 12 waiting");
+  await press("a");
+  await done(`Approved: ${rejected}`);
+
+  // Edit one: the text is where the focus is; Ctrl+Enter saves.
+  await press("e");
+  const text = page.getByLabel("The card's text");
+  await text.waitFor();
+  assert.ok(await text.evaluate((e) => e === document.activeElement), "the text is not focused");
+  await page.keyboard.press("Control+Home");
+  for (let i = 0; i < 2; i++) await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("End");
+  await page.keyboard.type(", corrected by hand");
+  await press("Control+Enter");
+  await done("Changed: lesson 10, corrected by hand");
+  await place("1 of 11 waiting");
+
+  // The evidence and the nearest cards stand beside it.
+  await page.getByRole("heading", { name: "Nearest cards" }).waitFor();
+  assert.equal(await page.getByRole("region", { name: "Nearest cards" }).getByRole("listitem").count(), 5);
+  await page.getByText("The card names no operations").waitFor();
+  await story.accessible(page, "a card in review");
+
+  // Keys turned off do nothing; a key held down decides once.
+  await page.getByLabel("Single keys").uncheck();
+  await page.keyboard.press("a");
+  await page.getByLabel("Single keys").check();
+  await place("1 of 11 waiting");
+  const first = page.url();
+  await page.keyboard.down("a");
+  await page.keyboard.down("a");
+  await page.keyboard.down("a");
+  await page.keyboard.up("a");
+  await page.waitForURL((u) => u.href !== first);
+  await place("1 of 10 waiting");
+
+  for (let left = 10; left > 0; left--) {
+    await place(`1 of ${left} waiting`);
+    await press("a");
+  }
+  await page.getByText("No card waits for a review.").waitFor();
+
+  // By Tab alone: the skip link, then into the page.
+  await page.goto(story.origin + "/cards/" + args.card);
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to the content");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Tab");
+  assert.ok(await page.evaluate(() => document.activeElement.closest("main") !== null), "Tab does not lead into the page");
+});

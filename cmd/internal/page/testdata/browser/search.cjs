@@ -1,0 +1,66 @@
+// Cards are found as one types, a card's past is shown, and a stale edit is
+// refused with both texts. Every page is looked at in light, dark and at the
+// width of a phone.
+"use strict";
+const assert = require("node:assert/strict");
+const fs = require("node:fs");
+const { run } = require("./harness.cjs");
+
+run(async (story, args) => {
+  const page = await story.open();
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  await page.keyboard.press("/");
+  await page.waitForURL("**/cards");
+  await page.keyboard.press("/");
+  await page.keyboard.type("money rounds to cents");
+  await page.getByText("1 card found.").waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.id), "q", "the focus left the question");
+  assert.equal(await page.locator("#found [role=status]").count(), 1);
+  await page.keyboard.press("Control+A");
+  await page.keyboard.type("zebra crossing pedestrian umbrella");
+  await page.getByText("No card says enough about this.").waitFor();
+  await page.keyboard.press("Control+A");
+  await page.keyboard.type("large amounts of money");
+  await page.getByRole("link", { name: args.topic }).click();
+
+  // Where the card came from.
+  await page.getByRole("heading", { name: "The jump" }).waitFor();
+  await page.locator(".diff ins", { hasText: "func kahan" }).waitFor();
+  await page.locator("details summary", { hasText: "StrReplaceFile" }).first().click();
+  await story.accessible(page, "a card with its evidence");
+
+  // Somebody else changes the card while it is being edited here.
+  await page.keyboard.press("e");
+  const text = page.getByLabel("The card's text");
+  await text.waitFor();
+  const mine = (await text.inputValue()) + "\nMy words.\n";
+  await text.fill(mine);
+  fs.appendFileSync(args.file, "\nTheir words.\n");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("alert").getByText("Not saved: the card was changed meanwhile").waitFor();
+  await page.getByRole("region", { name: "What the card says now" }).getByText("Their words.").waitFor();
+  assert.equal(await page.getByLabel("Your text").inputValue(), mine);
+  assert.ok(!fs.readFileSync(args.file, "utf8").includes("My words."), "the file was written over");
+  await story.accessible(page, "a stale edit");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("status").getByText(`Changed: ${args.topic}`).waitFor();
+
+  await page.keyboard.press("h");
+  await page.locator(".diff ins", { hasText: "My words." }).waitFor();
+  await page.locator(".diff del", { hasText: "Their words." }).waitFor();
+
+  await story.accessibleIn(["/review", "/cards", "/cards?q=money", `/review/${args.card}`, `/cards/${args.card}`,
+    `/cards/${args.card}/edit`, `/cards/${args.card}/history`, `/cards/${args.card}/evidence`, "/nowhere"]);
+
+  // Without script: a search and a decision are plain forms.
+  const plain = await story.open("phone", { javaScriptEnabled: false });
+  await story.goto(plain, "/cards");
+  await plain.getByLabel("Question or error message").fill("money rounds to cents");
+  await plain.getByRole("button", { name: "Search" }).click();
+  await plain.getByRole("link", { name: args.topic }).click();
+  await plain.getByRole("link", { name: "What this card came from" }).click();
+  await plain.getByRole("heading", { name: "The jump" }).waitFor();
+  await plain.goBack();
+  await plain.getByRole("button", { name: "Approve" }).click();
+  await plain.getByRole("status").getByText(`Approved: ${args.topic}`).waitFor();
+});
