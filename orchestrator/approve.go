@@ -28,7 +28,7 @@ func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 		return false, fmt.Sprintf("%s was not run: %v.", c.Name, err), []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: "rules"}}
 	}
 	line := textArg(args, spec.Command)
-	facts := []guard.Facts{{Tool: c.Name, ReadOnly: spec.ReadOnly, Edits: spec.Edits, Command: line}}
+	facts := []guard.Facts{{Tool: c.Name, ReadOnly: spec.ReadOnly || spec.Delegates, Edits: spec.Edits, Command: line}}
 	if box.HoldsNetwork() && asksFor(args, spec.Network) {
 		facts = append(facts, guard.Facts{Tool: guard.Network})
 	}
@@ -131,7 +131,9 @@ func (t *Task) askApproval(ctx context.Context, c op.Call, print func(op.Call) s
 		refused.By = "nobody"
 		return false, "Refused: this call needs a person's approval and nobody is there to give it.", []op.Body{refused}
 	}
+	t.opts.family.askMu.Lock()
 	a := t.opts.Approve(ctx, c)
+	t.opts.family.askMu.Unlock()
 	if ctx.Err() != nil {
 		return false, "Not run: the person interrupted the turn.", nil
 	}

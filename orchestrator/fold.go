@@ -94,6 +94,8 @@ func (s *State) apply(o op.Op) error {
 		return s.tool(o)
 	case *op.JobStarted, *op.JobEnded:
 		s.job(o)
+	case *op.SubagentStarted, *op.SubagentEnded:
+		s.subagent(o)
 	case *op.TodosSet:
 		s.Todos = b.Todos
 	case *op.WorldSaved:

@@ -67,11 +67,12 @@ func (h Home) CheckFree(dir string) error {
 	if err != nil {
 		return fmt.Errorf("look for tasks in %s: %w", dir, err)
 	}
-	return checkHolds(live, dir, chain)
+	return checkHolds(live, dir, chain, false)
 }
 
-// holdDir takes the hold, or says who has it.
-func holdDir(h Home, dir, task string) (*liveDir, error) {
+// holdDir takes the hold, or says who has it. A subagent works beside the other
+// tasks of its process.
+func holdDir(h Home, dir, task string, subagent bool) (*liveDir, error) {
 	if err := CheckTaskID(task); err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func holdDir(h Home, dir, task string) (*liveDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hold %s: %w", dir, err)
 	}
-	if err := checkHolds(live, dir, chain); err != nil {
+	if err := checkHolds(live, dir, chain, subagent); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(live, task+".json")
@@ -134,8 +135,9 @@ func lockHold(path string) (*os.File, error) {
 	}
 }
 
-// checkHolds looks for a live task in dir, above it or below it.
-func checkHolds(live, dir string, chain []inode) error {
+// checkHolds looks for a live task in dir, above it or below it; with
+// otherProcess for one of another process.
+func checkHolds(live, dir string, chain []inode, otherProcess bool) error {
 	files, err := filepath.Glob(filepath.Join(live, "*.json"))
 	if err != nil {
 		return err
@@ -148,6 +150,9 @@ func checkHolds(live, dir string, chain []inode) error {
 			continue
 		}
 		rec := readLive(path)
+		if otherProcess && rec.PID == os.Getpid() {
+			continue
+		}
 		held := inode{rec.Dev, rec.Ino}
 		conflict := false
 		for _, a := range chain {

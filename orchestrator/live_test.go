@@ -33,19 +33,19 @@ func TestOneLiveTaskADirectory(t *testing.T) {
 	if err := os.Symlink(held, link); err != nil {
 		t.Fatal(err)
 	}
-	hold, err := holdDir(h, held, "first")
+	hold, err := holdDir(h, held, "first", false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{held, link, root, filepath.Join(root, "a"), filepath.Join(held, "in"), filepath.Join(held, "in", "side"), filepath.Join(link, "in")} {
-		_, err := holdDir(h, dir, "second")
+		_, err := holdDir(h, dir, "second", false)
 		var busy *BusyError
 		if !errors.As(err, &busy) || busy.Task != "first" || busy.PID != os.Getpid() || !strings.Contains(err.Error(), "task first (pid ") {
 			t.Errorf("%s: %v, want busy with task first", dir, err)
 		}
 	}
 	for i, dir := range []string{filepath.Join(root, "a", "held-too"), filepath.Join(root, "b")} {
-		other, err := holdDir(h, dir, "other"+string(rune('a'+i)))
+		other, err := holdDir(h, dir, "other"+string(rune('a'+i)), false)
 		if err != nil {
 			t.Errorf("%s: %v, want free", dir, err)
 			continue
@@ -61,7 +61,7 @@ func TestOneLiveTaskADirectory(t *testing.T) {
 	if pid := Live(h, "first"); pid != 0 {
 		t.Errorf("Live = %d after release", pid)
 	}
-	again, err := holdDir(h, link, "second")
+	again, err := holdDir(h, link, "second", false)
 	if err != nil {
 		t.Fatalf("after release: %v", err)
 	}
@@ -83,7 +83,7 @@ func TestDeadHold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hold, err := holdDir(h, dir, "next")
+	hold, err := holdDir(h, dir, "next", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,10 +55,19 @@ type Limits struct {
 	// that it is over.
 	Time   time.Duration
 	TimeUp bool
+	// Others is what subagents at work, or beside a subagent the task and the
+	// others, have used of the same budgets.
+	Others Used
 	// ToolTokens is what the tools' descriptions add to every request.
 	ToolTokens int
 	// Person: somebody can be asked.
 	Person bool
+}
+
+// Used is what was used of the budgets.
+type Used struct {
+	Tokens int // of the model
+	Steps  int // of the turn
 }
 
 // Limits of the loop.
@@ -103,7 +112,7 @@ func Next(s *State, lim Limits) Action {
 		}
 		return Action{Kind: ActLearn}
 	}
-	if maxSteps := lim.steps(); s.Turn.Steps >= maxSteps {
+	if maxSteps := lim.steps(); s.Turn.Steps+lim.Others.Steps >= maxSteps {
 		return Action{Kind: ActEndTurn, Reason: "limit",
 			Detail: fmt.Sprintf("%d steps taken in this turn; raise --max-steps to go on", maxSteps)}
 	}
@@ -121,7 +130,7 @@ func Next(s *State, lim Limits) Action {
 
 // overBudget says which budget of the task is used up; empty when none is.
 func overBudget(s *State, lim Limits) string {
-	used := s.Totals.Usage.Prompt + s.Totals.Usage.Completion
+	used := s.spent().Tokens + lim.Others.Tokens
 	switch {
 	case lim.Tokens > 0 && used >= lim.Tokens:
 		return fmt.Sprintf("%d tokens used, %d were allowed; raise --max-tokens to go on", used, lim.Tokens)

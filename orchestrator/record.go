@@ -124,13 +124,18 @@ func (t *Task) logOwnLocked(seq uint64) error {
 func (t *Task) settle() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	var ended []string // subagents
 	for _, o := range t.queue {
 		if err := t.fold(o); err != nil {
 			return err
 		}
+		if b, ok := o.Body.(*op.SubagentEnded); ok {
+			ended = append(ended, b.Task)
+		}
 	}
 	t.queue = t.queue[:0]
 	t.publishLocked()
+	t.opts.family.tell(t.ID, t.state.spent(), ended)
 	return nil
 }
 

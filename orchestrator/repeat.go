@@ -9,6 +9,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/subagent"
 )
 
 // byRepeatGuard decided that a call did not run: it had run twice.
@@ -42,11 +43,11 @@ func (t *Task) weighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 		if before.ID == c.ID {
 			break
 		}
-		tl, _, err := t.tools.Validate(before.Call)
+		tl, args, err := t.tools.Validate(before.Call)
 		if err != nil {
 			continue // it does not run
 		}
-		if !tl.Spec().ReadOnly {
+		if !tool.SpecOf(tl, args).ReadOnly {
 			return call, repeat{}
 		}
 		if before.Name == c.Name && op.CanonicalArgs(before.Args) == op.CanonicalArgs(c.Args) {
@@ -73,6 +74,9 @@ func (t *Task) weighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 func (t *Task) exempt(c op.Call) bool {
 	switch c.Name {
 	case "jump_to_step", "SendDMail", "dmail", toolTodos:
+		return true
+	}
+	if c.Name == subagent.ToolName && textArg([]byte(c.Args), "resume") != "" { // it is not where it was
 		return true
 	}
 	list := t.opts.Polling

@@ -26,11 +26,8 @@ func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
 		return t.confines.box, nil
 	}
 	o := guard.SandboxOptions{
-		Confine: guard.Confinement(t.state.Opened.Sandbox), World: t.Dir, Writable: t.state.Opened.Writable,
+		Confine: t.confinement(), World: t.Dir, Writable: t.state.Opened.Writable,
 		Protected: []string{filepath.Join(t.Dir, ".anamnesis")},
-	}
-	if t.opts.Sandbox != "" {
-		o.Confine = t.opts.Sandbox
 	}
 	if o.Confine != guard.ConfineOff {
 		if err := t.confines.places(t.ID, &o); err != nil {
@@ -43,6 +40,14 @@ func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
 	}
 	t.confines.box, t.confines.tried = box, true
 	return box, nil
+}
+
+// confinement is what the task's commands are to be held in.
+func (t *Task) confinement() guard.Confinement {
+	if t.opts.Sandbox != "" {
+		return t.opts.Sandbox
+	}
+	return guard.Confinement(t.state.Opened.Sandbox)
 }
 
 // places makes the directories of a sandbox, and names all of them without

@@ -188,6 +188,7 @@ func TestKeptFields(t *testing.T) {
 		ModelAsked.hash ModelReplied.finish ModelReplied.model ApprovalDecided.decision ApprovalDecided.by ToolStarted.boot_id JobStarted.boot_id Part.kind
 		Part.base64 WorldSaved.commit WorldSaved.tree WorldRestored.by JumpRequested.by PassBegun.trigger PassDone.trigger PassDone.writer
 		JumpIntended.by JumpIntended.from_commit JumpIntended.base JumpIntended.to_commit ReflectAsked.model
+		SubagentStarted.task SubagentStarted.dir SubagentEnded.task Parent.task
 		Agent.hash Agent.model Agent.approval`)
 	kept, got, seen := strings.Fields(keptNames), map[string]bool{}, map[reflect.Type]bool{}
 	var look func(reflect.Type)

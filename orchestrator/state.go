@@ -52,8 +52,10 @@ type State struct {
 	Jobs      []RunningJob // background commands that have not ended
 	JobsBegun int          // and how many there were
 	Todos     []op.Todo    `json:",omitempty"` // the agent's todo list
-	Repeats   loop.Tally   // calls that were made, by the world they ran in
-	Research  Research     // what was looked up before it was used
+	// Subagents are those begun, the oldest first.
+	Subagents []BegunSubagent `json:",omitempty"`
+	Repeats   loop.Tally      // calls that were made, by the world they ran in
+	Research  Research        // what was looked up before it was used
 	// Undone are calls that began a path the agent left, by world, tool and arguments.
 	Undone   map[loop.Key]Undone `json:",omitempty"`
 	Learning *op.PassBegun       `json:",omitempty"` // a pass at the end that was begun and has no result

@@ -48,7 +48,7 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	// short: keep carries the values and not the cancellation.
 	keep := context.WithoutCancel(ctx)
 	for {
-		if err := errors.Join(t.settle(), t.closeLostJobs(keep)); err != nil {
+		if err := errors.Join(t.settle(), t.closeLostJobs(keep), t.closeLostSubagents(keep)); err != nil {
 			return Outcome{}, err
 		}
 		act := Next(&t.state, t.limits())
@@ -187,7 +187,7 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 		return nil, err
 	}
 	req := model.Request{
-		Purpose: "step", Turn: t.state.Totals.Replies,
+		Purpose: "step", Agent: t.state.agent(), Turn: t.state.Totals.Replies,
 		Messages: t.state.Projection(), Tools: t.toolSpecs,
 	}
 	if past := t.state.LastCall; past != nil {
@@ -252,8 +252,11 @@ func (t *Task) runCalls(ctx, keep context.Context, calls []CallState) error {
 	}
 	readOnly := len(calls) > 1
 	for _, c := range calls {
-		tl, _, err := t.tools.Validate(c.Call)
-		readOnly = readOnly && err == nil && tl.Spec().ReadOnly && !tl.Spec().Ordered
+		tl, args, err := t.tools.Validate(c.Call)
+		if readOnly = readOnly && err == nil; readOnly {
+			spec := tool.SpecOf(tl, args)
+			readOnly = spec.ReadOnly && !spec.Ordered
+		}
 	}
 	if !readOnly {
 		for _, c := range calls {
@@ -290,6 +293,7 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		}
 		return t.finishCall(keep, c, res, 0, 0)
 	}
+	spec := tool.SpecOf(tl, args)
 	root, err := t.worldRoot()
 	if err != nil {
 		return err
@@ -298,17 +302,20 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: taskEvidence{t}, Redactor: t.redactor, Jobs: t.jobs, Todos: t.currentTodos,
 		Started: func(s op.ToolStarted) error { return t.post(keep, &s) },
 	}
+	if len(t.opts.Subagents) > 0 {
+		env.Subagents = taskSubagents{t}
+	}
 	if t.opts.Ask != nil {
 		env.Ask = func(ctx context.Context, question string) (string, bool, error) { return t.askFor(ctx, keep, question) }
 	}
 	if show := t.opts.Progress; show != nil {
 		env.Progress = func(text string) { show(c, t.redactText(text)) }
 	}
-	if args, err = t.putBack(env, tl.Spec(), args); err != nil {
+	if args, err = t.putBack(env, spec, args); err != nil {
 		res, _ := tool.ErrorResult(err)
 		return t.finishCall(keep, c, res, 0, 0)
 	}
-	call, again := t.weighCall(c, tl.Spec())
+	call, again := t.weighCall(c, spec)
 	if again.blocked() {
 		return t.post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byRepeatGuard}, &op.ToolReturned{
 			Call: c.ID, Name: c.Name, Text: again.refusal(c.Name), IsError: true, Refused: true, Repeats: again.last})
@@ -317,14 +324,14 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		return t.post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byUndoneGuard}, &op.ToolReturned{
 			Call: c.ID, Name: c.Name, Text: u.notRun(c.Name), IsError: true, Refused: true, Repeats: u.Seq})
 	}
-	if env.Sandbox, err = t.sandboxFor(ctx, tl.Spec()); err != nil {
+	if env.Sandbox, err = t.sandboxFor(ctx, spec); err != nil {
 		return err
 	}
-	ok, why, decision := t.approve(ctx, c, tl.Spec(), args, env.Sandbox)
+	ok, why, decision := t.approve(ctx, c, spec, args, env.Sandbox)
 	if !ok { // one write: a refusal is never forgotten and the call run after all
 		return t.post(keep, append(decision, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: why, IsError: true, Refused: true})...)
 	}
-	if err := t.post(keep, append(decision, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: call.World, Effects: call.Effects, Changes: !tl.Spec().ReadOnly})...); err != nil {
+	if err := t.post(keep, append(decision, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: call.World, Effects: call.Effects, Changes: !spec.ReadOnly})...); err != nil {
 		return err
 	}
 	start := t.now()
@@ -400,7 +407,7 @@ func (t *Task) closeUnknown(ctx context.Context, calls []CallState) error {
 		if err := file.RemoveLeftover(t.root, c.Call); err != nil {
 			return fmt.Errorf("remove what call %s left half written: %w", c.ID, err)
 		}
-		res := &op.ToolReturned{Call: c.ID, Name: c.Name, Text: unknownResult, IsError: true, Unknown: true}
+		res := &op.ToolReturned{Call: c.ID, Name: c.Name, Text: unknownResult + t.state.lostWith(c.ID), IsError: true, Unknown: true}
 		if text := t.state.recordedEffect(c.ID); text != "" {
 			res = &op.ToolReturned{Call: c.ID, Name: c.Name, Text: text}
 		}

@@ -168,8 +168,8 @@ func (t *Task) askPerson(ctx, keep context.Context, question string) (bool, erro
 // askFor puts a question to the person at hand, one at a time, and makes the
 // answer durable as their words. It may be called from any goroutine.
 func (t *Task) askFor(ctx, keep context.Context, question string) (answer string, ok bool, err error) {
-	t.askMu.Lock()
-	defer t.askMu.Unlock()
+	t.opts.family.askMu.Lock()
+	defer t.opts.family.askMu.Unlock()
 	answer, ok = t.opts.Ask(ctx, t.redactText(question))
 	if answer = strings.TrimSpace(answer); !ok || answer == "" {
 		return "", false, nil

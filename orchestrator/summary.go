@@ -18,7 +18,8 @@ type Summary struct {
 	Jumps   int       `json:"jumps"`
 	Changed time.Time `json:"changed"`
 	Request string    `json:"request"`
-	Error   string    `json:"error,omitempty"` // why it is unreadable
+	Parent  string    `json:"parent,omitempty"` // of a subagent: the task whose agent began it
+	Error   string    `json:"error,omitempty"`  // why it is unreadable
 }
 
 // Summaries reads every task, the one that was written last at the end. A task
@@ -45,7 +46,7 @@ func Summaries(h Home) ([]Summary, error) {
 func Summarize(h Home, id string, st *State) Summary {
 	pid := Live(h, id)
 	return Summary{
-		ID: id, Dir: st.Opened.Dir, Changed: changed(h, id), Steps: st.EndedSteps(), Ops: st.Last, Jumps: st.Totals.Jumps, Request: st.Request,
+		Parent: st.parent(), ID: id, Dir: st.Opened.Dir, Changed: changed(h, id), Steps: st.EndedSteps(), Ops: st.Last, Jumps: st.Totals.Jumps, Request: st.Request,
 		State: st.Standing(pid != 0), PID: pid,
 	}
 }

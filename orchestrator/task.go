@@ -64,6 +64,8 @@ type Options struct {
 	// Sandbox overrides what the task's commands are held in, in this process.
 	Sandbox guard.Confinement
 	Limits  Limits
+	// Subagents are the agents that the tool Task hands work to.
+	Subagents []Subagent
 	// Polling names calls that may be repeated in an unchanged world, because
 	// they wait for something outside it; nil: loop.Polling.
 	Polling []loop.Pattern
@@ -98,6 +100,8 @@ type Options struct {
 	// Secrets are values known to be secret: they are redacted wherever they
 	// would be recorded, shown or sent, as is what looks like a secret.
 	Secrets []redact.Secret
+
+	family *family // of a subagent: its parent's
 }
 
 // Task is one piece of work in this process: its stream, its world and the
@@ -114,7 +118,6 @@ type Task struct {
 	cards      *knowledgebase.Store
 	layers     knowledgebase.Layers // what is searched: the project's own cards, if it has any, and cards
 	found      uint64               // the last operation when this process took the task over
-	askMu      sync.Mutex           // held while the person is asked
 	rootMu     sync.Mutex           // guards root
 	root       *os.Root             // of the world; see worldRoot
 	tools      *tool.Registry       // Run's goroutine changes it, between calls
@@ -131,7 +134,6 @@ type Task struct {
 	opts       Options
 	boxMu      sync.Mutex // guards confines
 	confines   confines
-	begun      time.Time // when this process took the task up
 
 	state        State  // Run's goroutine only
 	unusable     bool   // a fold failed; Run's goroutine only
@@ -176,6 +178,8 @@ type New struct {
 	Redact []string // see op.TaskOpened
 
 	NoFinalPass bool // the paths the task leaves are not read at its end
+
+	Parent *op.Parent // the task that a subagent's task is a part of
 }
 
 // CheckNames refuses names that go into the stream as they are and hold a
@@ -212,7 +216,7 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 		return nil, err
 	}
 	counter.Count("")
-	live, err := holdDir(h, dir, n.ID)
+	live, err := holdDir(h, dir, n.ID, n.Parent != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +225,7 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 		Task: n.ID, Dir: dir, Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL,
 		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, Allow: ruleTexts(n.Rules, guard.Allow), Ask: ruleTexts(n.Rules, guard.Ask), Deny: ruleTexts(n.Rules, guard.Refuse), Sandbox: n.Sandbox, Writable: n.Writable, MaxSteps: n.MaxSteps, Tools: n.Tools,
 		KB: h.KnowledgeBase(), System: n.System, Agent: n.Agent, Program: o.Program,
-		NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass, Redact: withNames(nil, n.Redact),
+		NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass, Parent: n.Parent, Redact: withNames(nil, n.Redact),
 	}
 	if err := t.open(ctx, h, opened); err != nil {
 		return nil, errors.Join(err, t.Close())
@@ -243,6 +247,9 @@ func OpenTask(ctx context.Context, h Home, id string, o Options) (*Task, error) 
 	if err != nil {
 		return nil, err
 	}
+	if p := st.Opened.Parent; p != nil && o.family == nil {
+		return nil, fmt.Errorf("%w: %s was begun by the agent of task %s, which goes on with it: 'anamnesis resume %s'", ErrSubagent, id, p.Task, p.Task)
+	}
 	if o.Recreate {
 		if err := makeAgain(st.Opened.Dir); err != nil {
 			return nil, fmt.Errorf("task %s: %w", id, err)
@@ -251,7 +258,7 @@ func OpenTask(ctx context.Context, h Home, id string, o Options) (*Task, error) 
 	if info, err := os.Stat(st.Opened.Dir); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("%w: task %s works in %s; put the directory back, or 'anamnesis jump %s STEP' makes it again", ErrNoDirectory, id, st.Opened.Dir, id)
 	}
-	live, err := holdDir(h, st.Opened.Dir, id)
+	live, err := holdDir(h, st.Opened.Dir, id, st.Opened.Parent != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +282,7 @@ func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed) e
 // open opens the stores, folds what the stream holds and recovers the world.
 func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	var err error
-	t.confines.home, t.begun = h, t.now()
+	t.confines.home = h
 	if t.counter == nil {
 		if t.counter, err = tokens.ForEncoding(opened.Encoding); err != nil {
 			return err
@@ -286,7 +293,7 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	}
 	// The world first: what it refuses leaves no stream behind.
 	t.world, err = worldstate.Open(t.Dir, opened.Store, &worldstate.Options{
-		Task: t.ID, Home: h.User, Hook: t.opts.WorldHook, Exclude: h.Roots(), Watch: true, Progress: t.opts.Scan,
+		Task: t.ID, Home: h.User, Hook: t.opts.WorldHook, Exclude: h.Roots(), Watch: opened.Parent == nil, Progress: t.opts.Scan,
 	})
 	if err != nil {
 		return err
@@ -305,7 +312,7 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	}
 	// What a dead run left running could still write: end it before the world
 	// is looked at.
-	if err := endLeftovers(&t.state); err != nil {
+	if err := errors.Join(endLeftovers(&t.state), t.endSubagentLeftovers()); err != nil {
 		return err
 	}
 	if _, err := t.world.Recover(ctx); err != nil {
@@ -393,7 +400,8 @@ func (t *Task) Close() error {
 // context.
 func (t *Task) limits() Limits {
 	l := t.opts.Limits
-	l.TimeUp = l.Time > 0 && t.now().Sub(t.begun) >= l.Time
+	l.TimeUp = l.Time > 0 && t.now().Sub(t.opts.family.begun) >= l.Time
+	l.Others = t.opts.family.others(t.state.spent())
 	l.ToolTokens, l.Person = t.toolTokens, t.opts.Ask != nil
 	return l
 }
@@ -433,6 +441,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.CheckpointEvery == 0 {
 		o.CheckpointEvery = DefaultCheckpointEvery
+	}
+	if o.family == nil {
+		o.family = newFamily(o.Now())
 	}
 	return o
 }

@@ -101,7 +101,7 @@ func exitCode(err error) int {
 		{exitCorrupt, []error{opstream.ErrCorrupt, worldstate.ErrCorrupt, orchestrator.ErrStream}},
 		{exitRefused, []error{
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
-			orchestrator.ErrBusy, orchestrator.ErrPending, orchestrator.ErrNotJumped,
+			orchestrator.ErrBusy, orchestrator.ErrPending, orchestrator.ErrNotJumped, orchestrator.ErrSubagent,
 			worldstate.ErrUnfinished, probe.ErrBusy,
 		}},
 		{exitUsage, []error{

@@ -183,6 +183,13 @@ func (a *app) run(ctx context.Context, f agentFlags, lasting taskFlags, id, requ
 	if opts.Rules, err = a.standingRules(h, n.Dir); err != nil {
 		return err
 	}
+	subagents, err := subagentsOf()
+	if err != nil {
+		return err
+	}
+	if err := a.addSubagents(ctx, h, n.Dir, f, subagents, &opts); err != nil {
+		return err
+	}
 	done, err := a.addSources(ctx, h, n.Dir, f, lines, &opts)
 	if err != nil {
 		return err
@@ -415,6 +422,13 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	}
 	opts.KnownModel = knownModel(h, st.Opened.Dir)
 	if opts.Rules, err = a.standingRules(h, st.Opened.Dir); err != nil {
+		return err
+	}
+	subagents, err := subagentsOf()
+	if err != nil {
+		return err
+	}
+	if err := a.addSubagents(ctx, h, st.Opened.Dir, f, subagents, &opts); err != nil {
 		return err
 	}
 	done, err := a.addSources(ctx, h, st.Opened.Dir, f, lines, &opts)

@@ -81,7 +81,11 @@ type taskView struct {
 	Tokens op.Usage  `json:"tokens"`
 	Todos  []op.Todo `json:"todos,omitempty"`
 	Jobs   []jobRow  `json:"jobs,omitempty"` // background commands that have not ended
-	Answer string    `json:"answer,omitempty"`
+	// Subagents are those the task began, the oldest first; Begun, of a subagent,
+	// is what began it.
+	Subagents []subagentRow `json:"subagents,omitempty"`
+	Begun     *op.Parent    `json:"begun,omitempty"`
+	Answer    string        `json:"answer,omitempty"`
 }
 
 // jobRow is one background command.
@@ -89,6 +93,17 @@ type jobRow struct {
 	ID      string `json:"id"`
 	Command string `json:"command"`
 	Step    int    `json:"step"` // it was begun in
+}
+
+// subagentRow is one subagent of a task.
+type subagentRow struct {
+	Task        string `json:"task"`
+	Agent       string `json:"agent"`
+	Description string `json:"description"`
+	Step        int    `json:"step"`  // it was begun in
+	State       string `json:"state"` // working, or how its last turn ended
+	Dir         string `json:"dir,omitempty"`
+	Left        bool   `json:"left,omitempty"` // a jump left the step it was begun in
 }
 
 func (a *app) showTask(h orchestrator.Home, id string, asJSON bool) error {
@@ -101,6 +116,15 @@ func (a *app) showTask(h orchestrator.Home, id string, asJSON bool) error {
 	}
 	for _, j := range st.Jobs {
 		v.Jobs = append(v.Jobs, jobRow{ID: j.Job, Command: j.Command, Step: j.Step})
+	}
+	v.Begun = st.Opened.Parent
+	for _, c := range st.Subagents {
+		row := subagentRow{Task: c.Task, Agent: c.Agent, Description: c.Description, Step: c.Step, State: c.Reason, Dir: c.Dir}
+		row.Left = c.Step < len(st.Steps) && st.Steps[c.Step].Ended && !st.OnPath(c.Step, st.Current)
+		if c.Running {
+			row.State = "working"
+		}
+		v.Subagents = append(v.Subagents, row)
 	}
 	if asJSON {
 		return a.printJSON(v)
@@ -115,6 +139,9 @@ func (a *app) printTask(v taskView) {
 		fmt.Fprintln(a.stdout, strings.TrimRight(label+" "+text, " "))
 	}
 	say("task     ", "%s · %s", v.ID, v.State)
+	if b := v.Begun; b != nil {
+		say("subagent ", "%s, begun by op %d of task %s", b.Agent, b.Op, b.Task)
+	}
 	say("request  ", "%s", v.Request)
 	say("directory", "%s", v.Dir)
 	say("model    ", "%s · %d tokens in, %d out", v.Model, v.Tokens.Prompt, v.Tokens.Completion)
@@ -127,6 +154,13 @@ func (a *app) printTask(v taskView) {
 	}
 	for _, j := range v.Jobs {
 		say("runs     ", "%s (step %d): %s", j.ID, j.Step, j.Command)
+	}
+	for _, c := range v.Subagents {
+		left := ""
+		if c.Left {
+			left = ", left by a jump"
+		}
+		say("subagent ", "%s (%s, step %d%s) %s: %s", c.Task, c.Agent, c.Step, left, c.State, c.Description)
 	}
 	if v.Answer != "" {
 		say("answer   ", "%s", v.Answer)

@@ -18,10 +18,11 @@ import (
 )
 
 func (a *app) tasksCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, all bool
 	cmd := &cobra.Command{
 		Use:   "tasks",
 		Short: "List the tasks",
+		Long:  "List the tasks, the one that was written last at the end. The tasks of subagents are left out unless --all is given.",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			h, err := a.home()
@@ -31,6 +32,9 @@ func (a *app) tasksCommand() *cobra.Command {
 			rows, err := orchestrator.Summaries(h)
 			if err != nil {
 				return err
+			}
+			if !all {
+				rows = slices.DeleteFunc(rows, func(r orchestrator.Summary) bool { return r.Parent != "" })
 			}
 			if asJSON {
 				return a.printJSON(rows)
@@ -49,6 +53,7 @@ func (a *app) tasksCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	cmd.Flags().BoolVar(&all, "all", false, "with the tasks of subagents")
 	return cmd
 }
 
@@ -66,7 +71,7 @@ func lastTask(h orchestrator.Home, dir string) (string, error) {
 		return "", err
 	}
 	for _, r := range slices.Backward(rows) {
-		if r.Dir == abs {
+		if r.Dir == abs && r.Parent == "" {
 			return r.ID, nil
 		}
 	}

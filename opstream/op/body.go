@@ -23,6 +23,8 @@ type TaskOpened struct {
 	Ask      []string `json:"ask,omitempty"`
 	Deny     []string `json:"deny,omitempty"`
 	Writable []string `json:"writable,omitempty"`
+	// Parent is the task that a subagent's task is a part of; nil for others.
+	Parent *Parent `json:"parent,omitempty"`
 	// Tools are the tools the agent has beside those that every agent has.
 	Tools  []string `json:"tools,omitempty"`
 	KB     string   `json:"kb"`     // knowledge base folder

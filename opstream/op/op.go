@@ -32,6 +32,8 @@ const (
 	KindToolStarted     Kind = "tool.started"
 	KindToolReturned    Kind = "tool.returned"
 	KindTodosSet        Kind = "todos.set"
+	KindSubagentStart   Kind = "subagent.started"
+	KindSubagentEnd     Kind = "subagent.ended"
 	KindJobStarted      Kind = "job.started"
 	KindJobEnded        Kind = "job.ended"
 	KindWorldSaved      Kind = "world.saved"
@@ -141,6 +143,10 @@ func empty(k Kind) Body {
 		return new(ToolReturned)
 	case KindTodosSet:
 		return new(TodosSet)
+	case KindSubagentStart:
+		return new(SubagentStarted)
+	case KindSubagentEnd:
+		return new(SubagentEnded)
 	case KindJobStarted:
 		return new(JobStarted)
 	case KindJobEnded:

@@ -59,6 +59,9 @@ const (
 type Request struct {
 	// Purpose is one of the Purpose constants; empty means PurposeStep.
 	Purpose string
+	// Agent is the name of the subagent that asks; empty: the task's own agent.
+	// Only scripts look at it.
+	Agent string
 	// Turn counts the replies of this purpose that the task has already
 	// acknowledged. Only scripts look at it: it is how a recording finds its
 	// place again in another process.

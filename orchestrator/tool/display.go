@@ -37,6 +37,8 @@ func displayKeys(name string) []string {
 		return []string{"command"}
 	case "Glob", "Grep":
 		return []string{"pattern"}
+	case "Task":
+		return []string{"description"}
 	case "Think":
 		return []string{"thought"}
 	case "jump_to_step":

@@ -56,6 +56,18 @@ func (r *Registry) With(tools ...Tool) (*Registry, []error) {
 	return more, errs
 }
 
+// Only gives a registry with those of its tools that keep wants.
+func (r *Registry) Only(keep func(Spec) bool) *Registry {
+	some := &Registry{byName: make(map[string]entry)}
+	for _, s := range r.order {
+		if keep(s) {
+			some.order = append(some.order, s)
+			some.byName[s.Name] = r.byName[s.Name]
+		}
+	}
+	return some
+}
+
 // MaxNameBytes bounds a tool's name.
 const MaxNameBytes = 64
 

@@ -37,6 +37,9 @@ type Spec struct {
 	// Runs says that the tool runs a program of somebody's choice: it is held in
 	// by the task's sandbox, as commands are.
 	Runs bool
+	// Delegates says that all a call does is decided on elsewhere, one thing at a
+	// time: it needs no approval of its own unless a rule names it.
+	Delegates bool
 	// Ordered says that what a call does depends on the calls before it in the
 	// same reply: they are run in order even where all only read.
 	Ordered bool
@@ -81,6 +84,8 @@ type Env struct {
 	Evidence Evidence
 	// Todos gives the agent's todo list; nil outside a task.
 	Todos func() []op.Todo
+	// Subagents are the agents that work can be handed to; nil where there are none.
+	Subagents Subagents
 	// Jobs are the task's background commands; nil outside a task.
 	Jobs Jobs
 	// Ask puts a question to the person and records the answer as their words;

@@ -121,6 +121,8 @@ func (p *textPrinter) Op(o op.Op) {
 		p.returned(b)
 	case *op.ResearchDone:
 		p.line("✎ looked up %s (op %d)", b.Subject, b.Look)
+	case *op.SubagentStarted:
+		p.line("▸ subagent %s (%s): %s", b.Task, b.Agent, b.Description)
 	case *op.TodosSet:
 		p.line("☰ todo list: %s", op.TodosSummary(b.Todos))
 	case *op.JobStarted:

@@ -2,6 +2,7 @@ package script
 
 import (
 	"regexp"
+	"slices"
 
 	yaml "go.yaml.in/yaml/v4"
 
@@ -11,7 +12,7 @@ import (
 // parse reads a whole script.
 func parse(file string, data []byte) (*Model, error) {
 	r := &reader{file: file}
-	m := &Model{file: file, fired: make(map[string]int), seen: make(map[int]position)}
+	m := newModel(file)
 	if len(data) > MaxFileBytes {
 		r.fail(1, "the script is larger than %d MiB", MaxFileBytes>>20)
 		return nil, r.err
@@ -21,13 +22,12 @@ func parse(file string, data []byte) (*Model, error) {
 		return nil, r.err
 	}
 	hasTurns := false
+	turns := func(n *yaml.Node) { hasTurns = true; m.items = r.items(n) }
 	r.mapping(root, "the script", map[string]func(*yaml.Node){
-		"name":  func(n *yaml.Node) { m.name = r.str(n, "`name`") },
-		"model": func(n *yaml.Node) { m.eas = r.str(n, "`model`") },
-		"turns": func(n *yaml.Node) {
-			hasTurns = true
-			r.list(n, "`turns`", func(n *yaml.Node) { m.items = append(m.items, r.item(n)) })
-		},
+		"name":        func(n *yaml.Node) { m.name = r.str(n, "`name`") },
+		"model":       func(n *yaml.Node) { m.eas = r.str(n, "`model`") },
+		"turns":       turns,
+		"subagents":   func(n *yaml.Node) { m.subagents = r.subagents(n, file) },
 		"passes":      func(n *yaml.Node) { m.passes = r.rules(n, "passes") },
 		"reflections": func(n *yaml.Node) { m.reflections = r.rules(n, "reflections") },
 		"probes":      func(n *yaml.Node) { m.probes = r.rules(n, "probes") },
@@ -38,10 +38,42 @@ func parse(file string, data []byte) (*Model, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	for _, it := range m.items {
-		m.loops = m.loops || it.loop
-	}
+	m.loops = loopsIn(m.items)
 	return m, nil
+}
+
+// items reads turns.
+func (r *reader) items(n *yaml.Node) []item {
+	var out []item
+	r.list(n, "`turns`", func(n *yaml.Node) { out = append(out, r.item(n)) })
+	return out
+}
+
+// loopsIn reports whether some item is a loop.
+func loopsIn(items []item) bool {
+	return slices.ContainsFunc(items, func(it item) bool { return it.loop })
+}
+
+// subagents reads what subagents say.
+func (r *reader) subagents(n *yaml.Node, file string) []subagent {
+	var out []subagent
+	r.list(n, "`subagents`", func(n *yaml.Node) {
+		sub := subagent{line: n.Line, words: newModel(file)}
+		r.mapping(n, "a subagent", map[string]func(*yaml.Node){
+			"agent": func(n *yaml.Node) { sub.agent = r.str(n, "`agent`") },
+			"when":  func(n *yaml.Node) { sub.when = r.condition(n, "`when`", scopeJoined, everyScope(), false) },
+			"turns": func(n *yaml.Node) { sub.words.items = r.items(n) },
+		})
+		switch {
+		case sub.agent == "":
+			r.fail(n.Line, "a subagent needs `agent`: its name")
+		case len(sub.words.items) == 0:
+			r.fail(n.Line, "a subagent needs `turns`")
+		}
+		sub.words.name, sub.words.loops = sub.agent, loopsIn(sub.words.items)
+		out = append(out, sub)
+	})
+	return out
 }
 
 // item reads an entry of turns.

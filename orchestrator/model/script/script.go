@@ -46,6 +46,7 @@ type Model struct {
 	reflections []rule
 	probes      []rule
 	loops       bool // some item is a loop
+	subagents   []subagent
 
 	mu    sync.Mutex
 	fired map[string]int   // tries that met a fault in this process, by place
@@ -53,6 +54,18 @@ type Model struct {
 }
 
 var _ model.Model = (*Model)(nil)
+
+// subagent is what one subagent says, in each of its tasks.
+type subagent struct {
+	line  int
+	agent string
+	when  condition
+	words *Model
+}
+
+func newModel(file string) *Model {
+	return &Model{file: file, fired: make(map[string]int), seen: make(map[int]position)}
+}
 
 // Load reads a script. An unreadable file gives the system's error, a wrong
 // one a *SyntaxError.
@@ -120,6 +133,9 @@ func (m *Model) Ask(ctx context.Context, r model.Request, on func(model.Delta)) 
 	if r.Purpose == "" {
 		r.Purpose = model.PurposeStep
 	}
+	if r.Agent != "" && r.Purpose == model.PurposeStep {
+		return m.askSubagent(ctx, r, on)
+	}
 	cue, err := m.find(r)
 	if err != nil {
 		return model.Reply{}, &model.Fault{Kind: model.FaultScript, Tries: 1, Err: err}
@@ -135,6 +151,20 @@ func (m *Model) Ask(ctx context.Context, r model.Request, on func(model.Delta)) 
 	}
 	cue.answer = answer
 	return m.play(ctx, r, cue, on)
+}
+
+// askSubagent has the first entry answer that is for the agent and whose
+// condition holds. Its turns are counted in the subagent's own task.
+func (m *Model) askSubagent(ctx context.Context, r model.Request, on func(model.Delta)) (model.Reply, error) {
+	for _, s := range m.subagents {
+		if s.agent == r.Agent && s.when.holds(r) {
+			r.Agent = ""
+			return s.words.Ask(ctx, r, on)
+		}
+	}
+	return model.Reply{}, &model.Fault{Kind: model.FaultScript, Tries: 1, Err: &Mismatch{
+		File: m.file, Line: 1, Purpose: r.Purpose, Turn: r.Turn,
+		Expected: "an entry of `subagents` to match", Got: fmt.Sprintf("the subagent %q and %d entries", r.Agent, len(m.subagents))}}
 }
 
 // cue is what a request has been matched to.

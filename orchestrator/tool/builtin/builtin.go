@@ -11,6 +11,7 @@ import (
 	"anamnesis/orchestrator/tool/plan"
 	"anamnesis/orchestrator/tool/search"
 	"anamnesis/orchestrator/tool/shell"
+	"anamnesis/orchestrator/tool/subagent"
 	"anamnesis/orchestrator/tool/timeline"
 	"anamnesis/orchestrator/tool/web"
 )
@@ -22,6 +23,8 @@ type Options struct {
 	File   file.Options
 	Search search.Options
 	Web    web.Options
+	// Agents are those that work can be handed to; none: no Task.
+	Agents []subagent.Agent
 }
 
 // Tools lists every built-in tool, in the order the model is offered them.
@@ -51,6 +54,9 @@ func Tools(o *Options) []tool.Tool {
 	}
 	if s, ok := web.SearchWeb(&v.Web); ok {
 		tools = append(tools, s)
+	}
+	if len(v.Agents) > 0 {
+		tools = append(tools, subagent.Task(v.Agents))
 	}
 	return tools
 }

@@ -130,6 +130,19 @@ func (jobs) Stop(id string) (tool.Job, error)                  { return tool.Job
 
 func noTodos() []op.Todo { return nil }
 
+// workers are subagents that say what they were asked.
+type workers struct{}
+
+func (workers) Begin(_ context.Context, s tool.SubagentStart) (tool.Subagent, error) {
+	return worker(s), nil
+}
+
+type worker tool.SubagentStart
+
+func (w worker) Work(context.Context) (tool.SubagentEnd, error) {
+	return tool.SubagentEnd{Text: w.Agent + " did " + w.Prompt}, nil
+}
+
 // second answers every question with its second choice.
 func second(context.Context, string) (string, bool, error) { return "2", true, nil }
 
@@ -166,6 +179,8 @@ func sample(name string, i int) (args map[string]any, want string) {
 		return map[string]any{"thought": fmt.Sprint(i)}, "Noted."
 	case "SetTodoList":
 		return map[string]any{"todos": []map[string]string{{"title": fmt.Sprint(i), "status": "in_progress"}}}, fmt.Sprintf("0 of 1 done; now: %d", i)
+	case "Task":
+		return map[string]any{"subagent": "explore", "description": "d", "prompt": fmt.Sprintf("part %d", i)}, fmt.Sprintf("explore did part %d", i)
 	case "jump_to_step":
 		return map[string]any{"step_id": i, "reason": "r"}, fmt.Sprintf("Jump to step %d scheduled", i)
 	case "SendDMail":
@@ -215,7 +230,7 @@ func conform(t *testing.T, r *tool.Registry, env tool.Env, name string) {
 }
 
 func TestConformance(t *testing.T) {
-	tools := append(builtin.Tools(nil), optIn(t)...)
+	tools := append(builtin.Tools(&builtin.Options{Agents: agents()}), optIn(t)...)
 	r, err := tool.NewRegistry(tools...)
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +249,7 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	env := tool.Env{Root: root, Dir: dir, Ask: second, Jobs: jobs{}, Todos: noTodos, Timeline: echo{}, Mailbox: echo{}, Evidence: echo{}}
+	env := tool.Env{Root: root, Dir: dir, Ask: second, Jobs: jobs{}, Todos: noTodos, Subagents: workers{}, Timeline: echo{}, Mailbox: echo{}, Evidence: echo{}}
 	var wg sync.WaitGroup
 	for _, tl := range tools {
 		name := tl.Spec().Name
@@ -264,10 +279,10 @@ func TestEndedContext(t *testing.T) {
 	defer root.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, tl := range append(builtin.Tools(nil), optIn(t)...) {
+	for _, tl := range append(builtin.Tools(&builtin.Options{Agents: agents()}), optIn(t)...) {
 		args, _ := sample(tl.Spec().Name, 1)
 		data, _ := json.Marshal(args)
-		_, err := tl.Call(ctx, &tool.Env{Call: "c", Root: root, Dir: dir, Ask: second, Jobs: jobs{}, Todos: noTodos, Timeline: echo{}, Mailbox: echo{}, Evidence: echo{}}, data)
+		_, err := tl.Call(ctx, &tool.Env{Call: "c", Root: root, Dir: dir, Ask: second, Jobs: jobs{}, Todos: noTodos, Subagents: workers{}, Timeline: echo{}, Mailbox: echo{}, Evidence: echo{}}, data)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: err = %v, want the context's", tl.Spec().Name, err)
 		}

@@ -13,13 +13,14 @@ import (
 
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
+	"anamnesis/orchestrator/tool/subagent"
 	"anamnesis/orchestrator/tool/web"
 )
 
 // TestToolsPage holds docs/tools.md to the schemas it is made of; UPDATE_GOLDEN
 // writes it anew.
 func TestToolsPage(t *testing.T) {
-	o := &builtin.Options{Web: web.Options{Search: web.Search{Engine: "searxng", URL: "http://localhost"}}}
+	o := &builtin.Options{Web: web.Options{Search: web.Search{Engine: "searxng", URL: "http://localhost"}}, Agents: agents()}
 	var got bytes.Buffer
 	got.WriteString("# The built-in tools\n\nMade from the tools' schemas by a test; what is said here is what the model is told. " +
 		"Tools that come and go: [MCP servers](mcp.md), [commands](command-tools.md).\n")
@@ -48,6 +49,11 @@ func TestToolsPage(t *testing.T) {
 	}
 }
 
+// agents are subagents of both kinds.
+func agents() []subagent.Agent {
+	return []subagent.Agent{{Name: "coder", Description: "Makes a change."}, {Name: "explore", Description: "Finds something out.", ReadOnly: true}}
+}
+
 func describe(b *bytes.Buffer, s tool.Spec, lead string) {
 	needs := "Needs approval."
 	switch {
@@ -55,6 +61,10 @@ func describe(b *bytes.Buffer, s tool.Spec, lead string) {
 		needs = "Needs no approval."
 	case s.Edits:
 		needs = "Needs approval, which `--approval edits` gives."
+	}
+	if s.Delegates {
+		needs = "Needs no approval: what the subagent does is approved call by call."
+		lead += "Only where the agent has [subagents](subagents.md). "
 	}
 	if s.Name == "SearchWeb" {
 		lead += "Only where a search engine is [configured](web-tools.md). "

@@ -1,0 +1,67 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/tool/subagent"
+)
+
+// addSubagents gives a task the agents its own agent may hand work to, and the
+// tool for it.
+func (a *app) addSubagents(ctx context.Context, h orchestrator.Home, dir string, f agentFlags, specs []op.Agent, o *orchestrator.Options) error {
+	if len(specs) == 0 {
+		return nil
+	}
+	var offered []subagent.Agent
+	for _, spec := range specs {
+		sub := orchestrator.Subagent{
+			Spec:   spec,
+			Offers: func(name string, readOnly bool) bool { return agent.Offers(&spec, name, readOnly) },
+			System: func(dir string) string { return agent.Render(&spec, agent.Vars{Now: time.Now(), Dir: dir}) },
+		}
+		if spec.Model != "" {
+			m, err := a.subagentModel(ctx, h, dir, f, spec)
+			if err != nil {
+				return err
+			}
+			sub.Model = m
+		}
+		o.Subagents = append(o.Subagents, sub)
+		offered = append(offered, subagent.Agent{Name: spec.Name, Description: spec.Description, ReadOnly: spec.ReadOnly})
+	}
+	tools, errs := o.Tools.With(subagent.Task(offered))
+	o.Tools = tools
+	return errors.Join(errs...)
+}
+
+// subagentModel is the model that a subagent's spec names.
+func (a *app) subagentModel(ctx context.Context, h orchestrator.Home, dir string, f agentFlags, spec op.Agent) (*orchestrator.SubagentModel, error) {
+	m, err := a.chooseModel(ctx, spec.Model, f.baseURL, "")
+	if err != nil {
+		return nil, fmt.Errorf("subagent %s: %w", spec.Name, err)
+	}
+	span, err := easFor(h, dir, m.lookup)
+	if err != nil {
+		return nil, err
+	}
+	return &orchestrator.SubagentModel{
+		Model: m.model, Name: m.name, BaseURL: m.baseURL, EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised, Encoding: span.Encoding,
+	}, nil
+}
+
+// subagentsOf are the subagents of the agent that runs.
+func subagentsOf() ([]op.Agent, error) {
+	loaded, err := agent.NewLoader(nil).Load(agent.Default)
+	if err != nil {
+		return nil, err
+	}
+	return loaded.Spec.Subagents, nil
+}

@@ -1,0 +1,43 @@
+package op
+
+// Parent says which task a subagent's task is a part of. It stands in the
+// subagent's first operation.
+type Parent struct {
+	Task     string `json:"task"`
+	Op       uint64 `json:"op"`   // the tool.called that began it
+	Call     string `json:"call"` // and its call id
+	Agent    string `json:"agent"`
+	ReadOnly bool   `json:"read_only,omitempty"`
+	// Fork says that the subagent works in a directory of its own, which was made
+	// of the parent's world.
+	Fork bool `json:"fork,omitempty"`
+}
+
+// SubagentStarted says that a subagent is at work on a call. Its task has begun.
+type SubagentStarted struct {
+	Call        string `json:"call"`
+	Task        string `json:"task"` // the subagent's
+	Agent       string `json:"agent"`
+	Description string `json:"description,omitempty"`
+	Resumed     bool   `json:"resumed,omitempty"` // it had worked before
+	Dir         string `json:"dir,omitempty"`     // of its own, where it has one
+	// Before is what it had used of the model until then.
+	Before Usage `json:"before"`
+}
+
+// SubagentEnded says how a subagent's turn ended. Its task stays and can be
+// gone on with.
+type SubagentEnded struct {
+	Call string `json:"call"`
+	Task string `json:"task"`
+	// Reason is one of TurnEnded's, or lost: the program died.
+	Reason string `json:"reason"`
+	Steps  int    `json:"steps"` // taken since SubagentStarted
+	Usage  Usage  `json:"usage"` // since then
+}
+
+// Kind implements Body.
+func (*SubagentStarted) Kind() Kind { return KindSubagentStart }
+
+// Kind implements Body.
+func (*SubagentEnded) Kind() Kind { return KindSubagentEnd }

@@ -1,0 +1,93 @@
+package orchestrator
+
+import (
+	"sync"
+	"time"
+
+	"anamnesis/opstream/op"
+)
+
+// family is what a task and its subagents have in common in this process: one
+// person who is asked, one budget, one clock.
+type family struct {
+	begun time.Time
+	askMu sync.Mutex // held while the person is asked
+
+	mu     sync.Mutex
+	spent  map[string]Used // of each that is at work, by its task
+	before map[string]Used // what each of the subagents had used when it began
+	taken  map[string]bool // tasks of subagents that are at work, or about to be
+}
+
+func (s *State) spent() Used {
+	return Used{s.Totals.Usage.Prompt + s.Totals.Usage.Completion, s.Turn.Steps}
+}
+
+func newFamily(now time.Time) *family {
+	return &family{begun: now, spent: make(map[string]Used), before: make(map[string]Used), taken: make(map[string]bool)}
+}
+
+// tell says what a task has used. Subagents whose end its figures hold are no
+// longer counted beside it.
+func (f *family) tell(task string, now Used, ended []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, id := range ended {
+		delete(f.spent, id)
+		delete(f.before, id)
+	}
+	b := f.before[task]
+	f.spent[task] = Used{now.Tokens - b.Tokens, now.Steps - b.Steps}
+}
+
+// others is what the family has used without what one of it says it used.
+func (f *family) others(own Used) Used {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	sum := Used{-own.Tokens, -own.Steps}
+	for _, s := range f.spent {
+		sum.Tokens += s.Tokens
+		sum.Steps += s.Steps
+	}
+	return Used{max(sum.Tokens, 0), max(sum.Steps, 0)}
+}
+
+// take reserves a subagent's task; false: it is at work already.
+func (f *family) take(task string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.taken[task] {
+		return false
+	}
+	f.taken[task] = true
+	return true
+}
+
+// leave says that a subagent is no longer at work.
+func (f *family) leave(task string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.taken, task)
+}
+
+// joins says what a subagent had used before it begins.
+func (f *family) joins(task string, had Used) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.before[task] = had
+	f.spent[task] = Used{}
+}
+
+// atWork reports whether a subagent is.
+func (f *family) atWork(task string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.taken[task]
+}
+
+// minus is what was used between two counts.
+func minus(a, b op.Usage) op.Usage {
+	return op.Usage{
+		Prompt: a.Prompt - b.Prompt, Cached: a.Cached - b.Cached, Completion: a.Completion - b.Completion, Reasoning: a.Reasoning - b.Reasoning,
+	}
+}

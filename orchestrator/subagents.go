@@ -1,0 +1,425 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/file"
+	"anamnesis/orchestrator/tool/subagent"
+	"anamnesis/worldstate"
+)
+
+// ErrSubagent: the task is a subagent's, and only its parent goes on with it.
+var ErrSubagent = errors.New("a subagent's task")
+
+// maxSubagents is how many subagents one task begins.
+const maxSubagents = 1000
+
+// reasonLost ends a subagent whose program died.
+const reasonLost = "lost"
+
+// Subagent is an agent that a task can hand work to by the tool Task.
+type Subagent struct {
+	Spec op.Agent
+	// Offers says which tools it is offered; nil: all. The tools that move a task
+	// in its own past, and Task, never are.
+	Offers func(name string, readOnly bool) bool
+	// System gives its system prompt for the directory it works in; nil: none.
+	System func(dir string) string
+	// Model answers; nil: the task's own does.
+	Model *SubagentModel
+}
+
+// SubagentModel is a model with what a stream records of it.
+type SubagentModel struct {
+	Model         model.Model
+	Name, BaseURL string
+	EAS           int // effective attention span, tokens
+	EASFrom       string
+	Window        int // advertised context window, tokens; 0: unknown
+	Encoding      string
+}
+
+// BegunSubagent is a subagent as the stream has it.
+type BegunSubagent struct {
+	Task, Agent string
+	Description string
+	Call        string // that it works on, or worked on last
+	Dir         string // of its own; empty: the task's
+	Step        int    // it was begun in
+	Running     bool   // its end is not recorded
+	Reason      string // how its last turn ended
+	Before      op.Usage
+}
+
+// subagent books the beginning and the end of a subagent's turn.
+func (s *State) subagent(o op.Op) {
+	switch b := o.Body.(type) {
+	case *op.SubagentStarted:
+		i := slices.IndexFunc(s.Subagents, func(c BegunSubagent) bool { return c.Task == b.Task })
+		if i < 0 {
+			i = len(s.Subagents)
+			s.Subagents = append(s.Subagents, BegunSubagent{Task: b.Task, Agent: b.Agent, Dir: b.Dir, Step: o.Step})
+		}
+		c := &s.Subagents[i]
+		c.Description, c.Call, c.Running, c.Reason, c.Before = b.Description, b.Call, true, "", b.Before
+	case *op.SubagentEnded:
+		for i := range s.Subagents {
+			if c := &s.Subagents[i]; c.Task == b.Task {
+				c.Running, c.Reason = false, b.Reason
+			}
+		}
+		s.Totals.Usage = addUsage(s.Totals.Usage, b.Usage)
+		s.Turn.Steps += b.Steps
+	}
+}
+
+// agent is the name of the subagent whose task this is; empty for others.
+func (s *State) agent() string {
+	if s.Opened.Parent == nil {
+		return ""
+	}
+	return s.Opened.Parent.Agent
+}
+
+// parent is the task whose agent began this one; empty where none did.
+func (s *State) parent() string {
+	if s.Opened.Parent == nil {
+		return ""
+	}
+	return s.Opened.Parent.Task
+}
+
+// taskSubagents implements tool.Subagents. Its methods may be called from the
+// goroutines of calls.
+type taskSubagents struct{ t *Task }
+
+// refused is what the model is told of a subagent that does not begin.
+func refused(format string, args ...any) error {
+	return &tool.CallError{Tool: subagent.ToolName, Text: subagent.ToolName + " was not run: " + fmt.Sprintf(format, args...) + "."}
+}
+
+// Begin implements tool.Subagents.
+func (ts taskSubagents) Begin(ctx context.Context, s tool.SubagentStart) (tool.Subagent, error) {
+	t := ts.t
+	i := slices.IndexFunc(t.opts.Subagents, func(a Subagent) bool { return a.Spec.Name == s.Agent })
+	if i < 0 {
+		return nil, refused("there is no subagent %q", s.Agent)
+	}
+	keep := context.WithoutCancel(ctx) // what has begun is recorded
+	w := &working{t: t, start: s, spec: t.opts.Subagents[i]}
+	var err error
+	if s.Resume == "" {
+		err = w.create(keep)
+	} else {
+		err = w.resume(keep)
+	}
+	if err != nil {
+		if w.id != "" {
+			t.opts.family.leave(w.id)
+		}
+		return nil, err
+	}
+	st := w.child.State()
+	w.before, w.had, w.from = st.Totals.Usage, st.spent(), st.Last
+	t.opts.family.joins(w.id, w.had)
+	started := &op.SubagentStarted{Call: s.Call, Task: w.id, Agent: s.Agent, Description: s.Description, Resumed: s.Resume != "", Before: w.before}
+	if w.child.Dir != t.Dir {
+		started.Dir = w.child.Dir
+	}
+	if err := t.post(keep, started); err != nil {
+		t.opts.family.leave(w.id)
+		return nil, errors.Join(err, w.child.Close())
+	}
+	return w, nil
+}
+
+// create makes the subagent's task.
+func (w *working) create(ctx context.Context) error {
+	t, s := w.t, w.start
+	if err := w.name(); err != nil {
+		return err
+	}
+	dir := t.Dir
+	if s.Fork {
+		var err error
+		if dir, err = t.fork(ctx, w.id); err != nil {
+			return refused("no copy of the directory can be made: %v", err)
+		}
+	}
+	o, err := t.subagentOptions(w.spec, s)
+	if err != nil {
+		return err
+	}
+	st, m := &t.state, w.spec.model(t)
+	n := New{
+		ID: w.id, Dir: dir, Request: s.Prompt, Model: m.Name, BaseURL: m.BaseURL, EAS: m.EAS, EASFrom: m.EASFrom, Window: m.Window, Encoding: m.Encoding,
+		Approval: o.Approval, Sandbox: string(o.Sandbox), Writable: st.Opened.Writable,
+		NoResearch: st.Opened.NoResearch, Guarded: slices.Concat(st.Opened.Guarded, w.spec.Spec.Guarded), Redact: st.Redact, NoFinalPass: true,
+		Parent: &op.Parent{Task: t.ID, Op: t.calledAt(s.Call), Call: s.Call, Agent: w.spec.Spec.Name, ReadOnly: w.spec.Spec.ReadOnly, Fork: s.Fork},
+	}
+	if w.spec.System != nil {
+		n.System = w.spec.System(dir)
+	}
+	if w.child, err = Create(ctx, t.confines.home, n, o); err != nil {
+		return fmt.Errorf("begin the subagent %s: %w", w.id, err)
+	}
+	return nil
+}
+
+// name finds a free name for the subagent's task and takes it.
+func (w *working) name() error {
+	const most = 74 // bytes of the parent's, so that all is a task's name
+	parent := strings.TrimRight(firstBytes(w.t.ID, most), ".")
+	for n := len(w.t.state.Subagents) + 1; n <= maxSubagents; n++ {
+		id := fmt.Sprintf("%s.%d", parent, n)
+		if _, err := os.Lstat(w.t.confines.home.Task(id)); err == nil || !w.t.opts.family.take(id) {
+			continue
+		}
+		w.id = id
+		return nil
+	}
+	return refused("this task has begun %d subagents, and may begin no more", maxSubagents)
+}
+
+// resume takes the task of a subagent up again.
+func (w *working) resume(ctx context.Context) error {
+	t, s := w.t, w.start
+	known := t.state.Subagents
+	i := slices.IndexFunc(known, func(c BegunSubagent) bool { return c.Task == s.Resume })
+	if i < 0 {
+		var ids []string
+		for _, c := range known {
+			ids = append(ids, c.Task)
+		}
+		return refused("no subagent of this task is %q; there are: %s", s.Resume, list(ids, len(ids)))
+	}
+	switch c := known[i]; {
+	case c.Agent != s.Agent:
+		return refused("%s is the agent %s, not %s", c.Task, c.Agent, s.Agent)
+	case !t.state.OnPath(c.Step, t.state.Current) && c.Step != t.state.NextStep():
+		return refused("%s was begun in step %d, which a jump left, and ended with it; begin a new one", c.Task, c.Step)
+	case !t.opts.family.take(c.Task):
+		return refused("%s is still at work", c.Task)
+	}
+	w.id = s.Resume
+	o, err := t.subagentOptions(w.spec, s)
+	if err != nil {
+		return err
+	}
+	if w.child, err = OpenTask(ctx, t.confines.home, w.id, o); errors.Is(err, ErrNoDirectory) || errors.Is(err, ErrNoTask) {
+		return refused("%v", err)
+	} else if err != nil {
+		return fmt.Errorf("go on with the subagent %s: %w", w.id, err)
+	}
+	if err := w.goOn(ctx); err != nil {
+		return errors.Join(err, w.child.Close())
+	}
+	return nil
+}
+
+// goOn records the new words, after what became of the files meanwhile.
+func (w *working) goOn(ctx context.Context) error {
+	c := w.child
+	if last := c.state.commitAt(c.state.Current); last != "" {
+		now, err := c.saveSource(ctx, last, "before the subagent goes on")
+		if err != nil {
+			return err
+		}
+		changes, err := c.world.Diff(ctx, last, now.ID)
+		if err != nil {
+			return err
+		}
+		if len(changes) > 0 {
+			if err := c.record(ctx, &op.NoticeGiven{Text: fmt.Sprintf("[files] Changed since you worked last, so that what you read of them may be out of date: %s.", list(paths(changes), len(changes)))}); err != nil {
+				return err
+			}
+		}
+	}
+	to := &op.TaskResumed{PID: os.Getpid(), Program: w.t.opts.Program}
+	if m := w.spec.model(w.t); m.Name != c.state.Model {
+		to.Model, to.BaseURL, to.EAS, to.EASFrom, to.Window = m.Name, m.BaseURL, m.EAS, m.EASFrom, m.Window
+	}
+	return c.Resume(ctx, w.start.Prompt, to)
+}
+
+// model is what answers, with what is recorded of it.
+func (s *Subagent) model(t *Task) SubagentModel {
+	if s.Model != nil {
+		return *s.Model
+	}
+	return SubagentModel{
+		Model: t.model, Name: t.state.Model, BaseURL: t.state.BaseURL, EAS: t.state.EAS, EASFrom: "the task's",
+		Window: t.state.Window, Encoding: t.state.Opened.Encoding,
+	}
+}
+
+// subagentOptions are a subagent's surroundings: the task's, and never more
+// than it may itself.
+func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, error) {
+	rules, err := t.rules()
+	if err != nil {
+		return Options{}, err
+	}
+	for verdict, texts := range map[guard.Verdict][]string{guard.Allow: s.Spec.Allow, guard.Ask: s.Spec.Ask, guard.Refuse: s.Spec.Deny} {
+		own, err := guard.ParseRules(texts, verdict, "the agent "+s.Spec.Name)
+		if err != nil {
+			return Options{}, err
+		}
+		rules = append(rules, own...)
+	}
+	o := t.opts
+	o.Sources, o.Subagents, o.Delta, o.Progress, o.Scan = nil, nil, nil, nil, nil
+	o.Model, o.Rules, o.Event = s.model(t).Model, rules, follow(s.Spec.Name, start.Progress)
+	o.Tools = t.tools.Only(func(spec tool.Spec) bool { return s.offers(spec) })
+	o.Approval = string(guard.StricterMode(guard.Mode(t.approval), guard.Mode(s.Spec.Approval)))
+	o.Sandbox = t.confinement()
+	if s.Spec.Sandbox != "" {
+		o.Sandbox = guard.StricterConfinement(o.Sandbox, guard.Confinement(s.Spec.Sandbox))
+	}
+	if approve := t.opts.Approve; approve != nil {
+		o.Approve = func(ctx context.Context, c op.Call) Answer {
+			c.Name = s.Spec.Name + ": " + c.Name
+			return approve(ctx, c)
+		}
+	}
+	if ask := t.opts.Ask; ask != nil {
+		o.Ask = func(ctx context.Context, question string) (string, bool) {
+			return ask(ctx, fmt.Sprintf("(the subagent %s asks) %s", s.Spec.Name, question))
+		}
+	}
+	return o, nil
+}
+
+// offers reports whether a subagent is offered a tool.
+func (s *Subagent) offers(spec tool.Spec) bool {
+	switch spec.Name {
+	case subagent.ToolName, "jump_to_step", toolSendDMail, "dmail":
+		return false
+	}
+	return s.Offers == nil || s.Offers(spec.Name, spec.ReadOnly)
+}
+
+// follow shows a person what a subagent does; nil where nobody looks.
+func follow(name string, show func(text string)) func(op.Op) {
+	if show == nil {
+		return nil
+	}
+	calls := make(map[string]op.Call) // operations come one at a time
+	return func(o op.Op) {
+		switch b := o.Body.(type) {
+		case *op.ModelReplied:
+			for _, c := range b.Calls {
+				calls[c.ID] = c
+			}
+		case *op.ToolReturned:
+			show(name + ": " + tool.Display(calls[b.Call]))
+			delete(calls, b.Call)
+		}
+	}
+}
+
+// calledAt is the operation that began a call of the present reply.
+func (t *Task) calledAt(call string) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, o := range slices.Backward(t.queue) {
+		if b, ok := o.Body.(*op.ToolCalled); ok && b.Call == call {
+			return o.Seq
+		}
+	}
+	return 0
+}
+
+// fork makes a copy of the world as it is now, for a subagent.
+func (t *Task) fork(ctx context.Context, id string) (dir string, err error) {
+	snap, err := t.world.Save(ctx, worldstate.SaveOptions{
+		Message: "what " + id + " begins with", Parent: t.state.commitAt(t.state.Current), Ref: "fork-" + id,
+	})
+	if err != nil {
+		return "", err
+	}
+	target := filepath.Join(t.Dir+"-forks", id)
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return "", err
+	}
+	f, err := t.world.Fork(ctx, snap.ID, target)
+	return f.Dir, err
+}
+
+// endedWith says which subagents end with the steps that a jump leaves.
+func (s *State) endedWith(discarded []int) string {
+	var ended []string
+	for _, c := range s.Subagents {
+		if slices.Contains(discarded, c.Step) {
+			ended = append(ended, fmt.Sprintf("%s (%s)", c.Task, c.Agent))
+		}
+	}
+	if len(ended) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\nSubagents that ended with the steps you left, and cannot be resumed: %s.", list(ended, len(ended)))
+}
+
+// endSubagentLeftovers ends what the commands of subagents left running when the
+// program died, and removes what their calls left half written.
+func (t *Task) endSubagentLeftovers() error {
+	for _, c := range t.state.Subagents {
+		if !c.Running {
+			continue
+		}
+		st, err := ReadState(t.confines.home, c.Task)
+		if err != nil {
+			continue // it is reported when it is resumed
+		}
+		if err := endLeftovers(st); err != nil {
+			return fmt.Errorf("subagent %s: %w", c.Task, err)
+		}
+		if c.Dir != "" {
+			continue // nobody works there until it is resumed
+		}
+		for _, open := range st.openCalls() {
+			if err := file.RemoveLeftover(t.root, open.Call); err != nil {
+				return fmt.Errorf("subagent %s: remove what call %s left half written: %w", c.Task, open.ID, err)
+			}
+		}
+	}
+	return nil
+}
+
+// closeLostSubagents records the end of subagents that an earlier process left
+// at work.
+func (t *Task) closeLostSubagents(ctx context.Context) error {
+	for _, c := range slices.Clone(t.state.Subagents) {
+		if !c.Running || t.opts.family.atWork(c.Task) {
+			continue
+		}
+		b := &op.SubagentEnded{Call: c.Call, Task: c.Task, Reason: reasonLost}
+		if st, err := ReadState(t.confines.home, c.Task); err == nil {
+			b.Usage, b.Steps = minus(st.Totals.Usage, c.Before), st.Turn.Steps
+		}
+		if err := t.record(ctx, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lostWith names the subagent that worked on a call whose outcome is unknown.
+func (s *State) lostWith(call string) string {
+	for _, c := range s.Subagents {
+		if c.Call == call && c.Reason == reasonLost {
+			return fmt.Sprintf(" The subagent %s (%s) was at work on it. Its record is whole: Task with resume %q goes on with it.", c.Task, c.Agent, c.Task)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,160 @@
+// Package subagent holds the tool that hands work to another agent.
+package subagent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/tool"
+)
+
+// ToolName is the tool's name.
+const ToolName = "Task"
+
+// MaxBackground is how long a subagent may work in the background.
+const MaxBackground = 24 * time.Hour
+
+// Agent is one that work can be handed to.
+type Agent struct {
+	Name        string
+	Description string // what it is for
+	ReadOnly    bool   // it changes nothing
+}
+
+// Task is the tool that hands work to one of some agents. There must be one at
+// least.
+func Task(agents []Agent) tool.Tool { return task{slices.Clone(agents)} }
+
+type task struct{ agents []Agent }
+
+// Args are the arguments of a call.
+type Args struct {
+	Subagent    string `json:"subagent"`
+	Description string `json:"description"`
+	Prompt      string `json:"prompt"`
+	Resume      string `json:"resume"`
+	Isolation   string `json:"isolation"`
+	Background  bool   `json:"run_in_background"`
+}
+
+// fork is the isolation of an agent that works in a directory of its own.
+const fork = "fork"
+
+func (t task) Spec() tool.Spec {
+	var names, lines []string
+	for _, a := range t.agents {
+		names = append(names, a.Name)
+		kind := ""
+		if a.ReadOnly {
+			kind = " (only looks)"
+		}
+		lines = append(lines, fmt.Sprintf("- %s%s: %s", a.Name, kind, strings.Join(strings.Fields(a.Description), " ")))
+	}
+	return tool.Spec{
+		Name: ToolName,
+		Description: "Hand a piece of work to a subagent: an agent with a context of its own, which knows only the prompt and gives back only its last message. " +
+			"Use it for searches and for parts that need much reading, so that your own context stays small. Several that only look may work at once: call them in one reply. " +
+			"It works in your directory, or with isolation fork in a copy, whose changes come back as a patch. Its calls are approved as yours are. " +
+			"The result names its task; resume goes on with that one, unless a jump has left the step that began it.\nThe subagents:\n" + strings.Join(lines, "\n"),
+		Schema: tool.Params(
+			tool.Param{Name: "subagent", Required: true, Schema: tool.OneOf("Which one.", names...)},
+			tool.Param{Name: "description", Required: true, Schema: tool.Text("The work in three to five words, for people.")},
+			tool.Param{Name: "prompt", Required: true, Schema: tool.Text("What it is to do, with all it must know, and what it is to answer.")},
+			tool.Param{Name: "resume", Schema: tool.Text("The task of a subagent that worked before: it goes on, and still knows what it did.")},
+			tool.Param{Name: "isolation", Schema: tool.OneOf("fork: it works in a copy of the directory. Not with resume.", fork)},
+			tool.Param{Name: "run_in_background", Schema: tool.Bool("Return at once and let it work: only for those that only look or work in a fork. TaskOutput shows its answer, TaskStop ends it.")},
+		),
+		Delegates: true,
+	}
+}
+
+// SpecFor implements tool.Varying: a subagent that only looks changes nothing.
+func (t task) SpecFor(args json.RawMessage) tool.Spec {
+	s := t.Spec()
+	if a, err := tool.Decode[Args](args); err == nil {
+		s.ReadOnly = t.readOnly(a.Subagent) && a.Isolation != fork
+	}
+	return s
+}
+
+func (t task) readOnly(name string) bool {
+	return slices.ContainsFunc(t.agents, func(a Agent) bool { return a.Name == name && a.ReadOnly })
+}
+
+func (t task) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+	a, err := tool.Decode[Args](args)
+	switch {
+	case err != nil:
+		return tool.Result{}, err
+	case ctx.Err() != nil:
+		return tool.Result{}, fmt.Errorf("hand work to a subagent: %w", ctx.Err())
+	case env.Subagents == nil:
+		return tool.Errorf("Task was not run: this call is not part of a task that has subagents."), nil
+	case a.Isolation == fork && a.Resume != "":
+		return tool.Errorf("Task was not run: resume goes on where the subagent was, give no isolation with it."), nil
+	}
+	start := tool.SubagentStart{
+		Call: env.Call, Agent: a.Subagent, Description: a.Description, Prompt: a.Prompt, Resume: a.Resume, Fork: a.Isolation == fork,
+	}
+	if a.Background && !t.readOnly(a.Subagent) && !start.Fork {
+		return tool.Errorf("Task was not run: %s may change files, and you go on working in them. Let it work in the background with isolation fork, or wait for it.", a.Subagent), nil
+	}
+	if a.Background && env.Jobs == nil {
+		return tool.Errorf("Task was not run: there is nothing to run it in the background."), nil
+	}
+	if !a.Background {
+		start.Progress = env.Progress
+	}
+	sub, err := env.Subagents.Begin(ctx, start)
+	if err != nil {
+		if res, about := tool.ErrorResult(err); about {
+			return res, nil
+		}
+		return tool.Result{}, err
+	}
+	if a.Background {
+		return begin(ctx, env, a, sub)
+	}
+	end, err := sub.Work(ctx)
+	return tool.Result{Text: end.Text, IsError: end.IsError, Display: end.Display, Network: end.Network}, err
+}
+
+// begin lets a subagent work in the background, as a command does.
+func begin(ctx context.Context, env *tool.Env, a Args, sub tool.Subagent) (tool.Result, error) {
+	work := func(ctx context.Context, out io.Writer, started func(op.ToolStarted) error) (tool.JobEnd, error) {
+		if err := started(op.ToolStarted{Call: env.Call}); err != nil {
+			return tool.JobEnd{}, err
+		}
+		limited, cancel := context.WithTimeout(ctx, MaxBackground)
+		defer cancel()
+		end, err := sub.Work(limited)
+		if err != nil {
+			return tool.JobEnd{Exit: 1, Note: err.Error()}, nil
+		}
+		redacted := env.Redaction().Writer(out)
+		defer redacted.Close()
+		_, err = io.WriteString(redacted, end.Text) // what cannot be kept is counted
+		o := tool.JobEnd{TimedOut: limited.Err() != nil && ctx.Err() == nil}
+		if end.IsError {
+			o.Exit = 1
+		}
+		return o, err
+	}
+	id, err := env.Jobs.Begin(tool.JobStart{
+		Call: env.Call, Command: fmt.Sprintf("%s %s: %s", ToolName, a.Subagent, a.Description), Timeout: MaxBackground, Run: work,
+	})
+	if err != nil { // it has begun: that it did not get on is recorded
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		_, failed := sub.Work(over)
+		return tool.Errorf("Task was not run: %v.", err), failed
+	}
+	return tool.Textf("Started in the background as %s. TaskOutput shows its answer when it has ended, TaskStop ends it; it is ended when the task's program ends, "+
+		"and by a jump to a step before this one.", id), nil
+}
