@@ -118,10 +118,10 @@ func lookedOutside(dir string, ops []op.Op) bool {
 func (w *working) writePatch(ctx context.Context, sb *strings.Builder) {
 	c := w.child
 	fmt.Fprintf(sb, "\nIt worked in a copy of the directory, %s; nothing of it is in yours.", c.Dir)
-	if len(c.state.Steps) == 0 {
+	if c.state.Steps.Len() == 0 {
 		return
 	}
-	first, last := worldstate.ID(c.state.Steps[0].Commit), c.state.commitAt(c.state.Current)
+	first, last := worldstate.ID(c.state.Steps.At(0).Commit), c.state.commitAt(c.state.Current)
 	changes, err := c.world.Diff(ctx, first, last)
 	var patch bytes.Buffer
 	if err == nil {

@@ -120,7 +120,7 @@ func (a *app) showTask(h orchestrator.Home, id string, asJSON bool) error {
 	v.Begun = st.Opened.Parent
 	for _, c := range st.Subagents {
 		row := subagentRow{Task: c.Task, Agent: c.Agent, Description: c.Description, Step: c.Step, State: c.Reason, Dir: c.Dir}
-		row.Left = c.Step < len(st.Steps) && st.Steps[c.Step].Ended && !st.OnPath(c.Step, st.Current)
+		row.Left = c.Step < st.Steps.Len() && st.Steps.Ended(c.Step) && !st.OnPath(c.Step, st.Current)
 		if c.Running {
 			row.State = "working"
 		}
