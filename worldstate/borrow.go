@@ -80,6 +80,9 @@ func (s *objectStore) borrow(from *objectStore) error {
 			return err
 		}
 	}
+	if err := s.change(); err != nil {
+		return err
+	}
 	if err := writeFileDurably(s.alternatesPath(), []byte(objects+"\n")); err != nil {
 		return err
 	}
@@ -153,7 +156,7 @@ func (w *World) endAdopting() {
 
 // adoptSome copies one piece; more is false when nothing is borrowed any more.
 func (w *World) adoptSome(ctx context.Context) (more bool, err error) {
-	end, err := w.begin(ctx, true)
+	end, err := w.begin(ctx, changing)
 	if err != nil {
 		return false, err
 	}

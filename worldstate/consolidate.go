@@ -56,6 +56,9 @@ func (s *objectStore) consolidate(ctx context.Context, pool *packPool, hook func
 	if count <= most {
 		return nil
 	}
+	if err := s.change(); err != nil {
+		return err
+	}
 	packs, err := s.bySize()
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ type Side struct {
 // Diff lists the paths in which two snapshots differ, sorted. a may be "" for
 // an empty world.
 func (w *World) Diff(ctx context.Context, a, b ID) ([]Change, error) {
-	end, err := w.begin(ctx, false)
+	end, err := w.begin(ctx, reading)
 	if err != nil {
 		return nil, err
 	}

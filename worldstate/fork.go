@@ -33,7 +33,7 @@ type Forked struct {
 // exist. ErrRefused otherwise; ErrLocked where another process forks to the
 // same target. The new directory is a world of its own.
 func (w *World) Fork(ctx context.Context, id ID, target string) (Forked, error) {
-	end, err := w.begin(ctx, false)
+	end, err := w.begin(ctx, reading)
 	if err != nil {
 		return Forked{}, err
 	}

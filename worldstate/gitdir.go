@@ -49,22 +49,26 @@ func (s *source) same(now source) bool {
 	return s.path == now.path && !s.sight.racy && s.sight.sameContent(now.sight.stamp)
 }
 
-// look notes a source. Of a directory only its being there counts.
-func (r *repository) look(path string) {
+// look notes a source.
+func (r *repository) look(path string) { r.sources = append(r.sources, sourceAt(path)) }
+
+// sourceAt is lookAt, but of a directory only its being there counts.
+func sourceAt(path string) source {
 	s := lookAt(path)
 	if st := s.sight.stamp; st.isDir() {
 		s.sight = sight{stamp: stamp{ino: st.ino, dev: st.dev, mode: st.mode & unix.S_IFMT}}
 	}
-	r.sources = append(r.sources, s)
+	return s
 }
 
 // current reports whether reading it all again would give the same.
 func (r *repository) current() bool {
-	var now repository
-	for _, s := range r.sources {
-		now.look(s.path)
+	for i := range r.sources {
+		if s := &r.sources[i]; !s.same(sourceAt(s.path)) {
+			return false
+		}
 	}
-	return r.sameSources(&now)
+	return true
 }
 
 func (r *repository) sameSources(o *repository) bool {

@@ -43,14 +43,10 @@ func (w *World) journalPath() string {
 
 // checkNoJournal refuses to go on over an interrupted restore.
 func (w *World) checkNoJournal() error {
-	_, err := os.Lstat(w.journalPath())
-	if err == nil {
-		return fmt.Errorf("world %s: %w", w.dir, ErrUnfinished)
+	if err := w.objects.checkNoJournal(w.journalPath()); err != nil {
+		return fmt.Errorf("world %s: %w", w.dir, err)
 	}
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return fmt.Errorf("read journal: %w", err)
+	return nil
 }
 
 func (w *World) writeJournal(j *journal) error {

@@ -1,6 +1,7 @@
 package worldstate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,20 +24,25 @@ const (
 )
 
 // storeLock is the store's one writer lock. The kernel frees it with its
-// holder, so a killed process leaves none; the text inside only names the
-// holder to the loser. It is struck out on release: a lock that is free and
-// still names a holder tells that this one was killed.
+// holder, so a killed process leaves none; the text inside names the last holder
+// to the loser, and begins with a mark that stands while the store is being
+// changed: a lock that is free and bears it tells that its holder was killed in
+// the middle of that.
 //
 // A collection lets go of it while it writes its pack, and has a lock of its own
 // all the time. Until somebody has seen that one free, whoever releases the
 // writer's lock leaves the mark of a collection in it.
 type storeLock struct {
 	store      string
-	name       string // writerLock or collectLock
-	kept       bool   // its file stays open from one holding to the next
-	fd         int    // -1: not open
-	orphaned   bool   // the holder before, or a collection, may have been killed
-	collecting bool   // a collection runs, or was killed
+	path       string
+	kept       bool  // its file stays open from one holding to the next
+	fd         int   // -1: not open
+	file       stamp // of fd: only its inode and device
+	text       sight // the file as it stood when it was found to name us and nothing else
+	own        []byte
+	marked     bool // as changing, by us
+	orphaned   bool // the holder before, or a collection, may have been killed
+	collecting bool // a collection runs, or was killed
 }
 
 // The store's locks.
@@ -49,54 +55,89 @@ const (
 	// lockText is the length of the lock's text, the same for every holder,
 	// so that none need be cut off.
 	lockText = 64
-	// lockFree, at its beginning, strikes it out; so does lockCollecting, which
-	// also says that a collection runs.
-	lockFree       = '-'
+	// lockIdle begins it, lockChanging, or lockCollecting, which says that the
+	// holder before has ended and a collection has not.
+	lockIdle       = '-'
+	lockChanging   = '*'
 	lockCollecting = '+'
+	lockMarks      = "-*+"
+	// lockOpens bounds how often the lock's file is opened anew because another
+	// one stands at its path by now.
+	lockOpens = 8
 )
 
-func newLock(store string, kept bool) *storeLock {
-	return &storeLock{store: store, name: writerLock, kept: kept, fd: -1}
+func newLock(store, name string, kept bool) *storeLock {
+	return &storeLock{store: store, path: filepath.Join(store, stateDir, name), kept: kept, fd: -1}
 }
 
-// acquireLock takes one of a store's locks once.
+// acquireLock takes one of a store's locks once, for changing the store.
 func acquireLock(ctx context.Context, store, name string, wait time.Duration) (*storeLock, error) {
-	l := newLock(store, false)
-	l.name = name
-	return l, l.acquire(ctx, wait)
+	l := newLock(store, name, false)
+	err := l.acquire(ctx, wait)
+	if err == nil {
+		if err = l.mark(); err != nil {
+			l.close()
+		}
+	}
+	return l, err
 }
 
-// acquire takes the lock, or says who has it.
+// acquire takes the lock, or says who has it. Whoever then changes the store
+// calls mark first.
 func (l *storeLock) acquire(ctx context.Context, wait time.Duration) error {
-	err := l.open()
+	now, err := l.take(ctx, wait)
 	if err == nil {
-		err = l.wait(ctx, wait)
-	}
-	if err == nil {
-		err = l.sign()
+		err = l.sign(now)
 	}
 	if err != nil {
-		l.close()
-		if !errors.As(err, new(*LockedError)) {
-			err = fmt.Errorf("lock store %s: %w", l.store, err)
-		}
+		return l.fail(err)
+	}
+	return nil
+}
+
+// fail frees what is held of the lock.
+func (l *storeLock) fail(err error) error {
+	l.close()
+	if !errors.As(err, new(*LockedError)) {
+		err = fmt.Errorf("lock store %s: %w", l.store, err)
 	}
 	return err
 }
 
-// open opens the lock's file, anew where another store stands there by now.
+// open opens the lock's file, unless it is open.
 func (l *storeLock) open() error {
 	if l.fd >= 0 {
-		if st, err := fstat(l.fd); err == nil && st.nlink > 0 {
-			return nil
+		return nil
+	}
+	fd, err := openat(unix.AT_FDCWD, l.path, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	l.fd, l.text = fd, sight{}
+	l.file, err = fstat(fd)
+	return err
+}
+
+// take waits for the lock on the file that stands at its path, and says how that
+// stands.
+func (l *storeLock) take(ctx context.Context, wait time.Duration) (stamp, error) {
+	for range lockOpens {
+		if err := l.open(); err != nil {
+			return stamp{}, err
+		}
+		if err := l.wait(ctx, wait); err != nil {
+			return stamp{}, err
+		}
+		now, err := lstatat(unix.AT_FDCWD, l.path)
+		if err == nil && now.ino == l.file.ino && now.dev == l.file.dev {
+			return now, nil
+		}
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			return stamp{}, err
 		}
 		l.close()
 	}
-	fd, err := openat(unix.AT_FDCWD, filepath.Join(l.store, stateDir, l.name), unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
-	if err == nil {
-		l.fd = fd
-	}
-	return err
+	return stamp{}, errors.New("its file is replaced again and again")
 }
 
 // wait waits until the lock is free and takes it.
@@ -129,43 +170,77 @@ func (l *storeLock) wait(ctx context.Context, most time.Duration) error {
 	}
 }
 
-// sign writes us into the lock.
-func (l *storeLock) sign() error {
+// sign writes us into the lock, which stands as now, unless it names us.
+func (l *storeLock) sign(now stamp) error {
+	if l.orphaned, l.collecting = false, false; l.text.ino != 0 && l.text.sure(now) {
+		return nil
+	}
 	var left [2 * lockText]byte
 	n, _ := unix.Pread(l.fd, left[:], 0)
-	l.orphaned = n > 0 && left[0] != lockFree
+	l.orphaned = n > 0 && left[0] != lockIdle
 	l.collecting = n > 0 && left[0] == lockCollecting
-	text := fmt.Appendf(nil, "%d %s", os.Getpid(), bootID())
-	for len(text) < lockText-1 {
-		text = append(text, ' ')
+	if l.own == nil {
+		l.own = ownText()
 	}
-	text = append(text, '\n')
+	if bytes.Equal(left[:max(n, 0)], l.own) {
+		l.text = sight{stamp: now, racy: racy(now, time.Now())}
+		return nil
+	}
+	text := [lockText]byte(l.own)
+	if l.text = (sight{}); l.orphaned { // until what is left is swept
+		l.marked, text[0] = true, lockChanging
+	}
 	if n > len(text) { // somebody else's text
 		if err := unix.Ftruncate(l.fd, int64(len(text))); err != nil {
 			return err
 		}
 	}
-	_, err := unix.Pwrite(l.fd, text, 0)
+	_, err := unix.Pwrite(l.fd, text[:], 0)
 	return err
+}
+
+// ownText is the lock's text while we hold it and change nothing.
+func ownText() []byte {
+	text := fmt.Appendf(nil, "%c%d %s", lockIdle, os.Getpid(), bootID())
+	for len(text) < lockText-1 {
+		text = append(text, ' ')
+	}
+	return append(text[:lockText-1], '\n')
+}
+
+// mark says that the store is being changed, until release. The lock is held.
+func (l *storeLock) mark() error {
+	if l.marked {
+		return nil
+	}
+	l.text = sight{}
+	if _, err := unix.Pwrite(l.fd, []byte{lockChanging}, 0); err != nil {
+		return fmt.Errorf("lock store %s: %w", l.store, err)
+	}
+	l.marked = true
+	return nil
 }
 
 // holder names who wrote the lock file, if that was in this boot.
 func (l *storeLock) holder() string {
 	buf := make([]byte, 2*lockText)
 	n, _ := unix.Pread(l.fd, buf, 0)
-	fields := strings.Fields(string(buf[:max(n, 0)]))
-	if len(fields) == 0 || fields[0][0] == lockFree || fields[0][0] == lockCollecting || len(fields) == 2 && fields[1] != bootID() {
+	fields := strings.Fields(strings.TrimLeft(string(buf[:max(n, 0)]), lockMarks))
+	if len(fields) == 0 || len(fields) == 2 && fields[1] != bootID() {
 		return "an unknown process"
 	}
 	return "process " + fields[0]
 }
 
 func (l *storeLock) release() {
-	mark := byte(lockFree)
-	if l.collecting {
-		mark = lockCollecting
+	if l.marked {
+		mark := byte(lockIdle)
+		if l.collecting {
+			mark = lockCollecting
+		}
+		_, _ = unix.Pwrite(l.fd, []byte{mark}, 0) // where that fails, the next holder looks for leftovers in vain
+		l.marked = false
 	}
-	_, _ = unix.Pwrite(l.fd, []byte{mark}, 0) // where that fails, the next holder looks for leftovers in vain
 	if !l.kept || unix.Flock(l.fd, unix.LOCK_UN) != nil {
 		l.close()
 	}
@@ -175,6 +250,6 @@ func (l *storeLock) release() {
 func (l *storeLock) close() {
 	if l.fd >= 0 {
 		unix.Close(l.fd)
-		l.fd = -1
+		l.fd, l.marked = -1, false
 	}
 }

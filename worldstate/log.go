@@ -28,7 +28,7 @@ type Commit struct {
 // Log lists the snapshots of this World's task and directory, the newest
 // first; a parent never comes before its child.
 func (w *World) Log(ctx context.Context) ([]Commit, error) {
-	end, err := w.begin(ctx, false)
+	end, err := w.begin(ctx, reading)
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,10 @@ package worldstate
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -105,6 +107,7 @@ func (s *objectStore) list() error {
 // add takes a pack into the look-up; s.mu is held for writing.
 func (s *objectStore) add(p *packFile) {
 	s.packs[p.name] = p
+	s.names = nil
 	if p.n > smallPack {
 		s.large = append(s.large, p)
 		sort.Slice(s.large, func(i, j int) bool { return s.large[i].n > s.large[j].n })
@@ -170,6 +173,7 @@ func (s *objectStore) drop(gone func(*packFile) bool) {
 	}
 	rest := s.packs
 	s.packs, s.large, s.small = make(map[string]*packFile, len(rest)), nil, make(map[hash]place)
+	s.names = nil
 	for _, p := range rest {
 		s.add(p)
 	}
@@ -197,18 +201,18 @@ func (s *objectStore) empty() bool {
 }
 
 // generation lists the packs, the stat cache's ground to trust that an object
-// it names is stored.
+// it names is stored. The list is not to be changed.
 func (s *objectStore) generation() []string {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	names := make([]string, 0, len(s.packs))
-	for name := range s.packs {
-		names = append(names, name)
+	s.mu.Lock()
+	if s.names == nil {
+		s.names = slices.Sorted(maps.Keys(s.packs))
 	}
-	if s.lender != nil {
-		names = append(names, s.lender.generation()...)
+	names, lender := s.names, s.lender
+	s.mu.Unlock()
+	if lender != nil {
+		names = slices.Concat(names, lender.generation())
+		slices.Sort(names)
 	}
-	sort.Strings(names)
 	return names
 }
 

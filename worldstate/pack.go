@@ -74,7 +74,8 @@ type packWriter struct {
 	temp  string // where it is written; "": in dir
 	hook  func(string)
 	pool  *packPool
-	level int // 0: compressionLevel
+	first func() error // called before the file is made; nil: nobody wants to know
+	level int          // 0: compressionLevel
 	mu    sync.Mutex
 	f     *os.File
 	w     *bufio.Writer
@@ -103,7 +104,7 @@ type packPool struct{ compressors, buffers, entries sync.Pool }
 const packBufferBytes = 1 << 20
 
 func newPackWriter(dir string, hook func(string), pool *packPool) *packWriter {
-	return &packWriter{dir: dir, hook: hook, pool: pool, seen: make(map[hash]struct{}), large: make(chan struct{}, largeAtOnce)}
+	return &packWriter{dir: dir, hook: hook, pool: pool, large: make(chan struct{}, largeAtOnce)}
 }
 
 // buffer is a writer to f that gathers what is written.
@@ -238,11 +239,16 @@ func (p *packWriter) begin() error {
 	if p.f != nil {
 		return nil
 	}
+	if p.first != nil {
+		if err := p.first(); err != nil {
+			return fmt.Errorf("begin pack: %w", err)
+		}
+	}
 	f, err := os.CreateTemp(cmp.Or(p.temp, p.dir), tempPrefix)
 	if err != nil {
 		return fmt.Errorf("begin pack: %w", err)
 	}
-	p.f, p.w, p.off = f, p.pool.buffer(f), packHeaderBytes
+	p.f, p.w, p.off, p.seen = f, p.pool.buffer(f), packHeaderBytes, make(map[hash]struct{})
 	if _, err := p.w.Write(make([]byte, packHeaderBytes)); err != nil {
 		return fmt.Errorf("begin pack: %w", err)
 	}

@@ -31,7 +31,7 @@ const (
 // differing; directories not at all. Names are quoted as git quotes them, the
 // content is as it is: escape it before a terminal.
 func (w *World) Patch(ctx context.Context, out io.Writer, changes []Change) error {
-	end, err := w.begin(ctx, false)
+	end, err := w.begin(ctx, reading)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ const (
 // ErrRefused for another world's snapshot, ErrNoPath for a path in
 // PlanOptions.Paths that is nowhere, *MissingObjectError, ErrUnfinished.
 func (w *World) Plan(ctx context.Context, target ID, o *PlanOptions) (Plan, error) {
-	end, err := w.begin(ctx, false)
+	end, err := w.begin(ctx, reading)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -85,7 +85,7 @@ func (w *World) Plan(ctx context.Context, target ID, o *PlanOptions) (Plan, erro
 	if err != nil {
 		return Plan{}, err
 	}
-	defer closeFD(root)
+	defer root.close()
 	sc, err := w.see(ctx, root, nil)
 	if err != nil {
 		return Plan{}, err
@@ -93,7 +93,7 @@ func (w *World) Plan(ctx context.Context, target ID, o *PlanOptions) (Plan, erro
 	if o == nil {
 		o = &PlanOptions{}
 	}
-	return w.planFrom(ctx, root, sc, target, *o)
+	return w.planFrom(ctx, root.fd, sc, target, *o)
 }
 
 // planFrom plans from a scan.

@@ -21,7 +21,7 @@ type Item struct {
 // "" or "." is the world itself. Errors: ErrUnknown, ErrNoPath,
 // *MissingObjectError.
 func (w *World) List(ctx context.Context, id ID, path string) ([]Item, error) {
-	end, err := w.begin(ctx, false)
+	end, err := w.begin(ctx, reading)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (w *World) List(ctx context.Context, id ID, path string) ([]Item, error) {
 // Stat gives what stands at one path of a snapshot; of a directory the item
 // itself and not what it holds. Errors as List.
 func (w *World) Stat(ctx context.Context, id ID, path string) (Item, error) {
-	end, err := w.begin(ctx, false)
+	end, err := w.begin(ctx, reading)
 	if err != nil {
 		return Item{}, err
 	}
@@ -76,7 +76,7 @@ func (w *World) Stat(ctx context.Context, id ID, path string) (Item, error) {
 // Content writes a file's bytes, or a link's target, to out, after they were
 // read once and had their hash. A directory is ErrNoPath; other errors as List.
 func (w *World) Content(ctx context.Context, id ID, path string, out io.Writer) error {
-	end, err := w.begin(ctx, false)
+	end, err := w.begin(ctx, reading)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (w *World) item(e *entry) (Item, error) {
 
 // Describe gives what Log lists of one snapshot.
 func (w *World) Describe(ctx context.Context, id ID) (Commit, error) {
-	end, err := w.begin(ctx, false)
+	end, err := w.begin(ctx, reading)
 	if err != nil {
 		return Commit{}, err
 	}

@@ -27,7 +27,7 @@ const (
 // from.
 type refCache struct {
 	refs    map[string]hash // what holds; nil: nothing was read yet
-	checked bool            // within this operation
+	checked bool            // nothing has changed since, as far as that is told
 	packed  source          // packed-refs
 	log     source          // see refTail
 	tail    refTail
@@ -152,6 +152,7 @@ func (s *objectStore) readLooseRefs(known map[string]looseRef) (looseRefs, error
 	out := looseRefs{byName: make(map[string]looseRef, len(known))}
 	err := filepath.WalkDir(filepath.Join(s.dir, "refs"), func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
+			s.told.watch(path)
 			out.dirs = append(out.dirs, lookAt(path))
 			return nil
 		}
@@ -215,6 +216,9 @@ func (s *objectStore) updateRefs(set map[string]hash) error {
 	}
 	if len(changed) == 0 {
 		return nil
+	}
+	if err := s.change(); err != nil {
+		return fmt.Errorf("update refs: %w", err)
 	}
 	c := &s.refs
 	if err := s.appendRefLog(changed); err != nil {

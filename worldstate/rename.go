@@ -40,7 +40,7 @@ type RenameOptions struct {
 // first. uncompared is how many paths on either side were over the limit of
 // candidates, or too large, and matched by content hash alone.
 func (w *World) Renames(ctx context.Context, changes []Change, o *RenameOptions) (out []Change, uncompared int, err error) {
-	end, err := w.begin(ctx, false)
+	end, err := w.begin(ctx, reading)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -21,7 +21,7 @@ const (
 // world was last known at, a full id, or a unique prefix of at least seven
 // digits. The first that fits wins. Otherwise ErrUnknown.
 func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
-	end, err := w.begin(ctx, false)
+	end, err := w.begin(ctx, reading)
 	if err != nil {
 		return "", err
 	}

@@ -71,7 +71,7 @@ func (w *World) RestoreTo(ctx context.Context, target ID, o RestoreOptions) (Res
 
 // restore takes the lock and hands it on to whoever makes the restore durable.
 func (w *World) restore(ctx context.Context, target ID, o RestoreOptions) (Result, error) {
-	end, err := w.begin(ctx, true)
+	end, err := w.begin(ctx, changing)
 	if err != nil {
 		return Result{}, err
 	}
@@ -131,10 +131,10 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 	}
 	defer func() {
 		if settle == nil {
-			closeFD(root)
+			root.close()
 		}
 	}()
-	plan, err := w.planFrom(ctx, root, sc, target, o.PlanOptions)
+	plan, err := w.planFrom(ctx, root.fd, sc, target, o.PlanOptions)
 	if err != nil {
 		return res, nil, err
 	}
@@ -147,7 +147,7 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 
 // apply does a plan under the journal. settle, which closes root, makes it
 // durable; nil when it is.
-func (w *World) apply(ctx context.Context, root int, p *Plan, target *commit, source hash) (res Result, settle func() error, err error) {
+func (w *World) apply(ctx context.Context, root *rootDir, p *Plan, target *commit, source hash) (res Result, settle func() error, err error) {
 	w.opts.Hook("planned")
 	if err := w.probeAll(ctx, p.actions, func(a action) state { return a.before }); err != nil {
 		return res, nil, fmt.Errorf("restore: the present world is not held: %w", err)
@@ -169,7 +169,7 @@ func (w *World) apply(ctx context.Context, root int, p *Plan, target *commit, so
 		return res, nil, fmt.Errorf("restore: %w", err)
 	}
 	w.opts.Hook("journal after")
-	x := w.newExecutor(root, j, false)
+	x := w.newExecutor(root.fd, j, false)
 	if err = x.run(j.actions); err == nil {
 		err = x.compare(j.actions)
 	}
@@ -181,7 +181,7 @@ func (w *World) apply(ctx context.Context, root int, p *Plan, target *commit, so
 		return res, nil, err
 	}
 	return res, func() error {
-		defer closeFD(root)
+		defer root.close()
 		if err := x.sync(); err != nil {
 			return err
 		}
@@ -217,12 +217,12 @@ func newNonce() string {
 }
 
 // rollBack undoes a restore that failed on the way.
-func (w *World) rollBack(root int, j *journal, cause error) error {
+func (w *World) rollBack(root *rootDir, j *journal, cause error) error {
 	var re *RestoreError
 	if !errors.As(cause, &re) {
 		re = &RestoreError{Path: w.dir, Err: cause}
 	}
-	x := w.newExecutor(root, j, true)
+	x := w.newExecutor(root.fd, j, true)
 	x.sweepTemps(j.actions)
 	err := x.run(reversed(j.actions))
 	if err == nil {
@@ -319,7 +319,7 @@ func overlay(from, want *listing, actions []action) *listing {
 }
 
 // result says what came of a restore that is done and compared.
-func (w *World) result(ctx context.Context, root int, j *journal, p *Plan, target *commit, raced []Skip) (Result, error) {
+func (w *World) result(ctx context.Context, root *rootDir, j *journal, p *Plan, target *commit, raced []Skip) (Result, error) {
 	res := Result{Source: ID(j.source.String()), Target: ID(j.target.String()), Written: []string{}, Deleted: []string{}, Kept: []Skip{}}
 	res.Kept = append(append(res.Kept, p.Keep...), raced...)
 	stayed := make(map[string]bool, len(raced))
@@ -363,7 +363,7 @@ func (w *World) finish(j *journal) error {
 // whole world and nothing was kept, every path was just compared or stood as
 // the target has it: it is the target's. Otherwise the world is scanned, since
 // the rules that hold now may show and hide other paths than those before.
-func (w *World) treeAfter(ctx context.Context, root int, p *Plan, target *commit, clean bool) (hash, error) {
+func (w *World) treeAfter(ctx context.Context, root *rootDir, p *Plan, target *commit, clean bool) (hash, error) {
 	if clean && len(p.options.Paths) == 0 {
 		return target.tree, nil
 	}
@@ -390,7 +390,7 @@ type Recovery struct {
 // cannot be finished. nil: there was none. Call it before Save or Plan when
 // they return ErrUnfinished; every command of the program does.
 func (w *World) Recover(ctx context.Context) (*Recovery, error) {
-	end, err := w.begin(ctx, true)
+	end, err := w.begin(ctx, changing)
 	if err != nil {
 		return nil, err
 	}
@@ -403,12 +403,12 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer closeFD(root)
+	defer root.close()
 	r := &Recovery{Source: ID(j.source.String()), Target: ID(j.target.String()), Kept: []Skip{}}
-	x := w.newExecutor(root, j, true)
+	x := w.newExecutor(root.fd, j, true)
 	x.sweepTemps(j.actions)
 	if err := x.run(j.actions); err != nil {
-		x = w.newExecutor(root, j, true)
+		x = w.newExecutor(root.fd, j, true)
 		x.sweepTemps(j.actions)
 		if berr := x.run(reversed(j.actions)); berr != nil {
 			return nil, fmt.Errorf("recover %s: %w", w.dir, errors.Join(err, fmt.Errorf("roll back: %w", berr)))

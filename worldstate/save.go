@@ -58,7 +58,7 @@ type Snapshot struct {
 // incomplete; it is no error. Errors: ErrUnknown for Parent, ErrUnfinished,
 // ErrLocked, ErrFull, or the disk's.
 func (w *World) Save(ctx context.Context, o SaveOptions) (Snapshot, error) {
-	end, err := w.begin(ctx, true)
+	end, err := w.begin(ctx, saving)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -71,7 +71,7 @@ func (w *World) Save(ctx context.Context, o SaveOptions) (Snapshot, error) {
 // Ref the next free number of the task, under one lock. An unchanged world uses
 // up no number.
 func (w *World) SaveNext(ctx context.Context, message string) (Snapshot, error) {
-	end, err := w.begin(ctx, true)
+	end, err := w.begin(ctx, saving)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -124,12 +124,10 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 			return Snapshot{}, nil, fmt.Errorf("save: parent: %w", err)
 		}
 	}
-	root, err := w.openRoot()
-	if err != nil {
-		return Snapshot{}, nil, err
-	}
-	defer closeFD(root)
+	root := w.rootDir()
+	defer root.close()
 	pack := newPackWriter(w.objects.packDir(), w.opts.Hook, &w.packs)
+	pack.first = w.lock.mark
 	defer pack.abort()
 	sc, err := w.see(ctx, root, pack)
 	if err != nil {

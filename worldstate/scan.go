@@ -60,8 +60,12 @@ type scanner struct {
 // scan looks at the world: at all of it, or at what marks say has changed since
 // known, which may be nil. The error is the context's, the root's or the
 // store's; what cannot be read inside is listed, not an error.
-func (w *World) scan(ctx context.Context, root int, known *knowledge, marks *mark, pack *packWriter) (*scanned, error) {
+func (w *World) scan(ctx context.Context, root *rootDir, known *knowledge, marks *mark, pack *packWriter) (*scanned, error) {
 	repo := w.repository()
+	same := known != nil && known.repo.sameRules(repo)
+	if same && marks != nil && marks.empty() && !known.root.unsure() {
+		return w.unchanged(ctx, known.root, repo)
+	}
 	s := &scanner{
 		ctx: ctx, objects: w.objects, pack: pack, excluded: w.excluded,
 		repo: repo, fault: w.fault, progress: w.opts.Progress, slots: make(chan struct{}, scanWorkers),
@@ -74,19 +78,15 @@ func (w *World) scan(ctx context.Context, root int, known *knowledge, marks *mar
 		defer s.seed.close()
 	}
 	s.done.Known = len(repo.tracked)
-	v := &visit{s: s, chain: repo.outer, mark: marks}
+	v := &visit{s: s, chain: repo.outer, same: same}
 	if known != nil {
-		s.done.Known = known.root.sum.files
-		if v.prev = known.root; known.repo.sameRules(repo) {
-			v.same = true
-		} else {
-			v.mark = nil
-		}
+		s.done.Known, v.prev = known.root.sum.files, known.root
+	}
+	if same {
+		v.mark = marks
 	}
 	whole := v.mark == nil
-	if !whole && v.mark.empty() && !known.root.unsure() {
-		s.root = known.root // nothing has changed
-	} else if err := s.walk(root, v); err != nil {
+	if err := s.walk(root, v); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", w.dir, err)
 	}
 	if s.done.Done = true; s.progress != nil {
@@ -107,9 +107,25 @@ func (w *World) scan(ctx context.Context, root int, known *knowledge, marks *mar
 	return sc, nil
 }
 
+// unchanged is a scan that has nothing to look at.
+func (w *World) unchanged(ctx context.Context, root *node, repo *repository) (*scanned, error) {
+	if w.opts.Progress != nil {
+		w.opts.Progress(Progress{Known: root.sum.files, Done: true})
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("scan %s: %w", w.dir, err)
+	}
+	sc := &scanned{listing: &listing{root}, repo: repo}
+	sc.gather()
+	return sc, nil
+}
+
 // walk visits the root directory and all beneath.
-func (s *scanner) walk(root int, v *visit) error {
-	fd, err := openat(root, ".", dirFlags, 0)
+func (s *scanner) walk(root *rootDir, v *visit) error {
+	if err := root.open(); err != nil {
+		return err
+	}
+	fd, err := openat(root.fd, ".", dirFlags, 0)
 	if err != nil {
 		return err
 	}

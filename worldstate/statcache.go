@@ -76,18 +76,14 @@ func (w *World) cachePath() string {
 }
 
 // see scans from what is known: everything, or what the watcher says changed.
-func (w *World) see(ctx context.Context, root int, pack *packWriter) (*scanned, error) {
+func (w *World) see(ctx context.Context, root *rootDir, pack *packWriter) (*scanned, error) {
 	w.trust()
 	known := w.knows
 	if known.root == nil {
 		known = nil
 	}
-	if w.watch.on() && !w.watch.of(root) {
-		w.watch.end("another directory stands at its path")
-		w.watch = nil
-	}
-	if w.opts.Watch && w.watch == nil {
-		w.watch = newWatching(root, w.dir)
+	if err := w.watchRoot(root); err != nil {
+		return nil, err
 	}
 	var marks *mark
 	drained := 0
@@ -112,9 +108,33 @@ func (w *World) see(ctx context.Context, root int, pack *packWriter) (*scanned, 
 	return sc, nil
 }
 
+// watchRoot begins to watch the world, where that is asked for, and ends the
+// watching of a directory that stands no more at the world's path.
+func (w *World) watchRoot(root *rootDir) error {
+	if !w.opts.Watch {
+		return nil
+	}
+	if w.watch.on() {
+		now, err := root.stamp()
+		if err != nil || w.watch.of(now) {
+			return err
+		}
+		w.watch.end("another directory stands at its path")
+		w.watch = nil
+	}
+	if w.watch != nil {
+		return nil
+	}
+	err := root.open()
+	if err == nil {
+		w.watch = newWatching(root.fd, w.dir)
+	}
+	return err
+}
+
 // seeLinks looks again where a scan by marks found a file that now has more
 // names than were known.
-func (w *World) seeLinks(ctx context.Context, root int, sc *scanned, pack *packWriter) (*scanned, error) {
+func (w *World) seeLinks(ctx context.Context, root *rootDir, sc *scanned, pack *packWriter) (*scanned, error) {
 	var marks mark
 	if !sc.root.markLinks(sc.links, &marks) {
 		return sc, nil
@@ -183,7 +203,8 @@ func (w *World) learn(sc *scanned) error {
 	if w.watch.on() {
 		w.watch.learnt(sc)
 	}
-	w.knows = &knowledge{root: sc.root, repo: sc.repo, packs: w.objects.generation(), unsaved: w.knows.unsaved + sc.changed}
+	k := w.knows
+	k.root, k.repo, k.packs, k.unsaved = sc.root, sc.repo, w.objects.generation(), k.unsaved+sc.changed
 	if w.knows.unsaved < max(cacheEvery, sc.files()/cacheShare) {
 		return nil
 	}
@@ -218,6 +239,9 @@ func (w *World) loadCache() *knowledge {
 // storeCache replaces the cache file. It is not synced: a torn one fails its
 // checksum. The lock is held.
 func (w *World) storeCache() error {
+	if err := w.lock.mark(); err != nil {
+		return err
+	}
 	tmp, err := os.CreateTemp(filepath.Dir(w.cachePath()), tempPrefix)
 	if err != nil {
 		return err

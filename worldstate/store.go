@@ -25,11 +25,13 @@ import (
 // consolidation leaves few, are asked one by one.
 type objectStore struct {
 	dir       string
-	maxPacks  int // 0: the default; tests want less
+	maxPacks  int          // 0: the default; tests want less
+	changing  func() error // called before anything in dir is changed; nil: nobody wants to know
 	inflaters sync.Pool
 	buffers   sync.Pool    // of *[]byte
 	mu        sync.RWMutex // guards what follows and, held for writing, every call of git
 	packs     map[string]*packFile
+	names     []string    // of packs, sorted; nil: to be listed
 	large     []*packFile // the largest first
 	small     map[hash]place
 	loose     bool // there are loose objects
@@ -37,7 +39,10 @@ type objectStore struct {
 	retired   []*packFile // gone, but maybe still being read; closed when no operation runs
 	git       *filesystem.Storage
 	lender    *objectStore // a person's repository that objects are borrowed from; nil mostly
-	refs      refCache     // guarded by World.mu
+	refs      refCache     // this and the next three: guarded by World.mu
+	told      *storeWatch  // nil: nobody tells of changes, and each operation looks
+	fresh     bool         // the packs are those last listed
+	noJournal bool         // no restore was interrupted
 
 	damaged map[string]error      // packs that cannot be used, by the name of their index
 	rotten  map[rottenObject]bool // objects found damaged where a pack lists them
@@ -120,6 +125,14 @@ func checkStoreDir(dir string) error {
 
 func newObjectStore(dir string) *objectStore {
 	return &objectStore{dir: dir, packs: make(map[string]*packFile), small: make(map[hash]place), rotten: make(map[rottenObject]bool)}
+}
+
+// change says that something in the store is about to be changed.
+func (s *objectStore) change() error {
+	if s.changing == nil {
+		return nil
+	}
+	return s.changing()
 }
 
 func (s *objectStore) packDir() string { return filepath.Join(s.dir, "objects", "pack") }
@@ -348,5 +361,6 @@ func (s *objectStore) close() {
 		s.lender.close()
 		s.lender = nil
 	}
-	s.packs, s.large, s.small, s.retired, s.listed = map[string]*packFile{}, nil, nil, nil, dirStamp{}
+	s.told.end()
+	s.packs, s.names, s.large, s.small, s.retired, s.listed = map[string]*packFile{}, nil, nil, nil, nil, dirStamp{}
 }

@@ -65,18 +65,6 @@ func newStamp(st *unix.Stat_t) stamp {
 	}
 }
 
-// lstatat looks at a name in a directory without following a link.
-func lstatat(dirfd int, name string) (stamp, error) {
-	var st unix.Stat_t
-	for {
-		err := unix.Fstatat(dirfd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
-		if err == unix.EINTR {
-			continue
-		}
-		return newStamp(&st), err
-	}
-}
-
 func fstat(fd int) (stamp, error) {
 	var st unix.Stat_t
 	err := unix.Fstat(fd, &st)

@@ -36,7 +36,7 @@ type Problem struct {
 // what kept it from looking at all. After it found damage, a save writes anew
 // what has rotted and still stands in the world.
 func (w *World) Verify(ctx context.Context) (Report, error) {
-	end, err := w.begin(ctx, false)
+	end, err := w.begin(ctx, reading)
 	if err != nil {
 		return Report{}, err
 	}

@@ -201,11 +201,8 @@ func (t *watching) end(why string) {
 	t.reset()
 }
 
-// of reports whether the root is the directory that is watched.
-func (t *watching) of(root int) bool {
-	st, err := fstat(root)
-	return err == nil && st.ino == t.id.ino && st.dev == t.id.dev
-}
+// of reports whether it is the directory that is watched.
+func (t *watching) of(root stamp) bool { return root.ino == t.id.ino && root.dev == t.id.dev }
 
 // on reports whether it watches.
 func (t *watching) on() bool { return t != nil && t.off == "" }
@@ -410,7 +407,7 @@ func (t *watching) learnt(sc *scanned) {
 	if sc.whole {
 		t.saves, t.since, t.lost = 0, time.Now(), false
 	}
-	if sc.drained == t.drained {
+	if sc.drained == t.drained && !t.pending.empty() {
 		t.pending, t.marks = &mark{}, 0
 	}
 }

@@ -33,7 +33,7 @@ func (b *bench) fresh() *scanned {
 	defer w.Close()
 	root, err := w.openRoot()
 	b.must(err)
-	defer closeFD(root)
+	defer root.close()
 	sc, err := w.scan(context.Background(), root, nil, nil, nil)
 	b.must(err)
 	return sc

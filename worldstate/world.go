@@ -153,7 +153,8 @@ func Open(dir, store string, o *Options) (*World, error) {
 	}
 	sum := sha256.Sum256([]byte(w.dir))
 	w.key = hex.EncodeToString(sum[:8])
-	w.objects, w.lock = newObjectStore(w.store), newLock(w.store, true)
+	w.objects, w.lock = newObjectStore(w.store), newLock(w.store, writerLock, true)
+	w.objects.changing = w.lock.mark
 	return w, w.create()
 }
 
@@ -189,6 +190,9 @@ func (w *World) create() error {
 		return err
 	}
 	defer w.lock.release()
+	if err := w.lock.mark(); err != nil {
+		return err
+	}
 	return createStore(w.store)
 }
 
@@ -266,33 +270,42 @@ func (w *World) Dir() string { return w.dir }
 // Store is the store's directory, absolute, without symbolic links.
 func (w *World) Store() string { return w.store }
 
-// begin serialises the World's operations and looks for new packs. write
-// takes the store's lock as well and clears what a killed save left.
-func (w *World) begin(ctx context.Context, write bool) (end func(), err error) {
+// access is what an operation may do to the store.
+type access int
+
+const (
+	reading  access = iota // nothing
+	saving                 // change it, where there is something to save
+	changing               // change it
+)
+
+// begin serialises the World's operations and looks for new packs. Whoever is
+// not just reading holds the store's lock, and has cleared what a killed process
+// left.
+func (w *World) begin(ctx context.Context, as access) (end func(), err error) {
 	w.mu.Lock()
 	end = w.mu.Unlock
-	if write {
+	if as != reading {
 		if err := w.lockStore(ctx, w.opts.LockWait); err != nil {
 			w.mu.Unlock()
 			return nil, err
 		}
 		end = func() { w.lock.release(); w.mu.Unlock() }
 	}
-	w.objects.refs.checked = false
-	if err := w.objects.refresh(); err != nil {
+	if as == changing {
+		if err := w.lock.mark(); err != nil {
+			end()
+			return nil, err
+		}
+	}
+	if w.opts.Watch && w.objects.told == nil {
+		w.objects.told = watchStore(w.store)
+	}
+	if err := w.objects.look(); err != nil {
 		end()
 		return nil, err
 	}
 	return end, nil
-}
-
-// openRoot opens the world's directory for one operation.
-func (w *World) openRoot() (int, error) {
-	fd, err := unix.Open(w.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return -1, &os.PathError{Op: "open world", Path: w.dir, Err: err}
-	}
-	return fd, nil
 }
 
 // tree gives a tree's listing, from memory when it was used lately.
@@ -407,7 +420,7 @@ func (w *World) loadPolicy(c *commit, l *listing) (*policy, error) {
 // Last gives the snapshot this world was last known at: the last save, or the
 // last restore's target. "" when there is none.
 func (w *World) Last(ctx context.Context) (ID, error) {
-	end, err := w.begin(ctx, false)
+	end, err := w.begin(ctx, reading)
 	if err != nil {
 		return "", err
 	}
@@ -455,7 +468,7 @@ func (w *World) byID(id ID) (*commit, error) {
 // reading and hashing all of it; the error is a *MissingObjectError naming the
 // first that is gone or rotten, or ErrUnknown.
 func (w *World) Has(ctx context.Context, id ID) error {
-	end, err := w.begin(ctx, false)
+	end, err := w.begin(ctx, reading)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,179 @@
+package worldstate
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// atRest makes a watched bench whose last save changed nothing and looked at
+// nothing in the store.
+func atRest(t *testing.T) (b *bench, last Snapshot) {
+	b = watchedBench(t)
+	b.write("a", "1")
+	last = b.save()
+	for range 2 { // the first reads the events of the save before
+		again := b.save()
+		if again.ID != last.ID {
+			t.Fatalf("snapshot %s, was %s", again.ID, last.ID)
+		}
+	}
+	if !b.w.objects.fresh || !b.w.objects.refs.checked || !b.w.objects.noJournal {
+		t.Fatalf("the store at rest is not known to be: %+v", b.w.objects.told)
+	}
+	return b, last
+}
+
+// TestStoreWatched: a World that is told of changes in its store sees what others
+// do there at its next operation, as one that looks each time does.
+func TestStoreWatched(t *testing.T) {
+	ctx := context.Background()
+	second := func(b *bench) *World {
+		w, err := Open(b.dir, b.store, &Options{Task: "other"})
+		b.must(err)
+		b.Cleanup(func() { w.Close() })
+		return w
+	}
+	for name, c := range map[string]func(b *bench, last Snapshot){
+		"a ref by git": func(b *bench, last Snapshot) {
+			path := filepath.Join(b.store, "refs/anamnesis/new/deep/7")
+			b.must(os.MkdirAll(filepath.Dir(path), 0o700))
+			b.must(os.WriteFile(path, []byte(string(last.ID)+"\n"), 0o600))
+			refs, err := b.w.objects.lookedRefs()
+			if b.must(err); refs["refs/anamnesis/new/deep/7"].String() != string(last.ID) {
+				b.Errorf("refs: %v", refs)
+			}
+			b.save()
+			b.must(os.Remove(path))
+			refs, err = b.w.objects.lookedRefs()
+			if _, still := refs["refs/anamnesis/new/deep/7"]; err != nil || still {
+				b.Errorf("a ref that is gone: %v %v", refs, err)
+			}
+		},
+		"refs packed by git": func(b *bench, last Snapshot) {
+			git(b, b.dir, "--git-dir="+b.store, "update-ref", "refs/anamnesis/by/git", string(last.ID))
+			git(b, b.dir, "--git-dir="+b.store, "pack-refs", "--all")
+			if refs, err := b.w.objects.lookedRefs(); err != nil || refs["refs/anamnesis/by/git"].isZero() {
+				b.Errorf("%v %v", refs, err)
+			}
+		},
+		"another process saves": func(b *bench, _ Snapshot) {
+			b.write("a", "2")
+			s, err := second(b).SaveNext(ctx, "")
+			b.must(err)
+			if id, err := b.w.Last(ctx); err != nil || id != s.ID {
+				b.Errorf("last %s %v, want %s", id, err, s.ID)
+			}
+			if err := b.w.Has(ctx, s.ID); err != nil {
+				b.Error(err)
+			}
+		},
+		"packs go": func(b *bench, last Snapshot) {
+			packs, _ := filepath.Glob(b.store + "/objects/pack/*")
+			for _, p := range packs {
+				b.must(os.Remove(p))
+			}
+			if _, err := b.w.Save(ctx, SaveOptions{Parent: last.ID}); err == nil {
+				b.Error("a save named a parent that is gone")
+			}
+		},
+		"git packs anew": func(b *bench, last Snapshot) {
+			git(b, b.dir, "--git-dir="+b.store, "gc", "--quiet", "--prune=now")
+			b.write("a", "2")
+			b.save()
+			if err := b.w.Has(ctx, last.ID); err != nil {
+				b.Error(err)
+			}
+		},
+		"a restore was interrupted": func(b *bench, _ Snapshot) {
+			b.must(os.WriteFile(b.w.journalPath(), []byte("journal"), 0o600))
+			if _, err := b.w.SaveNext(ctx, ""); !errors.Is(err, ErrUnfinished) {
+				b.Errorf("got %v", err)
+			}
+			b.must(os.Remove(b.w.journalPath()))
+		},
+		"objects are borrowed": func(b *bench, _ Snapshot) {
+			b.must(os.WriteFile(b.w.objects.alternatesPath(), []byte(b.store+"-lender/objects\n"), 0o600))
+			b.must(os.MkdirAll(b.store+"-lender/objects/pack", 0o700))
+			for range 3 {
+				if _, err := b.w.Last(ctx); err != nil || b.w.objects.lending() == nil {
+					b.Fatalf("borrowed from nobody: %v", err)
+				}
+			}
+			b.must(os.Remove(b.w.objects.alternatesPath()))
+		},
+		"a file system is mounted over its packs": func(b *bench, last Snapshot) {
+			b.mount(b.w.objects.packDir())
+			if _, err := b.w.Save(ctx, SaveOptions{Parent: last.ID}); err == nil {
+				b.Error("a save named a parent that cannot be seen")
+			}
+		},
+		"another store stands there": func(b *bench, _ Snapshot) {
+			b.must(os.Rename(b.store, b.store+"-moved"))
+			b.must(os.MkdirAll(filepath.Join(b.store, stateDir), 0o700))
+			b.must(createStore(b.store))
+			s := b.save()
+			b.must(os.RemoveAll(b.store + "-moved"))
+			if err := b.w.Has(ctx, s.ID); err != nil {
+				b.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, last := atRest(t)
+			c(b, last)
+		})
+	}
+}
+
+// lookedRefs gives the refs as an operation sees them.
+func (s *objectStore) lookedRefs() (map[string]hash, error) {
+	if err := s.look(); err != nil {
+		return nil, err
+	}
+	return s.readRefs()
+}
+
+// maxRestAllocs bounds what a save that finds nothing changed allocates. It does
+// not depend on how large the world is.
+const maxRestAllocs = 24
+
+// TestRestSave: where nothing has changed, a save changes nothing in the store,
+// its lock included, and needs little memory.
+func TestRestSave(t *testing.T) {
+	b, last := atRest(t)
+	before := b.storeStamps()
+	save := func() {
+		s, err := b.w.Save(context.Background(), SaveOptions{Parent: last.ID})
+		if b.must(err); s.ID != last.ID || s.Changed != 0 {
+			b.Fatalf("%+v", s)
+		}
+	}
+	if n := testing.AllocsPerRun(100, save); n > maxRestAllocs {
+		t.Errorf("%v allocations a save, at most %d", n, maxRestAllocs)
+	}
+	for path, st := range b.storeStamps() {
+		if st != before[path] {
+			t.Errorf("%s was changed: %+v, was %+v", path, st, before[path])
+		}
+	}
+}
+
+// storeStamps looks at every file and directory of the store.
+func (b *bench) storeStamps() map[string]stamp {
+	b.Helper()
+	all := make(map[string]stamp)
+	b.must(filepath.WalkDir(b.store, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		all[path], err = lstatat(unix.AT_FDCWD, path)
+		return err
+	}))
+	return all
+}
