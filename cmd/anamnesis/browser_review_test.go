@@ -91,6 +91,13 @@ func TestBrowserSearch(t *testing.T) {
 			args["card"] = strings.TrimSpace(value)
 		}
 	}
+	for i, near := range [][2]string{
+		{"An invoice's total in float64 loses a cent", "- **Issue**: the total of an invoice is off by a cent\n- **Solution**: add whole cents as integers"},
+		{"ParseFloat rounds amounts with many digits", "- **Issue**: large amounts of money come back changed\n- **Solution**: parse the digits into whole cents"},
+		{"JSON numbers beyond 2^53 lose digits", "- **Issue**: ids in JSON change when they are read\n- **Solution**: send them as strings"},
+	} {
+		writeCard(t, home, fmt.Sprintf("near%d", i), near[0], fmt.Sprintf("2026-01-0%dT10:00:00Z", i+1), near[1])
+	}
 	browse(t, "search.cjs", startServe(t, home), args)
 }
 

@@ -34,6 +34,8 @@ func readDiff(patch string) diff {
 	for line := range strings.Lines(patch) {
 		l := diffLine{Text: Clean(strings.TrimRight(line, "\r\n"))}
 		switch {
+		case heading && strings.HasPrefix(line, "index "):
+			continue // names of objects: nothing to read
 		case strings.HasPrefix(line, "@@"):
 			heading = false
 			l.Kind = "at"

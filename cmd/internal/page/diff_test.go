@@ -8,7 +8,7 @@ import (
 )
 
 func TestReadDiff(t *testing.T) {
-	d := readDiff("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new \u202e\n same\ndiff --git a/y b/y\n--- a/y\n")
+	d := readDiff("diff --git a/x b/x\nindex 0000..1111\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new \u202e\n same\ndiff --git a/y b/y\n--- a/y\n")
 	var got []string
 	for _, l := range d.Lines {
 		got = append(got, fmt.Sprintf("%s|%s", l.Kind, l.Text))

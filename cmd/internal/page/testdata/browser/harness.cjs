@@ -4,6 +4,7 @@
 "use strict";
 const assert = require("node:assert/strict");
 const fs = require("node:fs");
+const path = require("node:path");
 const { chromium } = require("playwright-core");
 
 const axeSource = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -63,6 +64,13 @@ class Story {
     }
     const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     if (over > 0) this.faults.push(`${what}: ${over} pixels wider than the window`);
+  }
+
+  // shot takes a picture of what a page shows first, where pictures are asked
+  // for: those of the README are made this way.
+  async shot(page, name) {
+    if (!this.args.screenshots) return;
+    await page.screenshot({ path: path.join(this.args.screenshots, name + ".png") });
   }
 
   // accessibleIn looks at some paths in every look.

@@ -13,7 +13,7 @@ run(async (story, args) => {
   await page.waitForURL("**/cards");
   await page.keyboard.press("/");
   await page.keyboard.type("money rounds to cents");
-  await page.getByText("1 card found.").waitFor();
+  await page.getByText(/^\d+ cards? found\.$/).waitFor();
   assert.equal(await page.evaluate(() => document.activeElement.id), "q", "the focus left the question");
   assert.equal(await page.locator("#found [role=status]").count(), 1);
   await page.keyboard.press("Control+A");
@@ -28,6 +28,13 @@ run(async (story, args) => {
   await page.locator(".diff ins", { hasText: "func kahan" }).waitFor();
   await page.locator("details summary", { hasText: "StrReplaceFile" }).first().click();
   await story.accessible(page, "a card with its evidence");
+
+  // What the README shows: the card in review, its evidence beside it.
+  const picture = await story.open("light", { viewport: { width: 1100, height: 720 } });
+  await story.goto(picture, `/review/${args.card}`);
+  await picture.getByRole("heading", { name: "The jump" }).waitFor();
+  await story.shot(picture, "review");
+  await picture.context().close();
 
   // Somebody else changes the card while it is being edited here.
   await page.keyboard.press("e");
