@@ -26,10 +26,10 @@ const (
 // refCache is all refs as they were last read, and the files they were read
 // from.
 type refCache struct {
-	refs    map[string]hash // what holds; nil: nothing was read yet
-	checked bool            // nothing has changed since, as far as that is told
-	packed  source          // packed-refs
-	log     source          // see refTail
+	refs    *refSet // what holds; nil: nothing was read yet
+	checked bool    // nothing has changed since, as far as that is told
+	packed  source  // packed-refs
+	log     source  // see refTail
 	tail    refTail
 	loose   looseRefs
 }
@@ -52,11 +52,22 @@ func (l looseRef) same(o looseRef) bool { return l.value == o.value }
 
 func (s *objectStore) packedRefsPath() string { return filepath.Join(s.dir, "packed-refs") }
 
-// readRefs gives all refs: the packed ones, then what was set since they were
-// packed, then loose ones made by git, which win as in git. The map is not to
+// readRefs gives all refs, as lookUpRefs does, in a map of the caller's.
+func (s *objectStore) readRefs() (map[string]hash, error) {
+	refs, err := s.lookUpRefs()
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]hash, refs.n)
+	maps.Insert(out, refs.all())
+	return out, nil
+}
+
+// lookUpRefs gives all refs: the packed ones, then what was set since they were
+// packed, then loose ones made by git, which win as in git. The set is not to
 // be changed, and holds until the next update. No other operation of the World
 // runs.
-func (s *objectStore) readRefs() (map[string]hash, error) {
+func (s *objectStore) lookUpRefs() (*refSet, error) {
 	c := &s.refs
 	if c.refs != nil && (c.checked || c.log.current() && c.packed.current()) {
 		same, err := s.sameLooseRefs()
@@ -94,20 +105,20 @@ func (c *refCache) merge() {
 	byGit := make(map[string]hash)
 	for name, l := range c.loose.byName {
 		was := c.tail.values[name]
-		if !l.value.isZero() && (len(was) == 0 || l.value != c.refs[name] && !slices.Contains(was, l.value)) {
+		if !l.value.isZero() && (len(was) == 0 || l.value != c.refs.get(name) && !slices.Contains(was, l.value)) {
 			byGit[name] = l.value
 		}
 	}
 	for name, was := range c.tail.values {
-		if c.refs[name] = was[len(was)-1]; c.refs[name].isZero() {
-			delete(c.refs, name)
-		}
+		c.refs.set(name, was[len(was)-1])
 	}
-	maps.Copy(c.refs, byGit)
+	for name, h := range byGit {
+		c.refs.set(name, h)
+	}
 }
 
-func readPackedRefs(path string) (map[string]hash, error) {
-	refs := make(map[string]hash)
+func readPackedRefs(path string) (*refSet, error) {
+	refs := new(refSet)
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("read refs: %w", err)
@@ -123,7 +134,7 @@ func readPackedRefs(path string) (map[string]hash, error) {
 		if !ok || !good || !strings.HasPrefix(name, "refs/") {
 			return nil, fmt.Errorf("read refs: %w: bad line %q in packed-refs", ErrCorrupt, line)
 		}
-		refs[name] = h
+		refs.set(name, h)
 	}
 	if err := sc.Err(); err != nil {
 		return nil, fmt.Errorf("read refs: %w: %w", ErrCorrupt, err)
@@ -204,13 +215,13 @@ func HasTask(store, task string) (bool, error) {
 // log takes the update with one sync, loose files show it to git, and every
 // maxRefUpdates updates all refs are packed anew.
 func (s *objectStore) updateRefs(set map[string]hash) error {
-	refs, err := s.readRefs()
+	refs, err := s.lookUpRefs()
 	if err != nil {
 		return err
 	}
 	changed, removed := make(map[string]hash), false
 	for name, h := range set {
-		if refs[name] != h {
+		if refs.get(name) != h {
 			changed[name], removed = h, removed || h.isZero()
 		}
 	}
@@ -226,9 +237,7 @@ func (s *objectStore) updateRefs(set map[string]hash) error {
 		return fmt.Errorf("update refs: %w", err)
 	}
 	for name, h := range changed {
-		if refs[name] = h; h.isZero() {
-			delete(refs, name)
-		}
+		refs.set(name, h)
 	}
 	if removed || c.tail.updates >= maxRefUpdates || len(changed) > maxRefUpdates {
 		err = s.packRefs()
@@ -247,8 +256,13 @@ func (s *objectStore) updateRefs(set map[string]hash) error {
 func (s *objectStore) packRefs() error {
 	c := &s.refs
 	text := []byte("# pack-refs with: peeled fully-peeled sorted \n")
-	for _, name := range slices.Sorted(maps.Keys(c.refs)) {
-		h := c.refs[name]
+	names := make([]string, 0, c.refs.n)
+	for name := range c.refs.all() {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		h := c.refs.get(name)
 		text = hex.AppendEncode(text, h[:])
 		text = append(append(append(text, ' '), name...), '\n')
 	}

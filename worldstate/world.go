@@ -433,8 +433,11 @@ func (w *World) Last(ctx context.Context) (ID, error) {
 }
 
 func (w *World) head() (hash, error) {
-	refs, err := w.objects.readRefs()
-	return refs[worldRefs+w.key], err
+	refs, err := w.objects.lookUpRefs()
+	if err != nil {
+		return hash{}, err
+	}
+	return refs.get(worldRefs + w.key), nil
 }
 
 // known reads the commit an id names; ErrUnknown when the store has none. One
