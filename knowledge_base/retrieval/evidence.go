@@ -47,13 +47,13 @@ func (x *Index) admit(q Query, found []Found, s *scratch) []Found {
 	var total float64
 	for _, t := range terms {
 		list := x.words.list(t)
-		w := x.evidenceWeight(t, len(list))
+		w := x.evidenceWeight(t, int(list.df))
 		total += w
-		for _, p := range list {
-			if i := s.place[p.slot]; i > 0 {
+		list.each(func(slot int32, _ int) {
+			if i := s.place[slot]; i > 0 {
 				matched[i-1] += w
 			}
-		}
+		})
 	}
 	strongest := 0.0
 	for i := range found {

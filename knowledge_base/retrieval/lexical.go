@@ -13,10 +13,23 @@ const (
 	gramsB = 0.75
 )
 
-// posting says how often a term occurs in the text of a slot.
-type posting struct {
-	slot int32
-	tf   uint32
+// postings say in which texts a term occurs, and how often. Most terms occur
+// once in a text, so that a slot stands there as often as the term in its text,
+// one beside the other: four bytes an occurrence.
+type postings struct {
+	slots []int32
+	df    int32 // different ones
+}
+
+// each calls f for every text and the term's count in it, in the order in
+// which they were added.
+func (p *postings) each(f func(slot int32, tf int)) {
+	for i := 0; i < len(p.slots); {
+		from := i
+		for i++; i < len(p.slots) && p.slots[i] == p.slots[from]; i++ {
+		}
+		f(p.slots[from], i-from)
+	}
 }
 
 // bm25 is an inverted index ranked by Okapi BM25 (Robertson and Walker, 1994)
@@ -25,8 +38,8 @@ type posting struct {
 type bm25[K comparable] struct {
 	b       float64
 	terms   map[K]int32
-	lists   [][]posting // by term number
-	lengths []int32     // by slot
+	lists   []postings // by term number
+	lengths []int32    // by slot
 	docs    int
 	total   int64 // sum of lengths
 	buffer  []int32
@@ -44,17 +57,16 @@ func (x *bm25[K]) add(slot int, each func(emit func(K))) {
 		if !ok {
 			t = int32(len(x.lists))
 			x.terms[k] = t
-			x.lists = append(x.lists, nil)
+			x.lists = append(x.lists, postings{})
 		}
 		found = append(found, t)
 	})
 	slices.Sort(found)
 	for i := 0; i < len(found); {
-		t, from := found[i], i
-		for i < len(found) && found[i] == t {
-			i++
+		list, t := &x.lists[found[i]], found[i]
+		for list.df++; i < len(found) && found[i] == t; i++ {
+			list.slots = append(list.slots, int32(slot))
 		}
-		x.lists[t] = append(x.lists[t], posting{int32(slot), uint32(i - from)})
 	}
 	x.buffer = found
 	length := int32(len(found))
@@ -73,7 +85,12 @@ func (x *bm25[K]) remove(slot int, each func(emit func(K))) {
 		if !ok {
 			return
 		}
-		x.lists[t] = slices.DeleteFunc(x.lists[t], func(p posting) bool { return p.slot == int32(slot) })
+		list := &x.lists[t]
+		n := len(list.slots)
+		list.slots = slices.DeleteFunc(list.slots, func(s int32) bool { return s == int32(slot) })
+		if len(list.slots) < n {
+			list.df--
+		}
 	})
 	x.docs--
 	x.total -= int64(x.lengths[slot])
@@ -84,12 +101,12 @@ func (x *bm25[K]) idf(df int) float64 {
 	return math.Log(1 + (float64(x.docs)-float64(df)+0.5)/(float64(df)+0.5))
 }
 
-// list gives the postings of a term; nil when it is unknown.
-func (x *bm25[K]) list(k K) []posting {
+// list gives the postings of a term; none when it is unknown.
+func (x *bm25[K]) list(k K) postings {
 	if t, ok := x.terms[k]; ok {
 		return x.lists[t]
 	}
-	return nil
+	return postings{}
 }
 
 // score adds the query's terms, each with its weight, to scores (by slot).
@@ -101,11 +118,14 @@ func (x *bm25[K]) score(terms []K, weight []float64, scores []float64) {
 	avg := float64(x.total) / float64(x.docs)
 	for i, k := range terms {
 		ps := x.list(k)
-		w := x.idf(len(ps)) * weight[i]
-		for _, p := range ps {
-			tf := float64(p.tf)
-			norm := bm25K1 * (1 - x.b + x.b*float64(x.lengths[p.slot])/avg)
-			scores[p.slot] += w * tf * (bm25K1 + 1) / (tf + norm)
+		w := x.idf(int(ps.df)) * weight[i]
+		for at := 0; at < len(ps.slots); { // as postings.each, without a call for each
+			slot, from := ps.slots[at], at
+			for at++; at < len(ps.slots) && ps.slots[at] == slot; at++ {
+			}
+			tf := float64(at - from)
+			norm := bm25K1 * (1 - x.b + x.b*float64(x.lengths[slot])/avg)
+			scores[slot] += w * tf * (bm25K1 + 1) / (tf + norm)
 		}
 	}
 }
