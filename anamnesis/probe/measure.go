@@ -100,27 +100,31 @@ type Test struct {
 	Length int `json:"length"`
 	Score
 	Passed   bool             `json:"passed"`
-	Sure     bool             `json:"sure"` // a boundary of the test ended it, not the limit of items
+	Sure     bool             `json:"sure"` // its items are as many as a boundary of the test needs
 	TooLong  bool             `json:"too_long,omitempty"`
 	Families map[Family]Score `json:"families"`
 }
 
 // Result is what a run found, also one that was stopped.
 type Result struct {
-	Model   string      `json:"model"`
-	Seed    uint64      `json:"seed"`
-	Bases   []BaseScore `json:"bases"`
-	Base    float64     `json:"base"` // of the families kept, 0 before it is known
-	Tests   []Test      `json:"tests"`
-	EAS     int         `json:"eas"`      // longest length that passed; 0 when nothing is known
-	FailsAt int         `json:"fails_at"` // shortest length that did not pass; 0: none was found
-	Done    bool        `json:"done"`
-	Stopped string      `json:"stopped,omitempty"` // why not
-	Calls   int         `json:"calls"`             // questions asked in this run, without those taken from the record
-	Known   int         `json:"known"`             // taken from the record
-	Tokens  int         `json:"tokens"`            // of Calls: prompts as counted, and replies at their most
-	Usage   op.Usage    `json:"usage"`             // of all, as the provider counts
-	Cut     int         `json:"cut"`               // replies that ended at their limit
+	Model string      `json:"model"`
+	Seed  uint64      `json:"seed"`
+	Bases []BaseScore `json:"bases"`
+	Base  float64     `json:"base"` // of the families kept, 0 before it is known
+	Tests []Test      `json:"tests"`
+	// EAS is where the curve through all answers crosses 0.85 of base; of a run
+	// that is not done, the longest length that passed, 0 when nothing is known.
+	EAS int `json:"eas"`
+	// Within is the probability that it is right within an octave.
+	Within  float64  `json:"within"`
+	FailsAt int      `json:"fails_at"` // shortest length over EAS that did not pass; 0: none was found
+	Done    bool     `json:"done"`
+	Stopped string   `json:"stopped,omitempty"` // why not
+	Calls   int      `json:"calls"`             // questions asked in this run, without those taken from the record
+	Known   int      `json:"known"`             // taken from the record
+	Tokens  int      `json:"tokens"`            // of Calls: prompts as counted, and replies at their most
+	Usage   op.Usage `json:"usage"`             // of all, as the provider counts
+	Cut     int      `json:"cut"`               // replies that ended at their limit
 }
 
 var (
@@ -164,7 +168,8 @@ type Cost struct {
 	Tokens int `json:"tokens"` // prompts and replies
 }
 
-// Cost adds up the base and the most expensive way through the bisection.
+// Cost adds up the base, the most expensive way through the bisection and as
+// many items after it, at the longest lengths.
 func (o *Options) Cost() Cost {
 	base := BaseItems * len(o.families())
 	c := Cost{base, base * (BaseLength + o.replyTokens())}
@@ -179,7 +184,7 @@ func (o *Options) Cost() Cost {
 		return Cost{maxItems + max(left.Calls, right.Calls), maxItems*(lengths[at]+o.replyTokens()) + max(left.Tokens, right.Tokens)}
 	}
 	w := worst(0, len(lengths))
-	return Cost{c.Calls + w.Calls, c.Tokens + w.Tokens}
+	return Cost{c.Calls + w.Calls + guardItems, c.Tokens + w.Tokens + guardItems*(lengths[len(lengths)-1]+o.replyTokens())}
 }
 
 // Run measures a model. Where it stops early – ctx ended, a limit (ErrLimit),
@@ -218,6 +223,8 @@ type run struct {
 	o   *Options
 	ask func(context.Context, Trial) (Outcome, error)
 	res Result
+
+	pooled Score // of the families kept, at BaseLength
 }
 
 func measure(ctx context.Context, o *Options, ask func(context.Context, Trial) (Outcome, error)) (Result, error) {
@@ -225,6 +232,9 @@ func measure(ctx context.Context, o *Options, ask func(context.Context, Trial) (
 	err := r.base(ctx)
 	if err == nil {
 		err = r.bisect(ctx)
+	}
+	if err == nil {
+		err = r.settle(ctx)
 	}
 	if err != nil {
 		r.res.Stopped = err.Error()
@@ -236,7 +246,7 @@ func measure(ctx context.Context, o *Options, ask func(context.Context, Trial) (
 // base takes each family's score at BaseLength and drops the families the
 // model cannot do.
 func (r *run) base(ctx context.Context) error {
-	var pooled Score
+	pooled := &r.pooled
 	for _, f := range r.o.families() {
 		b := BaseScore{Family: f}
 		items := func(i int) Trial { return Trial{f, BaseLength, i} }
@@ -266,11 +276,11 @@ func (r *run) bisect(ctx context.Context) error {
 	lengths := r.o.Lengths()
 	for pass, fail := 0, len(lengths); fail-pass > 1; {
 		at := (pass + fail) / 2
-		t, err := r.test(ctx, lengths[at])
-		if err != nil {
+		r.res.Tests = append(r.res.Tests, Test{Length: lengths[at], Families: make(map[Family]Score)})
+		t := &r.res.Tests[len(r.res.Tests)-1]
+		if err := r.test(ctx, t, maxItems, true); err != nil {
 			return err
 		}
-		r.res.Tests = append(r.res.Tests, t)
 		if t.Passed {
 			pass = at
 			r.res.EAS = lengths[at]
@@ -282,35 +292,97 @@ func (r *run) bisect(ctx context.Context) error {
 	return nil
 }
 
-// test decides about one length. The families take turns.
-func (r *run) test(ctx context.Context, length int) (Test, error) {
+// settle takes the span from all answers together. A score that falls slowly
+// passes or fails one length by luck: where the span is not known well enough,
+// more is asked near it, at lengths that have had fewer than maxItems.
+func (r *run) settle(ctx context.Context) error {
+	lengths := r.o.Lengths()
+	for asked := 0; ; asked += guardRound {
+		for _, t := range r.res.Tests {
+			if t.TooLong {
+				lengths = slices.DeleteFunc(lengths, func(l int) bool { return l >= t.Length })
+			}
+		}
+		e := fit(r.pooled, r.res.Tests, lengths[len(lengths)-1])
+		t := r.nearest(lengths, e)
+		if e.within >= sureEnough || asked+guardRound > guardItems || t == nil {
+			r.conclude(e)
+			return nil
+		}
+		if err := r.test(ctx, t, min(t.N+guardRound, maxItems), false); err != nil {
+			return err
+		}
+	}
+}
+
+// nearest gives the test of the length within an octave of an estimate, and
+// nearest to it, that may still have items; nil where there is none.
+func (r *run) nearest(lengths []int, e estimate) *Test {
+	best, far := -1, math.Inf(1)
+	for i, l := range lengths[1:] { // the first is BaseLength
+		d := math.Abs(octaves(l) - e.octave)
+		at := slices.IndexFunc(r.res.Tests, func(t Test) bool { return t.Length == l })
+		if d < far && d < 1.01 && (at < 0 || r.res.Tests[at].N < maxItems) {
+			best, far = i+1, d
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	at := slices.IndexFunc(r.res.Tests, func(t Test) bool { return t.Length == lengths[best] })
+	if at < 0 {
+		at = len(r.res.Tests)
+		r.res.Tests = append(r.res.Tests, Test{Length: lengths[best], Families: make(map[Family]Score)})
+	}
+	return &r.res.Tests[at]
+}
+
+// conclude writes the estimate down.
+func (r *run) conclude(e estimate) {
+	r.res.EAS, r.res.Within, r.res.FailsAt = e.length(), e.within, 0
+	for _, t := range r.res.Tests {
+		if !t.Passed && t.Length > r.res.EAS && (r.res.FailsAt == 0 || t.Length < r.res.FailsAt) {
+			r.res.FailsAt = t.Length
+		}
+	}
+}
+
+// test asks for more items of one length until it has so many, or with decide
+// until they decide. The families take turns.
+func (r *run) test(ctx context.Context, t *Test, most int, decide bool) error {
 	var kept []Family
 	for _, b := range r.res.Bases {
 		if b.Kept {
 			kept = append(kept, b.Family)
 		}
 	}
-	t := Test{Length: length, Families: make(map[Family]Score)}
 	seq := newSequential(r.res.Base)
-	items := func(i int) Trial { return Trial{kept[i%len(kept)], length, i} }
-	err := r.series(ctx, fmt.Sprintf("%d tokens", length), maxItems, items, func(trial Trial, out Outcome) bool {
-		seq.add(out.Right)
+	seq.add(t.Score)
+	had := t.N
+	items := func(i int) Trial { return Trial{kept[(had+i)%len(kept)], t.Length, had + i} }
+	err := r.series(ctx, fmt.Sprintf("%d tokens", t.Length), most-had, items, func(trial Trial, out Outcome) bool {
+		one := Score{N: 1}
+		if out.Right {
+			one.Right = 1
+		}
+		seq.add(one)
 		t.add(out.Right)
 		s := t.Families[trial.Family]
 		s.add(out.Right)
 		t.Families[trial.Family] = s
 		t.TooLong = t.TooLong || out.TooLong
-		done, sure := seq.decided()
-		t.Sure = sure
-		return !done && !t.TooLong
+		done, _ := seq.decided()
+		return !(decide && done) && !t.TooLong
 	}, &t.Score)
+	_, t.Sure = seq.decided()
 	t.Passed = seq.passes() && !t.TooLong
-	return t, err
+	return err
 }
 
 // series asks items 0, 1, … in batches and hands their outcomes to take in
 // order, until take has enough.
 func (r *run) series(ctx context.Context, phase string, most int, item func(int) Trial, take func(Trial, Outcome) bool, score *Score) error {
+	before := score.N
 	for first := 0; first < most; {
 		batch := make([]Trial, min(cmp.Or(max(r.o.AtOnce, 0), DefaultAtOnce), most-first))
 		for i := range batch {
@@ -320,7 +392,7 @@ func (r *run) series(ctx context.Context, phase string, most int, item func(int)
 		for i, out := range outs {
 			more := take(batch[i], out)
 			if r.o.Progress != nil {
-				r.o.Progress(Progress{phase, score.N, most, score.Right, r.res.Calls, r.res.Tokens})
+				r.o.Progress(Progress{phase, score.N, before + most, score.Right, r.res.Calls, r.res.Tokens})
 			}
 			if !more {
 				return nil

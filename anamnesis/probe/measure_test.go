@@ -43,8 +43,10 @@ func TestKnownSpan(t *testing.T) {
 		{"steep", probetest.Curve{Base: 0.97, Steepness: 1.5}, 0.95},
 		// As shallow as the median of the curves NoLiMa published: within an
 		// octave of the span the score only falls from 0.92 to 0.75 of base,
-		// just what the test is allowed to confuse in one case of ten.
-		{"shallow", probetest.Curve{Base: 0.97, Steepness: 0.64}, 0.85},
+		// just what the test of one length is allowed to confuse in one case of
+		// ten. All answers together tell it apart.
+		{"shallow", probetest.Curve{Base: 0.97, Steepness: 0.64}, 0.95},
+		{"as shallow as they come", probetest.Curve{Base: 0.97, Steepness: 0.5}, 0.90},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			runs := amount(200, 2000)
@@ -178,7 +180,7 @@ func TestWindow(t *testing.T) {
 		o := options()
 		o.Families = []probe.Family{probe.Single}
 		res, err := probe.Run(t.Context(), refusing{words, told}, o)
-		if err != nil || res.EAS != 1000 || (res.Cut > 0) != (told == probe.ErrCut) || res.Tests[0].TooLong != (told == probe.ErrTooLong) {
+		if err != nil || res.EAS < 1000 || res.EAS > 1200 || res.FailsAt != 1400 && told == probe.ErrCut || (res.Cut > 0) != (told == probe.ErrCut) || res.Tests[0].TooLong != (told == probe.ErrTooLong) {
 			t.Errorf("%s: %v: %+v", want, err, res)
 		}
 	}

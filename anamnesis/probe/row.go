@@ -2,19 +2,27 @@ package probe
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
 	"anamnesis/anamnesis"
 )
 
-// At is the score at a length: that of its test, or the base.
-func (r Result) At(length int) Score {
+// Near is the length asked that is nearest to one, and the score there. The
+// base is taken where only a refusal for its length, or nothing, is nearer.
+func (r Result) Near(length int) (int, Score) {
+	near, score := BaseLength, r.pooled()
 	for _, t := range r.Tests {
-		if t.Length == length {
-			return t.Score
+		if !t.TooLong && math.Abs(octaves(t.Length)-octaves(length)) < math.Abs(octaves(near)-octaves(length)) {
+			near, score = t.Length, t.Score
 		}
 	}
+	return near, score
+}
+
+// pooled is the base score of the families kept.
+func (r Result) pooled() Score {
 	var s Score
 	for _, b := range r.Bases {
 		if b.Kept {
@@ -25,15 +33,16 @@ func (r Result) At(length int) Score {
 	return s
 }
 
-// Source is what a row says of where its number comes from: the score with
-// its Wilson interval, where it fails, and what was asked.
+// Source is what a row says of where its number comes from: how sure it is,
+// the score near it with its Wilson interval, where it fails, and what was
+// asked.
 func (r Result) Source() string {
-	s := r.At(r.EAS)
+	near, s := r.Near(r.EAS)
 	low, high := Wilson(s.Right, s.N)
 	var b strings.Builder
-	fmt.Fprintf(&b, "probe: %s right at %d (95%% interval %.2f to %.2f), base %.2f", s, r.EAS, low, high, r.Base)
+	fmt.Fprintf(&b, "probe: within an octave with probability %.2f; %s right at %d (95%% interval %.2f to %.2f), base %.2f", r.Within, s, near, low, high, r.Base)
 	if r.FailsAt > 0 {
-		f := r.At(r.FailsAt)
+		_, f := r.Near(r.FailsAt)
 		fmt.Fprintf(&b, ", %s at %d", f, r.FailsAt)
 	} else {
 		b.WriteString(", no longer text was asked")
@@ -55,8 +64,8 @@ func (r Result) Source() string {
 }
 
 // Confidence is medium where the decision rests on at least three families,
-// the latent one among them, and both its ends ended at a boundary of the
-// test; otherwise low. High is for what others have published.
+// the latent one among them, and the answers leave little doubt within an
+// octave; otherwise low. High is for what others have published.
 func (r Result) Confidence() anamnesis.Confidence {
 	kept, latent := 0, false
 	for _, b := range r.Bases {
@@ -65,12 +74,7 @@ func (r Result) Confidence() anamnesis.Confidence {
 			latent = latent || b.Family == Latent
 		}
 	}
-	for _, t := range r.Tests {
-		if (t.Length == r.EAS || t.Length == r.FailsAt) && !t.Sure && !t.TooLong {
-			return anamnesis.ConfidenceLow
-		}
-	}
-	if kept >= 3 && latent {
+	if kept >= 3 && latent && r.Within >= confidentEnough {
 		return anamnesis.ConfidenceMedium
 	}
 	return anamnesis.ConfidenceLow

@@ -14,9 +14,7 @@ const (
 // sequential is Wald's sequential probability ratio test of a score.
 type sequential struct {
 	up, down float64 // what a right and a wrong answer add
-	sum      float64 // the logarithm of the likelihood ratio so far
-	n        int
-	right    int
+	Score
 }
 
 func newSequential(base float64) *sequential {
@@ -24,26 +22,24 @@ func newSequential(base float64) *sequential {
 	return &sequential{up: math.Log(p1 / p0), down: math.Log((1 - p1) / (1 - p0))}
 }
 
-func (s *sequential) add(right bool) {
-	s.n++
-	if right {
-		s.right++
-		s.sum += s.up
-		return
-	}
-	s.sum += s.down
+func (s *sequential) add(more Score) {
+	s.N += more.N
+	s.Right += more.Right
 }
+
+// sum is the logarithm of the likelihood ratio so far.
+func (s *sequential) sum() float64 { return float64(s.Right)*s.up + float64(s.N-s.Right)*s.down }
 
 // decided reports whether the test has ended, and whether a boundary ended it
 // rather than the limit of items.
 func (s *sequential) decided() (done, sure bool) {
 	bound := math.Log((1 - errorRate) / errorRate)
-	sure = s.n >= minItems && (s.sum >= bound || s.sum <= -bound)
-	return sure || s.n >= maxItems, sure
+	sure = s.N >= minItems && math.Abs(s.sum()) >= bound
+	return sure || s.N >= maxItems, sure
 }
 
 // passes is the hypothesis the test leans to.
-func (s *sequential) passes() bool { return s.sum > 0 }
+func (s *sequential) passes() bool { return s.sum() > 0 }
 
 // Wilson gives the 95% score interval of a share of right answers, 0 to 1
 // when n is 0.
