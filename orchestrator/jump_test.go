@@ -320,3 +320,24 @@ func TestCumulativeRule(t *testing.T) {
 		t.Errorf("passes for %q, want two for the sum", triggers)
 	}
 }
+
+// TestWhatASpanWeighs: a span's size is that of all its operations as they
+// were appended: what the person said in it counts, though it is carried over,
+// and a result counts in full, though it was masked since.
+func TestWhatASpanWeighs(t *testing.T) {
+	const masked = `context.masked 1 {"results":[{"seq":9,"line":"op 9","tok":1}]}
+`
+	plain, less := parseOps(t, passing), parseOps(t, strings.Replace(passing, "world.saved", masked+"world.saved", 1))
+	weight, words := 0, 0
+	for _, o := range plain[4:10] {
+		weight += o.Tok
+		if _, ok := o.Body.(*op.UserSaid); ok {
+			words = o.Tok
+		}
+	}
+	for name, s := range map[string]*State{"whole": foldAll(t, plain), "masked": foldAll(t, less)} {
+		if got := s.rangeTokens(s.Ranges(s.Discarded(0))); got != weight || words == 0 {
+			t.Errorf("%s: %d tokens, want %d with the %d the person said", name, got, weight, words)
+		}
+	}
+}

@@ -20,11 +20,9 @@ const (
 	confidentEnough = 0.95 // the same probability, for a row of medium confidence
 )
 
-func curveSlopes() []float64 { return []float64{0.4, 0.5, 0.64, 0.8, 1, 1.3, 1.7, 2.5, 4, 8} }
+func curveSlopes() []float64 { return []float64{0.4, 0.55, 0.75, 1, 1.4, 2.2, 4, 8} }
 
-func curveBases() []float64 {
-	return []float64{0.80, 0.84, 0.87, 0.90, 0.92, 0.94, 0.96, 0.98, 0.99, 1}
-}
+func curveBases() []float64 { return []float64{0.80, 0.85, 0.90, 0.94, 0.97, 0.99, 1} }
 
 // estimate is what all answers together say of a span.
 type estimate struct {
@@ -46,15 +44,23 @@ func octaves(length int) float64 { return math.Log2(float64(length) / BaseLength
 func fit(base Score, tests []Test, longest int) estimate {
 	spans := int(math.Round(octaves(longest)*octaveParts)) + octavesBelow*octaveParts + 1
 	weights := make([]float64, 0, spans*len(curveSlopes())*len(curveBases()))
+	scores, at := []Score{base}, []float64{0}
+	for _, t := range tests {
+		if !t.TooLong {
+			scores, at = append(scores, t.Score), append(at, octaves(t.Length))
+		}
+	}
+	kept := make([]float64, len(at)) // of the base, at each length
 	for i := range spans {
 		span := float64(i)/octaveParts - octavesBelow
 		for _, slope := range curveSlopes() {
+			for j := range at {
+				kept[j] = 1 / (1 + math.Exp(slope*(at[j]-span))*(1-spanShare)/spanShare)
+			}
 			for _, b := range curveBases() {
-				w := loglikelihood(base, b, slope*-span)
-				for _, t := range tests {
-					if !t.TooLong {
-						w += loglikelihood(t.Score, b, slope*(octaves(t.Length)-span))
-					}
+				w := 0.0
+				for j, s := range scores {
+					w += s.loglikelihood(b * kept[j])
 				}
 				weights = append(weights, w)
 			}
@@ -81,10 +87,8 @@ func fit(base Score, tests []Test, longest int) estimate {
 	return e
 }
 
-// loglikelihood is how well a curve explains a score at a place, given as logits
-// that the curve has fallen there since its span.
-func loglikelihood(s Score, base, fallen float64) float64 {
-	p := base / (1 + math.Exp(fallen)*(1-spanShare)/spanShare)
+// loglikelihood is how well a share of right answers explains a score.
+func (s Score) loglikelihood(p float64) float64 {
 	p = min(max(p, surest), 1-surest)
 	return float64(s.Right)*math.Log(p) + float64(s.N-s.Right)*math.Log(1-p)
 }

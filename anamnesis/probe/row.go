@@ -2,23 +2,21 @@ package probe
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
 	"anamnesis/anamnesis"
 )
 
-// Near is the length asked that is nearest to one, and the score there. The
-// base is taken where only a refusal for its length, or nothing, is nearer.
-func (r Result) Near(length int) (int, Score) {
-	near, score := BaseLength, r.pooled()
+// UpTo is the longest length asked that is not over one, and the score there.
+func (r Result) UpTo(length int) (int, Score) {
+	asked, score := BaseLength, r.pooled()
 	for _, t := range r.Tests {
-		if !t.TooLong && math.Abs(octaves(t.Length)-octaves(length)) < math.Abs(octaves(near)-octaves(length)) {
-			near, score = t.Length, t.Score
+		if t.Length <= length && t.Length > asked {
+			asked, score = t.Length, t.Score
 		}
 	}
-	return near, score
+	return asked, score
 }
 
 // pooled is the base score of the families kept.
@@ -34,15 +32,15 @@ func (r Result) pooled() Score {
 }
 
 // Source is what a row says of where its number comes from: how sure it is,
-// the score near it with its Wilson interval, where it fails, and what was
+// the score up to it with its Wilson interval, where it fails, and what was
 // asked.
 func (r Result) Source() string {
-	near, s := r.Near(r.EAS)
+	asked, s := r.UpTo(r.EAS)
 	low, high := Wilson(s.Right, s.N)
 	var b strings.Builder
-	fmt.Fprintf(&b, "probe: within an octave with probability %.2f; %s right at %d (95%% interval %.2f to %.2f), base %.2f", r.Within, s, near, low, high, r.Base)
+	fmt.Fprintf(&b, "probe: within an octave with probability %.2f; %s right at %d (95%% interval %.2f to %.2f), base %.2f", r.Within, s, asked, low, high, r.Base)
 	if r.FailsAt > 0 {
-		_, f := r.Near(r.FailsAt)
+		_, f := r.UpTo(r.FailsAt)
 		fmt.Fprintf(&b, ", %s at %d", f, r.FailsAt)
 	} else {
 		b.WriteString(", no longer text was asked")

@@ -285,7 +285,7 @@ func (t textModel) Complete(ctx context.Context, system, text string) (anamnesis
 type probeReport struct {
 	Result   probe.Result   `json:"result"`
 	Row      *anamnesis.Row `json:"row"`      // nil: the run is not done
-	Interval [2]float64     `json:"interval"` // Wilson, 95%, of the score at the length asked nearest to the EAS
+	Interval [2]float64     `json:"interval"` // Wilson, 95%, of the score at the longest length asked up to the EAS
 	At       time.Time      `json:"at"`
 	Record   string         `json:"record"`
 	Written  string         `json:"written,omitempty"` // the overlay
@@ -295,7 +295,7 @@ type probeReport struct {
 // and writes the row when that was asked for.
 func (a *app) reportProbe(ctx context.Context, h orchestrator.Home, f probeFlags, s anamnesis.Span, record string, res probe.Result, failed error) error {
 	rep := probeReport{Result: res, At: time.Now().UTC(), Record: record}
-	_, score := res.Near(res.EAS)
+	_, score := res.UpTo(res.EAS)
 	rep.Interval[0], rep.Interval[1] = probe.Wilson(score.Right, score.N)
 	if res.Done {
 		row := res.Row(s, rep.At)
