@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -44,7 +43,7 @@ func (s *State) job(o op.Op) {
 	switch b := o.Body.(type) {
 	case *op.JobStarted:
 		s.Jobs = append(s.Jobs, RunningJob{JobStarted: *b, Step: o.Step})
-		s.JobsBegun++
+		s.JobsBegun = max(s.JobsBegun+1, jobNumber(b.Job)) // one that did not begin has had its number, too
 	case *op.JobEnded:
 		s.Jobs = slices.DeleteFunc(s.Jobs, func(j RunningJob) bool { return j.Job == b.Job })
 		if len(s.Jobs) == 0 {
@@ -63,6 +62,10 @@ type jobs struct {
 	n    int // ids given out in the task
 	list []*job
 	shut bool
+
+	before  int // the highest number an earlier process gave out
+	pastMu  sync.Mutex
+	earlier []*job // of earlier processes; nil: not read yet
 }
 
 // job is one command. Its fields are guarded by jobs.mu.
@@ -132,11 +135,11 @@ func (js *jobs) enter(s tool.JobStart) (*job, context.Context, error) {
 	case running >= maxJobs:
 		return nil, nil, fmt.Errorf("%d commands run in the background already; end one with TaskStop", running)
 	}
-	id := fmt.Sprintf("bg_%d", js.n+1)
+	id := fmt.Sprintf("%s%d", jobPrefix, js.n+1)
 	if err := os.MkdirAll(js.dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("keep the output of %s: %w", id, err)
 	}
-	file, err := os.OpenFile(filepath.Join(js.dir, id+".log"), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	file, err := os.OpenFile(js.output(id), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, nil, fmt.Errorf("keep the output of %s: %w", id, err)
 	}
@@ -197,29 +200,50 @@ func (w jobWriter) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
+// own reports whether a job is one of this process, and gives it.
+func (js *jobs) own(id string) (*job, bool) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	i := slices.IndexFunc(js.list, func(j *job) bool { return j.ID == id })
+	if i < 0 {
+		return nil, false
+	}
+	return js.list[i], true
+}
+
+// find gives a job of this process or, where there is none, of an earlier one.
+// js.mu is held.
 func (js *jobs) find(id string) (*job, error) {
+	past, err := js.past()
+	if err != nil {
+		return nil, err
+	}
 	var ids []string
-	for _, j := range js.list {
+	for _, j := range slices.Concat(past, js.list) {
 		if j.ID == id {
 			return j, nil
 		}
 		ids = append(ids, j.ID)
 	}
 	if len(ids) == 0 {
-		return nil, fmt.Errorf("there is no background task %q; none was begun since the program started", id)
+		return nil, fmt.Errorf("there is no background task %q; none was begun", id)
 	}
 	return nil, fmt.Errorf("there is no background task %q; there are %s", id, strings.Join(ids, ", "))
 }
 
 // List implements tool.Jobs.
-func (js *jobs) List() []tool.Job {
+func (js *jobs) List() ([]tool.Job, error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
+	past, err := js.past()
+	if err != nil {
+		return nil, err
+	}
 	var out []tool.Job
-	for _, j := range js.list {
+	for _, j := range slices.Concat(past, js.list) {
 		out = append(out, j.Job)
 	}
-	return out
+	return out, nil
 }
 
 // Output implements tool.Jobs.
@@ -236,10 +260,18 @@ func (js *jobs) Output(id string, from int64, n int) (tool.JobOutput, error) {
 	}
 	from = min(from, kept)
 	data := make([]byte, min(int64(n), kept-from))
-	if _, err := j.file.ReadAt(data, from); err != nil && !errors.Is(err, io.EOF) {
+	if err := js.readOutput(j, data, from); err != nil {
 		return tool.JobOutput{}, fmt.Errorf("read the output of %s: %w", id, err)
 	}
 	return tool.JobOutput{Job: j.Job, Text: string(data), From: from, Next: from + int64(len(data)), Dropped: j.dropped}, nil
+}
+
+// readFull reads as much as there is.
+func readFull(f *os.File, data []byte, from int64) error {
+	if _, err := f.ReadAt(data, from); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
 }
 
 // Wait implements tool.Jobs.
@@ -311,10 +343,7 @@ func (t *Task) endJobs(ctx context.Context, steps []int) ([]string, error) {
 		if !slices.Contains(steps, r.Step) {
 			continue
 		}
-		t.jobs.mu.Lock()
-		j, err := t.jobs.find(r.Job)
-		t.jobs.mu.Unlock()
-		if err == nil {
+		if j, ours := t.jobs.own(r.Job); ours {
 			names = append(names, fmt.Sprintf("%s (%s)", r.Job, oneLine(r.Command, maxDelivered)))
 			t.jobs.end(jobJump, j)
 		}
@@ -326,11 +355,8 @@ func (t *Task) endJobs(ctx context.Context, steps []int) ([]string, error) {
 // began: they ended with it.
 func (t *Task) closeLostJobs(ctx context.Context) error {
 	for _, r := range slices.Clone(t.state.Jobs) {
-		t.jobs.mu.Lock()
-		_, err := t.jobs.find(r.Job)
-		t.jobs.mu.Unlock()
-		if err == nil {
-			continue // it is ours
+		if _, ours := t.jobs.own(r.Job); ours {
+			continue
 		}
 		if err := guard.EndLeftover(op.ToolStarted{Call: r.Call, PID: r.PID, StartTime: r.StartTime, BootID: r.BootID}); err != nil {
 			return fmt.Errorf("end the background task %s: %w", r.Job, err)

@@ -59,7 +59,7 @@ func TestJobThatCannotBegin(t *testing.T) {
 	if err := task.settle(); err != nil || strings.Contains(task.state.Projection()[0].Text, "[background]") {
 		t.Errorf("the model is told of it: %v", err)
 	}
-	if l := task.jobs.List(); len(l) != 0 {
+	if l, err := task.jobs.List(); err != nil || len(l) != 0 {
 		t.Errorf("jobs %v", l)
 	}
 }

@@ -50,7 +50,7 @@ type State struct {
 	Marked    []Marked     // checkpoints of the tool dmail, by their numbers
 	Pressure  Pressure     // why and how far the context is to be made smaller
 	Jobs      []RunningJob // background commands that have not ended
-	JobsBegun int          // and how many there were
+	JobsBegun int          // the highest number one was given
 	Todos     []op.Todo    `json:",omitempty"` // the agent's todo list
 	// Subagents are those begun, the oldest first.
 	Subagents []BegunSubagent `json:",omitempty"`

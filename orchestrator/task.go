@@ -152,49 +152,6 @@ type Task struct {
 	valid     string    // the valid steps, in words
 }
 
-// New is what a new task is made of.
-type New struct {
-	ID       string // see NewTaskID
-	Dir      string
-	Request  string
-	Model    string
-	BaseURL  string
-	EAS      int
-	EASFrom  string
-	Window   int // advertised context window, tokens; 0: unknown
-	Encoding string
-	Approval string
-	Sandbox  string       // see op.TaskOpened
-	Rules    []guard.Rule // standing answers for the task
-	Writable []string     // see op.TaskOpened; absolute, without links
-	MaxSteps int
-	Tools    []string  // beside those that every agent has
-	System   string    // the system prompt, filled in
-	Agent    *op.Agent // the spec; nil: the task has every tool it is given
-
-	NoResearch bool             // calls about new subjects run without an investigation
-	Guarded    []op.CallPattern // calls that need one beside the built-in kinds
-
-	Redact []string // see op.TaskOpened
-
-	NoFinalPass bool // the paths the task leaves are not read at its end
-
-	Parent *op.Parent // the task that a subagent's task is a part of
-}
-
-// CheckNames refuses names that go into the stream as they are and hold a
-// secret: the task's and its directory's. The error is an ErrSecretName and does
-// not show it.
-func (n *New) CheckNames(secrets []redact.Secret) error {
-	r := redact.New(nil, secrets)
-	for what, name := range map[string]string{"the task's name": n.ID, "the directory's path": n.Dir} {
-		if shown, found := r.Text(name); len(found) > 0 {
-			return fmt.Errorf("%w: %s would be recorded, and is %s; take another one", ErrSecretName, what, shown)
-		}
-	}
-	return nil
-}
-
 // Create makes a new task in dir and records the request. When it fails, the
 // name is free again.
 func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
@@ -322,7 +279,7 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 		return err
 	}
 	t.model = t.opts.Model
-	t.jobs = &jobs{t: t, dir: filepath.Join(h.Task(t.ID), "jobs"), n: t.state.JobsBegun}
+	t.jobs = &jobs{t: t, dir: filepath.Join(h.Task(t.ID), "jobs"), n: t.state.JobsBegun, before: t.state.JobsBegun}
 	if t.opts.Tools != nil {
 		if err := t.offer(t.opts.Tools); err != nil {
 			return err

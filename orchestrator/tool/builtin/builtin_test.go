@@ -121,7 +121,7 @@ func (echo) Cite(ops []uint64) (uint64, error) { return ops[0], nil }
 type jobs struct{}
 
 func (jobs) Begin(tool.JobStart) (string, error) { return "bg_1", nil }
-func (jobs) List() []tool.Job                    { return []tool.Job{{ID: "bg_1"}} }
+func (jobs) List() ([]tool.Job, error)           { return []tool.Job{{ID: "bg_1"}}, nil }
 func (jobs) Output(id string, _ int64, _ int) (tool.JobOutput, error) {
 	return tool.JobOutput{Text: "output of " + id, Job: tool.Job{ID: id}}, nil
 }

@@ -32,7 +32,10 @@ func (b bash) begin(env *tool.Env, e Exec, command string) tool.Result {
 			redacted := env.Redaction().Writer(out)
 			defer redacted.Close()
 			c.Started = started
-			c.Output = func(_ guard.Stream, p []byte) { _, _ = redacted.Write(p) } // what cannot be kept is counted
+			c.Output = func(_ guard.Stream, p []byte) { // what cannot be kept is counted
+				_, _ = redacted.Write(p)
+				_ = redacted.Lines() // TaskOutput may be waiting for them
+			}
 			o, err := guard.Run(ctx, c)
 			return tool.JobEnd{Exit: o.Exit, TimedOut: o.TimedOut, Note: o.Note}, err
 		}})
@@ -59,11 +62,15 @@ func (taskList) Call(ctx context.Context, env *tool.Env, _ json.RawMessage) (too
 		return noJobs(), ctx.Err()
 	}
 	var lines []string
-	for _, j := range env.Jobs.List() {
+	list, err := env.Jobs.List()
+	if err != nil {
+		return tool.Errorf("%v.", err), ctx.Err()
+	}
+	for _, j := range list {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", j.ID, state(j), j.Command))
 	}
 	if len(lines) == 0 {
-		return tool.Textf("No command was begun in the background since the program started."), ctx.Err()
+		return tool.Textf("No command was begun in the background."), ctx.Err()
 	}
 	return tool.Textf("%s", strings.Join(lines, "\n")), ctx.Err()
 }
@@ -74,7 +81,7 @@ func noJobs() tool.Result { return tool.Errorf("There are no background commands
 func state(j tool.Job) string {
 	text := map[string]string{
 		"": "runs", "exit": "ended", "timeout": "ended, because its time was up", "stopped": "was ended by TaskStop",
-		"jump": "was ended by a jump", "closed": "was ended with the program",
+		"jump": "was ended by a jump", "closed": "was ended with the program", "lost": "was ended when the program stopped",
 	}[j.Why]
 	if j.Why == "exit" {
 		text += fmt.Sprintf(" with exit code %d", j.Exit)
