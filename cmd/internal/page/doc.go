@@ -30,7 +30,9 @@
 //	/cards/{card}/history       how it became what it is
 //	/tasks                      the tasks
 //	/tasks/{task}               a task's timeline
+//	/tasks/{task}/live          what came since, for a page that follows it
 //	/tasks/{task}/ops/{seq}     one operation
+//	…/ops/{seq}/context         the context as the model saw it there
 //	/tasks/{task}/steps/{step}  what a step changed
 //	/static/…                   style, scripts, the icon
 package page

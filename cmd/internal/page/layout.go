@@ -32,14 +32,18 @@ type view struct {
 	Problem string // what was refused, and what to do; said at once
 	Body    any    // the page's own
 	Script  string // a script of the page's own, under /static/; "" for none
+	Style   string // and a style sheet
 }
+
+// pair is what a part is given that needs two things.
+type pair struct{ A, B any }
 
 // section is an entry of the navigation; Key is the single key that opens it.
 type section struct{ Path, Name, Key string }
 
 // sections are the navigation of every page.
 func sections() []section {
-	return []section{{"/review", "Review", ""}, {"/cards", "Cards", "/"}}
+	return []section{{"/review", "Review", ""}, {"/cards", "Cards", "/"}, {"/tasks", "Tasks", ""}}
 }
 
 // pages holds the parsed templates.
@@ -52,6 +56,7 @@ func parsePages() (*pages, error) {
 	base := template.New("layout.html").Option("missingkey=error").Funcs(template.FuncMap{
 		"clean":    Clean,
 		"line":     term.Line,
+		"pair":     func(a, b any) pair { return pair{a, b} },
 		"sections": sections,
 		"act":      func(c *cardView, act, label, key string) actView { return actView{c, act, label, key} },
 		"merge":    func(c *cardView, near nearCard, turned bool) mergeView { return mergeView{c, near, turned} },

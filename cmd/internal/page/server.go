@@ -49,6 +49,8 @@ type Server struct {
 	door  *door
 	pages *pages
 	mux   *http.ServeMux
+
+	watches watches
 }
 
 // Listen opens a TCP port for a server. Addr is HOST:PORT; port 0 is any free
@@ -85,7 +87,7 @@ func New(addr net.Addr, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{home: o.Home, store: o.Store, desk: review.NewDesk(o.Store), now: o.Now, door: d, pages: p, mux: http.NewServeMux()}
+	s := &Server{home: o.Home, store: o.Store, desk: review.NewDesk(o.Store), now: o.Now, door: d, pages: p, mux: http.NewServeMux(), watches: watches{home: o.Home}}
 	s.routes()
 	return s, nil
 }
@@ -136,6 +138,7 @@ func (s *Server) routes() {
 	s.handle("GET /", func(http.ResponseWriter, *http.Request) error { return errNoPage })
 	s.reviewRoutes()
 	s.cardRoutes()
+	s.taskRoutes()
 }
 
 // handle registers an answer. The error it gives becomes a page that says so;

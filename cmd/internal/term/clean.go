@@ -42,7 +42,7 @@ func hostile(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
 		return false
-	case r == '\u200b', r == '\u200e', r == '\u200f', r == '\ufeff':
+	case r == '\u061c', r == '\u200b', r == '\u200e', r == '\u200f', r == '\u2028', r == '\u2029', r == '\ufeff':
 		return true
 	case r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069':
 		return true

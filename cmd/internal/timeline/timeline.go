@@ -95,6 +95,9 @@ type Builder struct {
 // must not be changed, and holds until the next Add.
 func (b *Builder) State() *orchestrator.State { return &b.state }
 
+// Rows counts the rows that the operations added so far have made.
+func (b *Builder) Rows() int { return len(b.rows) }
+
 // Add takes the next operation. After an error, which says that it cannot
 // follow those before it, the Builder must not be used.
 func (b *Builder) Add(o op.Op) error {
@@ -252,4 +255,11 @@ func CallText(b *op.ToolReturned) string {
 		text += " (error)"
 	}
 	return text
+}
+
+// Left tells, by its id, a step that a jump left: what was done there is no
+// longer in the files. It holds until the next Add.
+func (b *Builder) Left() func(step int) bool {
+	live := b.live()
+	return func(step int) bool { return step < len(live) && !live[step] && b.state.Steps.Ended(step) }
 }

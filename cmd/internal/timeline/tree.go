@@ -118,9 +118,10 @@ func (b *Builder) node(id int, live []bool) Node {
 // placed is a step and its lane.
 type placed struct{ step, lane int }
 
-// order gives the first steps, as many as live tells of, by their rows. The line through a step goes on with
-// its child on the current path, off that path with its newest child; a step
-// that the task has jumped back to may have no such child.
+// order gives the first steps, as many as live tells of, by their rows. The
+// line through a step goes on with its child on the current path, off that path
+// with its newest child; a step that the task has jumped back to may have no
+// such child.
 func order(steps *orchestrator.Steps, live []bool) []placed {
 	children := make([][]int, len(live))
 	for id := 1; id < len(live); id++ {

@@ -1,0 +1,202 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+
+	"anamnesis/cmd/internal/timeline"
+)
+
+// The tree of steps is drawn beside a list, a row of the one beside a row of
+// the other. Lengths are in pixels; rowHeight is that of .row in timeline.css.
+const (
+	rowHeight  = 32
+	laneWidth  = 18
+	nodeRadius = 6
+	// maxLanes is how many lanes are drawn apart; branches of branches beyond
+	// share the last. The list says of each where it begins.
+	maxLanes = 8
+	// arcGutter is the room for jumps beside the tree.
+	arcGutter = 44
+	// rowsShown is how many steps one page draws.
+	rowsShown = 200
+	// arcsShown is how many jumps one page draws: the newest of those that touch
+	// the rows shown.
+	arcsShown = 60
+)
+
+// drawing is a part of the tree of steps as an SVG shows it.
+type drawing struct {
+	Width, Height int
+	Edges         []edge
+	Arcs          []arc
+	Nodes         []dot
+	Hidden        int // jumps that are not drawn
+}
+
+// edge is the line from a step to one that goes on from it.
+type edge struct {
+	D    string // of a path
+	Left bool   // to a step that was left
+}
+
+// arc is one jump, from right to left and back to the right.
+type arc struct {
+	D       string // of a path
+	Head    string // the points of its head; "" where it goes out of sight
+	Forward bool
+}
+
+// dot is the sign of one step.
+type dot struct {
+	X, Y            int
+	Class           string
+	Folded, Current bool
+}
+
+// draw draws the rows from one on, so many.
+func draw(tree timeline.Tree, from, rows int) drawing {
+	d := drawing{Width: arcGutter + min(max(tree.Lanes, 1), maxLanes)*laneWidth, Height: rows * rowHeight}
+	for row, n := range tree.Nodes {
+		if n.ParentRow >= 0 && row >= from && n.ParentRow < from+rows {
+			d.Edges = append(d.Edges, edge{d.edge(tree.Nodes[n.ParentRow].Lane, n.ParentRow-from, n.Lane, row-from), !n.OnPath})
+		}
+	}
+	for i, n := range tree.Nodes[from : from+rows] {
+		d.Nodes = append(d.Nodes, dot{laneX(n.Lane), rowY(i), dotClass(n), n.Folded, n.Current})
+	}
+	for i := len(tree.Arcs) - 1; i >= 0; i-- {
+		a := tree.Arcs[i]
+		inside := func(row int) bool { return row >= from && row < from+rows }
+		if len(d.Arcs) == arcsShown || !inside(a.FromRow) && !inside(a.ToRow) {
+			d.Hidden++
+			continue
+		}
+		fromLane, toLane := tree.Nodes[a.FromRow].Lane, tree.Nodes[a.ToRow].Lane
+		d.Arcs = append(d.Arcs, d.arc(fromLane, a.FromRow-from, toLane, a.ToRow-from, a.Backward))
+	}
+	return d
+}
+
+func laneX(lane int) int { return arcGutter + min(lane, maxLanes-1)*laneWidth + nodeRadius + 2 }
+
+// rowY is the middle of a row.
+func rowY(row int) int { return row*rowHeight + rowHeight/2 }
+
+// within keeps a height inside of the drawing: what goes on beyond is cut off
+// at its edge.
+func (d drawing) within(y int) int { return min(max(y, 0), d.Height) }
+
+// edge goes down the parent's lane and turns to the child's.
+func (d drawing) edge(fromLane, fromRow, toLane, toRow int) string {
+	x, y := laneX(fromLane), d.within(rowY(fromRow)+nodeRadius)
+	toX, toY := laneX(toLane), rowY(toRow)
+	if toX == x || toY > d.Height {
+		return fmt.Sprintf("M%d %dV%d", x, y, d.within(toY-nodeRadius))
+	}
+	return fmt.Sprintf("M%d %dV%dQ%d %d %d %d", x, y, toY-rowHeight/2, x, toY, toX-nodeRadius, toY)
+}
+
+// arc goes out to the left, further for a longer jump, and back to its target.
+func (d drawing) arc(fromLane, fromRow, toLane, toRow int, backward bool) arc {
+	const gap, head = nodeRadius + 3, 7
+	x, y := laneX(fromLane)-gap, d.within(rowY(fromRow))
+	toX, toY := laneX(toLane)-gap, d.within(rowY(toRow))
+	out := arcGutter - min(10+2*abs(toRow-fromRow), arcGutter+8)
+	a := arc{Forward: !backward, D: fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x, y, out, y, out, toY, toX-head, toY)}
+	if toY == rowY(toRow) {
+		a.Head = fmt.Sprintf("%d,%d %d,%d %d,%d", toX-head, toY-4, toX, toY, toX-head, toY+4)
+	}
+	return a
+}
+
+func abs(n int) int { return max(n, -n) }
+
+func dotClass(n timeline.Node) string {
+	class := []string{"dot"}
+	for _, is := range []struct {
+		so   bool
+		name string
+	}{{!n.OnPath, "left"}, {n.Current, "here"}, {n.UnderWay, "underway"}, {n.Failed > 0, "failed"}} {
+		if is.so {
+			class = append(class, is.name)
+		}
+	}
+	return strings.Join(class, " ")
+}
+
+// The chart of tokens, in the units of its view box.
+const (
+	chartWidth  = 600
+	chartHeight = 120
+	// chartPoints is how many requests the chart shows; of more, the largest of
+	// each share.
+	chartPoints = 300
+	// windowRoom is how many times the rest of the chart the window may be high
+	// to be drawn in it.
+	windowRoom = 3
+)
+
+// chartView is the size of what the model was sent, against its limits.
+type chartView struct {
+	Width, Height int
+	Tokens        string // of paths
+	EAS           string
+	Window        string // "" where it is unknown or far above
+	Requests      int
+	Last          timeline.Request
+	Peak          int
+	Share         int // of the EAS that the last request took, percent
+	Label         string
+}
+
+func chartOf(requests []timeline.Request) chartView {
+	c := chartView{Width: chartWidth, Height: chartHeight, Requests: len(requests), Label: "The model was not asked yet."}
+	if len(requests) == 0 {
+		return c
+	}
+	shown := timeline.Thin(requests, chartPoints)
+	c.Last = shown[len(shown)-1]
+	eas := 0
+	for _, r := range shown {
+		c.Peak, eas = max(c.Peak, r.Tokens), max(eas, r.EAS)
+	}
+	top := max(c.Peak, eas, 1)
+	drawn := c.Last.Window > 0 && c.Last.Window <= windowRoom*top
+	if drawn {
+		top = max(top, c.Last.Window)
+	}
+	path := func(of func(timeline.Request) int) string { return linePath(shown, of, top) }
+	c.Tokens = path(func(r timeline.Request) int { return r.Tokens })
+	c.EAS = path(func(r timeline.Request) int { return r.EAS })
+	if drawn {
+		c.Window = path(func(r timeline.Request) int { return r.Window })
+	}
+	if c.Last.EAS > 0 {
+		c.Share = c.Last.Tokens * 100 / c.Last.EAS
+	}
+	c.Label = fmt.Sprintf("Tokens of %d requests to the model: at most %d, the last %d, with an EAS of %d", c.Requests, c.Peak, c.Last.Tokens, c.Last.EAS)
+	if c.Last.Window > 0 {
+		c.Label += fmt.Sprintf(" and a window of %d", c.Last.Window)
+	}
+	return c
+}
+
+// linePath is a line through a value of each request; top is at the upper edge.
+func linePath(requests []timeline.Request, of func(timeline.Request) int, top int) string {
+	const margin = 4
+	var d strings.Builder
+	letter := byte('M')
+	for i, r := range requests {
+		x := chartWidth
+		if n := len(requests); n > 1 {
+			x = i * chartWidth / (n - 1)
+		} else {
+			fmt.Fprintf(&d, "M0 %d", chartHeight-margin-min(of(r), top)*(chartHeight-2*margin)/top)
+			letter = 'L'
+		}
+		fmt.Fprintf(&d, "%c%d %d", letter, x, chartHeight-margin-min(of(r), top)*(chartHeight-2*margin)/top)
+		letter = 'L'
+	}
+	return d.String()
+}

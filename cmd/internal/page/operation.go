@@ -1,0 +1,287 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"anamnesis/cmd/internal/timeline"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/model"
+	"anamnesis/worldstate"
+)
+
+const (
+	// opTextBytes is how much of an operation's text one page shows, and of its
+	// body as it is recorded.
+	opTextBytes = 64 << 10
+	// messagesShown is how many messages of a context one page shows,
+	// messageBytes how much of each, contextBytes how much of all.
+	messagesShown = 60
+	messageBytes  = 4 << 10
+	contextBytes  = 96 << 10
+)
+
+// detail is what is opened beside a timeline: an operation, a step or a context.
+type detail struct {
+	Task, Path string
+	Back       string // the part of the timeline it belongs to
+	Title      string
+	Op         *opDetail
+	Step       *stepDetail
+	Context    *contextDetail
+}
+
+// show answers with what was opened: alone, or on a page of its own.
+func (s *Server) showDetail(w http.ResponseWriter, r *http.Request, d detail) error {
+	if partOnly(r) {
+		return s.renderPart(w, "detail", d)
+	}
+	return s.render(w, http.StatusOK, "detail", view{Title: d.Title + " · " + d.Task, Section: "/tasks", Style: "timeline.css", Body: d})
+}
+
+// opDetail is one operation.
+type opDetail struct {
+	orchestrator.Line
+	Text     cutText
+	Body     cutText // as it is recorded
+	Problem  string
+	Prev     uint64
+	Next     uint64
+	HasStep  bool
+	Describe string
+}
+
+// cutText is the beginning of a text.
+type cutText struct {
+	Text string
+	More int // bytes that are left out
+}
+
+func cut(text string, limit int) cutText {
+	if len(text) <= limit {
+		return cutText{Text: Clean(text)}
+	}
+	head := strings.ToValidUTF8(text[:limit], "")
+	return cutText{Clean(head), len(text) - len(head)}
+}
+
+// pathNumber reads a number of the path.
+func pathNumber(r *http.Request, name string) (uint64, error) {
+	n, err := strconv.ParseUint(r.PathValue(name), 10, 63)
+	if err != nil {
+		return 0, refuse(http.StatusNotFound, "%q is no number. Go back to the task.", r.PathValue(name))
+	}
+	return n, nil
+}
+
+func (s *Server) showOp(w http.ResponseWriter, r *http.Request) error {
+	seq, err := pathNumber(r, "seq")
+	if err != nil {
+		return err
+	}
+	t, err := s.watches.look(r.PathValue("task"))
+	if err != nil {
+		return err
+	}
+	o, err := t.op(seq)
+	t.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	d := detail{Task: t.id, Path: taskPath(t.id), Title: fmt.Sprintf("Operation %d", seq), Op: o}
+	d.Back = backTo(d.Path, seq)
+	return s.showDetail(w, r, d)
+}
+
+// backTo is the part of the timeline around an operation.
+func backTo(path string, seq uint64) string {
+	return shown{first: max(seq, opsShown/2+1) - opsShown/2, row: -1}.query(path)
+}
+
+// op reads one operation. The caller holds mu.
+func (w *watch) op(seq uint64) (*opDetail, error) {
+	l, err := w.follower.Line(seq)
+	switch {
+	case errors.Is(err, orchestrator.ErrNoOp):
+		return nil, refuse(http.StatusNotFound, "Task %s has no operation %d; the last that can be read is %d.", w.id, seq, w.last)
+	case err != nil:
+		return nil, fmt.Errorf("%w. 'anamnesis doctor %s' looks closer", err, w.id)
+	}
+	o := &opDetail{Line: l, Describe: timeline.Describe(l.Op), HasStep: l.Step < w.builder.State().Steps.Len()}
+	if l.Err != nil {
+		o.Problem = l.Err.Error()
+	}
+	var pretty bytes.Buffer
+	if json.Indent(&pretty, l.JSON, "", "  ") == nil {
+		o.Body = cut(pretty.String(), opTextBytes)
+	}
+	if l.Body != nil {
+		if text := orchestrator.OpText(l.Op); !json.Valid([]byte(text)) {
+			o.Text = cut(strings.Trim(text, "\n"), opTextBytes)
+		}
+	}
+	if o.Prev = seq - 1; seq < w.last {
+		o.Next = seq + 1
+	}
+	return o, nil
+}
+
+// stepDetail is what one step did and changed.
+type stepDetail struct {
+	timeline.Node
+	Diff    diff
+	Problem string // why there is no diff
+	Signs   []string
+
+	opened      op.TaskOpened
+	own, parent orchestrator.Step
+}
+
+func (s *Server) showStep(w http.ResponseWriter, r *http.Request) error {
+	id, err := pathNumber(r, "step")
+	if err != nil {
+		return err
+	}
+	t, err := s.watches.look(r.PathValue("task"))
+	if err != nil {
+		return err
+	}
+	step, err := t.step(int(min(id, 1<<30)))
+	t.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	step.compare(r.Context(), s, t.id)
+	d := detail{Task: t.id, Path: taskPath(t.id), Title: fmt.Sprintf("Step %d", step.Node.Step), Step: step}
+	d.Back = backTo(d.Path, step.First)
+	return s.showDetail(w, r, d)
+}
+
+// step finds a step. The caller holds mu.
+func (w *watch) step(id int) (*stepDetail, error) {
+	for _, n := range w.builder.Tree().Nodes {
+		if n.Step == id {
+			st := w.builder.State()
+			return &stepDetail{Node: n, Signs: signs(n), opened: st.Opened, own: st.Steps.At(id), parent: st.Steps.At(n.Parent)}, nil
+		}
+	}
+	return nil, refuse(http.StatusNotFound, "Task %s has no step %d. Go back to the task.", w.id, id)
+}
+
+// compare compares the step's world with that of the step it goes on from.
+func (d *stepDetail) compare(ctx context.Context, s *Server, task string) {
+	if d.Problem = d.incomparable(task); d.Problem != "" {
+		return
+	}
+	var err error
+	d.Diff, err = s.worldDiff(ctx, task, &orchestrator.State{Opened: d.opened}, d.parent.Commit, d.own.Commit)
+	switch {
+	case errors.Is(err, worldstate.ErrNoDirectory):
+		d.Problem = fmt.Sprintf("The task's directory %s is not there any more, and its snapshots are opened by it. Make an empty one in its place to see what was changed.", d.opened.Dir)
+	case err != nil:
+		d.Problem = fmt.Sprintf("What was changed cannot be shown: %v. 'anamnesis doctor %s' looks closer.", err, task)
+	}
+}
+
+// incomparable says why there is nothing to compare; "" where there is. A store
+// that is gone is not made anew by looking for it.
+func (d *stepDetail) incomparable(task string) string {
+	held, err := worldstate.HasTask(d.opened.Store, task)
+	switch {
+	case d.own.ID == 0:
+		return "The task begins here: there is nothing before it to compare with."
+	case !d.own.Ended:
+		return "The step is under way: its files are saved when it ends."
+	case d.own.Commit == "":
+		return "The step has no checkpoint: " + d.own.NoCheckpoint
+	case d.parent.Commit == "":
+		return fmt.Sprintf("Step %d, from which this one goes on, has no checkpoint: %s", d.parent.ID, d.parent.NoCheckpoint)
+	case err != nil:
+		return fmt.Sprintf("The snapshots cannot be read: %v. 'anamnesis doctor %s' looks closer.", err, task)
+	case !held:
+		return fmt.Sprintf("The snapshots of this task are not in %s any more, so what was changed cannot be shown.", d.opened.Store)
+	}
+	return ""
+}
+
+// contextDetail is the context as the model saw it.
+type contextDetail struct {
+	Seq, At       uint64 // the operation asked for; the last one the context holds
+	Sent          bool   // it was sent as it is shown
+	X             orchestrator.Explanation
+	Messages      []contextMessage
+	First, Last   int // of the messages, from 1
+	Total         int
+	Before, After string
+}
+
+// contextMessage is one message of it.
+type contextMessage struct {
+	orchestrator.ExplainedMessage
+	Number int
+	Text   cutText
+	Calls  []op.Call
+}
+
+func (s *Server) showContext(w http.ResponseWriter, r *http.Request) error {
+	seq, err := pathNumber(r, "seq")
+	if err != nil {
+		return err
+	}
+	from, err := numberIn(r, "from", 0)
+	if err != nil {
+		return err
+	}
+	t, err := s.watches.look(r.PathValue("task"))
+	if err != nil {
+		return err
+	}
+	o, err := t.op(seq)
+	t.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	c := &contextDetail{Seq: seq, At: seq}
+	// A request carries the context as it was just before.
+	if asked, ok := o.Line.Body.(*op.ModelAsked); ok && asked.LastSeq > 0 && asked.LastSeq < seq {
+		c.At, c.Sent = asked.LastSeq, true
+	}
+	x, messages, err := orchestrator.ExplainAt(s.home, t.id, c.At)
+	if err != nil {
+		return fmt.Errorf("%w. 'anamnesis doctor %s' looks closer", err, t.id)
+	}
+	path := taskPath(t.id)
+	c.take(x, messages, int(min(from, 1<<30)), fmt.Sprintf("%s/ops/%d/context", path, seq))
+	d := detail{Task: t.id, Path: path, Back: backTo(path, seq), Title: fmt.Sprintf("Context at operation %d", seq), Context: c}
+	return s.showDetail(w, r, d)
+}
+
+// take takes the messages from one on, or with from 0 the newest, within what a
+// page shows.
+func (c *contextDetail) take(x orchestrator.Explanation, messages []model.Message, from int, path string) {
+	c.X, c.Total = x, len(messages)
+	if from == 0 {
+		from = max(len(messages)-messagesShown, 0) + 1
+	}
+	c.First = max(min(from, len(messages)), 1)
+	room := contextBytes
+	for i := c.First - 1; i < min(c.First-1+messagesShown, len(messages)); i++ {
+		m := contextMessage{ExplainedMessage: x.Messages[i], Number: i + 1, Calls: messages[i].Calls}
+		m.Text = cut(messages[i].Text, min(messageBytes, max(room, 0)))
+		room -= len(m.Text.Text)
+		c.Messages, c.Last = append(c.Messages, m), i+1
+	}
+	if c.First > 1 {
+		c.Before = fmt.Sprintf("%s?from=%d", path, max(c.First-messagesShown, 1))
+	}
+	if c.Last < c.Total {
+		c.After = fmt.Sprintf("%s?from=%d", path, c.Last+1)
+	}
+}

@@ -1,0 +1,80 @@
+// The timeline by key: along a list with up, down, Home and End, along the
+// tree with left (the step it goes on from) and right (one that goes on from
+// it). What was opened takes the focus, Escape gives it back.
+"use strict";
+(() => {
+  const lists = () => document.querySelectorAll("[data-arrows]");
+  const linksOf = (list) => [...list.querySelectorAll(".step, .ops a")].concat(list.matches(".ops") ? [...list.querySelectorAll("a")] : []);
+  const shown = () => document.getElementById("detail");
+  let opener = "";
+
+  // One link of a list is in the order of Tab; the arrows reach the others.
+  const settle = () => lists().forEach((list) => {
+    const links = linksOf(list);
+    const focused = links.find((a) => a === document.activeElement);
+    const now = focused || links.find((a) => a.id === list.dataset.at) || links.find((a) => a.hasAttribute("aria-current")) || links[0];
+    links.forEach((a) => { a.tabIndex = a === now ? 0 : -1; });
+  });
+
+  const go = (list, to) => {
+    if (!to) return;
+    list.dataset.at = to.id;
+    to.focus();
+    settle();
+  };
+
+  const next = (list, at, key) => {
+    const links = linksOf(list);
+    const i = links.indexOf(at);
+    switch (key) {
+      case "ArrowUp": return links[i - 1];
+      case "ArrowDown": return links[i + 1];
+      case "Home": return links[0];
+      case "End": return links[links.length - 1];
+      case "ArrowLeft": return at.dataset.parent && document.getElementById(`step-${at.dataset.parent}`);
+      case "ArrowRight": return links.find((a, k) => k > i && a.dataset.parent && `step-${a.dataset.parent}` === at.id);
+    }
+    return null;
+  };
+
+  document.addEventListener("keydown", (e) => {
+    if (e.ctrlKey || e.altKey || e.metaKey || !(e.target instanceof Element)) return;
+    if (e.key === "Escape" && shown().contains(e.target)) {
+      const back = document.getElementById(opener);
+      if (back) back.focus();
+      return;
+    }
+    const list = e.target.closest("[data-arrows]");
+    if (!list || !e.target.matches("a")) return;
+    if (!/^(Arrow|Home$|End$)/.test(e.key)) return;
+    e.preventDefault();
+    go(list, next(list, e.target, e.key));
+  });
+
+  document.addEventListener("focusin", (e) => {
+    const list = e.target instanceof Element && e.target.closest("[data-arrows]");
+    if (!list || !e.target.id) return;
+    opener = list.dataset.at = e.target.id;
+    settle();
+  });
+
+  document.addEventListener("htmx:afterSettle", (e) => {
+    if (e.detail.target && e.detail.target.id === "detail") {
+      shown().scrollTop = 0;
+      document.getElementById("opened").focus();
+      return;
+    }
+    settle();
+  });
+
+  // A server that is gone is not asked again and again.
+  const stop = (e) => {
+    const live = document.getElementById("live");
+    if (live && e.detail.elt === live) live.replaceWith(Object.assign(document.createElement("p"), {
+      className: "note", textContent: "This page no longer follows the task. Load it again to go on.",
+    }));
+  };
+  document.addEventListener("htmx:sendError", stop);
+  document.addEventListener("htmx:responseError", stop);
+  settle();
+})();

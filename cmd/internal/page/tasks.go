@@ -1,0 +1,266 @@
+package page
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/timeline"
+	"anamnesis/orchestrator"
+)
+
+const (
+	// tasksShown is how many tasks one page lists.
+	tasksShown = 100
+	// opsShown is how many operations one page lists; a page that follows a
+	// task drops the oldest when twice as many stand there.
+	opsShown = 200
+	// textColumns is how much of an operation's text its line shows.
+	textColumns = 120
+)
+
+func (s *Server) taskRoutes() {
+	s.handle("GET /tasks", s.showTasks)
+	s.handle("GET /tasks/{task}", s.showTask)
+	s.handle("GET /tasks/{task}/live", s.showLive)
+	s.handle("GET /tasks/{task}/ops/{seq}", s.showOp)
+	s.handle("GET /tasks/{task}/ops/{seq}/context", s.showContext)
+	s.handle("GET /tasks/{task}/steps/{step}", s.showStep)
+}
+
+// taskList is one page of the list of tasks.
+type taskList struct {
+	Tasks        []orchestrator.Summary // the one written last first
+	Total        int
+	First, Last  int // which of them, from 1
+	Newer, Older string
+}
+
+func (s *Server) showTasks(w http.ResponseWriter, r *http.Request) error {
+	all, err := orchestrator.Summaries(s.home)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(all)
+	skip, err := numberIn(r, "skip", 0)
+	if err != nil {
+		return err
+	}
+	from := min(int(min(skip, 1<<30)), max(len(all)-1, 0))
+	to := min(from+tasksShown, len(all))
+	l := taskList{Tasks: all[from:to], Total: len(all), First: from + 1, Last: to}
+	if from > 0 {
+		l.Newer = fmt.Sprintf("/tasks?skip=%d", max(from-tasksShown, 0))
+	}
+	if to < len(all) {
+		l.Older = fmt.Sprintf("/tasks?skip=%d", to)
+	}
+	return s.render(w, http.StatusOK, "tasks", view{Title: "Tasks", Section: "/tasks", Body: l})
+}
+
+// numberIn reads a number of the query; fallback where it is not given.
+func numberIn(r *http.Request, name string, fallback uint64) (uint64, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return fallback, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0, refuse(http.StatusBadRequest, "%s=%q in the address is no number. Go back to the list of tasks.", name, text)
+	}
+	return n, nil
+}
+
+// taskPage is a task's timeline as a page shows it.
+type taskPage struct {
+	ID, Dir, Model, Request string
+	Path                    string // of this page, without a query
+	Standing                standing
+	Damage                  string
+	Tree                    treeView
+	Chart                   chartView
+	Ops                     opsView
+	Live                    liveView
+}
+
+// standing is how the task is.
+type standing struct {
+	State   string // a word
+	Text    string // a sentence
+	Running bool
+}
+
+// opsView is the part of the operation line that is shown.
+type opsView struct {
+	Path          string // of the task
+	Lines         []opLine
+	First, Last   uint64 // the operations shown; 0 where there is none
+	Total         uint64
+	Newest        bool // the end is shown, and follows the task
+	Before, After string
+	Damage        string
+}
+
+// opLine is one operation of the line.
+type opLine struct {
+	Seq    uint64
+	Step   int
+	Kind   string
+	Time   string // of the day
+	Tokens int
+	Text   string
+	Faint  bool // nothing that was said or done
+	Left   bool // of a step that a jump left
+}
+
+// shown is what of a task a page shows, as its address says it.
+type shown struct {
+	first uint64 // operation; 0: the newest
+	row   int    // of the tree; below 0: where the task stands
+}
+
+func shownBy(r *http.Request) (shown, error) {
+	first, err := numberIn(r, "ops", 0)
+	if err != nil {
+		return shown{}, err
+	}
+	row, err := numberIn(r, "row", 1<<30)
+	if err != nil {
+		return shown{}, err
+	}
+	v := shown{first: first, row: -1}
+	if row < 1<<30 {
+		v.row = int(row)
+	}
+	return v, nil
+}
+
+// query gives the address of a page that shows something else of the task.
+func (v shown) query(path string) string {
+	q := url.Values{}
+	if v.first > 0 {
+		q.Set("ops", strconv.FormatUint(v.first, 10))
+	}
+	if v.row >= 0 {
+		q.Set("row", strconv.Itoa(v.row))
+	}
+	if len(q) == 0 {
+		return path
+	}
+	return path + "?" + q.Encode()
+}
+
+func taskPath(id string) string { return "/tasks/" + url.PathEscape(id) }
+
+func (s *Server) showTask(w http.ResponseWriter, r *http.Request) error {
+	v, err := shownBy(r)
+	if err != nil {
+		return err
+	}
+	id := r.PathValue("task")
+	live := orchestrator.Live(s.home, id) // before the stream: what ends a turn is read then
+	t, err := s.watches.look(id)
+	if err != nil {
+		return err
+	}
+	p := t.page(v, live)
+	t.mu.Unlock()
+	return s.render(w, http.StatusOK, "task", view{Title: p.ID, Section: "/tasks", Script: "timeline.js", Style: "timeline.css", Body: p})
+}
+
+// page gives what is shown of a task. live is the process that runs it, 0 for
+// none. The caller holds mu.
+func (w *watch) page(v shown, live int) taskPage {
+	st, path := w.builder.State(), taskPath(w.id)
+	p := taskPage{
+		ID: w.id, Dir: st.Opened.Dir, Model: st.Model, Request: st.Request, Path: path,
+		Standing: w.standing(live), Damage: w.damage(), Tree: w.tree(v), Chart: chartOf(w.builder.Timeline().Requests),
+	}
+	first := v.first
+	if first == 0 {
+		first = newestFirst(w.last)
+	}
+	p.Ops = w.ops(v, first, opsShown)
+	if p.Ops.Newest {
+		v.first = 0 // it grows with the task
+	}
+	p.Live = w.live(v, p.Ops.First, p.Standing)
+	return p
+}
+
+// newestFirst is the first of the newest operations that a page shows.
+func newestFirst(last uint64) uint64 { return max(last, opsShown) - opsShown + 1 }
+
+func (w *watch) standing(live int) standing {
+	st := w.builder.State()
+	s := standing{State: st.Standing(live != 0), Running: live != 0}
+	if w.last == 0 {
+		s.State = "unreadable"
+	}
+	switch s.State {
+	case "running":
+		s.Text = fmt.Sprintf("Running, in process %d.", live)
+	case "done":
+		s.Text = "Finished: the agent has answered."
+	case "interrupted":
+		s.Text = fmt.Sprintf("Interrupted. 'anamnesis resume %s' goes on.", w.id)
+	case "unreadable":
+		s.Text = "Nothing can be read of it."
+	default:
+		s.Text = fmt.Sprintf("Stopped: %s. 'anamnesis resume %s' goes on.", s.State, w.id)
+		if end := st.Turn.End; end != nil && end.Detail != "" {
+			s.Text = fmt.Sprintf("Stopped: %s. %s", s.State, end.Detail)
+		}
+	}
+	return s
+}
+
+// ops reads a part of the operation line.
+func (w *watch) ops(v shown, first uint64, limit int) opsView {
+	first = max(min(first, w.last), 1)
+	o := opsView{Path: taskPath(w.id), Total: w.last}
+	lines, err := w.follower.Lines(first-1, limit)
+	if err != nil && w.end == nil {
+		o.Damage = err.Error()
+	}
+	left := w.builder.Left()
+	for _, l := range lines {
+		if l.Seq > w.last {
+			break // written since the rest of the page was read
+		}
+		o.Lines = append(o.Lines, lineOf(l, left(l.Step)))
+	}
+	if n := len(o.Lines); n > 0 {
+		o.First, o.Last = o.Lines[0].Seq, o.Lines[n-1].Seq
+	}
+	o.Newest = o.Last == w.last
+	if o.First > 1 {
+		v.first = max(o.First, opsShown+1) - opsShown
+		o.Before = v.query(o.Path)
+	}
+	if !o.Newest {
+		if v.first = o.Last + 1; w.last-o.Last <= opsShown {
+			v.first = 0
+		}
+		o.After = v.query(o.Path)
+	}
+	return o
+}
+
+func lineOf(l orchestrator.Line, left bool) opLine {
+	o := opLine{Seq: l.Seq, Step: l.Step, Kind: l.Name, Time: l.Time.Local().Format(time.TimeOnly), Tokens: l.Tok, Left: left}
+	text := timeline.Describe(l.Op)
+	if l.Err != nil {
+		text = "its body cannot be read: " + l.Err.Error()
+	}
+	o.Text = term.Line(text, textColumns)
+	switch l.Name {
+	case "model.asked", "tool.started", "log.sealed", "world.saved":
+		o.Faint = true
+	}
+	return o
+}

@@ -1,0 +1,197 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+
+	"anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/timeline"
+)
+
+const (
+	// maxNesting is how deep the lists stand in one another; branches of branches
+	// beyond stand in the innermost.
+	maxNesting = 16
+	// marksShown is how many marks stand at one step; its own page has all.
+	marksShown = 3
+	// markColumns is how much of a mark's text is said.
+	markColumns = 160
+)
+
+// treeView is a part of the tree of steps, as a drawing and as nested lists
+// that say the same.
+type treeView struct {
+	drawing
+	Path          string
+	Items         []item
+	Ends          []struct{} // lists that end at the end of the part
+	First, Last   int        // rows shown, from 1
+	Total         int
+	Before, After string
+}
+
+// item is one step in the nested lists.
+type item struct {
+	timeline.Node
+	Opens   bool       // a list begins before it, within the entry above
+	Splits  bool       // another branch begins: one list ends, and one begins
+	Leaf    bool       // its entry ends with it
+	Shuts   []struct{} // and so many lists, each with the entry it stands in
+	Branch  string     // what the list that begins is called
+	What    string
+	Signs   []string // how it stands, in words
+	Made    []mark
+	MoreOps uint64 // the first of the marks that are not shown
+}
+
+// mark is something that was made at a step.
+type mark struct {
+	Seq         uint64
+	Sign, Short string
+	Text        string
+}
+
+// tree gives a part of the tree.
+func (w *watch) tree(v shown) treeView {
+	whole := w.builder.Tree()
+	nodes, from := whole.Window(v.row, rowsShown)
+	t := treeView{drawing: draw(whole, from, len(nodes)), Path: taskPath(w.id), First: from + 1, Last: from + len(nodes), Total: len(whole.Nodes)}
+	t.Items, t.Ends = items(nodes)
+	if from > 0 {
+		v.row = max(from-rowsShown, 0)
+		t.Before = v.query(t.Path)
+	}
+	if t.Last < t.Total {
+		v.row = t.Last
+		t.After = v.query(t.Path)
+	}
+	return t
+}
+
+// items says where nested lists begin and end: a branch is a list within the
+// entry of the row it follows. It also gives the lists that are open at the end.
+func items(nodes []timeline.Node) ([]item, []struct{}) {
+	out := make([]item, len(nodes))
+	depth := 0
+	for i, n := range nodes {
+		it := item{Node: n, Signs: signs(n)}
+		it.Made, it.MoreOps = marks(n)
+		if it.What = term.Line(n.Text, textColumns); it.What == "" {
+			it.What = "no call"
+		}
+		if i > 0 {
+			next := min(max(n.Lane-nodes[0].Lane, 0), depth+1, maxNesting)
+			above := &out[i-1]
+			if it.Opens = next > depth; !it.Opens {
+				above.Leaf, above.Shuts = true, make([]struct{}, depth-next)
+				it.Splits = next > 0 && branches(nodes, i)
+			}
+			depth = next
+		}
+		if it.Opens || it.Splits {
+			it.Branch = branchName(n)
+		}
+		out[i] = it
+	}
+	if len(out) > 0 {
+		out[len(out)-1].Leaf = true
+	}
+	return out, make([]struct{}, depth)
+}
+
+// branches reports whether a row begins a branch: its parent, if that is shown,
+// stands in another lane.
+func branches(nodes []timeline.Node, row int) bool {
+	at := row - 1
+	for at >= 0 && nodes[at].Step != nodes[row].Parent {
+		at--
+	}
+	return at < 0 || nodes[at].Lane < nodes[row].Lane
+}
+
+func branchName(n timeline.Node) string {
+	name := fmt.Sprintf("Branch from step %d", n.Parent)
+	if n.LeftBy != "" {
+		name += ", left: " + n.LeftBy
+	}
+	return term.Line(name, markColumns)
+}
+
+// signs are how a step stands, in words: what the drawing shows by form.
+func signs(n timeline.Node) []string {
+	var out []string
+	if n.Current {
+		out = append(out, "here")
+	}
+	if n.UnderWay {
+		out = append(out, "under way")
+	}
+	if !n.OnPath {
+		out = append(out, "left")
+	}
+	if n.Folded {
+		out = append(out, "folded")
+	}
+	if n.Failed > 0 {
+		out = append(out, fmt.Sprintf("%d failed", n.Failed))
+	}
+	return out
+}
+
+// marks are what was made at a step, as much as there is room for, and the
+// operation of the first that is left out.
+func marks(n timeline.Node) (out []mark, more uint64) {
+	for _, m := range n.Marks {
+		sign, short := markSign(m)
+		if sign == "" {
+			continue
+		}
+		if len(out) == marksShown {
+			return out, m.Seq
+		}
+		text, _, _ := strings.Cut(m.Text, "\n")
+		if m.Jump != nil && m.Jump.Reason != "" {
+			text += ": " + m.Jump.Reason
+		}
+		for _, id := range m.Cards {
+			text += "; card " + id
+		}
+		out = append(out, mark{m.Seq, sign, short, term.Line(text, markColumns)})
+	}
+	return out, 0
+}
+
+// markSign is a mark's sign and its shortest text; none for what the operations
+// tell better.
+func markSign(m timeline.Mark) (sign, short string) {
+	switch m.Kind {
+	case timeline.RowJump:
+		if m.Jump == nil {
+			return "↩", "no jump"
+		}
+		return "↩", fmt.Sprintf("to %d", m.Jump.To)
+	case timeline.RowMail:
+		return "✉", "D-Mail"
+	case timeline.RowPass:
+		switch {
+		case m.Block && len(m.Cards) > 0:
+			return "◆", fmt.Sprintf("block, %d ✦", len(m.Cards))
+		case m.Block:
+			return "◆", "block"
+		case len(m.Cards) > 0:
+			return "✦", fmt.Sprintf("%d new", len(m.Cards))
+		}
+		return "◇", "pass"
+	case timeline.RowCards:
+		return "✦", fmt.Sprintf("%d read", len(m.Cards))
+	case timeline.RowMask:
+		return "◇", "masked"
+	case timeline.RowStrategy:
+		return "✳", "strategy"
+	case timeline.RowWords:
+		return "»", "words"
+	case timeline.RowEnd:
+		return "■", "end"
+	}
+	return "", ""
+}
