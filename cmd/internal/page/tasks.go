@@ -154,8 +154,6 @@ func (v shown) query(path string) string {
 	return path + "?" + q.Encode()
 }
 
-func taskPath(id string) string { return "/tasks/" + url.PathEscape(id) }
-
 func (s *Server) showTask(w http.ResponseWriter, r *http.Request) error {
 	v, err := shownBy(r)
 	if err != nil {

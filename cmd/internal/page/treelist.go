@@ -75,7 +75,7 @@ func items(nodes []timeline.Node) ([]item, []struct{}) {
 	depth := 0
 	for i, n := range nodes {
 		it := item{Node: n, Signs: signs(n)}
-		it.Made, it.MoreOps = marks(n)
+		it.Made, it.MoreOps = marksOf(n)
 		if it.What = term.Line(n.Text, textColumns); it.What == "" {
 			it.What = "no call"
 		}
@@ -138,9 +138,9 @@ func signs(n timeline.Node) []string {
 	return out
 }
 
-// marks are what was made at a step, as much as there is room for, and the
+// marksOf are what was made at a step, as much as there is room for, and the
 // operation of the first that is left out.
-func marks(n timeline.Node) (out []mark, more uint64) {
+func marksOf(n timeline.Node) (out []mark, more uint64) {
 	for _, m := range n.Marks {
 		sign, short := markSign(m)
 		if sign == "" {
