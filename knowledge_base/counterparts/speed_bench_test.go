@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -38,31 +39,45 @@ func many(b *testing.B, n int) (docs []retrieval.Document, queries []string) {
 	return docs, queries
 }
 
+// cpuTime is what the process has used so far, all of its threads.
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // race asks the engines the same queries in turns and reports the median and
-// the 99th percentile of each, and how many times the first's median is the
-// second's.
+// the 99th percentile of each, in time and in time of processors, which a busy
+// machine does not change, and how many times the first's median is the second's.
 func race(b *testing.B, queries []string, engines ...engine) {
 	b.Helper()
-	took := make([][]time.Duration, len(engines))
+	took, used := make([][]time.Duration, len(engines)), make([][]time.Duration, len(engines))
 	for i := 0; b.Loop(); i++ {
 		for e := range engines {
 			e = (e + i) % len(engines)
-			begin := time.Now()
+			begin, spent := time.Now(), cpuTime(b)
 			if _, err := engines[e].find(b.Context(), queries[i%len(queries)]); err != nil {
 				b.Fatal(err)
 			}
 			took[e] = append(took[e], time.Since(begin))
+			used[e] = append(used[e], cpuTime(b)-spent)
 		}
 	}
-	at := func(e, percent int) float64 {
-		slices.Sort(took[e])
-		return float64(took[e][len(took[e])*percent/100].Microseconds()) / 1000
+	at := func(list []time.Duration, percent int) float64 {
+		slices.Sort(list)
+		return float64(list[len(list)*percent/100].Microseconds()) / 1000
 	}
-	for e := range engines {
-		b.ReportMetric(at(e, 50), engines[e].name+"-p50-ms")
-		b.ReportMetric(at(e, 99), engines[e].name+"-p99-ms")
+	for e, engine := range engines {
+		for _, percent := range []int{50, 99} {
+			b.ReportMetric(at(took[e], percent), fmt.Sprintf("%s-p%d-ms", engine.name, percent))
+			b.ReportMetric(at(used[e], percent), fmt.Sprintf("%s-p%d-cpu-ms", engine.name, percent))
+		}
 	}
-	b.ReportMetric(at(0, 50)/at(1, 50), "p50-ratio")
+	b.ReportMetric(at(took[0], 50)/at(took[1], 50), "p50-ratio")
+	b.ReportMetric(at(used[0], 50)/at(used[1], 50), "p50-cpu-ratio")
 	b.ReportMetric(0, "ns/op") // of all engines together: means nothing
 }
 

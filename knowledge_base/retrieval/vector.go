@@ -15,6 +15,9 @@ import (
 // cards beyond get nothing from it.
 const vectorDepth = 256
 
+// tieSlack is how many more are asked for than wanted.
+const tieSlack = 64
+
 // neighbour is a card and the cosine of its vector with the query's.
 type neighbour struct {
 	id     string
@@ -97,8 +100,10 @@ func (c *collection) nearest(ctx context.Context, v []float32, k int) ([]neighbo
 		return nil, fmt.Errorf("search vectors: %w", err)
 	}
 	// chromem-go keeps an arbitrary choice of the cards that tie for the last
-	// place, so ask for more until the last place is clear.
-	for ask := min(n, k+1); ; ask = min(n, 2*ask) {
+	// place, so ask for more until the last place is clear. Each time is a whole
+	// search, and cards that differ in rare words only have one vector: with some
+	// more from the start once is nearly always enough.
+	for ask := min(n, k+tieSlack); ; ask = min(n, 2*ask) {
 		res, err := c.c.QueryEmbedding(ctx, v, ask, nil, nil)
 		if err != nil {
 			return nil, fmt.Errorf("search vectors: %w", err)
