@@ -67,15 +67,27 @@ func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 // rules are the standing answers that hold for the task in this process.
 func (t *Task) rules() ([]guard.Rule, error) {
 	out := slices.Clone(t.opts.Rules)
-	for _, list := range []struct {
-		texts   []string
-		verdict guard.Verdict
-	}{{t.state.Opened.Allow, guard.Allow}, {t.state.Opened.Ask, guard.Ask}, {t.state.Opened.Deny, guard.Refuse}} {
-		rules, err := guard.ParseRules(list.texts, list.verdict, "this task")
-		if err != nil {
+	add := func(from string, allow, ask, deny []string) error {
+		for _, list := range []struct {
+			texts   []string
+			verdict guard.Verdict
+		}{{allow, guard.Allow}, {ask, guard.Ask}, {deny, guard.Refuse}} {
+			rules, err := guard.ParseRules(list.texts, list.verdict, from)
+			if err != nil {
+				return err
+			}
+			out = append(out, rules...)
+		}
+		return nil
+	}
+	o := &t.state.Opened
+	if err := add("this task", o.Allow, o.Ask, o.Deny); err != nil {
+		return nil, err
+	}
+	if o.Agent != nil {
+		if err := add("agent "+o.Agent.Name, o.Agent.Allow, o.Agent.Ask, o.Agent.Deny); err != nil {
 			return nil, err
 		}
-		out = append(out, rules...)
 	}
 	return out, nil
 }

@@ -63,7 +63,7 @@ func (s *State) apply(o op.Op) error {
 			return fmt.Errorf("%w: a second %s", ErrStream, b.Kind())
 		}
 		s.Opened, s.Model, s.BaseURL, s.EAS, s.Approval = *b, b.Model, b.BaseURL, b.EAS, b.Approval
-		s.Window, s.Redact = b.Window, b.Redact
+		s.Window, s.Redact, s.Instructions = b.Window, b.Redact, b.Instructions
 		s.RecallWhy = "start"
 	case *op.TaskResumed:
 		s.resumed(b)
@@ -158,6 +158,9 @@ func (s *State) said(seq uint64, b *op.UserSaid) {
 func (s *State) resumed(b *op.TaskResumed) {
 	s.Asking = false
 	s.Redact = withNames(s.Redact, b.Redact)
+	if b.Instructions != nil {
+		s.Instructions = *b.Instructions
+	}
 	if b.Model != "" {
 		s.Model, s.BaseURL = b.Model, b.BaseURL
 	}

@@ -111,6 +111,9 @@ func (h Home) MCPServers() string { return filepath.Join(h.Config, "mcp.json") }
 // Tools is the folder of the person's own command tools.
 func (h Home) Tools() string { return filepath.Join(h.Config, "tools") }
 
+// Agents is the folder of the person's own agent specs.
+func (h Home) Agents() string { return filepath.Join(h.Config, "agents") }
+
 // Web is the person's configuration of the network tools.
 func (h Home) Web() string { return filepath.Join(h.Config, "web.yaml") }
 

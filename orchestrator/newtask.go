@@ -27,6 +27,8 @@ type New struct {
 	Tools    []string  // beside those that every agent has
 	System   string    // the system prompt, filled in
 	Agent    *op.Agent // the spec; nil: the task has every tool it is given
+	// Instructions are the files that System quotes.
+	Instructions []op.SourceFile
 
 	NoResearch bool             // calls about new subjects run without an investigation
 	Guarded    []op.CallPattern // calls that need one beside the built-in kinds

@@ -95,9 +95,13 @@ func (p *projection) apply(o op.Op) {
 		p.ask(b.LastSeq)
 	case *op.ModelReplied:
 		p.reply(o, b)
-	case *op.ModelFailed, *op.TaskResumed:
+	case *op.ModelFailed:
 		p.asking = false
 		p.release()
+	case *op.TaskResumed:
+		p.asking = false
+		p.release()
+		p.user(o, entryPlain, b.Notice, o.Tok)
 	case *op.ToolReturned:
 		p.result(o, b)
 	case *op.WorldSaved:
@@ -368,6 +372,8 @@ func projectedText(b op.Body) string {
 		return b.Text
 	case *op.NoticeGiven:
 		return b.Text
+	case *op.TaskResumed:
+		return b.Notice
 	case *op.JobEnded:
 		return b.Notice
 	case *op.WorldRestored:

@@ -189,7 +189,7 @@ func TestKeptFields(t *testing.T) {
 		Part.base64 WorldSaved.commit WorldSaved.tree WorldRestored.by JumpRequested.by PassBegun.trigger PassDone.trigger PassDone.writer
 		JumpIntended.by JumpIntended.from_commit JumpIntended.base JumpIntended.to_commit ReflectAsked.model
 		SubagentStarted.task SubagentStarted.dir SubagentEnded.task Parent.task
-		Agent.hash Agent.model Agent.approval`)
+		Agent.hash Agent.model Agent.approval SourceFile.hash`)
 	kept, got, seen := strings.Fields(keptNames), map[string]bool{}, map[reflect.Type]bool{}
 	var look func(reflect.Type)
 	look = func(typ reflect.Type) {

@@ -22,6 +22,9 @@ type State struct {
 
 	// Redact names the variables whose values are kept out of the record.
 	Redact []string `json:",omitempty"`
+	// Instructions are the files of the repository that the model was told of, as
+	// they were last looked at.
+	Instructions []op.SourceFile `json:",omitempty"`
 
 	Approval string // in force: a person may have allowed everything
 	// Prints are what a person approved for the whole task; see op.ApprovalDecided.

@@ -165,6 +165,7 @@ func (w *working) create(ctx context.Context) error {
 		ID: w.id, Dir: dir, Request: s.Prompt, Model: m.Name, BaseURL: m.BaseURL, EAS: m.EAS, EASFrom: m.EASFrom, Window: m.Window, Encoding: m.Encoding,
 		Approval: o.Approval, Sandbox: string(o.Sandbox), Writable: st.Opened.Writable,
 		NoResearch: st.Opened.NoResearch, Guarded: slices.Concat(st.Opened.Guarded, w.spec.Spec.Guarded), Redact: st.Redact, NoFinalPass: true,
+		Agent:  &w.spec.Spec,
 		Parent: &op.Parent{Task: t.ID, Op: t.calledAt(s.Call), Call: s.Call, Agent: w.spec.Spec.Name, ReadOnly: w.spec.Spec.ReadOnly, Fork: s.Fork},
 	}
 	if w.spec.System != nil {

@@ -124,6 +124,8 @@ type Task struct {
 	toolSpecs  []model.ToolSpec
 	toolTok    map[string]int // tokens of each of toolSpecs, by its text
 	toolTokens int            // and of all
+	spec       *op.Agent      // says which tools are offered; nil: all
+	asked      []string       // tools that are offered whatever spec says
 	offers     []uint64       // versions of the sources' tools in tools; nil: not asked yet
 	model      model.Model
 	counter    *tokens.Counter
@@ -181,7 +183,7 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 	opened := &op.TaskOpened{
 		Task: n.ID, Dir: dir, Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL,
 		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, Allow: ruleTexts(n.Rules, guard.Allow), Ask: ruleTexts(n.Rules, guard.Ask), Deny: ruleTexts(n.Rules, guard.Refuse), Sandbox: n.Sandbox, Writable: n.Writable, MaxSteps: n.MaxSteps, Tools: n.Tools,
-		KB: h.KnowledgeBase(), System: n.System, Agent: n.Agent, Program: o.Program,
+		KB: h.KnowledgeBase(), System: n.System, Agent: n.Agent, Instructions: n.Instructions, Program: o.Program,
 		NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass, Parent: n.Parent, Redact: withNames(nil, n.Redact),
 	}
 	if err := t.open(ctx, h, opened); err != nil {
@@ -280,7 +282,9 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	}
 	t.model = t.opts.Model
 	t.jobs = &jobs{t: t, dir: filepath.Join(h.Task(t.ID), "jobs"), n: t.state.JobsBegun, before: t.state.JobsBegun}
+	t.spec, t.asked = opened.Agent, opened.Tools
 	if t.opts.Tools != nil {
+		t.opts.Tools = t.opts.Tools.Only(t.mayUse)
 		if err := t.offer(t.opts.Tools); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/tool"
 )
@@ -34,6 +35,12 @@ func (t *Task) offer(r *tool.Registry) error {
 	return nil
 }
 
+// mayUse reports whether the task's agent is offered a tool: its spec says so, or
+// the person did when the task was opened.
+func (t *Task) mayUse(s tool.Spec) bool {
+	return t.spec == nil || agent.Offers(t.spec, s.Name, s.ReadOnly) || slices.Contains(t.asked, s.Name)
+}
+
 // refreshTools asks the sources what tools there are now. What changed since
 // the last time is recorded as a notice to the model. The first time only what
 // went wrong is news.
@@ -47,7 +54,12 @@ func (t *Task) refreshTools(ctx, keep context.Context) error {
 	var news []string
 	for _, s := range t.opts.Sources {
 		o := s.Tools(ctx)
-		versions, tools, news = append(versions, o.Version), append(tools, o.Tools...), append(news, o.News...)
+		versions, news = append(versions, o.Version), append(news, o.News...)
+		for _, tl := range o.Tools {
+			if t.mayUse(tl.Spec()) {
+				tools = append(tools, tl)
+			}
+		}
 	}
 	if first || !slices.Equal(versions, t.offers) {
 		own := t.opts.Tools

@@ -118,7 +118,8 @@ func mailedRun(t *testing.T, script, kill string) mailedEnd {
 			st.Answer, seen[op.KindMailDelivered], seen[op.KindJumpDone], passes)
 	}
 	for _, m := range st.Projection() {
-		end.context += anyNumber.ReplaceAllString(fmt.Sprintf("--- %s\n%s\n", m.Role, m.Text), "#")
+		text := strings.ReplaceAll(m.Text, st.Opened.Dir, "DIR") // each run has a directory of its own
+		end.context += anyNumber.ReplaceAllString(fmt.Sprintf("--- %s\n%s\n", m.Role, text), "#")
 	}
 	kept, err := os.ReadFile(filepath.Join(world, "kept.txt"))
 	if err != nil {

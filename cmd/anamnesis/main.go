@@ -84,7 +84,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(a.opsCommand())
 	root.AddCommand(a.kbCommand(), a.dreamCommand(), a.verdictCommand(), a.serveCommand())
 	root.AddCommand(a.worldCommand())
-	root.AddCommand(a.mcpCommand(), a.toolsCommand())
+	root.AddCommand(a.mcpCommand(), a.toolsCommand(), a.agentCommand())
 	root.AddCommand(a.benchCommand())
 	root.AddCommand(a.doctorCommand(), a.rulesCommand())
 	return root

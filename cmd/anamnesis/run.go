@@ -18,7 +18,6 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator"
-	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model/openai"
 	"anamnesis/orchestrator/tool/builtin"
@@ -41,6 +40,7 @@ type agentFlags struct {
 	sandbox                               string
 	allow, ask, deny                      []string // rules
 	writable                              []string
+	agent                                 string // name or file of its spec
 }
 
 func (f *agentFlags) register(cmd *cobra.Command) {
@@ -139,6 +139,7 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	f.register(cmd)
 	lasting.register(cmd)
+	cmd.Flags().StringVar(&f.agent, "agent", "", "name of an agent, or file of its spec ('anamnesis agent list' shows them; default: default)")
 	cmd.Flags().StringVar(&id, "task", "", "name of the task (default: made from the request)")
 	cmd.Flags().StringArrayVar(&f.allow, "allow", nil, "rule for calls that run without a question, such as 'Bash(go test *)' (repeatable)")
 	cmd.Flags().StringArrayVar(&f.ask, "ask", nil, "rule for calls that are asked about (repeatable)")
@@ -155,6 +156,15 @@ func (a *app) run(ctx context.Context, f agentFlags, lasting taskFlags, id, requ
 	if err != nil {
 		return err
 	}
+	if info, err := os.Stat(f.dir); err != nil || !info.IsDir() {
+		return usageError("--dir %s: not a directory; make it first", f.dir)
+	}
+	lines := a.personAt()
+	who, err := a.pickAgent(ctx, h, f, lines)
+	if err != nil {
+		return err
+	}
+	f.follow(&who.Spec)
 	m, err := a.chooseModels(ctx, f, f.model, f.baseURL)
 	if err != nil {
 		return err
@@ -167,12 +177,14 @@ func (a *app) run(ctx context.Context, f agentFlags, lasting taskFlags, id, requ
 	if err != nil {
 		return err
 	}
+	if err := a.brief(&n, who); err != nil {
+		return err
+	}
 	if err := lasting.set(&n); err != nil {
 		return err
 	}
-	lines := a.personAt()
 	p := a.announce(f, view.Start{
-		Task: n.ID, Dir: n.Dir, Model: n.Model, EAS: n.EAS, EASFrom: n.EASFrom,
+		Task: n.ID, Agent: n.Agent.Name, Dir: n.Dir, Model: n.Model, EAS: n.EAS, EASFrom: n.EASFrom,
 		Approval: mode, Notice: notice, Banner: m.banner,
 	})
 	opts, err := a.taskOptions(f, m, mode, p, lines)
@@ -183,11 +195,7 @@ func (a *app) run(ctx context.Context, f agentFlags, lasting taskFlags, id, requ
 	if opts.Rules, err = a.standingRules(h, n.Dir); err != nil {
 		return err
 	}
-	subagents, err := subagentsOf()
-	if err != nil {
-		return err
-	}
-	if err := a.addSubagents(ctx, h, n.Dir, f, subagents, &opts); err != nil {
+	if err := a.addSubagents(ctx, h, n.Dir, f, who.Spec.Subagents, &opts); err != nil {
 		return err
 	}
 	done, err := a.addSources(ctx, h, n.Dir, f, lines, &opts)
@@ -204,9 +212,6 @@ func (a *app) run(ctx context.Context, f agentFlags, lasting taskFlags, id, requ
 
 // newTask fills in what a task is made of.
 func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id, request string) (orchestrator.New, error) {
-	if info, err := os.Stat(f.dir); err != nil || !info.IsDir() {
-		return orchestrator.New{}, usageError("--dir %s: not a directory; make it first", f.dir)
-	}
 	span, err := easFor(h, f.dir, m.lookup)
 	if err != nil {
 		return orchestrator.New{}, err
@@ -215,16 +220,11 @@ func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id
 	if err != nil {
 		return orchestrator.New{}, err
 	}
-	who, err := agent.NewLoader(nil).Load(agent.Default)
-	if err != nil {
-		return orchestrator.New{}, err
-	}
 	n := orchestrator.New{
-		Agent: &who.Spec,
 		Rules: rules,
 		ID:    id, Dir: f.dir, Request: request, Model: m.name, BaseURL: m.baseURL,
 		EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised, Encoding: span.Encoding,
-		Approval: mode, Sandbox: f.sandbox, Writable: f.writable, MaxSteps: f.maxSteps, Tools: f.tools, Redact: f.redact, System: agent.Render(&who.Spec, agent.Vars{Now: time.Now()}),
+		Approval: mode, Sandbox: f.sandbox, Writable: f.writable, MaxSteps: f.maxSteps, Tools: f.tools, Redact: f.redact,
 	}
 	if !span.Known {
 		n.EASFrom = fmt.Sprintf("%s is not in the EAS table", m.lookup)
@@ -368,6 +368,9 @@ func resumedApproval(f agentFlags, st *orchestrator.State) string {
 	if f.approval == "" && (st.Approval == "auto" || st.Approval == "edits") {
 		return st.Approval
 	}
+	if spec := st.Opened.Agent; f.approval == "" && spec != nil {
+		return spec.Approval
+	}
 	return f.approval
 }
 
@@ -404,6 +407,9 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := a.agentSince(h, st, resumed); err != nil {
+		return err
+	}
 	resumed.Continue, resumed.Redact = goOn, unknownTo(st, f.redact)
 	a.tellUnset(id, st.Redact)
 	f.dir, f.redact = st.Opened.Dir, append(resumed.Redact, st.Redact...)
@@ -424,11 +430,7 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	if opts.Rules, err = a.standingRules(h, st.Opened.Dir); err != nil {
 		return err
 	}
-	subagents, err := subagentsOf()
-	if err != nil {
-		return err
-	}
-	if err := a.addSubagents(ctx, h, st.Opened.Dir, f, subagents, &opts); err != nil {
+	if err := a.addSubagents(ctx, h, st.Opened.Dir, f, subagentsOf(st), &opts); err != nil {
 		return err
 	}
 	done, err := a.addSources(ctx, h, st.Opened.Dir, f, lines, &opts)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/agent"
@@ -25,7 +26,7 @@ func (a *app) addSubagents(ctx context.Context, h orchestrator.Home, dir string,
 		sub := orchestrator.Subagent{
 			Spec:   spec,
 			Offers: func(name string, readOnly bool) bool { return agent.Offers(&spec, name, readOnly) },
-			System: func(dir string) string { return agent.Render(&spec, agent.Vars{Now: time.Now(), Dir: dir}) },
+			System: func(dir string) string { return a.subagentPrompt(&spec, dir) },
 		}
 		if spec.Model != "" {
 			m, err := a.subagentModel(ctx, h, dir, f, spec)
@@ -42,6 +43,20 @@ func (a *app) addSubagents(ctx context.Context, h orchestrator.Home, dir string,
 	return errors.Join(errs...)
 }
 
+// subagentPrompt is what a subagent is told in a directory. What cannot be read
+// there is left out: it can look itself.
+func (a *app) subagentPrompt(spec *agent.Spec, dir string) string {
+	text, _, err := a.prompt(spec, dir, tokens.Fallback, subagentInstructionEAS)
+	if err != nil {
+		fmt.Fprintf(a.stderr, "anamnesis: warning: subagent %s: %v\n", spec.Name, err)
+		return agent.Render(spec, agent.Vars{Now: time.Now(), Dir: dir})
+	}
+	return text
+}
+
+// subagentInstructionEAS bounds a subagent's instructions: its work is short.
+const subagentInstructionEAS = 16_000
+
 // subagentModel is the model that a subagent's spec names.
 func (a *app) subagentModel(ctx context.Context, h orchestrator.Home, dir string, f agentFlags, spec op.Agent) (*orchestrator.SubagentModel, error) {
 	m, err := a.chooseModel(ctx, spec.Model, f.baseURL, "")
@@ -57,11 +72,10 @@ func (a *app) subagentModel(ctx context.Context, h orchestrator.Home, dir string
 	}, nil
 }
 
-// subagentsOf are the subagents of the agent that runs.
-func subagentsOf() ([]op.Agent, error) {
-	loaded, err := agent.NewLoader(nil).Load(agent.Default)
-	if err != nil {
-		return nil, err
+// subagentsOf are those of the agent that a task was opened with.
+func subagentsOf(st *orchestrator.State) []op.Agent {
+	if st.Opened.Agent == nil {
+		return nil
 	}
-	return loaded.Spec.Subagents, nil
+	return st.Opened.Agent.Subagents
 }

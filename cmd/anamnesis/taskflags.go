@@ -3,7 +3,7 @@
 package main
 
 import (
-	"strings"
+	"slices"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -11,6 +11,7 @@ import (
 	"anamnesis/anamnesis"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/agent"
 )
 
 // taskFlags are what a new task is told for good: its first operation says so.
@@ -27,9 +28,13 @@ func (r *taskFlags) register(cmd *cobra.Command) {
 }
 
 // set fills in what the flags say.
-func (r *taskFlags) set(n *orchestrator.New) (err error) {
+func (r *taskFlags) set(n *orchestrator.New) error {
 	n.NoResearch, n.NoFinalPass = r.noResearch, r.noFinalPass
-	n.Guarded, err = r.patterns()
+	own, err := r.patterns()
+	if n.Agent != nil {
+		n.Guarded = n.Agent.Guarded
+	}
+	n.Guarded = slices.Concat(n.Guarded, own)
 	return err
 }
 
@@ -40,11 +45,11 @@ func (r *taskFlags) patterns() ([]op.CallPattern, error) {
 	}
 	var out []op.CallPattern
 	for _, text := range r.guarded {
-		name, command, _ := strings.Cut(text, ":")
-		if name == "" || strings.ContainsAny(name, " \t") || command != "" && name != "Bash" {
-			return nil, usageError("--research-first %q: want a tool's name, or Bash:COMMAND such as 'Bash:terraform apply*'", text)
+		p, err := agent.ParseGuarded(text)
+		if err != nil {
+			return nil, usageError("--research-first %v", err)
 		}
-		out = append(out, op.CallPattern{Tool: name, Command: command})
+		out = append(out, p)
 	}
 	return out, nil
 }

@@ -39,7 +39,9 @@ type TaskOpened struct {
 	// NoFinalPass: the paths the task left are not read at its end.
 	NoFinalPass bool `json:"no_final_pass,omitempty"`
 	// Agent is the spec the task was opened with; nil in tasks of before specs.
-	Agent   *Agent `json:"agent,omitempty"`
+	Agent *Agent `json:"agent,omitempty"`
+	// Instructions are the files of the repository that System quotes.
+	Instructions []SourceFile `json:"instructions,omitempty"`
 	Program string `json:"program"` // version that wrote it
 }
 
@@ -56,6 +58,17 @@ type TaskResumed struct {
 	Continue bool `json:"continue,omitempty"`
 	// Redact names further variables of TaskOpened.Redact's kind.
 	Redact []string `json:"redact,omitempty"`
+	// Instructions are what became of TaskOpened's, where the files changed since
+	// they were last looked at. Notice says so to the model.
+	Instructions *[]SourceFile `json:"instructions,omitempty"`
+	Notice       string        `json:"notice,omitempty"`
+}
+
+// SourceFile is a file as it was read.
+type SourceFile struct {
+	Path  string `json:"path"` // absolute
+	Hash  string `json:"hash"` // SHA-256 of its bytes, hex
+	Bytes int    `json:"bytes"`
 }
 
 // Source says through which door a person's words came.

@@ -3,7 +3,6 @@
 package agent
 
 import (
-	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -15,28 +14,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-)
-
-//go:embed agents
-var embedded embed.FS
-
-// ProjectDir is where a project keeps its agents, in its own root.
-const ProjectDir = ".anamnesis/agents"
-
-// suffix ends the names of specs' files.
-const suffix = ".yaml"
-
-// ErrUnknown: there is no agent of that name.
-var ErrUnknown = errors.New("no such agent")
-
-// Scope says who brought a file.
-type Scope string
-
-// The scopes, from the nearest to the farthest.
-const (
-	ScopeProject  Scope = "project"  // stands in the project's directory
-	ScopeUser     Scope = "user"     // any other file
-	ScopeEmbedded Scope = "embedded" // came with the program
 )
 
 // Options say where specs are looked for.
@@ -77,22 +54,6 @@ type broughtFile struct {
 	data []byte
 }
 
-// place is where a file stands: path is absolute, or relative to agents/.
-type place struct {
-	scope Scope
-	path  string
-}
-
-func (p place) String() string {
-	if p.scope == ScopeEmbedded {
-		return "embedded:" + p.path
-	}
-	return p.path
-}
-
-// name is what the file's name calls an agent.
-func (p place) name() string { return strings.TrimSuffix(filepath.Base(p.path), suffix) }
-
 // loading is one call of Load: the files it read.
 type loading struct {
 	*Loader
@@ -100,7 +61,8 @@ type loading struct {
 }
 
 // Load resolves the spec of a name, or of a file where ref holds a slash or
-// ends in .yaml. Errors are ErrUnknown, *Error for a fault in a file, or those
+// ends in .yaml; embedded:NAME.yaml is the program's own of a name that another
+// has taken. Errors are ErrUnknown, *Error for a fault in a file, or those
 // of reading.
 func (l *Loader) Load(ref string) (*Loaded, error) {
 	at, err := l.find(ref)
@@ -118,77 +80,6 @@ func (l *Loader) load(at place) (*Loaded, error) {
 	}
 	in.out.Spec = spec
 	return in.out, nil
-}
-
-// find gives the place of what a person named.
-func (l *Loader) find(ref string) (place, error) {
-	if !isPath(ref) {
-		return l.named(ref, ScopeProject)
-	}
-	abs, err := filepath.Abs(ref)
-	if err == nil {
-		abs, err = filepath.EvalSymlinks(abs)
-	}
-	if err != nil {
-		return place{}, fmt.Errorf("%w: %s: %w", ErrUnknown, ref, err)
-	}
-	return l.placeOf(abs), nil
-}
-
-func isPath(ref string) bool {
-	return strings.ContainsRune(ref, '/') || strings.HasSuffix(ref, suffix)
-}
-
-func (l *Loader) placeOf(abs string) place {
-	if l.opts.Project != "" {
-		if rel, err := filepath.Rel(l.opts.Project, abs); err == nil && filepath.IsLocal(rel) {
-			return place{ScopeProject, abs}
-		}
-	}
-	return place{ScopeUser, abs}
-}
-
-// scopes lists the places in which a name is looked for, from one on.
-func scopes(from Scope) []Scope {
-	all := []Scope{ScopeProject, ScopeUser, ScopeEmbedded}
-	return all[slices.Index(all, from):]
-}
-
-// folder is where a scope keeps its specs; empty: nowhere.
-func (l *Loader) folder(s Scope) string {
-	switch {
-	case s == ScopeProject && l.opts.Project != "":
-		return filepath.Join(l.opts.Project, ProjectDir)
-	case s == ScopeUser:
-		return l.opts.User
-	}
-	return ""
-}
-
-// named finds a spec by its name in a scope or a farther one.
-func (l *Loader) named(name string, from Scope) (place, error) {
-	if err := checkName(name); err != nil {
-		return place{}, fmt.Errorf("%w: %w", ErrUnknown, err)
-	}
-	for _, s := range scopes(from) {
-		if s == ScopeEmbedded {
-			if _, err := fs.Stat(embedded, "agents/"+name+suffix); err == nil {
-				return place{s, name + suffix}, nil
-			}
-			continue
-		}
-		folder := l.folder(s)
-		if folder == "" {
-			continue
-		}
-		path := filepath.Join(folder, name+suffix)
-		if _, err := os.Lstat(path); err == nil {
-			return place{s, path}, nil
-		} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
-			return place{}, fmt.Errorf("look for agent %s: %w", name, err)
-		}
-	}
-	return place{}, fmt.Errorf("%w: %q; 'anamnesis agent list' shows those there are", ErrUnknown, name)
 }
 
 // refer finds what a file refers to. Its own name means the next agent of that

@@ -4,7 +4,6 @@ package agent
 
 import (
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -16,10 +15,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-var update = flag.Bool("update", false, "rewrite the goldens")
-
 // known are names of tools for the tests.
-var known = []string{"Bash", "ReadFile", "WriteFile", "Glob", "Grep", "FetchURL", "SendDMail", "jump_to_step", "AskUser"}
+var known = []string{"Bash", "ReadFile", "WriteFile", "Glob", "Grep", "FetchURL", "SendDMail", "jump_to_step", "AskUser", "TaskList", "TaskOutput", "TaskStop"}
 
 // write lays a txtar out: project/ is the project, user/ the person's folder.
 func write(t *testing.T, text string) (root string, l *Loader) {

@@ -32,6 +32,7 @@ type Printer interface {
 // Start is what a run says first.
 type Start struct {
 	Task     string `json:"task"`
+	Agent    string `json:"agent,omitempty"`
 	Dir      string `json:"dir"`
 	Model    string `json:"model"`
 	EAS      int    `json:"eas"`

@@ -61,10 +61,29 @@ func Tools(o *Options) []tool.Tool {
 	return tools
 }
 
+// asked are the tools that an agent has only where they are asked for.
+func asked() []tool.Tool { return []tool.Tool{timeline.SendDMail(), timeline.DMail()} }
+
+// OptInNames lists the names that OptIn knows.
+func OptInNames() []string { return names(asked()) }
+
+// Names lists every tool there can be, whatever is configured.
+func Names() []string {
+	return slices.Concat(names(Tools(nil)), []string{web.SearchName}, OptInNames())
+}
+
+func names(tools []tool.Tool) []string {
+	var out []string
+	for _, t := range tools {
+		out = append(out, t.Spec().Name)
+	}
+	return out
+}
+
 // OptIn gives the tools of some names that an agent has only where they are
 // asked for. A name that is none of theirs is an error that lists them.
 func OptIn(names ...string) ([]tool.Tool, error) {
-	all := []tool.Tool{timeline.SendDMail(), timeline.DMail()}
+	all := asked()
 	var out []tool.Tool
 	for _, name := range names {
 		var known []string

@@ -1,0 +1,259 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"anamnesis/anamnesis/tokens"
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/tool/builtin"
+	"anamnesis/orchestrator/tool/subagent"
+)
+
+// agentCommand is the family of verbs over agent specs.
+func (a *app) agentCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "List, show and approve agents",
+		Long: "A file agents/NAME.yaml of the program's configuration, or .anamnesis/agents/NAME.yaml of a project, says what an agent is told\n" +
+			"and which tools it is offered; 'run --agent NAME' runs it. A project's runs only when you approved it, as it is now.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory of the project")
+	cmd.AddCommand(a.agentListCommand(&dir), a.agentShowCommand(&dir), a.agentApproveCommand(&dir))
+	return cmd
+}
+
+// agentsIn gives what finds the agents of a directory, and the approvals.
+func (a *app) agentsIn(dir string) (orchestrator.Home, *agent.Loader, *guard.Trust, error) {
+	h, err := a.home()
+	if err != nil {
+		return h, nil, nil, err
+	}
+	loader, err := agentLoader(h, dir, true)
+	return h, loader, guard.OpenTrust(h.Approvals()), err
+}
+
+// listedAgent is an agent as `agent list` shows it.
+type listedAgent struct {
+	Name        string `json:"name"`
+	Scope       string `json:"scope"` // project | user | embedded
+	From        string `json:"from"`
+	Description string `json:"description,omitempty"`
+	Approved    bool   `json:"approved"`
+	Error       string `json:"error,omitempty"`
+}
+
+func (a *app) agentListCommand(dir *string) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the agents that a run in the directory can name",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, loader, trust, err := a.agentsIn(*dir)
+			if err != nil {
+				return err
+			}
+			entries, err := loader.List()
+			if err != nil {
+				return err
+			}
+			listed := []listedAgent{}
+			for _, e := range entries {
+				l := listedAgent{Name: e.Name, Scope: string(e.Scope), From: e.From}
+				if who, err := loader.Load(e.From); err != nil {
+					l.Error = err.Error()
+				} else if l.Approved, err = who.Allow(cmd.Context(), trust, nil); err != nil {
+					return err
+				} else {
+					l.Description = who.Spec.Description
+				}
+				listed = append(listed, l)
+			}
+			if asJSON {
+				return a.printJSON(listed)
+			}
+			for _, l := range listed {
+				about := l.Description
+				switch {
+				case l.Error != "":
+					about = "(no agent: " + l.Error + ")"
+				case !l.Approved:
+					about = "(not approved: 'anamnesis agent approve " + l.Name + "')"
+				}
+				fmt.Fprintln(a.stdout, view.Line(fmt.Sprintf("%-16s %-8s %s", l.Name, l.Scope, about), a.width()))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
+	return cmd
+}
+
+// shownAgent is a resolved spec as `agent show` prints it.
+type shownAgent struct {
+	op.Agent
+	Scope    string   `json:"scope"`
+	Approved bool     `json:"approved"`
+	Offered  []string `json:"offered"` // of the program's own tools
+}
+
+func (a *app) agentShowCommand(dir *string) *cobra.Command {
+	var asJSON, prompt bool
+	cmd := &cobra.Command{
+		Use:   "show NAME|FILE",
+		Short: "Print an agent with everything it extends resolved",
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, loader, trust, err := a.agentsIn(*dir)
+			if err != nil {
+				return err
+			}
+			who, err := loader.Load(args[0])
+			if err != nil {
+				return agentError(err)
+			}
+			if prompt {
+				return a.printPrompt(who, *dir)
+			}
+			s := shownAgent{Agent: who.Spec, Scope: string(who.Scope), Offered: []string{}}
+			if s.Approved, err = who.Allow(cmd.Context(), trust, nil); err != nil {
+				return err
+			}
+			if s.Offered, err = offered(&who.Spec); err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(s)
+			}
+			a.printAgent(&s)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&prompt, "prompt", false, "print what the agent would be told in the directory now, and nothing else")
+	return cmd
+}
+
+// offered lists the program's own tools that an agent gets.
+func offered(s *agent.Spec) ([]string, error) {
+	f := agentFlags{}
+	f.follow(s)
+	more, err := builtin.OptIn(f.tools...)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{}
+	for _, t := range append(builtin.Tools(nil), more...) {
+		if spec := t.Spec(); agent.Offers(s, spec.Name, spec.ReadOnly) {
+			names = append(names, spec.Name)
+		}
+	}
+	if len(s.Subagents) > 0 && agent.Offers(s, subagent.ToolName, false) {
+		names = append(names, subagent.ToolName)
+	}
+	return names, nil
+}
+
+// printPrompt prints a system prompt filled in for a directory, as a model of a
+// large span is told it.
+func (a *app) printPrompt(who *agent.Loaded, dir string) error {
+	n := orchestrator.New{Dir: dir, Encoding: tokens.Fallback, EAS: instructionPartOfEAS * agent.MaxInstructionBytes}
+	if err := a.brief(&n, who); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.stdout, view.Clean(n.System))
+	return nil
+}
+
+// printAgent prints a spec in the form of its file.
+func (a *app) printAgent(s *shownAgent) {
+	line := func(key string, values ...string) {
+		if text := strings.Join(values, ", "); text != "" {
+			fmt.Fprintf(a.stdout, "%-14s %s\n", key, view.Clean(text))
+		}
+	}
+	from := s.From + " (" + s.Scope
+	if !s.Approved {
+		from += ", not approved: 'anamnesis agent approve " + s.Name + "'"
+	}
+	line("name", s.Name)
+	line("description", s.Description)
+	line("from", from+")")
+	line("hash", s.Hash)
+	line("model", s.Model)
+	line("tools", s.Tools...)
+	line("exclude_tools", s.ExcludeTools...)
+	if s.ReadOnly {
+		line("read_only", "true")
+	}
+	line("offered", s.Offered...)
+	line("approval", s.Approval)
+	line("sandbox", s.Sandbox)
+	for _, p := range s.Guarded {
+		line("guarded", strings.TrimSuffix(p.Tool+":"+p.Command, ":"))
+	}
+	line("allow", s.Allow...)
+	line("ask", s.Ask...)
+	line("deny", s.Deny...)
+	for i := range s.Subagents {
+		sub := &s.Subagents[i]
+		line("subagent", sub.Name+": "+sub.Description)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Args)) {
+		line("argument", name+": "+s.Args[name])
+	}
+	fmt.Fprintf(a.stdout, "system_prompt\n\n%s\n", view.Clean(strings.TrimSpace(s.Prompt)))
+}
+
+func (a *app) agentApproveCommand(dir *string) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "approve NAME|FILE",
+		Short: "Show what a project brings for an agent and approve it",
+		Long: "Show the files of the project that an agent is made of, its prompt and its subagents among them, and approve them. An approval holds\n" +
+			"for them as they are now. Whatever changes is asked about again.",
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, loader, trust, err := a.agentsIn(*dir)
+			if err != nil {
+				return err
+			}
+			who, err := loader.Load(args[0])
+			if err != nil {
+				return agentError(err)
+			}
+			if ok, err := who.Allow(cmd.Context(), trust, nil); err != nil {
+				return err
+			} else if ok {
+				fmt.Fprintln(a.stdout, "approved already")
+				return nil
+			}
+			fmt.Fprint(a.stdout, view.Clean(who.Text()))
+			if ok, err := a.confirm(cmd.Context(), "Approve this agent?", yes); err != nil || !ok {
+				return errors.Join(err, &exitError{exitRefused, fmt.Errorf("agent %s: not approved", who.Spec.Name)})
+			}
+			if err := who.Approve(trust); err != nil {
+				return err
+			}
+			fmt.Fprintf(a.stdout, "approved %s\n", who.Spec.Name)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "approve without asking")
+	return cmd
+}

@@ -1,0 +1,197 @@
+//go:build unix
+
+package agent
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+//go:embed agents
+var embedded embed.FS
+
+// ProjectDir is where a project keeps its agents, in its own root.
+const ProjectDir = ".anamnesis/agents"
+
+// suffix ends the names of specs' files.
+const suffix = ".yaml"
+
+// ErrUnknown: there is no agent of that name.
+var ErrUnknown = errors.New("no such agent")
+
+// Scope says who brought a file.
+type Scope string
+
+// The scopes, from the nearest to the farthest.
+const (
+	ScopeProject  Scope = "project"  // stands in the project's directory
+	ScopeUser     Scope = "user"     // any other file
+	ScopeEmbedded Scope = "embedded" // came with the program
+)
+
+// embeddedPrefix begins the names of files that came with the program.
+const embeddedPrefix = "embedded:"
+
+// place is where a file stands: path is absolute, or relative to agents/.
+type place struct {
+	scope Scope
+	path  string
+}
+
+func (p place) String() string {
+	if p.scope == ScopeEmbedded {
+		return embeddedPrefix + p.path
+	}
+	return p.path
+}
+
+// name is what the file's name calls an agent.
+func (p place) name() string { return strings.TrimSuffix(filepath.Base(p.path), suffix) }
+
+// find gives the place of what a person named.
+func (l *Loader) find(ref string) (place, error) {
+	if path, ok := strings.CutPrefix(ref, embeddedPrefix); ok {
+		return place{ScopeEmbedded, path}, nil
+	}
+	if !isPath(ref) {
+		return l.named(ref, ScopeProject)
+	}
+	abs, err := filepath.Abs(ref)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return place{}, fmt.Errorf("%w: %s: %s", ErrUnknown, ref, readFault(err))
+	}
+	return l.placeOf(abs), nil
+}
+
+func isPath(ref string) bool {
+	return strings.ContainsRune(ref, '/') || strings.HasSuffix(ref, suffix)
+}
+
+func (l *Loader) placeOf(abs string) place {
+	if l.opts.Project != "" {
+		if rel, err := filepath.Rel(l.opts.Project, abs); err == nil && filepath.IsLocal(rel) {
+			return place{ScopeProject, abs}
+		}
+	}
+	return place{ScopeUser, abs}
+}
+
+// scopes lists the places in which a name is looked for, from one on.
+func scopes(from Scope) []Scope {
+	all := []Scope{ScopeProject, ScopeUser, ScopeEmbedded}
+	return all[slices.Index(all, from):]
+}
+
+// folder is where a scope keeps its specs; empty: nowhere.
+func (l *Loader) folder(s Scope) string {
+	switch {
+	case s == ScopeProject && l.opts.Project != "":
+		return filepath.Join(l.opts.Project, ProjectDir)
+	case s == ScopeUser:
+		return l.opts.User
+	}
+	return ""
+}
+
+// named finds a spec by its name in a scope or a farther one.
+func (l *Loader) named(name string, from Scope) (place, error) {
+	if err := checkName(name); err != nil {
+		return place{}, fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	for _, s := range scopes(from) {
+		if s == ScopeEmbedded {
+			if _, err := fs.Stat(embedded, "agents/"+name+suffix); err == nil {
+				return place{s, name + suffix}, nil
+			}
+			continue
+		}
+		folder := l.folder(s)
+		if folder == "" {
+			continue
+		}
+		path := filepath.Join(folder, name+suffix)
+		if _, err := os.Lstat(path); err == nil {
+			return place{s, path}, nil
+		} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
+			return place{}, fmt.Errorf("look for agent %s: %w", name, err)
+		}
+	}
+	return place{}, fmt.Errorf("%w: %q; 'anamnesis agent list' shows those there are", ErrUnknown, name)
+}
+
+// Entry is an agent that can be named.
+type Entry struct {
+	Name  string
+	Scope Scope
+	From  string // its file, or embedded:NAME.yaml
+}
+
+// Find says which spec a name or a file means, without reading it.
+func (l *Loader) Find(ref string) (Entry, error) {
+	at, err := l.find(ref)
+	return Entry{at.name(), at.scope, at.String()}, err
+}
+
+// List gives the agents that can be named, sorted; of several of one name the
+// one that counts.
+func (l *Loader) List() ([]Entry, error) {
+	var out []Entry
+	seen := make(map[string]bool)
+	for _, s := range scopes(ScopeProject) {
+		names, err := l.namesIn(s)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			at, err := l.named(name, s)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, Entry{name, at.scope, at.String()})
+		}
+	}
+	slices.SortFunc(out, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// namesIn lists the names of a scope's specs.
+func (l *Loader) namesIn(s Scope) ([]string, error) {
+	var entries []fs.DirEntry
+	var err error
+	if folder := l.folder(s); s == ScopeEmbedded {
+		entries, err = embedded.ReadDir("agents")
+	} else if folder != "" {
+		entries, err = os.ReadDir(folder)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list agents: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), suffix); ok && checkName(name) == nil {
+			names = append(names, name)
+		}
+	}
+	if len(names) > maxItems {
+		return nil, fmt.Errorf("list agents: %s has more than %d", l.folder(s), maxItems)
+	}
+	return names, nil
+}

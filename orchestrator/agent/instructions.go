@@ -1,0 +1,188 @@
+//go:build unix
+
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/tool"
+)
+
+// Limits of instructions.
+const (
+	// MaxInstructionBytes bounds the instructions of all directories together.
+	MaxInstructionBytes = 32 << 10
+	// maxInstructionFile bounds a file that is looked at; a larger one is named.
+	maxInstructionFile = 1 << 20
+	maxInstructionDirs = 64 // from the repository's root down
+	maxFittings        = 16 // tries at making them fit
+)
+
+// instructionNames are the files that may hold a directory's instructions: the
+// first that is there counts.
+func instructionNames() []string { return []string{"AGENTS.md", "CLAUDE.md"} }
+
+// Instructions are what a repository tells agents.
+type Instructions struct {
+	// Text is what the model is shown, with the files' paths; empty where there
+	// is nothing.
+	Text string
+	// Files are what was found, from the repository's root down to the directory.
+	Files []op.SourceFile
+	// Faults are one line for each file that could not be read.
+	Faults []string
+}
+
+// ReadInstructions gathers AGENTS.md, or CLAUDE.md where there is none, of a
+// directory and those above it up to the repository's root. They are given from
+// the root down; the nearest get room first. The text is at most
+// MaxInstructionBytes, and at most maxTokens as count says, where count is not
+// nil. What is left out is said in the text.
+func ReadInstructions(dir string, maxTokens int, count func(string) int) Instructions {
+	var out Instructions
+	var texts []string
+	for _, d := range dirsDown(dir) {
+		text, file, fault := readInstructions(d)
+		if fault != "" {
+			out.Faults = append(out.Faults, fault)
+		}
+		if file.Path != "" {
+			out.Files, texts = append(out.Files, file), append(texts, text)
+		}
+	}
+	limit := MaxInstructionBytes
+	for range maxFittings {
+		out.Text = renderInstructions(out.Files, texts, limit)
+		if count == nil || out.Text == "" {
+			return out
+		}
+		n := count(out.Text)
+		if n <= maxTokens {
+			return out
+		}
+		limit = min(limit*9/10, limit*maxTokens/n)
+	}
+	out.Text = renderInstructions(out.Files, texts, 0)
+	return out
+}
+
+// dirsDown lists a directory and those above it, the repository's root first.
+// Without a repository it is the directory alone.
+func dirsDown(dir string) []string {
+	var dirs []string
+	for d := dir; len(dirs) < maxInstructionDirs; d = filepath.Dir(d) {
+		dirs = append(dirs, d)
+		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
+			slices.Reverse(dirs)
+			return dirs
+		}
+		if d == filepath.Dir(d) {
+			break
+		}
+	}
+	return []string{dir}
+}
+
+// readInstructions reads one directory's file; a link that leads out of the
+// directory is not followed. No path: there is none.
+func readInstructions(dir string) (text string, file op.SourceFile, fault string) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", file, fmt.Sprintf("%s: %s", dir, readFault(err))
+	}
+	defer root.Close()
+	for _, name := range instructionNames() {
+		path := filepath.Join(dir, name)
+		f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return "", file, fmt.Sprintf("%s: %s", path, readFault(err))
+		}
+		data, err := readRegular(f, maxInstructionFile)
+		if err != nil {
+			return "", file, fmt.Sprintf("%s: %s", path, readFault(err))
+		}
+		sum := sha256.Sum256(data)
+		text = strings.TrimSpace(strings.ToValidUTF8(string(data), "\uFFFD"))
+		return text, op.SourceFile{Path: path, Hash: hex.EncodeToString(sum[:]), Bytes: len(data)}, ""
+	}
+	return "", file, ""
+}
+
+// renderInstructions shows files within a number of bytes of theirs.
+func renderInstructions(files []op.SourceFile, texts []string, limit int) string {
+	parts := make([]string, len(files))
+	for i := len(files) - 1; i >= 0; i-- { // the nearest first
+		text := texts[i]
+		if text == "" {
+			continue
+		}
+		if len(text) > limit {
+			cut := limit
+			for cut > 0 && !utf8.RuneStart(text[cut]) {
+				cut--
+			}
+			if line := strings.LastIndexByte(text[:cut], '\n'); line > cut/2 {
+				cut = line
+			}
+			text = strings.TrimSpace(fmt.Sprintf("%s\n[%d of %d bytes left out]", text[:cut], len(text)-cut, len(text)))
+			limit = cut
+		}
+		limit -= min(limit, len(texts[i]))
+		parts[i] = fmt.Sprintf("--- %s\n%s", tool.Visible(files[i].Path), text)
+	}
+	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
+	if len(parts) == 0 {
+		return ""
+	}
+	return "What the people who work here tell agents. Where two of these disagree, the later one counts; what the person says in this task counts more.\n\n" +
+		strings.Join(parts, "\n\n")
+}
+
+// Limits of a listing.
+const (
+	maxListed    = 100
+	maxListedLen = 120 // bytes of a name
+)
+
+// Listing shows what stands in a directory, one name a line, directories with a
+// slash. Names are shown in a way that cannot be taken for anything else.
+func Listing(dir string) (string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", fmt.Errorf("list %s: %w", dir, err)
+	}
+	if len(entries) == 0 {
+		return "(nothing)", nil
+	}
+	var sb strings.Builder
+	for i, e := range entries {
+		if i == maxListed {
+			fmt.Fprintf(&sb, "(and %d more)", len(entries)-i)
+			break
+		}
+		name := strings.ReplaceAll(tool.Visible(e.Name()), "\n", `\n`)
+		if len(name) > maxListedLen {
+			name = strings.ToValidUTF8(name[:maxListedLen], "") + "…"
+		}
+		if e.IsDir() {
+			name += "/"
+		}
+		sb.WriteString(name + "\n")
+	}
+	return strings.TrimSpace(sb.String()), nil
+}

@@ -1,0 +1,116 @@
+//go:build unix
+
+package agent
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// tree writes files beneath a new folder.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+// TestInstructionOrder: from the repository's root down; without a repository
+// the directory alone.
+func TestInstructionOrder(t *testing.T) {
+	root := tree(t, map[string]string{
+		"AGENTS.md": "outside", "repo/.git/HEAD": "", "repo/AGENTS.md": "top", "repo/CLAUDE.md": "not this",
+		"repo/a/CLAUDE.md": "middle", "repo/a/b/AGENTS.md": "leaf\r\n", "repo/a/b/c/README": "", "repo/empty/AGENTS.md": " \n",
+	})
+	paths := func(in Instructions) string {
+		var out []string
+		for _, f := range in.Files {
+			rel, err := filepath.Rel(root, f.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, rel)
+		}
+		return strings.Join(out, " ")
+	}
+	for dir, want := range map[string]string{
+		"repo/a/b": "repo/AGENTS.md repo/a/CLAUDE.md repo/a/b/AGENTS.md", "repo/a/b/c": "repo/AGENTS.md repo/a/CLAUDE.md repo/a/b/AGENTS.md",
+		"repo": "repo/AGENTS.md", ".": "AGENTS.md", "repo/empty": "repo/AGENTS.md repo/empty/AGENTS.md",
+	} {
+		in := ReadInstructions(filepath.Join(root, dir), 0, nil)
+		if got := paths(in); got != want || len(in.Faults) > 0 {
+			t.Errorf("%s: %s, %q; want %s", dir, got, in.Faults, want)
+		}
+	}
+	in := ReadInstructions(filepath.Join(root, "repo/a/b"), 0, nil)
+	want := fmt.Sprintf("--- %[1]s/repo/AGENTS.md\ntop\n\n--- %[1]s/repo/a/CLAUDE.md\nmiddle\n\n--- %[1]s/repo/a/b/AGENTS.md\nleaf", root)
+	if !strings.HasSuffix(in.Text, want) || strings.Contains(in.Text, "outside") {
+		t.Errorf("got %s", in.Text)
+	}
+	if in := ReadInstructions(filepath.Join(root, "repo/.git"), 0, nil); len(in.Files) != 1 {
+		t.Errorf("%+v", in.Files)
+	}
+}
+
+// TestInstructionRoom: the nearest get room first, whatever the bound is made of;
+// a character is not cut in two.
+func TestInstructionRoom(t *testing.T) {
+	root := tree(t, map[string]string{
+		".git/HEAD": "", "AGENTS.md": strings.Repeat("ü", 20_000), "leaf/AGENTS.md": strings.Repeat("near\n", 5_000),
+	})
+	leaf := filepath.Join(root, "leaf")
+	for _, c := range []struct{ tokens, far, near int }{{1 << 20, 3_884, 5_000}, {10_000, 3_884, 5_000}, {6_400, 0, 5_000}, {2_000, 0, 1_500}} {
+		in := ReadInstructions(leaf, c.tokens, func(s string) int { return len(s) / 4 })
+		far, near := strings.Count(in.Text, "ü"), strings.Count(in.Text, "near\n")
+		if !utf8.ValidString(in.Text) || len(in.Text) > MaxInstructionBytes+1_000 || len(in.Text)/4 > c.tokens {
+			t.Errorf("%d tokens: %d bytes", c.tokens, len(in.Text))
+		}
+		if far > c.far || near < c.near*8/10 || far+near < (c.far+c.near)*8/10 || len(in.Files) != 2 {
+			t.Errorf("%d tokens: %d of the far one, %d of the near one", c.tokens, far, near)
+		}
+		if cut := strings.Contains(in.Text, "bytes left out]"); !cut {
+			t.Errorf("%d tokens: nothing is said of what was left out", c.tokens)
+		}
+	}
+	if in := ReadInstructions(leaf, 1, func(s string) int { return len(s) }); strings.Contains(in.Text, "near\nnear") {
+		t.Errorf("no room at all: %s", in.Text)
+	}
+}
+
+// TestListing: many and strange names.
+func TestListing(t *testing.T) {
+	files := map[string]string{"a\nb": "", "z/x": "", strings.Repeat("n", 200): ""}
+	for i := range 110 {
+		files[fmt.Sprintf("f%03d", i)] = ""
+	}
+	root := tree(t, files)
+	got, err := Listing(root)
+	lines := strings.Split(got, "\n")
+	if err != nil || len(lines) != maxListed+1 || lines[0] != `a\nb` || lines[len(lines)-1] != "(and 13 more)" {
+		t.Errorf("%v: %s", err, got)
+	}
+	if got, err := Listing(filepath.Join(root, "z")); got != "x" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := Listing(t.TempDir()); got != "(nothing)" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := Listing(filepath.Join(root, "none")); err == nil {
+		t.Error("no error for a directory that is not there")
+	}
+}
