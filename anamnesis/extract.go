@@ -165,9 +165,14 @@ func repeatedErrors(paths []Falsified) []Statement {
 
 // errorQuote finds the most telling lines of a failed call's output: a
 // verbatim quote, as Squash gives it, of at most MaxErrorRunes.
-func errorQuote(rec *record) string {
+func errorQuote(rec *record) string { return ErrorQuote(rec.outputs()...) }
+
+// ErrorQuote finds the most telling lines of what a failed call printed, its
+// outputs given one by one: as [Squash] gives them, at most [MaxErrorRunes];
+// "" where nothing was printed.
+func ErrorQuote(outputs ...string) string {
 	best, bestScore := "", 0
-	for _, text := range rec.outputs() {
+	for _, text := range outputs {
 		if len(text) > maxScanBytes {
 			text = text[runeStart(text, len(text)-maxScanBytes):]
 		}

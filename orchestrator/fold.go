@@ -240,7 +240,7 @@ func (s *State) tool(o op.Op) error {
 			s.LastCall.Done, s.LastCall.Result = true, b.Text
 		}
 		if failed {
-			s.LastError = firstBytes(b.Text, maxQueryError)
+			s.LastTrouble = troubleOf(c, b)
 		}
 		s.Steps.edit(o.Step, func(st *Step) {
 			st.Calls = append(st.Calls, c.Name)

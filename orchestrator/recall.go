@@ -29,11 +29,7 @@ const (
 // recall looks for cards that fit the situation and records what was found,
 // also when that is nothing.
 func (t *Task) recall(ctx context.Context, why string) error {
-	parts := []string{t.state.Request}
-	if why == "jump" && t.state.LastError != "" {
-		parts = []string{t.state.LastError, t.state.Request}
-	}
-	rec, err := t.findCards(ctx, parts, why)
+	rec, err := t.findCards(ctx, t.state.situation(why), why)
 	if err != nil {
 		return nil // interrupted: the recall stays due
 	}

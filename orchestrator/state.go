@@ -39,10 +39,10 @@ type State struct {
 	Asking bool   // a request was sent and neither answered nor failed
 	Reply  *Reply // the reply whose step has not ended yet
 
-	Request   string // the person's last request
-	Answer    string // the agent's last words
-	LastError string // beginning of the last result that was an error
-	LastCall  *model.Past
+	Request     string  // the person's last request
+	Answer      string  // the agent's last words
+	LastTrouble Trouble // the last call that failed
+	LastCall    *model.Past
 
 	Recalled  bool         // cards were recalled for the present situation
 	RecallWhy string       // start | jump: why the next recall is due

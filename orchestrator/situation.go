@@ -1,0 +1,56 @@
+package orchestrator
+
+import (
+	"cmp"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"anamnesis/anamnesis"
+	"anamnesis/opstream/op"
+)
+
+// Limits of what a search for cards is told of a failed call.
+const (
+	maxQueryCommand = 200 // bytes of its command
+	maxQueryFiles   = 3   // files it read or wrote, by their last name
+)
+
+// Trouble is what went wrong last, in the words a card about it would use.
+type Trouble struct {
+	Error string `json:",omitempty"` // the most telling lines of the result, verbatim
+	About string `json:",omitempty"` // the command that was run, or the tool, and the files it was about
+}
+
+// troubleOf reads it off a failed call.
+func troubleOf(c *CallState, b *op.ToolReturned) Trouble {
+	printed := slices.DeleteFunc([]string{b.Stdout, b.Stderr}, func(s string) bool { return strings.TrimSpace(s) == "" })
+	if len(printed) == 0 {
+		printed = []string{b.Text}
+	}
+	var args struct{ Command, Path string }
+	if json.Unmarshal([]byte(c.Args), &args) != nil {
+		args.Command, args.Path = "", "" // another tool's arguments: the name says what it was
+	}
+	about := []string{cmp.Or(firstBytes(args.Command, maxQueryCommand), c.Name)}
+	files := slices.Concat([]string{args.Path}, b.Reads, b.Writes)
+	for _, path := range files[:min(len(files), maxQueryFiles+1)] {
+		if name := filepath.Base(path); path != "" && !slices.Contains(about, name) {
+			about = append(about, name)
+		}
+	}
+	return Trouble{
+		Error: cmp.Or(anamnesis.ErrorQuote(printed...), firstBytes(b.Text, maxQueryError)),
+		About: strings.ToValidUTF8(strings.Join(about, " "), ""),
+	}
+}
+
+// situation is what cards are searched for: each part by itself, the most
+// telling first.
+func (s *State) situation(why string) []string {
+	if why != "jump" || s.LastTrouble.Error == "" {
+		return []string{s.Request}
+	}
+	return []string{s.LastTrouble.Error, s.LastTrouble.Error + "\n" + s.LastTrouble.About, s.Request}
+}
