@@ -63,7 +63,7 @@ func (s *Server) listCards(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if partOnly(r) {
-		return s.renderPart(w, "found", v)
+		return s.renderPart(w, "found-part", v)
 	}
 	return s.render(w, http.StatusOK, "cards", s.framed(r, view{Title: "Cards", Section: "/cards", Body: v}))
 }

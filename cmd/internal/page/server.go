@@ -28,15 +28,13 @@ const (
 // ErrNotLoopback is returned by [Listen] for an address others could reach.
 var ErrNotLoopback = errors.New("not an address of this machine alone")
 
-// Options are what a server shows. Store is needed, the rest has defaults.
+// Options are what a server shows.
 type Options struct {
 	// Home is where the tasks are.
 	Home orchestrator.Home
 	// Store holds the cards. It should be opened with Watch, so that what
 	// others change is seen at once. The server does not close it.
 	Store *knowledgebase.Store
-	// Now is the clock; nil is time.Now.
-	Now func() time.Time
 }
 
 // Server answers the pages of one process. Its methods may be called
@@ -45,7 +43,6 @@ type Server struct {
 	home  orchestrator.Home
 	store *knowledgebase.Store
 	desk  *review.Desk
-	now   func() time.Time
 	door  *door
 	pages *pages
 	mux   *http.ServeMux
@@ -76,9 +73,6 @@ func Listen(addr string) (net.Listener, error) {
 // New makes a server that will be reached at addr, the address of a listener
 // from [Listen].
 func New(addr net.Addr, o Options) (*Server, error) {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	d, err := newDoor(addr)
 	if err != nil {
 		return nil, err
@@ -87,7 +81,7 @@ func New(addr net.Addr, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{home: o.Home, store: o.Store, desk: review.NewDesk(o.Store), now: o.Now, door: d, pages: p, mux: http.NewServeMux(), watches: watches{home: o.Home}}
+	s := &Server{home: o.Home, store: o.Store, desk: review.NewDesk(o.Store), door: d, pages: p, mux: http.NewServeMux(), watches: watches{home: o.Home}}
 	s.routes()
 	return s, nil
 }

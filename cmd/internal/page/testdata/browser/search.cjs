@@ -11,16 +11,22 @@ run(async (story, args) => {
   await page.getByRole("heading", { level: 1 }).waitFor();
   await page.keyboard.press("/");
   await page.waitForURL("**/cards");
+  await page.evaluate(() => { window.count = document.getElementById("count"); });
   await page.keyboard.press("/");
   await page.keyboard.type("money rounds to cents");
   await page.getByText(/^\d+ cards? found\.$/).waitFor();
   assert.equal(await page.evaluate(() => document.activeElement.id), "q", "the focus left the question");
-  assert.equal(await page.locator("#found [role=status]").count(), 1);
+  assert.ok(await page.evaluate(() => window.count.isConnected && window.count.role === "status"), "what is announced was put in anew");
   await page.keyboard.press("Control+A");
   await page.keyboard.type("zebra crossing pedestrian umbrella");
   await page.getByText("No card says enough about this.").waitFor();
   await page.keyboard.press("Control+A");
   await page.keyboard.type("large amounts of money");
+  await page.getByRole("link", { name: args.topic }).click();
+  await page.waitForURL("**/cards/*");
+  await page.goBack();
+  await page.getByRole("link", { name: args.topic }).waitFor(); // what was found is still there
+  assert.equal(await page.getByLabel("Question or error message").inputValue(), "large amounts of money");
   await page.getByRole("link", { name: args.topic }).click();
 
   // Where the card came from.
@@ -51,10 +57,22 @@ run(async (story, args) => {
   await story.accessible(page, "a stale edit");
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByRole("status").getByText(`Changed: ${args.topic}`).waitFor();
+  await page.waitForLoadState("load"); // keys work once the scripts have run
 
   await page.keyboard.press("h");
   await page.locator(".diff ins", { hasText: "My words." }).waitFor();
   await page.locator(".diff del", { hasText: "Their words." }).waitFor();
+
+  // One of two cards takes the other's place, and gives it back.
+  await story.goto(page, `/review/${args.card}`);
+  const near = page.getByRole("region", { name: "Nearest cards" });
+  await near.getByText("Merge", { exact: true }).first().click();
+  await near.getByRole("button", { name: "This card takes its place" }).first().click();
+  await page.getByRole("status").getByText(/^Superseded: /).waitFor();
+  await page.getByRole("heading", { level: 1, name: args.topic }).waitFor();
+  await page.waitForLoadState("load");
+  await page.keyboard.press("u");
+  await page.getByRole("status").getByText(/^Taken back: Superseded: /).waitFor();
 
   await story.accessibleIn(["/review", "/cards", "/cards?q=money", `/review/${args.card}`, `/cards/${args.card}`,
     `/cards/${args.card}/edit`, `/cards/${args.card}/history`, `/cards/${args.card}/evidence`, "/nowhere"]);
