@@ -217,6 +217,9 @@ func TestKillCards(t *testing.T) {
 			t.Errorf("kb %s: ends %v: the kills do not reach its inside", verb[0], ends)
 		}
 	}
+	if *nightly && kills < 300 {
+		t.Errorf("%d kills, 300 are promised", kills)
+	}
 	t.Logf("%d kills, no card lost, none half", kills)
 }
 

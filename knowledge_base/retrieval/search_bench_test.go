@@ -49,3 +49,23 @@ func BenchmarkSearch10k(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkChange measures what one changed document costs the next search:
+// taking it out and in, and bringing the vectors up to date.
+func BenchmarkChange(b *testing.B) {
+	sizes := []int{10_000}
+	if *nightly {
+		sizes = append(sizes, 100_000)
+	}
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			x, set := benchIndex(b, n)
+			for i := 0; b.Loop(); i++ {
+				x.Put(Document{ID: fmt.Sprintf("d%06d", i%n), Text: set.Queries[i%len(set.Queries)].Text})
+				if err := x.Refresh(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

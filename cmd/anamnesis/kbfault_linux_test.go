@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// cardFile writes a card to be added and gives its path.
+func (f kbFolder) cardFile(id, issue string) string {
+	f.Helper()
+	path := filepath.Join(f.dir, id+".md")
+	text := fmt.Sprintf("---\ntype: knowledge_card\ntopic: lesson %s\nsource_task: t\nid: %s\ncreated: 2026-01-01\n---\n- **Issue**: %s\n", id, id, issue)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		f.Fatal(err)
+	}
+	return path
+}
+
+// refused runs a verb that must fail with a code, in one line that holds the
+// words.
+func (f kbFolder) refused(code int, words string, env []string, args ...string) {
+	f.Helper()
+	cmd := f.command(args...)
+	cmd.Env = append(cmd.Env, env...)
+	out, err := cmd.CombinedOutput()
+	if err == nil || cmd.ProcessState.ExitCode() != code || strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), words) {
+		f.Errorf("kb %s: exit %d (%v), want %d and one line with %q; it said\n%s", args[0], cmd.ProcessState.ExitCode(), err, code, words, out)
+	}
+}
+
+// A full disk costs the card that did not fit, and nothing that was there;
+// with room again the same command goes through.
+func TestCardsOnFullDisk(t *testing.T) {
+	disk := smallDisk(t, "size=2m")
+	f := kbFolder{t, t.TempDir()}
+	if err := os.Symlink(disk, filepath.Join(f.dir, "cards")); err != nil {
+		t.Fatal(err)
+	}
+	f.run("add", f.cardFile("k1", "small"))
+	old := f.cards()
+	ballast := filepath.Join(disk, "ballast")
+	if err := exec.Command("sh", "-c", "cat /dev/zero >"+ballast).Run(); err == nil {
+		t.Fatal("the disk is not full: nothing is tested")
+	}
+	big := f.cardFile("k2", strings.Repeat("a long lesson ", 20_000))
+	f.refused(exitFailed, "no space left on device", nil, "add", big)
+	if now := f.cards(); len(now) != len(old) || now["lesson-k1-k1.md"] != old["lesson-k1-k1.md"] {
+		t.Errorf("the cards became %q", now)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	f.run("add", big)
+	if n := len(f.cards()); n != 2 {
+		t.Errorf("%d cards once there was room", n)
+	}
+	f.git("fsck", "--strict")
+	if left := f.debris(); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Programs that write at the same time wait for one another: every card is
+// there, and each change is one commit.
+func TestCardsByManyPrograms(t *testing.T) {
+	const programs = 8
+	f := kbFolder{t, t.TempDir()}
+	f.run("add", f.cardFile("k0", "first"))
+	var running []*exec.Cmd
+	var said [programs]strings.Builder
+	for i := range programs {
+		cmd := f.command("add", f.cardFile(fmt.Sprintf("p%d", i), fmt.Sprintf("lesson of program %d", i)))
+		cmd.Stdout, cmd.Stderr = &said[i], &said[i]
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		running = append(running, cmd)
+	}
+	for i, cmd := range running {
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("program %d: %v\n%s", i, err, &said[i])
+		}
+	}
+	if n := len(f.cards()); n != programs+1 {
+		t.Errorf("%d cards", n)
+	}
+	if n := strings.Count(f.git("log", "--format=%s"), "Add card"); n != programs+1 {
+		t.Errorf("%d commits that add a card:\n%s", n, f.git("log", "--format=%s"))
+	}
+	if status := f.git("status", "--porcelain"); status != "" {
+		t.Errorf("git status says %q", status)
+	}
+	f.git("fsck", "--strict")
+}
+
+func TestSyncWithoutGit(t *testing.T) {
+	f := kbFolder{t, t.TempDir()}
+	f.run("add", f.cardFile("k1", "one"))
+	f.refused(exitUsage, "the git program is needed to reach a remote; install git", []string{"PATH=" + t.TempDir()}, "sync", "../remote.git")
+}
