@@ -24,7 +24,8 @@
 //
 // What git ignores (.gitignore files, those above the world included, and
 // info/exclude; not the user's global excludes) is left out, unless the
-// user's index tracks it; so are .git and .anamnesis at every depth, the store,
+// user's index tracks it, or that of a repository inside, whose info/exclude
+// counts there; so are .git and .anamnesis at every depth, the store,
 // and Options.Exclude. The rules are frozen into the snapshot: the files are in
 // the tree, the rest is in the commit message. FIFOs, sockets and devices are
 // listed. What cannot be read is listed and makes the snapshot incomplete.

@@ -36,8 +36,8 @@ func (v *visit) examine(name string, at int, o *other) {
 			break
 		}
 		switch {
-		case !st.isDir() && v.s.repo.tracked[path]:
-		case st.isDir() && v.s.repo.above[path]:
+		case !st.isDir() && v.tracks(path):
+		case st.isDir() && v.above(path):
 			onlyTracked = true
 		default:
 			v.ignoredName(st)
@@ -99,6 +99,7 @@ func (v *visit) descend(name string, at int, st stamp, onlyTracked bool) {
 	c := &visit{
 		s: v.s, up: v, name: name, path: join(v.path, name), at: at, fd: -1,
 		st: sight{stamp: st, onlyTracked: onlyTracked}, same: v.same, tracked: onlyTracked, chain: v.chain,
+		nest: v.nest, nestAt: v.nestAt,
 	}
 	if at >= 0 {
 		c.prev = v.prev.items[at].sub
@@ -246,9 +247,14 @@ func (s *scanner) linked(ino uint64) {
 
 // rulesMarked: the directory's rules may have changed.
 func (v *visit) rulesMarked() bool {
-	_, named := v.mark.names[".gitignore"]
-	_, sub := v.mark.subs[".gitignore"]
-	return named || sub
+	for _, name := range []string{".gitignore", ".git"} {
+		_, named := v.mark.names[name]
+		_, sub := v.mark.subs[name]
+		if named || sub {
+			return true
+		}
+	}
+	return false
 }
 
 // keepRules takes the rules as they were.
@@ -264,6 +270,10 @@ func (v *visit) readRules(has bool) {
 	if has && !v.tracked {
 		v.readRulesFile()
 	}
+	own := v.ownExcludes()
+	if len(own) > 0 { // before those of the file, which decide
+		v.seen.rules = ignore.Rules{Base: v.path, Patterns: append(own, v.seen.rules.Patterns...)}
+	}
 	if v.prev != nil && !slices.Equal(v.prev.seen.rules.Patterns, v.seen.rules.Patterns) {
 		v.same = false
 	}
@@ -272,7 +282,7 @@ func (v *visit) readRules(has bool) {
 	}
 	v.chain = v.chain.With(v.seen.rules)
 	name := join(v.path, ".gitignore")
-	v.seen.frozen = len(v.seen.rules.Patterns) > 0 && v.chain.Ignored(name, false) && !v.s.repo.tracked[name]
+	v.seen.frozen = len(own) > 0 || len(v.seen.rules.Patterns) > 0 && v.chain.Ignored(name, false) && !v.tracks(name)
 }
 
 func (v *visit) readRulesFile() {
@@ -280,7 +290,7 @@ func (v *visit) readRulesFile() {
 	if err != nil || !st.isRegular() {
 		return
 	}
-	if v.prev != nil && v.prev.seen.ruleSight.sure(st) {
+	if v.prev != nil && !v.isTop && v.prev.seen.ruleSight.sure(st) {
 		v.seen.rules, v.seen.ruleSight, v.seen.rulesNote = v.prev.seen.rules, v.prev.seen.ruleSight, v.prev.seen.rulesNote
 		return
 	}

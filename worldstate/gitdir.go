@@ -25,6 +25,9 @@ type repository struct {
 	notes   []Skip          // what could not be read
 	objects *userObjects    // what a first save may borrow from; nil without a repository
 	sources []source        // what all this was read from
+	// nested are the repositories found inside, by their directories; see
+	// nested.go.
+	nested map[string]*repository
 }
 
 // source is one path that was looked at, as it stood before it was read.
@@ -49,6 +52,8 @@ func (s *source) same(now source) bool {
 	return s.path == now.path && !s.sight.racy && s.sight.sameContent(now.sight.stamp)
 }
 
+func (s source) sameAs(now source) bool { return s.same(now) }
+
 // look notes a source.
 func (r *repository) look(path string) { r.sources = append(r.sources, sourceAt(path)) }
 
@@ -68,11 +73,17 @@ func (r *repository) current() bool {
 			return false
 		}
 	}
+	for _, n := range r.nested {
+		if !n.current() {
+			return false
+		}
+	}
 	return true
 }
 
 func (r *repository) sameSources(o *repository) bool {
-	return slices.EqualFunc(r.sources, o.sources, func(a, b source) bool { return a.same(b) })
+	return slices.EqualFunc(r.sources, o.sources, source.sameAs) &&
+		maps.EqualFunc(r.nested, o.nested, (*repository).sameSources)
 }
 
 // sameRules reports whether both leave out the same paths.
@@ -82,14 +93,19 @@ func (r *repository) sameRules(o *repository) bool {
 	}
 	return r.tracked != nil && maps.Equal(r.tracked, o.tracked) && slices.EqualFunc(r.outer, o.outer, func(a, b *ignore.Rules) bool {
 		return a.Up == b.Up && slices.Equal(a.Patterns, b.Patterns)
-	})
+	}) && maps.EqualFunc(r.nested, o.nested, (*repository).sameRules)
 }
 
 // repository gives what the user's repository says now, from memory while
-// nothing it says that with has changed.
-func (w *World) repository() *repository {
+// nothing it says that with has changed, and those inside that are known.
+func (w *World) repository(known *knowledge) *repository {
 	if w.repo == nil || !w.repo.current() {
+		inside := w.repo.nestedDirs()
+		if w.repo == nil && known != nil {
+			inside = known.repo.nestedDirs()
+		}
 		w.repo = readRepository(w.dir)
+		w.repo.readAllNested(w.dir, inside)
 	}
 	return w.repo
 }
@@ -99,7 +115,7 @@ const maxIgnoreBytes = 1 << 20
 
 // readRepository finds the repository a world lies in, if any.
 func readRepository(world string) *repository {
-	r := &repository{tracked: map[string]bool{}, above: map[string]bool{}}
+	r := newRepository()
 	top := world
 	for {
 		r.look(filepath.Join(top, ".git"))
@@ -112,12 +128,6 @@ func readRepository(world string) *repository {
 		}
 		top = parent
 	}
-	r.look(filepath.Join(top, ".git", "commondir"))
-	gitDir, common, err := gitDirs(top)
-	if err != nil {
-		r.note(".git", err)
-		return r
-	}
 	up, err := filepath.Rel(top, world)
 	if err != nil {
 		r.note(".git", err)
@@ -125,6 +135,23 @@ func readRepository(world string) *repository {
 	}
 	if up = filepath.ToSlash(up); up == "." {
 		up = ""
+	}
+	r.readGit(top, up)
+	return r
+}
+
+func newRepository() *repository {
+	return &repository{tracked: map[string]bool{}, above: map[string]bool{}}
+}
+
+// readGit reads what the repository at top says; up is the way from there to the
+// world.
+func (r *repository) readGit(top, up string) {
+	r.look(filepath.Join(top, ".git", "commondir"))
+	gitDir, common, err := gitDirs(top)
+	if err != nil {
+		r.note(".git", err)
+		return
 	}
 	r.addRules(filepath.Join(common, "info", "exclude"), ".git/info/exclude", up)
 	if up != "" {
@@ -140,7 +167,6 @@ func readRepository(world string) *repository {
 	}
 	r.readIndex(filepath.Join(gitDir, "index"), up)
 	r.objects = &userObjects{common: common, index: filepath.Join(gitDir, "index"), top: top, up: up}
-	return r
 }
 
 func (r *repository) note(path string, err error) {

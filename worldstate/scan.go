@@ -43,6 +43,7 @@ type scanner struct {
 	seed     *seed     // of a first save; nil mostly
 	progress func(Progress)
 	device   uint64 // of the root
+	dir      string // of the root
 
 	slots   chan struct{}
 	wg      sync.WaitGroup
@@ -51,7 +52,8 @@ type scanner struct {
 	unheld  atomic.Int64
 	changed atomic.Int64
 	mu      sync.Mutex
-	links   map[uint64]bool // inodes of files found to have several names, and not known to
+	links   map[uint64]bool        // inodes of files found to have several names, and not known to
+	nested  map[string]*repository // repositories inside that were found, nil those that have gone
 	err     error
 	done    Progress
 	root    *node
@@ -61,14 +63,14 @@ type scanner struct {
 // known, which may be nil. The error is the context's, the root's or the
 // store's; what cannot be read inside is listed, not an error.
 func (w *World) scan(ctx context.Context, root *rootDir, known *knowledge, marks *mark, pack *packWriter) (*scanned, error) {
-	repo := w.repository()
+	repo := w.repository(known)
 	same := known != nil && known.repo.sameRules(repo)
 	if same && marks != nil && marks.empty() && !known.root.unsure() {
 		return w.unchanged(ctx, known.root, repo)
 	}
 	s := &scanner{
 		ctx: ctx, objects: w.objects, pack: pack, excluded: w.excluded,
-		repo: repo, fault: w.fault, progress: w.opts.Progress, slots: make(chan struct{}, scanWorkers),
+		repo: repo, dir: w.dir, fault: w.fault, progress: w.opts.Progress, slots: make(chan struct{}, scanWorkers),
 	}
 	if w.watch.on() {
 		s.watch = w.watch
@@ -102,7 +104,8 @@ func (w *World) scan(ctx context.Context, root *rootDir, known *knowledge, marks
 	if s.err != nil {
 		return nil, fmt.Errorf("scan %s: %w", w.dir, s.err)
 	}
-	sc := &scanned{listing: &listing{s.root}, repo: repo, unheld: int(s.unheld.Load()), changed: int(s.changed.Load()), whole: whole, links: s.links}
+	w.repo = repo.withNested(s.nested)
+	sc := &scanned{listing: &listing{s.root}, repo: w.repo, unheld: int(s.unheld.Load()), changed: int(s.changed.Load()), whole: whole, links: s.links}
 	sc.gather()
 	return sc, nil
 }
@@ -198,9 +201,12 @@ type visit struct {
 	st   sight // from the directory above
 	fd   int
 
-	prev    *node // what was known; nil: nothing
-	same    bool  // the rules in force are those prev was seen under
-	tracked bool  // the directory is ignored: only paths in the user's index count
+	prev    *node       // what was known; nil: nothing
+	same    bool        // the rules in force are those prev was seen under
+	tracked bool        // the directory is ignored: only paths in the user's index count
+	nest    *repository // the nearest one inside the world; nil: none
+	nestAt  string      // where its top is
+	isTop   bool        // the directory is or was the top of one
 	mark    *mark
 	chain   ignore.Chain
 	watched *watched // nil: no event tells of its changes
@@ -280,12 +286,14 @@ func (v *visit) look() error {
 	if v.mark != nil {
 		// Only a whole look proves that the names are those of this moment.
 		v.seen.dir, v.seen.foreign = v.prev.seen.dir, v.prev.seen.foreign
+		v.enter(v.s.repo.nested[v.path] != nil)
 		v.keepRules()
 		v.lookMarked()
 		return nil
 	}
 	if v.prev != nil && v.prev.seen.dir.sure(st) {
 		// Its names are those it had. The rules' file may have changed.
+		v.enter(v.s.repo.nested[v.path] != nil)
 		v.readRules(v.prev.item(".gitignore") != nil || v.prev.other(".gitignore") != nil)
 		v.lookKnown()
 		return nil
@@ -294,6 +302,8 @@ func (v *visit) look() error {
 	if err != nil {
 		return err
 	}
+	_, git := slices.BinarySearch(names, ".git")
+	v.enter(git)
 	_, has := slices.BinarySearch(names, ".gitignore")
 	v.readRules(has)
 	v.lookNames(names)

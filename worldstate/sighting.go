@@ -133,6 +133,11 @@ func (sc *scanned) gather() {
 		sc.frozen = append(sc.frozen, frozenRule{r.Up, "", r.Patterns})
 	}
 	sc.notes = append(sc.notes, sc.repo.notes...)
+	for d, n := range sc.repo.nested {
+		for _, note := range n.notes {
+			sc.notes = append(sc.notes, Skip{join(d, note.Path), note.Reason})
+		}
+	}
 	sc.gatherIn(sc.root, "")
 	byPath := func(l []Skip) func(i, j int) bool {
 		return func(i, j int) bool { return l[i].Path < l[j].Path }

@@ -25,7 +25,7 @@ import (
 // stamp; its stamp is marked, and the next scan reads it again.
 
 // cacheMagic begins a cache file and names its version.
-const cacheMagic = "anamnesis-statcache 2\n"
+const cacheMagic = "anamnesis-statcache 3\n"
 
 const (
 	// racySlack covers the kernel's coarse clock (a tick, at most 10 ms).
@@ -272,13 +272,22 @@ func encodeCache(k *knowledge) []byte {
 	for _, p := range k.packs {
 		e.str(p)
 	}
-	e.uint(uint64(len(k.repo.sources)))
-	for i := range k.repo.sources {
-		e.str(k.repo.sources[i].path)
-		e.sight(&k.repo.sources[i].sight)
+	e.sources(k.repo)
+	e.uint(uint64(len(k.repo.nested)))
+	for _, d := range k.repo.nestedDirs() {
+		e.str(d)
+		e.sources(k.repo.nested[d])
 	}
 	e.node(k.root)
 	return binary.BigEndian.AppendUint32(e.b, crc32.Checksum(e.b, crc32.MakeTable(crc32.Castagnoli)))
+}
+
+func (e *cacheEncoder) sources(r *repository) {
+	e.uint(uint64(len(r.sources)))
+	for i := range r.sources {
+		e.str(r.sources[i].path)
+		e.sight(&r.sources[i].sight)
+	}
 }
 
 func (e *cacheEncoder) uint(v uint64) { e.b = binary.AppendUvarint(e.b, v) }
@@ -353,12 +362,14 @@ func decodeCache(data []byte) (*knowledge, error) {
 	}
 	// One string for all names: they are cut out of it.
 	d := cacheDecoder{b: string(data[len(cacheMagic):n])}
-	k := &knowledge{repo: &repository{}}
+	k := &knowledge{}
 	for range d.count() {
 		k.packs = append(k.packs, d.str())
 	}
+	k.repo = d.sources()
 	for range d.count() {
-		k.repo.sources = append(k.repo.sources, source{d.str(), d.sight()})
+		dir := d.str()
+		k.repo.nest(dir, d.sources())
 	}
 	k.root = d.node(0)
 	if d.bad || len(d.b) != 0 {
@@ -417,6 +428,15 @@ func (d *cacheDecoder) flags() (a, b bool) {
 		return false, false
 	}
 	return f[0]&1 != 0, f[0]&2 != 0
+}
+
+// sources reads of a repository what it was read from, and no more.
+func (d *cacheDecoder) sources() *repository {
+	r := &repository{}
+	for range d.count() {
+		r.sources = append(r.sources, source{d.str(), d.sight()})
+	}
+	return r
 }
 
 func (d *cacheDecoder) sight() (s sight) {

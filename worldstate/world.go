@@ -402,15 +402,15 @@ func (w *World) loadPolicy(c *commit, l *listing) (*policy, error) {
 		p.files[r.base] = ignore.Rules{Base: r.base, Patterns: r.patterns}
 	}
 	for e := range l.named(".gitignore") {
-		if e.kind != kindFile {
-			continue
+		d := dir(e.path)
+		if _, frozen := p.files[d]; frozen || e.kind != kindFile {
+			continue // frozen with the rules of a repository inside
 		}
 		data, err := w.objects.read(e.hash, blobObject, e.path)
 		if err != nil {
 			return nil, err
 		}
 		if len(data) <= maxIgnoreBytes {
-			d := dir(e.path)
 			p.files[d] = ignore.Parse(d, "", data)
 		}
 	}

@@ -68,6 +68,44 @@ func TestRow03NestedRepositories(t *testing.T) {
 	})
 }
 
+// TestRow03NestedExcludes: what a repository inside excludes by its info/exclude
+// stays through restores like any ignored file, and what it tracks all the same
+// is held and comes back.
+func TestRow03NestedExcludes(t *testing.T) {
+	eachFace(t, func(w *rowWorld) {
+		w.write("lib/code", "1")
+		w.write("lib/out.tmp", "precious")
+		w.write("lib/kept.tmp", "1")
+		w.write("out.tmp", "1")
+		git(w, w.path("lib"), "init", "-q")
+		w.write("lib/.git/info/exclude", "*.tmp\n")
+		git(w, w.path("lib"), "add", "-f", "kept.tmp")
+		first := w.saved()
+		for _, p := range []string{"lib/code", "lib/kept.tmp", "out.tmp"} {
+			w.write(p, "2")
+		}
+		w.write("lib/late.tmp", "precious")
+		second := w.saved()
+		for _, end := range []struct {
+			s    worldstate.Snapshot
+			want string
+		}{{first, "1"}, {second, "2"}, {first, "1"}} {
+			if res := w.back(end.s); !res.Exact {
+				w.Errorf("not exact: %+v", res.Kept)
+			}
+			for _, p := range []string{"lib/code", "lib/kept.tmp", "out.tmp"} {
+				w.holds(p, end.want)
+			}
+			w.holds("lib/out.tmp", "precious")
+			w.holds("lib/late.tmp", "precious")
+		}
+		if out := git(w, w.top, "--git-dir="+w.store, "ls-tree", "-r", "--name-only", string(second.ID)); strings.Contains(out, "lib/out.tmp") || !strings.Contains(out, "lib/kept.tmp") {
+			w.Errorf("the snapshot holds %q", out)
+		}
+		w.whole()
+	})
+}
+
 // gitFiles is what lies in or is a .git, at any depth.
 func gitFiles(tree worldtest.Tree) map[string]string {
 	out := map[string]string{}
