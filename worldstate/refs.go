@@ -3,7 +3,6 @@ package worldstate
 import (
 	"bufio"
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -256,16 +255,7 @@ func (s *objectStore) updateRefs(set map[string]hash) error {
 func (s *objectStore) packRefs() error {
 	c := &s.refs
 	text := []byte("# pack-refs with: peeled fully-peeled sorted \n")
-	names := make([]string, 0, c.refs.n)
-	for name := range c.refs.all() {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		h := c.refs.get(name)
-		text = hex.AppendEncode(text, h[:])
-		text = append(append(append(text, ' '), name...), '\n')
-	}
+	text = c.refs.appendSorted(text)
 	if err := writeFileDurably(s.packedRefsPath(), text); err != nil {
 		return err
 	}

@@ -1,7 +1,10 @@
 package worldstate
 
 import (
+	"bytes"
+	"encoding/hex"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -83,6 +86,41 @@ func (s *refSet) grow(before string) []*[refChunk]hash {
 	}
 	s.numbered[before] = append(s.numbered[before], chunk)
 	return s.numbered[before]
+}
+
+// appendSorted appends a line for each ref, its id and its name, in the order
+// of the names' bytes. All names stand in one text: there may be tens of
+// thousands, every few saves.
+func (s *refSet) appendSorted(dst []byte) []byte {
+	type line struct {
+		from, to int // of its name
+		id       hash
+	}
+	lines := make([]line, 0, s.n)
+	var names []byte
+	for name, h := range s.named {
+		from := len(names)
+		names = append(names, name...)
+		lines = append(lines, line{from, len(names), h})
+	}
+	for before, chunks := range s.numbered {
+		for i, chunk := range chunks {
+			for j, h := range chunk {
+				if h.isZero() {
+					continue
+				}
+				from := len(names)
+				names = strconv.AppendInt(append(names, before...), int64(i*refChunk+j), 10)
+				lines = append(lines, line{from, len(names), h})
+			}
+		}
+	}
+	slices.SortFunc(lines, func(a, b line) int { return bytes.Compare(names[a.from:a.to], names[b.from:b.to]) })
+	for _, l := range lines {
+		dst = append(hex.AppendEncode(dst, l.id[:]), ' ')
+		dst = append(append(dst, names[l.from:l.to]...), '\n')
+	}
+	return dst
 }
 
 // all gives the refs in no order.

@@ -3,6 +3,8 @@ package worldstate
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -31,6 +33,13 @@ func TestRefSetAgainstMap(t *testing.T) {
 		}
 		if got := maps.Collect(s.all()); !maps.Equal(got, want) {
 			rt.Fatalf("%v, want %v", got, want)
+		}
+		var lines []string
+		for _, name := range slices.Sorted(maps.Keys(want)) {
+			lines = append(lines, want[name].String()+" "+name+"\n")
+		}
+		if got := string(s.appendSorted(nil)); got != strings.Join(lines, "") {
+			rt.Fatalf("%q, want %q", got, lines)
 		}
 		for name, h := range want {
 			if s.get(name) != h {
