@@ -176,7 +176,7 @@ func (r *RowReport) Claims(arm string) []Claim {
 	if c, ok := against(ArmMail); ok {
 		out = append(out, Claim{
 			Text: fmt.Sprintf("%s repeats at most half as many dead ends as %s", arm, ArmMail), Held: c.Repeated.Value <= 0.5,
-			Got: fmt.Sprintf("%.2f (%.2f to %.2f)", c.Repeated.Value, c.Repeated.Low, c.Repeated.High),
+			Got: fmt.Sprintf("%s (%s to %s)", times(c.Repeated.Value), times(c.Repeated.Low), times(c.Repeated.High)),
 		})
 	}
 	if i := slices.IndexFunc(r.Arms, func(a ArmReport) bool { return a.Arm == arm }); i >= 0 {

@@ -3,6 +3,7 @@ package memorybench
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"text/tabwriter"
 )
@@ -47,9 +48,17 @@ func (r *RowReport) writeText(w io.Writer) {
 	}
 	fmt.Fprintln(w, "\ncompared\tsolved\tuncached tokens\trepeated, ratio\tlost to it\twon from it")
 	for _, c := range r.Comparisons {
-		fmt.Fprintf(w, "%s against %s\t%s\t%+.0f (%+.0f to %+.0f)\t%.2f (%.2f–%.2f)\t%s\t%d\n", c.Arm, c.Against, points(c.Solved),
-			c.Uncached.Value, c.Uncached.Low, c.Uncached.High, c.Repeated.Value, c.Repeated.Low, c.Repeated.High, named(c.LostTasks), len(c.WonTasks))
+		fmt.Fprintf(w, "%s against %s\t%s\t%+.0f (%+.0f to %+.0f)\t%s (%s–%s)\t%s\t%d\n", c.Arm, c.Against, points(c.Solved),
+			c.Uncached.Value, c.Uncached.Low, c.Uncached.High, times(c.Repeated.Value), times(c.Repeated.Low), times(c.Repeated.High), named(c.LostTasks), len(c.WonTasks))
 	}
+}
+
+// times is a ratio for people; one to nothing has no number.
+func times(ratio float64) string {
+	if ratio == math.MaxFloat64 {
+		return "∞"
+	}
+	return fmt.Sprintf("%.2f", ratio)
 }
 
 // writeClaims holds the row against the bar, for each arm with the pass.
