@@ -48,7 +48,7 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	// short: keep carries the values and not the cancellation.
 	keep := context.WithoutCancel(ctx)
 	for {
-		if err := errors.Join(t.settle(), t.closeLostJobs(keep), t.closeLostSubagents(keep)); err != nil {
+		if err := errors.Join(t.settle(), t.closeLostJobs(keep), t.adoptSubagents(keep), t.closeLostSubagents(keep)); err != nil {
 			return Outcome{}, err
 		}
 		act := Next(&t.state, t.limits())

@@ -177,12 +177,16 @@ func (w *working) create(ctx context.Context) error {
 	return nil
 }
 
+// subagentID is the name of the task's n-th subagent.
+func (t *Task) subagentID(n int) string {
+	const most = 74 // bytes of the parent's, so that all is a task's name
+	return fmt.Sprintf("%s.%d", strings.TrimRight(firstBytes(t.ID, most), "."), n)
+}
+
 // name finds a free name for the subagent's task and takes it.
 func (w *working) name() error {
-	const most = 74 // bytes of the parent's, so that all is a task's name
-	parent := strings.TrimRight(firstBytes(w.t.ID, most), ".")
 	for n := len(w.t.state.Subagents) + 1; n <= maxSubagents; n++ {
-		id := fmt.Sprintf("%s.%d", parent, n)
+		id := w.t.subagentID(n)
 		if _, err := os.Lstat(w.t.confines.home.Task(id)); err == nil || !w.t.opts.family.take(id) {
 			continue
 		}
@@ -392,6 +396,36 @@ func (t *Task) endSubagentLeftovers() error {
 			if err := file.RemoveLeftover(t.root, open.Call); err != nil {
 				return fmt.Errorf("subagent %s: remove what call %s left half written: %w", c.Task, open.ID, err)
 			}
+		}
+	}
+	return nil
+}
+
+// adoptSubagents finds the subagents of calls that a dead process began, and
+// died before it recorded that they had begun.
+func (t *Task) adoptSubagents(ctx context.Context) error {
+	for _, open := range t.state.openCalls() {
+		begun := slices.ContainsFunc(t.state.Subagents, func(c BegunSubagent) bool { return c.Call == open.ID })
+		if begun || !open.Called || open.Name != subagent.ToolName {
+			continue
+		}
+		for n := len(t.state.Subagents) + 1; n <= maxSubagents; n++ {
+			id := t.subagentID(n)
+			if _, err := os.Lstat(t.confines.home.Task(id)); err != nil {
+				break
+			}
+			st, err := ReadState(t.confines.home, id)
+			if err != nil || st.Opened.Parent == nil || st.Opened.Parent.Task != t.ID || st.Opened.Parent.Call != open.ID {
+				continue
+			}
+			started := &op.SubagentStarted{Call: open.ID, Task: id, Agent: st.Opened.Parent.Agent}
+			if st.Opened.Dir != t.Dir {
+				started.Dir = st.Opened.Dir
+			}
+			if err := t.record(ctx, started); err != nil {
+				return err
+			}
+			break
 		}
 	}
 	return nil
