@@ -1,0 +1,126 @@
+// A task that runs is followed to its end: its steps, its jump, its block and
+// card come by themselves, each operation once. An operation, a step's diff and
+// the context are opened by pointer and by key. Nothing the task said acts.
+"use strict";
+const assert = require("node:assert/strict");
+const fs = require("node:fs");
+const { run, looks } = require("./harness.cjs");
+
+const focused = (page) => page.evaluate(() => document.activeElement.id);
+
+// opened waits until what was opened is shown and has the focus.
+async function opened(page, title) {
+  await page.locator("#opened", { hasText: title }).waitFor();
+  await page.waitForFunction(() => document.activeElement.id === "opened");
+}
+
+async function follow(page, args) {
+  await page.getByRole("link", { name: "Tasks" }).click();
+  await page.getByRole("link", { name: args.task }).click();
+  await page.locator("#standing .badge", { hasText: "running" }).waitFor();
+  await page.locator(".ops .what", { hasText: "until [ -e go ]" }).last().waitFor();
+  assert.equal(await page.locator(".step", { hasText: "under way" }).count(), 1);
+  await page.evaluate(() => { window.sameDocument = true; });
+
+  // What the person reads stays where it is while the page grows.
+  await page.locator("#op-2").focus();
+  fs.writeFileSync(args.go, "");
+  await page.locator("#standing", { hasText: "Finished" }).waitFor();
+  await page.locator(".mark", { hasText: "↩ to 1" }).waitFor();
+  await page.locator(".mark", { hasText: "block, 1 ✦" }).waitFor();
+  assert.equal(await page.evaluate(() => window.sameDocument), true, "the page was loaded again");
+  assert.equal(await focused(page), "op-2", "the focus was lost");
+  const seqs = await page.locator("#ops a").evaluateAll((all) => all.map((a) => Number(a.id.slice(3))));
+  assert.deepEqual(seqs, seqs.map((_, i) => i + 1), "each operation stands there once, in order");
+  assert.ok(seqs.length > 30);
+}
+
+// tree: the drawing is beside the list, and the list is nested as the steps are.
+async function tree(page) {
+  const left = page.getByRole("list", { name: /^Branch from step 1, left: counting up leads nowhere/ });
+  assert.equal(await left.locator(".step").count(), 3);
+  const rows = await page.locator(".tree .step").evaluateAll((all) => all.map((a) => Math.round(a.getBoundingClientRect().y + a.getBoundingClientRect().height / 2)));
+  const dots = await page.locator(".tree svg .dot").evaluateAll((all) => all.map((d) => Math.round(d.getBoundingClientRect().y + d.getBoundingClientRect().height / 2)));
+  assert.equal(rows.length, dots.length);
+  rows.forEach((y, i) => assert.ok(Math.abs(y - dots[i]) <= 2, `row ${i}: the text at ${y}, its sign at ${dots[i]}`));
+  assert.equal(await page.locator(".tree svg .jump").count(), 1);
+}
+
+async function byPointer(page) {
+  await page.locator("#ops a", { hasText: "I count" }).click();
+  await opened(page, "Operation");
+  const text = await page.locator("#detail").innerText();
+  assert.ok(text.includes("<script>window.hostile = 1</script>"), "the reader does not see what was said");
+  assert.ok(text.includes("\\u202e"), "the reader does not see what would turn the text around");
+  await page.locator("#detail").getByRole("link", { name: "the context here" }).click();
+  await opened(page, "Context at operation");
+  await page.locator("#detail .context pre", { hasText: "Write a greeting." }).waitFor();
+  await page.locator("#step-3").click();
+  await opened(page, "Step 3");
+  await page.locator("#detail .diff ins", { hasText: "+wrong" }).waitFor();
+}
+
+async function byKey(page) {
+  const here = page.locator('.step[aria-current="step"]');
+  await here.focus();
+  const last = await focused(page);
+  await page.keyboard.press("Home");
+  assert.equal(await focused(page), "step-0");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await focused(page), "step-2", "right goes to a step that goes on from this one");
+  await page.keyboard.press("ArrowLeft");
+  assert.equal(await focused(page), "step-1", "left goes to the step it goes on from");
+  await page.keyboard.press("End");
+  assert.equal(await focused(page), last);
+  await page.keyboard.press("ArrowUp");
+  assert.equal(await focused(page), "step-5");
+  await page.keyboard.press("Enter");
+  await opened(page, "Step 5");
+  await page.locator("#detail .diff ins", { hasText: "+Hello, browser." }).waitFor();
+  await page.keyboard.press("Escape");
+  assert.equal(await focused(page), "step-5", "Escape goes back");
+  assert.equal(await page.locator("#tree .step[tabindex='0']").count(), 1, "one step is in the order of Tab");
+
+  await page.locator("#op-1").focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await opened(page, "Operation 2");
+}
+
+run(async (story, args) => {
+  const page = await story.open();
+  await follow(page, args);
+  await tree(page);
+  await byPointer(page);
+  await byKey(page);
+  assert.equal(await page.evaluate(() => window.hostile), undefined, "what the task said ran");
+  assert.equal(await page.locator("main img, main script, main iframe").count(), 0);
+
+  for (const look of Object.keys(looks)) {
+    const other = await story.open(look);
+    await story.goto(other, "/tasks");
+    await story.accessible(other, `tasks (${look})`);
+    await story.goto(other, `/tasks/${args.task}`);
+    await story.accessible(other, `the timeline (${look})`);
+    await other.locator("#step-3").click();
+    await opened(other, "Step 3");
+    await story.accessible(other, `a step (${look})`);
+    await story.goto(other, `/tasks/${args.task}/ops/10/context`);
+    await story.accessible(other, `a context (${look})`);
+    await other.context().close();
+  }
+  const picture = await story.open("light", { viewport: { width: 1100, height: 720 } });
+  await story.goto(picture, `/tasks/${args.task}`);
+  await picture.locator("#step-5").click();
+  await opened(picture, "Step 5");
+  await picture.evaluate(() => { document.activeElement.blur(); document.getElementById("steps-h").scrollIntoView(); });
+  await story.shot(picture, "timeline");
+
+  // Without script every link is a page of its own.
+  const plain = await story.open("light", { javaScriptEnabled: false });
+  await story.goto(plain, `/tasks/${args.task}`);
+  await plain.locator("#step-5").click();
+  await plain.getByRole("heading", { name: "Step 5" }).waitFor();
+  await plain.locator(".diff ins", { hasText: "+Hello, browser." }).waitFor();
+});
