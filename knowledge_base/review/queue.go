@@ -59,7 +59,7 @@ func Notes(store *knowledgebase.Store, e knowledgebase.Entry) []string {
 		out = append(out, "past its date: move expires, or retire it")
 	}
 	if c := e.Counts; c != (usage.Counts{}) {
-		out = append(out, fmt.Sprintf("shown %d times, %d tasks ended well and %d badly; learned again %d times", c.Shown, c.Helpful, c.Harmful, c.Rediscovered))
+		out = append(out, fmt.Sprintf("times shown: %d; tasks that ended well: %d, badly: %d; times learned again: %d", c.Shown, c.Helpful, c.Harmful, c.Rediscovered))
 	}
 	for _, id := range e.Contradicts {
 		out = append(out, "contradicts "+about(store, id))
