@@ -55,6 +55,8 @@ type Index struct {
 	grams *bm25[uint64]
 	vecs  *vectorLeg
 	spare sync.Pool // of *scratch
+
+	lenient leniency
 }
 
 // New gives an empty index.
@@ -71,6 +73,8 @@ func New(o *Options) *Index {
 		words: newBM25[string](wordsB),
 		grams: newBM25[uint64](gramsB),
 		vecs:  newVectorLeg(o, cache),
+
+		lenient: defaultLeniency(),
 	}
 }
 

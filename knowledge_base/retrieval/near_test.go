@@ -3,6 +3,7 @@ package retrieval
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"testing"
 )
 
@@ -18,14 +19,10 @@ func rewritten() map[string]string {
 }
 
 // nearOf gives the most resembling document of each.
-func nearOf(t *testing.T, dir string, more map[string]string) map[string]Neighbour {
+func nearOf(t *testing.T, docs []Record, more map[string]string) map[string]Neighbour {
 	t.Helper()
-	set, err := ReadSet(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	x := New(nil)
-	for _, d := range set.Docs {
+	for _, d := range docs {
 		x.Put(Document{ID: d.ID, Text: d.Title + "\n" + d.Text})
 	}
 	for id, text := range more {
@@ -35,7 +32,7 @@ func nearOf(t *testing.T, dir string, more map[string]string) map[string]Neighbo
 		t.Fatal(err)
 	}
 	out := make(map[string]Neighbour)
-	for _, d := range set.Docs {
+	for _, d := range docs {
 		near, vecErr, err := x.Near(t.Context(), d.ID, 1)
 		if err != nil || vecErr != nil {
 			t.Fatal(err, vecErr)
@@ -47,15 +44,25 @@ func nearOf(t *testing.T, dir string, more map[string]string) map[string]Neighbo
 	return out
 }
 
+// nearestIn is nearOf of a corpus.
+func nearestIn(t *testing.T, corpus string, more map[string]string) map[string]Neighbour {
+	t.Helper()
+	docs, err := readEvalRecords(filepath.Join("testdata", corpus, "corpus.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nearOf(t, docs, more)
+}
+
 // On two sets of cards about different things no two are called the same; a
 // lesson worded anew is.
 func TestNear(t *testing.T) {
-	for id, n := range nearOf(t, "testdata/cards", nil) {
+	for id, n := range nearestIn(t, "cards", nil) {
 		if n.Same() {
 			t.Errorf("%s is called the same as %+v", id, n)
 		}
 	}
-	for id, n := range nearOf(t, "testdata/small", rewritten()) {
+	for id, n := range nearestIn(t, "small", rewritten()) {
 		_, again := rewritten()[id]
 		if n.Same() != again || again && n.ID != id+"-again" {
 			t.Errorf("%s beside %+v: same %v, want %v", id, n, n.Same(), again)
