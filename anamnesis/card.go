@@ -15,6 +15,9 @@ import (
 // MaxCards is how many cards one pass writes at most.
 const MaxCards = 3
 
+// maxGoalRunes is how much of the person's request a card quotes.
+const maxGoalRunes = 200
+
 // maxEvidenceRanges bounds the ranges a card names; more become one extent.
 const maxEvidenceRanges = 50
 
@@ -106,8 +109,12 @@ func extractCard(r *Request, n *Notes, recs []*record) cardDraft {
 	if len(d.issue) == 0 {
 		d.issue = []string{plainIssue(n, d.topic)}
 	}
-	if len(n.Falsified) > 0 {
+	switch goal := clipMarked(Squash(r.Goal), maxGoalRunes); {
+	case len(n.Falsified) > 0:
 		d.constraint = []string{clipMarked("Seen in "+n.Falsified[0].State+" of the task; where the files differ, the same action may succeed.", maxBulletRunes)}
+	case goal != "":
+		// Such a card rests on what the agent said, which names no place of its own.
+		d.constraint = []string{"Seen while working on this, where no call failed, and not known to hold anywhere else: " + goal}
 	}
 	d.tainted = taintedBy(recs, d.ops)
 	return d

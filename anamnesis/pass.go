@@ -32,6 +32,7 @@ type Request struct {
 	From    int    // the step the agent goes back from
 	To      int    // the step it goes back to
 	Reason  string // as the agent or the person gave it
+	Goal    string // what the person asked for; a card that has no failed call to tell by says it
 	WorldID string // tree id of the state the failures happened in
 	Attempt int    // which attempt at To's continuation this starts; below 1 counts as 1
 

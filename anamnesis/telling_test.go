@@ -74,3 +74,32 @@ func TestJumpIsNoLesson(t *testing.T) {
 		t.Errorf("the card or the block takes it for a lesson:\n%s", text)
 	}
 }
+
+// TestCardWithoutFailure: where no call failed on a path, its card rests on what
+// the agent said. That names no place, so the card says what was being done: in
+// another project it would be taken for that one's own.
+func TestCardWithoutFailure(t *testing.T) {
+	s := newSpan(7, 1)
+	s.say("I take rocksdb.")
+	s.write("build.conf", "backend=rocksdb\n")
+	r := s.request(4000)
+	r.Reason, r.Goal = "no cache works on rocksdb", "Repair the\nproject depot-221d. "+strings.Repeat("All its tests fail. ", 50)
+	card := func() string {
+		res, err := Pass(t.Context(), nil, r, nil)
+		if err != nil || len(res.Cards) != 1 {
+			t.Fatalf("%v: %d cards", err, len(res.Cards))
+		}
+		return fmt.Sprint(res.Cards[0].Constraint)
+	}
+	if text := card(); !strings.Contains(text, "no call failed") || !strings.Contains(text, "Repair the project depot-221d.") || len(text) > 400 {
+		t.Errorf("constraint %q", text)
+	}
+	if r.Goal = ""; card() != "[]" {
+		t.Errorf("constraint %q of a goal that is not known", card())
+	}
+	s.bash("go vet ./...", 1, "", "main.go:3:2: undefined: parse")
+	r = s.request(4000)
+	if r.Goal = "Repair it."; strings.Contains(card(), "Repair it.") || !strings.Contains(card(), "Seen in world") {
+		t.Errorf("constraint %q where a call failed", card())
+	}
+}
