@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -238,4 +239,42 @@ func FuzzUnmarshalState(f *testing.F) {
 			t.Fatalf("what was read cannot be written and read again: %v", err)
 		}
 	})
+}
+
+// TestBackwardJumpsKeepTheirPlace: the guard counts backward jumps and opens
+// their operations for the reasons; a checkpoint keeps both.
+func TestBackwardJumpsKeepTheirPlace(t *testing.T) {
+	text := begun + `model.asked 1 {}
+model.replied 1 {"text":"x","finish":"stop"}
+world.saved 1 {"parent":0,"commit":"c"}
+jump.intended 2 {"to":0,"backward":true,"by":"agent","reason":"first"}
+jump.done 2 {"to":0}
+model.asked 2 {}
+model.replied 2 {"text":"x","finish":"stop"}
+mail.delivered 2 {"to":0,"reason":"second"}
+`
+	ops := parseOps(t, text)
+	s := foldAll(t, ops)
+	data, err := marshalState(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := unmarshalState(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]*State{"folded": s, "from a checkpoint": again} {
+		var reasons []string
+		for _, l := range s.loops {
+			switch b := ops[l.seq-1].Body.(type) {
+			case *op.JumpIntended:
+				reasons = append(reasons, b.Reason)
+			case *op.MailDelivered:
+				reasons = append(reasons, b.Reason)
+			}
+		}
+		if fmt.Sprint(reasons) != "[first second]" || s.backwardJumps(0) != 2 {
+			t.Errorf("%s: reasons %q of %d jumps", name, reasons, s.backwardJumps(0))
+		}
+	}
 }
