@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,8 +84,12 @@ func (a *app) exit(err error) int {
 	if err == nil {
 		return exitDone
 	}
-	fmt.Fprintf(a.stderr, "anamnesis: %v\n", err)
-	return exitCode(err)
+	code, lead := exitCode(err), ""
+	if code == exitInterrupted && errors.Is(err, context.Canceled) {
+		lead = "interrupted: "
+	}
+	fmt.Fprintf(a.stderr, "anamnesis: %s%v\n", lead, err)
+	return code
 }
 
 // exitCode is the one place where errors become exit codes. A room's typed
@@ -110,6 +115,7 @@ func exitCode(err error) int {
 			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName,
 		}},
 		{exitLimit, []error{worldstate.ErrFull, probe.ErrLimit}},
+		{exitInterrupted, []error{context.Canceled}}, // before there was a turn to end
 	} {
 		for _, target := range c.errs {
 			if errors.Is(err, target) {

@@ -20,7 +20,7 @@ import (
 const (
 	// closeTime is what a server is given to leave by itself when its input
 	// has ended; then it is ended.
-	closeTime = 2 * time.Second
+	closeTime = time.Second
 	// stderrBytes is how much of the end of a server's stderr is kept, for the
 	// line that says why it is gone.
 	stderrBytes = 2_000

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestAskForSubagent: the calls of a subagent are asked about with its name, and
+// the word given with a no reaches the subagent, not its parent.
+func TestAskForSubagent(t *testing.T) {
+	dir := layAsked(t, `turns:
+  - calls: [{name: Task, arguments: {subagent: coder, description: touch, prompt: Touch them.}}]
+  - expect:
+      - {on: result, contains: I touched one.}
+      - {on: all-joined, lacks: leave the second alone}
+    reply: It was careful.
+subagents:
+  - agent: coder
+    turns:
+      - calls: [{name: Bash, arguments: {command: touch first}}]
+      - calls: [{name: Bash, arguments: {command: touch second}}]
+      - expect: [{on: any, contains: leave the second alone}]
+        reply: I touched one.
+`)
+	p := runAsked(t, dir)
+	for _, answer := range []string{"y", "n leave the second alone"} {
+		p.sees("? coder: Bash")
+		p.sees("anything else")
+		p.types(answer)
+	}
+	code, rest := p.ends()
+	if code != 0 || !strings.Contains(rest, "It was careful.") {
+		t.Errorf("exit %d:\n%s", code, rest)
+	}
+	if !inWorld(dir, "first") || inWorld(dir, "second") {
+		t.Error("not exactly the approved commands ran")
+	}
+}
