@@ -120,7 +120,7 @@ var errLimit = errors.New("a limit of the pass was reached")
 
 // call makes one model call, counted whatever comes of it.
 func (a *asker) call(ctx context.Context, system, text string) (string, error) {
-	used := a.res.Usage.Prompt + a.res.Usage.Completion
+	used := a.res.Usage.Tokens()
 	switch {
 	case a.res.Calls >= a.maxCalls:
 		return "", fmt.Errorf("%w: %d calls", errLimit, a.maxCalls)
@@ -133,11 +133,7 @@ func (a *asker) call(ctx context.Context, system, text string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.perCall)
 	defer cancel()
 	c, err := a.m.Complete(ctx, system, text)
-	u := &a.res.Usage
-	u.Prompt += c.Usage.Prompt
-	u.Cached += c.Usage.Cached
-	u.Completion += c.Usage.Completion
-	u.Reasoning += c.Usage.Reasoning
+	a.res.Usage = a.res.Usage.Plus(c.Usage)
 	if err != nil {
 		return "", fmt.Errorf("the model failed: %w", err)
 	}

@@ -3,8 +3,6 @@ package orchestrator
 import (
 	"sync"
 	"time"
-
-	"anamnesis/opstream/op"
 )
 
 // family is what a task and its subagents have in common in this process: one
@@ -20,7 +18,7 @@ type family struct {
 }
 
 func (s *State) spent() Used {
-	return Used{s.Totals.Usage.Prompt + s.Totals.Usage.Completion, s.Turn.Steps}
+	return Used{s.Totals.Usage.Tokens(), s.Turn.Steps, s.Totals.Usage.USD}
 }
 
 func newFamily(now time.Time) *family {
@@ -37,19 +35,20 @@ func (f *family) tell(task string, now Used, ended []string) {
 		delete(f.before, id)
 	}
 	b := f.before[task]
-	f.spent[task] = Used{now.Tokens - b.Tokens, now.Steps - b.Steps}
+	f.spent[task] = Used{now.Tokens - b.Tokens, now.Steps - b.Steps, now.USD - b.USD}
 }
 
 // others is what the family has used without what one of it says it used.
 func (f *family) others(own Used) Used {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	sum := Used{-own.Tokens, -own.Steps}
+	sum := Used{-own.Tokens, -own.Steps, -own.USD}
 	for _, s := range f.spent {
 		sum.Tokens += s.Tokens
 		sum.Steps += s.Steps
+		sum.USD += s.USD
 	}
-	return Used{max(sum.Tokens, 0), max(sum.Steps, 0)}
+	return Used{max(sum.Tokens, 0), max(sum.Steps, 0), max(sum.USD, 0)}
 }
 
 // take reserves a subagent's task; false: it is at work already.
@@ -83,11 +82,4 @@ func (f *family) atWork(task string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.taken[task]
-}
-
-// minus is what was used between two counts.
-func minus(a, b op.Usage) op.Usage {
-	return op.Usage{
-		Prompt: a.Prompt - b.Prompt, Cached: a.Cached - b.Cached, Completion: a.Completion - b.Completion, Reasoning: a.Reasoning - b.Reasoning,
-	}
 }

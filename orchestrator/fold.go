@@ -189,16 +189,7 @@ func (s *State) reply(seq uint64, b *op.ModelReplied) {
 		s.LastCall = &model.Past{Turn: s.Totals.Replies, CallID: b.Calls[n-1].ID}
 	}
 	s.Totals.Replies++
-	s.Totals.Usage = addUsage(s.Totals.Usage, b.Usage)
-}
-
-func addUsage(a, b op.Usage) op.Usage {
-	return op.Usage{
-		Prompt:     a.Prompt + b.Prompt,
-		Cached:     a.Cached + b.Cached,
-		Completion: a.Completion + b.Completion,
-		Reasoning:  a.Reasoning + b.Reasoning,
-	}
+	s.Totals.Usage = s.Totals.Usage.Plus(b.Usage)
 }
 
 // tool books a call's progress. A result for a call that is not open is
@@ -323,7 +314,7 @@ func (s *State) jump(o op.Op) error {
 func (s *State) pass(p PassRecord) {
 	s.Totals.Passes++
 	s.Totals.CardsWritten += len(p.Cards)
-	s.Totals.Usage = addUsage(s.Totals.Usage, p.Usage)
+	s.Totals.Usage = s.Totals.Usage.Plus(p.Usage)
 	if p.Trigger == triggerEnd {
 		s.learned(p)
 		return
@@ -376,14 +367,14 @@ func (s *State) reflected(o op.Op) {
 	case *op.StrategyGiven:
 		to = b.To
 		s.Totals.Reflections += b.Calls
-		s.Totals.Usage = addUsage(s.Totals.Usage, b.Usage)
+		s.Totals.Usage = s.Totals.Usage.Plus(b.Usage)
 		if len(b.Plan) == 0 {
 			question = b.Question
 		}
 	case *op.ReflectFailed:
 		to, failed = b.To, b.Why
 		s.Totals.Reflections += b.Calls
-		s.Totals.Usage = addUsage(s.Totals.Usage, b.Usage)
+		s.Totals.Usage = s.Totals.Usage.Plus(b.Usage)
 	}
 	if question == "" && failed == "" {
 		s.loops = slices.DeleteFunc(s.loops, func(t loopTick) bool { return t.to == to })

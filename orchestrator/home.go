@@ -114,6 +114,9 @@ func (h Home) Tools() string { return filepath.Join(h.Config, "tools") }
 // Agents is the folder of the person's own agent specs.
 func (h Home) Agents() string { return filepath.Join(h.Config, "agents") }
 
+// Prices is the person's own table of what models cost.
+func (h Home) Prices() string { return filepath.Join(h.Config, "prices.yaml") }
+
 // Web is the person's configuration of the network tools.
 func (h Home) Web() string { return filepath.Join(h.Config, "web.yaml") }
 

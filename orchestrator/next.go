@@ -51,6 +51,9 @@ type Limits struct {
 	// Tokens is what the task may have used of the model, prompts and replies
 	// together, in the provider's tokens; 0: no limit.
 	Tokens int
+	// USD is what the task may have cost, in US dollars; 0: no limit. EarlierUSD is
+	// what it cost before, as far as its operations do not say it.
+	USD, EarlierUSD float64
 	// Time is how long this process may work on the task; 0: no limit. TimeUp says
 	// that it is over.
 	Time   time.Duration
@@ -68,6 +71,7 @@ type Limits struct {
 type Used struct {
 	Tokens int // of the model
 	Steps  int // of the turn
+	USD    float64
 }
 
 // Limits of the loop.
@@ -131,13 +135,24 @@ func Next(s *State, lim Limits) Action {
 // overBudget says which budget of the task is used up; empty when none is.
 func overBudget(s *State, lim Limits) string {
 	used := s.spent().Tokens + lim.Others.Tokens
+	cost := s.spent().USD + lim.Others.USD + lim.EarlierUSD
 	switch {
 	case lim.Tokens > 0 && used >= lim.Tokens:
 		return fmt.Sprintf("%d tokens used, %d were allowed; raise --max-tokens to go on", used, lim.Tokens)
+	case lim.USD > 0 && cost >= lim.USD:
+		return fmt.Sprintf("%s spent, %s were allowed; raise --max-cost to go on", Dollars(cost), Dollars(lim.USD))
 	case lim.TimeUp:
 		return fmt.Sprintf("the time of %v is over; raise --max-time to go on", lim.Time)
 	}
 	return ""
+}
+
+// Dollars shows an amount of US dollars, small ones to a hundredth of a cent.
+func Dollars(usd float64) string {
+	if usd < 1 {
+		return fmt.Sprintf("$%.4f", usd)
+	}
+	return fmt.Sprintf("$%.2f", usd)
 }
 
 // endOfAnswer ends a turn in which the agent answered. An answer that the

@@ -78,7 +78,7 @@ func (s *State) subagent(o op.Op) {
 				c.Running, c.Reason = false, b.Reason
 			}
 		}
-		s.Totals.Usage = addUsage(s.Totals.Usage, b.Usage)
+		s.Totals.Usage = s.Totals.Usage.Plus(b.Usage)
 		s.Turn.Steps += b.Steps
 	}
 }
@@ -440,7 +440,7 @@ func (t *Task) closeLostSubagents(ctx context.Context) error {
 		}
 		b := &op.SubagentEnded{Call: c.Call, Task: c.Task, Reason: reasonLost}
 		if st, err := ReadState(t.confines.home, c.Task); err == nil {
-			b.Usage, b.Steps = minus(st.Totals.Usage, c.Before), st.Turn.Steps
+			b.Usage, b.Steps = st.Totals.Usage.Minus(c.Before), st.Turn.Steps
 		}
 		if err := t.record(ctx, b); err != nil {
 			return err

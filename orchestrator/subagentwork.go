@@ -41,7 +41,7 @@ func (w *working) Work(ctx context.Context) (tool.SubagentEnd, error) {
 	keep := context.WithoutCancel(ctx)
 	st := w.child.State()
 	ended := &op.SubagentEnded{
-		Call: w.start.Call, Task: w.id, Reason: out.Reason, Usage: minus(st.Totals.Usage, w.before), Steps: max(st.spent().Steps-w.had.Steps, 0),
+		Call: w.start.Call, Task: w.id, Reason: out.Reason, Usage: st.Totals.Usage.Minus(w.before), Steps: max(st.spent().Steps-w.had.Steps, 0),
 	}
 	end := w.tell(keep, out, ended)
 	if err := w.child.Close(); err != nil {

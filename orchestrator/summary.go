@@ -9,17 +9,21 @@ import (
 
 // Summary says how one task is, on a line of a list of tasks.
 type Summary struct {
-	ID      string    `json:"id"`
-	Dir     string    `json:"dir"`
-	State   string    `json:"state"` // running | interrupted | unreadable | how the last turn ended
-	PID     int       `json:"pid,omitempty"`
-	Steps   int       `json:"steps"`
-	Ops     uint64    `json:"ops"`
-	Jumps   int       `json:"jumps"`
-	Changed time.Time `json:"changed"`
-	Request string    `json:"request"`
-	Parent  string    `json:"parent,omitempty"` // of a subagent: the task whose agent began it
-	Error   string    `json:"error,omitempty"`  // why it is unreadable
+	ID    string `json:"id"`
+	Dir   string `json:"dir"`
+	State string `json:"state"` // running | interrupted | unreadable | how the last turn ended
+	PID   int    `json:"pid,omitempty"`
+	Steps int    `json:"steps"`
+	Ops   uint64 `json:"ops"`
+	Jumps int    `json:"jumps"`
+	// USD is what the task cost, its subagents included; Unpriced are the tokens of
+	// which that does not say anything, because no price was known.
+	USD      float64   `json:"usd"`
+	Unpriced int       `json:"unpriced_tokens"`
+	Changed  time.Time `json:"changed"`
+	Request  string    `json:"request"`
+	Parent   string    `json:"parent,omitempty"` // of a subagent: the task whose agent began it
+	Error    string    `json:"error,omitempty"`  // why it is unreadable
 }
 
 // Summaries reads every task, the one that was written last at the end. A task
@@ -46,7 +50,7 @@ func Summaries(h Home) ([]Summary, error) {
 func Summarize(h Home, id string, st *State) Summary {
 	pid := Live(h, id)
 	return Summary{
-		Parent: st.parent(), ID: id, Dir: st.Opened.Dir, Changed: changed(h, id), Steps: st.EndedSteps(), Ops: st.Last, Jumps: st.Totals.Jumps, Request: st.Request,
+		Parent: st.parent(), ID: id, Dir: st.Opened.Dir, Changed: changed(h, id), Steps: st.EndedSteps(), Ops: st.Last, Jumps: st.Totals.Jumps, USD: st.Totals.Usage.USD, Unpriced: st.Totals.Usage.Unpriced(), Request: st.Request,
 		State: st.Standing(pid != 0), PID: pid,
 	}
 }

@@ -469,11 +469,7 @@ func (r *run) reserve(ctx context.Context, t Trial) error {
 }
 
 func (r *run) count(out Outcome) {
-	u := &r.res.Usage
-	u.Prompt += out.Usage.Prompt
-	u.Cached += out.Usage.Cached
-	u.Completion += out.Usage.Completion
-	u.Reasoning += out.Usage.Reasoning
+	r.res.Usage = r.res.Usage.Plus(out.Usage)
 	if out.Cut {
 		r.res.Cut++
 	}

@@ -26,6 +26,7 @@ import (
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/model/openai"
+	"anamnesis/orchestrator/model/price"
 	"anamnesis/orchestrator/model/script"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
@@ -56,6 +57,9 @@ type modelChoice struct {
 	banner  string // said first when it is a recording
 	retries *retryNotice
 	reflect model.Model // answers as the Reflect-Agent; nil: model does
+
+	price    *price.Price // nil: not known
+	unpriced []string     // models whose price is not known
 }
 
 // retryNotice lets a model that was made first tell a printer that was made
@@ -93,7 +97,7 @@ func (a *app) chooseModels(ctx context.Context, f agentFlags, name, baseURL stri
 		return m, err
 	}
 	r, err := a.chooseModel(ctx, f.reflectModel, baseURL, "")
-	m.reflect = r.model
+	m.reflect, m.unpriced = r.model, append(m.unpriced, r.unpriced...)
 	m.banner = strings.TrimSpace(m.banner + "\n" + r.banner)
 	return m, err
 }
@@ -101,7 +105,43 @@ func (a *app) chooseModels(ctx context.Context, f agentFlags, name, baseURL stri
 // chooseModel finds the model a run asks. Nothing is guessed silently: with
 // neither key nor address a local Ollama is looked for, and otherwise two
 // lines say what to set.
+//
+// Its replies say what they cost, where the table of prices has the model.
 func (a *app) chooseModel(ctx context.Context, name, baseURL, images string) (modelChoice, error) {
+	m, err := a.findModel(ctx, name, baseURL, images)
+	if err != nil {
+		return m, err
+	}
+	h, err := a.home()
+	if err != nil {
+		return m, err
+	}
+	table, err := price.Load(h.Prices())
+	if err != nil {
+		return m, usageError("%v", err)
+	}
+	if p, ok := table.Lookup(m.lookup); ok {
+		m.price, m.model = &p, price.Model(m.model, p)
+	} else {
+		m.unpriced = append(m.unpriced, m.lookup)
+	}
+	return m, nil
+}
+
+// costKnown refuses a budget of money that could not be kept.
+func (a *app) costKnown(f agentFlags, m modelChoice) error {
+	if f.maxCost <= 0 || len(m.unpriced) == 0 {
+		return nil
+	}
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	return usageError("--max-cost: no price is known for %s; add a row to %s (docs/costs.md has the form), or bound --max-tokens instead", strings.Join(m.unpriced, " and "), h.Prices())
+}
+
+// findModel is chooseModel without prices.
+func (a *app) findModel(ctx context.Context, name, baseURL, images string) (modelChoice, error) {
 	if path, ok := strings.CutPrefix(name, scriptPrefix); ok {
 		return scriptChoice(path)
 	}
@@ -312,7 +352,7 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 		Embedder: embedder,
 		Model:    m.model, Reflect: m.reflect, Tools: tools, Approval: approval, Program: "anamnesis " + version,
 		Sandbox:     guard.Confinement(f.sandbox),
-		Limits:      orchestrator.Limits{Steps: f.maxSteps, Tokens: f.maxTokens, Time: f.maxTime},
+		Limits:      orchestrator.Limits{Steps: f.maxSteps, Tokens: f.maxTokens, USD: f.maxCost, EarlierUSD: f.earlierCost, Time: f.maxTime},
 		Secrets:     a.taskSecrets(f.dir, f.redact),
 		Event:       p.Op,
 		Delta:       p.Delta,

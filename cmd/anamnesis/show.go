@@ -145,6 +145,9 @@ func (a *app) printTask(v taskView) {
 	say("request  ", "%s", v.Request)
 	say("directory", "%s", v.Dir)
 	say("model    ", "%s · %d tokens in, %d out", v.Model, v.Tokens.Prompt, v.Tokens.Completion)
+	if v.Tokens.Tokens() > 0 {
+		say("cost     ", "%s", costText(v.Tokens))
+	}
 	say("record   ", "%d steps, at step %d; %d operations, %d jumps", v.Steps, v.Step, v.Ops, v.Jumps)
 	if len(v.Todos) > 0 {
 		say("todo list", "%s", op.TodosSummary(v.Todos))
@@ -165,4 +168,15 @@ func (a *app) printTask(v taskView) {
 	if v.Answer != "" {
 		say("answer   ", "%s", v.Answer)
 	}
+}
+
+// costText says what a task cost, as far as it is known.
+func costText(u op.Usage) string {
+	switch {
+	case u.Priced == 0:
+		return "unknown: the table of prices does not have the model"
+	case u.Unpriced() > 0:
+		return fmt.Sprintf("at least %s: the price of %d tokens is not known", orchestrator.Dollars(u.USD), u.Unpriced())
+	}
+	return orchestrator.Dollars(u.USD)
 }

@@ -63,6 +63,9 @@ func (a *app) subagentModel(ctx context.Context, h orchestrator.Home, dir string
 	if err != nil {
 		return nil, fmt.Errorf("subagent %s: %w", spec.Name, err)
 	}
+	if err := a.costKnown(f, m); err != nil {
+		return nil, fmt.Errorf("subagent %s: %w", spec.Name, err)
+	}
 	span, err := easFor(h, dir, m.lookup)
 	if err != nil {
 		return nil, err

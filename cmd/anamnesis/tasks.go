@@ -22,7 +22,7 @@ func (a *app) tasksCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tasks",
 		Short: "List the tasks",
-		Long:  "List the tasks, the one that was written last at the end. The tasks of subagents are left out unless --all is given.",
+		Long:  "List the tasks, the one that was written last at the end, with what they cost where the models' prices are known. The tasks of subagents are left out unless --all is given.",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			h, err := a.home()
@@ -42,8 +42,16 @@ func (a *app) tasksCommand() *cobra.Command {
 			if len(rows) == 0 {
 				fmt.Fprintln(a.stdout, "no tasks yet: 'anamnesis run \"…\"' starts one")
 			}
+			priced := slices.ContainsFunc(rows, func(r orchestrator.Summary) bool { return r.USD > 0 })
 			for _, r := range rows {
-				text := fmt.Sprintf("%-28s %-12s %3d steps  %s", r.ID, r.State, r.Steps, r.Request)
+				cost := ""
+				switch {
+				case priced && r.USD > 0:
+					cost = fmt.Sprintf("%9s  ", orchestrator.Dollars(r.USD))
+				case priced:
+					cost = fmt.Sprintf("%9s  ", "-")
+				}
+				text := fmt.Sprintf("%-28s %-12s %3d steps  %s%s", r.ID, r.State, r.Steps, cost, r.Request)
 				if r.Error != "" {
 					text = fmt.Sprintf("%-28s %-12s %s", r.ID, r.State, r.Error)
 				}

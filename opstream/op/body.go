@@ -42,7 +42,7 @@ type TaskOpened struct {
 	Agent *Agent `json:"agent,omitempty"`
 	// Instructions are the files of the repository that System quotes.
 	Instructions []SourceFile `json:"instructions,omitempty"`
-	Program string `json:"program"` // version that wrote it
+	Program      string       `json:"program"` // version that wrote it
 }
 
 // TaskResumed says that a process took the task up again.
@@ -122,14 +122,6 @@ type Call struct {
 	// Args is the arguments as the model sent them: normally a JSON object,
 	// but kept as text so that a malformed one is recorded as it was.
 	Args string `json:"args"`
-}
-
-// Usage counts what one model call consumed, in the provider's tokens.
-type Usage struct {
-	Prompt     int `json:"prompt"`
-	Cached     int `json:"cached,omitempty"`
-	Completion int `json:"completion"`
-	Reasoning  int `json:"reasoning,omitempty"`
 }
 
 // ModelReplied is one complete reply: half a reply is ModelFailed.

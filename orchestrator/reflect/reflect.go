@@ -73,10 +73,7 @@ func Ask(ctx context.Context, m model.Model, src Source, r Request) (Result, err
 			return res, fmt.Errorf("ask the Reflect-Agent: %w", err)
 		}
 		res.Calls++
-		res.Usage.Prompt += reply.Usage.Prompt
-		res.Usage.Cached += reply.Usage.Cached
-		res.Usage.Completion += reply.Usage.Completion
-		res.Usage.Reasoning += reply.Usage.Reasoning
+		res.Usage = res.Usage.Plus(reply.Usage)
 		messages = append(messages, model.Message{Role: model.RoleAssistant, Text: reply.Text, Calls: reply.Calls})
 		if len(reply.Calls) > 0 {
 			for _, c := range reply.Calls {

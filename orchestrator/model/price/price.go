@@ -1,0 +1,50 @@
+// Package price says what models cost: a table by model names, and a model
+// that counts the cost of its replies.
+package price
+
+import (
+	"context"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+)
+
+// perTokens is what prices are for: so many tokens.
+const perTokens = 1_000_000
+
+// Price is what a model costs, in US dollars for a million tokens.
+type Price struct {
+	Input  float64 // of a prompt
+	Cached float64 // of the part of a prompt that the provider had in its cache
+	Output float64 // of a reply, with its reasoning
+	Source string  // where the numbers come from
+}
+
+// Of is what a reply cost, in US dollars.
+func (p Price) Of(u op.Usage) float64 {
+	fresh := max(u.Prompt-u.Cached, 0)
+	return (float64(fresh)*p.Input + float64(u.Prompt-fresh)*p.Cached + float64(u.Completion)*p.Output) / perTokens
+}
+
+// Most is what tokens of an unknown kind cost at most, in US dollars.
+func (p Price) Most(tokens int) float64 {
+	return float64(tokens) * max(p.Input, p.Cached, p.Output) / perTokens
+}
+
+// Model gives a model whose replies say what they cost. It is as safe for
+// concurrent use as m.
+func Model(m model.Model, p Price) model.Model { return priced{m, p} }
+
+type priced struct {
+	model.Model
+	price Price
+}
+
+func (m priced) Ask(ctx context.Context, r model.Request, on func(model.Delta)) (model.Reply, error) {
+	reply, err := m.Model.Ask(ctx, r, on)
+	if err == nil {
+		reply.Usage.Priced = reply.Usage.Tokens()
+		reply.Usage.USD = m.price.Of(reply.Usage)
+	}
+	return reply, err
+}
