@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -135,6 +136,27 @@ func TestSupersede(t *testing.T) {
 	got = s.ask(t, "POST", "/cards/c3/decide", form("act", "supersede", "seen", three, "by", "c2", "by_seen", two, "turned", "yes", "from", "review"))
 	if got.header.Get("Location") != "/review/c3?done=2" || s.state(t, "c2") != card.Superseded || s.store.SupersededBy("c2")[0] != "c3" {
 		t.Fatalf("%d to %s, c2 is %s", got.code, got.header.Get("Location"), s.state(t, "c2"))
+	}
+}
+
+// A reason goes into the history, and the history's page shows it was done.
+func TestReason(t *testing.T) {
+	s := openSite(t)
+	s.addCard(t, "c1", "one")
+	_, seen := s.text(t, "c1")
+	if got := s.ask(t, "POST", "/cards/c1/decide", form("act", "reject", "seen", seen, "reason", "nobody does that")); got.code != 303 {
+		t.Fatalf("%d\n%s", got.code, got.text)
+	}
+	wantIn(t, "the card's history", s.get(t, "/cards/c1/history"), "Reject: one", "<ins>&#43;state: retired</ins>")
+	if _, err := exec.LookPath("git"); err != nil {
+		if os.Getenv("ANAMNESIS_CI") != "" {
+			t.Fatal("git is not there: CI must install it")
+		}
+		t.Skip("SKIPPED: git is not there; it reads the reason out of the history")
+	}
+	log, err := exec.Command("git", "-C", s.dir, "log", "-1", "--format=%b").Output()
+	if err != nil || strings.TrimSpace(string(log)) != "nobody does that" {
+		t.Errorf("the commit says %q (%v)", log, err)
 	}
 }
 

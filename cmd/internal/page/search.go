@@ -10,6 +10,7 @@ import (
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
+	"anamnesis/knowledge_base/retrieval"
 )
 
 const (
@@ -101,7 +102,11 @@ func marks(tainted, expired bool, state card.State) string {
 }
 
 func (s *Server) search(r *http.Request, v *listView) error {
-	hits, err := s.store.Search(r.Context(), knowledgebase.Query{Text: v.Query, K: cardsFound})
+	q := knowledgebase.Query{Text: v.Query, K: cardsFound}
+	if v.State != "" {
+		q.K = retrieval.MaxK // of which those in that state are shown
+	}
+	hits, err := s.store.Search(r.Context(), q)
 	if err != nil {
 		return fmt.Errorf("search: %w", err)
 	}
@@ -110,7 +115,7 @@ func (s *Server) search(r *http.Request, v *listView) error {
 	}
 	for _, h := range hits {
 		c := h.Card
-		if v.State == "" || c.State == v.State {
+		if len(v.Cards) < cardsFound && (v.State == "" || c.State == v.State) {
 			v.Cards = append(v.Cards, listedCard{ID: c.ID, Topic: c.Topic, State: c.State,
 				Created: c.Created.Local().Format("2006-01-02"), Marks: marks(c.Provenance.Tainted, h.Expired, c.State)})
 		}
