@@ -126,7 +126,7 @@ func (w *watch) taken(version string, after uint64) bool {
 func (w *watch) news(v shown, after, first uint64, version string) news {
 	n := news{Path: taskPath(w.id)}
 	if version != w.version() {
-		tree, chart := w.tree(v), chartOf(w.builder.Timeline().Requests)
+		tree, chart := w.tree(v), chartOf(w.builder.Requests())
 		n.Tree, n.Chart = &tree, &chart
 	}
 	if first == 0 || w.last == after {

@@ -1,12 +1,15 @@
 package page
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"anamnesis/opstream"
@@ -223,4 +226,64 @@ func TestManyTasks(t *testing.T) {
 	if n := len(s.page.watches.open); n != maxWatched {
 		t.Errorf("%d tasks are kept read, at most %d may be", n, maxWatched)
 	}
+}
+
+// fetch is get for a goroutine of a test's.
+func (s *site) fetch(path string) (string, error) {
+	r, err := http.NewRequest("GET", s.URL+path, nil)
+	if err != nil {
+		return "", err
+	}
+	r.AddCookie(s.cookie)
+	resp, err := s.Client().Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = errors.New(resp.Status)
+	}
+	return string(text), err
+}
+
+// TestManyReaders: pages, parts and what follows are read by several at once
+// while the task is written, and tasks are dropped to make room; each answer is
+// whole.
+func TestManyReaders(t *testing.T) {
+	s := openSite(t)
+	w := newTask(t, s, "task_1")
+	for i := range maxWatched {
+		newTask(t, s, fmt.Sprintf("other_%d", i))
+	}
+	paths := []string{"/tasks/task_1", "/tasks/task_1/ops/2", "/tasks/task_1/ops/3/context", "/tasks/task_1/steps/0", "/tasks"}
+	for i := range maxWatched {
+		paths = append(paths, fmt.Sprintf("/tasks/other_%d", i))
+	}
+	var readers sync.WaitGroup
+	written := make(chan struct{})
+	for range 3 {
+		readers.Add(1)
+		go func() {
+			defer readers.Done()
+			for again := true; again; {
+				select {
+				case <-written:
+					again = false // once more, over all of it
+				default:
+				}
+				for _, path := range paths {
+					if text, err := s.fetch(path); err != nil || !strings.Contains(text, "</html>") {
+						t.Errorf("%s: %v\n%s", path, err, text)
+					}
+				}
+			}
+		}()
+	}
+	for range 20 {
+		w.call("Bash", "x")
+	}
+	close(written)
+	readers.Wait()
+	wantIn(t, "the page at the end", s.get(t, "/tasks/task_1"), "Operations 1 to 103 of 103.")
 }

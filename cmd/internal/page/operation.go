@@ -102,7 +102,7 @@ func (s *Server) showOp(w http.ResponseWriter, r *http.Request) error {
 
 // backTo is the part of the timeline around an operation.
 func backTo(path string, seq uint64) string {
-	return shown{first: max(seq, opsShown/2+1) - opsShown/2, row: -1}.query(path)
+	return fmt.Sprintf("%s#op-%d", shown{first: max(seq, opsShown/2+1) - opsShown/2, row: -1}.query(path), seq)
 }
 
 // op reads one operation. The caller holds mu.

@@ -176,7 +176,7 @@ func (w *watch) page(v shown, live int) taskPage {
 	st, path := w.builder.State(), taskPath(w.id)
 	p := taskPage{
 		ID: w.id, Dir: st.Opened.Dir, Model: st.Model, Request: st.Request, Path: path,
-		Standing: w.standing(live), Damage: w.damage(), Tree: w.tree(v), Chart: chartOf(w.builder.Timeline().Requests),
+		Standing: w.standing(live), Damage: w.damage(), Tree: w.tree(v), Chart: chartOf(w.builder.Requests()),
 	}
 	first := v.first
 	if first == 0 {

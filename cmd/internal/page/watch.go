@@ -58,25 +58,33 @@ func (ws *watches) look(id string) (*watch, error) {
 
 // get finds the watch of a task, or makes it.
 func (ws *watches) get(id string) (*watch, error) {
+	w, gone, err := ws.take(id)
+	if gone != nil {
+		gone.close() // may wait for who reads it; nobody else does meanwhile
+	}
+	return w, err
+}
+
+// take also gives the watch that has to make room.
+func (ws *watches) take(id string) (w, gone *watch, err error) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for i, w := range ws.open {
 		if w.id == id {
 			ws.open = append(append(ws.open[:i:i], ws.open[i+1:]...), w)
-			return w, nil
+			return w, nil, nil
 		}
 	}
 	f, err := orchestrator.Follow(ws.home, id)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	w := &watch{home: ws.home, id: id, follower: f, builder: new(timeline.Builder)}
+	w = &watch{home: ws.home, id: id, follower: f, builder: new(timeline.Builder)}
 	ws.open = append(ws.open, w)
 	if len(ws.open) > maxWatched {
-		ws.open[0].close()
-		ws.open = ws.open[1:]
+		gone, ws.open = ws.open[0], ws.open[1:]
 	}
-	return w, nil
+	return w, gone, nil
 }
 
 func (w *watch) close() {

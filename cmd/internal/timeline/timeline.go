@@ -98,6 +98,10 @@ func (b *Builder) State() *orchestrator.State { return &b.state }
 // Rows counts the rows that the operations added so far have made.
 func (b *Builder) Rows() int { return len(b.rows) }
 
+// Requests are what the model was asked so far. The list is shared: it must not
+// be changed.
+func (b *Builder) Requests() []Request { return b.requests }
+
 // Add takes the next operation. After an error, which says that it cannot
 // follow those before it, the Builder must not be used.
 func (b *Builder) Add(o op.Op) error {

@@ -48,7 +48,11 @@
   };
   document.addEventListener("htmx:sendError", () => say("The server does not answer. Is 'anamnesis serve' still running?"));
   document.addEventListener("htmx:responseError", (e) => say(e.detail.xhr.responseText.slice(0, 500)));
-  document.addEventListener("htmx:afterSwap", () => document.getElementById("problem").replaceChildren());
+  document.addEventListener("htmx:afterSwap", (e) => {
+    const asker = e.detail.requestConfig && e.detail.requestConfig.elt;
+    if (asker && asker.id === "live") return; // what follows a task takes nothing back
+    document.getElementById("problem").replaceChildren();
+  });
 })();
 
 // In the form of a card's text Ctrl+Enter saves.

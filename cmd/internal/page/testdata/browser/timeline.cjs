@@ -110,7 +110,7 @@ run(async (story, args) => {
     await story.accessible(other, `a context (${look})`);
     await other.context().close();
   }
-  const picture = await story.open("light", { viewport: { width: 1100, height: 720 } });
+  const picture = await story.open("light", { viewport: { width: 1100, height: 560 } });
   await story.goto(picture, `/tasks/${args.task}`);
   await picture.locator("#step-5").click();
   await opened(picture, "Step 5");
