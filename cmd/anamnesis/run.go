@@ -110,14 +110,7 @@ func (a *app) run(ctx context.Context, f agentFlags, lasting taskFlags, id, requ
 	if err != nil {
 		return err
 	}
-	opts.KnownModel = knownModel(h, f.dir)
-	if opts.Rules, err = a.standingRules(h, n.Dir); err != nil {
-		return err
-	}
-	if err := a.addSubagents(ctx, h, n.Dir, f, who.Spec.Subagents, &opts); err != nil {
-		return err
-	}
-	done, err := a.addSources(ctx, h, n.Dir, f, lines, &opts)
+	done, err := a.surround(ctx, h, n.Dir, f, who.Spec.Subagents, lines, &opts)
 	if err != nil {
 		return err
 	}
@@ -351,14 +344,7 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	opts.KnownModel = knownModel(h, st.Opened.Dir)
-	if opts.Rules, err = a.standingRules(h, st.Opened.Dir); err != nil {
-		return err
-	}
-	if err := a.addSubagents(ctx, h, st.Opened.Dir, f, subagentsOf(st), &opts); err != nil {
-		return err
-	}
-	done, err := a.addSources(ctx, h, st.Opened.Dir, f, lines, &opts)
+	done, err := a.surround(ctx, h, st.Opened.Dir, f, subagentsOf(st), lines, &opts)
 	if err != nil {
 		return err
 	}

@@ -76,6 +76,7 @@ func (a *app) showOp(h orchestrator.Home, id string, seq uint64, asJSON bool) er
 // taskView is what `show` says of a task.
 type taskView struct {
 	orchestrator.Summary
+	Agent  string    `json:"agent,omitempty"`
 	Model  string    `json:"model"`
 	Step   int       `json:"step"` // that the files stand at
 	Tokens op.Usage  `json:"tokens"`
@@ -118,6 +119,9 @@ func (a *app) showTask(h orchestrator.Home, id string, asJSON bool) error {
 		v.Jobs = append(v.Jobs, jobRow{ID: j.Job, Command: j.Command, Step: j.Step})
 	}
 	v.Begun = st.Opened.Parent
+	if st.Opened.Agent != nil {
+		v.Agent = st.Opened.Agent.Name
+	}
 	for _, c := range st.Subagents {
 		row := subagentRow{Task: c.Task, Agent: c.Agent, Description: c.Description, Step: c.Step, State: c.Reason, Dir: c.Dir}
 		row.Left = c.Step < st.Steps.Len() && st.Steps.Ended(c.Step) && !st.OnPath(c.Step, st.Current)
@@ -144,6 +148,9 @@ func (a *app) printTask(v taskView) {
 	}
 	say("request  ", "%s", v.Request)
 	say("directory", "%s", v.Dir)
+	if v.Agent != "" && v.Begun == nil { // of a subagent, its own line says it
+		say("agent    ", "%s", v.Agent)
+	}
 	say("model    ", "%s · %d tokens in, %d out", v.Model, v.Tokens.Prompt, v.Tokens.Completion)
 	if v.Tokens.Tokens() > 0 {
 		say("cost     ", "%s", costText(v.Tokens))
