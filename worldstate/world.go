@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"anamnesis/worldstate/ignore"
 )
 
 // ID names a snapshot: its commit's hash, 40 lower-case hex digits.
@@ -371,50 +369,6 @@ func (w *World) commit(h hash) (*commit, error) {
 		return nil, err
 	}
 	return decodeCommit(h, data)
-}
-
-// policyOf gives a snapshot's frozen ignore rules, from memory when they were
-// used lately.
-func (w *World) policyOf(c *commit, l *listing) (*policy, error) {
-	for _, r := range w.policies {
-		if r.of == c.id {
-			return r.policy, nil
-		}
-	}
-	p, err := w.loadPolicy(c, l)
-	if err != nil {
-		return nil, err
-	}
-	if len(w.policies) == maxRecent {
-		w.policies = w.policies[1:]
-	}
-	w.policies = append(w.policies, recentPolicy{c.id, p})
-	return p, nil
-}
-
-func (w *World) loadPolicy(c *commit, l *listing) (*policy, error) {
-	p := &policy{files: map[string]ignore.Rules{}}
-	for _, r := range c.rules {
-		if r.base == "" { // above the world, info/exclude, or its own root's, in this order
-			p.outer = p.outer.With(ignore.Rules{Up: r.up, Patterns: r.patterns})
-			continue
-		}
-		p.files[r.base] = ignore.Rules{Base: r.base, Patterns: r.patterns}
-	}
-	for e := range l.named(".gitignore") {
-		d := dir(e.path)
-		if _, frozen := p.files[d]; frozen || e.kind != kindFile {
-			continue // frozen with the rules of a repository inside
-		}
-		data, err := w.objects.read(e.hash, blobObject, e.path)
-		if err != nil {
-			return nil, err
-		}
-		if len(data) <= maxIgnoreBytes {
-			p.files[d] = ignore.Parse(d, "", data)
-		}
-	}
-	return p, nil
 }
 
 // Last gives the snapshot this world was last known at: the last save, or the
