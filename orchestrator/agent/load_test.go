@@ -95,7 +95,7 @@ rules: {allow: ['Bash(go test *)'], deny: [FetchURL]}
 approval: edits
 sandbox: read-only
 -- user/house.md --
-${TONE} ${LANGUAGE} ${DATE} $${TONE} $HOME
+${TONE} ${LANGUAGE} ${DATE} $${NONE} $HOME
 -- project/.anamnesis/agents/house.yaml --
 extends: house
 system_prompt_args: {LANGUAGE: German}
@@ -114,14 +114,14 @@ read_only: true
 	s.Subagents = nil
 	want := Spec{
 		Name: "house", Description: "The house's.", From: filepath.Join(root, "project", ProjectDir, "house.yaml"), Hash: s.Hash,
-		Prompt: "${TONE} ${LANGUAGE} ${DATE} $${TONE} $HOME\n", Args: map[string]string{"TONE": "dry", "LANGUAGE": "German"},
+		Prompt: "${TONE} ${LANGUAGE} ${DATE} $${NONE} $HOME\n", Args: map[string]string{"TONE": "dry", "LANGUAGE": "German"},
 		Model: "big", Tools: []string{"WriteFile"}, ExcludeTools: []string{"Bash"}, ReadOnly: true, Approval: "edits", Sandbox: "read-only",
 		Guarded: s.Guarded, Allow: []string{"Bash(go test *)"}, Ask: []string{"Glob"}, Deny: []string{"FetchURL", "WriteFile"},
 	}
 	if !reflect.DeepEqual(s, want) || len(s.Guarded) != 1 || s.Guarded[0].Command != "terraform apply*" {
 		t.Errorf("got  %+v\nwant %+v", s, want)
 	}
-	if got := Render(&s, Vars{Now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}); got != "dry German 2026-03-01 ${TONE} $HOME" {
+	if got := Render(&s, Vars{Now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}); got != "dry German 2026-03-01 ${NONE} $HOME" {
 		t.Errorf("rendered %q", got)
 	}
 	if a.Scope != ScopeProject || !strings.Contains(a.Text(), "LANGUAGE: German") || strings.Contains(a.Text(), "terraform") {

@@ -27,6 +27,9 @@ func TestLookup(t *testing.T) {
 	table, err := load(t, `version: 1
 rows:
   - {pattern: "gpt-4o", input: 1, cached: 1, output: 1, source: me, updated: 2026-01-01}
+  - {pattern: "new-*", input: 3, cached: 3, output: 3, source: me, updated: 2026-01-01}
+  - {pattern: "new-{tiny,small}*", input: 2, cached: 2, output: 2, source: me, updated: 2026-01-01}
+  - {pattern: "new*", input: 4, cached: 4, output: 4, source: me, updated: 2026-01-01}
   - {pattern: "local/*", input: 0, cached: 0, output: 0, source: mine, updated: 2026-01-01}
 `)
 	if err != nil {
@@ -36,7 +39,7 @@ rows:
 		"gpt-4o": 1, "openai/gpt-4o": 1, "gpt-4o-mini": 0.6, "GPT-5": 10, "gpt-5-mini-2025-08-07": 2, "openai/gpt-5-nano": 0.4,
 		"gpt-4.1-mini": 1.6, "gpt-4.1": 8, "claude-opus-4-1-20250805": 75, "claude-opus-4-5": 25, "anthropic/claude-opus-4.8": 25,
 		"claude-sonnet-4-5-20250929": 15, "gemini-2.5-flash-lite": 0.4, "gemini-2.5-flash": 2.5, "local/llama": 0,
-		"gpt-5.5": -1, "gpt-4o-audio-preview": -1, "llama3": -1, "": -1, "gpt-6": -1, "o3-pro": -1, "gpt-5-pro": -1, "claude-opus-5-5": -1,
+		"new-small-2": 2, "new-large": 3, "newer": 4, "gpt-5.5": -1, "gpt-4o-audio-preview": -1, "llama3": -1, "": -1, "gpt-6": -1, "o3-pro": -1, "gpt-5-pro": -1, "claude-opus-5-5": -1,
 	} {
 		p, ok := table.Lookup(name)
 		if ok != (want >= 0) || ok && p.Output != want {
