@@ -86,9 +86,11 @@ func headTail(text string, n int, seq uint64) string {
 }
 
 // noticeOf tells the model what a jump did to the directory and what it did
-// not, from the operations it discarded.
-func noticeOf(dir string, j op.JumpIntended, done *op.JumpDone, changed []worldstate.Change, discarded []op.Op, tried []string, valid string) string {
-	return notice{jump: j, done: done, tried: tried, valid: valid, changed: changed, ledger: ledgerOf(dir, discarded)}.String()
+// not, from the operations it discarded; more are effects of subagents.
+func noticeOf(dir string, j op.JumpIntended, done *op.JumpDone, changed []worldstate.Change, discarded []op.Op, more, tried []string, valid string) string {
+	l := ledgerOf(dir, discarded)
+	l.effects = append(l.effects, more...)
+	return notice{jump: j, done: done, tried: tried, valid: valid, changed: changed, ledger: l}.String()
 }
 
 // ledger is what some operations did that no jump and no D-Mail takes back.

@@ -57,9 +57,9 @@ model.replied 2 {"text":"The date parser\nis fixed.","finish":"stop"}
 	golden(t, "notice/back.txt", noticeOf("/w", back, &op.JumpDone{
 		Kept:    []op.Skipped{{Path: "notes.txt", Reason: "changed by a person meanwhile"}},
 		Ignored: []string{".venv", "node_modules"}, Git: []string{"HEAD moved from 01234567 to 89abcdef (commit: Fix it)"},
-	}, changed, discarded, nil, "0 to 4"))
-	golden(t, "notice/back_folded.txt", noticeOf("/w", back, &op.JumpDone{Folded: true}, nil, nil, []string{"step 2 and on: the config is read too late"}, "0 to 4"))
-	golden(t, "notice/forward.txt", noticeOf("/w", op.JumpIntended{From: 1, To: 4, Reason: "It was better."}, &op.JumpDone{}, changed[:1], nil, nil, "0 to 4"))
+	}, changed, discarded, nil, nil, "0 to 4"))
+	golden(t, "notice/back_folded.txt", noticeOf("/w", back, &op.JumpDone{Folded: true}, nil, nil, nil, []string{"step 2 and on: the config is read too late"}, "0 to 4"))
+	golden(t, "notice/forward.txt", noticeOf("/w", op.JumpIntended{From: 1, To: 4, Reason: "It was better."}, &op.JumpDone{}, changed[:1], nil, nil, nil, "0 to 4"))
 	golden(t, "notice/words.txt", renderWords([]said{
 		{7, "Use tabs, and mind the\nsecond line.", op.SourceSteer},
 		{9, "No: never touch the vendored code.", op.SourceRejection},

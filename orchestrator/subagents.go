@@ -13,7 +13,6 @@ import (
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/tool"
-	"anamnesis/orchestrator/tool/file"
 	"anamnesis/orchestrator/tool/subagent"
 	"anamnesis/worldstate"
 )
@@ -168,6 +167,9 @@ func (w *working) create(ctx context.Context) error {
 		Agent:  &w.spec.Spec,
 		Parent: &op.Parent{Task: t.ID, Op: t.calledAt(s.Call), Call: s.Call, Agent: w.spec.Spec.Name, ReadOnly: w.spec.Spec.ReadOnly, Fork: s.Fork},
 	}
+	spec := w.spec.Spec
+	spec.Prompt = "" // System is what came of it
+	n.Agent = &spec
 	if w.spec.System != nil {
 		n.System = w.spec.System(dir)
 	}
@@ -375,86 +377,31 @@ func (s *State) endedWith(discarded []int) string {
 	return fmt.Sprintf("\nSubagents that ended with the steps you left, and cannot be resumed: %s.", list(ended, len(ended)))
 }
 
-// endSubagentLeftovers ends what the commands of subagents left running when the
-// program died, and removes what their calls left half written.
-func (t *Task) endSubagentLeftovers() error {
+// subagentEffects are the commands of subagents begun in some steps that may
+// have reached beyond the directory. A record that cannot be read is said.
+func (t *Task) subagentEffects(steps []int) []string {
+	var effects []string
 	for _, c := range t.state.Subagents {
-		if !c.Running {
+		if !slices.Contains(steps, c.Step) {
 			continue
 		}
-		st, err := ReadState(t.confines.home, c.Task)
-		if err != nil {
-			continue // it is reported when it is resumed
-		}
-		if err := endLeftovers(st); err != nil {
-			return fmt.Errorf("subagent %s: %w", c.Task, err)
-		}
+		var ops []op.Op
+		err := EachOp(t.confines.home, c.Task, func(o op.Op) error {
+			if _, ok := o.Body.(*op.ToolCalled); ok {
+				ops = append(ops, o)
+			}
+			return nil
+		})
+		dir := t.Dir
 		if c.Dir != "" {
-			continue // nobody works there until it is resumed
+			dir = c.Dir
 		}
-		for _, open := range st.openCalls() {
-			if err := file.RemoveLeftover(t.root, open.Call); err != nil {
-				return fmt.Errorf("subagent %s: remove what call %s left half written: %w", c.Task, open.ID, err)
-			}
+		for _, e := range ledgerOf(dir, ops).effects {
+			effects = append(effects, c.Task+" "+e)
 		}
-	}
-	return nil
-}
-
-// adoptSubagents finds the subagents of calls that a dead process began, and
-// died before it recorded that they had begun.
-func (t *Task) adoptSubagents(ctx context.Context) error {
-	for _, open := range t.state.openCalls() {
-		begun := slices.ContainsFunc(t.state.Subagents, func(c BegunSubagent) bool { return c.Call == open.ID })
-		if begun || !open.Called || open.Name != subagent.ToolName {
-			continue
-		}
-		for n := len(t.state.Subagents) + 1; n <= maxSubagents; n++ {
-			id := t.subagentID(n)
-			if _, err := os.Lstat(t.confines.home.Task(id)); err != nil {
-				break
-			}
-			st, err := ReadState(t.confines.home, id)
-			if err != nil || st.Opened.Parent == nil || st.Opened.Parent.Task != t.ID || st.Opened.Parent.Call != open.ID {
-				continue
-			}
-			started := &op.SubagentStarted{Call: open.ID, Task: id, Agent: st.Opened.Parent.Agent}
-			if st.Opened.Dir != t.Dir {
-				started.Dir = st.Opened.Dir
-			}
-			if err := t.record(ctx, started); err != nil {
-				return err
-			}
-			break
+		if err != nil {
+			effects = append(effects, fmt.Sprintf("%s: what it did is not known: %v", c.Task, err))
 		}
 	}
-	return nil
-}
-
-// closeLostSubagents records the end of subagents that an earlier process left
-// at work.
-func (t *Task) closeLostSubagents(ctx context.Context) error {
-	for _, c := range slices.Clone(t.state.Subagents) {
-		if !c.Running || t.opts.family.atWork(c.Task) {
-			continue
-		}
-		b := &op.SubagentEnded{Call: c.Call, Task: c.Task, Reason: reasonLost}
-		if st, err := ReadState(t.confines.home, c.Task); err == nil {
-			b.Usage, b.Steps = st.Totals.Usage.Minus(c.Before), st.Turn.Steps
-		}
-		if err := t.record(ctx, b); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// lostWith names the subagent that worked on a call whose outcome is unknown.
-func (s *State) lostWith(call string) string {
-	for _, c := range s.Subagents {
-		if c.Call == call && c.Reason == reasonLost {
-			return fmt.Sprintf(" The subagent %s (%s) was at work on it. Its record is whole: Task with resume %q goes on with it.", c.Task, c.Agent, c.Task)
-		}
-	}
-	return ""
+	return effects
 }
