@@ -151,7 +151,7 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 
 // parent is byID, from memory for the snapshot this World saved last.
 func (w *World) parent(id ID) (*commit, error) {
-	if w.saved != nil && ID(w.saved.id.String()) == id && w.objects.has(w.saved.id) {
+	if h, ok := parseHash(string(id)); ok && w.saved != nil && w.saved.id == h && w.objects.has(h) {
 		return w.saved, nil
 	}
 	return w.byID(id)
