@@ -242,3 +242,12 @@ func instructionNews(before, now []op.SourceFile) []string {
 	}
 	return news
 }
+
+// agentOf is the name of the agent that a task was opened with; empty in tasks
+// of before specs.
+func agentOf(st *orchestrator.State) string {
+	if st.Opened.Agent == nil {
+		return ""
+	}
+	return st.Opened.Agent.Name
+}

@@ -17,6 +17,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
 )
 
@@ -231,7 +232,11 @@ func (a *app) announce(f agentFlags, s view.Start) view.Printer {
 	if f.print {
 		return view.NewText(a.stdout, io.Discard, a.width())
 	}
-	fmt.Fprintln(a.stderr, view.Line(fmt.Sprintf("task %s · %s · EAS %d (%s) · approval %s", s.Task, s.Model, s.EAS, s.EASFrom, s.Approval), a.width()))
+	who := ""
+	if s.Agent != "" && s.Agent != agent.Default {
+		who = "agent " + s.Agent + " · "
+	}
+	fmt.Fprintln(a.stderr, view.Line(fmt.Sprintf("task %s · %s%s · EAS %d (%s) · approval %s", s.Task, who, s.Model, s.EAS, s.EASFrom, s.Approval), a.width()))
 	answer := a.stdout
 	if f, ok := a.stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) && a.interactive() {
 		answer = nil // the same screen shows the progress
@@ -337,7 +342,7 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	}
 	lines := a.personAt()
 	p := a.announce(f, view.Start{
-		Task: id, Dir: st.Opened.Dir, Model: m.name, EAS: eas, EASFrom: easFrom,
+		Task: id, Agent: agentOf(st), Dir: st.Opened.Dir, Model: m.name, EAS: eas, EASFrom: easFrom,
 		Approval: mode, Notice: notice, Banner: m.banner,
 	})
 	opts, err := a.taskOptions(f, m, mode, p, lines)

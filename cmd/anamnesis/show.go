@@ -118,10 +118,7 @@ func (a *app) showTask(h orchestrator.Home, id string, asJSON bool) error {
 	for _, j := range st.Jobs {
 		v.Jobs = append(v.Jobs, jobRow{ID: j.Job, Command: j.Command, Step: j.Step})
 	}
-	v.Begun = st.Opened.Parent
-	if st.Opened.Agent != nil {
-		v.Agent = st.Opened.Agent.Name
-	}
+	v.Begun, v.Agent = st.Opened.Parent, agentOf(st)
 	for _, c := range st.Subagents {
 		row := subagentRow{Task: c.Task, Agent: c.Agent, Description: c.Description, Step: c.Step, State: c.Reason, Dir: c.Dir}
 		row.Left = c.Step < st.Steps.Len() && st.Steps.Ended(c.Step) && !st.OnPath(c.Step, st.Current)
