@@ -1,12 +1,14 @@
 package retrieval
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"hash/fnv"
 	"math"
+	"slices"
 )
 
 // Embedder turns texts into vectors, all of one size. It must be safe for
@@ -28,12 +30,14 @@ const lsaMinCards = 64
 // them only, not on what came before: with fewer than lsaMinCards it is
 // hashed BM25 over all of them, otherwise latent semantic analysis learned
 // from the oldest. Their number grows in steps of a fifth, so a new card is
-// folded in and only each fifth more cards train anew.
+// folded in and only each fifth more cards train anew. Of very many it learns from
+// a sample that their ids alone decide, so that learning takes no longer than
+// for maxTraining and most changes of old cards are folded in as well.
 func builtinEmbedder(ctx context.Context, docs []document, current Embedder, cache *vectorCache) (Embedder, error) {
 	if len(docs) < lsaMinCards {
 		return newHashedBM25(docs), nil
 	}
-	docs = docs[:trainingSize(len(docs))]
+	docs = sample(docs[:trainingSize(len(docs))])
 	fp := lsaFingerprint(docs)
 	if current != nil && current.Fingerprint() == fp {
 		return current, nil
@@ -56,6 +60,30 @@ func trainingSize(n int) int {
 		size += size / 5
 	}
 	return size
+}
+
+// maxTraining is how many cards the built-in embedder learns from at most.
+const maxTraining = 8192
+
+// sample gives at most maxTraining of the documents, in their order: those
+// whose ids have the smallest hashes.
+func sample(docs []document) []document {
+	if len(docs) <= maxTraining {
+		return docs
+	}
+	keys := make([][sha256.Size]byte, len(docs))
+	order := make([]int, len(docs))
+	for i, d := range docs {
+		keys[i], order[i] = sha256.Sum256([]byte(d.ID)), i
+	}
+	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(keys[a][:], keys[b][:]) })
+	order = order[:maxTraining]
+	slices.Sort(order)
+	out := make([]document, len(order))
+	for i, at := range order {
+		out[i] = docs[at]
+	}
+	return out
 }
 
 // hashedDims is the size of hashed-BM25 vectors, the padding included.
