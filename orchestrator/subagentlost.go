@@ -37,18 +37,26 @@ func (t *Task) endSubagentLeftovers() error {
 	return nil
 }
 
+// maxSubagentsSought is among how many names the subagent of a call is looked
+// for that did not come to record it.
+const maxSubagentsSought = 256
+
 // adoptSubagents finds the subagents of calls that a dead process began, and
 // died before it recorded that they had begun.
 func (t *Task) adoptSubagents(ctx context.Context) error {
+	first := 1 // one of the same reply may have a higher number, and be known
+	if r := t.state.Reply; r != nil {
+		first = max(1, len(t.state.Subagents)+1-len(r.Calls))
+	}
 	for _, open := range t.state.openCalls() {
 		begun := slices.ContainsFunc(t.state.Subagents, func(c BegunSubagent) bool { return c.Call == open.ID })
 		if begun || !open.Called || open.Name != subagent.ToolName {
 			continue
 		}
-		for n := len(t.state.Subagents) + 1; n <= maxSubagents; n++ {
-			id := t.subagentID(n)
+		for n := range maxSubagentsSought {
+			id := t.subagentID(first + n)
 			if _, err := os.Lstat(t.confines.home.Task(id)); err != nil {
-				break
+				continue
 			}
 			st, err := ReadState(t.confines.home, id)
 			if err != nil || st.Opened.Parent == nil || st.Opened.Parent.Task != t.ID || st.Opened.Parent.Call != open.ID {

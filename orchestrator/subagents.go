@@ -185,9 +185,19 @@ func (t *Task) subagentID(n int) string {
 	return fmt.Sprintf("%s.%d", strings.TrimRight(firstBytes(t.ID, most), "."), n)
 }
 
-// name finds a free name for the subagent's task and takes it.
+// name finds a free name for the subagent's task and takes it. Subagents that
+// begin at the same time are numbered in the order of their calls.
 func (w *working) name() error {
-	for n := len(w.t.state.Subagents) + 1; n <= maxSubagents; n++ {
+	first := len(w.t.state.Subagents) + 1
+	for _, c := range w.t.state.Reply.Calls {
+		if c.ID == w.start.Call {
+			break
+		}
+		if c.Name == subagent.ToolName {
+			first++
+		}
+	}
+	for n := first; n <= maxSubagents; n++ {
 		id := w.t.subagentID(n)
 		if _, err := os.Lstat(w.t.confines.home.Task(id)); err == nil || !w.t.opts.family.take(id) {
 			continue
