@@ -113,6 +113,7 @@ type explainer struct {
 	sources map[uint64]source // what may stand in the context
 	changes []ExplainedChange
 	waiting []ExplainedChange // passes whose jump is not made yet
+	onPath  []bool            // steps, when it is explained
 }
 
 // source is what is kept of an operation: not its texts, which may be large.
@@ -242,6 +243,7 @@ func passRule(b *op.PassDone) string {
 
 func (x *explainer) explanation() Explanation {
 	s := &x.state
+	x.onPath = s.PathSet(s.Current)
 	e := Explanation{
 		Task: s.Opened.Task, Step: s.NextStep() - 1, Op: s.Last, EAS: s.EAS, Window: s.Window,
 		Limit: limitFor(s.Window, s.EAS), Tokens: s.contextTokens(), Todos: s.Todos, Changes: x.changes, Messages: []ExplainedMessage{},
@@ -289,7 +291,7 @@ func (x *explainer) why(e entry) string {
 		return src.words
 	case src.rule != "":
 		return src.rule
-	case e.step < x.state.Steps.Len() && x.state.Steps.Ended(e.step) && !x.state.OnPath(e.step, x.state.Current):
+	case e.step < len(x.onPath) && x.state.Steps.Ended(e.step) && !x.onPath[e.step]:
 		return "left by a jump and kept in full: what was discarded is within the EAS"
 	}
 	return ""

@@ -205,6 +205,18 @@ func (s *State) Path(id int) []int {
 	return path
 }
 
+// PathSet tells, by their ids, which steps are on the path to a step, for those
+// who ask it of many; of an empty task, none.
+func (s *State) PathSet(to int) []bool {
+	on := make([]bool, s.Steps.Len())
+	if len(on) > 0 {
+		for _, id := range s.Path(to) {
+			on[id] = true
+		}
+	}
+	return on
+}
+
 // OnPath reports whether step id lies on the path to step to.
 func (s *State) OnPath(id, to int) bool {
 	for to > id {
@@ -254,11 +266,18 @@ func (s *State) validSteps() string {
 // leaves, oldest first.
 func (s *State) Discarded(to int) []int {
 	var out []int
-	for _, id := range s.Path(s.Current) {
-		if !s.OnPath(id, to) {
-			out = append(out, id)
+	for at := s.Current; at != to; { // the lower of the two goes up: a parent's id is smaller
+		if at < to {
+			to = s.Steps.Parent(to)
+			continue
 		}
+		out = append(out, at)
+		if at == 0 {
+			break
+		}
+		at = s.Steps.Parent(at)
 	}
+	slices.Reverse(out)
 	return out
 }
 
@@ -294,10 +313,7 @@ func (s *State) Branches(steps []int) [][]int {
 // RawSteps gives the discarded steps, whatever jump discarded them, that the
 // context still holds in full, when the path leads to step to.
 func (s *State) RawSteps(to int) []int {
-	live := make([]bool, s.Steps.Len())
-	for _, id := range s.Path(to) {
-		live[id] = true
-	}
+	live := s.PathSet(to)
 	var out []int
 	for id := range live {
 		if s.Steps.Ended(id) && !live[id] && !s.Steps.Folded(id) {

@@ -226,15 +226,7 @@ func (b *Builder) Timeline() Timeline {
 }
 
 // live tells, by step, which are on the current path.
-func (b *Builder) live() []bool {
-	live := make([]bool, b.state.Steps.Len())
-	if len(live) > 0 {
-		for _, id := range b.state.Path(b.state.Current) {
-			live[id] = true
-		}
-	}
-	return live
-}
+func (b *Builder) live() []bool { return b.state.PathSet(b.state.Current) }
 
 // UnderWay gives the step that has begun and not ended, where a turn is open.
 func (b *Builder) UnderWay() (orchestrator.Step, bool) {
