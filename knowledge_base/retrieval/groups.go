@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Limits of [FindGroups].
@@ -157,8 +158,12 @@ func alikePairs(ctx context.Context, lessons []Lesson, atLeast float64) ([]alike
 	}
 	trouble, remedy := newPart(troubles, number, df), newPart(remedies, number, df)
 	rows := make([][]alike, len(lessons))
+	spare := sync.Pool{New: func() any { s := make([]float64, 2*len(lessons)); return &s }}
 	err := parallel(ctx, len(lessons), func(i int) {
-		inTrouble, inRemedy := make([]float64, len(lessons)), make([]float64, len(lessons))
+		s := spare.Get().(*[]float64)
+		defer spare.Put(s)
+		clear(*s)
+		inTrouble, inRemedy := (*s)[:len(lessons)], (*s)[len(lessons):]
 		trouble.like(i, inTrouble)
 		remedy.like(i, inRemedy)
 		for j := i + 1; j < len(lessons); j++ {
