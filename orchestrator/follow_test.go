@@ -52,6 +52,17 @@ func (s *saidStream) say(texts ...string) {
 	}
 }
 
+// follow follows it to the test's end.
+func (s *saidStream) follow() *Follower {
+	s.t.Helper()
+	f, err := Follow(s.h, "t")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { f.Close() })
+	return f
+}
+
 // heard is what a follower was given since the last restart.
 type heard struct {
 	texts    []string
@@ -81,11 +92,7 @@ func (h *heard) want(t *testing.T, restarts int, texts ...string) {
 func TestFollower(t *testing.T) {
 	s, h := newSaidStream(t), new(heard)
 	s.say("a")
-	f, err := Follow(s.h, "t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := s.follow()
 	next := func() {
 		t.Helper()
 		if err := f.Next(h.restart, h.visit); err != nil {
@@ -128,11 +135,7 @@ func TestFollowerWithdrawn(t *testing.T) {
 			if err := s.log.Close(); err != nil { // writes the seal that is taken away
 				t.Fatal(err)
 			}
-			f, err := Follow(s.h, "t")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
+			f := s.follow()
 			if err := f.Next(h.restart, h.visit); err != nil {
 				t.Fatal(err)
 			}
@@ -186,11 +189,7 @@ func TestFollowerLines(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f, err := Follow(s.h, "t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := s.follow()
 	lines, err := f.Lines(1, 10)
 	if err != nil || len(lines) != 2 {
 		t.Fatalf("%d lines, %v", len(lines), err)
@@ -227,11 +226,7 @@ func TestFollowerDamage(t *testing.T) {
 	if err := os.WriteFile(file, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Follow(s.h, "t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := s.follow()
 	for range 2 {
 		var at *opstream.CorruptError
 		if err := f.Next(h.restart, h.visit); !errors.As(err, &at) || at.File != file {

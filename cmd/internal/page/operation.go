@@ -56,6 +56,7 @@ type opDetail struct {
 	Next     uint64
 	HasStep  bool
 	Describe string
+	Subagent string // the task of the subagent it tells of
 }
 
 // cutText is the beginning of a text.
@@ -82,22 +83,28 @@ func pathNumber(r *http.Request, name string) (uint64, error) {
 }
 
 func (s *Server) showOp(w http.ResponseWriter, r *http.Request) error {
-	seq, err := pathNumber(r, "seq")
+	id, o, err := s.opOf(r)
 	if err != nil {
 		return err
+	}
+	d := detail{Task: id, Path: taskPath(id), Title: fmt.Sprintf("Operation %d", o.Seq), Op: o}
+	d.Back = backTo(d.Path, o.Seq)
+	return s.showDetail(w, r, d)
+}
+
+// opOf reads the operation that a request names, and the name of its task.
+func (s *Server) opOf(r *http.Request) (task string, o *opDetail, err error) {
+	seq, err := pathNumber(r, "seq")
+	if err != nil {
+		return "", nil, err
 	}
 	t, err := s.watches.look(r.PathValue("task"))
 	if err != nil {
-		return err
+		return "", nil, err
 	}
-	o, err := t.op(seq)
-	t.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	d := detail{Task: t.id, Path: taskPath(t.id), Title: fmt.Sprintf("Operation %d", seq), Op: o}
-	d.Back = backTo(d.Path, seq)
-	return s.showDetail(w, r, d)
+	defer t.mu.Unlock()
+	o, err = t.op(seq)
+	return t.id, o, err
 }
 
 // backTo is the part of the timeline around an operation.
@@ -117,6 +124,12 @@ func (w *watch) op(seq uint64) (*opDetail, error) {
 	o := &opDetail{Line: l, Describe: timeline.Describe(l.Op), HasStep: l.Step < w.builder.State().Steps.Len()}
 	if l.Err != nil {
 		o.Problem = l.Err.Error()
+	}
+	switch b := l.Body.(type) {
+	case *op.SubagentStarted:
+		o.Subagent = b.Task
+	case *op.SubagentEnded:
+		o.Subagent = b.Task
 	}
 	var pretty bytes.Buffer
 	if json.Indent(&pretty, l.JSON, "", "  ") == nil {
@@ -231,35 +244,27 @@ type contextMessage struct {
 }
 
 func (s *Server) showContext(w http.ResponseWriter, r *http.Request) error {
-	seq, err := pathNumber(r, "seq")
-	if err != nil {
-		return err
-	}
 	from, err := numberIn(r, "from", 0)
 	if err != nil {
 		return err
 	}
-	t, err := s.watches.look(r.PathValue("task"))
+	id, o, err := s.opOf(r)
 	if err != nil {
 		return err
 	}
-	o, err := t.op(seq)
-	t.mu.Unlock()
-	if err != nil {
-		return err
-	}
+	seq := o.Seq
 	c := &contextDetail{Seq: seq, At: seq}
 	// A request carries the context as it was just before.
 	if asked, ok := o.Line.Body.(*op.ModelAsked); ok && asked.LastSeq > 0 && asked.LastSeq < seq {
 		c.At, c.Sent = asked.LastSeq, true
 	}
-	x, messages, err := orchestrator.ExplainAt(s.home, t.id, c.At)
+	x, messages, err := orchestrator.ExplainAt(s.home, id, c.At)
 	if err != nil {
-		return fmt.Errorf("%w. 'anamnesis doctor %s' looks closer", err, t.id)
+		return fmt.Errorf("%w. 'anamnesis doctor %s' looks closer", err, id)
 	}
-	path := taskPath(t.id)
+	path := taskPath(id)
 	c.take(x, messages, int(min(from, 1<<30)), fmt.Sprintf("%s/ops/%d/context", path, seq))
-	d := detail{Task: t.id, Path: path, Back: backTo(path, seq), Title: fmt.Sprintf("Context at operation %d", seq), Context: c}
+	d := detail{Task: id, Path: path, Back: backTo(path, seq), Title: fmt.Sprintf("Context at operation %d", seq), Context: c}
 	return s.showDetail(w, r, d)
 }
 

@@ -43,6 +43,10 @@ func Describe(o op.Op) string {
 		return b.Job + " in the background: " + oneLine(b.Command)
 	case *op.JobEnded:
 		return fmt.Sprintf("%s ended (%s), exit %d", b.Job, b.Why, b.Exit)
+	case *op.SubagentStarted:
+		return fmt.Sprintf("subagent %s works as task %s: %s", b.Agent, b.Task, oneLine(b.Description))
+	case *op.SubagentEnded:
+		return fmt.Sprintf("subagent's task %s ended (%s) after %d steps", b.Task, b.Reason, b.Steps)
 	case *op.ApprovalDecided:
 		return oneLine(fmt.Sprintf("%s by %s %s", b.Decision, b.By, b.Feedback))
 	case *op.ResearchDone:

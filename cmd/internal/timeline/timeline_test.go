@@ -1,6 +1,8 @@
 package timeline
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -31,6 +33,28 @@ func TestDescribe(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestDescribeAll: every kind of operation has words.
+func TestDescribeAll(t *testing.T) {
+	source, err := os.ReadFile("../../../opstream/op/op.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := regexp.MustCompile(`Kind\w+ +Kind = "([a-z.]+)"`).FindAllSubmatch(source, -1)
+	if len(kinds) < 30 {
+		t.Fatalf("only %d kinds were found", len(kinds))
+	}
+	for _, m := range kinds {
+		kind := op.Kind(m[1])
+		body, err := op.Decode(kind, []byte(`{"name":"n","text":"t","error":"e","reason":"r"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if Describe(op.Op{Body: body}) == "" {
+			t.Errorf("%s has no words", kind)
+		}
 	}
 }
 
