@@ -92,6 +92,9 @@ func check(s *jsonschema.Schema, v any, at string) []string {
 	if at != "" {
 		where = "parameter " + at
 	}
+	if len(s.AnyOf) > 0 {
+		s = meant(s, v)
+	}
 	if s.Type != "" && !fits(s.Type, v) {
 		return []string{fmt.Sprintf("%s must be %s, not %s%s.", where, article(s.Type), kindOf(v), hint(s.Type, v))}
 	}
@@ -122,6 +125,17 @@ func check(s *jsonschema.Schema, v any, at string) []string {
 		faults = append(faults, fmt.Sprintf("%s must be one of %s, not %s.", where, listed(s.Enum), compact(v)))
 	}
 	return faults
+}
+
+// meant is the alternative of a schema that a value was meant for: the first of
+// its type, or else the first.
+func meant(s *jsonschema.Schema, v any) *jsonschema.Schema {
+	for _, alternative := range s.AnyOf {
+		if alternative.Type != "" && fits(alternative.Type, v) {
+			return alternative
+		}
+	}
+	return s.AnyOf[0]
 }
 
 func checkObject(s *jsonschema.Schema, v map[string]any, at string) []string {
@@ -257,6 +271,12 @@ func shape(p *jsonschema.Schema) string {
 	switch {
 	case p == nil:
 		return "any"
+	case len(p.AnyOf) > 0:
+		var shapes []string
+		for _, alternative := range p.AnyOf {
+			shapes = append(shapes, shape(alternative))
+		}
+		return strings.Join(shapes, " or ")
 	case len(p.Enum) > 0:
 		return strings.ReplaceAll(listed(p.Enum), ", ", "|")
 	case p.Type == "array":

@@ -28,6 +28,8 @@ func TestDisplay(t *testing.T) {
 		{"WriteFile", `{"path":"a.go","content":"pack`, "WriteFile(a.go)"},
 		{"Grep", `{"path":"src","pattern":"x+"}`, "Grep(x+)"},
 		{"jump_to_step", `{"step_id":3,"reason":"r"}`, "jump_to_step(3)"},
+		{"SendDMail", `{"checkpoint_id":3,"message":"look"}`, "SendDMail(3)"}, // the message is the agent's
+		{"SendDMail", `{"message":"lo`, "SendDMail"},
 		{"recall", `{"op":312}`, "recall(312)"},
 		{"mcp__x__y", `{"url":"http://h"}`, "mcp__x__y(http://h)"},
 		{"odd\x1bname", `{}`, `odd\x1bname`},

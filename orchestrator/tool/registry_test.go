@@ -33,6 +33,8 @@ func TestValidateAccepts(t *testing.T) {
 		{"no HTML escapes", "Bash", `{"command":"a && b > c"}`, `{"command":"a && b > c"}`},
 		{"white space", "Think", " {\n\"thought\" : \"x\" } ", `{"thought":"x"}`},
 		{"list", "StrReplaceFile", `{"path":"a","edits":[{"old":"x","new":""}]}`, `{"edits":[{"new":"","old":"x"}],"path":"a"}`},
+		{"one or a list", "StrReplaceFile", `{"path":"a","edit":{"old":"x","new":""}}`, `{"edit":{"new":"","old":"x"},"path":"a"}`},
+		{"a list or one", "StrReplaceFile", `{"path":"a","edit":[{"old":"x","new":""}]}`, `{"edit":[{"new":"","old":"x"}],"path":"a"}`},
 		{"nothing at all", "recall", ``, `{}`},
 		{"negative", "ReadFile", `{"path":"a","line_offset":-5}`, `{"line_offset":-5,"path":"a"}`},
 	}
@@ -57,6 +59,9 @@ func TestValidateRefuses(t *testing.T) {
 		{"not JSON", "Bash", `ls -la`, []string{"not valid JSON", "at byte", `{"command": string, "timeout"?: integer, "run_in_background"?: boolean, "network"?: boolean}`}},
 		{"cut JSON", "Bash", `{"command":"ls`, []string{"end in the middle"}},
 		{"something after", "Bash", `{"command":"ls"} {"x":1}`, []string{"something follows"}},
+		{"neither one nor a list", "StrReplaceFile", `{"path":"a","edit":"x"}`, []string{"parameter edit must be an object, not a string", `"edit"?: {"old": string, "new": string, "replace_all"?: boolean} or [{"old": string`}},
+		{"one of a wrong kind", "StrReplaceFile", `{"path":"a","edit":{"old":"x","replacement":""}}`, []string{"parameter edit.new is missing"}},
+		{"one of a list of a wrong kind", "StrReplaceFile", `{"path":"a","edit":[{"old":1,"new":""}]}`, []string{"parameter edit[0].old must be a string, not a number"}},
 		{"list", "Bash", `["ls"]`, []string{"must be a JSON object, not an array"}},
 		{"null", "Bash", `null`, []string{"not null"}},
 		{"string", "Bash", `"ls"`, []string{"not a string"}},

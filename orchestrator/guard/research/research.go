@@ -92,7 +92,8 @@ func (r Rules) Subjects(tool, args string) []Subject {
 		Command string `json:"command"`
 		Content string `json:"content"`
 		edit
-		Edits []edit `json:"edits"`
+		Edit  json.RawMessage `json:"edit"` // one, or a list
+		Edits []edit          `json:"edits"`
 	}
 	_ = json.Unmarshal([]byte(args), &a) // another tool's arguments: its patterns are all there is
 	var simple []command.Simple
@@ -115,7 +116,13 @@ func (r Rules) Subjects(tool, args string) []Subject {
 		f.models(s)
 	}
 	f.modelsIn(a.Content, "")
-	for _, e := range append(a.Edits, a.edit) {
+	edits, single := append(a.Edits, a.edit), edit{}
+	if json.Unmarshal(a.Edit, &single) == nil {
+		edits = append(edits, single)
+	} else if list := []edit(nil); json.Unmarshal(a.Edit, &list) == nil {
+		edits = append(edits, list...)
+	}
+	for _, e := range edits {
 		f.modelsIn(e.New, e.Old)
 	}
 	return f.out

@@ -108,6 +108,8 @@ func TestModels(t *testing.T) {
 		{"WriteFile", `{"path":"a.py","content":"model = 'auth.User'; modelo: gpt-9"}`, ""},
 		{"StrReplaceFile", `{"path":"a","old":"t=1, model=\"gpt-9\"","new":"t=2, model=\"gpt-9\""}`, ""},
 		{"StrReplaceFile", `{"path":"a","edits":[{"old":"x","new":"model: \"gemini-9-pro\""}]}`, "model:gemini-9-pro"},
+		{"StrReplaceFile", `{"path":"a","edit":{"old":"x","new":"model: \"gemini-9-pro\""}}`, "model:gemini-9-pro"},
+		{"StrReplaceFile", `{"path":"a","edit":[{"old":"x","new":"model: \"gemini-9-pro\""}]}`, "model:gemini-9-pro"},
 		{"StrReplaceFile", `not JSON`, ""},
 	}
 	for _, tt := range tests {

@@ -89,6 +89,14 @@ func describe(b *bytes.Buffer, s tool.Spec, lead string) {
 func form(s *jsonschema.Schema) string {
 	text := s.Type
 	switch {
+	case len(s.AnyOf) > 0:
+		var forms []string
+		for _, alternative := range s.AnyOf {
+			forms = append(forms, form(alternative))
+		}
+		text = strings.Join(forms, ", or ")
+	case s.Type == "object" && len(s.Properties) > 0:
+		text = "{" + strings.Join(s.PropertyOrder, ", ") + "}"
 	case len(s.Enum) > 0:
 		var values []string
 		for _, v := range s.Enum {
@@ -97,10 +105,8 @@ func form(s *jsonschema.Schema) string {
 		text = strings.Join(values, ", ")
 	case s.Minimum != nil && s.Maximum != nil:
 		text += fmt.Sprintf(", %.0f to %.0f", *s.Minimum, *s.Maximum)
-	case s.Type == "array" && s.Items != nil && s.Items.Type == "object":
-		text += " of {" + strings.Join(s.Items.PropertyOrder, ", ") + "}"
 	case s.Type == "array" && s.Items != nil:
-		text += " of " + s.Items.Type
+		text += " of " + form(s.Items)
 	}
 	if s.MaxItems != nil {
 		text += fmt.Sprintf(", at most %d", *s.MaxItems)

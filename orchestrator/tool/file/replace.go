@@ -1,8 +1,10 @@
 package file
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -40,12 +42,16 @@ func editParams() []tool.Param {
 
 func (replaceFile) Spec() tool.Spec {
 	one, most := 1, MaxEdits
+	several := func(description string) *jsonschema.Schema {
+		return &jsonschema.Schema{Type: "array", Description: description, Items: tool.Params(editParams()...), MinItems: &one, MaxItems: &most}
+	}
 	params := []tool.Param{
 		{Name: "path", Required: true, Schema: tool.Text("The file, relative to the world's directory.")},
-		{Name: "edits", Schema: &jsonschema.Schema{
-			Type: "array", Description: "Several edits, made one after the other, all or none.",
-			Items: tool.Params(editParams()...), MinItems: &one, MaxItems: &most,
+		{Name: "edit", Schema: &jsonschema.Schema{
+			Description: "One edit, or a list of edits made one after the other, all or none.",
+			AnyOf:       []*jsonschema.Schema{tool.Params(editParams()...), several("")},
 		}},
+		{Name: "edits", Schema: several("Another name for edit.")},
 	}
 	for _, p := range editParams() {
 		p.Required = false
@@ -53,35 +59,66 @@ func (replaceFile) Spec() tool.Spec {
 	}
 	return tool.Spec{
 		Name: "StrReplaceFile",
-		Description: "Replace exact text in a file: either old and new, or edits. A text that occurs more than once is an error " +
+		Description: "Replace exact text in a file: either edit, or old and new. A text that occurs more than once is an error " +
 			"unless replace_all is set: add lines around it to make it unique. All edits are made or none.",
 		Schema: tool.Params(params...),
 		Edits:  true,
 	}
 }
 
+// edits are one edit or several: an object or a list of them.
+type edits []edit
+
+func (e *edits) UnmarshalJSON(data []byte) error {
+	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		return json.Unmarshal(data, (*[]edit)(e))
+	}
+	*e = make(edits, 1)
+	return json.Unmarshal(data, &(*e)[0])
+}
+
+// replaceArgs are the three ways to say what is to be replaced.
+type replaceArgs struct {
+	Path       string  `json:"path"`
+	Edit       edits   `json:"edit"`
+	Edits      edits   `json:"edits"`
+	Old        *string `json:"old"`
+	New        *string `json:"new"`
+	ReplaceAll bool    `json:"replace_all"`
+}
+
+// all gives the edits. The error is for the model: there are none, or there are
+// some in two places.
+func (a replaceArgs) all() (edits, error) {
+	single := a.Old != nil || a.New != nil || a.ReplaceAll
+	ways := 0
+	for _, given := range []bool{len(a.Edit) > 0, len(a.Edits) > 0, single} {
+		if given {
+			ways++
+		}
+	}
+	switch {
+	case ways > 1:
+		return nil, errors.New("give either edit or old and new, not both")
+	case ways == 0, single && (a.Old == nil || a.New == nil):
+		return nil, errors.New("give old and new (new may be empty), or edit: {\"old\", \"new\"} or a list of these")
+	case single:
+		return edits{{*a.Old, *a.New, a.ReplaceAll}}, nil
+	}
+	return append(a.Edit, a.Edits...), nil
+}
+
 func (replaceFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
-	a, err := tool.Decode[struct {
-		Path       string  `json:"path"`
-		Edits      []edit  `json:"edits"`
-		Old        *string `json:"old"`
-		New        *string `json:"new"`
-		ReplaceAll bool    `json:"replace_all"`
-	}](args)
+	a, err := tool.Decode[replaceArgs](args)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, fmt.Errorf("edit %s: %w", a.Path, err)
 	}
-	single := a.Old != nil || a.New != nil || a.ReplaceAll
-	switch {
-	case single && len(a.Edits) > 0:
-		return tool.Errorf("StrReplaceFile was not run: give either edits or old and new, not both."), nil
-	case single && (a.Old == nil || a.New == nil), !single && len(a.Edits) == 0:
-		return tool.Errorf("StrReplaceFile was not run: give old and new (new may be empty), or edits: a list of {\"old\", \"new\"}."), nil
-	case single:
-		a.Edits = []edit{{*a.Old, *a.New, a.ReplaceAll}}
+	wanted, err := a.all()
+	if err != nil {
+		return tool.Errorf("StrReplaceFile was not run: %v.", err), nil
 	}
 	t, err := locateWritable(env, a.Path, false)
 	if err != nil {
@@ -95,14 +132,14 @@ func (replaceFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage
 	if err != nil {
 		return result("StrReplaceFile", err), nil
 	}
-	text, n, err := apply(string(data), a.Edits)
+	text, n, err := apply(string(data), wanted)
 	if err != nil {
 		return result("StrReplaceFile", &tool.PathError{Path: t.rel, Reason: err.Error() + "; nothing was written"}), nil
 	}
 	if err := t.replace([]byte(text)); err != nil {
 		return result("StrReplaceFile", err), nil
 	}
-	r := tool.Textf("edited %s; edits: %d; replacements: %d; size: %d%s", t.rel, len(a.Edits), n, len(text), t.linkNote())
+	r := tool.Textf("edited %s; edits: %d; replacements: %d; size: %d%s", t.rel, len(wanted), n, len(text), t.linkNote())
 	r.Reads, r.Writes = []string{t.rel}, []string{t.rel}
 	r.Display = fmt.Sprintf("%s, %d replaced", t.rel, n)
 	return r, nil
