@@ -32,102 +32,116 @@ func atRest(t *testing.T) (b *bench, last Snapshot) {
 // TestStoreWatched: a World that is told of changes in its store sees what others
 // do there at its next operation, as one that looks each time does.
 func TestStoreWatched(t *testing.T) {
-	ctx := context.Background()
-	second := func(b *bench) *World {
-		w, err := Open(b.dir, b.store, &Options{Task: "other"})
-		b.must(err)
-		b.Cleanup(func() { w.Close() })
-		return w
-	}
 	for name, c := range map[string]func(b *bench, last Snapshot){
-		"a ref by git": func(b *bench, last Snapshot) {
-			path := filepath.Join(b.store, "refs/anamnesis/new/deep/7")
-			b.must(os.MkdirAll(filepath.Dir(path), 0o700))
-			b.must(os.WriteFile(path, []byte(string(last.ID)+"\n"), 0o600))
-			refs, err := b.w.objects.lookedRefs()
-			if b.must(err); refs["refs/anamnesis/new/deep/7"].String() != string(last.ID) {
-				b.Errorf("refs: %v", refs)
-			}
-			b.save()
-			b.must(os.Remove(path))
-			refs, err = b.w.objects.lookedRefs()
-			if _, still := refs["refs/anamnesis/new/deep/7"]; err != nil || still {
-				b.Errorf("a ref that is gone: %v %v", refs, err)
-			}
-		},
-		"refs packed by git": func(b *bench, last Snapshot) {
-			git(b, b.dir, "--git-dir="+b.store, "update-ref", "refs/anamnesis/by/git", string(last.ID))
-			git(b, b.dir, "--git-dir="+b.store, "pack-refs", "--all")
-			if refs, err := b.w.objects.lookedRefs(); err != nil || refs["refs/anamnesis/by/git"].isZero() {
-				b.Errorf("%v %v", refs, err)
-			}
-		},
-		"another process saves": func(b *bench, _ Snapshot) {
-			b.write("a", "2")
-			s, err := second(b).SaveNext(ctx, "")
-			b.must(err)
-			if id, err := b.w.Last(ctx); err != nil || id != s.ID {
-				b.Errorf("last %s %v, want %s", id, err, s.ID)
-			}
-			if err := b.w.Has(ctx, s.ID); err != nil {
-				b.Error(err)
-			}
-		},
-		"packs go": func(b *bench, last Snapshot) {
-			packs, _ := filepath.Glob(b.store + "/objects/pack/*")
-			for _, p := range packs {
-				b.must(os.Remove(p))
-			}
-			if _, err := b.w.Save(ctx, SaveOptions{Parent: last.ID}); err == nil {
-				b.Error("a save named a parent that is gone")
-			}
-		},
-		"git packs anew": func(b *bench, last Snapshot) {
-			git(b, b.dir, "--git-dir="+b.store, "gc", "--quiet", "--prune=now")
-			b.write("a", "2")
-			b.save()
-			if err := b.w.Has(ctx, last.ID); err != nil {
-				b.Error(err)
-			}
-		},
-		"a restore was interrupted": func(b *bench, _ Snapshot) {
-			b.must(os.WriteFile(b.w.journalPath(), []byte("journal"), 0o600))
-			if _, err := b.w.SaveNext(ctx, ""); !errors.Is(err, ErrUnfinished) {
-				b.Errorf("got %v", err)
-			}
-			b.must(os.Remove(b.w.journalPath()))
-		},
-		"objects are borrowed": func(b *bench, _ Snapshot) {
-			b.must(os.WriteFile(b.w.objects.alternatesPath(), []byte(b.store+"-lender/objects\n"), 0o600))
-			b.must(os.MkdirAll(b.store+"-lender/objects/pack", 0o700))
-			for range 3 {
-				if _, err := b.w.Last(ctx); err != nil || b.w.objects.lending() == nil {
-					b.Fatalf("borrowed from nobody: %v", err)
-				}
-			}
-			b.must(os.Remove(b.w.objects.alternatesPath()))
-		},
-		"a file system is mounted over its packs": func(b *bench, last Snapshot) {
-			b.mount(b.w.objects.packDir())
-			if _, err := b.w.Save(ctx, SaveOptions{Parent: last.ID}); err == nil {
-				b.Error("a save named a parent that cannot be seen")
-			}
-		},
-		"another store stands there": func(b *bench, _ Snapshot) {
-			b.must(os.Rename(b.store, b.store+"-moved"))
-			b.must(os.MkdirAll(filepath.Join(b.store, stateDir), 0o700))
-			b.must(createStore(b.store))
-			s := b.save()
-			b.must(os.RemoveAll(b.store + "-moved"))
-			if err := b.w.Has(ctx, s.ID); err != nil {
-				b.Error(err)
-			}
-		},
+		"a ref by git":                            refByGit,
+		"refs packed by git":                      refsPackedByGit,
+		"another process saves":                   anotherSaves,
+		"packs go":                                packsGo,
+		"git packs anew":                          gitPacksAnew,
+		"a restore was interrupted":               restoreInterrupted,
+		"objects are borrowed":                    objectsBorrowed,
+		"a file system is mounted over its packs": packsMountedOver,
+		"another store stands there":              anotherStore,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, last := atRest(t)
 			c(b, last)
 		})
+	}
+}
+
+func refByGit(b *bench, last Snapshot) {
+	path := filepath.Join(b.store, "refs/anamnesis/new/deep/7")
+	b.must(os.MkdirAll(filepath.Dir(path), 0o700))
+	b.must(os.WriteFile(path, []byte(string(last.ID)+"\n"), 0o600))
+	refs, err := b.w.objects.lookedRefs()
+	if b.must(err); refs["refs/anamnesis/new/deep/7"].String() != string(last.ID) {
+		b.Errorf("refs: %v", refs)
+	}
+	b.save()
+	b.must(os.Remove(path))
+	refs, err = b.w.objects.lookedRefs()
+	if _, still := refs["refs/anamnesis/new/deep/7"]; err != nil || still {
+		b.Errorf("a ref that is gone: %v %v", refs, err)
+	}
+}
+
+func refsPackedByGit(b *bench, last Snapshot) {
+	git(b, b.dir, "--git-dir="+b.store, "update-ref", "refs/anamnesis/by/git", string(last.ID))
+	git(b, b.dir, "--git-dir="+b.store, "pack-refs", "--all")
+	if refs, err := b.w.objects.lookedRefs(); err != nil || refs["refs/anamnesis/by/git"].isZero() {
+		b.Errorf("%v %v", refs, err)
+	}
+}
+
+func anotherSaves(b *bench, _ Snapshot) {
+	second, err := Open(b.dir, b.store, &Options{Task: "other"})
+	b.must(err)
+	defer second.Close()
+	b.write("a", "2")
+	s, err := second.SaveNext(b.Context(), "")
+	b.must(err)
+	if id, err := b.w.Last(b.Context()); err != nil || id != s.ID {
+		b.Errorf("last %s %v, want %s", id, err, s.ID)
+	}
+	if err := b.w.Has(b.Context(), s.ID); err != nil {
+		b.Error(err)
+	}
+}
+
+func packsGo(b *bench, last Snapshot) {
+	packs, _ := filepath.Glob(b.store + "/objects/pack/*")
+	for _, p := range packs {
+		b.must(os.Remove(p))
+	}
+	if _, err := b.w.Save(b.Context(), SaveOptions{Parent: last.ID}); err == nil {
+		b.Error("a save named a parent that is gone")
+	}
+}
+
+func gitPacksAnew(b *bench, last Snapshot) {
+	git(b, b.dir, "--git-dir="+b.store, "gc", "--quiet", "--prune=now")
+	b.write("a", "2")
+	b.save()
+	if err := b.w.Has(b.Context(), last.ID); err != nil {
+		b.Error(err)
+	}
+}
+
+func restoreInterrupted(b *bench, _ Snapshot) {
+	b.must(os.WriteFile(b.w.journalPath(), []byte("journal"), 0o600))
+	if _, err := b.w.SaveNext(b.Context(), ""); !errors.Is(err, ErrUnfinished) {
+		b.Errorf("got %v", err)
+	}
+	b.must(os.Remove(b.w.journalPath()))
+}
+
+func objectsBorrowed(b *bench, _ Snapshot) {
+	b.must(os.WriteFile(b.w.objects.alternatesPath(), []byte(b.store+"-lender/objects\n"), 0o600))
+	b.must(os.MkdirAll(b.store+"-lender/objects/pack", 0o700))
+	for range 3 {
+		if _, err := b.w.Last(b.Context()); err != nil || b.w.objects.lending() == nil {
+			b.Fatalf("borrowed from nobody: %v", err)
+		}
+	}
+	b.must(os.Remove(b.w.objects.alternatesPath()))
+}
+
+func packsMountedOver(b *bench, last Snapshot) {
+	b.mount(b.w.objects.packDir())
+	if _, err := b.w.Save(b.Context(), SaveOptions{Parent: last.ID}); err == nil {
+		b.Error("a save named a parent that cannot be seen")
+	}
+}
+
+func anotherStore(b *bench, _ Snapshot) {
+	b.must(os.Rename(b.store, b.store+"-moved"))
+	b.must(os.MkdirAll(filepath.Join(b.store, stateDir), 0o700))
+	b.must(createStore(b.store))
+	s := b.save()
+	b.must(os.RemoveAll(b.store + "-moved"))
+	if err := b.w.Has(b.Context(), s.ID); err != nil {
+		b.Error(err)
 	}
 }
 

@@ -151,6 +151,14 @@ func empty(k Kind) Body {
 		return new(JobStarted)
 	case KindJobEnded:
 		return new(JobEnded)
+	}
+	return emptyTimeline(k)
+}
+
+// emptyTimeline is empty for the kinds that are about the world, the context,
+// jumps and the log.
+func emptyTimeline(k Kind) Body {
+	switch k {
 	case KindWorldSaved:
 		return new(WorldSaved)
 	case KindWorldRestored:

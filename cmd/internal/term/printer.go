@@ -132,6 +132,24 @@ func (p *textPrinter) Op(o op.Op) {
 		p.line("• %s ended (%s), exit %d", b.Job, b.Why, b.Exit)
 	case *op.WorldSaved:
 		p.saved(o.Step, b)
+	case *op.NoticeGiven:
+		for text := range strings.SplitSeq(b.Text, "\n") {
+			if strings.HasPrefix(text, "[tools] ") {
+				p.line("! %s", strings.TrimPrefix(text, "[tools] "))
+			}
+		}
+	case *op.UserSaid:
+		if b.Source == op.SourceSteer {
+			p.line("» %s", b.Text)
+		}
+	default:
+		p.jumped(o)
+	}
+}
+
+// jumped shows an operation of a jump, or of what made room in the context.
+func (p *textPrinter) jumped(o op.Op) {
+	switch b := o.Body.(type) {
 	case *op.PassDone:
 		p.line("◆ %s", timeline.Describe(o))
 	case *op.ReflectAsked, *op.StrategyGiven, *op.ReflectFailed:
@@ -153,16 +171,6 @@ func (p *textPrinter) Op(o op.Op) {
 		}
 	case *op.JumpDropped:
 		p.line("! jump to step %d not made: %s", b.To, b.Why)
-	case *op.NoticeGiven:
-		for text := range strings.SplitSeq(b.Text, "\n") {
-			if strings.HasPrefix(text, "[tools] ") {
-				p.line("! %s", strings.TrimPrefix(text, "[tools] "))
-			}
-		}
-	case *op.UserSaid:
-		if b.Source == op.SourceSteer {
-			p.line("» %s", b.Text)
-		}
 	}
 }
 
