@@ -53,6 +53,9 @@ func TestBrowserTimeline(t *testing.T) {
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // where the story failed before it let the task go on
 		<-ended
+		if t.Failed() {
+			t.Logf("the task said\n%s", out.String())
+		}
 	})
 	browse(t, "timeline.cjs", startServe(t, home), map[string]any{"task": "followed", "go": filepath.Join(world, "go")})
 	err := <-ended

@@ -4,7 +4,7 @@
 "use strict";
 const assert = require("node:assert/strict");
 const fs = require("node:fs");
-const { run, looks } = require("./harness.cjs");
+const { run, looks, wait } = require("./harness.cjs");
 
 const focused = (page) => page.evaluate(() => document.activeElement.id);
 
@@ -16,7 +16,9 @@ async function opened(page, title) {
 
 async function follow(page, args) {
   await page.getByRole("link", { name: "Tasks" }).click();
-  await page.getByRole("link", { name: args.task }).click();
+  const task = page.getByRole("link", { name: args.task });
+  for (const end = Date.now() + wait; (await task.count()) === 0 && Date.now() < end;) await page.reload(); // it is only beginning
+  await task.click();
   await page.locator("#standing .badge", { hasText: "running" }).waitFor();
   await page.locator(".ops .what", { hasText: "until [ -e go ]" }).last().waitFor();
   assert.equal(await page.locator(".step", { hasText: "under way" }).count(), 1);
