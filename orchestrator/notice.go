@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"anamnesis/anamnesis"
 	"anamnesis/opstream/op"
@@ -196,7 +199,7 @@ func (n notice) String() string {
 	if len(n.done.Kept) > 0 {
 		var kept []string
 		for _, k := range n.done.Kept {
-			kept = append(kept, k.Path+" ("+k.Reason+")")
+			kept = append(kept, pathName(k.Path)+" ("+k.Reason+")")
 		}
 		fmt.Fprintf(&sb, "\nLeft as they are: %s.", list(kept, len(kept)))
 	}
@@ -298,13 +301,27 @@ func writeItems(sb *strings.Builder, items []string) {
 	}
 }
 
+// list names the first of some things, each on the same line.
 func list(items []string, total int) string {
 	shown := firstN(items, maxNamed)
-	s := strings.Join(shown, ", ")
+	named := make([]string, len(shown))
+	for i, it := range shown {
+		named[i] = pathName(it)
+	}
+	s := strings.Join(named, ", ")
 	if total > len(shown) {
 		s += fmt.Sprintf(" and %d more", total-len(shown))
 	}
 	return s
+}
+
+// pathName is a name as it is, and quoted where it could be taken for more than
+// a name: a file may be called like a line of a notice, line breaks and all.
+func pathName(name string) string {
+	if utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return name
+	}
+	return strconv.Quote(name)
 }
 
 // oneLine quotes a text on one line, at most n bytes, cut between runes.
