@@ -405,7 +405,8 @@ func (t *watching) whole() { t.epoch++ }
 // learnt forgets what a scan took in that is the ground of the next one.
 func (t *watching) learnt(sc *scanned) {
 	if sc.whole {
-		t.saves, t.since, t.lost = 0, time.Now(), false
+		// What was lost while it looked lies behind it.
+		t.saves, t.since, t.lost = 0, time.Now(), t.lost && sc.drained != t.drained
 	}
 	if sc.drained == t.drained && !t.pending.empty() {
 		t.pending, t.marks = &mark{}, 0

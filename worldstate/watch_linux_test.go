@@ -164,6 +164,37 @@ func TestWatcherOverflow(t *testing.T) {
 	b.agrees("told again")
 }
 
+// TestWatcherOverflowWhileChecked: the queue runs over while a save looks at
+// everything, behind its back. The next one does not trust the watcher either.
+func TestWatcherOverflowWhileChecked(t *testing.T) {
+	b := watchedBench(t)
+	b.write("a", "1")
+	b.write("z/b", "1")
+	b.agrees("before")
+	b.w.watch.saves = checkSaves
+	late := false
+	b.w.fault = func(op, path string) error {
+		if op != "readdir" || path != "z" || late {
+			return nil
+		}
+		late = true
+		for i := range 2 * 16384 {
+			b.must(os.Chmod(b.path([]string{"z/b", "z"}[i%2]), 0o700|os.FileMode(i%7)))
+		}
+		b.write("a", "changed when it had been looked at")
+		return nil
+	}
+	b.save()
+	b.w.fault = nil
+	if !late || b.w.watch.overflows == 0 {
+		t.Fatal("the queue did not run over in the scan: nothing was tested")
+	}
+	b.agrees("after")
+	if b.w.watch.lost {
+		t.Error("the scan did not make up for the overflow")
+	}
+}
+
 // TestWatcherLimit: past the limit of directories worlds are scanned, and it
 // is said.
 func TestWatcherLimit(t *testing.T) {
