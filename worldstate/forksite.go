@@ -73,15 +73,16 @@ func (s *forkSite) make(pfd int) error {
 }
 
 // tell writes the note: the directory's path, device and inode, zeros before it
-// is made.
+// is made. At no moment is there no line in it: what was told before may be all
+// that is known of a directory.
 func (s *forkSite) tell(st stamp) error {
 	if s.note == nil {
 		return nil
 	}
 	text := fmt.Appendf(nil, "%q %d %d\n", s.path, st.dev, st.ino)
-	err := s.note.Truncate(0)
+	_, err := s.note.WriteAt(text, 0)
 	if err == nil {
-		_, err = s.note.WriteAt(text, 0)
+		err = s.note.Truncate(int64(len(text)))
 	}
 	if err == nil {
 		err = s.note.Sync()
