@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/tool"
@@ -74,6 +75,11 @@ func madeDir(dir string) (string, error) {
 		return "", err
 	}
 	return filepath.EvalSymlinks(dir)
+}
+
+// beside are the directories beside the world that the task's commands may write.
+func (t *Task) beside() []string {
+	return append(slices.Clone(t.state.Opened.Writable), t.confines.home.Cache())
 }
 
 // sandboxFor is the sandbox of a call that runs a command or a program.

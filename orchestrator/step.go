@@ -300,7 +300,7 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 	}
 	env := &tool.Env{
 		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: taskEvidence{t}, Redactor: t.redactor, Jobs: t.jobs, Todos: t.currentTodos,
-		Started: func(s op.ToolStarted) error { return t.post(keep, &s) },
+		Started: func(s op.ToolStarted) error { return t.post(keep, &s) }, Beside: t.beside(),
 	}
 	if len(t.opts.Subagents) > 0 {
 		env.Subagents = taskSubagents{t}

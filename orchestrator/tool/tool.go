@@ -71,6 +71,9 @@ type Env struct {
 	// Dir is the world's absolute path: where commands run, and what an
 	// absolute path is understood relative to.
 	Dir string
+	// Beside are directories beside the world in which its files may have other
+	// names (hard links): those that commands may write.
+	Beside []string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Started is called when a process is about to begin, and must return

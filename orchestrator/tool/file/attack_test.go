@@ -48,6 +48,11 @@ func world(t testing.TB) (*tool.Env, string) {
 	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	for name, of := range map[string]string{"hard-out": "../ws-secrets/key", "sub/hard-in": "in.txt"} {
+		if err := os.Link(filepath.Join(dir, of), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -88,6 +93,7 @@ func TestPathAttacks(t *testing.T) {
 		{"link to a new file outside", "new-out", both, "out of the world"},
 		{"loop", "loop", both, "too many symbolic links"},
 		{"loop of two", "ping", both, "too many symbolic links"},
+		{"hard link out", "hard-out", both, "another name (hard link)"},
 		{"fifo", "fifo", both, "named pipe"},
 		{"socket", "sock", both, "socket"},
 		{"long name", strings.Repeat("x", 300), both, "name too long"},
@@ -168,7 +174,7 @@ func TestPathsUnderstood(t *testing.T) {
 	for path, rel := range map[string]string{
 		"in.txt": "in.txt", "./in.txt": "in.txt", "sub/../in.txt": "in.txt", "sub//deep.txt": "sub/deep.txt",
 		filepath.Join(env.Dir, "in.txt"): "in.txt", alias + "/in.txt": "in.txt",
-		"in-link": "in.txt", "abs-in": "in.txt", "knowledge_base/card.md": "knowledge_base/card.md",
+		"sub/hard-in": "sub/hard-in", "in-link": "in.txt", "abs-in": "in.txt", "knowledge_base/card.md": "knowledge_base/card.md",
 	} {
 		r := call(t, env, file.ReadFile(nil), map[string]any{"path": path})
 		if r.IsError || len(r.Reads) != 1 || r.Reads[0] != rel {

@@ -51,7 +51,7 @@ type target struct {
 func (t *target) close() { t.dir.Close() }
 
 // locate resolves a path and opens its directory. Whatever is there must be a
-// regular file. The error is for the model.
+// regular file whose names all lie in the world. The error is for the model.
 func locate(env *tool.Env, name string, create bool) (*target, error) {
 	rel, err := env.Resolve(name)
 	if err != nil {
@@ -76,6 +76,10 @@ func locate(env *tool.Env, name string, create bool) (*target, error) {
 	if reason := notRegular(info.Mode()); reason != "" {
 		t.close()
 		return nil, &tool.PathError{Path: rel, Reason: reason}
+	}
+	if env.Stray(info)[0] {
+		t.close()
+		return nil, &tool.PathError{Path: rel, Reason: tool.StrayRefusal}
 	}
 	t.info = info
 	return t, nil

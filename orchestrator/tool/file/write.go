@@ -163,7 +163,7 @@ func (t *target) linkNote() string {
 	if t.info == nil {
 		return ""
 	}
-	if n := links(t.info); n > 1 {
+	if n := tool.Links(t.info); n > 1 {
 		return fmt.Sprintf("; it had %d names (hard links), the others keep the old content", n)
 	}
 	return ""

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -149,14 +150,24 @@ type scan struct {
 	matches int
 	large   []string
 	secret  []string
+	stray   []string
 	stopped bool // maxMatches reached
 }
 
 func (s *scan) files(ctx context.Context, env *tool.Env, files []found) error {
 	s.env = env
-	for _, f := range files {
+	infos := make([]fs.FileInfo, len(files))
+	for i, f := range files {
+		infos[i] = f.info
+	}
+	stray := env.Stray(infos...)
+	for i, f := range files {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if stray[i] {
+			s.stray = append(s.stray, f.rel)
+			continue
 		}
 		if tool.SecretFile(f.rel, s.allow) {
 			s.secret = append(s.secret, f.rel)
@@ -246,6 +257,9 @@ func (s *scan) result(notes []string) tool.Result {
 	}
 	if len(s.secret) > 0 {
 		notes = append(notes, "not searched, they look like files of secrets: "+some(s.secret))
+	}
+	if len(s.stray) > 0 {
+		notes = append(notes, "not searched, they have another name (hard link) outside the world: "+some(s.stray))
 	}
 	return tool.Result{
 		Text: withNotes(text, notes), Reads: reads, Secrets: secrets.Found(),

@@ -190,6 +190,24 @@ func TestSearchStaysInside(t *testing.T) {
 	}
 }
 
+// A file that has a name outside is not searched, and that is said; names of
+// its own in the world, ignored places included, are no reason.
+func TestGrepLeavesOutStrayLinks(t *testing.T) {
+	env := world(t, "a.txt|needle\n", ".git/x|")
+	outside := filepath.Join(t.TempDir(), "o.txt")
+	if err := errors.Join(os.WriteFile(outside, []byte("needle\n"), 0o644), os.Link(outside, filepath.Join(env.Dir, "hard")),
+		os.Link(filepath.Join(env.Dir, "a.txt"), filepath.Join(env.Dir, ".git/a"))); err != nil {
+		t.Fatal(err)
+	}
+	const want = "a.txt\n[not searched, they have another name (hard link) outside the world: hard]"
+	for _, mode := range []string{"files_with_matches", "content"} {
+		r := call(t, env, search.Grep(nil), map[string]any{"pattern": "needle", "output_mode": mode})
+		if got := strings.Replace(r.Text, "a.txt:1:needle", "a.txt", 1); got != want {
+			t.Errorf("%s: %s", mode, r.Text)
+		}
+	}
+}
+
 func TestSearchLimitsAreSaid(t *testing.T) {
 	var files []string
 	for i := range 30 {
