@@ -112,8 +112,9 @@ type Result struct {
 	Bases []BaseScore `json:"bases"`
 	Base  float64     `json:"base"` // of the families kept, 0 before it is known
 	Tests []Test      `json:"tests"`
-	// EAS is where the curve through all answers crosses 0.85 of base; of a run
-	// that is not done, the longest length that passed, 0 when nothing is known.
+	// EAS is where the curve through all answers crosses 0.85 of base, at most the
+	// longest length of which a question was answered right; of a run that is not
+	// done, the longest length that passed, 0 when nothing is known.
 	EAS int `json:"eas"`
 	// Within is the probability that it is right within an octave.
 	Within  float64  `json:"within"`
@@ -303,7 +304,7 @@ func (r *run) settle(ctx context.Context) error {
 				lengths = slices.DeleteFunc(lengths, func(l int) bool { return l >= t.Length })
 			}
 		}
-		e := fit(r.pooled, r.res.Tests, lengths[len(lengths)-1])
+		e := fit(r.pooled, r.res.Tests, r.longestAnswered())
 		t := r.nearest(lengths, e)
 		if e.within >= sureEnough || asked+guardRound > guardItems || t == nil {
 			r.conclude(e)
@@ -313,6 +314,19 @@ func (r *run) settle(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// longestAnswered is the longest length of which a question was answered
+// right, BaseLength at least: whatever a curve through the scores says, nobody
+// has seen the model read more.
+func (r *run) longestAnswered() int {
+	longest := BaseLength
+	for _, t := range r.res.Tests {
+		if t.Right > 0 && !t.TooLong {
+			longest = max(longest, t.Length)
+		}
+	}
+	return longest
 }
 
 // nearest gives the test of the length within an octave of an estimate, and
