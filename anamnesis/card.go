@@ -18,6 +18,9 @@ const MaxCards = 3
 // maxGoalRunes is how much of the person's request a card quotes.
 const maxGoalRunes = 200
 
+// maxRepoRunes bounds the name of the project in a card's scope.
+const maxRepoRunes = 120
+
 // maxEvidenceRanges bounds the ranges a card names; more become one extent.
 const maxEvidenceRanges = 50
 
@@ -33,7 +36,7 @@ func cards(r *Request, drafts []cardDraft, writer, evidenceHash string) []*card.
 			ID:         card.NewID("pass", r.Task, strconv.FormatUint(r.JumpSeq, 10), strconv.Itoa(i)),
 			State:      card.Draft,
 			Created:    r.Now.UTC(),
-			Scope:      card.Scope{Repo: r.Repo},
+			Scope:      card.Scope{Repo: clip(Squash(r.Repo), maxRepoRunes)},
 			Provenance: card.Provenance{
 				Task: clip(Squash(r.Task), maxTaskRunes), JumpOp: r.JumpSeq, Ranges: cardRanges(r), Model: writer,
 				EvidenceHash: evidenceHash, Tainted: d.tainted,

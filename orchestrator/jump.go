@@ -371,7 +371,7 @@ func (t *Task) pass(ctx, keep context.Context, j *Pending, span []int, trigger s
 // identifies the pass: made again, it writes the same cards.
 func (t *Task) passRequest(r op.Range, ops []op.Op) anamnesis.Request {
 	return anamnesis.Request{
-		Task: t.ID, JumpSeq: r.Last, WorldDir: t.Dir, Goal: t.state.Request,
+		Task: t.ID, JumpSeq: r.Last, WorldDir: t.Dir, Repo: t.state.Opened.Repo, Goal: t.state.Request,
 		EAS: t.state.EAS, Ops: ops, Ranges: []op.Range{r},
 		Count: t.counter.Count, Now: t.now(), ModelName: t.state.Model,
 	}

@@ -6,6 +6,7 @@ import "encoding/json"
 type TaskOpened struct {
 	Task     string `json:"task"`             // the task's id
 	Dir      string `json:"dir"`              // the world's directory, absolute
+	Repo     string `json:"repo,omitempty"`   // the project the directory belongs to: host and path of its origin, or a name
 	Store    string `json:"store"`            // the bare repository of its snapshots
 	Model    string `json:"model"`            // model name, or script:FILE
 	BaseURL  string `json:"base_url"`         // empty: the provider's own
