@@ -72,7 +72,7 @@ func TestCommandAttacks(t *testing.T) {
 		{"index", `echo $((a[$(rm x)]))`}, {"index in a text", `for x in 'a[$(rm x)]'; do echo $((x)); done`}, {"test -v", `test -v 'a[$(rm x)]'`}, {"double brackets", `[[ 'a[$(rm x)]' -eq 1 ]]`},
 		{"prompt expansion", `echo "${x@P}"`}, {"indirect", `echo "${!x}"`}, {"function", "git() { rm x; }; git diff"}, {"other function", "function echo { rm x; }; echo a"}, {"alias", "alias git='rm x'; git diff"},
 		{"aliases on", "shopt -s expand_aliases"}, {"hash", "hash -p ./evil git; git diff"}, {"enable", "enable -f ./x.so git"}, {"trap", "trap 'rm x' EXIT"}, {"source", ". ./x"}, {"set", "set -- rm x"},
-		{"exec", "exec rm x"}, {"eval", "eval 'rm x'"}, {"eval of parts", "eval r m"}, {"bash -c", "bash -c 'rm x'"}, {"bash -lc", "bash -lc 'rm x'"}, {"bash of stdin", "echo rm x | bash"}, {"bash -s", "bash -s a"},
+		{"exec", "exec rm x"}, {"eval", "eval 'rm x'"}, {"eval of parts", "eval r m"}, {"eval of what is allowed", "eval git diff"}, {"bash -c", "bash -c 'rm x'"}, {"bash -lc", "bash -lc 'rm x'"}, {"bash of stdin", "echo rm x | bash"}, {"bash -s", "bash -s a"},
 		{"sudo", "sudo git diff"}, {"command", "command rm x"}, {"builtin", "builtin eval x"}, {"nohup", "nohup rm x"}, {"timeout", "timeout 5 rm x"}, {"timeout's options", "timeout -k 5 5 rm x"}, {"coprocess", "coproc rm x"},
 		{"find -exec", "find . -exec rm {} ;"}, {"find's second", `find . -exec echo {} \; -exec rm {} \;`}, {"find -execdir", "find . -execdir rm {} +"}, {"find -delete", "find . -delete"}, {"find -fprint", "find . -fprint x"},
 		{"xargs", "echo x | xargs rm"}, {"xargs of git", "echo '-c core.pager=x log' | xargs git"}, {"xargs sh", "echo x | xargs -I{} sh -c {}"},

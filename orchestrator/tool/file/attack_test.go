@@ -168,6 +168,18 @@ func outsideUnharmed(t *testing.T, top string) {
 	noTemps(t, top)
 }
 
+// The text of a path alone is refused where it leads out; what looks at the files
+// comes after and is held by TestPathAttacks.
+func TestRelRefuses(t *testing.T) {
+	env, _ := world(t)
+	for _, path := range []string{"..", "../outside.txt", "sub/../../outside.txt", env.Dir + "-secrets/key", env.Dir + "/../ws-secrets/key", "/"} {
+		var refused *tool.PathError
+		if rel, err := env.Rel(path); !errors.As(err, &refused) {
+			t.Errorf("Rel(%q) = %q, %v", path, rel, err)
+		}
+	}
+}
+
 func TestPathsUnderstood(t *testing.T) {
 	env, top := world(t)
 	alias := filepath.Join(top, "ws", "..", "ws")

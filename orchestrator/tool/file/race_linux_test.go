@@ -30,7 +30,7 @@ func TestSymlinkRace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			var wg sync.WaitGroup
 			defer wg.Wait()
