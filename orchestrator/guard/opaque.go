@@ -15,10 +15,16 @@ const alwaysAsked = "eval sudo su doas pkexec runuser source . exec trap alias u
 	"busybox toybox setpriv capsh gdb strace ltrace flock ed ex vi vim nvim emacs expect at batch crontab systemd-run"
 
 // shells run their standard input, or what follows -c.
-const shells = "sh bash dash zsh ksh ash fish csh tcsh"
+const shells = "sh bash rbash dash zsh ksh mksh ash yash fish csh tcsh pwsh nu elvish xonsh"
 
 // interpreters run their standard input, or a text among their arguments.
-const interpreters = "python python2 python3 perl ruby node nodejs deno bun php lua luajit Rscript osascript tclsh"
+const interpreters = "python pypy perl ruby node nodejs deno bun php lua luajit Rscript osascript tclsh"
+
+// interprets reports whether a program is an interpreter, whatever version its
+// name ends in: python3.12, perl5.36.
+func interprets(program string) bool {
+	return slices.Contains(strings.Fields(interpreters), strings.TrimRight(program, "0123456789.-"))
+}
 
 // risky gives the arguments with which a program runs other programs, or
 // writes where its other arguments do not say: as they begin, "!" for those that
@@ -28,7 +34,8 @@ func risky(program string) []string {
 	case "git":
 		return []string{"-c", "--config-env", "--exec-path", "--git-dir", "--work-tree", "-C", "-O", "--open-files-in-pager", "--ext-diff", "--textconv",
 			"--upload-pack", "--receive-pack", "-u", "-x", "--exec", "--output", "--extcmd", "--tool", "-i", "!bisect", "!filter-branch", "!submodule", "!config",
-			"!difftool", "!mergetool", "!rebase", "!alias", "!hook", "!maintenance", "!daemon", "!credential", "!remote-ext", "!help"}
+			"!difftool", "!mergetool", "!rebase", "!alias", "!hook", "!maintenance", "!daemon", "!credential", "!remote-ext", "!help",
+			"!instaweb", "!send-email", "--sendmail-cmd", "!for-each-repo", "!p4", "!svn", "!gui", "!citool"}
 	case "find":
 		return []string{"-exec", "-ok", "-delete", "-fprint", "-fls"}
 	case "tar", "bsdtar":
@@ -59,8 +66,33 @@ func risky(program string) []string {
 	return nil
 }
 
-// plainSed is a script that only prints, deletes or replaces.
-var plainSed = regexp.MustCompile(`^(?:[0-9,$!]*[pdq=]?|s(/|#|,|\|)[^\n;{}]*[gpiI0-9]*)$`)
+// plainSed is a script that only prints or deletes; plainFlags are those of an
+// s command that neither run nor write.
+var (
+	plainSed   = regexp.MustCompile(`^[0-9,$!]*[pdq=]?$`)
+	plainFlags = regexp.MustCompile(`^[gpiIM0-9]*$`)
+)
+
+// replaces reports whether a sed script is one s command and nothing else: what
+// stands behind its third delimiter, the first that no backslash escapes, are flags
+// that only replace.
+func replaces(script string) bool {
+	if len(script) < 2 || script[0] != 's' || !strings.ContainsRune("/#,|", rune(script[1])) || strings.ContainsAny(script, "\n;{}") {
+		return false
+	}
+	delimiters := 0
+	for i := 1; i < len(script); i++ {
+		switch script[i] {
+		case '\\':
+			i++
+		case script[1]:
+			if delimiters++; delimiters == 3 {
+				return plainFlags.MatchString(script[i+1:])
+			}
+		}
+	}
+	return false
+}
 
 // opaque says why a command may do more than it shows; empty when not.
 func opaque(s command.Simple) string {
@@ -82,7 +114,7 @@ func opaque(s command.Simple) string {
 		return program + " runs or changes what is not in sight"
 	case slices.Contains(strings.Fields(shells), program):
 		return shellReads(s)
-	case slices.Contains(strings.Fields(interpreters), program):
+	case interprets(program):
 		return interpreterReads(s)
 	case program == "awk" || program == "gawk" || program == "mawk" || program == "nawk":
 		if dynamic || slices.ContainsFunc(s.Args(), func(w command.Word) bool {
@@ -98,8 +130,12 @@ func opaque(s command.Simple) string {
 		return program + " has options that run programs, and one of its words is only known when it runs"
 	}
 	for i, w := range s.Args() {
+		text := w.Text
+		if i == 0 && strings.HasSuffix(program, "tar") && !strings.HasPrefix(text, "-") {
+			text = "-" + text // the oldest form of its options
+		}
 		for _, option := range options {
-			if alone, ok := strings.CutPrefix(option, "!"); ok && w.Text == alone || !ok && begins(w.Text, option) && (i == 0 || w.Text != "-") {
+			if alone, ok := strings.CutPrefix(option, "!"); ok && text == alone || !ok && begins(text, option) && (i == 0 || text != "-") {
 				return program + " " + w.Text + " runs other programs or reaches other places"
 			}
 		}
@@ -132,9 +168,15 @@ func shellReads(s command.Simple) string {
 	return ""
 }
 
+// textModules are modules of Python that run their arguments, or their input.
+const textModules = "timeit code asyncio pdb"
+
 // interpreterReads is shellReads for interpreters, which also take modules.
 func interpreterReads(s command.Simple) string {
 	args := s.Args()
+	if len(args) > 1 && args[0].Text == "-m" && slices.Contains(strings.Fields(textModules), args[1].Text) {
+		return s.Program() + " -m " + args[1].Text + " runs a text"
+	}
 	if len(args) == 0 || args[0].Dynamic || strings.HasPrefix(args[0].Text, "-") && args[0].Text != "-m" && args[0].Text != "--version" && args[0].Text != "--test" {
 		return s.Program() + " runs a text"
 	}
@@ -154,7 +196,7 @@ func sedScript(s command.Simple, dynamic bool) string {
 			return "sed " + w.Text + " takes or writes what is not in sight"
 		case scripts == 0:
 			scripts++
-			if !plainSed.MatchString(w.Text) || strings.HasPrefix(w.Text, "s") && strings.ContainsAny(w.Text[strings.LastIndexAny(w.Text, "/#,|"):], "ewW") {
+			if !plainSed.MatchString(w.Text) && !replaces(w.Text) {
 				return "sed's script may run or write"
 			}
 		}
@@ -185,6 +227,45 @@ func free(s command.Simple) bool {
 	}
 	return false
 }
+
+// fed says why words that xargs reads may become more than arguments of what it
+// runs: programs, scripts or options that run programs. at is where xargs stands.
+func fed(commands []command.Simple, at int) string {
+	own := commands[at].Args()
+	via, i := "xargs", at+1
+	for ; i < len(commands) && commands[i].Via == via; i++ {
+		program := commands[i].Program()
+		if via == "xargs" {
+			own = own[:max(0, len(own)-len(commands[i].Words))]
+		}
+		if !slices.Contains(strings.Fields(wrappers), program) {
+			if risky(program) != nil || interprets(program) || slices.Contains(strings.Fields("sed awk gawk mawk nawk "+shells), program) {
+				return program + " gets words from xargs"
+			}
+			via = ""
+			break
+		}
+		via = program
+	}
+	if via != "" && i > at+1 {
+		return via + " gets words from xargs"
+	}
+	for i, w := range own {
+		text := ""
+		if m := replaceOption.FindStringSubmatch(w.Text); m == nil {
+			continue
+		} else if text = m[1]; text == "" && strings.HasSuffix(w.Text, "I") && i+1 < len(own) {
+			text = own[i+1].Text
+		}
+		if strings.Trim(text, "{}%@=") != "" {
+			return "xargs puts words in place of others"
+		}
+	}
+	return ""
+}
+
+// replaceOption is an option of xargs that names the text to be replaced.
+var replaceOption = regexp.MustCompile(`^(?:-[a-zA-Z0-9]*?[Ii]|--rep[a-z]*=?)(.*)$`)
 
 // wrappers run a command and do nothing else.
 const wrappers = "timeout nice nohup time stdbuf ionice setsid env command builtin xargs"

@@ -40,7 +40,8 @@ func TestCommandAllowed(t *testing.T) {
 		{"go test ./... 2>&1 | grep -v ok", Allow}, {"go test > /dev/null 2>&1", Allow}, {"go test > out/log", Allow}, {"go test > log", Ask}, {"cat < a", Allow}, {"ls < a", Ask},
 		{`grep "$PATTERN" a`, Allow}, {"cat $(ls)", Allow}, {"cat $(git status)", Ask}, {"timeout 60 go test", Allow}, {"timeout -k 5 60 go test", Ask},
 		{"env CI=1 go test", Allow}, {"env PATH=. go test", Ask}, {"LC_ALL=C grep x y", Allow}, {"ls; echo done", Allow}, {"for f in *.go; do grep x $f; done", Allow},
-		{"if ls; then cat a; else true; fi", Allow}, {"./run.sh", Allow}, {"cd sub && ./run.sh", Ask}, {"cat <<E\n$(ls)\nE\n", Allow}, {"sed -n 1,3p a", Allow},
+		{"if ls; then cat a; else true; fi", Allow}, {"./run.sh", Allow}, {"cd sub && ./run.sh", Ask}, {"cat <<E\n$(ls)\nE\n", Allow}, {"sed -n 1,3p a", Allow}, {`sed -n 's/[a-z]\/b/c/gp' a`, Allow},
+		{"ls | xargs cat", Allow}, {"ls | xargs timeout 5 cat", Allow}, {"ls | xargs timeout 5", Ask}, {"git diff a/../b", Allow},
 		{"echo only", Ask}, {"# nothing", Ask},
 	} {
 		got := Decide(ModeAsk, Facts{Tool: "Bash", Command: row.command}, rules)
@@ -55,6 +56,7 @@ func TestCommandAllowed(t *testing.T) {
 func TestCommandAttacks(t *testing.T) {
 	rules := rulesOf(t, "allow:Bash(git *)", "allow:Bash(echo *)", "allow:Bash(cat *)", "allow:Bash(find *)", "allow:Bash(xargs *)", "allow:Bash(ls *)", "allow:Bash(env *)",
 		"allow:Bash(sed *)", "allow:Bash(awk *)", "allow:Bash(tar *)", "allow:Bash(python3 *)", "allow:Bash(bash *)", "allow:Bash(sudo *)", "allow:Bash(eval *)", "allow:Bash(sort *)",
+		"allow:Bash(nice *)", "allow:Bash(rsync *)", "allow:Bash(python3.11 *)", "allow:Bash(mksh *)", "allow:Bash(rm build/*)", "allow:Bash(> out/*)",
 		"allow:Bash(go *)", "allow:Bash(printf *)", "allow:Bash(read *)", "allow:Bash(test *)", "allow:Bash(set *)", "allow:Bash(alias *)", "allow:Bash(cd *)", "allow:Bash(timeout *)")
 	for _, row := range []struct{ way, command string }{
 		{"separator", "git diff; rm -rf ~"}, {"and", "git diff && rm x"}, {"or", "git diff || rm x"}, {"pipe", "git diff | sh"}, {"background", "git diff & rm x"},
@@ -81,6 +83,11 @@ func TestCommandAttacks(t *testing.T) {
 		{"git rebase -x", "git rebase -x 'rm x' HEAD~1"}, {"git bisect", "git bisect run rm x"}, {"git submodule", "git submodule foreach 'rm x'"}, {"git --output", "git diff --output=/tmp/x"}, {"git ext-diff", "git diff --ext-diff"},
 		{"a word git gets later", "git $X"}, {"a pattern git gets", "git diff *"},
 		{"sed e", "sed '1e rm x' a"}, {"sed w", "sed 'w x' a"}, {"sed s///e", "sed 's/a/b/e' a"}, {"sed -i", "sed -i s/a/b/ a"}, {"sed -f", "sed -f x a"}, {"sed -s after", "sed -n p --in-place a"},
+		{"sed w behind a delimiter", "sed 's/a/b/w /tmp/x' a"}, {"sed e before a comment", "sed 's/a/id/e#/' a"}, {"sed e before another delimiter", "sed 's|a|id|e #|' a"}, {"sed escaped delimiter", `sed 's/a\/b/id/e' a`},
+		{"xargs timeout", "echo rm x | xargs timeout 5"}, {"xargs nice", "echo rm | xargs nice"}, {"xargs awk", `echo x | xargs -d '\n' awk`}, {"xargs sed", `echo 1e | xargs -d '\n' sed`}, {"xargs replaces", "echo x | xargs -I% awk % a"},
+		{"xargs replaces the name", "echo rm | xargs -I ls ls x"}, {"xargs replaces, joined", "echo rm | xargs -ils ls x"}, {"xargs replaces, long", "echo rm | xargs --replace=ls ls x"}, {"xargs through another", "echo x | xargs timeout 5 git"},
+		{"tar's old options", "tar xIf ./x a"}, {"rsync -e among others", "rsync -ae ./x a b"}, {"a version of python", "python3.11 -c 'import os'"}, {"python's timeit", "python3 -m timeit 'import os'"}, {"another shell", "mksh -c 'rm x'"},
+		{"git instaweb", "git instaweb --httpd='sh -c id'"}, {"git send-email", "git send-email --sendmail-cmd=./x a"}, {"up and away", "rm build/../src"}, {"redirect up and away", "ls . > out/../../x"}, {"redirect elsewhere", "cd sub && ls . > out/x"},
 		{"awk system", `awk 'BEGIN{system("rm x")}'`}, {"awk pipe", `awk '{print | "sh"}' a`}, {"awk file", `awk '{print > "x"}' a`}, {"awk -f", "awk -f x a"},
 		{"tar action", "tar -xf a --checkpoint-action=exec='rm x'"}, {"tar command", "tar xf a --to-command=sh"}, {"sort program", "sort --compress-program=./x a"}, {"sort -o", "sort -o x a"},
 		{"python -c", "python3 -c 'import os'"}, {"python of stdin", "cat a | python3"}, {"python -", "python3 - < a"}, {"go -exec", "go test -exec ./x ./..."}, {"go -toolexec", "go build -toolexec=./x"}, {"go generate", "go generate ./..."},
@@ -107,6 +114,8 @@ func TestCommandRefused(t *testing.T) {
 	}{
 		{"rm x", Refuse}, {"rm", Refuse}, {"/bin/rm x", Refuse}, {`\rm x`, Refuse}, {`"r"m x`, Refuse}, {`$'\x72m' x`, Refuse}, {"ls; rm x", Refuse}, {"echo $(rm x)", Refuse}, {"cat <(rm x)", Refuse},
 		{"sudo rm x", Refuse}, {"bash -c 'rm x'", Refuse}, {"find . -exec rm {} ;", Refuse}, {"ls | xargs rm", Refuse}, {"timeout 5 rm x", Refuse}, {"env A=1 rm x", Refuse}, {"f() { rm x; }; f", Refuse},
+		{"timeout -vk 5 5 rm x", Refuse}, {"timeout --sig KILL 5 rm x", Refuse}, {"ls | xargs -0n 1 rm", Refuse}, {"ls | xargs -0I {} rm {}", Refuse}, {"ls | xargs --replace rm {}", Refuse}, {"env -iu X rm x", Refuse},
+		{"taskset 1 rm x", Refuse}, {"chrt 1 rm x", Refuse}, {"sg root -c 'rm x'", Refuse}, {"mksh -c 'rm x'", Refuse}, {"python3.11 -c x", Ask}, {"echo x > /tmp/../etc/passwd", Refuse}, {"echo x > //etc/passwd", Refuse},
 		{"nohup nice rm x &", Refuse}, {"eval 'rm x'", Refuse}, {"rm $X", Refuse}, {"if\nrm x", Ask},
 		{"git push", Refuse}, {"git push origin main", Refuse}, {"git -C sub push", Refuse}, {"git --no-pager -c a=b push -f", Refuse}, {"git commit -m push", Allow}, {"git log", Allow},
 		{"git $X", Ask}, {"$X y", Ask}, {"r$X y", Ask}, {"eval \"$X\"", Ask}, {"cat x | bash", Ask}, {"python3 -c 'x'", Ask}, {"curl h", Ask}, {"echo x > /etc/passwd", Refuse}, {`echo x > "$F"`, Ask},

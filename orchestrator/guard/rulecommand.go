@@ -27,9 +27,8 @@ func read(line string) reading {
 		if r.opaque != "" {
 			break
 		}
-		r.opaque = opaque(s)
-		if next := i + 1; r.opaque == "" && next < len(commands) && commands[next].Via == "xargs" && risky(commands[next].Program()) != nil {
-			r.opaque = commands[next].Program() + " gets words from xargs"
+		if r.opaque = opaque(s); r.opaque == "" && s.Program() == "xargs" {
+			r.opaque = fed(commands, i)
 		}
 	}
 	return r
@@ -96,7 +95,7 @@ func covered(r reading, rules []Rule) (by string, ok bool) {
 			}
 		}
 		for _, redirect := range s.Redirects {
-			if !redirectCovered(redirect, rules, args) {
+			if moved && redirect.Writes() && !path.IsAbs(redirect.File.Text) || !redirectCovered(redirect, rules, args) {
 				return "", false
 			}
 		}
@@ -120,11 +119,17 @@ func fits(pattern []string, words []command.Word) bool {
 		if i > 0 && p == "*" && i == len(pattern)-1 {
 			return true
 		}
-		if i >= len(words) || words[i].Dynamic || !glob(p, words[i].Text) {
+		if i >= len(words) || words[i].Dynamic || !glob(p, words[i].Text) || p != "*" && climbs(words[i].Text) && !climbs(p) {
 			return false
 		}
 	}
 	return len(words) == len(pattern) || len(pattern) == 1 && pattern[0] == "*"
+}
+
+// climbs reports whether a word is a path with .. in it: build/* does not mean
+// build/../src.
+func climbs(word string) bool {
+	return slices.Contains(strings.Split(word, "/"), "..")
 }
 
 // redirectCovered reports whether a redirection needs no rule, or has one.
@@ -165,7 +170,7 @@ func names(rule Rule, s command.Simple, maybe bool) bool {
 	if pattern[0] == ">" || pattern[0] == "<" {
 		return slices.ContainsFunc(s.Redirects, func(r command.Redirect) bool {
 			fit := strings.Contains(r.Op, pattern[0]) && !strings.HasPrefix(r.Op, "<<") && !duplicates(r)
-			return fit && (maybe && r.File.Dynamic || len(pattern) > 1 && glob(pattern[1], r.File.Text))
+			return fit && (maybe && r.File.Dynamic || len(pattern) > 1 && (glob(pattern[1], r.File.Text) || glob(pattern[1], path.Clean(r.File.Text))))
 		})
 	}
 	if len(s.Words) == 0 {

@@ -40,11 +40,17 @@ func runnerOf(program string) (runner, bool) {
 	case "timeout":
 		return runner{valued: "ks", valuedLong: "kill-after signal", skip: 1}, true
 	case "xargs":
-		return runner{valued: "nPIdLaEs", valuedLong: "max-args max-procs replace delimiter max-lines arg-file max-chars"}, true
+		return runner{valued: "nPIdLaEs", valuedLong: "max-args max-procs delimiter arg-file max-chars"}, true
 	case "flock":
 		return runner{valued: "wEc", valuedLong: "timeout wait conflict-exit-code command", skip: 1}, true
 	case "watch":
 		return runner{valued: "nq", valuedLong: "interval equexit"}, true
+	case "taskset":
+		return runner{skip: 1}, true
+	case "chrt":
+		return runner{valued: "TPD", valuedLong: "sched-runtime sched-period sched-deadline", skip: 1}, true
+	case "fakeroot", "unbuffer", "chronic", "linux32", "linux64":
+		return runner{valued: "lisb"}, true
 	case "strace", "ltrace":
 		return runner{valued: "eosapuESIXbP"}, true
 	}
@@ -55,14 +61,14 @@ func runnerOf(program string) (runner, bool) {
 func runs(s Simple) running {
 	program, args := s.Program(), s.Args()
 	switch program {
-	case "sh", "bash", "dash", "zsh", "ksh", "ash":
+	case "sh", "bash", "rbash", "dash", "zsh", "ksh", "mksh", "ash", "yash":
 		return running{script: shellScript(s)}
 	case "eval":
 		if len(args) == 0 {
 			return running{}
 		}
 		return running{script: joined(args)}
-	case "su", "script":
+	case "su", "sg", "script":
 		return running{script: optionValue(args, "c", "command")}
 	case "find":
 		return running{words: findExec(args)}
@@ -103,12 +109,12 @@ func (r runner) command(args []Word) running {
 			}
 			return out
 		case strings.HasPrefix(w, "--") && len(w) > 2:
-			if slices.Contains(strings.Fields(r.valuedLong), w[2:]) {
-				i++
+			if slices.ContainsFunc(strings.Fields(r.valuedLong), func(option string) bool { return strings.HasPrefix(option, w[2:]) }) {
+				i++ // also where it is shortened
 			}
 		case strings.HasPrefix(w, "-") && len(w) > 1:
-			// -u name takes the next word, -uname does not.
-			if len(w) == 2 && strings.Contains(r.valued, w[1:]) {
+			// -u name and -iu name take the next word, -uname does not.
+			if strings.IndexAny(w[1:], r.valued) == len(w)-2 {
 				i++
 			}
 		case r.assigns && assignment(w) >= 0:
