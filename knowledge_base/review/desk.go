@@ -19,6 +19,13 @@ const MaxUndo = 200
 // desk that is not taken back already.
 var ErrNothingToUndo = errors.New("nothing was decided here that could be taken back")
 
+// LaterError says that the act to be taken back is not the last one any more.
+type LaterError struct{ Last Done }
+
+func (e *LaterError) Error() string {
+	return fmt.Sprintf("nothing was taken back: the last that was decided here is now %q", e.Last.What)
+}
+
 // Desk is where one person decides about cards one after the other, and takes
 // back what was too quick. What it remembers ends with it; the cards' history
 // does not. Its methods may be called concurrently.
@@ -169,16 +176,21 @@ func (d *Desk) Last() (Done, bool) {
 }
 
 // Undo gives the cards of the last act that was not taken back the texts they
-// had, in one commit. A card that somebody changed since is a
+// had, in one commit. Seq is that act's number, as whoever asks was shown it by
+// [Desk.Last]: where another act came after it, nothing is taken back, and the
+// error is a *[LaterError]. A card that somebody changed since is a
 // *[knowledgebase.ConflictError]: then that act stands for good, and the next
 // Undo is about the one before it.
-func (d *Desk) Undo(ctx context.Context) (Done, error) {
+func (d *Desk) Undo(ctx context.Context, seq int) (Done, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.done) == 0 {
 		return Done{}, ErrNothingToUndo
 	}
 	last := d.done[len(d.done)-1]
+	if last.Seq != seq {
+		return Done{}, &LaterError{last.Done}
+	}
 	ch := knowledgebase.Change{By: knowledgebase.Person, Message: "Taken back: " + last.What, Over: last.after, TakesBack: true}
 	for _, id := range slices.Sorted(maps.Keys(last.before)) {
 		c, err := card.Parse(last.before[id])

@@ -29,6 +29,34 @@ func decideOn(t *testing.T, s *knowledgebase.Store, act knowledgebase.Act, id, b
 	return d
 }
 
+// undoLast takes back what a person is shown as the last act.
+func undoLast(t *testing.T, desk *Desk) (Done, error) {
+	last, _ := desk.Last()
+	return desk.Undo(t.Context(), last.Seq)
+}
+
+// Who was shown one act does not take another back that came after it.
+func TestDeskUndoesWhatWasShown(t *testing.T) {
+	s := store(t, draft("k1", "one"), draft("k2", "two"))
+	desk := NewDesk(s)
+	shown, err := desk.Decide(t.Context(), decideOn(t, s, knowledgebase.Approve, "k1", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := desk.Decide(t.Context(), decideOn(t, s, knowledgebase.Reject, "k2", "")); err != nil {
+		t.Fatal(err)
+	}
+	var later *LaterError
+	if _, err := desk.Undo(t.Context(), shown.Seq); !errors.As(err, &later) || later.Last.ID != "k2" {
+		t.Errorf("an act that is not the last: %v", err)
+	}
+	for id, want := range map[string]card.State{"k1": card.Reviewed, "k2": card.Retired} {
+		if c, err := s.Get(id); err != nil || c.State != want {
+			t.Errorf("%s is %v (%v), want %s as it was decided", id, c, err, want)
+		}
+	}
+}
+
 // writeOver changes a card's file as an editor would.
 func writeOver(t *testing.T, s *knowledgebase.Store, id string) {
 	t.Helper()
@@ -102,7 +130,7 @@ func undoAll(t *testing.T, random *rand.Rand) {
 		states = append(states, texts(t, s))
 	}
 	for i := len(states) - 2; i >= 0; i-- {
-		if _, err := desk.Undo(t.Context()); err != nil {
+		if _, err := undoLast(t, desk); err != nil {
 			t.Fatal(err)
 		}
 		now := texts(t, s)
@@ -112,7 +140,7 @@ func undoAll(t *testing.T, random *rand.Rand) {
 			}
 		}
 	}
-	if _, err := desk.Undo(t.Context()); !errors.Is(err, ErrNothingToUndo) {
+	if _, err := undoLast(t, desk); !errors.Is(err, ErrNothingToUndo) {
 		t.Fatalf("one undo too many: %v", err)
 	}
 }
@@ -156,10 +184,10 @@ func TestDeskStale(t *testing.T) {
 		t.Fatal(c, err)
 	}
 	writeOver(t, s, "k2")
-	if _, err := desk.Undo(t.Context()); !errors.As(err, &conflict) {
+	if _, err := undoLast(t, desk); !errors.As(err, &conflict) {
 		t.Errorf("taken back over another's text: %v", err)
 	}
-	if done, err := desk.Undo(t.Context()); err != nil || done.ID != "k1" {
+	if done, err := undoLast(t, desk); err != nil || done.ID != "k1" {
 		t.Errorf("the act before it: %+v, %v", done, err)
 	}
 }

@@ -62,7 +62,7 @@ type cardView struct {
 	Notes     []string
 	Near      []nearCard
 	Can       map[string]bool // the acts that the card's state allows
-	Undo      string
+	Undo      *review.Done
 	Keys      []key
 }
 

@@ -1,8 +1,10 @@
 package page
 
 import (
+	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/review"
@@ -25,8 +27,8 @@ type queueView struct {
 	Cards  []knowledgebase.Entry
 	More   int // beyond those listed
 	Total  int
-	First  string // the card to begin with
-	Undo   string // what could be taken back; "" for nothing
+	First  string       // the card to begin with
+	Undo   *review.Done // what could be taken back; nil for nothing
 	Broken []knowledgebase.BrokenCard
 	Keys   []key
 }
@@ -44,12 +46,12 @@ func (s *Server) showQueue(w http.ResponseWriter, r *http.Request) error {
 }
 
 // undoable says what Undo would take back.
-func (s *Server) undoable() string {
+func (s *Server) undoable() *review.Done {
 	last, ok := s.desk.Last()
 	if !ok {
-		return ""
+		return nil
 	}
-	return last.What
+	return &last
 }
 
 // queuePlace is where a card stands in the queue.
@@ -79,9 +81,21 @@ func (s *Server) reviewCard(w http.ResponseWriter, r *http.Request) error {
 	return s.showCard(w, r, http.StatusOK, fromReview, "")
 }
 
-// undo takes the last decision back and shows the card it was about.
+// undo takes the last decision back and shows the card it was about. The form
+// says which one the page had shown: another browser may have decided since.
 func (s *Server) undo(w http.ResponseWriter, r *http.Request) error {
-	done, err := s.desk.Undo(r.Context())
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	seq, err := strconv.Atoi(r.PostForm.Get("act"))
+	if err != nil {
+		seq = 0 // no act has that number
+	}
+	done, err := s.desk.Undo(r.Context(), seq)
+	var later *review.LaterError
+	if errors.As(err, &later) {
+		return refuse(http.StatusConflict, "Nothing was taken back. Since that page was made, this was decided here: %s. Open the review again to see what can be taken back.", later.Last.What)
+	}
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,12 @@ func TestDecide(t *testing.T) {
 	if next := s.ask(t, "GET", "/review/c2?done=99", nil); strings.Contains(next.text, `class="done"`) {
 		t.Error("an address makes a page say something")
 	}
-	if back := s.ask(t, "POST", "/undo", form()); back.header.Get("Location") != "/review/c1?done=2" || s.state(t, "c1") != card.Draft {
+	for _, stale := range []url.Values{form(), form("act", "0"), form("act", "7"), form("act", "x")} {
+		if got := s.ask(t, "POST", "/undo", stale); got.code != 409 || !strings.Contains(got.text, "this was decided here: Approved: topic of c1") || s.state(t, "c1") != card.Reviewed {
+			t.Errorf("undo of %v: %d, c1 is %s\n%s", stale, got.code, s.state(t, "c1"), got.text)
+		}
+	}
+	if back := s.ask(t, "POST", "/undo", form("act", "1")); back.header.Get("Location") != "/review/c1?done=2" || s.state(t, "c1") != card.Draft {
 		t.Errorf("undo: %d to %s, c1 is %s", back.code, back.header.Get("Location"), s.state(t, "c1"))
 	}
 }
