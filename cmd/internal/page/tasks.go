@@ -10,6 +10,7 @@ import (
 
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
+	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
 )
 
@@ -38,6 +39,8 @@ type taskList struct {
 	Total        int
 	First, Last  int // which of them, from 1
 	Newer, Older string
+	Subagents    int  // how many tasks are of subagents
+	All          bool // they are listed, too
 }
 
 func (s *Server) showTasks(w http.ResponseWriter, r *http.Request) error {
@@ -46,18 +49,29 @@ func (s *Server) showTasks(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	slices.Reverse(all)
+	l := taskList{All: r.URL.Query().Has("all")}
+	all = slices.DeleteFunc(all, func(t orchestrator.Summary) bool {
+		if t.Parent != "" {
+			l.Subagents++
+		}
+		return t.Parent != "" && !l.All
+	})
 	skip, err := numberIn(r, "skip", 0)
 	if err != nil {
 		return err
 	}
 	from := min(int(min(skip, 1<<30)), max(len(all)-1, 0))
 	to := min(from+tasksShown, len(all))
-	l := taskList{Tasks: all[from:to], Total: len(all), First: from + 1, Last: to}
+	l.Tasks, l.Total, l.First, l.Last = all[from:to], len(all), from+1, to
+	path := "/tasks?"
+	if l.All {
+		path += "all=yes&"
+	}
 	if from > 0 {
-		l.Newer = fmt.Sprintf("/tasks?skip=%d", max(from-tasksShown, 0))
+		l.Newer = fmt.Sprintf("%sskip=%d", path, max(from-tasksShown, 0))
 	}
 	if to < len(all) {
-		l.Older = fmt.Sprintf("/tasks?skip=%d", to)
+		l.Older = fmt.Sprintf("%sskip=%d", path, to)
 	}
 	return s.render(w, http.StatusOK, "tasks", view{Title: "Tasks", Section: "/tasks", Body: l})
 }
@@ -78,7 +92,8 @@ func numberIn(r *http.Request, name string, fallback uint64) (uint64, error) {
 // taskPage is a task's timeline as a page shows it.
 type taskPage struct {
 	ID, Dir, Model, Request string
-	Path                    string // of this page, without a query
+	Parent                  *op.Parent // of a subagent: the task whose agent began it
+	Path                    string     // of this page, without a query
 	Standing                standing
 	Damage                  string
 	Tree                    treeView
@@ -175,7 +190,7 @@ func (s *Server) showTask(w http.ResponseWriter, r *http.Request) error {
 func (w *watch) page(v shown, live int) taskPage {
 	st, path := w.builder.State(), taskPath(w.id)
 	p := taskPage{
-		ID: w.id, Dir: st.Opened.Dir, Model: st.Model, Request: st.Request, Path: path,
+		ID: w.id, Parent: st.Opened.Parent, Dir: st.Opened.Dir, Model: st.Model, Request: st.Request, Path: path,
 		Standing: w.standing(live), Damage: w.damage(), Tree: w.tree(v), Chart: chartOf(w.builder.Requests()),
 	}
 	first := v.first

@@ -183,6 +183,33 @@ func TestTaskAddresses(t *testing.T) {
 	}
 }
 
+// The tasks of subagents stand in the list only for who asks, and lead back to
+// the task they are a part of.
+func TestSubagentTasks(t *testing.T) {
+	s := openSite(t)
+	newTask(t, s, "whole").call("Bash", "ok")
+	part := s.page.home.Task("whole.1")
+	if err := os.MkdirAll(part, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	log, err := opstream.Open(part, &opstream.Options{SealAfter: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	opened := &op.TaskOpened{Task: "whole.1", Dir: t.TempDir(), Model: "m", EAS: 4000, Parent: &op.Parent{Task: "whole", Op: 5, Call: "c1", Agent: "explore"}}
+	if _, err := log.Append(t.Context(), entryOf(t, 0, opened)); err != nil {
+		t.Fatal(err)
+	}
+	list := s.get(t, "/tasks")
+	if strings.Contains(list, "/tasks/whole.1") {
+		t.Errorf("the list holds a subagent's task:\n%s", list)
+	}
+	wantIn(t, "the list", list, `href="/tasks/whole"`, "1 to 1 of 1", "The task of a subagent is not among them", `href="/tasks?all=yes"`)
+	wantIn(t, "the list of all", s.get(t, "/tasks?all=yes"), `href="/tasks/whole"`, `href="/tasks/whole.1"`, "1 to 2 of 2", "a subagent of whole")
+	wantIn(t, "a subagent's task", s.get(t, "/tasks/whole.1"), `A subagent (explore) of <a href="/tasks/whole/ops/5">`)
+}
+
 // TestTimelinePage: the steps, the branch that was left, the jump, the block,
 // the card, the figures and the operations of a task are on its page.
 func TestTimelinePage(t *testing.T) {
