@@ -107,7 +107,7 @@ func (v *visit) enter(has bool) {
 	if v.up == nil {
 		return // the world's own
 	}
-	was := v.s.repo.nested[v.path] != nil
+	was := v.s.repo.nested[v.path] != nil || v.s.were[v.path] != nil
 	r, changed := v.s.nestedAt(v.path, has)
 	if v.isTop = was || r != nil; r != nil {
 		v.nest, v.nestAt = r, v.path

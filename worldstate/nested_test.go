@@ -118,14 +118,40 @@ func TestNestedRestore(t *testing.T) {
 	b.fsck()
 }
 
+// aged waits until a path is so old that its stamp is sure.
+func (b *bench) aged(path string) {
+	b.Helper()
+	st, err := lstatat(unix.AT_FDCWD, b.path(path))
+	b.must(err)
+	<-time.After(time.Until(time.Unix(0, st.ctime).Add(2 * racySlack)))
+}
+
+// TestNestedGone: what only a repository inside left out is held once it has
+// gone, though the .gitignore beside it is known and as it was.
+func TestNestedGone(t *testing.T) {
+	for name, o := range map[string]*Options{"scan": nil, "watch": {Watch: true}, "anew": nil} {
+		t.Run(name, func(t *testing.T) {
+			b := nestedBench(t, o)
+			b.write("in/er/.gitignore", "*.none\n")
+			b.aged("in/er/.gitignore")
+			b.agreesNested("first")
+			b.must(os.RemoveAll(b.path("in/er/.git")))
+			if name == "anew" {
+				b.w.Close()
+				b.open(o)
+			}
+			s := b.agreesNested("no repository any more")
+			b.holdsPaths("no repository any more", s.ID, map[string]bool{"in/er/out.tmp": true})
+		})
+	}
+}
+
 // TestNestedKnown: a world opened anew knows from its cache which repositories
 // are inside, though it reads no directory whose names are those they were.
 func TestNestedKnown(t *testing.T) {
 	b := nestedBench(t, nil)
 	b.write("in/er/.gitignore", "*.none\n")
-	st, err := lstatat(unix.AT_FDCWD, b.path("in/er"))
-	b.must(err)
-	<-time.After(time.Until(time.Unix(0, st.ctime).Add(2 * racySlack))) // a young directory is read in any case
+	b.aged("in/er") // a young directory is read in any case
 	first := b.save()
 	for _, exclude := range []string{"", "*.tmp\n", "*.log\n"} {
 		b.w.Close()

@@ -54,6 +54,7 @@ type scanner struct {
 	mu      sync.Mutex
 	links   map[uint64]bool        // inodes of files found to have several names, and not known to
 	nested  map[string]*repository // repositories inside that were found, nil those that have gone
+	were    map[string]*repository // those inside when what is known was seen
 	err     error
 	done    Progress
 	root    *node
@@ -83,6 +84,9 @@ func (w *World) scan(ctx context.Context, root *rootDir, known *knowledge, marks
 	v := &visit{s: s, chain: repo.outer, same: same}
 	if known != nil {
 		s.done.Known, v.prev = known.root.sum.files, known.root
+		if known.repo != nil {
+			s.were = known.repo.nested
+		}
 	}
 	if same {
 		v.mark = marks
