@@ -264,8 +264,8 @@ func (a *app) resumeCommand() *cobra.Command {
 }
 
 // resumedModel is the model a task goes on with: its own, unless the flags name
-// another.
-func (a *app) resumedModel(ctx context.Context, f agentFlags, id string, st *orchestrator.State) (modelChoice, error) {
+// another. What was used before there was a price is counted at its price.
+func (a *app) resumedModel(ctx context.Context, f *agentFlags, id string, st *orchestrator.State) (modelChoice, error) {
 	name, baseURL := st.Model, st.BaseURL
 	if f.model != "" {
 		name, baseURL = f.model, ""
@@ -276,7 +276,14 @@ func (a *app) resumedModel(ctx context.Context, f agentFlags, id string, st *orc
 	if redact.HasMarker(baseURL) {
 		return modelChoice{}, usageError("task %s: the address of its model holds a password, which is not kept; give it again with --base-url", id)
 	}
-	return a.chooseModels(ctx, f, name, baseURL)
+	m, err := a.chooseModels(ctx, *f, name, baseURL)
+	if err != nil {
+		return m, err
+	}
+	if m.price != nil {
+		f.earlierCost = m.price.Most(st.Totals.Usage.Unpriced())
+	}
+	return m, a.costKnown(*f, m)
 }
 
 // resumedApproval is what the flags say, or what was given when the task was
@@ -308,15 +315,9 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	m, err := a.resumedModel(ctx, f, id, st)
+	m, err := a.resumedModel(ctx, &f, id, st)
 	if err != nil {
 		return err
-	}
-	if err := a.costKnown(f, m); err != nil {
-		return err
-	}
-	if m.price != nil {
-		f.earlierCost = m.price.Most(st.Totals.Usage.Unpriced())
 	}
 	mode, notice, err := a.approvalMode(resumedApproval(f, st))
 	if err != nil {

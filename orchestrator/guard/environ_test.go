@@ -10,7 +10,7 @@ func TestEnviron(t *testing.T) {
 	dropped := []string{
 		"OPENAI_API_KEY=k", "OPENAI_BASE_URL=u", "ANTHROPIC_API_KEY=k", "AWS_SECRET_ACCESS_KEY=k", "AWS_PROFILE=p",
 		"GITHUB_TOKEN=t", "GH_TOKEN=t", "NPM_TOKEN=t", "my_api_key=k", "DB_PASSWORD=p", "MYSQL_PWD=p", "CLIENT_SECRET_FILE=f",
-		"STRIPE_KEY=k", "SSH_AUTH_SOCK=/s", "BASH_ENV=/evil", "ENV=/evil", "BASH_FUNC_ls%%=() { evil; }", "PROMPT_COMMAND=x",
+		"STRIPE_KEY=k", "MY_SSHKEY=k", "githubToken=t", "MYAPIKEY=k", "SSH_AUTH_SOCK=/s", "BASH_ENV=/evil", "ENV=/evil", "BASH_FUNC_ls%%=() { evil; }", "PROMPT_COMMAND=x",
 		"DATABASE_URL=postgres://user:pass@host/db", "https_proxy=http://u:p@proxy:3128", "TOKEN=t",
 		"GOOGLE_APPLICATION_CREDENTIALS=/f", "HF_HOME=/h", "AZURE_X=1",
 		"SHELLOPTS=xtrace", "PS4=$(evil)", "INNOCENT=ghp_" + strings.Repeat("a1B2c3D4e5", 4)[:36],
