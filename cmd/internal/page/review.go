@@ -96,6 +96,10 @@ func (s *Server) undo(w http.ResponseWriter, r *http.Request) error {
 	if errors.As(err, &later) {
 		return refuse(http.StatusConflict, "Nothing was taken back. Since that page was made, this was decided here: %s. Open the review again to see what can be taken back.", later.Last.What)
 	}
+	var conflict *knowledgebase.ConflictError
+	if errors.As(err, &conflict) {
+		return refuse(http.StatusConflict, "Nothing was taken back: card %s was changed since. It stays as it is now; its history shows what it was.", conflict.ID)
+	}
 	if err != nil {
 		return err
 	}

@@ -124,6 +124,30 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// What somebody wrote into a card's file since is not taken back with a
+// decision before it.
+func TestUndoOverAnother(t *testing.T) {
+	s := openSite(t)
+	s.addCard(t, "c1", "topic of c1")
+	_, seen := s.text(t, "c1")
+	if done := s.ask(t, "POST", "/cards/c1/decide", form("act", "approve", "seen", seen)); done.code != 303 {
+		t.Fatalf("%d\n%s", done.code, done.text)
+	}
+	text, _ := s.text(t, "c1")
+	text += "\nBy another hand.\n"
+	if err := os.WriteFile(s.store.List()[0].Path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := s.ask(t, "POST", "/undo", form("act", "1"))
+	if now, _ := s.text(t, "c1"); got.code != 409 || now != text {
+		t.Errorf("undo over another's text: %d, the card says\n%s", got.code, now)
+	}
+	wantIn(t, "the refusal", got.text, "Nothing was taken back: card c1 was changed since.")
+	if strings.Contains(got.text, s.dir) {
+		t.Errorf("the refusal tells where the cards stand:\n%s", got.text)
+	}
+}
+
 func TestSupersede(t *testing.T) {
 	s := openSite(t)
 	for _, id := range []string{"c1", "c2", "c3"} {
