@@ -24,7 +24,7 @@ const timelineWords = `turns:
       - {name: Bash, arguments: {command: "until [ -e go ]; do sleep 0.02; done; echo wrong > wrong.txt", timeout: 240}}
   - reply: That leads nowhere.
     calls:
-      - {name: jump_to_step, arguments: {step_id: 1, reason: "counting up leads nowhere"}}
+      - {name: jump_to_step, arguments: {step_id: 1, reason: "counting up leads nowhere: a_word_without_any_place_to_break_that_is_far_wider_than_the_window_of_a_phone_and_than_half_of_a_desk"}}
   - reply: I write the greeting.
     calls:
       - {name: WriteFile, arguments: {path: hello.txt, content: "Hello, browser.\n"}}

@@ -8,6 +8,21 @@
   const shown = () => document.getElementById("detail");
   let opener = "";
 
+  // goBack leads to what it was opened from; where that is gone, to a list.
+  const goBack = () => {
+    const back = document.getElementById(opener) || document.querySelector("[data-arrows] a");
+    if (back) back.focus();
+  };
+
+  // Where a page is narrow, what was opened stands below all else, and a phone
+  // has no Escape.
+  const offerBack = (heading) => {
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Back " });
+    button.append(Object.assign(document.createElement("kbd"), { textContent: "Esc" }));
+    button.addEventListener("click", goBack);
+    heading.after(button);
+  };
+
   // One link of a list is in the order of Tab; the arrows reach the others.
   const settle = () => lists().forEach((list) => {
     const links = linksOf(list);
@@ -40,8 +55,7 @@
   document.addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.altKey || e.metaKey || !(e.target instanceof Element)) return;
     if (e.key === "Escape" && shown().contains(e.target)) {
-      const back = document.getElementById(opener);
-      if (back) back.focus();
+      goBack();
       return;
     }
     const list = e.target.closest("[data-arrows]");
@@ -51,17 +65,21 @@
     go(list, next(list, e.target, e.key));
   });
 
-  document.addEventListener("focusin", (e) => {
-    const list = e.target instanceof Element && e.target.closest("[data-arrows]");
-    if (!list || !e.target.id) return;
-    opener = list.dataset.at = e.target.id;
+  const note = (e) => {
+    const link = e.target instanceof Element && e.target.closest("[data-arrows] a[id]");
+    if (!link) return;
+    opener = link.closest("[data-arrows]").dataset.at = link.id;
     settle();
-  });
+  };
+  document.addEventListener("focusin", note);
+  document.addEventListener("click", note, true); // a tap does not focus a link in every browser
 
   document.addEventListener("htmx:afterSettle", (e) => {
     if (e.detail.target && e.detail.target.id === "detail") {
       shown().scrollTop = 0;
-      document.getElementById("opened").focus();
+      const heading = document.getElementById("opened");
+      offerBack(heading);
+      heading.focus();
       return;
     }
     settle();

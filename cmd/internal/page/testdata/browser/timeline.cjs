@@ -108,8 +108,14 @@ run(async (story, args) => {
     await other.locator("#step-3").click();
     await opened(other, "Step 3");
     await story.accessible(other, `a step (${look})`);
+    await other.getByRole("button", { name: "Back" }).click();
+    assert.equal(await focused(other), "step-3", "Back goes back to where it was opened");
     await story.goto(other, `/tasks/${args.task}/ops/10/context`);
     await story.accessible(other, `a context (${look})`);
+    await story.goto(other, "/review");
+    await other.getByRole("link", { name: "Begin" }).click();
+    await other.locator("blockquote", { hasText: "counting up leads nowhere" }).waitFor();
+    await story.accessible(other, `a card with its evidence (${look})`);
     await other.context().close();
   }
   const picture = await story.open("light", { viewport: { width: 1100, height: 560 } });
