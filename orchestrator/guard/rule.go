@@ -46,6 +46,9 @@ func ParseRules(texts []string, v Verdict, from string) ([]Rule, error) {
 	return out, nil
 }
 
+// commandTool is the tool whose calls are commands.
+const commandTool = "Bash"
+
 // ruleText takes a rule apart: Tool or Tool(command).
 var ruleText = regexp.MustCompile(`(?s)^([A-Za-z0-9_*?\[\]-]{1,80})(?:\((.*)\))?$`)
 
@@ -58,6 +61,9 @@ func ParseRule(text string, v Verdict) (Rule, error) {
 	r := Rule{Tool: m[1], Command: strings.Join(strings.Fields(m[2]), " "), Verdict: v}
 	if _, err := path.Match(r.Tool, ""); err != nil {
 		return Rule{}, fmt.Errorf("rule %q: the tool's name is no pattern: %w", text, err)
+	}
+	if r.Command != "" && !r.about(commandTool) {
+		return Rule{}, fmt.Errorf("rule %q: only %s has commands; write %s for every call of the tool", text, commandTool, r.Tool)
 	}
 	if r.Command == "" && strings.HasSuffix(text, ")") {
 		return Rule{}, fmt.Errorf("rule %q: there is no command between the parentheses; write %s for all of them", text, r.Tool)
