@@ -107,10 +107,10 @@ func reads(r *http.Request) bool {
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// known reports the cookie of someone who had the token.
+// known reports the cookie of someone who had the token. A server on another
+// port can give the browser cookies of the same name: those do not lock it out.
 func (d *door) known(r *http.Request) bool {
-	c, err := r.Cookie(d.cookie)
-	return err == nil && same(c.Value, d.ticket)
+	return slices.ContainsFunc(r.CookiesNamed(d.cookie), func(c *http.Cookie) bool { return same(c.Value, d.ticket) })
 }
 
 // exchange gives the cookie for the token, and an address without it.

@@ -1,11 +1,15 @@
 package page
 
 import (
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/orchestrator"
@@ -111,6 +115,7 @@ func TestDoor(t *testing.T) {
 		want               int
 	}{
 		{"with the cookie", "GET", "/review", nil, 200},
+		{"with another's cookie before it", "GET", "/review", []func(*http.Request){noCookie, header("Cookie", s.cookie.Name+"=x; "+s.cookie.Name+"="+s.cookie.Value)}, 200},
 		{"by the name localhost", "GET", "/review", []func(*http.Request){host("localhost" + port)}, 200},
 		{"a link from elsewhere", "GET", "/review", []func(*http.Request){header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "navigate")}, 200},
 		{"without the cookie", "GET", "/review", []func(*http.Request){noCookie}, 401},
@@ -176,6 +181,38 @@ func TestDoorCookie(t *testing.T) {
 	in := s.ask(t, "GET", "/?token="+s.page.door.token, nil, noCookie)
 	if to := in.header.Get("Location"); to != "/" {
 		t.Errorf("the token leads to %q: it must leave the address", to)
+	}
+}
+
+// Who is slow does not hold a connection for ever: a form whose text does not
+// come is cut, the cookie given or not.
+func TestSlowForm(t *testing.T) {
+	s := openSite(t)
+	l, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := s.page.server(t.Context())
+	if srv.ReadTimeout <= 0 || srv.WriteTimeout <= 0 || srv.ReadHeaderTimeout <= 0 || srv.IdleTimeout <= 0 {
+		t.Errorf("reading %v, writing %v, header %v, idle %v: want a limit to each", srv.ReadTimeout, srv.WriteTimeout, srv.ReadHeaderTimeout, srv.IdleTimeout)
+	}
+	srv.ReadTimeout = 10 * time.Millisecond
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(l) }()
+	defer func() { srv.Close(); <-ended }()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil { // for a server that never does
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(c, "POST /undo HTTP/1.1\r\nHost: %s\r\nContent-Length: 100000\r\n\r\nact=", strings.TrimPrefix(s.URL, "http://")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, c); err != nil { // until the server hangs up
+		t.Error(err)
 	}
 }
 

@@ -18,6 +18,10 @@ const (
 	maxHeaderBytes = 64 << 10
 	// headerWait is how long a request's header may take to arrive.
 	headerWait = 10 * time.Second
+	// requestWait is how long all of a request may take to arrive, answerWait how
+	// long it may take to make its answer and have it read.
+	requestWait = time.Minute
+	answerWait  = 5 * time.Minute
 	// idleWait is how long a connection is kept for the next request.
 	idleWait = 2 * time.Minute
 	// closeWait is how long running requests may take after the server was
@@ -94,16 +98,23 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.door.wrap(s, s.mux).ServeHTTP(w, r)
 }
 
-// Serve answers requests on l until ctx ends, which is no error, and closes l.
-// The contexts of requests end with ctx.
-func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	srv := &http.Server{
+// server gives what answers requests, with its limits.
+func (s *Server) server(ctx context.Context) *http.Server {
+	return &http.Server{
 		Handler:           s,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ReadHeaderTimeout: headerWait,
+		ReadTimeout:       requestWait,
+		WriteTimeout:      answerWait,
 		IdleTimeout:       idleWait,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
+}
+
+// Serve answers requests on l until ctx ends, which is no error, and closes l.
+// The contexts of requests end with ctx.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	srv := s.server(ctx)
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)
