@@ -230,8 +230,9 @@ func (t *Task) finishJump(ctx context.Context) error {
 		Reverted: firstN(paths(changed), maxListed), NReverted: len(changed),
 		Kept:  skips(kept),
 		Saved: j.FromCommit,
-		Words: wordsOf(slices.DeleteFunc(slices.Clone(discarded), t.state.carried), wordsOfLeft, t.counter.Count),
 	}
+	effects, told := t.subagentsIn(discarded)
+	done.Words = wordsOf(slices.DeleteFunc(slices.Clone(discarded), t.state.carried), told, wordsOfLeft, t.counter.Count)
 	since, err := t.stepEndedAt(j.To)
 	if err != nil {
 		return err
@@ -241,7 +242,7 @@ func (t *Task) finishJump(ctx context.Context) error {
 	done.Unseen = stays.partial
 	left := t.state.Discarded(j.To)
 	done.Folded = len(left) > 0 && len(t.unfolded(left)) == 0
-	done.Notice = noticeOf(t.Dir, j.JumpIntended, done, changed, discarded, t.subagentEffects(left), t.state.triedFrom(j.To, j.From), t.state.validSteps())
+	done.Notice = noticeOf(t.Dir, j.JumpIntended, done, changed, discarded, effects, t.state.triedFrom(j.To, j.From), t.state.validSteps())
 	done.Notice += t.liveAgain(j) + t.todosBack(j.To) + t.state.endedWith(left)
 	if len(j.Jobs) > 0 {
 		done.Notice += fmt.Sprintf("\nEnded, because it was begun after step %d and ran in the background: %s.", j.To, list(j.Jobs, len(j.Jobs)))

@@ -186,8 +186,10 @@ func (t *Task) mailPass(ctx context.Context, j *Pending) error {
 		Mail: *j.Mail, to: j.To, from: t.state.Current, ops: r, messages: p.MessagesRemoved,
 		ledger: ledgerOf(t.Dir, ops), later: t.state.laterCheckpoints(j.JumpRequested),
 	}
+	effects, _ := t.subagentsIn(ops)
+	m.effects = append(m.effects, effects...)
 	if !j.Mail.RestoreFiles {
-		p.Words = wordsOf(ops, wordsOfLeft, t.counter.Count)
+		p.Words = wordsOf(ops, nil, wordsOfLeft, t.counter.Count)
 		m.changed, m.unknown = t.changedSince(ctx, j.To)
 		m.left = t.state.leftBefore(j.To)
 	}

@@ -36,14 +36,15 @@ const (
 
 // wordsOf gives the person's own words among some operations that leave the
 // context, as the model is shown them: nothing a person said is lost.
-func wordsOf(ops []op.Op, lead string, count func(string) int) string {
+// more are words from elsewhere.
+func wordsOf(ops []op.Op, more []said, lead string, count func(string) int) string {
 	var words []said
 	for _, o := range ops {
 		if b, ok := o.Body.(*op.UserSaid); ok && b.Text != "" {
-			words = append(words, said{o.Seq, b.Text, b.Source})
+			words = append(words, said{o.Seq, b.Text, b.Source, ""})
 		}
 	}
-	return renderWords(words, lead, count)
+	return renderWords(append(words, more...), lead, count)
 }
 
 // said is one thing a person said.
@@ -51,6 +52,7 @@ type said struct {
 	seq    uint64
 	text   string
 	source op.Source
+	task   string // and a blank: the subagent's it was said to; empty: the task itself
 }
 
 // renderWords quotes the words: steering and rejections whole, other texts
@@ -72,7 +74,7 @@ func renderWords(in []said, lead string, count func(string) int) string {
 				budget -= n
 			}
 		}
-		fmt.Fprintf(&sb, "\n- op %d (%s): %s", s.seq, s.source, text)
+		fmt.Fprintf(&sb, "\n- %sop %d (%s): %s", s.task, s.seq, s.source, text)
 	}
 	return sb.String()
 }

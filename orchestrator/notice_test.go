@@ -61,9 +61,9 @@ model.replied 2 {"text":"The date parser\nis fixed.","finish":"stop"}
 	golden(t, "notice/back_folded.txt", noticeOf("/w", back, &op.JumpDone{Folded: true}, nil, nil, nil, []string{"step 2 and on: the config is read too late"}, "0 to 4"))
 	golden(t, "notice/forward.txt", noticeOf("/w", op.JumpIntended{From: 1, To: 4, Reason: "It was better."}, &op.JumpDone{}, changed[:1], nil, nil, nil, "0 to 4"))
 	golden(t, "notice/words.txt", renderWords([]said{
-		{7, "Use tabs, and mind the\nsecond line.", op.SourceSteer},
-		{9, "No: never touch the vendored code.", op.SourceRejection},
-		{12, "Fix the parser. " + strings.Repeat("It fails on leap years. ", 400) + "And tell me when it is done.", op.SourceRequest},
+		{7, "Use tabs, and mind the\nsecond line.", op.SourceSteer, ""},
+		{9, "No: never touch the vendored code.", op.SourceRejection, ""},
+		{12, "Fix the parser. " + strings.Repeat("It fails on leap years. ", 400) + "And tell me when it is done.", op.SourceRequest, ""},
 	}, wordsOfLeft, countWords))
 	golden(t, "notice/restored.txt", restoredNotice(&op.WorldRestored{ToStep: 2, Paths: []string{"src", "go.mod"}, Kept: []op.Skipped{{Path: "src/mine.go"}}}, 5,
 		worldstate.Result{Written: []string{"go.mod", "src/a.go"}, Deleted: []string{"src/new.go"}}))
@@ -75,15 +75,15 @@ model.replied 2 {"text":"The date parser\nis fixed.","finish":"stop"}
 func TestWordsAreWhole(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("every word counts ", 2000))
 	for _, source := range []op.Source{op.SourceSteer, op.SourceRejection} {
-		if got := renderWords([]said{{1, long, source}}, wordsOfLeft, countWords); !strings.Contains(got, long) {
+		if got := renderWords([]said{{1, long, source, ""}}, wordsOfLeft, countWords); !strings.Contains(got, long) {
 			t.Errorf("%s was shortened to %d bytes", source, len(got))
 		}
 	}
 	short := strings.TrimSpace(strings.Repeat("word ", maxWordsTokens))
-	if got := renderWords([]said{{1, short, op.SourceRequest}}, wordsOfLeft, countWords); !strings.Contains(got, short) {
+	if got := renderWords([]said{{1, short, op.SourceRequest, ""}}, wordsOfLeft, countWords); !strings.Contains(got, short) {
 		t.Error("a request within the budget was shortened")
 	}
-	got := renderWords([]said{{3, long, op.SourceRequest}}, wordsOfLeft, countWords)
+	got := renderWords([]said{{3, long, op.SourceRequest, ""}}, wordsOfLeft, countWords)
 	if strings.Contains(got, long) || !strings.Contains(got, "the whole is op 3") {
 		t.Errorf("a request over the budget is not shortened with a pointer: %d bytes", len(got))
 	}

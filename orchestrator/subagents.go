@@ -131,7 +131,7 @@ func (ts taskSubagents) Begin(ctx context.Context, s tool.SubagentStart) (tool.S
 	st := w.child.State()
 	w.before, w.had, w.from = st.Totals.Usage, st.spent(), st.Last
 	t.opts.family.joins(w.id, w.had)
-	started := &op.SubagentStarted{Call: s.Call, Task: w.id, Agent: s.Agent, Description: s.Description, Resumed: s.Resume != "", Before: w.before}
+	started := &op.SubagentStarted{Call: s.Call, Task: w.id, Agent: s.Agent, Description: s.Description, Resumed: s.Resume != "", Before: w.before, From: w.from}
 	if w.child.Dir != t.Dir {
 		started.Dir = w.child.Dir
 	}
@@ -387,31 +387,39 @@ func (s *State) endedWith(discarded []int) string {
 	return fmt.Sprintf("\nSubagents that ended with the steps you left, and cannot be resumed: %s.", list(ended, len(ended)))
 }
 
-// subagentEffects are the commands of subagents begun in some steps that may
-// have reached beyond the directory. A record that cannot be read is said.
-func (t *Task) subagentEffects(steps []int) []string {
-	var effects []string
-	for _, c := range t.state.Subagents {
-		if !slices.Contains(steps, c.Step) {
+// subagentsIn is what subagents did on the calls among some operations: the
+// commands that may have reached beyond the directory, and what the person said
+// to them. A record that cannot be read is said.
+func (t *Task) subagentsIn(ops []op.Op) (effects []string, words []said) {
+	seen := make(map[string]bool)
+	for _, o := range ops {
+		b, ok := o.Body.(*op.SubagentStarted)
+		if !ok || seen[b.Task] {
 			continue
 		}
-		var ops []op.Op
-		err := EachOp(t.confines.home, c.Task, func(o op.Op) error {
-			if _, ok := o.Body.(*op.ToolCalled); ok {
-				ops = append(ops, o)
+		seen[b.Task] = true
+		var calls []op.Op
+		err := EachOpSince(t.confines.home, b.Task, b.From, func(o op.Op) error {
+			switch ob := o.Body.(type) {
+			case *op.ToolCalled:
+				calls = append(calls, o)
+			case *op.UserSaid:
+				if ob.Source != op.SourceRequest { // those are the agent's
+					words = append(words, said{o.Seq, ob.Text, ob.Source, b.Task + " "})
+				}
 			}
 			return nil
 		})
 		dir := t.Dir
-		if c.Dir != "" {
-			dir = c.Dir
+		if b.Dir != "" {
+			dir = b.Dir
 		}
-		for _, e := range ledgerOf(dir, ops).effects {
-			effects = append(effects, c.Task+" "+e)
+		for _, e := range ledgerOf(dir, calls).effects {
+			effects = append(effects, b.Task+" "+e)
 		}
 		if err != nil {
-			effects = append(effects, fmt.Sprintf("%s: what it did is not known: %v", c.Task, err))
+			effects = append(effects, fmt.Sprintf("%s: what it did is not known: %v", b.Task, err))
 		}
 	}
-	return effects
+	return effects, words
 }

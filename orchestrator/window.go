@@ -232,7 +232,7 @@ func (t *Task) foldOldest(ctx, keep context.Context, act Action) error {
 	req.From, req.To, req.WorldID = first.ID, last.ID, last.Tree
 	req.TargetWorldID = t.state.Steps.At(first.Parent).Tree
 	req.Standing, req.Left = true, t.leftOf(act.Steps)
-	return t.runPass(ctx, keep, passModel{t}, req, &op.PassDone{Trigger: triggerWindow, Words: wordsOf(words, wordsOfFolded, t.counter.Count), Target: act.Target})
+	return t.runPass(ctx, keep, passModel{t}, req, &op.PassDone{Trigger: triggerWindow, Words: wordsOf(words, nil, wordsOfFolded, t.counter.Count), Target: act.Target})
 }
 
 // leftOf names those of some steps that a jump has left.

@@ -6,13 +6,18 @@ import (
 )
 
 // TestAskForSubagent: the calls of a subagent are asked about with its name, and
-// the word given with a no reaches the subagent, not its parent.
+// the word given with a no reaches the subagent, not its parent, until a jump
+// ends the subagent: the parent is told then.
 func TestAskForSubagent(t *testing.T) {
 	dir := layAsked(t, `turns:
   - calls: [{name: Task, arguments: {subagent: coder, description: touch, prompt: Touch them.}}]
   - expect:
       - {on: result, contains: I touched one.}
       - {on: all-joined, lacks: leave the second alone}
+    calls: [{name: jump_to_step, arguments: {step_id: 0, reason: another way}}]
+  - expect:
+      - {on: last, matches: 'What the person said in the steps you left still holds:\n- \S+\.1 op \d+ \(rejection\): leave the second alone\n'}
+      - {on: last, lacks: "Touch them."}
     reply: It was careful.
 subagents:
   - agent: coder
@@ -32,7 +37,7 @@ subagents:
 	if code != 0 || !strings.Contains(rest, "It was careful.") {
 		t.Errorf("exit %d:\n%s", code, rest)
 	}
-	if !inWorld(dir, "first") || inWorld(dir, "second") {
-		t.Error("not exactly the approved commands ran")
+	if !strings.Contains(rest, "1 file(s) changed") || inWorld(dir, "second") {
+		t.Errorf("not exactly the approved commands ran:\n%s", rest)
 	}
 }

@@ -23,6 +23,8 @@ type SubagentStarted struct {
 	Dir         string `json:"dir,omitempty"`     // of its own, where it has one
 	// Before is what it had used of the model until then.
 	Before Usage `json:"before"`
+	// From is the last operation of its task then; 0: it had none.
+	From uint64 `json:"from,omitempty"`
 }
 
 // SubagentEnded says how a subagent's turn ended. Its task stays and can be
