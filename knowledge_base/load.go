@@ -2,13 +2,13 @@ package knowledgebase
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/usage"
@@ -20,9 +20,8 @@ const readers = 8
 
 // read is what became of one file.
 type read struct {
-	st     *stored
-	lesson string // the hash of what the card says
-	err    error
+	st  *stored
+	err error
 }
 
 // contents is what the folder holds.
@@ -34,13 +33,15 @@ type contents struct {
 	trusted map[string]bool // lessons reviewed on this machine, in a project's store
 }
 
-// load reads all files into memory; the caller holds no lock that readers
-// could be waiting for, or the write lock.
-func (s *Store) load(ctx context.Context) error {
-	now, err := s.scan(ctx, nil)
+// load reads the files into memory, but for those that are as they are in known,
+// which is by path; the caller holds no lock that readers could be waiting for,
+// or the write lock. What was read is kept for the next opening.
+func (s *Store) load(ctx context.Context, known map[string]*stored) error {
+	now, err := s.scan(ctx, known)
 	if err != nil {
 		return err
 	}
+	s.keepCards(now.cards, known)
 	s.dropIndex()
 	s.contents = now
 	return nil
@@ -75,7 +76,7 @@ func (s *Store) scan(ctx context.Context, known map[string]*stored) (contents, e
 			return out, fmt.Errorf("more than %d cards; move some to another folder", MaxCards)
 		}
 		out.cards[r.st.card.ID] = r.st
-		out.lessons[r.lesson] = r.st.card.ID
+		out.lessons[r.st.lesson] = r.st.card.ID
 	}
 	out.usage, err = usage.Read(s.usagePath())
 	return out, err
@@ -113,12 +114,7 @@ func (s *Store) readAll(ctx context.Context, paths []string, known map[string]*s
 	for range min(readers, len(paths)) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(paths) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				if out[i].st = known[paths[i]]; out[i].st == nil || !out[i].st.unchanged() {
-					out[i].st, out[i].err = s.readCard(paths[i])
-				}
-				if out[i].err == nil {
-					out[i].lesson = out[i].st.card.Hash()
-				}
+				out[i].st, out[i].err = s.readNow(paths[i], known[paths[i]])
 				done <- struct{}{}
 			}
 		})
@@ -138,20 +134,20 @@ func (s *Store) readAll(ctx context.Context, paths []string, known map[string]*s
 
 // readCard reads one card as it counts here.
 func (s *Store) readCard(path string) (*stored, error) {
-	st, err := readCardFile(path)
-	if err == nil {
-		s.judge(st.card)
-	}
-	return st, err
-}
-
-// readCardFile reads one regular file of bounded size.
-func readCardFile(path string) (*stored, error) {
-	fi, err := os.Lstat(path)
+	st, err := readCardFile(path, s.opts.clock)
 	if err != nil {
 		return nil, err
 	}
-	if !fi.Mode().IsRegular() {
+	return s.judge(st), nil
+}
+
+// readCardFile reads one regular file of bounded size, as the file says it.
+func readCardFile(path string, clock func() time.Time) (*stored, error) {
+	before, err := marksOf(path, clock())
+	if err != nil {
+		return nil, err
+	}
+	if !before.regular {
 		return nil, fmt.Errorf("read %s: not a regular file", path)
 	}
 	f, err := os.Open(path)
@@ -170,5 +166,10 @@ func readCardFile(path string) (*stored, error) {
 	if c.ID == "" {
 		return nil, card.Errorf(2, "id is missing; add 'id: %s'", card.NewID("file", string(src)))
 	}
-	return &stored{card: c, path: path, sum: sha256.Sum256(src), info: fi}, nil
+	st := newStored(c, path, src)
+	// The marks say what was read only if they are the same before and after.
+	if after, err := marksOf(path, clock()); err == nil && before.vouch(after) {
+		st.marks = before
+	}
+	return st, nil
 }

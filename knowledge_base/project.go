@@ -106,10 +106,18 @@ func (s *Store) noteReviews(todo []planned) (err error) {
 }
 
 // judge takes a shipped review for what it is here: a claim.
-func (s *Store) judge(c *card.Card) {
-	if s.opts.reviews != "" && c.State == card.Reviewed && !s.trusted[c.Hash()] {
-		c.State = card.Draft
+func (s *Store) judge(st *stored) *stored {
+	if s.opts.reviews == "" || !st.claimed && st.card.State != card.Reviewed || s.trusted[st.lesson] != st.claimed {
+		return st
 	}
+	judged := *st
+	judged.card = st.card.Clone()
+	judged.claimed = !st.claimed
+	judged.card.State = card.Reviewed
+	if judged.claimed {
+		judged.card.State = card.Draft
+	}
+	return &judged
 }
 
 // Layers are several folders searched as one, the nearest first.

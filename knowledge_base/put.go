@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -301,8 +300,7 @@ func (s *Store) take(todo []planned) error {
 		if err != nil {
 			return err // Validate has read it back before
 		}
-		s.judge(kept)
-		s.remember(&stored{card: kept, path: p.Path, sum: sha256.Sum256(p.data)})
+		s.remember(s.judge(newStored(kept, p.Path, p.data)))
 	}
 	return nil
 }

@@ -77,7 +77,8 @@ type Options struct {
 
 	usage, reviews string // where they are kept; "" is beside the cards, and nowhere
 
-	fs fileSystem // for tests
+	fs    fileSystem       // for tests
+	clock func() time.Time // for tests: what the age of files is measured by
 }
 
 // Entry is a stored card in a listing.
@@ -124,16 +125,17 @@ type Store struct {
 
 // stored is a card with its file. The card is never changed, only replaced.
 type stored struct {
-	card *card.Card
-	path string
-	sum  [sha256.Size]byte // of the file
-	info fs.FileInfo       // as it was read; nil for what was written here
+	card    *card.Card
+	path    string
+	lesson  string            // card.Hash
+	sum     [sha256.Size]byte // of the file
+	marks   marks             // of the file that was read; none of what was written here
+	claimed bool              // the file says reviewed, and that does not count here
 }
 
-// unchanged reports whether the file is the one that was read, by its marks.
-func (st *stored) unchanged() bool {
-	now, err := os.Lstat(st.path)
-	return err == nil && st.info != nil && os.SameFile(now, st.info) && now.Size() == st.info.Size() && now.ModTime().Equal(st.info.ModTime())
+// newStored is a card parsed from src.
+func newStored(c *card.Card, path string, src []byte) *stored {
+	return &stored{card: c, path: path, lesson: c.Hash(), sum: sha256.Sum256(src)}
 }
 
 // fingerprint is how people and other programs name the file's bytes.
@@ -153,6 +155,9 @@ func Open(dir string, o *Options) (*Store, error) {
 	if s.opts.Now == nil {
 		s.opts.Now = time.Now
 	}
+	if s.opts.clock == nil {
+		s.opts.clock = time.Now
+	}
 	if s.opts.fs == nil {
 		s.opts.fs = osFileSystem{}
 	}
@@ -169,7 +174,7 @@ func Open(dir string, o *Options) (*Store, error) {
 		}
 		s.watch = startWatch(dir, months)
 	}
-	if err := s.load(context.Background()); err != nil {
+	if err := s.load(context.Background(), s.keptCards()); err != nil {
 		if s.watch != nil {
 			err = errors.Join(err, s.watch.close())
 		}
@@ -265,7 +270,7 @@ func (s *Store) remember(st *stored) {
 		return
 	}
 	s.cards[id] = st
-	s.lessons[st.card.Hash()] = id
+	s.lessons[st.lesson] = id
 	s.broken = slices.DeleteFunc(s.broken, func(b BrokenCard) bool { return b.Path == st.path })
 	if s.index != nil {
 		enter(s.index, st.card)
@@ -323,7 +328,10 @@ func (s *Store) Rebuild(ctx context.Context) error {
 	if s.closed {
 		return ErrClosed
 	}
-	if err := s.load(ctx); err != nil {
+	if err := s.forgetCards(); err != nil {
+		return fmt.Errorf("rebuild knowledge base %s: %w", s.dir, err)
+	}
+	if err := s.load(ctx, nil); err != nil {
 		return fmt.Errorf("rebuild knowledge base %s: %w", s.dir, err)
 	}
 	if err := s.buildIndex(ctx, true); err != nil {

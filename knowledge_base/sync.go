@@ -111,7 +111,7 @@ func (s *Store) takeIn(ctx context.Context, theirs string, out *Synced) error {
 	if err := s.commitIntent(&in); err != nil {
 		return err
 	}
-	return s.load(ctx)
+	return s.load(ctx, nil)
 }
 
 // mergeSide decides about one file that changed there.

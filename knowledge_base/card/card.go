@@ -204,11 +204,10 @@ func (c *Card) shareText(src string) {
 			*s = strings.Clone(*s) // of more than itself, perhaps
 		}
 	}
-	for _, s := range []*string{&c.Topic, &c.SourceTask, &c.ID, &c.Scope.Repo, &c.Scope.Language, &c.Scope.Tool, &c.Scope.Version,
-		&c.Provenance.Task, &c.Provenance.Model, &c.Provenance.EvidenceHash, (*string)(&c.State)} {
+	for _, s := range c.texts() {
 		share(s)
 	}
-	for _, list := range []*[]string{&c.Supersedes, &c.Contradicts, &c.Tags, &c.Issue, &c.Solution, &c.Constraint} {
+	for _, list := range c.lists() {
 		*list = slices.Clip(slices.Clone(*list))
 		for i := range *list {
 			share(&(*list)[i])

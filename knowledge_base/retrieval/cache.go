@@ -4,16 +4,15 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"anamnesis/knowledge_base/sealed"
 )
 
 // embedBatch is how many texts an embedder is given at once.
@@ -35,8 +34,6 @@ type vectorCache struct {
 const (
 	vectorsMagic = "anamnesis vectors 1\n"
 	modelMagic   = "anamnesis lsa 1\n"
-	// maxCacheBytes bounds what is read back from a cache file.
-	maxCacheBytes = 1 << 30
 )
 
 // vectors gives the vector of each document, computing those not cached.
@@ -111,15 +108,15 @@ func fileSafe(fp string) string {
 func (c *vectorCache) load(fp string) {
 	c.fingerprint, c.unsaved = fp, 0
 	c.known = make(map[[sha256.Size]byte][]float32)
-	r, ok := openSealed(c.vectorsPath(fp), vectorsMagic)
-	if !ok || r.text() != fp {
+	r, ok := sealed.Open(c.vectorsPath(fp), vectorsMagic)
+	if !ok || r.Text() != fp {
 		return
 	}
-	dims := r.int()
-	for n := r.int(); n > 0 && r.ok(); n-- {
+	dims := r.Int()
+	for n := r.Int(); n > 0 && r.OK(); n-- {
 		var h [sha256.Size]byte
-		copy(h[:], r.take(len(h)))
-		if v := r.floats(dims); r.ok() {
+		copy(h[:], r.Bytes(len(h)))
+		if v := r.Floats(dims); r.OK() {
 			c.known[h] = v
 		}
 	}
@@ -131,16 +128,15 @@ func (c *vectorCache) save(fp string) {
 		dims = len(v)
 		break
 	}
-	var w sealedWriter
-	w.text(vectorsMagic)
-	w.text(fp)
-	w.int(dims)
-	w.int(len(c.known))
+	w := sealed.NewWriter(vectorsMagic)
+	w.Text(fp)
+	w.Int(dims)
+	w.Int(len(c.known))
 	for _, h := range sortedHashes(c.known) {
-		w.b.Write(h[:])
-		w.floats(c.known[h])
+		w.Bytes(h[:])
+		w.Floats(c.known[h])
 	}
-	if c.write(c.vectorsPath(fp), w.seal()) {
+	if c.write(c.vectorsPath(fp), w) {
 		c.unsaved = 0
 	}
 }
@@ -150,20 +146,20 @@ func (c *vectorCache) loadModel(fp string) *lsa {
 	if c == nil {
 		return nil
 	}
-	r, ok := openSealed(c.modelPath(fp), modelMagic)
-	if !ok || r.text() != fp {
+	r, ok := sealed.Open(c.modelPath(fp), modelMagic)
+	if !ok || r.Text() != fp {
 		return nil
 	}
 	m := &lsa{fingerprint: fp, terms: make(map[string]int32)}
-	n := r.int()
-	for i := 0; i < n && r.ok(); i++ {
-		m.terms[r.text()] = int32(i)
+	n := r.Int()
+	for i := 0; i < n && r.OK(); i++ {
+		m.terms[r.Text()] = int32(i)
 	}
-	m.rank, m.dims = r.int(), r.int()
-	m.idf = r.floats(n)
-	m.basis = r.floats(n * m.rank)
-	m.rotation = r.floats(m.rank * m.dims)
-	if !r.ok() || len(m.terms) != n || m.dims == 0 {
+	m.rank, m.dims = r.Int(), r.Int()
+	m.idf = r.Floats(n)
+	m.basis = r.Floats(n * m.rank)
+	m.rotation = r.Floats(m.rank * m.dims)
+	if !r.OK() || len(m.terms) != n || m.dims == 0 {
 		return nil
 	}
 	return m
@@ -173,28 +169,28 @@ func (c *vectorCache) saveModel(m *lsa) {
 	if c == nil {
 		return
 	}
-	var w sealedWriter
-	w.text(modelMagic)
-	w.text(m.fingerprint)
+	w := sealed.NewWriter(modelMagic)
+	w.Text(m.fingerprint)
 	names := make([]string, len(m.terms))
 	for t, i := range m.terms {
 		names[i] = t
 	}
-	w.int(len(names))
+	w.Int(len(names))
 	for _, t := range names {
-		w.text(t)
+		w.Text(t)
 	}
-	w.int(m.rank)
-	w.int(m.dims)
-	w.floats(m.idf)
-	w.floats(m.basis)
-	w.floats(m.rotation)
-	c.write(c.modelPath(m.fingerprint), w.seal())
+	w.Int(m.rank)
+	w.Int(m.dims)
+	w.Floats(m.idf)
+	w.Floats(m.basis)
+	w.Floats(m.rotation)
+	c.write(c.modelPath(m.fingerprint), w)
 }
 
 // write replaces the file of that kind and removes its forerunners.
-func (c *vectorCache) write(path string, data []byte) bool {
-	if err := c.writeFile(path, data); err != nil {
+func (c *vectorCache) write(path string, w *sealed.Writer) bool {
+	data, err := w.Seal()
+	if err != nil || c.writeFile(path, data) != nil {
 		return false
 	}
 	kind, _, _ := strings.Cut(filepath.Base(path), "-")
@@ -223,100 +219,6 @@ func (c *vectorCache) clear() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// sealedWriter builds a file that ends with the SHA-256 of the rest.
-type sealedWriter struct{ b bytes.Buffer }
-
-func (w *sealedWriter) int(n int) {
-	w.b.Write(binary.LittleEndian.AppendUint64(nil, uint64(n)))
-}
-
-func (w *sealedWriter) text(s string) {
-	w.int(len(s))
-	w.b.WriteString(s)
-}
-
-func (w *sealedWriter) floats(v []float32) {
-	w.int(len(v))
-	for _, f := range v {
-		w.b.Write(binary.LittleEndian.AppendUint32(w.b.AvailableBuffer(), math.Float32bits(f)))
-	}
-}
-
-func (w *sealedWriter) seal() []byte {
-	sum := sha256.Sum256(w.b.Bytes())
-	w.b.Write(sum[:])
-	return w.b.Bytes()
-}
-
-// sealedReader reads what sealedWriter wrote; after a bad length everything
-// reads as zero and ok is false.
-type sealedReader struct {
-	b   []byte
-	bad bool
-}
-
-// openSealed reads the file at path when it is whole and of that kind.
-func openSealed(path, magic string) (*sealedReader, bool) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, false
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxCacheBytes))
-	if err != nil || len(b) < sha256.Size {
-		return nil, false
-	}
-	b, sum := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
-	if got := sha256.Sum256(b); !bytes.Equal(got[:], sum) {
-		return nil, false
-	}
-	r := &sealedReader{b: b}
-	return r, r.text() == magic
-}
-
-func (r *sealedReader) ok() bool { return !r.bad }
-
-func (r *sealedReader) take(n int) []byte {
-	if r.bad || n < 0 || n > len(r.b) {
-		r.bad = true
-		return nil
-	}
-	out := r.b[:n]
-	r.b = r.b[n:]
-	return out
-}
-
-func (r *sealedReader) int() int {
-	b := r.take(8)
-	if b == nil {
-		return 0
-	}
-	n := binary.LittleEndian.Uint64(b)
-	if n > maxCacheBytes {
-		r.bad = true
-		return 0
-	}
-	return int(n)
-}
-
-func (r *sealedReader) text() string { return string(r.take(r.int())) }
-
-// floats reads a list that must have n entries.
-func (r *sealedReader) floats(n int) []float32 {
-	if r.int() != n {
-		r.bad = true
-	}
-	b := r.take(4 * n)
-	if r.bad {
-		return nil
-	}
-	out := make([]float32, n)
-	for i := range out {
-		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
-	return out
 }
 
 func sortedHashes(m map[[sha256.Size]byte][]float32) [][sha256.Size]byte {

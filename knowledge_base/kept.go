@@ -1,0 +1,120 @@
+package knowledgebase
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/sealed"
+)
+
+// What reading the cards gave is kept in .index, so that opening the folder
+// looks at each file's marks and reads those that changed. A file of it that
+// is absent, damaged or of another version is as good as none, and one that
+// cannot be written is not missed.
+const (
+	keptFile = "cards.bin"
+	// The file is written when at least keptFew cards, and one in keptSlack, are
+	// not in it as they are: for fewer it costs more than it spares.
+	keptFew   = 64
+	keptSlack = 20
+)
+
+func keptMagic() string { return fmt.Sprintf("anamnesis cards 1.%d\n", card.RecordVersion) }
+
+func (s *Store) keptPath() string { return filepath.Join(s.dir, indexDir, keptFile) }
+
+// keptCards gives what is kept, by path; as the files say it, see
+// [Store.judge].
+func (s *Store) keptCards() map[string]*stored {
+	r, ok := sealed.Open(s.keptPath(), keptMagic())
+	if !ok {
+		return nil
+	}
+	n := r.Count()
+	out := make(map[string]*stored, n)
+	for range n {
+		st := &stored{path: filepath.Join(s.dir, filepath.FromSlash(r.Text())), marks: readMarks(r)}
+		copy(st.sum[:], r.Bytes(len(st.sum)))
+		st.lesson = hex.EncodeToString(r.Bytes(len(st.sum)))
+		if st.card = card.ReadRecord(r); !r.OK() {
+			return nil
+		}
+		out[st.path] = st
+	}
+	return out
+}
+
+// keepCards writes what was read, where enough of it is not among what was
+// kept already. Files that may change yet without a mark of it are left out.
+func (s *Store) keepCards(cards, known map[string]*stored) {
+	var settled []*stored
+	fresh := 0
+	for _, st := range cards {
+		if st.marks.settled {
+			settled = append(settled, st)
+			if was := known[st.path]; was == nil || was.marks != st.marks {
+				fresh++
+			}
+		}
+	}
+	differ := fresh + len(known) - (len(settled) - fresh)
+	if differ < keptFew || differ*keptSlack < len(cards) {
+		return
+	}
+	slices.SortFunc(settled, func(a, b *stored) int { return cmp.Compare(a.path, b.path) })
+	w := sealed.NewWriter(keptMagic())
+	w.Uint(uint64(len(settled)))
+	for _, st := range settled {
+		if !keepCard(w, s.dir, st) {
+			return
+		}
+	}
+	if data, err := w.Seal(); err == nil {
+		_ = writeAtomic(s.opts.fs, s.keptPath(), data) // without it the next opening reads more
+	}
+}
+
+// forgetCards removes what is kept.
+func (s *Store) forgetCards() error {
+	if err := os.Remove(s.keptPath()); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// keepCard adds one card as its file says it.
+func keepCard(w *sealed.Writer, dir string, st *stored) bool {
+	path, err := filepath.Rel(dir, st.path)
+	lesson, herr := hex.DecodeString(st.lesson)
+	if err != nil || herr != nil || len(lesson) != sha256.Size {
+		return false
+	}
+	w.Text(filepath.ToSlash(path))
+	st.marks.write(w)
+	w.Bytes(st.sum[:])
+	w.Bytes(lesson)
+	said := *st.card
+	if st.claimed {
+		said.State = card.Reviewed
+	}
+	said.WriteRecord(w)
+	return true
+}
+
+// readNow reads a card's file unless the one known is what it holds.
+func (s *Store) readNow(path string, known *stored) (*stored, error) {
+	if known != nil {
+		if now, err := marksOf(path, s.opts.clock()); err == nil && known.marks.vouch(now) {
+			return s.judge(known), nil
+		}
+	}
+	return s.readCard(path)
+}

@@ -1,0 +1,185 @@
+// Package sealed reads and writes small binary files that are derived from
+// others and can be made again: each ends with the SHA-256 of the rest, so that
+// one that is torn, damaged or of another kind is as good as none.
+package sealed
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+)
+
+// MaxBytes bounds a file, and every number in it.
+const MaxBytes = 1 << 30
+
+// ErrTooLong is returned for a file that would be longer than [MaxBytes].
+var ErrTooLong = errors.New("longer than a sealed file may be")
+
+// Writer builds a file in memory. The zero value is empty.
+type Writer struct{ b bytes.Buffer }
+
+// NewWriter begins a file of the kind that magic names.
+func NewWriter(magic string) *Writer {
+	w := new(Writer)
+	w.Text(magic)
+	return w
+}
+
+// Int adds a number that is not negative, as eight bytes.
+func (w *Writer) Int(n int) {
+	w.b.Write(binary.LittleEndian.AppendUint64(w.b.AvailableBuffer(), uint64(n)))
+}
+
+// Uint adds a number, the shorter the smaller it is.
+func (w *Writer) Uint(n uint64) {
+	w.b.Write(binary.AppendUvarint(w.b.AvailableBuffer(), n))
+}
+
+// Bytes adds bytes; the reader must know how many.
+func (w *Writer) Bytes(p []byte) { w.b.Write(p) }
+
+// Text adds a text with its length.
+func (w *Writer) Text(s string) {
+	w.Int(len(s))
+	w.b.WriteString(s)
+}
+
+// Floats adds a list with its length.
+func (w *Writer) Floats(v []float32) {
+	w.Int(len(v))
+	for _, f := range v {
+		w.b.Write(binary.LittleEndian.AppendUint32(w.b.AvailableBuffer(), math.Float32bits(f)))
+	}
+}
+
+// Seal ends the file and gives its bytes; the writer is of no more use.
+func (w *Writer) Seal() ([]byte, error) {
+	sum := sha256.Sum256(w.b.Bytes())
+	w.b.Write(sum[:])
+	if n := w.b.Len(); n > MaxBytes {
+		return nil, fmt.Errorf("%d bytes: %w", n, ErrTooLong)
+	}
+	return w.b.Bytes(), nil
+}
+
+// Reader takes apart what [Writer] put together. After something that cannot
+// be, everything reads as zero and [Reader.OK] is false.
+type Reader struct {
+	b   []byte
+	bad bool
+}
+
+// Open reads the file at path when it is whole and of the kind magic names.
+func Open(path, magic string) (*Reader, bool) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || info.Size() > MaxBytes {
+		return nil, false
+	}
+	b := make([]byte, info.Size())
+	if _, err := io.ReadFull(f, b); err != nil {
+		return nil, false
+	}
+	return Parse(b, magic)
+}
+
+// Parse is [Open] for bytes, which the reader keeps.
+func Parse(b []byte, magic string) (*Reader, bool) {
+	if len(b) < sha256.Size {
+		return nil, false
+	}
+	b, sum := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
+	if got := sha256.Sum256(b); !bytes.Equal(got[:], sum) {
+		return nil, false
+	}
+	r := &Reader{b: b}
+	return r, r.Text() == magic
+}
+
+// NewReader reads bytes that are known to be whole; it keeps them.
+func NewReader(b []byte) *Reader { return &Reader{b: b} }
+
+// OK reports whether all that was read was there.
+func (r *Reader) OK() bool { return !r.bad }
+
+// Fail has the reader be at its end: what was read makes no sense.
+func (r *Reader) Fail() { r.bad, r.b = true, nil }
+
+// Left is how many bytes are left: a bound for what a number read may claim.
+func (r *Reader) Left() int { return len(r.b) }
+
+// Bytes gives the next n bytes, nil when there are fewer. They are the
+// reader's own.
+func (r *Reader) Bytes(n int) []byte {
+	if r.bad || n < 0 || n > len(r.b) {
+		r.Fail()
+		return nil
+	}
+	out := r.b[:n]
+	r.b = r.b[n:]
+	return out
+}
+
+// Int reads what [Writer.Int] wrote.
+func (r *Reader) Int() int {
+	b := r.Bytes(8)
+	if b == nil {
+		return 0
+	}
+	n := binary.LittleEndian.Uint64(b)
+	if n > MaxBytes {
+		r.Fail()
+		return 0
+	}
+	return int(n)
+}
+
+// Uint reads what [Writer.Uint] wrote.
+func (r *Reader) Uint() uint64 {
+	n, size := binary.Uvarint(r.b)
+	if size <= 0 {
+		r.Fail()
+		return 0
+	}
+	r.b = r.b[size:]
+	return n
+}
+
+// Count reads what [Writer.Uint] wrote as a number of things that take at
+// least a byte each: there are never more than bytes left.
+func (r *Reader) Count() int {
+	n := r.Uint()
+	if n > uint64(len(r.b)) {
+		r.Fail()
+		return 0
+	}
+	return int(n)
+}
+
+// Text reads what [Writer.Text] wrote.
+func (r *Reader) Text() string { return string(r.Bytes(r.Int())) }
+
+// Floats reads a list that must have n entries.
+func (r *Reader) Floats(n int) []float32 {
+	if r.Int() != n {
+		r.Fail()
+	}
+	b := r.Bytes(4 * n)
+	if r.bad {
+		return nil
+	}
+	out := make([]float32, n)
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return out
+}
