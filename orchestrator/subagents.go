@@ -20,6 +20,14 @@ import (
 // ErrSubagent: the task is a subagent's, and only its parent goes on with it.
 var ErrSubagent = errors.New("a subagent's task")
 
+// CheckParent refuses a subagent's task with ErrSubagent, and names its parent.
+func CheckParent(st *State) error {
+	if p := st.Opened.Parent; p != nil {
+		return fmt.Errorf("%w: %s was begun by the agent of task %s, which goes on with it: 'anamnesis resume %s'", ErrSubagent, st.Opened.Task, p.Task, p.Task)
+	}
+	return nil
+}
+
 // maxSubagents is how many subagents one task begins.
 const maxSubagents = 1000
 

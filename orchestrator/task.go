@@ -207,8 +207,10 @@ func OpenTask(ctx context.Context, h Home, id string, o Options) (*Task, error) 
 	if err != nil {
 		return nil, err
 	}
-	if p := st.Opened.Parent; p != nil && o.family == nil {
-		return nil, fmt.Errorf("%w: %s was begun by the agent of task %s, which goes on with it: 'anamnesis resume %s'", ErrSubagent, id, p.Task, p.Task)
+	if o.family == nil {
+		if err := CheckParent(st); err != nil {
+			return nil, err
+		}
 	}
 	if o.Recreate {
 		if err := makeAgain(st.Opened.Dir); err != nil {

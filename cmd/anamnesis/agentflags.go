@@ -58,17 +58,19 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.BoolVarP(&f.print, "print", "p", false, "print the answer only, no progress")
 }
 
-func (f *agentFlags) check() error {
+// check refuses what cannot be meant. given tells a flag that was set from one
+// that was not: a budget of nothing is no "no limit".
+func (f *agentFlags) check(given func(flag string) bool) error {
 	switch {
 	case f.output != "text" && f.output != "stream-json":
 		return usageError("--output-format %q: want text or stream-json", f.output)
-	case f.maxSteps < 0:
-		return usageError("--max-steps %d: want a positive number", f.maxSteps)
-	case f.maxTokens < 0:
-		return usageError("--max-tokens %d: want a positive number", f.maxTokens)
-	case f.maxCost < 0 || math.IsNaN(f.maxCost) || math.IsInf(f.maxCost, 0):
+	case f.maxSteps < 0 || f.maxSteps == 0 && given("max-steps"):
+		return usageError("--max-steps %d: want a positive number, or leave it out", f.maxSteps)
+	case f.maxTokens < 0 || f.maxTokens == 0 && given("max-tokens"):
+		return usageError("--max-tokens %d: want a positive number, or leave it out", f.maxTokens)
+	case f.maxCost < 0 || f.maxCost == 0 && given("max-cost") || math.IsNaN(f.maxCost) || math.IsInf(f.maxCost, 0):
 		return usageError("--max-cost %v: want a number of US dollars above zero, such as 0.50", f.maxCost)
-	case f.maxTime < 0:
+	case f.maxTime < 0 || f.maxTime == 0 && given("max-time"):
 		return usageError("--max-time %s: want a time above zero, such as 30m", f.maxTime)
 	case f.images != "" && f.images != string(openai.ImagesSend) && f.images != string(openai.ImagesNever):
 		return usageError("--images %q: want send or never", f.images)

@@ -45,7 +45,7 @@ func (a *app) runCommand() *cobra.Command {
 			if strings.TrimSpace(args[0]) == "" {
 				return usageError("the request is empty: say what is to be done")
 			}
-			if err := f.check(); err != nil {
+			if err := f.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
 			if err := f.checkSpan(cmd.Flags().Changed); err != nil {
@@ -253,7 +253,7 @@ func (a *app) resumeCommand() *cobra.Command {
 			"A call that was running when the program died is reported as of unknown outcome and not run again.",
 		Args: usageArgs(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(); err != nil {
+			if err := f.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
 			return a.resume(cmd.Context(), f, args)
@@ -309,6 +309,9 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	}
 	st, err := orchestrator.ReadState(h, id)
 	if err != nil {
+		return err
+	}
+	if err := orchestrator.CheckParent(st); err != nil {
 		return err
 	}
 	goOn, err := continues(st, message)
