@@ -152,6 +152,13 @@ func (h Home) Tasks() ([]string, error) {
 	return ids, nil
 }
 
+// HasTask reports whether there is a task of an id now, and where that cannot be
+// found out that there is.
+func (h Home) HasTask(id string) bool {
+	_, err := os.Lstat(h.Task(id))
+	return !errors.Is(err, os.ErrNotExist)
+}
+
 var taskID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$`)
 
 // CheckTaskID reports whether a name can be a task's id: it is also a folder

@@ -17,8 +17,9 @@ import (
 // GCOptions say what a collection keeps. The zero value keeps every snapshot
 // that any ref names.
 type GCOptions struct {
-	// Live reports whether a task still exists; its snapshots are kept whatever
-	// their size. nil: all tasks do.
+	// Live reports whether a task exists now; its snapshots are kept whatever
+	// their size. It is asked after they were looked for, of tasks that may have
+	// begun since GC was called. nil: all tasks exist.
 	Live func(task string) bool
 	// Keep are snapshots that something else than a ref names.
 	Keep []ID

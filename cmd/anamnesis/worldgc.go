@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -88,7 +87,7 @@ func (a *app) gcEach(ctx context.Context, stores []string, o worldstate.GCOption
 	if err != nil {
 		return err
 	}
-	o.Live = func(task string) bool { return task == manualTask || slices.Contains(tasks, task) }
+	o.Live = func(task string) bool { return task == manualTask || h.HasTask(task) }
 	reports := []worldstate.GCReport{}
 	over := false
 	for _, store := range stores {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -113,6 +116,41 @@ func TestRow13SaveWhileCollecting(t *testing.T) {
 	if free < 3 {
 		t.Errorf("the lock was free %d times", free)
 	}
+}
+
+// TestGCNewTask halts a collection with a cap before it has looked at the store. A
+// task that begins meanwhile is no deleted one: all its steps stay.
+func TestGCNewTask(t *testing.T) {
+	top := t.TempDir()
+	words := `turns:
+  - calls:
+      - {name: Bash, arguments: {command: "head -c 100000 /dev/urandom >big"}}
+` + strings.Repeat(`  - calls:
+      - {name: Bash, arguments: {command: "echo more >>big"}}
+`, 5) + "  - reply: Done.\n"
+	if err := errors.Join(os.Mkdir(filepath.Join(top, "w"), 0o755), os.WriteFile(filepath.Join(top, "words.yaml"), []byte(words), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	command := func(args ...string) *exec.Cmd {
+		cmd := exec.Command(builtProgram(t), args...)
+		cmd.Env, cmd.Dir = append(os.Environ(), "ANAMNESIS_HOME="+filepath.Join(top, "home")), top
+		return cmd
+	}
+	do := func(args ...string) {
+		t.Helper()
+		if out, err := command(args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	do("run", "--dir", "w", "--model", "script:words.yaml", "--approval", "auto", "--sandbox", "off", "--task", "old", "Go.")
+	last := haltedAt(t, command("world", "gc", "--dir", "w", "--max-bytes", "600000"), 1, func() {
+		do("run", "--dir", "w", "--model", "script:words.yaml", "--approval", "auto", "--sandbox", "off", "--task", "new", "Go.")
+	})
+	t.Logf("halted at %s", last)
+	for step := range 6 {
+		do("world", "show", "--task", "new", fmt.Sprintf("%d:big", step+1))
+	}
+	do("world", "verify", "--task", "new")
 }
 
 // locked reports whether somebody holds the store's lock.
