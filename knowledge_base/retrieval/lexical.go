@@ -1,6 +1,7 @@
 package retrieval
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 )
@@ -13,23 +14,57 @@ const (
 	gramsB = 0.75
 )
 
-// postings say in which texts a term occurs, and how often. Most terms occur
-// once in a text, so that a slot stands there as often as the term in its text,
-// one beside the other: four bytes an occurrence.
+// postings say in which texts a term occurs, and how often: for each text the
+// way from the slot before it to its own, which is short where a term is
+// frequent, and the count only where it is not 1. Mostly that is one byte or two.
 type postings struct {
-	slots []int32
-	df    int32 // different ones
+	packed []byte
+	df     int32 // texts
+	last   int32 // the slot entered last
+}
+
+// enter adds a text that is not there.
+func (p *postings) enter(slot int32, tf int) {
+	way := int64(slot) - int64(p.last)
+	v := uint64(way<<1^way>>63) << 1 // as a varint of encoding/binary with a sign, then whether a count follows
+	if tf > 1 {
+		p.packed = binary.AppendUvarint(p.packed, v|1)
+		p.packed = binary.AppendUvarint(p.packed, uint64(tf))
+	} else {
+		p.packed = binary.AppendUvarint(p.packed, v)
+	}
+	p.df++
+	p.last = slot
+}
+
+// varint reads a number at a place.
+func (p *postings) varint(at int) (v uint64, after int) {
+	v, n := binary.Uvarint(p.packed[at:])
+	return v, at + n
 }
 
 // each calls f for every text and the term's count in it, in the order in
 // which they were added.
 func (p *postings) each(f func(slot int32, tf int)) {
-	for i := 0; i < len(p.slots); {
-		from := i
-		for i++; i < len(p.slots) && p.slots[i] == p.slots[from]; i++ {
+	for at, slot := 0, int32(0); at < len(p.packed); {
+		v, tf := uint64(0), uint64(1)
+		if v, at = p.varint(at); v&1 == 1 {
+			tf, at = p.varint(at)
 		}
-		f(p.slots[from], i-from)
+		slot += int32(v>>2) ^ -int32(v>>1&1)
+		f(slot, int(tf))
 	}
+}
+
+// remove takes a text out, if it is there.
+func (p *postings) remove(slot int32) {
+	var rest postings
+	p.each(func(s int32, tf int) {
+		if s != slot {
+			rest.enter(s, tf)
+		}
+	})
+	*p = rest
 }
 
 // bm25 is an inverted index ranked by Okapi BM25 (Robertson and Walker, 1994)
@@ -63,10 +98,10 @@ func (x *bm25[K]) add(slot int, each func(emit func(K))) {
 	})
 	slices.Sort(found)
 	for i := 0; i < len(found); {
-		list, t := &x.lists[found[i]], found[i]
-		for list.df++; i < len(found) && found[i] == t; i++ {
-			list.slots = append(list.slots, int32(slot))
+		t, from := found[i], i
+		for i++; i < len(found) && found[i] == t; i++ {
 		}
+		x.lists[t].enter(int32(slot), i-from)
 	}
 	x.buffer = found
 	length := int32(len(found))
@@ -80,18 +115,17 @@ func (x *bm25[K]) add(slot int, each func(emit func(K))) {
 
 // remove takes out the terms of a text that was added under slot.
 func (x *bm25[K]) remove(slot int, each func(emit func(K))) {
+	found := x.buffer[:0]
 	each(func(k K) {
-		t, ok := x.terms[k]
-		if !ok {
-			return
-		}
-		list := &x.lists[t]
-		n := len(list.slots)
-		list.slots = slices.DeleteFunc(list.slots, func(s int32) bool { return s == int32(slot) })
-		if len(list.slots) < n {
-			list.df--
+		if t, ok := x.terms[k]; ok {
+			found = append(found, t)
 		}
 	})
+	x.buffer = found
+	slices.Sort(found)
+	for _, t := range slices.Compact(found) {
+		x.lists[t].remove(int32(slot))
+	}
 	x.docs--
 	x.total -= int64(x.lengths[slot])
 	x.lengths[slot] = 0
@@ -119,11 +153,18 @@ func (x *bm25[K]) score(terms []K, weight []float64, scores []float64) {
 	for i, k := range terms {
 		ps := x.list(k)
 		w := x.idf(int(ps.df)) * weight[i]
-		for at := 0; at < len(ps.slots); { // as postings.each, without a call for each
-			slot, from := ps.slots[at], at
-			for at++; at < len(ps.slots) && ps.slots[at] == slot; at++ {
+		packed, slot := ps.packed, int32(0)
+		for at := 0; at < len(packed); { // as postings.each, without a call for each
+			v, tf := uint64(packed[at]), 1.0
+			if at++; v >= 0x80 {
+				v, at = ps.varint(at - 1)
 			}
-			tf := float64(at - from)
+			if v&1 == 1 {
+				var n uint64
+				n, at = ps.varint(at)
+				tf = float64(n)
+			}
+			slot += int32(v>>2) ^ -int32(v>>1&1)
 			norm := bm25K1 * (1 - x.b + x.b*float64(x.lengths[slot])/avg)
 			scores[slot] += w * tf * (bm25K1 + 1) / (tf + norm)
 		}
