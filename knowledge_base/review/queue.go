@@ -33,6 +33,9 @@ func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item
 			return nil, 0, fmt.Errorf("review queue: %w", err)
 		}
 		it := Item{ID: e.ID, Fingerprint: fingerprint, Text: text, Notes: Notes(store, e)}
+		for _, id := range e.Contradicts {
+			it.Notes = append(it.Notes, quoted(store, id)...)
+		}
 		near, err := store.Near(ctx, e.ID)
 		if err != nil {
 			return nil, 0, fmt.Errorf("review queue: %w", err)
@@ -46,6 +49,27 @@ func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item
 		items = append(items, it)
 	}
 	return items, more, nil
+}
+
+// maxQuotedLines is how much of a card that another contradicts stands beside it.
+const maxQuotedLines = 60
+
+// quoted gives a card's body as lines of notes, so that both versions of what
+// was changed on two sides are read together.
+func quoted(store *knowledgebase.Store, id string) []string {
+	c, err := store.Get(id)
+	if err != nil {
+		return nil // named as such by the notes
+	}
+	lines := strings.Split(strings.TrimSpace(string(c.Body())), "\n")
+	out := []string{id + " says:"}
+	for i, line := range lines {
+		if i == maxQuotedLines {
+			return append(out, fmt.Sprintf("… and %d more lines: 'anamnesis kb show %s'", len(lines)-i, id))
+		}
+		out = append(out, line)
+	}
+	return out
 }
 
 // Notes are what a reader should know of a card beside its text and beside the

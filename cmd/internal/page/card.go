@@ -19,6 +19,9 @@ import (
 const (
 	// nearestCards is how many cards are shown beside one.
 	nearestCards = 5
+	// maxAgainst is how many cards that one contradicts are shown beside it; its
+	// facts name them all.
+	maxAgainst = 3
 	// maxRevisions is how many changes of a card its history shows.
 	maxRevisions = 50
 )
@@ -61,6 +64,7 @@ type cardView struct {
 	Facts     []fact
 	Notes     []string
 	Near      []nearCard
+	Against   []versionCard   // what it contradicts, to be read beside it
 	Can       map[string]bool // the acts that the card's state allows
 	Undo      *review.Done
 	Keys      []key
@@ -82,6 +86,13 @@ type (
 
 // fact is a line of a card's front matter, for people; Link may lead on.
 type fact struct{ Name, Value, Link string }
+
+// versionCard is a card whose text is shown beside another's.
+type versionCard struct {
+	ID, Topic string
+	State     card.State
+	HTML      template.HTML
+}
 
 // nearCard is a card that resembles the one shown.
 type nearCard struct {
@@ -126,6 +137,7 @@ func (s *Server) cardView(ctx context.Context, id string, from origin) (*cardVie
 	if v.Near, err = s.near(ctx, id); err != nil {
 		return nil, err
 	}
+	v.Against = s.against(c)
 	gone := c.State == card.Retired || c.State == card.Superseded
 	v.Can = map[string]bool{string(knowledgebase.Approve): !gone, string(knowledgebase.Reject): c.State == card.Draft,
 		string(knowledgebase.Retire): c.State == card.Reviewed, string(knowledgebase.Restore): gone, string(knowledgebase.Supersede): !gone}
@@ -178,6 +190,22 @@ func (s *Server) facts(c *card.Card) []fact {
 		facts = append(facts, fact{"Contradicts", other, cardPath(other)})
 	}
 	return facts
+}
+
+// against gives the cards that one contradicts, such as the own version of a
+// card that was changed on both sides of a sync.
+func (s *Server) against(c *card.Card) []versionCard {
+	var out []versionCard
+	for _, id := range c.Contradicts {
+		other, _, err := s.readCard(id)
+		if err != nil || len(out) == maxAgainst {
+			continue // its name is among the facts
+		}
+		v := versionCard{ID: id, Topic: other.Topic, State: other.State}
+		v.HTML, _ = renderMarkdown(other.Body())
+		out = append(out, v)
+	}
+	return out
 }
 
 // near gives the cards that resemble one most.

@@ -313,6 +313,24 @@ func TestEvidenceElsewhere(t *testing.T) {
 	}
 }
 
+// What a card contradicts is read beside it, as inert as the card itself.
+func TestBothVersions(t *testing.T) {
+	s := openSite(t)
+	s.addCard(t, "ours", "topic of ours")
+	s.addCard(t, "theirs", "topic of theirs")
+	for id, add := range map[string][2]string{
+		"ours":   {"- **Issue**", "- **Constraint**: never on <b>BSD</b>\n- **Issue**"},
+		"theirs": {"id: theirs\n", "id: theirs\ncontradicts: [ours, nobody]\n"},
+	} {
+		text, seen := s.text(t, id)
+		if got := s.ask(t, "POST", "/cards/"+id+"/edit", form("seen", seen, "text", strings.Replace(text, add[0], add[1], 1))); got.code != 303 {
+			t.Fatalf("%d\n%s", got.code, got.text)
+		}
+	}
+	wantIn(t, "the page of theirs", s.get(t, "/review/theirs"), `<h2 id="against-title">It contradicts</h2>`,
+		`<a href="/cards/ours">topic of ours</a>`, "never on &lt;b&gt;BSD&lt;/b&gt;", "contradicts nobody, which is no card here")
+}
+
 func TestQueueOfMany(t *testing.T) {
 	s := openSite(t)
 	for i := range 3 {
