@@ -170,7 +170,11 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		_, _ = fmt.Fprintln(w, Clean(err.Error()))
 		return
 	}
-	v := view{Title: http.StatusText(code), Problem: Clean(err.Error())}
+	title := http.StatusText(code)
+	if code == http.StatusInternalServerError {
+		title = "This cannot be shown" // a file, a disk or git was at fault, not this program
+	}
+	v := view{Title: title, Problem: Clean(err.Error())}
 	if s.render(w, code, "problem", v) != nil {
 		http.Error(w, Clean(err.Error()), code)
 	}

@@ -167,6 +167,10 @@ func TestDamagedStream(t *testing.T) {
 	w.spoil(10)
 	page := s.get(t, "/tasks/task_1")
 	wantIn(t, "the page", page, "damaged in", "0000000000000001.jsonl at byte", "at operation 10", "doctor task_1", "before", "Operations 1 to 9 of 9.")
+	wantIn(t, "how it stands", page, `unreadable</span>`, "It can be read up to operation 9, and cannot go on as it is.")
+	if strings.Contains(page, "resume task_1") {
+		t.Error("the page offers to go on with a damaged stream")
+	}
 	if strings.Contains(page, "task_1/ops/10") {
 		t.Error("an operation behind the damage is shown")
 	}
@@ -174,7 +178,7 @@ func TestDamagedStream(t *testing.T) {
 	if got.code != http.StatusInternalServerError {
 		t.Errorf("operation 10: %d", got.code)
 	}
-	wantIn(t, "operation 10", got.text, "corrupt", "doctor task_1")
+	wantIn(t, "operation 10", got.text, "<h1>This cannot be shown</h1>", "corrupt", "doctor task_1")
 	wantIn(t, "an operation before it", s.get(t, "/tasks/task_1/ops/7"), "before")
 	wantIn(t, "the list", s.get(t, "/tasks"), "task_2", "unreadable")
 	wantIn(t, "another task", s.get(t, "/tasks/task_2"), "Operations 1 to 3 of 3.")

@@ -211,7 +211,7 @@ func newestFirst(last uint64) uint64 { return max(last, opsShown) - opsShown + 1
 func (w *watch) standing(live int) standing {
 	st := w.builder.State()
 	s := standing{State: st.Standing(live != 0), Running: live != 0}
-	if w.last == 0 {
+	if w.last == 0 || !s.Running && w.broken() {
 		s.State = "unreadable"
 	}
 	switch s.State {
@@ -223,6 +223,9 @@ func (w *watch) standing(live int) standing {
 		s.Text = fmt.Sprintf("Interrupted. 'anamnesis resume %s' goes on.", w.id)
 	case "unreadable":
 		s.Text = "Nothing can be read of it."
+		if w.last > 0 {
+			s.Text = fmt.Sprintf("It can be read up to operation %d, and cannot go on as it is.", w.last)
+		}
 	default:
 		s.Text = fmt.Sprintf("Stopped: %s. 'anamnesis resume %s' goes on.", s.State, w.id)
 		if end := st.Turn.End; end != nil && end.Detail != "" {

@@ -138,6 +138,12 @@ func (w *watch) add(o op.Op) error {
 	return nil
 }
 
+// broken reports a stream that no program goes on with.
+func (w *watch) broken() bool {
+	var at *opstream.CorruptError
+	return errors.As(w.end, &at) || errors.Is(w.end, errImpossible)
+}
+
 // damage says what is wrong with a stream and what can be done; "" where it is
 // sound.
 func (w *watch) damage() string {
