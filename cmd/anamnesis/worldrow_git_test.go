@@ -99,6 +99,11 @@ func TestRow03NestedExcludes(t *testing.T) {
 			w.holds("lib/out.tmp", "precious")
 			w.holds("lib/late.tmp", "precious")
 		}
+		w.write("lib/.git/info/exclude", "") // the first snapshot's rules are its own
+		w.back(second)
+		w.back(first)
+		w.holds("lib/out.tmp", "precious")
+		w.holds("lib/late.tmp", "precious")
 		if out := git(w, w.top, "--git-dir="+w.store, "ls-tree", "-r", "--name-only", string(second.ID)); strings.Contains(out, "lib/out.tmp") || !strings.Contains(out, "lib/kept.tmp") {
 			w.Errorf("the snapshot holds %q", out)
 		}
