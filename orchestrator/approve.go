@@ -35,6 +35,9 @@ func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 	var questions []op.Call
 	for _, f := range facts {
 		d := guard.Decide(guard.Mode(t.approval), f, rules)
+		if t.opts.above != nil {
+			d = guard.StricterDecision(d, t.opts.above(f))
+		}
 		switch d.Verdict {
 		case guard.Refuse:
 			return false, d.Text, []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: d.By}}
@@ -155,7 +158,7 @@ func (t *Task) askApproval(ctx context.Context, c op.Call, print func(op.Call) s
 	}
 	if a.Allow {
 		if a.ForTask {
-			t.approval = string(guard.ModeAuto)
+			t.approval, t.opts.above = string(guard.ModeAuto), nil
 		}
 		return true, "", []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: byPerson, ForTask: a.ForTask, Print: before, Same: a.Same}}
 	}

@@ -295,6 +295,7 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 	if err != nil {
 		return Options{}, err
 	}
+	mode, parents := guard.Mode(t.approval), slices.Clone(rules)
 	for verdict, texts := range map[guard.Verdict][]string{guard.Allow: s.Spec.Allow, guard.Ask: s.Spec.Ask, guard.Refuse: s.Spec.Deny} {
 		own, err := guard.ParseRules(texts, verdict, "the agent "+s.Spec.Name)
 		if err != nil {
@@ -306,6 +307,8 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 	o.Sources, o.Subagents, o.Delta, o.Progress, o.Scan = nil, nil, nil, nil, nil
 	o.Model, o.Rules, o.Event = s.model(t).Model, rules, follow(s.Spec.Name, start.Progress)
 	o.Tools = t.tools.Only(func(spec tool.Spec) bool { return s.offers(spec) })
+	// What its own rules allow, the task's must not refuse or ask about.
+	o.above = func(f guard.Facts) guard.Decision { return guard.Decide(mode, f, parents) }
 	o.Approval = string(guard.StricterMode(guard.Mode(t.approval), guard.Mode(s.Spec.Approval)))
 	o.Sandbox = t.confinement()
 	if s.Spec.Sandbox != "" {

@@ -103,6 +103,9 @@ type Options struct {
 	Secrets []redact.Secret
 
 	family *family // of a subagent: its parent's
+	// above is what the task that began this one would decide of a call; nil where
+	// none did, or a person allowed everything.
+	above func(guard.Facts) guard.Decision
 }
 
 // Task is one piece of work in this process: its stream, its world and the

@@ -29,3 +29,12 @@ func stricter[T comparable](list []T, a, b T) T {
 	}
 	return a
 }
+
+// StricterDecision is the one of two decisions on a call that lets less run; the
+// first where they are equal.
+func StricterDecision(a, b Decision) Decision {
+	if b.Verdict.rank() > a.Verdict.rank() {
+		return b
+	}
+	return a
+}
