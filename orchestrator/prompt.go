@@ -12,6 +12,9 @@ func OpText(o op.Op) string {
 	if o.Body == nil {
 		return "(a kind of operation this program does not know)"
 	}
+	if b, ok := o.Body.(*op.OutputKept); ok {
+		return b.Text
+	}
 	if text := projectedText(o.Body); strings.TrimSpace(text) != "" {
 		return text
 	}

@@ -45,6 +45,20 @@ func (t *Task) post(ctx context.Context, bodies ...op.Body) error {
 	return t.appendLocked(ctx, entries, bodies...)
 }
 
+// postOne is post for one operation; it gives its number.
+func (t *Task) postOne(ctx context.Context, body op.Body) (uint64, error) {
+	entries, bodies, err := t.encode(body)
+	if err != nil {
+		return 0, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.appendLocked(ctx, entries, bodies...); err != nil {
+		return 0, err
+	}
+	return t.last, nil
+}
+
 // encode makes stream entries of operations, and gives them as they are
 // recorded: without secrets. Everything that is folded, shown or sent comes
 // from what it returns.
@@ -92,10 +106,13 @@ func (t *Task) appendLocked(ctx context.Context, entries []opstream.Entry, bodie
 	t.last = first + uint64(len(bodies)) - 1
 	for i, b := range bodies {
 		o := op.Op{Seq: first + uint64(i), Step: t.step, Tok: entries[i].Tok, Time: t.opts.Now(), Body: b}
-		t.queue = append(t.queue, o)
 		if t.opts.Event != nil {
 			t.opts.Event(o)
 		}
+		if k, ok := b.(*op.OutputKept); ok { // what a call prints must not wait in memory; Fold does not look at it
+			o.Body = &op.OutputKept{Call: k.Call, Part: k.Part, From: k.From}
+		}
+		t.queue = append(t.queue, o)
 		if b.Kind() == op.KindWorldSaved {
 			t.step++
 		}

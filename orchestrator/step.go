@@ -16,6 +16,7 @@ import (
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
+	"anamnesis/orchestrator/tool/timeline"
 	"anamnesis/worldstate"
 )
 
@@ -302,6 +303,11 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: taskEvidence{t}, Redactor: t.redactor, Jobs: t.jobs, Todos: t.currentTodos,
 		Started: func(s op.ToolStarted) error { return t.post(keep, &s) }, Beside: t.beside(),
 	}
+	if _, offered := t.tools.Spec(timeline.RecallName); offered {
+		env.Keep = func(part int, from int64, text string) (uint64, error) {
+			return t.postOne(keep, &op.OutputKept{Call: c.ID, Part: part, From: from, Text: text})
+		}
+	}
 	if len(t.opts.Subagents) > 0 {
 		env.Subagents = taskSubagents{t}
 	}
@@ -393,7 +399,7 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 	}
 	return t.post(ctx, append(bodies, &op.ToolReturned{
 		Call: c.ID, Name: c.Name, Text: res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout, Stderr: res.Stderr,
-		Cut: res.Cut, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Display: res.Display, Parts: res.Parts, Repeats: repeats, Millis: took.Milliseconds(),
+		Cut: res.Cut, Kept: res.Kept, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Display: res.Display, Parts: res.Parts, Repeats: repeats, Millis: took.Milliseconds(),
 	})...)
 }
 

@@ -200,6 +200,7 @@ type ToolReturned struct {
 	Stdout  string   `json:"stdout,omitempty"`  // kept apart where a process ran
 	Stderr  string   `json:"stderr,omitempty"`
 	Cut     int64    `json:"cut,omitempty"`    // bytes of output that were left out
+	Kept    []uint64 `json:"kept,omitempty"`   // the output.kept operations that hold the output whole, where it was cut
 	Reads   []string `json:"reads,omitempty"`  // files read, relative to the world
 	Writes  []string `json:"writes,omitempty"` // files written, relative to the world
 	Network bool     `json:"network,omitempty"`

@@ -30,6 +30,7 @@ const (
 	KindResearchDone    Kind = "research.done"
 	KindToolCalled      Kind = "tool.called"
 	KindToolStarted     Kind = "tool.started"
+	KindOutputKept      Kind = "output.kept"
 	KindToolReturned    Kind = "tool.returned"
 	KindTodosSet        Kind = "todos.set"
 	KindSubagentStart   Kind = "subagent.started"
@@ -139,6 +140,8 @@ func empty(k Kind) Body {
 		return new(ToolCalled)
 	case KindToolStarted:
 		return new(ToolStarted)
+	case KindOutputKept:
+		return new(OutputKept)
 	case KindToolReturned:
 		return new(ToolReturned)
 	case KindTodosSet:

@@ -79,6 +79,10 @@ type Env struct {
 	// Started is called when a process is about to begin, and must return
 	// before it does; an error keeps it from running. May be nil.
 	Started func(op.ToolStarted) error
+	// Keep records a part of a command's output, which begins with its byte from,
+	// and gives the operation it is; recall opens it. Parts count from 1. nil
+	// where nothing can be opened again.
+	Keep func(part int, from int64, text string) (uint64, error)
 	// Timeline is the task's timeline; nil outside a task.
 	Timeline Timeline
 	// Mailbox is where D-Mails are sent from; nil outside a task.
@@ -144,6 +148,8 @@ type Result struct {
 	Stdout, Stderr string
 	// Cut counts the bytes of output that Text leaves out.
 	Cut int64
+	// Kept are the operations that Env.Keep made of the output.
+	Kept []uint64
 	// Secrets are those that markers stand for in the texts, for who can put
 	// them back.
 	Secrets []redact.Found

@@ -37,6 +37,8 @@ func Describe(o op.Op) string {
 		return tool.Display(op.Call{ID: b.Call, Name: b.Name, Args: b.Args})
 	case *op.ToolStarted:
 		return fmt.Sprintf("process %d", b.PID)
+	case *op.OutputKept:
+		return fmt.Sprintf("part %d of the output, %d bytes from byte %d", b.Part, len(b.Text), b.From)
 	case *op.ToolReturned:
 		return resultText(b)
 	case *op.JobStarted:

@@ -61,7 +61,7 @@ func (b bash) Spec() tool.Spec {
 		Name: "Bash", Command: "command", Network: "network",
 		Description: fmt.Sprintf("Run a command with bash in the world's directory. Every call is a fresh shell: cd and variables do not "+
 			"last, join steps with &&. Nothing can be typed in; there are no API keys in the environment. Files are written in the directory and in /tmp; there is no network unless you ask for it. When the command ends or its time is up, "+
-			"every process it started is ended, background ones too; run_in_background keeps it running beside your work. Output is kept up to %d characters (head and tail), %d a line. "+
+			"every process it started is ended, background ones too; run_in_background keeps it running beside your work. Output is shown up to %d characters (head and tail), %d a line; recall opens the rest. "+
 			"Use ReadFile, WriteFile, StrReplaceFile, Glob and Grep for files.", b.MaxOutputRunes, b.MaxLineRunes),
 		Schema: tool.Params(
 			tool.Param{Name: "command", Required: true, Schema: tool.Text("The command line.")},
@@ -118,22 +118,28 @@ func findShell() (string, error) {
 	return "", errors.New("neither bash nor sh is installed")
 }
 
+// elsewhere is said where the middle of one output by itself is cut.
+const elsewhere = "both outputs together are in the result's text"
+
 // outputs keeps the two outputs apart and together, redacted before anything of
 // them is left out.
 type outputs struct {
 	stdout, stderr, merged *clip
+	kept                   *kept // of what is merged
 	secrets                *tool.Redaction
 	streams                map[guard.Stream]*stream
 	last                   guard.Stream // that wrote last
 }
 
-func newOutputs(runes, line int, secrets *tool.Redaction) *outputs {
+func newOutputs(runes, line int, env *tool.Env) *outputs {
+	secrets := env.Redaction()
 	o := &outputs{
 		stdout: newClip(runes, line), stderr: newClip(runes, line), merged: newClip(runes, line),
 		secrets: secrets, streams: map[guard.Stream]*stream{}, last: guard.Stdout,
 	}
+	o.kept = &kept{record: env.Keep, shown: o.merged}
 	for s, own := range map[guard.Stream]*clip{guard.Stdout: o.stdout, guard.Stderr: o.stderr} {
-		to := &stream{clips: []*clip{own, o.merged}}
+		to := &stream{clips: []*clip{own, o.merged}, kept: o.kept}
 		to.redacted = secrets.Writer(to)
 		o.streams[s] = to
 	}
@@ -155,6 +161,7 @@ func (o *outputs) take(s guard.Stream, p []byte) {
 type stream struct {
 	redacted *redact.Writer
 	clips    []*clip
+	kept     *kept
 	whole    whole
 }
 
@@ -167,6 +174,7 @@ func (s *stream) pass(p []byte) {
 	for _, c := range s.clips {
 		c.Write(p)
 	}
+	s.kept.Write(p)
 }
 
 // end passes on what was held back.
@@ -185,10 +193,12 @@ func (o *outputs) result(end guard.Outcome, timeout time.Duration) tool.Result {
 		}
 	}
 	o.streams[o.last].end()
-	text, cut := o.merged.text()
-	r := tool.Result{Cut: cut, Secrets: o.secrets.Found(), IsError: end.Exit != 0 || end.TimedOut || end.Canceled}
-	r.Stdout, _ = o.stdout.text()
-	r.Stderr, _ = o.stderr.text()
+	o.kept.end()
+	middle := o.merged.isMiddleCut()
+	text, cut := o.merged.text(o.kept.how(o.kept.head))
+	r := tool.Result{Cut: cut, Kept: o.kept.ops, Secrets: o.secrets.Found(), IsError: end.Exit != 0 || end.TimedOut || end.Canceled}
+	r.Stdout, _ = o.stdout.text(elsewhere)
+	r.Stderr, _ = o.stderr.text(elsewhere)
 	exit := end.Exit
 	r.Exit = &exit
 	var notes []string
@@ -213,6 +223,9 @@ func (o *outputs) result(end guard.Outcome, timeout time.Duration) tool.Result {
 		text = "[no output]\n"
 	} else if !strings.HasSuffix(text, "\n") {
 		text += "\n"
+	}
+	if cut > 0 && !middle && o.kept.record != nil {
+		text += "[the rest of the first line that is cut: " + o.kept.how(o.kept.line) + "]\n"
 	}
 	r.Text = text + "[" + strings.Join(notes, "]\n[") + "]"
 	r.Display = notes[0]

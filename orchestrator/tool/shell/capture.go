@@ -20,6 +20,9 @@ type clip struct {
 	full   bool   // head takes no more
 	passed int64
 
+	seen             int64 // bytes taken before what is being taken
+	headEnd, lineEnd int64 // where the head ends and the first long line is cut, in what is taken; -1: nowhere
+
 	inLine  int   // runes of the current line already kept
 	lineCut int64 // bytes of the current line left out
 	cut     int64 // bytes left out of lines, all together
@@ -28,7 +31,7 @@ type clip struct {
 // newClip keeps at most runes characters, half of them head, and at most
 // lineRunes of a line.
 func newClip(runes, lineRunes int) *clip {
-	return &clip{headRunes: runes / 2, tailRunes: runes - runes/2, lineRunes: lineRunes}
+	return &clip{headRunes: runes / 2, tailRunes: runes - runes/2, lineRunes: lineRunes, headEnd: -1, lineEnd: -1}
 }
 
 // Write takes the next piece of output; pieces should not split characters.
@@ -40,10 +43,12 @@ func (c *clip) Write(p []byte) {
 			line, rest = p[:end], p[end+1:]
 		}
 		c.part(line)
+		c.seen += int64(len(line))
 		if end >= 0 {
 			c.endLine()
 			c.keep([]byte{'\n'})
 			c.inLine = 0
+			c.seen++
 		}
 		p = rest
 	}
@@ -61,6 +66,9 @@ func (c *clip) part(line []byte) {
 		}
 		c.inLine += n
 		c.lineCut += int64(len(line) - at)
+		if c.lineCut > 0 && c.lineEnd < 0 {
+			c.lineEnd = c.seen + int64(at)
+		}
 		line = line[:at]
 	} else {
 		c.inLine += utf8.RuneCount(line)
@@ -73,7 +81,11 @@ func (c *clip) endLine() {
 	if c.lineCut == 0 {
 		return
 	}
+	whole := !c.full
 	c.keep(fmt.Appendf(nil, " […%d bytes of this line cut]", c.lineCut))
+	if whole && c.full {
+		c.headEnd = c.seen - c.lineCut
+	}
 	c.cut += c.lineCut
 	c.lineCut = 0
 }
@@ -88,7 +100,9 @@ func (c *clip) keep(p []byte) {
 			c.headN++
 		}
 		c.head = append(c.head, p[:at]...)
-		c.full = c.headN >= c.headRunes
+		if c.full = c.headN >= c.headRunes; c.full {
+			c.headEnd = c.seen // the line it ends in is kept from here on
+		}
 		p = p[at:]
 	}
 	c.passed += int64(len(p))
@@ -99,9 +113,19 @@ func (c *clip) keep(p []byte) {
 	}
 }
 
+// isCut reports whether text will leave anything out.
+func (c *clip) isCut() bool {
+	return c.cut > 0 || c.lineCut > 0 || c.isMiddleCut()
+}
+
+func (c *clip) isMiddleCut() bool {
+	return c.passed > int64(len(c.tail)) || utf8.RuneCount(c.tail) > c.tailRunes
+}
+
 // text gives what was kept, with the cut said in its place, and how many bytes
-// of output are left out. It ends the output.
-func (c *clip) text() (string, int64) {
+// of output are left out. how says how to see the middle, where it is left out.
+// It ends the output.
+func (c *clip) text(how string) (string, int64) {
 	c.endLine()
 	tail := c.tail
 	for n := utf8.RuneCount(tail); n > c.tailRunes; n-- {
@@ -121,8 +145,8 @@ func (c *clip) text() (string, int64) {
 	if !strings.HasSuffix(head, "\n") {
 		head += "\n"
 	}
-	return fmt.Sprintf("%s[… %d bytes of output cut here; to see them, run the command with its output in a file and read that …]\n%s",
-		head, missing, valid(tail)), c.cut + missing
+	return fmt.Sprintf("%s[… %d bytes of output cut here; %s …]\n%s",
+		head, missing, how, valid(tail)), c.cut + missing
 }
 
 func valid(p []byte) string { return strings.ToValidUTF8(string(p), "\uFFFD") }

@@ -31,7 +31,7 @@ func TestClip(t *testing.T) {
 				c.Write(w.next(p[:min(size, len(p))]))
 			}
 			c.Write(w.held)
-			got, cut := c.text()
+			got, cut := c.text("")
 			if got != tt.want || cut != tt.cut {
 				t.Errorf("%s, %d bytes at once: text = %q, %d; want %q, %d", tt.name, size, got, cut, tt.want, tt.cut)
 			}
@@ -46,7 +46,7 @@ func TestClipCutsTheMiddle(t *testing.T) {
 		fmt.Fprintf(&in, "line %02d\n", i)
 	}
 	c.Write([]byte(in.String()))
-	got, cut := c.text()
+	got, cut := c.text("")
 	head, tail, ok := strings.Cut(got, "[… ")
 	if !ok || head != "line 00\nline 01\nline\n" {
 		t.Errorf("head = %q", head)
@@ -73,7 +73,7 @@ func TestClipProperties(t *testing.T) {
 			c.Write(w.next(p))
 		}
 		c.Write(w.held)
-		text, cut := c.text()
+		text, cut := c.text("")
 		if !utf8.ValidString(text) {
 			t.Fatalf("text is not UTF-8: %q", text)
 		}

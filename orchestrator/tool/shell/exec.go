@@ -46,7 +46,7 @@ func (b bash) command(env *tool.Env, e Exec) guard.Command {
 }
 
 func (b bash) run(ctx context.Context, env *tool.Env, e Exec) (tool.Result, error) {
-	out := newOutputs(b.MaxOutputRunes, b.MaxLineRunes, env.Redaction())
+	out := newOutputs(b.MaxOutputRunes, b.MaxLineRunes, env)
 	c := b.command(env, e)
 	c.Output = out.take
 	if e.Stdin != nil {

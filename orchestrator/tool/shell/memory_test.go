@@ -1,11 +1,15 @@
 package shell_test
 
 import (
+	"encoding/json"
 	"runtime"
 	"runtime/metrics"
 	"sync"
 	"testing"
 	"time"
+
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/shell"
 )
 
 // heapBytes is the memory the heap holds, the dead not yet collected included.
@@ -21,6 +25,7 @@ func TestBashOutputMemory(t *testing.T) {
 	runtime.GC()
 	before, peak := heapBytes(), uint64(0)
 	stop := make(chan struct{})
+	var kept int
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		sample := time.NewTicker(5 * time.Millisecond)
@@ -34,7 +39,7 @@ func TestBashOutputMemory(t *testing.T) {
 			}
 		}
 	})
-	r := run(t, "head -c 250000000 /dev/zero; yes 'a line of output' | head -c 250000000", 300)
+	r := keeping(t, &kept, "head -c 250000000 /dev/zero; yes 'a line of output' | head -c 250000000")
 	close(stop)
 	wg.Wait()
 	t.Logf("heap: %d bytes before, %d at most", before, peak)
@@ -44,7 +49,30 @@ func TestBashOutputMemory(t *testing.T) {
 	if r.Exit == nil || *r.Exit != 0 || r.Cut < 499_000_000 {
 		t.Errorf("exit %v, cut %d; the end of the text: %s", r.Exit, r.Cut, r.Text[max(0, len(r.Text)-200):])
 	}
+	if kept != shell.MaxKeptBytes {
+		t.Errorf("%d bytes kept, want %d", kept, shell.MaxKeptBytes)
+	}
 	if len(r.Text) > 60_000 || len(r.Stdout) > 60_000 {
 		t.Errorf("text %d bytes, stdout %d bytes", len(r.Text), len(r.Stdout))
 	}
+}
+
+// keeping runs a command as a task does, which records what is cut.
+func keeping(t *testing.T, kept *int, command string) tool.Result {
+	t.Helper()
+	args, err := json.Marshal(map[string]any{"command": command, "timeout": 300})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts uint64
+	env := &tool.Env{Call: "c1", Dir: t.TempDir(), Keep: func(_ int, _ int64, text string) (uint64, error) {
+		*kept += len(text)
+		parts++
+		return parts, nil
+	}}
+	r, err := shell.Bash(nil).Call(t.Context(), env, args)
+	if err != nil {
+		t.Fatalf("Bash %q: %v", command, err)
+	}
+	return r
 }

@@ -46,7 +46,7 @@ func TestCutsThroughSecrets(t *testing.T) {
 			for n, text := range texts {
 				for _, size := range []int{1, 7, 1 << 10} {
 					env := tool.Env{Redactor: r}
-					o := newOutputs(runes, line, env.Redaction())
+					o := newOutputs(runes, line, &env)
 					for p := range slices.Chunk([]byte(text), size) {
 						o.take(guard.Stdout, p)
 					}
@@ -74,7 +74,7 @@ func TestCutsThroughAKey(t *testing.T) {
 	key.WriteString("Qw==\n-----END PRIVATE KEY-----\n")
 	env := tool.Env{Redactor: redact.New(nil, nil)}
 	for before := range 30 {
-		o := newOutputs(600, 100, env.Redaction())
+		o := newOutputs(600, 100, &env)
 		o.take(guard.Stdout, []byte(strings.Repeat("a line of text\n", before)+key.String()+"the end\n"))
 		if res := o.result(guard.Outcome{}, time.Second); strings.Contains(res.Text, "b3x9Z7Qw") || strings.Contains(res.Text, "Qw==") || res.Cut == 0 {
 			t.Fatalf("%d lines before it: %s", before, res.Text)
@@ -86,7 +86,7 @@ func TestCutsThroughAKey(t *testing.T) {
 // and a secret that the other output interrupts is one all the same.
 func TestOutputsInTurns(t *testing.T) {
 	env := tool.Env{Redactor: redact.New(nil, []redact.Secret{{Kind: "known", Value: "Kn0wQzPl4iVxW7jK"}})}
-	o := newOutputs(1000, 100, env.Redaction())
+	o := newOutputs(1000, 100, &env)
 	for _, p := range []struct {
 		s    guard.Stream
 		text string

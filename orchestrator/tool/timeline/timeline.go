@@ -16,6 +16,9 @@ import (
 // the orchestrator makes the jump when every call of the reply is recorded.
 func JumpToStep() tool.Tool { return jump{} }
 
+// RecallName is what the model calls Recall by.
+const RecallName = "recall"
+
 // Recall is the tool that searches the knowledge cards and opens operations
 // of the task again.
 func Recall() tool.Tool { return recall{} }
@@ -68,7 +71,7 @@ type recall struct{}
 
 func (recall) Spec() tool.Spec {
 	return tool.Spec{
-		Name: "recall",
+		Name: RecallName,
 		Description: "Remember. With query: search the knowledge cards earlier tasks left. With op: open one operation of this " +
 			"task again, quoted, such as a tool result that is only pointed to (op 312). A long one comes in parts: from says where to go on.",
 		Schema: tool.Params(
