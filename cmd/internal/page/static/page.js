@@ -40,22 +40,38 @@
   });
   window.addEventListener("pageshow", () => { pressed = false; });
 
+  // What the server said of the page itself stays; what is said here of a part
+  // goes when a part comes.
+  let said = null;
   const say = (text) => {
-    const p = document.createElement("p");
-    p.className = "problem";
-    p.textContent = text;
-    document.getElementById("problem").replaceChildren(p);
+    said?.remove();
+    said = document.createElement("p");
+    said.className = "problem";
+    said.textContent = text;
+    document.getElementById("problem").append(said);
   };
   document.addEventListener("htmx:sendError", () => say("The server does not answer. Is 'anamnesis serve' still running?"));
   document.addEventListener("htmx:responseError", (e) => say(e.detail.xhr.responseText.slice(0, 500)));
   document.addEventListener("htmx:afterSwap", (e) => {
     const asker = e.detail.requestConfig && e.detail.requestConfig.elt;
     if (asker && asker.id === "live") return; // what follows a task takes nothing back
-    document.getElementById("problem").replaceChildren();
+    said?.remove();
   });
 })();
 
-// In the form of a card's text Ctrl+Enter saves.
-document.getElementById("edit-form")?.addEventListener("keydown", (e) => {
-  if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) e.currentTarget.requestSubmit();
-});
+// In the form of a card's text Ctrl+Enter saves. What was written there is not
+// left behind without a question.
+(() => {
+  const form = document.getElementById("edit-form");
+  if (!form) return;
+  let saving = false;
+  form.addEventListener("keydown", (e) => {
+    if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) form.requestSubmit();
+  });
+  form.addEventListener("submit", () => { saving = true; });
+  window.addEventListener("pageshow", () => { saving = false; });
+  window.addEventListener("beforeunload", (e) => {
+    const text = form.elements.text;
+    if (!saving && text.value !== text.defaultValue) e.preventDefault();
+  });
+})();

@@ -42,12 +42,24 @@ run(async (story, args) => {
   await story.shot(picture, "review");
   await picture.context().close();
 
+  // Somebody else changes the card while it is being read here: that nothing was
+  // decided is said for as long as the page stands.
+  fs.appendFileSync(args.file, "\nA word of theirs.\n");
+  await page.keyboard.press("a");
+  await page.getByRole("heading", { name: "The jump" }).waitFor();
+  await page.getByRole("alert").getByText("Nothing was decided: card").waitFor();
+  await page.waitForLoadState("networkidle");
+  assert.match(await page.getByRole("alert").innerText(), /was changed meanwhile/, "the refusal is gone");
+  const leaves = () => page.evaluate(() => window.dispatchEvent(new Event("beforeunload", { cancelable: true })));
+
   // Somebody else changes the card while it is being edited here.
   await page.keyboard.press("e");
   const text = page.getByLabel("The card's text");
   await text.waitFor();
+  assert.ok(await leaves(), "the page asks although nothing was written");
   const mine = (await text.inputValue()) + "\nMy words.\n";
   await text.fill(mine);
+  assert.ok(!(await leaves()), "what was written would be lost without a question");
   fs.appendFileSync(args.file, "\nTheir words.\n");
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByRole("alert").getByText("Not saved: the card was changed meanwhile").waitFor();
