@@ -211,7 +211,7 @@ func (c *vectorCache) write(path string, w *sealed.Writer) bool {
 func (c *vectorCache) clear() error {
 	c.fingerprint, c.known, c.unsaved = "", nil, 0
 	var errs []error
-	for _, kind := range []string{"vectors", "model"} {
+	for _, kind := range []string{"vectors", "model", "lexical"} {
 		old, err := filepath.Glob(filepath.Join(c.dir, kind+"-*.bin"))
 		errs = append(errs, err)
 		for _, p := range old {

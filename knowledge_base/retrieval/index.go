@@ -96,21 +96,26 @@ func (x *Index) Fill(ctx context.Context, docs []Document) error {
 	x.docs = make([]document, len(docs))
 	for i, d := range docs {
 		x.slots[d.ID] = i
+		x.docs[i] = newDocument(d)
 	}
 	x.vecs.changed()
+	missing, gone := x.fillLexical(x.vecs.cache)
 	var wg sync.WaitGroup
 	each := func(do func(slot int, text string)) {
 		wg.Go(func() {
-			for i := 0; i < len(docs) && ctx.Err() == nil; i++ {
-				do(i, docs[i].Text)
+			for i := 0; i < len(missing) && ctx.Err() == nil; i++ {
+				do(missing[i], docs[missing[i]].Text)
 			}
 		})
 	}
-	each(func(slot int, _ string) { x.docs[slot] = newDocument(docs[slot]) })
 	each(x.addWords)
 	each(x.addGrams)
 	wg.Wait()
-	return ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	x.keepLexical(x.vecs.cache, len(missing)+gone)
+	return nil
 }
 
 func (x *Index) addWords(slot int, text string) {

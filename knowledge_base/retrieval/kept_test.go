@@ -1,0 +1,163 @@
+package retrieval
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"anamnesis/knowledge_base/sealed"
+)
+
+// keptDocs makes n texts of few words, so that postings are long.
+func keptDocs(r *rand.Rand, n int) []Document {
+	vocabulary := strings.Fields("Pipe breaks while closingFile 管道 断开 timeouts retry_later go vet öffnen the the and cache")
+	docs := make([]Document, n)
+	for i := range docs {
+		var text []string
+		for range r.IntN(12) {
+			text = append(text, vocabulary[r.IntN(len(vocabulary))])
+		}
+		docs[i] = Document{ID: fmt.Sprintf("d%03d", i), Text: strings.Join(text, " ")}
+	}
+	return docs
+}
+
+func filled(t *testing.T, dir string, docs []Document) *Index {
+	t.Helper()
+	o := &Options{}
+	if dir != "" {
+		o = &Options{Dir: dir, WriteFile: func(path string, data []byte) error { return os.WriteFile(path, data, 0o600) }}
+	}
+	x := New(o)
+	if err := x.Fill(t.Context(), docs); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// lexicalContents says what an inverted index holds, whatever its order.
+func lexicalContents[K comparable](x *bm25[K]) string {
+	out := map[string]bool{fmt.Sprint(x.docs, x.total, x.lengths): true}
+	for k, t := range x.terms {
+		counts := make(map[int32]int)
+		n := 0
+		x.lists[t].each(func(slot int32, tf int) { counts[slot] = tf; n++ })
+		out[fmt.Sprint(k, x.lists[t].df, n, counts)] = true
+	}
+	return fmt.Sprint(out)
+}
+
+func sameInverted(t *testing.T, what string, got, want *Index) {
+	t.Helper()
+	if lexicalContents(got.words) != lexicalContents(want.words) || lexicalContents(got.grams) != lexicalContents(want.grams) {
+		t.Errorf("%s: the inverted indexes hold something else", what)
+	}
+}
+
+// Taken from what is kept, whatever changed since, the inverted indexes hold
+// what they hold when they are made from the texts.
+func TestKeptLexicalIsThatOfTheTexts(t *testing.T) {
+	for seed := range uint64(6) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		dir := t.TempDir()
+		docs := keptDocs(r, 3*lexicalFew)
+		sameInverted(t, "made", filled(t, dir, docs), filled(t, "", docs))
+		sameInverted(t, "kept", filled(t, dir, docs), filled(t, "", docs))
+		other := keptDocs(r, 4*lexicalFew)
+		var now []Document
+		for i, d := range other {
+			switch k := r.IntN(10); {
+			case i < len(docs) && k < int(seed)+2:
+				now = append(now, docs[i])
+			case k < 9:
+				now = append(now, d)
+			}
+		}
+		for range 2 { // the second time of what the first has kept
+			got := filled(t, dir, now)
+			sameInverted(t, fmt.Sprint("changed, seed ", seed), got, filled(t, "", now))
+			got.Remove(now[0].ID)
+			got.Put(Document{ID: now[0].ID, Text: docs[0].Text})
+			want := filled(t, "", append([]Document{{ID: now[0].ID, Text: docs[0].Text}}, now[1:]...))
+			got.words.lists, want.words.lists = dropEmpty(got.words), dropEmpty(want.words)
+			got.grams.lists, want.grams.lists = dropEmpty(got.grams), dropEmpty(want.grams)
+			sameInverted(t, fmt.Sprint("put, seed ", seed), got, want)
+		}
+	}
+}
+
+// dropEmpty forgets the terms that no text has any more.
+func dropEmpty[K comparable](x *bm25[K]) []postings {
+	maps.DeleteFunc(x.terms, func(_ K, t int32) bool { return x.lists[t].df == 0 })
+	return x.lists
+}
+
+// A file that is damaged, or whole and senseless, is none.
+func TestKeptLexicalDamaged(t *testing.T) {
+	docs := keptDocs(rand.New(rand.NewPCG(1, 2)), 2*lexicalFew)
+	dir := t.TempDir()
+	want := filled(t, dir, docs)
+	path := filepath.Join(dir, lexicalFile)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	for i := range 200 {
+		damaged := append([]byte(nil), whole...)
+		damaged[40+r.IntN(len(damaged)-80)] ^= byte(1 << r.IntN(8))
+		if i%2 == 0 { // as if it had been written so
+			w := new(sealed.Writer)
+			w.Bytes(damaged[:len(damaged)-sha256.Size])
+			if damaged, err = w.Seal(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(path, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := filled(t, dir, docs)
+		if !balanced(got.words) || !balanced(got.grams) {
+			t.Errorf("damage %d: more or fewer occurrences than the texts are long", i)
+		}
+		if i%2 == 1 {
+			sameInverted(t, "damaged", got, want)
+		}
+	}
+}
+
+// balanced reports whether the postings are as many as the texts are long.
+func balanced[K comparable](x *bm25[K]) bool {
+	var listed, long int64
+	for _, list := range x.lists {
+		listed += int64(len(list.slots))
+	}
+	for _, n := range x.lengths {
+		long += int64(n)
+	}
+	return listed == x.total && long == x.total
+}
+
+// What words and grams make of a text is kept: raise the number in
+// lexicalMagic, and in lexicalFile, with the sum.
+func TestLexicalVersion(t *testing.T) {
+	set, err := ReadSet("testdata/cards")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := sha256.New()
+	for _, d := range set.Docs {
+		words(d.Text, func(w string) { io.WriteString(h, w+"\n") })
+		grams(d.Text, func(g uint64) { fmt.Fprintln(h, g) })
+	}
+	const want = "anamnesis lexical 1\n lexical-1.bin 6587ee95ef31659b"
+	if got := fmt.Sprintf("%s %s %x", lexicalMagic, lexicalFile, h.Sum(nil)[:8]); got != want {
+		t.Errorf("version and sum are %q, were %q", got, want)
+	}
+}
