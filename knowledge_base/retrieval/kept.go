@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"path/filepath"
-	"slices"
 
 	"anamnesis/knowledge_base/sealed"
 )
@@ -92,7 +91,7 @@ func (x *Index) keepLexical(c *vectorCache, differ int) {
 }
 
 // keep adds the inverted index to w: the length of each text, then each
-// term's postings as steps from slot to slot and counts.
+// term's postings, packed as they are.
 func (x *bm25[K]) keep(w *sealed.Writer, key func(K)) {
 	for _, n := range x.lengths {
 		w.Uint(uint64(n))
@@ -101,18 +100,16 @@ func (x *bm25[K]) keep(w *sealed.Writer, key func(K)) {
 	for k, t := range x.terms {
 		names[t] = k
 	}
+	bytes := 0
+	for _, list := range x.lists {
+		bytes += len(list.packed)
+	}
+	w.Uint(uint64(bytes))
 	w.Uint(uint64(len(names)))
 	for t, k := range names {
-		list := &x.lists[t]
-		slices.Sort(list.slots)
 		key(k)
-		w.Uint(uint64(list.df))
-		last := int32(0)
-		list.each(func(slot int32, tf int) {
-			w.Uint(uint64(slot - last))
-			w.Uint(uint64(tf))
-			last = slot
-		})
+		w.Uint(uint64(len(x.lists[t].packed)))
+		w.Bytes(x.lists[t].packed)
 	}
 }
 
@@ -132,51 +129,52 @@ func (x *bm25[K]) take(r *sealed.Reader, places []int32, n int, key func() K) {
 			x.total += int64(length)
 		}
 	}
+	// One piece of memory for all; a list that grows leaves it.
+	all := make([]byte, 0, r.Count())
 	terms := r.Count()
 	x.terms = make(map[K]int32, terms)
 	x.lists = make([]postings, 0, terms)
-	// One piece of memory for all; a list that grows leaves it.
-	all := make([]int32, 0, x.total)
+	var scratch []byte
+	found := int64(0)
 	for range terms {
 		k := key()
-		from := len(all)
-		var df int32
-		if all, df = takeList(r, places, all); !r.OK() {
+		list, occurs := takeList(r, places, scratch[:0])
+		if !r.OK() {
 			return
 		}
-		if df == 0 {
+		if scratch = list.packed; list.df == 0 {
 			continue
 		}
+		from := len(all)
+		all = append(all, list.packed...)
+		list.packed = all[from:len(all):len(all)]
 		x.terms[k] = int32(len(x.lists))
-		x.lists = append(x.lists, postings{slots: all[from:len(all):len(all)], df: df})
+		x.lists = append(x.lists, list)
+		found += occurs
 	}
-	if len(x.lists) != len(x.terms) || int64(len(all)) != x.total {
+	if len(x.lists) != len(x.terms) || found != x.total {
 		r.Fail()
 	}
 }
 
-// takeList reads one term's postings behind all, which has room for them.
-func takeList(r *sealed.Reader, places, all []int32) ([]int32, int32) {
-	slot, df := uint64(0), int32(0)
-	for range r.Count() {
-		slot += r.Uint()
-		tf := r.Uint()
-		if slot >= uint64(len(places)) {
+// takeList reads one term's postings into the memory given.
+func takeList(r *sealed.Reader, places []int32, into []byte) (list postings, occurs int64) {
+	list.packed = into
+	kept := sealed.NewReader(r.Bytes(r.Count()))
+	for slot := int32(0); kept.Left() > 0; {
+		v, tf := kept.Uint(), uint64(1)
+		if v&1 == 1 {
+			tf = kept.Uint()
+		}
+		slot += way(v)
+		if !kept.OK() || slot < 0 || int(slot) >= len(places) || tf == 0 || tf > 2*maxIndexedRunes {
 			r.Fail()
-			return all, 0
+			return list, 0
 		}
-		at := places[slot]
-		if at < 0 {
-			continue
+		if at := places[slot]; at >= 0 {
+			list.enter(at, int(tf))
+			occurs += int64(tf)
 		}
-		if tf == 0 || tf > uint64(cap(all)-len(all)) {
-			r.Fail()
-			return all, 0
-		}
-		for range tf {
-			all = append(all, at)
-		}
-		df++
 	}
-	return all, df
+	return list, occurs
 }

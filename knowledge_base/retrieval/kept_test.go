@@ -47,7 +47,7 @@ func lexicalContents[K comparable](x *bm25[K]) string {
 	for k, t := range x.terms {
 		counts := make(map[int32]int)
 		n := 0
-		x.lists[t].each(func(slot int32, tf int) { counts[slot] = tf; n++ })
+		x.lists[t].each(func(slot int32, tf int) { counts[slot] += tf; n++ })
 		out[fmt.Sprint(k, x.lists[t].df, n, counts)] = true
 	}
 	return fmt.Sprint(out)
@@ -136,7 +136,7 @@ func TestKeptLexicalDamaged(t *testing.T) {
 func balanced[K comparable](x *bm25[K]) bool {
 	var listed, long int64
 	for _, list := range x.lists {
-		listed += int64(len(list.slots))
+		list.each(func(_ int32, tf int) { listed += int64(tf) })
 	}
 	for _, n := range x.lengths {
 		long += int64(n)

@@ -37,6 +37,9 @@ func (p *postings) enter(slot int32, tf int) {
 	p.last = slot
 }
 
+// way is from the slot before to the next one, as enter has packed it.
+func way(v uint64) int32 { return int32(v>>2) ^ -int32(v>>1&1) }
+
 // varint reads a number at a place.
 func (p *postings) varint(at int) (v uint64, after int) {
 	v, n := binary.Uvarint(p.packed[at:])
@@ -51,7 +54,7 @@ func (p *postings) each(f func(slot int32, tf int)) {
 		if v, at = p.varint(at); v&1 == 1 {
 			tf, at = p.varint(at)
 		}
-		slot += int32(v>>2) ^ -int32(v>>1&1)
+		slot += way(v)
 		f(slot, int(tf))
 	}
 }
@@ -164,7 +167,7 @@ func (x *bm25[K]) score(terms []K, weight []float64, scores []float64) {
 				n, at = ps.varint(at)
 				tf = float64(n)
 			}
-			slot += int32(v>>2) ^ -int32(v>>1&1)
+			slot += way(v)
 			norm := bm25K1 * (1 - x.b + x.b*float64(x.lengths[slot])/avg)
 			scores[slot] += w * tf * (bm25K1 + 1) / (tf + norm)
 		}
