@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"time"
 
 	"anamnesis/knowledge_base"
@@ -149,6 +150,8 @@ beside it that 'kb review' shows.`,
 				return usageError("%w; install git", err)
 			case errors.Is(err, knowledgebase.ErrBothChanged), errors.Is(err, history.ErrBusy), errors.Is(err, history.ErrRejected):
 				return &exitError{exitRefused, err}
+			case err != nil && strings.Contains(err.Error(), "'origin' does not appear to be a git repository"):
+				return usageError("kb sync: the cards' folder has no remote; name one: 'anamnesis kb sync ADDRESS', or run 'git remote add origin ADDRESS' in that folder")
 			case err != nil:
 				return err
 			}

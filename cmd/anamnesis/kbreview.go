@@ -145,8 +145,12 @@ func (d draftFile) refused(err error) error {
 	case errors.As(err, &stale):
 		code = exitRefused
 	}
+	remedy := "when it is right"
+	if stale != nil {
+		remedy = "once those cards are taken out of it; a new 'kb review' shows what they say now"
+	}
 	if d.dir != "" {
-		err = fmt.Errorf("%w; your text is kept: 'anamnesis kb review --apply %s' when it is right", err, d.path)
+		err = fmt.Errorf("%w; your text is kept: 'anamnesis kb review --apply %s' %s", err, d.path, remedy)
 	}
 	return &exitError{code, err}
 }
