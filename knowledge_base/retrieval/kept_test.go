@@ -92,6 +92,24 @@ func TestKeptLexicalIsThatOfTheTexts(t *testing.T) {
 	}
 }
 
+// Only texts that changed are entered anew.
+func TestKeptLexicalSparesTheRest(t *testing.T) {
+	dir := t.TempDir()
+	docs := keptDocs(rand.New(rand.NewPCG(5, 6)), 2*lexicalFew)
+	filled(t, dir, docs)
+	docs[1].Text, docs[9].Text = docs[1].Text+" pipe", "another text"
+	now := docs[:len(docs)-3]
+	x := New(&Options{Dir: dir, WriteFile: func(string, []byte) error { return os.ErrPermission }})
+	x.docs = make([]document, len(now))
+	for i, d := range now {
+		x.slots[d.ID], x.docs[i] = i, newDocument(d)
+	}
+	missing, gone := x.fillLexical(x.vecs.cache)
+	if fmt.Sprint(missing) != "[1 9]" || gone != 5 {
+		t.Errorf("slots %v are missing and %d documents gone, want 1 and 9, and 5", missing, gone)
+	}
+}
+
 // dropEmpty forgets the terms that no text has any more.
 func dropEmpty[K comparable](x *bm25[K]) []postings {
 	maps.DeleteFunc(x.terms, func(_ K, t int32) bool { return x.lists[t].df == 0 })
