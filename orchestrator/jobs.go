@@ -155,7 +155,7 @@ func (js *jobs) enter(s tool.JobStart) (*job, context.Context, error) {
 func (js *jobs) leave(ctx context.Context, j *job, end tool.JobEnd) {
 	js.mu.Lock()
 	j.stop()
-	j.Ended, j.Exit, j.Note = js.t.now(), end.Exit, end.Note
+	j.Ended, j.Exit, j.Note, j.Network = js.t.now(), end.Exit, end.Note, end.Network
 	j.Why = j.why
 	switch {
 	case j.Why != "":
@@ -164,7 +164,7 @@ func (js *jobs) leave(ctx context.Context, j *job, end tool.JobEnd) {
 	default:
 		j.Why = jobExit
 	}
-	b := &op.JobEnded{Job: j.ID, Why: j.Why, Exit: j.Exit, Bytes: j.Bytes}
+	b := &op.JobEnded{Job: j.ID, Why: j.Why, Exit: j.Exit, Bytes: j.Bytes, Network: j.Network}
 	if j.Why == jobExit || j.Why == jobTimeout {
 		b.Notice = fmt.Sprintf("[background] %s (%s) ended: %s. TaskOutput shows what it printed.", j.ID, oneLine(j.Command, maxDelivered), endText(j.Job))
 	}

@@ -39,7 +39,7 @@ func earlierJobs(h Home, task string, upTo int) ([]tool.Job, error) {
 		case *op.JobEnded:
 			if i, known := at[b.Job]; known {
 				j := &list[i]
-				j.Ended, j.Why, j.Exit, j.Bytes = o.Time, b.Why, b.Exit, b.Bytes
+				j.Ended, j.Why, j.Exit, j.Bytes, j.Network = o.Time, b.Why, b.Exit, b.Bytes, b.Network
 			}
 		}
 		return nil

@@ -23,6 +23,9 @@ type JobEnded struct {
 	Exit   int    `json:"exit"`
 	Bytes  int64  `json:"bytes"`            // of output
 	Notice string `json:"notice,omitempty"` // what the model is told
+	// Network says that text from outside may be in the output: a subagent's answer,
+	// when the subagent had any.
+	Network bool `json:"network,omitempty"`
 }
 
 // Kind implements Body.

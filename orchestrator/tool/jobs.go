@@ -41,6 +41,7 @@ type JobEnd struct {
 	Exit     int
 	TimedOut bool
 	Note     string // what else there is to say; may be empty
+	Network  bool   // the output holds text from outside; not known, and not set, for commands
 }
 
 // Job is one job.
@@ -52,6 +53,7 @@ type Job struct {
 	Exit        int
 	Bytes       int64 // of output so far
 	Note        string
+	Network     bool // see JobEnd
 }
 
 // JobOutput is a piece of a job's output.

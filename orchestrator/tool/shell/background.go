@@ -153,7 +153,9 @@ func (taskOutput) Call(ctx context.Context, env *tool.Env, args json.RawMessage)
 	if out.Dropped > 0 {
 		notes = append(notes, fmt.Sprintf("the last %d bytes were not kept", out.Dropped))
 	}
-	return tool.Textf("%s[%s]", text, strings.Join(notes, "; ")), ctx.Err()
+	r := tool.Textf("%s[%s]", text, strings.Join(notes, "; "))
+	r.Network = out.Job.Network && out.Next > out.From
+	return r, ctx.Err()
 }
 
 // TaskStop ends a background command.

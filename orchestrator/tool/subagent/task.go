@@ -140,7 +140,7 @@ func begin(ctx context.Context, env *tool.Env, a Args, sub tool.Subagent) (tool.
 		redacted := env.Redaction().Writer(out)
 		defer redacted.Close()
 		_, err = io.WriteString(redacted, end.Text) // what cannot be kept is counted
-		o := tool.JobEnd{TimedOut: limited.Err() != nil && ctx.Err() == nil}
+		o := tool.JobEnd{TimedOut: limited.Err() != nil && ctx.Err() == nil, Network: end.Network}
 		if end.IsError {
 			o.Exit = 1
 		}
