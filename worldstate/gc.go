@@ -24,7 +24,8 @@ type GCOptions struct {
 	// Keep are snapshots that something else than a ref names.
 	Keep []ID
 	// MaxBytes caps the store: of the tasks that do not exist any more, only
-	// as many are kept, the newest first, as fit. 0: no cap, all are kept.
+	// as many are kept, the newest first, as fit. 0: no cap, all are kept. What
+	// the worlds are known at stays as long as there is a snapshot to restore.
 	MaxBytes int64
 	// DryRun finds out and changes nothing.
 	DryRun bool
@@ -188,6 +189,7 @@ func (g *collector) choose(ctx context.Context) error {
 	refs, roots := g.refs, slices.Clone(g.named)
 	dead := make(map[string][]string) // task → its refs
 	var shared []string               // the worlds' and the latest: theirs who made the snapshot
+	var places []hash                 // the worlds': what a restore tells a person's edits by
 	for name, h := range refs {
 		task, _, isTask := strings.Cut(strings.TrimPrefix(name, taskRefs), "/")
 		switch {
@@ -199,9 +201,15 @@ func (g *collector) choose(ctx context.Context) error {
 			}
 		case name == latestRef || strings.HasPrefix(name, worldRefs):
 			shared = append(shared, name)
+			if name != latestRef {
+				places = append(places, h)
+			}
 		default:
 			roots = append(roots, h)
 		}
+	}
+	if len(roots) > 0 { // there is something to restore
+		roots = append(roots, places...)
 	}
 	if err := g.keep(ctx, roots); err != nil {
 		return err
@@ -215,7 +223,8 @@ func (g *collector) choose(ctx context.Context) error {
 	slices.Sort(g.report.Dropped)
 	slices.Sort(g.report.Kept)
 	for _, name := range shared {
-		if len(g.report.Dropped) > 0 && !g.seen[refs[name]] {
+		needed := name != latestRef && len(g.seen) > 0 || len(g.report.Dropped) == 0
+		if !needed && !g.seen[refs[name]] {
 			g.gone[name] = hash{} // only dropped tasks led to it
 			continue
 		}

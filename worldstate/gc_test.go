@@ -121,7 +121,12 @@ func TestGCTasks(t *testing.T) {
 	if r := b.gc(&GCOptions{Live: live, MaxBytes: 1000}); fmt.Sprint(r.Dropped, r.Over) != "[young] true" {
 		t.Errorf("room for none: %+v", r)
 	}
-	there("alive")
+	there("alive", "young") // the world stands at young's: by it a person's edits are told
+	if last, err := b.w.Last(context.Background()); err != nil || last != ids["young"] {
+		t.Errorf("the world is known at %v %v", last, err)
+	}
+	b.gc(&GCOptions{Live: func(string) bool { return false }, MaxBytes: 1000})
+	there()
 	if last, err := b.w.Last(context.Background()); err != nil || last != "" {
 		t.Errorf("the world is known at a snapshot that is gone: %v %v", last, err)
 	}
