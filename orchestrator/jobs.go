@@ -339,13 +339,15 @@ func (js *jobs) close() error {
 // and gives it by name.
 func (t *Task) endJobs(ctx context.Context, steps []int) ([]string, error) {
 	var names []string
-	for _, r := range t.state.Jobs {
+	for _, r := range slices.Clone(t.state.Jobs) {
 		if !slices.Contains(steps, r.Step) {
 			continue
 		}
+		names = append(names, fmt.Sprintf("%s (%s)", r.Job, oneLine(r.Command, maxDelivered)))
 		if j, ours := t.jobs.own(r.Job); ours {
-			names = append(names, fmt.Sprintf("%s (%s)", r.Job, oneLine(r.Command, maxDelivered)))
 			t.jobs.end(jobJump, j)
+		} else if err := t.closeLostJob(ctx, r, ""); err != nil { // a person jumps in a dead process's place
+			return nil, err
 		}
 	}
 	return names, t.settle()
@@ -358,13 +360,19 @@ func (t *Task) closeLostJobs(ctx context.Context) error {
 		if _, ours := t.jobs.own(r.Job); ours {
 			continue
 		}
-		if err := guard.EndLeftover(op.ToolStarted{Call: r.Call, PID: r.PID, StartTime: r.StartTime, BootID: r.BootID}); err != nil {
-			return fmt.Errorf("end the background task %s: %w", r.Job, err)
-		}
-		if err := t.record(ctx, &op.JobEnded{Job: r.Job, Why: jobLost, Notice: fmt.Sprintf(
-			"[background] %s (%s) was ended when the program stopped. Start it again if it is still needed.", r.Job, oneLine(r.Command, maxDelivered))}); err != nil {
+		if err := t.closeLostJob(ctx, r, fmt.Sprintf(
+			"[background] %s (%s) was ended when the program stopped. Start it again if it is still needed.", r.Job, oneLine(r.Command, maxDelivered))); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// closeLostJob ends what is left of a background command of an earlier process
+// and records it. The notice tells the model; empty: something else does.
+func (t *Task) closeLostJob(ctx context.Context, r RunningJob, notice string) error {
+	if err := guard.EndLeftover(op.ToolStarted{Call: r.Call, PID: r.PID, StartTime: r.StartTime, BootID: r.BootID}); err != nil {
+		return fmt.Errorf("end the background task %s: %w", r.Job, err)
+	}
+	return t.record(ctx, &op.JobEnded{Job: r.Job, Why: jobLost, Notice: notice})
 }

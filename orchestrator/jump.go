@@ -64,6 +64,9 @@ func (t *Task) takeOver(ctx, keep context.Context, resumed *op.TaskResumed, notR
 	if err := t.record(keep, resumed); err != nil {
 		return err
 	}
+	if err := errors.Join(t.adoptSubagents(keep), t.closeLostSubagents(keep)); err != nil {
+		return err
+	}
 	for t.state.Jumping != nil || t.state.Reply != nil {
 		act := Next(&t.state, t.limits())
 		if act.Kind == ActRunCalls {
