@@ -30,7 +30,7 @@ type Skipped struct {
 }
 
 // Read gives the cards of a file, or of all markdown files beneath a folder,
-// in the order of their paths; hidden folders and node_modules are passed by.
+// in the order of their paths; hidden folders, node_modules and links out of the folder are passed by.
 // All of them are drafts that no other task is shown before a person has
 // reviewed them. Their ids come from where they stand, so that reading again
 // gives the same cards.
@@ -60,6 +60,10 @@ func Read(ctx context.Context, root string, now time.Time) (cards []*card.Card, 
 		if files++; files > MaxFiles {
 			return fmt.Errorf("more than %d files; import in parts", MaxFiles)
 		}
+		if path != abs && leadsOut(abs, path, d) {
+			skipped = append(skipped, Skipped{path, "a link that leads out of the folder"})
+			return nil
+		}
 		more, why := readFile(path, now)
 		cards = append(cards, more...)
 		if why != "" {
@@ -71,6 +75,24 @@ func Read(ctx context.Context, root string, now time.Time) (cards []*card.Card, 
 		return nil, nil, fmt.Errorf("import %s: %w", root, err)
 	}
 	return cards, skipped, nil
+}
+
+// leadsOut reports a link in a folder to what stands elsewhere: a folder that
+// others made must not bring a person's own files among the cards.
+func leadsOut(folder, path string, d fs.DirEntry) bool {
+	if d.Type()&fs.ModeSymlink == 0 {
+		return false
+	}
+	real, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return true
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return true
+	}
+	within, err := filepath.Rel(real, target)
+	return err != nil || !filepath.IsLocal(within)
 }
 
 // readFile gives a file's cards, or why there are none.

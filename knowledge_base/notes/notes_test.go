@@ -43,6 +43,36 @@ func TestSplit(t *testing.T) {
 }
 
 // A folder: notes, cards of others that come as drafts, and what is passed by.
+// A link to a note beside it is a note; one to a file elsewhere is passed by.
+func TestReadLinks(t *testing.T) {
+	dir, secret := t.TempDir(), filepath.Join(t.TempDir(), "secret.md")
+	for path, text := range map[string]string{filepath.Join(dir, "AGENTS.md"): "# Notes\n\nRun make.\n", secret: "# Key\n\nhunter2\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{"CLAUDE.md": "AGENTS.md", "out.md": secret, "gone.md": "nowhere"} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cards, skipped, err := Read(t.Context(), dir, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(cards) != 2 || len(skipped) != 2 {
+		t.Errorf("%d cards, passed by %v; want the two notes and not what the links lead out to", len(cards), skipped)
+	}
+	for _, c := range cards {
+		if strings.Contains(string(c.Markdown()), "hunter2") {
+			t.Errorf("a file elsewhere became a card:\n%s", c.Markdown())
+		}
+	}
+	if cards, _, err = Read(t.Context(), filepath.Join(dir, "out.md"), time.Now()); err != nil || len(cards) != 1 {
+		t.Errorf("a link that a person names: %d cards, %v", len(cards), err)
+	}
+}
+
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
