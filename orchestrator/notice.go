@@ -125,7 +125,7 @@ func ledgerOf(dir string, ops []op.Op) ledger {
 				l.reads[name] = true
 			}
 			if b.Unknown {
-				l.unsure = append(l.unsure, fmt.Sprintf("op %d: %s", o.Seq, oneLine(tool.Display(calls[b.Call]), maxDelivered)))
+				l.unsure = append(l.unsure, fmt.Sprintf("op %d: %s", o.Seq, oneLine(tool.Display(calls[b.Call], dir), maxDelivered)))
 			}
 		}
 	}

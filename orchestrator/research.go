@@ -213,7 +213,7 @@ func (t *Task) citable(r op.Range) []string {
 	for i, o := range ops {
 		if b, ok := o.Body.(*op.ToolReturned); ok {
 			if args, why := t.look(b, ops[:i]); why == "" {
-				out = append(out, fmt.Sprintf("op %d (%s)", o.Seq, oneLine(tool.Display(op.Call{Name: b.Name, Args: args}), maxDelivered)))
+				out = append(out, fmt.Sprintf("op %d (%s)", o.Seq, oneLine(tool.Display(op.Call{Name: b.Name, Args: args}, t.Dir), maxDelivered)))
 			}
 		}
 	}

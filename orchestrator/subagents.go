@@ -305,7 +305,7 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 	}
 	o := t.opts
 	o.Sources, o.Subagents, o.Delta, o.Progress, o.Scan = nil, nil, nil, nil, nil
-	o.Model, o.Rules, o.Event = s.model(t).Model, rules, follow(s.Spec.Name, start.Progress)
+	o.Model, o.Rules, o.Event = s.model(t).Model, rules, follow(s.Spec.Name, t.Dir, start.Progress)
 	o.Tools = t.tools.Only(func(spec tool.Spec) bool { return s.offers(spec) })
 	// What its own rules allow, the task's must not refuse or ask about.
 	o.above = func(f guard.Facts) guard.Decision { return guard.Decide(mode, f, parents) }
@@ -337,8 +337,9 @@ func (s *Subagent) offers(spec tool.Spec) bool {
 	return s.Offers == nil || s.Offers(spec.Name, spec.ReadOnly)
 }
 
-// follow shows a person what a subagent does; nil where nobody looks.
-func follow(name string, show func(text string)) func(op.Op) {
+// follow shows a person what a subagent does in the task's directory; nil where
+// nobody looks.
+func follow(name, dir string, show func(text string)) func(op.Op) {
 	if show == nil {
 		return nil
 	}
@@ -350,7 +351,7 @@ func follow(name string, show func(text string)) func(op.Op) {
 				calls[c.ID] = c
 			}
 		case *op.ToolReturned:
-			show(name + ": " + tool.Display(calls[b.Call]))
+			show(name + ": " + tool.Display(calls[b.Call], dir))
 			delete(calls, b.Call)
 		}
 	}

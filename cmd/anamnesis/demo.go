@@ -176,7 +176,7 @@ func (a *app) demoTask(ctx context.Context, h orchestrator.Home, d demo.Task, sa
 	if err != nil {
 		return none, err
 	}
-	p := view.NewText(nil, say, a.width())
+	p := view.NewText(nil, say, a.width(), n.Dir)
 	opts, err := a.taskOptions(f, m, "auto", p, nil)
 	if err != nil {
 		return none, err

@@ -229,8 +229,11 @@ func (a *app) announce(f agentFlags, s view.Start) view.Printer {
 	if s.Banner != "" {
 		fmt.Fprintln(a.stderr, s.Banner)
 	}
+	if real, err := realDir(s.Dir); err == nil { // otherwise the task says what is wrong with it
+		s.Dir = real
+	}
 	if f.print {
-		return view.NewText(a.stdout, io.Discard, a.width())
+		return view.NewText(a.stdout, io.Discard, a.width(), s.Dir)
 	}
 	who := ""
 	if s.Agent != "" && s.Agent != agent.Default {
@@ -241,7 +244,7 @@ func (a *app) announce(f agentFlags, s view.Start) view.Printer {
 	if f, ok := a.stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) && a.interactive() {
 		answer = nil // the same screen shows the progress
 	}
-	return view.NewText(answer, a.stderr, a.width())
+	return view.NewText(answer, a.stderr, a.width(), s.Dir)
 }
 
 func (a *app) resumeCommand() *cobra.Command {

@@ -144,7 +144,7 @@ func (a *app) jump(ctx context.Context, h orchestrator.Home, task string, c orch
 func (a *app) jumpHere(ctx context.Context, h orchestrator.Home, st *orchestrator.State, c orchestrator.Command) (*op.JumpDone, error) {
 	task := st.Opened.Task
 	a.tellUnset(task, st.Redact)
-	p := view.NewText(nil, a.stderr, a.width())
+	p := view.NewText(nil, a.stderr, a.width(), st.Opened.Dir)
 	m, modelErr := a.chooseModel(ctx, st.Model, st.BaseURL, "")
 	if modelErr == nil {
 		m.retries.set(p.Retry)

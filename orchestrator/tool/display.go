@@ -15,8 +15,10 @@ const displayRunes = 50
 
 // Display shows a call to people: the tool's name and its most telling
 // argument, escaped and shortened in the middle to 50 characters. Arguments
-// that are half-streamed or malformed show what can be read of them.
-func Display(call op.Call) string {
+// that are half-streamed or malformed show what can be read of them. Absolute
+// paths within dir, the world's directory, are shown relative to it; an empty dir
+// leaves them.
+func Display(call op.Call, dir string) string {
 	name := shorten(escape(call.Name), displayRunes)
 	arg, ok := "", false
 	for _, key := range displayKeys(call.Name) {
@@ -27,7 +29,43 @@ func Display(call op.Call) string {
 	if !ok {
 		return name
 	}
-	return name + "(" + shorten(escape(arg), displayRunes) + ")"
+	return name + "(" + shorten(escape(relative(arg, dir)), displayRunes) + ")"
+}
+
+// beside are the characters that may stand directly before or after a path in a
+// command line.
+const beside = " \t\n\"'`=:,;|&<>(){}[]"
+
+// relative writes the paths in a text that begin with dir relative to it, and dir
+// itself as a dot.
+func relative(text, dir string) string {
+	dir = strings.TrimRight(dir, "/")
+	if dir == "" {
+		return text
+	}
+	var b strings.Builder
+	for at := 0; ; {
+		n := strings.Index(text[at:], dir)
+		if n < 0 {
+			b.WriteString(text[at:])
+			return b.String()
+		}
+		start, end := at+n, at+n+len(dir)
+		rest := strings.TrimLeft(text[end:], "/")
+		ends := rest == "" || strings.ContainsRune(beside, rune(rest[0]))
+		switch {
+		case start > 0 && !strings.ContainsRune(beside, rune(text[start-1])), // within another path
+			!ends && len(rest) == len(text)-end: // a name that goes on
+			b.WriteString(text[at:end])
+			at = end
+			continue
+		}
+		b.WriteString(text[at:start])
+		if ends {
+			b.WriteByte('.')
+		}
+		at = len(text) - len(rest)
+	}
 }
 
 // displayKeys are the arguments worth showing, the best first.

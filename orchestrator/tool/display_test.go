@@ -32,10 +32,19 @@ func TestDisplay(t *testing.T) {
 		{"SendDMail", `{"message":"lo`, "SendDMail"},
 		{"recall", `{"op":312}`, "recall(312)"},
 		{"mcp__x__y", `{"url":"http://h"}`, "mcp__x__y(http://h)"},
+		{"ReadFile", `{"path":"/home/w/a/b.go"}`, "ReadFile(a/b.go)"},
+		{"ReadFile", `{"path":"/home/w//a.go"}`, "ReadFile(a.go)"},
+		{"ReadFile", `{"path":"/home/w/"}`, "ReadFile(.)"},
+		{"ReadFile", `{"path":"/home/w-secrets/a"}`, "ReadFile(/home/w-secrets/a)"},
+		{"ReadFile", `{"path":"/mnt/home/w/a"}`, "ReadFile(/mnt/home/w/a)"},
+		{"ReadFile", `{"path":"/home/other/a"}`, "ReadFile(/home/other/a)"},
+		{"ReadFile", `{"path":"/home/w/a/b.g`, "ReadFile(a/b.g)"},
+		{"Bash", `{"command":"cd /home/w && diff /home/w/a '/home/w/b c' >/home/w/d"}`, "Bash(cd . && diff a 'b c' >d)"},
+		{"Bash", `{"command":"make DEST=/home/w/out; ls /home/w"}`, "Bash(make DEST=out; ls .)"},
 		{"odd\x1bname", `{}`, `odd\x1bname`},
 	}
 	for _, tt := range tests {
-		if got := tool.Display(op.Call{Name: tt.name, Args: tt.args}); got != tt.want {
+		if got := tool.Display(op.Call{Name: tt.name, Args: tt.args}, "/home/w"); got != tt.want {
 			t.Errorf("Display(%s %s) = %q, want %q", tt.name, tt.args, got, tt.want)
 		}
 	}
@@ -45,7 +54,7 @@ func FuzzDisplay(f *testing.F) {
 	f.Add("Bash", `{"command":"ls \ud83d`)
 	f.Add("x", `{"path":[1,{"a":"b`)
 	f.Fuzz(func(t *testing.T, name, args string) {
-		got := tool.Display(op.Call{Name: name, Args: args})
+		got := tool.Display(op.Call{Name: name, Args: args}, "/w")
 		if n := utf8.RuneCountInString(got); n > 102 {
 			t.Errorf("%d characters: %q", n, got)
 		}

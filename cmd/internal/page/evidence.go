@@ -156,7 +156,7 @@ func (v *evidenceView) take(task string, o op.Op) {
 		return
 	}
 	text := strings.Trim(orchestrator.OpText(o), "\n")
-	line, _, _ := strings.Cut(timeline.Describe(o), "\n")
+	line, _, _ := strings.Cut(timeline.Describe(o, ""), "\n")
 	e := evidenceOp{Seq: o.Seq, Step: o.Step, Kind: o.Body.Kind(), Line: line, Text: text, Path: opPath(task, o.Seq)}
 	if e.Cut = len(text) > maxEvidenceText; e.Cut {
 		e.Text = strings.ToValidUTF8(text[:maxEvidenceText], "")

@@ -248,7 +248,7 @@ func (w *watch) ops(v shown, first uint64, limit int) opsView {
 		if l.Seq > w.last {
 			break // written since the rest of the page was read
 		}
-		o.Lines = append(o.Lines, lineOf(l, left(l.Step)))
+		o.Lines = append(o.Lines, lineOf(l, left(l.Step), w.builder.State().Opened.Dir))
 	}
 	if n := len(o.Lines); n > 0 {
 		o.First, o.Last = o.Lines[0].Seq, o.Lines[n-1].Seq
@@ -267,9 +267,9 @@ func (w *watch) ops(v shown, first uint64, limit int) opsView {
 	return o
 }
 
-func lineOf(l orchestrator.Line, left bool) opLine {
+func lineOf(l orchestrator.Line, left bool, dir string) opLine {
 	o := opLine{Seq: l.Seq, Step: l.Step, Kind: l.Name, Time: l.Time.Local().Format(time.TimeOnly), Tokens: l.Tok, Left: left}
-	text := timeline.Describe(l.Op)
+	text := timeline.Describe(l.Op, dir)
 	if l.Err != nil {
 		text = "its body cannot be read: " + l.Err.Error()
 	}

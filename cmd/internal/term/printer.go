@@ -49,15 +49,17 @@ type textPrinter struct {
 	answer   io.Writer
 	progress io.Writer
 	width    int
+	dir      string // the task's
 	calls    map[string]op.Call
 	midLine  bool
 }
 
 // NewText shows a run as text: the agent's last answer on answer, everything
 // on progress, in lines of at most width columns. A nil answer says that
-// whoever reads progress has seen the answer go by.
-func NewText(answer, progress io.Writer, width int) Printer {
-	return &textPrinter{answer: answer, progress: progress, width: width, calls: make(map[string]op.Call)}
+// whoever reads progress has seen the answer go by. Paths within dir, the task's
+// directory, are shown relative to it.
+func NewText(answer, progress io.Writer, width int, dir string) Printer {
+	return &textPrinter{answer: answer, progress: progress, width: width, dir: dir, calls: make(map[string]op.Call)}
 }
 
 func (p *textPrinter) Delta(d model.Delta) {
@@ -76,7 +78,7 @@ func (p *textPrinter) Delta(d model.Delta) {
 func (p *textPrinter) Progress(c op.Call, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.line("  … %s: %s", tool.Display(c), text)
+	p.line("  … %s: %s", tool.Display(c, p.dir), text)
 }
 
 func (p *textPrinter) Retry(at model.Attempt) {
@@ -116,7 +118,7 @@ func (p *textPrinter) Op(o op.Op) {
 		p.line("! %s", b.Error)
 	case *op.ToolCalled:
 		if b.Name == "Bash" { // a command may take its time
-			p.line("▸ %s", tool.Display(op.Call{ID: b.Call, Name: b.Name, Args: b.Args}))
+			p.line("▸ %s", tool.Display(op.Call{ID: b.Call, Name: b.Name, Args: b.Args}, p.dir))
 		}
 	case *op.ToolReturned:
 		p.returned(b)
@@ -151,15 +153,15 @@ func (p *textPrinter) Op(o op.Op) {
 func (p *textPrinter) jumped(o op.Op) {
 	switch b := o.Body.(type) {
 	case *op.PassDone:
-		p.line("◆ %s", timeline.Describe(o))
+		p.line("◆ %s", timeline.Describe(o, p.dir))
 	case *op.ReflectAsked, *op.StrategyGiven, *op.ReflectFailed:
-		for text := range strings.SplitSeq(timeline.Describe(o), "\n") {
+		for text := range strings.SplitSeq(timeline.Describe(o, p.dir), "\n") {
 			p.line("✳ %s", text)
 		}
 	case *op.ContextMasked:
-		p.line("◇ %s", timeline.Describe(o))
+		p.line("◇ %s", timeline.Describe(o, p.dir))
 	case *op.MailDelivered:
-		p.line("✉ %s", timeline.Describe(o))
+		p.line("✉ %s", timeline.Describe(o, p.dir))
 	case *op.JumpDone:
 		p.line("↩ jump from step %d to step %d: %d file(s) changed", b.From, b.To, b.NReverted)
 		for _, k := range b.Kept {
@@ -183,7 +185,7 @@ func (p *textPrinter) returned(b *op.ToolReturned) {
 	if how == "" {
 		how = strings.TrimPrefix(timeline.CallText(b), b.Name)
 	}
-	p.line("%s", strings.Join(strings.Fields(fmt.Sprintf("• %s %s %s", tool.Display(call), how, took(b.Millis))), " "))
+	p.line("%s", strings.Join(strings.Fields(fmt.Sprintf("• %s %s %s", tool.Display(call, p.dir), how, took(b.Millis))), " "))
 	delete(p.calls, b.Call)
 }
 

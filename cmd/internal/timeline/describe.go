@@ -12,10 +12,11 @@ import (
 // that shows it cuts further.
 const maxSubject = 400
 
-// Describe says in a few words what an operation records. Its texts are the
+// Describe says in a few words what an operation records. Paths within dir, the
+// task's directory, are shown relative to it; dir may be empty. Its texts are the
 // recorded ones: escape them before they are shown. Where there is more than
 // one line, the first says it all.
-func Describe(o op.Op) string {
+func Describe(o op.Op, dir string) string {
 	switch b := o.Body.(type) {
 	case nil:
 		return "a kind of operation this program does not know"
@@ -30,11 +31,11 @@ func Describe(o op.Op) string {
 	case *op.ModelAsked:
 		return fmt.Sprintf("%d tokens, up to op %d", b.Tokens, b.LastSeq)
 	case *op.ModelReplied:
-		return replyText(b)
+		return replyText(b, dir)
 	case *op.ModelFailed:
 		return oneLine(b.Error)
 	case *op.ToolCalled:
-		return tool.Display(op.Call{ID: b.Call, Name: b.Name, Args: b.Args})
+		return tool.Display(op.Call{ID: b.Call, Name: b.Name, Args: b.Args}, dir)
 	case *op.ToolStarted:
 		return fmt.Sprintf("process %d", b.PID)
 	case *op.OutputKept:
@@ -125,13 +126,13 @@ func recallText(b *op.CardsRecalled) string {
 	return fmt.Sprintf("recalled %d card(s): %s", len(b.Cards), strings.Join(topics, "; "))
 }
 
-func replyText(b *op.ModelReplied) string {
+func replyText(b *op.ModelReplied, dir string) string {
 	var parts []string
 	if text := oneLine(b.Text); text != "" {
 		parts = append(parts, text)
 	}
 	for _, c := range b.Calls {
-		parts = append(parts, "▸ "+tool.Display(c))
+		parts = append(parts, "▸ "+tool.Display(c, dir))
 	}
 	if len(parts) == 0 {
 		return "an empty reply (" + b.Finish + ")"

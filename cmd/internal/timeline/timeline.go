@@ -173,7 +173,7 @@ func (b *Builder) event(row Row, o op.Op) {
 }
 
 func (b *Builder) add(row Row, kind RowKind, o op.Op) {
-	row.Kind, row.Text = kind, Describe(o)
+	row.Kind, row.Text = kind, Describe(o, b.state.Opened.Dir)
 	b.rows = append(b.rows, row)
 	switch kind {
 	case RowJump, RowMail, RowEnd:

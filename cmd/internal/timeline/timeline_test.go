@@ -29,7 +29,7 @@ func TestDescribe(t *testing.T) {
 		{"words", &op.UserSaid{Source: op.SourceSteer, Text: "Mind\nthe tabs."}, "steer: Mind the tabs."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := Describe(op.Op{Body: tt.body}); got != tt.want {
+			if got := Describe(op.Op{Body: tt.body}, ""); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -52,7 +52,7 @@ func TestDescribeAll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if Describe(op.Op{Body: body}) == "" {
+		if Describe(op.Op{Body: body}, "") == "" {
 			t.Errorf("%s has no words", kind)
 		}
 	}
