@@ -33,7 +33,7 @@ type Request struct {
 	To      int    // the step it goes back to
 	Reason  string // as the agent or the person gave it
 	Goal    string // what the person asked for; a card that has no failed call to tell by says it
-	WorldID string // tree id of the state the failures happened in
+	WorldID string // tree id of the state the steps ended in
 	Attempt int    // which attempt at To's continuation this starts; below 1 counts as 1
 
 	// Standing says that nobody goes back: the steps From (the first) to To
