@@ -47,6 +47,19 @@ func (a *app) agentsIn(dir string) (orchestrator.Home, *agent.Loader, *guard.Tru
 	return h, loader, guard.OpenTrust(h.Approvals()), err
 }
 
+// agentNamed loads one of them.
+func (a *app) agentNamed(dir, name string) (*agent.Loaded, *guard.Trust, error) {
+	_, loader, trust, err := a.agentsIn(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	who, err := loader.Load(name)
+	if err != nil {
+		return nil, nil, agentError(err)
+	}
+	return who, trust, nil
+}
+
 // listedAgent is an agent as `agent list` shows it.
 type listedAgent struct {
 	Name        string `json:"name"`
@@ -119,13 +132,9 @@ func (a *app) agentShowCommand(dir *string) *cobra.Command {
 		Short: "Print an agent with everything it extends resolved",
 		Args:  usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, loader, trust, err := a.agentsIn(*dir)
+			who, trust, err := a.agentNamed(*dir, args[0])
 			if err != nil {
 				return err
-			}
-			who, err := loader.Load(args[0])
-			if err != nil {
-				return agentError(err)
 			}
 			if prompt {
 				return a.printPrompt(who, *dir)
@@ -229,13 +238,9 @@ func (a *app) agentApproveCommand(dir *string) *cobra.Command {
 			"for them as they are now. Whatever changes is asked about again.",
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, loader, trust, err := a.agentsIn(*dir)
+			who, trust, err := a.agentNamed(*dir, args[0])
 			if err != nil {
 				return err
-			}
-			who, err := loader.Load(args[0])
-			if err != nil {
-				return agentError(err)
 			}
 			if ok, err := who.Allow(cmd.Context(), trust, nil); err != nil {
 				return err
