@@ -233,16 +233,15 @@ func (r *repository) readIndex(path, up string) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	var list []indexEntry
+	var list []string
 	if err == nil {
-		list, err = decodeIndex(data)
+		list, err = trackedPaths(path, data, r.look)
 	}
 	if err != nil {
 		r.note(".git/index", err)
 		return
 	}
-	for i := range list {
-		p := list[i].path
+	for _, p := range list {
 		if up != "" {
 			var inside bool
 			if p, inside = strings.CutPrefix(p, up+"/"); !inside {

@@ -38,37 +38,50 @@ var errIndex = errors.New("not an index this program can read")
 // decodeIndex reads a git index of version 2, 3 or 4. One that is split, or of
 // a repository with other ids than SHA-1's, is an error.
 func decodeIndex(data []byte) ([]indexEntry, error) {
+	list, link, err := parseIndex(data)
+	if err == nil && link != nil {
+		return nil, fmt.Errorf("%w: it is split", errIndex)
+	}
+	return list, err
+}
+
+// parseIndex is decodeIndex for an index that may be split: link is the extension
+// that names the rest, nil where there is none.
+func parseIndex(data []byte) (out []indexEntry, link []byte, err error) {
 	if len(data) < indexHead+sha1.Size || string(data[:4]) != "DIRC" {
-		return nil, errIndex
+		return nil, nil, errIndex
 	}
 	body, sum := data[:len(data)-sha1.Size], data[len(data)-sha1.Size:]
 	if got := sha1.Sum(body); !bytes.Equal(got[:], sum) && !bytes.Equal(sum, make([]byte, sha1.Size)) { // zeros: index.skipHash
-		return nil, fmt.Errorf("%w: bad checksum", errIndex)
+		return nil, nil, fmt.Errorf("%w: bad checksum", errIndex)
 	}
 	version, count := binary.BigEndian.Uint32(data[4:]), binary.BigEndian.Uint32(data[8:])
 	if version < 2 || version > 4 || int64(count) > int64(len(body))/indexFixed {
-		return nil, fmt.Errorf("%w: version %d, %d entries", errIndex, version, count)
+		return nil, nil, fmt.Errorf("%w: version %d, %d entries", errIndex, version, count)
 	}
 	d := indexDecoder{b: body[indexHead:], version: version}
-	out := make([]indexEntry, 0, count)
+	out = make([]indexEntry, 0, count)
 	for range count {
 		e, ok := d.entry()
 		if !ok {
-			return nil, fmt.Errorf("%w: cut short", errIndex)
+			return nil, nil, fmt.Errorf("%w: cut short", errIndex)
 		}
 		out = append(out, e)
 	}
 	for len(d.b) >= 8 { // extensions: those in capitals may be left unread
-		size := binary.BigEndian.Uint32(d.b[4:])
-		if d.b[0] < 'A' || d.b[0] > 'Z' {
-			return nil, fmt.Errorf("%w: extension %q", errIndex, d.b[:4])
-		}
+		name, size := string(d.b[:4]), binary.BigEndian.Uint32(d.b[4:])
 		if int64(size) > int64(len(d.b)-8) {
-			return nil, fmt.Errorf("%w: cut short", errIndex)
+			return nil, nil, fmt.Errorf("%w: cut short", errIndex)
+		}
+		switch {
+		case name == "link":
+			link = d.b[8 : 8+size]
+		case name[0] < 'A' || name[0] > 'Z':
+			return nil, nil, fmt.Errorf("%w: extension %q", errIndex, name)
 		}
 		d.b = d.b[8+size:]
 	}
-	return out, nil
+	return out, link, nil
 }
 
 type indexDecoder struct {
