@@ -29,10 +29,11 @@ func TestRenamesAsGit(t *testing.T) {
 			return string(b) + "\n"
 		}
 		var before, after strings.Builder
+		kept := 1 + r.IntN(3) // lines of four: a rename, hardly ever one
 		for range 1 + r.IntN(30) {
 			l := line()
 			before.WriteString(l)
-			if r.IntN(4) > 0 {
+			if r.IntN(4) < kept {
 				after.WriteString(l)
 			}
 			if r.IntN(4) == 0 {

@@ -18,6 +18,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv("ANAMNESIS_TEST_MAIN") != "" {
 		crashMain()
 	}
+	if file := os.Getenv(peakEnv); file != "" {
+		peakMain(file)
+	}
 	testscript.Main(m, map[string]func(){"anamnesis": main})
 }
 
