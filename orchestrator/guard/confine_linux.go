@@ -13,12 +13,19 @@ import (
 
 // confine puts the calling thread, and what it starts from now on, into the
 // sandbox. The thread must be locked. Only this one thread is held in: it is
-// the one that starts the command, and the supervisor's other threads are out
-// of the command's reach. Nothing here asks other threads for anything, which is
-// what hangs a program built with cgo that is the first of its namespace.
+// the one that starts the command. Nothing here asks other threads for anything,
+// which is what hangs a program built with cgo that is the first of its namespace.
+//
+// The supervisor's other threads are out of the command's reach, and so must be
+// the memory they share with this one. This thread has no more rights than the command, which could trace it
+// and write code for all of them; a process that is not dumpable is traced and
+// looked into by nobody without CAP_SYS_PTRACE. See ptrace(2).
 func confine(c *confinement) error {
-	if c == nil {
+	if c == nil || c.Parts == (parts{}) {
 		return nil
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("sandbox: bar tracing of the supervisor: %w", err)
 	}
 	if c.Parts.Namespaces {
 		if err := mounts(c); err != nil {
@@ -29,9 +36,9 @@ func confine(c *confinement) error {
 				return fmt.Errorf("sandbox: start the loopback: %w", err)
 			}
 		}
-		if err := dropCapabilities(); err != nil {
-			return fmt.Errorf("sandbox: give up privileges: %w", err)
-		}
+	}
+	if err := dropCapabilities(); err != nil {
+		return fmt.Errorf("sandbox: give up privileges: %w", err)
 	}
 	if c.Parts.Landlock == 0 && !c.Parts.Seccomp {
 		return nil
@@ -213,6 +220,11 @@ func kernelMounts(c *confinement) error {
 		if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 			return fmt.Errorf("mount /proc: %w", err)
 		}
+		// A user namespace of its own would give a command every capability there:
+		// nothing that leads out, but much more of the kernel to be attacked.
+		if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("bar further user namespaces: %w", err)
+		}
 	}
 	// The terminals of others are writable for who owns them: cover them.
 	for _, dir := range existing([]string{"/dev/pts"}) {
@@ -290,7 +302,9 @@ func keptCapabilities() uint32 {
 	return kept
 }
 
-// dropCapabilities takes from the thread what it mounted with, for good.
+// dropCapabilities takes from the thread what it mounted with, or what root has
+// where there are no namespaces, for good. Who may not lower the bound of
+// capabilities gets none back all the same: new privileges are barred later.
 func dropCapabilities() error {
 	var kept uint32
 	if os.Geteuid() == 0 {
@@ -300,7 +314,7 @@ func dropCapabilities() error {
 		if c < 32 && kept&(1<<c) != 0 {
 			continue
 		}
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
 			return err
 		}
 	}

@@ -304,6 +304,24 @@ func TestSandboxParent(t *testing.T) {
 	})
 }
 
+// TestSandboxSupervisor: the supervisor is not held in as its command is, so its
+// memory and its files are out of the command's reach. Who may not look into a
+// process may not trace it either.
+func TestSandboxSupervisor(t *testing.T) {
+	confined(t, SandboxOptions{}, func(t *testing.T, b box) {
+		out, o := b.run(t, `for f in /proc/$PPID/{maps,environ,mem} /proc/$PPID/task/*/mem; do head -c 1 $f 2>&1 | grep -q Permission || echo $f; done; readlink /proc/$PPID/fd/*`)
+		if out != "" || o.NLeft > 0 {
+			t.Errorf("a command looked into its supervisor: %s", out)
+		}
+		if out, o := b.run(t, "grep CapPrm /proc/self/status | grep -E ':.00000000000004ff|:.0000000000000000'"); o.Exit != 0 {
+			t.Errorf("a command has capabilities: %s", out)
+		}
+		if out, o := b.run(t, "unshare -U true"); b.parts.Namespaces && b.parts.PIDs && o.Exit == 0 {
+			t.Errorf("a command made a user namespace: %s", out)
+		}
+	})
+}
+
 // TestSandboxAllows: what must work in it.
 func TestSandboxAllows(t *testing.T) {
 	confined(t, SandboxOptions{}, func(t *testing.T, b box) {
