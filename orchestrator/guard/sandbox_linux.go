@@ -103,6 +103,9 @@ func (s *Sandbox) attr() (*syscall.SysProcAttr, error) {
 	// Nobody becomes somebody else. An ordinary user may name himself only; root
 	// keeps every user it knows, or files of others were nobody's.
 	if os.Geteuid() != 0 {
+		// Who is not root inside would lose in the exec what he has got as the first of
+		// the namespaces.
+		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_SYS_RESOURCE}
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
 		return attr, nil
