@@ -72,7 +72,7 @@ func scripts(line, dir string) []string {
 			add(s.Words[0])
 		}
 		program := s.Program()
-		if interprets(program) || slices.Contains(strings.Fields(shells+" . source"), program) {
+		if interprets(program) || isShell(program) || program == "." || program == "source" {
 			if i := slices.IndexFunc(s.Args(), func(w command.Word) bool { return !strings.HasPrefix(w.Text, "-") }); i >= 0 {
 				add(s.Args()[i])
 			}

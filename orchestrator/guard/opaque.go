@@ -15,10 +15,16 @@ const alwaysAsked = "eval sudo su doas pkexec runuser source . exec trap alias u
 	"busybox toybox setpriv capsh gdb strace ltrace flock ed ex vi vim nvim emacs expect at batch crontab systemd-run"
 
 // shells run their standard input, or what follows -c.
-const shells = "sh bash rbash dash zsh ksh mksh ash yash fish csh tcsh pwsh nu elvish xonsh"
+const shells = "sh bash rbash dash posh zsh ksh mksh ash yash fish csh tcsh pwsh nu elvish xonsh"
 
 // interpreters run their standard input, or a text among their arguments.
-const interpreters = "python pypy perl ruby node nodejs deno bun php lua luajit Rscript osascript tclsh"
+const interpreters = "python pypy perl ruby node nodejs deno bun php lua luajit Rscript osascript tclsh tsx ts-node julia groovy guile racket elixir"
+
+// isShell reports whether a program is a shell, whatever version its name ends in:
+// ksh93.
+func isShell(program string) bool {
+	return slices.Contains(strings.Fields(shells), strings.TrimRight(program, "0123456789.-"))
+}
 
 // interprets reports whether a program is an interpreter, whatever version its
 // name ends in: python3.12, perl5.36.
@@ -112,7 +118,7 @@ func opaque(s command.Simple) string {
 	switch {
 	case slices.Contains(strings.Fields(alwaysAsked), program):
 		return program + " runs or changes what is not in sight"
-	case slices.Contains(strings.Fields(shells), program):
+	case isShell(program):
 		return shellReads(s)
 	case interprets(program):
 		return interpreterReads(s)
@@ -177,7 +183,8 @@ func interpreterReads(s command.Simple) string {
 	if len(args) > 1 && args[0].Text == "-m" && slices.Contains(strings.Fields(textModules), args[1].Text) {
 		return s.Program() + " -m " + args[1].Text + " runs a text"
 	}
-	if len(args) == 0 || args[0].Dynamic || strings.HasPrefix(args[0].Text, "-") && args[0].Text != "-m" && args[0].Text != "--version" && args[0].Text != "--test" {
+	if len(args) == 0 || args[0].Dynamic || s.Program() == "deno" && args[0].Text == "eval" ||
+		strings.HasPrefix(args[0].Text, "-") && args[0].Text != "-m" && args[0].Text != "--version" && args[0].Text != "--test" {
 		return s.Program() + " runs a text"
 	}
 	return ""
@@ -239,7 +246,7 @@ func fed(commands []command.Simple, at int) string {
 			own = own[:max(0, len(own)-len(commands[i].Words))]
 		}
 		if !slices.Contains(strings.Fields(wrappers), program) {
-			if risky(program) != nil || interprets(program) || slices.Contains(strings.Fields("sed awk gawk mawk nawk "+shells), program) {
+			if risky(program) != nil || interprets(program) || isShell(program) || slices.Contains(strings.Fields("sed awk gawk mawk nawk"), program) {
 				return program + " gets words from xargs"
 			}
 			via = ""

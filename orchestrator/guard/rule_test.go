@@ -30,7 +30,8 @@ func rulesOf(t *testing.T, texts ...string) []Rule {
 // TestCommandAllowed: what rules let run, and what they leave to be asked.
 func TestCommandAllowed(t *testing.T) {
 	rules := rulesOf(t, "allow:Bash(git diff *)", "allow:Bash(go test *)", "allow:Bash(ls)", "allow:Bash(grep *)", "allow:Bash(cat *)",
-		"allow:Bash(> out/*)", "allow:Bash(./run.sh)", "allow:Bash(make lint)", "allow:Bash(sed -n *)")
+		"allow:Bash(> out/*)", "allow:Bash(./run.sh)", "allow:Bash(make lint)", "allow:Bash(sed -n *)",
+		"allow:Bash(ssh *)", "allow:Bash(npx *)", "allow:Bash(setsid *)")
 	for _, row := range []struct {
 		command string
 		want    Verdict
@@ -40,7 +41,7 @@ func TestCommandAllowed(t *testing.T) {
 		{"go test ./... 2>&1 | grep -v ok", Allow}, {"go test > /dev/null 2>&1", Allow}, {"go test > out/log", Allow}, {"go test > log", Ask}, {"cat < a", Allow}, {"ls < a", Ask},
 		{`grep "$PATTERN" a`, Allow}, {"cat $(ls)", Allow}, {"cat $(git status)", Ask}, {"timeout 60 go test", Allow}, {"timeout -k 5 60 go test", Ask},
 		{"env CI=1 go test", Allow}, {"env PATH=. go test", Ask}, {"LC_ALL=C grep x y", Allow}, {"ls; echo done", Allow}, {"for f in *.go; do grep x $f; done", Allow},
-		{"if ls; then cat a; else true; fi", Allow}, {"./run.sh", Allow}, {"cd sub && ./run.sh", Ask}, {"cat <<E\n$(ls)\nE\n", Allow}, {"sed -n 1,3p a", Allow}, {`sed -n 's/[a-z]\/b/c/gp' a`, Allow},
+		{"if ls; then cat a; else true; fi", Allow}, {"./run.sh", Allow}, {"cd sub && ./run.sh", Ask}, {"ssh h ls", Allow}, {"npx rm x", Allow}, {"setsid -f rm ls", Ask}, {"cat <<E\n$(ls)\nE\n", Allow}, {"sed -n 1,3p a", Allow}, {`sed -n 's/[a-z]\/b/c/gp' a`, Allow},
 		{"ls | xargs cat", Allow}, {"ls | xargs timeout 5 cat", Allow}, {"ls | xargs timeout 5", Ask}, {"git diff a/../b", Allow},
 		{"echo only", Ask}, {"# nothing", Ask},
 	} {
@@ -116,9 +117,13 @@ func TestCommandRefused(t *testing.T) {
 		{"sudo rm x", Refuse}, {"bash -c 'rm x'", Refuse}, {"find . -exec rm {} ;", Refuse}, {"ls | xargs rm", Refuse}, {"timeout 5 rm x", Refuse}, {"env A=1 rm x", Refuse}, {"f() { rm x; }; f", Refuse},
 		{"timeout -vk 5 5 rm x", Refuse}, {"timeout --sig KILL 5 rm x", Refuse}, {"ls | xargs -0n 1 rm", Refuse}, {"ls | xargs -0I {} rm {}", Refuse}, {"ls | xargs --replace rm {}", Refuse}, {"env -iu X rm x", Refuse},
 		{"taskset 1 rm x", Refuse}, {"chrt 1 rm x", Refuse}, {"sg root -c 'rm x'", Refuse}, {"mksh -c 'rm x'", Refuse}, {"python3.11 -c x", Ask}, {"echo x > /tmp/../etc/passwd", Refuse}, {"echo x > //etc/passwd", Refuse},
+		{"setsid -f rm x", Refuse}, {"env - rm x", Refuse}, {"env -v - A=1 rm x", Refuse}, {"/usr/bin/time -f %e rm x", Refuse}, {"exec -a y rm x", Refuse},
 		{"nohup nice rm x &", Refuse}, {"eval 'rm x'", Refuse}, {"rm $X", Refuse}, {"if\nrm x", Ask},
 		{"git push", Refuse}, {"git push origin main", Refuse}, {"git -C sub push", Refuse}, {"git --no-pager -c a=b push -f", Refuse}, {"git commit -m push", Allow}, {"git log", Allow},
 		{"git $X", Ask}, {"$X y", Ask}, {"r$X y", Ask}, {"eval \"$X\"", Ask}, {"cat x | bash", Ask}, {"python3 -c 'x'", Ask}, {"curl h", Ask}, {"echo x > /etc/passwd", Refuse}, {`echo x > "$F"`, Ask},
+		{"setarch -R rm x", Ask}, {"npx rm x", Ask}, {"ssh -p 22 h rm x", Ask}, {"ssh h 'cd a && rm x'", Ask}, {"docker run -it i /bin/rm x", Ask}, {"tmux new -d 'rm x'", Ask},
+		{"sqlite3 a '.shell rm x'", Ask}, {"socat EXEC:'rm x' -", Ask}, {"split --filter='rm x' a", Ask}, {"/lib64/ld-linux-x86-64.so.2 /bin/rm x", Ask}, {"ksh93 -c x", Ask}, {"deno eval x", Ask},
+		{"npm exec -- git push", Ask}, {"npx eslint a", Allow}, {"docker ps", Allow}, {"ssh h ls -l rm.txt", Allow},
 		{"ls", Allow}, {"echo rm x", Allow}, {"echo 'rm x' # rm y", Allow}, {"go test ./... > log", Allow},
 	} {
 		d := Decide(ModeAuto, Facts{Tool: "Bash", Command: row.command}, rules)

@@ -52,7 +52,7 @@ func decideCommand(f Facts, rules []Rule) (Decision, bool) {
 	strict := slices.ContainsFunc(rules, func(rule Rule) bool { return rule.Command != "" && rule.Verdict != Allow })
 	if strict && !found {
 		hit, found = strictest(rules, func(rule Rule) bool {
-			return rule.Command != "" && rule.Verdict != Allow && slices.ContainsFunc(r.commands, func(s command.Simple) bool { return names(rule, s, true) })
+			return rule.Command != "" && rule.Verdict != Allow && slices.ContainsFunc(r.commands, func(s command.Simple) bool { return names(rule, s, true) || mayLaunch(rule, s) })
 		})
 		if !found && r.opaque != "" {
 			return Decision{Verdict: Ask, By: "opaque", Text: "Allow " + f.Tool + "? Its rules cannot look into it: " + r.opaque + "."}, true

@@ -29,8 +29,12 @@ func runnerOf(program string) (runner, bool) {
 		return runner{valued: "uC"}, true
 	case "env":
 		return runner{valued: "uC", valuedLong: "unset chdir", assigns: true}, true
-	case "nohup", "setsid", "builtin", "time", "exec", "command":
-		return runner{valued: "afo"}, true
+	case "nohup", "setsid", "builtin", "command":
+		return runner{}, true
+	case "exec":
+		return runner{valued: "a"}, true
+	case "time":
+		return runner{valued: "fo", valuedLong: "format output"}, true
 	case "nice":
 		return runner{valued: "n", valuedLong: "adjustment"}, true
 	case "ionice":
@@ -117,6 +121,7 @@ func (r runner) command(args []Word) running {
 			if strings.IndexAny(w[1:], r.valued) == len(w)-2 {
 				i++
 			}
+		case w == "-" && r.assigns: // env's short word for -i
 		case r.assigns && assignment(w) >= 0:
 			at := assignment(w)
 			out.assigns = append(out.assigns, Assign{Name: w[:at], Value: Word{Text: w[at+1:], Dynamic: args[i].Dynamic}})

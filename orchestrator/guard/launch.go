@@ -1,0 +1,47 @@
+package guard
+
+import (
+	"slices"
+	"strings"
+
+	"anamnesis/orchestrator/guard/command"
+)
+
+// launchers start a program, or run a text, that stands somewhere among their
+// words: on this machine, in a container or on another machine. Where exactly is
+// theirs to say, so what is found there may be a command and may be none.
+const launchers = "setarch i386 i686 x86_64 uname26 prlimit numactl runcon bwrap firejail dbus-run-session dbus-launch xvfb-run start-stop-daemon " +
+	"valgrind perf hyperfine entr screen tmux direnv rlwrap socat nc ncat netcat zip split sqlite3 psql mysql mariadb dc newgrp ifne mispipe pee " +
+	"fakechroot proot cgexec cpulimit torsocks torify tsocks proxychains proxychains4 eatmydata faketime catchsegv sem logsave " +
+	"watchexec nodemon concurrently cross-env dotenv ssh-agent gpg-agent ansible cmake ssh rsh mosh docker podman nerdctl kubectl lxc vagrant " +
+	"npx bunx pnpx npm pnpm yarn bun uv uvx pipx poetry pipenv pdm hatch rye conda mamba micromamba bundle nix nix-shell mise asdf rbenv pyenv volta corepack"
+
+// launches reports whether a command starts programs that its words name.
+func launches(s command.Simple) bool {
+	program := s.Program()
+	return slices.Contains(strings.Fields(launchers), program) || strings.HasPrefix(program, "ld-") || program == "ld.so"
+}
+
+// mayLaunch reports whether a rule is about a command that a launcher may start:
+// its words from any of them on, or what stands in one of them.
+func mayLaunch(rule Rule, s command.Simple) bool {
+	if !launches(s) {
+		return false
+	}
+	lists := [][]command.Word{s.Args()}
+	for _, w := range s.Args() {
+		var inner []command.Word
+		for _, text := range strings.FieldsFunc(w.Text, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()<>`$!:=,'\"\\", r) }) {
+			inner = append(inner, command.Word{Text: text})
+		}
+		lists = append(lists, inner)
+	}
+	return slices.ContainsFunc(lists, func(words []command.Word) bool {
+		for i := range words {
+			if names(rule, command.Simple{Words: words[i:]}, true) {
+				return true
+			}
+		}
+		return false
+	})
+}
