@@ -148,6 +148,23 @@ func (r *rewriting) next() ([]byte, error) {
 
 func (r *rewriting) Close() error { return r.close.Close() }
 
+// maxRedirects bounds the redirects of one request.
+const maxRedirects = 5
+
+// sameOrigin lets a request be sent on within its host only: what it holds,
+// the headers of the configuration among it, is for the server that a person
+// named. The same host over https is no worse.
+func sameOrigin(to *http.Request, via []*http.Request) error {
+	from := via[0].URL
+	switch {
+	case to.URL.Host != from.Host || to.URL.Scheme != from.Scheme && to.URL.Scheme != "https":
+		return fmt.Errorf("it redirects to %s://%s, which is not followed; if that is the server, configure that address", to.URL.Scheme, to.URL.Host)
+	case len(via) > maxRedirects:
+		return fmt.Errorf("more than %d redirects", maxRedirects)
+	}
+	return nil
+}
+
 // carrier carries a server's HTTP requests: with its headers, and with its
 // answers rewritten.
 type carrier struct {

@@ -99,7 +99,7 @@ func (ses *session) transport(ctx context.Context, s Server, o *Options) (sdk.Tr
 	}
 	return &sdk.StreamableClientTransport{
 		Endpoint:     address,
-		HTTPClient:   &http.Client{Transport: &carrier{headers: headers, through: http.DefaultTransport}},
+		HTTPClient:   &http.Client{Transport: &carrier{headers: headers, through: http.DefaultTransport}, CheckRedirect: sameOrigin},
 		MaxEventSize: maxMessageBytes,
 	}, nil
 }
