@@ -19,6 +19,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"anamnesis/orchestrator/guard"
 )
 
@@ -104,7 +106,7 @@ func Load(path, project string) ([]Server, error) {
 }
 
 func readConfig(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO is refused, not waited for
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -85,6 +86,20 @@ func TestConfig(t *testing.T) {
 	}
 	if err := Remove(path, "a"); !errors.Is(err, ErrNoServer) {
 		t.Errorf("removed twice: %v", err)
+	}
+}
+
+// A project can put anything in the place of its file: none of it is waited for.
+func TestConfigNoFile(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{fifo, dir, "/dev/zero"} {
+		if _, err := Load(path, dir); err == nil || !strings.Contains(err.Error(), "not a file") {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 }
 
