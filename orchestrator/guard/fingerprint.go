@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"anamnesis/orchestrator/guard/command"
 )
@@ -31,7 +32,7 @@ func Fingerprint(tool, args, line, dir string) string {
 	for _, script := range scripts(line, dir) {
 		part(script)
 		sum := sha256.New()
-		if f, err := os.Open(script); err == nil {
+		if f, err := os.OpenFile(script, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil { // a FIFO is not waited for
 			if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 				if _, err := io.Copy(sum, io.LimitReader(f, maxScriptBytes)); err != nil && !errors.Is(err, os.ErrNotExist) {
 					part(err.Error())

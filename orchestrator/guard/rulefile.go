@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"go.yaml.in/yaml/v4"
+	"golang.org/x/sys/unix"
 )
 
 // Limits of a file of rules.
@@ -70,11 +71,16 @@ func (f RuleFile) Approval(dir string) Approval {
 }
 
 func readUpTo(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO is refused, not waited for
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a file", path)
+	}
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(data)) > most {
 		err = fmt.Errorf("%s: more than %d bytes", path, most)
