@@ -27,6 +27,8 @@ var patchCases = []patchCase{
 	{"ambiguous, number right", "x\na\nx\na\n", "--- f\n+++ f\n@@ -3,2 +3,2 @@\n x\n-a\n+b\n", "x\na\nx\nb\n", "patched"},
 	{"ambiguous, number wrong", "x\na\nx\na\n", "--- f\n+++ f\n@@ -2,2 +2,2 @@\n x\n-a\n+b\n", "", "occur 2 times, at lines 1, 3"},
 	{"ambiguous, no number", "x\na\nx\na\n", begun + "@@\n x\n-a\n+b\n*** End Patch", "", "occur 2 times"},
+	{"ambiguous, before the hunk before", "x\na\nq\nx\na\n", "--- f\n+++ f\n@@ -3 +3 @@\n-q\n+Q\n@@ -1,2 +1,2 @@\n x\n-a\n+b\n", "", "occur 2 times, at lines 1, 4"},
+	{"ambiguous, before, number right", "x\na\nq\nx\na\n", "--- f\n+++ f\n@@ -3 +3 @@\n-q\n+Q\n@@ -4,2 +4,2 @@\n x\n-a\n+b\n", "x\na\nQ\nx\nb\n", "hunks: 2"},
 	{"heading", "f:\n a\ng:\n a\n", begun + "@@ g:\n- a\n+ b\n*** End Patch", "f:\n a\ng:\n b\n", "patched"},
 	{"heading twice", "g:\n a\ng:\n a\n", begun + "@@ g:\n- a\n+ b\n*** End Patch", "", "occurs 2 times"},
 	{"no heading there", "a\n", begun + "@@ h:\n-a\n+b\n*** End Patch", "", `"h:" of its heading does not occur`},

@@ -34,8 +34,8 @@ func (d document) text() string {
 }
 
 // patch makes all hunks of a change, in order. A hunk's lines must occur exactly
-// once after the place of the one before; where they occur more often, the line
-// number or the heading must name one of the places exactly.
+// once, after the place of the hunk before; where they occur more often, also
+// before it, the line number or the heading must name one of the places exactly.
 func (d document) patch(hunks []hunk) (document, error) {
 	var out []string
 	eol := d.eol
@@ -105,7 +105,7 @@ func (d document) find(h hunk, from int) (int, error) {
 		}
 		return 0, errors.New("it only puts lines in and says nothing that stands around them: add lines that are kept")
 	}
-	start := from
+	start := 0
 	if h.heading != "" {
 		at, err := d.below(h.heading, from)
 		if err != nil {
@@ -120,14 +120,14 @@ func (d document) find(h hunk, from int) (int, error) {
 		}
 	}
 	switch {
+	case len(found) == 0, found[len(found)-1] < from:
+		return 0, d.absent(old, from)
 	case len(found) == 1:
 		return found[0], nil
-	case len(found) == 0:
-		return 0, d.absent(old, from)
 	}
 	var places []string
 	for _, at := range found {
-		if h.line == at+1 {
+		if h.line == at+1 && at >= from {
 			return at, nil
 		}
 		if len(places) < maxPlacesNamed {
