@@ -9,28 +9,53 @@ import (
 	"strings"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/tool"
 )
 
 // RemoveLeftover removes what a file tool's call left half written when the
-// program was killed: files of our own naming beside the file it was to write.
+// program was killed: files of our own naming beside the files it was to write.
 // A call of another tool leaves nothing.
 func RemoveLeftover(root *os.Root, c op.Call) error {
-	var args struct {
-		Path string `json:"path"`
-	}
-	if (c.Name != "WriteFile" && c.Name != "StrReplaceFile") || json.Unmarshal([]byte(c.Args), &args) != nil {
-		return nil
-	}
-	dir := path.Dir(path.Clean(args.Path))
-	entries, err := fs.ReadDir(root.FS(), strings.TrimPrefix(dir, "/"))
-	if err != nil {
-		return nil // no such folder in the world: nothing was begun there
-	}
+	env := &tool.Env{Root: root, Dir: root.Name()}
 	var errs []error
-	for _, e := range entries {
-		if e.Type().IsRegular() && strings.HasPrefix(e.Name(), tempPrefix) {
-			errs = append(errs, root.Remove(path.Join(dir, e.Name())))
+	for _, name := range written(c) {
+		rel, err := env.Resolve(name)
+		if err != nil {
+			continue // it was refused
+		}
+		dir := path.Dir(rel)
+		entries, err := fs.ReadDir(root.FS(), dir)
+		if err != nil {
+			continue // no such folder in the world: nothing was begun there
+		}
+		for _, e := range entries {
+			if e.Type().IsRegular() && strings.HasPrefix(e.Name(), tempPrefix) {
+				errs = append(errs, root.Remove(path.Join(dir, e.Name())))
+			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// written lists the paths that a call was to write, as it names them.
+func written(c op.Call) []string {
+	var args struct{ Path, Patch string }
+	if json.Unmarshal([]byte(c.Args), &args) != nil {
+		return nil
+	}
+	switch c.Name {
+	case "WriteFile", "StrReplaceFile":
+		return []string{args.Path}
+	case "PatchFile":
+		changes, err := parsePatch(args.Patch)
+		if err != nil {
+			return nil
+		}
+		var out []string
+		for _, c := range changes {
+			out = append(out, c.path, c.to)
+		}
+		return out
+	}
+	return nil
 }
