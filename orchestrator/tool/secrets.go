@@ -15,10 +15,11 @@ const (
 	secretExts = ".pem .key .p12 .pfx .jks .keystore .kdbx .ppk .asc"
 	secretDirs = ".ssh .gnupg .aws"
 	sampleExts = ".example .sample .template .dist .defaults"
+	copyExts   = ".bak .old .orig .save .swp .backup .copy"
 )
 
 // SecretFile reports whether a path looks like a file of secrets: .env files,
-// keys, stored passwords. It goes by the name alone. Paths that match one of
+// keys, stored passwords, and copies that are called so. It goes by the name alone. Paths that match one of
 // the doublestar patterns in allow are let through.
 func SecretFile(rel string, allow []string) bool {
 	for _, pattern := range allow {
@@ -27,7 +28,6 @@ func SecretFile(rel string, allow []string) bool {
 		}
 	}
 	dir, base := path.Split(strings.ToLower(rel))
-	ext := path.Ext(base)
 	has := func(list, name string) bool {
 		for f := range strings.FieldsSeq(list) {
 			if f == name {
@@ -36,8 +36,13 @@ func SecretFile(rel string, allow []string) bool {
 		}
 		return false
 	}
-	if base == ".env" || strings.HasPrefix(base, ".env.") || strings.HasSuffix(base, ".env") {
-		return !has(sampleExts, ext)
+	base = strings.TrimRight(base, "~")
+	for has(copyExts, path.Ext(base)) {
+		base = strings.TrimSuffix(base, path.Ext(base))
+	}
+	ext := path.Ext(base)
+	if strings.HasPrefix(base, ".env") || strings.HasSuffix(base, ".env") {
+		return !has(sampleExts, path.Ext(strings.NewReplacer("-", ".", "_", ".").Replace(base)))
 	}
 	if has(secretFiles, base) || has(secretExts, ext) {
 		return true

@@ -14,9 +14,15 @@ import (
 // PatchFile is the tool that applies a patch to one or several files, all of it
 // or nothing. What a patch keeps and what it does not name is not touched, byte
 // for byte.
-func PatchFile(o *Options) tool.Tool { return patchFile{} }
+func PatchFile(o *Options) tool.Tool {
+	p := patchFile{}
+	if o != nil {
+		p.Options = *o
+	}
+	return p
+}
 
-type patchFile struct{}
+type patchFile struct{ Options }
 
 func (patchFile) Spec() tool.Spec {
 	return tool.Spec{
@@ -29,7 +35,7 @@ func (patchFile) Spec() tool.Spec {
 	}
 }
 
-func (patchFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
+func (f patchFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
 	a, err := tool.Decode[struct {
 		Patch string `json:"patch"`
 	}](args)
@@ -51,7 +57,7 @@ func (patchFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage) 
 	}()
 	named := make(map[string]bool)
 	for _, c := range changes {
-		p, err := plan(env, c)
+		p, err := f.plan(env, c)
 		if p != nil {
 			all = append(all, p)
 		}
@@ -111,13 +117,15 @@ func (p *planned) close() {
 	}
 }
 
-// plan finds a change's files and works out what will stand in them.
-func plan(env *tool.Env, c change) (*planned, error) {
+// plan finds a change's files and works out what will stand in them. A file of
+// secrets keeps a name that says so, and no error quotes its lines.
+func (f patchFile) plan(env *tool.Env, c change) (*planned, error) {
 	t, err := locateWritable(env, c.path, c.kind == add)
 	if err != nil {
 		return nil, err
 	}
 	p := &planned{change: c, target: t}
+	secret := tool.SecretFile(t.rel, f.AllowSecrets)
 	switch {
 	case c.kind == add && t.info != nil:
 		return p, &tool.PathError{Path: t.rel, Reason: "exists already; change it with Update File, or delete it first"}
@@ -138,8 +146,14 @@ func plan(env *tool.Env, c change) (*planned, error) {
 		if p.dest.info != nil {
 			return p, &tool.PathError{Path: p.dest.rel, Reason: "exists already, so nothing can be moved there"}
 		}
+		if secret && !tool.SecretFile(p.dest.rel, nil) {
+			return p, &tool.PathError{Path: t.rel, Reason: "looks like a file of secrets and is not given a name that does not; a person can allow it with --allow-secrets PATTERN"}
+		}
 	}
 	doc, err := readDocument(p.before).patch(c.hunks)
+	if err != nil && secret {
+		return p, &tool.PathError{Path: t.rel, Reason: "the patch does not fit, and the file " + tool.SecretRefusal}
+	}
 	if err != nil {
 		return p, &tool.PathError{Path: t.rel, Reason: err.Error()}
 	}

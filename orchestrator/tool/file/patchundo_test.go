@@ -32,7 +32,7 @@ func TestPatchTakenBack(t *testing.T) {
 	}
 	var all []*planned
 	for _, c := range changes {
-		p, err := plan(env, c)
+		p, err := patchFile{}.plan(env, c)
 		if err != nil {
 			t.Fatal(err)
 		}
