@@ -48,12 +48,15 @@ func fakeServer(how string) {
 		fmt.Fprintln(os.Stderr, "starting\nno licence found")
 		os.Exit(7)
 	}
+	if how == "talks" || how == "talks only" {
+		say("Listening on the standard input …\n\n{debug: [1, 2]}")
+	}
 	tools := []string{"mixed", "die", "die_once", "hang", "slow", "long", "grow", "env", "pid"}
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 16<<20)
 	for in.Scan() {
 		var r fakeRequest
-		if json.Unmarshal(in.Bytes(), &r) != nil || r.ID == nil || how == "hang" {
+		if json.Unmarshal(in.Bytes(), &r) != nil || r.ID == nil || how == "hang" || how == "talks only" {
 			continue
 		}
 		switch r.Method {
@@ -92,6 +95,9 @@ func fakeTools(names []string) string {
 }
 
 func fakeCall(r fakeRequest) {
+	if os.Getenv(fakeMark) == "talks" {
+		say("calling %s\n[not JSON", r.Params.Name)
+	}
 	text := func(s string) {
 		data, _ := json.Marshal(s)
 		say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":%s}]}}`, r.ID, data)

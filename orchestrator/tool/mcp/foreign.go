@@ -99,6 +99,9 @@ type rewriting struct {
 	from  *bufio.Reader
 	close io.Closer
 	whole bool // the text is one message
+	// stray gets lines that are no messages, which many programs print on their
+	// standard output all the same; nil: they pass.
+	stray func(line []byte)
 	ready []byte
 	err   error
 }
@@ -114,11 +117,21 @@ func (r *rewriting) Read(p []byte) (int, error) {
 		}
 		var message []byte
 		message, r.err = r.next()
+		if r.stray != nil && !isMessage(message) {
+			r.stray(message)
+			continue
+		}
 		r.ready = rewrite(message)
 	}
 	n := copy(p, r.ready)
 	r.ready = r.ready[n:]
 	return n, nil
+}
+
+// isMessage reports whether a line may be a message, or several: an object or an array.
+func isMessage(line []byte) bool {
+	line = bytes.TrimSpace(line)
+	return len(line) > 0 && (line[0] == '{' || line[0] == '[') && json.Valid(line)
 }
 
 // next reads one message. The last one may come with an error.

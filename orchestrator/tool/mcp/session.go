@@ -68,6 +68,7 @@ func connect(ctx context.Context, s Server, o *Options, on events) (*session, er
 			if cause == nil { // it left by itself, and may have said why
 				err = fmt.Errorf("%s (%w)", ses.proc.why(), err)
 			}
+			err = fmt.Errorf("%w%s", err, ses.proc.aside())
 		}
 		return nil, err
 	}
@@ -87,7 +88,9 @@ func (ses *session) transport(ctx context.Context, s Server, o *Options) (sdk.Tr
 			return nil, err
 		}
 		ses.proc = p
-		return &sdk.IOTransport{Reader: newRewriting(p.out, false), Writer: input{p.stdin}, MaxLineLength: maxMessageBytes}, nil
+		messages := newRewriting(p.out, false)
+		messages.stray = p.keepStray
+		return &sdk.IOTransport{Reader: messages, Writer: input{p.stdin}, MaxLineLength: maxMessageBytes}, nil
 	}
 	headers, err := expandAll(s.Headers, o.Getenv)
 	if err != nil {
@@ -134,7 +137,7 @@ func (ses *session) tools(ctx context.Context, limit time.Duration) ([]*sdk.Tool
 	for t, err := range ses.cs.Tools(ctx, nil) {
 		switch {
 		case err != nil && context.Cause(ctx) != nil:
-			return nil, fmt.Errorf("list its tools: %w", context.Cause(ctx))
+			return nil, fmt.Errorf("list its tools: %w%s", context.Cause(ctx), ses.proc.aside())
 		case err != nil:
 			return nil, fmt.Errorf("list its tools: %w", err)
 		case len(all) == maxTools:

@@ -135,6 +135,21 @@ func TestDeadAndSlow(t *testing.T) {
 	}
 }
 
+// Many servers print a line to people on their standard output: it costs them
+// nothing, and is told where nothing else comes.
+func TestLinesThatAreNoMessages(t *testing.T) {
+	t.Parallel()
+	silent := fake(t, "silent", "talks only")
+	silent.StartTimeoutSeconds = 5
+	tools, news := offered(t, open(t, Options{}, fake(t, "f", "talks"), silent))
+	if res := call(t, tools["mcp__f__pid"], nil); res.IsError {
+		t.Errorf("a call: %+v", res)
+	}
+	if want := `it did not answer in time; its output has lines that are no messages, the last is "{debug: [1, 2]}"`; len(news) != 1 || !strings.Contains(news[0], want) {
+		t.Errorf("news %q, want %q", news, want)
+	}
+}
+
 // A server that is still starting does not hold the first step up for ever.
 func TestFirstWait(t *testing.T) {
 	t.Parallel()

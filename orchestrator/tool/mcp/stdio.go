@@ -37,6 +37,7 @@ type process struct {
 
 	mu      sync.Mutex
 	errText []byte // the end of its stderr
+	stray   string // the last line of its output that was no message
 	end     string // how it ended, in words; valid when done is closed
 }
 
@@ -111,6 +112,29 @@ func (p *process) keep(b []byte) {
 	if n := len(p.errText) - stderrBytes; n > 0 {
 		p.errText = append(p.errText[:0], p.errText[n:]...)
 	}
+}
+
+// keepStray remembers a line of the output that is no message.
+func (p *process) keepStray(line []byte) {
+	text := strings.TrimSpace(strings.ToValidUTF8(string(line[:min(len(line), stderrBytes)]), ""))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if text != "" {
+		p.stray = text
+	}
+}
+
+// aside says what the process wrote in the place of messages; empty: nothing.
+func (p *process) aside() string {
+	if p == nil {
+		return ""
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stray == "" {
+		return ""
+	}
+	return fmt.Sprintf("; its output has lines that are no messages, the last is %q", oneLine(p.stray))
 }
 
 func (p *process) ended(out guard.Outcome, err error) {
