@@ -94,6 +94,7 @@ type mcpEntry struct {
 	How      string `json:"how"`
 	Approved bool   `json:"approved"`
 	Disabled bool   `json:"disabled"`
+	Error    string `json:"error,omitempty"` // what is wrong with its entry
 }
 
 func (a *app) mcpListCommand(dir *string) *cobra.Command {
@@ -109,13 +110,14 @@ func (a *app) mcpListCommand(dir *string) *cobra.Command {
 			}
 			entries := []mcpEntry{}
 			for _, s := range servers {
-				ok, err := mcp.Approved(s, trust)
-				if err != nil {
-					return err
-				}
-				e := mcpEntry{Name: s.Name, Scope: "user", How: withoutSecrets(s.How(), a.secrets(nil)), Approved: ok, Disabled: s.Disabled}
+				e := mcpEntry{Name: s.Name, Scope: "user", How: withoutSecrets(s.How(), a.secrets(nil)), Disabled: s.Disabled}
 				if s.Project != "" {
 					e.Scope = "project"
+				}
+				if s.Fault != nil {
+					e.Error = s.Fault.Error()
+				} else if e.Approved, err = mcp.Approved(s, trust); err != nil {
+					return err
 				}
 				entries = append(entries, e)
 			}
@@ -125,6 +127,8 @@ func (a *app) mcpListCommand(dir *string) *cobra.Command {
 			for _, e := range entries {
 				state := ""
 				switch {
+				case e.Error != "":
+					state = "  (no server: " + e.Error + ")"
 				case e.Disabled:
 					state = "  (disabled)"
 				case !e.Approved:
@@ -197,7 +201,12 @@ func pick(servers []mcp.Server, names []string) ([]mcp.Server, error) {
 		out = append(out, servers[i])
 	}
 	if len(names) == 0 {
-		out = slices.DeleteFunc(slices.Clone(servers), func(s mcp.Server) bool { return s.Disabled })
+		out = slices.DeleteFunc(slices.Clone(servers), func(s mcp.Server) bool { return s.Disabled || s.Fault != nil })
+	}
+	for _, s := range out {
+		if s.Fault != nil {
+			return nil, usageError("%v", s.Fault)
+		}
 	}
 	if len(out) == 0 {
 		return nil, usageError("no MCP server is configured; 'anamnesis mcp add' adds one")

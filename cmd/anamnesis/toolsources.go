@@ -78,7 +78,7 @@ func (a *app) mcpServers(h orchestrator.Home, dir string) ([]mcp.Server, error) 
 		fmt.Fprintf(a.stderr, "anamnesis: warning: %v; its servers are not used\n", err)
 	}
 	for _, p := range project {
-		if slices.ContainsFunc(servers, func(s mcp.Server) bool { return s.Name == p.Name }) {
+		if slices.ContainsFunc(servers, func(s mcp.Server) bool { return s.ToolPrefix() == p.ToolPrefix() }) {
 			fmt.Fprintf(a.stderr, "anamnesis: warning: the MCP server %s of %s is not used: your own configuration has one of that name\n", p.Name, mcp.ProjectFile)
 			continue
 		}

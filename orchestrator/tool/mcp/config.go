@@ -65,6 +65,9 @@ type Server struct {
 	// Project is the directory whose .mcp.json names the server; empty: the
 	// person's own configuration does.
 	Project string `json:"-"`
+	// Fault says what is wrong with the entry; the server is not started, and
+	// what else the file names is not concerned. Nil: nothing.
+	Fault error `json:"-"`
 }
 
 // configFile is the form that other programs use, too; what is not known here
@@ -76,8 +79,8 @@ type configFile struct {
 var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$`)
 
 // Load reads the servers of a file, sorted by name. A file that is not there
-// has none. project is the directory whose own file it is, empty for the
-// person's.
+// has none; an entry that is wrong has a Fault. project is the directory whose
+// own file it is, empty for the person's.
 func Load(path, project string) ([]Server, error) {
 	data, err := readConfig(path)
 	if err != nil || data == nil {
@@ -93,12 +96,13 @@ func Load(path, project string) ([]Server, error) {
 	var servers []Server
 	for _, name := range slices.Sorted(maps.Keys(file.Servers)) {
 		s := Server{}
-		if err := json.Unmarshal(file.Servers[name], &s); err != nil {
-			return nil, fmt.Errorf("read %s: server %s: %w", path, name, err)
-		}
+		fault := json.Unmarshal(file.Servers[name], &s)
 		s.Name, s.Project = name, project
-		if err := s.Check(); err != nil {
-			return nil, fmt.Errorf("read %s: %w", path, err)
+		if fault == nil {
+			fault = s.Check()
+		}
+		if fault != nil {
+			s.Name, s.Fault = oneLine(name), fmt.Errorf("%w (%s)", fault, path)
 		}
 		servers = append(servers, s)
 	}
@@ -133,8 +137,10 @@ func (s Server) Check() error {
 		return fmt.Errorf("server %q: %s", s.Name, fmt.Sprintf(format, args...))
 	}
 	switch {
-	case !serverName.MatchString(s.Name) || strings.Contains(s.Name, "__"):
-		return bad("a name has 1 to 32 letters, digits, '_', '-' and '.', and no '__'")
+	case !serverName.MatchString(s.Name) || strings.Contains(toolWord(s.Name)+"_", "__"):
+		// Otherwise its tools' names could begin like another server's, and
+		// fit a rule about that one's.
+		return bad("a name has 1 to 32 letters, digits, '_', '-' and '.', no two of '_' and '.' side by side, and neither at its end")
 	case s.Command == "" && s.URL == "":
 		return bad("neither command nor url says how to reach it")
 	case s.Command != "" && s.URL != "":
@@ -154,6 +160,9 @@ func (s Server) Check() error {
 	}
 	return nil
 }
+
+// ToolPrefix begins the names of the server's tools.
+func (s Server) ToolPrefix() string { return "mcp__" + toolWord(s.Name) + "__" }
 
 func (s Server) kind() string {
 	if s.URL != "" {

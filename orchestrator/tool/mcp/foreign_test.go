@@ -104,9 +104,13 @@ func TestConfigNoFile(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
+	for _, name := range []string{"a__b", "a..b", "a_.b", "a_", "a.", "_a", "a b", ""} {
+		if err := (Server{Name: name, Command: "x"}).Check(); err == nil || !strings.Contains(err.Error(), "a name has") {
+			t.Errorf("name %q: %v", name, err)
+		}
+	}
 	for want, s := range map[string]Server{
-		"":                    {Name: "ok", Type: "stdio", Command: "x"},
-		"a name has":          {Name: "a__b", Command: "x"},
+		"":                    {Name: "o-k.2_x-", Type: "stdio", Command: "x"},
 		"neither command nor": {Name: "a"},
 		"both command and":    {Name: "a", Command: "x", URL: "http://x"},
 		"want stdio with":     {Name: "a", Type: "sse", URL: "http://x"},
@@ -141,7 +145,7 @@ func TestRemoteName(t *testing.T) {
 		{"s_x", "a b/c", "mcp__s_x__a_b_c_"}, // the same again: told apart
 		{"s", long, "mcp__s__tooltool"},
 	} {
-		got := remoteName(tc.server, tc.name, taken)
+		got := remoteName(Server{Name: tc.server}, tc.name, taken)
 		if !strings.HasPrefix(got, tc.want) || len(got) > 64 || taken[got] {
 			t.Errorf("%s %s: %s", tc.server, tc.name, got)
 		}

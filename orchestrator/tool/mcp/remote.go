@@ -37,7 +37,7 @@ type remote struct {
 func newRemote(of *server, t *sdk.Tool, taken map[string]bool) *remote {
 	r := &remote{of: of, name: t.Name}
 	r.spec = tool.Spec{
-		Name:        remoteName(of.Name, t.Name, taken),
+		Name:        remoteName(of.Server, t.Name, taken),
 		Description: shown(t.Description),
 		ReadOnly:    slices.Contains(of.ReadOnlyTools, t.Name),
 	}
@@ -68,22 +68,24 @@ func (r *remote) Call(ctx context.Context, env *tool.Env, args json.RawMessage) 
 	return r.of.call(ctx, request{tool: r.name, args: args, again: r.again || r.spec.ReadOnly, env: env})
 }
 
+// toolWord is a text in the characters a tool's name may have.
+func toolWord(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c < utf8.RuneSelf && (c == '_' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z') {
+			return c
+		}
+		return '_'
+	}, s)
+}
+
 // remoteName is mcp__SERVER__TOOL in the characters a name may have. One that
 // would be too long, or is taken, ends with a part of its hash.
-func remoteName(server, name string, taken map[string]bool) string {
-	clean := func(s string) string {
-		return strings.Map(func(c rune) rune {
-			if c < utf8.RuneSelf && (c == '_' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z') {
-				return c
-			}
-			return '_'
-		}, s)
-	}
-	full := "mcp__" + clean(server) + "__" + clean(name)
+func remoteName(server Server, name string, taken map[string]bool) string {
+	full := server.ToolPrefix() + toolWord(name)
 	if len(full) <= tool.MaxNameBytes && !taken[full] {
 		return full
 	}
-	sum := sha256.Sum256([]byte(server + "\x00" + name))
+	sum := sha256.Sum256([]byte(server.Name + "\x00" + name))
 	end := "_" + hex.EncodeToString(sum[:4])
 	return full[:min(len(full), tool.MaxNameBytes-len(end))] + end
 }

@@ -71,7 +71,7 @@ type Set struct {
 // member is a server with what the set has said of it.
 type member struct {
 	server
-	idle    bool   // not to be started: disabled or not approved
+	idle    bool   // not to be started: disabled, wrong or not approved
 	ready   bool   // its first start has ended, well or not; guarded by server.mu
 	news    string // the last that was said of it
 	seen    uint64 // the version in the set's offer
@@ -89,8 +89,9 @@ func Open(ctx context.Context, servers []Server, o Options) *Set {
 	for _, cfg := range servers {
 		m := &member{server: server{Server: cfg, o: &set.o}}
 		set.servers = append(set.servers, m)
-		if m.Disabled {
+		if m.Disabled || m.Fault != nil {
 			m.idle = true
+			m.failed = m.Fault
 			continue
 		}
 		admitted, err := set.admit(ctx, cfg)
