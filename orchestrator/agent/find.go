@@ -58,8 +58,8 @@ func (p place) name() string { return strings.TrimSuffix(filepath.Base(p.path), 
 
 // find gives the place of what a person named.
 func (l *Loader) find(ref string) (place, error) {
-	if path, ok := strings.CutPrefix(ref, embeddedPrefix); ok {
-		return place{ScopeEmbedded, path}, nil
+	if at, ok := ownFile(ref); ok {
+		return at, nil
 	}
 	if !isPath(ref) {
 		return l.named(ref, ScopeProject)
@@ -74,8 +74,19 @@ func (l *Loader) find(ref string) (place, error) {
 	return l.placeOf(abs), nil
 }
 
+// ownFile gives the file that embedded:FILE names, .yaml where it has no ending;
+// false for any other reference.
+func ownFile(ref string) (place, bool) {
+	file, ok := strings.CutPrefix(ref, embeddedPrefix)
+	if filepath.Ext(file) == "" {
+		file += suffix
+	}
+	return place{ScopeEmbedded, file}, ok
+}
+
+// isPath reports whether a reference is a file's and no agent's name.
 func isPath(ref string) bool {
-	return strings.ContainsRune(ref, '/') || strings.HasSuffix(ref, suffix)
+	return strings.HasPrefix(ref, embeddedPrefix) || strings.ContainsRune(ref, '/') || strings.HasSuffix(ref, suffix)
 }
 
 func (l *Loader) placeOf(abs string) place {

@@ -61,7 +61,7 @@ type loading struct {
 }
 
 // Load resolves the spec of a name, or of a file where ref holds a slash or
-// ends in .yaml; embedded:NAME.yaml is the program's own of a name that another
+// ends in .yaml; embedded:NAME is the program's own of a name that another
 // has taken. Errors are ErrUnknown, *Error for a fault in a file, or those
 // of reading.
 func (l *Loader) Load(ref string) (*Loaded, error) {
@@ -95,8 +95,12 @@ func (in loading) refer(from place, ref string) (place, error) {
 	return in.named(ref, scope)
 }
 
-// beside gives the place of a path that a file names, relative to it.
+// beside gives the place of a path that a file names, relative to it. The
+// program's own files are for everyone.
 func (in loading) beside(from place, ref string) (place, error) {
+	if at, ok := ownFile(ref); ok {
+		return at, nil
+	}
 	if from.scope == ScopeEmbedded {
 		return place{ScopeEmbedded, ref}, nil
 	}
@@ -196,6 +200,10 @@ func (in loading) chain(at place) ([]link, error) {
 	for {
 		data, err := in.read(at, maxSpecBytes)
 		if err != nil {
+			if len(chain) > 0 {
+				l := chain[len(chain)-1]
+				return nil, decoder{file: l.at.String()}.fail(l.extends.line, "%s: %s: %s", keyExtends, l.extends.text, readFault(err))
+			}
 			return nil, &Error{File: at.String(), Text: readFault(err)}
 		}
 		d := decoder{at.String(), in.opts.Tools}

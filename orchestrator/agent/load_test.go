@@ -170,7 +170,7 @@ func TestFaults(t *testing.T) {
 		{"circle", "extends: b\n", "user/b.yaml:1: extends: a circle: a → b → a"},
 		{"circle by path", "extends: ./a.yaml\n", "user/a.yaml:1: extends: a circle: a → a"},
 		{"unknown base", "\nextends: nobody\n", `user/a.yaml:2: extends: no such agent: "nobody"`},
-		{"missing base file", "extends: ./none.yaml\n", "user/none.yaml: there is no such file"},
+		{"missing base file", "extends: ./none.yaml\n", "user/a.yaml:1: extends: ./none.yaml: there is no such file"},
 		{"no prompt", "model: m\n", "user/a.yaml: no system_prompt: name a file, or extend"},
 		{"missing prompt", "model: m\nsystem_prompt: none.md\n", "user/a.yaml:2: system_prompt: none.md: there is no such file"},
 		{"prompt is a folder", "system_prompt: folder\n", "user/a.yaml:1: system_prompt: folder: not a file"},
@@ -221,5 +221,46 @@ ${DATE} ${TONE}
 				t.Errorf("got  %s\nwant %s", text, c.want)
 			}
 		})
+	}
+}
+
+// TestEmbeddedByName: a file can name the program's own specs and prompts, also
+// of names that others have taken.
+func TestEmbeddedByName(t *testing.T) {
+	_, l := write(t, `
+-- project/.anamnesis/agents/explore.yaml --
+extends: embedded:explore
+description: The project's.
+-- user/default.yaml --
+extends: embedded:default.yaml
+model: m
+system_prompt: embedded:coder.md
+subagents:
+  look: embedded:explore
+  plan: {path: embedded:plan.yaml, description: Plans.}
+-- user/wrong.yaml --
+extends: embedded:nothing
+-- user/out.yaml --
+system_prompt: embedded:../load.go
+`)
+	own, err := NewLoader(nil).Load("embedded:coder")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := l.Load(Default)
+	if err != nil || a.Spec.Model != "m" || a.Spec.Prompt != own.Spec.Prompt || len(a.Spec.Subagents) != 2 || !a.Spec.Subagents[0].ReadOnly {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if a, err = l.Load("explore"); err != nil || a.Spec.Description != "The project's." || !a.Spec.ReadOnly {
+		t.Errorf("%+v, %v", a, err)
+	}
+	for name, want := range map[string]string{
+		"wrong":            "wrong.yaml:1: extends: embedded:nothing: there is no such file",
+		"out":              "out.yaml:1: system_prompt: embedded:../load.go: there is no such file",
+		"embedded:nothing": "embedded:nothing.yaml: there is no such file",
+	} {
+		if _, err := l.Load(name); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
 	}
 }
