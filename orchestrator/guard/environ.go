@@ -9,21 +9,27 @@ import (
 )
 
 // The names that are kept from commands, compared in upper case. A name is
-// dropped when it equals, begins with, ends with or contains one of these.
+// dropped when it equals, begins with, ends with or contains one of these, or has
+// one of secretWords between underscores.
 //
-// Dropped, too: any variable whose value has the form of a known secret, or is a URL with a password in it
-// (DATABASE_URL, a proxy with credentials), and what would run code before
+// Dropped, too: any variable whose value has the form of a known secret, is a URL with a password in it
+// (DATABASE_URL, a proxy with credentials) or says that a password follows
+// (Server=x;Password=y), and what would run code before
 // the command does (BASH_ENV, ENV, exported shell functions).
 const (
-	secretNames = "API_KEY APIKEY TOKEN SECRET PASSWORD PASSWD PASSPHRASE PGPASSWORD " +
+	secretWords = "TOKEN TOKENS PASS PASSWD JWT COOKIE COOKIES WEBHOOK"
+	secretNames = "DBPASS PGPASSWORD " +
 		"MYSQL_PWD NETRC SSH_AUTH_SOCK SSH_ASKPASS GIT_ASKPASS GPG_AGENT_INFO " +
 		"GOOGLE_APPLICATION_CREDENTIALS KUBECONFIG DOCKER_AUTH_CONFIG " +
 		"BASH_ENV ENV PROMPT_COMMAND SHELLOPTS BASHOPTS PS4"
 	secretPrefixes = "OPENAI_ ANTHROPIC_ AWS_ AZURE_ GEMINI_ MISTRAL_ DEEPSEEK_ MOONSHOT_ KIMI_ " +
 		"OPENROUTER_ GROQ_ COHERE_ HF_ HUGGINGFACE_ TAVILY_ BRAVE_ VAULT_ BASH_FUNC_"
 	secretSuffixes = "_KEY _KEYS APIKEY APIKEYS SSHKEY TOKEN TOKENS _PAT _PWD _PASS _AUTH _COOKIE _DSN _CREDS"
-	secretParts    = "SECRET PASSWORD PASSWD PASSPHRASE CREDENTIAL PRIVATE_KEY ACCESS_KEY ACCESS_TOKEN AUTH_TOKEN API_TOKEN"
+	secretParts    = "API_KEY APIKEY SECRET PASSWORD PASSWD PASSPHRASE CREDENTIAL PRIVATE_KEY ACCESS_KEY ACCESS_TOKEN AUTH_TOKEN API_TOKEN"
 )
+
+// gitConfigCount begins the variable that says how many others configure git.
+const gitConfigCount = "GIT_CONFIG_COUNT="
 
 // harmless are names a rule above would catch although they hold no secret.
 const harmless = "OLDPWD"
@@ -44,7 +50,7 @@ func Environ(env []string) (kept, dropped []string) {
 		name, _, _ := strings.Cut(kv, "=")
 		overridden[name] = true
 	}
-	urlPassword := regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@`)
+	password := regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@|(?i:\b(?:password|passwd|pwd|secret|token|api_?key)=[^&;\s])`)
 	known := redact.New(nil, nil)
 	for _, kv := range env {
 		name, value, ok := strings.Cut(kv, "=")
@@ -53,11 +59,16 @@ func Environ(env []string) (kept, dropped []string) {
 		}
 		switch {
 		case overridden[name], name == supervisorMark, name == RunVariable:
-		case secretName(name), urlPassword.MatchString(value), holdsSecret(known, value):
+		case secretName(name), password.MatchString(value), holdsSecret(known, value):
 			dropped = append(dropped, name)
 		default:
 			kept = append(kept, kv)
 		}
+	}
+	if slices.ContainsFunc(dropped, func(name string) bool { return strings.HasPrefix(name, "GIT_CONFIG_VALUE_") }) {
+		// git refuses to work when one of the values that this one counts is not there.
+		kept = slices.DeleteFunc(kept, func(kv string) bool { return strings.HasPrefix(kv, gitConfigCount) })
+		dropped = append(dropped, strings.TrimSuffix(gitConfigCount, "="))
 	}
 	slices.Sort(dropped)
 	return append(kept, set...), slices.Compact(dropped)
@@ -77,6 +88,9 @@ func secretName(name string) bool {
 		return false
 	}
 	if slices.Contains(strings.Fields(secretNames), upper) {
+		return true
+	}
+	if slices.ContainsFunc(strings.Split(upper, "_"), func(word string) bool { return slices.Contains(strings.Fields(secretWords), word) }) {
 		return true
 	}
 	for _, p := range strings.Fields(secretPrefixes) {

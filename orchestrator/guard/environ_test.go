@@ -13,10 +13,12 @@ func TestEnviron(t *testing.T) {
 		"STRIPE_KEY=k", "MY_SSHKEY=k", "githubToken=t", "MYAPIKEY=k", "SSH_AUTH_SOCK=/s", "BASH_ENV=/evil", "ENV=/evil", "BASH_FUNC_ls%%=() { evil; }", "PROMPT_COMMAND=x",
 		"DATABASE_URL=postgres://user:pass@host/db", "https_proxy=http://u:p@proxy:3128", "TOKEN=t",
 		"GOOGLE_APPLICATION_CREDENTIALS=/f", "HF_HOME=/h", "AZURE_X=1",
+		"GITHUB_TOKEN_RO=t", "STRIPE_API_KEY_LIVE=k", "API_KEY_2=k", "PASS=p", "DBPASS=p", "JWT=j", "COOKIE=c", "SLACK_WEBHOOK_URL=u", "TOKEN_FILE=f",
+		"DB_URL=postgres://h/db?user=u&password=hunter", "CONN=Server=x;Password=hunter;", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_VALUE_0=Authorization: Basic dTpwYXNzd29yZDEyMw==",
 		"SHELLOPTS=xtrace", "PS4=$(evil)", "INNOCENT=ghp_" + strings.Repeat("a1B2c3D4e5", 4)[:36],
 	}
 	kept := []string{
-		"PATH=/bin", "HOME=/home/u", "LANG=C", "GOFLAGS=-mod=mod", "OLDPWD=/x", "TOKENIZER=bpe", "KEYBOARD=us", "MONKEY=1",
+		"PATH=/bin", "HOME=/home/u", "LANG=C", "GOFLAGS=-mod=mod", "OLDPWD=/x", "TOKENIZER=bpe", "KEYBOARD=us", "MONKEY=1", "PROXY_BYPASS=h", "GIT_CONFIG_GLOBAL=/g", "GIT_CONFIG_KEY_0=http.extraheader", "COMPASS=n", "PASSENV=a", "ARGS=--password-file=x", "PWD=/x", "OPTS=-Dtoken=",
 		"http_proxy=http://proxy:3128", "URL=https://example.org/a:b@c", "EMPTY=", "ANAMNESIS_HOME=/state",
 	}
 	got, names := Environ(append(slices.Concat(dropped, kept), "PAGER=less", "TERM=xterm", "ANAMNESIS_SUPERVISOR=1", "ANAMNESIS_RUN=7", "=x", "bare"))
