@@ -180,7 +180,11 @@ func endText(j tool.Job) string {
 	if j.Why == jobTimeout {
 		return "its time was up"
 	}
-	return fmt.Sprintf("exit %d", j.Exit)
+	text := fmt.Sprintf("exit %d", j.Exit)
+	if j.Note != "" {
+		text += " (" + j.Note + ")"
+	}
+	return text
 }
 
 // jobWriter keeps a job's output in its file, up to maxJobBytes.

@@ -37,13 +37,28 @@ func (b bash) begin(env *tool.Env, e Exec, command string) tool.Result {
 				_ = redacted.Lines() // TaskOutput may be waiting for them
 			}
 			o, err := guard.Run(ctx, c)
-			return tool.JobEnd{Exit: o.Exit, TimedOut: o.TimedOut, Note: o.Note}, err
+			return jobEnd(o, err, ctx.Err() != nil), err
 		}})
 	if err != nil {
 		return tool.Errorf("Bash was not run: %v.", err)
 	}
 	return tool.Textf("Started in the background as %s. TaskOutput shows what it prints, TaskStop ends it; it is ended after %v, when the task's program ends, "+
 		"and by a jump to a step before this one.", id, e.Timeout)
+}
+
+// notRun is the exit code of a command that did not run, as a shell gives it.
+const notRun = 126
+
+// jobEnd is how a command in the background ended.
+func jobEnd(o guard.Outcome, err error, stopped bool) tool.JobEnd {
+	end := tool.JobEnd{Exit: o.Exit, TimedOut: o.TimedOut, Note: o.Note}
+	if len(o.Alive) > 0 {
+		end.Note = "could not be ended and still runs: " + list(o.Alive, len(o.Alive))
+	}
+	if err != nil && !stopped {
+		end.Exit, end.Note = notRun, err.Error()
+	}
+	return end
 }
 
 // TaskList, TaskOutput and TaskStop are the tools for commands that Bash runs in
