@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -112,5 +113,51 @@ func TestLostJobs(t *testing.T) {
 	}
 	if told != 1 || task.state.Jobs != nil {
 		t.Errorf("told %d times, jobs %v", told, task.state.Jobs)
+	}
+}
+
+// A jump that cannot be made ends nothing; one that fails after it ended
+// something says what.
+func TestDroppedJumpAndJobs(t *testing.T) {
+	for name, tc := range map[string]struct {
+		late bool // the directory goes when the job ends
+		want string
+	}{
+		"before anything ends": {false, ""},
+		"after it":             {true, "ended for it all the same: bg_1 (sleep 1000)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			task, _ := newTask(t, `turns:
+  - calls: [{name: Bash, arguments: {command: sleep 1000, run_in_background: true}}]
+  - reply: It runs.
+`, Options{})
+			if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" {
+				t.Fatalf("%+v, %v", out, err)
+			}
+			noDirectory := func() { // a file stands in its place
+				if err := errors.Join(os.RemoveAll(task.Dir), os.WriteFile(task.Dir, nil, 0o644)); err != nil {
+					t.Error(err)
+				}
+			}
+			task.opts.Event = func(o op.Op) {
+				if _, ok := o.Body.(*op.JobEnded); ok && tc.late {
+					noDirectory()
+				}
+			}
+			if !tc.late {
+				noDirectory()
+			}
+			_, err := task.JumpNow(t.Context(), op.JumpRequested{To: 0}, &op.TaskResumed{})
+			if !errors.Is(err, ErrNotJumped) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("the jump: %v, want %q", err, tc.want)
+			}
+			list, err := task.jobs.List()
+			if err != nil || len(list) != 1 || (list[0].Why == jobJump) != tc.late {
+				t.Errorf("jobs %+v, %v", list, err)
+			}
+			if text := string(renderMessages(task.state.Projection())); !strings.Contains(text, tc.want) {
+				t.Errorf("the model is not told:\n%s", text)
+			}
+		})
 	}
 }

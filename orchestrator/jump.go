@@ -26,7 +26,8 @@ const maxJumpRestores = 2
 
 // JumpNow makes a jump for a person in a task that is not running. What a
 // dead process left open is closed first: its jump is finished if it had begun
-// and dropped if not, and calls that never began are not begun.
+// and dropped if not, and calls that never began are not begun. A world that
+// the store no longer holds is ErrNotJumped and worldstate.ErrCorrupt.
 func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.TaskResumed) (*op.JumpDone, error) {
 	if err := t.state.CanJump(j.To); err != nil {
 		return nil, err
@@ -50,7 +51,13 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 			return nil, err
 		}
 	}
-	return t.jumpEnd(begun)
+	done, err := t.jumpEnd(begun)
+	if errors.Is(err, ErrNotJumped) {
+		if gone := t.restorable(keep, j.To); gone != nil { // the record has no more than words
+			return nil, fmt.Errorf("%w: %w", ErrNotJumped, gone)
+		}
+	}
+	return done, err
 }
 
 // takeOver records that this process goes on, and closes what a dead one left
@@ -105,16 +112,20 @@ func (t *Task) jumpEnd(seq uint64) (*op.JumpDone, error) {
 // performJump makes the pending jump: pass, plan, intent, restore, notice.
 // Every file and commit an operation names is durable before it is named, so
 // that a crash anywhere leaves the jump either not begun or to be finished.
-// When ctx ends, the pass is cut short and the extractor writes in the model's
-// place; the jump is made all the same.
+// What runs in the background is ended when the jump is known to have a way,
+// since nothing begins it again. When ctx ends, the pass is cut short and the
+// extractor writes in the model's place; the jump is made all the same.
 func (t *Task) performJump(ctx, keep context.Context) error {
 	j := t.state.Pending
 	from, to := t.state.Current, j.To
-	targetID := worldstate.ID(t.state.Steps.At(to).Commit)
-	if err := t.world.Has(keep, targetID); err != nil {
-		return t.dropJump(keep, fmt.Sprintf("the world of step %d cannot be restored: %v", to, err))
+	if err := t.restorable(keep, to); err != nil {
+		return t.dropJump(keep, err.Error())
 	}
 	if err := makeAgain(t.Dir); err != nil { // a command may have removed it
+		return t.dropJump(keep, err.Error())
+	}
+	w, err := t.findWay(keep, j, t.state.commitAt(from))
+	if err != nil {
 		return t.dropJump(keep, err.Error())
 	}
 	discarded := t.state.Discarded(to)
@@ -122,37 +133,74 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	if err != nil {
 		return err
 	}
-	message := fmt.Sprintf("before the jump from step %d to step %d", from, to)
-	source, err := t.saveSource(keep, t.state.commitAt(from), message)
-	if err != nil {
-		return t.dropJump(keep, fmt.Sprintf("the world as it is now cannot be saved: %v", err))
-	}
 	ranges := t.state.Ranges(discarded)
 	if err := t.passes(ctx, keep, j, discarded); err != nil {
 		return err
 	}
 	// The pass took its time: what changed meanwhile is saved, too.
-	if source, err = t.saveSource(keep, source.ID, message); err != nil {
-		return t.dropJump(keep, fmt.Sprintf("the world as it is now cannot be saved: %v", err))
-	}
-	// What a person changed since the step's own snapshot is theirs and stays.
-	base := worldstate.ID(t.state.Steps.At(from).Commit)
-	if base == "" || lost(source) {
-		base = source.ID
-	}
-	plan, err := t.world.Plan(keep, targetID, &worldstate.PlanOptions{Base: base, OverwriteEdits: j.Overwrite})
-	if err != nil {
-		return t.dropJump(keep, fmt.Sprintf("the way to the world of step %d cannot be planned: %v", to, err))
+	if w, err = t.findWay(keep, j, w.source.ID); err != nil {
+		why := err.Error()
+		if len(ended) > 0 {
+			why += "; ended for it all the same: " + list(ended, len(ended))
+		}
+		return t.dropJump(keep, why)
 	}
 	if err := t.record(keep, &op.JumpIntended{
 		From: from, To: to, Reason: j.Reason, By: j.By,
 		Discarded: ranges, Tokens: t.state.rangeTokens(ranges),
-		FromCommit: string(source.ID), ToCommit: string(targetID), Base: string(base), Overwrite: j.Overwrite, Plan: plan.Hash, Jobs: ended,
+		FromCommit: string(w.source.ID), ToCommit: string(w.target), Base: string(w.base), Overwrite: j.Overwrite, Plan: w.hash, Jobs: ended,
 		Backward: t.state.OnPath(to, from),
 	}); err != nil {
 		return err
 	}
 	return t.finishJump(keep)
+}
+
+// restorable says why the world of a step cannot be brought back, with
+// worldstate.ErrCorrupt where the store lacks what the stream names.
+func (t *Task) restorable(ctx context.Context, step int) error {
+	err := damage(t.world.Has(ctx, worldstate.ID(t.state.Steps.At(step).Commit)))
+	if err != nil {
+		return fmt.Errorf("the world of step %d cannot be restored: %w", step, err)
+	}
+	return nil
+}
+
+// damage makes it damage that a store does not know a snapshot the stream names.
+func damage(err error) error {
+	if errors.Is(err, worldstate.ErrUnknown) {
+		return fmt.Errorf("%w: %w", worldstate.ErrCorrupt, err)
+	}
+	return err
+}
+
+// way is where a jump leads from, and to.
+type way struct {
+	source       worldstate.Snapshot
+	base, target worldstate.ID
+	hash         string // of the plan
+}
+
+// findWay makes the present world durable and plans how a jump goes on from it.
+// No file is moved.
+func (t *Task) findWay(ctx context.Context, j *Pending, parent worldstate.ID) (way, error) {
+	from, to := t.state.Steps.At(t.state.Current), t.state.Steps.At(j.To)
+	w := way{target: worldstate.ID(to.Commit)}
+	var err error
+	if w.source, err = t.saveSource(ctx, parent, fmt.Sprintf("before the jump from step %d to step %d", from.ID, to.ID)); err != nil {
+		return way{}, fmt.Errorf("the world as it is now cannot be saved: %w", err)
+	}
+	// What a person changed since the step's own snapshot is theirs and stays.
+	w.base = worldstate.ID(from.Commit)
+	if w.base == "" || lost(w.source) {
+		w.base = w.source.ID
+	}
+	plan, err := t.world.Plan(ctx, w.target, &worldstate.PlanOptions{Base: w.base, OverwriteEdits: j.Overwrite})
+	if err != nil {
+		return way{}, fmt.Errorf("the way to the world of step %d cannot be planned: %w", to.ID, err)
+	}
+	w.hash = plan.Hash
+	return w, nil
 }
 
 // lost reports whether a world was found empty. That is nobody's edit: the

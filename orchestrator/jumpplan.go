@@ -27,7 +27,8 @@ type JumpPlan struct {
 
 // PlanJump says what a person's jump to a step would do and does none of it.
 // Errors: ErrNoTask, ErrNoStep, ErrNotJumped, ErrPending while a jump that was
-// begun is not finished, and those of worldstate's Plan.
+// begun is not finished, and those of worldstate's Plan; a snapshot that the
+// store does not know is worldstate.ErrCorrupt, since the stream names it.
 func PlanJump(ctx context.Context, h Home, task string, to int, overwrite bool) (JumpPlan, error) {
 	st, err := ReadState(h, task)
 	if err != nil {
@@ -58,7 +59,7 @@ func PlanJump(ctx context.Context, h Home, task string, to int, overwrite bool) 
 	// Without a snapshot of its own nothing in a step counts as a person's edit.
 	o := &worldstate.PlanOptions{Base: base, OverwriteEdits: overwrite || base == ""}
 	if p.World, err = w.Plan(ctx, worldstate.ID(st.Steps.At(to).Commit), o); err != nil {
-		return JumpPlan{}, fmt.Errorf("plan the jump to step %d: %w", to, err)
+		return JumpPlan{}, fmt.Errorf("plan the jump to step %d: %w", to, damage(err))
 	}
 	return p, nil
 }
