@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ type liveDir struct {
 
 // liveRecord is what the file says.
 type liveRecord struct {
-	Task string `json:"task"`
+	Task string `json:"task"` // of a subagent: its parent, which is what people know and steer
 	Dir  string `json:"dir"`
 	PID  int    `json:"pid"`
 	Dev  uint64 `json:"dev"`
@@ -70,9 +71,9 @@ func (h Home) CheckFree(dir string) error {
 	return checkHolds(live, dir, chain, false)
 }
 
-// holdDir takes the hold, or says who has it. A subagent works beside the other
-// tasks of its process.
-func holdDir(h Home, dir, task string, subagent bool) (*liveDir, error) {
+// holdDir takes the hold, or says who has it. parent is the task whose subagent
+// this is, which works beside the other tasks of its process; else empty.
+func holdDir(h Home, dir, task, parent string) (*liveDir, error) {
 	if err := CheckTaskID(task); err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func holdDir(h Home, dir, task string, subagent bool) (*liveDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hold %s: %w", dir, err)
 	}
-	if err := checkHolds(live, dir, chain, subagent); err != nil {
+	if err := checkHolds(live, dir, chain, parent != ""); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(live, task+".json")
@@ -101,7 +102,7 @@ func holdDir(h Home, dir, task string, subagent bool) (*liveDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hold %s: %w", dir, err)
 	}
-	data, err := json.Marshal(liveRecord{Task: task, Dir: dir, PID: os.Getpid(), Dev: chain[0].dev, Ino: chain[0].ino})
+	data, err := json.Marshal(liveRecord{Task: cmp.Or(parent, task), Dir: dir, PID: os.Getpid(), Dev: chain[0].dev, Ino: chain[0].ino})
 	if err == nil {
 		err = f.Truncate(0)
 	}

@@ -33,19 +33,19 @@ func TestOneLiveTaskADirectory(t *testing.T) {
 	if err := os.Symlink(held, link); err != nil {
 		t.Fatal(err)
 	}
-	hold, err := holdDir(h, held, "first", false)
+	hold, err := holdDir(h, held, "first", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{held, link, root, filepath.Join(root, "a"), filepath.Join(held, "in"), filepath.Join(held, "in", "side"), filepath.Join(link, "in")} {
-		_, err := holdDir(h, dir, "second", false)
+		_, err := holdDir(h, dir, "second", "")
 		var busy *BusyError
 		if !errors.As(err, &busy) || busy.Task != "first" || busy.PID != os.Getpid() || !strings.Contains(err.Error(), "task first (pid ") {
 			t.Errorf("%s: %v, want busy with task first", dir, err)
 		}
 	}
 	for i, dir := range []string{filepath.Join(root, "a", "held-too"), filepath.Join(root, "b")} {
-		other, err := holdDir(h, dir, "other"+string(rune('a'+i)), false)
+		other, err := holdDir(h, dir, "other"+string(rune('a'+i)), "")
 		if err != nil {
 			t.Errorf("%s: %v, want free", dir, err)
 			continue
@@ -61,12 +61,33 @@ func TestOneLiveTaskADirectory(t *testing.T) {
 	if pid := Live(h, "first"); pid != 0 {
 		t.Errorf("Live = %d after release", pid)
 	}
-	again, err := holdDir(h, link, "second", false)
+	again, err := holdDir(h, link, "second", "")
 	if err != nil {
 		t.Fatalf("after release: %v", err)
 	}
 	if err := again.release(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSubagentHold: who is refused because of a subagent is told of its parent,
+// which people know and can steer.
+func TestSubagentHold(t *testing.T) {
+	h, dir := testHome(t), t.TempDir()
+	for _, task := range []string{"t", "t.1"} {
+		parent := ""
+		if task != "t" {
+			parent = "t"
+		}
+		hold, err := holdDir(h, dir, task, parent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hold.release()
+	}
+	_, err := holdDir(h, dir, "other", "")
+	if busy := (*BusyError)(nil); !errors.As(err, &busy) || busy.Task != "t" {
+		t.Errorf("refused with %v, want one that names t", err)
 	}
 }
 
@@ -83,7 +104,7 @@ func TestDeadHold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hold, err := holdDir(h, dir, "next", false)
+	hold, err := holdDir(h, dir, "next", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ type Steps struct {
 	wide   map[int]Step // those that packedStep has no room for
 
 	texts internedTexts // reasons of jumps
-	calls internedTexts // what the calls of a step were, each name with its length
+	calls internedTexts // what the calls of a step were, as nameList joins them
 	todos [][]op.Todo   // lists, in the order in which they first held
 }
 
@@ -240,7 +240,8 @@ func (s *Steps) todoList(list []op.Todo) uint32 {
 	return uint32(len(s.todos))
 }
 
-// nameList joins names to one text; names takes them apart.
+// nameList joins names to one text, each followed by a NUL; names takes them
+// apart.
 func nameList(list []string) string {
 	var sb strings.Builder
 	for _, n := range list {

@@ -179,7 +179,7 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 		return nil, err
 	}
 	counter.Count("")
-	live, err := holdDir(h, dir, n.ID, n.Parent != nil)
+	live, err := holdDir(h, dir, n.ID, n.parent())
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func OpenTask(ctx context.Context, h Home, id string, o Options) (*Task, error) 
 	if info, err := os.Stat(st.Opened.Dir); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("%w: task %s works in %s; put the directory back, or 'anamnesis jump %s STEP' makes it again", ErrNoDirectory, id, st.Opened.Dir, id)
 	}
-	live, err := holdDir(h, st.Opened.Dir, id, st.Opened.Parent != nil)
+	live, err := holdDir(h, st.Opened.Dir, id, st.parent())
 	if err != nil {
 		return nil, err
 	}
