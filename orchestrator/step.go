@@ -413,7 +413,14 @@ func (t *Task) closeUnknown(ctx context.Context, calls []CallState) error {
 		if err := file.RemoveLeftover(t.root, c.Call); err != nil {
 			return fmt.Errorf("remove what call %s left half written: %w", c.ID, err)
 		}
-		res := &op.ToolReturned{Call: c.ID, Name: c.Name, Text: unknownResult + t.state.lostWith(c.ID), IsError: true, Unknown: true}
+		kept, err := t.keptOf(c.ID)
+		if err != nil {
+			return err
+		}
+		res := &op.ToolReturned{Call: c.ID, Name: c.Name, Text: unknownResult + t.state.lostWith(c.ID), Kept: kept, IsError: true, Unknown: true}
+		if len(kept) > 0 {
+			res.Text += fmt.Sprintf(" What it had printed is kept up to a point: recall opens op %s.", strings.Trim(fmt.Sprint(kept), "[]"))
+		}
 		if text := t.state.recordedEffect(c.ID); text != "" {
 			res = &op.ToolReturned{Call: c.ID, Name: c.Name, Text: text}
 		}
