@@ -17,6 +17,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/tool"
 )
 
 // Limits of a spec.
@@ -364,13 +365,13 @@ func (d decoder) checkTool(name string) error {
 	if _, err := path.Match(name, ""); err != nil {
 		return fmt.Errorf("%q is no pattern: %w", name, err)
 	}
-	if d.tools == nil || strings.HasPrefix(name, mcpPrefix) {
+	if d.tools == nil || strings.HasPrefix(name, tool.MCPPrefix) {
 		return nil
 	}
 	if slices.ContainsFunc(d.tools, func(t string) bool { return matches(name, t) }) {
 		return nil
 	}
-	return fmt.Errorf("unknown tool %q; there are %s, and %s… of MCP servers", name, strings.Join(d.tools, ", "), mcpPrefix)
+	return fmt.Errorf("unknown tool %q; there are %s, and %s… of MCP servers", name, strings.Join(d.tools, ", "), tool.MCPPrefix)
 }
 
 // ParseGuarded reads what needs an investigation first: a tool's name, or

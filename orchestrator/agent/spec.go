@@ -20,9 +20,6 @@ type Spec = op.Agent
 // Default is the name of the agent that runs when none is named.
 const Default = "default"
 
-// mcpPrefix begins the names of the tools of MCP servers.
-const mcpPrefix = "mcp__"
-
 // Offers reports whether an agent is offered a tool of some name; readOnly says
 // that the tool changes nothing.
 func Offers(s *Spec, name string, readOnly bool) bool {

@@ -71,6 +71,9 @@ func (r *Registry) Only(keep func(Spec) bool) *Registry {
 // MaxNameBytes bounds a tool's name.
 const MaxNameBytes = 64
 
+// MCPPrefix begins the names of the tools of MCP servers, and of no others.
+const MCPPrefix = "mcp__"
+
 func (r *Registry) add(t Tool) error {
 	s := t.Spec()
 	if !validName(s.Name) {

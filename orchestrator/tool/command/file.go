@@ -59,6 +59,8 @@ func parse(name string, data []byte) (*remembered, error) {
 	switch {
 	case d.Name != "" && d.Name != name:
 		return nil, fmt.Errorf("name %q: the file is called %s.yaml", d.Name, name)
+	case strings.HasPrefix(name, tool.MCPPrefix): // else a rule about a server's tools would be about this one
+		return nil, fmt.Errorf("name %q: names with %s are those of MCP servers' tools", name, tool.MCPPrefix)
 	case strings.TrimSpace(d.Description) == "":
 		return nil, errors.New("description: say what the tool does, the model goes by it")
 	case len(d.Command) == 0 || len(d.Command) > maxWords:

@@ -34,6 +34,9 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
 	}
+	if _, err := parse("mcp__github__push", []byte("description: d\ncommand: [true]")); err == nil || !strings.Contains(err.Error(), "MCP servers") {
+		t.Errorf("a name of an MCP server's tool: %v", err)
+	}
 	if _, err := parse("no name", []byte("description: d\ncommand: [true]")); err == nil {
 		t.Error("a name with a space is none")
 	}

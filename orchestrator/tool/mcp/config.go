@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/tool"
 )
 
 // ProjectFile is where a repository names its servers, in its own root.
@@ -162,7 +163,7 @@ func (s Server) Check() error {
 }
 
 // ToolPrefix begins the names of the server's tools.
-func (s Server) ToolPrefix() string { return "mcp__" + toolWord(s.Name) + "__" }
+func (s Server) ToolPrefix() string { return tool.MCPPrefix + toolWord(s.Name) + "__" }
 
 func (s Server) kind() string {
 	if s.URL != "" {
