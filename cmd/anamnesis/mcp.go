@@ -279,7 +279,7 @@ func (a *app) showReport(s mcp.Server, r mcp.Report) {
 	}
 	fmt.Fprintf(a.stdout, "%s: %s, %d tool(s)\n", s.Name, view.Clean(info), len(r.Tools))
 	for _, t := range r.Tools {
-		fmt.Fprintf(a.stdout, "  %s: %s\n", view.Clean(t.Name), strings.ReplaceAll(view.Clean(t.Description), "\n", "\n    "))
+		fmt.Fprintln(a.stdout, view.Clean(t.String()))
 	}
 }
 

@@ -4,6 +4,8 @@ package mcp
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"anamnesis/orchestrator/guard"
@@ -21,6 +23,16 @@ type Report struct {
 type ToolInfo struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
+	Parameters  string `json:"parameters,omitempty"` // JSON Schema; empty: it has none
+}
+
+// String is the tool as a person who is to approve it sees it.
+func (t ToolInfo) String() string {
+	text := fmt.Sprintf("  %s: %s", t.Name, strings.ReplaceAll(t.Description, "\n", "\n    "))
+	if t.Parameters != "" {
+		text += "\n    parameters: " + t.Parameters
+	}
+	return text
 }
 
 // Probe starts a server, or reaches it, asks what it offers and ends it. The
@@ -36,11 +48,7 @@ func Probe(ctx context.Context, s Server, o Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	r := Report{Info: ses.info(), hash: hashTools(tools), Tools: []ToolInfo{}}
-	for _, t := range tools {
-		r.Tools = append(r.Tools, ToolInfo{Name: oneLine(t.Name), Description: shown(t.Description)})
-	}
-	return r, nil
+	return Report{Info: ses.info(), hash: hashTools(tools), Tools: describe(s, tools)}, nil
 }
 
 // Approved reports whether a server may be started: it is the person's own, or

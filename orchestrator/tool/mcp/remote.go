@@ -166,11 +166,17 @@ func shown(s string) string {
 	return text
 }
 
-// describe shows a person what a server says of its tools.
-func describe(tools []*sdk.Tool) string {
-	var b strings.Builder
+// describe shows a person what a server says of its tools: all that the model
+// would be told.
+func describe(s Server, tools []*sdk.Tool) []ToolInfo {
+	out := []ToolInfo{}
 	for _, t := range tools {
-		fmt.Fprintf(&b, "  %s: %s\n", oneLine(t.Name), strings.ReplaceAll(shown(t.Description), "\n", "\n    "))
+		spec := newRemote(&server{Server: s}, t, nil).spec
+		info := ToolInfo{Name: oneLine(t.Name), Description: spec.Description}
+		if data, err := json.Marshal(spec.Schema); err == nil && string(data) != `{"type":"object"}` {
+			info.Parameters = tool.Visible(string(data))
+		}
+		out = append(out, info)
 	}
-	return strings.TrimRight(b.String(), "\n")
+	return out
 }

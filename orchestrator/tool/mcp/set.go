@@ -207,7 +207,11 @@ func (s *Set) look(ctx context.Context, m *member) string {
 		return ""
 	case hash != m.refused:
 		err := s.approved(ctx, trustTools, m.Server, hash, func() string {
-			return fmt.Sprintf("This is what the MCP server %s says of its tools:\n%s\nApprove them?", m.Name, describe(tools))
+			question := fmt.Sprintf("This is what the MCP server %s says of its tools:\n", m.Name)
+			for _, t := range describe(m.Server, tools) {
+				question += t.String() + "\n"
+			}
+			return question + "Approve them?"
 		})
 		m.mu.Lock()
 		m.version++

@@ -342,7 +342,7 @@ func TestTrustAsks(t *testing.T) {
 			t.Fatalf("%d tools", len(tools))
 		}
 	}
-	if len(asked) != 2 || !strings.Contains(asked[0], "./server.sh") || !strings.Contains(asked[1], `\u{200b}`) {
+	if len(asked) != 2 || !strings.Contains(asked[0], "./server.sh") || !strings.Contains(asked[1], `\u{200b}`) || !strings.Contains(asked[1], `"description":"an\\u{202e} x"`) {
 		t.Errorf("asked %q", asked)
 	}
 	write("echo changed >&2\n")
