@@ -194,3 +194,31 @@ world.saved 2 {"parent":1,"commit":"c2"}
 		t.Errorf("Next = %+v, want to drop it", act)
 	}
 }
+
+// TestFirstOfAReply: of several jumps and D-Mails in one reply the first is
+// made, and checkpoints are numbered in the order of their calls, although none
+// of these calls changes a file.
+func TestFirstOfAReply(t *testing.T) {
+	const later = `      - {name: jump_to_step, arguments: {step_id: 0, reason: later}}
+      - {name: SendDMail, arguments: {checkpoint_id: 0, message: later}}
+`
+	task := mailed(t, `turns:
+  - calls:
+      - {id: one, name: dmail, arguments: {action: checkpoint}}
+      - {id: two, name: dmail, arguments: {action: checkpoint}}
+      - {id: three, name: dmail, arguments: {action: checkpoint}}
+  - calls: [{name: Think, arguments: {thought: x}}]
+  - calls:
+      - {name: jump_to_step, arguments: {step_id: 1, reason: first}}
+`+later+later+`  - expect: [{on: last, contains: "[JUMP] You went back from step 3 to step 1. Reason: first"}]
+    calls:
+      - {name: SendDMail, arguments: {checkpoint_id: 2, message: the first of all}}
+`+later+later+`  - expect: [{on: last, contains: "the first of all"}]
+    reply: Done.
+`, Options{})
+	for number, call := range []string{"one", "two", "three"} {
+		if got := task.State().Marked[number].Call; got != call {
+			t.Errorf("checkpoint %d is that of call %s, want %s", number, got, call)
+		}
+	}
+}

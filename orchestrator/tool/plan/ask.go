@@ -34,6 +34,7 @@ func (askUser) Spec() tool.Spec {
 			}},
 		),
 		ReadOnly: true,
+		Ordered:  true,
 	}
 }
 

@@ -44,6 +44,7 @@ func (sendDMail) Spec() tool.Spec {
 			tool.Param{Name: "restore_files", Schema: tool.Bool(restoreText)},
 		),
 		ReadOnly: true,
+		Ordered:  true,
 		Silent:   true,
 	}
 }
@@ -89,6 +90,7 @@ func (dmail) Spec() tool.Spec {
 			tool.Param{Name: "restore_files", Schema: tool.Bool("With send: " + strings.ToLower(restoreText[:1]) + restoreText[1:])},
 		),
 		ReadOnly: true,
+		Ordered:  true,
 		Silent:   true,
 	}
 }

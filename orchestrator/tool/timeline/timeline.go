@@ -41,6 +41,7 @@ func (jump) Spec() tool.Spec {
 			tool.Param{Name: "reason", Required: true, Schema: tool.Text("What was wrong with the path you leave and what you will do instead.")},
 		),
 		ReadOnly: true,
+		Ordered:  true,
 		Silent:   true,
 	}
 }
