@@ -6,10 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/tool"
 )
+
+// protectedNames are what commands do not write in the world: the person's files for
+// this program, and what git runs for the person, outside of any sandbox.
+const protectedNames = ".anamnesis .git/hooks .git/config"
 
 // confines is what holds the commands of a task in.
 type confines struct {
@@ -28,7 +33,9 @@ func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
 	}
 	o := guard.SandboxOptions{
 		Confine: t.confinement(), World: t.Dir, Writable: t.state.Opened.Writable,
-		Protected: []string{filepath.Join(t.Dir, ".anamnesis")},
+	}
+	for name := range strings.FieldsSeq(protectedNames) {
+		o.Protected = append(o.Protected, filepath.Join(t.Dir, name))
 	}
 	if o.Confine != guard.ConfineOff {
 		if err := t.confines.places(t.ID, &o); err != nil {

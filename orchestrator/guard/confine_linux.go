@@ -67,7 +67,7 @@ type graft struct {
 }
 
 func takeGraft(path string) (graft, error) {
-	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {
 		return graft{}, fmt.Errorf("hold %s: %w", path, err)
 	}
@@ -99,11 +99,12 @@ func mounts(c *confinement) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("part from the mounts outside: %w", err)
 	}
-	open, err := takeAll(slices.Concat([]string{c.World}, c.Writable))
+	closed := c.protected()
+	open, err := takeAll(slices.Concat([]string{c.World}, c.Writable, pinned(c.World, closed)))
 	if err != nil {
 		return err
 	}
-	protected, err := takeAll(existing(c.Protected))
+	protected, err := takeAll(closed)
 	if err != nil {
 		return err
 	}
@@ -150,6 +151,33 @@ func mounts(c *confinement) error {
 		}
 	}
 	return hide(c.Hidden, late)
+}
+
+// protected gives what stays read-only in the world, without links: what they
+// lead to is protected, where it lies in the world.
+func (c *confinement) protected() []string {
+	var out []string
+	for _, p := range existing(c.Protected) {
+		real := realPath(p)
+		if within(real, c.World) && real != c.World && !slices.ContainsFunc(c.Writable, func(w string) bool { return within(real, w) }) {
+			out = append(out, real)
+		}
+	}
+	return out
+}
+
+// pinned are the world's directories that hold protected ones. Each becomes a
+// mount of its own: who could rename it would put another in its place.
+func pinned(world string, protected []string) []string {
+	var out []string
+	for _, p := range protected {
+		rel, err := filepath.Rel(world, p)
+		top, _, deeper := strings.Cut(rel, "/")
+		if dir := filepath.Join(world, top); err == nil && deeper && !slices.Contains(out, dir) {
+			out = append(out, dir)
+		}
+	}
+	return out
 }
 
 // devicesKept are the devices that are none of a machine's parts.

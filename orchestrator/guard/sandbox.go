@@ -41,7 +41,8 @@ type SandboxOptions struct {
 	World string
 	// Writable are further directories commands may write.
 	Writable []string
-	// Protected are directories within the world that stay read-only.
+	// Protected are files and directories within the world that stay read-only
+	// where they are there when a command starts, unless they lie in one of Writable.
 	Protected []string
 	// Hidden are directories commands see nothing of: the program's own state.
 	Hidden []string
@@ -78,7 +79,7 @@ func (p parts) missing() []string {
 	if !p.Namespaces {
 		switch {
 		case p.Landlock > 0:
-			say("sandbox without namespaces (the kernel does not let this user make them): commands have no network at all, not even a loopback of their own, no private /tmp, and can change modes and owners of this user's files outside the world and the world's .anamnesis")
+			say("sandbox without namespaces (the kernel does not let this user make them): commands have no network at all, not even a loopback of their own, no private /tmp, and can change modes and owners of this user's files outside the world, and write the world's .anamnesis, git hooks and git configuration")
 		case p.Seccomp:
 			say("sandbox with neither namespaces nor Landlock: commands can write wherever this user can; only the network is held back")
 		default:

@@ -43,13 +43,14 @@ func newBox(t *testing.T, o SandboxOptions) box {
 		t.Fatal(err)
 	}
 	b := box{base: base, world: base + "/ws", home: base + "/home", outside: base + "/ws-secrets"}
-	for _, dir := range []string{b.world + "/.anamnesis", b.home + "/kb", b.outside} {
+	for _, dir := range []string{b.world + "/.anamnesis", b.world + "/.git/hooks", b.home + "/kb", b.outside} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for path, text := range map[string]string{
 		b.home + "/vault.jsonl": "the vault", b.outside + "/secret": "outside", b.world + "/.anamnesis/rules.yaml": "deny: [Bash]",
+		b.world + "/.git/config": "[core]\n", b.world + "/.git/hooks/pre-commit": "exit 0\n",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -58,7 +59,8 @@ func newBox(t *testing.T, o SandboxOptions) box {
 	if err := os.Symlink(b.outside, b.world+"/link"); err != nil {
 		t.Fatal(err)
 	}
-	o.World, o.Hidden, o.Protected = b.world, []string{b.home}, []string{b.world + "/.anamnesis"}
+	o.World, o.Hidden = b.world, []string{b.home}
+	o.Protected = []string{b.world + "/.anamnesis", b.world + "/.git/hooks", b.world + "/.git/config"}
 	o.Cache, o.Temp = b.home+"/cache", b.home+"/tmp"
 	if b.Sandbox, err = NewSandbox(t.Context(), o); err != nil {
 		t.Fatal(err)
@@ -146,6 +148,8 @@ func TestSandboxEscapes(t *testing.T) {
 		var rows []attack
 		for _, row := range []attack{
 			{"the world's rules" + byMounts, "echo x > .anamnesis/rules.yaml; rm -rf .anamnesis; mv .anamnesis a"},
+			{"what git runs" + byMounts, "echo x > .git/hooks/pre-commit; echo x > .git/hooks/new; git config core.fsmonitor x; echo x > .git/config; ln -sf x .git/config; rm -rf .git; " +
+				`perl -e 'rename(".git/hooks", "h"); rename(".git/config", "c"); rename(".git", "g")'`},
 			{"permissions outside" + byMounts, "chmod 777 ../ws-secrets/secret; chown 1 ../ws-secrets/secret; touch ../ws-secrets/secret"},
 			{"write beside the world", "echo x > ../ws-secrets/new"},
 			{"write over a file outside", "echo x > " + b.outside + "/secret"},
@@ -330,7 +334,7 @@ func TestSandboxAllows(t *testing.T) {
 			namespaces    bool // works with these only
 		}{
 			{"write in the world", "mkdir -p d/e && echo x > d/e/f && mv d/e/f d/g && rm -r d", false},
-			{"git", "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && rm -rf .git", false},
+			{"git", "git init -q g && git -C g -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && rm -rf g && touch .git/index && rm .git/index", false},
 			{"temporary files", `f=$(mktemp) && echo x > "$f" && cat "$f"`, false},
 			{"caches", `mkdir -p "$GOCACHE" && touch "$GOCACHE/x" && touch "$npm_config_cache" && rm -f "$npm_config_cache"`, false},
 			{"read outside", "cat ../ws-secrets/secret && ls / && head -c1 /etc/passwd", false},
@@ -347,6 +351,24 @@ func TestSandboxAllows(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSandboxProtectedLink: what is protected may be a link. Commands run, and do
+// not write what it leads to in the world; what lies in a writable place is given.
+func TestSandboxProtectedLink(t *testing.T) {
+	b := newBox(t, SandboxOptions{})
+	needs(t, b.parts.Namespaces, "user namespaces")
+	b.o.Protected = append(b.o.Protected, b.world+"/to-in", b.world+"/to-out", b.world+"/to-nothing")
+	if out, o := b.run(t, "mkdir in && echo x > in/f && ln -s in to-in && ln -s ../ws-secrets to-out && ln -s none to-nothing"); o.Exit != 0 {
+		t.Fatal(out)
+	}
+	if out, o := b.run(t, "echo x > own && ! echo y > in/f && ! echo y > to-in/g"); o.Exit != 0 {
+		t.Errorf("beside links that are protected: %s", out)
+	}
+	b.o.Writable = []string{b.world + "/.git"}
+	if out, o := b.run(t, "echo x > .git/hooks/new && ! echo x > .anamnesis/new"); o.Exit != 0 {
+		t.Errorf("in a writable place: %s", out)
+	}
 }
 
 // TestSandboxReadOnly: nothing of the world changes, temporary files do.
