@@ -51,7 +51,7 @@ func fakeServer(how string) {
 	if how == "talks" || how == "talks only" {
 		say("Listening on the standard input …\n\n{debug: [1, 2]}")
 	}
-	tools := []string{"mixed", "die", "die_once", "hang", "slow", "long", "grow", "env", "pid"}
+	tools := []string{"mixed", "die", "die_once", "hang", "slow", "long", "grow", "env", "pid", "dies", "asks"}
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 16<<20)
 	for in.Scan() {
@@ -60,6 +60,12 @@ func fakeServer(how string) {
 			continue
 		}
 		switch r.Method {
+		case "server/discover":
+			if how != "stateless" {
+				say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`, r.ID)
+				continue
+			}
+			say(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}`, r.ID)
 		case "initialize":
 			info := `"serverInfo":{"name":"fake","version":"1"},`
 			if how == "noinfo" {
@@ -67,6 +73,12 @@ func fakeServer(how string) {
 			}
 			say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18",%s"capabilities":{"tools":{"listChanged":true}}}}`, r.ID, info)
 		case "tools/list":
+			if how == "lists nothing" {
+				continue
+			}
+			if how == "many" {
+				tools = make([]string, maxTools+1)
+			}
 			say(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s]}}`, r.ID, fakeTools(tools))
 		case "tools/call":
 			if r.Params.Name == "grow" {
@@ -86,8 +98,8 @@ func fakeTools(names []string) string {
 	var out []string
 	for _, n := range names {
 		hints := ""
-		if n == "die_once" {
-			hints = `,"annotations":{"idempotentHint":true}`
+		if n == "die_once" || n == "dies" {
+			hints = `,"annotations":{"idempotentHint":true,"readOnlyHint":true}`
 		}
 		out = append(out, fmt.Sprintf(`{"name":%q,"description":"Tool \u200b\u001b[31m%s \udb40\udc41","inputSchema":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"x":{"type":"string","description":"an\u202e x"}}}%s}`, n, n, hints))
 	}
@@ -111,6 +123,10 @@ func fakeCall(r fakeRequest) {
 			`{"type":"resource_link","uri":"f://c","name":"see"},{"type":"hologram","depth":3}]}}`, r.ID, png)
 	case "die":
 		os.Exit(3)
+	case "dies": // each time, and leaves a line
+		f, _ := os.OpenFile(os.Getenv("FAKE_MARK"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		fmt.Fprintln(f, "called")
+		os.Exit(3)
 	case "die_once":
 		mark := os.Getenv("FAKE_MARK")
 		if _, err := os.Stat(mark); err != nil {
@@ -119,6 +135,8 @@ func fakeCall(r fakeRequest) {
 		}
 		text("the second time")
 	case "hang":
+	case "asks":
+		say(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"input_required","inputRequests":{}}}`, r.ID)
 	case "slow":
 		for i := range 8 {
 			time.Sleep(500 * time.Millisecond) // the thing tested is time

@@ -3,11 +3,16 @@
 package mcp
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"anamnesis/orchestrator/tool"
 )
 
 // What a server is reached with stays with the host that the configuration
@@ -50,5 +55,44 @@ func TestRedirects(t *testing.T) {
 	}
 	if moved.Load() == 0 || authorised.Load() != moved.Load() {
 		t.Errorf("a redirect on the same host: %d of %d requests had the header", authorised.Load(), moved.Load())
+	}
+}
+
+// TestNewestProtocol talks protocol 2026-07-28 to the library's own server over
+// HTTP, which wants a header with every request: calls, and tools that come while
+// it is connected.
+func TestNewestProtocol(t *testing.T) {
+	t.Parallel()
+	remote := sdk.NewServer(&sdk.Implementation{Name: "own", Version: "1"}, nil)
+	add := func(name string) {
+		remote.AddTool(&sdk.Tool{Name: name, InputSchema: map[string]any{"type": "object"}}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "said by " + name}}}, nil
+		})
+	}
+	add("first")
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return remote }, &sdk.StreamableHTTPOptions{Stateless: true})
+	var without atomic.Int64
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Key") != "k" {
+			without.Add(1)
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	s := open(t, Options{}, Server{Name: "r", URL: srv.URL, Headers: map[string]string{"X-Key": "k"}})
+	tools, news := offered(t, s)
+	if len(news) > 0 || tools["mcp__r__first"] == nil {
+		t.Fatalf("news %q, %d tools", news, len(tools))
+	}
+	if v := s.servers[0].ses.cs.InitializeResult().ProtocolVersion; v != "2026-07-28" {
+		t.Errorf("protocol %s", v)
+	}
+	add("second")
+	settled(t, s, tools["mcp__r__first"], func(now map[string]tool.Tool, _ []string) bool { return now["mcp__r__second"] != nil })
+	if res := call(t, tools["mcp__r__first"], nil); res.Text != "said by first" {
+		t.Errorf("%+v", res)
+	}
+	if without.Load() > 0 {
+		t.Errorf("%d requests had no header", without.Load())
 	}
 }

@@ -123,7 +123,7 @@ func hashTools(tools []*sdk.Tool) string {
 	enc := json.NewEncoder(h)
 	for _, t := range tools {
 		// What cannot be encoded came as JSON, so this cannot fail.
-		_ = enc.Encode([]any{t.Name, t.Title, t.Description, t.InputSchema})
+		_ = enc.Encode([]any{t.Name, t.Title, t.Description, t.InputSchema, t.Annotations})
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

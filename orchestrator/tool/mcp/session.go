@@ -50,7 +50,9 @@ func connect(ctx context.Context, s Server, o *Options, on events) (*session, er
 		return nil, err
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "anamnesis", Version: o.Program}, &sdk.ClientOptions{
-		Capabilities:           &sdk.ClientCapabilities{}, // no roots, no sampling: a server gets what it is called with
+		Capabilities: &sdk.ClientCapabilities{}, // no roots, no sampling: a server gets what it is called with
+		// A call is made once: who is asked back says so; see server.outcome.
+		MultiRoundTrip:         &sdk.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { on.changed() },
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 			on.progress(r.Params.ProgressToken, progressText(r.Params))

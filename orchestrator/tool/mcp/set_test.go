@@ -117,7 +117,7 @@ func TestDeadAndSlow(t *testing.T) {
 	slow.StartTimeoutSeconds = 1
 	missing := Server{Name: "missing", Command: "no-such-program-here"}
 	tools, news := offered(t, open(t, Options{}, fake(t, "a", "ok"), fake(t, "dead", "exit"), slow, missing, fake(t, "z", "ok")))
-	if tools["mcp__a__pid"] == nil || tools["mcp__z__pid"] == nil || len(tools) != 18 {
+	if tools["mcp__a__pid"] == nil || tools["mcp__z__pid"] == nil || len(tools) != 22 {
 		t.Errorf("%d tools", len(tools))
 	}
 	all := strings.Join(news, "\n")
@@ -301,7 +301,7 @@ func TestTrust(t *testing.T) {
 	}
 	s := open(t, o, cfg)
 	tools, news = offered(t, s)
-	if len(tools) != 9 || len(news) != 0 {
+	if len(tools) != 11 || len(news) != 0 {
 		t.Fatalf("approved: %d tools, %q", len(tools), news)
 	}
 	call(t, tools["mcp__p__grow"], nil) // it says something new
@@ -309,6 +309,10 @@ func TestTrust(t *testing.T) {
 	for what, change := range map[string]func(*Server){
 		"argument":  func(s *Server) { s.Args = []string{"x"} },
 		"variable":  func(s *Server) { s.Env = map[string]string{fakeMark: "ok", "X": "y"} },
+		"command":   func(s *Server) { s.Command = "true" },
+		"address":   func(s *Server) { s.Command, s.URL = "", "https://example.org" },
+		"header":    func(s *Server) { s.Headers = map[string]string{"X": "y"} },
+		"tools":     func(s *Server) { s.ReadOnlyTools = []string{"die"} },
 		"directory": func(s *Server) { s.Project = t.TempDir() },
 	} {
 		other := cfg
@@ -325,7 +329,7 @@ func TestTrustAsks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	script := filepath.Join(dir, "server.sh")
-	cfg := Server{Name: "p", Command: "./server.sh", Project: dir, Env: map[string]string{fakeMark: "ok"}}
+	cfg := Server{Name: "p", Command: "./server.sh", Args: []string{"\u202e\x1b[2J"}, Project: dir, Env: map[string]string{fakeMark: "ok"}}
 	write := func(extra string) {
 		if err := os.WriteFile(script, []byte("#!/bin/sh\n"+extra+"exec "+os.Args[0]+"\n"), 0o700); err != nil {
 			t.Fatal(err)
@@ -338,11 +342,11 @@ func TestTrustAsks(t *testing.T) {
 		return true
 	}}
 	for range 2 {
-		if tools, _ := offered(t, open(t, o, cfg)); len(tools) != 9 {
+		if tools, _ := offered(t, open(t, o, cfg)); len(tools) != 11 {
 			t.Fatalf("%d tools", len(tools))
 		}
 	}
-	if len(asked) != 2 || !strings.Contains(asked[0], "./server.sh") || !strings.Contains(asked[1], `\u{200b}`) || !strings.Contains(asked[1], `"description":"an\\u{202e} x"`) {
+	if len(asked) != 2 || !strings.Contains(asked[0], `./server.sh \u{202e}\x1b[2J`) || !strings.Contains(asked[1], `\u{200b}`) || !strings.Contains(asked[1], `"description":"an\\u{202e} x"`) {
 		t.Errorf("asked %q", asked)
 	}
 	write("echo changed >&2\n")

@@ -1,0 +1,124 @@
+//go:build unix
+
+package mcp
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"anamnesis/orchestrator/guard"
+)
+
+// A call that kills its server each time is made twice and not more.
+func TestRetriedOnce(t *testing.T) {
+	t.Parallel()
+	cfg := fake(t, "f", "ok")
+	tools, _ := offered(t, open(t, Options{}, cfg))
+	if res := call(t, tools["mcp__f__dies"], nil); !res.IsError {
+		t.Errorf("%+v", res)
+	}
+	data, err := os.ReadFile(cfg.Env["FAKE_MARK"])
+	if n := strings.Count(string(data), "called"); n != 2 || err != nil {
+		t.Errorf("it was called %d times, %v; want 2", n, err)
+	}
+}
+
+// What a person calls read-only needs no approval and may be called twice; what
+// the server itself calls so does need one.
+func TestReadOnlyTools(t *testing.T) {
+	t.Parallel()
+	cfg := fake(t, "f", "ok")
+	cfg.ReadOnlyTools = []string{"die"}
+	tools, _ := offered(t, open(t, Options{}, cfg))
+	if !tools["mcp__f__die"].Spec().ReadOnly || tools["mcp__f__die_once"].Spec().ReadOnly {
+		t.Error("the server's word counts, or the person's does not")
+	}
+	// It dies the second time, too: that it was called then is what is asked.
+	if res := call(t, tools["mcp__f__die"], nil); !res.IsError || strings.Contains(res.Text, "Outcome unknown") {
+		t.Errorf("%+v", res)
+	}
+}
+
+// A project's server whose file changed while the task runs is not started again.
+func TestChangedWhileRunning(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	script := filepath.Join(dir, "server.sh")
+	write := func(more string) {
+		if err := os.WriteFile(script, []byte("#!/bin/sh\n"+more+"exec "+os.Args[0]+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("")
+	started := filepath.Join(dir, "started")
+	cfg := Server{Name: "p", Command: "./server.sh", Project: dir, Env: map[string]string{fakeMark: "ok"}}
+	trust := guard.OpenTrust(filepath.Join(t.TempDir(), "a.json"))
+	o := Options{Dir: dir, Trust: trust}
+	r, err := Probe(t.Context(), cfg, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ApproveCommand(cfg, trust); err != nil {
+		t.Fatal(err)
+	}
+	if err := ApproveTools(cfg, r, trust); err != nil {
+		t.Fatal(err)
+	}
+	tools, _ := offered(t, open(t, o, cfg))
+	write("touch " + started + "\n")
+	res := call(t, tools["mcp__p__die"], nil)
+	if _, err := os.Stat(started); err == nil || !strings.Contains(res.Text, "nobody approved it as it is now") {
+		t.Errorf("started again: %v; %s", err == nil, res.Text)
+	}
+}
+
+// A server that never lists its tools, or lists too many, costs its own.
+func TestLists(t *testing.T) {
+	t.Parallel()
+	quiet := fake(t, "quiet", "lists nothing")
+	quiet.StartTimeoutSeconds = 1
+	tools, news := offered(t, open(t, Options{}, fake(t, "a", "ok"), quiet, fake(t, "many", "many")))
+	all := strings.Join(news, "\n")
+	if len(tools) != 11 || len(news) != 2 || !strings.Contains(all, "quiet is not there: ") || !strings.Contains(all, "it did not answer in time") || !strings.Contains(all, "it offers more than 1000 tools") {
+		t.Errorf("%d tools, news %q", len(tools), news)
+	}
+}
+
+// A server need not name itself, in any version of the protocol.
+func TestNoServerInfo(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"noinfo", "stateless"} {
+		r, err := Probe(t.Context(), fake(t, "f", how), Options{Dir: t.TempDir()})
+		if err != nil || r.Info != "" || len(r.Tools) != 11 {
+			t.Errorf("%s: %q, %d tools, %v", how, r.Info, len(r.Tools), err)
+		}
+	}
+}
+
+// A server that asks back instead of answering is told of, and not taken for one
+// that said nothing.
+func TestAsksBack(t *testing.T) {
+	t.Parallel()
+	tools, _ := offered(t, open(t, Options{}, fake(t, "f", "stateless")))
+	if res := call(t, tools["mcp__f__asks"], nil); !res.IsError || !strings.Contains(res.Text, "asked a question back") {
+		t.Errorf("%+v", res)
+	}
+}
+
+// Of what a server writes on its stderr the end is kept, however much it is.
+func TestStderr(t *testing.T) {
+	t.Parallel()
+	p := new(process)
+	for range 1_000 {
+		p.keep([]byte(strings.Repeat("x", 999) + "\n"))
+	}
+	p.keep([]byte("the last words\n"))
+	p.done = make(chan struct{})
+	close(p.done)
+	p.ended(guard.Outcome{Exit: 7}, nil)
+	if why := p.why(); why != "it ended with exit code 7: the last words" || len(p.errText) > stderrBytes {
+		t.Errorf("%q, %d bytes kept", why, len(p.errText))
+	}
+}
