@@ -310,7 +310,7 @@ func TestTrust(t *testing.T) {
 		"argument":  func(s *Server) { s.Args = []string{"x"} },
 		"variable":  func(s *Server) { s.Env = map[string]string{fakeMark: "ok", "X": "y"} },
 		"command":   func(s *Server) { s.Command = "true" },
-		"address":   func(s *Server) { s.Command, s.URL = "", "https://example.org" },
+		"address":   func(s *Server) { s.URL = "https://example.org" },
 		"header":    func(s *Server) { s.Headers = map[string]string{"X": "y"} },
 		"tools":     func(s *Server) { s.ReadOnlyTools = []string{"die"} },
 		"directory": func(s *Server) { s.Project = t.TempDir() },
