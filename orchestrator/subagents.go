@@ -39,7 +39,7 @@ type Subagent struct {
 	Spec op.Agent
 	// Offers says which tools it is offered; nil: all. The tools that move a task
 	// in its own past, and Task, never are.
-	Offers func(name string, readOnly bool) bool
+	Offers func(name string, looks bool) bool
 	// System gives its system prompt for the directory it works in; nil: none.
 	System func(dir string) string
 	// Model answers; nil: the task's own does.
@@ -334,7 +334,7 @@ func (s *Subagent) offers(spec tool.Spec) bool {
 	case subagent.ToolName, "jump_to_step", toolSendDMail, "dmail":
 		return false
 	}
-	return s.Offers == nil || s.Offers(spec.Name, spec.ReadOnly)
+	return s.Offers == nil || s.Offers(spec.Name, spec.Looks())
 }
 
 // follow shows a person what a subagent does in the task's directory; nil where

@@ -168,7 +168,7 @@ func offered(s *agent.Spec) ([]string, error) {
 	}
 	names := []string{}
 	for _, t := range append(builtin.Tools(nil), more...) {
-		if spec := t.Spec(); agent.Offers(s, spec.Name, spec.ReadOnly) {
+		if spec := t.Spec(); agent.Offers(s, spec.Name, spec.Looks()) {
 			names = append(names, spec.Name)
 		}
 	}

@@ -25,7 +25,7 @@ func (a *app) addSubagents(ctx context.Context, h orchestrator.Home, dir string,
 	for _, spec := range specs {
 		sub := orchestrator.Subagent{
 			Spec:   spec,
-			Offers: func(name string, readOnly bool) bool { return agent.Offers(&spec, name, readOnly) },
+			Offers: func(name string, looks bool) bool { return agent.Offers(&spec, name, looks) },
 			System: func(dir string) string { return a.subagentPrompt(&spec, dir) },
 		}
 		if spec.Model != "" {

@@ -20,12 +20,12 @@ type Spec = op.Agent
 // Default is the name of the agent that runs when none is named.
 const Default = "default"
 
-// Offers reports whether an agent is offered a tool of some name; readOnly says
-// that the tool changes nothing.
-func Offers(s *Spec, name string, readOnly bool) bool {
+// Offers reports whether an agent is offered a tool of some name; looks says
+// that the tool changes nothing here.
+func Offers(s *Spec, name string, looks bool) bool {
 	fits := func(pattern string) bool { return matches(pattern, name) }
 	switch {
-	case s.ReadOnly && !readOnly, slices.ContainsFunc(s.ExcludeTools, fits):
+	case s.ReadOnly && !looks, slices.ContainsFunc(s.ExcludeTools, fits):
 		return false
 	}
 	return len(s.Tools) == 0 || slices.ContainsFunc(s.Tools, fits)

@@ -28,6 +28,9 @@ type Spec struct {
 	// ReadOnly tools change nothing by being called: they need no approval and
 	// may run in parallel with each other.
 	ReadOnly bool
+	// Fetches says that the tool only brings something from outside. What is asked
+	// for leaves the machine, so its calls need approval all the same.
+	Fetches bool
 	// Edits says that the tool changes files of the world and nothing else.
 	Edits bool
 	// Command names the argument that is a shell's command line, Network the one
@@ -47,6 +50,10 @@ type Spec struct {
 	// is no evidence of anything.
 	Silent bool
 }
+
+// Looks reports whether the tool changes nothing here: an agent that only looks
+// is offered it.
+func (s Spec) Looks() bool { return s.ReadOnly || s.Fetches }
 
 // Tool is one thing the agent can do. Implementations keep no state between
 // calls and are safe for concurrent use.
