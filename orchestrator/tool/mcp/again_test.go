@@ -5,10 +5,13 @@ package mcp
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/tool"
 )
 
 // A call that kills its server each time is made twice and not more.
@@ -83,6 +86,27 @@ func TestLists(t *testing.T) {
 	all := strings.Join(news, "\n")
 	if len(tools) != 11 || len(news) != 2 || !strings.Contains(all, "quiet is not there: ") || !strings.Contains(all, "it did not answer in time") || !strings.Contains(all, "it offers more than 1000 tools") {
 		t.Errorf("%d tools, news %q", len(tools), news)
+	}
+}
+
+// A server that announces tools and then never lists them holds one step up,
+// and is ended: the next announcement would hold the next one up.
+func TestAnnouncesAndHangs(t *testing.T) {
+	t.Parallel()
+	cfg := fake(t, "f", "lists once")
+	s := open(t, Options{}, cfg, fake(t, "a", "ok"))
+	tools, _ := offered(t, s)
+	pid, err := strconv.Atoi(call(t, tools["mcp__f__pid"], nil).Text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.servers[0].StartTimeoutSeconds = 1 // of the list that never comes
+	call(t, tools["mcp__f__grow"], nil)
+	settled(t, s, tools["mcp__a__pid"], func(now map[string]tool.Tool, news []string) bool {
+		return len(now) == 11 && len(news) == 1 && strings.Contains(news[0], "f is not there: list its tools: it did not answer in time")
+	})
+	if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
+		t.Errorf("signal to the server: %v, want no such process", err)
 	}
 }
 

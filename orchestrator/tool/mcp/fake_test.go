@@ -52,6 +52,7 @@ func fakeServer(how string) {
 		say("Listening on the standard input …\n\n{debug: [1, 2]}")
 	}
 	tools := []string{"mixed", "die", "die_once", "hang", "slow", "long", "grow", "env", "pid", "dies", "asks"}
+	lists := 0
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 16<<20)
 	for in.Scan() {
@@ -73,7 +74,7 @@ func fakeServer(how string) {
 			}
 			say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18",%s"capabilities":{"tools":{"listChanged":true}}}}`, r.ID, info)
 		case "tools/list":
-			if how == "lists nothing" {
+			if lists++; how == "lists nothing" || how == "lists once" && lists > 1 {
 				continue
 			}
 			if how == "many" {

@@ -148,6 +148,9 @@ func (s *server) refresh(ctx context.Context) {
 		if ctx.Err() == nil {
 			s.fail(err)
 		}
+		if errors.Is(err, errSlow) {
+			ses.end() // or each of its announcements would hold a step up as long
+		}
 		return
 	}
 	s.mu.Lock()
