@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/tool"
@@ -86,6 +87,17 @@ func TestLists(t *testing.T) {
 	all := strings.Join(news, "\n")
 	if len(tools) != 11 || len(news) != 2 || !strings.Contains(all, "quiet is not there: ") || !strings.Contains(all, "it did not answer in time") || !strings.Contains(all, "it offers more than 1000 tools") {
 		t.Errorf("%d tools, news %q", len(tools), news)
+	}
+}
+
+// Progress does not hold a call open for ever.
+func TestLongestCall(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{}, fake(t, "f", "ok"))
+	tools, _ := offered(t, s)
+	s.servers[0].longest = time.Second
+	if res := call(t, tools["mcp__f__slow"], nil); !res.IsError || !strings.Contains(res.Text, "reported progress and gave no answer for 1s") {
+		t.Errorf("%+v", res)
 	}
 }
 

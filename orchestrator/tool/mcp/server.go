@@ -3,6 +3,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -44,11 +45,12 @@ type server struct {
 	mu       sync.Mutex
 	ses      *session
 	tools    []*sdk.Tool
-	said     string // hash of what it says of its tools
-	stale    bool   // it said that its tools changed
-	failed   error  // why it has no tools
-	version  uint64 // changes with tools and failed
-	ended    bool   // Close was called
+	said     string        // hash of what it says of its tools
+	stale    bool          // it said that its tools changed
+	failed   error         // why it has no tools
+	version  uint64        // changes with tools and failed
+	ended    bool          // Close was called
+	longest  time.Duration // that a call may take; 0: maxCallTime
 	calls    uint64
 	progress map[string]func(string) // of running calls, by token
 }
@@ -274,7 +276,7 @@ func lost(err error) bool {
 func (s *server) once(ctx context.Context, ses *session, r request) (*sdk.CallToolResult, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	whole := time.AfterFunc(maxCallTime, func() { cancel(errSlow) })
+	whole := time.AfterFunc(cmp.Or(s.longest, maxCallTime), func() { cancel(errLong) })
 	defer whole.Stop()
 	limit := time.AfterFunc(s.callTimeout(), func() { cancel(errSlow) })
 	defer limit.Stop()
@@ -291,8 +293,8 @@ func (s *server) once(ctx context.Context, ses *session, r request) (*sdk.CallTo
 	params := &sdk.CallToolParams{Name: r.tool, Arguments: r.args}
 	params.SetProgressToken(token)
 	res, err := ses.cs.CallTool(ctx, params)
-	if err != nil && errors.Is(context.Cause(ctx), errSlow) {
-		return nil, errSlow
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errSlow) {
+		return nil, cause
 	}
 	return res, err
 }
@@ -306,6 +308,8 @@ func (s *server) outcome(ctx context.Context, r request, got *sdk.CallToolResult
 		return result(got, r.env.Redaction()), nil
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("call MCP server %s: %w", s.Name, context.Cause(ctx))
+	case errors.Is(err, errLong):
+		return tool.Errorf("Timed out: the MCP server %s reported progress and gave no answer for %v, and was told to stop. The call may have taken effect.", s.Name, cmp.Or(s.longest, maxCallTime)), nil
 	case errors.Is(err, errSlow):
 		return tool.Errorf("Timed out: the MCP server %s gave no answer and no progress for %v, and was told to stop. The call may have taken effect.", s.Name, s.callTimeout()), nil
 	}

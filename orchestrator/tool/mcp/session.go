@@ -35,6 +35,9 @@ type events struct {
 // errSlow: the server did not answer in time.
 var errSlow = errors.New("it did not answer in time")
 
+// errLong: it did not, although it reported progress.
+var errLong = fmt.Errorf("%w, whatever progress it reported", errSlow)
+
 // connect starts a server or reaches it, and shakes hands, within its start
 // timeout. The connection outlives ctx.
 func connect(ctx context.Context, s Server, o *Options, on events) (*session, error) {
