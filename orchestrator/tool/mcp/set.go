@@ -136,16 +136,16 @@ func (s *Set) admit(ctx context.Context, cfg Server) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return hash, s.approved(ctx, trustCommand, cfg, hash, func() string {
+	return hash, s.approved(ctx, trustCommand, cfg, hash, s.o.Ask, func() string {
 		return fmt.Sprintf("%s in %s names the MCP server %s. It would be started like this:\n  %s\nApprove it?",
 			ProjectFile, cfg.Project, cfg.Name, tool.Visible(cfg.How()))
 	})
 }
 
-// approved looks an approval up and asks for it where somebody is there.
-func (s *Set) approved(ctx context.Context, kind string, cfg Server, hash string, question func() string) error {
+// approved looks an approval up, and asks for it unless ask is nil.
+func (s *Set) approved(ctx context.Context, kind string, cfg Server, hash string, ask func(context.Context, string) bool, question func() string) error {
 	a := guard.Approval{Kind: kind, Name: cfg.Name, Dir: cfg.Project, Hash: hash}
-	ok, err := s.o.Trust.Allow(ctx, a, s.o.Ask, question)
+	ok, err := s.o.Trust.Allow(ctx, a, ask, question)
 	if err == nil && !ok {
 		err = errUnapproved
 	}
@@ -205,17 +205,23 @@ func (s *Set) look(ctx context.Context, m *member) string {
 		return fmt.Sprintf("The MCP server %s is still starting; its tools come when it is ready.", m.Name)
 	case m.Project == "" || hash == m.allowed:
 		return ""
-	case hash != m.refused:
-		err := s.approved(ctx, trustTools, m.Server, hash, func() string {
+	default:
+		ask := s.o.Ask
+		if hash == m.refused { // asked already; it may have been approved elsewhere meanwhile
+			ask = nil
+		}
+		err := s.approved(ctx, trustTools, m.Server, hash, ask, func() string {
 			question := fmt.Sprintf("This is what the MCP server %s says of its tools:\n", m.Name)
 			for _, t := range describe(m.Server, tools) {
 				question += t.String() + "\n"
 			}
 			return question + "Approve them?"
 		})
-		m.mu.Lock()
-		m.version++
-		m.mu.Unlock()
+		if err == nil || hash != m.refused {
+			m.mu.Lock()
+			m.version++
+			m.mu.Unlock()
+		}
 		if err == nil {
 			m.allowed = hash
 			return ""

@@ -306,6 +306,13 @@ func TestTrust(t *testing.T) {
 	}
 	call(t, tools["mcp__p__grow"], nil) // it says something new
 	settled(t, s, tools["mcp__p__pid"], func(now map[string]tool.Tool, news []string) bool { return len(now) == 0 && len(news) == 1 })
+	// It is approved elsewhere while the task runs.
+	if err := ApproveTools(cfg, Report{hash: s.servers[0].said}, trust); err != nil {
+		t.Fatal(err)
+	}
+	if tools, news = offered(t, s); len(tools) != 12 || len(news) != 0 {
+		t.Errorf("approved meanwhile: %d tools, %q", len(tools), news)
+	}
 	for what, change := range map[string]func(*Server){
 		"argument":  func(s *Server) { s.Args = []string{"x"} },
 		"variable":  func(s *Server) { s.Env = map[string]string{fakeMark: "ok", "X": "y"} },
