@@ -168,7 +168,7 @@ func repeatedErrors(paths []Falsified) []Statement {
 func errorQuote(rec *record) string { return ErrorQuote(rec.outputs()...) }
 
 // ErrorQuote finds the most telling lines of what a failed call printed, its
-// outputs given one by one: as [Squash] gives them, at most [MaxErrorRunes];
+// outputs given one by one, that of errors last: as [Squash] gives them, at most [MaxErrorRunes];
 // "" where nothing was printed.
 func ErrorQuote(outputs ...string) string {
 	best, bestScore := "", 0
@@ -176,7 +176,7 @@ func ErrorQuote(outputs ...string) string {
 		if len(text) > maxScanBytes {
 			text = text[runeStart(text, len(text)-maxScanBytes):]
 		}
-		if quote, score := tellingLines(strings.Split(text, "\n")); score > bestScore {
+		if quote, score := tellingLines(strings.Split(text, "\n")); score > bestScore || score == bestScore && score == scorePlain {
 			best, bestScore = quote, score
 		}
 	}
@@ -188,7 +188,7 @@ func ErrorQuote(outputs ...string) string {
 func tellingLines(lines []string) (quote string, score int) {
 	best := -1
 	for i, l := range lines {
-		if s := lineScore(Squash(clip(l, maxLineRunes))); s > score {
+		if s := lineScore(Squash(clip(l, maxLineRunes))); s > score || s == score && s == scorePlain {
 			best, score = i, s
 		}
 	}
@@ -200,7 +200,7 @@ func tellingLines(lines []string) (quote string, score int) {
 		if next = Squash(next); next == "" {
 			continue
 		}
-		if utf8.RuneCountInString(quote)+1+utf8.RuneCountInString(next) > MaxErrorRunes || lineScore(next) <= 1 {
+		if utf8.RuneCountInString(quote)+1+utf8.RuneCountInString(next) > MaxErrorRunes || lineScore(next) <= scorePlain {
 			break
 		}
 		quote += " " + next
@@ -208,8 +208,15 @@ func tellingLines(lines []string) (quote string, score int) {
 	return clip(quote, MaxErrorRunes), score
 }
 
+// The scores of lines that tell nothing by their words.
+const (
+	scoreSummary = 1 // of what stands elsewhere
+	scorePlain   = 2
+)
+
 // lineScore says how telling a line is; 0 for an empty one. The first of the
-// best lines is taken: later errors often follow from the first.
+// best lines is taken: later errors often follow from the first. Of plain lines
+// it is the last, which the program said before it failed.
 func lineScore(line string) int {
 	switch {
 	case line == "":
@@ -217,7 +224,7 @@ func lineScore(line string) int {
 	case utf8.RuneCountInString(line) < minQuoteRunes || strings.Trim(line, "=-_*#~ ") == "":
 		return 0
 	}
-	score := 1
+	score := scorePlain
 	if saysError(line) {
 		score += 4
 	}
@@ -225,7 +232,7 @@ func lineScore(line string) int {
 		score += 3
 	}
 	if strings.HasPrefix(line, "FAIL") || strings.HasPrefix(line, "exit status") || strings.HasPrefix(line, "ok ") {
-		score = 1 // a summary of what stands elsewhere
+		score = scoreSummary
 	}
 	return score
 }

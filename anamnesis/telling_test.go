@@ -103,3 +103,25 @@ func TestCardWithoutFailure(t *testing.T) {
 		t.Errorf("constraint %q where a call failed", card())
 	}
 }
+
+// TestErrorQuote: the first line that names an error is quoted; where none does,
+// the last that was printed, and what came as an error rather than as output.
+func TestErrorQuote(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		outputs []string
+		want    string
+	}{
+		{"an error among others", []string{"building\nerror: no rule\nerror: it follows\nmaking clean"}, "error: no rule error: it follows"},
+		{"numbers, then words", []string{"1\n2\n100\n101\nthe disk is gone"}, "the disk is gone"},
+		{"a summary behind it", []string{"reading input\nlost the connection\nexit status 1\nFAIL"}, "lost the connection"},
+		{"a summary alone", []string{"FAIL"}, "FAIL"},
+		{"plain on both", []string{"reading input\nhalf way", "the lamp is out"}, "the lamp is out"},
+		{"an error in the output", []string{"error: no rule", "the lamp is out"}, "error: no rule"},
+		{"nothing", []string{"", "\n \n"}, ""},
+	} {
+		if got := ErrorQuote(tt.outputs...); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
