@@ -139,9 +139,9 @@ var errOffsetDelta = errors.New("a difference to an earlier place in the pack")
 
 // copyPack copies a pack's objects, in the order they stand in it.
 func (s *objectStore) copyPack(out *packWriter, p *packFile) error {
-	items := make([]packItem, p.n)
-	for i := range items {
-		items[i] = p.item(i)
+	items, err := p.items()
+	if err != nil {
+		return err
 	}
 	slices.SortFunc(items, func(a, b packItem) int { return cmp.Compare(a.off, b.off) })
 	buf := s.buffer()

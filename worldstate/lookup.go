@@ -108,13 +108,20 @@ func (s *objectStore) list() error {
 func (s *objectStore) add(p *packFile) {
 	s.packs[p.name] = p
 	s.names = nil
-	if p.n > smallPack {
+	var items []packItem
+	large := p.n > smallPack
+	if !large {
+		var err error
+		items, err = p.items()
+		large = err != nil // asked object by object: some may be read
+	}
+	if large {
 		s.large = append(s.large, p)
 		sort.Slice(s.large, func(i, j int) bool { return s.large[i].n > s.large[j].n })
 		return
 	}
-	for i := range p.n {
-		if it := p.item(i); !s.rotten[rottenObject{p, it.hash}] {
+	for _, it := range items {
+		if !s.rotten[rottenObject{p, it.hash}] {
 			s.small[it.hash] = place{p, it.off}
 		}
 	}
@@ -150,8 +157,8 @@ func (s *objectStore) hasIntact(h hash) bool {
 		if p == nil {
 			return s.looseHas(h) // what is borrowed is not ours: with the bytes at hand it becomes so
 		}
-		if i, ok := p.position(h); ok {
-			if _, err := p.intact(p.item(i), nil, *buf); err == nil {
+		if it, err := p.entry(h); err == nil {
+			if _, err := p.intact(it, nil, *buf); err == nil {
 				return true
 			}
 		}

@@ -3,14 +3,13 @@ package worldstate
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha1"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"os"
-	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -20,52 +19,33 @@ import (
 
 // packFile reads one pack. Safe for concurrent use.
 type packFile struct {
+	*packIndex
 	name  string // of the index, without its directory
 	path  string // of the .pack
-	idx   []byte
-	n     int
 	once  sync.Once
 	f     *os.File
 	bytes int64
 	err   error
 
 	sorted sync.Once
-	starts []int64 // where the objects begin, and where the last one ends
+	ends   packEnds
+	endErr error
 }
 
-const (
-	indexTables  = 8
-	indexEntries = indexTables + 4*256
-)
-
-// openPack loads a version 2 index and checks it, and that the pack it belongs
-// to stands beside it, whole as far as its end tells. The pack itself is opened
-// for reading at first use.
+// openPack opens an index, checks it, and that the pack it belongs to stands
+// beside it, whole as far as its end tells. The pack itself is opened for
+// reading at first use.
 func openPack(idxPath string) (*packFile, error) {
-	idx, err := os.ReadFile(idxPath)
+	x, err := openPackIndex(idxPath)
 	if err != nil {
 		return nil, err
 	}
-	p := &packFile{name: base(idxPath), path: strings.TrimSuffix(idxPath, ".idx") + ".pack", idx: idx}
-	if len(idx) < indexEntries+40 || !bytes.HasPrefix(idx, []byte("\xfftOc\x00\x00\x00\x02")) {
-		return nil, fmt.Errorf("pack index %s: not a version 2 index", idxPath)
+	p := &packFile{packIndex: x, name: base(idxPath), path: strings.TrimSuffix(idxPath, ".idx") + ".pack"}
+	if err := p.checkEnd(); err != nil {
+		x.close()
+		return nil, err
 	}
-	p.n = int(binary.BigEndian.Uint32(idx[indexEntries-4:]))
-	prev := uint32(0)
-	for b := range 256 {
-		if v := binary.BigEndian.Uint32(idx[indexTables+4*b:]); v < prev {
-			return nil, fmt.Errorf("pack index %s: unsorted", idxPath)
-		} else {
-			prev = v
-		}
-	}
-	if len(idx) < indexEntries+28*p.n+40 {
-		return nil, fmt.Errorf("pack index %s: cut short", idxPath)
-	}
-	if sum := sha1.Sum(idx[:len(idx)-sha1.Size]); !bytes.Equal(sum[:], idx[len(idx)-sha1.Size:]) {
-		return nil, fmt.Errorf("pack index %s: its bytes do not have its checksum", idxPath)
-	}
-	return p, p.checkEnd()
+	return p, nil
 }
 
 // checkEnd compares the pack's checksum, its last bytes, with the index's.
@@ -79,64 +59,14 @@ func (p *packFile) checkEnd() error {
 	if err != nil {
 		return err
 	}
-	var end [sha1.Size]byte
-	if _, err := f.ReadAt(end[:], max(info.Size()-sha1.Size, 0)); err != nil {
+	var end hash
+	if _, err := f.ReadAt(end[:], max(info.Size()-int64(len(end)), 0)); err != nil {
 		return fmt.Errorf("pack %s: cut short", p.path)
 	}
-	if !bytes.Equal(end[:], p.idx[len(p.idx)-2*sha1.Size:len(p.idx)-sha1.Size]) {
+	if end != p.pack {
 		return fmt.Errorf("pack %s: it does not end as its index says", p.path)
 	}
 	return nil
-}
-
-// find gives an object's offset in the pack.
-func (p *packFile) find(h hash) (int64, bool) {
-	i, ok := p.position(h)
-	if !ok {
-		return 0, false
-	}
-	return p.offset(i)
-}
-
-// position gives an object's place in the index.
-func (p *packFile) position(h hash) (int, bool) {
-	lo := 0
-	if h[0] > 0 {
-		lo = int(binary.BigEndian.Uint32(p.idx[indexTables+4*(int(h[0])-1):]))
-	}
-	hi := int(binary.BigEndian.Uint32(p.idx[indexTables+4*int(h[0]):]))
-	for lo < hi {
-		mid := (lo + hi) / 2
-		switch c := bytes.Compare(p.idx[indexEntries+20*mid:][:20], h[:]); {
-		case c == 0:
-			return mid, true
-		case c < 0:
-			lo = mid + 1
-		default:
-			hi = mid
-		}
-	}
-	return 0, false
-}
-
-// item gives the i-th object of the index.
-func (p *packFile) item(i int) packItem {
-	it := packItem{hash: hash(p.idx[indexEntries+20*i:][:20]), crc: binary.BigEndian.Uint32(p.idx[indexEntries+20*p.n+4*i:])}
-	it.off, _ = p.offset(i)
-	return it
-}
-
-func (p *packFile) offset(i int) (int64, bool) {
-	table := indexEntries + 24*p.n
-	off := binary.BigEndian.Uint32(p.idx[table+4*i:])
-	if off < 1<<31 {
-		return int64(off), true
-	}
-	far := table + 4*p.n + 8*int(off&^(1<<31))
-	if far+8+40 > len(p.idx) {
-		return 0, false
-	}
-	return int64(binary.BigEndian.Uint64(p.idx[far:])), true
 }
 
 // file opens the pack at its first use.
@@ -159,6 +89,32 @@ func (p *packFile) size() (int64, error) {
 	return p.bytes, err
 }
 
+// packEnds is where the objects of a pack begin, and where the last one ends,
+// sorted: those in the first four gigabytes in half the room.
+type packEnds struct {
+	near []uint32
+	far  []int64
+}
+
+func (e *packEnds) add(off int64) {
+	if off <= math.MaxUint32 {
+		e.near = append(e.near, uint32(off))
+	} else {
+		e.far = append(e.far, off)
+	}
+}
+
+// after gives the first of them behind an offset.
+func (e *packEnds) after(off int64) (int64, bool) {
+	if i := sort.Search(len(e.near), func(i int) bool { return int64(e.near[i]) > off }); i < len(e.near) {
+		return int64(e.near[i]), true
+	}
+	if i := sort.Search(len(e.far), func(i int) bool { return e.far[i] > off }); i < len(e.far) {
+		return e.far[i], true
+	}
+	return 0, false
+}
+
 // end is where the object that begins at off ends.
 func (p *packFile) end(off int64) (int64, error) {
 	size, err := p.size()
@@ -166,18 +122,24 @@ func (p *packFile) end(off int64) (int64, error) {
 		return 0, err
 	}
 	p.sorted.Do(func() {
-		p.starts = make([]int64, p.n, p.n+1)
-		for i := range p.starts {
-			p.starts[i], _ = p.offset(i)
+		var starts []int64
+		if starts, p.endErr = p.starts(); p.endErr != nil {
+			return
 		}
-		slices.Sort(p.starts)
-		p.starts = append(p.starts, size-int64(len(hash{})))
+		p.ends.near = make([]uint32, 0, len(starts)+1)
+		for _, start := range starts {
+			p.ends.add(start)
+		}
+		p.ends.add(size - int64(len(hash{})))
 	})
-	i := sort.Search(len(p.starts), func(i int) bool { return p.starts[i] > off })
-	if i == len(p.starts) {
+	if p.endErr != nil {
+		return 0, fmt.Errorf("read %s: %w", p.name, p.endErr)
+	}
+	end, ok := p.ends.after(off)
+	if !ok {
 		return 0, fmt.Errorf("read %s: no object at %d", p.path, off)
 	}
-	return p.starts[i], nil
+	return end, nil
 }
 
 // raw gives an object as it stands in the pack, header included.
@@ -339,6 +301,7 @@ func (p *packFile) close() {
 	if p.f != nil {
 		p.f.Close()
 	}
+	p.packIndex.close()
 }
 
 // objectSize is an object's length: a header's, or the one a difference ends in.

@@ -228,10 +228,9 @@ func (g *collector) line(out *packWriter, l *line) error {
 func (g *collector) whole(out *packWriter, t objectType, path string, h hash) error {
 	if p, off := g.s.lookup(h); p != nil {
 		if tight, err := p.tight(off); err == nil && tight {
-			i, _ := p.position(h)
 			buf := g.s.buffer()
 			defer g.s.buffers.Put(buf)
-			if err := out.copyRaw(p, p.item(i), *buf); err == nil {
+			if it, err := p.entry(h); err == nil && out.copyRaw(p, it, *buf) == nil {
 				return nil
 			} // damaged here: maybe not elsewhere
 		}

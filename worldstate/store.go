@@ -313,8 +313,11 @@ func (s *objectStore) probeOnce(h hash, want objectType, path string) error {
 	}
 	buf := s.buffer()
 	defer s.buffers.Put(buf)
-	i, _ := p.position(h)
-	kind, err := p.intact(p.item(i), nil, *buf)
+	it, err := p.entry(h)
+	if err != nil {
+		return s.check(h, want, path)
+	}
+	kind, err := p.intact(it, nil, *buf)
 	switch {
 	case errors.Is(err, errChecksum):
 		return &MissingObjectError{Object: h.String(), Path: path, Err: err}

@@ -1,0 +1,182 @@
+package worldstate
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+)
+
+// packIndex reads a version 2 index of a pack. Memory holds four bytes of each
+// id, which nearly always tell that an object is not there; the other 24 bytes
+// an object are read from the file when they are asked for. An entry that
+// cannot be read counts as absent, as all of a damaged pack does. Safe for
+// concurrent use.
+type packIndex struct {
+	file *os.File
+	n    int      // objects
+	size int64    // of the file
+	pack hash     // the checksum of the pack it was made of
+	fan  []uint32 // how many ids begin with at most this byte
+	keys []uint32 // of each id, sorted: its bytes 1 to 4
+}
+
+const (
+	indexTables  = 8
+	indexEntries = indexTables + 4*256
+	indexEnd     = 2 * sha1.Size // the checksums of the pack and of the index
+)
+
+// openPackIndex reads an index and checks it.
+func openPackIndex(path string) (_ *packIndex, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	idx, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	if len(idx) < indexEntries+indexEnd || !bytes.HasPrefix(idx, []byte("\xfftOc\x00\x00\x00\x02")) {
+		return nil, fmt.Errorf("pack index %s: not a version 2 index", path)
+	}
+	x := &packIndex{file: f, size: int64(len(idx)), fan: make([]uint32, 256)}
+	for b := range x.fan {
+		x.fan[b] = binary.BigEndian.Uint32(idx[indexTables+4*b:])
+	}
+	if !slices.IsSorted(x.fan) {
+		return nil, fmt.Errorf("pack index %s: unsorted", path)
+	}
+	x.n = int(x.fan[255])
+	if len(idx) < indexEntries+28*x.n+indexEnd {
+		return nil, fmt.Errorf("pack index %s: cut short", path)
+	}
+	if sum := sha1.Sum(idx[:len(idx)-sha1.Size]); !bytes.Equal(sum[:], idx[len(idx)-sha1.Size:]) {
+		return nil, fmt.Errorf("pack index %s: its bytes do not have its checksum", path)
+	}
+	x.pack = hash(idx[len(idx)-indexEnd:][:sha1.Size])
+	x.keys = make([]uint32, x.n)
+	for i := range x.keys {
+		x.keys[i] = indexKey(idx[indexEntries+20*i:])
+	}
+	return x, nil
+}
+
+// indexKey is what memory holds of an id, beside its first byte.
+func indexKey(id []byte) uint32 { return binary.BigEndian.Uint32(id[1:]) }
+
+// position gives an object's place in the index.
+func (x *packIndex) position(h hash) (int, bool) {
+	lo := 0
+	if h[0] > 0 {
+		lo = int(x.fan[h[0]-1])
+	}
+	key := indexKey(h[:])
+	same, _ := slices.BinarySearch(x.keys[lo:x.fan[h[0]]], key)
+	for i := lo + same; i < int(x.fan[h[0]]) && x.keys[i] == key; i++ {
+		var id hash
+		if _, err := x.file.ReadAt(id[:], x.idAt(i)); err == nil && id == h {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// find gives an object's offset in the pack.
+func (x *packIndex) find(h hash) (int64, bool) {
+	i, ok := x.position(h)
+	if !ok {
+		return 0, false
+	}
+	off, err := x.offset(i)
+	return off, err == nil
+}
+
+// entry gives what the index holds of an object.
+func (x *packIndex) entry(h hash) (packItem, error) {
+	i, ok := x.position(h)
+	if !ok {
+		return packItem{}, errNoObject
+	}
+	var crc [4]byte
+	if _, err := x.file.ReadAt(crc[:], x.crcAt(i)); err != nil {
+		return packItem{}, err
+	}
+	off, err := x.offset(i)
+	return packItem{h, off, binary.BigEndian.Uint32(crc[:])}, err
+}
+
+func (x *packIndex) idAt(i int) int64     { return indexEntries + 20*int64(i) }
+func (x *packIndex) crcAt(i int) int64    { return x.idAt(x.n) + 4*int64(i) }
+func (x *packIndex) offsetAt(i int) int64 { return x.crcAt(x.n) + 4*int64(i) }
+
+// offset gives where in the pack the i-th object begins.
+func (x *packIndex) offset(i int) (int64, error) {
+	var b [8]byte
+	if _, err := x.file.ReadAt(b[:4], x.offsetAt(i)); err != nil {
+		return 0, err
+	}
+	return x.resolve(binary.BigEndian.Uint32(b[:4]))
+}
+
+// resolve gives the offset that an entry of the table of offsets stands for.
+func (x *packIndex) resolve(entry uint32) (int64, error) {
+	if entry < 1<<31 {
+		return int64(entry), nil
+	}
+	far := x.offsetAt(x.n) + 8*int64(entry&^(1<<31))
+	if far+8+indexEnd > x.size {
+		return 0, fmt.Errorf("pack index %s: an offset beyond its end", x.file.Name())
+	}
+	var b [8]byte
+	if _, err := x.file.ReadAt(b[:], far); err != nil {
+		return 0, err
+	}
+	return int64(binary.BigEndian.Uint64(b[:])), nil
+}
+
+// items gives all objects, in the order of their ids.
+func (x *packIndex) items() ([]packItem, error) {
+	tables := make([]byte, 28*x.n)
+	if _, err := x.file.ReadAt(tables, indexEntries); err != nil {
+		return nil, err
+	}
+	crcs, offs := tables[20*x.n:], tables[24*x.n:]
+	out := make([]packItem, x.n)
+	for i := range out {
+		off, err := x.resolve(binary.BigEndian.Uint32(offs[4*i:]))
+		if err != nil {
+			return nil, err
+		}
+		out[i] = packItem{hash(tables[20*i:][:20]), off, binary.BigEndian.Uint32(crcs[4*i:])}
+	}
+	return out, nil
+}
+
+// starts gives where the objects begin, sorted.
+func (x *packIndex) starts() ([]int64, error) {
+	table := make([]byte, 4*x.n)
+	if _, err := x.file.ReadAt(table, x.offsetAt(0)); err != nil {
+		return nil, err
+	}
+	out := make([]int64, x.n)
+	for i := range out {
+		off, err := x.resolve(binary.BigEndian.Uint32(table[4*i:]))
+		if err != nil {
+			return nil, err
+		}
+		out[i] = off
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+func (x *packIndex) close() { x.file.Close() }

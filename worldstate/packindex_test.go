@@ -1,0 +1,107 @@
+package worldstate
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// drawItems draws the objects of a pack, ids that begin alike and places beyond
+// two and four gigabytes among them.
+func drawItems(t *rapid.T) []packItem {
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+	alike := rapid.IntRange(0, 20).Draw(t, "bytes alike")
+	items := make([]packItem, rapid.IntRange(0, 300).Draw(t, "objects"))
+	off := int64(packHeaderBytes)
+	for i := range items {
+		it := packItem{off: off, crc: rng.Uint32()}
+		for b := alike; b < len(it.hash); b++ {
+			it.hash[b] = byte(rng.Uint32())
+		}
+		items[i] = it
+		off += 1 + rng.Int64N(1<<rapid.IntRange(1, 26).Draw(t, "bits"))
+	}
+	slices.SortFunc(items, func(a, b packItem) int { return bytes.Compare(a.hash[:], b.hash[:]) })
+	return slices.CompactFunc(items, func(a, b packItem) bool { return a.hash == b.hash })
+}
+
+// TestPackIndex: what an index was made of comes back from its file, object by
+// object and whole, and what is not in it is not found.
+func TestPackIndex(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "pack-x.idx")
+	rapid.Check(t, func(t *rapid.T) {
+		items := drawItems(t)
+		if err := os.WriteFile(path, encodeIndex(slices.Clone(items), hash{1}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		x, err := openPackIndex(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer x.close()
+		if got, err := x.items(); err != nil || !slices.Equal(got, items) || x.pack != (hash{1}) {
+			t.Fatalf("items = %v, %v, want %v", got, err, items)
+		}
+		var ends packEnds
+		starts, err := x.starts()
+		if err != nil || len(starts) != len(items) || !slices.IsSorted(starts) {
+			t.Fatalf("starts = %v, %v", starts, err)
+		}
+		for _, s := range starts {
+			ends.add(s)
+		}
+		for _, it := range items {
+			if off, ok := x.find(it.hash); !ok || off != it.off {
+				t.Fatalf("find %s = %d, %t, want %d", it.hash, off, ok, it.off)
+			}
+			if got, err := x.entry(it.hash); err != nil || got != it {
+				t.Fatalf("entry %s = %v, %v, want %v", it.hash, got, err, it)
+			}
+			i, _ := slices.BinarySearch(starts, it.off)
+			end, ok := ends.after(it.off)
+			if ok != (i+1 < len(starts)) || ok && end != starts[i+1] {
+				t.Fatalf("after %d = %d, %t", it.off, end, ok)
+			}
+			other := it.hash
+			other[19]++
+			if _, there := slices.BinarySearchFunc(items, other, func(it packItem, h hash) int { return bytes.Compare(it.hash[:], h[:]) }); !there {
+				if off, ok := x.find(other); ok {
+					t.Fatalf("find %s = %d, it is not there", other, off)
+				}
+			}
+		}
+	})
+}
+
+// TestPackIndexCutLater: an index that is cut off while it is open has lost
+// what stood behind; the program goes on.
+func TestPackIndexCutLater(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pack-x.idx")
+	it := packItem{hash: hash{7, 8, 9}, off: packHeaderBytes}
+	if err := os.WriteFile(path, encodeIndex([]packItem{it}, hash{1}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x, err := openPackIndex(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.close()
+	if err := os.Truncate(path, indexEntries); err != nil {
+		t.Fatal(err)
+	}
+	if off, ok := x.find(it.hash); ok {
+		t.Errorf("found at %d in a file without it", off)
+	}
+	if _, err := x.items(); err == nil {
+		t.Error("the objects of a file without them were read")
+	}
+	if _, err := x.starts(); err == nil {
+		t.Error("their places were read")
+	}
+}
