@@ -152,7 +152,7 @@ func (s *Store) takeBack(todo []planned, intentPath string) error {
 			continue // not written
 		}
 		if p.old != nil {
-			err = writeAtomic(s.opts.fs, p.Path, p.old.card.Source())
+			err = writeAtomic(s.opts.fs, p.Path, p.old.card().Source())
 		} else {
 			err = os.Remove(p.Path)
 		}

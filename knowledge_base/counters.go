@@ -72,7 +72,7 @@ func (s *Store) countRediscovered(cards []*card.Card, out []Stored) error {
 	var events []usage.Event
 	for i, st := range out {
 		if st.Rediscovered {
-			events = append(events, usage.Event{Card: st.ID, What: usage.Rediscovered, Task: ownTask(cards[i]), Op: cards[i].Provenance.JumpOp})
+			events = append(events, usage.Event{Card: st.ID, What: usage.Rediscovered, Task: ownTask(new(cards[i].Head())), Op: cards[i].Provenance.JumpOp})
 		}
 	}
 	if err := s.count(events); err != nil {
@@ -83,7 +83,7 @@ func (s *Store) countRediscovered(cards []*card.Card, out []Stored) error {
 
 // prior is what a card's standing does to its score: its state, its date and
 // what became of the tasks that saw it, within ±15%.
-func (s *Store) prior(c *card.Card, now time.Time) float64 {
+func (s *Store) prior(c *card.Head, now time.Time) float64 {
 	lean := s.usage.Of(c.ID).Lean()
 	if c.State == card.Reviewed {
 		lean += reviewedLean

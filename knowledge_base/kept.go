@@ -27,7 +27,7 @@ const (
 	keptSlack = 20
 )
 
-func keptMagic() string { return fmt.Sprintf("anamnesis cards 1.%d\n", card.RecordVersion) }
+func keptMagic() string { return fmt.Sprintf("anamnesis cards 2.%d\n", card.RecordVersion) }
 
 func (s *Store) keptPath() string { return filepath.Join(s.dir, indexDir, keptFile) }
 
@@ -44,9 +44,12 @@ func (s *Store) keptCards() map[string]*stored {
 		st := &stored{path: filepath.Join(s.dir, filepath.FromSlash(r.Text())), marks: readMarks(r)}
 		copy(st.sum[:], r.Bytes(len(st.sum)))
 		st.lesson = hex.EncodeToString(r.Bytes(len(st.sum)))
-		if st.card = card.ReadRecord(r); !r.OK() {
+		st.whole = slices.Clone(card.Packed(r.Bytes(r.Count())))
+		c, ok := st.whole.Card()
+		if !ok || !r.OK() {
 			return nil
 		}
+		st.Head = c.Head()
 		out[st.path] = st
 	}
 	return out
@@ -101,11 +104,8 @@ func keepCard(w *sealed.Writer, dir string, st *stored) bool {
 	st.marks.write(w)
 	w.Bytes(st.sum[:])
 	w.Bytes(lesson)
-	said := *st.card
-	if st.claimed {
-		said.State = card.Reviewed
-	}
-	said.WriteRecord(w)
+	w.Uint(uint64(len(st.whole)))
+	w.Bytes(st.whole)
 	return true
 }
 
@@ -116,5 +116,14 @@ func (s *Store) readNow(path string, known *stored) (*stored, error) {
 			return s.judge(known), nil
 		}
 	}
-	return s.readCard(path)
+	st, err := readCardFile(path, s.opts.clock)
+	if err != nil {
+		return nil, err
+	}
+	if known != nil && known.sum == st.sum {
+		same := *known // one text in memory is enough: the index asks for that one
+		same.marks = st.marks
+		st = &same
+	}
+	return s.judge(st), nil
 }

@@ -68,8 +68,8 @@ func TestKeptCardsAreThoseOfTheFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(st.card.Markdown()) != string(text) {
-			t.Errorf("%s: kept as %q", path, st.card.Markdown())
+		if string(st.card().Markdown()) != string(text) {
+			t.Errorf("%s: kept as %q", path, st.card().Markdown())
 		}
 	}
 }
@@ -186,7 +186,7 @@ func TestKeptReviewsAreClaims(t *testing.T) {
 	if got := state(s, "k003"); got != card.Draft {
 		t.Errorf("as shipped it is %s", got)
 	}
-	c := s.cards["k003"].card.Clone()
+	c := s.cards["k003"].card()
 	c.State = card.Reviewed
 	if err := s.noteReviews([]planned{{card: c}}); err != nil {
 		t.Fatal(err)

@@ -210,7 +210,7 @@ func (s *Store) SupersededBy(id string) []string {
 	defer s.mu.RUnlock()
 	var out []string
 	for other, st := range s.cards {
-		if slices.Contains(st.card.Supersedes, id) {
+		if slices.Contains(st.Supersedes, id) {
 			out = append(out, other)
 		}
 	}
@@ -275,5 +275,5 @@ func (s *Store) Text(id string) (text []byte, fingerprint string, err error) {
 	if st == nil {
 		return nil, "", fmt.Errorf("card %q: %w", id, ErrNotFound)
 	}
-	return st.card.Markdown(), st.fingerprint(), nil
+	return st.card().Markdown(), st.fingerprint(), nil
 }

@@ -65,8 +65,8 @@ func (s *Store) scan(ctx context.Context, known map[string]*stored) (contents, e
 	}
 	out = contents{cards: make(map[string]*stored, len(all)), lessons: make(map[string]string, len(all)), broken: broken, trusted: trusted}
 	for i, r := range all {
-		if r.err == nil && out.cards[r.st.card.ID] != nil {
-			r.err = card.Errorf(0, "id %s is also used by %s; give one of them another", r.st.card.ID, out.cards[r.st.card.ID].path)
+		if r.err == nil && out.cards[r.st.ID] != nil {
+			r.err = card.Errorf(0, "id %s is also used by %s; give one of them another", r.st.ID, out.cards[r.st.ID].path)
 		}
 		if r.err != nil {
 			out.broken = append(out.broken, BrokenCard{paths[i], r.err})
@@ -75,8 +75,8 @@ func (s *Store) scan(ctx context.Context, known map[string]*stored) (contents, e
 		if len(out.cards) == MaxCards {
 			return out, fmt.Errorf("more than %d cards; move some to another folder", MaxCards)
 		}
-		out.cards[r.st.card.ID] = r.st
-		out.lessons[r.st.lesson] = r.st.card.ID
+		out.cards[r.st.ID] = r.st
+		out.lessons[r.st.lesson] = r.st.ID
 	}
 	out.usage, err = usage.Read(s.usagePath())
 	return out, err

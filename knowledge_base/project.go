@@ -107,15 +107,14 @@ func (s *Store) noteReviews(todo []planned) (err error) {
 
 // judge takes a shipped review for what it is here: a claim.
 func (s *Store) judge(st *stored) *stored {
-	if s.opts.reviews == "" || !st.claimed && st.card.State != card.Reviewed || s.trusted[st.lesson] != st.claimed {
+	if s.opts.reviews == "" || !st.claimed && st.State != card.Reviewed || s.trusted[st.lesson] != st.claimed {
 		return st
 	}
 	judged := *st
-	judged.card = st.card.Clone()
 	judged.claimed = !st.claimed
-	judged.card.State = card.Reviewed
+	judged.State = card.Reviewed
 	if judged.claimed {
-		judged.card.State = card.Draft
+		judged.State = card.Draft
 	}
 	return &judged
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -154,7 +155,7 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 	}
 	var was *card.Card
 	if old != nil {
-		was = old.card
+		was = old.card()
 	}
 	if err := verify(c, was, ch, s.opts.Now()); err != nil {
 		return p, err
@@ -168,7 +169,7 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 		if old == nil || old.fingerprint() != mark {
 			return p, &ConflictError{c.ID, s.pathOf(c, old), "the card was changed meanwhile; look at it again"}
 		}
-		if p.Path, p.old = old.path, old; !bytes.Equal(old.card.Source(), c.Markdown()) {
+		if p.Path, p.old = old.path, old; !bytes.Equal(was.Source(), c.Markdown()) {
 			p.data = c.Markdown()
 		}
 		return p, nil
@@ -179,7 +180,7 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 			return p, err
 		}
 		if twin != nil {
-			p.ID, p.Path, p.Rediscovered = twin.card.ID, twin.path, true
+			p.ID, p.Path, p.Rediscovered = twin.ID, twin.path, true
 			return p, nil
 		}
 		p.Path, p.Created = s.pathOf(c, nil), true
@@ -191,7 +192,7 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 	}
 	p.Path, p.old = old.path, old
 	data := c.Markdown()
-	write, err := s.mayReplace(old, c, data)
+	write, err := s.mayReplace(old, was, c, data)
 	if err != nil || !write {
 		s.remember(old)
 		return p, err
@@ -217,7 +218,7 @@ func (s *Store) twin(c *card.Card) (*stored, error) {
 		return nil, nil
 	}
 	st, err := s.current(id)
-	if err != nil || st == nil || st.card.Hash() != hash || hidden(st.card) && !hidden(c) {
+	if err != nil || st == nil || st.lesson != hash || hidden(&st.Head) && !hidden(new(c.Head())) {
 		return nil, err
 	}
 	return st, nil
@@ -225,8 +226,8 @@ func (s *Store) twin(c *card.Card) (*stored, error) {
 
 // hidden reports a draft that is shown to its own task only: one with outside
 // text, or one drawn from other cards, which say it themselves meanwhile.
-func hidden(c *card.Card) bool {
-	return c.State == card.Draft && (c.Provenance.Tainted || len(c.Generalizes) > 0)
+func hidden(c *card.Head) bool {
+	return c.State == card.Draft && (c.Tainted || len(c.Generalizes) > 0)
 }
 
 // current reads the card of that id from disk, where another process or a
@@ -235,7 +236,7 @@ func (s *Store) current(id string) (*stored, error) {
 	if st := s.cards[id]; st != nil {
 		now, err := s.readCard(st.path)
 		switch {
-		case err == nil && now.card.ID == id:
+		case err == nil && now.ID == id:
 			return now, nil
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return nil, &ConflictError{id, st.path, fmt.Sprintf("the file there cannot be read as a card: %v", err)}
@@ -251,7 +252,7 @@ func (s *Store) current(id string) (*stored, error) {
 		}
 		path := filepath.Join(s.dir, filepath.FromSlash(name))
 		st, err := s.readCard(path)
-		if err == nil && st.card.ID == id {
+		if err == nil && st.ID == id {
 			return st, nil
 		}
 		if err != nil && strings.HasSuffix(name, "-"+id+".md") {
@@ -262,20 +263,20 @@ func (s *Store) current(id string) (*stored, error) {
 }
 
 // mayReplace decides what Apply's contract says about a card that is there.
-func (s *Store) mayReplace(old *stored, c *card.Card, data []byte) (bool, error) {
-	src := old.card.Source()
+func (s *Store) mayReplace(old *stored, was, c *card.Card, data []byte) (bool, error) {
+	src := was.Source()
 	fromHere := c.ParsedID() == c.ID && s.cards[c.ID] != nil
 	switch {
 	case bytes.Equal(src, data):
 		return false, nil
 	case fromHere && bytes.Equal(c.Source(), src):
 		return true, nil
-	case fromHere && bytes.Equal(c.Source(), s.cards[c.ID].card.Source()):
+	case fromHere && sha256.Sum256(c.Source()) == s.cards[c.ID].sum:
 		return false, &ConflictError{c.ID, old.path, "the file was changed meanwhile; read it again"}
-	case old.card.Hash() == c.Hash():
+	case old.lesson == c.Hash():
 		return false, nil
-	case old.card.State != card.Draft:
-		return false, &ConflictError{c.ID, old.path, fmt.Sprintf("the card there is %s and says something else; edit that file", old.card.State)}
+	case old.State != card.Draft:
+		return false, &ConflictError{c.ID, old.path, fmt.Sprintf("the card there is %s and says something else; edit that file", old.State)}
 	}
 	return true, nil
 }
@@ -289,8 +290,8 @@ func (s *Store) keepReplaced(old *stored) error {
 	if err := makeDir(s.opts.fs, dir); err != nil {
 		return err
 	}
-	keep := filepath.Join(dir, fmt.Sprintf("%s.%x.md", old.card.ID, old.sum[:6]))
-	return writeAtomic(s.opts.fs, keep, old.card.Source())
+	keep := filepath.Join(dir, fmt.Sprintf("%s.%x.md", old.ID, old.sum[:6]))
+	return writeAtomic(s.opts.fs, keep, old.card().Source())
 }
 
 // take makes what was written the cards in memory.

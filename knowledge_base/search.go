@@ -120,8 +120,8 @@ func (s *Store) buildIndex(ctx context.Context, anew bool) error {
 		}
 		var docs []retrieval.Document
 		for _, id := range s.ids() {
-			if c := s.cards[id].card; findable(c) {
-				docs = append(docs, document(c))
+			if st := s.cards[id]; findable(st.State) {
+				docs = append(docs, document(st))
 			}
 		}
 		if err := x.Fill(ctx, docs); err != nil {
@@ -148,24 +148,32 @@ func (s *Store) dropIndex() {
 
 // enter makes the index hold a card, or not when its state keeps it from being
 // found.
-func enter(x *retrieval.Index, c *card.Card) {
-	if findable(c) {
-		x.Put(document(c))
+func enter(x *retrieval.Index, st *stored) {
+	if findable(st.State) {
+		x.Put(document(st))
 	} else {
-		x.Remove(c.ID)
+		x.Remove(st.ID)
 	}
 }
 
-func findable(c *card.Card) bool { return c.State != card.Retired && c.State != card.Superseded }
+func findable(state card.State) bool { return state != card.Retired && state != card.Superseded }
 
-// document gives what a card is found by: topic, bullets, tags, scope.
-func document(c *card.Card) retrieval.Document {
+// document gives what a card is found by.
+func document(st *stored) retrieval.Document {
+	whole := st.whole
+	text := func() string { return findableText(whole) }
+	return retrieval.Document{ID: st.ID, Created: st.Created, Text: text(), Again: text}
+}
+
+// findableText is topic, bullets, tags, and scope.
+func findableText(p card.Packed) string {
+	c := unpack(p)
 	parts := []string{c.Topic}
 	for _, text := range c.Bullets() {
 		parts = append(parts, text)
 	}
 	parts = append(parts, strings.Join(c.Tags, " "), c.Scope.Language, c.Scope.Tool)
-	return retrieval.Document{ID: c.ID, Created: c.Created, Text: strings.Join(parts, "\n")}
+	return strings.Join(parts, "\n")
 }
 
 func (s *Store) ids() []string {
@@ -198,17 +206,17 @@ func (s *Store) noteVectors(err error) {
 // search answers from the built index under a lock.
 func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 	now := s.opts.Now()
-	if st := s.cards[strings.TrimSpace(q.Text)]; st != nil && shownTo(st.card, q) {
-		return []Hit{{Card: st.card.Clone(), Score: 1, Evidence: retrieval.Evidence{Matched: 1, Strength: idStrength, Cosine: 1},
-			Expired: st.card.Expired(now), Path: st.path}}, nil
+	if st := s.cards[strings.TrimSpace(q.Text)]; st != nil && shownTo(&st.Head, q) {
+		return []Hit{{Card: st.card(), Score: 1, Evidence: retrieval.Evidence{Matched: 1, Strength: idStrength, Cosine: 1},
+			Expired: st.Expired(now), Path: st.path}}, nil
 	}
 	found, vecErr, err := s.index.Search(ctx, retrieval.Query{
 		Text: q.Text, K: q.K, MinEvidence: q.MinEvidence,
 		Allowed: func(id string) bool {
 			st := s.cards[id]
-			return st != nil && shownTo(st.card, q)
+			return st != nil && shownTo(&st.Head, q)
 		},
-		Prior: func(id string) float64 { return s.prior(s.cards[id].card, now) },
+		Prior: func(id string) float64 { return s.prior(&s.cards[id].Head, now) },
 	})
 	if err != nil {
 		return nil, err
@@ -219,7 +227,7 @@ func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 	hits := make([]Hit, 0, len(found))
 	for _, f := range found {
 		st := s.cards[f.ID]
-		hits = append(hits, Hit{Card: st.card.Clone(), Score: f.Score, Evidence: f.Evidence, Expired: st.card.Expired(now), Path: st.path})
+		hits = append(hits, Hit{Card: st.card(), Score: f.Score, Evidence: f.Evidence, Expired: st.Expired(now), Path: st.path})
 	}
 	return s.withContradicted(hits, q, now), nil
 }
@@ -235,9 +243,9 @@ func (s *Store) withContradicted(hits []Hit, q Query, now time.Time) []Hit {
 	for _, h := range hits {
 		out = append(out, h)
 		for _, id := range h.Card.Contradicts {
-			if st := s.cards[id]; st != nil && !shown[id] && shownTo(st.card, q) {
+			if st := s.cards[id]; st != nil && !shown[id] && shownTo(&st.Head, q) {
 				shown[id] = true
-				out = append(out, Hit{Card: st.card.Clone(), Score: h.Score, Evidence: h.Evidence, Expired: st.card.Expired(now), Path: st.path})
+				out = append(out, Hit{Card: st.card(), Score: h.Score, Evidence: h.Evidence, Expired: st.Expired(now), Path: st.path})
 			}
 		}
 	}
@@ -245,7 +253,7 @@ func (s *Store) withContradicted(hits []Hit, q Query, now time.Time) []Hit {
 }
 
 // shownTo applies the rules of state and taint.
-func shownTo(c *card.Card, q Query) bool {
+func shownTo(c *card.Head, q Query) bool {
 	switch c.State {
 	case card.Reviewed:
 		return true
@@ -255,4 +263,4 @@ func shownTo(c *card.Card, q Query) bool {
 	return false
 }
 
-func ownTask(c *card.Card) string { return cmp.Or(c.Provenance.Task, c.SourceTask) }
+func ownTask(c *card.Head) string { return cmp.Or(c.Task, c.SourceTask) }

@@ -123,19 +123,36 @@ type Store struct {
 	vecErr  atomic.Pointer[error] // why there are no vectors
 }
 
-// stored is a card with its file. The card is never changed, only replaced.
+// stored is a card with its file. It is never changed, only replaced.
 type stored struct {
-	card    *card.Card
-	path    string
-	lesson  string            // card.Hash
-	sum     [sha256.Size]byte // of the file
-	marks   marks             // of the file that was read; none of what was written here
-	claimed bool              // the file says reviewed, and that does not count here
+	card.Head             // as the card counts here
+	whole     card.Packed // as the file says it
+	path      string
+	lesson    string            // card.Hash
+	sum       [sha256.Size]byte // of the file
+	marks     marks             // of the file that was read; none of what was written here
+	claimed   bool              // the file says reviewed, and that does not count here
 }
 
 // newStored is a card parsed from src.
 func newStored(c *card.Card, path string, src []byte) *stored {
-	return &stored{card: c, path: path, lesson: c.Hash(), sum: sha256.Sum256(src)}
+	return &stored{Head: c.Head(), whole: c.Pack(), path: path, lesson: c.Hash(), sum: sha256.Sum256(src)}
+}
+
+// card gives the card as it counts here, for the caller to change.
+func (st *stored) card() *card.Card {
+	c := unpack(st.whole)
+	c.State = st.State
+	return c
+}
+
+// unpack gives a card that was packed here.
+func unpack(p card.Packed) *card.Card {
+	c, ok := p.Card()
+	if !ok {
+		panic("knowledge base: a card in memory cannot be read")
+	}
+	return c
 }
 
 // fingerprint is how people and other programs name the file's bytes.
@@ -265,15 +282,15 @@ func (s *Store) cardFiles() ([]string, error) {
 
 // remember makes st the card of its id in memory.
 func (s *Store) remember(st *stored) {
-	id := st.card.ID
-	if was := s.cards[id]; was != nil && was.sum == st.sum && was.path == st.path && was.card.State == st.card.State {
+	id := st.ID
+	if was := s.cards[id]; was != nil && was.sum == st.sum && was.path == st.path && was.State == st.State {
 		return
 	}
 	s.cards[id] = st
 	s.lessons[st.lesson] = id
 	s.broken = slices.DeleteFunc(s.broken, func(b BrokenCard) bool { return b.Path == st.path })
 	if s.index != nil {
-		enter(s.index, st.card)
+		enter(s.index, st)
 	}
 }
 
@@ -291,7 +308,7 @@ func (s *Store) Get(id string) (*card.Card, error) {
 	if st == nil {
 		return nil, fmt.Errorf("card %q: %w", id, ErrNotFound)
 	}
-	return st.card.Clone(), nil
+	return st.card(), nil
 }
 
 // List gives all cards, newest first, then by id.
@@ -302,10 +319,9 @@ func (s *Store) List() []Entry {
 	now := s.opts.Now()
 	out := make([]Entry, 0, len(s.cards))
 	for id, st := range s.cards {
-		c := st.card
-		out = append(out, Entry{ID: id, Topic: c.Topic, State: c.State, Task: c.SourceTask, Created: c.Created,
-			Tainted: c.Provenance.Tainted, Expired: c.Expired(now), Path: st.path, Fingerprint: st.fingerprint(),
-			Contradicts: slices.Clone(c.Contradicts), Supersedes: slices.Clone(c.Supersedes), Generalizes: slices.Clone(c.Generalizes), VerifiedAt: c.VerifiedAt, Counts: s.usage.Of(id)})
+		out = append(out, Entry{ID: id, Topic: st.Topic, State: st.State, Task: st.SourceTask, Created: st.Created,
+			Tainted: st.Tainted, Expired: st.Expired(now), Path: st.path, Fingerprint: st.fingerprint(),
+			Contradicts: slices.Clone(st.Contradicts), Supersedes: slices.Clone(st.Supersedes), Generalizes: slices.Clone(st.Generalizes), VerifiedAt: st.VerifiedAt, Counts: s.usage.Of(id)})
 	}
 	slices.SortFunc(out, func(a, b Entry) int {
 		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))

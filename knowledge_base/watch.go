@@ -108,7 +108,7 @@ func (s *Store) refresh() error {
 		}
 		for id, st := range now.cards {
 			if s.cards[id] == nil || s.cards[id].sum != st.sum {
-				enter(s.index, st.card)
+				enter(s.index, st)
 			}
 		}
 	}

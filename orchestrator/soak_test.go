@@ -50,9 +50,13 @@ type soakTask struct {
 
 // soakTenth is what a tenth of the steps took.
 type soakTenth struct {
-	steps       []time.Duration
-	projections []time.Duration
-	context     int // tokens, largest
+	steps       []time.Duration // until it is closed: a measure must not grow, either
+	projections []time.Duration // likewise
+	n           int             // steps
+	step        time.Duration   // mean
+	median      time.Duration   // of the steps
+	projection  time.Duration   // mean
+	context     int             // tokens, largest
 	mallocs     uint64
 	heap        uint64
 	resident    uint64 // bytes of the process in memory; 0 where the system does not say
@@ -116,7 +120,10 @@ func (t *soakTenth) close() {
 	var ms runtime.MemStats
 	runtime.ReadMemStats(&ms)
 	t.mallocs = ms.Mallocs - t.mallocs
-	runtime.GC()
+	t.n, t.step, t.median, t.projection = len(t.steps), soakMean(t.steps), soakMedian(t.steps), soakMean(t.projections)
+	t.steps, t.projections = nil, nil
+	runtime.GC() // what lies in pools
+	runtime.GC() // goes with the second
 	runtime.ReadMemStats(&ms)
 	t.heap, t.resident = ms.HeapAlloc, residentBytes()
 }
@@ -197,8 +204,8 @@ func (m *soakTask) report(t *testing.T, disk []int64, s *State) {
 		if i < len(disk) {
 			size = disk[i]
 		}
-		t.Logf("tenth %d: step %v (median %v), projection %v, context %d tokens, %d allocations a step, heap %d KiB, resident %d KiB, disk %d KiB", i+1, soakMean(x.steps),
-			soakMedian(x.steps), soakMean(x.projections), x.context, x.mallocs/uint64(max(len(x.steps), 1)), x.heap>>10, x.resident>>10, size>>10)
+		t.Logf("tenth %d: step %v (median %v), projection %v, context %d tokens, %d allocations a step, heap %d KiB, resident %d KiB, disk %d KiB", i+1, x.step,
+			x.median, x.projection, x.context, x.mallocs/uint64(max(x.n, 1)), x.heap>>10, x.resident>>10, size>>10)
 	}
 }
 
@@ -211,7 +218,7 @@ func (m *soakTask) check(t *testing.T, disk []int64) {
 			t.Errorf("%s: %.0f in the second tenth, %.0f in the last: %.2f times, at most %.1f are wanted", name, a, b, b/a, soakGrowth)
 		}
 	}
-	perStep := func(x *soakTenth) float64 { return float64(x.mallocs) / float64(len(x.steps)) }
+	perStep := func(x *soakTenth) float64 { return float64(x.mallocs) / float64(x.n) }
 	if slope := (perStep(last) - perStep(first)) / (float64(m.steps) * 8 / 10); slope > soakAllocations {
 		t.Errorf("a step costs %.1f allocations for each step before it, at most %d are accepted", slope, soakAllocations)
 	}
@@ -226,8 +233,8 @@ func (m *soakTask) check(t *testing.T, disk []int64) {
 	if slope := (float64(last.heap) - float64(first.heap)) / (float64(m.steps) * 8 / 10); slope > soakHeapBytes {
 		t.Errorf("a step leaves %.0f bytes in memory, at most %d are accepted", slope, soakHeapBytes)
 	}
-	grown("a step, ns", float64(soakMean(first.steps)), float64(soakMean(last.steps)))
-	grown("a projection, ns", float64(soakMean(first.projections)), float64(soakMean(last.projections)))
+	grown("a step, ns", float64(first.step), float64(last.step))
+	grown("a projection, ns", float64(first.projection), float64(last.projection))
 }
 
 func treeBytes(dir string) int64 {

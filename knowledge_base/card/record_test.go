@@ -47,6 +47,16 @@ func TestRecordReadsBack(t *testing.T) {
 		if string(back.Markdown()) != text {
 			t.Errorf("its text is %q", back.Markdown())
 		}
+		packed := c.Pack()
+		if back, ok := packed.Card(); !ok || !reflect.DeepEqual(back, c) {
+			t.Errorf("packed as\n%#v, %t\nread from its text as\n%#v", back, ok, c)
+		}
+		if back, ok := packed[:len(packed)-1].Card(); ok {
+			t.Errorf("of a part of it comes %#v", back)
+		}
+		if len(text) > 500 && len(packed) > len(text)*3/4 {
+			t.Errorf("%d bytes packed to %d", len(text), len(packed))
+		}
 	}
 }
 
@@ -61,8 +71,9 @@ func TestRecordVersion(t *testing.T) {
 		}
 		data, _ := recorded(t, c)
 		h.Write(data)
+		h.Write(c.Pack())
 	}
-	const want = "1 cf602a63aac5af38"
+	const want = "1 8c7b8da8397b5bf7"
 	if got := fmt.Sprintf("%d %x", RecordVersion, h.Sum(nil)[:8]); got != want {
 		t.Errorf("version and sum are %q, were %q: raise RecordVersion", got, want)
 	}

@@ -61,7 +61,7 @@ func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []document, 
 		n := min(embedBatch, len(missing))
 		texts := make([]string, n)
 		for j, i := range missing[:n] {
-			texts[j] = docs[i].Text
+			texts[j] = docs[i].text()
 		}
 		vecs, err := e.EmbedCards(ctx, texts)
 		if err == nil && len(vecs) != n {
@@ -89,6 +89,14 @@ func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []document, 
 		c.save(e.Fingerprint())
 	}
 	return out, nil
+}
+
+// share has the cache hold the very vector that the collection holds, where it
+// knows it: one copy is enough for both.
+func (c *vectorCache) share(text [sha256.Size]byte, v []float32) {
+	if c != nil && c.known[text] != nil {
+		c.known[text] = v
+	}
 }
 
 func (c *vectorCache) vectorsPath(fp string) string {

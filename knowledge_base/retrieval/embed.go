@@ -100,15 +100,15 @@ type hashedBM25 struct {
 }
 
 func newHashedBM25(docs []document) *hashedBM25 {
-	e := &hashedBM25{words: newBM25[string](wordsB)}
+	e := &hashedBM25{words: newWords()}
 	h := sha256.New()
 	for i, d := range docs {
-		e.words.add(i, func(emit func(string)) { words(d.Text, emit) })
+		e.words.add(i, func(emit func(string)) { words(d.text(), emit) })
 		h.Write(d.hash[:])
 	}
 	e.fingerprint = "hashed-bm25-1-" + hex.EncodeToString(h.Sum(nil)[:16])
 	for _, d := range docs {
-		e.maxNorm = max(e.maxNorm, norm(e.raw(d.Text)))
+		e.maxNorm = max(e.maxNorm, norm(e.raw(d.text())))
 	}
 	return e
 }
@@ -126,7 +126,7 @@ func (e *hashedBM25) raw(text string) []float32 {
 	avg := max(1, float64(e.words.total)/float64(max(1, e.words.docs)))
 	for i, t := range terms {
 		tf := counts[i]
-		w := e.words.idf(int(e.words.list(t).df)) * tf * (bm25K1 + 1) / (tf + bm25K1*(1-wordsB+wordsB*length/avg))
+		w := e.words.idf(int(e.words.list(t, nil).df)) * tf * (bm25K1 + 1) / (tf + bm25K1*(1-wordsB+wordsB*length/avg))
 		at, sign := hashTerm(t)
 		v[at] += float32(sign * w)
 	}

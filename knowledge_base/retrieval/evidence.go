@@ -1,6 +1,7 @@
 package retrieval
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 	"strings"
@@ -52,8 +53,9 @@ func (x *Index) admit(q Query, found []Found, s *scratch) []Found {
 	matched := make([]float64, len(found))
 	terms, _ := distinct(func(emit func(string)) { words(q.Text, emit) })
 	var total float64
+	var room [binary.MaxVarintLen64]byte
 	for _, t := range terms {
-		list := x.words.list(t)
+		list := x.words.list(t, room[:])
 		w := x.evidenceWeight(t, int(list.df))
 		total += w
 		list.each(func(slot int32, _ int) {

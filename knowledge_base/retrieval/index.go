@@ -14,16 +14,25 @@ type Document struct {
 	ID      string
 	Created time.Time // the built-in embedder learns from the oldest
 	Text    string
+	// Again gives Text, always the same, for an index that need not keep it: it is
+	// asked for rarely. nil: the index keeps it.
+	Again func() string
 }
 
 // document is what the index knows of a [Document].
 type document struct {
-	Document
-	hash [sha256.Size]byte // of Text
+	ID      string
+	Created time.Time
+	text    func() string
+	hash    [sha256.Size]byte // of the text
 }
 
 func newDocument(d Document) document {
-	return document{Document: d, hash: sha256.Sum256([]byte(d.Text))}
+	text, again := d.Text, d.Again
+	if again == nil {
+		again = func() string { return text }
+	}
+	return document{ID: d.ID, Created: d.Created, text: again, hash: sha256.Sum256([]byte(text))}
 }
 
 // Options are the settings of an index; the zero value is an index with the
@@ -70,8 +79,8 @@ func New(o *Options) *Index {
 	}
 	return &Index{
 		slots: make(map[string]int),
-		words: newBM25[string](wordsB),
-		grams: newBM25[uint64](gramsB),
+		words: newWords(),
+		grams: newGrams(),
 		vecs:  newVectorLeg(o, cache),
 
 		lenient: defaultLeniency(),
@@ -138,8 +147,8 @@ func (x *Index) Put(doc Document) {
 		x.docs = append(x.docs, d)
 	}
 	x.slots[d.ID] = slot
-	x.addWords(slot, d.Text)
-	x.addGrams(slot, d.Text)
+	x.addWords(slot, doc.Text)
+	x.addGrams(slot, doc.Text)
 	x.vecs.changed()
 }
 
@@ -149,7 +158,7 @@ func (x *Index) Remove(id string) {
 	if !ok {
 		return
 	}
-	text := x.docs[slot].Text
+	text := x.docs[slot].text()
 	x.words.remove(slot, func(emit func(string)) { words(text, emit) })
 	x.grams.remove(slot, func(emit func(uint64)) { grams(text, emit) })
 	delete(x.slots, id)

@@ -31,7 +31,7 @@ func (x *Index) fillLexical(c *vectorCache) (missing []int, gone int) {
 			if missing, gone, ok = x.takeLexical(r); ok {
 				return missing, gone
 			}
-			x.words, x.grams = newBM25[string](wordsB), newBM25[uint64](gramsB)
+			x.words, x.grams = newWords(), newGrams()
 		}
 	}
 	missing = make([]int, len(x.docs))
@@ -96,20 +96,18 @@ func (x *bm25[K]) keep(w *sealed.Writer, key func(K)) {
 	for _, n := range x.lengths {
 		w.Uint(uint64(n))
 	}
-	names := make([]K, len(x.lists))
-	for k, t := range x.terms {
-		names[t] = k
-	}
 	bytes := 0
 	for _, list := range x.lists {
 		bytes += len(list.packed)
 	}
 	w.Uint(uint64(bytes))
-	w.Uint(uint64(len(names)))
-	for t, k := range names {
+	w.Uint(uint64(len(x.terms)))
+	var room [binary.MaxVarintLen64]byte
+	for k := range x.terms {
 		key(k)
-		w.Uint(uint64(len(x.lists[t].packed)))
-		w.Bytes(x.lists[t].packed)
+		packed := x.list(k, room[:]).packed
+		w.Uint(uint64(len(packed)))
+		w.Bytes(packed)
 	}
 }
 
@@ -135,14 +133,20 @@ func (x *bm25[K]) take(r *sealed.Reader, places []int32, n int, key func() K) {
 	x.terms = make(map[K]int32, terms)
 	x.lists = make([]postings, 0, terms)
 	var scratch []byte
-	found := int64(0)
+	found, held := int64(0), 0
 	for range terms {
 		k := key()
 		list, occurs := takeList(r, places, scratch[:0])
 		if !r.OK() {
 			return
 		}
-		if scratch = list.packed; list.df == 0 {
+		scratch = list.packed
+		found += occurs
+		if occurs == 0 {
+			continue
+		}
+		if held++; occurs == 1 {
+			x.terms[k] = alone(list.last)
 			continue
 		}
 		from := len(all)
@@ -150,9 +154,8 @@ func (x *bm25[K]) take(r *sealed.Reader, places []int32, n int, key func() K) {
 		list.packed = all[from:len(all):len(all)]
 		x.terms[k] = int32(len(x.lists))
 		x.lists = append(x.lists, list)
-		found += occurs
 	}
-	if len(x.lists) != len(x.terms) || found != x.total {
+	if held != len(x.terms) || found != x.total {
 		r.Fail()
 	}
 }

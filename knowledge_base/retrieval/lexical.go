@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"strings"
 )
 
 // BM25's parameters. b is low because cards are short by design: a longer
@@ -75,27 +76,54 @@ func (p *postings) remove(slot int32) {
 // scores depend on what it holds, not on the order in which that came.
 type bm25[K comparable] struct {
 	b       float64
-	terms   map[K]int32
-	lists   []postings // by term number
-	lengths []int32    // by slot
+	terms   map[K]int32 // a term's number, or [alone]: most terms occur once in all
+	lists   []postings  // by term number
+	lengths []int32     // by slot
 	docs    int
 	total   int64 // sum of lengths
 	buffer  []int32
+	own     func(K) K // a copy of a term that holds on to no text
 }
 
-func newBM25[K comparable](b float64) *bm25[K] {
-	return &bm25[K]{b: b, terms: make(map[K]int32)}
+func newWords() *bm25[string] {
+	return &bm25[string]{b: wordsB, terms: make(map[string]int32), own: strings.Clone}
+}
+
+func newGrams() *bm25[uint64] {
+	return &bm25[uint64]{b: gramsB, terms: make(map[uint64]int32), own: func(g uint64) uint64 { return g }}
+}
+
+// alone stands in the place of the number of a term that occurs once, in the
+// text under slot, and has no list. It is its own inverse.
+func alone(slot int32) int32 { return -1 - slot }
+
+// number begins the list of a term; one that was alone is in it.
+func (x *bm25[K]) number(k K, was ...int32) int32 {
+	t := int32(len(x.lists))
+	var list postings
+	for _, slot := range was {
+		list.enter(slot, 1)
+	}
+	x.terms[x.own(k)], x.lists = t, append(x.lists, list) // an assignment takes the new key
+	return t
 }
 
 // add enters the terms of a text under a slot that is free.
 func (x *bm25[K]) add(slot int, each func(emit func(K))) {
 	found := x.buffer[:0]
+	length := int32(0)
 	each(func(k K) {
+		length++
 		t, ok := x.terms[k]
-		if !ok {
-			t = int32(len(x.lists))
-			x.terms[k] = t
-			x.lists = append(x.lists, postings{})
+		switch {
+		case !ok:
+			x.terms[x.own(k)] = alone(int32(slot))
+			return
+		case t == alone(int32(slot)): // the second time in this text
+			t = x.number(k)
+			found = append(found, t)
+		case t < 0:
+			t = x.number(k, alone(t))
 		}
 		found = append(found, t)
 	})
@@ -107,7 +135,6 @@ func (x *bm25[K]) add(slot int, each func(emit func(K))) {
 		x.lists[t].enter(int32(slot), i-from)
 	}
 	x.buffer = found
-	length := int32(len(found))
 	for len(x.lengths) <= slot {
 		x.lengths = append(x.lengths, 0)
 	}
@@ -120,7 +147,11 @@ func (x *bm25[K]) add(slot int, each func(emit func(K))) {
 func (x *bm25[K]) remove(slot int, each func(emit func(K))) {
 	found := x.buffer[:0]
 	each(func(k K) {
-		if t, ok := x.terms[k]; ok {
+		switch t, ok := x.terms[k]; {
+		case !ok:
+		case t == alone(int32(slot)):
+			delete(x.terms, k)
+		case t >= 0:
 			found = append(found, t)
 		}
 	})
@@ -138,12 +169,19 @@ func (x *bm25[K]) idf(df int) float64 {
 	return math.Log(1 + (float64(x.docs)-float64(df)+0.5)/(float64(df)+0.5))
 }
 
-// list gives the postings of a term; none when it is unknown.
-func (x *bm25[K]) list(k K) postings {
-	if t, ok := x.terms[k]; ok {
+// list gives the postings of a term; none when it is unknown. room is for the
+// one of a term that is alone.
+func (x *bm25[K]) list(k K, room []byte) postings {
+	switch t, ok := x.terms[k]; {
+	case !ok:
+		return postings{}
+	case t < 0:
+		list := postings{packed: room[:0]}
+		list.enter(alone(t), 1)
+		return list
+	default:
 		return x.lists[t]
 	}
-	return postings{}
 }
 
 // score adds the query's terms, each with its weight, to scores (by slot).
@@ -153,8 +191,9 @@ func (x *bm25[K]) score(terms []K, weight []float64, scores []float64) {
 		return
 	}
 	avg := float64(x.total) / float64(x.docs)
+	var room [binary.MaxVarintLen64]byte
 	for i, k := range terms {
-		ps := x.list(k)
+		ps := x.list(k, room[:])
 		w := x.idf(int(ps.df)) * weight[i]
 		packed, slot := ps.packed, int32(0)
 		for at := 0; at < len(packed); { // as postings.each, without a call for each

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 )
 
 const (
@@ -49,7 +50,7 @@ func trainLSA(ctx context.Context, docs []document) (*lsa, error) {
 	m.chooseTerms(docs)
 	a := &sparse{cols: len(m.idf)}
 	for _, d := range docs {
-		at, val := m.weigh(d.Text)
+		at, val := m.weigh(d.text())
 		a.addRow(at, val)
 	}
 	dims := min(lsaDims, a.rows/lsaCardsPerDim, a.cols)
@@ -66,7 +67,7 @@ func trainLSA(ctx context.Context, docs []document) (*lsa, error) {
 func (m *lsa) chooseTerms(docs []document) {
 	df := make(map[string]int)
 	for _, d := range docs {
-		terms, _ := distinct(func(emit func(string)) { words(d.Text, emit) })
+		terms, _ := distinct(func(emit func(string)) { words(d.text(), emit) })
 		for _, t := range terms {
 			df[t]++
 		}
@@ -85,7 +86,7 @@ func (m *lsa) chooseTerms(docs []document) {
 	list = list[:min(len(list), lsaMaxTerms)]
 	m.terms = make(map[string]int32, len(list))
 	for i, f := range list {
-		m.terms[f.term] = int32(i)
+		m.terms[strings.Clone(f.term)] = int32(i)
 		m.idf = append(m.idf, float32(math.Log(float64(len(docs)+1)/float64(f.df))))
 	}
 }

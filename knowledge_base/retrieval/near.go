@@ -47,7 +47,7 @@ func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, v
 	if !ok {
 		return nil, nil, nil
 	}
-	text := x.docs[slot].Text
+	text := x.docs[slot].text()
 	s := x.take()
 	defer x.give(s)
 	cosines, vecErr := x.vecs.search(ctx, text, nearPool+1)
@@ -73,7 +73,7 @@ func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, v
 	for i := range near {
 		other := x.slots[near[i].ID]
 		clear(s.words)
-		x.scoreText(x.docs[other].Text, s.words)
+		x.scoreText(x.docs[other].text(), s.words)
 		near[i].Lexical = min(near[i].Lexical, s.words[slot]/s.words[other])
 	}
 	sortNear(near)

@@ -60,19 +60,20 @@ func checkVector(v []float32, dims int) error {
 	return nil
 }
 
-// put stores a vector under id, replacing the one there.
-func (c *collection) put(ctx context.Context, id string, v []float32) error {
+// put stores a copy of a vector under id, replacing the one there. It gives
+// the copy, which is not to be changed.
+func (c *collection) put(ctx context.Context, id string, v []float32) ([]float32, error) {
 	if id == "" {
-		return fmt.Errorf("store vector without an id: %w", errBadVector)
+		return nil, fmt.Errorf("store vector without an id: %w", errBadVector)
 	}
 	if err := checkVector(v, c.dims); err != nil {
-		return fmt.Errorf("store vector of %s: %w", id, err)
+		return nil, fmt.Errorf("store vector of %s: %w", id, err)
 	}
-	err := c.c.AddDocument(ctx, chromem.Document{ID: id, Embedding: slices.Clone(v)})
-	if err != nil {
-		return fmt.Errorf("store vector of %s: %w", id, err)
+	v = slices.Clone(v)
+	if err := c.c.AddDocument(ctx, chromem.Document{ID: id, Embedding: v}); err != nil {
+		return nil, fmt.Errorf("store vector of %s: %w", id, err)
 	}
-	return nil
+	return v, nil
 }
 
 // remove takes out the vectors of ids. Without ids it does nothing.

@@ -21,7 +21,7 @@ func vectorsOf(t *testing.T, dims int, vecs map[string][]float32) *collection {
 		t.Fatal(err)
 	}
 	for id, v := range vecs {
-		if err := c.put(t.Context(), id, v); err != nil {
+		if _, err := c.put(t.Context(), id, v); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,11 +68,11 @@ func TestVectorGuardBadVectors(t *testing.T) {
 	c := vectorsOf(t, 2, map[string][]float32{"a": {1, 0}})
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, v := range [][]float32{nil, {}, {1}, {1, 2, 3}, {0, 0}, {nan, 1}, {inf, 1}, {3e38, 3e38}} {
-		if err := c.put(t.Context(), "bad", v); !errors.Is(err, errBadVector) {
+		if _, err := c.put(t.Context(), "bad", v); !errors.Is(err, errBadVector) {
 			t.Errorf("put %v: %v", v, err)
 		}
 	}
-	if err := c.put(t.Context(), "", []float32{1, 0}); !errors.Is(err, errBadVector) {
+	if _, err := c.put(t.Context(), "", []float32{1, 0}); !errors.Is(err, errBadVector) {
 		t.Errorf("put without id: %v", err)
 	}
 	if got, err := c.nearest(t.Context(), []float32{0, 0}, 1); err != nil || got != nil {
@@ -101,7 +101,7 @@ func TestVectorGuardIDs(t *testing.T) {
 	c := vectorsOf(t, 2, nil)
 	const n = 70_000 // enough to make 32 bits of hash collide
 	for i := range n {
-		if err := c.put(t.Context(), fmt.Sprintf("id-%d", i), []float32{1, float32(i)}); err != nil {
+		if _, err := c.put(t.Context(), fmt.Sprintf("id-%d", i), []float32{1, float32(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -258,7 +258,7 @@ func TestHashedBM25RanksAsBM25(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, d := range x.docs {
-		vecs, err := x.vecs.embedder.EmbedCards(t.Context(), []string{d.Text})
+		vecs, err := x.vecs.embedder.EmbedCards(t.Context(), []string{d.text()})
 		if want := x.vecs.embedder.(*hashedBM25).maxNorm; err != nil || math.Abs(norm(vecs[0])-want) > 1e-3 {
 			t.Errorf("%s has length %g, want the padded %g, %v", d.ID, norm(vecs[0]), want, err)
 		}

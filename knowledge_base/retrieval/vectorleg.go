@@ -243,8 +243,9 @@ func (l *vectorSet) enter(ctx context.Context, cache *vectorCache, docs []docume
 				return err
 			}
 		}
-		switch err := l.coll.put(ctx, d.ID, vecs[i]); {
+		switch stored, err := l.coll.put(ctx, d.ID, vecs[i]); {
 		case err == nil:
+			cache.share(d.hash, stored)
 		case errors.Is(err, errBadVector) && len(vecs[i]) == l.coll.dims:
 			// A text the embedder knows nothing of: the other legs find it.
 			if err := l.coll.remove(ctx, d.ID); err != nil {

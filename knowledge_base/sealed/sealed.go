@@ -57,6 +57,9 @@ func (w *Writer) Floats(v []float32) {
 	}
 }
 
+// Unsealed gives what was written so far, for use in memory; the writer's own.
+func (w *Writer) Unsealed() []byte { return w.b.Bytes() }
+
 // Seal ends the file and gives its bytes; the writer is of no more use.
 func (w *Writer) Seal() ([]byte, error) {
 	sum := sha256.Sum256(w.b.Bytes())

@@ -1,0 +1,109 @@
+package card
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unique"
+
+	"github.com/klauspost/compress/s2"
+
+	"anamnesis/knowledge_base/sealed"
+)
+
+// Head is what is asked of many cards at once: to list, to rank, and to tell
+// who may see them. It holds on to nothing of the card.
+type Head struct {
+	ID, Topic, SourceTask string
+	State                 State
+	Created               time.Time
+	VerifiedAt, Expires   *time.Time
+	Task                  string // of [Provenance]
+	Tainted               bool   // likewise
+	Supersedes            []string
+	Contradicts           []string
+	Generalizes           []string
+}
+
+// Head gives the card's.
+func (c *Card) Head() Head {
+	f := c.fields()
+	h := Head{ID: strings.Clone(f.ID), Topic: strings.Clone(f.Topic), SourceTask: shared(f.SourceTask), State: State(shared(string(f.State))),
+		Created: f.Created, VerifiedAt: f.VerifiedAt, Expires: f.Expires, Task: shared(f.Provenance.Task), Tainted: f.Provenance.Tainted,
+		Supersedes: f.Supersedes, Contradicts: f.Contradicts, Generalizes: f.Generalizes}
+	for _, list := range [][]string{h.Supersedes, h.Contradicts, h.Generalizes} {
+		for i, s := range list {
+			list[i] = strings.Clone(s)
+		}
+	}
+	return h
+}
+
+// shared gives the one copy of a text that many cards have.
+func shared(s string) string { return unique.Make(s).Value() }
+
+// Expired reports whether the card's date of expiry has passed.
+func (h *Head) Expired(now time.Time) bool { return h.Expires != nil && now.After(*h.Expires) }
+
+// Packed is a card, whole, in a fraction of its memory. It is immutable.
+type Packed []byte
+
+// Pack packs a card, which must come from [Parse] or [Packed.Card] and be
+// unchanged.
+func (c *Card) Pack() Packed {
+	var w sealed.Writer
+	c.WriteRecord(&w)
+	return slices.Clone(packing().Encode(nil, w.Unsealed()))
+}
+
+// Card gives the card; false where the bytes are not what [Card.Pack] gave.
+func (p Packed) Card() (*Card, bool) {
+	raw, err := packing().Decode(nil, p)
+	if err != nil {
+		return nil, false
+	}
+	r := sealed.NewReader(raw)
+	c := ReadRecord(r)
+	return c, r.OK() && r.Left() == 0
+}
+
+// packing is what cards are compressed with: S2 (an extension of Snappy) with a
+// dictionary of what nearly all cards have in common. Another dictionary is
+// another [RecordVersion].
+var packing = sync.OnceValue(func() *s2.Dict { return s2.MakeDict([]byte(packingText), nil) })
+
+const packingText = `state: retired
+state: superseded
+state: reviewed
+verified_at: 20
+tags: [
+generalizes: [
+contradicts: [
+supersedes: [
+  tainted: true
+  version: '
+  tool: go test
+  language: go
+expires: 20
+- **Constraint**: Seen in world  of the task; where the files differ, the same action may succeed.
+- **Solution**: The path was given up; no solution was found on it.
+ failed:  error: exit code 1 no such file or directory does not exist
+---
+type: knowledge_card
+topic: source_task: task_
+id: state: draft
+created: 2026-01-31T10:00:00Z
+scope:
+  repo: provenance:
+  task: task_
+  jump_op: 1
+  ranges: [1-2]
+  model: extractor
+  evidence_hash: 0123456789abcdef
+  tainted: false
+---
+
+- **Issue**: 
+- **Solution**: 
+- **Constraint**: `
