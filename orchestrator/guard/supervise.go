@@ -113,6 +113,9 @@ type Outcome struct {
 	NLeft int
 	// Alive lists processes that could not be ended.
 	Alive []Process
+	// Cut says that the end of the output may be missing: something still had
+	// it open when Run stopped to read.
+	Cut bool
 	// Note is a remark for the model about an unusual end; usually empty.
 	Note string
 }

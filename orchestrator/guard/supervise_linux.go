@@ -3,11 +3,13 @@ package guard
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +19,10 @@ import (
 
 // outputBlock is how much of an output is read at once, in bytes.
 const outputBlock = 64 << 10
+
+// maxDrainBytes bounds what is read of an output after the time for it: the
+// largest pipe.
+const maxDrainBytes = 1 << 20
 
 // maxReportBytes bounds the supervisor's report.
 const maxReportBytes = 1 << 20
@@ -70,11 +76,13 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 	var readers sync.WaitGroup
 	s.forward(&readers, c.Output)
 	r, err := s.wait(ctx, c.Timeout)
-	// Everything that could write has ended; what it wrote is in the pipes.
+	// Everything that could write has ended; what it wrote is in the pipes. Only
+	// what could not be ended keeps them from ending, too.
 	end := time.Now().Add(drainTime)
 	_ = s.stdout.SetReadDeadline(end)
 	_ = s.stderr.SetReadDeadline(end)
 	readers.Wait()
+	r.Cut = s.cut.Load()
 	if err != nil {
 		return Outcome{}, fmt.Errorf("run command: %w", err)
 	}
@@ -91,7 +99,8 @@ type supervisor struct {
 	control        *os.File // write; closing it is the order to stop
 	report         *os.File // read
 	reports        *json.Decoder
-	stdout, stderr *os.File // read
+	stdout, stderr *os.File    // read
+	cut            atomic.Bool // one of them was not read to its end
 	once           sync.Once
 	exited         chan struct{} // closed when the process was waited for
 }
@@ -117,7 +126,8 @@ func startSupervisor(box *Sandbox, stdin *os.File) (_ *supervisor, err error) {
 			return nil, err
 		}
 	}
-	env := []string{supervisorMark + "=1", "GOTRACEBACK=single"}
+	// A build with the race detector would sleep for a second at its end.
+	env := []string{supervisorMark + "=1", "GOTRACEBACK=single", "GORACE=atexit_sleep_ms=0"}
 	if dir := os.Getenv("GOCOVERDIR"); dir != "" {
 		env = append(env, "GOCOVERDIR="+dir)
 	}
@@ -185,22 +195,61 @@ func (s *supervisor) id(call string) op.ToolStarted {
 // forward reads both outputs until they end.
 func (s *supervisor) forward(wg *sync.WaitGroup, output func(Stream, []byte)) {
 	var mu sync.Mutex
+	emit := func(stream Stream, p []byte) {
+		if len(p) > 0 && output != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			output(stream, p)
+		}
+	}
 	read := func(stream Stream, f *os.File) {
 		buf := make([]byte, outputBlock)
 		for {
 			n, err := f.Read(buf)
-			if n > 0 && output != nil {
-				mu.Lock()
-				output(stream, buf[:n])
-				mu.Unlock()
-			}
+			emit(stream, buf[:n])
 			if err != nil {
+				if !errors.Is(err, io.EOF) && !drained(f, func(p []byte) { emit(stream, p) }) {
+					s.cut.Store(true)
+				}
 				return
 			}
 		}
 	}
 	wg.Go(func() { read(Stdout, s.stdout) })
 	wg.Go(func() { read(Stderr, s.stderr) })
+}
+
+// drained reads what is in a pipe without waiting for more, when the time to
+// wait is over: a reader that came late, on a busy machine, loses nothing. It
+// reports whether the pipe has ended.
+func drained(f *os.File, emit func([]byte)) bool {
+	if f.SetReadDeadline(time.Time{}) != nil {
+		return false
+	}
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	buf := make([]byte, outputBlock)
+	for total := 0; total < maxDrainBytes; {
+		var n int
+		var failed error
+		err := conn.Read(func(fd uintptr) bool {
+			n, failed = unix.Read(int(fd), buf)
+			return true
+		})
+		switch {
+		case errors.Is(failed, unix.EINTR):
+			continue
+		case err != nil || failed != nil:
+			return false
+		case n == 0:
+			return true
+		}
+		total += n
+		emit(buf[:n])
+	}
+	return false
 }
 
 // wait lets the command begin and waits for the report, or, when the

@@ -106,7 +106,12 @@ func supervise() int {
 	if err != nil {
 		return fail(err)
 	}
-	_ = out.Encode(watch(pid, r.Timeout, stop))
+	ended := watch(pid, r.Timeout, stop)
+	// Nothing writes any more but what could not be ended: the outputs end with
+	// the report, not with this process.
+	_ = unix.Close(1)
+	_ = unix.Close(2)
+	_ = out.Encode(ended)
 	return 0
 }
 
