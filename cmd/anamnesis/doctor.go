@@ -16,6 +16,7 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/tool/search"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -23,10 +24,10 @@ func (a *app) doctorCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor [TASK]",
-		Short: "Check that a task, or every task, is whole, and what there is of the sandbox; salvage a damaged task",
+		Short: "Check that a task, or every task, is whole, and what there is of the sandbox and ripgrep; salvage a damaged task",
 		Long: "Check everything a task rests on, one line a finding: the stream's lines, their chain and blobs, the snapshots\n" +
 			"that operations name, the operations that snapshots name (so a lost end is seen), the vault. Nothing is changed.\n" +
-			"Without TASK the first line says what this machine has to hold commands in with, and what it lacks.\n" +
+			"Without TASK the first lines say what this machine has to hold commands in with, what it lacks, and whether Grep uses ripgrep.\n" +
 			"The exit code is 4 when something acknowledged is damaged, 1 when only the end is torn, which the next writer sets aside.\n\n" +
 			"With --salvage DIR the operations that can be read, up to the first damage, are copied into a new stream in DIR.\n" +
 			"The damaged task is not touched. The vault stays where it is.",
@@ -44,7 +45,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			}
 			ids := args
 			if len(ids) == 0 {
-				if err := a.doctorSandbox(cmd.Context(), asJSON); err != nil {
+				if err := a.doctorMachine(cmd.Context(), asJSON); err != nil {
 					return err
 				}
 				if ids, err = h.Tasks(); err != nil {
@@ -59,14 +60,17 @@ func (a *app) doctorCommand() *cobra.Command {
 	return cmd
 }
 
-// sandboxDiagnosis is what this machine has to hold commands in with.
-type sandboxDiagnosis struct {
-	Sandbox string   `json:"sandbox"`
-	Missing []string `json:"missing"` // what it does not hold in, a sentence each
+// machineDiagnosis is what this machine has to hold commands in with, and what
+// Grep uses of it.
+type machineDiagnosis struct {
+	Sandbox   string   `json:"sandbox"`
+	Missing   []string `json:"missing"`              // what it does not hold in, a sentence each
+	Ripgrep   string   `json:"ripgrep,omitempty"`    // the rg program that Grep uses
+	NoRipgrep string   `json:"no_ripgrep,omitempty"` // why it uses none
 }
 
-// doctorSandbox tries the sandbox and says what there is of it.
-func (a *app) doctorSandbox(ctx context.Context, asJSON bool) error {
+// doctorMachine tries the sandbox and ripgrep, and says what there is of them.
+func (a *app) doctorMachine(ctx context.Context, asJSON bool) error {
 	dir, err := os.MkdirTemp("", "anamnesis-doctor-")
 	if err != nil {
 		return fmt.Errorf("try the sandbox: %w", err)
@@ -76,13 +80,21 @@ func (a *app) doctorSandbox(ctx context.Context, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	d := sandboxDiagnosis{Sandbox: box.String(), Missing: append([]string{}, box.Missing()...)}
+	d := machineDiagnosis{Sandbox: box.String(), Missing: append([]string{}, box.Missing()...)}
+	if d.Ripgrep, err = search.CheckRipgrep(ctx, box, dir); err != nil {
+		d.NoRipgrep = err.Error()
+	}
 	if asJSON {
 		return a.printJSON(d)
 	}
 	fmt.Fprintf(a.stdout, "sandbox: %s\n", d.Sandbox)
 	for _, m := range d.Missing {
 		fmt.Fprintf(a.stdout, "sandbox: missing: %s\n", m)
+	}
+	if d.Ripgrep != "" {
+		fmt.Fprintf(a.stdout, "search: Grep uses %s\n", oneLine(d.Ripgrep))
+	} else {
+		fmt.Fprintf(a.stdout, "search: Grep finds the same without ripgrep, more slowly: %s\n", oneLine(d.NoRipgrep))
 	}
 	return nil
 }

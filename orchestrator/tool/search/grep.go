@@ -28,9 +28,16 @@ const maxContext = 50
 const maxMatches = 100_000
 
 // Grep is the tool that searches text files with a regular expression.
-func Grep(o *Options) tool.Tool { return grep{o.orDefaults()} }
+// Where ripgrep is installed, it tells which files need no reading; the results
+// are the same without it.
+func Grep(o *Options) tool.Tool {
+	return grep{o.orDefaults(), accelerator{find: findRipgrep, from: ripgrepFrom}}
+}
 
-type grep struct{ Options }
+type grep struct {
+	Options
+	rg accelerator
+}
 
 func (g grep) Spec() tool.Spec {
 	lines := func(what string) tool.Param {
@@ -112,7 +119,7 @@ func (g grep) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	}
 	walked := w.walk(limited, rel)
 	newestFirst(files)
-	s := &scan{re: re, query: q, allow: g.AllowSecrets}
+	s := &scan{re: re, query: q, allow: g.AllowSecrets, rg: g.rg, want: required(expr)}
 	if walked == nil || errors.Is(walked, errEnough) {
 		if err := s.files(limited, env, files); err != nil {
 			walked = err
@@ -144,6 +151,8 @@ type scan struct {
 	re    *regexp.Regexp
 	query query
 	allow []string
+	rg    accelerator
+	want  texts // what matches hold
 
 	env     *tool.Env
 	hits    []hit
@@ -156,21 +165,14 @@ type scan struct {
 
 func (s *scan) files(ctx context.Context, env *tool.Env, files []found) error {
 	s.env = env
-	infos := make([]fs.FileInfo, len(files))
-	for i, f := range files {
-		infos[i] = f.info
-	}
-	stray := env.Stray(infos...)
+	files = s.readable(files)
+	ahead := s.rg.start(ctx, env, s.want, files)
+	defer ahead.stop()
 	for i, f := range files {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if stray[i] {
-			s.stray = append(s.stray, f.rel)
-			continue
-		}
-		if tool.SecretFile(f.rel, s.allow) {
-			s.secret = append(s.secret, f.rel)
+		if ahead.rulesOut(i) {
 			continue
 		}
 		data, err := readRegular(env.Root, f.rel, MaxFileBytes)
@@ -195,6 +197,27 @@ func (s *scan) files(ctx context.Context, env *tool.Env, files []found) error {
 		}
 	}
 	return nil
+}
+
+// readable leaves out the files that may not be read, and notes them.
+func (s *scan) readable(files []found) []found {
+	infos := make([]fs.FileInfo, len(files))
+	for i, f := range files {
+		infos[i] = f.info
+	}
+	stray := s.env.Stray(infos...)
+	kept := make([]found, 0, len(files))
+	for i, f := range files {
+		switch {
+		case stray[i]:
+			s.stray = append(s.stray, f.rel)
+		case tool.SecretFile(f.rel, s.allow):
+			s.secret = append(s.secret, f.rel)
+		default:
+			kept = append(kept, f)
+		}
+	}
+	return kept
 }
 
 // binary reports whether data is no text, by its first 8,000 bytes as in git.

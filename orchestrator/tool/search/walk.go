@@ -2,8 +2,14 @@
 //
 // Both walk the world without following symbolic links. They leave out what
 // .gitignore files and .git/info/exclude name, and, unless include_ignored is
-// set, node_modules; .git and .anamnesis are always left out. They use no
-// program of the machine, so the results are the same everywhere.
+// set, node_modules; .git and .anamnesis are always left out. The results are
+// the same everywhere: ripgrep, where it is installed, only tells Grep which
+// files it need not read.
+//
+// Glob does without. On the Go source tree, 11,500 files, it takes 56 ms.
+// `rg --files` takes 35 ms and gives no times, `rg --sortr modified` takes 45
+// ms, both after about 10 ms to be started, and neither knows our ignore rules
+// (BenchmarkGlob).
 package search
 
 import (

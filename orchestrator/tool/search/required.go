@@ -1,0 +1,193 @@
+package search
+
+import (
+	"regexp/syntax"
+	"slices"
+)
+
+const (
+	// minText is the length in bytes of the shortest text worth asking for:
+	// nearly every file holds all shorter ones.
+	minText = 3
+	// maxTextBytes cuts a text that is asked for: what holds all of it holds its
+	// beginning.
+	maxTextBytes = 64
+	// maxTexts bounds the texts that are asked for at once.
+	maxTexts = 16
+)
+
+// texts are plain ASCII, without control characters, of which every match of
+// an expression holds at least one as it stands or, where fold is set, in
+// another case. None: nothing is known.
+type texts struct {
+	any  []string
+	fold bool
+}
+
+// required gives the texts that an expression, which regexp accepts, requires.
+func required(expr string) texts {
+	re, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return texts{}
+	}
+	var fold bool
+	p := partsOf(re, &fold)
+	if p.shortest() < minText {
+		return texts{}
+	}
+	for i, text := range p.any {
+		p.any[i] = text[:min(len(text), maxTextBytes)]
+	}
+	slices.Sort(p.any)
+	return texts{any: slices.Compact(p.any), fold: fold}
+}
+
+// parts are the texts of one part of an expression.
+type parts struct {
+	any   []string
+	whole bool // what the part matches is one of them, nothing more
+}
+
+// nothing is the part that matches the empty text.
+func nothing() parts { return parts{any: []string{""}, whole: true} }
+
+// shortest is the length of the shortest text, 0 where there is none.
+func (p parts) shortest() int {
+	if len(p.any) == 0 {
+		return 0
+	}
+	return len(slices.MinFunc(p.any, func(a, b string) int { return len(a) - len(b) }))
+}
+
+// or is the part that tells more.
+func (p parts) or(q parts) parts {
+	if q.shortest() > p.shortest() {
+		return q
+	}
+	return p
+}
+
+// then is p followed by q, both whole; false where these are too many texts.
+func (p parts) then(q parts) (parts, bool) {
+	if len(p.any)*len(q.any) > maxTexts {
+		return parts{}, false
+	}
+	all := parts{whole: true}
+	for _, a := range p.any {
+		for _, b := range q.any {
+			all.any = append(all.any, a+b)
+		}
+	}
+	return all, true
+}
+
+// partsOf gives the texts of an expression, and sets fold where one of them
+// may stand in another case.
+func partsOf(re *syntax.Regexp, fold *bool) parts {
+	switch re.Op {
+	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText,
+		syntax.OpWordBoundary, syntax.OpNoWordBoundary:
+		return nothing()
+	case syntax.OpLiteral:
+		*fold = *fold || re.Flags&syntax.FoldCase != 0
+		return literal(re.Rune)
+	case syntax.OpCharClass:
+		return class(re.Rune)
+	case syntax.OpCapture:
+		return partsOf(re.Sub[0], fold)
+	case syntax.OpPlus:
+		return parts{any: partsOf(re.Sub[0], fold).any}
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			return parts{any: partsOf(re.Sub[0], fold).any}
+		}
+	case syntax.OpQuest:
+		if p := partsOf(re.Sub[0], fold); p.whole && len(p.any) < maxTexts {
+			return parts{any: append([]string{""}, p.any...), whole: true}
+		}
+	case syntax.OpAlternate:
+		return alternatives(re.Sub, fold)
+	case syntax.OpConcat:
+		return sequence(re.Sub, fold)
+	}
+	return parts{}
+}
+
+// alternatives are the texts of all of them; nothing is known where one has
+// none.
+func alternatives(subs []*syntax.Regexp, fold *bool) parts {
+	all := parts{whole: true}
+	for _, sub := range subs {
+		p := partsOf(sub, fold)
+		if len(p.any) == 0 || len(all.any)+len(p.any) > maxTexts {
+			return parts{}
+		}
+		all.any = append(all.any, p.any...)
+		all.whole = all.whole && p.whole
+	}
+	return all
+}
+
+// sequence are the texts of the run of neighbours that tells most.
+func sequence(subs []*syntax.Regexp, fold *bool) parts {
+	best, run, whole := parts{}, nothing(), true
+	for _, sub := range subs {
+		p := partsOf(sub, fold)
+		if p.whole {
+			if longer, ok := run.then(p); ok {
+				run = longer
+				continue
+			}
+		}
+		whole = false
+		best = best.or(run).or(p)
+		if run = nothing(); p.whole {
+			run = p
+		}
+	}
+	if whole {
+		return run
+	}
+	best = best.or(run)
+	return parts{any: best.any}
+}
+
+// plainText reports whether a character means the same in every encoding of a
+// file that is searched as bytes.
+func plainText(r rune) bool { return r >= ' ' && r <= '~' }
+
+// literal is the whole text if it is plain, the longest plain part of it
+// otherwise.
+func literal(text []rune) parts {
+	longest, from := "", 0
+	for i := 0; i <= len(text); i++ {
+		if i < len(text) && plainText(text[i]) {
+			continue
+		}
+		if i-from > len(longest) {
+			longest = string(text[from:i])
+		}
+		from = i + 1
+	}
+	if longest == "" {
+		return parts{}
+	}
+	return parts{any: []string{longest}, whole: len(longest) == len(text)}
+}
+
+// class are the characters of a small class, given as pairs of bounds.
+func class(ranges []rune) parts {
+	p := parts{whole: true}
+	for i := 0; i+1 < len(ranges); i += 2 {
+		for r := ranges[i]; r <= ranges[i+1]; r++ {
+			if !plainText(r) || len(p.any) == maxTexts {
+				return parts{}
+			}
+			p.any = append(p.any, string(r))
+		}
+	}
+	if len(p.any) == 0 {
+		return parts{} // it matches nothing
+	}
+	return p
+}

@@ -1,0 +1,104 @@
+package search_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"anamnesis/orchestrator/tool/search"
+)
+
+func TestRequired(t *testing.T) {
+	for expr, want := range map[string]string{
+		"needle": "needle", `func \(\w+\) Read`: "func (", "(needle)?x": "", "(?:needle)*": "", "ab": "", "abc{0}": "", "(": "", "(?:abc){0,5}": "",
+		"a(?:needle){2,3}b": "needle", "^abc$": "abc", `\bword\b`: "word", "[n]eed": "need", "needl+e": "need", "nee.dle": "dle|nee", "[^n]eedle": "eedle",
+		"äneedleö": "needle", `one\ntwo2`: "two2", `\x00abc`: "abc", "long.*longest": "longest",
+		// One of several.
+		"foo|bar": "bar|foo", "bar|baz": "bar|baz", "class (?:Foo|Bar)": "class Bar|class Foo", "https?://": "http://|https://", "foo|b": "", "foo|": "",
+		"(abc)+|(abd)": "abc|abd", "foo|.*": "", "ba[a-z]foo": "foo", "(?:one|two)+x": "one|two", "a[bcd][efg][hij][klm]": "abe|abf|abg|ace|acf|acg|ade|adf|adg",
+		// In another case.
+		"(?i)needle": "~NEEDLE", "(?i:need)less": "~NEEDless", "(?i)k": "", "(?i)[ab]cd": "~ACD|BCD|aCD|bCD", "(?i)aſk": "~ASK",
+	} {
+		any, fold := search.Required(expr)
+		got := strings.Join(any, "|")
+		if fold && got != "" {
+			got = "~" + got
+		}
+		if strings.HasPrefix(want, "dle|nee") {
+			want = got // of two that tell as much either will do
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", expr, got, want)
+		}
+	}
+	if any, _ := search.Required(strings.Repeat("long", 100)); len(any) != 1 || len(any[0]) != 64 {
+		t.Errorf("a long text: %q", any)
+	}
+	if any, _ := search.Required("aaa|bbb|ccc|ddd|eee|fff|ggg|hhh|iii|jjj|kkk|lll|mmm|nnn|ooo|ppp|qqq"); len(any) > 0 {
+		t.Errorf("too many texts: %q", any)
+	}
+}
+
+// pieces are what expressions and the lines they look at are made of: few
+// characters, so that they meet, and those that fold into ASCII.
+var pieces = []string{"a", "b", "ab", "k", "K", "s", "S", "ſ", "\u212a", "ä", "Ä", " ", "\xff", "\r"}
+
+// expression is a random regular expression over the pieces.
+func expression(t *rapid.T, depth int) string {
+	piece := rapid.SampledFrom(append([]string{".", `\w`, "[ab]", "[^a]", "[k-s]", "^", "$", `\b`, "(?i:ask)", "abk", "sab"}, pieces[:12]...))
+	var b strings.Builder
+	for range rapid.IntRange(1, 4).Draw(t, "length") {
+		part := piece.Draw(t, "piece")
+		if depth > 0 && rapid.IntRange(0, 2).Draw(t, "group") == 0 {
+			part = "(?:" + expression(t, depth-1) + "|" + expression(t, depth-1) + ")"
+		}
+		b.WriteString(part)
+		if part != "^" && part != "$" && part != `\b` {
+			b.WriteString(rapid.SampledFrom([]string{"", "", "", "", "?", "*", "+", "{2}", "{0,2}", "+?"}).Draw(t, "times"))
+		}
+	}
+	return b.String()
+}
+
+// What matches an expression holds what the expression requires.
+func TestMatchesHoldWhatIsRequired(t *testing.T) {
+	required := 0
+	rapid.Check(t, func(t *rapid.T) {
+		expr := expression(t, 2)
+		if rapid.Bool().Draw(t, "fold") {
+			expr = "(?i)" + expr
+		}
+		any, fold := search.Required(expr)
+		if len(any) == 0 {
+			return
+		}
+		required++
+		re := regexp.MustCompile(expr)
+		for range 100 {
+			line := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 12).Draw(t, "line"), "")
+			if re.MatchString(line) && !holdsOne(line, any, fold) {
+				t.Fatalf("%s requires %q, %q matches without", expr, any, line)
+			}
+		}
+	})
+	if required == 0 {
+		t.Error("no expression required anything")
+	}
+}
+
+// holdsOne reports whether a line holds one of some texts, by the case folding
+// of regexp.
+func holdsOne(line string, any []string, fold bool) bool {
+	for _, text := range any {
+		expr := regexp.QuoteMeta(text)
+		if fold {
+			expr = "(?i)" + expr
+		}
+		if regexp.MustCompile(expr).MatchString(line) {
+			return true
+		}
+	}
+	return false
+}
