@@ -282,7 +282,9 @@ func (in loading) subagents(s *Spec, chain []link) error {
 				return d.fail(r.line, "%s: %s: %v", keySubagents, name, err)
 			}
 			sub, err := in.resolve(at, false)
-			if err != nil {
+			if fault := (*Error)(nil); errors.As(err, &fault) && fault.Line == 0 {
+				return d.fail(r.line, "%s: %s: %v", keySubagents, name, err)
+			} else if err != nil {
 				return err
 			}
 			sub.Name = name

@@ -189,6 +189,7 @@ func TestFaults(t *testing.T) {
 		{"subagent without a path", ok + "subagents: {s: {description: d}}\n", "user/a.yaml:2: subagents: s has no path"},
 		{"unknown subagent", ok + "subagents: {s: nobody}\n", `user/a.yaml:2: subagents: s: no such agent: "nobody"`},
 		{"fault in a subagent", ok + "subagents: {s: {path: bad, description: d}}\n", `user/bad.yaml:1: unknown key "x"`},
+		{"missing file of a subagent", ok + "subagents: {s: {path: ./none.yaml, description: d}}\n", "user/a.yaml:2: subagents: s: user/none.yaml: there is no such file"},
 		{"null", "extends:\n", "user/a.yaml:1: extends: want one text"},
 		{"too long", ok + "description: " + strings.Repeat("x", 1_001) + "\n", "user/a.yaml:2: description: 1001 bytes"},
 		{"too large", ok + "#" + strings.Repeat("x", maxSpecBytes), "user/a.yaml: more than 65536 bytes"},
