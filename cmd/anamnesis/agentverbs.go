@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -249,8 +248,8 @@ func (a *app) agentApproveCommand(dir *string) *cobra.Command {
 				return nil
 			}
 			fmt.Fprint(a.stdout, view.Clean(who.Text()))
-			if ok, err := a.confirm(cmd.Context(), "Approve this agent?", yes); err != nil || !ok {
-				return errors.Join(err, &exitError{exitRefused, fmt.Errorf("agent %s: not approved", who.Spec.Name)})
+			if err := a.confirm(cmd.Context(), "agent "+who.Spec.Name, "Approve this agent?", yes); err != nil {
+				return err
 			}
 			if err := who.Approve(trust); err != nil {
 				return err

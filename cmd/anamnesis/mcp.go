@@ -314,18 +314,17 @@ func (a *app) mcpApproveCommand(dir *string) *cobra.Command {
 // mcpApprove asks twice: before the command runs, and about what the server
 // then says of its tools.
 func (a *app) mcpApprove(ctx context.Context, s mcp.Server, trust *guard.Trust, dir string, yes bool) error {
-	refused := &exitError{exitRefused, fmt.Errorf("MCP server %s: not approved", s.Name)}
 	fmt.Fprintf(a.stdout, "%s would be started like this:\n  %s\n", s.Name, view.Clean(s.How()))
-	if ok, err := a.confirm(ctx, "Start it?", yes); err != nil || !ok {
-		return errors.Join(err, refused)
+	if err := a.confirm(ctx, "MCP server "+s.Name, "Start it?", yes); err != nil {
+		return err
 	}
 	r, err := a.mcpProbe(ctx, s, dir)
 	if err != nil {
 		return err
 	}
 	a.showReport(s, r)
-	if ok, err := a.confirm(ctx, "Approve the command and these tools?", yes); err != nil || !ok {
-		return errors.Join(err, refused)
+	if err := a.confirm(ctx, "MCP server "+s.Name, "Approve the command and these tools?", yes); err != nil {
+		return err
 	}
 	if err := mcp.ApproveCommand(s, trust); err != nil {
 		return err
@@ -337,17 +336,22 @@ func (a *app) mcpApprove(ctx context.Context, s mcp.Server, trust *guard.Trust, 
 	return nil
 }
 
-// confirm asks a person at the terminal. Without one it is a usage error that
-// names the flag.
-func (a *app) confirm(ctx context.Context, question string, yes bool) (bool, error) {
+// confirm asks a person at the terminal to approve what was shown. Anything but
+// a yes is an error that says that it is not approved; where there is no terminal,
+// it names the flag.
+func (a *app) confirm(ctx context.Context, what, question string, yes bool) error {
 	if yes {
-		return true, nil
+		return nil
 	}
+	refused := &exitError{exitRefused, fmt.Errorf("%s: not approved", what)}
 	if !a.interactive() {
-		return false, &exitError{exitRefused, errors.New("there is no terminal to ask at; --yes approves what is shown")}
+		return errors.Join(&exitError{exitRefused, errors.New("there is no terminal to ask at; --yes approves what is shown")}, refused)
 	}
 	line, err := a.askLine(ctx, question+" [y/N] ")
-	return isYes(line), err
+	if err != nil || !isYes(line) {
+		return errors.Join(err, refused)
+	}
+	return nil
 }
 
 // approves puts a question about something a repository brings.

@@ -160,8 +160,8 @@ func (a *app) rulesApproveCommand(dir *string) *cobra.Command {
 			for _, r := range project.Rules {
 				fmt.Fprintf(a.stdout, "%s %s\n", r.Verdict, view.Clean(r.String()))
 			}
-			if ok, err := a.confirm(cmd.Context(), "Approve these rules?", yes); err != nil || !ok {
-				return errors.Join(err, &exitError{exitRefused, errors.New("rules: not approved")})
+			if err := a.confirm(cmd.Context(), "rules", "Approve these rules?", yes); err != nil {
+				return err
 			}
 			if err := guard.OpenTrust(h.Approvals()).Approve(project.Approval(real)); err != nil {
 				return err

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -119,11 +118,17 @@ func (a *app) toolsApproveCommand(dir *string) *cobra.Command {
 					continue
 				}
 				if f.Err != nil {
-					return usageError("%s is no tool: %v", f.Path, f.Err)
+					if len(args) > 0 {
+						return usageError("%s is no tool: %v", f.Path, f.Err)
+					}
+					continue // costs that file only; 'tools list' tells
 				}
 				if ok, err := f.Allow(cmd.Context(), trust, nil); err != nil {
 					return err
 				} else if ok {
+					if len(args) > 0 {
+						fmt.Fprintf(a.stdout, "%s is approved already\n", f.Tool)
+					}
 					continue
 				}
 				if err := a.toolApprove(cmd, f, trust, yes); err != nil {
@@ -139,8 +144,8 @@ func (a *app) toolsApproveCommand(dir *string) *cobra.Command {
 
 func (a *app) toolApprove(cmd *cobra.Command, f command.File, trust *guard.Trust, yes bool) error {
 	fmt.Fprintf(a.stdout, "%s makes a tool of a command:\n%s\n", f.Path, view.Clean(f.Text))
-	if ok, err := a.confirm(cmd.Context(), "Approve it?", yes); err != nil || !ok {
-		return errors.Join(err, &exitError{exitRefused, fmt.Errorf("tool %s: not approved", f.Tool)})
+	if err := a.confirm(cmd.Context(), "tool "+f.Tool, "Approve it?", yes); err != nil {
+		return err
 	}
 	if err := f.Approve(trust); err != nil {
 		return err
