@@ -150,7 +150,7 @@ func (t *Task) askApproval(ctx context.Context, c op.Call, print func(op.Call) s
 	a := t.opts.Approve(ctx, c)
 	t.opts.family.askMu.Unlock()
 	if ctx.Err() != nil {
-		return false, "Not run: the person interrupted the turn.", nil
+		return false, "Not run: " + endedBy(ctx) + ".", nil
 	}
 	if a.Allow && print(c) != before {
 		refused.By = "guard:changed"

@@ -243,14 +243,36 @@ func (t *Task) weigh(req model.Request) (hash string, tokens int, err error) {
 	return hex.EncodeToString(sum[:]), t.state.contextTokens(), nil
 }
 
+// errTimeUp is why the calls of a reply end when the time of Limits is over.
+var errTimeUp = errors.New("the time that --max-time gives is over")
+
+// withinTime is a context that ends with the time this process may work.
+func (t *Task) withinTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	if t.opts.Limits.Time <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, t.opts.Limits.Time-t.now().Sub(t.opts.family.begun), errTimeUp)
+}
+
+// endedBy says to the model who ended the calls of a reply.
+func endedBy(ctx context.Context) string {
+	if errors.Is(context.Cause(ctx), errTimeUp) {
+		return errTimeUp.Error()
+	}
+	return "the person interrupted the turn"
+}
+
 // runCalls runs the calls of a reply: at once when all only read and no order
-// matters, otherwise in order. Every call gets a result, also when the turn is interrupted.
+// matters, otherwise in order. Every call gets a result, also when the turn is
+// interrupted or its time is over.
 func (t *Task) runCalls(ctx, keep context.Context, calls []CallState) error {
 	if t.offers == nil { // an earlier process asked the model
 		if err := t.refreshTools(ctx, keep); err != nil {
 			return err
 		}
 	}
+	ctx, cancel := t.withinTime(ctx)
+	defer cancel()
 	readOnly := len(calls) > 1
 	for _, c := range calls {
 		tl, args, err := t.tools.Validate(c.Call)
@@ -284,7 +306,7 @@ func (t *Task) runCalls(ctx, keep context.Context, calls []CallState) error {
 // runCall runs one call: approval, intent, effect, result.
 func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 	if ctx.Err() != nil {
-		return t.finishCall(keep, c, tool.Result{IsError: true, Text: "Not run: the person interrupted the turn."}, 0, 0)
+		return t.finishCall(keep, c, tool.Result{IsError: true, Text: "Not run: " + endedBy(ctx) + "."}, 0, 0)
 	}
 	tl, args, err := t.tools.Validate(c)
 	if err != nil {
@@ -347,7 +369,11 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 			return fmt.Errorf("tool %s: %w", c.Name, err)
 		}
 		res.IsError = true
-		res.Text = strings.TrimSpace(res.Text + "\nInterrupted by the person while it ran: it may have taken effect in part.")
+		how := "Interrupted by the person while it ran"
+		if errors.Is(context.Cause(ctx), errTimeUp) {
+			how = "Ended while it ran, because " + endedBy(ctx)
+		}
+		res.Text = strings.TrimSpace(res.Text + "\n" + how + ": it may have taken effect in part.")
 	}
 	res.Text = again.remind(res.Text)
 	return t.finishCall(keep, c, res, again.last, t.now().Sub(start))
