@@ -220,8 +220,11 @@ func OpenTask(ctx context.Context, h Home, id string, o Options) (*Task, error) 
 			return nil, fmt.Errorf("task %s: %w", id, err)
 		}
 	}
-	if info, err := os.Stat(st.Opened.Dir); err != nil || !info.IsDir() {
+	switch info, err := os.Stat(st.Opened.Dir); {
+	case err != nil:
 		return nil, fmt.Errorf("%w: task %s works in %s; put the directory back, or 'anamnesis jump %s STEP' makes it again", ErrNoDirectory, id, st.Opened.Dir, id)
+	case !info.IsDir():
+		return nil, fmt.Errorf("%w: task %s works in %s, where a file stands in the directory's place; move the file away", ErrNoDirectory, id, st.Opened.Dir)
 	}
 	live, err := holdDir(h, st.Opened.Dir, id, st.parent())
 	if err != nil {
