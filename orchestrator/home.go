@@ -172,7 +172,8 @@ func CheckTaskID(id string) error {
 
 var nonWord = regexp.MustCompile(`[^a-z0-9]+`)
 
-// NewTaskID makes a free id from a request: task_N_first_words.
+// NewTaskID makes a free id from a request: task_N_first_words, the N-th that a
+// person began, or a later one.
 func NewTaskID(h Home, request string) (string, error) {
 	ids, err := h.Tasks()
 	if err != nil {
@@ -183,7 +184,12 @@ func NewTaskID(h Home, request string) (string, error) {
 		words = strings.Join(parts[:4], "_")
 	}
 	words = strings.Trim(firstBytes(words, 32), "_")
-	for n := len(ids) + 1; ; n++ {
+	own := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { // subagents' are PARENT.N
+		parent, _, _ := strings.Cut(id, ".")
+		_, found := slices.BinarySearch(ids, parent)
+		return found && parent != id
+	})
+	for n := len(own) + 1; ; n++ {
 		id := strings.TrimSuffix(fmt.Sprintf("task_%d_%s", n, words), "_")
 		prefix := fmt.Sprintf("task_%d_", n)
 		taken := slices.ContainsFunc(ids, func(o string) bool { return o == id || strings.HasPrefix(o+"_", prefix) })

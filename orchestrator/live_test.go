@@ -164,8 +164,10 @@ func TestTaskIDs(t *testing.T) {
 		if err != nil || id != want {
 			t.Fatalf("NewTaskID = %q, %v; want %q", id, err, want)
 		}
-		if err := os.MkdirAll(h.Task(id), 0o700); err != nil {
-			t.Fatal(err)
+		for _, made := range []string{id, id + ".1", id + ".2"} { // subagents' do not count
+			if err := os.MkdirAll(h.Task(made), 0o700); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	if id, err := NewTaskID(h, "修复日期解析"); err != nil || id != "task_3" {
