@@ -51,7 +51,7 @@ func fakeServer(how string) {
 	if how == "talks" || how == "talks only" {
 		say("Listening on the standard input …\n\n{debug: [1, 2]}")
 	}
-	tools := []string{"mixed", "die", "die_once", "hang", "slow", "long", "grow", "env", "pid", "dies", "asks"}
+	tools := []string{"mixed", "die", "die_once", "hang", "slow", "long", "grow", "env", "pid", "dies", "asks", "odd"}
 	lists := 0
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 16<<20)
@@ -136,6 +136,8 @@ func fakeCall(r fakeRequest) {
 		}
 		text("the second time")
 	case "hang":
+	case "odd":
+		say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"image","mimeType":"image/png","data":"%%%%"}]}}`, r.ID)
 	case "asks":
 		say(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"input_required","inputRequests":{}}}`, r.ID)
 	case "slow":

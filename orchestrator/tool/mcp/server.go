@@ -224,6 +224,9 @@ func (s *server) call(ctx context.Context, r request) (tool.Result, error) {
 	if err == nil || ctx.Err() != nil || !lost(err) {
 		return s.outcome(ctx, r, res, err)
 	}
+	if ses.proc != nil && !errors.Is(err, sdk.ErrConnectionClosed) && answers(ctx, ses) {
+		return network(tool.Errorf("The answer of the MCP server %s cannot be read: %s. The call may have taken effect.", s.Name, oneLine(err.Error()))), nil
+	}
 	if errors.Is(err, syscall.ECONNREFUSED) { // it never arrived
 		r.again = true
 	}
@@ -250,13 +253,19 @@ func (s *server) usable(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	ping, cancel := context.WithTimeout(ctx, aliveTime)
-	defer cancel()
-	if err := ses.cs.Ping(ping, nil); err == nil || ping.Err() != nil || !lost(err) {
-		return ses, nil // slow is not dead
+	if answers(ctx, ses) {
+		return ses, nil
 	}
 	ses.end()
 	return s.connected(ctx)
+}
+
+// answers reports whether a server is there. Slow is not dead.
+func answers(ctx context.Context, ses *session) bool {
+	ping, cancel := context.WithTimeout(ctx, aliveTime)
+	defer cancel()
+	err := ses.cs.Ping(ping, nil)
+	return err == nil || ping.Err() != nil || !lost(err)
 }
 
 // lost reports whether a call failed because of the connection, and not

@@ -117,7 +117,7 @@ func TestDeadAndSlow(t *testing.T) {
 	slow.StartTimeoutSeconds = 1
 	missing := Server{Name: "missing", Command: "no-such-program-here"}
 	tools, news := offered(t, open(t, Options{}, fake(t, "a", "ok"), fake(t, "dead", "exit"), slow, missing, fake(t, "z", "ok")))
-	if tools["mcp__a__pid"] == nil || tools["mcp__z__pid"] == nil || len(tools) != 22 {
+	if tools["mcp__a__pid"] == nil || tools["mcp__z__pid"] == nil || len(tools) != 24 {
 		t.Errorf("%d tools", len(tools))
 	}
 	all := strings.Join(news, "\n")
@@ -301,7 +301,7 @@ func TestTrust(t *testing.T) {
 	}
 	s := open(t, o, cfg)
 	tools, news = offered(t, s)
-	if len(tools) != 11 || len(news) != 0 {
+	if len(tools) != 12 || len(news) != 0 {
 		t.Fatalf("approved: %d tools, %q", len(tools), news)
 	}
 	call(t, tools["mcp__p__grow"], nil) // it says something new
@@ -310,7 +310,7 @@ func TestTrust(t *testing.T) {
 	if err := ApproveTools(cfg, Report{hash: s.servers[0].said}, trust); err != nil {
 		t.Fatal(err)
 	}
-	if tools, news = offered(t, s); len(tools) != 12 || len(news) != 0 {
+	if tools, news = offered(t, s); len(tools) != 13 || len(news) != 0 {
 		t.Errorf("approved meanwhile: %d tools, %q", len(tools), news)
 	}
 	for what, change := range map[string]func(*Server){
@@ -349,7 +349,7 @@ func TestTrustAsks(t *testing.T) {
 		return true
 	}}
 	for range 2 {
-		if tools, _ := offered(t, open(t, o, cfg)); len(tools) != 11 {
+		if tools, _ := offered(t, open(t, o, cfg)); len(tools) != 12 {
 			t.Fatalf("%d tools", len(tools))
 		}
 	}
