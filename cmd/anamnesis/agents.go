@@ -33,10 +33,7 @@ func agentLoader(h orchestrator.Home, dir string, project bool) (*agent.Loader, 
 		o.Project = dir
 	}
 	for _, f := range toolFolders(h, dir) {
-		files, err := f.Read()
-		if err != nil {
-			return nil, err
-		}
+		files, _ := f.Read() // a folder that cannot be read is told of where its tools are wanted
 		for _, file := range files {
 			o.Tools = append(o.Tools, file.Tool)
 		}

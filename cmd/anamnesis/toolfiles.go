@@ -29,7 +29,8 @@ func (a *app) toolsCommand() *cobra.Command {
 	return cmd
 }
 
-// toolFiles reads the files that count in a directory.
+// toolFiles reads the files that count in a directory. A folder that cannot be read
+// is warned of.
 func (a *app) toolFiles(dir string) ([]command.File, *guard.Trust, error) {
 	h, err := a.home()
 	if err != nil {
@@ -42,7 +43,7 @@ func (a *app) toolFiles(dir string) ([]command.File, *guard.Trust, error) {
 	for _, f := range toolFolders(h, dir) {
 		files, err := f.Read()
 		if err != nil {
-			return nil, nil, err
+			fmt.Fprintf(a.stderr, "anamnesis: warning: %v\n", err)
 		}
 		all = append(all, files...)
 	}
