@@ -10,8 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -235,7 +235,18 @@ func (s *Store) prepare() error {
 
 func (s *Store) lockPath() string { return filepath.Join(s.dir, indexDir, "lock") }
 
-var monthPattern = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}$`)
+// isMonth reports whether a folder's name is a year and a month.
+func isMonth(name string) bool {
+	if len(name) != len("2006-01") || name[4] != '-' {
+		return false
+	}
+	for i, c := range []byte(name) {
+		if i != 4 && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
 
 // months lists the folders that hold cards, sorted.
 func (s *Store) months() ([]string, error) {
@@ -245,18 +256,19 @@ func (s *Store) months() ([]string, error) {
 	}
 	var out []string
 	for _, e := range entries {
-		if e.IsDir() && monthPattern.MatchString(e.Name()) {
+		if e.IsDir() && isMonth(e.Name()) {
 			out = append(out, e.Name())
 		}
 	}
 	return out, nil
 }
 
-var cardFilePattern = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}/[^./][^/]*\.md$`)
-
 // isCardFile reports whether a path within the folder, with slashes, is a
-// card's.
-func isCardFile(path string) bool { return cardFilePattern.MatchString(path) }
+// card's. It is asked of every file at every change.
+func isCardFile(path string) bool {
+	month, name, ok := strings.Cut(path, "/")
+	return ok && isMonth(month) && !strings.Contains(name, "/") && !strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".md")
+}
 
 // cardFiles lists the paths of all cards within the folder, with slashes,
 // sorted.

@@ -48,7 +48,7 @@ func (w *watch) listen() {
 			if !ok {
 				return
 			}
-			if e.Has(fsnotify.Create) && monthPattern.MatchString(filepath.Base(e.Name)) {
+			if e.Has(fsnotify.Create) && isMonth(filepath.Base(e.Name)) {
 				// Gone again by now, or it cannot be watched: then its cards are seen
 				// when something else changes.
 				_ = w.notify.Add(e.Name)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,39 +89,79 @@ func (s *refSet) grow(before string) []*[refChunk]hash {
 	return s.numbered[before]
 }
 
+// refLine is a ref on its way into packed-refs; its name stands in a text with
+// all the others: there may be tens of thousands, every few saves.
+type refLine struct {
+	from, to int
+	id       hash
+}
+
 // appendSorted appends a line for each ref, its id and its name, in the order
-// of the names' bytes. All names stand in one text: there may be tens of
-// thousands, every few saves.
+// of the names' bytes.
 func (s *refSet) appendSorted(dst []byte) []byte {
-	type line struct {
-		from, to int // of its name
-		id       hash
-	}
-	lines := make([]line, 0, s.n)
+	lines := make([]refLine, 0, s.n)
 	var names []byte
-	for name, h := range s.named {
+	add := func(name string, h hash) {
 		from := len(names)
 		names = append(names, name...)
-		lines = append(lines, line{from, len(names), h})
+		lines = append(lines, refLine{from, len(names), h})
 	}
-	for before, chunks := range s.numbered {
-		for i, chunk := range chunks {
-			for j, h := range chunk {
-				if h.isZero() {
-					continue
-				}
+	for _, name := range slices.Sorted(maps.Keys(s.named)) {
+		add(name, s.named[name])
+	}
+	named := len(lines)
+	for _, before := range slices.Sorted(maps.Keys(s.numbered)) {
+		chunks := s.numbered[before]
+		inDigitOrder(len(chunks)*refChunk, func(n int) {
+			if h := chunks[n/refChunk][n%refChunk]; !h.isZero() {
 				from := len(names)
-				names = strconv.AppendInt(append(names, before...), int64(i*refChunk+j), 10)
-				lines = append(lines, line{from, len(names), h})
+				names = strconv.AppendInt(append(names, before...), int64(n), 10)
+				lines = append(lines, refLine{from, len(names), h})
+			}
+		})
+	}
+	name := func(l refLine) []byte { return names[l.from:l.to] }
+	byName := func(a, b refLine) int { return bytes.Compare(name(a), name(b)) }
+	lines = merged(lines[:named], lines[named:], byName)
+	if !slices.IsSortedFunc(lines, byName) { // tasks of which one's name is the beginning of another's path
+		slices.SortFunc(lines, byName)
+	}
+	for _, l := range lines {
+		dst = append(hex.AppendEncode(dst, l.id[:]), ' ')
+		dst = append(append(dst, name(l)...), '\n')
+	}
+	return dst
+}
+
+// inDigitOrder calls f with the numbers from 0 to n-1 in the order of their
+// decimal digits: 0, 1, 10, 100, 11, …
+func inDigitOrder(n int, f func(int)) {
+	var from func(k int)
+	from = func(k int) {
+		for ; k < n; k++ {
+			f(k)
+			if k > 0 {
+				from(10 * k)
+			}
+			if k%10 == 9 {
+				return
 			}
 		}
 	}
-	slices.SortFunc(lines, func(a, b line) int { return bytes.Compare(names[a.from:a.to], names[b.from:b.to]) })
-	for _, l := range lines {
-		dst = append(hex.AppendEncode(dst, l.id[:]), ' ')
-		dst = append(append(dst, names[l.from:l.to]...), '\n')
+	from(0)
+}
+
+// merged puts two sorted lists together.
+func merged[T any](a, b []T, compare func(a, b T) int) []T {
+	out := make([]T, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if compare(a[0], b[0]) <= 0 {
+			out, a = append(out, a[0]), a[1:]
+		} else {
+			out, b = append(out, b[0]), b[1:]
+		}
 	}
-	return dst
+	return append(append(out, a...), b...)
 }
 
 // all gives the refs in no order.

@@ -20,7 +20,7 @@ func TestRefSetAgainstMap(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(rt, "changes") {
 			name := fmt.Sprintf("%st/%d", taskRefs, number.Draw(rt, "number"))
 			if rapid.IntRange(0, 3).Draw(rt, "odd") == 0 {
-				name = rapid.SampledFrom([]string{latestRef, taskRefs + "t/007", taskRefs + "u/3", taskRefs + "t/-1", "refs/x/99999999999999999999"}).Draw(rt, "name")
+				name = rapid.SampledFrom([]string{latestRef, taskRefs + "t/007", taskRefs + "u/3", taskRefs + "t/1.left", taskRefs + "t/1/0", taskRefs + "t/-1", "refs/x/99999999999999999999"}).Draw(rt, "name")
 			}
 			h := hash{byte(rapid.IntRange(0, 2).Draw(rt, "id"))}
 			s.set(name, h)
