@@ -34,9 +34,10 @@ func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 	}
 	var questions []op.Call
 	for _, f := range facts {
-		d := guard.Decide(guard.Mode(t.approval), f, rules)
-		if t.opts.above != nil {
-			d = guard.StricterDecision(d, t.opts.above(f))
+		mode, above := t.mode()
+		d := guard.Decide(mode, f, rules)
+		if above != nil {
+			d = guard.StricterDecision(d, above(f))
 		}
 		switch d.Verdict {
 		case guard.Refuse:
@@ -65,6 +66,14 @@ func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 		}
 	}
 	return true, "", decision
+}
+
+// mode is the approval mode as it is now, and what a parent decides above it: an
+// answer for the whole task changes both, while other calls of its reply run.
+func (t *Task) mode() (guard.Mode, func(guard.Facts) guard.Decision) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return guard.Mode(t.approval), t.opts.above
 }
 
 // rules are the standing answers that hold for the task in this process.
@@ -158,7 +167,9 @@ func (t *Task) askApproval(ctx context.Context, c op.Call, print func(op.Call) s
 	}
 	if a.Allow {
 		if a.ForTask {
+			t.mu.Lock()
 			t.approval, t.opts.above = string(guard.ModeAuto), nil
+			t.mu.Unlock()
 		}
 		return true, "", []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: byPerson, ForTask: a.ForTask, Print: before, Same: a.Same}}
 	}

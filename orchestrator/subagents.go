@@ -295,7 +295,8 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 	if err != nil {
 		return Options{}, err
 	}
-	mode, parents := guard.Mode(t.approval), slices.Clone(rules)
+	mode, _ := t.mode()
+	parents := slices.Clone(rules)
 	for verdict, texts := range map[guard.Verdict][]string{guard.Allow: s.Spec.Allow, guard.Ask: s.Spec.Ask, guard.Refuse: s.Spec.Deny} {
 		own, err := guard.ParseRules(texts, verdict, "the agent "+s.Spec.Name)
 		if err != nil {
@@ -303,13 +304,15 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 		}
 		rules = append(rules, own...)
 	}
+	t.mu.Lock()
 	o := t.opts
+	t.mu.Unlock()
 	o.Sources, o.Subagents, o.Delta, o.Progress, o.Scan = nil, nil, nil, nil, nil
 	o.Model, o.Rules, o.Event = s.model(t).Model, rules, follow(s.Spec.Name, t.Dir, start.Progress)
 	o.Tools = t.tools.Only(func(spec tool.Spec) bool { return s.offers(spec) })
 	// What its own rules allow, the task's must not refuse or ask about.
 	o.above = func(f guard.Facts) guard.Decision { return guard.Decide(mode, f, parents) }
-	o.Approval = string(guard.StricterMode(guard.Mode(t.approval), guard.Mode(s.Spec.Approval)))
+	o.Approval = string(guard.StricterMode(mode, guard.Mode(s.Spec.Approval)))
 	o.Sandbox = t.confinement()
 	if s.Spec.Sandbox != "" {
 		o.Sandbox = guard.StricterConfinement(o.Sandbox, guard.Confinement(s.Spec.Sandbox))
