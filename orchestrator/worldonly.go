@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"anamnesis/opstream/op"
@@ -31,15 +32,20 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 		return res, err
 	}
 	b := &op.WorldRestored{
-		From: string(res.Source), To: string(res.Target), ToStep: t.state.stepAt(string(id)), Paths: o.Paths,
+		From: string(res.Source), To: string(res.Target), ToStep: t.state.stepAt(string(id), strings.TrimPrefix(name, t.ID+"@")), Paths: o.Paths,
 		Written: len(res.Written), Deleted: len(res.Deleted), Kept: firstN(skips(res.Kept), maxListed), By: byPerson,
 	}
 	b.Notice = restoredNotice(b, t.state.Current, res)
 	return res, t.record(context.WithoutCancel(ctx), b)
 }
 
-// stepAt is the last step that ended with a commit; -1 when none did.
-func (s *State) stepAt(commit string) int {
+// stepAt is the step that ended with a commit: the one a name says, the last
+// where it names none, since one that changed nothing has the commit before
+// it; -1 when none did.
+func (s *State) stepAt(commit, name string) int {
+	if n, err := strconv.Atoi(name); err == nil && n >= 0 && n < s.Steps.Len() && s.Steps.At(n).Commit == commit {
+		return n
+	}
 	for i := s.Steps.Len() - 1; i >= 0; i-- {
 		if s.Steps.At(i).Commit == commit {
 			return i

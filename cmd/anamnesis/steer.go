@@ -205,7 +205,6 @@ func (a *app) tellJump(st *orchestrator.State, done *op.JumpDone) {
 		fmt.Fprintln(a.stdout, "--overwrite takes back what you changed, too")
 	}
 	if done.NReverted > 0 {
-		fmt.Fprintf(a.stdout, "as it was before: anamnesis world restore --dir %s --store %s %.12s [--path P]\n",
-			st.Opened.Dir, st.Opened.Store, done.Saved)
+		fmt.Fprintf(a.stdout, "as it was before: anamnesis world restore --task %s %.12s [--path P]\n", st.Opened.Task, done.Saved)
 	}
 }

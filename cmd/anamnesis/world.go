@@ -3,8 +3,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -225,7 +227,7 @@ func (a *app) worldRestore(f *worldFlags) *cobra.Command {
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := worldstate.RestoreOptions{PlanOptions: flags.options(args[1:]), PlanHash: hash}
-			if f.task != "" && f.store == "" && f.dir == "" {
+			if a.meansTask(f) {
 				return a.restoreInTask(cmd.Context(), f, args[0], o)
 			}
 			return a.withWorld(cmd.Context(), f, true, func(w *worldstate.World) error {
@@ -252,6 +254,29 @@ func (a *app) worldRestore(f *worldFlags) *cobra.Command {
 	flags.register(cmd)
 	cmd.Flags().StringVar(&hash, "plan", "", "refuse unless the plan still has this hash")
 	return cmd
+}
+
+// meansTask reports whether it is a task's own directory and store that are
+// meant, whichever of them are named.
+func (a *app) meansTask(f *worldFlags) bool {
+	if f.task == "" || f.dir == "" && f.store == "" {
+		return f.task != ""
+	}
+	h, err := a.home()
+	if err != nil {
+		return false
+	}
+	st, err := orchestrator.ReadState(h, f.task)
+	if err != nil {
+		return false // a store's own name for a row of snapshots
+	}
+	return samePlace(cmp.Or(f.dir, "."), st.Opened.Dir) && samePlace(cmp.Or(f.store, st.Opened.Store), st.Opened.Store)
+}
+
+func samePlace(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 // restoreInTask restores the files of a task that nobody runs, and records it
