@@ -95,6 +95,8 @@ func newRow(t *anamnesis.Table, model string, f rowFlags) (anamnesis.Row, error)
 	switch {
 	case model == "":
 		return none, usageError("eas set: no model named; for example 'anamnesis eas set gpt-4o --eas 8000 --source \"…\"'")
+	case anamnesis.Squash(model) != model:
+		return none, usageError("eas set %q: a model's name is one line of printable characters", model)
 	case f.eas <= 0:
 		return none, usageError("eas set %s: --eas is %d, it must be above 0: a number of tokens, like --eas 8000", model, f.eas)
 	case strings.TrimSpace(f.source) == "":
