@@ -243,25 +243,6 @@ func (t *Task) weigh(req model.Request) (hash string, tokens int, err error) {
 	return hex.EncodeToString(sum[:]), t.state.contextTokens(), nil
 }
 
-// errTimeUp is why the calls of a reply end when the time of Limits is over.
-var errTimeUp = errors.New("the time that --max-time gives is over")
-
-// withinTime is a context that ends with the time this process may work.
-func (t *Task) withinTime(ctx context.Context) (context.Context, context.CancelFunc) {
-	if t.opts.Limits.Time <= 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeoutCause(ctx, t.opts.Limits.Time-t.now().Sub(t.opts.family.begun), errTimeUp)
-}
-
-// endedBy says to the model who ended the calls of a reply.
-func endedBy(ctx context.Context) string {
-	if errors.Is(context.Cause(ctx), errTimeUp) {
-		return errTimeUp.Error()
-	}
-	return "the person interrupted the turn"
-}
-
 // runCalls runs the calls of a reply: at once when all only read and no order
 // matters, otherwise in order. Every call gets a result, also when the turn is
 // interrupted or its time is over.
@@ -369,11 +350,7 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 			return fmt.Errorf("tool %s: %w", c.Name, err)
 		}
 		res.IsError = true
-		how := "Interrupted by the person while it ran"
-		if errors.Is(context.Cause(ctx), errTimeUp) {
-			how = "Ended while it ran, because " + endedBy(ctx)
-		}
-		res.Text = strings.TrimSpace(res.Text + "\n" + how + ": it may have taken effect in part.")
+		res.Text = strings.TrimSpace(res.Text + "\n" + cutShort(ctx) + ": it may have taken effect in part.")
 	}
 	res.Text = again.remind(res.Text)
 	return t.finishCall(keep, c, res, again.last, t.now().Sub(start))
