@@ -194,9 +194,11 @@ func (s *objectStore) published(idxPath string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.packs[p.name] == nil {
-		s.add(p)
+	if s.packs[p.name] != nil {
+		p.close() // what it holds is listed already
+		return nil
 	}
+	s.add(p)
 	return nil
 }
 

@@ -10,13 +10,15 @@ import (
 	"slices"
 )
 
-// packIndex reads a version 2 index of a pack. Memory holds four bytes of each
-// id, which nearly always tell that an object is not there; the other 24 bytes
-// an object are read from the file when they are asked for. An entry that
-// cannot be read counts as absent, as all of a damaged pack does. Safe for
-// concurrent use.
+// packIndex reads a version 2 index of a pack. That of a large pack stays in
+// its file: memory holds four bytes of each id, which nearly always tell that an
+// object is not there; the other 24 bytes an object are read when they are
+// asked for. An entry that cannot be read counts as absent, as all of a damaged
+// pack does. That of a small pack, of which there may be many, is held whole,
+// and no file is open. Safe for concurrent use.
 type packIndex struct {
-	file *os.File
+	path string
+	src  indexSource
 	n    int      // objects
 	size int64    // of the file
 	pack hash     // the checksum of the pack it was made of
@@ -24,31 +26,49 @@ type packIndex struct {
 	keys []uint32 // of each id, sorted: its bytes 1 to 4
 }
 
+// indexSource is where an index is read: the open file, or its bytes.
+type indexSource interface {
+	io.ReaderAt
+	io.Closer
+}
+
+// heldIndex is an index in memory.
+type heldIndex struct{ *bytes.Reader }
+
+func (heldIndex) Close() error { return nil }
+
 const (
 	indexTables  = 8
 	indexEntries = indexTables + 4*256
 	indexEnd     = 2 * sha1.Size // the checksums of the pack and of the index
 )
 
-// openPackIndex reads an index and checks it.
-func openPackIndex(path string) (_ *packIndex, err error) {
+// openPackIndex reads an index and checks it. One of at most held objects stays
+// in memory.
+func openPackIndex(path string, held int) (_ *packIndex, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
+	x := &packIndex{path: path, src: f}
 	defer func() {
 		if err != nil {
 			f.Close()
 		}
 	}()
-	idx, err := io.ReadAll(f)
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	x.size = info.Size()
+	idx, err := x.read()
 	if err != nil {
 		return nil, err
 	}
 	if len(idx) < indexEntries+indexEnd || !bytes.HasPrefix(idx, []byte("\xfftOc\x00\x00\x00\x02")) {
 		return nil, fmt.Errorf("pack index %s: not a version 2 index", path)
 	}
-	x := &packIndex{file: f, size: int64(len(idx)), fan: make([]uint32, 256)}
+	x.fan = make([]uint32, 256)
 	for b := range x.fan {
 		x.fan[b] = binary.BigEndian.Uint32(idx[indexTables+4*b:])
 	}
@@ -59,15 +79,29 @@ func openPackIndex(path string) (_ *packIndex, err error) {
 	if len(idx) < indexEntries+28*x.n+indexEnd {
 		return nil, fmt.Errorf("pack index %s: cut short", path)
 	}
-	if sum := sha1.Sum(idx[:len(idx)-sha1.Size]); !bytes.Equal(sum[:], idx[len(idx)-sha1.Size:]) {
-		return nil, fmt.Errorf("pack index %s: its bytes do not have its checksum", path)
-	}
 	x.pack = hash(idx[len(idx)-indexEnd:][:sha1.Size])
 	x.keys = make([]uint32, x.n)
 	for i := range x.keys {
 		x.keys[i] = indexKey(idx[indexEntries+20*i:])
 	}
+	if x.n <= held {
+		x.src = heldIndex{bytes.NewReader(idx)}
+		f.Close()
+	}
 	return x, nil
+}
+
+// read gives all of the index, checked.
+func (x *packIndex) read() ([]byte, error) {
+	idx := make([]byte, x.size)
+	if _, err := x.src.ReadAt(idx, 0); err != nil {
+		return nil, fmt.Errorf("pack index %s: %w", x.path, err)
+	}
+	body := idx[:max(len(idx)-sha1.Size, 0)]
+	if sum := sha1.Sum(body); !bytes.Equal(sum[:], idx[len(body):]) {
+		return nil, fmt.Errorf("pack index %s: its bytes do not have its checksum", x.path)
+	}
+	return idx, nil
 }
 
 // indexKey is what memory holds of an id, beside its first byte.
@@ -83,7 +117,7 @@ func (x *packIndex) position(h hash) (int, bool) {
 	same, _ := slices.BinarySearch(x.keys[lo:x.fan[h[0]]], key)
 	for i := lo + same; i < int(x.fan[h[0]]) && x.keys[i] == key; i++ {
 		var id hash
-		if _, err := x.file.ReadAt(id[:], x.idAt(i)); err == nil && id == h {
+		if _, err := x.src.ReadAt(id[:], x.idAt(i)); err == nil && id == h {
 			return i, true
 		}
 	}
@@ -107,7 +141,7 @@ func (x *packIndex) entry(h hash) (packItem, error) {
 		return packItem{}, errNoObject
 	}
 	var crc [4]byte
-	if _, err := x.file.ReadAt(crc[:], x.crcAt(i)); err != nil {
+	if _, err := x.src.ReadAt(crc[:], x.crcAt(i)); err != nil {
 		return packItem{}, err
 	}
 	off, err := x.offset(i)
@@ -121,7 +155,7 @@ func (x *packIndex) offsetAt(i int) int64 { return x.crcAt(x.n) + 4*int64(i) }
 // offset gives where in the pack the i-th object begins.
 func (x *packIndex) offset(i int) (int64, error) {
 	var b [8]byte
-	if _, err := x.file.ReadAt(b[:4], x.offsetAt(i)); err != nil {
+	if _, err := x.src.ReadAt(b[:4], x.offsetAt(i)); err != nil {
 		return 0, err
 	}
 	return x.resolve(binary.BigEndian.Uint32(b[:4]))
@@ -134,21 +168,24 @@ func (x *packIndex) resolve(entry uint32) (int64, error) {
 	}
 	far := x.offsetAt(x.n) + 8*int64(entry&^(1<<31))
 	if far+8+indexEnd > x.size {
-		return 0, fmt.Errorf("pack index %s: an offset beyond its end", x.file.Name())
+		return 0, fmt.Errorf("pack index %s: an offset beyond its end", x.path)
 	}
 	var b [8]byte
-	if _, err := x.file.ReadAt(b[:], far); err != nil {
+	if _, err := x.src.ReadAt(b[:], far); err != nil {
 		return 0, err
 	}
 	return int64(binary.BigEndian.Uint64(b[:])), nil
 }
 
-// items gives all objects, in the order of their ids.
+// items gives all objects, in the order of their ids. What rotted in the file
+// after it was opened is an error: an object must not be copied under another's
+// id.
 func (x *packIndex) items() ([]packItem, error) {
-	tables := make([]byte, 28*x.n)
-	if _, err := x.file.ReadAt(tables, indexEntries); err != nil {
+	idx, err := x.read()
+	if err != nil {
 		return nil, err
 	}
+	tables := idx[indexEntries:][:28*x.n]
 	crcs, offs := tables[20*x.n:], tables[24*x.n:]
 	out := make([]packItem, x.n)
 	for i := range out {
@@ -164,7 +201,7 @@ func (x *packIndex) items() ([]packItem, error) {
 // starts gives where the objects begin, sorted.
 func (x *packIndex) starts() ([]int64, error) {
 	table := make([]byte, 4*x.n)
-	if _, err := x.file.ReadAt(table, x.offsetAt(0)); err != nil {
+	if _, err := x.src.ReadAt(table, x.offsetAt(0)); err != nil {
 		return nil, err
 	}
 	out := make([]int64, x.n)
@@ -179,4 +216,4 @@ func (x *packIndex) starts() ([]int64, error) {
 	return out, nil
 }
 
-func (x *packIndex) close() { x.file.Close() }
+func (x *packIndex) close() { x.src.Close() }

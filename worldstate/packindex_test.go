@@ -2,6 +2,8 @@ package worldstate
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -40,7 +42,7 @@ func TestPackIndex(t *testing.T) {
 		if err := os.WriteFile(path, encodeIndex(slices.Clone(items), hash{1}), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		x, err := openPackIndex(path)
+		x, err := openPackIndex(path, rapid.IntRange(-1, 300).Draw(t, "held"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +89,7 @@ func TestPackIndexCutLater(t *testing.T) {
 	if err := os.WriteFile(path, encodeIndex([]packItem{it}, hash{1}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	x, err := openPackIndex(path)
+	x, err := openPackIndex(path, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,5 +105,71 @@ func TestPackIndexCutLater(t *testing.T) {
 	}
 	if _, err := x.starts(); err == nil {
 		t.Error("their places were read")
+	}
+}
+
+// packOf writes a pack of n objects of one kind of text and gives its index.
+func (b *bench) packOf(what string, n int) string {
+	b.Helper()
+	out := newPackWriter(b.w.objects.packDir(), func(string) {}, &packPool{})
+	for i := range n {
+		text := []byte(fmt.Sprint(what, i))
+		b.must(out.add(hashObject(blobObject, text), blobObject, text))
+	}
+	idx, err := out.finish()
+	b.must(err)
+	b.must(b.w.objects.published(idx))
+	return idx
+}
+
+// TestMergeAfterRot: an id that rots in the index of an open pack is not
+// written into another pack as the object's, whose only copy then goes.
+func TestMergeAfterRot(t *testing.T) {
+	for _, n := range []int{10, smallPack + 1} {
+		b := newBench(t, nil)
+		s := b.w.objects
+		idx := b.packOf("of one pack ", n)
+		b.packOf("of another ", 3)
+		data, err := os.ReadFile(idx)
+		b.must(err)
+		h := hash(data[indexEntries:][:20])
+		b.must(os.Chmod(idx, 0o600))
+		f, err := os.OpenFile(idx, os.O_WRONLY, 0)
+		b.must(err)
+		_, err = f.WriteAt([]byte{h[19] ^ 1}, indexEntries+19)
+		b.must(errors.Join(err, f.Close()))
+		packs, err := s.bySize()
+		b.must(err)
+		err = s.merge(t.Context(), packs, &packPool{}, func(string) {})
+		if n > smallPack {
+			if err == nil {
+				t.Error("packs were put together by an index that is not what it was")
+			}
+			continue
+		}
+		if _, rerr := s.read(h, blobObject, "object"); err != nil || rerr != nil {
+			t.Errorf("merged: %v, and its object read: %v", err, rerr)
+		}
+	}
+}
+
+// TestSmallPacksHoldNoFile: the indexes of small packs, of which there are up to
+// fifty in a store, are not open files.
+func TestSmallPacksHoldNoFile(t *testing.T) {
+	b := newBench(t, nil)
+	b.steps(5)
+	b.packOf("large ", smallPack+1)
+	open := 0
+	for name, p := range b.w.objects.packs {
+		_, held := p.src.(heldIndex)
+		if held != (p.n <= smallPack) {
+			t.Errorf("%s with %d objects: held in memory %t", name, p.n, held)
+		}
+		if !held {
+			open++
+		}
+	}
+	if open != 1 {
+		t.Errorf("%d indexes are open files, want 1", open)
 	}
 }

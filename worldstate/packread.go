@@ -36,7 +36,7 @@ type packFile struct {
 // beside it, whole as far as its end tells. The pack itself is opened for
 // reading at first use.
 func openPack(idxPath string) (*packFile, error) {
-	x, err := openPackIndex(idxPath)
+	x, err := openPackIndex(idxPath, smallPack)
 	if err != nil {
 		return nil, err
 	}
