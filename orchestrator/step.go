@@ -80,8 +80,8 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 			if ctx.Err() != nil {
 				return t.interrupted(keep)
 			}
-			if fault.Kind == model.FaultOverflow {
-				continue // the state knows: the context is made smaller
+			if fault.Kind == model.FaultOverflow || t.limits().TimeUp {
+				continue // the context is made smaller, or the turn ends with the time
 			}
 			return t.failed(keep, fault)
 		}
@@ -205,10 +205,15 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 	}
 	start := t.now()
 	on, end := t.shownDeltas()
-	reply, err := t.model.Ask(ctx, req, on)
+	asking, cancel := t.withinTime(ctx)
+	defer cancel()
+	reply, err := t.model.Ask(asking, req, on)
 	end()
 	if err != nil {
 		f := t.redactFault(model.AsFault(err))
+		if errors.Is(context.Cause(asking), errTimeUp) {
+			f.Err = errTimeUp
+		}
 		rec := &op.ModelFailed{Error: f.Error(), Status: f.Status, Tries: max(f.Tries, 1), Partial: f.Partial, Overflow: f.Kind == model.FaultOverflow}
 		return f, t.record(keep, rec)
 	}

@@ -5,7 +5,8 @@ import (
 	"errors"
 )
 
-// errTimeUp is why the calls of a reply end when the time of Limits is over.
+// errTimeUp is why a request or the calls of a reply end when the time of Limits
+// is over.
 var errTimeUp = errors.New("the time that --max-time gives is over")
 
 // withinTime is a context that ends with the time this process may work.
