@@ -9,7 +9,10 @@ import (
 
 // What a variable's name must end with to say that its value is secret.
 const secretEndings = "PASSWORD PASSWD PASSPHRASE SECRET SECRETS TOKEN TOKENS API_KEY APIKEY API_KEYS ACCESS_KEY SECRET_KEY " +
-	"SECRET_KEY_BASE PRIVATE_KEY ENCRYPTION_KEY SIGNING_KEY MASTER_KEY AUTH_KEY CREDENTIALS _PAT _PWD _PASS _AUTH _COOKIE"
+	"SECRET_KEY_BASE PRIVATE_KEY ENCRYPTION_KEY SIGNING_KEY MASTER_KEY AUTH_KEY CREDENTIALS _PAT _PWD DBPASS _AUTH _COOKIE"
+
+// What says it anywhere in a name, as words of their own: GITHUB_TOKEN_RO.
+const secretWords = "TOKEN PASS PASSWD PASSWORD JWT APIKEY API_KEY ACCESS_KEY SECRET_KEY"
 
 // minWordBytes: a value of lower-case letters alone that is shorter is a word
 // ("postgres", "changeme"), and words stand in every text.
@@ -38,9 +41,9 @@ func FromEnviron(environ []string) []Secret {
 // SecretName reports whether a variable's name says that its value is secret.
 func SecretName(name string) bool {
 	name = strings.ToUpper(name)
-	return slices.ContainsFunc(strings.Fields(secretEndings), func(e string) bool {
-		return strings.HasSuffix(name, e)
-	})
+	ends := func(e string) bool { return strings.HasSuffix(name, e) }
+	says := func(w string) bool { return strings.Contains("_"+name+"_", "_"+w+"_") }
+	return slices.ContainsFunc(strings.Fields(secretEndings), ends) || slices.ContainsFunc(strings.Fields(secretWords), says)
 }
 
 func secretValue(v string) bool {

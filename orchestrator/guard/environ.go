@@ -8,8 +8,8 @@ import (
 	"anamnesis/opstream/redact"
 )
 
-// The names that are kept from commands, compared in upper case. A name is
-// dropped when it equals, begins with, ends with or contains one of these, or has
+// The names that are kept from commands beside those whose values are redacted
+// ([redact.SecretName]), compared in upper case. A name is dropped when it equals, begins with, ends with or contains one of these, or has
 // one of secretWords between underscores.
 //
 // Dropped, too: any variable whose value has the form of a known secret, is a URL with a password in it
@@ -17,9 +17,8 @@ import (
 // (Server=x;Password=y), and what would run code before
 // the command does (BASH_ENV, ENV, exported shell functions).
 const (
-	secretWords = "TOKEN TOKENS PASS PASSWD JWT COOKIE COOKIES WEBHOOK"
-	secretNames = "DBPASS PGPASSWORD " +
-		"MYSQL_PWD NETRC SSH_AUTH_SOCK SSH_ASKPASS GIT_ASKPASS GPG_AGENT_INFO " +
+	secretWords = "TOKENS COOKIE COOKIES WEBHOOK"
+	secretNames = "MYSQL_PWD NETRC SSH_AUTH_SOCK SSH_ASKPASS GIT_ASKPASS GPG_AGENT_INFO " +
 		"GOOGLE_APPLICATION_CREDENTIALS KUBECONFIG DOCKER_AUTH_CONFIG " +
 		"BASH_ENV ENV PROMPT_COMMAND SHELLOPTS BASHOPTS PS4"
 	secretPrefixes = "OPENAI_ ANTHROPIC_ AWS_ AZURE_ GEMINI_ MISTRAL_ DEEPSEEK_ MOONSHOT_ KIMI_ " +
@@ -87,7 +86,7 @@ func secretName(name string) bool {
 	if slices.Contains(strings.Fields(harmless), upper) {
 		return false
 	}
-	if slices.Contains(strings.Fields(secretNames), upper) {
+	if redact.SecretName(upper) || slices.Contains(strings.Fields(secretNames), upper) {
 		return true
 	}
 	if slices.ContainsFunc(strings.Split(upper, "_"), func(word string) bool { return slices.Contains(strings.Fields(secretWords), word) }) {
