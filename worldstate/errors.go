@@ -57,13 +57,19 @@ type MissingObjectError struct {
 }
 
 func (e *MissingObjectError) Error() string {
+	if exhausted(e.Err) {
+		return fmt.Sprintf("object %s (%s) cannot be read: %v", e.Object, e.Path, e.Err)
+	}
 	return fmt.Sprintf("object %s (%s) is missing or damaged: %v", e.Object, e.Path, e.Err)
 }
 
 func (e *MissingObjectError) Unwrap() error { return e.Err }
 
-// Is makes errors.Is(err, ErrCorrupt) true.
-func (e *MissingObjectError) Is(target error) bool { return target == ErrCorrupt }
+// Is makes errors.Is(err, ErrCorrupt) true, unless too many files were open to
+// look.
+func (e *MissingObjectError) Is(target error) bool {
+	return target == ErrCorrupt && !exhausted(e.Err)
+}
 
 // A LimitError says that a save would have grown the store past its cap. The
 // store is as it was.

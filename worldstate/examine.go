@@ -87,7 +87,7 @@ func (v *visit) unreadableName(name string, at int, o *other, err error) {
 		}
 	case isErrno(err, unix.ENOTDIR, unix.ELOOP, unix.ENXIO):
 		v.without(o, other{name: name, why: errContentChanged.Error()})
-	case isErrno(err, unix.EMFILE, unix.ENFILE, unix.ENOMEM):
+	case exhausted(err):
 		v.s.fail(fmt.Errorf("%s: %w", join(v.path, name), err))
 	default:
 		v.without(o, other{name: name, why: "unreadable: " + reason(err)})

@@ -315,10 +315,11 @@ func (g *collector) tryTask(ctx context.Context, task string, names []string, re
 	}
 	if g.o.MaxBytes > 0 {
 		more := collector{s: g.s, seen: make(map[hash]bool), but: g.seen}
-		if err := more.keep(ctx, roots); err != nil || g.bytes+more.bytes > g.o.MaxBytes {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
+		err := more.keep(ctx, roots)
+		if err != nil && !errors.Is(err, ErrCorrupt) {
+			return err
+		}
+		if err != nil || g.bytes+more.bytes > g.o.MaxBytes {
 			for _, name := range names {
 				g.gone[name] = hash{}
 			}

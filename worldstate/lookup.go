@@ -91,6 +91,12 @@ func (s *objectStore) list() error {
 			continue
 		}
 		p, err := openPack(filepath.Join(s.packDir(), name))
+		if exhausted(err) {
+			for _, p := range came {
+				p.close()
+			}
+			return fmt.Errorf("read store: %w", err)
+		}
 		if err != nil {
 			s.damaged[name] = err
 			continue

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 )
 
@@ -46,7 +45,7 @@ const (
 // openPackIndex reads an index and checks it. One of at most held objects stays
 // in memory.
 func openPackIndex(path string, held int) (_ *packIndex, err error) {
-	f, err := os.Open(path)
+	f, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}

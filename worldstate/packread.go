@@ -13,6 +13,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/zlib"
 )
@@ -20,12 +21,13 @@ import (
 // packFile reads one pack. Safe for concurrent use.
 type packFile struct {
 	*packIndex
-	name  string // of the index, without its directory
-	path  string // of the .pack
-	once  sync.Once
-	f     *os.File
-	bytes int64
-	err   error
+	name string // of the index, without its directory
+	path string // of the .pack
+
+	opening sync.Mutex // guards the next two's making
+	f       atomic.Pointer[os.File]
+	bytes   int64 // once f is there
+	err     error // why f never will be
 
 	sorted sync.Once
 	ends   packEnds
@@ -50,7 +52,7 @@ func openPack(idxPath string) (*packFile, error) {
 
 // checkEnd compares the pack's checksum, its last bytes, with the index's.
 func (p *packFile) checkEnd() error {
-	f, err := os.Open(p.path)
+	f, err := openFile(p.path)
 	if err != nil {
 		return err
 	}
@@ -69,18 +71,31 @@ func (p *packFile) checkEnd() error {
 	return nil
 }
 
-// file opens the pack at its first use.
+// file opens the pack at its first use. Where that fails it has failed for good,
+// unless too many files were open.
 func (p *packFile) file() (*os.File, error) {
-	p.once.Do(func() {
-		if p.f, p.err = os.Open(p.path); p.err != nil {
-			return
-		}
+	if f := p.f.Load(); f != nil {
+		return f, nil
+	}
+	p.opening.Lock()
+	defer p.opening.Unlock()
+	if f := p.f.Load(); f != nil || p.err != nil {
+		return f, p.err
+	}
+	f, err := openFile(p.path)
+	if err == nil {
 		var info os.FileInfo
-		if info, p.err = p.f.Stat(); p.err == nil {
+		if info, err = f.Stat(); err == nil {
 			p.bytes = info.Size()
+			p.f.Store(f)
+			return f, nil
 		}
-	})
-	return p.f, p.err
+		f.Close()
+	}
+	if !exhausted(err) {
+		p.err = err
+	}
+	return nil, err
 }
 
 // size is what the pack takes on disk, without its index.
@@ -148,7 +163,7 @@ func (p *packFile) raw(off int64) (*io.SectionReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return io.NewSectionReader(p.f, off, end-off), nil
+	return io.NewSectionReader(p.f.Load(), off, end-off), nil
 }
 
 // kindAt tells how the object at an offset is stored.
@@ -297,9 +312,11 @@ func (p *packFile) open(off int64, pool *sync.Pool) (packHeader, io.ReadCloser, 
 }
 
 func (p *packFile) close() {
-	p.once.Do(func() { p.err = os.ErrClosed })
-	if p.f != nil {
-		p.f.Close()
+	p.opening.Lock()
+	defer p.opening.Unlock()
+	p.err = os.ErrClosed
+	if f := p.f.Load(); f != nil {
+		f.Close()
 	}
 	p.packIndex.close()
 }

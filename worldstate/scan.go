@@ -256,7 +256,7 @@ func (v *visit) unreadable(err error) {
 	switch {
 	case v.up == nil:
 		v.s.fail(err)
-	case isErrno(err, unix.EMFILE, unix.ENFILE, unix.ENOMEM):
+	case exhausted(err):
 		v.s.fail(fmt.Errorf("%s: %w", v.path, err))
 	case isErrno(err, unix.ENOTDIR, unix.ELOOP):
 		v.fault = errContentChanged.Error()

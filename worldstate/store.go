@@ -163,6 +163,9 @@ func (s *objectStore) open(h hash) (objectType, int64, io.ReadCloser, error) {
 	s.mu.Lock()
 	lerr := s.list()
 	s.mu.Unlock()
+	if exhausted(lerr) {
+		err = lerr
+	}
 	if lerr != nil {
 		return 0, 0, nil, err
 	}

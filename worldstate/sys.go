@@ -4,12 +4,26 @@ package worldstate
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
+
+// exhausted reports whether the system had no descriptor or no memory left for
+// us, which says nothing about what was to be read.
+func exhausted(err error) bool { return isErrno(err, unix.EMFILE, unix.ENFILE, unix.ENOMEM) }
+
+// openFile is os.Open; where too many files are open it says what to do.
+func openFile(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if isErrno(err, unix.EMFILE, unix.ENFILE) {
+		err = fmt.Errorf("%w; allow more of them (ulimit -n)", err)
+	}
+	return f, err
+}
 
 // openStepwise is openBeneath by one openat a component.
 func openStepwise(rootfd int, rel string) (int, error) {

@@ -90,12 +90,18 @@ type verifier struct {
 	at   ID
 }
 
-func (v *verifier) problem(h hash, path string, err error) {
+// problem takes down what is wrong with an object. Too many open files are
+// nothing wrong with it, and end it all.
+func (v *verifier) problem(h hash, path string, err error) error {
+	if exhausted(err) {
+		return err
+	}
 	var m *MissingObjectError
 	if errors.As(err, &m) && m.Object == h.String() {
 		err = m.Err
 	}
 	v.r.Problems = append(v.r.Problems, Problem{h.String(), path, v.at, err.Error()})
+	return nil
 }
 
 // first reports whether the object was not looked at before.
@@ -121,7 +127,9 @@ func (v *verifier) commits(h hash, ref string) error {
 		v.at = ID(h.String())
 		c, err := v.w.commit(h)
 		if err != nil {
-			v.problem(h, ref, err)
+			if err := v.problem(h, ref, err); err != nil {
+				return err
+			}
 			continue
 		}
 		queue = append(queue, c.parents...)
@@ -131,7 +139,9 @@ func (v *verifier) commits(h hash, ref string) error {
 		}
 		if len(v.r.Problems) == before { // all there; does it also read as a world?
 			if _, err := v.w.objects.loadTree(c.tree, nil); err != nil {
-				v.problem(c.tree, "", err)
+				if err := v.problem(c.tree, "", err); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -154,8 +164,7 @@ func (v *verifier) tree(h hash, path string, depth int) error {
 		err = errors.New("nested too deep")
 	}
 	if err != nil {
-		v.problem(h, path+"/", err)
-		return nil
+		return v.problem(h, path+"/", err)
 	}
 	for _, it := range items {
 		p := join(path, it.name)
@@ -167,7 +176,9 @@ func (v *verifier) tree(h hash, path string, depth int) error {
 		}
 		if v.first(it.hash) {
 			if err := v.w.objects.check(it.hash, blobObject, p); err != nil {
-				v.problem(it.hash, p, err)
+				if err := v.problem(it.hash, p, err); err != nil {
+					return err
+				}
 			}
 		}
 	}
