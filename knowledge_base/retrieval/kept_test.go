@@ -1,15 +1,20 @@
 package retrieval
 
 import (
+	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"anamnesis/knowledge_base/sealed"
 )
@@ -180,4 +185,74 @@ func TestLexicalVersion(t *testing.T) {
 	if got := fmt.Sprintf("%s %s %x", lexicalMagic, lexicalFile, h.Sum(nil)[:8]); got != want {
 		t.Errorf("version and sum are %q, were %q", got, want)
 	}
+}
+
+// lengths is an embedder whose vectors are of any length; it counts the texts
+// it is given.
+type lengths struct{ texts *int }
+
+func (lengths) Fingerprint() string { return "lengths" }
+
+func (e lengths) EmbedCards(_ context.Context, texts []string) ([][]float32, error) {
+	*e.texts += len(texts)
+	out := make([][]float32, len(texts))
+	for i, t := range texts {
+		out[i] = []float32{float32(len(t)), float32(strings.Count(t, "e")), 1}
+	}
+	return out, nil
+}
+
+func (e lengths) EmbedQuery(_ context.Context, text string) ([]float32, error) {
+	return []float32{1, float32(len(text)), 3}, nil
+}
+
+// The vectors that are kept and those that are searched, which may be the same
+// ones, stay those of their texts, whatever is put, taken out and put again.
+func TestKeptVectorsFollowChanges(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		dir, asked := t.TempDir(), 0
+		open := func(docs []Document) *Index {
+			x := New(&Options{Dir: dir, Embedder: lengths{&asked}, WriteFile: func(path string, data []byte) error { return os.WriteFile(path, data, 0o600) }})
+			if err := errors.Join(x.Fill(t.Context(), docs), x.Await(t.Context())); err != nil {
+				rt.Fatal(err)
+			}
+			return x
+		}
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 3))
+		docs := keptDocs(r, 20)
+		x := open(docs)
+		for range rapid.IntRange(1, 6).Draw(rt, "changes") {
+			at := r.IntN(len(docs))
+			if x.Remove(docs[at].ID); r.IntN(2) == 0 {
+				docs[at].Text = docs[r.IntN(len(docs))].Text
+			}
+			if r.IntN(2) == 0 {
+				if err := x.Await(t.Context()); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			x.Put(docs[at])
+			if err := x.Await(t.Context()); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		before := asked
+		again := open(docs)
+		if asked != before {
+			rt.Errorf("%d texts were embedded that had been", asked-before)
+		}
+		dir = t.TempDir()
+		anew := open(docs)
+		for _, query := range []string{"a", "pipe breaks", "timeouts and the cache"} {
+			want, err := anew.vecs.search(t.Context(), query, 20)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			for _, y := range []*Index{x, again} {
+				if got, err := y.vecs.search(t.Context(), query, 20); err != nil || !slices.Equal(got, want) {
+					rt.Fatalf("%q: %v, %v, want %v", query, got, err, want)
+				}
+			}
+		}
+	})
 }

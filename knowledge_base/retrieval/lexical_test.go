@@ -1,7 +1,9 @@
 package retrieval
 
 import (
+	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -31,6 +33,76 @@ func TestPostings(t *testing.T) {
 		p.each(func(slot int32, tf int) { got = append(got, entry{slot, tf}) })
 		if !slices.Equal(got, want) || int(p.df) != len(want) {
 			t.Fatalf("%d of %v, want %v", p.df, got, want)
+		}
+	})
+}
+
+// formula is BM25 by the book, over texts by slot.
+func formula(b float64, texts map[int][]string, query []string, weight []float64) []float64 {
+	long := 0
+	for _, text := range texts {
+		long += len(text)
+	}
+	out := make([]float64, bm25Slots)
+	n := float64(len(texts))
+	for i, term := range query {
+		counts, df := make(map[int]float64), 0.0
+		for slot, text := range texts {
+			for _, w := range text {
+				if w == term {
+					counts[slot]++
+				}
+			}
+			if counts[slot] > 0 {
+				df++
+			}
+		}
+		idf := math.Log(1 + (n-df+0.5)/(df+0.5))
+		for slot, tf := range counts {
+			if tf > 0 {
+				norm := bm25K1 * (1 - b + b*float64(len(texts[slot]))/(float64(long)/n))
+				out[slot] += idf * weight[i] * tf * (bm25K1 + 1) / (tf + norm)
+			}
+		}
+	}
+	return out
+}
+
+const bm25Slots = 9
+
+// TestBM25IsTheFormula: whatever texts come, go and take a slot again, and
+// however often their terms occur, scores are those of the formula, to the bit.
+func TestBM25IsTheFormula(t *testing.T) {
+	word := rapid.SampledFrom(strings.Fields("a b c d e f g h i j k l"))
+	each := func(text []string) func(func(string)) {
+		return func(emit func(string)) {
+			for _, w := range text {
+				emit(w)
+			}
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		x := newWords()
+		texts := make(map[int][]string)
+		for range rapid.IntRange(1, 40).Draw(t, "changes") {
+			slot := rapid.IntRange(0, bm25Slots-1).Draw(t, "slot")
+			if text, there := texts[slot]; there {
+				x.remove(slot, each(text))
+				delete(texts, slot)
+			} else {
+				texts[slot] = rapid.SliceOfN(word, 0, 8).Draw(t, "text")
+				x.add(slot, each(texts[slot]))
+			}
+			query := rapid.SliceOfNDistinct(word, 0, 5, func(w string) string { return w }).Draw(t, "query")
+			weight := make([]float64, len(query))
+			for i := range weight {
+				weight[i] = float64(i + 1)
+			}
+			got := make([]float64, bm25Slots)
+			x.score(query, weight, got)
+			if want := formula(wordsB, texts, query, weight); !slices.Equal(got, want) {
+				t.Fatalf("%q in %v: %v, want %v", query, texts, got, want)
+			}
 		}
 	})
 }
