@@ -9,12 +9,15 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// The times of a command's end. Their sum stays under a second, so that Run
-// returns within a second of the limit.
+// The times of a command's end. The sum of those after the limit stays under a
+// second, so that Run returns within a second of it.
 const (
 	// lingerTime is given to what outlives the command by itself, such as the
 	// tee of a process substitution, before it is called left over.
 	lingerTime = 100 * time.Millisecond
+	// busyTime is what it is given while it is at work and the limit is not
+	// reached.
+	busyTime = 2 * time.Second
 	// graceTime lies between SIGTERM and SIGKILL.
 	graceTime = 200 * time.Millisecond
 	// killTime bounds the rounds of SIGKILL; what is alive then (a process in

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -205,24 +206,21 @@ func watch(pid int, timeout time.Duration, stop <-chan struct{}) report {
 	first, empty := make(chan ended, 1), make(chan struct{})
 	go reap(pid, first, empty)
 	var r report
+	limit := time.After(timeout)
 	select {
 	case e := <-first:
 		r.Exit = e.exit
 		if e.empty {
 			return r
 		}
-		// The stop order must still be heard while something lingers.
-		select {
-		case <-empty:
+		left, over := linger(empty, stop, limit)
+		if over {
 			return r
-		case <-stop:
-		case <-time.After(lingerTime):
 		}
-		left, _ := descendants(os.Getpid())
 		r.Left, r.NLeft = shown(left), len(left)
 		r.Alive = shown(tearDown(empty))
 		return r
-	case <-time.After(timeout):
+	case <-limit:
 		r.TimedOut = true
 	case <-stop:
 		r.Canceled = true
@@ -235,6 +233,30 @@ func watch(pid int, timeout time.Duration, stop <-chan struct{}) report {
 	default: // the command itself is among those alive
 	}
 	return r
+}
+
+// linger waits for what the command left behind to end by itself: lingerTime,
+// and up to busyTime while some of it is at work, which on a busy machine may
+// not have come to run at all. The stop order and the limit are heard. It gives
+// what is left, and whether nothing is.
+func linger(empty, stop <-chan struct{}, limit <-chan time.Time) (left []proc, over bool) {
+	atWork := func(p proc) bool { return p.state == 'R' || p.state == 'D' }
+	for rest := busyTime; ; rest -= lingerTime {
+		wait := rest > 0
+		select {
+		case <-empty:
+			return nil, true
+		case <-stop:
+			wait = false
+		case <-limit:
+			wait = false
+		case <-time.After(lingerTime):
+		}
+		left, _ = descendants(os.Getpid())
+		if !wait || !slices.ContainsFunc(left, atWork) {
+			return left, false
+		}
+	}
 }
 
 // tearDown ends every descendant, politely first, and returns those that

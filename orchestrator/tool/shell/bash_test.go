@@ -57,6 +57,7 @@ func TestBashResult(t *testing.T) {
 		{"no newline", "printf abc", 0, "abc", "", "abc\n[exit 0]"},
 		{"not UTF-8", `printf 'a\377b'`, 0, "a\uFFFDb", "", "a\uFFFDb"},
 		{"process substitution is not lost", `echo hi > >(cat; echo done)`, 0, "hi\ndone\n", "", "[exit 0]"},
+		{"nor is one that computes", `true > >(for ((i = 0; i < 100000; i++)); do :; done; echo done)`, 0, "done\n", "", "[exit 0]"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
