@@ -159,14 +159,12 @@ func (s *objectStore) hasIntact(h hash) bool {
 	buf := s.buffer()
 	defer s.buffers.Put(buf)
 	for {
-		p, _ := s.lookup(h)
+		p, it := s.locate(h)
 		if p == nil {
 			return s.looseHas(h) // what is borrowed is not ours: with the bytes at hand it becomes so
 		}
-		if it, err := p.entry(h); err == nil {
-			if _, err := p.intact(it, nil, *buf); err == nil {
-				return true
-			}
+		if _, err := p.intact(it, nil, *buf); err == nil {
+			return true
 		}
 		s.condemn(h)
 	}
@@ -244,6 +242,23 @@ func (s *objectStore) lookup(h hash) (*packFile, int64) {
 		}
 	}
 	return nil, 0
+}
+
+// locate is lookup with the checksum of the object's bytes in the pack.
+func (s *objectStore) locate(h hash) (*packFile, packItem) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if at, ok := s.small[h]; ok {
+		if it, ok := at.pack.entry(h); ok {
+			return at.pack, it
+		}
+	}
+	for _, p := range s.large {
+		if it, ok := p.entry(h); ok && !s.rotten[rottenObject{p, h}] {
+			return p, it
+		}
+	}
+	return nil, packItem{}
 }
 
 // otherwise does f, which reads an object, again for as long as it finds a

@@ -10,9 +10,9 @@ import (
 )
 
 // packIndex reads a version 2 index of a pack. That of a large pack stays in
-// its file: memory holds four bytes of each id, which nearly always tell that an
-// object is not there; the other 24 bytes an object are read when they are
-// asked for. An entry that cannot be read counts as absent, as all of a damaged
+// its file, but for each object's place, its checksum, and four bytes of its id,
+// which nearly always tell that an object is not there; that one is there is
+// read. An entry that cannot be read counts as absent, as all of a damaged
 // pack does. That of a small pack, of which there may be many, is held whole,
 // and no file is open. Safe for concurrent use.
 type packIndex struct {
@@ -23,6 +23,8 @@ type packIndex struct {
 	pack hash     // the checksum of the pack it was made of
 	fan  []uint32 // how many ids begin with at most this byte
 	keys []uint32 // of each id, sorted: its bytes 1 to 4
+	crcs []uint32 // by position
+	offs []uint32 // likewise, as they stand in the index
 }
 
 // indexSource is where an index is read: the open file, or its bytes.
@@ -79,9 +81,11 @@ func openPackIndex(path string, held int) (_ *packIndex, err error) {
 		return nil, fmt.Errorf("pack index %s: cut short", path)
 	}
 	x.pack = hash(idx[len(idx)-indexEnd:][:sha1.Size])
-	x.keys = make([]uint32, x.n)
-	for i := range x.keys {
+	x.keys, x.crcs, x.offs = make([]uint32, x.n), make([]uint32, x.n), make([]uint32, x.n)
+	for i := range x.n {
 		x.keys[i] = indexKey(idx[indexEntries+20*i:])
+		x.crcs[i] = binary.BigEndian.Uint32(idx[indexEntries+20*x.n+4*i:])
+		x.offs[i] = binary.BigEndian.Uint32(idx[indexEntries+24*x.n+4*i:])
 	}
 	if x.n <= held {
 		x.src = heldIndex{bytes.NewReader(idx)}
@@ -116,7 +120,7 @@ func (x *packIndex) position(h hash) (int, bool) {
 	same, _ := slices.BinarySearch(x.keys[lo:x.fan[h[0]]], key)
 	for i := lo + same; i < int(x.fan[h[0]]) && x.keys[i] == key; i++ {
 		var id hash
-		if _, err := x.src.ReadAt(id[:], x.idAt(i)); err == nil && id == h {
+		if _, err := x.src.ReadAt(id[:], indexEntries+20*int64(i)); err == nil && id == h {
 			return i, true
 		}
 	}
@@ -134,43 +138,28 @@ func (x *packIndex) find(h hash) (int64, bool) {
 }
 
 // entry gives what the index holds of an object.
-func (x *packIndex) entry(h hash) (packItem, error) {
+func (x *packIndex) entry(h hash) (packItem, bool) {
 	i, ok := x.position(h)
 	if !ok {
-		return packItem{}, errNoObject
-	}
-	var crc [4]byte
-	if _, err := x.src.ReadAt(crc[:], x.crcAt(i)); err != nil {
-		return packItem{}, err
+		return packItem{}, false
 	}
 	off, err := x.offset(i)
-	return packItem{h, off, binary.BigEndian.Uint32(crc[:])}, err
+	return packItem{h, off, x.crcs[i]}, err == nil
 }
 
-func (x *packIndex) idAt(i int) int64     { return indexEntries + 20*int64(i) }
-func (x *packIndex) crcAt(i int) int64    { return x.idAt(x.n) + 4*int64(i) }
-func (x *packIndex) offsetAt(i int) int64 { return x.crcAt(x.n) + 4*int64(i) }
-
-// offset gives where in the pack the i-th object begins.
+// offset gives where in the pack the i-th object begins. Only beyond two
+// gigabytes the file is asked.
 func (x *packIndex) offset(i int) (int64, error) {
-	var b [8]byte
-	if _, err := x.src.ReadAt(b[:4], x.offsetAt(i)); err != nil {
-		return 0, err
+	const far = 1 << 31
+	if x.offs[i] < far {
+		return int64(x.offs[i]), nil
 	}
-	return x.resolve(binary.BigEndian.Uint32(b[:4]))
-}
-
-// resolve gives the offset that an entry of the table of offsets stands for.
-func (x *packIndex) resolve(entry uint32) (int64, error) {
-	if entry < 1<<31 {
-		return int64(entry), nil
-	}
-	far := x.offsetAt(x.n) + 8*int64(entry&^(1<<31))
-	if far+8+indexEnd > x.size {
+	at := indexEntries + 28*int64(x.n) + 8*int64(x.offs[i]-far)
+	if at+8+indexEnd > x.size {
 		return 0, fmt.Errorf("pack index %s: an offset beyond its end", x.path)
 	}
 	var b [8]byte
-	if _, err := x.src.ReadAt(b[:], far); err != nil {
+	if _, err := x.src.ReadAt(b[:], at); err != nil {
 		return 0, err
 	}
 	return int64(binary.BigEndian.Uint64(b[:])), nil
@@ -184,28 +173,22 @@ func (x *packIndex) items() ([]packItem, error) {
 	if err != nil {
 		return nil, err
 	}
-	tables := idx[indexEntries:][:28*x.n]
-	crcs, offs := tables[20*x.n:], tables[24*x.n:]
 	out := make([]packItem, x.n)
 	for i := range out {
-		off, err := x.resolve(binary.BigEndian.Uint32(offs[4*i:]))
+		off, err := x.offset(i)
 		if err != nil {
 			return nil, err
 		}
-		out[i] = packItem{hash(tables[20*i:][:20]), off, binary.BigEndian.Uint32(crcs[4*i:])}
+		out[i] = packItem{hash(idx[indexEntries+20*i:][:20]), off, x.crcs[i]}
 	}
 	return out, nil
 }
 
 // starts gives where the objects begin, sorted.
 func (x *packIndex) starts() ([]int64, error) {
-	table := make([]byte, 4*x.n)
-	if _, err := x.src.ReadAt(table, x.offsetAt(0)); err != nil {
-		return nil, err
-	}
 	out := make([]int64, x.n)
 	for i := range out {
-		off, err := x.resolve(binary.BigEndian.Uint32(table[4*i:]))
+		off, err := x.offset(i)
 		if err != nil {
 			return nil, err
 		}

@@ -226,11 +226,11 @@ func (g *collector) line(out *packWriter, l *line) error {
 // whole writes an object that is no difference, as it stands where it is
 // compressed well already.
 func (g *collector) whole(out *packWriter, t objectType, path string, h hash) error {
-	if p, off := g.s.lookup(h); p != nil {
-		if tight, err := p.tight(off); err == nil && tight {
+	if p, it := g.s.locate(h); p != nil {
+		if tight, err := p.tight(it.off); err == nil && tight {
 			buf := g.s.buffer()
 			defer g.s.buffers.Put(buf)
-			if it, err := p.entry(h); err == nil && out.copyRaw(p, it, *buf) == nil {
+			if out.copyRaw(p, it, *buf) == nil {
 				return nil
 			} // damaged here: maybe not elsewhere
 		}

@@ -310,16 +310,12 @@ func (s *objectStore) probe(h hash, want objectType, path string) error {
 }
 
 func (s *objectStore) probeOnce(h hash, want objectType, path string) error {
-	p, _ := s.lookup(h)
+	p, it := s.locate(h)
 	if p == nil {
 		return s.check(h, want, path)
 	}
 	buf := s.buffer()
 	defer s.buffers.Put(buf)
-	it, err := p.entry(h)
-	if err != nil {
-		return s.check(h, want, path)
-	}
 	kind, err := p.intact(it, nil, *buf)
 	switch {
 	case errors.Is(err, errChecksum):
