@@ -103,6 +103,9 @@ func TestPackIndexCutLater(t *testing.T) {
 	if _, err := x.items(); err == nil {
 		t.Error("the objects of a file without them were read")
 	}
+	if starts, err := x.starts(); err != nil || !slices.Equal(starts, []int64{packHeaderBytes}) {
+		t.Errorf("starts = %v, %v: places are held in memory", starts, err)
+	}
 }
 
 // packOf writes a pack of n objects of one kind of text and gives its index.
