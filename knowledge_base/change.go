@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
 )
 
@@ -58,6 +57,8 @@ type intentFile struct {
 	Before string `json:"before"` // SHA-256 of what is replaced; "" for a new file
 	Data   string `json:"data"`
 	Gone   bool   `json:"gone,omitempty"` // the file is removed instead
+
+	committed bool // the current commit holds Data
 }
 
 // sum is what the file's sum is once the intent is carried out.
@@ -120,6 +121,11 @@ func (s *Store) carryOut(ch Change, todo []planned) error {
 		return err
 	}
 	s.histErr = s.commitIntent(&in)
+	for i, p := range todo {
+		if st := s.cards[p.ID]; in.Files[i].committed && st != nil && st.sum == sha256.Sum256(p.data) {
+			s.setCommitted(st, true)
+		}
+	}
 	return nil
 }
 
@@ -323,17 +329,21 @@ func (s *Store) commitIntent(in *intent) error {
 		return s.wait(in, s.histErr)
 	}
 	files := make(map[string][]byte)
-	for _, f := range in.Files {
+	for i := range in.Files {
+		f := &in.Files[i]
 		now, err := sumOf(filepath.Join(s.dir, filepath.FromSlash(f.Path)))
 		switch {
 		case err != nil || now != f.sum():
 		case f.Gone:
 			files[f.Path] = nil
 		default:
-			files[f.Path] = []byte(f.Data)
+			files[f.Path], f.committed = []byte(f.Data), true
 		}
 	}
 	if err := s.commitFiles(in, files); err != nil {
+		for i := range in.Files {
+			in.Files[i].committed = false
+		}
 		return s.wait(in, err)
 	}
 	return os.Remove(in.path)
@@ -350,8 +360,17 @@ func (s *Store) commitFiles(in *intent, files map[string][]byte) error {
 	case len(files) == 0:
 		return nil
 	}
-	_, err := s.repo.Commit(c)
-	return err
+	id, err := s.repo.Commit(c)
+	if err != nil {
+		return err
+	}
+	// On top of another commit than that one, the other cards may be others.
+	if after, err := s.repo.Parent(id); err != nil || after != s.clean {
+		s.clean = ""
+		return nil
+	}
+	s.clean = id
+	return nil
 }
 
 // wait keeps the intent for a commit later.
@@ -367,46 +386,6 @@ func (s *Store) wait(in *intent, why error) error {
 	}
 	to := filepath.Join(s.dir, indexDir, writtenPrefix+strings.TrimPrefix(name, changePrefix))
 	return errors.Join(why, err, os.Rename(in.path, to))
-}
-
-// commitHandEdits commits what people changed with an editor.
-func (s *Store) commitHandEdits() error {
-	files, err := s.cardFiles()
-	if err != nil {
-		return err
-	}
-	edits, err := s.repo.Uncommitted(files, isCardFile, card.MaxBytes)
-	if err != nil || len(edits) == 0 {
-		return err
-	}
-	head, err := s.repo.Head()
-	if err != nil {
-		return err
-	}
-	c := history.Commit{Author: s.person(), By: programName(), At: s.opts.Now(), Files: edits}
-	paths := make([]string, 0, len(edits))
-	for p := range edits {
-		paths = append(paths, p)
-	}
-	slices.Sort(paths)
-	switch {
-	case head == "":
-		c.Author, c.Message = programName(), fmt.Sprintf("Begin the history of %d cards", len(paths))
-	case len(paths) == 1:
-		c.Message = "Edited by hand: " + s.nameOf(paths[0], edits[paths[0]])
-	default:
-		c.Message = fmt.Sprintf("Edited by hand: %d cards\n\n- %s", len(paths), strings.Join(paths, "\n- "))
-	}
-	_, err = s.repo.Commit(c)
-	return err
-}
-
-// nameOf gives the topic of a card, or its path where it has none to read.
-func (s *Store) nameOf(path string, data []byte) string {
-	if c, err := card.Parse(data); err == nil {
-		return c.Topic
-	}
-	return path
 }
 
 // HistoryError tells why the last change, or what people changed before it,

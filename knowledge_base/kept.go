@@ -1,12 +1,10 @@
 package knowledgebase
 
 import (
-	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,16 +39,18 @@ func (s *Store) keptCards() map[string]*stored {
 	n := r.Count()
 	out := make(map[string]*stored, n)
 	for range n {
-		st := &stored{path: filepath.Join(s.dir, filepath.FromSlash(r.Text())), marks: readMarks(r)}
+		path := filepath.Join(s.dir, filepath.FromSlash(r.Text()))
+		st := &stored{marks: readMarks(r)}
 		copy(st.sum[:], r.Bytes(len(st.sum)))
-		st.lesson = hex.EncodeToString(r.Bytes(len(st.sum)))
+		copy(st.lesson[:], r.Bytes(len(st.lesson)))
 		st.whole = slices.Clone(card.Packed(r.Bytes(r.Count())))
 		c, ok := st.whole.Card()
 		if !ok || !r.OK() {
 			return nil
 		}
 		st.Head = c.Head()
-		out[st.path] = st
+		st.stand(path)
+		out[path] = st
 	}
 	return out
 }
@@ -58,12 +58,13 @@ func (s *Store) keptCards() map[string]*stored {
 // keepCards writes what was read, where enough of it is not among what was
 // kept already. Files that may change yet without a mark of it are left out.
 func (s *Store) keepCards(cards, known map[string]*stored) {
-	var settled []*stored
+	settled := make(map[string]*stored) // by path
 	fresh := 0
 	for _, st := range cards {
 		if st.marks.settled {
-			settled = append(settled, st)
-			if was := known[st.path]; was == nil || was.marks != st.marks {
+			path := st.path()
+			settled[path] = st
+			if was := known[path]; was == nil || was.marks != st.marks {
 				fresh++
 			}
 		}
@@ -72,11 +73,10 @@ func (s *Store) keepCards(cards, known map[string]*stored) {
 	if differ < keptFew || differ*keptSlack < len(cards) {
 		return
 	}
-	slices.SortFunc(settled, func(a, b *stored) int { return cmp.Compare(a.path, b.path) })
 	w := sealed.NewWriter(keptMagic())
 	w.Uint(uint64(len(settled)))
-	for _, st := range settled {
-		if !keepCard(w, s.dir, st) {
+	for _, path := range slices.Sorted(maps.Keys(settled)) {
+		if !keepCard(w, s.dir, path, settled[path]) {
 			return
 		}
 	}
@@ -94,16 +94,15 @@ func (s *Store) forgetCards() error {
 }
 
 // keepCard adds one card as its file says it.
-func keepCard(w *sealed.Writer, dir string, st *stored) bool {
-	path, err := filepath.Rel(dir, st.path)
-	lesson, herr := hex.DecodeString(st.lesson)
-	if err != nil || herr != nil || len(lesson) != sha256.Size {
+func keepCard(w *sealed.Writer, dir, path string, st *stored) bool {
+	path, err := filepath.Rel(dir, path)
+	if err != nil {
 		return false
 	}
 	w.Text(filepath.ToSlash(path))
 	st.marks.write(w)
 	w.Bytes(st.sum[:])
-	w.Bytes(lesson)
+	w.Bytes(st.lesson[:])
 	w.Uint(uint64(len(st.whole)))
 	w.Bytes(st.whole)
 	return true

@@ -42,7 +42,7 @@ func shippedFolder(t testing.TB, dir string) (paths []string) {
 		if i%3 == 0 {
 			c.State, c.VerifiedAt = card.Reviewed, &day
 		}
-		paths = append(paths, filepath.Join(month, fileName(c)))
+		paths = append(paths, filepath.Join(month, fileName(c.Topic, c.ID)))
 		if err := os.WriteFile(paths[i], c.Markdown(), fileMode); err != nil {
 			t.Fatal(err)
 		}

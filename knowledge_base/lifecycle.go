@@ -210,7 +210,7 @@ func (s *Store) SupersededBy(id string) []string {
 	defer s.mu.RUnlock()
 	var out []string
 	for other, st := range s.cards {
-		if slices.Contains(st.Supersedes, id) {
+		if slices.Contains(st.Links().Supersedes, id) {
 			out = append(out, other)
 		}
 	}

@@ -14,9 +14,14 @@ import (
 	"anamnesis/knowledge_base/usage"
 )
 
-// readers is how many files are read at once: a slow disk answers several
-// requests in the time of one.
-const readers = 8
+const (
+	// readers is how many files are read at once: a slow disk answers several
+	// requests in the time of one.
+	readers = 8
+	// readRun is how many files a reader takes at a time, at most: mostly they are
+	// only looked at, which takes less than passing each one on.
+	readRun = 32
+)
 
 // read is what became of one file.
 type read struct {
@@ -27,7 +32,7 @@ type read struct {
 // contents is what the folder holds.
 type contents struct {
 	cards   map[string]*stored
-	lessons map[string]string // card.Hash to the id of a card that says it
+	lessons map[lessonMark]string // to the id of a card that says it
 	broken  []BrokenCard
 	usage   *usage.Tally
 	trusted map[string]bool // lessons reviewed on this machine, in a project's store
@@ -63,10 +68,10 @@ func (s *Store) scan(ctx context.Context, known map[string]*stored) (contents, e
 	if err != nil {
 		return out, err
 	}
-	out = contents{cards: make(map[string]*stored, len(all)), lessons: make(map[string]string, len(all)), broken: broken, trusted: trusted}
+	out = contents{cards: make(map[string]*stored, len(all)), lessons: make(map[lessonMark]string, len(all)), broken: broken, trusted: trusted}
 	for i, r := range all {
 		if r.err == nil && out.cards[r.st.ID] != nil {
-			r.err = card.Errorf(0, "id %s is also used by %s; give one of them another", r.st.ID, out.cards[r.st.ID].path)
+			r.err = card.Errorf(0, "id %s is also used by %s; give one of them another", r.st.ID, out.cards[r.st.ID].path())
 		}
 		if r.err != nil {
 			out.broken = append(out.broken, BrokenCard{paths[i], r.err})
@@ -76,7 +81,7 @@ func (s *Store) scan(ctx context.Context, known map[string]*stored) (contents, e
 			return out, fmt.Errorf("more than %d cards; move some to another folder", MaxCards)
 		}
 		out.cards[r.st.ID] = r.st
-		out.lessons[r.st.lesson] = r.st.ID
+		out.lessons[r.st.lesson.mark()] = r.st.ID
 	}
 	out.usage, err = usage.Read(s.usagePath())
 	return out, err
@@ -110,12 +115,16 @@ func (s *Store) readAll(ctx context.Context, paths []string, known map[string]*s
 	out := make([]read, len(paths))
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	done := make(chan struct{}, readers)
+	done := make(chan int, readers)
+	run := min(max(len(paths)/(2*readers), 1), readRun)
 	for range min(readers, len(paths)) {
 		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(paths) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				out[i].st, out[i].err = s.readNow(paths[i], known[paths[i]])
-				done <- struct{}{}
+			for from := int(next.Add(int64(run))) - run; from < len(paths) && ctx.Err() == nil; from = int(next.Add(int64(run))) - run {
+				to := min(from+run, len(paths))
+				for i := from; i < to; i++ {
+					out[i].st, out[i].err = s.readNow(paths[i], known[paths[i]])
+				}
+				done <- to - from
 			}
 		})
 	}
@@ -124,9 +133,11 @@ func (s *Store) readAll(ctx context.Context, paths []string, known map[string]*s
 		close(done)
 	}()
 	n := 0
-	for range done {
-		if n++; s.opts.Progress != nil {
-			s.opts.Progress(n, len(paths))
+	for some := range done {
+		for range some {
+			if n++; s.opts.Progress != nil {
+				s.opts.Progress(n, len(paths))
+			}
 		}
 	}
 	return out, ctx.Err()

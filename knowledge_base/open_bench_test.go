@@ -30,7 +30,7 @@ func cardFolder(b *testing.B, n int) (string, *retrieval.Set) {
 		d := set.Docs[i%len(set.Docs)]
 		c := newCard(fmt.Sprintf("c%06d", i), fmt.Sprintf("%s %d", d.Title, i), d.Text, set.Docs[(i*7+i/len(set.Docs))%len(set.Docs)].Title)
 		c.Created = day.Add(time.Duration(i) * time.Second)
-		if err := os.WriteFile(filepath.Join(month, fileName(c)), c.Markdown(), fileMode); err != nil {
+		if err := os.WriteFile(filepath.Join(month, fileName(c.Topic, c.ID)), c.Markdown(), fileMode); err != nil {
 			b.Fatal(err)
 		}
 	}

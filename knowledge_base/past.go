@@ -23,7 +23,7 @@ func (s *Store) History(ctx context.Context, id string) ([]history.Revision, err
 	st := s.cards[id]
 	match := func(path string) bool { return isCardFile(path) && strings.HasSuffix(path, "-"+id+".md") }
 	if st != nil {
-		rel, err := filepath.Rel(s.dir, st.path)
+		rel, err := filepath.Rel(s.dir, st.path())
 		if err != nil {
 			return nil, fmt.Errorf("history of card %s: %w", id, err)
 		}

@@ -2,12 +2,17 @@ package knowledgebase
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
@@ -94,10 +99,178 @@ func TestGitAgrees(t *testing.T) {
 	}
 	mustPut(t, s, newCard("k4", "a fourth", "first of a fourth"))
 	clean("")
-	want := []string{"anamnesis: Add card: a fourth", "Ada: Edited by hand: 2 cards", "anamnesis: Write anew card: a topic", "Ada: Tell what this is",
+	git(t, dir, "reset", "-q", "HEAD~1") // a fourth is there, and no commit knows it
+	mustPut(t, s, newCard("k5", "a fifth", "first of a fifth"))
+	clean("")
+	want := []string{"anamnesis: Add card: a fifth", "Ada: Edited by hand: a fourth", "Ada: Edited by hand: 2 cards", "anamnesis: Write anew card: a topic", "Ada: Tell what this is",
 		"anamnesis: Add card: a third", "Ada: Edited by hand: a topic", "anamnesis: Add card: another", "anamnesis: Add card: a topic"}
 	if got := subjects(t, dir); !slices.Equal(got, want) {
 		t.Errorf("the history says %q,\nwant %q", got, want)
+	}
+}
+
+// Whatever a person does between two changes, with an editor or with git:
+// after the second nothing of theirs is left uncommitted, and git agrees.
+func TestNothingStaysUncommitted(t *testing.T) {
+	for seed := range uint64(10) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		dir := t.TempDir()
+		ahead := time.Duration(seed%2) * time.Hour // an hour on, a file's marks vouch for it
+		s, err := Open(dir, &Options{
+			Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}, Watch: seed%3 == 0,
+			clock: func() time.Time { return time.Now().Add(ahead) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		for i := range 12 {
+			id := fmt.Sprintf("k%d", r.IntN(5))
+			if _, _, err := s.Put(t.Context(), newCard(id, "topic "+id, fmt.Sprintf("text %d", i))); err != nil && !errors.As(err, new(*ConflictError)) {
+				t.Fatal(err)
+			}
+			if err := s.HistoryError(); err != nil {
+				t.Fatal(err)
+			}
+			if got := git(t, dir, "status", "--porcelain"); got != "" {
+				t.Fatalf("seed %d: change %d left %q", seed, i, got)
+			}
+			for range r.IntN(3) {
+				handle(t, r, dir, i)
+			}
+			if seed%3 > 0 {
+				continue
+			}
+			if _, err := s.Search(t.Context(), Query{Text: "topic"}); err != nil { // which reads a watched folder again
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A card whose file a person removed is gone from memory when the folder is read
+// again; the next change commits that all the same.
+func TestRemovalSeenBeforeIsCommitted(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, &Options{
+		Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}, Watch: true,
+		clock: func() time.Time { return time.Now().Add(time.Hour) }, // a file's marks vouch for it at once
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	first := mustPut(t, s, newCard("k1", "a topic", "first"))
+	mustPut(t, s, newCard("k2", "another", "first of another"))
+	mustPut(t, s, newCard("k3", "a third", "first of a third")) // which looks at the files of both
+	if err := os.Remove(first); err != nil {
+		t.Fatal(err)
+	}
+	s.watch.note("")
+	if _, err := s.Search(t.Context(), Query{Text: "topic"}); err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, s, newCard("k4", "a fourth", "first of a fourth"))
+	if got := git(t, dir, "status", "--porcelain"); got != "" {
+		t.Errorf("the change after the removal left %q", got)
+	}
+}
+
+// A pipe in a card's place is not read: that would wait for who writes to it.
+func TestPipeInPlaceOfCard(t *testing.T) {
+	s, err := Open(t.TempDir(), &Options{Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	path := mustPut(t, s, newCard("k1", "a topic", "first"))
+	if err := errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := s.Put(t.Context(), newCard("k2", "another", "first of another"))
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("a change waits for the pipe")
+		if f, err := os.OpenFile(path, os.O_WRONLY, 0); err == nil {
+			f.Close()
+		}
+		<-done
+	}
+}
+
+// What waited for its commit and lost the note of it is committed as an edit.
+func TestForgottenIntentIsCommitted(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, &Options{Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	mustPut(t, s, newCard("k1", "a topic", "first"))
+	busy := filepath.Join(dir, ".git", "MERGE_HEAD")
+	if err := os.WriteFile(busy, []byte(git(t, dir, "rev-parse", "HEAD")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, s, newCard("k2", "another", "first of another"))
+	if s.HistoryError() == nil {
+		t.Fatal("git is not busy")
+	}
+	waiting, err := filepath.Glob(filepath.Join(dir, indexDir, writtenPrefix+"*"))
+	if err != nil || len(waiting) != 1 {
+		t.Fatal(waiting, err)
+	}
+	if err := errors.Join(os.Remove(waiting[0]), os.Remove(busy)); err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, s, newCard("k3", "a third", "first of a third"))
+	if got := git(t, dir, "status", "--porcelain"); got != "" {
+		t.Errorf("the change after it left %q", got)
+	}
+}
+
+// handle does one thing to the folder as a person would.
+func handle(t *testing.T, r *rand.Rand, dir string, i int) {
+	files, err := filepath.Glob(filepath.Join(dir, "2026-01", "*.md"))
+	if err != nil || len(files) == 0 {
+		return
+	}
+	path := files[r.IntN(len(files))]
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch acts := []string{"edit", "back", "remove", "copy", "break", "commit", "undo", "gc"}; acts[r.IntN(len(acts))] {
+	case "edit":
+		err = os.WriteFile(path, fmt.Appendf(data, "\nRemark %d.\n", i), 0o600)
+	case "back": // the same bytes in another file
+		err = errors.Join(os.Remove(path), os.WriteFile(path, data, 0o600))
+	case "remove":
+		err = os.Remove(path)
+	case "copy":
+		err = os.WriteFile(strings.TrimSuffix(path, ".md")+"-copy.md", data, 0o600)
+	case "break":
+		err = os.WriteFile(path, []byte("no card\n"), 0o600)
+	case "commit":
+		err = os.WriteFile(path, fmt.Appendf(data, "\nCommitted %d.\n", i), 0o600)
+		git(t, dir, "add", "2026-01")
+		git(t, dir, "commit", "-q", "--allow-empty", "-m", "By hand")
+	case "undo": // the branch goes back, the files stay
+		if strings.Count(git(t, dir, "log", "--format=%h"), "\n") > 1 {
+			git(t, dir, "reset", "-q", "HEAD~1")
+		}
+	case "gc":
+		git(t, dir, "gc", "-q", "--prune=now")
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -107,7 +107,7 @@ func (s *Store) noteReviews(todo []planned) (err error) {
 
 // judge takes a shipped review for what it is here: a claim.
 func (s *Store) judge(st *stored) *stored {
-	if s.opts.reviews == "" || !st.claimed && st.State != card.Reviewed || s.trusted[st.lesson] != st.claimed {
+	if s.opts.reviews == "" || !st.claimed && st.State != card.Reviewed || s.trusted[st.lesson.String()] != st.claimed {
 		return st
 	}
 	judged := *st

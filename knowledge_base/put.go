@@ -162,14 +162,14 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 	}
 	if was != nil && was.State != c.State && bytes.Equal(was.Source(), c.Markdown()) {
 		// A claim of the project's made good: the same bytes count as more now.
-		p.Path, p.old, p.data = old.path, old, c.Markdown()
+		p.Path, p.old, p.data = old.path(), old, c.Markdown()
 		return p, nil
 	}
 	if mark, given := ch.Over[c.ID]; given {
 		if old == nil || old.fingerprint() != mark {
 			return p, &ConflictError{c.ID, s.pathOf(c, old), "the card was changed meanwhile; look at it again"}
 		}
-		if p.Path, p.old = old.path, old; !bytes.Equal(was.Source(), c.Markdown()) {
+		if p.Path, p.old = old.path(), old; !bytes.Equal(was.Source(), c.Markdown()) {
 			p.data = c.Markdown()
 		}
 		return p, nil
@@ -180,7 +180,7 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 			return p, err
 		}
 		if twin != nil {
-			p.ID, p.Path, p.Rediscovered = twin.ID, twin.path, true
+			p.ID, p.Path, p.Rediscovered = twin.ID, twin.path(), true
 			return p, nil
 		}
 		p.Path, p.Created = s.pathOf(c, nil), true
@@ -190,7 +190,7 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 		p.data = c.Markdown()
 		return p, nil
 	}
-	p.Path, p.old = old.path, old
+	p.Path, p.old = old.path(), old
 	data := c.Markdown()
 	write, err := s.mayReplace(old, was, c, data)
 	if err != nil || !write {
@@ -204,21 +204,21 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 // pathOf gives where a card stands, or will.
 func (s *Store) pathOf(c *card.Card, old *stored) string {
 	if old != nil {
-		return old.path
+		return old.path()
 	}
-	return filepath.Join(s.dir, c.Created.UTC().Format("2006-01"), fileName(c))
+	return filepath.Join(s.dir, c.Created.UTC().Format("2006-01"), fileName(c.Topic, c.ID))
 }
 
 // twin gives another card that says exactly what c says, nil when there is
 // none. A card that other tasks may not see yet is no twin of one they may.
 func (s *Store) twin(c *card.Card) (*stored, error) {
-	hash := c.Hash()
-	id, ok := s.lessons[hash]
+	says := lessonOf(c)
+	id, ok := s.lessons[says.mark()]
 	if !ok {
 		return nil, nil
 	}
 	st, err := s.current(id)
-	if err != nil || st == nil || st.lesson != hash || hidden(&st.Head) && !hidden(new(c.Head())) {
+	if err != nil || st == nil || st.lesson != says || hidden(&st.Head) && !hidden(new(c.Head())) {
 		return nil, err
 	}
 	return st, nil
@@ -227,19 +227,19 @@ func (s *Store) twin(c *card.Card) (*stored, error) {
 // hidden reports a draft that is shown to its own task only: one with outside
 // text, or one drawn from other cards, which say it themselves meanwhile.
 func hidden(c *card.Head) bool {
-	return c.State == card.Draft && (c.Tainted || len(c.Generalizes) > 0)
+	return c.State == card.Draft && (c.Tainted || len(c.Links().Generalizes) > 0)
 }
 
 // current reads the card of that id from disk, where another process or a
 // person may have changed it since; nil when there is none.
 func (s *Store) current(id string) (*stored, error) {
 	if st := s.cards[id]; st != nil {
-		now, err := s.readCard(st.path)
+		now, err := s.readCard(st.path())
 		switch {
 		case err == nil && now.ID == id:
 			return now, nil
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return nil, &ConflictError{id, st.path, fmt.Sprintf("the file there cannot be read as a card: %v", err)}
+			return nil, &ConflictError{id, st.path(), fmt.Sprintf("the file there cannot be read as a card: %v", err)}
 		}
 	}
 	files, err := s.cardFiles()
@@ -272,11 +272,11 @@ func (s *Store) mayReplace(old *stored, was, c *card.Card, data []byte) (bool, e
 	case fromHere && bytes.Equal(c.Source(), src):
 		return true, nil
 	case fromHere && sha256.Sum256(c.Source()) == s.cards[c.ID].sum:
-		return false, &ConflictError{c.ID, old.path, "the file was changed meanwhile; read it again"}
-	case old.lesson == c.Hash():
+		return false, &ConflictError{c.ID, old.path(), "the file was changed meanwhile; read it again"}
+	case old.lesson == lessonOf(c):
 		return false, nil
 	case old.State != card.Draft:
-		return false, &ConflictError{c.ID, old.path, fmt.Sprintf("the card there is %s and says something else; edit that file", old.State)}
+		return false, &ConflictError{c.ID, old.path(), fmt.Sprintf("the card there is %s and says something else; edit that file", old.State)}
 	}
 	return true, nil
 }
@@ -307,10 +307,10 @@ func (s *Store) take(todo []planned) error {
 }
 
 // fileName gives <slug>-<id>.md.
-func fileName(c *card.Card) string {
+func fileName(topic, id string) string {
 	var b strings.Builder
 	dash := false
-	for _, r := range strings.ToLower(c.Topic) {
+	for _, r := range strings.ToLower(topic) {
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
 			dash = b.Len() > 0
 			continue
@@ -327,5 +327,5 @@ func fileName(c *card.Card) string {
 	if b.Len() == 0 {
 		b.WriteString("card")
 	}
-	return b.String() + "-" + c.ID + ".md"
+	return b.String() + "-" + id + ".md"
 }

@@ -208,7 +208,7 @@ func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 	now := s.opts.Now()
 	if st := s.cards[strings.TrimSpace(q.Text)]; st != nil && shownTo(&st.Head, q) {
 		return []Hit{{Card: st.card(), Score: 1, Evidence: retrieval.Evidence{Matched: 1, Strength: idStrength, Cosine: 1},
-			Expired: st.Expired(now), Path: st.path}}, nil
+			Expired: st.Expired(now), Path: st.path()}}, nil
 	}
 	found, vecErr, err := s.index.Search(ctx, retrieval.Query{
 		Text: q.Text, K: q.K, MinEvidence: q.MinEvidence,
@@ -227,7 +227,7 @@ func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 	hits := make([]Hit, 0, len(found))
 	for _, f := range found {
 		st := s.cards[f.ID]
-		hits = append(hits, Hit{Card: st.card(), Score: f.Score, Evidence: f.Evidence, Expired: st.Expired(now), Path: st.path})
+		hits = append(hits, Hit{Card: st.card(), Score: f.Score, Evidence: f.Evidence, Expired: st.Expired(now), Path: st.path()})
 	}
 	return s.withContradicted(hits, q, now), nil
 }
@@ -245,7 +245,7 @@ func (s *Store) withContradicted(hits []Hit, q Query, now time.Time) []Hit {
 		for _, id := range h.Card.Contradicts {
 			if st := s.cards[id]; st != nil && !shown[id] && shownTo(&st.Head, q) {
 				shown[id] = true
-				out = append(out, Hit{Card: st.card(), Score: h.Score, Evidence: h.Evidence, Expired: st.Expired(now), Path: st.path})
+				out = append(out, Hit{Card: st.card(), Score: h.Score, Evidence: h.Evidence, Expired: st.Expired(now), Path: st.path()})
 			}
 		}
 	}

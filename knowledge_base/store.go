@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
@@ -119,25 +120,65 @@ type Store struct {
 	contents
 	repo    *history.Repo         // nil before the first change
 	histErr error                 // why the history lacks something
+	clean   string                // the commit that stored.committed speaks of; "" for none
 	index   *retrieval.Index      // nil: to be built before the next search
 	vecErr  atomic.Pointer[error] // why there are no vectors
 }
 
 // stored is a card with its file. It is never changed, only replaced.
 type stored struct {
-	card.Head             // as the card counts here
-	whole     card.Packed // as the file says it
-	path      string
-	lesson    string            // card.Hash
+	card.Head                       // as the card counts here
+	whole     card.Packed           // as the file says it
+	dir       unique.Handle[string] // of the file, which many have
+	name      string                // of the file; "" is the one that fileName gives it
+	lesson    lesson
 	sum       [sha256.Size]byte // of the file
 	marks     marks             // of the file that was read; none of what was written here
 	claimed   bool              // the file says reviewed, and that does not count here
+	committed bool              // the commit Store.clean holds the file as it is here
 }
 
 // newStored is a card parsed from src.
 func newStored(c *card.Card, path string, src []byte) *stored {
-	return &stored{Head: c.Head(), whole: c.Pack(), path: path, lesson: c.Hash(), sum: sha256.Sum256(src)}
+	st := &stored{Head: c.Head(), whole: c.Pack(), lesson: lessonOf(c), sum: sha256.Sum256(src)}
+	st.stand(path)
+	return st
 }
+
+// stand notes where the card's file is.
+func (st *stored) stand(path string) {
+	dir, name := filepath.Split(path)
+	st.dir, st.name = unique.Make(dir), ""
+	if name != fileName(st.Topic, st.ID) {
+		st.name = strings.Clone(name)
+	}
+}
+
+// path is where the card's file is.
+func (st *stored) path() string {
+	if st.name == "" {
+		return st.dir.Value() + fileName(st.Topic, st.ID)
+	}
+	return st.dir.Value() + st.name
+}
+
+// lesson names what a card says: the bytes of its [card.Card.Hash].
+type lesson [sha256.Size]byte
+
+func lessonOf(c *card.Card) (l lesson) {
+	if n, err := hex.Decode(l[:], []byte(c.Hash())); err != nil || n != len(l) {
+		panic("knowledge base: a card's hash is no SHA-256 in hex")
+	}
+	return l
+}
+
+func (l lesson) String() string { return hex.EncodeToString(l[:]) }
+
+// mark is enough of a lesson to look cards up by: who finds one compares the
+// whole.
+func (l lesson) mark() lessonMark { return lessonMark(l[:8]) }
+
+type lessonMark [8]byte
 
 // card gives the card as it counts here, for the caller to change.
 func (st *stored) card() *card.Card {
@@ -295,12 +336,13 @@ func (s *Store) cardFiles() ([]string, error) {
 // remember makes st the card of its id in memory.
 func (s *Store) remember(st *stored) {
 	id := st.ID
-	if was := s.cards[id]; was != nil && was.sum == st.sum && was.path == st.path && was.State == st.State {
+	path := st.path()
+	if was := s.cards[id]; was != nil && was.sum == st.sum && was.path() == path && was.State == st.State {
 		return
 	}
 	s.cards[id] = st
-	s.lessons[st.lesson] = id
-	s.broken = slices.DeleteFunc(s.broken, func(b BrokenCard) bool { return b.Path == st.path })
+	s.lessons[st.lesson.mark()] = id
+	s.broken = slices.DeleteFunc(s.broken, func(b BrokenCard) bool { return b.Path == path })
 	if s.index != nil {
 		enter(s.index, st)
 	}
@@ -331,9 +373,10 @@ func (s *Store) List() []Entry {
 	now := s.opts.Now()
 	out := make([]Entry, 0, len(s.cards))
 	for id, st := range s.cards {
+		links := st.Links()
 		out = append(out, Entry{ID: id, Topic: st.Topic, State: st.State, Task: st.SourceTask, Created: st.Created,
-			Tainted: st.Tainted, Expired: st.Expired(now), Path: st.path, Fingerprint: st.fingerprint(),
-			Contradicts: slices.Clone(st.Contradicts), Supersedes: slices.Clone(st.Supersedes), Generalizes: slices.Clone(st.Generalizes), VerifiedAt: st.VerifiedAt, Counts: s.usage.Of(id)})
+			Tainted: st.Tainted, Expired: st.Expired(now), Path: st.path(), Fingerprint: st.fingerprint(),
+			Contradicts: slices.Clone(links.Contradicts), Supersedes: slices.Clone(links.Supersedes), Generalizes: slices.Clone(links.Generalizes), VerifiedAt: st.VerifiedAt, Counts: s.usage.Of(id)})
 	}
 	slices.SortFunc(out, func(a, b Entry) int {
 		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))

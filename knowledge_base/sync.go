@@ -169,7 +169,7 @@ func (s *Store) mergeCard(side history.Side, write func(path string, before, dat
 	if err := twin.Validate(); err != nil {
 		return fmt.Errorf("%s: the remote's version: %w", side.Path, err)
 	}
-	write(filepath.ToSlash(filepath.Join(filepath.Dir(side.Path), fileName(twin))), nil, twin.Markdown())
+	write(filepath.ToSlash(filepath.Join(filepath.Dir(side.Path), fileName(twin.Topic, twin.ID))), nil, twin.Markdown())
 	out.Conflicts = append(out.Conflicts, ours.ID)
 	return nil
 }

@@ -21,18 +21,30 @@ type Head struct {
 	VerifiedAt, Expires   *time.Time
 	Task                  string // of [Provenance]
 	Tainted               bool   // likewise
-	Supersedes            []string
-	Contradicts           []string
-	Generalizes           []string
+	links                 *Links // nil: none
+}
+
+// Links are the cards, by id, that a card says something about.
+type Links struct{ Supersedes, Contradicts, Generalizes []string }
+
+// Links gives the card's, not to be changed. Few cards have any.
+func (h *Head) Links() Links {
+	if h.links == nil {
+		return Links{}
+	}
+	return *h.links
 }
 
 // Head gives the card's.
 func (c *Card) Head() Head {
 	f := c.fields()
 	h := Head{ID: strings.Clone(f.ID), Topic: strings.Clone(f.Topic), SourceTask: shared(f.SourceTask), State: State(shared(string(f.State))),
-		Created: f.Created, VerifiedAt: f.VerifiedAt, Expires: f.Expires, Task: shared(f.Provenance.Task), Tainted: f.Provenance.Tainted,
-		Supersedes: f.Supersedes, Contradicts: f.Contradicts, Generalizes: f.Generalizes}
-	for _, list := range [][]string{h.Supersedes, h.Contradicts, h.Generalizes} {
+		Created: f.Created, VerifiedAt: f.VerifiedAt, Expires: f.Expires, Task: shared(f.Provenance.Task), Tainted: f.Provenance.Tainted}
+	if len(f.Supersedes)+len(f.Contradicts)+len(f.Generalizes) == 0 {
+		return h
+	}
+	h.links = &Links{f.Supersedes, f.Contradicts, f.Generalizes}
+	for _, list := range [][]string{f.Supersedes, f.Contradicts, f.Generalizes} {
 		for i, s := range list {
 			list[i] = strings.Clone(s)
 		}

@@ -181,6 +181,19 @@ func (r *Repo) Head() (string, error) {
 	return h.String(), nil
 }
 
+// Parent gives the commit before one, the first of a merge; "" where there is
+// none.
+func (r *Repo) Parent(id string) (string, error) {
+	c, err := object.GetCommit(r.st, plumbing.NewHash(id))
+	if err != nil {
+		return "", fmt.Errorf("read commit %s of %s: %w", id, r.git, err)
+	}
+	if len(c.ParentHashes) == 0 {
+		return "", nil
+	}
+	return c.ParentHashes[0].String(), nil
+}
+
 // head gives the branch and its commit, zero when it has none yet.
 func (r *Repo) head() (branch plumbing.ReferenceName, at plumbing.Hash, err error) {
 	ref, err := r.st.Reference(plumbing.HEAD)

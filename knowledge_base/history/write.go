@@ -2,6 +2,7 @@ package history
 
 import (
 	"bytes"
+	"compress/zlib"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"github.com/go-git/go-git/v5/plumbing/format/objfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
@@ -103,19 +103,14 @@ func (w *objectWriter) write(t plumbing.ObjectType, data []byte) (plumbing.Hash,
 	if w.repo.st.HasEncodedObject(id) == nil {
 		return id, nil
 	}
-	var b bytes.Buffer
-	ow := objfile.NewWriter(&b)
-	err := ow.WriteHeader(t, int64(len(data)))
-	if err == nil {
-		_, err = ow.Write(data)
-	}
-	if err = errors.Join(err, ow.Close()); err != nil {
+	file, err := loose(t, data)
+	if err != nil {
 		return id, fmt.Errorf("encode object %s: %w", hex, err)
 	}
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return id, fmt.Errorf("write object %s: %w", hex, err)
 	}
-	temp, err := writeTemp(dir, b.Bytes(), 0o400)
+	temp, err := writeTemp(dir, file, 0o400)
 	if err != nil {
 		return id, fmt.Errorf("write object %s: %w", hex, err)
 	}
@@ -124,6 +119,28 @@ func (w *objectWriter) write(t plumbing.ObjectType, data []byte) (plumbing.Hash,
 	}
 	w.dirs[dir], w.dirs[filepath.Dir(dir)] = true, true
 	return id, nil
+}
+
+// loose gives the bytes of a loose object's file. Trees are mostly hashes, which
+// do not get shorter by trying harder, and that of a month is written with each
+// of its cards.
+func loose(t plumbing.ObjectType, data []byte) ([]byte, error) {
+	level := zlib.DefaultCompression
+	if t == plumbing.TreeObject {
+		level = zlib.BestSpeed
+	}
+	var b bytes.Buffer
+	zw, err := zlib.NewWriterLevel(&b, level)
+	if err == nil {
+		_, err = fmt.Fprintf(zw, "%s %d\x00", t, len(data))
+	}
+	if err == nil {
+		_, err = zw.Write(data)
+	}
+	if err == nil {
+		err = zw.Close()
+	}
+	return b.Bytes(), err
 }
 
 func (w *objectWriter) sync() error {

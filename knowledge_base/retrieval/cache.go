@@ -26,8 +26,8 @@ type vectorCache struct {
 	dir       string
 	writeFile func(path string, data []byte) error
 
-	fingerprint string // of what is loaded
-	known       map[[sha256.Size]byte][]float32
+	fingerprint string                          // of what is loaded
+	known       map[[sha256.Size]byte][]float32 // of the built-in model: those not in a collection yet
 	unsaved     int
 }
 
@@ -37,8 +37,7 @@ const (
 )
 
 // vectors gives the vector of each document, computing those not cached.
-// total is how many documents there are in all.
-func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []document, total int) ([][]float32, error) {
+func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []document) ([][]float32, error) {
 	if len(docs) == 0 {
 		return nil, nil
 	}
@@ -76,19 +75,45 @@ func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []document, 
 		for j, i := range missing[:n] {
 			out[i] = vecs[j]
 			if cached {
+				if c.known == nil {
+					c.known = make(map[[sha256.Size]byte][]float32)
+				}
 				c.known[docs[i].hash] = vecs[j]
 				c.unsaved++
 			}
 		}
 		missing = missing[n:]
 	}
-	// Rewriting the file for each new card would cost more than it saves where
-	// vectors are made here.
-	_, own := e.(*lsa)
-	if cached && c.unsaved > 0 && (!own || c.unsaved > total/20) {
+	if _, own := e.(*lsa); cached && c.unsaved > 0 && !own {
 		c.save(e.Fingerprint())
 	}
 	return out, nil
+}
+
+// keepOwn writes the vectors that were made here, once coll holds those of all
+// docs, as they were made: no other copy of them stays in memory. Rewriting the
+// file for each new card would cost more than it saves.
+func (c *vectorCache) keepOwn(ctx context.Context, e Embedder, coll *collection, docs []document) {
+	if _, own := e.(*lsa); !own || c == nil || coll == nil {
+		return
+	}
+	c.known = nil
+	if c.unsaved <= len(docs)/20 {
+		return
+	}
+	c.known = make(map[[sha256.Size]byte][]float32, len(docs))
+	for _, d := range docs {
+		c.known[d.hash] = coll.vector(ctx, d.ID)
+	}
+	c.save(e.Fingerprint())
+	c.known = nil
+}
+
+// unload has what is kept be read from its file again before it is used.
+func (c *vectorCache) unload() {
+	if c != nil {
+		c.fingerprint, c.known, c.unsaved = "", nil, 0
+	}
 }
 
 // share has the cache hold the very vector that the collection holds, where it
@@ -217,7 +242,7 @@ func (c *vectorCache) write(path string, w *sealed.Writer) bool {
 
 // clear forgets everything and removes the files.
 func (c *vectorCache) clear() error {
-	c.fingerprint, c.known, c.unsaved = "", nil, 0
+	c.unload()
 	var errs []error
 	for _, kind := range []string{"vectors", "model", "lexical"} {
 		old, err := filepath.Glob(filepath.Join(c.dir, kind+"-*.bin"))

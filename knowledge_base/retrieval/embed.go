@@ -123,10 +123,11 @@ func (e *hashedBM25) raw(text string) []float32 {
 	for _, n := range counts {
 		length += n
 	}
+	var find lookup
 	avg := max(1, float64(e.words.total)/float64(max(1, e.words.docs)))
 	for i, t := range terms {
 		tf := counts[i]
-		w := e.words.idf(int(e.words.list(t, nil).df)) * tf * (bm25K1 + 1) / (tf + bm25K1*(1-wordsB+wordsB*length/avg))
+		w := e.words.idf(e.words.list(t, &find).df) * tf * (bm25K1 + 1) / (tf + bm25K1*(1-wordsB+wordsB*length/avg))
 		at, sign := hashTerm(t)
 		v[at] += float32(sign * w)
 	}

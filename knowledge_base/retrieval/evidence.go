@@ -1,7 +1,6 @@
 package retrieval
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
 	"strings"
@@ -53,12 +52,12 @@ func (x *Index) admit(q Query, found []Found, s *scratch) []Found {
 	matched := make([]float64, len(found))
 	terms, _ := distinct(func(emit func(string)) { words(q.Text, emit) })
 	var total float64
-	var room [binary.MaxVarintLen64]byte
+	var find lookup
 	for _, t := range terms {
-		list := x.words.list(t, room[:])
-		w := x.evidenceWeight(t, int(list.df))
+		list := x.words.list(t, &find)
+		w := x.evidenceWeight(t, list.df)
 		total += w
-		list.each(func(slot int32, _ int) {
+		list.each(func(slot, _ int32) {
 			if i := s.place[slot]; i > 0 {
 				matched[i-1] += w
 			}

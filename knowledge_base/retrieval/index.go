@@ -124,7 +124,14 @@ func (x *Index) Fill(ctx context.Context, docs []Document) error {
 		return err
 	}
 	x.keepLexical(x.vecs.cache, len(missing)+gone)
+	x.settle()
 	return nil
+}
+
+// settle has the inverted indexes take less memory, where that is worth the time.
+func (x *Index) settle() {
+	x.words.settle()
+	x.grams.settle()
 }
 
 func (x *Index) addWords(slot int, text string) {
@@ -149,6 +156,7 @@ func (x *Index) Put(doc Document) {
 	x.slots[d.ID] = slot
 	x.addWords(slot, doc.Text)
 	x.addGrams(slot, doc.Text)
+	x.settle()
 	x.vecs.changed()
 }
 

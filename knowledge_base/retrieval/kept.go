@@ -1,9 +1,11 @@
 package retrieval
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/sha256"
-	"encoding/binary"
 	"path/filepath"
+	"slices"
 
 	"anamnesis/knowledge_base/sealed"
 )
@@ -14,8 +16,8 @@ import (
 const (
 	// lexicalMagic names the form of the file and what words and grams make of a
 	// text; a test tells when its number must be raised.
-	lexicalMagic = "anamnesis lexical 1\n"
-	lexicalFile  = "lexical-1.bin"
+	lexicalMagic = "anamnesis lexical 2\n"
+	lexicalFile  = "lexical-2.bin"
 	// The file is written when at least lexicalFew documents, and one in
 	// lexicalSlack, are not in it as they are.
 	lexicalFew   = 64
@@ -62,13 +64,8 @@ func (x *Index) takeLexical(r *sealed.Reader) (missing []int, gone int, ok bool)
 			missing = append(missing, slot)
 		}
 	}
-	x.words.take(r, places, len(x.docs), func() string { return r.Text() })
-	x.grams.take(r, places, len(x.docs), func() uint64 {
-		if b := r.Bytes(8); b != nil {
-			return binary.LittleEndian.Uint64(b)
-		}
-		return 0
-	})
+	x.words.take(r, places, len(x.docs))
+	x.grams.take(r, places, len(x.docs))
 	return missing, gone, r.OK()
 }
 
@@ -85,35 +82,25 @@ func (x *Index) keepLexical(c *vectorCache, differ int) {
 		w.Text(x.docs[i].ID)
 		w.Bytes(x.docs[i].hash[:])
 	}
-	x.words.keep(w, w.Text)
-	x.grams.keep(w, func(g uint64) { w.Bytes(binary.LittleEndian.AppendUint64(nil, g)) })
+	x.words.keep(w)
+	x.grams.keep(w)
 	c.write(filepath.Join(c.dir, lexicalFile), w)
 }
 
-// keep adds the inverted index to w: the length of each text, then each
-// term's postings, packed as they are.
-func (x *bm25[K]) keep(w *sealed.Writer, key func(K)) {
+// keep adds the inverted index to w: the length of each text, then the terms'
+// table as it is.
+func (x *bm25[K]) keep(w *sealed.Writer) {
+	x.settleAll()
 	for _, n := range x.lengths {
 		w.Uint(uint64(n))
 	}
-	bytes := 0
-	for _, list := range x.lists {
-		bytes += len(list.packed)
-	}
-	w.Uint(uint64(bytes))
-	w.Uint(uint64(len(x.terms)))
-	var room [binary.MaxVarintLen64]byte
-	for k := range x.terms {
-		key(k)
-		packed := x.list(k, room[:]).packed
-		w.Uint(uint64(len(packed)))
-		w.Bytes(packed)
-	}
+	w.Uint(uint64(len(x.settled.packed)))
+	w.Bytes(x.settled.packed)
 }
 
 // take reads what keep wrote into an empty index of n slots; places are where
 // the texts are now, -1 for nowhere.
-func (x *bm25[K]) take(r *sealed.Reader, places []int32, n int, key func() K) {
+func (x *bm25[K]) take(r *sealed.Reader, places []int32, n int) {
 	x.lengths = make([]int32, n)
 	for _, slot := range places {
 		length := r.Uint()
@@ -127,57 +114,68 @@ func (x *bm25[K]) take(r *sealed.Reader, places []int32, n int, key func() K) {
 			x.total += int64(length)
 		}
 	}
-	// One piece of memory for all; a list that grows leaves it.
-	all := make([]byte, 0, r.Count())
-	terms := r.Count()
-	x.terms = make(map[K]int32, terms)
-	x.lists = make([]postings, 0, terms)
-	var scratch []byte
-	found, held := int64(0), 0
-	for range terms {
-		k := key()
-		list, occurs := takeList(r, places, scratch[:0])
-		if !r.OK() {
+	kept := r.Bytes(r.Count())
+	w := tableWriter{table: table{packed: make([]byte, 0, len(kept))}}
+	var list []posting
+	var packed []byte
+	found, moved := int64(0), n != len(places)
+	for was, slot := range places {
+		moved = moved || int(slot) != was
+	}
+	in := tableReader{all: kept}
+	for in.next() {
+		var ok bool
+		if list, ok = takePostings(in.list, places, list[:0]); !ok || w.terms > 0 && bytes.Compare(in.key, w.key) <= 0 {
+			r.Fail()
 			return
 		}
-		scratch = list.packed
-		found += occurs
-		if occurs == 0 {
+		if len(list) == 0 {
 			continue
 		}
-		if held++; occurs == 1 {
-			x.terms[k] = alone(list.last)
-			continue
+		for _, at := range list {
+			found += int64(at.tf)
 		}
-		from := len(all)
-		all = append(all, list.packed...)
-		list.packed = all[from:len(all):len(all)]
-		x.terms[k] = int32(len(x.lists))
-		x.lists = append(x.lists, list)
+		if moved {
+			packed = repack(packed[:0], list)
+		} else {
+			packed = in.list
+		}
+		w.add(in.key, len(list), packed)
 	}
-	if held != len(x.terms) || found != x.total {
+	if in.bad || found != x.total {
 		r.Fail()
 	}
+	x.settled = w.done()
 }
 
-// takeList reads one term's postings into the memory given.
-func takeList(r *sealed.Reader, places []int32, into []byte) (list postings, occurs int64) {
-	list.packed = into
-	kept := sealed.NewReader(r.Bytes(r.Count()))
-	for slot := int32(0); kept.Left() > 0; {
-		v, tf := kept.Uint(), uint64(1)
-		if v&1 == 1 {
-			tf = kept.Uint()
+func repack(into []byte, list []posting) []byte {
+	p := newPacker(into)
+	for _, at := range list {
+		p.enter(at.slot, at.tf)
+	}
+	return p.done()
+}
+
+// posting is one text of a term's postings.
+type posting struct{ slot, tf int32 }
+
+// takePostings reads one term's postings, with the texts where they are now.
+func takePostings(packed []byte, places []int32, into []posting) (list []posting, ok bool) {
+	list = into
+	sorted, last := true, int32(-1)
+	c := readPostings(packed)
+	for c.next() {
+		if c.slot <= last || int(c.slot) >= len(places) || c.tf <= 0 || c.tf > 2*maxIndexedRunes {
+			return nil, false
 		}
-		slot += way(v)
-		if !kept.OK() || slot < 0 || int(slot) >= len(places) || tf == 0 || tf > 2*maxIndexedRunes {
-			r.Fail()
-			return list, 0
-		}
-		if at := places[slot]; at >= 0 {
-			list.enter(at, int(tf))
-			occurs += int64(tf)
+		last = c.slot
+		if at := places[c.slot]; at >= 0 {
+			sorted = sorted && (len(list) == 0 || list[len(list)-1].slot < at)
+			list = append(list, posting{at, c.tf})
 		}
 	}
-	return list, occurs
+	if !sorted {
+		slices.SortFunc(list, func(a, b posting) int { return cmp.Compare(a.slot, b.slot) })
+	}
+	return list, !c.bad
 }

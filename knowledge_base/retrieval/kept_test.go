@@ -1,6 +1,7 @@
 package retrieval
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -46,22 +47,50 @@ func filled(t *testing.T, dir string, docs []Document) *Index {
 	return x
 }
 
-// lexicalContents says what an inverted index holds, whatever its order.
-func lexicalContents[K comparable](x *bm25[K]) string {
-	out := map[string]bool{fmt.Sprint(x.docs, x.total, x.lengths): true}
-	for k := range x.terms {
-		counts := make(map[int32]int)
+// invertedTerms gives what an inverted index holds of each term, by its key: how
+// often each text has it. It fails where the number of texts is another.
+func invertedTerms[K cmp.Ordered](t *testing.T, x *bm25[K]) map[string]map[int32]int32 {
+	t.Helper()
+	out := make(map[string]map[int32]int32)
+	enter := func(key string, df int, packed []byte) {
+		if out[key] == nil {
+			out[key] = make(map[int32]int32)
+		}
 		n := 0
-		list := x.list(k, nil)
-		list.each(func(slot int32, tf int) { counts[slot] += tf; n++ })
-		out[fmt.Sprint(k, list.df, n, counts)] = true
+		for c := readPostings(packed); c.next(); n++ {
+			if _, twice := out[key][c.slot]; twice {
+				t.Errorf("%q has slot %d twice", key, c.slot)
+			}
+			out[key][c.slot] = c.tf
+		}
+		if n != df {
+			t.Errorf("%q has %d texts and says %d", key, n, df)
+		}
 	}
-	return fmt.Sprint(out)
+	r := tableReader{all: x.settled.packed}
+	for r.next() {
+		enter(string(r.key), r.df(), r.list)
+	}
+	if r.bad {
+		t.Error("the table is bad")
+	}
+	for k := range x.recent {
+		list := x.recentList(k, nil)
+		enter(string(x.key(nil, k)), int(list.df), list.packed)
+	}
+	maps.DeleteFunc(out, func(_ string, texts map[int32]int32) bool { return len(texts) == 0 })
+	return out
+}
+
+// lexicalContents says what an inverted index holds, wherever it holds it.
+func lexicalContents[K cmp.Ordered](t *testing.T, x *bm25[K]) string {
+	t.Helper()
+	return fmt.Sprint(x.docs, x.total, x.lengths, invertedTerms(t, x))
 }
 
 func sameInverted(t *testing.T, what string, got, want *Index) {
 	t.Helper()
-	if lexicalContents(got.words) != lexicalContents(want.words) || lexicalContents(got.grams) != lexicalContents(want.grams) {
+	if lexicalContents(t, got.words) != lexicalContents(t, want.words) || lexicalContents(t, got.grams) != lexicalContents(t, want.grams) {
 		t.Errorf("%s: the inverted indexes hold something else", what)
 	}
 }
@@ -85,14 +114,15 @@ func TestKeptLexicalIsThatOfTheTexts(t *testing.T) {
 				now = append(now, d)
 			}
 		}
+		if seed%2 == 1 {
+			r.Shuffle(len(now), func(i, j int) { now[i], now[j] = now[j], now[i] })
+		}
 		for range 2 { // the second time of what the first has kept
 			got := filled(t, dir, now)
 			sameInverted(t, fmt.Sprint("changed, seed ", seed), got, filled(t, "", now))
 			got.Remove(now[0].ID)
 			got.Put(Document{ID: now[0].ID, Text: docs[0].Text})
 			want := filled(t, "", append([]Document{{ID: now[0].ID, Text: docs[0].Text}}, now[1:]...))
-			got.words.lists, want.words.lists = dropEmpty(got.words), dropEmpty(want.words)
-			got.grams.lists, want.grams.lists = dropEmpty(got.grams), dropEmpty(want.grams)
 			sameInverted(t, fmt.Sprint("put, seed ", seed), got, want)
 		}
 	}
@@ -114,12 +144,6 @@ func TestKeptLexicalSparesTheRest(t *testing.T) {
 	if fmt.Sprint(missing) != "[1 9]" || gone != 5 {
 		t.Errorf("slots %v are missing and %d documents gone, want 1 and 9, and 5", missing, gone)
 	}
-}
-
-// dropEmpty forgets the terms that no text has any more.
-func dropEmpty[K comparable](x *bm25[K]) []postings {
-	maps.DeleteFunc(x.terms, func(_ K, t int32) bool { return t >= 0 && x.lists[t].df == 0 })
-	return x.lists
 }
 
 // A file that is damaged, or whole and senseless, is none.
@@ -147,7 +171,7 @@ func TestKeptLexicalDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := filled(t, dir, docs)
-		if !balanced(got.words) || !balanced(got.grams) {
+		if !balanced(t, got.words) || !balanced(t, got.grams) {
 			t.Errorf("damage %d: more or fewer occurrences than the texts are long", i)
 		}
 		if i%2 == 1 {
@@ -157,11 +181,13 @@ func TestKeptLexicalDamaged(t *testing.T) {
 }
 
 // balanced reports whether the postings are as many as the texts are long.
-func balanced[K comparable](x *bm25[K]) bool {
+func balanced[K cmp.Ordered](t *testing.T, x *bm25[K]) bool {
+	t.Helper()
 	var listed, long int64
-	for k := range x.terms {
-		list := x.list(k, nil)
-		list.each(func(_ int32, tf int) { listed += int64(tf) })
+	for _, texts := range invertedTerms(t, x) {
+		for _, tf := range texts {
+			listed += int64(tf)
+		}
 	}
 	for _, n := range x.lengths {
 		long += int64(n)
@@ -181,7 +207,7 @@ func TestLexicalVersion(t *testing.T) {
 		words(d.Text, func(w string) { io.WriteString(h, w+"\n") })
 		grams(d.Text, func(g uint64) { fmt.Fprintln(h, g) })
 	}
-	const want = "anamnesis lexical 1\n lexical-1.bin 6587ee95ef31659b"
+	const want = "anamnesis lexical 2\n lexical-2.bin 6587ee95ef31659b"
 	if got := fmt.Sprintf("%s %s %x", lexicalMagic, lexicalFile, h.Sum(nil)[:8]); got != want {
 		t.Errorf("version and sum are %q, were %q", got, want)
 	}
@@ -204,6 +230,61 @@ func (e lengths) EmbedCards(_ context.Context, texts []string) ([][]float32, err
 
 func (e lengths) EmbedQuery(_ context.Context, text string) ([]float32, error) {
 	return []float32{1, float32(len(text)), 3}, nil
+}
+
+// The built-in embedder's vectors are read where they were kept, and kept anew
+// when enough were made; what is found is the same with them and without.
+func TestOwnVectorsAreKept(t *testing.T) {
+	dir := t.TempDir()
+	const few = 112 // the model is trained anew from 130 on
+	docs := keptDocs(rand.New(rand.NewPCG(11, 12)), few+17)
+	docs[3].Text = "" // of which nothing is known
+	open := func(dir string, docs []Document) *Index {
+		x := filled(t, dir, docs)
+		if err := x.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	same := func(what string, docs []Document, got *Index) {
+		want := open("", docs)
+		if c := got.vecs.cache; c.known != nil || c.unsaved > 0 {
+			t.Errorf("%s: %d vectors are in memory twice, %d were made and not kept", what, len(c.known), c.unsaved)
+		}
+		for _, query := range []string{"pipe breaks", "timeouts and the cache", "断开"} {
+			a, err := got.vecs.search(t.Context(), query, len(docs))
+			b, berr := want.vecs.search(t.Context(), query, len(docs))
+			if err != nil || berr != nil || len(b) == 0 || !slices.Equal(a, b) {
+				t.Errorf("%s, %q: %v, %v, want %v, %v", what, query, a, err, b, berr)
+			}
+		}
+	}
+	same("made", docs[:few], open(dir, docs[:few]))
+	x := open(dir, docs[:few])
+	same("read", docs[:few], x)
+	for _, d := range docs[few:] {
+		x.Put(d)
+	}
+	if err := x.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	same("put", docs, x)
+	x = New(&Options{Dir: dir, WriteFile: func(string, []byte) error { return os.ErrPermission }}) // what is made stays unsaved
+	if err := errors.Join(x.Fill(t.Context(), docs), x.Refresh(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	same("read again", docs, x)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	x.Put(Document{ID: docs[5].ID, Text: "pipe"})
+	if err := x.Refresh(cancelled); err == nil {
+		t.Fatal("nothing was interrupted")
+	}
+	x.Put(docs[5])
+	if err := x.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	same("read after a failure", docs, x)
 }
 
 // The vectors that are kept and those that are searched, which may be the same

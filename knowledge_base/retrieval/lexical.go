@@ -1,6 +1,8 @@
 package retrieval
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -15,82 +17,40 @@ const (
 	gramsB = 0.75
 )
 
-// postings say in which texts a term occurs, and how often: for each text the
-// way from the slot before it to its own, which is short where a term is
-// frequent, and the count only where it is not 1. Mostly that is one byte or two.
-type postings struct {
-	packed []byte
-	df     int32 // texts
-	last   int32 // the slot entered last
-}
-
-// enter adds a text that is not there.
-func (p *postings) enter(slot int32, tf int) {
-	way := int64(slot) - int64(p.last)
-	v := uint64(way<<1^way>>63) << 1 // as a varint of encoding/binary with a sign, then whether a count follows
-	if tf > 1 {
-		p.packed = binary.AppendUvarint(p.packed, v|1)
-		p.packed = binary.AppendUvarint(p.packed, uint64(tf))
-	} else {
-		p.packed = binary.AppendUvarint(p.packed, v)
-	}
-	p.df++
-	p.last = slot
-}
-
-// way is from the slot before to the next one, as enter has packed it.
-func way(v uint64) int32 { return int32(v>>2) ^ -int32(v>>1&1) }
-
-// varint reads a number at a place.
-func (p *postings) varint(at int) (v uint64, after int) {
-	v, n := binary.Uvarint(p.packed[at:])
-	return v, at + n
-}
-
-// each calls f for every text and the term's count in it, in the order in
-// which they were added.
-func (p *postings) each(f func(slot int32, tf int)) {
-	for at, slot := 0, int32(0); at < len(p.packed); {
-		v, tf := uint64(0), uint64(1)
-		if v, at = p.varint(at); v&1 == 1 {
-			tf, at = p.varint(at)
-		}
-		slot += way(v)
-		f(slot, int(tf))
-	}
-}
-
-// remove takes a text out, if it is there.
-func (p *postings) remove(slot int32) {
-	var rest postings
-	p.each(func(s int32, tf int) {
-		if s != slot {
-			rest.enter(s, tf)
-		}
-	})
-	*p = rest
-}
-
 // bm25 is an inverted index ranked by Okapi BM25 (Robertson and Walker, 1994)
 // with the idf that is never negative, log(1 + (N-df+0.5)/(df+0.5)). Its
 // scores depend on what it holds, not on the order in which that came.
-type bm25[K comparable] struct {
+//
+// Most texts are in a [table], which cannot grow; those that came lately are in
+// a map, until [bm25.settle] makes a new table of both. Of a text that is taken
+// out of the table a few terms may have all their postings moved to the map.
+type bm25[K cmp.Ordered] struct {
 	b       float64
-	terms   map[K]int32 // a term's number, or [alone]: most terms occur once in all
+	settled table
+	recent  map[K]int32 // a term's number, or [alone]: most terms occur once in all
 	lists   []postings  // by term number
+	changes int         // since the table was made
 	lengths []int32     // by slot
 	docs    int
 	total   int64 // sum of lengths
 	buffer  []int32
-	own     func(K) K // a copy of a term that holds on to no text
+	own     func(K) K              // a copy of a term that holds on to no text
+	key     func([]byte, K) []byte // appends what a term is in the table; their orders are the same
 }
 
+// A table is made anew after so many changes, and one for so many texts.
+const (
+	settleFew   = 32
+	settleShare = 16
+)
+
 func newWords() *bm25[string] {
-	return &bm25[string]{b: wordsB, terms: make(map[string]int32), own: strings.Clone}
+	return &bm25[string]{b: wordsB, recent: make(map[string]int32), own: strings.Clone,
+		key: func(b []byte, w string) []byte { return append(b, w...) }}
 }
 
 func newGrams() *bm25[uint64] {
-	return &bm25[uint64]{b: gramsB, terms: make(map[uint64]int32), own: func(g uint64) uint64 { return g }}
+	return &bm25[uint64]{b: gramsB, recent: make(map[uint64]int32), own: func(g uint64) uint64 { return g }, key: binary.BigEndian.AppendUint64}
 }
 
 // alone stands in the place of the number of a term that occurs once, in the
@@ -104,7 +64,7 @@ func (x *bm25[K]) number(k K, was ...int32) int32 {
 	for _, slot := range was {
 		list.enter(slot, 1)
 	}
-	x.terms[x.own(k)], x.lists = t, append(x.lists, list) // an assignment takes the new key
+	x.recent[x.own(k)], x.lists = t, append(x.lists, list) // an assignment takes the new key
 	return t
 }
 
@@ -114,10 +74,10 @@ func (x *bm25[K]) add(slot int, each func(emit func(K))) {
 	length := int32(0)
 	each(func(k K) {
 		length++
-		t, ok := x.terms[k]
+		t, ok := x.recent[k]
 		switch {
 		case !ok:
-			x.terms[x.own(k)] = alone(int32(slot))
+			x.recent[x.own(k)] = alone(int32(slot))
 			return
 		case t == alone(int32(slot)): // the second time in this text
 			t = x.number(k)
@@ -132,7 +92,7 @@ func (x *bm25[K]) add(slot int, each func(emit func(K))) {
 		t, from := found[i], i
 		for i++; i < len(found) && found[i] == t; i++ {
 		}
-		x.lists[t].enter(int32(slot), i-from)
+		x.lists[t].enter(int32(slot), int32(i-from))
 	}
 	x.buffer = found
 	for len(x.lengths) <= slot {
@@ -141,38 +101,162 @@ func (x *bm25[K]) add(slot int, each func(emit func(K))) {
 	x.lengths[slot] = length
 	x.docs++
 	x.total += int64(length)
+	x.changes++
 }
 
 // remove takes out the terms of a text that was added under slot.
 func (x *bm25[K]) remove(slot int, each func(emit func(K))) {
-	found := x.buffer[:0]
-	each(func(k K) {
-		switch t, ok := x.terms[k]; {
+	var r tableReader
+	var key []byte
+	terms, _ := distinct(each)
+	for _, k := range terms {
+		key = x.key(key[:0], k)
+		if x.settled.find(key, &r) {
+			left, there := r.remove(int32(slot))
+			if left.df > 0 {
+				x.move(k, left)
+			}
+			if there {
+				continue
+			}
+		}
+		switch t, ok := x.recent[k]; {
 		case !ok:
 		case t == alone(int32(slot)):
-			delete(x.terms, k)
+			delete(x.recent, k)
 		case t >= 0:
-			found = append(found, t)
+			x.lists[t].remove(int32(slot))
 		}
-	})
-	x.buffer = found
-	slices.Sort(found)
-	for _, t := range slices.Compact(found) {
-		x.lists[t].remove(int32(slot))
 	}
 	x.docs--
 	x.total -= int64(x.lengths[slot])
 	x.lengths[slot] = 0
+	x.changes++
+}
+
+// move takes a term's postings, which have left the table, to those in the map.
+func (x *bm25[K]) move(k K, list postings) {
+	t, ok := x.recent[k]
+	switch {
+	case !ok:
+		t = x.number(k)
+	case t < 0:
+		t = x.number(k, alone(t))
+	}
+	both := newPacker(nil)
+	merge(&both, list.packed, x.lists[t].packed)
+	x.lists[t] = both.postings()
+}
+
+// settle makes a new table where enough has changed.
+func (x *bm25[K]) settle() {
+	if x.changes > max(settleFew, x.docs/settleShare) {
+		x.settleAll()
+	}
+}
+
+// settleAll makes a table of everything.
+func (x *bm25[K]) settleAll() {
+	recent := make([]K, 0, len(x.recent))
+	for k := range x.recent {
+		recent = append(recent, k)
+	}
+	slices.Sort(recent)
+	var w tableWriter
+	var key, packed []byte
+	var room [binary.MaxVarintLen64]byte
+	add := func(k K, settled []byte) {
+		p := newPacker(packed[:0])
+		merge(&p, settled, x.recentList(k, room[:]).packed)
+		if packed = p.done(); p.df > 0 {
+			w.add(key, p.df, packed)
+		}
+	}
+	r := tableReader{all: x.settled.packed}
+	for more := r.next(); more || len(recent) > 0; {
+		order := -1
+		if len(recent) > 0 {
+			key = x.key(key[:0], recent[0])
+			if order = 1; more {
+				order = bytes.Compare(r.key, key)
+			}
+		}
+		var settled []byte
+		if order <= 0 {
+			settled = r.list
+		}
+		switch {
+		case order >= 0:
+			add(recent[0], settled)
+			recent = recent[1:]
+		case r.list[0] != 0: // some text has it still
+			w.add(r.key, r.df(), trimmed(r.list))
+		}
+		if order <= 0 {
+			more = r.next()
+		}
+	}
+	x.settled = w.done()
+	x.recent, x.lists, x.changes = make(map[K]int32), nil, 0
+}
+
+// trimmed gives postings without the zeros behind them; they hold none.
+func trimmed(packed []byte) []byte {
+	if end := bytes.IndexByte(packed, 0); end >= 0 {
+		return packed[:end]
+	}
+	return packed
+}
+
+// merge enters two lists of postings that have no text in common.
+func merge(p *packer, a, b []byte) {
+	c, d := readPostings(a), readPostings(b)
+	inA, inB := c.next(), d.next()
+	for inA || inB {
+		if inA && (!inB || c.slot < d.slot) {
+			p.enter(c.slot, c.tf)
+			inA = c.next()
+		} else {
+			p.enter(d.slot, d.tf)
+			inB = d.next()
+		}
+	}
 }
 
 func (x *bm25[K]) idf(df int) float64 {
 	return math.Log(1 + (float64(x.docs)-float64(df)+0.5)/(float64(df)+0.5))
 }
 
-// list gives the postings of a term; none when it is unknown. room is for the
-// one of a term that is alone.
-func (x *bm25[K]) list(k K, room []byte) postings {
-	switch t, ok := x.terms[k]; {
+// occurrences are a term's postings where they are: in the table and in the map.
+type occurrences struct {
+	df    int // texts
+	parts [2][]byte
+}
+
+// list gives the postings of a term; none when it is unknown.
+func (x *bm25[K]) list(k K, s *lookup) occurrences {
+	s.key = x.key(s.key[:0], k)
+	var out occurrences
+	if x.settled.find(s.key, &s.at) {
+		out.df, out.parts[0] = s.at.df(), s.at.list
+	}
+	recent := x.recentList(k, s.room[:])
+	out.df += int(recent.df)
+	out.parts[1] = recent.packed
+	return out
+}
+
+// lookup is what [bm25.list] writes to: what it gave before is gone with the next.
+type lookup struct {
+	key  []byte
+	at   tableReader
+	room [binary.MaxVarintLen64]byte
+}
+
+// recentList gives the postings of a term that are in the map. room is for those
+// of one that is alone.
+func (x *bm25[K]) recentList(k K, room []byte) postings {
+	switch t, ok := x.recent[k]; {
 	case !ok:
 		return postings{}
 	case t < 0:
@@ -184,6 +268,15 @@ func (x *bm25[K]) list(k K, room []byte) postings {
 	}
 }
 
+// each calls f for every text and the term's count in it.
+func (o *occurrences) each(f func(slot int32, tf int32)) {
+	for _, packed := range o.parts {
+		for c := readPostings(packed); c.next(); {
+			f(c.slot, c.tf)
+		}
+	}
+}
+
 // score adds the query's terms, each with its weight, to scores (by slot).
 // Terms are taken in the order given, so sums round the same way every time.
 func (x *bm25[K]) score(terms []K, weight []float64, scores []float64) {
@@ -191,26 +284,51 @@ func (x *bm25[K]) score(terms []K, weight []float64, scores []float64) {
 		return
 	}
 	avg := float64(x.total) / float64(x.docs)
-	var room [binary.MaxVarintLen64]byte
+	var s lookup
 	for i, k := range terms {
-		ps := x.list(k, room[:])
-		w := x.idf(int(ps.df)) * weight[i]
-		packed, slot := ps.packed, int32(0)
-		for at := 0; at < len(packed); { // as postings.each, without a call for each
-			v, tf := uint64(packed[at]), 1.0
-			if at++; v >= 0x80 {
-				v, at = ps.varint(at - 1)
-			}
+		found := x.list(k, &s)
+		w := x.idf(found.df) * weight[i]
+		for _, packed := range found.parts {
+			x.scorePart(packed, w, avg, scores)
+		}
+	}
+}
+
+// scorePart is as a loop over a cursor, without a call for each posting.
+func (x *bm25[K]) scorePart(packed []byte, w, avg float64, scores []float64) {
+	slot, lengths, b := int32(-1), x.lengths, x.b
+	for at := 0; at < len(packed); {
+		v, tf, more := uint64(packed[at]), 1.0, uint64(0)
+		if at++; v >= 0x80 {
+			v, at = varint(packed, at-1)
+		}
+		if v&3 != 0 {
 			if v&1 == 1 {
 				var n uint64
-				n, at = ps.varint(at)
+				n, at = varint(packed, at)
 				tf = float64(n)
 			}
-			slot += way(v)
-			norm := bm25K1 * (1 - x.b + x.b*float64(x.lengths[slot])/avg)
+			if v&2 == 2 {
+				more, at = varint(packed, at)
+			}
+		} else if v == 0 {
+			return
+		}
+		slot += int32(v >> 2)
+		norm := bm25K1 * (1 - b + b*float64(lengths[slot])/avg)
+		scores[slot] += w * tf * (bm25K1 + 1) / (tf + norm)
+		for ; more > 0; more-- {
+			slot++
+			norm := bm25K1 * (1 - b + b*float64(lengths[slot])/avg)
 			scores[slot] += w * tf * (bm25K1 + 1) / (tf + norm)
 		}
 	}
+}
+
+// varint reads a number at a place.
+func varint(packed []byte, at int) (v uint64, after int) {
+	v, n := binary.Uvarint(packed[at:])
+	return v, at + n
 }
 
 // distinct collects the distinct terms of a query in order of appearance,

@@ -76,6 +76,15 @@ func (c *collection) put(ctx context.Context, id string, v []float32) ([]float32
 	return v, nil
 }
 
+// vector gives the vector stored under id; zeros where there is none.
+func (c *collection) vector(ctx context.Context, id string) []float32 {
+	d, err := c.c.GetByID(ctx, id)
+	if err != nil {
+		return make([]float32, c.dims)
+	}
+	return d.Embedding
+}
+
 // remove takes out the vectors of ids. Without ids it does nothing.
 func (c *collection) remove(ctx context.Context, ids ...string) error {
 	if len(ids) == 0 {

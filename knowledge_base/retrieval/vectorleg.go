@@ -2,7 +2,6 @@ package retrieval
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -27,8 +26,14 @@ var ErrBuilding = errors.New("vectors are being made; searching by words meanwhi
 type vectorSet struct {
 	embedder Embedder
 	coll     *collection
-	have     map[string][sha256.Size]byte // id → hash of the text embedded
+	have     map[string]textMark // by id: the text embedded
 }
+
+// textMark tells a text from another one in its document: of its hash the
+// first bytes.
+type textMark [8]byte
+
+func (d *document) mark() textMark { return textMark(d.hash[:8]) }
 
 // vectorLeg keeps the vectors of the documents in step with an embedder. The
 // built-in ones are quick and brought up to date at once; a set of another
@@ -157,12 +162,12 @@ func (b *build) await(ctx context.Context, limit time.Duration) error {
 func (l *vectorLeg) begin(ctx context.Context, docs []document) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b := &build{changes: l.changes, cancel: cancel, done: make(chan struct{})}
-	b.set = vectorSet{embedder: l.external, have: make(map[string][sha256.Size]byte)}
+	b.set = vectorSet{embedder: l.external, have: make(map[string]textMark)}
 	l.build = b
 	go func() {
 		defer close(b.done)
 		defer cancel()
-		b.err = b.set.enter(ctx, l.cache, docs, len(docs))
+		b.err = b.set.enter(ctx, l.cache, docs, docs)
 	}()
 }
 
@@ -204,14 +209,15 @@ func (l *vectorLeg) sync(ctx context.Context, docs []document) error {
 		return err
 	}
 	if l.embedder == nil || l.embedder.Fingerprint() != e.Fingerprint() {
-		l.coll, l.have = nil, make(map[string][sha256.Size]byte)
+		l.coll, l.have = nil, make(map[string]textMark)
+		l.cache.unload()
 	}
 	l.embedder = e
 	var missing []document
 	wanted := make(map[string]bool, len(docs))
 	for _, d := range docs {
 		wanted[d.ID] = true
-		if h, ok := l.have[d.ID]; !ok || h != d.hash {
+		if h, ok := l.have[d.ID]; !ok || h != d.mark() {
 			missing = append(missing, d)
 		}
 	}
@@ -227,13 +233,13 @@ func (l *vectorLeg) sync(ctx context.Context, docs []document) error {
 			return err
 		}
 	}
-	return l.enter(ctx, l.cache, missing, len(docs))
+	return l.enter(ctx, l.cache, missing, docs)
 }
 
-// enter embeds docs, from the cache where it can, and stores their vectors.
-// total is how many documents there are in all.
-func (l *vectorSet) enter(ctx context.Context, cache *vectorCache, docs []document, total int) error {
-	vecs, err := cache.vectors(ctx, l.embedder, docs, total)
+// enter embeds docs, from the cache where it can, and stores their vectors;
+// those of all the others are there.
+func (l *vectorSet) enter(ctx context.Context, cache *vectorCache, docs, all []document) error {
+	vecs, err := cache.vectors(ctx, l.embedder, docs)
 	if err != nil {
 		return err
 	}
@@ -254,8 +260,9 @@ func (l *vectorSet) enter(ctx context.Context, cache *vectorCache, docs []docume
 		default:
 			return err
 		}
-		l.have[d.ID] = d.hash
+		l.have[d.ID] = d.mark()
 	}
+	cache.keepOwn(ctx, l.embedder, l.coll, all)
 	return nil
 }
 

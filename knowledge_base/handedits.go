@@ -1,0 +1,115 @@
+package knowledgebase
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/history"
+)
+
+// commitHandEdits commits what people changed with an editor.
+func (s *Store) commitHandEdits() error {
+	files, err := s.cardFiles()
+	if err != nil {
+		return err
+	}
+	head, err := s.repo.Head()
+	if err != nil {
+		return err
+	}
+	if head != "" && head == s.clean && s.allCommitted(len(files)) {
+		return nil
+	}
+	edits, err := s.repo.Uncommitted(files, isCardFile, card.MaxBytes)
+	if err != nil {
+		return err
+	}
+	if len(edits) == 0 {
+		s.noteCommitted(head)
+		return nil
+	}
+	s.clean = ""
+	c := history.Commit{Author: s.person(), By: programName(), At: s.opts.Now(), Files: edits}
+	paths := make([]string, 0, len(edits))
+	for p := range edits {
+		paths = append(paths, p)
+	}
+	slices.Sort(paths)
+	switch {
+	case head == "":
+		c.Author, c.Message = programName(), fmt.Sprintf("Begin the history of %d cards", len(paths))
+	case len(paths) == 1:
+		c.Message = "Edited by hand: " + s.nameOf(paths[0], edits[paths[0]])
+	default:
+		c.Message = fmt.Sprintf("Edited by hand: %d cards\n\n- %s", len(paths), strings.Join(paths, "\n- "))
+	}
+	_, err = s.repo.Commit(c)
+	return err
+}
+
+// nameOf gives the topic of a card, or its path where it has none to read.
+func (s *Store) nameOf(path string, data []byte) string {
+	if c, err := card.Parse(data); err == nil {
+		return c.Topic
+	}
+	return path
+}
+
+// allCommitted reports whether the folder's files, so many, are the cards in
+// memory and all of them as the commit clean holds them. It looks at each file
+// but needs neither git's index nor the commit's trees.
+func (s *Store) allCommitted(files int) bool {
+	if files != len(s.cards) {
+		return false
+	}
+	for _, st := range s.cards {
+		if !st.committed || !s.unchanged(st) {
+			return false
+		}
+	}
+	return true
+}
+
+// unchanged reports whether a card's file still holds what it held when it was
+// read or written.
+func (s *Store) unchanged(st *stored) bool {
+	before, err := marksOf(st.path(), s.opts.clock())
+	if err != nil || st.marks.vouch(before) {
+		return err == nil
+	}
+	if !before.regular || before.size > card.MaxBytes {
+		return false // no card any more, and reading it may take for ever
+	}
+	if sum, err := sumOf(st.path()); err != nil || sum != hex.EncodeToString(st.sum[:]) {
+		return false
+	}
+	if after, err := marksOf(st.path(), s.opts.clock()); err == nil && before.vouch(after) {
+		with := *st
+		with.marks = before // so that it is not read the next time
+		s.cards[st.ID] = &with
+	}
+	return true
+}
+
+// noteCommitted notes that the files are as head has them, after a look at all
+// of them. A card counts as committed where its file cannot have changed since
+// it was read.
+func (s *Store) noteCommitted(head string) {
+	s.clean = head
+	for _, st := range s.cards {
+		now, err := marksOf(st.path(), s.opts.clock())
+		if same := err == nil && st.marks.vouch(now); same != st.committed {
+			s.setCommitted(st, same)
+		}
+	}
+}
+
+// setCommitted replaces the card by one with the mark: readers may hold it.
+func (s *Store) setCommitted(st *stored, committed bool) {
+	with := *st
+	with.committed = committed
+	s.cards[st.ID] = &with
+}

@@ -1,0 +1,154 @@
+package retrieval
+
+import "encoding/binary"
+
+// Postings say in which texts a term occurs, and how often, in ascending order
+// of slots. An entry is a varint: how far its slot lies beyond the entry's
+// before, at least 1, times four; plus 2 when more texts in the very next slots
+// have the term as often, their number following; plus 1 when the term occurs
+// more than once, how often following first. Mostly that is one byte. A zero,
+// which begins no entry, ends postings that were made shorter in their place.
+
+// appendEntry adds the postings of more+1 neighbouring slots, the first of
+// which lies way beyond the last one there.
+func appendEntry(packed []byte, way, tf, more int32) []byte {
+	v := uint64(way) << 2
+	if more > 0 {
+		v |= 2
+	}
+	if tf > 1 {
+		packed = binary.AppendUvarint(packed, v|1)
+		packed = binary.AppendUvarint(packed, uint64(tf))
+	} else {
+		packed = binary.AppendUvarint(packed, v)
+	}
+	if more > 0 {
+		packed = binary.AppendUvarint(packed, uint64(more))
+	}
+	return packed
+}
+
+// cursor reads postings one by one.
+type cursor struct {
+	left     []byte
+	slot, tf int32
+	more     int32
+	bad      bool // the bytes are no postings
+}
+
+func readPostings(packed []byte) cursor { return cursor{left: packed, slot: -1} }
+
+// next goes to the next posting; false at the end.
+func (c *cursor) next() bool {
+	if c.more > 0 {
+		c.more--
+		c.slot++
+		return true
+	}
+	if len(c.left) == 0 || c.left[0] == 0 {
+		return false
+	}
+	v := c.varint()
+	c.tf = 1
+	if v&1 == 1 {
+		c.tf = int32(c.varint())
+	}
+	if v&2 == 2 {
+		c.more = int32(c.varint())
+	}
+	c.slot += int32(v >> 2)
+	return !c.bad
+}
+
+func (c *cursor) varint() uint64 {
+	v, n := binary.Uvarint(c.left)
+	if n <= 0 || v > maxPacked {
+		c.bad, c.left = true, nil
+		return 0
+	}
+	c.left = c.left[n:]
+	return v
+}
+
+// maxPacked bounds a number in postings: four times the slots an index may have.
+const maxPacked = 1 << 32
+
+// packer writes postings, neighbours that are alike in one entry.
+type packer struct {
+	packed   []byte
+	df       int
+	last     int32 // the slot of the last entry written; -1 before the first
+	slot, tf int32 // of the entry in hand, and how many more are like it
+	more     int32
+}
+
+func newPacker(into []byte) packer { return packer{packed: into, last: -1} }
+
+// enter adds a posting beyond all others.
+func (p *packer) enter(slot, tf int32) {
+	if p.df++; p.df > 1 {
+		if slot == p.slot+p.more+1 && tf == p.tf {
+			p.more++
+			return
+		}
+		p.flush()
+	}
+	p.slot, p.tf, p.more = slot, tf, 0
+}
+
+func (p *packer) flush() {
+	p.packed = appendEntry(p.packed, p.slot-p.last, p.tf, p.more)
+	p.last = p.slot + p.more
+}
+
+// done gives the postings.
+func (p *packer) done() []byte {
+	if p.df > 0 {
+		p.flush()
+	}
+	return p.packed
+}
+
+// postings gives them with what adding more takes.
+func (p *packer) postings() postings {
+	if p.df == 0 {
+		return postings{}
+	}
+	return postings{packed: p.done(), df: int32(p.df), next: p.slot + p.more + 1}
+}
+
+// postings are those of one term, to be added to.
+type postings struct {
+	packed []byte
+	df     int32 // texts
+	next   int32 // the slot after the last one; 0 in the zero value, which is empty
+}
+
+// enter adds a text that is not there; at the end it costs least.
+func (p *postings) enter(slot, tf int32) {
+	if slot >= p.next {
+		p.packed = appendEntry(p.packed, slot+1-p.next, tf, 0)
+		p.df, p.next = p.df+1, slot+1
+		return
+	}
+	var all postings
+	for c := readPostings(p.packed); c.next(); {
+		if slot >= 0 && slot < c.slot {
+			all.enter(slot, tf)
+			slot = -1
+		}
+		all.enter(c.slot, c.tf)
+	}
+	*p = all
+}
+
+// remove takes a text out, if it is there.
+func (p *postings) remove(slot int32) {
+	var rest postings
+	for c := readPostings(p.packed); c.next(); {
+		if c.slot != slot {
+			rest.enter(c.slot, c.tf)
+		}
+	}
+	*p = rest
+}
