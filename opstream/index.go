@@ -9,11 +9,11 @@ import (
 
 const (
 	// indexBlock is how many entries stand together. Finding one reads those
-	// before it in its block; it is the number of bits of indexed.begins.
-	indexBlock = 64
+	// before it in its block.
+	indexBlock = 256
 	// indexChunk is how many blocks the index grows by, so that growing
 	// never copies: one more op costs the same on a stream of any length.
-	indexChunk = 256
+	indexChunk = 64
 	// maxIndexedKinds is how many distinct kinds the index holds by number;
 	// the entries of further ones are marked unindexedKind.
 	maxIndexedKinds = 1<<16 - 1
@@ -32,10 +32,9 @@ type indexEntry struct {
 // end is where the line after it begins, unless that begins a segment.
 func (e *indexEntry) end() int64 { return e.off + int64(e.size) + 1 }
 
-// indexed is a full block of entries, about 6 bytes each. It is never changed.
+// indexed is a full block of entries, about 5 bytes each. It is never changed.
 type indexed struct {
 	before indexEntry // the last entry before them
-	begins uint64     // bit i: the i-th entry begins a segment
 	data   []byte     // see appendEncoded
 }
 
@@ -46,6 +45,7 @@ type index struct {
 	before indexEntry   // the last entry before the tail
 	tail   []indexEntry // of the last block, at least one when there is any
 	n      uint64
+	begins []uint64 // the seqs that begin segments, ascending
 	kinds  []string
 	kindNo map[string]uint16
 }
@@ -66,12 +66,19 @@ func (x *index) at(seq uint64) indexEntry {
 func (x *index) from(seq uint64) iter.Seq2[uint64, indexEntry] {
 	return func(yield func(uint64, indexEntry) bool) {
 		packed := x.packed()
-		for block := (seq - 1) / indexBlock; block < packed; block++ {
-			b := x.block(block)
-			e, data, at := b.before, b.data, block*indexBlock+1
+		at := (seq-1)/indexBlock*indexBlock + 1
+		begin, _ := slices.BinarySearch(x.begins, at)
+		begins := x.begins[begin:]
+		for ; at <= packed*indexBlock; at += indexBlock {
+			b := x.block(at / indexBlock)
+			e, data := b.before, b.data
 			for i := range uint64(indexBlock) {
-				data = data[b.next(i, &e, data):]
-				if at+i > x.n || at+i >= seq && !yield(at+i, e) {
+				e.off = e.end()
+				if len(begins) > 0 && begins[0] == at+i {
+					e.off, begins = 0, begins[1:]
+				}
+				data = data[e.next(data):]
+				if at+i >= seq && !yield(at+i, e) {
 					return
 				}
 			}
@@ -85,18 +92,13 @@ func (x *index) from(seq uint64) iter.Seq2[uint64, indexEntry] {
 	}
 }
 
-// next changes e into the i-th entry of the block, whose data begin with it,
-// and gives the bytes it took.
-func (b *indexed) next(i uint64, e *indexEntry, data []byte) int {
-	off := e.end()
-	if b.begins>>i&1 != 0 {
-		off = 0
-	}
+// next changes e, but for its place, into the entry that data begin with, and
+// gives the bytes it took.
+func (e *indexEntry) next(data []byte) int {
 	n, ok := e.decode(data, unindexedKind)
 	if !ok {
 		panic("opstream: the index cannot read what it wrote")
 	}
-	e.off = off
 	return n
 }
 
@@ -132,7 +134,9 @@ func (x *index) put(e indexEntry) {
 		x.tail = make([]indexEntry, 0, indexBlock)
 	}
 	x.tail = append(x.tail, e)
-	x.n++
+	if x.n++; e.off == 0 {
+		x.begins = append(x.begins, x.n)
+	}
 }
 
 // pack makes a block of the tail.
@@ -142,9 +146,6 @@ func (x *index) pack() {
 	data, was := room[:0], b.before
 	for i := range x.tail {
 		e := x.tail[i]
-		if e.off == 0 {
-			b.begins |= 1 << i
-		}
 		data = e.appendEncoded(data, &was)
 		was = e
 	}
@@ -160,7 +161,7 @@ func (x *index) pack() {
 // grows or is truncated.
 func (x *index) snapshot(last uint64) index {
 	s := *x
-	s.chunks, s.tail = slices.Clone(x.chunks), slices.Clone(x.tail)
+	s.chunks, s.tail, s.begins = slices.Clone(x.chunks), slices.Clone(x.tail), slices.Clone(x.begins)
 	s.truncate(last)
 	return s
 }
@@ -196,6 +197,8 @@ func (x *index) truncate(last uint64) {
 	if last >= x.n {
 		return
 	}
+	begins, _ := slices.BinarySearch(x.begins, last+1)
+	x.begins = x.begins[:begins]
 	was := x.packed()
 	cut := index{n: last}
 	packed := cut.packed()
