@@ -51,11 +51,12 @@ const goodReply = `Here are the notes:
  "falsified":[{"action":"edit parser_gen.go by hand","state":"hand-edited","error":"parser_test.go:31: got 3 nodes, want 4","why":"go generate writes it anew","confidence":"high","ops":[19]},
   {"action":"invented","error":"segmentation fault","why":"?","confidence":"high","ops":[19]},
   {"action":"elsewhere","error":"","why":"?","confidence":"low","ops":[999]}],
- "findings":[{"text":"parser_gen.go says it is generated","ops":[14]},{"text":"cites nothing","ops":[]}],
+ "findings":[{"text":"parser_gen.go says it is generated","ops":[14]},{"text":"cites nothing","ops":[]},{"text":"cites another task","ops":[999]}],
  "verified":[{"text":"go vet passes once yyNewParser exists","ops":[26]},{"text":"the tests pass","ops":[31,33]}],
  "untried":[{"text":"edit parser.y and run go generate","ops":[]}],
  "advice":[{"text":"change the grammar, not its output","ops":[]}],
- "cards":[{"topic":"Edits to a generated Go file are lost","issue":["go generate overwrites parser_gen.go"],"solution":["edit parser.y"],"constraint":["only where a generate directive exists"],"ops":[19,31]}]}
+ "cards":[{"topic":"Edits to a generated Go file are lost","issue":["go generate overwrites parser_gen.go"],"solution":["edit parser.y"],"constraint":["only where a generate directive exists"],"ops":[19,31]},
+  {"topic":"Of another task","issue":["x"],"solution":["y"],"ops":[19,999]}]}
 Hope that helps.`
 
 func TestPassWithoutModel(t *testing.T) {
@@ -77,10 +78,10 @@ func TestPassWithModel(t *testing.T) {
 	if res.Writer != WriterModel || res.Fallback != "" || res.Calls != 1 || res.Pieces != 1 {
 		t.Errorf("writer %q, fallback %q, %d calls, %d pieces", res.Writer, res.Fallback, res.Calls, res.Pieces)
 	}
-	// The invented error, the foreign op, the finding without an op, and the
-	// verified fact that cites a failed call.
-	if res.Dropped != 4 {
-		t.Errorf("%d statements dropped, want 4", res.Dropped)
+	// The invented error, the three with a foreign op, the finding without an op,
+	// and the verified fact that cites a failed call.
+	if res.Dropped != 6 || len(res.Cards) != 1 {
+		t.Errorf("%d statements dropped, want 6; %d cards, want 1", res.Dropped, len(res.Cards))
 	}
 	if res.Usage != (op.Usage{Prompt: 100, Completion: 20}) {
 		t.Errorf("usage %+v", res.Usage)

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"context"
 	"math"
 	"slices"
 )
@@ -14,13 +15,24 @@ const (
 	octaveParts     = 4    // spans are told apart by a quarter of an octave
 	octavesBelow    = 2    // before BaseLength, so far
 	surest          = 1e-3 // no share of right answers is nearer to 0 or 1
-	sureEnough      = 0.97 // probability of the span, within an octave, that needs no more items
-	guardItems      = 120  // more than the bisection's own, at most
+	sureEnough      = 0.98 // probability of the span, within an octave, that needs no more items
+	guardItems      = 240  // more than the bisection's own, at most
+	guardLength     = 160  // at one length, those of the bisection included
 	guardRound      = minItems
+	guardBelow      = 1.0  // octaves below the estimate where they are asked
+	guardNear       = 0.8  // octaves from there, at most
 	confidentEnough = 0.95 // the same probability, for a row of medium confidence
 )
 
-func curveSlopes() []float64 { return []float64{0.4, 0.55, 0.75, 1, 1.4, 2.2, 4, 8} }
+// weighedSlope is a slope in logits an octave and what it counts beforehand.
+type weighedSlope struct{ slope, weight float64 }
+
+// curveSlopes are those a model may have. The median of NoLiMa's curves is 0.64:
+// the two slopes below it count as much as the others together. Counting all
+// alike takes the slowest curves for steeper ones, with too much confidence.
+func curveSlopes() []weighedSlope {
+	return []weighedSlope{{0.4, 3}, {0.55, 3}, {0.75, 1}, {1, 1}, {1.4, 1}, {2.2, 1}, {4, 1}, {8, 1}}
+}
 
 func curveBases() []float64 { return []float64{0.80, 0.85, 0.90, 0.94, 0.97, 0.99, 1} }
 
@@ -37,8 +49,7 @@ func (e estimate) length() int { return int(math.Round(BaseLength*math.Exp2(e.oc
 func octaves(length int) float64 { return math.Log2(float64(length) / BaseLength) }
 
 // fit gives the median of the spans that curves through the scores may have,
-// each curve weighed by how well it explains them; no curve is preferred
-// beforehand. The base is one of the unknowns: over 1,000 tokens a model of a
+// each curve weighed by how well it explains them and by its slope. The base is one of the unknowns: over 1,000 tokens a model of a
 // small span already answers worse than over none. A span below BaseLength
 // counts as BaseLength, one over longest as longest.
 func fit(base Score, tests []Test, longest int) estimate {
@@ -53,14 +64,14 @@ func fit(base Score, tests []Test, longest int) estimate {
 	kept := make([]float64, len(at)) // of the base, at each length
 	for i := range spans {
 		span := float64(i)/octaveParts - octavesBelow
-		for _, slope := range curveSlopes() {
+		for _, s := range curveSlopes() {
 			for j := range at {
-				kept[j] = 1 / (1 + math.Exp(slope*(at[j]-span))*(1-spanShare)/spanShare)
+				kept[j] = 1 / (1 + math.Exp(s.slope*(at[j]-span))*(1-spanShare)/spanShare)
 			}
 			for _, b := range curveBases() {
-				w := 0.0
-				for j, s := range scores {
-					w += s.loglikelihood(b * kept[j])
+				w := math.Log(s.weight)
+				for j, score := range scores {
+					w += score.loglikelihood(b * kept[j])
 				}
 				weights = append(weights, w)
 			}
@@ -91,4 +102,82 @@ func fit(base Score, tests []Test, longest int) estimate {
 func (s Score) loglikelihood(p float64) float64 {
 	p = min(max(p, surest), 1-surest)
 	return float64(s.Right)*math.Log(p) + float64(s.N-s.Right)*math.Log(1-p)
+}
+
+// settle takes the span from all answers together. A score that falls slowly
+// passes or fails one length by luck: where the span is not known well enough,
+// more is asked about an octave below it. There an item costs half of one at the
+// span, and where a score falls by 0.5 logits an octave it tells 0.63 as much: by
+// Fisher's information on the span, b·s·(1−s)²/(1−b·s) times the slope squared,
+// where the share of right answers is b·s and s the sigmoid.
+func (r *run) settle(ctx context.Context) error {
+	lengths := r.o.Lengths()
+	for asked := 0; ; asked += guardRound {
+		for _, t := range r.res.Tests {
+			if t.TooLong {
+				lengths = slices.DeleteFunc(lengths, func(l int) bool { return l >= t.Length })
+			}
+		}
+		e := fit(r.pooled, r.res.Tests, r.longestAnswered())
+		var t *Test
+		if e.within < sureEnough && asked+guardRound <= guardItems {
+			t = r.below(lengths, e)
+		}
+		if t == nil {
+			r.conclude(e)
+			return nil
+		}
+		if err := r.test(ctx, t, min(t.N+guardRound, guardLength), false); err != nil {
+			return err
+		}
+	}
+}
+
+// longestAnswered is the longest length of which a question was answered
+// right, BaseLength at least: whatever a curve through the scores says, nobody
+// has seen the model read more.
+func (r *run) longestAnswered() int {
+	longest := BaseLength
+	for _, t := range r.res.Tests {
+		if t.Right > 0 && !t.TooLong {
+			longest = max(longest, t.Length)
+		}
+	}
+	return longest
+}
+
+// below gives the test of the length nearest to guardBelow under an estimate
+// that may still have items; nil where there is none.
+func (r *run) below(lengths []int, e estimate) *Test {
+	if len(lengths) < 2 {
+		return nil
+	}
+	best, far := -1, math.Inf(1)
+	target := max(e.octave-guardBelow, octaves(lengths[1])) // the first is BaseLength
+	for i, l := range lengths[1:] {
+		d := math.Abs(octaves(l) - target)
+		at := slices.IndexFunc(r.res.Tests, func(t Test) bool { return t.Length == l })
+		if d < far && d < guardNear && (at < 0 || r.res.Tests[at].N < guardLength) {
+			best, far = i+1, d
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	at := slices.IndexFunc(r.res.Tests, func(t Test) bool { return t.Length == lengths[best] })
+	if at < 0 {
+		at = len(r.res.Tests)
+		r.res.Tests = append(r.res.Tests, Test{Length: lengths[best], Families: make(map[Family]Score)})
+	}
+	return &r.res.Tests[at]
+}
+
+// conclude writes the estimate down.
+func (r *run) conclude(e estimate) {
+	r.res.EAS, r.res.Within, r.res.FailsAt = e.length(), e.within, 0
+	for _, t := range r.res.Tests {
+		if !t.Passed && t.Length > r.res.EAS && (r.res.FailsAt == 0 || t.Length < r.res.FailsAt) {
+			r.res.FailsAt = t.Length
+		}
+	}
 }

@@ -169,8 +169,8 @@ type Cost struct {
 	Tokens int `json:"tokens"` // prompts and replies
 }
 
-// Cost adds up the base, the most expensive way through the bisection and as
-// many items after it, at the longest lengths.
+// Cost adds up the base, the most expensive way through the bisection and the
+// items after it, at the longest length that below gives.
 func (o *Options) Cost() Cost {
 	base := BaseItems * len(o.families())
 	c := Cost{base, base * (BaseLength + o.replyTokens())}
@@ -185,7 +185,8 @@ func (o *Options) Cost() Cost {
 		return Cost{maxItems + max(left.Calls, right.Calls), maxItems*(lengths[at]+o.replyTokens()) + max(left.Tokens, right.Tokens)}
 	}
 	w := worst(0, len(lengths))
-	return Cost{c.Calls + w.Calls + guardItems, c.Tokens + w.Tokens + guardItems*(lengths[len(lengths)-1]+o.replyTokens())}
+	guard := lengths[min(max(len(lengths)-2, 2), len(lengths)-1)]
+	return Cost{c.Calls + w.Calls + guardItems, c.Tokens + w.Tokens + guardItems*(guard+o.replyTokens())}
 }
 
 // Run measures a model. Where it stops early – ctx ended, a limit (ErrLimit),
@@ -291,74 +292,6 @@ func (r *run) bisect(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// settle takes the span from all answers together. A score that falls slowly
-// passes or fails one length by luck: where the span is not known well enough,
-// more is asked near it, at lengths that have had fewer than maxItems.
-func (r *run) settle(ctx context.Context) error {
-	lengths := r.o.Lengths()
-	for asked := 0; ; asked += guardRound {
-		for _, t := range r.res.Tests {
-			if t.TooLong {
-				lengths = slices.DeleteFunc(lengths, func(l int) bool { return l >= t.Length })
-			}
-		}
-		e := fit(r.pooled, r.res.Tests, r.longestAnswered())
-		t := r.nearest(lengths, e)
-		if e.within >= sureEnough || asked+guardRound > guardItems || t == nil {
-			r.conclude(e)
-			return nil
-		}
-		if err := r.test(ctx, t, min(t.N+guardRound, maxItems), false); err != nil {
-			return err
-		}
-	}
-}
-
-// longestAnswered is the longest length of which a question was answered
-// right, BaseLength at least: whatever a curve through the scores says, nobody
-// has seen the model read more.
-func (r *run) longestAnswered() int {
-	longest := BaseLength
-	for _, t := range r.res.Tests {
-		if t.Right > 0 && !t.TooLong {
-			longest = max(longest, t.Length)
-		}
-	}
-	return longest
-}
-
-// nearest gives the test of the length within an octave of an estimate, and
-// nearest to it, that may still have items; nil where there is none.
-func (r *run) nearest(lengths []int, e estimate) *Test {
-	best, far := -1, math.Inf(1)
-	for i, l := range lengths[1:] { // the first is BaseLength
-		d := math.Abs(octaves(l) - e.octave)
-		at := slices.IndexFunc(r.res.Tests, func(t Test) bool { return t.Length == l })
-		if d < far && d < 1.01 && (at < 0 || r.res.Tests[at].N < maxItems) {
-			best, far = i+1, d
-		}
-	}
-	if best < 0 {
-		return nil
-	}
-	at := slices.IndexFunc(r.res.Tests, func(t Test) bool { return t.Length == lengths[best] })
-	if at < 0 {
-		at = len(r.res.Tests)
-		r.res.Tests = append(r.res.Tests, Test{Length: lengths[best], Families: make(map[Family]Score)})
-	}
-	return &r.res.Tests[at]
-}
-
-// conclude writes the estimate down.
-func (r *run) conclude(e estimate) {
-	r.res.EAS, r.res.Within, r.res.FailsAt = e.length(), e.within, 0
-	for _, t := range r.res.Tests {
-		if !t.Passed && t.Length > r.res.EAS && (r.res.FailsAt == 0 || t.Length < r.res.FailsAt) {
-			r.res.FailsAt = t.Length
-		}
-	}
 }
 
 // test asks for more items of one length until it has so many, or with decide

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,6 +102,8 @@ func newRow(t *anamnesis.Table, model string, f rowFlags) (anamnesis.Row, error)
 		return none, usageError("eas set %s: --eas is %d, it must be above 0: a number of tokens, like --eas 8000", model, f.eas)
 	case strings.TrimSpace(f.source) == "":
 		return none, usageError("eas set %s: every row says where its number comes from: add --source", model)
+	case !slices.Contains([]anamnesis.Confidence{anamnesis.ConfidenceHigh, anamnesis.ConfidenceMedium, anamnesis.ConfidenceLow, anamnesis.ConfidenceNone}, anamnesis.Confidence(f.confidence)):
+		return none, usageError("eas set %s: --confidence %q: use high, medium, low or none", model, f.confidence)
 	}
 	r := anamnesis.Row{
 		Pattern: model, EAS: f.eas, Window: f.window, Encoding: f.encoding, Confidence: anamnesis.Confidence(f.confidence),
