@@ -139,11 +139,10 @@ var errOffsetDelta = errors.New("a difference to an earlier place in the pack")
 
 // copyPack copies a pack's objects, in the order they stand in it.
 func (s *objectStore) copyPack(out *packWriter, p *packFile) error {
-	items, err := p.items()
+	items, err := p.entries()
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(items, func(a, b packItem) int { return cmp.Compare(a.off, b.off) })
 	buf := s.buffer()
 	defer s.buffers.Put(buf)
 	for _, it := range items {
@@ -219,7 +218,9 @@ func (s *objectStore) collectDir() string { return filepath.Join(s.dir, stateDir
 
 // sweepPacks removes packs without an index and the other way round: what a
 // kill between two removals, or between two renames, leaves. The store's lock
-// is held.
+// is held. Git knows nothing of it: it puts a pack's index in its place last, and
+// then removes the packs it was made of, so nothing is removed where an index
+// waits for that.
 func (s *objectStore) sweepPacks() error {
 	list, err := os.ReadDir(s.packDir())
 	if err != nil {
@@ -227,12 +228,19 @@ func (s *objectStore) sweepPacks() error {
 	}
 	there := make(map[string]bool, len(list))
 	for _, e := range list {
-		there[e.Name()] = true
+		name := e.Name()
+		if strings.HasPrefix(name, "tmp_idx_") || strings.HasPrefix(name, ".tmp-") && strings.HasSuffix(name, ".idx") {
+			return nil
+		}
+		there[name] = true
 	}
 	for name := range there {
 		stem, isPack := strings.CutSuffix(name, ".pack")
 		if !isPack || !strings.HasPrefix(name, "pack-") || there[stem+".idx"] {
 			continue
+		}
+		if _, err := os.Lstat(filepath.Join(s.packDir(), stem+".idx")); !errors.Is(err, os.ErrNotExist) {
+			continue // it came meanwhile
 		}
 		if err := os.Remove(filepath.Join(s.packDir(), name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("remove pack: %w", err)

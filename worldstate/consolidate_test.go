@@ -2,6 +2,7 @@ package worldstate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -177,4 +178,26 @@ func TestConsolidateGitPacks(t *testing.T) {
 	}
 	b.hasAll(ids)
 	b.fsck()
+}
+
+// A pack without an index is git's, as long as the index waits beside it.
+func TestSweepLeavesPacksOfGit(t *testing.T) {
+	for _, waiting := range []string{".tmp-77-pack-1.idx", "tmp_idx_Ab12Cd"} {
+		s := refStore(t)
+		pack, idx := filepath.Join(s.packDir(), "pack-1.pack"), filepath.Join(s.packDir(), waiting)
+		if err := errors.Join(os.MkdirAll(s.packDir(), 0o700), os.WriteFile(pack, nil, 0o400), os.WriteFile(idx, nil, 0o400)); err != nil {
+			t.Fatal(err)
+		}
+		s.sweep()
+		if _, err := os.Stat(pack); err != nil {
+			t.Errorf("git's pack is gone: %v", err)
+		}
+		if err := os.Remove(idx); err != nil {
+			t.Fatal(err)
+		}
+		s.sweep()
+		if _, err := os.Stat(pack); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("a pack that nobody will give an index is there still: %v", err)
+		}
+	}
 }

@@ -262,9 +262,11 @@ func (g *collector) roots() ([]hash, error) {
 		if !ok {
 			return nil, fmt.Errorf("snapshot %q: %w: not a full id", id, ErrUnknown)
 		}
-		if g.s.has(h) { // a stream may name what was lost before
+		if g.s.has(h) {
 			roots = append(roots, h)
-		}
+		} else if err := g.s.unread(); err != nil {
+			return nil, err
+		} // a stream may name what was lost before
 	}
 	journals, err := filepath.Glob(filepath.Join(g.s.dir, stateDir, "journal-*"))
 	if err != nil {
@@ -406,13 +408,6 @@ func (g *collector) tree(h hash, path string, depth int) error {
 
 // storedBytes is what an object takes on disk, as far as that is known.
 func (s *objectStore) storedBytes(h hash) int64 {
-	p, off := s.lookup(h)
-	if p == nil {
-		return 0
-	}
-	end, err := p.end(off)
-	if err != nil {
-		return 0
-	}
-	return end - off
+	_, it := s.locate(h)
+	return it.size
 }

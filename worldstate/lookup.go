@@ -244,8 +244,9 @@ func (s *objectStore) lookup(h hash) (*packFile, int64) {
 	return nil, 0
 }
 
-// locate is lookup with the checksum of the object's bytes in the pack.
-func (s *objectStore) locate(h hash) (*packFile, packItem) {
+// locate is lookup with the length and the checksum of the object's bytes in the
+// pack.
+func (s *objectStore) locate(h hash) (*packFile, packEntry) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if at, ok := s.small[h]; ok {
@@ -258,7 +259,7 @@ func (s *objectStore) locate(h hash) (*packFile, packItem) {
 			return p, it
 		}
 	}
-	return nil, packItem{}
+	return nil, packEntry{}
 }
 
 // otherwise does f, which reads an object, again for as long as it finds a
@@ -284,6 +285,19 @@ func (s *objectStore) has(h hash) bool {
 
 // owns reports whether the store itself lists an object.
 func (s *objectStore) owns(h hash) bool { return s.packed(h) || s.looseHas(h) }
+
+// unread is an error where an object that was called absent may be there: part of
+// an index could not be read.
+func (s *objectStore) unread() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, p := range s.packs {
+		if p.unread.Load() {
+			return fmt.Errorf("read store: %w: the index %s could not be read", ErrCorrupt, p.name)
+		}
+	}
+	return nil
+}
 
 func (s *objectStore) packed(h hash) bool {
 	p, _ := s.lookup(h)

@@ -206,7 +206,7 @@ func (p *packWriter) write(h hash, buf *bytes.Buffer) error {
 
 // copyRaw stores an object as it stands in another pack, and not at all where
 // its bytes are not as they were written there.
-func (p *packWriter) copyRaw(from *packFile, it packItem, buf []byte) error {
+func (p *packWriter) copyRaw(from *packFile, it packEntry, buf []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, twice := p.seen[it.hash]; twice {

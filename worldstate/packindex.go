@@ -2,19 +2,22 @@ package worldstate
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha1"
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"sync/atomic"
 )
 
 // packIndex reads a version 2 index of a pack. That of a large pack stays in
-// its file, but for each object's place, its checksum, and four bytes of its id,
-// which nearly always tell that an object is not there; that one is there is
-// read. An entry that cannot be read counts as absent, as all of a damaged
-// pack does. That of a small pack, of which there may be many, is held whole,
-// and no file is open. Safe for concurrent use.
+// its file, but for each object's place and three bytes of its id, which nearly
+// always tell that an object is not there; that one is there is read, and so is
+// its checksum. An entry that cannot be read counts as absent, as all of a
+// damaged pack does. That of a small pack, of which there may be many, is held
+// whole, and no file is open. Safe for concurrent use.
 type packIndex struct {
 	path string
 	src  indexSource
@@ -22,9 +25,10 @@ type packIndex struct {
 	size int64    // of the file
 	pack hash     // the checksum of the pack it was made of
 	fan  []uint32 // how many ids begin with at most this byte
-	keys []uint32 // of each id, sorted: its bytes 1 to 4
-	crcs []uint32 // by position
-	offs []uint32 // likewise, as they stand in the index
+	keys []uint16 // of each id, sorted: its bytes 1 and 2
+	offs []uint32 // by position, as they stand in the index
+
+	unread atomic.Bool // an entry could not be read, and may have been called absent
 }
 
 // indexSource is where an index is read: the open file, or its bytes.
@@ -81,10 +85,9 @@ func openPackIndex(path string, held int) (_ *packIndex, err error) {
 		return nil, fmt.Errorf("pack index %s: cut short", path)
 	}
 	x.pack = hash(idx[len(idx)-indexEnd:][:sha1.Size])
-	x.keys, x.crcs, x.offs = make([]uint32, x.n), make([]uint32, x.n), make([]uint32, x.n)
+	x.keys, x.offs = make([]uint16, x.n), make([]uint32, x.n)
 	for i := range x.n {
 		x.keys[i] = indexKey(idx[indexEntries+20*i:])
-		x.crcs[i] = binary.BigEndian.Uint32(idx[indexEntries+20*x.n+4*i:])
 		x.offs[i] = binary.BigEndian.Uint32(idx[indexEntries+24*x.n+4*i:])
 	}
 	if x.n <= held {
@@ -108,7 +111,7 @@ func (x *packIndex) read() ([]byte, error) {
 }
 
 // indexKey is what memory holds of an id, beside its first byte.
-func indexKey(id []byte) uint32 { return binary.BigEndian.Uint32(id[1:]) }
+func indexKey(id []byte) uint16 { return binary.BigEndian.Uint16(id[1:]) }
 
 // position gives an object's place in the index.
 func (x *packIndex) position(h hash) (int, bool) {
@@ -120,7 +123,9 @@ func (x *packIndex) position(h hash) (int, bool) {
 	same, _ := slices.BinarySearch(x.keys[lo:x.fan[h[0]]], key)
 	for i := lo + same; i < int(x.fan[h[0]]) && x.keys[i] == key; i++ {
 		var id hash
-		if _, err := x.src.ReadAt(id[:], indexEntries+20*int64(i)); err == nil && id == h {
+		if _, err := x.src.ReadAt(id[:], indexEntries+20*int64(i)); err != nil {
+			x.unread.Store(true)
+		} else if id == h {
 			return i, true
 		}
 	}
@@ -137,15 +142,14 @@ func (x *packIndex) find(h hash) (int64, bool) {
 	return off, err == nil
 }
 
-// entry gives what the index holds of an object.
-func (x *packIndex) entry(h hash) (packItem, bool) {
-	i, ok := x.position(h)
-	if !ok {
-		return packItem{}, false
-	}
-	off, err := x.offset(i)
-	return packItem{h, off, x.crcs[i]}, err == nil
+// crc gives the checksum of the i-th object's bytes in the pack.
+func (x *packIndex) crc(i int) (uint32, error) {
+	var b [4]byte
+	_, err := x.src.ReadAt(b[:], x.crcAt(i))
+	return binary.BigEndian.Uint32(b[:]), err
 }
+
+func (x *packIndex) crcAt(i int) int64 { return indexEntries + 20*int64(x.n) + 4*int64(i) }
 
 // offset gives where in the pack the i-th object begins. Only beyond two
 // gigabytes the file is asked.
@@ -179,23 +183,57 @@ func (x *packIndex) items() ([]packItem, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[i] = packItem{hash(idx[indexEntries+20*i:][:20]), off, x.crcs[i]}
+		out[i] = packItem{hash(idx[indexEntries+20*i:][:20]), off, binary.BigEndian.Uint32(idx[x.crcAt(i):])}
 	}
 	return out, nil
 }
 
-// starts gives where the objects begin, sorted.
-func (x *packIndex) starts() ([]int64, error) {
-	out := make([]int64, x.n)
-	for i := range out {
+// lengths gives how many bytes each object takes in a pack of so many.
+func (x *packIndex) lengths(size int64) (packLengths, error) {
+	type start struct {
+		off int64
+		i   uint32
+	}
+	starts := make([]start, x.n, x.n+1)
+	for i := range starts {
 		off, err := x.offset(i)
 		if err != nil {
-			return nil, err
+			return packLengths{}, err
 		}
-		out[i] = off
+		starts[i] = start{off, uint32(i)}
 	}
-	slices.Sort(out)
+	slices.SortFunc(starts, func(a, b start) int { return cmp.Compare(a.off, b.off) })
+	starts = append(starts, start{off: size - int64(len(hash{}))})
+	out := packLengths{short: make([]uint16, x.n)}
+	for k, s := range starts[:x.n] {
+		out.set(s.i, starts[k+1].off-s.off)
+	}
 	return out, nil
+}
+
+// packLengths is how many bytes objects take, by position: two bytes each, and
+// more for the few that are long.
+type packLengths struct {
+	short []uint16 // 0: long has it
+	long  map[uint32]int64
+}
+
+func (l *packLengths) set(i uint32, n int64) {
+	if 0 < n && n <= math.MaxUint16 {
+		l.short[i] = uint16(n)
+		return
+	}
+	if l.long == nil {
+		l.long = make(map[uint32]int64)
+	}
+	l.long[i] = n
+}
+
+func (l *packLengths) of(i int) int64 {
+	if n := l.short[i]; n > 0 {
+		return int64(n)
+	}
+	return l.long[uint32(i)]
 }
 
 func (x *packIndex) close() { x.src.Close() }

@@ -2,6 +2,7 @@ package worldstate
 
 import (
 	"bytes"
+	"crypto/sha1"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -50,25 +51,32 @@ func TestPackIndex(t *testing.T) {
 		if got, err := x.items(); err != nil || !slices.Equal(got, items) || x.pack != (hash{1}) {
 			t.Fatalf("items = %v, %v, want %v", got, err, items)
 		}
-		var ends packEnds
-		starts, err := x.starts()
-		if err != nil || len(starts) != len(items) || !slices.IsSorted(starts) {
-			t.Fatalf("starts = %v, %v", starts, err)
-		}
-		for _, s := range starts {
-			ends.add(s)
-		}
+		end := int64(packHeaderBytes)
 		for _, it := range items {
+			end = max(end, it.off+1+rapid.Int64Range(0, 1<<17).Draw(t, "last length"))
+		}
+		lengths, err := x.lengths(end + sha1.Size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, it := range items {
 			if off, ok := x.find(it.hash); !ok || off != it.off {
 				t.Fatalf("find %s = %d, %t, want %d", it.hash, off, ok, it.off)
 			}
-			if got, ok := x.entry(it.hash); !ok || got != it {
-				t.Fatalf("entry %s = %v, %t, want %v", it.hash, got, ok, it)
+			if at, ok := x.position(it.hash); !ok || at != i {
+				t.Fatalf("position %s = %d, %t, want %d", it.hash, at, ok, i)
 			}
-			i, _ := slices.BinarySearch(starts, it.off)
-			end, ok := ends.after(it.off)
-			if ok != (i+1 < len(starts)) || ok && end != starts[i+1] {
-				t.Fatalf("after %d = %d, %t", it.off, end, ok)
+			if crc, err := x.crc(i); err != nil || crc != it.crc {
+				t.Fatalf("crc %s = %d, %v, want %d", it.hash, crc, err, it.crc)
+			}
+			next := end
+			for _, o := range items {
+				if o.off > it.off {
+					next = min(next, o.off)
+				}
+			}
+			if n := lengths.of(i); n != next-it.off {
+				t.Fatalf("length at %d = %d, want %d", it.off, n, next-it.off)
 			}
 			other := it.hash
 			other[19]++
@@ -103,8 +111,11 @@ func TestPackIndexCutLater(t *testing.T) {
 	if _, err := x.items(); err == nil {
 		t.Error("the objects of a file without them were read")
 	}
-	if starts, err := x.starts(); err != nil || !slices.Equal(starts, []int64{packHeaderBytes}) {
-		t.Errorf("starts = %v, %v: places are held in memory", starts, err)
+	if crc, err := x.crc(0); err == nil {
+		t.Errorf("the checksum %d was read of a file without it", crc)
+	}
+	if off, err := x.offset(0); err != nil || off != packHeaderBytes {
+		t.Errorf("offset %d, %v: places are held in memory", off, err)
 	}
 }
 
@@ -171,5 +182,84 @@ func TestSmallPacksHoldNoFile(t *testing.T) {
 	}
 	if open != 1 {
 		t.Errorf("%d indexes are open files, want 1", open)
+	}
+}
+
+// TestIndexRotsOpen: a checksum that rots in the index of an open pack makes no
+// object that is whole a damaged one, and vouches for none: a save writes it
+// anew.
+func TestIndexRotsOpen(t *testing.T) {
+	b := newBench(t, nil)
+	s := b.w.objects
+	idx := b.packOf("large ", smallPack+1)
+	text := []byte("large 7")
+	h := hashObject(blobObject, text)
+	p, it := s.locate(h)
+	if p == nil || !s.hasIntact(h) {
+		t.Fatal("it is not there")
+	}
+	at, _ := p.position(h)
+	b.must(os.Chmod(idx, 0o600))
+	f, err := os.OpenFile(idx, os.O_WRONLY, 0)
+	b.must(err)
+	_, err = f.WriteAt([]byte{byte(it.crc>>24) ^ 1}, p.crcAt(at))
+	b.must(errors.Join(err, f.Close()))
+	if err := s.probe(h, blobObject, "f"); err != nil {
+		t.Errorf("it is whole, and called damaged: %v", err)
+	}
+	if s.hasIntact(h) {
+		t.Error("a save takes it for intact by a checksum that is not its own")
+	}
+	b.write("f", string(text))
+	snap := b.save()
+	again, err := Open(b.dir, b.store, nil) // to whom all of that pack counts as absent
+	b.must(err)
+	defer again.Close()
+	b.must(again.Has(b.Context(), snap.ID))
+}
+
+// TestGCKeepsWhatIsNamed: where an index cannot be read, what a stream names is
+// not taken for lost: a collection ends and removes nothing.
+func TestGCKeepsWhatIsNamed(t *testing.T) {
+	b := newBench(t, nil)
+	b.packOf("large ", smallPack+1)
+	h := hashObject(blobObject, []byte("large 7"))
+	g := collector{s: b.w.objects, o: GCOptions{Keep: []ID{ID(hash{1}.String()), ID(h.String())}}}
+	if roots, err := g.roots(); err != nil || !slices.Equal(roots, []hash{h}) {
+		t.Fatalf("roots = %v, %v", roots, err)
+	}
+	for _, p := range b.w.objects.packs {
+		p.src = failingSource{p.src}
+	}
+	if roots, err := g.roots(); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("roots = %v, %v", roots, err)
+	}
+}
+
+// TestPackIndexOddPlaces: what an index puts where no object can stand is not
+// intact, whatever checksum it says.
+func TestPackIndexOddPlaces(t *testing.T) {
+	b := newBench(t, nil)
+	idx := b.packOf("of one pack ", 3)
+	data, err := os.ReadFile(idx)
+	b.must(err)
+	items := []packItem{{hash: hash{1}, off: packHeaderBytes}, {hash: hash{2}, off: packHeaderBytes}, {hash: hash{3}, off: 1 << 20}}
+	b.must(os.Remove(idx))
+	b.must(os.WriteFile(idx, encodeIndex(slices.Clone(items), hash(data[len(data)-indexEnd:][:sha1.Size])), 0o600))
+	p, err := openPack(idx)
+	b.must(err)
+	defer p.close()
+	listed, err := p.entries()
+	b.must(err)
+	for _, it := range items {
+		found, ok := p.entry(it.hash)
+		if !ok {
+			t.Errorf("%s: not listed", it.hash)
+		}
+		for _, it := range append(listed, found) {
+			if kind, err := p.intact(it, nil, make([]byte, 100)); err == nil {
+				t.Errorf("%s at %d, %d bytes: an intact %s", it.hash, it.off, it.size, kind)
+			}
+		}
 	}
 }

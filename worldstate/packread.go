@@ -3,14 +3,14 @@ package worldstate
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
-	"math"
 	"os"
-	"sort"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,9 +29,9 @@ type packFile struct {
 	bytes   int64 // once f is there
 	err     error // why f never will be
 
-	sorted sync.Once
-	ends   packEnds
-	endErr error
+	measured sync.Once
+	lengths  packLengths
+	badEnds  error // why there are none
 }
 
 // openPack opens an index, checks it, and that the pack it belongs to stands
@@ -104,66 +104,62 @@ func (p *packFile) size() (int64, error) {
 	return p.bytes, err
 }
 
-// packEnds is where the objects of a pack begin, and where the last one ends,
-// sorted: those in the first four gigabytes in half the room.
-type packEnds struct {
-	near []uint32
-	far  []int64
+// packEntry is an object in a pack, and how many bytes it takes there, its header
+// included.
+type packEntry struct {
+	packItem
+	size int64
 }
 
-func (e *packEnds) add(off int64) {
-	if off <= math.MaxUint32 {
-		e.near = append(e.near, uint32(off))
-	} else {
-		e.far = append(e.far, off)
+// entry gives what is known of an object.
+func (p *packFile) entry(h hash) (packEntry, bool) {
+	i, ok := p.position(h)
+	if !ok {
+		return packEntry{}, false
 	}
+	off, err := p.offset(i)
+	if err != nil {
+		return packEntry{}, false
+	}
+	crc, err := p.crc(i)
+	if err != nil {
+		return packEntry{}, false
+	}
+	size, err := p.length(i)
+	return packEntry{packItem{h, off, crc}, size}, err == nil
 }
 
-// after gives the first of them behind an offset.
-func (e *packEnds) after(off int64) (int64, bool) {
-	if i := sort.Search(len(e.near), func(i int) bool { return int64(e.near[i]) > off }); i < len(e.near) {
-		return int64(e.near[i]), true
-	}
-	if i := sort.Search(len(e.far), func(i int) bool { return e.far[i] > off }); i < len(e.far) {
-		return e.far[i], true
-	}
-	return 0, false
-}
-
-// end is where the object that begins at off ends.
-func (p *packFile) end(off int64) (int64, error) {
+// length is how many bytes the i-th object takes.
+func (p *packFile) length(i int) (int64, error) {
 	size, err := p.size()
 	if err != nil {
 		return 0, err
 	}
-	p.sorted.Do(func() {
-		var starts []int64
-		if starts, p.endErr = p.starts(); p.endErr != nil {
-			return
-		}
-		p.ends.near = make([]uint32, 0, len(starts)+1)
-		for _, start := range starts {
-			p.ends.add(start)
-		}
-		p.ends.add(size - int64(len(hash{})))
-	})
-	if p.endErr != nil {
-		return 0, fmt.Errorf("read %s: %w", p.name, p.endErr)
+	p.measured.Do(func() { p.lengths, p.badEnds = p.packIndex.lengths(size) })
+	if p.badEnds != nil {
+		return 0, fmt.Errorf("read %s: %w", p.name, p.badEnds)
 	}
-	end, ok := p.ends.after(off)
-	if !ok {
-		return 0, fmt.Errorf("read %s: no object at %d", p.path, off)
-	}
-	return end, nil
+	return p.lengths.of(i), nil
 }
 
-// raw gives an object as it stands in the pack, header included.
-func (p *packFile) raw(off int64) (*io.SectionReader, error) {
-	end, err := p.end(off)
+// entries gives all objects, in the order they stand in the pack.
+func (p *packFile) entries() ([]packEntry, error) {
+	items, err := p.items()
 	if err != nil {
 		return nil, err
 	}
-	return io.NewSectionReader(p.f.Load(), off, end-off), nil
+	size, err := p.size()
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(items, func(a, b packItem) int { return cmp.Compare(a.off, b.off) })
+	out := make([]packEntry, len(items))
+	end := size - int64(len(hash{}))
+	for i := len(items) - 1; i >= 0; i-- {
+		out[i] = packEntry{items[i], end - items[i].off}
+		end = items[i].off
+	}
+	return out, nil
 }
 
 // kindAt tells how the object at an offset is stored.
@@ -185,11 +181,15 @@ var errChecksum = errors.New("its bytes in the pack do not have their checksum")
 
 // intact compares an object's bytes in the pack with the checksum its index
 // holds, and tells what they are. copyTo, when not nil, gets them on the way.
-func (p *packFile) intact(it packItem, copyTo io.Writer, buf []byte) (objectType, error) {
-	r, err := p.raw(it.off)
+func (p *packFile) intact(it packEntry, copyTo io.Writer, buf []byte) (objectType, error) {
+	f, err := p.file()
 	if err != nil {
 		return 0, err
 	}
+	if it.size <= 0 {
+		return 0, fmt.Errorf("read %s: no object can stand at %d", p.path, it.off)
+	}
+	r := io.NewSectionReader(f, it.off, it.size)
 	var kind objectType
 	crc := uint32(0)
 	for left := r.Size(); left > 0; {

@@ -10,10 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
-// maxRefUpdates is how many updates of refs the log takes before all refs are
-// packed: it bounds the loose files, and what packing costs an update.
+// maxRefUpdates is how many updates of refs the log takes at least before all
+// refs are packed; see [refSet.due].
 const maxRefUpdates = 32
 
 // refTail is what the ref log says: the updates since the refs were packed. It is
@@ -130,4 +131,45 @@ func (s *objectStore) emptyRefLog() error {
 	s.refs.tail = refTail{}
 	s.refs.log = written(s.refLogPath())
 	return nil
+}
+
+const (
+	// packedRefsWait bounds the wait for a git command that packs refs, and
+	// packedRefsTick is how often it is looked for.
+	packedRefsWait = 2 * time.Second
+	packedRefsTick = 20 * time.Millisecond
+	// ourLock is what stands in git's lock of packed-refs where it is ours; git's
+	// own is empty. The store's lock is held, so whoever left ours there is dead.
+	ourLock = "anamnesis\n"
+)
+
+// lockPackedRefs takes git's lock of packed-refs. locked is false while git has
+// it, for longer than is waited where wait is set. Where files cannot have two
+// names there is no lock.
+func (s *objectStore) lockPackedRefs(wait bool) (release func(), locked bool, err error) {
+	path, ours := s.packedRefsPath()+".lock", filepath.Join(s.dir, stateDir, tempPrefix+"lock")
+	if err := os.WriteFile(ours, []byte(ourLock), 0o600); err != nil {
+		return nil, false, err
+	}
+	defer os.Remove(ours) // the next operation sweeps it, too
+	tick := time.NewTicker(packedRefsTick)
+	defer tick.Stop()
+	for end := time.Now().Add(packedRefsWait); ; <-tick.C {
+		err := os.Link(ours, path)
+		if err == nil {
+			return func() { _ = os.Remove(path) }, true, nil
+		}
+		if !errors.Is(err, os.ErrExist) {
+			return func() {}, true, nil
+		}
+		if data, err := os.ReadFile(path); err == nil && string(data) == ourLock {
+			if err := os.Remove(path); err != nil {
+				return nil, false, err
+			}
+			continue
+		}
+		if !wait || time.Now().After(end) {
+			return nil, false, nil
+		}
+	}
 }

@@ -1,8 +1,6 @@
 package worldstate
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -57,9 +55,19 @@ func (s *objectStore) readRefs() (map[string]hash, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[string]hash, refs.n)
-	maps.Insert(out, refs.all())
-	return out, nil
+	all, err := refs.all()
+	if err != nil {
+		s.refs.forget()
+	}
+	return all, err
+}
+
+// forget makes the next operation read everything anew.
+func (c *refCache) forget() {
+	if c.refs != nil {
+		c.refs.close()
+		c.refs = nil
+	}
 }
 
 // lookUpRefs gives all refs: the packed ones, then what was set since they were
@@ -89,10 +97,14 @@ func (s *objectStore) lookUpRefs() (*refSet, error) {
 		return nil, err
 	}
 	read.packed = lookAt(s.packedRefsPath())
-	if read.refs, err = readPackedRefs(s.packedRefsPath()); err != nil {
+	if read.refs, err = readRefSet(s.packedRefsPath()); err != nil {
 		return nil, err
 	}
-	read.merge()
+	if err := read.merge(); err != nil {
+		read.forget()
+		return nil, err
+	}
+	c.forget()
 	s.refs = read
 	return read.refs, nil
 }
@@ -100,13 +112,23 @@ func (s *objectStore) lookUpRefs() (*refSet, error) {
 // merge puts what the log and the loose files say over the packed refs. Loose
 // files are not synced one by one: one with an older value than the log's was
 // left by a crash.
-func (c *refCache) merge() {
+func (c *refCache) merge() error {
 	byGit := make(map[string]hash)
 	for name, l := range c.loose.byName {
 		was := c.tail.values[name]
-		if !l.value.isZero() && (len(was) == 0 || l.value != c.refs.get(name) && !slices.Contains(was, l.value)) {
-			byGit[name] = l.value
+		if l.value.isZero() || slices.Contains(was, l.value) {
+			continue
 		}
+		if len(was) > 0 {
+			packed, err := c.refs.get(name)
+			if err != nil {
+				return err
+			}
+			if l.value == packed {
+				continue
+			}
+		}
+		byGit[name] = l.value
 	}
 	for name, was := range c.tail.values {
 		c.refs.set(name, was[len(was)-1])
@@ -114,31 +136,7 @@ func (c *refCache) merge() {
 	for name, h := range byGit {
 		c.refs.set(name, h)
 	}
-}
-
-func readPackedRefs(path string) (*refSet, error) {
-	refs := new(refSet)
-	data, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("read refs: %w", err)
-	}
-	sc := bufio.NewScanner(bytes.NewReader(data))
-	for sc.Scan() {
-		line := sc.Text()
-		if line == "" || line[0] == '#' || line[0] == '^' {
-			continue
-		}
-		id, name, ok := strings.Cut(line, " ")
-		h, good := parseHash(id)
-		if !ok || !good || !strings.HasPrefix(name, "refs/") {
-			return nil, fmt.Errorf("read refs: %w: bad line %q in packed-refs", ErrCorrupt, line)
-		}
-		refs.set(name, h)
-	}
-	if err := sc.Err(); err != nil {
-		return nil, fmt.Errorf("read refs: %w: %w", ErrCorrupt, err)
-	}
-	return refs, nil
+	return nil
 }
 
 // sameLooseRefs reports whether the loose refs are still those in the cache.
@@ -197,7 +195,9 @@ func (s *objectStore) readLooseRefs(known map[string]looseRef) (looseRefs, error
 
 // HasTask reports whether a store holds snapshots of a task. It only reads.
 func HasTask(store, task string) (bool, error) {
-	refs, err := (&objectStore{dir: store}).readRefs()
+	s := &objectStore{dir: store}
+	defer s.close()
+	refs, err := s.readRefs()
 	if err != nil {
 		return false, fmt.Errorf("look into %s: %w", store, err)
 	}
@@ -210,9 +210,8 @@ func HasTask(store, task string) (bool, error) {
 }
 
 // updateRefs sets refs, all or none, durably; a zero id removes one. The
-// store's lock is held. What it costs does not grow with the refs there are: the
-// log takes the update with one sync, loose files show it to git, and every
-// maxRefUpdates updates all refs are packed anew.
+// store's lock is held. The log takes the update with one sync, loose files show
+// it to git, and when they are many all refs are packed anew.
 func (s *objectStore) updateRefs(set map[string]hash) error {
 	refs, err := s.lookUpRefs()
 	if err != nil {
@@ -220,7 +219,12 @@ func (s *objectStore) updateRefs(set map[string]hash) error {
 	}
 	changed, removed := make(map[string]hash), false
 	for name, h := range set {
-		if refs.get(name) != h {
+		was, err := refs.get(name)
+		if err != nil {
+			s.refs.forget()
+			return fmt.Errorf("update refs: %w", err)
+		}
+		if was != h {
 			changed[name], removed = h, removed || h.isZero()
 		}
 	}
@@ -232,43 +236,57 @@ func (s *objectStore) updateRefs(set map[string]hash) error {
 	}
 	c := &s.refs
 	if err := s.appendRefLog(changed); err != nil {
-		c.refs = nil
+		c.forget()
 		return fmt.Errorf("update refs: %w", err)
 	}
 	for name, h := range changed {
 		refs.set(name, h)
 	}
-	if removed || c.tail.updates >= maxRefUpdates || len(changed) > maxRefUpdates {
-		err = s.packRefs()
-	} else {
+	packed := false
+	if removed || refs.due(c.tail.updates) || len(changed) > maxRefUpdates {
+		packed, err = s.packRefs(removed)
+	}
+	if err == nil && !packed {
 		err = s.writeLooseRefs(changed)
 	}
 	if err != nil {
-		c.refs = nil
+		c.forget()
 		return fmt.Errorf("update refs: %w", err)
 	}
 	return nil
 }
 
 // packRefs writes all refs to one file and empties the log. The loose files go
-// first, for good: without the log an older one would be believed.
-func (s *objectStore) packRefs() error {
-	c := &s.refs
-	text := []byte("# pack-refs with: peeled fully-peeled sorted \n")
-	text = c.refs.appendSorted(text)
-	if err := writeFileDurably(s.packedRefsPath(), text); err != nil {
-		return err
+// first, for good: without the log an older one would be believed. It does
+// nothing while git packs them, or has since they were read: git would put the
+// file in its place that it had read before. The log and the loose files hold
+// what is new until the next time.
+func (s *objectStore) packRefs(wait bool) (packed bool, err error) {
+	release, locked, err := s.lockPackedRefs(wait)
+	if err != nil || !locked {
+		return false, err
 	}
+	defer release()
+	c := &s.refs
+	// Who packs puts another file in its place, so that its age does not matter.
+	if now := lookAt(s.packedRefsPath()); !c.packed.sight.sameContent(now.sight.stamp) {
+		return false, nil
+	}
+	refs, err := c.refs.pack(s.packedRefsPath())
+	if err != nil {
+		return false, err
+	}
+	c.forget()
+	c.refs = refs
 	if err := s.removeLooseRefs(); err != nil {
-		return err
+		return false, err
 	}
 	if err := s.emptyRefLog(); err != nil {
-		return err
+		return false, err
 	}
 	c.packed = written(s.packedRefsPath())
-	var err error
 	c.loose, err = s.readLooseRefs(nil)
-	return err
+	return err == nil, err
 }
 
 // removeLooseRefs removes the files of refs that are packed, durably. Symbolic
@@ -288,7 +306,7 @@ func (s *objectStore) removeLooseRefs() error {
 	}
 	tasks := filepath.Join(s.dir, "refs", "anamnesis")
 	for dir := range dirs {
-		if err := syncDir(dir); err != nil {
+		if err := syncDir(dir); err != nil && !errors.Is(err, os.ErrNotExist) { // git removes what it emptied
 			return err
 		}
 		if filepath.Dir(dir) == tasks {
@@ -304,13 +322,21 @@ func (s *objectStore) writeLooseRefs(set map[string]hash) error {
 	tmp := filepath.Join(s.dir, stateDir, tempPrefix+"ref")
 	for name, h := range set {
 		path := filepath.Join(s.dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return err
+		if h.isZero() {
+			if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+			delete(c.byName, name)
+			continue
 		}
 		if err := os.WriteFile(tmp, []byte(h.String()+"\n"), 0o600); err != nil {
 			return err
 		}
-		if err := os.Rename(tmp, path); err != nil {
+		err := moveIntoDir(tmp, path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // git sees it when all refs are packed
+		}
+		if err != nil {
 			return err
 		}
 		c.byName[name] = looseRef{written(path), h}
@@ -323,6 +349,22 @@ func (s *objectStore) writeLooseRefs(set map[string]hash) error {
 		c.dirs[i] = lookAt(c.dirs[i].path)
 	}
 	return nil
+}
+
+// moveTries is how often a folder is made for a loose ref, that git removes each
+// time while it is empty.
+const moveTries = 3
+
+func moveIntoDir(from, to string) (err error) {
+	for range moveTries {
+		if err = os.MkdirAll(filepath.Dir(to), 0o700); err == nil {
+			err = os.Rename(from, to)
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+	}
+	return err
 }
 
 // written looks at a file this process has just put in its place, under the

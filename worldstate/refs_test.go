@@ -1,8 +1,10 @@
 package worldstate
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -200,5 +202,168 @@ func TestRefsByGit(t *testing.T) {
 	refs, err := s.readRefs()
 	if err != nil || refs["refs/heads/mine"] != refID(200) || refs[taskRefs+"t/1"] != refID(201) || refs[taskRefs+"t/2"] != refID(2) {
 		t.Errorf("%v, %v", refs, err)
+	}
+}
+
+// Git, packing refs meanwhile, removes loose ones and the folders it emptied.
+func TestRefsWhileGitPacks(t *testing.T) {
+	s := refStore(t)
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		dir := filepath.Join(s.dir, taskRefs, "t")
+		for {
+			select {
+			case <-end:
+				return
+			default:
+			}
+			loose, err := os.ReadDir(dir)
+			for _, e := range loose {
+				_ = os.Remove(filepath.Join(dir, e.Name()))
+			}
+			if err == nil {
+				_ = os.Remove(dir)
+			}
+		}
+	}()
+	want := make(map[string]hash)
+	for i := range 8 * maxRefUpdates {
+		name := fmt.Sprintf("%st/%d", taskRefs, i)
+		want[name] = refID(i)
+		if err := s.updateRefs(map[string]hash{name: refID(i)}); err != nil {
+			t.Errorf("update %d: %v", i, err)
+			break
+		}
+		s.refs.checked = false // another operation
+	}
+	close(end)
+	<-ended
+	if got, err := (&objectStore{dir: s.dir}).readRefs(); err != nil || sameRefs(got, want) != nil {
+		t.Errorf("%v, %v", sameRefs(got, want), err)
+	}
+}
+
+// Git packs refs while this process saves: what it had read before it waited for
+// its turn takes no ref away.
+func TestRefsBesideGitPacking(t *testing.T) {
+	s := refStore(t)
+	git(t, s.dir, "init", "-q", "--bare", ".")
+	want := map[string]hash{}
+	save := func(from, to int) {
+		t.Helper()
+		for i := from; i < to; i++ {
+			name := fmt.Sprintf("%st/%d", taskRefs, i)
+			want[name] = refID(i)
+			s.refs.checked = false // another operation
+			if err := s.updateRefs(map[string]hash{name: refID(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	save(0, maxRefUpdates+8)
+	cmd := exec.Command("git", "--git-dir="+s.dir, "update-ref", "--stdin")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	gone := taskRefs + "t/3" // stands in packed-refs
+	fmt.Fprintf(in, "start\ndelete %s\nprepare\n", gone)
+	answers := bufio.NewScanner(out)
+	for range 2 {
+		if answers.Scan(); !strings.HasSuffix(answers.Text(), ": ok") {
+			t.Fatalf("git says %q", answers.Text())
+		}
+	}
+	save(100, 100+2*maxRefUpdates)
+	if _, err := io.WriteString(in, "commit\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	delete(want, gone)
+	save(300, 300+2*maxRefUpdates)
+	for who, store := range map[string]*objectStore{"this process": s, "a new one": {dir: s.dir}} {
+		if got, err := store.readRefs(); err != nil || sameRefs(got, want) != nil {
+			t.Errorf("%s: %v, %v", who, err, sameRefs(got, want))
+		}
+	}
+	if n := len(s.gitRefs(t)); n != len(want) {
+		t.Errorf("git reads %d refs, want %d", n, len(want))
+	}
+}
+
+// A lock of ours that is there has outlived its process: the store's lock is
+// held. That of git is waited for by those who must not go on without.
+func TestLockOfPackedRefs(t *testing.T) {
+	s := refStore(t)
+	path := s.packedRefsPath() + ".lock"
+	for _, c := range []struct {
+		there  string
+		locked bool
+	}{{ourLock, true}, {"", false}} {
+		if err := os.WriteFile(path, []byte(c.there), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		release, locked, err := s.lockPackedRefs(false)
+		if err != nil || locked != c.locked {
+			t.Fatalf("a lock holding %q: locked %v, %v; want %v", c.there, locked, err, c.locked)
+		}
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("a lock holding %q: %v", c.there, err)
+		}
+		if locked {
+			release()
+		}
+	}
+	for _, set := range []map[string]hash{{taskRefs + "t/1": refID(1), taskRefs + "t/2": refID(2)}, {taskRefs + "t/1": {}}} {
+		if err := s.updateRefs(set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := s.readRefs(); err != nil || len(got) != 1 {
+		t.Errorf("beside git's lock: %d refs, %v", len(got), err)
+	}
+	if _, err := os.Stat(filepath.Join(s.dir, taskRefs+"t/1")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("beside git's lock the file of a removed ref: %v", err)
+	}
+}
+
+// What git has packed since this process read the refs is not written over.
+func TestGitPacksMeanwhile(t *testing.T) {
+	s := refStore(t)
+	git(t, s.dir, "init", "-q", "--bare", ".")
+	tree := strings.TrimSpace(git(t, s.dir, "hash-object", "-w", "-t", "tree", os.DevNull))
+	commit := strings.TrimSpace(git(t, s.dir, "commit-tree", "-m", "mine", tree))
+	h, ok := parseHash(commit)
+	if !ok {
+		t.Fatal(commit)
+	}
+	if err := s.updateRefs(map[string]hash{taskRefs + "t/1": h, taskRefs + "t/2": h}); err != nil {
+		t.Fatal(err)
+	}
+	s.refs.checked = false
+	if _, err := s.lookUpRefs(); err != nil {
+		t.Fatal(err)
+	}
+	git(t, s.dir, "update-ref", "refs/heads/mine", commit)
+	git(t, s.dir, "pack-refs", "--all")
+	if err := s.updateRefs(map[string]hash{taskRefs + "t/1": {}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.gitRefs(t)["refs/heads/mine"]; got != commit {
+		t.Errorf("git's branch is %q, want %s", got, commit)
+	}
+	got, err := (&objectStore{dir: s.dir}).readRefs()
+	if want := map[string]hash{"refs/heads/mine": h, taskRefs + "t/2": h}; err != nil || sameRefs(got, want) != nil {
+		t.Errorf("%v, %v", err, sameRefs(got, want))
 	}
 }

@@ -3,6 +3,8 @@ package worldstate
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -10,41 +12,77 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRefSetAgainstMap: whatever is set and removed, in whatever order, a set
-// of refs says what a map says.
+// TestRefSetAgainstMap: whatever is set, removed, packed and read again, in
+// whatever order, a set of refs says what a map says, and packed-refs holds just
+// that, sorted.
 func TestRefSetAgainstMap(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "packed-refs")
 	rapid.Check(t, func(rt *rapid.T) {
-		var s refSet
+		_ = os.Remove(path)
+		s, err := readRefSet(path)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer func() { s.close() }()
 		want := make(map[string]hash)
-		number := rapid.OneOf(rapid.IntRange(0, 3), rapid.IntRange(refChunk-2, refChunk+2), rapid.IntRange(0, 5*refChunk))
-		for range rapid.IntRange(1, 60).Draw(rt, "changes") {
-			name := fmt.Sprintf("%st/%d", taskRefs, number.Draw(rt, "number"))
-			if rapid.IntRange(0, 3).Draw(rt, "odd") == 0 {
-				name = rapid.SampledFrom([]string{latestRef, taskRefs + "t/007", taskRefs + "u/3", taskRefs + "t/1.left", taskRefs + "t/1/0", taskRefs + "t/-1", "refs/x/99999999999999999999"}).Draw(rt, "name")
-			}
-			h := hash{byte(rapid.IntRange(0, 2).Draw(rt, "id"))}
+		set := func(name string, h hash) {
 			s.set(name, h)
 			if want[name] = h; h.isZero() {
 				delete(want, name)
 			}
-			if s.get(name) != h || s.n != len(want) {
-				rt.Fatalf("%s is %v of %d, want %v of %d", name, s.get(name), s.n, h, len(want))
+		}
+		for n := range rapid.SampledFrom([]int{0, 3, 200, 700}).Draw(rt, "steps before") {
+			set(fmt.Sprintf("%st/%d", taskRefs, n), refID(n))
+		}
+		number := rapid.OneOf(rapid.IntRange(0, 3), rapid.IntRange(0, 1500))
+		for range rapid.IntRange(1, 60).Draw(rt, "changes") {
+			was := s
+			switch rapid.IntRange(0, 9).Draw(rt, "instead") {
+			case 0:
+				s, err = s.pack(path)
+			case 1:
+				if s, err = s.pack(path); err == nil {
+					s.close()
+					s, err = readRefSet(path)
+				}
+			}
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if was != s {
+				was.close()
+			}
+			name := fmt.Sprintf("%st/%d", taskRefs, number.Draw(rt, "number"))
+			if rapid.IntRange(0, 3).Draw(rt, "odd") == 0 {
+				name = rapid.SampledFrom([]string{latestRef, taskRefs, taskRefs + "t/007", taskRefs + "u/3", taskRefs + "t/1.left", taskRefs + "t/1/0", "refs/anamnesis", worldRefs + "w", "refs/x/99999999999999999999"}).Draw(rt, "name")
+			}
+			set(name, hash{byte(rapid.IntRange(0, 2).Draw(rt, "id"))})
+			if got, err := s.get(name); err != nil || got != want[name] {
+				rt.Fatalf("%s is %v, %v, want %v", name, got, err, want[name])
 			}
 		}
-		if got := maps.Collect(s.all()); !maps.Equal(got, want) {
-			rt.Fatalf("%v, want %v", got, want)
+		for n := range 1500 {
+			name := fmt.Sprintf("%st/%d", taskRefs, n)
+			if got, err := s.get(name); err != nil || got != want[name] {
+				rt.Fatalf("%s is %v, %v, want %v", name, got, err, want[name])
+			}
 		}
+		if got, err := s.all(); err != nil || !maps.Equal(got, want) {
+			rt.Fatalf("%v, %v, want %v", got, err, want)
+		}
+		packed, err := s.pack(path)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		packed.close()
 		var lines []string
 		for _, name := range slices.Sorted(maps.Keys(want)) {
 			lines = append(lines, want[name].String()+" "+name+"\n")
 		}
-		if got := string(s.appendSorted(nil)); got != strings.Join(lines, "") {
-			rt.Fatalf("%q, want %q", got, lines)
-		}
-		for name, h := range want {
-			if s.get(name) != h {
-				rt.Fatalf("%s is %v, want %v", name, s.get(name), h)
-			}
+		data, err := os.ReadFile(path)
+		head, body, _ := strings.Cut(string(data), "\n")
+		if body != strings.Join(lines, "") || !strings.HasPrefix(head, packedHeader) || err != nil {
+			rt.Fatalf("%q, %v, want %q", data, err, lines)
 		}
 	})
 }

@@ -33,6 +33,10 @@ type RestoreOptions struct {
 	PlanHash string
 	// Message is the first line of the snapshot of the present world.
 	Message string
+	// Intend is told of a plan that moves something, when both its ends are
+	// durable and before the first byte moves; an error of its ends the restore.
+	// It must not use the World. nil: nobody is told.
+	Intend func(Plan) error
 }
 
 // nonceDigits is the length of a restore's nonce, in hex digits.
@@ -142,12 +146,12 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 		return res, nil, fmt.Errorf("restore: %w: the world or its snapshots changed since plan %s (now %s); plan again", ErrStale, o.PlanHash, plan.Hash)
 	}
 	plan.Source = snap.ID
-	return w.apply(ctx, root, &plan, c, source)
+	return w.apply(ctx, root, &plan, c, source, o.Intend)
 }
 
-// apply does a plan under the journal. settle, which closes root, makes it
+// apply does a plan under the journal, once intend was told. settle, which closes root, makes it
 // durable; nil when it is.
-func (w *World) apply(ctx context.Context, root *rootDir, p *Plan, target *commit, source hash) (res Result, settle func() error, err error) {
+func (w *World) apply(ctx context.Context, root *rootDir, p *Plan, target *commit, source hash, intend func(Plan) error) (res Result, settle func() error, err error) {
 	w.opts.Hook("planned")
 	if err := w.probeAll(ctx, p.actions, func(a action) state { return a.before }); err != nil {
 		return res, nil, fmt.Errorf("restore: the present world is not held: %w", err)
@@ -164,6 +168,11 @@ func (w *World) apply(ctx context.Context, root *rootDir, p *Plan, target *commi
 		return res, nil, err
 	}
 	j.actions = p.withGuards()
+	if intend != nil {
+		if err := intend(*p); err != nil {
+			return res, nil, err
+		}
+	}
 	w.opts.Hook("journal before")
 	if err := w.writeJournal(j); err != nil {
 		return res, nil, fmt.Errorf("restore: %w", err)

@@ -69,7 +69,7 @@ type place struct {
 }
 
 // smallPack: the objects of packs up to this many are kept in the map.
-const smallPack = 4096
+const smallPack = 512
 
 // largeObjectBytes: above it go-git streams instead of holding an object.
 const largeObjectBytes = 4 << 20
@@ -316,12 +316,8 @@ func (s *objectStore) probeOnce(h hash, want objectType, path string) error {
 	}
 	buf := s.buffer()
 	defer s.buffers.Put(buf)
-	kind, err := p.intact(it, nil, *buf)
-	switch {
-	case errors.Is(err, errChecksum):
-		return &MissingObjectError{Object: h.String(), Path: path, Err: err}
-	case err != nil || kind != want:
-		return s.check(h, want, path) // a pack that went, a difference, or damage: it says which
+	if kind, err := p.intact(it, nil, *buf); err != nil || kind != want {
+		return s.check(h, want, path) // a pack that went, a difference, or damage, of the checksum maybe: it says which
 	}
 	return nil
 }
@@ -363,6 +359,7 @@ func (s *objectStore) close() {
 		s.lender.close()
 		s.lender = nil
 	}
+	s.refs.forget()
 	s.told.end()
 	s.packs, s.names, s.large, s.small, s.retired, s.listed = map[string]*packFile{}, nil, nil, nil, nil, dirStamp{}
 }

@@ -391,7 +391,7 @@ func (w *World) head() (hash, error) {
 	if err != nil {
 		return hash{}, err
 	}
-	return refs.get(worldRefs + w.key), nil
+	return refs.get(worldRefs + w.key)
 }
 
 // known reads the commit an id names; ErrUnknown when the store has none. One
