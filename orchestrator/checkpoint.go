@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +16,7 @@ import (
 
 // foldVersion names what Fold makes of a stream. It is raised whenever Fold or
 // State changes its meaning: a checkpoint of another version is not used.
-const foldVersion = "19"
+const foldVersion = "22"
 
 // DefaultCheckpointEvery is how many operations a stream grows by, at least,
 // until its fold is written down again: fewer are folded in less time than a
@@ -180,18 +179,11 @@ func unfoldedEntries(es []foldedEntry) []entry {
 	return out
 }
 
-// The forms of a hash.
-const (
-	hashAsText = 0 // any text
-	hashBytes  = 1 // 20 bytes, 40 digits in the state
-	hashAgain  = 2 // that of the step before
-)
-
 // stateWriter appends to buf. Names of tools are written once.
 type stateWriter struct {
-	buf          []byte
-	names        map[string]uint64
-	commit, tree string // of the step before
+	buf    []byte
+	names  map[string]uint64
+	before Step
 }
 
 func (w *stateWriter) number(n uint64) { w.buf = binary.AppendUvarint(w.buf, n) }
@@ -199,19 +191,6 @@ func (w *stateWriter) number(n uint64) { w.buf = binary.AppendUvarint(w.buf, n) 
 func (w *stateWriter) text(s string) {
 	w.number(uint64(len(s)))
 	w.buf = append(w.buf, s...)
-}
-
-func (w *stateWriter) hash(s, before string) {
-	if s == before {
-		w.buf = append(w.buf, hashAgain)
-		return
-	}
-	if raw, err := hex.DecodeString(s); err == nil && len(raw) == 20 && hex.EncodeToString(raw) == s {
-		w.buf = append(append(w.buf, hashBytes), raw...)
-		return
-	}
-	w.buf = append(w.buf, hashAsText)
-	w.text(s)
 }
 
 // name writes a name's number, and the name where it is new.
@@ -229,16 +208,15 @@ func (w *stateWriter) name(s string) {
 
 func (w *stateWriter) step(steps *Steps, st *Step) {
 	flags := uint64(st.flags())
-	if !slices.Equal(st.Todos, todosBefore(steps, st)) {
+	if !slices.Equal(st.Todos, todosBefore(steps, st, &w.before)) {
 		flags |= stepTodos
 	}
 	w.number(flags)
 	w.number(uint64(st.Parent))
 	w.number(st.First)
 	w.number(st.Last)
-	w.hash(st.Commit, w.commit)
-	w.hash(st.Tree, w.tree)
-	w.commit, w.tree = st.Commit, st.Tree
+	w.number(uint64(st.World - w.before.World))
+	w.before = *st
 	w.text(st.NoCheckpoint)
 	w.text(st.LeftBy)
 	w.number(uint64(st.Failed))
@@ -255,7 +233,7 @@ func (w *stateWriter) step(steps *Steps, st *Step) {
 	}
 	w.number(uint64(len(st.Began)))
 	for _, b := range st.Began {
-		w.text(string(b.Key))
+		w.number(uint64(b.Key))
 		w.number(b.Seq)
 	}
 }
@@ -263,10 +241,10 @@ func (w *stateWriter) step(steps *Steps, st *Step) {
 // stateReader takes from rest. After the first fault it gives zeros, and bad
 // is set.
 type stateReader struct {
-	rest         []byte
-	bad          bool
-	names        []string
-	commit, tree string
+	rest   []byte
+	bad    bool
+	names  []string
+	before Step
 }
 
 func (r *stateReader) number() uint64 {
@@ -311,22 +289,6 @@ func (r *stateReader) bytes(n int) []byte {
 
 func (r *stateReader) text() string { return string(r.bytes(r.count())) }
 
-func (r *stateReader) hash(before string) string {
-	form := r.bytes(1)
-	switch {
-	case len(form) == 0:
-		return ""
-	case form[0] == hashAgain:
-		return before
-	case form[0] == hashBytes:
-		return hex.EncodeToString(r.bytes(20))
-	case form[0] == hashAsText:
-		return r.text()
-	}
-	r.bad = true
-	return ""
-}
-
 func (r *stateReader) name() string {
 	n := r.id(len(r.names) + 1)
 	if n == len(r.names) {
@@ -338,14 +300,13 @@ func (r *stateReader) name() string {
 func (r *stateReader) step(steps *Steps, id int) {
 	flags := r.number()
 	st := Step{ID: id}
-	st.setFlags(uint16(flags))
+	st.setFlags(uint8(flags))
 	st.Parent = r.id(id + 1)
 	st.First, st.Last = r.number(), r.number()
-	st.Commit, st.Tree = r.hash(r.commit), r.hash(r.tree)
-	r.commit, r.tree = st.Commit, st.Tree
+	st.World = r.before.World + worldMark(r.number())
 	st.NoCheckpoint, st.LeftBy = r.text(), r.text()
 	st.Failed = int(r.number())
-	st.Todos = todosBefore(steps, &st)
+	st.Todos = todosBefore(steps, &st, &r.before)
 	if flags&stepTodos != 0 {
 		st.Todos = r.todos()
 	}
@@ -358,16 +319,21 @@ func (r *stateReader) step(steps *Steps, id int) {
 	if n := r.count(); n > 0 {
 		st.Began = make([]Began, n)
 		for i := range st.Began {
-			st.Began[i] = Began{loop.Key(r.text()), r.number()}
+			st.Began[i] = Began{loop.Key(r.number()), r.number()}
 		}
 	}
 	steps.add(st)
+	r.before = st
 }
 
-// todosBefore is the todo list that a step which set none would end with.
-func todosBefore(steps *Steps, st *Step) []op.Todo {
-	if !st.Ended || st.Parent == st.ID {
+// todosBefore is the todo list that a step which set none would end with. before
+// is the step before it.
+func todosBefore(steps *Steps, st, before *Step) []op.Todo {
+	switch {
+	case !st.Ended || st.Parent == st.ID:
 		return nil
+	case st.Parent == st.ID-1:
+		return before.Todos
 	}
 	return steps.At(st.Parent).Todos
 }

@@ -270,6 +270,8 @@ func (x *examination) names(o op.Op) {
 		ids = []string{b.Commit}
 	case *op.WorldRestored:
 		ids = []string{b.From, b.To}
+	case *op.RestoreIntended:
+		ids = []string{b.FromCommit, b.ToCommit}
 	case *op.JumpIntended:
 		ids = []string{b.FromCommit, b.ToCommit, b.Base}
 	}

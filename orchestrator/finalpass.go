@@ -64,7 +64,7 @@ func (s *State) stepsIn(ranges []op.Range) iter.Seq[int] {
 // learned books the pass at the end.
 func (s *State) learned(p PassRecord) {
 	for id := range s.stepsIn(p.Ranges) {
-		s.Steps.edit(id, func(st *Step) { st.Read = true })
+		s.Steps.mark(id, stepRead)
 	}
 	s.Learning, s.Turn.LeftRead = nil, true
 	s.Turn.Learned = append(s.Turn.Learned, p.Cards...)
@@ -100,8 +100,12 @@ func (t *Task) learn(ctx, keep context.Context) error {
 		req.Ops = append(req.Ops, ops...)
 		ids := slices.Collect(t.state.stepsIn(begun.Ranges[i : i+1]))
 		last := t.state.Steps.At(ids[len(ids)-1])
-		req.Starts = append(req.Starts, t.state.Steps.At(t.state.Steps.Parent(ids[0])).Tree)
-		req.From, req.WorldID = last.ID, last.Tree
+		ends, err := t.treesOf(t.state.Steps.Parent(ids[0]), last.ID)
+		if err != nil {
+			return err
+		}
+		req.Starts = append(req.Starts, ends[0])
+		req.From, req.WorldID = last.ID, ends[1]
 		if !slices.Contains(reasons, last.LeftBy) && last.LeftBy != "" {
 			reasons = append(reasons, last.LeftBy)
 		}

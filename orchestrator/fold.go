@@ -100,10 +100,14 @@ func (s *State) apply(o op.Op) error {
 		s.Todos = b.Todos
 	case *op.WorldSaved:
 		return s.endStep(o, b)
+	case *op.RestoreIntended:
+		s.Restoring = b
 	case *op.WorldRestored:
-		// The files are no longer those of the step: what was called in them says nothing.
-		s.Repeats.Epoch++
-		s.Undone = nil
+		s.Restoring = nil
+		if b.Notice != "" { // the files are no longer those of the step: what was called in them says nothing
+			s.Repeats.Epoch++
+			s.Undone = nil
+		}
 	case *op.JumpRequested, *op.JumpDropped, *op.JumpIntended, *op.JumpDone, *op.PassDone:
 		return s.jump(o)
 	case *op.CheckpointMarked:
@@ -252,10 +256,11 @@ func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
 	if b.Parent < 0 || b.Parent > o.Step || (b.Parent == o.Step && o.Step != 0) {
 		return fmt.Errorf("%w: step %d has parent %d", ErrStream, o.Step, b.Parent)
 	}
-	same := o.Step > 0 && b.Tree == s.Steps.At(b.Parent).Tree
+	world := markOf(b.Tree)
+	same := o.Step > 0 && world == s.Steps.At(b.Parent).World
 	s.Steps.edit(o.Step, func(st *Step) {
 		st.Ended, st.Parent, st.Todos = true, b.Parent, s.Todos
-		st.Commit, st.Tree, st.NoCheckpoint = b.Commit, b.Tree, b.Error
+		st.Saved, st.World, st.NoCheckpoint = b.Commit != "", world, b.Error
 		if same {
 			st.Began = nil // the path looks the same with it and without
 		}
@@ -292,7 +297,7 @@ func (s *State) jump(o op.Op) error {
 		}
 		if j := s.Jumping; j != nil {
 			for _, id := range s.Discarded(b.To) {
-				s.Steps.edit(id, func(st *Step) { st.LeftBy = j.Reason })
+				s.Steps.leave(id, j.Reason)
 			}
 		}
 		s.Pending, s.Jumping = nil, nil
@@ -349,12 +354,15 @@ func (s *State) fold(p PassRecord) {
 		return
 	}
 	s.Totals.Blocks++
+	flags := uint8(stepFolded)
+	switch {
+	case p.Trigger != triggerMail: // a mail's writer has read nothing again
+		flags |= stepRead
+	case p.Words != "":
+		flags |= stepCarried
+	}
 	for id := range s.stepsIn(p.Ranges) {
-		s.Steps.edit(id, func(st *Step) {
-			st.Folded = true
-			st.Read = st.Read || p.Trigger != triggerMail // a mail's writer has read nothing again
-			st.Carried = st.Carried || p.Trigger == triggerMail && p.Words != ""
-		})
+		s.Steps.mark(id, flags)
 	}
 	s.projection.fold(p)
 }

@@ -61,7 +61,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 }
 
 // takeOver records that this process goes on, and closes what a dead one left
-// open: its jump is finished if it had begun, and calls that never began are not
+// open: its jump is finished if it had begun, its restore told of, and calls that never began are not
 // begun, as notRun says.
 func (t *Task) takeOver(ctx, keep context.Context, resumed *op.TaskResumed, notRun string) error {
 	if err := t.record(keep, resumed); err != nil {
@@ -70,7 +70,7 @@ func (t *Task) takeOver(ctx, keep context.Context, resumed *op.TaskResumed, notR
 	if err := errors.Join(t.adoptSubagents(keep), t.closeLostSubagents(keep)); err != nil {
 		return err
 	}
-	for t.state.Jumping != nil || t.state.Reply != nil {
+	for t.state.Jumping != nil || t.state.Restoring != nil || t.state.Reply != nil {
 		act := Next(&t.state, t.limits())
 		if act.Kind == ActRunCalls {
 			for _, c := range act.Calls {
@@ -124,7 +124,11 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	if err := makeAgain(t.Dir); err != nil { // a command may have removed it
 		return t.dropJump(keep, err.Error())
 	}
-	w, err := t.findWay(keep, j, t.state.commitAt(from))
+	parent, err := t.commitAt(from)
+	if err != nil {
+		return t.dropJump(keep, err.Error())
+	}
+	w, err := t.findWay(keep, j, parent)
 	if err != nil {
 		return t.dropJump(keep, err.Error())
 	}
@@ -159,11 +163,19 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 // restorable says why the world of a step cannot be brought back, with
 // worldstate.ErrCorrupt where the store lacks what the stream names.
 func (t *Task) restorable(ctx context.Context, step int) error {
-	err := damage(t.world.Has(ctx, worldstate.ID(t.state.Steps.At(step).Commit)))
-	if err != nil {
-		return fmt.Errorf("the world of step %d cannot be restored: %w", step, err)
+	w, err := t.worldOf(step)
+	if err == nil {
+		err = t.world.Has(ctx, w.commit)
 	}
-	return nil
+	return notRestorable(step, err)
+}
+
+// notRestorable says what the store lacks of a step's world; nil for nil.
+func notRestorable(step int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the world of step %d cannot be restored: %w", step, damage(err))
 }
 
 // damage makes it damage that a store does not know a snapshot the stream names.
@@ -184,20 +196,26 @@ type way struct {
 // findWay makes the present world durable and plans how a jump goes on from it.
 // No file is moved.
 func (t *Task) findWay(ctx context.Context, j *Pending, parent worldstate.ID) (way, error) {
-	from, to := t.state.Steps.At(t.state.Current), t.state.Steps.At(j.To)
-	w := way{target: worldstate.ID(to.Commit)}
-	var err error
-	if w.source, err = t.saveSource(ctx, parent, fmt.Sprintf("before the jump from step %d to step %d", from.ID, to.ID)); err != nil {
+	from, err := t.worldOf(t.state.Current)
+	if err != nil {
+		return way{}, err
+	}
+	to, err := t.worldOf(j.To)
+	if err != nil {
+		return way{}, err
+	}
+	w := way{target: to.commit}
+	if w.source, err = t.saveSource(ctx, parent, fmt.Sprintf("before the jump from step %d to step %d", from.step, to.step)); err != nil {
 		return way{}, fmt.Errorf("the world as it is now cannot be saved: %w", err)
 	}
 	// What a person changed since the step's own snapshot is theirs and stays.
-	w.base = worldstate.ID(from.Commit)
+	w.base = from.commit
 	if w.base == "" || lost(w.source) {
 		w.base = w.source.ID
 	}
 	plan, err := t.world.Plan(ctx, w.target, &worldstate.PlanOptions{Base: w.base, OverwriteEdits: j.Overwrite})
 	if err != nil {
-		return way{}, fmt.Errorf("the way to the world of step %d cannot be planned: %w", to.ID, err)
+		return way{}, fmt.Errorf("the way to the world of step %d cannot be planned: %w", to.step, err)
 	}
 	w.hash = plan.Hash
 	return w, nil
@@ -230,6 +248,10 @@ func (t *Task) saveSource(ctx context.Context, parent worldstate.ID, message str
 // this process recorded it or one that died, and records its end.
 func (t *Task) finishJump(ctx context.Context) error {
 	j := t.state.Jumping
+	target, err := t.worldOf(j.To)
+	if err != nil {
+		return err
+	}
 	var kept []worldstate.Skip
 	for try := 1; ; try++ {
 		source, err := t.saveSource(ctx, worldstate.ID(j.FromCommit), fmt.Sprintf("during the jump to step %d", j.To))
@@ -245,7 +267,7 @@ func (t *Task) finishJump(ctx context.Context) error {
 			return fmt.Errorf("plan the jump to step %d: %w", j.To, err)
 		}
 		kept = unreadable(plan.Keep, source.Skipped)
-		if source.Tree == t.state.Steps.At(j.To).Tree {
+		if source.Tree == target.tree {
 			break // an earlier process had restored it
 		}
 		res, err := t.world.Restore(ctx, plan)
@@ -264,13 +286,9 @@ func (t *Task) finishJump(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var discarded []op.Op
-	for _, r := range j.Discarded {
-		ops, err := t.ops(r)
-		if err != nil {
-			return err
-		}
-		discarded = append(discarded, ops...)
+	discarded, err := t.opsOf(j.Discarded)
+	if err != nil {
+		return err
 	}
 	done := &op.JumpDone{
 		From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward,
@@ -301,7 +319,7 @@ func (t *Task) finishJump(ctx context.Context) error {
 // context apart from it: a pass for want of room or a D-Mail took it out and
 // carried them over.
 func (s *State) carried(o op.Op) bool {
-	return o.Seq <= s.Pressure.Folded || s.Steps.At(o.Step).Carried
+	return o.Seq <= s.Pressure.Folded || s.Steps.flags(o.Step)&stepCarried != 0
 }
 
 // unreadable adds the paths a snapshot could not hold to those that stay.
@@ -339,8 +357,9 @@ func paths(changes []worldstate.Change) []string {
 // what failed there may hold again, and what was repaired since does not.
 func (t *Task) liveAgain(j *Jumping) string {
 	var again []int
+	left := t.state.PathSet(j.From)
 	for _, id := range t.state.Path(j.To) {
-		if !t.state.OnPath(id, j.From) && t.state.Steps.Folded(id) {
+		if !left[id] && t.state.Steps.Folded(id) {
 			again = append(again, id)
 		}
 	}
@@ -352,6 +371,19 @@ func (t *Task) liveAgain(j *Jumping) string {
 		where = append(where, r.String())
 	}
 	return fmt.Sprintf("\nYou are again in the states that the notes over ops %s describe: what they call falsified there holds again.", strings.Join(where, ", "))
+}
+
+// opsOf reads ranges of operations back from the stream.
+func (t *Task) opsOf(ranges []op.Range) ([]op.Op, error) {
+	var out []op.Op
+	for _, r := range ranges {
+		ops, err := t.ops(r)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, ops...)
+	}
+	return out, nil
 }
 
 // ops reads a range of operations back from the stream.

@@ -66,7 +66,11 @@ func (t *Task) pass(ctx, keep context.Context, j *Pending, span []int, trigger s
 	first, last := t.state.Steps.At(span[0]), t.state.Steps.At(span[len(span)-1])
 	req := t.passRequest(r, ops)
 	req.From, req.To, req.Reason = last.ID, first.Parent, last.LeftBy
-	req.WorldID, req.TargetWorldID = last.Tree, t.state.Steps.At(first.Parent).Tree
+	trees, err := t.treesOf(first.Parent, last.ID)
+	if err != nil {
+		return err
+	}
+	req.TargetWorldID, req.WorldID = trees[0], trees[1]
 	req.Attempt = t.state.backwardJumps(first.Parent) + 1
 	if last.ID == t.state.Current { // this jump leaves it; an earlier one left the others
 		req.To, req.Reason, req.Attempt = j.To, j.Reason, t.state.backwardJumps(j.To)+1

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"anamnesis/opstream/op"
 	"anamnesis/worldstate"
@@ -27,8 +28,8 @@ type JumpPlan struct {
 
 // PlanJump says what a person's jump to a step would do and does none of it.
 // Errors: ErrNoTask, ErrNoStep, ErrNotJumped, ErrPending while a jump that was
-// begun is not finished, and those of worldstate's Plan; a snapshot that the
-// store does not know is worldstate.ErrCorrupt, since the stream names it.
+// begun is not finished, those of worldstate's Plan, and where the store lacks
+// anything of the target what the jump itself would say, a worldstate.ErrCorrupt.
 func PlanJump(ctx context.Context, h Home, task string, to int, overwrite bool) (JumpPlan, error) {
 	st, err := ReadState(h, task)
 	if err != nil {
@@ -45,20 +46,39 @@ func PlanJump(ctx context.Context, h Home, task string, to int, overwrite bool) 
 		From: st.Current, To: to, Backward: st.OnPath(to, st.Current),
 		Discarded: append([]op.Range{}, ranges...), Tokens: st.rangeTokens(ranges), Running: Live(h, task) != 0,
 	}
-	if _, err := os.Stat(st.Opened.Dir); errors.Is(err, fs.ErrNotExist) {
+	dir := st.Opened.Dir
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		p.DirGone = true
-		p.World.Write, p.World.Delete, p.World.Keep = []string{}, []string{}, []worldstate.Skip{}
-		return p, nil
+		// The store is read through a directory that is not looked at.
+		if dir, err = os.MkdirTemp("", "anamnesis-plan-"); err != nil {
+			return JumpPlan{}, fmt.Errorf("plan the jump to step %d: %w", to, err)
+		}
+		defer os.Remove(dir)
 	}
-	w, err := worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: task, Home: h.User, Exclude: h.Roots()})
+	if _, err := os.Stat(filepath.Join(st.Opened.Store, "HEAD")); err != nil { // opening it would make one
+		return JumpPlan{}, notRestorable(to, fmt.Errorf("%w: %w", worldstate.ErrCorrupt, err))
+	}
+	w, err := worldstate.Open(dir, st.Opened.Store, &worldstate.Options{Task: task, Home: h.User, Exclude: h.Roots()})
 	if err != nil {
 		return JumpPlan{}, err
 	}
 	defer w.Close()
-	base := worldstate.ID(st.Steps.At(st.Current).Commit)
+	ends, err := Commits(h, task, st, st.Current, to)
+	if err != nil {
+		return JumpPlan{}, err
+	}
+	// As the jump will: a plan reads no file of the target.
+	if err := w.Has(ctx, ends[1]); err != nil {
+		return JumpPlan{}, notRestorable(to, err)
+	}
+	if p.DirGone {
+		p.World.Write, p.World.Delete, p.World.Keep = []string{}, []string{}, []worldstate.Skip{}
+		return p, nil
+	}
+	base := ends[0]
 	// Without a snapshot of its own nothing in a step counts as a person's edit.
 	o := &worldstate.PlanOptions{Base: base, OverwriteEdits: overwrite || base == ""}
-	if p.World, err = w.Plan(ctx, worldstate.ID(st.Steps.At(to).Commit), o); err != nil {
+	if p.World, err = w.Plan(ctx, ends[1], o); err != nil {
 		return JumpPlan{}, fmt.Errorf("plan the jump to step %d: %w", to, damage(err))
 	}
 	return p, nil

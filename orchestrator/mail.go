@@ -106,7 +106,7 @@ func (tl taskTimeline) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 		return nil, fmt.Errorf("checkpoint %d is the end of the step under way; send to it from a later step", m.Checkpoint)
 	case err != nil:
 		return nil, err
-	case m.RestoreFiles && st.Commit == "":
+	case m.RestoreFiles && !st.Saved:
 		return nil, fmt.Errorf("the files of step %d were not saved (%s); without restore_files it can be sent", to, st.NoCheckpoint)
 	case strings.TrimSpace(m.Message) == "":
 		return nil, errors.New("the message is empty; it is all that remains of the steps after the checkpoint")
@@ -205,7 +205,14 @@ func (s *State) settled(o op.Op) bool {
 
 // changedSince lists the files that differ from a checkpoint's.
 func (t *Task) changedSince(ctx context.Context, id int) (names []string, unknown string) {
-	then, now := t.state.commitAt(id), t.state.commitAt(t.state.Current)
+	then, err := t.commitAt(id)
+	if err != nil {
+		return nil, err.Error()
+	}
+	now, err := t.commitAt(t.state.Current)
+	if err != nil {
+		return nil, err.Error()
+	}
 	if then == "" || now == "" {
 		return nil, "there is no snapshot to compare with"
 	}

@@ -28,6 +28,7 @@ const (
 	ActAskPerson                      // ask a person Question; without an answer the turn ends as stuck, with Detail
 	ActFoldOldest                     // run a pass over Steps to make room
 	ActLearn                          // run the pass over the paths the task left, before it ends
+	ActTellRestore                    // say what became of a person's restore that has no result
 	ActMail                           // deliver the pending D-Mail, which moves no files
 )
 
@@ -91,6 +92,9 @@ func Next(s *State, lim Limits) Action {
 	}
 	if s.Jumping != nil {
 		return Action{Kind: ActFinishJump}
+	}
+	if s.Restoring != nil {
+		return Action{Kind: ActTellRestore}
 	}
 	if s.Steps.Len() == 0 || !s.Steps.Ended(0) {
 		if !s.Turn.Open {
@@ -204,7 +208,7 @@ func nextJump(s *State, lim Limits) Action {
 	case p.Mail != nil && p.To >= s.NextStep()-1:
 		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("nothing came after step %d", p.To)}
 	case p.staysHere():
-	case st.Commit == "":
+	case !st.Saved:
 		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("step %d has no checkpoint: %s", p.To, st.NoCheckpoint)}
 	case p.To == s.Current:
 		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("step %d is the current step", p.To)}

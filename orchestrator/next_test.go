@@ -50,6 +50,8 @@ func TestNext(t *testing.T) {
 		{name: "a jump to the current step is dropped", ops: stepped + "jump.requested 2 {\"to\":1,\"by\":\"agent\"}", want: ActDropJump, detail: "is the current step"},
 		{name: "a jump to nowhere is dropped", ops: stepped + "jump.requested 2 {\"to\":9,\"by\":\"agent\"}", want: ActDropJump, detail: "valid steps are 0 to 1"},
 		{name: "a jump without a checkpoint is dropped", ops: results + "world.saved 1 {\"parent\":0,\"error\":\"disk full\"}\nmodel.asked 2 {}\nmodel.replied 2 {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved 2 {\"parent\":1,\"commit\":\"c\"}\njump.requested 3 {\"to\":1,\"by\":\"agent\"}", want: ActDropJump, detail: "disk full"},
+		{name: "a restore past its intent is told of", ops: stepped + "restore.intended 1 {\"to_step\":0}\ntask.resumed 1 {}", want: ActTellRestore},
+		{name: "a restore with its result is not", ops: stepped + "restore.intended 1 {\"to_step\":0}\nworld.restored 1 {\"notice\":\"n\"}\ntask.resumed 1 {}", want: ActAsk},
 		{name: "a jump past its intent is finished", ops: stepped + "jump.requested 2 {\"to\":0}\njump.intended 2 {\"to\":0}\ntask.resumed 2 {}", want: ActFinishJump},
 		{name: "after a jump cards are looked for", ops: stepped + jumpBack("2"), want: ActRecall, reason: "jump"},
 	}

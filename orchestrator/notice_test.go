@@ -68,6 +68,7 @@ model.replied 2 {"text":"The date parser\nis fixed.","finish":"stop"}
 	}, wordsOfLeft, countWords))
 	golden(t, "notice/restored.txt", restoredNotice(&op.WorldRestored{ToStep: 2, Paths: []string{"src", "go.mod"}, Kept: []op.Skipped{{Path: "src/mine.go"}}}, 5,
 		worldstate.Result{Written: []string{"go.mod", "src/a.go"}, Deleted: []string{"src/new.go"}}))
+	golden(t, "notice/restored_interrupted.txt", restoredNotice(&op.WorldRestored{ToStep: 2, Interrupted: true}, 5, worldstate.Result{Written: []string{"go.mod"}, Deleted: []string{"src/new.go"}}))
 	golden(t, "notice/restored_all.txt", restoredNotice(&op.WorldRestored{ToStep: -1}, 0, worldstate.Result{Written: []string{"a"}}))
 }
 

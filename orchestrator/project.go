@@ -88,7 +88,9 @@ func (p *projection) apply(o op.Op) {
 	case *op.JobEnded:
 		p.user(o, entryPlain, b.Notice, o.Tok)
 	case *op.WorldRestored:
-		p.user(o, entryPlain, b.Notice, o.Tok)
+		if b.Notice != "" {
+			p.user(o, entryPlain, b.Notice, o.Tok)
+		}
 	case *op.StrategyGiven:
 		p.user(o, entryBlock, b.Text, o.Tok)
 	case *op.ModelAsked:

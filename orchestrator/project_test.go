@@ -231,7 +231,7 @@ func (w *walk) perform(a Action) {
 func (w *walk) runCalls(calls []CallState) {
 	for _, c := range calls {
 		if !c.Called {
-			w.add(&op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: w.s.Steps.At(w.s.Current).Tree, Effects: rapid.Bool().Draw(w.t, "effects")})
+			w.add(&op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: fmt.Sprintf("tree%d", w.s.Current), Effects: rapid.Bool().Draw(w.t, "effects")})
 		}
 		switch rapid.IntRange(0, 9).Draw(w.t, "call") {
 		case 0:

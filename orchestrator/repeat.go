@@ -54,7 +54,7 @@ func (t *Task) weighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 			r.times++
 		}
 	}
-	call.World = t.state.Steps.At(t.state.Current).Tree
+	call.World = t.here.tree
 	if call.World == "" {
 		return call, repeat{}
 	}

@@ -7,7 +7,6 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/model"
-	"anamnesis/worldstate"
 )
 
 // State is everything the loop knows of a task. It is a fold of the operation
@@ -63,6 +62,9 @@ type State struct {
 	Undone   map[loop.Key]Undone `json:",omitempty"`
 	Learning *op.PassBegun       `json:",omitempty"` // a pass at the end that was begun and has no result
 
+	// Restoring is a person's restore of the files alone that has no result.
+	Restoring *op.RestoreIntended `json:",omitempty"`
+
 	projection projection
 }
 
@@ -73,14 +75,15 @@ type Step struct {
 	First  uint64 // seq of its first operation, 0 while there is none
 	Last   uint64 // seq of its last operation so far
 	Ended  bool   // its world.saved was recorded
-	Commit string // empty: no checkpoint, and NoCheckpoint says why
-	Tree   string
-
-	NoCheckpoint string
-	Folded       bool   // an anamnesis pass stands in its place
-	Read         bool   // an anamnesis pass has read it
-	Carried      bool   // a D-Mail that left the path as it is carried the person's words from it over
-	LeftBy       string // the reason of the jump that left it, if one did
+	// Saved: it has a checkpoint. The operation Last names its commit and tree; see
+	// Commits.
+	Saved        bool
+	World        worldMark // stands for its tree
+	NoCheckpoint string    // why it has no checkpoint
+	Folded       bool      // an anamnesis pass stands in its place
+	Read         bool      // an anamnesis pass has read it
+	Carried      bool      // a D-Mail that left the path as it is carried the person's words from it over
+	LeftBy       string    // the reason of the jump that left it, if one did
 	Calls        []string
 	Failed       int       // calls whose result was an error
 	Todos        []op.Todo // the todo list at its end
@@ -240,7 +243,7 @@ func (s *State) CanJump(to int) error {
 	switch {
 	case err != nil:
 		return err
-	case st.Commit == "":
+	case !st.Saved:
 		return fmt.Errorf("%w: step %d has none: %s", ErrNoStep, to, st.NoCheckpoint)
 	case to == s.Current && s.Reply == nil && s.Jumping == nil:
 		return fmt.Errorf("%w: step %d is the current step", ErrNotJumped, to)
@@ -330,17 +333,6 @@ func (s *State) rangeTokens(rs []op.Range) int {
 		n += s.Tokens(r)
 	}
 	return n
-}
-
-// commitAt is the commit of a step, or of its nearest ancestor that has one;
-// empty where none has.
-func (s *State) commitAt(id int) worldstate.ID {
-	for ; id > 0 && s.Steps.At(id).Commit == ""; id = s.Steps.Parent(id) {
-	}
-	if id >= s.Steps.Len() {
-		return ""
-	}
-	return worldstate.ID(s.Steps.At(id).Commit)
 }
 
 // openCalls gives the calls of the present reply without a result.

@@ -121,6 +121,8 @@ func (t *Task) perform(ctx, keep context.Context, act Action) (*model.Fault, err
 		return nil, t.deliverMail(keep)
 	case ActFinishJump:
 		return nil, t.finishJump(keep)
+	case ActTellRestore:
+		return nil, t.tellRestore(keep)
 	case ActDropJump:
 		return nil, t.dropJump(keep, act.Detail)
 	case ActReflect:
@@ -257,6 +259,11 @@ func (t *Task) runCalls(ctx, keep context.Context, calls []CallState) error {
 			return err
 		}
 	}
+	here, err := t.worldOf(t.state.Current)
+	if err != nil {
+		return err
+	}
+	t.here = here
 	ctx, cancel := t.withinTime(ctx)
 	defer cancel()
 	readOnly := len(calls) > 1
@@ -444,9 +451,13 @@ func (t *Task) closeUnknown(ctx context.Context, calls []CallState) error {
 func (t *Task) saveWorld(ctx context.Context) error {
 	id := t.state.NextStep()
 	parent := t.state.Current
+	before, err := t.commitAt(parent)
+	if err != nil {
+		return err
+	}
 	seq, hash := t.log.Last()
 	save := worldstate.SaveOptions{
-		Message: t.saveMessage(id), Parent: t.state.commitAt(parent), Ref: fmt.Sprint(id),
+		Message: t.saveMessage(id), Parent: before, Ref: fmt.Sprint(id),
 		Trailers: [][2]string{{trailerTask, t.ID}, {trailerOp, fmt.Sprintf("%d %x", seq, hash)}},
 	}
 	snap, err := t.world.Save(ctx, save)

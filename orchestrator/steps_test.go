@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"fmt"
 	"reflect"
-	"strings"
 	"testing"
 	"unsafe"
 
@@ -19,21 +18,52 @@ func TestStepsAgainstList(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var s Steps
 		var list []Step
+		first := uint64(1)
 		for range rapid.IntRange(1, 40).Draw(rt, "changes") {
-			id := len(list)
-			if id > 0 && rapid.Bool().Draw(rt, "change one") {
-				id = rapid.IntRange(0, len(list)-1).Draw(rt, "id")
-				change := drawStep(rt, id)
-				if list[id].Ended && !change.Ended { // no step begins again
-					change.Ended = true
-				}
-				s.edit(id, func(st *Step) { *st = change })
-				list[id] = change
-				continue
+			id, change := len(list), 0
+			if id > 0 {
+				change = rapid.IntRange(0, 6).Draw(rt, "change")
 			}
-			st := drawStep(rt, id)
-			s.add(st)
-			list = append(list, st)
+			if change > 0 {
+				id = rapid.IntRange(0, len(list)-1).Draw(rt, "id")
+			}
+			switch change {
+			case 1: // of any kind
+				st := drawStep(rt, id, rapid.Uint64Range(1, 1<<40).Draw(rt, "first"))
+				if list[id].Ended && !st.Ended { // no step begins again
+					st.Ended = true
+				}
+				s.edit(id, func(was *Step) { *was = st })
+				list[id] = st
+			case 2:
+				id = len(list) - 1
+				if !list[id].Ended { // the one under way ends
+					s.edit(id, func(st *Step) { st.Ended, st.Saved, st.World = true, true, 7 })
+					list[id].Ended, list[id].Saved, list[id].World = true, true, 7
+				}
+			case 3:
+				s.mark(id, stepFolded|stepRead)
+				list[id].Folded, list[id].Read = true, true
+			case 4:
+				s.mark(id, stepCarried)
+				list[id].Carried = true
+			case 5:
+				reason := rapid.SampledFrom([]string{"", "no use", "of no more use"}).Draw(rt, "reason")
+				s.leave(id, reason)
+				list[id].LeftBy = reason
+			case 6:
+				if id = len(list) - 1; !list[id].Ended {
+					list[id].Last++
+					s.extend(id, list[id].Last)
+				}
+			default:
+				for range rapid.SampledFrom([]int{1, 1, 5, stepsTogether}).Draw(rt, "steps") {
+					st := drawStep(rt, len(list), first)
+					first = st.Last + rapid.Uint64Range(1, 9).Draw(rt, "between")
+					s.add(st)
+					list = append(list, st)
+				}
+			}
 		}
 		if s.Len() != len(list) {
 			rt.Fatalf("%d steps, want %d", s.Len(), len(list))
@@ -42,48 +72,75 @@ func TestStepsAgainstList(t *testing.T) {
 			if want := list[id]; !reflect.DeepEqual(st, want) {
 				rt.Fatalf("step %d:\n%+v, want\n%+v", id, st, want)
 			}
-			if st.Parent != s.Parent(id) || st.First != s.First(id) || st.Ended != s.Ended(id) || st.Folded != s.Folded(id) || st.Read != s.Read(id) {
+			if st.Parent != s.Parent(id) || st.First != s.First(id) || st.Ended != s.Ended(id) || st.Folded != s.Folded(id) || st.Read != s.Read(id) || st.Saved != s.Saved(id) || !reflect.DeepEqual(s.At(id), st) {
 				rt.Fatalf("step %d is told in two ways", id)
 			}
 		}
 	})
 }
 
-func drawStep(rt *rapid.T, id int) Step {
-	hash := rapid.SampledFrom([]string{"", strings.Repeat("0a", 20), strings.Repeat("f9", 20), strings.Repeat("00", 20), "t1", strings.Repeat("AB", 20)})
-	first := rapid.Uint64Range(1, 1<<40).Draw(rt, "first")
+func drawStep(rt *rapid.T, id int, first uint64) Step {
+	bits := rapid.Uint32().Draw(rt, "step")
+	few := func(shift, most int) int { return int(bits>>shift) % (most + 1) }
 	st := Step{
-		ID: id, Parent: rapid.IntRange(0, id).Draw(rt, "parent"), First: first, Last: first + rapid.Uint64Range(0, 1<<34).Draw(rt, "operations"),
-		Ended: rapid.Bool().Draw(rt, "ended"), Folded: rapid.Bool().Draw(rt, "folded"), Read: rapid.Bool().Draw(rt, "read"), Carried: rapid.Bool().Draw(rt, "carried"),
-		Commit: hash.Draw(rt, "commit"), Tree: hash.Draw(rt, "tree"), LeftBy: rapid.SampledFrom([]string{"", "no use", "too slow"}).Draw(rt, "left by"),
-		NoCheckpoint: rapid.SampledFrom([]string{"", "", "disk full"}).Draw(rt, "no checkpoint"), Failed: rapid.IntRange(0, 1<<17).Draw(rt, "failed"),
+		ID: id, Parent: max(0, id-1), First: first, Last: first + uint64(few(0, 300)), Ended: bits&(1<<20) != 0, Folded: bits&(1<<21) != 0, Read: bits&(1<<22) != 0,
+		Carried: bits&(1<<23) != 0, Saved: bits&(1<<24) != 0, World: worldMark(bits >> 29), LeftBy: []string{"", "no use", "too slow"}[few(4, 2)], Failed: few(8, 1),
 	}
-	for i := range rapid.IntRange(0, 3).Draw(rt, "calls") {
+	if few(12, 15) == 0 {
+		st.Parent, st.NoCheckpoint, st.Failed = rapid.IntRange(0, id).Draw(rt, "parent"), "disk full", rapid.IntRange(0, 1<<17).Draw(rt, "failed")
+		st.Last = first + rapid.Uint64Range(0, 1<<34).Draw(rt, "operations")
+		st.World = worldMark(rapid.Uint64().Draw(rt, "world"))
+	}
+	for i := range few(6, 3) {
 		st.Calls = append(st.Calls, fmt.Sprintf("Tool%d", i))
 	}
-	for i := range rapid.IntRange(0, 2).Draw(rt, "todos") {
+	for i := range few(9, 2) {
 		st.Todos = append(st.Todos, op.Todo{Title: fmt.Sprint("todo ", i), Status: "pending"})
 	}
-	for range rapid.IntRange(0, 2).Draw(rt, "began") {
-		key := loop.Key(rapid.SampledFrom([]string{"short", string(loop.KeyOf("w", "Bash", "{}")), "AAAAAAAAAAAAAAA=", "AAAAAAAAAAAAAAAAAA"}).Draw(rt, "key"))
-		st.Began = append(st.Began, Began{key, rapid.Uint64Range(first-1, st.Last).Draw(rt, "result")})
+	for i := range few(15, 9) / 4 {
+		st.Began = append(st.Began, Began{loop.KeyOf(fmt.Sprint(bits), "Bash", fmt.Sprint(i)), st.First + uint64(bits)%(st.Last-st.First+1) - uint64(bits>>28&1)})
 	}
 	return st
 }
 
 // TestStepsAreSmall: a task keeps what it knows of each step for ever.
 func TestStepsAreSmall(t *testing.T) {
-	if n := unsafe.Sizeof(packedStep{}); n > 96 {
-		t.Errorf("a step takes %d bytes, at most 96 are wanted", n)
-	}
 	var s Steps
-	for id := range 3 * stepChunk {
-		st := Step{ID: id, First: uint64(5*id + 1), Last: uint64(5*id + 5), Ended: true, Commit: strings.Repeat("ab", 20), Tree: strings.Repeat("cd", 20), LeftBy: "no use", Calls: []string{"Bash"}}
+	const steps = 50 * stepsTogether
+	for id := range steps {
+		st := Step{ID: id, Parent: max(0, id-1-id%20/19*18), First: uint64(5*id + 1), Last: uint64(5*id + 5), Ended: true, Saved: true, World: markOf(fmt.Sprint(id)), Calls: []string{"Bash"}}
 		st.Began = []Began{{loop.KeyOf(fmt.Sprint(id), "Bash", "{}"), st.Last}}
 		s.add(st)
+		s.leave(id, "no use")
 	}
-	if n := len(s.wide) + len(s.texts.list) + len(s.calls.list); n != 2 {
+	if n := len(s.wide) + len(s.texts) + len(s.calls.list); n != 2 {
 		t.Errorf("ordinary steps fill %d places of tables, want one reason and one list of calls", n)
+	}
+	bytes := len(s.parents) * int(unsafe.Sizeof(stepParent{}))
+	for _, g := range s.groups {
+		bytes += int(unsafe.Sizeof(*g)+unsafe.Sizeof(g)) + len(g.rest)
+	}
+	if n := bytes / steps; n > 30 {
+		t.Errorf("a step takes %d bytes, at most 30 are wanted", n)
+	}
+}
+
+// TestStepsManyReasons: each step is left for a reason of its own, of which there
+// are more than have numbers.
+func TestStepsManyReasons(t *testing.T) {
+	var s Steps
+	const steps = 1<<16 + 3*stepsTogether
+	for id := range steps {
+		s.add(Step{ID: id, Parent: max(0, id-1), First: uint64(id + 1), Last: uint64(id + 1), Ended: true})
+		s.leave(id, fmt.Sprint("reason ", id))
+	}
+	for id, st := range s.All() {
+		if want := fmt.Sprint("reason ", id); st.LeftBy != want || s.Parent(id) != max(0, id-1) {
+			t.Fatalf("step %d, child of %d, was left for %q", id, s.Parent(id), st.LeftBy)
+		}
+	}
+	if n := len(s.wide); n != 3*stepsTogether+1 {
+		t.Errorf("%d steps stand whole", n)
 	}
 }
 

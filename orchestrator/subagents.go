@@ -255,7 +255,11 @@ func (w *working) resume(ctx context.Context) error {
 // goOn records the new words, after what became of the files meanwhile.
 func (w *working) goOn(ctx context.Context) error {
 	c := w.child
-	if last := c.state.commitAt(c.state.Current); last != "" {
+	last, err := c.commitAt(c.state.Current)
+	if err != nil {
+		return err
+	}
+	if last != "" {
 		now, err := c.saveSource(ctx, last, "before the subagent goes on")
 		if err != nil {
 			return err
@@ -374,8 +378,12 @@ func (t *Task) calledAt(call string) uint64 {
 
 // fork makes a copy of the world as it is now, for a subagent.
 func (t *Task) fork(ctx context.Context, id string) (dir string, err error) {
+	parent, err := t.commitAt(t.state.Current)
+	if err != nil {
+		return "", err
+	}
 	snap, err := t.world.Save(ctx, worldstate.SaveOptions{
-		Message: "what " + id + " begins with", Parent: t.state.commitAt(t.state.Current), Ref: "fork-" + id,
+		Message: "what " + id + " begins with", Parent: parent, Ref: "fork-" + id,
 	})
 	if err != nil {
 		return "", err

@@ -121,8 +121,12 @@ func (w *working) writePatch(ctx context.Context, sb *strings.Builder) {
 	if c.state.Steps.Len() == 0 {
 		return
 	}
-	first, last := worldstate.ID(c.state.Steps.At(0).Commit), c.state.commitAt(c.state.Current)
-	changes, err := c.world.Diff(ctx, first, last)
+	var changes []worldstate.Change
+	first, err := c.commitAt(0)
+	last, err2 := c.commitAt(c.state.Current)
+	if err = errors.Join(err, err2); err == nil {
+		changes, err = c.world.Diff(ctx, first, last)
+	}
 	var patch bytes.Buffer
 	if err == nil {
 		err = c.world.Patch(ctx, &patch, changes)

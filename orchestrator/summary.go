@@ -62,7 +62,7 @@ func (s *State) Standing(live bool) string {
 	switch {
 	case live:
 		return "running"
-	case !s.Turn.Open && s.Turn.End != nil && s.Jumping == nil && s.Pending == nil:
+	case !s.Turn.Open && s.Turn.End != nil && s.Jumping == nil && s.Restoring == nil && s.Pending == nil:
 		return s.Turn.End.Reason
 	}
 	return "interrupted"

@@ -141,9 +141,10 @@ type Task struct {
 	boxMu      sync.Mutex // guards confines
 	confines   confines
 
-	state        State  // Run's goroutine only
-	unusable     bool   // a fold failed; Run's goroutine only
-	checkpointed uint64 // seq of the last operation in a checkpoint; Run's goroutine only
+	state        State      // Run's goroutine only
+	here         savedWorld // of the current step, once it was asked for; Run's goroutine only, between calls
+	unusable     bool       // a fold failed; Run's goroutine only
+	checkpointed uint64     // seq of the last operation in a checkpoint; Run's goroutine only
 
 	taint *anamnesis.TaintLog // Run's goroutine only; nil until a pass needs it
 
@@ -329,6 +330,9 @@ func (t *Task) catchUp() error {
 func (t *Task) fold(o op.Op) error {
 	err := Fold(&t.state, o)
 	t.unusable = t.unusable || err != nil
+	if b, ok := o.Body.(*op.WorldSaved); ok {
+		t.here = savedWorld{o.Step, worldstate.ID(b.Commit), b.Tree}
+	}
 	return err
 }
 

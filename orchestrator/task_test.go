@@ -113,7 +113,7 @@ func TestInterruptedStep(t *testing.T) {
 	if st.Pending != nil || st.Totals.Jumps != 0 {
 		t.Errorf("the jump of the interrupted step is still to come: %+v", st.Pending)
 	}
-	if st.Steps.Len() < 2 || !st.Steps.Ended(1) || st.Steps.At(1).Commit == "" {
+	if st.Steps.Len() < 2 || !st.Steps.Ended(1) || !st.Steps.Saved(1) {
 		t.Errorf("step 1 has no checkpoint: %+v", st.Steps)
 	}
 	text := string(renderMessages(st.Projection()))

@@ -6,7 +6,7 @@ import (
 )
 
 // sumBlock is how many counts of tokens stand together in tokenSums.
-const sumBlock = 64
+const sumBlock = 256
 
 // tokenSums are the tokens of a task's operations, and of each of its first n
 // together. An operation takes about two bytes. The zero value has none.

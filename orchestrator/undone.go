@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"anamnesis/orchestrator/loop"
 )
@@ -28,7 +29,7 @@ type Undone struct {
 // its step.
 func (st *Step) began(c *CallState, seq uint64) {
 	if c.World != "" && c.Changes {
-		st.Began = append(st.Began, Began{loop.KeyOf(c.World, c.Name, c.Args), seq})
+		st.Began = append(st.Began, Began{undoneKey(markOf(c.World), c.Name, c.Args), seq})
 	}
 }
 
@@ -65,7 +66,11 @@ func (s *State) undo(to int, reason string) {
 
 // redo forgets what is no longer undone, since its step is on the path again.
 func (s *State) redo() {
-	s.forgetUndone(func(u Undone) bool { return s.OnPath(u.Step, s.Current) })
+	if len(s.Undone) == 0 {
+		return
+	}
+	on := s.PathSet(s.Current)
+	s.forgetUndone(func(u Undone) bool { return on[u.Step] })
 }
 
 func (s *State) forgetUndone(gone func(Undone) bool) {
@@ -87,7 +92,7 @@ func (s *State) heldOnce(id string) {
 	}
 	if i := slices.IndexFunc(s.Reply.Calls, func(c CallState) bool { return c.ID == id }); i >= 0 {
 		c := s.Reply.Calls[i].Call
-		delete(s.Undone, loop.KeyOf(s.Steps.At(s.Current).Tree, c.Name, c.Args))
+		delete(s.Undone, undoneKey(s.Steps.At(s.Current).World, c.Name, c.Args))
 	}
 	if len(s.Undone) == 0 {
 		s.Undone = nil
@@ -100,8 +105,13 @@ func (t *Task) undone(c loop.Call) (Undone, bool) {
 	if t.opts.RunUndone || c.World == "" {
 		return Undone{}, false
 	}
-	u, ok := t.state.Undone[loop.KeyOf(c.World, c.Tool, c.Args)]
+	u, ok := t.state.Undone[undoneKey(markOf(c.World), c.Tool, c.Args)]
 	return u, ok
+}
+
+// undoneKey is the key of a call in Undone.
+func undoneKey(world worldMark, tool, args string) loop.Key {
+	return loop.KeyOf(strconv.FormatUint(uint64(world), 16), tool, args)
 }
 
 // notRun tells the model what became of the call the last time.

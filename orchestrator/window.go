@@ -222,15 +222,19 @@ func (t *Task) foldOldest(ctx, keep context.Context, act Action) error {
 		return t.state.Steps.Folded(o.Step) && kindOf(o) != op.KindPassDone
 	})
 	var words []op.Op
+	on := t.state.PathSet(t.state.Current)
 	for _, o := range ops {
 		// A jump has carried over what was said in the steps it left.
-		if t.state.OnPath(o.Step, t.state.Current) {
+		if on[o.Step] {
 			words = append(words, o)
 		}
 	}
 	req := t.passRequest(r, ops)
-	req.From, req.To, req.WorldID = first.ID, last.ID, last.Tree
-	req.TargetWorldID = t.state.Steps.At(first.Parent).Tree
+	trees, err := t.treesOf(first.Parent, last.ID)
+	if err != nil {
+		return err
+	}
+	req.From, req.To, req.TargetWorldID, req.WorldID = first.ID, last.ID, trees[0], trees[1]
 	req.Standing, req.Left = true, t.leftOf(act.Steps)
 	return t.runPass(ctx, keep, passModel{t}, req, &op.PassDone{Trigger: triggerWindow, Words: wordsOf(words, nil, wordsOfFolded, t.counter.Count), Target: act.Target})
 }
@@ -238,8 +242,9 @@ func (t *Task) foldOldest(ctx, keep context.Context, act Action) error {
 // leftOf names those of some steps that a jump has left.
 func (t *Task) leftOf(steps []int) string {
 	var left []int
+	on := t.state.PathSet(t.state.Current)
 	for _, id := range steps {
-		if !t.state.OnPath(id, t.state.Current) {
+		if !on[id] {
 			left = append(left, id)
 		}
 	}

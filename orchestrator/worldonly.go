@@ -2,7 +2,11 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,40 +18,93 @@ import (
 // is not running, and nothing else: no step is left, nothing is folded, and the
 // next step goes on from the current one. The name is one that the worldstate
 // package resolves. The model is told what was done with its next request; where
-// nothing was moved, nothing is recorded. A crash between the restore and its
-// record leaves the files as the restore did, as if the person had copied them.
+// nothing is to be moved, nothing is recorded. A crash leaves the intent without
+// a result: whoever takes the task over tells what became of it.
 func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.RestoreOptions, resumed *op.TaskResumed) (worldstate.Result, error) {
 	id, err := t.world.Resolve(ctx, name)
 	if err != nil {
 		return worldstate.Result{}, err
 	}
-	if err := t.takeOver(ctx, context.WithoutCancel(ctx), resumed, "Not run: the person took the task over before it began."); err != nil {
+	keep := context.WithoutCancel(ctx)
+	if err := t.takeOver(ctx, keep, resumed, "Not run: the person took the task over before it began."); err != nil {
 		return worldstate.Result{}, err
+	}
+	step := t.stepAt(id, strings.TrimPrefix(name, t.ID+"@"))
+	o.Intend = func(p worldstate.Plan) error {
+		return t.record(keep, &op.RestoreIntended{
+			FromCommit: string(p.Source), ToCommit: string(p.Target), ToStep: step, Paths: o.Paths,
+			Overwrite: o.OverwriteEdits, Plan: p.Hash, By: byPerson,
+		})
 	}
 	res, err := t.world.RestoreTo(ctx, id, o)
 	if err == nil {
 		err = t.world.Settle()
 	}
-	if err != nil || len(res.Written)+len(res.Deleted) == 0 {
+	r := t.state.Restoring
+	if r == nil {
 		return res, err
 	}
-	b := &op.WorldRestored{
-		From: string(res.Source), To: string(res.Target), ToStep: t.state.stepAt(string(id), strings.TrimPrefix(name, t.ID+"@")), Paths: o.Paths,
-		Written: len(res.Written), Deleted: len(res.Deleted), Kept: firstN(skips(res.Kept), maxListed), By: byPerson,
+	if err != nil {
+		if told := t.tellRestore(keep); !errors.Is(told, worldstate.ErrUnfinished) { // else who recovers it tells
+			err = errors.Join(err, told)
+		}
+		return res, err
 	}
+	b := resultOf(r)
+	b.Written, b.Deleted, b.Kept = len(res.Written), len(res.Deleted), firstN(skips(res.Kept), maxListed)
 	b.Notice = restoredNotice(b, t.state.Current, res)
-	return res, t.record(context.WithoutCancel(ctx), b)
+	return res, t.record(keep, b)
+}
+
+// resultOf begins the result of a restore that was intended.
+func resultOf(r *op.RestoreIntended) *op.WorldRestored {
+	return &op.WorldRestored{From: r.FromCommit, To: r.ToCommit, ToStep: r.ToStep, Paths: r.Paths, By: r.By}
+}
+
+// tellRestore ends a restore that has an intent and no result by what is found:
+// how the files differ from the world before it, which includes what anybody
+// changed since. No file is moved.
+func (t *Task) tellRestore(ctx context.Context) error {
+	r := t.state.Restoring
+	back, err := t.world.Plan(ctx, worldstate.ID(r.FromCommit), &worldstate.PlanOptions{Paths: r.Paths, OverwriteEdits: true})
+	if errors.Is(err, worldstate.ErrUnfinished) {
+		return fmt.Errorf("look what became of the restore to %.12s: %w", r.ToCommit, err)
+	}
+	res := worldstate.Result{Written: back.Delete}
+	for _, path := range back.Write { // what the world before has otherwise
+		if _, err := t.root.Lstat(filepath.FromSlash(strings.TrimSuffix(path, "/"))); errors.Is(err, fs.ErrNotExist) {
+			res.Deleted = append(res.Deleted, path)
+		} else {
+			res.Written = append(res.Written, path)
+		}
+	}
+	slices.Sort(res.Written)
+	b := resultOf(r)
+	b.Written, b.Deleted, b.Interrupted = len(res.Written), len(res.Deleted), true
+	switch {
+	case errors.Is(err, worldstate.ErrNoPath): // in neither world: nothing came of it
+	case err != nil: // the store is damaged; the task goes on
+		b.Notice = restoredNotice(b, t.state.Current, res) + fmt.Sprintf("\nWhat it changed could not be found out: %v.", err)
+	case b.Written+b.Deleted > 0:
+		b.Notice = restoredNotice(b, t.state.Current, res)
+	}
+	return t.record(ctx, b)
 }
 
 // stepAt is the step that ended with a commit: the one a name says, the last
 // where it names none, since one that changed nothing has the commit before
-// it; -1 when none did.
-func (s *State) stepAt(commit, name string) int {
-	if n, err := strconv.Atoi(name); err == nil && n >= 0 && n < s.Steps.Len() && s.Steps.At(n).Commit == commit {
+// it; -1 when none did, as far as that can be read.
+func (t *Task) stepAt(commit worldstate.ID, name string) int {
+	steps := &t.state.Steps
+	is := func(id int) bool {
+		w, err := t.worldOf(id)
+		return err == nil && w.commit == commit
+	}
+	if n, err := strconv.Atoi(name); err == nil && n >= 0 && n < steps.Len() && is(n) {
 		return n
 	}
-	for i := s.Steps.Len() - 1; i >= 0; i-- {
-		if s.Steps.At(i).Commit == commit {
+	for i := steps.Len() - 1; i >= 0; i-- {
+		if is(i) {
 			return i
 		}
 	}
@@ -65,12 +122,19 @@ func restoredNotice(b *op.WorldRestored, current int, res worldstate.Result) str
 	if len(b.Paths) > 0 {
 		what = list(b.Paths, len(b.Paths))
 	}
-	fmt.Fprintf(&sb, "[WORLD] The person brought %s back to %s. No step was undone: you go on from step %d, and what was said and done above stands.", what, state, current)
+	changed, gone := "Changed back", "Gone"
+	if b.Interrupted {
+		changed, gone = "Changed since", "Gone since"
+		fmt.Fprintf(&sb, "[WORLD] The person began to bring %s back to %s, and it was interrupted.", what, state)
+	} else {
+		fmt.Fprintf(&sb, "[WORLD] The person brought %s back to %s.", what, state)
+	}
+	fmt.Fprintf(&sb, " No step was undone: you go on from step %d, and what was said and done above stands.", current)
 	if len(res.Written) > 0 {
-		fmt.Fprintf(&sb, "\nChanged back: %s.", list(res.Written, len(res.Written)))
+		fmt.Fprintf(&sb, "\n%s: %s.", changed, list(res.Written, len(res.Written)))
 	}
 	if len(res.Deleted) > 0 {
-		fmt.Fprintf(&sb, "\nGone: %s.", list(res.Deleted, len(res.Deleted)))
+		fmt.Fprintf(&sb, "\n%s: %s.", gone, list(res.Deleted, len(res.Deleted)))
 	}
 	if len(b.Kept) > 0 {
 		names := make([]string, len(b.Kept))

@@ -268,3 +268,83 @@ func crashInJump(t *testing.T, kill string) {
 		t.Errorf("the world holds %q, want %q", got, want)
 	}
 }
+
+// TestCrashInRestore kills a person's restore of the files after appends and
+// inside the restore. A resume tells what became of it, once: the files are all
+// those of the target, which the model is told, or all those from before.
+func TestCrashInRestore(t *testing.T) {
+	for _, kill := range []string{"append:1", "append:2", "append:3", "restore:1", "restore:4", "restore:6", "restore:8", "restore:10", "restore:12", "restore:13"} {
+		t.Run(kill, func(t *testing.T) { crashInRestore(t, kill) })
+	}
+}
+
+func crashInRestore(t *testing.T, kill string) {
+	dir := t.TempDir()
+	world, script := filepath.Join(dir, "w"), filepath.Join(dir, "words.yaml")
+	home := filepath.Join(dir, "home")
+	env := []string{"ANAMNESIS_HOME=" + home}
+	words := `turns:
+  - calls:
+      - {name: WriteFile, arguments: {path: one.txt, content: "1"}}
+      - {name: WriteFile, arguments: {path: zero.txt, content: "z", mode: overwrite}}
+  - reply: Done.
+`
+	if err := errors.Join(os.Mkdir(world, 0o755), os.WriteFile(filepath.Join(world, "zero.txt"), []byte("0"), 0o644),
+		os.WriteFile(filepath.Join(world, "two.txt"), []byte("2"), 0o644), os.WriteFile(script, []byte(words), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := program(t.Context(), env, "run", "--dir", world, "--model", "script:"+script, "--approval", "auto", "--task", "t", "Go."); err != nil {
+		t.Fatalf("run: %v\n%s", err, out)
+	}
+	out, err := program(t.Context(), append(env, killVariable+"="+kill), "world", "restore", "--task", "t", "0")
+	if !killed(err) {
+		t.Fatalf("restore was not killed: %v\n%s", err, out)
+	}
+	intents := func() (intended, restored int, last *op.WorldRestored) {
+		err := orchestrator.EachOp(orchestrator.Home{State: home}, "t", func(o op.Op) error {
+			switch b := o.Body.(type) {
+			case *op.RestoreIntended:
+				intended++
+			case *op.WorldRestored:
+				restored++
+				last = b
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return intended, restored, last
+	}
+	begun, ended, _ := intents()
+	if begun > ended { // to be told of
+		if out, err = program(t.Context(), env, "tasks"); err != nil || !strings.Contains(out, "interrupted") {
+			t.Errorf("tasks does not say that something was interrupted: %v\n%s", err, out)
+		}
+		for range 2 { // the second finds nothing to tell
+			out, err = program(t.Context(), env, "resume", "t")
+			if err == nil && !strings.Contains(out, "a restore of the files to step 0 was interrupted") {
+				t.Errorf("resume does not tell of it:\n%s", out)
+			}
+		}
+		if err == nil {
+			t.Errorf("the second resume tells of it again:\n%s", out)
+		}
+	}
+	one, errOne := os.ReadFile(filepath.Join(world, "one.txt"))
+	zero, err := os.ReadFile(filepath.Join(world, "zero.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := errors.Is(errOne, os.ErrNotExist) && string(zero) == "0"
+	if !back && (string(one) != "1" || string(zero) != "z") {
+		t.Errorf("the world is neither: one.txt %q (%v), zero.txt %q", one, errOne, zero)
+	}
+	begun, ended, last := intents()
+	switch {
+	case begun != ended || begun > 1:
+		t.Errorf("%d restores were intended and %d have a result", begun, ended)
+	case back != (last != nil && last.Written == 1 && last.Deleted == 1 && strings.Contains(last.Notice, "zero.txt") && strings.Contains(last.Notice, "one.txt")):
+		t.Errorf("brought back: %v; recorded %+v", back, last)
+	}
+}

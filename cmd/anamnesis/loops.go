@@ -103,6 +103,9 @@ func readRecording(path string) ([]loopRow, error) {
 	defer f.Close()
 	runs, err := loop.ReadRecording(f)
 	if errors.Is(err, loop.ErrRecording) {
+		if ops := filepath.Dir(path); filepath.Base(ops) == "ops" {
+			return nil, usageError("%s: %v; a task's stream is read as a whole: name the task, or its folder %s", path, err, filepath.Dir(ops))
+		}
 		return nil, usageError("%s: %v", path, err)
 	}
 	if err != nil {

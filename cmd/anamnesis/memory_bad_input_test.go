@@ -17,6 +17,7 @@ var memoryBadInput = []struct{ row, file, holds string }{
 	{"a jump to the step under way, by the agent", "testdata/script/memory_bad_input.txtar", "no such checkpoint: step 2"},
 	{"a world whose objects are gone", "testdata/script/task_lost_world.txtar", "the world of step 3 cannot be restored"},
 	{"a world whose objects are gone, in a dry run", "testdata/script/task_lost_world.txtar", "jump t 3 --dry-run"},
+	{"a world whose directory and objects are gone, in a dry run", "testdata/script/task_lost_world.txtar", "jump t 0 --dry-run\nstderr '^anamnesis: the world of step 0 cannot be restored"},
 	{"a world whose objects are gone, mid-task", "../../orchestrator/task_test.go", "func TestJumpToLostWorld("},
 	{"another process holds the task", "testdata/script/task_live.txtar", "its directory takes"},
 	{"two jumps in one reply", "testdata/script/memory_bad_input.txtar", "scheduled already"},

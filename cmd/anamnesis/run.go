@@ -390,8 +390,8 @@ func (a *app) resumedWith(h orchestrator.Home, st *orchestrator.State, m modelCh
 
 // continues says whether a resume without words opens the last turn again.
 func continues(st *orchestrator.State, message string) (bool, error) {
-	if message != "" || st.Turn.Open || st.Jumping != nil || st.Pending != nil {
-		return false, nil // there is something to answer, or a jump to make
+	if message != "" || st.Turn.Open || st.Jumping != nil || st.Restoring != nil || st.Pending != nil {
+		return false, nil // there is something to answer or to tell, or a jump to make
 	}
 	if st.Turn.End == nil {
 		return false, usageError("task %s has no request yet: give one with 'anamnesis resume %s \"…\"'", st.Opened.Task, st.Opened.Task)

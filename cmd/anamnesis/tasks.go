@@ -147,8 +147,8 @@ func (a *app) diff(ctx context.Context, h orchestrator.Home, args []string, asJS
 	if err != nil {
 		return err
 	}
-	var ends [2]worldstate.ID
-	for i, arg := range args[1:] {
+	var steps []int
+	for _, arg := range args[1:] {
 		id, err := parseStep(arg)
 		if err != nil {
 			return err
@@ -157,10 +157,14 @@ func (a *app) diff(ctx context.Context, h orchestrator.Home, args []string, asJS
 		if err != nil {
 			return err
 		}
-		if step.Commit == "" {
+		if !step.Saved {
 			return usageError("step %d has no checkpoint: %s", id, step.NoCheckpoint)
 		}
-		ends[i] = worldstate.ID(step.Commit)
+		steps = append(steps, id)
+	}
+	ends, err := orchestrator.Commits(h, args[0], st, steps...)
+	if err != nil {
+		return err
 	}
 	w, err := worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: args[0], Home: h.User})
 	if err != nil {

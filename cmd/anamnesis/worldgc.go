@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -122,11 +123,8 @@ func namedSteps(h orchestrator.Home, tasks []string, store string) []worldstate.
 		if err != nil || st.Opened.Store != store {
 			continue
 		}
-		for _, step := range st.Steps.All() {
-			if step.Commit != "" {
-				ids = append(ids, worldstate.ID(step.Commit))
-			}
-		}
+		named, _ := orchestrator.Commits(h, task, st) // those that can be read
+		ids = append(ids, slices.DeleteFunc(named, func(id worldstate.ID) bool { return id == "" })...)
 	}
 	return ids
 }

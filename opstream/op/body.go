@@ -231,6 +231,18 @@ type WorldSaved struct {
 	Error    string    `json:"error,omitempty"` // why there is no checkpoint
 }
 
+// RestoreIntended is the point of no return of a restore that moves files and
+// nothing else: both worlds are durable. WorldRestored is its result.
+type RestoreIntended struct {
+	FromCommit string   `json:"from_commit"` // the world just before
+	ToCommit   string   `json:"to_commit"`
+	ToStep     int      `json:"to_step"`
+	Paths      []string `json:"paths,omitempty"` // subset, when one was given
+	Overwrite  bool     `json:"overwrite,omitempty"`
+	Plan       string   `json:"plan"` // plan hash
+	By         string   `json:"by"`
+}
+
 // WorldRestored is a restore that moved files and nothing else.
 type WorldRestored struct {
 	From    string    `json:"from"` // commit saved just before
@@ -241,7 +253,10 @@ type WorldRestored struct {
 	Deleted int       `json:"deleted"`
 	Kept    []Skipped `json:"kept,omitempty"`
 	By      string    `json:"by"`
-	Notice  string    `json:"notice"` // what the model is told
+	Notice  string    `json:"notice"` // what the model is told; empty where nothing moved
+	// Interrupted: it did not come to its end, and Written and Deleted are what
+	// was found to differ from the world before.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // JumpRequested schedules a jump; it is performed when its step is complete.
@@ -394,6 +409,8 @@ func (*ToolReturned) Kind() Kind { return KindToolReturned }
 func (*WorldSaved) Kind() Kind { return KindWorldSaved }
 
 // Kind implements Body.
+func (*RestoreIntended) Kind() Kind { return KindRestoreIntended }
+
 func (*WorldRestored) Kind() Kind { return KindWorldRestored }
 
 // Kind implements Body.

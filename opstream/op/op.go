@@ -38,6 +38,7 @@ const (
 	KindJobStarted      Kind = "job.started"
 	KindJobEnded        Kind = "job.ended"
 	KindWorldSaved      Kind = "world.saved"
+	KindRestoreIntended Kind = "restore.intended"
 	KindWorldRestored   Kind = "world.restored"
 	KindJumpRequested   Kind = "jump.requested"
 	KindJumpDropped     Kind = "jump.dropped"
@@ -164,6 +165,8 @@ func emptyTimeline(k Kind) Body {
 	switch k {
 	case KindWorldSaved:
 		return new(WorldSaved)
+	case KindRestoreIntended:
+		return new(RestoreIntended)
 	case KindWorldRestored:
 		return new(WorldRestored)
 	case KindJumpRequested:

@@ -2,7 +2,7 @@ package loop
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -27,13 +27,15 @@ const (
 )
 
 // Key identifies a call: the world it ran in, the tool, and the arguments
-// whatever their spacing and the order of their names.
-type Key string
+// whatever their spacing and the order of their names. It is eight bytes of a
+// hash: that two of the calls a Tally remembers share one has a chance of 1 in
+// 10^11, and then one of them is said to be the other's repetition.
+type Key uint64
 
 // KeyOf makes a call's key.
 func KeyOf(world, tool, args string) Key {
 	sum := sha256.Sum256([]byte(world + "\x00" + tool + "\x00" + op.CanonicalArgs(args)))
-	return Key(base64.RawURLEncoding.EncodeToString(sum[:12]))
+	return Key(binary.BigEndian.Uint64(sum[:]))
 }
 
 // Run is one run of a call.
@@ -42,10 +44,26 @@ type Run struct {
 	Failed bool
 }
 
+// Ran is a Run in eight bytes: twice its Seq, plus 1 where it failed.
+type Ran uint64
+
+func (r Run) ran() Ran {
+	n := Ran(r.Seq << 1)
+	if r.Failed {
+		n |= 1
+	}
+	return n
+}
+
+func (r Ran) run() Run { return Run{Seq: uint64(r >> 1), Failed: r&1 != 0} }
+
 // Tally counts calls that are repeated in an unchanged world. The zero Tally
 // is empty. It is plain data: its fields are for those who store it.
 type Tally struct {
-	Runs map[Key][]Run `json:",omitempty"`
+	// Last is each call's last run, Before the ones before it, the oldest first:
+	// most calls are made once, and all that failed are kept.
+	Last   map[Key]Ran   `json:",omitempty"`
+	Before map[Key][]Ran `json:",omitempty"`
 	// Epoch counts what may have changed the world without its id showing it:
 	// a command that had not run before in this world, and is not known to do
 	// no more than look.
@@ -77,28 +95,29 @@ func (t *Tally) Earlier(c Call, visible func(seq uint64) bool) []Run {
 	if c.World == "" {
 		return nil
 	}
+	k := t.key(c)
+	last, ran := t.Last[k]
+	if !ran {
+		return nil
+	}
 	var out []Run
-	for _, r := range t.Runs[t.key(c)] {
-		if r.Failed || visible(r.Seq) {
+	for _, r := range t.Before[k] {
+		if r := r.run(); counts(r, visible) {
 			out = append(out, r)
 		}
+	}
+	if r := last.run(); counts(r, visible) {
+		out = append(out, r)
 	}
 	return out
 }
 
+func counts(r Run, visible func(seq uint64) bool) bool { return r.Failed || visible(r.Seq) }
+
 // Add books a run.
 func (t *Tally) Add(c Call, r Run) {
 	if c.World != "" {
-		if t.Runs == nil {
-			t.Runs = make(map[Key][]Run)
-		}
-		k := t.key(c)
-		// Two are enough to block the third; of more the last are the ones to show.
-		runs := append(t.Runs[k], r)
-		t.Runs[k] = runs[max(0, len(runs)-BlockAt):]
-		if len(t.Runs) > maxTallied {
-			t.forgetOlder()
-		}
+		t.addRun(t.key(c), r.ran())
 	}
 	if c.Effects && !r.Failed {
 		k := KeyOf(c.World, c.Tool, c.Args)
@@ -113,32 +132,70 @@ func (t *Tally) Add(c Call, r Run) {
 	}
 }
 
+func (t *Tally) addRun(k Key, r Ran) {
+	if t.Last == nil {
+		t.Last = make(map[Key]Ran)
+	}
+	if was, ran := t.Last[k]; ran {
+		// Two are enough to block the third; of more the last are the ones to show.
+		before := append(t.Before[k], was)
+		t.setBefore(k, before[max(0, len(before)-(BlockAt-1)):])
+	}
+	t.Last[k] = r
+	if len(t.Last) > maxTallied {
+		t.forgetOlder()
+	}
+}
+
+// setBefore sets the runs before a call's last; none takes no room.
+func (t *Tally) setBefore(k Key, runs []Ran) {
+	if len(runs) > 0 {
+		if t.Before == nil {
+			t.Before = make(map[Key][]Ran)
+		}
+		t.Before[k] = runs
+		return
+	}
+	if delete(t.Before, k); len(t.Before) == 0 {
+		t.Before = nil
+	}
+}
+
 // Prune forgets successful runs whose results are gone from the context: they
 // no longer count.
 func (t *Tally) Prune(visible func(seq uint64) bool) {
-	for k, runs := range t.Runs {
-		runs = slices.DeleteFunc(runs, func(r Run) bool { return !r.Failed && !visible(r.Seq) })
-		if len(runs) == 0 {
-			delete(t.Runs, k)
+	gone := func(r Ran) bool { return !counts(r.run(), visible) }
+	for k, before := range t.Before {
+		t.setBefore(k, slices.DeleteFunc(before, gone))
+	}
+	for k, last := range t.Last {
+		if !gone(last) {
 			continue
 		}
-		t.Runs[k] = runs
+		before := t.Before[k]
+		if len(before) == 0 {
+			delete(t.Last, k)
+			continue
+		}
+		t.Last[k] = before[len(before)-1]
+		t.setBefore(k, before[:len(before)-1])
 	}
-	if len(t.Runs) == 0 {
-		t.Runs = nil
+	if len(t.Last) == 0 {
+		t.Last = nil
 	}
 }
 
 func (t *Tally) forgetOlder() {
-	lasts := make([]uint64, 0, len(t.Runs))
-	for _, runs := range t.Runs {
-		lasts = append(lasts, runs[len(runs)-1].Seq)
+	lasts := make([]Ran, 0, len(t.Last))
+	for _, r := range t.Last {
+		lasts = append(lasts, r>>1)
 	}
 	slices.Sort(lasts)
 	middle := lasts[len(lasts)/2]
-	for k, runs := range t.Runs {
-		if runs[len(runs)-1].Seq < middle {
-			delete(t.Runs, k)
+	for k, r := range t.Last {
+		if r>>1 < middle {
+			delete(t.Last, k)
+			t.setBefore(k, nil)
 		}
 	}
 }

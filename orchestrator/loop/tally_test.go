@@ -3,8 +3,11 @@ package loop
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strconv"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 func all(uint64) bool  { return true }
@@ -70,14 +73,14 @@ func TestTallyForgets(t *testing.T) {
 		t.Errorf("a masked success counts %d times, want 0", n)
 	}
 	tl.Prune(none)
-	if n := len(tl.Runs); n != 1 || len(tl.Earlier(fail, none)) != 1 {
+	if n := len(tl.Last); n != 1 || len(tl.Earlier(fail, none)) != 1 {
 		t.Errorf("%d calls are left, want the one that failed", n)
 	}
 	for i := range 2*maxTallied + 10 {
 		tl.Add(Call{World: "w", Tool: "Bash", Args: strconv.Itoa(i), Effects: true}, Run{Seq: uint64(i + 3), Failed: i%2 == 0})
 	}
-	if len(tl.Runs) > maxTallied || len(tl.Effects) > maxEffects {
-		t.Errorf("%d calls and %d effects are remembered, over %d and %d", len(tl.Runs), len(tl.Effects), maxTallied, maxEffects)
+	if len(tl.Last) > maxTallied || len(tl.Effects) > maxEffects {
+		t.Errorf("%d calls and %d effects are remembered, over %d and %d", len(tl.Last), len(tl.Effects), maxTallied, maxEffects)
 	}
 	data, err := json.Marshal(tl)
 	if err != nil {
@@ -87,6 +90,59 @@ func TestTallyForgets(t *testing.T) {
 	if err := json.Unmarshal(data, &back); err != nil || !reflect.DeepEqual(back, tl) {
 		t.Errorf("the tally does not come back from JSON: %v", err)
 	}
+}
+
+// TestTallyAgainstLists: whatever is booked and pruned, and however often it is
+// written and read back, a tally says what a list of each call's runs says.
+func TestTallyAgainstLists(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var tl Tally
+		model := map[Call][]Run{}
+		seq := uint64(0)
+		for range rapid.IntRange(1, 60).Draw(rt, "changes") {
+			c := Call{World: rapid.SampledFrom([]string{"", "w1", "w2"}).Draw(rt, "world"), Tool: "T", Args: strconv.Itoa(rapid.IntRange(0, 3).Draw(rt, "args"))}
+			odd := rapid.Uint64Range(1, 5).Draw(rt, "masked every")
+			visible := func(seq uint64) bool { return seq%odd != 0 }
+			counting := func(runs []Run) []Run {
+				return slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return !r.Failed && !visible(r.Seq) })
+			}
+			switch rapid.IntRange(0, 9).Draw(rt, "change") {
+			case 0:
+				tl.Prune(visible)
+				for c, runs := range model {
+					model[c] = counting(runs)
+				}
+			case 1:
+				data, err := json.Marshal(tl)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				var back Tally
+				if err := json.Unmarshal(data, &back); err != nil || !reflect.DeepEqual(back, tl) {
+					rt.Fatalf("%s reads as %+v, %v, want %+v", data, back, err, tl)
+				}
+				tl = back
+			default:
+				seq += rapid.Uint64Range(1, 1<<40).Draw(rt, "operations")
+				r := Run{Seq: seq, Failed: rapid.Bool().Draw(rt, "failed")}
+				tl.Add(c, r)
+				if c.World != "" {
+					runs := append(model[c], r)
+					model[c] = runs[max(0, len(runs)-BlockAt):]
+				}
+			}
+			if got, want := tl.Earlier(c, visible), counting(model[c]); !slices.Equal(got, want) {
+				rt.Fatalf("%+v: %v count, want %v", c, got, want)
+			}
+			kept := 0
+			for _, runs := range model {
+				kept += min(len(runs), 1)
+			}
+			if len(tl.Last) != kept {
+				rt.Fatalf("%d calls are remembered, want %d", len(tl.Last), kept)
+			}
+		}
+	})
 }
 
 func TestPolling(t *testing.T) {

@@ -155,6 +155,7 @@ type stepDetail struct {
 
 	opened      op.TaskOpened
 	own, parent orchestrator.Step
+	before      string // commit of the step it goes on from
 }
 
 func (s *Server) showStep(w http.ResponseWriter, r *http.Request) error {
@@ -179,10 +180,15 @@ func (s *Server) showStep(w http.ResponseWriter, r *http.Request) error {
 
 // step finds a step. The caller holds mu.
 func (w *watch) step(id int) (*stepDetail, error) {
-	for _, n := range w.builder.Tree().Nodes {
+	nodes := w.builder.Tree().Nodes
+	for _, n := range nodes {
 		if n.Step == id {
 			st := w.builder.State()
-			return &stepDetail{Node: n, Signs: signs(n), opened: st.Opened, own: st.Steps.At(id), parent: st.Steps.At(n.Parent)}, nil
+			d := &stepDetail{Node: n, Signs: signs(n), opened: st.Opened, own: st.Steps.At(id), parent: st.Steps.At(n.Parent)}
+			if n.ParentRow >= 0 {
+				d.before = nodes[n.ParentRow].Commit
+			}
+			return d, nil
 		}
 	}
 	return nil, refuse(http.StatusNotFound, "Task %s has no step %d. Go back to the task.", w.id, id)
@@ -194,7 +200,7 @@ func (d *stepDetail) compare(ctx context.Context, s *Server, task string) {
 		return
 	}
 	var err error
-	d.Diff, err = s.worldDiff(ctx, task, &orchestrator.State{Opened: d.opened}, d.parent.Commit, d.own.Commit)
+	d.Diff, err = s.worldDiff(ctx, task, &orchestrator.State{Opened: d.opened}, d.before, d.Commit)
 	switch {
 	case errors.Is(err, worldstate.ErrNoDirectory):
 		d.Problem = fmt.Sprintf("The task's directory %s is not there any more, and its snapshots are opened by it. Make an empty one in its place to see what was changed.", d.opened.Dir)
@@ -212,9 +218,9 @@ func (d *stepDetail) incomparable(task string) string {
 		return "The task begins here: there is nothing before it to compare with."
 	case !d.own.Ended:
 		return "The step is under way: its files are saved when it ends."
-	case d.own.Commit == "":
+	case !d.own.Saved:
 		return "The step has no checkpoint: " + d.own.NoCheckpoint
-	case d.parent.Commit == "":
+	case !d.parent.Saved:
 		return fmt.Sprintf("Step %d, from which this one goes on, has no checkpoint: %s", d.parent.ID, d.parent.NoCheckpoint)
 	case err != nil:
 		return fmt.Sprintf("The snapshots cannot be read: %v. 'anamnesis doctor %s' looks closer.", err, task)

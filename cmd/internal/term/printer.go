@@ -167,6 +167,10 @@ func (p *textPrinter) jumped(o op.Op) {
 		for _, k := range b.Kept {
 			p.line("  kept %s: %s", k.Path, k.Reason)
 		}
+	case *op.WorldRestored:
+		if b.Interrupted {
+			p.line("! %s", timeline.Describe(o, p.dir))
+		}
 	case *op.JumpRequested:
 		if b.By != "agent" {
 			p.line("↩ a jump to step %d is scheduled", b.To)

@@ -58,7 +58,18 @@ func Describe(o op.Op, dir string) string {
 		return "todo list: " + op.TodosSummary(b.Todos)
 	case *op.WorldSaved:
 		return savedText(b)
+	case *op.RestoreIntended:
+		return fmt.Sprintf("files to step %d", b.ToStep)
 	case *op.WorldRestored:
+		if b.Interrupted {
+			switch {
+			case b.Notice == "":
+				return fmt.Sprintf("a restore of the files to step %d was interrupted, and no file was moved", b.ToStep)
+			case b.Written+b.Deleted == 0:
+				return fmt.Sprintf("a restore of the files to step %d was interrupted, and what it changed could not be found out", b.ToStep)
+			}
+			return fmt.Sprintf("a restore of the files to step %d was interrupted: %d written, %d deleted since", b.ToStep, b.Written, b.Deleted)
+		}
 		return fmt.Sprintf("files as of step %d: %d written, %d deleted", b.ToStep, b.Written, b.Deleted)
 	case *op.NoticeGiven:
 		return oneLine(b.Text)

@@ -26,6 +26,8 @@ func TestDescribe(t *testing.T) {
 		{"a call that failed", &op.ToolReturned{Name: "Bash", Exit: &exit, Text: "no\nsuch  file"}, "Bash (exit 2): no such file"},
 		{"a reply that calls", &op.ModelReplied{Text: "I look.", Calls: []op.Call{{Name: "ReadFile", Args: `{"path":"a.go"}`}}}, "I look. ▸ ReadFile(a.go)"},
 		{"an empty reply", &op.ModelReplied{Finish: "stop"}, "an empty reply (stop)"},
+		{"a restore without effect", &op.WorldRestored{ToStep: 1, Interrupted: true}, "a restore of the files to step 1 was interrupted, and no file was moved"},
+		{"a restore of unknown effect", &op.WorldRestored{ToStep: 1, Interrupted: true, Notice: "[WORLD]"}, "a restore of the files to step 1 was interrupted, and what it changed could not be found out"},
 		{"words", &op.UserSaid{Source: op.SourceSteer, Text: "Mind\nthe tabs."}, "steer: Mind the tabs."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -97,7 +97,7 @@ func (t *Tree) place(r Row, rows []int) {
 	}
 	if r.Kind == RowStep {
 		n := &t.Nodes[rows[r.Step]]
-		n.First, n.Last, n.Tokens, n.Text = r.First, r.Last, r.Tokens, r.Text
+		n.First, n.Last, n.Tokens, n.Commit, n.Text = r.First, r.Last, r.Tokens, r.Commit, r.Text
 		return
 	}
 	if j := r.Jump; j != nil && j.From < len(rows) && j.To < len(rows) {
@@ -111,7 +111,7 @@ func (b *Builder) node(id int, live []bool) Node {
 	s := b.state.Steps.At(id)
 	return Node{
 		Step: id, Parent: s.Parent, OnPath: live[id] || !s.Ended, Folded: s.Folded, UnderWay: !s.Ended,
-		First: s.First, Last: s.Last, Failed: s.Failed, Commit: s.Commit, LeftBy: s.LeftBy, Text: strings.Join(s.Calls, ", "),
+		First: s.First, Last: s.Last, Failed: s.Failed, LeftBy: s.LeftBy, Text: strings.Join(s.Calls, ", "),
 	}
 }
 
