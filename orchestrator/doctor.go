@@ -269,7 +269,7 @@ func (x *examination) names(o op.Op) {
 	case *op.WorldSaved:
 		ids = []string{b.Commit}
 	case *op.WorldRestored:
-		ids = []string{b.From, b.To}
+		ids = []string{b.From, b.To, b.Base}
 	case *op.RestoreIntended:
 		ids = []string{b.FromCommit, b.ToCommit}
 	case *op.JumpIntended:

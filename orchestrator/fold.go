@@ -104,6 +104,9 @@ func (s *State) apply(o op.Op) error {
 		s.Restoring = b
 	case *op.WorldRestored:
 		s.Restoring = nil
+		if b.Base != "" {
+			s.EditsSince = b.Base
+		}
 		if b.Notice != "" { // the files are no longer those of the step: what was called in them says nothing
 			s.Repeats.Epoch++
 			s.Undone = nil
@@ -268,7 +271,7 @@ func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
 	if same && s.Reply != nil && s.Reply.Wrote {
 		s.Repeats.Epoch++ // an ignored file was written: the world id does not show it
 	}
-	s.Current = o.Step
+	s.Current, s.EditsSince = o.Step, ""
 	s.Reply = nil
 	if o.Step > 0 {
 		s.Turn.Steps++
@@ -301,7 +304,7 @@ func (s *State) jump(o op.Op) error {
 			}
 		}
 		s.Pending, s.Jumping = nil, nil
-		s.Current = b.To
+		s.Current, s.EditsSince = b.To, ""
 		s.Todos = s.Steps.At(b.To).Todos
 		s.redo()
 		if n := s.Steps.Len() - 1; !s.Steps.Ended(n) {

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -209,7 +210,7 @@ func (t *Task) findWay(ctx context.Context, j *Pending, parent worldstate.ID) (w
 		return way{}, fmt.Errorf("the world as it is now cannot be saved: %w", err)
 	}
 	// What a person changed since the step's own snapshot is theirs and stays.
-	w.base = from.commit
+	w.base = worldstate.ID(cmp.Or(t.state.EditsSince, string(from.commit)))
 	if w.base == "" || lost(w.source) {
 		w.base = w.source.ID
 	}

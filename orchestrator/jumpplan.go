@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ func PlanJump(ctx context.Context, h Home, task string, to int, overwrite bool) 
 		return JumpPlan{}, err
 	}
 	if st.Jumping != nil {
-		return JumpPlan{}, fmt.Errorf("a jump is %w: that to step %d was interrupted; resume the task first", ErrPending, st.Jumping.To)
+		return JumpPlan{}, fmt.Errorf("a jump is %w: that to step %d was interrupted; resume the task, or jump: either finishes it first", ErrPending, st.Jumping.To)
 	}
 	ranges := st.Ranges(st.Discarded(to))
 	p := JumpPlan{
@@ -75,7 +76,7 @@ func PlanJump(ctx context.Context, h Home, task string, to int, overwrite bool) 
 		p.World.Write, p.World.Delete, p.World.Keep = []string{}, []string{}, []worldstate.Skip{}
 		return p, nil
 	}
-	base := ends[0]
+	base := worldstate.ID(cmp.Or(st.EditsSince, string(ends[0])))
 	// Without a snapshot of its own nothing in a step counts as a person's edit.
 	o := &worldstate.PlanOptions{Base: base, OverwriteEdits: overwrite || base == ""}
 	if p.World, err = w.Plan(ctx, ends[1], o); err != nil {

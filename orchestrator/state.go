@@ -64,6 +64,9 @@ type State struct {
 
 	// Restoring is a person's restore of the files alone that has no result.
 	Restoring *op.RestoreIntended `json:",omitempty"`
+	// EditsSince is the snapshot since which a change counts as a person's, where it
+	// is not the current step's; see op.WorldRestored.
+	EditsSince string `json:",omitempty"`
 
 	projection projection
 }

@@ -33,7 +33,7 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 	o.Intend = func(p worldstate.Plan) error {
 		return t.record(keep, &op.RestoreIntended{
 			FromCommit: string(p.Source), ToCommit: string(p.Target), ToStep: step, Paths: o.Paths,
-			Overwrite: o.OverwriteEdits, Plan: p.Hash, By: byPerson,
+			Overwrite: o.OverwriteEdits, Plan: p.Hash, By: byPerson, Lost: p.Lost,
 		})
 	}
 	res, err := t.world.RestoreTo(ctx, id, o)
@@ -53,7 +53,25 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 	b := resultOf(r)
 	b.Written, b.Deleted, b.Kept = len(res.Written), len(res.Deleted), firstN(skips(res.Kept), maxListed)
 	b.Notice = restoredNotice(b, t.state.Current, res)
-	return res, t.record(keep, b)
+	err = t.editsFromHere(keep, r, b)
+	return res, errors.Join(err, t.record(keep, b))
+}
+
+// editsFromHere saves what the restore of a subset left of a directory that was
+// found without a file, and has edits count from there: what it did not bring
+// back was deleted by nobody.
+func (t *Task) editsFromHere(ctx context.Context, r *op.RestoreIntended, b *op.WorldRestored) error {
+	if !r.Lost || len(r.Paths) == 0 {
+		return nil
+	}
+	s, err := t.world.Save(ctx, worldstate.SaveOptions{
+		Message: "after a part of the directory was restored", Parent: worldstate.ID(r.FromCommit), Ref: fmt.Sprintf("restored-%d", t.state.Last),
+	})
+	if err != nil {
+		return fmt.Errorf("save what the restore left: %w", err)
+	}
+	b.Base = string(s.ID)
+	return nil
 }
 
 // resultOf begins the result of a restore that was intended.
@@ -88,7 +106,11 @@ func (t *Task) tellRestore(ctx context.Context) error {
 	case b.Written+b.Deleted > 0:
 		b.Notice = restoredNotice(b, t.state.Current, res)
 	}
-	return t.record(ctx, b)
+	var saved error
+	if err == nil {
+		saved = t.editsFromHere(ctx, r, b)
+	}
+	return errors.Join(saved, t.record(ctx, b))
 }
 
 // stepAt is the step that ended with a commit: the one a name says, the last

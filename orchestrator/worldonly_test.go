@@ -21,3 +21,27 @@ func TestRestoreMovedNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestEditsSince: what a restore of a part left is what edits count from until the
+// next step ends or a jump is made; a restore without a base of its own leaves it.
+func TestEditsSince(t *testing.T) {
+	saved := &op.WorldSaved{Commit: "c", Tree: "t", Parent: 0}
+	for name, end := range map[string]op.Op{
+		"step": {Seq: 5, Step: 1, Body: saved},
+		"jump": {Seq: 5, Step: 1, Body: &op.JumpDone{To: 0}},
+	} {
+		s := foldAll(t, []op.Op{
+			{Seq: 1, Body: &op.TaskOpened{Task: "t"}}, {Seq: 2, Body: saved},
+			{Seq: 3, Body: &op.WorldRestored{Base: "b"}}, {Seq: 4, Body: &op.WorldRestored{}},
+		})
+		if s.EditsSince != "b" {
+			t.Errorf("%s: edits count from %q, want b", name, s.EditsSince)
+		}
+		if err := Fold(s, end); err != nil {
+			t.Fatal(err)
+		}
+		if s.EditsSince != "" {
+			t.Errorf("%s: edits still count from %q", name, s.EditsSince)
+		}
+	}
+}

@@ -80,7 +80,9 @@
 // half-written one could do harm (executable, large, hard-linked). After a
 // kill at any moment, Recover finishes the restore or, if it cannot, rolls it
 // back; it knows a half-written file by its bytes, all of which are one end's
-// or the other's, and leaves what a person has written since. Until then Save,
+// or the other's, and leaves what a person has written since. Where the directory
+// was removed since, it drops the restore: what is gone as a whole was edited
+// nowhere, and the next plan brings all of it back. Until then Save,
 // Plan and Restore return ErrUnfinished. A failure the process survives, such
 // as a full disk, is rolled back at once.
 //

@@ -22,7 +22,8 @@ type PlanOptions struct {
 	// OverwriteEdits also reverts what was changed since Base.
 	OverwriteEdits bool
 	// Base is the snapshot since which a change counts as a person's edit and
-	// is kept. "" is the snapshot this world was last known at (Last).
+	// is kept. "" is the snapshot this world was last known at (Last). Where no
+	// file stands in the world nothing counts as one: see Plan.Lost.
 	Base ID
 	// OtherWorld permits a target that was taken of another directory.
 	OtherWorld bool
@@ -38,6 +39,9 @@ type Plan struct {
 	Write  []string `json:"write"`  // created or changed
 	Delete []string `json:"delete"` // removed
 	Keep   []Skip   `json:"keep"`   // would differ from the target, and why each stays
+	// Lost: the base has files and the world has none. The directory was removed
+	// as a whole, or emptied; nothing in it counts as a person's edit.
+	Lost bool `json:"lost,omitempty"`
 
 	options PlanOptions
 	actions []action
@@ -132,6 +136,7 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scanned, target ID, 
 			return Plan{}, fmt.Errorf("plan: base %s: %w", p.o.Base, err)
 		}
 	}
+	p.lost = p.now.files() == 0 && p.base.files() > 0
 	return p.plan(head)
 }
 
@@ -177,6 +182,7 @@ type planner struct {
 	target  *commit
 	policy  *policy
 	o       PlanOptions
+	lost    bool // see Plan.Lost
 
 	todo map[string]action
 	kept map[string]string
@@ -202,7 +208,7 @@ func (p *planner) plan(head hash) (Plan, error) {
 	p.noteIgnored()
 	out := Plan{
 		Target: ID(p.target.id.String()), Base: p.o.Base, Write: []string{}, Delete: []string{}, Keep: []Skip{},
-		options: p.o, now: p.now.listing,
+		Lost: p.lost, options: p.o, now: p.now.listing,
 	}
 	for _, a := range p.todo {
 		out.actions = append(out.actions, a)
@@ -322,7 +328,7 @@ func editReason(base, now state) string {
 
 // consider decides about one path that differs.
 func (p *planner) consider(path string, now, want state) error {
-	if !p.o.OverwriteEdits && p.o.Base != "" && now != p.base.at(path) && !p.notSeen(path) {
+	if !p.o.OverwriteEdits && p.o.Base != "" && !p.lost && now != p.base.at(path) && !p.notSeen(path) {
 		p.kept[shown(path, now)] = editReason(p.base.at(path), now)
 		return nil
 	}

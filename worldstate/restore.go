@@ -146,6 +146,9 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 		return res, nil, fmt.Errorf("restore: %w: the world or its snapshots changed since plan %s (now %s); plan again", ErrStale, o.PlanHash, plan.Hash)
 	}
 	plan.Source = snap.ID
+	if plan.Lost { // what comes after counts as an edit from here on
+		plan.Base = snap.ID
+	}
 	return w.apply(ctx, root, &plan, c, source, o.Intend)
 }
 
@@ -389,15 +392,18 @@ func (w *World) treeAfter(ctx context.Context, root *rootDir, p *Plan, target *c
 type Recovery struct {
 	Source ID `json:"source"`
 	Target ID `json:"target"`
-	// Finished: the world is at the target. Otherwise it is at the source.
+	// Finished: the world is at the target. Otherwise it is at the source, or
+	// Dropped: its files were removed since, and it was left as it is.
 	Finished bool   `json:"finished"`
+	Dropped  bool   `json:"dropped,omitempty"`
 	Reason   string `json:"reason,omitempty"` // why it was rolled back
 	Kept     []Skip `json:"kept"`             // changed by somebody else since; left alone
 }
 
 // Recover finishes a restore that was interrupted, or rolls it back when it
-// cannot be finished. nil: there was none. Call it before Save or Plan when
-// they return ErrUnfinished; every command of the program does.
+// cannot be finished. One whose files were all removed since is dropped. nil:
+// there was none. Call it before Save or Plan when they return ErrUnfinished;
+// every command of the program does.
 func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	end, err := w.begin(ctx, changing)
 	if err != nil {
@@ -414,6 +420,10 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	}
 	defer root.close()
 	r := &Recovery{Source: ID(j.source.String()), Target: ID(j.target.String()), Kept: []Skip{}}
+	if r.Dropped = w.swept(root, j); r.Dropped {
+		w.unsettled = nil
+		return r, w.removeJournal()
+	}
 	x := w.newExecutor(root.fd, j, true)
 	x.sweepTemps(j.actions)
 	if err := x.run(j.actions); err != nil {

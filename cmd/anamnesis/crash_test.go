@@ -219,11 +219,14 @@ func TestCrashInJump(t *testing.T) {
 	}
 	kills := []string{"append:1", "append:2", "append:3", "append:4", "restore:1", "restore:3", "restore:5", "restore:7", "restore:9", "restore:10", "restore:11", "restore:12", "restore:14"}
 	for _, kill := range kills {
-		t.Run(kill, func(t *testing.T) { crashInJump(t, kill) })
+		t.Run(kill, func(t *testing.T) { crashInJump(t, kill, false) })
+		t.Run(kill+" removed", func(t *testing.T) { crashInJump(t, kill, true) })
 	}
 }
 
-func crashInJump(t *testing.T, kill string) {
+// crashInJump kills one jump. Removed: its directory is removed, too, and the next
+// jump brings back every file.
+func crashInJump(t *testing.T, kill string, removed bool) {
 	dir := t.TempDir()
 	world, script := filepath.Join(dir, "w"), filepath.Join(dir, "words.yaml")
 	env := []string{"ANAMNESIS_HOME=" + filepath.Join(dir, "home")}
@@ -246,7 +249,15 @@ func crashInJump(t *testing.T, kill string) {
 		t.Fatalf("jump was not killed: %v\n%s", err, out)
 	}
 	want := "zero.txt"
-	if kill == "append:1" { // the request itself is the second append
+	if removed {
+		want = "one.txt three.txt two.txt zero.txt"
+		if err := os.RemoveAll(world); err != nil {
+			t.Fatal(err)
+		}
+		if out, err = program(t.Context(), env, "jump", "t", "1"); err != nil || strings.Contains(out, "kept") {
+			t.Errorf("jump: %v\n%s", err, out)
+		}
+	} else if kill == "append:1" { // the request itself is the second append
 		want = "one.txt three.txt two.txt zero.txt"
 	} else {
 		if out, err = program(t.Context(), env, "tasks"); err != nil || !strings.Contains(out, "interrupted") {

@@ -46,7 +46,7 @@ func (a *app) worldCommand() *cobra.Command {
 // withWorld opens the world and first finishes what an interrupted restore
 // left, if the verb changes or judges the tree.
 func (a *app) withWorld(ctx context.Context, f *worldFlags, recover bool, run func(*worldstate.World) error) error {
-	o := &worldstate.Options{Home: a.getenv("HOME"), Task: f.task}
+	o := &worldstate.Options{Home: a.getenv("HOME"), Task: f.task, Hook: a.worldHook}
 	dir, store, err := a.worldPlace(f, o)
 	if err != nil {
 		return err
@@ -96,9 +96,12 @@ func (a *app) recoverWorld(ctx context.Context, w *worldstate.World) error {
 	if err != nil || r == nil {
 		return err
 	}
-	if r.Finished {
+	switch {
+	case r.Finished:
 		fmt.Fprintf(a.stderr, "anamnesis: an interrupted restore of %s was finished\n", r.Target)
-	} else {
+	case r.Dropped:
+		fmt.Fprintf(a.stderr, "anamnesis: an interrupted restore of %s was dropped: the directory's files were removed since\n", r.Target)
+	default:
 		fmt.Fprintf(a.stderr, "anamnesis: an interrupted restore of %s was rolled back: %s\n", r.Target, r.Reason)
 	}
 	for _, k := range r.Kept {
@@ -223,6 +226,7 @@ func (a *app) worldRestore(f *worldFlags) *cobra.Command {
 		Long: "Saves the directory as it is, plans, and brings it back to a snapshot, under one lock.\n" +
 			"With --task the restore is recorded in the task, which stays at its step, and its model is told with the next request.\n" +
 			"What was edited since the last snapshot is kept unless --overwrite is given; ignored files are never touched.\n" +
+			"In a directory without any file, as after rm -rf, nothing counts as edited: all of the snapshot comes back.\n" +
 			"PATHs, relative to the directory, restrict it to these and what lies beneath them.",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

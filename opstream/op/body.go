@@ -241,6 +241,7 @@ type RestoreIntended struct {
 	Overwrite  bool     `json:"overwrite,omitempty"`
 	Plan       string   `json:"plan"` // plan hash
 	By         string   `json:"by"`
+	Lost       bool     `json:"lost,omitempty"` // the directory was found without a file
 }
 
 // WorldRestored is a restore that moved files and nothing else.
@@ -257,6 +258,10 @@ type WorldRestored struct {
 	// Interrupted: it did not come to its end, and Written and Deleted are what
 	// was found to differ from the world before.
 	Interrupted bool `json:"interrupted,omitempty"`
+	// Base is the snapshot since which a change counts as the person's, until the
+	// next step ends: that after a subset was restored where the directory was found
+	// without a file. Empty: that of the current step, as ever.
+	Base string `json:"base,omitempty"`
 }
 
 // JumpRequested schedules a jump; it is performed when its step is complete.

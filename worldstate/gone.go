@@ -1,0 +1,51 @@
+//go:build unix
+
+package worldstate
+
+import "golang.org/x/sys/unix"
+
+// A world can be removed as a whole: rm -rf of the directory, which is made
+// again to bring it back. That is no edit of each of its files. A plan counts
+// nothing as an edit then, and a restore that was under way is not finished over
+// what is no longer there.
+
+// swept reports whether what an interrupted restore worked on was removed since:
+// no file of either end stands, and something that the restore at no time takes
+// away is missing. A file that cannot be looked at is taken to stand, and so is
+// the world where the store cannot say what stood in it.
+func (w *World) swept(root *rootDir, j *journal) bool {
+	c, err := w.commit(j.source)
+	if err != nil {
+		return false
+	}
+	source, err := w.tree(c.tree)
+	if err != nil {
+		return false
+	}
+	removed := make(map[string]bool) // at some time during the restore
+	for _, a := range j.actions {
+		removed[a.path] = a.after.absent() || a.before.isDir() != a.after.isDir()
+		if !a.after.absent() && !a.after.isDir() && stands(root.fd, a.path) {
+			return false
+		}
+	}
+	missing := false
+	for e := range source.all() {
+		there := stands(root.fd, e.path)
+		if there && e.kind != kindDir {
+			return false
+		}
+		missing = missing || !there && !removed[e.path]
+	}
+	return missing
+}
+
+// stands reports whether anything stands at a path.
+func stands(root int, path string) bool {
+	fd, err := openBeneath(root, dir(path))
+	if err == nil {
+		defer closeFD(fd)
+		_, err = lstatat(fd, base(path))
+	}
+	return !isErrno(err, unix.ENOENT, unix.ENOTDIR)
+}
