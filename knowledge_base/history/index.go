@@ -100,7 +100,7 @@ func (r *Repo) readIndex() (*index.Index, error) {
 // updateIndex enters the blobs, leaving every other entry as it is: what a
 // person has staged stays staged. The lock is held.
 func (r *Repo) updateIndex(blobs map[string]plumbing.Hash) error {
-	idx, err := r.readIndex()
+	idx, err := r.takeIndex()
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,22 @@ func (r *Repo) updateIndex(blobs map[string]plumbing.Hash) error {
 	if err := r.replace(filepath.Join(r.git, "index"), b.Bytes()); err != nil {
 		return fmt.Errorf("write git index: %w", err)
 	}
+	if unix.Lstat(filepath.Join(r.git, "index"), &r.wroteAt) == nil {
+		r.wrote = idx
+	}
 	return nil
+}
+
+// takeIndex gives git's index, to be changed: as this process wrote it last, where
+// its file is still that one. Who else writes it puts another in its place.
+func (r *Repo) takeIndex() (*index.Index, error) {
+	idx := r.wrote
+	r.wrote = nil
+	var now unix.Stat_t
+	if idx != nil && unix.Lstat(filepath.Join(r.git, "index"), &now) == nil && sameMarks(&now, &r.wroteAt) {
+		return idx, nil
+	}
+	return r.readIndex()
 }
 
 // stat notes the file's marks in the entry where the file holds the entry's

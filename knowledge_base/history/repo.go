@@ -22,8 +22,10 @@ import (
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/format/index"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/filesystem"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -63,6 +65,10 @@ type Repo struct {
 	dir string // the folder
 	git string // its .git
 	st  *filesystem.Storage
+
+	// wrote is git's index as this process wrote it last, at wroteAt; nil: it did not.
+	wrote   *index.Index
+	wroteAt unix.Stat_t
 }
 
 // Open opens the repository of a folder; [fs.ErrNotExist] when it has none.

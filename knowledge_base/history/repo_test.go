@@ -3,8 +3,10 @@ package history
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -74,6 +76,38 @@ func TestLocks(t *testing.T) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// What a person stages between two commits stays staged, and what git wrote
+// into its index is read again.
+func TestIndexBesideGit(t *testing.T) {
+	r := newRepo(t)
+	git := func(args ...string) string {
+		t.Helper()
+		out, err := exec.Command("git", append([]string{"-C", r.dir}, args...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	write := func(name string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(r.dir, name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 5 {
+		ours, theirs := fmt.Sprintf("ours%d", i), fmt.Sprintf("theirs%d", i)
+		write(ours)
+		commit(t, r, ours, map[string][]byte{ours: []byte(ours)})
+		if i%2 == 0 {
+			write(theirs)
+			git("add", theirs)
+		}
+	}
+	if got, want := git("status", "--porcelain"), "A  theirs0\nA  theirs2\nA  theirs4\n"; got != want {
+		t.Errorf("status:\n%swant\n%s", got, want)
 	}
 }
 
