@@ -316,10 +316,11 @@ func (s *objectStore) removeLooseRefs() error {
 	return nil
 }
 
-// writeLooseRefs shows an update to git. The log holds it already.
+// writeLooseRefs shows an update to git. The log holds it already. Refs of one
+// value are names of one file: making a file costs more than the rest.
 func (s *objectStore) writeLooseRefs(set map[string]hash) error {
 	c := &s.refs.loose
-	tmp := filepath.Join(s.dir, stateDir, tempPrefix+"ref")
+	files := make(map[hash]string, 1)
 	for name, h := range set {
 		path := filepath.Join(s.dir, filepath.FromSlash(name))
 		if h.isZero() {
@@ -329,26 +330,44 @@ func (s *objectStore) writeLooseRefs(set map[string]hash) error {
 			delete(c.byName, name)
 			continue
 		}
-		if err := os.WriteFile(tmp, []byte(h.String()+"\n"), 0o600); err != nil {
-			return err
-		}
-		err := moveIntoDir(tmp, path)
+		err := s.putLooseRef(path, h, files[h])
 		if errors.Is(err, os.ErrNotExist) {
 			continue // git sees it when all refs are packed
 		}
 		if err != nil {
 			return err
 		}
+		files[h] = path
 		c.byName[name] = looseRef{written(path), h}
 		in := func(d source) bool { return d.path == filepath.Dir(path) }
 		if !slices.ContainsFunc(c.dirs, in) {
 			c.dirs = append(c.dirs, source{path: filepath.Dir(path)})
 		}
 	}
+	for name, h := range set { // a further name changes the marks of the file
+		if l, ok := c.byName[name]; ok && l.value == h {
+			c.byName[name] = looseRef{written(l.file.path), h}
+		}
+	}
 	for i := range c.dirs {
 		c.dirs[i] = lookAt(c.dirs[i].path)
 	}
 	return nil
+}
+
+// putLooseRef puts a ref at path: as another name of the file same, where there
+// is one and files can have two names, or in a new file.
+func (s *objectStore) putLooseRef(path string, h hash, same string) error {
+	tmp := filepath.Join(s.dir, stateDir, tempPrefix+"ref")
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) { // it may be a name of a ref's file
+		return err
+	}
+	if same == "" || os.Link(same, tmp) != nil {
+		if err := os.WriteFile(tmp, []byte(h.String()+"\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	return moveIntoDir(tmp, path)
 }
 
 // moveTries is how often a folder is made for a loose ref, that git removes each
