@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/worldstate"
@@ -54,7 +55,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 	}
 	done, err := t.jumpEnd(begun)
 	if errors.Is(err, ErrNotJumped) {
-		if gone := t.restorable(keep, j.To); gone != nil { // the record has no more than words
+		if gone := t.jumpable(keep, j.To); gone != nil { // the record has no more than words
 			return nil, fmt.Errorf("%w: %w", ErrNotJumped, gone)
 		}
 	}
@@ -119,7 +120,7 @@ func (t *Task) jumpEnd(seq uint64) (*op.JumpDone, error) {
 func (t *Task) performJump(ctx, keep context.Context) error {
 	j := t.state.Pending
 	from, to := t.state.Current, j.To
-	if err := t.restorable(keep, to); err != nil {
+	if err := t.jumpable(keep, to); err != nil {
 		return t.dropJump(keep, err.Error())
 	}
 	if err := makeAgain(t.Dir); err != nil { // a command may have removed it
@@ -139,7 +140,9 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 		return err
 	}
 	ranges := t.state.Ranges(discarded)
-	if err := t.passes(ctx, keep, j, discarded); err != nil {
+	if err := t.passes(ctx, keep, j, discarded); errors.Is(err, opstream.ErrCorrupt) {
+		return t.dropJump(keep, err.Error()) // else no resume could ever go on
+	} else if err != nil {
 		return err
 	}
 	// The pass took its time: what changed meanwhile is saved, too.
@@ -159,6 +162,16 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 		return err
 	}
 	return t.finishJump(keep)
+}
+
+// jumpable says why a jump cannot be made, as far as that is known before anything
+// is done for it: the world of the step is not restorable, or what is left cannot
+// be read, of which the model is told.
+func (t *Task) jumpable(ctx context.Context, step int) error {
+	if err := t.restorable(ctx, step); err != nil {
+		return err
+	}
+	return readable(t.log, t.state.Ranges(t.state.Discarded(step)))
 }
 
 // restorable says why the world of a step cannot be brought back, with
@@ -401,7 +414,9 @@ func (t *Task) ops(r op.Range) ([]op.Op, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, o)
+		if out = append(out, o); rec.Seq == r.Last {
+			break // the line after it is not asked for, and may be damaged
+		}
 	}
 	return out, nil
 }

@@ -21,6 +21,9 @@ type JumpPlan struct {
 	Discarded []op.Range `json:"discarded"` // operations that would be left
 	Tokens    int        `json:"tokens"`    // of these
 	Running   bool       `json:"running"`   // it would wait for the present step's end
+	// Damaged says which line of the stream is damaged that a ref in the store stood
+	// in for; empty: none.
+	Damaged string `json:"damaged,omitempty"`
 	// DirGone: the world's directory is gone; the jump would make it again and
 	// write every file of the target.
 	DirGone bool            `json:"dir_gone,omitempty"`
@@ -64,13 +67,17 @@ func PlanJump(ctx context.Context, h Home, task string, to int, overwrite bool) 
 		return JumpPlan{}, err
 	}
 	defer w.Close()
-	ends, err := Commits(h, task, st, st.Current, to)
+	ends, overcome, err := Commits(h, task, st, w, st.Current, to)
 	if err != nil {
 		return JumpPlan{}, err
 	}
+	p.Damaged = overcome
 	// As the jump will: a plan reads no file of the target.
 	if err := w.Has(ctx, ends[1]); err != nil {
 		return JumpPlan{}, notRestorable(to, err)
+	}
+	if err := leavable(h, task, ranges); err != nil {
+		return JumpPlan{}, err
 	}
 	if p.DirGone {
 		p.World.Write, p.World.Delete, p.World.Keep = []string{}, []string{}, []worldstate.Skip{}

@@ -1,7 +1,10 @@
 package orchestrator
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"iter"
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
@@ -9,7 +12,8 @@ import (
 )
 
 // savedWorld is what a step ended with. A State does not keep it: it stands in
-// the stream, in the step's last operation, and is read from there.
+// the stream, in the step's last operation, and is read from there. Where that
+// line is damaged the step's ref in the store says the same.
 type savedWorld struct {
 	step   int
 	commit worldstate.ID // empty: no checkpoint
@@ -21,7 +25,51 @@ func (t *Task) worldOf(id int) (savedWorld, error) {
 	if t.here.step == id && t.here.commit != "" {
 		return t.here, nil
 	}
-	return worldAt(t.log, &t.state, id)
+	w, err := worldAt(t.log, &t.state, id)
+	if ref, ok := worldByRef(t.world, t.ID, &t.state, id, err); ok {
+		t.damaged = err.Error()
+		return ref, nil
+	}
+	return w, err
+}
+
+// Damaged is the last damage of the stream that was got over: the store's refs
+// said what a line could not. nil: there was none.
+func (t *Task) Damaged() string { return t.damaged }
+
+// worldByRef gives what a step ended with by its ref, where the line that says so
+// is damaged. A ref of another tree than the fold knows of is not believed.
+func worldByRef(w *worldstate.World, task string, s *State, id int, damage error) (savedWorld, bool) {
+	if w == nil || !errors.Is(damage, opstream.ErrCorrupt) {
+		return savedWorld{}, false
+	}
+	ctx := context.Background() // a look into the store waits for nobody
+	commit, err := w.Resolve(ctx, fmt.Sprintf("%s@%d", task, id))
+	if err != nil {
+		return savedWorld{}, false
+	}
+	c, err := w.Describe(ctx, commit)
+	if err != nil || markOf(c.Tree) != s.Steps.At(id).World {
+		return savedWorld{}, false
+	}
+	return savedWorld{id, commit, c.Tree}, true
+}
+
+// readable says which operation of some ranges is damaged; nil for none.
+func readable(stream interface {
+	Since(after uint64) iter.Seq2[opstream.Record, error]
+}, ranges []op.Range) error {
+	for _, r := range ranges {
+		for rec, err := range stream.Since(r.First - 1) {
+			if err != nil {
+				return fmt.Errorf("ops %s, which it would leave, cannot be read: %w", r, err)
+			}
+			if rec.Seq >= r.Last {
+				break
+			}
+		}
+	}
+	return nil
 }
 
 // treesOf gives the trees that two steps ended with.
@@ -74,14 +122,26 @@ func worldAt(stream interface {
 	return w, nil
 }
 
-// Commits gives the snapshots that some steps of a task ended with, in the order
-// of the ids; empty ones for those without a checkpoint. The State is that of the
-// task's stream. Without ids it gives those of all steps. Those that cannot be read
-// are empty, too, and the error is that of the first.
-func Commits(h Home, task string, s *State, ids ...int) ([]worldstate.ID, error) {
+// leavable is readable for a task that is not open.
+func leavable(h Home, task string, ranges []op.Range) error {
 	r, err := openStream(h, task, &opstream.Options{Checkpoint: foldVersion})
 	if err != nil {
-		return nil, err
+		return err
+	}
+	defer r.Close()
+	return readable(r, ranges)
+}
+
+// Commits gives the snapshots that some steps of a task ended with, in the order
+// of the ids; empty ones for those without a checkpoint. The State is that of the
+// task's stream. Without ids it gives those of all steps. Where the stream's line is
+// damaged the refs of the task's world say it, unless that is nil; overcome is the
+// first such damage, or empty. Those that cannot be had are empty, too, and err is that of the
+// first.
+func Commits(h Home, task string, s *State, world *worldstate.World, ids ...int) (commits []worldstate.ID, overcome string, err error) {
+	r, err := openStream(h, task, &opstream.Options{Checkpoint: foldVersion})
+	if err != nil {
+		return nil, "", err
 	}
 	defer r.Close()
 	if ids == nil {
@@ -93,9 +153,15 @@ func Commits(h Home, task string, s *State, ids ...int) ([]worldstate.ID, error)
 	var first error
 	for i, id := range ids {
 		w, err := worldAt(r, s, id)
+		if ref, ok := worldByRef(world, task, s, id, err); ok {
+			if overcome == "" {
+				overcome = err.Error()
+			}
+			w, err = ref, nil
+		}
 		if out[i] = w.commit; first == nil {
 			first = err
 		}
 	}
-	return out, first
+	return out, overcome, first
 }

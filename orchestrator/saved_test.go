@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"anamnesis/opstream"
@@ -44,7 +46,7 @@ func TestSavedWorlds(t *testing.T) {
 	}
 	check := func(task *Task) {
 		t.Helper()
-		commits, err := Commits(h, "t", task.State())
+		commits, _, err := Commits(h, "t", task.State(), nil)
 		if err != nil || len(commits) != task.state.Steps.Len() || len(want) < 6 {
 			t.Fatalf("%d commits, %v; %d steps ended", len(commits), err, len(want))
 		}
@@ -99,7 +101,7 @@ func TestSavedWorldDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := Commits(h, "t", st)
+	whole, _, err := Commits(h, "t", st, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +116,7 @@ func TestSavedWorldDamaged(t *testing.T) {
 	if err := os.WriteFile(file, bytes.Join(lines, nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Commits(h, "t", st)
+	got, _, err := Commits(h, "t", st, nil)
 	if !errors.Is(err, opstream.ErrCorrupt) {
 		t.Errorf("the damage is told as %v", err)
 	}
@@ -122,6 +124,22 @@ func TestSavedWorldDamaged(t *testing.T) {
 		if id == 3 && got[id] != "" || id != 3 && got[id] != whole[id] {
 			t.Errorf("step %d ended with %q, want %q", id, got[id], whole[id])
 		}
+	}
+	// The step's ref says the same, unless it is another tree's.
+	w, err := worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, overcome, err := Commits(h, "t", st, w)
+	if err != nil || !slices.Equal(got, whole) || !strings.Contains(overcome, "the world of step 3") {
+		t.Errorf("with the store: %v, %q, %v; want %v", got, overcome, err, whole)
+	}
+	st.Steps.edit(3, func(s *Step) { s.World++ })
+	if got, overcome, err := Commits(h, "t", st, w, 3); !errors.Is(err, opstream.ErrCorrupt) || got[0] != "" || overcome != "" {
+		t.Errorf("another tree's ref: %v, %q, %v", got, overcome, err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
 	}
 	// A person has back the files that the store holds all the same.
 	for _, name := range []string{"3", string(whole[1])} {

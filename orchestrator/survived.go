@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/worldstate/ignore"
 )
@@ -33,10 +35,14 @@ type survived struct {
 	partial bool     // there was more to look at than the limit
 }
 
-// stepEndedAt is when a step's checkpoint was recorded.
+// stepEndedAt is when a step's checkpoint was recorded. Where that line is damaged
+// it is when the one before it was: it lists rather too much than too little.
 func (t *Task) stepEndedAt(id int) (time.Time, error) {
 	st := t.state.Steps.At(id)
 	ops, err := t.ops(op.Range{First: st.Last, Last: st.Last})
+	if errors.Is(err, opstream.ErrCorrupt) {
+		ops, err = t.ops(op.Range{First: st.Last - 1, Last: st.Last - 1})
+	}
 	if err != nil || len(ops) == 0 {
 		return time.Time{}, err
 	}

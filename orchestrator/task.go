@@ -143,6 +143,7 @@ type Task struct {
 
 	state        State      // Run's goroutine only
 	here         savedWorld // of the current step, once it was asked for; Run's goroutine only, between calls
+	damaged      string     // see Damaged
 	unusable     bool       // a fold failed; Run's goroutine only
 	checkpointed uint64     // seq of the last operation in a checkpoint; Run's goroutine only
 

@@ -90,6 +90,7 @@ func (a *app) showJump(ctx context.Context, h orchestrator.Home, task string, to
 	if asJSON {
 		return a.printJSON(p)
 	}
+	a.tellDamaged(p.Damaged)
 	when := "would jump now"
 	if p.Running {
 		when = "is running and would jump when its present step is complete"
@@ -163,6 +164,7 @@ func (a *app) jumpHere(ctx context.Context, h orchestrator.Home, st *orchestrato
 		return nil, err
 	}
 	done, err := t.JumpNow(ctx, op.JumpRequested{To: c.To, Reason: c.Reason, Fold: c.Fold, Overwrite: c.Overwrite}, a.resumedHere())
+	a.tellDamaged(t.Damaged())
 	return done, closing(err, t.Close())
 }
 

@@ -162,15 +162,16 @@ func (a *app) diff(ctx context.Context, h orchestrator.Home, args []string, asJS
 		}
 		steps = append(steps, id)
 	}
-	ends, err := orchestrator.Commits(h, args[0], st, steps...)
-	if err != nil {
-		return err
-	}
 	w, err := worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: args[0], Home: h.User})
 	if err != nil {
 		return err
 	}
 	defer w.Close()
+	ends, overcome, err := orchestrator.Commits(h, args[0], st, w, steps...)
+	if err != nil {
+		return err
+	}
+	a.tellDamaged(overcome)
 	changes, err := a.changes(ctx, w, ends[0], ends[1], &diffFlags{similar: worldstate.DefaultSimilarityPercent}, nil)
 	if err != nil {
 		return err
@@ -179,6 +180,13 @@ func (a *app) diff(ctx context.Context, h orchestrator.Home, args []string, asJS
 		return a.printJSON(changes)
 	}
 	return a.printChanges(ctx, w, changes, true)
+}
+
+// tellDamaged says that a line of a stream is damaged and nothing was lost by it.
+func (a *app) tellDamaged(overcome string) {
+	if overcome != "" {
+		fmt.Fprintf(a.stderr, "anamnesis: warning: %s; the step's ref in the store was read instead\n", oneLine(overcome))
+	}
 }
 
 func parseStep(arg string) (int, error) {

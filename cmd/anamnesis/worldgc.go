@@ -123,7 +123,7 @@ func namedSteps(h orchestrator.Home, tasks []string, store string) []worldstate.
 		if err != nil || st.Opened.Store != store {
 			continue
 		}
-		named, _ := orchestrator.Commits(h, task, st) // those that can be read
+		named, _, _ := orchestrator.Commits(h, task, st, nil) // those that can be read
 		ids = append(ids, slices.DeleteFunc(named, func(id worldstate.ID) bool { return id == "" })...)
 	}
 	return ids
