@@ -13,7 +13,7 @@ import (
 
 const (
 	lsaDims     = 256
-	lsaVersion  = "lsa-1"
+	lsaVersion  = "lsa-2"
 	lsaMaxTerms = 30_000 // the terms in most cards; rarer ones are left to the other legs
 	lsaMinDF    = 2      // a term of one card relates it to nothing
 	// With almost as many dimensions as cards nothing would be latent.

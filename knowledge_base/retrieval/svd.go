@@ -1,21 +1,25 @@
 package retrieval
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
+
+	"gonum.org/v1/gonum/blas/blas32"
+	"gonum.org/v1/gonum/mat"
 )
 
 const (
 	svdSeed       = 0x414e414d // fixed: the same cards give the same vectors
 	svdOversample = 16
 	svdIterations = 2
-	jacobiSweeps  = 30
 )
+
+var errNoEigen = errors.New("the eigenvalues of the cards' words were not found")
 
 // sparse is a matrix in compressed rows.
 type sparse struct {
@@ -106,14 +110,17 @@ func truncatedSVD(ctx context.Context, a *sparse, dims int) (basis []float32, ra
 	if basis, err = t.mul(ctx, y, l); err != nil {
 		return nil, 0, nil, 0, err
 	}
-	values, vectors := symmetricEigen(gram(basis, a.cols, l), l)
+	values, vectors, err := symmetricEigen(gram(basis, a.cols, l))
+	if err != nil {
+		return nil, 0, nil, 0, err
+	}
 	for outDims < dims && values[outDims] > 1e-6*values[0] {
 		outDims++
 	}
 	rotation = make([]float32, l*outDims)
 	for j := range outDims {
 		for i := range l {
-			rotation[i*outDims+j] = float32(vectors[i*l+j] / math.Sqrt(values[j]))
+			rotation[i*outDims+j] = float32(vectors.At(i, j) / math.Sqrt(values[j]))
 		}
 	}
 	return basis, l, rotation, outDims, nil
@@ -153,120 +160,47 @@ func orthonormalize(ctx context.Context, y []float32, n, l int) error {
 	return nil
 }
 
+// gramRows is how many rows of a matrix are made float64 at once.
+const gramRows = 512
+
 // gram gives xᵀx for x with n rows of width l.
-func gram(x []float32, n, l int) []float64 {
-	g := make([]float64, l*l)
-	for r := range n {
-		row := x[r*l : (r+1)*l]
-		for i, f := range row {
-			if f == 0 {
-				continue
-			}
-			out := g[i*l : i*l+l]
-			for j := i; j < l; j++ {
-				out[j] += float64(f) * float64(row[j])
-			}
+func gram(x []float32, n, l int) *mat.SymDense {
+	g, block := mat.NewSymDense(l, nil), make([]float64, gramRows*l)
+	for r := 0; r < n; r += gramRows {
+		rows := min(gramRows, n-r)
+		for i, f := range x[r*l : (r+rows)*l] {
+			block[i] = float64(f)
 		}
-	}
-	for i := range l {
-		for j := range i {
-			g[i*l+j] = g[j*l+i]
-		}
+		g.SymRankK(g, 1, mat.NewDense(rows, l, block[:rows*l]).T())
 	}
 	return g
 }
 
-// symmetricEigen gives eigenvalues, largest first, and eigenvectors as
-// columns, by cyclic Jacobi rotations. It overwrites m.
-func symmetricEigen(m []float64, n int) (values, vectors []float64) {
-	v := make([]float64, n*n) // rows are eigenvectors while rotating
-	for i := range n {
-		v[i*n+i] = 1
+// symmetricEigen gives the eigenvalues of m, largest first and none below zero, and the
+// eigenvectors as columns in the same order.
+func symmetricEigen(m *mat.SymDense) ([]float64, *mat.Dense, error) {
+	var e mat.EigenSym
+	if !e.Factorize(m, true) {
+		return nil, nil, errNoEigen
 	}
-	for range jacobiSweeps {
-		var off, diag float64
-		for i := range n {
-			diag += m[i*n+i] * m[i*n+i]
-			for j := i + 1; j < n; j++ {
-				off += m[i*n+j] * m[i*n+j]
-			}
-		}
-		if off <= 1e-18*diag {
-			break
-		}
-		for p := range n {
-			for q := p + 1; q < n; q++ {
-				rotate(m, v, n, p, q)
-			}
-		}
+	ascending := e.Values(nil)
+	var vectors mat.Dense
+	e.VectorsTo(&vectors)
+	n := len(ascending)
+	values, sorted := make([]float64, n), mat.NewDense(n, n, nil)
+	for j := range n {
+		values[j] = max(0, ascending[n-1-j])
+		sorted.SetCol(j, mat.Col(nil, n-1-j, &vectors))
 	}
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(m[b*n+b], m[a*n+a]), cmp.Compare(a, b))
-	})
-	values, vectors = make([]float64, n), make([]float64, n*n)
-	for j, k := range order {
-		values[j] = max(0, m[k*n+k])
-		for i := range n {
-			vectors[i*n+j] = v[k*n+i]
-		}
-	}
-	return values, vectors
-}
-
-// rotate makes m[p][q] zero.
-func rotate(m, v []float64, n, p, q int) {
-	apq := m[p*n+q]
-	if apq == 0 {
-		return
-	}
-	theta := (m[q*n+q] - m[p*n+p]) / (2 * apq)
-	t := 1 / (math.Abs(theta) + math.Sqrt(theta*theta+1))
-	if theta < 0 {
-		t = -t
-	}
-	c := 1 / math.Sqrt(t*t+1)
-	s := t * c
-	rp, rq := m[p*n:p*n+n], m[q*n:q*n+n]
-	for k := range n {
-		rp[k], rq[k] = c*rp[k]-s*rq[k], s*rp[k]+c*rq[k]
-	}
-	for k := range n {
-		a, b := m[k*n+p], m[k*n+q]
-		m[k*n+p], m[k*n+q] = c*a-s*b, s*a+c*b
-	}
-	vp, vq := v[p*n:p*n+n], v[q*n:q*n+n]
-	for k := range n {
-		vp[k], vq[k] = c*vp[k]-s*vq[k], s*vp[k]+c*vq[k]
-	}
+	return values, sorted, nil
 }
 
 // axpy adds f·x to y.
-func axpy(f float32, x, y []float32) {
-	y = y[:len(x)]
-	for i, v := range x {
-		y[i] += f * v
-	}
-}
+func axpy(f float32, x, y []float32) { blas32.Axpy(f, vector(x), vector(y)) }
 
-func dot(x, y []float32) float32 {
-	y = y[:len(x)]
-	var a, b, c, d float32
-	i := 0
-	for ; i+4 <= len(x); i += 4 {
-		a += x[i] * y[i]
-		b += x[i+1] * y[i+1]
-		c += x[i+2] * y[i+2]
-		d += x[i+3] * y[i+3]
-	}
-	for ; i < len(x); i++ {
-		a += x[i] * y[i]
-	}
-	return a + b + c + d
-}
+func dot(x, y []float32) float32 { return blas32.Dot(vector(x), vector(y)) }
+
+func vector(x []float32) blas32.Vector { return blas32.Vector{N: len(x), Inc: 1, Data: x} }
 
 // parallel calls do(0) … do(n-1) on all processors and waits. The calls must
 // be independent of each other; ctx is looked at between them.
