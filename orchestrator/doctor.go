@@ -132,16 +132,12 @@ func (x *examination) openWorld(ctx context.Context) (*worldstate.World, []world
 	if _, err := os.Stat(filepath.Join(x.opened.Store, "HEAD")); err != nil {
 		return nil, nil, nil // opening it would make one
 	}
-	dir := x.opened.Dir
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		x.add(opstream.SeverityNotice, dir, "the task's directory is gone; 'anamnesis jump %s STEP' makes it again", x.id)
-		// The store is read through a directory that is not looked at.
-		if dir, err = os.MkdirTemp("", "anamnesis-doctor-"); err != nil {
-			return nil, nil, fmt.Errorf("examine %s: %w", x.id, err)
-		}
-		defer os.Remove(dir)
+	info, err := os.Stat(x.opened.Dir)
+	gone := err != nil || !info.IsDir()
+	if gone {
+		x.add(opstream.SeverityNotice, x.opened.Dir, "the task's directory is gone; 'anamnesis jump %s STEP' makes it again", x.id)
 	}
-	w, err := worldstate.Open(dir, x.opened.Store, &worldstate.Options{Task: x.id, Home: x.h.User})
+	w, err := worldstate.Open(x.opened.Dir, x.opened.Store, &worldstate.Options{Task: x.id, Home: x.h.User, StoreOnly: gone})
 	if err != nil {
 		return nil, nil, fmt.Errorf("examine %s: %w", x.id, err)
 	}

@@ -50,19 +50,12 @@ func PlanJump(ctx context.Context, h Home, task string, to int, overwrite bool) 
 		From: st.Current, To: to, Backward: st.OnPath(to, st.Current),
 		Discarded: append([]op.Range{}, ranges...), Tokens: st.rangeTokens(ranges), Running: Live(h, task) != 0,
 	}
-	dir := st.Opened.Dir
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		p.DirGone = true
-		// The store is read through a directory that is not looked at.
-		if dir, err = os.MkdirTemp("", "anamnesis-plan-"); err != nil {
-			return JumpPlan{}, fmt.Errorf("plan the jump to step %d: %w", to, err)
-		}
-		defer os.Remove(dir)
-	}
+	_, err = os.Stat(st.Opened.Dir)
+	p.DirGone = errors.Is(err, fs.ErrNotExist)
 	if _, err := os.Stat(filepath.Join(st.Opened.Store, "HEAD")); err != nil { // opening it would make one
 		return JumpPlan{}, notRestorable(to, fmt.Errorf("%w: %w", worldstate.ErrCorrupt, err))
 	}
-	w, err := worldstate.Open(dir, st.Opened.Store, &worldstate.Options{Task: task, Home: h.User, Exclude: h.Roots()})
+	w, err := worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: task, Home: h.User, Exclude: h.Roots(), StoreOnly: p.DirGone})
 	if err != nil {
 		return JumpPlan{}, err
 	}

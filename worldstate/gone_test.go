@@ -2,8 +2,10 @@ package worldstate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -129,5 +131,28 @@ func TestSubsetOfLost(t *testing.T) {
 	b.must(err)
 	if plan.Lost || fmt.Sprint(plan.Write) != "[d/c e]" || fmt.Sprint(plan.Keep) != fmt.Sprint([]Skip{{"a", keepEdited}}) {
 		t.Errorf("%+v", plan)
+	}
+}
+
+// TestStoreOnly: a store is read for a directory that is not there, under the
+// name the directory has when it is, also where a link leads to it.
+func TestStoreOnly(t *testing.T) {
+	ctx := context.Background()
+	b := newBench(t, nil)
+	b.write("a", "1")
+	saved := b.save()
+	link := b.dir + "-link"
+	b.must(os.Symlink(filepath.Dir(b.dir), link))
+	b.must(os.RemoveAll(b.dir))
+	w, err := Open(filepath.Join(link, filepath.Base(b.dir)), b.store, &Options{StoreOnly: true})
+	b.must(err)
+	defer w.Close()
+	last, err := w.Last(ctx)
+	if err != nil || last != saved.ID || w.Dir() != b.w.Dir() {
+		t.Errorf("%s was last known at %q, %v; want %s at %s", w.Dir(), last, err, b.w.Dir(), saved.ID)
+	}
+	b.must(w.Has(ctx, saved.ID))
+	if _, err := w.Plan(ctx, saved.ID, nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a plan without a directory: %v", err)
 	}
 }

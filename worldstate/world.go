@@ -47,6 +47,9 @@ type Options struct {
 	// stays open: the first save scans all the same. See Watching, and the
 	// package's blind spots.
 	Watch bool
+	// StoreOnly: the directory is not looked at and need not be there. Only what
+	// reads snapshots may be asked of such a World.
+	StoreOnly bool
 	// LockWait is how long to wait for another process. Default DefaultLockWait.
 	LockWait time.Duration
 	// Now is the clock of snapshots. Default time.Now.
@@ -120,12 +123,9 @@ func Open(dir, store string, o *Options) (*World, error) {
 	if err := w.defaults(); err != nil {
 		return nil, fmt.Errorf("open world: %w", err)
 	}
-	var err error
-	if w.dir, err = realDir(dir); err != nil {
-		return nil, fmt.Errorf("open world %s: %w: %w", dir, ErrNoDirectory, err)
-	}
-	if err := w.checkDir(); err != nil {
-		return nil, fmt.Errorf("open world %s: %w", w.dir, err)
+	err := w.place(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open world %s: %w", dir, err)
 	}
 	if w.store, err = filepath.Abs(store); err != nil {
 		return nil, fmt.Errorf("open world: %w", err)
@@ -220,6 +220,31 @@ func realDir(dir string) (string, error) {
 		return "", &os.PathError{Op: "open", Path: abs, Err: unix.ENOTDIR}
 	}
 	return abs, nil
+}
+
+// place finds the world's directory.
+func (w *World) place(dir string) (err error) {
+	if w.opts.StoreOnly {
+		w.dir, err = wouldBe(dir)
+		return err
+	}
+	if w.dir, err = realDir(dir); err != nil {
+		return fmt.Errorf("%w: %w", ErrNoDirectory, err)
+	}
+	return w.checkDir()
+}
+
+// wouldBe gives a directory's one absolute path, were it there.
+func wouldBe(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	for at, rest := abs, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
+		if real, err := filepath.EvalSymlinks(at); err == nil || at == "/" {
+			return filepath.Join(real, rest), err
+		}
+	}
 }
 
 // checkDir refuses the directories nobody wants rewound.

@@ -162,7 +162,7 @@ func (a *app) diff(ctx context.Context, h orchestrator.Home, args []string, asJS
 		}
 		steps = append(steps, id)
 	}
-	w, err := worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: args[0], Home: h.User})
+	w, err := worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: args[0], Home: h.User, StoreOnly: true})
 	if err != nil {
 		return err
 	}
