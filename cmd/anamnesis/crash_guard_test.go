@@ -69,7 +69,10 @@ func TestCrashInGuards(t *testing.T) {
 	}
 	for i := range spread(appends, n) {
 		kill := fmt.Sprintf("append:%d", i)
-		t.Run(kill, func(t *testing.T) { guardedRun(t, t.TempDir(), kill, script) })
+		t.Run(kill, func(t *testing.T) {
+			t.Parallel()
+			guardedRun(t, t.TempDir(), kill, script)
+		})
 	}
 }
 

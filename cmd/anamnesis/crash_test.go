@@ -219,8 +219,12 @@ func TestCrashInJump(t *testing.T) {
 	}
 	kills := []string{"append:1", "append:2", "append:3", "append:4", "restore:1", "restore:3", "restore:5", "restore:7", "restore:9", "restore:10", "restore:11", "restore:12", "restore:14"}
 	for _, kill := range kills {
-		t.Run(kill, func(t *testing.T) { crashInJump(t, kill, false) })
-		t.Run(kill+" removed", func(t *testing.T) { crashInJump(t, kill, true) })
+		for _, removed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s removed %v", kill, removed), func(t *testing.T) {
+				t.Parallel()
+				crashInJump(t, kill, removed)
+			})
+		}
 	}
 }
 
@@ -285,7 +289,10 @@ func crashInJump(t *testing.T, kill string, removed bool) {
 // those of the target, which the model is told, or all those from before.
 func TestCrashInRestore(t *testing.T) {
 	for _, kill := range []string{"append:1", "append:2", "append:3", "restore:1", "restore:4", "restore:6", "restore:8", "restore:10", "restore:12", "restore:13"} {
-		t.Run(kill, func(t *testing.T) { crashInRestore(t, kill) })
+		t.Run(kill, func(t *testing.T) {
+			t.Parallel()
+			crashInRestore(t, kill)
+		})
 	}
 }
 
