@@ -320,7 +320,7 @@ func (t *Task) finishJump(ctx context.Context) error {
 	done.Ignored, done.Git = firstN(stays.ignored, maxListed), firstN(stays.git, maxListed)
 	done.Unseen = stays.partial
 	left := t.state.Discarded(j.To)
-	done.Folded = len(left) > 0 && len(t.unfolded(left)) == 0
+	done.Folded = len(left) > 0 && len(t.state.unfolded(left)) == 0
 	done.Notice = noticeOf(t.Dir, j.JumpIntended, done, changed, discarded, effects, t.state.triedFrom(j.To, j.From), t.state.validSteps())
 	done.Notice += t.liveAgain(j) + t.todosBack(j.To) + t.state.endedWith(left)
 	if len(j.Jobs) > 0 {

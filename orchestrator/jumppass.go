@@ -23,19 +23,7 @@ func (t *Task) passes(ctx, keep context.Context, j *Pending, discarded []int) er
 	if j.Mail != nil {
 		return t.mailPass(keep, j)
 	}
-	fresh, raw := t.unfolded(discarded), t.state.RawSteps(j.To)
-	jumpTokens, rawTokens := t.stepTokens(fresh), t.stepTokens(raw)
-	trigger, steps := "", fresh
-	switch {
-	case j.Fold:
-		trigger = "person"
-	case anamnesis.Overflows(jumpTokens, 0, t.state.EAS):
-		trigger = "jump"
-		rawTokens -= jumpTokens // what stays raw beside it
-	}
-	if anamnesis.Overflows(0, rawTokens, t.state.EAS) {
-		trigger, steps = "cumulative", raw
-	}
+	trigger, steps := t.state.passFor(j.To, discarded, j.Fold)
 	if trigger == "" {
 		return nil
 	}
@@ -47,10 +35,29 @@ func (t *Task) passes(ctx, keep context.Context, j *Pending, discarded []int) er
 	return nil
 }
 
-func (t *Task) stepTokens(steps []int) int { return t.state.rangeTokens(t.state.Ranges(steps)) }
+// passFor is the rule: why the steps that a jump discards, or all discarded ones,
+// are to be folded, and which; no trigger: none.
+func (s *State) passFor(to int, discarded []int, fold bool) (trigger string, steps []int) {
+	fresh, raw := s.unfolded(discarded), s.RawSteps(to)
+	jumpTokens, rawTokens := s.stepTokens(fresh), s.stepTokens(raw)
+	steps = fresh
+	switch {
+	case fold:
+		trigger = "person"
+	case anamnesis.Overflows(jumpTokens, 0, s.EAS):
+		trigger = "jump"
+		rawTokens -= jumpTokens // what stays raw beside it
+	}
+	if anamnesis.Overflows(0, rawTokens, s.EAS) {
+		trigger, steps = "cumulative", raw
+	}
+	return trigger, steps
+}
 
-func (t *Task) unfolded(steps []int) []int {
-	return slices.DeleteFunc(slices.Clone(steps), func(id int) bool { return t.state.Steps.Folded(id) })
+func (s *State) stepTokens(steps []int) int { return s.rangeTokens(s.Ranges(steps)) }
+
+func (s *State) unfolded(steps []int) []int {
+	return slices.DeleteFunc(slices.Clone(steps), func(id int) bool { return s.Steps.Folded(id) })
 }
 
 // pass runs one anamnesis pass over one line of discarded steps.

@@ -20,7 +20,13 @@ type JumpPlan struct {
 	Backward  bool       `json:"backward"`
 	Discarded []op.Range `json:"discarded"` // operations that would be left
 	Tokens    int        `json:"tokens"`    // of these
-	Running   bool       `json:"running"`   // it would wait for the present step's end
+	// EAS is the span of the task's model, which Raw is held against: the tokens of all
+	// discarded operations that would stand in the context as they are, without a
+	// pass. Passes are those that would be made, one a span; none: Raw is let stand.
+	EAS     int           `json:"eas"`
+	Raw     int           `json:"raw_tokens"`
+	Passes  []PlannedPass `json:"passes"`
+	Running bool          `json:"running"` // it would wait for the present step's end
 	// Damaged says which line of the stream is damaged that a ref in the store stood
 	// in for; empty: none.
 	Damaged string `json:"damaged,omitempty"`
@@ -30,11 +36,20 @@ type JumpPlan struct {
 	World   worldstate.Plan `json:"world"`
 }
 
-// PlanJump says what a person's jump to a step would do and does none of it.
+// A PlannedPass is an anamnesis pass that a jump would make.
+type PlannedPass struct {
+	Ops     op.Range `json:"ops"`
+	Tokens  int      `json:"tokens"`
+	Trigger string   `json:"trigger"` // as op.PassDone has it
+}
+
+// PlanJump says what a person's jump would do and does none of it. Of the request
+// it heeds To, Fold and Overwrite.
 // Errors: ErrNoTask, ErrNoStep, ErrNotJumped, ErrPending while a jump that was
 // begun is not finished, those of worldstate's Plan, and where the store lacks
 // anything of the target what the jump itself would say, a worldstate.ErrCorrupt.
-func PlanJump(ctx context.Context, h Home, task string, to int, overwrite bool) (JumpPlan, error) {
+func PlanJump(ctx context.Context, h Home, task string, j op.JumpRequested) (JumpPlan, error) {
+	to := j.To
 	st, err := ReadState(h, task)
 	if err != nil {
 		return JumpPlan{}, err
@@ -45,8 +60,10 @@ func PlanJump(ctx context.Context, h Home, task string, to int, overwrite bool) 
 	if st.Jumping != nil {
 		return JumpPlan{}, fmt.Errorf("a jump is %w: that to step %d was interrupted; resume the task, or jump: either finishes it first", ErrPending, st.Jumping.To)
 	}
-	ranges := st.Ranges(st.Discarded(to))
+	discarded := st.Discarded(to)
+	ranges := st.Ranges(discarded)
 	p := JumpPlan{
+		EAS: st.EAS, Raw: st.stepTokens(st.RawSteps(to)), Passes: st.plannedPasses(to, discarded, j.Fold),
 		From: st.Current, To: to, Backward: st.OnPath(to, st.Current),
 		Discarded: append([]op.Range{}, ranges...), Tokens: st.rangeTokens(ranges), Running: Live(h, task) != 0,
 	}
@@ -78,9 +95,23 @@ func PlanJump(ctx context.Context, h Home, task string, to int, overwrite bool) 
 	}
 	base := worldstate.ID(cmp.Or(st.EditsSince, string(ends[0])))
 	// Without a snapshot of its own nothing in a step counts as a person's edit.
-	o := &worldstate.PlanOptions{Base: base, OverwriteEdits: overwrite || base == ""}
+	o := &worldstate.PlanOptions{Base: base, OverwriteEdits: j.Overwrite || base == ""}
 	if p.World, err = w.Plan(ctx, ends[1], o); err != nil {
 		return JumpPlan{}, fmt.Errorf("plan the jump to step %d: %w", to, damage(err))
 	}
 	return p, nil
+}
+
+// plannedPasses lists the passes that a jump would make.
+func (s *State) plannedPasses(to int, discarded []int, fold bool) []PlannedPass {
+	out := []PlannedPass{}
+	trigger, steps := s.passFor(to, discarded, fold)
+	if trigger == "" {
+		return out
+	}
+	for _, span := range s.Branches(steps) {
+		r := s.Ranges(span)[0]
+		out = append(out, PlannedPass{Ops: r, Tokens: s.rangeTokens([]op.Range{r}), Trigger: trigger})
+	}
+	return out
 }

@@ -375,8 +375,7 @@ func (w *walk) wordsIn(ranges []op.Range, out func(op.Op) bool) string {
 }
 
 func unfolded(s *State, steps []int) []int {
-	t := &Task{state: *s}
-	return t.unfolded(steps)
+	return s.unfolded(steps)
 }
 
 // TestProjectionIsAlwaysAChat folds random streams: after every operation the

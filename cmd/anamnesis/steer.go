@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	view "anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/model"
@@ -56,7 +57,7 @@ func (a *app) jumpCommand() *cobra.Command {
 			"A running task jumps when its present step is complete; one that is not running jumps now.\n" +
 			"What you changed since the last step ended is saved and kept; --overwrite reverts it, too. What you changed\n" +
 			"while a step ran is part of that step. The world as it was before the jump is saved and named in any case.\n" +
-			"--dry-run says what the jump would do, and does nothing.",
+			"--dry-run says what the jump would do, and whether a pass would fold what is left; it does nothing.",
 		Args: usageArgs(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := a.home()
@@ -68,7 +69,7 @@ func (a *app) jumpCommand() *cobra.Command {
 				return err
 			}
 			if dryRun {
-				return a.showJump(cmd.Context(), h, args[0], to, overwrite, asJSON)
+				return a.showJump(cmd.Context(), h, args[0], op.JumpRequested{To: to, Fold: fold, Overwrite: overwrite}, asJSON)
 			}
 			return a.jump(cmd.Context(), h, args[0], orchestrator.Command{Verb: "jump", To: to, Reason: reason, Fold: fold, Overwrite: overwrite}, asJSON)
 		},
@@ -82,8 +83,8 @@ func (a *app) jumpCommand() *cobra.Command {
 }
 
 // showJump says what a jump would do.
-func (a *app) showJump(ctx context.Context, h orchestrator.Home, task string, to int, overwrite, asJSON bool) error {
-	p, err := orchestrator.PlanJump(ctx, h, task, to, overwrite)
+func (a *app) showJump(ctx context.Context, h orchestrator.Home, task string, j op.JumpRequested, asJSON bool) error {
+	p, err := orchestrator.PlanJump(ctx, h, task, j)
 	if err != nil {
 		return err
 	}
@@ -99,6 +100,7 @@ func (a *app) showJump(ctx context.Context, h orchestrator.Home, task string, to
 	for _, r := range p.Discarded {
 		fmt.Fprintf(a.stdout, "leave   ops %s\n", r)
 	}
+	a.printPasses(p)
 	if p.DirGone {
 		fmt.Fprintln(a.stdout, "the directory is gone; the jump makes it again with every file of the step")
 		return nil
@@ -108,6 +110,18 @@ func (a *app) showJump(ctx context.Context, h orchestrator.Home, task string, to
 		fmt.Fprintln(a.stdout, "no file would be moved")
 	}
 	return nil
+}
+
+// printPasses says whether a jump would fold what it leaves, in the words that it
+// itself uses.
+func (a *app) printPasses(p orchestrator.JumpPlan) {
+	for _, pass := range p.Passes {
+		done := op.PassDone{Trigger: pass.Trigger, RangeTokens: pass.Tokens, EAS: p.EAS}
+		fmt.Fprintf(a.stdout, "pass    ops %s: %s\n", pass.Ops, timeline.Describe(op.Op{Body: &done}, ""))
+	}
+	if len(p.Passes) == 0 && p.Raw > 0 {
+		fmt.Fprintf(a.stdout, "no pass: %d tokens discarded in all <= EAS %d\n", p.Raw, p.EAS)
+	}
 }
 
 func (a *app) jump(ctx context.Context, h orchestrator.Home, task string, c orchestrator.Command, asJSON bool) error {
