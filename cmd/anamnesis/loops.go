@@ -80,7 +80,7 @@ func readLoops(h orchestrator.Home, arg string) ([]loopRow, error) {
 		return nil, usageError("%s: no such file, and no name of a task", arg)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "ops")); err != nil {
-		return nil, usageError("%s: neither a task, nor a task's folder, nor a file of recorded runs", arg)
+		return nil, usageError("%s: neither a task, nor a task's folder, nor a file of recorded runs%s", arg, streamHint(dir))
 	}
 	calls, err := orchestrator.RecordedCalls(dir)
 	if err != nil {
@@ -95,6 +95,16 @@ func readLoops(h orchestrator.Home, arg string) ([]loopRow, error) {
 	return []loopRow{row}, nil
 }
 
+// streamHint says what to name in place of the folder of a task's stream, or of a
+// file in it; empty for any other folder. The folder may be named by ".".
+func streamHint(dir string) string {
+	ops, err := filepath.Abs(dir)
+	if err != nil || filepath.Base(ops) != "ops" {
+		return ""
+	}
+	return "; a task's stream is read as a whole: name the task, or its folder " + filepath.Dir(ops)
+}
+
 func readRecording(path string) ([]loopRow, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -103,10 +113,7 @@ func readRecording(path string) ([]loopRow, error) {
 	defer f.Close()
 	runs, err := loop.ReadRecording(f)
 	if errors.Is(err, loop.ErrRecording) {
-		if ops := filepath.Dir(path); filepath.Base(ops) == "ops" {
-			return nil, usageError("%s: %v; a task's stream is read as a whole: name the task, or its folder %s", path, err, filepath.Dir(ops))
-		}
-		return nil, usageError("%s: %v", path, err)
+		return nil, usageError("%s: %v%s", path, err, streamHint(filepath.Dir(path)))
 	}
 	if err != nil {
 		return nil, err
