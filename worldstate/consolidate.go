@@ -27,6 +27,8 @@ const (
 	// together is left alone, so that what was saved first is not copied
 	// again and again.
 	packGrowth = 2
+	// multiIndex begins the names of what git keeps over several packs.
+	multiIndex = "multi-pack-index"
 )
 
 // smallPacks says how many packs, from the small end, are to be put together:
@@ -163,6 +165,9 @@ func (s *objectStore) copyPack(out *packWriter, p *packFile) error {
 // removePacks removes packs whose objects all stand elsewhere, in the packs but:
 // the index first, since it is what says that a pack is there.
 func (s *objectStore) removePacks(packs []*packFile, but []string, hook func(string)) error {
+	if err := s.removeMultiIndex(hook); err != nil {
+		return err
+	}
 	for _, p := range packs {
 		if slices.Contains(but, p.name) {
 			continue // the same objects make a pack of the same name
@@ -185,6 +190,32 @@ func (s *objectStore) removePacks(packs []*packFile, but []string, hook func(str
 	s.mu.Lock()
 	s.drop(func(p *packFile) bool { return gone[p.name] })
 	s.mu.Unlock()
+	return syncDir(s.packDir())
+}
+
+// removeMultiIndex removes the index over several packs that a person's git may
+// have written (git multi-pack-index write, git maintenance): git takes the store
+// for damaged where one names a pack that is gone. It is gone durably before any
+// pack goes. Git reads the packs' own indexes without it, and can write it anew.
+func (s *objectStore) removeMultiIndex(hook func(string)) error {
+	list, err := os.ReadDir(s.packDir()) // in order: the index itself before what belongs to it
+	if err != nil {
+		return fmt.Errorf("remove multi-pack-index: %w", err)
+	}
+	removed := false
+	for _, e := range list {
+		if !strings.HasPrefix(e.Name(), multiIndex) || e.Name() == multiIndex+".lock" { // of a git that writes one
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(s.packDir(), e.Name())); err != nil {
+			return fmt.Errorf("remove multi-pack-index: %w", err)
+		}
+		removed = true
+		hook("multi-pack-index-removed")
+	}
+	if !removed {
+		return nil
+	}
 	return syncDir(s.packDir())
 }
 

@@ -108,7 +108,8 @@
 // A save adds one pack. Past fifty, small packs are put together as they are.
 // GC makes one pack of all that is needed, older versions of a path as
 // differences to newer ones; measured, that is about what `git gc` makes of the
-// same history. Options.SizeLimitBytes refuses a save that would pass it
+// same history. An index over several packs that a person's git wrote goes before
+// a pack it names. Options.SizeLimitBytes refuses a save that would pass it
 // (*LimitError) and never removes anything; GCOptions.MaxBytes removes the
 // snapshots of tasks that no longer exist, the oldest first.
 //
