@@ -85,6 +85,7 @@ func (s *objectStore) lookUpRefs() (*refSet, error) {
 			c.checked = true
 			return c.refs, nil
 		}
+		c.forget() // what differs was looked at, and will not be named again
 	}
 	// In this order: what an update folds away meanwhile is packed by the time
 	// that is read.
@@ -155,7 +156,8 @@ func (s *objectStore) sameLooseRefs() (bool, error) {
 }
 
 // readLooseRefs reads the loose refs; those that are as known ones were, not
-// again.
+// again. The caller keeps them: files no event names until the next time are not
+// looked at then.
 func (s *objectStore) readLooseRefs(known map[string]looseRef) (looseRefs, error) {
 	out := looseRefs{byName: make(map[string]looseRef, len(known))}
 	err := filepath.WalkDir(filepath.Join(s.dir, "refs"), func(path string, d os.DirEntry, err error) error {
@@ -171,8 +173,13 @@ func (s *objectStore) readLooseRefs(known map[string]looseRef) (looseRefs, error
 			return err
 		}
 		name := filepath.ToSlash(strings.TrimPrefix(path, s.dir+string(filepath.Separator)))
+		l, ok := known[name]
+		if names, all := s.told.named(filepath.Dir(path)); ok && !all && !names[d.Name()] {
+			out.byName[name] = l
+			return nil
+		}
 		now := lookAt(path)
-		if l, ok := known[name]; ok && l.file.same(now) {
+		if ok && l.file.same(now) {
 			out.byName[name] = l
 			return nil
 		}
@@ -190,6 +197,7 @@ func (s *objectStore) readLooseRefs(known map[string]looseRef) (looseRefs, error
 	if err != nil {
 		return looseRefs{}, fmt.Errorf("read refs: %w", err)
 	}
+	s.told.sees(out.dirs)
 	return out, nil
 }
 

@@ -9,20 +9,24 @@ import (
 )
 
 // storeWatch tells whether anything has happened in a store's directories, so
-// that a World that stays open need not look at each of them at every save. It
-// says no more than that: after any event all of it is looked at, as without it.
+// that a World that stays open need not look at each of them at every save. After
+// any event all of it is looked at, as without it, but for the loose refs: of
+// them there are many, and only those an event named are.
 // What a save rests on was looked at after the watches were put there, and no
 // event has come since.
 type storeWatch struct {
 	dir  string
-	id   stamp           // of dir: only its inode and device
-	n    notifier        // nil: it has ended, and nothing is ever known to be quiet
-	dirs map[string]bool // those with a watch on them
+	id   stamp            // of dir: only its inode and device
+	n    notifier         // nil: it has ended, and nothing is ever known to be quiet
+	dirs map[string]int32 // those with a watch on them
+	// seen are the directories of which every file was looked at with the watch on
+	// it; those that events named since are the values.
+	seen map[int32]map[string]bool
 }
 
 // watchStore begins to watch a store. Where that cannot be had, nothing is quiet.
 func watchStore(dir string) *storeWatch {
-	t := &storeWatch{dir: dir, dirs: make(map[string]bool)}
+	t := &storeWatch{dir: dir, dirs: make(map[string]int32), seen: make(map[int32]map[string]bool)}
 	fd, err := openat(unix.AT_FDCWD, dir, dirFlags, 0)
 	if err != nil {
 		return t
@@ -58,7 +62,10 @@ func (t *storeWatch) quiet() bool {
 	err := t.n.read(func(e event) {
 		quiet = false
 		if e.isDir && (e.came || e.movedOut) || e.unknown || e.lost || e.overflow {
-			clear(t.dirs) // another directory may stand at one's path
+			t.unwatch() // another directory may stand at one's path
+		}
+		if names := t.seen[e.wd]; names != nil {
+			names[e.name] = true
 		}
 	})
 	mounted, merr := t.n.mounted()
@@ -67,15 +74,50 @@ func (t *storeWatch) quiet() bool {
 		return false
 	}
 	if mounted {
-		clear(t.dirs)
+		t.unwatch()
 	}
 	return quiet && !mounted
+}
+
+// unwatch forgets what is watched; the next look watches it again.
+func (t *storeWatch) unwatch() {
+	clear(t.dirs)
+	clear(t.seen)
+}
+
+// named gives the names in a directory that are to be looked at again; all where
+// that is not known.
+func (t *storeWatch) named(dir string) (names map[string]bool, all bool) {
+	if t == nil || t.n == nil {
+		return nil, true
+	}
+	wd, watched := t.dirs[dir]
+	if !watched || t.seen[wd] == nil {
+		return nil, true
+	}
+	return t.seen[wd], false
+}
+
+// sees notes that all files of directories were looked at, after [storeWatch.watch]
+// of each and with the events that were read before.
+func (t *storeWatch) sees(dirs []source) {
+	if t == nil || t.n == nil {
+		return
+	}
+	for _, d := range dirs {
+		if wd, watched := t.dirs[d.path]; watched {
+			t.seen[wd] = make(map[string]bool)
+		}
+	}
 }
 
 // watch puts a watch on a directory that is looked at afterwards. One that is not
 // there is told by the one above it, when it comes.
 func (t *storeWatch) watch(dir string) {
-	if t == nil || t.n == nil || t.dirs[dir] {
+	if t == nil || t.n == nil {
+		return
+	}
+	if _, watched := t.dirs[dir]; watched {
 		return
 	}
 	fd, err := openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -83,14 +125,12 @@ func (t *storeWatch) watch(dir string) {
 		return
 	}
 	if err == nil {
-		_, err = t.n.watch(fd)
+		t.dirs[dir], err = t.n.watch(fd)
 		closeFD(fd)
 	}
 	if err != nil {
 		t.end()
-		return
 	}
-	t.dirs[dir] = true
 }
 
 // look is what every operation begins with: it finds out what of the store's

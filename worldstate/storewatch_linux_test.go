@@ -3,12 +3,14 @@ package worldstate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
 )
 
 // atRest makes a watched bench whose last save changed nothing and looked at
@@ -190,4 +192,86 @@ func (b *bench) storeStamps() map[string]stamp {
 		return err
 	}))
 	return all
+}
+
+// TestStoreWatchedRefs: whatever is done to loose refs between the operations of a
+// World, each operation sees the refs as one that reads everything does.
+func TestStoreWatchedRefs(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		must := func(err error) {
+			if err != nil {
+				rt.Helper()
+				rt.Fatal(err)
+			}
+		}
+		s := refStore(t)
+		must(os.MkdirAll(s.packDir(), 0o700))
+		s.told = watchStore(s.dir)
+		defer s.told.end()
+		names := []string{latestRef, worldRefs + "w", taskRefs + "t/1", taskRefs + "t/2", taskRefs + "u/1", "refs/tags/a", "refs/tags/deep/b"}
+		for i := range rapid.IntRange(1, 40).Draw(rt, "operations") {
+			name := rapid.SampledFrom(names).Draw(rt, "name")
+			path := filepath.Join(s.dir, name)
+			line := []byte(refID(i).String() + "\n")
+			switch rapid.IntRange(0, 6).Draw(rt, "kind") {
+			case 0, 1, 2:
+				must(s.look())
+				must(s.updateRefs(map[string]hash{latestRef: refID(i), name: refID(i), fmt.Sprintf("%st/%d", taskRefs, i): refID(i)}))
+			case 3: // as git does
+				must(os.MkdirAll(filepath.Dir(path), 0o700))
+				must(os.WriteFile(path+".lock", line, 0o600))
+				must(os.Rename(path+".lock", path))
+			case 4: // as an editor does
+				must(os.MkdirAll(filepath.Dir(path), 0o700))
+				if st, err := lstatat(unix.AT_FDCWD, path); err == nil && st.nlink > 1 {
+					must(os.Remove(path)) // no event tells of the other names
+				}
+				must(os.WriteFile(path, line, 0o600))
+			case 5:
+				_ = os.Remove(path)
+				_ = os.Remove(filepath.Dir(path)) // where it is empty now
+			case 6:
+				must(os.MkdirAll(filepath.Dir(path)+"-", 0o700))
+				must(os.Rename(filepath.Dir(path)+"-", filepath.Join(s.dir, "refs", fmt.Sprint("moved", i))))
+			}
+			if rapid.Bool().Draw(rt, "look") {
+				got, err := s.lookedRefs()
+				must(err)
+				want, err := (&objectStore{dir: s.dir}).readRefs()
+				must(err)
+				must(sameRefs(got, want))
+			}
+		}
+	})
+}
+
+// TestStoreWatchOverflow: what the kernel could not tell, as too much happened at
+// once, is looked at.
+func TestStoreWatchOverflow(t *testing.T) {
+	s := refStore(t)
+	if err := os.MkdirAll(s.packDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.told = watchStore(s.dir)
+	defer s.told.end()
+	for i := range 3 {
+		if err := errors.Join(s.look(), s.updateRefs(map[string]hash{latestRef: refID(i), "refs/heads/other": refID(i + 10)})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.lookedRefs(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 * 16384 { // the kernel keeps as many, and tells equal ones that follow one another once
+		if err := os.Chmod(filepath.Join(s.dir, []string{"refs/heads/other", "refs/anamnesis"}[i%2]), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(s.dir, latestRef)
+	if err := errors.Join(os.WriteFile(path+".lock", []byte(refID(9).String()+"\n"), 0o600), os.Rename(path+".lock", path)); err != nil {
+		t.Fatal(err)
+	}
+	if refs, err := s.lookedRefs(); err != nil || refs[latestRef] != refID(9) {
+		t.Errorf("%s, %v", refs[latestRef], err)
+	}
 }
