@@ -263,3 +263,18 @@ func TestPackIndexOddPlaces(t *testing.T) {
 		}
 	}
 }
+
+// TestPackLengths: a length comes back as it was given, also what only a damaged
+// index gives: two objects at one place, or one behind the pack's end.
+func TestPackLengths(t *testing.T) {
+	given := []int64{1, 65535, 65536, 1 << 40, 0, -1, -65535, -1 << 40, 7}
+	l := packLengths{short: make([]uint16, len(given))}
+	for i, n := range given {
+		l.set(uint32(i), n)
+	}
+	for i, n := range given {
+		if got := l.of(i); got != n {
+			t.Errorf("of %d came back %d", n, got)
+		}
+	}
+}
