@@ -135,7 +135,7 @@ func lockNote(path string, flags int) (*os.File, error) {
 // noted, by device and inode, is somebody else's and stays; of one that was
 // never told only its name is known, so it goes if it is empty.
 func clearForks(store string) {
-	notes, _ := filepath.Glob(filepath.Join(store, stateDir, forkNotePrefix+"*")) // the pattern is well formed
+	notes, _ := stateFiles(store, forkNotePrefix) // the next fork looks again
 	for _, path := range notes {
 		if note, err := lockNote(path, os.O_RDWR); err == nil {
 			clearFork(note)

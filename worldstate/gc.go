@@ -268,9 +268,9 @@ func (g *collector) roots() ([]hash, error) {
 			return nil, err
 		} // a stream may name what was lost before
 	}
-	journals, err := filepath.Glob(filepath.Join(g.s.dir, stateDir, "journal-*"))
+	journals, err := stateFiles(g.s.dir, journalPrefix)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("look for journals: %w", err)
 	}
 	for _, path := range journals {
 		data, err := os.ReadFile(path)

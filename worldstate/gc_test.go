@@ -226,3 +226,34 @@ func worldSteps() int {
 	}
 	return 60
 }
+
+// TestGCJournalInOddPlace: a collection keeps what an interrupted restore needs
+// also where the store's path holds what patterns mean something by.
+func TestGCJournalInOddPlace(t *testing.T) {
+	top := filepath.Join(t.TempDir(), "[a]*")
+	b := &bench{TB: t, dir: filepath.Join(top, "world"), store: filepath.Join(top, "store")}
+	b.must(os.MkdirAll(b.dir, 0o755))
+	b.open(nil)
+	b.write("a", "1")
+	first := b.save().ID
+	b.write("a", "2")
+	second := b.save().ID
+	for n := 0; ; n++ {
+		if !b.killed("restore", first, n) {
+			t.Fatal("no kill left a journal")
+		}
+		if j, err := b.w.readJournal(); j != nil || err != nil {
+			b.must(err)
+			break
+		}
+	}
+	roots, err := (&collector{s: b.w.objects}).roots()
+	b.must(err)
+	var got []string
+	for _, h := range roots {
+		got = append(got, h.String())
+	}
+	if want := fmt.Sprint([]ID{second, first, first}); fmt.Sprint(got) != want {
+		t.Errorf("an interrupted restore needs %v, want %v", got, want)
+	}
+}

@@ -35,10 +35,27 @@ type journal struct {
 	actions        []action
 }
 
-const journalMagic = "anamnesis-journal 1"
+const (
+	journalMagic  = "anamnesis-journal 1"
+	journalPrefix = "journal-"
+)
+
+// stateFiles lists a store's files of ours whose names begin so. A pattern would
+// not do: the path is a person's, and may hold what patterns mean something by.
+func stateFiles(store, prefix string) ([]string, error) {
+	dir := filepath.Join(store, stateDir)
+	list, err := os.ReadDir(dir)
+	var out []string
+	for _, e := range list {
+		if strings.HasPrefix(e.Name(), prefix) {
+			out = append(out, filepath.Join(dir, e.Name()))
+		}
+	}
+	return out, err
+}
 
 func (w *World) journalPath() string {
-	return filepath.Join(w.store, stateDir, "journal-"+w.key)
+	return filepath.Join(w.store, stateDir, journalPrefix+w.key)
 }
 
 // checkNoJournal refuses to go on over an interrupted restore.
