@@ -306,26 +306,29 @@ func (s *Store) take(todo []planned) error {
 	return nil
 }
 
-// fileName gives <slug>-<id>.md.
+// fileName gives <slug>-<id>.md. It is asked for each card at each look at the
+// folder.
 func fileName(topic, id string) string {
-	var b strings.Builder
+	name := make([]byte, 0, slugBytes+len("-.md")+len(id))
 	dash := false
-	for _, r := range strings.ToLower(topic) {
+	for _, r := range topic {
+		r = unicode.ToLower(r)
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-			dash = b.Len() > 0
+			dash = len(name) > 0
 			continue
 		}
-		if b.Len()+utf8.RuneLen(r) >= slugBytes {
+		if len(name)+utf8.RuneLen(r) >= slugBytes {
 			break
 		}
 		if dash {
-			b.WriteByte('-')
+			name = append(name, '-')
 			dash = false
 		}
-		b.WriteRune(r)
+		name = utf8.AppendRune(name, r)
 	}
-	if b.Len() == 0 {
-		b.WriteString("card")
+	if len(name) == 0 {
+		name = append(name, "card"...)
 	}
-	return b.String() + "-" + id + ".md"
+	name = append(append(name, '-'), id...)
+	return string(append(name, ".md"...))
 }
