@@ -139,11 +139,15 @@ func lockHold(path string) (*os.File, error) {
 // checkHolds looks for a live task in dir, above it or below it; with
 // otherProcess for one of another process.
 func checkHolds(live, dir string, chain []inode, otherProcess bool) error {
-	files, err := filepath.Glob(filepath.Join(live, "*.json"))
-	if err != nil {
+	files, err := os.ReadDir(live) // no pattern: the path is the person's, and may hold a bracket
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	for _, path := range files {
+	for _, e := range files {
+		path := filepath.Join(live, e.Name())
+		if filepath.Ext(path) != ".json" {
+			continue
+		}
 		f, err := lockHold(path)
 		if err == nil { // nobody holds it: its process is gone
 			os.Remove(path)
