@@ -379,12 +379,13 @@ func (s *Store) wait(in *intent, why error) error {
 	if strings.HasPrefix(name, writtenPrefix) {
 		return why
 	}
-	waiting, err := filepath.Glob(filepath.Join(s.dir, indexDir, writtenPrefix+"*"))
+	dir := filepath.Join(s.dir, indexDir)
+	waiting, err := fs.Glob(os.DirFS(dir), writtenPrefix+"*")
 	if err == nil && len(waiting) >= maxWaiting {
 		slices.Sort(waiting)
-		err = os.Remove(waiting[0])
+		err = os.Remove(filepath.Join(dir, waiting[0]))
 	}
-	to := filepath.Join(s.dir, indexDir, writtenPrefix+strings.TrimPrefix(name, changePrefix))
+	to := filepath.Join(dir, writtenPrefix+strings.TrimPrefix(name, changePrefix))
 	return errors.Join(why, err, os.Rename(in.path, to))
 }
 

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -71,12 +72,13 @@ func (s *State) Standing(live bool) string {
 // changed is when a task's stream was last written.
 func changed(h Home, id string) time.Time {
 	var last time.Time
-	files, err := filepath.Glob(filepath.Join(h.Task(id), "ops", "*.jsonl"))
+	dir := filepath.Join(h.Task(id), "ops")
+	files, err := fs.Glob(os.DirFS(dir), "*.jsonl") // the folder's own path may have a bracket in it
 	if err != nil {
 		return last
 	}
 	for _, f := range files {
-		if info, err := os.Stat(f); err == nil && info.ModTime().After(last) {
+		if info, err := os.Stat(filepath.Join(dir, f)); err == nil && info.ModTime().After(last) {
 			last = info.ModTime()
 		}
 	}

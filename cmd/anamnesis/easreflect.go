@@ -133,11 +133,12 @@ func gatherProposals(ctx context.Context, h orchestrator.Home, evidence string) 
 
 // probeProposals reads what 'eas probe' measured.
 func probeProposals(h orchestrator.Home, t *anamnesis.Table) (found []proposal.Proposal, notes []string) {
-	files, err := filepath.Glob(filepath.Join(probesDir(h), "*.result.json"))
+	files, err := fs.Glob(os.DirFS(probesDir(h)), "*.result.json")
 	if err != nil {
 		return nil, []string{err.Error()}
 	}
-	for _, path := range files {
+	for _, name := range files {
+		path := filepath.Join(probesDir(h), name)
 		var rep probeReport
 		data, err := os.ReadFile(path)
 		if err == nil {

@@ -115,12 +115,12 @@ func (r *Repo) reopen() {
 // create makes the repository under another name and renames it, so that no
 // half one is ever met.
 func (r *Repo) create(exclude []string) error {
-	left, err := filepath.Glob(filepath.Join(r.dir, newPrefix+"*"))
+	left, err := fs.Glob(os.DirFS(r.dir), newPrefix+"*")
 	if err != nil {
 		return err
 	}
 	for _, dead := range left {
-		if err := os.RemoveAll(dead); err != nil {
+		if err := os.RemoveAll(filepath.Join(r.dir, dead)); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,11 @@ import (
 
 func newRepo(t *testing.T) *Repo {
 	t.Helper()
-	r, err := Create(t.TempDir(), "/.index/")
+	dir := filepath.Join(t.TempDir(), "[odd]*") // no pattern
+	if err := os.MkdirAll(filepath.Join(dir, newPrefix+"1", "objects"), 0o700); err != nil { // a dead one's
+		t.Fatal(err)
+	}
+	r, err := Create(dir, "/.index/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,9 +65,15 @@ func TestLocks(t *testing.T) {
 	if _, err := r.lock(); err != nil { // and dies
 		t.Fatal(err)
 	}
+	dead := filepath.Join(r.git, tempPrefix+"1")
+	if err := os.WriteFile(dead, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	commit(t, r, "two", map[string][]byte{"a": []byte("2")})
-	if _, err := os.Lstat(filepath.Join(r.git, "index.lock")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a lock is left: %v", err)
+	for _, left := range []string{filepath.Join(r.git, "index.lock"), dead, filepath.Join(r.dir, newPrefix+"1")} {
+		if _, err := os.Lstat(left); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is left: %v", left, err)
+		}
 	}
 	for _, name := range ongoing() {
 		path := filepath.Join(r.git, name)

@@ -302,12 +302,12 @@ func (r *Repo) replace(path string, data []byte) error {
 
 // sweep removes what dead writers left of replace.
 func (r *Repo) sweep() error {
-	left, err := filepath.Glob(filepath.Join(r.git, tempPrefix+"*"))
+	left, err := fs.Glob(os.DirFS(r.git), tempPrefix+"*")
 	if err != nil {
 		return err
 	}
-	for _, path := range left {
-		if err := os.Remove(path); err != nil {
+	for _, name := range left {
+		if err := os.Remove(filepath.Join(r.git, name)); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -227,14 +228,14 @@ func (c *vectorCache) write(path string, w *sealed.Writer) bool {
 		return false
 	}
 	kind, _, _ := strings.Cut(filepath.Base(path), "-")
-	old, err := filepath.Glob(filepath.Join(c.dir, kind+"-*.bin"))
+	old, err := fs.Glob(os.DirFS(c.dir), kind+"-*.bin")
 	if err != nil {
 		return true
 	}
-	for _, p := range old {
-		if p != path {
+	for _, name := range old {
+		if name != filepath.Base(path) {
 			// One that stays is only a waste of space.
-			_ = os.Remove(p)
+			_ = os.Remove(filepath.Join(c.dir, name))
 		}
 	}
 	return true
@@ -245,10 +246,10 @@ func (c *vectorCache) clear() error {
 	c.unload()
 	var errs []error
 	for _, kind := range []string{"vectors", "model", "lexical"} {
-		old, err := filepath.Glob(filepath.Join(c.dir, kind+"-*.bin"))
+		old, err := fs.Glob(os.DirFS(c.dir), kind+"-*.bin")
 		errs = append(errs, err)
-		for _, p := range old {
-			errs = append(errs, os.Remove(p))
+		for _, name := range old {
+			errs = append(errs, os.Remove(filepath.Join(c.dir, name)))
 		}
 	}
 	return errors.Join(errs...)
