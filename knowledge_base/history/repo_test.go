@@ -14,7 +14,7 @@ import (
 
 func newRepo(t *testing.T) *Repo {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "[odd]*") // no pattern
+	dir := filepath.Join(t.TempDir(), "[odd]*")                                              // no pattern
 	if err := os.MkdirAll(filepath.Join(dir, newPrefix+"1", "objects"), 0o700); err != nil { // a dead one's
 		t.Fatal(err)
 	}
