@@ -73,7 +73,7 @@ func (f *fakeEmbedder) EmbedQuery(_ context.Context, text string) ([]float32, er
 }
 
 func TestExternalEmbedderIsCachedAndMayFail(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "[odd]*") // no pattern
+	dir := filepath.Join(t.TempDir(), "[odd]*")          // no pattern
 	old := filepath.Join(dir, indexDir, "vectors-0.bin") // another embedder's
 	if err := errors.Join(os.MkdirAll(filepath.Dir(old), 0o700), os.WriteFile(old, nil, 0o600)); err != nil {
 		t.Fatal(err)
