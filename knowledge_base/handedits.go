@@ -3,6 +3,7 @@ package knowledgebase
 import (
 	"encoding/hex"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -65,8 +66,26 @@ func (s *Store) allCommitted(files int) bool {
 	if files != len(s.cards) {
 		return false
 	}
+	folders := make(map[string]*os.File)
+	defer func() {
+		for _, f := range folders {
+			f.Close()
+		}
+	}()
 	for _, st := range s.cards {
-		if !st.committed || !s.unchanged(st) {
+		dir := st.dir.Value()
+		if folders[dir] == nil {
+			f, err := os.Open(dir)
+			if err != nil {
+				return false
+			}
+			folders[dir] = f
+		}
+		if !st.committed {
+			return false
+		}
+		now, err := marksAt(int(folders[dir].Fd()), st.base(), s.opts.clock())
+		if (err != nil || !st.marks.vouch(now)) && !s.unchanged(st) {
 			return false
 		}
 	}

@@ -26,9 +26,13 @@ type marks struct {
 }
 
 // marksOf looks at a file that is about to be read at now.
-func marksOf(path string, now time.Time) (marks, error) {
+func marksOf(path string, now time.Time) (marks, error) { return marksAt(unix.AT_FDCWD, path, now) }
+
+// marksAt is marksOf for a path within an open folder: a look at many files of
+// one folder takes half as long.
+func marksAt(folder int, path string, now time.Time) (marks, error) {
 	var st unix.Stat_t
-	if err := lstat(path, &st); err != nil {
+	if err := lstat(folder, path, &st); err != nil {
 		return marks{}, err
 	}
 	m := marks{dev: uint64(st.Dev), ino: st.Ino, size: st.Size, modified: st.Mtim.Nano(), noted: st.Ctim.Nano(),
@@ -56,9 +60,9 @@ func readMarks(r *sealed.Reader) marks {
 }
 
 // lstat is the system call, begun again where a signal ended it.
-func lstat(path string, st *unix.Stat_t) error {
+func lstat(folder int, path string, st *unix.Stat_t) error {
 	for {
-		err := unix.Lstat(path, st)
+		err := unix.Fstatat(folder, path, st, unix.AT_SYMLINK_NOFOLLOW)
 		if err == nil {
 			return nil
 		}

@@ -155,11 +155,14 @@ func (st *stored) stand(path string) {
 }
 
 // path is where the card's file is.
-func (st *stored) path() string {
+func (st *stored) path() string { return st.dir.Value() + st.base() }
+
+// base is the file's name in its folder.
+func (st *stored) base() string {
 	if st.name == "" {
-		return st.dir.Value() + fileName(st.Topic, st.ID)
+		return fileName(st.Topic, st.ID)
 	}
-	return st.dir.Value() + st.name
+	return st.name
 }
 
 // lesson names what a card says: the bytes of its [card.Card.Hash].
