@@ -28,11 +28,14 @@ func (s *Store) commitHandEdits() error {
 	if err != nil {
 		return err
 	}
+	s.clean = ""
 	if len(edits) == 0 {
-		s.noteCommitted(head)
+		// A file that is no card of memory would not be missed when it goes.
+		if len(files) == len(s.cards) {
+			s.noteCommitted(head)
+		}
 		return nil
 	}
-	s.clean = ""
 	c := history.Commit{Author: s.person(), By: programName(), At: s.opts.Now(), Files: edits}
 	paths := make([]string, 0, len(edits))
 	for p := range edits {

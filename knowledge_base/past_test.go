@@ -176,6 +176,39 @@ func TestRemovalSeenBeforeIsCommitted(t *testing.T) {
 	}
 }
 
+// A file in the folder that is no card of memory, as it cannot be read or says
+// the id of another, is in the history like any; so is its removal.
+func TestRemovalOfNoCardIsCommitted(t *testing.T) {
+	for name, text := range map[string]string{"broken.md": "no card\n", "z-copy.md": string(newCard("k1", "a topic", "first").Markdown())} {
+		dir := t.TempDir()
+		open := func() *Store {
+			s, err := Open(dir, &Options{
+				Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"},
+				clock: func() time.Time { return time.Now().Add(time.Hour) }, // a file's marks vouch for it at once
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { s.Close() })
+			return s
+		}
+		path := filepath.Join(filepath.Dir(mustPut(t, open(), newCard("k1", "a topic", "first"))), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		mustPut(t, open(), newCard("k2", "another", "first of another")) // which commits it
+		s := open()
+		mustPut(t, s, newCard("k3", "a third", "first of a third")) // which finds all committed
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		mustPut(t, s, newCard("k4", "a fourth", "first of a fourth"))
+		if got := git(t, dir, "status", "--porcelain"); got != "" {
+			t.Errorf("%s: the change after the removal left %q", name, got)
+		}
+	}
+}
+
 // A pipe in a card's place is not read: that would wait for who writes to it.
 func TestPipeInPlaceOfCard(t *testing.T) {
 	s, err := Open(t.TempDir(), &Options{Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}})
