@@ -17,11 +17,12 @@ import (
 )
 
 const (
-	// packedHeader begins packed-refs, as git writes it. What follows, git's
+	// packedHeader begins packed-refs, as git writes it but for "peeled": what a
+	// tag leads to is not written, and git looks for it. What follows, git's
 	// passes over: the length and the checksum of all that stands behind the
 	// first line, so that a file that was cut short is not taken for one with
 	// fewer refs. Git leaves it out where it writes the file.
-	packedHeader = "# pack-refs with: peeled fully-peeled sorted "
+	packedHeader = "# pack-refs with: sorted "
 	packedSum    = "sum="
 	// packedBlockBytes is how much of packed-refs is read to find one ref in it,
 	// a line more at most.

@@ -215,6 +215,26 @@ func TestPackedRefsByGit(t *testing.T) {
 	same("packed by git")
 }
 
+// TestPackedTag: a tag of a person's in the store leads to its snapshot after the
+// refs were packed, by us or first by git, as before.
+func TestPackedTag(t *testing.T) {
+	b := newBench(t, nil)
+	b.write("a", "1")
+	first := b.save()
+	git(t, b.dir, "--git-dir="+b.store, "tag", "-a", "-m", "this one", "mine", string(first.ID))
+	want := string(first.ID) + " refs/tags/mine^{}\n"
+	for _, by := range []string{"us", "git and us"} {
+		b.steps(maxRefUpdates + 5)
+		if data, err := os.ReadFile(b.w.objects.packedRefsPath()); err != nil || !strings.Contains(string(data), " refs/tags/mine\n") || !strings.Contains(string(data), packedSum) {
+			t.Fatalf("the tag was not packed by us: %v\n%s", err, data)
+		}
+		if got := git(t, b.dir, "--git-dir="+b.store, "show-ref", "-d", "--tags"); !strings.HasSuffix(got, want) {
+			t.Errorf("packed by %s: git shows %q, want at the end %q", by, got, want)
+		}
+		git(t, b.dir, "--git-dir="+b.store, "pack-refs", "--all")
+	}
+}
+
 // TestGCKeepsRootsUnread: a collection that cannot read all refs ends, and
 // removes nothing.
 func TestGCKeepsRootsUnread(t *testing.T) {
