@@ -183,22 +183,25 @@ func (s *objectStore) readLooseRefs(known map[string]looseRef) (looseRefs, error
 			out.byName[name] = l
 			return nil
 		}
-		id, err := os.ReadFile(path)
+		h, err := readLooseRef(path)
 		if errors.Is(err, os.ErrNotExist) {
 			return nil
 		}
-		if err != nil {
-			return err
-		}
-		h, _ := parseHash(strings.TrimSpace(string(id)))
 		out.byName[name] = looseRef{now, h}
-		return nil
+		return err
 	})
 	if err != nil {
 		return looseRefs{}, fmt.Errorf("read refs: %w", err)
 	}
 	s.told.sees(out.dirs)
 	return out, nil
+}
+
+// readLooseRef gives what a loose ref's file says, zero where that is no id.
+func readLooseRef(path string) (hash, error) {
+	data, err := os.ReadFile(path)
+	h, _ := parseHash(strings.TrimSpace(string(data)))
+	return h, err
 }
 
 // HasTask reports whether a store holds snapshots of a task. It only reads.
@@ -267,7 +270,8 @@ func (s *objectStore) updateRefs(set map[string]hash) error {
 // packRefs writes all refs to one file and empties the log. The loose files go
 // first, for good: without the log an older one would be believed. It does
 // nothing while git packs them, or has since they were read: git would put the
-// file in its place that it had read before. The log and the loose files hold
+// file in its place that it had read before. Nor where git has changed a loose
+// one since, which would come back as it was. The log and the loose files hold
 // what is new until the next time.
 func (s *objectStore) packRefs(wait bool) (packed bool, err error) {
 	release, locked, err := s.lockPackedRefs(wait)
@@ -280,25 +284,39 @@ func (s *objectStore) packRefs(wait bool) (packed bool, err error) {
 	if now := lookAt(s.packedRefsPath()); !c.packed.sight.sameContent(now.sight.stamp) {
 		return false, nil
 	}
+	if now, err := s.readLooseRefs(nil); err != nil || !maps.EqualFunc(now.byName, c.loose.byName, looseRef.same) {
+		c.forget() // as in lookUpRefs
+		return false, err
+	}
 	refs, err := c.refs.pack(s.packedRefsPath())
 	if err != nil {
 		return false, err
 	}
+	return true, s.tookPacked(refs)
+}
+
+// tookPacked removes what refs were made of, which stand in packed-refs now, and
+// takes in what git has set meanwhile.
+func (s *objectStore) tookPacked(refs *refSet) error {
+	c := &s.refs
 	c.forget()
 	c.refs = refs
 	if err := s.removeLooseRefs(); err != nil {
-		return false, err
+		return err
 	}
 	if err := s.emptyRefLog(); err != nil {
-		return false, err
+		return err
 	}
 	c.packed = written(s.packedRefsPath())
-	c.loose, err = s.readLooseRefs(nil)
-	return err == nil, err
+	var err error
+	if c.loose, err = s.readLooseRefs(nil); err != nil {
+		return err
+	}
+	return c.merge()
 }
 
 // removeLooseRefs removes the files of refs that are packed, durably. Symbolic
-// refs are not ours and stay.
+// refs are not ours and stay, and so does what git has set meanwhile.
 func (s *objectStore) removeLooseRefs() error {
 	c := &s.refs
 	dirs := make(map[string]bool)
@@ -307,6 +325,9 @@ func (s *objectStore) removeLooseRefs() error {
 			continue
 		}
 		path := filepath.Join(s.dir, filepath.FromSlash(name))
+		if now, err := readLooseRef(path); err == nil && now != l.value {
+			continue
+		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

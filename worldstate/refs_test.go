@@ -369,3 +369,65 @@ func TestGitPacksMeanwhile(t *testing.T) {
 		t.Errorf("%v, %v", err, sameRefs(got, want))
 	}
 }
+
+// A person's branch that git moves, removes or makes while this process saves
+// stays as git left it when refs are packed.
+func TestGitSetsMeanwhile(t *testing.T) {
+	s := refStore(t)
+	git(t, s.dir, "init", "-q", "--bare", ".")
+	tree := strings.TrimSpace(git(t, s.dir, "hash-object", "-w", "-t", "tree", os.DevNull))
+	var commits [3]string
+	for i := range commits {
+		commits[i] = strings.TrimSpace(git(t, s.dir, "commit-tree", "-m", fmt.Sprint(i), tree))
+	}
+	first, _ := parseHash(commits[0])
+	second, _ := parseHash(commits[1])
+	third, _ := parseHash(commits[2])
+	before := func(names ...string) {
+		t.Helper()
+		for _, name := range names {
+			git(t, s.dir, "update-ref", "refs/heads/"+name, commits[0])
+		}
+		s.refs.checked = false // another operation
+		if _, err := s.lookUpRefs(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before("moved", "gone")
+	git(t, s.dir, "update-ref", "refs/heads/moved", commits[1])
+	git(t, s.dir, "update-ref", "-d", "refs/heads/gone")
+	git(t, s.dir, "update-ref", "refs/heads/new", commits[1])
+	many := map[string]hash{latestRef: first}
+	for i := range maxRefUpdates + 1 {
+		many[fmt.Sprintf("%st/%d", taskRefs, i)] = first
+	}
+	if err := s.updateRefs(many); err != nil { // as many are packed
+		t.Fatal(err)
+	}
+	s.refs.checked = false
+	if err := s.updateRefs(map[string]hash{taskRefs + "t/1": {}}); err != nil { // now they are
+		t.Fatal(err)
+	}
+	before("late")
+	refs, err := s.refs.refs.pack(s.packedRefsPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	git(t, s.dir, "update-ref", "refs/heads/late", commits[2])
+	if err := s.tookPacked(refs); err != nil {
+		t.Fatal(err)
+	}
+	want := maps.Clone(many)
+	delete(want, taskRefs+"t/1")
+	maps.Copy(want, map[string]hash{"refs/heads/moved": second, "refs/heads/new": second, "refs/heads/late": third})
+	for who, store := range map[string]*objectStore{"this process": s, "a new one": {dir: s.dir}} {
+		if got, err := store.readRefs(); err != nil || sameRefs(got, want) != nil {
+			t.Errorf("%s: %v, %v", who, err, sameRefs(got, want))
+		}
+	}
+	for name, is := range s.gitRefs(t) {
+		if want[name].String() != is {
+			t.Errorf("git reads %s of %s, want %s", is, name, want[name])
+		}
+	}
+}
