@@ -235,6 +235,7 @@ func (s *objectStore) sweep() (collecting bool) {
 		}
 	}
 	_ = s.sweepPacks() // likewise
+	_, _ = s.dropDeadRefsLock()
 	turn, err := lockNote(filepath.Join(s.dir, stateDir, collectLock), os.O_RDWR)
 	if err != nil {
 		return errors.Is(err, unix.EWOULDBLOCK)

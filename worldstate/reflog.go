@@ -162,14 +162,23 @@ func (s *objectStore) lockPackedRefs(wait bool) (release func(), locked bool, er
 		if !errors.Is(err, os.ErrExist) {
 			return func() {}, true, nil
 		}
-		if data, err := os.ReadFile(path); err == nil && string(data) == ourLock {
-			if err := os.Remove(path); err != nil {
-				return nil, false, err
-			}
+		if dropped, err := s.dropDeadRefsLock(); err != nil {
+			return nil, false, err
+		} else if dropped {
 			continue
 		}
 		if !wait || time.Now().After(end) {
 			return nil, false, nil
 		}
 	}
+}
+
+// dropDeadRefsLock removes git's lock of packed-refs where a killed process of
+// ours has left it: git removes no ref while it stands.
+func (s *objectStore) dropDeadRefsLock() (dropped bool, err error) {
+	path := s.packedRefsPath() + ".lock"
+	if data, err := os.ReadFile(path); err != nil || string(data) != ourLock {
+		return false, nil
+	}
+	return true, os.Remove(path)
 }

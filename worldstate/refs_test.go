@@ -303,6 +303,21 @@ func TestRefsBesideGitPacking(t *testing.T) {
 	}
 }
 
+// A person's git packs refs again after the first save that follows a killed one.
+func TestSweepDropsDeadLockOfPackedRefs(t *testing.T) {
+	for there, stays := range map[string]bool{ourLock: false, "": true} {
+		s := refStore(t)
+		path := s.packedRefsPath() + ".lock"
+		if err := os.WriteFile(path, []byte(there), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.sweep()
+		if _, err := os.Stat(path); (err == nil) != stays {
+			t.Errorf("a lock holding %q: %v; want that it stays %v", there, err, stays)
+		}
+	}
+}
+
 // A lock of ours that is there has outlived its process: the store's lock is
 // held. That of git is waited for by those who must not go on without.
 func TestLockOfPackedRefs(t *testing.T) {
