@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"sort"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"anamnesis/anamnesis"
+	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 )
 
@@ -73,7 +75,8 @@ func (s *State) learned(p PassRecord) {
 // learn reads the paths the task has left and writes cards, before the turn
 // ends. The intent stands first: after a crash in between the model is not asked
 // a second time, and the extractor writes in its place. The cards' ids are the
-// same in either case.
+// same in either case. Where the stream is damaged in what has to be read for it
+// no card is written, and the turn ends all the same.
 func (t *Task) learn(ctx, keep context.Context) error {
 	begun := t.state.Learning
 	done := &op.PassDone{Trigger: triggerEnd}
@@ -89,16 +92,28 @@ func (t *Task) learn(ctx, keep context.Context) error {
 			return err
 		}
 	}
-	req := t.passRequest(begun.Ranges[len(begun.Ranges)-1], nil)
-	req.Ranges, req.Over = begun.Ranges, true
+	err := t.readLeft(ctx, keep, m, begun.Ranges, done)
+	if errors.Is(err, opstream.ErrCorrupt) { // else no turn could ever end
+		return t.record(keep, &op.PassDone{
+			Ranges: begun.Ranges, RangeTokens: t.state.rangeTokens(begun.Ranges), EAS: t.state.EAS, Trigger: triggerEnd,
+			Cards: []string{}, NotWritten: []string{err.Error()},
+		})
+	}
+	return err
+}
+
+// readLeft runs the pass over ranges of steps that were left.
+func (t *Task) readLeft(ctx, keep context.Context, m anamnesis.Model, ranges []op.Range, done *op.PassDone) error {
+	req := t.passRequest(ranges[len(ranges)-1], nil)
+	req.Ranges, req.Over = ranges, true
 	var reasons []string
-	for i, r := range begun.Ranges {
+	for i, r := range ranges {
 		ops, err := t.ops(r)
 		if err != nil {
 			return err
 		}
 		req.Ops = append(req.Ops, ops...)
-		ids := slices.Collect(t.state.stepsIn(begun.Ranges[i : i+1]))
+		ids := slices.Collect(t.state.stepsIn(ranges[i : i+1]))
 		last := t.state.Steps.At(ids[len(ids)-1])
 		ends, err := t.treesOf(t.state.Steps.Parent(ids[0]), last.ID)
 		if err != nil {
