@@ -103,14 +103,7 @@ func (s *State) apply(o op.Op) error {
 	case *op.RestoreIntended:
 		s.Restoring = b
 	case *op.WorldRestored:
-		s.Restoring = nil
-		if b.Base != "" {
-			s.EditsSince = b.Base
-		}
-		if b.Notice != "" { // the files are no longer those of the step: what was called in them says nothing
-			s.Repeats.Epoch++
-			s.Undone = nil
-		}
+		s.restored(b)
 	case *op.JumpRequested, *op.JumpDropped, *op.JumpIntended, *op.JumpDone, *op.PassDone:
 		return s.jump(o)
 	case *op.CheckpointMarked:
@@ -128,6 +121,18 @@ func (s *State) apply(o op.Op) error {
 		s.Turn.Open = b.Reason == "done" && s.Turn.LastWords > s.Turn.AskedAt
 	}
 	return nil
+}
+
+// restored books that a person's restore of the world was done.
+func (s *State) restored(b *op.WorldRestored) {
+	s.Restoring = nil
+	if b.Base != "" {
+		s.EditsSince = b.Base
+	}
+	if b.Notice != "" { // the files are no longer those of the step: what was called in them says nothing
+		s.Repeats.Epoch++
+		s.Undone = nil
+	}
 }
 
 // decided books what a decision on a call means for later ones.
