@@ -55,7 +55,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 	}
 	done, err := t.jumpEnd(begun)
 	if errors.Is(err, ErrNotJumped) {
-		if gone := t.jumpable(keep, j.To); gone != nil { // the record has no more than words
+		if gone := t.jumpable(keep, j); gone != nil { // the record has no more than words
 			return nil, fmt.Errorf("%w: %w", ErrNotJumped, gone)
 		}
 	}
@@ -120,7 +120,7 @@ func (t *Task) jumpEnd(seq uint64) (*op.JumpDone, error) {
 func (t *Task) performJump(ctx, keep context.Context) error {
 	j := t.state.Pending
 	from, to := t.state.Current, j.To
-	if err := t.jumpable(keep, to); err != nil {
+	if err := t.jumpable(keep, j.JumpRequested); err != nil {
 		return t.dropJump(keep, err.Error())
 	}
 	if err := makeAgain(t.Dir); err != nil { // a command may have removed it
@@ -165,13 +165,17 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 }
 
 // jumpable says why a jump cannot be made, as far as that is known before anything
-// is done for it: the world of the step is not restorable, or what is left cannot
-// be read, of which the model is told.
-func (t *Task) jumpable(ctx context.Context, step int) error {
-	if err := t.restorable(ctx, step); err != nil {
+// is done for it: the world of the step is not restorable, or what it has to
+// read is damaged, of which the model is told.
+func (t *Task) jumpable(ctx context.Context, j op.JumpRequested) error {
+	if err := t.restorable(ctx, j.To); err != nil {
 		return err
 	}
-	return readable(t.log, t.state.Ranges(t.state.Discarded(step)))
+	var known uint64
+	if t.taint != nil {
+		known = t.taint.Last()
+	}
+	return t.state.readable(t.log, j, known)
 }
 
 // restorable says why the world of a step cannot be brought back, with

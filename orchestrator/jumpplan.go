@@ -86,7 +86,7 @@ func PlanJump(ctx context.Context, h Home, task string, j op.JumpRequested) (Jum
 	if err := w.Has(ctx, ends[1]); err != nil {
 		return JumpPlan{}, notRestorable(to, err)
 	}
-	if err := leavable(h, task, ranges); err != nil {
+	if err := leavable(h, st, j); err != nil {
 		return JumpPlan{}, err
 	}
 	if p.DirGone {

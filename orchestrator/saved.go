@@ -34,7 +34,7 @@ func (t *Task) worldOf(id int) (savedWorld, error) {
 }
 
 // Damaged is the last damage of the stream that was got over: the store's refs
-// said what a line could not. nil: there was none.
+// said what a line could not; empty: there was none.
 func (t *Task) Damaged() string { return t.damaged }
 
 // worldByRef gives what a step ended with by its ref, where the line that says so
@@ -55,14 +55,27 @@ func worldByRef(w *worldstate.World, task string, s *State, id int, damage error
 	return savedWorld{id, commit, c.Tree}, true
 }
 
-// readable says which operation of some ranges is damaged; nil for none.
-func readable(stream interface {
+// sequence is a stream that is read from one operation on.
+type sequence interface {
 	Since(after uint64) iter.Seq2[opstream.Record, error]
-}, ranges []op.Range) error {
+}
+
+// readable says what is damaged of that which a jump has to read; nil for nothing.
+// Where a pass is made this is all that came before, too, since a pass asks where a
+// text came from; known is up to where that was asked already.
+func (s *State) readable(stream sequence, j op.JumpRequested, known uint64) error {
+	discarded := s.Discarded(j.To)
+	ranges := s.Ranges(discarded)
+	if j.Mail == nil { // a mail is no pass
+		for _, p := range s.plannedPasses(j.To, discarded, j.Fold) {
+			ranges = append(ranges, op.Range{First: min(known+1, p.Ops.First), Last: p.Ops.Last})
+		}
+	}
 	for _, r := range ranges {
 		for rec, err := range stream.Since(r.First - 1) {
 			if err != nil {
-				return fmt.Errorf("ops %s, which it would leave, cannot be read: %w", r, err)
+				return fmt.Errorf("ops %s, which it has to read, cannot be read: %w; 'anamnesis world restore --task %s %d' brings the files alone back",
+					r, err, s.Opened.Task, j.To)
 			}
 			if rec.Seq >= r.Last {
 				break
@@ -123,13 +136,13 @@ func worldAt(stream interface {
 }
 
 // leavable is readable for a task that is not open.
-func leavable(h Home, task string, ranges []op.Range) error {
-	r, err := openStream(h, task, &opstream.Options{Checkpoint: foldVersion})
+func leavable(h Home, s *State, j op.JumpRequested) error {
+	r, err := openStream(h, s.Opened.Task, &opstream.Options{Checkpoint: foldVersion})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	return readable(r, ranges)
+	return s.readable(r, j, 0)
 }
 
 // Commits gives the snapshots that some steps of a task ended with, in the order
