@@ -2,6 +2,7 @@ package history
 
 import (
 	"bytes"
+	"crypto/sha1"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -90,8 +91,17 @@ func (r *Repo) readIndex() (*index.Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read git index: %w", err)
 	}
+	// A person's index.skipHash has git write zeros for the checksum.
+	if body, none := bytes.CutSuffix(data, make([]byte, sha1.Size)); none {
+		sum := sha1.Sum(body)
+		data = append(body, sum[:]...)
+	}
 	idx := new(index.Index)
-	if err := index.NewDecoder(bytes.NewReader(data)).Decode(idx); err != nil {
+	err = index.NewDecoder(bytes.NewReader(data)).Decode(idx)
+	if errors.Is(err, index.ErrUnknownExtension) {
+		err = fmt.Errorf("%w: it is split or sparse; 'git update-index --no-split-index' or 'git sparse-checkout disable' in %s has git write all of it", err, r.dir)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	return idx, nil

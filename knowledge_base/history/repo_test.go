@@ -2,12 +2,14 @@ package history
 
 import (
 	"context"
+	"crypto/sha1"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -118,6 +120,57 @@ func TestIndexBesideGit(t *testing.T) {
 	}
 	if got, want := git("status", "--porcelain"), "A  theirs0\nA  theirs2\nA  theirs4\n"; got != want {
 		t.Errorf("status:\n%swant\n%s", got, want)
+	}
+}
+
+// TestIndexForms: an index that a person's git wrote in another form is read, or
+// it is said what has git write it in one that is.
+func TestIndexForms(t *testing.T) {
+	for _, c := range []struct{ form, back [][]string }{
+		{[][]string{{"update-index", "--split-index"}}, [][]string{{"update-index", "--no-split-index"}}},
+		{[][]string{{"sparse-checkout", "set", "--cone", "--sparse-index", "a"}}, [][]string{{"sparse-checkout", "disable"}}},
+		{[][]string{{"update-index", "--index-version", "4"}}, nil},
+		{nil, nil}, // without a checksum
+	} {
+		r := newRepo(t)
+		git := func(args ...string) {
+			t.Helper()
+			if out, err := exec.Command("git", append([]string{"-C", r.dir}, args...)...).CombinedOutput(); err != nil || args[0] == "status" && len(out) > 0 {
+				t.Fatalf("git %v: %v\n%s", args, err, out)
+			}
+		}
+		files := map[string][]byte{"a/1": []byte("1"), "b/1": []byte("1")}
+		commit(t, r, "one", files)
+		git("reset", "-q", "--hard")
+		for _, args := range c.form {
+			git(args...)
+		}
+		path := filepath.Join(r.git, "index")
+		if c.form == nil {
+			data, err := os.ReadFile(path)
+			if err == nil {
+				err = os.WriteFile(path, append(data[:len(data)-sha1.Size], make([]byte, sha1.Size)...), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := Open(r.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range c.back {
+			if _, err := r.readIndex(); err == nil || !strings.Contains(err.Error(), "'git "+strings.Join(args, " ")+"'") {
+				t.Errorf("after %v: %v; want that it names %v", c.form, err, args)
+			}
+			git(args...)
+		}
+		if err := os.WriteFile(filepath.Join(r.dir, "a/1"), []byte("2"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		commit(t, r, "two", map[string][]byte{"a/1": []byte("2")})
+		git("status", "--porcelain")
+		git("fsck", "--strict")
 	}
 }
 
