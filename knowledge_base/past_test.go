@@ -209,6 +209,27 @@ func TestRemovalOfNoCardIsCommitted(t *testing.T) {
 	}
 }
 
+// Cards that a person's sparse checkout leaves out of the folder are not removed.
+func TestSparseCheckoutRemovesNoCard(t *testing.T) {
+	dir := t.TempDir()
+	left := newCard("k1", "a topic", "first")
+	left.Created = left.Created.AddDate(0, 2, 0)
+	path := mustPut(t, personStore(t, dir), left)
+	mustPut(t, personStore(t, dir), newCard("k2", "another", "first of another"))
+	git(t, dir, "sparse-checkout", "set", "--cone", "2026-01")
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("git has left it there: %v", err)
+	}
+	mustPut(t, personStore(t, dir), newCard("k3", "a third", "first of a third"))
+	if got := git(t, dir, "status", "--porcelain"); got != "" {
+		t.Errorf("git status says %q", got)
+	}
+	git(t, dir, "sparse-checkout", "disable")
+	if _, err := personStore(t, dir).Get("k1"); err != nil {
+		t.Errorf("back from the sparse checkout: %v", err)
+	}
+}
+
 // A pipe in a card's place is not read: that would wait for who writes to it.
 func TestPipeInPlaceOfCard(t *testing.T) {
 	s, err := Open(t.TempDir(), &Options{Now: fixedNow, Person: history.Person{Name: "Ada", Email: "ada@example.org"}})

@@ -16,7 +16,8 @@ import (
 )
 
 // Uncommitted gives the files that differ from the current commit, by path,
-// with their bytes; nil bytes for one that is gone. files are the paths to be
+// with their bytes; nil bytes for one that is gone, other than by a person's
+// sparse checkout. files are the paths to be
 // looked at that are there; tracked says which paths of the commit belong to
 // the caller, so that their absence counts. Files that are not regular, or
 // longer than most, are left out.
@@ -61,6 +62,9 @@ func (r *Repo) Uncommitted(files []string, tracked func(path string) bool, most 
 		}
 	}
 	for path := range held {
+		if e := known[path]; e != nil && e.SkipWorktree {
+			continue // a sparse checkout leaves it out
+		}
 		if _, err := os.Lstat(filepath.Join(r.dir, filepath.FromSlash(path))); errors.Is(err, fs.ErrNotExist) {
 			changed[path] = nil
 		}
