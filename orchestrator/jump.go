@@ -27,17 +27,23 @@ const (
 const maxJumpRestores = 2
 
 // JumpNow makes a jump for a person in a task that is not running. What a
-// dead process left open is closed first: its jump is finished if it had begun
-// and dropped if not, and calls that never began are not begun. A world that
+// dead process left open is closed first: its jump is finished if it had begun,
+// and is the one that was asked for if it leads there, and dropped if not, and
+// calls that never began are not begun. A world that
 // the store no longer holds is ErrNotJumped and worldstate.ErrCorrupt.
 func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.TaskResumed) (*op.JumpDone, error) {
 	if err := t.state.CanJump(j.To); err != nil {
 		return nil, err
 	}
 	// Once begun, a jump is made: an interruption cuts the pass short.
-	keep := context.WithoutCancel(ctx)
+	keep, was := context.WithoutCancel(ctx), t.state.Jumping
 	if err := t.takeOver(ctx, keep, resumed, "Not run: the person jumped before it began."); err != nil {
 		return nil, err
+	}
+	if was != nil && was.To == j.To && t.state.Current == j.To && (was.Overwrite || !j.Overwrite) {
+		if done, err := t.jumpEnd(was.Seq); err != nil || done.Folded || !j.Fold {
+			return done, err
+		}
 	}
 	begun := t.state.Last
 	j.By = byPerson

@@ -96,7 +96,11 @@ func PlanJump(ctx context.Context, h Home, task string, j op.JumpRequested) (Jum
 	base := worldstate.ID(cmp.Or(st.EditsSince, string(ends[0])))
 	// Without a snapshot of its own nothing in a step counts as a person's edit.
 	o := &worldstate.PlanOptions{Base: base, OverwriteEdits: j.Overwrite || base == ""}
-	if p.World, err = w.Plan(ctx, ends[1], o); err != nil {
+	p.World, err = w.Plan(ctx, ends[1], o)
+	if errors.Is(err, worldstate.ErrUnfinished) {
+		return JumpPlan{}, fmt.Errorf("plan the jump to step %d: %w: resume the task, or jump: either does it first", to, err)
+	}
+	if err != nil {
 		return JumpPlan{}, fmt.Errorf("plan the jump to step %d: %w", to, damage(err))
 	}
 	return p, nil
