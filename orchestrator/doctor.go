@@ -132,11 +132,13 @@ func (x *examination) openWorld(ctx context.Context) (*worldstate.World, []world
 	if _, err := os.Stat(filepath.Join(x.opened.Store, "HEAD")); err != nil {
 		return nil, nil, nil // opening it would make one
 	}
-	info, err := os.Stat(x.opened.Dir)
-	gone := err != nil || !info.IsDir()
-	if gone {
+	gone, err := dirGone(x.id, x.opened.Dir)
+	if err != nil {
+		x.add(opstream.SeverityNotice, x.opened.Dir, "%v", err)
+	} else if gone {
 		x.add(opstream.SeverityNotice, x.opened.Dir, "the task's directory is gone; 'anamnesis jump %s STEP' makes it again", x.id)
 	}
+	gone = gone || err != nil
 	w, err := worldstate.Open(x.opened.Dir, x.opened.Store, &worldstate.Options{Task: x.id, Home: x.h.User, StoreOnly: gone})
 	if err != nil {
 		return nil, nil, fmt.Errorf("examine %s: %w", x.id, err)

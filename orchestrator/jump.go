@@ -250,6 +250,26 @@ func (t *Task) findWay(ctx context.Context, j *Pending, parent worldstate.ID) (w
 // again.
 func lost(s worldstate.Snapshot) bool { return s.Files == 0 }
 
+// dirGone reports whether a task's directory is gone, so that it can be made
+// again. ErrNoDirectory says what stands in its place.
+func dirGone(task, dir string) (bool, error) {
+	info, err := os.Stat(dir)
+	if err == nil && info.IsDir() {
+		return false, nil
+	}
+	what := "a file stands in the directory's place; move the file away"
+	switch _, absent := os.Lstat(dir); {
+	case err == nil:
+	case errors.Is(absent, os.ErrNotExist):
+		return true, nil
+	case errors.Is(err, os.ErrNotExist):
+		what = "a link that leads nowhere stands in the directory's place; remove the link, or put back what it leads to"
+	default:
+		return false, fmt.Errorf("%w: task %s works in %s: %w", ErrNoDirectory, task, dir, err)
+	}
+	return false, fmt.Errorf("%w: task %s works in %s, where %s", ErrNoDirectory, task, dir, what)
+}
+
 // makeAgain makes a world's directory when it is gone.
 func makeAgain(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -45,7 +44,7 @@ type PlannedPass struct {
 
 // PlanJump says what a person's jump would do and does none of it. Of the request
 // it heeds To, Fold and Overwrite.
-// Errors: ErrNoTask, ErrNoStep, ErrNotJumped, ErrPending while a jump that was
+// Errors: ErrNoTask, ErrNoStep, ErrNoDirectory, ErrNotJumped, ErrPending while a jump that was
 // begun is not finished, those of worldstate's Plan, and where the store lacks
 // anything of the target what the jump itself would say, a worldstate.ErrCorrupt.
 func PlanJump(ctx context.Context, h Home, task string, j op.JumpRequested) (JumpPlan, error) {
@@ -67,8 +66,9 @@ func PlanJump(ctx context.Context, h Home, task string, j op.JumpRequested) (Jum
 		From: st.Current, To: to, Backward: st.OnPath(to, st.Current),
 		Discarded: append([]op.Range{}, ranges...), Tokens: st.rangeTokens(ranges), Running: Live(h, task) != 0,
 	}
-	_, err = os.Stat(st.Opened.Dir)
-	p.DirGone = errors.Is(err, fs.ErrNotExist)
+	if p.DirGone, err = dirGone(task, st.Opened.Dir); err != nil {
+		return JumpPlan{}, err
+	}
 	if _, err := os.Stat(filepath.Join(st.Opened.Store, "HEAD")); err != nil { // opening it would make one
 		return JumpPlan{}, notRestorable(to, fmt.Errorf("%w: %w", worldstate.ErrCorrupt, err))
 	}

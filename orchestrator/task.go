@@ -217,16 +217,14 @@ func OpenTask(ctx context.Context, h Home, id string, o Options) (*Task, error) 
 			return nil, err
 		}
 	}
-	if o.Recreate {
-		if err := makeAgain(st.Opened.Dir); err != nil {
-			return nil, fmt.Errorf("task %s: %w", id, err)
-		}
+	gone, err := dirGone(id, st.Opened.Dir)
+	if err == nil && gone && o.Recreate {
+		err = makeAgain(st.Opened.Dir)
+	} else if err == nil && gone {
+		err = fmt.Errorf("%w: task %s works in %s; put the directory back, or 'anamnesis jump %s STEP' makes it again", ErrNoDirectory, id, st.Opened.Dir, id)
 	}
-	switch info, err := os.Stat(st.Opened.Dir); {
-	case err != nil:
-		return nil, fmt.Errorf("%w: task %s works in %s; put the directory back, or 'anamnesis jump %s STEP' makes it again", ErrNoDirectory, id, st.Opened.Dir, id)
-	case !info.IsDir():
-		return nil, fmt.Errorf("%w: task %s works in %s, where a file stands in the directory's place; move the file away", ErrNoDirectory, id, st.Opened.Dir)
+	if err != nil {
+		return nil, err
 	}
 	live, err := holdDir(h, st.Opened.Dir, id, st.parent())
 	if err != nil {
