@@ -346,6 +346,12 @@ func (g *collector) keep(ctx context.Context, roots []hash) error {
 			return err
 		}
 		data, err := g.s.read(h, commitObject, "snapshot")
+		if errors.Is(err, errWrongType) {
+			if queue, err = g.aside(h, queue); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -369,6 +375,23 @@ func (g *collector) keep(ctx context.Context, roots []hash) error {
 		}
 	}
 	return nil
+}
+
+// aside adds what a person's ref leads to that is no snapshot, and to the queue
+// what that leads to.
+func (g *collector) aside(h hash, queue []hash) ([]hash, error) {
+	a, err := g.s.readAside(h, "a ref")
+	switch {
+	case err != nil:
+		return nil, err
+	case a.kind == treeObject:
+		return queue, g.tree(h, "", 0)
+	case a.kind == tagObject:
+		queue = append(queue[:len(queue):len(queue)], a.next)
+	}
+	g.add(h)
+	g.todo.lines.add(a.kind, "ref:"+h.String(), h) // by itself: no path has a line of that name
+	return queue, nil
 }
 
 func (g *collector) known(h hash) bool { return g.seen[h] || g.but[h] }

@@ -27,6 +27,7 @@ const (
 	commitObject objectType = 1
 	treeObject   objectType = 2
 	blobObject   objectType = 3
+	tagObject    objectType = 4 // only git writes them
 )
 
 func (t objectType) String() string {
@@ -37,6 +38,8 @@ func (t objectType) String() string {
 		return "tree"
 	case blobObject:
 		return "blob"
+	case tagObject:
+		return "tag"
 	}
 	return fmt.Sprintf("type %d", byte(t))
 }

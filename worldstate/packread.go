@@ -244,7 +244,7 @@ func readHeader(r *bufio.Reader) (packHeader, error) {
 		h.size |= int64(c&0x7f) << shift
 	}
 	switch h.kind {
-	case commitObject, treeObject, blobObject:
+	case commitObject, treeObject, blobObject, tagObject:
 		return h, nil
 	case refDelta:
 		_, err = io.ReadFull(r, h.base[:])

@@ -20,6 +20,11 @@ const (
 	worldRefs = "refs/worlds/"
 )
 
+// isOurRef reports whether a ref is one that saves set: it names a snapshot.
+func isOurRef(name string) bool {
+	return name == latestRef || isStepRef(name) || strings.HasPrefix(name, worldRefs)
+}
+
 // refCache is all refs as they were last read, and the files they were read
 // from.
 type refCache struct {

@@ -113,7 +113,7 @@ func (g *collector) repack(ctx context.Context) error {
 func (g *collector) write(ctx context.Context) (*packWriter, error) {
 	todo := g.todo
 	g.todo = batch{}
-	if len(todo.commits) == 0 {
+	if len(todo.commits) == 0 && len(todo.lines.list) == 0 {
 		return nil, nil
 	}
 	out := newPackWriter(g.s.packDir(), g.o.Hook, &packPool{})

@@ -123,9 +123,15 @@ func (v *verifier) commits(h hash, ref string) error {
 		if err := v.ctx.Err(); err != nil {
 			return err
 		}
-		v.r.Commits++
 		v.at = ID(h.String())
 		c, err := v.w.commit(h)
+		if errors.Is(err, errWrongType) && !isOurRef(ref) {
+			if queue, err = v.aside(h, ref, queue); err != nil {
+				return err
+			}
+			continue
+		}
+		v.r.Commits++
 		if err != nil {
 			if err := v.problem(h, ref, err); err != nil {
 				return err
@@ -146,6 +152,27 @@ func (v *verifier) commits(h hash, ref string) error {
 		}
 	}
 	return nil
+}
+
+// aside looks at what a person's ref leads to that is no snapshot, and adds to the
+// queue what that leads to.
+func (v *verifier) aside(h hash, ref string, queue []hash) ([]hash, error) {
+	a, err := v.w.objects.readAside(h, ref)
+	switch {
+	case err != nil:
+	case a.kind == tagObject:
+		return append(queue, a.next), nil
+	case a.kind == treeObject:
+		v.r.Objects-- // it is counted there
+		delete(v.seen, h)
+		return queue, v.tree(h, "", 0)
+	default:
+		err = v.w.objects.check(h, a.kind, ref)
+	}
+	if err != nil {
+		err = v.problem(h, ref, err)
+	}
+	return queue, err
 }
 
 func (v *verifier) tree(h hash, path string, depth int) error {

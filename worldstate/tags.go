@@ -1,0 +1,43 @@
+package worldstate
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// A person's ref in a store may name what no snapshot is: a tag with a text of its
+// own (git tag -a), or a file. A collection keeps that, and Verify reads it.
+
+// aside is an object a ref leads to that is no commit.
+type aside struct {
+	hash hash
+	kind objectType
+	next hash // what a tag is of
+}
+
+// readAside reads the object but not what it leads to. what is the ref or what
+// else leads to it.
+func (s *objectStore) readAside(h hash, what string) (aside, error) {
+	a := aside{hash: h}
+	err := s.otherwise(h, func() error {
+		t, _, r, err := s.open(h)
+		if err != nil {
+			return &MissingObjectError{Object: h.String(), Path: what, Err: err}
+		}
+		a.kind = t
+		return r.Close()
+	})
+	if err != nil || a.kind != tagObject {
+		return a, err
+	}
+	data, err := s.read(h, tagObject, what)
+	if err != nil {
+		return a, err
+	}
+	line, _, _ := bytes.Cut(data, []byte("\n"))
+	var ok bool
+	if a.next, ok = parseHash(string(bytes.TrimPrefix(line, []byte("object ")))); !ok {
+		return a, &MissingObjectError{Object: h.String(), Path: what, Err: fmt.Errorf("a tag of nothing: %q", line)}
+	}
+	return a, nil
+}

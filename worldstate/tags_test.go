@@ -1,0 +1,80 @@
+package worldstate
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestTagsOfPerson: what a person's tags in a store lead to, a snapshot or not, is
+// kept by a collection and read by Verify.
+func TestTagsOfPerson(t *testing.T) {
+	for _, packed := range []bool{false, true} {
+		b := newBench(t, nil)
+		ids := b.steps(3)
+		run := func(args ...string) string {
+			t.Helper()
+			return strings.TrimSpace(git(t, b.dir, append([]string{"--git-dir=" + b.store}, args...)...))
+		}
+		run("tag", "-a", "-m", "this one", "step", string(ids[1]))
+		run("tag", "-a", "-m", "that tag", "again", "step")
+		own := run("commit-tree", "-m", "mine", "-p", string(ids[0]), string(ids[2])+"^{tree}")
+		run("tag", "-a", "-m", "my own", "own", own)
+		b.write("notes", "of mine")
+		run("tag", "file", run("hash-object", "-w", b.path("notes")))
+		run("tag", "tree", string(ids[0])+"^{tree}")
+		if packed {
+			run("gc", "-q")
+		}
+		before := run("show-ref", "--tags", "-d")
+		tagged := false
+		late := func(at string) {
+			if at == "gathered" && !tagged {
+				run("tag", "-a", "-m", "late", "zz-late", "step")
+				before, tagged = run("show-ref", "--tags", "-d"), true
+			}
+		}
+		for range 2 {
+			b.fsck()
+			b.gc(&GCOptions{Live: func(string) bool { return false }, MaxBytes: 1, Hook: late})
+		}
+		b.fsck()
+		if after := run("show-ref", "--tags", "-d"); after != before {
+			t.Errorf("packed %v: tags\n%s\nwere\n%s", packed, after, before)
+		}
+		if got := run("show", "file") + run("log", "-1", "--format=%s", "own"); got != "of mine"+"mine" {
+			t.Errorf("packed %v: %q", packed, got)
+		}
+	}
+}
+
+// TestTagsOfPersonGone: what a person's tag leads to and is gone or rotten is a problem of
+// that tag, and no collection is made of the rest.
+func TestTagsOfPersonGone(t *testing.T) {
+	b := newBench(t, nil)
+	id := b.save().ID
+	run := func(args ...string) string {
+		t.Helper()
+		return strings.TrimSpace(git(t, b.dir, append([]string{"--git-dir=" + b.store}, args...)...))
+	}
+	run("tag", "-a", "-m", "this one", "step", string(id))
+	run("tag", "-a", "-m", "that tag", "again", "step")
+	b.write("notes", "of mine")
+	run("tag", "file", run("hash-object", "-w", b.path("notes")))
+	loose := func(object string) string { return filepath.Join(b.store, "objects", object[:2], object[2:]) }
+	b.write("others", "of another")
+	file := loose(run("rev-parse", "file"))
+	b.must(os.Rename(loose(run("hash-object", "-w", b.path("others"))), file)) // it has rotted
+	b.must(os.Remove(loose(run("rev-parse", "step"))))
+	r, err := b.w.Verify(b.Context())
+	b.must(err)
+	if r.OK || len(r.Problems) != 2 || r.Problems[0].Path != "refs/tags/again" || r.Problems[1].Path != "refs/tags/file" {
+		t.Errorf("problems are %+v", r.Problems)
+	}
+	if _, err := GC(b.Context(), b.store, nil); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("a collection: %v", err)
+	}
+	b.must(b.w.Has(b.Context(), id))
+}
