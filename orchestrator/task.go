@@ -144,6 +144,7 @@ type Task struct {
 	state        State      // Run's goroutine only
 	here         savedWorld // of the current step, once it was asked for; Run's goroutine only, between calls
 	damaged      string     // see Damaged
+	made         bool       // OpenTask made the directory again
 	unusable     bool       // a fold failed; Run's goroutine only
 	checkpointed uint64     // seq of the last operation in a checkpoint; Run's goroutine only
 
@@ -230,7 +231,7 @@ func OpenTask(ctx context.Context, h Home, id string, o Options) (*Task, error) 
 	if err != nil {
 		return nil, err
 	}
-	t := &Task{ID: id, Dir: st.Opened.Dir, live: live, opts: o.withDefaults()}
+	t := &Task{ID: id, Dir: st.Opened.Dir, live: live, made: gone, opts: o.withDefaults()}
 	if err := t.open(ctx, h, &st.Opened); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,7 +21,12 @@ import (
 // package resolves. The model is told what was done with its next request; where
 // nothing is to be moved, nothing is recorded. A crash leaves the intent without
 // a result: whoever takes the task over tells what became of it.
-func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.RestoreOptions, resumed *op.TaskResumed) (worldstate.Result, error) {
+func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.RestoreOptions, resumed *op.TaskResumed) (res worldstate.Result, err error) {
+	defer func() {
+		if err != nil && t.made { // a resume is to be refused as before
+			os.Remove(t.Dir) // fails where anything is in it
+		}
+	}()
 	id, err := t.world.Resolve(ctx, name)
 	if err != nil {
 		return worldstate.Result{}, err
@@ -36,7 +42,7 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 			Overwrite: o.OverwriteEdits, Plan: p.Hash, By: byPerson, Lost: p.Lost,
 		})
 	}
-	res, err := t.world.RestoreTo(ctx, id, o)
+	res, err = t.world.RestoreTo(ctx, id, o)
 	if err == nil {
 		err = t.world.Settle()
 	}
