@@ -219,22 +219,11 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 		rec := &op.ModelFailed{Error: f.Error(), Status: f.Status, Tries: max(f.Tries, 1), Partial: f.Partial, Overflow: f.Kind == model.FaultOverflow}
 		return f, t.record(keep, rec)
 	}
-	return nil, t.record(keep, &op.ModelReplied{
-		Text: reply.Text, Reasoning: reply.Reasoning, Calls: distinct(reply.Calls), Finish: reply.Finish,
+	calls, refused := callsOf(reply)
+	return nil, t.record(keep, append([]op.Body{&op.ModelReplied{
+		Text: reply.Text, Reasoning: reply.Reasoning, Calls: calls, Finish: reply.Finish,
 		Usage: reply.Usage, Model: reply.Model, Millis: t.now().Sub(start).Milliseconds(),
-	})
-}
-
-// distinct makes the call ids of a reply differ: results are matched by id.
-func distinct(calls []op.Call) []op.Call {
-	seen := make(map[string]bool, len(calls))
-	for i := range calls {
-		for seen[calls[i].ID] {
-			calls[i].ID += "_"
-		}
-		seen[calls[i].ID] = true
-	}
-	return calls
+	}}, refused...)...)
 }
 
 // weigh hashes a request and estimates its tokens.

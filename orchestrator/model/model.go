@@ -86,6 +86,9 @@ type Past struct {
 	Result string
 }
 
+// MaxCalls is how many calls of one reply are read. None of a reply with more is run.
+const MaxCalls = 128
+
 // Reply is one complete reply.
 type Reply struct {
 	Text      string
@@ -93,7 +96,9 @@ type Reply struct {
 	// Calls are the tool calls in the model's order. Ids are never empty and
 	// never repeat within the reply or a call in the request's messages.
 	// Arguments are as the model wrote them and may be malformed JSON.
-	Calls []op.Call
+	// At most MaxCalls; MoreCalls reports that there were more.
+	Calls     []op.Call
+	MoreCalls bool
 	// Finish is why the reply ended, never empty: usually stop, tool_calls,
 	// length or content_filter, otherwise the provider's own word. Look at
 	// Calls, not at Finish, to learn whether there are calls: providers differ.

@@ -185,7 +185,7 @@ func (r *Registry) unknown(name string) string {
 	for _, s := range r.order {
 		names = append(names, s.Name)
 	}
-	text := fmt.Sprintf("There is no tool %q.", name)
+	text := fmt.Sprintf("There is no tool %.64q.", name)
 	if near := nearest(name, names); near != "" {
 		text += fmt.Sprintf(" Did you mean %s?", near)
 	}

@@ -22,6 +22,7 @@ type assembly struct {
 	finish    string
 	usage     *op.Usage
 	model     string
+	more      bool // there were more than model.MaxCalls calls
 	over      bool // nothing more is expected
 }
 
@@ -78,9 +79,7 @@ func (a *assembly) addChoice(choice gopenai.ChatCompletionStreamChoice, reasonin
 		pieces = append(pieces, gopenai.ToolCall{Index: &zero, Function: *d.FunctionCall})
 	}
 	for _, piece := range pieces {
-		if err := a.addCall(piece); err != nil {
-			return err
-		}
+		a.addCall(piece)
 	}
 	switch finish := string(choice.FinishReason); finish {
 	case "", string(gopenai.FinishReasonNull):
@@ -97,7 +96,11 @@ func (a *assembly) addChoice(choice gopenai.ChatCompletionStreamChoice, reasonin
 // addCall finds the call a piece belongs to. Pieces name it by index; where
 // there is none (Gemini), or where every call of a reply has the same one, a
 // new id begins a new call.
-func (a *assembly) addCall(piece gopenai.ToolCall) error {
+// What follows the first call that is too many is not kept: none of the calls runs.
+func (a *assembly) addCall(piece gopenai.ToolCall) {
+	if a.more {
+		return
+	}
 	index := -1
 	if piece.Index != nil {
 		index = *piece.Index
@@ -107,8 +110,9 @@ func (a *assembly) addCall(piece gopenai.ToolCall) error {
 	case c == nil,
 		piece.ID != "" && c.id != "" && piece.ID != c.id,
 		index < 0 && piece.ID == "" && piece.Function.Name != "":
-		if len(a.calls) >= MaxCalls {
-			return &model.Fault{Kind: model.FaultProtocol, Err: fmt.Errorf("the reply has more than %d tool calls", MaxCalls)}
+		if len(a.calls) >= model.MaxCalls {
+			a.more = true
+			return
 		}
 		c = &partialCall{index: index}
 		a.calls = append(a.calls, c)
@@ -122,7 +126,6 @@ func (a *assembly) addCall(piece gopenai.ToolCall) error {
 		c.name += piece.Function.Name
 	}
 	c.args.WriteString(piece.Function.Arguments)
-	return nil
 }
 
 // find gives the latest call with that index; without one, the latest call.
@@ -144,6 +147,7 @@ func (a *assembly) reply(r model.Request) model.Reply {
 		Text:      a.text.String(),
 		Reasoning: a.reasoning.String(),
 		Calls:     a.finished(r),
+		MoreCalls: a.more,
 		Finish:    a.finish,
 		Model:     a.model,
 	}
@@ -158,7 +162,7 @@ func (a *assembly) reply(r model.Request) model.Reply {
 // finished gives the calls with ids that are unique in the reply and among
 // the calls the request shows: some servers count from call_0 in every reply,
 // some send no id at all. A repeated id gets the first free of the endings
-// _2, _3, …; a missing one is made up at random, so that it cannot meet one
+// _2, _3, …; a missing one, or one longer than MaxIDBytes, is made up at random, so that it cannot meet one
 // in a part of the history the request no longer shows.
 func (a *assembly) finished(r model.Request) []op.Call {
 	if len(a.calls) == 0 {
@@ -173,7 +177,7 @@ func (a *assembly) finished(r model.Request) []op.Call {
 	out := make([]op.Call, 0, len(a.calls))
 	for _, c := range a.calls {
 		id := c.id
-		if id == "" {
+		if id == "" || len(id) > MaxIDBytes {
 			id = "call_" + rand.Text()
 		}
 		for n := 2; taken[id]; n++ {

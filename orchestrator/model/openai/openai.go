@@ -39,8 +39,8 @@ const (
 	MaxEventBytes = 8 << 20
 	// MaxErrorBodyBytes bounds what is read of an error response.
 	MaxErrorBodyBytes = 64 << 10
-	// MaxCalls bounds the tool calls of one reply.
-	MaxCalls = 128
+	// MaxIDBytes bounds the id of a call; a longer one is replaced.
+	MaxIDBytes = 256
 )
 
 // ErrOptions is in the chain of every error New returns: the configuration

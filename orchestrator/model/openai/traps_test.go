@@ -49,7 +49,6 @@ func TestBrokenReplies(t *testing.T) {
 		{"finish reason error", sse(content("half"), finish("error")), model.FaultHTTP, true, "half", "with an error"},
 		{"overflow in the stream", sse(`data: {"error":{"code":400,"message":"prompt is too long: 9000 tokens > 8000 maximum"}}`), model.FaultOverflow, false, "", "prompt is too long"},
 		{"window ends the reply", sse(content("half"), finish("model_context_window_exceeded")), model.FaultOverflow, false, "half", "context window"},
-		{"too many calls", sse(manyCalls(MaxCalls + 1)...), model.FaultProtocol, false, "", "more than 128"},
 		{"endless line", endless("data: {\"choices\":\"" + long), model.FaultProtocol, false, "", "longer than 8 MiB"},
 		{"endless white space", endless(strings.Repeat(" ", 64<<10)), model.FaultProtocol, false, "", "not a chat completion"},
 		{"event of endless lines", endless(strings.Repeat("data: ["+strings.Repeat("[", 1<<10)+"\n", 64)), model.FaultProtocol, false, "", "longer than 8 MiB"},
@@ -73,12 +72,25 @@ func TestBrokenReplies(t *testing.T) {
 	}
 }
 
-func manyCalls(n int) []string {
-	var out []string
-	for i := range n {
-		out = append(out, delta(fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":"c%d","function":{"name":"Bash","arguments":"{}"}}]}`, i, i)))
+// A reply of more calls than are read is a reply: who runs the calls refuses them.
+func TestTooManyCalls(t *testing.T) {
+	for _, n := range []int{model.MaxCalls, model.MaxCalls + 1, 300} {
+		var events []string
+		for i := range n {
+			events = append(events, delta(fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":"c%d","function":{"name":"Bash","arguments":"{\"a\":"}}]}`, i, i)),
+				delta(fmt.Sprintf(`{"tool_calls":[{"index":%d,"function":{"arguments":"1}"}}]}`, i)))
+		}
+		reply, err := ask(t, serve(t, sse(append(events, finish("tool_calls"), doneEvent)...)).client(t, nil), modeltest.Question())
+		if err != nil {
+			t.Fatalf("%d calls: %v", n, err)
+		}
+		if len(reply.Calls) != model.MaxCalls || reply.MoreCalls != (n > model.MaxCalls) || reply.Finish != "tool_calls" {
+			t.Errorf("%d calls: %d read, more %v, finish %q", n, len(reply.Calls), reply.MoreCalls, reply.Finish)
+		}
+		if last := reply.Calls[len(reply.Calls)-1]; last.ID != "c127" || last.Args != `{"a":1}` {
+			t.Errorf("%d calls: the last one read is %+v", n, last)
+		}
 	}
-	return out
 }
 
 // endless repeats body until the client has had enough.
