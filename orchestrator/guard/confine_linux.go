@@ -78,7 +78,7 @@ func takeGraft(path string) (graft, error) {
 func (g graft) put() error {
 	info, err := os.Lstat(g.path)
 	if errors.Is(err, os.ErrNotExist) {
-		err = os.MkdirAll(g.path, 0o700)
+		err = g.makeRoom()
 	} else if err == nil && info.Mode()&os.ModeSymlink != 0 {
 		err = unix.ELOOP
 	}
@@ -91,6 +91,21 @@ func (g graft) put() error {
 	return unix.Close(g.fd)
 }
 
+// makeRoom makes what the piece is mounted on: a directory, or an empty file.
+func (g graft) makeRoom() error {
+	var st unix.Stat_t
+	if err := unix.Fstat(g.fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return os.MkdirAll(g.path, 0o700)
+	}
+	if err := os.MkdirAll(filepath.Dir(g.path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(g.path, nil, 0o600)
+}
+
 // mounts builds the file tree a command sees: everything read-only and without
 // devices, our own state not at all, a private /tmp, and the places it may
 // write.
@@ -100,7 +115,11 @@ func mounts(c *confinement) error {
 		return fmt.Errorf("part from the mounts outside: %w", err)
 	}
 	closed := c.protected()
-	open, err := takeAll(slices.Concat([]string{c.World}, c.Writable, pinned(c.World, closed)))
+	readable, err := takeAll(existing(c.Readable))
+	if err != nil {
+		return err
+	}
+	open, err := takeAll(slices.Concat([]string{c.World}, c.Writable, pinned(c.World, closed), existing(c.Sockets)))
 	if err != nil {
 		return err
 	}
@@ -131,6 +150,18 @@ func mounts(c *confinement) error {
 			return err
 		}
 	}
+	around, rest := c.hidden()
+	if around, err = cover(around); err != nil {
+		return err
+	}
+	if err := putAll(readable); err != nil {
+		return err
+	}
+	for _, g := range readable {
+		if err := setAttr(g.path, unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY, 0); err != nil {
+			return err
+		}
+	}
 	if err := putAll(open); err != nil {
 		return err
 	}
@@ -150,7 +181,18 @@ func mounts(c *confinement) error {
 			return err
 		}
 	}
-	return hide(c.Hidden, late)
+	if rest, err = cover(rest); err != nil {
+		return err
+	}
+	if err := putAll(late); err != nil {
+		return err
+	}
+	for _, dir := range slices.Concat(around, rest) {
+		if err := setAttr(dir, 0, unix.MOUNT_ATTR_RDONLY, 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // protected gives what stays read-only in the world, without links: what they
@@ -263,24 +305,34 @@ func kernelMounts(c *confinement) error {
 	return nil
 }
 
-// hide covers directories with empty ones. late are pieces to be put within
-// those, or elsewhere.
-func hide(dirs []string, late []graft) error {
-	dirs = existing(dirs)
+// hidden gives the directories to be hidden: those around something that is
+// shown, which are covered before that is put in its place, and the rest.
+func (c *confinement) hidden() (around, rest []string) {
+	shown := slices.Concat(c.Writable, c.Readable, c.Sockets, []string{c.World})
+	for _, dir := range slices.Sorted(slices.Values(c.Hidden)) { // what lies around comes first
+		if slices.ContainsFunc(shown, func(p string) bool { return p != dir && within(p, dir) }) {
+			around = append(around, dir)
+		} else {
+			rest = append(rest, dir)
+		}
+	}
+	return around, rest
+}
+
+// cover hides directories behind empty ones, which can still be written, and
+// gives those that there were: what lies in a covered one is there no more.
+func cover(dirs []string) ([]string, error) {
+	var covered []string
 	for _, dir := range dirs {
+		if len(existing([]string{dir})) == 0 {
+			continue
+		}
 		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=64k"); err != nil {
-			return fmt.Errorf("hide %s: %w", dir, err)
+			return nil, fmt.Errorf("hide %s: %w", dir, err)
 		}
+		covered = append(covered, dir)
 	}
-	if err := putAll(late); err != nil {
-		return err
-	}
-	for _, dir := range dirs {
-		if err := setAttr(dir, 0, unix.MOUNT_ATTR_RDONLY, 0); err != nil {
-			return err
-		}
-	}
-	return nil
+	return covered, nil
 }
 
 func setAttr(path string, flags uint, set, clear uint64) error {

@@ -2,7 +2,9 @@
 // calls may run (approve.go), what a command may see of the environment
 // (environ.go), and it runs commands under a supervisor that ends everything
 // they started (supervise.go), in a sandbox (sandbox.go) that the supervisor
-// enters with the thread that starts the command (confine_linux.go).
+// enters with the thread that starts the command (confine_linux.go). What a
+// project brings runs only when its content was approved (trust.go, program.go),
+// in a narrower sandbox and with what was granted (grants.go).
 //
 // # How a command runs
 //

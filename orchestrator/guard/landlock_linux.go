@@ -58,6 +58,9 @@ func landlock(c *confinement) error {
 	readable := []string{"/"}
 	if !c.Parts.Namespaces {
 		readable = allBut("/", c.Hidden)
+		for _, path := range c.Readable {
+			readable = append(readable, allBut(path, inside(c.Hidden, path))...)
+		}
 	}
 	for _, path := range readable {
 		if err := landlockAllow(rules, path, landlockRead); err != nil {
@@ -117,6 +120,11 @@ func landlockAllow(rules int, path string, rights uint64) error {
 		return fmt.Errorf("allow %s: %w", path, errno)
 	}
 	return nil
+}
+
+// inside gives the paths that lie beneath a directory.
+func inside(paths []string, dir string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return p == dir || !within(p, dir) })
 }
 
 // allBut lists what there is beneath a directory besides some directories: the

@@ -50,6 +50,14 @@ type SandboxOptions struct {
 	// /tmp. Both are made when they are needed; either may lie in a hidden
 	// directory.
 	Cache, Temp string
+	// Readable are directories and files that commands see, read-only, although
+	// they lie in a hidden directory. Sockets are Unix sockets that they see
+	// although they lie in one.
+	Readable, Sockets []string
+	// Homes are the directories that only ForProject hides: those of users.
+	// Projects is where it keeps private caches.
+	Homes    []string
+	Projects string
 }
 
 // Sandbox holds commands in. A nil Sandbox lets them do everything. It is
@@ -57,7 +65,9 @@ type SandboxOptions struct {
 type Sandbox struct {
 	o     SandboxOptions
 	parts parts
-	net   bool // commands may use the network
+	net   bool   // commands may use the network
+	unix  bool   // commands may open Unix sockets
+	home  string // $HOME of commands; empty: the user's own
 }
 
 // parts are what this kernel has of all that a sandbox is made of.
@@ -143,7 +153,7 @@ func (s *Sandbox) WithNetwork() *Sandbox {
 		return nil
 	}
 	with := *s
-	with.net = true
+	with.net, with.unix = true, true
 	return &with
 }
 
@@ -159,7 +169,20 @@ func (s *Sandbox) ReadOnly() *Sandbox {
 
 // Hides reports whether commands see nothing of a path, given without links.
 func (s *Sandbox) Hides(path string) bool {
-	return s != nil && (s.parts.Namespaces || s.parts.Landlock > 0) && slices.ContainsFunc(s.o.Hidden, func(dir string) bool { return within(path, dir) })
+	if s == nil || !s.parts.Namespaces && s.parts.Landlock == 0 {
+		return false
+	}
+	deepest := func(dirs ...string) int {
+		n := -1
+		for _, dir := range dirs {
+			if within(path, dir) {
+				n = max(n, len(dir))
+			}
+		}
+		return n
+	}
+	shown := slices.Concat(s.o.Writable, s.o.Readable, s.o.Sockets, []string{s.o.World, s.o.Cache})
+	return deepest(s.o.Hidden...) > deepest(shown...)
 }
 
 // ready makes the directories a command needs.
@@ -167,7 +190,7 @@ func (s *Sandbox) ready() error {
 	if s == nil {
 		return nil
 	}
-	for _, dir := range []string{s.o.Cache, s.o.Temp} {
+	for _, dir := range []string{s.o.Cache, s.o.Temp, s.home} {
 		if dir == "" {
 			continue
 		}
@@ -203,6 +226,9 @@ func (s *Sandbox) Environ(env []string) []string {
 	set := func(name, v string) {
 		out = slices.DeleteFunc(out, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
 		out = append(out, name+"="+v)
+	}
+	if s.home != "" {
+		set("HOME", s.home)
 	}
 	if s.o.Cache != "" {
 		for _, kv := range strings.Fields(privateCaches) {

@@ -22,6 +22,9 @@ type confinement struct {
 	Cache     string   `json:"cache,omitempty"`
 	Temp      string   `json:"temp,omitempty"`
 	Network   bool     `json:"network,omitempty"`
+	Readable  []string `json:"readable,omitempty"`
+	Sockets   []string `json:"sockets,omitempty"`
+	Unix      bool     `json:"unix,omitempty"` // Unix sockets may be opened
 }
 
 // NewSandbox finds out what this kernel has to hold commands in with, by
@@ -83,6 +86,7 @@ func (s *Sandbox) confinement() *confinement {
 	return &confinement{
 		Parts: s.parts, World: s.o.World, ReadOnly: s.o.Confine == ConfineReadOnly, Writable: s.o.Writable,
 		Protected: s.o.Protected, Hidden: s.o.Hidden, Cache: s.o.Cache, Temp: s.o.Temp, Network: s.net,
+		Readable: s.o.Readable, Sockets: s.o.Sockets, Unix: s.unix,
 	}
 }
 

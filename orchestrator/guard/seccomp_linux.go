@@ -59,13 +59,14 @@ func filterSystemCalls(c *confinement) error {
 // families are the kinds of sockets a command may open. Without a network
 // namespace an IP socket would reach the network.
 func families(c *confinement) []uint32 {
-	switch {
-	case c.Network:
-		return []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
-	case c.Parts.Namespaces:
-		return []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
+	out := []uint32{unix.AF_NETLINK}
+	if c.Network || c.Parts.Namespaces {
+		out = append(out, unix.AF_INET, unix.AF_INET6)
 	}
-	return []uint32{unix.AF_NETLINK}
+	if c.Unix {
+		out = append(out, unix.AF_UNIX)
+	}
+	return out
 }
 
 // socketFilter writes the filter: each test is followed by what it decides.

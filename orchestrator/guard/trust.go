@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,6 +27,8 @@ type Approval struct {
 	Dir  string    `json:"dir"`  // the directory that brought it
 	Hash string    `json:"hash"` // SHA-256 of the content, hex
 	At   time.Time `json:"at"`
+	// Grants are what it gets beyond the sandbox that a project's programs run in.
+	Grants *Grants `json:"grants,omitempty"`
 }
 
 func (a Approval) same(b Approval) bool {
@@ -47,8 +48,24 @@ func OpenTrust(path string) *Trust { return &Trust{path} }
 // Approved reports whether this content was approved. A file that cannot be
 // read approves nothing, and is an error.
 func (t *Trust) Approved(a Approval) (bool, error) {
+	_, ok, err := t.Granted(a)
+	return ok, err
+}
+
+// Granted is Approved, and gives what was granted with it.
+func (t *Trust) Granted(a Approval) (Grants, bool, error) {
+	if t == nil {
+		return Grants{}, false, nil
+	}
 	all, err := t.List()
-	return slices.ContainsFunc(all, func(b Approval) bool { return b.same(a) && b.Hash == a.Hash }), err
+	i := slices.IndexFunc(all, func(b Approval) bool { return b.same(a) && b.Hash == a.Hash })
+	if i < 0 {
+		return Grants{}, false, err
+	}
+	if all[i].Grants == nil {
+		return Grants{}, true, nil
+	}
+	return *all[i].Grants, true, nil
 }
 
 // Allow reports whether this content may be used: it was approved, or the person
@@ -64,49 +81,6 @@ func (t *Trust) Allow(ctx context.Context, a Approval, ask func(ctx context.Cont
 	}
 	a.At = time.Now().UTC()
 	return true, t.Approve(a)
-}
-
-// maxProgramBytes bounds a file that HashPrograms reads; of a larger one size
-// and time count.
-const maxProgramBytes = 8 << 20
-
-// HashPrograms adds to a hash what stands in the regular files of a directory
-// that the words of a command name, so that an approval of the command covers
-// them.
-func HashPrograms(h io.Writer, dir string, words []string) error {
-	for _, path := range words {
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(dir, path)
-		}
-		rel, err := filepath.Rel(dir, path)
-		if err != nil || !filepath.IsLocal(rel) {
-			continue
-		}
-		if err := hashFile(h, path); err != nil {
-			return fmt.Errorf("hash %s: %w", path, err)
-		}
-	}
-	return nil
-}
-
-// hashFile adds a regular file's content. Anything else adds nothing.
-func hashFile(h io.Writer, path string) error {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	fmt.Fprintf(h, "%q %d\n", path, info.Size())
-	if info.Size() > maxProgramBytes {
-		fmt.Fprintf(h, "%d\n", info.ModTime().UnixNano())
-		return nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	_, err = io.Copy(h, f)
-	return err
 }
 
 // List gives the approvals, the oldest first.

@@ -25,7 +25,7 @@ func TestTrust(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(a, true)
-	for _, other := range []Approval{{"k", "n", "/d", "2", a.At}, {"k", "n", "/e", "1", a.At}, {"k", "m", "/d", "1", a.At}, {"j", "n", "/d", "1", a.At}} {
+	for _, other := range []Approval{{Kind: "k", Name: "n", Dir: "/d", Hash: "2"}, {Kind: "k", Name: "n", Dir: "/e", Hash: "1"}, {Kind: "k", Name: "m", Dir: "/d", Hash: "1"}, {Kind: "j", Name: "n", Dir: "/d", Hash: "1"}} {
 		want(other, false)
 	}
 	newer := a

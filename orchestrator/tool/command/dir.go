@@ -106,7 +106,7 @@ func (f *File) read() error {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q\n%s\n", f.folder.Project, f.Tool, data)
 	if f.folder.Project != "" {
-		if err := guard.HashPrograms(h, f.folder.Project, f.tool.Command); err != nil {
+		if err := guard.HashPrograms(h, f.folder.Project, f.tool.Command, os.Getenv("PATH")); err != nil {
 			return err
 		}
 	}

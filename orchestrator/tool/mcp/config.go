@@ -4,6 +4,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -221,7 +222,7 @@ func (s Server) hash() (string, error) {
 	}{s.Project, s.Name, s}); err != nil {
 		return "", fmt.Errorf("hash server %s: %w", s.Name, err)
 	}
-	if err := guard.HashPrograms(h, s.Project, append([]string{s.Command}, s.Args...)); err != nil {
+	if err := guard.HashPrograms(h, s.Project, append([]string{s.Command}, s.Args...), cmp.Or(s.Env["PATH"], os.Getenv("PATH"))); err != nil {
 		return "", fmt.Errorf("server %s: %w", s.Name, err)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil

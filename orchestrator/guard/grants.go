@@ -1,0 +1,175 @@
+//go:build unix
+
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"anamnesis/opstream/redact"
+)
+
+// Grants are what a user lets a program of a project have beyond the sandbox
+// that all of them run in. They are kept with the approval, never in the
+// project's own files.
+type Grants struct {
+	// Network is the network as a whole, this machine's loopback included: a
+	// list of hosts could not be enforced.
+	Network bool     `json:"network,omitempty"`
+	Read    []string `json:"read,omitempty"`    // directories and files outside the world
+	Write   []string `json:"write,omitempty"`   // directories outside the world
+	Env     []string `json:"env,omitempty"`     // names of the user's variables
+	Sockets []string `json:"sockets,omitempty"` // paths of Unix sockets
+}
+
+// Resolve checks the grants and gives them with absolute paths without links,
+// as they are recorded.
+func (g Grants) Resolve() (Grants, error) {
+	out := Grants{Network: g.Network, Env: slices.Clone(g.Env)}
+	for _, list := range []struct {
+		what     string
+		from     []string
+		to       *[]string
+		fits     func(os.FileMode) bool
+		expected string
+	}{
+		{"read", g.Read, &out.Read, func(m os.FileMode) bool { return m.IsDir() || m.IsRegular() }, "a directory or file"},
+		{"write", g.Write, &out.Write, os.FileMode.IsDir, "a directory"},
+		{"socket", g.Sockets, &out.Sockets, func(m os.FileMode) bool { return m&os.ModeSocket != 0 }, "a Unix socket"},
+	} {
+		for _, path := range list.from {
+			real, err := filepath.Abs(path)
+			if err == nil {
+				real, err = filepath.EvalSymlinks(real)
+			}
+			if err != nil {
+				return Grants{}, fmt.Errorf("grant to %s %s: %w", list.what, path, err)
+			}
+			if info, err := os.Stat(real); err != nil || !list.fits(info.Mode()) {
+				return Grants{}, fmt.Errorf("grant to %s %s: not %s", list.what, path, list.expected)
+			}
+			if real == "/" {
+				return Grants{}, fmt.Errorf("grant to %s /: name the directories", list.what)
+			}
+			*list.to = append(*list.to, real)
+		}
+	}
+	for _, name := range g.Env {
+		if name == "" || strings.ContainsAny(name, "= \t\n") {
+			return Grants{}, fmt.Errorf("grant of the variable %q: want a name", name)
+		}
+	}
+	return out, nil
+}
+
+// Lines says what the grants give, one line each; none: nothing.
+func (g Grants) Lines() []string {
+	var out []string
+	if g.Network {
+		out = append(out, "the network, all of it, this machine's own services included")
+	}
+	for _, list := range []struct {
+		what  string
+		items []string
+	}{{"read ", g.Read}, {"read and write ", g.Write}, {"your variable ", g.Env}, {"the Unix socket ", g.Sockets}} {
+		for _, item := range list.items {
+			out = append(out, list.what+item)
+		}
+	}
+	return out
+}
+
+// Secrets gives the values of the granted variables that look like secrets.
+func (g Grants) Secrets(getenv func(string) string) []redact.Secret {
+	var out []redact.Secret
+	for _, name := range g.Env {
+		out = append(out, redact.FromSetting(name, getenv(name))...)
+	}
+	return out
+}
+
+// runDirs is where services keep their sockets.
+const runDirs = "/run /var/run"
+
+// ForProject is the same sandbox for a program that a project brings: without
+// the network, the user's home and what was hidden before, with a cache and a
+// home directory of its own under the given name, and with what was granted.
+// A nil one stays nil. The error says what this machine cannot hold back.
+func (s *Sandbox) ForProject(g Grants, name string) (*Sandbox, error) {
+	if s == nil {
+		return nil, nil
+	}
+	switch p := s.parts; {
+	case !p.Namespaces && p.Landlock == 0:
+		return nil, errors.New("this system has neither namespaces nor Landlock to hold it in with; --sandbox off runs it without")
+	case !p.Namespaces && !p.Seccomp && !g.Network:
+		return nil, errors.New("this system has nothing to keep it from the network with; a grant of the network, or --sandbox off, runs it all the same")
+	case !p.Namespaces && len(g.Sockets) > 0:
+		return nil, errors.New("Unix sockets cannot be granted one by one where there are no namespaces; --sandbox off runs it without a sandbox")
+	}
+	with := *s
+	with.net, with.unix = g.Network, len(g.Sockets) > 0
+	o := &with.o
+	o.Hidden = slices.Clone(s.o.Hidden)
+	granted := slices.Concat(g.Read, g.Write, g.Sockets)
+	for _, path := range granted {
+		if slices.ContainsFunc(s.o.Hidden, func(dir string) bool { return within(path, dir) }) {
+			return nil, fmt.Errorf("%s lies in the program's own state, which is never granted", path)
+		}
+	}
+	hide := func(dir string) {
+		if !slices.Contains(o.Hidden, dir) && !slices.ContainsFunc(granted, func(p string) bool { return within(dir, p) }) {
+			o.Hidden = append(o.Hidden, dir)
+		}
+	}
+	for _, home := range s.o.Homes {
+		hide(home)
+	}
+	o.Writable = slices.Concat(s.o.Writable, g.Write)
+	o.Readable, o.Sockets = slices.Clone(g.Read), g.Sockets
+	if with.unix { // what is not granted is out of sight; see the names of hosts with the network
+		for dir := range strings.FieldsSeq(runDirs) {
+			if real, err := filepath.EvalSymlinks(dir); err == nil {
+				hide(real)
+			}
+		}
+		if real, err := filepath.EvalSymlinks("/etc/resolv.conf"); err == nil && g.Network {
+			o.Readable = append(o.Readable, real)
+		}
+	}
+	o.Cache, with.home = "", ""
+	if s.o.Projects != "" {
+		o.Cache = filepath.Join(s.o.Projects, name)
+		with.home = filepath.Join(o.Cache, "home")
+	}
+	return &with, nil
+}
+
+// plainVariables are what a project's program gets of the user's environment
+// without being granted it, LC_* besides.
+const plainVariables = "PATH LANG LANGUAGE TZ SHELL USER LOGNAME"
+
+// ProjectEnviron is the environment of a project's program: the variables that
+// every command gets, those that say no more than where and in which language
+// it runs, and the granted ones. Of PATH the entries in dir are left out.
+// Without a sandbox it is that of a command, with the granted ones.
+func (s *Sandbox) ProjectEnviron(env []string, g Grants, dir string) []string {
+	kept, _ := Environ(env)
+	fixed := strings.Fields(fixed)
+	if s != nil {
+		kept = slices.DeleteFunc(kept, func(kv string) bool {
+			name, _, _ := strings.Cut(kv, "=")
+			return !slices.Contains(fixed, kv) && !strings.HasPrefix(name, "LC_") && !slices.Contains(strings.Fields(plainVariables), name)
+		})
+	}
+	for _, kv := range env {
+		if name, _, ok := strings.Cut(kv, "="); ok && slices.Contains(g.Env, name) {
+			kept = append(kept, kv)
+		}
+	}
+	return EnvironOutside(kept, dir)
+}

@@ -1,0 +1,200 @@
+//go:build unix
+
+package guard
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+// EnvironOutside is an environment whose PATH leads nowhere in a directory:
+// what an agent may write there is not run for its name.
+func EnvironOutside(env []string, dir string) []string {
+	out := slices.Clone(env)
+	for i, kv := range out {
+		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
+			out[i] = "PATH=" + strings.Join(pathOutside(path, dir), string(filepath.ListSeparator))
+		}
+	}
+	return out
+}
+
+// pathOutside gives the entries of a PATH that are absolute and do not lie in a
+// directory, by a link neither.
+func pathOutside(path, dir string) []string {
+	return slices.DeleteFunc(filepath.SplitList(path), func(entry string) bool {
+		return !filepath.IsAbs(entry) || inWorld(entry, dir)
+	})
+}
+
+// inWorld reports whether a path lies in a directory, by its name or by what it
+// leads to.
+func inWorld(path, dir string) bool {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		real = dir
+	}
+	return within(path, dir) || within(path, real) || leadsInto(path, real)
+}
+
+func leadsInto(path, dir string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	return err == nil && within(real, dir)
+}
+
+// FindProgram gives the path of a program as a shell in dir would, but for one
+// that is found by its name alone: that never lies in dir, nor leads there, nor
+// is hidden by the sandbox. path is a PATH.
+func FindProgram(name, dir, path string, box *Sandbox) (string, error) {
+	if strings.ContainsRune(name, '/') {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		if real, err := filepath.EvalSymlinks(name); err == nil && box.Hides(real) {
+			return "", fmt.Errorf("%s lies in %s, of which the sandbox shows nothing", name, filepath.Dir(real))
+		}
+		return name, nil
+	}
+	hidden := ""
+	for _, entry := range pathOutside(path, dir) {
+		file := filepath.Join(entry, name)
+		info, err := os.Stat(file)
+		if err != nil || !info.Mode().IsRegular() || unix.Access(file, unix.X_OK) != nil || inWorld(file, dir) {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(file); err == nil && (box.Hides(real) || box.Hides(filepath.Clean(entry))) {
+			hidden = filepath.Dir(real)
+			continue
+		}
+		return file, nil
+	}
+	if hidden != "" {
+		return "", fmt.Errorf("%s is installed in %s, of which the sandbox shows nothing; approve it with --read and the directory of that installation", name, hidden)
+	}
+	return "", fmt.Errorf("%s is not installed, or not in PATH outside %s", name, dir)
+}
+
+// Bounds of what HashPrograms reads.
+const (
+	maxProgramBytes = 1 << 30
+	maxInterpreters = 8     // of one script, each a script itself
+	maxShebangBytes = 4_096 // of a script's first line
+)
+
+// HashPrograms adds to a hash what stands in the files of a directory that a
+// command runs or names, so that an approval of the command covers them: files
+// among its words and in texts for a shell, what npx and the like find in
+// node_modules, and the interpreters that scripts name. A program in the
+// directory is never found by its name alone; see FindProgram. path is a PATH.
+// What these programs load in turn is not covered.
+func HashPrograms(h io.Writer, dir string, words []string, path string) error {
+	seen := make(map[string]bool)
+	for _, file := range namedFiles(dir, words) {
+		for range maxInterpreters {
+			if file == "" || seen[file] {
+				break
+			}
+			seen[file] = true
+			if inWorld(file, dir) {
+				if err := hashFile(h, file); err != nil {
+					return fmt.Errorf("hash %s: %w", file, err)
+				}
+			}
+			file = interpreterOf(file, dir, path)
+		}
+	}
+	return nil
+}
+
+// namedFiles lists what the words of a command may name as files of a directory.
+func namedFiles(dir string, words []string) []string {
+	var out []string
+	add := func(name string) {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		out = append(out, name)
+	}
+	var line []string
+	for _, w := range words {
+		if w == "" {
+			continue
+		}
+		add(w)
+		if _, value, ok := strings.Cut(w, "="); ok && value != "" { // --config=FILE
+			add(value)
+		}
+		if !filepath.IsAbs(w) {
+			name := w
+			if i := strings.LastIndexByte(w, '@'); i > 0 { // a package's version
+				name = w[:i]
+			}
+			add(filepath.Join("node_modules/.bin", filepath.Base(name)))
+			add(filepath.Join("node_modules", name, "package.json"))
+		}
+		line = append(line, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")
+	}
+	return append(out, scripts(strings.Join(line, " "), dir)...)
+}
+
+// interpreterOf gives the program that runs a script, by its first line; empty
+// for what is no script, and where no such program is found.
+func interpreterOf(file, dir, path string) string {
+	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO is not waited for
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	first, _ := bufio.NewReader(io.LimitReader(f, maxShebangBytes)).ReadString('\n')
+	line, ok := strings.CutPrefix(first, "#!")
+	words := strings.Fields(line)
+	if !ok || len(words) == 0 || !utf8.ValidString(line) {
+		return ""
+	}
+	if filepath.Base(words[0]) != "env" {
+		if !filepath.IsAbs(words[0]) {
+			return filepath.Join(dir, words[0])
+		}
+		return words[0]
+	}
+	for _, w := range words[1:] {
+		if strings.HasPrefix(w, "-") || strings.ContainsRune(w, '=') {
+			continue
+		}
+		if found, err := FindProgram(w, dir, path, nil); err == nil {
+			return found
+		}
+		break
+	}
+	return ""
+}
+
+// hashFile adds a regular file's content. Anything else adds nothing.
+func hashFile(h io.Writer, path string) error {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	if info.Size() > maxProgramBytes {
+		return fmt.Errorf("%d bytes, at most %d are possible", info.Size(), maxProgramBytes)
+	}
+	fmt.Fprintf(h, "%q %d\n", path, info.Size())
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(h, f)
+	return err
+}
