@@ -3,6 +3,8 @@
 package worldstate
 
 import (
+	"bytes"
+	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -136,27 +138,43 @@ func (w *World) history(ctx context.Context, refs map[string]hash, chosen func(r
 			queue = append(queue, p)
 		}
 	}
-	var ready, out []*commit
+	var ready commitHeap
 	for h, c := range all {
 		if children[h] == 0 {
 			ready = append(ready, c)
 		}
 	}
+	heap.Init(&ready)
+	out := make([]*commit, 0, len(all))
 	for len(ready) > 0 {
-		sort.Slice(ready, func(i, j int) bool { // the next to list stands last
-			if !ready[i].time.Equal(ready[j].time) {
-				return ready[i].time.Before(ready[j].time)
-			}
-			return ready[i].id.String() > ready[j].id.String()
-		})
-		c := ready[len(ready)-1]
-		ready = ready[:len(ready)-1]
+		c := heap.Pop(&ready).(*commit)
 		out = append(out, c)
 		for _, p := range c.parents {
 			if children[p]--; children[p] == 0 {
-				ready = append(ready, all[p])
+				heap.Push(&ready, all[p])
 			}
 		}
 	}
 	return out, nil
+}
+
+// commitHeap is a heap of commits, the newest first; of equal times the smaller id.
+type commitHeap []*commit
+
+func (q commitHeap) Len() int      { return len(q) }
+func (q commitHeap) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q commitHeap) Less(i, j int) bool {
+	if !q[i].time.Equal(q[j].time) {
+		return q[i].time.After(q[j].time)
+	}
+	return bytes.Compare(q[i].id[:], q[j].id[:]) < 0
+}
+
+func (q *commitHeap) Push(c any) { *q = append(*q, c.(*commit)) }
+
+func (q *commitHeap) Pop() any {
+	old := *q
+	c := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return c
 }
