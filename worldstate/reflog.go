@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxRefUpdates is how many updates of refs the log takes at least before all
@@ -184,8 +186,8 @@ const (
 )
 
 // lockPackedRefs takes git's lock of packed-refs. locked is false while git has
-// it, for longer than is waited where wait is set. Where files cannot have two
-// names there is no lock.
+// it, for longer than is waited where wait is set. Any other cause, a full disk for
+// instance, is the error.
 func (s *objectStore) lockPackedRefs(wait bool) (release func(), locked bool, err error) {
 	path, ours := s.packedRefsPath()+".lock", filepath.Join(s.dir, stateDir, tempPrefix+"lock")
 	if err := os.WriteFile(ours, []byte(ourLock), 0o600); err != nil {
@@ -195,15 +197,15 @@ func (s *objectStore) lockPackedRefs(wait bool) (release func(), locked bool, er
 	tick := time.NewTicker(packedRefsTick)
 	defer tick.Stop()
 	for end := time.Now().Add(packedRefsWait); ; <-tick.C {
-		err := os.Link(ours, path)
+		err := linkOrCopy(ours, path)
 		if err == nil {
 			return func() { _ = os.Remove(path) }, true, nil
 		}
 		if !errors.Is(err, os.ErrExist) {
-			return func() {}, true, nil
+			return nil, false, fmt.Errorf("lock packed-refs: %w", err)
 		}
 		if dropped, err := s.dropDeadRefsLock(); err != nil {
-			return nil, false, err
+			return nil, false, fmt.Errorf("lock packed-refs: %w", err)
 		} else if dropped {
 			continue
 		}
@@ -213,11 +215,40 @@ func (s *objectStore) lockPackedRefs(wait bool) (release func(), locked bool, er
 	}
 }
 
+// linkOrCopy gives a small file a second name that does not exist yet. Where the
+// file system has no second names, it makes a copy.
+func linkOrCopy(from, to string) error {
+	err := os.Link(from, to)
+	if !isErrno(err, unix.EPERM, unix.EOPNOTSUPP, unix.ENOSYS, unix.EMLINK, unix.EXDEV) {
+		return err
+	}
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err != nil {
+		err = errors.Join(err, os.Remove(to))
+	}
+	return err
+}
+
 // dropDeadRefsLock removes git's lock of packed-refs where a killed process of
-// ours has left it: git removes no ref while it stands.
+// ours has left it: git removes no ref while it stands. One that we may not read
+// is git's.
 func (s *objectStore) dropDeadRefsLock() (dropped bool, err error) {
 	path := s.packedRefsPath() + ".lock"
-	if data, err := os.ReadFile(path); err != nil || string(data) != ourLock {
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
+		return false, nil
+	case err != nil:
+		return false, err
+	case string(data) != ourLock:
 		return false, nil
 	}
 	return true, os.Remove(path)
