@@ -80,7 +80,9 @@ func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
 	if opts.Hook == nil {
 		opts.Hook = func(string) {}
 	}
-	if _, err := os.Stat(filepath.Join(store, stateDir)); err != nil {
+	if there, err := exists(filepath.Join(store, stateDir)); err != nil {
+		return GCReport{}, fmt.Errorf("gc %s: %w", store, err)
+	} else if !there {
 		return GCReport{}, fmt.Errorf("gc %s: %w: it is no store; name the bare repository that holds snapshots", store, ErrRefused)
 	}
 	turn, err := acquireLock(ctx, store, collectLock, opts.LockWait)

@@ -307,11 +307,22 @@ func packEntryHeader(t objectType, size int64) []byte {
 	return append(out, b)
 }
 
-// size is the pack's length so far, 0 while it holds nothing.
+// size is what the pack takes on disk once it is finished, its index included, 0
+// while it holds nothing.
 func (p *packWriter) size() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.off
+	if len(p.items) == 0 {
+		return 0
+	}
+	far := 0
+	for _, it := range p.items {
+		if it.off >= 1<<31 {
+			far++
+		}
+	}
+	index := indexEntries + 28*len(p.items) + 8*far + indexEnd
+	return p.off + int64(sha1.Size+index)
 }
 
 // abort removes what was written. Harmless after finish.

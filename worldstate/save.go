@@ -262,7 +262,7 @@ func beforeRef(task string, source hash) string {
 // publish finishes the pack within the store's cap.
 func (w *World) publish(pack *packWriter) error {
 	if n := pack.size(); w.opts.SizeLimitBytes > 0 && n > 0 {
-		have, err := w.objects.sizeBytes() // the pack's temporary file included, as far as it is written
+		have, err := w.objects.sizeBytes()
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/go-git/go-billy/v5/osfs"
@@ -91,8 +92,8 @@ const repoConfig = `[core]
 // HEAD, which makes git see a repository, is written last.
 func createStore(dir string) error {
 	head := filepath.Join(dir, "HEAD")
-	if _, err := os.Stat(head); err == nil {
-		return nil
+	if there, err := exists(head); there || err != nil {
+		return err
 	}
 	for _, d := range []string{"objects/pack", "objects/info", "refs/heads", "refs/anamnesis", stateDir} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
@@ -117,10 +118,23 @@ func checkStoreDir(dir string) error {
 	if err != nil {
 		return fmt.Errorf("open store: %w", err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, stateDir)); err == nil {
+	there, err := exists(filepath.Join(dir, stateDir))
+	if err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	if there {
 		return nil
 	}
 	return fmt.Errorf("open store %s: %w: the directory holds something that is no store of this program; name an empty or new one", dir, ErrRefused)
+}
+
+// exists reports whether a file is there. That it cannot be looked at is the error.
+func exists(path string) (bool, error) {
+	_, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func newObjectStore(dir string) *objectStore {
@@ -331,7 +345,7 @@ func (s *objectStore) check(h hash, want objectType, path string) error {
 	})
 }
 
-// sizeBytes is what the packs take on disk.
+// sizeBytes is what the packs take on disk, those still being written apart.
 func (s *objectStore) sizeBytes() (int64, error) {
 	list, err := os.ReadDir(s.packDir())
 	if err != nil {
@@ -339,7 +353,7 @@ func (s *objectStore) sizeBytes() (int64, error) {
 	}
 	var total int64
 	for _, e := range list {
-		if info, err := e.Info(); err == nil {
+		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), "pack-") {
 			total += info.Size()
 		}
 	}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestMissingAndRotten: refused before the first byte moves, naming the object.
@@ -138,6 +141,36 @@ func TestLimit(t *testing.T) {
 	b.fsck()
 }
 
+// TestLimitCountsOnce: a save is refused where the store would be larger than the
+// cap with it, and only there: its pack is counted once while it is being written.
+func TestLimitCountsOnce(t *testing.T) {
+	b := newBench(t, nil)
+	noise := func(name string, bytes int) {
+		data := make([]byte, bytes)
+		rand.NewChaCha8([32]byte{byte(bytes)}).Read(data)
+		b.write(name, string(data))
+	}
+	b.w.opts.SizeLimitBytes = 15 << 20
+	noise("large", 10<<20)
+	b.save()
+	noise("more", 6<<20)
+	var full *LimitError
+	if _, err := b.w.SaveNext(context.Background(), ""); !errors.As(err, &full) {
+		t.Fatalf("16 MiB under a cap of 15: %v", err)
+	}
+	const about = 64 // compressing the same bytes again may take a few bytes more or less
+	b.w.opts.SizeLimitBytes = full.NeedBytes - about
+	if _, err := b.w.SaveNext(context.Background(), ""); !errors.As(err, &full) {
+		t.Fatalf("%d bytes too many: %v", about, err)
+	}
+	b.w.opts.SizeLimitBytes = full.NeedBytes + about
+	b.save()
+	if have, err := b.w.objects.sizeBytes(); err != nil || have < full.NeedBytes-about || have > full.NeedBytes+about {
+		t.Errorf("the store has %d bytes, %v; it was to have %d", have, err, full.NeedBytes)
+	}
+	b.fsck()
+}
+
 // TestManySavers: eight worlds and one world, at once, in one store.
 func TestManySavers(t *testing.T) {
 	ctx := context.Background()
@@ -193,4 +226,34 @@ func TestLocked(t *testing.T) {
 	}
 	lock.release()
 	b.save()
+}
+
+// TestStoreNotLookedAt: what cannot be looked at is not said to be absent, nor made anew.
+func TestStoreNotLookedAt(t *testing.T) {
+	top := t.TempDir()
+	long := filepath.Join(top, strings.Repeat("n", 256)) // of no file, but not because there is none
+	for what, err := range map[string]error{
+		"a directory": func() error { _, err := Open(filepath.Join(long, "dir"), filepath.Join(top, "store"), nil); return err }(),
+		"a store":     func() error { _, err := Open(t.TempDir(), filepath.Join(long, "store"), nil); return err }(),
+		"only a store": func() error {
+			_, err := Open(t.TempDir(), filepath.Join(long, "store"), &Options{StoreOnly: true})
+			return err
+		}(),
+		"a collection": func() error { _, err := GC(context.Background(), filepath.Join(long, "store"), nil); return err }(),
+	} {
+		if !errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, ErrNoDirectory) || errors.Is(err, ErrRefused) || errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	b := newBench(t, nil)
+	b.must(os.WriteFile(filepath.Join(b.store, "config"), []byte("[core]\n\tbare = true\n[user]\n\tname = mine\n"), 0o600))
+	head := filepath.Join(b.store, "HEAD")
+	b.must(os.Remove(head))
+	b.must(os.Symlink("HEAD", head))
+	if _, err := Open(b.dir, b.store, nil); !errors.Is(err, unix.ELOOP) {
+		t.Errorf("a HEAD that cannot be read: %v", err)
+	}
+	if data, err := os.ReadFile(filepath.Join(b.store, "config")); err != nil || !strings.Contains(string(data), "mine") {
+		t.Errorf("the configuration was written over: %q, %v", data, err)
+	}
 }

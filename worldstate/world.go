@@ -134,8 +134,10 @@ func Open(dir, store string, o *Options) (*World, error) {
 	if err := checkStoreDir(w.store); err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(filepath.Join(w.store, "HEAD")); err != nil && w.opts.StoreOnly {
-		return nil, fmt.Errorf("open store: %w: there is none: %w", ErrCorrupt, err)
+	if there, err := exists(filepath.Join(w.store, "HEAD")); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	} else if !there && w.opts.StoreOnly {
+		return nil, fmt.Errorf("open store %s: %w: there is none", w.store, ErrCorrupt)
 	}
 	if err := os.MkdirAll(filepath.Join(w.store, stateDir), 0o700); err != nil {
 		return nil, fmt.Errorf("create store: %w", err)
@@ -185,8 +187,8 @@ func (w *World) defaults() error {
 // create makes the repository under the store's lock. One that is there is only
 // looked at, so that reading needs no right to write.
 func (w *World) create() error {
-	if _, err := os.Stat(filepath.Join(w.store, "HEAD")); err == nil {
-		return nil
+	if there, err := exists(filepath.Join(w.store, "HEAD")); there || err != nil {
+		return err
 	}
 	if err := w.lockStore(context.Background(), w.opts.LockWait); err != nil {
 		return err
@@ -233,7 +235,10 @@ func (w *World) place(dir string) (err error) {
 		return err
 	}
 	if w.dir, err = realDir(dir); err != nil {
-		return fmt.Errorf("%w: %w", ErrNoDirectory, err)
+		if errors.Is(err, os.ErrNotExist) || isErrno(err, unix.ENOTDIR) {
+			err = fmt.Errorf("%w: %w", ErrNoDirectory, err)
+		}
+		return err
 	}
 	return w.checkDir()
 }
