@@ -241,22 +241,9 @@ func TestPipeInPlaceOfCard(t *testing.T) {
 	if err := errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error, 1)
-	go func() {
-		_, _, err := s.Put(t.Context(), newCard("k2", "another", "first of another"))
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("a change waits for the pipe")
-		if f, err := os.OpenFile(path, os.O_WRONLY, 0); err == nil {
-			f.Close()
-		}
-		<-done
+	// A change that opened the pipe would wait for ever.
+	if _, _, err := s.Put(t.Context(), newCard("k2", "another", "first of another")); err != nil {
+		t.Error(err)
 	}
 }
 

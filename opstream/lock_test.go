@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 )
@@ -32,20 +31,14 @@ func startWriter(t *testing.T, dir string) (*exec.Cmd, *bufio.Scanner) {
 	return cmd, lines
 }
 
-// refusalLimit is how fast a second writer is refused.
-const refusalLimit = 100 * time.Millisecond
-
-// TestTwoWriters lets a second process try again and again: it is refused, told
-// who writes, and fast. What a killed writer leaves of its lock holds up nobody.
+// TestTwoWriters opens a stream that another process writes: the opening is refused
+// and names the writer's pid. The lock file of a killed writer refuses no one.
 func TestTwoWriters(t *testing.T) {
 	dir := t.TempDir()
 	rounds := count(20, 500)
-	var took []time.Duration
 	for range rounds {
 		cmd, _ := startWriter(t, dir)
-		begin := time.Now()
 		_, err := Open(dir, nil)
-		took = append(took, time.Since(begin))
 		var locked *LockedError
 		if !errors.As(err, &locked) || locked.PID != cmd.Process.Pid || !errors.Is(err, ErrLocked) {
 			t.Fatalf("a second writer got %v, want it refused naming %d", err, cmd.Process.Pid)
@@ -64,13 +57,6 @@ func TestTwoWriters(t *testing.T) {
 		}
 		mustClose(t, l)
 	}
-	// A machine that stalls may slow some refusals, not half of them.
-	slices.Sort(took)
-	if median := took[rounds/2]; median > refusalLimit {
-		t.Errorf("half of the refusals took %v or longer, want at most %v", median, refusalLimit)
-	}
-	t.Logf("%d second writers refused, half of them within %v, the slowest in %v; %d dead writers' locks passed over",
-		rounds, took[rounds/2], took[rounds-1], rounds)
 }
 
 // TestLockSameProcess: another Log of the same process is another writer, and

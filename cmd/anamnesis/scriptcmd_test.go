@@ -33,8 +33,9 @@ func cmdExitCode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// waitLimit bounds how long a story waits for another process.
-const waitLimit = time.Minute
+// waitLimit bounds how long a story waits for another process, far beyond what a
+// busy machine needs.
+const waitLimit = 10 * time.Minute
 
 // cmdWaitFile waits until another process has made a file.
 func cmdWaitFile(ts *testscript.TestScript, neg bool, args []string) {

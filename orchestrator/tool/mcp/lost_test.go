@@ -94,7 +94,7 @@ func refusedOnce(t *testing.T, arrived func()) tool.Result {
 	srv.SetKeepAlivesEnabled(false)
 	go func() { _ = srv.Serve(listener) }()
 	t.Cleanup(func() { _ = srv.Close() })
-	s = open(t, Options{}, Server{Name: "h", URL: "http://" + listener.Addr().String()})
+	s = open(t, Options{}, Server{Name: "h", URL: "http://" + listener.Addr().String(), StartTimeoutSeconds: 3600, CallTimeoutSeconds: 3600})
 	tools, news := offered(t, s)
 	if len(news) > 0 {
 		t.Fatalf("%q", news)

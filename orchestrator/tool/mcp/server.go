@@ -22,13 +22,9 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-const (
-	// maxCallTime bounds a call whose server keeps reporting progress, which
-	// otherwise begins its time limit anew.
-	maxCallTime = 30 * time.Minute
-	// aliveTime is what a server is given to answer a ping before a call.
-	aliveTime = 5 * time.Second
-)
+// maxCallTime bounds a call whose server keeps reporting progress, which otherwise
+// begins its time limit anew.
+const maxCallTime = 30 * time.Minute
 
 // server is one configured server and the connection to it, if there is one.
 type server struct {
@@ -225,7 +221,7 @@ func (s *server) call(ctx context.Context, r request) (tool.Result, error) {
 	if err == nil || ctx.Err() != nil || !lost(err) {
 		return s.outcome(ctx, r, res, err)
 	}
-	if ses.proc != nil && !errors.Is(err, sdk.ErrConnectionClosed) && answers(ctx, ses) {
+	if ses.proc != nil && !errors.Is(err, sdk.ErrConnectionClosed) && s.answers(ctx, ses) {
 		return network(tool.Errorf("The answer of the MCP server %s cannot be read: %s. The call may have taken effect.", s.Name, oneLine(err.Error()))), nil
 	}
 	arrived, why := !unsent(err), reason(err)
@@ -271,16 +267,16 @@ func (s *server) usable(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if answers(ctx, ses) {
+	if s.answers(ctx, ses) {
 		return ses, nil
 	}
 	ses.end()
 	return s.connected(ctx)
 }
 
-// answers reports whether a server is there. Slow is not dead.
-func answers(ctx context.Context, ses *session) bool {
-	ping, cancel := context.WithTimeout(ctx, aliveTime)
+// answers reports whether the server is there. A slow server counts as there.
+func (s *server) answers(ctx context.Context, ses *session) bool {
+	ping, cancel := context.WithTimeout(ctx, s.o.PingTimeout)
 	defer cancel()
 	err := ses.cs.Ping(ping, nil)
 	return err == nil || ping.Err() != nil || !lost(err)

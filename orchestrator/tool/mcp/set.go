@@ -19,6 +19,9 @@ import (
 // servers that are still starting. They join when they are ready.
 const DefaultFirstWait = 10 * time.Second
 
+// DefaultPingTimeout is how long a server may take to answer the ping before a call.
+const DefaultPingTimeout = 5 * time.Second
+
 // Options are the surroundings of servers in this process.
 type Options struct {
 	Dir     string              // where commands run: the world, absolute
@@ -27,6 +30,9 @@ type Options struct {
 	Program string              // this program's version, told to servers
 	// FirstWait is how long the first call of Tools waits; 0: DefaultFirstWait.
 	FirstWait time.Duration
+	// PingTimeout is how long a server may take to answer the ping before a call. A
+	// server that takes longer is called all the same. 0: DefaultPingTimeout.
+	PingTimeout time.Duration
 	// Trust holds what was approved. Ask puts a question to the person, who
 	// answers yes or no; nil: nobody is there, and what is not approved is not
 	// used.
@@ -43,6 +49,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.FirstWait == 0 {
 		o.FirstWait = DefaultFirstWait
+	}
+	if o.PingTimeout == 0 {
+		o.PingTimeout = DefaultPingTimeout
 	}
 	return o
 }

@@ -3,6 +3,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -25,14 +26,14 @@ func fake(t *testing.T, name, how string) Server {
 	return Server{Name: name, Command: os.Args[0], Env: map[string]string{fakeMark: how, "FAKE_MARK": filepath.Join(t.TempDir(), "mark")}}
 }
 
+// open starts servers with limits that a busy machine does not reach, unless the
+// test sets them.
 func open(t *testing.T, o Options, servers ...Server) *Set {
 	t.Helper()
-	if o.Dir == "" {
-		o.Dir = t.TempDir()
-	}
-	if o.FirstWait == 0 {
-		o.FirstWait = 2 * time.Minute
-	}
+	const enough = time.Hour
+	o.Dir = cmp.Or(o.Dir, t.TempDir())
+	o.FirstWait = cmp.Or(o.FirstWait, enough)
+	o.PingTimeout = cmp.Or(o.PingTimeout, enough)
 	s := Open(t.Context(), servers, o)
 	t.Cleanup(s.Close)
 	return s

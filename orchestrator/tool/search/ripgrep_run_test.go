@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/search"
@@ -130,8 +129,8 @@ func TestRipgrepIsAskedOnlyWhatWouldBeRead(t *testing.T) {
 	}
 }
 
-// A search that ends early, by a person or because it is done, leaves nothing
-// running and does not wait for ripgrep.
+// A search that ends early, because the user stopped it or because it is done,
+// leaves no process running and does not wait for ripgrep, which never ends here.
 func TestGrepDoesNotWaitForRipgrep(t *testing.T) {
 	var files []string
 	for i := range 10 {
@@ -139,10 +138,9 @@ func TestGrepDoesNotWaitForRipgrep(t *testing.T) {
 	}
 	env := world(t, files...)
 	hung := fakeRipgrep(t, "trap '' TERM; while :; do sleep 1000; done")
-	begun := time.Now()
 	r := call(t, env, search.GrepBeside(nil, hung, 1, false), map[string]any{"pattern": "needle", "output_mode": "count"})
-	if strings.Count(r.Text, ":1") != 10 || time.Since(begun) > 5*time.Minute {
-		t.Errorf("%v: %s", time.Since(begun), r.Text)
+	if strings.Count(r.Text, ":1") != 10 {
+		t.Errorf("%s", r.Text)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	started := filepath.Join(t.TempDir(), "started")
