@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -39,14 +38,10 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exitcode": cmdExitCode,
+			"running":  cmdRunning,
 			"waitfile": cmdWaitFile,
 		},
-		Condition: func(name string) (bool, error) {
-			if name != "mount" {
-				return false, fmt.Errorf("unknown condition %q", name)
-			}
-			return mayMount(), nil
-		},
+		Condition: condition,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("ANAMNESIS_HOME", filepath.Join(env.WorkDir, ".home"))
 			env.Setenv("HOME", filepath.Join(env.WorkDir, ".user"))

@@ -162,7 +162,7 @@ func TestMCPServers(t *testing.T) {
 	if !image[0].Network {
 		t.Error("a server's result does not count as evidence from outside")
 	}
-	if left, _ := exec.Command("pgrep", "-f", mark).Output(); len(left) > 0 {
-		t.Errorf("servers are alive after the run: %s", left)
+	if left := commandLines(mark); len(left) > 0 {
+		t.Errorf("servers are alive after the run: %q", left)
 	}
 }

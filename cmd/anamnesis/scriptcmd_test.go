@@ -4,9 +4,12 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -51,6 +54,51 @@ func cmdWaitFile(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("%s did not appear within %v", args[0], waitLimit)
+}
+
+// cmdRunning checks that a process whose command line contains a text runs, or
+// that none does.
+func cmdRunning(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: [!] running TEXT")
+	}
+	if found := commandLines(args[0]); neg == (len(found) > 0) {
+		ts.Fatalf("processes with %q in their command line: %q", args[0], found)
+	}
+}
+
+// commandLines returns the command lines of running processes that contain a text.
+func commandLines(text string) []string {
+	var found []string
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	if len(paths) == 0 {
+		panic("no processes in /proc")
+	}
+	for _, path := range paths {
+		line, _ := os.ReadFile(path) // empty where the process has ended
+		if words := strings.ReplaceAll(string(line), "\x00", " "); strings.Contains(words, text) {
+			found = append(found, words)
+		}
+	}
+	return found
+}
+
+// condition reports what the machine has: [mount], that a story may mount a file
+// system, and [has:PROGRAM]. Where CI lacks one, the story fails.
+func condition(name string) (bool, error) {
+	has := false
+	if program, ok := strings.CutPrefix(name, "has:"); ok {
+		_, err := exec.LookPath(program)
+		has = err == nil
+	} else if name == "mount" {
+		has = mayMount()
+	} else {
+		return false, fmt.Errorf("unknown condition %q", name)
+	}
+	if !has && os.Getenv("ANAMNESIS_CI") != "" {
+		return false, fmt.Errorf("this needs %s, and CI must have it", name)
+	}
+	return has, nil
 }
 
 // mayMount reports whether a story may mount a file system of its own, in a

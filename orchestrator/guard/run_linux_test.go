@@ -24,7 +24,7 @@ func TestRunCanceled(t *testing.T) {
 	line := long(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("enough")
-	c := shellCommand("trap 'echo bye; exit 3' TERM; setsid -f " + line + "; until pgrep -fx '" + line + "' >/dev/null; do :; done; echo runs; while :; do :; done")
+	c := shellCommand("trap 'echo bye; exit 3' TERM; setsid -f " + line + "; " + untilRuns(line) + "; echo runs; while :; do :; done")
 	var out strings.Builder
 	c.Output = func(_ Stream, p []byte) {
 		out.Write(p)

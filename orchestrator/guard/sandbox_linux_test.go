@@ -409,7 +409,7 @@ func TestSandboxShapes(t *testing.T) {
 		t.Run(shape.name, func(t *testing.T) {
 			line := long(t)
 			text := strings.ReplaceAll(shape.text, "$LONG", line)
-			_, _ = b.run(t, text+"; until pgrep -fx '"+line+"' > /dev/null; do :; done")
+			_, _ = b.run(t, text+"; "+untilRuns(line))
 			if left := running(t, line); len(left) > 0 {
 				t.Errorf("still alive: %v", left)
 			}

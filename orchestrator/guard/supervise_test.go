@@ -58,7 +58,7 @@ var shapes = []struct{ name, text string }{
 	{"disown", `$LONG & disown`},
 	{"daemon", `( setsid bash -c 'cd /; exec </dev/null >/dev/null 2>&1; ( '"$LONG"' & ) ' & )`},
 	{"trap", `bash -c "trap '' TERM HUP INT QUIT; $LONG & wait; $LONG & wait" &`},
-	{"stopped", `$LONG & until pgrep -fx "$LONG" >/dev/null; do :; done; kill -STOP $!`},
+	{"stopped", `$LONG & until [ "$(tr '\0' ' ' </proc/$!/cmdline)" = "$LONG " ]; do :; done; kill -STOP $!`},
 	{"bare environment", `env -i setsid -f $LONG`},
 	{"deep", `bash -c "bash -c 'setsid -f $LONG' & setsid $LONG &" &`},
 	{"fork chain", `f() { $LONG & ( f2 ) & }; f2() { $LONG & }; f`},
@@ -69,6 +69,13 @@ func long(t *testing.T) string {
 	t.Helper()
 	seconds := 1_000_000 + os.Getpid()%1000*1000 + int(sequence(t))
 	return fmt.Sprintf("sleep %d", seconds)
+}
+
+// untilRuns is shell text that waits until a line of long runs. The brackets keep
+// grep from finding its own arguments.
+func untilRuns(line string) string {
+	n := strings.TrimPrefix(line, "sleep ")
+	return "until grep -qszxe '[" + n[:1] + "]" + n[1:] + "' /proc/[0-9]*/cmdline; do :; done"
 }
 
 // sequence numbers the calls of one test run, apart for parallel tests.
@@ -109,7 +116,7 @@ func TestNothingSurvivesTheCommand(t *testing.T) {
 			t.Parallel()
 			line := long(t)
 			// The command ends when what it started is seen to run.
-			text := "LONG='" + line + "'\n" + shape.text + "\nuntil pgrep -fx \"$LONG\" >/dev/null; do :; done"
+			text := "LONG='" + line + "'\n" + shape.text + "\n" + untilRuns(line)
 			o, err := Run(t.Context(), shellCommand(text))
 			if err != nil {
 				t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -128,9 +129,13 @@ func TestBashKilledSupervisor(t *testing.T) {
 	if !r.IsError || !strings.Contains(r.Text, "supervisor was killed") {
 		t.Errorf("text = %q", r.Text)
 	}
-	for _, arg := range []string{"985", "986"} {
-		if out, err := exec.Command("pgrep", "-fx", "sleep "+arg).Output(); err == nil {
-			t.Errorf("sleep %s survived: %s", arg, out)
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil || len(lines) == 0 {
+		t.Fatalf("no processes found: %v", err)
+	}
+	for _, path := range lines {
+		if line, _ := os.ReadFile(path); string(line) == "sleep\x00985\x00" || string(line) == "sleep\x00986\x00" {
+			t.Errorf("%s survived: %q", path, line)
 		}
 	}
 }
