@@ -46,6 +46,10 @@ func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox of task %s: %w", t.ID, err)
 	}
+	if dirs := box.Exposes(); len(dirs) > 0 {
+		return nil, fmt.Errorf("sandbox of task %s: this system has neither user namespaces nor Landlock, so commands could read the program's state, with the streams and secrets of all tasks, in %s; to run them all the same, give --sandbox off",
+			t.ID, strings.Join(dirs, ", "))
+	}
 	t.confines.box, t.confines.tried = box, true
 	return box, nil
 }

@@ -114,6 +114,10 @@ func mounts(c *confinement) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("part from the mounts outside: %w", err)
 	}
+	var err error
+	if c.Hidden, err = withOtherNames(c.Hidden, c.World); err != nil {
+		return err
+	}
 	closed := c.protected()
 	readable, err := takeAll(existing(c.Readable))
 	if err != nil {
@@ -340,14 +344,6 @@ func setAttr(path string, flags uint, set, clear uint64) error {
 		return fmt.Errorf("bar writing beneath %s: %w", path, err)
 	}
 	return nil
-}
-
-// existing leaves out the paths that are not there.
-func existing(paths []string) []string {
-	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
-		_, err := os.Stat(p)
-		return err != nil
-	})
 }
 
 func nonEmpty(paths ...string) []string {

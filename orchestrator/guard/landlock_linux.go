@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -55,19 +56,16 @@ func landlock(c *confinement) error {
 	}
 	rules := int(fd)
 	defer unix.Close(rules)
-	readable := []string{"/"}
-	if !c.Parts.Namespaces {
-		readable = allBut("/", c.Hidden)
-		for _, path := range c.Readable {
-			readable = append(readable, allBut(path, inside(c.Hidden, path))...)
-		}
+	readable, writable, err := landlockPlaces(c)
+	if err != nil {
+		return err
 	}
 	for _, path := range readable {
 		if err := landlockAllow(rules, path, landlockRead); err != nil {
 			return err
 		}
 	}
-	for _, path := range writablePlaces(c) {
+	for _, path := range writable {
 		if err := landlockAllow(rules, path, landlockRead|write); err != nil {
 			return err
 		}
@@ -78,18 +76,33 @@ func landlock(c *confinement) error {
 	return nil
 }
 
-// writablePlaces are the files and directories a command may write.
-func writablePlaces(c *confinement) []string {
-	places := slices.Concat(c.Writable, nonEmpty(c.Cache), []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"})
+// landlockPlaces are the files and directories a command may read and those it
+// may write. A rule holds for all that lies beneath a directory, so where no
+// mounts cover the hidden directories, the rules are written around them: also
+// in a world that contains one. Cache and Temp are given although they are hidden.
+func landlockPlaces(c *confinement) (readable, writable []string, err error) {
+	given := slices.Clone(c.Writable)
 	if !c.ReadOnly {
-		places = append(places, c.World)
+		given = append(given, c.World)
 	}
+	readable, own := []string{"/"}, nonEmpty(c.Cache)
 	if c.Parts.Namespaces {
-		places = append(places, "/tmp", "/var/tmp", "/dev/shm")
+		own = append(own, "/tmp", "/var/tmp", "/dev/shm")
+		writable = given
 	} else {
-		places = append(places, nonEmpty(c.Temp)...)
+		hidden, err := withOtherNames(c.Hidden, "")
+		if err != nil {
+			return nil, nil, err
+		}
+		readable, own = allBut("/", hidden), append(own, nonEmpty(c.Temp)...)
+		for _, path := range c.Readable {
+			readable = append(readable, allBut(path, inside(hidden, path))...)
+		}
+		for _, dir := range given {
+			writable = append(writable, allBut(dir, inside(hidden, dir))...)
+		}
 	}
-	return existing(places)
+	return readable, existing(slices.Concat(writable, own, strings.Fields(devicesKept))), nil
 }
 
 // landlockAllow adds a rule: these rights beneath a path. One that is gone, or

@@ -89,9 +89,9 @@ func (p parts) missing() []string {
 	if !p.Namespaces {
 		switch {
 		case p.Landlock > 0:
-			say("sandbox without namespaces (the kernel does not let this user make them): commands have no network at all, not even a loopback of their own, no private /tmp, and can change modes and owners of this user's files outside the world, and write the world's .anamnesis, git hooks and git configuration")
+			say("sandbox without namespaces (the kernel does not let this user make them): Landlock keeps commands from writing outside the world and from reading the program's state, though not from listing its names; commands have no network at all, not even a loopback of their own, no private /tmp, and can change modes and owners of this user's files outside the world, and write the world's .anamnesis, git hooks and git configuration")
 		case p.Seccomp:
-			say("sandbox with neither namespaces nor Landlock: commands can write wherever this user can; only the network is held back")
+			say("sandbox with neither namespaces nor Landlock: commands can read and write wherever this user can, the program's state included; only the network is held back")
 		default:
 			say("no sandbox: this system has neither namespaces nor Landlock nor filters of system calls; commands can do what this user can")
 		}
@@ -114,7 +114,24 @@ func (s *Sandbox) Missing() []string {
 	if s == nil {
 		return nil
 	}
-	return s.parts.missing()
+	out := s.parts.missing()
+	if !s.parts.Namespaces && s.parts.Landlock > 0 {
+		for _, dir := range s.o.Hidden {
+			if dir != s.o.World && within(dir, s.o.World) {
+				out = append(out, fmt.Sprintf("sandbox without namespaces in a world around the program's state (%s): commands make no new files in the directories above that state", dir))
+			}
+		}
+	}
+	return out
+}
+
+// Exposes lists the hidden directories that commands read all the same, because
+// this system has neither namespaces nor Landlock.
+func (s *Sandbox) Exposes() []string {
+	if s == nil || s.parts.Namespaces || s.parts.Landlock > 0 {
+		return nil
+	}
+	return existing(s.o.Hidden)
 }
 
 // String names the parts that are in force, for people.
@@ -299,6 +316,14 @@ func (s *Sandbox) mayWrite(dir string) bool {
 		places = append(places, s.o.World)
 	}
 	return slices.ContainsFunc(places, func(p string) bool { return within(dir, p) })
+}
+
+// existing leaves out the paths that are not there.
+func existing(paths []string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
+		_, err := os.Stat(p)
+		return err != nil
+	})
 }
 
 // within reports whether a path is dir or lies beneath it.

@@ -114,8 +114,12 @@ func (s *Sandbox) attr() (*syscall.SysProcAttr, error) {
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
 		return attr, nil
 	}
-	attr.GidMappingsEnableSetgroups = true
-	var err error
+	// Root of a container may have been denied setgroups; it cannot allow it again.
+	setgroups, err := readSmall("/proc/self/setgroups")
+	if err != nil {
+		return nil, fmt.Errorf("read whether groups may be set: %w", err)
+	}
+	attr.GidMappingsEnableSetgroups = strings.TrimSpace(string(setgroups)) == "allow"
 	if attr.UidMappings, err = sameIDs("/proc/self/uid_map"); err != nil {
 		return nil, err
 	}

@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 	if command := os.Getenv(victimMark); command != "" {
 		victim(command)
 	}
+	if text := os.Getenv(stageMark); text != "" {
+		playStage(text)
+	}
 	if dir := os.Getenv(anyoneMark); dir != "" {
 		anyone(dir)
 	}
