@@ -25,6 +25,9 @@
 // first process of a PID namespace, which cannot be killed from within, and whose
 // end is the end of all others.
 //
+// In a sandbox a command has a limited number of processes (limit_linux.go), so
+// that one which starts them without end can be ended.
+//
 // Linux has all of this. Other Unix systems end the command's process group
 // only; Missing says so. Elsewhere Run refuses.
 package guard

@@ -15,10 +15,12 @@ import (
 
 // mount is one line of /proc/self/mountinfo.
 type mount struct {
-	id     uint64
-	device string // major:minor
-	root   string // the directory of the device that is mounted
-	place  string // where
+	id      uint64
+	device  string // major:minor
+	root    string // the directory of the device that is mounted
+	place   string // where
+	kind    string // of file system
+	options string // of the file system
 }
 
 // readMounts lists the mounts of this process.
@@ -31,15 +33,16 @@ func readMounts() ([]mount, error) {
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, len(data)+1)
 	for lines.Scan() {
-		f := strings.Fields(lines.Text()) // id, parent, device, root, place, …
-		if len(f) < 5 {
+		f := strings.Fields(lines.Text()) // id, parent, device, root, place, … "-", kind, source, options
+		at := slices.Index(f, "-")
+		if at < 5 || len(f) < at+3 {
 			return nil, fmt.Errorf("list mounts: unexpected line %q", lines.Text())
 		}
 		id, err := strconv.ParseUint(f[0], 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("list mounts: unexpected line %q", lines.Text())
 		}
-		all = append(all, mount{id: id, device: f[2], root: unescapeMount(f[3]), place: unescapeMount(f[4])})
+		all = append(all, mount{id: id, device: f[2], root: unescapeMount(f[3]), place: unescapeMount(f[4]), kind: f[at+1], options: f[len(f)-1]})
 	}
 	return all, lines.Err()
 }

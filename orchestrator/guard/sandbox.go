@@ -68,6 +68,7 @@ type Sandbox struct {
 	net   bool   // commands may use the network
 	unix  bool   // commands may open Unix sockets
 	home  string // $HOME of commands; empty: the user's own
+	procs int    // processes and threads that a command has at most
 }
 
 // parts are what this kernel has of all that a sandbox is made of.

@@ -24,7 +24,8 @@ type confinement struct {
 	Network   bool     `json:"network,omitempty"`
 	Readable  []string `json:"readable,omitempty"`
 	Sockets   []string `json:"sockets,omitempty"`
-	Unix      bool     `json:"unix,omitempty"` // Unix sockets may be opened
+	Unix      bool     `json:"unix,omitempty"`      // Unix sockets may be opened
+	Processes int      `json:"processes,omitempty"` // RLIMIT_NPROC; 0: as it is
 }
 
 // NewSandbox finds out what this kernel has to hold commands in with, by
@@ -37,10 +38,11 @@ func NewSandbox(ctx context.Context, o SandboxOptions) (*Sandbox, error) {
 	case "":
 		o.Confine = ConfineWorld
 	}
-	s := &Sandbox{o: o}
+	s := &Sandbox{o: o, procs: processLimit()}
 	if err := s.ready(); err != nil {
 		return nil, err
 	}
+	sweepGroups()
 	ll := landlockVersion()
 	for _, p := range []parts{
 		{Namespaces: true, PIDs: true, Landlock: ll, Seccomp: true},
@@ -87,6 +89,7 @@ func (s *Sandbox) confinement() *confinement {
 		Parts: s.parts, World: s.o.World, ReadOnly: s.o.Confine == ConfineReadOnly, Writable: s.o.Writable,
 		Protected: s.o.Protected, Hidden: s.o.Hidden, Cache: s.o.Cache, Temp: s.o.Temp, Network: s.net,
 		Readable: s.o.Readable, Sockets: s.o.Sockets, Unix: s.unix,
+		Processes: userLimit(s.procs, s.parts.Namespaces),
 	}
 }
 

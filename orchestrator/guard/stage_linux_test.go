@@ -28,6 +28,7 @@ type stage struct {
 	NoNamespaces, NoLandlock bool
 	Options                  SandboxOptions
 	Command                  string
+	Processes                int // at most; 0: as always
 }
 
 func (s stage) play() error {
@@ -57,6 +58,9 @@ func (s stage) play() error {
 	fmt.Println("sandbox:", box)
 	for _, m := range box.Missing() {
 		fmt.Println("missing:", m)
+	}
+	if s.Processes > 0 {
+		box.procs = s.Processes
 	}
 	for _, dir := range box.Exposes() {
 		fmt.Println("exposed:", dir)

@@ -103,6 +103,8 @@ type supervisor struct {
 	cut            atomic.Bool // one of them was not read to its end
 	once           sync.Once
 	exited         chan struct{} // closed when the process was waited for
+	group          *pidsGroup
+	namespace      bool // it is the first process of a PID namespace
 }
 
 // startSupervisor starts this program again as a supervisor, in the namespaces
@@ -158,6 +160,13 @@ func startSupervisor(box *Sandbox, stdin *os.File) (_ *supervisor, err error) {
 		_ = cmd.Wait() // how it ended is in the report
 		close(s.exited)
 	}()
+	if box != nil {
+		s.namespace, s.group = box.parts.PIDs, newPidsGroup(box.procs)
+		if s.group.add(cmd.Process.Pid) != nil { // a tree that only looks delegated
+			s.group.remove()
+			s.group = nil
+		}
+	}
 	return s, nil
 }
 
@@ -290,6 +299,11 @@ func (s *supervisor) wait(ctx context.Context, timeout time.Duration) (Outcome, 
 func (s *supervisor) rescue(ctx context.Context, timedOut bool) (Outcome, error) {
 	id := s.id("")
 	o := Outcome{Exit: 128 + int(unix.SIGKILL), TimedOut: timedOut, Canceled: ctx.Err() != nil}
+	s.group.close()
+	if s.namespace { // its end is the end of all others, however many they are
+		s.kill()
+		s.awaitEnd()
+	}
 	alive, err := killAll(func() ([]proc, error) { return ofRun(id) }, killTime)
 	if err != nil {
 		return o, err
@@ -325,6 +339,7 @@ func (s *supervisor) close() {
 		s.kill()
 		<-s.exited
 	}
+	s.group.remove()
 	s.report.Close()
 	s.stdout.Close()
 	s.stderr.Close()

@@ -90,6 +90,11 @@ func supervise() int {
 	if err := json.Unmarshal(line, &r); err != nil {
 		return fail(fmt.Errorf("read the request: %w", err))
 	}
+	if r.Confine != nil {
+		if err := limitProcesses(r.Confine.Processes); err != nil {
+			return fail(fmt.Errorf("limit the command's processes: %w", err))
+		}
+	}
 	if err := confine(r.Confine); err != nil {
 		return fail(err)
 	}
@@ -275,6 +280,9 @@ func tearDown(empty <-chan struct{}) []proc {
 	// Only the kernel's word that no child is left counts as done: a scan can
 	// miss a process that was born while it ran.
 	for deadline := time.Now().Add(killTime); ; {
+		if me == 1 { // of its namespace: this reaches all of it at once
+			_ = unix.Kill(-1, unix.SIGKILL)
+		}
 		alive, _ = descendants(me)
 		for _, p := range alive {
 			_ = p.send(unix.SIGKILL) // a refusal shows as a survivor

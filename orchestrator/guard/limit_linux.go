@@ -1,0 +1,212 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A command in a sandbox has at most processBase processes and threads, and
+// processesPerCPU more for each processor.
+const (
+	processBase     = 512
+	processesPerCPU = 256
+)
+
+func processLimit() int { return processBase + processesPerCPU*runtime.NumCPU() }
+
+// groupPrefix begins the names of our control groups; the id of the process that
+// made one follows.
+const groupPrefix = "anamnesis-"
+
+// pidsGroup is a control group that limits the processes of one command. A nil
+// one limits nothing.
+type pidsGroup struct{ dir string }
+
+var groups atomic.Int64 // made by this process
+
+// newPidsGroup makes a control group where this user may: of the pids controller
+// of version 1, or in a delegated part of the tree of version 2. It gives nil
+// where there is none.
+func newPidsGroup(limit int) *pidsGroup {
+	parent, err := groupParent()
+	if err != nil || parent == "" {
+		return nil
+	}
+	g := &pidsGroup{filepath.Join(parent, fmt.Sprintf("%s%d-%d", groupPrefix, os.Getpid(), groups.Add(1)))}
+	if err := os.Mkdir(g.dir, 0o755); err != nil {
+		return nil
+	}
+	if err := g.write("pids.max", limit); err != nil {
+		g.remove()
+		return nil
+	}
+	return g
+}
+
+// groupParent is the directory in which control groups with a limit of processes
+// can be made.
+func groupParent() (string, error) {
+	data, err := readSmall("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	all, err := readMounts()
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(data)) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3) // hierarchy, controllers, path
+		if len(f) != 3 || f[1] != "" && !slices.Contains(strings.Split(f[1], ","), "pids") {
+			continue
+		}
+		for _, m := range all {
+			if f[1] == "" && m.kind != "cgroup2" || f[1] != "" && !(m.kind == "cgroup" && slices.Contains(strings.Split(m.options, ","), "pids")) || !within(f[2], m.root) {
+				continue
+			}
+			rel, _ := filepath.Rel(m.root, f[2])
+			own := filepath.Join(m.place, rel)
+			if f[1] != "" {
+				return own, nil
+			}
+			// A group of version 2 with processes in it has no groups with limits in it,
+			// unless it is the root.
+			for _, dir := range []string{own, filepath.Dir(own)} {
+				control, err := readSmall(filepath.Join(dir, "cgroup.subtree_control"))
+				if err == nil && slices.Contains(strings.Fields(string(control)), "pids") {
+					return dir, nil
+				}
+			}
+		}
+	}
+	return "", nil
+}
+
+func (g *pidsGroup) write(file string, n int) error {
+	return os.WriteFile(filepath.Join(g.dir, file), []byte(strconv.Itoa(n)), 0)
+}
+
+// add puts a process into the group.
+func (g *pidsGroup) add(pid int) error {
+	if g == nil {
+		return nil
+	}
+	if err := g.write("cgroup.procs", pid); err != nil {
+		return fmt.Errorf("limit the command's processes: %w", err)
+	}
+	return nil
+}
+
+// close keeps the group's processes from starting others.
+func (g *pidsGroup) close() {
+	if g != nil {
+		_ = g.write("pids.max", 0) // who kills them looks for new ones all the same
+	}
+}
+
+// remove removes the group. One with a process in it stays, for sweepGroups.
+func (g *pidsGroup) remove() {
+	if g != nil {
+		_ = os.Remove(g.dir)
+	}
+}
+
+// sweepGroups removes the groups of processes that are gone.
+func sweepGroups() {
+	parent, err := groupParent()
+	if err != nil || parent == "" {
+		return
+	}
+	left, _ := filepath.Glob(filepath.Join(parent, groupPrefix+"*"))
+	for _, dir := range left {
+		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), groupPrefix), "-")
+		if _, err := os.Stat("/proc/" + pid); errors.Is(err, fs.ErrNotExist) {
+			_ = os.Remove(dir)
+		}
+	}
+}
+
+// userLimit is what RLIMIT_NPROC is to be so that a command has at most limit
+// processes. Since Linux 5.14 those of a user namespace are counted by
+// themselves; else all of the user's count.
+func userLimit(limit int, ownNamespace bool) int {
+	if ownNamespace && kernelFrom(5, 14) {
+		return limit
+	}
+	all, err := processes()
+	if err != nil {
+		return 0
+	}
+	for _, p := range all {
+		var st unix.Stat_t
+		if p.dead() {
+			continue
+		}
+		if unix.Stat(fmt.Sprintf("/proc/%d", p.pid), &st) == nil && int(st.Uid) == os.Getuid() {
+			threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.pid))
+			limit += len(threads)
+		}
+	}
+	return limit
+}
+
+// kernelFrom reports whether this kernel is of a version or a later one.
+func kernelFrom(major, minor int) bool {
+	var name unix.Utsname
+	var a, b int
+	if unix.Uname(&name) != nil {
+		return false
+	}
+	if _, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &a, &b); err != nil {
+		return false
+	}
+	return a > major || a == major && b >= minor
+}
+
+// limitProcesses sets RLIMIT_NPROC of the supervisor, which its command inherits.
+// The kernel does not hold root to it. The supervisor counts itself, and a Go
+// program that cannot start a thread ends: so it starts the ones it needs before.
+func limitProcesses(n int) error {
+	if n <= 0 {
+		return nil
+	}
+	const threads = 8
+	var ready sync.WaitGroup
+	leave := make(chan struct{})
+	for range threads {
+		ready.Add(1)
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			ready.Done()
+			<-leave
+		}()
+	}
+	ready.Wait()
+	close(leave)
+	var now unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &now); err != nil {
+		return err
+	}
+	limit := min(uint64(n), now.Max)
+	return unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: limit, Max: limit})
+}
+
+// awaitEnd waits for the supervisor's end, for killTime at most.
+func (s *supervisor) awaitEnd() {
+	select {
+	case <-s.exited:
+	case <-time.After(killTime):
+	}
+}

@@ -1,0 +1,57 @@
+package guard
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestProcessLimit: a command that starts processes without end is held to a
+// number of them and is ended whole, as root and as an ordinary user, also
+// where there are no namespaces.
+func TestProcessLimit(t *testing.T) {
+	_, err := exec.LookPath("perl")
+	needs(t, err == nil, "perl")
+	onStages(t, func(t *testing.T, dir string, run func(stage) string) {
+		o := hiddenState(t, dir)
+		for name, none := range map[string]bool{"namespaces": false, "Landlock": true} {
+			line := long(t)
+			// 2,000 are more than the limit and what this user may have besides.
+			out := run(stage{NoNamespaces: none, Options: o, Processes: 40, Command: `perl -e '$0 = "` + line +
+				`"; for (1..2000) { my $p = fork(); if (!defined $p) { print "refused\n"; exit } if (!$p) { sleep 600 } }'`})
+			if !strings.Contains(out, "refused") {
+				t.Errorf("%s: no fork was refused:\n%s", name, out)
+			}
+			if left := running(t, line); len(left) > 0 {
+				t.Errorf("%s: still alive: %v", name, left)
+			}
+		}
+	})
+}
+
+// TestKilledFromOutside: a namespace whose supervisor is stuck is ended whole,
+// while its processes start others.
+func TestKilledFromOutside(t *testing.T) {
+	b := newBox(t, SandboxOptions{})
+	needs(t, b.parts.PIDs, "PID namespaces")
+	b.procs = 60
+	line := long(t)
+	s, err := startSupervisor(b.Sandbox, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	if err := s.prepare(Command{Path: "/bin/bash", Args: []string{"bash", "-c", "while :; do " + line + " & done"}, Dir: b.world, Env: os.Environ(), Timeout: time.Hour, Sandbox: b.Sandbox}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.control.Write([]byte{goByte}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the command runs", func() bool { return len(running(t, line)) > 0 })
+	o, err := s.rescue(t.Context(), true)
+	if err != nil || len(o.Alive) > 0 || len(running(t, line)) > 0 {
+		t.Errorf("rescue = %+v, %v; running: %v", o, err, running(t, line))
+	}
+}
