@@ -3,13 +3,17 @@ package orchestrator
 import (
 	"sync"
 	"time"
+
+	"anamnesis/opstream/redact"
 )
 
 // family is what a task and its subagents have in common in this process: one
-// person who is asked, one budget, one clock.
+// user who is asked, one budget, one clock, one set of secrets recognised so far.
 type family struct {
 	begun time.Time
 	askMu sync.Mutex // held while the person is asked
+	// learned are the secrets that one of them recognised.
+	learned redact.Learned
 
 	mu     sync.Mutex
 	spent  map[string]Used // of each that is at work, by its task

@@ -15,6 +15,7 @@ import (
 // stream's lock, and to one goroutine.
 type Scrubber struct {
 	vault    *vault
+	learned  redact.Learned
 	redactor *redact.Redactor
 }
 
@@ -25,7 +26,10 @@ func OpenScrubber(dir string, secrets []redact.Secret) (*Scrubber, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Scrubber{vault: v, redactor: redact.New(v.key, secrets)}, nil
+	s := &Scrubber{vault: v}
+	s.learned.Add(v.learned...)
+	s.redactor = redact.NewLearning(v.key, secrets, &s.learned)
+	return s, nil
 }
 
 // Body gives an operation's body with markers in the place of its secrets,
@@ -40,7 +44,7 @@ func (s *Scrubber) Body(body []byte) ([]byte, error) {
 	if err != nil {
 		return body, nil
 	}
-	if addErr != nil {
+	if addErr = errors.Join(addErr, s.vault.learn(&s.learned)); addErr != nil {
 		return nil, fmt.Errorf("redact: %w", addErr)
 	}
 	return out, nil

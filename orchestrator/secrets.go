@@ -43,7 +43,7 @@ func (t *Task) redactBody(b op.Body) (op.Body, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := t.keepOrigins(b, found); err != nil {
+	if err := errors.Join(t.vault.learn(&t.opts.family.learned), t.keepOrigins(b, found)); err != nil {
 		return nil, nil, err
 	}
 	if !changed {

@@ -72,7 +72,7 @@ func TestVault(t *testing.T) {
 	for _, tt := range []struct{ marker, file, want, err string }{
 		{m, "a.ini", "one\n<&>", ""}, {m, "b.ini", "one\\n", ""}, {bin, "a.ini", "\xff\x00", ""},
 		{"[redacted:a:000005]", "c", "later", ""},
-		{m, "c.ini", "", "only there"}, {two, "a.ini", "", "several values"}, {loose, "a.ini", "", "a person must"},
+		{m, "c.ini", "", "only there"}, {two, "a.ini", "", "several values"}, {loose, "a.ini", "", "a user must"},
 		{"[redacted:a:ffffff]", "a.ini", "", "not known in this task"},
 	} {
 		got, err := v.lookup(tt.marker, tt.file)

@@ -278,7 +278,8 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	if t.vault, err = openVault(h.Vault(t.ID)); err != nil {
 		return err
 	}
-	t.redactor = redact.New(t.vault.key, t.opts.Secrets)
+	t.opts.family.learned.Add(t.vault.learned...)
+	t.redactor = redact.NewLearning(t.vault.key, t.opts.Secrets, &t.opts.family.learned)
 	if err := t.catchUp(); err != nil {
 		return err
 	}

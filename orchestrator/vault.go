@@ -18,7 +18,8 @@ import (
 
 // vault is the one file of a task that holds secrets: what each marker stands
 // for in each file of the world it was found in, so that a file tool can put
-// it back there. Of a secret that was found elsewhere only the marker is kept.
+// it back there; and the values that are known since a pattern recognised them.
+// Of another secret that was found elsewhere only the marker is kept.
 // The first line holds the key of the markers' hashes, each other line one
 // entry. Entries are durable when add returns. It is safe for concurrent use.
 type vault struct {
@@ -29,6 +30,8 @@ type vault struct {
 	size    int64
 	broken  error // a write failed and could not be taken back
 	entries map[string][]vaultEntry
+	learned []redact.Secret // in the order of their lines
+	shared  int             // so many of the family's are in learned, or need not be
 }
 
 // vaultName is the file's name, beside the stream.
@@ -40,12 +43,18 @@ type vaultEntry struct {
 	File   string `json:"file,omitempty"`
 	Text   string `json:"text,omitempty"`
 	Bytes  []byte `json:"bytes,omitempty"` // in place of Text where that is not UTF-8
+	// Learned is the kind of a known value; Marker is learnedMarker then.
+	Learned string `json:"learned,omitempty"`
 }
 
 type vaultHead struct {
 	V   int    `json:"v"`
 	Key []byte `json:"key"`
 }
+
+// learnedMarker is the marker of entries that hold a known value: an older
+// program takes them for entries of a marker it never meets.
+const learnedMarker = "learned"
 
 // maxVaultBytes bounds the file: past it secrets are redacted and not kept.
 const maxVaultBytes = 64 << 20
@@ -106,7 +115,44 @@ func (v *vault) read(data []byte) error {
 	return nil
 }
 
-func (v *vault) keep(e vaultEntry) { v.entries[e.Marker] = append(v.entries[e.Marker], e) }
+// learn records the family's known values that are not recorded yet.
+func (v *vault) learn(l *redact.Learned) error {
+	if all, _ := l.Values(0); len(all) == 0 {
+		return nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	more, _ := l.Values(v.shared)
+	for _, s := range more {
+		if !slices.Contains(v.learned, s) && v.size <= maxVaultBytes {
+			e := vaultEntry{Marker: learnedMarker, Learned: s.Kind}
+			e.put(s.Value)
+			if err := v.write(e); err != nil {
+				return fmt.Errorf("keep a secret in the vault: %w", err)
+			}
+			v.learned = append(v.learned, s)
+		}
+		v.shared++
+	}
+	return nil
+}
+
+func (v *vault) keep(e vaultEntry) {
+	if e.Learned != "" {
+		v.learned = append(v.learned, redact.Secret{Kind: e.Learned, Value: e.secretBytes()})
+		return
+	}
+	v.entries[e.Marker] = append(v.entries[e.Marker], e)
+}
+
+// put sets what the entry holds.
+func (e *vaultEntry) put(secret string) {
+	if utf8.ValidString(secret) {
+		e.Text = secret
+	} else {
+		e.Bytes = []byte(secret)
+	}
+}
 
 // secretBytes is what the marker stands for.
 func (e *vaultEntry) secretBytes() string {
@@ -119,12 +165,8 @@ func (e *vaultEntry) secretBytes() string {
 // add records what a marker stands for in a file; an empty file is elsewhere.
 func (v *vault) add(marker, file, secret string) error {
 	e := vaultEntry{Marker: marker, File: file}
-	switch {
-	case file == "":
-	case utf8.ValidString(secret):
-		e.Text = secret
-	default:
-		e.Bytes = []byte(secret)
+	if file != "" {
+		e.put(secret)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -190,7 +232,7 @@ func (v *vault) lookup(marker, file string) (string, error) {
 	case from != "":
 		return "", fmt.Errorf("%s comes from %s and can be put back only there", marker, from)
 	}
-	return "", fmt.Errorf("%s does not come from a file; a person must put the value there", marker)
+	return "", fmt.Errorf("%s does not come from a file; a user must put the value there", marker)
 }
 
 func (v *vault) close() error { return v.file.Close() }

@@ -7,8 +7,8 @@
 // secrets stay recognisable and the secret cannot be guessed from the marker.
 //
 // Two things are found, in one pass of an Aho-Corasick automaton: values that
-// are known to be secret (see Secret), wherever and however escaped they
-// stand, and keywords, each of which gates a pattern: the keys of well-known
+// are known to be secret (see Secret, Learned), wherever they stand: as they
+// are, escaped, in base64 or hex, and keywords, each of which gates a pattern: the keys of well-known
 // providers, Bearer and Basic credentials, passwords in URLs, the lines of PEM
 // private keys, and values whose name says what they are (DB_PASSWORD=…,
 // "api_key": "…"). Nothing else is touched: no hashes, UUIDs or encoded

@@ -47,6 +47,13 @@ func (r *Redactor) JSON(data []byte, o *JSONOptions) (out []byte, changed bool, 
 	}
 	w := jsonWalk{r: r, o: o, in: string(data)}
 	w.value(0)
+	if r.stale() { // what was learned may stand before it in another form
+		w = jsonWalk{r: r, o: o, in: w.in}
+		w.value(0)
+	}
+	for _, f := range w.found {
+		o.Found(f.path, f.Found)
+	}
 	if w.done == 0 {
 		return data, false, nil
 	}
@@ -64,6 +71,20 @@ type jsonWalk struct {
 	done int // bytes of in that are in out
 	path []string
 	deep int
+	// found are the secrets, for JSONOptions.Found.
+	found []pathFound
+}
+
+// pathFound is a secret and the keys that lead to it.
+type pathFound struct {
+	path []string
+	Found
+}
+
+func (w *jsonWalk) tell(f Found) {
+	if w.o.Found != nil {
+		w.found = append(w.found, pathFound{slices.Clone(w.path), f})
+	}
 }
 
 func (w *jsonWalk) blank() {
@@ -103,9 +124,7 @@ func (w *jsonWalk) number(from, to int) {
 		return
 	}
 	f := Found{Marker: w.r.marker(ms[0]), Bytes: w.in[from:to]}
-	if w.o.Found != nil {
-		w.o.Found(w.path, f)
-	}
+	w.tell(f)
 	w.put(from, to, `"`+f.Marker+`"`)
 }
 
@@ -163,6 +182,7 @@ func (w *jsonWalk) str(from, to int) {
 	if slices.Contains(w.o.Nested, key) && w.deep < maxNested && jsontext.Valid([]byte(text)) {
 		in := jsonWalk{r: w.r, o: w.o, in: text, path: slices.Clone(w.path), deep: w.deep + 1}
 		in.value(0)
+		w.found = append(w.found, in.found...)
 		if in.done > 0 {
 			w.put(from, to, string(appendQuoted(nil, in.out.String()+text[in.done:])))
 		}
@@ -177,9 +197,7 @@ func (w *jsonWalk) mark(from, to int, text string, ms []match) {
 	pos := escapedPos{raw: w.in[from+1 : to-1]}
 	for _, m := range ms {
 		f := Found{Marker: w.r.marker(m), Bytes: text[m.start:m.end]}
-		if w.o.Found != nil {
-			w.o.Found(w.path, f)
-		}
+		w.tell(f)
 		start := from + 1 + pos.before(m.start)
 		w.put(start, from+1+pos.behind(m.end), f.Marker) // a marker needs no escapes
 	}

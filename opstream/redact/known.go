@@ -71,32 +71,6 @@ func urlPassword(name, value string) (Secret, bool) {
 	return Secret{Kind: kindName(name) + "-password", Value: p}, true
 }
 
-// formsOf gives the ways a value may stand in a text: as it is, escaped in
-// JSON, in JSON within JSON, and in a URL.
-func formsOf(value string) []string {
-	forms := []string{value}
-	add := func(f string) {
-		if !slices.Contains(forms, f) {
-			forms = append(forms, f)
-		}
-	}
-	for _, html := range []bool{false, true} {
-		once := jsonEscape(value, html)
-		add(once)
-		add(jsonEscape(once, html))
-		add(strings.ReplaceAll(once, "/", `\/`))
-	}
-	query := url.QueryEscape(value)
-	add(query)
-	add(url.PathEscape(value))
-	// As other languages escape: a blank is %20, and some signs stay.
-	query = strings.ReplaceAll(query, "+", "%20")
-	add(query)
-	add(strings.ReplaceAll(query, "%2F", "/"))
-	add(strings.NewReplacer("%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*").Replace(query))
-	return forms
-}
-
 // withLines adds to the values that have several lines each of their lines that
 // is a secret by itself: in a listing numbers stand before them, and they may
 // end in CRLF.
@@ -113,44 +87,6 @@ func withLines(known []Secret) []Secret {
 		}
 	}
 	return out
-}
-
-// knownAt adds the known value that a form stands for which may end at byte
-// end. Of one with several lines each becomes a match of its own, so that a
-// text keeps its lines.
-func (r *Redactor) knownAt(ms []match, s string, id, end int) []match {
-	form, k := r.forms[id], r.known[id]
-	from := end - len(form)
-	if !sameForm(form, s[from:end]) {
-		return ms
-	}
-	m := match{start: from, end: end, from: from, kind: k.Kind, value: k.Value, rank: rankKnown}
-	if !strings.Contains(form, "\n") {
-		return append(ms, m)
-	}
-	for line := range strings.SplitSeq(form, "\n") {
-		if text := strings.TrimSpace(line); text != "" && !strings.HasPrefix(text, "-----") {
-			m.start = from + strings.Index(line, text)
-			m.end, m.value = m.start+len(text), text
-			ms = append(ms, m)
-		}
-		from += len(line) + 1
-	}
-	return ms
-}
-
-// sameForm compares a text with a form of the same length, the digits of a
-// percent sign without case.
-func sameForm(form, text string) bool {
-	if form == text {
-		return true
-	}
-	for i := range len(form) {
-		if form[i] != text[i] && !(i > 0 && form[i-1] == '%' || i > 1 && form[i-2] == '%') {
-			return false
-		}
-	}
-	return strings.Contains(form, "%") && strings.EqualFold(form, text)
 }
 
 // jsonEscape gives a value as it stands between the quotes of a JSON string.

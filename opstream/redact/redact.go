@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 const (
@@ -30,20 +31,46 @@ type Found struct {
 	Bytes  string // what stood there
 }
 
-// Redactor finds secrets. It is immutable and safe for concurrent use. A nil
-// one finds nothing.
+// Redactor finds secrets. It is safe for concurrent use, and immutable but for
+// what it learns. A nil one finds nothing.
 type Redactor struct {
-	key   []byte
-	words *automaton
-	rules []rule   // of the first words, the keywords
-	known []Secret // of the words after them: the secret each is a form of
-	forms []string // the form itself, with its case
+	key     []byte
+	rules   []rule
+	known   []Secret
+	learned *Learned // nil: nothing is learned
+	current atomic.Pointer[table]
+}
+
+// table is what is looked for at a time.
+type table struct {
+	words   *automaton
+	rules   int    // so many of the words are keywords
+	forms   []form // of the words after them
+	learned int    // so many values of Learned are in forms
 }
 
 // New makes a Redactor. The key makes its hashes: one key, one marker for a
 // secret. Known values shorter than MinKnownBytes are left out.
-func New(key []byte, known []Secret) *Redactor {
-	r := &Redactor{key: slices.Clone(key), rules: rules()}
+func New(key []byte, known []Secret) *Redactor { return NewLearning(key, known, nil) }
+
+// NewLearning makes a Redactor that adds to learned what it recognises by a
+// pattern, and finds what is in there, whoever added it.
+func NewLearning(key []byte, known []Secret, learned *Learned) *Redactor {
+	return &Redactor{key: slices.Clone(key), rules: rules(), known: slices.Clone(known), learned: learned}
+}
+
+// table gives what is looked for now.
+func (r *Redactor) table() *table {
+	n := r.learned.len()
+	if t := r.current.Load(); t != nil && t.learned == n {
+		return t
+	}
+	known := r.known
+	if n > 0 {
+		learned, _ := r.learned.Values(0)
+		n, known = len(learned), append(slices.Clip(known), learned...)
+	}
+	t := &table{rules: len(r.rules), learned: n}
 	var words []string
 	for _, p := range r.rules {
 		words = append(words, p.keyword)
@@ -54,20 +81,22 @@ func New(key []byte, known []Secret) *Redactor {
 			continue
 		}
 		s.Kind = kindName(s.Kind)
-		for _, form := range formsOf(s.Value) {
-			if seen[form] || len(form) > maxKnownBytes {
+		for _, f := range formsOf(s) {
+			id := f.text + "\x00" + f.word
+			if seen[id] || len(f.text) > maxKnownBytes {
 				continue
 			}
-			seen[form] = true
-			words = append(words, form)
-			r.known, r.forms = append(r.known, s), append(r.forms, form)
+			seen[id] = true
+			words = append(words, f.word)
+			t.forms = append(t.forms, f)
 		}
 	}
 	for i, w := range words {
 		words[i] = lowerASCII(w)
 	}
-	r.words = newAutomaton(words)
-	return r
+	t.words = newAutomaton(words)
+	r.current.Store(t)
+	return t
 }
 
 func lowerASCII(s string) string {
@@ -105,6 +134,9 @@ const (
 // stands for a line's end.
 func (r *Redactor) Text(s string) (string, []Found) {
 	ms, _ := r.find(s, false)
+	if r.stale() { // what was learned may stand before it in another form
+		ms, _ = r.find(s, false)
+	}
 	if len(ms) == 0 {
 		return s, nil
 	}
@@ -121,6 +153,15 @@ func (r *Redactor) Text(s string) (string, []Found) {
 	}
 	out.WriteString(s[at:])
 	return out.String(), found
+}
+
+// stale reports whether something was learned since the last search.
+func (r *Redactor) stale() bool {
+	if r == nil || r.learned == nil {
+		return false
+	}
+	t := r.current.Load()
+	return t != nil && t.learned != r.learned.len()
 }
 
 // scanEnd is how a search ended, for who goes on with the text behind it.
@@ -153,7 +194,8 @@ func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
 	if inKey {
 		key(0, 0, true)
 	}
-	w := r.words
+	t := r.table()
+	w := t.words
 	class, next, hits := &w.class, w.next, w.hits
 	state := int32(0)
 	for i := 0; i < len(s); i++ {
@@ -163,7 +205,7 @@ func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
 		}
 		for _, id := range w.ends[(state-hits)/w.width] {
 			if id >= len(r.rules) {
-				ms = r.knownAt(ms, s, id-len(r.rules), i+1)
+				ms = t.forms[id-len(r.rules)].match(ms, s, i+1)
 				continue
 			}
 			p := &r.rules[id]
@@ -187,7 +229,9 @@ func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
 		}
 	}
 	end.partial = w.depths[state/w.width]
-	return merge(s, ms), end
+	ms = merge(s, t.escaped(ms, s))
+	r.learned.learn(ms)
+	return ms, end
 }
 
 // merge sorts matches and makes one of those that overlap. Its bytes are all

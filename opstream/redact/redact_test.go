@@ -409,6 +409,25 @@ func BenchmarkText(b *testing.B) {
 			r.Text(clean)
 		}
 	})
+	b.Run("learned", func(b *testing.B) { // as many as are learned at most
+		l := new(Learned)
+		for i := range MaxLearned {
+			l.Add(Secret{"learned", fmt.Sprintf("%dQzKwP%dxVbN%dmTrL%dhGpY%dsDfJ", i*7, i*13, i*17, i*29, i*31)})
+		}
+		r := NewLearning(testKey(), known, l)
+		r.Text("")
+		b.ReportMetric(float64(len(r.table().words.next)*4), "tablebytes")
+		b.SetBytes(int64(len(text)))
+		for b.Loop() {
+			r.Text(text)
+		}
+	})
+	b.Run("learn", func(b *testing.B) { // the table made anew with each value
+		for b.Loop() {
+			r.current.Store(nil)
+			r.table()
+		}
+	})
 	data, err := json.Marshal(map[string]string{"text": text})
 	if err != nil {
 		b.Fatal(err)

@@ -1,0 +1,241 @@
+package redact
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// anchorBytes is how much of a form the automaton looks for; the rest is
+// compared where that stands. So the automaton grows by a few states a form,
+// however long the form is.
+const anchorBytes = 8
+
+// form is one way a known value may stand in a text.
+type form struct {
+	secret Secret // what it stands for
+	text   string
+	word   string // the part the automaton looks for
+	at     int    // where word begins in text
+	// encoded forms are base64 or hex: line ends may stand within them.
+	encoded bool
+	fold    bool // hex, in either case
+	// before and behind say that the character beside the form holds some bits
+	// of the value, too.
+	before, behind bool
+}
+
+// formsOf gives the forms of a value: as it is, escaped in JSON, in JSON within
+// JSON and in a URL, and, where its random part is long enough, in base64 and
+// hex. Other escapes are found by [table.escaped].
+func formsOf(s Secret) []form {
+	plain := []string{s.Value}
+	for _, escapeHTML := range []bool{false, true} {
+		once := jsonEscape(s.Value, escapeHTML)
+		plain = append(plain, once, jsonEscape(once, escapeHTML), strings.ReplaceAll(once, "/", `\/`))
+	}
+	query := url.QueryEscape(s.Value)
+	plain = append(plain, query, url.PathEscape(s.Value))
+	// As other languages escape: a blank is %20, and some signs stay.
+	query = strings.ReplaceAll(query, "+", "%20")
+	plain = append(plain, query, strings.ReplaceAll(query, "%2F", "/"),
+		strings.NewReplacer("%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*").Replace(query))
+	whole, _ := unescape(s.Value) // where other characters of it were escaped as well
+	parts := randomParts(s.Value)
+	plain = append(append(plain, whole), parts...)
+	plain = slices.DeleteFunc(plain, func(text string) bool { return len(text) < MinKnownBytes })
+	slices.Sort(plain)
+	var out []form
+	for _, text := range slices.Compact(plain) {
+		f := form{secret: s, text: text, word: text}
+		if !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' }) {
+			f.word = text[:min(len(text), 2*anchorBytes)]
+		}
+		out = append(out, f)
+	}
+	for _, part := range parts {
+		out = append(out, encodedForms(s, part)...)
+	}
+	return out
+}
+
+// encodedForms gives a value in hex and in base64, with both alphabets and at
+// each of the three places it can begin at in a group of three bytes. Only
+// characters that are the value's own are looked for.
+func encodedForms(s Secret, value string) []form {
+	out := anchored(form{secret: s, text: hex.EncodeToString([]byte(value)), fold: true})
+	for lead := range 3 {
+		from, to := (8*lead+5)/6, 8*(lead+len(value))/6
+		f := form{secret: s, before: 8*lead%6 != 0, behind: 8*(lead+len(value))%6 != 0}
+		bytes := append(make([]byte, lead), value...)
+		std := base64.StdEncoding.EncodeToString(bytes)[from:to]
+		f.text = std
+		out = append(out, anchored(f)...)
+		if f.text = base64.URLEncoding.EncodeToString(bytes)[from:to]; f.text != std {
+			out = append(out, anchored(f)...)
+		}
+	}
+	return out
+}
+
+// anchored gives an encoded form with its first bytes to look for, and once
+// more with the next ones: a line may end within either, not within both.
+func anchored(f form) []form {
+	f.encoded = true
+	first, second := f, f
+	n := min(anchorBytes, len(f.text)/2)
+	first.word = f.text[:n]
+	second.at, second.word = n, f.text[n:2*n]
+	return []form{first, second}
+}
+
+// randomParts gives what a key is cut down to: it without the words it begins
+// with (sk-proj-, ghp_, AKIA), and the longest of its parts, where that is a
+// secret by itself.
+func randomParts(v string) []string {
+	for _, p := range []string{"AKIA", "ASIA", "AIza"} {
+		if rest, ok := strings.CutPrefix(v, p); ok && learnable(rest) {
+			v = rest
+		}
+	}
+	for {
+		i := strings.IndexAny(v, "-_.")
+		if i < 1 || i > maxPrefixBytes || random(v[:i]) || !learnable(v[i+1:]) {
+			break
+		}
+		v = v[i+1:]
+	}
+	longest := ""
+	for part := range strings.FieldsFuncSeq(v, func(r rune) bool { return strings.ContainsRune("-_.", r) }) {
+		if len(part) > len(longest) && len(part) >= minLearnedBytes && learnable(part) && !strings.HasPrefix(part, "eyJ") {
+			longest = part
+		}
+	}
+	if longest == "" || longest == v {
+		return []string{v}
+	}
+	return []string{v, longest}
+}
+
+// maxPrefixBytes is the longest word a key begins with: "sandbox", "api03".
+const maxPrefixBytes = 10
+
+// match adds the known value that the form stands for where its word ends at
+// byte end. Of one over several lines each line becomes a match of its own, so
+// that a text keeps its lines.
+func (f *form) match(ms []match, s string, end int) []match {
+	at := end - len(f.word)
+	from, to := at-f.at, at-f.at+len(f.text)
+	if f.encoded {
+		if from, to = f.within(s, at); to == 0 {
+			return ms
+		}
+	} else if to > len(s) || !sameForm(f.text, s[from:to]) {
+		return ms
+	}
+	m := match{start: from, end: to, from: from, kind: f.secret.Kind, value: f.secret.Value, rank: rankKnown}
+	if !strings.Contains(s[from:to], "\n") {
+		return append(ms, m)
+	}
+	for line := range strings.SplitSeq(s[m.from:to], "\n") {
+		if text := strings.TrimSpace(line); text != "" && !strings.HasPrefix(text, "-----") {
+			m.start = from + strings.Index(line, text)
+			m.end = m.start + len(text)
+			if !f.encoded {
+				m.value = text
+			}
+			ms = append(ms, m)
+		}
+		from += len(line) + 1
+	}
+	return ms
+}
+
+// within gives where an encoded form stands whose word begins at byte at, with
+// the characters beside it that hold some of its bits; 0, 0 where it does not.
+func (f *form) within(s string, at int) (from, to int) {
+	same := func(a, b byte) bool { return a == b || f.fold && lower(a) == b }
+	from, to = at, at
+	for i := f.at; i < len(f.text); {
+		switch n := 0; {
+		case to >= len(s):
+			return 0, 0
+		case same(s[to], f.text[i]):
+			i, to = i+1, to+1
+		default:
+			if n = breakBehind(s, to); n == 0 {
+				return 0, 0
+			}
+			to += n
+		}
+	}
+	for i := f.at; i > 0; {
+		switch n := 0; {
+		case from == 0:
+			return 0, 0
+		case same(s[from-1], f.text[i-1]):
+			i, from = i-1, from-1
+		default:
+			if n = breakBefore(s, from); n == 0 {
+				return 0, 0
+			}
+			from -= n
+		}
+	}
+	if n := breakBefore(s, from); f.before && from-n > 0 && base64Byte(s[from-n-1]) {
+		from -= n + 1
+	}
+	if n := breakBehind(s, to); f.behind && to+n < len(s) && base64Byte(s[to+n]) {
+		to += n + 1
+		for pad := 0; pad < 2 && to < len(s) && s[to] == '='; pad++ {
+			to++
+		}
+	}
+	return from, to
+}
+
+func base64Byte(c byte) bool { return isAlnum(c) || strings.IndexByte("+/-_", c) >= 0 }
+
+// breakBehind is the length of the line end at byte at, with the blanks that the
+// next line begins with; 0 for none.
+func breakBehind(s string, at int) int {
+	n := 0
+	if at < len(s) && s[at] == '\r' {
+		n++
+	}
+	if at+n >= len(s) || s[at+n] != '\n' {
+		return 0
+	}
+	return n + 1 + spaces(s, at+n+1)
+}
+
+// breakBefore is breakBehind for the line end that ends at byte at.
+func breakBefore(s string, at int) int {
+	n := 0
+	for at-n > 0 && n <= maxBlanks && (s[at-n-1] == ' ' || s[at-n-1] == '\t') {
+		n++
+	}
+	if at-n <= 0 || s[at-n-1] != '\n' {
+		return 0
+	}
+	if n++; at-n > 0 && s[at-n-1] == '\r' {
+		n++
+	}
+	return n
+}
+
+// sameForm compares a text with a form of the same length, the digits of a
+// percent sign without case.
+func sameForm(form, text string) bool {
+	if form == text {
+		return true
+	}
+	for i := range len(form) {
+		if form[i] != text[i] && !(i > 0 && form[i-1] == '%' || i > 1 && form[i-2] == '%') {
+			return false
+		}
+	}
+	return strings.Contains(form, "%") && strings.EqualFold(form, text)
+}

@@ -1,0 +1,116 @@
+package redact
+
+import (
+	"encoding/base64"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// MaxLearned bounds the values that are learned: each costs the automaton some
+// hundred states. Those beyond are redacted where their pattern shows them, and
+// nowhere else.
+const MaxLearned = 256
+
+const (
+	// A learned value has at least minLearnedBytes, or minMixedBytes with lower
+	// case, upper case and digits.
+	minLearnedBytes = 16
+	minMixedBytes   = 12
+	// minEntropy is the least entropy of a learned value, in bits a byte
+	// (Shannon, over the value's own bytes): what gitleaks asks of most
+	// providers' keys and detect-secrets of hex.
+	minEntropy = 3.0
+)
+
+// Learned are values that were recognised by a pattern and are known from then
+// on: they are found in every text, in any of the forms of a known value. Several
+// Redactors may share one. It is safe for concurrent use.
+type Learned struct {
+	mu     sync.Mutex
+	values []Secret
+	full   bool
+}
+
+// Add adds values that are not among them; past [MaxLearned] none.
+func (l *Learned) Add(values ...Secret) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range values {
+		if slices.ContainsFunc(l.values, func(k Secret) bool { return k.Value == s.Value }) {
+			continue
+		}
+		if len(l.values) >= MaxLearned {
+			l.full = true
+			return
+		}
+		l.values = append(l.values, s)
+	}
+}
+
+// Values gives the values from the nth on, in the order they were added; full
+// says that there were more than [MaxLearned].
+func (l *Learned) Values(n int) (values []Secret, full bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.values[min(n, len(l.values)):]), l.full
+}
+
+func (l *Learned) len() int {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.values)
+}
+
+// learn adds what patterns found, as far as it is no ordinary word.
+func (l *Learned) learn(ms []match) {
+	if l == nil {
+		return
+	}
+	for _, m := range ms {
+		if m.rank == rankKnown {
+			continue
+		}
+		values := []string{m.value}
+		if m.kind == "basic-auth" {
+			plain, _ := base64.RawStdEncoding.DecodeString(strings.TrimRight(m.value, "="))
+			_, password, _ := strings.Cut(string(plain), ":")
+			values = append(values, password)
+		}
+		for _, v := range values {
+			if learnable(v) && len(v) <= maxKnownBytes/2 {
+				l.Add(Secret{Kind: m.kind, Value: v})
+			}
+		}
+	}
+}
+
+// learnable reports whether a value is long and random enough to be no ordinary
+// word, name or path.
+func learnable(v string) bool {
+	if len(v) < minMixedBytes || !secretValue(v) || !random(v) || entropy(v) < minEntropy {
+		return false
+	}
+	return len(v) >= minLearnedBytes || strings.ContainsFunc(v, func(r rune) bool { return r < 0x80 && isUpper(byte(r)) }) &&
+		strings.ContainsFunc(v, func(r rune) bool { return r < 0x80 && isLower(byte(r)) })
+}
+
+// entropy is a text's, in bits a byte.
+func entropy(s string) float64 {
+	var counts [256]int
+	for i := range len(s) {
+		counts[s[i]]++
+	}
+	sum := 0.0
+	for _, n := range counts {
+		if n > 0 {
+			p := float64(n) / float64(len(s))
+			sum -= p * math.Log2(p)
+		}
+	}
+	return sum
+}
