@@ -64,6 +64,10 @@ func (h Home) Vault(id string) string { return filepath.Join(h.Task(id), vaultNa
 // Cache is where commands in a sandbox keep the caches of their build tools.
 func (h Home) Cache() string { return filepath.Join(h.State, "cache") }
 
+// Projects is where programs that projects bring keep caches and home
+// directories of their own; see guard.Sandbox.ForProject.
+func (h Home) Projects() string { return filepath.Join(h.State, "projects") }
+
 // Temp is what a task's commands have as /tmp.
 func (h Home) Temp(id string) string { return filepath.Join(h.Task(id), "tmp") }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,18 +32,9 @@ func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
 	if t.confines.tried {
 		return t.confines.box, nil
 	}
-	o := guard.SandboxOptions{
-		Confine: t.confinement(), World: t.Dir, Writable: t.state.Opened.Writable,
-	}
-	for name := range strings.FieldsSeq(protectedNames) {
-		o.Protected = append(o.Protected, filepath.Join(t.Dir, name))
-	}
-	if o.Confine != guard.ConfineOff {
-		if err := t.confines.places(t.ID, &o); err != nil {
-			return nil, fmt.Errorf("sandbox of task %s: %w", t.ID, err)
-		}
-	}
-	box, err := guard.NewSandbox(ctx, o)
+	box, err := t.confines.home.NewSandbox(ctx, guard.SandboxOptions{
+		Confine: t.confinement(), World: t.Dir, Writable: t.state.Opened.Writable, Temp: t.confines.home.Temp(t.ID),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox of task %s: %w", t.ID, err)
 	}
@@ -52,6 +44,20 @@ func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
 	}
 	t.confines.box, t.confines.tried = box, true
 	return box, nil
+}
+
+// NewSandbox makes the sandbox of commands in a world, of which the options name
+// the world, what may be written beside it and the place of temporary files.
+func (h Home) NewSandbox(ctx context.Context, o guard.SandboxOptions) (*guard.Sandbox, error) {
+	for name := range strings.FieldsSeq(protectedNames) {
+		o.Protected = append(o.Protected, filepath.Join(o.World, name))
+	}
+	if o.Confine != guard.ConfineOff {
+		if err := h.places(&o); err != nil {
+			return nil, err
+		}
+	}
+	return guard.NewSandbox(ctx, o)
 }
 
 // confinement is what the task's commands are to be held in.
@@ -64,20 +70,40 @@ func (t *Task) confinement() guard.Confinement {
 
 // places makes the directories of a sandbox, and names all of them without
 // links.
-func (c *confines) places(task string, o *guard.SandboxOptions) error {
+func (h Home) places(o *guard.SandboxOptions) error {
 	var err error
-	if o.Cache, err = madeDir(c.home.Cache()); err != nil {
+	if o.Cache, err = madeDir(h.Cache()); err != nil {
 		return err
 	}
-	if o.Temp, err = madeDir(c.home.Temp(task)); err != nil {
+	if o.Projects, err = madeDir(h.Projects()); err != nil {
 		return err
 	}
-	for _, root := range c.home.Roots() {
+	if o.Temp, err = madeDir(o.Temp); err != nil {
+		return err
+	}
+	for _, root := range h.Roots() {
 		if real, err := filepath.EvalSymlinks(root); err == nil {
 			o.Hidden = append(o.Hidden, real)
 		}
 	}
+	for _, dir := range h.userDirs() {
+		if real, err := filepath.EvalSymlinks(dir); err == nil && real != "/" {
+			o.Homes = append(o.Homes, real)
+		}
+	}
 	return nil
+}
+
+// homesOfUsers are where systems keep the directories of users.
+const homesOfUsers = "/home /root /run/user /var/home"
+
+// userDirs are the directories of users that programs of projects see nothing of.
+func (h Home) userDirs() []string {
+	dirs := strings.Fields(homesOfUsers)
+	if u, err := user.Current(); err == nil {
+		dirs = append(dirs, u.HomeDir)
+	}
+	return slices.DeleteFunc(append(dirs, h.User, os.Getenv("XDG_RUNTIME_DIR")), func(dir string) bool { return dir == "" })
 }
 
 // madeDir makes a directory and gives its path without links.

@@ -53,6 +53,13 @@ func (t *Task) refreshTools(ctx, keep context.Context) error {
 	var tools []tool.Tool
 	var news []string
 	for _, s := range t.opts.Sources {
+		if h, ok := s.(tool.Held); ok && first {
+			box, err := t.Sandbox(ctx)
+			if err != nil {
+				return err
+			}
+			h.Hold(box)
+		}
 		o := s.Tools(ctx)
 		versions, news = append(versions, o.Version), append(news, o.News...)
 		for _, tl := range o.Tools {

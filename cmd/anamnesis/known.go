@@ -12,6 +12,7 @@ import (
 	"anamnesis/knowledge_base/retrieval/remote"
 	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/tool/mcp"
 )
 
@@ -44,6 +45,14 @@ func (a *app) taskSecrets(dir string, names []string) []redact.Secret {
 	}
 	for _, s := range servers {
 		known = append(known, s.Secrets(a.getenv)...)
+	}
+	if real, err := realDir(dir); err == nil && dir != "" { // what was granted to programs of the project
+		approvals, _ := guard.OpenTrust(h.Approvals()).List()
+		for _, granted := range approvals {
+			if granted.Dir == real && granted.Grants != nil {
+				known = append(known, granted.Grants.Secrets(a.getenv)...)
+			}
+		}
 	}
 	if web, err := a.webOptions(h); err == nil {
 		known = append(known, redact.FromSetting("search-key", web.Search.Key)...)

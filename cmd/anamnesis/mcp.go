@@ -3,9 +3,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -18,17 +20,18 @@ import (
 
 // mcpCommand is the family of verbs over MCP servers.
 func (a *app) mcpCommand() *cobra.Command {
-	var dir string
+	var dir, sandbox string
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "Add, list, test and approve MCP servers",
 		Long: "MCP servers give the agent more tools. Your own are kept in mcp.json of the program's configuration; a project's stand in\n" +
-			".mcp.json of its directory and are started only when you approved them, as they are now.",
+			".mcp.json of its directory and are started only when you approved them, as they are now. They run in a sandbox, with what you granted.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory of the project")
-	cmd.AddCommand(a.mcpAddCommand(), a.mcpListCommand(&dir), a.mcpRemoveCommand(&dir), a.mcpTestCommand(&dir), a.mcpApproveCommand(&dir))
+	cmd.PersistentFlags().StringVar(&sandbox, "sandbox", "", "what test and approve run a project's server in: world (default) or off")
+	cmd.AddCommand(a.mcpAddCommand(), a.mcpListCommand(&dir), a.mcpRemoveCommand(&dir), a.mcpTestCommand(&dir, &sandbox), a.mcpApproveCommand(&dir, &sandbox))
 	return cmd
 }
 
@@ -95,6 +98,8 @@ type mcpEntry struct {
 	Approved bool   `json:"approved"`
 	Disabled bool   `json:"disabled"`
 	Error    string `json:"error,omitempty"` // what is wrong with its entry
+	// Grants are what an approved server of a project gets beyond its sandbox.
+	Grants *guard.Grants `json:"grants,omitempty"`
 }
 
 func (a *app) mcpListCommand(dir *string) *cobra.Command {
@@ -118,6 +123,11 @@ func (a *app) mcpListCommand(dir *string) *cobra.Command {
 					e.Error = s.Fault.Error()
 				} else if e.Approved, err = mcp.Approved(s, trust); err != nil {
 					return err
+				} else if e.Approved && s.Project != "" {
+					if s, err = mcp.Granted(s, trust); err != nil {
+						return err
+					}
+					e.Grants = &s.Grants
 				}
 				entries = append(entries, e)
 			}
@@ -133,6 +143,8 @@ func (a *app) mcpListCommand(dir *string) *cobra.Command {
 					state = "  (disabled)"
 				case !e.Approved:
 					state = "  (not approved: 'anamnesis mcp approve " + e.Name + "')"
+				default:
+					state = gets(e.Grants)
 				}
 				fmt.Fprintln(a.stdout, view.Line(fmt.Sprintf("%-16s %-8s %s%s", e.Name, e.Scope, e.How, state), a.width()))
 			}
@@ -141,6 +153,36 @@ func (a *app) mcpListCommand(dir *string) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
 	return cmd
+}
+
+// gets says what was granted, at the end of a line of a list.
+func gets(g *guard.Grants) string {
+	if g == nil || len(g.Lines()) == 0 {
+		return ""
+	}
+	return "  (granted: " + strings.Join(g.Lines(), "; ") + ")"
+}
+
+// grantFlags are the flags of what a program of a project gets beyond its sandbox.
+func grantFlags(cmd *cobra.Command, g *guard.Grants) {
+	fl := cmd.Flags()
+	fl.BoolVar(&g.Network, "network", false, "grant the network, all of it: hosts cannot be told apart")
+	fl.StringArrayVar(&g.Read, "read", nil, "grant reading a directory or file outside the project (repeatable)")
+	fl.StringArrayVar(&g.Write, "write", nil, "grant reading and writing a directory outside the project (repeatable)")
+	fl.StringArrayVar(&g.Env, "env", nil, "grant a variable of yours, by its name (repeatable)")
+	fl.StringArrayVar(&g.Sockets, "socket", nil, "grant a Unix socket, by its path (repeatable)")
+}
+
+// resolveGrants checks the grants that were asked for: they are for what is named.
+func resolveGrants(g guard.Grants, names []string) (guard.Grants, error) {
+	if len(names) == 0 && len(g.Lines()) > 0 {
+		return g, usageError("say what the grants are for: NAME is missing")
+	}
+	out, err := g.Resolve()
+	if err != nil {
+		return out, usageError("%v", err)
+	}
+	return out, nil
 }
 
 // serversIn gives the servers of a directory and the approvals.
@@ -158,9 +200,10 @@ func (a *app) serversIn(dir string) ([]mcp.Server, *guard.Trust, error) {
 
 func (a *app) mcpRemoveCommand(dir *string) *cobra.Command {
 	return &cobra.Command{
-		Use:   "remove NAME",
-		Short: "Take a server out of your own configuration, or take a project's approval back",
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Use:     "remove NAME",
+		Aliases: []string{"revoke"},
+		Short:   "Take a server out of your own configuration, or take a project's approval back",
+		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := a.home()
 			if err != nil {
@@ -214,7 +257,7 @@ func pick(servers []mcp.Server, names []string) ([]mcp.Server, error) {
 	return out, nil
 }
 
-func (a *app) mcpTestCommand(dir *string) *cobra.Command {
+func (a *app) mcpTestCommand(dir, sandbox *string) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "test [NAME…]",
@@ -229,7 +272,7 @@ func (a *app) mcpTestCommand(dir *string) *cobra.Command {
 			}
 			var errs []error
 			for _, s := range servers {
-				errs = append(errs, a.mcpTest(cmd.Context(), s, trust, *dir, asJSON))
+				errs = append(errs, a.mcpTest(cmd.Context(), s, trust, *dir, *sandbox, asJSON))
 			}
 			return errors.Join(errs...)
 		},
@@ -238,7 +281,7 @@ func (a *app) mcpTestCommand(dir *string) *cobra.Command {
 	return cmd
 }
 
-func (a *app) mcpTest(ctx context.Context, s mcp.Server, trust *guard.Trust, dir string, asJSON bool) error {
+func (a *app) mcpTest(ctx context.Context, s mcp.Server, trust *guard.Trust, dir, sandbox string, asJSON bool) error {
 	ok, err := mcp.Approved(s, trust)
 	if err != nil {
 		return err
@@ -246,7 +289,10 @@ func (a *app) mcpTest(ctx context.Context, s mcp.Server, trust *guard.Trust, dir
 	if !ok {
 		return &exitError{exitRefused, fmt.Errorf("MCP server %s: not started, because nobody approved it as it is now; 'anamnesis mcp approve %s' shows it and asks", s.Name, s.Name)}
 	}
-	r, err := a.mcpProbe(ctx, s, dir)
+	if s, err = mcp.Granted(s, trust); err != nil {
+		return err
+	}
+	r, err := a.mcpProbe(ctx, s, dir, sandbox)
 	if err != nil {
 		return err
 	}
@@ -260,12 +306,31 @@ func (a *app) mcpTest(ctx context.Context, s mcp.Server, trust *guard.Trust, dir
 	return nil
 }
 
-func (a *app) mcpProbe(ctx context.Context, s mcp.Server, dir string) (mcp.Report, error) {
+func (a *app) mcpProbe(ctx context.Context, s mcp.Server, dir, sandbox string) (mcp.Report, error) {
 	dir, err := realDir(dir)
 	if err != nil {
 		return mcp.Report{}, err
 	}
-	r, err := mcp.Probe(ctx, s, mcp.Options{Dir: dir, Getenv: a.getenv, Program: version})
+	o := mcp.Options{Dir: dir, Getenv: a.getenv, Program: version}
+	if s.Project != "" {
+		h, err := a.home()
+		if err != nil {
+			return mcp.Report{}, err
+		}
+		confine, err := guard.ParseConfinement(cmp.Or(sandbox, string(guard.ConfineWorld)))
+		if err != nil {
+			return mcp.Report{}, usageError("%v", err)
+		}
+		temp, err := os.MkdirTemp("", "anamnesis-")
+		if err != nil {
+			return mcp.Report{}, fmt.Errorf("MCP server %s: %w", s.Name, err)
+		}
+		defer os.RemoveAll(temp)
+		if o.Sandbox, err = h.NewSandbox(ctx, guard.SandboxOptions{Confine: confine, World: dir, Temp: temp}); err != nil {
+			return mcp.Report{}, fmt.Errorf("MCP server %s: %w", s.Name, err)
+		}
+	}
+	r, err := mcp.Probe(ctx, s, o)
 	if err != nil {
 		return r, fmt.Errorf("MCP server %s: %w", s.Name, err)
 	}
@@ -283,16 +348,21 @@ func (a *app) showReport(s mcp.Server, r mcp.Report) {
 	}
 }
 
-func (a *app) mcpApproveCommand(dir *string) *cobra.Command {
+func (a *app) mcpApproveCommand(dir, sandbox *string) *cobra.Command {
 	var yes bool
+	var grants guard.Grants
 	cmd := &cobra.Command{
 		Use:   "approve [NAME…]",
 		Short: "Show what a project's servers run and say of their tools, and approve it",
-		Long: "Show what a project's servers run and say of their tools, and approve it. An approval holds for exactly that: the command, the files of\n" +
-			"the project it names, and the descriptions of the tools. Whatever changes is asked about again.",
+		Long: "Show what a project's servers run and say of their tools, and approve it. An approval holds for exactly that: the command, the programs of\n" +
+			"the project it runs or names, and the descriptions of the tools. Whatever changes is asked about again. A project's server runs in a\n" +
+			"sandbox; what it gets beyond that is what you grant here, and it takes the place of what was granted before.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			servers, trust, err := a.serversIn(*dir)
 			if err != nil {
+				return err
+			}
+			if grants, err = resolveGrants(grants, args); err != nil {
 				return err
 			}
 			servers = slices.DeleteFunc(servers, func(s mcp.Server) bool { return s.Project == "" })
@@ -300,7 +370,11 @@ func (a *app) mcpApproveCommand(dir *string) *cobra.Command {
 				return err
 			}
 			for _, s := range servers {
-				if err := a.mcpApprove(cmd.Context(), s, trust, *dir, yes); err != nil {
+				if s.URL != "" && len(grants.Lines()) > 0 {
+					return usageError("MCP server %s: no program of it runs here, so there is nothing to grant", s.Name)
+				}
+				s.Grants = grants
+				if err := a.mcpApprove(cmd.Context(), s, trust, *dir, *sandbox, yes); err != nil {
 					return err
 				}
 			}
@@ -308,17 +382,18 @@ func (a *app) mcpApproveCommand(dir *string) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve without asking")
+	grantFlags(cmd, &grants)
 	return cmd
 }
 
 // mcpApprove asks twice: before the command runs, and about what the server
 // then says of its tools.
-func (a *app) mcpApprove(ctx context.Context, s mcp.Server, trust *guard.Trust, dir string, yes bool) error {
-	fmt.Fprintf(a.stdout, "%s would be started like this:\n  %s\n", s.Name, view.Clean(s.How()))
+func (a *app) mcpApprove(ctx context.Context, s mcp.Server, trust *guard.Trust, dir, sandbox string, yes bool) error {
+	fmt.Fprintf(a.stdout, "%s would be started like this:\n  %s\n%s\n", s.Name, view.Clean(s.How()), view.Clean(s.Beyond()))
 	if err := a.confirm(ctx, "MCP server "+s.Name, "Start it?", yes); err != nil {
 		return err
 	}
-	r, err := a.mcpProbe(ctx, s, dir)
+	r, err := a.mcpProbe(ctx, s, dir, sandbox)
 	if err != nil {
 		return err
 	}

@@ -20,12 +20,12 @@ func (a *app) toolsCommand() *cobra.Command {
 		Use:   "tools",
 		Short: "List and approve tools made of commands",
 		Long: "A file tools/NAME.yaml of the program's configuration, or .anamnesis/tools/NAME.yaml of a project, makes a tool of a command.\n" +
-			"A project's are offered to the agent only when you approved them, as they are now.",
+			"A project's are offered to the agent only when you approved them, as they are now. They run in a sandbox, with what you granted.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory of the project")
-	cmd.AddCommand(a.toolsListCommand(&dir), a.toolsApproveCommand(&dir))
+	cmd.AddCommand(a.toolsListCommand(&dir), a.toolsApproveCommand(&dir), a.toolsRevokeCommand(&dir))
 	return cmd
 }
 
@@ -66,6 +66,8 @@ func (a *app) toolsListCommand(dir *string) *cobra.Command {
 				Path     string `json:"path"`
 				Approved bool   `json:"approved"`
 				Error    string `json:"error,omitempty"`
+				// Grants are what an approved tool of a project gets beyond its sandbox.
+				Grants *guard.Grants `json:"grants,omitempty"`
 			}
 			entries := []entry{}
 			for _, f := range files {
@@ -74,6 +76,10 @@ func (a *app) toolsListCommand(dir *string) *cobra.Command {
 					e.Error = f.Err.Error()
 				} else if e.Approved, err = f.Allow(cmd.Context(), trust, nil); err != nil {
 					return err
+				} else if g, err := f.Granted(trust); err != nil {
+					return err
+				} else if len(g.Lines()) > 0 {
+					e.Grants = &g
 				}
 				entries = append(entries, e)
 			}
@@ -87,6 +93,8 @@ func (a *app) toolsListCommand(dir *string) *cobra.Command {
 					state = "  (no tool: " + e.Error + ")"
 				case !e.Approved:
 					state = "  (not approved: 'anamnesis tools approve " + e.Name + "')"
+				default:
+					state = gets(e.Grants)
 				}
 				fmt.Fprintln(a.stdout, view.Line(fmt.Sprintf("%-16s %s%s", e.Name, e.Path, state), a.width()))
 			}
@@ -99,11 +107,13 @@ func (a *app) toolsListCommand(dir *string) *cobra.Command {
 
 func (a *app) toolsApproveCommand(dir *string) *cobra.Command {
 	var yes bool
+	var grants guard.Grants
 	cmd := &cobra.Command{
 		Use:   "approve [NAME…]",
 		Short: "Show a project's command tools and approve them",
-		Long: "Show a project's command tools and approve them. An approval holds for the file and for the project's own files that its command\n" +
-			"names, as they are now. Whatever changes is asked about again.",
+		Long: "Show a project's command tools and approve them. An approval holds for the file and for the project's own programs that its command\n" +
+			"runs or names, as they are now. Whatever changes is asked about again. A project's tool runs in a sandbox; what it gets beyond that is\n" +
+			"what you grant here, and the network where its file says that it needs it.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			files, trust, err := a.toolFiles(*dir)
 			if err != nil {
@@ -114,10 +124,14 @@ func (a *app) toolsApproveCommand(dir *string) *cobra.Command {
 					return usageError("no tool %s; 'anamnesis tools list' shows them", name)
 				}
 			}
+			if grants, err = resolveGrants(grants, args); err != nil {
+				return err
+			}
 			for _, f := range files {
 				if len(args) > 0 && !slices.Contains(args, f.Tool) {
 					continue
 				}
+				f.Grants = grants
 				if f.Err != nil {
 					if len(args) > 0 {
 						return usageError("%s is no tool: %v", f.Path, f.Err)
@@ -126,7 +140,7 @@ func (a *app) toolsApproveCommand(dir *string) *cobra.Command {
 				}
 				if ok, err := f.Allow(cmd.Context(), trust, nil); err != nil {
 					return err
-				} else if ok {
+				} else if ok && len(grants.Lines()) == 0 {
 					if len(args) > 0 {
 						fmt.Fprintf(a.stdout, "%s is approved already\n", f.Tool)
 					}
@@ -140,11 +154,35 @@ func (a *app) toolsApproveCommand(dir *string) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve without asking")
+	grantFlags(cmd, &grants)
 	return cmd
 }
 
+func (a *app) toolsRevokeCommand(dir *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke NAME",
+		Short: "Take the approval of a project's tool back",
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files, trust, err := a.toolFiles(*dir)
+			if err != nil {
+				return err
+			}
+			i := slices.IndexFunc(files, func(f command.File) bool { return f.Tool == args[0] && f.Project() })
+			if i < 0 {
+				return usageError("the project has no tool %s; 'anamnesis tools list' shows them", args[0])
+			}
+			if err := files[i].Revoke(trust); err != nil {
+				return err
+			}
+			fmt.Fprintf(a.stdout, "%s is no longer approved\n", args[0])
+			return nil
+		},
+	}
+}
+
 func (a *app) toolApprove(cmd *cobra.Command, f command.File, trust *guard.Trust, yes bool) error {
-	fmt.Fprintf(a.stdout, "%s makes a tool of a command:\n%s\n", f.Path, view.Clean(f.Text))
+	fmt.Fprintf(a.stdout, "%s makes a tool of a command:\n%s\n%s\n", f.Path, view.Clean(f.Text), view.Clean(f.Beyond()))
 	if err := a.confirm(cmd.Context(), "tool "+f.Tool, "Approve it?", yes); err != nil {
 		return err
 	}

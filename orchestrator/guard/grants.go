@@ -83,6 +83,17 @@ func (g Grants) Lines() []string {
 	return out
 }
 
+// Beyond says how a project's program is held in and what it gets beyond that,
+// for the user who is to approve it. more are further lines.
+func (g Grants) Beyond(more []string) string {
+	lines := append(g.Lines(), more...)
+	text := "It runs in a sandbox: it reads and writes the project as Bash does, with no network, nothing of your home and a cache of its own."
+	if len(lines) == 0 {
+		return text + " Beyond that it gets nothing."
+	}
+	return text + " Beyond that it gets:\n  " + strings.Join(lines, "\n  ")
+}
+
 // Secrets gives the values of the granted variables that look like secrets.
 func (g Grants) Secrets(getenv func(string) string) []redact.Secret {
 	var out []redact.Secret
@@ -155,9 +166,9 @@ const plainVariables = "PATH LANG LANGUAGE TZ SHELL USER LOGNAME"
 
 // ProjectEnviron is the environment of a project's program: the variables that
 // every command gets, those that say no more than where and in which language
-// it runs, and the granted ones. Of PATH the entries in dir are left out.
+// it runs, and the granted ones.
 // Without a sandbox it is that of a command, with the granted ones.
-func (s *Sandbox) ProjectEnviron(env []string, g Grants, dir string) []string {
+func (s *Sandbox) ProjectEnviron(env []string, g Grants) []string {
 	kept, _ := Environ(env)
 	fixed := strings.Fields(fixed)
 	if s != nil {
@@ -171,5 +182,5 @@ func (s *Sandbox) ProjectEnviron(env []string, g Grants, dir string) []string {
 			kept = append(kept, kv)
 		}
 	}
-	return EnvironOutside(kept, dir)
+	return kept
 }

@@ -27,6 +27,16 @@ func EnvironOutside(env []string, dir string) []string {
 	return out
 }
 
+// PathOf is the PATH of an environment: the last one that is given.
+func PathOf(env []string) string {
+	for _, kv := range slices.Backward(env) {
+		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
+			return path
+		}
+	}
+	return ""
+}
+
 // pathOutside gives the entries of a PATH that are absolute and do not lie in a
 // directory, by a link neither.
 func pathOutside(path, dir string) []string {
@@ -79,7 +89,7 @@ func FindProgram(name, dir, path string, box *Sandbox) (string, error) {
 	if hidden != "" {
 		return "", fmt.Errorf("%s is installed in %s, of which the sandbox shows nothing; approve it with --read and the directory of that installation", name, hidden)
 	}
-	return "", fmt.Errorf("%s is not installed, or not in PATH outside %s", name, dir)
+	return "", fmt.Errorf("%s is not installed, or not in PATH", name)
 }
 
 // Bounds of what HashPrograms reads.

@@ -4,6 +4,8 @@ package guard
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,6 +35,12 @@ type Approval struct {
 
 func (a Approval) same(b Approval) bool {
 	return a.Kind == b.Kind && a.Name == b.Name && a.Dir == b.Dir
+}
+
+// Place names the private cache of what was approved: the same for every content.
+func (a Approval) Place() string {
+	sum := sha256.Sum256([]byte(a.Kind + "\x00" + a.Dir + "\x00" + a.Name))
+	return hex.EncodeToString(sum[:8])
 }
 
 // Trust is the file in the person's own state that holds approvals. Nothing a

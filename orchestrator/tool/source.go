@@ -1,6 +1,10 @@
 package tool
 
-import "context"
+import (
+	"context"
+
+	"anamnesis/orchestrator/guard"
+)
 
 // Source gives tools that come and go while a task runs: those of a server, or
 // of files a person edits. It is asked before every request to the model, so
@@ -10,6 +14,13 @@ type Source interface {
 	// can be said yet, and then for a bounded time. Failures are News, not
 	// errors: they cost the source its own tools and nothing else.
 	Tools(ctx context.Context) Offer
+}
+
+// Held is a Source that starts programs of a project. Hold is called before the
+// first call of Tools, with the task's sandbox; nil: there is none.
+type Held interface {
+	Source
+	Hold(box *guard.Sandbox)
 }
 
 // Offer is what a source has at one moment.

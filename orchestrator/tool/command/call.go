@@ -7,11 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os/exec"
-	"path/filepath"
+	"os"
 	"strings"
 	"time"
 
+	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/shell"
 )
@@ -21,32 +21,49 @@ type remembered struct {
 	definition
 	spec    tool.Spec
 	timeout time.Duration
-	// unchanged says whether what was approved is still what would run; nil for
-	// a person's own tool.
-	unchanged func() bool
+	// granted gives what a project's tool gets beyond its sandbox, and whether it
+	// is approved as it is now; nil for a user's own tool.
+	granted func() (guard.Grants, bool)
+	place   string // the name of its private cache
 }
 
 // Spec implements tool.Tool.
 func (r *remembered) Spec() tool.Spec { return r.spec }
 
-// held is the environment with the sandbox the file asks for: none, or the
-// task's, in which a tool that changes nothing cannot.
-func (r *remembered) held(env *tool.Env) *tool.Env {
-	with := *env
-	switch {
-	case r.Sandbox != "":
-		with.Sandbox = nil
-	case r.ReadOnly:
-		with.Sandbox = env.Sandbox.ReadOnly()
+// surroundings gives what holds the tool in, and its environment: of the task's
+// sandbox, or of that of a project's programs, or of none where a user's own file
+// says so. A tool that changes nothing cannot.
+func (r *remembered) surroundings(env *tool.Env, g guard.Grants) (box *guard.Sandbox, environ []string, err error) {
+	if environ = env.Environ; environ == nil {
+		environ = os.Environ()
 	}
-	return &with
+	switch {
+	case r.granted != nil:
+		if box, err = env.Sandbox.ForProject(g, r.place); err != nil {
+			return nil, nil, err
+		}
+		environ = box.ProjectEnviron(environ, g)
+	case r.Sandbox != "":
+		environ, _ = guard.Environ(environ)
+	default:
+		box = env.Sandbox
+		environ, _ = guard.Environ(environ)
+	}
+	if r.ReadOnly {
+		box = box.ReadOnly()
+	}
+	return box, guard.EnvironOutside(environ, env.Dir), nil
 }
 
 // Call implements tool.Tool. What the command prints is the result; JSON comes
 // without spare space.
 func (r *remembered) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
-	if r.unchanged != nil && !r.unchanged() {
-		return tool.Errorf("%s was not run: its file or the program it names was changed since it was approved. A person has to approve it again.", r.spec.Name), ctx.Err()
+	var grants guard.Grants
+	if r.granted != nil {
+		var ok bool
+		if grants, ok = r.granted(); !ok {
+			return tool.Errorf("%s was not run: its file or the program it names was changed since it was approved. A user has to approve it again.", r.spec.Name), ctx.Err()
+		}
 	}
 	dec := json.NewDecoder(bytes.NewReader(args))
 	dec.UseNumber()
@@ -60,27 +77,19 @@ func (r *remembered) Call(ctx context.Context, env *tool.Env, args json.RawMessa
 			return tool.Errorf("%s was not run: an argument contains a NUL byte.", r.spec.Name), nil
 		}
 	}
-	path := words[0]
-	if strings.ContainsRune(path, '/') {
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(env.Dir, path)
-		}
-	} else {
-		found, err := exec.LookPath(path)
-		if err != nil {
-			return tool.Errorf("%s was not run: %s is not installed, or not in PATH.", r.spec.Name, path), ctx.Err()
-		}
-		if path, err = filepath.Abs(found); err != nil {
-			return tool.Result{}, fmt.Errorf("find %s: %w", words[0], err)
-		}
+	box, environ, err := r.surroundings(env, grants)
+	if err != nil {
+		return tool.Errorf("%s was not run: %v.", r.spec.Name, err), ctx.Err()
 	}
-	held := r.held(env)
-	if real, err := filepath.EvalSymlinks(path); err == nil && held.Sandbox.Hides(real) {
-		return tool.Errorf("%s was not run: %s lies in the program's own folders, of which the sandbox shows nothing. A person can move it elsewhere, or write sandbox: off into the tool's file.",
-			r.spec.Name, words[0]), ctx.Err()
+	path, err := guard.FindProgram(words[0], env.Dir, guard.PathOf(environ), box)
+	if err != nil {
+		return tool.Errorf("%s was not run: %v.", r.spec.Name, err), ctx.Err()
 	}
-	res, err := shell.Run(ctx, held, nil, shell.Exec{
-		Name: r.spec.Name, Path: path, Args: words, Stdin: append(args, '\n'), Timeout: r.timeout, Network: r.Network,
+	held := *env
+	held.Sandbox = box
+	res, err := shell.Run(ctx, &held, nil, shell.Exec{
+		Name: r.spec.Name, Path: path, Args: words, Stdin: append(args, '\n'), Timeout: r.timeout,
+		Network: r.Network && r.granted == nil, Env: environ,
 	})
 	var compact bytes.Buffer
 	if err == nil && !res.IsError && res.Cut == 0 && res.Stderr == "" && json.Compact(&compact, []byte(res.Stdout)) == nil {

@@ -26,6 +26,10 @@ const ProjectDir = ".anamnesis/tools"
 // maxFiles bounds the tools of one folder.
 const maxFiles = 200
 
+// confinedMark is part of the hash of a project's tool, which runs in a sandbox of
+// its own: what was approved before there was one is asked about again.
+const confinedMark = "in a sandbox, 1\n"
+
 // trustKind is the kind of an approval of a project's tool.
 const trustKind = "command-tool"
 
@@ -43,6 +47,8 @@ type File struct {
 	Tool string // the name it is to have
 	Text string // what stands in it
 	Err  error  // why it is no tool
+	// Grants are what Approve gives a project's tool beyond its sandbox.
+	Grants guard.Grants
 
 	folder Folder
 	tool   *remembered
@@ -106,24 +112,54 @@ func (f *File) read() error {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q\n%s\n", f.folder.Project, f.Tool, data)
 	if f.folder.Project != "" {
+		if f.tool.Sandbox != "" {
+			return errors.New("sandbox: a project's tool runs in the sandbox; 'anamnesis tools approve' grants what it needs beyond that")
+		}
+		io.WriteString(h, confinedMark)
 		if err := guard.HashPrograms(h, f.folder.Project, f.tool.Command, os.Getenv("PATH")); err != nil {
 			return err
 		}
 	}
 	f.hash = hex.EncodeToString(h.Sum(nil))
-	if f.folder.Project != "" {
-		again := File{Path: f.Path, Tool: f.Tool, folder: f.folder}
-		want := f.hash
-		f.tool.unchanged = func() bool {
-			now := again
-			return now.read() == nil && now.hash == want
-		}
-	}
 	return nil
 }
 
+// Project reports whether a project brings the file.
+func (f *File) Project() bool { return f.folder.Project != "" }
+
 func (f *File) approval() guard.Approval {
 	return guard.Approval{Kind: trustKind, Name: f.Tool, Dir: f.folder.Project, Hash: f.hash}
+}
+
+// grants are what approving the file gives: what was asked for beside it, and the
+// network where the file says that it needs it.
+func (f *File) grants() *guard.Grants {
+	g := f.Grants
+	g.Network = g.Network || f.tool.Network
+	return &g
+}
+
+// Beyond says how a project's tool is held in and what approving it gives beyond
+// that, for the user who is to approve it.
+func (f *File) Beyond() string { return f.grants().Beyond(nil) }
+
+// approve has a project's tool look for its approval at each call: as it was when
+// it was offered, and with what is granted then.
+func (f *File) approve(trust *guard.Trust) {
+	if f.folder.Project == "" {
+		return
+	}
+	again := File{Path: f.Path, Tool: f.Tool, folder: f.folder}
+	want := f.hash
+	f.tool.place = f.approval().Place()
+	f.tool.granted = func() (guard.Grants, bool) {
+		now := again
+		if now.read() != nil || now.hash != want {
+			return guard.Grants{}, false
+		}
+		g, ok, err := trust.Granted(now.approval())
+		return g, ok && err == nil
+	}
 }
 
 // Allow reports whether the tool may be used: it is the person's own, or was
@@ -132,15 +168,26 @@ func (f *File) Allow(ctx context.Context, trust *guard.Trust, ask func(ctx conte
 	if f.folder.Project == "" {
 		return true, nil
 	}
-	return trust.Allow(ctx, f.approval(), ask, func() string {
-		return fmt.Sprintf("%s makes a tool of a command:\n%s\nApprove it?", f.Path, tool.Visible(f.Text))
+	a := f.approval()
+	a.Grants = f.grants()
+	return trust.Allow(ctx, a, ask, func() string {
+		return fmt.Sprintf("%s makes a tool of a command:\n%s\n%s\n'anamnesis tools approve %s' can give it more.\nApprove it?", f.Path, tool.Visible(f.Text), f.Beyond(), f.Tool)
 	})
+}
+
+// Revoke takes the approval of a project's tool back.
+func (f *File) Revoke(trust *guard.Trust) error { return trust.Revoke(f.approval()) }
+
+// Granted gives what an approved tool of a project gets beyond its sandbox.
+func (f *File) Granted(trust *guard.Trust) (guard.Grants, error) {
+	g, _, err := trust.Granted(f.approval())
+	return g, err
 }
 
 // Approve records that a person approved the tool as it is.
 func (f *File) Approve(trust *guard.Trust) error {
 	a := f.approval()
-	a.At = time.Now().UTC()
+	a.At, a.Grants = time.Now().UTC(), f.grants()
 	return trust.Approve(a)
 }
 
@@ -186,6 +233,7 @@ func (s *Source) Tools(ctx context.Context) tool.Offer {
 				tell(f.Path, fmt.Sprintf("The tool %s is left out: 'anamnesis tools approve %s' shows it as it is now and asks; nobody approved that (%s).", f.Tool, f.Tool, f.Path))
 				continue
 			}
+			f.approve(s.Trust)
 			hashes = append(hashes, f.hash)
 			out.Tools = append(out.Tools, f.tool)
 		}

@@ -67,6 +67,9 @@ type Server struct {
 	// Project is the directory whose .mcp.json names the server; empty: the
 	// person's own configuration does.
 	Project string `json:"-"`
+	// Grants are what a project's server gets beyond the sandbox it runs in, as
+	// approved. No file of the project can say them.
+	Grants guard.Grants `json:"-"`
 	// Fault says what is wrong with the entry; the server is not started, and
 	// what else the file names is not concerned. Nil: nothing.
 	Fault error `json:"-"`
@@ -163,6 +166,36 @@ func (s Server) Check() error {
 	return nil
 }
 
+// confined reports whether the server is a program that runs in a sandbox: a
+// project's.
+func (s Server) confined() bool { return s.Project != "" && s.URL == "" }
+
+// Variables are the user's variables that the configuration puts into what is
+// run, sorted: ${NAME}.
+func (s Server) Variables() []string {
+	texts := append(slices.Collect(maps.Values(s.Env)), s.Args...)
+	texts = append(append(texts, slices.Collect(maps.Values(s.Headers))...), s.Command, s.URL)
+	var out []string
+	for _, m := range variable.FindAllStringSubmatch(strings.Join(texts, "\n"), -1) {
+		out = append(out, m[1])
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Beyond says how a project's server is held in and what it gets beyond that,
+// for the user who is to approve it.
+func (s Server) Beyond() string {
+	if !s.confined() {
+		return "No program of it runs here."
+	}
+	var more []string
+	for _, name := range s.Variables() {
+		more = append(more, "the value of your variable "+name+", which its configuration names")
+	}
+	return s.Grants.Beyond(more)
+}
+
 // ToolPrefix begins the names of the server's tools.
 func (s Server) ToolPrefix() string { return tool.MCPPrefix + toolWord(s.Name) + "__" }
 
@@ -211,10 +244,17 @@ func (s Server) callTimeout() time.Duration {
 	return DefaultCallTimeout
 }
 
+// confinedMark begins the hash of a server that runs in a sandbox: what was
+// approved before there was one is asked about again.
+const confinedMark = "in a sandbox, 1\n"
+
 // hash names everything that decides what is run: the configuration, the
-// directory, and what stands in files of that directory that the command names.
+// directory, and the programs of that directory that the command runs or names.
 func (s Server) hash() (string, error) {
 	h := sha256.New()
+	if s.confined() {
+		io.WriteString(h, confinedMark)
+	}
 	enc := json.NewEncoder(h)
 	if err := enc.Encode(struct {
 		Dir, Name string

@@ -11,5 +11,6 @@
 // wrong costs its own tools and nothing else. A server that a repository brings
 // (.mcp.json) is started only when a person approved its command, and its
 // tools are offered only when a person approved what it says of them: either
-// one changed, and it is asked about again.
+// one changed, and it is asked about again. Its program runs in a sandbox, with
+// what was granted with the approval.
 package mcp

@@ -19,11 +19,20 @@ import (
 // servers that work do is asked of real ones, in cmd/anamnesis.
 const fakeMark = "ANAMNESIS_TEST_MCP"
 
+// noNamespaces has the test binary give up user namespaces first.
+const noNamespaces = "ANAMNESIS_TEST_NO_NAMESPACES"
+
 func TestMain(m *testing.M) {
 	guard.SuperviseMain()
 	if how := os.Getenv(fakeMark); how != "" {
 		fakeServer(how)
 		os.Exit(0)
+	}
+	if os.Getenv(noNamespaces) != "" {
+		if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	}
 	os.Exit(m.Run())
 }

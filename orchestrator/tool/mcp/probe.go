@@ -4,6 +4,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -57,20 +58,32 @@ func Approved(s Server, trust *guard.Trust) (bool, error) {
 	if s.Project == "" {
 		return true, nil
 	}
-	hash, err := s.hash()
-	if err != nil {
-		return false, err
+	err := s.admit(trust)
+	if errors.Is(err, errUnapproved) {
+		return false, nil
 	}
-	return trust.Approved(guard.Approval{Kind: trustCommand, Name: s.Name, Dir: s.Project, Hash: hash})
+	return err == nil, err
 }
 
-// ApproveCommand records that a person approved how a server is started.
+// Granted gives an approved server with what was granted to it.
+func Granted(s Server, trust *guard.Trust) (Server, error) {
+	if s.Project == "" {
+		return s, nil
+	}
+	err := s.admit(trust)
+	return s, err
+}
+
+// ApproveCommand records that a user approved how a server is started, and its
+// grants.
 func ApproveCommand(s Server, trust *guard.Trust) error {
 	hash, err := s.hash()
 	if err != nil {
 		return err
 	}
-	return trust.Approve(guard.Approval{Kind: trustCommand, Name: s.Name, Dir: s.Project, Hash: hash, At: time.Now().UTC()})
+	a := s.approval(hash)
+	a.At, a.Grants = time.Now().UTC(), &s.Grants
+	return trust.Approve(a)
 }
 
 // ApproveTools records that a person approved what a server says of its tools.

@@ -30,5 +30,5 @@ func (s Server) Secrets(getenv func(string) string) []redact.Secret {
 		take("mcp-argument", text)
 	}
 	take("mcp-url", s.URL)
-	return out
+	return append(out, s.Grants.Secrets(getenv)...)
 }

@@ -31,10 +31,6 @@ type server struct {
 	Server
 	o *Options
 
-	// admitted is the hash under which a project's server was let in: what
-	// is started again later must be the same.
-	admitted string
-
 	// connecting is held while a connection is made, so that calls that find it
 	// broken make one together.
 	connecting sync.Mutex
@@ -82,14 +78,11 @@ func (s *server) connected(ctx context.Context) (*session, error) {
 	case ses != nil:
 		ses.end()
 	}
-	if s.admitted != "" {
-		if now, err := s.hash(); err != nil {
-			return nil, err
-		} else if now != s.admitted {
-			return nil, errUnapproved
-		}
+	cfg, err := Granted(s.Server, s.o.Trust) // as it is now, also when it is started again
+	if err != nil {
+		return nil, err
 	}
-	ses, err := connect(ctx, s.Server, s.o, events{changed: s.changed, progress: s.progressed})
+	ses, err = connect(ctx, cfg, s.o, events{changed: s.changed, progress: s.progressed})
 	if err != nil {
 		return nil, err
 	}

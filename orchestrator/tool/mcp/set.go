@@ -38,6 +38,9 @@ type Options struct {
 	// used.
 	Trust *guard.Trust
 	Ask   func(ctx context.Context, question string) bool
+	// Sandbox is what the sandbox of a project's servers is made of; nil: they run
+	// without one. A Set gets it from Hold.
+	Sandbox *guard.Sandbox
 }
 
 func (o Options) withDefaults() Options {
@@ -63,7 +66,12 @@ const (
 )
 
 // errUnapproved: nobody approved the server as it is.
-var errUnapproved = errors.New("nobody approved it as it is now; 'anamnesis mcp approve' shows what it is and asks")
+var errUnapproved = errors.New("nobody approved it as it is now")
+
+// unapproved is errUnapproved with the command that approves.
+func (s Server) unapproved() error {
+	return fmt.Errorf("%w; 'anamnesis mcp approve %s' shows what it is and asks", errUnapproved, s.Name)
+}
 
 // Set is the servers of one task. It is a tool.Source; Tools belongs to one
 // goroutine, the tools it gives may be called concurrently.
@@ -72,6 +80,8 @@ type Set struct {
 	servers []*member
 	starts  sync.WaitGroup
 	started chan struct{} // closed when every first start has ended
+	held    chan struct{} // closed when Hold gave the sandbox
+	hold    sync.Once
 	cancel  context.CancelFunc
 	waited  bool
 	offer   tool.Offer
@@ -90,9 +100,9 @@ type member struct {
 
 // Open starts the servers, all at once, and does not wait for them. A project's
 // server is started only when its command is approved, or the person says yes
-// now. Close must be called.
+// now, and when Hold gave its sandbox. Close must be called.
 func Open(ctx context.Context, servers []Server, o Options) *Set {
-	set := &Set{o: o.withDefaults(), started: make(chan struct{})}
+	set := &Set{o: o.withDefaults(), started: make(chan struct{}), held: make(chan struct{})}
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	set.cancel = cancel
 	for _, cfg := range servers {
@@ -103,14 +113,18 @@ func Open(ctx context.Context, servers []Server, o Options) *Set {
 			m.failed = m.Fault
 			continue
 		}
-		admitted, err := set.admit(ctx, cfg)
-		if err != nil {
+		if err := set.admit(ctx, cfg); err != nil {
 			m.idle = true
 			m.fail(err)
 			continue
 		}
-		m.admitted = admitted
 		set.starts.Go(func() {
+			if m.confined() {
+				select {
+				case <-set.held:
+				case <-life.Done():
+				}
+			}
 			m.start(life)
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -124,6 +138,14 @@ func Open(ctx context.Context, servers []Server, o Options) *Set {
 	return set
 }
 
+// Hold implements tool.Held.
+func (s *Set) Hold(box *guard.Sandbox) {
+	s.hold.Do(func() {
+		s.o.Sandbox = box
+		close(s.held)
+	})
+}
+
 // Close ends every server and returns when nothing of them is alive.
 func (s *Set) Close() {
 	s.cancel()
@@ -135,20 +157,39 @@ func (s *Set) Close() {
 	wg.Wait()
 }
 
-// admit decides whether a server may be started. For a project's it gives the
-// hash of what was approved.
-func (s *Set) admit(ctx context.Context, cfg Server) (string, error) {
+// admit decides whether a server may be started.
+func (s *Set) admit(ctx context.Context, cfg Server) error {
 	if cfg.Project == "" {
-		return "", nil
+		return nil
 	}
 	hash, err := cfg.hash()
 	if err != nil {
-		return "", err
+		return err
 	}
-	return hash, s.approved(ctx, trustCommand, cfg, hash, s.o.Ask, func() string {
-		return fmt.Sprintf("%s in %s names the MCP server %s. It would be started like this:\n  %s\nApprove it?",
-			ProjectFile, cfg.Project, cfg.Name, tool.Visible(cfg.How()))
+	return s.approved(ctx, trustCommand, cfg, hash, s.o.Ask, func() string {
+		return fmt.Sprintf("%s in %s names the MCP server %s. It would be started like this:\n  %s\n%s\n'anamnesis mcp approve %s' can give it more.\nApprove it?",
+			ProjectFile, cfg.Project, cfg.Name, tool.Visible(cfg.How()), cfg.Beyond(), cfg.Name)
 	})
+}
+
+// approval is that of how a project's server is started.
+func (s Server) approval(hash string) guard.Approval {
+	return guard.Approval{Kind: trustCommand, Name: s.Name, Dir: s.Project, Hash: hash}
+}
+
+// admit takes what was granted to a project's server with its approval, or says
+// that it is not approved as it is now.
+func (s *Server) admit(trust *guard.Trust) error {
+	hash, err := s.hash()
+	if err != nil {
+		return err
+	}
+	grants, ok, err := trust.Granted(s.approval(hash))
+	if err == nil && !ok {
+		err = s.unapproved()
+	}
+	s.Grants = grants
+	return err
 }
 
 // approved looks an approval up, and asks for it unless ask is nil.
@@ -156,7 +197,7 @@ func (s *Set) approved(ctx context.Context, kind string, cfg Server, hash string
 	a := guard.Approval{Kind: kind, Name: cfg.Name, Dir: cfg.Project, Hash: hash}
 	ok, err := s.o.Trust.Allow(ctx, a, ask, question)
 	if err == nil && !ok {
-		err = errUnapproved
+		err = cfg.unapproved()
 	}
 	return err
 }

@@ -35,6 +35,7 @@ func open(t *testing.T, o Options, servers ...Server) *Set {
 	o.FirstWait = cmp.Or(o.FirstWait, enough)
 	o.PingTimeout = cmp.Or(o.PingTimeout, enough)
 	s := Open(t.Context(), servers, o)
+	s.Hold(o.Sandbox)
 	t.Cleanup(s.Close)
 	return s
 }

@@ -8,8 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -56,13 +55,13 @@ func startProcess(ctx context.Context, s Server, o *Options) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("env %w", err)
 	}
-	path, err := findProgram(args[0], o.Dir)
+	env, box, err := surroundings(s, own, o)
 	if err != nil {
 		return nil, err
 	}
-	env, _ := guard.Environ(o.Environ)
-	for k, v := range own {
-		env = append(env, k+"="+v)
+	path, err := guard.FindProgram(args[0], o.Dir, guard.PathOf(env), box)
+	if err != nil {
+		return nil, err
 	}
 	theirs, ours, err := os.Pipe()
 	if err != nil {
@@ -74,7 +73,7 @@ func startProcess(ctx context.Context, s Server, o *Options) (*process, error) {
 	go func() {
 		defer cancel()
 		out, err := guard.Run(ctx, guard.Command{
-			Path: path, Args: args, Dir: o.Dir, Env: env, Stdin: theirs, Timeout: guard.MaxTimeout,
+			Path: path, Args: args, Dir: o.Dir, Env: env, Stdin: theirs, Timeout: guard.MaxTimeout, Sandbox: box,
 			Output: func(s guard.Stream, b []byte) {
 				if s == guard.Stdout {
 					_, _ = w.Write(b) // an error: nobody reads any more
@@ -90,19 +89,22 @@ func startProcess(ctx context.Context, s Server, o *Options) (*process, error) {
 	return p, nil
 }
 
-// findProgram looks a command up as a shell in dir would.
-func findProgram(name, dir string) (string, error) {
-	if strings.ContainsRune(name, '/') {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(dir, name)
+// surroundings gives the environment of a server and what holds it in. own are
+// the variables of its configuration.
+func surroundings(s Server, own map[string]string, o *Options) (env []string, box *guard.Sandbox, err error) {
+	if s.confined() {
+		if box, err = o.Sandbox.ForProject(s.Grants, s.approval("").Place()); err != nil {
+			return nil, nil, err
 		}
-		return name, nil
+		env = box.ProjectEnviron(o.Environ, s.Grants)
+	} else {
+		env, _ = guard.Environ(o.Environ)
 	}
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return "", fmt.Errorf("%s is not installed, or not in PATH", name)
+	for k, v := range own {
+		env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, k+"=") })
+		env = append(env, k+"="+v)
 	}
-	return filepath.Abs(path)
+	return guard.EnvironOutside(env, o.Dir), box, nil
 }
 
 func (p *process) keep(b []byte) {

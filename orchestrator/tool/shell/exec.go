@@ -15,6 +15,7 @@ type Exec struct {
 	Name    string   // the tool's, for texts
 	Path    string   // absolute
 	Args    []string // with the program's name first
+	Env     []string // all of it; nil: the task's, without secrets
 	Stdin   []byte   // what it reads; nil: nothing
 	Timeout time.Duration
 	Network bool // the call asked for the network, and it was approved
@@ -31,11 +32,14 @@ func Run(ctx context.Context, env *tool.Env, o *Options, e Exec) (tool.Result, e
 
 // command is what the guard is to run.
 func (b bash) command(env *tool.Env, e Exec) guard.Command {
-	environ := env.Environ
-	if environ == nil {
-		environ = os.Environ()
+	kept := e.Env
+	if kept == nil {
+		environ := env.Environ
+		if environ == nil {
+			environ = os.Environ()
+		}
+		kept, _ = guard.Environ(environ)
 	}
-	kept, _ := guard.Environ(environ)
 	box := env.Sandbox
 	if e.Network {
 		box = box.WithNetwork()
