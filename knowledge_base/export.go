@@ -36,7 +36,8 @@ func (s *Store) Export(ctx context.Context, dir string, states []card.State) (n 
 	}
 	defer os.RemoveAll(temp)
 	list := slices.DeleteFunc(s.List(), func(e Entry) bool { return !slices.Contains(states, e.State) })
-	for _, e := range list {
+	for i := range list {
+		e := &list[i]
 		if err := ctx.Err(); err != nil {
 			return 0, fmt.Errorf("export: %w", err)
 		}
@@ -60,16 +61,25 @@ func (s *Store) Export(ctx context.Context, dir string, states []card.State) (n 
 	return len(list), nil
 }
 
-func (s *Store) exportCard(to string, e Entry) error {
-	text, _, err := s.Text(e.ID)
+// exportCard writes a card without its secrets; e becomes what was written.
+func (s *Store) exportCard(to string, e *Entry) error {
+	c, err := s.Get(e.ID)
+	if err != nil {
+		return err
+	}
+	c, markers, err := s.redactCard(c)
 	if err != nil {
 		return err
 	}
 	month := filepath.Join(to, filepath.Base(filepath.Dir(e.Path)))
+	if len(markers) > 0 {
+		s.notice("card %s: %s in the export; 'anamnesis kb redact' takes it out of the folder", e.ID, replaced(markers))
+		e.Topic, e.Path = c.Topic, filepath.Join(month, fileName(c.Topic, c.ID))
+	}
 	if err := os.MkdirAll(month, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(month, filepath.Base(e.Path)), text, 0o644)
+	return os.WriteFile(filepath.Join(month, filepath.Base(e.Path)), c.Markdown(), 0o644)
 }
 
 // exportIndex lists the cards as links.

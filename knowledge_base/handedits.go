@@ -29,6 +29,10 @@ func (s *Store) commitHandEdits() error {
 		return err
 	}
 	s.clean = ""
+	secret := s.leaveSecrets(edits)
+	if len(edits) == 0 && secret {
+		return nil
+	}
 	if len(edits) == 0 {
 		// A file that is no card of memory would not be missed when it goes.
 		if len(files) == len(s.cards) {
@@ -52,6 +56,20 @@ func (s *Store) commitHandEdits() error {
 	}
 	_, err = s.repo.Commit(c)
 	return err
+}
+
+// leaveSecrets takes the files out that hold a secret: they stay as the user
+// wrote them, and out of the history.
+func (s *Store) leaveSecrets(edits map[string][]byte) (found bool) {
+	for path, data := range edits {
+		var markers []string
+		if s.redactText(path+"\n"+string(data), &markers); len(markers) > 0 {
+			delete(edits, path)
+			found = true
+			s.notice("%s holds a secret (%s) and is kept out of the history; 'anamnesis kb redact' takes it out of the file", s.redactText(path, &markers), markers[0])
+		}
+	}
+	return found
 }
 
 // nameOf gives the topic of a card, or its path where it has none to read.

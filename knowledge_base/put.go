@@ -103,6 +103,9 @@ func (s *Store) Apply(ctx context.Context, ch Change) ([]Stored, error) {
 	if err := s.settle(); err != nil {
 		return nil, fmt.Errorf("put cards: %w", err)
 	}
+	if err := s.redactChange(&ch, cards); err != nil {
+		return nil, err
+	}
 	out := make([]Stored, len(cards))
 	var todo []planned
 	for i, c := range cards {

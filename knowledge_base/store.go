@@ -76,6 +76,14 @@ type Options struct {
 	// folders, the files' marks are looked at before each answer instead.
 	Watch bool
 
+	// Redact gives a text with markers in the place of its secrets, and the
+	// markers; nil: texts are stored as they are. Every card passes through it on
+	// its way in, and into an export.
+	Redact func(text string) (redacted string, markers []string)
+	// Notice, where it is given, is told in one line what was changed in what
+	// came in, or left out of it.
+	Notice func(line string)
+
 	usage, reviews string // where they are kept; "" is beside the cards, and nowhere
 
 	fs    fileSystem       // for tests

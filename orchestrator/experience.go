@@ -47,7 +47,7 @@ func (t *Task) countCards() error {
 // openCards opens the global cards, where new ones are written, and the
 // project's own, where it has any.
 func (t *Task) openCards(global string) error {
-	o := knowledgebase.Options{Watch: true, Embedder: t.opts.Embedder}
+	o := knowledgebase.Options{Watch: true, Embedder: t.opts.Embedder, Redact: t.redactor.Markers}
 	var err error
 	if t.cards, err = knowledgebase.Open(global, &o); err != nil {
 		return err

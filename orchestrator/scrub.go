@@ -1,9 +1,12 @@
 package orchestrator
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"sync"
 
 	"anamnesis/opstream/redact"
 )
@@ -52,3 +55,31 @@ func (s *Scrubber) Body(body []byte) ([]byte, error) {
 
 // Close ends the hold on the vault.
 func (s *Scrubber) Close() error { return s.vault.close() }
+
+// CardRedaction takes secrets out of cards. The markers are made with a key that
+// is kept beside the tasks, made when the first secret is found; where it cannot
+// be kept they are this process's own.
+func (h Home) CardRedaction(secrets []redact.Secret) func(text string) (redacted string, markers []string) {
+	found := redact.New(nil, secrets)
+	keyed := sync.OnceValue(func() *redact.Redactor { return redact.New(h.cardKey(), secrets) })
+	return func(text string) (string, []string) {
+		if _, any := found.Text(text); len(any) == 0 {
+			return text, nil
+		}
+		return keyed().Markers(text)
+	}
+}
+
+func (h Home) cardKey() []byte {
+	path := filepath.Join(h.Data, "cards.key")
+	key, err := os.ReadFile(path)
+	if err == nil && len(key) == redact.KeyBytes {
+		return key
+	}
+	key = make([]byte, redact.KeyBytes)
+	rand.Read(key) // never fails
+	if os.MkdirAll(h.Data, 0o700) == nil {
+		_ = os.WriteFile(path, key, 0o600) // without it the next process has other markers
+	}
+	return key
+}

@@ -115,7 +115,12 @@ func (a *app) kbOptions() (*knowledgebase.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &knowledgebase.Options{Embedder: embedder}
+	home, err := a.home()
+	if err != nil {
+		return nil, err
+	}
+	o := &knowledgebase.Options{Embedder: embedder, Redact: home.CardRedaction(a.secrets(nil)),
+		Notice: func(line string) { fmt.Fprintf(a.stderr, "anamnesis: %s\n", view.Clean(line)) }}
 	if isTerminal(a.stderr) {
 		p := &progressLine{out: a.stderr, now: time.Now}
 		o.Progress = p.showCards

@@ -72,10 +72,14 @@ func kbImport(ctx context.Context, store *knowledgebase.Store, path string, got 
 	got.Skipped = append(got.Skipped, skipped...)
 	var fit []*card.Card
 	for _, c := range cards {
+		clean, faulty := c, c.Validate()
+		if faulty == nil {
+			clean, faulty = store.Redacted(c)
+		}
 		switch old, err := store.Get(c.ID); {
-		case c.Validate() != nil:
-			got.Skipped = append(got.Skipped, notes.Skipped{Path: path, Why: fmt.Sprintf("%s: %v", c.Topic, c.Validate())})
-		case err == nil && (old.Hash() == c.Hash()):
+		case faulty != nil:
+			got.Skipped = append(got.Skipped, notes.Skipped{Path: path, Why: fmt.Sprintf("card %s: %v", c.ID, faulty)})
+		case err == nil && (old.Hash() == clean.Hash()):
 			got.There++
 		case err == nil && old.State != card.Draft:
 			got.Conflicts = append(got.Conflicts, c.ID)

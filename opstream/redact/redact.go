@@ -155,6 +155,17 @@ func (r *Redactor) Text(s string) (string, []Found) {
 	return out.String(), found
 }
 
+// Markers is Text with the markers alone of what was found, each once.
+func (r *Redactor) Markers(s string) (redacted string, markers []string) {
+	redacted, found := r.Text(s)
+	for _, f := range found {
+		if !slices.Contains(markers, f.Marker) {
+			markers = append(markers, f.Marker)
+		}
+	}
+	return redacted, markers
+}
+
 // stale reports whether something was learned since the last search.
 func (r *Redactor) stale() bool {
 	if r == nil || r.learned == nil {
