@@ -11,21 +11,39 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// Answer is a person's answer to a question of approval.
+// Question is a call that waits for the user's approval.
+type Question struct {
+	op.Call
+	Note string // what became of an earlier answer
+}
+
+// Answer is the user's answer to a Question.
 type Answer struct {
 	Allow    bool
 	ForTask  bool   // and everything else in this task, too
 	Same     bool   // and exactly this again in this task
+	Args     string // what the user put in place of the arguments; decided anew, whatever Allow says
 	Feedback string // a word to the model; it survives any jump
 }
 
+// verdict is what became of a call before it runs.
+type verdict struct {
+	run    bool
+	why    string // of a refusal: what the model is shown
+	args   string // the user's, in place of the call's; everything is decided anew with them
+	record []op.Body
+}
+
 // approve lets a call run or not, and gives what there is to record of it. The
-// reason of a refusal is what the model is shown; a person's word with it is
-// recorded as theirs and survives any jump.
-func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json.RawMessage, box *guard.Sandbox) (ok bool, why string, decision []op.Body) {
+// user's word with a refusal is recorded as theirs and survives any jump.
+func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json.RawMessage, box *guard.Sandbox) (v verdict) {
+	refuse := func(why string, d *op.ApprovalDecided) verdict {
+		d.Call, d.Decision = c.ID, "refuse"
+		return verdict{why: why, record: []op.Body{d}}
+	}
 	rules, err := t.rules()
 	if err != nil {
-		return false, fmt.Sprintf("%s was not run: %v.", c.Name, err), []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: "rules"}}
+		return refuse(fmt.Sprintf("%s was not run: %v.", c.Name, err), &op.ApprovalDecided{By: "rules"})
 	}
 	line := textArg(args, spec.Command)
 	facts := []guard.Facts{{Tool: c.Name, ReadOnly: spec.ReadOnly || spec.Delegates, Edits: spec.Edits, Command: line}}
@@ -41,31 +59,32 @@ func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 		}
 		switch d.Verdict {
 		case guard.Refuse:
-			return false, d.Text, []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: d.By}}
+			return refuse(d.Text, &op.ApprovalDecided{By: d.By})
 		case guard.Ask:
 			questions = append(questions, op.Call{ID: c.ID, Name: f.Tool, Args: c.Args})
 		}
 	}
 	subjects, records, missing := t.researched(c)
 	if len(missing) > 0 {
-		refused := &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byResearchGuard}
+		refused := &op.ApprovalDecided{By: byResearchGuard}
 		for _, s := range missing {
 			refused.Subjects = append(refused.Subjects, s.ID)
 		}
-		return false, t.researchRefusal(c.Name, missing), []op.Body{refused}
+		return refuse(t.researchRefusal(c.Name, missing), refused)
 	}
+	v.run = true
 	if len(subjects) > 0 {
-		decision = []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: byResearchGuard, Subjects: subjects, Research: records}}
+		v.record = []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: byResearchGuard, Subjects: subjects, Research: records}}
 	}
 	print := func(q op.Call) string { return guard.Fingerprint(q.Name, string(args), line, t.Dir) }
 	for _, q := range questions {
-		ok, why, asked := t.askApproval(ctx, q, print)
-		decision = append(decision, asked...)
-		if !ok {
-			return false, why, decision
+		asked := t.askApproval(ctx, c.Name, q, print)
+		asked.record = append(v.record, asked.record...)
+		if v = asked; !v.run {
+			return v
 		}
 	}
-	return true, "", decision
+	return v
 }
 
 // mode is the approval mode as it is now, and what a parent decides above it: an
@@ -142,28 +161,30 @@ func asksFor(args json.RawMessage, name string) bool {
 	return name != "" && json.Unmarshal(args, &values) == nil && string(values[name]) == "true"
 }
 
-// askApproval puts a call, or what it asks for beside, before the person.
-// What the person sees is what runs: where the print of the call is another after
+// askApproval puts a call of a tool, or what it asks for beside, before the user.
+// What the user sees is what runs: where the print of the call is another after
 // the answer, a script has been exchanged meanwhile, and it does not run.
-func (t *Task) askApproval(ctx context.Context, c op.Call, print func(op.Call) string) (ok bool, why string, decision []op.Body) {
+func (t *Task) askApproval(ctx context.Context, tool string, c op.Call, print func(op.Call) string) verdict {
 	refused := &op.ApprovalDecided{Call: c.ID, Decision: "refuse"}
+	no := func(why string) verdict { return verdict{why: why, record: []op.Body{refused}} }
 	before := print(c)
 	if t.approvedSame(before) {
-		return true, "", []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: byPerson, Print: before}}
+		return verdict{run: true, record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: byPerson, Print: before}}}
 	}
 	if t.opts.Approve == nil {
 		refused.By = "nobody"
-		return false, "Refused: this call needs a person's approval and nobody is there to give it.", []op.Body{refused}
+		return no("Refused: this call needs a person's approval and nobody is there to give it.")
 	}
-	t.opts.family.askMu.Lock()
-	a := t.opts.Approve(ctx, c)
-	t.opts.family.askMu.Unlock()
+	a := t.answerFor(ctx, tool, c)
 	if ctx.Err() != nil {
-		return false, "Not run: " + endedBy(ctx) + ".", nil
+		return verdict{why: "Not run: " + endedBy(ctx) + "."}
+	}
+	if a.Args != "" {
+		return verdict{args: a.Args, record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "edit", By: byPerson, Args: a.Args}}}
 	}
 	if a.Allow && print(c) != before {
 		refused.By = "guard:changed"
-		return false, "Not run: a script that this call runs was changed while the person was asked about it. Make the call again to have it looked at as it is now.", []op.Body{refused}
+		return no("Not run: a script that this call runs was changed while the person was asked about it. Make the call again to have it looked at as it is now.")
 	}
 	if a.Allow {
 		if a.ForTask {
@@ -171,12 +192,38 @@ func (t *Task) askApproval(ctx context.Context, c op.Call, print func(op.Call) s
 			t.approval, t.opts.above = string(guard.ModeAuto), nil
 			t.mu.Unlock()
 		}
-		return true, "", []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: byPerson, ForTask: a.ForTask, Print: before, Same: a.Same}}
+		return verdict{run: true, record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: byPerson, ForTask: a.ForTask, Print: before, Same: a.Same}}}
 	}
 	refused.By, refused.Feedback = byPerson, a.Feedback
-	decision = []op.Body{refused}
+	v := no("Refused by the person.")
 	if a.Feedback != "" {
-		decision = append(decision, &op.UserSaid{Text: a.Feedback, Source: op.SourceRejection})
+		v.record = append(v.record, &op.UserSaid{Text: a.Feedback, Source: op.SourceRejection})
 	}
-	return false, "Refused by the person.", decision
+	return v
+}
+
+// answerFor asks until the answer is one: arguments that the user put in place of
+// a call's must be valid and others than the call's.
+func (t *Task) answerFor(ctx context.Context, tool string, c op.Call) Answer {
+	t.opts.family.askMu.Lock()
+	defer t.opts.family.askMu.Unlock()
+	q := Question{Call: c}
+	for {
+		a := t.opts.Approve(ctx, q)
+		if a.Args == "" || ctx.Err() != nil {
+			return a
+		}
+		_, _, err := t.tools.Validate(op.Call{ID: c.ID, Name: tool, Args: a.Args})
+		if err == nil && op.CanonicalArgs(a.Args) != op.CanonicalArgs(c.Args) {
+			return a
+		}
+		if q.Note = "Nothing was edited."; err != nil {
+			q.Note = "Not taken: " + err.Error()
+		}
+	}
+}
+
+// editedNote tells the model what ran in place of its call.
+func editedNote(args string) string {
+	return "The user edited this call before it ran. What ran has these arguments: " + args + "\n\n"
 }

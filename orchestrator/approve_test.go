@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
 )
 
@@ -25,7 +24,7 @@ turns:
   - expect:
       - {on: result, lacks: "not run"}
     reply: done
-`, Options{Approval: "ask", Rules: rules, Approve: func(context.Context, op.Call) Answer { return Answer{Allow: true, ForTask: true} }})
+`, Options{Approval: "ask", Rules: rules, Approve: func(context.Context, Question) Answer { return Answer{Allow: true, ForTask: true} }})
 	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" {
 		t.Errorf("%+v, %v", out, err)
 	}

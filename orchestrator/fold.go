@@ -231,6 +231,7 @@ func (s *State) tool(o op.Op) error {
 	switch b := o.Body.(type) {
 	case *op.ToolCalled:
 		c.Called, c.World, c.Effects, c.Changes = true, b.World, b.Effects, b.Changes
+		c.Args = b.Args // the user may have edited them
 	case *op.ToolStarted:
 		c.Started = b
 	case *op.ToolReturned:

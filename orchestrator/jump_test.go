@@ -152,7 +152,7 @@ func TestRefusalIsOneWrite(t *testing.T) {
   - expect:
       - {on: all-joined, contains: ["Refused by the person.", "never do that"]}
     reply: Done.
-`, Options{Approval: "ask", Approve: func(context.Context, op.Call) Answer { return Answer{Feedback: "never do that"} }})
+`, Options{Approval: "ask", Approve: func(context.Context, Question) Answer { return Answer{Feedback: "never do that"} }})
 	task.opts.Event = func(o op.Op) {
 		if _, ok := o.Body.(*op.ApprovalDecided); ok {
 			panic(errKilled)

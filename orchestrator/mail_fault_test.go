@@ -57,7 +57,7 @@ func TestMailKeepsRejection(t *testing.T) {
       - {on: last, contains: ["I tried to say hi", "(rejection): use tabs", "(steer): and be quick"]}
       - {on: all-joined, lacks: ["echo hi", "If you can read this"]}
     reply: Done.
-`, Options{Approval: "ask", Approve: func(ctx context.Context, _ op.Call) Answer {
+`, Options{Approval: "ask", Approve: func(ctx context.Context, _ Question) Answer {
 		if err := task.Say(ctx, "and be quick", op.SourceSteer); err != nil {
 			t.Error(err)
 		}

@@ -287,6 +287,11 @@ func (t *Task) runCalls(ctx, keep context.Context, calls []CallState) error {
 
 // runCall runs one call: approval, intent, effect, result.
 func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
+	return t.runEdited(ctx, keep, c, false)
+}
+
+// runEdited is runCall for a call whose arguments the user may have edited.
+func (t *Task) runEdited(ctx, keep context.Context, c op.Call, edited bool) error {
 	if ctx.Err() != nil {
 		return t.finishCall(keep, c, tool.Result{IsError: true, Text: "Not run: " + endedBy(ctx) + "."}, 0, 0)
 	}
@@ -337,11 +342,18 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 	if env.Sandbox, err = t.sandboxFor(ctx, spec); err != nil {
 		return err
 	}
-	ok, why, decision := t.approve(ctx, c, spec, args, env.Sandbox)
-	if !ok { // one write: a refusal is never forgotten and the call run after all
-		return t.post(keep, append(decision, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: why, IsError: true, Refused: true})...)
+	v := t.approve(ctx, c, spec, args, env.Sandbox)
+	if v.args != "" {
+		c.Args = v.args
+		if err := t.post(keep, v.record...); err != nil {
+			return err
+		}
+		return t.runEdited(ctx, keep, c, true)
 	}
-	if err := t.post(keep, append(decision, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: call.World, Effects: call.Effects, Changes: !spec.ReadOnly})...); err != nil {
+	if !v.run { // one write: a refusal is never forgotten and the call run after all
+		return t.post(keep, append(v.record, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: v.why, IsError: true, Refused: true})...)
+	}
+	if err := t.post(keep, append(v.record, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: call.World, Effects: call.Effects, Changes: !spec.ReadOnly})...); err != nil {
 		return err
 	}
 	start := t.now()
@@ -354,6 +366,9 @@ func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
 		res.Text = strings.TrimSpace(res.Text + "\n" + cutShort(ctx) + ": it may have taken effect in part.")
 	}
 	res.Text = again.remind(res.Text)
+	if edited {
+		res.Text = editedNote(c.Args) + res.Text
+	}
 	return t.finishCall(keep, c, res, again.last, t.now().Sub(start))
 }
 

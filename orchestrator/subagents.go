@@ -322,9 +322,9 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 		o.Sandbox = guard.StricterConfinement(o.Sandbox, guard.Confinement(s.Spec.Sandbox))
 	}
 	if approve := t.opts.Approve; approve != nil {
-		o.Approve = func(ctx context.Context, c op.Call) Answer {
-			c.Name = s.Spec.Name + ": " + c.Name
-			return approve(ctx, c)
+		o.Approve = func(ctx context.Context, q Question) Answer {
+			q.Name = s.Spec.Name + ": " + q.Name
+			return approve(ctx, q)
 		}
 	}
 	if ask := t.opts.Ask; ask != nil {

@@ -54,8 +54,8 @@ type Options struct {
 	Sources []tool.Source // tools that come and go, after Tools
 	// Embedder makes the vectors of the cards; nil: the built-in one.
 	Embedder retrieval.Embedder
-	Reflect  model.Model                                 // answers as the Reflect-Agent; nil: Model does
-	Approve  func(ctx context.Context, c op.Call) Answer // nil: nobody is there
+	Reflect  model.Model                                  // answers as the Reflect-Agent; nil: Model does
+	Approve  func(ctx context.Context, q Question) Answer // nil: nobody is there
 	// Ask puts a question to the person; false: no answer. nil: nobody is there.
 	Ask      func(ctx context.Context, question string) (string, bool)
 	Approval string // overrides the task's mode in this process

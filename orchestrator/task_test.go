@@ -147,7 +147,7 @@ func TestRejectionSurvives(t *testing.T) {
   - expect:
       - {on: last, contains: ["What the person said", "(rejection): use tabs"]}
     reply: Done.
-`, Options{Approval: "ask", Approve: func(context.Context, op.Call) Answer { return Answer{Feedback: "use tabs"} }})
+`, Options{Approval: "ask", Approve: func(context.Context, Question) Answer { return Answer{Feedback: "use tabs"} }})
 	out, err := task.Run(t.Context())
 	if err != nil || out.Reason != "done" {
 		t.Fatalf("Run = %+v, %v", out, err)

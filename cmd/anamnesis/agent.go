@@ -3,17 +3,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
-	"strings"
-	"sync"
 
 	"github.com/charmbracelet/colorprofile"
 	"golang.org/x/term"
@@ -96,19 +90,17 @@ func (a *app) width() int {
 
 // runTask runs one turn of an open task with everything a person at a
 // terminal expects: steering by typed lines, approval questions, the socket.
-func (a *app) runTask(ctx context.Context, t *orchestrator.Task, h orchestrator.Home, lines *lineReader, p view.Printer) error {
+func (a *app) runTask(ctx context.Context, t *orchestrator.Task, h orchestrator.Home, keys *view.Keyboard, p view.Printer) error {
 	if err := a.tellSandbox(ctx, t); err != nil {
 		return err
 	}
-	if lines != nil {
-		lines.steer(func(line string) {
+	if keys != nil {
+		keys.Steer(func(line string) {
 			if err := t.Say(ctx, line, op.SourceSteer); err != nil {
 				fmt.Fprintf(a.stderr, "anamnesis: %v\n", err)
 			}
 		})
-	}
-	if lines != nil {
-		defer lines.steer(nil)
+		defer keys.Steer(nil)
 	}
 	var last orchestrator.Outcome
 	for {
@@ -176,7 +168,7 @@ func outcomeError(task string, out orchestrator.Outcome) error {
 }
 
 // taskOptions are a task's surroundings in this process.
-func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.Printer, lines *lineReader) (orchestrator.Options, error) {
+func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.Printer, keys *view.Keyboard) (orchestrator.Options, error) {
 	more, err := builtin.OptIn(f.tools...)
 	if err != nil {
 		return orchestrator.Options{}, usageError("--tools: %v", err)
@@ -215,15 +207,16 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 		Scan:        a.firstScan(),
 		AfterAppend: a.afterAppend, WorldHook: a.worldHook, SealAfter: a.sealAfter, CheckpointEvery: a.checkpointEvery,
 	}
-	if lines != nil {
-		o.Approve, o.Ask = lines.approve, lines.ask
+	if keys != nil {
+		at := questions{keys}
+		o.Approve, o.Ask = at.approve, at.ask
 	}
 	return o, nil
 }
 
 // surround gives a task what its directory has for it: rules, subagents, tools
 // that come and go. done ends what serves those.
-func (a *app) surround(ctx context.Context, h orchestrator.Home, dir string, f agentFlags, subagents []op.Agent, lines *lineReader, o *orchestrator.Options) (done func(), err error) {
+func (a *app) surround(ctx context.Context, h orchestrator.Home, dir string, f agentFlags, subagents []op.Agent, keys *view.Keyboard, o *orchestrator.Options) (done func(), err error) {
 	o.KnownModel = knownModel(h, dir)
 	if o.Rules, err = a.standingRules(h, dir); err != nil {
 		return nil, err
@@ -231,142 +224,5 @@ func (a *app) surround(ctx context.Context, h orchestrator.Home, dir string, f a
 	if err := a.addSubagents(ctx, h, dir, f, subagents, o); err != nil {
 		return nil, err
 	}
-	return a.addSources(ctx, h, dir, f, lines, o)
-}
-
-// lineReader shares the terminal's lines between steering and questions: a
-// line answers the question that is open, and steers otherwise.
-type lineReader struct {
-	mu       sync.Mutex
-	out      io.Writer
-	question chan string // open question, nil otherwise
-	ended    bool        // no line will come any more
-	say      func(string)
-	pending  []string // typed before the task was open
-}
-
-func newLineReader(in io.Reader, out io.Writer) *lineReader {
-	l := &lineReader{out: out}
-	go func() { // ends with the process: a terminal's read cannot be called back
-		sc := bufio.NewScanner(in)
-		sc.Buffer(make([]byte, 0, 64<<10), 1<<20)
-		for sc.Scan() {
-			l.line(strings.TrimSpace(sc.Text()))
-		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.ended = true
-		if l.question != nil {
-			close(l.question)
-			l.question = nil
-		}
-	}()
-	return l
-}
-
-func (l *lineReader) line(s string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.question != nil:
-		l.question <- s
-		l.question = nil
-	case s == "":
-	case l.say != nil:
-		l.say(s)
-	default:
-		l.pending = append(l.pending, s)
-	}
-}
-
-func (l *lineReader) steer(say func(string)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.say = say
-	if say == nil {
-		return
-	}
-	for _, s := range l.pending {
-		say(s)
-	}
-	l.pending = nil
-}
-
-// approve asks the person about one call: y, a (all of this task), or n with
-// a word to the model.
-func (l *lineReader) approve(ctx context.Context, c op.Call) orchestrator.Answer {
-	answer := make(chan string, 1)
-	l.mu.Lock()
-	if l.ended {
-		l.mu.Unlock()
-		return orchestrator.Answer{Feedback: ""}
-	}
-	l.question = answer
-	fmt.Fprintf(l.out, "\n? %s\n%s\n  y (yes), t (exactly this, for the task), a (all in this task), anything else is a no and the reason why: ", view.Line(c.Name, 80), view.Clean(prettyArgs(c.Args)))
-	l.mu.Unlock()
-	select {
-	case <-ctx.Done():
-		return orchestrator.Answer{Feedback: ""}
-	case s := <-answer:
-		return parseAnswer(s)
-	}
-}
-
-// ask puts a question of the program to the person; false: no answer came.
-func (l *lineReader) ask(ctx context.Context, question string) (string, bool) {
-	answer := make(chan string, 1)
-	l.mu.Lock()
-	if l.ended {
-		l.mu.Unlock()
-		return "", false
-	}
-	l.question = answer
-	fmt.Fprintf(l.out, "\n? %s\n  your answer (empty ends the turn): ", view.Clean(question))
-	l.mu.Unlock()
-	select {
-	case <-ctx.Done():
-		return "", false
-	case s, ok := <-answer:
-		return s, ok && s != ""
-	}
-}
-
-// prettyArgs shows a call's arguments one a line, texts as they will be used.
-func prettyArgs(args string) string {
-	var m map[string]any
-	if json.Unmarshal([]byte(args), &m) != nil {
-		return "  " + args
-	}
-	var lines []string
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		text, ok := m[k].(string)
-		if !ok {
-			data, err := json.Marshal(m[k])
-			if err != nil {
-				return "  " + args
-			}
-			text = string(data)
-		}
-		lines = append(lines, "  "+k+": "+strings.ReplaceAll(text, "\n", "\n    "))
-	}
-	return strings.Join(lines, "\n")
-}
-
-// parseAnswer allows on an exact key only; whatever else was typed is a no, with
-// the words kept for the model.
-func parseAnswer(s string) orchestrator.Answer {
-	switch s = strings.TrimSpace(s); strings.ToLower(s) {
-	case "y", "yes":
-		return orchestrator.Answer{Allow: true}
-	case "t", "task":
-		return orchestrator.Answer{Allow: true, Same: true}
-	case "a", "all":
-		return orchestrator.Answer{Allow: true, ForTask: true}
-	case "n", "no", "":
-		return orchestrator.Answer{}
-	}
-	if rest, ok := strings.CutPrefix(s, "n "); ok {
-		s = strings.TrimSpace(rest)
-	}
-	return orchestrator.Answer{Feedback: s}
+	return a.addSources(ctx, h, dir, f, keys, o)
 }

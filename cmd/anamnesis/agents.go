@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"anamnesis/anamnesis/tokens"
+	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/agent"
@@ -53,7 +54,7 @@ func agentError(err error) error {
 // pickAgent finds the agent a new task runs with. What a project brings runs
 // when it was approved: an agent that was asked for is refused otherwise, and
 // the project's own default is passed over.
-func (a *app) pickAgent(ctx context.Context, h orchestrator.Home, f agentFlags, lines *lineReader) (*agent.Loaded, error) {
+func (a *app) pickAgent(ctx context.Context, h orchestrator.Home, f agentFlags, keys *view.Keyboard) (*agent.Loaded, error) {
 	loader, err := agentLoader(h, f.dir, true)
 	if err != nil {
 		return nil, err
@@ -65,8 +66,8 @@ func (a *app) pickAgent(ctx context.Context, h orchestrator.Home, f agentFlags, 
 	who, err := loader.Load(name)
 	if err == nil {
 		var ask func(context.Context, string) bool
-		if lines != nil {
-			ask = lines.approves
+		if keys != nil {
+			ask = questions{keys}.approves
 		}
 		ok, err := who.Allow(ctx, guard.OpenTrust(h.Approvals()), ask)
 		if ok || err != nil {

@@ -27,12 +27,12 @@ func TestAgentAsked(t *testing.T) {
 	}{{"n", exitRefused, "nobody approved it as it is now"}, {"y", exitDone, "I fixed it."}, {"", exitDone, "I fixed it."}} {
 		p := atTerminal(t, dir, "run", "--dir", "w", "--model", "script:words.yaml", "--agent", "fixer", "Go.")
 		if row.answer != "" {
-			shown := p.sees("Use it? (y or n)")
+			shown := p.sees("Use it?")
 			if !strings.Contains(shown, "system_prompt: fixer.md") || !strings.Contains(shown, "You fix things.") || strings.Contains(shown, "\x1b[2J") {
 				t.Errorf("asked about:\n%s", shown)
 			}
-			p.sees("your answer")
-			p.types(row.answer)
+			p.sees("y approve · n not: ")
+			p.keys(row.answer)
 		}
 		if code, rest := p.ends(); code != row.code || !strings.Contains(rest, row.says) {
 			t.Errorf("%q: exit %d, want %d with %q:\n%s", row.answer, code, row.code, row.says, rest)

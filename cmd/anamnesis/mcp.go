@@ -428,9 +428,3 @@ func (a *app) confirm(ctx context.Context, what, question string, yes bool) erro
 	}
 	return nil
 }
-
-// approves puts a question about something a repository brings.
-func (l *lineReader) approves(ctx context.Context, question string) bool {
-	answer, ok := l.ask(ctx, question+" (y or n)")
-	return ok && isYes(answer)
-}

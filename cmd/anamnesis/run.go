@@ -76,8 +76,11 @@ func (a *app) run(ctx context.Context, f agentFlags, lasting taskFlags, id, requ
 	if info, err := os.Stat(f.dir); err != nil || !info.IsDir() {
 		return usageError("--dir %s: not a directory; make it first", f.dir)
 	}
-	lines := a.personAt()
-	who, err := a.pickAgent(ctx, h, f, lines)
+	keys := a.keyboard(ctx)
+	if keys != nil {
+		defer keys.Close()
+	}
+	who, err := a.pickAgent(ctx, h, f, keys)
 	if err != nil {
 		return err
 	}
@@ -107,11 +110,11 @@ func (a *app) run(ctx context.Context, f agentFlags, lasting taskFlags, id, requ
 		Task: n.ID, Agent: n.Agent.Name, Dir: n.Dir, Model: n.Model, EAS: n.EAS, EASFrom: n.EASFrom,
 		Approval: mode, Notice: notice, Banner: m.banner,
 	})
-	opts, err := a.taskOptions(f, m, mode, p, lines)
+	opts, err := a.taskOptions(f, m, mode, p, keys)
 	if err != nil {
 		return err
 	}
-	done, err := a.surround(ctx, h, n.Dir, f, who.Spec.Subagents, lines, &opts)
+	done, err := a.surround(ctx, h, n.Dir, f, who.Spec.Subagents, keys, &opts)
 	if err != nil {
 		return err
 	}
@@ -120,7 +123,7 @@ func (a *app) run(ctx context.Context, f agentFlags, lasting taskFlags, id, requ
 	if err != nil {
 		return err
 	}
-	return closing(a.runTask(ctx, t, h, lines, p), t.Close())
+	return closing(a.runTask(ctx, t, h, keys, p), t.Close())
 }
 
 // newTask fills in what a task is made of.
@@ -206,12 +209,12 @@ func (a *app) tellRefused(t *orchestrator.Task) {
 	}
 }
 
-// personAt reads the terminal's lines, where there is one.
-func (a *app) personAt() *lineReader {
+// keyboard is the terminal's, where there is one.
+func (a *app) keyboard(ctx context.Context) *view.Keyboard {
 	if !a.interactive() {
 		return nil
 	}
-	return newLineReader(a.stdin, a.stderr)
+	return view.NewKeyboard(ctx, a.stdin.(*os.File), a.stderr)
 }
 
 // announce says what is about to run, before anything else, and gives the
@@ -292,16 +295,27 @@ func (a *app) resumedModel(ctx context.Context, f *agentFlags, id string, st *or
 	return m, a.costKnown(*f, m)
 }
 
-// resumedApproval is what the flags say, or what was given when the task was
-// started, or by a person since.
-func resumedApproval(f agentFlags, st *orchestrator.State) string {
-	if f.approval == "" && (st.Approval == "auto" || st.Approval == "edits") {
-		return st.Approval
+// resumedApproval is the mode a task goes on with: what the flags say, or what was
+// given when the task was started, or by the user since. notice says which it is,
+// why, and what changes it.
+func (a *app) resumedApproval(f agentFlags, st *orchestrator.State) (mode, notice string, err error) {
+	from, why := f.approval, "--approval says so"
+	switch spec := st.Opened.Agent; {
+	case from != "":
+	case st.Approval != st.Opened.Approval:
+		from, why = st.Approval, "the user allowed everything in this task"
+	case st.Approval == string(guard.ModeAuto) || st.Approval == string(guard.ModeEdits):
+		from, why = st.Approval, "the task was started with it"
+	case spec != nil && spec.Approval != "":
+		from, why = spec.Approval, "the agent "+spec.Name+" says so"
+	default:
+		why = "it is the default at a terminal"
 	}
-	if spec := st.Opened.Agent; f.approval == "" && spec != nil {
-		return spec.Approval
+	mode, notice, err = a.approvalMode(from)
+	if notice == "" {
+		notice = fmt.Sprintf("approval mode is %s: %s; --approval MODE sets another (ask, edits, auto, deny)", mode, why)
 	}
-	return f.approval
+	return mode, notice, err
 }
 
 func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
@@ -328,7 +342,7 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	mode, notice, err := a.approvalMode(resumedApproval(f, st))
+	mode, notice, err := a.resumedApproval(f, st)
 	if err != nil {
 		return err
 	}
@@ -344,22 +358,25 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 		return err
 	}
 	resumed.Continue, resumed.Redact = goOn, unknownTo(st, f.redact)
-	a.tellUnset(id, st.Redact)
 	f.dir, f.redact = st.Opened.Dir, append(resumed.Redact, st.Redact...)
 	eas, easFrom := st.EAS, st.Opened.EASFrom
 	if resumed.EAS > 0 {
 		eas, easFrom = resumed.EAS, resumed.EASFrom
 	}
-	lines := a.personAt()
+	keys := a.keyboard(ctx)
+	if keys != nil {
+		defer keys.Close()
+	}
 	p := a.announce(f, view.Start{
 		Task: id, Agent: agentOf(st), Dir: st.Opened.Dir, Model: m.name, EAS: eas, EASFrom: easFrom,
 		Approval: mode, Notice: notice, Banner: m.banner,
 	})
-	opts, err := a.taskOptions(f, m, mode, p, lines)
+	a.tellUnset(id, st.Redact)
+	opts, err := a.taskOptions(f, m, mode, p, keys)
 	if err != nil {
 		return err
 	}
-	done, err := a.surround(ctx, h, st.Opened.Dir, f, subagentsOf(st), lines, &opts)
+	done, err := a.surround(ctx, h, st.Opened.Dir, f, subagentsOf(st), keys, &opts)
 	if err != nil {
 		return err
 	}
@@ -372,7 +389,7 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	if err := t.Resume(ctx, message, resumed); err != nil {
 		return closing(err, t.Close())
 	}
-	return closing(a.runTask(ctx, t, h, lines, p), t.Close())
+	return closing(a.runTask(ctx, t, h, keys, p), t.Close())
 }
 
 // resumedWith is the record of a resume: what changes with another model.

@@ -28,11 +28,12 @@ subagents:
         reply: I touched one.
 `)
 	p := runAsked(t, dir)
-	for _, answer := range []string{"y", "n leave the second alone"} {
+	for _, answer := range []string{"y", "n"} {
 		p.sees("? coder: Bash")
-		p.sees("anything else")
-		p.types(answer)
+		p.answers(answer)
 	}
+	p.sees("Enter: none, Esc goes back): ")
+	p.types("leave the second alone")
 	code, rest := p.ends()
 	if code != 0 || !strings.Contains(rest, "It was careful.") {
 		t.Errorf("exit %d:\n%s", code, rest)

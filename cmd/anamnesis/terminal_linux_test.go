@@ -20,6 +20,8 @@ type terminal struct {
 	cmd  *exec.Cmd
 	ours *os.File
 
+	before unix.Termios // the modes it was given
+
 	mu   sync.Mutex
 	text string // what it showed since it was looked at last
 	more chan struct{}
@@ -47,6 +49,7 @@ func atTerminal(t *testing.T, dir string, args ...string) *terminal {
 	}
 	defer theirs.Close()
 	p := &terminal{t: t, ours: ours, more: make(chan struct{}, 1), done: make(chan struct{})}
+	p.before = p.modes()
 	p.cmd = exec.Command(os.Args[0], args...)
 	p.cmd.Dir = dir
 	p.cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "ANAMNESIS_HOME="+filepath.Join(dir, ".home"), "TERM=dumb", "NO_COLOR=1")
@@ -107,12 +110,34 @@ func (p *terminal) sees(want string) string {
 	}
 }
 
-// types answers.
-func (p *terminal) types(line string) {
+// types enters a line.
+func (p *terminal) types(line string) { p.t.Helper(); p.keys(line + "\n") }
+
+// keys sends characters at once.
+func (p *terminal) keys(text string) {
 	p.t.Helper()
-	if _, err := p.ours.WriteString(line + "\n"); err != nil {
+	if _, err := p.ours.WriteString(text); err != nil {
 		p.t.Fatal(err)
 	}
+}
+
+// answers waits for the prompt of an approval and presses a key. It gives what was
+// shown before the prompt.
+func (p *terminal) answers(key string) string {
+	p.t.Helper()
+	before := p.sees("? help: ")
+	p.keys(key)
+	return before
+}
+
+// modes are the terminal's.
+func (p *terminal) modes() unix.Termios {
+	p.t.Helper()
+	modes, err := unix.IoctlGetTermios(int(p.ours.Fd()), unix.TCGETS)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return *modes
 }
 
 // ends waits for the program's end and gives its exit code and the rest of what

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/tool/command"
@@ -19,7 +20,7 @@ import (
 
 // addSources gives a task the tools that come and go in its directory. done
 // ends what serves them.
-func (a *app) addSources(ctx context.Context, h orchestrator.Home, dir string, f agentFlags, lines *lineReader, o *orchestrator.Options) (done func(), err error) {
+func (a *app) addSources(ctx context.Context, h orchestrator.Home, dir string, f agentFlags, keys *view.Keyboard, o *orchestrator.Options) (done func(), err error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return func() {}, nil // opening the task says what to do
 	}
@@ -34,8 +35,8 @@ func (a *app) addSources(ctx context.Context, h orchestrator.Home, dir string, f
 	trust := guard.OpenTrust(h.Approvals())
 	own := &command.Source{Folders: toolFolders(h, dir), Trust: trust}
 	mo := mcp.Options{Dir: dir, Getenv: a.getenv, Program: version, FirstWait: f.toolsWait, Trust: trust}
-	if lines != nil {
-		mo.Ask, own.Ask = lines.approves, lines.approves
+	if keys != nil {
+		mo.Ask, own.Ask = questions{keys}.approves, questions{keys}.approves
 	}
 	o.Sources = append(o.Sources, own)
 	if len(servers) == 0 {

@@ -152,7 +152,7 @@ type ModelFailed struct {
 // ApprovalDecided records who let a call run, or did not.
 type ApprovalDecided struct {
 	Call     string `json:"call"`     // call id
-	Decision string `json:"decision"` // allow | refuse
+	Decision string `json:"decision"` // allow | refuse | edit: decided anew with Args
 	By       string `json:"by"`       // person | mode:deny | …
 	Feedback string `json:"feedback,omitempty"`
 	// ForTask: and every later call of this task.
@@ -161,6 +161,8 @@ type ApprovalDecided struct {
 	// scripts they name. Same: and every later call of this task with that print.
 	Print string `json:"print,omitempty"`
 	Same  bool   `json:"same,omitempty"`
+	// Args are the arguments that the user put in place of the call's, of an edit.
+	Args string `json:"args,omitempty"`
 	// Subjects are what the call is about, where it had to be looked up first,
 	// and Research, where that was done, the records that let it run.
 	Subjects []string `json:"subjects,omitempty"`

@@ -51,7 +51,7 @@ func Describe(o op.Op, dir string) string {
 	case *op.SubagentEnded:
 		return fmt.Sprintf("subagent's task %s ended (%s) after %d steps", b.Task, b.Reason, b.Steps)
 	case *op.ApprovalDecided:
-		return oneLine(fmt.Sprintf("%s by %s %s", b.Decision, b.By, b.Feedback))
+		return oneLine(fmt.Sprintf("%s by %s %s%s", b.Decision, b.By, b.Feedback, b.Args))
 	case *op.ResearchDone:
 		return "looked up " + oneLine(b.Subject)
 	case *op.TodosSet:
