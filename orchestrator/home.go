@@ -71,6 +71,9 @@ func (h Home) Projects() string { return filepath.Join(h.State, "projects") }
 // Temp is what a task's commands have as /tmp.
 func (h Home) Temp(id string) string { return filepath.Join(h.Task(id), "tmp") }
 
+// Quarantine is where what a task's commands left for git to run is moved to.
+func (h Home) Quarantine(id string) string { return filepath.Join(h.Task(id), "quarantine") }
+
 // Socket is where a live task listens.
 func (h Home) Socket(id string) string { return filepath.Join(h.Task(id), "live.sock") }
 

@@ -167,6 +167,8 @@ func (js *jobs) leave(ctx context.Context, j *job, end tool.JobEnd) {
 	b := &op.JobEnded{Job: j.ID, Why: j.Why, Exit: j.Exit, Bytes: j.Bytes, Network: j.Network}
 	if j.Why == jobExit || j.Why == jobTimeout {
 		b.Notice = fmt.Sprintf("[background] %s (%s) ended: %s. TaskOutput shows what it printed.", j.ID, oneLine(j.Command, maxDelivered), endText(j.Job))
+	} else if j.Note != "" {
+		b.Notice = fmt.Sprintf("[background] %s (%s) was ended: %s", j.ID, oneLine(j.Command, maxDelivered), j.Note)
 	}
 	js.mu.Unlock()
 	if err := js.t.post(ctx, b); err != nil && !errors.Is(err, ErrNotLive) {
@@ -177,10 +179,10 @@ func (js *jobs) leave(ctx context.Context, j *job, end tool.JobEnd) {
 }
 
 func endText(j tool.Job) string {
-	if j.Why == jobTimeout {
-		return "its time was up"
-	}
 	text := fmt.Sprintf("exit %d", j.Exit)
+	if j.Why == jobTimeout {
+		text = "its time was up"
+	}
 	if j.Note != "" {
 		text += " (" + j.Note + ")"
 	}

@@ -13,9 +13,13 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// protectedNames are what commands do not write in the world: the person's files for
-// this program, and what git runs for the person, outside of any sandbox.
-const protectedNames = ".anamnesis .git/hooks .git/config"
+// protectedNames are what commands do not write in the world: the user's files for
+// this program, and gitNames what git runs for the user where no quarantine
+// watches over that.
+const (
+	protectedNames = ".anamnesis"
+	gitNames       = ".git/hooks .git/config"
+)
 
 // confines is what holds the commands of a task in.
 type confines struct {
@@ -33,7 +37,7 @@ func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
 		return t.confines.box, nil
 	}
 	box, err := t.confines.home.NewSandbox(ctx, guard.SandboxOptions{
-		Confine: t.confinement(), World: t.Dir, Writable: t.state.Opened.Writable, Temp: t.confines.home.Temp(t.ID),
+		Confine: t.confinement(), World: t.Dir, Writable: t.state.Opened.Writable, Temp: t.confines.home.Temp(t.ID), Quarantine: t.confines.home.Quarantine(t.ID),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox of task %s: %w", t.ID, err)
@@ -49,7 +53,11 @@ func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
 // NewSandbox makes the sandbox of commands in a world, of which the options name
 // the world, what may be written beside it and the place of temporary files.
 func (h Home) NewSandbox(ctx context.Context, o guard.SandboxOptions) (*guard.Sandbox, error) {
-	for name := range strings.FieldsSeq(protectedNames) {
+	names := protectedNames
+	if o.Quarantine == "" {
+		names += " " + gitNames
+	}
+	for name := range strings.FieldsSeq(names) {
 		o.Protected = append(o.Protected, filepath.Join(o.World, name))
 	}
 	if o.Confine != guard.ConfineOff {
@@ -80,6 +88,11 @@ func (h Home) places(o *guard.SandboxOptions) error {
 	}
 	if o.Temp, err = madeDir(o.Temp); err != nil {
 		return err
+	}
+	if o.Quarantine != "" {
+		if o.Quarantine, err = madeDir(o.Quarantine); err != nil {
+			return err
+		}
 	}
 	for _, root := range h.Roots() {
 		if real, err := filepath.EvalSymlinks(root); err == nil {

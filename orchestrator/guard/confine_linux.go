@@ -209,21 +209,22 @@ func (c *confinement) protected() []string {
 			out = append(out, real)
 		}
 	}
-	return out
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
-// pinned are the world's directories that hold protected ones. Each becomes a
-// mount of its own: who could rename it would put another in its place.
+// pinned are the directories in the world that hold protected files, those
+// around others first. Each becomes a mount of its own: who could rename it
+// would put another in its place. A work tree, whose .git is a file, stays as it is.
 func pinned(world string, protected []string) []string {
 	var out []string
 	for _, p := range protected {
-		rel, err := filepath.Rel(world, p)
-		top, _, deeper := strings.Cut(rel, "/")
-		if dir := filepath.Join(world, top); err == nil && deeper && !slices.Contains(out, dir) {
+		if dir := filepath.Dir(p); dir != world && filepath.Base(p) != ".git" {
 			out = append(out, dir)
 		}
 	}
-	return out
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // devicesKept are the devices that are none of a machine's parts.

@@ -50,6 +50,9 @@ type SandboxOptions struct {
 	// /tmp. Both are made when they are needed; either may lie in a hidden
 	// directory.
 	Cache, Temp string
+	// Quarantine is where files in the world are moved to with which a command
+	// could make git run programs outside the sandbox; empty: they stay.
+	Quarantine string
 	// Readable are directories and files that commands see, read-only, although
 	// they lie in a hidden directory. Sockets are Unix sockets that they see
 	// although they lie in one.
@@ -65,10 +68,11 @@ type SandboxOptions struct {
 type Sandbox struct {
 	o     SandboxOptions
 	parts parts
-	net   bool   // commands may use the network
-	unix  bool   // commands may open Unix sockets
-	home  string // $HOME of commands; empty: the user's own
-	procs int    // processes and threads that a command has at most
+	net   bool        // commands may use the network
+	unix  bool        // commands may open Unix sockets
+	git   *quarantine // of what git would run; nil: none
+	home  string      // $HOME of commands; empty: the user's own
+	procs int         // processes and threads that a command has at most
 }
 
 // parts are what this kernel has of all that a sandbox is made of.
@@ -90,7 +94,7 @@ func (p parts) missing() []string {
 	if !p.Namespaces {
 		switch {
 		case p.Landlock > 0:
-			say("sandbox without namespaces (the kernel does not let this user make them): Landlock keeps commands from writing outside the world and from reading the program's state, though not from listing its names; commands have no network at all, not even a loopback of their own, no private /tmp, and can change modes and owners of this user's files outside the world, and write the world's .anamnesis, git hooks and git configuration")
+			say("sandbox without namespaces (the kernel does not let this user make them): Landlock keeps commands from writing outside the world and from reading the program's state, though not from listing its names; commands have no network at all, not even a loopback of their own, no private /tmp, and can change modes and owners of this user's files outside the world, and write the world's .anamnesis; git hooks and git configuration are checked when a command has ended")
 		case p.Seccomp:
 			say("sandbox with neither namespaces nor Landlock: commands can read and write wherever this user can, the program's state included; only the network is held back")
 		default:
@@ -124,6 +128,15 @@ func (s *Sandbox) Missing() []string {
 		}
 	}
 	return out
+}
+
+// Earlier says what was quarantined of a command whose program died; usually
+// empty. The next command's Outcome says it, too.
+func (s *Sandbox) Earlier() string {
+	if s == nil || s.git == nil {
+		return ""
+	}
+	return s.git.earlier
 }
 
 // Exposes lists the hidden directories that commands read all the same, because

@@ -43,6 +43,10 @@ func NewSandbox(ctx context.Context, o SandboxOptions) (*Sandbox, error) {
 		return nil, err
 	}
 	sweepGroups()
+	var err error
+	if s.git, err = newQuarantine(o); err != nil {
+		return nil, err
+	}
 	ll := landlockVersion()
 	for _, p := range []parts{
 		{Namespaces: true, PIDs: true, Landlock: ll, Seccomp: true},

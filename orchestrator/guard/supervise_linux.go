@@ -38,6 +38,21 @@ func Missing() []string { return nil }
 // came; a *StartError when the system would not start the command; otherwise
 // it says what failed here. A command that fails is no error. Run may be called concurrently.
 func Run(ctx context.Context, c Command) (Outcome, error) {
+	box, end, err := c.Sandbox.guarded()
+	if err != nil {
+		if c.Stdin != nil {
+			c.Stdin.Close()
+		}
+		return Outcome{}, fmt.Errorf("run command: %w", err)
+	}
+	c.Sandbox = box
+	o, err := run(ctx, c)
+	o.Note = joinNotes(o.Note, end())
+	return o, err
+}
+
+// run is Run in a world whose git directories are watched over.
+func run(ctx context.Context, c Command) (Outcome, error) {
 	if c.Stdin != nil {
 		defer c.Stdin.Close()
 	}

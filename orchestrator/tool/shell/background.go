@@ -53,10 +53,10 @@ const notRun = 126
 func jobEnd(o guard.Outcome, err error, stopped bool) tool.JobEnd {
 	end := tool.JobEnd{Exit: o.Exit, TimedOut: o.TimedOut, Note: o.Note}
 	if len(o.Alive) > 0 {
-		end.Note = "could not be ended and still runs: " + list(o.Alive, len(o.Alive))
+		end.Note = strings.TrimSpace("could not be ended and still runs: " + list(o.Alive, len(o.Alive)) + ". " + end.Note)
 	}
 	if err != nil && !stopped {
-		end.Exit, end.Note = notRun, err.Error()
+		end.Exit, end.Note = notRun, strings.TrimSpace(err.Error()+". "+end.Note)
 	}
 	return end
 }

@@ -60,7 +60,7 @@ func (b bash) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "Bash", Command: "command", Network: "network",
 		Description: fmt.Sprintf("Run a command with bash in the world's directory. Every call is a fresh shell: cd and variables do not "+
-			"last, join steps with &&. Nothing can be typed in; there are no API keys in the environment. Files are written in the directory, but for .git/hooks and .git/config, and in /tmp; there is no network unless you ask for it. When the command ends or its time is up, "+
+			"last, join steps with &&. Nothing can be typed in; there are no API keys in the environment. Files are written in the directory, but for the configuration and hooks of git repositories that were there before, and in /tmp; there is no network unless you ask for it. When the command ends or its time is up, "+
 			"every process it started is ended, background ones too; run_in_background keeps it running beside your work. Output is shown up to %d characters (head and tail), %d a line; recall opens the rest. "+
 			"Use ReadFile, WriteFile, StrReplaceFile, Glob and Grep for files.", b.MaxOutputRunes, b.MaxLineRunes),
 		Schema: tool.Params(

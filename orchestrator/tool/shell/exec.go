@@ -75,7 +75,7 @@ func (b bash) run(ctx context.Context, env *tool.Env, e Exec) (tool.Result, erro
 	case errors.Is(err, guard.ErrUnsupported):
 		return tool.Errorf("%s was not run: %v.", e.Name, err), nil
 	case err != nil && !o.Canceled:
-		return tool.Errorf("%s was not run: %v.", e.Name, err), err
+		return tool.Errorf("%s was not run: %v. %s", e.Name, err, o.Note), err
 	}
 	return out.result(o, e.Timeout), err
 }

@@ -1,0 +1,139 @@
+package guard
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// inertKeys are the settings of git that neither run a program nor lead git to
+// other files. "*" stands for a subsection. Everything else counts as one that does.
+const inertKeys = `
+core.repositoryformatversion core.filemode core.bare core.logallrefupdates core.ignorecase core.precomposeunicode core.symlinks
+core.autocrlf core.eol core.safecrlf core.sharedrepository core.longpaths core.abbrev core.compression core.loosecompression
+core.bigfilethreshold core.quotepath core.untrackedcache core.preloadindex core.commitgraph core.multipackindex core.trustctime
+core.checkstat core.sparsecheckout core.sparsecheckoutcone core.whitespace core.commentchar core.worktree
+extensions.objectformat extensions.compatobjectformat extensions.refstorage extensions.worktreeconfig extensions.partialclone
+extensions.noop extensions.preciousobjects extensions.relativeworktrees
+user.name user.email user.useconfigonly author.name author.email committer.name committer.email
+remote.pushdefault remote.*.url remote.*.pushurl remote.*.fetch remote.*.push remote.*.mirror remote.*.prune remote.*.prunetags
+remote.*.tagopt remote.*.skipdefaultupdate remote.*.skipfetchall remote.*.promisor remote.*.partialclonefilter remote.*.followremotehead
+branch.autosetupmerge branch.autosetuprebase branch.sort branch.*.remote branch.*.merge branch.*.rebase branch.*.pushremote
+branch.*.description branch.*.vscode-merge-base branch.*.gh-merge-base
+init.defaultbranch pull.rebase pull.ff push.default push.autosetupremote push.followtags push.recursesubmodules
+merge.ff merge.conflictstyle merge.renames merge.log rebase.autosquash rebase.autostash rebase.updaterefs rebase.stat
+fetch.prune fetch.prunetags fetch.parallel fetch.recursesubmodules fetch.writecommitgraph rerere.enabled rerere.autoupdate
+commit.gpgsign commit.verbose commit.status commit.cleanup tag.gpgsign tag.sort status.showuntrackedfiles status.branch status.short
+log.date log.decorate log.abbrevcommit diff.renames diff.algorithm diff.mnemonicprefix diff.noprefix diff.submodule diff.colormoved
+gc.auto gc.autodetach gc.prunepackrefs maintenance.auto maintenance.strategy index.version index.threads index.sparse
+pack.threads pack.windowmemory feature.manyfiles feature.experimental receive.denycurrentbranch receive.denynonfastforwards
+submodule.active submodule.recurse submodule.fetchjobs submodule.*.url submodule.*.active submodule.*.branch submodule.*.ignore
+submodule.*.fetchrecursesubmodules submodule.*.update submodule.alternatelocation submodule.alternateerrorstrategy
+lfs.repositoryformatversion`
+
+// inertSections are sections whose settings are all inert where they have no
+// subsection.
+const inertSections = "advice color column"
+
+var (
+	configSection = regexp.MustCompile(`^\s*\[([A-Za-z0-9-]+)(?:[ \t]+"((?:[^"\\]|\\.)*)")?\]\s*$`)
+	configSetting = regexp.MustCompile(`^\s*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*))?$`)
+	configComment = regexp.MustCompile(`^\s*(?:[#;].*)?$`)
+	// gitTransport begins an address whose transport is a program.
+	gitTransport = regexp.MustCompile(`^"?[A-Za-z0-9.+_-]*::`)
+)
+
+// inertConfig splits a configuration of git into the lines that stay and the
+// settings that do not. It takes what git itself writes: a section or a setting
+// a line. What it cannot read, or what a setting that it cannot read may go on
+// to, does not stay. A line of trusted stays whatever it says, in its section;
+// inWorld reports whether a work tree may be where a value says.
+func inertConfig(text string, trusted map[string]bool, inWorld func(string) bool) (kept string, dropped []string) {
+	var out strings.Builder
+	section, sub, readable := "", "", true
+	for line := range strings.Lines(text) {
+		bare := strings.TrimRight(line, "\r\n")
+		odd := strings.HasSuffix(bare, `\`) || strings.ContainsFunc(bare, func(r rune) bool { return r < ' ' && r != '\t' || r == '\uFEFF' })
+		if m := configSection.FindStringSubmatch(bare); m != nil && !odd {
+			section, sub, readable = strings.ToLower(m[1]), m[2], true
+			if m[2] == "" && strings.Contains(bare, `""`) {
+				readable = false
+			}
+			out.WriteString(line)
+			continue
+		}
+		if configComment.MatchString(bare) && !odd {
+			out.WriteString(line)
+			continue
+		}
+		m := configSetting.FindStringSubmatch(bare)
+		switch {
+		case m == nil || odd || strings.Count(bare, `"`)%2 != 0:
+			if strings.HasPrefix(strings.TrimSpace(bare), "[") {
+				readable = false // whose settings follow is not known
+			}
+			dropped = append(dropped, firstRunes(strings.TrimSpace(bare)))
+		case readable && trusted[configLine(section, sub, bare)], readable && inertSetting(section, sub, strings.ToLower(m[1]), strings.TrimSpace(m[2]), inWorld):
+			out.WriteString(line)
+		default:
+			name := section + "." + m[1]
+			if sub != "" {
+				name = section + "." + sub + "." + m[1]
+			}
+			dropped = append(dropped, firstRunes(name))
+		}
+	}
+	return out.String(), dropped
+}
+
+func inertSetting(section, sub, key, value string, inWorld func(string) bool) bool {
+	if strings.HasPrefix(strings.TrimLeft(value, `" `), "!") || gitTransport.MatchString(value) {
+		return false
+	}
+	name := section + "." + key
+	if sub != "" {
+		name = section + ".*." + key
+	}
+	switch name {
+	case "core.worktree":
+		return inWorld(value)
+	case "submodule.*.update":
+		return slices.Contains([]string{"checkout", "rebase", "merge", "none"}, value)
+	}
+	return slices.Contains(strings.Fields(inertKeys), name) || sub == "" && slices.Contains(strings.Fields(inertSections), section)
+}
+
+// configLines are the settings of a configuration that somebody else wrote.
+func configLines(text string) map[string]bool {
+	lines := map[string]bool{}
+	section, sub := "", ""
+	for line := range strings.Lines(text) {
+		bare := strings.TrimRight(line, "\r\n")
+		if m := configSection.FindStringSubmatch(bare); m != nil {
+			section, sub = strings.ToLower(m[1]), m[2]
+		} else if configSetting.MatchString(bare) {
+			lines[configLine(section, sub, bare)] = true
+		}
+	}
+	return lines
+}
+
+func configLine(section, sub, line string) string {
+	return section + "\x00" + sub + "\x00" + strings.TrimSpace(line)
+}
+
+// maxNamedRunes bounds what is quoted of a line of a configuration.
+const maxNamedRunes = 60
+
+func firstRunes(s string) string {
+	runes := []rune(strings.ToValidUTF8(s, "?"))
+	for i, r := range runes {
+		if r < ' ' || r == 0x7f {
+			runes[i] = '?'
+		}
+	}
+	if len(runes) > maxNamedRunes {
+		return string(runes[:maxNamedRunes]) + "…"
+	}
+	return string(runes)
+}

@@ -1,0 +1,230 @@
+package guard
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxGitFileBytes is how much is read of one file. A larger one is known by
+	// its inode and times.
+	maxGitFileBytes = 1 << 20
+	// maxGitDirs bounds the directories that are looked through.
+	maxGitDirs = 500_000
+)
+
+// gitFile is a file with which git can be made to run a program: a
+// configuration, a hook, or one that leads to another git directory.
+type gitFile struct {
+	Kind  string `json:"kind"` // file, link or other
+	Sum   string `json:"sum"`  // of what it holds, or leads to
+	Inode string `json:"inode"`
+	Links uint64 `json:"links"`
+	Text  string `json:"text,omitempty"` // of a file, up to maxGitFileBytes; of a link, where it leads
+	Large bool   `json:"large,omitempty"`
+}
+
+// gitTree is what a world has of git: its git directories and their files of
+// this kind, by their path in the world.
+type gitTree struct {
+	Dirs  map[string]string  `json:"dirs"` // with their inode
+	Files map[string]gitFile `json:"files"`
+}
+
+// gitScan looks through a world.
+type gitScan struct {
+	world string
+	skip  []string // absolute
+	tree  gitTree
+	seen  int
+}
+
+// scanGit lists the git directories of a world: those named .git, and others
+// that git takes for one, such as bare repositories.
+func scanGit(world string, skip []string) (gitTree, error) {
+	s := gitScan{world: world, skip: skip, tree: gitTree{Dirs: map[string]string{}, Files: map[string]gitFile{}}}
+	err := s.walk(".")
+	return s.tree, err
+}
+
+// isName compares file names as a file system may that does not tell cases apart.
+func isName(e fs.DirEntry, name string) bool { return strings.EqualFold(e.Name(), name) }
+
+func (s *gitScan) walk(rel string) error {
+	if s.seen++; s.seen > maxGitDirs {
+		return fmt.Errorf("look for git directories in %s: more than %d directories; give commands a smaller directory, or --sandbox read-only", s.world, maxGitDirs)
+	}
+	abs := filepath.Join(s.world, rel)
+	if slices.ContainsFunc(s.skip, func(dir string) bool { return within(abs, dir) }) {
+		return nil
+	}
+	entries := listDir(abs)
+	if isGitDir(rel, entries) {
+		s.gitDir(rel, abs, entries)
+	}
+	for _, e := range entries {
+		path := filepath.Join(rel, e.Name())
+		if e.IsDir() {
+			if err := s.walk(path); err != nil {
+				return err
+			}
+		} else if isName(e, ".git") {
+			s.add(path)
+		}
+	}
+	return nil
+}
+
+// isGitDir reports whether git could take a directory for a git directory. An
+// unfinished one of another name than .git is none yet.
+func isGitDir(rel string, entries []fs.DirEntry) bool {
+	has := func(name string) bool {
+		return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return isName(e, name) })
+	}
+	return strings.EqualFold(filepath.Base(rel), ".git") || has("HEAD") && (has("objects") && has("refs") || has("commondir"))
+}
+
+// gitDir notes the files of one git directory.
+func (s *gitScan) gitDir(rel, abs string, entries []fs.DirEntry) {
+	var st unix.Stat_t
+	if unix.Lstat(abs, &st) != nil {
+		return // it went away
+	}
+	s.tree.Dirs[rel] = inode(&st)
+	for _, e := range entries {
+		path := filepath.Join(rel, e.Name())
+		switch {
+		case isName(e, "config"), isName(e, "config.worktree"), isName(e, "commondir"):
+			s.add(path)
+		case isName(e, "hooks") && !e.IsDir():
+			s.add(path)
+		case isName(e, "hooks"):
+			for _, hook := range listDir(filepath.Join(abs, e.Name())) {
+				if !strings.HasSuffix(hook.Name(), ".sample") { // which git never runs
+					s.add(filepath.Join(path, hook.Name()))
+				}
+			}
+		case isName(e, "rebase-merge") && e.IsDir():
+			for _, f := range listDir(filepath.Join(abs, e.Name())) {
+				if isName(f, "git-rebase-todo") {
+					s.add(filepath.Join(path, f.Name()))
+				}
+			}
+		}
+	}
+}
+
+// listDir lists a directory. One that is gone is empty, and one that is too deep
+// for a path, because git finds nothing there either. One that its owner may not
+// read is opened to be read: git finds a repository in it all the same.
+func listDir(abs string) []fs.DirEntry {
+	open := func() (int, error) {
+		return unix.Open(abs, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	}
+	fd, err := open()
+	var st unix.Stat_t
+	if errors.Is(err, unix.EACCES) && unix.Lstat(abs, &st) == nil && unix.Fchmodat(unix.AT_FDCWD, abs, st.Mode&0o7777|0o500, unix.AT_SYMLINK_NOFOLLOW) == nil {
+		fd, err = open()
+		defer unix.Fchmodat(unix.AT_FDCWD, abs, st.Mode&0o7777, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	if err != nil {
+		return nil
+	}
+	dir := os.NewFile(uintptr(fd), abs)
+	defer dir.Close()
+	entries, _ := dir.ReadDir(-1) // what was read before an error counts
+	return entries
+}
+
+func inode(st *unix.Stat_t) string { return fmt.Sprintf("%d:%d", st.Dev, st.Ino) }
+
+// add notes one file as it is. One that is gone is none.
+func (s *gitScan) add(rel string) {
+	abs := filepath.Join(s.world, rel)
+	if slices.ContainsFunc(s.skip, func(dir string) bool { return within(abs, dir) }) {
+		return
+	}
+	var st unix.Stat_t
+	if unix.Lstat(abs, &st) != nil {
+		return
+	}
+	f := gitFile{Kind: "other", Inode: inode(&st), Links: uint64(st.Nlink)}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFLNK:
+		f.Kind = "link"
+		f.Text, _ = os.Readlink(abs)
+	case unix.S_IFDIR: // git reads and runs none
+		return
+	case unix.S_IFREG:
+		f.Kind = "file"
+		f.Text, f.Large = readGitFile(abs, &st)
+	}
+	what := fmt.Sprintf("%s %q", f.Kind, f.Text)
+	if f.Large {
+		what = fmt.Sprint(f.Inode, st.Size, st.Mtim, st.Ctim)
+	}
+	if leads(rel) { // where it leads to may change without it
+		what += " " + leadsTo(s.world, rel, f)
+	}
+	sum := sha256.Sum256([]byte(what))
+	f.Sum = hex.EncodeToString(sum[:])
+	s.tree.Files[rel] = f
+}
+
+// readGitFile reads a file; large: it is known by its inode and times. So is one
+// that cannot be read, which git cannot either.
+func readGitFile(abs string, st *unix.Stat_t) (text string, large bool) {
+	if st.Size > maxGitFileBytes {
+		return "", true
+	}
+	fd, err := unix.Open(abs, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", true
+	}
+	f := os.NewFile(uintptr(fd), abs)
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxGitFileBytes+1))
+	if err != nil || len(data) > maxGitFileBytes {
+		return "", true
+	}
+	return string(data), false
+}
+
+// leads reports whether a file leads git to another git directory.
+func leads(rel string) bool {
+	base := filepath.Base(rel)
+	return strings.EqualFold(base, ".git") || strings.EqualFold(base, "commondir")
+}
+
+// leadsTo is the directory, without links, that such a file leads to; empty
+// where there is none.
+func leadsTo(world, rel string, f gitFile) string {
+	to := filepath.Join(world, rel)
+	if f.Kind == "file" {
+		text := strings.TrimRight(f.Text, "\r\n")
+		if strings.EqualFold(filepath.Base(rel), ".git") {
+			var ok bool
+			if text, ok = strings.CutPrefix(text, "gitdir: "); !ok {
+				return ""
+			}
+		}
+		if to = text; !filepath.IsAbs(to) {
+			to = filepath.Dir(filepath.Join(world, rel)) + "/" + text // a link on the way counts before ".."
+		}
+	}
+	real, err := filepath.EvalSymlinks(to)
+	if err != nil {
+		return ""
+	}
+	return real
+}

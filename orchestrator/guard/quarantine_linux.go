@@ -1,0 +1,456 @@
+package guard
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// quarantine keeps git in a world from running, outside of the sandbox, what
+// commands wrote. What there is of gitFile when a command starts is read-only for
+// it; what is new or changed when it ends is moved into a directory of the
+// program's state, but for settings that are inert.
+//
+// While commands overlap, the tree before the first of them is what their ends
+// are compared with. A task whose process died is compared when it goes on.
+type quarantine struct {
+	dir      string // where files are moved to; its record lies in it
+	world    string
+	skip     []string // the program's own directories
+	writable []string // where commands may do as they like
+
+	mu      sync.Mutex
+	running int
+	record  gitRecord
+	lost    bool // record.Before is of a process that died
+	earlier string
+}
+
+// gitRecord is what is kept between commands, and processes.
+type gitRecord struct {
+	// Own are the git directories, with their inode, and the files that lead to
+	// one, which this task's commands made. They stay writable while they are inert.
+	Own map[string]string `json:"own,omitempty"`
+	// Before is the tree before the commands that run; nil: none runs.
+	Before *gitTree `json:"before,omitempty"`
+}
+
+// maxQuarantineLines bounds the files that a report names.
+const maxQuarantineLines = 10
+
+// newQuarantine reads what there is of an earlier process and, if that died
+// while a command ran, looks at what the command left.
+func newQuarantine(o SandboxOptions) (*quarantine, error) {
+	if o.Quarantine == "" {
+		return nil, nil
+	}
+	q := &quarantine{dir: o.Quarantine, world: o.World, skip: slices.Concat(o.Hidden, nonEmpty(o.Cache, o.Temp)), writable: o.Writable}
+	data, err := os.ReadFile(q.file())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("read what git directories there were: %w", err)
+	case json.Unmarshal(data, &q.record) != nil: // half written: nothing is known, nothing is writable
+		q.record = gitRecord{}
+	}
+	if q.record.Own == nil {
+		q.record.Own = map[string]string{}
+	}
+	if q.lost = q.record.Before != nil; q.lost {
+		q.earlier = q.check()
+	}
+	return q, nil
+}
+
+func (q *quarantine) file() string { return filepath.Join(q.dir, "git.json") }
+
+// begin is called before a command starts and gives what it must not write.
+func (q *quarantine) begin() ([]string, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.lost {
+		q.earlier = joinNotes(q.earlier, q.check())
+		q.lost = false
+	}
+	if q.running == 0 {
+		now, err := scanGit(q.world, q.skip)
+		if err != nil {
+			return nil, err
+		}
+		q.record.Before = &now
+		q.forgetOwn(now)
+		if err := q.keep(); err != nil {
+			return nil, err
+		}
+	}
+	q.running++
+	return q.closed(), nil
+}
+
+// end is called when nothing of a command is alive any more and gives what was
+// quarantined, for the user and the model.
+func (q *quarantine) end() string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	note := joinNotes(q.earlier, q.check())
+	q.earlier = ""
+	if q.running--; q.running == 0 {
+		q.record.Before = nil
+	}
+	if err := q.keep(); err != nil {
+		note = joinNotes(note, err.Error())
+	}
+	return note
+}
+
+func joinNotes(notes ...string) string { return strings.Join(nonEmpty(notes...), "]\n[") }
+
+func (q *quarantine) keep() error {
+	data, err := json.Marshal(q.record)
+	if err == nil {
+		err = os.MkdirAll(q.dir, 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(q.file()+".new", data, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(q.file()+".new", q.file())
+	}
+	if err != nil {
+		return fmt.Errorf("keep what git directories there are: %w", err)
+	}
+	return nil
+}
+
+// closed lists what the next command must not write.
+func (q *quarantine) closed() []string {
+	var out []string
+	add := func(rel string) { out = append(out, filepath.Join(q.world, rel)) }
+	for dir := range q.record.Before.Dirs {
+		if _, own := q.record.Own[dir]; !own {
+			add(filepath.Join(dir, "hooks"))
+		}
+	}
+	for rel := range q.record.Before.Files {
+		if dir := gitDirOf(rel); dir != filepath.Dir(rel) {
+			continue // hooks are closed as a whole; a rebase that goes on writes its list
+		}
+		_, own := q.record.Own[rel]
+		if _, in := q.record.Own[gitDirOf(rel)]; !own && !in {
+			add(rel)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// gitDirOf is the git directory that a file of it lies in.
+func gitDirOf(rel string) string {
+	dir := filepath.Dir(rel)
+	if base := strings.ToLower(filepath.Base(dir)); base == "hooks" || base == "rebase-merge" {
+		return filepath.Dir(dir)
+	}
+	return dir
+}
+
+// forgetOwn leaves out what is the task's own no more: what went away, and what
+// the user has set up since in a way that is not inert.
+func (q *quarantine) forgetOwn(now gitTree) {
+	for rel, inode := range q.record.Own {
+		f, isFile := now.Files[rel]
+		if now.Dirs[rel] != inode && (!isFile || f.Inode != inode) {
+			delete(q.record.Own, rel)
+		}
+	}
+	for rel, f := range now.Files {
+		if q.judge(now, rel, f, gitFile{}).move {
+			delete(q.record.Own, rel)
+			delete(q.record.Own, gitDirOf(rel))
+		}
+	}
+}
+
+// verdict is what becomes of a file.
+type verdict struct {
+	move    bool
+	kept    string   // what takes its place; empty: nothing
+	dropped []string // of a configuration: what does not stay
+}
+
+// judge says what becomes of a new or changed file. What it was before counts as
+// the user's.
+func (q *quarantine) judge(now gitTree, rel string, f, was gitFile) verdict {
+	base := strings.ToLower(filepath.Base(rel))
+	before := was.Text
+	if was.Kind != "file" {
+		before = ""
+	}
+	switch {
+	case f.Kind != "other" && leads(rel):
+		to := leadsTo(q.world, rel, f)
+		in, err := filepath.Rel(q.world, to)
+		_, known := now.Dirs[in]
+		given := slices.ContainsFunc(q.writable, func(dir string) bool { return within(to, dir) })
+		return verdict{move: to == "" || err != nil || !known && !given, kept: before}
+	case f.Kind != "file" || f.Large:
+	case base == "git-rebase-todo":
+		old := strings.Split(before, "\n")
+		return verdict{kept: before, move: slices.ContainsFunc(strings.Split(f.Text, "\n"), func(line string) bool {
+			return runsInRebase(line) && !slices.Contains(old, line)
+		})}
+	case base == "config" || base == "config.worktree":
+		inWorld := func(value string) bool {
+			dir := filepath.Dir(filepath.Join(q.world, rel)) + "/" + value
+			if filepath.IsAbs(value) {
+				dir = value
+			}
+			real, err := filepath.EvalSymlinks(dir)
+			return err == nil && within(real, q.world)
+		}
+		kept, dropped := inertConfig(f.Text, configLines(before), inWorld)
+		return verdict{move: len(dropped) > 0, kept: kept, dropped: dropped}
+	}
+	return verdict{move: true, kept: before}
+}
+
+// runsInRebase reports whether a line of a rebase's list runs a program.
+func runsInRebase(line string) bool {
+	word, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+	return word == "x" || word == "exec" || strings.HasPrefix(word, "exec\t") || strings.HasPrefix(word, "x\t")
+}
+
+// check compares the world with the tree before and quarantines what is new or
+// changed. It gives a report; empty: nothing was.
+func (q *quarantine) check() string {
+	now, err := scanGit(q.world, q.skip)
+	if err != nil {
+		return err.Error() + "; what git would run here was not looked at"
+	}
+	before := q.record.Before
+	moved := map[string]string{} // what was there, by its inode
+	for rel, f := range before.Files {
+		moved[f.Inode+filepath.Base(rel)] = f.Sum
+	}
+	var lines []string
+	into := ""
+	for _, rel := range sortedKeys(now.Files) {
+		f, was := now.Files[rel], before.Files[rel]
+		same := was.Sum == f.Sum || moved[f.Inode+filepath.Base(rel)] == f.Sum
+		if same && (f.Links == 1 || f.Links <= was.Links) || q.isWritable(rel) {
+			continue
+		}
+		v := q.judge(now, rel, f, was)
+		if !same && v.move {
+			line, err := q.move(rel, v, &into)
+			if err != nil {
+				line = fmt.Sprintf("%s can make git run programs outside the sandbox and could not be taken away: %v; do not use git there", rel, err)
+			}
+			lines = append(lines, line)
+			continue
+		}
+		if f.Links > 1 && f.Kind == "file" { // who writes it by its other name would not be seen
+			if err := q.replace(rel, f.Text); err != nil {
+				lines = append(lines, fmt.Sprintf("%s has another name and could not be parted from it: %v; do not use git there", rel, err))
+			}
+		}
+		if leads(rel) && was.Sum == "" {
+			q.record.Own[rel] = f.Inode
+		}
+	}
+	known := map[string]bool{}
+	for _, inode := range before.Dirs {
+		known[inode] = true
+	}
+	for rel, inode := range now.Dirs {
+		if !known[inode] {
+			q.record.Own[rel] = inode
+		}
+	}
+	if n := len(lines) - maxQuarantineLines; n > 0 {
+		lines = append(lines[:maxQuarantineLines], fmt.Sprintf("quarantine: %d more files are in %s", n, into))
+	}
+	return joinNotes(lines...)
+}
+
+func sortedKeys(m map[string]gitFile) []string {
+	var out []string
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (q *quarantine) isWritable(rel string) bool {
+	abs := filepath.Join(q.world, rel)
+	return slices.ContainsFunc(q.writable, func(dir string) bool { return within(abs, dir) })
+}
+
+// move takes a file out of the world and says so. into is the directory for all
+// that one command leaves; it is made when it is needed.
+func (q *quarantine) move(rel string, v verdict, into *string) (string, error) {
+	if *into == "" {
+		var err error
+		if *into, err = os.MkdirTemp(q.dir, time.Now().UTC().Format("20060102-150405-")); err != nil {
+			return "", err
+		}
+	}
+	to := filepath.Join(*into, rel)
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return "", err
+	}
+	root, err := os.OpenRoot(q.world) // no link leads out of it, whoever swaps one in
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	if err := takeOut(root, rel, to); err != nil {
+		return "", err
+	}
+	if v.kept != "" || v.dropped != nil {
+		if err := writeNew(root, rel, v.kept); err != nil {
+			return "", err
+		}
+	}
+	what := "moved out of the directory, because git could run a program by it, outside the sandbox"
+	switch {
+	case v.dropped != nil:
+		what = "rewritten without settings by which git could run a program or use other files: " + strings.Join(v.dropped[:min(len(v.dropped), maxQuarantineLines)], ", ")
+	case v.kept != "":
+		what = "set back to what it was, because git could run a program by it, outside the sandbox"
+	}
+	return fmt.Sprintf("quarantine: %s was %s. It is kept; a user who wants it back runs: cp -P %s %s", firstLine(rel), what, shellQuote(to), shellQuote(filepath.Join(q.world, rel))), nil
+}
+
+func shellQuote(s string) string {
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(firstLine(s), "'", `'\''`) + "'"
+}
+
+// firstLine shows control characters as question marks.
+func firstLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// replace gives a file another inode.
+func (q *quarantine) replace(rel, text string) error {
+	root, err := os.OpenRoot(q.world)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return writeNew(root, rel, text)
+}
+
+// writeNew writes a file beside its place and renames it.
+func writeNew(root *os.Root, rel, text string) error {
+	return withRights(root, rel, func() error {
+		beside := rel + ".anamnesis"
+		_ = root.Remove(beside)
+		mode := os.FileMode(0o644)
+		if strings.EqualFold(filepath.Base(filepath.Dir(rel)), "hooks") {
+			mode = 0o755
+		}
+		f, err := root.OpenFile(beside, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(f, text)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		return root.Rename(beside, rel)
+	})
+}
+
+// takeOut moves a file, or a link as it is, to a path outside the root.
+func takeOut(root *os.Root, rel, to string) error {
+	return withRights(root, rel, func() error {
+		dir, err := root.Open(filepath.Dir(rel))
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		fd, name := int(dir.Fd()), filepath.Base(rel)
+		err = unix.Renameat(fd, name, unix.AT_FDCWD, to)
+		if !errors.Is(err, unix.EXDEV) {
+			return err
+		}
+		if target, err := root.Readlink(rel); err == nil {
+			if err := os.Symlink(target, to); err != nil {
+				return err
+			}
+		} else if err := copyOut(root, rel, to); err != nil {
+			return err
+		}
+		return unix.Unlinkat(fd, name, 0)
+	})
+}
+
+// copyOut copies a regular file; nothing else holds anything.
+func copyOut(root *os.Root, rel, to string) error {
+	info, err := root.Lstat(rel)
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	if err := root.Chmod(rel, info.Mode().Perm()|0o400); err != nil {
+		return err
+	}
+	from, err := root.Open(rel)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm()|0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, from)
+	return errors.Join(err, out.Close())
+}
+
+// withRights does something in a file's directory, also where a command has
+// taken its owner's right to write there.
+func withRights(root *os.Root, rel string, do func() error) error {
+	err := do()
+	dir := filepath.Dir(rel)
+	info, failed := root.Stat(dir)
+	if !errors.Is(err, fs.ErrPermission) || failed != nil || root.Chmod(dir, info.Mode().Perm()|0o700) != nil {
+		return err
+	}
+	defer root.Chmod(dir, info.Mode().Perm())
+	return do()
+}
+
+// guarded is the sandbox for one command, and what to call when nothing of it is
+// alive any more.
+func (s *Sandbox) guarded() (*Sandbox, func() string, error) {
+	none := func() string { return "" }
+	if s == nil || s.git == nil || s.o.Confine == ConfineReadOnly {
+		return s, none, nil
+	}
+	closed, err := s.git.begin()
+	if err != nil {
+		return nil, none, err
+	}
+	with := *s
+	with.o.Protected = slices.Concat(s.o.Protected, closed)
+	return &with, s.git.end, nil
+}
