@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // Borrowed objects stand in a person's repository and nowhere else. The store
@@ -98,7 +96,7 @@ func syncPath(path string) error {
 		return err
 	}
 	defer f.Close()
-	if err := unix.Fsync(int(f.Fd())); err != nil {
+	if err := f.Sync(); err != nil {
 		return fmt.Errorf("sync %s: %w", path, err)
 	}
 	return nil

@@ -28,7 +28,9 @@
 // counts there; so are .git and .anamnesis at every depth, the store,
 // and Options.Exclude. The rules are frozen into the snapshot: the files are in
 // the tree, the rest is in the commit message. FIFOs, sockets and devices are
-// listed. What cannot be read is listed and makes the snapshot incomplete.
+// listed. What cannot be read is listed and makes the snapshot incomplete, and so
+// does what is nested more deeply than MaxDepth directories or MaxPathBytes. Paths
+// up to there are walked and restored in parts where no system call takes them.
 // Of an ignored directory nothing is held, its mode included: a mode that has
 // changed is no change, and a restore leaves it. A directory that the user's
 // index has files of is held for them, with its mode.
@@ -84,7 +86,9 @@
 // was removed since, it drops the restore: what is gone as a whole was edited
 // nowhere, and the next plan brings all of it back. Until then Save,
 // Plan and Restore return ErrUnfinished. A failure the process survives, such
-// as a full disk, is rolled back at once.
+// as a full disk, is rolled back at once. Where Recover can neither finish nor
+// roll back, its error names the command that gives the restore up; see
+// World.Abandon.
 //
 // Restore returns when the world stands as planned and was looked at again;
 // making that durable and removing the journal go on under the lock. Whatever
@@ -120,8 +124,9 @@
 // write through a shared memory map to a page that was written through it
 // before: the file's time stamps do not move until the page was written back.
 // A restore reads each file it would overwrite or remove, and keeps what no
-// snapshot holds. Between the last look at a path and the rename over it lie
-// some microseconds in which a change is lost. `git gc` run by hand on the store
+// snapshot holds. Between the last look at a path and the rename over it, or its
+// removal, lie some microseconds in which a change is lost. A link put there in
+// that time is not followed: modes and owners change through a descriptor. `git gc` run by hand on the store
 // while a save runs is not coordinated with it: the snapshot may be lost. The
 // next save follows the newest one that is whole (Snapshot.Missing).
 //

@@ -46,6 +46,8 @@ func (v *visit) examine(name string, at int, o *other) {
 		}
 	}
 	switch {
+	case st.isDir() && v.tooDeep(name):
+		v.without(o, other{name: name, why: reasonTooDeep, isDir: true})
 	case st.isDir():
 		v.descend(name, at, st, onlyTracked)
 	case st.isRegular(), st.isLink():
@@ -97,7 +99,7 @@ func (v *visit) unreadableName(name string, at int, o *other, err error) {
 // descend looks into a directory, as far as there is reason to.
 func (v *visit) descend(name string, at int, st stamp, onlyTracked bool) {
 	c := &visit{
-		s: v.s, up: v, name: name, path: join(v.path, name), at: at, fd: -1,
+		s: v.s, up: v, name: name, path: join(v.path, name), deep: v.deep + 1, at: at, fd: -1,
 		st: sight{stamp: st, onlyTracked: onlyTracked}, same: v.same, tracked: onlyTracked, chain: v.chain,
 		nest: v.nest, nestAt: v.nestAt,
 	}
@@ -121,20 +123,39 @@ func (v *visit) descend(name string, at int, st stamp, onlyTracked bool) {
 		}
 	}
 	c.left.Store(1)
-	var err error
-	if c.fd, err = openat(v.fd, name, dirFlags, 0); err != nil {
-		if errors.Is(err, unix.ENOENT) {
-			if at >= 0 {
-				v.gone(name)
-			}
-			v.left.Add(-1)
-			return
-		}
-		c.unreadable(err)
-		c.leave()
+	if c.deep > concurrentDepth {
+		v.later = append(v.later, c)
 		return
 	}
-	v.s.do(c.run)
+	if c.open() {
+		v.s.do(c.run)
+	}
+}
+
+// open opens the directory in the one above. Where it cannot be, that is noted
+// and the visit has ended.
+func (v *visit) open() bool {
+	up := v.up
+	var err error
+	if v.fd, err = openat(up.fd, v.name, dirFlags, 0); err == nil {
+		return true
+	}
+	if errors.Is(err, unix.ENOENT) {
+		if v.at >= 0 {
+			up.gone(v.name)
+		}
+		up.left.Add(-1) // never the last: up itself looks
+		return false
+	}
+	v.unreadable(err)
+	v.leave()
+	return false
+}
+
+// tooDeep reports that what a directory in this one holds would have no place in
+// a snapshot.
+func (v *visit) tooDeep(name string) bool {
+	return v.deep+1 >= MaxDepth || len(v.path)+1+len(name)+1+maxNameBytes > MaxPathBytes
 }
 
 // child takes what became of a directory in v.
@@ -181,12 +202,17 @@ func (v *visit) file(name string, at int, o *other, st stamp) {
 		return
 	}
 	v.left.Add(1)
-	v.s.do(func() {
+	read := func() {
 		defer v.leave()
 		if !v.s.stopped() && !v.seeded(name, st) {
 			v.readFile(name, at, o, st)
 		}
-	})
+	}
+	if v.deep >= concurrentDepth { // v may be closed for a directory in it
+		read()
+		return
+	}
+	v.s.do(read)
 }
 
 // seeded takes a file's content from the person's repository, where that is

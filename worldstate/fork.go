@@ -80,7 +80,7 @@ func (w *World) fork(ctx context.Context, id ID, target string) (f Forked, err e
 		return f, err
 	}
 	w.opts.Hook("fork renamed")
-	if err := unix.Fsync(pfd); err != nil {
+	if err := fsync(pfd); err != nil {
 		return f, &os.PathError{Op: "sync", Path: parent, Err: err}
 	}
 	f = Forked{ID: id, Dir: filepath.Join(parent, name), Tree: c.tree.String(), Files: list.files(), Missing: c.skips}

@@ -172,11 +172,27 @@ func clearFork(note *os.File) {
 // removeBuilt removes a directory of ours with everything in it, read-only
 // directories included.
 func removeBuilt(path string) error {
-	_ = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			return os.Chmod(p, 0o700)
-		}
-		return err
-	})
+	openUp(unix.AT_FDCWD, path)
 	return os.RemoveAll(path)
+}
+
+// openUp makes a directory and all beneath writable, and follows no link. What it
+// cannot open is left to whoever removes it to tell.
+func openUp(dirfd int, name string) {
+	st, err := lstatat(dirfd, name)
+	if err != nil || !st.isDir() {
+		return
+	}
+	if st.mode&0o700 != 0o700 {
+		_, _ = chmodAt(dirfd, name, st, 0o700)
+	}
+	fd, err := openat(dirfd, name, dirFlags, 0)
+	if err != nil {
+		return
+	}
+	defer closeFD(fd)
+	names, _ := readNames(fd)
+	for _, n := range names {
+		openUp(fd, n)
+	}
 }

@@ -32,6 +32,7 @@ type executor struct {
 	cut     bool         // and the machine with it
 	stop    func() error // asked before every action; nil: a restore, once begun, is ended
 
+	actions  []action // of the last run
 	syncEach bool     // few actions: each file and directory is synced on its own
 	unsynced []string // files changed where they stand
 
@@ -89,17 +90,43 @@ func (x *executor) seam(op, path string) error {
 
 // sync makes the run durable.
 func (x *executor) sync() error {
-	if !x.syncEach {
+	if !x.syncEach && syncsTrees {
 		return syncTree(x.root)
+	}
+	if !x.syncEach {
+		return x.syncActions()
 	}
 	for _, path := range x.unsynced {
 		if err := x.syncFile(path); err != nil {
-			return fmt.Errorf("sync %s: %w", path, err)
+			return fmt.Errorf("sync %s: %w", shortPath(path), err)
 		}
 	}
 	for path := range x.touched {
 		if err := x.syncDir(path); err != nil {
-			return fmt.Errorf("sync %s: %w", path, err)
+			return fmt.Errorf("sync %s: %w", shortPath(path), err)
+		}
+	}
+	return nil
+}
+
+// syncActions makes every path of the actions durable, whichever run wrote it:
+// for systems on which no call does that for a whole file system.
+func (x *executor) syncActions() error {
+	dirs := make(map[string]bool)
+	for _, a := range x.actions {
+		dirs[dir(a.path)] = true
+		switch a.after.kind {
+		case kindDir:
+			dirs[a.path] = true
+		case kindFile:
+			if err := x.syncFile(a.path); err != nil {
+				return fmt.Errorf("sync %s: %w", shortPath(a.path), err)
+			}
+		}
+	}
+	for path := range dirs {
+		if err := x.syncDir(path); err != nil {
+			return fmt.Errorf("sync %s: %w", shortPath(path), err)
 		}
 	}
 	return nil
@@ -108,6 +135,9 @@ func (x *executor) sync() error {
 // syncFile makes a file's content and mode durable. One that is gone was
 // changed by somebody else since.
 func (x *executor) syncFile(path string) error {
+	if err := x.seam("sync", path); err != nil {
+		return err
+	}
 	dirfd, ok, err := x.parent(path)
 	if err == nil && !ok {
 		return nil
@@ -121,13 +151,16 @@ func (x *executor) syncFile(path string) error {
 		return syncTree(x.root)
 	}
 	defer closeFD(fd)
-	return unix.Fsync(fd)
+	return fsync(fd)
 }
 
 // syncDir makes a directory's names and mode durable. One that is gone was
 // removed in the same run; its parent is in the list. One we may not read is
 // left to the file system's sync.
 func (x *executor) syncDir(path string) error {
+	if err := x.seam("sync", path); err != nil {
+		return err
+	}
 	fd, err := openBeneath(x.root, path)
 	switch {
 	case isErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP):
@@ -138,7 +171,7 @@ func (x *executor) syncDir(path string) error {
 		return err
 	}
 	defer closeFD(fd)
-	return unix.Fsync(fd)
+	return fsync(fd)
 }
 
 // errInTheWay: an ancestor of the path is not a directory.
@@ -239,7 +272,7 @@ func (x *executor) keep(path string) {
 // run does all actions: first what must go, children before parents; then new
 // directories, parents first; then files and links; then directories' modes.
 func (x *executor) run(actions []action) error {
-	x.opened = make(map[string]uint32)
+	x.opened, x.actions = make(map[string]uint32), actions
 	x.syncEach, x.touched, x.unsynced = len(actions) <= maxSyncEach && !x.resumed, make(map[string]bool), nil
 	var gone, dirs, files []action
 	for _, a := range actions {
@@ -426,7 +459,7 @@ func (x *executor) mkdir(_ int, a action) error {
 	x.touch(a.path)
 	err = x.writable(fd, a.path, func() error { return unix.Mkdirat(fd, base(a.path), a.after.perm|0o700) })
 	if err == nil {
-		x.own(fd, base(a.path), stamp{})
+		x.ownMade(fd, base(a.path), stamp{})
 	}
 	return err
 }
@@ -448,7 +481,12 @@ func (x *executor) chmodDir(_ int, a action) error {
 		return nil
 	}
 	x.touch(a.path)
-	return unix.Fchmodat(fd, base(a.path), st.mode&0o7000|a.after.perm, 0)
+	x.hook("chmod looked")
+	if _, err = chmodAt(fd, base(a.path), st, st.mode&0o7000|a.after.perm); errors.Is(err, errContentChanged) {
+		x.keep(a.path)
+		return nil
+	}
+	return err
 }
 
 // closeDirs gives directories that were opened for writing their modes back.

@@ -89,7 +89,7 @@ func (w *World) restore(ctx context.Context, target ID, o RestoreOptions) (Resul
 	go func() {
 		defer end()
 		if err := settle(); err != nil {
-			w.unsettled = fmt.Errorf("restore %s: make it durable: %w", target, err)
+			w.unsettled = fmt.Errorf("restore %s: make it durable: %w", target, w.stuck(err))
 		}
 	}()
 	return res, nil
@@ -254,7 +254,7 @@ func (w *World) rollBack(root *rootDir, j *journal, cause error) error {
 		err = w.removeJournal()
 	}
 	if err != nil {
-		re.Err = errors.Join(re.Err, fmt.Errorf("roll back: %w", err))
+		re.Err, re.Abandon = fmt.Errorf("%w; roll back: %w", re.Err, err), w.abandonCommand()
 		return re
 	}
 	re.RolledBack = true
@@ -396,66 +396,4 @@ func (w *World) treeAfter(ctx context.Context, root *rootDir, p *Plan, target *c
 		return hash{}, fmt.Errorf("restore: look again: %w", err)
 	}
 	return w.treeOf(sc.listing), nil
-}
-
-// A Recovery is what Recover did about an interrupted restore.
-type Recovery struct {
-	Source ID `json:"source"`
-	Target ID `json:"target"`
-	// Finished: the world is at the target. Otherwise it is at the source, or
-	// Dropped: its files were removed since, and it was left as it is.
-	Finished bool   `json:"finished"`
-	Dropped  bool   `json:"dropped,omitempty"`
-	Reason   string `json:"reason,omitempty"` // why it was rolled back
-	Kept     []Skip `json:"kept"`             // changed by somebody else since; left alone
-}
-
-// Recover finishes a restore that was interrupted, or rolls it back when it
-// cannot be finished. One whose files were all removed since is dropped. nil:
-// there was none. Call it before Save or Plan when they return ErrUnfinished;
-// every command of the program does.
-func (w *World) Recover(ctx context.Context) (*Recovery, error) {
-	end, err := w.begin(ctx, changing)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	j, err := w.readJournal()
-	if err != nil || j == nil {
-		return nil, err
-	}
-	root, err := w.openRoot()
-	if err != nil {
-		return nil, err
-	}
-	defer root.close()
-	r := &Recovery{Source: ID(j.source.String()), Target: ID(j.target.String()), Kept: []Skip{}}
-	if r.Dropped = w.swept(root, j); r.Dropped {
-		w.unsettled = nil
-		return r, w.removeJournal()
-	}
-	x := w.newExecutor(root.fd, j, true)
-	x.sweepTemps(j.actions)
-	if err := x.run(j.actions); err != nil {
-		x = w.newExecutor(root.fd, j, true)
-		x.sweepTemps(j.actions)
-		if berr := x.run(reversed(j.actions)); berr != nil {
-			return nil, fmt.Errorf("recover %s: %w", w.dir, errors.Join(err, fmt.Errorf("roll back: %w", berr)))
-		}
-		r.Reason, j.head = err.Error(), j.source
-	} else {
-		r.Finished = true
-	}
-	r.Kept = append(r.Kept, x.kept...)
-	if err := x.sync(); err != nil {
-		return nil, fmt.Errorf("recover %s: %w", w.dir, err)
-	}
-	if err := w.objects.updateRefs(map[string]hash{worldRefs + w.key: j.head}); err != nil {
-		return nil, err
-	}
-	if err := w.removeJournal(); err != nil {
-		return nil, err
-	}
-	w.unsettled = nil
-	return r, nil
 }

@@ -28,7 +28,34 @@ const (
 	scanWorkers = 16
 	// readTries bounds reading a file that keeps changing.
 	readTries = 3
+	// concurrentDepth: directories deeper than this are visited one at a time, and
+	// their parents are closed meanwhile, so that the open files are bounded by
+	// scanWorkers times this however deep the tree is.
+	concurrentDepth = 24
 )
+
+// What is left out of a snapshot for its place. Longer paths than a system call
+// takes are walked and restored in parts; these limits keep what a snapshot and a
+// journal hold of each path within bounds, and a tree less deep than git's own
+// limit (core.maxTreeDepth, 2048 by default).
+const (
+	// MaxDepth is how many components a path in a snapshot has at most.
+	MaxDepth = 1024
+	// MaxPathBytes is how long a path in a snapshot is at most.
+	MaxPathBytes = 32 << 10
+	// maxNameBytes is NAME_MAX: a directory has room for a longer name, or is
+	// left out as a whole.
+	maxNameBytes = 255
+)
+
+// Fits reports whether a snapshot can hold a file at a path, which is relative to
+// the world, slash-separated and clean.
+func Fits(path string) bool {
+	return strings.Count(path, "/") < MaxDepth && len(dir(path))+1+maxNameBytes <= MaxPathBytes
+}
+
+// reasonTooDeep says why a directory and what is in it are left out.
+var reasonTooDeep = fmt.Sprintf("nested too deeply: a snapshot holds paths of up to %d directories and %d bytes", MaxDepth, MaxPathBytes)
 
 // scanner walks a world, from what was known of it. With a pack it stores what
 // the store lacks, without one it only hashes.
@@ -44,6 +71,7 @@ type scanner struct {
 	progress func(Progress)
 	device   uint64 // of the root
 	dir      string // of the root
+	rootfd   int
 
 	slots   chan struct{}
 	wg      sync.WaitGroup
@@ -136,7 +164,7 @@ func (s *scanner) walk(root *rootDir, v *visit) error {
 	if err != nil {
 		return err
 	}
-	v.fd = fd
+	v.fd, s.rootfd = fd, root.fd
 	if st, err := fstat(fd); err == nil {
 		s.device = st.dev
 	}
@@ -201,6 +229,7 @@ type visit struct {
 	up   *visit
 	name string
 	path string
+	deep int   // components of path
 	at   int   // its place among the items of up.prev, -1 when it is new
 	st   sight // from the directory above
 	fd   int
@@ -221,6 +250,7 @@ type visit struct {
 	mu    sync.Mutex
 	edits []edit
 	fault string
+	later []*visit // directories in it, where it is deeper than concurrentDepth
 }
 
 // run looks at the directory whose descriptor v.fd is.
@@ -233,6 +263,41 @@ func (v *visit) run() {
 	if err := v.look(); err != nil {
 		v.unreadable(err)
 	}
+	v.goDeeper()
+}
+
+// goDeeper visits the directories in a deep one, one after the other. The
+// directory itself is closed meanwhile, and found again by its path.
+func (v *visit) goDeeper() {
+	for i, c := range v.later {
+		if v.fd < 0 && !v.reopen() {
+			for _, c := range v.later[i:] {
+				c.fault = errContentChanged.Error()
+				c.leave()
+			}
+			return
+		}
+		if !c.open() {
+			continue
+		}
+		closeFD(v.fd)
+		v.fd = -1
+		c.run()
+	}
+}
+
+// reopen opens the directory again; false where another stands at its path now.
+func (v *visit) reopen() bool {
+	fd, err := openBeneath(v.s.rootfd, v.path)
+	if err != nil {
+		return false
+	}
+	if st, err := fstat(fd); err != nil || st.ino != v.st.ino || st.dev != v.st.dev {
+		closeFD(fd)
+		return false
+	}
+	v.fd = fd
+	return true
 }
 
 // leave ends one thing the visit waits for; the last one ends the visit.

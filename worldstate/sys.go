@@ -25,6 +25,40 @@ func openFile(path string) (*os.File, error) {
 	return f, err
 }
 
+// pathMax is PATH_MAX of Linux, the NUL at the end included: no system call takes
+// a longer path.
+const pathMax = 4096
+
+// openBeneath opens the directory rel (or "" for the root itself) beneath the
+// directory rootfd, following no symbolic link on the way. A path of any length
+// is opened, a long one in parts.
+func openBeneath(rootfd int, rel string) (int, error) {
+	if rel == "" {
+		rel = "."
+	}
+	if len(rel) < pathMax {
+		return openPart(rootfd, rel)
+	}
+	at := rootfd
+	for rel != "" {
+		part := rel
+		if len(rel) >= pathMax {
+			if part = dir(rel[:pathMax]); part == "" {
+				part, _, _ = strings.Cut(rel, "/") // the kernel refuses the name
+			}
+		}
+		fd, err := openPart(at, part)
+		if at != rootfd {
+			unix.Close(at)
+		}
+		if err != nil {
+			return -1, err
+		}
+		at, rel = fd, strings.TrimPrefix(rel[len(part):], "/")
+	}
+	return at, nil
+}
+
 // openStepwise is openBeneath by one openat a component.
 func openStepwise(rootfd int, rel string) (int, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
@@ -41,6 +75,15 @@ func openStepwise(rootfd int, rel string) (int, error) {
 		fd = next
 	}
 	return fd, nil
+}
+
+// again calls f until no signal interrupts it.
+func again(f func() error) error {
+	for {
+		if err := f(); err != unix.EINTR {
+			return err
+		}
+	}
 }
 
 func openat(fd int, name string, flags int, mode uint32) (int, error) {
@@ -133,7 +176,7 @@ func replaceDurably(dirfd int, name string, data []byte) error {
 	}
 	err = writeAll(fd, data)
 	if err == nil {
-		err = unix.Fsync(fd)
+		err = fsync(fd)
 	}
 	if cerr := unix.Close(fd); err == nil {
 		err = cerr
@@ -145,7 +188,7 @@ func replaceDurably(dirfd int, name string, data []byte) error {
 		unix.Unlinkat(dirfd, temp, 0)
 		return err
 	}
-	return unix.Fsync(dirfd)
+	return fsync(dirfd)
 }
 
 // writeAll writes all of data to a descriptor.
@@ -171,7 +214,7 @@ const tempPrefix = "anamnesis_tmp_"
 func syncDir(dir string) error {
 	fd, err := openat(unix.AT_FDCWD, dir, dirFlags, 0)
 	if err == nil {
-		err = unix.Fsync(fd)
+		err = fsync(fd)
 		closeFD(fd)
 	}
 	if err != nil {

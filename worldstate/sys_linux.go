@@ -4,18 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
-// openBeneath opens the directory rel (or "" for the root itself) beneath the
-// directory rootfd, following no symbolic link on the way.
-func openBeneath(rootfd int, rel string) (int, error) {
-	if rel == "" {
-		rel = "."
-	}
+// openPart is openBeneath for a path of less than PATH_MAX.
+func openPart(rootfd int, rel string) (int, error) {
 	how := &unix.OpenHow{
 		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
@@ -32,6 +29,12 @@ func openBeneath(rootfd int, rel string) (int, error) {
 	}
 }
 
+// syncsTrees reports that syncTree makes a whole file system durable.
+const syncsTrees = true
+
+// fsync returns when what was written to fd is durable.
+func fsync(fd int) error { return again(func() error { return unix.Fsync(fd) }) }
+
 // syncTree makes everything written to the file system of fd durable.
 func syncTree(fd int) error {
 	if err := unix.Syncfs(fd); err != nil {
@@ -39,6 +42,27 @@ func syncTree(fd int) error {
 	}
 	return nil
 }
+
+// openHandle opens a name, whatever stands there, to ask about it and to change its
+// mode or owner; no permission on it is needed, and no link is followed.
+func openHandle(dirfd int, name string) (int, error) {
+	return openat(dirfd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+}
+
+// chmodHandle is fchmod for what openHandle opened, which must not be a link.
+func chmodHandle(fd int, perm uint32) error {
+	err := unix.Fchmodat(fd, "", perm, unix.AT_EMPTY_PATH)
+	if isErrno(err, unix.ENOSYS, unix.EOPNOTSUPP, unix.EINVAL, unix.EPERM) { // before Linux 6.6, or a sandbox's filter
+		err = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), perm)
+	}
+	return err
+}
+
+// chmodUnopened: openHandle needs no permission, so its error stands.
+func chmodUnopened(_ int, _ string, st stamp, _ uint32, err error) (stamp, error) { return st, err }
+
+// chownHandle is fchown for what openHandle, or anybody, opened.
+func chownHandle(fd, uid, gid int) error { return unix.Fchownat(fd, "", uid, gid, unix.AT_EMPTY_PATH) }
 
 // renameNoReplace renames within a directory; EEXIST where the new name stands.
 func renameNoReplace(dirfd int, from, to string) error {

@@ -57,6 +57,8 @@ type Options struct {
 	Now func() time.Time
 }
 
+const defaultTask = "cli"
+
 // Progress is how far a scan has come.
 type Progress struct {
 	Files int   // seen so far, links included
@@ -164,7 +166,7 @@ func Open(dir, store string, o *Options) (*World, error) {
 
 func (w *World) defaults() error {
 	if w.opts.Task == "" {
-		w.opts.Task = "cli"
+		w.opts.Task = defaultTask
 	}
 	if !validRefPart(w.opts.Task) {
 		return fmt.Errorf("task %q: %w: letters, digits, dot, dash and underscore only", w.opts.Task, ErrBadName)

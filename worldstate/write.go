@@ -47,7 +47,7 @@ func (x *executor) write(i int, a action) error {
 		return nil
 	}
 	if now.kind == kindFile && a.after.kind == kindFile && now.hash == a.after.hash && st.nlink == 1 {
-		return x.chmodFile(fd, a) // the same bytes: the inode stays, unless it has another name, which keeps its mode
+		return x.chmodFile(fd, a, st) // the same bytes: the inode stays, unless it has another name, which keeps its mode
 	}
 	if inPlace(now, a.after, st) {
 		if done, err := x.overwrite(fd, a, st); done || err != nil {
@@ -55,77 +55,112 @@ func (x *executor) write(i int, a action) error {
 		}
 	}
 	x.touch(dir(a.path))
-	err = x.writable(fd, a.path, func() error { return x.replace(fd, x.tempName(i), a, st) })
+	var made stamp
+	err = x.writable(fd, a.path, func() (err error) {
+		made, err = x.replace(fd, x.tempName(i), a, st)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	if st, err = lstatat(fd, base(a.path)); err == nil {
+	if st, err = lstatat(fd, base(a.path)); err == nil && made.isRegular() && st.ino == made.ino && st.mode == made.mode && st.mtime == made.mtime {
 		x.wrote(a.path, st)
 	}
 	return nil
 }
 
-func (x *executor) chmodFile(fd int, a action) error {
-	if err := unix.Fchmodat(fd, base(a.path), a.after.perm, 0); err != nil {
+// chmodFile gives the file that st was taken of its mode.
+func (x *executor) chmodFile(fd int, a action, st stamp) error {
+	x.hook("chmod looked")
+	now, err := chmodAt(fd, base(a.path), st, a.after.perm)
+	if errors.Is(err, errContentChanged) {
+		x.keep(a.path)
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	if st, err := lstatat(fd, base(a.path)); err == nil {
-		x.wrote(a.path, st)
-	}
+	x.wrote(a.path, now)
 	x.changed(a.path)
 	return nil
 }
 
+// chmodAt gives what stands at a name its permissions, through a descriptor that
+// no link leads to. Where it is not what st was taken of the error is
+// errContentChanged. It gives the stamp afterwards.
+func chmodAt(dirfd int, name string, st stamp, perm uint32) (stamp, error) {
+	fd, err := openHandle(dirfd, name)
+	if isErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.ENXIO) {
+		return st, errContentChanged
+	}
+	if err != nil {
+		return chmodUnopened(dirfd, name, st, perm, err)
+	}
+	defer closeFD(fd)
+	now, err := fstat(fd)
+	if err != nil {
+		return st, err
+	}
+	if now.ino != st.ino || now.dev != st.dev || now.mode != st.mode || !now.isDir() && !(now.sameContent(st) && now.nlink == 1) {
+		return st, errContentChanged
+	}
+	if err := chmodHandle(fd, perm); err != nil {
+		return st, err
+	}
+	return fstat(fd)
+}
+
 // replace writes the new content beside and renames it over. old is the stamp
-// of what stood there, zero where nothing did.
-func (x *executor) replace(fd int, temp string, a action, old stamp) error {
-	var err error
+// of what stood there, zero where nothing did; made is that of the new file.
+func (x *executor) replace(fd int, temp string, a action, old stamp) (made stamp, err error) {
 	if a.after.kind == kindLink {
 		var target []byte
 		if target, err = x.w.objects.read(a.after.hash, blobObject, a.path); err == nil {
 			err = unix.Symlinkat(string(target), fd, temp)
 		}
+		if err == nil {
+			x.ownMade(fd, temp, old)
+		}
 	} else {
-		err = x.writeTemp(fd, temp, a)
+		made, err = x.writeTemp(fd, temp, a, old)
+	}
+	if err == nil {
+		x.hook("temp written")
+		err = unix.Renameat(fd, temp, fd, base(a.path))
 	}
 	if err != nil {
 		unix.Unlinkat(fd, temp, 0)
-		return err
 	}
-	x.own(fd, temp, old)
-	if a.after.kind == kindFile { // after own, which may drop bits
-		if err := unix.Fchmodat(fd, temp, a.after.perm, 0); err != nil {
-			unix.Unlinkat(fd, temp, 0)
-			return err
-		}
-	}
-	x.hook("temp written")
-	if err := unix.Renameat(fd, temp, fd, base(a.path)); err != nil {
-		unix.Unlinkat(fd, temp, 0)
-		return err
-	}
-	return nil
+	return made, err
 }
 
-func (x *executor) writeTemp(fd int, temp string, a action) error {
+func (x *executor) writeTemp(fd int, temp string, a action, old stamp) (made stamp, err error) {
 	n, err := openat(fd, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return err
+		return made, err
 	}
 	f := os.NewFile(uintptr(n), temp)
 	size, err := x.w.objects.copyTo(a.after.hash, blobObject, a.path, f)
+	if err == nil {
+		x.hook("temp filled")
+		x.own(fd, n, old)
+		err = unix.Fchmod(n, a.after.perm) // after own, which may drop bits
+	}
+	if err == nil {
+		made, err = fstat(n)
+	}
 	if err == nil && (x.syncEach || size > inPlaceBytes) { // a larger one is not told from somebody else's, see ours
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
-	return err
+	return made, err
 }
 
-// own gives what was made the owner of what stood there, or of its directory,
-// where we may; where we may not, it is ours.
-func (x *executor) own(dirfd int, name string, old stamp) {
+// own gives what was made, and is open as fd, the owner of what stood there, or
+// of the directory it lies in, where we may; where we may not, it is ours.
+func (x *executor) own(dirfd, fd int, old stamp) {
 	if os.Geteuid() != 0 {
 		return
 	}
@@ -138,7 +173,23 @@ func (x *executor) own(dirfd int, name string, old stamp) {
 	}
 	if old.uid != 0 || old.gid != 0 {
 		// A failure leaves root's file, with the right bytes and mode.
-		_ = unix.Fchownat(dirfd, name, int(old.uid), int(old.gid), unix.AT_SYMLINK_NOFOLLOW)
+		_ = chownHandle(fd, int(old.uid), int(old.gid))
+	}
+}
+
+// ownMade is own for a link or a directory just made under a name. Anything else
+// that stands there by now, or has another name, is not ours.
+func (x *executor) ownMade(dirfd int, name string, old stamp) {
+	if os.Geteuid() != 0 {
+		return
+	}
+	fd, err := openHandle(dirfd, name)
+	if err != nil {
+		return
+	}
+	defer closeFD(fd)
+	if st, err := fstat(fd); err == nil && st.uid == 0 && (st.isDir() || st.isLink() && st.nlink == 1) {
+		x.own(dirfd, fd, old)
 	}
 }
 

@@ -1,0 +1,193 @@
+package worldstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// deepName is the name of a directory in a path that is longer than PATH_MAX.
+var deepName = strings.Repeat("n", 200)
+
+// mkdirs makes nested directories, step by step, and gives the last one, which
+// the caller closes.
+func (b *bench) mkdirs(names ...string) int {
+	b.Helper()
+	fd, err := unix.Open(b.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	b.must(err)
+	for _, name := range names {
+		if err := unix.Mkdirat(fd, name, 0o755); err != nil && err != unix.EEXIST {
+			b.Fatal(err)
+		}
+		next, err := unix.Openat(fd, name, dirFlags, 0)
+		b.must(err)
+		unix.Close(fd)
+		fd = next
+	}
+	return fd
+}
+
+// writeIn writes a file into a directory and closes that.
+func (b *bench) writeIn(dirfd int, name, text string) {
+	b.Helper()
+	defer unix.Close(dirfd)
+	fd, err := unix.Openat(dirfd, name, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC, 0o644)
+	b.must(err)
+	b.must(writeAll(fd, []byte(text)))
+	b.must(unix.Close(fd))
+}
+
+// readDeep reads a file of any path in a directory; "" where there is none.
+func (b *bench) readDeep(top, path string) string {
+	b.Helper()
+	root, err := os.OpenRoot(top)
+	b.must(err)
+	defer root.Close()
+	data, err := root.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		b.Fatal(err)
+	}
+	return string(data)
+}
+
+func repeated(name string, n int) []string { return slices.Repeat([]string{name}, n) }
+
+// TestLongPaths: what stands at paths longer than a system call takes is saved,
+// planned, restored, deleted, forked and finished after a kill like anything else.
+func TestLongPaths(t *testing.T) {
+	for name, names := range map[string][]string{
+		"25 names of 200 bytes": repeated(deepName, 25), "450 short names": repeated("deep12345", 450),
+		"names of 255 bytes": repeated(strings.Repeat("x", 255), 40),
+	} {
+		for _, watch := range []bool{false, true} {
+			if watch && len(names) > 25 {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, watch %v", name, watch), func(t *testing.T) {
+				b := newBench(t, &Options{Watch: watch})
+				b.write("a", "1")
+				empty := b.save()
+				b.writeIn(b.mkdirs(names...), "f", "one")
+				deep := strings.Join(names, "/") + "/f"
+				one := b.save()
+				if !one.Complete || len(one.Skipped) != 0 {
+					t.Fatalf("%+v", one.Skipped)
+				}
+				b.writeIn(b.mkdirs(names...), "f", "two")
+				two := b.save()
+				for _, end := range []struct {
+					to   ID
+					text string
+				}{{one.ID, "one"}, {two.ID, "two"}, {empty.ID, ""}, {one.ID, "one"}, {empty.ID, ""}} {
+					if res := b.jump(end.to); !res.Exact || len(res.Kept) != 0 {
+						t.Fatalf("%+v", res.Kept)
+					}
+					b.must(b.w.Settle())
+					if got := b.readDeep(b.dir, deep); got != end.text {
+						t.Fatalf("the file holds %q, want %q", got, end.text)
+					}
+				}
+				f, err := b.w.Fork(context.Background(), two.ID, b.dir+"-forked")
+				b.must(err)
+				if got := b.readDeep(f.Dir, deep); got != "two" {
+					t.Errorf("the fork has %q", got)
+				}
+				b.must(removeBuilt(f.Dir))
+				b.fsck()
+			})
+		}
+	}
+}
+
+// TestKillLongPaths: a restore at such paths that was killed ends at one of its ends.
+func TestKillLongPaths(t *testing.T) {
+	b := newBench(t, nil)
+	b.write("a", "1")
+	first := b.save()
+	names := repeated(deepName, 22)
+	b.writeIn(b.mkdirs(names...), "f", "one")
+	b.writeIn(b.mkdirs(append(names, "more")...), "g", "one")
+	second := b.save()
+	for _, to := range []ID{first.ID, second.ID} {
+		for n := 0; b.killed("restore", to, n); n += 11 {
+			_, err := b.w.Recover(context.Background())
+			b.must(err)
+			b.jump(map[ID]ID{first.ID: second.ID, second.ID: first.ID}[to])
+			b.must(b.w.Settle())
+		}
+	}
+}
+
+// TestTooDeep: what is nested more deeply than a snapshot holds is left out and
+// listed, bars no operation, and is deleted by none.
+func TestTooDeep(t *testing.T) {
+	for name, names := range map[string][]string{"levels": repeated("d", 1300), "bytes": repeated(strings.Repeat("x", 250), 200)} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, nil)
+			b.write("a", "1")
+			empty := b.save()
+			b.writeIn(b.mkdirs(names[:10]...), "f", "1")
+			b.writeIn(b.mkdirs(names...), "f", "precious")
+			b.write("a", "2")
+			deep := b.save()
+			if deep.Complete || len(deep.Skipped) != 1 || deep.Skipped[0].Reason != reasonTooDeep {
+				t.Fatalf("complete %v, skipped %d", deep.Complete, len(deep.Skipped))
+			}
+			left := deep.Skipped[0].Path
+			if n := strings.Count(left, "/") + 1; len(left) > MaxPathBytes || n > MaxDepth || n != MaxDepth && len(left) < MaxPathBytes-2*maxNameBytes-2 {
+				t.Errorf("left out at %d levels and %d bytes", n, len(left))
+			}
+			held := strings.Join(names[:10], "/") + "/f"
+			b.jump(empty.ID)
+			if got := b.readDeep(b.dir, held); got != "" {
+				t.Errorf("a file that is held stays: %q", got)
+			}
+			unix.Close(b.mkdirs(names...)) // all are there still
+			if st, err := os.Lstat(b.path("a")); err != nil || st.Size() != 1 {
+				t.Fatal(err)
+			}
+			b.jump(deep.ID)
+			if got := b.readDeep(b.dir, held); got != "1" {
+				t.Errorf("the file came back as %q", got)
+			}
+			fd := b.mkdirs(names...)
+			defer unix.Close(fd)
+			if _, err := lstatat(fd, "f"); err != nil {
+				t.Errorf("what no snapshot holds: %v", err)
+			}
+			b.must(os.RemoveAll(b.path(names[0])))
+			if s := b.save(); !s.Complete {
+				t.Errorf("after the tree was removed: %+v", s.Skipped)
+			}
+			b.fsck()
+		})
+	}
+}
+
+// TestDeepDescriptors: the files a scan has open are bounded, however deep and
+// broad the tree is.
+func TestDeepDescriptors(t *testing.T) {
+	b := newBench(t, nil)
+	for i := range 12 {
+		names := append([]string{fmt.Sprintf("chain%d", i)}, repeated("d", 90)...)
+		b.writeIn(b.mkdirs(names...), "f", "1")
+		b.writeIn(b.mkdirs(append(names[:60:60], "e", "e")...), "f", "2")
+	}
+	var old unix.Rlimit
+	b.must(unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
+	few := old
+	few.Cur = 450
+	b.must(unix.Setrlimit(unix.RLIMIT_NOFILE, &few))
+	s, err := b.w.SaveNext(context.Background(), "")
+	b.must(unix.Setrlimit(unix.RLIMIT_NOFILE, &old))
+	b.must(err)
+	if !s.Complete || s.Files != 24 {
+		t.Errorf("%d files, skipped %d", s.Files, len(s.Skipped))
+	}
+}

@@ -1,0 +1,139 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// A Recovery is what Recover did about an interrupted restore.
+type Recovery struct {
+	Source ID `json:"source"`
+	Target ID `json:"target"`
+	// Finished: the world is at the target. Otherwise it is at the source, or
+	// Dropped: its files were removed since, and it was left as it is, or
+	// Abandoned.
+	Finished  bool   `json:"finished"`
+	Dropped   bool   `json:"dropped,omitempty"`
+	Abandoned bool   `json:"abandoned,omitempty"`
+	Reason    string `json:"reason,omitempty"` // why it was rolled back
+	Kept      []Skip `json:"kept"`             // changed by somebody else since; left alone
+}
+
+// Recover finishes a restore that was interrupted, or rolls it back when it
+// cannot be finished. One whose files were all removed since is dropped. nil:
+// there was none. Call it before Save or Plan when they return ErrUnfinished;
+// every command of the program does.
+func (w *World) Recover(ctx context.Context) (*Recovery, error) {
+	end, err := w.begin(ctx, changing)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	j, err := w.readJournal()
+	if err != nil {
+		return nil, w.stuck(err)
+	}
+	if j == nil {
+		return nil, nil
+	}
+	root, err := w.openRoot()
+	if err != nil {
+		return nil, err
+	}
+	defer root.close()
+	r := &Recovery{Source: ID(j.source.String()), Target: ID(j.target.String()), Kept: []Skip{}}
+	if r.Dropped = w.swept(root, j); r.Dropped {
+		w.unsettled = nil
+		return r, w.removeJournal()
+	}
+	x := w.newExecutor(root.fd, j, true)
+	x.sweepTemps(j.actions)
+	if err := x.run(j.actions); err != nil {
+		x = w.newExecutor(root.fd, j, true)
+		x.sweepTemps(j.actions)
+		if berr := x.run(reversed(j.actions)); berr != nil {
+			return nil, fmt.Errorf("recover %s: %w", w.dir, w.stuck(fmt.Errorf("%w; roll back: %w", err, berr)))
+		}
+		r.Reason, j.head = err.Error(), j.source
+	} else {
+		r.Finished = true
+	}
+	r.Kept = append(r.Kept, x.kept...)
+	if err := x.sync(); err != nil {
+		return nil, fmt.Errorf("recover %s: %w", w.dir, w.stuck(err))
+	}
+	if err := w.objects.updateRefs(map[string]hash{worldRefs + w.key: j.head}); err != nil {
+		return nil, err
+	}
+	if err := w.removeJournal(); err != nil {
+		return nil, err
+	}
+	w.unsettled = nil
+	return r, nil
+}
+
+// Abandon gives up an interrupted restore that Recover can neither finish nor roll
+// back. nil: there was none. No file of the world is written or deleted: some
+// paths stand as the target has them, the others as the source does, and what
+// differs from the snapshot the world was last known at counts as edited from here
+// on. Both ends stay in the store. Only the restore's own half-written files are
+// removed, as far as they can be, and read-only directories that it had opened get
+// their modes back.
+func (w *World) Abandon(ctx context.Context) (*Recovery, error) {
+	end, err := w.begin(ctx, changing)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	j, err := w.readJournal()
+	if j == nil && err == nil {
+		return nil, nil
+	}
+	r := &Recovery{Abandoned: true, Kept: []Skip{}}
+	if err == nil { // of one that cannot be read nothing is known
+		r.Source, r.Target = ID(j.source.String()), ID(j.target.String())
+		if root, err := w.openRoot(); err == nil {
+			w.newExecutor(root.fd, j, true).tidy(j)
+			root.close()
+		}
+	}
+	w.unsettled = nil
+	return r, w.removeJournal()
+}
+
+// tidy removes what a restore that is given up left of its own.
+func (x *executor) tidy(j *journal) {
+	x.touched = make(map[string]bool)
+	x.sweepTemps(j.actions)
+	for _, a := range j.actions {
+		if a.before == a.after { // see withGuards
+			_ = x.chmodDir(0, a)
+		}
+	}
+}
+
+// stuck names the command that gives up an interrupted restore.
+func (w *World) stuck(err error) error {
+	return fmt.Errorf("%w; remove the cause, or give the restore up and leave the files as they are: %s", err, w.abandonCommand())
+}
+
+func (w *World) abandonCommand() string {
+	task := ""
+	if w.opts.Task != defaultTask {
+		task = "--task " + w.opts.Task + " "
+	}
+	return "anamnesis world abandon " + task + "--dir " + shellWord(w.dir) + " --store " + shellWord(w.store)
+}
+
+// shellWord quotes a word for a shell, where it needs that.
+func shellWord(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%", r))
+	}) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,17 @@
+package worldstate
+
+import "golang.org/x/sys/unix"
+
+// fsync returns when what was written to fd is durable. fsync(2) hands it to the
+// drive; only F_FULLFSYNC has the drive empty its cache. A file system without
+// that, such as SMB, has no more than fsync to offer.
+func fsync(fd int) error {
+	err := again(func() error {
+		_, err := unix.FcntlInt(uintptr(fd), unix.F_FULLFSYNC, 0)
+		return err
+	})
+	if isErrno(err, unix.ENOTSUP, unix.EINVAL) {
+		err = again(func() error { return unix.Fsync(fd) })
+	}
+	return err
+}
