@@ -315,38 +315,16 @@ func (t *Task) finishJump(ctx context.Context) error {
 		return err
 	}
 	var kept []worldstate.Skip
-	for try := 1; ; try++ {
-		source, err := t.saveSource(ctx, worldstate.ID(j.FromCommit), fmt.Sprintf("during the jump to step %d", j.To))
-		if err != nil {
-			return fmt.Errorf("save the world during the jump to step %d: %w", j.To, err)
+	var changed []worldstate.Change
+	if t.opts.AbandonRestore {
+		kept = t.leaveFiles(ctx, j)
+	} else {
+		if kept, err = t.restoreFiles(ctx, j, target.tree); err != nil {
+			return err
 		}
-		base := worldstate.ID(j.Base)
-		if lost(source) {
-			base = source.ID
+		if changed, err = t.changedBy(ctx, j, kept); err != nil {
+			return err
 		}
-		plan, err := t.world.Plan(ctx, worldstate.ID(j.ToCommit), &worldstate.PlanOptions{Base: base, OverwriteEdits: j.Overwrite})
-		if err != nil {
-			return fmt.Errorf("plan the jump to step %d: %w", j.To, err)
-		}
-		kept = unreadable(plan.Keep, source.Skipped)
-		if source.Tree == target.tree {
-			break // an earlier process had restored it
-		}
-		res, err := t.world.Restore(ctx, plan)
-		if err == nil {
-			err = t.world.Settle() // the end of a jump is recorded when it is durable
-		}
-		if err == nil {
-			kept = unreadable(res.Kept, source.Skipped)
-			break
-		}
-		if !errors.Is(err, worldstate.ErrStale) || try >= maxJumpRestores {
-			return fmt.Errorf("restore the world of step %d: %w", j.To, err)
-		}
-	}
-	changed, err := t.changedBy(ctx, j, kept)
-	if err != nil {
-		return err
 	}
 	discarded, err := t.opsOf(j.Discarded)
 	if err != nil {
@@ -384,6 +362,55 @@ func (s *State) carried(o op.Op) bool {
 	return o.Seq <= s.Pressure.Folded || s.Steps.flags(o.Step)&stepCarried != 0
 }
 
+// restoreFiles brings the files of a jump's target back, whose world id is tree,
+// and gives what stays as it is.
+func (t *Task) restoreFiles(ctx context.Context, j *Jumping, tree string) ([]worldstate.Skip, error) {
+	for try := 1; ; try++ {
+		source, err := t.saveSource(ctx, worldstate.ID(j.FromCommit), fmt.Sprintf("during the jump to step %d", j.To))
+		if err != nil {
+			return nil, fmt.Errorf("save the world during the jump to step %d: %w", j.To, err)
+		}
+		base := worldstate.ID(j.Base)
+		if lost(source) {
+			base = source.ID
+		}
+		plan, err := t.world.Plan(ctx, worldstate.ID(j.ToCommit), &worldstate.PlanOptions{Base: base, OverwriteEdits: j.Overwrite})
+		if err != nil {
+			return nil, fmt.Errorf("plan the jump to step %d: %w", j.To, err)
+		}
+		if source.Tree == tree { // an earlier process had restored it
+			return unreadable(plan.Keep, source.Skipped), nil
+		}
+		res, err := t.world.Restore(ctx, plan)
+		if err == nil {
+			err = t.world.Settle() // the end of a jump is recorded when it is durable
+		}
+		if err == nil {
+			return unreadable(res.Kept, source.Skipped), nil
+		}
+		if !errors.Is(err, worldstate.ErrStale) || try >= maxJumpRestores {
+			return nil, fmt.Errorf("restore the world of step %d: %w", j.To, err)
+		}
+	}
+}
+
+// keptAbandoned is why a path stays that a jump would have changed.
+const keptAbandoned = "the restore was abandoned"
+
+// leaveFiles gives what of the directory is not as a jump's target has it, where
+// the jump ends without touching a file. An error does not keep it from ending.
+func (t *Task) leaveFiles(ctx context.Context, j *Jumping) []worldstate.Skip {
+	plan, err := t.world.Plan(ctx, worldstate.ID(j.ToCommit), &worldstate.PlanOptions{OverwriteEdits: true})
+	if err != nil {
+		return []worldstate.Skip{{Path: ".", Reason: keptAbandoned + "; what differs could not be found out: " + oneLine(err.Error(), maxDelivered)}}
+	}
+	kept := plan.Keep
+	for _, path := range append(plan.Write, plan.Delete...) {
+		kept = append(kept, worldstate.Skip{Path: path, Reason: keptAbandoned})
+	}
+	return kept
+}
+
 // unreadable adds the paths a snapshot could not hold to those that stay.
 func unreadable(kept, skipped []worldstate.Skip) []worldstate.Skip {
 	for _, s := range skipped {
@@ -402,9 +429,11 @@ func (t *Task) changedBy(ctx context.Context, j *Jumping, kept []worldstate.Skip
 	if err != nil {
 		return nil, fmt.Errorf("list what the jump to step %d changed: %w", j.To, err)
 	}
-	return slices.DeleteFunc(changes, func(c worldstate.Change) bool {
-		return slices.ContainsFunc(kept, func(k worldstate.Skip) bool { return k.Path == c.Path })
-	}), nil
+	stayed := make(map[string]bool, len(kept))
+	for _, k := range kept {
+		stayed[k.Path] = true
+	}
+	return slices.DeleteFunc(changes, func(c worldstate.Change) bool { return stayed[c.Path] }), nil
 }
 
 func paths(changes []worldstate.Change) []string {

@@ -24,6 +24,9 @@ const (
 	// maxWordsTokens bounds the requests carried over by one jump, together.
 	// Steering and rejections are carried whole.
 	maxWordsTokens = 1000
+	// maxPathName is how long a path may be that is shown whole, in bytes. A snapshot
+	// holds longer ones.
+	maxPathName = 400
 	// maxDelivered is how much of an answer already given is quoted, in bytes.
 	maxDelivered = 200
 )
@@ -320,6 +323,9 @@ func list(items []string, total int) string {
 // pathName is a name as it is, and quoted where it could be taken for more than
 // a name: a file may be called like a line of a notice, line breaks and all.
 func pathName(name string) string {
+	if len(name) > maxPathName {
+		name = fmt.Sprintf("%s…%s (%d bytes)", name[:maxPathName/3], name[len(name)-maxPathName/3:], len(name))
+	}
 	if utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return name
 	}

@@ -77,6 +77,9 @@ type Options struct {
 	// nil: none is known.
 	KnownModel func(name string) bool
 	Recreate   bool // OpenTask makes the world's directory again when it is gone
+	// AbandonRestore gives up a restore of the files that was interrupted, in place of
+	// finishing it; see Task.AbandonRestore.
+	AbandonRestore bool
 	// Event sees every operation once it is durable, in order. It must not call
 	// the task.
 	Event func(op.Op)
@@ -122,6 +125,7 @@ type Task struct {
 	vault      *vault
 	redactor   *redact.Redactor
 	world      *worldstate.World
+	recovery   *worldstate.Recovery // what became of an interrupted restore; nil: there was none
 	cards      *knowledgebase.Store
 	layers     knowledgebase.Layers // what is searched: the project's own cards, if it has any, and cards
 	found      uint64               // the last operation when this process took the task over
@@ -288,7 +292,11 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	if err := errors.Join(endLeftovers(&t.state), t.endSubagentLeftovers()); err != nil {
 		return err
 	}
-	if _, err := t.world.Recover(ctx); err != nil {
+	recoverWorld := t.world.Recover
+	if t.opts.AbandonRestore {
+		recoverWorld = t.world.Abandon
+	}
+	if t.recovery, err = recoverWorld(ctx); err != nil {
 		return fmt.Errorf("recover the world: %w", err)
 	}
 	if err := t.openCards(opened.KB); err != nil {

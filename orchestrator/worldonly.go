@@ -63,6 +63,18 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 	return res, errors.Join(err, t.record(keep, b))
 }
 
+// AbandonRestore ends, for a person, a jump or a restore whose files cannot be
+// brought back. The task must have been opened with Options.AbandonRestore, so that
+// what was interrupted is left half done. No file is touched: a jump that had begun
+// ends at its step with the files as they are, and the model is told which of them
+// are not that step's. It reports whether anything was given up.
+func (t *Task) AbandonRestore(ctx context.Context, resumed *op.TaskResumed) (bool, error) {
+	if t.recovery == nil && t.state.Jumping == nil && t.state.Restoring == nil {
+		return false, nil
+	}
+	return true, t.takeOver(ctx, context.WithoutCancel(ctx), resumed, "Not run: the person took the task over before it began.")
+}
+
 // editsFromHere saves what the restore of a subset left of a directory that was
 // found without a file, and has edits count from there: what it did not bring
 // back was deleted by nobody.

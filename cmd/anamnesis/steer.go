@@ -15,7 +15,6 @@ import (
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
-	"anamnesis/orchestrator/model"
 )
 
 func (a *app) sayCommand() *cobra.Command {
@@ -177,22 +176,23 @@ func (a *app) jumpHere(ctx context.Context, h orchestrator.Home, st *orchestrato
 			fmt.Fprintf(a.stderr, "anamnesis: warning: the block was written without the model: %v\n", modelErr)
 		}
 	}
-	t, err := a.idleTask(ctx, h, st, m.model, event, p.Passing)
+	t, err := a.idleTask(ctx, h, st, orchestrator.Options{Model: m.model, Event: event, Passing: p.Passing})
 	if err != nil {
 		return nil, err
 	}
 	done, err := t.JumpNow(ctx, op.JumpRequested{To: c.To, Reason: c.Reason, Fold: c.Fold, Overwrite: c.Overwrite}, a.resumedHere())
 	a.tellDamaged(t.Damaged())
 	if err != nil && t.State().Jumping != nil {
-		err = fmt.Errorf("%w; the jump to step %d has begun: 'anamnesis jump %s %d' or 'anamnesis resume %s' makes it", err, c.To, t.ID, c.To, t.ID)
+		err = fmt.Errorf("%w; the jump to step %d has begun: 'anamnesis jump %s %d' or 'anamnesis resume %s' makes it, 'anamnesis world abandon --task %s' ends it and leaves the files", err, c.To, t.ID, c.To, t.ID, t.ID)
 	}
 	return done, closing(err, t.Close())
 }
 
-// idleTask opens a task that nobody runs for a verb of a person's.
-func (a *app) idleTask(ctx context.Context, h orchestrator.Home, st *orchestrator.State, m model.Model, event func(op.Op), passing func(op.PassBegun)) (*orchestrator.Task, error) {
+// idleTask opens a task that nobody runs for a verb of a user's; of o the model, the
+// callbacks and AbandonRestore count.
+func (a *app) idleTask(ctx context.Context, h orchestrator.Home, st *orchestrator.State, o orchestrator.Options) (*orchestrator.Task, error) {
 	t, err := orchestrator.OpenTask(ctx, h, st.Opened.Task, orchestrator.Options{
-		Model: m, Recreate: true, Secrets: a.taskSecrets(st.Opened.Dir, st.Redact), Program: "anamnesis " + version, Event: event, Passing: passing,
+		Model: o.Model, AbandonRestore: o.AbandonRestore, Recreate: true, Secrets: a.taskSecrets(st.Opened.Dir, st.Redact), Program: "anamnesis " + version, Event: o.Event, Passing: o.Passing,
 		AfterAppend: a.afterAppend, WorldHook: a.worldHook, SealAfter: a.sealAfter, CheckpointEvery: a.checkpointEvery,
 	})
 	if err != nil {

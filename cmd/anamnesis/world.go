@@ -39,7 +39,7 @@ func (a *app) worldCommand() *cobra.Command {
 	cmd.PersistentFlags().StringVar(&f.store, "store", "", "the store: a bare git repository, made on first use (default the task's)")
 	cmd.PersistentFlags().StringVar(&f.task, "task", "", "the task whose steps are meant")
 	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print one JSON object")
-	cmd.AddCommand(a.worldSave(f), a.worldPlan(f), a.worldRestore(f), a.worldLog(f), a.worldDiff(f), a.worldShow(f), a.worldFork(f), a.worldVerify(f), a.worldGC(f))
+	cmd.AddCommand(a.worldSave(f), a.worldPlan(f), a.worldRestore(f), a.worldLog(f), a.worldDiff(f), a.worldShow(f), a.worldFork(f), a.worldVerify(f), a.worldAbandon(f), a.worldGC(f))
 	return cmd
 }
 
@@ -304,7 +304,7 @@ func (a *app) restoreInTask(ctx context.Context, f *worldFlags, name string, o w
 	if err != nil {
 		return err
 	}
-	t, err := a.idleTask(ctx, h, st, nil, nil, nil)
+	t, err := a.idleTask(ctx, h, st, orchestrator.Options{})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"anamnesis/worldstate"
 )
 
 // maxLinks bounds the symbolic links followed for one path.
@@ -22,8 +24,14 @@ type PathError struct {
 
 func (e *PathError) Error() string { return fmt.Sprintf("%s: %s", quotePath(e.Path), e.Reason) }
 
+// maxShownPath is how much of a path a refusal repeats, in bytes.
+const maxShownPath = 400
+
 // quotePath shows a path plainly, or quoted where that would be unclear.
 func quotePath(p string) string {
+	if len(p) > maxShownPath {
+		p = strings.ToValidUTF8(p[:maxShownPath], "") + "…"
+	}
 	if q := fmt.Sprintf("%q", p); q != `"`+p+`"` || p == "" || strings.TrimSpace(p) != p {
 		return q
 	}
@@ -54,6 +62,9 @@ func (e *Env) Rel(name string) (string, error) {
 	rel = path.Clean(filepath.ToSlash(rel))
 	if rel == ".." || strings.HasPrefix(rel, "../") || !filepath.IsLocal(filepath.FromSlash(rel)) {
 		return refuse(outside)
+	}
+	if !worldstate.Fits(rel) {
+		return refuse(fmt.Sprintf("is nested too deeply: no checkpoint holds a path of over %d directories or %d bytes", worldstate.MaxDepth, worldstate.MaxPathBytes))
 	}
 	return rel, nil
 }

@@ -231,7 +231,7 @@ func skippedText(in []op.Skipped) string {
 	if len(in) == 0 {
 		return ""
 	}
-	return in[0].Path + " (" + in[0].Reason + ")"
+	return Line(in[0].Path, 200) + " (" + in[0].Reason + ")"
 }
 
 func (p *textPrinter) End(out orchestrator.Outcome, st *orchestrator.State) {

@@ -96,6 +96,8 @@ func TestPathAttacks(t *testing.T) {
 		{"fifo", "fifo", both, "named pipe"},
 		{"socket", "sock", both, "socket"},
 		{"long name", strings.Repeat("x", 300), both, "name too long"},
+		{"many directories", strings.Repeat("d/", 2000) + "f", both, "nested too deeply"},
+		{"many bytes", strings.Repeat(strings.Repeat("d", 250)+"/", 140) + "f", both, "nested too deeply"},
 		{"git", ".git/config", writes, ".git"},
 		{"git, new file", ".git/hooks/pre-commit", writes, ".git"},
 		{"git in capitals", ".GIT/config", writes, ".git"},

@@ -1,0 +1,70 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"anamnesis/orchestrator"
+	"anamnesis/worldstate"
+)
+
+func (a *app) worldAbandon(f *worldFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "abandon",
+		Short: "Give up an interrupted restore and leave the files as they are",
+		Long: "Give up a restore that was interrupted and can be neither finished nor rolled back.\n\n" +
+			"No file is written or deleted: some stand as the snapshot has them, the others as before. Both are in the store,\n" +
+			"and saves, restores and jumps work again. With --task a jump of the task that had begun ends at its step, and the\n" +
+			"model is told which files are not that step's.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.meansTask(f) {
+				return a.abandonInTask(cmd.Context(), f)
+			}
+			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
+				r, err := w.Abandon(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return a.tellAbandoned(f, r != nil)
+			})
+		},
+	}
+}
+
+func (a *app) tellAbandoned(f *worldFlags, any bool) error {
+	switch {
+	case f.json:
+		return a.printJSON(map[string]bool{"abandoned": any})
+	case any:
+		fmt.Fprintln(a.stdout, "the interrupted restore was given up; the files are as they were left")
+	default:
+		fmt.Fprintln(a.stdout, "no restore was interrupted")
+	}
+	return nil
+}
+
+// abandonInTask gives up what a task that nobody runs left half done.
+func (a *app) abandonInTask(ctx context.Context, f *worldFlags) error {
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	st, err := orchestrator.ReadState(h, f.task)
+	if err != nil {
+		return err
+	}
+	t, err := a.idleTask(ctx, h, st, orchestrator.Options{AbandonRestore: true})
+	if err != nil {
+		return err
+	}
+	any, err := t.AbandonRestore(ctx, a.resumedHere())
+	if err = closing(err, t.Close()); err != nil {
+		return err
+	}
+	return a.tellAbandoned(f, any)
+}
