@@ -481,7 +481,9 @@ func (x *executor) chmodDir(_ int, a action) error {
 		return nil
 	}
 	x.touch(a.path)
-	x.hook("chmod looked")
+	if err := x.seam("chmod looked", a.path); err != nil {
+		return err
+	}
 	if _, err = chmodAt(fd, base(a.path), st, st.mode&0o7000|a.after.perm); errors.Is(err, errContentChanged) {
 		x.keep(a.path)
 		return nil

@@ -34,12 +34,14 @@ func TestChangesFollowNoLink(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var swap func()
-			b := newBench(t, &Options{Hook: func(point string) {
+			at := func(point string) {
 				if point == tt.point && swap != nil {
 					swap()
 					swap = nil
 				}
-			}})
+			}
+			b := newBench(t, &Options{Hook: at})
+			b.w.fault = func(op, _ string) error { at(op); return nil }
 			victim := filepath.Join(filepath.Dir(b.dir), tt.victim)
 			if b.must(os.Mkdir(victim, 0o700)); tt.victim == "file" {
 				b.must(os.Remove(victim))

@@ -71,7 +71,9 @@ func (x *executor) write(i int, a action) error {
 
 // chmodFile gives the file that st was taken of its mode.
 func (x *executor) chmodFile(fd int, a action, st stamp) error {
-	x.hook("chmod looked")
+	if err := x.seam("chmod looked", a.path); err != nil {
+		return err
+	}
 	now, err := chmodAt(fd, base(a.path), st, a.after.perm)
 	if errors.Is(err, errContentChanged) {
 		x.keep(a.path)
@@ -142,7 +144,9 @@ func (x *executor) writeTemp(fd int, temp string, a action, old stamp) (made sta
 	f := os.NewFile(uintptr(n), temp)
 	size, err := x.w.objects.copyTo(a.after.hash, blobObject, a.path, f)
 	if err == nil {
-		x.hook("temp filled")
+		err = x.seam("temp filled", a.path)
+	}
+	if err == nil {
 		x.own(fd, n, old)
 		err = unix.Fchmod(n, a.after.perm) // after own, which may drop bits
 	}
