@@ -162,7 +162,12 @@ func (s *Sandbox) ForProject(g Grants, name string) (*Sandbox, error) {
 
 // plainVariables are what a project's program gets of the user's environment
 // without being granted it, LC_* besides.
-const plainVariables = "PATH LANG LANGUAGE TZ SHELL USER LOGNAME"
+// networkVariables come with the network: proxies, where they hold no password,
+// and which certificates count.
+const (
+	plainVariables   = "PATH LANG LANGUAGE TZ SHELL USER LOGNAME"
+	networkVariables = "HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE CURL_CA_BUNDLE"
+)
 
 // ProjectEnviron is the environment of a project's program: the variables that
 // every command gets, those that say no more than where and in which language
@@ -171,10 +176,14 @@ const plainVariables = "PATH LANG LANGUAGE TZ SHELL USER LOGNAME"
 func (s *Sandbox) ProjectEnviron(env []string, g Grants) []string {
 	kept, _ := Environ(env)
 	fixed := strings.Fields(fixed)
+	plain := strings.Fields(plainVariables)
+	if g.Network {
+		plain = append(plain, strings.Fields(networkVariables+" "+strings.ToLower(networkVariables))...)
+	}
 	if s != nil {
 		kept = slices.DeleteFunc(kept, func(kv string) bool {
 			name, _, _ := strings.Cut(kv, "=")
-			return !slices.Contains(fixed, kv) && !strings.HasPrefix(name, "LC_") && !slices.Contains(strings.Fields(plainVariables), name)
+			return !slices.Contains(fixed, kv) && !strings.HasPrefix(name, "LC_") && !slices.Contains(plain, name)
 		})
 	}
 	for _, kv := range env {

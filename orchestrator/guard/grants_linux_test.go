@@ -107,6 +107,20 @@ func TestForProjectAroundState(t *testing.T) {
 	})
 }
 
+// A tool that changes nothing reads the world, which lies in a hidden home.
+func TestForProjectReadOnly(t *testing.T) {
+	withParts(t, func(t *testing.T, p parts) {
+		b := projectBox(t, &p, func(b box) Grants { return Grants{Write: []string{b.base + "/write"}} })
+		b.Sandbox = b.ReadOnly()
+		if out, o := b.run(t, "cat .anamnesis/rules.yaml && echo x > ../write/new"); o.Exit != 0 {
+			t.Errorf("exit %d\n%s", o.Exit, out)
+		}
+		if out, o := b.run(t, "echo x > new"); o.Exit == 0 {
+			t.Errorf("the world was written: %s", out)
+		}
+	})
+}
+
 // A granted Unix socket is reached; another in the home and the machine's
 // services are not.
 func TestForProjectSocket(t *testing.T) {
@@ -153,6 +167,9 @@ func TestProjectEnviron(t *testing.T) {
 		if !slices.Contains(got, want) {
 			t.Errorf("%q lacks %s", got, want)
 		}
+	}
+	if with := s.ProjectEnviron([]string{"https_proxy=http://p:1"}, Grants{Network: true}); !slices.Contains(with, "https_proxy=http://p:1") {
+		t.Errorf("with the network: %q", with)
 	}
 	for _, name := range []string{"HOME=", "EDITOR=", "OTHER="} {
 		if slices.ContainsFunc(got, func(kv string) bool { return strings.HasPrefix(kv, name) }) {

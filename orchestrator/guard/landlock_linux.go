@@ -95,7 +95,7 @@ func landlockPlaces(c *confinement) (readable, writable []string, err error) {
 			return nil, nil, err
 		}
 		readable, own = allBut("/", hidden), append(own, nonEmpty(c.Temp)...)
-		for _, path := range c.Readable {
+		for _, path := range append(slices.Clone(c.Readable), c.World) {
 			readable = append(readable, allBut(path, inside(hidden, path))...)
 		}
 		for _, dir := range given {

@@ -39,8 +39,17 @@ var errSlow = errors.New("it did not answer in time")
 var errLong = fmt.Errorf("%w, whatever progress it reported", errSlow)
 
 // connect starts a server or reaches it, and shakes hands, within its start
-// timeout. The connection outlives ctx.
+// timeout. The connection outlives ctx. Where a project's server does not start,
+// the error says that more can be granted.
 func connect(ctx context.Context, s Server, o *Options, on events) (*session, error) {
+	ses, err := begin(ctx, s, o, on)
+	if err != nil && ctx.Err() == nil && s.confined() && o.Sandbox != nil {
+		err = fmt.Errorf("%w (it runs in a sandbox; 'anamnesis mcp approve %s' grants more: --network, --read, …)", err, s.Name)
+	}
+	return ses, err
+}
+
+func begin(ctx context.Context, s Server, o *Options, on events) (*session, error) {
 	life, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	limit := time.AfterFunc(s.startTimeout(), func() { stop(errSlow) })
 	defer limit.Stop()
