@@ -126,6 +126,9 @@ func (a *app) tellSandbox(ctx context.Context, t *orchestrator.Task) error {
 	if ctx.Err() != nil {
 		return nil // the turn ends as interrupted
 	}
+	if earlier := box.Earlier(); earlier != "" {
+		fmt.Fprintf(a.stderr, "anamnesis: a command did not end before the program did; what it left: %s\n", oneLine(earlier))
+	}
 	for _, m := range box.Missing() {
 		fmt.Fprintf(a.stderr, "anamnesis: %s; --sandbox off says that this is known\n", m)
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -43,18 +44,44 @@ type gitTree struct {
 
 // gitScan looks through a world.
 type gitScan struct {
-	world string
-	skip  []string // absolute
-	tree  gitTree
-	seen  int
+	world       string
+	skip        []string // absolute, in the world
+	tree        gitTree
+	seen        int
+	began       time.Time
+	known, read map[string]plainDir // of the scan before, and of this one
 }
 
+// plainDir is what is kept of a directory that is none of git's, so that a scan
+// reads only those that have changed.
+type plainDir struct {
+	stamp stamp
+	dirs  []string // its directories
+	links []string // what it has of the name .git that is none
+}
+
+// stamp tells whether a directory has changed. The kernel sets the time of
+// change, and it may set the same one twice in a moment: one that is younger
+// than settleTime when the directory is read is not relied on.
+type stamp struct {
+	dev, ino     uint64
+	mtime, ctime unix.Timespec
+}
+
+const settleTime = 2 * time.Second
+
 // scanGit lists the git directories of a world: those named .git, and others
-// that git takes for one, such as bare repositories.
-func scanGit(world string, skip []string) (gitTree, error) {
-	s := gitScan{world: world, skip: skip, tree: gitTree{Dirs: map[string]string{}, Files: map[string]gitFile{}}}
+// that git takes for one, such as bare repositories. It takes and gives what it
+// has read of the other directories.
+func scanGit(world string, skip []string, known map[string]plainDir) (gitTree, map[string]plainDir, error) {
+	s := gitScan{world: world, began: time.Now(), known: known, read: map[string]plainDir{}, tree: gitTree{Dirs: map[string]string{}, Files: map[string]gitFile{}}}
+	for _, dir := range skip {
+		if within(dir, world) {
+			s.skip = append(s.skip, dir)
+		}
+	}
 	err := s.walk(".")
-	return s.tree, err
+	return s.tree, s.read, err
 }
 
 // isName compares file names as a file system may that does not tell cases apart.
@@ -68,21 +95,49 @@ func (s *gitScan) walk(rel string) error {
 	if slices.ContainsFunc(s.skip, func(dir string) bool { return within(abs, dir) }) {
 		return nil
 	}
-	entries := listDir(abs)
-	if isGitDir(rel, entries) {
-		s.gitDir(rel, abs, entries)
+	d := s.list(rel, abs)
+	for _, name := range d.links {
+		s.add(filepath.Join(rel, name))
 	}
-	for _, e := range entries {
-		path := filepath.Join(rel, e.Name())
-		if e.IsDir() {
-			if err := s.walk(path); err != nil {
-				return err
-			}
-		} else if isName(e, ".git") {
-			s.add(path)
+	for _, name := range d.dirs {
+		path := name
+		if rel != "." {
+			path = rel + "/" + name
+		}
+		if err := s.walk(path); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// list gives the names in a directory that count, and notes the files of a git
+// directory, which is always read.
+func (s *gitScan) list(rel, abs string) plainDir {
+	var st unix.Stat_t
+	if unix.Lstat(abs, &st) != nil {
+		return plainDir{} // it went away
+	}
+	now := stamp{uint64(st.Dev), st.Ino, st.Mtim, st.Ctim}
+	if d, ok := s.known[rel]; ok && d.stamp == now {
+		s.read[rel] = d
+		return d
+	}
+	d := plainDir{stamp: now}
+	entries := listDir(abs)
+	for _, e := range entries {
+		if e.IsDir() {
+			d.dirs = append(d.dirs, e.Name())
+		} else if isName(e, ".git") {
+			d.links = append(d.links, e.Name())
+		}
+	}
+	if isGitDir(rel, entries) {
+		s.gitDir(rel, abs, inode(&st), entries)
+	} else if s.began.Sub(time.Unix(st.Ctim.Unix())) > settleTime {
+		s.read[rel] = d
+	}
+	return d
 }
 
 // isGitDir reports whether git could take a directory for a git directory. An
@@ -95,12 +150,8 @@ func isGitDir(rel string, entries []fs.DirEntry) bool {
 }
 
 // gitDir notes the files of one git directory.
-func (s *gitScan) gitDir(rel, abs string, entries []fs.DirEntry) {
-	var st unix.Stat_t
-	if unix.Lstat(abs, &st) != nil {
-		return // it went away
-	}
-	s.tree.Dirs[rel] = inode(&st)
+func (s *gitScan) gitDir(rel, abs, inode string, entries []fs.DirEntry) {
+	s.tree.Dirs[rel] = inode
 	for _, e := range entries {
 		path := filepath.Join(rel, e.Name())
 		switch {

@@ -30,6 +30,7 @@ type quarantine struct {
 	writable []string // where commands may do as they like
 
 	mu      sync.Mutex
+	known   map[string]plainDir
 	running int
 	record  gitRecord
 	lost    bool // record.Before is of a process that died
@@ -74,6 +75,11 @@ func newQuarantine(o SandboxOptions) (*quarantine, error) {
 
 func (q *quarantine) file() string { return filepath.Join(q.dir, "git.json") }
 
+func (q *quarantine) scan() (tree gitTree, err error) {
+	tree, q.known, err = scanGit(q.world, q.skip, q.known)
+	return tree, err
+}
+
 // begin is called before a command starts and gives what it must not write.
 func (q *quarantine) begin() ([]string, error) {
 	q.mu.Lock()
@@ -83,7 +89,7 @@ func (q *quarantine) begin() ([]string, error) {
 		q.lost = false
 	}
 	if q.running == 0 {
-		now, err := scanGit(q.world, q.skip)
+		now, err := q.scan()
 		if err != nil {
 			return nil, err
 		}
@@ -232,7 +238,7 @@ func runsInRebase(line string) bool {
 // check compares the world with the tree before and quarantines what is new or
 // changed. It gives a report; empty: nothing was.
 func (q *quarantine) check() string {
-	now, err := scanGit(q.world, q.skip)
+	now, err := q.scan()
 	if err != nil {
 		return err.Error() + "; what git would run here was not looked at"
 	}
@@ -427,15 +433,26 @@ func copyOut(root *os.Root, rel, to string) error {
 }
 
 // withRights does something in a file's directory, also where a command has
-// taken its owner's right to write there.
+// taken its owner's rights to it or to one around it.
 func withRights(root *os.Root, rel string, do func() error) error {
 	err := do()
-	dir := filepath.Dir(rel)
-	info, failed := root.Stat(dir)
-	if !errors.Is(err, fs.ErrPermission) || failed != nil || root.Chmod(dir, info.Mode().Perm()|0o700) != nil {
+	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	defer root.Chmod(dir, info.Mode().Perm())
+	dir := ""
+	for name := range strings.SplitSeq(filepath.Dir(rel), "/") { // from above: each is needed to reach the next
+		dir = filepath.Join(dir, name)
+		info, err := root.Lstat(dir)
+		if err != nil {
+			return err
+		}
+		if mode := info.Mode().Perm(); mode&0o700 != 0o700 {
+			if err := root.Chmod(dir, mode|0o700); err != nil {
+				return err
+			}
+			defer root.Chmod(dir, mode)
+		}
+	}
 	return do()
 }
 
