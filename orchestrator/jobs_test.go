@@ -57,7 +57,7 @@ func TestJobThatCannotBegin(t *testing.T) {
 	if _, err := task.jobs.Begin(s); !errors.Is(err, want) {
 		t.Errorf("err %v", err)
 	}
-	if err := task.settle(); err != nil || strings.Contains(task.state.Projection()[0].Text, "[background]") {
+	if err := task.settle(); err != nil || strings.Contains(task.state.Projection()[0].Text, "[background") {
 		t.Errorf("the model is told of it: %v", err)
 	}
 	if l, err := task.jobs.List(); err != nil || len(l) != 0 {
@@ -109,7 +109,7 @@ func TestLostJobs(t *testing.T) {
 	}
 	told := 0
 	for _, m := range task.state.Projection() {
-		told += strings.Count(m.Text, "[background] bg_9 (serve) was ended when the program stopped")
+		told += strings.Count(m.Text, "[background "+task.word+"] bg_9 (serve) was ended when the program stopped")
 	}
 	if told != 1 || task.state.Jobs != nil {
 		t.Errorf("told %d times, jobs %v", told, task.state.Jobs)

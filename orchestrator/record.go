@@ -65,6 +65,7 @@ func (t *Task) postOne(ctx context.Context, body op.Body) (uint64, error) {
 func (t *Task) encode(bodies ...op.Body) ([]opstream.Entry, []op.Body, error) {
 	entries, redacted := make([]opstream.Entry, len(bodies)), make([]op.Body, len(bodies))
 	for i, b := range bodies {
+		t.sign(b)
 		b, data, err := t.redactBody(b)
 		if err != nil {
 			return nil, nil, err

@@ -190,7 +190,7 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 		return nil, err
 	}
 	req := model.Request{
-		Purpose: "step", Agent: t.state.agent(), Turn: t.state.Totals.Replies,
+		Purpose: "step", Agent: t.state.agent(), Turn: t.state.Totals.Replies, Mark: t.word,
 		Messages: t.state.Projection(), Tools: t.toolSpecs,
 	}
 	if past := t.state.LastCall; past != nil {

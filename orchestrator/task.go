@@ -140,6 +140,7 @@ type Task struct {
 	offers     []uint64       // versions of the sources' tools in tools; nil: not asked yet
 	model      model.Model
 	counter    *tokens.Counter
+	word       string // see TaskOpened.Mark
 	approval   string
 	live       *liveDir
 	jobs       *jobs  // nil until the task is open
@@ -194,7 +195,13 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 		return nil, err
 	}
 	t := &Task{ID: n.ID, Dir: dir, live: live, counter: counter, opts: o.withDefaults()}
+	word := newMarkWord()
+	if n.System != "" {
+		n.System += "\n\n"
+	}
+	n.System += markRule(word)
 	opened := &op.TaskOpened{
+		Mark: word,
 		Task: n.ID, Dir: dir, Repo: cmp.Or(n.Repo, worldstate.RepositoryName(dir)), Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL, Reflect: n.Reflect,
 		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, Allow: ruleTexts(n.Rules, guard.Allow), Ask: ruleTexts(n.Rules, guard.Ask), Deny: ruleTexts(n.Rules, guard.Refuse), Sandbox: n.Sandbox, Writable: n.Writable, MaxSteps: n.MaxSteps, Tools: n.Tools,
 		KB: h.KnowledgeBase(), System: n.System, Agent: n.Agent, Instructions: n.Instructions, Program: o.Program,
@@ -258,7 +265,7 @@ func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed) e
 // open opens the stores, folds what the stream holds and recovers the world.
 func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	var err error
-	t.confines.home = h
+	t.confines.home, t.word = h, opened.Mark
 	if t.counter == nil {
 		if t.counter, err = tokens.ForEncoding(opened.Encoding); err != nil {
 			return err

@@ -89,6 +89,9 @@ func (t *Task) refreshTools(ctx, keep context.Context) error {
 	if len(news) == 0 {
 		return nil
 	}
+	for i := range news {
+		news[i] = strings.Join(strings.Fields(news[i]), " ")
+	}
 	return t.record(keep, &op.NoticeGiven{Text: "[tools] " + strings.Join(news, "\n[tools] ")})
 }
 

@@ -48,7 +48,7 @@ func TestRefreshTools(t *testing.T) {
 		if len(all) == 0 {
 			return ""
 		}
-		last := all[len(all)-1].Text
+		last := strings.ReplaceAll(all[len(all)-1].Text, "[tools "+task.word+"]", "[tools]")
 		return last[strings.LastIndex(last, "\n\n")+1:]
 	}
 	first := told()

@@ -56,7 +56,7 @@ func (m *cacheMeter) Ask(_ context.Context, r model.Request, _ func(model.Delta)
 	m.measure(r)
 	for _, msg := range r.Messages {
 		if i := strings.LastIndex(msg.Text, "[step "); i >= 0 {
-			fmt.Sscanf(msg.Text[i:], "[step %d]", &m.step)
+			fmt.Sscanf(msg.Text[i:], "[step %d", &m.step)
 		}
 	}
 	reply := model.Reply{Finish: "tool_calls", Text: words(m.rand, 200)}

@@ -41,6 +41,9 @@ type TaskOpened struct {
 	Redact []string `json:"redact,omitempty"`
 	// NoFinalPass: the paths the task left are not read at its end.
 	NoFinalPass bool `json:"no_final_pass,omitempty"`
+	// Mark is the word in the program's own marks, which only this task knows; empty in
+	// tasks whose marks have none.
+	Mark string `json:"mark,omitempty"`
 	// Agent is the spec the task was opened with; nil in tasks of before specs.
 	Agent *Agent `json:"agent,omitempty"`
 	// Instructions are the files of the repository that System quotes.

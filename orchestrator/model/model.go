@@ -66,6 +66,9 @@ type Request struct {
 	// acknowledged. Only scripts look at it: it is how a recording finds its
 	// place again in another process.
 	Turn int
+	// Mark is the word in the task's marks. Only scripts look at it: a recording
+	// is written without it.
+	Mark string
 	// Last is the last call the task made, also where a fold has taken it out of
 	// Messages; nil where there is none. Only scripts look at it, as at Turn.
 	Last     *Past

@@ -148,8 +148,8 @@ func (p *textPrinter) Op(o op.Op) {
 		p.saved(o.Step, b)
 	case *op.NoticeGiven:
 		for text := range strings.SplitSeq(b.Text, "\n") {
-			if strings.HasPrefix(text, "[tools] ") {
-				p.line("! %s", strings.TrimPrefix(text, "[tools] "))
+			if mark, news, ok := strings.Cut(text, "] "); ok && (mark == "[tools" || strings.HasPrefix(mark, "[tools ")) {
+				p.line("! %s", news)
 			}
 		}
 	case *op.UserSaid:

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -132,6 +133,13 @@ func (m *Model) Ask(ctx context.Context, r model.Request, on func(model.Delta)) 
 	}
 	if r.Purpose == "" {
 		r.Purpose = model.PurposeStep
+	}
+	if r.Mark != "" {
+		r.Messages = slices.Clone(r.Messages)
+		for i := range r.Messages {
+			r.Messages[i].Text = strings.ReplaceAll(r.Messages[i].Text, " "+r.Mark, "")
+		}
+		r.Mark = ""
 	}
 	if r.Agent != "" && r.Purpose == model.PurposeStep {
 		return m.askSubagent(ctx, r, on)
