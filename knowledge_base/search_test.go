@@ -219,6 +219,9 @@ func manyCards(t testing.TB, s *Store, n int) {
 func TestRebuildGivesSameAnswers(t *testing.T) {
 	for _, more := range []int{0, 110} {
 		t.Run(fmt.Sprint(more), func(t *testing.T) {
+			if more > 0 && !ci() {
+				t.Skip("NOT RUN: heavy; .ci/run runs it, or ANAMNESIS_CI=1")
+			}
 			dir := t.TempDir()
 			s, set := smallStore(t, dir)
 			allAnswers(t, s, set) // builds the index, so that later cards are folded in

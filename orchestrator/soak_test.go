@@ -191,11 +191,20 @@ func soakMedian(ds []time.Duration) time.Duration {
 	return ds[len(ds)/2]
 }
 
+// heavy skips a test that takes minutes and rarely fails, unless CI or -nightly runs it.
+func heavy(t testing.TB) {
+	t.Helper()
+	if os.Getenv("ANAMNESIS_CI") == "" && !*soakNightly {
+		t.Skip("NOT RUN: heavy; .ci/run runs it, or ANAMNESIS_CI=1")
+	}
+}
+
 // TestSoak runs a long task, whose cost must not grow with its length. It asserts
 // on counts and bytes and only reports times. The nightly run is longer, and there
 // the task takes one more tenth, in turns with the first tenth of a new task, so
 // that the reported times compare.
 func TestSoak(t *testing.T) {
+	heavy(t)
 	old := &soakTask{steps: soakSteps, until: soakSteps}
 	if !*soakNightly {
 		old.create(t.Context(), t)

@@ -106,6 +106,7 @@ func words(r *rand.Rand, n int) string {
 // everything sent repeats the request before it, so that a provider's prefix
 // cache serves it.
 func TestPrefixCache(t *testing.T) {
+	heavy(t)
 	counter, err := tokens.ForEncoding("o200k_base")
 	if err != nil {
 		t.Fatal(err)

@@ -116,6 +116,7 @@ func TestConsolidateReader(t *testing.T) {
 // TestConsolidateKilled kills a save that puts packs together at every point:
 // all steps are there, the next save goes on, and nothing is left lying about.
 func TestConsolidateKilled(t *testing.T) {
+	heavy(t)
 	b := newBench(t, nil)
 	b.w.objects.maxPacks = testPacks
 	ids := b.steps(2)

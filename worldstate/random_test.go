@@ -36,7 +36,18 @@ func randomOps() int {
 	if *nightly {
 		return 10_000
 	}
+	if os.Getenv("ANAMNESIS_CI") == "" {
+		return 200
+	}
 	return 1_000
+}
+
+// heavy skips a test that takes minutes and rarely fails, unless CI or -nightly runs it.
+func heavy(t testing.TB) {
+	t.Helper()
+	if os.Getenv("ANAMNESIS_CI") == "" && !*nightly {
+		t.Skip("NOT RUN: heavy; .ci/run runs it, or ANAMNESIS_CI=1")
+	}
 }
 
 // changer does random changes to a tree by the plainest means.

@@ -102,6 +102,7 @@ func TestRefsLikeGit(t *testing.T) {
 // TestRefsAfterPowerCut: only the log and what was packed are synced. Whatever
 // older state the loose files are left in, the refs are those of the log.
 func TestRefsAfterPowerCut(t *testing.T) {
+	heavy(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		s := refStore(t)
 		want := make(map[string]hash)

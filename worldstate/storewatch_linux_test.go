@@ -204,6 +204,7 @@ func (b *bench) storeStamps() map[string]stamp {
 // TestStoreWatchedRefs: whatever is done to loose refs between the operations of a
 // World, each operation sees the refs as one that reads everything does.
 func TestStoreWatchedRefs(t *testing.T) {
+	heavy(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		must := func(err error) {
 			if err != nil {

@@ -6,6 +6,11 @@ import "strings"
 // or not among Encodings. Counts are then estimates, usually within 20%.
 const Fallback = "o200k_base"
 
+// forRecordings is the encoding used for script models ("script:FILE"), whose texts
+// are recordings of any origin. It is the smallest vocabulary: loading Fallback takes
+// several times as long, and most of the time that a short recording runs.
+const forRecordings = "r50k_base"
+
 // family maps the beginnings of model names to the encoding they really use.
 type family struct{ prefix, encoding string }
 
@@ -40,6 +45,9 @@ func Exact(model string) bool {
 
 func lookup(model string) (encoding string, ok bool) {
 	name := strings.ToLower(strings.TrimSpace(model))
+	if strings.HasPrefix(name, "script:") {
+		return forRecordings, false
+	}
 	name = name[strings.LastIndexByte(name, '/')+1:]
 	best := family{"", Fallback}
 	for _, f := range families() {

@@ -33,9 +33,7 @@ const finalPassKills = 8
 // TestCrashInFinalPass kills a task at its end. Resumed, it has read what it
 // left exactly once, the model was asked at most once, and the card is there.
 func TestCrashInFinalPass(t *testing.T) {
-	if testing.Short() && os.Getenv("ANAMNESIS_CI") == "" {
-		t.Skip("skipping the crash story of the pass at the end")
-	}
+	heavy(t)
 	counts := filepath.Join(t.TempDir(), "counts")
 	want, writers := finalPassRun(t, "count:"+counts)
 	if len(want) != 1 || !slices.Equal(writers, []string{"model"}) {

@@ -41,9 +41,7 @@ func guardedWords() string {
 // TestCrashInGuards kills a task after appends while it masks, folds, refuses
 // and reflects. Resumed, it ends; nothing is run twice, and there is one strategy.
 func TestCrashInGuards(t *testing.T) {
-	if testing.Short() && os.Getenv("ANAMNESIS_CI") == "" {
-		t.Skip("skipping the crash story of the guards")
-	}
+	heavy(t)
 	dir := t.TempDir()
 	script := filepath.Join(dir, "words.yaml")
 	if err := os.WriteFile(script, []byte(guardedWords()), 0o644); err != nil {

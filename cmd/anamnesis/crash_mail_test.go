@@ -34,9 +34,7 @@ func mailWords() string {
 // does without a crash: same files, same context, each D-Mail delivered once.
 // The nightly run leaves none out, and kills the resume after its first append.
 func TestCrashInMail(t *testing.T) {
-	if testing.Short() && os.Getenv("ANAMNESIS_CI") == "" {
-		t.Skip("skipping the crash story of D-Mails")
-	}
+	heavy(t)
 	script := filepath.Join(t.TempDir(), "words.yaml")
 	if err := os.WriteFile(script, []byte(mailWords()), 0o644); err != nil {
 		t.Fatal(err)

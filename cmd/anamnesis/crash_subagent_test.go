@@ -44,9 +44,7 @@ subagents:
 // Resumed, it knows the subagent by its name and goes on with it; no call is run
 // twice, and both records are whole.
 func TestCrashInSubagent(t *testing.T) {
-	if testing.Short() && os.Getenv("ANAMNESIS_CI") == "" {
-		t.Skip("skipping the crash story of subagents")
-	}
+	heavy(t)
 	script := filepath.Join(t.TempDir(), "words.yaml")
 	if err := os.WriteFile(script, []byte(subagentWords), 0o644); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ import (
 
 var nightly = flag.Bool("nightly", false, "run the heavy counts")
 
-// crashRuns is how many places of the demo the program is killed at.
+// crashRuns is at how many places of the demo CI kills the program.
 const crashRuns = 50
 
 // killVariable tells a child process where to end itself by SIGKILL:
@@ -77,12 +77,21 @@ func program(ctx context.Context, env []string, args ...string) (string, error) 
 	return out.String(), err
 }
 
+// heavy skips a test that takes minutes and rarely fails, unless CI or -nightly runs it.
+func heavy(t testing.TB) {
+	t.Helper()
+	if os.Getenv("ANAMNESIS_CI") == "" && !*nightly {
+		t.Skip("NOT RUN: heavy; .ci/run runs it, or ANAMNESIS_CI=1")
+	}
+}
+
 // TestCrashStory kills a running demo after appends and inside restores. Each
 // time the task is resumed, goes on from what was acknowledged, and ends with
 // passing tests and a verified stream.
 func TestCrashStory(t *testing.T) {
-	if testing.Short() && os.Getenv("ANAMNESIS_CI") == "" {
-		t.Skip("skipping the crash story: it runs the demo 50 times")
+	runs := crashRuns
+	if os.Getenv("ANAMNESIS_CI") == "" && !*nightly {
+		runs = 3
 	}
 	counts := filepath.Join(t.TempDir(), "counts")
 	out, err := program(t.Context(), []string{killVariable + "=count:" + counts}, "demo", "--dir", filepath.Join(t.TempDir(), "demo"))
@@ -98,10 +107,10 @@ func TestCrashStory(t *testing.T) {
 		t.Fatalf("counted %q: %v; want at least 60 appends and 4 points of a restore", data, err)
 	}
 	var kills []string
-	for i := range spread(points, crashRuns/3) {
+	for i := range spread(points, runs/3) {
 		kills = append(kills, fmt.Sprintf("restore:%d", i))
 	}
-	left := crashRuns - len(kills)
+	left := runs - len(kills)
 	if *nightly {
 		left = appends
 	}
@@ -214,9 +223,7 @@ func onceOnly(home, task string) error {
 // A resume without words finishes what had begun: the world is at the target,
 // or, when the jump had not become durable, where it was.
 func TestCrashInJump(t *testing.T) {
-	if testing.Short() && os.Getenv("ANAMNESIS_CI") == "" {
-		t.Skip("skipping the crash story of jump")
-	}
+	heavy(t)
 	kills := []string{"append:1", "append:2", "append:3", "append:4", "restore:1", "restore:3", "restore:5", "restore:7", "restore:9", "restore:10", "restore:11", "restore:12", "restore:14"}
 	for _, kill := range kills {
 		for _, removed := range []bool{false, true} {
@@ -288,6 +295,7 @@ func crashInJump(t *testing.T, kill string, removed bool) {
 // inside the restore. A resume tells what became of it, once: the files are all
 // those of the target, which the model is told, or all those from before.
 func TestCrashInRestore(t *testing.T) {
+	heavy(t)
 	for _, kill := range []string{"append:1", "append:2", "append:3", "restore:1", "restore:4", "restore:6", "restore:8", "restore:10", "restore:12", "restore:13"} {
 		t.Run(kill, func(t *testing.T) {
 			t.Parallel()

@@ -190,6 +190,7 @@ func (f kbFolder) freeRemote() {
 // new one, every card whole, the repository sound; and the verb, run again,
 // ends where it would have.
 func TestKillCards(t *testing.T) {
+	heavy(t)
 	f := newKBFolder(t)
 	kills := 0
 	for _, verb := range [][]string{{"add", "4.md"}, {"review", "--apply", "review.md"}, {"supersede", "k0", "k1", "k3"}, {"sync", "../remote.git"}, {"rebuild"}} {

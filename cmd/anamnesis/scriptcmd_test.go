@@ -83,9 +83,13 @@ func commandLines(text string) []string {
 	return found
 }
 
-// condition reports what the machine has: [mount], that a story may mount a file
-// system, and [has:PROGRAM]. Where CI lacks one, the story fails.
+// condition reports whether heavy stories run, [heavy], and what the machine has:
+// [mount], that a story may mount a file system, and [has:PROGRAM]. Where CI lacks
+// one, the story fails.
 func condition(name string) (bool, error) {
+	if name == "heavy" {
+		return *nightly || os.Getenv("ANAMNESIS_CI") != "", nil
+	}
 	has := false
 	if program, ok := strings.CutPrefix(name, "has:"); ok {
 		_, err := exec.LookPath(program)

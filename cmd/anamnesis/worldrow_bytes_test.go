@@ -17,6 +17,7 @@ import (
 // TestRow08Modes: permissions of files and directories, read-only ones
 // included, come back; setuid bits are dropped, and it is said.
 func TestRow08Modes(t *testing.T) {
+	heavy(t)
 	eachFace(t, func(w *rowWorld) {
 		modes := []fs.FileMode{0o600, 0o644, 0o640, 0o755, 0o700, 0o400, 0o444, 0o555, 0o000, 0o777}
 		for _, m := range modes {

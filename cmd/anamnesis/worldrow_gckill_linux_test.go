@@ -37,6 +37,7 @@ func gcWorld(t *testing.T) (w *rowWorld, program programFace, more func(), ids *
 // TestRow12KillGC kills a collection likewise: the world is not touched, every
 // snapshot stands, and the next start removes what it had written.
 func TestRow12KillGC(t *testing.T) {
+	heavy(t)
 	w, program, more, ids, ends := gcWorld(t)
 	more()
 	_, total, _ := killedAt(t, program.command("gc"), 0)
@@ -88,6 +89,7 @@ func TestRow12KillGC(t *testing.T) {
 // other. Where it does not hold the store's lock another process saves at once,
 // and nothing of that is lost.
 func TestRow13SaveWhileCollecting(t *testing.T) {
+	heavy(t)
 	w, program, more, ids, _ := gcWorld(t)
 	more()
 	_, total, _ := killedAt(t, program.command("gc"), 0)

@@ -98,6 +98,7 @@ func (w *rowWorld) debris() (left []string) {
 // change something: after the next start the tree is the target or the source,
 // ignored files and inner repositories included, and nothing is locked or left.
 func TestRow12KillRestore(t *testing.T) {
+	heavy(t)
 	w, program, first, second, ends := messyWorld(t)
 	_, total, _ := killedAt(t, program.command("restore", "--overwrite", string(first.ID)), 0)
 	worldtest.Same(t, w.look().Whats(), ends[0], "the restore that nobody killed")
@@ -142,6 +143,7 @@ var overwriting = worldstate.RestoreOptions{PlanOptions: worldstate.PlanOptions{
 // TestRow12KillSave kills a save likewise: the world is not touched, what was
 // saved before stands, and the next save succeeds.
 func TestRow12KillSave(t *testing.T) {
+	heavy(t)
 	w, program, first, second, _ := messyWorld(t)
 	change := func(n int) {
 		for i := range 5 {
@@ -182,6 +184,7 @@ func TestRow12KillSave(t *testing.T) {
 // TestRow12KillFork kills a fork likewise: its directory is whole or not
 // there, and the next try succeeds.
 func TestRow12KillFork(t *testing.T) {
+	heavy(t)
 	w, program, first, _, ends := messyWorld(t)
 	want := worldtest.Without(ends[0], ".git", "node_modules", "keep.log", ".env.log")
 	dir := filepath.Join(w.top, "forked")
@@ -212,6 +215,7 @@ func TestRow12KillFork(t *testing.T) {
 // TestRow12KillJump kills a task's jump likewise: a resume ends it, the world
 // is at one of the two steps, and the stream verifies.
 func TestRow12KillJump(t *testing.T) {
+	heavy(t)
 	w := newRowWorld(t)
 	home, script := filepath.Join(w.top, "home"), filepath.Join(w.top, "words.yaml")
 	w.write("zero", "0")

@@ -21,6 +21,7 @@ import (
 // world, then all the same one, in one store. Nothing a save acknowledged is
 // lost, and every refusal is an honest one.
 func TestRow13EightProcesses(t *testing.T) {
+	heavy(t)
 	rounds := 3
 	if *nightly {
 		rounds = 40

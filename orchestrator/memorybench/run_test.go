@@ -18,9 +18,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// heavy skips a test that takes minutes and rarely fails, unless CI runs it.
+func heavy(t testing.TB) {
+	t.Helper()
+	if os.Getenv("ANAMNESIS_CI") == "" {
+		t.Skip("NOT RUN: heavy; .ci/run runs it, or ANAMNESIS_CI=1")
+	}
+}
+
 // TestSameSeedSameReport runs all arms twice: the same seed gives the same
 // report, byte for byte, in text and in JSON, whatever the workers do.
 func TestSameSeedSameReport(t *testing.T) {
+	heavy(t)
 	var texts [2]bytes.Buffer
 	var jsons [2][]byte
 	for i := range texts {
@@ -50,6 +59,7 @@ func TestSameSeedSameReport(t *testing.T) {
 // TestCompletePath plays tasks with real processes and a real disk: the fast
 // path gives the same figures.
 func TestCompletePath(t *testing.T) {
+	heavy(t)
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
