@@ -45,7 +45,8 @@ type gitTree struct {
 // gitScan looks through a world.
 type gitScan struct {
 	world       string
-	skip        []string // absolute, in the world
+	own         []string // the program's directories, some of which commands write
+	skip        []string // those of them in the world
 	tree        gitTree
 	seen        int
 	began       time.Time
@@ -57,7 +58,7 @@ type gitScan struct {
 type plainDir struct {
 	stamp stamp
 	dirs  []string // its directories
-	links []string // what it has of the name .git that is none
+	links []string // what it has of the name .git that is none, and links into the program's directories
 }
 
 // stamp tells whether a directory has changed. The kernel sets the time of
@@ -73,9 +74,9 @@ const settleTime = 2 * time.Second
 // scanGit lists the git directories of a world: those named .git, and others
 // that git takes for one, such as bare repositories. It takes and gives what it
 // has read of the other directories.
-func scanGit(world string, skip []string, known map[string]plainDir) (gitTree, map[string]plainDir, error) {
-	s := gitScan{world: world, began: time.Now(), known: known, read: map[string]plainDir{}, tree: gitTree{Dirs: map[string]string{}, Files: map[string]gitFile{}}}
-	for _, dir := range skip {
+func scanGit(world string, own []string, known map[string]plainDir) (gitTree, map[string]plainDir, error) {
+	s := gitScan{world: world, own: own, began: time.Now(), known: known, read: map[string]plainDir{}, tree: gitTree{Dirs: map[string]string{}, Files: map[string]gitFile{}}}
+	for _, dir := range own {
 		if within(dir, world) {
 			s.skip = append(s.skip, dir)
 		}
@@ -128,7 +129,7 @@ func (s *gitScan) list(rel, abs string) plainDir {
 	for _, e := range entries {
 		if e.IsDir() {
 			d.dirs = append(d.dirs, e.Name())
-		} else if isName(e, ".git") {
+		} else if isName(e, ".git") || e.Type() == fs.ModeSymlink && s.leadsToOwn(abs, e.Name()) {
 			d.links = append(d.links, e.Name())
 		}
 	}
@@ -147,6 +148,33 @@ func isGitDir(rel string, entries []fs.DirEntry) bool {
 		return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return isName(e, name) })
 	}
 	return strings.EqualFold(filepath.Base(rel), ".git") || has("HEAD") && (has("objects") && has("refs") || has("commondir"))
+}
+
+// leadsToOwn reports whether a link leads into one of the program's directories:
+// commands write caches and temporary files there, which are not looked through.
+func (s *gitScan) leadsToOwn(abs, name string) bool {
+	to, err := os.Readlink(filepath.Join(abs, name))
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(abs, to)
+	}
+	return err == nil && slices.ContainsFunc(s.own, func(dir string) bool { return within(to, dir) })
+}
+
+// isInRepository reports whether git finds a git directory at a path, or above it.
+func isInRepository(path string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false
+	}
+	for dir := real; ; dir = filepath.Dir(dir) {
+		entries := listDir(dir)
+		if isGitDir(dir, entries) || slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return isName(e, ".git") }) {
+			return true
+		}
+		if dir == "/" {
+			return false
+		}
+	}
 }
 
 // gitDir notes the files of one git directory.
@@ -214,6 +242,9 @@ func (s *gitScan) add(rel string) {
 	case unix.S_IFLNK:
 		f.Kind = "link"
 		f.Text, _ = os.Readlink(abs)
+		if s.leadsToOwn(filepath.Dir(abs), filepath.Base(abs)) && !leads(rel) && !isInRepository(abs) {
+			return
+		}
 	case unix.S_IFDIR: // git reads and runs none
 		return
 	case unix.S_IFREG:

@@ -39,7 +39,7 @@ func (b box) plain(t *testing.T, text string) string {
 }
 
 // use runs git as a user would, in every directory of the world.
-const use = `find . \( -name objects -o -name refs -o -name logs -o -name info -o -name hooks \) -prune -o -type d -print | while read -r d; do
+const use = `find . \( -name objects -o -name refs -o -name logs -o -name info -o -name hooks \) -prune -o \( -type d -o -type l \) -print | while read -r d; do
 	( cd "$d" && git status; git x; git commit --allow-empty -qm y; git rebase --continue ) > /dev/null 2>&1 < /dev/null; done; true`
 
 // TestQuarantine: after a command, the user's git runs nothing that the command
@@ -59,6 +59,7 @@ func TestQuarantine(t *testing.T) {
 		{"a .git link", `git init -q l && mv l/.git l/g && git --git-dir=l/g config core.fsmonitor '$EVIL' ; ln -s g l/.git`},
 		{"a repository moved aside", `mv .git g2; mv sub sub2; git init -q sub; git -C sub config core.fsmonitor '$EVIL'; git init -q .; git config core.fsmonitor '$EVIL'`},
 		{"a linked work tree", `git worktree add -q w2; git init -q evil; git -C evil config core.fsmonitor '$EVIL'; echo '../../../evil/.git' > .git/worktrees/w2/commondir`},
+		{"a link to a private cache", `git init -q "$XDG_CACHE_HOME/e" && git -C "$XDG_CACHE_HOME/e" config core.fsmonitor '$EVIL'; mkdir "$XDG_CACHE_HOME/e/s"; ln -s "$XDG_CACHE_HOME/e/s" n; ls -l n`},
 		{"an include", `git init -q n && git -C n config include.path ../../i && printf '[core]\n fsmonitor = $EVIL\n' > i`},
 		{"a setting that goes on", `git init -q n; printf '[user]\n name = a\\\n[core]\n fsmonitor = $EVIL\n[core] fsmonitor = $EVIL\n' >> n/.git/config`},
 		{"a directory nobody may read", `git init -q d/n && git -C d/n config core.fsmonitor '$EVIL'; chmod 500 d/n/.git; chmod 111 d`},
