@@ -57,6 +57,7 @@ type intentFile struct {
 	Before string `json:"before"` // SHA-256 of what is replaced; "" for a new file
 	Data   string `json:"data"`
 	Gone   bool   `json:"gone,omitempty"` // the file is removed instead
+	Blob   string `json:"blob,omitempty"` // the file is left out: its id; nothing is written
 
 	committed bool // the current commit holds Data
 }
@@ -208,7 +209,7 @@ func (s *Store) settle() error {
 
 func (s *Store) openHistory() (err error) {
 	if s.repo == nil {
-		s.repo, err = history.Create(s.dir, "/"+indexDir+"/", "/"+replacedDir+"/", "/"+usageFile, "/"+reviewsFile, tempMark+"*")
+		s.repo, err = history.Create(s.dir, "/"+indexDir+"/", "/"+replacedDir+"/", "/"+usageFile, "/"+reviewsFile, "/"+ownReviewsFile, tempMark+"*")
 	}
 	return err
 }
@@ -283,6 +284,9 @@ func (s *Store) finish(in *intent) error {
 		return nil
 	}
 	for _, f := range in.Files {
+		if f.Blob != "" {
+			continue
+		}
 		path := filepath.Join(s.dir, filepath.FromSlash(f.Path))
 		sum, err := sumOf(path)
 		if err != nil {
@@ -328,9 +332,13 @@ func (s *Store) commitIntent(in *intent) error {
 	if s.repo == nil {
 		return s.wait(in, s.histErr)
 	}
-	files := make(map[string][]byte)
+	files, leftOut := make(map[string][]byte), make(map[string]string)
 	for i := range in.Files {
 		f := &in.Files[i]
+		if f.Blob != "" {
+			leftOut[f.Path] = f.Blob
+			continue
+		}
 		now, err := sumOf(filepath.Join(s.dir, filepath.FromSlash(f.Path)))
 		switch {
 		case err != nil || now != f.sum():
@@ -340,7 +348,7 @@ func (s *Store) commitIntent(in *intent) error {
 			files[f.Path], f.committed = []byte(f.Data), true
 		}
 	}
-	if err := s.commitFiles(in, files); err != nil {
+	if err := s.commitFiles(in, files, leftOut); err != nil {
 		for i := range in.Files {
 			in.Files[i].committed = false
 		}
@@ -349,12 +357,12 @@ func (s *Store) commitIntent(in *intent) error {
 	return os.Remove(in.path)
 }
 
-func (s *Store) commitFiles(in *intent, files map[string][]byte) error {
-	c := history.Commit{Message: in.Message, Author: in.Author, By: programName(), At: in.At, Files: files}
+func (s *Store) commitFiles(in *intent, files map[string][]byte, leftOut map[string]string) error {
+	c := history.Commit{Message: in.Message, Author: in.Author, By: programName(), At: in.At, Files: files, LeftOut: leftOut}
 	switch {
 	case in.Forward:
 		// Files a person changed meanwhile are theirs to commit, on top.
-		return s.repo.Forward(in.Theirs, files)
+		return s.repo.Forward(in.Theirs, files, leftOut)
 	case in.Theirs != "":
 		c.Merged = []string{in.Theirs}
 	case len(files) == 0:

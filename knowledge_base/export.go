@@ -18,7 +18,7 @@ import (
 var ErrNotEmpty = errors.New("the folder is not empty")
 
 // Export writes the cards in the given states into a new folder that others
-// can read, search or import: the cards in their months, and a README.md that
+// can read or import: the cards in their months, and a README.md that
 // lists them. It gives how many. The folder appears whole or not at all.
 func (s *Store) Export(ctx context.Context, dir string, states []card.State) (n int, err error) {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
@@ -86,7 +86,7 @@ func (s *Store) exportCard(to string, e *Entry) error {
 func exportIndex(list []Entry) []byte {
 	escape := strings.NewReplacer("[", `\[`, "]", `\]`, "<", "&lt;", "`", "\\`", "*", `\*`, "_", `\_`)
 	var b strings.Builder
-	fmt.Fprintf(&b, card.ListMark+"\n# %d knowledge cards\n\nOne lesson a file. 'anamnesis kb import' takes this folder in; 'anamnesis kb search --kb' searches it as it is.\n\n", len(list))
+	fmt.Fprintf(&b, card.ListMark+"\n# %d knowledge cards\n\nOne lesson a file. 'anamnesis kb import' takes this folder in, as drafts to be reviewed.\n\n", len(list))
 	for _, e := range list {
 		link := filepath.Base(filepath.Dir(e.Path)) + "/" + filepath.Base(e.Path)
 		fmt.Fprintf(&b, "- [%s](<%s>) – %s, %s\n", escape.Replace(card.OneLine(e.Topic)), link, e.State, e.Created.Format(time.DateOnly))

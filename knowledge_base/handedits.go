@@ -1,9 +1,13 @@
 package knowledgebase
 
 import (
+	"bytes"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -54,8 +58,66 @@ func (s *Store) commitHandEdits() error {
 	default:
 		c.Message = fmt.Sprintf("Edited by hand: %d cards\n\n- %s", len(paths), strings.Join(paths, "\n- "))
 	}
+	if head != "" {
+		if err := s.noteHandReviews(edits); err != nil {
+			return err
+		}
+	}
 	_, err = s.repo.Commit(c)
 	return err
+}
+
+// noteHandReviews takes a state that a user wrote into a file for their review.
+// What git brought into the folder is in a commit already, and what a sync brings
+// is noted as such before.
+func (s *Store) noteHandReviews(edits map[string][]byte) error {
+	var todo []planned
+	for _, data := range edits {
+		if c, err := card.Parse(data); err == nil && !s.arrived[c.Hash()] && !s.trusted[c.Hash()] {
+			todo = append(todo, planned{card: c})
+		}
+	}
+	if err := s.noteReviews(todo); err != nil {
+		return err
+	}
+	for _, p := range todo {
+		if st := s.cards[p.card.ID]; st != nil {
+			s.remember(s.judge(st))
+		}
+	}
+	return nil
+}
+
+// handReviews looks for reviews that a user wrote into files since the last
+// commit.
+func (s *Store) handReviews() error {
+	edits := make(map[string][]byte)
+	for _, st := range s.cards {
+		if st.claimed && !s.arrived[st.lesson.String()] {
+			edits[st.path()] = unpack(st.whole).Source()
+		}
+	}
+	if len(edits) == 0 || s.opts.NoHistory {
+		return nil
+	}
+	repo, err := history.Open(s.dir)
+	if err != nil {
+		return nil // without a history nobody can tell
+	}
+	head, err := repo.Head()
+	if err != nil || head == "" {
+		return nil
+	}
+	for path, data := range edits {
+		rel, err := filepath.Rel(s.dir, path)
+		if err != nil {
+			return err
+		}
+		if was, err := repo.Read(head, filepath.ToSlash(rel)); err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && bytes.Equal(was, data) {
+			delete(edits, path)
+		}
+	}
+	return s.noteHandReviews(edits)
 }
 
 // leaveSecrets takes the files out that hold a secret: they stay as the user

@@ -35,7 +35,8 @@ type contents struct {
 	lessons map[lessonMark]string // to the id of a card that says it
 	broken  []BrokenCard
 	usage   *usage.Tally
-	trusted map[string]bool // lessons reviewed on this machine, in a project's store
+	trusted map[string]bool // lessons reviewed on this machine
+	arrived map[string]bool // lessons that arrived from elsewhere
 }
 
 // load reads the files into memory, but for those that are as they are in known,
@@ -55,11 +56,11 @@ func (s *Store) load(ctx context.Context, known map[string]*stored) error {
 // scan reads the folder. Files that are as known, by path, are not read again.
 func (s *Store) scan(ctx context.Context, known map[string]*stored) (contents, error) {
 	var out contents
-	trusted, err := readReviews(s.opts.reviews)
+	trusted, arrived, err := readReviews(s.opts.reviews)
 	if err != nil {
 		return out, err
 	}
-	s.trusted = trusted
+	s.trusted, s.arrived = trusted, arrived
 	paths, broken, err := s.cardPaths()
 	if err != nil {
 		return out, err
@@ -68,7 +69,7 @@ func (s *Store) scan(ctx context.Context, known map[string]*stored) (contents, e
 	if err != nil {
 		return out, err
 	}
-	out = contents{cards: make(map[string]*stored, len(all)), lessons: make(map[lessonMark]string, len(all)), broken: broken, trusted: trusted}
+	out = contents{cards: make(map[string]*stored, len(all)), lessons: make(map[lessonMark]string, len(all)), broken: broken, trusted: trusted, arrived: arrived}
 	for i, r := range all {
 		if r.err == nil && out.cards[r.st.ID] != nil {
 			r.err = card.Errorf(0, "id %s is also used by %s; give one of them another", r.st.ID, out.cards[r.st.ID].path())

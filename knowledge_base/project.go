@@ -25,6 +25,10 @@ const ProjectDir = ".anamnesis/knowledge_base"
 // were reviewed on this machine.
 const reviewsFile = "project_reviews.jsonl"
 
+// ownReviewsFile lists, beside the cards, the lessons of the folder itself that
+// were reviewed on this machine, and those that arrived from elsewhere.
+const ownReviewsFile = "reviews.jsonl"
+
 // nearer is what a project's own cards gain over global ones: enough to
 // settle a tie.
 const nearer = 1.05
@@ -43,56 +47,82 @@ func (o Options) ForProject(global string) *Options {
 
 // reviewed is one line of the list.
 type reviewed struct {
-	V     int       `json:"v"`
+	V     int       `json:"v"`    // 1: a review; 2: the lesson arrived from elsewhere
 	Hash  string    `json:"hash"` // card.Card.Hash
 	At    time.Time `json:"at"`
 	Topic string    `json:"topic"`
 }
 
-// readReviews gives the hashes of the lessons reviewed here. A line that a
-// crash tore is no review.
-func readReviews(path string) (map[string]bool, error) {
-	out := make(map[string]bool)
-	if path == "" {
-		return out, nil
-	}
+// readReviews gives the hashes of the lessons reviewed here, and of those that
+// arrived from elsewhere. A line that a crash tore is no review.
+func readReviews(path string) (out, arrived map[string]bool, err error) {
+	out, arrived = make(map[string]bool), make(map[string]bool)
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read reviews: %w", err)
+		return nil, nil, fmt.Errorf("read reviews: %w", err)
 	}
 	sc := bufio.NewScanner(bytes.NewReader(data))
 	for sc.Scan() {
 		var r reviewed
-		if json.Unmarshal(sc.Bytes(), &r) == nil && r.V == 1 {
+		switch err := json.Unmarshal(sc.Bytes(), &r); {
+		case err == nil && r.V == 1:
 			out[r.Hash] = true
+		case err == nil && r.V == 2:
+			arrived[r.Hash] = true
 		}
 	}
 	if err := sc.Err(); err != nil {
-		return nil, fmt.Errorf("read reviews %s: %w", path, err)
+		return nil, nil, fmt.Errorf("read reviews %s: %w", path, err)
 	}
-	return out, nil
+	return out, arrived, nil
 }
 
 // noteReviews writes down what the change reviews, before its files: a note
 // without its card harms nothing.
-func (s *Store) noteReviews(todo []planned) (err error) {
-	if s.opts.reviews == "" {
+func (s *Store) noteReviews(todo []planned) error {
+	var lines []reviewed
+	for _, p := range todo {
+		if p.card.State == card.Reviewed {
+			lines = append(lines, reviewed{1, p.card.Hash(), s.opts.Now().UTC(), p.card.Topic})
+			s.trusted[p.card.Hash()] = true
+		}
+	}
+	return s.note(lines)
+}
+
+// noteArrived writes down which lessons a sync brings: until they are reviewed
+// here they count as outside text.
+func (s *Store) noteArrived(in *intent) error {
+	var lines []reviewed
+	for _, f := range in.Files {
+		c, err := card.Parse([]byte(f.Data))
+		if err != nil || f.Gone || !isCardFile(f.Path) || s.trusted[c.Hash()] || s.arrived[c.Hash()] || s.lessonHere(c) {
+			continue
+		}
+		lines = append(lines, reviewed{2, c.Hash(), s.opts.Now().UTC(), c.Topic})
+		s.arrived[c.Hash()] = true
+	}
+	return s.note(lines)
+}
+
+// lessonHere reports whether a card says here what c says.
+func (s *Store) lessonHere(c *card.Card) bool {
+	st := s.cards[s.lessons[lessonOf(c).mark()]]
+	return st != nil && st.lesson == lessonOf(c)
+}
+
+// note appends to the list, durably.
+func (s *Store) note(lines []reviewed) error {
+	if len(lines) == 0 {
 		return nil
 	}
 	var b bytes.Buffer
-	for _, p := range todo {
-		if p.card.State != card.Reviewed {
-			continue
-		}
-		line, err := json.Marshal(reviewed{1, p.card.Hash(), s.opts.Now().UTC(), p.card.Topic})
+	for _, r := range lines {
+		line, err := json.Marshal(r)
 		if err != nil {
 			return err
 		}
 		b.WriteString("\n" + string(line) + "\n") // an empty line ends what was torn before
-		s.trusted[p.card.Hash()] = true
-	}
-	if b.Len() == 0 {
-		return nil
 	}
 	if err := makeDir(s.opts.fs, filepath.Dir(s.opts.reviews)); err != nil {
 		return err
@@ -105,17 +135,26 @@ func (s *Store) noteReviews(todo []planned) (err error) {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// judge takes a shipped review for what it is here: a claim.
+// judge takes what a card claims about itself for what it is here: reviewed, and
+// when, counts if it was reviewed on this machine, and what arrived from
+// elsewhere is outside text until then.
 func (s *Store) judge(st *stored) *stored {
-	if s.opts.reviews == "" || !st.claimed && st.State != card.Reviewed || s.trusted[st.lesson.String()] != st.claimed {
+	hash := st.lesson.String()
+	claimed := (st.claimed || st.State == card.Reviewed || st.VerifiedAt != nil) && !s.trusted[hash]
+	outside := s.arrived[hash] && !s.trusted[hash]
+	if claimed == st.claimed && outside == st.outside {
 		return st
 	}
 	judged := *st
-	judged.claimed = !st.claimed
-	judged.State = card.Reviewed
-	if judged.claimed {
-		judged.State = card.Draft
+	judged.Head = unpack(st.whole).Head()
+	judged.claimed, judged.outside = claimed, outside
+	if claimed {
+		judged.VerifiedAt = nil
+		if judged.State == card.Reviewed {
+			judged.State = card.Draft
+		}
 	}
+	judged.Tainted = judged.Tainted || outside
 	return &judged
 }
 

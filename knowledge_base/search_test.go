@@ -35,11 +35,15 @@ func newCard(id, topic string, issue ...string) *card.Card {
 
 func mustPut(t testing.TB, s *Store, c *card.Card) string {
 	t.Helper()
-	path, _, err := s.Put(t.Context(), c)
+	ch := Change{Cards: []*card.Card{c}}
+	if c.State == card.Reviewed {
+		ch.By = Person
+	}
+	out, err := s.Apply(t.Context(), ch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return out[0].Path
 }
 
 // smallStore holds the committed bilingual set as cards.

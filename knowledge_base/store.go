@@ -1,10 +1,12 @@
 package knowledgebase
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -84,7 +86,7 @@ type Options struct {
 	// came in, or left out of it.
 	Notice func(line string)
 
-	usage, reviews string // where they are kept; "" is beside the cards, and nowhere
+	usage, reviews string // where they are kept; "" is beside the cards
 
 	fs    fileSystem       // for tests
 	clock func() time.Time // for tests: what the age of files is measured by
@@ -143,6 +145,7 @@ type stored struct {
 	sum       [sha256.Size]byte // of the file
 	marks     marks             // of the file that was read; none of what was written here
 	claimed   bool              // the file says reviewed, and that does not count here
+	outside   bool              // the card arrived from elsewhere, and was not reviewed here
 	committed bool              // the commit Store.clean holds the file as it is here
 }
 
@@ -195,6 +198,12 @@ type lessonMark [8]byte
 func (st *stored) card() *card.Card {
 	c := unpack(st.whole)
 	c.State = st.State
+	if st.claimed {
+		c.VerifiedAt = nil
+	}
+	if st.outside {
+		c.Provenance.Tainted = true
+	}
 	return c
 }
 
@@ -233,6 +242,22 @@ func Open(dir string, o *Options) (*Store, error) {
 	if dir == "" {
 		return nil, errors.New("open knowledge base: no directory given")
 	}
+	own := s.opts.reviews == ""
+	if own {
+		s.opts.reviews = filepath.Join(dir, ownReviewsFile)
+	}
+	_, err := os.Lstat(filepath.Join(dir, indexDir))
+	older := err == nil // the program has been here
+	if own {
+		if err := s.checkBrought(); err != nil {
+			return nil, fmt.Errorf("open knowledge base %s: %w", dir, err)
+		}
+	}
+	if _, err := os.Lstat(s.opts.reviews); own && errors.Is(err, fs.ErrNotExist) {
+		if err := s.beginReviews(older); err != nil {
+			return nil, fmt.Errorf("open knowledge base %s: %w", dir, err)
+		}
+	}
 	if err := s.prepare(); err != nil {
 		return nil, fmt.Errorf("open knowledge base: %w", err)
 	}
@@ -243,13 +268,67 @@ func Open(dir string, o *Options) (*Store, error) {
 		}
 		s.watch = startWatch(dir, months)
 	}
-	if err := s.load(context.Background(), s.keptCards()); err != nil {
+	err = s.load(context.Background(), s.keptCards())
+	if err == nil {
+		err = s.handReviews()
+	}
+	if err != nil {
 		if s.watch != nil {
 			err = errors.Join(err, s.watch.close())
 		}
 		return nil, fmt.Errorf("open knowledge base %s: %w", dir, err)
 	}
 	return s, nil
+}
+
+// checkBrought refuses a folder whose repository brings what only the program
+// writes: a clone of one would say what was reviewed here.
+func (s *Store) checkBrought() error {
+	repo, err := history.Open(s.dir)
+	if err != nil {
+		return nil // none, or one that the next change reports
+	}
+	names, err := repo.Names()
+	if err != nil {
+		return nil
+	}
+	for _, name := range names {
+		if reserved(name) {
+			return fmt.Errorf("its git repository brings %s, which only this program writes; remove it there and here with 'git rm -r %s'", name, name)
+		}
+	}
+	return nil
+}
+
+// beginReviews begins the list of reviews. older says that an earlier version
+// of the program, which kept none, has been at work here: what is reviewed then
+// was reviewed here.
+func (s *Store) beginReviews(older bool) error {
+	if err := makeDir(s.opts.fs, s.dir); err != nil {
+		return err
+	}
+	var lines []reviewed
+	if older {
+		paths, _, err := s.cardPaths()
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
+			st, err := readCardFile(path, s.opts.clock)
+			if err == nil && (st.State == card.Reviewed || st.VerifiedAt != nil) {
+				lines = append(lines, reviewed{1, st.lesson.String(), s.opts.Now().UTC(), st.Topic})
+			}
+		}
+	}
+	var b bytes.Buffer
+	for _, r := range lines {
+		line, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		b.WriteString(string(line) + "\n")
+	}
+	return writeAtomic(s.opts.fs, s.opts.reviews, b.Bytes())
 }
 
 // prepare makes the folders and sweeps what dead writers left.

@@ -24,7 +24,25 @@ var ErrBothChanged = errors.New("changed on both sides, and no card: merge it wi
 type Synced struct {
 	Taken     []string `json:"taken"`     // paths that came from the remote
 	Conflicts []string `json:"conflicts"` // ids of cards changed on both sides; the other version stands beside, in review
+	LeftOut   []string `json:"left_out"`  // paths of files above [history.MaxBlobBytes], which did not arrive
+	Drafts    []string `json:"drafts"`    // ids of cards that were reviewed here and that the remote changed
 	Pushed    bool     `json:"pushed"`
+}
+
+// ErrReserved is returned by [Store.Sync] for a remote that brings a file that
+// only this program writes.
+var ErrReserved = errors.New("only this program writes that file: nothing was taken in")
+
+// reserved reports whether a path within the folder is not a remote's to bring:
+// what the program keeps there, and what git or another program would act on.
+// Some file systems do not tell cases apart.
+func reserved(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	if path == ".gitignore" || path == ".gitattributes" {
+		return false
+	}
+	return strings.HasPrefix(path, ".") || strings.Contains(path, "/.") || !filepath.IsLocal(filepath.FromSlash(path)) || strings.Contains(path, "\\") ||
+		slices.ContainsFunc([]string{usageFile, reviewsFile, ownReviewsFile}, func(name string) bool { return strings.EqualFold(first, name) })
 }
 
 // Sync takes in what a git remote has, gives it what is here, and loses
@@ -32,7 +50,7 @@ type Synced struct {
 // version becomes a draft beside it that contradicts it. remote is a name or
 // an address, as for git.
 func (s *Store) Sync(ctx context.Context, remote string) (*Synced, error) {
-	out := &Synced{Taken: []string{}, Conflicts: []string{}}
+	out := &Synced{Taken: []string{}, Conflicts: []string{}, LeftOut: []string{}, Drafts: []string{}}
 	for try := 1; ; try++ {
 		err := s.syncOnce(ctx, remote, out)
 		if err == nil {
@@ -93,9 +111,15 @@ func (s *Store) takeIn(ctx context.Context, theirs string, out *Synced) error {
 	}
 	in := intent{V: 1, Author: s.person(), At: s.opts.Now().UTC(), Theirs: theirs, Forward: m.Forward}
 	for _, side := range m.Changed {
+		if reserved(side.Path) {
+			return fmt.Errorf("%s: %w", side.Path, ErrReserved)
+		}
 		if err := s.mergeSide(side, &in, out); err != nil {
 			return err
 		}
+	}
+	if err := s.noteArrived(&in); err != nil {
+		return fmt.Errorf("note what arrives: %w", err)
 	}
 	in.Message = fmt.Sprintf("Take in %d changes from elsewhere", len(in.Files))
 	if n := len(out.Conflicts); n > 0 {
@@ -125,8 +149,21 @@ func (s *Store) mergeSide(side history.Side, in *intent, out *Synced) error {
 		in.Files = append(in.Files, f)
 	}
 	switch {
+	case side.OursBlob == side.TheirsBlob:
+	case side.TheirsLeft:
+		out.LeftOut = append(out.LeftOut, side.Path)
+		if side.OursBlob != "" || side.BaseBlob != "" { // what is here stays
+			in.Forward = false
+			return nil
+		}
+		in.Files = append(in.Files, intentFile{Path: side.Path, Blob: side.TheirsBlob})
+	case side.OursLeft && side.OursBlob == side.BaseBlob:
+		write(side.Path, nil, side.Theirs)
+		out.Taken = append(out.Taken, side.Path)
+	case side.OursLeft: // changed here: it stays
 	case same(side.Ours, side.Theirs):
 	case same(side.Ours, side.Base):
+		s.tellDraft(side, out)
 		write(side.Path, side.Ours, side.Theirs)
 		out.Taken = append(out.Taken, side.Path)
 	case !isCardFile(side.Path):
@@ -142,7 +179,7 @@ func (s *Store) mergeSide(side history.Side, in *intent, out *Synced) error {
 }
 
 // mergeCard has both versions of a card stand side by side. Where they say
-// the same lesson, the one a person verified last stays.
+// the same lesson, ours stays if it was reviewed here, else the one verified last.
 func (s *Store) mergeCard(side history.Side, write func(path string, before, data []byte), out *Synced) error {
 	theirs, err := card.Parse(side.Theirs)
 	ours, oursErr := card.Parse(side.Ours)
@@ -154,7 +191,7 @@ func (s *Store) mergeCard(side history.Side, write func(path string, before, dat
 		return nil
 	}
 	if theirs.Hash() == ours.Hash() {
-		if theirs.VerifiedAt != nil && (ours.VerifiedAt == nil || theirs.VerifiedAt.After(*ours.VerifiedAt)) {
+		if !s.trusted[ours.Hash()] && theirs.VerifiedAt != nil && (ours.VerifiedAt == nil || theirs.VerifiedAt.After(*ours.VerifiedAt)) {
 			write(side.Path, side.Ours, side.Theirs)
 			out.Taken = append(out.Taken, side.Path)
 		}
@@ -172,4 +209,17 @@ func (s *Store) mergeCard(side history.Side, write func(path string, before, dat
 	write(filepath.ToSlash(filepath.Join(filepath.Dir(side.Path), fileName(twin.Topic, twin.ID))), nil, twin.Markdown())
 	out.Conflicts = append(out.Conflicts, ours.ID)
 	return nil
+}
+
+// tellDraft notes a card that counted as reviewed here and that the remote's
+// version makes something else.
+func (s *Store) tellDraft(side history.Side, out *Synced) {
+	ours, err := card.Parse(side.Ours)
+	if err != nil || ours.State != card.Reviewed || !s.trusted[ours.Hash()] {
+		return
+	}
+	theirs, err := card.Parse(side.Theirs)
+	if err != nil || theirs.Hash() != ours.Hash() || theirs.State != card.Reviewed {
+		out.Drafts = append(out.Drafts, ours.ID)
+	}
 }

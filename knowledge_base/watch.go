@@ -129,7 +129,7 @@ func (s *Store) freshen() error {
 // ours reports whether all that happened at some paths was this process writing
 // cards, which are in memory as they are there. The write lock is held.
 func (s *Store) ours(names map[string]bool) bool {
-	if s.opts.reviews != "" {
+	if filepath.Dir(s.opts.reviews) != filepath.Clean(s.dir) {
 		return false // what counts as reviewed is read anew with the cards
 	}
 	for path := range names {

@@ -141,7 +141,8 @@ func (a *app) kbSyncCommand(dir *string) *cobra.Command {
 		Short: "Take in what a git remote has, and give it what is here",
 		Long: `Take in what a git remote has and give it what is here, with the git program and its keys. REMOTE is a name or an address
 (default: origin). Nothing is lost: of a card changed on both sides yours stays, and the other version becomes a draft
-beside it that 'kb review' shows.`,
+beside it that 'kb review' shows. What arrives is a draft until you review it here, whatever it says about itself; a file
+above 1 MiB does not arrive.`,
 		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: a.withKB(dir, true, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			remote := "origin"
@@ -152,9 +153,10 @@ beside it that 'kb review' shows.`,
 			switch {
 			case errors.Is(err, history.ErrNoGit):
 				return usageError("%w; install git", err)
-			case errors.Is(err, knowledgebase.ErrBothChanged), errors.Is(err, history.ErrBusy), errors.Is(err, history.ErrRejected):
+			case errors.Is(err, knowledgebase.ErrBothChanged), errors.Is(err, history.ErrBusy), errors.Is(err, history.ErrRejected),
+				errors.Is(err, history.ErrTooMuch), errors.Is(err, knowledgebase.ErrReserved):
 				return &exitError{exitRefused, err}
-			case err != nil && strings.Contains(err.Error(), "'origin' does not appear to be a git repository"):
+			case err != nil && len(args) == 0 && strings.Contains(err.Error(), "'origin' does not appear to be a git repository"):
 				return usageError("kb sync: the cards' folder has no remote; name one: 'anamnesis kb sync ADDRESS', or run 'git remote add origin ADDRESS' in that folder")
 			case err != nil:
 				return err
@@ -164,6 +166,12 @@ beside it that 'kb review' shows.`,
 			}
 			for _, id := range got.Conflicts {
 				fmt.Fprintf(a.stderr, "anamnesis: %s was changed on both sides: the other version waits in 'kb review'\n", shownPath(id))
+			}
+			for _, path := range got.LeftOut {
+				fmt.Fprintf(a.stderr, "anamnesis: %s was left out: it has more than %d bytes there\n", shownPath(path), history.MaxBlobBytes)
+			}
+			for _, id := range got.Drafts {
+				fmt.Fprintf(a.stderr, "anamnesis: %s was reviewed here and was changed there: it counts as the other version says only once you review it\n", shownPath(id))
 			}
 			pushed := "nothing to push"
 			if got.Pushed {

@@ -108,16 +108,23 @@ func (r *Repo) readIndex() (*index.Index, error) {
 }
 
 // updateIndex enters the blobs, leaving every other entry as it is: what a
-// person has staged stays staged. The lock is held.
-func (r *Repo) updateIndex(blobs map[string]plumbing.Hash) error {
+// user has staged stays staged. Those left out are marked as git marks what a
+// sparse checkout leaves out. The lock is held.
+func (r *Repo) updateIndex(blobs map[string]plumbing.Hash, leftOut map[string]string) error {
 	idx, err := r.takeIndex()
 	if err != nil {
 		return err
 	}
 	idx.Entries = slices.DeleteFunc(idx.Entries, func(e *index.Entry) bool {
 		_, changed := blobs[e.Name]
-		return changed
+		_, left := leftOut[e.Name]
+		return changed || left
 	})
+	for path, id := range leftOut {
+		idx.Version = max(idx.Version, 3) // the first with the mark
+		idx.Entries = append(idx.Entries, &index.Entry{Name: path, Hash: plumbing.NewHash(id), Mode: filemode.Regular, SkipWorktree: true})
+		delete(blobs, path)
+	}
 	for path, id := range blobs {
 		if id.IsZero() {
 			continue

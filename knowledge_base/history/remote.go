@@ -1,13 +1,10 @@
 package history
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -21,73 +18,85 @@ const fetchedRefs = "refs/anamnesis/fetched/"
 
 var (
 	// ErrNoGit is returned where a remote is to be reached and there is no git
-	// program, which knows the person's keys and passwords.
+	// program, which knows the user's keys and passwords.
 	ErrNoGit = errors.New("the git program is needed to reach a remote")
 	// ErrRejected is returned by Push when the remote has gone on meanwhile.
 	ErrRejected = errors.New("the remote has gone on meanwhile")
 )
 
-// run runs git in the folder.
-func (r *Repo) run(ctx context.Context, args ...string) (string, error) {
-	path, err := exec.LookPath("git")
-	if err != nil {
-		return "", fmt.Errorf("git %s: %w", args[0], ErrNoGit)
-	}
-	cmd := exec.CommandContext(ctx, path, append([]string{"-C", r.dir}, args...)...)
-	var out, problem bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &problem
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("git %s: %w: %s", args[0], err, strings.Join(strings.Fields(problem.String()), " "))
-	}
-	return out.String(), nil
-}
-
 // Fetch brings the remote's branch of the current name here and gives its
 // commit; "" where the remote has no such branch. remote is a name or an
-// address, as for git.
+// address, as for git. Files above [MaxBlobBytes] do not arrive; a remote that
+// sends more than is taken in is an [ErrTooMuch].
 func (r *Repo) Fetch(ctx context.Context, remote string) (string, error) {
 	branch, _, err := r.head()
 	if err != nil {
 		return "", err
 	}
-	list, err := r.run(ctx, "ls-remote", "--", remote, branch.String())
-	if err != nil || strings.TrimSpace(list) == "" {
-		return "", err
-	}
-	local := fetchedRefs + branch.Short()
-	// Nobody else writes there: a lock is a dead fetch's.
-	if err := os.Remove(filepath.Join(r.git, filepath.FromSlash(local)+".lock")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	q, err := r.quarantine(remote)
+	if err != nil {
 		return "", fmt.Errorf("fetch: %w", err)
 	}
-	if _, err := r.run(ctx, "fetch", "--quiet", "--no-tags", "--", remote, "+"+branch.String()+":"+local); err != nil {
+	defer q.drop()
+	list, err := q.run(ctx, nil, "ls-remote", "in", branch.String())
+	if err != nil {
 		return "", err
 	}
-	r.reopen()
-	ref, err := r.st.Reference(plumbing.ReferenceName(local))
-	if err != nil {
-		return "", fmt.Errorf("read %s: %w", local, err)
+	theirs := ""
+	for line := range strings.Lines(list) {
+		if id, name, _ := strings.Cut(strings.TrimSpace(line), "\t"); name == branch.String() && plumbing.IsHash(id) {
+			theirs = id
+		}
 	}
-	return ref.Hash().String(), nil
+	if theirs == "" {
+		return "", nil
+	}
+	if err := q.fetch(ctx, branch.String()); err != nil {
+		return "", fmt.Errorf("fetch: %w", err)
+	}
+	if data, err := os.ReadFile(filepath.Join(q.dir, "refs", "heads", "in")); err == nil {
+		theirs = strings.TrimSpace(string(data))
+	}
+	r.reopen()
+	local := filepath.Join(r.git, filepath.FromSlash(fetchedRefs+branch.Short()))
+	if err := os.MkdirAll(filepath.Dir(local), dirMode); err != nil {
+		return "", fmt.Errorf("fetch: %w", err)
+	}
+	if err := r.replace(local, []byte(theirs+"\n")); err != nil {
+		return "", fmt.Errorf("fetch: %w", err)
+	}
+	return theirs, nil
 }
 
 // Push gives the current branch to the remote, [ErrRejected] when that has
 // gone on.
 func (r *Repo) Push(ctx context.Context, remote string) error {
-	branch, _, err := r.head()
+	branch, head, err := r.head()
 	if err != nil {
 		return err
 	}
-	_, err = r.run(ctx, "push", "--quiet", "--", remote, branch.String()+":"+branch.String())
+	q, err := r.quarantine(remote)
+	if err != nil {
+		return fmt.Errorf("push: %w", err)
+	}
+	defer q.drop()
+	_, err = q.run(ctx, nil, "push", "--quiet", "in", head.String()+":"+branch.String())
 	if err != nil && (strings.Contains(err.Error(), "[rejected]") || strings.Contains(err.Error(), "fetch first")) {
 		return fmt.Errorf("%w: %w", ErrRejected, err)
 	}
 	return err
 }
 
-// Side is one file on the three sides of a merge; nil bytes: not there.
+// Side is one file on the three sides of a merge; nil bytes: not there, or left
+// out.
 type Side struct {
 	Path               string
 	Base, Ours, Theirs []byte
+	// OursLeft and TheirsLeft say that the file is there and longer than
+	// [MaxBlobBytes]: it was not read.
+	OursLeft, TheirsLeft bool
+	OursBlob, TheirsBlob string // their ids; "" where the file is not there
+	BaseBlob             string
 }
 
 // Merge is how a fetched commit stands to the current one.
@@ -149,6 +158,8 @@ func (r *Repo) sides(ctx context.Context, base, head, theirs plumbing.Hash) ([]S
 		if s.Path == "" {
 			s.Path = ch.From.Name
 		}
+		var baseLeft bool
+		left, ids := []*bool{&baseLeft, &s.OursLeft, &s.TheirsLeft}, []*string{&s.BaseBlob, &s.OursBlob, &s.TheirsBlob}
 		for i, to := range []*[]byte{&s.Base, &s.Ours, &s.Theirs} {
 			e, err := trees[i].FindEntry(s.Path)
 			if err != nil {
@@ -156,6 +167,13 @@ func (r *Repo) sides(ctx context.Context, base, head, theirs plumbing.Hash) ([]S
 			}
 			if e.Mode != filemode.Regular {
 				return nil, fmt.Errorf("%s is no plain file on one side; merge it with git", s.Path)
+			}
+			*ids[i] = e.Hash.String()
+			if *left[i], err = r.isLeftOut(e.Hash); err != nil {
+				return nil, err
+			}
+			if *left[i] {
+				continue
 			}
 			if *to, err = r.blob(e.Hash); err != nil {
 				return nil, err
@@ -170,8 +188,8 @@ func (r *Repo) sides(ctx context.Context, base, head, theirs plumbing.Hash) ([]S
 }
 
 // Forward moves the current branch to theirs, which it is an ancestor of.
-// files are the paths that change with it, as in [Commit].
-func (r *Repo) Forward(theirs string, files map[string][]byte) error {
+// files and leftOut are as in [Commit].
+func (r *Repo) Forward(theirs string, files map[string][]byte, leftOut map[string]string) error {
 	r.reopen()
 	if err := r.Ready(); err != nil {
 		return err
@@ -192,7 +210,7 @@ func (r *Repo) Forward(theirs string, files map[string][]byte) error {
 			blobs[path] = plumbing.ComputeHash(plumbing.BlobObject, data)
 		}
 	}
-	if err := r.updateIndex(blobs); err != nil {
+	if err := r.updateIndex(blobs, leftOut); err != nil {
 		return err
 	}
 	return r.moveBranch(branch, head, plumbing.NewHash(theirs))

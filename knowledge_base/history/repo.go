@@ -220,6 +220,23 @@ func (r *Repo) head() (branch plumbing.ReferenceName, at plumbing.Hash, err erro
 	return branch, ref.Hash(), nil
 }
 
+// Names gives the names at the top of the current commit's tree.
+func (r *Repo) Names() ([]string, error) {
+	_, head, err := r.head()
+	if err != nil {
+		return nil, err
+	}
+	t, err := r.tree(head)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range t.Entries {
+		names = append(names, e.Name)
+	}
+	return names, nil
+}
+
 // tree gives the tree of a commit; an empty one for the zero hash.
 func (r *Repo) tree(commit plumbing.Hash) (*object.Tree, error) {
 	if commit.IsZero() {

@@ -28,6 +28,9 @@ type Commit struct {
 	// Files are the paths that change, with slashes, and their new bytes; nil
 	// bytes take a path out. Every other path stays as the branch has it.
 	Files map[string][]byte
+	// LeftOut are paths that are in the commit and not in the folder, with the ids
+	// of their blobs, which need not be in the repository.
+	LeftOut map[string]string
 	// Merged are further parents, for a merge.
 	Merged []string
 }
@@ -65,12 +68,15 @@ func (r *Repo) Commit(c Commit) (string, error) {
 			return "", err
 		}
 	}
+	for path, id := range c.LeftOut {
+		blobs[path] = plumbing.NewHash(id)
+	}
 	root, err := w.edit(base, blobs, "")
 	if err != nil {
 		return "", err
 	}
 	if root == base.Hash && len(c.Merged) == 0 && !parent.IsZero() {
-		return parent.String(), r.updateIndex(blobs)
+		return parent.String(), r.updateIndex(blobs, c.LeftOut)
 	}
 	id, err := w.commit(c, root, parent)
 	if err != nil {
@@ -79,7 +85,7 @@ func (r *Repo) Commit(c Commit) (string, error) {
 	if err := w.sync(); err != nil {
 		return "", err
 	}
-	if err := r.updateIndex(blobs); err != nil {
+	if err := r.updateIndex(blobs, c.LeftOut); err != nil {
 		return "", err
 	}
 	return id.String(), r.moveBranch(branch, parent, id)
