@@ -149,7 +149,7 @@ func (x *examination) openWorld(ctx context.Context) (*worldstate.World, []world
 		x.add(opstream.SeverityNotice, x.opened.Dir, "the task's directory is gone; 'anamnesis jump %s STEP' makes it again", x.id)
 	}
 	gone = gone || err != nil
-	w, err := worldstate.Open(x.opened.Dir, x.opened.Store, &worldstate.Options{Task: x.id, Home: x.h.User, StoreOnly: gone})
+	w, err := worldstate.Open(x.opened.Dir, x.opened.Store, &worldstate.Options{Task: x.id, Home: x.h.User, StoreOnly: gone, FileLimitBytes: x.h.FileLimitBytes})
 	if err != nil {
 		return nil, nil, fmt.Errorf("examine %s: %w", x.id, err)
 	}

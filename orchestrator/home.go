@@ -5,10 +5,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"anamnesis/worldstate"
@@ -25,10 +27,41 @@ type Home struct {
 	State  string // tasks, worlds, live tasks
 	Data   string // the knowledge base
 	Config string // eas.yaml overlay
+	// FileLimitBytes is worldstate.Options.FileLimitBytes of every world.
+	FileLimitBytes int64
 }
 
-// FindHome derives the places from the environment.
+// FindHome derives the places, and the limit of a file, from the environment.
 func FindHome(getenv func(string) string) (Home, error) {
+	h, err := findPlaces(getenv)
+	if err == nil {
+		h.FileLimitBytes, err = FileLimit(getenv)
+	}
+	return h, err
+}
+
+// FileLimit reads ANAMNESIS_FILE_LIMIT, how large a file in a snapshot may be: a
+// number of bytes, of K, M or G, or none. 0: it is not set.
+func FileLimit(getenv func(string) string) (int64, error) {
+	text := getenv("ANAMNESIS_FILE_LIMIT")
+	switch text {
+	case "":
+		return 0, nil
+	case "none":
+		return -1, nil
+	}
+	digits, shift := text, 0
+	if i := strings.IndexByte("KMG", text[len(text)-1]); i >= 0 {
+		digits, shift = text[:len(text)-1], 10*(i+1)
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n <= 0 || n > math.MaxInt64>>shift {
+		return 0, fmt.Errorf("ANAMNESIS_FILE_LIMIT %q: not a size; give a number of bytes such as 500M or 2G, or none", text)
+	}
+	return n << shift, nil
+}
+
+func findPlaces(getenv func(string) string) (Home, error) {
 	user := getenv("HOME")
 	if root := getenv("ANAMNESIS_HOME"); root != "" {
 		abs, err := filepath.Abs(root)

@@ -79,7 +79,7 @@ func PlanJump(ctx context.Context, h Home, task string, j op.JumpRequested) (Jum
 	if _, err := os.Stat(filepath.Join(st.Opened.Store, "HEAD")); err != nil { // opening it would make one
 		return JumpPlan{}, notRestorable(to, fmt.Errorf("%w: %w", worldstate.ErrCorrupt, err))
 	}
-	w, err := worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: task, Home: h.User, Exclude: h.Roots(), StoreOnly: p.DirGone})
+	w, err := worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: task, Home: h.User, Exclude: h.Roots(), StoreOnly: p.DirGone, FileLimitBytes: h.FileLimitBytes})
 	if err != nil {
 		return JumpPlan{}, err
 	}

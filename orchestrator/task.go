@@ -276,7 +276,7 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	}
 	// The world first: what it refuses leaves no stream behind.
 	t.world, err = worldstate.Open(t.Dir, opened.Store, &worldstate.Options{
-		Task: t.ID, Home: h.User, Hook: t.opts.WorldHook, Exclude: h.Roots(), Watch: opened.Parent == nil, Progress: t.opts.Scan,
+		Task: t.ID, Home: h.User, Hook: t.opts.WorldHook, Exclude: h.Roots(), Watch: opened.Parent == nil, Progress: t.opts.Scan, FileLimitBytes: h.FileLimitBytes,
 	})
 	if err != nil {
 		return err

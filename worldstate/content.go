@@ -1,7 +1,6 @@
 package worldstate
 
 import (
-	"context"
 	"crypto/sha1"
 	"io"
 	"os"
@@ -143,12 +142,14 @@ func (s *scanner) stream(fd int, name string, size int64) (hash, error) {
 	}
 	f := os.NewFile(uintptr(dup), name)
 	defer f.Close()
+	read := s.reading(size)
+	defer read(-size) // it is counted as a whole when it is done
 	if s.pack != nil && s.objects.empty() {
-		return s.pack.addStream(hash{}, size, &ctxReader{s.ctx, f})
+		return s.pack.addStream(hash{}, size, &holeReader{ctx: s.ctx, f: f, told: read})
 	}
 	sum := sha1.New()
 	sum.Write(appendHead(nil, blobObject, size))
-	n, err := io.Copy(sum, &ctxReader{s.ctx, io.LimitReader(f, size+1)})
+	n, err := io.Copy(sum, io.LimitReader(&holeReader{ctx: s.ctx, f: f, told: read}, size+1))
 	if err != nil {
 		return hash{}, err
 	}
@@ -163,21 +164,24 @@ func (s *scanner) stream(fd int, name string, size int64) (hash, error) {
 	if s.objects.hasIntact(h) {
 		return h, nil
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return hash{}, err
-	}
-	return s.pack.addStream(h, size, &ctxReader{s.ctx, f})
+	return s.pack.addStream(h, size, &holeReader{ctx: s.ctx, f: f, told: func(int64) { read(0) }})
 }
 
-// ctxReader stops a long read when its context ends.
-type ctxReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (c *ctxReader) Read(b []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
+// reading counts the bytes of a file that is being read for whoever waits. What
+// is read twice counts once; a negative number takes back what was counted.
+func (s *scanner) reading(size int64) func(n int64) {
+	if s.progress == nil {
+		return func(int64) {}
 	}
-	return c.r.Read(b)
+	counted := int64(0)
+	return func(n int64) {
+		n = min(max(n, -counted), size-counted)
+		counted += n
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.done.Bytes += n
+		if n >= 0 {
+			s.progress(s.done)
+		}
+	}
 }

@@ -29,7 +29,10 @@
 // and Options.Exclude. The rules are frozen into the snapshot: the files are in
 // the tree, the rest is in the commit message. FIFOs, sockets and devices are
 // listed. What cannot be read is listed and makes the snapshot incomplete, and so
-// does what is nested more deeply than MaxDepth directories or MaxPathBytes. Paths
+// does what is nested more deeply than MaxDepth directories or MaxPathBytes, and a
+// file larger than Options.FileLimitBytes (a GiB unless asked otherwise). Such a path
+// is left as it is by every restore to or from such a snapshot. Holes come back as
+// holes where the file system has them; blocks of zeros become holes. Paths
 // up to there are walked and restored in parts where no system call takes them.
 // Of an ignored directory nothing is held, its mode included: a mode that has
 // changed is no change, and a restore leaves it. A directory that the user's

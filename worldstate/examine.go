@@ -180,6 +180,10 @@ func (v *visit) named(it item) item {
 
 // file looks at a file or a link.
 func (v *visit) file(name string, at int, o *other, st stamp) {
+	if why := v.s.tooLarge(st); why != "" {
+		v.without(o, other{name: name, why: why})
+		return
+	}
 	if at >= 0 && v.prev.seen.items[at].sure(st) && !v.prev.items[at].isDir() {
 		v.s.saw(st.size)
 		return

@@ -52,6 +52,9 @@ func (x *executor) overwrite(dirfd int, a action, st stamp) (done bool, err erro
 	if err != nil {
 		return false, err
 	}
+	if hasHole(data) {
+		return false, nil // a new file has holes
+	}
 	fd, err := openat(dirfd, base(a.path), unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false, nil // the way by rename says what is wrong, if it is wrong there, too

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -70,6 +71,7 @@ const (
 	keepNoBytes    = "ignored now, so the snapshot of the present does not hold its bytes"
 	keepNoMode     = "ignored now, so the snapshot of the present does not hold its mode"
 	keepUnread     = "could not be read when the target was saved"
+	keepLeftOut    = "left out of the target: "
 	keepBlocked    = "something that stays is in the way"
 	keepHolds      = "something in it stays"
 	keepRaced      = "changed during the restore"
@@ -347,8 +349,11 @@ func (p *planner) consider(path string, now, want state) error {
 		return nil
 	}
 	if want.absent() {
-		if _, ok := under(p.target.skips, path); ok {
+		if skip, ok := under(p.target.skips, path); ok {
 			p.kept[shown(path, now)] = keepUnread
+			if skip.Reason == reasonTooDeep || strings.HasPrefix(skip.Reason, reasonTooLarge) {
+				p.kept[shown(path, now)] = keepLeftOut + skip.Reason
+			}
 			return nil
 		}
 		if p.policy.ignored(path, now.isDir()) {

@@ -48,6 +48,17 @@ const (
 	maxNameBytes = 255
 )
 
+// tooLarge says why a file is left out; "" where it is not.
+func (s *scanner) tooLarge(st stamp) string {
+	if s.limit < 0 || st.size <= s.limit || !st.isRegular() {
+		return ""
+	}
+	return fmt.Sprintf("%s%d bytes", reasonTooLarge, s.limit)
+}
+
+// reasonTooLarge begins the reason of a file over the limit.
+const reasonTooLarge = "larger than the limit of "
+
 // Fits reports whether a snapshot can hold a file at a path, which is relative to
 // the world, slash-separated and clean.
 func Fits(path string) bool {
@@ -69,6 +80,7 @@ type scanner struct {
 	watch    *watching // nil: nobody tells of changes
 	seed     *seed     // of a first save; nil mostly
 	progress func(Progress)
+	limit    int64  // of a file's bytes; negative: none
 	device   uint64 // of the root
 	dir      string // of the root
 	rootfd   int
@@ -99,7 +111,7 @@ func (w *World) scan(ctx context.Context, root *rootDir, known *knowledge, marks
 	}
 	s := &scanner{
 		ctx: ctx, objects: w.objects, pack: pack, excluded: w.excluded,
-		repo: repo, dir: w.dir, fault: w.fault, progress: w.opts.Progress, slots: make(chan struct{}, scanWorkers),
+		repo: repo, dir: w.dir, fault: w.fault, progress: w.opts.Progress, limit: w.opts.FileLimitBytes, slots: make(chan struct{}, scanWorkers),
 	}
 	if w.watch.on() {
 		s.watch = w.watch

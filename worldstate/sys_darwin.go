@@ -15,3 +15,9 @@ func fsync(fd int) error {
 	}
 	return err
 }
+
+// The values of whence for lseek: the next data, the next hole.
+const (
+	seekData = 4
+	seekHole = 3
+)

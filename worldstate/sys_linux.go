@@ -91,3 +91,9 @@ func isErrno(err error, list ...unix.Errno) bool {
 	}
 	return false
 }
+
+// The values of whence for lseek: the next data, the next hole.
+const (
+	seekData = 3
+	seekHole = 4
+)

@@ -34,6 +34,10 @@ type Options struct {
 	// SizeLimitBytes caps what the store's packs take on disk; at it Save
 	// returns a *LimitError. 0: no cap.
 	SizeLimitBytes int64
+	// FileLimitBytes is how large a file in a snapshot may be, its holes included. A
+	// larger one is left out and listed, which makes the snapshot incomplete; no
+	// restore writes or removes it. 0: DefaultFileLimitBytes; negative: no limit.
+	FileLimitBytes int64
 	// Exclude lists absolute paths that are never part of the world, such as
 	// the program's own state where it lies inside. The store always is.
 	Exclude []string
@@ -58,6 +62,10 @@ type Options struct {
 }
 
 const defaultTask = "cli"
+
+// DefaultFileLimitBytes is the largest file in a snapshot where nothing else was
+// asked for: a GiB takes some seconds to read at each change.
+const DefaultFileLimitBytes = 1 << 30
 
 // Progress is how far a scan has come.
 type Progress struct {
@@ -173,6 +181,9 @@ func (w *World) defaults() error {
 	}
 	if w.opts.LockWait <= 0 {
 		w.opts.LockWait = DefaultLockWait
+	}
+	if w.opts.FileLimitBytes == 0 {
+		w.opts.FileLimitBytes = DefaultFileLimitBytes
 	}
 	if w.opts.Now == nil {
 		w.opts.Now = time.Now

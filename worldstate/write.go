@@ -142,7 +142,11 @@ func (x *executor) writeTemp(fd int, temp string, a action, old stamp) (made sta
 		return made, err
 	}
 	f := os.NewFile(uintptr(n), temp)
-	size, err := x.w.objects.copyTo(a.after.hash, blobObject, a.path, f)
+	holes := &holeWriter{f: f}
+	size, err := x.w.objects.copyTo(a.after.hash, blobObject, a.path, holes)
+	if err == nil {
+		err = holes.end()
+	}
 	if err == nil {
 		err = x.seam("temp filled", a.path)
 	}

@@ -207,7 +207,7 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 		Delta:       p.Delta,
 		Progress:    p.Progress,
 		Passing:     p.Passing,
-		Scan:        a.firstScan(),
+		Scan:        a.scanProgress(),
 		AfterAppend: a.afterAppend, WorldHook: a.worldHook, SealAfter: a.sealAfter, CheckpointEvery: a.checkpointEvery,
 	}
 	if keys != nil {

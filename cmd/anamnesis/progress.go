@@ -16,8 +16,12 @@ const (
 	progressAfter = 400 * time.Millisecond
 	// progressEvery bounds how often the line is drawn.
 	progressEvery = 100 * time.Millisecond
-	clearLine     = "\r\x1b[K"
-	barCells      = 20
+	// plainAfter and plainEvery are the same where there is no terminal, or
+	// something else is shown on it: each time is a line of its own.
+	plainAfter = 10 * time.Second
+	plainEvery = 30 * time.Second
+	clearLine  = "\r\x1b[K"
+	barCells   = 20
 )
 
 // progressLine is one line of a terminal that says how far something is. Who
@@ -28,29 +32,22 @@ type progressLine struct {
 	start time.Time
 	last  time.Time
 	drawn bool
+	plain bool // lines that stay, few of them
 }
 
-// showProgress makes scans report on standard error where that is a terminal.
+// showProgress makes scans that take long report on standard error.
 func (a *app) showProgress(o *worldstate.Options) {
-	if isTerminal(a.stderr) {
-		p := &progressLine{out: a.stderr, now: time.Now}
-		o.Progress = p.show
-	}
+	p := &progressLine{out: a.stderr, now: time.Now, plain: !isTerminal(a.stderr)}
+	o.Progress = p.show
 }
 
-// firstScan reports on a task's first scan in this process in the same way; the
-// later ones come between what the task says, and are short. nil where nobody
-// watches.
-func (a *app) firstScan() func(worldstate.Progress) {
-	if !isTerminal(a.stderr) {
-		return nil
-	}
-	p, ended := &progressLine{out: a.stderr, now: time.Now}, false
+// scanProgress reports on a task's scans in the same way. The later ones come between
+// what the task says, so that theirs are plain lines.
+func (a *app) scanProgress() func(worldstate.Progress) {
+	p := &progressLine{out: a.stderr, now: time.Now, plain: !isTerminal(a.stderr)}
 	return func(at worldstate.Progress) {
-		if !ended {
-			p.show(at)
-		}
-		ended = ended || at.Done
+		p.show(at)
+		p.plain = p.plain || at.Done
 	}
 }
 
@@ -89,6 +86,13 @@ func (p *progressLine) draw(text string) {
 	now := p.now()
 	if p.start.IsZero() {
 		p.start = now
+	}
+	if p.plain {
+		if now.Sub(p.start) >= plainAfter && now.Sub(p.last) >= plainEvery {
+			p.last = now
+			fmt.Fprintf(p.out, "anamnesis: looking at the files: %s so far\n", text)
+		}
+		return
 	}
 	if now.Sub(p.start) < progressAfter || now.Sub(p.last) < progressEvery {
 		return

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"anamnesis/orchestrator"
 	"anamnesis/worldstate"
 )
 
@@ -49,5 +50,35 @@ func TestProgressOfCards(t *testing.T) {
 	want := "\r\x1b[K[########............] 401 of 1000 cards read\r\x1b[K[##########..........] 501 of 1000 cards read\r"
 	if got := out.String(); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "cards read\r\x1b[K") {
 		t.Errorf("shown: %q", got)
+	}
+}
+
+// TestPlainProgress: without a terminal a long scan says now and then how far it is,
+// in lines that stay; a scan of some seconds says nothing.
+func TestPlainProgress(t *testing.T) {
+	var out strings.Builder
+	now := time.Unix(1000, 0)
+	p := &progressLine{out: &out, now: func() time.Time { return now }, plain: true}
+	for seconds, want := range map[int]int{9: 0, 39: 1, 75: 3} {
+		out.Reset()
+		for i := range seconds {
+			p.show(worldstate.Progress{Files: i, Bytes: int64(i) << 30, Known: -1})
+			now = now.Add(time.Second)
+		}
+		p.show(worldstate.Progress{Done: true})
+		now = now.Add(time.Hour)
+		if got := strings.Count(out.String(), "\n"); got != want || want > 0 && !strings.HasPrefix(out.String(), "anamnesis: looking at the files: 10 files, 10.0 GiB so far\n") {
+			t.Errorf("%d seconds: %d lines, want %d:\n%s", seconds, got, want, out.String())
+		}
+	}
+}
+
+// TestFileLimitSetting: the limit of a file is a number of bytes, with a unit or none.
+func TestFileLimitSetting(t *testing.T) {
+	for text, want := range map[string]int64{"": 0, "none": -1, "5": 5, "2K": 2048, "500M": 500 << 20, "3G": 3 << 30, "0": -2, "-1": -2, "G": -2, "1T": -2, "x": -2, "99999999999G": -2} {
+		n, err := orchestrator.FileLimit(func(string) string { return text })
+		if (err != nil) != (want == -2) || err == nil && n != want {
+			t.Errorf("%q: %d, %v; want %d", text, n, err, want)
+		}
 	}
 }

@@ -47,6 +47,10 @@ func (a *app) worldCommand() *cobra.Command {
 // left, if the verb changes or judges the tree.
 func (a *app) withWorld(ctx context.Context, f *worldFlags, recover bool, run func(*worldstate.World) error) error {
 	o := &worldstate.Options{Home: a.getenv("HOME"), Task: f.task, Hook: a.worldHook}
+	var err error
+	if o.FileLimitBytes, err = orchestrator.FileLimit(a.getenv); err != nil {
+		return usageError("%v", err)
+	}
 	dir, store, err := a.worldPlace(f, o)
 	if err != nil {
 		return err

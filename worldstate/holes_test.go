@@ -1,0 +1,183 @@
+package worldstate
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// blocks is what a file takes on its disk, in bytes.
+func (b *bench) blocks(path string) int64 {
+	b.Helper()
+	var st unix.Stat_t
+	b.must(unix.Stat(b.path(path), &st))
+	return st.Blocks * 512
+}
+
+// sparse makes a file with data at some places, and holes elsewhere.
+func (b *bench) sparse(path string, size int64, data ...int64) {
+	b.Helper()
+	f, err := os.Create(b.path(path))
+	b.must(err)
+	b.must(f.Truncate(size))
+	for _, at := range data {
+		_, err := f.WriteAt([]byte("data"), at)
+		b.must(err)
+	}
+	b.must(f.Close())
+}
+
+// TestHoles: a file with holes is the same file for git, and comes back with them.
+func TestHoles(t *testing.T) {
+	b := newBench(t, nil)
+	const size = 24<<20 + 123
+	b.sparse("inside", size, 0, 9<<20, 20<<20)
+	b.sparse("end", size, 5)
+	b.sparse("begin", size, size-4)
+	b.sparse("all", size)
+	b.sparse("small", 300<<10, 4)
+	names := []string{"inside", "end", "begin", "all", "small"}
+	if b.blocks("all") > 1<<20 {
+		t.Skip("the file system has no holes")
+	}
+	first := b.save()
+	sums := make(map[string][]byte)
+	for _, name := range names {
+		data, err := os.ReadFile(b.path(name))
+		b.must(err)
+		sums[name] = data
+		st, err := b.w.Stat(context.Background(), first.ID, name)
+		b.must(err)
+		if want := hashObject(blobObject, data); st.Blob != want.String() {
+			t.Errorf("%s: blob %s, want %s", name, st.Blob, want)
+		}
+	}
+	b.sparse("small", 300<<10, 4, 8)
+	for _, name := range names[:4] {
+		b.must(os.Remove(b.path(name)))
+	}
+	b.save()
+	b.jump(first.ID)
+	for _, name := range names {
+		data, err := os.ReadFile(b.path(name))
+		b.must(err)
+		if !bytes.Equal(data, sums[name]) {
+			t.Errorf("%s came back with other bytes", name)
+		}
+		if n := b.blocks(name); n > 256<<10 {
+			t.Errorf("%s takes %d bytes of the disk", name, n)
+		}
+	}
+	b.fsck()
+}
+
+// TestHoleWriter: whatever the pieces, the bytes are those that were written.
+func TestHoleWriter(t *testing.T) {
+	for _, size := range []int{0, 1, 4095, 4096, 4097, 70000} {
+		for _, piece := range []int{1000, 4096, 5000, 32 << 10} {
+			data := make([]byte, size)
+			for i := 9000; i < size; i += 9000 {
+				data[i] = 1
+			}
+			f, err := os.Create(t.TempDir() + "/f")
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := &holeWriter{f: f}
+			for rest := data; len(rest) > 0; {
+				n, err := h.Write(rest[:min(piece, len(rest))])
+				if err != nil {
+					t.Fatal(err)
+				}
+				rest = rest[n:]
+			}
+			if err := h.end(); err != nil {
+				t.Fatal(err)
+			}
+			got, err := os.ReadFile(f.Name())
+			if err != nil || !bytes.Equal(got, data) {
+				t.Errorf("size %d in pieces of %d: %d bytes, %v", size, piece, len(got), err)
+			}
+			f.Close()
+		}
+	}
+}
+
+// TestFileLimit: a file over the limit is left out and listed, and no restore
+// writes or removes it, on whichever side of the limit it is at the other end.
+func TestFileLimit(t *testing.T) {
+	o := &Options{FileLimitBytes: 10}
+	b := newBench(t, o)
+	small, large := "small", strings.Repeat("large ", 5)
+	for name, text := range map[string]string{"grows": small, "shrinks": large, "new": "", "gone": large, "stays": large, "other": "1"} {
+		if text != "" {
+			b.write(name, text)
+		}
+	}
+	first := b.save()
+	if first.Complete || fmt.Sprint(first.Skipped) != fmt.Sprint([]Skip{{"gone", reasonTooLarge + "10 bytes"}, {"shrinks", reasonTooLarge + "10 bytes"}, {"stays", reasonTooLarge + "10 bytes"}}) {
+		t.Fatalf("%+v", first)
+	}
+	b.write("grows", large)
+	b.write("shrinks", small)
+	b.write("new", large)
+	b.must(os.Remove(b.path("gone")))
+	b.write("other", "2")
+	second := b.save()
+	holds := func(when string, want map[string]string) {
+		t.Helper()
+		for name, text := range want {
+			if data, _ := os.ReadFile(b.path(name)); string(data) != text {
+				t.Errorf("%s: %s holds %q, want %q", when, name, data, text)
+			}
+		}
+	}
+	res := b.jump(first.ID)
+	want := map[string]string{"grows": large, "shrinks": small, "new": large, "stays": large, "gone": ""}
+	holds("back", want)
+	holds("back", map[string]string{"other": "1"})
+	if len(res.Kept) < 2 || res.Exact {
+		t.Errorf("%+v", res)
+	}
+	b.jump(second.ID)
+	holds("forward", want)
+	// Under another limit the same files are held, and the snapshots of before keep theirs.
+	b.w.Close()
+	b.open(&Options{FileLimitBytes: -1})
+	third := b.save()
+	if !third.Complete {
+		t.Fatalf("%+v", third.Skipped)
+	}
+	b.jump(first.ID)
+	holds("back without a limit", map[string]string{"grows": small, "shrinks": small, "new": "", "stays": large, "other": "1"})
+	b.must(b.w.Settle())
+	b.w.Close()
+	b.open(o)
+	if s := b.save(); s.Complete {
+		t.Error("the limit is back, and nothing is left out")
+	}
+	b.jump(third.ID)
+	holds("to what holds all", want)
+}
+
+// TestProgressInside: the bytes of a large file are told while it is read.
+func TestProgressInside(t *testing.T) {
+	var most int64
+	told := 0
+	b := newBench(t, &Options{Progress: func(p Progress) {
+		if !p.Done && p.Files == 0 && p.Bytes > 0 {
+			told++
+		}
+		most = max(most, p.Bytes)
+	}})
+	b.sparse("large", 8<<20, 1)
+	b.save()
+	if told < 10 || most != 8<<20 {
+		t.Errorf("told %d times, %d bytes at most", told, most)
+	}
+}
