@@ -7,9 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"syscall"
 
 	"github.com/charmbracelet/colorprofile"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"anamnesis/anamnesis"
@@ -33,7 +37,52 @@ func (a *app) home() (orchestrator.Home, error) {
 	if err != nil {
 		return h, usageError("%v", err)
 	}
+	for _, root := range h.Roots() {
+		if err := usableRoot(root); err != nil {
+			return h, usageError("the program's folder %s: %v; set ANAMNESIS_HOME to a folder that you may read and write", root, err)
+		}
+	}
 	return h, nil
+}
+
+// usableRoot says why a folder, or the nearest one above it that exists, cannot
+// hold what the program keeps. A folder that exists need not be writable: some
+// verbs only read.
+func usableRoot(root string) error {
+	for at := root; ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		var mode uint32 = unix.R_OK | unix.X_OK
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at):
+			continue
+		case errors.Is(err, syscall.ENOTDIR) && at != filepath.Dir(at):
+			continue
+		case err != nil:
+			return errors.New(plainCause(err))
+		case !info.IsDir():
+			return fmt.Errorf("%s is not a folder", at)
+		case at != root:
+			mode = unix.W_OK | unix.X_OK
+		}
+		if err := unix.Access(at, mode); err != nil {
+			return fmt.Errorf("%s: %s", at, plainCause(err))
+		}
+		return nil
+	}
+}
+
+// plainCause is what the system says is wrong, without the call and the path.
+func plainCause(err error) string {
+	var no syscall.Errno
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "no permission"
+	case errors.Is(err, syscall.EROFS):
+		return "the file system is read-only"
+	case errors.As(err, &no):
+		return no.Error()
+	}
+	return err.Error()
 }
 
 // easFor looks a model up for a task in a directory.

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/tool/web"
 )
 
@@ -39,7 +40,7 @@ func (a *app) webOptions(h orchestrator.Home) (web.Options, error) {
 	}
 	var f webFile
 	if err := yaml.Load(data, &f, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil {
-		return fail(err)
+		return fail(guard.YAMLError(err))
 	}
 	if o.Allow, err = web.ParseAllow(f.Allow); err != nil {
 		return fail(fmt.Errorf("allow: %w", err))

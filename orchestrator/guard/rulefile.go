@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 	"golang.org/x/sys/unix"
@@ -44,7 +46,7 @@ func ReadRules(path string) (RuleFile, error) {
 		Deny  []string `yaml:"deny"`
 	}
 	if err := yaml.Load(data, &lists, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil {
-		return f, fmt.Errorf("read rules %s: %w", path, err)
+		return f, fmt.Errorf("read rules %s: %w; the keys are allow, ask and deny, each a list of rules", path, YAMLError(err))
 	}
 	if n := len(lists.Allow) + len(lists.Ask) + len(lists.Deny); n > maxRules {
 		return f, fmt.Errorf("read rules %s: %d rules, at most %d are taken", path, n, maxRules)
@@ -86,4 +88,20 @@ func readUpTo(path string, most int64) ([]byte, error) {
 		err = fmt.Errorf("%s: more than %d bytes", path, most)
 	}
 	return data, err
+}
+
+// yamlPlace is how the YAML library says where, yamlTypes where it names a Go type.
+var yamlPlace = regexp.MustCompile(`^go-yaml .* at L(\d+)\.C\d+: `)
+
+var yamlTypes = regexp.MustCompile(`(?: in type .*| into [^ ]*\w.*)$`)
+
+// YAMLError is the first thing that the YAML library found wrong, on one line and
+// without the types of the program.
+func YAMLError(err error) error {
+	var all *yaml.LoadErrors
+	if errors.As(err, &all) && len(all.Errors) > 0 {
+		err = all.Errors[0]
+	}
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	return errors.New(yamlTypes.ReplaceAllString(yamlPlace.ReplaceAllString(text, "line $1: "), ""))
 }

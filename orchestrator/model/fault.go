@@ -58,7 +58,7 @@ func (f *Fault) Error() string {
 	default:
 		b.WriteString(string(f.Kind))
 	}
-	if f.Err != nil {
+	if f.Err != nil && (f.Kind != FaultCanceled || !errors.Is(f.Err, context.Canceled)) {
 		fmt.Fprintf(&b, ": %v", f.Err)
 	}
 	if f.Tries > 1 {
