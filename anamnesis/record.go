@@ -167,6 +167,8 @@ func (c *recorder) add(o *op.Op) {
 		c.push(&record{kind: recNote, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Text})
 	case *op.WorldSaved:
 		c.saved(b)
+	case *op.WorldChanged:
+		c.since, c.world = nil, b.Tree
 	case *op.WorldRestored:
 		c.since = nil
 		c.world = b.To

@@ -175,6 +175,9 @@ func (t *Task) askApproval(ctx context.Context, tool string, c op.Call, print fu
 		refused.By = "nobody"
 		return no("Refused: this call needs a person's approval and nobody is there to give it.")
 	}
+	if err := t.beforeWait(context.WithoutCancel(ctx)); err != nil {
+		return no(fmt.Sprintf("%s was not run: %v.", c.Name, err))
+	}
 	a := t.answerFor(ctx, tool, c)
 	if ctx.Err() != nil {
 		return verdict{why: "Not run: " + endedBy(ctx) + "."}

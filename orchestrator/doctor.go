@@ -276,6 +276,10 @@ func (x *examination) names(o op.Op) {
 	switch b := o.Body.(type) {
 	case *op.WorldSaved:
 		ids = []string{b.Commit}
+	case *op.WorldChanged:
+		ids = []string{b.From, b.To}
+	case *op.JumpDone:
+		ids = []string{b.Base}
 	case *op.WorldRestored:
 		ids = []string{b.From, b.To, b.Base}
 	case *op.RestoreIntended:

@@ -100,6 +100,8 @@ func (s *State) apply(o op.Op) error {
 		s.Todos = b.Todos
 	case *op.WorldSaved:
 		return s.endStep(o, b)
+	case *op.WorldChanged:
+		s.changed(o.Seq, b)
 	case *op.RestoreIntended:
 		s.Restoring = b
 	case *op.WorldRestored:
@@ -125,9 +127,12 @@ func (s *State) apply(o op.Op) error {
 
 // restored books that a person's restore of the world was done.
 func (s *State) restored(b *op.WorldRestored) {
+	if r := s.Restoring; r != nil && r.Overwrite && len(r.Paths) == 0 {
+		s.overwritten(b.ToStep)
+	}
 	s.Restoring = nil
 	if b.Base != "" {
-		s.EditsSince = b.Base
+		s.snapshot(Snapshot{Commit: b.Base, Tree: b.Tree})
 	}
 	if b.Notice != "" { // the files are no longer those of the step: what was called in them says nothing
 		s.Repeats.Epoch++
@@ -232,6 +237,7 @@ func (s *State) tool(o op.Op) error {
 	case *op.ToolCalled:
 		c.Called, c.World, c.Effects, c.Changes = true, b.World, b.Effects, b.Changes
 		c.Args = b.Args // the user may have edited them
+		s.Dirty = s.Dirty || b.Changes
 	case *op.ToolStarted:
 		c.Started = b
 	case *op.ToolReturned:
@@ -273,7 +279,7 @@ func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
 		return fmt.Errorf("%w: step %d has parent %d", ErrStream, o.Step, b.Parent)
 	}
 	world := markOf(b.Tree)
-	same := o.Step > 0 && world == s.Steps.At(b.Parent).World
+	same := o.Step > 0 && world == s.worldNow() && !s.Now.Partial
 	s.Steps.edit(o.Step, func(st *Step) {
 		st.Ended, st.Parent, st.Todos = true, b.Parent, s.Todos
 		st.Saved, st.World, st.NoCheckpoint = b.Commit != "", world, b.Error
@@ -284,8 +290,8 @@ func (s *State) endStep(o op.Op, b *op.WorldSaved) error {
 	if same && s.Reply != nil && s.Reply.Wrote {
 		s.Repeats.Epoch++ // an ignored file was written: the world id does not show it
 	}
-	s.Current, s.EditsSince = o.Step, ""
-	s.Reply = nil
+	s.Current, s.Reply = o.Step, nil
+	s.snapshot(Snapshot{})
 	if o.Step > 0 {
 		s.Turn.Steps++
 	}
@@ -315,9 +321,13 @@ func (s *State) jump(o op.Op) error {
 			for _, id := range s.Discarded(b.To) {
 				s.Steps.leave(id, j.Reason)
 			}
+			if j.Overwrite {
+				s.overwritten(b.To)
+			}
 		}
 		s.Pending, s.Jumping = nil, nil
-		s.Current, s.EditsSince = b.To, ""
+		s.Current = b.To
+		s.snapshot(Snapshot{Commit: b.Base, Tree: b.Tree})
 		s.Todos = s.Steps.At(b.To).Todos
 		s.redo()
 		if n := s.Steps.Len() - 1; !s.Steps.Ended(n) {

@@ -206,6 +206,13 @@ func (w jobWriter) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
+// begun is the highest number given out.
+func (js *jobs) begun() int {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	return js.n
+}
+
 // own reports whether a job is one of this process, and gives it.
 func (js *jobs) own(id string) (*job, bool) {
 	js.mu.Lock()

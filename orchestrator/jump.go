@@ -132,11 +132,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	if err := makeAgain(t.Dir); err != nil { // a command may have removed it
 		return t.dropJump(keep, err.Error())
 	}
-	parent, err := t.commitAt(from)
-	if err != nil {
-		return t.dropJump(keep, err.Error())
-	}
-	w, err := t.findWay(keep, j, parent)
+	w, err := t.findWay(keep, j)
 	if err != nil {
 		return t.dropJump(keep, err.Error())
 	}
@@ -152,7 +148,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 		return err
 	}
 	// The pass took its time: what changed meanwhile is saved, too.
-	if w, err = t.findWay(keep, j, w.source.ID); err != nil {
+	if w, err = t.findWay(keep, j); err != nil {
 		why := err.Error()
 		if len(ended) > 0 {
 			why += "; ended for it all the same: " + list(ended, len(ended))
@@ -163,7 +159,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 		From: from, To: to, Reason: j.Reason, By: j.By,
 		Discarded: ranges, Tokens: t.state.rangeTokens(ranges),
 		FromCommit: string(w.source.ID), ToCommit: string(w.target), Base: string(w.base), Overwrite: j.Overwrite, Plan: w.hash, Jobs: ended,
-		Backward: t.state.OnPath(to, from),
+		Backward: t.state.OnPath(to, from), Conflicts: firstN(w.conflicts, maxListed), NConflicts: len(w.conflicts),
 	}); err != nil {
 		return err
 	}
@@ -214,13 +210,14 @@ func damage(err error) error {
 type way struct {
 	source       worldstate.Snapshot
 	base, target worldstate.ID
-	hash         string // of the plan
+	hash         string   // of the plan
+	conflicts    []string // what the agent changed after the user had
 }
 
 // findWay makes the present world durable and plans how a jump goes on from it.
 // No file is moved.
-func (t *Task) findWay(ctx context.Context, j *Pending, parent worldstate.ID) (way, error) {
-	from, err := t.worldOf(t.state.Current)
+func (t *Task) findWay(ctx context.Context, j *Pending) (way, error) {
+	from, err := t.present()
 	if err != nil {
 		return way{}, err
 	}
@@ -229,20 +226,33 @@ func (t *Task) findWay(ctx context.Context, j *Pending, parent worldstate.ID) (w
 		return way{}, err
 	}
 	w := way{target: to.commit}
-	if w.source, err = t.saveSource(ctx, parent, fmt.Sprintf("before the jump from step %d to step %d", from.step, to.step)); err != nil {
-		return way{}, fmt.Errorf("the world as it is now cannot be saved: %w", err)
+	if w.source, err = t.seeNow(ctx); err != nil {
+		return way{}, err
 	}
-	// What a person changed since the step's own snapshot is theirs and stays.
-	w.base = worldstate.ID(cmp.Or(t.state.EditsSince, string(from.commit)))
-	if w.base == "" || lost(w.source) {
-		w.base = w.source.ID
+	// What the user changed is theirs and stays: up to here by its operations, from
+	// here on by the base.
+	w.base = w.source.ID
+	if len(w.source.Missing) > 0 && !lost(w.source) && from.commit != "" {
+		w.base = from.commit // it could not be told what is theirs
 	}
-	plan, err := planSince(ctx, t.world, w.target, worldstate.PlanOptions{Base: w.base, OverwriteEdits: j.Overwrite}, t.before)
+	o := worldstate.PlanOptions{Base: w.base, OverwriteEdits: j.Overwrite}
+	if o.Edits, err = t.kept(j.To, j.Overwrite); err != nil {
+		return way{}, err
+	}
+	plan, err := planSince(ctx, t.world, w.target, o, t.before)
 	if err != nil {
 		return way{}, fmt.Errorf("the way to the world of step %d cannot be planned: %w", to.step, err)
 	}
-	w.base, w.hash = cmp.Or(plan.Base, w.base), plan.Hash
+	w.base, w.hash, w.conflicts = cmp.Or(plan.Base, w.base), plan.Hash, plan.Conflicts
 	return w, nil
+}
+
+// kept gives the changes that a jump or a restore to a step keeps.
+func (t *Task) kept(step int, overwrite bool) ([]worldstate.Edit, error) {
+	if overwrite {
+		return nil, nil
+	}
+	return t.state.editsAfter(t.log, step)
 }
 
 // before gives the snapshots on the path to the current step, the newest first.
@@ -310,19 +320,20 @@ func (t *Task) saveSource(ctx context.Context, parent worldstate.ID, message str
 // this process recorded it or one that died, and records its end.
 func (t *Task) finishJump(ctx context.Context) error {
 	j := t.state.Jumping
-	target, err := t.worldOf(j.To)
-	if err != nil {
-		return err
-	}
 	var kept []worldstate.Skip
-	var changed []worldstate.Change
+	var err error
 	if t.opts.AbandonRestore {
 		kept = t.leaveFiles(ctx, j)
-	} else {
-		if kept, err = t.restoreFiles(ctx, j, target.tree); err != nil {
-			return err
-		}
-		if changed, err = t.changedBy(ctx, j, kept); err != nil {
+	} else if kept, err = t.moveFiles(ctx, j); err != nil {
+		return err
+	}
+	after, theirs, err := t.afterJump(ctx, j, kept)
+	if err != nil && !t.opts.AbandonRestore { // then maybe nothing can be saved either
+		return err
+	}
+	var changed []worldstate.Change
+	if !t.opts.AbandonRestore {
+		if changed, err = t.changedBy(ctx, j, after.commit, kept); err != nil {
 			return err
 		}
 	}
@@ -333,8 +344,11 @@ func (t *Task) finishJump(ctx context.Context) error {
 	done := &op.JumpDone{
 		From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward,
 		Reverted: firstN(paths(changed), maxListed), NReverted: len(changed),
-		Kept:  skips(kept),
+		Kept: skips(firstN(kept, maxListed)), NKept: len(kept), Conflicts: j.Conflicts, NConflicts: j.NConflicts,
 		Saved: j.FromCommit,
+	}
+	if string(after.commit) != j.ToCommit {
+		done.Base, done.Tree = string(after.commit), after.tree
 	}
 	effects, told := t.subagentsIn(discarded)
 	done.Words = wordsOf(slices.DeleteFunc(slices.Clone(discarded), t.state.carried), told, wordsOfLeft, t.counter.Count)
@@ -352,33 +366,34 @@ func (t *Task) finishJump(ctx context.Context) error {
 	if len(j.Jobs) > 0 {
 		done.Notice += fmt.Sprintf("\nEnded, because it was begun after step %d and ran in the background: %s.", j.To, list(j.Jobs, len(j.Jobs)))
 	}
+	if theirs != nil { // one write: what was seen with the jump is not seen again
+		return t.record(ctx, theirs, done)
+	}
 	return t.record(ctx, done)
 }
 
-// carried reports whether the person's words in an operation stand in the
-// context apart from it: a pass for want of room or a D-Mail took it out and
-// carried them over.
-func (s *State) carried(o op.Op) bool {
-	return o.Seq <= s.Pressure.Folded || s.Steps.flags(o.Step)&stepCarried != 0
-}
-
-// restoreFiles brings the files of a jump's target back, whose world id is tree,
-// and gives what stays as it is.
-func (t *Task) restoreFiles(ctx context.Context, j *Jumping, tree string) ([]worldstate.Skip, error) {
+// moveFiles brings the files to the target of a jump, and gives what stays
+// otherwise than there.
+func (t *Task) moveFiles(ctx context.Context, j *Jumping) ([]worldstate.Skip, error) {
+	o := worldstate.PlanOptions{OverwriteEdits: j.Overwrite}
+	var err error
+	if o.Edits, err = t.kept(j.To, j.Overwrite); err != nil {
+		return nil, err
+	}
 	for try := 1; ; try++ {
 		source, err := t.saveSource(ctx, worldstate.ID(j.FromCommit), fmt.Sprintf("during the jump to step %d", j.To))
 		if err != nil {
 			return nil, fmt.Errorf("save the world during the jump to step %d: %w", j.To, err)
 		}
-		base := worldstate.ID(j.Base)
+		o.Base = worldstate.ID(j.Base)
 		if lost(source) {
-			base = source.ID
+			o.Base = source.ID
 		}
-		plan, err := t.world.Plan(ctx, worldstate.ID(j.ToCommit), &worldstate.PlanOptions{Base: base, OverwriteEdits: j.Overwrite})
+		plan, err := t.world.Plan(ctx, worldstate.ID(j.ToCommit), &o)
 		if err != nil {
 			return nil, fmt.Errorf("plan the jump to step %d: %w", j.To, err)
 		}
-		if source.Tree == tree { // an earlier process had restored it
+		if plan.Empty() { // an earlier process had restored it
 			return unreadable(plan.Keep, source.Skipped), nil
 		}
 		res, err := t.world.Restore(ctx, plan)
@@ -392,6 +407,38 @@ func (t *Task) restoreFiles(ctx context.Context, j *Jumping, tree string) ([]wor
 			return nil, fmt.Errorf("restore the world of step %d: %w", j.To, err)
 		}
 	}
+}
+
+// afterJump saves the world as a jump left it, where that is not the target, and
+// gives what the user has changed since the jump's intent.
+func (t *Task) afterJump(ctx context.Context, j *Jumping, kept []worldstate.Skip) (savedWorld, *op.WorldChanged, error) {
+	after := savedWorld{step: j.To, commit: worldstate.ID(j.ToCommit)}
+	if len(kept) == 0 {
+		return after, nil, nil
+	}
+	s, err := t.world.Save(ctx, worldstate.SaveOptions{
+		Message: fmt.Sprintf("after the jump to step %d", j.To), Parent: after.commit, Ref: fmt.Sprintf("jumped-%d", j.Seq), RefIfNew: true,
+	})
+	if err != nil {
+		return after, nil, fmt.Errorf("save the world after the jump to step %d: %w", j.To, err)
+	}
+	was := after
+	after.commit, after.tree = s.ID, s.Tree
+	if j.Overwrite || !slices.ContainsFunc(kept, worldstate.Skip.Fresh) {
+		return after, nil, nil
+	}
+	theirs, err := t.changeOf(ctx, changedByUser, was, s)
+	if err == nil {
+		theirs.Notice = "" // the jump's own says what stays
+	}
+	return after, theirs, err
+}
+
+// carried reports whether the person's words in an operation stand in the
+// context apart from it: a pass for want of room or a D-Mail took it out and
+// carried them over.
+func (s *State) carried(o op.Op) bool {
+	return o.Seq <= s.Pressure.Folded || s.Steps.flags(o.Step)&stepCarried != 0
 }
 
 // keptAbandoned is why a path stays that a jump would have changed.
@@ -413,27 +460,31 @@ func (t *Task) leaveFiles(ctx context.Context, j *Jumping) []worldstate.Skip {
 
 // unreadable adds the paths a snapshot could not hold to those that stay.
 func unreadable(kept, skipped []worldstate.Skip) []worldstate.Skip {
+	listed := make(map[string]bool, len(kept))
+	for _, k := range kept {
+		listed[k.Path] = true
+	}
 	for _, s := range skipped {
-		if !slices.ContainsFunc(kept, func(k worldstate.Skip) bool { return k.Path == s.Path }) {
+		if !listed[s.Path] {
 			kept = append(kept, s)
 		}
 	}
 	return kept
 }
 
-// changedBy lists the paths in which the two ends of a jump differ, without
-// those that were kept. It is computed from the commits, so that a jump finished
-// after a crash reports what the whole jump did and not only its last part.
-func (t *Task) changedBy(ctx context.Context, j *Jumping, kept []worldstate.Skip) ([]worldstate.Change, error) {
-	changes, err := t.world.Diff(ctx, worldstate.ID(j.FromCommit), worldstate.ID(j.ToCommit))
+// changedBy lists the paths that a jump changed, computed from the commits before
+// and after it, so that a jump finished after a crash reports what the whole jump did
+// and not only its last part. What the user changed meanwhile is not among them.
+func (t *Task) changedBy(ctx context.Context, j *Jumping, after worldstate.ID, kept []worldstate.Skip) ([]worldstate.Change, error) {
+	changes, err := t.world.Diff(ctx, worldstate.ID(j.FromCommit), after)
 	if err != nil {
 		return nil, fmt.Errorf("list what the jump to step %d changed: %w", j.To, err)
 	}
-	stayed := make(map[string]bool, len(kept))
+	fresh := make(map[string]bool)
 	for _, k := range kept {
-		stayed[k.Path] = true
+		fresh[k.Path] = k.Fresh()
 	}
-	return slices.DeleteFunc(changes, func(c worldstate.Change) bool { return stayed[c.Path] }), nil
+	return slices.DeleteFunc(changes, func(c worldstate.Change) bool { return fresh[c.Path] }), nil
 }
 
 func paths(changes []worldstate.Change) []string {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/worldstate"
 )
@@ -100,9 +101,14 @@ func PlanJump(ctx context.Context, h Home, task string, j op.JumpRequested) (Jum
 		p.World.Write, p.World.Delete, p.World.Keep = []string{}, []string{}, []worldstate.Skip{}
 		return p, nil
 	}
-	base := worldstate.ID(cmp.Or(st.EditsSince, string(ends[0])))
-	// Without a snapshot of its own nothing in a step counts as a person's edit.
-	o := worldstate.PlanOptions{Base: base, OverwriteEdits: j.Overwrite || base == "" || p.UnderWay > 0}
+	base := worldstate.ID(cmp.Or(st.Now.Commit, string(ends[0])))
+	// Without a snapshot of its own nothing in a step counts as the user's.
+	o := worldstate.PlanOptions{Base: base, OverwriteEdits: j.Overwrite || base == "" || p.UnderWay > 0 && st.Dirty}
+	if !j.Overwrite {
+		if o.Edits, err = editsIn(h, st, to); err != nil {
+			return JumpPlan{}, err
+		}
+	}
 	p.World, err = planSince(ctx, w, ends[1], o, func(yield func(worldstate.ID) bool) {
 		st.pathBack(func(id int) bool {
 			c, _, err := Commits(h, task, st, w, id)
@@ -116,6 +122,16 @@ func PlanJump(ctx context.Context, h Home, task string, j op.JumpRequested) (Jum
 		return JumpPlan{}, fmt.Errorf("plan the jump to step %d: %w", to, damage(err))
 	}
 	return p, nil
+}
+
+// editsIn is editsAfter for a task that is not open.
+func editsIn(h Home, s *State, step int) ([]worldstate.Edit, error) {
+	r, err := openStream(h, s.Opened.Task, &opstream.Options{Checkpoint: foldVersion})
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return s.editsAfter(r, step)
 }
 
 // planSince plans, and where the store has lost the base, once more from the newest

@@ -204,9 +204,16 @@ func (n notice) String() string {
 	if len(n.done.Kept) > 0 {
 		var kept []string
 		for _, k := range n.done.Kept {
-			kept = append(kept, pathName(k.Path)+" ("+k.Reason+")")
+			if !slices.Contains(n.done.Conflicts, k.Path) {
+				kept = append(kept, pathName(k.Path)+" ("+k.Reason+")")
+			}
 		}
-		fmt.Fprintf(&sb, "\nLeft as they are: %s.", list(kept, len(kept)))
+		if len(kept) > 0 {
+			fmt.Fprintf(&sb, "\nLeft as they are: %s.", list(kept, max(n.done.NKept-n.done.NConflicts, len(kept))))
+		}
+	}
+	if len(n.done.Conflicts) > 0 {
+		fmt.Fprintf(&sb, "\nYou had changed these after the user did; the user's version stands: %s.", list(n.done.Conflicts, n.done.NConflicts))
 	}
 	sb.WriteString("\nFiles that git would ignore were not touched.")
 	if len(n.done.Ignored) > 0 {
@@ -276,24 +283,7 @@ func (n notice) writeChanges(sb *strings.Builder) {
 		sb.WriteString(" No file had to change.")
 		return
 	}
-	for _, group := range []struct {
-		label string
-		kinds []worldstate.ChangeKind
-	}{
-		{"Gone again", []worldstate.ChangeKind{worldstate.Deleted}},
-		{"There again", []worldstate.ChangeKind{worldstate.Added}},
-		{"Changed back", []worldstate.ChangeKind{worldstate.Modified, worldstate.Mode, worldstate.Type}},
-	} {
-		var names []string
-		for _, c := range n.changed {
-			if slices.Contains(group.kinds, c.Kind) {
-				names = append(names, c.Path)
-			}
-		}
-		if len(names) > 0 {
-			fmt.Fprintf(sb, "\n%s (%d): %s.", group.label, len(names), list(names, len(names)))
-		}
-	}
+	writeKinds(sb, n.changed, "There again", "Changed back", "Gone again")
 }
 
 func writeItems(sb *strings.Builder, items []string) {

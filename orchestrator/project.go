@@ -102,6 +102,8 @@ func (p *projection) apply(o op.Op) {
 		if b.Notice != "" {
 			p.user(o, entryPlain, b.Notice, o.Tok)
 		}
+	case *op.WorldChanged:
+		p.user(o, entryPlain, b.Notice, o.Tok)
 	case *op.StrategyGiven:
 		p.user(o, entryBlock, b.Text, o.Tok)
 	case *op.ModelAsked:
@@ -405,6 +407,8 @@ func projectedText(b op.Body) string {
 	case *op.JobEnded:
 		return b.Notice
 	case *op.WorldRestored:
+		return b.Notice
+	case *op.WorldChanged:
 		return b.Notice
 	case *op.StrategyGiven:
 		return b.Text

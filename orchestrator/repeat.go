@@ -55,7 +55,7 @@ func (t *Task) weighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 			r.times++
 		}
 	}
-	call.World = t.here.tree
+	call.World = t.seen.tree
 	if call.World == "" {
 		return call, repeat{row: r.row}
 	}

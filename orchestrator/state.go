@@ -66,9 +66,14 @@ type State struct {
 
 	// Restoring is a person's restore of the files alone that has no result.
 	Restoring *op.RestoreIntended `json:",omitempty"`
-	// EditsSince is the snapshot since which a change counts as a person's, where it
-	// is not the current step's; see op.WorldRestored.
-	EditsSince string `json:",omitempty"`
+	// Now is the last snapshot of the world, where it is not the current step's. Dirty:
+	// a call that may write ran since the last one. Busy: a background command or a
+	// subagent did.
+	Now         Snapshot
+	Dirty, Busy bool `json:",omitempty"`
+	// Changes are the operations that record what the user changed, and what nobody is
+	// known to have: seqs of op.WorldChanged, ascending.
+	Changes []uint64 `json:",omitempty"`
 
 	projection projection
 }

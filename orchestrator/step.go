@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -189,6 +190,11 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 	if err := t.refreshTools(ctx, keep); err != nil {
 		return nil, err
 	}
+	if t.state.Turn.Steps == 0 { // the user may have worked between the turns
+		if _, err := t.seeNow(keep); err != nil && !errors.Is(err, errUnsaved) {
+			return nil, err
+		}
+	}
 	req := model.Request{
 		Purpose: "step", Agent: t.state.agent(), Turn: t.state.Totals.Replies, Mark: t.word,
 		Messages: t.state.Projection(), Tools: t.toolSpecs,
@@ -248,20 +254,20 @@ func (t *Task) runCalls(ctx, keep context.Context, calls []CallState) error {
 			return err
 		}
 	}
-	here, err := t.worldOf(t.state.Current)
-	if err != nil {
-		return err
-	}
-	t.here = here
 	ctx, cancel := t.withinTime(ctx)
 	defer cancel()
-	readOnly := len(calls) > 1
+	readOnly, writes := len(calls) > 1, false
 	for _, c := range calls {
 		tl, args, err := t.tools.Validate(c.Call)
-		if readOnly = readOnly && err == nil; readOnly {
-			spec := tool.SpecOf(tl, args)
-			readOnly = spec.ReadOnly && !spec.Ordered
+		if readOnly = readOnly && err == nil; err != nil {
+			continue // it does not run
 		}
+		spec := tool.SpecOf(tl, args)
+		readOnly = readOnly && spec.ReadOnly && !spec.Ordered
+		writes = writes || !spec.ReadOnly
+	}
+	if err := t.beginCalls(keep, writes); err != nil {
+		return err
 	}
 	if !readOnly {
 		for _, c := range calls {
@@ -352,6 +358,12 @@ func (t *Task) runEdited(ctx, keep context.Context, c op.Call, edited bool) erro
 	}
 	if !v.run { // one write: a refusal is never forgotten and the call run after all
 		return t.post(keep, append(v.record, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: v.why, IsError: true, Refused: true})...)
+	}
+	if !spec.ReadOnly {
+		if err := t.beforeWrite(keep); err != nil {
+			return err
+		}
+		t.dirty = true
 	}
 	if err := t.post(keep, append(v.record, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: call.World, Effects: call.Effects, Changes: !spec.ReadOnly})...); err != nil {
 		return err
@@ -455,9 +467,18 @@ func (t *Task) closeUnknown(ctx context.Context, calls []CallState) error {
 func (t *Task) saveWorld(ctx context.Context) error {
 	id := t.state.NextStep()
 	parent := t.state.Current
-	before, err := t.commitAt(parent)
-	if err != nil {
-		return err
+	var err error
+	if id > 0 {
+		if t.seen, err = t.present(); err != nil {
+			return err
+		}
+	}
+	before, partial := t.seen.commit, t.partial
+	t.partial = nil
+	if before == "" {
+		if before, err = t.commitAt(parent); err != nil {
+			return err
+		}
 	}
 	seq, hash := t.log.Last()
 	save := worldstate.SaveOptions{
@@ -476,12 +497,23 @@ func (t *Task) saveWorld(ctx context.Context) error {
 		return t.record(ctx, b)
 	}
 	b.Commit, b.Tree, b.Complete = string(snap.ID), snap.Tree, snap.Complete
-	b.Skipped, b.Files, b.NChanged = firstN(skips(snap.Skipped), maxListed), snap.Files, snap.Changed
-	b.Changed = firstN(snap.ChangedPaths, maxListed)
+	b.Skipped, b.Files = firstN(skips(snap.Skipped), maxListed), snap.Files
 	for _, m := range firstN(snap.Missing, maxListed) {
 		b.Lost = append(b.Lost, m.String())
 		b.Mark += fmt.Sprintf("\n(%s)", oneLine(m.String(), maxDelivered))
 	}
+	if id > 0 {
+		if theirs, err := t.quiet(ctx, snap); err == nil && theirs != nil {
+			if err := t.postChange(ctx, theirs); err != nil {
+				return err
+			}
+			return t.record(ctx, b)
+		}
+	}
+	changed := append(partial, snap.ChangedPaths...)
+	slices.Sort(changed)
+	changed = slices.Compact(changed)
+	b.Changed, b.NChanged = firstN(changed, maxListed), len(changed)
 	return t.record(ctx, b)
 }
 
@@ -490,7 +522,10 @@ func (t *Task) saveMessage(id int) string {
 		return "step 0: the task's beginning"
 	}
 	calls := t.state.Steps.At(id).Calls
-	if len(calls) == 0 {
+	switch {
+	case !t.state.Dirty:
+		return fmt.Sprintf("changed outside the agent's calls, before step %d ended", id)
+	case len(calls) == 0:
 		return fmt.Sprintf("step %d: an answer", id)
 	}
 	return fmt.Sprintf("step %d: %s", id, list(calls, len(calls)))

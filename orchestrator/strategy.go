@@ -168,6 +168,11 @@ func (t *Task) askPerson(ctx, keep context.Context, question string) (bool, erro
 // askFor puts a question to the person at hand, one at a time, and makes the
 // answer durable as their words. It may be called from any goroutine.
 func (t *Task) askFor(ctx, keep context.Context, question string) (answer string, ok bool, err error) {
+	if t.state.Reply != nil { // else the next look is before anything of ours
+		if err := t.beforeWait(keep); err != nil {
+			return "", false, err
+		}
+	}
 	t.opts.family.askMu.Lock()
 	defer t.opts.family.askMu.Unlock()
 	answer, ok = t.opts.Ask(ctx, t.redactText(question))

@@ -79,6 +79,7 @@ func (s *State) subagent(o op.Op) {
 		}
 		c := &s.Subagents[i]
 		c.Description, c.Call, c.Running, c.Reason, c.Before = b.Description, b.Call, true, "", b.Before
+		s.Busy = s.Busy || b.Dir == ""
 	case *op.SubagentEnded:
 		for i := range s.Subagents {
 			if c := &s.Subagents[i]; c.Task == b.Task {
@@ -255,12 +256,12 @@ func (w *working) resume(ctx context.Context) error {
 // goOn records the new words, after what became of the files meanwhile.
 func (w *working) goOn(ctx context.Context) error {
 	c := w.child
-	last, err := c.commitAt(c.state.Current)
-	if err != nil {
+	var err error
+	if c.seen, err = c.present(); err != nil {
 		return err
 	}
-	if last != "" {
-		now, err := c.saveSource(ctx, last, "before the subagent goes on")
+	if last := c.seen.commit; last != "" {
+		now, err := c.see(ctx, true) // most of it is the task's that began it
 		if err != nil {
 			return err
 		}
@@ -312,6 +313,10 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 	o := t.opts
 	t.mu.Unlock()
 	o.Sources, o.Subagents, o.Delta, o.Progress, o.Passing, o.Scan = nil, nil, nil, nil, nil, nil
+	o.changed = nil
+	if !start.Fork {
+		o.changed = func(ctx context.Context, b *op.WorldChanged) error { return t.post(ctx, b) }
+	}
 	o.Model, o.Rules, o.Event = s.model(t).Model, rules, follow(s.Spec.Name, t.Dir, start.Progress)
 	o.Tools = t.tools.Only(func(spec tool.Spec) bool { return s.offers(spec) })
 	// What its own rules allow, the task's must not refuse or ask about.
@@ -378,9 +383,15 @@ func (t *Task) calledAt(call string) uint64 {
 
 // fork makes a copy of the world as it is now, for a subagent.
 func (t *Task) fork(ctx context.Context, id string) (dir string, err error) {
-	parent, err := t.commitAt(t.state.Current)
+	now, err := t.present()
 	if err != nil {
 		return "", err
+	}
+	parent := now.commit
+	if parent == "" {
+		if parent, err = t.commitAt(now.step); err != nil {
+			return "", err
+		}
 	}
 	snap, err := t.world.Save(ctx, worldstate.SaveOptions{
 		Message: "what " + id + " begins with", Parent: parent, Ref: "fork-" + id,

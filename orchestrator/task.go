@@ -109,6 +109,9 @@ type Options struct {
 	Secrets []redact.Secret
 
 	family *family // of a subagent: its parent's
+	// changed tells the task that began this one of a change in their directory; nil
+	// where none did, or it has a directory of its own.
+	changed func(ctx context.Context, b *op.WorldChanged) error
 	// above is what the task that began this one would decide of a call; nil where
 	// none did, or a person allowed everything.
 	above func(guard.Facts) guard.Decision
@@ -149,12 +152,17 @@ type Task struct {
 	boxMu      sync.Mutex // guards confines
 	confines   confines
 
-	state        State      // Run's goroutine only
-	here         savedWorld // of the current step, once it was asked for; Run's goroutine only, between calls
-	damaged      string     // see Damaged
-	made         bool       // OpenTask made the directory again
-	unusable     bool       // a fold failed; Run's goroutine only
-	checkpointed uint64     // seq of the last operation in a checkpoint; Run's goroutine only
+	state State      // Run's goroutine only
+	here  savedWorld // of the current step, once it was asked for; Run's goroutine only, between calls
+	// Of the calls under way; see changed.go. Only calls that run one after another
+	// change them.
+	seen          savedWorld // the last snapshot
+	dirty, looked bool       // a call that may write ran since; no call ran since it was taken
+	partial       []string   // what the step under way had changed by then
+	damaged       string     // see Damaged
+	made          bool       // OpenTask made the directory again
+	unusable      bool       // a fold failed; Run's goroutine only
+	checkpointed  uint64     // seq of the last operation in a checkpoint; Run's goroutine only
 
 	taint *anamnesis.TaintLog // Run's goroutine only; nil until a pass needs it
 

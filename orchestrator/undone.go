@@ -92,7 +92,7 @@ func (s *State) heldOnce(id string) {
 	}
 	if i := slices.IndexFunc(s.Reply.Calls, func(c CallState) bool { return c.ID == id }); i >= 0 {
 		c := s.Reply.Calls[i].Call
-		delete(s.Undone, undoneKey(s.Steps.At(s.Current).World, c.Name, c.Args))
+		delete(s.Undone, undoneKey(s.worldNow(), c.Name, c.Args))
 	}
 	if len(s.Undone) == 0 {
 		s.Undone = nil

@@ -36,6 +36,9 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 		return worldstate.Result{}, err
 	}
 	step := t.stepAt(id, strings.TrimPrefix(name, t.ID+"@"))
+	if err := t.keepEdits(keep, step, &o); err != nil {
+		return worldstate.Result{}, err
+	}
 	o.Intend = func(p worldstate.Plan) error {
 		return t.record(keep, &op.RestoreIntended{
 			FromCommit: string(p.Source), ToCommit: string(p.Target), ToStep: step, Paths: o.Paths,
@@ -59,8 +62,7 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 	b := resultOf(r)
 	b.Written, b.Deleted, b.Kept = len(res.Written), len(res.Deleted), firstN(skips(res.Kept), maxListed)
 	b.Notice = restoredNotice(b, t.state.Current, res)
-	err = t.editsFromHere(keep, r, b)
-	return res, errors.Join(err, t.record(keep, b))
+	return res, t.recordRestored(keep, r, b)
 }
 
 // AbandonRestore ends, for a person, a jump or a restore whose files cannot be
@@ -75,21 +77,44 @@ func (t *Task) AbandonRestore(ctx context.Context, resumed *op.TaskResumed) (boo
 	return true, t.takeOver(ctx, context.WithoutCancel(ctx), resumed, "Not run: the person took the task over before it began.")
 }
 
-// editsFromHere saves what the restore of a subset left of a directory that was
-// found without a file, and has edits count from there: what it did not bring
-// back was deleted by nobody.
-func (t *Task) editsFromHere(ctx context.Context, r *op.RestoreIntended, b *op.WorldRestored) error {
-	if !r.Lost || len(r.Paths) == 0 {
-		return nil
+// keepEdits has a restore keep what the user changed after the step, up to here by
+// operations and from here on by the base.
+func (t *Task) keepEdits(ctx context.Context, step int, o *worldstate.RestoreOptions) error {
+	was, err := t.present()
+	if err != nil {
+		return err
 	}
+	now, err := t.seeNow(ctx)
+	if err != nil {
+		return err
+	}
+	if lost(now) || len(now.Missing) > 0 {
+		o.Base = was.commit
+	}
+	o.Edits, err = t.kept(step, o.OverwriteEdits)
+	return err
+}
+
+// recordRestored records the end of a restore, with the world it left: what comes
+// after counts as a change. Paths that the user chose are theirs from now on. Where
+// the world cannot be saved, it counts from the snapshot before.
+func (t *Task) recordRestored(ctx context.Context, r *op.RestoreIntended, b *op.WorldRestored) error {
 	s, err := t.world.Save(ctx, worldstate.SaveOptions{
-		Message: "after a part of the directory was restored", Parent: worldstate.ID(r.FromCommit), Ref: fmt.Sprintf("restored-%d", t.state.Last),
+		Message: "after the user restored files", Parent: worldstate.ID(r.FromCommit), Ref: fmt.Sprintf("restored-%d", t.state.Last),
 	})
 	if err != nil {
-		return fmt.Errorf("save what the restore left: %w", err)
+		return t.record(ctx, b)
 	}
-	b.Base = string(s.ID)
-	return nil
+	b.Base, b.Tree = string(s.ID), s.Tree
+	if len(r.Paths) == 0 || r.Lost {
+		return t.record(ctx, b)
+	}
+	theirs, err := t.changeOf(ctx, changedByUser, savedWorld{commit: worldstate.ID(r.FromCommit)}, s)
+	if err != nil || theirs.NChanged == 0 {
+		return t.record(ctx, b)
+	}
+	theirs.Notice = "" // b tells
+	return t.record(ctx, theirs, b)
 }
 
 // resultOf begins the result of a restore that was intended.
@@ -124,11 +149,7 @@ func (t *Task) tellRestore(ctx context.Context) error {
 	case b.Written+b.Deleted > 0:
 		b.Notice = restoredNotice(b, t.state.Current, res)
 	}
-	var saved error
-	if err == nil {
-		saved = t.editsFromHere(ctx, r, b)
-	}
-	return errors.Join(saved, t.record(ctx, b))
+	return t.recordRestored(ctx, r, b)
 }
 
 // stepAt is the step that ended with a commit: the one a name says, the last

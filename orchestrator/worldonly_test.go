@@ -34,14 +34,14 @@ func TestEditsSince(t *testing.T) {
 			{Seq: 1, Body: &op.TaskOpened{Task: "t"}}, {Seq: 2, Body: saved},
 			{Seq: 3, Body: &op.WorldRestored{Base: "b"}}, {Seq: 4, Body: &op.WorldRestored{}},
 		})
-		if s.EditsSince != "b" {
-			t.Errorf("%s: edits count from %q, want b", name, s.EditsSince)
+		if s.Now.Commit != "b" {
+			t.Errorf("%s: edits count from %q, want b", name, s.Now.Commit)
 		}
 		if err := Fold(s, end); err != nil {
 			t.Fatal(err)
 		}
-		if s.EditsSince != "" {
-			t.Errorf("%s: edits still count from %q", name, s.EditsSince)
+		if s.Now.Commit != "" {
+			t.Errorf("%s: edits still count from %q", name, s.Now.Commit)
 		}
 	}
 }

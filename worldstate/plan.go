@@ -26,6 +26,10 @@ type PlanOptions struct {
 	// is kept. "" is the snapshot this world was last known at (Last). Where no
 	// file stands in the world nothing counts as one: see Plan.Lost.
 	Base ID
+	// Edits are changes that were made after the target, the oldest first. Each
+	// path they touched is to stand as the last of them left it, also where it was
+	// changed again since (Plan.Conflicts).
+	Edits []Edit
 	// OtherWorld permits a target that was taken of another directory.
 	OtherWorld bool
 }
@@ -40,6 +44,10 @@ type Plan struct {
 	Write  []string `json:"write"`  // created or changed
 	Delete []string `json:"delete"` // removed
 	Keep   []Skip   `json:"keep"`   // would differ from the target, and why each stays
+	// Conflicts are those of Keep that PlanOptions.Edits touched and that were
+	// changed again since, by whoever else writes here: as the edit left them they
+	// stand afterwards.
+	Conflicts []string `json:"conflicts,omitempty"`
 	// Lost: the base has files and the world has none. The directory was removed
 	// as a whole, or emptied; nothing in it counts as a person's edit.
 	Lost bool `json:"lost,omitempty"`
@@ -47,9 +55,10 @@ type Plan struct {
 	// Base is the newest of this directory that is whole, and edits count from it.
 	Missing []MissingSnapshot `json:"missing,omitempty"`
 
-	options PlanOptions
-	actions []action
-	now     *listing
+	options  PlanOptions
+	actions  []action
+	now      *listing
+	overlaid bool // Edits make the world another than the target
 }
 
 // Empty reports whether the plan moves nothing.
@@ -75,6 +84,11 @@ const (
 	keepBlocked    = "something that stays is in the way"
 	keepHolds      = "something in it stays"
 	keepRaced      = "changed during the restore"
+	// Of PlanOptions.Edits.
+	keepMade     = "changed by the user after the target"
+	keepConflict = "changed by the user after the target, and again since: the user's version stands"
+	keepUnsure   = "changed after the target, by whom is not known"
+	keepUnsure2  = "changed after the target, by whom is not known, and again since: the first version stands"
 )
 
 // Plan works out what restoring target would do, and checks that every object
@@ -193,12 +207,18 @@ type planner struct {
 	lost    bool // see Plan.Lost
 	missing []MissingSnapshot
 
+	overlaid  bool
+	conflicts []string
+
 	todo map[string]action
 	kept map[string]string
 }
 
 func (p *planner) plan(head hash) (Plan, error) {
 	p.todo = make(map[string]action)
+	if err := p.overlay(); err != nil {
+		return Plan{}, err
+	}
 	if err := p.checkPaths(); err != nil {
 		return Plan{}, err
 	}
@@ -217,7 +237,7 @@ func (p *planner) plan(head hash) (Plan, error) {
 	p.noteIgnored()
 	out := Plan{
 		Target: ID(p.target.id.String()), Base: p.o.Base, Write: []string{}, Delete: []string{}, Keep: []Skip{},
-		Lost: p.lost, Missing: p.missing, options: p.o, now: p.now.listing,
+		Lost: p.lost, Missing: p.missing, Conflicts: p.conflicts, options: p.o, now: p.now.listing, overlaid: p.overlaid,
 	}
 	for _, a := range p.todo {
 		out.actions = append(out.actions, a)
@@ -319,9 +339,24 @@ func under(list []Skip, path string) (Skip, bool) {
 }
 
 // Edited reports that a plan keeps the path because of what was done to it since
-// the last snapshot: PlanOptions.OverwriteEdits would revert that.
+// the last snapshot, or after the target: PlanOptions.OverwriteEdits would revert
+// that, without PlanOptions.Edits.
 func (s Skip) Edited() bool {
-	return s.Reason == keepEdited || s.Reason == keepCreated || s.Reason == keepDeleted
+	switch s.Reason {
+	case keepEdited, keepCreated, keepDeleted, keepMade, keepConflict, keepUnsure, keepUnsure2:
+		return true
+	}
+	return false
+}
+
+// Fresh reports that a path was changed after PlanOptions.Base, or while the
+// restore ran: no snapshot from before holds what stands there.
+func (s Skip) Fresh() bool {
+	switch s.Reason {
+	case keepEdited, keepCreated, keepDeleted, keepRaced:
+		return true
+	}
+	return false
 }
 
 // editReason says what a person did to a path.
@@ -337,7 +372,7 @@ func editReason(base, now state) string {
 
 // consider decides about one path that differs.
 func (p *planner) consider(path string, now, want state) error {
-	if !p.o.OverwriteEdits && p.o.Base != "" && !p.lost && now != p.base.at(path) && !p.notSeen(path) {
+	if p.editedSinceBase(path, now) {
 		p.kept[shown(path, now)] = editReason(p.base.at(path), now)
 		return nil
 	}
@@ -368,6 +403,12 @@ func (p *planner) consider(path string, now, want state) error {
 	}
 	p.todo[path] = action{path, now, want}
 	return nil
+}
+
+// editedSinceBase reports whether a path is to stay because it was changed after
+// the base.
+func (p *planner) editedSinceBase(path string, now state) bool {
+	return !p.o.OverwriteEdits && p.o.Base != "" && !p.lost && now != p.base.at(path) && !p.notSeen(path)
 }
 
 // notSeen: the scan did not look at the path, so its absence is no edit.

@@ -386,7 +386,7 @@ func (w *World) finish(j *journal) error {
 // the target has it: it is the target's. Otherwise the world is scanned, since
 // the rules that hold now may show and hide other paths than those before.
 func (w *World) treeAfter(ctx context.Context, root *rootDir, p *Plan, target *commit, clean bool) (hash, error) {
-	if clean && len(p.options.Paths) == 0 {
+	if clean && len(p.options.Paths) == 0 && !p.overlaid {
 		return target.tree, nil
 	}
 	// The world is restored; a cancelled context must not leave the journal

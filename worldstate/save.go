@@ -20,14 +20,14 @@ type SaveOptions struct {
 	// Ref is the step's name: refs/anamnesis/<task>/<Ref> will name the
 	// snapshot. "" sets no such ref.
 	Ref string
+	// RefIfNew: Ref is not set where the world is as Parent holds it.
+	RefIfNew bool
 	// Trailers are appended to the message, one line each.
 	Trailers [][2]string
 
 	// beforeRestore: the snapshot gets a ref of its own if it is new, and what
 	// the world is known at stays, since the restore may still be refused.
 	beforeRestore bool
-	// numbered: Ref was chosen by us, and is not used up for an unchanged world.
-	numbered bool
 }
 
 // A Snapshot is a saved world.
@@ -107,7 +107,7 @@ func (w *World) nextOptions(message string) (SaveOptions, error) {
 			}
 		}
 	}
-	o.Ref, o.numbered = strconv.Itoa(next), true
+	o.Ref, o.RefIfNew = strconv.Itoa(next), true
 	return o, nil
 }
 
@@ -222,7 +222,7 @@ func (w *World) record(sc *scanned, pack *packWriter, parent *commit, o SaveOpti
 			set[beforeRef(w.opts.Task, c.id)] = c.id
 		}
 	}
-	if o.Ref != "" && !(o.numbered && parent != nil && c.id == parent.id) {
+	if o.Ref != "" && !(o.RefIfNew && parent != nil && c.id == parent.id) {
 		set[taskRefs+w.opts.Task+"/"+o.Ref] = c.id
 	}
 	if err := w.objects.updateRefs(set); err != nil {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +14,7 @@ import (
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
+	"anamnesis/worldstate"
 )
 
 func (a *app) sayCommand() *cobra.Command {
@@ -54,8 +54,9 @@ func (a *app) jumpCommand() *cobra.Command {
 		Short: "Take a task back, or over, to the end of a step",
 		Long: "Take a task back, or over, to the end of a step: files return, memory stays.\n" +
 			"A running task jumps when its present step is complete; one that is not running jumps now.\n" +
-			"What you changed since the last step ended is saved and kept; --overwrite reverts it, too. What you changed\n" +
-			"while a step ran is part of that step. The world as it was before the jump is saved and named in any case.\n" +
+			"What you changed after STEP, while none of the agent's calls ran, is saved apart and kept, also where the agent\n" +
+			"changed it again (a conflict, which is listed); --overwrite reverts it, too. What you changed while a call ran\n" +
+			"is part of its step. The world as it was before the jump is saved and named in any case.\n" +
 			"--dry-run says what the jump would do, and whether a pass would fold what is left; it does nothing.",
 		Args: usageArgs(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -74,7 +75,7 @@ func (a *app) jumpCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why; the agent is told")
-	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "revert your own edits since the last step, too; they are saved in either case")
+	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "revert what you changed after STEP, too; it is saved in either case")
 	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "say what the jump would do, and do nothing")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&fold, "fold", false, "run the anamnesis pass even when the discarded span is short")
@@ -97,7 +98,7 @@ func (a *app) showJump(ctx context.Context, h orchestrator.Home, task string, j 
 	}
 	fmt.Fprintf(a.stdout, "%s %s: step %d to step %d\n", task, when, p.From, p.To)
 	if p.UnderWay > 0 {
-		fmt.Fprintf(a.stdout, "step %d is under way and would end first; what changed since step %d ended counts to it\n", p.UnderWay, p.From)
+		fmt.Fprintf(a.stdout, "step %d is under way and would end first; what its calls changed since step %d ended counts to it\n", p.UnderWay, p.From)
 	}
 	for _, r := range p.Discarded {
 		fmt.Fprintf(a.stdout, "leave   ops %s\n", r)
@@ -109,6 +110,9 @@ func (a *app) showJump(ctx context.Context, h orchestrator.Home, task string, j 
 	}
 	a.tellMissing(p.World.Missing, "edits count since the newest before it that is whole")
 	a.printMoves("write", p.World.Write, "delete", p.World.Delete, p.World.Keep)
+	for _, path := range p.World.Conflicts {
+		fmt.Fprintf(a.stdout, "%-7s %q: the agent changed it after you did\n", "conflict", path)
+	}
 	if p.World.Empty() {
 		fmt.Fprintln(a.stdout, "no file would be moved")
 	}
@@ -222,7 +226,13 @@ func (a *app) tellJump(st *orchestrator.State, done *op.JumpDone) {
 	edits := false
 	for _, k := range done.Kept {
 		fmt.Fprintf(a.stdout, "kept %s: %s\n", view.Line(k.Path, 200), k.Reason)
-		edits = edits || strings.Contains(k.Reason, "since the last snapshot")
+		edits = edits || worldstate.Skip{Path: k.Path, Reason: k.Reason}.Edited()
+	}
+	if more := done.NKept - len(done.Kept); more > 0 {
+		fmt.Fprintf(a.stdout, "kept: and %d more\n", more)
+	}
+	for _, path := range done.Conflicts {
+		fmt.Fprintf(a.stdout, "conflict %s: the agent changed it after you did; your version stands\n", view.Line(path, 200))
 	}
 	if edits {
 		fmt.Fprintln(a.stdout, "--overwrite takes back what you changed, too")

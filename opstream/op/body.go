@@ -240,6 +240,22 @@ type WorldSaved struct {
 	Lost     []string  `json:"lost,omitempty"`  // which earlier snapshots the store has lost, and why: the one to follow among them
 }
 
+// WorldChanged is a snapshot taken apart from a step's end, with what differs from
+// the snapshot before it and who made the difference. What the user changed, and
+// what nobody is known to have changed, is no step's: later jumps keep it. The paths
+// follow from the two commits.
+type WorldChanged struct {
+	By       string   `json:"by"`                // user | unknown | agent: of the step under way, before a wait
+	From     string   `json:"from_commit"`       // commit
+	To       string   `json:"to_commit"`         // commit
+	Tree     string   `json:"tree"`              // of To, the world id
+	Changed  []string `json:"changed,omitempty"` // at most 100 paths, sorted
+	NChanged int      `json:"n_changed"`
+	// Task is the subagent that saw it; empty: the task itself.
+	Task   string `json:"task,omitempty"`
+	Notice string `json:"notice,omitempty"` // what the model is told
+}
+
 // RestoreIntended is the point of no return of a restore that moves files and
 // nothing else: both worlds are durable. WorldRestored is its result.
 type RestoreIntended struct {
@@ -268,9 +284,9 @@ type WorldRestored struct {
 	// was found to differ from the world before.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Base is the snapshot since which a change counts as the person's, until the
-	// next step ends: that after a subset was restored where the directory was found
-	// without a file. Empty: that of the current step, as ever.
+	// next one is taken: the world after the restore. Empty: that of the current step.
 	Base string `json:"base,omitempty"`
+	Tree string `json:"tree,omitempty"` // of Base, the world id
 }
 
 // JumpRequested schedules a jump; it is performed when its step is complete.
@@ -341,6 +357,10 @@ type JumpIntended struct {
 	// is left.
 	Jobs     []string `json:"jobs,omitempty"`
 	Backward bool     `json:"backward"`
+	// Conflicts are paths, at most 100 of NConflicts, that the agent changed after
+	// the user had: the jump brings the user's version back.
+	Conflicts  []string `json:"conflicts,omitempty"`
+	NConflicts int      `json:"n_conflicts,omitempty"`
 }
 
 // JumpDone ends a jump.
@@ -351,8 +371,16 @@ type JumpDone struct {
 	Folded    bool      `json:"folded"`
 	Reverted  []string  `json:"reverted"` // paths written or deleted, at most 100
 	NReverted int       `json:"n_reverted"`
-	Kept      []Skipped `json:"kept,omitempty"`
+	Kept      []Skipped `json:"kept,omitempty"` // at most 100
+	NKept     int       `json:"n_kept,omitempty"`
 	Saved     string    `json:"saved,omitempty"` // commit of the world just before
+	// Base is the commit of the world after the jump, where it is another than that
+	// of step To, and Tree its world id.
+	Base string `json:"base,omitempty"`
+	Tree string `json:"tree,omitempty"`
+	// Conflicts: see JumpIntended.
+	Conflicts  []string `json:"conflicts,omitempty"`
+	NConflicts int      `json:"n_conflicts,omitempty"`
 	// Ignored and Git are what no world holds and what changed there since the
 	// step To had ended: ignored files and folders, moves of HEAD and branches.
 	Ignored  []string `json:"ignored,omitempty"`
@@ -422,6 +450,9 @@ func (*ToolReturned) Kind() Kind { return KindToolReturned }
 
 // Kind implements Body.
 func (*WorldSaved) Kind() Kind { return KindWorldSaved }
+
+// Kind implements Body.
+func (*WorldChanged) Kind() Kind { return KindWorldChanged }
 
 // Kind implements Body.
 func (*RestoreIntended) Kind() Kind { return KindRestoreIntended }

@@ -38,6 +38,7 @@ const (
 	KindJobStarted      Kind = "job.started"
 	KindJobEnded        Kind = "job.ended"
 	KindWorldSaved      Kind = "world.saved"
+	KindWorldChanged    Kind = "world.changed"
 	KindRestoreIntended Kind = "restore.intended"
 	KindWorldRestored   Kind = "world.restored"
 	KindJumpRequested   Kind = "jump.requested"
@@ -165,6 +166,8 @@ func emptyTimeline(k Kind) Body {
 	switch k {
 	case KindWorldSaved:
 		return new(WorldSaved)
+	case KindWorldChanged:
+		return new(WorldChanged)
 	case KindRestoreIntended:
 		return new(RestoreIntended)
 	case KindWorldRestored:

@@ -179,6 +179,13 @@ func (p *textPrinter) jumped(o op.Op) {
 		for _, k := range b.Kept {
 			p.line("  kept %s: %s", k.Path, k.Reason)
 		}
+		for _, path := range b.Conflicts {
+			p.line("  conflict %s: the agent changed it after the user did; the user's version stands", path)
+		}
+	case *op.WorldChanged:
+		if b.By != "agent" {
+			p.line("± %s", timeline.Describe(o, p.dir))
+		}
 	case *op.WorldRestored:
 		if b.Interrupted {
 			p.line("! %s", timeline.Describe(o, p.dir))

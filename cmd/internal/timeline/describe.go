@@ -58,6 +58,8 @@ func Describe(o op.Op, dir string) string {
 		return "todo list: " + op.TodosSummary(b.Todos)
 	case *op.WorldSaved:
 		return savedText(b)
+	case *op.WorldChanged:
+		return changedText(b)
 	case *op.RestoreIntended:
 		return fmt.Sprintf("files to step %d", b.ToStep)
 	case *op.WorldRestored:
@@ -81,6 +83,29 @@ func Describe(o op.Op, dir string) string {
 		return "everything before is durable"
 	}
 	return describeMemory(o)
+}
+
+// changedText says who changed how many files.
+func changedText(b *op.WorldChanged) string {
+	switch b.By {
+	case "user":
+		return fmt.Sprintf("the user changed %d file(s): %s", b.NChanged, someOf(b.Changed, b.NChanged))
+	case "agent":
+		return "the step's changes so far, saved before the user was asked"
+	}
+	return fmt.Sprintf("%d file(s) changed, by whom is not known: %s", b.NChanged, someOf(b.Changed, b.NChanged))
+}
+
+// maxNamedChanges is how many changed files a line names.
+const maxNamedChanges = 5
+
+func someOf(names []string, total int) string {
+	shown := names[:min(len(names), maxNamedChanges)]
+	text := oneLine(strings.Join(shown, ", "))
+	if more := total - len(shown); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // describeMemory describes what jumps and passes record.

@@ -1,0 +1,181 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+)
+
+// An Edit is a change of the world that later restores keep: what differs
+// between two snapshots taken one after the other. Paths are not listed; they
+// follow from the two trees.
+type Edit struct {
+	From, To ID
+	// Unknown: it is not known who changed the world.
+	Unknown bool
+}
+
+// version is the last state an edit gave a path.
+type version struct {
+	state
+	from    *listing // that has it
+	edit    int      // index of the edit
+	unknown bool
+}
+
+func (v version) reason(conflict bool) string {
+	switch {
+	case v.unknown && conflict:
+		return keepUnsure2
+	case v.unknown:
+		return keepUnsure
+	case conflict:
+		return keepConflict
+	}
+	return keepMade
+}
+
+// versions gives, of every path that the edits touched, how the last of them
+// left it.
+func (w *World) versions(ctx context.Context, edits []Edit) (map[string]version, error) {
+	last := make(map[string]version)
+	for i, e := range edits {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		var ends [2]*listing
+		for n, id := range []ID{e.From, e.To} {
+			c, err := w.byID(id)
+			if err == nil {
+				ends[n], err = w.tree(c.tree)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("plan: edit: %w", err)
+			}
+		}
+		union(ends[0], ends[1], func(path string, from, to state) {
+			if from != to {
+				last[path] = version{to, ends[1], i, e.Unknown}
+			}
+		})
+	}
+	return last, nil
+}
+
+// withVersions is a listing with the versions in place of its own states. What
+// stands keeps its parent directories, whoever removed them; where a file of one
+// version is in the way of another's, the later edit wins. lost are the versions
+// that gave way, blocked the target's own paths that did.
+func withVersions(target *listing, last map[string]version) (want *listing, lost map[string]bool, blocked []string) {
+	entries, fixed := make(map[string]entry), make(map[string]bool)
+	for e := range target.all() {
+		if _, edited := last[e.path]; !edited {
+			entries[e.path] = *e
+		}
+	}
+	lost = make(map[string]bool)
+	for _, path := range latestFirst(last) {
+		v := last[path]
+		if v.absent() {
+			continue
+		}
+		free := !fixed[path] || v.isDir() // else a later edit needs a directory here
+		ancestors(path, func(d string) bool {
+			free = free && (!fixed[d] || entries[d].isDir())
+			return free
+		})
+		if !free {
+			lost[path] = true
+			continue
+		}
+		entries[path], fixed[path] = *v.from.find(path), true
+		ancestors(path, func(d string) bool {
+			if e, stands := entries[d]; !stands || !e.isDir() {
+				entries[d] = *v.from.find(d)
+			}
+			fixed[d] = true
+			return true
+		})
+	}
+	var out []entry
+	for e := range target.all() {
+		if _, edited := last[e.path]; edited {
+			continue
+		}
+		inTheWay := false
+		ancestors(e.path, func(d string) bool {
+			above, stands := entries[d]
+			if !stands { // an edit removed it, and not this in it
+				above = *target.find(d)
+				entries[d], lost[d] = above, true
+			}
+			inTheWay = !above.isDir()
+			return !inTheWay
+		})
+		if inTheWay {
+			delete(entries, e.path)
+			blocked = append(blocked, shown(e.path, e.state))
+		}
+	}
+	for _, e := range entries {
+		out = append(out, e)
+	}
+	return newListing(out), lost, blocked
+}
+
+// latestFirst gives the paths in the order of the edits, the last edit's first.
+func latestFirst(last map[string]version) []string {
+	return slices.SortedFunc(maps.Keys(last), func(a, b string) int {
+		return cmp.Or(cmp.Compare(last[b].edit, last[a].edit), cmp.Compare(a, b))
+	})
+}
+
+// overlay puts the edits over what the plan wants, and lists them in kept.
+func (p *planner) overlay() error {
+	last, err := p.w.versions(p.ctx, p.o.Edits)
+	if err != nil {
+		return err
+	}
+	for path, v := range last {
+		if v.state == p.want.at(path) || !p.selected(path) {
+			delete(last, path)
+		}
+	}
+	if len(last) == 0 {
+		return nil
+	}
+	bare := p.want
+	want, lost, blocked := withVersions(bare, last)
+	p.want, p.overlaid = want, true
+	for _, path := range blocked {
+		p.kept[path] = keepBlocked
+	}
+	for path, v := range last {
+		now := p.now.at(path)
+		edited := p.editedSinceBase(path, now)
+		if lost[path] || holdsAny(want, path) && bare.at(path).absent() || v.absent() && holdsAny(bare, path) || edited && now != v.state {
+			continue // what is in the directory is listed, or what was made of it since
+		}
+		conflict := now != v.state && !p.lost
+		p.kept[shown(path, v.state)] = v.reason(conflict)
+		if conflict {
+			p.conflicts = append(p.conflicts, shown(path, v.state))
+		}
+	}
+	sort.Strings(p.conflicts)
+	if p.policy, err = p.w.loadPolicy(p.target, p.want); err != nil { // an edit may be to rules
+		return fmt.Errorf("plan %s: %w", p.target.id, err)
+	}
+	return nil
+}
+
+// holdsAny reports whether a path is a directory with something in it.
+func holdsAny(l *listing, path string) bool {
+	n, i := l.walk(path)
+	return i >= 0 && n.items[i].sub != nil && len(n.items[i].sub.items) > 0
+}
