@@ -16,8 +16,15 @@ import (
 func inSmallDisk(t *testing.T, dir string, inodes int, do func() error) {
 	t.Helper()
 	ended := make(chan error, 1)
-	go func() {
+	var inside func()
+	inside = func() {
 		runtime.LockOSThread() // for good: the thread ends with the goroutine, and the namespace with it
+		if unix.Gettid() == os.Getpid() {
+			defer runtime.UnlockOSThread() // the main thread's is the process's namespace
+			go inside()
+			ended <- <-ended
+			return
+		}
 		err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS)
 		if err == nil {
 			err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
@@ -31,7 +38,8 @@ func inSmallDisk(t *testing.T, dir string, inodes int, do func() error) {
 			err = do()
 		}
 		ended <- err
-	}()
+	}
+	go inside()
 	err := <-ended
 	if errors.Is(err, errors.ErrUnsupported) {
 		if os.Getenv("ANAMNESIS_CI") != "" {
