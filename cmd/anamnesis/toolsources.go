@@ -35,6 +35,7 @@ func (a *app) addSources(ctx context.Context, h orchestrator.Home, dir string, f
 	trust := guard.OpenTrust(h.Approvals())
 	own := &command.Source{Folders: toolFolders(h, dir), Trust: trust}
 	mo := mcp.Options{Dir: dir, Getenv: a.getenv, Program: version, FirstWait: f.toolsWait, Trust: trust}
+	mo.Note = func(text string) { fmt.Fprintf(a.stderr, "anamnesis: %s\n", view.Clean(text)) }
 	if keys != nil {
 		mo.Ask, own.Ask = questions{keys}.approves, questions{keys}.approves
 	}

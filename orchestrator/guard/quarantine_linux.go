@@ -456,6 +456,26 @@ func withRights(root *os.Root, rel string, do func() error) error {
 	return do()
 }
 
+// Look quarantines what a command that still runs has left so far, and gives
+// what was; empty: nothing.
+func (s *Sandbox) Look() string {
+	if s == nil || s.git == nil || s.o.Confine == ConfineReadOnly {
+		return ""
+	}
+	q := s.git
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.running == 0 {
+		return ""
+	}
+	note := joinNotes(q.earlier, q.check())
+	q.earlier = ""
+	if err := q.keep(); err != nil {
+		note = joinNotes(note, err.Error())
+	}
+	return note
+}
+
 // guarded is the sandbox for one command, and what to call when nothing of it is
 // alive any more.
 func (s *Sandbox) guarded() (*Sandbox, func() string, error) {

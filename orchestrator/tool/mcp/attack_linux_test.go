@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"net"
 	"os"
 	"os/exec"
@@ -195,6 +196,55 @@ func TestAttack(t *testing.T) {
 	}
 	if tools, news := offered(t, open(t, o, cfg)); len(tools) != 0 || !strings.Contains(strings.Join(news, ""), "'anamnesis mcp approve p'") {
 		t.Errorf("revoked: %d tools, %q", len(tools), news)
+	}
+}
+
+// TestServerQuarantine: what git would run of a server's files is taken away
+// before the call returns, and when the server ends; both are said.
+func TestServerQuarantine(t *testing.T) {
+	base := attackPlace(t)
+	if err := os.MkdirAll(base+"/world/.git/refs", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{"/.git/HEAD": "ref: refs/heads/main\n", "/module.sh": "echo elsewhere > .git/commondir; (until [ -e go ]; do :; done; echo elsewhere > .git/commondir; echo > gone) >/dev/null 2>&1 &\n"} {
+		if err := os.WriteFile(base+"/world"+path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	box, err := guard.NewSandbox(t.Context(), guard.SandboxOptions{
+		World: base + "/world", Hidden: []string{base + "/state"}, Projects: base + "/state/projects", Quarantine: base + "/state/quarantine",
+		Cache: base + "/state/cache", Temp: base + "/state/tmp",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := box.ForProject(guard.Grants{}, "x"); err != nil {
+		if os.Getenv("ANAMNESIS_CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skipf("SKIPPED: %v", err)
+	}
+	var noted []string
+	cfg := Server{Name: "p", Command: "bash", Args: []string{"server.sh"}, Project: base + "/world"}
+	o := Options{Dir: base + "/world", Trust: guard.OpenTrust(base + "/state/approvals.json"), Sandbox: box,
+		Ask: func(context.Context, string) bool { return true }, Note: func(text string) { noted = append(noted, text) }}
+	s := open(t, o, cfg)
+	tools, _ := offered(t, s)
+	res := call(t, tools["mcp__p__ask"], nil)
+	if _, err := os.Stat(base + "/world/.git/commondir"); err == nil || !strings.Contains(res.Text, "commondir") {
+		t.Errorf("after the call: %v, %q", err, res.Text)
+	}
+	if err := os.WriteFile(base+"/world/go", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := os.Stat(base + "/world/gone"); err != nil; _, err = os.Stat(base + "/world/gone") {
+		if t.Context().Err() != nil {
+			t.Fatal("the server does not go on")
+		}
+	}
+	s.Close()
+	if _, err := os.Stat(base + "/world/.git/commondir"); err == nil || !strings.Contains(strings.Join(noted, ""), "commondir") {
+		t.Errorf("after the server's end: %v, %q", err, noted)
 	}
 }
 

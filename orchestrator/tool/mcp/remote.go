@@ -65,7 +65,13 @@ func (r *remote) Call(ctx context.Context, env *tool.Env, args json.RawMessage) 
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, fmt.Errorf("call MCP server %s: %w", r.of.Name, err)
 	}
-	return r.of.call(ctx, request{tool: r.name, args: args, again: r.again || r.spec.ReadOnly, env: env})
+	res, err := r.of.call(ctx, request{tool: r.name, args: args, again: r.again || r.spec.ReadOnly, env: env})
+	if r.of.confined() {
+		if note := r.of.o.Sandbox.Look(); note != "" { // as after a command
+			res.Text += "\n[" + note + "]"
+		}
+	}
+	return res, err
 }
 
 // toolWord is a text in the characters a tool's name may have.

@@ -41,6 +41,9 @@ type Options struct {
 	// Sandbox is what the sandbox of a project's servers is made of; nil: they run
 	// without one. A Set gets it from Hold.
 	Sandbox *guard.Sandbox
+	// Note is told what was taken from the world when a project's server ended;
+	// nil: nobody is.
+	Note func(text string)
 }
 
 func (o Options) withDefaults() Options {

@@ -83,6 +83,9 @@ func startProcess(ctx context.Context, s Server, o *Options) (*process, error) {
 			},
 		})
 		p.ended(out, err)
+		if out.Note != "" && o.Note != nil {
+			o.Note(fmt.Sprintf("MCP server %s: %s", s.Name, out.Note))
+		}
 		close(p.done) // before the output ends: who sees that asks why
 		w.Close()
 	}()
