@@ -72,6 +72,8 @@ func (t *Task) sign(b op.Body) {
 		texts(&b.Text)
 	case *op.JobEnded:
 		texts(&b.Notice)
+	case *op.WorldChanged:
+		texts(&b.Notice)
 	case *op.WorldRestored:
 		texts(&b.Notice)
 	case *op.StrategyGiven:
