@@ -410,7 +410,8 @@ func (t *Task) moveFiles(ctx context.Context, j *Jumping) ([]worldstate.Skip, er
 }
 
 // afterJump saves the world as a jump left it, where that is not the target, and
-// gives what the user has changed since the jump's intent.
+// returns what the user has changed since the jump's intent; after an abandoned
+// restore, everything that differs from the target.
 func (t *Task) afterJump(ctx context.Context, j *Jumping, kept []worldstate.Skip) (savedWorld, *op.WorldChanged, error) {
 	after := savedWorld{step: j.To, commit: worldstate.ID(j.ToCommit)}
 	if len(kept) == 0 {
@@ -424,10 +425,14 @@ func (t *Task) afterJump(ctx context.Context, j *Jumping, kept []worldstate.Skip
 	}
 	was := after
 	after.commit, after.tree = s.ID, s.Tree
-	if j.Overwrite || !slices.ContainsFunc(kept, worldstate.Skip.Fresh) {
+	by := changedByUser
+	switch {
+	case t.opts.AbandonRestore:
+		by = changedUnknown // the restore's or the user's: a later jump keeps it
+	case j.Overwrite, !slices.ContainsFunc(kept, worldstate.Skip.Fresh):
 		return after, nil, nil
 	}
-	theirs, err := t.changeOf(ctx, changedByUser, was, s)
+	theirs, err := t.changeOf(ctx, by, was, s)
 	if err == nil {
 		theirs.Notice = "" // the jump's own says what stays
 	}

@@ -116,7 +116,8 @@ func mailedRun(t *testing.T, script, kill string) mailedEnd {
 			st.Answer, seen[op.KindMailDelivered], seen[op.KindJumpDone], passes)
 	}
 	for _, m := range st.Projection() {
-		text := strings.ReplaceAll(m.Text, st.Opened.Dir, "DIR") // each run has a directory of its own
+		// Each run has a directory and a word of its own.
+		text := strings.NewReplacer(st.Opened.Dir, "DIR", st.Opened.Mark, "WORD").Replace(m.Text)
 		end.context += anyNumber.ReplaceAllString(fmt.Sprintf("--- %s\n%s\n", m.Role, text), "#")
 	}
 	kept, err := os.ReadFile(filepath.Join(world, "kept.txt"))

@@ -120,7 +120,7 @@ func (s *Sandbox) ForProject(g Grants, name string) (*Sandbox, error) {
 	case !p.Namespaces && !p.Seccomp && !g.Network:
 		return nil, errors.New("this system has nothing to keep it from the network with; a grant of the network, or --sandbox off, runs it all the same")
 	case !p.Namespaces && len(g.Sockets) > 0:
-		return nil, errors.New("Unix sockets cannot be granted one by one where there are no namespaces; --sandbox off runs it without a sandbox")
+		return nil, errors.New("sockets cannot be granted one by one where there are no namespaces; --sandbox off runs it without a sandbox")
 	}
 	with := *s
 	with.net, with.unix = g.Network, len(g.Sockets) > 0

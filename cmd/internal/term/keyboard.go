@@ -187,25 +187,26 @@ func (k *Keyboard) lines() {
 
 // watch puts the modes back before a signal stops or ends the process.
 func (k *Keyboard) watch(signals chan os.Signal) {
-	for sig := range signals {
-		k.mu.Lock()
-		k.lines()
-		k.mu.Unlock()
-		if sig != syscall.SIGTSTP {
-			signal.Reset(sig)
-			_ = unix.Kill(os.Getpid(), sig.(syscall.Signal))
-			return
-		}
-		goOn := make(chan os.Signal, 1)
-		signal.Notify(goOn, syscall.SIGCONT)
-		_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
-		<-goOn
-		signal.Stop(goOn)
-		k.mu.Lock()
-		if (k.session != nil || len(k.line.text) > 0) && k.keys() == nil && k.session != nil {
-			fmt.Fprint(k.out, "\n"+k.session.shown)
-		}
-		k.mu.Unlock()
-		return // keys has begun another watch
+	sig, ok := <-signals
+	if !ok {
+		return
+	}
+	k.mu.Lock()
+	k.lines()
+	k.mu.Unlock()
+	if sig != syscall.SIGTSTP {
+		signal.Reset(sig)
+		_ = unix.Kill(os.Getpid(), sig.(syscall.Signal))
+		return
+	}
+	goOn := make(chan os.Signal, 1)
+	signal.Notify(goOn, syscall.SIGCONT)
+	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+	<-goOn
+	signal.Stop(goOn)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if (k.session != nil || len(k.line.text) > 0) && k.keys() == nil && k.session != nil { // keys starts the next watch
+		fmt.Fprint(k.out, "\n"+k.session.shown)
 	}
 }
