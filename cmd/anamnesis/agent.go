@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/charmbracelet/colorprofile"
@@ -39,10 +41,32 @@ func (a *app) home() (orchestrator.Home, error) {
 	}
 	for _, root := range h.Roots() {
 		if err := usableRoot(root); err != nil {
-			return h, usageError("the program's folder %s: %v; set ANAMNESIS_HOME to a folder that you may read and write", root, err)
+			return h, usageError("the program's folder %s: %v; %s", root, err, homeRemedy)
 		}
 	}
 	return h, nil
+}
+
+const homeRemedy = "set ANAMNESIS_HOME to a folder that you may read and write"
+
+// homeFault adds the remedy to an error of the file system about something in the
+// home that may not be used, which no verb could foresee.
+func (a *app) homeFault(err error) error {
+	var fault *fs.PathError
+	if !errors.As(err, &fault) || exitCode(err) != exitFailed || errors.As(err, new(*exitError)) {
+		return err
+	}
+	h, unknown := orchestrator.FindHome(a.getenv)
+	if unknown != nil {
+		return err
+	}
+	for _, cause := range []error{syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOTDIR} {
+		in := func(root string) bool { return fault.Path == root || strings.HasPrefix(fault.Path, root+"/") }
+		if errors.Is(fault.Err, cause) && slices.ContainsFunc(h.Roots(), in) {
+			return usageError("%w; %s", err, homeRemedy)
+		}
+	}
+	return err
 }
 
 // usableRoot says why a folder, or the nearest one above it that exists, cannot
@@ -54,6 +78,9 @@ func usableRoot(root string) error {
 		var mode uint32 = unix.R_OK | unix.X_OK
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at):
+			if _, err := os.Lstat(at); err == nil {
+				return fmt.Errorf("%s is a link to nothing", at)
+			}
 			continue
 		case errors.Is(err, syscall.ENOTDIR) && at != filepath.Dir(at):
 			continue
@@ -214,7 +241,7 @@ func outcomeError(task string, out orchestrator.Outcome) error {
 		return &exitError{exitStuck, fmt.Errorf("task %s: stuck: %s", task, out.Detail)}
 	}
 	if out.Err != nil {
-		return fmt.Errorf("task %s: %w; %s", task, out.Err, again)
+		return &exitError{exitCode(out.Err), fmt.Errorf("task %s: %w; %s", task, out.Err, again)}
 	}
 	return fmt.Errorf("task %s: %s; %s", task, out.Detail, again)
 }

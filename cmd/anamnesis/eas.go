@@ -15,7 +15,6 @@ import (
 	assets "anamnesis"
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/tokens"
-	"anamnesis/orchestrator"
 
 	"github.com/spf13/cobra"
 )
@@ -84,7 +83,7 @@ func (a *app) easShowCommand() *cobra.Command {
 				return a.printJSON(s)
 			}
 			if !s.Known {
-				fmt.Fprintf(a.stdout, "%s: unknown model, so %d tokens are assumed; 'anamnesis eas set' adds a row to %s\n", anamnesis.Squash(s.Model), s.EAS, a.easUserFile())
+				fmt.Fprintf(a.stdout, "%s: unknown model, so %d tokens are assumed; 'anamnesis eas set' adds a row to %s\n", anamnesis.Squash(s.Model), s.EAS, a.easUserName())
 				return nil
 			}
 			fmt.Fprintf(a.stdout, "%s: attends to %d of %d tokens\n", anamnesis.Squash(s.Model), s.EAS, s.Advertised)
@@ -154,7 +153,11 @@ func encodingNote(model, encoding string) string {
 // easTable is the table in effect here: the built-in one, the person's over
 // it, the project's over that.
 func (a *app) easTable() (*anamnesis.Table, error) {
-	return loadEAS(a.easUserFile(), easProjectFile("."))
+	own, err := a.easUserFile()
+	if err != nil {
+		return nil, err
+	}
+	return loadEAS(own, easProjectFile("."))
 }
 
 // easProjectFile is where a directory's own rows stand.
@@ -210,11 +213,21 @@ func readOverlay(path string) ([]byte, error) {
 	return data, nil
 }
 
-// easUserFile is where a person's own rows stand; empty when there is no home.
-func (a *app) easUserFile() string {
-	h, err := orchestrator.FindHome(a.getenv)
-	if err != nil {
-		return ""
+// easUserFile is where a user's own rows stand. It is empty where no home is
+// named: the built-in table serves without one.
+func (a *app) easUserFile() (string, error) {
+	if a.getenv("ANAMNESIS_HOME") == "" && a.getenv("HOME") == "" {
+		return "", nil
 	}
-	return h.EASOverlay()
+	h, err := a.home()
+	return h.EASOverlay(), err
+}
+
+// easUserName is what output calls that file.
+func (a *app) easUserName() string {
+	own, err := a.easUserFile()
+	if err != nil || own == "" {
+		return "eas.yaml in $ANAMNESIS_HOME"
+	}
+	return own
 }

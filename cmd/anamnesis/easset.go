@@ -60,7 +60,10 @@ func (a *app) easSet(model string, f rowFlags) error {
 	if err != nil {
 		return err
 	}
-	path := a.easUserFile()
+	path, err := a.easUserFile()
+	if err != nil {
+		return err
+	}
 	if f.project {
 		path = easProjectFile(".")
 	}
@@ -171,7 +174,7 @@ func (a *app) easDiffCommand() *cobra.Command {
 				return a.printJSON(map[string]any{"changes": changes})
 			}
 			if len(changes) == 0 {
-				fmt.Fprintf(a.stdout, "no overlay changes anything; yours would be %s\n", a.easUserFile())
+				fmt.Fprintf(a.stdout, "no overlay changes anything; yours would be %s\n", a.easUserName())
 			}
 			for _, c := range changes {
 				fmt.Fprintf(a.stdout, "%s:%d: %s: eas %s, %s: %s\n", c.Now.Origin, c.Now.Line, c.Now.Pattern, easChange(c), c.Now.Confidence, anamnesis.Squash(c.Now.Source))

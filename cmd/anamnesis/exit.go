@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -96,12 +97,19 @@ func (a *app) exit(err error) int {
 	if err == nil {
 		return exitDone
 	}
-	code, lead := exitCode(err), ""
+	err = a.homeFault(err)
+	code, text := exitCode(err), err.Error()
 	if code == exitInterrupted && errors.Is(err, context.Canceled) {
-		lead = "interrupted: "
+		text = interrupted(text)
 	}
-	fmt.Fprintf(a.stderr, "anamnesis: %s%v\n", lead, err)
+	fmt.Fprintf(a.stderr, "anamnesis: %s\n", text)
 	return code
+}
+
+// interrupted is the text of an error that a signal caused, which is said once.
+func interrupted(text string) string {
+	parts := slices.DeleteFunc(strings.Split(text, ": "), func(part string) bool { return part == context.Canceled.Error() })
+	return strings.Join(append([]string{"interrupted"}, parts...), ": ")
 }
 
 // exitCode is the one place where errors become exit codes. A room's typed

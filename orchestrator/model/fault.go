@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -58,13 +59,27 @@ func (f *Fault) Error() string {
 	default:
 		b.WriteString(string(f.Kind))
 	}
-	if f.Err != nil && (f.Kind != FaultCanceled || !errors.Is(f.Err, context.Canceled)) {
-		fmt.Fprintf(&b, ": %v", f.Err)
+	if cause := f.cause(); cause != "" {
+		b.WriteString(": " + cause)
 	}
 	if f.Tries > 1 {
 		fmt.Fprintf(&b, " (after %d tries)", f.Tries)
 	}
 	return b.String()
+}
+
+// cause is the text of Err without what the kind says already.
+func (f *Fault) cause() string {
+	switch {
+	case f.Err == nil:
+		return ""
+	case f.Kind != FaultCanceled && f.Kind != FaultTimeout || f.Kind == FaultCanceled && f.Err == context.DeadlineExceeded:
+		return f.Err.Error()
+	}
+	parts := strings.Split(f.Err.Error(), ": ")
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool {
+		return part == context.Canceled.Error() || part == context.DeadlineExceeded.Error()
+	}), ": ")
 }
 
 // Unwrap gives the cause.
