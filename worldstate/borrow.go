@@ -275,7 +275,7 @@ func (s *objectStore) eachBlob(tree hash, path string, seen map[hash]bool, depth
 		p := join(path, it.name)
 		if it.mode == "40000" {
 			err = s.eachBlob(it.hash, p, seen, depth+1, f)
-		} else {
+		} else if it.mode != gitlinkMode {
 			err = f(it.hash, p)
 		}
 		if err != nil {

@@ -1,7 +1,7 @@
 package worldstate
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Every save writes one pack. When there are more than maxPacks, the small ones
+// Every save writes one pack. When there are more than maxPacks of ours, the small ones
 // are put together into one: their objects are copied as they stand in the
 // packs, nothing is compressed again. The new pack and its index are durable
 // and in their places before the first old one goes, so a kill leaves, at
@@ -58,11 +58,11 @@ func (s *objectStore) consolidate(ctx context.Context, pool *packPool, hook func
 	if count <= most {
 		return nil
 	}
-	if err := s.change(); err != nil {
+	packs, err := s.ourPacks()
+	if err != nil || len(packs) <= most {
 		return err
 	}
-	packs, err := s.bySize()
-	if err != nil {
+	if err := s.change(); err != nil {
 		return err
 	}
 	sizes := make([]int64, len(packs))
@@ -74,39 +74,9 @@ func (s *objectStore) consolidate(ctx context.Context, pool *packPool, hook func
 	return s.merge(ctx, packs[:smallPacks(sizes)], pool, hook)
 }
 
-// bySize gives the packs, the smallest first, without those that hold
-// differences to an earlier place in the pack, which only git writes.
-func (s *objectStore) bySize() ([]*packFile, error) {
-	s.mu.RLock()
-	all := make([]*packFile, 0, len(s.packs))
-	for _, p := range s.packs {
-		all = append(all, p)
-	}
-	s.mu.RUnlock()
-	var out []*packFile
-	sizes := make(map[*packFile]int64, len(all))
-	for _, p := range all {
-		if _, err := os.Stat(strings.TrimSuffix(p.path, ".pack") + ".keep"); err == nil {
-			continue
-		}
-		size, err := p.size()
-		if errors.Is(err, os.ErrNotExist) { // a person's git gc removed it, and its index before it
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("size of pack: %w", err)
-		}
-		sizes[p] = size
-		out = append(out, p)
-	}
-	slices.SortFunc(out, func(a, b *packFile) int {
-		return cmp.Or(cmp.Compare(sizes[a], sizes[b]), strings.Compare(a.name, b.name))
-	})
-	return out, nil
-}
-
 // merge writes one pack of several and removes them. Nothing is removed when
-// an object's bytes are not as they were written.
+// an object's bytes are not as they were written. A pack that cannot be copied
+// object by object is left alone.
 func (s *objectStore) merge(ctx context.Context, packs []*packFile, pool *packPool, hook func(string)) error {
 	if len(packs) < 2 {
 		return nil
@@ -118,13 +88,13 @@ func (s *objectStore) merge(ctx context.Context, packs []*packFile, pool *packPo
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		switch err := s.copyPack(out, p); {
-		case errors.Is(err, errOffsetDelta):
-			continue // git's own; its objects that came along do no harm
-		case err != nil:
+		copied, err := s.copyPack(out, p)
+		if err != nil {
 			return fmt.Errorf("consolidate %s: %w", p.path, err)
 		}
-		done = append(done, p)
+		if copied {
+			done = append(done, p)
+		}
 	}
 	if len(done) < 2 {
 		return nil
@@ -140,56 +110,50 @@ func (s *objectStore) merge(ctx context.Context, packs []*packFile, pool *packPo
 	return s.removePacks(done, []string{base(idx)}, hook)
 }
 
-var errOffsetDelta = errors.New("a difference to an earlier place in the pack")
-
-// copyPack copies a pack's objects, in the order they stand in it.
-func (s *objectStore) copyPack(out *packWriter, p *packFile) error {
+// copyPack copies a pack's objects, in the order they stand in it: all, or none
+// where one cannot be copied by itself.
+func (s *objectStore) copyPack(out *packWriter, p *packFile) (copied bool, err error) {
 	items, err := p.entries()
 	if err != nil {
-		return err
+		return false, err
+	}
+	if ok, err := p.copies(items); !ok {
+		return false, err
 	}
 	buf := s.buffer()
 	defer s.buffers.Put(buf)
 	for _, it := range items {
-		kind, err := p.kindAt(it.off)
-		if err != nil {
-			return err
-		}
-		if kind == offsetDelta {
-			return errOffsetDelta
-		}
 		if err := out.copyRaw(p, it, *buf); err != nil {
-			return fmt.Errorf("object %s: %w", it.hash, err)
+			return false, fmt.Errorf("object %s: %w", it.hash, err)
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // removePacks removes packs whose objects all stand elsewhere, in the packs but:
-// the index first, since it is what says that a pack is there.
+// the index first, since it is what says that a pack is there, and the .keep last,
+// since it says whose the rest is.
 func (s *objectStore) removePacks(packs []*packFile, but []string, hook func(string)) error {
-	if err := s.removeMultiIndex(hook); err != nil {
+	gone := make(map[string]bool, len(packs))
+	for _, p := range packs {
+		gone[p.name] = !slices.Contains(but, p.name) // else it was just made, and took the name of one that somebody had removed
+	}
+	if err := s.removeMultiIndex(gone, hook); err != nil {
 		return err
 	}
 	for _, p := range packs {
-		if slices.Contains(but, p.name) {
-			continue // it was just made, and took the name of one that git had removed
+		if !gone[p.name] {
+			continue
 		}
-		err := os.Remove(filepath.Join(s.packDir(), p.name))
-		if err != nil && !errors.Is(err, os.ErrNotExist) { // a person's git gc may have come first
-			return fmt.Errorf("remove pack: %w", err)
-		}
-		hook("index-removed")
-		for _, ext := range []string{".pack", ".rev", ".bitmap", ".mtimes"} {
-			err := os.Remove(strings.TrimSuffix(p.path, ".pack") + ext)
-			if err != nil && !errors.Is(err, os.ErrNotExist) {
+		for _, ext := range []string{".idx", ".pack", ".rev", ".bitmap", ".mtimes", keepExt} {
+			err := os.Remove(p.beside(ext))
+			if err != nil && !errors.Is(err, os.ErrNotExist) { // somebody may have come first
 				return fmt.Errorf("remove pack: %w", err)
 			}
+			if ext == ".idx" || ext == ".pack" {
+				hook("removed" + ext)
+			}
 		}
-	}
-	gone := make(map[string]bool, len(packs))
-	for _, p := range packs {
-		gone[p.name] = !slices.Contains(but, p.name)
 	}
 	s.mu.Lock()
 	s.drop(func(p *packFile) bool { return gone[p.name] })
@@ -197,30 +161,58 @@ func (s *objectStore) removePacks(packs []*packFile, but []string, hook func(str
 	return syncDir(s.packDir())
 }
 
-// removeMultiIndex removes the index over several packs that a person's git may
-// have written (git multi-pack-index write, git maintenance): git takes the store
-// for damaged where one names a pack that is gone. It is gone durably before any
-// pack goes. Git reads the packs' own indexes without it, and can write it anew.
-func (s *objectStore) removeMultiIndex(hook func(string)) error {
-	list, err := os.ReadDir(s.packDir()) // in order: the index itself before what belongs to it
-	if err != nil {
-		return fmt.Errorf("remove multi-pack-index: %w", err)
+// removeMultiIndex removes the index over several packs that a user's git may
+// have written (git multi-pack-index write, git maintenance) where it names a pack
+// that is to go: git takes the store for damaged then. It is gone durably before
+// any pack goes. Git reads the packs' own indexes without it, and can write it anew.
+func (s *objectStore) removeMultiIndex(gone map[string]bool, hook func(string)) error {
+	files, stale, err := s.multiIndexes(gone)
+	if err != nil || !stale {
+		return err
 	}
-	removed := false
+	for _, path := range files {
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("remove multi-pack-index: %w", err)
+		}
+		hook("multi-pack-index-removed")
+	}
+	return syncDir(s.packDir())
+}
+
+// multiIndexes lists what git keeps over several packs, the index itself before
+// what belongs to it, and reports whether it names one of the packs gone, or is
+// none: what a kill between two removals leaves.
+func (s *objectStore) multiIndexes(gone map[string]bool) (files []string, stale bool, err error) {
+	list, err := os.ReadDir(s.packDir())
+	if err != nil {
+		return nil, false, fmt.Errorf("read multi-pack-index: %w", err)
+	}
+	index := false
 	for _, e := range list {
 		if !strings.HasPrefix(e.Name(), multiIndex) || e.Name() == multiIndex+".lock" { // of a git that writes one
 			continue
 		}
-		if err := os.RemoveAll(filepath.Join(s.packDir(), e.Name())); err != nil {
-			return fmt.Errorf("remove multi-pack-index: %w", err)
+		path := filepath.Join(s.packDir(), e.Name())
+		files = append(files, path)
+		err := filepath.WalkDir(path, func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() || d.Name() != multiIndex && !strings.HasSuffix(d.Name(), ".midx") {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			index = true
+			for name := range gone {
+				stale = stale || gone[name] && bytes.Contains(data, append([]byte(name), 0))
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, false, fmt.Errorf("read multi-pack-index: %w", err)
 		}
-		removed = true
-		hook("multi-pack-index-removed")
 	}
-	if !removed {
-		return nil
-	}
-	return syncDir(s.packDir())
+	return files, len(files) > 0 && (stale || !index), nil
 }
 
 // sweep removes the temporary files killed processes left, and reports whether
@@ -252,34 +244,30 @@ func (s *objectStore) sweep() (collecting bool) {
 // collectDir is where a collection writes until it switches over.
 func (s *objectStore) collectDir() string { return filepath.Join(s.dir, stateDir, "collecting") }
 
-// sweepPacks removes packs without an index and the other way round: what a
-// kill between two removals, or between two renames, leaves. The store's lock
-// is held. Git knows nothing of it: it puts a pack's index in its place last, and
-// then removes the packs it was made of, so nothing is removed where an index
-// waits for that.
+// sweepPacks removes packs of ours without an index, and what stood beside one
+// that is gone: what a kill between two removals, or between two renames, leaves.
+// The store's lock is held. What has no .keep of ours is not ours to remove.
 func (s *objectStore) sweepPacks() error {
 	list, err := os.ReadDir(s.packDir())
 	if err != nil {
 		return fmt.Errorf("read store: %w", err)
 	}
-	there := make(map[string]bool, len(list))
 	for _, e := range list {
-		name := e.Name()
-		if strings.HasPrefix(name, "tmp_idx_") || strings.HasPrefix(name, gitTempPack) && strings.HasSuffix(name, ".idx") {
-			return nil
-		}
-		there[name] = true
-	}
-	for name := range there {
-		stem, isPack := strings.CutSuffix(name, ".pack")
-		if !isPack || !strings.HasPrefix(name, "pack-") || there[stem+".idx"] {
+		name, isKeep := strings.CutSuffix(e.Name(), keepExt)
+		stem := filepath.Join(s.packDir(), name)
+		if !isKeep {
 			continue
 		}
-		if _, err := os.Lstat(filepath.Join(s.packDir(), stem+".idx")); !errors.Is(err, os.ErrNotExist) {
-			continue // it came meanwhile
+		if ours, err := isOurKeep(stem + keepExt); !ours || err != nil {
+			continue
 		}
-		if err := os.Remove(filepath.Join(s.packDir(), name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("remove pack: %w", err)
+		if there, err := exists(stem + ".idx"); there || err != nil {
+			continue
+		}
+		for _, ext := range []string{".pack", ".rev", ".bitmap", ".mtimes", keepExt} {
+			if err := os.Remove(stem + ext); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("remove pack: %w", err)
+			}
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 )
 
 // packs counts the packs of the store on disk, and fails on one without an
-// index or the other way round.
+// index or the other way round, and on a .keep without a pack.
 func (b *bench) packs() int {
 	b.Helper()
 	list, err := os.ReadDir(b.w.objects.packDir())
@@ -21,7 +21,7 @@ func (b *bench) packs() int {
 	for _, e := range list {
 		ext[filepath.Ext(e.Name())]++
 	}
-	if ext[".pack"] != ext[".idx"] || len(list) != 2*ext[".pack"] {
+	if ext[".pack"] != ext[".idx"] || ext[keepExt] > ext[".pack"] || len(list) != 2*ext[".pack"]+ext[keepExt] {
 		b.Fatalf("debris among the packs: %v", list)
 	}
 	return ext[".pack"]
@@ -104,7 +104,7 @@ func TestConsolidateReader(t *testing.T) {
 	b.must(err)
 	defer reader.Close()
 	b.must(reader.objects.refresh()) // knows the packs, has none open
-	packs, err := b.w.objects.bySize()
+	packs, err := b.w.objects.ourPacks()
 	b.must(err)
 	b.must(b.w.objects.merge(context.Background(), packs, &packPool{}, func(string) {}))
 	c, ok := parseHash(string(ids[0]))
@@ -146,7 +146,7 @@ func TestConsolidateKilled(t *testing.T) {
 func TestConsolidateRot(t *testing.T) {
 	b := newBench(t, nil)
 	b.steps(4)
-	packs, err := b.w.objects.bySize()
+	packs, err := b.w.objects.ourPacks()
 	b.must(err)
 	rotten := packs[2]
 	data, err := os.ReadFile(rotten.path)
@@ -163,42 +163,67 @@ func TestConsolidateRot(t *testing.T) {
 	}
 }
 
-// TestConsolidateGitPacks: a pack that git made holds differences to earlier
-// places in itself, which cannot be copied one by one; it stays as it is.
+// unkept takes away what says that packs are ours.
+func (b *bench) unkept() {
+	b.Helper()
+	keeps, err := filepath.Glob(filepath.Join(b.w.objects.packDir(), "*"+keepExt))
+	b.must(err)
+	b.lose(keeps)
+}
+
+// TestConsolidateGitPacks: a pack that git made stays as it is, and with a .keep of
+// ours, too, where it holds differences to earlier places in itself: these cannot be
+// copied one by one.
 func TestConsolidateGitPacks(t *testing.T) {
 	b := newBench(t, nil)
 	ids := b.history(6, rand.New(rand.NewPCG(9, 10)))
+	b.unkept()
 	git(t, b.store, "-c", "repack.writeBitmaps=false", "repack", "-adfq")
 	b.must(b.w.objects.refresh())
-	ids = append(ids, b.steps(6)...)
-	packs, err := b.w.objects.bySize()
+	theirs, err := filepath.Glob(filepath.Join(b.w.objects.packDir(), "*.pack"))
 	b.must(err)
-	b.must(b.w.objects.merge(context.Background(), packs, &packPool{}, func(string) {}))
-	if n := b.packs(); n != 2 {
-		t.Errorf("%d packs, want git's and ours", n)
+	for _, keep := range []string{"", keepWord} {
+		if keep != "" {
+			b.must(os.WriteFile(strings.TrimSuffix(theirs[0], ".pack")+keepExt, []byte(keep), 0o600))
+		}
+		ids = append(ids, b.steps(6)...)
+		packs, err := b.w.objects.ourPacks()
+		b.must(err)
+		b.must(b.w.objects.merge(context.Background(), packs, &packPool{}, func(string) {}))
+		if n := b.packs(); n != 2 {
+			t.Errorf("%d packs, want git's and ours", n)
+		}
+		if _, err := os.Stat(theirs[0]); err != nil {
+			t.Error(err)
+		}
+		b.hasAll(ids)
+		b.fsck()
 	}
-	b.hasAll(ids)
-	b.fsck()
 }
 
-// A pack without an index is git's, as long as the index waits beside it.
-func TestSweepLeavesPacksOfGit(t *testing.T) {
-	for _, waiting := range []string{".tmp-77-pack-1.idx", "tmp_idx_Ab12Cd"} {
-		s := refStore(t)
-		pack, idx := filepath.Join(s.packDir(), "pack-1.pack"), filepath.Join(s.packDir(), waiting)
-		if err := errors.Join(os.MkdirAll(s.packDir(), 0o700), os.WriteFile(pack, nil, 0o400), os.WriteFile(idx, nil, 0o400)); err != nil {
+// TestSweepKept: of packs without an index, and of what stands beside no pack, only
+// what is ours goes.
+func TestSweepKept(t *testing.T) {
+	s := refStore(t)
+	at := func(name string) string { return filepath.Join(s.packDir(), name) }
+	if err := os.MkdirAll(s.packDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{
+		"pack-1.pack": "", "pack-1.keep": keepWord + "\n", "pack-2.keep": keepWord,
+		"pack-3.pack": "", "pack-4.pack": "", "pack-4.keep": "", "pack-5.pack": "", "pack-5.keep": "receive-pack 7 on host",
+		"pack-6.pack": "", "pack-6.idx": "", "pack-6.keep": keepWord + "\n",
+	}
+	for name, text := range files {
+		if err := os.WriteFile(at(name), []byte(text), 0o400); err != nil {
 			t.Fatal(err)
 		}
-		s.sweep()
-		if _, err := os.Stat(pack); err != nil {
-			t.Errorf("git's pack is gone: %v", err)
-		}
-		if err := os.Remove(idx); err != nil {
-			t.Fatal(err)
-		}
-		s.sweep()
-		if _, err := os.Stat(pack); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("a pack that nobody will give an index is there still: %v", err)
+	}
+	s.sweep()
+	for name := range files {
+		gone := strings.HasPrefix(name, "pack-1.") || strings.HasPrefix(name, "pack-2.")
+		if _, err := os.Lstat(at(name)); errors.Is(err, os.ErrNotExist) != gone {
+			t.Errorf("%s: %v, want that it goes: %v", name, err, gone)
 		}
 	}
 }

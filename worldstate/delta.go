@@ -15,8 +15,12 @@ const maxDeltaChain = 4095
 // memory. git makes none of objects above 512 MiB.
 const maxDeltaBytes = 1 << 30
 
-// undelta gives a whole object of a pack that may be stored as a difference.
-func (s *objectStore) undelta(p *packFile, off int64, chain int) (objectType, []byte, error) {
+// errNoBase: git cannot read such a difference.
+var errNoBase = errors.New("which is not in the same pack")
+
+// undelta gives a whole object of a pack that may be stored as a difference. What
+// that starts from is looked for in other packs, too, unless alone is set.
+func (s *objectStore) undelta(p *packFile, off int64, chain int, alone bool) (objectType, []byte, error) {
 	h, r, err := p.open(off, &s.inflaters)
 	if err != nil {
 		return 0, nil, err
@@ -37,7 +41,10 @@ func (s *objectStore) undelta(p *packFile, off int64, chain int) (objectType, []
 		off -= h.back
 	case refDelta:
 		var ok bool
-		if off, ok = p.find(h.base); !ok { // not in the same pack: a thin one, which nobody should have kept
+		if off, ok = p.find(h.base); !ok { // a thin pack, which git cannot read
+			if alone {
+				return 0, nil, fmt.Errorf("a difference to %s, %w", h.base, errNoBase)
+			}
 			if p, off = s.lookup(h.base); p == nil {
 				return 0, nil, fmt.Errorf("read %s: a difference to %s: %w", p.path, h.base, errNoObject)
 			}
@@ -45,7 +52,7 @@ func (s *objectStore) undelta(p *packFile, off int64, chain int) (objectType, []
 	default:
 		return h.kind, data, nil
 	}
-	t, before, err := s.undelta(p, off, chain+1)
+	t, before, err := s.undelta(p, off, chain+1, alone)
 	if err != nil {
 		return 0, nil, err
 	}

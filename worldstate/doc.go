@@ -112,13 +112,22 @@
 //
 // # The store's size
 //
-// A save adds one pack. Past fifty, small packs are put together as they are.
-// GC makes one pack of all that is needed, older versions of a path as
+// A save adds one pack, with a .keep beside it that holds the word anamnesis. By it
+// git's own gc leaves the pack alone, and consolidations and collections know it for
+// ours; they change no other pack and no loose object. Past fifty, small packs of
+// ours are put together as they are.
+// GC makes one pack of all that is needed of ours, older versions of a path as
 // differences to newer ones; measured, that is about what `git gc` makes of the
-// same history. An index over several packs that a person's git wrote goes before
-// a pack it names. Options.SizeLimitBytes refuses a save that would pass it
+// same history. Needed is also what a user's git names in the store: refs, HEADs,
+// reflogs, indexes of worktrees. An index over several packs that a user's git wrote
+// goes before a pack it names. Options.SizeLimitBytes refuses a save that would pass it
 // (*LimitError) and never removes anything; GCOptions.MaxBytes removes the
 // snapshots of tasks that no longer exist, the oldest first.
+//
+// The file anamnesis/format in the store says "2". In a store without it packs of
+// ours have no .keep: the first operation that takes the store's lock gives it to
+// those that are writable for their owner, hold no difference by offset and have no
+// further files beside them, none of which git makes.
 //
 // # Blind spots
 //
@@ -129,9 +138,10 @@
 // A restore reads each file it would overwrite or remove, and keeps what no
 // snapshot holds. Between the last look at a path and the rename over it, or its
 // removal, lie some microseconds in which a change is lost. A link put there in
-// that time is not followed: modes and owners change through a descriptor. `git gc` run by hand on the store
-// while a save runs is not coordinated with it: the snapshot may be lost. The
-// next save follows the newest one that is whole (Snapshot.Missing).
+// that time is not followed: modes and owners change through a descriptor. What a
+// save finds loose in the store, or in a pack that git made, it does not write again,
+// and a `git gc --prune=now` in the moment before the ref is set may take it away. The
+// next save follows the newest snapshot that is whole (Snapshot.Missing).
 //
 // A watching World is not told of a write through a shared memory map before
 // the file is closed, and of a write under a hard link that was made after the

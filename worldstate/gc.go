@@ -59,14 +59,15 @@ type GCReport struct {
 	Over bool `json:"over,omitempty"`
 }
 
-// GC puts everything the store's refs, unfinished restores and o name into one
-// pack, as differences where that is shorter, and removes the rest. Others may
+// GC puts what is needed of the packs that saves made into one pack, as differences
+// where that is shorter, and removes the rest of them. Needed is what refs, unfinished
+// restores and o name, and what a user's git names in HEADs, reflogs and the indexes of
+// worktrees. Packs that are not ours, and loose objects, are left alone. Others may
 // save and restore meanwhile: the store's lock is held while it looks what is
 // there and while it switches over, which takes as long as reading what was saved
 // in between. That stands in a pack of its own. One collection runs at a time.
 // Killed anywhere, every snapshot that was to be kept is there, and the next
-// collection goes on; what it wrote, whoever takes the lock next removes. What git
-// wrote loose within the hour stays, since its ref may yet come. An
+// collection goes on; what it wrote, whoever takes the lock next removes. An
 // object that is needed and missing or damaged ends it before anything is
 // removed: *MissingObjectError.
 func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
@@ -106,13 +107,16 @@ type collector struct {
 	o      GCOptions
 	report GCReport
 
-	refs  map[string]hash // as they were when it was last looked
-	named []hash          // what journals and o name, likewise
-	old   []*packFile     // packs as they were just before; a later one's ref may not have been there
-	gone  map[string]hash // refs to be removed, with zero ids
+	refs   map[string]hash // as they were when it was last looked
+	named  []hash          // what journals and o name, likewise
+	users  []hash          // what a user's git names beside refs, likewise
+	old    []*packFile     // packs of ours as they were just before; a later one's ref may not have been there
+	others []*packFile     // those that are not ours, likewise
+	gone   map[string]hash // refs to be removed, with zero ids
 
 	lost  map[hash]bool // snapshots that are in no pack, with GCOptions.ForgetLost
-	seen  map[hash]bool // objects that are kept
+	seen  map[hash]bool // objects that are kept: true for those that go into the new pack
+	lax   bool          // what cannot be read is passed over: git does not need it either
 	but   map[hash]bool // objects not to be counted again
 	bytes int64         // what they take now
 	todo  batch         // those that no pack of ours holds yet
@@ -155,6 +159,10 @@ func (g *collector) run(ctx context.Context) error {
 		return err
 	}
 	g.report.BytesAfter = g.report.BytesBefore
+	for _, p := range g.others {
+		size, _ := p.size() // it may be gone
+		g.bytes += size + p.packIndex.size
+	}
 	if err := g.choose(ctx); err != nil {
 		return err
 	}
@@ -186,15 +194,22 @@ func (g *collector) look() (refs map[string]hash, named []hash, err error) {
 	if err := g.s.refresh(); err != nil {
 		return nil, nil, err
 	}
-	// In this order: git push shows its pack, then the ref, and until then keeps the pack.
-	if g.old, err = g.s.bySize(); err != nil {
+	if err := g.s.markPacks(); err != nil {
 		return nil, nil, err
 	}
+	// In this order: git push shows its pack, then the ref, and until then keeps the pack.
+	if g.old, err = g.s.ourPacks(); err != nil {
+		return nil, nil, err
+	}
+	g.others = g.s.without(g.old)
 	g.s.refs.checked = false
 	if refs, err = g.s.readRefs(); err != nil {
 		return nil, nil, err
 	}
-	named, err = g.roots()
+	if named, err = g.roots(); err != nil {
+		return nil, nil, err
+	}
+	g.users, err = g.s.userRoots()
 	return maps.Clone(refs), named, err
 }
 
@@ -227,6 +242,9 @@ func (g *collector) choose(ctx context.Context) error {
 		roots = append(roots, places...)
 	}
 	if err := g.keep(ctx, roots); err != nil {
+		return err
+	}
+	if err := g.keepUsers(ctx); err != nil {
 		return err
 	}
 	g.gone = make(map[string]hash)
@@ -270,7 +288,9 @@ func (g *collector) catchUp(ctx context.Context) (int64, error) {
 	}
 	g.refs = refs
 	before := g.bytes
-	err = g.keep(ctx, named)
+	if err = g.keep(ctx, named); err == nil {
+		err = g.keepUsers(ctx)
+	}
 	return g.bytes - before, err
 }
 
@@ -336,7 +356,7 @@ func (g *collector) tryTask(ctx context.Context, task string, names []string, re
 		roots = append(roots, refs[name])
 	}
 	if g.o.MaxBytes > 0 {
-		more := collector{s: g.s, seen: make(map[hash]bool), but: g.seen}
+		more := collector{s: g.s, old: g.old, others: g.others, seen: make(map[hash]bool), but: g.seen}
 		err := more.keep(ctx, roots)
 		if err != nil && !errors.Is(err, ErrCorrupt) {
 			return err
@@ -372,6 +392,9 @@ func (g *collector) keep(ctx context.Context, roots []hash) error {
 			}
 			continue
 		}
+		if g.passes(err) {
+			continue
+		}
 		if g.isLost(h, err) {
 			g.lost[h] = true
 			continue
@@ -380,12 +403,16 @@ func (g *collector) keep(ctx context.Context, roots []hash) error {
 			return err
 		}
 		c, err := decodeCommit(h, data)
+		if g.passes(err) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
-		g.add(h)
 		g.report.Snapshots++
-		g.todo.commits = append(g.todo.commits, h)
+		if g.add(h) {
+			g.todo.commits = append(g.todo.commits, h)
+		}
 		found = append(found, c)
 		queue = append(queue[:len(queue):len(queue)], c.parents...)
 	}
@@ -406,6 +433,8 @@ func (g *collector) keep(ctx context.Context, roots []hash) error {
 func (g *collector) aside(h hash, queue []hash) ([]hash, error) {
 	a, err := g.s.readAside(h, "a ref")
 	switch {
+	case g.passes(err):
+		return queue, nil
 	case err != nil:
 		return nil, err
 	case a.kind == treeObject:
@@ -413,25 +442,38 @@ func (g *collector) aside(h hash, queue []hash) ([]hash, error) {
 	case a.kind == tagObject:
 		queue = append(queue[:len(queue):len(queue)], a.next)
 	}
-	g.add(h)
-	g.todo.lines.add(a.kind, "ref:"+h.String(), h) // by itself: no path has a line of that name
+	if g.add(h) {
+		g.todo.lines.add(a.kind, "ref:"+h.String(), h) // by itself: no path has a line of that name
+	}
 	return queue, nil
 }
 
-func (g *collector) known(h hash) bool { return g.seen[h] || g.but[h] }
+func (g *collector) known(h hash) bool {
+	_, ok := g.seen[h]
+	return ok || g.but[h]
+}
 
-func (g *collector) add(h hash) {
-	g.seen[h] = true
-	g.bytes += g.s.storedBytes(h)
+// add takes an object for needed, and reports whether it goes into the new pack: one
+// of our packs holds it, or none of the store. What stands elsewhere stays there.
+func (g *collector) add(h hash) bool {
+	carried := true
+	if len(g.others) > 0 || g.s.loose {
+		carried = holds(g.old, h) || !holds(g.others, h) && !g.s.looseHas(h)
+	}
+	if g.seen[h] = carried; carried {
+		g.bytes += g.s.storedBytes(h)
+	}
+	return carried
 }
 
 func (g *collector) tree(h hash, path string, depth int) error {
 	if g.known(h) {
 		return nil
 	}
-	g.add(h)
-	g.todo.lines.add(treeObject, path, h)
 	data, err := g.s.read(h, treeObject, path)
+	if g.passes(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -439,14 +481,16 @@ func (g *collector) tree(h hash, path string, depth int) error {
 	if err != nil || depth > maxTreeDepth {
 		return fmt.Errorf("tree %s: %w: %w", h, ErrCorrupt, errors.Join(err))
 	}
+	if g.add(h) {
+		g.todo.lines.add(treeObject, path, h)
+	}
 	for _, it := range items {
 		p := join(path, it.name)
 		if it.mode == "40000" {
 			if err := g.tree(it.hash, p, depth+1); err != nil {
 				return err
 			}
-		} else if !g.known(it.hash) {
-			g.add(it.hash)
+		} else if it.mode != gitlinkMode && !g.known(it.hash) && !(g.lax && !g.s.has(it.hash)) && g.add(it.hash) {
 			g.todo.lines.add(blobObject, p, it.hash)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,7 +52,7 @@ func TestGC(t *testing.T) {
 	b := newBench(t, nil)
 	ids := b.history(40, rand.New(rand.NewPCG(1, 2)))
 	b.write("orphan", "no ref names it")
-	if !b.killed("save", "", 2) {
+	if !b.killed("save", "", 3) {
 		t.Fatal("not killed")
 	}
 	b.must(os.Remove(b.path("orphan")))
@@ -181,7 +180,7 @@ func TestGCKeepsRestore(t *testing.T) {
 func TestGCDamage(t *testing.T) {
 	b := newBench(t, nil)
 	b.history(4, rand.New(rand.NewPCG(5, 6)))
-	packs, err := b.w.objects.bySize()
+	packs, err := b.w.objects.ourPacks()
 	b.must(err)
 	data, err := os.ReadFile(packs[0].path)
 	b.must(err)
@@ -260,30 +259,39 @@ func TestGCJournalInOddPlace(t *testing.T) {
 }
 
 // TestGCCommitGraph: what git noted of the commits names none that a collection
-// dropped.
+// dropped, and stays where it dropped none.
 func TestGCCommitGraph(t *testing.T) {
 	for _, split := range []bool{false, true} {
 		b := newBench(t, nil)
-		id := string(b.save().ID)
-		run := func(args ...string) string {
-			t.Helper()
-			return strings.TrimSpace(git(t, b.dir, append([]string{"--git-dir=" + b.store}, args...)...))
-		}
-		run("branch", "mine", run("commit-tree", "-m", "mine", "-p", id, id+"^{tree}"))
-		run("repack", "-adq")
-		write := []string{"commit-graph", "write", "--reachable"}
+		id := b.save().ID
+		b.taskOf("gone", 5)
+		b.write("f", "of the task that is gone")
+		gone, err := b.w.Save(b.Context(), SaveOptions{Ref: "1", Parent: id})
+		b.must(err)
+		b.taskOf("cli", 6)
+		b.write("f", "later")
+		_, err = b.w.Save(b.Context(), SaveOptions{Ref: "2", Parent: id})
+		b.must(err)
+		write, graph := []string{"commit-graph", "write", "--reachable"}, "commit-graph"
 		if split {
-			write = append(write, "--split")
+			write, graph = append(write, "--split"), "commit-graphs/commit-graph-chain"
 		}
-		run(write...)
-		mine := run("rev-parse", "mine")
-		run("branch", "-D", "mine")
-		b.gc(nil)
-		if out, err := exec.Command("git", "--git-dir="+b.store, "cat-file", "-e", mine).CombinedOutput(); err == nil {
-			t.Errorf("split %v: the commit was not dropped %s", split, out)
+		git(t, b.dir, append([]string{"--git-dir=" + b.store}, write...)...)
+		for _, dropped := range []bool{false, true} {
+			o := &GCOptions{Live: func(task string) bool { return task != "gone" }}
+			if dropped {
+				o.MaxBytes = 1
+			}
+			b.gc(o)
+			if there, err := exists(filepath.Join(b.store, "objects", "info", graph)); err != nil || there == dropped {
+				t.Errorf("split %v, dropped %v: %s stands: %v, %v", split, dropped, graph, there, err)
+			}
+			b.fsck()
 		}
-		b.fsck()
-		run("gc", "-q")
-		b.must(b.w.Has(b.Context(), ID(id)))
+		if h, _ := parseHash(string(gone.ID)); b.w.objects.has(h) {
+			t.Error("nothing was dropped: nothing was tested")
+		}
+		git(t, b.store, "gc", "-q")
+		b.must(b.w.Has(b.Context(), id))
 	}
 }

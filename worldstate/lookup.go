@@ -266,6 +266,27 @@ func (s *objectStore) locate(h hash) (*packFile, packEntry) {
 	return nil, packEntry{}
 }
 
+// without gives the packs that are none of some.
+func (s *objectStore) without(some []*packFile) []*packFile {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var out []*packFile
+	for _, p := range s.packs {
+		if !slices.Contains(some, p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// holds reports whether one of some packs lists an object.
+func holds(packs []*packFile, h hash) bool {
+	return slices.ContainsFunc(packs, func(p *packFile) bool {
+		_, ok := p.find(h)
+		return ok
+	})
+}
+
 // otherwise does f, which reads an object, again for as long as it finds a
 // damaged copy and there is another one.
 func (s *objectStore) otherwise(h hash, f func() error) error {

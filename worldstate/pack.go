@@ -89,6 +89,7 @@ type packWriter struct {
 
 	sum   hash   // once it is ready
 	index string // likewise: the index's temporary file
+	keep  string // likewise: that of its .keep
 }
 
 type packItem struct {
@@ -307,8 +308,8 @@ func packEntryHeader(t objectType, size int64) []byte {
 	return append(out, b)
 }
 
-// size is what the pack takes on disk once it is finished, its index included, 0
-// while it holds nothing.
+// size is what the pack takes on disk once it is finished, its index and
+// .keep included, 0 while it holds nothing.
 func (p *packWriter) size() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -322,7 +323,7 @@ func (p *packWriter) size() int64 {
 		}
 	}
 	index := indexEntries + 28*len(p.items) + 8*far + indexEnd
-	return p.off + int64(sha1.Size+index)
+	return p.off + int64(sha1.Size+index+len(keepWord)+1)
 }
 
 // abort removes what was written. Harmless after finish.
@@ -332,8 +333,10 @@ func (p *packWriter) abort() {
 	}
 	p.f.Close()
 	os.Remove(p.f.Name())
-	if p.index != "" {
-		os.Remove(p.index)
+	for _, temp := range []string{p.index, p.keep} {
+		if temp != "" {
+			os.Remove(temp)
+		}
 	}
 	p.w.Reset(nil) // the pool must not hold the file
 	p.pool.buffers.Put(p.w)
@@ -360,12 +363,15 @@ func (p *packWriter) ready() error {
 		p.abort()
 		return fmt.Errorf("finish pack: %w", err)
 	}
-	synced := make(chan error, 1)
-	go func() { synced <- p.f.Sync() }() // while the index is written
-	p.index, err = p.writeIndex(p.sum)
-	if serr := <-synced; err == nil {
-		err = serr
-	}
+	synced := make(chan error, 2) // together, so that they share the disk's waiting
+	go func() { synced <- p.f.Sync() }()
+	go func() {
+		var err error
+		p.keep, err = p.writeTemp([]byte(keepWord + "\n"))
+		synced <- err
+	}()
+	p.index, err = p.writeTemp(encodeIndex(p.items, p.sum))
+	err = errors.Join(err, <-synced, <-synced)
 	if err != nil {
 		p.abort()
 		return fmt.Errorf("finish pack: %w", err)
@@ -374,46 +380,50 @@ func (p *packWriter) ready() error {
 	return nil
 }
 
-// show makes a pack that is ready visible: the pack renamed, then its index,
-// which git takes as the sign that a pack is there. It returns as finish does.
+// show makes a pack that is ready visible: its .keep, so that no git takes it away,
+// the pack, then its index, which git takes as the sign that a pack is there. It
+// returns as finish does.
 func (p *packWriter) show() (string, error) {
 	if p.f == nil {
 		return "", nil
 	}
 	defer p.abort()
 	name := filepath.Join(p.dir, "pack-"+p.sum.String())
-	if _, err := os.Lstat(name + ".pack"); err == nil {
-		// A git repack may be about to remove the one of that name, for what it has written.
-		name = filepath.Join(p.dir, "pack-"+hashObject(blobObject, []byte(name+newNonce())).String())
+	for _, ext := range []string{".pack", keepExt} {
+		if _, err := os.Lstat(name + ext); err == nil {
+			// Who made the one of that name may be about to remove it.
+			name = filepath.Join(p.dir, "pack-"+hashObject(blobObject, []byte(name+newNonce())).String())
+			break
+		}
 	}
-	if err := os.Rename(p.f.Name(), name+".pack"); err != nil {
-		return "", fmt.Errorf("finish pack: %w", err)
+	for _, part := range []struct{ temp, ext, point string }{
+		{p.keep, keepExt, "pack-kept"}, {p.f.Name(), ".pack", "pack-renamed"}, {p.index, ".idx", "pack-indexed"},
+	} {
+		if err := os.Rename(part.temp, name+part.ext); err != nil {
+			return "", fmt.Errorf("finish pack: %w", err)
+		}
+		p.hook(part.point)
 	}
-	p.hook("pack-renamed")
-	if err := os.Rename(p.index, name+".idx"); err != nil {
-		return "", fmt.Errorf("finish pack: %w", err)
-	}
-	p.hook("pack-indexed")
 	return name + ".idx", syncDir(p.dir)
 }
 
-// writeIndex writes the pack's index, durably, under a temporary name.
-func (p *packWriter) writeIndex(sum hash) (name string, err error) {
-	idx, err := os.CreateTemp(cmp.Or(p.temp, p.dir), tempPrefix)
+// writeTemp writes a file, durably, under a temporary name.
+func (p *packWriter) writeTemp(data []byte) (name string, err error) {
+	f, err := os.CreateTemp(cmp.Or(p.temp, p.dir), tempPrefix)
 	if err != nil {
 		return "", err
 	}
-	_, err = idx.Write(encodeIndex(p.items, sum))
+	_, err = f.Write(data)
 	if err == nil {
-		err = idx.Sync()
+		err = f.Sync()
 	}
-	if cerr := idx.Close(); err == nil {
+	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil {
-		os.Remove(idx.Name())
+		os.Remove(f.Name())
 	}
-	return idx.Name(), err
+	return f.Name(), err
 }
 
 // seal writes the header's count and the trailing checksum; it does not sync.

@@ -149,7 +149,7 @@ func TestMergeAfterRot(t *testing.T) {
 		b.must(err)
 		_, err = f.WriteAt([]byte{h[19] ^ 1}, indexEntries+19)
 		b.must(errors.Join(err, f.Close()))
-		packs, err := s.bySize()
+		packs, err := s.ourPacks()
 		b.must(err)
 		err = s.merge(t.Context(), packs, &packPool{}, func(string) {})
 		if n > smallPack {

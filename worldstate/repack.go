@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync/atomic"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"golang.org/x/sync/errgroup"
@@ -166,13 +165,16 @@ func (g *collector) switchOver(packs []*packWriter) error {
 		return err
 	}
 	g.o.Hook("refs-written")
-	if err := g.s.removeCommitGraph(); err != nil {
+	leave, commits, err := g.leaving()
+	if err != nil {
 		return err
 	}
-	if err := g.s.removePacks(g.old, names, g.o.Hook); err != nil {
-		return err
+	if commits {
+		if err := g.s.removeCommitGraph(); err != nil {
+			return err
+		}
 	}
-	if err := g.s.removeLoose(g.seen, time.Now().Add(-looseGrace), g.o.Hook); err != nil {
+	if err := g.s.removePacks(leave, names, g.o.Hook); err != nil {
 		return err
 	}
 	if err := os.Remove(g.s.alternatesPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -181,10 +183,39 @@ func (g *collector) switchOver(packs []*packWriter) error {
 	if err := syncDir(filepath.Join(g.s.dir, "objects", "info")); err != nil {
 		return err
 	}
-	var err error
 	g.report.BytesAfter, err = g.s.sizeBytes()
 	g.report.Over = g.o.MaxBytes > 0 && g.report.BytesAfter > g.o.MaxBytes
 	return err
+}
+
+// leaving gives our packs that go: all that is needed of them stands in the new ones.
+// An object that was seen in a pack of somebody else's, and has come into one of ours
+// since, holds that back until the next time. commits reports whether a commit goes
+// with them.
+func (g *collector) leaving() (packs []*packFile, commits bool, err error) {
+	for _, p := range g.old {
+		items, err := p.items()
+		if err != nil {
+			return nil, false, err
+		}
+		stays := false
+		for _, it := range items {
+			carried, needed := g.seen[it.hash]
+			stays = stays || needed && !carried
+			if needed || commits {
+				continue
+			}
+			kind, err := p.kindAt(it.off)
+			if err != nil {
+				return nil, false, err
+			}
+			commits = kind == commitObject
+		}
+		if !stays {
+			packs = append(packs, p)
+		}
+	}
+	return packs, commits, nil
 }
 
 // removeCommitGraph removes what git may have noted of all commits (git gc, git
@@ -306,45 +337,4 @@ func (p *packWriter) addDelta(h, other hash, before, data []byte) (bool, error) 
 	}
 	head := append(packEntryHeader(refDelta, int64(len(delta))), other[:]...)
 	return true, p.put(h, head, delta)
-}
-
-// looseGrace is how long a loose object that nothing leads to stays: git writes the
-// object first, and then the ref that names it.
-const looseGrace = time.Hour
-
-// removeLoose removes the loose objects git made, those that were packed and those
-// from before old.
-func (s *objectStore) removeLoose(packed map[hash]bool, old time.Time, hook func(string)) error {
-	objects := filepath.Join(s.dir, "objects")
-	var dirs []string
-	err := filepath.WalkDir(objects, func(path string, d os.DirEntry, err error) error {
-		switch {
-		case errors.Is(err, os.ErrNotExist):
-			return nil // git prune removes folders, too
-		case err != nil:
-			return err
-		case d.IsDir() && path != objects && len(d.Name()) != 2:
-			return filepath.SkipDir // pack, info
-		case d.IsDir():
-			dirs = append(dirs, path)
-			return nil
-		}
-		if h, ok := parseHash(filepath.Base(filepath.Dir(path)) + d.Name()); !ok || !packed[h] {
-			if info, err := d.Info(); err != nil || info.ModTime().After(old) {
-				return nil // gone meanwhile, or young
-			}
-		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		hook("loose-removed")
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("remove loose objects: %w", err)
-	}
-	for _, dir := range dirs {
-		_ = os.Remove(dir) // it stays while it holds something
-	}
-	return nil
 }

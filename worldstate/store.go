@@ -44,6 +44,7 @@ type objectStore struct {
 	told      *storeWatch  // nil: nobody tells of changes, and each operation looks
 	fresh     bool         // the packs are those last listed
 	noJournal bool         // no restore was interrupted
+	marked    bool         // packs of ours have their .keep; see markPacks
 
 	damaged map[string]error      // packs that cannot be used, by the name of their index
 	rotten  map[rottenObject]bool // objects found damaged where a pack lists them
@@ -101,6 +102,9 @@ func createStore(dir string) error {
 		}
 	}
 	if err := writeFileDurably(filepath.Join(dir, "config"), []byte(repoConfig)); err != nil {
+		return fmt.Errorf("create store: %w", err)
+	}
+	if err := writeFileDurably(filepath.Join(dir, stateDir, formatName), []byte(formatText)); err != nil {
 		return fmt.Errorf("create store: %w", err)
 	}
 	if err := writeFileDurably(head, []byte("ref: "+latestRef+"\n")); err != nil {
@@ -198,7 +202,7 @@ func (s *objectStore) openListed(h hash) (objectType, int64, io.ReadCloser, erro
 			return head.kind, head.size, r, err
 		}
 		r.Close()
-		t, data, err := s.undelta(p, off, 0)
+		t, data, err := s.undelta(p, off, 0, false)
 		return t, int64(len(data)), io.NopCloser(bytes.NewReader(data)), err
 	}
 	s.mu.Lock()

@@ -184,6 +184,10 @@ func decodeTree(data []byte) ([]treeItem, error) {
 	return items, nil
 }
 
+// gitlinkMode is the mode of a submodule in a user's own commit: no object of this
+// store.
+const gitlinkMode = "160000"
+
 // maxTreeDepth bounds the nesting of a tree read from a store.
 const maxTreeDepth = 4096
 

@@ -4,26 +4,36 @@ package worldstate
 
 import (
 	"context"
+	"crypto/sha1"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"sort"
 )
 
-// A Report is what Verify found. OK means every object every ref needs is
-// there and has its hash.
+// A Report is what Verify found. OK means that every object that any ref needs, or
+// that any pack holds, has an intact copy, and that git can use each pack.
 type Report struct {
 	OK       bool      `json:"ok"`
 	Refs     int       `json:"refs"`
 	Commits  int       `json:"commits"`
 	Objects  int       `json:"objects"` // read and hashed, commits included
 	Problems []Problem `json:"problems"`
+	// DamagedCopies are objects that are damaged in one pack and intact elsewhere, as
+	// after a save that wrote them anew. git fsck complains about them. A collection
+	// removes those in packs of ours.
+	DamagedCopies []Problem `json:"damaged_copies,omitempty"`
 	// Unfinished: an interrupted restore waits for Recover.
 	Unfinished bool `json:"unfinished"`
 }
 
-// A Problem is one thing that is gone or rotten, and one snapshot that needs it.
+// A Problem is one thing that is gone or rotten, and one snapshot that needs it; where
+// none is known to need it, the pack it stands in is Path. Where a pack as a whole is
+// damaged there is no Object.
 type Problem struct {
 	Object   string `json:"object"`
 	Path     string `json:"path"`
@@ -31,43 +41,76 @@ type Problem struct {
 	Error    string `json:"error"`
 }
 
-// Verify reads and hashes every object that any ref of the store reaches, of
-// all tasks and worlds. What is damaged is in the Report; the error is for
-// what kept it from looking at all. After it found damage, a save writes anew
-// what has rotted and still stands in the world.
+// verifyTries is how often Verify looks at a store in which packs or refs came or went
+// while it looked, the last time with the store's lock.
+const verifyTries = 4
+
+// Verify reads and hashes every object of the store's packs, and all that any ref
+// reaches, of all tasks and worlds. What is damaged is in the Report; the error is for
+// what kept it from looking at all. It holds no lock: where it found damage and the
+// store was changed meanwhile, a collection of another process for instance, it looks
+// again. After it found damage, a save writes anew what has rotted and still stands in
+// the world.
 func (w *World) Verify(ctx context.Context) (Report, error) {
-	end, err := w.begin(ctx, reading)
+	for try, as := 1, reading; ; try++ {
+		if try == verifyTries {
+			as = changing
+		}
+		r, moved, err := w.verifyOnce(ctx, as)
+		if err != nil || !moved {
+			return r, err
+		}
+	}
+}
+
+// verifyOnce looks once; moved reports whether the store was changed meanwhile.
+func (w *World) verifyOnce(ctx context.Context, as access) (r Report, moved bool, err error) {
+	end, err := w.begin(ctx, as)
 	if err != nil {
-		return Report{}, err
+		return Report{}, false, err
 	}
 	defer end()
-	r := Report{Problems: w.objects.damagedPacks()}
 	refs, err := w.objects.readRefs()
 	if err != nil {
-		return Report{}, err
+		return Report{}, false, err
 	}
-	r.Refs = len(refs)
-	r.Unfinished = errors.Is(w.checkNoJournal(), ErrUnfinished)
-	v := verifier{w: w, ctx: ctx, r: &r, seen: make(map[hash]bool)}
-	names := make([]string, 0, len(refs))
-	for name := range refs {
-		names = append(names, name)
+	packs, damaged := w.objects.generation(), w.objects.damagedPacks()
+	w.opts.Hook("verify-listed")
+	r = Report{Problems: damaged, Refs: len(refs), Unfinished: errors.Is(w.checkNoJournal(), ErrUnfinished)}
+	v := verifier{w: w, ctx: ctx, r: &r, seen: make(map[hash]bool), intact: make(map[hash]objectType)}
+	if err := v.packs(); err != nil {
+		return Report{}, false, err
 	}
-	sort.Strings(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(refs)) {
 		if err := v.commits(refs[name], name); err != nil {
-			return Report{}, err
+			return Report{}, false, err
 		}
 	}
-	if r.OK = len(r.Problems) == 0; !r.OK {
-		// What is known of files rests on the store: the next save reads them
-		// all, and writes anew what has rotted here and still stands there.
-		w.knows = &knowledge{}
-		if err := os.Remove(w.cachePath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return r, fmt.Errorf("verify: drop the stat cache: %w", err)
-		}
+	v.others()
+	if r.OK = len(r.Problems) == 0; r.OK && len(r.DamagedCopies) == 0 {
+		return r, false, nil
 	}
-	return r, nil
+	w.objects.refs.checked = false
+	now, err := w.objects.readRefs()
+	if err != nil {
+		return r, false, err
+	}
+	w.objects.mu.Lock()
+	err = w.objects.list()
+	w.objects.mu.Unlock()
+	if err != nil {
+		return r, false, err
+	}
+	if !maps.Equal(refs, now) || !slices.Equal(packs, w.objects.generation()) || !slices.Equal(damaged, w.objects.damagedPacks()) {
+		return r, true, nil
+	}
+	// What is known of files rests on the store: the next save reads them
+	// all, and writes anew what has rotted here and still stands there.
+	w.knows = &knowledge{}
+	if err := os.Remove(w.cachePath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return r, false, fmt.Errorf("verify: drop the stat cache: %w", err)
+	}
+	return r, false, nil
 }
 
 // damagedPacks lists the packs that cannot be used.
@@ -83,11 +126,122 @@ func (s *objectStore) damagedPacks() []Problem {
 }
 
 type verifier struct {
-	w    *World
-	ctx  context.Context
-	r    *Report
-	seen map[hash]bool
-	at   ID
+	w      *World
+	ctx    context.Context
+	r      *Report
+	seen   map[hash]bool
+	intact map[hash]objectType // objects that a pack holds as it should
+	broken []damage
+	at     ID
+}
+
+// damage is what is wrong with an object in a pack, or with the pack itself where the
+// object's id is zero.
+type damage struct {
+	pack   string
+	object hash
+	err    error
+}
+
+// packs reads each pack from end to end, as git fsck does. What a difference starts
+// from must stand in the same pack: git looks nowhere else.
+func (v *verifier) packs() error {
+	for _, p := range v.w.objects.without(nil) {
+		items, err := p.entries()
+		whole := err == nil
+		for _, it := range items {
+			if err := v.ctx.Err(); err != nil {
+				return err
+			}
+			kind, err := v.w.objects.checkIn(p, it)
+			if exhausted(err) {
+				return err
+			}
+			if err == nil {
+				v.intact[it.hash] = kind
+			} else {
+				v.broken, whole = append(v.broken, damage{p.name, it.hash, err}), false
+			}
+		}
+		if whole { // else the checksum is wrong for a reason that is known
+			err = p.checkSum()
+		}
+		if exhausted(err) {
+			return err
+		}
+		if err != nil {
+			v.broken = append(v.broken, damage{p.name, hash{}, err})
+		}
+	}
+	return nil
+}
+
+// checkSum compares all of a pack's bytes with the checksum at its end.
+func (p *packFile) checkSum() error {
+	f, err := p.file()
+	if err == nil {
+		err = p.checkEnd()
+	}
+	if err != nil {
+		return err
+	}
+	sum := sha1.New()
+	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, p.bytes-sha1.Size)); err != nil {
+		return fmt.Errorf("read %s: %w", p.path, err)
+	}
+	if hash(sum.Sum(nil)) != p.pack {
+		return fmt.Errorf("pack %s: its bytes do not have its checksum", p.path)
+	}
+	return nil
+}
+
+// checkIn reads and hashes an object of a pack by what that pack holds alone, and gives
+// its type.
+func (s *objectStore) checkIn(p *packFile, it packEntry) (objectType, error) {
+	head, r, err := p.open(it.off, &s.inflaters)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	if head.kind >= offsetDelta {
+		t, data, err := s.undelta(p, it.off, 0, true)
+		if err == nil && hashObject(t, data) != it.hash {
+			err = errWrongHash
+		}
+		return t, err
+	}
+	sum := sha1.New()
+	sum.Write(appendHead(nil, head.kind, head.size))
+	n, err := io.Copy(sum, io.LimitReader(r, head.size+1))
+	if err == nil && (n != head.size || hash(sum.Sum(nil)) != it.hash) {
+		err = errWrongHash
+	}
+	return head.kind, err
+}
+
+// others records what is wrong with packs beside what was found by the refs.
+func (v *verifier) others() {
+	known := make(map[string]int, len(v.r.Problems))
+	for i, p := range v.r.Problems {
+		known[p.Object] = i
+	}
+	for _, d := range v.broken {
+		p := Problem{Path: d.pack, Error: d.err.Error()}
+		if !d.object.isZero() {
+			p.Object = d.object.String()
+		}
+		at, ok := known[p.Object]
+		switch {
+		case p.Object != "" && ok: // it is named with a snapshot that needs it
+			if q := &v.r.Problems[at]; q.Error == errNoObject.Error() { // an earlier look has put the copy aside
+				q.Error = p.Error
+			}
+		case (v.intact[d.object] != 0 || v.seen[d.object]) && !errors.Is(d.err, errNoBase):
+			v.r.DamagedCopies = append(v.r.DamagedCopies, p)
+		default:
+			v.r.Problems = append(v.r.Problems, p)
+		}
+	}
 }
 
 // problem takes down what is wrong with an object. Too many open files are
@@ -143,7 +297,7 @@ func (v *verifier) commits(h hash, ref string) error {
 		if err := v.tree(c.tree, "", 0); err != nil {
 			return err
 		}
-		if len(v.r.Problems) == before { // all there; does it also read as a world?
+		if len(v.r.Problems) == before && c.world != "" { // all there; does it also read as a world?
 			if _, err := v.w.objects.loadTree(c.tree, nil); err != nil {
 				if err := v.problem(c.tree, "", err); err != nil {
 					return err
@@ -201,7 +355,7 @@ func (v *verifier) tree(h hash, path string, depth int) error {
 			}
 			continue
 		}
-		if v.first(it.hash) {
+		if it.mode != gitlinkMode && v.first(it.hash) && v.intact[it.hash] != blobObject {
 			if err := v.w.objects.check(it.hash, blobObject, p); err != nil {
 				if err := v.problem(it.hash, p, err); err != nil {
 					return err

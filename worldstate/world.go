@@ -51,6 +51,9 @@ type Options struct {
 	// stays open: the first save scans all the same. See Watching, and the
 	// package's blind spots.
 	Watch bool
+	// AllTasks makes Log list the snapshots of every task in the store, their steps
+	// named TASK@STEP.
+	AllTasks bool
 	// StoreOnly: the directory is not looked at and need not be there, and no store is
 	// made: where there is none, Open gives ErrCorrupt. Only what reads snapshots may be
 	// asked of such a World.
@@ -346,7 +349,11 @@ func (w *World) begin(ctx context.Context, as access) (end func(), err error) {
 	if w.opts.Watch && w.objects.told == nil {
 		w.objects.told = watchStore(w.store)
 	}
-	if err := w.objects.look(); err != nil {
+	err = w.objects.look()
+	if err == nil && as != reading {
+		err = w.objects.markPacks()
+	}
+	if err != nil {
 		end()
 		return nil, err
 	}

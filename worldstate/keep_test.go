@@ -1,0 +1,281 @@
+package worldstate
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// inStore runs git on the store.
+func (b *bench) inStore(args ...string) string {
+	b.Helper()
+	return strings.TrimSpace(git(b, b.dir, append([]string{"--git-dir=" + b.store}, args...)...))
+}
+
+// pushed has a user clone the store, commit changes to the texts of history, and
+// push: git sends differences to what the store has, and puts what they start from at
+// the end of the pack. It gives the branch's commit and the pack, without its ending.
+func (b *bench) pushed() (commit, pack string) {
+	b.Helper()
+	clone := b.TempDir()
+	in := func(args ...string) string { return strings.TrimSpace(git(b, clone, args...)) }
+	in("clone", "-q", b.store, ".")
+	r := rand.New(rand.NewPCG(31, 32))
+	for i := range 4 {
+		for f := range 3 {
+			path := filepath.Join(clone, fmt.Sprintf("src/p%d/file%d.go", f%2, f))
+			data, err := os.ReadFile(path)
+			b.must(err)
+			lines := strings.Split(string(data), "\n")
+			lines[r.IntN(len(lines))] = fmt.Sprintf("\t// by a user, %d: %d", i, r.Uint64())
+			b.must(os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644))
+		}
+		in("commit", "-qam", fmt.Sprint("a user's ", i))
+	}
+	b.inStore("config", "receive.unpackLimit", "1")
+	files := b.packsOf(func() { in("push", "-q", "origin", "HEAD:refs/heads/own") })
+	return in("rev-parse", "HEAD"), strings.TrimSuffix(files[0], filepath.Ext(files[0]))
+}
+
+// notOurs gives what stands in the store's objects and is not ours, with its content.
+func (b *bench) notOurs() map[string]string {
+	b.Helper()
+	out := make(map[string]string)
+	b.must(filepath.WalkDir(filepath.Join(b.store, "objects"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if strings.HasPrefix(d.Name(), "pack-") {
+			ours, err := isOurKeep(strings.TrimSuffix(path, filepath.Ext(path)) + keepExt)
+			if ours || err != nil {
+				return err
+			}
+		}
+		data, err := os.ReadFile(path)
+		out[path] = fmt.Sprintf("%x", sha256.Sum256(data))
+		return err
+	}))
+	return out
+}
+
+// kinds counts the ways in which a pack's objects are stored, and reports whether a
+// named difference stands before one by offset.
+func (b *bench) kinds(pack string) (count map[objectType]int, before bool) {
+	b.Helper()
+	p, err := openPack(pack + ".idx")
+	b.must(err)
+	defer p.close()
+	items, err := p.entries()
+	b.must(err)
+	count = make(map[objectType]int)
+	for _, it := range items {
+		kind, err := p.kindAt(it.off)
+		b.must(err)
+		count[kind]++
+		before = before || kind == offsetDelta && count[refDelta] > 0
+	}
+	return count, before
+}
+
+// TestPushedPack: what a user pushed into a store stays as it is, whatever differences
+// its pack is made of, and however often packs are put together and collected.
+func TestPushedPack(t *testing.T) {
+	b := newBench(t, nil)
+	b.w.objects.maxPacks = testPacks
+	ids := b.history(3, rand.New(rand.NewPCG(27, 28)))
+	b.gc(nil)
+	b.must(b.w.objects.refresh())
+	large := b.w.objects.generation()[0]
+	commit, pack := b.pushed()
+	if count, before := b.kinds(pack); !before {
+		t.Fatalf("the pack holds %v, and no difference by name before one by offset: nothing is tested", count)
+	}
+	theirs := b.notOurs()
+	ids = append(ids, b.steps(2)...)
+	some, err := b.w.objects.ourPacks() // what the pushed differences start from is in none of them
+	b.must(err)
+	some = slices.DeleteFunc(some, func(p *packFile) bool { return p.name == large })
+	b.must(b.w.objects.merge(b.Context(), some, &packPool{}, func(string) {}))
+	b.fsck()
+	ids = append(ids, b.steps(3*testPacks)...)
+	b.fsck()
+	for range 2 {
+		b.gc(nil)
+		if b.fsck(); b.packs() != 2 {
+			t.Errorf("%d packs", b.packs())
+		}
+	}
+	b.hasAll(ids)
+	sameWorld(t, b.notOurs(), theirs, "what is not ours")
+	if got := b.inStore("log", "-1", "--format=%H %s", "own"); got != commit+" a user's 3" {
+		t.Errorf("own is %q", got)
+	}
+}
+
+// TestOthersStay: packs that are not ours, what stands beside them and loose objects
+// stay byte for byte, though nothing leads to them; so does a pack of ours that a user
+// has kept for themselves.
+func TestOthersStay(t *testing.T) {
+	b := newBench(t, nil)
+	b.w.objects.maxPacks = testPacks
+	b.history(3, rand.New(rand.NewPCG(27, 28)))
+	_, pack := b.pushed()
+	b.inStore("update-ref", "-d", "refs/heads/own")
+	b.write("loose", "of nobody")
+	b.inStore("hash-object", "-w", b.path("loose"))
+	for _, ext := range []string{".rev", ".bitmap", ".mtimes", ".promisor"} {
+		b.must(os.WriteFile(pack+ext, []byte("a user's git "+ext), 0o444))
+	}
+	ours, err := b.w.objects.ourPacks()
+	b.must(err)
+	for i, keep := range []string{"", "mine\n"} {
+		b.must(os.WriteFile(ours[i].beside(keepExt), []byte(keep), 0o600))
+	}
+	theirs := b.notOurs()
+	if len(theirs) < 6+6+1 {
+		t.Fatalf("only %d files", len(theirs))
+	}
+	b.steps(2 * testPacks)
+	b.gc(nil)
+	b.killed("gc", "", 5)
+	b.steps(1)
+	b.gc(nil)
+	sameWorld(t, b.notOurs(), theirs, "what is not ours")
+}
+
+// TestVerifyThinDelta: a difference whose start stands in another pack is damage to
+// git, and to Verify. Where the pack is ours, a collection writes it anew.
+func TestVerifyThinDelta(t *testing.T) {
+	b := newBench(t, nil)
+	b.history(3, rand.New(rand.NewPCG(27, 28)))
+	b.steps(1)
+	_, pack := b.pushed()
+	p, err := openPack(pack + ".idx")
+	b.must(err)
+	defer p.close()
+	items, err := p.entries()
+	b.must(err)
+	out := newPackWriter(b.w.objects.packDir(), func(string) {}, &packPool{})
+	defer out.abort()
+	buf := make([]byte, 64<<10)
+	for _, it := range items {
+		if kind, err := p.kindAt(it.off); err == nil && kind == refDelta {
+			b.must(out.copyRaw(p, it, buf))
+		}
+	}
+	idx, err := out.finish()
+	b.must(err)
+	if idx == "" {
+		t.Fatal("no difference by name: nothing is tested")
+	}
+	if out, err := exec.Command("git", "--git-dir="+b.store, "fsck").CombinedOutput(); err == nil {
+		t.Fatalf("git takes the store for whole: %s", out)
+	}
+	r, err := b.w.Verify(b.Context())
+	b.must(err)
+	if r.OK || len(r.Problems) != len(out.items) || r.Problems[0].Path != base(idx) {
+		t.Errorf("verify: %+v; want %d problems", r, len(out.items))
+	}
+	ours, err := b.w.objects.ourPacks()
+	b.must(err)
+	b.must(b.w.objects.merge(b.Context(), ours, &packPool{}, func(string) {}))
+	if there, err := exists(idx); !there || err != nil {
+		t.Errorf("what cannot be copied was: %v", err)
+	}
+	b.gc(nil)
+	b.fsck()
+}
+
+// TestMarkPacks: in a store from before packs of ours had a .keep they get it with the
+// first change; what git has made gets none.
+func TestMarkPacks(t *testing.T) {
+	b := newBench(t, nil)
+	b.history(3, rand.New(rand.NewPCG(27, 28)))
+	_, pack := b.pushed()
+	b.gc(nil) // differences of ours, too
+	ids := b.steps(2)
+	format := filepath.Join(b.store, stateDir, formatName)
+	b.unkept()
+	b.must(os.Remove(format))
+	b.open(nil)
+	if _, err := b.w.Log(b.Context()); err != nil {
+		t.Error(err)
+	}
+	if there, err := exists(format); there || err != nil {
+		t.Errorf("who only reads has changed the format: %v", err)
+	}
+	ids = append(ids, b.steps(1)...)
+	ours, err := b.w.objects.ourPacks()
+	b.must(err)
+	if len(ours) != 4 || b.packs() != 5 {
+		t.Errorf("%d of %d packs are ours, want 4 of 5", len(ours), b.packs())
+	}
+	if data, err := os.ReadFile(format); err != nil || string(data) != formatText {
+		t.Errorf("the format is %q, %v", data, err)
+	}
+	if there, err := exists(pack + keepExt); there || err != nil {
+		t.Errorf("git's pack is marked: %v", err)
+	}
+	b.unkept() // a user's doing: nobody marks again
+	b.steps(1)
+	if ours, err := b.w.objects.ourPacks(); err != nil || len(ours) != 1 {
+		t.Errorf("%d packs are ours, %v; want the new one", len(ours), err)
+	}
+	b.hasAll(ids)
+	b.fsck()
+}
+
+// TestGitGCWhileSaving: a user's git gc --prune=now takes no pack of a save away, though
+// no ref names what is in it yet.
+func TestGitGCWhileSaving(t *testing.T) {
+	var b *bench
+	ran := 0
+	b = newBench(t, &Options{Hook: func(at string) {
+		if at == "pack-indexed" {
+			ran++
+			git(t, b.store, "gc", "-q", "--prune=now")
+		}
+	}})
+	ids := b.steps(3)
+	b.hasAll(ids)
+	if b.fsck(); ran != 3 || b.packs() != 3 {
+		t.Errorf("%d times, %d packs", ran, b.packs())
+	}
+}
+
+// TestKeepBeforeIndex: at no moment is there a pack of ours that git sees without its
+// .keep, and what a kill leaves goes.
+func TestKeepBeforeIndex(t *testing.T) {
+	b := newBench(t, nil)
+	b.steps(1)
+	for n := 0; ; n++ {
+		b.write("f", fmt.Sprint("killed at ", n))
+		killed := b.killed("save", "", n)
+		list, err := filepath.Glob(filepath.Join(b.w.objects.packDir(), "*.idx"))
+		b.must(err)
+		for _, idx := range list {
+			data, err := os.ReadFile(strings.TrimSuffix(idx, ".idx") + keepExt)
+			if err != nil || string(data) != keepWord+"\n" {
+				t.Errorf("killed at %d: %q, %v", n, data, err)
+			}
+		}
+		b.write("f", fmt.Sprint("saved after ", n))
+		b.save()
+		b.packs()
+		if !killed {
+			break
+		}
+	}
+	if _, err := os.Stat(filepath.Join(b.store, stateDir, formatName)); errors.Is(err, os.ErrNotExist) {
+		t.Error("no format")
+	}
+	b.fsck()
+}

@@ -1,0 +1,140 @@
+package worldstate
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// spoil changes a byte of a file, counted from its end where at is negative.
+func (b *bench) spoil(path string, at int) {
+	b.Helper()
+	data, err := os.ReadFile(path)
+	b.must(err)
+	if at < 0 {
+		at += len(data)
+	}
+	data[at] ^= 1
+	b.must(os.WriteFile(path, data, 0o600))
+}
+
+// TestVerifyBesideGC: a collection that drops a task and puts packs together while a
+// store is verified makes no problems; damage that stays is told all the same, however
+// often the store changes meanwhile, and so is a damaged copy of what is intact
+// elsewhere.
+func TestVerifyBesideGC(t *testing.T) {
+	b := newBench(t, nil)
+	ids := b.steps(2)
+	for _, c := range []struct {
+		name, content        string
+		looks, damaged, copy int
+	}{
+		{"whole", "of a task that stays", 2, 0, 0},
+		{"copy", "of a task that stays", verifyTries, 0, 1},         // the commit is saved twice
+		{"object", "of another task that stays", verifyTries, 1, 1}, // the copy is still there
+	} {
+		b.taskOf("gone", 5)
+		b.write("f", "of the task that is gone, "+c.name)
+		_, err := b.w.Save(b.Context(), SaveOptions{Ref: "1", Parent: ids[0]})
+		b.must(err)
+		b.taskOf("cli", 6)
+		b.write("f", c.content)
+		var saved Snapshot
+		files := b.packsOf(func() {
+			saved, err = b.w.Save(b.Context(), SaveOptions{Ref: "stays-" + c.name, Parent: ids[0]}) // the other is no ancestor
+			b.must(err)
+		})
+		looks := 0
+		verifier := &bench{TB: t, dir: b.dir, store: b.store}
+		verifier.open(&Options{Hook: func(at string) {
+			if at != "verify-listed" {
+				return
+			}
+			looks++
+			switch {
+			case c.name == "whole" && looks == 1:
+				r := b.gc(&GCOptions{Live: func(task string) bool { return task != "gone" }, MaxBytes: 1})
+				if len(r.Dropped) != 1 {
+					t.Errorf("dropped are %v: nothing is tested", r.Dropped)
+				}
+			case c.name != "whole" && looks < verifyTries:
+				b.steps(1)
+			}
+		}})
+		var pack *packFile
+		if c.name != "whole" {
+			for _, f := range files {
+				if p, err := openPack(f); err == nil {
+					pack = p
+				}
+			}
+			h, _ := parseHash(string(saved.ID))
+			off, ok := pack.find(h)
+			if pack.close(); !ok {
+				t.Fatalf("%s: the commit is not in the pack", c.name)
+			}
+			b.spoil(pack.path, int(off)+3)
+		}
+		r, err := verifier.w.Verify(b.Context())
+		b.must(err)
+		if r.OK != (c.damaged == 0) || looks != c.looks || len(r.Problems) != c.damaged || len(r.DamagedCopies) != c.copy {
+			t.Errorf("%s: looked %d times, want %d: %+v", c.name, looks, c.looks, r)
+		}
+		b.must(verifier.w.Close())
+	}
+}
+
+// TestVerifyDamagedCopy: an object that is damaged in one pack and intact in another is
+// no problem, and named all the same, whether a ref leads to it or not, as git fsck does;
+// a collection removes the copy. Bytes of a pack that belong to no object are checked, too.
+func TestVerifyDamagedCopy(t *testing.T) {
+	b := newBench(t, nil)
+	b.write("f", "saved twice")
+	b.save()
+	nobodys := hashObject(blobObject, []byte("of nobody"))
+	two := func() *packFile { // a pack of f and of a blob that nothing leads to
+		out := newPackWriter(b.w.objects.packDir(), func(string) {}, &packPool{})
+		defer out.abort()
+		b.must(out.add(hashObject(blobObject, []byte("saved twice")), blobObject, []byte("saved twice")))
+		b.must(out.add(nobodys, blobObject, []byte("of nobody")))
+		idx, err := out.finish()
+		b.must(err)
+		p, err := openPack(idx)
+		b.must(err)
+		t.Cleanup(p.close)
+		return p
+	}
+	first, second := two(), two()
+	check := func(want string, problems, copies int) {
+		t.Helper()
+		b.open(nil)
+		r, err := b.w.Verify(b.Context())
+		b.must(err)
+		if len(r.Problems) != problems || len(r.DamagedCopies) != copies || r.OK != (problems == 0) {
+			t.Errorf("%s: %+v", want, r)
+		}
+		out, err := exec.Command("git", "--git-dir="+b.store, "fsck").CombinedOutput()
+		if (err != nil) != (problems+copies > 0) {
+			t.Errorf("%s: git fsck: %v: %s", want, err, out)
+		}
+	}
+	check("whole", 0, 0)
+	items, err := first.entries()
+	b.must(err)
+	for i, it := range items {
+		b.spoil(first.path, int(it.off)+3)
+		check("copies", 0, i+1)
+	}
+	off, _ := second.find(nobodys)
+	b.spoil(second.path, int(off)+3)
+	check("no intact copy of what nothing leads to", 2, 1)
+	b.gc(nil)
+	check("collected", 0, 0)
+	third := two()
+	b.spoil(third.path, 11) // the count of objects in its head
+	check("a pack's head", 1, 0)
+	b.spoil(third.path, 11)
+	check("a pack's head, mended", 0, 0)
+	b.spoil(third.path, -1)
+	check("a pack's end", 1, 0)
+}
