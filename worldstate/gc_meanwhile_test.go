@@ -40,7 +40,7 @@ func TestGCMeanwhile(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	ids := b.history(4, r)
 	b.write("orphan", "no ref names it")
-	if !b.killed("save", "", 3) {
+	if !b.killed("save", "", 2) {
 		t.Fatal("not killed")
 	}
 	b.must(os.Remove(b.path("orphan")))

@@ -52,7 +52,7 @@ func TestGC(t *testing.T) {
 	b := newBench(t, nil)
 	ids := b.history(40, rand.New(rand.NewPCG(1, 2)))
 	b.write("orphan", "no ref names it")
-	if !b.killed("save", "", 3) {
+	if !b.killed("save", "", 2) {
 		t.Fatal("not killed")
 	}
 	b.must(os.Remove(b.path("orphan")))

@@ -20,7 +20,7 @@ type Commit struct {
 	Parents  []ID        `json:"parents"`
 	Time     time.Time   `json:"time"` // UTC, whole seconds
 	Message  string      `json:"message"`
-	Steps    []string    `json:"steps"` // names of this task's refs to it
+	Steps    []string    `json:"steps"` // names of this task's refs to it; with Options.AllTasks TASK@STEP
 	Complete bool        `json:"complete"`
 	Skipped  []Skip      `json:"skipped"`
 	Trailers [][2]string `json:"trailers,omitempty"` // the caller's own
@@ -31,8 +31,8 @@ type Commit struct {
 	Missing string `json:"missing,omitempty"`
 }
 
-// Log lists the snapshots of this World's task and directory, the newest
-// first; a parent never comes before its child.
+// Log lists the snapshots of this World's task and directory, or of all tasks, the
+// newest first; a parent never comes before its child.
 func (w *World) Log(ctx context.Context) ([]Commit, error) {
 	end, err := w.begin(ctx, reading)
 	if err != nil {
@@ -45,7 +45,7 @@ func (w *World) Log(ctx context.Context) ([]Commit, error) {
 	}
 	task := taskRefs + w.opts.Task + "/"
 	commits, err := w.history(ctx, refs, func(ref string) bool {
-		return ref == worldRefs+w.key || strings.HasPrefix(ref, task)
+		return ref == worldRefs+w.key || strings.HasPrefix(ref, task) || w.opts.AllTasks && isStepRef(ref)
 	})
 	if err != nil {
 		return nil, err
@@ -58,11 +58,15 @@ func (w *World) Log(ctx context.Context) ([]Commit, error) {
 	return out, nil
 }
 
-// stepNames gives the steps of this World's task by snapshot, sorted.
+// stepNames gives the steps of this World's task, or of all, by snapshot, sorted.
 func (w *World) stepNames(refs map[string]hash) map[hash][]string {
 	steps := make(map[hash][]string)
 	for ref, h := range refs {
-		if step, ok := strings.CutPrefix(ref, taskRefs+w.opts.Task+"/"); ok {
+		step, ok := strings.CutPrefix(ref, taskRefs+w.opts.Task+"/")
+		if w.opts.AllTasks && isStepRef(ref) {
+			step, ok = strings.Replace(strings.TrimPrefix(ref, taskRefs), "/", "@", 1), true
+		}
+		if ok {
 			steps[h] = append(steps[h], step)
 		}
 	}

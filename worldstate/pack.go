@@ -396,14 +396,18 @@ func (p *packWriter) show() (string, error) {
 			break
 		}
 	}
-	for _, part := range []struct{ temp, ext, point string }{
-		{p.keep, keepExt, "pack-kept"}, {p.f.Name(), ".pack", "pack-renamed"}, {p.index, ".idx", "pack-indexed"},
-	} {
-		if err := os.Rename(part.temp, name+part.ext); err != nil {
-			return "", fmt.Errorf("finish pack: %w", err)
-		}
-		p.hook(part.point)
+	err := os.Rename(p.keep, name+keepExt)
+	if err == nil {
+		err = os.Rename(p.f.Name(), name+".pack")
 	}
+	if err != nil {
+		return "", fmt.Errorf("finish pack: %w", err)
+	}
+	p.hook("pack-renamed")
+	if err := os.Rename(p.index, name+".idx"); err != nil {
+		return "", fmt.Errorf("finish pack: %w", err)
+	}
+	p.hook("pack-indexed")
 	return name + ".idx", syncDir(p.dir)
 }
 

@@ -5,8 +5,11 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -35,8 +38,8 @@ func (a *app) worldCommand() *cobra.Command {
 			"a list of names that is an object from the place in the list, counted from 0, to the bytes.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.PersistentFlags().StringVar(&f.dir, "dir", "", "the directory (default the present one, or the task's)")
-	cmd.PersistentFlags().StringVar(&f.store, "store", "", "the store: a bare git repository, made on first use (default the task's)")
+	cmd.PersistentFlags().StringVar(&f.dir, "dir", "", "the directory (default the present one, the nearest above it in which a task ran, or the task's)")
+	cmd.PersistentFlags().StringVar(&f.store, "store", "", "the store: a bare git repository, made on first use (default the task's, or the directory's)")
 	cmd.PersistentFlags().StringVar(&f.task, "task", "", "the task whose steps are meant")
 	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print one JSON object")
 	cmd.AddCommand(a.worldSave(f), a.worldPlan(f), a.worldRestore(f), a.worldLog(f), a.worldDiff(f), a.worldShow(f), a.worldFork(f), a.worldVerify(f), a.worldAbandon(f), a.worldGC(f))
@@ -55,7 +58,7 @@ func (a *app) withWorld(ctx context.Context, f *worldFlags, recover bool, run fu
 	if err != nil {
 		return err
 	}
-	if f.dir == "" && f.store == "" { // the task said where its directory was
+	if f.task != "" && f.dir == "" && f.store == "" { // the task said where its directory was
 		if recover {
 			if err := orchestrator.WantDir(f.task, dir); err != nil {
 				return err
@@ -77,30 +80,52 @@ func (a *app) withWorld(ctx context.Context, f *worldFlags, recover bool, run fu
 	return run(w)
 }
 
-// worldPlace gives the directory and the store that are meant. A task that
-// was run here knows both, and what of the program's own is never in its world.
+// worldPlace gives the directory and the store that are meant. A task that was
+// run here knows both, and what of the program's own is never in its world; so
+// does the directory that a task works in.
 func (a *app) worldPlace(f *worldFlags, o *worldstate.Options) (dir, store string, err error) {
-	if dir, store = f.dir, f.store; f.task != "" && store == "" {
-		h, err := a.home()
-		if err != nil {
-			return "", "", err
-		}
-		st, err := orchestrator.ReadState(h, f.task)
-		if err != nil {
-			return "", "", err
-		}
-		if store = st.Opened.Store; dir == "" {
-			dir = st.Opened.Dir
-		}
-		o.Exclude, o.Home = h.Roots(), h.User
+	if f.store != "" {
+		return cmp.Or(f.dir, "."), f.store, nil
 	}
-	if store == "" {
-		return "", "", usageError("no store: name one with --store, or a task with --task")
+	h, err := a.home()
+	if err != nil {
+		return "", "", err
 	}
-	if dir == "" {
-		dir = "."
+	o.Exclude, o.Home = h.Roots(), h.User
+	if f.task == "" {
+		o.AllTasks = true
+		return storeAround(h, f.dir)
 	}
-	return dir, store, nil
+	st, err := orchestrator.ReadState(h, f.task)
+	if err != nil {
+		return "", "", err
+	}
+	return cmp.Or(f.dir, st.Opened.Dir), st.Opened.Store, nil
+}
+
+// storeAround finds the directory that a task works in, and its store: dir itself, or,
+// where none is named, the present one or the nearest above it.
+func storeAround(h orchestrator.Home, dir string) (world, store string, err error) {
+	at, err := filepath.Abs(dir)
+	if err == nil {
+		at, err = filepath.EvalSymlinks(at)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	for world := at; ; world = filepath.Dir(world) {
+		store := h.Store(world)
+		_, err := os.Stat(filepath.Join(store, "HEAD"))
+		if err == nil {
+			return world, store, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", "", fmt.Errorf("look for the store of %s: %w", world, err)
+		}
+		if dir != "" || world == filepath.Dir(world) {
+			return "", "", usageError("no store for %s: go to a directory in which a task ran, or name a task with --task or a store with --store", at)
+		}
+	}
 }
 
 func (a *app) recoverWorld(ctx context.Context, w *worldstate.World) error {
@@ -372,7 +397,14 @@ func (a *app) worldVerify(f *worldFlags) *cobra.Command {
 					}
 				} else {
 					for _, p := range r.Problems {
+						if p.Snapshot == "" { // no snapshot is known to need it
+							fmt.Fprintf(a.stdout, "damaged %s in %q: %s\n", cmp.Or(p.Object, "bytes"), p.Path, p.Error)
+							continue
+						}
 						fmt.Fprintf(a.stdout, "damaged %s %q (snapshot %s): %s\n", p.Object, p.Path, p.Snapshot, p.Error)
+					}
+					for _, p := range r.DamagedCopies {
+						fmt.Fprintf(a.stdout, "damaged copy of %s in %q, intact elsewhere; world gc removes it if the pack is of a save: %s\n", p.Object, p.Path, p.Error)
 					}
 					if r.Unfinished {
 						fmt.Fprintln(a.stdout, "an interrupted restore waits; the next save, plan or restore finishes it")

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -25,7 +24,8 @@ func (a *app) worldGC(f *worldFlags) *cobra.Command {
 		Use:   "gc",
 		Short: "Make a store small: one pack, and nothing that no step needs",
 		Long: "Make a store small: one pack, and nothing that no step needs.\n\n" +
-			"Every snapshot that a step of an existing task, or a person's own save, names is kept. With --max-bytes the\n" +
+			"Every snapshot that a step of an existing task, or a user's own save, names is kept, and so is what git names in\n" +
+			"the store: refs, HEADs, reflogs, worktrees. What git has packed or left loose there is not touched. With --max-bytes the\n" +
 			"snapshots of tasks that were deleted go, the oldest first, until the store fits. Tasks may run meanwhile: they\n" +
 			"wait only while the old packs are exchanged for the new one.\n\n" +
 			"What is missing or damaged ends it before anything is removed. With --forget-lost a snapshot that is in no pack,\n" +
@@ -71,14 +71,8 @@ func (a *app) gcStores(f *worldFlags, all bool) ([]string, error) {
 		}
 		return []string{st.Opened.Store}, nil
 	}
-	dir, err := filepath.Abs(f.dir)
-	if err != nil {
-		return nil, err
-	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return nil, err
-	}
-	return []string{h.Store(dir)}, nil
+	_, store, err := storeAround(h, f.dir)
+	return []string{store}, err
 }
 
 // gcEach collects one store after the other; --json prints a list.

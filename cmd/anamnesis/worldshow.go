@@ -25,7 +25,8 @@ func (a *app) worldLog(f *worldFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "log",
 		Short: "List the snapshots, the newest first",
-		Long: "List the snapshots of this directory, and of the task that --task names, the newest first.\n" +
+		Long: "List the snapshots of this directory, and of the task that --task names, the newest first. In a directory in which\n" +
+			"tasks ran, those of all of them are listed, by TASK@STEP.\n" +
 			"● and * mark where the directory was last known to be. Those that are missing or damaged stand among them, with why.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
