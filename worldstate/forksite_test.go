@@ -61,7 +61,7 @@ func TestForkLeftovers(t *testing.T) {
 	}
 	b.clean("after a fork to another place")
 	b.halfFork()
-	b.gc(&GCOptions{DryRun: true})
+	b.gc(nil)
 	b.clean("after a collection")
 }
 

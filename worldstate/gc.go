@@ -30,7 +30,8 @@ type GCOptions struct {
 	// ForgetLost: a snapshot that stands in no pack, while every pack can be read,
 	// ends nothing. Its steps' refs go, and GCReport.Lost names it.
 	ForgetLost bool
-	// DryRun finds out and changes nothing.
+	// DryRun finds out and writes nothing. It waits for a collection, and no save waits
+	// for it.
 	DryRun bool
 	// LockWait is how long to wait for another process. Default DefaultLockWait.
 	LockWait time.Duration
@@ -86,7 +87,7 @@ func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
 	} else if !there {
 		return GCReport{}, fmt.Errorf("gc %s: %w: it is no store; name the bare repository that holds snapshots", store, ErrRefused)
 	}
-	turn, err := acquireLock(ctx, store, collectLock, opts.LockWait)
+	turn, err := takeTurn(ctx, store, opts)
 	if err != nil {
 		return GCReport{}, err
 	}
@@ -99,6 +100,22 @@ func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
 		return GCReport{}, fmt.Errorf("gc %s: %w", store, g.blame(err))
 	}
 	return g.report, nil
+}
+
+// takeTurn takes the collections' lock; a dry run does not write into it.
+func takeTurn(ctx context.Context, store string, o GCOptions) (*storeLock, error) {
+	if !o.DryRun {
+		return acquireLock(ctx, store, collectLock, o.LockWait)
+	}
+	turn := newLock(store, collectLock, false)
+	there, err := exists(turn.path)
+	if there && err == nil { // else no collection has run yet
+		_, err = turn.take(ctx, o.LockWait)
+	}
+	if err != nil {
+		return nil, turn.fail(err)
+	}
+	return turn, nil
 }
 
 // collector is one collection.
@@ -142,19 +159,24 @@ func (g *collector) locked(ctx context.Context, part func() (ended bool, err err
 }
 
 func (g *collector) run(ctx context.Context) error {
-	err := g.locked(ctx, func() (ended bool, err error) {
-		g.s.sweep()
-		clearForks(g.s.dir)
-		if err := g.beginWriting(); err != nil {
-			return false, err
-		}
+	var err error
+	if g.o.DryRun {
 		g.refs, g.named, err = g.look()
-		return g.o.DryRun, err
-	})
+	} else {
+		err = g.locked(ctx, func() (ended bool, err error) {
+			g.s.sweep()
+			clearForks(g.s.dir)
+			if err := g.beginWriting(); err != nil {
+				return false, err
+			}
+			g.refs, g.named, err = g.look()
+			return false, err
+		})
+		defer os.RemoveAll(g.s.collectDir())
+	}
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(g.s.collectDir())
 	if g.report.BytesBefore, err = g.s.sizeBytes(); err != nil {
 		return err
 	}
@@ -183,19 +205,18 @@ func (g *collector) beginWriting() error {
 	if err := os.RemoveAll(g.s.collectDir()); err != nil {
 		return err
 	}
-	if g.o.DryRun {
-		return nil
-	}
 	return os.Mkdir(g.s.collectDir(), 0o700)
 }
 
-// look finds out what is named. The store's lock is held.
+// look finds out what is named. The store's lock is held, unless it is a dry run.
 func (g *collector) look() (refs map[string]hash, named []hash, err error) {
 	if err := g.s.refresh(); err != nil {
 		return nil, nil, err
 	}
-	if err := g.s.markPacks(); err != nil {
-		return nil, nil, err
+	if !g.o.DryRun {
+		if err := g.s.markPacks(); err != nil {
+			return nil, nil, err
+		}
 	}
 	// In this order: git push shows its pack, then the ref, and until then keeps the pack.
 	if g.old, err = g.s.ourPacks(); err != nil {

@@ -28,6 +28,8 @@ const (
 	formatText = "2\n"
 )
 
+func (s *objectStore) formatPath() string { return filepath.Join(s.dir, stateDir, formatName) }
+
 func (p *packFile) beside(ext string) string { return strings.TrimSuffix(p.path, ".pack") + ext }
 
 // isOurKeep reports whether a .keep is there and is that of a pack of ours.
@@ -44,8 +46,16 @@ func isOurKeep(path string) (bool, error) {
 	return string(bytes.TrimSpace(data)) == keepWord, err
 }
 
-// ourPacks gives the packs of ours, the smallest first.
+// ourPacks gives the packs of ours, the smallest first; in a store from before packs had
+// a .keep, those that markPacks would mark.
 func (s *objectStore) ourPacks() ([]*packFile, error) {
+	marked := s.marked
+	if !marked {
+		var err error
+		if marked, err = exists(s.formatPath()); err != nil {
+			return nil, err
+		}
+	}
 	s.mu.RLock()
 	all := make([]*packFile, 0, len(s.packs))
 	for _, p := range s.packs {
@@ -55,7 +65,10 @@ func (s *objectStore) ourPacks() ([]*packFile, error) {
 	var out []*packFile
 	for _, p := range all {
 		ours, err := isOurKeep(p.beside(keepExt))
-		if err != nil {
+		if err == nil && !ours && !marked {
+			ours, err = p.unmarked()
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("read store: %w", err)
 		}
 		if !ours {
@@ -87,8 +100,7 @@ func (s *objectStore) markPacks() error {
 	if s.marked {
 		return nil
 	}
-	format := filepath.Join(s.dir, stateDir, formatName)
-	if there, err := exists(format); there || err != nil {
+	if there, err := exists(s.formatPath()); there || err != nil {
 		s.marked = there
 		return err
 	}
@@ -106,7 +118,7 @@ func (s *objectStore) markPacks() error {
 			return fmt.Errorf("mark packs: %w", err)
 		}
 	}
-	if err := writeFileDurably(format, []byte(formatText)); err != nil {
+	if err := writeFileDurably(s.formatPath(), []byte(formatText)); err != nil {
 		return err
 	}
 	s.marked = true

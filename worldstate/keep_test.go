@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"anamnesis/worldstate/worldtest"
 )
 
 // inStore runs git on the store.
@@ -230,6 +232,36 @@ func TestMarkPacks(t *testing.T) {
 		t.Errorf("%d packs are ours, %v; want the new one", len(ours), err)
 	}
 	b.hasAll(ids)
+	b.fsck()
+}
+
+// TestDryRunWritesNothing: a collection that only finds out leaves every file of a store
+// as it is, also where packs of ours have no .keep yet and a killed one left its own; it
+// finds what the collection then does.
+func TestDryRunWritesNothing(t *testing.T) {
+	b := newBench(t, nil)
+	b.history(3, rand.New(rand.NewPCG(27, 28)))
+	b.pushed()
+	b.steps(3)
+	b.unkept()
+	b.must(os.Remove(filepath.Join(b.store, stateDir, formatName)))
+	for _, killed := range []bool{false, true} {
+		if killed && !b.killed("gc", "", 3) {
+			t.Fatal("not killed")
+		}
+		before := worldtest.Look(t, b.store)
+		dry := b.gc(&GCOptions{DryRun: true})
+		worldtest.Untouched(t, before, worldtest.Look(t, b.store), nil, "a dry run")
+		if dry.BytesBefore == 0 || dry.Snapshots == 0 {
+			t.Errorf("%+v", dry)
+		}
+		if !killed {
+			continue
+		}
+		if r := b.gc(nil); r.Snapshots != dry.Snapshots || r.Objects != dry.Objects || r.BytesBefore != dry.BytesBefore {
+			t.Errorf("found %+v, done %+v", dry, r)
+		}
+	}
 	b.fsck()
 }
 
