@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,11 +25,15 @@ import (
 func sharedPort(t *testing.T) (first net.Listener, again func() net.Listener) {
 	t.Helper()
 	bind := func(port int) (fd, bound int) {
+		syscall.ForkLock.RLock() // a child of a parallel test that had the socket would keep it open
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+		if err == nil {
+			unix.CloseOnExec(fd)
+		}
+		syscall.ForkLock.RUnlock()
 		if err != nil {
 			t.Fatal(err)
 		}
-		unix.CloseOnExec(fd)
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
 			t.Fatal(err)
 		}
