@@ -400,6 +400,9 @@ func (p *packWriter) show() (string, error) {
 	if err == nil {
 		err = os.Rename(p.f.Name(), name+".pack")
 	}
+	if err == nil {
+		err = syncDir(p.dir) // a file system may make renames durable in another order
+	}
 	if err != nil {
 		return "", fmt.Errorf("finish pack: %w", err)
 	}
