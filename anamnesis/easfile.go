@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"anamnesis/anamnesis/tokens"
+	"anamnesis/knowledge_base/userfile"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -107,7 +108,8 @@ func (f tableFile) document(data []byte) (*yaml.Node, error) {
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
 		return nil, nil
 	} else if err != nil {
-		return nil, f.fail(yamlErrorLine(err), "repair the YAML", "not YAML: %s", oneLine(err.Error()))
+		line, cause := userfile.YAML(err)
+		return nil, f.fail(line, "repair the YAML", "%s", cause)
 	}
 	var second yaml.Node
 	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
@@ -244,21 +246,6 @@ func (f tableFile) mapping(n *yaml.Node, known ...string) (map[string]*yaml.Node
 		fields[name] = value
 	}
 	return fields, nil
-}
-
-// yamlErrorLine takes the line out of a YAML error's text ("… line 12: …"),
-// or 0 where it has none.
-func yamlErrorLine(err error) int {
-	_, after, ok := strings.Cut(err.Error(), "line ")
-	if !ok {
-		return 0
-	}
-	end := strings.IndexFunc(after, func(r rune) bool { return r < '0' || r > '9' })
-	if end < 0 {
-		end = len(after)
-	}
-	line, _ := strconv.Atoi(after[:end]) // no digits: 0
-	return line
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -244,7 +244,11 @@ func pick(servers []mcp.Server, names []string) ([]mcp.Server, error) {
 		out = append(out, servers[i])
 	}
 	if len(names) == 0 {
-		out = slices.DeleteFunc(slices.Clone(servers), func(s mcp.Server) bool { return s.Disabled || s.Fault != nil })
+		enabled := slices.DeleteFunc(slices.Clone(servers), func(s mcp.Server) bool { return s.Disabled })
+		out = slices.DeleteFunc(slices.Clone(enabled), func(s mcp.Server) bool { return s.Fault != nil })
+		if len(out) == 0 {
+			out = enabled // what is wrong with the first is told
+		}
 	}
 	for _, s := range out {
 		if s.Fault != nil {

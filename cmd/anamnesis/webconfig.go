@@ -9,10 +9,8 @@ import (
 	"os"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
-
+	"anamnesis/knowledge_base/userfile"
 	"anamnesis/orchestrator"
-	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/tool/web"
 )
 
@@ -39,8 +37,8 @@ func (a *app) webOptions(h orchestrator.Home) (web.Options, error) {
 		return fail(err)
 	}
 	var f webFile
-	if err := yaml.Load(data, &f, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil {
-		return fail(guard.YAMLError(err))
+	if err := userfile.Load(h.Web(), data, &f, "the keys are allow, a list of addresses, and search with engine, url and key"); err != nil {
+		return o, usageError("%w", err)
 	}
 	if o.Allow, err = web.ParseAllow(f.Allow); err != nil {
 		return fail(fmt.Errorf("allow: %w", err))

@@ -10,11 +10,11 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
 
+	"anamnesis/knowledge_base/userfile"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/tool"
@@ -127,7 +127,8 @@ func (d decoder) document(data []byte) (*yaml.Node, error) {
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
 		return nil, nil
 	} else if err != nil {
-		return nil, d.fail(yamlLine(err), "not YAML: %s", strings.Join(strings.Fields(err.Error()), " "))
+		line, cause := userfile.YAML(err)
+		return nil, d.fail(line, "%s; repair the YAML", cause)
 	}
 	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
 		return nil, d.fail(second.Line, "a second document, or text that is not YAML: keep one")
@@ -136,16 +137,6 @@ func (d decoder) document(data []byte) (*yaml.Node, error) {
 		return nil, nil
 	}
 	return doc.Content[0], nil
-}
-
-// yamlLine takes the line out of a YAML error's text, 0 where it has none.
-func yamlLine(err error) int {
-	m := regexp.MustCompile(`line (\d+)`).FindStringSubmatch(err.Error())
-	if m == nil {
-		return 0
-	}
-	line, _ := strconv.Atoi(m[1]) // too large a number: 0
-	return line
 }
 
 // mapping gives the values and lines of a mapping's keys. known nil: any.

@@ -9,11 +9,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
-	"strings"
 
-	"go.yaml.in/yaml/v4"
 	"golang.org/x/sys/unix"
+
+	"anamnesis/knowledge_base/userfile"
 )
 
 // Limits of a file of rules.
@@ -45,8 +44,8 @@ func ReadRules(path string) (RuleFile, error) {
 		Ask   []string `yaml:"ask"`
 		Deny  []string `yaml:"deny"`
 	}
-	if err := yaml.Load(data, &lists, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil {
-		return f, fmt.Errorf("read rules %s: %w; the keys are allow, ask and deny, each a list of rules", path, YAMLError(err))
+	if err := userfile.Load(path, data, &lists, "the keys are allow, ask and deny, each a list of rules"); err != nil {
+		return f, fmt.Errorf("read rules: %w", err)
 	}
 	if n := len(lists.Allow) + len(lists.Ask) + len(lists.Deny); n > maxRules {
 		return f, fmt.Errorf("read rules %s: %d rules, at most %d are taken", path, n, maxRules)
@@ -88,20 +87,4 @@ func readUpTo(path string, most int64) ([]byte, error) {
 		err = fmt.Errorf("%s: more than %d bytes", path, most)
 	}
 	return data, err
-}
-
-// yamlPlace is how the YAML library says where, yamlTypes where it names a Go type.
-var yamlPlace = regexp.MustCompile(`^go-yaml .* at L(\d+)\.C\d+: `)
-
-var yamlTypes = regexp.MustCompile(`(?: in type .*| into [^ ]*\w.*)$`)
-
-// YAMLError is the first thing that the YAML library found wrong, on one line and
-// without the types of the program.
-func YAMLError(err error) error {
-	var all *yaml.LoadErrors
-	if errors.As(err, &all) && len(all.Errors) > 0 {
-		err = all.Errors[0]
-	}
-	text := strings.Join(strings.Fields(err.Error()), " ")
-	return errors.New(yamlTypes.ReplaceAllString(yamlPlace.ReplaceAllString(text, "line $1: "), ""))
 }

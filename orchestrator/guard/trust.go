@@ -9,12 +9,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/knowledge_base/userfile"
 )
 
 // maxTrustBytes bounds the file of approvals.
@@ -109,8 +112,12 @@ func (t *Trust) List() ([]Approval, error) {
 		return nil, fmt.Errorf("read approvals %s: %d bytes, at most %d are read", t.path, info.Size(), maxTrustBytes)
 	}
 	var all []Approval
-	if err := json.NewDecoder(f).Decode(&all); err != nil {
-		return nil, fmt.Errorf("read approvals %s: %w; put it right or remove it, then approve again", t.path, err)
+	data, err := io.ReadAll(io.LimitReader(f, maxTrustBytes))
+	if err != nil {
+		return nil, fmt.Errorf("read approvals: %w", err)
+	}
+	if err := json.Unmarshal(data, &all); err != nil {
+		return nil, fmt.Errorf("read approvals: %w", userfile.JSON(t.path, data, nil, err, "correct it or remove it, then approve again"))
 	}
 	return all, nil
 }

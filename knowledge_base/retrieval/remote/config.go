@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 
-	"go.yaml.in/yaml/v4"
+	"anamnesis/knowledge_base/userfile"
 )
 
 // maxConfig bounds a configuration file in bytes.
@@ -48,12 +48,12 @@ func Load(path string, getenv func(string) string) (*Embedder, error) {
 	if err == nil {
 		data, err = os.ReadFile(path)
 	}
-	var c config
-	if err == nil {
-		err = yaml.Load(data, &c, yaml.WithKnownFields(), yaml.WithUniqueKeys())
-	}
 	if err != nil {
 		return nil, fmt.Errorf("embedder's settings %s: %w", path, err)
+	}
+	var c config
+	if err := userfile.Load(path, data, &c, "the keys are kind, url, model, key_env, dimensions, card_prefix and query_prefix"); err != nil {
+		return nil, fmt.Errorf("embedder's settings: %w", err)
 	}
 	o := Options{Kind: c.Kind, URL: c.URL, Model: c.Model, Dimensions: c.Dimensions, CardPrefix: c.CardPrefix, QueryPrefix: c.QueryPrefix}
 	if c.KeyEnv != "" {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 	"go.yaml.in/yaml/v4"
+
+	"anamnesis/knowledge_base/userfile"
 )
 
 //go:embed prices.yaml
@@ -84,8 +86,8 @@ func parse(file string, data []byte) ([]row, error) {
 	fail := func(line int, format string, args ...any) ([]row, error) {
 		return nil, fmt.Errorf("%s:%d: %s", file, line, fmt.Sprintf(format, args...))
 	}
-	if err := yaml.Load(data, &doc, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil {
-		return nil, fmt.Errorf("%s: %s", file, strings.Join(strings.Fields(err.Error()), " "))
+	if err := userfile.Load(file, data, &doc, "the keys are version and rows, a list"); err != nil {
+		return nil, err
 	}
 	if doc.Version != tableVersion {
 		return fail(1, "version %d: write version: %d", doc.Version, tableVersion)
@@ -98,7 +100,8 @@ func parse(file string, data []byte) ([]row, error) {
 		n := &doc.Rows[i]
 		var r row
 		if err := n.Load(&r, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil {
-			return fail(n.Line, "%s", strings.Join(strings.Fields(err.Error()), " "))
+			line, cause := userfile.YAML(err)
+			return fail(max(line, n.Line), "%s; %s", cause, "a row has pattern, input, cached, output, source and updated")
 		}
 		if err := r.check(); err != nil {
 			return fail(n.Line, "%v", err)

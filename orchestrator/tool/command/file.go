@@ -15,6 +15,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
 
+	"anamnesis/knowledge_base/userfile"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/tool"
 )
@@ -42,8 +43,9 @@ type definition struct {
 // parse reads a file of a tool's name.
 func parse(name string, data []byte) (*remembered, error) {
 	var d definition
-	if err := yaml.Load(data, &d, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil {
-		return nil, fmt.Errorf("cannot be read: %w", plain(err))
+	if err := yaml.Load(data, &d, yaml.WithKnownFields(), yaml.WithUniqueKeys()); err != nil && !userfile.Empty(err) {
+		line, cause := userfile.YAML(err)
+		return nil, fmt.Errorf("cannot be read: line %d: %s; the keys are name, description, parameters, command, timeout, read_only, network and sandbox", line, cause)
 	}
 	if d.Parameters == nil {
 		d.Parameters = map[string]any{"type": "object", "properties": map[string]any{}, "additionalProperties": false}
@@ -54,7 +56,8 @@ func parse(name string, data []byte) (*remembered, error) {
 	}
 	schema := new(jsonschema.Schema)
 	if err := json.Unmarshal(text, schema); err != nil {
-		return nil, fmt.Errorf("parameters: %w", err)
+		_, cause := userfile.JSONCause(err)
+		return nil, fmt.Errorf("parameters: %s; write a JSON schema", cause)
 	}
 	switch {
 	case d.Name != "" && d.Name != name:
@@ -82,15 +85,6 @@ func parse(name string, data []byte) (*remembered, error) {
 		return nil, err
 	}
 	return r, nil
-}
-
-// plain shortens what the YAML library says to what it found.
-func plain(err error) error {
-	var all *yaml.LoadErrors
-	if errors.As(err, &all) && len(all.Errors) > 0 {
-		return all.Errors[0]
-	}
-	return err
 }
 
 // placeholder stands for an argument: {{name}}.

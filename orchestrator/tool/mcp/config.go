@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"anamnesis/knowledge_base/userfile"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/tool"
 )
@@ -81,6 +82,8 @@ type configFile struct {
 	Servers map[string]json.RawMessage `json:"mcpServers"`
 }
 
+const configRemedy = `write {"mcpServers": {"NAME": {"command": …}}}`
+
 var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$`)
 
 // Load reads the servers of a file, sorted by name. A file that is not there
@@ -88,12 +91,12 @@ var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$`)
 // own file it is, empty for the person's.
 func Load(path, project string) ([]Server, error) {
 	data, err := readConfig(path)
-	if err != nil || data == nil {
+	if err != nil || len(bytes.TrimSpace(data)) == 0 {
 		return nil, err
 	}
 	var file configFile
 	if err := json.Unmarshal(data, &file); err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, userfile.JSON(path, data, nil, err, configRemedy)
 	}
 	if len(file.Servers) > maxServers {
 		return nil, fmt.Errorf("read %s: %d servers, at most %d are possible", path, len(file.Servers), maxServers)
@@ -103,11 +106,13 @@ func Load(path, project string) ([]Server, error) {
 		s := Server{}
 		fault := json.Unmarshal(file.Servers[name], &s)
 		s.Name, s.Project = name, project
-		if fault == nil {
-			fault = s.Check()
+		if fault != nil {
+			fault = userfile.JSON(path, data, file.Servers[name], fault, "correct the entry or remove it")
+		} else if fault = s.Check(); fault != nil {
+			fault = fmt.Errorf("%w (%s)", fault, path)
 		}
 		if fault != nil {
-			s.Name, s.Fault = oneLine(name), fmt.Errorf("%w (%s)", fault, path)
+			s.Name, s.Fault = oneLine(name), fault
 		}
 		servers = append(servers, s)
 	}
@@ -335,13 +340,13 @@ func edit(path string, change func(map[string]json.RawMessage) error) error {
 	file := make(map[string]json.RawMessage)
 	if len(bytes.TrimSpace(data)) > 0 {
 		if err := json.Unmarshal(data, &file); err != nil {
-			return fmt.Errorf("read %s: %w", path, err)
+			return userfile.JSON(path, data, nil, err, configRemedy)
 		}
 	}
 	servers := make(map[string]json.RawMessage)
 	if raw, ok := file["mcpServers"]; ok {
 		if err := json.Unmarshal(raw, &servers); err != nil {
-			return fmt.Errorf("read %s: mcpServers: %w", path, err)
+			return userfile.JSON(path, data, raw, err, configRemedy)
 		}
 	}
 	if err := change(servers); err != nil {
