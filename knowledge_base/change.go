@@ -47,6 +47,9 @@ type intent struct {
 	// Of a sync: the remote's commit, and whether the branch only moves to it.
 	Theirs  string `json:"theirs,omitempty"`
 	Forward bool   `json:"forward,omitempty"`
+	// Of a redaction: the mark of the rewritten history it belongs to. Without that
+	// it is not carried out.
+	Mark string `json:"mark,omitempty"`
 
 	path string // where it stands
 }
@@ -218,8 +221,14 @@ func (s *Store) openHistory() (err error) {
 // what waits for it.
 func (s *Store) endPending() error {
 	s.histErr = nil
+	if err := history.Settle(s.dir); err != nil {
+		return err
+	}
 	pending, err := s.intents()
 	if err != nil {
+		return err
+	}
+	if pending, err = s.endRedactions(pending); err != nil {
 		return err
 	}
 	for i := range pending {
@@ -273,7 +282,7 @@ func (s *Store) intents() ([]intent, error) {
 // others within the folder.
 func (in *intent) safe() bool {
 	return !slices.ContainsFunc(in.Files, func(f intentFile) bool {
-		return !isCardFile(f.Path) && (in.Theirs == "" || !filepath.IsLocal(f.Path) || strings.HasPrefix(f.Path, "."))
+		return !isCardFile(f.Path) && (in.Theirs == "" && in.Mark == "" || !filepath.IsLocal(f.Path) || strings.HasPrefix(f.Path, "."))
 	})
 }
 

@@ -73,7 +73,7 @@ func (s *Store) exportCard(to string, e *Entry) error {
 	}
 	month := filepath.Join(to, filepath.Base(filepath.Dir(e.Path)))
 	if len(markers) > 0 {
-		s.notice("card %s: %s in the export; the folder still has it: take it out of the card's file, and rotate it", e.ID, replaced(markers))
+		s.notice("card %s: %s in the export; the folder still has it: rotate it, and run 'anamnesis kb redact'", e.ID, replaced(markers))
 		e.Topic, e.Path = c.Topic, filepath.Join(month, fileName(c.Topic, c.ID))
 	}
 	if err := os.MkdirAll(month, 0o755); err != nil {

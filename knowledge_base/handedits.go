@@ -128,7 +128,7 @@ func (s *Store) leaveSecrets(edits map[string][]byte) (found bool) {
 		if s.redactText(path+"\n"+string(data), &markers); len(markers) > 0 {
 			delete(edits, path)
 			found = true
-			s.notice("%s holds a secret (%s) and is kept out of the history; take it out of the file", s.redactText(path, &markers), markers[0])
+			s.notice("%s holds a secret (%s) and is kept out of the history; take it out of the file, or run 'anamnesis kb redact'", s.redactText(path, &markers), markers[0])
 		}
 	}
 	return found

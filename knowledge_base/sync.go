@@ -114,6 +114,7 @@ func (s *Store) takeIn(ctx context.Context, theirs string, out *Synced) error {
 		if reserved(side.Path) {
 			return fmt.Errorf("%s: %w", side.Path, ErrReserved)
 		}
+		s.redactSide(&side, &in)
 		if err := s.mergeSide(side, &in, out); err != nil {
 			return err
 		}
@@ -136,6 +137,26 @@ func (s *Store) takeIn(ctx context.Context, theirs string, out *Synced) error {
 		return err
 	}
 	return s.load(ctx, nil)
+}
+
+// redactSide takes the secrets out of what a remote brings. The commits that it
+// brings hold them still.
+func (s *Store) redactSide(side *history.Side, in *intent) {
+	if s.opts.Redact == nil || side.Theirs == nil || side.OursBlob == side.TheirsBlob {
+		return
+	}
+	b := s.scrubber()
+	b.Blob(side.Path, side.Theirs)
+	to := b.path(side.Path)
+	clean, kinds := b.Blob(side.Path, side.Theirs)
+	if len(kinds) == 0 && to == side.Path {
+		return
+	}
+	s.notice("%s: the remote brings a secret (%s), replaced in the file; the remote's commits hold it: rotate it, and run 'anamnesis kb redact'", to, strings.Join(kinds, ", "))
+	in.Forward, side.Theirs = false, clean
+	if to != side.Path {
+		*side = history.Side{Path: to, Theirs: clean, TheirsBlob: side.TheirsBlob}
+	}
 }
 
 // mergeSide decides about one file that changed there.

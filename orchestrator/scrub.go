@@ -58,10 +58,11 @@ func (s *Scrubber) Close() error { return s.vault.close() }
 
 // CardRedaction takes secrets out of cards. The markers are made with a key that
 // is kept beside the tasks, made when the first secret is found; where it cannot
-// be kept they are this process's own.
-func (h Home) CardRedaction(secrets []redact.Secret) func(text string) (redacted string, markers []string) {
-	found := redact.New(nil, secrets)
-	keyed := sync.OnceValue(func() *redact.Redactor { return redact.New(h.cardKey(), secrets) })
+// be kept they are this process's own. What is recognised is added to learned and
+// found in other forms from then on; nil: it is not.
+func (h Home) CardRedaction(secrets []redact.Secret, learned *redact.Learned) func(text string) (redacted string, markers []string) {
+	found := redact.NewLearning(nil, secrets, learned)
+	keyed := sync.OnceValue(func() *redact.Redactor { return redact.NewLearning(h.cardKey(), secrets, learned) })
 	return func(text string) (string, []string) {
 		if _, any := found.Text(text); len(any) == 0 {
 			return text, nil

@@ -34,7 +34,7 @@ func (a *app) kbCommand() *cobra.Command {
 	cmd.AddCommand(a.kbAddCommand(&dir), a.kbSearchCommand(&dir), a.kbListCommand(&dir),
 		a.kbShowCommand(&dir), a.kbEditCommand(&dir), a.kbReviewCommand(&dir), a.kbHistoryCommand(&dir), a.kbStatsCommand(&dir), a.kbRebuildCommand(&dir), a.kbEvalCommand())
 	cmd.AddCommand(a.kbDecideCommands(&dir)...)
-	cmd.AddCommand(a.kbImportCommand(&dir), a.kbExportCommand(&dir), a.kbSyncCommand(&dir))
+	cmd.AddCommand(a.kbImportCommand(&dir), a.kbExportCommand(&dir), a.kbSyncCommand(&dir), a.kbRedactCommand(&dir))
 	return cmd
 }
 
@@ -119,7 +119,7 @@ func (a *app) kbOptions() (*knowledgebase.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &knowledgebase.Options{Embedder: embedder, Redact: home.CardRedaction(a.secrets(nil)),
+	o := &knowledgebase.Options{Embedder: embedder, Redact: home.CardRedaction(a.secrets(nil), nil),
 		Notice: func(line string) { fmt.Fprintf(a.stderr, "anamnesis: %s\n", view.Clean(line)) }}
 	if isTerminal(a.stderr) {
 		p := &progressLine{out: a.stderr, now: time.Now}

@@ -153,6 +153,8 @@ above 1 MiB does not arrive.`,
 			switch {
 			case errors.Is(err, history.ErrNoGit):
 				return usageError("%w; install git", err)
+			case errors.Is(err, history.ErrReplaced):
+				return &exitError{exitRefused, fmt.Errorf("%w; 'kb redact' removed secrets from it: replace it there with '%s', or name a new remote", err, pushCommand(store, remote, store.Branch()))}
 			case errors.Is(err, knowledgebase.ErrBothChanged), errors.Is(err, history.ErrBusy), errors.Is(err, history.ErrRejected),
 				errors.Is(err, history.ErrTooMuch), errors.Is(err, knowledgebase.ErrReserved):
 				return &exitError{exitRefused, err}

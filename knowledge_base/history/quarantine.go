@@ -195,6 +195,9 @@ func (q *quarantine) fetch(ctx context.Context, branch string) error {
 	if err != nil {
 		return err
 	}
+	if err := q.refuseReplaced(ctx, in); err != nil {
+		return err
+	}
 	packs, err := filepath.Glob(filepath.Join(q.dir, "objects", "pack", "*.pack"))
 	if err != nil || len(packs) == 0 {
 		return err
@@ -226,6 +229,28 @@ func (q *quarantine) fetch(ctx context.Context, branch string) error {
 		}
 	}
 	return q.takeOver(ctx, packs, keep.String(), left)
+}
+
+// refuseReplaced refuses a history with a commit that a rewrite replaced here.
+func (q *quarantine) refuseReplaced(ctx context.Context, in string) error {
+	replaced, err := q.r.readReplaced()
+	if err != nil || len(replaced) == 0 {
+		return err
+	}
+	args := []string{"rev-list", in}
+	if _, err := os.Lstat(filepath.Join(q.dir, "refs", "heads", "have")); err == nil {
+		args = append(args, "--not", "refs/heads/have")
+	}
+	ids, err := q.run(ctx, nil, args...)
+	if err != nil {
+		return err
+	}
+	for id := range strings.Lines(ids) {
+		if id = strings.TrimSpace(id); replaced[id] {
+			return fmt.Errorf("%w: commit %s", ErrReplaced, id)
+		}
+	}
+	return nil
 }
 
 // total counts what is kept.

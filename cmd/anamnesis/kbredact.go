@@ -1,0 +1,149 @@
+//go:build unix
+
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/history"
+	"anamnesis/opstream/redact"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) kbRedactCommand(dir *string) *cobra.Command {
+	var asJSON, yes bool
+	cmd := &cobra.Command{
+		Use:   "redact",
+		Short: "Remove secrets from the cards' files and from the folder's git history",
+		Long: `List the secrets in the folder's files, names and git history, by place and kind and never as they are, and remove them
+once you agree: markers take their place, and the folder's repository is rewritten. Authors, dates, messages and the order of
+commits stay; commits that held a secret, and those after them, get other ids. Objects that no branch or tag leads to,
+git's reflogs and older stashes are removed. Without a terminal nothing is changed unless --yes is given.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := a.kbOptions()
+			if err != nil {
+				return err
+			}
+			home, err := a.home()
+			if err != nil {
+				return err
+			}
+			o.Redact = home.CardRedaction(a.secrets(nil), new(redact.Learned))
+			store, err := a.openKBWith(*dir, false, o)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			found, err := store.FindSecrets(cmd.Context())
+			if err != nil {
+				return kbRedactError(err)
+			}
+			if !asJSON {
+				if err := a.printSecrets(found); err != nil {
+					return err
+				}
+			}
+			if found.Any() && (yes || !asJSON && a.interactive()) {
+				if err := a.confirm(cmd.Context(), "kb redact", "Remove them?", yes); err != nil {
+					return err
+				}
+				if found, err = store.RemoveSecrets(cmd.Context()); err != nil {
+					return kbRedactError(err)
+				}
+			}
+			if asJSON {
+				return a.printJSON(found)
+			}
+			return a.printRemoved(store, found)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&yes, "yes", false, "remove them without asking")
+	return cmd
+}
+
+func kbRedactError(err error) error {
+	if errors.Is(err, history.ErrBusy) {
+		return &exitError{exitRefused, err}
+	}
+	return kbError(err)
+}
+
+// printSecrets lists the places.
+func (a *app) printSecrets(found *knowledgebase.Secrets) error {
+	for _, p := range found.Files {
+		if _, err := fmt.Fprintf(a.stdout, "file     %s: %s\n", shownPath(p.Path), strings.Join(p.Kinds, ", ")); err != nil {
+			return err
+		}
+	}
+	for _, p := range found.History {
+		where := counted(p.Commits, "commit")
+		switch {
+		case p.Path == history.Unreachable:
+			where = counted(p.Commits, "object")
+		case p.Commits == 0:
+			where = "staged"
+		}
+		if _, err := fmt.Fprintf(a.stdout, "history  %s: %s; %s\n", shownPath(p.Path), strings.Join(p.Kinds, ", "), where); err != nil {
+			return err
+		}
+	}
+	for _, p := range found.Unread {
+		fmt.Fprintf(a.stderr, "anamnesis: %s is too long or no text, and stays as it is\n", shownPath(p))
+	}
+	return nil
+}
+
+// printRemoved says what was done, and what is left to do.
+func (a *app) printRemoved(store *knowledgebase.Store, found *knowledgebase.Secrets) error {
+	text := "no secrets found"
+	switch {
+	case found.Done:
+		text = fmt.Sprintf("removed from %s; %d of %s replaced; rotate each secret: it was stored in the clear", counted(len(found.Files), "file"), found.Changed, counted(found.Commits, "commit"))
+	case found.Any():
+		text = fmt.Sprintf("nothing was changed: 'anamnesis kb redact --yes' removes them and replaces %d of %s", found.Changed, counted(found.Commits, "commit"))
+	}
+	if _, err := fmt.Fprintln(a.stdout, text); err != nil || !found.Done {
+		return err
+	}
+	if store.InProject() {
+		fmt.Fprintln(a.stderr, "anamnesis: the project's own git history was not looked at: rotate the secret, and rewrite that history with 'git filter-repo'")
+	}
+	for _, remote := range found.Remotes {
+		fmt.Fprintf(a.stderr, "anamnesis: %s may have the old history, which 'kb sync' refuses from now on: replace it with '%s', or recreate the remote\n",
+			cmp.Or(remote, "a remote"), pushCommand(store, remote, found.Branch))
+	}
+	return nil
+}
+
+// pushCommand is how a user replaces a remote's history.
+func pushCommand(store *knowledgebase.Store, remote, branch string) string {
+	dir := store.Dir()
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	return fmt.Sprintf("git -C %s push --force %s %s", shellWord(dir), shellWord(cmp.Or(remote, "ADDRESS")), shellWord(cmp.Or(branch, "main")))
+}
+
+// counted gives "1 file", "2 files".
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// shellWord quotes a word for a shell where that is needed.
+func shellWord(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@%=") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,421 @@
+package history
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/format/index"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+	"github.com/go-git/go-git/v5/storage/memory"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// replacedFile lists in .git, a line each, the commits that rewrites replaced
+	// and the marks of the rewrites.
+	replacedFile = "anamnesis-replaced"
+	// rewrittenDir is a rewritten repository that takes the place of .git, or the
+	// old one afterwards; beforeDir is the old one where the two cannot be exchanged.
+	rewrittenDir = ".git-redacted"
+	beforeDir    = ".git-replaced"
+	makingDir    = ".git-redacting"
+
+	packBatchBytes = 64 << 20
+	packWindow     = 10
+)
+
+// ErrReplaced is returned by Fetch for a history with commits that a rewrite
+// replaced here.
+var ErrReplaced = errors.New("the remote has the history that was replaced here")
+
+// Rewrite is a rewritten repository beside the folder's, durable, which Switch
+// puts in its place.
+type Rewrite struct {
+	*Survey
+	r       *Repo
+	tips    []*plumbing.Reference
+	release func()
+}
+
+// Rewrite makes one. mark names it: [Repo.HasMark] says whether it took place.
+// The index is locked until Switch or Drop. What nothing leads to, git's reflogs
+// and older stashes are left behind. It is an [ErrBusy] in the middle of a merge
+// and the like.
+func (r *Repo) Rewrite(ctx context.Context, scrub Scrub, mark string) (*Rewrite, error) {
+	r.reopen()
+	if err := r.Ready(); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"shallow", "worktrees"} {
+		if _, err := os.Lstat(filepath.Join(r.git, name)); err == nil {
+			return nil, fmt.Errorf("%w: %s is shallow or has linked worktrees; run 'git fetch --unshallow' or 'git worktree remove' there first", ErrBusy, r.dir)
+		}
+	}
+	if err := Settle(r.dir); err != nil {
+		return nil, err
+	}
+	// Before the lock: with it Settle knows a lock of a dead rewrite.
+	if err := os.Mkdir(filepath.Join(r.dir, makingDir), dirMode); err != nil {
+		return nil, err
+	}
+	release, err := r.lock()
+	if err != nil {
+		return nil, errors.Join(err, Settle(r.dir))
+	}
+	rw := &Rewrite{r: r, release: release}
+	if err := rw.make(ctx, scrub, mark); err != nil {
+		rw.Drop()
+		return nil, fmt.Errorf("rewrite the history of %s: %w", r.dir, err)
+	}
+	return rw, nil
+}
+
+func (rw *Rewrite) make(ctx context.Context, scrub Scrub, mark string) error {
+	r, making := rw.r, filepath.Join(rw.r.dir, makingDir)
+	if err := copyRest(r.git, making); err != nil {
+		return err
+	}
+	to := &packer{st: filesystem.NewStorage(osfs.New(making), cache.NewObjectLRU(objectCacheBytes)), done: map[plumbing.Hash]bool{}}
+	w, err := r.rewriter(ctx, scrub, to)
+	if err != nil {
+		return err
+	}
+	if err := to.flush(); err != nil {
+		return err
+	}
+	rw.Survey, rw.tips = w.survey(), w.tips
+	made := &Repo{dir: r.dir, git: making}
+	if err := w.writeRefs(made); err != nil {
+		return err
+	}
+	if err := w.writeIndex(made); err != nil {
+		return err
+	}
+	replaced, err := r.readReplaced()
+	if err != nil {
+		return err
+	}
+	for was, is := range w.commits {
+		if was != is {
+			replaced[was.String()] = true
+		}
+		delete(replaced, is.String())
+	}
+	replaced[mark] = true
+	if err := made.replace(filepath.Join(making, replacedFile), []byte(strings.Join(slices.Sorted(maps.Keys(replaced)), "\n")+"\n")); err != nil {
+		return err
+	}
+	if err := syncTree(making); err != nil {
+		return err
+	}
+	if err := os.Rename(making, filepath.Join(r.dir, rewrittenDir)); err != nil {
+		return err
+	}
+	return syncDir(r.dir)
+}
+
+// HasMark reports whether the rewrite of that mark took place.
+func (r *Repo) HasMark(mark string) (bool, error) {
+	replaced, err := r.readReplaced()
+	return replaced[mark], err
+}
+
+// Remotes gives the names of the folder's remotes, and "" for one that was named
+// by its address.
+func (r *Repo) Remotes() ([]string, error) {
+	c, err := r.st.Config()
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration of %s: %w", r.git, err)
+	}
+	out := slices.Sorted(maps.Keys(c.Remotes))
+	if fetched, _ := filepath.Glob(filepath.Join(r.git, filepath.FromSlash(fetchedRefs)+"*")); len(out) == 0 && len(fetched) > 0 {
+		out = append(out, "")
+	}
+	return out, nil
+}
+
+// Tracked gives the paths of the files in git's index that are in the folder.
+func (r *Repo) Tracked() ([]string, error) {
+	idx, err := r.readIndex()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range idx.Entries {
+		if e.Mode.IsFile() && !e.SkipWorktree {
+			out = append(out, e.Name)
+		}
+	}
+	return out, nil
+}
+
+// Branch gives the current branch's short name.
+func (r *Repo) Branch() (string, error) {
+	branch, _, err := r.head()
+	return branch.Short(), err
+}
+
+// Drop removes the rewritten repository.
+func (rw *Rewrite) Drop() {
+	_ = Settle(rw.r.dir) // the next one drops what stays
+	rw.release()
+}
+
+// Switch puts the rewritten repository in the place of the old one, which is
+// removed. At no moment is there another than one of the two.
+func (rw *Rewrite) Switch() error {
+	r := rw.r
+	defer rw.release()
+	r.reopen()
+	now, err := r.tips()
+	if err != nil {
+		return err
+	}
+	if !slices.EqualFunc(now, rw.tips, func(a, b *plumbing.Reference) bool { return a.String() == b.String() }) {
+		return errors.Join(fmt.Errorf("%w: a branch of %s moved meanwhile; run it again", ErrBusy, r.dir), Settle(r.dir))
+	}
+	ready := filepath.Join(r.dir, rewrittenDir)
+	err = exchange(ready, r.git)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOTSUP) || errors.Is(err, errors.ErrUnsupported) {
+		// Between the two there is none; Settle ends it.
+		if err = os.Rename(r.git, filepath.Join(r.dir, beforeDir)); err == nil {
+			err = os.Rename(ready, r.git)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("put the rewritten repository in the place of %s: %w", r.git, err)
+	}
+	if err := syncDir(r.dir); err != nil {
+		return err
+	}
+	r.wrote = nil
+	r.reopen()
+	return Settle(r.dir)
+}
+
+// Settle ends what a dead rewrite left in a folder. The caller is the only one of
+// ours that writes there.
+func Settle(dir string) error {
+	ready, old := filepath.Join(dir, rewrittenDir), filepath.Join(dir, ".git")
+	if _, err := os.Lstat(old); errors.Is(err, fs.ErrNotExist) {
+		if err := os.Rename(ready, old); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := syncDir(dir); err != nil {
+			return err
+		}
+	}
+	for _, left := range []string{makingDir, rewrittenDir, beforeDir} {
+		left = filepath.Join(dir, left)
+		if _, err := os.Lstat(left); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		r := &Repo{dir: dir, git: old}
+		if err := r.dropDeadLock(filepath.Join(old, lockName), filepath.Join(old, "index.lock")); err != nil {
+			return err
+		}
+		if err := os.RemoveAll(left); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// packer writes objects into packs of a bounded size.
+type packer struct {
+	st    *filesystem.Storage
+	batch *memory.Storage
+	ids   []plumbing.Hash
+	size  int
+	done  map[plumbing.Hash]bool
+}
+
+func (p *packer) add(t plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
+	id := plumbing.ComputeHash(t, data)
+	if p.done[id] {
+		return id, nil
+	}
+	p.done[id] = true
+	if p.batch == nil {
+		p.batch = memory.NewStorage()
+	}
+	o := new(plumbing.MemoryObject)
+	o.SetType(t)
+	if _, err := o.Write(data); err != nil {
+		return id, err
+	}
+	if _, err := p.batch.SetEncodedObject(o); err != nil {
+		return id, err
+	}
+	p.ids, p.size = append(p.ids, id), p.size+len(data)
+	if p.size < packBatchBytes {
+		return id, nil
+	}
+	return id, p.flush()
+}
+
+func (p *packer) flush() error {
+	if len(p.ids) == 0 {
+		return nil
+	}
+	w, err := p.st.PackfileWriter()
+	if err != nil {
+		return err
+	}
+	_, err = packfile.NewEncoder(w, p.batch, false).Encode(p.ids, packWindow)
+	p.batch, p.ids, p.size = nil, nil, 0
+	return errors.Join(err, w.Close())
+}
+
+// writeRefs writes the refs as they are after the rewrite.
+func (w *rewriter) writeRefs(made *Repo) error {
+	var packed strings.Builder
+	for _, ref := range w.tips {
+		if ref.Type() == plumbing.HashReference {
+			id, ok := w.commits[ref.Hash()]
+			if !ok {
+				var err error
+				if id, err = w.object(ref.Hash()); err != nil {
+					return err
+				}
+			}
+			packed.WriteString(id.String() + " " + string(ref.Name()) + "\n")
+			continue
+		}
+		path := filepath.Join(made.git, filepath.FromSlash(string(ref.Name())))
+		if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
+			return err
+		}
+		if err := made.replace(path, []byte("ref: "+string(ref.Target())+"\n")); err != nil {
+			return err
+		}
+	}
+	if err := w.to.flush(); err != nil {
+		return err
+	}
+	return made.replace(filepath.Join(made.git, "packed-refs"), []byte(packed.String()))
+}
+
+// writeIndex writes git's index with the new ids and names: what was staged stays
+// staged.
+func (w *rewriter) writeIndex(made *Repo) error {
+	idx, err := w.r.readIndex()
+	if err != nil {
+		return err
+	}
+	for _, e := range idx.Entries {
+		ch, ok := w.files[at{e.Name, e.Hash}]
+		if now := w.renamed(e.Name); ok && ch.id != e.Hash || now != e.Name {
+			e.Name, e.Size, e.ModifiedAt, e.CreatedAt = now, 0, time.Time{}, time.Time{}
+		}
+		if ok {
+			e.Hash = ch.id
+		}
+	}
+	idx.Cache, idx.ResolveUndo, idx.EndOfIndexEntry = nil, nil, nil
+	var b bytes.Buffer
+	if err := index.NewEncoder(&b).Encode(idx); err != nil {
+		return fmt.Errorf("encode git index: %w", err)
+	}
+	return made.replace(filepath.Join(made.git, "index"), b.Bytes())
+}
+
+// derived are the parts of .git that a rewrite makes anew or leaves behind: they
+// may hold what it replaces.
+func derived(name string) bool {
+	switch name {
+	case "objects", "refs", "packed-refs", "logs", "index", "rr-cache", "lost-found", replacedFile:
+		return true
+	}
+	return name != "HEAD" && strings.HasSuffix(name, "_HEAD") || strings.HasSuffix(name, "_EDITMSG") || strings.HasSuffix(name, "_MSG") ||
+		strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, quarantinePrefix) || name == lockName
+}
+
+// copyRest makes a repository with the rest of another's .git: its
+// configuration, hooks, excludes.
+func copyRest(from, to string) error {
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
+		if err := os.MkdirAll(filepath.Join(to, filepath.FromSlash(d)), dirMode); err != nil {
+			return err
+		}
+	}
+	for _, e := range entries {
+		if derived(e.Name()) {
+			continue
+		}
+		if err := copyPath(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyPath(from, to string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		switch {
+		case d.IsDir():
+			return os.MkdirAll(target, info.Mode().Perm()|dirMode)
+		case d.Type() == fs.ModeSymlink:
+			link, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			return os.Symlink(link, target)
+		case !d.Type().IsRegular():
+			return nil
+		}
+		in, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		out, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm()|fileMode)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(out, in)
+		return errors.Join(err, out.Close())
+	})
+}
+
+// syncTree makes all that is in a folder durable.
+func syncTree(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() && !d.Type().IsRegular() {
+			return err
+		}
+		return syncDir(path)
+	})
+}
