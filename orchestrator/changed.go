@@ -93,7 +93,7 @@ func (s *State) editsAfter(stream interface {
 		if !ok {
 			return nil, fmt.Errorf("%w: op %d is no change of the world", ErrStream, seq)
 		}
-		out = append(out, worldstate.Edit{From: worldstate.ID(b.From), To: worldstate.ID(b.To), Unknown: b.By != changedByUser})
+		out = append(out, worldstate.Edit{From: worldstate.ID(b.From), Or: worldstate.ID(b.Or), To: worldstate.ID(b.To), Unknown: b.By != changedByUser})
 	}
 	return out, nil
 }
@@ -150,7 +150,7 @@ func (t *Task) see(ctx context.Context, ours bool) (worldstate.Snapshot, error) 
 	if ours || was.commit == "" || snap.Tree == was.tree {
 		by = changedByAgent
 	}
-	b, err := t.changeOf(ctx, by, was, snap)
+	b, err := t.changeOf(ctx, by, was.commit, "", snap)
 	if err != nil {
 		return snap, err
 	}
@@ -167,19 +167,51 @@ func (t *Task) author() string {
 	return changedByUser
 }
 
-// changeOf describes the change between two snapshots.
-func (t *Task) changeOf(ctx context.Context, by string, was savedWorld, snap worldstate.Snapshot) (*op.WorldChanged, error) {
-	b := &op.WorldChanged{By: by, From: string(was.commit), To: string(snap.ID), Tree: snap.Tree}
+// changeOf describes the change between two snapshots, without what equals a third,
+// or, where that is given.
+func (t *Task) changeOf(ctx context.Context, by string, was, or worldstate.ID, snap worldstate.Snapshot) (*op.WorldChanged, error) {
+	b := &op.WorldChanged{By: by, From: string(was), Or: string(or), To: string(snap.ID), Tree: snap.Tree}
 	if by == changedByAgent {
 		return b, nil
 	}
-	list, err := t.world.Diff(ctx, was.commit, snap.ID)
+	list, err := t.world.Diff(ctx, was, snap.ID)
+	if err == nil && or != "" {
+		var other []worldstate.Change
+		other, err = t.world.Diff(ctx, or, snap.ID)
+		list = inBoth(list, other)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: list what changed: %w", errUnsaved, err)
 	}
 	b.Changed, b.NChanged = firstN(paths(list), maxListed), len(list)
 	b.Notice = changedNotice(by, list)
 	return b, nil
+}
+
+// changedMeanwhile describes what somebody else changed while a jump or a restore
+// moved the files from source to target, maybe in a process that died: the paths
+// that stand as in neither. Nil: there are none. The model is told by the end of the
+// jump or the restore.
+func (t *Task) changedMeanwhile(ctx context.Context, source, target worldstate.ID, snap worldstate.Snapshot) (*op.WorldChanged, error) {
+	by := t.author()
+	if t.opts.AbandonRestore {
+		by = changedUnknown // a directory's mode may be the restore's
+	}
+	b, err := t.changeOf(ctx, by, source, target, snap)
+	if err != nil || b.NChanged == 0 {
+		return nil, err
+	}
+	b.Notice = ""
+	return b, nil
+}
+
+// inBoth gives the changes of a whose path b names, too.
+func inBoth(a, b []worldstate.Change) []worldstate.Change {
+	named := make(map[string]bool, len(b))
+	for _, c := range b {
+		named[strings.TrimSuffix(c.Path, "/")] = true
+	}
+	return slices.DeleteFunc(a, func(c worldstate.Change) bool { return !named[strings.TrimSuffix(c.Path, "/")] })
 }
 
 // postChange posts a change, of a subagent in the task's own directory to the
@@ -201,7 +233,7 @@ func (t *Task) quiet(ctx context.Context, snap worldstate.Snapshot) (*op.WorldCh
 	if t.state.Dirty || t.seen.commit == "" || t.seen.tree == snap.Tree || len(snap.Missing) > 0 || lost(snap) {
 		return nil, nil
 	}
-	return t.changeOf(ctx, t.author(), t.seen, snap)
+	return t.changeOf(ctx, t.author(), t.seen.commit, "", snap)
 }
 
 // beginCalls looks at the world before the first call of a reply that may write.

@@ -127,7 +127,7 @@ func (s *State) apply(o op.Op) error {
 
 // restored books that a person's restore of the world was done.
 func (s *State) restored(b *op.WorldRestored) {
-	if r := s.Restoring; r != nil && r.Overwrite && len(r.Paths) == 0 {
+	if r := s.Restoring; r != nil && r.Overwrite && len(r.Paths) == 0 && !b.Abandoned {
 		s.overwritten(b.ToStep)
 	}
 	s.Restoring = nil
@@ -321,7 +321,7 @@ func (s *State) jump(o op.Op) error {
 			for _, id := range s.Discarded(b.To) {
 				s.Steps.leave(id, j.Reason)
 			}
-			if j.Overwrite {
+			if j.Overwrite && !b.Abandoned {
 				s.overwritten(b.To)
 			}
 		}

@@ -345,7 +345,7 @@ func (t *Task) finishJump(ctx context.Context) error {
 		From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward,
 		Reverted: firstN(paths(changed), maxListed), NReverted: len(changed),
 		Kept: skips(firstN(kept, maxListed)), NKept: len(kept), Conflicts: j.Conflicts, NConflicts: j.NConflicts,
-		Saved: j.FromCommit,
+		Saved: j.FromCommit, Abandoned: t.opts.AbandonRestore,
 	}
 	if string(after.commit) != j.ToCommit {
 		done.Base, done.Tree = string(after.commit), after.tree
@@ -367,7 +367,7 @@ func (t *Task) finishJump(ctx context.Context) error {
 		done.Notice += fmt.Sprintf("\nEnded, because it was begun after step %d and ran in the background: %s.", j.To, list(j.Jobs, len(j.Jobs)))
 	}
 	if theirs != nil { // one write: what was seen with the jump is not seen again
-		return t.record(ctx, theirs, done)
+		return t.record(ctx, done, theirs) // in this order: done may forget the changes before it
 	}
 	return t.record(ctx, done)
 }
@@ -375,7 +375,7 @@ func (t *Task) finishJump(ctx context.Context) error {
 // moveFiles brings the files to the target of a jump, and gives what stays
 // otherwise than there.
 func (t *Task) moveFiles(ctx context.Context, j *Jumping) ([]worldstate.Skip, error) {
-	o := worldstate.PlanOptions{OverwriteEdits: j.Overwrite}
+	var o worldstate.PlanOptions // j.Overwrite covers what is in j.FromCommit
 	var err error
 	if o.Edits, err = t.kept(j.To, j.Overwrite); err != nil {
 		return nil, err
@@ -385,7 +385,7 @@ func (t *Task) moveFiles(ctx context.Context, j *Jumping) ([]worldstate.Skip, er
 		if err != nil {
 			return nil, fmt.Errorf("save the world during the jump to step %d: %w", j.To, err)
 		}
-		o.Base = worldstate.ID(j.Base)
+		o.Base = j.base()
 		if lost(source) {
 			o.Base = source.ID
 		}
@@ -409,9 +409,16 @@ func (t *Task) moveFiles(ctx context.Context, j *Jumping) ([]worldstate.Skip, er
 	}
 }
 
+// base is the snapshot since which a change counts as the user's.
+func (j *Jumping) base() worldstate.ID {
+	if j.Overwrite {
+		return worldstate.ID(j.FromCommit)
+	}
+	return worldstate.ID(cmp.Or(j.Base, j.FromCommit))
+}
+
 // afterJump saves the world as a jump left it, where that is not the target, and
-// returns what the user has changed since the jump's intent; after an abandoned
-// restore, everything that differs from the target.
+// returns what the user has changed since the jump's intent.
 func (t *Task) afterJump(ctx context.Context, j *Jumping, kept []worldstate.Skip) (savedWorld, *op.WorldChanged, error) {
 	after := savedWorld{step: j.To, commit: worldstate.ID(j.ToCommit)}
 	if len(kept) == 0 {
@@ -423,19 +430,11 @@ func (t *Task) afterJump(ctx context.Context, j *Jumping, kept []worldstate.Skip
 	if err != nil {
 		return after, nil, fmt.Errorf("save the world after the jump to step %d: %w", j.To, err)
 	}
-	was := after
 	after.commit, after.tree = s.ID, s.Tree
-	by := changedByUser
-	switch {
-	case t.opts.AbandonRestore:
-		by = changedUnknown // the restore's or the user's: a later jump keeps it
-	case j.Overwrite, !slices.ContainsFunc(kept, worldstate.Skip.Fresh):
+	if !t.opts.AbandonRestore && !slices.ContainsFunc(kept, worldstate.Skip.Fresh) {
 		return after, nil, nil
 	}
-	theirs, err := t.changeOf(ctx, by, was, s)
-	if err == nil {
-		theirs.Notice = "" // the jump's own says what stays
-	}
+	theirs, err := t.changedMeanwhile(ctx, j.base(), worldstate.ID(j.ToCommit), s)
 	return after, theirs, err
 }
 

@@ -62,7 +62,7 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 	b := resultOf(r)
 	b.Written, b.Deleted, b.Kept = len(res.Written), len(res.Deleted), firstN(skips(res.Kept), maxListed)
 	b.Notice = restoredNotice(b, t.state.Current, res)
-	return res, t.recordRestored(keep, r, b)
+	return res, t.recordRestored(keep, r, b, slices.ContainsFunc(res.Kept, worldstate.Skip.Fresh))
 }
 
 // AbandonRestore ends, for a person, a jump or a restore whose files cannot be
@@ -96,9 +96,10 @@ func (t *Task) keepEdits(ctx context.Context, step int, o *worldstate.RestoreOpt
 }
 
 // recordRestored records the end of a restore, with the world it left: what comes
-// after counts as a change. Paths that the user chose are theirs from now on. Where
-// the world cannot be saved, it counts from the snapshot before.
-func (t *Task) recordRestored(ctx context.Context, r *op.RestoreIntended, b *op.WorldRestored) error {
+// after counts as a change. Paths that the user chose are theirs from now on, and so
+// is what they changed meanwhile. Where the world cannot be saved, it counts from the
+// snapshot before.
+func (t *Task) recordRestored(ctx context.Context, r *op.RestoreIntended, b *op.WorldRestored, meanwhile bool) error {
 	s, err := t.world.Save(ctx, worldstate.SaveOptions{
 		Message: "after the user restored files", Parent: worldstate.ID(r.FromCommit), Ref: fmt.Sprintf("restored-%d", t.state.Last),
 	})
@@ -106,15 +107,19 @@ func (t *Task) recordRestored(ctx context.Context, r *op.RestoreIntended, b *op.
 		return t.record(ctx, b)
 	}
 	b.Base, b.Tree = string(s.ID), s.Tree
-	if len(r.Paths) == 0 || r.Lost {
+	var theirs *op.WorldChanged
+	switch {
+	case len(r.Paths) > 0 && !r.Lost:
+		if theirs, err = t.changeOf(ctx, changedByUser, worldstate.ID(r.FromCommit), "", s); err == nil {
+			theirs.Notice = "" // b tells
+		}
+	case b.Interrupted || meanwhile:
+		theirs, err = t.changedMeanwhile(ctx, worldstate.ID(r.FromCommit), worldstate.ID(r.ToCommit), s)
+	}
+	if err != nil || theirs == nil || theirs.NChanged == 0 {
 		return t.record(ctx, b)
 	}
-	theirs, err := t.changeOf(ctx, changedByUser, savedWorld{commit: worldstate.ID(r.FromCommit)}, s)
-	if err != nil || theirs.NChanged == 0 {
-		return t.record(ctx, b)
-	}
-	theirs.Notice = "" // b tells
-	return t.record(ctx, theirs, b)
+	return t.record(ctx, b, theirs) // in this order: b may forget the changes before it
 }
 
 // resultOf begins the result of a restore that was intended.
@@ -141,7 +146,7 @@ func (t *Task) tellRestore(ctx context.Context) error {
 	}
 	slices.Sort(res.Written)
 	b := resultOf(r)
-	b.Written, b.Deleted, b.Interrupted = len(res.Written), len(res.Deleted), true
+	b.Written, b.Deleted, b.Interrupted, b.Abandoned = len(res.Written), len(res.Deleted), true, t.opts.AbandonRestore
 	switch {
 	case errors.Is(err, worldstate.ErrNoPath): // in neither world: nothing came of it
 	case err != nil: // the store is damaged; the task goes on
@@ -149,7 +154,7 @@ func (t *Task) tellRestore(ctx context.Context) error {
 	case b.Written+b.Deleted > 0:
 		b.Notice = restoredNotice(b, t.state.Current, res)
 	}
-	return t.recordRestored(ctx, r, b)
+	return t.recordRestored(ctx, r, b, true)
 }
 
 // stepAt is the step that ended with a commit: the one a name says, the last

@@ -16,6 +16,9 @@ import (
 // follow from the two trees.
 type Edit struct {
 	From, To ID
+	// Or is a second snapshot before the change, "" for none: a path counts where To
+	// differs from both. It is the target of a restore that was moving From there.
+	Or ID
 	// Unknown: it is not known who changed the world.
 	Unknown bool
 }
@@ -48,8 +51,8 @@ func (w *World) versions(ctx context.Context, edits []Edit) (map[string]version,
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		var ends [2]*listing
-		for n, id := range []ID{e.From, e.To} {
+		var ends [3]*listing
+		for n, id := range []ID{e.From, e.To, cmp.Or(e.Or, e.From)} {
 			c, err := w.byID(id)
 			if err == nil {
 				ends[n], err = w.tree(c.tree)
@@ -59,7 +62,7 @@ func (w *World) versions(ctx context.Context, edits []Edit) (map[string]version,
 			}
 		}
 		union(ends[0], ends[1], func(path string, from, to state) {
-			if from != to {
+			if from != to && to != ends[2].at(path) {
 				last[path] = version{to, ends[1], i, e.Unknown}
 			}
 		})

@@ -245,11 +245,12 @@ type WorldSaved struct {
 // what nobody is known to have changed, is no step's: later jumps keep it. The paths
 // follow from the two commits.
 type WorldChanged struct {
-	By       string   `json:"by"`                // user | unknown | agent: of the step under way, before a wait
-	From     string   `json:"from_commit"`       // commit
-	To       string   `json:"to_commit"`         // commit
-	Tree     string   `json:"tree"`              // of To, the world id
-	Changed  []string `json:"changed,omitempty"` // at most 100 paths, sorted
+	By       string   `json:"by"`                  // user | unknown | agent: of the step under way, before a wait
+	From     string   `json:"from_commit"`         // commit
+	Or       string   `json:"or_commit,omitempty"` // commit; a path that equals it in To is not part of the change either
+	To       string   `json:"to_commit"`           // commit
+	Tree     string   `json:"tree"`                // of To, the world id
+	Changed  []string `json:"changed,omitempty"`   // at most 100 paths, sorted
 	NChanged int      `json:"n_changed"`
 	// Task is the subagent that saw it; empty: the task itself.
 	Task   string `json:"task,omitempty"`
@@ -283,6 +284,8 @@ type WorldRestored struct {
 	// Interrupted: it did not come to its end, and Written and Deleted are what
 	// was found to differ from the world before.
 	Interrupted bool `json:"interrupted,omitempty"`
+	// Abandoned: it was given up; what RestoreIntended.Overwrite was to revert stands.
+	Abandoned bool `json:"abandoned,omitempty"`
 	// Base is the snapshot since which a change counts as the person's, until the
 	// next one is taken: the world after the restore. Empty: that of the current step.
 	Base string `json:"base,omitempty"`
@@ -374,6 +377,8 @@ type JumpDone struct {
 	Kept      []Skipped `json:"kept,omitempty"` // at most 100
 	NKept     int       `json:"n_kept,omitempty"`
 	Saved     string    `json:"saved,omitempty"` // commit of the world just before
+	// Abandoned: the files were left as they were found.
+	Abandoned bool `json:"abandoned,omitempty"`
 	// Base is the commit of the world after the jump, where it is another than that
 	// of step To, and Tree its world id.
 	Base string `json:"base,omitempty"`
