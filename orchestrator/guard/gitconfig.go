@@ -40,15 +40,15 @@ var (
 	configSetting = regexp.MustCompile(`^\s*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*))?$`)
 	configComment = regexp.MustCompile(`^\s*(?:[#;].*)?$`)
 	// gitTransport begins an address whose transport is a program.
-	gitTransport = regexp.MustCompile(`^"?[A-Za-z0-9.+_-]*::`)
+	gitTransport = regexp.MustCompile(`^[A-Za-z0-9.+_-]*::`)
 )
 
-// inertConfig splits a configuration of git into the lines that stay and the
+// inert splits a configuration of git into the lines that stay and the
 // settings that do not. It takes what git itself writes: a section or a setting
 // a line. What it cannot read, or what a setting that it cannot read may go on
-// to, does not stay. A line of trusted stays whatever it says, in its section;
-// inWorld reports whether a work tree may be where a value says.
-func inertConfig(text string, trusted map[string]bool, inWorld func(string) bool) (kept string, dropped []string) {
+// to, does not stay. A trusted line stays whatever it says, in its section, as
+// long as it leads where it led.
+func (p configPlace) inert(text string) (kept string, dropped []string) {
 	var out strings.Builder
 	section, sub, readable := "", "", true
 	for line := range strings.Lines(text) {
@@ -73,7 +73,7 @@ func inertConfig(text string, trusted map[string]bool, inWorld func(string) bool
 				readable = false // whose settings follow is not known
 			}
 			dropped = append(dropped, firstRunes(strings.TrimSpace(bare)))
-		case readable && trusted[configLine(section, sub, bare)], readable && inertSetting(section, sub, strings.ToLower(m[1]), strings.TrimSpace(m[2]), inWorld):
+		case readable && p.trusts(section, sub, m, bare), readable && p.inertSetting(section, sub, strings.ToLower(m[1]), strings.TrimSpace(m[2])):
 			out.WriteString(line)
 		default:
 			name := section + "." + m[1]
@@ -86,21 +86,36 @@ func inertConfig(text string, trusted map[string]bool, inWorld func(string) bool
 	return out.String(), dropped
 }
 
-func inertSetting(section, sub, key, value string, inWorld func(string) bool) bool {
-	if strings.HasPrefix(strings.TrimLeft(value, `" `), "!") || gitTransport.MatchString(value) {
+// freeText are the inert settings whose value is a text for people, which git
+// writes in quotes and with escapes.
+const freeText = "user.name user.email author.name author.email committer.name committer.email branch.*.description core.commentchar"
+
+func (p configPlace) inertSetting(section, sub, key, value string) bool {
+	name := settingName(section, sub, key)
+	if slices.Contains(strings.Fields(freeText), name) {
+		return true
+	}
+	// What git reads differs from what is written where there are quotes,
+	// escapes and comments.
+	if strings.ContainsAny(value, "\"\\#;") || strings.HasPrefix(value, "!") || gitTransport.MatchString(value) {
 		return false
 	}
-	name := section + "." + key
-	if sub != "" {
-		name = section + ".*." + key
-	}
-	switch name {
-	case "core.worktree":
-		return inWorld(value)
-	case "submodule.*.update":
+	switch to := leadsByConfig(name, value, p.dir); {
+	case name == "core.worktree":
+		return to != "" && within(to, p.world) && isDir(to)
+	case p.inOwn(to, value):
+		return false // whose hooks no one looks at
+	case name == "submodule.*.update":
 		return slices.Contains([]string{"checkout", "rebase", "merge", "none"}, value)
 	}
 	return slices.Contains(strings.Fields(inertKeys), name) || sub == "" && slices.Contains(strings.Fields(inertSections), section)
+}
+
+func settingName(section, sub, key string) string {
+	if sub != "" {
+		return section + ".*." + key
+	}
+	return section + "." + key
 }
 
 // configLines are the settings of a configuration that somebody else wrote.

@@ -33,6 +33,9 @@ type gitFile struct {
 	Links uint64 `json:"links"`
 	Text  string `json:"text,omitempty"` // of a file, up to maxGitFileBytes; of a link, where it leads
 	Large bool   `json:"large,omitempty"`
+	// Leads is where it leads git to, without links: of a link or a file that
+	// names a git directory a path, of a configuration see configLeads.
+	Leads string `json:"leads,omitempty"`
 }
 
 // gitTree is what a world has of git: its git directories and their files of
@@ -57,8 +60,9 @@ type gitScan struct {
 // reads only those that have changed.
 type plainDir struct {
 	stamp stamp
+	git   string   // the outermost git directory around it; empty: none
 	dirs  []string // its directories
-	links []string // what it has of the name .git that is none, and links into the program's directories
+	links []string // what it has of the name .git that is none, and links
 }
 
 // stamp tells whether a directory has changed. The kernel sets the time of
@@ -81,14 +85,14 @@ func scanGit(world string, own []string, known map[string]plainDir) (gitTree, ma
 			s.skip = append(s.skip, dir)
 		}
 	}
-	err := s.walk(".")
+	err := s.walk(".", "")
 	return s.tree, s.read, err
 }
 
 // isName compares file names as a file system may that does not tell cases apart.
 func isName(e fs.DirEntry, name string) bool { return strings.EqualFold(e.Name(), name) }
 
-func (s *gitScan) walk(rel string) error {
+func (s *gitScan) walk(rel, git string) error {
 	if s.seen++; s.seen > maxGitDirs {
 		return fmt.Errorf("look for git directories in %s: more than %d directories; give commands a smaller directory, or --sandbox read-only", s.world, maxGitDirs)
 	}
@@ -96,16 +100,18 @@ func (s *gitScan) walk(rel string) error {
 	if slices.ContainsFunc(s.skip, func(dir string) bool { return within(abs, dir) }) {
 		return nil
 	}
-	d := s.list(rel, abs)
+	d := s.list(rel, abs, git)
 	for _, name := range d.links {
-		s.add(filepath.Join(rel, name))
+		if path := filepath.Join(rel, name); leads(path) || s.linkCounts(path, d.git) {
+			s.add(path)
+		}
 	}
 	for _, name := range d.dirs {
 		path := name
 		if rel != "." {
 			path = rel + "/" + name
 		}
-		if err := s.walk(path); err != nil {
+		if err := s.walk(path, d.git); err != nil {
 			return err
 		}
 	}
@@ -114,26 +120,29 @@ func (s *gitScan) walk(rel string) error {
 
 // list gives the names in a directory that count, and notes the files of a git
 // directory, which is always read.
-func (s *gitScan) list(rel, abs string) plainDir {
+func (s *gitScan) list(rel, abs, git string) plainDir {
 	var st unix.Stat_t
 	if unix.Lstat(abs, &st) != nil {
 		return plainDir{} // it went away
 	}
 	now := stamp{uint64(st.Dev), st.Ino, st.Mtim, st.Ctim}
-	if d, ok := s.known[rel]; ok && d.stamp == now {
+	if d, ok := s.known[rel]; ok && d.stamp == now && d.git == git {
 		s.read[rel] = d
 		return d
 	}
-	d := plainDir{stamp: now}
+	d := plainDir{stamp: now, git: git}
 	entries := listDir(abs)
 	for _, e := range entries {
 		if e.IsDir() {
 			d.dirs = append(d.dirs, e.Name())
-		} else if isName(e, ".git") || e.Type() == fs.ModeSymlink && s.leadsToOwn(abs, e.Name()) {
+		} else if isName(e, ".git") || e.Type() == fs.ModeSymlink {
 			d.links = append(d.links, e.Name())
 		}
 	}
 	if isGitDir(rel, entries) {
+		if git == "" {
+			d.git = rel
+		}
 		s.gitDir(rel, abs, inode(&st), entries)
 	} else if s.began.Sub(time.Unix(st.Ctim.Unix())) > settleTime {
 		s.read[rel] = d
@@ -150,33 +159,6 @@ func isGitDir(rel string, entries []fs.DirEntry) bool {
 	return strings.EqualFold(filepath.Base(rel), ".git") || has("HEAD") && (has("objects") && has("refs") || has("commondir"))
 }
 
-// leadsToOwn reports whether a link leads into one of the program's directories:
-// commands write caches and temporary files there, which are not looked through.
-func (s *gitScan) leadsToOwn(abs, name string) bool {
-	to, err := os.Readlink(filepath.Join(abs, name))
-	if !filepath.IsAbs(to) {
-		to = filepath.Join(abs, to)
-	}
-	return err == nil && slices.ContainsFunc(s.own, func(dir string) bool { return within(to, dir) })
-}
-
-// isInRepository reports whether git finds a git directory at a path, or above it.
-func isInRepository(path string) bool {
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return false
-	}
-	for dir := real; ; dir = filepath.Dir(dir) {
-		entries := listDir(dir)
-		if isGitDir(dir, entries) || slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return isName(e, ".git") }) {
-			return true
-		}
-		if dir == "/" {
-			return false
-		}
-	}
-}
-
 // gitDir notes the files of one git directory.
 func (s *gitScan) gitDir(rel, abs, inode string, entries []fs.DirEntry) {
 	s.tree.Dirs[rel] = inode
@@ -185,17 +167,10 @@ func (s *gitScan) gitDir(rel, abs, inode string, entries []fs.DirEntry) {
 		switch {
 		case isName(e, "config"), isName(e, "config.worktree"), isName(e, "commondir"):
 			s.add(path)
-		case isName(e, "hooks") && !e.IsDir():
+		case slices.Contains(gitStateDirs, strings.ToLower(e.Name())):
 			s.add(path)
-		case isName(e, "hooks"):
-			for _, hook := range listDir(filepath.Join(abs, e.Name())) {
-				if !strings.HasSuffix(hook.Name(), ".sample") { // which git never runs
-					s.add(filepath.Join(path, hook.Name()))
-				}
-			}
-		case isName(e, "rebase-merge") && e.IsDir():
 			for _, f := range listDir(filepath.Join(abs, e.Name())) {
-				if isName(f, "git-rebase-todo") {
+				if !isName(e, "hooks") || !strings.HasSuffix(f.Name(), ".sample") { // which git never runs
 					s.add(filepath.Join(path, f.Name()))
 				}
 			}
@@ -242,9 +217,7 @@ func (s *gitScan) add(rel string) {
 	case unix.S_IFLNK:
 		f.Kind = "link"
 		f.Text, _ = os.Readlink(abs)
-		if s.leadsToOwn(filepath.Dir(abs), filepath.Base(abs)) && !leads(rel) && !isInRepository(abs) {
-			return
-		}
+		f.Leads = followLinks(abs)
 	case unix.S_IFDIR: // git reads and runs none
 		return
 	case unix.S_IFREG:
@@ -255,9 +228,13 @@ func (s *gitScan) add(rel string) {
 	if f.Large {
 		what = fmt.Sprint(f.Inode, st.Size, st.Mtim, st.Ctim)
 	}
-	if leads(rel) { // where it leads to may change without it
-		what += " " + leadsTo(s.world, rel, f)
+	switch {
+	case leads(rel):
+		f.Leads = leadsTo(s.world, rel, f)
+	case isConfig(rel) && f.Kind == "file":
+		f.Leads = configLeads(f.Text, filepath.Dir(abs))
 	}
+	what += " " + f.Leads // which may change while the file does not
 	sum := sha256.Sum256([]byte(what))
 	f.Sum = hex.EncodeToString(sum[:])
 	s.tree.Files[rel] = f

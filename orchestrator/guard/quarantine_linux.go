@@ -148,8 +148,8 @@ func (q *quarantine) closed() []string {
 		}
 	}
 	for rel := range q.record.Before.Files {
-		if dir := gitDirOf(rel); dir != filepath.Dir(rel) {
-			continue // hooks are closed as a whole; a rebase that goes on writes its list
+		if !leads(rel) && !isConfig(rel) {
+			continue // hooks are closed as a whole; a rebase that goes on writes its state
 		}
 		_, own := q.record.Own[rel]
 		if _, in := q.record.Own[gitDirOf(rel)]; !own && !in {
@@ -163,7 +163,7 @@ func (q *quarantine) closed() []string {
 // gitDirOf is the git directory that a file of it lies in.
 func gitDirOf(rel string) string {
 	dir := filepath.Dir(rel)
-	if base := strings.ToLower(filepath.Base(dir)); base == "hooks" || base == "rebase-merge" {
+	if slices.Contains(gitStateDirs, strings.ToLower(filepath.Base(dir))) {
 		return filepath.Dir(dir)
 	}
 	return dir
@@ -203,36 +203,20 @@ func (q *quarantine) judge(now gitTree, rel string, f, was gitFile) verdict {
 	}
 	switch {
 	case f.Kind != "other" && leads(rel):
-		to := leadsTo(q.world, rel, f)
+		to := f.Leads
 		in, err := filepath.Rel(q.world, to)
 		_, known := now.Dirs[in]
 		given := slices.ContainsFunc(q.writable, func(dir string) bool { return within(to, dir) })
 		return verdict{move: to == "" || err != nil || !known && !given, kept: before}
 	case f.Kind != "file" || f.Large:
-	case base == "git-rebase-todo":
-		old := strings.Split(before, "\n")
-		return verdict{kept: before, move: slices.ContainsFunc(strings.Split(f.Text, "\n"), func(line string) bool {
-			return runsInRebase(line) && !slices.Contains(old, line)
-		})}
-	case base == "config" || base == "config.worktree":
-		inWorld := func(value string) bool {
-			dir := filepath.Dir(filepath.Join(q.world, rel)) + "/" + value
-			if filepath.IsAbs(value) {
-				dir = value
-			}
-			real, err := filepath.EvalSymlinks(dir)
-			return err == nil && within(real, q.world)
-		}
-		kept, dropped := inertConfig(f.Text, configLines(before), inWorld)
+	case isStateFile(rel) && !isConfig(rel):
+		return verdict{kept: before, move: !inertState(base, f.Text, before)}
+	case isConfig(rel):
+		place := configPlace{dir: filepath.Dir(filepath.Join(q.world, rel)), world: q.world, own: q.skip, trusted: configLines(before), led: was.Leads}
+		kept, dropped := place.inert(f.Text)
 		return verdict{move: len(dropped) > 0, kept: kept, dropped: dropped}
 	}
 	return verdict{move: true, kept: before}
-}
-
-// runsInRebase reports whether a line of a rebase's list runs a program.
-func runsInRebase(line string) bool {
-	word, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-	return word == "x" || word == "exec" || strings.HasPrefix(word, "exec\t") || strings.HasPrefix(word, "x\t")
 }
 
 // check compares the world with the tree before and quarantines what is new or

@@ -46,6 +46,7 @@ const use = `find . \( -name objects -o -name refs -o -name logs -o -name info -
 // wrote, whatever repository of the world they use it in; the result says what
 // was taken away, and it is kept.
 func TestQuarantine(t *testing.T) {
+	const commits = `git init -q n && cd n && for i in 1 2; do git commit -q --allow-empty -m $i; done; GIT_SEQUENCE_EDITOR='printf "break\n" >' git rebase -q -i HEAD~1 || true; `
 	rows := []attack{
 		{"commondir", `mkdir -p e/objects e/refs && cp .git/config e/config; printf '[core]\n fsmonitor = $EVIL\n' >> e/config; echo ../e > .git/commondir; cp -r .git/refs .git/objects e`},
 		{"config.worktree", `printf '[core]\n\tfsmonitor = $EVIL\n' > .git/config.worktree; git config extensions.worktreeConfig true`},
@@ -65,6 +66,16 @@ func TestQuarantine(t *testing.T) {
 		{"a directory nobody may read", `git init -q d/n && git -C d/n config core.fsmonitor '$EVIL'; chmod 500 d/n/.git; chmod 111 d`},
 		{"a rebase to be continued", `git init -q n && cd n && for i in 1 2; do git commit -q --allow-empty -m $i; done; GIT_SEQUENCE_EDITOR='printf "break\nexec $EVIL\n" >' git rebase -q -i HEAD~1 || true`},
 		{"while it goes on", `git init -q n; (setsid sh -c 'while :; do git -C n config core.fsmonitor "$EVIL"; done' &) ; until git -C n config core.fsmonitor > /dev/null; do :; done`},
+		{"a rebase's state as a link", commits + `mv .git/rebase-merge rm; echo "exec $EVIL" >> rm/git-rebase-todo; ln -s ../rm .git/rebase-merge`},
+		{"a rebase's strategy", commits + `echo /x > .git/rebase-merge/strategy; mkdir git-merge-; cp $EVIL git-merge-/x`},
+		{"a cherry-pick's options", `git init -q n && cd n && mkdir -p .git/sequencer; printf '[options]\n\tstrategy = /x\n' > .git/sequencer/opts`},
+		{"a link above a repository in a private cache", `mkdir -p "$XDG_CACHE_HOME/u"; git init -q "$XDG_CACHE_HOME/u/e" && git -C "$XDG_CACHE_HOME/u/e" config core.fsmonitor '$EVIL'; ln -s "$XDG_CACHE_HOME/u" n`},
+		{"links to a private cache, one by another", `git init -q "$XDG_CACHE_HOME/v" && git -C "$XDG_CACHE_HOME/v" config core.fsmonitor '$EVIL'; mkdir p; ln -s "$XDG_CACHE_HOME" p/c; ln -s p/c/v n`},
+		{"modules as a link", `git init -q "$XDG_CACHE_HOME/k/m" && git -C "$XDG_CACHE_HOME/k/m" config core.fsmonitor '$EVIL'; ln -s "$XDG_CACHE_HOME/k" .git/modules`},
+		{"a work tree in quotes", `git init -q n; printf '[core]\n\tworktree = "/"home\n' >> n/.git/config`},
+		{"an address in quotes", `git init -q n; printf '[remote "origin"]\n\turl = e"xt"::$EVIL\n' >> n/.git/config`},
+		{"a remote in a private cache", `git init -q --bare "$XDG_CACHE_HOME/r"; git remote add o "$XDG_CACHE_HOME/r" 2> /dev/null; git init -q n; git -C n remote add o "$XDG_CACHE_HOME/r"`},
+		{"a remote of old form", `mkdir .git/remotes .git/branches; echo "URL: $EVIL" > .git/remotes/origin; echo $EVIL > .git/branches/b`},
 	}
 	found := newBox(t, SandboxOptions{}).parts
 	needs(t, found.Namespaces && found.PIDs, "user namespaces")
@@ -108,6 +119,51 @@ func quarantined(t *testing.T, p parts, command string) box {
 		t.Errorf("git ran a program of the command: %q\n%s", o.Note, out)
 	}
 	return b
+}
+
+// TestQuarantineLinks: no link in a git directory makes the user's git write
+// what a command chose into a file outside, or another of git's.
+func TestQuarantineLinks(t *testing.T) {
+	found := newBox(t, SandboxOptions{}).parts
+	needs(t, found.Namespaces && found.PIDs, "user namespaces")
+	for _, row := range []attack{
+		{"the message of a commit", `ln -sf $OUT .git/COMMIT_EDITMSG; echo evil > .git/SQUASH_MSG; echo b >> a; git add a`},
+		{"a log", `rm -rf .git/logs/HEAD; ln -s $OUT .git/logs/HEAD; echo b >> a; git add a`},
+		{"a link to a link", `ln -sf ../l2 .git/COMMIT_EDITMSG; ln -s $OUT l2; echo evil > .git/MERGE_MSG; echo b >> a; git add a`},
+		{"a directory", `mv .git/logs l; rm l/HEAD; ln -s ../l .git/logs; ln -s $OUT l/HEAD; echo b >> a; git add a`},
+		{"in a module", `git init -q --bare .git/modules/m; ln -s $OUT .git/modules/m/FETCH_HEAD; ln -sf $OUT .git/COMMIT_EDITMSG; echo b >> a; git add a`},
+		{"git's own configuration", `ln -sf config .git/COMMIT_EDITMSG; printf '[core]\nx=evil\n' > .git/SQUASH_MSG; echo b >> a; git add a`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			b := gitBox(t, SandboxOptions{})
+			file := b.outside + "/bashrc"
+			if err := os.WriteFile(file, []byte("mine\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			out, o := b.run(t, strings.ReplaceAll(row.command, "$OUT", file))
+			if !strings.Contains(o.Note, "quarantine: ") {
+				t.Errorf("nothing was quarantined: %q\n%s", o.Note, out)
+			}
+			b.plain(t, "git commit -q > /dev/null 2>&1; git fetch -q . ; true")
+			if got := b.plain(t, "cat "+file+"; grep -h evil .git/config || true"); got != "mine\n" {
+				t.Errorf("git wrote by a link: %q, %q", got, o.Note)
+			}
+		})
+	}
+}
+
+// TestQuarantineWorktreeMoves: where a work tree leads is judged after each
+// command, also when the configuration that names it is as it was.
+func TestQuarantineWorktreeMoves(t *testing.T) {
+	b := gitBox(t, SandboxOptions{})
+	needs(t, b.parts.Namespaces, "user namespaces")
+	if _, o := b.run(t, "mkdir n.d && git init -q n && git -C n config core.worktree ../../n.d"); o.Note != "" {
+		t.Fatalf("an inert work tree was quarantined: %q", o.Note)
+	}
+	if _, o := b.run(t, "rmdir n.d && ln -s "+b.outside+" n.d"); !strings.Contains(o.Note, "core.worktree") {
+		t.Errorf("a work tree that leads out stays: %q", o.Note)
+	}
 }
 
 // TestQuarantineKeepsWork: what commands do with git goes on working, and nothing
@@ -176,11 +232,27 @@ func TestQuarantineAfterDeath(t *testing.T) {
 }
 
 func TestInertConfig(t *testing.T) {
-	inWorld := func(v string) bool { return v == "../w" }
+	base := t.TempDir()
+	for _, dir := range []string{"/w/x/.git", "/own"} {
+		if err := os.MkdirAll(base+dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../own", base+"/w/l"); err != nil {
+		t.Fatal(err)
+	}
+	place := configPlace{dir: base + "/w/x/.git", world: base + "/w", own: []string{base + "/own"}, trusted: configLines("[alias]\n\tmine = !y\n[core]\n\tworktree = ../../../own\n"),
+		led: configLeads("[core]\n\tworktree = ..\n", base+"/w/x/.git")}
 	for _, row := range []struct{ text, kept string }{
 		{"[core]\n\tbare = false\n\tfsmonitor = x\n", "[core]\n\tbare = false\n"},
-		{"[core]\n\tworktree = ../w\n", "[core]\n\tworktree = ../w\n"},
+		{"[core]\n\tworktree = ../../x\n", "[core]\n\tworktree = ../../x\n"},
 		{"[core]\n\tworktree = /home\n", "[core]\n"},
+		{"[core]\n\tworktree = ../../absent\n", "[core]\n"},
+		{"[core]\n\tworktree = \"/\"home\n", "[core]\n"},
+		{"[core]\n\tworktree = .. # x\n", "[core]\n"},
+		{"[core]\n\tworktree = ../../../own\n", "[core]\n"}, // trusted, but it led elsewhere
+		{"[remote \"o\"]\n\turl = e\"xt\"::x\n\turl = \"ext::x\"\n\turl = ../../own/r\n\turl = ../l/r\n\turl = file:///%2e%2e" + base + "/own/r\n\turl = ../other\n", "[remote \"o\"]\n\turl = ../other\n"},
+		{"[branch \"o\"]\n\tremote = " + base + "/own/r\n\tdescription = \"a;\"\n", "[branch \"o\"]\n\tdescription = \"a;\"\n"},
 		{"[remote \"o\"]\n\turl = https://h/r\n\tfetch = +refs/*:refs/*\n\tuploadpack = x\n", "[remote \"o\"]\n\turl = https://h/r\n\tfetch = +refs/*:refs/*\n"},
 		{"[remote \"o\"]\n\turl = ext::sh -c x\n", "[remote \"o\"]\n"},
 		{"[submodule \"s\"]\n\tupdate = !x\n\turl = ../u\n", "[submodule \"s\"]\n\turl = ../u\n"},
@@ -193,7 +265,7 @@ func TestInertConfig(t *testing.T) {
 		{"[alias]\n\tmine = !y\n\tother = !y\n", "[alias]\n\tmine = !y\n"},
 		{"# a comment\n; another\n\n", "# a comment\n; another\n\n"},
 	} {
-		kept, dropped := inertConfig(row.text, configLines("[alias]\n\tmine = !y\n"), inWorld)
+		kept, dropped := place.inert(row.text)
 		if kept != row.kept || (len(dropped) > 0) != (kept != row.text) {
 			t.Errorf("%q: kept %q, dropped %q; want %q", row.text, kept, dropped, row.kept)
 		}

@@ -1,0 +1,190 @@
+package guard
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// configPlace is what decides whether a configuration of git is inert, apart
+// from its text.
+type configPlace struct {
+	dir     string // the git directory it lies in
+	world   string
+	own     []string        // the program's directories, where commands may have a repository with hooks
+	trusted map[string]bool // the settings that somebody else wrote; see configLines
+	led     string          // where those led; see configLeads
+}
+
+// trusts reports whether somebody else wrote a line, which still leads where it led.
+func (p configPlace) trusts(section, sub string, m []string, line string) bool {
+	to := leadEntry(settingName(section, sub, strings.ToLower(m[1])), strings.TrimSpace(m[2]), p.dir)
+	return p.trusted[configLine(section, sub, line)] && strings.Contains(p.led, to)
+}
+
+// configLeads tells where a configuration leads git to: an entry for each
+// setting that names a path.
+func configLeads(text, dir string) string {
+	var out strings.Builder
+	section, sub := "", ""
+	for line := range strings.Lines(text) {
+		bare := strings.TrimRight(line, "\r\n")
+		if m := configSection.FindStringSubmatch(bare); m != nil {
+			section, sub = strings.ToLower(m[1]), m[2]
+		} else if m := configSetting.FindStringSubmatch(bare); m != nil {
+			out.WriteString(leadEntry(settingName(section, sub, strings.ToLower(m[1])), strings.TrimSpace(m[2]), dir))
+		}
+	}
+	return out.String()
+}
+
+func leadEntry(name, value, dir string) string {
+	if to := leadsByConfig(name, value, dir); to != "" {
+		return fmt.Sprintf("%s %q %q\n", name, value, to)
+	}
+	return ""
+}
+
+// leadsByConfig is the path, without links, that a setting of a git directory
+// leads git to; empty where it leads to none.
+func leadsByConfig(name, value, dir string) string {
+	switch name {
+	case "core.worktree":
+	case "remote.*.url", "remote.*.pushurl", "remote.pushdefault", "submodule.*.url", "branch.*.remote", "branch.*.pushremote":
+		dir = filepath.Dir(dir) // the work tree, which git is in when it reads a path
+		if path, ok := strings.CutPrefix(value, "file://"); ok {
+			var err error
+			if value, err = url.PathUnescape(path); err != nil {
+				value = path
+			}
+		}
+		if strings.Contains(value, "://") || !strings.Contains(value, "/") {
+			return ""
+		}
+	default:
+		return ""
+	}
+	if !filepath.IsAbs(value) {
+		value = dir + "/" + value // a link on the way counts before ".."
+	}
+	return followLinks(value)
+}
+
+// inOwn reports whether a path, or a relative one from any directory above, lies
+// in one of the program's directories.
+func (p configPlace) inOwn(to, value string) bool {
+	own := func(path string) bool {
+		return slices.ContainsFunc(p.own, func(dir string) bool { return within(path, dir) })
+	}
+	if to == "" || own(to) {
+		return to != ""
+	}
+	rest, up := filepath.Clean(value), false
+	for strings.HasPrefix(rest, "../") {
+		rest, up = rest[3:], true
+	}
+	for dir := p.dir; up && dir != "/"; dir = filepath.Dir(dir) { // the work tree may be anywhere
+		if own(followLinks(filepath.Dir(dir) + "/" + rest)) {
+			return true
+		}
+	}
+	return false
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// maxLinks is how many links the kernel follows in one path.
+const maxLinks = 40
+
+// followLinks follows all links of an absolute path, component by component. From
+// where nothing is, the names count as they are; empty: the links never end.
+func followLinks(path string) string {
+	real, rest, links := "/", strings.Split(path, "/"), 0
+	for len(rest) > 0 {
+		name := rest[0]
+		rest = rest[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			real = filepath.Dir(real)
+			continue
+		}
+		next := filepath.Join(real, name)
+		to, err := os.Readlink(next)
+		if err != nil {
+			real = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return ""
+		}
+		if filepath.IsAbs(to) {
+			real = "/"
+		}
+		rest = slices.Concat(strings.Split(to, "/"), rest)
+	}
+	return real
+}
+
+// isConfig reports whether a file is a configuration of a git directory.
+func isConfig(rel string) bool {
+	base := strings.ToLower(filepath.Base(rel))
+	return base == "config" || base == "config.worktree"
+}
+
+// gitStateDirs are the directories of a git directory whose files git runs, or
+// which tell it what to run: its hooks, the state of an operation that stopped,
+// and addresses of remotes in their old form.
+var gitStateDirs = []string{"hooks", "rebase-merge", "rebase-apply", "sequencer", "remotes", "branches"}
+
+// isStateFile reports whether a file lies in one of gitStateDirs.
+func isStateFile(rel string) bool {
+	return slices.Contains(gitStateDirs, strings.ToLower(filepath.Base(filepath.Dir(rel))))
+}
+
+var (
+	// inertStates are the files of a stopped operation that name no program.
+	inertStates = regexp.MustCompile(`^(abort-safety|allow_rerere_autoupdate|amend|amend-type|applying|author-script|autostash|cdate_is_adate|current-fixups|` +
+		`current-commit|dirtyindex|drop_redundant_commits|end|final-commit|git-rebase-todo\.backup\.lock|gpg_sign_opt|head|head-name|ignore_date|info|interactive|keep|` +
+		`keep_redundant_commits|last|message|message-fixup|message-squash|messageid|msg|msgnum|next|no-reschedule-failed-exec|onto|orig-head|original-commit|` +
+		`patch|patch-merge-index|quiet|quoted-cr|rebased-patches|rebasing|refs-to-delete|reschedule-failed-exec|rewritten|rewritten-list|rewritten-pending|scissors|` +
+		`sign|signoff|squash-onto|stopped-sha|strategy_opts|threeway|trailer|update-refs|utf8|verbose|write-backup|[0-9]+)$`)
+	inertStrategy = regexp.MustCompile(`^\s*(recursive|ort|resolve|octopus|ours|subtree)?\s*$`)
+	inertOption   = regexp.MustCompile(`^\s*(\[options\]|(strategy)\s*=\s*(recursive|ort|resolve|octopus|ours|subtree)|(no-commit|edit|allow-empty|allow-empty-message|drop-redundant-commits|` +
+		`keep-redundant-commits|signoff|record-origin|allow-ff|mainline|gpg-sign|strategy-option|allow-rerere-auto|default-msg-cleanup)\s*=\s*[A-Za-z0-9=:+ _-]*)?\s*$`)
+	inertApply = regexp.MustCompile(`^\s*('(-C[0-9]+|-p[0-9]+|--reject|--ignore-whitespace|--ignore-space-change|--whitespace=[a-z-]+|--(directory|exclude|include)=[^']*)'\s*)*$`)
+)
+
+// inertState reports whether a file of a stopped operation, or of
+// gitStateDirs, makes git run nothing. What it was before counts as the user's.
+func inertState(base, text, before string) bool {
+	old := strings.Split(before, "\n")
+	lines := func(inert func(string) bool) bool {
+		return !slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool { return !inert(line) && !slices.Contains(old, line) })
+	}
+	switch base {
+	case "git-rebase-todo", "git-rebase-todo.backup", "done", "todo", "dropped":
+		return lines(func(line string) bool { return !runsInRebase(line) })
+	case "strategy":
+		return inertStrategy.MatchString(text)
+	case "opts":
+		return lines(inertOption.MatchString)
+	case "apply-opt":
+		return inertApply.MatchString(text)
+	}
+	return inertStates.MatchString(base)
+}
+
+// runsInRebase reports whether a line of a rebase's list runs a program.
+func runsInRebase(line string) bool {
+	word, _, _ := strings.Cut(strings.ReplaceAll(strings.TrimSpace(line), "\t", " "), " ")
+	return word == "x" || word == "exec"
+}

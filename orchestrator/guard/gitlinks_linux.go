@@ -1,0 +1,78 @@
+package guard
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// linkCounts reports whether git could be made to run a program by a link. In a
+// git directory every link can: git writes by it where it leads, and takes a
+// directory for its own; only a reference may be one. Elsewhere a link can that
+// leads into one of the program's directories, which commands write and nobody
+// looks through, where git finds a repository.
+func (s *gitScan) linkCounts(rel, git string) bool {
+	abs := filepath.Join(s.world, rel)
+	if git != "" {
+		to, err := os.Readlink(abs)
+		return err == nil && (!strings.HasPrefix(to, "refs/") || strings.Contains(to, ".."))
+	}
+	fd, err := unix.Open(abs, unix.O_PATH|unix.O_CLOEXEC, 0) // it follows all links, and costs little
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		real = followLinks(abs)
+	}
+	return slices.ContainsFunc(s.own, func(dir string) bool { return within(real, dir) }) && (isInRepository(real) || s.holdsRepository(real))
+}
+
+// isInRepository reports whether git finds a git directory at a path without
+// links, or above it.
+func isInRepository(real string) bool {
+	for dir := real; ; dir = filepath.Dir(dir) {
+		if isRepository(dir) {
+			return true
+		}
+		if dir == "/" {
+			return false
+		}
+	}
+}
+
+func isRepository(dir string) bool {
+	entries := listDir(dir)
+	for _, e := range entries {
+		if isName(e, ".git") {
+			return true
+		}
+	}
+	return isGitDir(dir, entries)
+}
+
+// holdsRepository reports whether there is a git directory below a path. Beyond
+// maxGitDirs there may be one.
+func (s *gitScan) holdsRepository(dir string) bool {
+	if s.seen++; s.seen > maxGitDirs {
+		return true
+	}
+	var st unix.Stat_t
+	if unix.Lstat(dir, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return false
+	}
+	if isRepository(dir) {
+		return true
+	}
+	for _, e := range listDir(dir) {
+		if e.IsDir() && s.holdsRepository(filepath.Join(dir, e.Name())) {
+			return true
+		}
+	}
+	return false
+}
