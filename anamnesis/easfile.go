@@ -247,5 +247,3 @@ func (f tableFile) mapping(n *yaml.Node, known ...string) (map[string]*yaml.Node
 	}
 	return fields, nil
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

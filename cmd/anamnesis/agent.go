@@ -61,7 +61,14 @@ func (a *app) homeFault(err error) error {
 		return err
 	}
 	for _, cause := range []error{syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOTDIR} {
-		in := func(root string) bool { return fault.Path == root || strings.HasPrefix(fault.Path, root+"/") }
+		in := func(root string) bool {
+			rest, ok := strings.CutPrefix(fault.Path, root+"/")
+			if first, _, _ := strings.Cut(rest, "/"); ok && cause == syscall.ENOTDIR {
+				info, err := os.Stat(filepath.Join(root, first))
+				return err != nil || !info.IsDir() // or else something deep within is damaged
+			}
+			return ok || fault.Path == root
+		}
 		if errors.Is(fault.Err, cause) && slices.ContainsFunc(h.Roots(), in) {
 			return usageError("%w; %s", err, homeRemedy)
 		}

@@ -235,10 +235,19 @@ func TestReadOnlyHome(t *testing.T) {
 	plainlyRefused(t, map[string]string{"ANAMNESIS_HOME": disk + "/home", "HOME": dir})
 }
 
-// again runs the calling test in a process with these attributes.
+// again runs the calling test in a process with these attributes, from a copy of the
+// program that another user may read.
 func again(t *testing.T, attr *syscall.SysProcAttr) {
 	t.Helper()
-	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
+	program, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "anamnesis.test")
+	if err := os.WriteFile(path, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "-test.run=^"+t.Name()+"$")
 	cmd.Dir, cmd.SysProcAttr = os.TempDir(), attr
 	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("PASS")) {
 		t.Errorf("%v\n%s", err, out)
