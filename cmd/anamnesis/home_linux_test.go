@@ -243,8 +243,9 @@ func again(t *testing.T, attr *syscall.SysProcAttr) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "anamnesis.test")
-	if err := os.WriteFile(path, program, 0o755); err != nil {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "anamnesis.test")
+	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755), os.WriteFile(path, program, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(path, "-test.run=^"+t.Name()+"$")
