@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	view "anamnesis/cmd/internal/term"
+	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/tool/mcp"
 )
@@ -330,7 +332,21 @@ func (a *app) mcpProbe(ctx context.Context, s mcp.Server, dir, sandbox string) (
 			return mcp.Report{}, fmt.Errorf("MCP server %s: %w", s.Name, err)
 		}
 		defer os.RemoveAll(temp)
-		if o.Sandbox, err = h.NewSandbox(ctx, guard.SandboxOptions{Confine: confine, World: dir, Temp: temp}); err != nil {
+		kept, err := probeQuarantine(h)
+		if err != nil {
+			return mcp.Report{}, fmt.Errorf("MCP server %s: %w", s.Name, err)
+		}
+		quiet := true
+		o.Note = func(text string) {
+			quiet = false
+			fmt.Fprintf(a.stderr, "anamnesis: %s\n", oneLine(text))
+		}
+		defer func() {
+			if quiet {
+				os.RemoveAll(kept)
+			}
+		}()
+		if o.Sandbox, err = h.NewSandbox(ctx, guard.SandboxOptions{Confine: confine, World: dir, Temp: temp, Quarantine: kept}); err != nil {
 			return mcp.Report{}, fmt.Errorf("MCP server %s: %w", s.Name, err)
 		}
 	}
@@ -339,6 +355,16 @@ func (a *app) mcpProbe(ctx context.Context, s mcp.Server, dir, sandbox string) (
 		return r, fmt.Errorf("MCP server %s: %w", s.Name, err)
 	}
 	return r, nil
+}
+
+// probeQuarantine makes the directory for what git would run of the files that a
+// server leaves which no task started.
+func probeQuarantine(h orchestrator.Home) (string, error) {
+	dir := filepath.Join(h.State, "quarantine")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(dir, "mcp-")
 }
 
 func (a *app) showReport(s mcp.Server, r mcp.Report) {

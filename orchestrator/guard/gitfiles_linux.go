@@ -51,7 +51,7 @@ type gitScan struct {
 	own         []string // the program's directories, some of which commands write
 	skip        []string // those of them in the world
 	tree        gitTree
-	seen        int
+	limit, seen int
 	began       time.Time
 	known, read map[string]plainDir // of the scan before, and of this one
 }
@@ -78,8 +78,8 @@ const settleTime = 2 * time.Second
 // scanGit lists the git directories of a world: those named .git, and others
 // that git takes for one, such as bare repositories. It takes and gives what it
 // has read of the other directories.
-func scanGit(world string, own []string, known map[string]plainDir) (gitTree, map[string]plainDir, error) {
-	s := gitScan{world: world, own: own, began: time.Now(), known: known, read: map[string]plainDir{}, tree: gitTree{Dirs: map[string]string{}, Files: map[string]gitFile{}}}
+func scanGit(world string, own []string, known map[string]plainDir, limit int) (gitTree, map[string]plainDir, error) {
+	s := gitScan{limit: limit, world: world, own: own, began: time.Now(), known: known, read: map[string]plainDir{}, tree: gitTree{Dirs: map[string]string{}, Files: map[string]gitFile{}}}
 	for _, dir := range own {
 		if within(dir, world) {
 			s.skip = append(s.skip, dir)
@@ -93,8 +93,8 @@ func scanGit(world string, own []string, known map[string]plainDir) (gitTree, ma
 func isName(e fs.DirEntry, name string) bool { return strings.EqualFold(e.Name(), name) }
 
 func (s *gitScan) walk(rel, git string) error {
-	if s.seen++; s.seen > maxGitDirs {
-		return fmt.Errorf("look for git directories in %s: more than %d directories; give commands a smaller directory, or --sandbox read-only", s.world, maxGitDirs)
+	if s.seen++; s.seen > s.limit {
+		return fmt.Errorf("look for git directories in %s: more than %d directories; give commands a smaller directory, or --sandbox read-only", s.world, s.limit)
 	}
 	abs := filepath.Join(s.world, rel)
 	if slices.ContainsFunc(s.skip, func(dir string) bool { return within(abs, dir) }) {
@@ -170,7 +170,7 @@ func (s *gitScan) gitDir(rel, abs, inode string, entries []fs.DirEntry) {
 		case slices.Contains(gitStateDirs, strings.ToLower(e.Name())):
 			s.add(path)
 			for _, f := range listDir(filepath.Join(abs, e.Name())) {
-				if !isName(e, "hooks") || !strings.HasSuffix(f.Name(), ".sample") { // which git never runs
+				if !strings.HasPrefix(f.Name(), besidePrefix) && (!isName(e, "hooks") || !strings.HasSuffix(f.Name(), ".sample")) { // which git never runs
 					s.add(filepath.Join(path, f.Name()))
 				}
 			}

@@ -57,9 +57,9 @@ func isRepository(dir string) bool {
 }
 
 // holdsRepository reports whether there is a git directory below a path. Beyond
-// maxGitDirs there may be one.
+// the limit there may be one.
 func (s *gitScan) holdsRepository(dir string) bool {
-	if s.seen++; s.seen > maxGitDirs {
+	if s.seen++; s.seen > s.limit {
 		return true
 	}
 	var st unix.Stat_t

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,8 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // quarantine keeps git in a world from running, outside of the sandbox, what
@@ -31,9 +28,10 @@ type quarantine struct {
 
 	mu      sync.Mutex
 	known   map[string]plainDir
+	limit   int // of directories
 	running int
 	record  gitRecord
-	lost    bool // record.Before is of a process that died
+	lost    bool // record.Before is of a process that died, or of a command whose files were not all looked at
 	earlier string
 }
 
@@ -55,7 +53,7 @@ func newQuarantine(o SandboxOptions) (*quarantine, error) {
 	if o.Quarantine == "" {
 		return nil, nil
 	}
-	q := &quarantine{dir: o.Quarantine, world: o.World, skip: slices.Concat(o.Hidden, nonEmpty(o.Cache, o.Temp)), writable: o.Writable}
+	q := &quarantine{limit: maxGitDirs, dir: o.Quarantine, world: o.World, skip: slices.Concat(o.Hidden, nonEmpty(o.Cache, o.Temp)), writable: o.Writable}
 	data, err := os.ReadFile(q.file())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -69,6 +67,7 @@ func newQuarantine(o SandboxOptions) (*quarantine, error) {
 	}
 	if q.lost = q.record.Before != nil; q.lost {
 		q.earlier = q.check()
+		q.lost = true // until a command begins: something of the other process may write on
 	}
 	return q, nil
 }
@@ -76,7 +75,7 @@ func newQuarantine(o SandboxOptions) (*quarantine, error) {
 func (q *quarantine) file() string { return filepath.Join(q.dir, "git.json") }
 
 func (q *quarantine) scan() (tree gitTree, err error) {
-	tree, q.known, err = scanGit(q.world, q.skip, q.known)
+	tree, q.known, err = scanGit(q.world, q.skip, q.known, q.limit)
 	return tree, err
 }
 
@@ -86,7 +85,11 @@ func (q *quarantine) begin() ([]string, error) {
 	defer q.mu.Unlock()
 	if q.lost {
 		q.earlier = joinNotes(q.earlier, q.check())
-		q.lost = false
+		if q.lost {
+			err := errors.New(q.earlier)
+			q.earlier = ""
+			return nil, err
+		}
 	}
 	if q.running == 0 {
 		now, err := q.scan()
@@ -110,7 +113,7 @@ func (q *quarantine) end() string {
 	defer q.mu.Unlock()
 	note := joinNotes(q.earlier, q.check())
 	q.earlier = ""
-	if q.running--; q.running == 0 {
+	if q.running--; q.running == 0 && !q.lost {
 		q.record.Before = nil
 	}
 	if err := q.keep(); err != nil {
@@ -222,16 +225,17 @@ func (q *quarantine) judge(now gitTree, rel string, f, was gitFile) verdict {
 // check compares the world with the tree before and quarantines what is new or
 // changed. It gives a report; empty: nothing was.
 func (q *quarantine) check() string {
-	now, err := q.scan()
-	if err != nil {
-		return err.Error() + "; what git would run here was not looked at"
-	}
+	now, err := q.scan() // what was found counts also where not all was
+	q.lost = err != nil
 	before := q.record.Before
 	moved := map[string]string{} // what was there, by its inode
 	for rel, f := range before.Files {
 		moved[f.Inode+filepath.Base(rel)] = f.Sum
 	}
 	var lines []string
+	if err != nil {
+		lines = append(lines, err.Error()+"; what git would run in the others was not looked at, and no command starts until it is")
+	}
 	into := ""
 	for _, rel := range sortedKeys(now.Files) {
 		f, was := now.Files[rel], before.Files[rel]
@@ -296,21 +300,38 @@ func (q *quarantine) move(rel string, v verdict, into *string) (string, error) {
 		}
 	}
 	to := filepath.Join(*into, rel)
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-		return "", err
-	}
 	root, err := os.OpenRoot(q.world) // no link leads out of it, whoever swaps one in
 	if err != nil {
 		return "", err
 	}
 	defer root.Close()
-	if err := takeOut(root, rel, to); err != nil {
-		return "", err
+	beside := ""
+	if v.kept != "" || v.dropped != nil { // written before the other is taken away
+		if beside, err = writeBeside(root, rel, v.kept); err != nil {
+			beside = ""
+		}
 	}
-	if v.kept != "" || v.dropped != nil {
-		if err := writeNew(root, rel, v.kept); err != nil {
+	written := err
+	err = os.MkdirAll(filepath.Dir(to), 0o700)
+	if err == nil {
+		err = takeOut(root, rel, to)
+	}
+	if err != nil { // no room for it, or too long a path: where it is, under a name that git does not know
+		if to, err = disarm(root, rel); err != nil {
 			return "", err
 		}
+		to = filepath.Join(q.world, to)
+	}
+	if beside != "" {
+		if err := root.Rename(beside, rel); err != nil {
+			return "", err
+		}
+	}
+	if to == q.world {
+		return fmt.Sprintf("quarantine: %s was removed, because git could run a program by it, outside the sandbox, and it could not be kept", firstLine(rel)), nil
+	}
+	if written != nil {
+		return fmt.Sprintf("quarantine: %s was taken away, and what it was before could not be written: %v; it is in %s, and what was taken away in %s", firstLine(rel), written, q.file(), shellQuote(to)), nil
 	}
 	what := "moved out of the directory, because git could run a program by it, outside the sandbox"
 	switch {
@@ -337,107 +358,6 @@ func firstLine(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// replace gives a file another inode.
-func (q *quarantine) replace(rel, text string) error {
-	root, err := os.OpenRoot(q.world)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	return writeNew(root, rel, text)
-}
-
-// writeNew writes a file beside its place and renames it.
-func writeNew(root *os.Root, rel, text string) error {
-	return withRights(root, rel, func() error {
-		beside := rel + ".anamnesis"
-		_ = root.Remove(beside)
-		mode := os.FileMode(0o644)
-		if strings.EqualFold(filepath.Base(filepath.Dir(rel)), "hooks") {
-			mode = 0o755
-		}
-		f, err := root.OpenFile(beside, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
-		if err != nil {
-			return err
-		}
-		_, err = io.WriteString(f, text)
-		if err = errors.Join(err, f.Close()); err != nil {
-			return err
-		}
-		return root.Rename(beside, rel)
-	})
-}
-
-// takeOut moves a file, or a link as it is, to a path outside the root.
-func takeOut(root *os.Root, rel, to string) error {
-	return withRights(root, rel, func() error {
-		dir, err := root.Open(filepath.Dir(rel))
-		if err != nil {
-			return err
-		}
-		defer dir.Close()
-		fd, name := int(dir.Fd()), filepath.Base(rel)
-		err = unix.Renameat(fd, name, unix.AT_FDCWD, to)
-		if !errors.Is(err, unix.EXDEV) {
-			return err
-		}
-		if target, err := root.Readlink(rel); err == nil {
-			if err := os.Symlink(target, to); err != nil {
-				return err
-			}
-		} else if err := copyOut(root, rel, to); err != nil {
-			return err
-		}
-		return unix.Unlinkat(fd, name, 0)
-	})
-}
-
-// copyOut copies a regular file; nothing else holds anything.
-func copyOut(root *os.Root, rel, to string) error {
-	info, err := root.Lstat(rel)
-	if err != nil || !info.Mode().IsRegular() {
-		return err
-	}
-	if err := root.Chmod(rel, info.Mode().Perm()|0o400); err != nil {
-		return err
-	}
-	from, err := root.Open(rel)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm()|0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, from)
-	return errors.Join(err, out.Close())
-}
-
-// withRights does something in a file's directory, also where a command has
-// taken its owner's rights to it or to one around it.
-func withRights(root *os.Root, rel string, do func() error) error {
-	err := do()
-	if !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	dir := ""
-	for name := range strings.SplitSeq(filepath.Dir(rel), "/") { // from above: each is needed to reach the next
-		dir = filepath.Join(dir, name)
-		info, err := root.Lstat(dir)
-		if err != nil {
-			return err
-		}
-		if mode := info.Mode().Perm(); mode&0o700 != 0o700 {
-			if err := root.Chmod(dir, mode|0o700); err != nil {
-				return err
-			}
-			defer root.Chmod(dir, mode)
-		}
-	}
-	return do()
 }
 
 // Look quarantines what a command that still runs has left so far, and gives

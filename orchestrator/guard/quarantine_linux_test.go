@@ -231,6 +231,67 @@ func TestQuarantineAfterDeath(t *testing.T) {
 	}
 }
 
+// TestQuarantineInPlace: what cannot be taken out of the world is disarmed where
+// it is, and what was there before is not lost.
+func TestQuarantineInPlace(t *testing.T) {
+	for _, row := range []attack{
+		{"too long a path", `d=$(printf "%0200d" 0); while [ $(pwd | wc -c) -lt 3800 ]; do mkdir $d; cd $d; done; d=$(printf "%0$((4040 - $(pwd | wc -c)))d" 0); mkdir $d; cd $d; git init -q n; printf '#!/bin/sh\n' > n/.git/hooks/pre-commit; git -C n config core.fsmonitor x`},
+		{"the name of the new file", `git init -q n; mkdir n/.git/config.anamnesis; touch n/.git/config.anamnesis/x; git -C n config core.fsmonitor x; mkdir -p n/.git/hooks; echo x > n/.git/hooks/pre-commit`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := gitBox(t, SandboxOptions{})
+			out, o := b.run(t, row.command)
+			if !strings.Contains(o.Note, "pre-commit") || !strings.Contains(o.Note, "/config") || strings.Contains(o.Note, "could not be taken") {
+				t.Errorf("the report: %q\n%s", o.Note, out)
+			}
+			tree, _, err := scanGit(b.world, nil, nil, maxGitDirs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			configs := 0
+			for rel, f := range tree.Files {
+				if strings.HasSuffix(rel, "/pre-commit") && !strings.HasPrefix(rel, "sub/") || strings.Contains(f.Text, "fsmonitor") {
+					t.Errorf("%.100s stays: %q", rel, f.Text)
+				}
+				if isConfig(rel) {
+					configs++
+				}
+			}
+			if configs != 3 {
+				t.Errorf("%d configurations; want 3", configs)
+			}
+		})
+	}
+}
+
+// TestQuarantineLimit: beyond the limit of directories what was found is judged,
+// no command starts, and nothing of it comes to count as the user's.
+func TestQuarantineLimit(t *testing.T) {
+	b := gitBox(t, SandboxOptions{})
+	if _, err := b.git.begin(); err != nil {
+		t.Fatal(err)
+	}
+	b.plain(t, `for d in a z; do mkdir -p $d/r; git init -q $d/r; git -C $d/r config core.fsmonitor x; mkdir -p m/$d; done`)
+	b.git.limit = 12
+	note := b.git.end()
+	if !strings.Contains(note, "more than") {
+		t.Errorf("the report: %q", note)
+	}
+	if _, err := b.git.begin(); err == nil {
+		t.Error("a command began")
+	}
+	b.git.limit = maxGitDirs
+	if _, err := b.git.begin(); err != nil {
+		t.Fatal(err)
+	}
+	note += b.git.end()
+	for _, rel := range []string{"a/r/.git/config", "z/r/.git/config"} {
+		if data, err := os.ReadFile(filepath.Join(b.world, rel)); err != nil || strings.Contains(string(data), "fsmonitor") {
+			t.Errorf("%s: %q, %v; %s", rel, data, err, note)
+		}
+	}
+}
+
 func TestInertConfig(t *testing.T) {
 	base := t.TempDir()
 	for _, dir := range []string{"/w/x/.git", "/own"} {
