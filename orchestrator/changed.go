@@ -160,8 +160,7 @@ func (t *Task) see(ctx context.Context, ours bool) (worldstate.Snapshot, error) 
 
 // author says whose a change is that no call of this task made.
 func (t *Task) author() string {
-	p := t.state.Opened.Parent
-	if t.state.Busy || t.jobs != nil && t.jobs.begun() > t.state.JobsBegun || p != nil && !p.Fork {
+	if t.state.unsaved().Unknown || t.jobs != nil && t.jobs.begun() > t.state.JobsBegun {
 		return changedUnknown
 	}
 	return changedByUser

@@ -232,8 +232,8 @@ func (t *Task) findWay(ctx context.Context, j *Pending) (way, error) {
 	// What the user changed is theirs and stays: up to here by its operations, from
 	// here on by the base.
 	w.base = w.source.ID
-	if len(w.source.Missing) > 0 && !lost(w.source) && from.commit != "" {
-		w.base = from.commit // it could not be told what is theirs
+	if (len(w.source.Missing) > 0 || lost(w.source)) && from.commit != "" {
+		w.base = from.commit // it could not be told what is theirs, or nothing is
 	}
 	o := worldstate.PlanOptions{Base: w.base, OverwriteEdits: j.Overwrite}
 	if o.Edits, err = t.kept(j.To, j.Overwrite); err != nil {
@@ -244,6 +244,9 @@ func (t *Task) findWay(ctx context.Context, j *Pending) (way, error) {
 		return way{}, fmt.Errorf("the way to the world of step %d cannot be planned: %w", to.step, err)
 	}
 	w.base, w.hash, w.conflicts = cmp.Or(plan.Base, w.base), plan.Hash, plan.Conflicts
+	if lost(w.source) { // for a process that finishes the jump
+		w.base = w.source.ID
+	}
 	return w, nil
 }
 
@@ -478,17 +481,17 @@ func unreadable(kept, skipped []worldstate.Skip) []worldstate.Skip {
 
 // changedBy lists the paths that a jump changed, computed from the commits before
 // and after it, so that a jump finished after a crash reports what the whole jump did
-// and not only its last part. What the user changed meanwhile is not among them.
+// and not only its last part. What stays, and was not brought back, is not among them.
 func (t *Task) changedBy(ctx context.Context, j *Jumping, after worldstate.ID, kept []worldstate.Skip) ([]worldstate.Change, error) {
 	changes, err := t.world.Diff(ctx, worldstate.ID(j.FromCommit), after)
 	if err != nil {
 		return nil, fmt.Errorf("list what the jump to step %d changed: %w", j.To, err)
 	}
-	fresh := make(map[string]bool)
+	stays := make(map[string]bool)
 	for _, k := range kept {
-		fresh[k.Path] = k.Fresh()
+		stays[k.Path] = !k.Again()
 	}
-	return slices.DeleteFunc(changes, func(c worldstate.Change) bool { return fresh[c.Path] }), nil
+	return slices.DeleteFunc(changes, func(c worldstate.Change) bool { return stays[c.Path] }), nil
 }
 
 func paths(changes []worldstate.Change) []string {

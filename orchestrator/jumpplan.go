@@ -108,6 +108,7 @@ func PlanJump(ctx context.Context, h Home, task string, j op.JumpRequested) (Jum
 		if o.Edits, err = editsIn(h, st, to); err != nil {
 			return JumpPlan{}, err
 		}
+		o.Edits = append(o.Edits, st.unsaved())
 	}
 	p.World, err = planSince(ctx, w, ends[1], o, func(yield func(worldstate.ID) bool) {
 		st.pathBack(func(id int) bool {
@@ -121,7 +122,15 @@ func PlanJump(ctx context.Context, h Home, task string, j op.JumpRequested) (Jum
 	if err != nil {
 		return JumpPlan{}, fmt.Errorf("plan the jump to step %d: %w", to, damage(err))
 	}
+	p.World.Keep = unreadable(p.World.Keep, p.World.Skipped)
 	return p, nil
+}
+
+// unsaved is what changed since the last snapshot of a task that is not open: a jump
+// or a restore records it first.
+func (s *State) unsaved() worldstate.Edit {
+	p := s.Opened.Parent
+	return worldstate.Edit{Unknown: s.Busy || p != nil && !p.Fork}
 }
 
 // editsIn is editsAfter for a task that is not open.

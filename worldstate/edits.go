@@ -4,16 +4,19 @@ package worldstate
 
 import (
 	"cmp"
-	"context"
 	"fmt"
+	"io"
 	"maps"
+	"os"
 	"slices"
 	"sort"
 )
 
 // An Edit is a change of the world that later restores keep: what differs
 // between two snapshots taken one after the other. Paths are not listed; they
-// follow from the two trees.
+// follow from the two trees. Without From and To it is what changed between
+// PlanOptions.Base and the world as it is, and comes last: where everything in the
+// world is an edit or older than Base, nothing else is kept for having changed since.
 type Edit struct {
 	From, To ID
 	// Or is a second snapshot before the change, "" for none: a path counts where To
@@ -45,11 +48,15 @@ func (v version) reason(conflict bool) string {
 
 // versions gives, of every path that the edits touched, how the last of them
 // left it.
-func (w *World) versions(ctx context.Context, edits []Edit) (map[string]version, error) {
-	last := make(map[string]version)
-	for i, e := range edits {
-		if err := ctx.Err(); err != nil {
+func (p *planner) versions() (map[string]version, error) {
+	w, last := p.w, make(map[string]version)
+	for i, e := range p.o.Edits {
+		if err := p.ctx.Err(); err != nil {
 			return nil, err
+		}
+		if e.To == "" {
+			p.unsaved(last, i, e.Unknown)
+			continue
 		}
 		var ends [3]*listing
 		for n, id := range []ID{e.From, e.To, cmp.Or(e.Or, e.From)} {
@@ -68,6 +75,21 @@ func (w *World) versions(ctx context.Context, edits []Edit) (map[string]version,
 		})
 	}
 	return last, nil
+}
+
+// unsaved adds what changed since the base to the versions, as if it had been saved
+// first. It does not where nothing of that counts as an edit, or where the base is
+// not the one that was asked for.
+func (p *planner) unsaved(last map[string]version, edit int, unknown bool) {
+	if p.o.OverwriteEdits || p.o.Base == "" || p.lost || len(p.missing) > 0 {
+		return
+	}
+	union(p.base, p.now.listing, func(path string, from, to state) {
+		if from != to {
+			last[path] = version{to, p.now.listing, edit, unknown}
+		}
+	})
+	p.base = p.now.listing
 }
 
 // withVersions is a listing with the versions in place of its own states. What
@@ -140,7 +162,7 @@ func latestFirst(last map[string]version) []string {
 
 // overlay puts the edits over what the plan wants, and lists them in kept.
 func (p *planner) overlay() error {
-	last, err := p.w.versions(p.ctx, p.o.Edits)
+	last, err := p.versions()
 	if err != nil {
 		return err
 	}
@@ -165,16 +187,41 @@ func (p *planner) overlay() error {
 			continue // what is in the directory is listed, or what was made of it since
 		}
 		conflict := now != v.state && !p.lost
+		if conflict && p.ignoredNow(path) { // the scan passed over it
+			x := &executor{w: p.w, root: p.root}
+			is, _, err := x.look(path)
+			conflict = err != nil || is != v.state
+		}
 		p.kept[shown(path, v.state)] = v.reason(conflict)
 		if conflict {
 			p.conflicts = append(p.conflicts, shown(path, v.state))
 		}
 	}
 	sort.Strings(p.conflicts)
-	if p.policy, err = p.w.loadPolicy(p.target, p.want); err != nil { // an edit may be to rules
+	if p.policy, err = p.w.loadPolicy(p.target, p.want, p.readRules); err != nil { // an edit may be to rules
 		return fmt.Errorf("plan %s: %w", p.target.id, err)
 	}
 	return nil
+}
+
+// readRules reads a .gitignore, in the world where the store does not hold it yet.
+func (p *planner) readRules(e *entry) ([]byte, error) {
+	data, err := p.w.objects.read(e.hash, blobObject, e.path)
+	if err == nil || p.now.at(e.path) != e.state {
+		return data, err
+	}
+	above, openErr := openBeneath(p.root, dir(e.path))
+	if openErr != nil {
+		return nil, err
+	}
+	defer closeFD(above)
+	fd, openErr := openat(above, base(e.path), fileFlags, 0)
+	if openErr != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), e.path)
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, maxIgnoreBytes+1))
 }
 
 // holdsAny reports whether a path is a directory with something in it.

@@ -55,6 +55,9 @@ type Plan struct {
 	// Base is the newest of this directory that is whole, and edits count from it.
 	Missing []MissingSnapshot `json:"missing,omitempty"`
 
+	// Skipped are paths of the world that no snapshot holds, and why. Each stays.
+	Skipped []Skip `json:"-"`
+
 	options  PlanOptions
 	actions  []action
 	now      *listing
@@ -237,7 +240,7 @@ func (p *planner) plan(head hash) (Plan, error) {
 	p.noteIgnored()
 	out := Plan{
 		Target: ID(p.target.id.String()), Base: p.o.Base, Write: []string{}, Delete: []string{}, Keep: []Skip{},
-		Lost: p.lost, Missing: p.missing, Conflicts: p.conflicts, options: p.o, now: p.now.listing, overlaid: p.overlaid,
+		Lost: p.lost, Missing: p.missing, Conflicts: p.conflicts, Skipped: p.now.skips, options: p.o, now: p.now.listing, overlaid: p.overlaid,
 	}
 	for _, a := range p.todo {
 		out.actions = append(out.actions, a)
@@ -358,6 +361,10 @@ func (s Skip) Fresh() bool {
 	}
 	return false
 }
+
+// Again reports that a path was changed after an edit of PlanOptions.Edits, so that
+// the edit's version is brought back.
+func (s Skip) Again() bool { return s.Reason == keepConflict || s.Reason == keepUnsure2 }
 
 // editReason says what a person did to a path.
 func editReason(base, now state) string {

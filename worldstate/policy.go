@@ -40,7 +40,7 @@ func (w *World) policyOf(c *commit, l *listing) (*policy, error) {
 			return r.policy, nil
 		}
 	}
-	p, err := w.loadPolicy(c, l)
+	p, err := w.loadPolicy(c, l, func(e *entry) ([]byte, error) { return w.objects.read(e.hash, blobObject, e.path) })
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (w *World) policyOf(c *commit, l *listing) (*policy, error) {
 	return p, nil
 }
 
-func (w *World) loadPolicy(c *commit, l *listing) (*policy, error) {
+func (w *World) loadPolicy(c *commit, l *listing, read func(*entry) ([]byte, error)) (*policy, error) {
 	p := &policy{files: map[string]ignore.Rules{}}
 	for _, r := range c.rules {
 		if r.base == "" { // above the world, info/exclude, or its own root's, in this order
@@ -65,7 +65,7 @@ func (w *World) loadPolicy(c *commit, l *listing) (*policy, error) {
 		if _, frozen := p.files[d]; frozen || e.kind != kindFile {
 			continue // frozen with the rules of a repository inside
 		}
-		data, err := w.objects.read(e.hash, blobObject, e.path)
+		data, err := read(e)
 		if err != nil {
 			return nil, err
 		}

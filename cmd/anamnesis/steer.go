@@ -111,7 +111,7 @@ func (a *app) showJump(ctx context.Context, h orchestrator.Home, task string, j 
 	a.tellMissing(p.World.Missing, "edits count since the newest before it that is whole")
 	a.printMoves("write", p.World.Write, "delete", p.World.Delete, p.World.Keep)
 	for _, path := range p.World.Conflicts {
-		fmt.Fprintf(a.stdout, "%-7s %q: the agent changed it after you did\n", "conflict", path)
+		fmt.Fprintf(a.stdout, "%-7s %q: changed again since; the version kept comes back\n", "conflict", path)
 	}
 	if p.World.Empty() {
 		fmt.Fprintln(a.stdout, "no file would be moved")
@@ -221,18 +221,18 @@ func (a *app) tellJump(st *orchestrator.State, done *op.JumpDone) {
 			fmt.Fprintf(a.stdout, "changed: and %d more\n", done.NReverted-i)
 			break
 		}
-		fmt.Fprintf(a.stdout, "changed: %s\n", view.Line(path, 200))
+		fmt.Fprintf(a.stdout, "changed: %q\n", path)
 	}
 	edits := false
 	for _, k := range done.Kept {
-		fmt.Fprintf(a.stdout, "kept %s: %s\n", view.Line(k.Path, 200), k.Reason)
+		fmt.Fprintf(a.stdout, "kept %q: %s\n", k.Path, k.Reason)
 		edits = edits || worldstate.Skip{Path: k.Path, Reason: k.Reason}.Edited()
 	}
 	if more := done.NKept - len(done.Kept); more > 0 {
 		fmt.Fprintf(a.stdout, "kept: and %d more\n", more)
 	}
 	for _, path := range done.Conflicts {
-		fmt.Fprintf(a.stdout, "conflict %s: the agent changed it after you did; your version stands\n", view.Line(path, 200))
+		fmt.Fprintf(a.stdout, "conflict %q: changed again since; the version kept comes back\n", path)
 	}
 	if edits {
 		fmt.Fprintln(a.stdout, "--overwrite takes back what you changed, too")
