@@ -192,6 +192,9 @@ func (t *Task) changeOf(ctx context.Context, by string, was, or worldstate.ID, s
 // that stand as in neither. Nil: there are none. The model is told by the end of the
 // jump or the restore.
 func (t *Task) changedMeanwhile(ctx context.Context, source, target worldstate.ID, snap worldstate.Snapshot) (*op.WorldChanged, error) {
+	if lost(snap) {
+		return nil, nil // a directory that is gone is nobody's deletion of each of its files
+	}
 	by := t.author()
 	if t.opts.AbandonRestore {
 		by = changedUnknown // a directory's mode may be the restore's

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,10 +17,18 @@ import (
 // and the system prompt; what is recorded is what the model sees, so that a prefix
 // stays the same in every process. Tasks without a word have marks without one.
 
-// markWordLength is the length of the word, in characters of five bits each.
+// markWordLength is the length of the word in letters. Digits would make it more
+// tokens, which every mark of every request costs.
 const markWordLength = 6
 
-func newMarkWord() string { return strings.ToLower(rand.Text()[:markWordLength]) }
+func newMarkWord() string {
+	var word []byte
+	for len(word) < markWordLength {
+		text := []byte(strings.ToLower(rand.Text()))
+		word = append(word, slices.DeleteFunc(text, func(b byte) bool { return b < 'a' })...)
+	}
+	return string(word[:markWordLength])
+}
 
 // markRule is what the system prompt says of the word.
 func markRule(word string) string {

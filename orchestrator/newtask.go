@@ -26,9 +26,12 @@ type New struct {
 	Rules    []guard.Rule // standing answers for the task
 	Writable []string     // see op.TaskOpened; absolute, without links
 	MaxSteps int
-	Tools    []string  // beside those that every agent has
-	System   string    // the system prompt, filled in
-	Agent    *op.Agent // the spec; nil: the task has every tool it is given
+	Tools    []string // beside those that every agent has
+	// Mark is the word of the task's marks, for runs that must repeat to the byte;
+	// empty: a random one.
+	Mark   string
+	System string    // the system prompt, filled in
+	Agent  *op.Agent // the spec; nil: the task has every tool it is given
 	// Instructions are the files that System quotes.
 	Instructions []op.SourceFile
 

@@ -203,7 +203,7 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 		return nil, err
 	}
 	t := &Task{ID: n.ID, Dir: dir, live: live, counter: counter, opts: o.withDefaults()}
-	word := newMarkWord()
+	word := cmp.Or(n.Mark, newMarkWord())
 	if n.System != "" {
 		n.System += "\n\n"
 	}

@@ -115,7 +115,7 @@ func TestPrefixCache(t *testing.T) {
 	for i := range 10 {
 		m.jumps = append(m.jumps, 14+18*i)
 	}
-	task, _ := newMeteredTask(t, m, New{EAS: 16_000, Window: 128_000, Encoding: "o200k_base"})
+	task, _ := newMeteredTask(t, m, New{EAS: 16_000, Window: 128_000, Encoding: "o200k_base", Mark: "wqtzob"})
 	for i := range 40 { // from a few lines to long listings
 		size := 1000 + m.rand.IntN(2000)
 		if i%4 == 0 {

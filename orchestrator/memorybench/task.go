@@ -76,6 +76,7 @@ func (st *stage) play(ctx context.Context, p *Params, arm *Arm, pz *puzzle, id s
 	task, err := orchestrator.Create(ctx, st.home, orchestrator.New{
 		ID: id, Dir: pr.dir, Request: pz.request(), Model: a.Name(), EAS: eas, EASFrom: "bench", Window: window, Encoding: encoding,
 		Approval: "auto", Sandbox: string(guard.ConfineOff), System: system, NoFinalPass: !arm.Pass,
+		Mark: "bench7",
 	}, orchestrator.Options{
 		Model: a, Tools: registry, Limits: orchestrator.Limits{Steps: p.MaxSteps + maxAsked}, Event: c.event, Polling: polling,
 		Now: func() time.Time { return st.now }, SealAfter: -1, Program: "bench", RunUndone: !arm.Pass,

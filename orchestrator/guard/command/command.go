@@ -273,9 +273,10 @@ func unescape(lit *syntax.Lit, quoted bool) string {
 	return sb.String()
 }
 
-// literal is what a quoted part without anything dynamic means.
+// literal is what a quoted part without anything dynamic means. Its configuration is its
+// own: the library fills one of the package where there is none, without a lock.
 func literal(part syntax.WordPart) string {
-	s, err := expand.Literal(nil, &syntax.Word{Parts: []syntax.WordPart{part}})
+	s, err := expand.Literal(new(expand.Config), &syntax.Word{Parts: []syntax.WordPart{part}})
 	if err != nil {
 		return "" // it asks the configuration, and a plain part does not
 	}
