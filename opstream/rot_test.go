@@ -19,6 +19,7 @@ func TestBitRot(t *testing.T) {
 }
 
 func bitRot(t *testing.T, segmentBytes int64, minSegments int) {
+	t.Parallel()
 	base := newDisk()
 	base.names["/log"] = &node{dir: true}
 	o := diskOptions(base)

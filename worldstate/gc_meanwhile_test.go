@@ -78,6 +78,7 @@ func TestGCMeanwhile(t *testing.T) {
 // TestGCCatchesUp: while much is saved, a collection goes on writing, so that
 // little is left to do with the lock held; it ends all the same.
 func TestGCCatchesUp(t *testing.T) {
+	heavy(t)
 	b := newBench(t, nil)
 	ids := b.history(2, rand.New(rand.NewPCG(13, 14)))
 	data := make([]byte, catchUpBytes+1)

@@ -139,6 +139,7 @@ func TestGCTasks(t *testing.T) {
 // TestGCKilled kills a collection at every point: all that is kept is there,
 // and the next collection leaves one pack and nothing else.
 func TestGCKilled(t *testing.T) {
+	heavy(t)
 	for n := 0; ; n++ {
 		b := newBench(t, nil)
 		ids := b.history(5, rand.New(rand.NewPCG(3, 4)))

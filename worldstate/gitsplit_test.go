@@ -13,6 +13,7 @@ import (
 
 // TestSplitIndex: what a split index tracks is what git says, after any changes.
 func TestSplitIndex(t *testing.T) {
+	heavy(t)
 	for _, version := range []string{"2", "4"} {
 		b := newBench(t, nil)
 		git(b, b.dir, "init", "-q")

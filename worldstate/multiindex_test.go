@@ -27,6 +27,7 @@ func (b *bench) multiIndexes() string {
 // not outlive one of the packs it names, whether a consolidation or a collection
 // takes them away, and however often either is killed: git reads the store.
 func TestMultiPackIndex(t *testing.T) {
+	heavy(t)
 	for _, op := range []string{"save", "gc"} {
 		t.Run(op, func(t *testing.T) {
 			between := false

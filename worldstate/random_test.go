@@ -284,6 +284,7 @@ func checkNothingLost(t testing.TB, b *bench, before, after map[string]string, r
 // unsaved: nothing a snapshot does not hold is ever lost, and what git itself
 // calls ignored at either end, asked of plain copies of both, is not deleted.
 func TestRandomIgnores(t *testing.T) {
+	heavy(t)
 	seed := randomSeed(t)
 	ignoresHold(t, seed, randomOps())
 }

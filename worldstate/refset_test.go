@@ -16,6 +16,7 @@ import (
 // whatever order, a set of refs says what a map says, and packed-refs holds just
 // that, sorted.
 func TestRefSetAgainstMap(t *testing.T) {
+	heavy(t)
 	path := filepath.Join(t.TempDir(), "packed-refs")
 	rapid.Check(t, func(rt *rapid.T) {
 		_ = os.Remove(path)

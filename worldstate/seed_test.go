@@ -242,6 +242,7 @@ func TestSeedVanishes(t *testing.T) {
 // TestAdoptKilled kills the first save and the copying after it at every point:
 // the next process goes on.
 func TestAdoptKilled(t *testing.T) {
+	heavy(t)
 	for n := 0; ; n++ {
 		b := newBench(t, nil)
 		for i := range 10 {

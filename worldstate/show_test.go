@@ -120,6 +120,7 @@ func TestRenames(t *testing.T) {
 // TestPatchApplies: git takes a patch between two random worlds, odd names,
 // renames and missing last newlines included, and comes to the second.
 func TestPatchApplies(t *testing.T) {
+	heavy(t)
 	ctx := context.Background()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -66,6 +66,7 @@ func ignoredPaths(l *listing) []ignoredRoot { return (&scanned{listing: l}).igno
 // TestWatcherRandom compares every save by the watcher with a fresh look,
 // through thousands of random changes.
 func TestWatcherRandom(t *testing.T) {
+	heavy(t)
 	seed := randomSeed(t)
 	r := rand.New(rand.NewPCG(seed, 5))
 	b := watchedBench(t)
@@ -232,6 +233,7 @@ func TestWatcherRootReplaced(t *testing.T) {
 // TestWatcherRestore: what a restore of ours writes is seen, and the next save
 // needs no whole scan, however much it was.
 func TestWatcherRestore(t *testing.T) {
+	heavy(t)
 	b := watchedBench(t)
 	const files = 9000
 	for i := range files {

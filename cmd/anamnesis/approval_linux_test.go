@@ -218,6 +218,7 @@ func TestAskKeepsLine(t *testing.T) {
 // TestAskGivesTerminalBack: however a question ends, the terminal has the modes it
 // had, and the first Ctrl-C ends the turn as elsewhere.
 func TestAskGivesTerminalBack(t *testing.T) {
+	heavy(t)
 	for name, end := range map[string]func(p *terminal){
 		"Ctrl-C":  func(p *terminal) { p.keys("\x03") },
 		"SIGTERM": func(p *terminal) { _ = p.cmd.Process.Signal(syscall.SIGTERM) },

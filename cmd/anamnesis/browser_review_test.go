@@ -67,6 +67,7 @@ func TestBrowserReview(t *testing.T) {
 // TestBrowserSearch is about the card that the demo's task has written, with
 // that task as its evidence.
 func TestBrowserSearch(t *testing.T) {
+	counterpart(t, "ANAMNESIS_BROWSER", "the npm packages playwright-core and axe-core")
 	dir := filepath.Join(t.TempDir(), "demo")
 	cmd := exec.Command(os.Args[0], "demo", "--dir", dir)
 	cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1")

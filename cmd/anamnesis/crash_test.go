@@ -26,7 +26,7 @@ import (
 var nightly = flag.Bool("nightly", false, "run the heavy counts")
 
 // crashRuns is at how many places of the demo CI kills the program.
-const crashRuns = 50
+const crashRuns = 16
 
 // killVariable tells a child process where to end itself by SIGKILL:
 // append:N after the N-th durable append, sealed:N the same while the log seals
@@ -89,10 +89,8 @@ func heavy(t testing.TB) {
 // time the task is resumed, goes on from what was acknowledged, and ends with
 // passing tests and a verified stream.
 func TestCrashStory(t *testing.T) {
+	heavy(t)
 	runs := crashRuns
-	if os.Getenv("ANAMNESIS_CI") == "" && !*nightly {
-		runs = 3
-	}
 	counts := filepath.Join(t.TempDir(), "counts")
 	out, err := program(t.Context(), []string{killVariable + "=count:" + counts}, "demo", "--dir", filepath.Join(t.TempDir(), "demo"))
 	if err != nil {
@@ -137,7 +135,7 @@ func TestCrashStory(t *testing.T) {
 	wg.Wait()
 }
 
-// spread gives n numbers evenly spread over 1..total, or all.
+// spread yields n numbers evenly spread over 1..total, or all.
 func spread(total, n int) func(func(int) bool) {
 	return func(yield func(int) bool) {
 		n = min(n, total)

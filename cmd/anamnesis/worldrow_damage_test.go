@@ -77,6 +77,7 @@ const inTheMiddle = "zeros in the middle"
 // refused before the first byte moves and names it; verify finds it; and a
 // save never claims to hold what it does not.
 func TestRow11Damage(t *testing.T) {
+	heavy(t)
 	for name, damage := range damages {
 		for layout, files := range map[string][]string{"flat": {"a", "b", "c"}, "deep": {"a", "b", "d/e"}} {
 			t.Run(name+"/"+layout, func(t *testing.T) {

@@ -66,6 +66,7 @@ func (w *rowWorld) refusedWhole(first worldstate.Snapshot, words []string, relea
 // TestRow14DiskFull: the world's disk is full before a restore begins, and at
 // one place after the other in its middle; so is the store's.
 func TestRow14DiskFull(t *testing.T) {
+	heavy(t)
 	for _, left := range []int64{0, 40 << 10, 200 << 10, 500 << 10} {
 		t.Run(fmt.Sprintf("world/%d KiB left", left>>10), func(t *testing.T) {
 			disk := smallDisk(t, "size=4m")

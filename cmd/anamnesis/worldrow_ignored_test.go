@@ -111,6 +111,7 @@ func TestRow01IgnoredModes(t *testing.T) {
 // TestRow02UntrackedOutput: what a script wrote and nobody tracked is gone
 // after a jump and comes back, to the byte. 1 GB in the nightly run.
 func TestRow02UntrackedOutput(t *testing.T) {
+	heavy(t)
 	size := int64(64 << 20)
 	if *nightly {
 		size = 1 << 30

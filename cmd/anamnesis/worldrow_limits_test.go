@@ -37,6 +37,7 @@ func TestRow14Refused(t *testing.T) {
 // TestRow14ManyFiles: a directory of very many files is saved, thinned out
 // and comes back. 500,000 in the nightly run.
 func TestRow14ManyFiles(t *testing.T) {
+	heavy(t)
 	n := 20_000
 	if *nightly {
 		n = 500_000

@@ -249,6 +249,7 @@ func oneMoment(content string) bool {
 // TestRow07WhileRead: a file that never holds still is either held as it stood
 // at one moment, or listed in a snapshot that says it is not complete.
 func TestRow07WhileRead(t *testing.T) {
+	heavy(t)
 	for _, size := range []int64{768 << 10, 8 << 20} { // read at once, and streamed
 		t.Run(fmt.Sprint(size>>10, " KiB"), func(t *testing.T) { neverStill(t, size) })
 	}

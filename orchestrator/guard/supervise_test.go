@@ -138,8 +138,11 @@ func TestNothingSurvivesTheCommand(t *testing.T) {
 }
 
 func TestNothingSurvivesTheTimeout(t *testing.T) {
-	for _, shape := range shapes {
+	for i, shape := range shapes {
 		t.Run(shape.name, func(t *testing.T) {
+			if i%4 != 0 && os.Getenv("ANAMNESIS_CI") == "" {
+				t.Skip("NOT RUN: heavy; .ci/run runs it, or ANAMNESIS_CI=1")
+			}
 			t.Parallel()
 			line := long(t)
 			c := shellCommand("LONG='" + line + "'\ntrap '' TERM\n" + shape.text + "\ncat <> <(:)")
