@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 	if err := t.takeOver(ctx, keep, resumed, "Not run: the person took the task over before it began."); err != nil {
 		return worldstate.Result{}, err
 	}
-	step := t.stepAt(id, strings.TrimPrefix(name, t.ID+"@"))
+	step := t.stepAt(id, name)
 	if err := t.keepEdits(keep, step, &o); err != nil {
 		return worldstate.Result{}, err
 	}
@@ -157,24 +158,50 @@ func (t *Task) tellRestore(ctx context.Context) error {
 	return t.recordRestored(ctx, r, b, true)
 }
 
-// stepAt is the step that ended with a commit: the one a name says, the last
-// where it names none, since one that changed nothing has the commit before
-// it; -1 when none did, as far as that can be read.
+// stepAt returns the step that ended with a commit. Without a step number in the
+// name, it is the last such step, since a step that changed nothing has the commit
+// before it. It returns -1 if no step did, as far as that can be read.
 func (t *Task) stepAt(commit worldstate.ID, name string) int {
-	steps := &t.state.Steps
-	is := func(id int) bool {
+	return stepOf(t.state.Steps.Len(), strings.TrimPrefix(name, t.ID+"@"), func(id int) bool {
 		w, err := t.worldOf(id)
 		return err == nil && w.commit == commit
+	})
+}
+
+// stepOf is stepAt over n steps; is reports whether a step ended with the commit.
+func stepOf(n int, name string, is func(id int) bool) int {
+	if id, err := strconv.Atoi(name); err == nil && id >= 0 && id < n && is(id) {
+		return id
 	}
-	if n, err := strconv.Atoi(name); err == nil && n >= 0 && n < steps.Len() && is(n) {
-		return n
-	}
-	for i := steps.Len() - 1; i >= 0; i-- {
-		if is(i) {
-			return i
+	for id := n - 1; id >= 0; id-- {
+		if is(id) {
+			return id
 		}
 	}
 	return -1
+}
+
+// PlanRestore plans what RestoreWorld would do to the files of a task that is not
+// open. World is the task's, and the commit is what name resolves to there.
+func PlanRestore(ctx context.Context, h Home, task string, world *worldstate.World, commit worldstate.ID, name string, o worldstate.PlanOptions) (worldstate.Plan, error) {
+	st, err := ReadState(h, task)
+	if err != nil {
+		return worldstate.Plan{}, err
+	}
+	here, _, err := Commits(h, task, st, world, st.Current)
+	if err != nil {
+		return worldstate.Plan{}, err
+	}
+	o.Base = worldstate.ID(cmp.Or(st.Now.Commit, string(here[0])))
+	if !o.OverwriteEdits {
+		commits, _, _ := Commits(h, task, st, world) // an unreadable step is not the one that is meant
+		step := stepOf(len(commits), strings.TrimPrefix(name, task+"@"), func(id int) bool { return commits[id] == commit })
+		if o.Edits, err = editsIn(h, st, step); err != nil {
+			return worldstate.Plan{}, err
+		}
+		o.Edits = append(o.Edits, st.unsaved())
+	}
+	return world.Plan(ctx, commit, &o)
 }
 
 // restoredNotice tells the model of files that a person brought back.

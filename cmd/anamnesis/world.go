@@ -222,8 +222,7 @@ func (a *app) worldPlan(f *worldFlags) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				o := flags.options(args[1:])
-				plan, err := w.Plan(cmd.Context(), ids[0], &o)
+				plan, err := a.plannedRestore(cmd.Context(), f, w, ids[0], args[0], flags.options(args[1:]))
 				if err != nil {
 					return err
 				}
@@ -242,6 +241,18 @@ func (a *app) worldPlan(f *worldFlags) *cobra.Command {
 	}
 	flags.register(cmd)
 	return cmd
+}
+
+// plannedRestore plans as 'world restore' with the same flags would.
+func (a *app) plannedRestore(ctx context.Context, f *worldFlags, w *worldstate.World, id worldstate.ID, name string, o worldstate.PlanOptions) (worldstate.Plan, error) {
+	if !a.meansTask(f) {
+		return w.Plan(ctx, id, &o)
+	}
+	h, err := a.home()
+	if err != nil {
+		return worldstate.Plan{}, err
+	}
+	return orchestrator.PlanRestore(ctx, h, f.task, w, id, name, o)
 }
 
 func (a *app) printMoves(write string, written []string, remove string, deleted []string, keep []worldstate.Skip) {
