@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"strings"
 	"time"
 
@@ -184,6 +185,9 @@ func (s *stream) end() {
 	s.whole.held = nil
 }
 
+// configRefused is what git says when the sandbox refuses a write of a configuration.
+var configRefused = regexp.MustCompile(`could not (write|lock) config file .*: (Device or resource busy|Read-only file system|Permission denied)`)
+
 // result is what the model is shown: the output, then one line in brackets
 // for everything else that must be known.
 func (o *outputs) result(end guard.Outcome, timeout time.Duration) tool.Result {
@@ -210,6 +214,9 @@ func (o *outputs) result(end guard.Outcome, timeout time.Duration) tool.Result {
 	}
 	if end.Note != "" {
 		notes = append(notes, end.Note)
+	}
+	if r.IsError && configRefused.MatchString(r.Stdout+r.Stderr) {
+		notes = append(notes, "the configuration of a git repository that was there before is read-only for commands: the user can run this, or start the task with --writable DIR/.git")
 	}
 	if end.NLeft > 0 {
 		notes = append(notes, fmt.Sprintf("%s still ran in the background when the command ended and %s ended: %s",
