@@ -47,11 +47,16 @@ func newApp() *app {
 	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
 }
 
-// main runs one command line and gives the exit code.
+// main runs one command line and returns the exit code.
 func (a *app) main(args []string) int {
-	// The first Ctrl-C ends the turn with everything recorded; the second, no
-	// longer caught, ends the process at once. Both can be resumed.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first Ctrl-C, or the loss of the terminal, ends the turn with everything
+	// recorded; the second, no longer caught, ends the process at once. Both can be
+	// resumed.
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // not under nohup
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	context.AfterFunc(ctx, stop)
 	defer stop()
 	root := a.rootCommand()

@@ -166,7 +166,7 @@ func (k *Keyboard) keys() error {
 		fmt.Fprint(k.out, pasteOn)
 	}
 	k.signals = make(chan os.Signal, 1)
-	signal.Notify(k.signals, syscall.SIGTSTP, syscall.SIGQUIT, syscall.SIGHUP)
+	signal.Notify(k.signals, syscall.SIGTSTP, syscall.SIGQUIT)
 	go k.watch(k.signals)
 	return nil
 }
