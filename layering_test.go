@@ -30,6 +30,7 @@ var walls = []struct {
 }{
 	{"anamnesis/opstream", "anamnesis/opstream/op", "the log does not look into what it stores"},
 	{"anamnesis/opstream/op", "anamnesis/", "the vocabulary is pure data"},
+	{"anamnesis/anamnesis/failure", "anamnesis/", "the room of failures knows texts only, no operations and no cards"},
 	{"anamnesis/orchestrator/tool", "anamnesis/orchestrator", "tools see the task through an interface of their own"},
 	{"anamnesis/orchestrator/guard", "anamnesis/orchestrator", "guard stands below the tools"},
 	{"anamnesis/orchestrator/agent", "anamnesis/orchestrator", "specs know nothing of tasks"},
