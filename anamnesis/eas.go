@@ -2,6 +2,7 @@ package anamnesis
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"anamnesis/anamnesis/tokens"
@@ -35,7 +36,8 @@ type Row struct {
 	Origin     string     `json:"origin"`     // the file the row stands in
 	Line       int        `json:"line"`       // and its line there
 
-	globs []glob
+	globs   []glob
+	builtin bool // of the built-in table
 }
 
 // Span is what the table says about one model.
@@ -73,24 +75,38 @@ func (t *Table) Rows() []Row {
 // ("gpt-4o-2024-08-06", "grok-4-0709"), unless a pattern names them. Of
 // several rows that match, the one whose pattern has the most literal
 // characters wins, and of equals the later, so that overlays win over the
-// base. A model nobody knows gets UnknownEAS, with Known false.
+// base. A newer version that no row covers takes the row of its newest sibling or
+// the default of its vendor's newest models, and Source says so. Any other model
+// gets UnknownEAS, with Known false.
 func (t *Table) Lookup(model string) Span {
 	names := nameForms(model)
 	best, bestWeight := -1, -1
 	for i := range t.rows {
 		for _, g := range t.rows[i].globs {
-			if g.weight >= bestWeight && g.matchAny(names) {
+			if g.weight >= bestWeight && t.rows[i].covers(g, names) {
 				best, bestWeight = i, g.weight
 			}
 		}
 	}
 	if best < 0 {
+		if r, why := t.sibling(names); r != nil {
+			return r.fromSibling(model, why)
+		}
 		return Span{
 			Model: model, EAS: UnknownEAS, Encoding: tokens.EncodingFor(model), Confidence: ConfidenceNone,
 			Source: fmt.Sprintf("unknown model: default of %d tokens", UnknownEAS),
 		}
 	}
-	r := &t.rows[best]
+	return t.rows[best].span(model)
+}
+
+// covers reports whether a pattern of the row matches one of a model's names.
+func (r *Row) covers(g glob, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return g.match(name) && !r.measuredBefore(g, name) })
+}
+
+// span is what the row says about a model.
+func (r *Row) span(model string) Span {
 	return Span{
 		Model: model, Pattern: r.Pattern, Advertised: r.Window, EAS: r.EAS, Encoding: r.Encoding, Confidence: r.Confidence,
 		Source: r.Source, Updated: r.Updated, By: r.By, Origin: r.Origin, Known: true,

@@ -28,18 +28,18 @@ func TestLookup(t *testing.T) {
 	}{
 		{"gpt-4o", 8000, true}, {"gpt-4o-2024-08-06", 8000, true}, {"gpt-4o-mini", 1000, true}, {"chatgpt-4o-latest", 8000, true},
 		{"gpt-4.1", 8000, true}, {"gpt-4-1106-preview", 4000, true}, {"gpt-4", 4000, true}, {"o1", 8000, true}, {"o1-preview", 8000, true},
-		{"o3", 64000, true}, {"o3-mini", 1000, true}, {"o4-mini-high", 8000, true},
+		{"o3", 64000, true}, {"o3-mini", 1000, true}, {"o4-mini-high", 4000, true},
 		{"gpt-5", 128000, true}, {"gpt-5-mini-2025-08-07", 16000, true}, {"gpt-5-nano", 4000, true}, {"gpt-5.2", 64000, true},
 		{"claude-3-5-sonnet-20241022", 4000, true}, {"claude-3.5-sonnet", 4000, true}, {"anthropic/claude-3.7-sonnet:thinking", 16000, true},
-		{"claude-sonnet-4-20250514", 4000, true}, {"claude-opus-4", 8000, true}, {"claude-opus-4-5", 64000, true}, {"claude-sonnet-4.5", 64000, true},
+		{"claude-sonnet-4-20250514", 2000, true}, {"claude-opus-4", 8000, true}, {"claude-opus-4-5", 64000, true}, {"claude-sonnet-4.5", 64000, true},
 		{"gemini-1.5-pro", 4000, true}, {"models/gemini-2.0-flash-001", 4000, true}, {"gemini-2.5-flash", 16000, true}, {"gemini-2.5-pro", 128000, true},
 		{"Gemini-3-Pro", 64000, true}, {"google/gemini-3-pro-preview", 64000, true}, {"gemini-3-flash-preview", 8000, true},
 		{"kimi-k2-0905-preview", 8000, true}, {"moonshotai/kimi-k2:free", 8000, true}, {"kimi-k2.5", 64000, true},
-		{"deepseek-v3", 4000, true}, {"deepseek-chat", 4000, true}, {"deepseek-r1:14b", 16000, true}, {"deepseek-reasoner", 16000, true},
+		{"deepseek-v3", 4000, true}, {"deepseek-chat", 64000, true}, {"deepseek-r1:14b", 16000, true}, {"deepseek-reasoner", 64000, true},
 		{"Qwen/Qwen3-235B-A22B", 4000, true}, {"qwen3:235b", 4000, true}, {"qwen3-235b-a22b-thinking-2507", 16000, true}, {"qwen3:32b", 8000, true},
 		{"llama3.1:70b", 4000, true}, {"llama3", 4000, true}, {"llama3:8b", 4000, true}, {"meta-llama/Meta-Llama-3.1-70B-Instruct", 4000, true},
 		{"meta-llama/llama-4-maverick", 4000, true}, {"llama4:scout", 1000, true}, {"mistral-large-2411", 4000, true},
-		{"zai/glm-4.5", 8000, true}, {"MiniMax-M1-80k", 8000, true}, {"grok-4-0709", 128000, true}, {"grok-4-fast", 32000, true},
+		{"zai/glm-4.5", 4000, true}, {"MiniMax-M1-80k", 4000, true}, {"grok-4-0709", 128000, true}, {"grok-4-fast", 32000, true},
 		// Provider prefixes, tags, dates of snapshots, letter case.
 		{"openai/gpt-4.1", 8000, true}, {"OPENROUTER/OpenAI/GPT-4.1", 8000, true}, {"gpt-4.1-2025-04-14", 8000, true}, {"gpt-4-0613", 4000, true},
 		{"us.anthropic.claude-3-5-sonnet-20241022-v2:0", 4000, true}, {"claude-3-5-sonnet@20240620", 4000, true}, {"meta.llama3-1-8b-instruct-v1:0", 1000, true},
@@ -57,6 +57,38 @@ func TestLookup(t *testing.T) {
 	}
 	if s := table.Lookup("gemini-3-pro"); s.Source != "the owner's example" {
 		t.Errorf("gemini-3-pro: source %q", s.Source)
+	}
+}
+
+// TestNewerVersions: a version that no row covers takes its newest sibling's row or
+// the default of its vendor's newest models, never what an older version was
+// measured at, and the source says so.
+func TestNewerVersions(t *testing.T) {
+	table := builtin(t)
+	for _, tt := range []struct {
+		model, pattern string
+		said           bool
+	}{
+		{"claude-opus-4-7", "claude-{sonnet,opus,fable}-{4.6,4-6,4.7,4-7,4.8,4-8,5}*", false},
+		{"claude-opus-4-8-20260601", "claude-{sonnet,opus,fable}-{4.6,4-6,4.7,4-7,4.8,4-8,5}*", false},
+		{"anthropic/claude-opus-4.9", "claude-{sonnet,opus,fable}-{4.6,4-6,4.7,4-7,4.8,4-8,5}*", true},
+		{"claude-haiku-4-9", "claude-{sonnet,opus,haiku}-{4.1,4-1,4.5,4-5}*", true},
+		{"claude-sonnet-6", "claude-{sonnet,opus,fable}-{4.6,4-6,4.7,4-7,4.8,4-8,5}*", true},
+		{"claude-saga-6", "claude-{sonnet,opus,fable}-{4.6,4-6,4.7,4-7,4.8,4-8,5}*", true},
+		{"kimi-k2.6", "kimi-k2.5*", true}, {"kimi-k2-0905-preview", "kimi-k2*", false}, {"kimi-k4", "kimi-k3*", true},
+		{"qwen3-coder-480b-a35b-instruct", "qwen{-,}3-coder*", false}, {"qwen4", "qwen{-,}3.*", true},
+		{"gpt-6-astra", "gpt-5.*", true}, {"gpt-5.9", "gpt-5.*", false},
+		{"grok-4-1-fast", "grok-4.*", true}, {"grok-4.7", "grok-4.*", false}, {"grok-4-0709", "grok-4*", false},
+		{"glm-4.5-air", "glm-4.5*", false}, {"glm-6", "glm-5.*", true}, {"deepseek-v5-pro", "deepseek-{v4,chat,reasoner}*", true},
+		{"claude-fable-5", "claude-{sonnet,opus,fable}-{4.6,4-6,4.7,4-7,4.8,4-8,5}*", false}, {"claude-3-opus-20240229", "", false}, {"qwen2.5-coder", "", false}, {"gemma-4-26b-a4b-it", "", false}, {"o5", "", false},
+	} {
+		s := table.Lookup(tt.model)
+		if s.Pattern != tt.pattern || strings.HasPrefix(s.Source, "no row for this version") != tt.said {
+			t.Errorf("Lookup(%q): by %q, %s; want %q, said %v", tt.model, s.Pattern, s.Source, tt.pattern, tt.said)
+		}
+		if tt.said && s.Confidence != ConfidenceNone {
+			t.Errorf("Lookup(%q): confidence %s", tt.model, s.Confidence)
+		}
 	}
 }
 

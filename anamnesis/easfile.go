@@ -51,10 +51,13 @@ func (e *TableError) Error() string {
 // *TableError; nothing of a wrong file is used.
 func LoadTable(base []byte, overlays ...Overlay) (*Table, error) {
 	t := &Table{}
-	for _, file := range append([]Overlay{{Name: baseTableName, Data: base}}, overlays...) {
+	for i, file := range append([]Overlay{{Name: baseTableName, Data: base}}, overlays...) {
 		rows, err := parseTable(file)
 		if err != nil {
 			return nil, err
+		}
+		for j := range rows {
+			rows[j].builtin = i == 0
 		}
 		t.overlay(rows)
 	}

@@ -18,14 +18,9 @@ type glob struct {
 	weight  int    // literal characters: the more, the more specific
 }
 
-func (g glob) matchAny(names []string) bool {
-	for _, name := range names {
-		// The pattern was checked when it was compiled.
-		if ok, _ := path.Match(g.pattern, name); ok {
-			return true
-		}
-	}
-	return false
+func (g glob) match(name string) bool {
+	ok, _ := path.Match(g.pattern, name) // the pattern was checked when it was compiled
+	return ok
 }
 
 // compileGlobs checks a pattern and expands its braces.
