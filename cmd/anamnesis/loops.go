@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,6 +32,7 @@ type loopRow struct {
 // loopReport is what `loops --json` prints.
 type loopReport struct {
 	Runs    []loopRow      `json:"runs"`
+	NoCalls []string       `json:"no_calls"` // arguments of which no call could be read; not among the runs
 	Flagged int            `json:"flagged"`
 	Others  map[string]int `json:"others"` // runs each other rule flags
 	Later   int            `json:"later"`  // runs that another rule flags before ours
@@ -50,15 +52,22 @@ func (a *app) loopsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			report := loopReport{Runs: []loopRow{}}
+			report := loopReport{Runs: []loopRow{}, NoCalls: []string{}}
 			for _, arg := range args {
 				rows, err := readLoops(h, arg)
 				if err != nil {
 					return err
 				}
+				if !slices.ContainsFunc(rows, func(r loopRow) bool { return r.Calls > 0 }) {
+					report.NoCalls = append(report.NoCalls, arg)
+					continue
+				}
 				report.Runs = append(report.Runs, rows...)
 			}
 			report.count()
+			for _, arg := range report.NoCalls {
+				fmt.Fprintln(a.stderr, view.Clean(fmt.Sprintf("anamnesis: %s: no tool call could be read; not counted", arg)))
+			}
 			if asJSON {
 				return a.printJSON(report)
 			}
