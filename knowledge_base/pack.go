@@ -1,7 +1,9 @@
 package knowledgebase
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,23 +41,30 @@ func Pack(hits []Hit, budgetTokens int, count func(string) int) (text string, us
 	return "", nil
 }
 
-// quote gives a card's lines: one that says what it is, then its text with
-// every line behind "> ", so that no card can pass for anything else.
+// quote returns a card's lines: a header, then its text with every line behind
+// "> ", so that no card can pass for anything else. The header says how far the
+// card may be believed, where it holds and which operations it rests on.
 func quote(h Hit) []string {
 	c := h.Card
-	about := []string{"card " + c.ID, string(c.State)}
-	if c.State != card.Reviewed {
-		about[1] += ", unreviewed"
+	about := []string{"lesson " + c.ID, "UNVERIFIED, check it before ruling anything out"}
+	if c.State == card.Reviewed {
+		about[1] = "REVIEWED"
 	}
 	if c.Provenance.Tainted {
 		about = append(about, "drawn from outside text")
 	}
-	about = append(about, "from "+nameOr(c.SourceTask, "unknown task"))
-	if !c.Created.IsZero() {
-		about = append(about, c.Created.UTC().Format(time.DateOnly))
+	if c.Scope.Repo != "" {
+		about = append(about, "project "+c.Scope.Repo)
 	}
 	if s := scopeText(c.Scope); s != "" {
-		about = append(about, "for "+s)
+		about = append(about, s)
+	}
+	about = append(about, "task "+cmp.Or(c.SourceTask, "unknown"))
+	if s := opsText(c.Provenance.Ranges); s != "" {
+		about = append(about, s)
+	}
+	if !c.Created.IsZero() {
+		about = append(about, c.Created.UTC().Format(time.DateOnly))
 	}
 	if h.Expired {
 		about = append(about, "expired "+c.Expires.UTC().Format(time.DateOnly))
@@ -75,13 +84,6 @@ func quote(h Hit) []string {
 	return lines
 }
 
-func nameOr(s, or string) string {
-	if s == "" {
-		return or
-	}
-	return s
-}
-
 func scopeText(s card.Scope) string {
 	var parts []string
 	for _, p := range []string{s.Language, s.Tool, s.Version} {
@@ -89,10 +91,23 @@ func scopeText(s card.Scope) string {
 			parts = append(parts, p)
 		}
 	}
-	if s.Repo != "" {
-		parts = append(parts, "in "+s.Repo)
-	}
 	return strings.Join(parts, ", ")
+}
+
+// opsText names the operations a card rests on, as "ops 20-54, 60".
+func opsText(ranges []card.Range) string {
+	var parts []string
+	for _, r := range ranges {
+		if r.First == r.Last {
+			parts = append(parts, strconv.FormatUint(r.First, 10))
+		} else {
+			parts = append(parts, r.String())
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return "ops " + strings.Join(parts, ", ")
 }
 
 // plain keeps a line a line: control characters become spaces.

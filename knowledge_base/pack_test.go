@@ -95,7 +95,7 @@ func TestPackProperty(t *testing.T) {
 		for i, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 			switch {
 			case i == 0, l == "", strings.HasPrefix(l, ">"), l == packCut:
-			case strings.HasPrefix(l, "[card k"):
+			case strings.HasPrefix(l, "[lesson k"):
 				heads++
 			default:
 				rt.Fatalf("unquoted line %q", l)

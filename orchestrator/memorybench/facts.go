@@ -60,7 +60,7 @@ func newGrammar() *grammar {
 		next:    regexp.MustCompile(`(?m)^state: (.+)\nnext: (.+)$`),
 		mark:    regexp.MustCompile(`(?m)^\[step (\d+)`),
 		jump:    regexp.MustCompile(`(?m)^\[JUMP\] You went (?:back|over) from step (\d+) to step (\d+)\.`),
-		card:    regexp.MustCompile(`(?m)^\[card .*\n(?:> .*\n?)*`),
+		card:    regexp.MustCompile(`(?m)^\[lesson .*\n(?:> .*\n?)*`),
 		project: regexp.MustCompile(`\bproject ([\w-]+)`),
 		try:     regexp.MustCompile(`^At step (\d+), decision (\w+) with (.+): trying`),
 	}
@@ -102,7 +102,7 @@ func (g *grammar) facts(text string) []fact {
 // ownCards blanks the recalled cards that name another project: an agent does
 // not take a lesson about another project for one about its own.
 func (g *grammar) ownCards(text, project string) string {
-	if !strings.Contains(text, "[card ") {
+	if !strings.Contains(text, "[lesson ") {
 		return text
 	}
 	return g.card.ReplaceAllStringFunc(text, func(card string) string {
