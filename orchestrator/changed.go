@@ -143,7 +143,7 @@ func (t *Task) see(ctx context.Context, ours bool) (worldstate.Snapshot, error) 
 	if ours {
 		t.partial = append(t.partial, snap.ChangedPaths...)
 	}
-	if (snap.ID == was.commit || lost(snap)) && !ours || len(snap.Missing) > 0 {
+	if (snap.ID == was.commit || lost(snap)) && !ours || snap.ParentLost != "" {
 		return snap, nil
 	}
 	by := t.author()
@@ -232,7 +232,7 @@ func (t *Task) postChange(ctx context.Context, b *op.WorldChanged) error {
 // quiet gives the change that a step without a call that may write did not make;
 // nil where the snapshot it ends with is its own.
 func (t *Task) quiet(ctx context.Context, snap worldstate.Snapshot) (*op.WorldChanged, error) {
-	if t.state.Dirty || t.seen.commit == "" || t.seen.tree == snap.Tree || len(snap.Missing) > 0 || lost(snap) {
+	if t.state.Dirty || t.seen.commit == "" || t.seen.tree == snap.Tree || snap.ParentLost != "" || lost(snap) {
 		return nil, nil
 	}
 	return t.changeOf(ctx, t.author(), t.seen.commit, "", snap)

@@ -232,7 +232,7 @@ func (t *Task) findWay(ctx context.Context, j *Pending) (way, error) {
 	// What the user changed is theirs and stays: up to here by its operations, from
 	// here on by the base.
 	w.base = w.source.ID
-	if (len(w.source.Missing) > 0 || lost(w.source)) && from.commit != "" {
+	if (w.source.ParentLost != "" || lost(w.source)) && from.commit != "" {
 		w.base = from.commit // it could not be told what is theirs, or nothing is
 	}
 	o := worldstate.PlanOptions{Base: w.base, OverwriteEdits: j.Overwrite}

@@ -143,26 +143,20 @@ func editsIn(h Home, s *State, step int) ([]worldstate.Edit, error) {
 	return s.editsAfter(r, step)
 }
 
-// planSince plans, and where the store has lost the base, once more from the newest
-// whole one of those before it. What was saved since, as before this jump, holds
-// what a person has changed, which would count as the agent's from there. Where none
-// is whole, all that differs from the target stays.
+// planSince plans. If the store has lost the base, it plans from the newest whole one
+// of those before it; if there is none, every path that differs from the target stays.
 func planSince(ctx context.Context, w *worldstate.World, target worldstate.ID, o worldstate.PlanOptions, before iter.Seq[worldstate.ID]) (worldstate.Plan, error) {
 	plan, err := w.Plan(ctx, target, &o)
-	missing := plan.Missing
-	if err != nil || len(missing) == 0 {
+	lost := plan.BaseLost
+	if err != nil || lost == "" {
 		return plan, err
 	}
 	for o.Base = range before {
-		if plan, err = w.Plan(ctx, target, &o); err != nil || len(plan.Missing) == 0 {
+		if plan, err = w.Plan(ctx, target, &o); err != nil || plan.BaseLost == "" {
 			break
 		}
 	}
-	if len(plan.Missing) > 0 {
-		o.Base = target
-		plan, err = w.Plan(ctx, target, &o)
-	}
-	plan.Missing = missing
+	plan.BaseLost = lost
 	return plan, err
 }
 

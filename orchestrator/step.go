@@ -498,9 +498,9 @@ func (t *Task) saveWorld(ctx context.Context) error {
 	}
 	b.Commit, b.Tree, b.Complete = string(snap.ID), snap.Tree, snap.Complete
 	b.Skipped, b.Files = firstN(skips(snap.Skipped), maxListed), snap.Files
-	for _, m := range firstN(snap.Missing, maxListed) {
-		b.Lost = append(b.Lost, m.String())
-		b.Mark += fmt.Sprintf("\n(%s)", oneLine(m.String(), maxDelivered))
+	if snap.ParentLost != "" {
+		b.Lost = []string{snap.ParentLost}
+		b.Mark += fmt.Sprintf("\n(%s)", oneLine(snap.ParentLost, maxDelivered))
 	}
 	if id > 0 {
 		if theirs, err := t.quiet(ctx, snap); err == nil && theirs != nil {

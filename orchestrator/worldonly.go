@@ -89,7 +89,7 @@ func (t *Task) keepEdits(ctx context.Context, step int, o *worldstate.RestoreOpt
 	if err != nil {
 		return err
 	}
-	if lost(now) || len(now.Missing) > 0 {
+	if lost(now) || now.ParentLost != "" {
 		o.Base = was.commit
 	}
 	o.Edits, err = t.kept(step, o.OverwriteEdits)

@@ -141,7 +141,7 @@
 // that time is not followed: modes and owners change through a descriptor. What a
 // save finds loose in the store, or in a pack that git made, it does not write again,
 // and a `git gc --prune=now` in the moment before the ref is set may take it away. The
-// next save follows the newest snapshot that is whole (Snapshot.Missing).
+// next save has no parent then (Snapshot.ParentLost).
 //
 // A watching World is not told of a write through a shared memory map before
 // the file is closed, and of a write under a hard link that was made after the

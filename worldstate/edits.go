@@ -78,10 +78,9 @@ func (p *planner) versions() (map[string]version, error) {
 }
 
 // unsaved adds what changed since the base to the versions, as if it had been saved
-// first. It does not where nothing of that counts as an edit, or where the base is
-// not the one that was asked for.
+// first. It does not where nothing of that counts as an edit.
 func (p *planner) unsaved(last map[string]version, edit int, unknown bool) {
-	if p.o.OverwriteEdits || p.o.Base == "" || p.lost || len(p.missing) > 0 {
+	if p.o.OverwriteEdits || p.o.Base == "" || p.lost {
 		return
 	}
 	union(p.base, p.now.listing, func(path string, from, to state) {

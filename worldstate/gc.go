@@ -27,9 +27,6 @@ type GCOptions struct {
 	// as many are kept, the newest first, as fit. 0: no cap, all are kept. What
 	// the worlds are known at stays as long as there is a snapshot to restore.
 	MaxBytes int64
-	// ForgetLost: a snapshot that stands in no pack, while every pack can be read,
-	// ends nothing. Its steps' refs go, and GCReport.Lost names it.
-	ForgetLost bool
 	// DryRun finds out and writes nothing. It waits for a collection, and no save waits
 	// for it.
 	DryRun bool
@@ -54,8 +51,6 @@ type GCReport struct {
 	// exist and stay all the same. Never nil.
 	Dropped []string `json:"dropped"`
 	Kept    []string `json:"kept"`
-	// Lost are the snapshots that are in no pack; see GCOptions.ForgetLost.
-	Lost []MissingSnapshot `json:"lost,omitempty"`
 	// Over: what must be kept is more than MaxBytes.
 	Over bool `json:"over,omitempty"`
 }
@@ -94,7 +89,7 @@ func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
 	defer turn.release()
 	s := newObjectStore(store)
 	defer s.close()
-	g := collector{s: s, o: opts, seen: make(map[hash]bool), lost: make(map[hash]bool)}
+	g := collector{s: s, o: opts, seen: make(map[hash]bool)}
 	g.report = GCReport{Store: store, DryRun: opts.DryRun, Dropped: []string{}, Kept: []string{}}
 	if err := g.run(ctx); err != nil {
 		return GCReport{}, fmt.Errorf("gc %s: %w", store, g.blame(err))
@@ -131,7 +126,6 @@ type collector struct {
 	others []*packFile     // those that are not ours, likewise
 	gone   map[string]hash // refs to be removed, with zero ids
 
-	lost  map[hash]bool // snapshots that are in no pack, with GCOptions.ForgetLost
 	seen  map[hash]bool // objects that are kept: true for those that go into the new pack
 	lax   bool          // what cannot be read is passed over: git does not need it either
 	but   map[hash]bool // objects not to be counted again
@@ -195,7 +189,6 @@ func (g *collector) run(ctx context.Context) error {
 		return err
 	}
 	g.report.Objects = len(g.seen)
-	g.report.Lost = g.forgotten()
 	return nil
 }
 
@@ -284,11 +277,6 @@ func (g *collector) choose(ctx context.Context) error {
 		}
 		if err := g.keep(ctx, []hash{refs[name]}); err != nil {
 			return err
-		}
-	}
-	for name, h := range refs {
-		if g.lost[h] && isStepRef(name) { // from a world's ref the next save goes on
-			g.gone[name] = hash{}
 		}
 	}
 	return nil
@@ -414,10 +402,6 @@ func (g *collector) keep(ctx context.Context, roots []hash) error {
 			continue
 		}
 		if g.passes(err) {
-			continue
-		}
-		if g.isLost(h, err) {
-			g.lost[h] = true
 			continue
 		}
 		if err != nil {

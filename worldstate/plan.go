@@ -51,9 +51,9 @@ type Plan struct {
 	// Lost: the base has files and the world has none. The directory was removed
 	// as a whole, or emptied; nothing in it counts as a person's edit.
 	Lost bool `json:"lost,omitempty"`
-	// Missing: the store has lost the base asked for, and maybe other snapshots.
-	// Base is the newest of this directory that is whole, and edits count from it.
-	Missing []MissingSnapshot `json:"missing,omitempty"`
+	// BaseLost: the store has lost the base asked for, as this line says. Base is
+	// Target, and what differs from it counts as edited.
+	BaseLost string `json:"base_lost,omitempty"`
 
 	// Skipped are paths of the world that no snapshot holds, and why. Each stays.
 	Skipped []Skip `json:"-"`
@@ -150,14 +150,15 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scanned, target ID, 
 	}
 	p.base = emptyListing()
 	if p.o.Base != "" {
-		if p.o.Base, p.missing, err = w.base(ctx, p.o.Base, target); err != nil {
-			return Plan{}, fmt.Errorf("plan: base: %w", err)
-		}
 		b, err := w.byID(p.o.Base)
-		if err != nil {
-			return Plan{}, fmt.Errorf("plan: base: %w", err)
+		if err == nil {
+			p.base, err = w.tree(b.tree)
 		}
-		if p.base, err = w.tree(b.tree); err != nil {
+		switch {
+		case isGone(p.o.Base, err):
+			p.baseLost = lostLine(p.o.Base, err)
+			p.o.Base, p.base = target, p.want
+		case err != nil:
 			return Plan{}, fmt.Errorf("plan: base %s: %w", p.o.Base, err)
 		}
 	}
@@ -197,18 +198,18 @@ func (w *World) relativePaths(paths []string) ([]string, error) {
 
 // planner works out one plan.
 type planner struct {
-	w       *World
-	ctx     context.Context
-	root    int
-	now     *scanned
-	ignored []ignoredRoot // of now
-	want    *listing
-	base    *listing
-	target  *commit
-	policy  *policy
-	o       PlanOptions
-	lost    bool // see Plan.Lost
-	missing []MissingSnapshot
+	w        *World
+	ctx      context.Context
+	root     int
+	now      *scanned
+	ignored  []ignoredRoot // of now
+	want     *listing
+	base     *listing
+	target   *commit
+	policy   *policy
+	o        PlanOptions
+	lost     bool // see Plan.Lost
+	baseLost string
 
 	overlaid  bool
 	conflicts []string
@@ -240,7 +241,7 @@ func (p *planner) plan(head hash) (Plan, error) {
 	p.noteIgnored()
 	out := Plan{
 		Target: ID(p.target.id.String()), Base: p.o.Base, Write: []string{}, Delete: []string{}, Keep: []Skip{},
-		Lost: p.lost, Missing: p.missing, Conflicts: p.conflicts, Skipped: p.now.skips, options: p.o, now: p.now.listing, overlaid: p.overlaid,
+		Lost: p.lost, BaseLost: p.baseLost, Conflicts: p.conflicts, Skipped: p.now.skips, options: p.o, now: p.now.listing, overlaid: p.overlaid,
 	}
 	for _, a := range p.todo {
 		out.actions = append(out.actions, a)

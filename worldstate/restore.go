@@ -23,9 +23,8 @@ type Result struct {
 	Kept    []Skip   `json:"kept"` // what does not match the target, and why
 	Tree    string   `json:"tree"` // the world id afterwards
 	// Exact reports whether the world now is the target in every path.
-	Exact bool `json:"exact"`
-	// Missing is as the plan's.
-	Missing []MissingSnapshot `json:"missing,omitempty"`
+	Exact    bool   `json:"exact"`
+	BaseLost string `json:"base_lost,omitempty"` // as the plan's
 }
 
 // RestoreOptions say how RestoreTo plans.
@@ -122,12 +121,6 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 	if o.Base == "" && !head.isZero() {
 		o.Base = ID(head.String())
 	}
-	var missing []MissingSnapshot
-	if o.Base != "" { // before the present becomes a snapshot, too
-		if o.Base, missing, err = w.base(ctx, o.Base, target); err != nil {
-			return res, nil, fmt.Errorf("restore: base: %w", err)
-		}
-	}
 	save := SaveOptions{Message: o.Message, beforeRestore: true}
 	if !head.isZero() {
 		save.Parent = ID(head.String())
@@ -158,7 +151,7 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 		plan.Base = snap.ID
 	}
 	res, settle, err = w.apply(ctx, root, &plan, c, source, o.Intend)
-	res.Missing = missing
+	res.BaseLost = plan.BaseLost
 	return res, settle, err
 }
 

@@ -45,10 +45,10 @@ type Snapshot struct {
 	// Borrowed: some bytes still stand only in the person's own git repository,
 	// durable there; they are being copied.
 	Borrowed bool `json:"borrowed,omitempty"`
-	// Missing: the store has lost Parent, and maybe others. The snapshot follows
-	// the newest of this directory that is whole, if there is one.
-	Missing []MissingSnapshot `json:"missing,omitempty"`
-	Files   int               `json:"files"` // files and links held
+	// ParentLost: the store has lost Parent, as this line says, and the snapshot
+	// has none.
+	ParentLost string `json:"parent_lost,omitempty"`
+	Files      int    `json:"files"` // files and links held
 	// Changed counts the paths that differ from the parent, directories
 	// apart. Everything, without a parent.
 	Changed      int      `json:"changed"`
@@ -59,8 +59,8 @@ type Snapshot struct {
 // neither the tree nor anything else known of the world differs from Parent,
 // no new snapshot is made: the parent's id is returned, Changed 0, and Ref, if
 // given, is set to it. A file that cannot be read makes the snapshot
-// incomplete, and a Parent that the store has lost has another put in its place
-// (Snapshot.Missing); neither is an error. Errors: ErrUnknown for a Parent that is no id, ErrUnfinished,
+// incomplete, and where the store has lost Parent the snapshot has none
+// (Snapshot.ParentLost); neither is an error. Errors: ErrUnknown for a Parent that is no id, ErrUnfinished,
 // ErrLocked, ErrFull, or the disk's.
 func (w *World) Save(ctx context.Context, o SaveOptions) (Snapshot, error) {
 	end, err := w.begin(ctx, saving)
@@ -122,7 +122,7 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 	if err := checkTrailers(o.Trailers); err != nil {
 		return Snapshot{}, nil, fmt.Errorf("save: %w", err)
 	}
-	parent, missing, err := w.parent(ctx, o.Parent)
+	parent, lost, err := w.parent(o.Parent)
 	if err != nil {
 		return Snapshot{}, nil, fmt.Errorf("save: parent: %w", err)
 	}
@@ -138,14 +138,13 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 	snap, err := w.record(sc, pack, parent, o)
 	var m *unreadableParent
 	if errors.As(err, &m) && errors.Is(err, ErrCorrupt) {
-		if parent, missing, err = w.standing(ctx, ID(parent.id.String()), m.err); err == nil {
-			snap, err = w.record(sc, pack, parent, o)
-		}
+		lost = lostLine(ID(parent.id.String()), m.err)
+		snap, err = w.record(sc, pack, nil, o)
 	}
 	if err != nil {
 		return Snapshot{}, nil, err
 	}
-	snap.Missing = missing
+	snap.ParentLost = lost
 	if err := w.learn(sc); err != nil { // the snapshot stands; only the next process is slower
 		snap.Notes = append(snap.Notes, Skip{w.cachePath(), "stat cache not written: " + reason(err)})
 	}
@@ -159,19 +158,18 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 }
 
 // parent is byID, from memory for the snapshot this World saved last; nil for no
-// id. In place of one that the store has lost it gives the one to go on from.
-func (w *World) parent(ctx context.Context, id ID) (*commit, []MissingSnapshot, error) {
+// id, and for one that the store has lost, which the line describes.
+func (w *World) parent(id ID) (c *commit, lost string, err error) {
 	if id == "" {
-		return nil, nil, nil
+		return nil, "", nil
 	}
 	if h, ok := parseHash(string(id)); ok && w.saved != nil && w.saved.id == h && w.objects.has(h) {
-		return w.saved, nil, nil
+		return w.saved, "", nil
 	}
-	c, err := w.byID(id)
-	if isGone(id, err) {
-		return w.standing(ctx, id, err)
+	if c, err = w.byID(id); isGone(id, err) {
+		return nil, lostLine(id, err), nil
 	}
-	return c, nil, err
+	return c, "", err
 }
 
 // unreadableParent: the files of a save's parent cannot be listed.

@@ -459,7 +459,7 @@ func (w *World) known(h hash) (*commit, error) {
 		}
 		for _, named := range refs {
 			if named == h {
-				return nil, fmt.Errorf("%w %s; only a backup of it can bring that snapshot back. 'anamnesis world log' lists what is left, and the next save goes on from there", err, w.store)
+				return nil, fmt.Errorf("%w %s; only a backup of it can bring that snapshot back; 'anamnesis world log' lists what is left", err, w.store)
 			}
 		}
 		return nil, fmt.Errorf("snapshot %s: %w: the store has none of this id", h, ErrUnknown)

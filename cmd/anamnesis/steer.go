@@ -108,7 +108,7 @@ func (a *app) showJump(ctx context.Context, h orchestrator.Home, task string, j 
 		fmt.Fprintln(a.stdout, "the directory is gone; the jump makes it again with every file of the step")
 		return nil
 	}
-	a.tellMissing(p.World.Missing, "edits count since the newest before it that is whole")
+	a.tellLost(p.World.BaseLost, "edits count since the newest whole step before it, else every path that differs is kept; --overwrite restores it")
 	a.printMoves("write", p.World.Write, "delete", p.World.Delete, p.World.Keep)
 	for _, path := range p.World.Conflicts {
 		fmt.Fprintf(a.stdout, "%-7s %q: changed again since; the version kept comes back\n", "conflict", path)

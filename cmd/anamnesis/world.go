@@ -172,7 +172,7 @@ func (a *app) worldSave(f *worldFlags) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				a.tellMissing(snap.Missing, "this one follows the newest that is whole, if there is one")
+				a.tellLost(snap.ParentLost, "this snapshot has no parent")
 				for _, n := range snap.Notes {
 					fmt.Fprintf(a.stderr, "anamnesis: note: %q: %s\n", n.Path, n.Reason)
 				}
@@ -226,7 +226,7 @@ func (a *app) worldPlan(f *worldFlags) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				a.tellMissing(plan.Missing, "edits count since the newest one that is whole")
+				a.tellLost(plan.BaseLost, allEdited)
 				if f.json {
 					return a.printJSON(plan)
 				}
@@ -355,24 +355,18 @@ func (a *app) restoreInTask(ctx context.Context, f *worldFlags, name string, o w
 	return a.tellRestored(f, res)
 }
 
-// tellMissing names the snapshots that are missing or damaged, and says how it went on.
-func (a *app) tellMissing(list []worldstate.MissingSnapshot, then string) {
-	for _, m := range list[:min(len(list), maxMissing)] {
-		fmt.Fprintf(a.stderr, "anamnesis: %s\n", m)
-	}
-	if more := len(list) - maxMissing; more > 0 {
-		fmt.Fprintf(a.stderr, "anamnesis: %d more are; 'anamnesis world log' lists them\n", more)
-	}
-	if len(list) > 0 {
-		fmt.Fprintf(a.stderr, "anamnesis: %s\n", then)
+// tellLost prints the line about a lost snapshot, if there is one, and what follows.
+func (a *app) tellLost(line, then string) {
+	if line != "" {
+		fmt.Fprintf(a.stderr, "anamnesis: %s; %s\n", line, then)
 	}
 }
 
-// maxMissing is how many lost snapshots are named at once.
-const maxMissing = 20
+// allEdited is what follows from a lost base.
+const allEdited = "every path that differs from the target counts as edited and is kept; --overwrite restores it"
 
 func (a *app) tellRestored(f *worldFlags, res worldstate.Result) error {
-	a.tellMissing(res.Missing, "edits counted since the newest one that is whole")
+	a.tellLost(res.BaseLost, allEdited)
 	if f.json {
 		return a.printJSON(res)
 	}

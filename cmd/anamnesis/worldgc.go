@@ -28,8 +28,7 @@ func (a *app) worldGC(f *worldFlags) *cobra.Command {
 			"the store: refs, HEADs, reflogs, worktrees. What git has packed or left loose there is not touched. With --max-bytes the\n" +
 			"snapshots of tasks that were deleted go, the oldest first, until the store fits. Tasks may run meanwhile: they\n" +
 			"wait only while the old packs are exchanged for the new one.\n\n" +
-			"What is missing or damaged ends it before anything is removed. With --forget-lost a snapshot that is in no pack,\n" +
-			"while every pack can be read, does not: it is named, and its steps' refs go.",
+			"What is missing or damaged ends it before anything is removed.",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.MaxBytes < 0 {
@@ -47,7 +46,6 @@ func (a *app) worldGC(f *worldFlags) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "every store of the program")
 	cmd.Flags().Int64Var(&o.MaxBytes, "max-bytes", 0, "drop snapshots of deleted tasks until a store is at most so large (0: none)")
-	cmd.Flags().BoolVar(&o.ForgetLost, "forget-lost", false, "go on where a snapshot is in no pack any more: name it, and remove its steps' refs")
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what would go, and change nothing")
 	return cmd
 }
@@ -132,9 +130,6 @@ func (a *app) printGC(r worldstate.GCReport) {
 		verb = "would be at most"
 	}
 	fmt.Fprintf(a.stdout, "%s: %d snapshots, %d objects; it was %d bytes and %s %d\n", r.Store, r.Snapshots, r.Objects, r.BytesBefore, verb, r.BytesAfter)
-	for _, m := range r.Lost {
-		fmt.Fprintf(a.stdout, "  %s\n", m)
-	}
 	for _, task := range r.Dropped {
 		fmt.Fprintf(a.stdout, "  dropped: deleted task %s\n", task)
 	}

@@ -237,7 +237,7 @@ type WorldSaved struct {
 	NChanged int       `json:"n_changed"`
 	Mark     string    `json:"mark"`            // the step mark, as the model sees it
 	Error    string    `json:"error,omitempty"` // why there is no checkpoint
-	Lost     []string  `json:"lost,omitempty"`  // which earlier snapshots the store has lost, and why: the one to follow among them
+	Lost     []string  `json:"lost,omitempty"`  // which earlier snapshots the store has lost, and why: the one before it among them
 }
 
 // WorldChanged is a snapshot taken apart from a step's end, with what differs from
