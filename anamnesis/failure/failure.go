@@ -4,114 +4,222 @@
 package failure
 
 import (
-	"path"
-	"regexp"
-	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
+)
+
+// Limits of what is read.
+const (
+	maxScanBytes = 256 << 10 // of an output, its end
+	maxLineBytes = 2000      // of one line, its beginning
+	minLineRunes = 3         // shorter lines tell nothing
 )
 
 // Output is what is known of one finished call.
 type Output struct {
-	Command  string   // as it was run; empty where no process ran
-	Programs []string // the programs Command runs, by base name, in order; empty where they are not known
-	Text     string   // standard output, or what the tool said
-	Stderr   string   // empty where the two were not kept apart
-	Exit     int
-	HasExit  bool // Exit is known
-	Error    bool // the recorder or the tool says that the call failed
-	Refused  bool // approval or a rule refused it: nothing ran
+	Command string // as it was run; empty where no process ran
+	Text    string // standard output, or what the tool said
+	Stderr  string // empty where the two were not kept apart
+	Exit    int
+	HasExit bool // Exit is known
+	Error   bool // the recorder or the tool says that the call failed
+	Refused bool // approval or a rule refused it: nothing ran
 }
 
 // Failure is what an output says went wrong.
 type Failure struct {
-	Line      string // the telling line, without colour and wrapping; empty where nothing was printed
+	Line      string // the telling line, without colour, prefixes and wrapping; empty where nothing was printed
 	Signature string // its normal form: the same for two runs that met the same trouble
 	Place     string // "file:line" where the output names one
 	Index     int    // number of the telling line, from 0, in Text, or in Text and Stderr joined by a line end; -1: none
+	Certain   bool   // the line names the failure by a rule or by a label such as "error:"
 }
 
-// Read finds what went wrong; false where the call did not fail.
+// Read finds what went wrong; false where the call did not fail. Where neither
+// an exit code nor a mark of the recorder is known, the output decides.
 func Read(o Output) (Failure, bool) {
-	lines := split(o)
-	f := Failure{Index: -1}
-	if !o.Error && !(o.HasExit && o.Exit != 0) {
-		return f, false
+	p := parse(o)
+	f := p.telling()
+	switch {
+	case o.Error || o.HasExit && o.Exit != 0:
+		return f, true
+	case o.HasExit:
+		return Failure{Index: -1}, false
+	case p.exit >= 0:
+		return f, p.exit != 0
 	}
-	best := 0
-	for i, l := range lines {
-		if s := score(l); s > best || s == best && s == scorePlain {
-			best, f.Index, f.Line = s, i, l
+	return f, f.Certain || p.ended() != ""
+}
+
+// page is an output in lines, as it is read.
+type page struct {
+	lines []string // without colour, prefixes and the space at their ends
+	skip  int      // lines before the first of them
+	exit  int      // as a harness wrote it into the text; -1: it did not
+}
+
+func parse(o Output) *page {
+	text := o.Text
+	if o.Stderr != "" {
+		text = strings.TrimSuffix(text, "\n") + "\n" + o.Stderr
+	}
+	p := &page{exit: -1}
+	if cut := len(text) - maxScanBytes; cut > 0 {
+		if end := strings.IndexByte(text[cut:], '\n'); end >= 0 {
+			cut += end + 1
+		}
+		p.skip = strings.Count(text[:cut], "\n")
+		text = text[cut:]
+	}
+	p.lines = strings.Split(text, "\n")
+	for i, l := range p.lines {
+		l = clean(l)
+		if m := status.FindStringSubmatch(l); m != nil {
+			if code, err := strconv.Atoi(strings.Join(m[1:], "")); err == nil {
+				p.exit = code
+			}
+			l = ""
+		}
+		p.lines[i] = l
+	}
+	return p
+}
+
+// clean takes from a line what a terminal and a build's log add to it.
+func clean(l string) string {
+	if len(l) > maxLineBytes {
+		l = strings.ToValidUTF8(l[:maxLineBytes], "")
+	}
+	l = escape.ReplaceAllString(l, "")
+	l = strings.TrimRight(l, " \t\r")
+	if i := strings.LastIndexByte(l, '\r'); i >= 0 {
+		l = l[i+1:]
+	}
+	return logPrefix.ReplaceAllString(l, "")
+}
+
+// telling finds the line that tells most. Of equal ones it is the first: later
+// errors often follow from it. Of lines that tell nothing by their words, and
+// where a rule says so, it is the last.
+func (p *page) telling() Failure {
+	f := Failure{Index: -1}
+	best, told := 0, 0 // told: the weight that a rule gives the next line
+	for i, l := range p.lines {
+		if l == "" {
+			continue
+		}
+		r := match(p, i)
+		score := 0
+		switch {
+		case r != nil && r.how == next:
+			told = r.weight
+			continue
+		case told > 0:
+			score, told = told, 0
+		case r != nil:
+			score = r.weight
+		default:
+			score = evidence(l)
+		}
+		last := score == plain || r != nil && r.how >= last
+		if score > best || score == best && score > 0 && last {
+			best, f.Index = score, i
 		}
 	}
-	f.Place = place.FindString(f.Line)
-	f.Signature = Normal(f.Line)
-	return f, true
-}
-
-// Lesson reports whether a failed call holds something to learn from, and why
-// not. A search without hits, an abort, a timeout chosen too short, a refusal,
-// an unknown tool and a bad argument hold nothing.
-func Lesson(o Output) (ok bool, reason string) {
-	said := strings.TrimSpace(o.Text+o.Stderr) != ""
-	switch {
-	case o.Refused:
-		return false, "refused"
-	case o.HasExit && o.Exit == 1 && !said && slices.ContainsFunc(o.Programs, asks):
-		return false, "a question answered with no"
+	if f.Index < 0 {
+		return f
 	}
-	return true, ""
+	at := p.where(f.Index)
+	f.Line, f.Place, f.Certain = p.unwrap(f.Index), at.String(), best >= certain
+	f.Signature = signature(f.Line, at)
+	f.Index += p.skip
+	return f
 }
 
-// asks reports whether a program exits with 1 to say no.
-func asks(program string) bool {
-	switch path.Base(program) {
-	case "grep", "egrep", "fgrep", "rg", "zgrep", "diff", "cmp", "test", "[", "pgrep":
-		return true
+// match gives the rule that holds for a line, nil where none does.
+func match(p *page, i int) *rule {
+	l := p.lines[i]
+	for k := range rules {
+		r := &rules[k]
+		if !strings.Contains(l, r.has) || r.how == under && !p.indented(i) || !r.re.MatchString(l) {
+			continue
+		}
+		return r
+	}
+	return nil
+}
+
+// indented reports whether the line before is indented and belongs to a frame
+// of Python's.
+func (p *page) indented(i int) bool {
+	if i == 0 || indent(p.lines[i-1]) <= indent(p.lines[i]) {
+		return false
+	}
+	for k := i - 1; k >= max(0, i-6); k-- {
+		if strings.HasPrefix(strings.TrimSpace(p.lines[k]), `File "`) {
+			return true
+		}
 	}
 	return false
 }
 
-var escape = regexp.MustCompile(`\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)`)
+func indent(l string) int { return len(l) - len(strings.TrimLeft(l, " \t")) }
 
-// split gives the lines of an output without colour and carriage returns.
-func split(o Output) []string {
-	text := o.Text
-	if o.Stderr != "" {
-		text = strings.TrimRight(text, "\n") + "\n" + o.Stderr
-	}
-	lines := strings.Split(escape.ReplaceAllString(text, ""), "\n")
-	for i, l := range lines {
-		lines[i] = strings.TrimSpace(l)
-	}
-	return lines
-}
-
-var (
-	place = regexp.MustCompile(`[\w./-]+\.\w+[:(]\d+`)
-	words = regexp.MustCompile(`(?i)\b(errors?|fail(ed|ure)?|fatal|panic|exception|undefined|cannot|can't|could not|not found|no such|denied|refused|unknown|invalid|unexpected|missing|mismatch|conflict|unable|abort(ed)?|timed? ?out)\b|错误|失败|异常|找不到|\w+(Error|Exception):`)
-)
-
-const scorePlain = 1
-
-func score(line string) int {
-	switch {
-	case strings.Trim(line, "=-_*#~ ") == "" || strings.HasPrefix(line, "Traceback "):
+// evidence scores a line that no rule knows: by its words, by whether it names
+// a place, and by what it looks like.
+func evidence(l string) int {
+	t := strings.TrimSpace(l)
+	if utf8.RuneCountInString(t) < minLineRunes || strings.Trim(t, "=-_*#~^.+| ") == "" {
 		return 0
-	case words.MatchString(line) && place.MatchString(line):
-		return 4
-	case words.MatchString(line):
-		return 3
 	}
-	return scorePlain
+	switch {
+	case !saysError(t):
+		return plain
+	case quiet.MatchString(t):
+		return sums
+	case isCode(l, t):
+		return plain + 1
+	case label.MatchString(t), answer.MatchString(t):
+		return certain
+	case place.MatchString(t):
+		return named + 3
+	}
+	return named
 }
 
-var (
-	paths   = regexp.MustCompile(`(?:[\w.@+-]*/)+([\w.@+-]+)`)
-	numbers = regexp.MustCompile(`\b(0x[0-9a-fA-F]+|[0-9a-f]{8,}|\d[\d.]*)`)
-)
+// isCode reports whether a line shows source: what it says of errors is no
+// error of this run.
+func isCode(l, t string) bool {
+	return strings.HasSuffix(t, "(") || strings.HasSuffix(t, "{") || strings.HasSuffix(t, ":") && strings.HasPrefix(l, "    ") || code.MatchString(t)
+}
 
-// Normal takes what varies out of a line: directories, numbers, addresses.
-func Normal(line string) string {
-	line = paths.ReplaceAllString(line, "$1")
-	return strings.Join(strings.Fields(numbers.ReplaceAllString(line, "#")), " ")
+// unwrap joins a line with those it was wrapped into: lines that fill the same
+// width, as a terminal's do, and no other line is longer.
+func (p *page) unwrap(i int) string {
+	const narrowest = 60
+	width := utf8.RuneCountInString(p.lines[i])
+	if width < narrowest || i+1 == len(p.lines) {
+		return strings.TrimSpace(p.lines[i])
+	}
+	full := 0
+	for _, l := range p.lines {
+		switch n := utf8.RuneCountInString(l); {
+		case n > width:
+			return strings.TrimSpace(p.lines[i])
+		case n == width:
+			full++
+		}
+	}
+	if full < 2 && width != 80 && width != 120 {
+		return strings.TrimSpace(p.lines[i])
+	}
+	joined := p.lines[i]
+	for _, l := range p.lines[i+1:] {
+		joined += l
+		if utf8.RuneCountInString(l) < width {
+			break
+		}
+	}
+	return strings.TrimSpace(joined)
 }

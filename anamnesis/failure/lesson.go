@@ -1,0 +1,91 @@
+package failure
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Lesson reports whether a failed call holds something to learn from, and why
+// not. A search without hits, an abort, a timeout chosen too short, a refusal,
+// an unknown tool and a bad argument hold nothing.
+func Lesson(o Output) (ok bool, reason string) {
+	p := parse(o)
+	said := p.telling().Index >= 0
+	exit := p.exit
+	if o.HasExit {
+		exit = o.Exit
+	}
+	switch {
+	case o.Refused:
+		return false, "refused"
+	case p.ended() != "":
+		return false, p.ended()
+	case exit == 1 && !said && slices.ContainsFunc(programs(o.Command), asks):
+		return false, "no hit"
+	}
+	return true, ""
+}
+
+// asks reports whether a program exits with 1 to say no.
+func asks(program string) bool {
+	switch program {
+	case "grep", "egrep", "fgrep", "rg", "zgrep", "diff", "cmp", "test", "[", "[[", "pgrep":
+		return true
+	}
+	return false
+}
+
+// programs gives the programs that a shell command names, by base name, as far
+// as that shows without a shell: what stands in quotes is not split.
+func programs(command string) []string {
+	var out []string
+	quote, start := rune(0), 0
+	part := func(s string) {
+		words := strings.Fields(s)
+		for len(words) > 0 && strings.Contains(words[0], "=") {
+			words = words[1:]
+		}
+		if len(words) > 0 {
+			out = append(out, path.Base(words[0]))
+		}
+	}
+	for i, r := range command {
+		switch {
+		case quote != 0:
+			if r == quote {
+				quote = 0
+			}
+		case r == '\'' || r == '"':
+			quote = r
+		case strings.ContainsRune("|;&\n(", r):
+			part(command[start:i])
+			start = i + 1
+		}
+	}
+	part(command[start:])
+	return out
+}
+
+// ended says how a harness ended the call before it was done or begun, such as
+// "timeout"; empty where none says so. It says so in its first or its last words.
+func (p *page) ended() string {
+	const most = 3
+	var words []string
+	for _, l := range p.lines {
+		if strings.TrimSpace(l) != "" {
+			words = append(words, l)
+		}
+	}
+	for i, l := range words {
+		if i >= most && i < len(words)-most {
+			continue
+		}
+		for _, e := range endings {
+			if e.re.MatchString(l) {
+				return e.reason
+			}
+		}
+	}
+	return ""
+}

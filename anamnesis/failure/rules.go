@@ -1,0 +1,139 @@
+package failure
+
+import "regexp"
+
+// how says where a rule's line stands to the failure.
+type how int
+
+const (
+	first how = iota // the first of several lines tells
+	next             // not this line tells but the next that is not empty
+	last             // the last of several tells
+	under            // as last, and only where the line ends a Python traceback
+)
+
+// The weights of lines. A line that no rule knows gets plain, and more by evidence.
+const (
+	drop    = 0  // says nothing of the failure
+	sums    = 1  // says only that something failed
+	plain   = 2  // says nothing by its words
+	named   = 8  // says it by its words
+	certain = 14 // names a failure by a label
+	perhaps = 20
+	tells   = 30
+	exactly = 40 // where a runner prints the failure beside what led to it
+)
+
+// rule knows a line that a program prints when it fails. The example is an
+// output whose telling line is marked », and which is read wrongly without the rule.
+type rule struct {
+	weight  int
+	how     how
+	has     string // part of every such line; looked for first, because that is quick
+	re      *regexp.Regexp
+	example string
+}
+
+var re = regexp.MustCompile
+
+// rules are tried in order; the first that matches a line counts.
+var rules = []rule{
+	// Python, pytest and unittest.
+	{drop, first, "Traceback (most", re(`^\W*Traceback \(most recent call last\):`), "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n»    x.y()"},
+	{exactly, last, "E ", re(`^E\s+(?:\w+\.)*[A-Z]\w+(?:: |$)|^E\s+assert `), "    def test_a():\n>       f()\n»E       ValueError: no unit\n\na.py:4: ValueError: error\n=== short test summary info ===\nFAILED a.py::test_a - ValueError: no unit"},
+	{tells, under, "", re(`^\s*(?:\w+\.)*[A-Z]\w*(?:: |$)`), "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    raise E\n»core.EmptySet\nerror: bye"},
+	{perhaps, first, "::", re(`^(?:FAILED|ERROR) \S+::\S.* - `), "src/a.py:77: in check\n    error: 3\n=== short test summary info ===\n»FAILED a.py::test_a - Assertion..."},
+	{perhaps, first, "No module named", re(`: No module named \S`), "error: tests\n»/usr/bin/python3: No module named pytest"},
+	{tells, first, "", re(`^\s*(?:- |\S+:\d+:\d+: )[A-Z]{1,3}\d{3,4} \S`), "»a.py:3:1: F401 'os' imported but unused\na.py:9:1: W291 trailing space"},
+	{sums, first, "", re(`^(?:FAIL|ERROR): \w+ \(|^FAILED \(`), "FAIL: test_a (t.T)\n»got 3 for 4"},
+
+	// Go.
+	{exactly, first, "panic: ", re(`^\s*panic: `), "--- FAIL: TestA (0.00s)\n    a_test.go:9: wrong\n»panic: index out of range [5] with length 3 [recovered]"},
+	{tells, first, ".go:", re(`^(?:vet: )?[\w./@-]+\.go:\d+(?::\d+)?: \S|^\s+\w+_test\.go:\d+: \S`), "# ex.com/a\n»./a.go:3:2: imported and not used: \"os\"\nerror: cannot go on"},
+	{sums, first, "FAIL", re(`^\s*--- FAIL: |^FAIL(?:\s|$)|^not ok \d+`), "--- FAIL: TestA (0.00s)\n»    it was 3"},
+
+	// Rust.
+	{tells, next, "panicked at ", re(`panicked at \S+:\d+:\d+:$`), "thread 'main' panicked at src/a.rs:4:5:\n»called `Option::unwrap()` on a `None` value\nerror: test failed"},
+	{tells, first, "panicked at '", re(`panicked at '`), "error: the test did\n»thread 'main' panicked at 'left over', src/a.rs:4:5"},
+	{sums, first, "error: ", re(`^error: (?:could not compile|aborting due|test failed, to rerun|process didn't exit)`), "error: could not compile `a` (bin \"a\") due to 1 previous error\n»error[E0425]: cannot find value `x` in this scope"},
+
+	// Java and its build tools.
+	{exactly, last, "Caused by: ", re(`^\s*Caused by: `), "Exception in thread \"main\" java.lang.Error: boot\n\tat a.B.main(B.java:3)\n»Caused by: java.io.IOException: no disk\n\tat a.C.read(C.java:9)"},
+	{tells, first, "Exception in thread", re(`^Exception in thread "`), "error: lock is stale\n»Exception in thread \"main\" java.lang.NullPointerException\n\tat a.B.main(B.java:3)"},
+	{sums, first, "ERROR] ", re(`^\[ERROR\] (?:COMPILATION|Failed to execute|BUILD|Tests run:|Failures:|Errors:|There |To see|Re-run|For more|-> |\[Help|After)`), "[ERROR] COMPILATION ERROR : \n»[ERROR] /a/B.java:[3,5] cannot find symbol\n[ERROR] Failed to execute goal compile: error: x"},
+	{tells, first, "[ERROR] ", re(`^\W*\[ERROR\]\s+\S`), "[INFO] error: 0\n»[ERROR]   ATest.add:12 expected:<3> but was:<4>\nerror: build"},
+	{certain, first, "", re(`^\s*(?:[\w$]+\.)+\w*(?:Exception|Error)$`), "AT > add FAILED\n»    java.lang.NullPointerException\n        at a.B.add(B.java:3)\nfailed in error"},
+	{sums, first, "", re(`^FAILURE: Build failed|^BUILD FAILED|^Execution failed for task|^> .*; see the .* output`), "FAILURE: Build failed with an exception.\n* Where: build.gradle\n»* it is gone"},
+	{perhaps, next, "* What went wrong:", re(`^\* What went wrong:`), "error: gradle\n* What went wrong:\n»Could not resolve all files for configuration ':a'."},
+
+	// C, C++ and what links and builds them.
+	{perhaps, next, "Undefined symbols", re(`^Undefined symbols for architecture`), "Undefined symbols for architecture arm64:\n»  \"_f\", referenced from:\nclang: error: linker command failed with exit code 1"},
+	{sums, first, "", re(`^collect2: error|^clang\S*: error: linker|^(?:make|gmake|ninja)\S*: (?:\*\*\* \[|build stopped)|^-- Configuring incomplete|^FAILED: `), "make: *** [Makefile:2: all] Error 1\n»the tool is lost"},
+	{tells, first, "*** ", re(`^g?make\S*: \*\*\* [^\[]`), "error: in make\n»make: *** No rule to make target 'a.o'.  Stop."},
+	{perhaps, next, "CMake Error", re(`^CMake Error\b.*:$`), "CMake Error at CMakeLists.txt:3 (find_package):\n»  By not providing \"FindA.cmake\" in CMAKE_MODULE_PATH\n\n-- Configuring incomplete, errors occurred!"},
+	{exactly, first, "Sanitizer: ", re(`^=*\d*=*\s*(?:ERROR|WARNING): \w+Sanitizer: `), "error: before\n»==12==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x602\nSUMMARY: error: x"},
+	{tells, first, "what():", re(`^\s*what\(\):`), "error: before\nterminate called after throwing an instance of 'E'\n»  what():  no such file"},
+
+	// JavaScript and TypeScript.
+	{tells, first, "error TS", re(`\berror TS\d+: `), "npm error: x\n»a.ts:3:5 - error TS2304: Cannot find name 'f'."},
+	{tells, first, " error ", re(`^\s+\d+:\d+\s+error\s`), "error: lint\n»  3:5  error  'f' is not defined  no-undef"},
+	{tells, first, "expect(", re(`^\s*(?:Error: )?expect\(.*\)`), "  ● sums › adds\n\n»    expect(received).toBe(expected)\n\n    Expected: 4\n    Error: 3"},
+	{sums, first, "", re(`^npm (?:ERR!|error)(?:$|\s+(?:code|errno|syscall|path|command|workspace|location|signal|cwd|dest|A complete log|Lifecycle|Exit status|Test failed|This is probably))`), "npm error code 2\n»the server is lost\nnpm error path /a"},
+	{perhaps, first, "npm ", re(`^npm (?:ERR!|error)\s`), "error: npm\n»npm error Missing script: \"chek\"\nnpm error A complete log of this run is there"},
+	{tells, first, "ERR_PNPM", re(`^\W*ERR_PNPM_`), "error: pnpm\n» ERR_PNPM_NO_MATCHING_VERSION  No matching version for a@9"},
+	{drop, first, "ebugger", re(`^Debugger attached\.|^Waiting for the debugger`), "»it is gone\nWaiting for the debugger to disconnect..."},
+
+	// Shells and small programs.
+	{tells, first, "-c: line", re(`: -c: line \d+: unexpected EOF|: line \d+: syntax error`), "error: x\n»a: -c: line 1: unexpected EOF while looking for matching `''\na: -c: line 2: syntax error: unexpected end of file"},
+	{drop, first, "", re(`^Try '.*--help|^[Uu]sage: |^find: possible unquoted`), "»cp: a and b are one file\nTry 'cp --help' for more information."},
+
+	// Git.
+	{tells, first, "[rejected]", re(`^ ! \[(?:remote )?rejected\]`), "To x:y\n» ! [rejected]  main -> main (fetch first)\nerror: failed to push some refs to 'x:y'"},
+	{tells, first, "CONFLICT", re(`^CONFLICT \(`), "error: merging\n»CONFLICT (content): Merge conflict in a.go\nAutomatic merge failed; fix conflicts and then commit the result."},
+
+	// Package managers and containers.
+	{tells, first, "E: ", re(`^E: `), "error: apt\n»E: Unable to locate package foo"},
+	{sums, first, "error: ", re(`^\s*error: (?:subprocess-exited|metadata-gen)|^note: This error`), "error: subprocess-exited-with-error\n»      the compiler is gone"},
+	{sums, first, "did not ", re(`^(?:ERROR: )?(?:failed to solve|process).*did not complete successfully`), "ERROR: failed to solve: process \"/bin/sh -c npm ci\" did not complete successfully: exit code: 1\n»the registry is down"},
+	{tells, first, "rror ", re(`^(?:\w+: )?Error (?:response )?from (?:daemon|server)\b`), "error: docker\n»Error response from daemon: pull access is off"},
+
+	// SQL.
+	{tells, first, "ERROR ", re(`^ERROR \d+ \(\w+\)`), "error: the load\n»ERROR 1146 (42S02) at line 1: Table 'a.b' doesn't exist"},
+	{tells, first, "ORA-", re(`^ORA-\d+: `), "ERROR at line 1:\n»ORA-00942: table or view does not exist\nerror: stop"},
+	{perhaps, next, "Msg ", re(`^Msg \d+, Level \d+`), "Msg 208, Level 16, State 1, Server a, Line 1\n»Invalid object name 'b'.\nerror: stop"},
+
+	// What wraps any of them.
+	{exactly, last, "", re(`(?i)^\[?(?:The (?:last )?command .*|Command |EXECUTION )?(?:has )?timed out\b`), "[!] internal error: x\n»EXECUTION TIMED OUT"},
+	{perhaps, next, "", re(`(?i)^\W{0,3}(?:\w+ )?(?:errors?|exception|failure)(?: occurred)?:$`), "warning: failed to error: x\nSphinx error:\n»Builder name HTML is not there"},
+	{drop, first, "", re(`^</?\w+>$|^\[no output\]$`), "»it is gone\n</output>"},
+	{sums, first, "xit", re(`(?i)^(?:\S+: )?(?:error:? )?.{0,60}\bexit(?:ed)?(?: with)?(?: non-zero)?(?: status| code)*:? ?\d+\W*$`), "error: script exited with code 2\n»the lamp is out"},
+	{sums, first, "", re(`(?i)^\W*(?:(?:found|total|tests?:?) )?\d+ (?:tests? )?(?:failed|failing|errors?|failures?|problems?)\b`), "1 failed, 3 passed in 2 s\n»it was 3"},
+}
+
+var (
+	escape    = re(`\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]`)
+	logPrefix = re(`^#\d+ \d+\.\d+ |^\d{4}-\d\d-\d\dT[\d:.]+Z `)
+	status    = re(`^(?:<returncode>(\d+)</returncode>|\[exit (\d+)\]|(?:Command|Process) exited with code (\d+)|Exit code:? (\d+))$`)
+
+	place = re(`[\w@~./\\-]+\.\w+(?::\d+|\(\d+|:\[\d+|", line \d+)`)
+	label = re(`(?i)^(?:\S+:\s+|\S+ - )*\W{0,4}(?:\w+ )?(?:[\w.]*(?:error|exception)(?: (?:executing|running|while|during|in|at|near)\b[^:]{1,40})?|fatal|panic|fail(?:ed|ure)?|错误|异常)\s*(?:\[\w+\]|\([^)]*\)|[A-Z]*\d+)?\s*[:：]`)
+	// answer matches what a program says in the words of the operating system or the shell.
+	answer = re(`(?i)^(?:[^\s:]+: )+.*(?:No such file or directory|not found|Permission denied|Is a directory|Not a directory|File exists|not permitted|Connection refused|Invalid argument|Read-only file system|No space left on device|没有那个文件或目录|权限不够|未找到命令)\)?$`)
+	quiet  = re(`(?i)^(?:\S+:\s+)*\W{0,3}(?:\w*warning|warn|deprecat\w+|note|hint|info|debug)\b|\b(?:0|no) (?:errors?|failures?|failed)\b`)
+	code   = re(`^(?:raise|return|except|assert|print|if|throw|catch|import|from|def|func|class)\b|^[>|]\s|^\d+[:|]\s`)
+)
+
+// The ways in which a call ended before it was done or begun: each line says
+// so in the words of some agent's harness.
+var endings = []struct {
+	reason  string
+	re      *regexp.Regexp
+	example string
+}{
+	{"timeout", re(`^EXECUTION TIMED OUT`), "EXECUTION TIMED OUT"},
+	{"timeout", re(`^\[?(?:The (?:last )?[Cc]ommand\b.*|Command |command )?(?:timed out|has timed out)\b`), "[timed out after 2m0s: the command and everything it had started were ended]"},
+	{"aborted", re(`^(?:Command aborted|\[interrupted: |\[Request interrupted by user)`), "Command aborted"},
+	{"refused", re(`^(?:The user doesn't want to proceed|exec command rejected|Tool use was rejected|failed in sandbox)`), "exec command rejected by user"},
+	{"unknown tool", re(`^(?:<tool_use_error>)?(?:Error: )?(?:There is no tool |No such tool|[Uu]nknown tool\b|Tool \S+ (?:not found|does not exist))`), "There is no tool \"Bahs\"."},
+	{"bad argument", re(`^(?:<tool_use_error>)?(?:Error: )?(?:InputValidationError|Invalid (?:tool )?(?:arguments|parameters|params)\b|[Ii]nvalid arguments for|Validation failed for tool|Malformed command)`), "InputValidationError: Read failed: the parameter `path` is missing"},
+}

@@ -1,0 +1,102 @@
+package failure
+
+import (
+	"strings"
+	"testing"
+)
+
+// example gives an example without its mark, and the number of the marked line.
+func example(text string) (string, int) {
+	before, _, found := strings.Cut(text, "»")
+	if !found {
+		return text, -1
+	}
+	return strings.Replace(text, "»", "", 1), strings.Count(before, "\n")
+}
+
+// TestRules: each rule's example is read right with the rule, and wrong without it.
+func TestRules(t *testing.T) {
+	for i := range rules {
+		r := rules[i]
+		text, want := example(r.example)
+		if want < 0 {
+			t.Errorf("the rule %s has no example", r.re)
+			continue
+		}
+		if f, ok := Read(Output{Text: text, Error: true}); !ok || f.Index != want {
+			t.Errorf("the rule %s: line %d %q tells, want %d:\n%s", r.re, f.Index, f.Line, want, r.example)
+		}
+		rules[i].re, rules[i].has = re(`^\z.`), ""
+		if f, _ := Read(Output{Text: text, Error: true}); f.Index == want {
+			t.Errorf("the rule %s moves nothing: without it %q tells, too", r.re, f.Line)
+		}
+		rules[i] = r
+	}
+}
+
+// TestVariants: each variant's example has the normal form it names, and
+// another one without the variant.
+func TestVariants(t *testing.T) {
+	for i := range variants {
+		v := variants[i]
+		line, want, _ := strings.Cut(v.example, " => ")
+		if got := Normal(line); got != want {
+			t.Errorf("%s: %q, want %q", v.re, got, want)
+		}
+		variants[i].re = re(`\z.`)
+		if Normal(line) == want {
+			t.Errorf("the variant %s moves nothing", v.re)
+		}
+		variants[i] = v
+	}
+}
+
+// TestEndings: each way in which a call ends before it is done holds no lesson.
+func TestEndings(t *testing.T) {
+	for _, e := range endings {
+		if ok, reason := Lesson(Output{Text: e.example, Error: true}); ok || reason != e.reason {
+			t.Errorf("%q: %v, %q, want %q", e.example, ok, reason, e.reason)
+		}
+	}
+}
+
+func TestNormal(t *testing.T) {
+	for line, want := range map[string]string{
+		"a.ts(3,5): error TS2304: Cannot find name 'f'.":              "a.ts(#): error TS2304: Cannot find name 'f'.",
+		"ERROR 1146 (42S02) at line 1: Table 'a.b' doesn't exist":     "ERROR 1146 (#) at line #: Table 'a.b' doesn't exist",
+		"error[E0425]: cannot find value `x2` in this scope":          "error[E0425]: cannot find value `x2` in this scope",
+		"OSError: [Errno 40] Too many levels: '/a/b'":                 "OSError: [Errno 40] Too many levels: 'b'",
+		"AssertionError: Lists differ: [5, 6, 3] != [1, 2]":           "AssertionError: Lists differ: [#] != [#]",
+		"Error: not enough seats on flight HAT229":                    "Error: not enough seats on flight HAT#",
+		"npm error 404 Not Found - GET https://r.org/a":               "npm error 404 Not Found - GET r.org",
+		"'ascii' codec can't decode byte 0xc2 in position 257: range": "'ascii' codec can't decode #: range",
+		"bash: line 12: jq: command not found":                        "bash: line #: jq: command not found",
+	} {
+		if got := Normal(line); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// TestLesson: what answers a question with no, and prints nothing, is no failure
+// to learn from; what prints something, or ends in another way, is one.
+func TestLesson(t *testing.T) {
+	for _, tt := range []struct {
+		o    Output
+		want string
+	}{
+		{Output{Command: "grep -n 'a|b' f", HasExit: true, Exit: 1}, "no hit"},
+		{Output{Command: "cd a && rg x", Text: "Command exited with code 1"}, "no hit"},
+		{Output{Command: "sed -n 1,9p f | grep x", Text: "[no output]\n[exit 1]"}, "no hit"},
+		{Output{Command: "[ -f a ]", HasExit: true, Exit: 1}, "no hit"},
+		{Output{Command: "LANG=C diff a b", HasExit: true, Exit: 1}, "no hit"},
+		{Output{Command: "grep x f", HasExit: true, Exit: 2, Stderr: "grep: f: No such file or directory"}, ""},
+		{Output{Command: "echo 'a; grep b'; false", HasExit: true, Exit: 1}, ""},
+		{Output{Command: "go test ./...", HasExit: true, Exit: 1}, ""},
+		{Output{Command: "rm -rf /", Refused: true, Error: true}, "refused"},
+	} {
+		if ok, got := Lesson(tt.o); got != tt.want || ok != (tt.want == "") {
+			t.Errorf("%q: %v, %q, want %q", tt.o.Command, ok, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package failure
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// variant is a part of a line that varies between runs of one trouble, and what
+// stands for it. The example is a line and, after =>, its normal form; without
+// the variant it has another one.
+type variant struct {
+	re      *regexp.Regexp
+	with    string
+	example string
+}
+
+// hole stands for what varies.
+const hole = "#"
+
+// variants are applied in order. What names the trouble stays: the exception's
+// type, a missing module, a table, a symbol, an error's code.
+var variants = []variant{
+	{re(`^(?:E\s+|[\W]*- )`), "", "E       KeyError: 'a' => KeyError: 'a'"},
+	{re(`^.*: -c: line \d+: `), "sh -c: ", "echo (: -c: line 1: unexpected end of file => sh -c: unexpected end of file"},
+	{re(`\b__main___\w+`), "__main___#", "no such table: __main___book => no such table: __main___#"},
+	{re(`\bModel class \S+`), "Model class #", "Model class a.Book has no app_label => Model class # has no app_label"},
+	{re(`\bRequested setting \w+`), "Requested setting #", "Requested setting USE_TZ, but => Requested setting #, but"},
+	{re(`<(module|function|bound method) [^>]*>`), "<$1 #>", "<module 'a'> is lost => <module #> is lost"},
+	{re(`^rm: cannot remove '[^']*'`), "rm: cannot remove #", "rm: cannot remove 'a.py': No such file => rm: cannot remove #: No such file"},
+	{re(`can't (en|de)code (?:byte|character)s? .*in position [\d-]+`), "can't ${1}code #", "can't encode character '\\xf1' in position 4: no => can't encode #: no"},
+	{re(`paths must precede expression: .*`), "paths must precede expression", "find: paths must precede expression: `a' => find: paths must precede expression"},
+	{re(`\b[a-z]+://([^\s/'"]+)[^\s'")]*`), "$1", "GET https://a.org/b/c failed => GET a.org failed"},
+	{re(`(?:[A-Za-z]:)?(?:[\w.@+~-]*[/\\])+([\w.@+-]*)`), "$1", "open '/a/b/c.txt' => open 'c.txt'"},
+	{re(`\b(?:tmp|temp)[\w-]{6,}`), hole, "tmpab12cd_x is gone => # is gone"},
+	{re(`\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b[0-9a-f]{12,64}\b`), hole, "commit bf3a1c9d00ee is gone => commit # is gone"},
+	{re(`'[^']{40,}'|"[^"]{40,}"`), hole, "'an output of the program that is quite long' is not 'a' => # is not 'a'"},
+}
+
+var (
+	// number matches what may be a number, and before it what says that it is
+	// an error's code.
+	number = re(`(?i)(?:\b(?:errno|error|code|status|http)[ :(]{1,2})?\b(?:[a-z]+-?|_)?\d[\w.%]*`)
+	coded  = re(`(?i)^(?:errno|error|code|status|http)[ :(]|^(?:TS|[A-Z]|CS|LNK|MSB|NU|ORA-?|SC|RUF|ERR|HTTP)\d{3,5}$`)
+	digits = re(`\d[\d.]*`)
+	listed = re(`#(?:[,:.;/ -]+#)+`)
+	kind   = re(`^(?:[\w.]+\.)?(\w+)\b:?`)
+)
+
+// Normal takes what varies out of a line: directories, numbers, addresses,
+// temporary names, long values.
+func Normal(line string) string {
+	for _, v := range variants {
+		line = v.re.ReplaceAllString(line, v.with)
+	}
+	line = number.ReplaceAllStringFunc(line, func(s string) string {
+		if coded.MatchString(s) || len(digits.FindString(s)) < 3 && !unicode.IsDigit(rune(s[0])) {
+			return s // a code, or a name such as utf8
+		}
+		if unicode.IsLetter(rune(s[0])) || s[0] == '_' {
+			return digits.ReplaceAllString(s, hole)
+		}
+		return hole
+	})
+	return listed.ReplaceAllString(strings.Join(strings.Fields(line), " "), hole)
+}
+
+// signature is a line's normal form. Where that says no more than the kind of
+// the failure, the place tells two troubles apart.
+func signature(line string, at spot) string {
+	n := Normal(line)
+	if at.file != "" && bare(n) {
+		n += " @ " + strings.TrimSpace(at.file[strings.LastIndexAny(at.file, `/\`)+1:]+" "+at.in)
+	}
+	return n
+}
+
+// bare reports whether a normal form names no more than a kind of failure.
+func bare(n string) bool {
+	const fewest = 7 // letters that name something
+	m := kind.FindStringSubmatch(n)
+	if m == nil {
+		return false
+	}
+	switch m[1] {
+	case "SyntaxError", "IndentationError", "TabError":
+		return true
+	}
+	letters := 0
+	for _, r := range n[len(m[0]):] {
+		if unicode.IsLetter(r) {
+			letters++
+		}
+	}
+	return letters < fewest
+}
+
+// spot is where a failure is.
+type spot struct{ file, line, in string }
+
+func (s spot) String() string {
+	if s.file == "" {
+		return ""
+	}
+	return s.file + ":" + s.line
+}
+
+var (
+	spots   = re(`([\w@~./\\-]+\.\w+|<string>)(?::\[?|\(|", line )(\d+)(?:.*, in (\w+))?`)
+	foreign = re(`site-packages|node_modules|/lib/python|<frozen|/usr/lib|node:internal|/unittest/|/rustc/|/usr/local/go|java\.base|importlib`)
+)
+
+// where finds the place of a failure: on its line, in the frames above where
+// they end there, below, or just above. What is not of the project is passed over.
+func (p *page) where(i int) spot {
+	const below, near = 6, 3
+	order := []int{i}
+	for k := i - 1; k >= 0 && indent(p.lines[k]) > indent(p.lines[i]); k-- {
+		order = append(order, k)
+	}
+	for k := i + 1; k < min(len(p.lines), i+1+below); k++ {
+		order = append(order, k)
+	}
+	for k := i - 1; k >= max(0, i-near); k-- {
+		order = append(order, k)
+	}
+	for _, k := range order {
+		if foreign.MatchString(p.lines[k]) {
+			continue
+		}
+		if m := spots.FindStringSubmatch(p.lines[k]); m != nil {
+			return spot{m[1], m[2], m[3]}
+		}
+	}
+	return spot{}
+}
