@@ -1,0 +1,210 @@
+package repair
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// action is one command of a shell line, or one query, cut down to what is
+// compared.
+type action struct {
+	program string
+	script  bool // program is a file that an interpreter was given
+	paths   []string
+	words   map[string]bool
+	text    string
+}
+
+// Programs by what their success says about another command: prepare leaves
+// the way of calling alone, readers only look.
+var (
+	prepares = nameSet("cd echo printf cat export set source . true sleep rm cp mv mkdir touch chmod tee sed")
+	readers  = nameSet("cat head tail less more nl grep egrep rg find ls sed awk git rm cp mv mkdir touch echo wc stat file which cd diff vi vim nano open edit")
+	wrappers = nameSet("sudo time env nohup exec command xvfb-run stdbuf")
+	verbs    = nameSet("go npm yarn pnpm cargo docker kubectl pip pip3 apt apt-get mvn gradle make bundle dotnet poetry uv conda terraform manage.py django-admin")
+)
+
+func nameSet(names string) map[string]bool {
+	m := map[string]bool{}
+	for n := range strings.FieldsSeq(names) {
+		m[n] = true
+	}
+	return m
+}
+
+var (
+	interpreter = regexp.MustCompile(`^(python|pypy|node|ruby|perl|php|deno|bun|ts-node|bash|sh|zsh)[\d.]*$`)
+	assignment  = regexp.MustCompile(`^[A-Za-z_]\w*=`)
+	nodeID      = regexp.MustCompile(`(::.*|:\d+)$`)
+)
+
+// actions returns the commands of a shell line in order, without those that
+// only filter another's output.
+func actions(command string) []action {
+	var out []action
+	body, _ := splitHeredocs(command)
+	for _, part := range splitCommands(body) {
+		if !part.piped {
+			if a, ok := newAction(part.text); ok {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}
+
+// mainOf returns the action a line was about: the last that does more than
+// prepare.
+func mainOf(all []action) action {
+	for _, a := range slices.Backward(all) {
+		if !prepares[a.program] {
+			return a
+		}
+	}
+	if len(all) == 0 {
+		return action{}
+	}
+	return all[len(all)-1]
+}
+
+func newAction(text string) (action, bool) {
+	fields := shellFields(text)
+	for len(fields) > 0 && (assignment.MatchString(fields[0]) || wrappers[fields[0]]) {
+		fields = fields[1:]
+	}
+	if len(fields) > 2 && fields[0] == "timeout" {
+		fields = fields[2:]
+	}
+	if len(fields) == 0 {
+		return action{}, false
+	}
+	a := action{program: path.Base(fields[0]), text: text, words: map[string]bool{}}
+	rest := fields[1:]
+	if m := interpreter.FindStringSubmatch(a.program); m != nil {
+		a.program = m[1]
+		switch {
+		case len(rest) > 1 && rest[0] == "-m":
+			a.program, rest = rest[1], rest[2:]
+		case len(rest) > 0 && !strings.HasPrefix(rest[0], "-"):
+			a.program, a.script, rest = path.Base(rest[0]), true, rest[1:]
+		}
+	}
+	if verbs[a.program] && len(rest) > 0 {
+		a.program += " " + rest[0]
+		rest = rest[1:]
+	}
+	for _, f := range rest {
+		if !strings.HasPrefix(f, "-") && strings.ContainsAny(f, "/.") && !strings.ContainsAny(f, " \n") {
+			a.paths = append(a.paths, path.Base(nodeID.ReplaceAllString(f, "")))
+		}
+	}
+	for _, w := range Words(text) {
+		a.words[w] = true
+	}
+	return a, true
+}
+
+// nearShare is the share of words that two commands of one program must have
+// in common where no file says that they are about the same.
+const nearShare = 0.5
+
+// near reports whether b is a with other options, another test of the same
+// file, or the same file given to another program where a's could not start.
+func near(a, b action, unstarted bool) bool {
+	shared := slices.ContainsFunc(a.paths, func(p string) bool { return slices.Contains(b.paths, p) })
+	if !strings.EqualFold(a.program, b.program) {
+		return unstarted && shared && !readers[b.program]
+	}
+	return a.script && b.script || shared || len(a.words)+len(b.words) == 0 || overlap(a.words, b.words) >= nearShare
+}
+
+func overlap(a, b map[string]bool) float64 {
+	n := 0
+	for w := range a {
+		if b[w] {
+			n++
+		}
+	}
+	return float64(n) / float64(max(1, len(a)+len(b)-n))
+}
+
+type part struct {
+	text  string
+	piped bool // reads another's output
+}
+
+// splitCommands splits a shell line where one command ends, outside of quotes.
+func splitCommands(s string) []part {
+	var out []part
+	var quote byte
+	start, piped := 0, false
+	cut := func(end, next int, pipe bool) {
+		if t := strings.TrimSpace(s[start:end]); t != "" && !strings.HasPrefix(t, "#") {
+			out = append(out, part{t, piped})
+		}
+		start, piped = next, pipe
+	}
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c == '\\':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case c == '\n' || c == ';':
+			cut(i, i+1, false)
+		case (c == '&' || c == '|') && i+1 < len(s) && s[i+1] == c:
+			cut(i, i+2, false)
+			i++
+		case c == '|':
+			cut(i, i+1, true)
+		}
+	}
+	cut(len(s), len(s), false)
+	return out
+}
+
+// shellFields splits one command at blanks and takes its quotes off. What
+// follows a redirection is left out.
+func shellFields(s string) []string {
+	var out []string
+	var b strings.Builder
+	var quote byte
+	has := false
+	flush := func() {
+		if has {
+			out = append(out, b.String())
+		}
+		b.Reset()
+		has = false
+	}
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote, has = c, true
+		case quote == 0 && (c == ' ' || c == '\t' || c == '\n'):
+			flush()
+		case c == '\\' && quote != '\'' && i+1 < len(s):
+			i++
+			b.WriteByte(s[i])
+			has = true
+		default:
+			b.WriteByte(c)
+			has = true
+		}
+	}
+	flush()
+	if i := slices.IndexFunc(out, func(f string) bool { return strings.HasPrefix(strings.TrimLeft(f, "012&"), ">") }); i > 0 {
+		out = out[:i]
+	}
+	return out
+}

@@ -1,0 +1,135 @@
+package repair
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// maxDeltaLines is the length of what a pair quotes of the changes.
+const maxDeltaLines = 40
+
+// heredoc is a text that a shell line holds, and the file it goes to.
+type heredoc struct {
+	file  string
+	added bool // appended to the file
+	lines []string
+}
+
+var (
+	heredocStart = regexp.MustCompile(`<<-?\s*['"]?(\w+)['"]?`)
+	redirect     = regexp.MustCompile(`(>>?)\s*([^\s<>&|;]+)`)
+	teeFile      = regexp.MustCompile(`\btee\s+(-a\s+)?([^\s<>&|;-][^\s<>&|;]*)`)
+	sedInPlace   = regexp.MustCompile(`^sed\s+(?:-\w+\s+)*-\w*i`)
+	lineEditor   = regexp.MustCompile(`(?s)^\s*(?:edit|insert)\b[^\n]*\n(.*?)(?:\nend_of_(?:edit|insert)|$)`)
+	echoed       = regexp.MustCompile(`^(?:echo|printf)\s+(?:-\w+\s+)?(['"])(?s:(.*))(['"])\s*(>>?)\s*(\S+)$`)
+)
+
+// splitHeredocs takes the here documents out of a shell line.
+func splitHeredocs(command string) (rest string, docs []heredoc) {
+	lines := strings.Split(command, "\n")
+	var kept []string
+	for i := 0; i < len(lines); i++ {
+		m := heredocStart.FindStringSubmatch(lines[i])
+		if m == nil {
+			kept = append(kept, lines[i])
+			continue
+		}
+		end := i + 1
+		for end < len(lines) && strings.TrimSpace(lines[end]) != m[1] {
+			end++
+		}
+		head := heredocStart.ReplaceAllString(lines[i], "")
+		d := heredoc{lines: lines[min(i+1, len(lines)):min(end, len(lines))]}
+		if r := redirect.FindStringSubmatch(head); r != nil {
+			d.file, d.added = r[2], r[1] == ">>"
+		} else if r := teeFile.FindStringSubmatch(head); r != nil {
+			d.file, d.added = r[2], r[1] != ""
+		}
+		docs = append(docs, d)
+		kept = append(kept, head)
+		i = end
+	}
+	return strings.Join(kept, "\n"), docs
+}
+
+// Change is what one file gained.
+type Change struct {
+	Path  string
+	Added []string
+}
+
+// files follows what a run's own commands wrote, so that a file written again
+// counts with its new lines only.
+type files map[string][]string
+
+// edits returns what a command's text says that it changed.
+func (f files) edits(command string) []Change {
+	var out []Change
+	if m := lineEditor.FindStringSubmatch(command); m != nil {
+		return []Change{{Added: strings.Split(m[1], "\n")}}
+	}
+	body, docs := splitHeredocs(command)
+	for _, d := range docs {
+		if d.file == "" {
+			continue
+		}
+		old := f[d.file]
+		added := slices.DeleteFunc(slices.Clone(d.lines), func(l string) bool { return strings.TrimSpace(l) == "" || slices.Contains(old, l) })
+		if d.added {
+			f[d.file] = append(slices.Clone(old), d.lines...)
+		} else {
+			f[d.file] = d.lines
+		}
+		if len(added) > 0 {
+			out = append(out, Change{Path: d.file, Added: added})
+		}
+	}
+	for _, p := range splitCommands(body) {
+		switch {
+		case sedInPlace.MatchString(p.text):
+			out = append(out, Change{Added: []string{p.text}})
+		default:
+			if m := echoed.FindStringSubmatch(p.text); m != nil {
+				out = append(out, Change{Path: m[5], Added: strings.Split(m[2], "\n")})
+			}
+		}
+	}
+	return out
+}
+
+// environment recognises commands that change what later commands find.
+var environment = regexp.MustCompile(`^(?:sudo\s+)?(?:(?:python[\d.]* -m )?pip[\d.]* (?:install|uninstall)|uv (?:pip|add|sync)|conda |poetry (?:add|install)|npm (?:i|install|ci)\b|yarn (?:add|install)|pnpm (?:add|i|install)|apt(?:-get)? |apk add|dnf |brew |go (?:get|install|mod)|cargo (?:add|install)|gem install|bundle|export |source |\. |ln |chmod |chown |mkdir |touch |createdb|git (?:submodule|config)|docker (?:pull|build)|systemctl |service |[A-Z_]+=)`)
+
+var versionAsked = regexp.MustCompile(`(--version|\s-V\b|__version__|\bversion\b)`)
+
+// prose recognises lines of an edit that say nothing a repair needs: comments,
+// output and the bookkeeping of an edit made by a script.
+var prose = regexp.MustCompile(`^\s*(#[^!]|//|\*|/\*|--\s|"""|'''|print\(|console\.log|fmt\.Print|echo\b|pass$|[\])}]+[,;]?$)`)
+
+var generated = regexp.MustCompile(`(^|/)(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|Cargo\.lock|go\.sum|poetry\.lock|uv\.lock|Gemfile\.lock|composer\.lock|dist/|build/|node_modules/|vendor/|__pycache__/)|\.(min\.js|map|snap|pb\.go)$`)
+
+// cutDelta orders the changes, those that the text names first and generated
+// ones last, and keeps at most maxDeltaLines lines.
+func cutDelta(changes []Change, named string) []Change {
+	rank := func(c Change) int {
+		switch {
+		case generated.MatchString(c.Path):
+			return 2
+		case c.Path != "" && strings.Contains(named, c.Path[strings.LastIndexByte(c.Path, '/')+1:]):
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(changes, func(a, b Change) int { return rank(a) - rank(b) })
+	var out []Change
+	left := maxDeltaLines
+	for _, c := range changes {
+		lines := slices.DeleteFunc(slices.Clone(c.Added), func(l string) bool { return strings.TrimSpace(l) == "" })
+		lines = lines[:min(left, len(lines))]
+		if left -= len(lines); len(lines) > 0 {
+			out = append(out, Change{Path: c.Path, Added: lines})
+		}
+	}
+	return out
+}

@@ -1,0 +1,232 @@
+// Package repair finds, in a sequence of calls, what made a failed call
+// succeed later, and finds the earlier repair that fits a new failure. It
+// knows calls and texts, no operations and no cards.
+package repair
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"anamnesis/anamnesis/failure"
+)
+
+// window is how many calls after a failure its repair is looked for.
+const window = 30
+
+// Call is one finished call.
+type Call struct {
+	failure.Output
+	// Changes is what the call changed, where a world was compared. If nil, the
+	// command's text is read for its edits.
+	Changes []Change
+}
+
+// Run is one task's calls in their order, whatever branch they were made on.
+type Run struct {
+	ID, Repo string
+	Request  string
+	Calls    []Call
+}
+
+// Pair is a failed call and the later call that succeeded.
+type Pair struct {
+	Run, Repo     string
+	Failed, Fixed int // numbers of the calls, from 0
+	Failure       failure.Failure
+	Command       string // that failed
+	Works         string // that succeeded
+	Other         bool   // Works is another way of calling, not the same command
+	Changes       []Change
+	Environment   []string // commands between that changed the environment
+	Versions      []string
+	Tried         []Attempt // what did not help
+
+	family string
+	lines  []string
+	words  []string
+	sig    signature
+}
+
+// Attempt is a failing call between a failure and its repair.
+type Attempt struct {
+	Command, Signature string
+}
+
+// unstarted recognises failures of a program that never came to its work.
+var unstarted = regexp.MustCompile(`(?i)command not found|no module named|not recognized as|cannot find module|executable file not found|no such file or directory|can't open file|unrecognized arguments|invalid option|unknown (command|option|flag)|usage:`)
+
+// Pairs returns the repairs of a run, one for each chain of failures of nearly
+// the same command. A repair that the same failure of the working command
+// follows is none.
+func Pairs(r Run) []Pair {
+	w := newWalk(r)
+	var out []Pair
+	for i := range r.Calls {
+		if w.failed[i] == nil || w.inChain(i) {
+			continue
+		}
+		if p, ok := w.pair(i); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// walk holds what is known of each call of a run.
+type walk struct {
+	run     Run
+	failed  []*failure.Failure
+	main    []action
+	all     [][]action
+	changes [][]Change
+}
+
+func newWalk(r Run) *walk {
+	w := &walk{run: r}
+	written := files{}
+	for _, c := range r.Calls {
+		all := actions(c.Command)
+		var failed *failure.Failure
+		if f, ok := failure.Read(c.Output); ok {
+			if lesson, _ := failure.Lesson(c.Output); lesson {
+				failed = &f
+			}
+		}
+		w.failed = append(w.failed, failed)
+		w.main = append(w.main, mainOf(all))
+		w.all = append(w.all, all)
+		changes := c.Changes
+		if changes == nil {
+			changes = written.edits(c.Command)
+		}
+		w.changes = append(w.changes, changes)
+	}
+	return w
+}
+
+// same reports whether call j runs what call i ran.
+func (w *walk) same(i, j int) bool {
+	lost := w.failed[i] != nil && unstarted.MatchString(w.failed[i].Line)
+	return slices.ContainsFunc(w.all[j], func(a action) bool { return near(w.main[i], a, lost) })
+}
+
+// inChain reports whether an earlier failure, not repaired before call i, was
+// of nearly the same command.
+func (w *walk) inChain(i int) bool {
+	for j := i - 1; j >= max(0, i-window); j-- {
+		if !w.same(j, i) {
+			continue
+		}
+		return w.failed[j] != nil
+	}
+	return false
+}
+
+func (w *walk) pair(i int) (Pair, bool) {
+	calls := w.run.Calls
+	p := Pair{Run: w.run.ID, Repo: w.run.Repo, Failed: i, Failure: *w.failed[i], Command: calls[i].Command, Fixed: -1}
+	var changes []Change
+	for j := i + 1; j < min(len(calls), i+1+window); j++ {
+		changes = append(changes, w.changes[j]...)
+		if w.failed[j] == nil {
+			p.Environment = append(p.Environment, environmentOf(calls[j].Command)...)
+		}
+		if versionAsked.MatchString(calls[j].Command) && w.failed[j] == nil {
+			p.Versions = append(p.Versions, firstLine(calls[j].Text))
+		}
+		if !w.same(i, j) {
+			continue
+		}
+		if w.failed[j] != nil {
+			p.Tried = append(p.Tried, Attempt{calls[j].Command, w.failed[j].Signature})
+			continue
+		}
+		p.Fixed, p.Works = j, calls[j].Command
+		break
+	}
+	if p.Fixed < 0 || w.undone(p) {
+		return Pair{}, false
+	}
+	at := slices.IndexFunc(w.all[p.Fixed], func(a action) bool {
+		return near(w.main[i], a, unstarted.MatchString(p.Failure.Line))
+	})
+	p.Other = !strings.EqualFold(w.all[p.Fixed][at].program, w.main[i].program)
+	p.Works = w.all[p.Fixed][at].text
+	if !p.Other { // another way of calling needs no change of files
+		p.Changes = cutDelta(changes, p.Command+"\n"+calls[i].Text+calls[i].Stderr)
+	}
+	p.family = w.main[i].program
+	p.finish(calls[i])
+	return p, true
+}
+
+// undone reports whether the command that worked failed again the same way.
+func (w *walk) undone(p Pair) bool {
+	for j := p.Fixed + 1; j < len(w.run.Calls); j++ {
+		if f := w.failed[j]; f != nil && f.Signature == p.Failure.Signature && near(w.main[p.Fixed], w.main[j], false) {
+			return true
+		}
+	}
+	return false
+}
+
+// finish computes what a recall compares.
+func (p *Pair) finish(failed Call) {
+	p.sig = newSignature(p.Failure)
+	p.Environment = first(unique(p.Environment), 4)
+	p.Versions = first(unique(p.Versions), 2)
+	if strings.Join(strings.Fields(p.Works), " ") != strings.Join(strings.Fields(p.Command), " ") {
+		p.lines = append(p.lines, p.Works)
+	}
+	p.lines = append(p.lines, p.Environment...)
+	for _, c := range p.Changes {
+		for _, l := range c.Added {
+			if !prose.MatchString(l) {
+				p.lines = append(p.lines, strings.TrimSpace(l))
+			}
+		}
+	}
+	p.lines = unique(p.lines)
+	shown := screen(failed)
+	for _, w := range Words(strings.Join(p.lines, "\n")) {
+		if !shown[w] {
+			p.words = append(p.words, w)
+		}
+	}
+}
+
+func environmentOf(command string) (out []string) {
+	body, _ := splitHeredocs(command)
+	for _, c := range splitCommands(body) {
+		if environment.MatchString(c.text) {
+			out = append(out, c.text)
+		}
+	}
+	return out
+}
+
+func firstLine(s string) string {
+	l, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return firstBytes(l, 80)
+}
+
+// firstBytes cuts s to n bytes, at the end of a character.
+func firstBytes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}
+
+func first[T any](s []T, n int) []T { return s[:min(n, len(s))] }
+
+func unique(s []string) []string {
+	var out []string
+	for _, x := range s {
+		if !slices.Contains(out, x) {
+			out = append(out, x)
+		}
+	}
+	return out
+}

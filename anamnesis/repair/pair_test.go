@@ -1,0 +1,66 @@
+package repair
+
+import (
+	"strings"
+	"testing"
+
+	"anamnesis/anamnesis/failure"
+)
+
+func call(command, output string, exit int) Call {
+	return Call{Output: failure.Output{Command: command, Text: output, Exit: exit, HasExit: true}}
+}
+
+// Each run's calls, and what its pairs come to: "failed>fixed: lines".
+func TestPairs(t *testing.T) {
+	noTable := call("python3 repro.py", "Traceback (most recent call last):\nOperationalError: no such table: invoice", 1)
+	write := call("cat <<'EOF' > repro.py\nimport app\n\napp.setup()\nEOF", "", 0)
+	again := call("cat <<'EOF' > repro.py\nimport app\n# now with tables\napp.create_tables()\napp.setup()\nEOF\npython3 repro.py", "ok", 0)
+	tests := []struct {
+		name  string
+		calls []Call
+		want  string
+	}{
+		{"new lines of a file written again", []Call{write, noTable, again}, "1>2: app.create_tables()"},
+		{"one pair for a chain", []Call{write, noTable, noTable, again}, "1>3: app.create_tables()"},
+		{"other runner of the same file", []Call{
+			call("python -m pytest ledger/tests/test_sum.py", "/usr/bin/python: No module named pytest", 1),
+			call("cat ledger/tests/test_sum.py", "import sum", 0),
+			call("cd /work && bin/test ledger/tests/test_sum.py", "1 passed", 0),
+		}, "0>2: bin/test ledger/tests/test_sum.py"},
+		{"other options, cd before", []Call{
+			call("npm test -- sum", "Error: Cannot find module 'left-pad'", 1),
+			call("npm i left-pad", "added 1 package", 0),
+			call("cd web && npm test -- --watch=false sum", "1 passed", 0),
+		}, "0>2: npm test -- --watch=false sum|npm i left-pad"},
+		{"a search without hits is no failure", []Call{
+			call("grep -rn total .", "", 1), call("grep -rn total src", "src/a.go:1: total", 0),
+		}, ""},
+		{"undone by the same failure of the same command", []Call{
+			noTable, call("python3 repro.py --fake", "ok", 0), noTable,
+		}, ""},
+		{"never repaired", []Call{noTable, call("ls", "repro.py", 0)}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			for _, p := range Pairs(Run{ID: "r", Repo: "shop", Calls: tt.calls}) {
+				got = append(got, string(rune('0'+p.Failed))+">"+string(rune('0'+p.Fixed))+": "+strings.Join(p.lines, "|"))
+			}
+			if s := strings.Join(got, "; "); s != tt.want {
+				t.Errorf("got %q, want %q", s, tt.want)
+			}
+		})
+	}
+}
+
+func TestPairsKeepsFailedAttempts(t *testing.T) {
+	pairs := Pairs(Run{Calls: []Call{
+		call("make build", "error: no rule to make target ledger.o", 2),
+		call("make build CC=gcc", "error: no rule to make target ledger.o", 2),
+		call("make build DIR=src", "done", 0),
+	}})
+	if len(pairs) != 1 || len(pairs[0].Tried) != 1 || pairs[0].Tried[0].Command != "make build CC=gcc" {
+		t.Errorf("got %+v", pairs)
+	}
+}

@@ -1,0 +1,182 @@
+package replay
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"anamnesis/anamnesis/failure"
+	"anamnesis/anamnesis/repair"
+)
+
+// maxRecordBytes bounds one line of the data.
+const maxRecordBytes = 64 << 20
+
+// ErrUsage is wrapped by errors in what the caller asked for.
+var ErrUsage = errors.New("replay")
+
+// source is one set of recorded runs, in their order in time, and its
+// questions.
+type source struct {
+	name      string
+	runs      []*recorded
+	questions []*Question
+}
+
+// recorded is one run and its place in time.
+type recorded struct {
+	repair.Run
+	started string
+	order   int
+}
+
+// Sources lists the sources of a data directory.
+func Sources(dir string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "questions", "dev_*.jsonl.gz"))
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range files {
+		files[i] = strings.TrimSuffix(strings.TrimPrefix(filepath.Base(f), "dev_"), ".jsonl.gz")
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%w: no questions/dev_*.jsonl.gz in %s", ErrUsage, dir)
+	}
+	return files, nil
+}
+
+func readSource(dir, name string) (*source, error) {
+	s := &source{name: name}
+	var err error
+	if s.questions, err = readQuestions(filepath.Join(dir, "questions", "dev_"+name+".jsonl.gz")); err != nil {
+		return nil, err
+	}
+	err = eachLine(filepath.Join(dir, name+".jsonl.gz"), func(line []byte) error {
+		r, err := decodeRun(line)
+		s.runs = append(s.runs, r)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(s.runs, func(a, b *recorded) int {
+		if c := strings.Compare(a.started, b.started); c != 0 {
+			return c
+		}
+		return a.order - b.order
+	})
+	return s, nil
+}
+
+func readQuestions(file string) ([]*Question, error) {
+	var out []*Question
+	err := eachLine(file, func(line []byte) error {
+		q := new(Question)
+		out = append(out, q)
+		return json.Unmarshal(line, q)
+	})
+	return out, err
+}
+
+// eachLine reads a file of JSON lines, compressed where its name says so.
+func eachLine(file string, line func([]byte) error) (err error) {
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: no file %s", ErrUsage, file)
+	} else if err != nil {
+		return err
+	}
+	defer f.Close()
+	var r io.Reader = f
+	if strings.HasSuffix(file, ".gz") {
+		if r, err = gzip.NewReader(f); err != nil {
+			return fmt.Errorf("read %s: %w", file, err)
+		}
+	}
+	sc := bufio.NewScanner(r)
+	sc.Buffer(nil, maxRecordBytes)
+	for n := 1; sc.Scan(); n++ {
+		if err := line(sc.Bytes()); err != nil {
+			return fmt.Errorf("read %s, line %d: %w", file, n, err)
+		}
+	}
+	if err := sc.Err(); err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	return nil
+}
+
+func decodeRun(line []byte) (*recorded, error) {
+	var in struct {
+		ID       string `json:"id"`
+		Repo     string `json:"repo"`
+		Started  string `json:"started"`
+		Order    int    `json:"x_order"`
+		Messages []struct {
+			Role       string `json:"role"`
+			Content    string `json:"content"`
+			ToolCallID string `json:"tool_call_id"`
+			ToolCalls  []struct {
+				ID       string `json:"id"`
+				Function struct {
+					Name      string `json:"name"`
+					Arguments string `json:"arguments"`
+				} `json:"function"`
+			} `json:"tool_calls"`
+		} `json:"messages"`
+	}
+	if err := json.Unmarshal(line, &in); err != nil {
+		return nil, err
+	}
+	r := &recorded{Run: repair.Run{ID: in.ID, Repo: in.Repo}, started: in.Started, order: in.Order}
+	pending := map[string]string{}
+	for _, m := range in.Messages {
+		switch {
+		case m.Role == "user" && r.Request == "":
+			r.Request = m.Content
+		case m.Role == "tool":
+			r.Calls = append(r.Calls, repair.Call{Output: output(pending[m.ToolCallID], m.Content)})
+		}
+		for _, c := range m.ToolCalls {
+			var args struct {
+				Command string `json:"command"`
+			}
+			if err := json.Unmarshal([]byte(c.Function.Arguments), &args); err != nil {
+				return nil, fmt.Errorf("arguments of call %s: %w", c.ID, err)
+			}
+			pending[c.ID] = args.Command
+		}
+	}
+	return r, nil
+}
+
+var (
+	returnCode = regexp.MustCompile(`^\s*<returncode>(-?\d+)</returncode>\s*`)
+	envelope   = regexp.MustCompile(`(?s)^(?:<warning>.*?</warning>)?\s*<output(?:_head)?>\n?(.*?)\n?</output(?:_tail)?>\s*$`)
+)
+
+// output takes a recorded result out of what its recorder wrapped it in. The
+// data's own marks of failure are not read.
+func output(command, text string) failure.Output {
+	o := failure.Output{Command: command, Text: text}
+	if m := returnCode.FindStringSubmatch(text); m != nil {
+		code, err := strconv.Atoi(m[1])
+		o.Exit, o.HasExit = code, err == nil
+		o.Text = text[len(m[0]):]
+		if m := envelope.FindStringSubmatch(o.Text); m != nil {
+			o.Text = m[1]
+		}
+		return o
+	}
+	return o
+}
