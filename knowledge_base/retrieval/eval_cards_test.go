@@ -43,6 +43,9 @@ func TestEvalCards(t *testing.T) {
 	if res.Docs < 120 || res.Queries < 300 || res.Unrelated < 100 {
 		t.Fatalf("the set has shrunk: %d documents, %d queries, %d unrelated", res.Docs, res.Queries, res.Unrelated)
 	}
+	if res.NDCG < .90 {
+		t.Errorf("nDCG@10 %.4f, want at least .90: are function words weighed like the others?", res.NDCG)
+	}
 	if res.Shown < .90 {
 		t.Errorf("recall@5 %.3f, want at least .90", res.Shown)
 	}

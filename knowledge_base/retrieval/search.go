@@ -14,6 +14,7 @@ const (
 	gramsWeight       = 0.5
 	builtinVecWeight  = 0.3
 	externalVecWeight = 1.0
+	functionWordRank  = 0.25 // of a function word in the word leg
 )
 
 // Limits and defaults of one search.
@@ -128,6 +129,11 @@ func (x *Index) rank(ctx context.Context, q Query, s *scratch) (out []Found, err
 	gramTerms, gramCounts := distinct(func(emit func(uint64)) { grams(q.Text, emit) })
 	damp(wordCounts)
 	damp(gramCounts)
+	for i, t := range wordTerms {
+		if isFunctionWord(t) {
+			wordCounts[i] *= functionWordRank
+		}
+	}
 	x.words.score(wordTerms, wordCounts, s.words)
 	x.grams.score(gramTerms, gramCounts, s.grams)
 	<-done

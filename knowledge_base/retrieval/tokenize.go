@@ -220,24 +220,3 @@ func isASCIILower(w string) bool {
 	}
 	return true
 }
-
-// isFunctionWord tells the words that say little about what a text is about.
-// They rank like others, but are hardly evidence. Words that are code as well
-// (if, not, for) are among them: alone they prove nothing.
-func isFunctionWord(w string) bool {
-	switch w {
-	case "a", "about", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "befor",
-		"but", "by", "can", "could", "did", "do", "doe", "don", "down", "each", "for", "from", "get", "go", "good", "had", "has", "hav",
-		"have", "he", "her", "here", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "let", "lik",
-		"mak", "may", "me", "more", "most", "much", "must", "my", "need", "new", "no", "not", "now", "of", "off", "on",
-		"one", "only", "or", "other", "our", "out", "over", "own", "pleas", "put", "s", "same", "she", "should", "so", "som", "such",
-		"t", "tak", "than", "that", "the", "their", "them", "then", "ther", "thes", "they", "thi", "this", "thos",
-		"to", "too", "up", "us", "use", "used", "using", "very", "want", "was", "way", "we", "well", "wer", "what", "when", "wher", "which",
-		"whil", "who", "why", "will", "with", "would", "you", "your",
-		"的是", "什么", "怎么", "如何", "这个", "一个", "我们", "可以", "为什", "不是", "没有", "怎样", "请问",
-		"时候", "的时", "之后", "以后", "之前", "以前", "还是", "但是", "因为", "所以", "有没", "是什", "么办", "才能", "需要", "已经",
-		"里面", "多少", "多久", "哪些", "哪里", "哪个", "哪一", "一下", "帮我", "这样", "那个", "他们", "自己", "应该", "能不", "是不", "或者":
-		return true
-	}
-	return false
-}
