@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,8 +36,36 @@ type contents struct {
 	lessons map[lessonMark]string // to the id of a card that says it
 	broken  []BrokenCard
 	usage   *usage.Tally
+	// against has the ids of the cards that say, or once said, that they
+	// contradict an id.
+	against map[string][]string
 	trusted map[string]bool // lessons reviewed on this machine
 	arrived map[string]bool // lessons that arrived from elsewhere
+}
+
+// noteAgainst enters what a card says it contradicts.
+func (c *contents) noteAgainst(h *card.Head) {
+	for _, id := range h.Links().Contradicts {
+		if !slices.Contains(c.against[id], h.ID) {
+			c.against[id] = append(c.against[id], h.ID)
+		}
+	}
+}
+
+// opposing gives the ids of the cards that contradict one, whichever of the two
+// says so: those the card names itself first, then the others sorted.
+func (c *contents) opposing(id string) []string {
+	var out, others []string
+	if st := c.cards[id]; st != nil {
+		out = slices.Clone(st.Links().Contradicts)
+	}
+	for _, other := range c.against[id] {
+		if st := c.cards[other]; st != nil && slices.Contains(st.Links().Contradicts, id) && !slices.Contains(out, other) {
+			others = append(others, other)
+		}
+	}
+	slices.Sort(others)
+	return append(out, others...)
 }
 
 // load reads the files into memory, but for those that are as they are in known,
@@ -69,7 +98,7 @@ func (s *Store) scan(ctx context.Context, known map[string]*stored) (contents, e
 	if err != nil {
 		return out, err
 	}
-	out = contents{cards: make(map[string]*stored, len(all)), lessons: make(map[lessonMark]string, len(all)), broken: broken, trusted: trusted, arrived: arrived}
+	out = contents{cards: make(map[string]*stored, len(all)), lessons: make(map[lessonMark]string, len(all)), broken: broken, against: make(map[string][]string), trusted: trusted, arrived: arrived}
 	for i, r := range all {
 		if r.err == nil && out.cards[r.st.ID] != nil {
 			r.err = card.Errorf(0, "id %s is also used by %s; give one of them another", r.st.ID, out.cards[r.st.ID].path())
@@ -82,6 +111,7 @@ func (s *Store) scan(ctx context.Context, known map[string]*stored) (contents, e
 			return out, fmt.Errorf("more than %d cards; move some to another folder", MaxCards)
 		}
 		out.cards[r.st.ID] = r.st
+		out.noteAgainst(&r.st.Head)
 		out.lessons[r.st.lesson.mark()] = r.st.ID
 	}
 	out.usage, err = usage.Read(s.usagePath())

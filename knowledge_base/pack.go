@@ -69,8 +69,8 @@ func quote(h Hit) []string {
 	if h.Expired {
 		about = append(about, "expired "+c.Expires.UTC().Format(time.DateOnly))
 	}
-	if len(c.Contradicts) > 0 {
-		about = append(about, "contradicts "+strings.Join(c.Contradicts, " "))
+	if len(h.Contradicts) > 0 {
+		about = append(about, "contradicts "+strings.Join(h.Contradicts, " "))
 	}
 	lines := []string{"[" + plain(strings.Join(about, " · ")) + "]", "> " + plain(c.Topic)}
 	for label, text := range c.Bullets() {

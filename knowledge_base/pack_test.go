@@ -46,8 +46,8 @@ func packHits(t *testing.T) []Hit {
 	b.SourceTask = ""
 	c := newCard("c3", "an old one", "gone")
 	expired := day.AddDate(0, 0, -1)
-	c.Expires, c.Contradicts = &expired, []string{"b2"}
-	return []Hit{{Card: a}, {Card: b}, {Card: c, Expired: true}}
+	c.Expires = &expired
+	return []Hit{{Card: a, Contradicts: a.Contradicts}, {Card: b}, {Card: c, Expired: true, Contradicts: []string{"b2"}}}
 }
 
 // The wording is what the model reads.

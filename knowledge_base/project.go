@@ -166,14 +166,11 @@ type Layers []*Store
 // between layers their evidence decides, which is not normalised, and the
 // nearest wins a tie.
 func (l Layers) Search(ctx context.Context, q Query) ([]Hit, error) {
-	if len(l) == 1 {
-		return l[0].Search(ctx, q)
-	}
 	found := make([][]Hit, len(l))
 	total := 0
 	for i, s := range l {
 		var err error
-		if found[i], err = s.Search(ctx, q); err != nil {
+		if found[i], err = s.found(ctx, q); err != nil {
 			return nil, err
 		}
 		total += len(found[i])
@@ -191,7 +188,57 @@ func (l Layers) Search(ctx context.Context, q Query) ([]Hit, error) {
 		seen[h.Card.ID], seen[h.Card.Hash()] = true, true
 		out = append(out, h)
 	}
-	return out, nil
+	return l.withOpposing(out, q), nil
+}
+
+// withOpposing puts behind each hit the cards that contradict it, so that nobody
+// is shown one side only. They count beyond the hits asked for.
+func (l Layers) withOpposing(hits []Hit, q Query) []Hit {
+	shown := make(map[string]bool)
+	for _, h := range hits {
+		shown[h.Card.ID] = true
+	}
+	var out []Hit
+	for _, h := range hits {
+		h.Contradicts = l.opposing(h.Card.ID)
+		out = append(out, h)
+		for _, id := range h.Contradicts {
+			if shown[id] {
+				continue
+			}
+			for _, s := range l {
+				if other, ok := s.beside(h, id, q); ok {
+					other.Contradicts = l.opposing(id)
+					shown[id], out = true, append(out, other)
+					break
+				}
+			}
+		}
+	}
+	return out
+}
+
+// opposing gives the ids that contradict one, in any layer.
+func (l Layers) opposing(id string) (out []string) {
+	for _, s := range l {
+		for _, other := range s.Opposing(id) {
+			if !slices.Contains(out, other) {
+				out = append(out, other)
+			}
+		}
+	}
+	return out
+}
+
+// beside gives a card to be shown with a hit that it contradicts.
+func (s *Store) beside(h Hit, id string, q Query) (Hit, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	st := s.cards[id]
+	if st == nil || !shownTo(&st.Head, q) {
+		return Hit{}, false
+	}
+	return Hit{Card: st.card(), Score: h.Score, Evidence: h.Evidence, Expired: st.Expired(s.opts.Now()), Path: st.path()}, true
 }
 
 // best gives the layer whose first hit has the most evidence.

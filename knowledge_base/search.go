@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/retrieval"
@@ -25,6 +24,9 @@ type Query struct {
 	// those of other tasks only after a person has reviewed them.
 	Task         string
 	ReviewedOnly bool // no drafts
+	// Withheld searches what is kept from this query instead: the drafts that
+	// it would be shown if they were reviewed.
+	Withheld bool
 	// MinEvidence is the [retrieval.Evidence.Strength] below which a card is not
 	// shown; 0 is [retrieval.DefaultMinEvidence], a negative value shows
 	// everything found.
@@ -39,20 +41,27 @@ type Hit struct {
 	Evidence retrieval.Evidence `json:"evidence"`
 	Expired  bool               `json:"expired"`
 	Path     string             `json:"path"`
+	// Contradicts are the ids of the cards that contradict this one, whichever
+	// of the two says so.
+	Contradicts []string `json:"contradicts,omitempty"`
 }
 
 // Search gives the cards that matter for the query, best first, ties by id. A
 // query that is a card's id gives that card alone.
 // It gives none when nothing in the store accounts for enough of the query.
-// Retired and superseded cards are never found. A card that a hit says it
-// contradicts stands behind it, beyond K. When the vectors cannot be
+// Retired and superseded cards are never found. A card that contradicts a hit
+// stands behind it, beyond K. When the vectors cannot be
 // computed the other legs answer alone and [Store.VectorError] tells why.
 func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
+	return Layers{s}.Search(ctx, q)
+}
+
+// found is the hits of this folder alone.
+func (s *Store) found(ctx context.Context, q Query) (hits []Hit, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	var hits []Hit
-	err := s.withIndex(ctx, func() (err error) {
+	err = s.withIndex(ctx, func() (err error) {
 		hits, err = s.search(ctx, q)
 		return err
 	})
@@ -229,36 +238,17 @@ func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 		st := s.cards[f.ID]
 		hits = append(hits, Hit{Card: st.card(), Score: f.Score, Evidence: f.Evidence, Expired: st.Expired(now), Path: st.path()})
 	}
-	return s.withContradicted(hits, q, now), nil
-}
-
-// withContradicted puts behind each hit the cards it says it contradicts, so
-// that nobody is shown one side only. They count beyond the hits asked for.
-func (s *Store) withContradicted(hits []Hit, q Query, now time.Time) []Hit {
-	shown := make(map[string]bool)
-	for _, h := range hits {
-		shown[h.Card.ID] = true
-	}
-	out := make([]Hit, 0, len(hits))
-	for _, h := range hits {
-		out = append(out, h)
-		for _, id := range h.Card.Contradicts {
-			if st := s.cards[id]; st != nil && !shown[id] && shownTo(&st.Head, q) {
-				shown[id] = true
-				out = append(out, Hit{Card: st.card(), Score: h.Score, Evidence: h.Evidence, Expired: st.Expired(now), Path: st.path()})
-			}
-		}
-	}
-	return out
+	return hits, nil
 }
 
 // shownTo applies the rules of state and taint.
 func shownTo(c *card.Head, q Query) bool {
 	switch c.State {
 	case card.Reviewed:
-		return true
+		return !q.Withheld
 	case card.Draft:
-		return !q.ReviewedOnly && (!hidden(c) || q.Task != "" && ownTask(c) == q.Task)
+		shown := !q.ReviewedOnly && (!hidden(c) || q.Task != "" && ownTask(c) == q.Task)
+		return shown != q.Withheld
 	}
 	return false
 }

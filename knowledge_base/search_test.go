@@ -331,3 +331,71 @@ func TestSearchByID(t *testing.T) {
 		t.Errorf("a tainted card is shown for its id: %v, %v", ids(hits), err)
 	}
 }
+
+// Whichever of two cards says that it contradicts the other, a search shows both,
+// each naming the other, and so do a listing and what a model reads.
+func TestContradictionBothWays(t *testing.T) {
+	for _, asked := range []string{"sqlite busy timeout writer", "journal mode of the network share"} {
+		s := openStore(t, t.TempDir())
+		mustPut(t, s, newCard("k1", "sqlite busy timeout", "two writers lock sqlite: set a busy timeout for each writer"))
+		against := newCard("k2", "journal mode of the network share", "the journal mode on the network share is delete")
+		against.Contradicts = []string{"k1"}
+		mustPut(t, s, against)
+		hits, err := s.Search(t.Context(), Query{Text: asked, K: 1})
+		if err != nil || len(hits) != 2 {
+			t.Fatalf("%q: %+v, %v", asked, hits, err)
+		}
+		for i, h := range hits {
+			if other := hits[1-i].Card.ID; !reflect.DeepEqual(h.Contradicts, []string{other}) {
+				t.Errorf("%q: %s names %v, want %s", asked, h.Card.ID, h.Contradicts, other)
+			}
+		}
+		if text, _ := Pack(hits, 1000, func(string) int { return 0 }); strings.Count(text, " · contradicts k") != 2 {
+			t.Errorf("%q: the model reads\n%s", asked, text)
+		}
+		for _, e := range s.List() {
+			if len(e.Contradicts) != 1 {
+				t.Errorf("%s is listed as contradicting %v", e.ID, e.Contradicts)
+			}
+		}
+		// A card that takes it back opposes nothing any more.
+		back, err := s.Get("k2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		back.Contradicts = nil
+		mustPut(t, s, back)
+		if hits, err := s.Search(t.Context(), Query{Text: asked, K: 1}); err != nil || len(hits) != 1 || hits[0].Contradicts != nil {
+			t.Errorf("%q, taken back: %+v, %v", asked, hits, err)
+		}
+	}
+}
+
+// What is kept from a query for want of a review is found by asking for it.
+func TestWithheld(t *testing.T) {
+	s := openStore(t, t.TempDir())
+	outside := newCard("k1", "sqlite busy timeout", "two writers lock sqlite: set a busy timeout for each writer")
+	outside.Provenance.Tainted = true
+	mustPut(t, s, outside)
+	plain := newCard("k2", "sqlite vacuum", "vacuum of sqlite needs twice the disk")
+	mustPut(t, s, plain)
+	for _, tt := range []struct {
+		q    Query
+		want string
+	}{
+		{Query{}, ""}, {Query{Withheld: true}, "k1"}, {Query{Withheld: true, Task: "task_1"}, ""}, {Query{Task: "task_1"}, "k1"},
+	} {
+		tt.q.Text = "busy timeout two writers"
+		hits, err := s.Search(t.Context(), tt.q)
+		got := ""
+		for _, h := range hits {
+			got += h.Card.ID
+		}
+		if err != nil || got != tt.want {
+			t.Errorf("%+v: %q, %v", tt.q, got, err)
+		}
+	}
+	if hits, err := s.Search(t.Context(), Query{Text: "vacuum sqlite disk", ReviewedOnly: true, Withheld: true}); err != nil || len(hits) == 0 || hits[0].Card.ID != "k2" {
+		t.Errorf("withheld where only reviewed cards are wanted: %+v, %v", hits, err)
+	}
+}

@@ -104,7 +104,7 @@ type Entry struct {
 	Path    string     `json:"path"`
 	// Fingerprint names the file's bytes; see [Store.Edit].
 	Fingerprint string       `json:"fingerprint"`
-	Contradicts []string     `json:"contradicts,omitempty"`
+	Contradicts []string     `json:"contradicts,omitempty"` // and those that contradict it
 	Supersedes  []string     `json:"supersedes,omitempty"`
 	Generalizes []string     `json:"generalizes,omitempty"`
 	VerifiedAt  *time.Time   `json:"verified_at,omitempty"`
@@ -432,6 +432,7 @@ func (s *Store) remember(st *stored) {
 	}
 	s.cards[id] = st
 	s.lessons[st.lesson.mark()] = id
+	s.noteAgainst(&st.Head)
 	s.broken = slices.DeleteFunc(s.broken, func(b BrokenCard) bool { return b.Path == path })
 	if s.index != nil {
 		enter(s.index, st)
@@ -455,6 +456,14 @@ func (s *Store) Get(id string) (*card.Card, error) {
 	return st.card(), nil
 }
 
+// Opposing gives the ids of the cards that contradict the card id, whichever of
+// the two says so.
+func (s *Store) Opposing(id string) []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.opposing(id)
+}
+
 // List gives all cards, newest first, then by id.
 func (s *Store) List() []Entry {
 	_ = s.freshen() // what cannot be looked at is as it was; a search says why
@@ -466,7 +475,7 @@ func (s *Store) List() []Entry {
 		links := st.Links()
 		out = append(out, Entry{ID: id, Topic: st.Topic, State: st.State, Task: st.SourceTask, Created: st.Created,
 			Tainted: st.Tainted, Expired: st.Expired(now), Path: st.path(), Fingerprint: st.fingerprint(),
-			Contradicts: slices.Clone(links.Contradicts), Supersedes: slices.Clone(links.Supersedes), Generalizes: slices.Clone(links.Generalizes), VerifiedAt: st.VerifiedAt, Counts: s.usage.Of(id)})
+			Contradicts: s.opposing(id), Supersedes: slices.Clone(links.Supersedes), Generalizes: slices.Clone(links.Generalizes), VerifiedAt: st.VerifiedAt, Counts: s.usage.Of(id)})
 	}
 	slices.SortFunc(out, func(a, b Entry) int {
 		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))

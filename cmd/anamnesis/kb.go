@@ -310,16 +310,31 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 			if err := store.VectorError(); err != nil {
 				fmt.Fprintf(a.stderr, "anamnesis: searched without vectors: %v\n", err)
 			}
-			if asJSON {
-				return a.printJSON(map[string]any{"query": q.Text, "hits": hits})
+			kept := q
+			kept.Withheld = true
+			withheld, err := layers.Search(cmd.Context(), kept)
+			if err != nil {
+				return err
 			}
-			return a.printHits(hits)
+			if asJSON {
+				return a.printJSON(map[string]any{"query": q.Text, "hits": hits, "withheld": len(withheld)})
+			}
+			if err := a.printHits(hits); err != nil || q.Withheld || len(withheld) == 0 {
+				return err
+			}
+			again := cmd.CommandPath()
+			if *dir != "" {
+				again += " --kb " + shellWord(*dir)
+			}
+			_, err = fmt.Fprintf(a.stdout, "%s withheld until reviewed; '%s --withheld -- %s' shows them\n", counted(len(withheld), "draft"), again, shellWord(card.OneLine(q.Text)))
+			return err
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().IntVarP(&q.K, "number", "k", retrieval.DefaultK, "how many cards at most")
 	cmd.Flags().StringVar(&q.Task, "task", "", "the asking task, which may see its own tainted drafts")
 	cmd.Flags().BoolVar(&q.ReviewedOnly, "reviewed-only", false, "leave drafts out")
+	cmd.Flags().BoolVar(&q.Withheld, "withheld", false, "search the drafts instead that are withheld until reviewed")
 	return cmd
 }
 
@@ -335,6 +350,12 @@ func (a *app) printHits(hits []knowledgebase.Hit) error {
 		}
 		if _, err := fmt.Fprintf(a.stdout, "%.2f  %s  %s (%s%s)\n      %s\n", h.Score, h.Card.ID,
 			view.Clean(h.Card.Topic), h.Card.State, mark, shownPath(h.Path)); err != nil {
+			return err
+		}
+		if len(h.Contradicts) == 0 {
+			continue
+		}
+		if _, err := fmt.Fprintf(a.stdout, "      contradicts %s; decide which holds: 'anamnesis kb retire ID' ends the other\n", view.Clean(strings.Join(h.Contradicts, " "))); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,9 @@ type Neighbour struct {
 	Lexical float64 `json:"lexical"`
 	// Cosine of the two vectors, -1 to 1; 0 where there are none.
 	Cosine float64 `json:"cosine"`
+	// Opposed: one of the two negates or reverses what the other says, as far
+	// as single words tell.
+	Opposed bool `json:"opposed,omitempty"`
 }
 
 // Bounds of saying the same. Of 120 cards about different things no two
@@ -75,6 +78,7 @@ func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, v
 		clear(s.words)
 		x.scoreText(x.docs[other].text(), s.words)
 		near[i].Lexical = min(near[i].Lexical, s.words[slot]/s.words[other])
+		near[i].Opposed = opposed(text, x.docs[other].text())
 	}
 	sortNear(near)
 	return near[:min(k, len(near))], vecErr, nil

@@ -85,3 +85,22 @@ func TestNearCancelled(t *testing.T) {
 		t.Errorf("no such document: %v, %v", near, err)
 	}
 }
+
+func TestOpposed(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want bool
+	}{
+		{"Set a busy_timeout and switch to WAL mode.", "Never switch to WAL mode on a network file system.", true},
+		{"Run go test -count=1 for fixtures", "Do not run go test -count=1; it hides the cache", true},
+		{"Retry the upload", "You shouldn't retry the upload", true},
+		{"Enable keepalive for the pool", "Disable keepalive for the pool", true},
+		{"先拷贝两个文件再安装依赖", "不要先拷贝两个文件", true},
+		{"The file is not found. Copy it first.", "Copy the file first where it is not found.", false},
+		{"Run go test -count=1", "go test -count=1 runs it anew", false},
+	} {
+		if got := opposed(tt.a, tt.b); got != tt.want || opposed(tt.b, tt.a) != got {
+			t.Errorf("%q and %q: %v", tt.a, tt.b, got)
+		}
+	}
+}

@@ -17,14 +17,12 @@ very was we were what when where which while who whom why with would you your yo
 also can don get go good have here just let like make may more much must need new now one please put s same t take us use used
 using want way well will`
 
-// chineseFunctionCharacters are those of stopwords-iso/stopwords-zh (MIT),
-// which lists single characters. A bigram of two of them is a function word.
-const chineseFunctionCharacters = "一上下不与且个为乃么之也了于些亦人今仍从他以们但何你使儿其再几凡凭则别到即却去又及另只可各同后向吧和咱哇哟哪啥啦嗡嘛因在她好如它小尔已并当往很得怎您我或所打把拿据无既是曾最有来某此每比沿用由的看着给而自至致若虽被让该诸谁起趁距跟还这那随靠"
-
-// chineseFunctionWords are bigrams of questions that the characters miss.
+// chineseFunctionWords are bigrams: the two-character words of Baidu's list
+// (raw/baidu.txt in stopwords-iso/stopwords-zh, MIT) that questions are made of,
+// and the seams and question words beside them (没有, 请问, 是什).
 const chineseFunctionWords = `
-什么 为什 没有 怎样 请问 时候 的时 之前 以前 有没 是什 么办 才能 需要 已经 里面 多少 多久 哪里 帮我
-这样 自己 应该 能不 或者`
+什么 怎么 如何 这个 我们 可以 不是 怎样 时候 还是 但是 因为 所以 才能 多少 哪些 哪里 哪个 这样 那个 他们 自己 或者
+的是 一个 为什 么办 没有 请问 的时 之后 以后 之前 以前 有没 是什 需要 已经 里面 多久 哪一 一下 帮我 应该 能不 是不`
 
 // functionWords has the words that say little about what a text is about, as
 // [words] emits them.
@@ -41,15 +39,4 @@ var functionWords = sync.OnceValue(func() map[string]bool {
 // isFunctionWord reports whether a term says little about what a text is about.
 // Words that are code as well (if, not, for) are among them: alone they prove
 // nothing.
-func isFunctionWord(w string) bool {
-	if functionWords()[w] {
-		return true
-	}
-	characters := 0
-	for _, r := range w {
-		if characters++; characters > 2 || !strings.ContainsRune(chineseFunctionCharacters, r) {
-			return false
-		}
-	}
-	return characters == 2
-}
+func isFunctionWord(w string) bool { return functionWords()[w] }

@@ -41,10 +41,15 @@ func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item
 			return nil, 0, fmt.Errorf("review queue: %w", err)
 		}
 		for _, m := range near {
-			if slices.Contains(e.Generalizes, m.ID) {
-				continue // named as an instance
+			switch {
+			case slices.Contains(e.Generalizes, m.ID), slices.Contains(e.Contradicts, m.ID):
+				// named above
+			case m.Opposed:
+				it.Notes = append(it.Notes, fmt.Sprintf("may say the opposite of %s – decide which holds: state: retired ends this one, 'anamnesis kb retire %s' the other; "+
+					"contradicts: [%s] shows both; supersedes: [%s] where they agree after all", about(store, m.ID), m.ID, m.ID, m.ID))
+			default:
+				it.Notes = append(it.Notes, fmt.Sprintf("may say the same as %s – to merge them here: supersedes: [%s]", about(store, m.ID), m.ID))
 			}
-			it.Notes = append(it.Notes, fmt.Sprintf("may say the same as %s – to merge them here: supersedes: [%s]", about(store, m.ID), m.ID))
 		}
 		items = append(items, it)
 	}
@@ -86,7 +91,7 @@ func Notes(store *knowledgebase.Store, e knowledgebase.Entry) []string {
 		out = append(out, fmt.Sprintf("times shown: %d; tasks that ended well: %d, badly: %d; times learned again: %d", c.Shown, c.Helpful, c.Harmful, c.Rediscovered))
 	}
 	for _, id := range e.Contradicts {
-		out = append(out, "contradicts "+about(store, id))
+		out = append(out, fmt.Sprintf("contradicts %s – decide which holds: state: retired ends this one, 'anamnesis kb retire %s' the other", about(store, id), id))
 	}
 	if len(e.Generalizes) > 0 {
 		out = append(out, fmt.Sprintf("drawn from the %d cards below, which stay what they are; no task is shown it before you approve it", len(e.Generalizes)))

@@ -147,3 +147,22 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// Cards that contradict one another, said or guessed, are never offered for merging
+// but as a decision, whichever of them is read.
+func TestOppositesAreADecision(t *testing.T) {
+	said, told := draft("k1", "sqlite locks with two writers: set busy_timeout and retry the write"), draft("k2", "sqlite locks with two writers: set busy_timeout and retry a write")
+	said.Contradicts = []string{"k2"}
+	guessed, other := draft("k3", "the mirror upload fails at once behind the proxy: retry the upload"), draft("k4", "the mirror upload fails at once behind the proxy: never retry the upload")
+	s := store(t, said, told, guessed, other)
+	items, _, err := Queue(t.Context(), s, MaxCards)
+	if err != nil || len(items) != 4 {
+		t.Fatal(items, err)
+	}
+	for _, it := range items {
+		notes := strings.Join(it.Notes, "\n")
+		if strings.Contains(notes, "to merge them") || !strings.Contains(notes, "decide which holds") {
+			t.Errorf("%s:\n%s", it.ID, notes)
+		}
+	}
+}

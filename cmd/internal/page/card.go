@@ -100,6 +100,7 @@ type nearCard struct {
 	State            card.State
 	Seen             string
 	Same             bool // probably says the same
+	Opposed          bool // or the opposite
 }
 
 // showCard answers with a card's page. problem is said at its top.
@@ -186,17 +187,17 @@ func (s *Server) facts(c *card.Card) []fact {
 	for _, other := range s.store.SupersededBy(c.ID) {
 		facts = append(facts, fact{"Superseded by", other, cardPath(other)})
 	}
-	for _, other := range c.Contradicts {
+	for _, other := range s.store.Opposing(c.ID) {
 		facts = append(facts, fact{"Contradicts", other, cardPath(other)})
 	}
 	return facts
 }
 
-// against gives the cards that one contradicts, such as the own version of a
+// against gives the cards that contradict one, such as the own version of a
 // card that was changed on both sides of a sync.
 func (s *Server) against(c *card.Card) []versionCard {
 	var out []versionCard
-	for _, id := range c.Contradicts {
+	for _, id := range s.store.Opposing(c.ID) {
 		other, _, err := s.readCard(id)
 		if err != nil || len(out) == maxAgainst {
 			continue // its name is among the facts
@@ -223,7 +224,7 @@ func (s *Server) near(ctx context.Context, id string) ([]nearCard, error) {
 		if err != nil {
 			return nil, err
 		}
-		near := nearCard{ID: n.ID, Topic: c.Topic, State: c.State, Seen: seen, Same: n.Same()}
+		near := nearCard{ID: n.ID, Topic: c.Topic, State: c.State, Seen: seen, Same: n.Same(), Opposed: n.Opposed}
 		for label, text := range c.Bullets() {
 			near.First = label + ": " + text
 			break
