@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"fmt"
+	"unicode/utf8"
 
 	"anamnesis/opstream/op"
 	"anamnesis/opstream/redact"
@@ -45,10 +46,15 @@ type New struct {
 	Parent *op.Parent // the task that a subagent's task is a part of
 }
 
-// CheckNames refuses names that go into the stream as they are and hold a
-// secret: the task's and its directory's. The error is an ErrSecretName and does
-// not show it.
+// CheckNames refuses names that would be recorded as they are and hold a secret, or
+// cannot be recorded because they are not UTF-8. It returns ErrSecretName, which does
+// not show the secret, or ErrNotText.
 func (n *New) CheckNames(secrets []redact.Secret) error {
+	for _, path := range append([]string{n.Dir}, n.Writable...) {
+		if !utf8.ValidString(path) {
+			return fmt.Errorf("%w: %q; rename it", ErrNotText, path)
+		}
+	}
 	r := redact.New(nil, secrets)
 	for what, name := range map[string]string{"the task's name": n.ID, "the directory's path": n.Dir} {
 		if shown, found := r.Text(name); len(found) > 0 {

@@ -34,6 +34,8 @@ var (
 	ErrNoStep = errors.New("no such checkpoint")
 	// ErrSecretName: a name that would be recorded holds a secret.
 	ErrSecretName = errors.New("a name holds a secret")
+	// ErrNotText: a directory's path is not UTF-8, and would be recorded as another.
+	ErrNotText = errors.New("a directory's path is not UTF-8 text")
 	// ErrNoDirectory: the task's directory is gone.
 	ErrNoDirectory = errors.New("no such directory")
 	// ErrPending: a jump is scheduled already, or a D-Mail.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/colorprofile"
 	"golang.org/x/sys/unix"
@@ -80,6 +81,9 @@ func (a *app) homeFault(err error) error {
 // hold what the program keeps. A folder that exists need not be writable: some
 // verbs only read.
 func usableRoot(root string) error {
+	if !utf8.ValidString(root) {
+		return errors.New("its path is not UTF-8 text")
+	}
 	for at := root; ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
 		var mode uint32 = unix.R_OK | unix.X_OK

@@ -130,7 +130,7 @@ func exitCode(err error) int {
 			worldstate.ErrUnfinished, probe.ErrBusy,
 		}},
 		{exitUsage, []error{
-			orchestrator.ErrNoTask, orchestrator.ErrNoStep, orchestrator.ErrNoDirectory, orchestrator.ErrSecretName, orchestrator.ErrTaskExists, orchestrator.ErrNotLive,
+			orchestrator.ErrNoTask, orchestrator.ErrNoStep, orchestrator.ErrNoDirectory, orchestrator.ErrSecretName, orchestrator.ErrNotText, orchestrator.ErrTaskExists, orchestrator.ErrNotLive,
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
 			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName,
 		}},

@@ -138,6 +138,9 @@ func TestImpossibleHome(t *testing.T) {
 		}
 		refusedHome(t, map[string]string{"ANAMNESIS_HOME": dir + "/round", "HOME": dir}, "the program's folder "+dir+"/round: too many levels of symbolic links")
 	})
+	t.Run("not text", func(t *testing.T) {
+		refusedHome(t, map[string]string{"ANAMNESIS_HOME": dir + "/h\xff", "HOME": dir}, "the program's folder "+dir+"/h.{1,3}: its path is not UTF-8 text")
+	})
 	t.Run("HOME is a file", func(t *testing.T) {
 		refusedHome(t, map[string]string{"HOME": file}, "the program's folder "+file+"/[a-z./]*/anamnesis: "+file+" is not a folder")
 	})

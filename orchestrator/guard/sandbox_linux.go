@@ -13,19 +13,19 @@ import (
 
 // confinement is what a supervisor is told about the sandbox of its command.
 type confinement struct {
-	Parts     parts    `json:"parts"`
-	World     string   `json:"world"`
-	ReadOnly  bool     `json:"read_only,omitempty"`
-	Writable  []string `json:"writable,omitempty"`
-	Protected []string `json:"protected,omitempty"`
-	Hidden    []string `json:"hidden,omitempty"`
-	Cache     string   `json:"cache,omitempty"`
-	Temp      string   `json:"temp,omitempty"`
-	Network   bool     `json:"network,omitempty"`
-	Readable  []string `json:"readable,omitempty"`
-	Sockets   []string `json:"sockets,omitempty"`
-	Unix      bool     `json:"unix,omitempty"`      // Unix sockets may be opened
-	Processes int      `json:"processes,omitempty"` // RLIMIT_NPROC; 0: as it is
+	Parts     parts
+	World     string
+	ReadOnly  bool
+	Writable  []string
+	Protected []string
+	Hidden    []string
+	Cache     string
+	Temp      string
+	Network   bool
+	Readable  []string
+	Sockets   []string
+	Unix      bool // Unix sockets may be opened
+	Processes int  // RLIMIT_NPROC; 0: as it is
 }
 
 // NewSandbox finds out what this kernel has to hold commands in with, by

@@ -187,17 +187,17 @@ func startSupervisor(box *Sandbox, stdin *os.File) (_ *supervisor, err error) {
 
 // prepare hands the request over and waits until the supervisor is ready.
 func (s *supervisor) prepare(c Command) error {
-	line, err := json.Marshal(request{
+	line, err := request{
 		Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Sandbox.Environ(c.Env), Timeout: c.Timeout,
 		Run: runValue(s.id("")), Confine: c.Sandbox.confinement(),
-	})
+	}.line()
 	if err != nil {
 		return err
 	}
 	deadline := time.Now().Add(readyTime)
 	_ = s.control.SetWriteDeadline(deadline)
 	_ = s.report.SetReadDeadline(deadline)
-	if _, err := s.control.Write(append(line, '\n')); err != nil {
+	if _, err := s.control.Write(line); err != nil {
 		return fmt.Errorf("hand the command to the supervisor: %w", err)
 	}
 	var r report

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/opstream/op"
+	"reflect"
 )
 
 // victimMark makes the test binary run one command and wait to be killed.
@@ -301,5 +302,18 @@ func TestEndLeftoverSparesOthers(t *testing.T) {
 	in.Close()
 	if err := other.Wait(); err != nil {
 		t.Errorf("the other process ended with %v", err)
+	}
+}
+
+// TestRequestKeepsPaths: the supervisor hides and protects the paths it was given,
+// UTF-8 or not.
+func TestRequestKeepsPaths(t *testing.T) {
+	r := request{Path: "/bin/sh", Args: []string{"sh", "a\xff"}, Confine: &confinement{World: "w\xfe", Hidden: []string{"h\xff", "h"}, Protected: []string{"p\xff"}}}
+	line, err := r.line()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := readRequest(line); err != nil || !reflect.DeepEqual(got, r) {
+		t.Errorf("%+v, %v; want %+v", got, err, r)
 	}
 }

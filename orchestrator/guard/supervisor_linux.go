@@ -2,6 +2,9 @@ package guard
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/gob"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,16 +28,34 @@ const (
 // goByte on the control pipe lets the command begin.
 const goByte = 'g'
 
-// request is what the supervisor is told, as one line of JSON.
+// request is what the supervisor is told, in one line.
 type request struct {
-	Path    string        `json:"path"`
-	Args    []string      `json:"args"`
-	Dir     string        `json:"dir"`
-	Env     []string      `json:"env"`
-	Timeout time.Duration `json:"timeout"`
-	Run     string        `json:"run"` // the value of RunVariable
-	// Confine is the sandbox; nil: none.
-	Confine *confinement `json:"confine,omitempty"`
+	Path    string
+	Args    []string
+	Dir     string
+	Env     []string
+	Timeout time.Duration
+	Run     string       // the value of RunVariable
+	Confine *confinement // if nil, the command is not confined
+}
+
+// line encodes a request. JSON would change paths that are not UTF-8, and the
+// sandbox would then hide and protect other paths than those meant.
+func (r request) line() ([]byte, error) {
+	var sb bytes.Buffer
+	if err := gob.NewEncoder(&sb).Encode(r); err != nil {
+		return nil, err
+	}
+	return append(base64.StdEncoding.AppendEncode(nil, sb.Bytes()), '\n'), nil
+}
+
+func readRequest(line []byte) (r request, err error) {
+	data, err := base64.StdEncoding.AppendDecode(nil, bytes.TrimSpace(line))
+	if err != nil {
+		return request{}, err
+	}
+	err = gob.NewDecoder(bytes.NewReader(data)).Decode(&r)
+	return r, err
 }
 
 // report is what the supervisor says: a first line with Ready, a last one
@@ -86,8 +107,8 @@ func supervise() int {
 	if err != nil {
 		return 1 // the parent is gone
 	}
-	var r request
-	if err := json.Unmarshal(line, &r); err != nil {
+	r, err := readRequest(line)
+	if err != nil {
 		return fail(fmt.Errorf("read the request: %w", err))
 	}
 	if r.Confine != nil {
