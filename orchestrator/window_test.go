@@ -102,16 +102,32 @@ func words(r *rand.Rand, n int) string {
 	return sb.String()
 }
 
-// TestPrefixCache: over a long task with jumps, folds and maskings, nearly
+// TestPrefixCache: over long tasks with jumps, folds and maskings, nearly
 // everything sent repeats the request before it, so that a provider's prefix
-// cache serves it.
+// cache serves it. Where a fold falls depends on the draw, so three are taken
+// together.
 func TestPrefixCache(t *testing.T) {
 	heavy(t)
+	cached, prompt := 0, 0
+	for draw := range uint64(3) {
+		m := pressedTask(t, draw+2)
+		cached, prompt = cached+m.cached, prompt+m.prompt
+	}
+	share := float64(cached) / float64(prompt)
+	t.Logf("%.1f%% of %d prompt tokens repeat the request before", 100*share, prompt)
+	if share < 0.9 {
+		t.Errorf("%.1f%% of the prompt repeats the request before, want at least 90%%", 100*share)
+	}
+}
+
+// pressedTask runs 200 steps with ten jumps and returns what was sent.
+func pressedTask(t *testing.T, draw uint64) *cacheMeter {
+	t.Helper()
 	counter, err := tokens.ForEncoding("o200k_base")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &cacheMeter{t: t, rand: rand.New(rand.NewPCG(6, 2)), count: counter.Count, counted: make(map[string]int), steps: 200}
+	m := &cacheMeter{t: t, rand: rand.New(rand.NewPCG(6, draw)), count: counter.Count, counted: make(map[string]int), steps: 200}
 	for i := range 10 {
 		m.jumps = append(m.jumps, 14+18*i)
 	}
@@ -145,19 +161,16 @@ func TestPrefixCache(t *testing.T) {
 	if err != nil || out.Reason != "done" {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	share := float64(m.cached) / float64(m.prompt)
 	st := task.State()
-	t.Logf("%d steps, %d jumps, %d folds (%d for want of room), %d maskings of %d results, largest context %d of %d tokens; %.1f%% of %d prompt tokens repeat the request before",
-		st.EndedSteps(), st.Totals.Jumps, folds, window, masks, st.Totals.Masked, largest, limit, 100*share, m.prompt)
+	t.Logf("%d steps, %d jumps, %d folds (%d for want of room), %d maskings of %d results, largest context %d of %d tokens; %.1f%% repeated",
+		st.EndedSteps(), st.Totals.Jumps, folds, window, masks, st.Totals.Masked, largest, limit, 100*float64(m.cached)/float64(m.prompt))
 	if st.Totals.Jumps != 10 || folds < 5 || masks < 10 || st.Totals.Masked < 20 {
 		t.Error("too few jumps, folds or maskings to measure anything")
-	}
-	if share < 0.9 {
-		t.Errorf("%.1f%% of the prompt repeats the request before, want at least 90%%", 100*share)
 	}
 	if largest > limit {
 		t.Errorf("a request had %d tokens, over the limit of %d", largest, limit)
 	}
+	return m
 }
 
 func newMeteredTask(t *testing.T, m model.Model, n New) (*Task, Home) {

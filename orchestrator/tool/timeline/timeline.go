@@ -38,7 +38,7 @@ func (jump) Spec() tool.Spec {
 			"wrong or has become muddled. The jump is made after all calls of this reply have finished.",
 		Schema: tool.Params(
 			tool.Param{Name: "step_id", Required: true, Schema: tool.Int("The step to return to: N of a [step N] mark, 0 for the task's beginning.", 0, maxStep)},
-			tool.Param{Name: "reason", Required: true, Schema: tool.Text("What was wrong with the path you leave and what you will do instead.")},
+			tool.Param{Name: "reason", Required: true, Schema: tool.Text("Which decision was wrong, what showed it, and what you will do instead.")},
 		),
 		ReadOnly: true,
 		Ordered:  true,
