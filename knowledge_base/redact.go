@@ -70,6 +70,11 @@ func (s *Store) Redacted(c *card.Card) (*card.Card, error) {
 // tells which cards had any. Its cards are copies already.
 func (s *Store) redactChange(ch *Change, cards []*card.Card) error {
 	var none []string
+	// A secret that one place shows plainly is known in every other form and place
+	// only once it was seen.
+	for _, c := range cards {
+		s.redactText(string(c.Markdown()), &none)
+	}
 	ch.Message = s.redactText(ch.Message, &none)
 	for i, c := range cards {
 		clean, markers, err := s.redactCard(c)

@@ -164,6 +164,7 @@ func TestAskKeys(t *testing.T) {
 	if shown := p.answers("y"); !strings.Contains(shown, "command: touch 2nd && touch more") {
 		t.Errorf("the edited command was not shown again:\n%s", shown)
 	}
+	p.sees("• Bash(touch 2nd && touch more)") // and as it ran, afterwards
 	p.sees("? WriteFile")
 	p.answers("e")
 	p.sees("Esc goes back: ")

@@ -17,6 +17,7 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/knowledge_base/retrieval/remote"
+	"anamnesis/opstream/redact"
 
 	"github.com/spf13/cobra"
 )
@@ -119,7 +120,7 @@ func (a *app) kbOptions() (*knowledgebase.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &knowledgebase.Options{Embedder: embedder, Redact: home.CardRedaction(a.secrets(nil), nil),
+	o := &knowledgebase.Options{Embedder: embedder, Redact: home.CardRedaction(a.secrets(nil), new(redact.Learned)),
 		Notice: func(line string) { fmt.Fprintf(a.stderr, "anamnesis: %s\n", view.Clean(line)) }}
 	if isTerminal(a.stderr) {
 		p := &progressLine{out: a.stderr, now: time.Now}

@@ -41,7 +41,8 @@ type gitFile struct {
 // gitTree is what a world has of git: its git directories and their files of
 // this kind, by their path in the world.
 type gitTree struct {
-	Dirs  map[string]string  `json:"dirs"` // with their inode
+	Dirs  map[string]string  `json:"dirs"`            // with their inode
+	Heads map[string]bool    `json:"heads,omitempty"` // those of Dirs that have a HEAD
 	Files map[string]gitFile `json:"files"`
 }
 
@@ -165,6 +166,11 @@ func (s *gitScan) gitDir(rel, abs, inode string, entries []fs.DirEntry) {
 	for _, e := range entries {
 		path := filepath.Join(rel, e.Name())
 		switch {
+		case isName(e, "HEAD"):
+			if s.tree.Heads == nil {
+				s.tree.Heads = map[string]bool{}
+			}
+			s.tree.Heads[rel] = true
 		case isName(e, "config"), isName(e, "config.worktree"), isName(e, "commondir"):
 			s.add(path)
 		case slices.Contains(gitStateDirs, strings.ToLower(e.Name())):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -261,6 +262,7 @@ func (q *quarantine) check() string {
 			q.record.Own[rel] = f.Inode
 		}
 	}
+	lines = append(lines, q.lostRepositories(*before, now)...)
 	known := map[string]bool{}
 	for _, inode := range before.Dirs {
 		known[inode] = true
@@ -276,14 +278,30 @@ func (q *quarantine) check() string {
 	return joinNotes(lines...)
 }
 
-func sortedKeys(m map[string]gitFile) []string {
-	var out []string
-	for k := range m {
-		out = append(out, k)
+// lostRepositories reports repositories that were there before the task and are no
+// longer where they were. Snapshots do not hold .git, so no jump brings one back.
+func (q *quarantine) lostRepositories(before, now gitTree) []string {
+	var lines []string
+	for _, rel := range slices.Sorted(maps.Keys(before.Heads)) {
+		if _, own := q.record.Own[rel]; own || now.Heads[rel] || strings.Contains(rel, ".git/worktrees/") {
+			continue
+		}
+		at := ""
+		for to, inode := range now.Dirs {
+			if inode == before.Dirs[rel] && to != rel && now.Heads[to] {
+				at = to
+			}
+		}
+		if at == "" {
+			lines = append(lines, fmt.Sprintf("the git repository %s is gone, or has no HEAD: snapshots do not hold it and no jump brings it back", rel))
+		} else {
+			lines = append(lines, fmt.Sprintf("the git repository %s was moved to %s: a jump does not move it back", rel, at))
+		}
 	}
-	slices.Sort(out)
-	return out
+	return lines
 }
+
+func sortedKeys(m map[string]gitFile) []string { return slices.Sorted(maps.Keys(m)) }
 
 func (q *quarantine) isWritable(rel string) bool {
 	abs := filepath.Join(q.world, rel)

@@ -208,6 +208,23 @@ func TestQuarantineRestores(t *testing.T) {
 	}
 }
 
+// TestLostRepository: a repository that a command removes or moves is named once;
+// one that the task's commands made is theirs to remove.
+func TestLostRepository(t *testing.T) {
+	b := gitBox(t, SandboxOptions{})
+	b.plain(t, "git init -q gone; git init -q far/was")
+	for _, c := range []struct{ command, note string }{
+		{"git init -q own", ""},
+		{"rm -rf gone own", "the git repository gone/.git is gone, or has no HEAD"},
+		{"true", ""},
+		{"mv far near", "the git repository far/was/.git was moved to near/was/.git"},
+	} {
+		if _, o := b.run(t, c.command); c.note == "" && o.Note != "" || !strings.HasPrefix(o.Note, c.note) || strings.Contains(o.Note, "own/.git") {
+			t.Errorf("%s: note %q, want %q", c.command, o.Note, c.note)
+		}
+	}
+}
+
 // TestQuarantineAfterDeath: what a command left whose program died is found when
 // the task goes on.
 func TestQuarantineAfterDeath(t *testing.T) {

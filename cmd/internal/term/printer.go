@@ -128,7 +128,8 @@ func (p *textPrinter) Op(o op.Op) {
 		}
 	case *op.ModelFailed:
 		p.line("! %s", b.Error)
-	case *op.ToolCalled:
+	case *op.ToolCalled: // the user may have edited it
+		p.calls[b.Call] = op.Call{ID: b.Call, Name: b.Name, Args: b.Args}
 		if b.Name == "Bash" { // a command may take its time
 			p.line("▸ %s", tool.Display(op.Call{ID: b.Call, Name: b.Name, Args: b.Args}, p.dir))
 		}
