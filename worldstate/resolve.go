@@ -76,7 +76,7 @@ func (w *World) byPrefix(ctx context.Context, refs map[string]hash, name string)
 	}
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("snapshot %q: %w: no step and no id begins so; 'anamnesis world log' lists them%s", name, ErrUnknown, broken)
+		return "", fmt.Errorf("snapshot %q: %w: no id begins so; a step is TASK@STEP, and 'anamnesis world log' lists them%s", name, ErrUnknown, broken)
 	case 1:
 		return ID(found[0]), nil
 	}
