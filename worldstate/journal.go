@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // The journal is a restore's intent, made durable before the first byte moves
@@ -60,8 +62,11 @@ func (w *World) journalPath() string {
 
 // checkNoJournal refuses to go on over an interrupted restore.
 func (w *World) checkNoJournal() error {
-	if err := w.objects.checkNoJournal(w.journalPath()); err != nil {
-		return fmt.Errorf("world %s: %w", w.dir, err)
+	switch _, err := lstatat(unix.AT_FDCWD, w.journalPath()); {
+	case err == nil:
+		return fmt.Errorf("world %s: %w", w.dir, ErrUnfinished)
+	case !errors.Is(err, unix.ENOENT):
+		return fmt.Errorf("world %s: read journal: %w", w.dir, err)
 	}
 	return nil
 }

@@ -39,6 +39,13 @@ func (st *dirStamp) holds(now dirStamp) bool {
 	return st[0].ino != 0 && st[0].sure(now[0].stamp) && st[1].sure(now[1].stamp)
 }
 
+// look begins every operation: it finds out which packs and refs there are now. No
+// other operation of the World runs.
+func (s *objectStore) look() error {
+	s.refs.checked = false
+	return s.refresh()
+}
+
 // refresh looks for packs that came or went. No other operation of the World
 // runs.
 func (s *objectStore) refresh() error {

@@ -71,7 +71,6 @@ func TestAbandonUnreadable(t *testing.T) {
 	b.save()
 	ctx := context.Background()
 	b.must(os.WriteFile(b.w.journalPath(), []byte("rubbish"), 0o600))
-	b.w.objects.noJournal = false
 	if _, err := b.w.Recover(ctx); !errors.Is(err, ErrCorrupt) || !strings.HasSuffix(err.Error(), b.w.abandonCommand()) {
 		t.Errorf("%v", err)
 	}

@@ -29,7 +29,7 @@ func isOurRef(name string) bool {
 // from.
 type refCache struct {
 	refs    *refSet // what holds; nil: nothing was read yet
-	checked bool    // nothing has changed since, as far as that is told
+	checked bool    // by the operation under way
 	packed  source  // packed-refs
 	log     source  // see refTail
 	tail    refTail
@@ -174,14 +174,11 @@ func (s *objectStore) sameLooseRefs() (bool, error) {
 	return true, nil
 }
 
-// readLooseRefs reads the loose refs; those that are as known ones were, not
-// again. The caller keeps them: files no event names until the next time are not
-// looked at then.
+// readLooseRefs reads the loose refs, but not again those whose files are as known.
 func (s *objectStore) readLooseRefs(known map[string]looseRef) (looseRefs, error) {
 	out := looseRefs{byName: make(map[string]looseRef, len(known))}
 	err := filepath.WalkDir(filepath.Join(s.dir, "refs"), func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
-			s.told.watch(path)
 			out.dirs = append(out.dirs, lookAt(path))
 			return nil
 		}
@@ -193,10 +190,6 @@ func (s *objectStore) readLooseRefs(known map[string]looseRef) (looseRefs, error
 		}
 		name := filepath.ToSlash(strings.TrimPrefix(path, s.dir+string(filepath.Separator)))
 		l, ok := known[name]
-		if names, all := s.told.named(filepath.Dir(path)); ok && !all && !names[d.Name()] {
-			out.byName[name] = l
-			return nil
-		}
 		now := lookAt(path)
 		if ok && l.file.same(now) {
 			out.byName[name] = l
@@ -212,7 +205,6 @@ func (s *objectStore) readLooseRefs(known map[string]looseRef) (looseRefs, error
 	if err != nil {
 		return looseRefs{}, fmt.Errorf("read refs: %w", err)
 	}
-	s.told.sees(out.dirs)
 	return out, nil
 }
 

@@ -40,10 +40,7 @@ type objectStore struct {
 	retired   []*packFile // gone, but maybe still being read; closed when no operation runs
 	git       *filesystem.Storage
 	lender    *objectStore // a person's repository that objects are borrowed from; nil mostly
-	refs      refCache     // this and the next three: guarded by World.mu
-	told      *storeWatch  // nil: nobody tells of changes, and each operation looks
-	fresh     bool         // the packs are those last listed
-	noJournal bool         // no restore was interrupted
+	refs      refCache     // guarded by World.mu
 	marked    bool         // packs of ours have their .keep; see markPacks
 
 	damaged map[string]error      // packs that cannot be used, by the name of their index
@@ -378,6 +375,5 @@ func (s *objectStore) close() {
 		s.lender = nil
 	}
 	s.refs.forget()
-	s.told.end()
 	s.packs, s.names, s.large, s.small, s.retired, s.listed = map[string]*packFile{}, nil, nil, nil, nil, dirStamp{}
 }

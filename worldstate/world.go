@@ -346,9 +346,6 @@ func (w *World) begin(ctx context.Context, as access) (end func(), err error) {
 			return nil, err
 		}
 	}
-	if w.opts.Watch && w.objects.told == nil {
-		w.objects.told = watchStore(w.store)
-	}
 	err = w.objects.look()
 	if err == nil && as != reading {
 		err = w.objects.markPacks()

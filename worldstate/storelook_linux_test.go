@@ -14,8 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// atRest makes a watched bench whose last save changed nothing and looked at
-// nothing in the store.
+// atRest makes a watched bench whose last save changed nothing.
 func atRest(t *testing.T) (b *bench, last Snapshot) {
 	b = watchedBench(t)
 	b.write("a", "1")
@@ -26,15 +25,11 @@ func atRest(t *testing.T) (b *bench, last Snapshot) {
 			t.Fatalf("snapshot %s, was %s", again.ID, last.ID)
 		}
 	}
-	if !b.w.objects.fresh || !b.w.objects.refs.checked || !b.w.objects.noJournal {
-		t.Fatalf("the store at rest is not known to be: %+v", b.w.objects.told)
-	}
 	return b, last
 }
 
-// TestStoreWatched: a World that is told of changes in its store sees what others
-// do there at its next operation, as one that looks each time does.
-func TestStoreWatched(t *testing.T) {
+// TestStoreChanged: a World sees what others do in its store at its next operation.
+func TestStoreChanged(t *testing.T) {
 	for name, c := range map[string]func(b *bench, last Snapshot){
 		"a ref by git":                            refByGit,
 		"refs packed by git":                      refsPackedByGit,
@@ -163,9 +158,9 @@ func (s *objectStore) lookedRefs() (map[string]hash, error) {
 	return s.readRefs()
 }
 
-// maxRestAllocs bounds what a save that finds nothing changed allocates. It does
-// not depend on how large the world is.
-const maxRestAllocs = 24
+// maxRestAllocs bounds what a save that finds nothing changed allocates, also where
+// the store's time stamps are still racy. It does not depend on how large the world is.
+const maxRestAllocs = 150
 
 // TestRestSave: where nothing has changed, a save changes nothing in the store,
 // its lock included, and needs little memory.
@@ -202,9 +197,9 @@ func (b *bench) storeStamps() map[string]stamp {
 	return all
 }
 
-// TestStoreWatchedRefs: whatever is done to loose refs between the operations of a
+// TestStoreChangedRefs: whatever is done to loose refs between the operations of a
 // World, each operation sees the refs as one that reads everything does.
-func TestStoreWatchedRefs(t *testing.T) {
+func TestStoreChangedRefs(t *testing.T) {
 	heavy(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		must := func(err error) {
@@ -215,14 +210,12 @@ func TestStoreWatchedRefs(t *testing.T) {
 		}
 		s := refStore(t)
 		must(os.MkdirAll(s.packDir(), 0o700))
-		s.told = watchStore(s.dir)
-		defer s.told.end()
 		names := []string{latestRef, worldRefs + "w", taskRefs + "t/1", taskRefs + "t/2", taskRefs + "u/1", "refs/tags/a", "refs/tags/deep/b"}
 		for i := range rapid.IntRange(1, 40).Draw(rt, "operations") {
 			name := rapid.SampledFrom(names).Draw(rt, "name")
 			path := filepath.Join(s.dir, name)
 			line := []byte(refID(i).String() + "\n")
-			switch rapid.IntRange(0, 6).Draw(rt, "kind") {
+			switch rapid.IntRange(0, 5).Draw(rt, "kind") {
 			case 0, 1, 2:
 				must(s.look())
 				must(s.updateRefs(map[string]hash{latestRef: refID(i), name: refID(i), fmt.Sprintf("%st/%d", taskRefs, i): refID(i)}))
@@ -230,16 +223,10 @@ func TestStoreWatchedRefs(t *testing.T) {
 				must(os.MkdirAll(filepath.Dir(path), 0o700))
 				must(os.WriteFile(path+".lock", line, 0o600))
 				must(os.Rename(path+".lock", path))
-			case 4: // as an editor does
-				must(os.MkdirAll(filepath.Dir(path), 0o700))
-				if st, err := lstatat(unix.AT_FDCWD, path); err == nil && st.nlink > 1 {
-					must(os.Remove(path)) // no event tells of the other names
-				}
-				must(os.WriteFile(path, line, 0o600))
-			case 5:
+			case 4:
 				_ = os.Remove(path)
 				_ = os.Remove(filepath.Dir(path)) // where it is empty now
-			case 6:
+			case 5:
 				must(os.MkdirAll(filepath.Dir(path)+"-", 0o700))
 				must(os.Rename(filepath.Dir(path)+"-", filepath.Join(s.dir, "refs", fmt.Sprint("moved", i))))
 			}
@@ -252,35 +239,4 @@ func TestStoreWatchedRefs(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestStoreWatchOverflow: what the kernel could not tell, as too much happened at
-// once, is looked at.
-func TestStoreWatchOverflow(t *testing.T) {
-	s := refStore(t)
-	if err := os.MkdirAll(s.packDir(), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	s.told = watchStore(s.dir)
-	defer s.told.end()
-	for i := range 3 {
-		if err := errors.Join(s.look(), s.updateRefs(map[string]hash{latestRef: refID(i), "refs/heads/other": refID(i + 10)})); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := s.lookedRefs(); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 2 * 16384 { // the kernel keeps as many, and tells equal ones that follow one another once
-		if err := os.Chmod(filepath.Join(s.dir, []string{"refs/heads/other", "refs/anamnesis"}[i%2]), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	path := filepath.Join(s.dir, latestRef)
-	if err := errors.Join(os.WriteFile(path+".lock", []byte(refID(9).String()+"\n"), 0o600), os.Rename(path+".lock", path)); err != nil {
-		t.Fatal(err)
-	}
-	if refs, err := s.lookedRefs(); err != nil || refs[latestRef] != refID(9) {
-		t.Errorf("%s, %v", refs[latestRef], err)
-	}
 }
