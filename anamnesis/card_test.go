@@ -60,17 +60,6 @@ func TestExtractedCard(t *testing.T) {
 	}
 }
 
-// TestNoCard: where nothing failed and nobody said why, there is no lesson, and that is said.
-func TestNoCard(t *testing.T) {
-	s := newSpan(12, 3)
-	s.bash("make", 0, "", "")
-	r := s.request(4000)
-	r.Reason = " "
-	if res := pass(t, nil, r, nil); len(res.Cards) != 0 || res.NoCards != "nothing failed on the path and no reason was given for leaving it" {
-		t.Errorf("%d cards, %q", len(res.Cards), res.NoCards)
-	}
-}
-
 // TestCardRanges: a card names where its evidence stands, and of a path in very
 // many stretches from where to where.
 func TestCardRanges(t *testing.T) {

@@ -3,9 +3,11 @@ package anamnesis
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"anamnesis/anamnesis/failure"
 )
 
 // Limits of what the extractor looks at and says.
@@ -15,8 +17,6 @@ const (
 	maxStatePaths     = 4   // written paths named in a state
 	maxStateRunes     = 160
 	maxExtracted      = 40 // of one list
-	maxScanBytes      = 256 << 10
-	maxLineRunes      = 2000 // of one line looked at
 	maxPathsNamed     = 8
 	maxPathBytes      = 120 // of one path named
 	maxNoteRunes      = 280 // of the agent's own words
@@ -40,6 +40,7 @@ func extract(r *Request, recs []*record) Notes {
 	n.Causes = append(n.Causes, repeatedErrors(falsified)...)
 	n.Findings = append(n.Findings, overcome...)
 	n.Findings = append(n.Findings, agentNotes(recs)...)
+	n.Findings = append(n.Findings, noLessons(recs)...)
 	n.Findings = append(n.Findings, unsettled(recs)...)
 	n.Findings = append(n.Findings, fileFindings(r, recs)...)
 	n.Verified = append(lookedUp(recs), successes(recs)...)
@@ -52,34 +53,34 @@ func extract(r *Request, recs []*record) Notes {
 	return n
 }
 
-// failure gathers the calls with the same action and the same error.
-type failure struct {
-	first, last *record
-	error       string
-	ops         []uint64
-	states      []string
-	times       int
+// attempts gathers the calls with the same action and the same trouble.
+type attempts struct {
+	last   *record
+	error  string
+	ops    []uint64
+	states []string
+	times  int
 }
 
 // falsifiedPaths turns failed calls into falsified paths, most telling first.
 // A call that failed and later succeeded with the same arguments is no
 // falsified path: it is a finding that the change between made it work.
 func falsifiedPaths(recs []*record) (paths []Falsified, overcome []Statement) {
-	type key struct{ call, err string }
-	byKey := make(map[key]*failure)
-	var order []*failure
+	type key struct{ call, trouble string }
+	byKey := make(map[key]*attempts)
+	var order []*attempts
 	lastOK := make(map[string]*record)
 	for _, rec := range recs {
 		if rec.ok() {
 			lastOK[rec.key()] = rec
 		}
-		if !rec.failed() {
+		if !rec.failed() || rec.noLesson != "" {
 			continue
 		}
-		k := key{rec.key(), rec.quoted}
+		k := key{rec.key(), rec.trouble}
 		f := byKey[k]
 		if f == nil {
-			f = &failure{first: rec, error: k.err}
+			f = &attempts{error: rec.quoted}
 			byKey[k] = f
 			order = append(order, f)
 		}
@@ -90,7 +91,7 @@ func falsifiedPaths(recs []*record) (paths []Falsified, overcome []Statement) {
 		}
 		f.ops = append(f.ops, rec.end)
 	}
-	slices.SortStableFunc(order, func(a, b *failure) int { return cmp.Compare(b.weight(recs), a.weight(recs)) })
+	slices.SortStableFunc(order, func(a, b *attempts) int { return cmp.Compare(b.weight(recs), a.weight(recs)) })
 	for _, f := range order {
 		if ok := lastOK[f.last.key()]; ok != nil && ok.seq > f.last.seq {
 			overcome = append(overcome, Statement{
@@ -106,7 +107,7 @@ func falsifiedPaths(recs []*record) (paths []Falsified, overcome []Statement) {
 
 // weight ranks failures: those that ran something and said something before
 // those that only asked wrongly, often repeated ones and later ones first.
-func (f *failure) weight(recs []*record) float64 {
+func (f *attempts) weight(recs []*record) float64 {
 	w := float64(min(f.times, 3))
 	if f.last.tool == bashTool {
 		w += 2
@@ -117,7 +118,7 @@ func (f *failure) weight(recs []*record) float64 {
 	return w + float64(f.last.seq-recs[0].seq)/float64(recs[len(recs)-1].end-recs[0].seq+1)
 }
 
-func (f *failure) path() Falsified {
+func (f *attempts) path() Falsified {
 	p := Falsified{
 		Action: f.last.action(), State: clipMarked(Squash(strings.Join(f.states, "; ")), maxStateRunes), Error: f.error,
 		Confidence: ConfidenceHigh, Ops: f.ops,
@@ -127,6 +128,9 @@ func (f *failure) path() Falsified {
 		p.Why = fmt.Sprintf("exit code %d", *f.last.exit)
 	default:
 		p.Why = "the tool reported an error"
+	}
+	if at := f.last.place; at != "" && !strings.Contains(f.error, at) {
+		p.Why += " at " + clipMarked(Squash(at), maxPathBytes)
 	}
 	if f.times > 1 {
 		p.Why += fmt.Sprintf(", %d times", f.times)
@@ -163,78 +167,20 @@ func repeatedErrors(paths []Falsified) []Statement {
 	return out
 }
 
-// errorQuote finds the most telling lines of a failed call's output: a
-// verbatim quote, as Squash gives it, of at most MaxErrorRunes.
-func errorQuote(rec *record) string { return ErrorQuote(rec.outputs()...) }
-
-// ErrorQuote finds the most telling lines of what a failed call printed, its
-// outputs given one by one, that of errors last: as [Squash] gives them, at most [MaxErrorRunes];
-// "" where nothing was printed.
-func ErrorQuote(outputs ...string) string {
-	best, bestScore := "", 0
+// quoteOf gives a telling line as a block quotes it: as [Squash] gives it, at most
+// [MaxErrorRunes]. A line that a terminal wrapped is quoted as it was printed.
+func quoteOf(f failure.Failure, outputs []string) string {
+	line := Squash(f.Line)
 	for _, text := range outputs {
-		if len(text) > maxScanBytes {
-			text = text[runeStart(text, len(text)-maxScanBytes):]
-		}
-		if quote, score := tellingLines(strings.Split(text, "\n")); score > bestScore || score == bestScore && score == scorePlain {
-			best, bestScore = quote, score
+		if strings.Contains(Squash(text), line) {
+			return clip(line, MaxErrorRunes)
 		}
 	}
-	return best
-}
-
-// tellingLines picks the best line and those after it that still fit: a
-// summary line such as "--- FAIL: TestX" is worth little without the next.
-func tellingLines(lines []string) (quote string, score int) {
-	best := -1
-	for i, l := range lines {
-		if s := lineScore(Squash(clip(l, maxLineRunes))); s > score || s == score && s == scorePlain {
-			best, score = i, s
-		}
+	lines := strings.Split(strings.Join(outputs, "\n"), "\n")
+	if f.Index < 0 || f.Index >= len(lines) {
+		return ""
 	}
-	if best < 0 {
-		return "", 0
-	}
-	quote = Squash(lines[best])
-	for _, next := range lines[best+1:] {
-		if next = Squash(next); next == "" {
-			continue
-		}
-		if utf8.RuneCountInString(quote)+1+utf8.RuneCountInString(next) > MaxErrorRunes || lineScore(next) <= scorePlain {
-			break
-		}
-		quote += " " + next
-	}
-	return clip(quote, MaxErrorRunes), score
-}
-
-// The scores of lines that tell nothing by their words.
-const (
-	scoreSummary = 1 // of what stands elsewhere
-	scorePlain   = 2
-)
-
-// lineScore says how telling a line is; 0 for an empty one. The first of the
-// best lines is taken: later errors often follow from the first. Of plain lines
-// it is the last, which the program said before it failed.
-func lineScore(line string) int {
-	switch {
-	case line == "":
-		return 0
-	case utf8.RuneCountInString(line) < minQuoteRunes || strings.Trim(line, "=-_*#~ ") == "":
-		return 0
-	}
-	score := scorePlain
-	if saysError(line) {
-		score += 4
-	}
-	if saysWhere(line) {
-		score += 3
-	}
-	if strings.HasPrefix(line, "FAIL") || strings.HasPrefix(line, "exit status") || strings.HasPrefix(line, "ok ") {
-		score = scoreSummary
-	}
-	return score
+	return clip(Squash(lines[f.Index]), MaxErrorRunes)
 }
 
 // agentNotes takes the agent's own last words before it went back: what it
@@ -259,6 +205,32 @@ func agentNotes(recs []*record) []Statement {
 		}
 	}
 	return out
+}
+
+// noLessons counts, in one line, the calls that failed and say nothing of the
+// work, such as a search without hits or a timeout chosen too short.
+func noLessons(recs []*record) []Statement {
+	count, lastOf := make(map[string]int), make(map[string]*record)
+	var ops []uint64
+	for _, rec := range recs {
+		if why := rec.noLesson; why != "" {
+			count[why]++
+			lastOf[why] = rec
+			ops = append(ops, rec.end)
+		}
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	var parts []string
+	for _, why := range slices.Sorted(maps.Keys(count)) {
+		part := why + ": "
+		if n := count[why]; n > 1 {
+			part += fmt.Sprintf("%d calls, the last one ", n)
+		}
+		parts = append(parts, part+lastOf[why].action())
+	}
+	return []Statement{{Text: clipMarked("failed and say nothing of the work – "+strings.Join(parts, "; "), maxStatementRunes), Ops: sortedOps(ops)}}
 }
 
 // unsettled lists calls that were refused or whose outcome nobody knows.

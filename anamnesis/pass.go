@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
@@ -147,7 +149,7 @@ func Pass(ctx context.Context, m Model, r Request, o *Options) (Result, error) {
 			drafts = answer.cards
 		}
 	}
-	lesson := len(notes.Falsified) > 0 || strings.TrimSpace(r.Reason) != ""
+	lesson, noLesson := holdsLesson(&r, &notes, recs)
 	if len(drafts) == 0 && proposed == 0 && lesson {
 		drafts = []cardDraft{extractCard(&r, &notes, recs)}
 	}
@@ -165,11 +167,49 @@ func Pass(ctx context.Context, m Model, r Request, o *Options) (Result, error) {
 	switch {
 	case len(res.Cards) > 0:
 	case proposed == 0:
-		res.NoCards = "nothing failed on the path and no reason was given for leaving it"
+		res.NoCards = noLesson
 	default:
 		res.NoCards = fmt.Sprintf("grounding rejected all %d cards the model proposed", proposed)
 	}
 	return res, nil
+}
+
+// minReasonWords is how many words a reason for leaving a path has that says
+// something.
+const minReasonWords = 3
+
+// holdsLesson reports whether a path is worth a card, and why not: something
+// failed on it that can be learned from, or a reason that says something was
+// given for leaving it after something was done or found there.
+func holdsLesson(r *Request, n *Notes, recs []*record) (ok bool, why string) {
+	learnable := func(rec *record) bool { return rec.failed() && rec.noLesson == "" }
+	if len(n.Falsified) > 0 || slices.ContainsFunc(recs, learnable) {
+		return true, ""
+	}
+	did := func(rec *record) bool {
+		return rec.ok() && (len(rec.writes) > 0 || rec.tool == bashTool && !onlyLooks(rec.args) || rec.tool == investigateTool)
+	}
+	switch {
+	case countWords(r.Reason) < minReasonWords:
+		return false, "no lesson: nothing on the path failed that can be learned from, and the reason for leaving it says too little"
+	case len(agentNotes(recs)) == 0 && !slices.ContainsFunc(recs, did):
+		return false, "no lesson: nothing on the path failed that can be learned from, and nothing was done or found on it"
+	}
+	return true, ""
+}
+
+// countWords counts the words of a text; two characters of a script that is
+// written without spaces count as one.
+func countWords(text string) int {
+	n, wide := 0, 0
+	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\'' }) {
+		if r, _ := utf8.DecodeRuneInString(w); unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) {
+			wide += utf8.RuneCountInString(w)
+		} else {
+			n++
+		}
+	}
+	return n + wide/2
 }
 
 func writerName(name string) string {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"anamnesis/anamnesis/failure"
 	"anamnesis/opstream/op"
 )
 
@@ -47,10 +48,15 @@ type record struct {
 	reads   []string
 	writes  []string
 	state   string // the world the call ran in, for people and models
-	quoted  string // of a failed call, the telling lines of its output: errorQuote, computed once
 	changed []string
 	nChange int
 	tainted bool
+
+	// Failed calls only.
+	quoted   string // the telling line, as a block quotes it
+	trouble  string // its signature
+	place    string // where it happened, where the output names a place
+	noLesson string // why there is nothing to learn from it; empty: there is
 }
 
 // failed reports whether the call ran and did not succeed. A jump that was not
@@ -95,6 +101,22 @@ func (r *record) action() string {
 	return clipMarked(Squash(r.tool+": "+callSummary(r.args)), maxActionRunes)
 }
 
+// readFailure reads what a failed call printed. How a call ended stands in what
+// the model was shown, apart from what its process printed.
+func (r *record) readFailure() {
+	outputs := r.outputs()
+	o := failure.Output{Command: commandOf(r.args), Text: strings.Join(outputs, "\n"), Error: true}
+	if r.exit != nil {
+		o.Exit, o.HasExit = *r.exit, true
+	}
+	f, _ := failure.Read(o)
+	r.quoted, r.trouble, r.place = quoteOf(f, outputs), f.Signature, f.Place
+	if r.text != "" {
+		o.Text = r.text
+	}
+	_, r.noLesson = failure.Lesson(o)
+}
+
 // key identifies the same call: tool and canonical arguments.
 func (r *record) key() string { return r.tool + "\x00" + op.CanonicalArgs(r.args) }
 
@@ -123,7 +145,7 @@ func records(r *Request) []*record {
 			rec.unknown, rec.end = true, rec.seq
 		}
 		if rec.failed() {
-			rec.quoted = errorQuote(rec)
+			rec.readFailure()
 		}
 	}
 	return c.out

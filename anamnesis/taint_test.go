@@ -110,6 +110,7 @@ func TestTaint(t *testing.T) {
 		}, true},
 		{"refused", func(s *span) {
 			s.call("Bash", `{"command":"curl x"}`, op.ToolReturned{Text: "refused", Refused: true, IsError: true})
+			s.bash("go test ./...", 1, "x_test.go:1: want 2", "")
 		}, false},
 	} {
 		s := newSpan(1, 1)

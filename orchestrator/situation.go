@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/failure"
 	"anamnesis/opstream/op"
 )
 
@@ -25,10 +25,11 @@ type Trouble struct {
 
 // troubleOf reads it off a failed call.
 func troubleOf(c *CallState, b *op.ToolReturned) Trouble {
-	printed := slices.DeleteFunc([]string{b.Stdout, b.Stderr}, func(s string) bool { return strings.TrimSpace(s) == "" })
-	if len(printed) == 0 {
-		printed = []string{b.Text}
+	printed := failure.Output{Text: b.Stdout, Stderr: b.Stderr, Error: true}
+	if strings.TrimSpace(b.Stdout+b.Stderr) == "" {
+		printed.Text = b.Text
 	}
+	failed, _ := failure.Read(printed)
 	var args struct{ Command, Path string }
 	if json.Unmarshal([]byte(c.Args), &args) != nil {
 		args.Command, args.Path = "", "" // another tool's arguments: the name says what it was
@@ -41,7 +42,7 @@ func troubleOf(c *CallState, b *op.ToolReturned) Trouble {
 		}
 	}
 	return Trouble{
-		Error: cmp.Or(anamnesis.ErrorQuote(printed...), firstBytes(b.Text, maxQueryError)),
+		Error: cmp.Or(firstBytes(failed.Line, maxQueryError), firstBytes(b.Text, maxQueryError)),
 		About: strings.ToValidUTF8(strings.Join(about, " "), ""),
 	}
 }

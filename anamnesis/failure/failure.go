@@ -4,6 +4,7 @@
 package failure
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -15,6 +16,9 @@ const (
 	maxLineBytes = 2000      // of one line, its beginning
 	minLineRunes = 3         // shorter lines tell nothing
 )
+
+// terminals are the usual widths that outputs are wrapped at.
+var terminals = []int{72, 80, 100, 120, 132}
 
 // Output is what is known of one finished call.
 type Output struct {
@@ -178,44 +182,37 @@ func evidence(l string) int {
 		return plain
 	case quiet.MatchString(t):
 		return sums
-	case isCode(l, t):
+	case code.MatchString(t):
 		return plain + 1
 	case label.MatchString(t), answer.MatchString(t):
 		return certain
+	case opens(l, t):
+		return plain + 1
 	case place.MatchString(t):
 		return named + 3
 	}
 	return named
 }
 
-// isCode reports whether a line shows source: what it says of errors is no
-// error of this run.
-func isCode(l, t string) bool {
-	return strings.HasSuffix(t, "(") || strings.HasSuffix(t, "{") || strings.HasSuffix(t, ":") && strings.HasPrefix(l, "    ") || code.MatchString(t)
+// opens reports whether a line opens a block of source: what it says of errors is
+// no error of this run.
+func opens(l, t string) bool {
+	return strings.HasSuffix(t, "(") || strings.HasSuffix(t, "{") || strings.HasSuffix(t, ":") && strings.HasPrefix(l, "    ")
 }
 
-// unwrap joins a line with those it was wrapped into: lines that fill the same
-// width, as a terminal's do, and no other line is longer.
+// unwrap joins a line with those it was wrapped into: it fills the width of a
+// terminal, no other line is longer, and the next does not begin as it does.
 func (p *page) unwrap(i int) string {
-	const narrowest = 60
-	width := utf8.RuneCountInString(p.lines[i])
-	if width < narrowest || i+1 == len(p.lines) {
-		return strings.TrimSpace(p.lines[i])
-	}
-	full := 0
-	for _, l := range p.lines {
-		switch n := utf8.RuneCountInString(l); {
-		case n > width:
-			return strings.TrimSpace(p.lines[i])
-		case n == width:
-			full++
-		}
-	}
-	if full < 2 && width != 80 && width != 120 {
-		return strings.TrimSpace(p.lines[i])
-	}
 	joined := p.lines[i]
+	width := utf8.RuneCountInString(joined)
+	if !slices.Contains(terminals, width) || slices.ContainsFunc(p.lines, func(l string) bool { return utf8.RuneCountInString(l) > width }) {
+		return strings.TrimSpace(joined)
+	}
+	begin, _, _ := strings.Cut(joined, " ")
 	for _, l := range p.lines[i+1:] {
+		if strings.HasPrefix(l, begin) {
+			break
+		}
 		joined += l
 		if utf8.RuneCountInString(l) < width {
 			break

@@ -11,20 +11,33 @@ import (
 // an unknown tool and a bad argument hold nothing.
 func Lesson(o Output) (ok bool, reason string) {
 	p := parse(o)
-	said := p.telling().Index >= 0
 	exit := p.exit
 	if o.HasExit {
 		exit = o.Exit
 	}
-	switch {
+	names := programs(o.Command)
+	switch end := p.ended(); {
 	case o.Refused:
 		return false, "refused"
-	case p.ended() != "":
-		return false, p.ended()
-	case exit == 1 && !said && slices.ContainsFunc(programs(o.Command), asks):
+	case end != "":
+		return false, end
+	case exit == 124 && slices.Contains(names, "timeout"):
+		return false, "timeout"
+	case exit == 1 && saysNo(o.Command, names, p.telling()):
 		return false, "no hit"
 	}
 	return true, ""
+}
+
+// saysNo reports whether a command that ended with 1 only answered a question:
+// one that asks printed nothing, or it came last and what others printed before
+// it names no failure.
+func saysNo(command string, names []string, f Failure) bool {
+	if f.Index < 0 {
+		return slices.ContainsFunc(names, asks)
+	}
+	last := names[max(0, len(names)-1):]
+	return !f.Certain && !strings.Contains(command, "&&") && slices.ContainsFunc(last, func(name string) bool { return asks(name) && name != "diff" && name != "cmp" })
 }
 
 // asks reports whether a program exits with 1 to say no.

@@ -39,7 +39,7 @@ var re = regexp.MustCompile
 // rules are tried in order; the first that matches a line counts.
 var rules = []rule{
 	// Python, pytest and unittest.
-	{drop, first, "Traceback (most", re(`^\W*Traceback \(most recent call last\):`), "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n»    x.y()"},
+	{drop, first, "Traceback (most", re(`^\W*(?:Exception Group )?Traceback \(most recent call last\):`), "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n»    x.y()"},
 	{exactly, last, "E ", re(`^E\s+(?:\w+\.)*[A-Z]\w+(?:: |$)|^E\s+assert `), "    def test_a():\n>       f()\n»E       ValueError: no unit\n\na.py:4: ValueError: error\n=== short test summary info ===\nFAILED a.py::test_a - ValueError: no unit"},
 	{tells, under, "", re(`^\s*(?:\w+\.)*[A-Z]\w*(?:: |$)`), "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    raise E\n»core.EmptySet\nerror: bye"},
 	{perhaps, first, "::", re(`^(?:FAILED|ERROR) \S+::\S.* - `), "src/a.py:77: in check\n    error: 3\n=== short test summary info ===\n»FAILED a.py::test_a - Assertion..."},
@@ -49,7 +49,9 @@ var rules = []rule{
 
 	// Go.
 	{exactly, first, "panic: ", re(`^\s*panic: `), "--- FAIL: TestA (0.00s)\n    a_test.go:9: wrong\n»panic: index out of range [5] with length 3 [recovered]"},
-	{tells, first, ".go:", re(`^(?:vet: )?[\w./@-]+\.go:\d+(?::\d+)?: \S|^\s+\w+_test\.go:\d+: \S`), "# ex.com/a\n»./a.go:3:2: imported and not used: \"os\"\nerror: cannot go on"},
+	{exactly, first, "DATA RACE", re(`^WARNING: DATA RACE`), "»WARNING: DATA RACE\n  a.count()\nerror: 1 race"},
+	{tells, last, "_test.go:", re(`^\s+\w+_test\.go:\d+: \S`), "    a_test.go:8: failed carts 2\n»    a_test.go:9: it has 3\n--- FAIL: TestA (0.00s)"},
+	{tells, first, ".go:", re(`^(?:vet: )?[\w./@-]+\.go:\d+(?::\d+)?: \S`), "# ex.com/a\n»./a.go:3:2: imported and not used: \"os\"\nerror: cannot go on"},
 	{sums, first, "FAIL", re(`^\s*--- FAIL: |^FAIL(?:\s|$)|^not ok \d+`), "--- FAIL: TestA (0.00s)\n»    it was 3"},
 
 	// Rust.
@@ -60,11 +62,12 @@ var rules = []rule{
 	// Java and its build tools.
 	{exactly, last, "Caused by: ", re(`^\s*Caused by: `), "Exception in thread \"main\" java.lang.Error: boot\n\tat a.B.main(B.java:3)\n»Caused by: java.io.IOException: no disk\n\tat a.C.read(C.java:9)"},
 	{tells, first, "Exception in thread", re(`^Exception in thread "`), "error: lock is stale\n»Exception in thread \"main\" java.lang.NullPointerException\n\tat a.B.main(B.java:3)"},
-	{sums, first, "ERROR] ", re(`^\[ERROR\] (?:COMPILATION|Failed to execute|BUILD|Tests run:|Failures:|Errors:|There |To see|Re-run|For more|-> |\[Help|After)`), "[ERROR] COMPILATION ERROR : \n»[ERROR] /a/B.java:[3,5] cannot find symbol\n[ERROR] Failed to execute goal compile: error: x"},
+	{sums, first, "ERROR] ", re(`^\[ERROR\] (?:COMPILATION|Failed to execute|BUILD|Tests run:|Failures:|Errors:|There |\S+ +Time elapsed|To see|Re-run|For more|-> |\[Help|After)`), "[ERROR] COMPILATION ERROR : \n»[ERROR] /a/B.java:[3,5] cannot find symbol\n[ERROR] Failed to execute goal compile: error: x"},
 	{tells, first, "[ERROR] ", re(`^\W*\[ERROR\]\s+\S`), "[INFO] error: 0\n»[ERROR]   ATest.add:12 expected:<3> but was:<4>\nerror: build"},
-	{certain, first, "", re(`^\s*(?:[\w$]+\.)+\w*(?:Exception|Error)$`), "AT > add FAILED\n»    java.lang.NullPointerException\n        at a.B.add(B.java:3)\nfailed in error"},
+	{tells, first, "", re(`^\s*(?:[\w$]+\.)+\w*(?:Exception|Error)(?:: |$)`), "AT > add FAILED\n»    java.lang.NullPointerException\n        at a.B.add(B.java:3)\nerror: it failed"},
+	{tells, first, ".kt", re(`^e: \S+\.kts?`), "error: gradle\n»e: file:///a/B.kt:14:9 Unresolved reference: c"},
 	{sums, first, "", re(`^FAILURE: Build failed|^BUILD FAILED|^Execution failed for task|^> .*; see the .* output`), "FAILURE: Build failed with an exception.\n* Where: build.gradle\n»* it is gone"},
-	{perhaps, next, "* What went wrong:", re(`^\* What went wrong:`), "error: gradle\n* What went wrong:\n»Could not resolve all files for configuration ':a'."},
+	{certain - 1, next, "* What went wrong:", re(`^\* What went wrong:`), "it ran\n* What went wrong:\n»The files of ':a' are gone.\n> the disk is full"},
 
 	// C, C++ and what links and builds them.
 	{perhaps, next, "Undefined symbols", re(`^Undefined symbols for architecture`), "Undefined symbols for architecture arm64:\n»  \"_f\", referenced from:\nclang: error: linker command failed with exit code 1"},
@@ -78,6 +81,7 @@ var rules = []rule{
 	{tells, first, "error TS", re(`\berror TS\d+: `), "npm error: x\n»a.ts:3:5 - error TS2304: Cannot find name 'f'."},
 	{tells, first, " error ", re(`^\s+\d+:\d+\s+error\s`), "error: lint\n»  3:5  error  'f' is not defined  no-undef"},
 	{tells, first, "expect(", re(`^\s*(?:Error: )?expect\(.*\)`), "  ● sums › adds\n\n»    expect(received).toBe(expected)\n\n    Expected: 4\n    Error: 3"},
+	{certain, first, "npm ", re(`^npm (?:ERR!|error) code E[A-KM-Z]`), "added 1\n»npm error code EUSAGE\nnpm error path /a\nit is gone"},
 	{sums, first, "", re(`^npm (?:ERR!|error)(?:$|\s+(?:code|errno|syscall|path|command|workspace|location|signal|cwd|dest|A complete log|Lifecycle|Exit status|Test failed|This is probably))`), "npm error code 2\n»the server is lost\nnpm error path /a"},
 	{perhaps, first, "npm ", re(`^npm (?:ERR!|error)\s`), "error: npm\n»npm error Missing script: \"chek\"\nnpm error A complete log of this run is there"},
 	{tells, first, "ERR_PNPM", re(`^\W*ERR_PNPM_`), "error: pnpm\n» ERR_PNPM_NO_MATCHING_VERSION  No matching version for a@9"},
@@ -85,9 +89,11 @@ var rules = []rule{
 
 	// Shells and small programs.
 	{tells, first, "-c: line", re(`: -c: line \d+: unexpected EOF|: line \d+: syntax error`), "error: x\n»a: -c: line 1: unexpected EOF while looking for matching `''\na: -c: line 2: syntax error: unexpected end of file"},
+	{drop, first, "grep: ", re(`^grep: .*: binary file matches$`), "»a.c: it is here\ngrep: a.pyc: binary file matches"},
 	{drop, first, "", re(`^Try '.*--help|^[Uu]sage: |^find: possible unquoted`), "»cp: a and b are one file\nTry 'cp --help' for more information."},
 
 	// Git.
+	{sums, first, "fatal: Could", re(`^fatal: Could not read from remote`), "»git@a.org: Permission denied (publickey).\nfatal: Could not read from remote repository."},
 	{tells, first, "[rejected]", re(`^ ! \[(?:remote )?rejected\]`), "To x:y\n» ! [rejected]  main -> main (fetch first)\nerror: failed to push some refs to 'x:y'"},
 	{tells, first, "CONFLICT", re(`^CONFLICT \(`), "error: merging\n»CONFLICT (content): Merge conflict in a.go\nAutomatic merge failed; fix conflicts and then commit the result."},
 
@@ -120,7 +126,7 @@ var (
 	// answer matches what a program says in the words of the operating system or the shell.
 	answer = re(`(?i)^(?:[^\s:]+: )+.*(?:No such file or directory|not found|Permission denied|Is a directory|Not a directory|File exists|not permitted|Connection refused|Invalid argument|Read-only file system|No space left on device|没有那个文件或目录|权限不够|未找到命令)\)?$`)
 	quiet  = re(`(?i)^(?:\S+:\s+)*\W{0,3}(?:\w*warning|warn|deprecat\w+|note|hint|info|debug)\b|\b(?:0|no) (?:errors?|failures?|failed)\b`)
-	code   = re(`^(?:raise|return|except|assert|print|if|throw|catch|import|from|def|func|class)\b|^[>|]\s|^\d+[:|]\s`)
+	code   = re(`^(?:raise|return|except|assert|print|if|throw|catch|import|from|def|func|class)\b|^>\s|^\d+\s*[:|]\s`)
 )
 
 // The ways in which a call ended before it was done or begun: each line says
@@ -134,6 +140,8 @@ var endings = []struct {
 	{"timeout", re(`^\[?(?:The (?:last )?[Cc]ommand\b.*|Command |command )?(?:timed out|has timed out)\b`), "[timed out after 2m0s: the command and everything it had started were ended]"},
 	{"aborted", re(`^(?:Command aborted|\[interrupted: |\[Request interrupted by user)`), "Command aborted"},
 	{"refused", re(`^(?:The user doesn't want to proceed|exec command rejected|Tool use was rejected|failed in sandbox)`), "exec command rejected by user"},
+	{"refused", re(`^Not run: (?:this same|the (?:person|user|turn|step|call)|a script)`), "Not run: this same Bash call was made 3 times in a row."},
 	{"unknown tool", re(`^(?:<tool_use_error>)?(?:Error: )?(?:There is no tool |No such tool|[Uu]nknown tool\b|Tool \S+ (?:not found|does not exist))`), "There is no tool \"Bahs\"."},
+	{"bad argument", re(`^\w+ was not run: `), "ReadFile was not run: the arguments must be a JSON object, not a list."},
 	{"bad argument", re(`^(?:<tool_use_error>)?(?:Error: )?(?:InputValidationError|Invalid (?:tool )?(?:arguments|parameters|params)\b|[Ii]nvalid arguments for|Validation failed for tool|Malformed command)`), "InputValidationError: Read failed: the parameter `path` is missing"},
 }

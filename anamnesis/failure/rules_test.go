@@ -3,6 +3,8 @@ package failure
 import (
 	"strings"
 	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
 )
 
 // example gives an example without its mark, and the number of the marked line.
@@ -62,7 +64,7 @@ func TestEndings(t *testing.T) {
 
 func TestNormal(t *testing.T) {
 	for line, want := range map[string]string{
-		"a.ts(3,5): error TS2304: Cannot find name 'f'.":              "a.ts(#): error TS2304: Cannot find name 'f'.",
+		"a.ts(3,5): error TS2304: Cannot find name 'f'.":              "a.ts:#: error TS2304: Cannot find name 'f'.",
 		"ERROR 1146 (42S02) at line 1: Table 'a.b' doesn't exist":     "ERROR 1146 (#) at line #: Table 'a.b' doesn't exist",
 		"error[E0425]: cannot find value `x2` in this scope":          "error[E0425]: cannot find value `x2` in this scope",
 		"OSError: [Errno 40] Too many levels: '/a/b'":                 "OSError: [Errno 40] Too many levels: 'b'",
@@ -90,6 +92,12 @@ func TestLesson(t *testing.T) {
 		{Output{Command: "sed -n 1,9p f | grep x", Text: "[no output]\n[exit 1]"}, "no hit"},
 		{Output{Command: "[ -f a ]", HasExit: true, Exit: 1}, "no hit"},
 		{Output{Command: "LANG=C diff a b", HasExit: true, Exit: 1}, "no hit"},
+		{Output{Command: "grep a f; grep b f", Text: "a is here", HasExit: true, Exit: 1}, "no hit"},
+		{Output{Command: "grep -r a . | grep b", Text: "grep: a.pyc: binary file matches", HasExit: true, Exit: 1}, "no hit"},
+		{Output{Command: "timeout 5 ./serve", HasExit: true, Exit: 124}, "timeout"},
+		{Output{Command: "go vet ./... && grep a f", Text: "a.go:3:2: undefined: b", HasExit: true, Exit: 1}, ""},
+		{Output{Command: "./check && grep a f", Text: "4 of 5 pass", HasExit: true, Exit: 1}, ""},
+		{Output{Command: "diff want got", Text: "1c1\n< a\n---\n> b", HasExit: true, Exit: 1}, ""},
 		{Output{Command: "grep x f", HasExit: true, Exit: 2, Stderr: "grep: f: No such file or directory"}, ""},
 		{Output{Command: "echo 'a; grep b'; false", HasExit: true, Exit: 1}, ""},
 		{Output{Command: "go test ./...", HasExit: true, Exit: 1}, ""},
@@ -98,5 +106,59 @@ func TestLesson(t *testing.T) {
 		if ok, got := Lesson(tt.o); got != tt.want || ok != (tt.want == "") {
 			t.Errorf("%q: %v, %q, want %q", tt.o.Command, ok, got, tt.want)
 		}
+	}
+}
+
+// TestOutputs: of each made-up output the marked line tells; outputs of one
+// trouble have one signature and no two troubles share one.
+func TestOutputs(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/outputs.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	troubles := make(map[string]string) // by signature
+	signatures := make(map[string]string)
+	for _, f := range archive.Files {
+		text, want := example(string(f.Data))
+		got, ok := Read(Output{Text: text, Error: true})
+		if !ok || got.Index != want {
+			t.Errorf("%s: line %d %q tells, want %d", f.Name, got.Index, got.Line, want)
+			continue
+		}
+		name, _, _ := strings.Cut(f.Name, "/")
+		if other, ok := troubles[got.Signature]; ok && other != name {
+			t.Errorf("%s and %s share %q", other, name, got.Signature)
+		}
+		if other, ok := signatures[name]; ok && other != got.Signature {
+			t.Errorf("%s has %q and %q", name, other, got.Signature)
+		}
+		troubles[got.Signature], signatures[name] = name, got.Signature
+	}
+}
+
+// FuzzRead: whatever was printed, the telling line lies in it.
+func FuzzRead(f *testing.F) {
+	for _, r := range rules {
+		f.Add(r.example, "", 1)
+	}
+	f.Add("\x1b[31m\r\n»\xff", "E   \n", 0)
+	f.Fuzz(func(t *testing.T, text, stderr string, exit int) {
+		o := Output{Text: text, Stderr: stderr, Exit: exit, HasExit: exit > 0}
+		got, ok := Read(o)
+		Lesson(o)
+		if lines := strings.Count(text+"\n"+stderr, "\n") + 1; got.Index >= lines || got.Index < -1 {
+			t.Errorf("line %d of %d", got.Index, lines)
+		}
+		if !ok && exit > 0 {
+			t.Errorf("exit %d is no failure", exit)
+		}
+	})
+}
+
+func BenchmarkRead(b *testing.B) {
+	o := Output{Text: strings.Repeat("ok  \texample.com/shop/cart\t0.004s: 12 errors were expected\n", 4000) + "cart.go:3:2: undefined: total\n", Error: true}
+	b.SetBytes(int64(len(o.Text)))
+	for b.Loop() {
+		Read(o)
 	}
 }

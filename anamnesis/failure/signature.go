@@ -22,6 +22,9 @@ const hole = "#"
 // type, a missing module, a table, a symbol, an error's code.
 var variants = []variant{
 	{re(`^(?:E\s+|[\W]*- )`), "", "E       KeyError: 'a' => KeyError: 'a'"},
+	{re(`^\{["']error["']: ["'](.*)["']\}$`), "$1", "{'error': 'it is gone'} => it is gone"},
+	{re(`^vet: | \[recovered.*`), "", "panic: a is nil [recovered] => panic: a is nil"},
+	{re(`[:(]\d+[:,]\d+\)?(?: -|:) error (TS\d+)`), ":#: error $1", "a.ts(3,5): error TS2304: no 'f' => a.ts:#: error TS2304: no 'f'"},
 	{re(`^.*: -c: line \d+: `), "sh -c: ", "echo (: -c: line 1: unexpected end of file => sh -c: unexpected end of file"},
 	{re(`\b__main___\w+`), "__main___#", "no such table: __main___book => no such table: __main___#"},
 	{re(`\bModel class \S+`), "Model class #", "Model class a.Book has no app_label => Model class # has no app_label"},
