@@ -191,9 +191,9 @@ func holdsLesson(r *Request, n *Notes, recs []*record) (ok bool, why string) {
 	}
 	switch {
 	case countWords(r.Reason) < minReasonWords:
-		return false, "no lesson: nothing on the path failed that can be learned from, and the reason for leaving it says too little"
+		return false, "nothing failed that holds a lesson, and the reason for leaving says too little"
 	case len(agentNotes(recs)) == 0 && !slices.ContainsFunc(recs, did):
-		return false, "no lesson: nothing on the path failed that can be learned from, and nothing was done or found on it"
+		return false, "nothing failed that holds a lesson, and nothing was done or found"
 	}
 	return true, ""
 }
