@@ -64,10 +64,25 @@ func (e *evidence) succeeded(ops []uint64) bool {
 	return false
 }
 
+// noLesson reports whether all calls among the operations failed in a way that
+// holds no lesson, such as a search without hits.
+func (e *evidence) noLesson(ops []uint64) bool {
+	calls := 0
+	for _, seq := range ops {
+		if rec := e.records[seq]; rec != nil && rec.kind == recCall {
+			if calls++; rec.noLesson == "" {
+				return false
+			}
+		}
+	}
+	return calls > 0
+}
+
 // ground removes what the span does not bear out and says how much that was.
 // A cited operation must lie in the span and a quoted error must occur in it.
 // What claims to be known – findings, verified facts, cards – must cite
-// something; a verified fact must cite a call that succeeded.
+// something; a verified fact must cite a call that succeeded, a falsified path
+// or a card one that holds a lesson.
 func (e *evidence) ground(r *reply) (dropped int) {
 	keep := func(list []Statement, ok func(Statement) bool) []Statement {
 		var out []Statement
@@ -91,7 +106,7 @@ func (e *evidence) ground(r *reply) (dropped int) {
 
 	var falsified []Falsified
 	for _, f := range n.Falsified {
-		if f.Action == "" || len(f.Ops) == 0 || !e.cited(f.Ops) || f.Error != "" && !e.quoted(f.Error) {
+		if f.Action == "" || len(f.Ops) == 0 || !e.cited(f.Ops) || e.noLesson(f.Ops) || f.Error != "" && !e.quoted(f.Error) {
 			dropped++
 			continue
 		}
@@ -101,7 +116,7 @@ func (e *evidence) ground(r *reply) (dropped int) {
 
 	var cards []cardDraft
 	for _, c := range r.cards {
-		if c.topic == "" || len(c.issue)+len(c.solution) == 0 || len(c.ops) == 0 || !e.cited(c.ops) {
+		if c.topic == "" || len(c.issue)+len(c.solution) == 0 || len(c.ops) == 0 || !e.cited(c.ops) || e.noLesson(c.ops) {
 			dropped++
 			continue
 		}

@@ -137,3 +137,25 @@ func TestQuotedError(t *testing.T) {
 		}
 	}
 }
+
+// TestModelWithoutLesson: a falsified path or a card that a model rests on
+// failures without a lesson alone is dropped, and counted.
+func TestModelWithoutLesson(t *testing.T) {
+	s := newSpan(7, 1)
+	quiet := s.bash("grep -n parse main.go", 1, "", "")
+	vet := s.bash("go vet ./...", 1, "", "main.go:3:2: undefined: parse")
+	for cited, want := range map[string]int{fmt.Sprint(quiet): 0, fmt.Sprintf("%d, %d", quiet, vet): 1} {
+		m := &scripted{t: t, limit: 4000, count: words, answers: answers{says(fmt.Sprintf(`{"falsified":[{"action":"look for parse","error":"","ops":[%[1]s]}],
+			"cards":[{"topic":"parse is not there","issue":["i"],"solution":["s"],"ops":[%[1]s]}]}`, cited))}}
+		res := pass(t, m, s.request(4000), nil)
+		asked := 0
+		for _, f := range res.Falsified {
+			if f.Action == "look for parse" {
+				asked++
+			}
+		}
+		if asked != want || len(res.Cards) != want || (res.Dropped == 0) != (want == 1) {
+			t.Errorf("citing %s: %d paths, %d cards, %d dropped; want %d of each", cited, asked, len(res.Cards), res.Dropped, want)
+		}
+	}
+}
