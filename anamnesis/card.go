@@ -15,7 +15,7 @@ import (
 // MaxCards is how many cards one pass writes at most.
 const MaxCards = 3
 
-// maxGoalRunes is how much of the person's request a card quotes.
+// maxGoalRunes is how much of the user's request a card quotes.
 const maxGoalRunes = 200
 
 // maxRepoRunes bounds the name of the project in a card's scope.

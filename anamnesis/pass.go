@@ -33,12 +33,12 @@ type Request struct {
 	JumpSeq uint64 // identifies the pass: card ids derive from it
 	From    int    // the step the agent goes back from
 	To      int    // the step it goes back to
-	Reason  string // as the agent or the person gave it
-	Goal    string // what the person asked for; a card that has no failed call to tell by says it
+	Reason  string // as the agent or the user gave it
+	Goal    string // what the user asked for; named by a card that has no failed call to name
 	WorldID string // tree id of the state the steps ended in
 	Attempt int    // which attempt at To's continuation this starts; below 1 counts as 1
 
-	// Standing says that nobody goes back: the steps From (the first) to To
+	// Standing reports that nobody goes back: the steps From (the first) to To
 	// (the last) leave the context for want of room, and their work stays done.
 	Standing bool
 	// Left names the steps among them that a jump had left before, such as

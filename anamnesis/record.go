@@ -19,7 +19,7 @@ type recordKind int
 const (
 	recCall  recordKind = iota // a tool call and its result
 	recReply                   // what the model said
-	recSaid                    // a person's words
+	recSaid                    // a user's words
 	recFault                   // a model request that failed
 	recBlock                   // an earlier pass's block, itself discarded now
 	recNote                    // a notice, a dropped jump, recalled cards
@@ -47,7 +47,7 @@ type record struct {
 	unknown bool // no result, or an unknown outcome
 	reads   []string
 	writes  []string
-	state   string // the world the call ran in, for people and models
+	state   string // the world the call ran in, in words
 	changed []string
 	nChange int
 	tainted bool

@@ -95,12 +95,17 @@ func clean(l string) string {
 	if len(l) > maxLineBytes {
 		l = strings.ToValidUTF8(l[:maxLineBytes], "")
 	}
-	l = escape.ReplaceAllString(l, "")
+	if strings.IndexByte(l, 0x1b) >= 0 {
+		l = escape.ReplaceAllString(l, "")
+	}
 	l = strings.TrimRight(l, " \t\r")
 	if i := strings.LastIndexByte(l, '\r'); i >= 0 {
 		l = l[i+1:]
 	}
-	return logPrefix.ReplaceAllString(l, "")
+	if l != "" && (l[0] == '#' || l[0] == '2') {
+		l = logPrefix.ReplaceAllString(l, "")
+	}
+	return l
 }
 
 // telling finds the line that tells most. Of equal ones it is the first: later

@@ -23,21 +23,18 @@ func Lesson(o Output) (ok bool, reason string) {
 		return false, end
 	case exit == 124 && slices.Contains(names, "timeout"):
 		return false, "timeout"
-	case exit == 1 && saysNo(o.Command, names, p.telling()):
+	case exit == 1 && slices.ContainsFunc(names, asks) && p.saysNo(o.Command, names[len(names)-1]):
 		return false, "no hit"
 	}
 	return true, ""
 }
 
-// saysNo reports whether a command that ended with 1 only answered a question:
-// one that asks printed nothing, or it came last and what others printed before
-// it names no failure.
-func saysNo(command string, names []string, f Failure) bool {
-	if f.Index < 0 {
-		return slices.ContainsFunc(names, asks)
-	}
-	last := names[max(0, len(names)-1):]
-	return !f.Certain && !strings.Contains(command, "&&") && slices.ContainsFunc(last, func(name string) bool { return asks(name) && name != "diff" && name != "cmp" })
+// saysNo reports whether a command with a program that asks, which ended with 1,
+// only answered no: it printed nothing, or that program came last and what
+// others printed before it names no failure.
+func (p *page) saysNo(command, last string) bool {
+	f := p.telling()
+	return f.Index < 0 || !f.Certain && !strings.Contains(command, "&&") && asks(last) && last != "diff" && last != "cmp"
 }
 
 // asks reports whether a program exits with 1 to say no.

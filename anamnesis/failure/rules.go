@@ -44,15 +44,15 @@ var rules = []rule{
 	{tells, under, "", re(`^\s*(?:\w+\.)*[A-Z]\w*(?:: |$)`), "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    raise E\n»core.EmptySet\nerror: bye"},
 	{perhaps, first, "::", re(`^(?:FAILED|ERROR) \S+::\S.* - `), "src/a.py:77: in check\n    error: 3\n=== short test summary info ===\n»FAILED a.py::test_a - Assertion..."},
 	{perhaps, first, "No module named", re(`: No module named \S`), "error: tests\n»/usr/bin/python3: No module named pytest"},
-	{tells, first, "", re(`^\s*(?:- |\S+:\d+:\d+: )[A-Z]{1,3}\d{3,4} \S`), "»a.py:3:1: F401 'os' imported but unused\na.py:9:1: W291 trailing space"},
-	{sums, first, "", re(`^(?:FAIL|ERROR): \w+ \(|^FAILED \(`), "FAIL: test_a (t.T)\n»got 3 for 4"},
+	{tells, first, ": ", re(`^\s*(?:- |\S+:\d+:\d+: )[A-Z]{1,3}\d{3,4} \S`), "»a.py:3:1: F401 'os' imported but unused\na.py:9:1: W291 trailing space"},
+	{sums, first, " (", re(`^(?:FAIL|ERROR): \w+ \(|^FAILED \(`), "FAIL: test_a (t.T)\n»got 3 for 4"},
 
 	// Go.
 	{exactly, first, "panic: ", re(`^\s*panic: `), "--- FAIL: TestA (0.00s)\n    a_test.go:9: wrong\n»panic: index out of range [5] with length 3 [recovered]"},
 	{exactly, first, "DATA RACE", re(`^WARNING: DATA RACE`), "»WARNING: DATA RACE\n  a.count()\nerror: 1 race"},
 	{tells, last, "_test.go:", re(`^\s+\w+_test\.go:\d+: \S`), "    a_test.go:8: failed carts 2\n»    a_test.go:9: it has 3\n--- FAIL: TestA (0.00s)"},
 	{tells, first, ".go:", re(`^(?:vet: )?[\w./@-]+\.go:\d+(?::\d+)?: \S`), "# ex.com/a\n»./a.go:3:2: imported and not used: \"os\"\nerror: cannot go on"},
-	{sums, first, "FAIL", re(`^\s*--- FAIL: |^FAIL(?:\s|$)|^not ok \d+`), "--- FAIL: TestA (0.00s)\n»    it was 3"},
+	{sums, first, "FAIL", re(`^\s*--- FAIL: |^FAIL(?:\s|$)|^BUILD FAILED`), "--- FAIL: TestA (0.00s)\n»    it was 3"},
 
 	// Rust.
 	{tells, next, "panicked at ", re(`panicked at \S+:\d+:\d+:$`), "thread 'main' panicked at src/a.rs:4:5:\n»called `Option::unwrap()` on a `None` value\nerror: test failed"},
@@ -64,14 +64,14 @@ var rules = []rule{
 	{tells, first, "Exception in thread", re(`^Exception in thread "`), "error: lock is stale\n»Exception in thread \"main\" java.lang.NullPointerException\n\tat a.B.main(B.java:3)"},
 	{sums, first, "ERROR] ", re(`^\[ERROR\] (?:COMPILATION|Failed to execute|BUILD|Tests run:|Failures:|Errors:|There |\S+ +Time elapsed|To see|Re-run|For more|-> |\[Help|After)`), "[ERROR] COMPILATION ERROR : \n»[ERROR] /a/B.java:[3,5] cannot find symbol\n[ERROR] Failed to execute goal compile: error: x"},
 	{tells, first, "[ERROR] ", re(`^\W*\[ERROR\]\s+\S`), "[INFO] error: 0\n»[ERROR]   ATest.add:12 expected:<3> but was:<4>\nerror: build"},
-	{tells, first, "", re(`^\s*(?:[\w$]+\.)+\w*(?:Exception|Error)(?:: |$)`), "AT > add FAILED\n»    java.lang.NullPointerException\n        at a.B.add(B.java:3)\nerror: it failed"},
+	{tells, first, "E", re(`^\s*(?:[\w$]+\.)+\w*(?:Exception|Error)(?:: |$)`), "AT > add FAILED\n»    java.lang.NullPointerException\n        at a.B.add(B.java:3)\nerror: it failed"},
 	{tells, first, ".kt", re(`^e: \S+\.kts?`), "error: gradle\n»e: file:///a/B.kt:14:9 Unresolved reference: c"},
-	{sums, first, "", re(`^FAILURE: Build failed|^BUILD FAILED|^Execution failed for task|^> .*; see the .* output`), "FAILURE: Build failed with an exception.\n* Where: build.gradle\n»* it is gone"},
+	{sums, first, "ailed", re(`^FAILURE: Build failed|^Execution failed for task|^> .*; see the .* output`), "FAILURE: Build failed with an exception.\n* Where: build.gradle\n»* it is gone"},
 	{certain - 1, next, "* What went wrong:", re(`^\* What went wrong:`), "it ran\n* What went wrong:\n»The files of ':a' are gone.\n> the disk is full"},
 
 	// C, C++ and what links and builds them.
 	{perhaps, next, "Undefined symbols", re(`^Undefined symbols for architecture`), "Undefined symbols for architecture arm64:\n»  \"_f\", referenced from:\nclang: error: linker command failed with exit code 1"},
-	{sums, first, "", re(`^collect2: error|^clang\S*: error: linker|^(?:make|gmake|ninja)\S*: (?:\*\*\* \[|build stopped)|^-- Configuring incomplete|^FAILED: `), "make: *** [Makefile:2: all] Error 1\n»the tool is lost"},
+	{sums, first, ": ", re(`^collect2: error|^clang\S*: error: linker|^(?:make|gmake|ninja)\S*: (?:\*\*\* \[|build stopped)|^FAILED: `), "make: *** [Makefile:2: all] Error 1\n»the tool is lost"},
 	{tells, first, "*** ", re(`^g?make\S*: \*\*\* [^\[]`), "error: in make\n»make: *** No rule to make target 'a.o'.  Stop."},
 	{perhaps, next, "CMake Error", re(`^CMake Error\b.*:$`), "CMake Error at CMakeLists.txt:3 (find_package):\n»  By not providing \"FindA.cmake\" in CMAKE_MODULE_PATH\n\n-- Configuring incomplete, errors occurred!"},
 	{exactly, first, "Sanitizer: ", re(`^=*\d*=*\s*(?:ERROR|WARNING): \w+Sanitizer: `), "error: before\n»==12==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x602\nSUMMARY: error: x"},
@@ -82,7 +82,7 @@ var rules = []rule{
 	{tells, first, " error ", re(`^\s+\d+:\d+\s+error\s`), "error: lint\n»  3:5  error  'f' is not defined  no-undef"},
 	{tells, first, "expect(", re(`^\s*(?:Error: )?expect\(.*\)`), "  ● sums › adds\n\n»    expect(received).toBe(expected)\n\n    Expected: 4\n    Error: 3"},
 	{certain, first, "npm ", re(`^npm (?:ERR!|error) code E[A-KM-Z]`), "added 1\n»npm error code EUSAGE\nnpm error path /a\nit is gone"},
-	{sums, first, "", re(`^npm (?:ERR!|error)(?:$|\s+(?:code|errno|syscall|path|command|workspace|location|signal|cwd|dest|A complete log|Lifecycle|Exit status|Test failed|This is probably))`), "npm error code 2\n»the server is lost\nnpm error path /a"},
+	{sums, first, "npm ", re(`^npm (?:ERR!|error)(?:$|\s+(?:code|errno|syscall|path|command|workspace|location|signal|cwd|dest|A complete log|Lifecycle|Exit status|Test failed|This is probably))`), "npm error code 2\n»the server is lost\nnpm error path /a"},
 	{perhaps, first, "npm ", re(`^npm (?:ERR!|error)\s`), "error: npm\n»npm error Missing script: \"chek\"\nnpm error A complete log of this run is there"},
 	{tells, first, "ERR_PNPM", re(`^\W*ERR_PNPM_`), "error: pnpm\n» ERR_PNPM_NO_MATCHING_VERSION  No matching version for a@9"},
 	{drop, first, "ebugger", re(`^Debugger attached\.|^Waiting for the debugger`), "»it is gone\nWaiting for the debugger to disconnect..."},
@@ -90,7 +90,9 @@ var rules = []rule{
 	// Shells and small programs.
 	{tells, first, "-c: line", re(`: -c: line \d+: unexpected EOF|: line \d+: syntax error`), "error: x\n»a: -c: line 1: unexpected EOF while looking for matching `''\na: -c: line 2: syntax error: unexpected end of file"},
 	{drop, first, "grep: ", re(`^grep: .*: binary file matches$`), "»a.c: it is here\ngrep: a.pyc: binary file matches"},
-	{drop, first, "", re(`^Try '.*--help|^[Uu]sage: |^find: possible unquoted`), "»cp: a and b are one file\nTry 'cp --help' for more information."},
+	{drop, first, "sage: ", re(`^[Uu]sage: `), "»cp: a and b are one file\nusage: cp a b"},
+	{drop, first, "find: possible", re(`^find: possible unquoted`), "»find: the pattern is odd\nfind: possible unquoted pattern after predicate `-name'?"},
+	{drop, first, "--help", re(`^Try '.*--help`), "»cp: a and b are one file\nTry 'cp --help' for more information."},
 
 	// Git.
 	{sums, first, "fatal: Could", re(`^fatal: Could not read from remote`), "»git@a.org: Permission denied (publickey).\nfatal: Could not read from remote repository."},
@@ -109,16 +111,19 @@ var rules = []rule{
 	{perhaps, next, "Msg ", re(`^Msg \d+, Level \d+`), "Msg 208, Level 16, State 1, Server a, Line 1\n»Invalid object name 'b'.\nerror: stop"},
 
 	// What wraps any of them.
-	{exactly, last, "", re(`(?i)^\[?(?:The (?:last )?command .*|Command |EXECUTION )?(?:has )?timed out\b`), "[!] internal error: x\n»EXECUTION TIMED OUT"},
-	{perhaps, next, "", re(`(?i)^\W{0,3}(?:\w+ )?(?:errors?|exception|failure)(?: occurred)?:$`), "warning: failed to error: x\nSphinx error:\n»Builder name HTML is not there"},
-	{drop, first, "", re(`^</?\w+>$|^\[no output\]$`), "»it is gone\n</output>"},
+	{exactly, last, "imed out", re(`^\[?(?:The (?:last )?command .*|Command )?(?:has )?[tT]imed out\b`), "[!] internal error: x\n»Command timed out"},
+	{exactly, last, "TIMED OUT", re(`^EXECUTION TIMED OUT`), "[!] internal error: x\n»EXECUTION TIMED OUT"},
+	{perhaps, next, ":", re(`(?i)^\W{0,3}(?:\w+ )?(?:errors?|exception|failure)(?: occurred)?:$`), "warning: failed to error: x\nSphinx error:\n»Builder name HTML is not there"},
+	{drop, first, ">", re(`^</?\w+>$`), "»it is gone\n</output>"},
+	{drop, first, "[no output]", re(`^\[no output\]$`), "»it is gone\n[no output]"},
 	{sums, first, "xit", re(`(?i)^(?:\S+: )?(?:error:? )?.{0,60}\bexit(?:ed)?(?: with)?(?: non-zero)?(?: status| code)*:? ?\d+\W*$`), "error: script exited with code 2\n»the lamp is out"},
-	{sums, first, "", re(`(?i)^\W*(?:(?:found|total|tests?:?) )?\d+ (?:tests? )?(?:failed|failing|errors?|failures?|problems?)\b`), "1 failed, 3 passed in 2 s\n»it was 3"},
+	{sums, first, "ail", re(`^\W*\d+ (?:tests? )?(?:failed|failing|failures?)\b`), "1 failed, 3 passed in 2 s\n»it was 3"},
+	{sums, first, "rror", re(`^\W*(?:Found )?\d+ (?:errors?\b|problems? \()`), "Found 3 errors in a.ts\n»it was 3"},
 }
 
 var (
 	escape    = re(`\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]`)
-	logPrefix = re(`^#\d+ \d+\.\d+ |^\d{4}-\d\d-\d\dT[\d:.]+Z `)
+	logPrefix = re(`^#\d+ (?:\d+\.\d+ )?|^\d{4}-\d\d-\d\dT[\d:.]+Z `)
 	status    = re(`^(?:<returncode>(\d+)</returncode>|\[exit (\d+)\]|(?:Command|Process) exited with code (\d+)|Exit code:? (\d+))$`)
 
 	place = re(`[\w@~./\\-]+\.\w+(?::\d+|\(\d+|:\[\d+|", line \d+)`)
