@@ -16,7 +16,7 @@ import (
 
 // foldVersion names what Fold makes of a stream. It is raised whenever Fold or
 // State changes its meaning: a checkpoint of another version is not used.
-const foldVersion = "27"
+const foldVersion = "28"
 
 // DefaultCheckpointEvery is how many operations a stream grows by, at least,
 // until its fold is written down again: fewer are folded in less time than a

@@ -114,6 +114,9 @@ func (s *State) apply(o op.Op) error {
 		return s.mailDelivered(o.Seq, b)
 	case *op.PassBegun:
 		s.Learning = b
+	case *op.RepairsFound:
+		s.FailedAt, s.Worked = 0, false
+		s.Turn.Learned = append(s.Turn.Learned, b.Cards...)
 	case *op.StrategyGiven, *op.ReflectFailed:
 		s.reflected(o)
 	case *op.TurnEnded:
@@ -248,6 +251,7 @@ func (s *State) tool(o op.Op) error {
 		if c.Called && !goesBack(c.Name) {
 			s.Streak = s.Streak.After(c.Name, c.Args)
 		}
+		s.commandEnded(s.Reply.Seq, b)
 		failed := b.IsError || b.Refused || b.Unknown || (b.Exit != nil && *b.Exit != 0)
 		if c.Called && !b.Unknown {
 			s.Repeats.Add(c.asked(), loop.Run{Seq: o.Seq, Failed: failed})

@@ -28,6 +28,7 @@ const (
 	ActAskPerson                      // ask a person Question; without an answer the turn ends as stuck, with Detail
 	ActFoldOldest                     // run a pass over Steps to make room
 	ActLearn                          // run the pass over the paths the task left, before it ends
+	ActLearnRepairs                   // write cards of what failed and later worked, before the turn ends
 	ActTellRestore                    // say what became of a person's restore that has no result
 	ActMail                           // deliver the pending D-Mail, which moves no files
 )
@@ -115,10 +116,15 @@ func Next(s *State, lim Limits) Action {
 		return Action{Kind: ActIdle}
 	}
 	if s.Turn.Answered && s.Turn.LastWords <= s.Turn.AskedAt {
-		if act := endOfAnswer(s.Turn); act.Reason != "done" || !s.learns() {
-			return act
+		act := endOfAnswer(s.Turn)
+		switch {
+		case act.Reason != "done":
+		case s.learns():
+			return Action{Kind: ActLearn}
+		case s.repairable():
+			return Action{Kind: ActLearnRepairs}
 		}
-		return Action{Kind: ActLearn}
+		return act
 	}
 	if maxSteps := lim.steps(); s.Turn.Steps+lim.Others.Steps >= maxSteps {
 		return Action{Kind: ActEndTurn, Reason: "limit",

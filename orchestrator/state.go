@@ -42,7 +42,12 @@ type State struct {
 	Request     string  // the person's last request
 	Answer      string  // the agent's last words
 	LastTrouble Trouble // the last call that failed
-	LastCall    *model.Past
+
+	// FailedAt is the reply of the first command that failed since repairs were last
+	// searched for, 0 if none did; Worked reports that a command succeeded after it.
+	FailedAt uint64 `json:",omitempty"`
+	Worked   bool   `json:",omitempty"`
+	LastCall *model.Past
 
 	Recalled  bool         // cards were recalled for the present situation
 	RecallWhy string       // start | jump: why the next recall is due

@@ -132,6 +132,8 @@ func (t *Task) perform(ctx, keep context.Context, act Action) (*model.Fault, err
 		return nil, t.mask(keep, act)
 	case ActLearn:
 		return nil, t.learn(ctx, keep)
+	case ActLearnRepairs:
+		return nil, t.learnRepairs(keep)
 	case ActFoldOldest:
 		return nil, t.foldOldest(ctx, keep, act)
 	}

@@ -47,6 +47,7 @@ const (
 	KindMailDelivered   Kind = "mail.delivered"
 	KindPassBegun       Kind = "pass.begun"
 	KindPassDone        Kind = "pass.done"
+	KindRepairsFound    Kind = "repairs.found"
 	KindContextMasked   Kind = "context.masked"
 	KindReflectAsked    Kind = "reflect.asked"
 	KindStrategyGiven   Kind = "strategy.given"
@@ -184,6 +185,8 @@ func emptyTimeline(k Kind) Body {
 		return new(PassBegun)
 	case KindPassDone:
 		return new(PassDone)
+	case KindRepairsFound:
+		return new(RepairsFound)
 	case KindContextMasked:
 		return new(ContextMasked)
 	case KindReflectAsked:

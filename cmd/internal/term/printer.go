@@ -167,6 +167,10 @@ func (p *textPrinter) jumped(o op.Op) {
 	switch b := o.Body.(type) {
 	case *op.PassDone:
 		p.line("◆ %s", timeline.Describe(o, p.dir))
+	case *op.RepairsFound:
+		if len(b.Cards)+len(b.NotWritten) > 0 {
+			p.line("◆ %s", timeline.Describe(o, p.dir))
+		}
 	case *op.ReflectAsked, *op.StrategyGiven, *op.ReflectFailed:
 		for text := range strings.SplitSeq(timeline.Describe(o, p.dir), "\n") {
 			p.line("✳ %s", text)
@@ -253,7 +257,7 @@ func (p *textPrinter) End(out orchestrator.Outcome, st *orchestrator.State) {
 		fmt.Fprintln(p.answer, strings.TrimRight(Clean(out.Answer), "\n"))
 	}
 	if n := len(out.Learned); n > 0 {
-		p.line("✦ %d card(s) from the paths that were left: %s", n, strings.Join(out.Learned, ", "))
+		p.line("✦ %d card(s) learned: %s", n, strings.Join(out.Learned, ", "))
 	}
 }
 

@@ -127,6 +127,8 @@ func describeMemory(o op.Op) string {
 		return fmt.Sprintf("%d span(s) of paths that were left", len(b.Ranges))
 	case *op.PassDone:
 		return passText(b, o.Tok)
+	case *op.RepairsFound:
+		return repairsText(b)
 	case *op.ContextMasked:
 		return maskedText(b)
 	case *op.ReflectAsked:
@@ -257,6 +259,18 @@ func passText(b *op.PassDone, blockTokens int) string {
 	}
 	if b.Fallback != "" {
 		text += "\n→ the extractor stood in: " + b.Fallback
+	}
+	return text
+}
+
+// repairsText says what a search for repairs at a turn's end wrote.
+func repairsText(b *op.RepairsFound) string {
+	text := fmt.Sprintf("%d failed command(s) that worked later: %d card(s)", b.Pairs, len(b.Cards))
+	if len(b.Cards) > 0 {
+		text += " " + strings.Join(b.Cards, " ")
+	}
+	if len(b.NotWritten) > 0 {
+		text += "; not written: " + strings.Join(b.NotWritten, "; ")
 	}
 	return text
 }

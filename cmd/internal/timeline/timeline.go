@@ -160,6 +160,11 @@ func (b *Builder) event(row Row, o op.Op) {
 	case *op.PassDone:
 		row.Tokens, row.Block, row.Cards, row.room = body.RangeTokens, body.Block != "", body.Cards, body.Trigger == "window"
 		b.add(row, RowPass, o)
+	case *op.RepairsFound:
+		if len(body.Cards) > 0 {
+			row.Cards = body.Cards
+			b.add(row, RowPass, o)
+		}
 	case *op.ContextMasked:
 		row.Tokens = body.Before - body.After
 		b.add(row, RowMask, o)

@@ -1,0 +1,40 @@
+package anamnesis
+
+import (
+	"strings"
+	"testing"
+
+	"anamnesis/opstream/op"
+)
+
+// TestRepairs: a command that failed and later succeeded is a card with what was
+// changed between; one that never did, or said nothing, is none.
+func TestRepairs(t *testing.T) {
+	s := newSpan(1, 1)
+	failed := s.bash("go test ./...", 1, "--- FAIL: TestSum (0.00s)\n    a_test.go:7: Sum(1, 2) = -1, want 3\nFAIL\n", "")
+	s.save("t1")
+	s.call("StrReplaceFile", `{"path":"a.go","edit":{"old":"a - b","new":"a + b"}}`, op.ToolReturned{Text: "replaced", Writes: []string{"a.go"}})
+	s.bash("grep nothing .", 1, "", "")
+	s.save("t2", "a.go")
+	s.bash("go test ./...", 0, "ok  \tm\t0.1s\n", "")
+	s.bash("make docs", 2, "", "make: *** No rule to make target 'docs'.  Stop.\n")
+	s.save("t3")
+	r := s.request(8000)
+	found := Repairs(&r)
+	if len(found) != 1 || found[0].Failed != failed {
+		t.Fatalf("%d repairs: %+v", len(found), found)
+	}
+	c := found[0].Card
+	text := strings.Join(append(c.Issue, c.Solution...), "\n")
+	for _, want := range []string{"`go test ./...` failed: ", "Sum(1, 2) = -1, want 3", "In a.go: a - b → a + b"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if err := c.Validate(); err != nil || c.Provenance.Ranges[0].First >= failed || c.Provenance.Tainted {
+		t.Errorf("%v, provenance %+v", err, c.Provenance)
+	}
+	if again := Repairs(&r); again[0].Card.ID != c.ID {
+		t.Error("another id the second time")
+	}
+}
