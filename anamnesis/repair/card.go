@@ -3,14 +3,13 @@ package repair
 import (
 	"fmt"
 	"strings"
-
-	"anamnesis/anamnesis/failure"
 )
 
-// Limits of one card.
+// Limits of what is shown.
 const (
-	maxLineBytes  = 200
+	maxCards      = 3 // of one answer
 	maxCardLines  = 12
+	maxLineBytes  = 200
 	maxIssueBytes = 120
 )
 
@@ -19,24 +18,24 @@ const (
 type Card struct {
 	Issue      string
 	Solution   []string
-	Constraint string
 	From       *Pair   // the earlier pair it rests on
-	Held, Of   int     // of the failures compared, those that it would have repaired
+	Held, Of   int     // of the earlier failures compared, those it would have repaired
 	Confidence float64 // 0 to 1
 }
 
-func newCard(f failure.Failure, command string, found []match, d draft, budget int, count func(string) int) Card {
-	c := Card{Issue: firstBytes(f.Line, maxIssueBytes), From: found[0].Pair, Of: len(found)}
+// newCard takes the lines of a draft, in order, that the budget holds.
+func newCard(d draft, budget int, count func(string) int) Card {
+	var c Card
 	for i, l := range d.lines {
 		with := c
 		with.Solution = append(c.Solution[:len(c.Solution):len(c.Solution)], l)
-		if count(with.String()) > budget {
-			continue
+		if c.From == nil {
+			with.From, with.Issue = d.from[i], firstBytes(d.from[i].Failure.Line, maxIssueBytes)
 		}
-		if i == 0 {
-			with.From = d.from[0]
+		with.Of, with.Held = neighbours, neighbours // as long as the line can become
+		if count(with.String()) <= budget {
+			c = with
 		}
-		c = with
 	}
 	return c
 }
@@ -44,10 +43,11 @@ func newCard(f failure.Failure, command string, found []match, d draft, budget i
 // String renders the card as it is shown.
 func (c Card) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Issue: %s\nSolution:\n", c.Issue)
+	fmt.Fprintf(&b, "Issue: %s\nSolution: these lines recur where it was repaired\n", c.Issue)
 	for _, l := range c.Solution {
 		b.WriteString("  " + l + "\n")
 	}
-	fmt.Fprintf(&b, "Constraint: drawn from %d earlier repairs; see %s, calls %d to %d", c.Of, c.From.Run, c.From.Failed, c.From.Fixed)
+	fmt.Fprintf(&b, "Constraint: would have repaired %d of %d earlier failures like it; see %s, calls %d to %d",
+		c.Held, c.Of, c.From.Run, c.From.Failed, c.From.Fixed)
 	return b.String()
 }

@@ -106,6 +106,15 @@ func newAction(text string) (action, bool) {
 	return a, true
 }
 
+// family groups commands whose failures are alike: scripts that an interpreter
+// runs are one family.
+func (a action) family() string {
+	if a.script {
+		return "script"
+	}
+	return a.program
+}
+
 // nearShare is the share of words that two commands of one program must have
 // in common where no file says that they are about the same.
 const nearShare = 0.5

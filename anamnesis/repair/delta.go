@@ -103,9 +103,9 @@ var environment = regexp.MustCompile(`^(?:sudo\s+)?(?:(?:python[\d.]* -m )?pip[\
 
 var versionAsked = regexp.MustCompile(`(--version|\s-V\b|__version__|\bversion\b)`)
 
-// prose recognises lines of an edit that say nothing a repair needs: comments,
-// output and the bookkeeping of an edit made by a script.
-var prose = regexp.MustCompile(`^\s*(#[^!]|//|\*|/\*|--\s|"""|'''|print\(|console\.log|fmt\.Print|echo\b|pass$|[\])}]+[,;]?$)`)
+// chatter recognises lines of an edit that say nothing a repair needs: output,
+// closing brackets, the marks of a long text.
+var chatter = regexp.MustCompile(`^\s*("""|'''|/\*+|\*+/?|print\(|console\.log|fmt\.Print|echo\b|pass$|[\])}]+[,;]?$)`)
 
 var generated = regexp.MustCompile(`(^|/)(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|Cargo\.lock|go\.sum|poetry\.lock|uv\.lock|Gemfile\.lock|composer\.lock|dist/|build/|node_modules/|vendor/|__pycache__/)|\.(min\.js|map|snap|pb\.go)$`)
 

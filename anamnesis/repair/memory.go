@@ -2,6 +2,7 @@ package repair
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -10,18 +11,29 @@ import (
 	"anamnesis/anamnesis/failure"
 )
 
-// How a recall matches and when it answers. The values were chosen on recorded
-// runs; docs/replay.md names which.
+// How a recall matches and when it answers. The values were chosen on the
+// choose half of the recorded runs; see docs/replay.md.
 const (
 	looseMatch   = 0.6 // of signatures that differ in names only
-	wordMatch    = 0.8 // times the share of words two signatures have in common
-	otherRepo    = 0.5 // a pair of another repository counts for this much
+	wordMatch    = 0.8 // times the share of words that two signatures have in common
+	otherRepo    = 0.3 // a pair of another repository counts for this much
 	otherProgram = 0.8
 	minMatch     = 0.3
-	neighbours   = 12 // pairs that one answer is drawn from
-	doubt        = 1  // failures that the answer would not have repaired, assumed beside those compared
-	minHeld      = 0.3
+	neighbours   = 25   // pairs that one answer is drawn from
 	covers       = 0.45 // of a pair's words: an answer that says these would have repaired it
+	minHeld      = 0.15 // share of the pairs that the answer would have repaired
+	lineCost     = 8    // tokens that a line costs beside its own
+	minCommon    = 3    // pairs from which on a word counts that two of them hold
+	leastGain    = 0.15 // of the best line's: a line that adds less is left out
+)
+
+// What is assumed of an answer before it is compared with any pair, worth one
+// pair of full fit: nothing known, one pair of the very signature, and one that
+// is another way of calling.
+const (
+	priorHeld  = 0.3
+	singleHeld = 0.6
+	callHeld   = 0.8
 )
 
 // signature is what failures are compared by.
@@ -50,6 +62,9 @@ func newSignature(f failure.Failure) signature {
 	return s
 }
 
+// functionWords say nothing about a repair; comments are full of them.
+var functionWords = nameSet("the an of to in is it we be if by as at on or and but not this that with for from so let can will just need needs since there then than are was use using used don doesn ll here have has had its also any some all into like more now one only other our should which would you your try expect however because actually")
+
 var word = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*|\B--?[A-Za-z][\w-]*`)
 
 // Words returns the distinct identifiers and options of a text, in lower case
@@ -59,7 +74,7 @@ func Words(s string) []string {
 	seen := map[string]bool{}
 	for _, w := range word.FindAllString(s, -1) {
 		w = strings.ToLower(w)
-		if len(w) > 1 && !seen[w] {
+		if len(w) > 1 && !seen[w] && !functionWords[w] {
 			seen[w] = true
 			out = append(out, w)
 		}
@@ -83,13 +98,14 @@ func screen(c Call) map[string]bool {
 // Memory holds the repairs of the runs it learned from.
 type Memory struct {
 	pairs    []*Pair
+	byRepo   map[string][]*Pair
 	words    map[string]int // pairs whose repair has the word
 	sigWords map[string]int
 }
 
 // NewMemory returns a memory that knows nothing.
 func NewMemory() *Memory {
-	return &Memory{words: map[string]int{}, sigWords: map[string]int{}}
+	return &Memory{byRepo: map[string][]*Pair{}, words: map[string]int{}, sigWords: map[string]int{}}
 }
 
 // Len returns how many repairs are known.
@@ -102,6 +118,7 @@ func (m *Memory) Learn(r Run) {
 			continue // all of it was on the screen
 		}
 		m.pairs = append(m.pairs, &p)
+		m.byRepo[p.Repo] = append(m.byRepo[p.Repo], &p)
 		for _, w := range p.words {
 			m.words[w]++
 		}
@@ -133,6 +150,9 @@ func (m *Memory) matches(repo, family string, s signature) []match {
 			fit = max(fit, looseMatch)
 		}
 		if p.Repo != repo {
+			if p.Other && strings.Contains(strings.Fields(p.Works)[0], "/") {
+				continue // a program of that repository
+			}
 			fit *= otherRepo
 		}
 		if p.family != family {
@@ -171,26 +191,40 @@ func (m *Memory) shared(a, b map[string]bool) float64 {
 // would more likely mislead. budget is the card's length as count measures it.
 func (m *Memory) Recall(repo string, failed Call, budget int, count func(string) int) (Card, bool) {
 	f, _ := failure.Read(failed.Output)
-	found := m.matches(repo, mainOf(actions(failed.Command)).program, newSignature(f))
+	family, s, shown := mainOf(actions(failed.Command)).family(), newSignature(f), screen(failed)
+	found := m.matches(repo, family, s)
 	if len(found) == 0 {
 		return Card{}, false
 	}
-	d := m.draft(found, screen(failed))
-	card := newCard(f, failed.Command, found, d, budget, count)
-	held, all := 0.0, float64(doubt)
-	said := map[string]bool{}
-	for _, w := range Words(strings.Join(card.Solution, "\n")) {
-		said[w] = true
+	confidence, held := m.confidence(found, shown, budget)
+	if confidence < minHeld {
+		return Card{}, false
 	}
-	for _, p := range found {
+	card := newCard(m.draft(found, shown), budget, count)
+	card.Confidence, card.Held, card.Of = confidence, held, len(found)
+	return card, len(card.Solution) > 0
+}
+
+// confidence estimates how likely an answer drawn from these pairs is right:
+// each pair is answered by a draft from the others.
+func (m *Memory) confidence(found []match, shown map[string]bool, budget int) (c float64, held int) {
+	var right, all float64
+	for i, p := range found {
+		others := slices.Concat(found[:i], found[i+1:])
 		all += p.fit
-		if m.repairs(said, p.Pair, d.shown) {
-			held += p.fit
-			card.Held++
+		if len(others) > 0 && m.repairs(m.draft(others, shown).said(budget), p.Pair, shown) {
+			right += p.fit
+			held++
 		}
 	}
-	card.Of, card.Confidence = len(found), held/all
-	return card, card.Confidence >= minHeld && len(card.Solution) > 0
+	prior := priorHeld
+	if len(found) == 1 && found[0].fit == 1 {
+		prior = singleHeld
+		if found[0].Other {
+			prior = callHeld
+		}
+	}
+	return (right + prior) / (all + 1), held
 }
 
 // repairs reports whether an answer that says these words would have repaired
@@ -216,67 +250,123 @@ type draft struct {
 	shown map[string]bool
 }
 
+// bytesPerToken is about what a token of such lines is long.
+const bytesPerToken = 3.5
+
+// said is the words of the lines that a budget of tokens holds.
+func (d draft) said(budget int) map[string]bool {
+	said := map[string]bool{}
+	left := float64(budget) * bytesPerToken * 0.7 // a card's frame takes the rest
+	for _, l := range d.lines {
+		if left -= float64(len(l)); left < 0 {
+			break
+		}
+		for _, w := range Words(l) {
+			said[w] = true
+		}
+	}
+	return said
+}
+
 // draft picks lines one after another, each for the words that most of the
 // pairs' repairs hold and no line before it said.
 func (m *Memory) draft(found []match, shown map[string]bool) draft {
 	d := draft{shown: shown}
 	var all float64
-	share := map[string]float64{}
+	share, holders := map[string]float64{}, map[string]int{}
 	for _, p := range found {
 		all += p.fit
 		for _, w := range p.words {
 			if !shown[w] {
 				share[w] += p.fit
+				holders[w]++
 			}
 		}
 	}
 	type candidate struct {
-		text string
+		line
 		from *Pair
-		ws   []string
 	}
 	var rest []candidate
 	seen := map[string]bool{}
-	for _, p := range found {
+	add := func(p *Pair) {
 		for _, l := range p.lines {
-			l = strings.Join(strings.Fields(l), " ")
-			if len(l) > maxLineBytes {
-				l = firstBytes(l, maxLineBytes)
-			}
-			if !seen[l] {
-				seen[l] = true
-				rest = append(rest, candidate{l, p.Pair, Words(l)})
+			if !seen[l.text] {
+				seen[l.text] = true
+				rest = append(rest, candidate{l, p})
 			}
 		}
 	}
+	for w := range share {
+		share[w] /= all
+		if len(found) >= minCommon && holders[w] < 2 {
+			delete(share, w) // incidental to one repair
+		}
+	}
+	for _, p := range found {
+		add(p.Pair)
+	}
 	gain := func(c candidate) (g float64) {
-		for _, w := range c.ws {
-			g += share[w] / all * m.weight(m.words, w)
+		for _, w := range c.words {
+			if s := share[w]; s > 0 {
+				g += s * m.weight(m.words, w)
+			}
 		}
 		return g
 	}
+	top := 0.0
 	for len(rest) > 0 && len(d.lines) < maxCardLines {
 		best, bestRate := 0, 0.0
 		for i, c := range rest {
-			if rate := gain(c) / (4 + float64(len(c.text))/4); rate > bestRate {
+			if rate := gain(c) / (lineCost + float64(len(c.text))/4); rate > bestRate {
 				best, bestRate = i, rate
 			}
 		}
 		if bestRate == 0 {
 			break
 		}
+		top = max(top, bestRate)
+		if bestRate < leastGain*top {
+			break
+		}
 		c := rest[best]
 		rest = slices.Delete(rest, best, best+1)
 		d.lines, d.from = append(d.lines, c.text), append(d.from, c.from)
-		for _, w := range c.ws {
+		for _, w := range c.words {
 			share[w] = 0
 		}
 	}
 	return d
 }
 
-// Foresee returns cards for the failures that runs of this repository met most,
+// Foresee returns cards for the failures that most runs of this repository met,
 // before any is met.
-func (m *Memory) Foresee(repo, request string, budget int, count func(string) int) []Card {
-	return nil
+func (m *Memory) Foresee(repo string, budget int, count func(string) int) []Card {
+	groups := map[string][]match{}
+	runs := map[string]map[string]bool{}
+	for _, p := range m.byRepo[repo] {
+		key := p.sig.loose
+		if p.Other {
+			key = strings.Fields(p.Works)[0]
+		}
+		groups[key] = append(groups[key], match{p, 1})
+		if runs[key] == nil {
+			runs[key] = map[string]bool{}
+		}
+		runs[key][p.Run] = true
+	}
+	keys := slices.SortedFunc(maps.Keys(groups), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(runs[b]), len(runs[a])), cmp.Compare(a, b))
+	})
+	var out []Card
+	for _, k := range first(keys, maxCards) {
+		found := groups[k]
+		slices.Reverse(found)
+		found = first(found, neighbours)
+		card := newCard(m.draft(found, nil), budget/maxCards, count)
+		if card.Of = len(found); len(card.Solution) > 0 {
+			out = append(out, card)
+		}
+	}
+	return out
 }

@@ -43,7 +43,7 @@ type Pair struct {
 	Tried         []Attempt // what did not help
 
 	family string
-	lines  []string
+	lines  []line
 	words  []string
 	sig    signature
 }
@@ -156,7 +156,7 @@ func (w *walk) pair(i int) (Pair, bool) {
 	if !p.Other { // another way of calling needs no change of files
 		p.Changes = cutDelta(changes, p.Command+"\n"+calls[i].Text+calls[i].Stderr)
 	}
-	p.family = w.main[i].program
+	p.family = w.main[i].family()
 	p.finish(calls[i])
 	return p, true
 }
@@ -176,24 +176,39 @@ func (p *Pair) finish(failed Call) {
 	p.sig = newSignature(p.Failure)
 	p.Environment = first(unique(p.Environment), 4)
 	p.Versions = first(unique(p.Versions), 2)
+	var texts []string
 	if strings.Join(strings.Fields(p.Works), " ") != strings.Join(strings.Fields(p.Command), " ") {
-		p.lines = append(p.lines, p.Works)
+		texts = append(texts, p.Works)
 	}
-	p.lines = append(p.lines, p.Environment...)
+	texts = append(texts, p.Environment...)
 	for _, c := range p.Changes {
 		for _, l := range c.Added {
-			if !prose.MatchString(l) {
-				p.lines = append(p.lines, strings.TrimSpace(l))
+			if !chatter.MatchString(l) {
+				texts = append(texts, l)
 			}
 		}
 	}
-	p.lines = unique(p.lines)
+	for i, t := range texts {
+		texts[i] = firstBytes(strings.Join(strings.Fields(t), " "), maxLineBytes)
+	}
 	shown := screen(failed)
-	for _, w := range Words(strings.Join(p.lines, "\n")) {
-		if !shown[w] {
-			p.words = append(p.words, w)
+	seen := map[string]bool{}
+	for _, t := range unique(texts) {
+		l := line{t, Words(t)}
+		p.lines = append(p.lines, l)
+		for _, w := range l.words {
+			if !shown[w] && !seen[w] {
+				seen[w] = true
+				p.words = append(p.words, w)
+			}
 		}
 	}
+}
+
+// line is one line of a repair.
+type line struct {
+	text  string
+	words []string
 }
 
 func environmentOf(command string) (out []string) {

@@ -21,8 +21,8 @@ func TestPairs(t *testing.T) {
 		calls []Call
 		want  string
 	}{
-		{"new lines of a file written again", []Call{write, noTable, again}, "1>2: app.create_tables()"},
-		{"one pair for a chain", []Call{write, noTable, noTable, again}, "1>3: app.create_tables()"},
+		{"new lines of a file written again", []Call{write, noTable, again}, "1>2: # now with tables|app.create_tables()"},
+		{"one pair for a chain", []Call{write, noTable, noTable, again}, "1>3: # now with tables|app.create_tables()"},
 		{"other runner of the same file", []Call{
 			call("python -m pytest ledger/tests/test_sum.py", "/usr/bin/python: No module named pytest", 1),
 			call("cat ledger/tests/test_sum.py", "import sum", 0),
@@ -45,7 +45,7 @@ func TestPairs(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
 			for _, p := range Pairs(Run{ID: "r", Repo: "shop", Calls: tt.calls}) {
-				got = append(got, string(rune('0'+p.Failed))+">"+string(rune('0'+p.Fixed))+": "+strings.Join(p.lines, "|"))
+				got = append(got, string(rune('0'+p.Failed))+">"+string(rune('0'+p.Fixed))+": "+joined(p.lines))
 			}
 			if s := strings.Join(got, "; "); s != tt.want {
 				t.Errorf("got %q, want %q", s, tt.want)
@@ -63,4 +63,12 @@ func TestPairsKeepsFailedAttempts(t *testing.T) {
 	if len(pairs) != 1 || len(pairs[0].Tried) != 1 || pairs[0].Tried[0].Command != "make build CC=gcc" {
 		t.Errorf("got %+v", pairs)
 	}
+}
+
+func joined(lines []line) string {
+	var out []string
+	for _, l := range lines {
+		out = append(out, l.text)
+	}
+	return strings.Join(out, "|")
 }

@@ -170,7 +170,7 @@ func (p *play) recall(q *Question, r *recorded) []string {
 }
 
 func (p *play) foresee(r *recorded) (out []string) {
-	for _, c := range p.memory.Foresee(r.Repo, r.Request, ForeseeTokens, p.count) {
+	for _, c := range p.memory.Foresee(r.Repo, ForeseeTokens, p.count) {
 		out = append(out, c.String())
 	}
 	return out
