@@ -140,6 +140,9 @@ func (w *walk) pair(i int) (Pair, bool) {
 		}
 		if w.failed[j] != nil {
 			p.Tried = append(p.Tried, Attempt{calls[j].Command, w.failed[j].Signature})
+			if w.failed[j].Signature == p.Failure.Signature { // what was changed so far did not help
+				changes, p.Environment = nil, nil
+			}
 			continue
 		}
 		p.Fixed, p.Works = j, calls[j].Command
