@@ -25,8 +25,8 @@ type Repaired struct {
 }
 
 // Repairs makes a card of each failed command in the request's operations that
-// succeeded later, on whatever branch. Pairs without a telling line make none. No
-// model is asked, and equal requests return equal cards.
+// succeeded later, on whatever branch. A failure without a telling line makes none,
+// and neither does a command that succeeded without any change. No model is asked, and equal requests return equal cards.
 func Repairs(r *Request) []Repaired {
 	recs := records(r)
 	run := repair.Run{ID: r.Task, Repo: r.Repo, Request: r.Goal}
@@ -40,7 +40,8 @@ func Repairs(r *Request) []Repaired {
 	var out []Repaired
 	for _, p := range repair.Pairs(run) {
 		failed, fixed := of[p.Failed], of[p.Fixed]
-		if p.Failure.Line == "" || len(out) == maxRepairCards {
+		nothing := len(p.Changes) == 0 && len(p.Environment) == 0 && Squash(p.Works) == Squash(p.Command)
+		if p.Failure.Line == "" || nothing || len(out) == maxRepairCards {
 			continue
 		}
 		between := of[p.Failed : p.Fixed+1]
@@ -118,13 +119,8 @@ func repairDraft(p repair.Pair, failed, fixed *record) cardDraft {
 	d := cardDraft{topic: clipMarked(line, maxExtractorTopic), ops: append(failed.ops(), fixed.ops()...)}
 	d.issue = []string{clipMarked(fmt.Sprintf("`%s` failed: %s", command, line), maxBulletRunes)}
 	works := clipMarked(Squash(p.Works), maxActionRunes)
-	switch {
-	case works != command:
+	if works != command {
 		d.solution = append(d.solution, fmt.Sprintf("`%s` succeeded.", works))
-	case len(p.Changes) == 0 && len(p.Environment) == 0:
-		d.solution = append(d.solution, "The same command succeeded later without a change that is recorded.")
-	default:
-		d.solution = append(d.solution, "The same command succeeded after what follows.")
 	}
 	for _, e := range p.Environment {
 		d.solution = append(d.solution, "Run before: `"+clipMarked(Squash(e), maxActionRunes)+"`")
@@ -137,7 +133,7 @@ func repairDraft(p repair.Pair, failed, fixed *record) cardDraft {
 		if n := len(lines) - maxRepairLines; n > 0 {
 			lines = append(lines[:maxRepairLines], fmt.Sprintf("… %d more lines", n))
 		}
-		d.solution = append(d.solution, clipMarked(fmt.Sprintf("In %s: %s", filepath.ToSlash(c.Path), Squash(strings.Join(lines, " ⏎ "))), maxBulletRunes))
+		d.solution = append(d.solution, clipMarked(fmt.Sprintf("Changed in %s: %s", filepath.ToSlash(c.Path), Squash(strings.Join(lines, " ⏎ "))), maxBulletRunes))
 	}
 	d.solution = d.solution[:min(len(d.solution), maxCardBullets)]
 	if len(p.Versions) > 0 {

@@ -18,6 +18,8 @@ func TestRepairs(t *testing.T) {
 	s.save("t2", "a.go")
 	s.bash("go test ./...", 0, "ok  \tm\t0.1s\n", "")
 	s.bash("make docs", 2, "", "make: *** No rule to make target 'docs'.  Stop.\n")
+	s.bash("./flaky", 1, "", "error: connection reset\n")
+	s.bash("./flaky", 0, "ok\n", "")
 	s.save("t3")
 	r := s.request(8000)
 	found := Repairs(&r)
@@ -26,7 +28,7 @@ func TestRepairs(t *testing.T) {
 	}
 	c := found[0].Card
 	text := strings.Join(append(c.Issue, c.Solution...), "\n")
-	for _, want := range []string{"`go test ./...` failed: ", "Sum(1, 2) = -1, want 3", "In a.go: a - b → a + b"} {
+	for _, want := range []string{"`go test ./...` failed: ", "Sum(1, 2) = -1, want 3", "Changed in a.go: a - b → a + b"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}

@@ -35,7 +35,7 @@ func TestRepairCompletesCard(t *testing.T) {
 		t.Fatalf("found %+v, learned %v", found, out.Learned)
 	}
 	c, err := task.cards.Get(found[0].Cards[0])
-	if err != nil || !slices.Equal(c.Supersedes, pass.Cards) || !slices.ContainsFunc(c.Solution, func(s string) bool { return s == "In answer.txt: 42" }) {
+	if err != nil || !slices.Equal(c.Supersedes, pass.Cards) || !slices.ContainsFunc(c.Solution, func(s string) bool { return s == "Changed in answer.txt: 42" }) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if task.state.repairable() {
