@@ -5,55 +5,86 @@ package worldstate
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
+	"strings"
 	"unicode/utf8"
 )
 
 // See "Names in JSON" in the package's documentation.
 
-// exact gives a name's bytes where its text cannot hold them, and nil elsewhere.
-func exact(name string) []byte {
-	if utf8.ValidString(name) {
-		return nil
-	}
-	return []byte(name)
-}
+const bytesSuffix = "_bytes"
 
-// exactAll is exact for a list.
-func exactAll(names []string) map[int][]byte {
-	var out map[int][]byte
-	for i, name := range names {
-		if b := exact(name); b != nil {
-			if out == nil {
-				out = make(map[int][]byte)
-			}
-			out[i] = b
-		}
-	}
-	return out
-}
-
-// take puts a name's bytes in the place of its text.
-func take(name *string, b []byte) {
-	if b != nil {
-		*name = string(b)
-	}
-}
-
-func takeAll(names []string, exact map[int][]byte) {
-	for i, b := range exact {
-		if i >= 0 && i < len(names) {
-			names[i] = string(b)
+// eachName calls f for the fields of a struct that are names or lists of names.
+func eachName(plain reflect.Value, f func(key string, v reflect.Value)) {
+	for i := range plain.NumField() {
+		switch key, _, _ := strings.Cut(plain.Type().Field(i).Tag.Get("json"), ","); key {
+		case "path", "from", "dir", "write", "delete", "written", "deleted":
+			f(key, plain.Field(i))
 		}
 	}
 }
 
-// marshal is json.Marshal that leaves <, > and & to whoever encodes the whole.
-func marshal(v any) ([]byte, error) {
+// marshal encodes plain, a pointer to a struct, and adds the names that are not
+// UTF-8. It leaves <, > and & to whoever encodes the whole.
+func marshal(plain any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return b.Bytes(), err
+	if err := enc.Encode(plain); err != nil {
+		return nil, err
+	}
+	exact := make(map[string]any)
+	eachName(reflect.ValueOf(plain).Elem(), func(key string, v reflect.Value) {
+		if v.Kind() == reflect.String {
+			if !utf8.ValidString(v.String()) {
+				exact[key+bytesSuffix] = []byte(v.String())
+			}
+			return
+		}
+		list := make(map[int][]byte)
+		for i := range v.Len() {
+			if name := v.Index(i).String(); !utf8.ValidString(name) {
+				list[i] = []byte(name)
+			}
+		}
+		if len(list) > 0 {
+			exact[key+bytesSuffix] = list
+		}
+	})
+	more, err := json.Marshal(exact)
+	if err != nil || len(exact) == 0 {
+		return b.Bytes(), err
+	}
+	return append(append(bytes.TrimSuffix(b.Bytes(), []byte("}\n")), ','), more[1:]...), nil
+}
+
+// unmarshal reads what marshal writes.
+func unmarshal(data []byte, plain any) error {
+	err := json.Unmarshal(data, plain)
+	var all map[string]json.RawMessage
+	if err == nil {
+		err = json.Unmarshal(data, &all)
+	}
+	eachName(reflect.ValueOf(plain).Elem(), func(key string, v reflect.Value) {
+		raw, ok := all[key+bytesSuffix]
+		if !ok || err != nil {
+			return
+		}
+		if v.Kind() == reflect.String {
+			var name []byte
+			err = json.Unmarshal(raw, &name)
+			v.SetString(string(name))
+			return
+		}
+		var list map[int][]byte
+		err = json.Unmarshal(raw, &list)
+		for i, name := range list {
+			if i >= 0 && i < v.Len() {
+				v.Index(i).SetString(string(name))
+			}
+		}
+	})
+	return err
 }
 
 type (
@@ -66,138 +97,45 @@ type (
 	plainResult  Result
 )
 
-type skipJSON struct {
-	plainSkip
-	PathBytes []byte `json:"path_bytes,omitempty"`
-}
-
 // MarshalJSON adds path_bytes where the path is not UTF-8.
-func (s Skip) MarshalJSON() ([]byte, error) { return marshal(skipJSON{plainSkip(s), exact(s.Path)}) }
+func (s Skip) MarshalJSON() ([]byte, error) { return marshal((*plainSkip)(&s)) }
 
 // UnmarshalJSON reads what MarshalJSON writes.
-func (s *Skip) UnmarshalJSON(data []byte) error {
-	var v skipJSON
-	err := json.Unmarshal(data, &v)
-	*s = Skip(v.plainSkip)
-	take(&s.Path, v.PathBytes)
-	return err
-}
-
-type itemJSON struct {
-	plainItem
-	PathBytes []byte `json:"path_bytes,omitempty"`
-}
+func (s *Skip) UnmarshalJSON(data []byte) error { return unmarshal(data, (*plainSkip)(s)) }
 
 // MarshalJSON adds path_bytes where the path is not UTF-8.
-func (i Item) MarshalJSON() ([]byte, error) { return marshal(itemJSON{plainItem(i), exact(i.Path)}) }
+func (i Item) MarshalJSON() ([]byte, error) { return marshal((*plainItem)(&i)) }
 
 // UnmarshalJSON reads what MarshalJSON writes.
-func (i *Item) UnmarshalJSON(data []byte) error {
-	var v itemJSON
-	err := json.Unmarshal(data, &v)
-	*i = Item(v.plainItem)
-	take(&i.Path, v.PathBytes)
-	return err
-}
-
-type changeJSON struct {
-	plainChange
-	PathBytes []byte `json:"path_bytes,omitempty"`
-	FromBytes []byte `json:"from_bytes,omitempty"`
-}
+func (i *Item) UnmarshalJSON(data []byte) error { return unmarshal(data, (*plainItem)(i)) }
 
 // MarshalJSON adds path_bytes and from_bytes where these are not UTF-8.
-func (c Change) MarshalJSON() ([]byte, error) {
-	return marshal(changeJSON{plainChange(c), exact(c.Path), exact(c.From)})
-}
+func (c Change) MarshalJSON() ([]byte, error) { return marshal((*plainChange)(&c)) }
 
 // UnmarshalJSON reads what MarshalJSON writes.
-func (c *Change) UnmarshalJSON(data []byte) error {
-	var v changeJSON
-	err := json.Unmarshal(data, &v)
-	*c = Change(v.plainChange)
-	take(&c.Path, v.PathBytes)
-	take(&c.From, v.FromBytes)
-	return err
-}
-
-type problemJSON struct {
-	plainProblem
-	PathBytes []byte `json:"path_bytes,omitempty"`
-}
+func (c *Change) UnmarshalJSON(data []byte) error { return unmarshal(data, (*plainChange)(c)) }
 
 // MarshalJSON adds path_bytes where the path is not UTF-8.
-func (p Problem) MarshalJSON() ([]byte, error) {
-	return marshal(problemJSON{plainProblem(p), exact(p.Path)})
-}
+func (p Problem) MarshalJSON() ([]byte, error) { return marshal((*plainProblem)(&p)) }
 
 // UnmarshalJSON reads what MarshalJSON writes.
-func (p *Problem) UnmarshalJSON(data []byte) error {
-	var v problemJSON
-	err := json.Unmarshal(data, &v)
-	*p = Problem(v.plainProblem)
-	take(&p.Path, v.PathBytes)
-	return err
-}
-
-type forkedJSON struct {
-	plainForked
-	DirBytes []byte `json:"dir_bytes,omitempty"`
-}
+func (p *Problem) UnmarshalJSON(data []byte) error { return unmarshal(data, (*plainProblem)(p)) }
 
 // MarshalJSON adds dir_bytes where the directory's path is not UTF-8.
-func (f Forked) MarshalJSON() ([]byte, error) {
-	return marshal(forkedJSON{plainForked(f), exact(f.Dir)})
-}
+func (f Forked) MarshalJSON() ([]byte, error) { return marshal((*plainForked)(&f)) }
 
 // UnmarshalJSON reads what MarshalJSON writes.
-func (f *Forked) UnmarshalJSON(data []byte) error {
-	var v forkedJSON
-	err := json.Unmarshal(data, &v)
-	*f = Forked(v.plainForked)
-	take(&f.Dir, v.DirBytes)
-	return err
-}
-
-type planJSON struct {
-	plainPlan
-	WriteBytes  map[int][]byte `json:"write_bytes,omitempty"`
-	DeleteBytes map[int][]byte `json:"delete_bytes,omitempty"`
-}
+func (f *Forked) UnmarshalJSON(data []byte) error { return unmarshal(data, (*plainForked)(f)) }
 
 // MarshalJSON adds write_bytes and delete_bytes where a path is not UTF-8.
-func (p Plan) MarshalJSON() ([]byte, error) {
-	return marshal(planJSON{plainPlan(p), exactAll(p.Write), exactAll(p.Delete)})
-}
+func (p Plan) MarshalJSON() ([]byte, error) { return marshal((*plainPlan)(&p)) }
 
-// UnmarshalJSON reads what MarshalJSON writes: what a plan says, and not what
+// UnmarshalJSON reads what MarshalJSON writes: what a plan says, but not what
 // Restore needs.
-func (p *Plan) UnmarshalJSON(data []byte) error {
-	var v planJSON
-	err := json.Unmarshal(data, &v)
-	*p = Plan(v.plainPlan)
-	takeAll(p.Write, v.WriteBytes)
-	takeAll(p.Delete, v.DeleteBytes)
-	return err
-}
-
-type resultJSON struct {
-	plainResult
-	WrittenBytes map[int][]byte `json:"written_bytes,omitempty"`
-	DeletedBytes map[int][]byte `json:"deleted_bytes,omitempty"`
-}
+func (p *Plan) UnmarshalJSON(data []byte) error { return unmarshal(data, (*plainPlan)(p)) }
 
 // MarshalJSON adds written_bytes and deleted_bytes where a path is not UTF-8.
-func (r Result) MarshalJSON() ([]byte, error) {
-	return marshal(resultJSON{plainResult(r), exactAll(r.Written), exactAll(r.Deleted)})
-}
+func (r Result) MarshalJSON() ([]byte, error) { return marshal((*plainResult)(&r)) }
 
 // UnmarshalJSON reads what MarshalJSON writes.
-func (r *Result) UnmarshalJSON(data []byte) error {
-	var v resultJSON
-	err := json.Unmarshal(data, &v)
-	*r = Result(v.plainResult)
-	takeAll(r.Written, v.WrittenBytes)
-	takeAll(r.Deleted, v.DeletedBytes)
-	return err
-}
+func (r *Result) UnmarshalJSON(data []byte) error { return unmarshal(data, (*plainResult)(r)) }
