@@ -54,6 +54,11 @@ func (w *World) Renames(ctx context.Context, changes []Change, o *RenameOptions)
 }
 
 // renameMatcher pairs deletions with additions; both are indices of changes.
+//
+// go-git's DetectRenames (v5.19) is not used: it drops an added file from the changes
+// if two files with its content were deleted and no name is like its own, pairs no
+// executable that was also edited and no file whose mode changed, and pairs
+// differently from run to run where scores are equal. git does none of these.
 type renameMatcher struct {
 	changes        []Change
 	minimum, limit int
