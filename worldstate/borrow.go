@@ -78,9 +78,6 @@ func (s *objectStore) borrow(from *objectStore) error {
 			return err
 		}
 	}
-	if err := s.change(); err != nil {
-		return err
-	}
 	if err := writeFileDurably(s.alternatesPath(), []byte(objects+"\n")); err != nil {
 		return err
 	}

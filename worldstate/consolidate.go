@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // Every save writes one pack. When there are more than maxPacks of ours, the small ones
@@ -60,9 +58,6 @@ func (s *objectStore) consolidate(ctx context.Context, pool *packPool, hook func
 	}
 	packs, err := s.ourPacks()
 	if err != nil || len(packs) <= most {
-		return err
-	}
-	if err := s.change(); err != nil {
 		return err
 	}
 	sizes := make([]int64, len(packs))
@@ -215,10 +210,9 @@ func (s *objectStore) multiIndexes(gone map[string]bool) (files []string, stale 
 	return files, len(files) > 0 && (stale || !index), nil
 }
 
-// sweep removes the temporary files killed processes left, and reports whether
-// a collection runs. The store's lock is held, so none but a collection's is in
-// use.
-func (s *objectStore) sweep() (collecting bool) {
+// sweep removes the temporary files killed processes left. The store's lock is held,
+// so none but a collection's is in use.
+func (s *objectStore) sweep() {
 	for _, d := range []string{s.dir, s.packDir(), filepath.Join(s.dir, stateDir)} {
 		list, err := os.ReadDir(d)
 		if err != nil {
@@ -234,11 +228,10 @@ func (s *objectStore) sweep() (collecting bool) {
 	_, _ = s.dropDeadRefsLock()
 	turn, err := lockNote(filepath.Join(s.dir, stateDir, collectLock), os.O_RDWR)
 	if err != nil {
-		return errors.Is(err, unix.EWOULDBLOCK)
+		return // a collection runs, or none ever has
 	}
 	defer turn.Close()
 	_ = os.RemoveAll(s.collectDir())
-	return false
 }
 
 // collectDir is where a collection writes until it switches over.
@@ -258,10 +251,10 @@ func (s *objectStore) sweepPacks() error {
 		if !isKeep {
 			continue
 		}
-		if ours, err := isOurKeep(stem + keepExt); !ours || err != nil {
+		if there, err := exists(stem + ".idx"); there || err != nil {
 			continue
 		}
-		if there, err := exists(stem + ".idx"); there || err != nil {
+		if ours, err := isOurKeep(stem + keepExt); !ours || err != nil {
 			continue
 		}
 		for _, ext := range []string{".pack", ".rev", ".bitmap", ".mtimes", keepExt} {

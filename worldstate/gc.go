@@ -139,17 +139,14 @@ type batch struct {
 	lines   lines
 }
 
-// locked takes the store's lock for one part of the collection, and leaves the
-// mark in it that a collection goes on, or has ended.
-func (g *collector) locked(ctx context.Context, part func() (ended bool, err error)) error {
+// locked takes the store's lock for one part of the collection.
+func (g *collector) locked(ctx context.Context, part func() error) error {
 	lock, err := acquireLock(ctx, g.s.dir, writerLock, g.o.LockWait)
 	if err != nil {
 		return err
 	}
 	defer lock.release()
-	ended, err := part()
-	lock.collecting = err == nil && !ended
-	return err
+	return part()
 }
 
 func (g *collector) run(ctx context.Context) error {
@@ -157,14 +154,14 @@ func (g *collector) run(ctx context.Context) error {
 	if g.o.DryRun {
 		g.refs, g.named, err = g.look()
 	} else {
-		err = g.locked(ctx, func() (ended bool, err error) {
+		err = g.locked(ctx, func() error {
 			g.s.sweep()
 			clearForks(g.s.dir)
 			if err := g.beginWriting(); err != nil {
-				return false, err
+				return err
 			}
 			g.refs, g.named, err = g.look()
-			return false, err
+			return err
 		})
 		defer os.RemoveAll(g.s.collectDir())
 	}

@@ -104,9 +104,6 @@ func (s *objectStore) markPacks() error {
 		s.marked = there
 		return err
 	}
-	if err := s.change(); err != nil {
-		return err
-	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, p := range s.packs {

@@ -299,6 +299,7 @@ func TestKeepBeforeIndex(t *testing.T) {
 				t.Errorf("killed at %d: %q, %v", n, data, err)
 			}
 		}
+		b.open(nil) // another process
 		b.write("f", fmt.Sprint("saved after ", n))
 		b.save()
 		b.packs()

@@ -23,26 +23,18 @@ const (
 	lockPoll        = 20 * time.Millisecond
 )
 
-// storeLock is the store's one writer lock. The kernel frees it with its
-// holder, so a killed process leaves none; the text inside names the last holder
-// to the loser, and begins with a mark that stands while the store is being
-// changed: a lock that is free and bears it tells that its holder was killed in
-// the middle of that.
-//
-// A collection lets go of it while it writes its pack, and has a lock of its own
-// all the time. Until somebody has seen that one free, whoever releases the
-// writer's lock leaves the mark of a collection in it.
+// storeLock is one of the store's locks. The kernel frees it with its holder, so a
+// killed process leaves none; the text inside names the last holder to the loser. What
+// a killed process left in the store is removed by each World when it first takes the
+// lock.
 type storeLock struct {
-	store      string
-	path       string
-	kept       bool  // its file stays open from one holding to the next
-	fd         int   // -1: not open
-	file       stamp // of fd: only its inode and device
-	text       sight // the file as it stood when it was found to name us and nothing else
-	own        []byte
-	marked     bool // as changing, by us
-	orphaned   bool // the holder before, or a collection, may have been killed
-	collecting bool // a collection runs, or was killed
+	store string
+	path  string
+	kept  bool  // its file stays open from one holding to the next
+	fd    int   // -1: not open
+	file  stamp // of fd: only its inode and device
+	text  sight // the file as it stood when it was found to name us and nothing else
+	own   []byte
 }
 
 // The store's locks.
@@ -55,12 +47,10 @@ const (
 	// lockText is the length of the lock's text, the same for every holder,
 	// so that none need be cut off.
 	lockText = 64
-	// lockIdle begins it, lockChanging, or lockCollecting, which says that the
-	// holder before has ended and a collection has not.
-	lockIdle       = '-'
-	lockChanging   = '*'
-	lockCollecting = '+'
-	lockMarks      = "-*+"
+	// lockIdle begins it. Older programs wrote another of lockMarks while they
+	// changed the store, and sweep it where they find one.
+	lockIdle  = '-'
+	lockMarks = "-*+"
 	// lockOpens bounds how often the lock's file is opened anew because another
 	// one stands at its path by now.
 	lockOpens = 8
@@ -70,20 +60,13 @@ func newLock(store, name string, kept bool) *storeLock {
 	return &storeLock{store: store, path: filepath.Join(store, stateDir, name), kept: kept, fd: -1}
 }
 
-// acquireLock takes one of a store's locks once, for changing the store.
+// acquireLock takes one of a store's locks once.
 func acquireLock(ctx context.Context, store, name string, wait time.Duration) (*storeLock, error) {
 	l := newLock(store, name, false)
-	err := l.acquire(ctx, wait)
-	if err == nil {
-		if err = l.mark(); err != nil {
-			l.close()
-		}
-	}
-	return l, err
+	return l, l.acquire(ctx, wait)
 }
 
-// acquire takes the lock, or says who has it. Whoever then changes the store
-// calls mark first.
+// acquire takes the lock, or says who has it.
 func (l *storeLock) acquire(ctx context.Context, wait time.Duration) error {
 	now, err := l.take(ctx, wait)
 	if err == nil {
@@ -172,13 +155,11 @@ func (l *storeLock) wait(ctx context.Context, most time.Duration) error {
 
 // sign writes us into the lock, which stands as now, unless it names us.
 func (l *storeLock) sign(now stamp) error {
-	if l.orphaned, l.collecting = false, false; l.text.ino != 0 && l.text.sure(now) {
+	if l.text.ino != 0 && l.text.sure(now) {
 		return nil
 	}
 	var left [2 * lockText]byte
 	n, _ := unix.Pread(l.fd, left[:], 0)
-	l.orphaned = n > 0 && left[0] != lockIdle
-	l.collecting = n > 0 && left[0] == lockCollecting
 	if l.own == nil {
 		l.own = ownText()
 	}
@@ -186,39 +167,23 @@ func (l *storeLock) sign(now stamp) error {
 		l.text = sight{stamp: now, racy: racy(now, time.Now())}
 		return nil
 	}
-	text := [lockText]byte(l.own)
-	if l.text = (sight{}); l.orphaned { // until what is left is swept
-		l.marked, text[0] = true, lockChanging
-	}
-	if n > len(text) { // somebody else's text
-		if err := unix.Ftruncate(l.fd, int64(len(text))); err != nil {
+	l.text = sight{}
+	if n > len(l.own) { // somebody else's text
+		if err := unix.Ftruncate(l.fd, int64(len(l.own))); err != nil {
 			return err
 		}
 	}
-	_, err := unix.Pwrite(l.fd, text[:], 0)
+	_, err := unix.Pwrite(l.fd, l.own, 0)
 	return err
 }
 
-// ownText is the lock's text while we hold it and change nothing.
+// ownText is the lock's text once we have held it.
 func ownText() []byte {
 	text := fmt.Appendf(nil, "%c%d %s", lockIdle, os.Getpid(), bootID())
 	for len(text) < lockText-1 {
 		text = append(text, ' ')
 	}
 	return append(text[:lockText-1], '\n')
-}
-
-// mark says that the store is being changed, until release. The lock is held.
-func (l *storeLock) mark() error {
-	if l.marked {
-		return nil
-	}
-	l.text = sight{}
-	if _, err := unix.Pwrite(l.fd, []byte{lockChanging}, 0); err != nil {
-		return fmt.Errorf("lock store %s: %w", l.store, err)
-	}
-	l.marked = true
-	return nil
 }
 
 // holder names who wrote the lock file, if that was in this boot.
@@ -233,14 +198,6 @@ func (l *storeLock) holder() string {
 }
 
 func (l *storeLock) release() {
-	if l.marked {
-		mark := byte(lockIdle)
-		if l.collecting {
-			mark = lockCollecting
-		}
-		_, _ = unix.Pwrite(l.fd, []byte{mark}, 0) // where that fails, the next holder looks for leftovers in vain
-		l.marked = false
-	}
 	if !l.kept || unix.Flock(l.fd, unix.LOCK_UN) != nil {
 		l.close()
 	}
@@ -250,6 +207,6 @@ func (l *storeLock) release() {
 func (l *storeLock) close() {
 	if l.fd >= 0 {
 		unix.Close(l.fd)
-		l.fd, l.marked = -1, false
+		l.fd = -1
 	}
 }

@@ -77,8 +77,7 @@ type packWriter struct {
 	temp  string // where it is written; "": in dir
 	hook  func(string)
 	pool  *packPool
-	first func() error // called before the file is made; nil: nobody wants to know
-	level int          // 0: compressionLevel
+	level int // 0: compressionLevel
 	mu    sync.Mutex
 	f     *os.File
 	w     *bufio.Writer
@@ -242,11 +241,6 @@ func (c *countWriter) Write(b []byte) (int, error) {
 func (p *packWriter) begin() error {
 	if p.f != nil {
 		return nil
-	}
-	if p.first != nil {
-		if err := p.first(); err != nil {
-			return fmt.Errorf("begin pack: %w", err)
-		}
 	}
 	f, err := os.CreateTemp(cmp.Or(p.temp, p.dir), tempPrefix)
 	if err != nil {

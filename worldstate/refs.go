@@ -253,9 +253,6 @@ func (s *objectStore) updateRefs(set map[string]hash) error {
 	if len(changed) == 0 {
 		return nil
 	}
-	if err := s.change(); err != nil {
-		return fmt.Errorf("update refs: %w", err)
-	}
 	c := &s.refs
 	if err := s.appendRefLog(changed); err != nil {
 		c.forget()

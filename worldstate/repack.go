@@ -90,16 +90,16 @@ func (g *collector) repack(ctx context.Context) error {
 			return err
 		}
 		g.o.Hook("gathered")
-		err := g.locked(ctx, func() (bool, error) {
+		err := g.locked(ctx, func() error {
 			news, err := g.catchUp(ctx)
 			if err != nil || news > catchUpBytes && round < catchUps {
-				return false, err
+				return err
 			}
 			ended = true
 			if err := write(); err != nil {
-				return true, err
+				return err
 			}
-			return true, g.switchOver(packs)
+			return g.switchOver(packs)
 		})
 		if err != nil {
 			return err

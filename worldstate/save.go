@@ -63,7 +63,7 @@ type Snapshot struct {
 // (Snapshot.ParentLost); neither is an error. Errors: ErrUnknown for a Parent that is no id, ErrUnfinished,
 // ErrLocked, ErrFull, or the disk's.
 func (w *World) Save(ctx context.Context, o SaveOptions) (Snapshot, error) {
-	end, err := w.begin(ctx, saving)
+	end, err := w.begin(ctx, changing)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -76,7 +76,7 @@ func (w *World) Save(ctx context.Context, o SaveOptions) (Snapshot, error) {
 // Ref the next free number of the task, under one lock. An unchanged world uses
 // up no number.
 func (w *World) SaveNext(ctx context.Context, message string) (Snapshot, error) {
-	end, err := w.begin(ctx, saving)
+	end, err := w.begin(ctx, changing)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -129,7 +129,6 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 	root := w.rootDir()
 	defer root.close()
 	pack := newPackWriter(w.objects.packDir(), w.opts.Hook, &w.packs)
-	pack.first = w.lock.mark
 	defer pack.abort()
 	sc, err := w.see(ctx, root, pack)
 	if err != nil {

@@ -240,9 +240,6 @@ func (w *World) loadCache() *knowledge {
 // storeCache replaces the cache file. It is not synced: a torn one fails its
 // checksum. The lock is held.
 func (w *World) storeCache() error {
-	if err := w.lock.mark(); err != nil {
-		return err
-	}
 	tmp, err := os.CreateTemp(filepath.Dir(w.cachePath()), tempPrefix)
 	if err != nil {
 		return err

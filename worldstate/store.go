@@ -26,8 +26,7 @@ import (
 // consolidation leaves few, are asked one by one.
 type objectStore struct {
 	dir       string
-	maxPacks  int          // 0: the default; tests want less
-	changing  func() error // called before anything in dir is changed; nil: nobody wants to know
+	maxPacks  int // 0: the default; tests want less
 	inflaters sync.Pool
 	buffers   sync.Pool    // of *[]byte
 	mu        sync.RWMutex // guards what follows and, held for writing, every call of git
@@ -140,14 +139,6 @@ func exists(path string) (bool, error) {
 
 func newObjectStore(dir string) *objectStore {
 	return &objectStore{dir: dir, packs: make(map[string]*packFile), small: make(map[hash]place), rotten: make(map[rottenObject]bool)}
-}
-
-// change says that something in the store is about to be changed.
-func (s *objectStore) change() error {
-	if s.changing == nil {
-		return nil
-	}
-	return s.changing()
 }
 
 func (s *objectStore) packDir() string { return filepath.Join(s.dir, "objects", "pack") }

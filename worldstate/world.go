@@ -95,6 +95,7 @@ type World struct {
 
 	mu        sync.Mutex
 	lock      *storeLock
+	cleared   bool           // what killed processes left was removed
 	recent    []recentTree   // the listings last used, newest last
 	policies  []recentPolicy // the rules last used, newest last
 	knows     *knowledge     // how the world last stood; nil: not read from disk yet
@@ -171,7 +172,6 @@ func Open(dir, store string, o *Options) (*World, error) {
 	sum := sha256.Sum256([]byte(w.dir))
 	w.key = hex.EncodeToString(sum[:8])
 	w.objects, w.lock = newObjectStore(w.store), newLock(w.store, writerLock, true)
-	w.objects.changing = w.lock.mark
 	return w, w.create()
 }
 
@@ -210,17 +210,16 @@ func (w *World) create() error {
 		return err
 	}
 	defer w.lock.release()
-	if err := w.lock.mark(); err != nil {
-		return err
-	}
 	return createStore(w.store)
 }
 
-// lockStore takes the store's lock and clears what a killed process left.
+// lockStore takes the store's lock. The first time, it removes what killed processes
+// left in the store.
 func (w *World) lockStore(ctx context.Context, wait time.Duration) error {
 	err := w.lock.acquire(ctx, wait)
-	if err == nil && w.lock.orphaned {
-		w.lock.collecting = w.objects.sweep()
+	if err == nil && !w.cleared {
+		w.objects.sweep()
+		w.cleared = true
 	}
 	return err
 }
@@ -323,13 +322,11 @@ type access int
 
 const (
 	reading  access = iota // nothing
-	saving                 // change it, where there is something to save
 	changing               // change it
 )
 
 // begin serialises the World's operations and looks for new packs. Whoever is
-// not just reading holds the store's lock, and has cleared what a killed process
-// left.
+// not just reading holds the store's lock.
 func (w *World) begin(ctx context.Context, as access) (end func(), err error) {
 	w.mu.Lock()
 	end = w.mu.Unlock
@@ -339,12 +336,6 @@ func (w *World) begin(ctx context.Context, as access) (end func(), err error) {
 			return nil, err
 		}
 		end = func() { w.lock.release(); w.mu.Unlock() }
-	}
-	if as == changing {
-		if err := w.lock.mark(); err != nil {
-			end()
-			return nil, err
-		}
 	}
 	err = w.objects.look()
 	if err == nil && as != reading {
