@@ -226,12 +226,14 @@ func (s *objectStore) sweep() {
 	}
 	_ = s.sweepPacks() // likewise
 	_, _ = s.dropDeadRefsLock()
-	turn, err := lockNote(filepath.Join(s.dir, stateDir, collectLock), os.O_RDWR)
-	if err != nil {
-		return // a collection runs, or none ever has
+	if there, err := exists(s.collectDir()); !there || err != nil {
+		return
 	}
-	defer turn.Close()
-	_ = os.RemoveAll(s.collectDir())
+	turn := newLock(s.dir, collectLock, false)
+	defer turn.close()
+	if _, err := turn.take(context.Background(), 0); err == nil { // else a collection runs
+		_ = os.RemoveAll(s.collectDir())
+	}
 }
 
 // collectDir is where a collection writes until it switches over.

@@ -24,14 +24,13 @@ type Forked struct {
 
 // Fork makes the directory target of a snapshot: bytes, modes, links and empty
 // directories as they were. It is built beside under a new name of ours, made
-// durable, and renamed: target is there whole or not at all. What a killed Fork
-// left anywhere is removed first, and by GC: the store notes each by its device
-// and inode, so that nothing else is taken for it. Where the store cannot be
-// written there is no note, and what a kill leaves stays.
+// durable, and renamed: target is there whole or not at all. What killed forks
+// left in target's parent is removed first. Whoever builds holds a lock on its
+// directory, so no fork under way is taken for a leftover.
 //
 // target must not exist, nor lie in this world or its store; its parent must
-// exist. ErrRefused otherwise; ErrLocked where another process forks to the
-// same target. The new directory is a world of its own.
+// exist. ErrRefused otherwise, and where another process forks to the same target
+// and ends first. The new directory is a world of its own.
 func (w *World) Fork(ctx context.Context, id ID, target string) (Forked, error) {
 	end, err := w.begin(ctx, reading)
 	if err != nil {
@@ -63,8 +62,8 @@ func (w *World) fork(ctx context.Context, id ID, target string) (f Forked, err e
 		return f, &os.PathError{Op: "open", Path: parent, Err: err}
 	}
 	defer closeFD(pfd)
-	clearForks(w.store)
-	site, err := beginFork(w.store, pfd, parent, name)
+	clearForks(pfd, parent)
+	site, err := beginFork(pfd, parent)
 	if err != nil {
 		return f, err
 	}

@@ -156,7 +156,6 @@ func (g *collector) run(ctx context.Context) error {
 	} else {
 		err = g.locked(ctx, func() error {
 			g.s.sweep()
-			clearForks(g.s.dir)
 			if err := g.beginWriting(); err != nil {
 				return err
 			}
