@@ -94,7 +94,7 @@ type play struct {
 	half   string
 	answer func(Answer)
 	memory *repair.Memory
-	rests  map[string]string // repository that an answer of the memory rests on, by question
+	cards  map[string]repair.Card // that the memory answered with, by question
 	arms   []*arm
 	asked  map[string][]*Question // by run
 	byRun  map[string][]*Question
@@ -109,12 +109,13 @@ type row struct {
 	Verdict
 	tokens int
 	rests  string
+	sure   float64 // the memory's confidence
 }
 
 func newPlay(s *source, count func(string) int, o Options) *play {
 	p := &play{
 		source: s, judge: NewJudge(s.questions), count: count, half: o.Half, answer: o.Answer,
-		memory: repair.NewMemory(), rests: map[string]string{},
+		memory: repair.NewMemory(), cards: map[string]repair.Card{},
 		asked: map[string][]*Question{}, byRun: map[string][]*Question{}, rows: map[string][]row{}, early: map[string][]row{},
 		seen: newSeen(),
 	}
@@ -165,7 +166,7 @@ func (p *play) recall(q *Question, r *recorded) []string {
 	if !ok {
 		return nil
 	}
-	p.rests[q.ID] = c.From.Repo
+	p.cards[q.ID] = c
 	return []string{c.String()}
 }
 
@@ -195,7 +196,9 @@ func (p *play) run(r *recorded) {
 			shown := p.cut(a.answer(q, r), budget)
 			v := row{q: q, Verdict: p.judge.Judge(q.ID, shown), tokens: p.count(strings.Join(shown, "\n"))}
 			if a.name == memoryArm {
-				v.rests = p.rests[q.ID]
+				if c, ok := p.cards[q.ID]; ok {
+					v.rests, v.sure = c.From.Repo, c.Confidence
+				}
 				if p.answer != nil {
 					p.answer(Answer{p.name, q.ID, shown, v.Hit3})
 				}

@@ -1,8 +1,11 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"text/tabwriter"
 )
 
@@ -23,9 +26,15 @@ type SourceReport struct {
 	CardsKept  int       `json:"cards_kept"`
 	Arms       []Figures `json:"arms"`
 	Gains      []Gain    `json:"gains"`
+	Surest     Rest      `json:"surest"` // the answers of most confidence, as many as surestShare of the asked
+	SurestGain Gain      `json:"surest_gain"`
 	RestsSame  Rest      `json:"rests_same_repository"`
 	RestsOther Rest      `json:"rests_other_repository"`
 }
+
+// surestShare is the coverage at which the memory's answers are compared with
+// the word list's on the same questions.
+const surestShare = 0.4
 
 // Figures of one arm.
 type Figures struct {
@@ -72,6 +81,7 @@ func (p *play) report() SourceReport {
 	for _, over := range []string{bm25Arm, wordListArm} {
 		s.Gains = append(s.Gains, gain(over, mine, p.rows[over], false), gain(over, mine, p.rows[over], true))
 	}
+	s.Surest, s.SurestGain = surest(mine, p.rows[wordListArm])
 	rest := func(same bool) (r Rest) {
 		hits := 0
 		for _, m := range mine {
@@ -85,6 +95,22 @@ func (p *play) report() SourceReport {
 	}
 	s.RestsSame, s.RestsOther = rest(true), rest(false)
 	return s
+}
+
+// surest compares the answers of most confidence with the word list's.
+func surest(mine, theirs []row) (Rest, Gain) {
+	order := make([]int, 0, len(mine))
+	for i, m := range mine {
+		if m.Answered {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(mine[b].sure, mine[a].sure) })
+	var top, other []row
+	for _, i := range first(order, int(math.Ceil(surestShare*float64(len(mine))))) {
+		top, other = append(top, mine[i]), append(other, theirs[i])
+	}
+	return Rest{Answers: len(top), Right: share(top, func(r row) bool { return r.Hit3 })}, gain(wordListArm, top, other, true)
 }
 
 func truth(b bool) float64 {
@@ -186,6 +212,8 @@ func (s *SourceReport) writeText(w io.Writer) error {
 		}
 		fmt.Fprintf(w, "hit@3 gained over %s, %s (%d): %+.1f, by run %s, by repository %s\n", g.Over, on, g.Asked, 100*g.Hit3, g.Runs, g.Repo)
 	}
+	fmt.Fprintf(w, "the surest %d answers: right %.1f, gained over %s %+.1f, by run %s, by repository %s\n",
+		s.Surest.Answers, 100*s.Surest.Right, s.SurestGain.Over, 100*s.SurestGain.Hit3, s.SurestGain.Runs, s.SurestGain.Repo)
 	_, err := fmt.Fprintf(w, "answers resting on the same repository: %d, right %.1f; on another: %d, right %.1f\n",
 		s.RestsSame.Answers, 100*s.RestsSame.Right, s.RestsOther.Answers, 100*s.RestsOther.Right)
 	return err
