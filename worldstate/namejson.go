@@ -5,6 +5,8 @@ package worldstate
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"unicode/utf8"
@@ -33,11 +35,16 @@ func marshal(plain any) ([]byte, error) {
 	if err := enc.Encode(plain); err != nil {
 		return nil, err
 	}
-	exact := make(map[string]any)
+	out := bytes.TrimSuffix(b.Bytes(), []byte("}\n"))
+	var err error
+	add := func(key string, exact any) {
+		data, merr := json.Marshal(exact)
+		err, out = errors.Join(err, merr), fmt.Appendf(out, ",%q:%s", key+bytesSuffix, data)
+	}
 	eachName(reflect.ValueOf(plain).Elem(), func(key string, v reflect.Value) {
 		if v.Kind() == reflect.String {
 			if !utf8.ValidString(v.String()) {
-				exact[key+bytesSuffix] = []byte(v.String())
+				add(key, []byte(v.String()))
 			}
 			return
 		}
@@ -48,14 +55,10 @@ func marshal(plain any) ([]byte, error) {
 			}
 		}
 		if len(list) > 0 {
-			exact[key+bytesSuffix] = list
+			add(key, list)
 		}
 	})
-	more, err := json.Marshal(exact)
-	if err != nil || len(exact) == 0 {
-		return b.Bytes(), err
-	}
-	return append(append(bytes.TrimSuffix(b.Bytes(), []byte("}\n")), ','), more[1:]...), nil
+	return append(out, '}'), err
 }
 
 // unmarshal reads what marshal writes.
