@@ -53,7 +53,7 @@ func Read(o Output) (Failure, bool) {
 	case p.exit >= 0:
 		return f, p.exit != 0
 	}
-	return f, f.Certain || p.ended() != ""
+	return f, f.Certain || p.ended(false) != ""
 }
 
 // page is an output in lines, as it is read.

@@ -16,11 +16,13 @@ func Lesson(o Output) (ok bool, reason string) {
 		exit = o.Exit
 	}
 	names := programs(o.Command)
-	switch end := p.ended(); {
+	switch end := p.ended(o.HasExit || exit >= 0); {
 	case o.Refused:
 		return false, "refused"
 	case end != "":
 		return false, end
+	case exit == 130:
+		return false, "aborted"
 	case exit == 124 && slices.Contains(names, "timeout"):
 		return false, "timeout"
 	case exit == 1 && slices.ContainsFunc(names, asks) && p.saysNo(o.Command, names[len(names)-1]):
@@ -34,17 +36,20 @@ func Lesson(o Output) (ok bool, reason string) {
 // others printed before it names no failure.
 func (p *page) saysNo(command, last string) bool {
 	f := p.telling()
-	return f.Index < 0 || !f.Certain && !strings.Contains(command, "&&") && asks(last) && last != "diff" && last != "cmp"
+	return f.Index < 0 || !f.Certain && !strings.Contains(command, "&&") && asks(last) && !strings.HasSuffix(last, "diff") && last != "cmp"
 }
 
 // asks reports whether a program exits with 1 to say no.
 func asks(program string) bool {
 	switch program {
-	case "grep", "egrep", "fgrep", "rg", "zgrep", "diff", "cmp", "test", "[", "[[", "pgrep":
+	case "grep", "egrep", "fgrep", "rg", "ag", "zgrep", "pgrep", "git grep", "diff", "cmp", "git diff", "test", "[", "[[", "which", "command", "type":
 		return true
 	}
 	return false
 }
+
+// wrappers stand before the program that a command is about.
+var wrappers = []string{"sudo", "env", "time", "nice", "nohup", "xargs", "!", "if", "then", "while", "do"}
 
 // programs gives the programs that a shell command names, by base name, as far
 // as that shows without a shell: what stands in quotes is not split.
@@ -53,10 +58,13 @@ func programs(command string) []string {
 	quote, start := rune(0), 0
 	part := func(s string) {
 		words := strings.Fields(s)
-		for len(words) > 0 && strings.Contains(words[0], "=") {
+		for len(words) > 0 && (strings.Contains(words[0], "=") || slices.Contains(wrappers, words[0])) {
 			words = words[1:]
 		}
-		if len(words) > 0 {
+		switch {
+		case len(words) > 1 && words[0] == "git":
+			out = append(out, "git "+words[1])
+		case len(words) > 0:
 			out = append(out, path.Base(words[0]))
 		}
 	}
@@ -79,7 +87,8 @@ func programs(command string) []string {
 
 // ended says how a harness ended the call before it was done or begun, such as
 // "timeout"; empty where none says so. It says so in its first or its last words.
-func (p *page) ended() string {
+// ran: a process ran, so that its own words do not count for the harness's.
+func (p *page) ended(ran bool) string {
 	const most = 3
 	var words []string
 	for _, l := range p.lines {
@@ -92,7 +101,7 @@ func (p *page) ended() string {
 			continue
 		}
 		for _, e := range endings {
-			if e.re.MatchString(l) {
+			if !(ran && e.notRun) && e.re.MatchString(l) {
 				return e.reason
 			}
 		}

@@ -134,19 +134,23 @@ var (
 	code   = re(`^(?:raise|return|except|assert|print|if|throw|catch|import|from|def|func|class)\b|^>\s|^\d+\s*[:|]\s`)
 )
 
-// The ways in which a call ended before it was done or begun: each line says
-// so in the words of some agent's harness.
+// The ways in which a call ended before it was done or begun: each line says so
+// in the words of some agent's harness. Those marked notRun count only where no
+// process ran: a program may say the same of its own arguments.
 var endings = []struct {
 	reason  string
+	notRun  bool
 	re      *regexp.Regexp
 	example string
 }{
-	{"timeout", re(`^EXECUTION TIMED OUT`), "EXECUTION TIMED OUT"},
-	{"timeout", re(`^\[?(?:The (?:last )?[Cc]ommand\b.*|Command |command )?(?:timed out|has timed out)\b`), "[timed out after 2m0s: the command and everything it had started were ended]"},
-	{"aborted", re(`^(?:Command aborted|\[interrupted: |\[Request interrupted by user)`), "Command aborted"},
-	{"refused", re(`^(?:The user doesn't want to proceed|exec command rejected|Tool use was rejected|failed in sandbox)`), "exec command rejected by user"},
-	{"refused", re(`^Not run: (?:this same|the (?:person|user|turn|step|call)|a script)`), "Not run: this same Bash call was made 3 times in a row."},
-	{"unknown tool", re(`^(?:<tool_use_error>)?(?:Error: )?(?:There is no tool |No such tool|[Uu]nknown tool\b|Tool \S+ (?:not found|does not exist))`), "There is no tool \"Bahs\"."},
-	{"bad argument", re(`^\w+ was not run: `), "ReadFile was not run: the arguments must be a JSON object, not a list."},
-	{"bad argument", re(`^(?:<tool_use_error>)?(?:Error: )?(?:InputValidationError|Invalid (?:tool )?(?:arguments|parameters|params)\b|[Ii]nvalid arguments for|Validation failed for tool|Malformed command)`), "InputValidationError: Read failed: the parameter `path` is missing"},
+	{"timeout", false, re(`^EXECUTION TIMED OUT`), "EXECUTION TIMED OUT"},
+	{"timeout", false, re(`^\[?(?:The (?:last )?[Cc]ommand\b.*|Command |command )?(?:timed out|has timed out)\b`), "[timed out after 2m0s: the command and everything it had started were ended]"},
+	{"timeout", false, re(`^\W?(?:The )?[Cc]ommand (?:was |has )?(?:killed by timeout|no new output after|.*exceeded the timeout)`), "Command killed by timeout (60s)"},
+	{"aborted", false, re(`^(?:Command aborted|\[interrupted: |\[Request interrupted by user|Tool execution was (?:aborted|cancelled)|Request was aborted)`), "Command aborted"},
+	{"refused", true, re(`^(?:The user doesn't want to proceed|exec command rejected|Tool use was rejected|failed in sandbox)`), "exec command rejected by user"},
+	{"refused", true, re(`(?i)^(?:error: )?(?:the )?user (?:rejected|denied|declined) |^permission to use .* denied|\brequires approval\b|\b(?:blocked|rejected|denied) by (?:the )?(?:policy|sandbox|user)\b`), "Error: This command was blocked by the sandbox"},
+	{"refused", true, re(`^Not run: (?:this same|the (?:person|user|turn|step|call)|a script)`), "Not run: this same Bash call was made 3 times in a row."},
+	{"unknown tool", true, re(`^(?:<tool_use_error>)?(?:Error: )?(?:There is no tool |No such tool|[Uu]nknown tool\b|[Tt]ool \S+ (?:not found|does not exist|is not available)|[Tt]ool not found)`), "There is no tool \"Bahs\"."},
+	{"bad argument", true, re(`^\w+ was not run: `), "ReadFile was not run: the arguments must be a JSON object, not a list."},
+	{"bad argument", true, re(`^(?:<tool_use_error>)?(?:Error: )?(?:InputValidationError|MCP error -32602|Invalid (?:tool )?(?:arguments|parameters|params)\b|[Ii]nvalid arguments for|Validation failed for tool|[Mm]issing required (?:argument|parameter)|Malformed command)`), "InputValidationError: Read failed: the parameter `path` is missing"},
 }
