@@ -44,6 +44,8 @@ type Hit struct {
 	// Contradicts are the ids of the cards that contradict this one, whichever
 	// of the two says so.
 	Contradicts []string `json:"contradicts,omitempty"`
+	// Also are the ids of cards that say nearly the same, less well found.
+	Also []string `json:"also,omitempty"`
 }
 
 // Search gives the cards that matter for the query, best first, ties by id. A
@@ -236,7 +238,7 @@ func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 	hits := make([]Hit, 0, len(found))
 	for _, f := range found {
 		st := s.cards[f.ID]
-		hits = append(hits, Hit{Card: st.card(), Score: f.Score, Evidence: f.Evidence, Expired: st.Expired(now), Path: st.path()})
+		hits = append(hits, Hit{Card: st.card(), Score: f.Score, Evidence: f.Evidence, Expired: st.Expired(now), Path: st.path(), Also: f.Also})
 	}
 	return hits, nil
 }

@@ -147,15 +147,19 @@ func TestSearchFilters(t *testing.T) {
 		{"nobody", Query{}, []string{"c-reviewed-tainted", "a-draft"}},
 		{"its own task", Query{Task: "t1"}, []string{"c-reviewed-tainted", "a-draft", "b-tainted"}},
 		{"reviewed only", Query{Task: "t1", ReviewedOnly: true}, []string{"c-reviewed-tainted"}},
-		{"one", Query{Task: "t1", K: 1}, []string{"c-reviewed-tainted"}},
+		{"one", Query{Task: "t1", K: 1}, []string{"c-reviewed-tainted", "a-draft", "b-tainted"}},
 	} {
 		tt.q.Text = "upload fails: connection reset by peer"
 		hits, err := s.Search(t.Context(), tt.q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := ids(hits); !reflect.DeepEqual(got, tt.want) {
-			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		var got []string
+		for _, h := range hits { // they say nearly the same and share a place
+			got = append(append(got, h.Card.ID), h.Also...)
+		}
+		if !reflect.DeepEqual(got, tt.want) || len(hits) != 1 {
+			t.Errorf("%s: got %v in %d places, want %v in one", tt.name, got, len(hits), tt.want)
 		}
 	}
 }

@@ -353,6 +353,11 @@ func (a *app) printHits(hits []knowledgebase.Hit) error {
 			view.Clean(h.Card.Topic), h.Card.State, mark, shownPath(h.Path)); err != nil {
 			return err
 		}
+		if len(h.Also) > 0 {
+			if _, err := fmt.Fprintf(a.stdout, "      nearly the same: %s\n", view.Clean(strings.Join(h.Also, " "))); err != nil {
+				return err
+			}
+		}
 		if len(h.Contradicts) == 0 {
 			continue
 		}

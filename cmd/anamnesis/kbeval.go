@@ -54,7 +54,7 @@ func (a *app) kbEvalCommand() *cobra.Command {
 
 func (a *app) printEval(res retrieval.EvalResult) error {
 	line := func(name string, m retrieval.EvalMeans) string {
-		return fmt.Sprintf("%-6s nDCG@10 %.4f  recall@10 %.4f  recall@5 as shown %.4f  %d queries\n", name, m.NDCG, m.Recall, m.Shown, m.Queries)
+		return fmt.Sprintf("%-6s nDCG@10 %.4f  recall@10 %.4f  recall@5 as shown %.4f  precision %.4f  %d queries\n", name, m.NDCG, m.Recall, m.Shown, m.Precision, m.Queries)
 	}
 	out := line("all", res.EvalMeans)
 	for _, lang := range slices.Sorted(maps.Keys(res.Languages)) {

@@ -43,11 +43,19 @@ type EvalMeans struct {
 	Recall float64 `json:"recall@10"`
 	// Shown is recall@5 of what [Index.Search] gives: a right document that it
 	// does not show for want of evidence is missed.
-	Shown   float64 `json:"recall@5"`
-	Queries int     `json:"queries"`
+	Shown float64 `json:"recall@5"`
+	// Precision is the share of right documents among all that are shown.
+	Precision float64 `json:"precision@5"`
+	Queries   int     `json:"queries"`
+
+	shown, right int
 }
 
-func (m *EvalMeans) add(ndcg, recall, shown float64) {
+func (m *EvalMeans) add(ndcg, recall, shown float64, ids []string, grades map[string]int) {
+	m.shown += len(ids)
+	for _, id := range ids {
+		m.right += min(grades[id], 1)
+	}
 	m.NDCG += ndcg
 	m.Recall += recall
 	m.Shown += shown
@@ -56,7 +64,7 @@ func (m *EvalMeans) add(ndcg, recall, shown float64) {
 
 func (m EvalMeans) mean() EvalMeans {
 	n := float64(max(1, m.Queries))
-	return EvalMeans{NDCG: m.NDCG / n, Recall: m.Recall / n, Shown: m.Shown / n, Queries: m.Queries}
+	return EvalMeans{NDCG: m.NDCG / n, Recall: m.Recall / n, Shown: m.Shown / n, Precision: float64(m.right) / float64(max(1, m.shown)), Queries: m.Queries}
 }
 
 // Eval measures the search on a labelled set in BEIR's layout: dataDir holds
@@ -133,10 +141,10 @@ func evalRanking(ctx context.Context, x *Index, set *Set, res *EvalResult) error
 		took = append(took, ms(time.Since(begin)))
 		ndcg, recall := Grade(foundIDs(found), grades)
 		shownRecall := recallAt(foundIDs(shown), grades, shownDepth)
-		all.add(ndcg, recall, shownRecall)
+		all.add(ndcg, recall, shownRecall, foundIDs(shown), grades)
 		if q.Lang != "" {
 			m := langs[q.Lang]
-			m.add(ndcg, recall, shownRecall)
+			m.add(ndcg, recall, shownRecall, foundIDs(shown), grades)
 			langs[q.Lang] = m
 		}
 	}

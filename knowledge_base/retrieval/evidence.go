@@ -25,12 +25,16 @@ const (
 	evidenceExponent   = 0.6
 	evidenceCrowd      = 0.06 // more is needed for each doubling of the store
 	evidenceCrowdFrom  = 64   // beyond this many cards
+	loneWord           = 0.75 // of the strength of one ordinary word and function words,
+	loneRest           = 0.15 // as which less than this many words count,
+	loneQuery          = 2    // in a query of more than so many
 	evidencePool       = 4    // candidates looked at for each hit wanted,
 	minPool            = 32   // at least so many
 )
 
 // leniency is what of the evidence's constants was fitted most closely to
-// testdata/cards; what that is worth on cards never seen, TestHeldOutHalves says.
+// testdata/cards and one half of testdata/lessons; what that is worth on cards
+// never seen, TestHeldOutHalves and the other half say.
 type leniency struct {
 	// A bigram that no document has is mostly the seam between two words, which
 	// says nothing, rather than a word that is missing: it counts this share.
@@ -38,28 +42,41 @@ type leniency struct {
 	// Once one document shows that the store knows of the matter, the others
 	// need this share of what it needed.
 	companion float64
+	// A word that any report of a failure has counts this share.
+	failureWord float64
+	// A report of a failure quotes it, so a card about it has more of its words
+	// than a card has of a question's: it needs this many times as much.
+	report float64
+	// What is shown has at least this share of the best score.
+	scoreShare float64
 }
 
-func defaultLeniency() leniency { return leniency{unknownBigram: 0.235, companion: 0.5} }
+func defaultLeniency() leniency {
+	return leniency{unknownBigram: 0.235, companion: 0.3, failureWord: 0.5, scoreShare: 0.5, report: 1.3}
+}
 
 // admit computes the evidence of the best candidates. Whether the query has an
 // answer here at all is decided by the strongest of them; if so, it keeps, in
-// order, at most q.K of at least a companion's share of that bar.
+// order, at most q.K of at least a companion's share of that bar and of half the
+// best score. What nearly repeats one of them shares its place.
 func (x *Index) admit(q Query, found []Found, s *scratch) []Found {
 	for i, f := range found {
 		s.place[x.slots[f.ID]] = int32(i) + 1
 	}
-	matched := make([]float64, len(found))
-	terms, _ := distinct(func(emit func(string)) { words(q.Text, emit) })
+	matched, heaviest := make([]float64, len(found)), make([]float64, len(found))
+	asked := weigh(q.Text, words)
 	var total float64
 	var find lookup
-	for _, t := range terms {
+	reports := false
+	for i, t := range asked.terms {
 		list := x.words.list(t, &find)
-		w := x.evidenceWeight(t, list.df)
+		w := x.evidenceWeight(t, list.df) * min(asked.weights[i], 1)
+		reports = reports || reportsFailure(t)
 		total += w
 		list.each(func(slot, _ int32) {
 			if i := s.place[slot]; i > 0 {
 				matched[i-1] += w
+				heaviest[i-1] = max(heaviest[i-1], w)
 			}
 		})
 	}
@@ -68,15 +85,32 @@ func (x *Index) admit(q Query, found []Found, s *scratch) []Found {
 		e := &found[i].Evidence
 		if total > 0 {
 			e.Matched = matched[i] / total
-			e.Strength = strength(matched[i], total, math.Log(evidenceBackground), x.words.docs)
+			unit := math.Log(evidenceBackground)
+			e.Strength = strength(matched[i], total, unit, x.words.docs)
+			if total > loneQuery*unit && heaviest[i] < unit && matched[i]-heaviest[i] < loneRest*unit {
+				e.Strength *= loneWord
+			}
 		}
 		strongest = max(strongest, e.Strength)
 	}
-	if strongest < q.MinEvidence {
+	if reports {
+		strongest /= x.lenient.report
+	}
+	switch {
+	case q.MinEvidence < 0:
+		return found[:min(q.K, len(found))]
+	case strongest < q.MinEvidence:
 		return nil
 	}
-	out := slices.DeleteFunc(found, func(f Found) bool { return f.Evidence.Strength < q.MinEvidence*x.lenient.companion })
-	return out[:min(q.K, len(out))]
+	best := 0.0
+	out := slices.DeleteFunc(found, func(f Found) bool {
+		if f.Evidence.Strength < q.MinEvidence*x.lenient.companion || f.Score < x.lenient.scoreShare*best {
+			return true
+		}
+		best = max(best, f.Score)
+		return false
+	})
+	return x.shareSlots(out, q.K)
 }
 
 // strength holds the matched weight against what a query of that weight
@@ -95,6 +129,8 @@ func (x *Index) evidenceWeight(term string, df int) float64 {
 	switch {
 	case isFunctionWord(term):
 		w *= functionWordWeight
+	case isFailureWord(term):
+		w *= x.lenient.failureWord
 	case isCJK(r):
 		w *= bigramWeight
 		if df == 0 {

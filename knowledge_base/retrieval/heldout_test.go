@@ -62,7 +62,7 @@ func gradedSettings(t *testing.T, set *Set) (out []graded) {
 	for _, unknown := range []float64{.15, .2, .235, .27, .32, .5, 1} {
 		for _, companion := range []float64{.4, .5, .6, .8, 1} {
 			for _, least := range []float64{.85, .9, .95, 1, 1.05, 1.1, 1.2} {
-				x.lenient = leniency{unknown, companion}
+				x.lenient.unknownBigram, x.lenient.companion = unknown, companion
 				out = append(out, gradeSetting(t, x, set, least))
 			}
 		}

@@ -56,6 +56,8 @@ type Found struct {
 	ID       string
 	Score    float64
 	Evidence Evidence
+	// Also are the documents that nearly repeat this one and share its place.
+	Also []string
 }
 
 // Search gives the documents that matter for the query, best first, ties by
@@ -123,19 +125,17 @@ func (x *Index) rank(ctx context.Context, q Query, s *scratch) (out []Found, err
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		near, err = x.vecs.search(ctx, q.Text, max(vectorDepth, 8*q.K))
+		near, err = x.vecs.search(ctx, signature(q.Text), max(vectorDepth, 8*q.K))
 	}()
-	wordTerms, wordCounts := distinct(func(emit func(string)) { words(q.Text, emit) })
-	gramTerms, gramCounts := distinct(func(emit func(uint64)) { grams(q.Text, emit) })
-	damp(wordCounts)
-	damp(gramCounts)
-	for i, t := range wordTerms {
+	asked := weigh(q.Text, words)
+	for i, t := range asked.terms {
 		if isFunctionWord(t) {
-			wordCounts[i] *= functionWordRank
+			asked.weights[i] *= functionWordRank
 		}
 	}
-	x.words.score(wordTerms, wordCounts, s.words)
-	x.grams.score(gramTerms, gramCounts, s.grams)
+	gramTerms := weigh(q.Text, grams)
+	x.words.score(asked.terms, asked.weights, s.words)
+	x.grams.score(gramTerms.terms, gramTerms.weights, s.grams)
 	<-done
 	for _, h := range near {
 		if slot, ok := x.slots[h.id]; ok {

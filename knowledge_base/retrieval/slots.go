@@ -1,0 +1,57 @@
+package retrieval
+
+// repeats is the share of the shorter text's words that another must have for the
+// two to share a place in an answer; no two of testdata/cards and
+// testdata/lessons, which are about different things, have it.
+const repeats = 0.75
+
+// shareSlots gives the first k of found, where what nearly repeats an earlier one
+// stands with it. What denies the other has a place of its own.
+func (x *Index) shareSlots(found []Found, k int) []Found {
+	var out []Found
+	var said []map[string]bool
+	for _, f := range found {
+		text := x.docs[x.slots[f.ID]].text()
+		own := contentWords(text)
+		with := -1
+		for i := range out {
+			if with < 0 && overlap(own, said[i]) >= repeats && !opposed(text, x.docs[x.slots[out[i].ID]].text()) {
+				with = i
+			}
+		}
+		switch {
+		case with >= 0:
+			out[with].Also = append(out[with].Also, f.ID)
+		case len(out) == k:
+			return out
+		default:
+			out, said = append(out, f), append(said, own)
+		}
+	}
+	return out
+}
+
+// contentWords has the words of a text but for function words.
+func contentWords(text string) map[string]bool {
+	out := make(map[string]bool)
+	words(text, func(w string) {
+		if !isFunctionWord(w) {
+			out[w] = true
+		}
+	})
+	return out
+}
+
+// overlap is the share of the smaller set's words that the other has.
+func overlap(a, b map[string]bool) float64 {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	both := 0
+	for w := range a {
+		if b[w] {
+			both++
+		}
+	}
+	return float64(both) / float64(max(len(a), 1))
+}
