@@ -137,8 +137,8 @@ func TestExternalEmbedderIsCachedAndMayFail(t *testing.T) {
 	if s.VectorError() != nil {
 		t.Errorf("vector error %v after a query's recovery", s.VectorError())
 	}
-	if files, _ := fs.Glob(os.DirFS(filepath.Join(dir, indexDir)), "vectors-*.bin"); len(files) != 1 {
-		t.Errorf("cache files: %v", files)
+	if files, _ := fs.Glob(os.DirFS(filepath.Join(dir, indexDir)), "vectors-*.bin"); len(files) != 2 {
+		t.Errorf("cache files, those of two models are kept: %v", files)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestChangedEmbedderBuildsBeside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := vectorFiles(t, dir); got == before || strings.Count(got, ".bin") != 1 {
+	if got := vectorFiles(t, dir); got == before || strings.Count(got, ".bin") != 2 {
 		t.Errorf("files %s, before %s", got, before)
 	}
 }
@@ -198,4 +198,133 @@ func vectorFiles(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	return strings.Join(files, " ")
+}
+
+// Who switches to another model and back sends no card again; a third model pushes
+// out the one used longest ago.
+func TestSwitchingBackSendsNothingAgain(t *testing.T) {
+	dir := t.TempDir()
+	models := map[string]*fakeEmbedder{}
+	use := func(name string) int {
+		if models[name] == nil {
+			models[name] = &fakeEmbedder{name: name, dims: 8}
+		}
+		e := models[name]
+		before := e.asked()
+		s, err := Open(dir, &Options{Embedder: e, Now: fixedNow, VectorWait: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if len(s.List()) == 0 {
+			for i := range 70 {
+				mustPut(t, s, newCard(fmt.Sprintf("k%d", i), "broken pipe", fmt.Sprintf("the uploader %d sees a broken pipe", i)))
+			}
+		}
+		if _, err := s.Search(t.Context(), Query{Text: "broken pipe"}); err != nil || s.VectorError() != nil {
+			t.Fatal(err, s.VectorError())
+		}
+		return e.asked() - before - 1 // without the query
+	}
+	for i, step := range []struct {
+		model string
+		sent  int
+	}{{"a", 70}, {"b", 70}, {"a", 0}, {"b", 0}, {"c", 70}, {"b", 0}} {
+		if got := use(step.model); got != step.sent {
+			t.Errorf("step %d, model %s: %d cards sent, want %d", i, step.model, got, step.sent)
+		}
+	}
+}
+
+// What a slow embedder has made when a command ends is kept, so that each command
+// brings it further; meanwhile the user is told what to wait with.
+func TestSlowEmbedderGetsThereByCommands(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir)
+	for i := range 20 {
+		mustPut(t, s, newCard(fmt.Sprintf("k%d", i), "broken pipe", fmt.Sprintf("the uploader %d sees a broken pipe", i)))
+	}
+	s.Close()
+	e := &oneBatch{}
+	for command := 1; ; command++ {
+		e.answered = make(chan struct{})
+		e.done = false
+		wait := time.Millisecond
+		if e.asked() == 20 {
+			wait = time.Minute // all are kept: nothing is asked any more
+		}
+		s, err := Open(dir, &Options{Embedder: e, Now: fixedNow, VectorWait: wait})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Search(t.Context(), Query{Text: "broken pipe in the uploader"}); err != nil {
+			t.Fatal(err)
+		}
+		why := s.VectorError()
+		if why == nil {
+			s.Close()
+			return
+		}
+		if !errors.Is(why, retrieval.ErrBuilding) || !strings.Contains(why.Error(), "kb rebuild") {
+			t.Fatalf("command %d: %v", command, why)
+		}
+		if command > 5 {
+			t.Fatalf("no vectors after %d commands", command)
+		}
+		<-e.answered
+		s.Close()
+	}
+}
+
+// oneBatch answers one request for cards and hangs at the next.
+type oneBatch struct {
+	fakeEmbedder
+	done     bool
+	answered chan struct{}
+}
+
+func (e *oneBatch) Fingerprint() string { return "onebatch" }
+
+func (e *oneBatch) EmbedCards(ctx context.Context, texts []string) ([][]float32, error) {
+	if e.done {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	e.dims, e.done = 8, true
+	defer close(e.answered)
+	return e.embed(texts)
+}
+
+// An endpoint that refuses and is tried again is reported as what it says, not as
+// vectors being made.
+func TestRefusalIsReportedWhileItIsTriedAgain(t *testing.T) {
+	e := &refusing{reported: make(chan struct{})}
+	s, err := Open(t.TempDir(), &Options{Embedder: e, Now: fixedNow, VectorWait: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	mustPut(t, s, newCard("k1", "broken pipe", "the uploader sees a broken pipe"))
+	for i := range 2 {
+		if _, err := s.Search(t.Context(), Query{Text: "broken pipe in the uploader"}); err != nil {
+			t.Fatal(err)
+		}
+		<-e.reported
+		if i == 1 && (s.VectorError() == nil || errors.Is(s.VectorError(), retrieval.ErrBuilding) || !strings.Contains(s.VectorError().Error(), "500")) {
+			t.Errorf("reported as %v", s.VectorError())
+		}
+	}
+}
+
+// refusing reports a refusal and waits for the next try, which never comes.
+type refusing struct {
+	fakeEmbedder
+	reported chan struct{}
+}
+
+func (e *refusing) EmbedCards(ctx context.Context, _ []string) ([][]float32, error) {
+	retrieval.Trouble(ctx, errors.New("500 Internal Server Error"))
+	close(e.reported)
+	<-ctx.Done()
+	return nil, ctx.Err()
 }

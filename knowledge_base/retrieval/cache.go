@@ -12,12 +12,20 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"anamnesis/knowledge_base/sealed"
 )
 
-// embedBatch is how many texts an embedder is given at once.
-const embedBatch = 64
+// embedBatch is how many texts an embedder is given at once at most. One that is
+// asked over a network begins with firstBatch; the number is doubled after an
+// answer within quickBatch and halved after a slower one, so that a command that
+// does not wait long has something to keep for the next.
+const (
+	embedBatch = 64
+	firstBatch = 8
+	quickBatch = time.Second / 2
+)
 
 // vectorCache keeps what is dear to compute in .index: vectors by content
 // hash, one file an embedder fingerprint, and the trained built-in model.
@@ -57,8 +65,14 @@ func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []document) 
 			missing = append(missing, i)
 		}
 	}
+	batch := embedBatch
+	_, own := e.(*lsa)
+	if !own && !transient {
+		batch = firstBatch
+	}
 	for len(missing) > 0 {
-		n := min(embedBatch, len(missing))
+		n := min(batch, len(missing))
+		begin := time.Now()
 		texts := make([]string, n)
 		for j, i := range missing[:n] {
 			texts[j] = docs[i].text()
@@ -84,8 +98,11 @@ func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []document) 
 			}
 		}
 		missing = missing[n:]
+		if batch = max(batch/2, 1); own || time.Since(begin) < quickBatch {
+			batch = min(batch*4, embedBatch)
+		}
 	}
-	if _, own := e.(*lsa); cached && c.unsaved > 0 && !own {
+	if cached && c.unsaved > 0 && !own {
 		c.save(e.Fingerprint())
 	}
 	return out, nil
@@ -125,7 +142,12 @@ func (c *vectorCache) share(text [sha256.Size]byte, v []float32) {
 	}
 }
 
+// vectorsPath is the file of a model's vectors. Those of the built-in one, which
+// learns anew now and then, do not push out another's.
 func (c *vectorCache) vectorsPath(fp string) string {
+	if strings.HasPrefix(fp, lsaVersion) {
+		return filepath.Join(c.dir, "own-"+fileSafe(fp)+".bin")
+	}
 	return filepath.Join(c.dir, "vectors-"+fileSafe(fp)+".bin")
 }
 
@@ -146,6 +168,8 @@ func (c *vectorCache) load(fp string) {
 	if !ok || r.Text() != fp {
 		return
 	}
+	now := time.Now()
+	_ = os.Chtimes(c.vectorsPath(fp), now, now) // the model used last is kept the longest
 	dims := r.Int()
 	for n := r.Int(); n > 0 && r.OK(); n-- {
 		var h [sha256.Size]byte
@@ -221,6 +245,10 @@ func (c *vectorCache) saveModel(m *lsa) {
 	c.write(c.modelPath(m.fingerprint), w)
 }
 
+// keptModels is of how many models of the user's the vectors are kept: who
+// switches back does not send every card again.
+const keptModels = 2
+
 // write replaces the file of that kind and removes its forerunners.
 func (c *vectorCache) write(path string, w *sealed.Writer) bool {
 	data, err := w.Seal()
@@ -231,6 +259,18 @@ func (c *vectorCache) write(path string, w *sealed.Writer) bool {
 	old, err := fs.Glob(os.DirFS(c.dir), kind+"-*.bin")
 	if err != nil {
 		return true
+	}
+	if kind == "vectors" {
+		if old = slices.DeleteFunc(old, func(name string) bool { return name == filepath.Base(path) }); len(old) > 0 {
+			used := func(name string) (at time.Time) {
+				if info, err := os.Stat(filepath.Join(c.dir, name)); err == nil {
+					at = info.ModTime()
+				}
+				return at
+			}
+			slices.SortFunc(old, func(a, b string) int { return used(b).Compare(used(a)) })
+			old = old[min(keptModels-1, len(old)):]
+		}
 	}
 	for _, name := range old {
 		if name != filepath.Base(path) {
@@ -245,7 +285,7 @@ func (c *vectorCache) write(path string, w *sealed.Writer) bool {
 func (c *vectorCache) clear() error {
 	c.unload()
 	var errs []error
-	for _, kind := range []string{"vectors", "model", "lexical"} {
+	for _, kind := range []string{"vectors", "own", "model", "lexical"} {
 		old, err := fs.Glob(os.DirFS(c.dir), kind+"-*.bin")
 		errs = append(errs, err)
 		for _, name := range old {

@@ -80,7 +80,7 @@ func (x *Index) admit(q Query, found []Found, s *scratch) []Found {
 			}
 		})
 	}
-	strongest := 0.0
+	strongest, vouched := 0.0, 0.0
 	for i := range found {
 		e := &found[i].Evidence
 		if total > 0 {
@@ -92,10 +92,13 @@ func (x *Index) admit(q Query, found []Found, s *scratch) []Found {
 			}
 		}
 		strongest = max(strongest, e.Strength)
+		by := x.vecs.vouches(e.Cosine, len(x.slots))
+		vouched, e.Strength = max(vouched, by), max(e.Strength, by)
 	}
 	if reports {
 		strongest /= x.lenient.report
 	}
+	strongest = max(strongest, vouched)
 	switch {
 	case q.MinEvidence < 0:
 		return found[:min(q.K, len(found))]

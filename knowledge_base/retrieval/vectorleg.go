@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,13 +21,27 @@ const (
 
 // ErrBuilding says that the vectors are still being made and that searches
 // answer without them meanwhile.
-var ErrBuilding = errors.New("vectors are being made; searching by words meanwhile")
+var ErrBuilding = errors.New("vectors are being made, what is made is kept; searching by words meanwhile ('anamnesis kb rebuild' waits for them)")
+
+// troubleKey is where a build keeps what its embedder reports.
+type troubleKey struct{}
+
+// Trouble reports a fault that an embedder is about to try again after: who waits
+// for the vectors is told that rather than that they are being made.
+func Trouble(ctx context.Context, err error) {
+	if at, ok := ctx.Value(troubleKey{}).(*atomic.Pointer[error]); ok {
+		at.Store(&err)
+	}
+}
 
 // vectorSet is the vectors of documents, by one embedder.
 type vectorSet struct {
 	embedder Embedder
 	coll     *collection
 	have     map[string]textMark // by id: the text embedded
+	// mean and spread are of the cosines of cards with one another, most of
+	// which have nothing to do with one another; no spread: too few cards.
+	mean, spread float64
 }
 
 // textMark tells a text from another one in its document: of its hash the
@@ -62,6 +77,7 @@ type build struct {
 	done    chan struct{}
 	set     vectorSet // after done
 	err     error     // after done
+	trouble atomic.Pointer[error]
 }
 
 func newVectorLeg(o *Options, cache *vectorCache) *vectorLeg {
@@ -123,6 +139,9 @@ func (l *vectorLeg) refreshExternal(ctx context.Context, live func() []document,
 	}
 	b := l.build
 	if err := b.await(ctx, limit); err != nil {
+		if why := b.trouble.Load(); why != nil && errors.Is(err, ErrBuilding) {
+			return fmt.Errorf("%w; it is being tried again", *why)
+		}
 		return err
 	}
 	l.build = nil
@@ -167,7 +186,8 @@ func (l *vectorLeg) begin(ctx context.Context, docs []document) {
 	go func() {
 		defer close(b.done)
 		defer cancel()
-		b.err = b.set.enter(ctx, l.cache, docs, docs)
+		b.err = b.set.enter(context.WithValue(ctx, troubleKey{}, &b.trouble), l.cache, docs, docs)
+		b.set.measure(ctx, docs)
 	}()
 }
 
@@ -264,6 +284,53 @@ func (l *vectorSet) enter(ctx context.Context, cache *vectorCache, docs, all []d
 	}
 	cache.keepOwn(ctx, l.embedder, l.coll, all)
 	return nil
+}
+
+// Background is measured on so many pairs of at least so many cards.
+const (
+	backgroundPairs = 4096
+	backgroundCards = 16
+)
+
+// measure notes how alike the embedder finds cards that have nothing to do with
+// one another: models differ by half the scale.
+func (l *vectorSet) measure(ctx context.Context, docs []document) {
+	if l.coll == nil || len(docs) < backgroundCards {
+		return
+	}
+	var sum, squares, n float64
+	for i := range backgroundPairs {
+		a := i % len(docs)
+		b := (a + 1 + i/len(docs)*7%(len(docs)-1)) % len(docs)
+		v, w := l.coll.vector(ctx, docs[a].ID), l.coll.vector(ctx, docs[b].ID)
+		if a == b || norm(v) == 0 || norm(w) == 0 {
+			continue
+		}
+		dot := 0.0
+		for k := range v {
+			dot += float64(v[k]) * float64(w[k])
+		}
+		dot /= norm(v) * norm(w)
+		sum, squares, n = sum+dot, squares+dot*dot, n+1
+	}
+	if n > 1 {
+		l.mean = sum / n
+		l.spread = math.Sqrt(max(squares/n-l.mean*l.mean, 0))
+	}
+}
+
+// vouches gives the strength of a cosine of the user's embedder, 1 where it is as
+// high as the best of so many unrelated cards would be once in twenty queries
+// (of a normal distribution), less in proportion; 0 where nothing can be said.
+func (l *vectorLeg) vouches(cosine float64, docs int) float64 {
+	if l.external == nil || l.spread == 0 || cosine <= l.mean {
+		return 0
+	}
+	floor := l.mean + l.spread*math.Sqrt(2*math.Log(20*float64(docs)))
+	if floor >= 1 {
+		return 0 // its cosines tell nothing apart
+	}
+	return (cosine - l.mean) / (floor - l.mean)
 }
 
 // search gives the nearest documents; none while there are no vectors.

@@ -12,6 +12,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -112,6 +114,7 @@ func (e *Embedder) EmbedCards(ctx context.Context, texts []string) ([][]float32,
 		if err == nil || n == tries || !errors.As(err, &f) || !f.passing {
 			return vecs, err
 		}
+		retrieval.Trouble(ctx, err)
 		wait := time.Duration(rand.Int64N(int64(time.Second) << n))
 		if err := e.pause(ctx, min(max(f.after, wait), maxPause)); err != nil {
 			return nil, err
@@ -250,9 +253,14 @@ func refusal(status string, data []byte) string {
 	return status + ": " + said
 }
 
+var nullNumber = regexp.MustCompile(`[\[,]\s*null\s*[,\]]|"embedding"\s*:\s*null`)
+
 // vectors reads a reply to n texts.
 func vectors(data []byte, n int) ([][]float32, error) {
 	var r reply
+	if nullNumber.Match(data) { // which would be read as 0
+		return nil, errors.New("reply has null in an embedding")
+	}
 	if err := json.Unmarshal(data, &r); err != nil {
 		return nil, fmt.Errorf("reply is not what an embedding endpoint gives: %w", err)
 	}
@@ -272,6 +280,9 @@ func vectors(data []byte, n int) ([][]float32, error) {
 	for i, v := range out {
 		if len(v) == 0 || len(v) != len(out[0]) {
 			return nil, fmt.Errorf("embedding %d has %d dimensions, the first %d", i, len(v), len(out[0]))
+		}
+		if !slices.ContainsFunc(v, func(f float32) bool { return f != 0 }) {
+			return nil, fmt.Errorf("embedding %d is all zeros; is that an embedding model?", i)
 		}
 	}
 	return out, nil

@@ -211,3 +211,19 @@ func TestLoad(t *testing.T) {
 		}
 	}
 }
+
+// A vector without a number in it is refused, and not kept as one that says
+// nothing of its text.
+func TestNullVectorsAreRefused(t *testing.T) {
+	for _, data := range []string{
+		`{"embeddings":[[0,0,0]]}`, `{"embeddings":[[0.1,null,0.2]]}`, `{"embeddings":[[null,1]]}`, `{"embeddings":[null]}`, `{"embeddings":null}`,
+		`{"data":[{"index":0,"embedding":[0.5, null]}]}`, `{"data":[{"index":0,"embedding":null}]}`, `{"embeddings":[[0,-0.0]]}`,
+	} {
+		if got, err := vectors([]byte(data), 1); err == nil {
+			t.Errorf("%s gives %v", data, got)
+		}
+	}
+	if _, err := vectors([]byte(`{"embeddings":[[0,1]],"error":null,"usage":{"x":null}}`), 1); err != nil {
+		t.Error(err)
+	}
+}
