@@ -32,7 +32,7 @@ func (a *app) kbCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	chooseKB(cmd, &dir)
-	cmd.AddCommand(a.kbAddCommand(&dir), a.kbSearchCommand(&dir), a.kbListCommand(&dir),
+	cmd.AddCommand(a.kbAddCommand(&dir), a.kbNewCommand(&dir), a.kbSearchCommand(&dir), a.kbListCommand(&dir),
 		a.kbShowCommand(&dir), a.kbEditCommand(&dir), a.kbReviewCommand(&dir), a.kbHistoryCommand(&dir), a.kbStatsCommand(&dir), a.kbRebuildCommand(&dir), a.kbEvalCommand())
 	cmd.AddCommand(a.kbDecideCommands(&dir)...)
 	cmd.AddCommand(a.kbImportCommand(&dir), a.kbExportCommand(&dir), a.kbSyncCommand(&dir), a.kbRedactCommand(&dir))

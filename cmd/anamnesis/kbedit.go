@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
@@ -63,6 +65,46 @@ a card is refused with its line and kept; so is one over a card that somebody ch
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().StringVar(&file, "file", "", "take the text from this file; - is standard input")
 	return cmd
+}
+
+// cardTemplate is what 'kb new' opens.
+const cardTemplate = `---
+type: knowledge_card
+topic: TOPIC
+source_task: by hand
+---
+- **Issue**: what goes wrong: the error verbatim and the command
+- **Solution**: what made it right
+- **Constraint**: where it holds, versions, what was tried and did not help
+`
+
+func (a *app) kbNewCommand(dir *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "new [TOPIC]",
+		Short: "Write a card in $EDITOR, from a template",
+		Long:  "Open a template in $VISUAL or $EDITOR and add what it becomes as a draft. A template left as it is adds nothing.",
+		Args:  usageArgs(cobra.ArbitraryArgs),
+		RunE: a.withKB(dir, true, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
+			topic := cmp.Or(card.OneLine(strings.Join(args, " ")), "the trouble and its place, in words somebody would search by")
+			template := strings.Replace(cardTemplate, "TOPIC", strconv.Quote(topic), 1)
+			d, text, err := a.edit(cmd.Context(), "new.md", []byte(template))
+			if err != nil {
+				return usageError("kb new: %w", err)
+			}
+			if string(text) == template {
+				d.drop()
+				_, err := fmt.Fprintln(a.stdout, "the template was left as it is: nothing added")
+				return err
+			}
+			added, err := a.kbAddFile(cmd.Context(), store, d.path)
+			if err != nil {
+				return fmt.Errorf("%w; your text is kept: 'anamnesis kb add %s' once it is right", err, d.path)
+			}
+			d.drop()
+			a.warnHistory(store)
+			return a.printAdded(added, false)
+		}),
+	}
 }
 
 // draftFile is what a person wrote in an editor. It is kept until it is

@@ -31,8 +31,8 @@ func (a *app) kbImportCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import PATH…",
 		Short: "Make drafts of notes (CLAUDE.md, AGENTS.md), folders of markdown, or other people's cards",
-		Long: `Make drafts of what is written down already: each section of a markdown file becomes a card, each list item or paragraph a
-bullet of it; files that are cards come as they are. All of it waits for your review: no task is shown an imported
+		Long: `Make drafts of what is written down already: each list item or paragraph of a markdown file becomes a card, named by its
+headings and what it says first; files that are cards come as they are. All of it waits for your review: no task is shown an imported
 card before. Importing again adds only what is new.`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: a.withKB(dir, true, func(cmd *cobra.Command, paths []string, store *knowledgebase.Store) error {

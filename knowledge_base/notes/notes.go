@@ -138,9 +138,9 @@ func foreign(c *card.Card, path string) *card.Card {
 	return c
 }
 
-// Split makes a card of each section of a markdown text: its heading, behind
-// those above it, is the topic, each list item or paragraph a bullet. Text
-// before the first heading goes under the file's name.
+// Split makes a card of each list item and paragraph of a markdown text, named by
+// the headings above it and what it says first. Text before the first heading
+// goes under the file's name.
 func Split(path string, src []byte, now time.Time) []*card.Card {
 	s := splitter{path: path, now: now, headings: []string{strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))}}
 	for l := range strings.Lines(strings.ReplaceAll(string(src), "\r\n", "\n")) {
@@ -217,32 +217,64 @@ func (s *splitter) endBullet() {
 	s.bullet = nil
 }
 
-// endSection makes cards of what was gathered; a long section becomes several.
+// maxNameRunes is how much of a lesson's first line stands in its card's topic.
+const maxNameRunes = 80
+
+// endSection makes a card of each lesson gathered: what it says first, behind
+// the headings above it, is its topic, and what it forbids is a constraint.
 func (s *splitter) endSection() {
 	s.endBullet()
 	s.fence = ""
 	var names []string
-	for _, h := range s.headings {
+	for _, h := range s.headings[min(1, len(s.headings)-1):] {
 		if h = card.OneLine(h); h != "" {
 			names = append(names, h)
 		}
 	}
-	topic := strings.Join(names, ": ")
-	if r := []rune(topic); len(r) > card.MaxTopicRunes {
-		topic = string(r[:card.MaxTopicRunes-1]) + "…"
-	}
 	if s.seen == nil {
 		s.seen = make(map[string]int)
 	}
-	for len(s.bullets) > 0 {
-		n := min(len(s.bullets), card.MaxBullets)
+	for _, text := range s.bullets {
+		topic := clip(strings.Join(append(names[:len(names):len(names)], name(text)), ": "), card.MaxTopicRunes)
 		s.seen[topic]++
-		s.cards = append(s.cards, &card.Card{
+		c := &card.Card{
 			Topic: topic, SourceTask: "import", ID: card.NewID("import", s.path, topic, fmt.Sprint(s.seen[topic])), State: card.Draft, Created: s.now.UTC().Truncate(time.Second),
 			Provenance: card.Provenance{Model: "import of " + card.OneLine(filepath.Base(s.path)), Tainted: true}, Tags: []string{"imported"},
-			Solution: s.bullets[:n:n],
-		})
-		s.bullets = s.bullets[n:]
+		}
+		if forbids(text) {
+			c.Constraint = []string{text}
+		} else {
+			c.Solution = []string{text}
+		}
+		s.cards = append(s.cards, c)
 	}
 	s.bullets = nil
+}
+
+// name is what a lesson is called: its first sentence or line, without marks.
+func name(text string) string {
+	first, _, _ := strings.Cut(text, "\n")
+	for _, end := range []string{". ", "; ", "。"} {
+		first, _, _ = strings.Cut(first, end)
+	}
+	first = strings.Trim(strings.NewReplacer("`", "", "**", "").Replace(card.OneLine(first)), " .:。")
+	return clip(first, maxNameRunes)
+}
+
+func clip(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}
+
+// forbids reports whether a lesson begins by saying what is not to be done.
+func forbids(text string) bool {
+	text = strings.ToLower(strings.TrimLeft(text, "*_ "))
+	for _, no := range []string{"never ", "do not ", "don't ", "don’t ", "avoid ", "不要", "禁止", "切勿", "避免"} {
+		if strings.HasPrefix(text, no) {
+			return true
+		}
+	}
+	return false
 }

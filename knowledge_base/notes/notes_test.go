@@ -15,23 +15,22 @@ import (
 
 func day() time.Time { return time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC) }
 
-const agents = "Be brief.\n\n# Rules\n\n## Testing\n\n- run `make test`\n  before you commit\n- a fixture:\n\n  ```sh\n# not a heading\n  ```\n\nA paragraph\nof two lines.\n\n### Slow ones\n* skip them\n\n## Empty\n\n# Rules\n## Testing\nSaid twice.\n"
+const agents = "Be brief.\n\n# Rules\n\n## Testing\n\n- run `make test`\n  before you commit\n- a fixture:\n\n  ```sh\n# not a heading\n  ```\n\nA paragraph\nof two lines.\n\n### Slow ones\n* never skip them\n\n## Empty\n\n# Rules\n## Testing\nSaid twice.\n"
 
 func TestSplit(t *testing.T) {
-	type part struct {
-		topic    string
-		solution []string
-	}
+	type part struct{ topic, solution, constraint string }
 	want := []part{
-		{"AGENTS", []string{"Be brief."}},
-		{"AGENTS: Rules: Testing", []string{"run `make test`\nbefore you commit", "a fixture:\n\n```sh\n# not a heading\n```", "A paragraph\nof two lines."}},
-		{"AGENTS: Rules: Testing: Slow ones", []string{"skip them"}},
-		{"AGENTS: Rules: Testing", []string{"Said twice."}},
+		{"AGENTS: Be brief", "Be brief.", ""},
+		{"Rules: Testing: run make test", "run `make test`\nbefore you commit", ""},
+		{"Rules: Testing: a fixture", "a fixture:\n\n```sh\n# not a heading\n```", ""},
+		{"Rules: Testing: A paragraph", "A paragraph\nof two lines.", ""},
+		{"Rules: Testing: Slow ones: never skip them", "", "never skip them"},
+		{"Rules: Testing: Said twice", "Said twice.", ""},
 	}
 	var got []part
 	ids := make(map[string]bool)
 	for _, c := range Split("/x/AGENTS.md", []byte(agents), day()) {
-		got = append(got, part{c.Topic, c.Solution})
+		got = append(got, part{c.Topic, strings.Join(c.Solution, "|"), strings.Join(c.Constraint, "|")})
 		if err := c.Validate(); err != nil || !c.Provenance.Tainted || c.State != card.Draft || ids[c.ID] {
 			t.Errorf("%q: %v, %+v", c.Topic, err, c)
 		}
@@ -117,7 +116,7 @@ func FuzzSplit(f *testing.F) {
 	f.Add([]byte("```\n# x\n- a\n\n\n  b\n"))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		for _, c := range Split("/x/y.md", []byte(strings.ToValidUTF8(string(src), "?")), day()) {
-			if len(c.Solution) == 0 || c.Topic == "" {
+			if len(c.Solution)+len(c.Constraint) != 1 || c.Topic == "" {
 				t.Fatalf("%+v", c)
 			}
 		}
