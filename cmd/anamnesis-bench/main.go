@@ -62,14 +62,13 @@ func replayCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if answers != "" {
-				f, err := os.Create(answers)
-				if err != nil {
-					return err
+				f, failed := os.Create(answers)
+				if failed != nil {
+					return failed
 				}
-				defer f.Close()
-				enc := json.NewEncoder(f)
-				o.Answer = func(a replay.Answer) { err = errors.Join(err, enc.Encode(a)) }
 				defer func() { err = errors.Join(err, f.Close()) }()
+				enc := json.NewEncoder(f)
+				o.Answer = func(a replay.Answer) error { return enc.Encode(a) }
 			}
 			r, err := replay.Run(cmd.Context(), o)
 			if err != nil {

@@ -34,7 +34,7 @@ type Options struct {
 	Data    string   // the directory of the recorded runs
 	Sources []string // default: all
 	Half    string   // "choose", "report", or both if empty
-	Answer  func(Answer)
+	Answer  func(Answer) error
 }
 
 // Answer is what the memory showed for one asked failure.
@@ -77,7 +77,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			p.run(r)
+			if err := p.run(r); err != nil {
+				return nil, err
+			}
 		}
 		if sr := p.report(); sr.Asked > 0 {
 			report.Sources = append(report.Sources, sr)
@@ -92,7 +94,7 @@ type play struct {
 	judge  *Judge
 	count  func(string) int
 	half   string
-	answer func(Answer)
+	answer func(Answer) error
 	memory *repair.Memory
 	cards  map[string]repair.Card // that the memory answered with, by question
 	arms   []*arm
@@ -178,7 +180,7 @@ func (p *play) foresee(r *recorded) (out []string) {
 }
 
 // run asks a run's failures and learns from it afterwards.
-func (p *play) run(r *recorded) {
+func (p *play) run(r *recorded) error {
 	asked := p.asked[r.ID]
 	for _, a := range p.arms {
 		var early []string
@@ -200,7 +202,9 @@ func (p *play) run(r *recorded) {
 					v.rests, v.sure = c.From.Repo, c.Confidence
 				}
 				if p.answer != nil {
-					p.answer(Answer{p.name, q.ID, shown, v.Hit3})
+					if err := p.answer(Answer{p.name, q.ID, shown, v.Hit3}); err != nil {
+						return err
+					}
 				}
 			}
 			p.rows[a.name] = append(p.rows[a.name], v)
@@ -220,6 +224,7 @@ func (p *play) run(r *recorded) {
 		}
 	}
 	p.seen.learn(p.byRun[r.ID])
+	return nil
 }
 
 // counts reports whether a question belongs to the half that is reported.

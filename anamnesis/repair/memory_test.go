@@ -1,0 +1,50 @@
+package repair
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func bytesOverFour(s string) int { return len(s) / 4 }
+
+// A run of repo in which pytest is missing and another program runs the tests.
+func missingPytest(repo, runner string, n int) Run {
+	file := fmt.Sprintf("ledger/tests/test_%c.py", 'a'+n)
+	return Run{ID: fmt.Sprint(repo, n), Repo: repo, Calls: []Call{
+		call("python -m pytest "+file, "/usr/bin/python: No module named pytest", 1),
+		call(runner+" "+file, "1 passed", 0),
+	}}
+}
+
+func TestRecall(t *testing.T) {
+	asked := call("pytest ledger/tests/test_z.py", "/usr/bin/python: No module named pytest", 1)
+	tests := []struct {
+		name  string
+		learn []Run
+		asked Call
+		want  string // in the card; empty: no card
+	}{
+		{"nothing known", nil, asked, ""},
+		{"seen once in the repository", []Run{missingPytest("shop", "bin/test", 0)}, asked, "bin/test ledger/tests/test_a.py"},
+		{"held several times", []Run{missingPytest("shop", "bin/test", 0), missingPytest("shop", "bin/test", 1), missingPytest("shop", "bin/test", 2)},
+			asked, "would have repaired 3 of 3"},
+		{"a program of another repository", []Run{missingPytest("bank", "bin/test", 0)}, asked, ""},
+		{"another failure", []Run{missingPytest("shop", "bin/test", 0)}, call("make", "ld: undefined reference to kahan_sum", 2), ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := NewMemory()
+			for _, r := range tt.learn {
+				m.Learn(r)
+			}
+			c, ok := m.Recall("shop", tt.asked, 200, bytesOverFour)
+			if ok != (tt.want != "") || ok && !strings.Contains(c.String(), tt.want) {
+				t.Errorf("got %v %q, want %q", ok, c, tt.want)
+			}
+			if ok && bytesOverFour(c.String()) > 200 {
+				t.Errorf("%d tokens", bytesOverFour(c.String()))
+			}
+		})
+	}
+}
