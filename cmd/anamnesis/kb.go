@@ -198,13 +198,8 @@ func (a *app) kbAddCommand(dir *string) *cobra.Command {
 			"A card without an id gets one made from its text, so adding a file twice adds one card.",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: a.withKB(dir, true, func(cmd *cobra.Command, files []string, store *knowledgebase.Store) error {
-			var failed []error
-			for _, file := range files {
-				added, err := a.kbAddFile(cmd.Context(), store, file)
-				if err != nil {
-					failed = append(failed, err)
-					continue
-				}
+			all, failed := a.kbAddFiles(cmd.Context(), store, files)
+			for _, added := range all {
 				if err := a.printAdded(added, asJSON); err != nil {
 					return err
 				}
@@ -223,27 +218,63 @@ func (a *app) kbAddCommand(dir *string) *cobra.Command {
 	return cmd
 }
 
-func (a *app) kbAddFile(ctx context.Context, store *knowledgebase.Store, file string) (kbAdded, error) {
-	src, err := a.readCardFile(file)
-	if err != nil {
-		return kbAdded{}, usageError("kb add: %w", err)
+// kbAddFiles adds the cards of files, all in one commit where nothing is in the
+// way of any; otherwise each by itself, and what fails is told.
+func (a *app) kbAddFiles(ctx context.Context, store *knowledgebase.Store, files []string) (added []kbAdded, failed []error) {
+	var cards []*card.Card
+	var from []string
+	seen, together, size := make(map[string]bool), true, 0
+	for _, file := range files {
+		c, err := a.parseCardFile(file)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		together = together && !seen[c.ID] && !seen[c.Hash()]
+		seen[c.ID], seen[c.Hash()] = true, true
+		size += len(c.Markdown())
+		cards, from = append(cards, c), append(from, file)
 	}
-	c, err := card.Parse(src)
-	if err == nil && c.ID == "" {
-		c.ID = card.NewID("file", c.Hash())
-	}
-	added := kbAdded{File: file}
-	if err == nil {
-		var stored []knowledgebase.Stored
-		if stored, err = store.Apply(ctx, knowledgebase.Change{By: knowledgebase.Person, Cards: []*card.Card{c}}); err == nil {
-			added.ID, added.Path, added.Created, added.Rediscovered = stored[0].ID, stored[0].Path, stored[0].Created, stored[0].Rediscovered
+	if together && size <= knowledgebase.MaxChangeBytes && len(cards) > 0 {
+		if stored, err := store.Apply(ctx, knowledgebase.Change{By: knowledgebase.Person, Cards: cards}); err == nil {
+			for i, st := range stored {
+				added = append(added, kbAdded{st.ID, st.Path, st.Created, st.Rediscovered, from[i]})
+			}
+			return added, failed
 		}
 	}
-	var fault *card.Error
-	if errors.As(err, &fault) {
-		return kbAdded{}, usageError("kb add: %s", kbFault(file, fault))
+	for i := range cards {
+		stored, err := store.Apply(ctx, knowledgebase.Change{By: knowledgebase.Person, Cards: cards[i : i+1]})
+		var fault *card.Error
+		switch {
+		case errors.As(err, &fault):
+			failed = append(failed, usageError("kb add: %s", kbFault(from[i], fault)))
+		case err != nil:
+			failed = append(failed, kbError(err))
+		default:
+			added = append(added, kbAdded{stored[0].ID, stored[0].Path, stored[0].Created, stored[0].Rediscovered, from[i]})
+		}
 	}
-	return added, kbError(err)
+	return added, failed
+}
+
+// parseCardFile reads a card; one without an id gets one made from its text.
+func (a *app) parseCardFile(file string) (*card.Card, error) {
+	src, err := a.readCardFile(file)
+	if err != nil {
+		return nil, usageError("kb add: %w", err)
+	}
+	c, err := card.Parse(src)
+	var fault *card.Error
+	switch {
+	case errors.As(err, &fault):
+		return nil, usageError("kb add: %s", kbFault(file, fault))
+	case err != nil:
+		return nil, err
+	case c.ID == "":
+		c.ID = card.NewID("file", c.Hash())
+	}
+	return c, nil
 }
 
 // readCardFile reads at most one byte more than a card may have, so that a

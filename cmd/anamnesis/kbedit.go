@@ -96,13 +96,13 @@ func (a *app) kbNewCommand(dir *string) *cobra.Command {
 				_, err := fmt.Fprintln(a.stdout, "the template was left as it is: nothing added")
 				return err
 			}
-			added, err := a.kbAddFile(cmd.Context(), store, d.path)
-			if err != nil {
-				return fmt.Errorf("%w; your text is kept: 'anamnesis kb add %s' once it is right", err, d.path)
+			added, failed := a.kbAddFiles(cmd.Context(), store, []string{d.path})
+			if len(failed) > 0 {
+				return fmt.Errorf("%w; your text is kept: 'anamnesis kb add %s' once it is right", failed[0], d.path)
 			}
 			d.drop()
 			a.warnHistory(store)
-			return a.printAdded(added, false)
+			return a.printAdded(added[0], false)
 		}),
 	}
 }
