@@ -72,7 +72,7 @@ func (s *State) apply(o op.Op) error {
 	case *op.CardsRecalled:
 		s.Recalled = true
 		s.Totals.CardsRecalled += len(b.Cards)
-		if b.Why != "asked" {
+		if !b.InResult() {
 			s.RecallWhy = ""
 		}
 	case *op.ModelAsked:

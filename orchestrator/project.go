@@ -91,7 +91,7 @@ func (p *projection) apply(o op.Op) {
 	case *op.UserSaid:
 		p.user(o, entryPlain, b.Text, o.Tok)
 	case *op.CardsRecalled:
-		if b.Why != "asked" { // asked: the tool's own result shows it
+		if !b.InResult() {
 			p.user(o, entryPlain, b.Text, o.Tok)
 		}
 	case *op.NoticeGiven:
@@ -396,7 +396,7 @@ func projectedText(b op.Body) string {
 	case *op.UserSaid:
 		return b.Text
 	case *op.CardsRecalled:
-		if b.Why == "asked" {
+		if b.InResult() {
 			return ""
 		}
 		return b.Text

@@ -430,6 +430,10 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 	if res.Todos != nil {
 		bodies = append(bodies, res.Todos)
 	}
+	if lesson, shown := t.lessonOn(ctx, c, &res); shown != nil {
+		res.Text += "\n" + lesson
+		bodies = append(bodies, shown)
+	}
 	return t.post(ctx, append(bodies, &op.ToolReturned{
 		Call: c.ID, Name: c.Name, Text: res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout, Stderr: res.Stderr,
 		Cut: res.Cut, Kept: res.Kept, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Display: res.Display, Parts: res.Parts, Repeats: repeats, Millis: took.Milliseconds(),

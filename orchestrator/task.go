@@ -61,6 +61,9 @@ type Options struct {
 	// Ask puts a question to the person; false: no answer. nil: nobody is there.
 	Ask      func(ctx context.Context, question string) (string, bool)
 	Approval string // overrides the task's mode in this process
+	// NoLessons leaves the results of failed commands as they are; else a card about
+	// the same error is named there.
+	NoLessons bool
 	// Rules are the person's and the project's standing answers, beside those the
 	// task was opened with.
 	Rules []guard.Rule
@@ -132,6 +135,7 @@ type Task struct {
 	world      *worldstate.World
 	recovery   *worldstate.Recovery // what became of an interrupted restore; nil: there was none
 	cards      *knowledgebase.Store
+	lessons    sync.Map             // ids of the cards that were shown on a failed result
 	layers     knowledgebase.Layers // what is searched: the project's own cards, if it has any, and cards
 	found      uint64               // the last operation when this process took the task over
 	rootMu     sync.Mutex           // guards root

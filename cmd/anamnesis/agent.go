@@ -285,8 +285,9 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 	}
 	m.retries.set(p.Retry)
 	o := orchestrator.Options{
-		Embedder: embedder,
-		Model:    m.model, Reflect: m.reflect, Tools: tools, Approval: approval, Program: "anamnesis " + version,
+		NoLessons: f.noLessons,
+		Embedder:  embedder,
+		Model:     m.model, Reflect: m.reflect, Tools: tools, Approval: approval, Program: "anamnesis " + version,
 		Sandbox:     guard.Confinement(f.sandbox),
 		Limits:      orchestrator.Limits{Steps: f.maxSteps, Tokens: f.maxTokens, USD: f.maxCost, EarlierUSD: f.earlierCost, Time: f.maxTime},
 		Secrets:     a.taskSecrets(f.dir, f.redact),

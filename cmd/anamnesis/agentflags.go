@@ -32,6 +32,7 @@ type agentFlags struct {
 	redact                                []string
 	tools                                 []string // see op.TaskOpened
 	toolsWait                             time.Duration
+	noLessons                             bool
 	sandbox                               string
 	allow, ask, deny                      []string // rules
 	writable                              []string
@@ -54,6 +55,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.output, "output-format", "text", "text, or stream-json: one JSON object a line")
 	fl.StringArrayVar(&f.secrets, "allow-secrets", nil, "pattern of secret files the agent may read, such as .env.test (repeatable)")
 	fl.StringArrayVar(&f.redact, "redact", nil, "environment variable whose value is kept out of everything recorded, shown or sent (repeatable)")
+	fl.BoolVar(&f.noLessons, "no-lessons", false, "do not name a card about the same error on a failed command's result")
 	fl.DurationVar(&f.toolsWait, "tools-wait", mcp.DefaultFirstWait, "how long the first step waits for MCP servers that are still starting")
 	fl.BoolVarP(&f.print, "print", "p", false, "print the answer only, no progress")
 }
