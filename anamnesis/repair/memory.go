@@ -39,7 +39,7 @@ const (
 // signature is what failures are compared by.
 type signature struct {
 	exact, loose string
-	words        map[string]bool
+	words        []string
 }
 
 var (
@@ -49,16 +49,13 @@ var (
 )
 
 func newSignature(f failure.Failure) signature {
-	s := signature{exact: f.Signature, words: map[string]bool{}}
+	s := signature{exact: f.Signature, words: Words(f.Signature)}
 	rest, head := f.Signature, ""
 	if m := exception.FindStringSubmatch(rest); m != nil {
 		head, rest = m[1], rest[len(m[0]):]
 	}
 	rest = identifier.ReplaceAllString(quoted.ReplaceAllString(rest, "Q"), "ID")
 	s.loose = head + " " + strings.ToLower(strings.Join(first(strings.Fields(rest), 9), " "))
-	for _, w := range Words(f.Signature) {
-		s.words[w] = true
-	}
 	return s
 }
 
@@ -122,7 +119,7 @@ func (m *Memory) Learn(r Run) {
 		for _, w := range p.words {
 			m.words[w]++
 		}
-		for w := range p.sig.words {
+		for _, w := range p.sig.words {
 			m.sigWords[w]++
 		}
 	}
@@ -168,16 +165,16 @@ func (m *Memory) matches(repo, family string, s signature) []match {
 }
 
 // shared is the weighted share of words that two signatures have in common.
-func (m *Memory) shared(a, b map[string]bool) float64 {
+func (m *Memory) shared(a, b []string) float64 {
 	var both, all float64
-	for w := range a {
+	for _, w := range a {
 		all += m.weight(m.sigWords, w)
-		if b[w] {
+		if slices.Contains(b, w) {
 			both += m.weight(m.sigWords, w)
 		}
 	}
-	for w := range b {
-		if !a[w] {
+	for _, w := range b {
+		if !slices.Contains(a, w) {
 			all += m.weight(m.sigWords, w)
 		}
 	}
