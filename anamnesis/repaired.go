@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -112,6 +113,10 @@ func writtenBy(rec *record) []repair.Change {
 	return append(out, change)
 }
 
+// heading matches lines of a file that say little of a change: comments, imports,
+// brackets alone.
+var heading = regexp.MustCompile(`^\s*(//|#|/?\*|--|package\b|import\b|from\s+\S+\s+import\b|use\b|"[^"]*"[,;]?\s*$|[\W_]*$)`)
+
 // repairDraft words a pair: what failed, what put it right, and what limits that.
 func repairDraft(p repair.Pair, failed, fixed *record) cardDraft {
 	line := clipMarked(Squash(p.Failure.Line), MaxErrorRunes)
@@ -128,7 +133,12 @@ func repairDraft(p repair.Pair, failed, fixed *record) cardDraft {
 	for _, c := range p.Changes {
 		var lines []string
 		for _, l := range c.Added {
-			lines = append(lines, strings.TrimRight(l, " \t"))
+			if !heading.MatchString(l) {
+				lines = append(lines, strings.TrimSpace(l))
+			}
+		}
+		if len(lines) == 0 {
+			lines = c.Added
 		}
 		if n := len(lines) - maxRepairLines; n > 0 {
 			lines = append(lines[:maxRepairLines], fmt.Sprintf("… %d more lines", n))
