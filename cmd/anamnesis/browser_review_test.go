@@ -75,7 +75,7 @@ func TestBrowserSearch(t *testing.T) {
 		t.Fatalf("demo: %v\n%s", err, out)
 	}
 	home := filepath.Join(dir, "home")
-	files, err := filepath.Glob(filepath.Join(home, "knowledge_base", "20*", "*.md"))
+	files, err := filepath.Glob(filepath.Join(home, "knowledge_base", "20*", "adding-up-*.md"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("the demo wrote the cards %v (%v)", files, err)
 	}
