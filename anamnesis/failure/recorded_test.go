@@ -38,6 +38,9 @@ func recordings(t *testing.T) []recorded {
 	t.Helper()
 	dir := cmp.Or(os.Getenv("ANAMNESIS_BENCH_DATA"), filepath.Join("..", "..", "..", "shared", "data"))
 	if _, err := os.Stat(filepath.Join(dir, "runs")); err != nil {
+		if os.Getenv("ANAMNESIS_CI") != "" {
+			t.Fatalf("CI must have the recorded runs: %v", err)
+		}
 		t.Skipf("SKIPPED: no recorded runs (%v); set ANAMNESIS_BENCH_DATA to the folder that holds runs/ and transcripts/", err)
 	}
 	outputs := make(map[string]map[int]Output)
