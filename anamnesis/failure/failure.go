@@ -146,7 +146,7 @@ func (p *page) telling() Failure {
 	return f
 }
 
-// match gives the rule that holds for a line, nil where none does.
+// match returns the rule that holds for a line, nil where none does.
 func match(p *page, i int) *rule {
 	l := p.lines[i]
 	for k := range rules {

@@ -51,7 +51,7 @@ func asks(program string) bool {
 // wrappers stand before the program that a command is about.
 var wrappers = []string{"sudo", "env", "time", "nice", "nohup", "xargs", "!", "if", "then", "while", "do"}
 
-// programs gives the programs that a shell command names, by base name, as far
+// programs returns the programs that a shell command names, by base name, as far
 // as that shows without a shell: what stands in quotes is not split.
 func programs(command string) []string {
 	var out []string

@@ -48,7 +48,7 @@ func saysError(line string) bool {
 	return false
 }
 
-// lowerEnd gives a word in lower case; of one longer than any that is looked
+// lowerEnd returns a word in lower case; of one longer than any that is looked
 // for, its end, which is still longer.
 func lowerEnd(word string) string {
 	return strings.ToLower(word[max(0, len(word)-maxErrorWordBytes-1):])

@@ -26,6 +26,7 @@ func main() {
 
 // run runs one command line and returns the exit code: 2 for wrong usage.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	started := false // the arguments were in order
 	root := &cobra.Command{
 		Use:           "anamnesis-bench",
 		Short:         "Measure the program on recorded data",
@@ -33,6 +34,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		PersistentPreRun: func(*cobra.Command, []string) { started = true },
 	}
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -44,7 +47,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	fmt.Fprintf(stderr, "anamnesis-bench: %v\n", err)
-	if errors.Is(err, replay.ErrUsage) {
+	if !started || errors.Is(err, replay.ErrUsage) {
 		return 2
 	}
 	return 1
@@ -61,6 +64,9 @@ func replayCommand() *cobra.Command {
 			"runs only; afterwards its run is learned from. An answer is right when it suggests what later made the call succeed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.Data == "" {
+				return fmt.Errorf("%w: no --data; name the directory of the recorded runs", replay.ErrUsage)
+			}
 			if answers != "" {
 				f, failed := os.Create(answers)
 				if failed != nil {
@@ -86,6 +92,5 @@ func replayCommand() *cobra.Command {
 	f.StringVar(&o.Half, "half", "", "choose or report (default both)")
 	f.StringVar(&answers, "answers", "", "write what the memory showed to this file, as score.py reads it")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
-	_ = cmd.MarkFlagRequired("data")
 	return cmd
 }

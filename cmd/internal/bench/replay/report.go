@@ -219,5 +219,5 @@ func (s *SourceReport) writeText(w io.Writer) error {
 	return err
 }
 
-// String gives the interval in percent.
+// String returns the interval in percent.
 func (i Interval) String() string { return fmt.Sprintf("%.1f to %.1f", 100*i.Low, 100*i.High) }
