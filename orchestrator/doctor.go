@@ -139,8 +139,10 @@ func (x *examination) openWorld(ctx context.Context) (*worldstate.World, []world
 	if x.opened == nil {
 		return nil, nil, nil
 	}
-	if _, err := os.Stat(filepath.Join(x.opened.Store, "HEAD")); err != nil {
+	if _, err := os.Stat(filepath.Join(x.opened.Store, "HEAD")); errors.Is(err, os.ErrNotExist) {
 		return nil, nil, nil // opening it would make one
+	} else if err != nil {
+		return nil, nil, fmt.Errorf("examine %s: %w", x.id, err)
 	}
 	gone, err := dirGone(x.id, x.opened.Dir)
 	if err != nil {

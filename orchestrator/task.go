@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"anamnesis/anamnesis"
@@ -519,8 +520,10 @@ func openStream(h Home, id string, o *opstream.Options) (*opstream.Reader, error
 	if err := CheckTaskID(id); err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(filepath.Join(h.Task(id), "ops")); err != nil {
+	if _, err := os.Stat(filepath.Join(h.Task(id), "ops")); errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, h.noTask(id)
+	} else if err != nil {
+		return nil, fmt.Errorf("open task %s: %w", id, err)
 	}
 	return opstream.OpenReader(h.Task(id), o)
 }

@@ -188,6 +188,24 @@ func TestForbiddenHome(t *testing.T) {
 	}
 	refusedHome(t, map[string]string{"ANAMNESIS_HOME": closed + "/below", "HOME": dir}, "the program's folder "+closed+"/below: "+closed+": no permission")
 	plainlyRefused(t, map[string]string{"ANAMNESIS_HOME": closed, "HOME": dir})
+
+	env := map[string]string{"ANAMNESIS_HOME": filepath.Join(dir, "home"), "HOME": dir, "PATH": os.Getenv("PATH")}
+	if code, _, stderr := inHome(t, env, "run", "--model", "script:words.yaml", "--dir", "w", "--task", "one", "--approval", "auto", "Go."); code != exitDone {
+		t.Fatalf("run: exit %d\n%s", code, stderr)
+	}
+	for folder, args := range map[string][]string{"tasks": {"show", "one"}, "worlds": {"doctor", "one"}} {
+		path := filepath.Join(env["ANAMNESIS_HOME"], folder)
+		if err := os.Chmod(path, 0); err != nil {
+			t.Fatal(err)
+		}
+		code, _, stderr := inHome(t, env, args...)
+		if line := regexp.MustCompile(`^anamnesis: .* one: stat ` + path + `/.*: permission denied; set ANAMNESIS_HOME to a folder that you may read and write\n$`); code != exitUsage || !line.MatchString(stderr) {
+			t.Errorf("%q without access to %s: exit %d\n%s", args, folder, code, stderr)
+		}
+		if err := os.Chmod(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // plainlyRefused runs every verb with a home that may be read only: what writes is
