@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -178,6 +179,14 @@ func newRowWorld(t *testing.T) *rowWorld {
 	top := t.TempDir()
 	w := &rowWorld{T: t, top: top, dir: filepath.Join(top, "world"), store: filepath.Join(top, "store")}
 	w.must(os.Mkdir(w.dir, 0o755))
+	t.Cleanup(func() { // an ordinary user removes nothing from a read-only directory
+		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			if d != nil && d.IsDir() {
+				_ = os.Chmod(path, 0o700)
+			}
+			return nil
+		})
+	})
 	return w
 }
 
