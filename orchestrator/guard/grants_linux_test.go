@@ -124,6 +124,7 @@ func TestForProjectReadOnly(t *testing.T) {
 // A granted Unix socket is reached; another in the home and the machine's
 // services are not.
 func TestForProjectSocket(t *testing.T) {
+	needs(t, newBox(t, SandboxOptions{}).parts.Namespaces, "user namespaces")
 	var own, other *outsider
 	b := projectBox(t, nil, func(b box) Grants {
 		// A socket's path is short; the box's may not be.
@@ -135,7 +136,6 @@ func TestForProjectSocket(t *testing.T) {
 		own, other = listenOutside(t, "unix", dir+"/own"), listenOutside(t, "unix", dir+"/other")
 		return Grants{Sockets: []string{dir + "/own"}}
 	})
-	needs(t, b.parts.Namespaces, "user namespaces")
 	b.o.Hidden = append(b.o.Hidden, filepath.Dir(own.address))
 	connect := func(address string) string {
 		return `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0) && connect(S,sockaddr_un("` + address + `")) or die "$!"'`

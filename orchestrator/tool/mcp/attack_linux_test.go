@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -256,7 +257,11 @@ func TestAttackElsewhere(t *testing.T) {
 		cmd := exec.Command("/proc/self/exe", "-test.run=^TestAttack$", "-test.v")
 		cmd.Dir, cmd.SysProcAttr = "/", attr
 		cmd.Env = append(os.Environ(), env...)
-		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestAttack") {
+		out, err := cmd.CombinedOutput()
+		if errors.Is(err, syscall.EPERM) && attr.Cloneflags != 0 && os.Getenv("ANAMNESIS_CI") == "" {
+			t.Skip("SKIPPED: this user may make no user namespaces: TestAttack itself ran without them")
+		}
+		if err != nil || !strings.Contains(string(out), "--- PASS: TestAttack") {
 			t.Errorf("%v\n%s", err, out)
 		}
 	}
