@@ -33,6 +33,9 @@ var walls = []struct {
 	{"anamnesis/anamnesis/failure", "anamnesis/", "the room of failures knows texts only, no operations and no cards"},
 	{"anamnesis/orchestrator/tool", "anamnesis/orchestrator", "tools see the task through an interface of their own"},
 	{"anamnesis/orchestrator/guard", "anamnesis/orchestrator", "guard stands below the tools"},
+	{"anamnesis/orchestrator/redact", "anamnesis/orchestrator", "redaction knows nothing of tasks"},
+	{"anamnesis/orchestrator/redact", "anamnesis/opstream", "redaction knows texts only, no streams"},
+	{"anamnesis/orchestrator/redact", "anamnesis/opstream/op", "redaction knows texts only, no operations"},
 	{"anamnesis/orchestrator/agent", "anamnesis/orchestrator", "specs know nothing of tasks"},
 	{"anamnesis/orchestrator/model", "anamnesis/orchestrator", "models know nothing of tasks"},
 }
@@ -41,7 +44,7 @@ var walls = []struct {
 // each room.
 var doors = map[string][]string{
 	"github.com/sashabaranov/go-openai":               {"orchestrator/model/openai"},
-	"github.com/go-git/go-git/v5":                     {"worldstate", "knowledge_base/history"},
+	"github.com/go-git/go-git/v5":                     {"worldstate", "knowledge_base/history", "cmd/internal/bench/world"},
 	"github.com/philippgille/chromem-go":              {"knowledge_base/retrieval"},
 	"github.com/modelcontextprotocol/go-sdk":          {"orchestrator/tool/mcp"},
 	"codeberg.org/readeck/go-readability/v2":          {"orchestrator/tool/web"},

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"anamnesis/opstream/redact"
 )
 
 func benchBody() []byte { return []byte(`{"text":"` + strings.Repeat("x", 1013) + `"}`) }
@@ -67,31 +65,22 @@ func benchAppend(b *testing.B, l *Log, body []byte) {
 }
 
 // BenchmarkAppend appends 1 KiB bodies durably: the bare write and fdatasync,
-// one caller, one caller with redaction, and 64 callers, in turns of a few
+// one caller and 64 callers, in turns of a few
 // milliseconds, so that the ratios hold on a disk of any mood; the figures are
 // medians of the turns. Rates:
 //
 //	append/bare     bar 0.85
-//	redacted/bare   bar 0.7
 //	64/1            of 64 callers by that of one; bar 15
 func BenchmarkAppend(b *testing.B) {
 	const each, callers = 16, 64
 	dir := b.TempDir()
 	bare := newBareFile(b, dir)
 	l := benchLog(b, filepath.Join(dir, "log"), nil)
-	r := redact.New([]byte(strings.Repeat("k", redact.KeyBytes)), nil)
 	body, line := benchBody(), make([]byte, benchLineBytes)
-	const bareLane, oneLane, redactLane = 0, 1, 2
+	const bareLane, oneLane = 0, 1
 	lanes := [...]func(){
 		bareLane: func() { bare.append(b, line) },
 		oneLane:  func() { benchAppend(b, l, body) },
-		redactLane: func() {
-			clean, _, err := r.JSON(body, nil)
-			if err != nil {
-				b.Fatal(err)
-			}
-			benchAppend(b, l, clean)
-		},
 	}
 	var spent [len(lanes)][]time.Duration
 	var many []time.Duration
@@ -122,7 +111,6 @@ func BenchmarkAppend(b *testing.B) {
 	b.ReportMetric(bareTurn/each, "bare-µs")
 	b.ReportMetric(oneTurn/each, "append-µs")
 	b.ReportMetric(bareTurn/oneTurn, "append/bare")
-	b.ReportMetric(bareTurn/median(spent[redactLane]), "redacted/bare")
 	b.ReportMetric(callers*oneTurn/median(many), "64/1")
 }
 

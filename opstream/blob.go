@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
-	"anamnesis/opstream/internal/jsontext"
+	"anamnesis/opstream/jsontext"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/opstream/internal/jsontext"
+	"anamnesis/opstream/jsontext"
 )
 
 const (

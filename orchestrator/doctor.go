@@ -13,7 +13,7 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
-	"anamnesis/opstream/redact"
+	"anamnesis/orchestrator/redact"
 	"anamnesis/worldstate"
 )
 

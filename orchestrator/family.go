@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"anamnesis/opstream/redact"
+	"anamnesis/orchestrator/redact"
 )
 
 // family is what a task and its subagents have in common in this process: one

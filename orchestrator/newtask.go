@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 
 	"anamnesis/opstream/op"
-	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/redact"
 )
 
 // New is what a new task is made of.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"anamnesis/opstream/redact"
+	"anamnesis/orchestrator/redact"
 )
 
 // Scrubber redacts the operations that another program has recorded in a

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 
 	"anamnesis/opstream/op"
-	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/tool"
 )
 

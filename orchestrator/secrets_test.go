@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
-	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/redact"
 )
 
 func TestVault(t *testing.T) {

@@ -17,10 +17,10 @@ import (
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
-	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/worldstate"
 )

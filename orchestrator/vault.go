@@ -13,7 +13,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"anamnesis/opstream/redact"
+	"anamnesis/orchestrator/redact"
 )
 
 // vault is the one file of a task that holds secrets: what each marker stands

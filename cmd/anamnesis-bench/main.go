@@ -1,5 +1,6 @@
-// Command anamnesis-bench measures the program on data that is not in this
-// repository.
+//go:build unix
+
+// Command anamnesis-bench measures the program.
 //
 // This package holds flags and wiring only.
 package main
@@ -15,21 +16,30 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/bench/loops"
+	"anamnesis/cmd/internal/bench/memory"
 	"anamnesis/cmd/internal/bench/replay"
+	"anamnesis/cmd/internal/bench/world"
+	"anamnesis/orchestrator/guard"
 )
 
 func main() {
+	guard.SuperviseMain() // returns at once, unless this process is a command's supervisor
+	memory.CommandMain()  // or runs a command of the simulated projects
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
+
+// errUsage is wrapped by errors in the command line.
+var errUsage = errors.New("usage")
 
 // run runs one command line and returns the exit code: 2 for wrong usage.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	started := false // the arguments were in order
 	root := &cobra.Command{
 		Use:           "anamnesis-bench",
-		Short:         "Measure the program on recorded data",
+		Short:         "Measure the program",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
@@ -41,56 +51,54 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(replayCommand())
+	root.AddCommand(loopsCommand(), memoryCommand(), replayCommand(), worldCommand())
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}
 	fmt.Fprintf(stderr, "anamnesis-bench: %v\n", err)
-	if !started || errors.Is(err, replay.ErrUsage) {
+	if !started {
 		return 2
+	}
+	for _, usage := range []error{errUsage, loops.ErrUsage, memory.ErrUsage, replay.ErrUsage, world.ErrUsage} {
+		if errors.Is(err, usage) {
+			return 2
+		}
 	}
 	return 1
 }
 
-func replayCommand() *cobra.Command {
-	var o replay.Options
+// report is the result of a measurement.
+type report interface{ WriteText(io.Writer) error }
+
+// measures makes cmd print the report that run returns, as text or with --json.
+func measures(cmd *cobra.Command, run func(ctx context.Context, args []string) (report, error)) *cobra.Command {
 	var asJSON bool
-	var answers string
-	cmd := &cobra.Command{
-		Use:   "replay",
-		Short: "Replay recorded runs: what was learned answers later failures",
-		Long: "Replays recorded runs in their order in time. Each recorded failure asks what was learned from earlier\n" +
-			"runs only; afterwards its run is learned from. An answer is right when it suggests what later made the call succeed.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.Data == "" {
-				return fmt.Errorf("%w: no --data; name the directory of the recorded runs", replay.ErrUsage)
-			}
-			if answers != "" {
-				f, failed := os.Create(answers)
-				if failed != nil {
-					return failed
-				}
-				defer func() { err = errors.Join(err, f.Close()) }()
-				enc := json.NewEncoder(f)
-				o.Answer = func(a replay.Answer) error { return enc.Encode(a) }
-			}
-			r, err := replay.Run(cmd.Context(), o)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(r)
-			}
-			return r.WriteText(cmd.OutOrStdout())
-		},
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r, err := run(cmd.Context(), args)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(r)
+		}
+		return r.WriteText(cmd.OutOrStdout())
 	}
-	f := cmd.Flags()
-	f.StringVar(&o.Data, "data", "", "the directory of the recorded runs; only read")
-	f.StringSliceVar(&o.Sources, "source", nil, "only these sources")
-	f.StringVar(&o.Half, "half", "", "choose or report (default both)")
-	f.StringVar(&answers, "answers", "", "write what the memory showed to this file, as score.py reads it")
-	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
+}
+
+// logTo returns a function that writes lines of progress to cmd's stderr.
+func logTo(cmd *cobra.Command) func(string) {
+	return func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), "anamnesis-bench: "+line) }
+}
+
+func loopsCommand() *cobra.Command {
+	return measures(&cobra.Command{
+		Use:   "loops PATH…",
+		Short: "Compare the loop detector with the rules of other agents",
+		Long: "Compares the loop detector with the loop rules of five other agents on recorded runs: folders of tasks, and the\n" +
+			"files that 'anamnesis loops' reads. Prints the first call at which each rule fires; 0 means never.",
+		Args: cobra.MinimumNArgs(1),
+	}, func(_ context.Context, args []string) (report, error) { return loops.Run(args) })
 }

@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model/openai"
+	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/tool/builtin"
 	"anamnesis/orchestrator/tool/mcp"
 )

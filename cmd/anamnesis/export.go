@@ -17,9 +17,9 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
-	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/redact"
 )
 
 func (a *app) opsExportCommand() *cobra.Command {

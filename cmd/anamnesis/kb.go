@@ -17,7 +17,7 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/knowledge_base/retrieval/remote"
-	"anamnesis/opstream/redact"
+	"anamnesis/orchestrator/redact"
 
 	"github.com/spf13/cobra"
 )

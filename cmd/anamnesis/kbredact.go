@@ -11,7 +11,7 @@ import (
 
 	"anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/history"
-	"anamnesis/opstream/redact"
+	"anamnesis/orchestrator/redact"
 
 	"github.com/spf13/cobra"
 )

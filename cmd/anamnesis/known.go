@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"anamnesis/knowledge_base/retrieval/remote"
-	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/tool/mcp"
 )
 

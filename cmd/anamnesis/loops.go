@@ -24,18 +24,14 @@ type loopRow struct {
 	Run      string         `json:"run"`
 	Calls    int            `json:"calls"`
 	Findings []loop.Finding `json:"findings"`
-	// Others are the first calls at which other agents' rules are met; 0: never.
-	Others map[string]int `json:"others"`
-	Seqs   []uint64       `json:"ops,omitempty"` // operations of the first finding's calls, for tasks of ours
+	Seqs     []uint64       `json:"ops,omitempty"` // operations of the first finding's calls, for our own tasks
 }
 
 // loopReport is what `loops --json` prints.
 type loopReport struct {
-	Runs    []loopRow      `json:"runs"`
-	NoCalls []string       `json:"no_calls"` // arguments of which no call could be read; not among the runs
-	Flagged int            `json:"flagged"`
-	Others  map[string]int `json:"others"` // runs each other rule flags
-	Later   int            `json:"later"`  // runs that another rule flags before ours
+	Runs    []loopRow `json:"runs"`
+	NoCalls []string  `json:"no_calls"` // arguments of which no call could be read; not among the runs
+	Flagged int       `json:"flagged"`
 }
 
 func (a *app) loopsCommand() *cobra.Command {
@@ -44,8 +40,7 @@ func (a *app) loopsCommand() *cobra.Command {
 		Use:   "loops FILE…",
 		Short: "Find agents going round in recorded runs",
 		Long: "Run the loop detector over recorded runs: tasks of ours by name or by the path of their folder, or files of chat messages\n" +
-			"as OpenAI, Anthropic, Gemini or Ollama have them, or OpenHands' events and its evaluations' output (JSON or lines of JSON, gzipped or not).\n" +
-			"Other agents' rules are applied beside it.",
+			"as OpenAI, Anthropic, Gemini or Ollama have them, or OpenHands' events and its evaluations' output (JSON or lines of JSON, gzipped or not).",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			h, err := a.home()
@@ -63,8 +58,12 @@ func (a *app) loopsCommand() *cobra.Command {
 					continue
 				}
 				report.Runs = append(report.Runs, rows...)
+				for _, row := range rows {
+					if len(row.Findings) > 0 {
+						report.Flagged++
+					}
+				}
 			}
-			report.count()
 			for _, arg := range report.NoCalls {
 				fmt.Fprintln(a.stderr, view.Clean(fmt.Sprintf("anamnesis: %s: no tool call could be read; not counted", arg)))
 			}
@@ -138,34 +137,11 @@ func readRecording(path string) ([]loopRow, error) {
 }
 
 func loopsOf(file, run string, calls []loop.Recorded) loopRow {
-	row := loopRow{File: file, Run: run, Calls: len(calls), Findings: loop.Detect(calls), Others: make(map[string]int)}
+	row := loopRow{File: file, Run: run, Calls: len(calls), Findings: loop.Detect(calls)}
 	if row.Findings == nil {
 		row.Findings = []loop.Finding{}
 	}
-	for _, o := range loop.Others() {
-		row.Others[o.Name] = o.At(calls)
-	}
 	return row
-}
-
-// count sums a report up.
-func (r *loopReport) count() {
-	r.Others = make(map[string]int)
-	for _, row := range r.Runs {
-		if len(row.Findings) > 0 {
-			r.Flagged++
-		}
-		later := false
-		for name, at := range row.Others {
-			if at > 0 {
-				r.Others[name]++
-				later = later || len(row.Findings) == 0 || row.Findings[0].At > at
-			}
-		}
-		if later {
-			r.Later++
-		}
-	}
 }
 
 func (a *app) printLoops(r loopReport, all bool) {
@@ -190,20 +166,8 @@ func (a *app) printLoops(r loopReport, all bool) {
 		if len(row.Seqs) > 0 {
 			say("  the first loop's calls are ops %s", intsText(row.Seqs))
 		}
-		var others []string
-		for _, o := range loop.Others() {
-			if at := row.Others[o.Name]; at > 0 {
-				others = append(others, fmt.Sprintf("%s %d", o.Name, at))
-			}
-		}
-		if len(others) > 0 {
-			say("  other rules fire at call: %s", strings.Join(others, ", "))
-		}
 	}
-	say("%d of %d runs flagged; another rule was earlier in %d", r.Flagged, len(r.Runs), r.Later)
-	for _, o := range loop.Others() {
-		say("  %-10s %4d runs  (%s)", o.Name, r.Others[o.Name], o.Rule)
-	}
+	say("%d of %d runs flagged", r.Flagged, len(r.Runs))
 }
 
 func intsText[T int | uint64](in []T) string {

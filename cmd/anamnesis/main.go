@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"anamnesis/orchestrator/guard"
-	"anamnesis/orchestrator/memorybench"
 )
 
 // app is what every verb gets: the process's surroundings, so that no verb
@@ -38,8 +37,7 @@ type app struct {
 }
 
 func main() {
-	guard.SuperviseMain()     // returns at once, unless this process is a command's supervisor
-	memorybench.CommandMain() // or plays a command of bench memory
+	guard.SuperviseMain() // returns at once, unless this process is a command's supervisor
 	os.Exit(newApp().main(os.Args[1:]))
 }
 
@@ -90,7 +88,6 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(a.kbCommand(), a.dreamCommand(), a.verdictCommand(), a.serveCommand())
 	root.AddCommand(a.worldCommand())
 	root.AddCommand(a.mcpCommand(), a.toolsCommand(), a.agentCommand())
-	root.AddCommand(a.benchCommand())
 	root.AddCommand(a.doctorCommand(), a.rulesCommand())
 	return root
 }

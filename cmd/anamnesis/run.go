@@ -15,10 +15,10 @@ import (
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
-	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/redact"
 )
 
 // maxRequestBytes bounds a request read from standard input.

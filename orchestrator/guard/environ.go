@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/opstream/redact"
+	"anamnesis/orchestrator/redact"
 )
 
 // The names that are kept from commands beside those whose values are redacted

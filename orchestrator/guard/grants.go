@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/opstream/redact"
+	"anamnesis/orchestrator/redact"
 )
 
 // Grants are what a user lets a program of a project have beyond the sandbox

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
 // trace reads a run: a letter a call, each with the same arguments and result
@@ -30,38 +28,30 @@ func trace(text string) []Recorded {
 	return out
 }
 
-func first(calls []Recorded) int {
-	if f := Detect(calls); len(f) > 0 {
-		return f[0].At
-	}
-	return 0
-}
-
-// TestDetect holds synthetic traces of every rule, ours and the others'.
+// TestDetect runs synthetic traces of every rule.
 func TestDetect(t *testing.T) {
 	tests := []struct {
 		trace string
-		rule  string // ours, the first to fire; empty: none
+		rule  string // the first to fire; empty: none
 		at    int
-		other map[string]int // where others fire, those that do
 	}{
 		{trace: "abcdefgh"},
 		{trace: "aa"},
-		{trace: "aaa", rule: RuleStreak, at: 3, other: map[string]int{"cline": 3, "kimi-code": 3}},
-		{trace: "a*a*a", rule: RuleStreak, at: 3, other: map[string]int{"cline": 3, "kimi-code": 3}},
-		{trace: "xa!a!a!", rule: RuleStreak, at: 4, other: map[string]int{"cline": 4, "kimi-code": 4, "openhands": 4}},
-		{trace: "aaaa", rule: RuleStreak, at: 3, other: map[string]int{"cline": 3, "kimi-code": 3, "openhands": 4}},
-		{trace: "1a2a3a4a5a", rule: RuleStreak, at: 3, other: map[string]int{"cline": 3, "kimi-code": 3, "gemini-cli": 5}},
-		{trace: "aaaaa", rule: RuleStreak, at: 3, other: map[string]int{"cline": 3, "kimi-code": 3, "openhands": 4, "gemini-cli": 5, "crush": 5}},
+		{trace: "aaa", rule: RuleStreak, at: 3},
+		{trace: "a*a*a", rule: RuleStreak, at: 3},
+		{trace: "xa!a!a!", rule: RuleStreak, at: 4},
+		{trace: "aaaa", rule: RuleStreak, at: 3},
+		{trace: "1a2a3a4a5a", rule: RuleStreak, at: 3},
+		{trace: "aaaaa", rule: RuleStreak, at: 3},
 		{trace: "abacadae", rule: RuleRepeat, at: 5},
 		{trace: "a!*ba!ca!", rule: ""},
 		{trace: "a!ba!ca!", rule: RuleRepeat, at: 5},
-		{trace: "a*b*a*b*a*b", rule: RuleCycle, at: 6, other: map[string]int{"openhands": 6}},
-		{trace: "ababab", rule: RuleRepeat, at: 5, other: map[string]int{"openhands": 6}},
+		{trace: "a*b*a*b*a*b", rule: RuleCycle, at: 6},
+		{trace: "ababab", rule: RuleRepeat, at: 5},
 		{trace: "a*bc*a*bc*a*bc", rule: RuleCycle, at: 9},
-		{trace: strings.Repeat("1a*2b*", 5), rule: RuleCycle, at: 6, other: map[string]int{"openhands": 6, "gemini-cli": 10, "crush": 9}},
-		{trace: strings.Repeat("a*bcde*", 5), rule: RuleCycle, at: 15, other: map[string]int{"gemini-cli": 25}},
-		{trace: "a*ba*ca*da*ea", rule: RuleStale, at: 9, other: map[string]int{"crush": 9}},
+		{trace: strings.Repeat("1a*2b*", 5), rule: RuleCycle, at: 6},
+		{trace: strings.Repeat("a*bcde*", 5), rule: RuleCycle, at: 15},
+		{trace: "a*ba*ca*da*ea", rule: RuleStale, at: 9},
 		{trace: "1a*b2a*c3a*d4a*e5a"},
 	}
 	for _, tt := range tests {
@@ -70,27 +60,7 @@ func TestDetect(t *testing.T) {
 		if tt.rule == "" && len(found) > 0 || tt.rule != "" && (len(found) == 0 || found[0].Rule != tt.rule || found[0].At != tt.at) {
 			t.Errorf("%s: %+v, want %s at %d", tt.trace, found, tt.rule, tt.at)
 		}
-		for _, o := range Others() {
-			if got := o.At(calls); got != tt.other[o.Name] {
-				t.Errorf("%s: %s fires at %d, want %d", tt.trace, o.Name, got, tt.other[o.Name])
-			}
-		}
 	}
-}
-
-// TestAtLeastAsSharp: in any run, no other rule fires before ours.
-func TestAtLeastAsSharp(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		parts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "a!", "b!", "1a", "2a", "1b", "d*", "a*", "e", "ab", "abc", "ab*c"}), 0, 40).Draw(rt, "parts")
-		text := strings.Join(parts, "")
-		calls := trace(text)
-		ours := first(calls)
-		for _, o := range Others() {
-			if theirs := o.At(calls); theirs != 0 && (ours == 0 || ours > theirs) {
-				rt.Fatalf("%s: %s fires at %d, ours at %d", text, o.Name, theirs, ours)
-			}
-		}
-	})
 }
 
 // TestFindingsNameTheirCalls: what a finding says can be looked up.
@@ -129,19 +99,6 @@ func TestJumps(t *testing.T) {
 		}
 		if name == "four" && (len(found) == 0 || found[0].Text != "4 jumps back to step 0 (ops 10, 30, 40, 60)") {
 			t.Errorf("four: %+v does not name the step and the jumps' operations", found)
-		}
-	}
-}
-
-// TestOthersInALongRun: calls that differ go round for nobody, however many.
-func TestOthersInALongRun(t *testing.T) {
-	calls := make([]Recorded, 60_000)
-	for i := range calls {
-		calls[i] = Recorded{Tool: "read", Args: fmt.Sprintf(`{"line":%d}`, i)}
-	}
-	for _, o := range Others() {
-		if at := o.At(calls); at != 0 {
-			t.Errorf("%s fires at %d", o.Name, at)
 		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"io"
 
-	"anamnesis/opstream/redact"
+	"anamnesis/orchestrator/redact"
 )
 
 // maxSecretsFound bounds the secrets of one call that are told apart. Those

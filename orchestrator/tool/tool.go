@@ -13,8 +13,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"anamnesis/opstream/op"
-	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/redact"
 )
 
 // Spec describes a tool to the model and to the approval rules.

@@ -13,7 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"anamnesis/opstream/op"
-	"anamnesis/opstream/redact"
+	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/tool"
 )
 

@@ -3,7 +3,7 @@
 package mcp
 
 import (
-	"anamnesis/opstream/redact"
+	"anamnesis/orchestrator/redact"
 )
 
 // Secrets gives what a server is reached with and nobody else is to see: the

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"anamnesis/opstream/redact"
+	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/tool/search"
 )
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/tool"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"anamnesis/opstream/redact"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/tool"
 )
 

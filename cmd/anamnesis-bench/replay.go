@@ -1,0 +1,47 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"anamnesis/cmd/internal/bench/replay"
+)
+
+func replayCommand() *cobra.Command {
+	var o replay.Options
+	var answers string
+	cmd := &cobra.Command{
+		Use:   "replay",
+		Short: "Replay recorded runs: what was learned answers later failures",
+		Long: "Replays recorded runs in their order in time. Each recorded failure asks what was learned from earlier\n" +
+			"runs only; afterwards its run is learned from. An answer is right when it suggests what later made the call succeed.",
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Data, "data", "", "the directory of the recorded runs; only read")
+	f.StringSliceVar(&o.Sources, "source", nil, "only these sources")
+	f.StringVar(&o.Half, "half", "", "choose or report (default both)")
+	f.StringVar(&answers, "answers", "", "write what the memory showed to this file, as score.py reads it")
+	return measures(cmd, func(ctx context.Context, _ []string) (_ report, err error) {
+		if o.Data == "" {
+			return nil, fmt.Errorf("%w: no --data; name the directory of the recorded runs", errUsage)
+		}
+		if answers != "" {
+			f, failed := os.Create(answers)
+			if failed != nil {
+				return nil, failed
+			}
+			defer func() { err = errors.Join(err, f.Close()) }()
+			enc := json.NewEncoder(f)
+			o.Answer = func(a replay.Answer) error { return enc.Encode(a) }
+		}
+		return replay.Run(ctx, o)
+	})
+}

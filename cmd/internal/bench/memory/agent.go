@@ -1,0 +1,433 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"anamnesis/anamnesis"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+)
+
+// agent is the simulated model. It acts on nothing but the messages it is sent,
+// seen through its arm's view.
+type agent struct {
+	p   *Params
+	arm *Arm
+	pz  *puzzle // for its words and for judging; the agent does not decide by it
+	src source
+	g   *grammar
+	w   *writer
+
+	mu     sync.Mutex
+	parsed map[said]*reading
+	sent   []model.Message // of the request before
+	turn   int
+	m      Metrics
+}
+
+// reading is what a message says, apart from where it stands.
+type reading struct {
+	tokens int
+	facts  []fact
+	mark   string // of its last step mark
+	next   string // its last "next:" line
+	state  string
+	try    []string
+	// The ends of its last jump.
+	jumpFrom, jumpTo string
+}
+
+// said identifies what a message says.
+type said struct {
+	role       model.Role
+	text, args string
+}
+
+var _ model.Model = (*agent)(nil)
+
+func newAgent(p *Params, arm *Arm, pz *puzzle, s source) *agent {
+	return &agent{p: p, arm: arm, pz: pz, src: s, g: newGrammar(), w: newWriter(arm.WriterError, s.at("writer", 0)), parsed: make(map[said]*reading)}
+}
+
+// Name implements model.Model.
+func (a *agent) Name() string { return "simulated" }
+
+// Ask implements model.Model.
+func (a *agent) Ask(ctx context.Context, r model.Request, _ func(model.Delta)) (model.Reply, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return model.Reply{}, &model.Fault{Kind: model.FaultCanceled, Tries: 1, Err: err}
+	}
+	switch r.Purpose {
+	case model.PurposePass:
+		return a.writePass(r)
+	case "", model.PurposeStep:
+	default:
+		return model.Reply{}, &model.Fault{Kind: model.FaultScript, Tries: 1, Err: fmt.Errorf("a simulated agent does not answer %s requests", r.Purpose)}
+	}
+	msgs := a.arm.View(a, r.Messages)
+	size := a.account(msgs)
+	reply := a.act(msgs, size)
+	a.turn++
+	a.m.Steps++
+	reply.Finish = "stop"
+	if len(reply.Calls) > 0 {
+		reply.Finish = "tool_calls"
+	}
+	out := tokensOf(reply.Text)
+	for _, c := range reply.Calls {
+		out += tokensOf(c.Name) + tokensOf(c.Args)
+	}
+	a.m.Output += out
+	reply.Usage = op.Usage{Prompt: size, Completion: out}
+	return reply, nil
+}
+
+// writePass answers for the pass's writer, where the arm has one.
+func (a *agent) writePass(r model.Request) (model.Reply, error) {
+	if !a.arm.Writer {
+		return model.Reply{}, &model.Fault{Kind: model.FaultScript, Tries: 1, Err: errors.New("this arm's pass has no writer: the extractor writes")}
+	}
+	reply := model.Reply{Text: a.w.write(r.Messages[len(r.Messages)-1].Text), Finish: "stop"}
+	prompt := 0
+	for _, m := range r.Messages {
+		prompt += tokensOf(m.Text)
+	}
+	reply.Usage = op.Usage{Prompt: prompt, Completion: tokensOf(reply.Text)}
+	a.m.Uncached += prompt
+	a.m.Output += reply.Usage.Completion
+	a.m.PassTokens += prompt + reply.Usage.Completion
+	return reply, nil
+}
+
+func tokensOf(s string) int { return (len(s) + bytesPerToken - 1) / bytesPerToken }
+
+// account books the request's tokens. What it shares with the request before,
+// byte for byte from the beginning, is cached.
+func (a *agent) account(msgs []model.Message) (size int) {
+	cached, same := 0, true
+	for i, m := range msgs {
+		n := a.read(m).tokens
+		size += n
+		if same && i < len(a.sent) && m.Role == a.sent[i].Role {
+			if m.Text == a.sent[i].Text {
+				cached += n
+				continue
+			}
+			cached += commonPrefix(m.Text, a.sent[i].Text) / bytesPerToken
+		}
+		same = false
+	}
+	a.sent = slices.Clone(msgs)
+	a.m.Cached += cached
+	a.m.Uncached += size - cached
+	a.m.Peak = max(a.m.Peak, size)
+	return size
+}
+
+func commonPrefix(s, t string) int {
+	n := 0
+	for n < len(s) && n < len(t) && s[n] == t[n] {
+		n++
+	}
+	return n
+}
+
+// read parses a message once.
+func (a *agent) read(m model.Message) *reading {
+	key := said{role: m.Role, text: m.Text}
+	for _, c := range m.Calls {
+		key.args += c.Args
+	}
+	if r := a.parsed[key]; r != nil {
+		return r
+	}
+	r := &reading{tokens: tokensOf(m.Text), facts: a.g.facts(a.g.ownCards(m.Text, a.pz.Project))}
+	for _, c := range m.Calls {
+		r.tokens += tokensOf(c.Name) + tokensOf(c.Args)
+	}
+	if all := a.g.mark.FindAllStringSubmatch(m.Text, -1); len(all) > 0 {
+		r.mark = all[len(all)-1][1]
+	}
+	if all := a.g.next.FindAllStringSubmatch(m.Text, -1); len(all) > 0 {
+		r.state, r.next = all[len(all)-1][1], all[len(all)-1][2]
+	}
+	if all := a.g.jump.FindAllStringSubmatch(m.Text, -1); len(all) > 0 {
+		r.jumpFrom, r.jumpTo = all[len(all)-1][1], all[len(all)-1][2]
+	}
+	if m.Role == model.RoleAssistant {
+		r.try = a.g.try.FindStringSubmatch(m.Text)
+	}
+	a.parsed[key] = r
+	return r
+}
+
+// recall draws what the agent attends to in this request.
+func (a *agent) recall(msgs []model.Message, size int) beliefs {
+	var out beliefs
+	seen := make(map[string]int)
+	before := 0
+	for _, m := range msgs {
+		r := a.read(m)
+		for _, f := range r.facts {
+			key := f.key()
+			seen[key]++
+			distance := size - before - f.at/bytesPerToken
+			if a.src.at(key, a.turn*1000+seen[key]).chance(Recall(max(distance, 1), size, a.p.EAS)) {
+				out = append(out, f)
+			}
+		}
+		before += r.tokens
+	}
+	return out
+}
+
+// place is what the agent knows of where it stands. Finding a literal line is
+// what every model does well at any length, so this is not left to chance.
+type place struct {
+	state, next string
+	mark        string // of the step after which it held
+}
+
+// where finds the present situation: the last output, or the one that the step
+// of a later jump ended with.
+func (a *agent) where(msgs []model.Message) place {
+	for i, m := range slices.Backward(msgs) {
+		r := a.read(m)
+		if m.Role == model.RoleUser && r.jumpTo != "" {
+			if r.next != "" && r.jumpTo == "0" {
+				return place{r.state, r.next, "0"}
+			}
+			return a.placeOf(msgs[:i], r.jumpTo)
+		}
+		if r.next != "" {
+			return place{r.state, r.next, a.markFrom(msgs[i:])}
+		}
+		if m.Role == model.RoleTool && m.Name == bashTool && strings.Contains(m.Text, "[exit ") {
+			return place{} // an output that shows nothing; one without an exit did not run
+		}
+	}
+	return place{}
+}
+
+// placeOf is the situation that step's mark stands under.
+func (a *agent) placeOf(msgs []model.Message, step string) place {
+	for i, m := range slices.Backward(msgs) {
+		if r := a.read(m); r.mark == step {
+			for _, m := range slices.Backward(msgs[:i+1]) {
+				if r := a.read(m); r.next != "" {
+					return place{r.state, r.next, step}
+				}
+				if m.Role == model.RoleTool {
+					break
+				}
+			}
+			break
+		}
+	}
+	return place{}
+}
+
+// markFrom is the first step mark from a message on.
+func (a *agent) markFrom(msgs []model.Message) string {
+	for _, m := range msgs {
+		if r := a.read(m); r.mark != "" {
+			return r.mark
+		}
+	}
+	return "0"
+}
+
+// act decides what to do.
+func (a *agent) act(msgs []model.Message, size int) model.Reply {
+	switch {
+	case a.m.Steps >= a.p.MaxSteps:
+		a.m.GaveUp = "steps"
+		return model.Reply{Text: "I stop here: no steps are left."}
+	case a.m.price() > float64(a.p.Budget):
+		a.m.GaveUp = "tokens"
+		return model.Reply{Text: "I stop here: no tokens are left."}
+	}
+	at := a.where(msgs)
+	name, rest, _ := strings.Cut(at.next, " ")
+	if last := a.last(msgs); strings.HasPrefix(last, guarded) && name == "npm" {
+		// The guard's word that the call failed before is as good as its error; where
+		// it succeeded it is made in other words, as the guard suggests.
+		if strings.Contains(last, "(it failed)") {
+			return a.deadEnd(msgs, size, at.state, "")
+		}
+		return a.bash("It has to be made again here.", at.next+again)
+	}
+	switch {
+	case at.next == "":
+		return a.bash("I look where things stand.", fmt.Sprintf("npm test status %d", a.turn))
+	case strings.Contains(a.last(msgs), "check passed"):
+		a.m.Solved = true
+		return model.Reply{Text: "The project is repaired: npm test check passes."}
+	case name == "nothing:":
+		a.m.GaveUp = "locked"
+		return model.Reply{Text: "I cannot go on: the licence server is locked."}
+	case at.next == "dead end":
+		return a.deadEnd(msgs, size, at.state, "")
+	case name == "decision":
+		return a.decide(msgs, size, at, rest)
+	case name == "curl":
+		cmd, stage, _ := strings.Cut(at.next, " (once for all is enough), then ")
+		if !strings.Contains(a.last(msgs), "licence activated") && !a.recall(msgs, size).active() {
+			return a.bash("", cmd)
+		}
+		return a.bash("A licence is active.", stage)
+	}
+	return a.bash("", at.next)
+}
+
+// bashTool is the name of the tool that runs commands.
+const bashTool = "Bash"
+
+// guarded begins the result of a call that the product's guard did not run
+// because it was made twice in the same state of the files.
+const guarded = "Not run: this same "
+
+// last is the text of the last message.
+func (a *agent) last(msgs []model.Message) string { return msgs[len(msgs)-1].Text }
+
+func (a *agent) bash(text, command string) model.Reply {
+	args, err := json.Marshal(map[string]string{"command": command})
+	if err != nil {
+		panic(err) // two strings
+	}
+	return model.Reply{Text: text, Calls: []op.Call{{ID: fmt.Sprintf("c%d", a.turn), Name: bashTool, Args: string(args)}}}
+}
+
+// decide takes an option: the one it likes best of those it does not avoid.
+func (a *agent) decide(msgs []model.Message, size int, at place, rest string) model.Reply {
+	name, list, _ := strings.Cut(rest, ": one of ")
+	options := strings.Fields(list)
+	known := a.recall(msgs, size)
+	src := a.src.at("decide "+name, a.turn)
+	liking := func(o string) float64 {
+		return (1-a.p.Whim)*a.src.at("habit "+name+" "+o, 0).float() + a.p.Whim*src.at(o, 0).float()
+	}
+	slices.SortFunc(options, func(x, y string) int { return cmp.Compare(liking(y), liking(x)) })
+	heeds := func(o string) bool { return src.at("heed "+o, 1).chance(a.p.Compliance) }
+	pick, avoided := "", []string(nil)
+	for _, o := range options {
+		if (known.failed(name, o, at.state) || !known.hinted(name, o)) && heeds(o) {
+			avoided = append(avoided, o)
+			continue
+		}
+		if pick == "" {
+			pick = o
+		}
+	}
+	a.judge(name, at.state, pick, avoided)
+	if pick == "" && at.state != freshTree {
+		return a.deadEnd(msgs, size, at.state, "no "+name+" works on it")
+	}
+	if pick == "" {
+		pick = options[0]
+	}
+	return a.bash(fmt.Sprintf("At step %s, decision %s with %s: trying %s.", at.mark, name, at.state, pick), "npm test choose "+name+" "+pick)
+}
+
+// judge books whether the agent wrongly left out the option that leads on. It
+// measures and decides nothing.
+func (a *agent) judge(name, state, pick string, avoided []string) {
+	for k, d := range a.pz.Decisions {
+		if d.Name != name {
+			continue
+		}
+		var right []string
+		for _, e := range a.pz.Decisions[:k] {
+			right = append(right, e.Right)
+		}
+		if a.pz.state(right) != state {
+			return // nothing is right here
+		}
+		a.m.Chances++
+		if pick != d.Right && slices.Contains(avoided, d.Right) {
+			a.m.Suppressed++
+		}
+	}
+}
+
+// deadEnd leaves a path: by a jump where the arm has them, else by undoing.
+// why is set when the agent concluded it from the options it knows.
+func (a *agent) deadEnd(msgs []model.Message, size int, state, why string) model.Reply {
+	choices := strings.Split(state, ",")
+	decision, option, _ := strings.Cut(choices[len(choices)-1], "=")
+	prefix := cmp.Or(strings.Join(choices[:len(choices)-1], ","), freshTree)
+	text := "Dead end: " + a.say(decision, option, prefix)
+	if why != "" {
+		text += ": " + why
+	}
+	text += "."
+	if !a.arm.Jumps {
+		return a.bash(text, "npm test undo")
+	}
+	reason := text
+	if a.arm.Mail {
+		reason = a.mail(text, msgs, size)
+	}
+	args, err := json.Marshal(map[string]any{"step_id": a.stepOf(msgs, decision, prefix), "reason": reason})
+	if err != nil {
+		panic(err) // an integer and a string
+	}
+	return model.Reply{Text: text, Calls: []op.Call{{ID: fmt.Sprintf("c%d", a.turn), Name: "jump_to_step", Args: string(args)}}}
+}
+
+// say is a failure in the agent's own words: not always with its state.
+func (a *agent) say(decision, option, state string) string {
+	if !a.src.at("care "+decision+option+state, a.turn).chance(a.p.Care) {
+		state = ""
+	}
+	return refusal(decision, option, state)
+}
+
+// mail is what a D-Mail says: the conclusion and everything else the agent
+// recalls just then, up to the cap.
+func (a *agent) mail(text string, msgs []model.Message, size int) string {
+	seen := make(map[string]bool)
+	for _, f := range a.recall(msgs, size) {
+		key := f.key()
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		line := ""
+		switch f.kind {
+		case factRefused:
+			line = "Also: " + a.say(f.decision, f.option, f.state) + "."
+		case factHint:
+			line = "Also: " + f.decision + " must be one of " + f.pair[0] + " or " + f.pair[1] + "."
+		case factActive:
+			line = "Also: licence activated already."
+		}
+		if tokensOf(text+"\n"+line) > anamnesis.BlockCap(a.p.EAS) {
+			break
+		}
+		text += "\n" + line
+	}
+	return text
+}
+
+// stepOf is the step at which a decision was open, 0 where nothing says so.
+func (a *agent) stepOf(msgs []model.Message, decision, state string) int {
+	for _, m := range slices.Backward(msgs) {
+		if t := a.read(m).try; t != nil && t[2] == decision && t[3] == state {
+			var n int
+			if _, err := fmt.Sscan(t[1], &n); err == nil {
+				return n
+			}
+		}
+	}
+	return 0
+}

@@ -1,0 +1,157 @@
+package memory
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// freshTree is the state before the first decision.
+const freshTree = "fresh tree"
+
+// refusal is the statement that an option failed in a state; without a state
+// it claims that the option never works.
+func refusal(decision, option, state string) string {
+	s := decision + " " + option + " is refused"
+	if state != "" {
+		s += " on " + state
+	}
+	return s
+}
+
+// fact is one statement a text makes.
+type fact struct {
+	kind     factKind
+	decision string
+	option   string
+	state    string   // of a refusal; empty: said of every state
+	pair     []string // of a hint
+	at       int      // where it ends in the text, bytes
+}
+
+type factKind int
+
+const (
+	factRefused factKind = iota // decision option does not work in state
+	factHint                    // decision is one of pair
+	factActive                  // a licence is active
+)
+
+// key names what is stated, for draws.
+func (f *fact) key() string {
+	return fmt.Sprintf("%d %s %s %s %s", f.kind, f.decision, f.option, f.state, strings.Join(f.pair, ","))
+}
+
+// grammar is how the agent reads. A value, made once per agent.
+type grammar struct {
+	refused, hint, active *regexp.Regexp
+	next, mark, jump, try *regexp.Regexp
+	card, project         *regexp.Regexp
+}
+
+func newGrammar() *grammar {
+	return &grammar{
+		refused: regexp.MustCompile(`\b(\w+) (\w+) is refused(?: on (fresh tree|\w+=\w+(?:,\w+=\w+)*))?`),
+		hint:    regexp.MustCompile(`\b(\w+) must be one of (\w+) or (\w+)`),
+		// The command's own output, and its place in a notice's list of what was
+		// not undone.
+		active:  regexp.MustCompile(`licence activated|(?m:^- op \d+: curl -X POST https://licence)`),
+		next:    regexp.MustCompile(`(?m)^state: (.+)\nnext: (.+)$`),
+		mark:    regexp.MustCompile(`(?m)^\[step (\d+)`),
+		jump:    regexp.MustCompile(`(?m)^\[JUMP\] You went (?:back|over) from step (\d+) to step (\d+)\.`),
+		card:    regexp.MustCompile(`(?m)^\[lesson .*\n(?:> .*\n?)*`),
+		project: regexp.MustCompile(`\bproject ([\w-]+)`),
+		try:     regexp.MustCompile(`^At step (\d+), decision (\w+) with (.+): trying`),
+	}
+}
+
+// facts reads the statements of a text. Of a falsified path in a block, what
+// its action names counts; its error is read where the action names nothing.
+func (g *grammar) facts(text string) []fact {
+	var out []fact
+	claimed := false // the entry's action has named an option
+	off := 0
+	for line := range strings.Lines(text) {
+		switch {
+		case strings.HasPrefix(line, "- "):
+			claimed = false
+		case strings.HasPrefix(line, "  error: ") && claimed:
+			off += len(line)
+			continue
+		}
+		for _, m := range g.refused.FindAllStringSubmatchIndex(line, -1) {
+			f := fact{kind: factRefused, decision: line[m[2]:m[3]], option: line[m[4]:m[5]], at: off + m[1]}
+			if m[6] >= 0 {
+				f.state = line[m[6]:m[7]]
+			}
+			out = append(out, f)
+			claimed = claimed || strings.HasPrefix(line, "- ")
+		}
+		for _, m := range g.hint.FindAllStringSubmatchIndex(line, -1) {
+			out = append(out, fact{kind: factHint, decision: line[m[2]:m[3]], pair: []string{line[m[4]:m[5]], line[m[6]:m[7]]}, at: off + m[1]})
+		}
+		if m := g.active.FindStringIndex(line); m != nil {
+			out = append(out, fact{kind: factActive, at: off + m[1]})
+		}
+		off += len(line)
+	}
+	return out
+}
+
+// ownCards blanks the recalled cards that name another project: an agent does
+// not take a lesson about another project for one about its own.
+func (g *grammar) ownCards(text, project string) string {
+	if !strings.Contains(text, "[lesson ") {
+		return text
+	}
+	return g.card.ReplaceAllStringFunc(text, func(card string) string {
+		for _, m := range g.project.FindAllStringSubmatch(card, -1) {
+			if m[1] != project {
+				return strings.Repeat(" ", len(card))
+			}
+		}
+		return card
+	})
+}
+
+// beliefs are the facts the agent recalls at one moment.
+type beliefs []fact
+
+// active says whether a licence is believed to be active.
+func (b beliefs) active() bool {
+	return slices.ContainsFunc(b, func(f fact) bool { return f.kind == factActive })
+}
+
+// failed says whether an option is believed not to work in a state. A
+// statement that names another state is about that state; one that names none is
+// taken to mean the failure that a recalled statement with a state describes,
+// and every state where there is none such.
+func (b beliefs) failed(decision, option, state string) bool {
+	always, elsewhere := false, false
+	for _, f := range b {
+		if f.kind != factRefused || f.decision != decision || f.option != option {
+			continue
+		}
+		switch f.state {
+		case state:
+			return true
+		case "":
+			always = true
+		default:
+			elsewhere = true
+		}
+	}
+	return always && !elsewhere
+}
+
+// hinted says whether a recalled hint, if there is one for the decision, leaves
+// an option in.
+func (b beliefs) hinted(decision, option string) bool {
+	for _, f := range b {
+		if f.kind == factHint && f.decision == decision && !slices.Contains(f.pair, option) {
+			return false
+		}
+	}
+	return true
+}

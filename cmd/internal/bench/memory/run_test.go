@@ -1,0 +1,143 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"anamnesis/orchestrator/guard"
+)
+
+func TestMain(m *testing.M) {
+	guard.SuperviseMain()
+	CommandMain()
+	os.Exit(m.Run())
+}
+
+// heavy skips a test that takes minutes and rarely fails, unless CI runs it.
+func heavy(t testing.TB) {
+	t.Helper()
+	if os.Getenv("ANAMNESIS_CI") == "" {
+		t.Skip("NOT RUN: heavy; .ci/run runs it, or ANAMNESIS_CI=1")
+	}
+}
+
+// TestSameSeedSameReport runs all arms twice: the same seed gives the same
+// report, byte for byte, in text and in JSON, whatever the workers do.
+func TestSameSeedSameReport(t *testing.T) {
+	heavy(t)
+	var texts [2]bytes.Buffer
+	var jsons [2][]byte
+	for i := range texts {
+		o, err := Options{Seed: 7, Tasks: 2, Workers: 1 + i*3, Temp: t.TempDir()}.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Tasks = 1
+		b := &bench{Options: o, dir: o.Temp, src: source{o.Seed}}
+		row, err := b.row(t.Context(), Sweep()[1], Arms())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &Report{Rows: []*RowReport{row}}
+		if err := r.WriteText(&texts[i]); err != nil {
+			t.Fatal(err)
+		}
+		if jsons[i], err = json.Marshal(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if texts[0].String() != texts[1].String() || !bytes.Equal(jsons[0], jsons[1]) {
+		t.Errorf("two runs of one seed differ:\n%s\n%s", &texts[0], &texts[1])
+	}
+}
+
+// TestCompletePath plays tasks with real processes and a real disk: the fast
+// path gives the same figures.
+func TestCompletePath(t *testing.T) {
+	heavy(t)
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{Options: Options{Program: program}, dir: t.TempDir(), src: source{7}}
+	r, err := b.complete(t.Context(), Sweep()[1:2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Played == 0 {
+		t.Fatal("nothing was played")
+	}
+	for _, d := range r.Differ {
+		t.Error(d)
+	}
+}
+
+// TestExtractorOnRecordedRuns holds the extractor to the bar on the public
+// recordings.
+func TestExtractorOnRecordedRuns(t *testing.T) {
+	data := cmp.Or(os.Getenv("ANAMNESIS_BENCH_DATA"), filepath.Join("..", "..", "..", "shared", "data"))
+	if _, err := os.Stat(filepath.Join(data, "transcripts", tauFile)); err != nil {
+		if os.Getenv("ANAMNESIS_CI") != "" {
+			t.Fatalf("CI must have the recorded runs: %v", err)
+		}
+		t.Skipf("SKIPPED: no recorded runs (%v); set ANAMNESIS_BENCH_DATA to the folder that holds transcripts", err)
+	}
+	r, err := Run(t.Context(), Options{Only: []string{PartExtractor}, Data: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Extractor.Rows) != 9 || r.Extractor.Failed == 0 {
+		t.Fatalf("%d rows, %d failed calls", len(r.Extractor.Rows), r.Extractor.Failed)
+	}
+	for _, x := range r.Extractor.Rows {
+		switch {
+		case x.TrueQuotes != x.Quotes:
+			t.Errorf("%s, EAS %d: %d of %d quoted errors occur in the span", x.Name, x.EAS, x.TrueQuotes, x.Quotes)
+		case x.OverCap > 0:
+			t.Errorf("%s, EAS %d: %d blocks over the cap", x.Name, x.EAS, x.OverCap)
+		case x.Failed == 0 || float64(x.Cited) < 0.95*float64(x.Failed):
+			t.Errorf("%s, EAS %d: %d of %d failed calls are in the block or its lists", x.Name, x.EAS, x.Cited, x.Failed)
+		}
+	}
+}
+
+// TestFamilies holds World C's tasks to what they are called: a project comes
+// back with the same answers until it changes, and then one that was refused is
+// right.
+func TestFamilies(t *testing.T) {
+	p := Defaults()
+	b := &bench{src: source{7}}
+	first := make(map[int]*puzzle)
+	moved := 0
+	for task := range cardTasks {
+		f := familyOf(b.src, task)
+		clean, stale := b.family(&p, task, false), b.family(&p, task, true)
+		if first[f] == nil {
+			first[f] = clean
+		}
+		last := len(clean.Decisions) - 1
+		was, now := first[f].Decisions[last].Right, stale.Decisions[last].Right
+		if clean.Decisions[last].Right != was || clean.Project != first[f].Project {
+			t.Errorf("task %d: project %s is not the one it was", task, clean.Project)
+		}
+		if now != was {
+			moved++
+			var path []string
+			for _, d := range stale.Decisions[:last] {
+				path = append(path, d.Right)
+			}
+			prefix := strings.Join(path, ",") + ","
+			if !stale.leadsOn(prefix+now) || stale.leadsOn(prefix+was) || task < staleFrom {
+				t.Errorf("task %d: %s moved to %s wrongly", task, was, now)
+			}
+		}
+	}
+	if len(first) != cardFamilies || moved == 0 {
+		t.Errorf("%d projects, %d tasks with a changed one", len(first), moved)
+	}
+}

@@ -1,0 +1,77 @@
+//go:build unix
+
+package world
+
+import (
+	"context"
+	"path/filepath"
+)
+
+// A subject saves and restores the one tree into a store of its own.
+type subject interface {
+	info() info
+	// fresh forgets everything: the next save is a first save.
+	fresh(ctx context.Context) error
+	// save gives what names the saved state.
+	save(ctx context.Context) (id string, err error)
+	// tree gives the git tree id of a saved state, "" where there is none.
+	tree(ctx context.Context, id string) (string, error)
+	// point makes of a saved state what restore takes; it is not measured.
+	point(ctx context.Context, id string) (string, error)
+	restore(ctx context.Context, point string) error
+	close()
+}
+
+// A settler's restore returns before it is durable; settle waits for that.
+type settler interface{ settle() error }
+
+// info is what the runner must know of a subject.
+type info struct {
+	name        string
+	always      bool // takes part whatever Options.Against says
+	reference   bool // what ours is measured against
+	restoreOnly bool
+}
+
+// The subjects' names.
+const (
+	nameScan     = "scan"      // ours in process, the store open
+	nameWatch    = "watch"     // the same with the watcher
+	nameProgram  = "cli"       // a process of ours each time
+	nameGit      = "git"       // shadow git add -A && git write-tree; git read-tree --reset -u
+	nameReset    = "git-reset" // git reset --hard instead
+	nameFsync    = "git-fsync" // with core.fsync=all
+	nameOpencode = "opencode"
+	nameGemini   = "gemini"
+	nameRoo      = "roo"
+	nameGoGit    = "go-git"
+)
+
+// Subjects lists the names Options.Against takes.
+func Subjects() []string {
+	return []string{nameScan, nameWatch, nameProgram, nameGit, nameReset, nameFsync, nameOpencode, nameGemini, nameRoo, nameGoGit}
+}
+
+// newSubjects makes all subjects, with their stores under top.
+func newSubjects(top, tree, binary string) []subject {
+	at := func(name string) string { return filepath.Join(top, name) }
+	plain := &shadow{who: info{name: nameGit, always: true, reference: true}, repo: at(nameGit), work: tree}
+	list := []subject{
+		&ours{who: info{name: nameScan, always: true}, store: at(nameScan), dir: tree},
+		&ours{who: info{name: nameWatch, always: true}, store: at(nameWatch), dir: tree, watch: true},
+		plain,
+		&resetting{shadow: plain},
+		&shadow{who: info{name: nameFsync}, repo: at(nameFsync), work: tree, config: []string{"core.fsync=all"}},
+		&opencode{shadow{who: info{name: nameOpencode}, repo: at(nameOpencode), work: tree, config: []string{
+			"core.autocrlf=false", "core.longpaths=true", "core.symlinks=true", "core.fsmonitor=false",
+			"feature.manyFiles=true", "index.version=4", "index.threads=true", "core.untrackedCache=true",
+		}}},
+		&gemini{shadow{who: info{name: nameGemini}, repo: at(nameGemini), work: tree, config: []string{"commit.gpgsign=false"}}},
+		&roo{shadow{who: info{name: nameRoo}, repo: at(nameRoo), work: tree, config: []string{"commit.gpgSign=false"}}},
+		&goGit{dir: tree, repo: at(nameGoGit)},
+	}
+	if binary != "" {
+		list = append(list, &program{binary: binary, store: at(nameProgram), dir: tree})
+	}
+	return list
+}

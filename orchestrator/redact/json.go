@@ -1,0 +1,375 @@
+package redact
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"anamnesis/opstream/jsontext"
+)
+
+// maxNested is how deep JSON within JSON is followed.
+const maxNested = 4
+
+// JSONOptions say what the strings of a JSON text are.
+type JSONOptions struct {
+	// Keep are the keys whose strings are left alone: names and ids. They do
+	// not count within nested JSON.
+	Keep []string
+	// OwnKeys says that the keys outside of nested JSON are the caller's own
+	// names: no secret is looked for in them.
+	OwnKeys bool
+	// Nested are the keys whose strings hold JSON themselves, where they are
+	// valid JSON; their strings are redacted as what they stand for.
+	Nested []string
+	// Valid says that the text is known to be JSON, because the caller made it:
+	// it is not checked again.
+	Valid bool
+	// Found, when set, is told of each secret and of the keys that lead to it,
+	// the outermost first. Elements of arrays have no key of their own.
+	Found func(path []string, f Found)
+}
+
+// JSON replaces the secrets in the strings of a JSON text, keys included, each
+// as what it stands for and not as it is escaped; a string is secret, too, when
+// its key's name says so ("api_key": "…"). Bytes outside of secrets stay as they
+// are. The error says that the text is not JSON.
+func (r *Redactor) JSON(data []byte, o *JSONOptions) (out []byte, changed bool, err error) {
+	if o == nil {
+		o = &JSONOptions{}
+	}
+	if !o.Valid && !jsontext.Valid(data) {
+		return nil, false, fmt.Errorf("redact: not JSON: %d bytes", len(data))
+	}
+	w := jsonWalk{r: r, o: o, in: string(data)}
+	w.value(0)
+	if r.stale() { // what was learned may stand before it in another form
+		w = jsonWalk{r: r, o: o, in: w.in}
+		w.value(0)
+	}
+	for _, f := range w.found {
+		o.Found(f.path, f.Found)
+	}
+	if w.done == 0 {
+		return data, false, nil
+	}
+	w.out.WriteString(w.in[w.done:])
+	return w.out.Bytes(), true, nil
+}
+
+// jsonWalk goes through valid JSON.
+type jsonWalk struct {
+	r    *Redactor
+	o    *JSONOptions
+	in   string
+	at   int
+	out  bytes.Buffer
+	done int // bytes of in that are in out
+	path []string
+	deep int
+	// found are the secrets, for JSONOptions.Found.
+	found []pathFound
+}
+
+// pathFound is a secret and the keys that lead to it.
+type pathFound struct {
+	path []string
+	Found
+}
+
+func (w *jsonWalk) tell(f Found) {
+	if w.o.Found != nil {
+		w.found = append(w.found, pathFound{slices.Clone(w.path), f})
+	}
+}
+
+func (w *jsonWalk) blank() {
+	for w.at < len(w.in) && strings.IndexByte(" \t\r\n", w.in[w.at]) >= 0 {
+		w.at++
+	}
+}
+
+func (w *jsonWalk) value(depth int) {
+	w.blank()
+	switch w.in[w.at] {
+	case '{':
+		w.members(depth, '}')
+	case '[':
+		w.members(depth, ']')
+	case '"':
+		from := w.at
+		w.skipString()
+		w.str(from, w.at)
+	default: // a number or a word
+		from := w.at
+		for w.at < len(w.in) && strings.IndexByte(",]} \t\r\n", w.in[w.at]) < 0 {
+			w.at++
+		}
+		w.number(from, w.at)
+	}
+}
+
+// number puts a marker, as a string, in the place of a number that is a known
+// value. The caller's own numbers are what they are.
+func (w *jsonWalk) number(from, to int) {
+	if to-from < MinKnownBytes || w.deep == 0 && w.o.OwnKeys {
+		return
+	}
+	ms, _ := w.r.find(w.in[from:to], false)
+	if len(ms) != 1 || ms[0].start != 0 || ms[0].end != to-from {
+		return
+	}
+	f := Found{Marker: w.r.marker(ms[0]), Bytes: w.in[from:to]}
+	w.tell(f)
+	w.put(from, to, `"`+f.Marker+`"`)
+}
+
+// members walks an object or an array.
+func (w *jsonWalk) members(depth int, closing byte) {
+	w.at++
+	for {
+		w.blank()
+		switch w.in[w.at] {
+		case closing:
+			w.at++
+			return
+		case ',':
+			w.at++
+			continue
+		}
+		if closing == ']' {
+			w.value(depth + 1)
+			continue
+		}
+		from := w.at
+		w.skipString()
+		key := unquote(w.in[from:w.at])
+		if w.deep > 0 || !w.o.OwnKeys {
+			ms, _ := w.r.find(key, false)
+			w.mark(from, w.at, key, ms)
+		}
+		w.path = append(w.path, key)
+		w.blank()
+		w.at++ // the colon
+		w.value(depth + 1)
+		w.path = w.path[:len(w.path)-1]
+	}
+}
+
+func (w *jsonWalk) skipString() {
+	for w.at++; w.in[w.at] != '"'; w.at++ {
+		if w.in[w.at] == '\\' {
+			w.at++
+		}
+	}
+	w.at++
+}
+
+// str redacts the string in[from:to].
+func (w *jsonWalk) str(from, to int) {
+	key := ""
+	if n := len(w.path); n > 0 {
+		key = w.path[n-1]
+	}
+	if w.deep == 0 && slices.Contains(w.o.Keep, key) {
+		return
+	}
+	text := unquote(w.in[from:to])
+	if slices.Contains(w.o.Nested, key) && w.deep < maxNested && jsontext.Valid([]byte(text)) {
+		in := jsonWalk{r: w.r, o: w.o, in: text, path: slices.Clone(w.path), deep: w.deep + 1}
+		in.value(0)
+		w.found = append(w.found, in.found...)
+		if in.done > 0 {
+			w.put(from, to, string(appendQuoted(nil, in.out.String()+text[in.done:])))
+		}
+		return
+	}
+	w.mark(from, to, text, w.r.findNamed(key, text))
+}
+
+// mark puts markers in the place of what was found in the string in[from:to],
+// which stands for text.
+func (w *jsonWalk) mark(from, to int, text string, ms []match) {
+	pos := escapedPos{raw: w.in[from+1 : to-1]}
+	for _, m := range ms {
+		f := Found{Marker: w.r.marker(m), Bytes: text[m.start:m.end]}
+		w.tell(f)
+		start := from + 1 + pos.before(m.start)
+		w.put(start, from+1+pos.behind(m.end), f.Marker) // a marker needs no escapes
+	}
+}
+
+// findNamed gives the secrets of a text that is the value of a key, whose name
+// may say that it is one.
+func (r *Redactor) findNamed(key, text string) []match {
+	if !namesSecret(key) {
+		ms, _ := r.find(text, false)
+		return ms
+	}
+	lead := `"` + key + `":"`
+	all, _ := r.find(lead+text+`"`, false)
+	var ms []match
+	for _, m := range all {
+		m.start, m.end = max(m.start-len(lead), 0), min(m.end-len(lead), len(text))
+		if m.start < m.end {
+			ms = append(ms, m)
+		}
+	}
+	return ms
+}
+
+// put writes what stands in the place of in[from:to].
+func (w *jsonWalk) put(from, to int, text string) {
+	if w.done == 0 {
+		w.out.Grow(len(w.in) + len(text))
+	}
+	w.out.WriteString(w.in[w.done:from])
+	w.out.WriteString(text)
+	w.done = to
+}
+
+// escapedPos finds the place in a string's raw bytes of a place in what they
+// stand for. It goes forward only.
+type escapedPos struct {
+	raw      string
+	at, text int // so many raw bytes stand for so many
+}
+
+// before gives where the raw bytes for what begins at text begin.
+func (p *escapedPos) before(text int) int {
+	for {
+		run := strings.IndexByte(p.raw[p.at:], '\\')
+		if run < 0 {
+			run = len(p.raw) - p.at
+		}
+		run = min(run, text-p.text)
+		p.at += run
+		p.text += run
+		if p.text == text {
+			return p.at
+		}
+		raw, size := p.escape()
+		if p.text+size > text {
+			return p.at // within the character
+		}
+		p.at += raw
+		p.text += size
+	}
+}
+
+// behind gives where the raw bytes for what ends at text end.
+func (p *escapedPos) behind(text int) int {
+	if p.before(text); p.text < text {
+		raw, size := p.escape()
+		p.at += raw
+		p.text += size
+	}
+	return p.at
+}
+
+// escape gives the length of the escape that stands at at, and of what it
+// stands for.
+func (p *escapedPos) escape() (raw, text int) {
+	if p.raw[p.at+1] != 'u' {
+		return 2, 1
+	}
+	c, raw := unquoteRune(p.raw[p.at:])
+	return raw, utf8.RuneLen(c)
+}
+
+// unquote gives what a JSON string stands for. The string is valid.
+func unquote(quoted string) string {
+	body := quoted[1 : len(quoted)-1]
+	at := strings.IndexByte(body, '\\')
+	if at < 0 {
+		return body
+	}
+	out := make([]byte, 0, len(body))
+	for at >= 0 {
+		out = append(out, body[:at]...)
+		switch c := body[at+1]; c {
+		case 'n':
+			out = append(out, '\n')
+		case 't':
+			out = append(out, '\t')
+		case 'r':
+			out = append(out, '\r')
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'u':
+			c, n := unquoteRune(body[at:])
+			out = utf8.AppendRune(out, c)
+			at += n - 2
+		default:
+			out = append(out, c)
+		}
+		body = body[at+2:]
+		at = strings.IndexByte(body, '\\')
+	}
+	return string(append(out, body...))
+}
+
+// unquoteRune reads the \u escape, or the pair of them, that s begins with.
+func unquoteRune(s string) (rune, int) {
+	const size = len(`\u0000`)
+	hex := func(s string) rune {
+		n, err := strconv.ParseUint(s[2:size], 16, 16)
+		if err != nil {
+			return utf8.RuneError
+		}
+		return rune(n)
+	}
+	c := hex(s)
+	if utf16.IsSurrogate(c) && len(s) >= 2*size && s[size] == '\\' && s[size+1] == 'u' {
+		if both := utf16.DecodeRune(c, hex(s[size:])); both != utf8.RuneError {
+			return both, 2 * size
+		}
+	}
+	if utf16.IsSurrogate(c) {
+		c = utf8.RuneError
+	}
+	return c, size
+}
+
+// appendQuoted appends a JSON string.
+func appendQuoted(dst []byte, s string) []byte {
+	const digits = "0123456789abcdef"
+	dst = append(dst, '"')
+	from := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		size := 1
+		esc := ""
+		switch {
+		case c == '"':
+			esc = `\"`
+		case c == '\\':
+			esc = `\\`
+		case c == '\n':
+			esc = `\n`
+		case c == '\t':
+			esc = `\t`
+		case c == '\r':
+			esc = `\r`
+		case c < 0x20:
+			esc = `\u00` + digits[c>>4:c>>4+1] + digits[c&15:c&15+1]
+		case c >= utf8.RuneSelf:
+			var r rune
+			if r, size = utf8.DecodeRuneInString(s[i:]); r == utf8.RuneError && size == 1 {
+				esc = `\ufffd`
+			}
+		}
+		if esc != "" {
+			dst = append(append(dst, s[from:i]...), esc...)
+			from = i + size
+		}
+		i += size
+	}
+	return append(append(dst, s[from:]...), '"')
+}
