@@ -34,7 +34,7 @@ type bench struct {
 
 func newBench(t testing.TB, o *Options) *bench {
 	t.Helper()
-	top := t.TempDir()
+	top := worldtest.TempDir(t)
 	b := &bench{TB: t, dir: filepath.Join(top, "world"), store: filepath.Join(top, "store")}
 	if err := os.Mkdir(b.dir, 0o755); err != nil {
 		t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -176,17 +175,9 @@ func eachFace(t *testing.T, row func(w *rowWorld)) {
 
 func newRowWorld(t *testing.T) *rowWorld {
 	t.Helper()
-	top := t.TempDir()
+	top := worldtest.TempDir(t)
 	w := &rowWorld{T: t, top: top, dir: filepath.Join(top, "world"), store: filepath.Join(top, "store")}
 	w.must(os.Mkdir(w.dir, 0o755))
-	t.Cleanup(func() { // an ordinary user removes nothing from a read-only directory
-		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
-			if d != nil && d.IsDir() {
-				_ = os.Chmod(path, 0o700)
-			}
-			return nil
-		})
-	})
 	return w
 }
 

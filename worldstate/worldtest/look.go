@@ -28,6 +28,22 @@ type Path struct {
 // A Tree is a directory, itself not included, by relative path.
 type Tree map[string]Path
 
+// TempDir is t.TempDir for a test that makes read-only directories: an ordinary
+// user could not remove what they hold.
+func TempDir(t testing.TB) string {
+	t.Helper()
+	top := t.TempDir()
+	t.Cleanup(func() {
+		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, _ error) error {
+			if d != nil && d.IsDir() {
+				_ = os.Chmod(path, 0o700)
+			}
+			return nil
+		})
+	})
+	return top
+}
+
 // Look reads a directory. What vanishes meanwhile fails the test.
 func Look(t testing.TB, root string) Tree {
 	t.Helper()
