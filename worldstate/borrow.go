@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // Borrowed objects stand in a person's repository and nowhere else. The store
@@ -74,29 +76,16 @@ func (s *objectStore) borrow(from *objectStore) error {
 	}
 	from.mu.RUnlock()
 	for _, path := range append(paths, from.packDir()) {
-		if err := syncPath(path); err != nil {
+		if err := fsys.SyncPath(path); err != nil {
 			return err
 		}
 	}
-	if err := writeFileDurably(s.alternatesPath(), []byte(objects+"\n")); err != nil {
+	if err := fsys.WriteFileDurably(s.alternatesPath(), []byte(objects+"\n")); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.followAlternates()
-}
-
-// syncPath makes a file durable that somebody else wrote.
-func syncPath(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", path, err)
-	}
-	return nil
 }
 
 // lending gives the store objects are borrowed from, nil when there is none.
@@ -202,7 +191,7 @@ func (w *World) adoptLocked(most int64) (more bool, err error) {
 	if err := w.objects.followAlternates(); err != nil {
 		return false, err
 	}
-	return false, syncDir(filepath.Dir(w.objects.alternatesPath()))
+	return false, fsys.SyncDir(filepath.Dir(w.objects.alternatesPath()))
 }
 
 var errEnough = errors.New("the piece is full")
@@ -269,7 +258,7 @@ func (s *objectStore) eachBlob(tree hash, path string, seen map[hash]bool, depth
 		return fmt.Errorf("tree %s: %w: %w", tree, ErrCorrupt, errors.Join(err))
 	}
 	for _, it := range items {
-		p := join(path, it.name)
+		p := fsys.Join(path, it.name)
 		if it.mode == "40000" {
 			err = s.eachBlob(it.hash, p, seen, depth+1, f)
 		} else if it.mode != gitlinkMode {

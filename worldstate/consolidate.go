@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // Every save writes one pack. When there are more than maxPacks of ours, the small ones
@@ -102,7 +104,7 @@ func (s *objectStore) merge(ctx context.Context, packs []*packFile, pool *packPo
 		return err
 	}
 	hook("packs-merged")
-	return s.removePacks(done, []string{base(idx)}, hook)
+	return s.removePacks(done, []string{fsys.Base(idx)}, hook)
 }
 
 // copyPack copies a pack's objects, in the order they stand in it: all, or none
@@ -153,7 +155,7 @@ func (s *objectStore) removePacks(packs []*packFile, but []string, hook func(str
 	s.mu.Lock()
 	s.drop(func(p *packFile) bool { return gone[p.name] })
 	s.mu.Unlock()
-	return syncDir(s.packDir())
+	return fsys.SyncDir(s.packDir())
 }
 
 // removeMultiIndex removes the index over several packs that a user's git may
@@ -171,7 +173,7 @@ func (s *objectStore) removeMultiIndex(gone map[string]bool, hook func(string)) 
 		}
 		hook("multi-pack-index-removed")
 	}
-	return syncDir(s.packDir())
+	return fsys.SyncDir(s.packDir())
 }
 
 // multiIndexes lists what git keeps over several packs, the index itself before
@@ -213,31 +215,31 @@ func (s *objectStore) multiIndexes(gone map[string]bool) (files []string, stale 
 // sweep removes the temporary files killed processes left. The store's lock is held,
 // so none but a collection's is in use.
 func (s *objectStore) sweep() {
-	for _, d := range []string{s.dir, s.packDir(), filepath.Join(s.dir, stateDir)} {
+	for _, d := range []string{s.dir, s.packDir(), filepath.Join(s.dir, fsys.StateDir)} {
 		list, err := os.ReadDir(d)
 		if err != nil {
 			continue // the operation itself will say so
 		}
 		for _, e := range list {
-			if strings.HasPrefix(e.Name(), tempPrefix) {
+			if strings.HasPrefix(e.Name(), fsys.TempPrefix) {
 				os.Remove(filepath.Join(d, e.Name()))
 			}
 		}
 	}
 	_ = s.sweepPacks() // likewise
 	_, _ = s.dropDeadRefsLock()
-	if there, err := exists(s.collectDir()); !there || err != nil {
+	if there, err := fsys.Exists(s.collectDir()); !there || err != nil {
 		return
 	}
-	turn := newLock(s.dir, collectLock, false)
-	defer turn.close()
-	if _, err := turn.take(context.Background(), 0); err == nil { // else a collection runs
+	turn := fsys.NewLock(s.dir, fsys.CollectLock, false)
+	defer turn.Close()
+	if _, err := turn.Take(context.Background(), 0); err == nil { // else a collection runs
 		_ = os.RemoveAll(s.collectDir())
 	}
 }
 
 // collectDir is where a collection writes until it switches over.
-func (s *objectStore) collectDir() string { return filepath.Join(s.dir, stateDir, "collecting") }
+func (s *objectStore) collectDir() string { return filepath.Join(s.dir, fsys.StateDir, "collecting") }
 
 // sweepPacks removes packs of ours without an index, and what stood beside one
 // that is gone: what a kill between two removals, or between two renames, leaves.
@@ -253,7 +255,7 @@ func (s *objectStore) sweepPacks() error {
 		if !isKeep {
 			continue
 		}
-		if there, err := exists(stem + ".idx"); there || err != nil {
+		if there, err := fsys.Exists(stem + ".idx"); there || err != nil {
 			continue
 		}
 		if ours, err := isOurKeep(stem + keepExt); !ours || err != nil {

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-const fileFlags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	"anamnesis/worldstate/internal/fsys"
+)
 
 // storeFault marks an error of the store, which ends the scan, apart from one
 // of the file, which is listed.
@@ -24,43 +24,43 @@ const wholeFileBytes = 512 << 10
 
 // content gives a file's hash and how it stood meanwhile. Where that is not as
 // before, what a look just now saw, the error is errContentChanged.
-func (s *scanner) content(dirfd int, name, parent string, before stamp) (hash, sight, error) {
-	if !before.isRegular() {
-		return hash{}, sight{}, errContentChanged
+func (s *scanner) content(dirfd int, name, parent string, before fsys.Stamp) (hash, fsys.Sight, error) {
+	if !before.IsRegular() {
+		return hash{}, fsys.Sight{}, errContentChanged
 	}
-	fd, err := openat(dirfd, name, fileFlags, 0)
+	fd, err := fsys.Openat(dirfd, name, fsys.FileFlags, 0)
 	if err != nil {
-		return hash{}, sight{}, err
+		return hash{}, fsys.Sight{}, err
 	}
 	defer unix.Close(fd)
 	if s.fault != nil {
-		if err := s.fault("read", join(parent, name)); err != nil {
-			return hash{}, sight{}, err
+		if err := s.fault("read", fsys.Join(parent, name)); err != nil {
+			return hash{}, fsys.Sight{}, err
 		}
 	}
 	begin := time.Now()
 	var h hash
-	if before.size <= wholeFileBytes {
-		h, err = s.whole(fd, before.size)
+	if before.Size <= wholeFileBytes {
+		h, err = s.whole(fd, before.Size)
 	} else {
-		h, err = s.stream(fd, name, before.size)
+		h, err = s.stream(fd, name, before.Size)
 	}
 	if err != nil {
-		return hash{}, sight{}, err
+		return hash{}, fsys.Sight{}, err
 	}
-	after, err := fstat(fd)
+	after, err := fsys.Fstat(fd)
 	if err == nil {
 		var fault error
 		if s.fault != nil {
-			fault = s.fault("reread", join(parent, name))
+			fault = s.fault("reread", fsys.Join(parent, name))
 		}
 		if fault != nil {
 			err = fault
-		} else if !after.sameContent(before) {
+		} else if !after.SameContent(before) {
 			err = errContentChanged
 		}
 	}
-	return h, sight{stamp: after, racy: racy(after, begin)}, err
+	return h, fsys.Sight{Stamp: after, Racy: fsys.Racy(after, begin)}, err
 }
 
 // fileBuffer holds one file's content, behind room for its git header.
@@ -145,11 +145,11 @@ func (s *scanner) stream(fd int, name string, size int64) (hash, error) {
 	read := s.reading(size)
 	defer read(-size) // it is counted as a whole when it is done
 	if s.pack != nil && s.objects.empty() {
-		return s.pack.addStream(hash{}, size, &holeReader{ctx: s.ctx, f: f, told: read})
+		return s.pack.addStream(hash{}, size, &fsys.HoleReader{Ctx: s.ctx, F: f, Told: read})
 	}
 	sum := sha1.New()
 	sum.Write(appendHead(nil, blobObject, size))
-	n, err := io.Copy(sum, io.LimitReader(&holeReader{ctx: s.ctx, f: f, told: read}, size+1))
+	n, err := io.Copy(sum, io.LimitReader(&fsys.HoleReader{Ctx: s.ctx, F: f, Told: read}, size+1))
 	if err != nil {
 		return hash{}, err
 	}
@@ -164,7 +164,7 @@ func (s *scanner) stream(fd int, name string, size int64) (hash, error) {
 	if s.objects.hasIntact(h) {
 		return h, nil
 	}
-	return s.pack.addStream(h, size, &holeReader{ctx: s.ctx, f: f, told: func(int64) { read(0) }})
+	return s.pack.addStream(h, size, &fsys.HoleReader{Ctx: s.ctx, F: f, Told: func(int64) { read(0) }})
 }
 
 // reading counts the bytes of a file that is being read for whoever waits. What

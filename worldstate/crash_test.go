@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // The child of the kill tests: it does one operation on a world and kills
@@ -157,11 +159,11 @@ func TestKillRestore(t *testing.T) {
 	}
 	sameWorld(t, look(t, b.dir), one, "the restore that was not killed")
 	b.fsck()
-	for _, d := range []string{b.store, b.w.objects.packDir(), b.store + "/" + stateDir} {
+	for _, d := range []string{b.store, b.w.objects.packDir(), b.store + "/" + fsys.StateDir} {
 		list, err := os.ReadDir(d)
 		b.must(err)
 		for _, e := range list {
-			if strings.HasPrefix(e.Name(), tempPrefix) || strings.HasPrefix(e.Name(), "journal") {
+			if strings.HasPrefix(e.Name(), fsys.TempPrefix) || strings.HasPrefix(e.Name(), "journal") {
 				t.Errorf("left behind: %s/%s", d, e.Name())
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // deepName is the name of a directory in a path that is longer than PATH_MAX.
@@ -25,7 +27,7 @@ func (b *bench) mkdirs(names ...string) int {
 		if err := unix.Mkdirat(fd, name, 0o755); err != nil && err != unix.EEXIST {
 			b.Fatal(err)
 		}
-		next, err := unix.Openat(fd, name, dirFlags, 0)
+		next, err := unix.Openat(fd, name, fsys.DirFlags, 0)
 		b.must(err)
 		unix.Close(fd)
 		fd = next
@@ -39,7 +41,7 @@ func (b *bench) writeIn(dirfd int, name, text string) {
 	defer unix.Close(dirfd)
 	fd, err := unix.Openat(dirfd, name, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC, 0o644)
 	b.must(err)
-	b.must(writeAll(fd, []byte(text)))
+	b.must(fsys.WriteAll(fd, []byte(text)))
 	b.must(unix.Close(fd))
 }
 
@@ -160,7 +162,7 @@ func TestTooDeep(t *testing.T) {
 			}
 			fd := b.mkdirs(names...)
 			defer unix.Close(fd)
-			if _, err := lstatat(fd, "f"); err != nil {
+			if _, err := fsys.Lstatat(fd, "f"); err != nil {
 				t.Errorf("what no snapshot holds: %v", err)
 			}
 			b.must(os.RemoveAll(b.path(names[0])))

@@ -5,6 +5,8 @@ package worldstate
 import (
 	"context"
 	"fmt"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // ChangeKind is how a path differs between two snapshots.
@@ -92,7 +94,7 @@ func (w *World) Diff(ctx context.Context, a, b ID) ([]Change, error) {
 func parents(l *listing) map[string]bool {
 	set := make(map[string]bool)
 	for e := range l.all() {
-		set[dir(e.path)] = true
+		set[fsys.Dir(e.path)] = true
 	}
 	return set
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"slices"
 	"sort"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // An Edit is a change of the world that later restores keep: what differs
@@ -109,7 +111,7 @@ func withVersions(target *listing, last map[string]version) (want *listing, lost
 			continue
 		}
 		free := !fixed[path] || v.isDir() // else a later edit needs a directory here
-		ancestors(path, func(d string) bool {
+		fsys.Ancestors(path, func(d string) bool {
 			free = free && (!fixed[d] || entries[d].isDir())
 			return free
 		})
@@ -118,7 +120,7 @@ func withVersions(target *listing, last map[string]version) (want *listing, lost
 			continue
 		}
 		entries[path], fixed[path] = *v.from.find(path), true
-		ancestors(path, func(d string) bool {
+		fsys.Ancestors(path, func(d string) bool {
 			if e, stands := entries[d]; !stands || !e.isDir() {
 				entries[d] = *v.from.find(d)
 			}
@@ -132,7 +134,7 @@ func withVersions(target *listing, last map[string]version) (want *listing, lost
 			continue
 		}
 		inTheWay := false
-		ancestors(e.path, func(d string) bool {
+		fsys.Ancestors(e.path, func(d string) bool {
 			above, stands := entries[d]
 			if !stands { // an edit removed it, and not this in it
 				above = *target.find(d)
@@ -209,12 +211,12 @@ func (p *planner) readRules(e *entry) ([]byte, error) {
 	if err == nil || p.now.at(e.path) != e.state {
 		return data, err
 	}
-	above, openErr := openBeneath(p.root, dir(e.path))
+	above, openErr := fsys.OpenBeneath(p.root, fsys.Dir(e.path))
 	if openErr != nil {
 		return nil, err
 	}
-	defer closeFD(above)
-	fd, openErr := openat(above, base(e.path), fileFlags, 0)
+	defer fsys.CloseFD(above)
+	fd, openErr := fsys.Openat(above, fsys.Base(e.path), fsys.FileFlags, 0)
 	if openErr != nil {
 		return nil, err
 	}

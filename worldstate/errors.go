@@ -3,6 +3,8 @@ package worldstate
 import (
 	"errors"
 	"fmt"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // The sentinels callers branch on, with errors.Is.
@@ -17,7 +19,7 @@ var (
 	// was touched; plan again.
 	ErrStale = errors.New("the plan is stale")
 	// ErrLocked: another process holds the store; see LockedError.
-	ErrLocked = errors.New("store is locked")
+	ErrLocked = fsys.ErrLocked
 	// ErrUnknown: no snapshot, or more than one, has this name.
 	ErrUnknown = errors.New("unknown snapshot")
 	// ErrBadName: a task or a step has a name that no ref can have.
@@ -34,19 +36,11 @@ var (
 	ErrFull = errors.New("store is full")
 )
 
-// A LockedError says who holds the store.
-type LockedError struct {
-	Store  string
-	Holder string // "process 123", or "an unknown process"
-	Waited string // how long the lock was waited for, as a duration
-}
+// A LockedError says which process holds the store.
+type LockedError = fsys.LockedError
 
-func (e *LockedError) Error() string {
-	return fmt.Sprintf("store %s is held by %s (waited %s); try again when it is done", e.Store, e.Holder, e.Waited)
-}
-
-// Is makes errors.Is(err, ErrLocked) true.
-func (e *LockedError) Is(target error) bool { return target == ErrLocked }
+// DefaultLockWait is how long an operation waits for another process.
+const DefaultLockWait = fsys.DefaultLockWait
 
 // A MissingObjectError names an object that is gone or rotten and the path
 // that needs it. It is found before the first byte of the world moves.
@@ -57,7 +51,7 @@ type MissingObjectError struct {
 }
 
 func (e *MissingObjectError) Error() string {
-	if exhausted(e.Err) {
+	if fsys.Exhausted(e.Err) {
 		return fmt.Sprintf("object %s (%s) cannot be read: %v", e.Object, e.Path, e.Err)
 	}
 	return fmt.Sprintf("object %s (%s) is missing or damaged: %v", e.Object, e.Path, e.Err)
@@ -68,7 +62,7 @@ func (e *MissingObjectError) Unwrap() error { return e.Err }
 // Is makes errors.Is(err, ErrCorrupt) true, unless too many files were open to
 // look.
 func (e *MissingObjectError) Is(target error) bool {
-	return target == ErrCorrupt && !exhausted(e.Err)
+	return target == ErrCorrupt && !fsys.Exhausted(e.Err)
 }
 
 // A LimitError says that a save would have grown the store past its cap. The

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/ignore"
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // examine looks at one name. at is its place among the items the directory
@@ -18,43 +19,43 @@ func (v *visit) examine(name string, at int, o *other) {
 	if alwaysIgnored(name) || v.s.isExcluded(v.path, name) {
 		return
 	}
-	st, err := lstatat(v.fd, name)
+	st, err := fsys.Lstatat(v.fd, name)
 	if err != nil {
 		v.unreadableName(name, at, o, err)
 		return
 	}
 	onlyTracked := false
 	switch {
-	case v.same && at >= 0 && v.prev.items[at].isDir() == st.isDir():
-		onlyTracked = v.prev.seen.items[at].onlyTracked
-	case v.same && o != nil && o.why == "" && o.isDir == st.isDir():
+	case v.same && at >= 0 && v.prev.items[at].isDir() == st.IsDir():
+		onlyTracked = v.prev.seen.items[at].OnlyTracked
+	case v.same && o != nil && o.why == "" && o.isDir == st.IsDir():
 		v.ignoredName(st) // still
 		return
 	default:
-		path := join(v.path, name)
-		if !v.tracked && !v.chain.Ignored(path, st.isDir()) {
+		path := fsys.Join(v.path, name)
+		if !v.tracked && !v.chain.Ignored(path, st.IsDir()) {
 			break
 		}
 		switch {
-		case !st.isDir() && v.tracks(path):
-		case st.isDir() && v.above(path):
+		case !st.IsDir() && v.tracks(path):
+		case st.IsDir() && v.above(path):
 			onlyTracked = true
 		default:
 			v.ignoredName(st)
-			v.without(o, other{name: name, isDir: st.isDir()})
+			v.without(o, other{name: name, isDir: st.IsDir()})
 			return
 		}
 	}
 	switch {
-	case st.isDir() && v.tooDeep(name):
+	case st.IsDir() && v.tooDeep(name):
 		v.without(o, other{name: name, why: reasonTooDeep, isDir: true})
-	case st.isDir():
+	case st.IsDir():
 		v.descend(name, at, st, onlyTracked)
-	case st.isRegular(), st.isLink():
+	case st.IsRegular(), st.IsLink():
 		v.file(name, at, o, st)
-	case st.mode&unix.S_IFMT == unix.S_IFIFO:
+	case st.Mode&unix.S_IFMT == unix.S_IFIFO:
 		v.without(o, other{name: name, why: reasonFIFO})
-	case st.mode&unix.S_IFMT == unix.S_IFSOCK:
+	case st.Mode&unix.S_IFMT == unix.S_IFSOCK:
 		v.without(o, other{name: name, why: reasonSocket})
 	default:
 		v.without(o, other{name: name, why: reasonDevice})
@@ -63,16 +64,16 @@ func (v *visit) examine(name string, at int, o *other) {
 
 // ignoredName notes that an ignored name may be another one of a file that is
 // held, and under which that can be written.
-func (v *visit) ignoredName(st stamp) {
-	if v.mark != nil && st.isRegular() && st.nlink > 1 {
-		v.s.linked(st.ino)
+func (v *visit) ignoredName(st fsys.Stamp) {
+	if v.mark != nil && st.IsRegular() && st.Nlink > 1 {
+		v.s.linked(st.Ino)
 	}
 }
 
 // isExcluded asks for one of few paths, most of which have rare names.
 func (s *scanner) isExcluded(parent, name string) bool {
 	for path := range s.excluded {
-		if base(path) == name && dir(path) == parent {
+		if fsys.Base(path) == name && fsys.Dir(path) == parent {
 			return true
 		}
 	}
@@ -87,20 +88,20 @@ func (v *visit) unreadableName(name string, at int, o *other, err error) {
 		if at >= 0 || o != nil {
 			v.gone(name)
 		}
-	case isErrno(err, unix.ENOTDIR, unix.ELOOP, unix.ENXIO):
+	case fsys.IsErrno(err, unix.ENOTDIR, unix.ELOOP, unix.ENXIO):
 		v.without(o, other{name: name, why: errContentChanged.Error()})
-	case exhausted(err):
-		v.s.fail(fmt.Errorf("%s: %w", join(v.path, name), err))
+	case fsys.Exhausted(err):
+		v.s.fail(fmt.Errorf("%s: %w", fsys.Join(v.path, name), err))
 	default:
 		v.without(o, other{name: name, why: "unreadable: " + reason(err)})
 	}
 }
 
 // descend looks into a directory, as far as there is reason to.
-func (v *visit) descend(name string, at int, st stamp, onlyTracked bool) {
+func (v *visit) descend(name string, at int, st fsys.Stamp, onlyTracked bool) {
 	c := &visit{
-		s: v.s, up: v, name: name, path: join(v.path, name), deep: v.deep + 1, at: at, fd: -1,
-		st: sight{stamp: st, onlyTracked: onlyTracked}, same: v.same, tracked: onlyTracked, chain: v.chain,
+		s: v.s, up: v, name: name, path: fsys.Join(v.path, name), deep: v.deep + 1, at: at, fd: -1,
+		st: fsys.Sight{Stamp: st, OnlyTracked: onlyTracked}, same: v.same, tracked: onlyTracked, chain: v.chain,
 		nest: v.nest, nestAt: v.nestAt,
 	}
 	if at >= 0 {
@@ -113,7 +114,7 @@ func (v *visit) descend(name string, at int, st stamp, onlyTracked bool) {
 		switch {
 		case marked:
 			c.mark = m
-		case old.ino != st.ino || old.dev != st.dev || c.prev.seen == nil || c.prev.seen.foreign:
+		case old.Ino != st.Ino || old.Dev != st.Dev || c.prev.seen == nil || c.prev.seen.foreign:
 		case c.prev.unsure():
 			c.mark = &mark{}
 		default: // nothing has changed in it
@@ -137,7 +138,7 @@ func (v *visit) descend(name string, at int, st stamp, onlyTracked bool) {
 func (v *visit) open() bool {
 	up := v.up
 	var err error
-	if v.fd, err = openat(up.fd, v.name, dirFlags, 0); err == nil {
+	if v.fd, err = fsys.Openat(up.fd, v.name, fsys.DirFlags, 0); err == nil {
 		return true
 	}
 	if errors.Is(err, unix.ENOENT) {
@@ -160,10 +161,10 @@ func (v *visit) tooDeep(name string) bool {
 
 // child takes what became of a directory in v.
 func (v *visit) child(c *visit, n *node) {
-	s := state{kind: kindDir, perm: c.st.mode & 0o777}
+	s := state{kind: kindDir, perm: c.st.Mode & 0o777}
 	if c.at >= 0 {
 		was, saw := &v.prev.items[c.at], &v.prev.seen.items[c.at]
-		if was.state == s && was.sub == n && saw.ino == c.st.ino && saw.dev == c.st.dev && saw.onlyTracked == c.st.onlyTracked {
+		if was.state == s && was.sub == n && saw.Ino == c.st.Ino && saw.Dev == c.st.Dev && saw.OnlyTracked == c.st.OnlyTracked {
 			return
 		}
 	}
@@ -179,18 +180,18 @@ func (v *visit) named(it item) item {
 }
 
 // file looks at a file or a link.
-func (v *visit) file(name string, at int, o *other, st stamp) {
+func (v *visit) file(name string, at int, o *other, st fsys.Stamp) {
 	if why := v.s.tooLarge(st); why != "" {
 		v.without(o, other{name: name, why: why})
 		return
 	}
-	if at >= 0 && v.prev.seen.items[at].sure(st) && !v.prev.items[at].isDir() {
-		v.s.saw(st.size)
+	if at >= 0 && v.prev.seen.items[at].Sure(st) && !v.prev.items[at].isDir() {
+		v.s.saw(st.Size)
 		return
 	}
 	v.s.changed.Add(1)
-	if st.isLink() {
-		target, err := readlinkat(v.fd, name)
+	if st.IsLink() {
+		target, err := fsys.Readlinkat(v.fd, name)
 		if err != nil {
 			v.unreadableName(name, at, o, err)
 			return
@@ -201,7 +202,7 @@ func (v *visit) file(name string, at int, o *other, st stamp) {
 			return
 		}
 		it := item{name: name, state: state{kind: kindLink, hash: h}, size: int64(len(target))}
-		v.put(edit{item: v.named(it), sight: sight{stamp: st, racy: racy(st, v.now)}})
+		v.put(edit{item: v.named(it), sight: fsys.Sight{Stamp: st, Racy: fsys.Racy(st, v.now)}})
 		v.s.saw(it.size)
 		return
 	}
@@ -221,37 +222,37 @@ func (v *visit) file(name string, at int, o *other, st stamp) {
 
 // seeded takes a file's content from the person's repository, where that is
 // known to hold it.
-func (v *visit) seeded(name string, st stamp) bool {
-	if v.s.seed == nil || st.nlink > 1 {
+func (v *visit) seeded(name string, st fsys.Stamp) bool {
+	if v.s.seed == nil || st.Nlink > 1 {
 		return false
 	}
-	h, ok := v.s.seed.blob(join(v.path, name), st)
+	h, ok := v.s.seed.blob(fsys.Join(v.path, name), st)
 	if !ok {
 		return false
 	}
 	if !v.s.objects.owns(h) {
 		v.s.seed.used.Store(true)
 	}
-	it := item{name: name, state: state{kindFile, st.mode & 0o777, h}, size: st.size}
-	v.put(edit{item: v.named(it), sight: sight{stamp: st, racy: racy(st, v.now)}})
+	it := item{name: name, state: state{kindFile, st.Mode & 0o777, h}, size: st.Size}
+	v.put(edit{item: v.named(it), sight: fsys.Sight{Stamp: st, Racy: fsys.Racy(st, v.now)}})
 	v.s.saw(it.size)
 	return true
 }
 
 // readFile reads a file that stood as before, again if it changes meanwhile.
-func (v *visit) readFile(name string, at int, o *other, before stamp) {
+func (v *visit) readFile(name string, at int, o *other, before fsys.Stamp) {
 	for try := 0; ; try++ {
 		h, st, err := v.s.content(v.fd, name, v.path, before)
 		switch {
 		case err == nil:
-			it := item{name: name, state: state{kindFile, st.mode & 0o777, h}, size: st.size}
-			if st.nlink > 1 && (at < 0 || v.prev.seen.items[at].nlink <= 1) {
-				v.s.linked(st.ino)
+			it := item{name: name, state: state{kindFile, st.Mode & 0o777, h}, size: st.Size}
+			if st.Nlink > 1 && (at < 0 || v.prev.seen.items[at].Nlink <= 1) {
+				v.s.linked(st.Ino)
 			}
-			v.put(edit{item: v.named(it), sight: sight{stamp: st.stamp, racy: st.racy}})
+			v.put(edit{item: v.named(it), sight: fsys.Sight{Stamp: st.Stamp, Racy: st.Racy}})
 			v.s.saw(it.size)
 		case errors.Is(err, errContentChanged) && try+1 < readTries:
-			if before, err = lstatat(v.fd, name); err == nil {
+			if before, err = fsys.Lstatat(v.fd, name); err == nil {
 				continue
 			}
 			v.unreadableName(name, at, o, err)
@@ -311,24 +312,24 @@ func (v *visit) readRules(has bool) {
 		v.same = false
 	}
 	v.chain = v.chain.With(v.seen.rules)
-	name := join(v.path, ".gitignore")
+	name := fsys.Join(v.path, ".gitignore")
 	v.seen.frozen = len(own) > 0 || len(v.seen.rules.Patterns) > 0 && v.chain.Ignored(name, false) && !v.tracks(name)
 }
 
 func (v *visit) readRulesFile() {
-	st, err := lstatat(v.fd, ".gitignore")
-	if err != nil || !st.isRegular() {
+	st, err := fsys.Lstatat(v.fd, ".gitignore")
+	if err != nil || !st.IsRegular() {
 		return
 	}
-	if v.prev != nil && !v.isTop && v.prev.seen.ruleSight.sure(st) {
+	if v.prev != nil && !v.isTop && v.prev.seen.ruleSight.Sure(st) {
 		v.seen.rules, v.seen.ruleSight, v.seen.rulesNote = v.prev.seen.rules, v.prev.seen.ruleSight, v.prev.seen.rulesNote
 		return
 	}
-	if st.size > maxIgnoreBytes {
+	if st.Size > maxIgnoreBytes {
 		v.seen.rulesNote = tooLongRules()
 		return
 	}
-	fd, err := openat(v.fd, ".gitignore", fileFlags, 0)
+	fd, err := fsys.Openat(v.fd, ".gitignore", fsys.FileFlags, 0)
 	if err != nil {
 		return // the file itself is listed as unreadable
 	}
@@ -339,5 +340,5 @@ func (v *visit) readRulesFile() {
 		return
 	}
 	v.seen.rules = ignore.Parse(v.path, "", data)
-	v.seen.ruleSight = sight{stamp: st, racy: racy(st, v.now)}
+	v.seen.ruleSight = fsys.Sight{Stamp: st, Racy: fsys.Racy(st, v.now)}
 }

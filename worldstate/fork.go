@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // A Forked is a directory made of a snapshot.
@@ -61,7 +63,7 @@ func (w *World) fork(ctx context.Context, id ID, target string) (f Forked, err e
 	if err != nil {
 		return f, &os.PathError{Op: "open", Path: parent, Err: err}
 	}
-	defer closeFD(pfd)
+	defer fsys.CloseFD(pfd)
 	clearForks(pfd, parent)
 	site, err := beginFork(pfd, parent)
 	if err != nil {
@@ -70,7 +72,7 @@ func (w *World) fork(ctx context.Context, id ID, target string) (f Forked, err e
 	defer site.end()
 	if err = w.populate(ctx, site.fd, list); err == nil {
 		w.opts.Hook("fork built")
-		if err = renameNoReplace(pfd, site.temp, name); errors.Is(err, unix.EEXIST) {
+		if err = fsys.RenameNoReplace(pfd, site.temp, name); errors.Is(err, unix.EEXIST) {
 			err = fmt.Errorf("%w: %s has appeared meanwhile", ErrRefused, filepath.Join(parent, name))
 		}
 	}
@@ -79,7 +81,7 @@ func (w *World) fork(ctx context.Context, id ID, target string) (f Forked, err e
 		return f, err
 	}
 	w.opts.Hook("fork renamed")
-	if err := fsync(pfd); err != nil {
+	if err := fsys.Fsync(pfd); err != nil {
 		return f, &os.PathError{Op: "sync", Path: parent, Err: err}
 	}
 	f = Forked{ID: id, Dir: filepath.Join(parent, name), Tree: c.tree.String(), Files: list.files(), Missing: c.skips}
@@ -117,7 +119,7 @@ func (w *World) populate(ctx context.Context, root int, list *listing) error {
 	for e := range list.all() {
 		actions = append(actions, action{path: e.path, after: e.state})
 	}
-	x := w.newExecutor(root, &journal{nonce: newNonce()}, false)
+	x := w.newExecutor(root, &journal{nonce: fsys.NewNonce()}, false)
 	x.stop = ctx.Err
 	if err := x.run(actions); err != nil {
 		var re *RestoreError // its words are a restore's

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 const (
@@ -30,13 +32,13 @@ type forkSite struct {
 // beginFork makes a directory for a fork in parent, which pfd is, and locks it.
 func beginFork(pfd int, parent string) (*forkSite, error) {
 	for range forkTries {
-		temp := forkPrefix + newNonce()
+		temp := forkPrefix + fsys.NewNonce()
 		s := &forkSite{temp: temp, path: filepath.Join(parent, temp), fd: -1}
 		if err := unix.Mkdirat(pfd, temp, 0o777); err != nil {
 			return nil, &os.PathError{Op: "mkdir", Path: s.path, Err: err}
 		}
 		var err error
-		s.fd, err = openat(pfd, temp, dirFlags, 0)
+		s.fd, err = fsys.Openat(pfd, temp, fsys.DirFlags, 0)
 		if errors.Is(err, unix.ENOENT) {
 			continue // taken for a leftover
 		}
@@ -45,10 +47,10 @@ func beginFork(pfd int, parent string) (*forkSite, error) {
 			return nil, &os.PathError{Op: "open", Path: s.path, Err: err}
 		}
 		locked := unix.Flock(s.fd, unix.LOCK_EX|unix.LOCK_NB)
-		if _, err := lstatat(pfd, temp); err == nil && locked != unix.EWOULDBLOCK {
+		if _, err := fsys.Lstatat(pfd, temp); err == nil && locked != unix.EWOULDBLOCK {
 			return s, nil // a file system without such locks has no leftovers removed either
 		}
-		closeFD(s.fd)
+		fsys.CloseFD(s.fd)
 	}
 	return nil, &os.PathError{Op: "lock", Path: parent, Err: unix.EWOULDBLOCK}
 }
@@ -57,24 +59,24 @@ func beginFork(pfd int, parent string) (*forkSite, error) {
 func (s *forkSite) undo() { _ = removeBuilt(s.path) }
 
 // end frees the site's lock.
-func (s *forkSite) end() { closeFD(s.fd) }
+func (s *forkSite) end() { fsys.CloseFD(s.fd) }
 
 // clearForks removes what killed forks left in a directory: those of their names that
 // nobody has locked.
 func clearForks(pfd int, parent string) {
-	names, _ := readNames(pfd) // the next fork looks again
+	names, _ := fsys.ReadNames(pfd) // the next fork looks again
 	for _, name := range names {
-		if nonce, ok := strings.CutPrefix(name, forkPrefix); !ok || len(nonce) != nonceDigits {
+		if nonce, ok := strings.CutPrefix(name, forkPrefix); !ok || len(nonce) != fsys.NonceDigits {
 			continue
 		}
-		fd, err := openat(pfd, name, dirFlags, 0)
+		fd, err := fsys.Openat(pfd, name, fsys.DirFlags, 0)
 		if err != nil {
 			continue
 		}
 		if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil {
 			_ = removeBuilt(filepath.Join(parent, name))
 		}
-		closeFD(fd)
+		fsys.CloseFD(fd)
 	}
 }
 
@@ -88,19 +90,19 @@ func removeBuilt(path string) error {
 // openUp makes a directory and all beneath writable, and follows no link. What it
 // cannot open is left to whoever removes it to tell.
 func openUp(dirfd int, name string) {
-	st, err := lstatat(dirfd, name)
-	if err != nil || !st.isDir() {
+	st, err := fsys.Lstatat(dirfd, name)
+	if err != nil || !st.IsDir() {
 		return
 	}
-	if st.mode&0o700 != 0o700 {
+	if st.Mode&0o700 != 0o700 {
 		_, _ = chmodAt(dirfd, name, st, 0o700)
 	}
-	fd, err := openat(dirfd, name, dirFlags, 0)
+	fd, err := fsys.Openat(dirfd, name, fsys.DirFlags, 0)
 	if err != nil {
 		return
 	}
-	defer closeFD(fd)
-	names, _ := readNames(fd)
+	defer fsys.CloseFD(fd)
+	names, _ := fsys.ReadNames(fd)
 	for _, n := range names {
 		openUp(fd, n)
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // forkLeft lists what forks have left beside the store.
@@ -42,9 +44,9 @@ func TestForkLeftovers(t *testing.T) {
 	b := newBench(t, nil)
 	id, dir := b.halfFork()
 	beside := filepath.Dir(b.store)
-	pfd, err := openat(unix.AT_FDCWD, beside, dirFlags, 0)
+	pfd, err := fsys.Openat(unix.AT_FDCWD, beside, fsys.DirFlags, 0)
 	b.must(err)
-	defer closeFD(pfd)
+	defer fsys.CloseFD(pfd)
 	live, err := beginFork(pfd, beside)
 	b.must(err)
 	defer live.end()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/ignore"
+	"anamnesis/worldstate/internal/fsys"
 )
 
 func FuzzManifest(f *testing.F) {
@@ -17,12 +18,12 @@ func FuzzManifest(f *testing.F) {
 			return
 		}
 		for p := range m.modes {
-			if !validPath(p) {
+			if !fsys.ValidPath(p) {
 				t.Errorf("path %q", p)
 			}
 		}
 		for p, n := range m.names {
-			if !validPath(p) || !validName(n) {
+			if !fsys.ValidPath(p) || !fsys.ValidName(n) {
 				t.Errorf("name %q for %q", n, p)
 			}
 		}
@@ -46,7 +47,7 @@ func FuzzJournal(f *testing.F) {
 			t.Errorf("%q became %q", data, j.encode())
 		}
 		for _, a := range j.actions {
-			if !validPath(a.path) {
+			if !fsys.ValidPath(a.path) {
 				t.Errorf("path %q", a.path)
 			}
 		}
@@ -56,10 +57,10 @@ func FuzzJournal(f *testing.F) {
 func FuzzStatCache(f *testing.F) {
 	objects, _ := ignore.ParsePattern("*.o")
 	file := item{name: "a", state: state{kindFile, 0o644, hash{3}}, size: 1}
-	sub := seal([]item{file}, &sighting{items: []sight{{stamp: stamp{size: 1, mtime: 2, nlink: 1}, racy: true}}})
-	f.Add(encodeCache(&knowledge{packs: []string{"pack-1.idx"}, repo: &repository{sources: []source{{path: "/p/.git"}}}, root: seal(
+	sub := seal([]item{file}, &sighting{items: []fsys.Sight{{Stamp: fsys.Stamp{Size: 1, Mtime: 2, Nlink: 1}, Racy: true}}})
+	f.Add(encodeCache(&knowledge{packs: []string{"pack-1.idx"}, repo: &repository{sources: []fsys.Source{{Path: "/p/.git"}}}, root: seal(
 		[]item{{name: "d", state: state{kind: kindDir, perm: 0o755}, sub: sub}},
-		&sighting{items: []sight{{onlyTracked: true}}, others: []other{{"x.o", "", false}, {"y", reasonFIFO, false}}, rules: ignore.Rules{Patterns: []ignore.Pattern{objects}}},
+		&sighting{items: []fsys.Sight{{OnlyTracked: true}}, others: []other{{"x.o", "", false}, {"y", reasonFIFO, false}}, rules: ignore.Rules{Patterns: []ignore.Pattern{objects}}},
 	)}))
 	f.Add([]byte(cacheMagic))
 	f.Fuzz(func(t *testing.T, data []byte) {

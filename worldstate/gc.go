@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // GCOptions say what a collection keeps. The zero value keeps every snapshot
@@ -77,7 +79,7 @@ func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
 	if opts.Hook == nil {
 		opts.Hook = func(string) {}
 	}
-	if there, err := exists(filepath.Join(store, stateDir)); err != nil {
+	if there, err := fsys.Exists(filepath.Join(store, fsys.StateDir)); err != nil {
 		return GCReport{}, fmt.Errorf("gc %s: %w", store, err)
 	} else if !there {
 		return GCReport{}, fmt.Errorf("gc %s: %w: it is no store; name the bare repository that holds snapshots", store, ErrRefused)
@@ -86,7 +88,7 @@ func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
 	if err != nil {
 		return GCReport{}, err
 	}
-	defer turn.release()
+	defer turn.Release()
 	s := newObjectStore(store)
 	defer s.close()
 	g := collector{s: s, o: opts, seen: make(map[hash]bool)}
@@ -98,17 +100,17 @@ func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
 }
 
 // takeTurn takes the collections' lock; a dry run does not write into it.
-func takeTurn(ctx context.Context, store string, o GCOptions) (*storeLock, error) {
+func takeTurn(ctx context.Context, store string, o GCOptions) (*fsys.Lock, error) {
 	if !o.DryRun {
-		return acquireLock(ctx, store, collectLock, o.LockWait)
+		return fsys.AcquireLock(ctx, store, fsys.CollectLock, o.LockWait)
 	}
-	turn := newLock(store, collectLock, false)
-	there, err := exists(turn.path)
+	turn := fsys.NewLock(store, fsys.CollectLock, false)
+	there, err := fsys.Exists(turn.Path)
 	if there && err == nil { // else no collection has run yet
-		_, err = turn.take(ctx, o.LockWait)
+		_, err = turn.Take(ctx, o.LockWait)
 	}
 	if err != nil {
-		return nil, turn.fail(err)
+		return nil, turn.Fail(err)
 	}
 	return turn, nil
 }
@@ -141,11 +143,11 @@ type batch struct {
 
 // locked takes the store's lock for one part of the collection.
 func (g *collector) locked(ctx context.Context, part func() error) error {
-	lock, err := acquireLock(ctx, g.s.dir, writerLock, g.o.LockWait)
+	lock, err := fsys.AcquireLock(ctx, g.s.dir, fsys.WriterLock, g.o.LockWait)
 	if err != nil {
 		return err
 	}
-	defer lock.release()
+	defer lock.Release()
 	return part()
 }
 
@@ -486,7 +488,7 @@ func (g *collector) tree(h hash, path string, depth int) error {
 		g.todo.lines.add(treeObject, path, h)
 	}
 	for _, it := range items {
-		p := join(path, it.name)
+		p := fsys.Join(path, it.name)
 		if it.mode == "40000" {
 			if err := g.tree(it.hash, p, depth+1); err != nil {
 				return err

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // during runs a collection and, each time it has let go of the store's lock and
@@ -129,7 +131,7 @@ func TestGCMovedRef(t *testing.T) {
 func TestGCKilledMeanwhile(t *testing.T) {
 	b := newBench(t, nil)
 	ids := b.history(3, rand.New(rand.NewPCG(17, 18)))
-	dir := filepath.Join(b.store, stateDir, "collecting")
+	dir := filepath.Join(b.store, fsys.StateDir, "collecting")
 	left := func() string {
 		list, _ := filepath.Glob(dir + "/*")
 		return strings.Join(list, " ")
@@ -171,7 +173,7 @@ func TestGCOneAtATime(t *testing.T) {
 	b.history(1, rand.New(rand.NewPCG(19, 20)))
 	b.during(GCOptions{}, func(int) {
 		_, err := GC(context.Background(), b.store, &GCOptions{LockWait: time.Millisecond})
-		if !errors.Is(err, ErrLocked) {
+		if !errors.Is(err, fsys.ErrLocked) {
 			t.Errorf("a second collection: %v", err)
 		}
 	})

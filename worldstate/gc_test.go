@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // taskOf opens the same world for another task, an hour later than the last.
@@ -284,7 +286,7 @@ func TestGCCommitGraph(t *testing.T) {
 				o.MaxBytes = 1
 			}
 			b.gc(o)
-			if there, err := exists(filepath.Join(b.store, "objects", "info", graph)); err != nil || there == dropped {
+			if there, err := fsys.Exists(filepath.Join(b.store, "objects", "info", graph)); err != nil || there == dropped {
 				t.Errorf("split %v, dropped %v: %s stands: %v, %v", split, dropped, graph, there, err)
 			}
 			b.fsck()

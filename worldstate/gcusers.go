@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // A user may work in a store with git: worktrees, a detached HEAD, a rebase or
@@ -21,7 +23,7 @@ import (
 // and each index for the bytes of one.
 
 // notGits are the parts of a store that name nothing but by refs.
-var notGits = []string{"objects", "refs", stateDir, "hooks", "info", "modules", "packed-refs", "config", "description"}
+var notGits = []string{"objects", "refs", fsys.StateDir, "hooks", "info", "modules", "packed-refs", "config", "description"}
 
 // userRoots gives the objects of the store that a user's git names by something else
 // than a ref.

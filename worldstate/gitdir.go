@@ -9,11 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/ignore"
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // repository is what the user's own git repository around (or at) a world
@@ -24,52 +22,19 @@ type repository struct {
 	above   map[string]bool // the directories they lie in
 	notes   []Skip          // what could not be read
 	objects *userObjects    // what a first save may borrow from; nil without a repository
-	sources []source        // what all this was read from
+	sources []fsys.Source   // what all this was read from
 	// nested are the repositories found inside, by their directories; see
 	// nested.go.
 	nested map[string]*repository
 }
 
-// source is one path that was looked at, as it stood before it was read.
-type source struct {
-	path  string
-	sight sight // zero where nothing stood
-}
-
-func lookAt(path string) source {
-	s := source{path: path}
-	now := time.Now()
-	if st, err := lstatat(unix.AT_FDCWD, path); err == nil {
-		s.sight = sight{stamp: st, racy: racy(st, now)}
-	}
-	return s
-}
-
-// current reports whether what was read of the path would be read again.
-func (s *source) current() bool { return s.same(lookAt(s.path)) }
-
-func (s *source) same(now source) bool {
-	return s.path == now.path && !s.sight.racy && s.sight.sameContent(now.sight.stamp)
-}
-
-func (s source) sameAs(now source) bool { return s.same(now) }
-
 // look notes a source.
-func (r *repository) look(path string) { r.sources = append(r.sources, sourceAt(path)) }
-
-// sourceAt is lookAt, but of a directory only its being there counts.
-func sourceAt(path string) source {
-	s := lookAt(path)
-	if st := s.sight.stamp; st.isDir() {
-		s.sight = sight{stamp: stamp{ino: st.ino, dev: st.dev, mode: st.mode & unix.S_IFMT}}
-	}
-	return s
-}
+func (r *repository) look(path string) { r.sources = append(r.sources, fsys.SourceAt(path)) }
 
 // current reports whether reading it all again would give the same.
 func (r *repository) current() bool {
 	for i := range r.sources {
-		if s := &r.sources[i]; !s.same(sourceAt(s.path)) {
+		if s := &r.sources[i]; !s.Same(fsys.SourceAt(s.Path)) {
 			return false
 		}
 	}
@@ -82,7 +47,7 @@ func (r *repository) current() bool {
 }
 
 func (r *repository) sameSources(o *repository) bool {
-	return slices.EqualFunc(r.sources, o.sources, source.sameAs) &&
+	return slices.EqualFunc(r.sources, o.sources, fsys.Source.SameAs) &&
 		maps.EqualFunc(r.nested, o.nested, (*repository).sameSources)
 }
 
@@ -249,7 +214,7 @@ func (r *repository) readIndex(path, up string) {
 			}
 		}
 		r.tracked[p] = true
-		ancestors(p, func(d string) bool { r.above[d] = true; return true })
+		fsys.Ancestors(p, func(d string) bool { r.above[d] = true; return true })
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // indexEntry is one path of a user's git index: what is tracked, and which
@@ -154,10 +156,10 @@ func indexVarint(b []byte) (v uint64, n int) {
 // matches reports whether a file stands as it did when git read it. written is
 // when the index was: a change in the same tick or later shows in no stamp, and
 // git itself would read the file again.
-func (e *indexEntry) matches(st stamp, written time.Time) bool {
+func (e *indexEntry) matches(st fsys.Stamp, written time.Time) bool {
 	mtime := time.Unix(int64(e.mtimeSec), int64(e.mtimeNsec))
-	return e.stage == 0 && !e.assumeValid && !e.skipTree && !e.intentToAdd && st.isRegular() &&
+	return e.stage == 0 && !e.assumeValid && !e.skipTree && !e.intentToAdd && st.IsRegular() &&
 		e.mode&^0o777 == 0o100000 && (e.mtimeNsec != 0 || e.ctimeNsec != 0) && mtime.Before(written) &&
-		uint32(st.size) == e.size && uint32(st.ino) == e.ino &&
-		st.mtime == mtime.UnixNano() && st.ctime == time.Unix(int64(e.ctimeSec), int64(e.ctimeNsec)).UnixNano()
+		uint32(st.Size) == e.size && uint32(st.Ino) == e.ino &&
+		st.Mtime == mtime.UnixNano() && st.Ctime == time.Unix(int64(e.ctimeSec), int64(e.ctimeNsec)).UnixNano()
 }

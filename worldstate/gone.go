@@ -2,7 +2,11 @@
 
 package worldstate
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
+)
 
 // A world can be removed as a whole: rm -rf of the directory, which is made
 // again to bring it back. That is no edit of each of its files. A plan counts
@@ -13,7 +17,7 @@ import "golang.org/x/sys/unix"
 // no file of either end stands, and something that the restore at no time takes
 // away is missing. A file that cannot be looked at is taken to stand, and so is
 // the world where the store cannot say what stood in it.
-func (w *World) swept(root *rootDir, j *journal) bool {
+func (w *World) swept(root *fsys.Root, j *journal) bool {
 	c, err := w.commit(j.source)
 	if err != nil {
 		return false
@@ -25,13 +29,13 @@ func (w *World) swept(root *rootDir, j *journal) bool {
 	removed := make(map[string]bool) // at some time during the restore
 	for _, a := range j.actions {
 		removed[a.path] = a.after.absent() || a.before.isDir() != a.after.isDir()
-		if !a.after.absent() && !a.after.isDir() && stands(root.fd, a.path) {
+		if !a.after.absent() && !a.after.isDir() && stands(root.Fd, a.path) {
 			return false
 		}
 	}
 	missing := false
 	for e := range source.all() {
-		there := stands(root.fd, e.path)
+		there := stands(root.Fd, e.path)
 		if there && e.kind != kindDir {
 			return false
 		}
@@ -42,10 +46,10 @@ func (w *World) swept(root *rootDir, j *journal) bool {
 
 // stands reports whether anything stands at a path.
 func stands(root int, path string) bool {
-	fd, err := openBeneath(root, dir(path))
+	fd, err := fsys.OpenBeneath(root, fsys.Dir(path))
 	if err == nil {
-		defer closeFD(fd)
-		_, err = lstatat(fd, base(path))
+		defer fsys.CloseFD(fd)
+		_, err = fsys.Lstatat(fd, fsys.Base(path))
 	}
-	return !isErrno(err, unix.ENOENT, unix.ENOTDIR)
+	return !fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR)
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // blocks is what a file takes on its disk, in bytes.
@@ -88,7 +90,7 @@ func TestHoleWriter(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := &holeWriter{f: f}
+			h := &fsys.HoleWriter{F: f}
 			for rest := data; len(rest) > 0; {
 				n, err := h.Write(rest[:min(piece, len(rest))])
 				if err != nil {
@@ -96,7 +98,7 @@ func TestHoleWriter(t *testing.T) {
 				}
 				rest = rest[n:]
 			}
-			if err := h.end(); err != nil {
+			if err := h.End(); err != nil {
 				t.Fatal(err)
 			}
 			got, err := os.ReadFile(f.Name())

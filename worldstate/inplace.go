@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // Writing in place. A file that only gets other bytes is written over, not
@@ -35,14 +37,14 @@ import (
 const inPlaceBytes = 4 << 20
 
 // inPlace reports whether a file standing as now may be written over.
-func inPlace(now, after state, st stamp) bool {
-	return now.kind == kindFile && after.kind == kindFile && st.nlink == 1 &&
-		(now.perm|after.perm)&0o111 == 0 && st.size <= inPlaceBytes
+func inPlace(now, after state, st fsys.Stamp) bool {
+	return now.kind == kindFile && after.kind == kindFile && st.Nlink == 1 &&
+		(now.perm|after.perm)&0o111 == 0 && st.Size <= inPlaceBytes
 }
 
 // overwrite writes a's bytes over the file that st was taken of. done is false
 // when the file must be replaced instead; then nothing was touched.
-func (x *executor) overwrite(dirfd int, a action, st stamp) (done bool, err error) {
+func (x *executor) overwrite(dirfd int, a action, st fsys.Stamp) (done bool, err error) {
 	buf := x.w.objects.buffer()
 	defer x.w.objects.buffers.Put(buf)
 	data, err := x.w.objects.readInto(*buf, a.after.hash, blobObject, a.path, inPlaceBytes) // verified before the first byte moves
@@ -52,19 +54,19 @@ func (x *executor) overwrite(dirfd int, a action, st stamp) (done bool, err erro
 	if err != nil {
 		return false, err
 	}
-	if hasHole(data) {
+	if fsys.HasHole(data) {
 		return false, nil // a new file has holes
 	}
-	fd, err := openat(dirfd, base(a.path), unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := fsys.Openat(dirfd, fsys.Base(a.path), unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false, nil // the way by rename says what is wrong, if it is wrong there, too
 	}
-	defer closeFD(fd)
-	now, err := fstat(fd)
+	defer fsys.CloseFD(fd)
+	now, err := fsys.Fstat(fd)
 	if err != nil {
 		return false, err
 	}
-	if !now.sameContent(st) || now.nlink != st.nlink {
+	if !now.SameContent(st) || now.Nlink != st.Nlink {
 		x.keep(a.path)
 		return true, nil
 	}
@@ -74,27 +76,27 @@ func (x *executor) overwrite(dirfd int, a action, st stamp) (done bool, err erro
 // fill gives an open file its new bytes. What lies beyond the old end is
 // written first: when the disk is full, that fails while the old bytes are
 // still whole, and is taken back.
-func (x *executor) fill(fd int, a action, old stamp, data []byte) error {
-	inside := min(old.size, int64(len(data)))
+func (x *executor) fill(fd int, a action, old fsys.Stamp, data []byte) error {
+	inside := min(old.Size, int64(len(data)))
 	if err := x.writeAt(fd, a.path, data[inside:], inside); err != nil {
-		_ = unix.Ftruncate(fd, old.size) // if this fails as well, the roll-back finds a half write
+		_ = unix.Ftruncate(fd, old.Size) // if this fails as well, the roll-back finds a half write
 		return err
 	}
 	if err := x.writeAt(fd, a.path, data[:inside], 0); err != nil {
 		return err
 	}
-	if old.size > inside {
+	if old.Size > inside {
 		if err := unix.Ftruncate(fd, inside); err != nil {
 			return err
 		}
 		x.hook("cut")
 	}
-	if old.mode&0o7777 != a.after.perm {
+	if old.Mode&0o7777 != a.after.perm {
 		if err := unix.Fchmod(fd, a.after.perm); err != nil {
 			return err
 		}
 	}
-	st, err := fstat(fd)
+	st, err := fsys.Fstat(fd)
 	if err == nil {
 		x.changed(a.path)
 		x.wrote(a.path, st)
@@ -151,7 +153,7 @@ func (x *executor) ours(dirfd int, a action, now state) (bool, error) {
 			return false, err
 		}
 	}
-	fd, err := openat(dirfd, base(a.path), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := fsys.Openat(dirfd, fsys.Base(a.path), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false, err
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // The journal is a restore's intent, made durable before the first byte moves
@@ -45,7 +47,7 @@ const (
 // stateFiles lists a store's files of ours whose names begin so. A pattern would
 // not do: the path is a person's, and may hold what patterns mean something by.
 func stateFiles(store, prefix string) ([]string, error) {
-	dir := filepath.Join(store, stateDir)
+	dir := filepath.Join(store, fsys.StateDir)
 	list, err := os.ReadDir(dir)
 	var out []string
 	for _, e := range list {
@@ -57,12 +59,12 @@ func stateFiles(store, prefix string) ([]string, error) {
 }
 
 func (w *World) journalPath() string {
-	return filepath.Join(w.store, stateDir, journalPrefix+w.key)
+	return filepath.Join(w.store, fsys.StateDir, journalPrefix+w.key)
 }
 
 // checkNoJournal refuses to go on over an interrupted restore.
 func (w *World) checkNoJournal() error {
-	switch _, err := lstatat(unix.AT_FDCWD, w.journalPath()); {
+	switch _, err := fsys.Lstatat(unix.AT_FDCWD, w.journalPath()); {
 	case err == nil:
 		return fmt.Errorf("world %s: %w", w.dir, ErrUnfinished)
 	case !errors.Is(err, unix.ENOENT):
@@ -72,7 +74,7 @@ func (w *World) checkNoJournal() error {
 }
 
 func (w *World) writeJournal(j *journal) error {
-	return writeFileDurably(w.journalPath(), j.encode())
+	return fsys.WriteFileDurably(w.journalPath(), j.encode())
 }
 
 // readJournal gives the interrupted restore's journal, nil when there is none.
@@ -98,7 +100,7 @@ func (w *World) removeJournal() error {
 	if err := os.Remove(w.journalPath()); err != nil {
 		return fmt.Errorf("remove journal: %w", err)
 	}
-	return syncDir(filepath.Dir(w.journalPath()))
+	return fsys.SyncDir(filepath.Dir(w.journalPath()))
 }
 
 func (j *journal) encode() []byte {
@@ -147,7 +149,7 @@ func decodeJournal(data []byte) (*journal, error) {
 	}
 	j.world, j.nonce = texts[0], texts[4]
 	j.source, j.target, j.head = ids[0], ids[1], ids[2]
-	if _, err := hex.DecodeString(j.nonce); err != nil || len(j.nonce) != nonceDigits {
+	if _, err := hex.DecodeString(j.nonce); err != nil || len(j.nonce) != fsys.NonceDigits {
 		return nil, fmt.Errorf("bad nonce %q", j.nonce)
 	}
 	lines = lines[6:]

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // A pack of ours has a .keep beside it that holds one word. git gc and git repack
@@ -28,19 +30,19 @@ const (
 	formatText = "2\n"
 )
 
-func (s *objectStore) formatPath() string { return filepath.Join(s.dir, stateDir, formatName) }
+func (s *objectStore) formatPath() string { return filepath.Join(s.dir, fsys.StateDir, formatName) }
 
 func (p *packFile) beside(ext string) string { return strings.TrimSuffix(p.path, ".pack") + ext }
 
 // isOurKeep reports whether a .keep is there and is that of a pack of ours.
 func isOurKeep(path string) (bool, error) {
 	var data []byte
-	f, err := openFile(path)
+	f, err := fsys.OpenFile(path)
 	if err == nil {
 		data, err = io.ReadAll(io.LimitReader(f, 2*int64(len(keepWord))))
 		f.Close()
 	}
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) || isErrno(err, unix.EISDIR) { // another user's git push writes its own
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) || fsys.IsErrno(err, unix.EISDIR) { // another user's git push writes its own
 		return false, nil
 	}
 	return string(bytes.TrimSpace(data)) == keepWord, err
@@ -52,7 +54,7 @@ func (s *objectStore) ourPacks() ([]*packFile, error) {
 	marked := s.marked
 	if !marked {
 		var err error
-		if marked, err = exists(s.formatPath()); err != nil {
+		if marked, err = fsys.Exists(s.formatPath()); err != nil {
 			return nil, err
 		}
 	}
@@ -100,7 +102,7 @@ func (s *objectStore) markPacks() error {
 	if s.marked {
 		return nil
 	}
-	if there, err := exists(s.formatPath()); there || err != nil {
+	if there, err := fsys.Exists(s.formatPath()); there || err != nil {
 		s.marked = there
 		return err
 	}
@@ -109,13 +111,13 @@ func (s *objectStore) markPacks() error {
 	for _, p := range s.packs {
 		ours, err := p.unmarked()
 		if err == nil && ours {
-			err = writeFileDurably(p.beside(keepExt), []byte(keepWord+"\n"))
+			err = fsys.WriteFileDurably(p.beside(keepExt), []byte(keepWord+"\n"))
 		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) { // a user's git gc may remove it
 			return fmt.Errorf("mark packs: %w", err)
 		}
 	}
-	if err := writeFileDurably(s.formatPath(), []byte(formatText)); err != nil {
+	if err := fsys.WriteFileDurably(s.formatPath(), []byte(formatText)); err != nil {
 		return err
 	}
 	s.marked = true
@@ -125,7 +127,7 @@ func (s *objectStore) markPacks() error {
 // unmarked reports whether a pack is ours by its looks, and has no .keep.
 func (p *packFile) unmarked() (bool, error) {
 	for _, ext := range []string{keepExt, ".rev", ".bitmap", ".mtimes", ".promisor"} {
-		if there, err := exists(p.beside(ext)); there || err != nil {
+		if there, err := fsys.Exists(p.beside(ext)); there || err != nil {
 			return false, err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -183,13 +184,13 @@ func TestVerifyThinDelta(t *testing.T) {
 	}
 	r, err := b.w.Verify(b.Context())
 	b.must(err)
-	if r.OK || len(r.Problems) != len(out.items) || r.Problems[0].Path != base(idx) {
+	if r.OK || len(r.Problems) != len(out.items) || r.Problems[0].Path != fsys.Base(idx) {
 		t.Errorf("verify: %+v; want %d problems", r, len(out.items))
 	}
 	ours, err := b.w.objects.ourPacks()
 	b.must(err)
 	b.must(b.w.objects.merge(b.Context(), ours, &packPool{}, func(string) {}))
-	if there, err := exists(idx); !there || err != nil {
+	if there, err := fsys.Exists(idx); !there || err != nil {
 		t.Errorf("what cannot be copied was: %v", err)
 	}
 	b.gc(nil)
@@ -204,14 +205,14 @@ func TestMarkPacks(t *testing.T) {
 	_, pack := b.pushed()
 	b.gc(nil) // differences of ours, too
 	ids := b.steps(2)
-	format := filepath.Join(b.store, stateDir, formatName)
+	format := filepath.Join(b.store, fsys.StateDir, formatName)
 	b.unkept()
 	b.must(os.Remove(format))
 	b.open(nil)
 	if _, err := b.w.Log(b.Context()); err != nil {
 		t.Error(err)
 	}
-	if there, err := exists(format); there || err != nil {
+	if there, err := fsys.Exists(format); there || err != nil {
 		t.Errorf("who only reads has changed the format: %v", err)
 	}
 	ids = append(ids, b.steps(1)...)
@@ -223,7 +224,7 @@ func TestMarkPacks(t *testing.T) {
 	if data, err := os.ReadFile(format); err != nil || string(data) != formatText {
 		t.Errorf("the format is %q, %v", data, err)
 	}
-	if there, err := exists(pack + keepExt); there || err != nil {
+	if there, err := fsys.Exists(pack + keepExt); there || err != nil {
 		t.Errorf("git's pack is marked: %v", err)
 	}
 	b.unkept() // a user's doing: nobody marks again
@@ -244,7 +245,7 @@ func TestDryRunWritesNothing(t *testing.T) {
 	b.pushed()
 	b.steps(3)
 	b.unkept()
-	b.must(os.Remove(filepath.Join(b.store, stateDir, formatName)))
+	b.must(os.Remove(filepath.Join(b.store, fsys.StateDir, formatName)))
 	for _, killed := range []bool{false, true} {
 		if killed && !b.killed("gc", "", 3) {
 			t.Fatal("not killed")
@@ -307,7 +308,7 @@ func TestKeepBeforeIndex(t *testing.T) {
 			break
 		}
 	}
-	if _, err := os.Stat(filepath.Join(b.store, stateDir, formatName)); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(b.store, fsys.StateDir, formatName)); errors.Is(err, os.ErrNotExist) {
 		t.Error("no format")
 	}
 	b.fsck()

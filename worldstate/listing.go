@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // listing is a whole world: every path but the root, each directory with its
@@ -246,8 +248,8 @@ func emptyListing() *listing { return &listing{seal(nil, nil)} }
 func newListing(entries []entry) *listing {
 	at := make(map[string][]item)
 	for _, e := range entries {
-		d := dir(e.path)
-		at[d] = append(at[d], item{name: base(e.path), state: e.state, stored: e.stored, size: e.size})
+		d := fsys.Dir(e.path)
+		at[d] = append(at[d], item{name: fsys.Base(e.path), state: e.state, stored: e.stored, size: e.size})
 	}
 	var build func(path string) *node
 	build = func(path string) *node {
@@ -259,7 +261,7 @@ func newListing(entries []entry) *listing {
 				continue
 			}
 			if items[i].kind == kindDir {
-				items[i].sub = build(join(path, items[i].name))
+				items[i].sub = build(fsys.Join(path, items[i].name))
 			}
 			kept = append(kept, items[i])
 		}
@@ -337,7 +339,7 @@ func merge(path string, a, b *node, f func(path string, ia, ib *item) bool) bool
 		if alike && ia != nil && ib != nil && ia.state == ib.state {
 			continue
 		}
-		w.path = join(path, name)
+		w.path = fsys.Join(path, name)
 		if !flush(w.path) || !f(w.path, ia, ib) {
 			return false
 		}
@@ -354,11 +356,11 @@ func (l *listing) named(name string) iter.Seq[*entry] {
 }
 
 func (n *node) named(path, name string, yield func(*entry) bool) bool {
-	if it := n.item(name); it != nil && !yield(&entry{join(path, name), it.state, it.size, it.stored}) {
+	if it := n.item(name); it != nil && !yield(&entry{fsys.Join(path, name), it.state, it.size, it.stored}) {
 		return false
 	}
 	for i := range n.items {
-		if sub := n.items[i].sub; sub != nil && !sub.named(join(path, n.items[i].name), name, yield) {
+		if sub := n.items[i].sub; sub != nil && !sub.named(fsys.Join(path, n.items[i].name), name, yield) {
 			return false
 		}
 	}

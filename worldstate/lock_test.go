@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // TestLockSweeps: what a killed process left goes when another one first takes the
@@ -15,15 +17,15 @@ func TestLockSweeps(t *testing.T) {
 			b := newBench(t, nil)
 			b.write("a", "1")
 			b.save()
-			left := filepath.Join(b.w.objects.packDir(), tempPrefix+"left")
+			left := filepath.Join(b.w.objects.packDir(), fsys.TempPrefix+"left")
 			b.must(os.WriteFile(left, nil, 0o600))
-			b.must(os.WriteFile(b.w.lock.path, fmt.Appendf(nil, "%s12345 another-boot\n", mark), 0o600))
+			b.must(os.WriteFile(b.w.lock.Path, fmt.Appendf(nil, "%s12345 another-boot\n", mark), 0o600))
 			b.open(nil)
 			b.save()
 			if _, err := os.Stat(left); !os.IsNotExist(err) {
 				t.Errorf("it is left: %v", err)
 			}
-			if text := b.lockText(); text != string(b.w.lock.own) || text[0] != lockIdle {
+			if text := b.lockText(); text != string(b.w.lock.Own) || text[0] != fsys.LockIdle {
 				t.Errorf("the lock says %q afterwards", text)
 			}
 		})
@@ -35,17 +37,17 @@ func TestLockReplaced(t *testing.T) {
 	b := newBench(t, nil)
 	b.write("a", "1")
 	b.save()
-	b.must(os.Remove(b.w.lock.path))
+	b.must(os.Remove(b.w.lock.Path))
 	b.write("a", "2")
 	b.save()
-	if text := b.lockText(); text[0] != lockIdle || len(text) != lockText {
+	if text := b.lockText(); text[0] != fsys.LockIdle || len(text) != fsys.LockText {
 		t.Errorf("the new lock says %q", text)
 	}
 }
 
 func (b *bench) lockText() string {
 	b.Helper()
-	text, err := os.ReadFile(b.w.lock.path)
+	text, err := os.ReadFile(b.w.lock.Path)
 	b.must(err)
 	return string(text)
 }

@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // dirStamp tells whether the entries of the two directories objects come and go
 // in may have changed.
-type dirStamp [2]sight
+type dirStamp [2]fsys.Sight
 
 // stampDirs looks at the two directories.
 func (s *objectStore) stampDirs() (st dirStamp, err error) {
@@ -26,8 +28,8 @@ func (s *objectStore) stampDirs() (st dirStamp, err error) {
 		if err := unix.Stat(d, &at); err != nil {
 			return st, fmt.Errorf("read store: %w", &os.PathError{Op: "stat", Path: d, Err: err})
 		}
-		st[i] = sight{stamp: newStamp(&at)}
-		st[i].racy = racy(st[i].stamp, now)
+		st[i] = fsys.Sight{Stamp: fsys.NewStamp(&at)}
+		st[i].Racy = fsys.Racy(st[i].Stamp, now)
 	}
 	return st, nil
 }
@@ -36,7 +38,7 @@ func (s *objectStore) stampDirs() (st dirStamp, err error) {
 // changed since, and the last change was not too young then for another one
 // to show.
 func (st *dirStamp) holds(now dirStamp) bool {
-	return st[0].ino != 0 && st[0].sure(now[0].stamp) && st[1].sure(now[1].stamp)
+	return st[0].Ino != 0 && st[0].Sure(now[0].Stamp) && st[1].Sure(now[1].Stamp)
 }
 
 // look begins every operation: it finds out which packs and refs there are now. No
@@ -102,7 +104,7 @@ func (s *objectStore) list() error {
 			continue
 		}
 		p, err := openPack(filepath.Join(s.packDir(), name))
-		if exhausted(err) {
+		if fsys.Exhausted(err) {
 			for _, p := range came {
 				p.close()
 			}

@@ -6,6 +6,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // The manifest is text, one fact a line, paths as Go string literals in ASCII:
@@ -66,7 +68,7 @@ func encodeManifest(l *listing) []byte {
 		}
 		for i := range n.items {
 			it := &n.items[i]
-			p, sp := join(path, it.name), join(stored, storedBase(it.name, it.stored))
+			p, sp := fsys.Join(path, it.name), fsys.Join(stored, storedBase(it.name, it.stored))
 			switch {
 			case it.kind == kindDir && it.sub.sum.files == 0:
 				lines = append(lines, fmt.Sprintf("empty %04o %s", it.perm, strconv.QuoteToASCII(p)))
@@ -164,7 +166,7 @@ func (m *manifest) line(line string) error {
 		if err != nil {
 			return err
 		}
-		if !strings.HasPrefix(base(stored), storedPrefix) || !validName(name) {
+		if !strings.HasPrefix(fsys.Base(stored), storedPrefix) || !fsys.ValidName(name) {
 			return fmt.Errorf("%q cannot stand for %q", stored, name)
 		}
 		if _, twice := m.names[stored]; twice {
@@ -190,7 +192,7 @@ func unquotePath(quoted string) (string, error) {
 	if err != nil || strconv.QuoteToASCII(path) != quoted {
 		return "", fmt.Errorf("bad path %s", quoted)
 	}
-	if !validPath(path) {
+	if !fsys.ValidPath(path) {
 		return "", fmt.Errorf("path %q cannot be in a world", path)
 	}
 	return path, nil

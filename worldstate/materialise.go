@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // executor moves a world along a list of actions. Every step is idempotent: it
@@ -39,8 +41,8 @@ type executor struct {
 	mu      sync.Mutex
 	touched map[string]bool // directories whose entries or modes changed
 	kept    []Skip
-	opened  map[string]uint32 // directories made writable for the time being, with their own modes
-	done    map[string]stamp  // how a path stood right after its action
+	opened  map[string]uint32     // directories made writable for the time being, with their own modes
+	done    map[string]fsys.Stamp // how a path stood right after its action
 
 	seams sync.Mutex // one hook or fault at a time
 	steps atomic.Int64
@@ -63,8 +65,8 @@ const (
 // been done in part.
 func (w *World) newExecutor(root int, j *journal, resumed bool) *executor {
 	return &executor{
-		w: w, root: root, nonce: j.nonce, resumed: resumed, cut: resumed && j.boot != "" && j.boot != bootID(),
-		done: make(map[string]stamp),
+		w: w, root: root, nonce: j.nonce, resumed: resumed, cut: resumed && j.boot != "" && j.boot != fsys.BootID(),
+		done: make(map[string]fsys.Stamp),
 	}
 }
 
@@ -90,8 +92,8 @@ func (x *executor) seam(op, path string) error {
 
 // sync makes the run durable.
 func (x *executor) sync() error {
-	if !x.syncEach && syncsTrees {
-		return syncTree(x.root)
+	if !x.syncEach && fsys.SyncsTrees {
+		return fsys.SyncTree(x.root)
 	}
 	if !x.syncEach {
 		return x.syncActions()
@@ -114,7 +116,7 @@ func (x *executor) sync() error {
 func (x *executor) syncActions() error {
 	dirs := make(map[string]bool)
 	for _, a := range x.actions {
-		dirs[dir(a.path)] = true
+		dirs[fsys.Dir(a.path)] = true
 		switch a.after.kind {
 		case kindDir:
 			dirs[a.path] = true
@@ -144,14 +146,14 @@ func (x *executor) syncFile(path string) error {
 	}
 	fd := -1
 	if err == nil {
-		fd, err = openat(dirfd, base(path), fileFlags, 0)
-		closeFD(dirfd)
+		fd, err = fsys.Openat(dirfd, fsys.Base(path), fsys.FileFlags, 0)
+		fsys.CloseFD(dirfd)
 	}
 	if err != nil { // not ours to read, or not there: the file system's sync has to do
-		return syncTree(x.root)
+		return fsys.SyncTree(x.root)
 	}
-	defer closeFD(fd)
-	return fsync(fd)
+	defer fsys.CloseFD(fd)
+	return fsys.Fsync(fd)
 }
 
 // syncDir makes a directory's names and mode durable. One that is gone was
@@ -161,65 +163,65 @@ func (x *executor) syncDir(path string) error {
 	if err := x.seam("sync", path); err != nil {
 		return err
 	}
-	fd, err := openBeneath(x.root, path)
+	fd, err := fsys.OpenBeneath(x.root, path)
 	switch {
-	case isErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP):
+	case fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP):
 		return nil
-	case isErrno(err, unix.EACCES):
-		return syncTree(x.root)
+	case fsys.IsErrno(err, unix.EACCES):
+		return fsys.SyncTree(x.root)
 	case err != nil:
 		return err
 	}
-	defer closeFD(fd)
-	return fsync(fd)
+	defer fsys.CloseFD(fd)
+	return fsys.Fsync(fd)
 }
 
 // errInTheWay: an ancestor of the path is not a directory.
 var errInTheWay = errors.New("something that is no directory is in the way")
 
 // look tells what stands at a path now. A FIFO and the like is errInTheWay.
-func (x *executor) look(path string) (state, stamp, error) {
-	fd, err := openBeneath(x.root, dir(path))
+func (x *executor) look(path string) (state, fsys.Stamp, error) {
+	fd, err := fsys.OpenBeneath(x.root, fsys.Dir(path))
 	switch {
 	case errors.Is(err, unix.ENOENT):
-		return state{}, stamp{}, nil
-	case isErrno(err, unix.ENOTDIR, unix.ELOOP):
-		return state{}, stamp{}, errInTheWay
+		return state{}, fsys.Stamp{}, nil
+	case fsys.IsErrno(err, unix.ENOTDIR, unix.ELOOP):
+		return state{}, fsys.Stamp{}, errInTheWay
 	case err != nil:
-		return state{}, stamp{}, err
+		return state{}, fsys.Stamp{}, err
 	}
-	defer closeFD(fd)
-	return x.lookIn(fd, base(path))
+	defer fsys.CloseFD(fd)
+	return x.lookIn(fd, fsys.Base(path))
 }
 
-func (x *executor) lookIn(dirfd int, name string) (state, stamp, error) {
-	st, err := lstatat(dirfd, name)
+func (x *executor) lookIn(dirfd int, name string) (state, fsys.Stamp, error) {
+	st, err := fsys.Lstatat(dirfd, name)
 	if errors.Is(err, unix.ENOENT) {
-		return state{}, stamp{}, nil
+		return state{}, fsys.Stamp{}, nil
 	}
 	if err != nil {
-		return state{}, stamp{}, err
+		return state{}, fsys.Stamp{}, err
 	}
 	switch {
-	case st.isDir():
-		return state{kind: kindDir, perm: st.mode & 0o777}, st, nil
-	case st.isLink():
-		target, err := readlinkat(dirfd, name)
+	case st.IsDir():
+		return state{kind: kindDir, perm: st.Mode & 0o777}, st, nil
+	case st.IsLink():
+		target, err := fsys.Readlinkat(dirfd, name)
 		return state{kind: kindLink, hash: hashObject(blobObject, target)}, st, err
-	case st.isRegular():
-		h, err := x.hashAt(dirfd, name, st.size)
-		return state{kindFile, st.mode & 0o777, h}, st, err
+	case st.IsRegular():
+		h, err := x.hashAt(dirfd, name, st.Size)
+		return state{kindFile, st.Mode & 0o777, h}, st, err
 	}
 	return state{}, st, errInTheWay
 }
 
 // hashAt gives the blob id of a file that was seen to be so long.
 func (x *executor) hashAt(dirfd int, name string, size int64) (hash, error) {
-	fd, err := openat(dirfd, name, fileFlags, 0)
+	fd, err := fsys.Openat(dirfd, name, fsys.FileFlags, 0)
 	if err != nil {
 		return hash{}, err
 	}
-	defer closeFD(fd)
+	defer fsys.CloseFD(fd)
 	buf := x.w.objects.buffer()
 	defer x.w.objects.buffers.Put(buf)
 	sum := sha1.New()
@@ -241,8 +243,8 @@ func (x *executor) hashAt(dirfd int, name string, size int64) (hash, error) {
 // stands tells how a path stands, and whether that is as wanted. A file is
 // read for it: a stamp cannot tell of an edit in the clock tick of the scan,
 // nor of a write through a memory map whose page was written before.
-func (x *executor) stands(dirfd int, path string, want state) (now state, st stamp, same bool, err error) {
-	now, st, err = x.lookIn(dirfd, base(path))
+func (x *executor) stands(dirfd int, path string, want state) (now state, st fsys.Stamp, same bool, err error) {
+	now, st, err = x.lookIn(dirfd, fsys.Base(path))
 	if errors.Is(err, errInTheWay) {
 		return state{}, st, false, nil
 	}
@@ -370,8 +372,8 @@ func (x *executor) step(what string, i int, a action, do func(i int, a action) e
 // parent opens the directory a path lies in. ok is false when it is gone or
 // no directory any more: then the path was changed by somebody else.
 func (x *executor) parent(path string) (fd int, ok bool, err error) {
-	fd, err = openBeneath(x.root, dir(path))
-	if isErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
+	fd, err = fsys.OpenBeneath(x.root, fsys.Dir(path))
+	if fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
 		return -1, false, nil
 	}
 	return fd, err == nil, err
@@ -381,22 +383,22 @@ func (x *executor) parent(path string) (fd int, ok bool, err error) {
 // once more with the directory opened for writing until the restore's end.
 func (x *executor) writable(dirfd int, path string, f func() error) error {
 	err := f()
-	if !isErrno(err, unix.EACCES, unix.EPERM) {
+	if !fsys.IsErrno(err, unix.EACCES, unix.EPERM) {
 		return err
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if _, known := x.opened[dir(path)]; known { // by another worker, between the two
+	if _, known := x.opened[fsys.Dir(path)]; known { // by another worker, between the two
 		return f()
 	}
-	st, serr := fstat(dirfd)
-	if serr != nil || st.mode&0o300 == 0o300 {
+	st, serr := fsys.Fstat(dirfd)
+	if serr != nil || st.Mode&0o300 == 0o300 {
 		return err
 	}
-	if cerr := unix.Fchmod(dirfd, st.mode&0o7777|0o700); cerr != nil {
+	if cerr := unix.Fchmod(dirfd, st.Mode&0o7777|0o700); cerr != nil {
 		return err
 	}
-	x.opened[dir(path)] = st.mode & 0o7777
+	x.opened[fsys.Dir(path)] = st.Mode & 0o7777
 	return f()
 }
 
@@ -407,7 +409,7 @@ func (x *executor) remove(_ int, a action) error {
 	if err != nil || !ok {
 		return err
 	}
-	defer closeFD(fd)
+	defer fsys.CloseFD(fd)
 	now, _, same, err := x.stands(fd, a.path, a.before)
 	if err != nil || now.absent() && !same {
 		return err
@@ -418,13 +420,13 @@ func (x *executor) remove(_ int, a action) error {
 		}
 		return nil
 	}
-	x.touch(dir(a.path))
+	x.touch(fsys.Dir(a.path))
 	flags := 0
 	if now.isDir() {
 		flags = unix.AT_REMOVEDIR
 	}
-	err = x.writable(fd, a.path, func() error { return unix.Unlinkat(fd, base(a.path), flags) })
-	if isErrno(err, unix.ENOTEMPTY, unix.EEXIST, unix.EBUSY) {
+	err = x.writable(fd, a.path, func() error { return unix.Unlinkat(fd, fsys.Base(a.path), flags) })
+	if fsys.IsErrno(err, unix.ENOTEMPTY, unix.EEXIST, unix.EBUSY) {
 		x.keep(a.path)
 		return nil
 	}
@@ -444,10 +446,10 @@ func (x *executor) mkdir(_ int, a action) error {
 		x.keep(a.path)
 		return nil
 	}
-	defer closeFD(fd)
-	st, err := lstatat(fd, base(a.path))
+	defer fsys.CloseFD(fd)
+	st, err := fsys.Lstatat(fd, fsys.Base(a.path))
 	switch {
-	case err == nil && st.isDir():
+	case err == nil && st.IsDir():
 		return nil
 	case err == nil:
 		x.keep(a.path)
@@ -455,11 +457,11 @@ func (x *executor) mkdir(_ int, a action) error {
 	case !errors.Is(err, unix.ENOENT):
 		return err
 	}
-	x.touch(dir(a.path))
+	x.touch(fsys.Dir(a.path))
 	x.touch(a.path)
-	err = x.writable(fd, a.path, func() error { return unix.Mkdirat(fd, base(a.path), a.after.perm|0o700) })
+	err = x.writable(fd, a.path, func() error { return unix.Mkdirat(fd, fsys.Base(a.path), a.after.perm|0o700) })
 	if err == nil {
-		x.ownMade(fd, base(a.path), stamp{})
+		x.ownMade(fd, fsys.Base(a.path), fsys.Stamp{})
 	}
 	return err
 }
@@ -471,20 +473,20 @@ func (x *executor) chmodDir(_ int, a action) error {
 	if err != nil || !ok {
 		return err
 	}
-	defer closeFD(fd)
-	st, err := lstatat(fd, base(a.path))
-	if err != nil || !st.isDir() {
+	defer fsys.CloseFD(fd)
+	st, err := fsys.Lstatat(fd, fsys.Base(a.path))
+	if err != nil || !st.IsDir() {
 		return nil // listed by mkdir, or gone since
 	}
 	delete(x.opened, a.path)
-	if st.mode&0o777 == a.after.perm {
+	if st.Mode&0o777 == a.after.perm {
 		return nil
 	}
 	x.touch(a.path)
 	if err := x.seam("chmod looked", a.path); err != nil {
 		return err
 	}
-	if _, err = chmodAt(fd, base(a.path), st, st.mode&0o7000|a.after.perm); errors.Is(err, errContentChanged) {
+	if _, err = chmodAt(fd, fsys.Base(a.path), st, st.Mode&0o7000|a.after.perm); errors.Is(err, errContentChanged) {
 		x.keep(a.path)
 		return nil
 	}
@@ -499,13 +501,13 @@ func (x *executor) closeDirs() error {
 	}
 	sort.Sort(sort.Reverse(sort.StringSlice(paths)))
 	for _, path := range paths {
-		fd, err := openBeneath(x.root, path)
-		if isErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
+		fd, err := fsys.OpenBeneath(x.root, path)
+		if fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
 			continue
 		}
 		if err == nil {
 			err = unix.Fchmod(fd, x.opened[path])
-			closeFD(fd)
+			fsys.CloseFD(fd)
 		}
 		if err != nil {
 			return &RestoreError{Path: path, Err: fmt.Errorf("chmod: %w", err)}

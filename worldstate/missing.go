@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // A ref may name a snapshot that the store no longer holds. Our packs have .keep
@@ -44,7 +46,7 @@ func whyMissing(id ID, err error) string {
 // what helps.
 func (g *collector) blame(err error) error {
 	var m *MissingObjectError
-	if !errors.As(err, &m) || exhausted(m.Err) {
+	if !errors.As(err, &m) || fsys.Exhausted(m.Err) {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.refs)) {

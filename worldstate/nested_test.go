@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // nestedBench is a world with a repository inside: of its files out.tmp is
@@ -121,9 +123,9 @@ func TestNestedRestore(t *testing.T) {
 // aged waits until a path is so old that its stamp is sure.
 func (b *bench) aged(path string) {
 	b.Helper()
-	st, err := lstatat(unix.AT_FDCWD, b.path(path))
+	st, err := fsys.Lstatat(unix.AT_FDCWD, b.path(path))
 	b.must(err)
-	<-time.After(time.Until(time.Unix(0, st.ctime).Add(2 * racySlack)))
+	<-time.After(time.Until(time.Unix(0, st.Ctime).Add(2 * fsys.RacySlack)))
 }
 
 // TestNestedGone: what only a repository inside left out is held once it has

@@ -18,6 +18,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zlib"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // objectType is a git object's type, with its number in a pack.
@@ -242,7 +244,7 @@ func (p *packWriter) begin() error {
 	if p.f != nil {
 		return nil
 	}
-	f, err := os.CreateTemp(cmp.Or(p.temp, p.dir), tempPrefix)
+	f, err := os.CreateTemp(cmp.Or(p.temp, p.dir), fsys.TempPrefix)
 	if err != nil {
 		return fmt.Errorf("begin pack: %w", err)
 	}
@@ -386,7 +388,7 @@ func (p *packWriter) show() (string, error) {
 	for _, ext := range []string{".pack", keepExt} {
 		if _, err := os.Lstat(name + ext); err == nil {
 			// Who made the one of that name may be about to remove it.
-			name = filepath.Join(p.dir, "pack-"+hashObject(blobObject, []byte(name+newNonce())).String())
+			name = filepath.Join(p.dir, "pack-"+hashObject(blobObject, []byte(name+fsys.NewNonce())).String())
 			break
 		}
 	}
@@ -395,7 +397,7 @@ func (p *packWriter) show() (string, error) {
 		err = os.Rename(p.f.Name(), name+".pack")
 	}
 	if err == nil {
-		err = syncDir(p.dir) // a file system may make renames durable in another order
+		err = fsys.SyncDir(p.dir) // a file system may make renames durable in another order
 	}
 	if err != nil {
 		return "", fmt.Errorf("finish pack: %w", err)
@@ -405,12 +407,12 @@ func (p *packWriter) show() (string, error) {
 		return "", fmt.Errorf("finish pack: %w", err)
 	}
 	p.hook("pack-indexed")
-	return name + ".idx", syncDir(p.dir)
+	return name + ".idx", fsys.SyncDir(p.dir)
 }
 
 // writeTemp writes a file, durably, under a temporary name.
 func (p *packWriter) writeTemp(data []byte) (name string, err error) {
-	f, err := os.CreateTemp(cmp.Or(p.temp, p.dir), tempPrefix)
+	f, err := os.CreateTemp(cmp.Or(p.temp, p.dir), fsys.TempPrefix)
 	if err != nil {
 		return "", err
 	}

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 const (
@@ -58,7 +60,7 @@ type packedBlock struct {
 // not in the order of their names, which git no longer writes, are all held.
 func readPackedRefs(path string) (_ *packedRefs, held map[string]hash, err error) {
 	held = make(map[string]hash)
-	f, err := openFile(path)
+	f, err := fsys.OpenFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return &packedRefs{}, held, nil
 	}
@@ -301,7 +303,7 @@ func (w *packedWriter) put(line, name []byte) error {
 // is not to stand there, to another file, durably, and gives that. p is not
 // changed.
 func (p *packedRefs) write(path string, set map[string]hash) (out *packedRefs, err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix)
+	f, err := os.CreateTemp(filepath.Dir(path), fsys.TempPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("write refs: %w", err)
 	}
@@ -333,7 +335,7 @@ func (p *packedRefs) write(path string, set map[string]hash) (out *packedRefs, e
 		err = os.Rename(f.Name(), path)
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(path))
+		err = fsys.SyncDir(filepath.Dir(path))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write refs: %w", err)

@@ -10,6 +10,8 @@ import (
 	"math"
 	"slices"
 	"sync/atomic"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // packIndex reads a version 2 index of a pack. That of a large pack stays in
@@ -51,7 +53,7 @@ const (
 // openPackIndex reads an index and checks it. One of at most held objects stays
 // in memory.
 func openPackIndex(path string, held int) (_ *packIndex, err error) {
-	f, err := openFile(path)
+	f, err := fsys.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 
 	"github.com/klauspost/compress/zlib"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // packFile reads one pack. Safe for concurrent use.
@@ -42,7 +44,7 @@ func openPack(idxPath string) (*packFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &packFile{packIndex: x, name: base(idxPath), path: strings.TrimSuffix(idxPath, ".idx") + ".pack"}
+	p := &packFile{packIndex: x, name: fsys.Base(idxPath), path: strings.TrimSuffix(idxPath, ".idx") + ".pack"}
 	if err := p.checkEnd(); err != nil {
 		x.close()
 		return nil, err
@@ -52,7 +54,7 @@ func openPack(idxPath string) (*packFile, error) {
 
 // checkEnd compares the pack's checksum, its last bytes, with the index's.
 func (p *packFile) checkEnd() error {
-	f, err := openFile(p.path)
+	f, err := fsys.OpenFile(p.path)
 	if err != nil {
 		return err
 	}
@@ -82,7 +84,7 @@ func (p *packFile) file() (*os.File, error) {
 	if f := p.f.Load(); f != nil || p.err != nil {
 		return f, p.err
 	}
-	f, err := openFile(p.path)
+	f, err := fsys.OpenFile(p.path)
 	if err == nil {
 		var info os.FileInfo
 		if info, err = f.Stat(); err == nil {
@@ -92,7 +94,7 @@ func (p *packFile) file() (*os.File, error) {
 		}
 		f.Close()
 	}
-	if !exhausted(err) {
+	if !fsys.Exhausted(err) {
 		p.err = err
 	}
 	return nil, err

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // PlanOptions narrow a plan.
@@ -107,11 +107,11 @@ func (w *World) Plan(ctx context.Context, target ID, o *PlanOptions) (Plan, erro
 	if err := w.checkNoJournal(); err != nil {
 		return Plan{}, err
 	}
-	root, err := w.openRoot()
+	root, err := fsys.OpenRoot(w.dir)
 	if err != nil {
 		return Plan{}, err
 	}
-	defer root.close()
+	defer root.Close()
 	sc, err := w.see(ctx, root, nil)
 	if err != nil {
 		return Plan{}, err
@@ -119,7 +119,7 @@ func (w *World) Plan(ctx context.Context, target ID, o *PlanOptions) (Plan, erro
 	if o == nil {
 		o = &PlanOptions{}
 	}
-	return w.planFrom(ctx, root.fd, sc, target, *o)
+	return w.planFrom(ctx, root.Fd, sc, target, *o)
 }
 
 // planFrom plans from a scan.
@@ -187,7 +187,7 @@ func (w *World) relativePaths(paths []string) ([]string, error) {
 		if rel == "." {
 			return nil, nil // the whole world
 		}
-		if !validPath(rel) {
+		if !fsys.ValidPath(rel) {
 			return nil, fmt.Errorf("%w: path %q is outside the world or in a git directory", ErrRefused, path)
 		}
 		out = append(out, rel)
@@ -314,7 +314,7 @@ func (p *planner) selected(path string) bool {
 		return true
 	}
 	for _, root := range p.o.Paths {
-		if beneath(path, root) {
+		if fsys.Beneath(path, root) {
 			return true
 		}
 	}
@@ -335,7 +335,7 @@ func (p *planner) checkPaths() error {
 // under gives the skip at or above a path.
 func under(list []Skip, path string) (Skip, bool) {
 	for _, s := range list {
-		if beneath(path, s.Path) {
+		if fsys.Beneath(path, s.Path) {
 			return s, true
 		}
 	}
@@ -435,7 +435,7 @@ func (p *planner) addParents() {
 		if a.after.absent() {
 			continue
 		}
-		ancestors(path, func(d string) bool {
+		fsys.Ancestors(path, func(d string) bool {
 			if _, planned := p.todo[d]; !planned && p.now.at(d).absent() && !p.ignoredNow(d) {
 				missing = append(missing, d)
 			}
@@ -456,7 +456,7 @@ func (p *planner) unblock() {
 			continue
 		}
 		blocked := false
-		ancestors(path, func(d string) bool {
+		fsys.Ancestors(path, func(d string) bool {
 			if a, planned := p.todo[d]; planned {
 				blocked = !a.after.isDir()
 			} else if s := p.now.at(d); !s.absent() {
@@ -478,7 +478,7 @@ func (p *planner) unblock() {
 func (p *planner) dropOccupied() {
 	occupied := make(map[string]bool)
 	mark := func(path string) {
-		ancestors(path, func(d string) bool { occupied[d] = true; return true })
+		fsys.Ancestors(path, func(d string) bool { occupied[d] = true; return true })
 	}
 	for _, r := range p.ignored {
 		mark(r.path)
@@ -506,5 +506,3 @@ func (p *planner) dropOccupied() {
 		mark(path)
 	}
 }
-
-func closeFD(fd int) { unix.Close(fd) }

@@ -3,6 +3,8 @@ package worldstate
 import (
 	"errors"
 	"sort"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 func (p *planner) ignoredNow(path string) bool {
@@ -12,7 +14,7 @@ func (p *planner) ignoredNow(path string) bool {
 		return true
 	}
 	hit := false
-	ancestors(path, func(d string) bool {
+	fsys.Ancestors(path, func(d string) bool {
 		i := sort.Search(len(list), func(i int) bool { return list[i].path >= d })
 		hit = i < len(list) && list[i].path == d
 		return !hit
@@ -25,7 +27,7 @@ func (w *World) isExcluded(path string) bool {
 		return true
 	}
 	hit := false
-	ancestors(path, func(d string) bool { hit = w.excluded[d]; return !hit })
+	fsys.Ancestors(path, func(d string) bool { hit = w.excluded[d]; return !hit })
 	return hit
 }
 
@@ -59,7 +61,7 @@ func (p *planner) holdsOther(path string) bool {
 		return false
 	}
 	for _, it := range n.items[i].sub.items {
-		if a, planned := p.todo[join(path, it.name)]; !planned || !a.after.absent() {
+		if a, planned := p.todo[fsys.Join(path, it.name)]; !planned || !a.after.absent() {
 			return true
 		}
 	}
@@ -69,13 +71,13 @@ func (p *planner) holdsOther(path string) bool {
 // hasAlwaysIgnored reports whether a directory holds a .git or the like, which
 // scans pass over without a word.
 func (p *planner) hasAlwaysIgnored(path string) bool {
-	fd, err := openBeneath(p.root, path)
+	fd, err := fsys.OpenBeneath(p.root, path)
 	if err != nil {
 		return false
 	}
-	defer closeFD(fd)
+	defer fsys.CloseFD(fd)
 	for _, name := range []string{".git", ".anamnesis"} {
-		if _, err := lstatat(fd, name); err == nil {
+		if _, err := fsys.Lstatat(fd, name); err == nil {
 			return true
 		}
 	}

@@ -1,6 +1,9 @@
 package worldstate
 
-import "anamnesis/worldstate/ignore"
+import (
+	"anamnesis/worldstate/ignore"
+	"anamnesis/worldstate/internal/fsys"
+)
 
 // policy is a snapshot's frozen rules: outer apply everywhere, files by the
 // directory that holds them.
@@ -16,8 +19,8 @@ func (p *policy) ignored(path string, isDir bool) bool {
 		c = c.With(r)
 	}
 	hit := false
-	ancestors(path, func(d string) bool {
-		if alwaysIgnored(base(d)) || c.Ignored(d, true) {
+	fsys.Ancestors(path, func(d string) bool {
+		if alwaysIgnored(fsys.Base(d)) || c.Ignored(d, true) {
 			hit = true
 			return false
 		}
@@ -26,7 +29,7 @@ func (p *policy) ignored(path string, isDir bool) bool {
 		}
 		return true
 	})
-	return hit || alwaysIgnored(base(path)) || c.Ignored(path, isDir)
+	return hit || alwaysIgnored(fsys.Base(path)) || c.Ignored(path, isDir)
 }
 
 // alwaysIgnored are the names no snapshot ever holds, at any depth.
@@ -61,7 +64,7 @@ func (w *World) loadPolicy(c *commit, l *listing, read func(*entry) ([]byte, err
 		p.files[r.base] = ignore.Rules{Base: r.base, Patterns: r.patterns}
 	}
 	for e := range l.named(".gitignore") {
-		d := dir(e.path)
+		d := fsys.Dir(e.path)
 		if _, frozen := p.files[d]; frozen || e.kind != kindFile {
 			continue // frozen with the rules of a repository inside
 		}

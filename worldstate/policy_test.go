@@ -9,6 +9,8 @@ import (
 	"sort"
 	"strings"
 	"testing"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // ruleMaker makes ignore files, and trees for them to be about.
@@ -51,20 +53,20 @@ func (r *ruleMaker) tree(b *bench) {
 	b.must(os.WriteFile(b.path(".git/info/exclude"), r.file(), 0o644))
 	dirs := []string{""}
 	for range 10 {
-		d := join(dirs[r.IntN(len(dirs))], names[r.IntN(len(names))])
+		d := fsys.Join(dirs[r.IntN(len(dirs))], names[r.IntN(len(names))])
 		if os.MkdirAll(b.path(d), 0o755) == nil {
 			dirs = append(dirs, d)
 		}
 	}
 	for _, d := range dirs {
 		for range 4 {
-			p := b.path(join(d, names[r.IntN(len(names))]))
+			p := b.path(fsys.Join(d, names[r.IntN(len(names))]))
 			if _, err := os.Lstat(p); err != nil {
 				b.must(os.WriteFile(p, []byte("x"), 0o644))
 			}
 		}
 		if r.IntN(2) == 0 {
-			b.must(os.WriteFile(b.path(join(d, ".gitignore")), r.file(), 0o644))
+			b.must(os.WriteFile(b.path(fsys.Join(d, ".gitignore")), r.file(), 0o644))
 		}
 	}
 }
@@ -110,7 +112,7 @@ func TestIgnoreAsGit(t *testing.T) {
 		}
 		b.must(filepath.WalkDir(b.dir, func(path string, d os.DirEntry, err error) error {
 			rel, _ := filepath.Rel(b.dir, path)
-			if err == nil && d.Type().IsRegular() && !beneath(rel, ".git") && p.ignored(rel, false) == held[rel] {
+			if err == nil && d.Type().IsRegular() && !fsys.Beneath(rel, ".git") && p.ignored(rel, false) == held[rel] {
 				t.Errorf("seed %d round %d: frozen policy says ignored=%v of %q", seed, round, !held[rel], rel)
 			}
 			return err

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -232,7 +233,7 @@ func partJump(t testing.TB, b *bench, p point, path, when string) {
 	b.must(err)
 	worldtest.Untouched(t, before, after, append(slices.Clone(res.Written), res.Deleted...), when)
 	for q, was := range before {
-		if !beneath(q, path) && !beneath(path, q) && after[q] != was && after[q].What != was.What {
+		if !fsys.Beneath(q, path) && !fsys.Beneath(path, q) && after[q] != was && after[q].What != was.What {
 			t.Fatalf("%s: bringing back %q moved %q", when, path, q)
 		}
 	}
@@ -242,7 +243,7 @@ func partJump(t testing.TB, b *bench, p point, path, when string) {
 	part := func(m map[string]string) map[string]string {
 		out := map[string]string{}
 		for q, what := range m {
-			if beneath(q, path) {
+			if fsys.Beneath(q, path) {
 				out[q] = what
 			}
 		}

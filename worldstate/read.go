@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"path"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // An Item is one path a snapshot holds.
@@ -36,7 +38,7 @@ func (w *World) List(ctx context.Context, id ID, path string) ([]Item, error) {
 		return append(out, item), err
 	}
 	for e := range list.all() {
-		if dir(e.path) != clean {
+		if fsys.Dir(e.path) != clean {
 			continue
 		}
 		if err := ctx.Err(); err != nil {

@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // A Recovery is what Recover did about an interrupted restore.
@@ -39,20 +41,20 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	if j == nil {
 		return nil, nil
 	}
-	root, err := w.openRoot()
+	root, err := fsys.OpenRoot(w.dir)
 	if err != nil {
 		return nil, err
 	}
-	defer root.close()
+	defer root.Close()
 	r := &Recovery{Source: ID(j.source.String()), Target: ID(j.target.String()), Kept: []Skip{}}
 	if r.Dropped = w.swept(root, j); r.Dropped {
 		w.unsettled = nil
 		return r, w.removeJournal()
 	}
-	x := w.newExecutor(root.fd, j, true)
+	x := w.newExecutor(root.Fd, j, true)
 	x.sweepTemps(j.actions)
 	if err := x.run(j.actions); err != nil {
-		x = w.newExecutor(root.fd, j, true)
+		x = w.newExecutor(root.Fd, j, true)
 		x.sweepTemps(j.actions)
 		if berr := x.run(reversed(j.actions)); berr != nil {
 			return nil, fmt.Errorf("recover %s: %w", w.dir, w.stuck(fmt.Errorf("%w; roll back: %w", err, berr)))
@@ -95,9 +97,9 @@ func (w *World) Abandon(ctx context.Context) (*Recovery, error) {
 	r := &Recovery{Abandoned: true, Kept: []Skip{}}
 	if err == nil { // of one that cannot be read nothing is known
 		r.Source, r.Target = ID(j.source.String()), ID(j.target.String())
-		if root, err := w.openRoot(); err == nil {
-			w.newExecutor(root.fd, j, true).tidy(j)
-			root.close()
+		if root, err := fsys.OpenRoot(w.dir); err == nil {
+			w.newExecutor(root.Fd, j, true).tidy(j)
+			root.Close()
 		}
 	}
 	w.unsettled = nil

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // TestAbandon: a restore that fails at any step and can be rolled back at none is
@@ -96,15 +98,15 @@ func TestSyncActions(t *testing.T) {
 	b.must(err)
 	want := make(map[string]bool)
 	for _, a := range p.actions {
-		want[dir(a.path)] = true
+		want[fsys.Dir(a.path)] = true
 		if a.after.kind != kindLink && !a.after.absent() {
 			want[a.path] = true
 		}
 	}
-	root, err := b.w.openRoot()
+	root, err := fsys.OpenRoot(b.w.dir)
 	b.must(err)
-	defer root.close()
-	x := b.w.newExecutor(root.fd, &journal{nonce: newNonce()}, true)
+	defer root.Close()
+	x := b.w.newExecutor(root.Fd, &journal{nonce: fsys.NewNonce()}, true)
 	b.must(x.run(p.actions))
 	synced := make(map[string]bool)
 	b.w.fault = func(op, path string) error {

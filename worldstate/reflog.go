@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // maxRefUpdates is how many updates of refs the log takes at least before all
@@ -39,7 +39,7 @@ type refValue struct {
 	value hash
 }
 
-func (s *objectStore) refLogPath() string { return filepath.Join(s.dir, stateDir, "refs.log") }
+func (s *objectStore) refLogPath() string { return filepath.Join(s.dir, fsys.StateDir, "refs.log") }
 
 // add books one update.
 func (t *refTail) add(line []refValue) {
@@ -136,7 +136,7 @@ func (s *objectStore) appendRefLog(set map[string]hash) error {
 	}
 	rest := strings.Join(words, " ")
 	line := refLineCRC(rest) + " " + rest + "\n"
-	fresh := c.log.sight.stamp.ino == 0
+	fresh := c.log.Sight.Stamp.Ino == 0
 	f, err := os.OpenFile(s.refLogPath(), os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -155,13 +155,13 @@ func (s *objectStore) appendRefLog(set map[string]hash) error {
 		return fmt.Errorf("sync %s: %w", s.refLogPath(), err)
 	}
 	if fresh {
-		if err := syncDir(filepath.Join(s.dir, stateDir)); err != nil {
+		if err := fsys.SyncDir(filepath.Join(s.dir, fsys.StateDir)); err != nil {
 			return err
 		}
 	}
 	c.tail.add(values)
 	c.tail.size, c.tail.torn = c.tail.size+int64(len(line)), false
-	c.log = written(s.refLogPath())
+	c.log = fsys.Written(s.refLogPath())
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (s *objectStore) emptyRefLog() error {
 		return err
 	}
 	s.refs.tail = refTail{}
-	s.refs.log = written(s.refLogPath())
+	s.refs.log = fsys.Written(s.refLogPath())
 	return nil
 }
 
@@ -189,7 +189,7 @@ const (
 // it, for longer than is waited where wait is set. Any other cause, a full disk for
 // instance, is the error.
 func (s *objectStore) lockPackedRefs(wait bool) (release func(), locked bool, err error) {
-	path, ours := s.packedRefsPath()+".lock", filepath.Join(s.dir, stateDir, tempPrefix+"lock")
+	path, ours := s.packedRefsPath()+".lock", filepath.Join(s.dir, fsys.StateDir, fsys.TempPrefix+"lock")
 	if err := os.WriteFile(ours, []byte(ourLock), 0o600); err != nil {
 		return nil, false, err
 	}
@@ -197,7 +197,7 @@ func (s *objectStore) lockPackedRefs(wait bool) (release func(), locked bool, er
 	tick := time.NewTicker(packedRefsTick)
 	defer tick.Stop()
 	for end := time.Now().Add(packedRefsWait); ; <-tick.C {
-		err := linkOrCopy(ours, path)
+		err := fsys.LinkOrCopy(ours, path)
 		if err == nil {
 			return func() { _ = os.Remove(path) }, true, nil
 		}
@@ -213,28 +213,6 @@ func (s *objectStore) lockPackedRefs(wait bool) (release func(), locked bool, er
 			return nil, false, nil
 		}
 	}
-}
-
-// linkOrCopy gives a small file a second name that does not exist yet. Where the
-// file system has no second names, it makes a copy.
-func linkOrCopy(from, to string) error {
-	err := os.Link(from, to)
-	if !isErrno(err, unix.EPERM, unix.EOPNOTSUPP, unix.ENOSYS, unix.EMLINK, unix.EXDEV) {
-		return err
-	}
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err != nil {
-		err = errors.Join(err, os.Remove(to))
-	}
-	return err
 }
 
 // dropDeadRefsLock removes git's lock of packed-refs where a killed process of

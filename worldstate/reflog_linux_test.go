@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // inSmallDisk calls do in a mount namespace of its own, in which an empty file
@@ -58,7 +60,7 @@ func TestLockOfPackedRefsDiskFull(t *testing.T) {
 	dir := t.TempDir()
 	inSmallDisk(t, dir, 8, func() error {
 		s := &objectStore{dir: dir}
-		if err := os.Mkdir(dir+"/"+stateDir, 0o700); err != nil {
+		if err := os.Mkdir(dir+"/"+fsys.StateDir, 0o700); err != nil {
 			return err
 		}
 		var err error
@@ -72,7 +74,7 @@ func TestLockOfPackedRefsDiskFull(t *testing.T) {
 		if locked || !errors.Is(err, unix.ENOSPC) || !strings.HasPrefix(err.Error(), "lock packed-refs: ") {
 			return fmt.Errorf("a full disk: locked %v, %v; want ENOSPC", locked, err)
 		}
-		if err := s.updateRefs(map[string]hash{taskRefs + "t/1": refID(1)}); !errors.Is(err, unix.ENOSPC) || errors.Is(err, ErrLocked) {
+		if err := s.updateRefs(map[string]hash{taskRefs + "t/1": refID(1)}); !errors.Is(err, unix.ENOSPC) || errors.Is(err, fsys.ErrLocked) {
 			return fmt.Errorf("an update of refs on a full disk: %v", err)
 		}
 		if err := errors.Join(os.Remove(dir+"/filler1"), os.Remove(dir+"/filler2")); err != nil {
@@ -99,7 +101,7 @@ func TestLockOfPackedRefsWithoutLinks(t *testing.T) {
 		t.Skipf("NOT CHECKED: no second file system at /dev/shm: %v", err)
 	}
 	defer os.RemoveAll(other)
-	if err := os.Symlink(other, dir+"/"+stateDir); err != nil {
+	if err := os.Symlink(other, dir+"/"+fsys.StateDir); err != nil {
 		t.Fatal(err)
 	}
 	s := &objectStore{dir: dir}

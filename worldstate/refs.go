@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 const (
@@ -28,10 +30,10 @@ func isOurRef(name string) bool {
 // refCache is all refs as they were last read, and the files they were read
 // from.
 type refCache struct {
-	refs    *refSet // what holds; nil: nothing was read yet
-	checked bool    // by the operation under way
-	packed  source  // packed-refs
-	log     source  // see refTail
+	refs    *refSet     // what holds; nil: nothing was read yet
+	checked bool        // by the operation under way
+	packed  fsys.Source // packed-refs
+	log     fsys.Source // see refTail
 	tail    refTail
 	loose   looseRefs
 }
@@ -40,13 +42,13 @@ type refCache struct {
 // in: who sets one puts a new file there.
 type looseRefs struct {
 	byName map[string]looseRef
-	dirs   []source
+	dirs   []fsys.Source
 }
 
 // looseRef is a ref in a file of its own. value is zero for one that is no id:
 // a symbolic ref, or what a power cut left.
 type looseRef struct {
-	file  source
+	file  fsys.Source
 	value hash
 }
 
@@ -81,7 +83,7 @@ func (c *refCache) forget() {
 // runs.
 func (s *objectStore) lookUpRefs() (*refSet, error) {
 	c := &s.refs
-	if c.refs != nil && (c.checked || c.log.current() && c.packed.current()) {
+	if c.refs != nil && (c.checked || c.log.Current() && c.packed.Current()) {
 		same, err := s.sameLooseRefs()
 		if err != nil {
 			return nil, err
@@ -94,7 +96,7 @@ func (s *objectStore) lookUpRefs() (*refSet, error) {
 	}
 	// In this order: what an update folds away meanwhile is packed by the time
 	// that is read.
-	read := refCache{checked: true, log: lookAt(s.refLogPath())}
+	read := refCache{checked: true, log: fsys.LookAt(s.refLogPath())}
 	var err error
 	if read.tail, err = readRefLog(s.refLogPath()); err != nil {
 		return nil, err
@@ -102,7 +104,7 @@ func (s *objectStore) lookUpRefs() (*refSet, error) {
 	if read.loose, err = s.readLooseRefs(nil); err != nil {
 		return nil, err
 	}
-	read.packed = lookAt(s.packedRefsPath())
+	read.packed = fsys.LookAt(s.packedRefsPath())
 	if read.refs, err = readRefSet(s.packedRefsPath()); err != nil {
 		return nil, err
 	}
@@ -162,7 +164,7 @@ func (c *refCache) merge() error {
 // sameLooseRefs reports whether the loose refs are still those in the cache.
 func (s *objectStore) sameLooseRefs() (bool, error) {
 	c := &s.refs
-	moved := func(d source) bool { return !d.current() }
+	moved := func(d fsys.Source) bool { return !d.Current() }
 	if c.checked || !slices.ContainsFunc(c.loose.dirs, moved) {
 		return true, nil
 	}
@@ -179,7 +181,7 @@ func (s *objectStore) readLooseRefs(known map[string]looseRef) (looseRefs, error
 	out := looseRefs{byName: make(map[string]looseRef, len(known))}
 	err := filepath.WalkDir(filepath.Join(s.dir, "refs"), func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
-			out.dirs = append(out.dirs, lookAt(path))
+			out.dirs = append(out.dirs, fsys.LookAt(path))
 			return nil
 		}
 		if err != nil || !d.Type().IsRegular() {
@@ -190,8 +192,8 @@ func (s *objectStore) readLooseRefs(known map[string]looseRef) (looseRefs, error
 		}
 		name := filepath.ToSlash(strings.TrimPrefix(path, s.dir+string(filepath.Separator)))
 		l, ok := known[name]
-		now := lookAt(path)
-		if ok && l.file.same(now) {
+		now := fsys.LookAt(path)
+		if ok && l.file.Same(now) {
 			out.byName[name] = l
 			return nil
 		}
@@ -289,7 +291,7 @@ func (s *objectStore) packRefs(wait bool) (packed bool, err error) {
 	defer release()
 	c := &s.refs
 	// Who packs puts another file in its place, so that its age does not matter.
-	if now := lookAt(s.packedRefsPath()); !c.packed.sight.sameContent(now.sight.stamp) {
+	if now := fsys.LookAt(s.packedRefsPath()); !c.packed.Sight.SameContent(now.Sight.Stamp) {
 		return false, nil
 	}
 	if now, err := s.readLooseRefs(nil); err != nil || !maps.EqualFunc(now.byName, c.loose.byName, looseRef.same) {
@@ -315,7 +317,7 @@ func (s *objectStore) tookPacked(refs *refSet) error {
 	if err := s.emptyRefLog(); err != nil {
 		return err
 	}
-	c.packed = written(s.packedRefsPath())
+	c.packed = fsys.Written(s.packedRefsPath())
 	var err error
 	if c.loose, err = s.readLooseRefs(nil); err != nil {
 		return err
@@ -343,7 +345,7 @@ func (s *objectStore) removeLooseRefs() error {
 	}
 	tasks := filepath.Join(s.dir, "refs", "anamnesis")
 	for dir := range dirs {
-		if err := syncDir(dir); err != nil && !errors.Is(err, os.ErrNotExist) { // git removes what it emptied
+		if err := fsys.SyncDir(dir); err != nil && !errors.Is(err, os.ErrNotExist) { // git removes what it emptied
 			return err
 		}
 		if filepath.Dir(dir) == tasks {
@@ -383,19 +385,19 @@ func (s *objectStore) writeLooseRefs(set map[string]hash) error {
 		if !isStepRef(name) {
 			files[h] = path
 		}
-		c.byName[name] = looseRef{written(path), h}
-		in := func(d source) bool { return d.path == filepath.Dir(path) }
+		c.byName[name] = looseRef{fsys.Written(path), h}
+		in := func(d fsys.Source) bool { return d.Path == filepath.Dir(path) }
 		if !slices.ContainsFunc(c.dirs, in) {
-			c.dirs = append(c.dirs, source{path: filepath.Dir(path)})
+			c.dirs = append(c.dirs, fsys.Source{Path: filepath.Dir(path)})
 		}
 	}
 	for name, h := range set { // a further name changes the marks of the file
 		if l, ok := c.byName[name]; ok && l.value == h {
-			c.byName[name] = looseRef{written(l.file.path), h}
+			c.byName[name] = looseRef{fsys.Written(l.file.Path), h}
 		}
 	}
 	for i := range c.dirs {
-		c.dirs[i] = lookAt(c.dirs[i].path)
+		c.dirs[i] = fsys.LookAt(c.dirs[i].Path)
 	}
 	return nil
 }
@@ -403,7 +405,7 @@ func (s *objectStore) writeLooseRefs(set map[string]hash) error {
 // putLooseRef puts a ref at path: as another name of the file same, where there
 // is one and files can have two names, or in a new file.
 func (s *objectStore) putLooseRef(path string, h hash, same string) error {
-	tmp := filepath.Join(s.dir, stateDir, tempPrefix+"ref")
+	tmp := filepath.Join(s.dir, fsys.StateDir, fsys.TempPrefix+"ref")
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) { // it may be a name of a ref's file
 		return err
 	}
@@ -412,31 +414,7 @@ func (s *objectStore) putLooseRef(path string, h hash, same string) error {
 			return err
 		}
 	}
-	return moveIntoDir(tmp, path)
-}
-
-// moveTries is how often a folder is made for a loose ref, that git removes each
-// time while it is empty.
-const moveTries = 3
-
-func moveIntoDir(from, to string) (err error) {
-	for range moveTries {
-		if err = os.MkdirAll(filepath.Dir(to), 0o700); err == nil {
-			err = os.Rename(from, to)
-		}
-		if !errors.Is(err, os.ErrNotExist) {
-			break
-		}
-	}
-	return err
-}
-
-// written looks at a file this process has just put in its place, under the
-// store's lock: the next to change it puts another there.
-func written(path string) source {
-	s := lookAt(path)
-	s.sight.racy = false
-	return s
+	return fsys.MoveIntoDir(tmp, path)
 }
 
 // validRefPart reports whether a task or step may be part of a ref's name:

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 func refStore(t interface {
@@ -21,7 +23,7 @@ func refStore(t interface {
 	TempDir() string
 }) *objectStore {
 	dir := filepath.Join(t.TempDir(), "store")
-	for _, d := range []string{"refs/heads", "refs/anamnesis", "objects", stateDir} {
+	for _, d := range []string{"refs/heads", "refs/anamnesis", "objects", fsys.StateDir} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,8 @@ import (
 	"hash/maphash"
 	"sort"
 	"strings"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 const (
@@ -115,7 +117,7 @@ func (m *renameMatcher) exact() {
 				continue
 			}
 			for _, d := range gone[s.Type+s.Blob] {
-				if !m.taken[d] && (!sameName || base(m.changes[d].Path) == base(c.Path)) {
+				if !m.taken[d] && (!sameName || fsys.Base(m.changes[d].Path) == fsys.Base(c.Path)) {
 					m.pair(d, i, fullPercent)
 					break
 				}
@@ -151,7 +153,7 @@ func (m *renameMatcher) similar(ctx context.Context, objects *objectStore) error
 		}
 		for d, pd := range deleted {
 			if score := pd.similarity(pa, m.minimum); score >= m.minimum {
-				found = append(found, match{d, a, score, base(m.changes[d].Path) == base(m.changes[a].Path)})
+				found = append(found, match{d, a, score, fsys.Base(m.changes[d].Path) == fsys.Base(m.changes[a].Path)})
 			}
 		}
 	}

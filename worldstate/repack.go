@@ -14,6 +14,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"golang.org/x/sync/errgroup"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 const (
@@ -155,7 +157,7 @@ func (g *collector) switchOver(packs []*packWriter) error {
 		if err != nil {
 			return err
 		}
-		names = append(names, base(idx))
+		names = append(names, fsys.Base(idx))
 		if err := g.s.published(idx); err != nil {
 			return err
 		}
@@ -180,7 +182,7 @@ func (g *collector) switchOver(packs []*packWriter) error {
 	if err := os.Remove(g.s.alternatesPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove alternates: %w", err) // nothing is borrowed any more
 	}
-	if err := syncDir(filepath.Join(g.s.dir, "objects", "info")); err != nil {
+	if err := fsys.SyncDir(filepath.Join(g.s.dir, "objects", "info")); err != nil {
 		return err
 	}
 	g.report.BytesAfter, err = g.s.sizeBytes()
@@ -229,7 +231,7 @@ func (s *objectStore) removeCommitGraph() error {
 			continue
 		}
 		if err == nil {
-			err = syncDir(filepath.Dir(path))
+			err = fsys.SyncDir(filepath.Dir(path))
 		}
 		if err != nil {
 			return fmt.Errorf("remove commit-graph: %w", err)

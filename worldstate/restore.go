@@ -4,12 +4,12 @@ package worldstate
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // A Result is what a restore did.
@@ -39,9 +39,6 @@ type RestoreOptions struct {
 	// It must not use the World. nil: nobody is told.
 	Intend func(Plan) error
 }
-
-// nonceDigits is the length of a restore's nonce, in hex digits.
-const nonceDigits = 16
 
 // Restore applies a plan. First the present world is saved (no new snapshot
 // where it is held already) and the plan worked out again: another result is
@@ -130,16 +127,16 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 		return res, nil, fmt.Errorf("restore: save the present world first: %w", err)
 	}
 	source, _ := parseHash(string(snap.ID))
-	root, err := w.openRoot()
+	root, err := fsys.OpenRoot(w.dir)
 	if err != nil {
 		return res, nil, err
 	}
 	defer func() {
 		if settle == nil {
-			root.close()
+			root.Close()
 		}
 	}()
-	plan, err := w.planFrom(ctx, root.fd, sc, target, o.PlanOptions)
+	plan, err := w.planFrom(ctx, root.Fd, sc, target, o.PlanOptions)
 	if err != nil {
 		return res, nil, err
 	}
@@ -157,7 +154,7 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 
 // apply does a plan under the journal, once intend was told. settle, which closes root, makes it
 // durable; nil when it is.
-func (w *World) apply(ctx context.Context, root *rootDir, p *Plan, target *commit, source hash, intend func(Plan) error) (res Result, settle func() error, err error) {
+func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, target *commit, source hash, intend func(Plan) error) (res Result, settle func() error, err error) {
 	w.opts.Hook("planned")
 	if err := w.probeAll(ctx, p.actions, func(a action) state { return a.before }); err != nil {
 		return res, nil, fmt.Errorf("restore: the present world is not held: %w", err)
@@ -166,7 +163,7 @@ func (w *World) apply(ctx context.Context, root *rootDir, p *Plan, target *commi
 	if err != nil {
 		return res, nil, err
 	}
-	j := &journal{world: w.key, source: source, target: target.id, head: head, nonce: newNonce(), boot: bootID(), actions: p.actions}
+	j := &journal{world: w.key, source: source, target: target.id, head: head, nonce: fsys.NewNonce(), boot: fsys.BootID(), actions: p.actions}
 	if len(j.actions) == 0 {
 		if res, err = w.result(ctx, root, j, p, target, nil); err == nil {
 			err = w.finish(j)
@@ -184,7 +181,7 @@ func (w *World) apply(ctx context.Context, root *rootDir, p *Plan, target *commi
 		return res, nil, fmt.Errorf("restore: %w", err)
 	}
 	w.opts.Hook("journal after")
-	x := w.newExecutor(root.fd, j, false)
+	x := w.newExecutor(root.Fd, j, false)
 	if err = x.run(j.actions); err == nil {
 		err = x.compare(j.actions)
 	}
@@ -196,7 +193,7 @@ func (w *World) apply(ctx context.Context, root *rootDir, p *Plan, target *commi
 		return res, nil, err
 	}
 	return res, func() error {
-		defer root.close()
+		defer root.Close()
 		if err := x.sync(); err != nil {
 			return err
 		}
@@ -215,7 +212,7 @@ func (p *Plan) withGuards() []action {
 	}
 	out := slices.Clone(p.actions)
 	for _, a := range p.actions {
-		d := dir(a.path)
+		d := fsys.Dir(a.path)
 		if s := p.now.at(d); s.isDir() && s.perm&0o300 != 0o300 && !planned[d] {
 			planned[d] = true
 			out = append(out, action{d, s, s})
@@ -225,19 +222,13 @@ func (p *Plan) withGuards() []action {
 	return out
 }
 
-func newNonce() string {
-	var b [nonceDigits / 2]byte
-	rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
-}
-
 // rollBack undoes a restore that failed on the way.
-func (w *World) rollBack(root *rootDir, j *journal, cause error) error {
+func (w *World) rollBack(root *fsys.Root, j *journal, cause error) error {
 	var re *RestoreError
 	if !errors.As(cause, &re) {
 		re = &RestoreError{Path: w.dir, Err: cause}
 	}
-	x := w.newExecutor(root.fd, j, true)
+	x := w.newExecutor(root.Fd, j, true)
 	x.sweepTemps(j.actions)
 	err := x.run(reversed(j.actions))
 	if err == nil {
@@ -303,7 +294,7 @@ func overlay(from, want *listing, actions []action) *listing {
 		if a.after.absent() {
 			continue
 		}
-		ancestors(a.path, func(d string) bool { // the base may lack a parent the present has
+		fsys.Ancestors(a.path, func(d string) bool { // the base may lack a parent the present has
 			if _, ok := over[d]; !ok && !from.at(d).isDir() {
 				over[d] = want.at(d)
 			}
@@ -334,7 +325,7 @@ func overlay(from, want *listing, actions []action) *listing {
 }
 
 // result says what came of a restore that is done and compared.
-func (w *World) result(ctx context.Context, root *rootDir, j *journal, p *Plan, target *commit, raced []Skip) (Result, error) {
+func (w *World) result(ctx context.Context, root *fsys.Root, j *journal, p *Plan, target *commit, raced []Skip) (Result, error) {
 	res := Result{Source: ID(j.source.String()), Target: ID(j.target.String()), Written: []string{}, Deleted: []string{}, Kept: []Skip{}}
 	res.Kept = append(append(res.Kept, p.Keep...), raced...)
 	stayed := make(map[string]bool, len(raced))
@@ -378,7 +369,7 @@ func (w *World) finish(j *journal) error {
 // whole world and nothing was kept, every path was just compared or stood as
 // the target has it: it is the target's. Otherwise the world is scanned, since
 // the rules that hold now may show and hide other paths than those before.
-func (w *World) treeAfter(ctx context.Context, root *rootDir, p *Plan, target *commit, clean bool) (hash, error) {
+func (w *World) treeAfter(ctx context.Context, root *fsys.Root, p *Plan, target *commit, clean bool) (hash, error) {
 	if clean && len(p.options.Paths) == 0 && !p.overlaid {
 		return target.tree, nil
 	}

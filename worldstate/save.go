@@ -9,6 +9,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // SaveOptions say how a snapshot is recorded.
@@ -126,8 +128,8 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 	if err != nil {
 		return Snapshot{}, nil, fmt.Errorf("save: parent: %w", err)
 	}
-	root := w.rootDir()
-	defer root.close()
+	root := fsys.RootAt(w.dir)
+	defer root.Close()
 	pack := newPackWriter(w.objects.packDir(), w.opts.Hook, &w.packs)
 	defer pack.abort()
 	sc, err := w.see(ctx, root, pack)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/ignore"
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // The reasons a path is listed as skipped without making a snapshot partial:
@@ -49,8 +50,8 @@ const (
 )
 
 // tooLarge says why a file is left out; "" where it is not.
-func (s *scanner) tooLarge(st stamp) string {
-	if s.limit < 0 || st.size <= s.limit || !st.isRegular() {
+func (s *scanner) tooLarge(st fsys.Stamp) string {
+	if s.limit < 0 || st.Size <= s.limit || !st.IsRegular() {
 		return ""
 	}
 	return fmt.Sprintf("%s%d bytes", reasonTooLarge, s.limit)
@@ -62,7 +63,7 @@ const reasonTooLarge = "larger than the limit of "
 // Fits reports whether a snapshot can hold a file at a path, which is relative to
 // the world, slash-separated and clean.
 func Fits(path string) bool {
-	return strings.Count(path, "/") < MaxDepth && len(dir(path))+1+maxNameBytes <= MaxPathBytes
+	return strings.Count(path, "/") < MaxDepth && len(fsys.Dir(path))+1+maxNameBytes <= MaxPathBytes
 }
 
 // reasonTooDeep says why a directory and what is in it are left out.
@@ -103,7 +104,7 @@ type scanner struct {
 // scan looks at the world: at all of it, or at what marks say has changed since
 // known, which may be nil. The error is the context's, the root's or the
 // store's; what cannot be read inside is listed, not an error.
-func (w *World) scan(ctx context.Context, root *rootDir, known *knowledge, marks *mark, pack *packWriter) (*scanned, error) {
+func (w *World) scan(ctx context.Context, root *fsys.Root, known *knowledge, marks *mark, pack *packWriter) (*scanned, error) {
 	repo := w.repository(known)
 	same := known != nil && known.repo.sameRules(repo)
 	if same && marks != nil && marks.empty() && !known.root.unsure() {
@@ -168,24 +169,22 @@ func (w *World) unchanged(ctx context.Context, root *node, repo *repository) (*s
 }
 
 // walk visits the root directory and all beneath.
-func (s *scanner) walk(root *rootDir, v *visit) error {
-	if err := root.open(); err != nil {
+func (s *scanner) walk(root *fsys.Root, v *visit) error {
+	if err := root.Open(); err != nil {
 		return err
 	}
-	fd, err := openat(root.fd, ".", dirFlags, 0)
+	fd, err := fsys.Openat(root.Fd, ".", fsys.DirFlags, 0)
 	if err != nil {
 		return err
 	}
-	v.fd, s.rootfd = fd, root.fd
-	if st, err := fstat(fd); err == nil {
-		s.device = st.dev
+	v.fd, s.rootfd = fd, root.Fd
+	if st, err := fsys.Fstat(fd); err == nil {
+		s.device = st.Dev
 	}
 	v.run()
 	s.wg.Wait()
 	return nil
 }
-
-const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 
 func (s *scanner) fail(err error) {
 	s.mu.Lock()
@@ -241,9 +240,9 @@ type visit struct {
 	up   *visit
 	name string
 	path string
-	deep int   // components of path
-	at   int   // its place among the items of up.prev, -1 when it is new
-	st   sight // from the directory above
+	deep int        // components of path
+	at   int        // its place among the items of up.prev, -1 when it is new
+	st   fsys.Sight // from the directory above
 	fd   int
 
 	prev    *node       // what was known; nil: nothing
@@ -292,7 +291,7 @@ func (v *visit) goDeeper() {
 		if !c.open() {
 			continue
 		}
-		closeFD(v.fd)
+		fsys.CloseFD(v.fd)
 		v.fd = -1
 		c.run()
 	}
@@ -300,12 +299,12 @@ func (v *visit) goDeeper() {
 
 // reopen opens the directory again; false where another stands at its path now.
 func (v *visit) reopen() bool {
-	fd, err := openBeneath(v.s.rootfd, v.path)
+	fd, err := fsys.OpenBeneath(v.s.rootfd, v.path)
 	if err != nil {
 		return false
 	}
-	if st, err := fstat(fd); err != nil || st.ino != v.st.ino || st.dev != v.st.dev {
-		closeFD(fd)
+	if st, err := fsys.Fstat(fd); err != nil || st.Ino != v.st.Ino || st.Dev != v.st.Dev {
+		fsys.CloseFD(fd)
 		return false
 	}
 	v.fd = fd
@@ -333,9 +332,9 @@ func (v *visit) unreadable(err error) {
 	switch {
 	case v.up == nil:
 		v.s.fail(err)
-	case exhausted(err):
+	case fsys.Exhausted(err):
 		v.s.fail(fmt.Errorf("%s: %w", v.path, err))
-	case isErrno(err, unix.ENOTDIR, unix.ELOOP):
+	case fsys.IsErrno(err, unix.ENOTDIR, unix.ELOOP):
 		v.fault = errContentChanged.Error()
 	default:
 		v.fault = "unreadable: " + reason(err)
@@ -352,12 +351,12 @@ func (v *visit) look() error {
 	}
 	told := v.listen()
 	v.now = time.Now()
-	st, err := fstat(v.fd)
+	st, err := fsys.Fstat(v.fd)
 	if err != nil {
 		return err
 	}
-	v.seen = sighting{dir: sight{stamp: st, racy: racy(st, v.now)}}
-	v.seen.foreign = !told || st.dev != v.s.device
+	v.seen = sighting{dir: fsys.Sight{Stamp: st, Racy: fsys.Racy(st, v.now)}}
+	v.seen.foreign = !told || st.Dev != v.s.device
 	if v.prev != nil && (v.prev.seen == nil || v.prev.seen.fault != "") {
 		v.prev, v.same, v.mark = nil, false, nil
 	}
@@ -372,14 +371,14 @@ func (v *visit) look() error {
 		v.lookMarked()
 		return nil
 	}
-	if v.prev != nil && v.prev.seen.dir.sure(st) {
+	if v.prev != nil && v.prev.seen.dir.Sure(st) {
 		// Its names are those it had. The rules' file may have changed.
 		v.enter(v.s.repo.nested[v.path] != nil)
 		v.readRules(v.prev.item(".gitignore") != nil || v.prev.other(".gitignore") != nil)
 		v.lookKnown()
 		return nil
 	}
-	names, err := readNames(v.fd)
+	names, err := fsys.ReadNames(v.fd)
 	if err != nil {
 		return err
 	}
@@ -495,7 +494,7 @@ func (v *visit) lookMarked() {
 	}
 	for i := range n.items {
 		it := &n.items[i]
-		if (it.sub != nil && it.sub.unsure() || it.kind == kindFile && n.seen.items[i].nlink > 1) && !done(it.name) {
+		if (it.sub != nil && it.sub.unsure() || it.kind == kindFile && n.seen.items[i].Nlink > 1) && !done(it.name) {
 			look(it.name)
 		}
 	}

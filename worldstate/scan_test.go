@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // TestHostileNames: every name comes back, and git's own checks are content.
@@ -153,7 +155,7 @@ func TestRacy(t *testing.T) {
 		want bool
 	}{{0, true}, {50 * time.Millisecond, true}, {101 * time.Millisecond, false}, {-time.Hour, true}, {500 * time.Millisecond, true}, {2500 * time.Millisecond, false}} {
 		at := now.Add(-c.age).UnixNano() // 500 ms before is a whole second: a coarse clock
-		if got := racy(stamp{mtime: at, ctime: at}, now); got != c.want {
+		if got := fsys.Racy(fsys.Stamp{Mtime: at, Ctime: at}, now); got != c.want {
 			t.Errorf("age %v: racy %v", c.age, got)
 		}
 	}

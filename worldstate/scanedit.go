@@ -3,12 +3,14 @@ package worldstate
 import (
 	"slices"
 	"strings"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // edit is a name that is not as it was: an item, another thing, or gone.
 type edit struct {
 	item  item // its kind is 0 where there is none
-	sight sight
+	sight fsys.Sight
 	other other
 	gone  bool
 }
@@ -76,13 +78,13 @@ func (v *visit) kept() *sighting {
 func (v *visit) apply() []item {
 	slices.SortFunc(v.edits, func(a, b edit) int { return strings.Compare(a.name(), b.name()) })
 	var was []item
-	var sights []sight
+	var sights []fsys.Sight
 	var others []other
 	if v.prev != nil {
 		was, sights, others = v.prev.items, v.prev.seen.items, v.prev.seen.others
 	}
 	items := make([]item, 0, len(was)+len(v.edits))
-	v.seen.items = make([]sight, 0, len(was)+len(v.edits))
+	v.seen.items = make([]fsys.Sight, 0, len(was)+len(v.edits))
 	i, j := 0, 0
 	keepUpTo := func(name string, all bool) {
 		for ; i < len(was) && (all || was[i].name < name); i++ {

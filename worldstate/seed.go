@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // Seeding. Where the person has a git repository, a first save need not read
@@ -106,7 +108,7 @@ func (u *userObjects) converts(list []indexEntry) bool {
 	}
 	attributes := []string{filepath.Join(u.common, "info", "attributes"), filepath.Join(xdg, "git", "attributes"), "/etc/gitattributes"}
 	for i := range list {
-		if base(list[i].path) == ".gitattributes" {
+		if fsys.Base(list[i].path) == ".gitattributes" {
 			attributes = append(attributes, filepath.Join(u.top, filepath.FromSlash(list[i].path)))
 		}
 	}
@@ -142,7 +144,7 @@ func mentions(path string, words ...string) bool {
 }
 
 // blob gives the blob a file is known to hold, without a look at its bytes.
-func (s *seed) blob(path string, st stamp) (hash, bool) {
+func (s *seed) blob(path string, st fsys.Stamp) (hash, bool) {
 	if s == nil {
 		return hash{}, false
 	}
@@ -151,7 +153,7 @@ func (s *seed) blob(path string, st stamp) (hash, bool) {
 		return hash{}, false
 	}
 	size, ok := s.objects.packedSize(e.hash)
-	return e.hash, ok && size == st.size
+	return e.hash, ok && size == st.Size
 }
 
 // packedSize is the length of a blob that stands in a pack.

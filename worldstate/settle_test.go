@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // TestSettle: a restore that has returned is made durable before anything else
@@ -70,7 +72,7 @@ func TestSettle(t *testing.T) {
 // into place is finished; in the same run of the machine it is somebody's.
 func TestPowerCutLeavesTorn(t *testing.T) {
 	const whole = "#!/bin/sh\necho whole\n"
-	for _, boot := range []string{"another-run", bootID()} {
+	for _, boot := range []string{"another-run", fsys.BootID()} {
 		for _, torn := range []string{"", whole[:9], whole[:9] + "\x00\x00\x00", "#!/bin/sh\nrm -rf x"} {
 			t.Run(fmt.Sprintf("%.7s %q", boot, torn), func(t *testing.T) {
 				b := newBench(t, nil)
@@ -86,14 +88,14 @@ func TestPowerCutLeavesTorn(t *testing.T) {
 				to, _ := parseHash(string(target.ID))
 				from, _ := parseHash(string(source.ID))
 				b.must(b.w.writeJournal(&journal{
-					world: b.w.key, source: from, target: to, head: to, nonce: newNonce(), boot: boot, actions: plan.actions,
+					world: b.w.key, source: from, target: to, head: to, nonce: fsys.NewNonce(), boot: boot, actions: plan.actions,
 				}))
 				for _, name := range []string{"old", "new"} {
 					b.must(errors.Join(os.WriteFile(b.path(name), []byte(torn), 0o755), os.Chmod(b.path(name), 0o755)))
 				}
 				r, err := b.w.Recover(t.Context())
 				b.must(err)
-				ours := boot != bootID() && !strings.Contains(torn, "rm")
+				ours := boot != fsys.BootID() && !strings.Contains(torn, "rm")
 				if ours != (len(r.Kept) == 0) {
 					t.Errorf("kept %v", r.Kept)
 				}

@@ -7,35 +7,24 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/ignore"
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // sighting is what a scan saw of a directory beside what a listing holds: the
 // stat cache, and what has no place in a snapshot. It is not changed once its
 // node is sealed.
 type sighting struct {
-	dir    sight   // the directory itself, before its names were read
-	items  []sight // beside node.items
-	others []other // by name
+	dir    fsys.Sight   // the directory itself, before its names were read
+	items  []fsys.Sight // beside node.items
+	others []other      // by name
 	// rules are the directory's own .gitignore, as it was at ruleSight.
 	rules     ignore.Rules
-	ruleSight sight
+	ruleSight fsys.Sight
 	frozen    bool // the rules' file is not part of the snapshot itself
 	rulesNote string
 	fault     string // why the directory could not be read
 	foreign   bool   // no event tells of changes here: another file system, or one directory at two places
 }
-
-// sight is one stat. racy: a later change might not show in it.
-type sight struct {
-	stamp
-	racy bool
-	// onlyTracked: of an ignored directory, kept for what the user's index
-	// tracks beneath.
-	onlyTracked bool
-}
-
-// sure reports that the file is as it was when s was taken.
-func (s *sight) sure(now stamp) bool { return !s.racy && s.sameContent(now) }
 
 // other is a name that is no part of the snapshot.
 type other struct {
@@ -70,10 +59,10 @@ func (s *seenSummary) addSeen(n *node) {
 	}
 	for i := range n.seen.items {
 		if n.items[i].kind == kindFile {
-			if n.seen.items[i].nlink > 1 { // another name of it may lie outside
+			if n.seen.items[i].Nlink > 1 { // another name of it may lie outside
 				s.unsure++
 			}
-			if n.seen.items[i].mode&specialBits != 0 {
+			if n.seen.items[i].Mode&specialBits != 0 {
 				s.said++
 			}
 		}
@@ -135,7 +124,7 @@ func (sc *scanned) gather() {
 	sc.notes = append(sc.notes, sc.repo.notes...)
 	for d, n := range sc.repo.nested {
 		for _, note := range n.notes {
-			sc.notes = append(sc.notes, Skip{join(d, note.Path), note.Reason})
+			sc.notes = append(sc.notes, Skip{fsys.Join(d, note.Path), note.Reason})
 		}
 	}
 	sc.gatherIn(sc.root, "")
@@ -158,20 +147,20 @@ func (sc *scanned) gatherIn(n *node, path string) {
 		sc.frozen = append(sc.frozen, frozenRule{"", path, n.seen.rules.Patterns})
 	}
 	if n.seen.rulesNote != "" {
-		sc.notes = append(sc.notes, Skip{join(path, ".gitignore"), n.seen.rulesNote})
+		sc.notes = append(sc.notes, Skip{fsys.Join(path, ".gitignore"), n.seen.rulesNote})
 	}
 	for i := range n.seen.others {
 		if o := &n.seen.others[i]; o.why != "" {
-			sc.skips = append(sc.skips, Skip{join(path, o.name), o.why})
+			sc.skips = append(sc.skips, Skip{fsys.Join(path, o.name), o.why})
 			sc.partial = sc.partial || !bodiless(o.why)
 		}
 	}
 	for i := range n.items {
 		switch it := &n.items[i]; {
 		case it.kind == kindDir:
-			sc.gatherIn(it.sub, join(path, it.name))
-		case it.kind == kindFile && n.seen.items[i].mode&specialBits != 0:
-			sc.notes = append(sc.notes, Skip{join(path, it.name), "setuid, setgid and sticky bits are not kept"})
+			sc.gatherIn(it.sub, fsys.Join(path, it.name))
+		case it.kind == kindFile && n.seen.items[i].Mode&specialBits != 0:
+			sc.notes = append(sc.notes, Skip{fsys.Join(path, it.name), "setuid, setgid and sticky bits are not kept"})
 		}
 	}
 }
@@ -186,12 +175,12 @@ func (sc *scanned) ignored() []ignoredRoot {
 		}
 		for i := range n.seen.others {
 			if o := &n.seen.others[i]; o.why == "" {
-				out = append(out, ignoredRoot{join(path, o.name), o.isDir})
+				out = append(out, ignoredRoot{fsys.Join(path, o.name), o.isDir})
 			}
 		}
 		for i := range n.items {
 			if sub := n.items[i].sub; sub != nil {
-				walk(sub, join(path, n.items[i].name))
+				walk(sub, fsys.Join(path, n.items[i].name))
 			}
 		}
 	}
@@ -209,7 +198,7 @@ func (n *node) markLinks(inodes map[uint64]bool, m *mark) (found bool) {
 	for i := range n.items {
 		switch it := &n.items[i]; it.kind {
 		case kindFile:
-			if n.seen.items[i].nlink <= 1 && inodes[n.seen.items[i].ino] {
+			if n.seen.items[i].Nlink <= 1 && inodes[n.seen.items[i].Ino] {
 				m.add(it.name)
 				found = true
 			}

@@ -10,9 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"anamnesis/worldstate/ignore"
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // The stat cache is what the last save knew of one world in one store: its
@@ -27,23 +27,7 @@ import (
 // cacheMagic begins a cache file and names its version.
 const cacheMagic = "anamnesis-statcache 3\n"
 
-const (
-	// racySlack covers the kernel's coarse clock (a tick, at most 10 ms).
-	racySlack = 100 * time.Millisecond
-	// coarseSlack covers file systems with whole seconds (FAT counts two).
-	coarseSlack = 2100 * time.Millisecond
-)
-
-// racy reports whether a stamp is too young at the moment of reading for a
-// later change to be sure to show.
-func racy(st stamp, read time.Time) bool {
-	newest := max(st.mtime, st.ctime)
-	slack := racySlack
-	if st.mtime%int64(time.Second) == 0 && st.ctime%int64(time.Second) == 0 {
-		slack = coarseSlack
-	}
-	return newest+int64(slack) > read.UnixNano()
-}
+const ()
 
 // knowledge is a listing all of whose content the store holds, as a scan saw
 // it, and the rules it was scanned under.
@@ -72,11 +56,11 @@ const (
 )
 
 func (w *World) cachePath() string {
-	return filepath.Join(w.store, stateDir, "statcache-"+w.key)
+	return filepath.Join(w.store, fsys.StateDir, "statcache-"+w.key)
 }
 
 // see scans from what is known: everything, or what the watcher says changed.
-func (w *World) see(ctx context.Context, root *rootDir, pack *packWriter) (*scanned, error) {
+func (w *World) see(ctx context.Context, root *fsys.Root, pack *packWriter) (*scanned, error) {
 	w.trust()
 	known := w.knows
 	if known.root == nil {
@@ -110,12 +94,12 @@ func (w *World) see(ctx context.Context, root *rootDir, pack *packWriter) (*scan
 
 // watchRoot begins to watch the world, where that is asked for, and ends the
 // watching of a directory that stands no more at the world's path.
-func (w *World) watchRoot(root *rootDir) error {
+func (w *World) watchRoot(root *fsys.Root) error {
 	if !w.opts.Watch {
 		return nil
 	}
 	if w.watch.on() {
-		now, err := root.stamp()
+		now, err := root.Stamp()
 		if err != nil || w.watch.of(now) {
 			return err
 		}
@@ -125,16 +109,16 @@ func (w *World) watchRoot(root *rootDir) error {
 	if w.watch != nil {
 		return nil
 	}
-	err := root.open()
+	err := root.Open()
 	if err == nil {
-		w.watch = newWatching(root.fd, w.dir)
+		w.watch = newWatching(root.Fd, w.dir)
 	}
 	return err
 }
 
 // seeLinks looks again where a scan by marks found a file that now has more
 // names than were known.
-func (w *World) seeLinks(ctx context.Context, root *rootDir, sc *scanned, pack *packWriter) (*scanned, error) {
+func (w *World) seeLinks(ctx context.Context, root *fsys.Root, sc *scanned, pack *packWriter) (*scanned, error) {
 	var marks mark
 	if !sc.root.markLinks(sc.links, &marks) {
 		return sc, nil
@@ -220,7 +204,7 @@ func (w *World) closeCache() error {
 	if err := w.lockStore(context.Background(), 0); err != nil {
 		return nil // somebody else is at work, and writes what he knows
 	}
-	defer w.lock.release()
+	defer w.lock.Release()
 	return w.storeCache()
 }
 
@@ -240,7 +224,7 @@ func (w *World) loadCache() *knowledge {
 // storeCache replaces the cache file. It is not synced: a torn one fails its
 // checksum. The lock is held.
 func (w *World) storeCache() error {
-	tmp, err := os.CreateTemp(filepath.Dir(w.cachePath()), tempPrefix)
+	tmp, err := os.CreateTemp(filepath.Dir(w.cachePath()), fsys.TempPrefix)
 	if err != nil {
 		return err
 	}
@@ -283,8 +267,8 @@ func encodeCache(k *knowledge) []byte {
 func (e *cacheEncoder) sources(r *repository) {
 	e.uint(uint64(len(r.sources)))
 	for i := range r.sources {
-		e.str(r.sources[i].path)
-		e.sight(&r.sources[i].sight)
+		e.str(r.sources[i].Path)
+		e.sight(&r.sources[i].Sight)
 	}
 }
 
@@ -305,9 +289,9 @@ func (e *cacheEncoder) flags(list ...bool) {
 	e.b = append(e.b, b)
 }
 
-func (e *cacheEncoder) sight(s *sight) {
-	e.flags(s.racy, s.onlyTracked)
-	for _, v := range []uint64{uint64(s.size), uint64(s.mtime), uint64(s.ctime), s.ino, s.dev, uint64(s.mode), s.nlink} {
+func (e *cacheEncoder) sight(s *fsys.Sight) {
+	e.flags(s.Racy, s.OnlyTracked)
+	for _, v := range []uint64{uint64(s.Size), uint64(s.Mtime), uint64(s.Ctime), s.Ino, s.Dev, uint64(s.Mode), s.Nlink} {
 		e.uint(v)
 	}
 }
@@ -432,15 +416,15 @@ func (d *cacheDecoder) flags() (a, b bool) {
 func (d *cacheDecoder) sources() *repository {
 	r := &repository{}
 	for range d.count() {
-		r.sources = append(r.sources, source{d.str(), d.sight()})
+		r.sources = append(r.sources, fsys.Source{Path: d.str(), Sight: d.sight()})
 	}
 	return r
 }
 
-func (d *cacheDecoder) sight() (s sight) {
-	s.racy, s.onlyTracked = d.flags()
-	s.size, s.mtime, s.ctime = int64(d.uint()), int64(d.uint()), int64(d.uint())
-	s.ino, s.dev, s.mode, s.nlink = d.uint(), d.uint(), uint32(d.uint()), d.uint()
+func (d *cacheDecoder) sight() (s fsys.Sight) {
+	s.Racy, s.OnlyTracked = d.flags()
+	s.Size, s.Mtime, s.Ctime = int64(d.uint()), int64(d.uint()), int64(d.uint())
+	s.Ino, s.Dev, s.Mode, s.Nlink = d.uint(), d.uint(), uint32(d.uint()), d.uint()
 	return s
 }
 
@@ -468,7 +452,7 @@ func (d *cacheDecoder) node(depth int) *node {
 	}
 	count := d.count()
 	items := make([]item, 0, count)
-	s.items = make([]sight, 0, count)
+	s.items = make([]fsys.Sight, 0, count)
 	for range count {
 		it := item{name: d.str(), stored: d.str()}
 		it.kind, it.perm = kind(d.uint()), uint32(d.uint())

@@ -15,6 +15,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // objectStore is the bare repository's objects. Packs are read directly, loose
@@ -89,21 +91,21 @@ const repoConfig = `[core]
 // HEAD, which makes git see a repository, is written last.
 func createStore(dir string) error {
 	head := filepath.Join(dir, "HEAD")
-	if there, err := exists(head); there || err != nil {
+	if there, err := fsys.Exists(head); there || err != nil {
 		return err
 	}
-	for _, d := range []string{"objects/pack", "objects/info", "refs/heads", "refs/anamnesis", stateDir} {
+	for _, d := range []string{"objects/pack", "objects/info", "refs/heads", "refs/anamnesis", fsys.StateDir} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 			return fmt.Errorf("create store: %w", err)
 		}
 	}
-	if err := writeFileDurably(filepath.Join(dir, "config"), []byte(repoConfig)); err != nil {
+	if err := fsys.WriteFileDurably(filepath.Join(dir, "config"), []byte(repoConfig)); err != nil {
 		return fmt.Errorf("create store: %w", err)
 	}
-	if err := writeFileDurably(filepath.Join(dir, stateDir, formatName), []byte(formatText)); err != nil {
+	if err := fsys.WriteFileDurably(filepath.Join(dir, fsys.StateDir, formatName), []byte(formatText)); err != nil {
 		return fmt.Errorf("create store: %w", err)
 	}
-	if err := writeFileDurably(head, []byte("ref: "+latestRef+"\n")); err != nil {
+	if err := fsys.WriteFileDurably(head, []byte("ref: "+latestRef+"\n")); err != nil {
 		return fmt.Errorf("create store: %w", err)
 	}
 	return nil
@@ -118,7 +120,7 @@ func checkStoreDir(dir string) error {
 	if err != nil {
 		return fmt.Errorf("open store: %w", err)
 	}
-	there, err := exists(filepath.Join(dir, stateDir))
+	there, err := fsys.Exists(filepath.Join(dir, fsys.StateDir))
 	if err != nil {
 		return fmt.Errorf("open store: %w", err)
 	}
@@ -126,15 +128,6 @@ func checkStoreDir(dir string) error {
 		return nil
 	}
 	return fmt.Errorf("open store %s: %w: the directory holds something that is no store of this program; name an empty or new one", dir, ErrRefused)
-}
-
-// exists reports whether a file is there. That it cannot be looked at is the error.
-func exists(path string) (bool, error) {
-	_, err := os.Stat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 func newObjectStore(dir string) *objectStore {
@@ -169,7 +162,7 @@ func (s *objectStore) open(h hash) (objectType, int64, io.ReadCloser, error) {
 	s.mu.Lock()
 	lerr := s.list()
 	s.mu.Unlock()
-	if exhausted(lerr) {
+	if fsys.Exhausted(lerr) {
 		err = lerr
 	}
 	if lerr != nil {

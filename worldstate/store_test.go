@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // TestMissingAndRotten: refused before the first byte moves, naming the object.
@@ -217,14 +219,14 @@ func TestManySavers(t *testing.T) {
 // TestLocked: the loser is told who holds the store.
 func TestLocked(t *testing.T) {
 	b := newBench(t, &Options{LockWait: time.Millisecond})
-	lock, err := acquireLock(context.Background(), b.store, writerLock, time.Second)
+	lock, err := fsys.AcquireLock(context.Background(), b.store, fsys.WriterLock, time.Second)
 	b.must(err)
 	_, err = b.w.SaveNext(context.Background(), "")
-	var le *LockedError
+	var le *fsys.LockedError
 	if !errors.As(err, &le) || !strings.Contains(le.Holder, fmt.Sprint(os.Getpid())) {
 		t.Fatalf("got %v", err)
 	}
-	lock.release()
+	lock.Release()
 	b.save()
 }
 

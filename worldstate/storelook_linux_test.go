@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // atRest makes a watched bench whose last save changed nothing.
@@ -141,7 +143,7 @@ func packsMountedOver(b *bench, last Snapshot) {
 
 func anotherStore(b *bench, _ Snapshot) {
 	b.must(os.Rename(b.store, b.store+"-moved"))
-	b.must(os.MkdirAll(filepath.Join(b.store, stateDir), 0o700))
+	b.must(os.MkdirAll(filepath.Join(b.store, fsys.StateDir), 0o700))
 	b.must(createStore(b.store))
 	s := b.save()
 	b.must(os.RemoveAll(b.store + "-moved"))
@@ -184,14 +186,14 @@ func TestRestSave(t *testing.T) {
 }
 
 // storeStamps looks at every file and directory of the store.
-func (b *bench) storeStamps() map[string]stamp {
+func (b *bench) storeStamps() map[string]fsys.Stamp {
 	b.Helper()
-	all := make(map[string]stamp)
+	all := make(map[string]fsys.Stamp)
 	b.must(filepath.WalkDir(b.store, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		all[path], err = lstatat(unix.AT_FDCWD, path)
+		all[path], err = fsys.Lstatat(unix.AT_FDCWD, path)
 		return err
 	}))
 	return all

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // TestChangesFollowNoLink: a link that is put in a path's place between the look
@@ -85,16 +87,16 @@ func TestChmodUnreadable(t *testing.T) {
 	b.must(os.Mkdir(b.path("d"), 0o755))
 	first := b.save()
 	for _, p := range []string{"f", "d"} {
-		st, err := lstatat(unix.AT_FDCWD, b.path(p))
+		st, err := fsys.Lstatat(unix.AT_FDCWD, b.path(p))
 		b.must(err)
 		b.must(os.Chmod(b.path(p), 0))
 		if _, err := chmodAt(unix.AT_FDCWD, b.path(p), st, 0o700); err != errContentChanged {
 			t.Errorf("%s: %v, want that its mode changed meanwhile", p, err)
 		}
-		st, err = lstatat(unix.AT_FDCWD, b.path(p))
+		st, err = fsys.Lstatat(unix.AT_FDCWD, b.path(p))
 		b.must(err)
-		if now, err := chmodAt(unix.AT_FDCWD, b.path(p), st, 0o750); err != nil || now.mode&0o777 != 0o750 {
-			t.Errorf("%s: mode %o, %v", p, now.mode, err)
+		if now, err := chmodAt(unix.AT_FDCWD, b.path(p), st, 0o750); err != nil || now.Mode&0o777 != 0o750 {
+			t.Errorf("%s: mode %o, %v", p, now.Mode, err)
 		}
 	}
 	b.jump(first.ID)

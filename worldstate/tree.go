@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // worldTree gives the world id of a listing with the root tree of that id, and
@@ -254,14 +256,14 @@ func (t *treeLoader) read(h hash, path string) ([]treeItem, error) {
 func (t *treeLoader) index() {
 	t.empty, t.said = make(map[string][]string), make(map[string]bool)
 	note := func(path string) {
-		for d := dir(path); !t.said[d]; d = dir(d) {
+		for d := fsys.Dir(path); !t.said[d]; d = fsys.Dir(d) {
 			if t.said[d] = true; d == "" {
 				break
 			}
 		}
 	}
 	for path := range t.m.empty {
-		t.empty[dir(path)] = append(t.empty[dir(path)], base(path))
+		t.empty[fsys.Dir(path)] = append(t.empty[fsys.Dir(path)], fsys.Base(path))
 		note(path)
 	}
 	for path := range t.m.modes {
@@ -283,15 +285,15 @@ func (t *treeLoader) node(path, stored string, list []treeItem, near *node, dept
 		items = append(items, it)
 	}
 	for _, name := range t.empty[path] {
-		p := join(path, name)
+		p := fsys.Join(path, name)
 		it := item{name: name, state: state{kind: kindDir, perm: t.m.empty[p]}}
 		t.placed++
 		// Standing in no tree, its stored name is in the manifest alone.
-		if alt := storedName(name); t.m.names[join(stored, alt)] == name {
+		if alt := storedName(name); t.m.names[fsys.Join(stored, alt)] == name {
 			it.stored = alt
 		}
 		var err error
-		if it.sub, err = t.node(p, join(stored, storedBase(name, it.stored)), nil, nil, depth+1); err != nil {
+		if it.sub, err = t.node(p, fsys.Join(stored, storedBase(name, it.stored)), nil, nil, depth+1); err != nil {
 			return nil, err
 		}
 		items = append(items, it)
@@ -299,7 +301,7 @@ func (t *treeLoader) node(path, stored string, list []treeItem, near *node, dept
 	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.name, b.name) })
 	for i := 1; i < len(items); i++ {
 		if items[i].name == items[i-1].name {
-			return nil, fmt.Errorf("%w: %q stands twice", ErrCorrupt, join(path, items[i].name))
+			return nil, fmt.Errorf("%w: %q stands twice", ErrCorrupt, fsys.Join(path, items[i].name))
 		}
 	}
 	n := seal(items, nil)
@@ -309,12 +311,12 @@ func (t *treeLoader) node(path, stored string, list []treeItem, near *node, dept
 
 func (t *treeLoader) item(path, stored string, raw treeItem, near *node, depth int) (item, error) {
 	it := item{name: raw.name}
-	storedPath := join(stored, raw.name)
+	storedPath := fsys.Join(stored, raw.name)
 	if name, ok := t.m.names[storedPath]; ok {
 		it.name, it.stored = name, raw.name
 	}
-	p := join(path, it.name)
-	if !validName(it.name) || depth > maxTreeDepth {
+	p := fsys.Join(path, it.name)
+	if !fsys.ValidName(it.name) || depth > maxTreeDepth {
 		return it, fmt.Errorf("entry %q: %w: no save writes such a name", storedPath, ErrCorrupt)
 	}
 	switch raw.mode {

@@ -13,6 +13,8 @@ import (
 	"os"
 	"slices"
 	"sort"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // A Report is what Verify found. OK means that every object that any ref needs, or
@@ -154,7 +156,7 @@ func (v *verifier) packs() error {
 				return err
 			}
 			kind, err := v.w.objects.checkIn(p, it)
-			if exhausted(err) {
+			if fsys.Exhausted(err) {
 				return err
 			}
 			if err == nil {
@@ -166,7 +168,7 @@ func (v *verifier) packs() error {
 		if whole { // else the checksum is wrong for a reason that is known
 			err = p.checkSum()
 		}
-		if exhausted(err) {
+		if fsys.Exhausted(err) {
 			return err
 		}
 		if err != nil {
@@ -247,7 +249,7 @@ func (v *verifier) others() {
 // problem takes down what is wrong with an object. Too many open files are
 // nothing wrong with it, and end it all.
 func (v *verifier) problem(h hash, path string, err error) error {
-	if exhausted(err) {
+	if fsys.Exhausted(err) {
 		return err
 	}
 	var m *MissingObjectError
@@ -348,7 +350,7 @@ func (v *verifier) tree(h hash, path string, depth int) error {
 		return v.problem(h, path+"/", err)
 	}
 	for _, it := range items {
-		p := join(path, it.name)
+		p := fsys.Join(path, it.name)
 		if it.mode == "40000" {
 			if err := v.tree(it.hash, p, depth+1); err != nil {
 				return err

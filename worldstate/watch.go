@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // A watcher tells between two scans which names have changed, so that a save
@@ -117,9 +119,9 @@ type watched struct {
 // watching is a World's watcher and what it has told.
 type watching struct {
 	reading sync.Mutex // several may drain at once; nothing else is concurrent with that
-	n       notifier
+	n       fsys.Notifier
 	limit   int
-	id      stamp // of the root: only its inode and device
+	id      fsys.Stamp // of the root: only its inode and device
 	root    *watched
 	dirs    map[int32]*watched
 	epoch   int
@@ -137,44 +139,16 @@ type watching struct {
 	events, overflows int
 }
 
-// event is one thing the kernel told of a watched directory.
-type event struct {
-	wd       int32
-	name     string // of what is in it; "": the directory itself
-	isDir    bool
-	came     bool // a name came up, by creation or by a move
-	movedOut bool
-	unknown  bool // wd is not watched any more
-	overflow bool
-	lost     bool // the directory, or its file system, went away under us
-}
-
-// notifier is the operating system's part.
-type notifier interface {
-	// watch begins to tell of changes in the directory of a descriptor, and
-	// gives the same number for the same directory.
-	watch(fd int) (wd int32, err error)
-	unwatch(wd int32)
-	// read gives every event there is, and does not wait for more.
-	read(each func(event)) error
-	// mounted reports whether, since it was last asked, a file system was
-	// mounted or unmounted at the world's directory or beneath.
-	mounted() (changed bool, err error)
-	close()
-}
-
 // The reasons for not watching.
 var (
-	errRemote       = errors.New("changes on a file system of this kind may come from elsewhere")
-	errTooManyDirs  = errors.New("too many directories to watch")
-	errWatchesSpent = errors.New("the system's limit of watches is reached")
+	errTooManyDirs = errors.New("too many directories to watch")
 )
 
 func newWatching(root int, dir string) *watching {
 	t := &watching{limit: maxWatches, lost: true}
 	var err error
-	if t.id, err = fstat(root); err == nil {
-		t.n, err = newNotifier(root, dir)
+	if t.id, err = fsys.Fstat(root); err == nil {
+		t.n, err = fsys.NewNotifier(root, dir)
 	}
 	if err != nil {
 		t.n, t.off = nil, reason(err)
@@ -195,14 +169,14 @@ func (t *watching) end(why string) {
 		t.off = why
 	}
 	if t.n != nil {
-		t.n.close()
+		t.n.Close()
 		t.n = nil
 	}
 	t.reset()
 }
 
 // of reports whether it is the directory that is watched.
-func (t *watching) of(root stamp) bool { return root.ino == t.id.ino && root.dev == t.id.dev }
+func (t *watching) of(root fsys.Stamp) bool { return root.Ino == t.id.Ino && root.Dev == t.id.Dev }
 
 // on reports whether it watches.
 func (t *watching) on() bool { return t != nil && t.off == "" }
@@ -223,48 +197,48 @@ func (t *watching) drain() {
 		return
 	}
 	t.drained++
-	if err := t.n.read(t.take); err != nil {
+	if err := t.n.Read(t.take); err != nil {
 		t.end("reading events: " + reason(err))
 	}
 }
 
-func (t *watching) take(e event) {
+func (t *watching) take(e fsys.Event) {
 	t.events++
 	switch {
-	case e.overflow:
+	case e.Overflow:
 		t.overflows++
 		t.lost = true
 		return
-	case e.lost:
+	case e.Lost:
 		t.lost = true
 		return
 	}
-	d := t.dirs[e.wd]
+	d := t.dirs[e.Wd]
 	switch {
 	case d == nil:
 		return
-	case e.unknown:
+	case e.Unknown:
 		t.lost = t.lost || d == t.root
 		t.forget(d, false)
 		return
-	case e.name == "":
+	case e.Name == "":
 		return // its parent is told, too
 	}
 	m := t.markOf(d)
 	if m == nil {
-		if e.movedOut {
-			t.moved(d, e.name)
+		if e.MovedOut {
+			t.moved(d, e.Name)
 		}
 		return
 	}
-	if m.add(e.name) {
+	if m.add(e.Name) {
 		t.count()
 	}
-	if e.isDir && e.came {
-		m.addAll(e.name)
+	if e.IsDir && e.Came {
+		m.addAll(e.Name)
 	}
-	if e.movedOut {
-		t.moved(d, e.name)
+	if e.MovedOut {
+		t.moved(d, e.Name)
 	}
 }
 
@@ -303,7 +277,7 @@ func (t *watching) forget(d *watched, unwatch bool) {
 		t.forget(kid, true)
 	}
 	if unwatch && d.wd >= 0 {
-		t.n.unwatch(d.wd)
+		t.n.Unwatch(d.wd)
 	}
 	if t.dirs[d.wd] == d {
 		delete(t.dirs, d.wd)
@@ -321,7 +295,7 @@ func (t *watching) watch(parent *watched, name string, fd int, isRoot bool) *wat
 	if !t.on() || parent == nil && !isRoot {
 		return nil
 	}
-	wd, err := t.n.watch(fd)
+	wd, err := t.n.Watch(fd)
 	if err != nil {
 		t.end(reason(err))
 		return nil
@@ -388,7 +362,7 @@ func (t *watching) askMounts() {
 	if !t.on() {
 		return
 	}
-	changed, err := t.n.mounted()
+	changed, err := t.n.Mounted()
 	if err != nil {
 		t.end("reading mounts: " + reason(err))
 	}
@@ -467,7 +441,7 @@ func (l *listing) unwatchable(path string) bool {
 			o := n.other(name)
 			return o != nil && o.why != "" && !bodiless(o.why)
 		case n.items[i].kind != kindDir:
-			return n.items[i].kind == kindFile && n.seen.items[i].nlink > 1
+			return n.items[i].kind == kindFile && n.seen.items[i].Nlink > 1
 		case rest == "":
 			sub := n.items[i].sub
 			return sub.seen == nil || sub.seen.foreign

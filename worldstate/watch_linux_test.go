@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // watchedBench makes a bench whose World is told of changes.
@@ -31,9 +33,9 @@ func (b *bench) fresh() *scanned {
 	w, err := Open(b.dir, b.store+"-fresh", nil)
 	b.must(err)
 	defer w.Close()
-	root, err := w.openRoot()
+	root, err := fsys.OpenRoot(w.dir)
 	b.must(err)
-	defer root.close()
+	defer root.Close()
 	sc, err := w.scan(context.Background(), root, nil, nil, nil)
 	b.must(err)
 	return sc

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // ID names a snapshot: its commit's hash, 40 lower-case hex digits.
@@ -94,7 +96,7 @@ type World struct {
 	writePiece int // tests: stop after so many bytes of a file written in place
 
 	mu        sync.Mutex
-	lock      *storeLock
+	lock      *fsys.Lock
 	cleared   bool           // what killed processes left was removed
 	recent    []recentTree   // the listings last used, newest last
 	policies  []recentPolicy // the rules last used, newest last
@@ -148,12 +150,12 @@ func Open(dir, store string, o *Options) (*World, error) {
 	if err := checkStoreDir(w.store); err != nil {
 		return nil, err
 	}
-	if there, err := exists(filepath.Join(w.store, "HEAD")); err != nil {
+	if there, err := fsys.Exists(filepath.Join(w.store, "HEAD")); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	} else if !there && w.opts.StoreOnly {
 		return nil, fmt.Errorf("open store %s: %w: there is none", w.store, ErrCorrupt)
 	}
-	if err := os.MkdirAll(filepath.Join(w.store, stateDir), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(w.store, fsys.StateDir), 0o700); err != nil {
 		return nil, fmt.Errorf("create store: %w", err)
 	}
 	if w.store, err = filepath.EvalSymlinks(w.store); err != nil {
@@ -171,7 +173,7 @@ func Open(dir, store string, o *Options) (*World, error) {
 	}
 	sum := sha256.Sum256([]byte(w.dir))
 	w.key = hex.EncodeToString(sum[:8])
-	w.objects, w.lock = newObjectStore(w.store), newLock(w.store, writerLock, true)
+	w.objects, w.lock = newObjectStore(w.store), fsys.NewLock(w.store, fsys.WriterLock, true)
 	return w, w.create()
 }
 
@@ -203,20 +205,20 @@ func (w *World) defaults() error {
 // create makes the repository under the store's lock. One that is there is only
 // looked at, so that reading needs no right to write.
 func (w *World) create() error {
-	if there, err := exists(filepath.Join(w.store, "HEAD")); there || err != nil {
+	if there, err := fsys.Exists(filepath.Join(w.store, "HEAD")); there || err != nil {
 		return err
 	}
 	if err := w.lockStore(context.Background(), w.opts.LockWait); err != nil {
 		return err
 	}
-	defer w.lock.release()
+	defer w.lock.Release()
 	return createStore(w.store)
 }
 
 // lockStore takes the store's lock. The first time, it removes what killed processes
 // left in the store.
 func (w *World) lockStore(ctx context.Context, wait time.Duration) error {
-	err := w.lock.acquire(ctx, wait)
+	err := w.lock.Acquire(ctx, wait)
 	if err == nil && !w.cleared {
 		w.objects.sweep()
 		w.cleared = true
@@ -250,7 +252,7 @@ func (w *World) place(dir string) (err error) {
 		return err
 	}
 	if w.dir, err = realDir(dir); err != nil {
-		if errors.Is(err, os.ErrNotExist) || isErrno(err, unix.ENOTDIR) {
+		if errors.Is(err, os.ErrNotExist) || fsys.IsErrno(err, unix.ENOTDIR) {
 			err = fmt.Errorf("%w: %w", ErrNoDirectory, err)
 		}
 		return err
@@ -306,7 +308,7 @@ func (w *World) Close() error {
 		w.watch.end("closed")
 	}
 	w.objects.close()
-	w.lock.close()
+	w.lock.Close()
 	w.recent, w.knows = nil, nil
 	return err
 }
@@ -335,7 +337,7 @@ func (w *World) begin(ctx context.Context, as access) (end func(), err error) {
 			w.mu.Unlock()
 			return nil, err
 		}
-		end = func() { w.lock.release(); w.mu.Unlock() }
+		end = func() { w.lock.Release(); w.mu.Unlock() }
 	}
 	err = w.objects.look()
 	if err == nil && as != reading {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
 // tempName is where the i-th file is written before it is renamed; recovery
@@ -26,7 +28,7 @@ func (x *executor) write(i int, a action) error {
 		x.keep(a.path)
 		return nil
 	}
-	defer closeFD(fd)
+	defer fsys.CloseFD(fd)
 	now, st, same, err := x.stands(fd, a.path, a.before)
 	if err != nil {
 		return err
@@ -46,7 +48,7 @@ func (x *executor) write(i int, a action) error {
 		x.keep(a.path)
 		return nil
 	}
-	if now.kind == kindFile && a.after.kind == kindFile && now.hash == a.after.hash && st.nlink == 1 {
+	if now.kind == kindFile && a.after.kind == kindFile && now.hash == a.after.hash && st.Nlink == 1 {
 		return x.chmodFile(fd, a, st) // the same bytes: the inode stays, unless it has another name, which keeps its mode
 	}
 	if inPlace(now, a.after, st) {
@@ -54,8 +56,8 @@ func (x *executor) write(i int, a action) error {
 			return err
 		}
 	}
-	x.touch(dir(a.path))
-	var made stamp
+	x.touch(fsys.Dir(a.path))
+	var made fsys.Stamp
 	err = x.writable(fd, a.path, func() (err error) {
 		made, err = x.replace(fd, x.tempName(i), a, st)
 		return err
@@ -63,18 +65,18 @@ func (x *executor) write(i int, a action) error {
 	if err != nil {
 		return err
 	}
-	if st, err = lstatat(fd, base(a.path)); err == nil && made.isRegular() && st.ino == made.ino && st.mode == made.mode && st.mtime == made.mtime {
+	if st, err = fsys.Lstatat(fd, fsys.Base(a.path)); err == nil && made.IsRegular() && st.Ino == made.Ino && st.Mode == made.Mode && st.Mtime == made.Mtime {
 		x.wrote(a.path, st)
 	}
 	return nil
 }
 
 // chmodFile gives the file that st was taken of its mode.
-func (x *executor) chmodFile(fd int, a action, st stamp) error {
+func (x *executor) chmodFile(fd int, a action, st fsys.Stamp) error {
 	if err := x.seam("chmod looked", a.path); err != nil {
 		return err
 	}
-	now, err := chmodAt(fd, base(a.path), st, a.after.perm)
+	now, err := chmodAt(fd, fsys.Base(a.path), st, a.after.perm)
 	if errors.Is(err, errContentChanged) {
 		x.keep(a.path)
 		return nil
@@ -90,31 +92,31 @@ func (x *executor) chmodFile(fd int, a action, st stamp) error {
 // chmodAt gives what stands at a name its permissions, through a descriptor that
 // no link leads to. Where it is not what st was taken of the error is
 // errContentChanged. It gives the stamp afterwards.
-func chmodAt(dirfd int, name string, st stamp, perm uint32) (stamp, error) {
-	fd, err := openHandle(dirfd, name)
-	if isErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.ENXIO) {
+func chmodAt(dirfd int, name string, st fsys.Stamp, perm uint32) (fsys.Stamp, error) {
+	fd, err := fsys.OpenHandle(dirfd, name)
+	if fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.ENXIO) {
 		return st, errContentChanged
 	}
 	if err != nil {
-		return chmodUnopened(dirfd, name, st, perm, err)
+		return fsys.ChmodUnopened(dirfd, name, st, perm, err)
 	}
-	defer closeFD(fd)
-	now, err := fstat(fd)
+	defer fsys.CloseFD(fd)
+	now, err := fsys.Fstat(fd)
 	if err != nil {
 		return st, err
 	}
-	if now.ino != st.ino || now.dev != st.dev || now.mode != st.mode || !now.isDir() && !(now.sameContent(st) && now.nlink == 1) {
+	if now.Ino != st.Ino || now.Dev != st.Dev || now.Mode != st.Mode || !now.IsDir() && !(now.SameContent(st) && now.Nlink == 1) {
 		return st, errContentChanged
 	}
-	if err := chmodHandle(fd, perm); err != nil {
+	if err := fsys.ChmodHandle(fd, perm); err != nil {
 		return st, err
 	}
-	return fstat(fd)
+	return fsys.Fstat(fd)
 }
 
 // replace writes the new content beside and renames it over. old is the stamp
 // of what stood there, zero where nothing did; made is that of the new file.
-func (x *executor) replace(fd int, temp string, a action, old stamp) (made stamp, err error) {
+func (x *executor) replace(fd int, temp string, a action, old fsys.Stamp) (made fsys.Stamp, err error) {
 	if a.after.kind == kindLink {
 		var target []byte
 		if target, err = x.w.objects.read(a.after.hash, blobObject, a.path); err == nil {
@@ -128,7 +130,7 @@ func (x *executor) replace(fd int, temp string, a action, old stamp) (made stamp
 	}
 	if err == nil {
 		x.hook("temp written")
-		err = unix.Renameat(fd, temp, fd, base(a.path))
+		err = unix.Renameat(fd, temp, fd, fsys.Base(a.path))
 	}
 	if err != nil {
 		unix.Unlinkat(fd, temp, 0)
@@ -136,16 +138,16 @@ func (x *executor) replace(fd int, temp string, a action, old stamp) (made stamp
 	return made, err
 }
 
-func (x *executor) writeTemp(fd int, temp string, a action, old stamp) (made stamp, err error) {
-	n, err := openat(fd, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+func (x *executor) writeTemp(fd int, temp string, a action, old fsys.Stamp) (made fsys.Stamp, err error) {
+	n, err := fsys.Openat(fd, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return made, err
 	}
 	f := os.NewFile(uintptr(n), temp)
-	holes := &holeWriter{f: f}
+	holes := &fsys.HoleWriter{F: f}
 	size, err := x.w.objects.copyTo(a.after.hash, blobObject, a.path, holes)
 	if err == nil {
-		err = holes.end()
+		err = holes.End()
 	}
 	if err == nil {
 		err = x.seam("temp filled", a.path)
@@ -155,7 +157,7 @@ func (x *executor) writeTemp(fd int, temp string, a action, old stamp) (made sta
 		err = unix.Fchmod(n, a.after.perm) // after own, which may drop bits
 	}
 	if err == nil {
-		made, err = fstat(n)
+		made, err = fsys.Fstat(n)
 	}
 	if err == nil && (x.syncEach || size > inPlaceBytes) { // a larger one is not told from somebody else's, see ours
 		err = f.Sync()
@@ -168,42 +170,42 @@ func (x *executor) writeTemp(fd int, temp string, a action, old stamp) (made sta
 
 // own gives what was made, and is open as fd, the owner of what stood there, or
 // of the directory it lies in, where we may; where we may not, it is ours.
-func (x *executor) own(dirfd, fd int, old stamp) {
+func (x *executor) own(dirfd, fd int, old fsys.Stamp) {
 	if os.Geteuid() != 0 {
 		return
 	}
-	if old == (stamp{}) {
-		parent, err := fstat(dirfd)
+	if old == (fsys.Stamp{}) {
+		parent, err := fsys.Fstat(dirfd)
 		if err != nil {
 			return
 		}
 		old = parent
 	}
-	if old.uid != 0 || old.gid != 0 {
+	if old.Uid != 0 || old.Gid != 0 {
 		// A failure leaves root's file, with the right bytes and mode.
-		_ = chownHandle(fd, int(old.uid), int(old.gid))
+		_ = fsys.ChownHandle(fd, int(old.Uid), int(old.Gid))
 	}
 }
 
 // ownMade is own for a link or a directory just made under a name. Anything else
 // that stands there by now, or has another name, is not ours.
-func (x *executor) ownMade(dirfd int, name string, old stamp) {
+func (x *executor) ownMade(dirfd int, name string, old fsys.Stamp) {
 	if os.Geteuid() != 0 {
 		return
 	}
-	fd, err := openHandle(dirfd, name)
+	fd, err := fsys.OpenHandle(dirfd, name)
 	if err != nil {
 		return
 	}
-	defer closeFD(fd)
-	if st, err := fstat(fd); err == nil && st.uid == 0 && (st.isDir() || st.isLink() && st.nlink == 1) {
+	defer fsys.CloseFD(fd)
+	if st, err := fsys.Fstat(fd); err == nil && st.Uid == 0 && (st.IsDir() || st.IsLink() && st.Nlink == 1) {
 		x.own(dirfd, fd, old)
 	}
 }
 
 // wrote remembers how a path stood right after its action, so that the last
 // look need not read it again.
-func (x *executor) wrote(path string, st stamp) {
+func (x *executor) wrote(path string, st fsys.Stamp) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.done[path] = st
@@ -237,14 +239,14 @@ func (x *executor) standsDone(a action) (bool, error) {
 	if err != nil || !ok {
 		return a.after.absent(), err
 	}
-	defer closeFD(fd)
+	defer fsys.CloseFD(fd)
 	if want, ok := x.done[a.path]; ok {
-		if st, err := lstatat(fd, base(a.path)); err == nil && st.sameContent(want) {
+		if st, err := fsys.Lstatat(fd, fsys.Base(a.path)); err == nil && st.SameContent(want) {
 			return true, nil
 		}
 	}
-	now, _, err := x.lookIn(fd, base(a.path))
-	if errors.Is(err, errInTheWay) || isErrno(err, unix.EACCES, unix.EPERM) {
+	now, _, err := x.lookIn(fd, fsys.Base(a.path))
+	if errors.Is(err, errInTheWay) || fsys.IsErrno(err, unix.EACCES, unix.EPERM) {
 		return false, nil
 	}
 	return now == a.after, err
@@ -259,9 +261,9 @@ func (x *executor) sweepTemps(actions []action) {
 			if a.after.isDir() || a.after.absent() {
 				continue
 			}
-			if fd, err := openBeneath(x.root, dir(a.path)); err == nil {
+			if fd, err := fsys.OpenBeneath(x.root, fsys.Dir(a.path)); err == nil {
 				unix.Unlinkat(fd, x.tempName(files), 0)
-				closeFD(fd)
+				fsys.CloseFD(fd)
 			}
 			files++
 		}

@@ -1,17 +1,17 @@
 //go:build unix && !(linux && (amd64 || arm64))
 
-package worldstate
+package fsys
 
 import "golang.org/x/sys/unix"
 
-// lstatat looks at a name in a directory without following a link.
-func lstatat(dirfd int, name string) (stamp, error) {
+// Lstatat looks at a name in a directory without following a link.
+func Lstatat(dirfd int, name string) (Stamp, error) {
 	var st unix.Stat_t
 	for {
 		err := unix.Fstatat(dirfd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 		if err == unix.EINTR {
 			continue
 		}
-		return newStamp(&st), err
+		return NewStamp(&st), err
 	}
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package worldstate
+package fsys
 
 import (
 	"bytes"
@@ -21,8 +21,8 @@ const minHoleBytes = 64 << 10
 
 var zeros = make([]byte, minHoleBytes) // read only
 
-// hasHole reports whether data has a run of zeros that is worth a hole.
-func hasHole(data []byte) bool {
+// HasHole reports whether data has a run of zeros that is worth a hole.
+func HasHole(data []byte) bool {
 	for len(data) >= minHoleBytes {
 		if bytes.Equal(data[:minHoleBytes], zeros) {
 			return true
@@ -32,20 +32,20 @@ func hasHole(data []byte) bool {
 	return false
 }
 
-// holeWriter writes a new file from its beginning and leaves holes for blocks of
+// HoleWriter writes a new file from its beginning and leaves holes for blocks of
 // zeros. A file system without holes fills them.
-type holeWriter struct {
-	f   *os.File
+type HoleWriter struct {
+	F   *os.File
 	off int64 // of what comes next
 	cut bool  // the file's end is not written yet
 }
 
-func (h *holeWriter) Write(b []byte) (int, error) {
+func (h *HoleWriter) Write(b []byte) (int, error) {
 	total := len(b)
 	for len(b) > 0 {
 		n, zero := leading(b, int(-h.off&(holeBytes-1)))
 		if !zero {
-			if _, err := h.f.WriteAt(b[:n], h.off); err != nil {
+			if _, err := h.F.WriteAt(b[:n], h.off); err != nil {
 				return total - len(b), err
 			}
 		}
@@ -74,27 +74,27 @@ func leading(b []byte, first int) (n int, zero bool) {
 	return n, false
 }
 
-// end gives a file that ends in a hole its length.
-func (h *holeWriter) end() error {
+// End gives a file that ends in a hole its length.
+func (h *HoleWriter) End() error {
 	if !h.cut {
 		return nil
 	}
-	return h.f.Truncate(h.off)
+	return h.F.Truncate(h.off)
 }
 
-// holeReader reads a large file's bytes and does not ask the file system for what
+// HoleReader reads a large file's bytes and does not ask the file system for what
 // lies in holes. It tells how far it is, and stops when its context ends.
-type holeReader struct {
-	ctx   context.Context
-	f     *os.File
+type HoleReader struct {
+	Ctx   context.Context
+	F     *os.File
 	off   int64
 	until int64 // the end of the hole or of the data at off
 	hole  bool
-	told  func(n int64)
+	Told  func(n int64)
 }
 
-func (h *holeReader) Read(b []byte) (int, error) {
-	if err := h.ctx.Err(); err != nil {
+func (h *HoleReader) Read(b []byte) (int, error) {
+	if err := h.Ctx.Err(); err != nil {
 		return 0, err
 	}
 	if len(b) == 0 {
@@ -112,38 +112,38 @@ func (h *holeReader) Read(b []byte) (int, error) {
 	if h.hole {
 		clear(b)
 	} else {
-		n, err = h.f.ReadAt(b, h.off)
+		n, err = h.F.ReadAt(b, h.off)
 		if n > 0 {
 			err = nil
 		}
 	}
 	h.off += int64(n)
-	h.told(int64(n))
+	h.Told(int64(n))
 	return n, err
 }
 
 // next finds out what lies at the place reached. Where the file system does not
 // say, all of the rest is data.
-func (h *holeReader) next() error {
+func (h *HoleReader) next() error {
 	h.hole = false
-	st, err := fstat(int(h.f.Fd()))
+	st, err := Fstat(int(h.F.Fd()))
 	if err != nil {
 		return err
 	}
-	if h.off >= st.size {
+	if h.off >= st.Size {
 		return io.EOF
 	}
-	h.until = st.size
-	data, err := unix.Seek(int(h.f.Fd()), h.off, seekData)
+	h.until = st.Size
+	data, err := unix.Seek(int(h.F.Fd()), h.off, seekData)
 	switch {
-	case isErrno(err, unix.ENXIO): // nothing but a hole up to the end
+	case IsErrno(err, unix.ENXIO): // nothing but a hole up to the end
 		h.hole = true
 	case err != nil:
 	case data > h.off:
-		h.hole, h.until = true, min(data, st.size)
+		h.hole, h.until = true, min(data, st.Size)
 	default:
-		if hole, err := unix.Seek(int(h.f.Fd()), h.off, seekHole); err == nil && hole > h.off {
-			h.until = min(hole, st.size)
+		if hole, err := unix.Seek(int(h.F.Fd()), h.off, seekHole); err == nil && hole > h.off {
+			h.until = min(hole, st.Size)
 		}
 	}
 	return nil

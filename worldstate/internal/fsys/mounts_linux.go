@@ -1,4 +1,4 @@
-package worldstate
+package fsys
 
 import (
 	"bufio"
@@ -26,7 +26,7 @@ type mounts struct {
 
 func openMounts(dir string) (*mounts, error) {
 	// Not by os.Open, which would have the runtime poll it and take the news.
-	fd, err := openat(unix.AT_FDCWD, mountsFile, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	fd, err := Openat(unix.AT_FDCWD, mountsFile, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: mountsFile, Err: err}
 	}

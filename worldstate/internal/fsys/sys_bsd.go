@@ -1,11 +1,11 @@
 //go:build unix && !linux && !darwin
 
-package worldstate
+package fsys
 
 import "golang.org/x/sys/unix"
 
-// fsync returns when what was written to fd is durable.
-func fsync(fd int) error { return again(func() error { return unix.Fsync(fd) }) }
+// Fsync returns when what was written to fd is durable.
+func Fsync(fd int) error { return Retry(func() error { return unix.Fsync(fd) }) }
 
 // The values of whence for lseek: the next data, the next hole.
 const (

@@ -1,17 +1,17 @@
-package worldstate
+package fsys
 
 import "golang.org/x/sys/unix"
 
-// fsync returns when what was written to fd is durable. fsync(2) hands it to the
+// Fsync returns when what was written to fd is durable. fsync(2) hands it to the
 // drive; only F_FULLFSYNC has the drive empty its cache. A file system without
 // that, such as SMB, has no more than fsync to offer.
-func fsync(fd int) error {
-	err := again(func() error {
+func Fsync(fd int) error {
+	err := Retry(func() error {
 		_, err := unix.FcntlInt(uintptr(fd), unix.F_FULLFSYNC, 0)
 		return err
 	})
-	if isErrno(err, unix.ENOTSUP, unix.EINVAL) {
-		err = again(func() error { return unix.Fsync(fd) })
+	if IsErrno(err, unix.ENOTSUP, unix.EINVAL) {
+		err = Retry(func() error { return unix.Fsync(fd) })
 	}
 	return err
 }

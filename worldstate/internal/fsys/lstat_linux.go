@@ -1,6 +1,6 @@
 //go:build amd64 || arm64
 
-package worldstate
+package fsys
 
 import (
 	"strings"
@@ -12,15 +12,15 @@ import (
 // lstatRoom is enough for a name with the NUL at its end, and for most paths.
 const lstatRoom = 256
 
-// lstatat looks at a name in a directory without following a link. A scan spends
+// Lstatat looks at a name in a directory without following a link. A scan spends
 // most of its time here; unlike unix.Fstatat it needs no memory but the stack's.
-func lstatat(dirfd int, name string) (stamp, error) {
+func Lstatat(dirfd int, name string) (Stamp, error) {
 	var st unix.Stat_t
 	if len(name) >= lstatRoom || strings.IndexByte(name, 0) >= 0 {
 		for {
 			err := unix.Fstatat(dirfd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 			if err != unix.EINTR {
-				return newStamp(&st), err
+				return NewStamp(&st), err
 			}
 		}
 	}
@@ -31,10 +31,10 @@ func lstatat(dirfd int, name string) (stamp, error) {
 			uintptr(unsafe.Pointer(&st)), unix.AT_SYMLINK_NOFOLLOW, 0, 0)
 		switch errno {
 		case 0:
-			return newStamp(&st), nil
+			return NewStamp(&st), nil
 		case unix.EINTR:
 			continue
 		}
-		return newStamp(&st), errno
+		return NewStamp(&st), errno
 	}
 }

@@ -1,4 +1,4 @@
-package worldstate
+package fsys
 
 import (
 	"encoding/binary"
@@ -38,7 +38,7 @@ const (
 	bcachefsMagic = 0xca451a4e
 )
 
-func newNotifier(root int, dir string) (notifier, error) {
+func NewNotifier(root int, dir string) (Notifier, error) {
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(root, &fs); err != nil {
 		return nil, fmt.Errorf("statfs: %w", err)
@@ -58,9 +58,9 @@ func newNotifier(root int, dir string) (notifier, error) {
 	return &inotify{fd: fd, buf: make([]byte, 64<<10), mounts: m}, nil
 }
 
-// watch names the directory by its descriptor, so that no path is resolved
+// Watch names the directory by its descriptor, so that no path is resolved
 // again.
-func (n *inotify) watch(fd int) (int32, error) {
+func (n *inotify) Watch(fd int) (int32, error) {
 	wd, err := unix.InotifyAddWatch(n.fd, "/proc/self/fd/"+strconv.Itoa(fd), inotifyMask)
 	if errors.Is(err, unix.ENOSPC) {
 		err = fmt.Errorf("%w (%s)", errWatchesSpent, limitFile)
@@ -70,17 +70,17 @@ func (n *inotify) watch(fd int) (int32, error) {
 
 const limitFile = "/proc/sys/fs/inotify/max_user_watches"
 
-// unwatch may fail: the watch went with its directory.
-func (n *inotify) unwatch(wd int32) { _, _ = unix.InotifyRmWatch(n.fd, uint32(wd)) }
+// Unwatch may fail: the watch went with its directory.
+func (n *inotify) Unwatch(wd int32) { _, _ = unix.InotifyRmWatch(n.fd, uint32(wd)) }
 
-func (n *inotify) mounted() (bool, error) { return n.mounts.changed() }
+func (n *inotify) Mounted() (bool, error) { return n.mounts.changed() }
 
-func (n *inotify) close() {
+func (n *inotify) Close() {
 	unix.Close(n.fd)
 	n.mounts.file.Close()
 }
 
-func (n *inotify) read(each func(event)) error {
+func (n *inotify) Read(each func(Event)) error {
 	for {
 		got, err := unix.Read(n.fd, n.buf)
 		switch {
@@ -100,15 +100,15 @@ func (n *inotify) read(each func(event)) error {
 				return errors.New("an event cut short")
 			}
 			name, _, _ := strings.Cut(string(rest[unix.SizeofInotifyEvent:end]), "\x00")
-			each(event{
-				wd:       int32(binary.NativeEndian.Uint32(rest)),
-				name:     name,
-				isDir:    mask&unix.IN_ISDIR != 0,
-				came:     mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0,
-				movedOut: mask&unix.IN_MOVED_FROM != 0,
-				unknown:  mask&unix.IN_IGNORED != 0,
-				overflow: mask&unix.IN_Q_OVERFLOW != 0,
-				lost:     mask&unix.IN_UNMOUNT != 0,
+			each(Event{
+				Wd:       int32(binary.NativeEndian.Uint32(rest)),
+				Name:     name,
+				IsDir:    mask&unix.IN_ISDIR != 0,
+				Came:     mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0,
+				MovedOut: mask&unix.IN_MOVED_FROM != 0,
+				Unknown:  mask&unix.IN_IGNORED != 0,
+				Overflow: mask&unix.IN_Q_OVERFLOW != 0,
+				Lost:     mask&unix.IN_UNMOUNT != 0,
 			})
 			rest = rest[end:]
 		}

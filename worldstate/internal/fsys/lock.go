@@ -1,0 +1,229 @@
+package fsys
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// StateDir is the directory in the bare repository for what git does not
+// know: the lock, journals and stat caches.
+const StateDir = "anamnesis"
+
+const (
+	// DefaultLockWait is how long an operation waits for another process.
+	DefaultLockWait = 10 * time.Second
+	lockPoll        = 20 * time.Millisecond
+)
+
+// Lock is one of the store's locks. The kernel frees it with its holder, so a
+// killed process leaves none; the text inside names the last holder to the loser. What
+// a killed process left in the store is removed by each World when it first takes the
+// lock.
+type Lock struct {
+	store string
+	Path  string
+	kept  bool  // its file stays open from one holding to the next
+	fd    int   // -1: not open
+	file  Stamp // of fd: only its inode and device
+	text  Sight // the file as it stood when it was found to name us and nothing else
+	Own   []byte
+}
+
+// The store's locks.
+const (
+	WriterLock  = "lock"
+	CollectLock = "collect" // taken before the writer's
+)
+
+const (
+	// LockText is the length of the lock's text, the same for every holder,
+	// so that none need be cut off.
+	LockText = 64
+	// LockIdle begins it. Older programs wrote another of lockMarks while they
+	// changed the store, and sweep it where they find one.
+	LockIdle  = '-'
+	lockMarks = "-*+"
+	// lockOpens bounds how often the lock's file is opened anew because another
+	// one stands at its path by now.
+	lockOpens = 8
+)
+
+func NewLock(store, name string, kept bool) *Lock {
+	return &Lock{store: store, Path: filepath.Join(store, StateDir, name), kept: kept, fd: -1}
+}
+
+// AcquireLock takes one of a store's locks once.
+func AcquireLock(ctx context.Context, store, name string, wait time.Duration) (*Lock, error) {
+	l := NewLock(store, name, false)
+	return l, l.Acquire(ctx, wait)
+}
+
+// Acquire takes the lock, or says who has it.
+func (l *Lock) Acquire(ctx context.Context, wait time.Duration) error {
+	now, err := l.Take(ctx, wait)
+	if err == nil {
+		err = l.sign(now)
+	}
+	if err != nil {
+		return l.Fail(err)
+	}
+	return nil
+}
+
+// Fail frees what is held of the lock.
+func (l *Lock) Fail(err error) error {
+	l.Close()
+	if !errors.As(err, new(*LockedError)) {
+		err = fmt.Errorf("lock store %s: %w", l.store, err)
+	}
+	return err
+}
+
+// open opens the lock's file, unless it is open.
+func (l *Lock) open() error {
+	if l.fd >= 0 {
+		return nil
+	}
+	fd, err := Openat(unix.AT_FDCWD, l.Path, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	l.fd, l.text = fd, Sight{}
+	l.file, err = Fstat(fd)
+	return err
+}
+
+// Take waits for the lock on the file that stands at its path, and says how that
+// stands.
+func (l *Lock) Take(ctx context.Context, wait time.Duration) (Stamp, error) {
+	for range lockOpens {
+		if err := l.open(); err != nil {
+			return Stamp{}, err
+		}
+		if err := l.wait(ctx, wait); err != nil {
+			return Stamp{}, err
+		}
+		now, err := Lstatat(unix.AT_FDCWD, l.Path)
+		if err == nil && now.Ino == l.file.Ino && now.Dev == l.file.Dev {
+			return now, nil
+		}
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			return Stamp{}, err
+		}
+		l.Close()
+	}
+	return Stamp{}, errors.New("its file is replaced again and again")
+}
+
+// wait waits until the lock is free and takes it.
+func (l *Lock) wait(ctx context.Context, most time.Duration) error {
+	free := func() (bool, error) {
+		err := unix.Flock(l.fd, unix.LOCK_EX|unix.LOCK_NB)
+		if err == unix.EWOULDBLOCK || err == unix.EINTR {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	if ok, err := free(); ok || err != nil {
+		return err
+	}
+	deadline := time.NewTimer(most)
+	defer deadline.Stop()
+	tick := time.NewTicker(lockPoll)
+	defer tick.Stop()
+	for {
+		if ok, err := free(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-deadline.C:
+			return &LockedError{Store: l.store, Holder: l.holder(), Waited: most.String()}
+		}
+	}
+}
+
+// sign writes us into the lock, which stands as now, unless it names us.
+func (l *Lock) sign(now Stamp) error {
+	if l.text.Ino != 0 && l.text.Sure(now) {
+		return nil
+	}
+	var left [2 * LockText]byte
+	n, _ := unix.Pread(l.fd, left[:], 0)
+	if l.Own == nil {
+		l.Own = ownText()
+	}
+	if bytes.Equal(left[:max(n, 0)], l.Own) {
+		l.text = Sight{Stamp: now, Racy: Racy(now, time.Now())}
+		return nil
+	}
+	l.text = Sight{}
+	if n > len(l.Own) { // somebody else's text
+		if err := unix.Ftruncate(l.fd, int64(len(l.Own))); err != nil {
+			return err
+		}
+	}
+	_, err := unix.Pwrite(l.fd, l.Own, 0)
+	return err
+}
+
+// ownText is the lock's text once we have held it.
+func ownText() []byte {
+	text := fmt.Appendf(nil, "%c%d %s", LockIdle, os.Getpid(), BootID())
+	for len(text) < LockText-1 {
+		text = append(text, ' ')
+	}
+	return append(text[:LockText-1], '\n')
+}
+
+// holder names who wrote the lock file, if that was in this boot.
+func (l *Lock) holder() string {
+	buf := make([]byte, 2*LockText)
+	n, _ := unix.Pread(l.fd, buf, 0)
+	fields := strings.Fields(strings.TrimLeft(string(buf[:max(n, 0)]), lockMarks))
+	if len(fields) == 0 || len(fields) == 2 && fields[1] != BootID() {
+		return "an unknown process"
+	}
+	return "process " + fields[0]
+}
+
+func (l *Lock) Release() {
+	if !l.kept || unix.Flock(l.fd, unix.LOCK_UN) != nil {
+		l.Close()
+	}
+}
+
+// Close closes the lock's file, and frees the lock with it.
+func (l *Lock) Close() {
+	if l.fd >= 0 {
+		unix.Close(l.fd)
+		l.fd = -1
+	}
+}
+
+// ErrLocked: another process holds the store; see LockedError.
+var ErrLocked = errors.New("store is locked")
+
+// A LockedError says who holds the store.
+type LockedError struct {
+	Store  string
+	Holder string // "process 123", or "an unknown process"
+	Waited string // how long the lock was waited for, as a duration
+}
+
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("store %s is held by %s (waited %s); try again when it is done", e.Store, e.Holder, e.Waited)
+}
+
+// Is makes errors.Is(err, ErrLocked) true.
+func (e *LockedError) Is(target error) bool { return target == ErrLocked }

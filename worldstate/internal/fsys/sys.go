@@ -1,0 +1,289 @@
+//go:build unix
+
+package fsys
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exhausted reports whether the system had no descriptor or no memory left for
+// us, which says nothing about what was to be read.
+func Exhausted(err error) bool { return IsErrno(err, unix.EMFILE, unix.ENFILE, unix.ENOMEM) }
+
+// OpenFile is os.Open; where too many files are open it says what to do.
+func OpenFile(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if IsErrno(err, unix.EMFILE, unix.ENFILE) {
+		err = fmt.Errorf("%w; allow more of them (ulimit -n)", err)
+	}
+	return f, err
+}
+
+// pathMax is PATH_MAX of Linux, the NUL at the end included: no system call takes
+// a longer path.
+const pathMax = 4096
+
+// OpenBeneath opens the directory rel (or "" for the root itself) beneath the
+// directory rootfd, following no symbolic link on the way. A path of any length
+// is opened, a long one in parts.
+func OpenBeneath(rootfd int, rel string) (int, error) {
+	if rel == "" {
+		rel = "."
+	}
+	if len(rel) < pathMax {
+		return openPart(rootfd, rel)
+	}
+	at := rootfd
+	for rel != "" {
+		part := rel
+		if len(rel) >= pathMax {
+			if part = Dir(rel[:pathMax]); part == "" {
+				part, _, _ = strings.Cut(rel, "/") // the kernel refuses the name
+			}
+		}
+		fd, err := openPart(at, part)
+		if at != rootfd {
+			unix.Close(at)
+		}
+		if err != nil {
+			return -1, err
+		}
+		at, rel = fd, strings.TrimPrefix(rel[len(part):], "/")
+	}
+	return at, nil
+}
+
+// openStepwise is openBeneath by one openat a component.
+func openStepwise(rootfd int, rel string) (int, error) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := Openat(rootfd, ".", flags, 0)
+	if err != nil || rel == "." {
+		return fd, err
+	}
+	for name := range strings.SplitSeq(rel, "/") {
+		next, err := Openat(fd, name, flags, 0)
+		unix.Close(fd)
+		if err != nil {
+			return -1, err
+		}
+		fd = next
+	}
+	return fd, nil
+}
+
+// Retry calls f until no signal interrupts it.
+func Retry(f func() error) error {
+	for {
+		if err := f(); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+func Openat(fd int, name string, flags int, mode uint32) (int, error) {
+	for {
+		n, err := unix.Openat(fd, name, flags, mode)
+		if err != unix.EINTR {
+			return n, err
+		}
+	}
+}
+
+// maxLinkBytes bounds a link's target; Linux's own bound is one page.
+const maxLinkBytes = 1 << 16
+
+func Readlinkat(dirfd int, name string) ([]byte, error) {
+	for size := 256; size <= maxLinkBytes; size *= 4 {
+		buf := make([]byte, size)
+		n, err := unix.Readlinkat(dirfd, name, buf)
+		if err != nil {
+			return nil, err
+		}
+		if n < size {
+			return buf[:n], nil
+		}
+	}
+	return nil, fmt.Errorf("link target over %d bytes", maxLinkBytes)
+}
+
+// renameChecked is renameNoReplace in two steps. What appears between them is
+// replaced only if it is an empty directory.
+func renameChecked(dirfd int, from, to string) error {
+	if _, err := Lstatat(dirfd, to); err == nil {
+		return unix.EEXIST
+	}
+	return unix.Renameat(dirfd, from, dirfd, to)
+}
+
+// WriteFileDurably replaces a file of ours in one step and returns when the
+// new content and its name are durable.
+func WriteFileDurably(path string, data []byte) error {
+	fd, err := Openat(unix.AT_FDCWD, filepath.Dir(path), DirFlags, 0)
+	if err == nil {
+		err = replaceDurably(fd, filepath.Base(path), data)
+		CloseFD(fd)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+func replaceDurably(dirfd int, name string, data []byte) error {
+	temp := TempPrefix + NewNonce()
+	fd, err := Openat(dirfd, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	err = WriteAll(fd, data)
+	if err == nil {
+		err = Fsync(fd)
+	}
+	if cerr := unix.Close(fd); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = unix.Renameat(dirfd, temp, dirfd, name)
+	}
+	if err != nil {
+		unix.Unlinkat(dirfd, temp, 0)
+		return err
+	}
+	return Fsync(dirfd)
+}
+
+// WriteAll writes all of data to a descriptor.
+func WriteAll(fd int, data []byte) error {
+	for len(data) > 0 {
+		n, err := unix.Write(fd, data)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		data = data[n:]
+	}
+	return nil
+}
+
+// TempPrefix begins the name of every temporary file in the store; old ones are
+// removed at the next save. It does not begin with "tmp_": files of that name a
+// git prune takes away from under whoever writes them.
+const TempPrefix = "anamnesis_tmp_"
+
+func SyncDir(dir string) error {
+	fd, err := Openat(unix.AT_FDCWD, dir, DirFlags, 0)
+	if err == nil {
+		err = Fsync(fd)
+		CloseFD(fd)
+	}
+	if err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+	return nil
+}
+
+// ReadNames reads a directory's names, sorted.
+func ReadNames(fd int) ([]string, error) {
+	buf := make([]byte, 16<<10)
+	var names []string
+	for {
+		n, err := unix.ReadDirent(fd, buf)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if n <= 0 {
+			slices.Sort(names)
+			return names, nil
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+	}
+}
+
+// SyncPath makes a file durable that somebody else wrote.
+func SyncPath(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
+	}
+	return nil
+}
+
+const FileFlags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+
+func CloseFD(fd int) { unix.Close(fd) }
+
+// LinkOrCopy gives a small file a second name that does not exist yet. Where the
+// file system has no second names, it makes a copy.
+func LinkOrCopy(from, to string) error {
+	err := os.Link(from, to)
+	if !IsErrno(err, unix.EPERM, unix.EOPNOTSUPP, unix.ENOSYS, unix.EMLINK, unix.EXDEV) {
+		return err
+	}
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err != nil {
+		err = errors.Join(err, os.Remove(to))
+	}
+	return err
+}
+
+// moveTries is how often a folder is made for a loose ref, that git removes each
+// time while it is empty.
+const moveTries = 3
+
+func MoveIntoDir(from, to string) (err error) {
+	for range moveTries {
+		if err = os.MkdirAll(filepath.Dir(to), 0o700); err == nil {
+			err = os.Rename(from, to)
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+	}
+	return err
+}
+
+// NonceDigits is the length of a restore's nonce, in hex digits.
+const NonceDigits = 16
+
+func NewNonce() string {
+	var b [NonceDigits / 2]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+const DirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+
+// Exists reports whether a file is there. That it cannot be looked at is the error.
+func Exists(path string) (bool, error) {
+	_, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
