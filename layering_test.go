@@ -40,6 +40,12 @@ var walls = []struct {
 	{"anamnesis/orchestrator/model", "anamnesis/orchestrator", "models know nothing of tasks"},
 }
 
+// pure lists what the packages of decisions may not import: they depend on
+// their arguments alone, and their effects are operations.
+var pure = map[string][]string{
+	"orchestrator/state": {"os", "net", "syscall", "io/fs", "context", "anamnesis/worldstate", "anamnesis/opstream", "anamnesis/knowledge_base", "anamnesis/orchestrator/tool"},
+}
+
 // doors lists libraries that only the places named may know: one, or one in
 // each room.
 var doors = map[string][]string{
@@ -100,6 +106,13 @@ func checkImport(t *testing.T, path, dir, imp string) {
 		inside := slices.ContainsFunc(places, func(p string) bool { return dir == p || strings.HasPrefix(dir, p+"/") })
 		if (imp == lib || strings.HasPrefix(imp, lib+"/")) && !inside && !test {
 			t.Errorf("%s imports %s: only %q may know that library", path, imp, places)
+		}
+	}
+	if !test {
+		for _, p := range pure[dir] {
+			if (imp == p || strings.HasPrefix(imp, p+"/")) && imp != "anamnesis/opstream/op" {
+				t.Errorf("%s imports %s: %s is pure", path, imp, dir)
+			}
 		}
 	}
 	if imp != "anamnesis" && !strings.HasPrefix(imp, "anamnesis/") {

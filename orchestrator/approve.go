@@ -8,6 +8,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -66,7 +67,7 @@ func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 	}
 	subjects, records, missing := t.researched(c)
 	if len(missing) > 0 {
-		refused := &op.ApprovalDecided{By: byResearchGuard}
+		refused := &op.ApprovalDecided{By: state.ByResearchGuard}
 		for _, s := range missing {
 			refused.Subjects = append(refused.Subjects, s.ID)
 		}
@@ -74,7 +75,7 @@ func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 	}
 	v.run = true
 	if len(subjects) > 0 {
-		v.record = []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: byResearchGuard, Subjects: subjects, Research: records}}
+		v.record = []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByResearchGuard, Subjects: subjects, Research: records}}
 	}
 	print := func(q op.Call) string { return guard.Fingerprint(q.Name, string(args), line, t.Dir) }
 	for _, q := range questions {
@@ -169,7 +170,7 @@ func (t *Task) askApproval(ctx context.Context, tool string, c op.Call, print fu
 	no := func(why string) verdict { return verdict{why: why, record: []op.Body{refused}} }
 	before := print(c)
 	if t.approvedSame(before) {
-		return verdict{run: true, record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: byPerson, Print: before}}}
+		return verdict{run: true, record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByPerson, Print: before}}}
 	}
 	if t.opts.Approve == nil {
 		refused.By = "nobody"
@@ -183,7 +184,7 @@ func (t *Task) askApproval(ctx context.Context, tool string, c op.Call, print fu
 		return verdict{why: "Not run: " + endedBy(ctx) + "."}
 	}
 	if a.Args != "" {
-		return verdict{args: a.Args, record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "edit", By: byPerson, Args: a.Args}}}
+		return verdict{args: a.Args, record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "edit", By: state.ByPerson, Args: a.Args}}}
 	}
 	if a.Allow && print(c) != before {
 		refused.By = "guard:changed"
@@ -195,9 +196,9 @@ func (t *Task) askApproval(ctx context.Context, tool string, c op.Call, print fu
 			t.approval, t.opts.above = string(guard.ModeAuto), nil
 			t.mu.Unlock()
 		}
-		return verdict{run: true, record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: byPerson, ForTask: a.ForTask, Print: before, Same: a.Same}}}
+		return verdict{run: true, record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByPerson, ForTask: a.ForTask, Print: before, Same: a.Same}}}
 	}
-	refused.By, refused.Feedback = byPerson, a.Feedback
+	refused.By, refused.Feedback = state.ByPerson, a.Feedback
 	v := no("Refused by the person.")
 	if a.Feedback != "" {
 		v.record = append(v.record, &op.UserSaid{Text: a.Feedback, Source: op.SourceRejection})

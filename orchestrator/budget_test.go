@@ -1,50 +1,23 @@
 package orchestrator
 
 import (
-	"strings"
 	"testing"
 	"time"
 
-	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 )
-
-// TestBudgets: each budget ends the turn, with what the task itself used, what
-// subagents at work used and what was used before there were prices.
-func TestBudgets(t *testing.T) {
-	s := new(State)
-	s.Totals.Usage = op.Usage{Prompt: 900, Completion: 100, USD: 0.5, Priced: 1000}
-	for _, c := range []struct {
-		lim  Limits
-		want string // of the detail; empty: within
-	}{
-		{Limits{}, ""},
-		{Limits{Tokens: 1001}, ""},
-		{Limits{Tokens: 1000}, "1000 tokens used, 1000 were allowed"},
-		{Limits{Tokens: 1200, Others: Used{Tokens: 200}}, "1200 tokens used"},
-		{Limits{USD: 0.51}, ""},
-		{Limits{USD: 0.5}, "$0.5000 spent, $0.5000 were allowed; raise --max-cost"},
-		{Limits{USD: 0.8, Others: Used{USD: 0.2}}, ""},
-		{Limits{USD: 0.8, Others: Used{USD: 0.3}}, "$0.8000 spent"},
-		{Limits{USD: 1.5, EarlierUSD: 1}, "$1.50 spent, $1.50 were allowed"},
-		{Limits{TimeUp: true}, "raise --max-time"},
-	} {
-		if got := overBudget(s, c.lim); (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) && !strings.Contains(got, c.want) {
-			t.Errorf("%+v: %q, want %q", c.lim, got, c.want)
-		}
-	}
-}
 
 // TestFamilyCost: what subagents at work cost is counted beside the task until
 // its own figures hold it.
 func TestFamilyCost(t *testing.T) {
 	f := newFamily(time.Unix(0, 0))
-	f.joins("t.1", Used{Tokens: 10, USD: 1})
-	f.tell("t.1", Used{Tokens: 30, USD: 1.5}, nil)
-	if got := f.others(Used{}); got.USD != 0.5 || got.Tokens != 20 {
+	f.joins("t.1", state.Used{Tokens: 10, USD: 1})
+	f.tell("t.1", state.Used{Tokens: 30, USD: 1.5}, nil)
+	if got := f.others(state.Used{}); got.USD != 0.5 || got.Tokens != 20 {
 		t.Errorf("at work: %+v", got)
 	}
-	f.tell("t", Used{Tokens: 20, USD: 0.5}, []string{"t.1"})
-	if got := f.others(Used{Tokens: 20, USD: 0.5}); got.USD != 0 || got.Tokens != 0 {
+	f.tell("t", state.Used{Tokens: 20, USD: 0.5}, []string{"t.1"})
+	if got := f.others(state.Used{Tokens: 20, USD: 0.5}); got.USD != 0 || got.Tokens != 0 {
 		t.Errorf("ended: %+v", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 	"anamnesis/worldstate"
 )
 
@@ -22,65 +23,17 @@ import (
 const (
 	changedByUser  = "user"
 	changedUnknown = "unknown" // a background command or a subagent was running
-	changedByAgent = "agent"
 )
 
 // errUnsaved: the world could not be looked at.
 var errUnsaved = errors.New("the world as it is now cannot be saved")
 
-// Snapshot is one that is not a step's.
-type Snapshot struct {
-	Commit  string
-	Tree    string // the world id; empty: not known
-	Partial bool   `json:",omitempty"` // the step under way has a part in it
-}
-
-// snapshot books the last snapshot of the world, the zero one for that of the
-// current step.
-func (s *State) snapshot(n Snapshot) {
-	s.Now, s.Dirty = n, false
-	s.Busy = len(s.Jobs) > 0 || slices.ContainsFunc(s.Subagents, func(c BegunSubagent) bool { return c.Running && c.Dir == "" })
-}
-
-// changed books a change that was seen apart from a step's end.
-func (s *State) changed(seq uint64, b *op.WorldChanged) {
-	if b.By != changedByAgent {
-		s.Changes = append(s.Changes, seq)
-	}
-	if b.Task == "" {
-		s.snapshot(Snapshot{b.To, b.Tree, b.By == changedByAgent || s.Now.Partial})
-	}
-}
-
-// worldNow stands for the tree of the last snapshot.
-func (s *State) worldNow() worldMark {
-	if s.Now.Tree != "" {
-		return markOf(s.Now.Tree)
-	}
-	return s.Steps.At(s.Current).World
-}
-
-// changesAfter gives the operations that record changes of the user's, or of an
-// unknown author, after a step ended; below 0 the current one.
-func (s *State) changesAfter(step int) []uint64 {
-	if step < 0 {
-		step = s.Current
-	}
-	i, _ := slices.BinarySearch(s.Changes, s.Steps.At(step).Last)
-	return s.Changes[i:]
-}
-
-// overwritten forgets the changes after a step: the user had them reverted.
-func (s *State) overwritten(step int) {
-	s.Changes = slices.Clip(s.Changes[:len(s.Changes)-len(s.changesAfter(step))])
-}
-
-// editsAfter reads what changesAfter names.
-func (s *State) editsAfter(stream interface {
+// editsAfter reads what ChangesAfter names.
+func editsAfter(s *state.State, stream interface {
 	Get(seq uint64) (opstream.Record, error)
 }, step int) ([]worldstate.Edit, error) {
 	var out []worldstate.Edit
-	for _, seq := range s.changesAfter(step) {
+	for _, seq := range s.ChangesAfter(step) {
 		rec, err := stream.Get(seq)
 		if err != nil {
 			return nil, fmt.Errorf("read what the user changed, op %d: %w", seq, err)
@@ -91,7 +44,7 @@ func (s *State) editsAfter(stream interface {
 		}
 		b, ok := o.Body.(*op.WorldChanged)
 		if !ok {
-			return nil, fmt.Errorf("%w: op %d is no change of the world", ErrStream, seq)
+			return nil, fmt.Errorf("%w: op %d is no change of the world", state.ErrStream, seq)
 		}
 		out = append(out, worldstate.Edit{From: worldstate.ID(b.From), Or: worldstate.ID(b.Or), To: worldstate.ID(b.To), Unknown: b.By != changedByUser})
 	}
@@ -148,7 +101,7 @@ func (t *Task) see(ctx context.Context, ours bool) (worldstate.Snapshot, error) 
 	}
 	by := t.author()
 	if ours || was.commit == "" || snap.Tree == was.tree {
-		by = changedByAgent
+		by = state.ChangedByAgent
 	}
 	b, err := t.changeOf(ctx, by, was.commit, "", snap)
 	if err != nil {
@@ -160,7 +113,7 @@ func (t *Task) see(ctx context.Context, ours bool) (worldstate.Snapshot, error) 
 
 // author says whose a change is that no call of this task made.
 func (t *Task) author() string {
-	if t.state.unsaved().Unknown || t.jobs != nil && t.jobs.begun() > t.state.JobsBegun {
+	if t.state.AuthorUnknown() || t.jobs != nil && t.jobs.begun() > t.state.JobsBegun {
 		return changedUnknown
 	}
 	return changedByUser
@@ -170,7 +123,7 @@ func (t *Task) author() string {
 // or, where that is given.
 func (t *Task) changeOf(ctx context.Context, by string, was, or worldstate.ID, snap worldstate.Snapshot) (*op.WorldChanged, error) {
 	b := &op.WorldChanged{By: by, From: string(was), Or: string(or), To: string(snap.ID), Tree: snap.Tree}
-	if by == changedByAgent {
+	if by == state.ChangedByAgent {
 		return b, nil
 	}
 	list, err := t.world.Diff(ctx, was, snap.ID)
@@ -219,7 +172,7 @@ func inBoth(a, b []worldstate.Change) []worldstate.Change {
 // postChange posts a change, of a subagent in the task's own directory to the
 // task that began it, too: whose jumps go back behind it.
 func (t *Task) postChange(ctx context.Context, b *op.WorldChanged) error {
-	if above := t.opts.changed; above != nil && b.By != changedByAgent {
+	if above := t.opts.changed; above != nil && b.By != state.ChangedByAgent {
 		told := *b
 		told.Task = t.ID
 		if err := above(ctx, &told); err != nil {

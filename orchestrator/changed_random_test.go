@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -13,6 +13,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/state"
 )
 
 // touch is one change of the user's in the plain model.
@@ -104,7 +105,7 @@ func (m *beside) Ask(_ context.Context, r model.Request, _ func(model.Delta)) (m
 		calls = append(calls, op.Call{ID: fmt.Sprintf("c%d", m.tick()), Name: name, Args: args})
 	}
 	switch to := m.rng.IntN(len(m.steps)); {
-	case m.rng.IntN(4) == 0 && m.jumps[to] < MaxBackwardJumps && to != m.task.state.Current:
+	case m.rng.IntN(4) == 0 && m.jumps[to] < state.MaxBackwardJumps && to != m.task.state.Current:
 		m.jumps[to]++
 		add("jump_to_step", fmt.Sprintf(`{"step_id":%d,"reason":"at random"}`, to))
 	case m.rng.IntN(4) == 0:
@@ -149,7 +150,7 @@ func TestUserBesideAgent(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := &beside{t: t, rng: rand.New(rand.NewPCG(uint64(seed), 7)), files: map[string]string{}, jumps: map[int]int{}, calls: map[string]op.Call{}}
 			opts := Options{
-				Approval: "ask", RunUndone: true, Event: m.event, Limits: Limits{Steps: 10000},
+				Approval: "ask", RunUndone: true, Event: m.event, Limits: state.Limits{Steps: 10000},
 				Approve: func(context.Context, Question) Answer { m.user(); return Answer{Allow: m.rng.IntN(5) > 0} },
 			}
 			task, h := newTask(t, "turns: []\n", opts)

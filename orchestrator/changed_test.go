@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 )
 
 // writeFile is what the user does beside the task.
@@ -45,7 +46,7 @@ func filesOf(t *testing.T, dir string) map[string]string {
 func changes(t *testing.T, task *Task) (out []string) {
 	t.Helper()
 	for _, o := range allOps(t, task) {
-		if b, ok := o.Body.(*op.WorldChanged); ok && b.By != changedByAgent {
+		if b, ok := o.Body.(*op.WorldChanged); ok && b.By != state.ChangedByAgent {
 			out = append(out, b.By+" "+strings.Join(b.Changed, " "))
 		}
 	}

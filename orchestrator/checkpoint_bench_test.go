@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 )
 
 var benchOps = flag.Int("bench-ops", 20_000, "operations of the task that BenchmarkResume reads")
@@ -28,8 +29,8 @@ func BenchmarkResume(b *testing.B) {
 			b.Fatal(st.Last, err)
 		}
 		start = time.Now()
-		whole := new(State)
-		if err := EachOp(h, "t", func(o op.Op) error { return Fold(whole, o) }); err != nil || whole.Last != st.Last {
+		whole := new(state.State)
+		if err := EachOp(h, "t", func(o op.Op) error { return state.Fold(whole, o) }); err != nil || whole.Last != st.Last {
 			b.Fatal(whole.Last, err)
 		}
 		without += time.Since(start)
@@ -48,7 +49,7 @@ func longTask(b *testing.B, n int) (Home, uint64) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := new(State)
+	s := new(state.State)
 	var batch []opstream.Entry
 	write := func() {
 		if len(batch) == 0 {
@@ -65,7 +66,7 @@ func longTask(b *testing.B, n int) (Home, uint64) {
 			b.Fatal(err)
 		}
 		batch = append(batch, opstream.Entry{Kind: string(body.Kind()), Step: s.NextStep(), Tok: 200, Body: data})
-		if err := Fold(s, op.Op{Seq: s.Last + 1, Step: s.NextStep(), Tok: 200, Body: body}); err != nil {
+		if err := state.Fold(s, op.Op{Seq: s.Last + 1, Step: s.NextStep(), Tok: 200, Body: body}); err != nil {
 			b.Fatal(err)
 		}
 		if len(batch) == 1000 {
@@ -89,11 +90,11 @@ func longTask(b *testing.B, n int) (Home, uint64) {
 		}
 	}
 	write()
-	data, err := marshalState(s)
+	data, err := state.Marshal(s)
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := log.Checkpoint(foldVersion, data, s.Last); err != nil {
+	if err := log.Checkpoint(state.FoldVersion, data, s.Last); err != nil {
 		b.Fatal(err)
 	}
 	if err := log.Close(); err != nil {
@@ -102,9 +103,9 @@ func longTask(b *testing.B, n int) (Home, uint64) {
 	return h, s.Last
 }
 
-func foldBack(s *State, to int, add func(op.Body)) {
+func foldBack(s *state.State, to int, add func(op.Body)) {
 	ranges := s.Ranges(s.Discarded(to))
-	add(&op.JumpRequested{To: to, By: byPerson})
+	add(&op.JumpRequested{To: to, By: state.ByPerson})
 	add(&op.PassDone{Ranges: ranges, Block: "[ANAMNESIS_BLOCK] what was learned", Trigger: "jump"})
 	add(&op.JumpIntended{From: s.Current, To: to, Discarded: ranges, Backward: true})
 	add(&op.JumpDone{From: s.Current, To: to, Discarded: ranges, Backward: true, Words: "words", Notice: "notice"})

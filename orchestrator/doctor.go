@@ -14,6 +14,7 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/state"
 	"anamnesis/worldstate"
 )
 
@@ -200,7 +201,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 			wanted[seq] = true
 		}
 	}
-	st, folding := new(State), true
+	st, folding := new(state.State), true
 	fold, foldedTo := x.checkpoint()
 	for rec, err := range r.Since(0) {
 		if err != nil {
@@ -216,7 +217,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 		x.marked = x.marked || redact.HasMarker(string(rec.Body))
 		o, err := decode(rec)
 		if err == nil && folding {
-			err = Fold(st, o)
+			err = state.Fold(st, o)
 		}
 		if err != nil {
 			folding = false
@@ -238,7 +239,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 
 // checkpoint gives the state that an opening of the task would begin with.
 func (x *examination) checkpoint() (fold []byte, seq uint64) {
-	r, err := openStream(x.h, x.id, &opstream.Options{Checkpoint: foldVersion})
+	r, err := openStream(x.h, x.id, &opstream.Options{Checkpoint: state.FoldVersion})
 	if err != nil {
 		return nil, 0 // the stream's own examination says why
 	}
@@ -251,9 +252,9 @@ func (x *examination) checkpoint() (fold []byte, seq uint64) {
 }
 
 // holds reports whether a written state is st.
-func holds(fold []byte, st *State) bool {
-	data, err := marshalState(st)
-	return err == nil && sameFold(fold, data)
+func holds(fold []byte, st *state.State) bool {
+	data, err := state.Marshal(st)
+	return err == nil && state.SameSnapshot(fold, data)
 }
 
 // storeOfLost gives a world's store with snapshots of a task whose stream says

@@ -7,6 +7,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/state"
 )
 
 // maxExplained is how much of a message's text an explanation quotes, in bytes.
@@ -111,7 +112,7 @@ var errExplained = errors.New("explained")
 
 // explainer gathers what an explanation needs beside the state.
 type explainer struct {
-	state   State
+	state   state.State
 	sources map[uint64]source // what may stand in the context
 	changes []ExplainedChange
 	waiting []ExplainedChange // passes whose jump is not made yet
@@ -127,8 +128,10 @@ type source struct {
 }
 
 func sourceOf(o op.Op) source {
-	src := source{kind: kindOf(o)}
+	src := source{kind: o.Kind()}
 	switch b := o.Body.(type) {
+	case *op.TaskOpened:
+		src.rule = "the system prompt, rendered once when the task began"
 	case *op.ToolReturned:
 		src.bytes = len(b.Text)
 	case *op.PassDone:
@@ -151,24 +154,24 @@ func sourceOf(o op.Op) source {
 }
 
 func (x *explainer) add(o op.Op) error {
-	before := x.state.contextTokens()
-	if err := Fold(&x.state, o); err != nil {
+	before := x.state.ContextTokens()
+	if err := state.Fold(&x.state, o); err != nil {
 		return err
 	}
 	switch b := o.Body.(type) {
 	case *op.ContextMasked:
 		x.changes = append(x.changes, ExplainedChange{
-			Op: o.Seq, Kind: b.Kind(), Rule: maskRule(b), Out: maskedRanges(b), Saved: before - x.state.contextTokens(), In: true,
+			Op: o.Seq, Kind: b.Kind(), Rule: maskRule(b), Out: maskedRanges(b), Saved: before - x.state.ContextTokens(), In: true,
 		})
 	case *op.PassDone:
-		if b.Trigger == triggerEnd {
+		if b.Trigger == state.TriggerEnd {
 			break // cards only: the context stays as it is
 		}
 		c := ExplainedChange{Op: o.Seq, Kind: b.Kind(), Rule: passRule(b), Out: b.Ranges, Saved: b.RangeTokens - o.Tok, In: b.Block != ""}
-		if b.Trigger == triggerWindow {
-			c.Saved = before - x.state.contextTokens()
+		if b.Trigger == state.TriggerWindow {
+			c.Saved = before - x.state.ContextTokens()
 		}
-		if b.Block != "" && b.Trigger != triggerWindow && x.state.Pending != nil {
+		if b.Block != "" && b.Trigger != state.TriggerWindow && x.state.Pending != nil {
 			x.waiting = append(x.waiting, c)
 			break
 		}
@@ -178,17 +181,17 @@ func (x *explainer) add(o op.Op) error {
 		x.waiting = nil // nothing stands for these
 	case *op.JumpIntended, *op.MailDelivered:
 		if len(x.waiting) == 1 { // exactly: of the span, the person's words may stay
-			x.waiting[0].Saved = before - x.state.contextTokens()
+			x.waiting[0].Saved = before - x.state.ContextTokens()
 		}
 		x.changes = append(x.changes, x.waiting...)
 		x.waiting = nil
 		x.replaced(o.Seq)
 	case *op.JumpDone:
 		if b.Words != "" {
-			x.changes = append(x.changes, ExplainedChange{Op: o.Seq, Kind: b.Kind(), Rule: "a jump carries the person's words over", Saved: before - x.state.contextTokens(), In: true})
+			x.changes = append(x.changes, ExplainedChange{Op: o.Seq, Kind: b.Kind(), Rule: "a jump carries the person's words over", Saved: before - x.state.ContextTokens(), In: true})
 		}
 	}
-	if projectedText(o.Body) != "" {
+	if op.ProjectedText(o.Body) != "" {
 		x.sources[o.Seq] = sourceOf(o)
 	}
 	return nil
@@ -197,9 +200,9 @@ func (x *explainer) add(o op.Op) error {
 // replaced notes which blocks and D-Mails op seq took out of the context.
 func (x *explainer) replaced(seq uint64) {
 	stands := make(map[uint64]bool)
-	for _, e := range x.state.projection.entries {
-		if e.kind == entryBlock || e.kind == entryMail {
-			stands[e.seq] = true
+	for _, e := range x.state.Entries() {
+		if e.Kind == state.EntryBlock || e.Kind == state.EntryMail {
+			stands[e.Seq] = true
 		}
 	}
 	for i := range x.changes {
@@ -235,9 +238,9 @@ func passRule(b *op.PassDone) string {
 		return fmt.Sprintf("all discarded steps still in the context were together more than the EAS of %d; this span had %d tokens", b.EAS, b.RangeTokens)
 	case "person":
 		return fmt.Sprintf("a person asked for it; the span had %d tokens", b.RangeTokens)
-	case triggerMail:
+	case state.TriggerMail:
 		return fmt.Sprintf("a D-Mail the agent wrote took out %d messages with %d tokens", b.MessagesRemoved, b.RangeTokens)
-	case triggerWindow:
+	case state.TriggerWindow:
 		return fmt.Sprintf("masking was not enough: the oldest steps, %d tokens as recorded, folded to come down to %d", b.RangeTokens, b.Target)
 	}
 	return fmt.Sprintf("%s; the span had %d tokens", b.Trigger, b.RangeTokens)
@@ -248,20 +251,15 @@ func (x *explainer) explanation() Explanation {
 	x.onPath = s.PathSet(s.Current)
 	e := Explanation{
 		Task: s.Opened.Task, Step: s.NextStep() - 1, Op: s.Last, EAS: s.EAS, Window: s.Window,
-		Limit: limitFor(s.Window, s.EAS), Tokens: s.contextTokens(), Todos: s.Todos, Changes: x.changes, Messages: []ExplainedMessage{},
+		Limit: state.LimitFor(s.Window, s.EAS), Tokens: s.ContextTokens(), Todos: s.Todos, Changes: x.changes, Messages: []ExplainedMessage{},
 	}
 	if e.Changes == nil {
 		e.Changes = []ExplainedChange{}
 	}
-	if p := &s.projection; p.system != "" {
-		e.Messages = append(e.Messages, ExplainedMessage{Role: model.RoleSystem, Tokens: p.systemTok, Parts: []ExplainedPart{{
-			Op: 1, Kind: op.KindTaskOpened, Tokens: p.systemTok, Text: oneLine(p.system, maxExplained), Why: "the system prompt, rendered once when the task began",
-		}}})
-	}
-	s.projection.messages(func(m model.Message, of []entry) {
+	s.EachMessage(func(m model.Message, of []state.Entry) {
 		em := ExplainedMessage{Role: m.Role, Parts: []ExplainedPart{}}
 		for _, en := range of {
-			em.Tokens += en.tok
+			em.Tokens += en.Tok
 			em.Parts = append(em.Parts, x.part(en))
 		}
 		if len(of) == 0 {
@@ -272,28 +270,28 @@ func (x *explainer) explanation() Explanation {
 	return e
 }
 
-func (x *explainer) part(e entry) ExplainedPart {
-	text := e.msg.Text
-	for _, c := range e.msg.Calls {
+func (x *explainer) part(e state.Entry) ExplainedPart {
+	text := e.Msg.Text
+	for _, c := range e.Msg.Calls {
 		text += " " + c.Name + " " + c.Args
 	}
 	return ExplainedPart{
-		Op: e.seq, Mark: e.mark.seq, Kind: x.sources[e.seq].kind, Step: e.step, Tokens: e.tok,
+		Op: e.Seq, Mark: e.MarkSeq, Kind: x.sources[e.Seq].kind, Step: e.Step, Tokens: e.Tok,
 		Text: oneLine(text, maxExplained), Why: x.why(e),
 	}
 }
 
 // why names the rule by which an entry stands as it does.
-func (x *explainer) why(e entry) string {
-	src := x.sources[e.seq]
+func (x *explainer) why(e state.Entry) string {
+	src := x.sources[e.Seq]
 	switch {
-	case e.masked != 0:
-		return fmt.Sprintf("masked by op %d; in full it has %d bytes", e.masked, src.bytes)
-	case e.kind == entryWords:
+	case e.Masked != 0:
+		return fmt.Sprintf("masked by op %d; in full it has %d bytes", e.Masked, src.bytes)
+	case e.Kind == state.EntryWords:
 		return src.words
 	case src.rule != "":
 		return src.rule
-	case e.step < len(x.onPath) && x.state.Steps.Ended(e.step) && !x.onPath[e.step]:
+	case e.Step < len(x.onPath) && x.state.Steps.Ended(e.Step) && !x.onPath[e.Step]:
 		return "left by a jump and kept in full: what was discarded is within the EAS"
 	}
 	return ""

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"anamnesis/orchestrator/optest"
 )
 
 // TestExplain holds the explanations of the projection goldens, and that they
 // account for every token and every message.
 func TestExplain(t *testing.T) {
-	files, err := filepath.Glob("testdata/projection/*.txtar")
+	files, err := filepath.Glob("state/testdata/projection/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no streams: %v", err)
 	}
@@ -24,7 +26,7 @@ func TestExplain(t *testing.T) {
 				t.Fatal(err)
 			}
 			x := explainer{sources: make(map[uint64]source)}
-			for _, o := range parseOps(t, string(ar.Files[0].Data)) {
+			for _, o := range optest.Parse(t, string(ar.Files[0].Data)) {
 				if err := x.add(o); err != nil {
 					t.Fatal(err)
 				}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/state"
 )
 
 // family is what a task and its subagents have in common in this process: one
@@ -16,43 +17,37 @@ type family struct {
 	learned redact.Learned
 
 	mu     sync.Mutex
-	spent  map[string]Used // of each that is at work, by its task
-	before map[string]Used // what each of the subagents had used when it began
-	taken  map[string]bool // tasks of subagents that are at work, or about to be
-}
-
-func (s *State) spent() Used {
-	return Used{s.Totals.Usage.Tokens(), s.Turn.Steps, s.Totals.Usage.USD}
+	spent  map[string]state.Used // of each that is at work, by its task
+	before map[string]state.Used // what each of the subagents had used when it began
+	taken  map[string]bool       // tasks of subagents that are at work, or about to be
 }
 
 func newFamily(now time.Time) *family {
-	return &family{begun: now, spent: make(map[string]Used), before: make(map[string]Used), taken: make(map[string]bool)}
+	return &family{begun: now, spent: make(map[string]state.Used), before: make(map[string]state.Used), taken: make(map[string]bool)}
 }
 
 // tell says what a task has used. Subagents whose end its figures hold are no
 // longer counted beside it.
-func (f *family) tell(task string, now Used, ended []string) {
+func (f *family) tell(task string, now state.Used, ended []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range ended {
 		delete(f.spent, id)
 		delete(f.before, id)
 	}
-	b := f.before[task]
-	f.spent[task] = Used{now.Tokens - b.Tokens, now.Steps - b.Steps, now.USD - b.USD}
+	f.spent[task] = now.Minus(f.before[task])
 }
 
 // others is what the family has used without what one of it says it used.
-func (f *family) others(own Used) Used {
+func (f *family) others(own state.Used) state.Used {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	sum := Used{-own.Tokens, -own.Steps, -own.USD}
+	var sum state.Used
 	for _, s := range f.spent {
-		sum.Tokens += s.Tokens
-		sum.Steps += s.Steps
-		sum.USD += s.USD
+		sum = sum.Plus(s)
 	}
-	return Used{max(sum.Tokens, 0), max(sum.Steps, 0), max(sum.USD, 0)}
+	sum = sum.Minus(own)
+	return state.Used{Tokens: max(sum.Tokens, 0), Steps: max(sum.Steps, 0), USD: max(sum.USD, 0)}
 }
 
 // take reserves a subagent's task; false: it is at work already.
@@ -74,11 +69,11 @@ func (f *family) leave(task string) {
 }
 
 // joins says what a subagent had used before it begins.
-func (f *family) joins(task string, had Used) {
+func (f *family) joins(task string, had state.Used) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.before[task] = had
-	f.spent[task] = Used{}
+	f.spent[task] = state.Used{}
 }
 
 // atWork reports whether a subagent is.

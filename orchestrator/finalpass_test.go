@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/optest"
+	"anamnesis/orchestrator/state"
 )
 
 // TestFinalPassCalls: over much raw text, and with a model whose every reply
@@ -35,7 +37,7 @@ func TestFinalPassCalls(t *testing.T) {
 	if out, err := task.Run(t.Context()); err != nil || out.Answer != "Done." {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	if len(passes) != 1 || passes[0].Trigger != triggerEnd || passes[0].Calls != 4 || !strings.Contains(passes[0].Fallback, "no call was left") {
+	if len(passes) != 1 || passes[0].Trigger != state.TriggerEnd || passes[0].Calls != 4 || !strings.Contains(passes[0].Fallback, "no call was left") {
 		for _, p := range passes {
 			t.Logf("%s: %d calls; %s", p.Trigger, p.Calls, p.Fallback)
 		}
@@ -49,22 +51,22 @@ func TestFinalPassOnce(t *testing.T) {
 	answer := func(step string) string {
 		return "model.asked " + step + " {\"last_seq\":99}\nmodel.replied " + step + " {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved " + step + " {\"parent\":0,\"commit\":\"c\"}\n"
 	}
-	left := stepped + jumpBack("2") + "cards.recalled 2 {\"why\":\"jump\"}\n" + answer("2")
+	left := optest.Stepped + optest.JumpBack("2") + "cards.recalled 2 {\"why\":\"jump\"}\n" + answer("2")
 	pass := "pass.begun 3 {\"trigger\":\"end\"}\n"
 	read := left + pass + "pass.done 3 {\"trigger\":\"end\",\"writer\":\"model\"}\n" // over no range: it reads nothing
 	again := read + "turn.ended 3 {\"reason\":\"done\"}\nuser.said 3 {\"text\":\"and\",\"source\":\"request\"}\n"
 	for _, tt := range []struct {
 		name, ops string
-		want      ActionKind
+		want      state.ActionKind
 	}{
-		{"a path was left", left, ActLearn},
-		{"killed in the pass", left + pass + "task.resumed 3 {}\n", ActLearn},
-		{"it was made", read, ActEndTurn},
-		{"it was made, and the program killed", read + "task.resumed 3 {}\n", ActEndTurn},
-		{"a further turn asks first", again, ActAsk},
-		{"and has its own", again + answer("3"), ActLearn},
+		{"a path was left", left, state.ActLearn},
+		{"killed in the pass", left + pass + "task.resumed 3 {}\n", state.ActLearn},
+		{"it was made", read, state.ActEndTurn},
+		{"it was made, and the program killed", read + "task.resumed 3 {}\n", state.ActEndTurn},
+		{"a further turn asks first", again, state.ActAsk},
+		{"and has its own", again + answer("3"), state.ActLearn},
 	} {
-		if got := Next(foldAll(t, parseOps(t, tt.ops)), Limits{}); got.Kind != tt.want {
+		if got := state.Next(optest.Fold(t, state.Fold, optest.Parse(t, tt.ops)), state.Limits{}); got.Kind != tt.want {
 			t.Errorf("%s: Next = %+v, want kind %d", tt.name, got, tt.want)
 		}
 	}

@@ -231,7 +231,7 @@ func NewTaskID(h Home, request string) (string, error) {
 	if parts := strings.SplitN(words, "_", 5); len(parts) == 5 {
 		words = strings.Join(parts[:4], "_")
 	}
-	words = strings.Trim(firstBytes(words, 32), "_")
+	words = strings.Trim(words[:min(len(words), 32)], "_")
 	own := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { // subagents' are PARENT.N
 		parent, _, _ := strings.Cut(id, ".")
 		_, found := slices.BinarySearch(ids, parent)
@@ -245,13 +245,6 @@ func NewTaskID(h Home, request string) (string, error) {
 			return id, nil
 		}
 	}
-}
-
-func firstBytes(s string, n int) string {
-	if len(s) > n {
-		return s[:n]
-	}
-	return s
 }
 
 // outsideHome refuses a world in which the program's own state lies: a jump

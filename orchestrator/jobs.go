@@ -13,6 +13,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -31,26 +32,6 @@ const (
 	jobClosed  = "closed"
 	jobLost    = "lost"
 )
-
-// RunningJob is a background command that has not ended, as the stream has it.
-type RunningJob struct {
-	op.JobStarted
-	Step int // it was begun in
-}
-
-// job books the beginning and the end of a background command.
-func (s *State) job(o op.Op) {
-	switch b := o.Body.(type) {
-	case *op.JobStarted:
-		s.Jobs = append(s.Jobs, RunningJob{JobStarted: *b, Step: o.Step})
-		s.JobsBegun = max(s.JobsBegun+1, jobNumber(b.Job)) // one that did not begin has had its number, too
-	case *op.JobEnded:
-		s.Jobs = slices.DeleteFunc(s.Jobs, func(j RunningJob) bool { return j.Job == b.Job })
-		if len(s.Jobs) == 0 {
-			s.Jobs = nil
-		}
-	}
-}
 
 // jobs are the background commands of this process. It implements tool.Jobs; its
 // methods may be called from any goroutine.
@@ -135,7 +116,7 @@ func (js *jobs) enter(s tool.JobStart) (*job, context.Context, error) {
 	case running >= maxJobs:
 		return nil, nil, fmt.Errorf("%d commands run in the background already; end one with TaskStop", running)
 	}
-	id := fmt.Sprintf("%s%d", jobPrefix, js.n+1)
+	id := fmt.Sprintf("%s%d", state.JobPrefix, js.n+1)
 	if err := os.MkdirAll(js.dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("keep the output of %s: %w", id, err)
 	}
@@ -383,7 +364,7 @@ func (t *Task) closeLostJobs(ctx context.Context) error {
 
 // closeLostJob ends what is left of a background command of an earlier process
 // and records it. The notice tells the model; empty: something else does.
-func (t *Task) closeLostJob(ctx context.Context, r RunningJob, notice string) error {
+func (t *Task) closeLostJob(ctx context.Context, r state.RunningJob, notice string) error {
 	if err := guard.EndLeftover(op.ToolStarted{Call: r.Call, PID: r.PID, StartTime: r.StartTime, BootID: r.BootID}); err != nil {
 		return fmt.Errorf("end the background task %s: %w", r.Job, err)
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/optest"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -148,14 +150,14 @@ func TestDroppedJumpAndJobs(t *testing.T) {
 				noDirectory()
 			}
 			_, err := task.JumpNow(t.Context(), op.JumpRequested{To: 0}, &op.TaskResumed{})
-			if !errors.Is(err, ErrNotJumped) || !strings.Contains(err.Error(), tc.want) {
+			if !errors.Is(err, state.ErrNotJumped) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("the jump: %v, want %q", err, tc.want)
 			}
 			list, err := task.jobs.List()
 			if err != nil || len(list) != 1 || (list[0].Why == jobJump) != tc.late {
 				t.Errorf("jobs %+v, %v", list, err)
 			}
-			if text := string(renderMessages(task.state.Projection())); !strings.Contains(text, tc.want) {
+			if text := string(optest.Render(task.state.Projection())); !strings.Contains(text, tc.want) {
 				t.Errorf("the model is not told:\n%s", text)
 			}
 		})

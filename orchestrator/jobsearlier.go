@@ -6,23 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 )
-
-const jobPrefix = "bg_"
-
-// jobNumber is the number in a job's id; 0 where it is none of ours.
-func jobNumber(id string) int {
-	n, err := strconv.Atoi(strings.TrimPrefix(id, jobPrefix))
-	if err != nil || n < 0 {
-		return 0
-	}
-	return n
-}
 
 // earlierJobs reads what the stream says of the commands that earlier processes
 // began, the oldest first. They have ended: with their process at the latest.
@@ -32,7 +21,7 @@ func earlierJobs(h Home, task string, upTo int) ([]tool.Job, error) {
 	err := EachOp(h, task, func(o op.Op) error {
 		switch b := o.Body.(type) {
 		case *op.JobStarted:
-			if jobNumber(b.Job) <= upTo {
+			if state.JobNumber(b.Job) <= upTo {
 				at[b.Job] = len(list)
 				list = append(list, tool.Job{ID: b.Job, Command: b.Command, Began: o.Time, Ended: o.Time, Why: jobLost})
 			}

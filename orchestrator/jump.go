@@ -12,14 +12,9 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/worldstate"
-)
-
-// Who asked for a jump.
-const (
-	byAgent  = "agent"
-	byPerson = "person"
 )
 
 // maxJumpRestores is how often one jump plans and restores anew when the world
@@ -46,7 +41,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 		}
 	}
 	begun := t.state.Last
-	j.By = byPerson
+	j.By = state.ByPerson
 	bodies := []op.Body{&j}
 	if p := t.state.Pending; p != nil { // one write: one of the two jumps stands
 		bodies = append(dropped(p, "the person jumped instead"), &j)
@@ -55,14 +50,14 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 		return nil, err
 	}
 	for t.state.Pending != nil {
-		if _, err := t.perform(ctx, keep, Next(&t.state, t.limits())); err != nil {
+		if _, err := t.perform(ctx, keep, state.Next(&t.state, t.limits())); err != nil {
 			return nil, err
 		}
 	}
 	done, err := t.jumpEnd(begun)
-	if errors.Is(err, ErrNotJumped) {
+	if errors.Is(err, state.ErrNotJumped) {
 		if gone := t.jumpable(keep, j); gone != nil { // the record has no more than words
-			return nil, fmt.Errorf("%w: %w", ErrNotJumped, gone)
+			return nil, fmt.Errorf("%w: %w", state.ErrNotJumped, gone)
 		}
 	}
 	return done, err
@@ -79,8 +74,8 @@ func (t *Task) takeOver(ctx, keep context.Context, resumed *op.TaskResumed, notR
 		return err
 	}
 	for t.state.Jumping != nil || t.state.Restoring != nil || t.state.Reply != nil {
-		act := Next(&t.state, t.limits())
-		if act.Kind == ActRunCalls {
+		act := state.Next(&t.state, t.limits())
+		if act.Kind == state.ActRunCalls {
 			for _, c := range act.Calls {
 				if err := t.finishCall(keep, c.Call, tool.Result{IsError: true, Text: notRun}, 0, 0); err != nil {
 					return err
@@ -109,12 +104,12 @@ func (t *Task) jumpEnd(seq uint64) (*op.JumpDone, error) {
 		case *op.JumpDone:
 			return b, nil
 		case *op.JumpDropped:
-			return nil, fmt.Errorf("%w: %s", ErrNotJumped, b.Why)
+			return nil, fmt.Errorf("%w: %s", state.ErrNotJumped, b.Why)
 		case *op.JumpRequested:
-			return nil, fmt.Errorf("%w: a jump was requested and not made", ErrStream)
+			return nil, fmt.Errorf("%w: a jump was requested and not made", state.ErrStream)
 		}
 	}
-	return nil, fmt.Errorf("%w: a jump ended without a record", ErrStream)
+	return nil, fmt.Errorf("%w: a jump ended without a record", state.ErrStream)
 }
 
 // performJump makes the pending jump: pass, plan, intent, restore, notice.
@@ -157,7 +152,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	}
 	if err := t.record(keep, &op.JumpIntended{
 		From: from, To: to, Reason: j.Reason, By: j.By,
-		Discarded: ranges, Tokens: t.state.rangeTokens(ranges),
+		Discarded: ranges, Tokens: t.state.RangeTokens(ranges),
 		FromCommit: string(w.source.ID), ToCommit: string(w.target), Base: string(w.base), Overwrite: j.Overwrite, Plan: w.hash, Jobs: ended,
 		Backward: t.state.OnPath(to, from), Conflicts: firstN(w.conflicts, maxListed), NConflicts: len(w.conflicts),
 	}); err != nil {
@@ -177,7 +172,7 @@ func (t *Task) jumpable(ctx context.Context, j op.JumpRequested) error {
 	if t.taint != nil {
 		known = t.taint.Last()
 	}
-	return t.state.readable(t.log, j, known)
+	return readableFor(&t.state, t.log, j, known)
 }
 
 // restorable says why the world of a step cannot be brought back, with
@@ -216,7 +211,7 @@ type way struct {
 
 // findWay makes the present world durable and plans how a jump goes on from it.
 // No file is moved.
-func (t *Task) findWay(ctx context.Context, j *Pending) (way, error) {
+func (t *Task) findWay(ctx context.Context, j *state.Pending) (way, error) {
 	from, err := t.present()
 	if err != nil {
 		return way{}, err
@@ -255,12 +250,12 @@ func (t *Task) kept(step int, overwrite bool) ([]worldstate.Edit, error) {
 	if overwrite {
 		return nil, nil
 	}
-	return t.state.editsAfter(t.log, step)
+	return editsAfter(&t.state, t.log, step)
 }
 
 // before gives the snapshots on the path to the current step, the newest first.
 func (t *Task) before(yield func(worldstate.ID) bool) {
-	t.state.pathBack(func(id int) bool {
+	t.state.PathBack(func(id int) bool {
 		w, err := t.worldOf(id)
 		return err != nil || w.commit == "" || yield(w.commit)
 	})
@@ -354,7 +349,7 @@ func (t *Task) finishJump(ctx context.Context) error {
 		done.Base, done.Tree = string(after.commit), after.tree
 	}
 	effects, told := t.subagentsIn(discarded)
-	done.Words = wordsOf(slices.DeleteFunc(slices.Clone(discarded), t.state.carried), told, wordsOfLeft, t.counter.Count)
+	done.Words = wordsOf(slices.DeleteFunc(slices.Clone(discarded), t.state.Carried), told, wordsOfLeft, t.counter.Count)
 	since, err := t.stepEndedAt(j.To)
 	if err != nil {
 		return err
@@ -363,9 +358,9 @@ func (t *Task) finishJump(ctx context.Context) error {
 	done.Ignored, done.Git = firstN(stays.ignored, maxListed), firstN(stays.git, maxListed)
 	done.Unseen = stays.partial
 	left := t.state.Discarded(j.To)
-	done.Folded = len(left) > 0 && len(t.state.unfolded(left)) == 0
-	done.Notice = noticeOf(t.Dir, j.JumpIntended, done, changed, discarded, effects, t.state.triedFrom(j.To, j.From), t.state.validSteps())
-	done.Notice += t.liveAgain(j) + t.todosBack(j.To) + t.state.endedWith(left)
+	done.Folded = len(left) > 0 && len(t.state.Unfolded(left)) == 0
+	done.Notice = noticeOf(t.Dir, j.JumpIntended, done, changed, discarded, effects, triedFrom(&t.state, j.To, j.From), t.state.ValidSteps())
+	done.Notice += t.liveAgain(j) + t.todosBack(j.To) + endedSubagents(t.state.SubagentsOf(left))
 	if len(j.Jobs) > 0 {
 		done.Notice += fmt.Sprintf("\nEnded, because it was begun after step %d and ran in the background: %s.", j.To, list(j.Jobs, len(j.Jobs)))
 	}
@@ -377,7 +372,7 @@ func (t *Task) finishJump(ctx context.Context) error {
 
 // moveFiles brings the files to the target of a jump, and gives what stays
 // otherwise than there.
-func (t *Task) moveFiles(ctx context.Context, j *Jumping) ([]worldstate.Skip, error) {
+func (t *Task) moveFiles(ctx context.Context, j *state.Jumping) ([]worldstate.Skip, error) {
 	var o worldstate.PlanOptions // j.Overwrite covers what is in j.FromCommit
 	var err error
 	if o.Edits, err = t.kept(j.To, j.Overwrite); err != nil {
@@ -388,7 +383,7 @@ func (t *Task) moveFiles(ctx context.Context, j *Jumping) ([]worldstate.Skip, er
 		if err != nil {
 			return nil, fmt.Errorf("save the world during the jump to step %d: %w", j.To, err)
 		}
-		o.Base = j.base()
+		o.Base = baseOf(j)
 		if lost(source) {
 			o.Base = source.ID
 		}
@@ -412,8 +407,8 @@ func (t *Task) moveFiles(ctx context.Context, j *Jumping) ([]worldstate.Skip, er
 	}
 }
 
-// base is the snapshot since which a change counts as the user's.
-func (j *Jumping) base() worldstate.ID {
+// baseOf is the snapshot since which a change counts as the user's.
+func baseOf(j *state.Jumping) worldstate.ID {
 	if j.Overwrite {
 		return worldstate.ID(j.FromCommit)
 	}
@@ -422,7 +417,7 @@ func (j *Jumping) base() worldstate.ID {
 
 // afterJump saves the world as a jump left it, where that is not the target, and
 // returns what the user has changed since the jump's intent.
-func (t *Task) afterJump(ctx context.Context, j *Jumping, kept []worldstate.Skip) (savedWorld, *op.WorldChanged, error) {
+func (t *Task) afterJump(ctx context.Context, j *state.Jumping, kept []worldstate.Skip) (savedWorld, *op.WorldChanged, error) {
 	after := savedWorld{step: j.To, commit: worldstate.ID(j.ToCommit)}
 	if len(kept) == 0 {
 		return after, nil, nil
@@ -437,15 +432,8 @@ func (t *Task) afterJump(ctx context.Context, j *Jumping, kept []worldstate.Skip
 	if !t.opts.AbandonRestore && !slices.ContainsFunc(kept, worldstate.Skip.Fresh) {
 		return after, nil, nil
 	}
-	theirs, err := t.changedMeanwhile(ctx, j.base(), worldstate.ID(j.ToCommit), s)
+	theirs, err := t.changedMeanwhile(ctx, baseOf(j), worldstate.ID(j.ToCommit), s)
 	return after, theirs, err
-}
-
-// carried reports whether the person's words in an operation stand in the
-// context apart from it: a pass for want of room or a D-Mail took it out and
-// carried them over.
-func (s *State) carried(o op.Op) bool {
-	return o.Seq <= s.Pressure.Folded || s.Steps.flags(o.Step)&stepCarried != 0
 }
 
 // keptAbandoned is why a path stays that a jump would have changed.
@@ -453,7 +441,7 @@ const keptAbandoned = "the restore was abandoned"
 
 // leaveFiles gives what of the directory is not as a jump's target has it, where
 // the jump ends without touching a file. An error does not keep it from ending.
-func (t *Task) leaveFiles(ctx context.Context, j *Jumping) []worldstate.Skip {
+func (t *Task) leaveFiles(ctx context.Context, j *state.Jumping) []worldstate.Skip {
 	plan, err := t.world.Plan(ctx, worldstate.ID(j.ToCommit), &worldstate.PlanOptions{OverwriteEdits: true})
 	if err != nil {
 		return []worldstate.Skip{{Path: ".", Reason: keptAbandoned + "; what differs could not be found out: " + oneLine(err.Error(), maxDelivered)}}
@@ -482,7 +470,7 @@ func unreadable(kept, skipped []worldstate.Skip) []worldstate.Skip {
 // changedBy lists the paths that a jump changed, computed from the commits before
 // and after it, so that a jump finished after a crash reports what the whole jump did
 // and not only its last part. What stays, and was not brought back, is not among them.
-func (t *Task) changedBy(ctx context.Context, j *Jumping, after worldstate.ID, kept []worldstate.Skip) ([]worldstate.Change, error) {
+func (t *Task) changedBy(ctx context.Context, j *state.Jumping, after worldstate.ID, kept []worldstate.Skip) ([]worldstate.Change, error) {
 	changes, err := t.world.Diff(ctx, worldstate.ID(j.FromCommit), after)
 	if err != nil {
 		return nil, fmt.Errorf("list what the jump to step %d changed: %w", j.To, err)
@@ -504,7 +492,7 @@ func paths(changes []worldstate.Change) []string {
 
 // liveAgain says which notes describe states that a forward jump returned to:
 // what failed there may hold again, and what was repaired since does not.
-func (t *Task) liveAgain(j *Jumping) string {
+func (t *Task) liveAgain(j *state.Jumping) string {
 	var again []int
 	left := t.state.PathSet(j.From)
 	for _, id := range t.state.Path(j.To) {

@@ -10,11 +10,13 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/optest"
+	"anamnesis/orchestrator/state"
 )
 
 // passing is a stream up to a jump whose pass is recorded and whose intent is
 // not: the person said a word in the steps to be left.
-const passing = begun + `model.asked 1 {"last_seq":4}
+const passing = optest.Begun + `model.asked 1 {"last_seq":4}
 model.replied 1 {"text":"I try.","calls":[{"id":"a","name":"Bash","args":"{}"}],"finish":"tool_calls"}
 tool.called 1 {"call":"a","name":"Bash"}
 user.said 1 {"text":"Mind the tabs.","source":"steer"}
@@ -27,13 +29,13 @@ pass.done 2 {"ranges":[{"first":5,"last":10}],"trigger":"jump","block":"[ANAMNES
 // TestPassWithoutItsJump: a pass takes effect with its jump. When the jump is
 // given up, nothing is folded and nothing a person said is gone.
 func TestPassWithoutItsJump(t *testing.T) {
-	before := foldAll(t, parseOps(t, passing))
+	before := optest.Fold(t, state.Fold, optest.Parse(t, passing))
 	for name, then := range map[string]string{
 		"pending": "",
 		"dropped": "jump.dropped 2 {\"to\":0}\n",
 	} {
-		s := foldAll(t, parseOps(t, passing+then))
-		text := string(renderMessages(s.Projection()))
+		s := optest.Fold(t, state.Fold, optest.Parse(t, passing+then))
+		text := string(optest.Render(s.Projection()))
 		if !strings.Contains(text, "Mind the tabs.") || !strings.Contains(text, "a long output") || strings.Contains(text, "[ANAMNESIS_BLOCK]") {
 			t.Errorf("%s: the pass took effect without its jump:\n%s", name, text)
 		}
@@ -44,10 +46,11 @@ func TestPassWithoutItsJump(t *testing.T) {
 	if len(before.Pending.Passes) != 1 {
 		t.Errorf("the pending jump has %d passes, want the one that was made", len(before.Pending.Passes))
 	}
-	done := foldAll(t, parseOps(t, passing+`jump.intended 2 {"from":1,"to":0,"backward":true,"discarded":[{"first":5,"last":10}]}
+	done := optest.Fold(t, state.Fold, optest.Parse(t, passing+`jump.intended 2 {"from":1,"to":0,"backward":true,"discarded":[{"first":5,"last":10}]}
 jump.done 2 {"from":1,"to":0,"words":"What the person said: Mind the tabs."}
 `))
-	text := string(renderMessages(done.Projection()))
+
+	text := string(optest.Render(done.Projection()))
 	if strings.Contains(text, "a long output") || !strings.Contains(text, "[ANAMNESIS_BLOCK]") || !strings.Contains(text, "Mind the tabs.") {
 		t.Errorf("the jump was made and its pass has no effect:\n%s", text)
 	}
@@ -56,8 +59,9 @@ jump.done 2 {"from":1,"to":0,"words":"What the person said: Mind the tabs."}
 // TestSealInsideAJump: the log's own lines belong to an ended step's number
 // and not to its range; the step is folded all the same.
 func TestSealInsideAJump(t *testing.T) {
-	s := foldAll(t, parseOps(t, strings.Replace(passing, "pass.done", "log.sealed 1 {}\npass.done", 1)+
+	s := optest.Fold(t, state.Fold, optest.Parse(t, strings.Replace(passing, "pass.done", "log.sealed 1 {}\npass.done", 1)+
 		"log.sealed 1 {}\njump.intended 2 {\"from\":1,\"to\":0}\n"))
+
 	if !s.Steps.Folded(1) || s.Steps.At(1).Last != 10 {
 		t.Errorf("step 1: %+v, want folded and ending with op 10", s.Steps.At(1))
 	}
@@ -66,7 +70,7 @@ func TestSealInsideAJump(t *testing.T) {
 // TestBlockAtItsPlace: an older block inside a later span's range does not
 // draw the new block to itself.
 func TestBlockAtItsPlace(t *testing.T) {
-	s := foldAll(t, parseOps(t, passing+`jump.intended 2 {"from":1,"to":0}
+	s := optest.Fold(t, state.Fold, optest.Parse(t, passing+`jump.intended 2 {"from":1,"to":0}
 jump.done 2 {"from":1,"to":0,"notice":"first notice"}
 model.asked 2 {"last_seq":14}
 model.replied 2 {"text":"live","finish":"stop"}
@@ -79,7 +83,8 @@ pass.done 4 {"ranges":[{"first":18,"last":20}],"trigger":"jump","block":"[SECOND
 jump.intended 4 {"from":3,"to":2}
 jump.done 4 {"from":3,"to":2}
 `))
-	text := string(renderMessages(s.Projection()))
+
+	text := string(optest.Render(s.Projection()))
 	first, live, second := strings.Index(text, "[ANAMNESIS_BLOCK]"), strings.Index(text, "live"), strings.Index(text, "[SECOND BLOCK]")
 	if first < 0 || first > live || live > second || strings.Contains(text, "left") {
 		t.Errorf("the blocks are not at their spans' places:\n%s", text)
@@ -254,16 +259,17 @@ func TestNameIsFreeAgain(t *testing.T) {
 // TestLateWords: words that arrive after the request was put together and
 // before its record follow the reply, which did not see them.
 func TestLateWords(t *testing.T) {
-	s := foldAll(t, parseOps(t, begun+`user.said 1 {"text":"late","source":"steer"}
+	s := optest.Fold(t, state.Fold, optest.Parse(t, optest.Begun+`user.said 1 {"text":"late","source":"steer"}
 model.asked 1 {"last_seq":4}
 model.replied 1 {"text":"reply","finish":"stop"}
 world.saved 1 {"parent":0,"mark":"[step 1]"}
 `))
-	text := string(renderMessages(s.Projection()))
+
+	text := string(optest.Render(s.Projection()))
 	if strings.Index(text, "late") < strings.Index(text, "reply") {
 		t.Errorf("the late words stand before the reply:\n%s", text)
 	}
-	if act := Next(s, Limits{}); act.Kind != ActAsk {
+	if act := state.Next(s, state.Limits{}); act.Kind != state.ActAsk {
 		t.Errorf("Next = %+v, want to ask again", act)
 	}
 }
@@ -327,7 +333,7 @@ func TestCumulativeRule(t *testing.T) {
 func TestWhatASpanWeighs(t *testing.T) {
 	const masked = `context.masked 1 {"results":[{"seq":9,"line":"op 9","tok":1}]}
 `
-	plain, less := parseOps(t, passing), parseOps(t, strings.Replace(passing, "world.saved", masked+"world.saved", 1))
+	plain, less := optest.Parse(t, passing), optest.Parse(t, strings.Replace(passing, "world.saved", masked+"world.saved", 1))
 	weight, words := 0, 0
 	for _, o := range plain[4:10] {
 		weight += o.Tok
@@ -335,8 +341,8 @@ func TestWhatASpanWeighs(t *testing.T) {
 			words = o.Tok
 		}
 	}
-	for name, s := range map[string]*State{"whole": foldAll(t, plain), "masked": foldAll(t, less)} {
-		if got := s.rangeTokens(s.Ranges(s.Discarded(0))); got != weight || words == 0 {
+	for name, s := range map[string]*state.State{"whole": optest.Fold(t, state.Fold, plain), "masked": optest.Fold(t, state.Fold, less)} {
+		if got := s.RangeTokens(s.Ranges(s.Discarded(0))); got != weight || words == 0 {
 			t.Errorf("%s: %d tokens, want %d with the %d the person said", name, got, weight, words)
 		}
 	}

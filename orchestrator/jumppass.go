@@ -11,6 +11,7 @@ import (
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 )
 
 // passes runs the anamnesis pass over what the jump discards, when the rule
@@ -19,11 +20,11 @@ import (
 // gets a block at its own place. A D-Mail always folds. A pass that an earlier process made for this
 // jump is not made again: until the jump's intent is recorded nothing is folded,
 // so the same spans are found.
-func (t *Task) passes(ctx, keep context.Context, j *Pending, discarded []int) error {
+func (t *Task) passes(ctx, keep context.Context, j *state.Pending, discarded []int) error {
 	if j.Mail != nil {
 		return t.mailPass(keep, j)
 	}
-	trigger, steps := t.state.passFor(j.To, discarded, j.Fold)
+	trigger, steps := t.state.PassFor(j.To, discarded, j.Fold)
 	if trigger == "" {
 		return nil
 	}
@@ -35,35 +36,10 @@ func (t *Task) passes(ctx, keep context.Context, j *Pending, discarded []int) er
 	return nil
 }
 
-// passFor is the rule: why the steps that a jump discards, or all discarded ones,
-// are to be folded, and which; no trigger: none.
-func (s *State) passFor(to int, discarded []int, fold bool) (trigger string, steps []int) {
-	fresh, raw := s.unfolded(discarded), s.RawSteps(to)
-	jumpTokens, rawTokens := s.stepTokens(fresh), s.stepTokens(raw)
-	steps = fresh
-	switch {
-	case fold:
-		trigger = "person"
-	case anamnesis.Overflows(jumpTokens, 0, s.EAS):
-		trigger = "jump"
-		rawTokens -= jumpTokens // what stays raw beside it
-	}
-	if anamnesis.Overflows(0, rawTokens, s.EAS) {
-		trigger, steps = "cumulative", raw
-	}
-	return trigger, steps
-}
-
-func (s *State) stepTokens(steps []int) int { return s.rangeTokens(s.Ranges(steps)) }
-
-func (s *State) unfolded(steps []int) []int {
-	return slices.DeleteFunc(slices.Clone(steps), func(id int) bool { return s.Steps.Folded(id) })
-}
-
 // pass runs one anamnesis pass over one line of discarded steps.
-func (t *Task) pass(ctx, keep context.Context, j *Pending, span []int, trigger string) error {
+func (t *Task) pass(ctx, keep context.Context, j *state.Pending, span []int, trigger string) error {
 	r := t.state.Ranges(span)[0]
-	if slices.ContainsFunc(j.Passes, func(p PassRecord) bool { return slices.Contains(p.Ranges, r) }) {
+	if slices.ContainsFunc(j.Passes, func(p state.PassRecord) bool { return slices.Contains(p.Ranges, r) }) {
 		return nil
 	}
 	ops, err := t.ops(r)
@@ -78,9 +54,9 @@ func (t *Task) pass(ctx, keep context.Context, j *Pending, span []int, trigger s
 		return err
 	}
 	req.TargetWorldID, req.WorldID = trees[0], trees[1]
-	req.Attempt = t.state.backwardJumps(first.Parent) + 1
+	req.Attempt = len(t.state.BackwardJumps(first.Parent)) + 1
 	if last.ID == t.state.Current { // this jump leaves it; an earlier one left the others
-		req.To, req.Reason, req.Attempt = j.To, j.Reason, t.state.backwardJumps(j.To)+1
+		req.To, req.Reason, req.Attempt = j.To, j.Reason, len(t.state.BackwardJumps(j.To))+1
 	}
 	return t.runPass(ctx, keep, passModel{t}, req, &op.PassDone{Trigger: trigger})
 }
@@ -115,7 +91,7 @@ func (t *Task) runPass(ctx, keep context.Context, m anamnesis.Model, req anamnes
 	if err != nil {
 		return fmt.Errorf("anamnesis pass over ops %s: %w", r, err)
 	}
-	done.Ranges, done.RangeTokens, done.EAS = req.Ranges, t.state.rangeTokens(req.Ranges), req.EAS
+	done.Ranges, done.RangeTokens, done.EAS = req.Ranges, t.state.RangeTokens(req.Ranges), req.EAS
 	done.Block, done.Writer, done.Dropped = res.Block, res.Writer, res.Dropped
 	done.Fallback = cmp.Or(done.Fallback, res.Fallback)
 	done.NoCards = res.NoCards

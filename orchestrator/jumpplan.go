@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 	"anamnesis/worldstate"
 )
 
@@ -24,10 +25,10 @@ type JumpPlan struct {
 	// EAS is the span of the task's model, which Raw is held against: the tokens of all
 	// discarded operations that would stand in the context as they are, without a
 	// pass. Passes are those that would be made, one a span; none: Raw is let stand.
-	EAS     int           `json:"eas"`
-	Raw     int           `json:"raw_tokens"`
-	Passes  []PlannedPass `json:"passes"`
-	Running bool          `json:"running"` // it would wait for the present step's end
+	EAS     int                 `json:"eas"`
+	Raw     int                 `json:"raw_tokens"`
+	Passes  []state.PlannedPass `json:"passes"`
+	Running bool                `json:"running"` // it would wait for the present step's end
 	// UnderWay is a step that would end first, and would be left, too; what changed
 	// since the last one ended is its doing. 0: none.
 	UnderWay int `json:"under_way,omitempty"`
@@ -38,13 +39,6 @@ type JumpPlan struct {
 	// write every file of the target.
 	DirGone bool            `json:"dir_gone,omitempty"`
 	World   worldstate.Plan `json:"world"`
-}
-
-// A PlannedPass is an anamnesis pass that a jump would make.
-type PlannedPass struct {
-	Ops     op.Range `json:"ops"`
-	Tokens  int      `json:"tokens"`
-	Trigger string   `json:"trigger"` // as op.PassDone has it
 }
 
 // PlanJump says what a person's jump would do and does none of it. Of the request
@@ -67,9 +61,9 @@ func PlanJump(ctx context.Context, h Home, task string, j op.JumpRequested) (Jum
 	discarded := st.Discarded(to)
 	ranges := st.Ranges(discarded)
 	p := JumpPlan{
-		EAS: st.EAS, Raw: st.stepTokens(st.RawSteps(to)), Passes: st.plannedPasses(to, discarded, j.Fold),
+		EAS: st.EAS, Raw: st.StepTokens(st.RawSteps(to)), Passes: st.PlannedPasses(to, discarded, j.Fold),
 		From: st.Current, To: to, Backward: st.OnPath(to, st.Current),
-		Discarded: append([]op.Range{}, ranges...), Tokens: st.rangeTokens(ranges), Running: Live(h, task) != 0,
+		Discarded: append([]op.Range{}, ranges...), Tokens: st.RangeTokens(ranges), Running: Live(h, task) != 0,
 	}
 	if st.Reply != nil || p.Running && st.Turn.Open {
 		p.UnderWay = st.NextStep()
@@ -108,10 +102,9 @@ func PlanJump(ctx context.Context, h Home, task string, j op.JumpRequested) (Jum
 		if o.Edits, err = editsIn(h, st, to); err != nil {
 			return JumpPlan{}, err
 		}
-		o.Edits = append(o.Edits, st.unsaved())
 	}
 	p.World, err = planSince(ctx, w, ends[1], o, func(yield func(worldstate.ID) bool) {
-		st.pathBack(func(id int) bool {
+		st.PathBack(func(id int) bool {
 			c, _, err := Commits(h, task, st, w, id)
 			return err != nil || c[0] == "" || yield(c[0])
 		})
@@ -126,21 +119,16 @@ func PlanJump(ctx context.Context, h Home, task string, j op.JumpRequested) (Jum
 	return p, nil
 }
 
-// unsaved is what changed since the last snapshot of a task that is not open: a jump
-// or a restore records it first.
-func (s *State) unsaved() worldstate.Edit {
-	p := s.Opened.Parent
-	return worldstate.Edit{Unknown: s.Busy || p != nil && !p.Fork}
-}
-
-// editsIn is editsAfter for a task that is not open.
-func editsIn(h Home, s *State, step int) ([]worldstate.Edit, error) {
-	r, err := openStream(h, s.Opened.Task, &opstream.Options{Checkpoint: foldVersion})
+// editsIn is editsAfter for a task that is not open, with what changed since its
+// last snapshot: a jump or a restore records that first.
+func editsIn(h Home, s *state.State, step int) ([]worldstate.Edit, error) {
+	r, err := openStream(h, s.Opened.Task, &opstream.Options{Checkpoint: state.FoldVersion})
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	return s.editsAfter(r, step)
+	edits, err := editsAfter(s, r, step)
+	return append(edits, worldstate.Edit{Unknown: s.AuthorUnknown()}), err
 }
 
 // planSince plans. If the store has lost the base, it plans from the newest whole one
@@ -158,18 +146,4 @@ func planSince(ctx context.Context, w *worldstate.World, target worldstate.ID, o
 	}
 	plan.BaseLost = lost
 	return plan, err
-}
-
-// plannedPasses lists the passes that a jump would make.
-func (s *State) plannedPasses(to int, discarded []int, fold bool) []PlannedPass {
-	out := []PlannedPass{}
-	trigger, steps := s.passFor(to, discarded, fold)
-	if trigger == "" {
-		return out
-	}
-	for _, span := range s.Branches(steps) {
-		r := s.Ranges(span)[0]
-		out = append(out, PlannedPass{Ops: r, Tokens: s.rangeTokens([]op.Range{r}), Trigger: trigger})
-	}
-	return out
 }

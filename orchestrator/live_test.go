@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/orchestrator/state"
 )
 
 func testHome(t *testing.T) Home {
@@ -165,7 +167,7 @@ func TestSocketInADeepHome(t *testing.T) {
 	if err := Send(t.Context(), h, "t", Command{Verb: "say", Text: "hello"}); err != nil {
 		t.Errorf("say: %v", err)
 	}
-	if err := Send(t.Context(), h, "t", Command{Verb: "jump", To: 5}); !errors.Is(err, ErrNoStep) {
+	if err := Send(t.Context(), h, "t", Command{Verb: "jump", To: 5}); !errors.Is(err, state.ErrNoStep) {
 		t.Errorf("jump to an unknown step: %v", err)
 	}
 	var remote *RemoteError

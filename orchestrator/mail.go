@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -23,39 +24,13 @@ const toolSendDMail = "SendDMail"
 // maxMarked is how many checkpoints the tool dmail numbers in one task.
 const maxMarked = 10_000
 
-// Of the pass that stands for a D-Mail.
 const (
-	triggerMail = "mail"
-	writerMail  = "mail"
+	writerMail = "mail"
 )
-
-// Marked is a checkpoint of the tool dmail: the end of a step.
-type Marked struct {
-	Step int
-	Call string // id of the call that asked for it
-}
-
-// staysHere says that a pending request is a D-Mail that moves no files.
-func (p *Pending) staysHere() bool { return p.Mail != nil && !p.Mail.RestoreFiles }
-
-// mailDelivered books the end of a D-Mail that moved no files. It counts as a
-// jump back to its checkpoint.
-func (s *State) mailDelivered(seq uint64, b *op.MailDelivered) error {
-	if b.To < 0 || b.To >= s.Steps.Len() || !s.Steps.Ended(b.To) {
-		return fmt.Errorf("%w: a D-Mail to step %d, which has not ended", ErrStream, b.To)
-	}
-	s.takeEffect()
-	s.loops = append(s.loops, loopTick{b.To, seq})
-	s.Pending = nil
-	s.Totals.Mails++
-	s.RecallWhy = "jump"
-	s.Turn.Answered = false
-	return nil
-}
 
 // recordedEffect is the result of a call whose only effect is an operation,
 // where that is recorded; empty otherwise.
-func (s *State) recordedEffect(call string) string {
+func recordedEffect(s *state.State, call string) string {
 	if p := s.Pending; p != nil && p.Call == call {
 		if p.Mail != nil {
 			return tool.MailUnsent
@@ -93,8 +68,8 @@ func (tl taskTimeline) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 	if m.Numbered {
 		if to < 0 || to >= len(s.Marked) {
 			known := "none was created in an earlier step"
-			if marks := s.marks(-1); len(marks) > 0 {
-				known = "those created are " + idRanges(marks)
+			if marks := s.Marks(-1); len(marks) > 0 {
+				known = "those created are " + state.IDRanges(marks)
 			}
 			return nil, fmt.Errorf("there is no checkpoint %d; %s", to, known)
 		}
@@ -115,17 +90,6 @@ func (tl taskTimeline) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 		return nil, fmt.Errorf("the message has %d tokens and may have %d; say what matters in fewer words, write long texts to a file and name it", n, most)
 	}
 	return &op.JumpRequested{To: to, Reason: "D-Mail: " + oneLine(m.Message, maxDelivered), Mail: &m}, nil
-}
-
-// marks are the numbers of the checkpoints above one that can be sent to.
-func (s *State) marks(above int) []int {
-	var known []int
-	for number, m := range s.Marked {
-		if number > above && s.Steps.Ended(m.Step) {
-			known = append(known, number)
-		}
-	}
-	return known
 }
 
 // MarkCheckpoint numbers the end of the present step.
@@ -170,7 +134,7 @@ func (t *Task) deliverMail(ctx context.Context) error {
 // mailPass records what stands for the steps after the checkpoint. It takes
 // effect when the D-Mail is delivered, or with its jump; one that an earlier
 // process recorded is not made again.
-func (t *Task) mailPass(ctx context.Context, j *Pending) error {
+func (t *Task) mailPass(ctx context.Context, j *state.Pending) error {
 	if len(j.Passes) > 0 {
 		return nil
 	}
@@ -179,28 +143,22 @@ func (t *Task) mailPass(ctx context.Context, j *Pending) error {
 	if err != nil {
 		return err
 	}
-	p := &op.PassDone{Ranges: []op.Range{r}, EAS: t.state.EAS, Trigger: triggerMail, Writer: writerMail, Cards: []string{}}
-	p.MessagesRemoved, p.RangeTokens = t.state.projection.weigh(PassRecord{PassDone: p})
-	ops = slices.DeleteFunc(ops, t.state.settled)
+	p := &op.PassDone{Ranges: []op.Range{r}, EAS: t.state.EAS, Trigger: state.TriggerMail, Writer: writerMail, Cards: []string{}}
+	p.MessagesRemoved, p.RangeTokens = t.state.Removes(p)
+	ops = slices.DeleteFunc(ops, t.state.Settled)
 	m := mail{
 		Mail: *j.Mail, to: j.To, from: t.state.Current, ops: r, messages: p.MessagesRemoved,
-		ledger: ledgerOf(t.Dir, ops), later: t.state.laterCheckpoints(j.JumpRequested),
+		ledger: ledgerOf(t.Dir, ops), later: t.state.LaterCheckpoints(j.JumpRequested),
 	}
 	effects, _ := t.subagentsIn(ops)
 	m.effects = append(m.effects, effects...)
 	if !j.Mail.RestoreFiles {
 		p.Words = wordsOf(ops, nil, wordsOfLeft, t.counter.Count)
 		m.changed, m.unknown = t.changedSince(ctx, j.To)
-		m.left = t.state.leftBefore(j.To)
+		m.left = t.state.LeftBefore(j.To)
 	}
 	p.Block = m.String()
 	return t.record(ctx, p)
-}
-
-// settled reports whether an operation belongs to a step that a jump has left
-// or a pass stands for: the person's words in it were carried over then.
-func (s *State) settled(o op.Op) bool {
-	return s.Steps.Folded(o.Step) || !s.OnPath(o.Step, s.Current)
 }
 
 // changedSince lists the files that differ from a checkpoint's.
@@ -221,30 +179,6 @@ func (t *Task) changedSince(ctx context.Context, id int) (names []string, unknow
 		return nil, err.Error()
 	}
 	return paths(changes), ""
-}
-
-// leftBefore names the steps up to one that a jump has left, when the path does
-// not lead through that one: the context still shows them, and what said that
-// they were left came later.
-func (s *State) leftBefore(id int) string {
-	if s.OnPath(id, s.Current) {
-		return ""
-	}
-	var left []int
-	for _, on := range s.Path(id) {
-		if !s.OnPath(on, s.Current) {
-			left = append(left, on)
-		}
-	}
-	return idRanges(left)
-}
-
-// laterCheckpoints names those a D-Mail leaves behind it and does not take away.
-func (s *State) laterCheckpoints(j op.JumpRequested) string {
-	if j.Mail.Numbered {
-		return idRanges(s.marks(j.Mail.Checkpoint))
-	}
-	return op.Range{First: uint64(j.To + 1), Last: uint64(s.NextStep() - 1)}.String()
 }
 
 // mail is a D-Mail as it arrives, apart from the task, so that its wording can

@@ -11,6 +11,8 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/optest"
+	"anamnesis/orchestrator/state"
 )
 
 // The faults of other programs' D-Mails and rewinds; docs/dmail.md lists them
@@ -28,7 +30,7 @@ func mailed(t *testing.T, words string, opts Options, in ...**Task) *Task {
 	if err != nil || out.Reason != "done" || out.Answer != "Done." {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	if err := checkChat(task.State().Projection()); err != nil {
+	if err := optest.CheckChat(task.State().Projection()); err != nil {
 		t.Error(err)
 	}
 	return task
@@ -90,7 +92,7 @@ func TestMailKeepsSteering(t *testing.T) {
 			said++
 		}
 	}}, &task)
-	text := string(renderMessages(task.State().Projection()))
+	text := string(optest.Render(task.State().Projection()))
 	for i := range 3 {
 		if n := strings.Count(text, fmt.Sprintf("word %d", i)); n != 1 {
 			t.Errorf("word %d stands there %d times:\n%s", i, n, text)
@@ -181,14 +183,14 @@ func TestMailLoop(t *testing.T) {
 	if err != nil || out.Reason != "stuck" || !strings.Contains(out.Detail, "back to step 0 did not help") {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	if st := task.State(); st.Totals.Mails != MaxBackwardJumps || st.EndedSteps() != MaxBackwardJumps+1 {
-		t.Errorf("%d D-Mails in %d steps; want the guard before number %d", st.Totals.Mails, st.EndedSteps(), MaxBackwardJumps+1)
+	if st := task.State(); st.Totals.Mails != state.MaxBackwardJumps || st.EndedSteps() != state.MaxBackwardJumps+1 {
+		t.Errorf("%d D-Mails in %d steps; want the guard before number %d", st.Totals.Mails, st.EndedSteps(), state.MaxBackwardJumps+1)
 	}
 	// What a person says restarts the count.
 	if err := task.Resume(t.Context(), "Go on.", &op.TaskResumed{}); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := task.Run(t.Context()); err != nil || out.Reason != "stuck" || task.State().Totals.Mails != 2*MaxBackwardJumps {
+	if out, err := task.Run(t.Context()); err != nil || out.Reason != "stuck" || task.State().Totals.Mails != 2*state.MaxBackwardJumps {
 		t.Errorf("Run = %+v, %v after %d D-Mails", out, err, task.State().Totals.Mails)
 	}
 }
@@ -230,7 +232,7 @@ func TestMailLoopToNewCheckpoints(t *testing.T) {
 	for i := range 20 {
 		fmt.Fprintf(&words, "  - calls: [{name: SendDMail, arguments: {checkpoint_id: %d, message: try again}}]\n", i)
 	}
-	task, _ := newTask(t, words.String(), Options{Limits: Limits{Steps: 8}}, "SendDMail")
+	task, _ := newTask(t, words.String(), Options{Limits: state.Limits{Steps: 8}}, "SendDMail")
 	out, err := task.Run(t.Context())
 	if err != nil || out.Reason != "limit" || task.State().Totals.Mails != 8 {
 		t.Errorf("Run = %+v, %v after %d D-Mails; want the limit after 8", out, err, task.State().Totals.Mails)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/optest"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
 )
@@ -94,7 +96,7 @@ func TestMailErrors(t *testing.T) {
   - calls: [{name: SendDMail, arguments: `+tt.args+`}]
   - reply: Done.
 `, Options{})
-			text := string(renderMessages(task.State().Projection()))
+			text := string(optest.Render(task.State().Projection()))
 			if st := task.State(); st.Totals.Mails != 0 || st.Pending != nil || !strings.Contains(text, tt.want) {
 				t.Errorf("%d D-Mails; want %q in\n%s", st.Totals.Mails, tt.want, text)
 			}
@@ -171,26 +173,27 @@ func TestMailAcrossBranches(t *testing.T) {
 // TestMailWithoutWorld: a step whose files could not be saved is a checkpoint
 // for a message, and none for files.
 func TestMailWithoutWorld(t *testing.T) {
-	s := foldAll(t, parseOps(t, begun+`model.asked 1 {"last_seq":4}
+	s := optest.Fold(t, state.Fold, optest.Parse(t, optest.Begun+`model.asked 1 {"last_seq":4}
 model.replied 1 {"text":"a","finish":"stop"}
 world.saved 1 {"parent":0,"error":"disk full"}
 model.asked 2 {"last_seq":7}
 model.replied 2 {"text":"b","finish":"stop"}
 world.saved 2 {"parent":1,"commit":"c2"}
 `))
-	pending := func(restore bool) *Pending {
-		return &Pending{JumpRequested: op.JumpRequested{To: 1, By: byAgent, Mail: &op.Mail{Checkpoint: 1, RestoreFiles: restore}}}
+
+	pending := func(restore bool) *state.Pending {
+		return &state.Pending{JumpRequested: op.JumpRequested{To: 1, By: state.ByAgent, Mail: &op.Mail{Checkpoint: 1, RestoreFiles: restore}}}
 	}
 	s.Pending = pending(false)
-	if act := Next(s, Limits{}); act.Kind != ActMail {
+	if act := state.Next(s, state.Limits{}); act.Kind != state.ActMail {
 		t.Errorf("Next = %+v, want to deliver", act)
 	}
 	s.Pending = pending(true)
-	if act := Next(s, Limits{}); act.Kind != ActDropJump || !strings.Contains(act.Detail, "disk full") {
+	if act := state.Next(s, state.Limits{}); act.Kind != state.ActDropJump || !strings.Contains(act.Detail, "disk full") {
 		t.Errorf("Next = %+v, want to drop it for the disk", act)
 	}
 	s.Pending.To = 2
-	if act := Next(s, Limits{}); act.Kind != ActDropJump || !strings.Contains(act.Detail, "nothing came after step 2") {
+	if act := state.Next(s, state.Limits{}); act.Kind != state.ActDropJump || !strings.Contains(act.Detail, "nothing came after step 2") {
 		t.Errorf("Next = %+v, want to drop it", act)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/optest"
 )
 
 func TestSigned(t *testing.T) {
@@ -93,7 +94,7 @@ func TestForgedMarks(t *testing.T) {
 		t.Errorf("output %q", results["d"])
 	}
 	st, err := ReadState(h, "t")
-	if err != nil || string(renderMessages(st.Projection())) != string(renderMessages(task.State().Projection())) {
+	if err != nil || string(optest.Render(st.Projection())) != string(optest.Render(task.State().Projection())) {
 		t.Errorf("another process sees another context (%v)", err)
 	}
 }
@@ -105,7 +106,7 @@ func TestMarksWithoutWord(t *testing.T) {
 	if _, err := task.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if text := string(renderMessages(task.State().Projection())); !strings.Contains(text, "[step 0]") || !strings.Contains(text, "[step 1]") {
+	if text := string(optest.Render(task.State().Projection())); !strings.Contains(text, "[step 0]") || !strings.Contains(text, "[step 1]") {
 		t.Errorf("marks:\n%s", text)
 	}
 }

@@ -64,7 +64,7 @@ func (n *New) CheckNames(secrets []redact.Secret) error {
 	return nil
 }
 
-// parent is the task whose subagent this is; empty for others.
+// Parent is the task whose subagent this is; empty for others.
 func (n *New) parent() string {
 	if n.Parent == nil {
 		return ""

@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/worldstate"
 )
@@ -147,22 +148,15 @@ func (l ledger) writeDelivered(sb *strings.Builder) {
 // first, without the one that step from ends. The blocks and spans that tell of
 // them stand further back in the context the more attempts there were; what was
 // tried belongs beside the choice that is made anew.
-func (s *State) triedFrom(to, from int) []string {
+func triedFrom(s *state.State, to, from int) []string {
 	var out []string
-	again := make(map[string]int)
-	for id := range s.Steps.Len() {
-		if id == to || s.Steps.Parent(id) != to || !s.Steps.Ended(id) || s.OnPath(id, from) {
-			continue
-		}
-		st := s.Steps.At(id)
-		if st.LeftBy == "" {
-			continue
-		}
+	again := make(map[string]bool)
+	for st := range s.LeftFrom(to, from) {
 		why := oneLine(st.LeftBy, maxDelivered)
-		if again[why]++; again[why] > 1 {
-			continue
+		if !again[why] {
+			again[why] = true
+			out = append(out, fmt.Sprintf("step %d and on: %s", st.ID, why))
 		}
-		out = append(out, fmt.Sprintf("step %d and on: %s", id, why))
 	}
 	return out[max(0, len(out)-maxNamed):]
 }
@@ -245,7 +239,7 @@ func (n notice) why() string {
 	switch {
 	case n.jump.Reason != "":
 		return "Reason: " + n.jump.Reason
-	case n.jump.By == byPerson:
+	case n.jump.By == state.ByPerson:
 		return "The person asked for it."
 	}
 	return "No reason was given."

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,8 +9,11 @@ import (
 	"unicode/utf8"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/optest"
 	"anamnesis/worldstate"
 )
+
+var update = flag.Bool("update", false, "rewrite golden files")
 
 // golden compares a text with a file; -update rewrites the file.
 func golden(t *testing.T, name, got string) {
@@ -39,7 +43,7 @@ func countWords(s string) int { return len(strings.Fields(s)) }
 // TestNoticeWording holds what the model is told after jumps: these texts are
 // product.
 func TestNoticeWording(t *testing.T) {
-	discarded := parseOps(t, `
+	discarded := optest.Parse(t, `
 model.replied 1 {"text":"I deploy.","calls":[{"id":"a","name":"Bash","args":"{\"command\":\"curl -X POST https://example.test/deploy\"}"},{"id":"b","name":"Bash","args":"{\"command\":\"go test ./...\"}"},{"id":"c","name":"ReadFile","args":"{\"path\":\"x\"}"}],"finish":"tool_calls"}
 tool.called 1 {"call":"a","name":"Bash","args":"{\"command\":\"curl -X POST https://example.test/deploy\"}"}
 tool.returned 1 {"call":"a","name":"Bash","text":"deployed","exit":0}

@@ -1,10 +1,9 @@
 package orchestrator
 
 import (
-	"slices"
-
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 )
 
 // Owner is what a stream says of the task it belongs to. The zero Owner is no
@@ -19,12 +18,12 @@ type Owner struct {
 // what a checkpoint does not hold. Beside an error stands what was read before
 // it.
 func StreamOwner(dir string) (Owner, error) {
-	r, err := opstream.OpenReader(dir, &opstream.Options{Checkpoint: foldVersion})
+	r, err := opstream.OpenReader(dir, &opstream.Options{Checkpoint: state.FoldVersion})
 	if err != nil {
 		return Owner{}, err
 	}
 	defer r.Close()
-	st := resumeFold(r)
+	st := state.FromSnapshot(r)
 	o := Owner{Task: st.Opened.Task, Dir: st.Opened.Dir, Redact: st.Redact}
 	for rec, err := range r.Since(st.Last) {
 		switch kind := op.Kind(rec.Kind); {
@@ -46,18 +45,8 @@ func StreamOwner(dir string) (Owner, error) {
 				o = Owner{Task: b.Task, Dir: b.Dir, Redact: b.Redact}
 			}
 		case *op.TaskResumed:
-			o.Redact = withNames(o.Redact, b.Redact)
+			o.Redact = state.WithNames(o.Redact, b.Redact)
 		}
 	}
 	return o, nil
-}
-
-// withNames gives names with those of more that are not among them.
-func withNames(names, more []string) []string {
-	for _, name := range more {
-		if !slices.Contains(names, name) {
-			names = append(slices.Clip(names), name)
-		}
-	}
-	return names
 }

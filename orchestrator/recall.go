@@ -13,6 +13,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -21,7 +22,6 @@ const (
 	minRecallTokens = 400     // a recall may always be this long
 	recallShare     = 8       // otherwise this part of the EAS
 	recallCards     = 5       // cards looked at
-	maxQueryError   = 600     // bytes of the last error in the query
 	minReopened     = 4_000   // bytes of an operation that recall shows at once, at least
 	maxReopened     = 100_000 // and at most; in between, a byte for each token of the EAS: about a quarter of it
 )
@@ -29,7 +29,7 @@ const (
 // recall looks for cards that fit the situation and records what was found,
 // also when that is nothing.
 func (t *Task) recall(ctx context.Context, why string) error {
-	rec, err := t.findCards(ctx, t.state.situation(why), why)
+	rec, err := t.findCards(ctx, t.state.Situation(why), why)
 	if err != nil {
 		return nil // interrupted: the recall stays due
 	}
@@ -145,7 +145,7 @@ func (t *Task) reopen(seq uint64, from int) (string, error) {
 // reopened is an operation as recall shows it: quoted as data, from byte from
 // on, at most n bytes of it, cut between runes.
 func reopened(o op.Op, from, n int) (string, error) {
-	text := OpText(o)
+	text := state.OpText(o)
 	if from > len(text) {
 		return "", fmt.Errorf("op %d has %d bytes; from %d there is nothing", o.Seq, len(text), from)
 	}
@@ -156,7 +156,7 @@ func reopened(o op.Op, from, n int) (string, error) {
 	for end < len(text) && end > from && !utf8.RuneStart(text[end]) {
 		end--
 	}
-	head := fmt.Sprintf("op %d (%s, step %d), as it was recorded then, quoted:", o.Seq, kindOf(o), o.Step)
+	head := fmt.Sprintf("op %d (%s, step %d), as it was recorded then, quoted:", o.Seq, o.Kind(), o.Step)
 	foot := ""
 	if from > 0 || end < len(text) {
 		foot = fmt.Sprintf("\nThese are bytes %d to %d of %d", from, end, len(text))
@@ -166,13 +166,6 @@ func reopened(o op.Op, from, n int) (string, error) {
 		foot += "."
 	}
 	return head + "\n| " + strings.ReplaceAll(text[from:end], "\n", "\n| ") + foot, nil
-}
-
-func kindOf(o op.Op) op.Kind {
-	if o.Body == nil {
-		return "unknown"
-	}
-	return o.Body.Kind()
 }
 
 // passModel lets the anamnesis pass ask the task's own model.
@@ -195,8 +188,8 @@ func (p passModel) Complete(ctx context.Context, system, text string) (anamnesis
 }
 
 // endLeftovers ends the processes that the calls of a dead process left.
-func endLeftovers(s *State) error {
-	for _, c := range s.openCalls() {
+func endLeftovers(s *state.State) error {
+	for _, c := range s.OpenCalls() {
 		if c.Started != nil {
 			if err := guard.EndLeftover(*c.Started); err != nil {
 				return fmt.Errorf("end what call %s left running: %w", c.ID, err)

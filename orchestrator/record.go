@@ -7,6 +7,7 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 )
 
 // schedule records a jump request unless one is pending: ErrPending.
@@ -24,7 +25,7 @@ func (t *Task) schedule(ctx context.Context, j *op.JumpRequested) error {
 	return t.appendLocked(ctx, entries, bodies...)
 }
 
-// record appends operations and folds them, with everything posted before.
+// Record appends operations and folds them, with everything posted before.
 // Only Run's goroutine may call it.
 func (t *Task) record(ctx context.Context, bodies ...op.Body) error {
 	if err := t.post(ctx, bodies...); err != nil {
@@ -70,7 +71,7 @@ func (t *Task) encode(bodies ...op.Body) ([]opstream.Entry, []op.Body, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		entries[i] = opstream.Entry{Kind: string(b.Kind()), Tok: t.countBody(b), Body: data}
+		entries[i] = opstream.Entry{Kind: string(b.Kind()), Tok: state.CountBody(b, t.countText), Body: data}
 		redacted[i] = b
 	}
 	return entries, redacted, nil
@@ -153,7 +154,7 @@ func (t *Task) settle() error {
 	}
 	t.queue = t.queue[:0]
 	t.publishLocked()
-	t.opts.family.tell(t.ID, t.state.spent(), ended)
+	t.opts.family.tell(t.ID, t.state.Spent(), ended)
 	return nil
 }
 
@@ -170,5 +171,5 @@ func (t *Task) publishLocked() {
 	if p := t.state.Pending; p != nil {
 		t.scheduled = jumpOrMail(&p.JumpRequested)
 	}
-	t.ended, t.valid = t.step, t.state.validSteps()
+	t.ended, t.valid = t.step, t.state.ValidSteps()
 }

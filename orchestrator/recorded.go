@@ -7,6 +7,7 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/loop"
+	"anamnesis/orchestrator/state"
 )
 
 // RecordedCalls reads the calls of a stream in dir, a task's folder, for
@@ -108,7 +109,7 @@ func (a *asked) back(o op.Op) *loop.Back {
 	switch b := o.Body.(type) {
 	case *op.JumpRequested:
 		i, ok := a.calls[b.Call]
-		if a.call, a.seq = i, o.Seq; !ok || b.By != byAgent {
+		if a.call, a.seq = i, o.Seq; !ok || b.By != state.ByAgent {
 			a.call = -1
 		}
 		return nil

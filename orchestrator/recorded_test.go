@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"anamnesis/orchestrator/loop"
+	"anamnesis/orchestrator/optest"
 )
 
 // TestAskedBack: the agent's jumps back count with the operation that made
@@ -26,7 +27,7 @@ func TestAskedBack(t *testing.T) {
 	} {
 		jump := asked{calls: map[string]int{"a": 0}, call: -1}
 		var got loop.Back
-		for _, o := range parseOps(t, tt.ops) {
+		for _, o := range optest.Parse(t, tt.ops) {
 			if b := jump.back(o); b != nil {
 				got = *b
 			}

@@ -11,24 +11,6 @@ import (
 	"anamnesis/opstream/op"
 )
 
-// repairable reports whether a command failed and one succeeded since the last search
-// for repairs.
-func (s *State) repairable() bool {
-	return !s.Opened.NoFinalPass && s.FailedAt > 0 && s.Worked
-}
-
-// commandEnded follows commands for repairable. First is the first operation of the
-// command's reply.
-func (s *State) commandEnded(first uint64, b *op.ToolReturned) {
-	switch {
-	case b.Exit == nil || b.Refused || b.Unknown:
-	case *b.Exit != 0 && s.FailedAt == 0:
-		s.FailedAt = first
-	case *b.Exit == 0 && s.FailedAt > 0:
-		s.Worked = true
-	}
-}
-
 // learnRepairs writes a card for each command that failed and later succeeded, at a
 // turn's end. A card that a pass wrote for one such failure alone, when the path was
 // left and nothing had worked yet, is superseded. The cards are durable before the

@@ -8,17 +8,13 @@ import (
 	"anamnesis/anamnesis"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/loop"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/subagent"
 )
 
 // byRepeatGuard decided that a call did not run: it had run twice.
 const byRepeatGuard = "guard:repeat"
-
-// asked is the call as the tally of repeated calls counts it.
-func (c *CallState) asked() loop.Call {
-	return loop.Call{World: c.World, Tool: c.Name, Args: c.Args, Effects: c.Effects}
-}
 
 // repeat is what is known of a call's earlier runs in the same world.
 type repeat struct {
@@ -59,7 +55,7 @@ func (t *Task) weighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 	if call.World == "" {
 		return call, repeat{row: r.row}
 	}
-	earlier := t.state.Repeats.Earlier(call, t.state.projection.shows())
+	earlier := t.state.Repeats.Earlier(call, t.state.Shown())
 	if n := len(earlier); n > 0 {
 		r.times += n
 		r.last, r.state = earlier[n-1].Seq, "it succeeded"
@@ -78,7 +74,7 @@ func (t *Task) inARow(c op.Call) int {
 		if before.ID == c.ID {
 			break
 		}
-		if !before.Returned && !goesBack(before.Name) {
+		if !before.Returned && !state.GoesBack(before.Name) {
 			s = s.After(before.Name, before.Args)
 		}
 	}
@@ -88,16 +84,10 @@ func (t *Task) inARow(c op.Call) int {
 	return 0
 }
 
-// goesBack reports whether a call may bring the agent back to where it was: that
-// does not make what it does next another call.
-func goesBack(name string) bool {
-	return name == "jump_to_step" || name == "SendDMail" || name == "dmail"
-}
-
 // exempt reports whether a call is made again and again on purpose, or has a
 // guard of its own.
 func (t *Task) exempt(c op.Call) bool {
-	if goesBack(c.Name) || c.Name == toolTodos {
+	if state.GoesBack(c.Name) || c.Name == toolTodos {
 		return true
 	}
 	if c.Name == subagent.ToolName && textArg([]byte(c.Args), "resume") != "" { // it is not where it was
@@ -153,4 +143,18 @@ func (r repeat) remind(text string) string {
 		return text
 	}
 	return strings.TrimRight(text, "\n") + fmt.Sprintf(reminderLead+" was made before in this state of the files, %s. A third time it is not run.", r.where())
+}
+
+// undone reports whether a call is held because a jump has undone it.
+func (t *Task) undone(c loop.Call) (state.Undone, bool) {
+	if t.opts.RunUndone {
+		return state.Undone{}, false
+	}
+	return t.state.UndoneCall(c)
+}
+
+// heldText tells the model what became of the call the last time.
+func heldText(u state.Undone, name string) string {
+	return fmt.Sprintf("Held, not run: this same %s call was made in this same state of the files in step %d, and you left the path it began by a jump. "+
+		"The reason you gave: %s\nIf something has changed that makes it right now, make the call again: it runs then.", name, u.Step, u.Reason)
 }

@@ -13,11 +13,9 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/research"
 	"anamnesis/orchestrator/loop"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 )
-
-// byResearchGuard decided on a call about something new.
-const byResearchGuard = "guard:research"
 
 // investigateTool is the tool that records research; where a task has no such
 // tool nothing is held back for want of it.
@@ -25,62 +23,12 @@ const investigateTool = "investigate"
 
 // Limits of what is looked at for research.
 const (
-	maxLookedBack  = 256       // operations before a result, for its call; and before now, for results to cite
-	maxCitable     = 5         // results named as such
-	maxWorldFiles  = 5_000     // files of the world searched for a name
-	maxWorldBytes  = 64 << 20  // bytes of them
-	maxWorldFile   = 1 << 20   // of one: larger ones are passed over
-	maxPersonHosts = 1_000     // hosts of the person's words remembered
-	maxPersonText  = 256 << 10 // of one message looked at for hosts
+	maxLookedBack = 256      // operations before a result, for its call; and before now, for results to cite
+	maxCitable    = 5        // results named as such
+	maxWorldFiles = 5_000    // files of the world searched for a name
+	maxWorldBytes = 64 << 20 // bytes of them
+	maxWorldFile  = 1 << 20  // of one: larger ones are passed over
 )
-
-// Research is what a task has looked up, and what it has to.
-type Research struct {
-	Done   map[string]uint64 `json:",omitempty"` // the record, by the subject's normal form
-	Wanted map[string]bool   `json:",omitempty"` // subjects of refused calls that were not looked up since
-	Hosts  map[string]bool   `json:",omitempty"` // named by the person
-}
-
-// fold books what an operation says of research. The records are operations,
-// so no jump takes them away.
-func (r *Research) fold(o op.Op) {
-	switch b := o.Body.(type) {
-	case *op.UserSaid:
-		for _, host := range research.HostsNamed(b.Text[:min(len(b.Text), maxPersonText)]) {
-			if len(r.Hosts) < maxPersonHosts {
-				r.Hosts = put(r.Hosts, host, true)
-			}
-		}
-	case *op.ApprovalDecided:
-		if b.By != byResearchGuard || b.Decision != "refuse" {
-			return
-		}
-		for _, id := range b.Subjects {
-			r.Wanted = put(r.Wanted, research.Normal(id), true)
-		}
-	case *op.ResearchDone:
-		subject := research.Normal(b.Subject)
-		r.Done = put(r.Done, subject, o.Seq)
-		maps.DeleteFunc(r.Wanted, func(id string, _ bool) bool { return id == subject || research.Bare(id) == subject })
-		if len(r.Wanted) == 0 {
-			r.Wanted = nil
-		}
-	}
-}
-
-func put[V any](m map[string]V, key string, v V) map[string]V {
-	if m == nil {
-		m = make(map[string]V)
-	}
-	m[key] = v
-	return m
-}
-
-// record gives the record of a subject, 0 where there is none.
-func (r *Research) record(s research.Subject) uint64 {
-	id := research.Normal(s.ID)
-	return max(r.Done[id], r.Done[research.Bare(id)])
-}
 
 // researched splits what a call is about into what was looked up, with the
 // records, and what was not.
@@ -97,7 +45,7 @@ func (t *Task) researched(c op.Call) (done []string, records []uint64, missing [
 	}
 	now := t.researchNow()
 	for _, s := range rules.Subjects(c.Name, c.Args) {
-		if seq := now.record(s); seq > 0 {
+		if seq := now.Record(s); seq > 0 {
 			done, records = append(done, s.ID), append(records, seq)
 			continue
 		}
@@ -107,12 +55,12 @@ func (t *Task) researched(c op.Call) (done []string, records []uint64, missing [
 }
 
 // researchNow is what was looked up so far, by the calls of this reply, too.
-func (t *Task) researchNow() Research {
+func (t *Task) researchNow() state.Research {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r := Research{Done: maps.Clone(t.state.Research.Done)}
+	r := state.Research{Done: maps.Clone(t.state.Research.Done)}
 	for _, o := range t.queue {
-		r.fold(o)
+		r.Fold(o)
 	}
 	return r
 }
@@ -268,7 +216,7 @@ func (e taskEvidence) Cite(cites []uint64) (uint64, error) {
 		cited := ops[len(ops)-1]
 		b, ok := cited.Body.(*op.ToolReturned)
 		if !ok {
-			faults = append(faults, fmt.Sprintf("op %d is a %s and no result", seq, kindOf(cited)))
+			faults = append(faults, fmt.Sprintf("op %d is a %s and no result", seq, cited.Kind()))
 			continue
 		}
 		_, why := t.look(b, ops[:len(ops)-1])

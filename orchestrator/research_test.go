@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/optest"
 )
 
 // TestResearchFirst asks which calls are held back, and by what they go on.
@@ -56,7 +57,7 @@ func TestResearchFirst(t *testing.T) {
 	if st.Research.Done["gpt-99"] == 0 || look != 21 || !st.Research.Wanted["host:new.example"] || st.Research.Wanted["model:gpt-99"] {
 		t.Errorf("research: %+v, look %d", st.Research, look)
 	}
-	text := string(renderMessages(st.Projection()))
+	text := string(optest.Render(st.Projection()))
 	if !strings.Contains(text, "(to cite: op 21 (ReadFile(README)))") {
 		t.Errorf("the step's looks are not named:\n%s", text)
 	}
@@ -82,7 +83,7 @@ func TestCite(t *testing.T) {
 	}
 	var seqs []uint64
 	for _, o := range ops {
-		if kindOf(o) == op.KindToolReturned {
+		if o.Kind() == op.KindToolReturned {
 			seqs = append(seqs, o.Seq)
 		}
 	}

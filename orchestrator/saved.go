@@ -8,6 +8,7 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 	"anamnesis/worldstate"
 )
 
@@ -39,7 +40,7 @@ func (t *Task) Damaged() string { return t.damaged }
 
 // worldByRef gives what a step ended with by its ref, where the line that says so
 // is damaged. A ref of another tree than the fold knows of is not believed.
-func worldByRef(w *worldstate.World, task string, s *State, id int, damage error) (savedWorld, bool) {
+func worldByRef(w *worldstate.World, task string, s *state.State, id int, damage error) (savedWorld, bool) {
 	if w == nil || !errors.Is(damage, opstream.ErrCorrupt) {
 		return savedWorld{}, false
 	}
@@ -49,7 +50,7 @@ func worldByRef(w *worldstate.World, task string, s *State, id int, damage error
 		return savedWorld{}, false
 	}
 	c, err := w.Describe(ctx, commit)
-	if err != nil || markOf(c.Tree) != s.Steps.At(id).World {
+	if err != nil || !s.Steps.At(id).EndedWith(c.Tree) {
 		return savedWorld{}, false
 	}
 	return savedWorld{id, commit, c.Tree}, true
@@ -60,14 +61,14 @@ type sequence interface {
 	Since(after uint64) iter.Seq2[opstream.Record, error]
 }
 
-// readable says what is damaged of that which a jump has to read; nil for nothing.
+// readableFor says what is damaged of that which a jump has to read; nil for nothing.
 // Where a pass is made this is all that came before, too, since a pass asks where a
 // text came from; known is up to where that was asked already.
-func (s *State) readable(stream sequence, j op.JumpRequested, known uint64) error {
+func readableFor(s *state.State, stream sequence, j op.JumpRequested, known uint64) error {
 	discarded := s.Discarded(j.To)
 	ranges := s.Ranges(discarded)
 	if j.Mail == nil { // a mail is no pass
-		for _, p := range s.plannedPasses(j.To, discarded, j.Fold) {
+		for _, p := range s.PlannedPasses(j.To, discarded, j.Fold) {
 			ranges = append(ranges, op.Range{First: min(known+1, p.Ops.First), Last: p.Ops.Last})
 		}
 	}
@@ -113,7 +114,7 @@ func (t *Task) commitAt(id int) (worldstate.ID, error) {
 // worldAt reads what a step ended with.
 func worldAt(stream interface {
 	Get(seq uint64) (opstream.Record, error)
-}, s *State, id int) (savedWorld, error) {
+}, s *state.State, id int) (savedWorld, error) {
 	w := savedWorld{step: id}
 	st := s.Steps.At(id)
 	if !st.Saved {
@@ -129,20 +130,20 @@ func worldAt(stream interface {
 	}
 	b, ok := o.Body.(*op.WorldSaved)
 	if !ok || o.Step != id || b.Commit == "" {
-		return savedWorld{}, fmt.Errorf("%w: op %d does not end step %d with a world", ErrStream, st.Last, id)
+		return savedWorld{}, fmt.Errorf("%w: op %d does not end step %d with a world", state.ErrStream, st.Last, id)
 	}
 	w.commit, w.tree = worldstate.ID(b.Commit), b.Tree
 	return w, nil
 }
 
 // leavable is readable for a task that is not open.
-func leavable(h Home, s *State, j op.JumpRequested) error {
-	r, err := openStream(h, s.Opened.Task, &opstream.Options{Checkpoint: foldVersion})
+func leavable(h Home, s *state.State, j op.JumpRequested) error {
+	r, err := openStream(h, s.Opened.Task, &opstream.Options{Checkpoint: state.FoldVersion})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	return s.readable(r, j, 0)
+	return readableFor(s, r, j, 0)
 }
 
 // Commits gives the snapshots that some steps of a task ended with, in the order
@@ -151,8 +152,8 @@ func leavable(h Home, s *State, j op.JumpRequested) error {
 // damaged the refs of the task's world say it, unless that is nil; overcome is the
 // first such damage, or empty. Those that cannot be had are empty, too, and err is that of the
 // first.
-func Commits(h Home, task string, s *State, world *worldstate.World, ids ...int) (commits []worldstate.ID, overcome string, err error) {
-	r, err := openStream(h, task, &opstream.Options{Checkpoint: foldVersion})
+func Commits(h Home, task string, s *state.State, world *worldstate.World, ids ...int) (commits []worldstate.ID, overcome string, err error) {
+	r, err := openStream(h, task, &opstream.Options{Checkpoint: state.FoldVersion})
 	if err != nil {
 		return nil, "", err
 	}

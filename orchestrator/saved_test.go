@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 	"anamnesis/worldstate"
 )
 
@@ -82,8 +83,10 @@ func TestSavedWorlds(t *testing.T) {
 	check(again)
 	// Where a step saved no world, that of the step before it still stands.
 	last := again.state.Current
-	next := again.state.Steps.Len()
-	again.state.Steps.add(Step{ID: next, Parent: last, First: again.state.Last + 1, Last: again.state.Last + 1, Ended: true})
+	next := again.state.NextStep()
+	if err := again.record(t.Context(), &op.WorldSaved{Parent: last, Error: "disk full"}); err != nil {
+		t.Fatal(err)
+	}
 	if at, err := again.commitAt(next); err != nil || string(at) != want[last].Commit {
 		t.Errorf("the commit at a step without a checkpoint is %q, %v, want %s, of step %d", at, err, want[last].Commit, last)
 	}
@@ -102,6 +105,16 @@ func TestSavedWorldDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole, _, err := Commits(h, "t", st, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := new(state.State) // of the same stream, in which step 3 ended with another tree
+	err = EachOp(h, "t", func(o op.Op) error {
+		if b, ok := o.Body.(*op.WorldSaved); ok && o.Step == 3 {
+			b.Tree = "another"
+		}
+		return state.Fold(other, o)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,8 +147,7 @@ func TestSavedWorldDamaged(t *testing.T) {
 	if err != nil || !slices.Equal(got, whole) || !strings.Contains(overcome, "the world of step 3") {
 		t.Errorf("with the store: %v, %q, %v; want %v", got, overcome, err, whole)
 	}
-	st.Steps.edit(3, func(s *Step) { s.World++ })
-	if got, overcome, err := Commits(h, "t", st, w, 3); !errors.Is(err, opstream.ErrCorrupt) || got[0] != "" || overcome != "" {
+	if got, overcome, err := Commits(h, "t", other, w, 3); !errors.Is(err, opstream.ErrCorrupt) || got[0] != "" || overcome != "" {
 		t.Errorf("another tree's ref: %v, %q, %v", got, overcome, err)
 	}
 	if err := w.Close(); err != nil {

@@ -12,6 +12,8 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/optest"
+	"anamnesis/orchestrator/state"
 )
 
 // recorded is a situation: what was asked for, the call that failed, and the
@@ -37,13 +39,13 @@ func situations(t *testing.T) (out []recorded) {
 	return out
 }
 
-// fold gives the state after the call.
-func (r recorded) fold(t *testing.T) *State {
+// Fold gives the state after the call.
+func (r recorded) fold(t *testing.T) *state.State {
 	t.Helper()
 	call := op.Call{ID: "c1", Name: r.Tool, Args: r.Args}
-	c := &CallState{Call: call, Called: true}
-	b := &op.ToolReturned{Call: "c1", Name: r.Tool, Exit: &r.Exit, Stdout: r.Stdout, Stderr: r.Stderr, Text: r.Stdout + r.Stderr}
-	return &State{Request: r.Request, LastTrouble: troubleOf(c, b)}
+	b := &op.ToolReturned{Call: "c1", Name: r.Tool, Exit: &r.Exit, Stdout: r.Stdout, Stderr: r.Stderr, Text: r.Stdout + r.Stderr, IsError: true}
+	return optest.Fold(t, state.Fold, optest.Number(&op.TaskOpened{Task: "t"}, &op.UserSaid{Text: r.Request, Source: op.SourceRequest},
+		&op.ModelReplied{Calls: []op.Call{call}}, &op.ToolCalled{Call: "c1", Name: r.Tool, Args: r.Args}, b))
 }
 
 // ownCards is a knowledge base of the project's own set.
@@ -81,7 +83,7 @@ func TestSituations(t *testing.T) {
 	task := &Task{layers: ownCards(t)}
 	found, first := 0, 0
 	for _, r := range situations(t) {
-		parts := r.fold(t).situation("jump")
+		parts := r.fold(t).Situation("jump")
 		hits, err := task.searchParts(t.Context(), parts)
 		if err != nil {
 			t.Fatal(err)
@@ -99,29 +101,5 @@ func TestSituations(t *testing.T) {
 	}
 	if found < 17 || first < 16 {
 		t.Errorf("%d of the cards wanted are found, %d of them first; 17 and 16 are promised", found, first)
-	}
-}
-
-func TestSituationParts(t *testing.T) {
-	for _, tt := range []struct {
-		name, args string
-		result     op.ToolReturned
-		want       Trouble
-	}{
-		{"Bash", `{"command":"npm ci"}`, op.ToolReturned{Stdout: "added 1\n", Stderr: "npm error code EUSAGE", Text: "exit 1"}, Trouble{"npm error code EUSAGE", "npm ci"}},
-		{"ReadFile", `{"path":"a/b.go"}`, op.ToolReturned{Text: "open a/b.go: no such file or directory", Reads: []string{"a/b.go"}}, Trouble{"open a/b.go: no such file or directory", "ReadFile b.go"}},
-		{"mcp__x", `[1]`, op.ToolReturned{Text: "refused"}, Trouble{"refused", "mcp__x"}},
-		{"Bash", `{"command":"` + strings.Repeat("\u754c", 100) + `"}`, op.ToolReturned{}, Trouble{"", strings.Repeat("\u754c", 66)}},
-	} {
-		if got := troubleOf(&CallState{Call: op.Call{Name: tt.name, Args: tt.args}}, &tt.result); got != tt.want {
-			t.Errorf("%s %s: %+v, want %+v", tt.name, tt.args, got, tt.want)
-		}
-	}
-	s := &State{Request: "mend it", LastTrouble: Trouble{"not found", "make"}}
-	if got := s.situation("jump"); !slices.Equal(got, []string{"not found", "not found\nmake", "mend it"}) {
-		t.Errorf("after a jump: %q", got)
-	}
-	if got := s.situation("start"); !slices.Equal(got, []string{"mend it"}) {
-		t.Errorf("at the start: %q", got)
 	}
 }

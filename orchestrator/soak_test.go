@@ -15,6 +15,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
 )
@@ -45,7 +46,7 @@ type soakTask struct {
 	task         *Task
 	steps, asked int // of steps a tenth is counted
 	until        int // the step it ends after
-	state        func() *State
+	state        func() *state.State
 	tenths       []*soakTenth
 	disk         []int64 // bytes, after each tenth
 	began        time.Time
@@ -143,7 +144,7 @@ func (m *soakTask) tick() {
 	start := time.Now()
 	_ = m.state().Projection()
 	t.projections = append(t.projections, time.Since(start))
-	t.context = max(t.context, m.state().contextTokens())
+	t.context = max(t.context, m.state().ContextTokens())
 	m.began = time.Now()
 }
 
@@ -257,7 +258,7 @@ func (m *soakTask) create(ctx context.Context, t *testing.T) {
 	steps := 0
 	task, err := Create(ctx, h, New{
 		ID: "t", Dir: dir, Request: "Go on for long.", Model: m.Name(), EAS: 4000, Encoding: "r50k_base", Approval: "auto", System: "system",
-	}, Options{Model: m, Tools: tools, Limits: Limits{Steps: 2 * m.until}, Event: func(o op.Op) {
+	}, Options{Model: m, Tools: tools, Limits: state.Limits{Steps: 2 * m.until}, Event: func(o op.Op) {
 		if _, ok := o.Body.(*op.WorldSaved); ok {
 			if steps++; steps%(m.steps/10) == 0 {
 				m.disk = append(m.disk, treeBytes(h.State))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 )
 
 // A live task listens on a Unix socket in its folder. One connection carries
@@ -49,11 +50,12 @@ type RemoteError struct {
 }
 
 func (e *RemoteError) Error() string { return e.Text }
+
 func (e *RemoteError) Unwrap() error { return e.why }
 
 // whys are the errors that keep their meaning over the socket.
 func whys() map[string]error {
-	return map[string]error{"no_step": ErrNoStep, "pending": ErrPending}
+	return map[string]error{"no_step": state.ErrNoStep, "pending": ErrPending}
 }
 
 // Serve answers commands until ctx ends; it returns when the last is answered.

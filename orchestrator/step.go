@@ -15,6 +15,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
 	"anamnesis/orchestrator/tool/timeline"
@@ -53,20 +54,20 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 		if err := errors.Join(t.settle(), t.closeLostJobs(keep), t.adoptSubagents(keep), t.closeLostSubagents(keep)); err != nil {
 			return Outcome{}, err
 		}
-		act := Next(&t.state, t.limits())
+		act := state.Next(&t.state, t.limits())
 		if ctx.Err() != nil && interruptible(act.Kind) {
 			return t.interrupted(keep)
 		}
 		switch act.Kind {
-		case ActIdle:
+		case state.ActIdle:
 			return Outcome{Reason: "idle", Answer: t.state.Answer}, nil
-		case ActAskPerson:
+		case state.ActAskPerson:
 			answered, out, err := t.answerOrStuck(ctx, keep, act)
 			if err != nil || !answered {
 				return out, err
 			}
 			continue
-		case ActEndTurn:
+		case state.ActEndTurn:
 			out, err := t.endTurn(keep, act)
 			if err != nil || !t.state.Turn.Open {
 				return out, err
@@ -91,50 +92,50 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 
 // interruptible says which actions are not begun any more once the person
 // wants the turn to end. What closes a step or a turn always runs.
-func interruptible(k ActionKind) bool {
+func interruptible(k state.ActionKind) bool {
 	switch k {
-	case ActAsk, ActRecall, ActJump, ActMail, ActFoldOldest, ActReflect, ActAskPerson:
+	case state.ActAsk, state.ActRecall, state.ActJump, state.ActMail, state.ActFoldOldest, state.ActReflect, state.ActAskPerson:
 		return true
 	}
 	return false
 }
 
 // perform does one action. The first result is the model's fault, if it had one.
-func (t *Task) perform(ctx, keep context.Context, act Action) (*model.Fault, error) {
+func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Fault, error) {
 	switch act.Kind {
-	case ActRecall:
+	case state.ActRecall:
 		return nil, t.recall(ctx, act.Reason)
-	case ActSaveWorld:
+	case state.ActSaveWorld:
 		err := t.saveWorld(keep)
 		if err == nil {
 			t.checkpoint(false)
 		}
 		return nil, err
-	case ActAsk:
+	case state.ActAsk:
 		return t.ask(ctx, keep)
-	case ActRunCalls:
+	case state.ActRunCalls:
 		return nil, t.runCalls(ctx, keep, act.Calls)
-	case ActCloseUnknown:
+	case state.ActCloseUnknown:
 		return nil, t.closeUnknown(keep, act.Calls)
-	case ActJump:
+	case state.ActJump:
 		return nil, t.performJump(ctx, keep)
-	case ActMail:
+	case state.ActMail:
 		return nil, t.deliverMail(keep)
-	case ActFinishJump:
+	case state.ActFinishJump:
 		return nil, t.finishJump(keep)
-	case ActTellRestore:
+	case state.ActTellRestore:
 		return nil, t.tellRestore(keep)
-	case ActDropJump:
+	case state.ActDropJump:
 		return nil, t.dropJump(keep, act.Detail)
-	case ActReflect:
+	case state.ActReflect:
 		return nil, t.reflect(ctx, keep)
-	case ActMask:
+	case state.ActMask:
 		return nil, t.mask(keep, act)
-	case ActLearn:
+	case state.ActLearn:
 		return nil, t.learn(ctx, keep)
-	case ActLearnRepairs:
+	case state.ActLearnRepairs:
 		return nil, t.learnRepairs(keep)
-	case ActFoldOldest:
+	case state.ActFoldOldest:
 		return nil, t.foldOldest(ctx, keep, act)
 	}
 	return nil, fmt.Errorf("no way to perform action %d", act.Kind)
@@ -145,7 +146,7 @@ func (t *Task) dropJump(ctx context.Context, why string) error {
 	return t.record(ctx, dropped(t.state.Pending, why)...)
 }
 
-func dropped(p *Pending, why string) []op.Body {
+func dropped(p *state.Pending, why string) []op.Body {
 	text := fmt.Sprintf("The jump to step %d was not made: %s.", p.To, why)
 	if p.Mail != nil {
 		text = fmt.Sprintf("The D-Mail to checkpoint %d was not sent: %s.", p.Mail.Checkpoint, why)
@@ -153,7 +154,7 @@ func dropped(p *Pending, why string) []op.Body {
 	return []op.Body{&op.JumpDropped{To: p.To, Why: why}, &op.NoticeGiven{Text: text}}
 }
 
-func (t *Task) endTurn(ctx context.Context, act Action) (Outcome, error) {
+func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 	var bodies []op.Body
 	if p := t.state.Pending; p != nil && act.Reason == "stuck" {
 		bodies = dropped(p, act.Detail)
@@ -167,7 +168,7 @@ func (t *Task) endTurn(ctx context.Context, act Action) (Outcome, error) {
 // interrupted ends the turn because the person wanted it. A jump the agent
 // had scheduled belongs to the step that was cut short and goes with it.
 func (t *Task) interrupted(ctx context.Context) (Outcome, error) {
-	if p := t.state.Pending; p != nil && p.By == byAgent {
+	if p := t.state.Pending; p != nil && p.By == state.ByAgent {
 		if err := t.dropJump(ctx, "the step was interrupted"); err != nil {
 			return Outcome{}, err
 		}
@@ -198,7 +199,7 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 		}
 	}
 	req := model.Request{
-		Purpose: "step", Agent: t.state.agent(), Turn: t.state.Totals.Replies, Mark: t.word,
+		Purpose: "step", Agent: t.state.Agent(), Turn: t.state.Totals.Replies, Mark: t.word,
 		Messages: t.state.Projection(), Tools: t.toolSpecs,
 	}
 	if past := t.state.LastCall; past != nil {
@@ -244,13 +245,13 @@ func (t *Task) weigh(req model.Request) (hash string, tokens int, err error) {
 		return "", 0, fmt.Errorf("hash the model request: %w", err)
 	}
 	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), t.state.contextTokens(), nil
+	return hex.EncodeToString(sum[:]), t.state.ContextTokens(), nil
 }
 
 // runCalls runs the calls of a reply: at once when all only read and no order
 // matters, otherwise in order. Every call gets a result, also when the turn is
 // interrupted or its time is over.
-func (t *Task) runCalls(ctx, keep context.Context, calls []CallState) error {
+func (t *Task) runCalls(ctx, keep context.Context, calls []state.CallState) error {
 	if t.offers == nil { // an earlier process asked the model
 		if err := t.refreshTools(ctx, keep); err != nil {
 			return err
@@ -344,8 +345,8 @@ func (t *Task) runEdited(ctx, keep context.Context, c op.Call, edited bool) erro
 			Call: c.ID, Name: c.Name, Text: again.refusal(c.Name), IsError: true, Refused: true, Repeats: again.last})
 	}
 	if u, held := t.undone(call); held {
-		return t.post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byUndoneGuard}, &op.ToolReturned{
-			Call: c.ID, Name: c.Name, Text: u.notRun(c.Name), IsError: true, Refused: true, Repeats: u.Seq})
+		return t.post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: state.ByUndoneGuard}, &op.ToolReturned{
+			Call: c.ID, Name: c.Name, Text: heldText(u, c.Name), IsError: true, Refused: true, Repeats: u.Seq})
 	}
 	if env.Sandbox, err = t.sandboxFor(ctx, spec); err != nil {
 		return err
@@ -413,7 +414,7 @@ func (t *Task) worldRoot() (*os.Root, error) {
 func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repeats uint64, took time.Duration) error {
 	if res.Jump != nil {
 		j := *res.Jump
-		j.By, j.Call = byAgent, c.ID
+		j.By, j.Call = state.ByAgent, c.ID
 		if err := t.schedule(ctx, &j); errors.Is(err, ErrPending) {
 			res = notScheduled(&j, err)
 		} else if err != nil {
@@ -442,7 +443,7 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 
 // closeUnknown ends what a dead process left running and records that the
 // outcome of its calls is unknown. Nothing is run a second time.
-func (t *Task) closeUnknown(ctx context.Context, calls []CallState) error {
+func (t *Task) closeUnknown(ctx context.Context, calls []state.CallState) error {
 	if err := endLeftovers(&t.state); err != nil {
 		return err
 	}
@@ -454,11 +455,11 @@ func (t *Task) closeUnknown(ctx context.Context, calls []CallState) error {
 		if err != nil {
 			return err
 		}
-		res := &op.ToolReturned{Call: c.ID, Name: c.Name, Text: unknownResult + t.state.lostWith(c.ID), Kept: kept, IsError: true, Unknown: true}
+		res := &op.ToolReturned{Call: c.ID, Name: c.Name, Text: state.UnknownResult + lostWith(&t.state, c.ID), Kept: kept, IsError: true, Unknown: true}
 		if len(kept) > 0 {
 			res.Text += fmt.Sprintf(" What it had printed is kept up to a point: recall opens op %s.", strings.Trim(fmt.Sprint(kept), "[]"))
 		}
-		if text := t.state.recordedEffect(c.ID); text != "" {
+		if text := recordedEffect(&t.state, c.ID); text != "" {
 			res = &op.ToolReturned{Call: c.ID, Name: c.Name, Text: text}
 		}
 		if err := t.record(ctx, res); err != nil {

@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/reflect"
+	"anamnesis/orchestrator/state"
 )
 
 // maxOutlined is how many steps an outline lists.
 const maxOutlined = 60
+
+// maxReflectError is how much of a failed reflection's error is recorded, in bytes.
+const maxReflectError = 600
 
 // reflect asks the Reflect-Agent about the pending jump and records what came
 // of it. Nothing of a reflection that a crash or an interruption cut short is
@@ -27,7 +30,7 @@ func (t *Task) reflect(ctx, keep context.Context) error {
 	if m == nil {
 		return t.record(keep, &op.ReflectFailed{To: p.To, Why: "no model is configured"})
 	}
-	jumps := t.state.backwardJumps(p.To)
+	jumps := len(t.state.BackwardJumps(p.To))
 	reasons, err := t.jumpReasons(p.To)
 	if err != nil {
 		return err
@@ -46,7 +49,7 @@ func (t *Task) reflect(ctx, keep context.Context) error {
 			return nil // interrupted: the jump goes with the turn
 		}
 		return t.record(keep, &op.ReflectFailed{
-			To: p.To, Why: oneLine(why(err), maxQueryError), Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
+			To: p.To, Why: oneLine(why(err), maxReflectError), Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
 		})
 	}
 	s := res.Strategy
@@ -69,14 +72,9 @@ func why(err error) string {
 // first, as many as the loop guard counts. It reads those operations alone.
 func (t *Task) jumpReasons(to int) ([]string, error) {
 	var out []string
-	for _, l := range slices.Backward(t.state.loops) {
-		if len(out) == MaxBackwardJumps {
-			break
-		}
-		if l.to != to {
-			continue
-		}
-		ops, err := t.ops(op.Range{First: l.seq, Last: l.seq})
+	jumps := t.state.BackwardJumps(to)
+	for _, seq := range jumps[max(0, len(jumps)-state.MaxBackwardJumps):] {
+		ops, err := t.ops(op.Range{First: seq, Last: seq})
 		if err != nil {
 			return nil, fmt.Errorf("read the reasons of jumps: %w", err)
 		}
@@ -89,7 +87,6 @@ func (t *Task) jumpReasons(to int) ([]string, error) {
 			}
 		}
 	}
-	slices.Reverse(out)
 	return out, nil
 }
 
@@ -123,7 +120,7 @@ func (t *Task) outline(from int) string {
 	return sb.String()
 }
 
-func callsText(st Step) string {
+func callsText(st state.Step) string {
 	switch {
 	case st.ID == 0:
 		return "the beginning"
@@ -183,7 +180,7 @@ func (t *Task) askFor(ctx, keep context.Context, question string) (answer string
 }
 
 // answerOrStuck asks the person; without an answer the turn ends.
-func (t *Task) answerOrStuck(ctx, keep context.Context, act Action) (answered bool, out Outcome, err error) {
+func (t *Task) answerOrStuck(ctx, keep context.Context, act state.Action) (answered bool, out Outcome, err error) {
 	if answered, err = t.askPerson(ctx, keep, act.Question); answered || err != nil {
 		return answered, Outcome{}, err
 	}

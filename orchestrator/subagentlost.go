@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool/file"
 	"anamnesis/orchestrator/tool/subagent"
 )
@@ -28,7 +29,7 @@ func (t *Task) endSubagentLeftovers() error {
 		if c.Dir != "" {
 			continue // nobody works there until it is resumed
 		}
-		for _, open := range st.openCalls() {
+		for _, open := range st.OpenCalls() {
 			if err := file.RemoveLeftover(t.root, open.Call); err != nil {
 				return fmt.Errorf("subagent %s: remove what call %s left half written: %w", c.Task, open.ID, err)
 			}
@@ -48,8 +49,8 @@ func (t *Task) adoptSubagents(ctx context.Context) error {
 	if r := t.state.Reply; r != nil {
 		first = max(1, len(t.state.Subagents)+1-len(r.Calls))
 	}
-	for _, open := range t.state.openCalls() {
-		begun := slices.ContainsFunc(t.state.Subagents, func(c BegunSubagent) bool { return c.Call == open.ID })
+	for _, open := range t.state.OpenCalls() {
+		begun := slices.ContainsFunc(t.state.Subagents, func(c state.BegunSubagent) bool { return c.Call == open.ID })
 		if begun || !open.Called || open.Name != subagent.ToolName {
 			continue
 		}
@@ -94,7 +95,7 @@ func (t *Task) closeLostSubagents(ctx context.Context) error {
 }
 
 // lostWith names the subagent that worked on a call whose outcome is unknown.
-func (s *State) lostWith(call string) string {
+func lostWith(s *state.State, call string) string {
 	for _, c := range s.Subagents {
 		if c.Call == call && c.Reason == reasonLost {
 			return fmt.Sprintf(" The subagent %s (%s) was at work on it. Its record is whole: Task with resume %q goes on with it.", c.Task, c.Agent, c.Task)

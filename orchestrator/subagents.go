@@ -12,6 +12,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/subagent"
 	"anamnesis/worldstate"
@@ -21,7 +22,7 @@ import (
 var ErrSubagent = errors.New("a subagent's task")
 
 // CheckParent refuses a subagent's task with ErrSubagent, and names its parent.
-func CheckParent(st *State) error {
+func CheckParent(st *state.State) error {
 	if p := st.Opened.Parent; p != nil {
 		return fmt.Errorf("%w: %s was begun by the agent of task %s, which goes on with it: 'anamnesis resume %s'", ErrSubagent, st.Opened.Task, p.Task, p.Task)
 	}
@@ -56,57 +57,6 @@ type SubagentModel struct {
 	Encoding      string
 }
 
-// BegunSubagent is a subagent as the stream has it.
-type BegunSubagent struct {
-	Task, Agent string
-	Description string
-	Call        string // that it works on, or worked on last
-	Dir         string // of its own; empty: the task's
-	Step        int    // it was begun in
-	Running     bool   // its end is not recorded
-	Reason      string // how its last turn ended
-	Before      op.Usage
-}
-
-// subagent books the beginning and the end of a subagent's turn.
-func (s *State) subagent(o op.Op) {
-	switch b := o.Body.(type) {
-	case *op.SubagentStarted:
-		i := slices.IndexFunc(s.Subagents, func(c BegunSubagent) bool { return c.Task == b.Task })
-		if i < 0 {
-			i = len(s.Subagents)
-			s.Subagents = append(s.Subagents, BegunSubagent{Task: b.Task, Agent: b.Agent, Dir: b.Dir, Step: o.Step})
-		}
-		c := &s.Subagents[i]
-		c.Description, c.Call, c.Running, c.Reason, c.Before = b.Description, b.Call, true, "", b.Before
-		s.Busy = s.Busy || b.Dir == ""
-	case *op.SubagentEnded:
-		for i := range s.Subagents {
-			if c := &s.Subagents[i]; c.Task == b.Task {
-				c.Running, c.Reason = false, b.Reason
-			}
-		}
-		s.Totals.Usage = s.Totals.Usage.Plus(b.Usage)
-		s.Turn.Steps += b.Steps
-	}
-}
-
-// agent is the name of the subagent whose task this is; empty for others.
-func (s *State) agent() string {
-	if s.Opened.Parent == nil {
-		return ""
-	}
-	return s.Opened.Parent.Agent
-}
-
-// parent is the task whose agent began this one; empty where none did.
-func (s *State) parent() string {
-	if s.Opened.Parent == nil {
-		return ""
-	}
-	return s.Opened.Parent.Task
-}
-
 // taskSubagents implements tool.Subagents. Its methods may be called from the
 // goroutines of calls.
 type taskSubagents struct{ t *Task }
@@ -138,7 +88,7 @@ func (ts taskSubagents) Begin(ctx context.Context, s tool.SubagentStart) (tool.S
 		return nil, err
 	}
 	st := w.child.State()
-	w.before, w.had, w.from = st.Totals.Usage, st.spent(), st.Last
+	w.before, w.had, w.from = st.Totals.Usage, st.Spent(), st.Last
 	t.opts.family.joins(w.id, w.had)
 	started := &op.SubagentStarted{Call: s.Call, Task: w.id, Agent: s.Agent, Description: s.Description, Resumed: s.Resume != "", Before: w.before, From: w.from}
 	if w.child.Dir != t.Dir {
@@ -191,7 +141,7 @@ func (w *working) create(ctx context.Context) error {
 // subagentID is the name of the task's n-th subagent.
 func (t *Task) subagentID(n int) string {
 	const most = 74 // bytes of the parent's, so that all is a task's name
-	return fmt.Sprintf("%s.%d", strings.TrimRight(firstBytes(t.ID, most), "."), n)
+	return fmt.Sprintf("%s.%d", strings.TrimRight(t.ID[:min(len(t.ID), most)], "."), n)
 }
 
 // name finds a free name for the subagent's task and takes it. Subagents that
@@ -221,7 +171,7 @@ func (w *working) name() error {
 func (w *working) resume(ctx context.Context) error {
 	t, s := w.t, w.start
 	known := t.state.Subagents
-	i := slices.IndexFunc(known, func(c BegunSubagent) bool { return c.Task == s.Resume })
+	i := slices.IndexFunc(known, func(c state.BegunSubagent) bool { return c.Task == s.Resume })
 	if i < 0 {
 		var ids []string
 		for _, c := range known {
@@ -407,16 +357,14 @@ func (t *Task) fork(ctx context.Context, id string) (dir string, err error) {
 	return f.Dir, err
 }
 
-// endedWith says which subagents end with the steps that a jump leaves.
-func (s *State) endedWith(discarded []int) string {
-	var ended []string
-	for _, c := range s.Subagents {
-		if slices.Contains(discarded, c.Step) {
-			ended = append(ended, fmt.Sprintf("%s (%s)", c.Task, c.Agent))
-		}
-	}
-	if len(ended) == 0 {
+// endedSubagents tells the model which subagents ended with the steps that a jump left.
+func endedSubagents(of []state.BegunSubagent) string {
+	if len(of) == 0 {
 		return ""
+	}
+	var ended []string
+	for _, c := range of {
+		ended = append(ended, fmt.Sprintf("%s (%s)", c.Task, c.Agent))
 	}
 	return fmt.Sprintf("\nSubagents that ended with the steps you left, and cannot be resumed: %s.", list(ended, len(ended)))
 }

@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/worldstate"
 )
@@ -28,7 +29,7 @@ type working struct {
 	child *Task
 
 	before op.Usage // what it had used of the model when it began
-	had    Used
+	had    state.Used
 	from   uint64 // its last operation then
 }
 
@@ -41,7 +42,7 @@ func (w *working) Work(ctx context.Context) (tool.SubagentEnd, error) {
 	keep := context.WithoutCancel(ctx)
 	st := w.child.State()
 	ended := &op.SubagentEnded{
-		Call: w.start.Call, Task: w.id, Reason: out.Reason, Usage: st.Totals.Usage.Minus(w.before), Steps: max(st.spent().Steps-w.had.Steps, 0),
+		Call: w.start.Call, Task: w.id, Reason: out.Reason, Usage: st.Totals.Usage.Minus(w.before), Steps: max(st.Spent().Steps-w.had.Steps, 0),
 	}
 	end := w.tell(keep, out, ended)
 	if err := w.child.Close(); err != nil {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"anamnesis/orchestrator/state"
 )
 
 // Summary says how one task is, on a line of a list of tasks.
@@ -48,25 +50,12 @@ func Summaries(h Home) ([]Summary, error) {
 }
 
 // Summarize says how a task is whose state was read.
-func Summarize(h Home, id string, st *State) Summary {
+func Summarize(h Home, id string, st *state.State) Summary {
 	pid := Live(h, id)
 	return Summary{
-		Parent: st.parent(), ID: id, Dir: st.Opened.Dir, Changed: changed(h, id), Steps: st.EndedSteps(), Ops: st.Last, Jumps: st.Totals.Jumps, USD: st.Totals.Usage.USD, Unpriced: st.Totals.Usage.Unpriced(), Request: st.Request,
+		Parent: st.Parent(), ID: id, Dir: st.Opened.Dir, Changed: changed(h, id), Steps: st.EndedSteps(), Ops: st.Last, Jumps: st.Totals.Jumps, USD: st.Totals.Usage.USD, Unpriced: st.Totals.Usage.Unpriced(), Request: st.Request,
 		State: st.Standing(pid != 0), PID: pid,
 	}
-}
-
-// Standing says how the task is in a word: running where a process holds it,
-// else how its last turn ended, and interrupted where its process went away in
-// the middle of a turn or a jump.
-func (s *State) Standing(live bool) string {
-	switch {
-	case live:
-		return "running"
-	case !s.Turn.Open && s.Turn.End != nil && s.Jumping == nil && s.Restoring == nil && s.Pending == nil:
-		return s.Turn.End.Reason
-	}
-	return "interrupted"
 }
 
 // changed is when a task's stream was last written; where there is none, when its

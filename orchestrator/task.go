@@ -21,6 +21,7 @@ import (
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/worldstate"
 )
@@ -31,8 +32,9 @@ var (
 	ErrNoTask = errors.New("no such task")
 	// ErrTaskExists: a task of that name has been created meanwhile.
 	ErrTaskExists = errors.New("task exists")
-	// ErrNoStep: there is no checkpoint of that step.
-	ErrNoStep = errors.New("no such checkpoint")
+)
+
+var (
 	// ErrSecretName: a name that would be recorded holds a secret.
 	ErrSecretName = errors.New("a name holds a secret")
 	// ErrNotText: a directory's path is not UTF-8, and would be recorded as another.
@@ -41,8 +43,9 @@ var (
 	ErrNoDirectory = errors.New("no such directory")
 	// ErrPending: a jump is scheduled already, or a D-Mail.
 	ErrPending = errors.New("scheduled already")
-	// ErrNotJumped: the jump was not made; the text says why.
-	ErrNotJumped = errors.New("not jumped")
+)
+
+var (
 	// ErrBusy: another live task works in the directory.
 	ErrBusy = errors.New("directory is in use")
 	// ErrNotLive: the task has no running process.
@@ -70,7 +73,7 @@ type Options struct {
 	Rules []guard.Rule
 	// Sandbox overrides what the task's commands are held in, in this process.
 	Sandbox guard.Confinement
-	Limits  Limits
+	Limits  state.Limits
 	// Subagents are the agents that the tool Task hands work to.
 	Subagents []Subagent
 	// Polling names calls that may be repeated in an unchanged world, because
@@ -159,8 +162,8 @@ type Task struct {
 	boxMu      sync.Mutex // guards confines
 	confines   confines
 
-	state State      // Run's goroutine only
-	here  savedWorld // of the current step, once it was asked for; Run's goroutine only, between calls
+	state state.State // Run's goroutine only
+	here  savedWorld  // of the current step, once it was asked for; Run's goroutine only, between calls
 	// Of the calls under way; see changed.go. Only calls that run one after another
 	// change them.
 	seen          savedWorld // the last snapshot
@@ -220,7 +223,7 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 		Task: n.ID, Dir: dir, Repo: cmp.Or(n.Repo, worldstate.RepositoryName(dir)), Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL, Reflect: n.Reflect,
 		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, Allow: ruleTexts(n.Rules, guard.Allow), Ask: ruleTexts(n.Rules, guard.Ask), Deny: ruleTexts(n.Rules, guard.Refuse), Sandbox: n.Sandbox, Writable: n.Writable, MaxSteps: n.MaxSteps, Tools: n.Tools,
 		KB: h.KnowledgeBase(), System: n.System, Agent: n.Agent, Instructions: n.Instructions, Program: o.Program,
-		NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass, Parent: n.Parent, Redact: withNames(nil, n.Redact),
+		NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass, Parent: n.Parent, Redact: state.WithNames(nil, n.Redact),
 	}
 	if err := t.open(ctx, h, opened); err != nil {
 		return nil, errors.Join(err, t.Close())
@@ -256,7 +259,7 @@ func OpenTask(ctx context.Context, h Home, id string, o Options) (*Task, error) 
 	if err != nil {
 		return nil, err
 	}
-	live, err := holdDir(h, st.Opened.Dir, id, st.parent())
+	live, err := holdDir(h, st.Opened.Dir, id, st.Parent())
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +300,7 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 		return err
 	}
 	if t.log, err = opstream.Open(h.Task(t.ID), &opstream.Options{
-		Now: t.opts.Now, AfterAppend: t.opts.AfterAppend, SealAfter: t.opts.SealAfter, Checkpoint: foldVersion,
+		Now: t.opts.Now, AfterAppend: t.opts.AfterAppend, SealAfter: t.opts.SealAfter, Checkpoint: state.FoldVersion,
 	}); err != nil {
 		return err
 	}
@@ -349,7 +352,7 @@ func (t *Task) CheckpointRefused() error { return t.log.CheckpointRefused() }
 
 // catchUp folds the stream as it is on disk, from its checkpoint on.
 func (t *Task) catchUp() error {
-	t.state = *resumeFold(t.log)
+	t.state = *state.FromSnapshot(t.log)
 	t.checkpointed = t.state.Last
 	err := eachDecoded(t.log.Since(t.state.Last), t.fold)
 	if err != nil {
@@ -360,9 +363,9 @@ func (t *Task) catchUp() error {
 	return nil
 }
 
-// fold takes one operation into the task's state.
+// Fold takes one operation into the task's state.
 func (t *Task) fold(o op.Op) error {
-	err := Fold(&t.state, o)
+	err := state.Fold(&t.state, o)
 	t.unusable = t.unusable || err != nil
 	if b, ok := o.Body.(*op.WorldSaved); ok {
 		t.here = savedWorld{o.Step, worldstate.ID(b.Commit), b.Tree}
@@ -406,16 +409,16 @@ func (t *Task) Close() error {
 
 // limits are the turn's bounds, with what each request carries besides the
 // context.
-func (t *Task) limits() Limits {
+func (t *Task) limits() state.Limits {
 	l := t.opts.Limits
 	l.TimeUp = l.Time > 0 && t.now().Sub(t.opts.family.begun) >= l.Time
-	l.Others = t.opts.family.others(t.state.spent())
+	l.Others = t.opts.family.others(t.state.Spent())
 	l.ToolTokens, l.Person = t.toolTokens, t.opts.Ask != nil
 	return l
 }
 
 // State gives the folded state. It may be read while Run is not running.
-func (t *Task) State() *State { return &t.state }
+func (t *Task) State() *state.State { return &t.state }
 
 // Unanswered folds what was asked for since Run returned and reports whether
 // there are words to answer or a jump to make. It may be called while Run is
@@ -438,9 +441,9 @@ func (t *Task) Jump(ctx context.Context, to int, reason string, fold, overwrite 
 	ended, valid := t.ended, t.valid
 	t.mu.Unlock()
 	if to < 0 || to >= ended {
-		return fmt.Errorf("%w: step %d; valid steps are %s", ErrNoStep, to, valid)
+		return fmt.Errorf("%w: step %d; valid steps are %s", state.ErrNoStep, to, valid)
 	}
-	return t.schedule(ctx, &op.JumpRequested{To: to, Reason: reason, By: byPerson, Fold: fold, Overwrite: overwrite})
+	return t.schedule(ctx, &op.JumpRequested{To: to, Reason: reason, By: state.ByPerson, Fold: fold, Overwrite: overwrite})
 }
 
 func (o Options) withDefaults() Options {
@@ -468,14 +471,14 @@ func decode(rec opstream.Record) (op.Op, error) {
 
 // ReadState folds a task's stream without holding the task: it works on a
 // live task, too.
-func ReadState(h Home, id string) (*State, error) {
-	r, err := openStream(h, id, &opstream.Options{Checkpoint: foldVersion})
+func ReadState(h Home, id string) (*state.State, error) {
+	r, err := openStream(h, id, &opstream.Options{Checkpoint: state.FoldVersion})
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	st := resumeFold(r)
-	err = eachDecoded(r.Since(st.Last), func(o op.Op) error { return Fold(st, o) })
+	st := state.FromSnapshot(r)
+	err = eachDecoded(r.Since(st.Last), func(o op.Op) error { return state.Fold(st, o) })
 	if err != nil {
 		return nil, lookedInto(id, err)
 	}
@@ -503,7 +506,7 @@ func EachOp(h Home, id string, visit func(op.Op) error) error {
 // EachOpSince visits those after a seq. What the task's checkpoint covers is
 // not verified again, so that a few operations of a long task cost little.
 func EachOpSince(h Home, id string, after uint64, visit func(op.Op) error) error {
-	return eachOp(h, id, after, &opstream.Options{Checkpoint: foldVersion}, visit)
+	return eachOp(h, id, after, &opstream.Options{Checkpoint: state.FoldVersion}, visit)
 }
 
 func eachOp(h Home, id string, after uint64, o *opstream.Options, visit func(op.Op) error) error {

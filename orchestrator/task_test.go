@@ -12,6 +12,8 @@ import (
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/model/script"
+	"anamnesis/orchestrator/optest"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
 )
@@ -84,7 +86,7 @@ func TestLogLinesOfItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st.Last < task.State().Last || string(renderMessages(st.Projection())) != string(renderMessages(task.State().Projection())) {
+	if st.Last < task.State().Last || string(optest.Render(st.Projection())) != string(optest.Render(task.State().Projection())) {
 		t.Error("the stream and the task's own state differ")
 	}
 }
@@ -116,13 +118,13 @@ func TestInterruptedStep(t *testing.T) {
 	if st.Steps.Len() < 2 || !st.Steps.Ended(1) || !st.Steps.Saved(1) {
 		t.Errorf("step 1 has no checkpoint: %+v", st.Steps)
 	}
-	text := string(renderMessages(st.Projection()))
+	text := string(optest.Render(st.Projection()))
 	for _, want := range []string{"Interrupted by the person while it ran", "Not run: the person interrupted", "The jump to step 0 was not made"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the model is not told %q:\n%s", want, text)
 		}
 	}
-	if err := checkChat(st.Projection()); err != nil {
+	if err := optest.CheckChat(st.Projection()); err != nil {
 		t.Error(err)
 	}
 	// The task goes on in the same process, too.
@@ -205,7 +207,7 @@ func globAll(t *testing.T, pattern string) []string {
 // TestFoldWordsAtTheEnd holds the order that loses words where the end of a
 // turn is taken for the end of all that was said.
 func TestFoldWordsAtTheEnd(t *testing.T) {
-	s := foldAll(t, parseOps(t, `task.opened 0 {"task":"t"}
+	s := optest.Fold(t, state.Fold, optest.Parse(t, `task.opened 0 {"task":"t"}
 user.said 0 {"text":"go","source":"request"}
 cards.recalled 0 {"why":"start"}
 world.saved 0 {"commit":"c"}
@@ -215,7 +217,8 @@ world.saved 1 {"commit":"c"}
 user.said 2 {"text":"one more thing","source":"steer"}
 turn.ended 2 {"reason":"done"}
 `))
-	if act := Next(s, Limits{}); act.Kind != ActAsk {
+
+	if act := state.Next(s, state.Limits{}); act.Kind != state.ActAsk {
 		t.Errorf("Next = %+v, want to ask", act)
 	}
 }

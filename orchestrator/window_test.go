@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	rand "math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,8 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/optest"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
 )
@@ -50,7 +51,7 @@ func (m *cacheMeter) Ask(_ context.Context, r model.Request, _ func(model.Delta)
 	if r.Purpose == model.PurposePass {
 		return model.Reply{}, &model.Fault{Kind: model.FaultNetwork, Tries: 1, Err: errors.New("no model for passes")}
 	}
-	if err := checkChat(r.Messages); err != nil {
+	if err := optest.CheckChat(r.Messages); err != nil {
 		m.t.Error(err)
 	}
 	m.measure(r)
@@ -80,7 +81,7 @@ func (m *cacheMeter) measure(r model.Request) {
 	same := true
 	var now []string
 	for i, msg := range r.Messages {
-		text := string(renderMessages([]model.Message{msg}))
+		text := string(optest.Render([]model.Message{msg}))
 		now = append(now, text)
 		n := m.tokens(text)
 		m.prompt += n
@@ -143,12 +144,12 @@ func pressedTask(t *testing.T, draw uint64) *cacheMeter {
 	}
 	task.opts.Limits.Steps = 1000
 	var folds, masks, window, largest int
-	limit := limitFor(128_000, 16_000)
+	limit := state.LimitFor(128_000, 16_000)
 	task.opts.Event = func(o op.Op) {
 		switch b := o.Body.(type) {
 		case *op.PassDone:
 			folds++
-			if b.Trigger == triggerWindow {
+			if b.Trigger == state.TriggerWindow {
 				window++
 			}
 		case *op.ContextMasked:
@@ -195,90 +196,6 @@ func newMeteredTask(t *testing.T, m model.Model, n New) (*Task, Home) {
 		}
 	})
 	return task, h
-}
-
-// TestLimitFor holds the rule: 70% of the window, or four times what the
-// model attends to where that is less, but not less than 32,000 tokens for it.
-func TestLimitFor(t *testing.T) {
-	for _, tt := range []struct{ window, eas, want int }{
-		{128_000, 16_000, 64_000},
-		{128_000, 64_000, 89_600},
-		{128_000, 4_000, 32_000},
-		{16_000, 8_000, 11_200},
-		{0, 8_000, 32_000},
-		{0, 128_000, 512_000},
-		{99, 8_000, 69},
-	} {
-		if got := limitFor(tt.window, tt.eas); got != tt.want {
-			t.Errorf("limitFor(%d, %d) = %d, want %d", tt.window, tt.eas, got, tt.want)
-		}
-	}
-}
-
-// pressed is a stream whose context is over its limit: three steps with large
-// results, the last of which the model has not seen.
-const pressed = `task.opened 0 {"task":"t","window":10000,"eas":1000}
-user.said 0 {"text":"Go.","source":"request"}
-cards.recalled 0 {"why":"start"}
-world.saved 0 {"commit":"c0"}
-model.asked 1 {"last_seq":4}
-model.replied 1 {"text":"A.","calls":[{"id":"a","name":"Bash","args":"{}"}],"finish":"tool_calls"}
-tool.called 1 {"call":"a","name":"Bash"}
-tool.returned 1 {"call":"a","name":"Bash","text":"BIG","exit":1}
-world.saved 1 {"parent":0,"commit":"c1","mark":"[step 1]"}
-model.asked 2 {"last_seq":9}
-model.replied 2 {"text":"B.","calls":[{"id":"b","name":"Bash","args":"{}"}],"finish":"tool_calls"}
-tool.called 2 {"call":"b","name":"Bash"}
-tool.returned 2 {"call":"b","name":"Bash","text":"BIG"}
-world.saved 2 {"parent":1,"commit":"c2","mark":"[step 2]"}
-model.asked 3 {"last_seq":14}
-model.replied 3 {"text":"C.","calls":[{"id":"c","name":"Bash","args":"{}"}],"finish":"tool_calls"}
-tool.called 3 {"call":"c","name":"Bash"}
-tool.returned 3 {"call":"c","name":"Bash","text":"BIG"}
-world.saved 3 {"parent":2,"commit":"c3","mark":"[step 3]"}
-`
-
-// big gives BIG the size it stands for.
-func big(text string) string { return strings.ReplaceAll(text, "BIG", strings.Repeat("x", 3000)) }
-
-// TestNextForRoom: old results are masked first; where that is not enough, or
-// there is nothing left to mask, the oldest steps are folded; a request that the
-// provider refuses for its length is made smaller as often as is allowed.
-func TestNextForRoom(t *testing.T) {
-	mask := func(seqs string, target string) string {
-		return fmt.Sprintf(`context.masked 4 {"results":[%s],"target":%s}`+"\n", seqs, target)
-	}
-	line := func(seq int) string { return fmt.Sprintf(`{"seq":%d,"line":"op %d","tok":20}`, seq, seq) }
-	overflow := "model.asked 4 {\"last_seq\":19}\nmodel.failed 4 {\"overflow\":true}\n"
-	tests := []struct {
-		name   string
-		ops    string
-		tools  int
-		want   ActionKind
-		detail string
-		seqs   []uint64
-		steps  []int
-	}{
-		{name: "old results, down to the target", ops: pressed, want: ActMask, seqs: []uint64{8, 13}},
-		{name: "what tools take counts", ops: strings.Replace(pressed, "10000", "15000", 1), tools: 2000, want: ActMask, seqs: []uint64{8, 13}},
-		{name: "a window that holds it all", ops: strings.Replace(pressed, "10000", "15000", 1), want: ActAsk},
-		{name: "masked enough", ops: pressed + mask(line(8)+","+line(13), "4200"), want: ActAsk},
-		{name: "not masked enough", ops: strings.Replace(pressed, `"A."`, `"`+strings.Repeat("y", 2000)+`"`, 1) + mask(line(8)+","+line(13), "4200"), want: ActFoldOldest, steps: []int{1}},
-		{name: "nothing worth a block", ops: pressed + mask(line(8)+","+line(13), "2900"), want: ActAsk},
-		{name: "an overflow masks what was not seen, too", ops: pressed + mask(line(8)+","+line(13), "4200") + overflow, want: ActMask, seqs: []uint64{18}},
-		{name: "an overflow of nothing", ops: strings.Replace(pressed, "BIG", "small", 3) + overflow, want: ActEndTurn, detail: "nothing in it can be masked or folded"},
-		{name: "too many overflows", ops: pressed + strings.Repeat(overflow, maxOverflows+1), want: ActEndTurn, detail: "also after 4 times"},
-		{name: "an answer ends the count", ops: pressed + strings.Repeat(overflow, maxOverflows) + "model.asked 4 {\"last_seq\":19}\nmodel.replied 4 {\"text\":\"x\",\"finish\":\"stop\"}\nworld.saved 4 {\"parent\":3,\"commit\":\"c\"}\nuser.said 5 {\"text\":\"on\"}\n" + strings.ReplaceAll(overflow, " 4 ", " 5 "), want: ActMask, seqs: []uint64{8, 13}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			s := foldAll(t, parseOps(t, big(tt.ops)))
-			got := Next(s, Limits{ToolTokens: tt.tools})
-			if got.Kind != tt.want || !slices.Equal(got.Seqs, tt.seqs) || !slices.Equal(got.Steps, tt.steps) || !strings.Contains(got.Detail, tt.detail) {
-				t.Errorf("Next = %+v at %d tokens, want kind %d, results %v, steps %v", got, s.contextTokens(), tt.want, tt.seqs, tt.steps)
-			}
-		})
-	}
 }
 
 // TestOverflowGoesOn: a provider that refuses a request for its length gets a

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
 	"anamnesis/worldstate"
 )
 
@@ -43,7 +44,7 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 	o.Intend = func(p worldstate.Plan) error {
 		return t.record(keep, &op.RestoreIntended{
 			FromCommit: string(p.Source), ToCommit: string(p.Target), ToStep: step, Paths: o.Paths,
-			Overwrite: o.OverwriteEdits, Plan: p.Hash, By: byPerson, Lost: p.Lost,
+			Overwrite: o.OverwriteEdits, Plan: p.Hash, By: state.ByPerson, Lost: p.Lost,
 		})
 	}
 	res, err = t.world.RestoreTo(ctx, id, o)
@@ -199,7 +200,6 @@ func PlanRestore(ctx context.Context, h Home, task string, world *worldstate.Wor
 		if o.Edits, err = editsIn(h, st, step); err != nil {
 			return worldstate.Plan{}, err
 		}
-		o.Edits = append(o.Edits, st.unsaved())
 	}
 	return world.Plan(ctx, commit, &o)
 }

@@ -5,14 +5,16 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/loop"
+	"anamnesis/orchestrator/optest"
+	"anamnesis/orchestrator/state"
 )
 
 // TestRestoreMovedNothing: a restore that failed or was interrupted before it
 // moved a file leaves what is remembered of calls as it was.
 func TestRestoreMovedNothing(t *testing.T) {
 	for _, notice := range []string{"", "[WORLD] The person began…"} {
-		s := State{Undone: map[loop.Key]Undone{1: {Step: 1}}, Restoring: &op.RestoreIntended{}}
-		if err := Fold(&s, op.Op{Seq: 1, Body: &op.WorldRestored{Interrupted: true, Notice: notice}}); err != nil {
+		s := state.State{Undone: map[loop.Key]state.Undone{1: {Step: 1}}, Restoring: &op.RestoreIntended{}}
+		if err := state.Fold(&s, op.Op{Seq: 1, Body: &op.WorldRestored{Interrupted: true, Notice: notice}}); err != nil {
 			t.Fatal(err)
 		}
 		moved := notice != ""
@@ -30,14 +32,15 @@ func TestEditsSince(t *testing.T) {
 		"step": {Seq: 5, Step: 1, Body: saved},
 		"jump": {Seq: 5, Step: 1, Body: &op.JumpDone{To: 0}},
 	} {
-		s := foldAll(t, []op.Op{
+		s := optest.Fold(t, state.Fold, []op.Op{
 			{Seq: 1, Body: &op.TaskOpened{Task: "t"}}, {Seq: 2, Body: saved},
 			{Seq: 3, Body: &op.WorldRestored{Base: "b"}}, {Seq: 4, Body: &op.WorldRestored{}},
 		})
+
 		if s.Now.Commit != "b" {
 			t.Errorf("%s: edits count from %q, want b", name, s.Now.Commit)
 		}
-		if err := Fold(s, end); err != nil {
+		if err := state.Fold(s, end); err != nil {
 			t.Fatal(err)
 		}
 		if s.Now.Commit != "" {

@@ -25,6 +25,7 @@ import (
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
 	"anamnesis/orchestrator/tool/file"
@@ -289,7 +290,7 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 		Embedder:  embedder,
 		Model:     m.model, Reflect: m.reflect, Tools: tools, Approval: approval, Program: "anamnesis " + version,
 		Sandbox:     guard.Confinement(f.sandbox),
-		Limits:      orchestrator.Limits{Steps: f.maxSteps, Tokens: f.maxTokens, USD: f.maxCost, EarlierUSD: f.earlierCost, Time: f.maxTime},
+		Limits:      state.Limits{Steps: f.maxSteps, Tokens: f.maxTokens, USD: f.maxCost, EarlierUSD: f.earlierCost, Time: f.maxTime},
 		Secrets:     a.taskSecrets(f.dir, f.redact),
 		Event:       p.Op,
 		Delta:       p.Delta,

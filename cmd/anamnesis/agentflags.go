@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model/openai"
 	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool/builtin"
 	"anamnesis/orchestrator/tool/mcp"
 )
@@ -48,7 +48,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.approval, "approval", "", "ask, edits, auto or deny (default: ask on a terminal, deny without one)")
 	fl.StringVar(&f.images, "images", "", "send or never: whether the model gets the images of tool results (default: if its name is known to take them)")
 	fl.StringVar(&f.sandbox, "sandbox", "", "what commands may change: world (the default), read-only or off")
-	fl.IntVar(&f.maxSteps, "max-steps", 0, fmt.Sprintf("steps a turn may take (default %d)", orchestrator.DefaultMaxSteps))
+	fl.IntVar(&f.maxSteps, "max-steps", 0, fmt.Sprintf("steps a turn may take (default %d)", state.DefaultMaxSteps))
 	fl.IntVar(&f.maxTokens, "max-tokens", 0, "tokens of the model the whole task may use, prompts and replies together; a jump gives none back (default: no limit)")
 	fl.Float64Var(&f.maxCost, "max-cost", 0, "US dollars the whole task may cost, by the table of prices; a jump gives none back (default: no limit)")
 	fl.DurationVar(&f.maxTime, "max-time", 0, "how long this process may work on the task, such as 30m (default: no limit)")

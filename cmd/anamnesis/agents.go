@@ -18,6 +18,7 @@ import (
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool/builtin"
 	"anamnesis/orchestrator/tool/subagent"
 )
@@ -175,7 +176,7 @@ func (a *app) brief(n *orchestrator.New, who *agent.Loaded) error {
 // agentSince says what became of a task's agent since it began: the record of a
 // resume gets what changed of the repository's instructions. The task keeps the
 // agent it was opened with.
-func (a *app) agentSince(h orchestrator.Home, st *orchestrator.State, resumed *op.TaskResumed) error {
+func (a *app) agentSince(h orchestrator.Home, st *state.State, resumed *op.TaskResumed) error {
 	spec := st.Opened.Agent
 	if spec == nil {
 		return nil
@@ -243,7 +244,7 @@ func instructionNews(before, now []op.SourceFile) []string {
 
 // agentOf is the name of the agent that a task was opened with; empty in tasks
 // of before specs.
-func agentOf(st *orchestrator.State) string {
+func agentOf(st *state.State) string {
 	if st.Opened.Agent == nil {
 		return ""
 	}

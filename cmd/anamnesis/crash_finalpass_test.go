@@ -12,6 +12,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/state"
 )
 
 // finalPassWords is a task that leaves two paths raw and has them read at its
@@ -86,12 +87,12 @@ func finalPassRun(t *testing.T, kill string) (cards, writers []string) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	st := new(orchestrator.State)
+	st := new(state.State)
 	err = orchestrator.EachOp(orchestrator.Home{State: home}, "t", func(o op.Op) error {
 		if b, ok := o.Body.(*op.PassDone); ok && b.Trigger == "end" {
 			writers = append(writers, b.Writer)
 		}
-		return orchestrator.Fold(st, o)
+		return state.Fold(st, o)
 	})
 	if err != nil || st.Turn.End == nil || st.Turn.End.Reason != "done" || st.Answer != "Done." {
 		t.Errorf("the task did not end: %v, %+v", err, st.Turn)

@@ -13,6 +13,7 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/state"
 )
 
 // guardKills is how many places of the guarded task the program is killed at.
@@ -115,9 +116,9 @@ func guardedRun(t *testing.T, dir, kill, script string) orchestrator.Home {
 
 // guardedOps folds the task and counts its operations by kind. A call that was
 // begun twice, and a result masked twice, are failures.
-func guardedOps(t *testing.T, h orchestrator.Home) (*orchestrator.State, map[op.Kind]int) {
+func guardedOps(t *testing.T, h orchestrator.Home) (*state.State, map[op.Kind]int) {
 	t.Helper()
-	st, seen := new(orchestrator.State), make(map[op.Kind]int)
+	st, seen := new(state.State), make(map[op.Kind]int)
 	begun, masked := make(map[string]bool), make(map[uint64]bool)
 	err := orchestrator.EachOp(h, "t", func(o op.Op) error {
 		seen[o.Body.Kind()]++
@@ -135,7 +136,7 @@ func guardedOps(t *testing.T, h orchestrator.Home) (*orchestrator.State, map[op.
 				masked[r.Seq] = true
 			}
 		}
-		return orchestrator.Fold(st, o)
+		return state.Fold(st, o)
 	})
 	if err != nil {
 		t.Fatal(err)

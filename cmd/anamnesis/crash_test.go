@@ -21,6 +21,7 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/state"
 )
 
 var nightly = flag.Bool("nightly", false, "run the heavy counts")
@@ -191,13 +192,13 @@ func crashOnce(ctx context.Context, tmp, kill string) error {
 // the first task made one jump, one block and two cards.
 func onceOnly(home, task string) error {
 	h := orchestrator.Home{State: home}
-	st := new(orchestrator.State)
+	st := new(state.State)
 	begun := make(map[string]int)
 	err := orchestrator.EachOp(h, task, func(o op.Op) error {
 		if b, ok := o.Body.(*op.ToolCalled); ok {
 			begun[b.Call]++
 		}
-		return orchestrator.Fold(st, o)
+		return state.Fold(st, o)
 	})
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/state"
 )
 
 // demoTask is what the demo says of one task.
@@ -207,13 +208,13 @@ func goCache(ctx context.Context) []string {
 
 func (a *app) demoFigures(ctx context.Context, h orchestrator.Home, d demo.Task) (demoTask, error) {
 	fig := demoTask{ID: d.ID, Dir: d.Dir}
-	st := new(orchestrator.State)
+	st := new(state.State)
 	err := orchestrator.EachOp(h, d.ID, func(o op.Op) error {
 		if b, ok := o.Body.(*op.PassDone); ok && b.Block != "" {
 			fig.DiscardedTokens += b.RangeTokens
 			fig.BlockTokens += o.Tok
 		}
-		return orchestrator.Fold(st, o)
+		return state.Fold(st, o)
 	})
 	if err != nil {
 		return fig, err

@@ -18,6 +18,7 @@ import (
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/state"
 	"anamnesis/worldstate"
 )
 
@@ -123,14 +124,14 @@ func exitCode(err error) int {
 		code int
 		errs []error
 	}{
-		{exitCorrupt, []error{opstream.ErrCorrupt, worldstate.ErrCorrupt, orchestrator.ErrStream}},
+		{exitCorrupt, []error{opstream.ErrCorrupt, worldstate.ErrCorrupt, state.ErrStream}},
 		{exitRefused, []error{
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
-			orchestrator.ErrBusy, orchestrator.ErrPending, orchestrator.ErrNotJumped, orchestrator.ErrSubagent,
+			orchestrator.ErrBusy, orchestrator.ErrPending, state.ErrNotJumped, orchestrator.ErrSubagent,
 			worldstate.ErrUnfinished, probe.ErrBusy,
 		}},
 		{exitUsage, []error{
-			orchestrator.ErrNoTask, orchestrator.ErrNoStep, orchestrator.ErrNoDirectory, orchestrator.ErrSecretName, orchestrator.ErrNotText, orchestrator.ErrTaskExists, orchestrator.ErrNotLive,
+			orchestrator.ErrNoTask, state.ErrNoStep, orchestrator.ErrNoDirectory, orchestrator.ErrSecretName, orchestrator.ErrNotText, orchestrator.ErrTaskExists, orchestrator.ErrNotLive,
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
 			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName,
 		}},

@@ -20,6 +20,7 @@ import (
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/state"
 )
 
 func (a *app) opsExportCommand() *cobra.Command {
@@ -130,7 +131,7 @@ type unreadableOp struct {
 }
 
 func (e *unreadableOp) Error() string   { return fmt.Sprintf("op %d: %v", e.seq, e.err) }
-func (e *unreadableOp) Unwrap() []error { return []error{orchestrator.ErrStream, e.err} }
+func (e *unreadableOp) Unwrap() []error { return []error{state.ErrStream, e.err} }
 
 // opensTask reports whether a record begins the stream of the task whose folder
 // dir is.
@@ -163,7 +164,7 @@ func bodyOf(rec opstream.Record) (op.Op, error) {
 type openaiExport struct {
 	out   io.Writer
 	dir   string
-	state orchestrator.State
+	state state.State
 }
 
 func (e *openaiExport) add(rec opstream.Record) error {
@@ -174,7 +175,7 @@ func (e *openaiExport) add(rec opstream.Record) error {
 	if err != nil {
 		return err
 	}
-	return orchestrator.Fold(&e.state, o)
+	return state.Fold(&e.state, o)
 }
 
 // The messages of OpenAI's chat completions.
@@ -238,7 +239,7 @@ func (e *markdownExport) add(rec opstream.Record) error {
 	fmt.Fprintf(&b, "### op %d · %s · %s\n\n", rec.Seq, rec.Kind, rec.Time.Format(opsTimeLayout))
 	text := string(rec.Body)
 	if o.Body != nil {
-		text = orchestrator.OpText(o)
+		text = state.OpText(o)
 	}
 	if text = strings.TrimRight(view.Clean(text), "\n"); text != "" && text != "{}" {
 		fence := fenceFor(text)

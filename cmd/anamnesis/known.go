@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"anamnesis/knowledge_base/retrieval/remote"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool/mcp"
 )
 
@@ -82,7 +82,7 @@ func (a *app) tellUnset(task string, names []string) {
 }
 
 // unknownTo gives the names that are not among those a task has recorded.
-func unknownTo(st *orchestrator.State, names []string) []string {
+func unknownTo(st *state.State, names []string) []string {
 	var more []string
 	for _, name := range names {
 		if !slices.Contains(st.Redact, name) && !slices.Contains(more, name) {

@@ -19,6 +19,7 @@ import (
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/state"
 )
 
 // maxRequestBytes bounds a request read from standard input.
@@ -271,7 +272,7 @@ func (a *app) resumeCommand() *cobra.Command {
 
 // resumedModel is the model a task goes on with, and its Reflect-Agent's: its own,
 // unless the flags name another. What was used before there was a price is counted at its price.
-func (a *app) resumedModel(ctx context.Context, f *agentFlags, id string, st *orchestrator.State) (modelChoice, error) {
+func (a *app) resumedModel(ctx context.Context, f *agentFlags, id string, st *state.State) (modelChoice, error) {
 	name, baseURL := st.Model, st.BaseURL
 	if f.model != "" {
 		name, baseURL = f.model, ""
@@ -298,7 +299,7 @@ func (a *app) resumedModel(ctx context.Context, f *agentFlags, id string, st *or
 // resumedApproval is the mode a task goes on with: what the flags say, or what was
 // given when the task was started, or by the user since. notice says which it is,
 // why, and what changes it.
-func (a *app) resumedApproval(f agentFlags, st *orchestrator.State) (mode, notice string, err error) {
+func (a *app) resumedApproval(f agentFlags, st *state.State) (mode, notice string, err error) {
 	from, why := f.approval, "--approval says so"
 	switch spec := st.Opened.Agent; {
 	case from != "":
@@ -393,7 +394,7 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 }
 
 // resumedWith is the record of a resume: what changes with another model.
-func (a *app) resumedWith(h orchestrator.Home, st *orchestrator.State, m modelChoice) (*op.TaskResumed, error) {
+func (a *app) resumedWith(h orchestrator.Home, st *state.State, m modelChoice) (*op.TaskResumed, error) {
 	resumed := &op.TaskResumed{PID: os.Getpid(), Program: "anamnesis " + version}
 	if m.name != st.Model || m.baseURL != st.BaseURL {
 		resumed.Model, resumed.BaseURL = m.name, m.baseURL
@@ -412,7 +413,7 @@ func (a *app) resumedWith(h orchestrator.Home, st *orchestrator.State, m modelCh
 }
 
 // continues says whether a resume without words opens the last turn again.
-func continues(st *orchestrator.State, message string) (bool, error) {
+func continues(st *state.State, message string) (bool, error) {
 	if message != "" || st.Turn.Open || st.Jumping != nil || st.Restoring != nil || st.Pending != nil {
 		return false, nil // there is something to answer or to tell, or a jump to make
 	}

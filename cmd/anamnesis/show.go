@@ -14,6 +14,7 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/state"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -69,7 +70,7 @@ func (a *app) showOp(h orchestrator.Home, id string, seq uint64, asJSON bool) er
 		return a.printJSON(map[string]any{"seq": found.Seq, "step": found.Step, "ts": found.Time, "tok": found.Tok, "kind": kind, "body": found.Body})
 	}
 	fmt.Fprintf(a.stdout, "op %d  %s  step %d  %d tokens  %s\n\n", found.Seq, kind, found.Step, found.Tok, found.Time.Format(time.RFC3339))
-	_, err = fmt.Fprintln(a.stdout, view.Clean(strings.Trim(orchestrator.OpText(found), "\n")))
+	_, err = fmt.Fprintln(a.stdout, view.Clean(strings.Trim(state.OpText(found), "\n")))
 	return err
 }
 
@@ -180,7 +181,7 @@ func costText(u op.Usage) string {
 	case u.Priced == 0:
 		return "unknown: the table of prices does not have the model"
 	case u.Unpriced() > 0:
-		return fmt.Sprintf("at least %s: the price of %d tokens is not known", orchestrator.Dollars(u.USD), u.Unpriced())
+		return fmt.Sprintf("at least %s: the price of %d tokens is not known", state.Dollars(u.USD), u.Unpriced())
 	}
-	return orchestrator.Dollars(u.USD)
+	return state.Dollars(u.USD)
 }

@@ -14,6 +14,7 @@ import (
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/state"
 	"anamnesis/worldstate"
 )
 
@@ -163,7 +164,7 @@ func (a *app) jump(ctx context.Context, h orchestrator.Home, task string, c orch
 
 // jumpHere makes a jump in a task that nobody runs. A pass asks the task's
 // model when it can be reached; otherwise the extractor writes.
-func (a *app) jumpHere(ctx context.Context, h orchestrator.Home, st *orchestrator.State, c orchestrator.Command) (*op.JumpDone, error) {
+func (a *app) jumpHere(ctx context.Context, h orchestrator.Home, st *state.State, c orchestrator.Command) (*op.JumpDone, error) {
 	task := st.Opened.Task
 	a.tellUnset(task, st.Redact)
 	p := view.NewText(nil, a.stderr, a.width(), st.Opened.Dir)
@@ -194,7 +195,7 @@ func (a *app) jumpHere(ctx context.Context, h orchestrator.Home, st *orchestrato
 
 // idleTask opens a task that nobody runs for a verb of a user's; of o the model, the
 // callbacks and AbandonRestore count.
-func (a *app) idleTask(ctx context.Context, h orchestrator.Home, st *orchestrator.State, o orchestrator.Options) (*orchestrator.Task, error) {
+func (a *app) idleTask(ctx context.Context, h orchestrator.Home, st *state.State, o orchestrator.Options) (*orchestrator.Task, error) {
 	t, err := orchestrator.OpenTask(ctx, h, st.Opened.Task, orchestrator.Options{
 		Model: o.Model, AbandonRestore: o.AbandonRestore, Recreate: true, Secrets: a.taskSecrets(st.Opened.Dir, st.Redact), Program: "anamnesis " + version, Event: o.Event, Passing: o.Passing,
 		AfterAppend: a.afterAppend, WorldHook: a.worldHook, SealAfter: a.sealAfter, CheckpointEvery: a.checkpointEvery,
@@ -213,7 +214,7 @@ func (a *app) resumedHere() *op.TaskResumed {
 // maxToldPaths is how many paths a jump names on the terminal.
 const maxToldPaths = 20
 
-func (a *app) tellJump(st *orchestrator.State, done *op.JumpDone) {
+func (a *app) tellJump(st *state.State, done *op.JumpDone) {
 	fmt.Fprintf(a.stdout, "%s is at step %d: %d file(s) changed; 'anamnesis resume %s' goes on from there\n",
 		st.Opened.Task, done.To, done.NReverted, st.Opened.Task)
 	for i, path := range done.Reverted {

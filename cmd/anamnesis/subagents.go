@@ -12,6 +12,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool/subagent"
 )
 
@@ -76,7 +77,7 @@ func (a *app) subagentModel(ctx context.Context, h orchestrator.Home, dir string
 }
 
 // subagentsOf are those of the agent that a task was opened with.
-func subagentsOf(st *orchestrator.State) []op.Agent {
+func subagentsOf(st *state.State) []op.Agent {
 	if st.Opened.Agent == nil {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/state"
 	"anamnesis/worldstate"
 )
 
@@ -47,7 +48,7 @@ func (a *app) tasksCommand() *cobra.Command {
 				cost := ""
 				switch {
 				case priced && r.USD > 0:
-					cost = fmt.Sprintf("%9s  ", orchestrator.Dollars(r.USD))
+					cost = fmt.Sprintf("%9s  ", state.Dollars(r.USD))
 				case priced:
 					cost = fmt.Sprintf("%9s  ", "-")
 				}

@@ -210,3 +210,11 @@ func emptyTimeline(k Kind) Body {
 	}
 	return nil
 }
+
+// Kind returns the kind of the operation, "unknown" for one of a newer program.
+func (o Op) Kind() Kind {
+	if o.Body == nil {
+		return "unknown"
+	}
+	return o.Body.Kind()
+}

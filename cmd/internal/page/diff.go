@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strings"
 
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/state"
 	"anamnesis/worldstate"
 )
 
@@ -72,7 +72,7 @@ func (b *boundedBuffer) Write(p []byte) (int, error) {
 
 // worldDiff compares two snapshots of a task's world. It takes no lock and
 // changes nothing.
-func (s *Server) worldDiff(ctx context.Context, task string, st *orchestrator.State, from, to string) (diff, error) {
+func (s *Server) worldDiff(ctx context.Context, task string, st *state.State, from, to string) (diff, error) {
 	w, err := worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: task, Home: s.home.User, StoreOnly: true})
 	if err != nil {
 		return diff{}, err

@@ -12,6 +12,7 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/state"
 )
 
 const (
@@ -155,7 +156,7 @@ func (v *evidenceView) take(task string, o op.Op) {
 		v.More++
 		return
 	}
-	text := strings.Trim(orchestrator.OpText(o), "\n")
+	text := strings.Trim(state.OpText(o), "\n")
 	line, _, _ := strings.Cut(timeline.Describe(o, ""), "\n")
 	e := evidenceOp{Seq: o.Seq, Step: o.Step, Kind: o.Body.Kind(), Line: line, Text: text, Path: opPath(task, o.Seq)}
 	if e.Cut = len(text) > maxEvidenceText; e.Cut {

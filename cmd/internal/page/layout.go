@@ -16,6 +16,7 @@ import (
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/review"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/state"
 )
 
 // layout.html is every page's frame, parts/*.html are pieces that several
@@ -147,15 +148,15 @@ func failCode(err error) int {
 	var r *refusal
 	var tooLarge *http.MaxBytesError
 	var conflict *knowledgebase.ConflictError
-	var state *knowledgebase.StateError
+	var standing *knowledgebase.StateError
 	switch {
 	case errors.As(err, &r):
 		return r.code
 	case errors.As(err, &tooLarge):
 		return http.StatusRequestEntityTooLarge
-	case errors.As(err, &conflict), errors.As(err, &state), errors.Is(err, review.ErrNothingToUndo):
+	case errors.As(err, &conflict), errors.As(err, &standing), errors.Is(err, review.ErrNothingToUndo):
 		return http.StatusConflict
-	case errors.Is(err, errNoPage), errors.Is(err, knowledgebase.ErrNotFound), errors.Is(err, orchestrator.ErrNoTask), errors.Is(err, orchestrator.ErrNoStep):
+	case errors.Is(err, errNoPage), errors.Is(err, knowledgebase.ErrNotFound), errors.Is(err, orchestrator.ErrNoTask), errors.Is(err, state.ErrNoStep):
 		return http.StatusNotFound
 	}
 	return http.StatusInternalServerError

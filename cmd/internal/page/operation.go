@@ -14,6 +14,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/state"
 	"anamnesis/worldstate"
 )
 
@@ -136,7 +137,7 @@ func (w *watch) op(seq uint64) (*opDetail, error) {
 		o.Body = cut(pretty.String(), opTextBytes)
 	}
 	if l.Body != nil {
-		if text := orchestrator.OpText(l.Op); !json.Valid([]byte(text)) {
+		if text := state.OpText(l.Op); !json.Valid([]byte(text)) {
 			o.Text = cut(strings.Trim(text, "\n"), opTextBytes)
 		}
 	}
@@ -154,7 +155,7 @@ type stepDetail struct {
 	Signs   []string
 
 	opened      op.TaskOpened
-	own, parent orchestrator.Step
+	own, parent state.Step
 	before      string // commit of the step it goes on from
 }
 
@@ -200,7 +201,7 @@ func (d *stepDetail) compare(ctx context.Context, s *Server, task string) {
 		return
 	}
 	var err error
-	if d.Diff, err = s.worldDiff(ctx, task, &orchestrator.State{Opened: d.opened}, d.before, d.Commit); err != nil {
+	if d.Diff, err = s.worldDiff(ctx, task, &state.State{Opened: d.opened}, d.before, d.Commit); err != nil {
 		d.Problem = fmt.Sprintf("What was changed cannot be shown: %v. 'anamnesis doctor %s' looks closer.", err, task)
 	}
 }

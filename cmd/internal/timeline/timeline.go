@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/state"
 )
 
 // Timeline is what `timeline --json` prints.
@@ -82,7 +82,7 @@ type Request struct {
 // Builder is the timeline of an empty stream. It is not safe for concurrent
 // use.
 type Builder struct {
-	state    orchestrator.State
+	state    state.State
 	rows     []Row
 	requests []Request
 	calls    []string // of the step under way
@@ -93,7 +93,7 @@ type Builder struct {
 
 // State is the task as the operations added so far leave it. It is shared: it
 // must not be changed, and holds until the next Add.
-func (b *Builder) State() *orchestrator.State { return &b.state }
+func (b *Builder) State() *state.State { return &b.state }
 
 // Rows counts the rows that the operations added so far have made.
 func (b *Builder) Rows() int { return len(b.rows) }
@@ -106,7 +106,7 @@ func (b *Builder) Requests() []Request { return b.requests }
 // follow those before it, the Builder must not be used.
 func (b *Builder) Add(o op.Op) error {
 	at := b.state.Current
-	if err := orchestrator.Fold(&b.state, o); err != nil {
+	if err := state.Fold(&b.state, o); err != nil {
 		return err
 	}
 	row := Row{First: o.Seq, Last: o.Seq, Step: o.Step, At: at}
@@ -234,12 +234,12 @@ func (b *Builder) Timeline() Timeline {
 func (b *Builder) live() []bool { return b.state.PathSet(b.state.Current) }
 
 // UnderWay gives the step that has begun and not ended, where a turn is open.
-func (b *Builder) UnderWay() (orchestrator.Step, bool) {
+func (b *Builder) UnderWay() (state.Step, bool) {
 	st := &b.state
 	if n := st.Steps.Len(); n > 0 && !st.Steps.Ended(n-1) && st.Turn.Open {
 		return st.Steps.At(n - 1), true
 	}
-	return orchestrator.Step{}, false
+	return state.Step{}, false
 }
 
 // CallText is a call's tool and how it ended.

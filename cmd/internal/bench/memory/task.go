@@ -15,6 +15,7 @@ import (
 	agentspec "anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/loop"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/shell"
 	"anamnesis/orchestrator/tool/timeline"
@@ -78,7 +79,7 @@ func (st *stage) play(ctx context.Context, p *Params, arm *Arm, pz *puzzle, id s
 		Approval: "auto", Sandbox: string(guard.ConfineOff), System: system, NoFinalPass: !arm.Pass,
 		Mark: "bench7",
 	}, orchestrator.Options{
-		Model: a, Tools: registry, Limits: orchestrator.Limits{Steps: p.MaxSteps + maxAsked}, Event: c.event, Polling: polling,
+		Model: a, Tools: registry, Limits: state.Limits{Steps: p.MaxSteps + maxAsked}, Event: c.event, Polling: polling,
 		Now: func() time.Time { return st.now }, SealAfter: -1, Program: "bench", RunUndone: !arm.Pass,
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package orchestrator
+package state
 
 import (
 	"bytes"
@@ -7,68 +7,17 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
-	"pgregory.net/rapid"
-
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/optest"
+	"github.com/rogpeppe/go-internal/txtar"
+	"pgregory.net/rapid"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
-
-// parseOps reads a script of operations: a line each, `kind step {body}`.
-func parseOps(t *testing.T, text string) []op.Op {
-	t.Helper()
-	var out []op.Op
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		kind, rest, _ := strings.Cut(line, " ")
-		step, body, _ := strings.Cut(rest, " ")
-		n, err := strconv.Atoi(step)
-		if err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
-		b, err := op.Decode(op.Kind(kind), []byte(body))
-		if err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
-		out = append(out, op.Op{Seq: uint64(len(out) + 1), Step: n, Tok: len(projectedText(b)), Body: b})
-	}
-	return out
-}
-
-func foldAll(t *testing.T, ops []op.Op) *State {
-	t.Helper()
-	s := new(State)
-	for _, o := range ops {
-		if err := Fold(s, o); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return s
-}
-
-func renderMessages(ms []model.Message) []byte {
-	var b bytes.Buffer
-	for _, m := range ms {
-		fmt.Fprintf(&b, "--- %s", m.Role)
-		if m.CallID != "" {
-			fmt.Fprintf(&b, " of %s", m.CallID)
-		}
-		fmt.Fprintf(&b, "\n%s\n", m.Text)
-		for _, c := range m.Calls {
-			fmt.Fprintf(&b, "call %s: %s %s\n", c.ID, c.Name, c.Args)
-		}
-	}
-	return b.Bytes()
-}
 
 // TestProjection holds the exact messages for streams of operations.
 func TestProjection(t *testing.T) {
@@ -82,8 +31,8 @@ func TestProjection(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ops := parseOps(t, string(ar.Files[0].Data))
-			got := renderMessages(foldAll(t, ops).Projection())
+			ops := optest.Parse(t, string(ar.Files[0].Data))
+			got := optest.Render(optest.Fold(t, Fold, ops).Projection())
 			if *update {
 				ar.Files = append(ar.Files[:1], txtar.File{Name: "messages", Data: got})
 				if err := os.WriteFile(file, txtar.Format(ar), 0o644); err != nil {
@@ -96,33 +45,6 @@ func TestProjection(t *testing.T) {
 			}
 		})
 	}
-}
-
-// checkChat asserts what makes a chat valid for every provider.
-func checkChat(ms []model.Message) error {
-	for i := 0; i < len(ms); i++ {
-		m := ms[i]
-		if i > 0 && m.Role == model.RoleUser && ms[i-1].Role == model.RoleUser {
-			return fmt.Errorf("messages %d and %d are both the user's", i-1, i)
-		}
-		if m.Role == model.RoleTool {
-			return fmt.Errorf("message %d is a result without a call", i)
-		}
-		open := make(map[string]bool)
-		for _, c := range m.Calls {
-			open[c.ID] = true
-		}
-		for ; len(open) > 0; delete(open, ms[i].CallID) {
-			i++
-			if i >= len(ms) || ms[i].Role != model.RoleTool {
-				return fmt.Errorf("a call of message %q has no result", m.Text)
-			}
-			if !open[ms[i].CallID] {
-				return fmt.Errorf("message %d answers %q, which is not open", i, ms[i].CallID)
-			}
-		}
-	}
-	return nil
 }
 
 // walk drives a random but possible stream: what Next decides, with random
@@ -150,7 +72,7 @@ func (w *walk) add(b op.Body) {
 		w.t.Fatalf("op %d: %v", o.Seq, err)
 	}
 	w.ops = append(w.ops, o)
-	if err := checkChat(w.s.Projection()); err != nil {
+	if err := optest.CheckChat(w.s.Projection()); err != nil {
 		w.t.Fatalf("after op %d (%s): %v", o.Seq, b.Kind(), err)
 	}
 }
@@ -206,7 +128,7 @@ func (w *walk) perform(a Action) {
 		w.foldOldest(a)
 	case ActCloseUnknown:
 		for _, c := range a.Calls {
-			w.add(&op.ToolReturned{Call: c.ID, Name: c.Name, Text: unknownResult, IsError: true, Unknown: true})
+			w.add(&op.ToolReturned{Call: c.ID, Name: c.Name, Text: UnknownResult, IsError: true, Unknown: true})
 		}
 	case ActSaveWorld:
 		id := w.s.NextStep()
@@ -224,7 +146,7 @@ func (w *walk) perform(a Action) {
 		w.add(&op.JumpDropped{To: w.s.Pending.To, Why: a.Detail})
 	case ActFinishJump:
 		j := w.s.Jumping
-		w.add(&op.JumpDone{From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward, Words: w.wordsIn(j.Discarded, w.s.carried), Notice: "notice"})
+		w.add(&op.JumpDone{From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward, Words: w.wordsIn(j.Discarded, w.s.Carried), Notice: "notice"})
 	}
 }
 
@@ -241,7 +163,7 @@ func (w *walk) runCalls(calls []CallState) {
 			w.add(&op.UserSaid{Text: fmt.Sprint("steer ", len(w.ops)), Source: op.SourceSteer})
 		case 2, 3:
 			if w.s.Pending == nil {
-				j := &op.JumpRequested{To: rapid.IntRange(0, w.s.NextStep()).Draw(w.t, "to"), By: byAgent, Call: c.ID}
+				j := &op.JumpRequested{To: rapid.IntRange(0, w.s.NextStep()).Draw(w.t, "to"), By: ByAgent, Call: c.ID}
 				if rapid.Bool().Draw(w.t, "mail") {
 					j.Mail = &op.Mail{Checkpoint: j.To, Message: "mail", RestoreFiles: rapid.Bool().Draw(w.t, "restore files")}
 				}
@@ -272,9 +194,9 @@ func (w *walk) mailPass() {
 		return
 	}
 	r := op.Range{First: w.s.Steps.At(j.To + 1).First, Last: w.s.Steps.At(w.s.NextStep() - 1).Last}
-	p := &op.PassDone{Ranges: []op.Range{r}, Trigger: triggerMail, Block: fmt.Sprintf("[mail over %s]", r)}
+	p := &op.PassDone{Ranges: []op.Range{r}, Trigger: TriggerMail, Block: fmt.Sprintf("[mail over %s]", r)}
 	if j.staysHere() {
-		p.Words = w.wordsIn([]op.Range{r}, w.s.settled)
+		p.Words = w.wordsIn([]op.Range{r}, w.s.Settled)
 	}
 	w.add(p)
 }
@@ -284,19 +206,19 @@ func (w *walk) mailPass() {
 func (w *walk) deliver() {
 	before, p := w.s.Projection(), w.s.Pending.Passes[0]
 	w.add(&op.MailDelivered{From: w.s.Current, To: w.s.Pending.To})
-	if !strings.Contains(string(renderMessages(w.s.Projection())), p.Block) {
+	if !strings.Contains(string(optest.Render(w.s.Projection())), p.Block) {
 		w.t.Fatalf("the D-Mail %q did not arrive", p.Block)
 	}
 	for _, e := range w.s.projection.entries {
-		if p.Ranges[0].Contains(e.seq) && e.msg.Role != model.RoleUser {
-			w.t.Fatalf("op %d is still there after the D-Mail %q", e.seq, p.Block)
+		if p.Ranges[0].Contains(e.Seq) && e.Msg.Role != model.RoleUser {
+			w.t.Fatalf("op %d is still there after the D-Mail %q", e.Seq, p.Block)
 		}
 	}
 	for i, m := range w.s.Projection() {
 		if strings.Contains(m.Text, p.Block) {
 			break
 		}
-		if string(renderMessages([]model.Message{m})) != string(renderMessages(before[i:i+1])) {
+		if string(optest.Render([]model.Message{m})) != string(optest.Render(before[i:i+1])) {
 			w.t.Fatalf("message %d stands before the D-Mail and changed", i)
 		}
 	}
@@ -305,7 +227,7 @@ func (w *walk) deliver() {
 // reflect is one reflection, however it ends. A crash leaves its intent alone.
 func (w *walk) reflect() {
 	to := w.s.Pending.To
-	if n := w.s.backwardJumps(to); n < MaxBackwardJumps {
+	if n := len(w.s.BackwardJumps(to)); n < MaxBackwardJumps {
 		w.t.Fatalf("a reflection after %d jumps to step %d", n, to)
 	}
 	w.add(&op.ReflectAsked{To: to})
@@ -327,7 +249,7 @@ func (w *walk) reflect() {
 // mask does what Task.mask does: everything before the first masked result
 // stays as it was, and the context becomes as much smaller as it says.
 func (w *walk) mask(a Action) {
-	before, tokens := w.s.Projection(), w.s.contextTokens()
+	before, tokens := w.s.Projection(), w.s.ContextTokens()
 	b := &op.ContextMasked{Before: tokens, Target: a.Target}
 	freed := 0
 	for _, seq := range a.Seqs {
@@ -339,7 +261,7 @@ func (w *walk) mask(a Action) {
 		freed += o.Tok - 8
 	}
 	w.add(b)
-	if got := w.s.contextTokens(); got != tokens-freed {
+	if got := w.s.ContextTokens(); got != tokens-freed {
 		w.t.Fatalf("the context has %d tokens after masking, want %d", got, tokens-freed)
 	}
 	after := w.s.Projection()
@@ -357,7 +279,7 @@ func (w *walk) mask(a Action) {
 func (w *walk) foldOldest(a Action) {
 	first, last := w.s.Steps.At(a.Steps[0]), w.s.Steps.At(a.Steps[len(a.Steps)-1])
 	r := op.Range{First: first.First, Last: last.Last}
-	w.add(&op.PassDone{Ranges: []op.Range{r}, Trigger: triggerWindow, Block: fmt.Sprintf("[block over %s]", r), Words: w.wordsIn([]op.Range{r}, nil), Target: a.Target})
+	w.add(&op.PassDone{Ranges: []op.Range{r}, Trigger: TriggerWindow, Block: fmt.Sprintf("[block over %s]", r), Words: w.wordsIn([]op.Range{r}, nil), Target: a.Target})
 }
 
 // wordsIn joins what the person said in some ranges, but for operations that
@@ -375,7 +297,7 @@ func (w *walk) wordsIn(ranges []op.Range, out func(op.Op) bool) string {
 }
 
 func unfolded(s *State, steps []int) []int {
-	return s.unfolded(steps)
+	return s.Unfolded(steps)
 }
 
 // TestProjectionIsAlwaysAChat folds random streams: after every operation the
@@ -393,14 +315,14 @@ func TestProjectionIsAlwaysAChat(t *testing.T) {
 		if w.s.Jumping != nil { // no request goes out in the middle of a jump
 			w.perform(Next(w.s, Limits{}))
 		}
-		text := string(renderMessages(w.s.Projection()))
+		text := string(optest.Render(w.s.Projection()))
 		for _, word := range w.words {
 			if !strings.Contains(text, word) {
 				rt.Fatalf("%q, which the person said, is gone", word)
 			}
 		}
-		if got := countedTokens(w.s); got != w.s.contextTokens() {
-			rt.Fatalf("the context has %d tokens and says %d", got, w.s.contextTokens())
+		if got := countedTokens(w.s); got != w.s.ContextTokens() {
+			rt.Fatalf("the context has %d tokens and says %d", got, w.s.ContextTokens())
 		}
 		if w.s.Totals.Passes == 0 && w.s.Totals.Masked == 0 {
 			for i := 1; i < len(w.sent); i++ {
@@ -413,7 +335,7 @@ func TestProjectionIsAlwaysAChat(t *testing.T) {
 				rt.Fatal(err)
 			}
 		}
-		if !bytes.Equal(renderMessages(again.Projection()), renderMessages(w.s.Projection())) {
+		if !bytes.Equal(optest.Render(again.Projection()), optest.Render(w.s.Projection())) {
 			rt.Fatal("folding the same operations twice gives two projections")
 		}
 	})
@@ -423,7 +345,7 @@ func TestProjectionIsAlwaysAChat(t *testing.T) {
 func countedTokens(s *State) int {
 	n := s.projection.systemTok
 	for _, e := range slices.Concat(s.projection.entries, s.projection.held) {
-		n += e.tok
+		n += e.Tok
 	}
 	return n
 }
@@ -431,7 +353,7 @@ func countedTokens(s *State) int {
 // checkPrefix asserts that a request begins with the one before it, so that a
 // provider's prefix cache holds.
 func checkPrefix(t *rapid.T, before, after []model.Message) {
-	a, b := renderMessages(before), renderMessages(after)
+	a, b := optest.Render(before), optest.Render(after)
 	a = bytes.TrimSuffix(a, []byte("\n")) // the last message may have grown by merging
 	if !bytes.HasPrefix(b, a) {
 		t.Fatalf("a request changed what was sent before:\n%s\n=== then ===\n%s", a, b)
@@ -451,7 +373,7 @@ func TestFoldRefuses(t *testing.T) {
 	for name, text := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := new(State)
-			ops := parseOps(t, text)
+			ops := optest.Parse(t, text)
 			var err error
 			for _, o := range ops {
 				if err != nil {

@@ -1,12 +1,27 @@
-package orchestrator
+package state
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/model"
+)
+
+func (s *State) Spent() Used {
+	return Used{s.Totals.Usage.Tokens(), s.Turn.Steps, s.Totals.Usage.USD}
+}
+
+// ErrStream is returned for a stream whose operations cannot follow one
+// another: it was not written by this program, or not by one process at a time.
+var ErrStream = errors.New("impossible operation stream")
+
+// Who asked for a jump.
+const (
+	ByAgent  = "agent"
+	ByPerson = "person"
 )
 
 // State is everything the loop knows of a task. It is a fold of the operation
@@ -196,9 +211,9 @@ func (s *State) NextStep() int {
 // EndedSteps counts the steps that ended, without step 0.
 func (s *State) EndedSteps() int { return max(s.NextStep()-1, 0) }
 
-// contextTokens estimates the size of the projection, from the counts of the
+// ContextTokens estimates the size of the projection, from the counts of the
 // operations it holds.
-func (s *State) contextTokens() int { return s.projection.tokens }
+func (s *State) ContextTokens() int { return s.projection.tokens }
 
 // Tokens is the size of a range of operations as the model saw them.
 func (s *State) Tokens(r op.Range) int {
@@ -243,8 +258,8 @@ func (s *State) OnPath(id, to int) bool {
 	return to == id
 }
 
-// pathBack yields the steps on the path to the current one, that one first.
-func (s *State) pathBack(yield func(id int) bool) {
+// PathBack yields the steps on the path to the current one, that one first.
+func (s *State) PathBack(yield func(id int) bool) {
 	for id := s.Current; id >= 0 && yield(id) && id > 0; {
 		id = s.Steps.Parent(id)
 	}
@@ -253,7 +268,7 @@ func (s *State) pathBack(yield func(id int) bool) {
 // Checkpoint gives the ended step id, or an error that names the valid ones.
 func (s *State) Checkpoint(id int) (Step, error) {
 	if id < 0 || id >= s.Steps.Len() || !s.Steps.Ended(id) {
-		return Step{}, fmt.Errorf("%w: step %d; valid steps are %s", ErrNoStep, id, s.validSteps())
+		return Step{}, fmt.Errorf("%w: step %d; valid steps are %s", ErrNoStep, id, s.ValidSteps())
 	}
 	return s.Steps.At(id), nil
 }
@@ -273,7 +288,7 @@ func (s *State) CanJump(to int) error {
 	return nil
 }
 
-func (s *State) validSteps() string {
+func (s *State) ValidSteps() string {
 	last := s.Steps.Len() - 1
 	if last >= 0 && !s.Steps.Ended(last) {
 		last--
@@ -348,8 +363,8 @@ func (s *State) RawSteps(to int) []int {
 	return out
 }
 
-// rangeTokens is the size of several ranges.
-func (s *State) rangeTokens(rs []op.Range) int {
+// RangeTokens is the size of several ranges.
+func (s *State) RangeTokens(rs []op.Range) int {
 	n := 0
 	for _, r := range rs {
 		n += s.Tokens(r)
@@ -357,8 +372,8 @@ func (s *State) rangeTokens(rs []op.Range) int {
 	return n
 }
 
-// openCalls gives the calls of the present reply without a result.
-func (s *State) openCalls() []CallState {
+// OpenCalls gives the calls of the present reply without a result.
+func (s *State) OpenCalls() []CallState {
 	if s.Reply == nil {
 		return nil
 	}
@@ -370,3 +385,42 @@ func (s *State) openCalls() []CallState {
 	}
 	return out
 }
+
+// Agent is the name of the subagent whose task this is; empty for others.
+func (s *State) Agent() string {
+	if s.Opened.Parent == nil {
+		return ""
+	}
+	return s.Opened.Parent.Agent
+}
+
+// Parent is the task whose agent began this one; empty where none did.
+func (s *State) Parent() string {
+	if s.Opened.Parent == nil {
+		return ""
+	}
+	return s.Opened.Parent.Task
+}
+
+// Standing says how the task is in a word: running where a process holds it,
+// else how its last turn ended, and interrupted where its process went away in
+// the middle of a turn or a jump.
+func (s *State) Standing(live bool) string {
+	switch {
+	case live:
+		return "running"
+	case !s.Turn.Open && s.Turn.End != nil && s.Jumping == nil && s.Restoring == nil && s.Pending == nil:
+		return s.Turn.End.Reason
+	}
+	return "interrupted"
+}
+
+var (
+	// ErrNoStep: there is no checkpoint of that step.
+	ErrNoStep = errors.New("no such checkpoint")
+)
+
+var (
+	// ErrNotJumped: the jump was not made; the text says why.
+	ErrNotJumped = errors.New("not jumped")
+)

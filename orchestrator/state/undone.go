@@ -1,16 +1,15 @@
-package orchestrator
+package state
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 
 	"anamnesis/orchestrator/loop"
 )
 
-// byUndoneGuard decided that a call did not run: a jump has undone it. It is
+// ByUndoneGuard decided that a call did not run: a jump has undone it. It is
 // asked for once; the same call again runs.
-const byUndoneGuard = "guard:undone"
+const ByUndoneGuard = "guard:undone"
 
 const (
 	maxUndone       = 256 // calls remembered; beyond, those of the oldest step are forgotten
@@ -49,7 +48,7 @@ func (s *State) undo(to int, reason string) {
 			if s.Undone == nil {
 				s.Undone = make(map[loop.Key]Undone)
 			}
-			s.Undone[b.Key] = Undone{Step: id, Seq: b.Seq, Reason: firstBytes(reason, maxUndoneReason)}
+			s.Undone[b.Key] = Undone{Step: id, Seq: b.Seq, Reason: reason[:min(len(reason), maxUndoneReason)]}
 		}
 		if len(st.Began) > 0 {
 			break
@@ -99,23 +98,17 @@ func (s *State) heldOnce(id string) {
 	}
 }
 
-// undone reports whether a jump has undone the same call in the same state of
+// UndoneCall reports whether a jump has undone the same call in the same state of
 // the files.
-func (t *Task) undone(c loop.Call) (Undone, bool) {
-	if t.opts.RunUndone || c.World == "" {
+func (s *State) UndoneCall(c loop.Call) (Undone, bool) {
+	if c.World == "" {
 		return Undone{}, false
 	}
-	u, ok := t.state.Undone[undoneKey(markOf(c.World), c.Tool, c.Args)]
+	u, ok := s.Undone[undoneKey(markOf(c.World), c.Tool, c.Args)]
 	return u, ok
 }
 
 // undoneKey is the key of a call in Undone.
 func undoneKey(world worldMark, tool, args string) loop.Key {
 	return loop.KeyOf(strconv.FormatUint(uint64(world), 16), tool, args)
-}
-
-// notRun tells the model what became of the call the last time.
-func (u Undone) notRun(name string) string {
-	return fmt.Sprintf("Held, not run: this same %s call was made in this same state of the files in step %d, and you left the path it began by a jump. "+
-		"The reason you gave: %s\nIf something has changed that makes it right now, make the call again: it runs then.", name, u.Step, u.Reason)
 }

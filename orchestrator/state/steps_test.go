@@ -1,4 +1,4 @@
-package orchestrator
+package state
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/loop"
-
 	"pgregory.net/rapid"
 )
 

@@ -1,7 +1,6 @@
-package orchestrator
+package state
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,10 +10,6 @@ import (
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/model"
 )
-
-// ErrStream is returned for a stream whose operations cannot follow one
-// another: it was not written by this program, or not by one process at a time.
-var ErrStream = errors.New("impossible operation stream")
 
 // Fold takes one operation into the state. It depends on nothing but its two
 // arguments; operations must arrive in order of Seq. After an error the state
@@ -32,10 +27,10 @@ func Fold(s *State, o op.Op) error {
 		return fmt.Errorf("fold op %d: %w", o.Seq, err)
 	}
 	s.projection.apply(o)
-	s.Research.fold(o)
+	s.Research.Fold(o)
 	switch o.Body.(type) {
 	case *op.ContextMasked, *op.PassDone, *op.JumpIntended, *op.MailDelivered: // results have left the context
-		s.Repeats.Prune(s.projection.shows())
+		s.Repeats.Prune(s.Shown())
 	}
 	return nil
 }
@@ -151,7 +146,7 @@ func (s *State) decided(b *op.ApprovalDecided) {
 	if b.Same && b.Print != "" {
 		s.Prints = put(s.Prints, b.Print, true)
 	}
-	if b.By == byUndoneGuard {
+	if b.By == ByUndoneGuard {
 		s.heldOnce(b.Call)
 	}
 }
@@ -178,7 +173,7 @@ func (s *State) said(seq uint64, b *op.UserSaid) {
 // resumed books that a process took the task up again.
 func (s *State) resumed(b *op.TaskResumed) {
 	s.Asking = false
-	s.Redact = withNames(s.Redact, b.Redact)
+	s.Redact = WithNames(s.Redact, b.Redact)
 	if b.Instructions != nil {
 		s.Instructions = *b.Instructions
 	}
@@ -248,7 +243,7 @@ func (s *State) tool(o op.Op) error {
 			return fmt.Errorf("%w: two results for call %q", ErrStream, id)
 		}
 		c.Returned = true
-		if c.Called && !goesBack(c.Name) {
+		if c.Called && !GoesBack(c.Name) {
 			s.Streak = s.Streak.After(c.Name, c.Args)
 		}
 		s.commandEnded(s.Reply.Seq, b)
@@ -317,7 +312,7 @@ func (s *State) jump(o op.Op) error {
 		if b.To < 0 || b.To >= s.Steps.Len() || !s.Steps.Ended(b.To) {
 			return fmt.Errorf("%w: jump to step %d, which has not ended", ErrStream, b.To)
 		}
-		if j := s.Jumping; j != nil && j.Backward && j.By == byAgent {
+		if j := s.Jumping; j != nil && j.Backward && j.By == ByAgent {
 			s.loops = append(s.loops, loopTick{b.To, j.Seq})
 			s.undo(b.To, j.Reason)
 		}
@@ -350,16 +345,16 @@ func (s *State) pass(p PassRecord) {
 	s.Totals.Passes++
 	s.Totals.CardsWritten += len(p.Cards)
 	s.Totals.Usage = s.Totals.Usage.Plus(p.Usage)
-	if p.Trigger == triggerEnd {
+	if p.Trigger == TriggerEnd {
 		s.learned(p)
 		return
 	}
-	if s.Pending != nil && s.Jumping == nil && p.Trigger != triggerWindow {
+	if s.Pending != nil && s.Jumping == nil && p.Trigger != TriggerWindow {
 		s.Pending.Passes = append(s.Pending.Passes, p)
 		return
 	}
 	s.fold(p)
-	if p.Trigger == triggerWindow {
+	if p.Trigger == TriggerWindow {
 		s.Pressure.Target = p.Target
 		for _, r := range p.Ranges {
 			s.Pressure.Folded = max(s.Pressure.Folded, r.Last)
@@ -378,7 +373,7 @@ func (s *State) takeEffect() {
 	s.Pending.Passes = nil
 }
 
-// fold puts a pass's block in the place of its ranges, which are whole steps.
+// Fold puts a pass's block in the place of its ranges, which are whole steps.
 func (s *State) fold(p PassRecord) {
 	if p.Block == "" {
 		return
@@ -386,12 +381,12 @@ func (s *State) fold(p PassRecord) {
 	s.Totals.Blocks++
 	flags := uint8(stepFolded)
 	switch {
-	case p.Trigger != triggerMail: // a mail's writer has read nothing again
+	case p.Trigger != TriggerMail: // a mail's writer has read nothing again
 		flags |= stepRead
 	case p.Words != "":
 		flags |= stepCarried
 	}
-	for id := range s.stepsIn(p.Ranges) {
+	for id := range s.StepsIn(p.Ranges) {
 		s.Steps.mark(id, flags)
 	}
 	s.projection.fold(p)
@@ -426,13 +421,24 @@ func (s *State) reflected(o op.Op) {
 	}
 }
 
-// backwardJumps counts the backward jumps made to one step.
-func (s *State) backwardJumps(to int) int {
-	n := 0
+// BackwardJumps returns the agent's backward jumps to one step since the last
+// strategy, by the operations that hold their reasons, oldest first.
+func (s *State) BackwardJumps(to int) []uint64 {
+	var seqs []uint64
 	for _, t := range s.loops {
 		if t.to == to {
-			n++
+			seqs = append(seqs, t.seq)
 		}
 	}
-	return n
+	return seqs
+}
+
+// WithNames gives names with those of more that are not among them.
+func WithNames(names, more []string) []string {
+	for _, name := range more {
+		if !slices.Contains(names, name) {
+			names = append(slices.Clip(names), name)
+		}
+	}
+	return names
 }

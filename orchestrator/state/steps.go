@@ -1,4 +1,4 @@
-package orchestrator
+package state
 
 import (
 	"crypto/sha256"
@@ -85,6 +85,9 @@ func markOf(tree string) worldMark {
 	sum := sha256.Sum256([]byte(tree))
 	return max(worldMark(binary.BigEndian.Uint64(sum[:])), 1)
 }
+
+// EndedWith reports whether a tree is the one that the step ended with.
+func (st Step) EndedWith(tree string) bool { return st.World == markOf(tree) }
 
 // Len is how many steps were begun, step 0 among them.
 func (s *Steps) Len() int { return s.n }

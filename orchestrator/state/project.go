@@ -1,4 +1,4 @@
-package orchestrator
+package state
 
 import (
 	"slices"
@@ -18,11 +18,11 @@ type projection struct {
 	system    string
 	systemTok int
 	tokens    int // of everything below and the system prompt
-	entries   []entry
+	entries   []Entry
 	// held are user entries that arrived while a request or a call was open:
 	// they follow the results, so that every call is followed by its result and
 	// no answer seems to come after words it never saw.
-	held    []entry
+	held    []Entry
 	images  int // bytes of the images in entries
 	asking  bool
 	waiting map[string]bool // ids of the calls without a result
@@ -39,48 +39,45 @@ type joinedTexts struct {
 // maxJoins is how many merged texts are kept at most.
 const maxJoins = 64
 
-// entryKind says what may remove an entry.
-type entryKind int
+// EntryKind says what may remove an entry.
+type EntryKind int
 
 const (
-	entryPlain entryKind = iota // a pass over its seq removes it
-	entryBlock                  // blocks and strategies: only a pass for want of room removes them
-	entryWords                  // words carried over: nothing removes them
-	entryMail                   // D-Mails: a later one that reaches as far back removes them, and a pass for want of room
+	EntryPlain EntryKind = iota // a pass over its seq removes it
+	EntryBlock                  // blocks and strategies: only a pass for want of room removes them
+	EntryWords                  // words carried over: nothing removes them
+	EntryMail                   // D-Mails: a later one that reaches as far back removes them, and a pass for want of room
 )
 
-// entry is one message of the context and the operation it comes from.
-type entry struct {
-	seq  uint64
-	step int
-	kind entryKind
-	tok  int // tokens of msg, as it stands here
-	msg  model.Message
+// Entry is one message of the context and the operation it comes from. It is
+// stored in a snapshot of the index as it is.
+type Entry struct {
+	Seq  uint64
+	Step int
+	Kind EntryKind
+	Tok  int // tokens of Msg, as it stands here
+	Msg  model.Message
 
-	first uint64 // of a D-Mail: the first operation it stands for
+	// Of tool results only: the mark that ends the step, if the result carries it,
+	// and the operation that masked the result, 0 while it stands in full.
+	MarkSeq uint64 `json:",omitempty"`
+	MarkTok int    `json:",omitempty"`
+	Mark    string `json:",omitempty"`
+	Masked  uint64 `json:",omitempty"`
 
-	// Of tool results only.
-	mark   stepMark
-	masked uint64 // the operation that masked it, 0 while it stands in full
+	First uint64 `json:",omitempty"` // of a D-Mail: the first operation it stands for
 }
 
-// stepMark is the mark that ends a step, within its last result.
-type stepMark struct {
-	seq  uint64
-	tok  int
-	text string
-}
-
-// resultText is a result, or the line in its place, with the step's mark.
-func (m stepMark) resultText(text string) string {
-	if m.text == "" {
+// withMark returns a result, or the line in its place, with the step's mark.
+func (e *Entry) withMark(text string) string {
+	if e.Mark == "" {
 		return text
 	}
-	return strings.TrimRight(text, "\n") + "\n" + m.text
+	return strings.TrimRight(text, "\n") + "\n" + e.Mark
 }
 
-// unknownResult is what the model is told of a call whose outcome is unknown.
-const unknownResult = "Outcome unknown: the program stopped while this call was running. " +
+// UnknownResult is what the model is told of a call whose outcome is unknown.
+const UnknownResult = "Outcome unknown: the program stopped while this call was running. " +
 	"It may have taken effect, in part or in full. Look before you repeat it."
 
 func (p *projection) apply(o op.Op) {
@@ -89,23 +86,23 @@ func (p *projection) apply(o op.Op) {
 		p.system, p.systemTok = b.System, o.Tok
 		p.tokens += o.Tok
 	case *op.UserSaid:
-		p.user(o, entryPlain, b.Text, o.Tok)
+		p.user(o, EntryPlain, b.Text, o.Tok)
 	case *op.CardsRecalled:
 		if !b.InResult() {
-			p.user(o, entryPlain, b.Text, o.Tok)
+			p.user(o, EntryPlain, b.Text, o.Tok)
 		}
 	case *op.NoticeGiven:
-		p.user(o, entryPlain, b.Text, o.Tok)
+		p.user(o, EntryPlain, b.Text, o.Tok)
 	case *op.JobEnded:
-		p.user(o, entryPlain, b.Notice, o.Tok)
+		p.user(o, EntryPlain, b.Notice, o.Tok)
 	case *op.WorldRestored:
 		if b.Notice != "" {
-			p.user(o, entryPlain, b.Notice, o.Tok)
+			p.user(o, EntryPlain, b.Notice, o.Tok)
 		}
 	case *op.WorldChanged:
-		p.user(o, entryPlain, b.Notice, o.Tok)
+		p.user(o, EntryPlain, b.Notice, o.Tok)
 	case *op.StrategyGiven:
-		p.user(o, entryBlock, b.Text, o.Tok)
+		p.user(o, EntryBlock, b.Text, o.Tok)
 	case *op.ModelAsked:
 		p.ask(b.LastSeq)
 	case *op.ModelReplied:
@@ -116,7 +113,7 @@ func (p *projection) apply(o op.Op) {
 	case *op.TaskResumed:
 		p.asking = false
 		p.release()
-		p.user(o, entryPlain, b.Notice, o.Tok)
+		p.user(o, EntryPlain, b.Notice, o.Tok)
 	case *op.ToolReturned:
 		p.result(o, b)
 	case *op.WorldSaved:
@@ -125,8 +122,8 @@ func (p *projection) apply(o op.Op) {
 		p.mask(o.Seq, b)
 	case *op.JumpDone:
 		words, notice := shares(o.Tok, b.Words, b.Notice)
-		p.user(o, entryWords, b.Words, words)
-		p.user(o, entryPlain, b.Notice, notice)
+		p.user(o, EntryWords, b.Words, words)
+		p.user(o, EntryPlain, b.Notice, notice)
 	}
 }
 
@@ -142,11 +139,11 @@ func shares(tok int, a, b string) (int, int) {
 	return first, tok - first
 }
 
-func (p *projection) user(o op.Op, kind entryKind, text string, tok int) {
+func (p *projection) user(o op.Op, kind EntryKind, text string, tok int) {
 	if text == "" {
 		return
 	}
-	e := entry{seq: o.Seq, step: o.Step, kind: kind, tok: tok, msg: model.Message{Role: model.RoleUser, Text: text}}
+	e := Entry{Seq: o.Seq, Step: o.Step, Kind: kind, Tok: tok, Msg: model.Message{Role: model.RoleUser, Text: text}}
 	p.tokens += tok
 	if p.asking || len(p.waiting) > 0 {
 		p.held = append(p.held, e)
@@ -160,7 +157,7 @@ func (p *projection) user(o op.Op, kind entryKind, text string, tok int) {
 func (p *projection) ask(last uint64) {
 	p.asking = true
 	n := len(p.entries)
-	for n > 0 && p.entries[n-1].seq > last && p.entries[n-1].msg.Role == model.RoleUser {
+	for n > 0 && p.entries[n-1].Seq > last && p.entries[n-1].Msg.Role == model.RoleUser {
 		n--
 	}
 	if n < len(p.entries) {
@@ -180,7 +177,7 @@ func (p *projection) release() {
 func (p *projection) reply(o op.Op, b *op.ModelReplied) {
 	p.asking = false
 	p.tokens += o.Tok
-	p.entries = append(p.entries, entry{seq: o.Seq, step: o.Step, tok: o.Tok, msg: model.Message{
+	p.entries = append(p.entries, Entry{Seq: o.Seq, Step: o.Step, Tok: o.Tok, Msg: model.Message{
 		Role: model.RoleAssistant, Text: b.Text, Reasoning: b.Reasoning, Calls: b.Calls,
 	}})
 	p.waiting = make(map[string]bool, len(b.Calls))
@@ -195,7 +192,7 @@ func (p *projection) result(o op.Op, b *op.ToolReturned) {
 	p.tokens += o.Tok
 	m := model.Message{Role: model.RoleTool, Text: b.Text, CallID: b.Call, Name: b.Name}
 	p.look(&m, b)
-	p.entries = append(p.entries, entry{seq: o.Seq, step: o.Step, tok: o.Tok, msg: m})
+	p.entries = append(p.entries, Entry{Seq: o.Seq, Step: o.Step, Tok: o.Tok, Msg: m})
 	p.release()
 }
 
@@ -205,18 +202,18 @@ func (p *projection) mark(o op.Op, text string) {
 	if text == "" {
 		return
 	}
-	for i := len(p.entries) - 1; i >= 0 && p.entries[i].step == o.Step; i-- {
-		if e := &p.entries[i]; e.msg.Role == model.RoleTool {
-			e.mark = stepMark{seq: o.Seq, tok: o.Tok, text: text}
-			e.msg.Text = e.mark.resultText(e.msg.Text)
-			e.tok += o.Tok
+	for i := len(p.entries) - 1; i >= 0 && p.entries[i].Step == o.Step; i-- {
+		if e := &p.entries[i]; e.Msg.Role == model.RoleTool {
+			e.MarkSeq, e.MarkTok, e.Mark = o.Seq, o.Tok, text
+			e.Msg.Text = e.withMark(e.Msg.Text)
+			e.Tok += o.Tok
 			p.tokens += o.Tok
 			return
-		} else if e.msg.Role == model.RoleAssistant {
+		} else if e.Msg.Role == model.RoleAssistant {
 			break
 		}
 	}
-	p.user(o, entryPlain, text, o.Tok)
+	p.user(o, EntryPlain, text, o.Tok)
 }
 
 // mask puts lines in the place of results. The step's mark stays.
@@ -227,45 +224,45 @@ func (p *projection) mask(seq uint64, b *op.ContextMasked) {
 	}
 	for i := range p.entries {
 		e := &p.entries[i]
-		r, ok := by[e.seq]
-		if !ok || e.msg.Role != model.RoleTool || e.masked != 0 {
+		r, ok := by[e.Seq]
+		if !ok || e.Msg.Role != model.RoleTool || e.Masked != 0 {
 			continue
 		}
-		e.masked = seq
-		e.msg.Text = e.mark.resultText(r.Line)
-		p.unlook(&e.msg)
-		p.tokens -= e.tok
-		e.tok = r.Tok + e.mark.tok
-		p.tokens += e.tok
+		e.Masked = seq
+		e.Msg.Text = e.withMark(r.Line)
+		p.unlook(&e.Msg)
+		p.tokens -= e.Tok
+		e.Tok = r.Tok + e.MarkTok
+		p.tokens += e.Tok
 	}
 }
 
 // takes reports whether a pass removes an entry from the context. A pass for
 // want of room takes the blocks of earlier passes with it, which would else pile
 // up; a D-Mail takes the D-Mails that stand for nothing older than it does.
-func (p PassRecord) takes(e entry) bool {
-	in := slices.ContainsFunc(p.Ranges, func(r op.Range) bool { return r.Contains(e.seq) })
-	switch e.kind {
-	case entryPlain:
+func (p PassRecord) takes(e Entry) bool {
+	in := slices.ContainsFunc(p.Ranges, func(r op.Range) bool { return r.Contains(e.Seq) })
+	switch e.Kind {
+	case EntryPlain:
 		return in
-	case entryBlock:
-		return in && p.Trigger == triggerWindow
-	case entryMail:
-		return in && (p.Trigger == triggerWindow || p.Trigger == triggerMail && p.Ranges[0].First <= e.first)
+	case EntryBlock:
+		return in && p.Trigger == TriggerWindow
+	case EntryMail:
+		return in && (p.Trigger == TriggerWindow || p.Trigger == TriggerMail && p.Ranges[0].First <= e.First)
 	}
 	return false
 }
 
 // block is the entry that stands for a pass.
-func (p PassRecord) block(tok int) entry {
-	e := entry{seq: p.Seq, step: p.Step, kind: entryBlock, tok: tok, msg: model.Message{Role: model.RoleUser, Text: p.Block}}
-	if p.Trigger == triggerMail {
-		e.kind, e.first = entryMail, p.Ranges[0].First
+func (p PassRecord) block(tok int) Entry {
+	e := Entry{Seq: p.Seq, Step: p.Step, Kind: EntryBlock, Tok: tok, Msg: model.Message{Role: model.RoleUser, Text: p.Block}}
+	if p.Trigger == TriggerMail {
+		e.Kind, e.First = EntryMail, p.Ranges[0].First
 	}
 	return e
 }
 
-// fold replaces the entries that a pass takes by its block, where the first of
+// Fold replaces the entries that a pass takes by its block, where the first of
 // them stood. Passes for want of room and D-Mails bring the person's words
 // themselves.
 func (p *projection) fold(b PassRecord) {
@@ -273,19 +270,19 @@ func (p *projection) fold(b PassRecord) {
 	if at < 0 {
 		at = len(p.entries)
 	}
-	kept := make([]entry, 0, len(p.entries)+2)
+	kept := make([]Entry, 0, len(p.entries)+2)
 	kept = append(kept, p.entries[:at]...)
 	block, words := shares(b.Tok, b.Block, b.Words)
 	kept = append(kept, b.block(block))
 	p.tokens += block
 	if b.Words != "" {
 		p.tokens += words
-		kept = append(kept, entry{seq: b.Seq, step: b.Step, kind: entryWords, tok: words, msg: model.Message{Role: model.RoleUser, Text: b.Words}})
+		kept = append(kept, Entry{Seq: b.Seq, Step: b.Step, Kind: EntryWords, Tok: words, Msg: model.Message{Role: model.RoleUser, Text: b.Words}})
 	}
 	for _, e := range p.entries[at:] {
 		if b.takes(e) {
-			p.tokens -= e.tok
-			p.unlook(&e.msg)
+			p.tokens -= e.Tok
+			p.unlook(&e.Msg)
 			continue
 		}
 		kept = append(kept, e)
@@ -293,24 +290,27 @@ func (p *projection) fold(b PassRecord) {
 	p.entries = kept
 }
 
-// weigh counts the entries that a pass would remove, and their tokens.
-func (p *projection) weigh(b PassRecord) (messages, tokens int) {
-	for _, e := range p.entries {
+// Removes counts the messages that a pass would take out of the context, and their
+// tokens.
+func (s *State) Removes(p *op.PassDone) (messages, tokens int) {
+	b := PassRecord{PassDone: p}
+	for _, e := range s.projection.entries {
 		if b.takes(e) {
 			messages++
-			tokens += e.tok
+			tokens += e.Tok
 		}
 	}
 	return messages, tokens
 }
 
-// shows tells which results stand in full in the context.
-func (p *projection) shows() func(seq uint64) bool {
+// Shown returns a function that reports whether a result stands in full in the
+// context.
+func (s *State) Shown() func(seq uint64) bool {
 	in := sync.OnceValue(func() map[uint64]bool {
 		in := make(map[uint64]bool)
-		for _, e := range p.entries {
-			if e.msg.Role == model.RoleTool && e.masked == 0 {
-				in[e.seq] = true
+		for _, e := range s.projection.entries {
+			if e.Msg.Role == model.RoleTool && e.Masked == 0 {
+				in[e.Seq] = true
 			}
 		}
 		return in
@@ -323,30 +323,36 @@ func (p *projection) shows() func(seq uint64) bool {
 // every call is followed by exactly one result, whatever crashed.
 func (s *State) Projection() []model.Message {
 	out := make([]model.Message, 0, len(s.projection.entries)+2)
-	if s.projection.system != "" {
-		out = append(out, model.Message{Role: model.RoleSystem, Text: s.projection.system})
-	}
-	s.projection.messages(func(m model.Message, _ []entry) { out = append(out, m) })
+	s.EachMessage(func(m model.Message, _ []Entry) { out = append(out, m) })
 	return out
 }
 
-// messages gives the messages after the system prompt, each with the entries
-// it is made of: several where user messages merge, none for the result of a
-// call whose outcome is unknown.
-func (p *projection) messages(give func(m model.Message, of []entry)) {
+// Entries returns what the context is made of, without the system prompt and the
+// user's words that wait for a result. The caller must not change it.
+func (s *State) Entries() []Entry { return s.projection.entries }
+
+// EachMessage passes each message of Projection to give, with the entries it is made
+// of: several where user messages merge, none for the result of a call whose outcome
+// is unknown.
+func (s *State) EachMessage(give func(m model.Message, of []Entry)) {
+	p := &s.projection
+	if p.system != "" {
+		m := model.Message{Role: model.RoleSystem, Text: p.system}
+		give(m, []Entry{{Seq: 1, Tok: p.systemTok, Msg: m}})
+	}
 	entries := p.entries
 	if len(p.held) > 0 {
 		entries = slices.Concat(p.entries, p.held)
 	}
 	for i := 0; i < len(entries); {
-		m, first := entries[i].msg, i
+		m, first := entries[i].Msg, i
 		i++
 		if m.Role == model.RoleUser {
 			texts := []string{m.Text}
-			for ; i < len(entries) && entries[i].msg.Role == model.RoleUser; i++ {
-				texts = append(texts, entries[i].msg.Text)
+			for ; i < len(entries) && entries[i].Msg.Role == model.RoleUser; i++ {
+				texts = append(texts, entries[i].Msg.Text)
 			}
-			m.Text = p.join(entries[first].seq, texts)
+			m.Text = p.join(entries[first].Seq, texts)
 			give(m, entries[first:i])
 			continue
 		}
@@ -357,15 +363,15 @@ func (p *projection) messages(give func(m model.Message, of []entry)) {
 		// Results follow their calls at once; the only reply that can lack one is
 		// the last, and then the outcome is unknown.
 		first = i
-		for ; i < len(entries) && entries[i].msg.Role == model.RoleTool; i++ {
-			give(entries[i].msg, entries[i:i+1])
+		for ; i < len(entries) && entries[i].Msg.Role == model.RoleTool; i++ {
+			give(entries[i].Msg, entries[i:i+1])
 		}
 		if i-first >= len(m.Calls) {
 			continue
 		}
 		for _, c := range m.Calls {
-			if !slices.ContainsFunc(entries[first:i], func(e entry) bool { return e.msg.CallID == c.ID }) {
-				give(model.Message{Role: model.RoleTool, CallID: c.ID, Name: c.Name, Text: unknownResult}, nil)
+			if !slices.ContainsFunc(entries[first:i], func(e Entry) bool { return e.Msg.CallID == c.ID }) {
+				give(model.Message{Role: model.RoleTool, CallID: c.ID, Name: c.Name, Text: UnknownResult}, nil)
 			}
 		}
 	}
@@ -387,46 +393,21 @@ func (p *projection) join(first uint64, texts []string) string {
 	return kept.text
 }
 
-// projectedText is the text of an operation as the model would see it: what
-// its tok field counts.
-func projectedText(b op.Body) string {
-	switch b := b.(type) {
-	case *op.TaskOpened:
-		return b.System
-	case *op.UserSaid:
-		return b.Text
-	case *op.CardsRecalled:
-		if b.InResult() {
-			return ""
-		}
-		return b.Text
-	case *op.NoticeGiven:
-		return b.Text
-	case *op.TaskResumed:
-		return b.Notice
-	case *op.JobEnded:
-		return b.Notice
-	case *op.WorldRestored:
-		return b.Notice
-	case *op.WorldChanged:
-		return b.Notice
-	case *op.StrategyGiven:
-		return b.Text
-	case *op.ModelReplied:
-		var sb strings.Builder
-		sb.WriteString(b.Text)
-		for _, c := range b.Calls {
-			sb.WriteString("\n" + c.Name + " " + c.Args)
-		}
-		return sb.String()
-	case *op.ToolReturned:
-		return b.Text
-	case *op.WorldSaved:
-		return b.Mark
-	case *op.PassDone:
-		return strings.TrimSuffix(b.Block+"\n"+b.Words, "\n")
-	case *op.JumpDone:
-		return b.Words + "\n" + b.Notice
+// OpText is an operation as a person reads it: what the model saw of it, or
+// its content where the model saw nothing.
+func OpText(o op.Op) string {
+	if o.Body == nil {
+		return "(a kind of operation this program does not know)"
 	}
-	return ""
+	if b, ok := o.Body.(*op.OutputKept); ok {
+		return b.Text
+	}
+	if text := op.ProjectedText(o.Body); strings.TrimSpace(text) != "" {
+		return text
+	}
+	data, err := op.Encode(o.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
 }

@@ -1,4 +1,4 @@
-package orchestrator
+package state
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ const (
 	ActSaveWorld                      // save the world: ends the step
 	ActAsk                            // ask the model
 	ActRunCalls                       // run the reply's calls
-	ActCloseUnknown                   // record "outcome unknown" for calls a dead process began
+	ActCloseUnknown                   // Record "outcome unknown" for calls a dead process began
 	ActJump                           // perform the pending jump
 	ActFinishJump                     // finish a jump whose intent was recorded
 	ActDropJump                       // give up the pending jump; Detail says why
@@ -75,6 +75,12 @@ type Used struct {
 	Steps  int // of the turn
 	USD    float64
 }
+
+// Plus adds what was used.
+func (u Used) Plus(v Used) Used { return Used{u.Tokens + v.Tokens, u.Steps + v.Steps, u.USD + v.USD} }
+
+// Minus is what was used beside v.
+func (u Used) Minus(v Used) Used { return Used{u.Tokens - v.Tokens, u.Steps - v.Steps, u.USD - v.USD} }
 
 // Limits of the loop.
 const (
@@ -144,8 +150,8 @@ func Next(s *State, lim Limits) Action {
 
 // overBudget says which budget of the task is used up; empty when none is.
 func overBudget(s *State, lim Limits) string {
-	used := s.spent().Tokens + lim.Others.Tokens
-	cost := s.spent().USD + lim.Others.USD + lim.EarlierUSD
+	used := s.Spent().Tokens + lim.Others.Tokens
+	cost := s.Spent().USD + lim.Others.USD + lim.EarlierUSD
 	switch {
 	case lim.Tokens > 0 && used >= lim.Tokens:
 		return fmt.Sprintf("%d tokens used, %d were allowed; raise --max-tokens to go on", used, lim.Tokens)
@@ -187,7 +193,7 @@ func (l Limits) steps() int {
 }
 
 func nextInReply(s *State) Action {
-	open := s.openCalls()
+	open := s.OpenCalls()
 	var begun []CallState
 	for _, c := range open {
 		if c.Called {
@@ -220,7 +226,7 @@ func nextJump(s *State, lim Limits) Action {
 		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("step %d is the current step", p.To)}
 	}
 	backward := p.staysHere() || s.OnPath(p.To, s.Current)
-	if p.By == byAgent && backward && s.backwardJumps(p.To) >= MaxBackwardJumps {
+	if p.By == ByAgent && backward && len(s.BackwardJumps(p.To)) >= MaxBackwardJumps {
 		return nextInLoop(s, lim)
 	}
 	if p.staysHere() {

@@ -1,4 +1,4 @@
-package orchestrator
+package state
 
 import (
 	"anamnesis/opstream/op"
@@ -45,9 +45,10 @@ func (p *projection) unlook(m *model.Message) {
 	m.Parts = nil
 }
 
-// countBody is the tokens of an operation's unmasked projection.
-func (t *Task) countBody(b op.Body) int {
-	n := t.countText(projectedText(b))
+// CountBody returns the tokens of an operation's unmasked projection. Count counts
+// those of a text.
+func CountBody(b op.Body, count func(text string) int) int {
+	n := count(op.ProjectedText(b))
 	if r, ok := b.(*op.ToolReturned); ok {
 		parts, _ := images(r)
 		n += imageTokens * len(parts)

@@ -1,4 +1,4 @@
-package orchestrator
+package state
 
 import (
 	"reflect"
@@ -48,16 +48,16 @@ func TestImagesInContext(t *testing.T) {
 	if got := seen(s); !reflect.DeepEqual(got, []int{1, 1, 0}) {
 		t.Errorf("images %v: the third has no room", got)
 	}
-	data, err := marshalState(s)
+	data, err := Marshal(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := unmarshalState(data)
+	again, err := Unmarshal(data)
 	if err != nil || !reflect.DeepEqual(seen(again), seen(s)) || !reflect.DeepEqual(again, s) { // both are projected
 		t.Errorf("a checkpoint gives another state: %v", err)
 	}
-	first := slices.IndexFunc(s.projection.entries, func(e entry) bool { return e.msg.CallID != "" })
-	masked := s.projection.entries[first].seq
+	first := slices.IndexFunc(s.projection.entries, func(e Entry) bool { return e.Msg.CallID != "" })
+	masked := s.projection.entries[first].Seq
 	next := op.Op{Seq: s.Last + 1, Step: s.Steps.Len() - 1, Body: &op.ContextMasked{Results: []op.MaskedResult{{Seq: masked, Line: "op 6: shot"}}}}
 	if err := Fold(s, next); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package orchestrator
+package state
 
 import (
 	"cmp"
@@ -15,6 +15,7 @@ import (
 const (
 	maxQueryCommand = 200 // bytes of its command
 	maxQueryFiles   = 3   // files it read or wrote, by their last name
+	maxQueryError   = 600 // bytes of its error
 )
 
 // Trouble is what went wrong last, in the words a card about it would use.
@@ -34,7 +35,7 @@ func troubleOf(c *CallState, b *op.ToolReturned) Trouble {
 	if json.Unmarshal([]byte(c.Args), &args) != nil {
 		args.Command, args.Path = "", "" // another tool's arguments: the name says what it was
 	}
-	about := []string{cmp.Or(firstBytes(args.Command, maxQueryCommand), c.Name)}
+	about := []string{cmp.Or(args.Command[:min(len(args.Command), maxQueryCommand)], c.Name)}
 	files := slices.Concat([]string{args.Path}, b.Reads, b.Writes)
 	for _, path := range files[:min(len(files), maxQueryFiles+1)] {
 		if name := filepath.Base(path); path != "" && !slices.Contains(about, name) {
@@ -42,14 +43,14 @@ func troubleOf(c *CallState, b *op.ToolReturned) Trouble {
 		}
 	}
 	return Trouble{
-		Error: cmp.Or(firstBytes(failed.Line, maxQueryError), firstBytes(b.Text, maxQueryError)),
+		Error: cmp.Or(failed.Line[:min(len(failed.Line), maxQueryError)], b.Text[:min(len(b.Text), maxQueryError)]),
 		About: strings.ToValidUTF8(strings.Join(about, " "), ""),
 	}
 }
 
-// situation is what cards are searched for: each part by itself, the most
+// Situation is what cards are searched for: each part by itself, the most
 // telling first.
-func (s *State) situation(why string) []string {
+func (s *State) Situation(why string) []string {
 	if why != "jump" || s.LastTrouble.Error == "" {
 		return []string{s.Request}
 	}

@@ -1,0 +1,47 @@
+package op
+
+import "strings"
+
+// ProjectedText is the text of an operation as the model would see it: what
+// its tok field counts.
+func ProjectedText(b Body) string {
+	switch b := b.(type) {
+	case *TaskOpened:
+		return b.System
+	case *UserSaid:
+		return b.Text
+	case *CardsRecalled:
+		if b.InResult() {
+			return ""
+		}
+		return b.Text
+	case *NoticeGiven:
+		return b.Text
+	case *TaskResumed:
+		return b.Notice
+	case *JobEnded:
+		return b.Notice
+	case *WorldRestored:
+		return b.Notice
+	case *WorldChanged:
+		return b.Notice
+	case *StrategyGiven:
+		return b.Text
+	case *ModelReplied:
+		var sb strings.Builder
+		sb.WriteString(b.Text)
+		for _, c := range b.Calls {
+			sb.WriteString("\n" + c.Name + " " + c.Args)
+		}
+		return sb.String()
+	case *ToolReturned:
+		return b.Text
+	case *WorldSaved:
+		return b.Mark
+	case *PassDone:
+		return strings.TrimSuffix(b.Block+"\n"+b.Words, "\n")
+	case *JumpDone:
+		return b.Words + "\n" + b.Notice
+	}
+	return ""
+}

@@ -1,0 +1,34 @@
+package state
+
+import (
+	"strings"
+	"testing"
+
+	"anamnesis/opstream/op"
+)
+
+// TestBudgets: each budget ends the turn, with what the task itself used, what
+// subagents at work used and what was used before there were prices.
+func TestBudgets(t *testing.T) {
+	s := new(State)
+	s.Totals.Usage = op.Usage{Prompt: 900, Completion: 100, USD: 0.5, Priced: 1000}
+	for _, c := range []struct {
+		lim  Limits
+		want string // of the detail; empty: within
+	}{
+		{Limits{}, ""},
+		{Limits{Tokens: 1001}, ""},
+		{Limits{Tokens: 1000}, "1000 tokens used, 1000 were allowed"},
+		{Limits{Tokens: 1200, Others: Used{Tokens: 200}}, "1200 tokens used"},
+		{Limits{USD: 0.51}, ""},
+		{Limits{USD: 0.5}, "$0.5000 spent, $0.5000 were allowed; raise --max-cost"},
+		{Limits{USD: 0.8, Others: Used{USD: 0.2}}, ""},
+		{Limits{USD: 0.8, Others: Used{USD: 0.3}}, "$0.8000 spent"},
+		{Limits{USD: 1.5, EarlierUSD: 1}, "$1.50 spent, $1.50 were allowed"},
+		{Limits{TimeUp: true}, "raise --max-time"},
+	} {
+		if got := overBudget(s, c.lim); (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) && !strings.Contains(got, c.want) {
+			t.Errorf("%+v: %q, want %q", c.lim, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package state
+
+import (
+	"fmt"
+
+	"anamnesis/opstream/op"
+)
+
+// Marked is a checkpoint of the tool dmail: the end of a step.
+type Marked struct {
+	Step int
+	Call string // id of the call that asked for it
+}
+
+// staysHere says that a pending request is a D-Mail that moves no files.
+func (p *Pending) staysHere() bool { return p.Mail != nil && !p.Mail.RestoreFiles }
+
+// mailDelivered books the end of a D-Mail that moved no files. It counts as a
+// jump back to its checkpoint.
+func (s *State) mailDelivered(seq uint64, b *op.MailDelivered) error {
+	if b.To < 0 || b.To >= s.Steps.Len() || !s.Steps.Ended(b.To) {
+		return fmt.Errorf("%w: a D-Mail to step %d, which has not ended", ErrStream, b.To)
+	}
+	s.takeEffect()
+	s.loops = append(s.loops, loopTick{b.To, seq})
+	s.Pending = nil
+	s.Totals.Mails++
+	s.RecallWhy = "jump"
+	s.Turn.Answered = false
+	return nil
+}
+
+// Marks are the numbers of the checkpoints above one that can be sent to.
+func (s *State) Marks(above int) []int {
+	var known []int
+	for number, m := range s.Marked {
+		if number > above && s.Steps.Ended(m.Step) {
+			known = append(known, number)
+		}
+	}
+	return known
+}
+
+// LeftBefore names the steps up to one that a jump has left, when the path does
+// not lead through that one: the context still shows them, and what said that
+// they were left came later.
+func (s *State) LeftBefore(id int) string {
+	if s.OnPath(id, s.Current) {
+		return ""
+	}
+	var left []int
+	for _, on := range s.Path(id) {
+		if !s.OnPath(on, s.Current) {
+			left = append(left, on)
+		}
+	}
+	return IDRanges(left)
+}
+
+// LaterCheckpoints names those a D-Mail leaves behind it and does not take away.
+func (s *State) LaterCheckpoints(j op.JumpRequested) string {
+	if j.Mail.Numbered {
+		return IDRanges(s.Marks(j.Mail.Checkpoint))
+	}
+	return op.Range{First: uint64(j.To + 1), Last: uint64(s.NextStep() - 1)}.String()
+}
+
+// IDRanges names ascending numbers, those in a row by their ends.
+func IDRanges(ids []int) string {
+	s := ""
+	for i := 0; i < len(ids); {
+		j := i
+		for j+1 < len(ids) && ids[j+1] == ids[j]+1 {
+			j++
+		}
+		if i > 0 {
+			s += ", "
+		}
+		s += op.Range{First: uint64(ids[i]), Last: uint64(ids[j])}.String()
+		i = j + 1
+	}
+	return s
+}

@@ -1,0 +1,141 @@
+package state
+
+import (
+	"iter"
+	"slices"
+	"sort"
+
+	"anamnesis/anamnesis"
+	"anamnesis/opstream/op"
+)
+
+// TriggerEnd is the trigger of the pass at a task's end: it writes cards and no
+// block.
+const TriggerEnd = "end"
+
+// learns reports whether there is something to read before the turn ends: a
+// pass that has begun, or steps no pass has read where none was made for this
+// answer.
+func (s *State) learns() bool {
+	return !s.Opened.NoFinalPass && (s.Learning != nil || !s.Turn.LeftRead && len(s.Unread()) > 0)
+}
+
+// Unread gives the discarded steps that no pass has read.
+func (s *State) Unread() []int {
+	live := make([]bool, s.Steps.Len())
+	for _, id := range s.Path(s.Current) {
+		live[id] = true
+	}
+	var out []int
+	for id := range live {
+		if s.Steps.Ended(id) && !live[id] && !s.Steps.Read(id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// StepsIn gives the ended steps, by id, that begin in some ranges.
+func (s *State) StepsIn(ranges []op.Range) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, r := range ranges {
+			first := sort.Search(s.Steps.Len(), func(i int) bool { return s.Steps.First(i) >= r.First })
+			for i := first; i < s.Steps.Len() && r.Contains(s.Steps.First(i)); i++ {
+				if s.Steps.Ended(i) && !yield(i) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// learned books the pass at the end.
+func (s *State) learned(p PassRecord) {
+	for id := range s.StepsIn(p.Ranges) {
+		s.Steps.mark(id, stepRead)
+	}
+	s.Learning, s.Turn.LeftRead = nil, true
+	s.Turn.Learned = append(s.Turn.Learned, p.Cards...)
+}
+
+// Carried reports whether the person's words in an operation stand in the
+// context apart from it: a pass for want of room or a D-Mail took it out and
+// carried them over.
+func (s *State) Carried(o op.Op) bool {
+	return o.Seq <= s.Pressure.Folded || s.Steps.flags(o.Step)&stepCarried != 0
+}
+
+// PassFor is the rule: why the steps that a jump discards, or all discarded ones,
+// are to be folded, and which; no trigger: none.
+func (s *State) PassFor(to int, discarded []int, fold bool) (trigger string, steps []int) {
+	fresh, raw := s.Unfolded(discarded), s.RawSteps(to)
+	jumpTokens, rawTokens := s.StepTokens(fresh), s.StepTokens(raw)
+	steps = fresh
+	switch {
+	case fold:
+		trigger = "person"
+	case anamnesis.Overflows(jumpTokens, 0, s.EAS):
+		trigger = "jump"
+		rawTokens -= jumpTokens // what stays raw beside it
+	}
+	if anamnesis.Overflows(0, rawTokens, s.EAS) {
+		trigger, steps = "cumulative", raw
+	}
+	return trigger, steps
+}
+
+func (s *State) StepTokens(steps []int) int { return s.RangeTokens(s.Ranges(steps)) }
+
+func (s *State) Unfolded(steps []int) []int {
+	return slices.DeleteFunc(slices.Clone(steps), func(id int) bool { return s.Steps.Folded(id) })
+}
+
+// A PlannedPass is an anamnesis pass that a jump would make.
+type PlannedPass struct {
+	Ops     op.Range `json:"ops"`
+	Tokens  int      `json:"tokens"`
+	Trigger string   `json:"trigger"` // as op.PassDone has it
+}
+
+// PlannedPasses lists the passes that a jump would make.
+func (s *State) PlannedPasses(to int, discarded []int, fold bool) []PlannedPass {
+	out := []PlannedPass{}
+	trigger, steps := s.PassFor(to, discarded, fold)
+	if trigger == "" {
+		return out
+	}
+	for _, span := range s.Branches(steps) {
+		r := s.Ranges(span)[0]
+		out = append(out, PlannedPass{Ops: r, Tokens: s.RangeTokens([]op.Range{r}), Trigger: trigger})
+	}
+	return out
+}
+
+// Of the pass that stands for a D-Mail.
+const (
+	TriggerMail = "mail"
+)
+
+// Settled reports whether an operation belongs to a step that a jump has left
+// or a pass stands for: the person's words in it were carried over then.
+func (s *State) Settled(o op.Op) bool {
+	return s.Steps.Folded(o.Step) || !s.OnPath(o.Step, s.Current)
+}
+
+// repairable reports whether a command failed and one succeeded since the last search
+// for repairs.
+func (s *State) repairable() bool {
+	return !s.Opened.NoFinalPass && s.FailedAt > 0 && s.Worked
+}
+
+// commandEnded follows commands for repairable. First is the first operation of the
+// command's reply.
+func (s *State) commandEnded(first uint64, b *op.ToolReturned) {
+	switch {
+	case b.Exit == nil || b.Refused || b.Unknown:
+	case *b.Exit != 0 && s.FailedAt == 0:
+		s.FailedAt = first
+	case *b.Exit == 0 && s.FailedAt > 0:
+		s.Worked = true
+	}
+}

@@ -1,0 +1,155 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+
+	"anamnesis/anamnesis"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+)
+
+// How large the context may grow before old results are masked and old steps
+// folded.
+const (
+	windowPercent    = 70     // of the model's window
+	easMultiple      = 4      // times the EAS, where that is less
+	minContextTokens = 32_000 // but never less than this, where the window holds it
+	targetPercent    = 60     // of the limit: what the context is made smaller to
+	minMaskedTokens  = 64     // a result of fewer stays: the line in its place is hardly shorter
+	keptSteps        = 2      // the newest steps are not folded
+	maxOverflows     = 4      // requests in a row that do not fit before the turn ends
+)
+
+const TriggerWindow = "window"
+
+// Pressure is what the context's size asks for.
+type Pressure struct {
+	Target    int    // tokens the context is still to come down to; 0: none
+	Seen      uint64 // the last operation that the model has answered to
+	Overflows int    // requests in a row that did not fit the model's window
+	Folded    uint64 // the last operation that a pass for want of room took out
+}
+
+// LimitFor is the size above which a context is made smaller: a part of the
+// window, or less where the model does not attend to as much. window 0 is one
+// nobody knows.
+func LimitFor(window, eas int) int {
+	limit := max(easMultiple*eas, minContextTokens)
+	if window > 0 {
+		limit = min(limit, window/100*windowPercent+window%100*windowPercent/100)
+	}
+	return limit
+}
+
+// overflowed notes that a request was too large for the model, whatever the
+// table says of its window.
+func (s *State) overflowed() {
+	tokens := s.ContextTokens()
+	s.Pressure.Overflows++
+	s.Pressure.Target = tokens * targetPercent / 100
+	if s.Window == 0 || tokens < s.Window {
+		s.Window = max(tokens, 1)
+	}
+}
+
+func (s *State) masked(b *op.ContextMasked) {
+	s.Totals.Masked += len(b.Results)
+	s.Pressure.Target = b.Target
+}
+
+// nextForRoom decides what makes the context smaller, when it has to be:
+// results are masked, oldest first, in one batch; where that is not enough, the
+// oldest steps are folded. ok is false when the model can be asked.
+func nextForRoom(s *State, lim Limits) (act Action, ok bool) {
+	// What every request carries beside the context leaves less for it, but
+	// never less than half, whatever the tools take.
+	tokens, whole := s.ContextTokens(), LimitFor(s.Window, s.EAS)
+	limit := max(whole-lim.ToolTokens, whole/2)
+	target := s.Pressure.Target
+	if target == 0 {
+		if tokens <= limit {
+			return Action{}, false
+		}
+		target = max(whole*targetPercent/100-lim.ToolTokens, limit*targetPercent/100)
+	}
+	if tokens <= target {
+		return Action{}, false
+	}
+	hard := s.Pressure.Overflows > 0
+	if s.Pressure.Overflows > maxOverflows {
+		return Action{Kind: ActEndTurn, Reason: "failed", Detail: fmt.Sprintf(
+			"the request does not fit the model's context window, also after %d times of making it smaller", maxOverflows)}, true
+	}
+	why := "window"
+	if hard {
+		why = "overflow"
+	}
+	if seqs := s.maskable(tokens-target, hard); len(seqs) > 0 {
+		return Action{Kind: ActMask, Seqs: seqs, Limit: limit, Target: target, Reason: why}, true
+	}
+	if steps := s.foldable(tokens-target, hard); len(steps) > 0 {
+		return Action{Kind: ActFoldOldest, Steps: steps, Target: target, Reason: why}, true
+	}
+	if hard && tokens >= s.Window {
+		return Action{Kind: ActEndTurn, Reason: "failed",
+			Detail: "the request does not fit the model's context window, and nothing in it can be masked or folded"}, true
+	}
+	return Action{}, false
+}
+
+// maskable gives the results whose masking frees so many tokens, oldest first,
+// or all there are. Those the model has not seen yet are left alone, unless
+// the provider has refused the request for its length.
+func (s *State) maskable(tokens int, hard bool) []uint64 {
+	var seqs []uint64
+	for _, unseen := range []bool{false, true} {
+		if unseen && !hard {
+			break
+		}
+		for _, e := range s.projection.entries {
+			if tokens <= 0 {
+				return seqs
+			}
+			if e.Msg.Role != model.RoleTool || e.Masked != 0 || e.Tok-e.MarkTok < minMaskedTokens || (e.Seq > s.Pressure.Seen) != unseen {
+				continue
+			}
+			seqs = append(seqs, e.Seq)
+			tokens -= e.Tok - e.MarkTok - minMaskedTokens/2
+		}
+	}
+	return seqs
+}
+
+// foldable gives the oldest steps whose folding frees so many tokens, or all
+// that may be folded; none where a block would hardly be shorter than they are.
+func (s *State) foldable(tokens int, hard bool) []int {
+	end := s.NextStep() - keptSteps
+	if hard {
+		end = s.NextStep()
+	}
+	size := make([]int, max(end, 0))
+	for _, e := range s.projection.entries {
+		if e.Kind != EntryWords && 0 < e.Step && e.Step < end {
+			size[e.Step] += e.Tok
+		}
+	}
+	first := slices.IndexFunc(size, func(n int) bool { return n > 0 })
+	if first < 0 {
+		return nil
+	}
+	block := anamnesis.BlockCap(s.EAS)
+	freed := -block
+	var steps []int
+	for id := first; id < end && freed < tokens; id++ {
+		if !hard && s.Steps.At(id).Last > s.Pressure.Seen {
+			break
+		}
+		steps = append(steps, id)
+		freed += size[id]
+	}
+	if freed < block {
+		return nil
+	}
+	return steps
+}
