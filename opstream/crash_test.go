@@ -20,7 +20,7 @@ func count(ci, full int) int {
 	switch {
 	case *nightly:
 		return full
-	case os.Getenv("ANAMNESIS_CI") == "":
+	case testing.Short(), os.Getenv("ANAMNESIS_CI") == "":
 		return ci / 10
 	}
 	return ci

@@ -195,7 +195,7 @@ func soakMedian(ds []time.Duration) time.Duration {
 // heavy skips a test that takes minutes and rarely fails, unless CI or -nightly runs it.
 func heavy(t testing.TB) {
 	t.Helper()
-	if os.Getenv("ANAMNESIS_CI") == "" && !*soakNightly {
+	if (testing.Short() || os.Getenv("ANAMNESIS_CI") == "") && !*soakNightly {
 		t.Skip("NOT RUN: heavy; .ci/run runs it, or ANAMNESIS_CI=1")
 	}
 }

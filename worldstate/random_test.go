@@ -37,7 +37,7 @@ func randomOps() int {
 	if *nightly {
 		return 10_000
 	}
-	if os.Getenv("ANAMNESIS_CI") == "" {
+	if testing.Short() || os.Getenv("ANAMNESIS_CI") == "" {
 		return 200
 	}
 	return 1_000
@@ -46,7 +46,7 @@ func randomOps() int {
 // heavy skips a test that takes minutes and rarely fails, unless CI or -nightly runs it.
 func heavy(t testing.TB) {
 	t.Helper()
-	if os.Getenv("ANAMNESIS_CI") == "" && !*nightly {
+	if (testing.Short() || os.Getenv("ANAMNESIS_CI") == "") && !*nightly {
 		t.Skip("NOT RUN: heavy; .ci/run runs it, or ANAMNESIS_CI=1")
 	}
 }

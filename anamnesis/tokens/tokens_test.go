@@ -42,7 +42,7 @@ func TestForEncoding(t *testing.T) {
 
 // tested are the encodings of the slow tests: all of them in CI.
 func tested() []string {
-	if os.Getenv("ANAMNESIS_CI") == "" {
+	if testing.Short() || os.Getenv("ANAMNESIS_CI") == "" {
 		return []string{"r50k_base"}
 	}
 	return Encodings()

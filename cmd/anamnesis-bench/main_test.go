@@ -21,7 +21,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Condition: func(cond string) (bool, error) {
-			return cond == "heavy" && os.Getenv("ANAMNESIS_CI") != "", nil
+			return cond == "heavy" && !testing.Short() && os.Getenv("ANAMNESIS_CI") != "", nil
 		},
 	})
 }

@@ -81,7 +81,7 @@ func program(ctx context.Context, env []string, args ...string) (string, error) 
 // heavy skips a test that takes minutes and rarely fails, unless CI or -nightly runs it.
 func heavy(t testing.TB) {
 	t.Helper()
-	if os.Getenv("ANAMNESIS_CI") == "" && !*nightly {
+	if (testing.Short() || os.Getenv("ANAMNESIS_CI") == "") && !*nightly {
 		t.Skip("NOT RUN: heavy; .ci/run runs it, or ANAMNESIS_CI=1")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -88,7 +89,7 @@ func commandLines(text string) []string {
 // one, the story fails.
 func condition(name string) (bool, error) {
 	if name == "heavy" {
-		return *nightly || os.Getenv("ANAMNESIS_CI") != "", nil
+		return *nightly || !testing.Short() && os.Getenv("ANAMNESIS_CI") != "", nil
 	}
 	has := false
 	if program, ok := strings.CutPrefix(name, "has:"); ok {

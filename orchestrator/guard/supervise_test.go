@@ -141,7 +141,7 @@ func TestNothingSurvivesTheCommand(t *testing.T) {
 func TestNothingSurvivesTheTimeout(t *testing.T) {
 	for i, shape := range shapes {
 		t.Run(shape.name, func(t *testing.T) {
-			if i%4 != 0 && os.Getenv("ANAMNESIS_CI") == "" { // CI sets it: these never skip there
+			if i%4 != 0 && (testing.Short() || os.Getenv("ANAMNESIS_CI") == "") { // CI sets it: these never skip there
 				t.Skip("NOT RUN: heavy; .ci/run runs it, or ANAMNESIS_CI=1")
 			}
 			t.Parallel()

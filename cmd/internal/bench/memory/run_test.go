@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 // heavy skips a test that takes minutes and rarely fails, unless CI runs it.
 func heavy(t testing.TB) {
 	t.Helper()
-	if os.Getenv("ANAMNESIS_CI") == "" {
+	if testing.Short() || os.Getenv("ANAMNESIS_CI") == "" {
 		t.Skip("NOT RUN: heavy; .ci/run runs it, or ANAMNESIS_CI=1")
 	}
 }
