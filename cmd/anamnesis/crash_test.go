@@ -27,7 +27,7 @@ import (
 var nightly = flag.Bool("nightly", false, "run the heavy counts")
 
 // crashRuns is at how many places of the demo CI kills the program.
-const crashRuns = 16
+const crashRuns = 8
 
 // killVariable tells a child process where to end itself by SIGKILL:
 // append:N after the N-th durable append, sealed:N the same while the log seals
