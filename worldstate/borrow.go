@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // Borrowed objects stand in a person's repository and nowhere else. The store
@@ -156,7 +157,7 @@ func (w *World) adoptLocked(most int64) (more bool, err error) {
 	defer pack.abort()
 	copied := int64(0)
 	// A piece that is begun is finished whatever the caller's context says.
-	err = w.eachBorrowed(context.Background(), func(h hash, path string) error {
+	err = w.eachBorrowed(context.Background(), func(h gitfmt.Hash, path string) error {
 		if pack.holds(h) {
 			return nil
 		}
@@ -197,10 +198,10 @@ func (w *World) adoptLocked(most int64) (more bool, err error) {
 var errEnough = errors.New("the piece is full")
 
 // copyInto copies a blob, and says how long it is.
-func (s *objectStore) copyInto(pack *packWriter, h hash, path string) (int64, error) {
-	data, err := s.readUpTo(h, blobObject, path, wholeFileBytes)
+func (s *objectStore) copyInto(pack *packWriter, h gitfmt.Hash, path string) (int64, error) {
+	data, err := s.readUpTo(h, gitfmt.BlobObject, path, wholeFileBytes)
 	if err == nil {
-		return int64(len(data)), pack.add(h, blobObject, data)
+		return int64(len(data)), pack.add(h, gitfmt.BlobObject, data)
 	}
 	if !errors.Is(err, errTooLarge) {
 		return 0, err
@@ -216,7 +217,7 @@ func (s *objectStore) copyInto(pack *packWriter, h hash, path string) (int64, er
 
 // eachBorrowed calls f for every blob that a snapshot of the store needs and
 // the store itself does not hold; for some more than once.
-func (w *World) eachBorrowed(ctx context.Context, f func(h hash, path string) error) error {
+func (w *World) eachBorrowed(ctx context.Context, f func(h gitfmt.Hash, path string) error) error {
 	refs, err := w.objects.readRefs()
 	if err != nil {
 		return err
@@ -225,12 +226,12 @@ func (w *World) eachBorrowed(ctx context.Context, f func(h hash, path string) er
 	if err != nil {
 		return err
 	}
-	seen := make(map[hash]bool)
+	seen := make(map[gitfmt.Hash]bool)
 	for _, c := range commits {
-		if c.missing != nil {
+		if c.Missing != nil {
 			continue // nobody can say what it borrowed
 		}
-		if err := w.objects.eachBlob(c.tree, "", seen, 0, func(h hash, path string) error {
+		if err := w.objects.eachBlob(c.Tree, "", seen, 0, func(h gitfmt.Hash, path string) error {
 			if w.objects.owns(h) {
 				return nil
 			}
@@ -244,25 +245,25 @@ func (w *World) eachBorrowed(ctx context.Context, f func(h hash, path string) er
 
 // eachBlob calls f for the blobs beneath a tree, leaving out trees that were
 // seen.
-func (s *objectStore) eachBlob(tree hash, path string, seen map[hash]bool, depth int, f func(h hash, path string) error) error {
+func (s *objectStore) eachBlob(tree gitfmt.Hash, path string, seen map[gitfmt.Hash]bool, depth int, f func(h gitfmt.Hash, path string) error) error {
 	if seen[tree] {
 		return nil
 	}
 	seen[tree] = true
-	data, err := s.read(tree, treeObject, path)
+	data, err := s.read(tree, gitfmt.TreeObject, path)
 	if err != nil {
 		return err
 	}
-	items, err := decodeTree(data)
-	if err != nil || depth > maxTreeDepth {
-		return fmt.Errorf("tree %s: %w: %w", tree, ErrCorrupt, errors.Join(err))
+	items, err := gitfmt.DecodeTree(data)
+	if err != nil || depth > gitfmt.MaxTreeDepth {
+		return fmt.Errorf("tree %s: %w: %w", tree, gitfmt.ErrCorrupt, errors.Join(err))
 	}
 	for _, it := range items {
-		p := fsys.Join(path, it.name)
-		if it.mode == "40000" {
-			err = s.eachBlob(it.hash, p, seen, depth+1, f)
-		} else if it.mode != gitlinkMode {
-			err = f(it.hash, p)
+		p := fsys.Join(path, it.Name)
+		if it.Mode == "40000" {
+			err = s.eachBlob(it.Hash, p, seen, depth+1, f)
+		} else if it.Mode != gitfmt.GitlinkMode {
+			err = f(it.Hash, p)
 		}
 		if err != nil {
 			return err

@@ -121,7 +121,7 @@ func (s *objectStore) copyPack(out *packWriter, p *packFile) (copied bool, err e
 	defer s.buffers.Put(buf)
 	for _, it := range items {
 		if err := out.copyRaw(p, it, *buf); err != nil {
-			return false, fmt.Errorf("object %s: %w", it.hash, err)
+			return false, fmt.Errorf("object %s: %w", it.Hash, err)
 		}
 	}
 	return true, nil

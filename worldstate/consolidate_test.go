@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // packs counts the packs of the store on disk, and fails on one without an
@@ -107,8 +109,8 @@ func TestConsolidateReader(t *testing.T) {
 	packs, err := b.w.objects.ourPacks()
 	b.must(err)
 	b.must(b.w.objects.merge(context.Background(), packs, &packPool{}, func(string) {}))
-	c, ok := parseHash(string(ids[0]))
-	if _, err := reader.objects.read(c, commitObject, "snapshot"); !ok || err != nil {
+	c, ok := gitfmt.ParseHash(string(ids[0]))
+	if _, err := reader.objects.read(c, gitfmt.CommitObject, "snapshot"); !ok || err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // storeFault marks an error of the store, which ends the scan, apart from one
@@ -24,29 +25,29 @@ const wholeFileBytes = 512 << 10
 
 // content gives a file's hash and how it stood meanwhile. Where that is not as
 // before, what a look just now saw, the error is errContentChanged.
-func (s *scanner) content(dirfd int, name, parent string, before fsys.Stamp) (hash, fsys.Sight, error) {
+func (s *scanner) content(dirfd int, name, parent string, before fsys.Stamp) (gitfmt.Hash, fsys.Sight, error) {
 	if !before.IsRegular() {
-		return hash{}, fsys.Sight{}, errContentChanged
+		return gitfmt.Hash{}, fsys.Sight{}, errContentChanged
 	}
 	fd, err := fsys.Openat(dirfd, name, fsys.FileFlags, 0)
 	if err != nil {
-		return hash{}, fsys.Sight{}, err
+		return gitfmt.Hash{}, fsys.Sight{}, err
 	}
 	defer unix.Close(fd)
 	if s.fault != nil {
 		if err := s.fault("read", fsys.Join(parent, name)); err != nil {
-			return hash{}, fsys.Sight{}, err
+			return gitfmt.Hash{}, fsys.Sight{}, err
 		}
 	}
 	begin := time.Now()
-	var h hash
+	var h gitfmt.Hash
 	if before.Size <= wholeFileBytes {
 		h, err = s.whole(fd, before.Size)
 	} else {
 		h, err = s.stream(fd, name, before.Size)
 	}
 	if err != nil {
-		return hash{}, fsys.Sight{}, err
+		return gitfmt.Hash{}, fsys.Sight{}, err
 	}
 	after, err := fsys.Fstat(fd)
 	if err == nil {
@@ -66,10 +67,10 @@ func (s *scanner) content(dirfd int, name, parent string, before fsys.Stamp) (ha
 // fileBuffer holds one file's content, behind room for its git header.
 type fileBuffer struct{ b []byte }
 
-func (s *scanner) whole(fd int, size int64) (hash, error) {
+func (s *scanner) whole(fd int, size int64) (gitfmt.Hash, error) {
 	buf := s.buffer(int(size))
 	defer s.buffers.Put(buf)
-	data := buf.b[headerRoom : headerRoom+int(size)]
+	data := buf.b[gitfmt.HeaderRoom : gitfmt.HeaderRoom+int(size)]
 	n := 0
 	for n < int(size) { // more than that shows in the stamp
 		k, err := unix.Read(fd, data[n:])
@@ -77,7 +78,7 @@ func (s *scanner) whole(fd int, size int64) (hash, error) {
 			continue
 		}
 		if err != nil {
-			return hash{}, err
+			return gitfmt.Hash{}, err
 		}
 		if k == 0 {
 			break
@@ -85,7 +86,7 @@ func (s *scanner) whole(fd int, size int64) (hash, error) {
 		n += k
 	}
 	if n != int(size) {
-		return hash{}, errContentChanged
+		return gitfmt.Hash{}, errContentChanged
 	}
 	h := buf.hash(n)
 	return h, s.keep(h, data[:n])
@@ -96,23 +97,23 @@ func (s *scanner) buffer(n int) *fileBuffer {
 	if !ok {
 		buf = &fileBuffer{}
 	}
-	if need := headerRoom + n; len(buf.b) < need {
+	if need := gitfmt.HeaderRoom + n; len(buf.b) < need {
 		buf.b = make([]byte, max(need, 64<<10))
 	}
 	return buf
 }
 
 // hash gives the id of the blob of the first n bytes of content.
-func (f *fileBuffer) hash(n int) hash {
-	var head [headerRoom]byte
-	h := appendHead(head[:0], blobObject, int64(n))
-	from := headerRoom - len(h)
+func (f *fileBuffer) hash(n int) gitfmt.Hash {
+	var head [gitfmt.HeaderRoom]byte
+	h := gitfmt.AppendHead(head[:0], gitfmt.BlobObject, int64(n))
+	from := gitfmt.HeaderRoom - len(h)
 	copy(f.b[from:], h)
-	return sha1.Sum(f.b[from : headerRoom+n])
+	return sha1.Sum(f.b[from : gitfmt.HeaderRoom+n])
 }
 
 // keep stores a blob where there is a pack and the store lacks it.
-func (s *scanner) keep(h hash, data []byte) error {
+func (s *scanner) keep(h gitfmt.Hash, data []byte) error {
 	if s.pack == nil {
 		s.miss(h)
 		return nil
@@ -120,14 +121,14 @@ func (s *scanner) keep(h hash, data []byte) error {
 	if s.objects.hasIntact(h) {
 		return nil
 	}
-	if err := s.pack.add(h, blobObject, data); err != nil {
+	if err := s.pack.add(h, gitfmt.BlobObject, data); err != nil {
 		return &storeFault{err}
 	}
 	return nil
 }
 
 // miss counts a blob that only a scan that stores would have stored.
-func (s *scanner) miss(h hash) {
+func (s *scanner) miss(h gitfmt.Hash) {
 	if !s.objects.owns(h) {
 		s.unheld.Add(1)
 	}
@@ -135,28 +136,28 @@ func (s *scanner) miss(h hash) {
 
 // stream hashes a large file, and reads it a second time to store it, unless the
 // store is empty and is sure to lack it.
-func (s *scanner) stream(fd int, name string, size int64) (hash, error) {
+func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
 	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		return hash{}, err
+		return gitfmt.Hash{}, err
 	}
 	f := os.NewFile(uintptr(dup), name)
 	defer f.Close()
 	read := s.reading(size)
 	defer read(-size) // it is counted as a whole when it is done
 	if s.pack != nil && s.objects.empty() {
-		return s.pack.addStream(hash{}, size, &fsys.HoleReader{Ctx: s.ctx, F: f, Told: read})
+		return s.pack.addStream(gitfmt.Hash{}, size, &fsys.HoleReader{Ctx: s.ctx, F: f, Told: read})
 	}
 	sum := sha1.New()
-	sum.Write(appendHead(nil, blobObject, size))
+	sum.Write(gitfmt.AppendHead(nil, gitfmt.BlobObject, size))
 	n, err := io.Copy(sum, io.LimitReader(&fsys.HoleReader{Ctx: s.ctx, F: f, Told: read}, size+1))
 	if err != nil {
-		return hash{}, err
+		return gitfmt.Hash{}, err
 	}
 	if n != size {
-		return hash{}, errContentChanged
+		return gitfmt.Hash{}, errContentChanged
 	}
-	h := hash(sum.Sum(nil))
+	h := gitfmt.Hash(sum.Sum(nil))
 	if s.pack == nil {
 		s.miss(h)
 		return h, nil

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // The child of the kill tests: it does one operation on a world and kills
@@ -287,7 +288,7 @@ func TestEditDuringRestore(t *testing.T) {
 	b.write("removed", "2")
 	b.must(os.Remove(b.path("fresh")))
 	res := b.jump(first.ID)
-	want := []Skip{{"removed", keepRaced}, {"changed", keepRaced}, {"fresh", keepRaced}}
+	want := []Skip{{Path: "removed", Reason: gitfmt.KeepRaced}, {Path: "changed", Reason: gitfmt.KeepRaced}, {Path: "fresh", Reason: gitfmt.KeepRaced}}
 	if fmt.Sprint(res.Kept) != fmt.Sprint(want) || res.Exact || fmt.Sprint(res.Written) != "[other]" || len(res.Deleted) != 0 {
 		t.Errorf("%+v", res)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // ChangeKind is how a path differs between two snapshots.
@@ -57,7 +58,7 @@ func (w *World) Diff(ctx context.Context, a, b ID) ([]Change, error) {
 		}
 		c, err := w.byID(id)
 		if err == nil {
-			lists[i], err = w.tree(c.tree)
+			lists[i], err = w.tree(c.Tree)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("diff: %w", err)
@@ -109,4 +110,14 @@ func side(s state) *Side {
 		return &Side{Type: "dir", Mode: fmt.Sprintf("%04o", s.perm)}
 	}
 	return nil
+}
+
+type plainChange Change
+
+// MarshalJSON adds path_bytes and from_bytes where these are not UTF-8.
+func (c Change) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainChange)(&c)) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (c *Change) UnmarshalJSON(data []byte) error {
+	return gitfmt.UnmarshalNames(data, (*plainChange)(c))
 }

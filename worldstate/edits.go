@@ -12,6 +12,7 @@ import (
 	"sort"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // An Edit is a change of the world that later restores keep: what differs
@@ -39,13 +40,13 @@ type version struct {
 func (v version) reason(conflict bool) string {
 	switch {
 	case v.unknown && conflict:
-		return keepUnsure2
+		return gitfmt.KeepUnsure2
 	case v.unknown:
-		return keepUnsure
+		return gitfmt.KeepUnsure
 	case conflict:
-		return keepConflict
+		return gitfmt.KeepConflict
 	}
-	return keepMade
+	return gitfmt.KeepMade
 }
 
 // versions gives, of every path that the edits touched, how the last of them
@@ -64,7 +65,7 @@ func (p *planner) versions() (map[string]version, error) {
 		for n, id := range []ID{e.From, e.To, cmp.Or(e.Or, e.From)} {
 			c, err := w.byID(id)
 			if err == nil {
-				ends[n], err = w.tree(c.tree)
+				ends[n], err = w.tree(c.Tree)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("plan: edit: %w", err)
@@ -179,7 +180,7 @@ func (p *planner) overlay() error {
 	want, lost, blocked := withVersions(bare, last)
 	p.want, p.overlaid = want, true
 	for _, path := range blocked {
-		p.kept[path] = keepBlocked
+		p.kept[path] = gitfmt.KeepBlocked
 	}
 	for path, v := range last {
 		now := p.now.at(path)
@@ -200,14 +201,14 @@ func (p *planner) overlay() error {
 	}
 	sort.Strings(p.conflicts)
 	if p.policy, err = p.w.loadPolicy(p.target, p.want, p.readRules); err != nil { // an edit may be to rules
-		return fmt.Errorf("plan %s: %w", p.target.id, err)
+		return fmt.Errorf("plan %s: %w", p.target.Id, err)
 	}
 	return nil
 }
 
 // readRules reads a .gitignore, in the world where the store does not hold it yet.
 func (p *planner) readRules(e *entry) ([]byte, error) {
-	data, err := p.w.objects.read(e.hash, blobObject, e.path)
+	data, err := p.w.objects.read(e.hash, gitfmt.BlobObject, e.path)
 	if err == nil || p.now.at(e.path) != e.state {
 		return data, err
 	}

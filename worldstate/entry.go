@@ -1,25 +1,10 @@
 package worldstate
 
 import (
-	"encoding/hex"
 	"fmt"
-	"strings"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
-
-// hash is a git object id (SHA-1), the only hash the store's format knows.
-type hash [20]byte
-
-func (h hash) String() string { return hex.EncodeToString(h[:]) }
-func (h hash) isZero() bool   { return h == hash{} }
-
-func parseHash(s string) (hash, bool) {
-	var h hash
-	if len(s) != 2*len(h) || strings.ToLower(s) != s {
-		return h, false
-	}
-	_, err := hex.Decode(h[:], []byte(s))
-	return h, err == nil
-}
 
 // kind is what stands at a path. Other things (FIFO, socket, device) have no
 // bytes and never become an entry.
@@ -35,8 +20,8 @@ const (
 // content with the same permissions.
 type state struct {
 	kind kind
-	perm uint32 // permission bits 0777; 0 for a link
-	hash hash   // the blob; zero for a directory
+	perm uint32      // permission bits 0777; 0 for a link
+	hash gitfmt.Hash // the blob; zero for a directory
 }
 
 func (s state) absent() bool { return s.kind == 0 }

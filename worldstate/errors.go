@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // The sentinels callers branch on, with errors.Is.
@@ -31,7 +32,7 @@ var (
 	ErrUnfinished = errors.New("an interrupted restore must be recovered first")
 	// ErrCorrupt: the store holds something this package did not write or
 	// that has rotted; MissingObjectError is one such.
-	ErrCorrupt = errors.New("corrupt store")
+	ErrCorrupt = gitfmt.ErrCorrupt
 	// ErrFull: the store has reached Options.SizeLimitBytes; see LimitError.
 	ErrFull = errors.New("store is full")
 )
@@ -62,7 +63,7 @@ func (e *MissingObjectError) Unwrap() error { return e.Err }
 // Is makes errors.Is(err, ErrCorrupt) true, unless too many files were open to
 // look.
 func (e *MissingObjectError) Is(target error) bool {
-	return target == ErrCorrupt && !fsys.Exhausted(e.Err)
+	return target == gitfmt.ErrCorrupt && !fsys.Exhausted(e.Err)
 }
 
 // A LimitError says that a save would have grown the store past its cap. The

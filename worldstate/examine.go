@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/worldstate/ignore"
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // examine looks at one name. at is its place among the items the directory
@@ -196,7 +197,7 @@ func (v *visit) file(name string, at int, o *other, st fsys.Stamp) {
 			v.unreadableName(name, at, o, err)
 			return
 		}
-		h := hashObject(blobObject, target)
+		h := gitfmt.HashObject(gitfmt.BlobObject, target)
 		if err := v.s.keep(h, target); err != nil {
 			v.s.fail(err)
 			return

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // A Forked is a directory made of a snapshot.
@@ -51,7 +52,7 @@ func (w *World) fork(ctx context.Context, id ID, target string) (f Forked, err e
 	if err != nil {
 		return f, err
 	}
-	list, err := w.tree(c.tree)
+	list, err := w.tree(c.Tree)
 	if err != nil {
 		return f, err
 	}
@@ -84,7 +85,7 @@ func (w *World) fork(ctx context.Context, id ID, target string) (f Forked, err e
 	if err := fsys.Fsync(pfd); err != nil {
 		return f, &os.PathError{Op: "sync", Path: parent, Err: err}
 	}
-	f = Forked{ID: id, Dir: filepath.Join(parent, name), Tree: c.tree.String(), Files: list.files(), Missing: c.skips}
+	f = Forked{ID: id, Dir: filepath.Join(parent, name), Tree: c.Tree.String(), Files: list.files(), Missing: c.Skips}
 	if f.Missing == nil {
 		f.Missing = []Skip{}
 	}
@@ -132,4 +133,14 @@ func (w *World) populate(ctx context.Context, root int, list *listing) error {
 		return fmt.Errorf("write %q: %s", x.kept[0].Path, "somebody else changed the new directory")
 	}
 	return x.sync()
+}
+
+type plainForked Forked
+
+// MarshalJSON adds dir_bytes where the directory's path is not UTF-8.
+func (f Forked) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainForked)(&f)) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (f *Forked) UnmarshalJSON(data []byte) error {
+	return gitfmt.UnmarshalNames(data, (*plainForked)(f))
 }

@@ -6,6 +6,7 @@ import (
 
 	"anamnesis/worldstate/ignore"
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 func FuzzManifest(f *testing.F) {
@@ -32,8 +33,8 @@ func FuzzManifest(f *testing.F) {
 
 func FuzzJournal(f *testing.F) {
 	j := &journal{world: "0123", nonce: "0123456789abcdef", actions: []action{
-		{"a\nb", state{kindFile, 0o600, hash{1}}, state{}},
-		{"d", state{kind: kindDir, perm: 0o755}, state{kind: kindLink, hash: hash{2}}},
+		{"a\nb", state{kindFile, 0o600, gitfmt.Hash{1}}, state{}},
+		{"d", state{kind: kindDir, perm: 0o755}, state{kind: kindLink, hash: gitfmt.Hash{2}}},
 	}}
 	f.Add(j.encode())
 	f.Add(j.encode()[:40])
@@ -56,7 +57,7 @@ func FuzzJournal(f *testing.F) {
 
 func FuzzStatCache(f *testing.F) {
 	objects, _ := ignore.ParsePattern("*.o")
-	file := item{name: "a", state: state{kindFile, 0o644, hash{3}}, size: 1}
+	file := item{name: "a", state: state{kindFile, 0o644, gitfmt.Hash{3}}, size: 1}
 	sub := seal([]item{file}, &sighting{items: []fsys.Sight{{Stamp: fsys.Stamp{Size: 1, Mtime: 2, Nlink: 1}, Racy: true}}})
 	f.Add(encodeCache(&knowledge{packs: []string{"pack-1.idx"}, repo: &repository{sources: []fsys.Source{{Path: "/p/.git"}}}, root: seal(
 		[]item{{name: "d", state: state{kind: kindDir, perm: 0o755}, sub: sub}},
@@ -78,28 +79,28 @@ func FuzzStatCache(f *testing.F) {
 
 func FuzzCommit(f *testing.F) {
 	objects, _ := ignore.ParsePattern("*.o")
-	c := &commit{message: "step 1: x", world: "w", partial: true, skips: []Skip{{"a\n", "fifo"}},
-		rules: []frozenRule{{"u", "b", []ignore.Pattern{objects}}}, trailers: [][2]string{{"Seq", "1"}}}
-	c.tree[0] = 1
-	f.Add(c.encode())
+	c := &gitfmt.Commit{Message: "step 1: x", World: "w", Partial: true, Skips: []Skip{{Path: "a\n", Reason: "fifo"}},
+		Rules: []gitfmt.FrozenRule{{Up: "u", Base: "b", Patterns: []ignore.Pattern{objects}}}, Trailers: [][2]string{{"Seq", "1"}}}
+	c.Tree[0] = 1
+	f.Add(c.Encode())
 	f.Add([]byte("tree \n\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := decodeCommit(hash{}, data)
+		c, err := gitfmt.DecodeCommit(gitfmt.Hash{}, data)
 		if err != nil {
 			return
 		}
-		again, err := decodeCommit(hash{}, c.encode())
-		if err != nil || !again.sameFacts(c) {
-			t.Errorf("not the same again: %v\n%q\n%q", err, data, c.encode())
+		again, err := gitfmt.DecodeCommit(gitfmt.Hash{}, c.Encode())
+		if err != nil || !again.SameFacts(c) {
+			t.Errorf("not the same again: %v\n%q\n%q", err, data, c.Encode())
 		}
 	})
 }
 
 // FuzzTree: any tree object either decodes or is an error.
 func FuzzTree(f *testing.F) {
-	f.Add(encodeTree([]treeItem{{"100644", "a", hash{1}}, {"40000", "b", hash{2}}}, 0))
+	f.Add(gitfmt.EncodeTree([]gitfmt.TreeItem{{Mode: "100644", Name: "a", Hash: gitfmt.Hash{1}}, {Mode: "40000", Name: "b", Hash: gitfmt.Hash{2}}}, 0))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		items, err := decodeTree(data)
+		items, err := gitfmt.DecodeTree(data)
 		if err == nil && len(items) > 0 && len(data) < 23*len(items) {
 			t.Errorf("%d items of %d bytes", len(items), len(data))
 		}

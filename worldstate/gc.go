@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // GCOptions say what a collection keeps. The zero value keeps every snapshot
@@ -91,7 +92,7 @@ func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
 	defer turn.Release()
 	s := newObjectStore(store)
 	defer s.close()
-	g := collector{s: s, o: opts, seen: make(map[hash]bool)}
+	g := collector{s: s, o: opts, seen: make(map[gitfmt.Hash]bool)}
 	g.report = GCReport{Store: store, DryRun: opts.DryRun, Dropped: []string{}, Kept: []string{}}
 	if err := g.run(ctx); err != nil {
 		return GCReport{}, fmt.Errorf("gc %s: %w", store, g.blame(err))
@@ -121,23 +122,23 @@ type collector struct {
 	o      GCOptions
 	report GCReport
 
-	refs   map[string]hash // as they were when it was last looked
-	named  []hash          // what journals and o name, likewise
-	users  []hash          // what a user's git names beside refs, likewise
-	old    []*packFile     // packs of ours as they were just before; a later one's ref may not have been there
-	others []*packFile     // those that are not ours, likewise
-	gone   map[string]hash // refs to be removed, with zero ids
+	refs   map[string]gitfmt.Hash // as they were when it was last looked
+	named  []gitfmt.Hash          // what journals and o name, likewise
+	users  []gitfmt.Hash          // what a user's git names beside refs, likewise
+	old    []*packFile            // packs of ours as they were just before; a later one's ref may not have been there
+	others []*packFile            // those that are not ours, likewise
+	gone   map[string]gitfmt.Hash // refs to be removed, with zero ids
 
-	seen  map[hash]bool // objects that are kept: true for those that go into the new pack
-	lax   bool          // what cannot be read is passed over: git does not need it either
-	but   map[hash]bool // objects not to be counted again
-	bytes int64         // what they take now
-	todo  batch         // those that no pack of ours holds yet
+	seen  map[gitfmt.Hash]bool // objects that are kept: true for those that go into the new pack
+	lax   bool                 // what cannot be read is passed over: git does not need it either
+	but   map[gitfmt.Hash]bool // objects not to be counted again
+	bytes int64                // what they take now
+	todo  batch                // those that no pack of ours holds yet
 }
 
 // batch is objects to be written into one pack.
 type batch struct {
-	commits []hash
+	commits []gitfmt.Hash
 	lines   lines
 }
 
@@ -200,7 +201,7 @@ func (g *collector) beginWriting() error {
 }
 
 // look finds out what is named. The store's lock is held, unless it is a dry run.
-func (g *collector) look() (refs map[string]hash, named []hash, err error) {
+func (g *collector) look() (refs map[string]gitfmt.Hash, named []gitfmt.Hash, err error) {
 	if err := g.s.refresh(); err != nil {
 		return nil, nil, err
 	}
@@ -231,7 +232,7 @@ func (g *collector) choose(ctx context.Context) error {
 	refs, roots := g.refs, slices.Clone(g.named)
 	dead := make(map[string][]string) // task → its refs
 	var shared []string               // the worlds' and the latest: theirs who made the snapshot
-	var places []hash                 // the worlds': what a restore tells a person's edits by
+	var places []gitfmt.Hash          // the worlds': what a restore tells a person's edits by
 	for name, h := range refs {
 		task, _, isTask := strings.Cut(strings.TrimPrefix(name, taskRefs), "/")
 		switch {
@@ -259,7 +260,7 @@ func (g *collector) choose(ctx context.Context) error {
 	if err := g.keepUsers(ctx); err != nil {
 		return err
 	}
-	g.gone = make(map[string]hash)
+	g.gone = make(map[string]gitfmt.Hash)
 	for _, task := range g.newestFirst(dead, refs) {
 		if err := g.tryTask(ctx, task, dead[task], refs); err != nil {
 			return err
@@ -270,10 +271,10 @@ func (g *collector) choose(ctx context.Context) error {
 	for _, name := range shared {
 		needed := name != latestRef && len(g.seen) > 0 || len(g.report.Dropped) == 0
 		if !needed && !g.seen[refs[name]] {
-			g.gone[name] = hash{} // only dropped tasks led to it
+			g.gone[name] = gitfmt.Hash{} // only dropped tasks led to it
 			continue
 		}
-		if err := g.keep(ctx, []hash{refs[name]}); err != nil {
+		if err := g.keep(ctx, []gitfmt.Hash{refs[name]}); err != nil {
 			return err
 		}
 	}
@@ -302,10 +303,10 @@ func (g *collector) catchUp(ctx context.Context) (int64, error) {
 }
 
 // roots are the snapshots named by something else than refs.
-func (g *collector) roots() ([]hash, error) {
-	var roots []hash
+func (g *collector) roots() ([]gitfmt.Hash, error) {
+	var roots []gitfmt.Hash
 	for _, id := range g.o.Keep {
-		h, ok := parseHash(string(id))
+		h, ok := gitfmt.ParseHash(string(id))
 		if !ok {
 			return nil, fmt.Errorf("snapshot %q: %w: not a full id", id, ErrUnknown)
 		}
@@ -326,7 +327,7 @@ func (g *collector) roots() ([]hash, error) {
 		}
 		j, err := decodeJournal(data)
 		if err != nil {
-			return nil, fmt.Errorf("read journal %s: %w: %w", path, ErrCorrupt, err)
+			return nil, fmt.Errorf("read journal %s: %w: %w", path, gitfmt.ErrCorrupt, err)
 		}
 		roots = append(roots, j.source, j.target, j.head)
 	}
@@ -334,15 +335,15 @@ func (g *collector) roots() ([]hash, error) {
 }
 
 // newestFirst sorts tasks by their newest snapshot.
-func (g *collector) newestFirst(dead map[string][]string, refs map[string]hash) []string {
+func (g *collector) newestFirst(dead map[string][]string, refs map[string]gitfmt.Hash) []string {
 	newest := make(map[string]time.Time)
 	var tasks []string
 	for task, names := range dead {
 		tasks = append(tasks, task)
 		for _, name := range names {
-			if data, err := g.s.read(refs[name], commitObject, name); err == nil {
-				if c, err := decodeCommit(refs[name], data); err == nil && c.time.After(newest[task]) {
-					newest[task] = c.time
+			if data, err := g.s.read(refs[name], gitfmt.CommitObject, name); err == nil {
+				if c, err := gitfmt.DecodeCommit(refs[name], data); err == nil && c.Time.After(newest[task]) {
+					newest[task] = c.Time
 				}
 			}
 		}
@@ -357,20 +358,20 @@ func (g *collector) newestFirst(dead map[string][]string, refs map[string]hash) 
 }
 
 // tryTask keeps a task that is gone if it fits, and otherwise drops it.
-func (g *collector) tryTask(ctx context.Context, task string, names []string, refs map[string]hash) error {
-	var roots []hash
+func (g *collector) tryTask(ctx context.Context, task string, names []string, refs map[string]gitfmt.Hash) error {
+	var roots []gitfmt.Hash
 	for _, name := range names {
 		roots = append(roots, refs[name])
 	}
 	if g.o.MaxBytes > 0 {
-		more := collector{s: g.s, old: g.old, others: g.others, seen: make(map[hash]bool), but: g.seen}
+		more := collector{s: g.s, old: g.old, others: g.others, seen: make(map[gitfmt.Hash]bool), but: g.seen}
 		err := more.keep(ctx, roots)
-		if err != nil && !errors.Is(err, ErrCorrupt) {
+		if err != nil && !errors.Is(err, gitfmt.ErrCorrupt) {
 			return err
 		}
 		if err != nil || g.bytes+more.bytes > g.o.MaxBytes {
 			for _, name := range names {
-				g.gone[name] = hash{}
+				g.gone[name] = gitfmt.Hash{}
 			}
 			g.report.Dropped = append(g.report.Dropped, task)
 			return nil
@@ -381,8 +382,8 @@ func (g *collector) tryTask(ctx context.Context, task string, names []string, re
 }
 
 // keep adds everything some snapshots and their ancestors need.
-func (g *collector) keep(ctx context.Context, roots []hash) error {
-	var found []*commit
+func (g *collector) keep(ctx context.Context, roots []gitfmt.Hash) error {
+	var found []*gitfmt.Commit
 	for queue := roots; len(queue) > 0; {
 		h := queue[len(queue)-1]
 		queue = queue[:len(queue)-1]
@@ -392,7 +393,7 @@ func (g *collector) keep(ctx context.Context, roots []hash) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		data, err := g.s.read(h, commitObject, "snapshot")
+		data, err := g.s.read(h, gitfmt.CommitObject, "snapshot")
 		if errors.Is(err, errWrongType) {
 			if queue, err = g.aside(h, queue); err != nil {
 				return err
@@ -405,7 +406,7 @@ func (g *collector) keep(ctx context.Context, roots []hash) error {
 		if err != nil {
 			return err
 		}
-		c, err := decodeCommit(h, data)
+		c, err := gitfmt.DecodeCommit(h, data)
 		if g.passes(err) {
 			continue
 		}
@@ -417,14 +418,14 @@ func (g *collector) keep(ctx context.Context, roots []hash) error {
 			g.todo.commits = append(g.todo.commits, h)
 		}
 		found = append(found, c)
-		queue = append(queue[:len(queue):len(queue)], c.parents...)
+		queue = append(queue[:len(queue):len(queue)], c.Parents...)
 	}
-	slices.SortStableFunc(found, func(a, b *commit) int { return b.time.Compare(a.time) })
+	slices.SortStableFunc(found, func(a, b *gitfmt.Commit) int { return b.Time.Compare(a.Time) })
 	for _, c := range found {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := g.tree(c.tree, "", 0); err != nil {
+		if err := g.tree(c.Tree, "", 0); err != nil {
 			return err
 		}
 	}
@@ -433,16 +434,16 @@ func (g *collector) keep(ctx context.Context, roots []hash) error {
 
 // aside adds what a person's ref leads to that is no snapshot, and to the queue
 // what that leads to.
-func (g *collector) aside(h hash, queue []hash) ([]hash, error) {
+func (g *collector) aside(h gitfmt.Hash, queue []gitfmt.Hash) ([]gitfmt.Hash, error) {
 	a, err := g.s.readAside(h, "a ref")
 	switch {
 	case g.passes(err):
 		return queue, nil
 	case err != nil:
 		return nil, err
-	case a.kind == treeObject:
+	case a.kind == gitfmt.TreeObject:
 		return queue, g.tree(h, "", 0)
-	case a.kind == tagObject:
+	case a.kind == gitfmt.TagObject:
 		queue = append(queue[:len(queue):len(queue)], a.next)
 	}
 	if g.add(h) {
@@ -451,14 +452,14 @@ func (g *collector) aside(h hash, queue []hash) ([]hash, error) {
 	return queue, nil
 }
 
-func (g *collector) known(h hash) bool {
+func (g *collector) known(h gitfmt.Hash) bool {
 	_, ok := g.seen[h]
 	return ok || g.but[h]
 }
 
 // add takes an object for needed, and reports whether it goes into the new pack: one
 // of our packs holds it, or none of the store. What stands elsewhere stays there.
-func (g *collector) add(h hash) bool {
+func (g *collector) add(h gitfmt.Hash) bool {
 	carried := true
 	if len(g.others) > 0 || g.s.loose {
 		carried = holds(g.old, h) || !holds(g.others, h) && !g.s.looseHas(h)
@@ -469,39 +470,39 @@ func (g *collector) add(h hash) bool {
 	return carried
 }
 
-func (g *collector) tree(h hash, path string, depth int) error {
+func (g *collector) tree(h gitfmt.Hash, path string, depth int) error {
 	if g.known(h) {
 		return nil
 	}
-	data, err := g.s.read(h, treeObject, path)
+	data, err := g.s.read(h, gitfmt.TreeObject, path)
 	if g.passes(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	items, err := decodeTree(data)
-	if err != nil || depth > maxTreeDepth {
-		return fmt.Errorf("tree %s: %w: %w", h, ErrCorrupt, errors.Join(err))
+	items, err := gitfmt.DecodeTree(data)
+	if err != nil || depth > gitfmt.MaxTreeDepth {
+		return fmt.Errorf("tree %s: %w: %w", h, gitfmt.ErrCorrupt, errors.Join(err))
 	}
 	if g.add(h) {
-		g.todo.lines.add(treeObject, path, h)
+		g.todo.lines.add(gitfmt.TreeObject, path, h)
 	}
 	for _, it := range items {
-		p := fsys.Join(path, it.name)
-		if it.mode == "40000" {
-			if err := g.tree(it.hash, p, depth+1); err != nil {
+		p := fsys.Join(path, it.Name)
+		if it.Mode == "40000" {
+			if err := g.tree(it.Hash, p, depth+1); err != nil {
 				return err
 			}
-		} else if it.mode != gitlinkMode && !g.known(it.hash) && !(g.lax && !g.s.has(it.hash)) && g.add(it.hash) {
-			g.todo.lines.add(blobObject, p, it.hash)
+		} else if it.Mode != gitfmt.GitlinkMode && !g.known(it.Hash) && !(g.lax && !g.s.has(it.Hash)) && g.add(it.Hash) {
+			g.todo.lines.add(gitfmt.BlobObject, p, it.Hash)
 		}
 	}
 	return nil
 }
 
 // storedBytes is what an object takes on disk, as far as that is known.
-func (s *objectStore) storedBytes(h hash) int64 {
+func (s *objectStore) storedBytes(h gitfmt.Hash) int64 {
 	_, it := s.locate(h)
 	return it.size
 }

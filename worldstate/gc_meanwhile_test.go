@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // during runs a collection and, each time it has let go of the store's lock and
@@ -47,7 +48,7 @@ func TestGCMeanwhile(t *testing.T) {
 	}
 	b.must(os.Remove(b.path("orphan")))
 	b.save()
-	orphan := hashObject(blobObject, []byte("no ref names it"))
+	orphan := gitfmt.HashObject(gitfmt.BlobObject, []byte("no ref names it"))
 	report := b.during(GCOptions{}, func(int) {
 		if !b.w.objects.owns(orphan) {
 			t.Fatal("the killed save left nothing: nothing was tested")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // taskOf opens the same world for another task, an hour later than the last.
@@ -69,7 +70,7 @@ func TestGC(t *testing.T) {
 	if b.packs() != 1 || r.BytesAfter >= r.BytesBefore/2 || r.BytesAfter > dry.BytesAfter || dry.BytesBefore != r.BytesBefore {
 		t.Errorf("dry %+v, then %+v", dry, r)
 	}
-	if b.w.objects.refresh(); b.w.objects.has(hashObject(blobObject, []byte("no ref names it"))) {
+	if b.w.objects.refresh(); b.w.objects.has(gitfmt.HashObject(gitfmt.BlobObject, []byte("no ref names it"))) {
 		t.Error("what no ref names is still there")
 	}
 	b.hasAll(ids)
@@ -193,7 +194,7 @@ func TestGCDamage(t *testing.T) {
 	b.must(os.Chmod(packs[0].path, 0o600))
 	b.must(os.WriteFile(packs[0].path, data, 0o600))
 	_, err = GC(context.Background(), b.store, nil)
-	if !errors.Is(err, ErrCorrupt) || b.packs() != 4 {
+	if !errors.Is(err, gitfmt.ErrCorrupt) || b.packs() != 4 {
 		t.Errorf("%v, %d packs", err, b.packs())
 	}
 }
@@ -291,7 +292,7 @@ func TestGCCommitGraph(t *testing.T) {
 			}
 			b.fsck()
 		}
-		if h, _ := parseHash(string(gone.ID)); b.w.objects.has(h) {
+		if h, _ := gitfmt.ParseHash(string(gone.ID)); b.w.objects.has(h) {
 			t.Error("nothing was dropped: nothing was tested")
 		}
 		git(t, b.store, "gc", "-q")

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // A user may work in a store with git: worktrees, a detached HEAD, a rebase or
@@ -27,8 +28,8 @@ var notGits = []string{"objects", "refs", fsys.StateDir, "hooks", "info", "modul
 
 // userRoots gives the objects of the store that a user's git names by something else
 // than a ref.
-func (s *objectStore) userRoots() ([]hash, error) {
-	named := make(map[hash]bool)
+func (s *objectStore) userRoots() ([]gitfmt.Hash, error) {
+	named := make(map[gitfmt.Hash]bool)
 	err := filepath.WalkDir(s.dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil {
 			if errors.Is(err, os.ErrNotExist) {
@@ -63,7 +64,7 @@ func (s *objectStore) userRoots() ([]hash, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for what git names: %w", err)
 	}
-	var out []hash
+	var out []gitfmt.Hash
 	for h := range named {
 		if s.owns(h) {
 			out = append(out, h)
@@ -73,8 +74,8 @@ func (s *objectStore) userRoots() ([]hash, error) {
 }
 
 // textIDs takes each word of a text that is an id.
-func textIDs(r io.Reader, named map[hash]bool) error {
-	const digits = 2 * len(hash{})
+func textIDs(r io.Reader, named map[gitfmt.Hash]bool) error {
+	const digits = 2 * len(gitfmt.Hash{})
 	in := bufio.NewReader(r)
 	var run []byte // of digits; one more than an id has is none
 	for {
@@ -85,9 +86,9 @@ func textIDs(r io.Reader, named map[hash]bool) error {
 			}
 			continue
 		}
-		var h hash
+		var h gitfmt.Hash
 		if len(run) == digits {
-			if _, err := hex.Decode(h[:], run); err == nil && !h.isZero() {
+			if _, err := hex.Decode(h[:], run); err == nil && !h.IsZero() {
 				named[h] = true
 			}
 		}
@@ -102,10 +103,10 @@ func textIDs(r io.Reader, named map[hash]bool) error {
 
 // indexIDs takes each place in an index where the bytes of an id stand that a pack
 // holds, whatever the index's version and extensions are.
-func (s *objectStore) indexIDs(r io.Reader, named map[hash]bool) error {
+func (s *objectStore) indexIDs(r io.Reader, named map[gitfmt.Hash]bool) error {
 	data, err := io.ReadAll(r)
-	for i := 0; i+len(hash{}) <= len(data); i++ {
-		if h := hash(data[i:][:len(hash{})]); !h.isZero() && s.packed(h) {
+	for i := 0; i+len(gitfmt.Hash{}) <= len(data); i++ {
+		if h := gitfmt.Hash(data[i:][:len(gitfmt.Hash{})]); !h.IsZero() && s.packed(h) {
 			named[h] = true
 		}
 	}
@@ -121,4 +122,4 @@ func (g *collector) keepUsers(ctx context.Context) error {
 }
 
 // passes reports whether an error is passed over.
-func (g *collector) passes(err error) bool { return g.lax && errors.Is(err, ErrCorrupt) }
+func (g *collector) passes(err error) bool { return g.lax && errors.Is(err, gitfmt.ErrCorrupt) }

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // TestGCKeepsWhatGitNames: a snapshot of a task that is gone stays as far as a user's git
@@ -71,7 +73,7 @@ func TestGCKeepsWhatGitNames(t *testing.T) {
 			tree := filepath.Join(t.TempDir(), "tree")
 			b.inStore("worktree", "add", "-q", "--detach", tree, string(last.ID))
 			c.does(func(args ...string) { b.inStore(args...) }, func(args ...string) { git(t, tree, args...) }, string(gone.ID), string(last.ID))
-			wanted := map[string]string{"": string(gone.ID), "^{commit}": string(gone.ID), ":f": hashObject(blobObject, []byte("goes with its task")).String()}
+			wanted := map[string]string{"": string(gone.ID), "^{commit}": string(gone.ID), ":f": gitfmt.HashObject(gitfmt.BlobObject, []byte("goes with its task")).String()}
 			r := b.gc(&GCOptions{Live: func(task string) bool { return task != "gone" }, MaxBytes: 1})
 			if len(r.Dropped) != 1 {
 				t.Fatalf("dropped are %v", r.Dropped)

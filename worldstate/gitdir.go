@@ -135,7 +135,7 @@ func (r *repository) readGit(top, up string) {
 }
 
 func (r *repository) note(path string, err error) {
-	r.notes = append(r.notes, Skip{path, "not read: " + reason(err)})
+	r.notes = append(r.notes, Skip{Path: path, Reason: "not read: " + reason(err)})
 }
 
 func (r *repository) addRules(path, shown, up string) {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // TestSplitIndex: what a split index tracks is what git says, after any changes.
@@ -91,7 +93,7 @@ func FuzzEWAH(f *testing.F) {
 	f.Add(bitmap(200, 2<<1|1<<33, 1<<5), uint16(200))
 	f.Add(bitmap(64, 1<<40|1, 7), uint16(64))
 	f.Fuzz(func(t *testing.T, b []byte, n uint16) {
-		if bits, ok := ewahBits(b, int(n)); ok && len(bits) != int(n) {
+		if bits, ok := gitfmt.EwahBits(b, int(n)); ok && len(bits) != int(n) {
 			t.Fatalf("%d bits of %d", len(bits), n)
 		}
 	})

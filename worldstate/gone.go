@@ -22,7 +22,7 @@ func (w *World) swept(root *fsys.Root, j *journal) bool {
 	if err != nil {
 		return false
 	}
-	source, err := w.tree(c.tree)
+	source, err := w.tree(c.Tree)
 	if err != nil {
 		return false
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // TestRemovedAmidRestore kills a restore at its crash points and removes the
@@ -129,7 +131,7 @@ func TestSubsetOfLost(t *testing.T) {
 	b.write("a", "by hand")
 	plan, err := b.w.Plan(ctx, first, nil)
 	b.must(err)
-	if plan.Lost || fmt.Sprint(plan.Write) != "[d/c e]" || fmt.Sprint(plan.Keep) != fmt.Sprint([]Skip{{"a", keepEdited}}) {
+	if plan.Lost || fmt.Sprint(plan.Write) != "[d/c e]" || fmt.Sprint(plan.Keep) != fmt.Sprint([]Skip{{Path: "a", Reason: gitfmt.KeepEdited}}) {
 		t.Errorf("%+v", plan)
 	}
 }
@@ -156,7 +158,7 @@ func TestStoreOnly(t *testing.T) {
 		t.Errorf("a plan without a directory: %v", err)
 	}
 	none := filepath.Join(t.TempDir(), "none")
-	if _, err := Open(b.dir, none, &Options{StoreOnly: true}); !errors.Is(err, ErrCorrupt) {
+	if _, err := Open(b.dir, none, &Options{StoreOnly: true}); !errors.Is(err, gitfmt.ErrCorrupt) {
 		t.Errorf("a store that is not there: %v", err)
 	}
 	if _, err := os.Lstat(none); !errors.Is(err, os.ErrNotExist) {

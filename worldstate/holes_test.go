@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // blocks is what a file takes on its disk, in bytes.
@@ -55,7 +56,7 @@ func TestHoles(t *testing.T) {
 		sums[name] = data
 		st, err := b.w.Stat(context.Background(), first.ID, name)
 		b.must(err)
-		if want := hashObject(blobObject, data); st.Blob != want.String() {
+		if want := gitfmt.HashObject(gitfmt.BlobObject, data); st.Blob != want.String() {
 			t.Errorf("%s: blob %s, want %s", name, st.Blob, want)
 		}
 	}
@@ -122,7 +123,7 @@ func TestFileLimit(t *testing.T) {
 		}
 	}
 	first := b.save()
-	if first.Complete || fmt.Sprint(first.Skipped) != fmt.Sprint([]Skip{{"gone", reasonTooLarge + "10 bytes"}, {"shrinks", reasonTooLarge + "10 bytes"}, {"stays", reasonTooLarge + "10 bytes"}}) {
+	if first.Complete || fmt.Sprint(first.Skipped) != fmt.Sprint([]Skip{{Path: "gone", Reason: reasonTooLarge + "10 bytes"}, {Path: "shrinks", Reason: reasonTooLarge + "10 bytes"}, {Path: "stays", Reason: reasonTooLarge + "10 bytes"}}) {
 		t.Fatalf("%+v", first)
 	}
 	b.write("grows", large)

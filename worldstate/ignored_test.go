@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // TestIgnoredSurvive: what is ignored at either end is never touched.
@@ -27,7 +29,7 @@ func TestIgnoredSurvive(t *testing.T) {
 			t.Errorf("%s is gone", p)
 		}
 	}
-	want := []Skip{{".env", keepIgnoredNow}, {"node_modules/", keepIgnoredNow}, {"out", keepIgnoredNow}}
+	want := []Skip{{Path: ".env", Reason: gitfmt.KeepIgnoredNow}, {Path: "node_modules/", Reason: gitfmt.KeepIgnoredNow}, {Path: "out", Reason: gitfmt.KeepIgnoredNow}}
 	if fmt.Sprint(res.Kept) != fmt.Sprint(want) || res.Exact {
 		t.Errorf("kept %v exact %v, want %v", res.Kept, res.Exact, want)
 	}
@@ -84,12 +86,12 @@ func TestSubdirectoryOfRepository(t *testing.T) {
 	}
 	c, err := w.byID(s.ID)
 	b.must(err)
-	l, err := w.tree(c.tree)
+	l, err := w.tree(c.Tree)
 	b.must(err)
 	p, err := w.policyOf(c, l)
 	b.must(err)
 	if !p.ignored("out/y", false) || !p.ignored("d/x.o", false) || p.ignored("z", false) {
-		t.Errorf("frozen rules: %+v", c.rules)
+		t.Errorf("frozen rules: %+v", c.Rules)
 	}
 }
 

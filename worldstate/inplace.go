@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // Writing in place. A file that only gets other bytes is written over, not
@@ -47,7 +48,7 @@ func inPlace(now, after state, st fsys.Stamp) bool {
 func (x *executor) overwrite(dirfd int, a action, st fsys.Stamp) (done bool, err error) {
 	buf := x.w.objects.buffer()
 	defer x.w.objects.buffers.Put(buf)
-	data, err := x.w.objects.readInto(*buf, a.after.hash, blobObject, a.path, inPlaceBytes) // verified before the first byte moves
+	data, err := x.w.objects.readInto(*buf, a.after.hash, gitfmt.BlobObject, a.path, inPlaceBytes) // verified before the first byte moves
 	if errors.Is(err, errTooLarge) {
 		return false, nil
 	}
@@ -146,7 +147,7 @@ func (x *executor) ours(dirfd int, a action, now state) (bool, error) {
 			continue
 		}
 		var err error
-		if ends[i], err = x.w.objects.readUpTo(end.hash, blobObject, a.path, inPlaceBytes); errors.Is(err, errTooLarge) {
+		if ends[i], err = x.w.objects.readUpTo(end.hash, gitfmt.BlobObject, a.path, inPlaceBytes); errors.Is(err, errTooLarge) {
 			return false, nil
 		}
 		if err != nil {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 func inode(t testing.TB, path string) uint64 {
@@ -148,7 +150,7 @@ func TestEditAfterKill(t *testing.T) {
 			}
 			data, err := os.ReadFile(b.path("f"))
 			b.must(err)
-			if c.theirs && (!bytes.Equal(data, left) || fmt.Sprint(r.Kept) != fmt.Sprint([]Skip{{"f", keepRaced}})) {
+			if c.theirs && (!bytes.Equal(data, left) || fmt.Sprint(r.Kept) != fmt.Sprint([]Skip{{Path: "f", Reason: gitfmt.KeepRaced}})) {
 				t.Errorf("the edit became %.20q, kept %v", data, r.Kept)
 			}
 			if !c.theirs && (string(data) != old || len(r.Kept) != 0) {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // The journal is a restore's intent, made durable before the first byte moves
@@ -32,8 +33,8 @@ import (
 //	sum HEX
 type journal struct {
 	world          string
-	source, target hash
-	head           hash
+	source, target gitfmt.Hash
+	head           gitfmt.Hash
 	nonce          string
 	boot           string
 	actions        []action
@@ -91,7 +92,7 @@ func (w *World) readJournal() (*journal, error) {
 		err = errors.New("it is another world's")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read journal %s: %w: %w", w.journalPath(), ErrCorrupt, err)
+		return nil, fmt.Errorf("read journal %s: %w: %w", w.journalPath(), gitfmt.ErrCorrupt, err)
 	}
 	return j, nil
 }
@@ -133,7 +134,7 @@ func decodeJournal(data []byte) (*journal, error) {
 		return nil, errors.New("not a journal this program knows")
 	}
 	j := &journal{}
-	var ids [3]hash
+	var ids [3]gitfmt.Hash
 	var texts [5]string
 	for i, key := range []string{"world ", "source ", "target ", "head ", "nonce "} {
 		v, ok := strings.CutPrefix(lines[1+i], key)
@@ -142,7 +143,7 @@ func decodeJournal(data []byte) (*journal, error) {
 		}
 		texts[i] = v
 		if i >= 1 && i <= 3 {
-			if ids[i-1], ok = parseHash(v); !ok {
+			if ids[i-1], ok = gitfmt.ParseHash(v); !ok {
 				return nil, fmt.Errorf("bad %s%q", key, v)
 			}
 		}
@@ -215,7 +216,7 @@ func parseState(s string) (state, error) {
 		out.perm = p
 	}
 	if out.kind != kindDir {
-		h, ok := parseHash(id)
+		h, ok := gitfmt.ParseHash(id)
 		if !ok {
 			return state{}, bad
 		}

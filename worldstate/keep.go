@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // A pack of ours has a .keep beside it that holds one word. git gc and git repack
@@ -142,7 +143,7 @@ func (p *packFile) unmarked() (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if kind, err := p.kindAt(off); err != nil || kind == offsetDelta {
+		if kind, err := p.kindAt(off); err != nil || kind == gitfmt.OffsetDelta {
 			return false, err
 		}
 	}
@@ -158,18 +159,18 @@ func (p *packFile) copies(items []packEntry) (bool, error) {
 		return false, err
 	}
 	for _, it := range items {
-		kind, err := p.kindAt(it.off)
-		if err != nil || kind == offsetDelta {
+		kind, err := p.kindAt(it.Off)
+		if err != nil || kind == gitfmt.OffsetDelta {
 			return false, err
 		}
-		if kind != refDelta {
+		if kind != gitfmt.RefDelta {
 			continue
 		}
-		h, err := readHeader(bufio.NewReaderSize(io.NewSectionReader(f, it.off, 64), 64))
+		h, err := gitfmt.ReadHeader(bufio.NewReaderSize(io.NewSectionReader(f, it.Off, 64), 64))
 		if err != nil {
-			return false, fmt.Errorf("read %s at %d: %w", p.path, it.off, err)
+			return false, fmt.Errorf("read %s at %d: %w", p.path, it.Off, err)
 		}
-		if _, ok := p.find(h.base); !ok {
+		if _, ok := p.find(h.Base); !ok {
 			return false, nil
 		}
 	}

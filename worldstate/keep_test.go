@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -71,19 +72,19 @@ func (b *bench) notOurs() map[string]string {
 
 // kinds counts the ways in which a pack's objects are stored, and reports whether a
 // named difference stands before one by offset.
-func (b *bench) kinds(pack string) (count map[objectType]int, before bool) {
+func (b *bench) kinds(pack string) (count map[gitfmt.ObjectType]int, before bool) {
 	b.Helper()
 	p, err := openPack(pack + ".idx")
 	b.must(err)
 	defer p.close()
 	items, err := p.entries()
 	b.must(err)
-	count = make(map[objectType]int)
+	count = make(map[gitfmt.ObjectType]int)
 	for _, it := range items {
-		kind, err := p.kindAt(it.off)
+		kind, err := p.kindAt(it.Off)
 		b.must(err)
 		count[kind]++
-		before = before || kind == offsetDelta && count[refDelta] > 0
+		before = before || kind == gitfmt.OffsetDelta && count[gitfmt.RefDelta] > 0
 	}
 	return count, before
 }
@@ -170,7 +171,7 @@ func TestVerifyThinDelta(t *testing.T) {
 	defer out.abort()
 	buf := make([]byte, 64<<10)
 	for _, it := range items {
-		if kind, err := p.kindAt(it.off); err == nil && kind == refDelta {
+		if kind, err := p.kindAt(it.Off); err == nil && kind == gitfmt.RefDelta {
 			b.must(out.copyRaw(p, it, buf))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // listing is a whole world: every path but the root, each directory with its
@@ -17,8 +18,8 @@ type listing struct{ root *node }
 // node is one directory of a listing with all that lies beneath. It is made by
 // seal and not changed afterwards, held apart.
 type node struct {
-	items []item // by name
-	tree  hash   // the git tree, without a manifest; zero where nothing is captured beneath
+	items []item      // by name
+	tree  gitfmt.Hash // the git tree, without a manifest; zero where nothing is captured beneath
 	sum   summary
 	held  bool      // the store has the trees of everything beneath; guarded by World.mu
 	seen  *sighting // nil for a directory that no scan saw
@@ -89,15 +90,15 @@ func storedBase(name, stored string) string {
 
 // seal makes a node of items, which must be sorted by name and are kept.
 func seal(items []item, s *sighting) *node {
-	n := sealAs(hash{}, items, s)
+	n := sealAs(gitfmt.Hash{}, items, s)
 	if n.sum.files > 0 {
-		n.tree = hashObject(treeObject, n.encode(nil))
+		n.tree = gitfmt.HashObject(gitfmt.TreeObject, n.encode(nil))
 	}
 	return n
 }
 
 // sealAs is seal where the git tree's id is known.
-func sealAs(tree hash, items []item, s *sighting) *node {
+func sealAs(tree gitfmt.Hash, items []item, s *sighting) *node {
 	n := &node{tree: tree, items: items, seen: s}
 	for i := range items {
 		it := &items[i]

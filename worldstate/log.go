@@ -11,6 +11,8 @@ import (
 	"sort"
 	"strings"
 	"time"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // A Commit is one snapshot as Log lists it.
@@ -53,14 +55,14 @@ func (w *World) Log(ctx context.Context) ([]Commit, error) {
 	steps := w.stepNames(refs)
 	out := make([]Commit, 0, len(commits))
 	for _, c := range commits {
-		out = append(out, c.listed(steps, refs[worldRefs+w.key]))
+		out = append(out, listed(c, steps, refs[worldRefs+w.key]))
 	}
 	return out, nil
 }
 
 // stepNames gives the steps of this World's task, or of all, by snapshot, sorted.
-func (w *World) stepNames(refs map[string]hash) map[hash][]string {
-	steps := make(map[hash][]string)
+func (w *World) stepNames(refs map[string]gitfmt.Hash) map[gitfmt.Hash][]string {
+	steps := make(map[gitfmt.Hash][]string)
 	for ref, h := range refs {
 		step, ok := strings.CutPrefix(ref, taskRefs+w.opts.Task+"/")
 		if w.opts.AllTasks && isStepRef(ref) {
@@ -77,16 +79,16 @@ func (w *World) stepNames(refs map[string]hash) map[hash][]string {
 }
 
 // listed is the public form of a commit.
-func (c *commit) listed(steps map[hash][]string, current hash) Commit {
+func listed(c *gitfmt.Commit, steps map[gitfmt.Hash][]string, current gitfmt.Hash) Commit {
 	item := Commit{
-		ID: ID(c.id.String()), Tree: c.tree.String(), Parents: []ID{}, Time: c.time, Message: c.message,
-		Steps: steps[c.id], Complete: !c.partial, Skipped: c.skips, Trailers: c.trailers, Current: current == c.id,
+		ID: ID(c.Id.String()), Tree: c.Tree.String(), Parents: []ID{}, Time: c.Time, Message: c.Message,
+		Steps: steps[c.Id], Complete: !c.Partial, Skipped: c.Skips, Trailers: c.Trailers, Current: current == c.Id,
 	}
-	for _, p := range c.parents {
+	for _, p := range c.Parents {
 		item.Parents = append(item.Parents, ID(p.String()))
 	}
-	if c.missing != nil {
-		item.Tree, item.Complete, item.Missing = "", false, whyMissing(item.ID, c.missing)
+	if c.Missing != nil {
+		item.Tree, item.Complete, item.Missing = "", false, whyMissing(item.ID, c.Missing)
 	}
 	if item.Steps == nil {
 		item.Steps = []string{}
@@ -100,17 +102,17 @@ func (c *commit) listed(steps map[hash][]string, current hash) Commit {
 // history gives the commits the chosen refs reach, children before parents,
 // the newest first where that leaves a choice. One that cannot be read has
 // nothing but its id and missing, and stands after the others.
-func (w *World) history(ctx context.Context, refs map[string]hash, chosen func(ref string) bool) ([]*commit, error) {
-	all := make(map[hash]*commit)
-	children := make(map[hash]int)
-	var queue []hash
+func (w *World) history(ctx context.Context, refs map[string]gitfmt.Hash, chosen func(ref string) bool) ([]*gitfmt.Commit, error) {
+	all := make(map[gitfmt.Hash]*gitfmt.Commit)
+	children := make(map[gitfmt.Hash]int)
+	var queue []gitfmt.Hash
 	for ref, h := range refs {
 		ok, err := chosen(ref), error(nil)
 		if ok && !isOurRef(ref) {
 			named := h
 			h, ok, err = w.objects.snapshot(h, ref)
-			if errors.Is(err, ErrCorrupt) { // what is not theirs can be read all the same
-				all[named], err = &commit{id: named, missing: w.objects.brokenRef(ref, err)}, nil
+			if errors.Is(err, gitfmt.ErrCorrupt) { // what is not theirs can be read all the same
+				all[named], err = &gitfmt.Commit{Id: named, Missing: w.objects.brokenRef(ref, err)}, nil
 			}
 		}
 		if err != nil {
@@ -130,14 +132,14 @@ func (w *World) history(ctx context.Context, refs map[string]hash, chosen func(r
 			return nil, err
 		}
 		c, err := w.commit(h)
-		if errors.Is(err, ErrCorrupt) {
-			c, err = &commit{id: h, missing: err}, nil
+		if errors.Is(err, gitfmt.ErrCorrupt) {
+			c, err = &gitfmt.Commit{Id: h, Missing: err}, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("log: %w", err)
 		}
 		all[h] = c
-		for _, p := range c.parents {
+		for _, p := range c.Parents {
 			children[p]++
 			queue = append(queue, p)
 		}
@@ -149,11 +151,11 @@ func (w *World) history(ctx context.Context, refs map[string]hash, chosen func(r
 		}
 	}
 	heap.Init(&ready)
-	out := make([]*commit, 0, len(all))
+	out := make([]*gitfmt.Commit, 0, len(all))
 	for len(ready) > 0 {
-		c := heap.Pop(&ready).(*commit)
+		c := heap.Pop(&ready).(*gitfmt.Commit)
 		out = append(out, c)
-		for _, p := range c.parents {
+		for _, p := range c.Parents {
 			if children[p]--; children[p] == 0 {
 				heap.Push(&ready, all[p])
 			}
@@ -163,18 +165,18 @@ func (w *World) history(ctx context.Context, refs map[string]hash, chosen func(r
 }
 
 // commitHeap is a heap of commits, the newest first; of equal times the smaller id.
-type commitHeap []*commit
+type commitHeap []*gitfmt.Commit
 
 func (q commitHeap) Len() int      { return len(q) }
 func (q commitHeap) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 func (q commitHeap) Less(i, j int) bool {
-	if !q[i].time.Equal(q[j].time) {
-		return q[i].time.After(q[j].time)
+	if !q[i].Time.Equal(q[j].Time) {
+		return q[i].Time.After(q[j].Time)
 	}
-	return bytes.Compare(q[i].id[:], q[j].id[:]) < 0
+	return bytes.Compare(q[i].Id[:], q[j].Id[:]) < 0
 }
 
-func (q *commitHeap) Push(c any) { *q = append(*q, c.(*commit)) }
+func (q *commitHeap) Push(c any) { *q = append(*q, c.(*gitfmt.Commit)) }
 
 func (q *commitHeap) Pop() any {
 	old := *q

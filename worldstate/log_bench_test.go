@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // tips gives a world n snapshots that have no parents, each named by a step, in a
@@ -17,13 +19,13 @@ func (b *bench) tips(n int) {
 	b.must(err)
 	pack := newPackWriter(b.w.objects.packDir(), b.w.opts.Hook, &b.w.packs)
 	defer pack.abort()
-	set := make(map[string]hash, n)
+	set := make(map[string]gitfmt.Hash, n)
 	for i := range n {
 		c := *first
-		c.time, c.message = time.Unix(int64(1_700_000_000+r.IntN(n)), 0), fmt.Sprint("tip ", i)
-		data := c.encode()
-		h := hashObject(commitObject, data)
-		b.must(pack.add(h, commitObject, data))
+		c.Time, c.Message = time.Unix(int64(1_700_000_000+r.IntN(n)), 0), fmt.Sprint("tip ", i)
+		data := c.Encode()
+		h := gitfmt.HashObject(gitfmt.CommitObject, data)
+		b.must(pack.add(h, gitfmt.CommitObject, data))
 		set[fmt.Sprintf("%s%s/%d", taskRefs, b.w.opts.Task, i+2)] = h
 	}
 	b.must(b.w.publish(pack))

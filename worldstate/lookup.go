@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // dirStamp tells whether the entries of the two directories objects come and go
@@ -127,7 +128,7 @@ func (s *objectStore) list() error {
 func (s *objectStore) add(p *packFile) {
 	s.packs[p.name] = p
 	s.names = nil
-	var items []packItem
+	var items []gitfmt.PackItem
 	large := p.n > smallPack
 	if !large {
 		var err error
@@ -140,15 +141,15 @@ func (s *objectStore) add(p *packFile) {
 		return
 	}
 	for _, it := range items {
-		if !s.rotten[rottenObject{p, it.hash}] {
-			s.small[it.hash] = place{p, it.off}
+		if !s.rotten[rottenObject{p, it.Hash}] {
+			s.small[it.Hash] = place{p, it.Off}
 		}
 	}
 }
 
 // condemn remembers that the copy of an object which lookup gives is damaged,
 // and reports whether there is another one.
-func (s *objectStore) condemn(h hash) bool {
+func (s *objectStore) condemn(h gitfmt.Hash) bool {
 	p, _ := s.lookup(h)
 	if p == nil {
 		return false
@@ -168,7 +169,7 @@ func (s *objectStore) condemn(h hash) bool {
 
 // hasIntact is owns for an object whose bytes are at hand: one that the store
 // lists and that has rotted there counts as absent, so that it is written anew.
-func (s *objectStore) hasIntact(h hash) bool {
+func (s *objectStore) hasIntact(h gitfmt.Hash) bool {
 	buf := s.buffer()
 	defer s.buffers.Put(buf)
 	for {
@@ -196,7 +197,7 @@ func (s *objectStore) drop(gone func(*packFile) bool) {
 		return
 	}
 	rest := s.packs
-	s.packs, s.large, s.small = make(map[string]*packFile, len(rest)), nil, make(map[hash]place)
+	s.packs, s.large, s.small = make(map[string]*packFile, len(rest)), nil, make(map[gitfmt.Hash]place)
 	s.names = nil
 	for _, p := range rest {
 		s.add(p)
@@ -243,7 +244,7 @@ func (s *objectStore) generation() []string {
 }
 
 // lookup gives the pack that holds an object, nil when none does.
-func (s *objectStore) lookup(h hash) (*packFile, int64) {
+func (s *objectStore) lookup(h gitfmt.Hash) (*packFile, int64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if at, ok := s.small[h]; ok {
@@ -259,7 +260,7 @@ func (s *objectStore) lookup(h hash) (*packFile, int64) {
 
 // locate is lookup with the length and the checksum of the object's bytes in the
 // pack.
-func (s *objectStore) locate(h hash) (*packFile, packEntry) {
+func (s *objectStore) locate(h gitfmt.Hash) (*packFile, packEntry) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if at, ok := s.small[h]; ok {
@@ -289,7 +290,7 @@ func (s *objectStore) without(some []*packFile) []*packFile {
 }
 
 // holds reports whether one of some packs lists an object.
-func holds(packs []*packFile, h hash) bool {
+func holds(packs []*packFile, h gitfmt.Hash) bool {
 	return slices.ContainsFunc(packs, func(p *packFile) bool {
 		_, ok := p.find(h)
 		return ok
@@ -298,10 +299,10 @@ func holds(packs []*packFile, h hash) bool {
 
 // otherwise does f, which reads an object, again for as long as it finds a
 // damaged copy and there is another one.
-func (s *objectStore) otherwise(h hash, f func() error) error {
+func (s *objectStore) otherwise(h gitfmt.Hash, f func() error) error {
 	for {
 		err := f()
-		if !errors.Is(err, ErrCorrupt) || errors.Is(err, errTooLarge) || errors.Is(err, errWrongType) || !s.condemn(h) {
+		if !errors.Is(err, gitfmt.ErrCorrupt) || errors.Is(err, errTooLarge) || errors.Is(err, errWrongType) || !s.condemn(h) {
 			return err
 		}
 	}
@@ -309,7 +310,7 @@ func (s *objectStore) otherwise(h hash, f func() error) error {
 
 // has reports whether the store, or what it borrows from, lists the object; it
 // does not read it.
-func (s *objectStore) has(h hash) bool {
+func (s *objectStore) has(h gitfmt.Hash) bool {
 	if s.owns(h) {
 		return true
 	}
@@ -318,7 +319,7 @@ func (s *objectStore) has(h hash) bool {
 }
 
 // owns reports whether the store itself lists an object.
-func (s *objectStore) owns(h hash) bool { return s.packed(h) || s.looseHas(h) }
+func (s *objectStore) owns(h gitfmt.Hash) bool { return s.packed(h) || s.looseHas(h) }
 
 // unread is an error where an object that was called absent may be there: part of
 // an index could not be read.
@@ -327,19 +328,19 @@ func (s *objectStore) unread() error {
 	defer s.mu.RUnlock()
 	for _, p := range s.packs {
 		if p.unread.Load() {
-			return fmt.Errorf("read store: %w: the index %s could not be read", ErrCorrupt, p.name)
+			return fmt.Errorf("read store: %w: the index %s could not be read", gitfmt.ErrCorrupt, p.name)
 		}
 	}
 	return nil
 }
 
-func (s *objectStore) packed(h hash) bool {
+func (s *objectStore) packed(h gitfmt.Hash) bool {
 	p, _ := s.lookup(h)
 	return p != nil
 }
 
 // looseHas reports whether git made a file of an object.
-func (s *objectStore) looseHas(h hash) bool {
+func (s *objectStore) looseHas(h gitfmt.Hash) bool {
 	s.mu.RLock()
 	loose := s.loose
 	s.mu.RUnlock()

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // executor moves a world along a list of actions. Every step is idempotent: it
@@ -207,7 +208,7 @@ func (x *executor) lookIn(dirfd int, name string) (state, fsys.Stamp, error) {
 		return state{kind: kindDir, perm: st.Mode & 0o777}, st, nil
 	case st.IsLink():
 		target, err := fsys.Readlinkat(dirfd, name)
-		return state{kind: kindLink, hash: hashObject(blobObject, target)}, st, err
+		return state{kind: kindLink, hash: gitfmt.HashObject(gitfmt.BlobObject, target)}, st, err
 	case st.IsRegular():
 		h, err := x.hashAt(dirfd, name, st.Size)
 		return state{kindFile, st.Mode & 0o777, h}, st, err
@@ -216,25 +217,25 @@ func (x *executor) lookIn(dirfd int, name string) (state, fsys.Stamp, error) {
 }
 
 // hashAt gives the blob id of a file that was seen to be so long.
-func (x *executor) hashAt(dirfd int, name string, size int64) (hash, error) {
+func (x *executor) hashAt(dirfd int, name string, size int64) (gitfmt.Hash, error) {
 	fd, err := fsys.Openat(dirfd, name, fsys.FileFlags, 0)
 	if err != nil {
-		return hash{}, err
+		return gitfmt.Hash{}, err
 	}
 	defer fsys.CloseFD(fd)
 	buf := x.w.objects.buffer()
 	defer x.w.objects.buffers.Put(buf)
 	sum := sha1.New()
-	sum.Write(appendHead((*buf)[:0], blobObject, size))
+	sum.Write(gitfmt.AppendHead((*buf)[:0], gitfmt.BlobObject, size))
 	for {
 		n, err := unix.Read(fd, *buf)
 		switch {
 		case err == unix.EINTR:
 			continue
 		case err != nil:
-			return hash{}, err
+			return gitfmt.Hash{}, err
 		case n == 0:
-			return hash(sum.Sum(nil)), nil
+			return gitfmt.Hash(sum.Sum(nil)), nil
 		}
 		sum.Write((*buf)[:n])
 	}
@@ -268,7 +269,7 @@ func (x *executor) changed(path string) {
 func (x *executor) keep(path string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.kept = append(x.kept, Skip{path, keepRaced})
+	x.kept = append(x.kept, Skip{Path: path, Reason: gitfmt.KeepRaced})
 }
 
 // run does all actions: first what must go, children before parents; then new

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // A ref may name a snapshot that the store no longer holds. Our packs have .keep
@@ -24,8 +25,8 @@ func lostLine(id ID, err error) string {
 // isGone reports whether an error says that a snapshot is lost. Who names it by its
 // whole id had it once.
 func isGone(id ID, err error) bool {
-	_, whole := parseHash(string(id))
-	return errors.Is(err, ErrCorrupt) || whole && errors.Is(err, ErrUnknown)
+	_, whole := gitfmt.ParseHash(string(id))
+	return errors.Is(err, gitfmt.ErrCorrupt) || whole && errors.Is(err, ErrUnknown)
 }
 
 // whyMissing describes what is wrong with a snapshot whose id is printed beside it.

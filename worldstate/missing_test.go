@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // packsOf returns the files of the packs that do writes.
@@ -52,7 +54,7 @@ func TestSnapshotLost(t *testing.T) {
 				b.must(b.w.Close())
 				b.open(&o)
 			}
-			if _, err := b.w.Plan(b.Context(), lost, nil); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "only a backup of it") {
+			if _, err := b.w.Plan(b.Context(), lost, nil); !errors.Is(err, gitfmt.ErrCorrupt) || !strings.Contains(err.Error(), "only a backup of it") {
 				t.Errorf("a plan to what is lost: %v", err)
 			}
 			s := b.save()
@@ -99,7 +101,7 @@ func TestPartLost(t *testing.T) {
 				reader, err := Open(b.dir, b.store, nil)
 				b.must(err)
 				defer reader.Close()
-				if err := reader.Has(b.Context(), part); !errors.Is(err, ErrCorrupt) {
+				if err := reader.Has(b.Context(), part); !errors.Is(err, gitfmt.ErrCorrupt) {
 					t.Fatalf("nothing is lost: %v", err)
 				}
 				if changed {
@@ -139,7 +141,7 @@ func TestRestoreAfterLoss(t *testing.T) {
 			}
 		}
 		b.must(err)
-		if got := look(t, b.dir); len(res.Kept) != 1 || res.Kept[0] != (Skip{"f", keepEdited}) || len(res.Written) != 0 {
+		if got := look(t, b.dir); len(res.Kept) != 1 || res.Kept[0] != (Skip{Path: "f", Reason: gitfmt.KeepEdited}) || len(res.Written) != 0 {
 			t.Errorf("planned %v: %+v, and there stands %v", planned, res, got)
 		}
 		b.must(b.w.Has(b.Context(), res.Source))
@@ -166,7 +168,7 @@ func TestGCAfterLoss(t *testing.T) {
 	for _, o := range []*GCOptions{nil, {DryRun: true}} {
 		_, err := GC(b.Context(), b.store, o)
 		want := fmt.Sprintf("%scli/3 names it; only a backup of %s can bring it back, and nothing is collected until then", taskRefs, b.store)
-		if !errors.Is(err, ErrCorrupt) || !strings.HasSuffix(err.Error(), want) || b.packs() != before {
+		if !errors.Is(err, gitfmt.ErrCorrupt) || !strings.HasSuffix(err.Error(), want) || b.packs() != before {
 			t.Fatalf("a collection: %v, want %q; %d packs, were %d", err, want, b.packs(), before)
 		}
 	}

@@ -35,7 +35,7 @@ func TestNamesInJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name, from := anyName(t, "name"), anyName(t, "from")
 		list := []string{from, "plain", name}
-		skips := []Skip{{name, "a reason"}, {"plain", "another"}}
+		skips := []Skip{{Path: name, Reason: "a reason"}, {Path: "plain", Reason: "another"}}
 		comesBack(t, skips)
 		comesBack(t, Item{Path: name, Side: Side{Type: "file", Mode: "0644"}, SizeBytes: 3})
 		comesBack(t, Change{Path: name, From: from, Kind: Renamed, New: &Side{Type: "file"}, Similarity: 7})

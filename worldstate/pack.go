@@ -8,61 +8,17 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/adler32"
 	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
-	"sort"
-	"strconv"
 	"sync"
 
 	"github.com/klauspost/compress/zlib"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
-
-// objectType is a git object's type, with its number in a pack.
-type objectType byte
-
-const (
-	commitObject objectType = 1
-	treeObject   objectType = 2
-	blobObject   objectType = 3
-	tagObject    objectType = 4 // only git writes them
-)
-
-func (t objectType) String() string {
-	switch t {
-	case commitObject:
-		return "commit"
-	case treeObject:
-		return "tree"
-	case blobObject:
-		return "blob"
-	case tagObject:
-		return "tag"
-	}
-	return fmt.Sprintf("type %d", byte(t))
-}
-
-// hashObject gives an object's id.
-func hashObject(t objectType, data []byte) hash {
-	var head [headerRoom]byte
-	h := sha1.New()
-	h.Write(appendHead(head[:0], t, int64(len(data))))
-	h.Write(data)
-	return hash(h.Sum(nil))
-}
-
-// headerRoom is enough for a type, a size and a NUL.
-const headerRoom = 32
-
-// appendHead appends what git hashes before an object's bytes.
-func appendHead(out []byte, t objectType, size int64) []byte {
-	out = append(append(out, t.String()...), ' ')
-	return append(strconv.AppendInt(out, size, 10), 0)
-}
 
 // compressionLevel trades a few percent of size for most of the speed.
 const compressionLevel = zlib.BestSpeed
@@ -84,19 +40,13 @@ type packWriter struct {
 	f     *os.File
 	w     *bufio.Writer
 	off   int64
-	items []packItem
-	seen  map[hash]struct{}
+	items []gitfmt.PackItem
+	seen  map[gitfmt.Hash]struct{}
 	large chan struct{} // held by those who compress a large blob
 
-	sum   hash   // once it is ready
-	index string // likewise: the index's temporary file
-	keep  string // likewise: that of its .keep
-}
-
-type packItem struct {
-	hash hash
-	off  int64
-	crc  uint32
+	sum   gitfmt.Hash // once it is ready
+	index string      // likewise: the index's temporary file
+	keep  string      // likewise: that of its .keep
 }
 
 const packHeaderBytes = 12
@@ -147,7 +97,7 @@ func (p *packWriter) compressor(w io.Writer) *zlib.Writer {
 }
 
 // holds reports whether the pack has the object already.
-func (p *packWriter) holds(h hash) bool {
+func (p *packWriter) holds(h gitfmt.Hash) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, ok := p.seen[h]
@@ -155,22 +105,22 @@ func (p *packWriter) holds(h hash) bool {
 }
 
 // add stores an object whose id the caller computed.
-func (p *packWriter) add(h hash, t objectType, data []byte) error {
+func (p *packWriter) add(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error {
 	if p.holds(h) {
 		return nil
 	}
 	buf := p.pool.entry()
 	defer p.pool.entries.Put(buf)
-	buf.Write(packEntryHeader(t, int64(len(data))))
-	if p.level == 0 && (t == treeObject || len(data) <= rawBytes) {
-		buf.Write(appendRaw(buf.AvailableBuffer(), data))
+	buf.Write(gitfmt.PackEntryHeader(t, int64(len(data))))
+	if p.level == 0 && (t == gitfmt.TreeObject || len(data) <= rawBytes) {
+		buf.Write(gitfmt.AppendRaw(buf.AvailableBuffer(), data))
 		return p.write(h, buf)
 	}
 	return p.compress(h, buf, data)
 }
 
 // put stores an object's header and, compressed, what follows it.
-func (p *packWriter) put(h hash, head, data []byte) error {
+func (p *packWriter) put(h gitfmt.Hash, head, data []byte) error {
 	buf := p.pool.entry()
 	defer p.pool.entries.Put(buf)
 	buf.Write(head)
@@ -178,7 +128,7 @@ func (p *packWriter) put(h hash, head, data []byte) error {
 }
 
 // compress writes an entry whose header is in buf.
-func (p *packWriter) compress(h hash, buf *bytes.Buffer, data []byte) error {
+func (p *packWriter) compress(h gitfmt.Hash, buf *bytes.Buffer, data []byte) error {
 	z := p.compressor(buf)
 	_, err := z.Write(data)
 	if cerr := z.Close(); err == nil {
@@ -192,7 +142,7 @@ func (p *packWriter) compress(h hash, buf *bytes.Buffer, data []byte) error {
 }
 
 // write takes an entry into the pack.
-func (p *packWriter) write(h hash, buf *bytes.Buffer) error {
+func (p *packWriter) write(h gitfmt.Hash, buf *bytes.Buffer) error {
 	sum := crc32.ChecksumIEEE(buf.Bytes())
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,7 +164,7 @@ func (p *packWriter) write(h hash, buf *bytes.Buffer) error {
 func (p *packWriter) copyRaw(from *packFile, it packEntry, buf []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, twice := p.seen[it.hash]; twice {
+	if _, twice := p.seen[it.Hash]; twice {
 		return nil
 	}
 	if err := p.begin(); err != nil {
@@ -224,7 +174,7 @@ func (p *packWriter) copyRaw(from *packFile, it packEntry, buf []byte) error {
 	if _, err := from.intact(it, count, buf); err != nil {
 		return errors.Join(err, p.truncate())
 	}
-	p.record(it.hash, it.crc, count.n)
+	p.record(it.Hash, it.Crc, count.n)
 	return nil
 }
 
@@ -248,7 +198,7 @@ func (p *packWriter) begin() error {
 	if err != nil {
 		return fmt.Errorf("begin pack: %w", err)
 	}
-	p.f, p.w, p.off, p.seen = f, p.pool.buffer(f), packHeaderBytes, make(map[hash]struct{})
+	p.f, p.w, p.off, p.seen = f, p.pool.buffer(f), packHeaderBytes, make(map[gitfmt.Hash]struct{})
 	if _, err := p.w.Write(make([]byte, packHeaderBytes)); err != nil {
 		return fmt.Errorf("begin pack: %w", err)
 	}
@@ -267,41 +217,10 @@ func (p *packWriter) truncate() error {
 	return err
 }
 
-func (p *packWriter) record(h hash, crc uint32, n int64) {
-	p.items = append(p.items, packItem{h, p.off, crc})
+func (p *packWriter) record(h gitfmt.Hash, crc uint32, n int64) {
+	p.items = append(p.items, gitfmt.PackItem{Hash: h, Off: p.off, Crc: crc})
 	p.seen[h] = struct{}{}
 	p.off += n
-}
-
-// appendRaw appends data as a zlib stream that compresses nothing.
-func appendRaw(out, data []byte) []byte {
-	const most = 1<<16 - 1 // of a stored block
-	out = append(out, 0x78, 0x01)
-	sum := adler32.Checksum(data)
-	for last := false; !last; {
-		n := min(len(data), most)
-		last = n == len(data)
-		final := byte(0)
-		if last {
-			final = 1
-		}
-		out = append(out, final, byte(n), byte(n>>8), ^byte(n), ^byte(n>>8))
-		out, data = append(out, data[:n]...), data[n:]
-	}
-	return binary.BigEndian.AppendUint32(out, sum)
-}
-
-// packEntryHeader is an object's type and size in a pack.
-func packEntryHeader(t objectType, size int64) []byte {
-	b := byte(t)<<4 | byte(size&0x0f)
-	size >>= 4
-	var out []byte
-	for size > 0 {
-		out = append(out, b|0x80)
-		b = byte(size & 0x7f)
-		size >>= 7
-	}
-	return append(out, b)
 }
 
 // size is what the pack takes on disk once it is finished, its index and
@@ -314,7 +233,7 @@ func (p *packWriter) size() int64 {
 	}
 	far := 0
 	for _, it := range p.items {
-		if it.off >= 1<<31 {
+		if it.Off >= 1<<31 {
 			far++
 		}
 	}
@@ -366,7 +285,7 @@ func (p *packWriter) ready() error {
 		p.keep, err = p.writeTemp([]byte(keepWord + "\n"))
 		synced <- err
 	}()
-	p.index, err = p.writeTemp(encodeIndex(p.items, p.sum))
+	p.index, err = p.writeTemp(gitfmt.EncodePackIndex(p.items, p.sum))
 	err = errors.Join(err, <-synced, <-synced)
 	if err != nil {
 		p.abort()
@@ -388,7 +307,7 @@ func (p *packWriter) show() (string, error) {
 	for _, ext := range []string{".pack", keepExt} {
 		if _, err := os.Lstat(name + ext); err == nil {
 			// Who made the one of that name may be about to remove it.
-			name = filepath.Join(p.dir, "pack-"+hashObject(blobObject, []byte(name+fsys.NewNonce())).String())
+			name = filepath.Join(p.dir, "pack-"+gitfmt.HashObject(gitfmt.BlobObject, []byte(name+fsys.NewNonce())).String())
 			break
 		}
 	}
@@ -430,8 +349,8 @@ func (p *packWriter) writeTemp(data []byte) (name string, err error) {
 }
 
 // seal writes the header's count and the trailing checksum; it does not sync.
-func (p *packWriter) seal() (hash, error) {
-	var sum hash
+func (p *packWriter) seal() (gitfmt.Hash, error) {
+	var sum gitfmt.Hash
 	if err := p.w.Flush(); err != nil {
 		return sum, err
 	}
@@ -443,43 +362,9 @@ func (p *packWriter) seal() (hash, error) {
 	if _, err := io.Copy(h, io.NewSectionReader(p.f, 0, p.off)); err != nil {
 		return sum, err
 	}
-	sum = hash(h.Sum(nil))
+	sum = gitfmt.Hash(h.Sum(nil))
 	if _, err := p.f.WriteAt(sum[:], p.off); err != nil {
 		return sum, err
 	}
 	return sum, nil
-}
-
-// encodeIndex is a version 2 pack index.
-func encodeIndex(items []packItem, pack hash) []byte {
-	sort.Slice(items, func(i, j int) bool { return bytes.Compare(items[i].hash[:], items[j].hash[:]) < 0 })
-	out := []byte("\xfftOc\x00\x00\x00\x02")
-	i := 0
-	for b := range 256 {
-		for i < len(items) && int(items[i].hash[0]) <= b {
-			i++
-		}
-		out = binary.BigEndian.AppendUint32(out, uint32(i))
-	}
-	for _, it := range items {
-		out = append(out, it.hash[:]...)
-	}
-	for _, it := range items {
-		out = binary.BigEndian.AppendUint32(out, it.crc)
-	}
-	var far []int64
-	for _, it := range items {
-		if it.off < 1<<31 {
-			out = binary.BigEndian.AppendUint32(out, uint32(it.off))
-			continue
-		}
-		out = binary.BigEndian.AppendUint32(out, 1<<31|uint32(len(far)))
-		far = append(far, it.off)
-	}
-	for _, off := range far {
-		out = binary.BigEndian.AppendUint64(out, uint64(off))
-	}
-	out = append(out, pack[:]...)
-	sum := sha1.Sum(out)
-	return append(out, sum[:]...)
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 const (
@@ -45,7 +46,7 @@ type packedRefs struct {
 	n      int // refs
 	// unsorted are the refs of a file that is not in the order of their names; it
 	// is not kept open.
-	unsorted map[string]hash
+	unsorted map[string]gitfmt.Hash
 }
 
 type packedBlock struct {
@@ -58,8 +59,8 @@ type packedBlock struct {
 // readPackedRefs reads a packed-refs file through. held are the refs that are no
 // step's: they are few, and asked for at each save. The refs of a file that is
 // not in the order of their names, which git no longer writes, are all held.
-func readPackedRefs(path string) (_ *packedRefs, held map[string]hash, err error) {
-	held = make(map[string]hash)
+func readPackedRefs(path string) (_ *packedRefs, held map[string]gitfmt.Hash, err error) {
+	held = make(map[string]gitfmt.Hash)
 	f, err := fsys.OpenFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return &packedRefs{}, held, nil
@@ -70,7 +71,7 @@ func readPackedRefs(path string) (_ *packedRefs, held map[string]hash, err error
 	p := &packedRefs{src: f}
 	unsorted, sum := false, ""
 	index := blockIndex{p: p}
-	err = packedLines(f, func(line, name []byte, h hash) {
+	err = packedLines(f, func(line, name []byte, h gitfmt.Hash) {
 		if index.off == 0 && line[0] == '#' {
 			sum, index.off, index.body = sumIn(string(line)), int64(len(line)), int64(len(line))
 			return
@@ -86,13 +87,13 @@ func readPackedRefs(path string) (_ *packedRefs, held map[string]hash, err error
 	})
 	index.end()
 	if err == nil && index.off == 0 {
-		err = fmt.Errorf("read refs: %w: packed-refs is empty", ErrCorrupt) // git writes a first line in any case
+		err = fmt.Errorf("read refs: %w: packed-refs is empty", gitfmt.ErrCorrupt) // git writes a first line in any case
 	}
 	if err == nil && sum != "" && sum != index.sum() {
-		err = fmt.Errorf("read refs: %w: packed-refs was cut short or changed by something else than git; 'git pack-refs --all' takes it as it stands", ErrCorrupt)
+		err = fmt.Errorf("read refs: %w: packed-refs was cut short or changed by something else than git; 'git pack-refs --all' takes it as it stands", gitfmt.ErrCorrupt)
 	}
 	if err == nil && unsorted {
-		err = packedLines(io.NewSectionReader(f, 0, 1<<62), func(_, name []byte, h hash) {
+		err = packedLines(io.NewSectionReader(f, 0, 1<<62), func(_, name []byte, h gitfmt.Hash) {
 			if name != nil {
 				held[string(name)] = h
 			}
@@ -114,7 +115,7 @@ func isStepRef[T string | []byte](name T) bool {
 // packedLines calls f with each line of a packed-refs file, its end included,
 // and with what it says; name is nil for a remark and for what a tag leads to.
 // What f gets is f's until it returns.
-func packedLines(r io.Reader, f func(line, name []byte, h hash)) error {
+func packedLines(r io.Reader, f func(line, name []byte, h gitfmt.Hash)) error {
 	in := bufio.NewReaderSize(r, packedLineBytes)
 	for {
 		line, err := in.ReadSlice('\n')
@@ -126,7 +127,7 @@ func packedLines(r io.Reader, f func(line, name []byte, h hash)) error {
 		}
 		h, name, ok := parsePackedLine(line)
 		if !ok {
-			return fmt.Errorf("read refs: %w: bad line %.200q in packed-refs", ErrCorrupt, line)
+			return fmt.Errorf("read refs: %w: bad line %.200q in packed-refs", gitfmt.ErrCorrupt, line)
 		}
 		f(line, name, h)
 	}
@@ -134,7 +135,7 @@ func packedLines(r io.Reader, f func(line, name []byte, h hash)) error {
 
 // parsePackedLine takes a line apart. One without its end is bad: a file that
 // was cut short there may name another ref.
-func parsePackedLine(line []byte) (h hash, name []byte, ok bool) {
+func parsePackedLine(line []byte) (h gitfmt.Hash, name []byte, ok bool) {
 	text, whole := bytes.CutSuffix(line, []byte{'\n'})
 	if !whole {
 		return h, nil, false
@@ -225,27 +226,27 @@ func (p *packedRefs) block(i int, buf []byte) ([]byte, error) {
 	buf = slices.Grow(buf[:0], b.size)[:b.size]
 	switch _, err := p.src.ReadAt(buf, b.off); {
 	case err == io.EOF:
-		return nil, fmt.Errorf("read refs: %w: packed-refs was cut short", ErrCorrupt)
+		return nil, fmt.Errorf("read refs: %w: packed-refs was cut short", gitfmt.ErrCorrupt)
 	case err != nil:
 		return nil, fmt.Errorf("read refs: %w", err)
 	case crc32.ChecksumIEEE(buf) != b.crc:
-		return nil, fmt.Errorf("read refs: %w: packed-refs is not what it was, from byte %d on", ErrCorrupt, b.off)
+		return nil, fmt.Errorf("read refs: %w: packed-refs is not what it was, from byte %d on", gitfmt.ErrCorrupt, b.off)
 	}
 	return buf, nil
 }
 
 // get gives the id of a name, zero where there is none.
-func (p *packedRefs) get(name string) (hash, error) {
+func (p *packedRefs) get(name string) (gitfmt.Hash, error) {
 	if h, ok := p.unsorted[name]; ok {
 		return h, nil
 	}
 	i := sort.Search(len(p.blocks), func(i int) bool { return p.blocks[i].first > name }) - 1
 	if i < 0 {
-		return hash{}, nil
+		return gitfmt.Hash{}, nil
 	}
 	data, err := p.block(i, nil)
 	if err != nil {
-		return hash{}, err
+		return gitfmt.Hash{}, err
 	}
 	end := []byte(" " + name + "\n")
 	for line := range bytes.Lines(data) {
@@ -256,12 +257,12 @@ func (p *packedRefs) get(name string) (hash, error) {
 			return h, nil
 		}
 	}
-	return hash{}, nil
+	return gitfmt.Hash{}, nil
 }
 
 // each calls f with each ref's line and what it says, in the order of the names.
 // What f gets is f's until it returns.
-func (p *packedRefs) each(f func(line, name []byte, h hash) error) error {
+func (p *packedRefs) each(f func(line, name []byte, h gitfmt.Hash) error) error {
 	var buf []byte
 	for i := range p.blocks {
 		var err error
@@ -302,7 +303,7 @@ func (w *packedWriter) put(line, name []byte) error {
 // write writes the refs of p and over them those of set, a zero id for one that
 // is not to stand there, to another file, durably, and gives that. p is not
 // changed.
-func (p *packedRefs) write(path string, set map[string]hash) (out *packedRefs, err error) {
+func (p *packedRefs) write(path string, set map[string]gitfmt.Hash) (out *packedRefs, err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), fsys.TempPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("write refs: %w", err)
@@ -349,19 +350,19 @@ func (w *packedWriter) header() string {
 }
 
 // merge writes the refs' lines, in the order of the names.
-func (w *packedWriter) merge(p *packedRefs, set map[string]hash) error {
+func (w *packedWriter) merge(p *packedRefs, set map[string]gitfmt.Hash) error {
 	names, next := slices.Sorted(maps.Keys(set)), []byte(nil)
 	putNext := func() error {
 		name := names[0]
 		h := set[name]
-		if names = names[1:]; h.isZero() {
+		if names = names[1:]; h.IsZero() {
 			return nil
 		}
 		next = append(append(hex.AppendEncode(next[:0], h[:]), ' '), name...)
 		next = append(next, '\n')
 		return w.put(next, next[2*len(h)+1:len(next)-1])
 	}
-	err := p.each(func(line, name []byte, _ hash) error {
+	err := p.each(func(line, name []byte, _ gitfmt.Hash) error {
 		for len(names) > 0 && names[0] < string(name) {
 			if err := putNext(); err != nil {
 				return err

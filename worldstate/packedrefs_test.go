@@ -12,15 +12,17 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // packedStore gives a store whose steps are packed into several blocks, and what
 // its refs are.
-func packedStore(t *testing.T) (*objectStore, map[string]hash) {
+func packedStore(t *testing.T) (*objectStore, map[string]gitfmt.Hash) {
 	t.Helper()
 	s := refStore(t)
 	t.Cleanup(s.refs.forget)
-	want := map[string]hash{latestRef: refID(1), worldRefs + "w": refID(2)}
+	want := map[string]gitfmt.Hash{latestRef: refID(1), worldRefs + "w": refID(2)}
 	for i := range 6 * packedBlockBytes / 64 {
 		want[fmt.Sprintf("%st/%d", taskRefs, i)] = refID(i)
 	}
@@ -35,7 +37,7 @@ func packedStore(t *testing.T) (*objectStore, map[string]hash) {
 
 // allowed fails where a ref is told as something else than what it is or an
 // error of the kind, and reports how many were errors.
-func allowed(t *testing.T, what string, s *refSet, want map[string]hash, kind error) (failed int) {
+func allowed(t *testing.T, what string, s *refSet, want map[string]gitfmt.Hash, kind error) (failed int) {
 	t.Helper()
 	for name, h := range want {
 		got, err := s.get(name)
@@ -69,14 +71,14 @@ func TestPackedRefsCutShort(t *testing.T) {
 		if err := os.Truncate(s.packedRefsPath(), int64(n)); err != nil {
 			t.Fatal(err)
 		}
-		if refs, err := (&objectStore{dir: s.dir}).readRefs(); !errors.Is(err, ErrCorrupt) {
+		if refs, err := (&objectStore{dir: s.dir}).readRefs(); !errors.Is(err, gitfmt.ErrCorrupt) {
 			t.Fatalf("cut at %d of %d: %d refs, %v", n, len(whole), len(refs), err)
 		}
-		if allowed(t, fmt.Sprint("cut at ", n), s.refs.refs, want, ErrCorrupt) == 0 {
+		if allowed(t, fmt.Sprint("cut at ", n), s.refs.refs, want, gitfmt.ErrCorrupt) == 0 {
 			t.Fatalf("cut at %d: every ref is still told", n)
 		}
 	}
-	if err := s.updateRefs(map[string]hash{taskRefs + "t/3": {9}}); !errors.Is(err, ErrCorrupt) {
+	if err := s.updateRefs(map[string]gitfmt.Hash{taskRefs + "t/3": {9}}); !errors.Is(err, gitfmt.ErrCorrupt) {
 		t.Errorf("an update over what is cut short: %v", err)
 	}
 	_, lines, _ := bytes.Cut(whole, []byte("\n"))
@@ -84,7 +86,7 @@ func TestPackedRefsCutShort(t *testing.T) {
 	if err := os.WriteFile(s.packedRefsPath(), lines, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if refs, err := (&objectStore{dir: s.dir}).readRefs(); !errors.Is(err, ErrCorrupt) {
+	if refs, err := (&objectStore{dir: s.dir}).readRefs(); !errors.Is(err, gitfmt.ErrCorrupt) {
 		t.Errorf("git's, cut in a name: %d refs, %v", len(refs), err)
 	}
 }
@@ -107,10 +109,10 @@ func TestPackedRefsRot(t *testing.T) {
 		if _, err := f.WriteAt([]byte{whole[i] ^ 1}, int64(i)); err != nil {
 			t.Fatal(err)
 		}
-		if failed := allowed(t, fmt.Sprint("rot at ", i), s.refs.refs, want, ErrCorrupt); failed == 0 || failed > 2*packedBlockBytes/50 {
+		if failed := allowed(t, fmt.Sprint("rot at ", i), s.refs.refs, want, gitfmt.ErrCorrupt); failed == 0 || failed > 2*packedBlockBytes/50 {
 			t.Fatalf("rot at %d: %d refs of %d are errors", i, failed, len(want))
 		}
-		if refs, err := (&objectStore{dir: s.dir}).readRefs(); !errors.Is(err, ErrCorrupt) {
+		if refs, err := (&objectStore{dir: s.dir}).readRefs(); !errors.Is(err, gitfmt.ErrCorrupt) {
 			t.Fatalf("rot at %d, opened then: %d refs, %v", i, len(refs), err)
 		}
 		if _, err := f.WriteAt(whole[i:i+1], int64(i)); err != nil {
@@ -149,11 +151,11 @@ func TestPackedRefsUnreadable(t *testing.T) {
 	}
 	for what, do := range map[string]func() error{
 		"read":   func() error { _, err := s.readRefs(); return err },
-		"look":   func() error { return s.updateRefs(map[string]hash{taskRefs + "t/5": {5}}) },
-		"repack": func() error { return s.updateRefs(map[string]hash{worldRefs + "w": {}}) },
+		"look":   func() error { return s.updateRefs(map[string]gitfmt.Hash{taskRefs + "t/5": {5}}) },
+		"repack": func() error { return s.updateRefs(map[string]gitfmt.Hash{worldRefs + "w": {}}) },
 	} {
 		fail()
-		if err := do(); !errors.Is(err, unix.EIO) || errors.Is(err, ErrCorrupt) {
+		if err := do(); !errors.Is(err, unix.EIO) || errors.Is(err, gitfmt.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -165,7 +167,7 @@ func TestPackedRefsUnreadable(t *testing.T) {
 	if after, err := os.ReadFile(s.packedRefsPath()); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("packed-refs has changed: %v", err)
 	}
-	if err := s.updateRefs(map[string]hash{taskRefs + "t/6": {}}); err != nil {
+	if err := s.updateRefs(map[string]gitfmt.Hash{taskRefs + "t/6": {}}); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(s.gitRefs(t)); n != len(want)-1 {
@@ -207,7 +209,7 @@ func TestPackedRefsByGit(t *testing.T) {
 	}
 	same("removed by git")
 	want[taskRefs+"t/x"] = refID(5)
-	if err := s.updateRefs(map[string]hash{taskRefs + "t/x": refID(5)}); err != nil {
+	if err := s.updateRefs(map[string]gitfmt.Hash{taskRefs + "t/x": refID(5)}); err != nil {
 		t.Fatal(err)
 	}
 	git("pack-refs", "--all", "--no-prune")
@@ -249,7 +251,7 @@ func TestGCKeepsRootsUnread(t *testing.T) {
 		bytes.Replace(whole, []byte(taskRefs), []byte(worldRefs), 1),
 	} {
 		b.must(os.WriteFile(path, cut, 0o600))
-		if _, err := GC(b.Context(), b.store, nil); !errors.Is(err, ErrCorrupt) {
+		if _, err := GC(b.Context(), b.store, nil); !errors.Is(err, gitfmt.ErrCorrupt) {
 			t.Errorf("%d: %v", n, err)
 		}
 	}
@@ -277,23 +279,23 @@ func FuzzPackedRefs(f *testing.F) {
 		}
 		s, err := readRefSet(path)
 		if err != nil {
-			if !errors.Is(err, ErrCorrupt) {
+			if !errors.Is(err, gitfmt.ErrCorrupt) {
 				t.Fatal(err)
 			}
 			return
 		}
 		defer s.close()
-		want := make(map[string]hash)
+		want := make(map[string]gitfmt.Hash)
 		for line := range strings.SplitSeq(strings.TrimSuffix(string(data), "\n"), "\n") {
 			if line == "" || line[0] == '#' || line[0] == '^' {
 				continue
 			}
 			id, name, _ := strings.Cut(line, " ")
-			h, ok := parseHash(id)
+			h, ok := gitfmt.ParseHash(id)
 			if !ok || !strings.HasPrefix(name, "refs/") {
 				t.Fatalf("%q was read", line)
 			}
-			if want[name] = h; h.isZero() {
+			if want[name] = h; h.IsZero() {
 				delete(want, name)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // packIndex reads a version 2 index of a pack. That of a large pack stays in
@@ -23,12 +24,12 @@ import (
 type packIndex struct {
 	path string
 	src  indexSource
-	n    int      // objects
-	size int64    // of the file
-	pack hash     // the checksum of the pack it was made of
-	fan  []uint32 // how many ids begin with at most this byte
-	keys []uint16 // of each id, sorted: its bytes 1 and 2
-	offs []uint32 // by position, as they stand in the index
+	n    int         // objects
+	size int64       // of the file
+	pack gitfmt.Hash // the checksum of the pack it was made of
+	fan  []uint32    // how many ids begin with at most this byte
+	keys []uint16    // of each id, sorted: its bytes 1 and 2
+	offs []uint32    // by position, as they stand in the index
 
 	unread atomic.Bool // an entry could not be read, and may have been called absent
 }
@@ -86,7 +87,7 @@ func openPackIndex(path string, held int) (_ *packIndex, err error) {
 	if len(idx) < indexEntries+28*x.n+indexEnd {
 		return nil, fmt.Errorf("pack index %s: cut short", path)
 	}
-	x.pack = hash(idx[len(idx)-indexEnd:][:sha1.Size])
+	x.pack = gitfmt.Hash(idx[len(idx)-indexEnd:][:sha1.Size])
 	x.keys, x.offs = make([]uint16, x.n), make([]uint32, x.n)
 	for i := range x.n {
 		x.keys[i] = indexKey(idx[indexEntries+20*i:])
@@ -116,7 +117,7 @@ func (x *packIndex) read() ([]byte, error) {
 func indexKey(id []byte) uint16 { return binary.BigEndian.Uint16(id[1:]) }
 
 // position gives an object's place in the index.
-func (x *packIndex) position(h hash) (int, bool) {
+func (x *packIndex) position(h gitfmt.Hash) (int, bool) {
 	lo := 0
 	if h[0] > 0 {
 		lo = int(x.fan[h[0]-1])
@@ -124,7 +125,7 @@ func (x *packIndex) position(h hash) (int, bool) {
 	key := indexKey(h[:])
 	same, _ := slices.BinarySearch(x.keys[lo:x.fan[h[0]]], key)
 	for i := lo + same; i < int(x.fan[h[0]]) && x.keys[i] == key; i++ {
-		var id hash
+		var id gitfmt.Hash
 		if _, err := x.src.ReadAt(id[:], indexEntries+20*int64(i)); err != nil {
 			x.unread.Store(true)
 		} else if id == h {
@@ -135,7 +136,7 @@ func (x *packIndex) position(h hash) (int, bool) {
 }
 
 // find gives an object's offset in the pack.
-func (x *packIndex) find(h hash) (int64, bool) {
+func (x *packIndex) find(h gitfmt.Hash) (int64, bool) {
 	i, ok := x.position(h)
 	if !ok {
 		return 0, false
@@ -174,18 +175,18 @@ func (x *packIndex) offset(i int) (int64, error) {
 // items gives all objects, in the order of their ids. What rotted in the file
 // after it was opened is an error: an object must not be copied under another's
 // id.
-func (x *packIndex) items() ([]packItem, error) {
+func (x *packIndex) items() ([]gitfmt.PackItem, error) {
 	idx, err := x.read()
 	if err != nil {
 		return nil, err
 	}
-	out := make([]packItem, x.n)
+	out := make([]gitfmt.PackItem, x.n)
 	for i := range out {
 		off, err := x.offset(i)
 		if err != nil {
 			return nil, err
 		}
-		out[i] = packItem{hash(idx[indexEntries+20*i:][:20]), off, binary.BigEndian.Uint32(idx[x.crcAt(i):])}
+		out[i] = gitfmt.PackItem{Hash: gitfmt.Hash(idx[indexEntries+20*i:][:20]), Off: off, Crc: binary.BigEndian.Uint32(idx[x.crcAt(i):])}
 	}
 	return out, nil
 }
@@ -205,7 +206,7 @@ func (x *packIndex) lengths(size int64) (packLengths, error) {
 		starts[i] = start{off, uint32(i)}
 	}
 	slices.SortFunc(starts, func(a, b start) int { return cmp.Compare(a.off, b.off) })
-	starts = append(starts, start{off: size - int64(len(hash{}))})
+	starts = append(starts, start{off: size - int64(len(gitfmt.Hash{}))})
 	out := packLengths{short: make([]uint16, x.n)}
 	for k, s := range starts[:x.n] {
 		out.set(s.i, starts[k+1].off-s.off)

@@ -12,25 +12,27 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // drawItems draws the objects of a pack, ids that begin alike and places beyond
 // two and four gigabytes among them.
-func drawItems(t *rapid.T) []packItem {
+func drawItems(t *rapid.T) []gitfmt.PackItem {
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	alike := rapid.IntRange(0, 20).Draw(t, "bytes alike")
-	items := make([]packItem, rapid.IntRange(0, 300).Draw(t, "objects"))
+	items := make([]gitfmt.PackItem, rapid.IntRange(0, 300).Draw(t, "objects"))
 	off := int64(packHeaderBytes)
 	for i := range items {
-		it := packItem{off: off, crc: rng.Uint32()}
-		for b := alike; b < len(it.hash); b++ {
-			it.hash[b] = byte(rng.Uint32())
+		it := gitfmt.PackItem{Off: off, Crc: rng.Uint32()}
+		for b := alike; b < len(it.Hash); b++ {
+			it.Hash[b] = byte(rng.Uint32())
 		}
 		items[i] = it
 		off += 1 + rng.Int64N(1<<rapid.IntRange(1, 26).Draw(t, "bits"))
 	}
-	slices.SortFunc(items, func(a, b packItem) int { return bytes.Compare(a.hash[:], b.hash[:]) })
-	return slices.CompactFunc(items, func(a, b packItem) bool { return a.hash == b.hash })
+	slices.SortFunc(items, func(a, b gitfmt.PackItem) int { return bytes.Compare(a.Hash[:], b.Hash[:]) })
+	return slices.CompactFunc(items, func(a, b gitfmt.PackItem) bool { return a.Hash == b.Hash })
 }
 
 // TestPackIndex: what an index was made of comes back from its file, object by
@@ -40,7 +42,7 @@ func TestPackIndex(t *testing.T) {
 	path := filepath.Join(dir, "pack-x.idx")
 	rapid.Check(t, func(t *rapid.T) {
 		items := drawItems(t)
-		if err := os.WriteFile(path, encodeIndex(slices.Clone(items), hash{1}), 0o600); err != nil {
+		if err := os.WriteFile(path, gitfmt.EncodePackIndex(slices.Clone(items), gitfmt.Hash{1}), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		x, err := openPackIndex(path, rapid.IntRange(-1, 300).Draw(t, "held"))
@@ -48,39 +50,39 @@ func TestPackIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer x.close()
-		if got, err := x.items(); err != nil || !slices.Equal(got, items) || x.pack != (hash{1}) {
+		if got, err := x.items(); err != nil || !slices.Equal(got, items) || x.pack != (gitfmt.Hash{1}) {
 			t.Fatalf("items = %v, %v, want %v", got, err, items)
 		}
 		end := int64(packHeaderBytes)
 		for _, it := range items {
-			end = max(end, it.off+1+rapid.Int64Range(0, 1<<17).Draw(t, "last length"))
+			end = max(end, it.Off+1+rapid.Int64Range(0, 1<<17).Draw(t, "last length"))
 		}
 		lengths, err := x.lengths(end + sha1.Size)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, it := range items {
-			if off, ok := x.find(it.hash); !ok || off != it.off {
-				t.Fatalf("find %s = %d, %t, want %d", it.hash, off, ok, it.off)
+			if off, ok := x.find(it.Hash); !ok || off != it.Off {
+				t.Fatalf("find %s = %d, %t, want %d", it.Hash, off, ok, it.Off)
 			}
-			if at, ok := x.position(it.hash); !ok || at != i {
-				t.Fatalf("position %s = %d, %t, want %d", it.hash, at, ok, i)
+			if at, ok := x.position(it.Hash); !ok || at != i {
+				t.Fatalf("position %s = %d, %t, want %d", it.Hash, at, ok, i)
 			}
-			if crc, err := x.crc(i); err != nil || crc != it.crc {
-				t.Fatalf("crc %s = %d, %v, want %d", it.hash, crc, err, it.crc)
+			if crc, err := x.crc(i); err != nil || crc != it.Crc {
+				t.Fatalf("crc %s = %d, %v, want %d", it.Hash, crc, err, it.Crc)
 			}
 			next := end
 			for _, o := range items {
-				if o.off > it.off {
-					next = min(next, o.off)
+				if o.Off > it.Off {
+					next = min(next, o.Off)
 				}
 			}
-			if n := lengths.of(i); n != next-it.off {
-				t.Fatalf("length at %d = %d, want %d", it.off, n, next-it.off)
+			if n := lengths.of(i); n != next-it.Off {
+				t.Fatalf("length at %d = %d, want %d", it.Off, n, next-it.Off)
 			}
-			other := it.hash
+			other := it.Hash
 			other[19]++
-			if _, there := slices.BinarySearchFunc(items, other, func(it packItem, h hash) int { return bytes.Compare(it.hash[:], h[:]) }); !there {
+			if _, there := slices.BinarySearchFunc(items, other, func(it gitfmt.PackItem, h gitfmt.Hash) int { return bytes.Compare(it.Hash[:], h[:]) }); !there {
 				if off, ok := x.find(other); ok {
 					t.Fatalf("find %s = %d, it is not there", other, off)
 				}
@@ -93,8 +95,8 @@ func TestPackIndex(t *testing.T) {
 // what stood behind; the program goes on.
 func TestPackIndexCutLater(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pack-x.idx")
-	it := packItem{hash: hash{7, 8, 9}, off: packHeaderBytes}
-	if err := os.WriteFile(path, encodeIndex([]packItem{it}, hash{1}), 0o600); err != nil {
+	it := gitfmt.PackItem{Hash: gitfmt.Hash{7, 8, 9}, Off: packHeaderBytes}
+	if err := os.WriteFile(path, gitfmt.EncodePackIndex([]gitfmt.PackItem{it}, gitfmt.Hash{1}), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	x, err := openPackIndex(path, 0)
@@ -105,7 +107,7 @@ func TestPackIndexCutLater(t *testing.T) {
 	if err := os.Truncate(path, indexEntries); err != nil {
 		t.Fatal(err)
 	}
-	if off, ok := x.find(it.hash); ok {
+	if off, ok := x.find(it.Hash); ok {
 		t.Errorf("found at %d in a file without it", off)
 	}
 	if _, err := x.items(); err == nil {
@@ -125,7 +127,7 @@ func (b *bench) packOf(what string, n int) string {
 	out := newPackWriter(b.w.objects.packDir(), func(string) {}, &packPool{})
 	for i := range n {
 		text := []byte(fmt.Sprint(what, i))
-		b.must(out.add(hashObject(blobObject, text), blobObject, text))
+		b.must(out.add(gitfmt.HashObject(gitfmt.BlobObject, text), gitfmt.BlobObject, text))
 	}
 	idx, err := out.finish()
 	b.must(err)
@@ -143,7 +145,7 @@ func TestMergeAfterRot(t *testing.T) {
 		b.packOf("of another ", 3)
 		data, err := os.ReadFile(idx)
 		b.must(err)
-		h := hash(data[indexEntries:][:20])
+		h := gitfmt.Hash(data[indexEntries:][:20])
 		b.must(os.Chmod(idx, 0o600))
 		f, err := os.OpenFile(idx, os.O_WRONLY, 0)
 		b.must(err)
@@ -158,7 +160,7 @@ func TestMergeAfterRot(t *testing.T) {
 			}
 			continue
 		}
-		if _, rerr := s.read(h, blobObject, "object"); err != nil || rerr != nil {
+		if _, rerr := s.read(h, gitfmt.BlobObject, "object"); err != nil || rerr != nil {
 			t.Errorf("merged: %v, and its object read: %v", err, rerr)
 		}
 	}
@@ -193,7 +195,7 @@ func TestIndexRotsOpen(t *testing.T) {
 	s := b.w.objects
 	idx := b.packOf("large ", smallPack+1)
 	text := []byte("large 7")
-	h := hashObject(blobObject, text)
+	h := gitfmt.HashObject(gitfmt.BlobObject, text)
 	p, it := s.locate(h)
 	if p == nil || !s.hasIntact(h) {
 		t.Fatal("it is not there")
@@ -202,9 +204,9 @@ func TestIndexRotsOpen(t *testing.T) {
 	b.must(os.Chmod(idx, 0o600))
 	f, err := os.OpenFile(idx, os.O_WRONLY, 0)
 	b.must(err)
-	_, err = f.WriteAt([]byte{byte(it.crc>>24) ^ 1}, p.crcAt(at))
+	_, err = f.WriteAt([]byte{byte(it.Crc>>24) ^ 1}, p.crcAt(at))
 	b.must(errors.Join(err, f.Close()))
-	if err := s.probe(h, blobObject, "f"); err != nil {
+	if err := s.probe(h, gitfmt.BlobObject, "f"); err != nil {
 		t.Errorf("it is whole, and called damaged: %v", err)
 	}
 	if s.hasIntact(h) {
@@ -223,15 +225,15 @@ func TestIndexRotsOpen(t *testing.T) {
 func TestGCKeepsWhatIsNamed(t *testing.T) {
 	b := newBench(t, nil)
 	b.packOf("large ", smallPack+1)
-	h := hashObject(blobObject, []byte("large 7"))
-	g := collector{s: b.w.objects, o: GCOptions{Keep: []ID{ID(hash{1}.String()), ID(h.String())}}}
-	if roots, err := g.roots(); err != nil || !slices.Equal(roots, []hash{h}) {
+	h := gitfmt.HashObject(gitfmt.BlobObject, []byte("large 7"))
+	g := collector{s: b.w.objects, o: GCOptions{Keep: []ID{ID(gitfmt.Hash{1}.String()), ID(h.String())}}}
+	if roots, err := g.roots(); err != nil || !slices.Equal(roots, []gitfmt.Hash{h}) {
 		t.Fatalf("roots = %v, %v", roots, err)
 	}
 	for _, p := range b.w.objects.packs {
 		p.src = failingSource{p.src}
 	}
-	if roots, err := g.roots(); !errors.Is(err, ErrCorrupt) {
+	if roots, err := g.roots(); !errors.Is(err, gitfmt.ErrCorrupt) {
 		t.Errorf("roots = %v, %v", roots, err)
 	}
 }
@@ -243,22 +245,22 @@ func TestPackIndexOddPlaces(t *testing.T) {
 	idx := b.packOf("of one pack ", 3)
 	data, err := os.ReadFile(idx)
 	b.must(err)
-	items := []packItem{{hash: hash{1}, off: packHeaderBytes}, {hash: hash{2}, off: packHeaderBytes}, {hash: hash{3}, off: 1 << 20}}
+	items := []gitfmt.PackItem{{Hash: gitfmt.Hash{1}, Off: packHeaderBytes}, {Hash: gitfmt.Hash{2}, Off: packHeaderBytes}, {Hash: gitfmt.Hash{3}, Off: 1 << 20}}
 	b.must(os.Remove(idx))
-	b.must(os.WriteFile(idx, encodeIndex(slices.Clone(items), hash(data[len(data)-indexEnd:][:sha1.Size])), 0o600))
+	b.must(os.WriteFile(idx, gitfmt.EncodePackIndex(slices.Clone(items), gitfmt.Hash(data[len(data)-indexEnd:][:sha1.Size])), 0o600))
 	p, err := openPack(idx)
 	b.must(err)
 	defer p.close()
 	listed, err := p.entries()
 	b.must(err)
 	for _, it := range items {
-		found, ok := p.entry(it.hash)
+		found, ok := p.entry(it.Hash)
 		if !ok {
-			t.Errorf("%s: not listed", it.hash)
+			t.Errorf("%s: not listed", it.Hash)
 		}
 		for _, it := range append(listed, found) {
 			if kind, err := p.intact(it, nil, make([]byte, 100)); err == nil {
-				t.Errorf("%s at %d, %d bytes: an intact %s", it.hash, it.off, it.size, kind)
+				t.Errorf("%s at %d, %d bytes: an intact %s", it.Hash, it.Off, it.size, kind)
 			}
 		}
 	}

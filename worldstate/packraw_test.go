@@ -7,6 +7,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"testing"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // TestAppendRaw: what is stored as it is comes back through anybody's zlib, and
@@ -19,7 +21,7 @@ func TestAppendRaw(t *testing.T) {
 			for i := range data {
 				data[i] = byte(rng.Uint32())
 			}
-			raw := appendRaw([]byte("head"), data)
+			raw := gitfmt.AppendRaw([]byte("head"), data)
 			if !bytes.HasPrefix(raw, []byte("head")) {
 				t.Fatal("what stood before is gone")
 			}
@@ -42,16 +44,16 @@ func TestAppendRaw(t *testing.T) {
 func TestGCCompressesRaw(t *testing.T) {
 	dir := t.TempDir()
 	data := bytes.Repeat([]byte("the same\n"), rawBytes/9)
-	id := hashObject(blobObject, data)
+	id := gitfmt.HashObject(gitfmt.BlobObject, data)
 	size := func(level int) int64 {
 		p := newPackWriter(dir, func(string) {}, &packPool{})
 		p.level = level
 		defer p.abort()
-		if err := p.add(id, blobObject, data); err != nil {
+		if err := p.add(id, gitfmt.BlobObject, data); err != nil {
 			t.Fatal(err)
 		}
 		s := finished(t, p, dir)
-		if err := s.check(id, blobObject, "it"); err != nil {
+		if err := s.check(id, gitfmt.BlobObject, "it"); err != nil {
 			t.Fatal(err)
 		}
 		_, off := s.lookup(id)

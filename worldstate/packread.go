@@ -18,6 +18,7 @@ import (
 	"github.com/klauspost/compress/zlib"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // packFile reads one pack. Safe for concurrent use.
@@ -63,7 +64,7 @@ func (p *packFile) checkEnd() error {
 	if err != nil {
 		return err
 	}
-	var end hash
+	var end gitfmt.Hash
 	if _, err := f.ReadAt(end[:], max(info.Size()-int64(len(end)), 0)); err != nil {
 		return fmt.Errorf("pack %s: cut short", p.path)
 	}
@@ -109,12 +110,12 @@ func (p *packFile) size() (int64, error) {
 // packEntry is an object in a pack, and how many bytes it takes there, its header
 // included.
 type packEntry struct {
-	packItem
+	gitfmt.PackItem
 	size int64
 }
 
 // entry gives what is known of an object.
-func (p *packFile) entry(h hash) (packEntry, bool) {
+func (p *packFile) entry(h gitfmt.Hash) (packEntry, bool) {
 	i, ok := p.position(h)
 	if !ok {
 		return packEntry{}, false
@@ -128,7 +129,7 @@ func (p *packFile) entry(h hash) (packEntry, bool) {
 		return packEntry{}, false
 	}
 	size, err := p.length(i)
-	return packEntry{packItem{h, off, crc}, size}, err == nil
+	return packEntry{gitfmt.PackItem{Hash: h, Off: off, Crc: crc}, size}, err == nil
 }
 
 // length is how many bytes the i-th object takes.
@@ -154,18 +155,18 @@ func (p *packFile) entries() ([]packEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(items, func(a, b packItem) int { return cmp.Compare(a.off, b.off) })
+	slices.SortFunc(items, func(a, b gitfmt.PackItem) int { return cmp.Compare(a.Off, b.Off) })
 	out := make([]packEntry, len(items))
-	end := size - int64(len(hash{}))
+	end := size - int64(len(gitfmt.Hash{}))
 	for i := len(items) - 1; i >= 0; i-- {
-		out[i] = packEntry{items[i], end - items[i].off}
-		end = items[i].off
+		out[i] = packEntry{items[i], end - items[i].Off}
+		end = items[i].Off
 	}
 	return out, nil
 }
 
 // kindAt tells how the object at an offset is stored.
-func (p *packFile) kindAt(off int64) (objectType, error) {
+func (p *packFile) kindAt(off int64) (gitfmt.ObjectType, error) {
 	f, err := p.file()
 	if err != nil {
 		return 0, err
@@ -174,7 +175,7 @@ func (p *packFile) kindAt(off int64) (objectType, error) {
 	if _, err := f.ReadAt(b[:], off); err != nil {
 		return 0, fmt.Errorf("read %s: %w", p.path, err)
 	}
-	return objectType(b[0] >> 4 & 7), nil
+	return gitfmt.ObjectType(b[0] >> 4 & 7), nil
 }
 
 // errChecksum: an object's bytes in the pack are not those its index was made
@@ -183,16 +184,16 @@ var errChecksum = errors.New("its bytes in the pack do not have their checksum")
 
 // intact compares an object's bytes in the pack with the checksum its index
 // holds, and tells what they are. copyTo, when not nil, gets them on the way.
-func (p *packFile) intact(it packEntry, copyTo io.Writer, buf []byte) (objectType, error) {
+func (p *packFile) intact(it packEntry, copyTo io.Writer, buf []byte) (gitfmt.ObjectType, error) {
 	f, err := p.file()
 	if err != nil {
 		return 0, err
 	}
 	if it.size <= 0 {
-		return 0, fmt.Errorf("read %s: no object can stand at %d", p.path, it.off)
+		return 0, fmt.Errorf("read %s: no object can stand at %d", p.path, it.Off)
 	}
-	r := io.NewSectionReader(f, it.off, it.size)
-	var kind objectType
+	r := io.NewSectionReader(f, it.Off, it.size)
+	var kind gitfmt.ObjectType
 	crc := uint32(0)
 	for left := r.Size(); left > 0; {
 		n, err := io.ReadFull(r, buf[:min(left, int64(len(buf)))])
@@ -200,7 +201,7 @@ func (p *packFile) intact(it packEntry, copyTo io.Writer, buf []byte) (objectTyp
 			return 0, fmt.Errorf("read %s: %w", p.path, err)
 		}
 		if kind == 0 {
-			kind = objectType(buf[0] >> 4 & 7)
+			kind = gitfmt.ObjectType(buf[0] >> 4 & 7)
 		}
 		crc = crc32.Update(crc, crc32.IEEETable, buf[:n])
 		if copyTo != nil {
@@ -210,60 +211,10 @@ func (p *packFile) intact(it packEntry, copyTo io.Writer, buf []byte) (objectTyp
 		}
 		left -= int64(n)
 	}
-	if crc != it.crc {
+	if crc != it.Crc {
 		return kind, errChecksum
 	}
 	return kind, nil
-}
-
-// The types of objects stored as a difference to another one.
-const (
-	offsetDelta objectType = 6 // the other stands so many bytes before, in the same pack
-	refDelta    objectType = 7 // the other is named
-)
-
-// packHeader is the header of one object in a pack.
-type packHeader struct {
-	kind objectType
-	size int64 // of the object; of the difference for a delta
-	base hash  // of a refDelta
-	back int64 // of an offsetDelta
-}
-
-// readHeader reads an object's header from a pack.
-func readHeader(r *bufio.Reader) (packHeader, error) {
-	var h packHeader
-	bad := errors.New("bad object header")
-	c, err := r.ReadByte()
-	if err != nil {
-		return h, err
-	}
-	h.kind, h.size = objectType(c>>4&7), int64(c&0x0f)
-	for shift := 4; c&0x80 != 0; shift += 7 {
-		if c, err = r.ReadByte(); err != nil || shift > 56 {
-			return h, bad
-		}
-		h.size |= int64(c&0x7f) << shift
-	}
-	switch h.kind {
-	case commitObject, treeObject, blobObject, tagObject:
-		return h, nil
-	case refDelta:
-		_, err = io.ReadFull(r, h.base[:])
-		return h, err
-	case offsetDelta:
-		for n := 0; ; n++ {
-			if c, err = r.ReadByte(); err != nil || n > 8 {
-				return h, bad
-			}
-			h.back = h.back<<7 | int64(c&0x7f)
-			if c&0x80 == 0 {
-				return h, nil
-			}
-			h.back++
-		}
-	}
-	return h, bad
 }
 
 // inflater decompresses one object. It goes back to its pool on Close.
@@ -287,10 +238,10 @@ const inflateBuffer = 16 << 10
 
 // open begins to read the object at an offset; its header is what stands
 // there, a delta's as well.
-func (p *packFile) open(off int64, pool *sync.Pool) (packHeader, io.ReadCloser, error) {
+func (p *packFile) open(off int64, pool *sync.Pool) (gitfmt.PackHeader, io.ReadCloser, error) {
 	f, err := p.file()
 	if err != nil {
-		return packHeader{}, nil, err
+		return gitfmt.PackHeader{}, nil, err
 	}
 	src := io.NewSectionReader(f, off, 1<<62)
 	z, reused := pool.Get().(*inflater)
@@ -299,7 +250,7 @@ func (p *packFile) open(off int64, pool *sync.Pool) (packHeader, io.ReadCloser, 
 	} else {
 		z = &inflater{pool: pool, in: bufio.NewReaderSize(src, inflateBuffer)}
 	}
-	h, err := readHeader(z.in)
+	h, err := gitfmt.ReadHeader(z.in)
 	if err == nil {
 		if z.z == nil {
 			z.z, err = zlib.NewReader(z.in)
@@ -308,7 +259,7 @@ func (p *packFile) open(off int64, pool *sync.Pool) (packHeader, io.ReadCloser, 
 		}
 	}
 	if err != nil {
-		return packHeader{}, nil, fmt.Errorf("read %s at %d: %w", p.path, off, err)
+		return gitfmt.PackHeader{}, nil, fmt.Errorf("read %s at %d: %w", p.path, off, err)
 	}
 	return h, z, nil
 }
@@ -334,9 +285,9 @@ func (p *packFile) objectSize(off int64, pool *sync.Pool) (int64, error) {
 	if err != nil && err != io.EOF {
 		return 0, fmt.Errorf("read %s: %w", p.path, err)
 	}
-	if kind := objectType(b[0] >> 4 & 7); kind < offsetDelta {
-		h, err := readHeader(bufio.NewReaderSize(bytes.NewReader(b[:n]), 16))
-		return h.size, err
+	if kind := gitfmt.ObjectType(b[0] >> 4 & 7); kind < gitfmt.OffsetDelta {
+		h, err := gitfmt.ReadHeader(bufio.NewReaderSize(bytes.NewReader(b[:n]), 16))
+		return h.Size, err
 	}
 	_, r, err := p.open(off, pool)
 	if err != nil {
@@ -349,11 +300,11 @@ func (p *packFile) objectSize(off int64, pool *sync.Pool) (int64, error) {
 	}
 	_, k := binary.Uvarint(head[:n])
 	if k <= 0 {
-		return 0, errBadDelta
+		return 0, gitfmt.ErrBadDelta
 	}
 	size, k := binary.Uvarint(head[k:n])
-	if k <= 0 || size > maxDeltaBytes {
-		return 0, errBadDelta
+	if k <= 0 || size > gitfmt.MaxDeltaBytes {
+		return 0, gitfmt.ErrBadDelta
 	}
 	return int64(size), nil
 }

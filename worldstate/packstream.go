@@ -8,6 +8,8 @@ import (
 	hashing "hash"
 	"hash/crc32"
 	"io"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 const (
@@ -28,8 +30,8 @@ var errContentChanged = errors.New("changed while being read")
 // hold exactly what want and size promise, the pack is as before and the error
 // is errContentChanged; an error of r's is returned as it is, one of the pack's as
 // a *storeFault.
-func (p *packWriter) addStream(want hash, size int64, r io.Reader) (hash, error) {
-	if !want.isZero() && p.holds(want) {
+func (p *packWriter) addStream(want gitfmt.Hash, size int64, r io.Reader) (gitfmt.Hash, error) {
+	if !want.IsZero() && p.holds(want) {
 		return want, nil
 	}
 	p.large <- struct{}{}
@@ -37,16 +39,16 @@ func (p *packWriter) addStream(want hash, size int64, r io.Reader) (hash, error)
 	sp := spool{p: p, sum: sha1.New()}
 	defer sp.end()
 	src := &failReader{r: io.LimitReader(r, size+1)}
-	sp.sum.Write(appendHead(nil, blobObject, size))
-	n, err := sp.compress(packEntryHeader(blobObject, size), src)
-	h := hash(sp.sum.Sum(nil))
+	sp.sum.Write(gitfmt.AppendHead(nil, gitfmt.BlobObject, size))
+	n, err := sp.compress(gitfmt.PackEntryHeader(gitfmt.BlobObject, size), src)
+	h := gitfmt.Hash(sp.sum.Sum(nil))
 	switch {
 	case src.err != nil:
-		return hash{}, sp.undo(src.err)
+		return gitfmt.Hash{}, sp.undo(src.err)
 	case err != nil:
-		return hash{}, sp.undo(writeFault(err))
-	case n != size || !want.isZero() && h != want:
-		return hash{}, sp.undo(errContentChanged)
+		return gitfmt.Hash{}, sp.undo(writeFault(err))
+	case n != size || !want.IsZero() && h != want:
+		return gitfmt.Hash{}, sp.undo(errContentChanged)
 	}
 	return h, sp.commit(h)
 }
@@ -107,7 +109,7 @@ func (sp *spool) spill() error {
 }
 
 // commit makes the object one of the pack's.
-func (sp *spool) commit(h hash) error {
+func (sp *spool) commit(h gitfmt.Hash) error {
 	if !sp.writing {
 		if err := sp.spill(); err != nil {
 			return sp.undo(writeFault(err))

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 var errDisk = errors.New("the disk is broken")
@@ -18,21 +20,21 @@ var errDisk = errors.New("the disk is broken")
 type streamed struct {
 	name string
 	data []byte
-	want hash
+	want gitfmt.Hash
 	r    func(data []byte) io.Reader
 	err  error
 }
 
 func streams(name string, data []byte) []streamed {
-	id := hashObject(blobObject, data)
+	id := gitfmt.HashObject(gitfmt.BlobObject, data)
 	whole := func(data []byte) io.Reader { return bytes.NewReader(data) }
 	return []streamed{
 		{name + ", known", data, id, whole, nil},
-		{name + ", not known", data, hash{}, whole, nil},
-		{name + ", another's id", data, hash{1}, whole, errContentChanged},
-		{name + ", cut short", data, hash{}, func(d []byte) io.Reader { return bytes.NewReader(d[:len(d)-1]) }, errContentChanged},
-		{name + ", grown", data, hash{}, func(d []byte) io.Reader { return io.MultiReader(bytes.NewReader(d), bytes.NewReader([]byte{1})) }, errContentChanged},
-		{name + ", unreadable at the end", data, hash{}, func(d []byte) io.Reader {
+		{name + ", not known", data, gitfmt.Hash{}, whole, nil},
+		{name + ", another's id", data, gitfmt.Hash{1}, whole, errContentChanged},
+		{name + ", cut short", data, gitfmt.Hash{}, func(d []byte) io.Reader { return bytes.NewReader(d[:len(d)-1]) }, errContentChanged},
+		{name + ", grown", data, gitfmt.Hash{}, func(d []byte) io.Reader { return io.MultiReader(bytes.NewReader(d), bytes.NewReader([]byte{1})) }, errContentChanged},
+		{name + ", unreadable at the end", data, gitfmt.Hash{}, func(d []byte) io.Reader {
 			return io.MultiReader(bytes.NewReader(d), iotest.ErrReader(errDisk))
 		}, errDisk},
 	}
@@ -53,7 +55,7 @@ func TestAddStream(t *testing.T) {
 			defer p.abort()
 			around := [][]byte{[]byte("before\n"), []byte("after\n")}
 			add := func(data []byte) {
-				if err := p.add(hashObject(blobObject, data), blobObject, data); err != nil {
+				if err := p.add(gitfmt.HashObject(gitfmt.BlobObject, data), gitfmt.BlobObject, data); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -62,14 +64,14 @@ func TestAddStream(t *testing.T) {
 			if !errors.Is(err, c.err) || errors.As(err, new(*storeFault)) {
 				t.Fatalf("addStream: %v, want %v and no fault of the store", err, c.err)
 			}
-			id := hashObject(blobObject, c.data)
+			id := gitfmt.HashObject(gitfmt.BlobObject, c.data)
 			if err == nil && got != id {
 				t.Errorf("addStream gave id %s, want %s", got, id)
 			}
 			add(around[1])
 			s := finished(t, p, dir)
 			for _, data := range around {
-				if back, err := s.read(hashObject(blobObject, data), blobObject, "around"); err != nil || !bytes.Equal(back, data) {
+				if back, err := s.read(gitfmt.HashObject(gitfmt.BlobObject, data), gitfmt.BlobObject, "around"); err != nil || !bytes.Equal(back, data) {
 					t.Errorf("what stands around it: %q, %v", back, err)
 				}
 			}
@@ -77,7 +79,7 @@ func TestAddStream(t *testing.T) {
 				t.Fatalf("the pack holds it: %t, want %t", has, c.err == nil)
 			}
 			if c.err == nil {
-				if err := s.check(id, blobObject, "large"); err != nil {
+				if err := s.check(id, gitfmt.BlobObject, "large"); err != nil {
 					t.Error(err)
 				}
 			}
@@ -113,7 +115,7 @@ func TestAddStreamAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, data := range large {
 		wg.Go(func() {
-			if _, err := p.addStream(hash{}, int64(len(data)), bytes.NewReader(data)); err != nil {
+			if _, err := p.addStream(gitfmt.Hash{}, int64(len(data)), bytes.NewReader(data)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -121,7 +123,7 @@ func TestAddStreamAtOnce(t *testing.T) {
 	for i := range 300 {
 		small := bytes.Repeat([]byte{byte(i), byte(i >> 8)}, i)
 		wg.Go(func() {
-			if err := p.add(hashObject(blobObject, small), blobObject, small); err != nil {
+			if err := p.add(gitfmt.HashObject(gitfmt.BlobObject, small), gitfmt.BlobObject, small); err != nil {
 				t.Error(err)
 			}
 		})
@@ -132,7 +134,7 @@ func TestAddStreamAtOnce(t *testing.T) {
 	}
 	s := finished(t, p, dir)
 	for _, data := range large {
-		if err := s.check(hashObject(blobObject, data), blobObject, "large"); err != nil {
+		if err := s.check(gitfmt.HashObject(gitfmt.BlobObject, data), gitfmt.BlobObject, "large"); err != nil {
 			t.Error(err)
 		}
 	}

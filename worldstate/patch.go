@@ -15,6 +15,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	gitdiff "github.com/go-git/go-git/v5/plumbing/format/diff"
 	linediff "github.com/go-git/go-git/v5/utils/diff"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 const (
@@ -70,7 +72,7 @@ func (w *World) filePatch(out io.Writer, c Change) error {
 		if s.Type == "dir" {
 			return nil
 		}
-		h, ok := parseHash(s.Blob)
+		h, ok := gitfmt.ParseHash(s.Blob)
 		if !ok {
 			return fmt.Errorf("bad blob id %q", s.Blob)
 		}
@@ -103,11 +105,11 @@ func patchHeader(c Change, path string, binary bool) string {
 	var ids [2]string
 	switch {
 	case c.Old == nil:
-		ids = [2]string{hash{}.String(), c.New.Blob}
+		ids = [2]string{gitfmt.Hash{}.String(), c.New.Blob}
 		a = "/dev/null"
 		fmt.Fprintf(&s, "new file mode %s\n", c.New.gitMode())
 	case c.New == nil:
-		ids = [2]string{c.Old.Blob, hash{}.String()}
+		ids = [2]string{c.Old.Blob, gitfmt.Hash{}.String()}
 		b = "/dev/null"
 		fmt.Fprintf(&s, "deleted file mode %s\n", c.Old.gitMode())
 	default:
@@ -128,7 +130,7 @@ func patchHeader(c Change, path string, binary bool) string {
 	}
 	if binary {
 		fmt.Fprintf(&s, "\nBinary files %s and %s differ\n", a, b)
-	} else if empty := hashObject(blobObject, nil).String(); ids[0] != empty && ids[1] != empty || c.Old != nil && c.New != nil {
+	} else if empty := gitfmt.HashObject(gitfmt.BlobObject, nil).String(); ids[0] != empty && ids[1] != empty || c.Old != nil && c.New != nil {
 		fmt.Fprintf(&s, "\n--- %s\n+++ %s\n", a, b)
 	} else {
 		s.WriteString("\n") // an empty file has no hunk, so git gives it no names here
@@ -198,9 +200,9 @@ func encodeHunks(from, to string) ([]byte, error) {
 }
 
 // text reads a blob up to maxPatchBytes; whole is false for a longer one.
-func (w *World) text(h hash, path string) (data []byte, whole bool, err error) {
+func (w *World) text(h gitfmt.Hash, path string) (data []byte, whole bool, err error) {
 	lim := &limitBuffer{max: maxPatchBytes}
-	if _, err := w.objects.copyTo(h, blobObject, path, lim); err != nil && !errors.Is(err, errTooLong) {
+	if _, err := w.objects.copyTo(h, gitfmt.BlobObject, path, lim); err != nil && !errors.Is(err, errTooLong) {
 		return nil, false, err
 	} else if err != nil {
 		return nil, false, nil

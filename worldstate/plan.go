@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // PlanOptions narrow a plan.
@@ -73,27 +74,6 @@ type action struct {
 	before, after state
 }
 
-// The reasons a path is kept.
-const (
-	keepEdited     = "edited since the last snapshot"
-	keepCreated    = "created since the last snapshot"
-	keepDeleted    = "deleted since the last snapshot, and stays deleted"
-	keepIgnored    = "ignored by the target's rules"
-	keepIgnoredNow = "ignored now, not by the target's rules"
-	keepNoBytes    = "ignored now, so the snapshot of the present does not hold its bytes"
-	keepNoMode     = "ignored now, so the snapshot of the present does not hold its mode"
-	keepUnread     = "could not be read when the target was saved"
-	keepLeftOut    = "left out of the target: "
-	keepBlocked    = "something that stays is in the way"
-	keepHolds      = "something in it stays"
-	keepRaced      = "changed during the restore"
-	// Of PlanOptions.Edits.
-	keepMade     = "changed by the user after the target"
-	keepConflict = "changed by the user after the target, and again since: the user's version stands"
-	keepUnsure   = "changed after the target, by whom is not known"
-	keepUnsure2  = "changed after the target, by whom is not known, and again since: the first version stands"
-)
-
 // Plan works out what restoring target would do, and checks that every object
 // it needs is there and intact. Nothing is written. Errors: ErrUnknown,
 // ErrRefused for another world's snapshot, ErrNoPath for a path in
@@ -128,14 +108,14 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scanned, target ID, 
 	if err != nil {
 		return Plan{}, fmt.Errorf("plan: %w", err)
 	}
-	if c.world != w.key && !o.OtherWorld && !sc.empty() {
+	if c.World != w.key && !o.OtherWorld && !sc.empty() {
 		return Plan{}, fmt.Errorf("plan: %w: snapshot %s was taken of another directory than %s", ErrRefused, target, w.dir)
 	}
 	if o.Paths, err = w.relativePaths(o.Paths); err != nil {
 		return Plan{}, fmt.Errorf("plan: %w", err)
 	}
 	p := planner{w: w, ctx: ctx, root: root, now: sc, ignored: sc.ignored(), target: c, o: o, kept: map[string]string{}}
-	if p.want, err = w.tree(c.tree); err != nil {
+	if p.want, err = w.tree(c.Tree); err != nil {
 		return Plan{}, fmt.Errorf("plan %s: %w", target, err)
 	}
 	if p.policy, err = w.policyOf(c, p.want); err != nil {
@@ -145,14 +125,14 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scanned, target ID, 
 	if err != nil {
 		return Plan{}, err
 	}
-	if p.o.Base == "" && !head.isZero() {
+	if p.o.Base == "" && !head.IsZero() {
 		p.o.Base = ID(head.String())
 	}
 	p.base = emptyListing()
 	if p.o.Base != "" {
 		b, err := w.byID(p.o.Base)
 		if err == nil {
-			p.base, err = w.tree(b.tree)
+			p.base, err = w.tree(b.Tree)
 		}
 		switch {
 		case isGone(p.o.Base, err):
@@ -205,7 +185,7 @@ type planner struct {
 	ignored  []ignoredRoot // of now
 	want     *listing
 	base     *listing
-	target   *commit
+	target   *gitfmt.Commit
 	policy   *policy
 	o        PlanOptions
 	lost     bool // see Plan.Lost
@@ -218,7 +198,7 @@ type planner struct {
 	kept map[string]string
 }
 
-func (p *planner) plan(head hash) (Plan, error) {
+func (p *planner) plan(head gitfmt.Hash) (Plan, error) {
 	p.todo = make(map[string]action)
 	if err := p.overlay(); err != nil {
 		return Plan{}, err
@@ -233,14 +213,14 @@ func (p *planner) plan(head hash) (Plan, error) {
 		}
 	})
 	if err != nil {
-		return Plan{}, fmt.Errorf("plan %s: %w", p.target.id, err)
+		return Plan{}, fmt.Errorf("plan %s: %w", p.target.Id, err)
 	}
 	p.addParents()
 	p.unblock()
 	p.dropOccupied()
 	p.noteIgnored()
 	out := Plan{
-		Target: ID(p.target.id.String()), Base: p.o.Base, Write: []string{}, Delete: []string{}, Keep: []Skip{},
+		Target: ID(p.target.Id.String()), Base: p.o.Base, Write: []string{}, Delete: []string{}, Keep: []Skip{},
 		Lost: p.lost, BaseLost: p.baseLost, Conflicts: p.conflicts, Skipped: p.now.skips, options: p.o, now: p.now.listing, overlaid: p.overlaid,
 	}
 	for _, a := range p.todo {
@@ -255,13 +235,13 @@ func (p *planner) plan(head hash) (Plan, error) {
 		out.Write = append(out.Write, shown(a.path, a.after))
 	}
 	if err := p.w.probeAll(p.ctx, out.actions, func(a action) state { return a.after }); err != nil {
-		return Plan{}, fmt.Errorf("plan %s: %w", p.target.id, err)
+		return Plan{}, fmt.Errorf("plan %s: %w", p.target.Id, err)
 	}
 	for path, why := range p.kept {
-		out.Keep = append(out.Keep, Skip{path, why})
+		out.Keep = append(out.Keep, Skip{Path: path, Reason: why})
 	}
 	sort.Slice(out.Keep, func(i, j int) bool { return out.Keep[i].Path < out.Keep[j].Path })
-	if !head.isZero() {
+	if !head.IsZero() {
 		if c, err := p.w.commit(head); err == nil && p.equals(c) {
 			out.Source = ID(head.String())
 		}
@@ -280,7 +260,7 @@ func (w *World) probeAll(ctx context.Context, actions []action, end func(a actio
 		if s.absent() || s.isDir() {
 			return nil
 		}
-		return w.objects.probe(s.hash, blobObject, actions[i].path)
+		return w.objects.probe(s.hash, gitfmt.BlobObject, actions[i].path)
 	})
 }
 
@@ -292,14 +272,14 @@ func shown(path string, s state) string {
 }
 
 // equals reports whether a snapshot is the world as scanned.
-func (p *planner) equals(c *commit) bool {
-	return p.w.treeOf(p.now.listing) == c.tree
+func (p *planner) equals(c *gitfmt.Commit) bool {
+	return p.w.treeOf(p.now.listing) == c.Tree
 }
 
 // hash covers all a plan would do and everything it rests on.
 func (p *planner) hash(out *Plan) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "anamnesis-plan 1\n%s\n%s\n%q\n%t\n", p.w.key, p.target.tree, p.o.Paths, p.o.OverwriteEdits)
+	fmt.Fprintf(h, "anamnesis-plan 1\n%s\n%s\n%q\n%t\n", p.w.key, p.target.Tree, p.o.Paths, p.o.OverwriteEdits)
 	for _, a := range out.actions {
 		fmt.Fprintf(h, "%s %s %s\n", a.before, a.after, strconv.QuoteToASCII(a.path))
 	}
@@ -324,9 +304,9 @@ func (p *planner) selected(path string) bool {
 // checkPaths refuses a selected path that stands nowhere: it is misspelt.
 func (p *planner) checkPaths() error {
 	for _, root := range p.o.Paths {
-		_, skipped := under(p.target.skips, root)
+		_, skipped := under(p.target.Skips, root)
 		if p.now.at(root).absent() && p.want.at(root).absent() && p.base.at(root).absent() && !skipped && !p.notSeen(root) {
-			return fmt.Errorf("plan: %w: %q stands neither in the world nor in snapshot %s", ErrNoPath, root, short(ID(p.target.id.String())))
+			return fmt.Errorf("plan: %w: %q stands neither in the world nor in snapshot %s", ErrNoPath, root, short(ID(p.target.Id.String())))
 		}
 	}
 	return nil
@@ -342,40 +322,15 @@ func under(list []Skip, path string) (Skip, bool) {
 	return Skip{}, false
 }
 
-// Edited reports that a plan keeps the path because of what was done to it since
-// the last snapshot, or after the target: PlanOptions.OverwriteEdits would revert
-// that, without PlanOptions.Edits.
-func (s Skip) Edited() bool {
-	switch s.Reason {
-	case keepEdited, keepCreated, keepDeleted, keepMade, keepConflict, keepUnsure, keepUnsure2:
-		return true
-	}
-	return false
-}
-
-// Fresh reports that a path was changed after PlanOptions.Base, or while the
-// restore ran: no snapshot from before holds what stands there.
-func (s Skip) Fresh() bool {
-	switch s.Reason {
-	case keepEdited, keepCreated, keepDeleted, keepRaced:
-		return true
-	}
-	return false
-}
-
-// Again reports that a path was changed after an edit of PlanOptions.Edits, so that
-// the edit's version is brought back.
-func (s Skip) Again() bool { return s.Reason == keepConflict || s.Reason == keepUnsure2 }
-
 // editReason says what a person did to a path.
 func editReason(base, now state) string {
 	switch {
 	case now.absent():
-		return keepDeleted
+		return gitfmt.KeepDeleted
 	case base.absent():
-		return keepCreated
+		return gitfmt.KeepCreated
 	}
-	return keepEdited
+	return gitfmt.KeepEdited
 }
 
 // consider decides about one path that differs.
@@ -392,15 +347,15 @@ func (p *planner) consider(path string, now, want state) error {
 		return nil
 	}
 	if want.absent() {
-		if skip, ok := under(p.target.skips, path); ok {
-			p.kept[shown(path, now)] = keepUnread
+		if skip, ok := under(p.target.Skips, path); ok {
+			p.kept[shown(path, now)] = gitfmt.KeepUnread
 			if skip.Reason == reasonTooDeep || strings.HasPrefix(skip.Reason, reasonTooLarge) {
-				p.kept[shown(path, now)] = keepLeftOut + skip.Reason
+				p.kept[shown(path, now)] = gitfmt.KeepLeftOut + skip.Reason
 			}
 			return nil
 		}
 		if p.policy.ignored(path, now.isDir()) {
-			p.kept[shown(path, now)] = keepIgnored
+			p.kept[shown(path, now)] = gitfmt.KeepIgnored
 			return nil
 		}
 		p.todo[path] = action{path, now, want}
@@ -468,7 +423,7 @@ func (p *planner) unblock() {
 		})
 		if blocked {
 			delete(p.todo, path)
-			p.kept[shown(path, a.after)] = keepBlocked
+			p.kept[shown(path, a.after)] = gitfmt.KeepBlocked
 		}
 	}
 }
@@ -501,8 +456,17 @@ func (p *planner) dropOccupied() {
 		if !occupied[path] && !p.holdsOther(path) && !p.hasAlwaysIgnored(path) {
 			continue
 		}
-		p.kept[path+"/"] = keepHolds
+		p.kept[path+"/"] = gitfmt.KeepHolds
 		delete(p.todo, path)
 		mark(path)
 	}
 }
+
+type plainPlan Plan
+
+// MarshalJSON adds write_bytes and delete_bytes where a path is not UTF-8.
+func (p Plan) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainPlan)(&p)) }
+
+// UnmarshalJSON reads what MarshalJSON writes: what a plan says, but not what
+// Restore needs.
+func (p *Plan) UnmarshalJSON(data []byte) error { return gitfmt.UnmarshalNames(data, (*plainPlan)(p)) }

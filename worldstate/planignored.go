@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 func (p *planner) ignoredNow(path string) bool {
@@ -39,16 +40,16 @@ func (p *planner) considerIgnored(path string, want state) error {
 	now, _, err := x.look(path)
 	switch {
 	case errors.Is(err, errInTheWay):
-		p.kept[path] = keepBlocked
+		p.kept[path] = gitfmt.KeepBlocked
 	case err != nil:
 		p.kept[path] = "unreadable: " + reason(err)
 	case now == want:
 	case now.absent():
 		p.todo[path] = action{path, now, want}
 	case now.isDir() && want.isDir():
-		p.kept[shown(path, now)] = keepNoMode
+		p.kept[shown(path, now)] = gitfmt.KeepNoMode
 	default:
-		p.kept[shown(path, now)] = keepNoBytes
+		p.kept[shown(path, now)] = gitfmt.KeepNoBytes
 	}
 	return nil
 }
@@ -97,7 +98,7 @@ func (p *planner) noteIgnored() {
 				path += "/"
 			}
 			if _, there := p.kept[path]; !there {
-				p.kept[path] = keepIgnoredNow
+				p.kept[path] = gitfmt.KeepIgnoredNow
 			}
 		}
 	}

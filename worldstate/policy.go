@@ -3,6 +3,7 @@ package worldstate
 import (
 	"anamnesis/worldstate/ignore"
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // policy is a snapshot's frozen rules: outer apply everywhere, files by the
@@ -37,31 +38,31 @@ func alwaysIgnored(name string) bool { return name == ".git" || name == ".anamne
 
 // policyOf gives a snapshot's frozen ignore rules, from memory when they were
 // used lately.
-func (w *World) policyOf(c *commit, l *listing) (*policy, error) {
+func (w *World) policyOf(c *gitfmt.Commit, l *listing) (*policy, error) {
 	for _, r := range w.policies {
-		if r.of == c.id {
+		if r.of == c.Id {
 			return r.policy, nil
 		}
 	}
-	p, err := w.loadPolicy(c, l, func(e *entry) ([]byte, error) { return w.objects.read(e.hash, blobObject, e.path) })
+	p, err := w.loadPolicy(c, l, func(e *entry) ([]byte, error) { return w.objects.read(e.hash, gitfmt.BlobObject, e.path) })
 	if err != nil {
 		return nil, err
 	}
 	if len(w.policies) == maxRecent {
 		w.policies = w.policies[1:]
 	}
-	w.policies = append(w.policies, recentPolicy{c.id, p})
+	w.policies = append(w.policies, recentPolicy{c.Id, p})
 	return p, nil
 }
 
-func (w *World) loadPolicy(c *commit, l *listing, read func(*entry) ([]byte, error)) (*policy, error) {
+func (w *World) loadPolicy(c *gitfmt.Commit, l *listing, read func(*entry) ([]byte, error)) (*policy, error) {
 	p := &policy{files: map[string]ignore.Rules{}}
-	for _, r := range c.rules {
-		if r.base == "" { // above the world, info/exclude, or its own root's, in this order
-			p.outer = p.outer.With(ignore.Rules{Up: r.up, Patterns: r.patterns})
+	for _, r := range c.Rules {
+		if r.Base == "" { // above the world, info/exclude, or its own root's, in this order
+			p.outer = p.outer.With(ignore.Rules{Up: r.Up, Patterns: r.Patterns})
 			continue
 		}
-		p.files[r.base] = ignore.Rules{Base: r.base, Patterns: r.patterns}
+		p.files[r.Base] = ignore.Rules{Base: r.Base, Patterns: r.Patterns}
 	}
 	for e := range l.named(".gitignore") {
 		d := fsys.Dir(e.path)

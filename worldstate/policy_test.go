@@ -93,7 +93,7 @@ func TestIgnoreAsGit(t *testing.T) {
 		s := b.save()
 		c, err := b.w.byID(s.ID)
 		b.must(err)
-		l, err := b.w.objects.loadTree(c.tree, nil)
+		l, err := b.w.objects.loadTree(c.Tree, nil)
 		b.must(err)
 		var got []string
 		for e := range l.all() {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -210,7 +211,7 @@ func wholeJump(t testing.TB, b *bench, p point, when string) {
 		}
 	}
 	for _, k := range res.Kept { // only a nested .git may be in the way
-		if k.Reason != keepBlocked && k.Reason != keepHolds {
+		if k.Reason != gitfmt.KeepBlocked && k.Reason != gitfmt.KeepHolds {
 			t.Fatalf("%s: kept %+v", when, k)
 		}
 	}

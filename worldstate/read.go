@@ -9,6 +9,7 @@ import (
 	"path"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // An Item is one path a snapshot holds.
@@ -87,8 +88,8 @@ func (w *World) Content(ctx context.Context, id ID, path string, out io.Writer) 
 	if err == nil {
 		if e := list.find(clean); e == nil || e.isDir() {
 			err = fmt.Errorf("%w: %q is a directory", ErrNoPath, path)
-		} else if err = w.objects.check(e.hash, blobObject, clean); err == nil {
-			_, err = w.objects.copyTo(e.hash, blobObject, clean, &ctxWriter{ctx, out})
+		} else if err = w.objects.check(e.hash, gitfmt.BlobObject, clean); err == nil {
+			_, err = w.objects.copyTo(e.hash, gitfmt.BlobObject, clean, &ctxWriter{ctx, out})
 		}
 	}
 	if err != nil {
@@ -116,7 +117,7 @@ func (w *World) lookup(id ID, name string) (*listing, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	list, err := w.tree(c.tree)
+	list, err := w.tree(c.Tree)
 	if err != nil {
 		return nil, "", err
 	}
@@ -160,5 +161,13 @@ func (w *World) Describe(ctx context.Context, id ID) (Commit, error) {
 	if err != nil {
 		return Commit{}, err
 	}
-	return c.listed(w.stepNames(refs), refs[worldRefs+w.key]), nil
+	return listed(c, w.stepNames(refs), refs[worldRefs+w.key]), nil
 }
+
+type plainItem Item
+
+// MarshalJSON adds path_bytes where the path is not UTF-8.
+func (i Item) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainItem)(&i)) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (i *Item) UnmarshalJSON(data []byte) error { return gitfmt.UnmarshalNames(data, (*plainItem)(i)) }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // A Recovery is what Recover did about an interrupted restore.
@@ -67,7 +68,7 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	if err := x.sync(); err != nil {
 		return nil, fmt.Errorf("recover %s: %w", w.dir, w.stuck(err))
 	}
-	if err := w.objects.updateRefs(map[string]hash{worldRefs + w.key: j.head}); err != nil {
+	if err := w.objects.updateRefs(map[string]gitfmt.Hash{worldRefs + w.key: j.head}); err != nil {
 		return nil, err
 	}
 	if err := w.removeJournal(); err != nil {

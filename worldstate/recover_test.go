@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // TestAbandon: a restore that fails at any step and can be rolled back at none is
@@ -73,7 +74,7 @@ func TestAbandonUnreadable(t *testing.T) {
 	b.save()
 	ctx := context.Background()
 	b.must(os.WriteFile(b.w.journalPath(), []byte("rubbish"), 0o600))
-	if _, err := b.w.Recover(ctx); !errors.Is(err, ErrCorrupt) || !strings.HasSuffix(err.Error(), b.w.abandonCommand()) {
+	if _, err := b.w.Recover(ctx); !errors.Is(err, gitfmt.ErrCorrupt) || !strings.HasSuffix(err.Error(), b.w.abandonCommand()) {
 		t.Errorf("%v", err)
 	}
 	if r, err := b.w.Abandon(ctx); err != nil || r == nil || !r.Abandoned {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // maxRefUpdates is how many updates of refs the log takes at least before all
@@ -26,17 +27,17 @@ const maxRefUpdates = 32
 // packed-refs of it, where no line before has: what stands there and the log does
 // not know, a person's git has packed, or removed where that is nothing.
 type refTail struct {
-	size    int64             // bytes of whole lines
-	torn    bool              // more follow: an update that a crash cut short, and nobody was told of
-	updates int               // lines
-	values  map[string][]hash // by name, oldest first; never empty
-	based   map[string]bool   // names of which the log knows what stood in packed-refs
+	size    int64                    // bytes of whole lines
+	torn    bool                     // more follow: an update that a crash cut short, and nobody was told of
+	updates int                      // lines
+	values  map[string][]gitfmt.Hash // by name, oldest first; never empty
+	based   map[string]bool          // names of which the log knows what stood in packed-refs
 }
 
 // refValue is one word pair of a line of the log.
 type refValue struct {
 	name  string
-	value hash
+	value gitfmt.Hash
 }
 
 func (s *objectStore) refLogPath() string { return filepath.Join(s.dir, fsys.StateDir, "refs.log") }
@@ -44,7 +45,7 @@ func (s *objectStore) refLogPath() string { return filepath.Join(s.dir, fsys.Sta
 // add books one update.
 func (t *refTail) add(line []refValue) {
 	if t.values == nil {
-		t.values, t.based = make(map[string][]hash), make(map[string]bool)
+		t.values, t.based = make(map[string][]gitfmt.Hash), make(map[string]bool)
 	}
 	for i, v := range line {
 		t.values[v.name] = append(t.values[v.name], v.value)
@@ -56,7 +57,7 @@ func (t *refTail) add(line []refValue) {
 }
 
 // line gives what the log is to take of an update.
-func (c *refCache) line(set map[string]hash) ([]refValue, error) {
+func (c *refCache) line(set map[string]gitfmt.Hash) ([]refValue, error) {
 	var line []refValue
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		packed, err := c.refs.packed.get(name)
@@ -68,7 +69,7 @@ func (c *refCache) line(set map[string]hash) ([]refValue, error) {
 			return nil, err
 		}
 		known := c.tail.values[name]
-		for _, h := range []hash{packed, now} {
+		for _, h := range []gitfmt.Hash{packed, now} {
 			if !slices.Contains(known, h) {
 				line = append(line, refValue{name, h})
 				known = append(known[:len(known):len(known)], h)
@@ -91,7 +92,7 @@ func readRefLog(path string) (refTail, error) {
 		set, ok := parseRefLine(string(line))
 		if !whole || !ok {
 			if whole && int(t.size)+len(line)+1 < len(data) {
-				return t, fmt.Errorf("read refs: %w: bad line %q in %s", ErrCorrupt, line, filepath.Base(path))
+				return t, fmt.Errorf("read refs: %w: bad line %q in %s", gitfmt.ErrCorrupt, line, filepath.Base(path))
 			}
 			t.torn = true
 			break
@@ -110,7 +111,7 @@ func parseRefLine(line string) ([]refValue, bool) {
 	words := strings.Fields(rest)
 	set := make([]refValue, 0, len(words)/2)
 	for i := 0; i+1 < len(words); i += 2 {
-		h, ok := parseHash(words[i+1])
+		h, ok := gitfmt.ParseHash(words[i+1])
 		if !ok || !strings.HasPrefix(words[i], "refs/") {
 			return nil, false
 		}
@@ -124,7 +125,7 @@ func refLineCRC(rest string) string {
 }
 
 // appendRefLog makes an update durable.
-func (s *objectStore) appendRefLog(set map[string]hash) error {
+func (s *objectStore) appendRefLog(set map[string]gitfmt.Hash) error {
 	c := &s.refs
 	values, err := c.line(set)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // inSmallDisk calls do in a mount namespace of its own, in which an empty file
@@ -74,7 +75,7 @@ func TestLockOfPackedRefsDiskFull(t *testing.T) {
 		if locked || !errors.Is(err, unix.ENOSPC) || !strings.HasPrefix(err.Error(), "lock packed-refs: ") {
 			return fmt.Errorf("a full disk: locked %v, %v; want ENOSPC", locked, err)
 		}
-		if err := s.updateRefs(map[string]hash{taskRefs + "t/1": refID(1)}); !errors.Is(err, unix.ENOSPC) || errors.Is(err, fsys.ErrLocked) {
+		if err := s.updateRefs(map[string]gitfmt.Hash{taskRefs + "t/1": refID(1)}); !errors.Is(err, unix.ENOSPC) || errors.Is(err, fsys.ErrLocked) {
 			return fmt.Errorf("an update of refs on a full disk: %v", err)
 		}
 		if err := errors.Join(os.Remove(dir+"/filler1"), os.Remove(dir+"/filler2")); err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 const (
@@ -49,7 +50,7 @@ type looseRefs struct {
 // a symbolic ref, or what a power cut left.
 type looseRef struct {
 	file  fsys.Source
-	value hash
+	value gitfmt.Hash
 }
 
 func (l looseRef) same(o looseRef) bool { return l.value == o.value }
@@ -57,7 +58,7 @@ func (l looseRef) same(o looseRef) bool { return l.value == o.value }
 func (s *objectStore) packedRefsPath() string { return filepath.Join(s.dir, "packed-refs") }
 
 // readRefs gives all refs, as lookUpRefs does, in a map of the caller's.
-func (s *objectStore) readRefs() (map[string]hash, error) {
+func (s *objectStore) readRefs() (map[string]gitfmt.Hash, error) {
 	refs, err := s.lookUpRefs()
 	if err != nil {
 		return nil, err
@@ -122,10 +123,10 @@ func (s *objectStore) lookUpRefs() (*refSet, error) {
 // left by a crash, and so was one that is not there. What packed-refs says is
 // older than the log, but for a value the log does not know: see refTail.
 func (c *refCache) merge() error {
-	byGit := make(map[string]hash)
+	byGit := make(map[string]gitfmt.Hash)
 	for name, l := range c.loose.byName {
 		was := c.tail.values[name]
-		if l.value.isZero() || slices.Contains(was, l.value) {
+		if l.value.IsZero() || slices.Contains(was, l.value) {
 			continue
 		}
 		if len(was) > 0 {
@@ -147,7 +148,7 @@ func (c *refCache) merge() error {
 				return err
 			}
 			switch known := slices.Contains(was, packed); {
-			case !known && loose.isZero():
+			case !known && loose.IsZero():
 				h = packed
 			case !known:
 				h = loose
@@ -211,9 +212,9 @@ func (s *objectStore) readLooseRefs(known map[string]looseRef) (looseRefs, error
 }
 
 // readLooseRef gives what a loose ref's file says, zero where that is no id.
-func readLooseRef(path string) (hash, error) {
+func readLooseRef(path string) (gitfmt.Hash, error) {
 	data, err := os.ReadFile(path)
-	h, _ := parseHash(strings.TrimSpace(string(data)))
+	h, _ := gitfmt.ParseHash(strings.TrimSpace(string(data)))
 	return h, err
 }
 
@@ -236,12 +237,12 @@ func HasTask(store, task string) (bool, error) {
 // updateRefs sets refs, all or none, durably; a zero id removes one. The
 // store's lock is held. The log takes the update with one sync, loose files show
 // it to git, and when they are many all refs are packed anew.
-func (s *objectStore) updateRefs(set map[string]hash) error {
+func (s *objectStore) updateRefs(set map[string]gitfmt.Hash) error {
 	refs, err := s.lookUpRefs()
 	if err != nil {
 		return err
 	}
-	changed, removed := make(map[string]hash), false
+	changed, removed := make(map[string]gitfmt.Hash), false
 	for name, h := range set {
 		was, err := refs.get(name)
 		if err != nil {
@@ -249,7 +250,7 @@ func (s *objectStore) updateRefs(set map[string]hash) error {
 			return fmt.Errorf("update refs: %w", err)
 		}
 		if was != h {
-			changed[name], removed = h, removed || h.isZero()
+			changed[name], removed = h, removed || h.IsZero()
 		}
 	}
 	if len(changed) == 0 {
@@ -331,7 +332,7 @@ func (s *objectStore) removeLooseRefs() error {
 	c := &s.refs
 	dirs := make(map[string]bool)
 	for name, l := range c.loose.byName {
-		if _, logged := c.tail.values[name]; l.value.isZero() && !logged {
+		if _, logged := c.tail.values[name]; l.value.IsZero() && !logged {
 			continue
 		}
 		path := filepath.Join(s.dir, filepath.FromSlash(name))
@@ -359,12 +360,12 @@ func (s *objectStore) removeLooseRefs() error {
 // value are names of one file, as making a file costs more than the rest, but for
 // the steps': who writes into the file of a branch, or copies a store's backup
 // over it, shall not say of a step what it does not mean.
-func (s *objectStore) writeLooseRefs(set map[string]hash) error {
+func (s *objectStore) writeLooseRefs(set map[string]gitfmt.Hash) error {
 	c := &s.refs.loose
-	files := make(map[hash]string, 1)
+	files := make(map[gitfmt.Hash]string, 1)
 	for name, h := range set {
 		path := filepath.Join(s.dir, filepath.FromSlash(name))
-		if h.isZero() {
+		if h.IsZero() {
 			if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
@@ -404,7 +405,7 @@ func (s *objectStore) writeLooseRefs(set map[string]hash) error {
 
 // putLooseRef puts a ref at path: as another name of the file same, where there
 // is one and files can have two names, or in a new file.
-func (s *objectStore) putLooseRef(path string, h hash, same string) error {
+func (s *objectStore) putLooseRef(path string, h gitfmt.Hash, same string) error {
 	tmp := filepath.Join(s.dir, fsys.StateDir, fsys.TempPrefix+"ref")
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) { // it may be a name of a ref's file
 		return err

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 func refStore(t interface {
@@ -34,7 +35,7 @@ func refStore(t interface {
 	return &objectStore{dir: dir}
 }
 
-func refID(n int) hash { return hash{0: 1, 18: byte(n >> 8), 19: byte(n)} }
+func refID(n int) gitfmt.Hash { return gitfmt.Hash{0: 1, 18: byte(n >> 8), 19: byte(n)} }
 
 func (s *objectStore) gitRefs(t testing.TB) map[string]string {
 	t.Helper()
@@ -51,7 +52,7 @@ func (s *objectStore) gitRefs(t testing.TB) map[string]string {
 }
 
 // sameRefs holds what a process reads against what is wanted.
-func sameRefs(got map[string]hash, want map[string]hash) error {
+func sameRefs(got map[string]gitfmt.Hash, want map[string]gitfmt.Hash) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("%d refs, want %d", len(got), len(want))
 	}
@@ -67,17 +68,17 @@ func sameRefs(got map[string]hash, want map[string]hash) error {
 // and plain git read the same refs.
 func TestRefsLikeGit(t *testing.T) {
 	s := refStore(t)
-	want := make(map[string]hash)
+	want := make(map[string]gitfmt.Hash)
 	for i := range 3*maxRefUpdates + 5 {
-		set := map[string]hash{latestRef: refID(i), worldRefs + "w": refID(i), fmt.Sprintf("%st/%d", taskRefs, i): refID(i)}
+		set := map[string]gitfmt.Hash{latestRef: refID(i), worldRefs + "w": refID(i), fmt.Sprintf("%st/%d", taskRefs, i): refID(i)}
 		if i%40 == 39 {
-			set[fmt.Sprintf("%st/%d", taskRefs, i-3)] = hash{}
+			set[fmt.Sprintf("%st/%d", taskRefs, i-3)] = gitfmt.Hash{}
 		}
 		if err := s.updateRefs(set); err != nil {
 			t.Fatal(err)
 		}
 		for name, h := range set {
-			if want[name] = h; h.isZero() {
+			if want[name] = h; h.IsZero() {
 				delete(want, name)
 			}
 		}
@@ -107,10 +108,10 @@ func TestRefsAfterPowerCut(t *testing.T) {
 	heavy(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		s := refStore(t)
-		want := make(map[string]hash)
+		want := make(map[string]gitfmt.Hash)
 		var history [][2]string // loose files as they were written: name, content
 		for i := range rapid.SampledFrom([]int{2, 8, maxRefUpdates - 1, maxRefUpdates + 1}).Draw(rt, "updates") {
-			set := map[string]hash{latestRef: refID(i), fmt.Sprintf("%st/%d", taskRefs, i%5): refID(i)}
+			set := map[string]gitfmt.Hash{latestRef: refID(i), fmt.Sprintf("%st/%d", taskRefs, i%5): refID(i)}
 			if err := s.updateRefs(set); err != nil {
 				rt.Fatal(err)
 			}
@@ -149,7 +150,7 @@ func TestRefsAfterPowerCut(t *testing.T) {
 func TestRefsTornLog(t *testing.T) {
 	s := refStore(t)
 	for i := range 3 {
-		if err := s.updateRefs(map[string]hash{latestRef: refID(i)}); err != nil {
+		if err := s.updateRefs(map[string]gitfmt.Hash{latestRef: refID(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -166,7 +167,7 @@ func TestRefsTornLog(t *testing.T) {
 		if refs, err := again.readRefs(); err != nil || refs[latestRef] != refID(1) {
 			t.Fatalf("cut at %d: %v, %v", n, refs, err)
 		}
-		if err := again.updateRefs(map[string]hash{latestRef: refID(9)}); err != nil {
+		if err := again.updateRefs(map[string]gitfmt.Hash{latestRef: refID(9)}); err != nil {
 			t.Fatal(err)
 		}
 		if refs, err := (&objectStore{dir: s.dir}).readRefs(); err != nil || refs[latestRef] != refID(9) {
@@ -179,7 +180,7 @@ func TestRefsTornLog(t *testing.T) {
 		if err := os.WriteFile(s.refLogPath(), bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (&objectStore{dir: s.dir}).readRefs(); !errors.Is(err, ErrCorrupt) {
+		if _, err := (&objectStore{dir: s.dir}).readRefs(); !errors.Is(err, gitfmt.ErrCorrupt) {
 			t.Errorf("byte %d flipped: %v", i, err)
 		}
 	}
@@ -188,14 +189,14 @@ func TestRefsTornLog(t *testing.T) {
 // TestRefsByGit: what git sets by itself counts, before and after packing.
 func TestRefsByGit(t *testing.T) {
 	s := refStore(t)
-	set := func(name string, h hash) {
+	set := func(name string, h gitfmt.Hash) {
 		path := filepath.Join(s.dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path+".lock", []byte(h.String()+"\n"), 0o600), os.Rename(path+".lock", path)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range maxRefUpdates + 3 {
-		if err := s.updateRefs(map[string]hash{fmt.Sprintf("%st/%d", taskRefs, i): refID(i)}); err != nil {
+		if err := s.updateRefs(map[string]gitfmt.Hash{fmt.Sprintf("%st/%d", taskRefs, i): refID(i)}); err != nil {
 			t.Fatal(err)
 		}
 		if s.refs.checked = false; i == 2 {
@@ -215,7 +216,7 @@ func TestRefsByGit(t *testing.T) {
 func TestStepsFileIsItsOwn(t *testing.T) {
 	s := refStore(t)
 	step := taskRefs + "t/1"
-	if err := s.updateRefs(map[string]hash{latestRef: refID(1), worldRefs + "w": refID(1), step: refID(1)}); err != nil {
+	if err := s.updateRefs(map[string]gitfmt.Hash{latestRef: refID(1), worldRefs + "w": refID(1), step: refID(1)}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{latestRef, worldRefs + "w"} {
@@ -254,11 +255,11 @@ func TestRefsWhileGitPacks(t *testing.T) {
 			}
 		}
 	}()
-	want := make(map[string]hash)
+	want := make(map[string]gitfmt.Hash)
 	for i := range 8 * maxRefUpdates {
 		name := fmt.Sprintf("%st/%d", taskRefs, i)
 		want[name] = refID(i)
-		if err := s.updateRefs(map[string]hash{name: refID(i)}); err != nil {
+		if err := s.updateRefs(map[string]gitfmt.Hash{name: refID(i)}); err != nil {
 			t.Errorf("update %d: %v", i, err)
 			break
 		}
@@ -276,14 +277,14 @@ func TestRefsWhileGitPacks(t *testing.T) {
 func TestRefsBesideGitPacking(t *testing.T) {
 	s := refStore(t)
 	git(t, s.dir, "init", "-q", "--bare", ".")
-	want := map[string]hash{}
+	want := map[string]gitfmt.Hash{}
 	save := func(from, to int) {
 		t.Helper()
 		for i := from; i < to; i++ {
 			name := fmt.Sprintf("%st/%d", taskRefs, i)
 			want[name] = refID(i)
 			s.refs.checked = false // another operation
-			if err := s.updateRefs(map[string]hash{name: refID(i)}); err != nil {
+			if err := s.updateRefs(map[string]gitfmt.Hash{name: refID(i)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -366,7 +367,7 @@ func TestLockOfPackedRefs(t *testing.T) {
 			release()
 		}
 	}
-	for _, set := range []map[string]hash{{taskRefs + "t/1": refID(1), taskRefs + "t/2": refID(2)}, {taskRefs + "t/1": {}}} {
+	for _, set := range []map[string]gitfmt.Hash{{taskRefs + "t/1": refID(1), taskRefs + "t/2": refID(2)}, {taskRefs + "t/1": {}}} {
 		if err := s.updateRefs(set); err != nil {
 			t.Fatal(err)
 		}
@@ -385,11 +386,11 @@ func TestGitPacksMeanwhile(t *testing.T) {
 	git(t, s.dir, "init", "-q", "--bare", ".")
 	tree := strings.TrimSpace(git(t, s.dir, "hash-object", "-w", "-t", "tree", os.DevNull))
 	commit := strings.TrimSpace(git(t, s.dir, "commit-tree", "-m", "mine", tree))
-	h, ok := parseHash(commit)
+	h, ok := gitfmt.ParseHash(commit)
 	if !ok {
 		t.Fatal(commit)
 	}
-	if err := s.updateRefs(map[string]hash{taskRefs + "t/1": h, taskRefs + "t/2": h}); err != nil {
+	if err := s.updateRefs(map[string]gitfmt.Hash{taskRefs + "t/1": h, taskRefs + "t/2": h}); err != nil {
 		t.Fatal(err)
 	}
 	s.refs.checked = false
@@ -398,14 +399,14 @@ func TestGitPacksMeanwhile(t *testing.T) {
 	}
 	git(t, s.dir, "update-ref", "refs/heads/mine", commit)
 	git(t, s.dir, "pack-refs", "--all")
-	if err := s.updateRefs(map[string]hash{taskRefs + "t/1": {}}); err != nil {
+	if err := s.updateRefs(map[string]gitfmt.Hash{taskRefs + "t/1": {}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.gitRefs(t)["refs/heads/mine"]; got != commit {
 		t.Errorf("git's branch is %q, want %s", got, commit)
 	}
 	got, err := (&objectStore{dir: s.dir}).readRefs()
-	if want := map[string]hash{"refs/heads/mine": h, taskRefs + "t/2": h}; err != nil || sameRefs(got, want) != nil {
+	if want := map[string]gitfmt.Hash{"refs/heads/mine": h, taskRefs + "t/2": h}; err != nil || sameRefs(got, want) != nil {
 		t.Errorf("%v, %v", err, sameRefs(got, want))
 	}
 }
@@ -420,9 +421,9 @@ func TestGitSetsMeanwhile(t *testing.T) {
 	for i := range commits {
 		commits[i] = strings.TrimSpace(git(t, s.dir, "commit-tree", "-m", fmt.Sprint(i), tree))
 	}
-	first, _ := parseHash(commits[0])
-	second, _ := parseHash(commits[1])
-	third, _ := parseHash(commits[2])
+	first, _ := gitfmt.ParseHash(commits[0])
+	second, _ := gitfmt.ParseHash(commits[1])
+	third, _ := gitfmt.ParseHash(commits[2])
 	before := func(names ...string) {
 		t.Helper()
 		for _, name := range names {
@@ -437,7 +438,7 @@ func TestGitSetsMeanwhile(t *testing.T) {
 	git(t, s.dir, "update-ref", "refs/heads/moved", commits[1])
 	git(t, s.dir, "update-ref", "-d", "refs/heads/gone")
 	git(t, s.dir, "update-ref", "refs/heads/new", commits[1])
-	many := map[string]hash{latestRef: first}
+	many := map[string]gitfmt.Hash{latestRef: first}
 	for i := range maxRefUpdates + 1 {
 		many[fmt.Sprintf("%st/%d", taskRefs, i)] = first
 	}
@@ -445,7 +446,7 @@ func TestGitSetsMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.refs.checked = false
-	if err := s.updateRefs(map[string]hash{taskRefs + "t/1": {}}); err != nil { // now they are
+	if err := s.updateRefs(map[string]gitfmt.Hash{taskRefs + "t/1": {}}); err != nil { // now they are
 		t.Fatal(err)
 	}
 	before("late")
@@ -459,7 +460,7 @@ func TestGitSetsMeanwhile(t *testing.T) {
 	}
 	want := maps.Clone(many)
 	delete(want, taskRefs+"t/1")
-	maps.Copy(want, map[string]hash{"refs/heads/moved": second, "refs/heads/new": second, "refs/heads/late": third})
+	maps.Copy(want, map[string]gitfmt.Hash{"refs/heads/moved": second, "refs/heads/new": second, "refs/heads/late": third})
 	for who, store := range map[string]*objectStore{"this process": s, "a new one": {dir: s.dir}} {
 		if got, err := store.readRefs(); err != nil || sameRefs(got, want) != nil {
 			t.Errorf("%s: %v, %v", who, err, sameRefs(got, want))

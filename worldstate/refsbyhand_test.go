@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // TestRefsByHand: what a person sets with git and packs counts as what they set and
@@ -19,12 +21,12 @@ func TestRefsByHand(t *testing.T) {
 	s := refStore(t)
 	git(t, s.dir, "init", "-q", "--bare", ".")
 	tree := strings.TrimSpace(git(t, s.dir, "hash-object", "-w", "-t", "tree", os.DevNull))
-	var ids [4]hash
+	var ids [4]gitfmt.Hash
 	for i := range ids {
-		ids[i], _ = parseHash(strings.TrimSpace(git(t, s.dir, "commit-tree", "-m", fmt.Sprint(i), tree)))
+		ids[i], _ = gitfmt.ParseHash(strings.TrimSpace(git(t, s.dir, "commit-tree", "-m", fmt.Sprint(i), tree)))
 	}
-	want := make(map[string]hash)
-	update := func(set map[string]hash) {
+	want := make(map[string]gitfmt.Hash)
+	update := func(set map[string]gitfmt.Hash) {
 		t.Helper()
 		s.refs.checked = false // another operation
 		if err := s.updateRefs(set); err != nil {
@@ -34,7 +36,7 @@ func TestRefsByHand(t *testing.T) {
 	}
 	check := func(when string) {
 		t.Helper()
-		maps.DeleteFunc(want, func(_ string, h hash) bool { return h.isZero() })
+		maps.DeleteFunc(want, func(_ string, h gitfmt.Hash) bool { return h.IsZero() })
 		s.refs.checked = false
 		for who, store := range map[string]*objectStore{"this process": s, "a new one": {dir: s.dir}} {
 			if got, err := store.readRefs(); err != nil || sameRefs(got, want) != nil {
@@ -42,7 +44,7 @@ func TestRefsByHand(t *testing.T) {
 			}
 		}
 	}
-	old, young := make(map[string]hash), make(map[string]hash)
+	old, young := make(map[string]gitfmt.Hash), make(map[string]gitfmt.Hash)
 	for _, what := range []string{"set", "gone", "again"} {
 		for _, name := range []string{"refs/heads/" + what, worldRefs + what, taskRefs + what + "/1"} {
 			old[name], young[name+"-young"] = ids[0], ids[1]
@@ -50,13 +52,13 @@ func TestRefsByHand(t *testing.T) {
 	}
 	update(old)
 	for i := range maxRefUpdates - 1 {
-		update(map[string]hash{fmt.Sprintf("%st/%d", taskRefs, i): ids[0]})
+		update(map[string]gitfmt.Hash{fmt.Sprintf("%st/%d", taskRefs, i): ids[0]})
 	}
 	if s.refs.tail.updates != 0 {
 		t.Fatal("nothing was packed: nothing is tested")
 	}
 	for name := range old {
-		update(map[string]hash{name: ids[1]})
+		update(map[string]gitfmt.Hash{name: ids[1]})
 	}
 	update(young)
 	git(t, s.dir, "pack-refs", "--all")
@@ -65,7 +67,7 @@ func TestRefsByHand(t *testing.T) {
 		switch {
 		case strings.Contains(name, "gone"):
 			git(t, s.dir, "update-ref", "-d", name)
-			if want[name] = (hash{}); strings.Contains(name, "-young") {
+			if want[name] = (gitfmt.Hash{}); strings.Contains(name, "-young") {
 				want[name] = ids[1]
 			}
 		case strings.Contains(name, "again"):
@@ -94,10 +96,10 @@ func TestRefsByHand(t *testing.T) {
 		}
 	}
 	check("set once more")
-	update(map[string]hash{taskRefs + "t/3": ids[3]})
+	update(map[string]gitfmt.Hash{taskRefs + "t/3": ids[3]})
 	check("after another update")
 	for name := range old {
-		update(map[string]hash{name: ids[3], name + "-young": ids[3]})
+		update(map[string]gitfmt.Hash{name: ids[3], name + "-young": ids[3]})
 	}
 	check("saved")
 	if err := os.RemoveAll(filepath.Join(s.dir, "refs")); err != nil {
@@ -108,7 +110,7 @@ func TestRefsByHand(t *testing.T) {
 	}
 	check("without loose files")
 	for i := range 2 * maxRefUpdates {
-		update(map[string]hash{fmt.Sprintf("%st/%d", taskRefs, 1000+i): ids[0]})
+		update(map[string]gitfmt.Hash{fmt.Sprintf("%st/%d", taskRefs, 1000+i): ids[0]})
 	}
 	check("packed by us")
 }
@@ -128,7 +130,7 @@ func TestRefByHandBeforeCrash(t *testing.T) {
 			if got, err := s.readRefs(); err != nil || got[name] != refID(100+i) {
 				t.Errorf("%s set by hand: %v, %v", name, got, err)
 			}
-			if err := errors.Join(s.updateRefs(map[string]hash{name: refID(i)}), os.WriteFile(path, byHand, 0o600)); err != nil {
+			if err := errors.Join(s.updateRefs(map[string]gitfmt.Hash{name: refID(i)}), os.WriteFile(path, byHand, 0o600)); err != nil {
 				t.Fatal(err)
 			}
 			if got, err := (&objectStore{dir: s.dir}).readRefs(); err != nil || got[name] != refID(i) {
@@ -166,7 +168,7 @@ func TestRefsPackedUnsorted(t *testing.T) {
 	names := []string{worldRefs + "w", latestRef, taskRefs + "t/2", taskRefs + "t/1"}
 	for i := range maxRefUpdates + 2 {
 		s.refs.checked = false
-		set := map[string]hash{names[i%2]: refID(i), names[2+i%2]: refID(i)}
+		set := map[string]gitfmt.Hash{names[i%2]: refID(i), names[2+i%2]: refID(i)}
 		if err := s.updateRefs(set); err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +193,7 @@ func TestRefsPackedUnsorted(t *testing.T) {
 			}
 		}
 		want[names[0]] = refID(100)
-		if err := s.updateRefs(map[string]hash{names[0]: refID(100)}); err != nil {
+		if err := s.updateRefs(map[string]gitfmt.Hash{names[0]: refID(100)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -2,13 +2,15 @@ package worldstate
 
 import (
 	"maps"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // refSet is refs by name: those that stand in packed-refs, and over them what
 // memory holds. Safe for no concurrent use.
 type refSet struct {
 	packed *packedRefs
-	over   map[string]hash // what was set since, a zero id for what was removed; and all that are no step's
+	over   map[string]gitfmt.Hash // what was set since, a zero id for what was removed; and all that are no step's
 }
 
 // readRefSet reads what stands in packed-refs.
@@ -22,7 +24,7 @@ func readRefSet(path string) (*refSet, error) {
 
 // get gives the id of a name, zero where there is none. Where packed-refs cannot
 // be read, or is not what it was, that is the error.
-func (s *refSet) get(name string) (hash, error) {
+func (s *refSet) get(name string) (gitfmt.Hash, error) {
 	if h, ok := s.over[name]; ok || !isStepRef(name) {
 		return h, nil
 	}
@@ -30,12 +32,12 @@ func (s *refSet) get(name string) (hash, error) {
 }
 
 // set changes one ref; a zero id removes it.
-func (s *refSet) set(name string, h hash) { s.over[name] = h }
+func (s *refSet) set(name string, h gitfmt.Hash) { s.over[name] = h }
 
 // all gives the refs in a map of the caller's.
-func (s *refSet) all() (map[string]hash, error) {
-	out := make(map[string]hash, s.packed.n+len(s.over))
-	err := s.packed.each(func(_, name []byte, h hash) error {
+func (s *refSet) all() (map[string]gitfmt.Hash, error) {
+	out := make(map[string]gitfmt.Hash, s.packed.n+len(s.over))
+	err := s.packed.each(func(_, name []byte, h gitfmt.Hash) error {
 		out[string(name)] = h
 		return nil
 	})
@@ -43,7 +45,7 @@ func (s *refSet) all() (map[string]hash, error) {
 		return nil, err
 	}
 	maps.Copy(out, s.over)
-	maps.DeleteFunc(out, func(_ string, h hash) bool { return h.isZero() })
+	maps.DeleteFunc(out, func(_ string, h gitfmt.Hash) bool { return h.IsZero() })
 	return out, nil
 }
 
@@ -54,9 +56,9 @@ func (s *refSet) pack(path string) (*refSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	held := make(map[string]hash)
+	held := make(map[string]gitfmt.Hash)
 	for name, h := range s.over {
-		if !isStepRef(name) && !h.isZero() {
+		if !isStepRef(name) && !h.IsZero() {
 			held[name] = h
 		}
 	}

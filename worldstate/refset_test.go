@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // TestRefSetAgainstMap: whatever is set, removed, packed and read again, in
@@ -25,10 +27,10 @@ func TestRefSetAgainstMap(t *testing.T) {
 			rt.Fatal(err)
 		}
 		defer func() { s.close() }()
-		want := make(map[string]hash)
-		set := func(name string, h hash) {
+		want := make(map[string]gitfmt.Hash)
+		set := func(name string, h gitfmt.Hash) {
 			s.set(name, h)
-			if want[name] = h; h.isZero() {
+			if want[name] = h; h.IsZero() {
 				delete(want, name)
 			}
 		}
@@ -57,7 +59,7 @@ func TestRefSetAgainstMap(t *testing.T) {
 			if rapid.IntRange(0, 3).Draw(rt, "odd") == 0 {
 				name = rapid.SampledFrom([]string{latestRef, taskRefs, taskRefs + "t/007", taskRefs + "u/3", taskRefs + "t/1.left", taskRefs + "t/1/0", "refs/anamnesis", worldRefs + "w", "refs/x/99999999999999999999"}).Draw(rt, "name")
 			}
-			set(name, hash{byte(rapid.IntRange(0, 2).Draw(rt, "id"))})
+			set(name, gitfmt.Hash{byte(rapid.IntRange(0, 2).Draw(rt, "id"))})
 			if got, err := s.get(name); err != nil || got != want[name] {
 				rt.Fatalf("%s is %v, %v, want %v", name, got, err, want[name])
 			}

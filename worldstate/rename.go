@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 const (
@@ -193,9 +194,9 @@ func (m *renameMatcher) profiles(ctx context.Context, objects *objectStore, side
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		h, _ := parseHash(s.Blob)
+		h, _ := gitfmt.ParseHash(s.Blob)
 		lim := &limitBuffer{max: maxSimilarBytes}
-		_, err := objects.copyTo(h, blobObject, c.Path, lim)
+		_, err := objects.copyTo(h, gitfmt.BlobObject, c.Path, lim)
 		if errors.Is(err, errTooLong) {
 			m.uncompared++
 			continue

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 const (
@@ -33,9 +34,9 @@ const (
 // the one before, so that the newest, which a restore or a diff is most likely
 // to want, stands whole.
 type line struct {
-	kind objectType
+	kind gitfmt.ObjectType
 	path string
-	ids  []hash
+	ids  []gitfmt.Hash
 }
 
 // lines gathers the versions of every path.
@@ -45,11 +46,11 @@ type lines struct {
 }
 
 type lineKey struct {
-	kind objectType
+	kind gitfmt.ObjectType
 	path string
 }
 
-func (l *lines) add(kind objectType, path string, h hash) {
+func (l *lines) add(kind gitfmt.ObjectType, path string, h gitfmt.Hash) {
 	key := lineKey{kind, path}
 	if l.index == nil {
 		l.index = make(map[lineKey]*line)
@@ -121,7 +122,7 @@ func (g *collector) write(ctx context.Context) (*packWriter, error) {
 	out := newPackWriter(g.s.packDir(), g.o.Hook, &packPool{})
 	out.temp, out.level = g.s.collectDir(), gcLevel
 	for _, h := range todo.commits {
-		if err := g.whole(out, commitObject, "snapshot", h); err != nil {
+		if err := g.whole(out, gitfmt.CommitObject, "snapshot", h); err != nil {
 			return out, err
 		}
 	}
@@ -202,16 +203,16 @@ func (g *collector) leaving() (packs []*packFile, commits bool, err error) {
 		}
 		stays := false
 		for _, it := range items {
-			carried, needed := g.seen[it.hash]
+			carried, needed := g.seen[it.Hash]
 			stays = stays || needed && !carried
 			if needed || commits {
 				continue
 			}
-			kind, err := p.kindAt(it.off)
+			kind, err := p.kindAt(it.Off)
 			if err != nil {
 				return nil, false, err
 			}
-			commits = kind == commitObject
+			commits = kind == gitfmt.CommitObject
 		}
 		if !stays {
 			packs = append(packs, p)
@@ -243,7 +244,7 @@ func (s *objectStore) removeCommitGraph() error {
 // line writes the versions of one path.
 func (g *collector) line(out *packWriter, l *line) error {
 	var last []byte // the version before, nil where there is none to start from
-	var lastID hash
+	var lastID gitfmt.Hash
 	chain := 0
 	for _, h := range l.ids {
 		if len(l.ids) == 1 {
@@ -279,9 +280,9 @@ func (g *collector) line(out *packWriter, l *line) error {
 
 // whole writes an object that is no difference, as it stands where it is
 // compressed well already.
-func (g *collector) whole(out *packWriter, t objectType, path string, h hash) error {
+func (g *collector) whole(out *packWriter, t gitfmt.ObjectType, path string, h gitfmt.Hash) error {
 	if p, it := g.s.locate(h); p != nil {
-		if tight, err := p.tight(it.off); err == nil && tight {
+		if tight, err := p.tight(it.Off); err == nil && tight {
 			buf := g.s.buffer()
 			defer g.s.buffers.Put(buf)
 			if out.copyRaw(p, it, *buf) == nil {
@@ -317,7 +318,7 @@ func (p *packFile) tight(off int64) (bool, error) {
 	if n < 4 {
 		return false, err
 	}
-	if kind := objectType(b[0] >> 4 & 7); kind >= offsetDelta {
+	if kind := gitfmt.ObjectType(b[0] >> 4 & 7); kind >= gitfmt.OffsetDelta {
 		return false, nil
 	}
 	i := 0
@@ -329,14 +330,14 @@ func (p *packFile) tight(off int64) (bool, error) {
 
 // addDelta stores an object as a difference to another one of the same pack;
 // false when that is not shorter by a third than the object itself.
-func (p *packWriter) addDelta(h, other hash, before, data []byte) (bool, error) {
+func (p *packWriter) addDelta(h, other gitfmt.Hash, before, data []byte) (bool, error) {
 	delta := packfile.DiffDelta(before, data)
 	if len(delta) > len(data)*2/3 {
 		return false, nil
 	}
-	if back, err := applyDelta(before, delta); err != nil || !bytes.Equal(back, data) {
+	if back, err := gitfmt.ApplyDelta(before, delta); err != nil || !bytes.Equal(back, data) {
 		return false, nil // the library's mistake costs space, not bytes
 	}
-	head := append(packEntryHeader(refDelta, int64(len(delta))), other[:]...)
+	head := append(gitfmt.PackEntryHeader(gitfmt.RefDelta, int64(len(delta))), other[:]...)
 	return true, p.put(h, head, delta)
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 const (
@@ -43,7 +45,7 @@ func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
 		}
 		return "", fmt.Errorf("snapshot %q: %w: this directory has none yet", name, ErrUnknown)
 	}
-	if h, ok := parseHash(name); ok {
+	if h, ok := gitfmt.ParseHash(name); ok {
 		_, err := w.known(h)
 		return ID(name), err
 	}
@@ -57,7 +59,7 @@ func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
 }
 
 // byPrefix finds the one snapshot whose id begins so.
-func (w *World) byPrefix(ctx context.Context, refs map[string]hash, name string) (ID, error) {
+func (w *World) byPrefix(ctx context.Context, refs map[string]gitfmt.Hash, name string) (ID, error) {
 	var found []string
 	broken := ""
 	if len(name) >= minPrefix && strings.Trim(name, "0123456789abcdef") == "" {
@@ -66,11 +68,11 @@ func (w *World) byPrefix(ctx context.Context, refs map[string]hash, name string)
 			return "", err
 		}
 		for _, c := range commits {
-			if c.missing != nil && broken == "" {
-				broken = fmt.Sprintf("; what could not be looked at: %v", c.missing)
+			if c.Missing != nil && broken == "" {
+				broken = fmt.Sprintf("; what could not be looked at: %v", c.Missing)
 			}
-			if strings.HasPrefix(c.id.String(), name) {
-				found = append(found, c.id.String())
+			if strings.HasPrefix(c.Id.String(), name) {
+				found = append(found, c.Id.String())
 			}
 		}
 	}

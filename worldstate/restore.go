@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // A Result is what a restore did.
@@ -115,18 +116,18 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 	if err != nil {
 		return res, nil, err
 	}
-	if o.Base == "" && !head.isZero() {
+	if o.Base == "" && !head.IsZero() {
 		o.Base = ID(head.String())
 	}
 	save := SaveOptions{Message: o.Message, beforeRestore: true}
-	if !head.isZero() {
+	if !head.IsZero() {
 		save.Parent = ID(head.String())
 	}
 	snap, sc, err := w.saveLocked(ctx, save)
 	if err != nil {
 		return res, nil, fmt.Errorf("restore: save the present world first: %w", err)
 	}
-	source, _ := parseHash(string(snap.ID))
+	source, _ := gitfmt.ParseHash(string(snap.ID))
 	root, err := fsys.OpenRoot(w.dir)
 	if err != nil {
 		return res, nil, err
@@ -154,7 +155,7 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 
 // apply does a plan under the journal, once intend was told. settle, which closes root, makes it
 // durable; nil when it is.
-func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, target *commit, source hash, intend func(Plan) error) (res Result, settle func() error, err error) {
+func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, target *gitfmt.Commit, source gitfmt.Hash, intend func(Plan) error) (res Result, settle func() error, err error) {
 	w.opts.Hook("planned")
 	if err := w.probeAll(ctx, p.actions, func(a action) state { return a.before }); err != nil {
 		return res, nil, fmt.Errorf("restore: the present world is not held: %w", err)
@@ -163,7 +164,7 @@ func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, target *com
 	if err != nil {
 		return res, nil, err
 	}
-	j := &journal{world: w.key, source: source, target: target.id, head: head, nonce: fsys.NewNonce(), boot: fsys.BootID(), actions: p.actions}
+	j := &journal{world: w.key, source: source, target: target.Id, head: head, nonce: fsys.NewNonce(), boot: fsys.BootID(), actions: p.actions}
 	if len(j.actions) == 0 {
 		if res, err = w.result(ctx, root, j, p, target, nil); err == nil {
 			err = w.finish(j)
@@ -249,41 +250,41 @@ func (w *World) rollBack(root *fsys.Root, j *journal, cause error) error {
 // target for a whole restore; for a subset a snapshot made for it, which is
 // the base with the restored paths changed, so that what the person had
 // edited elsewhere still counts as an edit.
-func (w *World) headAfter(p *Plan, target *commit, source hash) (hash, error) {
+func (w *World) headAfter(p *Plan, target *gitfmt.Commit, source gitfmt.Hash) (gitfmt.Hash, error) {
 	if len(p.options.Paths) == 0 {
-		return target.id, nil
+		return target.Id, nil
 	}
 	if len(p.actions) == 0 || p.Base == "" {
 		return source, nil
 	}
 	b, err := w.byID(p.Base)
 	if err != nil {
-		return hash{}, err
+		return gitfmt.Hash{}, err
 	}
-	from, err := w.tree(b.tree)
+	from, err := w.tree(b.Tree)
 	if err != nil {
-		return hash{}, err
+		return gitfmt.Hash{}, err
 	}
-	want, err := w.tree(target.tree)
+	want, err := w.tree(target.Tree)
 	if err != nil {
-		return hash{}, err
+		return gitfmt.Hash{}, err
 	}
 	list := overlay(from, want, p.actions)
 	pack := newPackWriter(w.objects.packDir(), w.opts.Hook, &w.packs)
 	defer pack.abort()
 	tree, err := w.storeTrees(list, pack)
 	if err != nil {
-		return hash{}, fmt.Errorf("restore: %w", err)
+		return gitfmt.Hash{}, fmt.Errorf("restore: %w", err)
 	}
 	c := *b
-	c.tree, c.parents, c.time, c.trailers = tree, []hash{source}, w.opts.Now(), nil
-	c.message = fmt.Sprintf("base after restoring %d paths of %s", len(p.actions), short(p.Target))
-	data := c.encode()
-	c.id = hashObject(commitObject, data)
-	if err := pack.add(c.id, commitObject, data); err != nil {
-		return hash{}, fmt.Errorf("restore: %w", err)
+	c.Tree, c.Parents, c.Time, c.Trailers = tree, []gitfmt.Hash{source}, w.opts.Now(), nil
+	c.Message = fmt.Sprintf("base after restoring %d paths of %s", len(p.actions), short(p.Target))
+	data := c.Encode()
+	c.Id = gitfmt.HashObject(gitfmt.CommitObject, data)
+	if err := pack.add(c.Id, gitfmt.CommitObject, data); err != nil {
+		return gitfmt.Hash{}, fmt.Errorf("restore: %w", err)
 	}
-	return c.id, w.publish(pack)
+	return c.Id, w.publish(pack)
 }
 
 // overlay is a listing with some paths' states replaced by another's.
@@ -325,7 +326,7 @@ func overlay(from, want *listing, actions []action) *listing {
 }
 
 // result says what came of a restore that is done and compared.
-func (w *World) result(ctx context.Context, root *fsys.Root, j *journal, p *Plan, target *commit, raced []Skip) (Result, error) {
+func (w *World) result(ctx context.Context, root *fsys.Root, j *journal, p *Plan, target *gitfmt.Commit, raced []Skip) (Result, error) {
 	res := Result{Source: ID(j.source.String()), Target: ID(j.target.String()), Written: []string{}, Deleted: []string{}, Kept: []Skip{}}
 	res.Kept = append(append(res.Kept, p.Keep...), raced...)
 	stayed := make(map[string]bool, len(raced))
@@ -345,14 +346,14 @@ func (w *World) result(ctx context.Context, root *fsys.Root, j *journal, p *Plan
 	if err != nil {
 		return Result{}, err
 	}
-	res.Tree, res.Exact = tree.String(), tree == target.tree
+	res.Tree, res.Exact = tree.String(), tree == target.Tree
 	return res, nil
 }
 
 // finish moves the world's ref after a restore that is durable and, after that,
 // removes the journal.
 func (w *World) finish(j *journal) error {
-	if err := w.objects.updateRefs(map[string]hash{worldRefs + w.key: j.head}); err != nil {
+	if err := w.objects.updateRefs(map[string]gitfmt.Hash{worldRefs + w.key: j.head}); err != nil {
 		return err
 	}
 	w.opts.Hook("refs-written")
@@ -369,15 +370,25 @@ func (w *World) finish(j *journal) error {
 // whole world and nothing was kept, every path was just compared or stood as
 // the target has it: it is the target's. Otherwise the world is scanned, since
 // the rules that hold now may show and hide other paths than those before.
-func (w *World) treeAfter(ctx context.Context, root *fsys.Root, p *Plan, target *commit, clean bool) (hash, error) {
+func (w *World) treeAfter(ctx context.Context, root *fsys.Root, p *Plan, target *gitfmt.Commit, clean bool) (gitfmt.Hash, error) {
 	if clean && len(p.options.Paths) == 0 && !p.overlaid {
-		return target.tree, nil
+		return target.Tree, nil
 	}
 	// The world is restored; a cancelled context must not leave the journal
 	// standing for nothing.
 	sc, err := w.see(context.WithoutCancel(ctx), root, nil)
 	if err != nil {
-		return hash{}, fmt.Errorf("restore: look again: %w", err)
+		return gitfmt.Hash{}, fmt.Errorf("restore: look again: %w", err)
 	}
 	return w.treeOf(sc.listing), nil
+}
+
+type plainResult Result
+
+// MarshalJSON adds written_bytes and deleted_bytes where a path is not UTF-8.
+func (r Result) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainResult)(&r)) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (r *Result) UnmarshalJSON(data []byte) error {
+	return gitfmt.UnmarshalNames(data, (*plainResult)(r))
 }

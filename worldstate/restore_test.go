@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // TestUntouchedStay: restoring one file leaves every other mtime and inode.
@@ -59,7 +61,7 @@ func TestPersonsEdits(t *testing.T) {
 	b.must(os.Remove(b.path("gone")))
 	plan, err := b.w.Plan(ctx, first.ID, nil)
 	b.must(err)
-	if fmt.Sprint(plan.Write, plan.Delete) != "[a] []" || fmt.Sprint(plan.Keep) != fmt.Sprint([]Skip{{"b", keepEdited}, {"gone", keepDeleted}, {"new", keepCreated}}) {
+	if fmt.Sprint(plan.Write, plan.Delete) != "[a] []" || fmt.Sprint(plan.Keep) != fmt.Sprint([]Skip{{Path: "b", Reason: gitfmt.KeepEdited}, {Path: "gone", Reason: gitfmt.KeepDeleted}, {Path: "new", Reason: gitfmt.KeepCreated}}) {
 		t.Fatalf("%+v", plan)
 	}
 	res, err := b.w.RestoreTo(ctx, first.ID, RestoreOptions{PlanHash: plan.Hash})
@@ -114,7 +116,7 @@ func TestSubset(t *testing.T) {
 	}
 	p, err := b.w.Plan(ctx, first.ID, nil)
 	b.must(err)
-	if fmt.Sprint(p.Keep) != fmt.Sprint([]Skip{{"e", keepEdited}}) || !p.Empty() {
+	if fmt.Sprint(p.Keep) != fmt.Sprint([]Skip{{Path: "e", Reason: gitfmt.KeepEdited}}) || !p.Empty() {
 		t.Errorf("%+v", p)
 	}
 	if _, err := b.w.Plan(ctx, first.ID, &PlanOptions{Paths: []string{"../x"}}); !errors.Is(err, ErrRefused) {

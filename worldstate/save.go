@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // SaveOptions say how a snapshot is recorded.
@@ -98,7 +99,7 @@ func (w *World) nextOptions(message string) (SaveOptions, error) {
 		return SaveOptions{}, err
 	}
 	o := SaveOptions{Message: message}
-	if h := refs[worldRefs+w.key]; !h.isZero() {
+	if h := refs[worldRefs+w.key]; !h.IsZero() {
 		o.Parent = ID(h.String())
 	}
 	next := 1
@@ -121,7 +122,7 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 	if o.Ref != "" && !validRefPart(o.Ref) {
 		return Snapshot{}, nil, fmt.Errorf("save: ref %q: %w: letters, digits, dot, dash and underscore only", o.Ref, ErrBadName)
 	}
-	if err := checkTrailers(o.Trailers); err != nil {
+	if err := gitfmt.CheckTrailers(o.Trailers); err != nil {
 		return Snapshot{}, nil, fmt.Errorf("save: %w", err)
 	}
 	parent, lost, err := w.parent(o.Parent)
@@ -138,8 +139,8 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 	}
 	snap, err := w.record(sc, pack, parent, o)
 	var m *unreadableParent
-	if errors.As(err, &m) && errors.Is(err, ErrCorrupt) {
-		lost = lostLine(ID(parent.id.String()), m.err)
+	if errors.As(err, &m) && errors.Is(err, gitfmt.ErrCorrupt) {
+		lost = lostLine(ID(parent.Id.String()), m.err)
 		snap, err = w.record(sc, pack, nil, o)
 	}
 	if err != nil {
@@ -147,24 +148,24 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 	}
 	snap.ParentLost = lost
 	if err := w.learn(sc); err != nil { // the snapshot stands; only the next process is slower
-		snap.Notes = append(snap.Notes, Skip{w.cachePath(), "stat cache not written: " + reason(err)})
+		snap.Notes = append(snap.Notes, Skip{Path: w.cachePath(), Reason: "stat cache not written: " + reason(err)})
 	}
 	if snap.Borrowed = w.objects.lending() != nil; snap.Borrowed {
 		w.adoptLater()
 	}
 	if err := w.objects.consolidate(ctx, &w.packs, w.opts.Hook); err != nil { // the same
-		snap.Notes = append(snap.Notes, Skip{w.store, "packs not put together: " + reason(err)})
+		snap.Notes = append(snap.Notes, Skip{Path: w.store, Reason: "packs not put together: " + reason(err)})
 	}
 	return snap, sc, nil
 }
 
 // parent is byID, from memory for the snapshot this World saved last; nil for no
 // id, and for one that the store has lost, which the line describes.
-func (w *World) parent(id ID) (c *commit, lost string, err error) {
+func (w *World) parent(id ID) (c *gitfmt.Commit, lost string, err error) {
 	if id == "" {
 		return nil, "", nil
 	}
-	if h, ok := parseHash(string(id)); ok && w.saved != nil && w.saved.id == h && w.objects.has(h) {
+	if h, ok := gitfmt.ParseHash(string(id)); ok && w.saved != nil && w.saved.Id == h && w.objects.has(h) {
 		return w.saved, "", nil
 	}
 	if c, err = w.byID(id); isGone(id, err) {
@@ -181,48 +182,48 @@ func (e *unreadableParent) Unwrap() error { return e.err }
 
 // record turns a scan into a snapshot: trees, commit, pack, refs, in this
 // order, each durable before the next.
-func (w *World) record(sc *scanned, pack *packWriter, parent *commit, o SaveOptions) (Snapshot, error) {
+func (w *World) record(sc *scanned, pack *packWriter, parent *gitfmt.Commit, o SaveOptions) (Snapshot, error) {
 	tree, err := w.storeTrees(sc.listing, pack)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("save trees: %w", err)
 	}
-	c := &commit{
-		tree: tree, time: w.opts.Now(), trailers: o.Trailers,
-		world: w.key, partial: sc.partial, skips: sc.skips, rules: sc.frozen,
+	c := &gitfmt.Commit{
+		Tree: tree, Time: w.opts.Now(), Trailers: o.Trailers,
+		World: w.key, Partial: sc.partial, Skips: sc.skips, Rules: sc.frozen,
 	}
 	snap := Snapshot{Tree: tree.String(), Complete: !sc.partial, Skipped: sc.skips, Notes: sc.notes, Files: sc.files()}
 	if snap.Skipped == nil {
 		snap.Skipped = []Skip{}
 	}
 	if parent != nil {
-		c.parents = []hash{parent.id}
+		c.Parents = []gitfmt.Hash{parent.Id}
 	}
-	if parent != nil && parent.tree == tree && parent.sameFacts(c) {
-		c.id = parent.id
+	if parent != nil && parent.Tree == tree && parent.SameFacts(c) {
+		c.Id = parent.Id
 	} else {
 		if snap.ChangedPaths, err = w.changedSince(parent, sc.listing); err != nil {
 			return Snapshot{}, err
 		}
 		snap.Changed = len(snap.ChangedPaths)
-		c.message = cleanMessage(o.Message)
-		data := c.encode()
-		c.id = hashObject(commitObject, data)
-		if err := pack.add(c.id, commitObject, data); err != nil {
+		c.Message = gitfmt.CleanMessage(o.Message)
+		data := c.Encode()
+		c.Id = gitfmt.HashObject(gitfmt.CommitObject, data)
+		if err := pack.add(c.Id, gitfmt.CommitObject, data); err != nil {
 			return Snapshot{}, fmt.Errorf("save commit: %w", err)
 		}
 	}
 	if err := w.publish(pack); err != nil {
 		return Snapshot{}, err
 	}
-	set := map[string]hash{worldRefs + w.key: c.id, latestRef: c.id}
+	set := map[string]gitfmt.Hash{worldRefs + w.key: c.Id, latestRef: c.Id}
 	if o.beforeRestore && parent != nil {
-		set = map[string]hash{}
-		if c.id != parent.id {
-			set[beforeRef(w.opts.Task, c.id)] = c.id
+		set = map[string]gitfmt.Hash{}
+		if c.Id != parent.Id {
+			set[beforeRef(w.opts.Task, c.Id)] = c.Id
 		}
 	}
-	if o.Ref != "" && !(o.RefIfNew && parent != nil && c.id == parent.id) {
-		set[taskRefs+w.opts.Task+"/"+o.Ref] = c.id
+	if o.Ref != "" && !(o.RefIfNew && parent != nil && c.Id == parent.Id) {
+		set[taskRefs+w.opts.Task+"/"+o.Ref] = c.Id
 	}
 	if err := w.objects.updateRefs(set); err != nil {
 		return Snapshot{}, err
@@ -230,19 +231,19 @@ func (w *World) record(sc *scanned, pack *packWriter, parent *commit, o SaveOpti
 	w.opts.Hook("refs-written")
 	w.remember(tree, sc.listing)
 	w.saved = c
-	if parent != nil && c.id == parent.id {
+	if parent != nil && c.Id == parent.Id {
 		w.saved = parent
 	}
-	snap.ID = ID(c.id.String())
+	snap.ID = ID(c.Id.String())
 	return snap, nil
 }
 
 // storeTrees gives a listing's world id and stores the trees the store lacks.
-func (w *World) storeTrees(l *listing, pack *packWriter) (hash, error) {
+func (w *World) storeTrees(l *listing, pack *packWriter) (gitfmt.Hash, error) {
 	if tree, told := w.toldTree(l); told && w.objects.owns(tree) {
 		return tree, nil
 	}
-	return buildTrees(l, func(h hash, t objectType, data []byte) error {
+	return buildTrees(l, func(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error {
 		if w.objects.owns(h) {
 			return nil
 		}
@@ -254,7 +255,7 @@ func (w *World) storeTrees(l *listing, pack *packWriter) (hash, error) {
 const beforeStep = "before-"
 
 // beforeRef keeps the snapshot taken before a restore from git's cleaning.
-func beforeRef(task string, source hash) string {
+func beforeRef(task string, source gitfmt.Hash) string {
 	return taskRefs + task + "/" + beforeStep + source.String()[:12]
 }
 
@@ -277,12 +278,12 @@ func (w *World) publish(pack *packWriter) error {
 }
 
 // changedSince lists the files and links that differ from the parent.
-func (w *World) changedSince(parent *commit, now *listing) ([]string, error) {
+func (w *World) changedSince(parent *gitfmt.Commit, now *listing) ([]string, error) {
 	before := emptyListing()
 	if parent != nil {
 		var err error
-		if before, err = w.tree(parent.tree); err != nil {
-			return nil, &unreadableParent{fmt.Errorf("save: parent %s: %w", parent.id, err)}
+		if before, err = w.tree(parent.Tree); err != nil {
+			return nil, &unreadableParent{fmt.Errorf("save: parent %s: %w", parent.Id, err)}
 		}
 	}
 	var paths []string

@@ -58,7 +58,7 @@ func TestSpecialFiles(t *testing.T) {
 	defer l.Close()
 	b.write("a", "2")
 	s := b.save()
-	if !s.Complete || fmt.Sprint(s.Skipped) != fmt.Sprint([]Skip{{"fifo", reasonFIFO}, {"sock", reasonSocket}}) {
+	if !s.Complete || fmt.Sprint(s.Skipped) != fmt.Sprint([]Skip{{Path: "fifo", Reason: reasonFIFO}, {Path: "sock", Reason: reasonSocket}}) {
 		t.Fatalf("%+v", s)
 	}
 	res := b.jump(first.ID)
@@ -122,7 +122,7 @@ func TestChangesWhileRead(t *testing.T) {
 	}
 	b.write("f", "2")
 	n = -100
-	if s := b.save(); s.Complete || fmt.Sprint(s.Skipped) != fmt.Sprint([]Skip{{"f", errContentChanged.Error()}}) {
+	if s := b.save(); s.Complete || fmt.Sprint(s.Skipped) != fmt.Sprint([]Skip{{Path: "f", Reason: errContentChanged.Error()}}) {
 		t.Fatalf("%+v", s)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // Seeding. Where the person has a git repository, a first save need not read
@@ -31,8 +32,8 @@ import (
 
 // seed is what a first save may take from the person's repository.
 type seed struct {
-	entries map[string]*indexEntry // by path in the world
-	written time.Time              // of the index
+	entries map[string]*gitfmt.IndexEntry // by path in the world
+	written time.Time                     // of the index
 	objects *objectStore
 	used    atomic.Bool // some file's bytes stand nowhere else
 }
@@ -66,7 +67,7 @@ func (u *userObjects) load(lender *objectStore) *seed {
 	if err != nil {
 		return nil
 	}
-	list, err := decodeIndex(data)
+	list, err := gitfmt.DecodeIndex(data)
 	if err != nil {
 		return nil
 	}
@@ -81,9 +82,9 @@ func (u *userObjects) load(lender *objectStore) *seed {
 		objects.close()
 		return nil
 	}
-	s := &seed{entries: make(map[string]*indexEntry, len(list)), written: info.ModTime(), objects: objects}
+	s := &seed{entries: make(map[string]*gitfmt.IndexEntry, len(list)), written: info.ModTime(), objects: objects}
 	for i := range list {
-		if path, ok := u.inside(list[i].path); ok {
+		if path, ok := u.inside(list[i].Path); ok {
 			s.entries[path] = &list[i]
 		}
 	}
@@ -100,7 +101,7 @@ func (u *userObjects) inside(path string) (string, bool) {
 
 // converts reports whether a filter or an encoding may stand between a file
 // and its blob, or whether that cannot be told.
-func (u *userObjects) converts(list []indexEntry) bool {
+func (u *userObjects) converts(list []gitfmt.IndexEntry) bool {
 	home, _ := os.UserHomeDir()
 	xdg := os.Getenv("XDG_CONFIG_HOME")
 	if xdg == "" {
@@ -108,8 +109,8 @@ func (u *userObjects) converts(list []indexEntry) bool {
 	}
 	attributes := []string{filepath.Join(u.common, "info", "attributes"), filepath.Join(xdg, "git", "attributes"), "/etc/gitattributes"}
 	for i := range list {
-		if fsys.Base(list[i].path) == ".gitattributes" {
-			attributes = append(attributes, filepath.Join(u.top, filepath.FromSlash(list[i].path)))
+		if fsys.Base(list[i].Path) == ".gitattributes" {
+			attributes = append(attributes, filepath.Join(u.top, filepath.FromSlash(list[i].Path)))
 		}
 	}
 	for _, path := range attributes {
@@ -144,20 +145,20 @@ func mentions(path string, words ...string) bool {
 }
 
 // blob gives the blob a file is known to hold, without a look at its bytes.
-func (s *seed) blob(path string, st fsys.Stamp) (hash, bool) {
+func (s *seed) blob(path string, st fsys.Stamp) (gitfmt.Hash, bool) {
 	if s == nil {
-		return hash{}, false
+		return gitfmt.Hash{}, false
 	}
 	e := s.entries[path]
-	if e == nil || !e.matches(st, s.written) {
-		return hash{}, false
+	if e == nil || !indexMatches(e, st, s.written) {
+		return gitfmt.Hash{}, false
 	}
-	size, ok := s.objects.packedSize(e.hash)
-	return e.hash, ok && size == st.Size
+	size, ok := s.objects.packedSize(e.Hash)
+	return e.Hash, ok && size == st.Size
 }
 
 // packedSize is the length of a blob that stands in a pack.
-func (s *objectStore) packedSize(h hash) (int64, bool) {
+func (s *objectStore) packedSize(h gitfmt.Hash) (int64, bool) {
 	p, off := s.lookup(h)
 	if p == nil {
 		return 0, false

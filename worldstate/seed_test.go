@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // repositoryOf makes the world a person's repository with everything in packs,
@@ -281,8 +283,8 @@ func FuzzIndex(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		list, err := decodeIndex(data)
-		if err != nil || len(list) != 5 || list[4].path != "file4000" {
+		list, err := gitfmt.DecodeIndex(data)
+		if err != nil || len(list) != 5 || list[4].Path != "file4000" {
 			f.Fatalf("version %s: %v %v", version, list, err)
 		}
 		f.Add(data)
@@ -292,8 +294,8 @@ func FuzzIndex(f *testing.F) {
 		if n := len(data); n > 20 { // past the checksum
 			data = append(data[:n-20:n-20], make([]byte, 20)...)
 		}
-		list, err := decodeIndex(data)
-		if err == nil && len(list)*indexFixed > len(data) {
+		list, err := gitfmt.DecodeIndex(data)
+		if err == nil && len(list)*gitfmt.IndexFixed > len(data) {
 			t.Fatal("more entries than bytes")
 		}
 	})
@@ -303,7 +305,7 @@ func FuzzDelta(f *testing.F) {
 	f.Add([]byte("hello"), []byte("\x05\x05\x90\x05"))
 	f.Add([]byte("hello"), []byte("\x05\x03\x03abc"))
 	f.Fuzz(func(t *testing.T, before, delta []byte) {
-		out, err := applyDelta(before, delta)
+		out, err := gitfmt.ApplyDelta(before, delta)
 		if err == nil && len(out) > 1<<20 && len(delta) < 10 {
 			t.Fatal("grown out of nothing")
 		}

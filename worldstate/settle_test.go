@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // TestSettle: a restore that has returned is made durable before anything else
@@ -85,8 +86,8 @@ func TestPowerCutLeavesTorn(t *testing.T) {
 				source := b.save()
 				plan, err := b.w.Plan(t.Context(), target.ID, nil)
 				b.must(err)
-				to, _ := parseHash(string(target.ID))
-				from, _ := parseHash(string(source.ID))
+				to, _ := gitfmt.ParseHash(string(target.ID))
+				from, _ := gitfmt.ParseHash(string(source.ID))
 				b.must(b.w.writeJournal(&journal{
 					world: b.w.key, source: from, target: to, head: to, nonce: fsys.NewNonce(), boot: boot, actions: plan.actions,
 				}))

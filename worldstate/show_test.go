@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // TestRenamesAsGit: one file moves and changes; git and Renames agree on
@@ -286,7 +288,7 @@ func TestLog(t *testing.T) {
 		fmt.Sprint(list[0].Trailers) != "[[Seq 2]]" || list[1].Parents[0] != list[2].ID {
 		t.Errorf("%+v", list)
 	}
-	if _, err := b.w.Save(ctx, SaveOptions{Trailers: [][2]string{{trailerWorld, "x"}}}); err == nil {
+	if _, err := b.w.Save(ctx, SaveOptions{Trailers: [][2]string{{gitfmt.TrailerWorld, "x"}}}); err == nil {
 		t.Error("a reserved trailer was taken")
 	}
 }

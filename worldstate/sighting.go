@@ -8,6 +8,7 @@ import (
 
 	"anamnesis/worldstate/ignore"
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // sighting is what a scan saw of a directory beside what a listing holds: the
@@ -106,7 +107,7 @@ type scanned struct {
 	skips   []Skip // paths whose content is not held
 	notes   []Skip // what is held, but not in full, and odd things met
 	partial bool   // some skip is more than a FIFO, socket or device
-	frozen  []frozenRule
+	frozen  []gitfmt.FrozenRule
 	// unheld counts files read whose bytes the store may lack: a scan that
 	// does not store.
 	unheld  int
@@ -119,12 +120,12 @@ type scanned struct {
 // gather collects what the nodes say beside their items.
 func (sc *scanned) gather() {
 	for _, r := range sc.repo.outer {
-		sc.frozen = append(sc.frozen, frozenRule{r.Up, "", r.Patterns})
+		sc.frozen = append(sc.frozen, gitfmt.FrozenRule{Up: r.Up, Base: "", Patterns: r.Patterns})
 	}
 	sc.notes = append(sc.notes, sc.repo.notes...)
 	for d, n := range sc.repo.nested {
 		for _, note := range n.notes {
-			sc.notes = append(sc.notes, Skip{fsys.Join(d, note.Path), note.Reason})
+			sc.notes = append(sc.notes, Skip{Path: fsys.Join(d, note.Path), Reason: note.Reason})
 		}
 	}
 	sc.gatherIn(sc.root, "")
@@ -133,7 +134,7 @@ func (sc *scanned) gather() {
 	}
 	sort.Slice(sc.skips, byPath(sc.skips))
 	sort.Slice(sc.notes, byPath(sc.notes))
-	sort.SliceStable(sc.frozen, func(i, j int) bool { return sc.frozen[i].less(sc.frozen[j]) })
+	sort.SliceStable(sc.frozen, func(i, j int) bool { return sc.frozen[i].Less(sc.frozen[j]) })
 }
 
 func (sc *scanned) gatherIn(n *node, path string) {
@@ -141,17 +142,17 @@ func (sc *scanned) gatherIn(n *node, path string) {
 		return
 	}
 	if n.seen.fault != "" {
-		sc.skips, sc.partial = append(sc.skips, Skip{path, n.seen.fault}), true
+		sc.skips, sc.partial = append(sc.skips, Skip{Path: path, Reason: n.seen.fault}), true
 	}
 	if n.seen.frozen {
-		sc.frozen = append(sc.frozen, frozenRule{"", path, n.seen.rules.Patterns})
+		sc.frozen = append(sc.frozen, gitfmt.FrozenRule{Up: "", Base: path, Patterns: n.seen.rules.Patterns})
 	}
 	if n.seen.rulesNote != "" {
-		sc.notes = append(sc.notes, Skip{fsys.Join(path, ".gitignore"), n.seen.rulesNote})
+		sc.notes = append(sc.notes, Skip{Path: fsys.Join(path, ".gitignore"), Reason: n.seen.rulesNote})
 	}
 	for i := range n.seen.others {
 		if o := &n.seen.others[i]; o.why != "" {
-			sc.skips = append(sc.skips, Skip{fsys.Join(path, o.name), o.why})
+			sc.skips = append(sc.skips, Skip{Path: fsys.Join(path, o.name), Reason: o.why})
 			sc.partial = sc.partial || !bodiless(o.why)
 		}
 	}
@@ -160,7 +161,7 @@ func (sc *scanned) gatherIn(n *node, path string) {
 		case it.kind == kindDir:
 			sc.gatherIn(it.sub, fsys.Join(path, it.name))
 		case it.kind == kindFile && n.seen.items[i].Mode&specialBits != 0:
-			sc.notes = append(sc.notes, Skip{fsys.Join(path, it.name), "setuid, setgid and sticky bits are not kept"})
+			sc.notes = append(sc.notes, Skip{Path: fsys.Join(path, it.name), Reason: "setuid, setgid and sticky bits are not kept"})
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"anamnesis/worldstate/ignore"
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // The stat cache is what the last save knew of one world in one store: its
@@ -139,7 +140,7 @@ func (w *World) checkWatcher(known *knowledge, sc *scanned) {
 	}
 	if path := w.watch.missed(known.root, sc.root); path != "" {
 		w.watch.end(fmt.Sprintf("a change of %q was not told", path))
-		sc.notes = append(sc.notes, Skip{path, "the watcher missed its change and is off from now on: the world is scanned"})
+		sc.notes = append(sc.notes, Skip{Path: path, Reason: "the watcher missed its change and is off from now on: the world is scanned"})
 	}
 }
 
@@ -429,11 +430,11 @@ func (d *cacheDecoder) sight() (s fsys.Sight) {
 }
 
 func (d *cacheDecoder) node(depth int) *node {
-	if depth > maxTreeDepth {
+	if depth > gitfmt.MaxTreeDepth {
 		d.fail()
 		return seal(nil, nil)
 	}
-	var tree hash
+	var tree gitfmt.Hash
 	copy(tree[:], d.take(len(tree)))
 	s := &sighting{dir: d.sight()}
 	s.frozen, s.foreign = d.flags()

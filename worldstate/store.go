@@ -17,6 +17,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // objectStore is the bare repository's objects. Packs are read directly, loose
@@ -35,7 +36,7 @@ type objectStore struct {
 	packs     map[string]*packFile
 	names     []string    // of packs, sorted; nil: to be listed
 	large     []*packFile // the largest first
-	small     map[hash]place
+	small     map[gitfmt.Hash]place
 	loose     bool // there are loose objects
 	listed    dirStamp
 	retired   []*packFile // gone, but maybe still being read; closed when no operation runs
@@ -50,7 +51,7 @@ type objectStore struct {
 
 type rottenObject struct {
 	pack *packFile
-	hash hash
+	hash gitfmt.Hash
 }
 
 // buffer gives one to copy with.
@@ -131,7 +132,7 @@ func checkStoreDir(dir string) error {
 }
 
 func newObjectStore(dir string) *objectStore {
-	return &objectStore{dir: dir, packs: make(map[string]*packFile), small: make(map[hash]place), rotten: make(map[rottenObject]bool)}
+	return &objectStore{dir: dir, packs: make(map[string]*packFile), small: make(map[gitfmt.Hash]place), rotten: make(map[rottenObject]bool)}
 }
 
 func (s *objectStore) packDir() string { return filepath.Join(s.dir, "objects", "pack") }
@@ -150,7 +151,7 @@ var errNoObject = errors.New("not in the store")
 // open begins to read an object; nothing is verified yet. Another process may
 // have put packs together since the last refresh: what is not where it was is
 // looked for once more.
-func (s *objectStore) open(h hash) (objectType, int64, io.ReadCloser, error) {
+func (s *objectStore) open(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, error) {
 	t, size, r, err := s.openListed(h)
 	if !errors.Is(err, errNoObject) && !errors.Is(err, os.ErrNotExist) {
 		return t, size, r, err
@@ -175,12 +176,12 @@ func (s *objectStore) open(h hash) (objectType, int64, io.ReadCloser, error) {
 	return t, size, r, err
 }
 
-func (s *objectStore) openListed(h hash) (objectType, int64, io.ReadCloser, error) {
+func (s *objectStore) openListed(h gitfmt.Hash) (gitfmt.ObjectType, int64, io.ReadCloser, error) {
 	p, off := s.lookup(h)
 	if p != nil {
 		head, r, err := p.open(off, &s.inflaters)
-		if err != nil || head.kind < offsetDelta {
-			return head.kind, head.size, r, err
+		if err != nil || head.Kind < gitfmt.OffsetDelta {
+			return head.Kind, head.Size, r, err
 		}
 		r.Close()
 		t, data, err := s.undelta(p, off, 0, false)
@@ -202,7 +203,7 @@ func (s *objectStore) openListed(h hash) (objectType, int64, io.ReadCloser, erro
 	if err != nil {
 		return 0, 0, nil, err
 	}
-	return objectType(obj.Type()), obj.Size(), r, nil
+	return gitfmt.ObjectType(obj.Type()), obj.Size(), r, nil
 }
 
 var errWrongHash = errors.New("its bytes do not have its hash")
@@ -210,7 +211,7 @@ var errWrongHash = errors.New("its bytes do not have its hash")
 // copyTo writes an object's bytes to w and then says whether they were intact:
 // on an error w holds rubbish. The error is a *MissingObjectError naming path,
 // except when w itself failed.
-func (s *objectStore) copyTo(h hash, want objectType, path string, w io.Writer) (int64, error) {
+func (s *objectStore) copyTo(h gitfmt.Hash, want gitfmt.ObjectType, path string, w io.Writer) (int64, error) {
 	missing := func(err error) error { return &MissingObjectError{Object: h.String(), Path: path, Err: err} }
 	t, size, r, err := s.open(h)
 	if err != nil {
@@ -221,7 +222,7 @@ func (s *objectStore) copyTo(h hash, want objectType, path string, w io.Writer) 
 		return 0, missing(fmt.Errorf("%w: it is a %s, not a %s", errWrongType, t, want))
 	}
 	sum := sha1.New()
-	sum.Write(appendHead(nil, t, size))
+	sum.Write(gitfmt.AppendHead(nil, t, size))
 	tee := &failWriter{w: w}
 	n, err := io.Copy(io.MultiWriter(sum, tee), io.LimitReader(r, size+1))
 	switch {
@@ -229,7 +230,7 @@ func (s *objectStore) copyTo(h hash, want objectType, path string, w io.Writer) 
 		return n, tee.err
 	case err != nil:
 		return n, missing(err)
-	case n != size || hash(sum.Sum(nil)) != h:
+	case n != size || gitfmt.Hash(sum.Sum(nil)) != h:
 		return n, missing(errWrongHash)
 	}
 	return n, nil
@@ -248,8 +249,8 @@ func (f *failWriter) Write(b []byte) (int, error) {
 }
 
 // read gives a whole, verified object, from whichever pack has it intact.
-func (s *objectStore) read(h hash, want objectType, path string) ([]byte, error) {
-	return s.readUpTo(h, want, path, maxDeltaBytes)
+func (s *objectStore) read(h gitfmt.Hash, want gitfmt.ObjectType, path string) ([]byte, error) {
+	return s.readUpTo(h, want, path, gitfmt.MaxDeltaBytes)
 }
 
 var (
@@ -259,12 +260,12 @@ var (
 
 // readUpTo is read for objects of at most so many bytes; a larger one's error
 // is errTooLarge.
-func (s *objectStore) readUpTo(h hash, want objectType, path string, most int64) (data []byte, err error) {
+func (s *objectStore) readUpTo(h gitfmt.Hash, want gitfmt.ObjectType, path string, most int64) (data []byte, err error) {
 	return s.readInto(nil, h, want, path, most)
 }
 
 // readInto is readUpTo into buf, where the object finds room there.
-func (s *objectStore) readInto(buf []byte, h hash, want objectType, path string, most int64) (data []byte, err error) {
+func (s *objectStore) readInto(buf []byte, h gitfmt.Hash, want gitfmt.ObjectType, path string, most int64) (data []byte, err error) {
 	err = s.otherwise(h, func() error {
 		data, err = s.readOnce(buf, h, want, path, most)
 		return err
@@ -272,7 +273,7 @@ func (s *objectStore) readInto(buf []byte, h hash, want objectType, path string,
 	return data, err
 }
 
-func (s *objectStore) readOnce(buf []byte, h hash, want objectType, path string, most int64) ([]byte, error) {
+func (s *objectStore) readOnce(buf []byte, h gitfmt.Hash, want gitfmt.ObjectType, path string, most int64) ([]byte, error) {
 	missing := func(err error) error { return &MissingObjectError{Object: h.String(), Path: path, Err: err} }
 	t, size, r, err := s.open(h)
 	if err != nil {
@@ -295,7 +296,7 @@ func (s *objectStore) readOnce(buf []byte, h hash, want objectType, path string,
 	if n, err := r.Read(buf[size : size+1]); n != 0 || err != io.EOF { // the end's checksum is looked at here
 		return nil, missing(errWrongHash)
 	}
-	if hashObject(t, data) != h {
+	if gitfmt.HashObject(t, data) != h {
 		return nil, missing(errWrongHash)
 	}
 	return data, nil
@@ -304,11 +305,11 @@ func (s *objectStore) readOnce(buf []byte, h hash, want objectType, path string,
 // probe finds out whether an object can be had, at less cost than check: the
 // checksum that its pack's index holds of its bytes as stored must be right.
 // What stands as a difference, or loose, is read and hashed.
-func (s *objectStore) probe(h hash, want objectType, path string) error {
+func (s *objectStore) probe(h gitfmt.Hash, want gitfmt.ObjectType, path string) error {
 	return s.otherwise(h, func() error { return s.probeOnce(h, want, path) })
 }
 
-func (s *objectStore) probeOnce(h hash, want objectType, path string) error {
+func (s *objectStore) probeOnce(h gitfmt.Hash, want gitfmt.ObjectType, path string) error {
 	p, it := s.locate(h)
 	if p == nil {
 		return s.check(h, want, path)
@@ -323,7 +324,7 @@ func (s *objectStore) probeOnce(h hash, want objectType, path string) error {
 
 // check reads an object for nothing but its being intact in some pack. After
 // it copyTo reads that copy.
-func (s *objectStore) check(h hash, want objectType, path string) error {
+func (s *objectStore) check(h gitfmt.Hash, want gitfmt.ObjectType, path string) error {
 	return s.otherwise(h, func() error {
 		_, err := s.copyTo(h, want, path, io.Discard)
 		return err

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // TestMissingAndRotten: refused before the first byte moves, naming the object.
@@ -29,7 +30,7 @@ func TestMissingAndRotten(t *testing.T) {
 			b.write("a", "2")
 			b.save()
 			before := look(t, b.dir)
-			h := hashObject(blobObject, []byte(strings.Repeat("1", 1000)))
+			h := gitfmt.HashObject(gitfmt.BlobObject, []byte(strings.Repeat("1", 1000)))
 			if kind == "rotten" {
 				p, off := b.w.objects.lookup(h)
 				data, err := os.ReadFile(p.path)
@@ -46,7 +47,7 @@ func TestMissingAndRotten(t *testing.T) {
 			if kind == "rotten" && (!errors.As(err, &m) || m.Object != h.String() || m.Path != "a") {
 				t.Errorf("plan: %v", err)
 			}
-			if !errors.Is(err, ErrCorrupt) {
+			if !errors.Is(err, gitfmt.ErrCorrupt) {
 				t.Errorf("plan: %v", err)
 			}
 			if _, err := b.w.RestoreTo(ctx, first.ID, RestoreOptions{}); err == nil {
@@ -243,7 +244,7 @@ func TestStoreNotLookedAt(t *testing.T) {
 		}(),
 		"a collection": func() error { _, err := GC(context.Background(), filepath.Join(long, "store"), nil); return err }(),
 	} {
-		if !errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, ErrNoDirectory) || errors.Is(err, ErrRefused) || errors.Is(err, ErrCorrupt) {
+		if !errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, ErrNoDirectory) || errors.Is(err, ErrRefused) || errors.Is(err, gitfmt.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // atRest makes a watched bench whose last save changed nothing.
@@ -69,7 +70,7 @@ func refByGit(b *bench, last Snapshot) {
 func refsPackedByGit(b *bench, last Snapshot) {
 	git(b, b.dir, "--git-dir="+b.store, "update-ref", "refs/anamnesis/by/git", string(last.ID))
 	git(b, b.dir, "--git-dir="+b.store, "pack-refs", "--all")
-	if refs, err := b.w.objects.lookedRefs(); err != nil || refs["refs/anamnesis/by/git"].isZero() {
+	if refs, err := b.w.objects.lookedRefs(); err != nil || refs["refs/anamnesis/by/git"].IsZero() {
 		b.Errorf("%v %v", refs, err)
 	}
 }
@@ -153,7 +154,7 @@ func anotherStore(b *bench, _ Snapshot) {
 }
 
 // lookedRefs gives the refs as an operation sees them.
-func (s *objectStore) lookedRefs() (map[string]hash, error) {
+func (s *objectStore) lookedRefs() (map[string]gitfmt.Hash, error) {
 	if err := s.look(); err != nil {
 		return nil, err
 	}
@@ -220,7 +221,7 @@ func TestStoreChangedRefs(t *testing.T) {
 			switch rapid.IntRange(0, 5).Draw(rt, "kind") {
 			case 0, 1, 2:
 				must(s.look())
-				must(s.updateRefs(map[string]hash{latestRef: refID(i), name: refID(i), fmt.Sprintf("%st/%d", taskRefs, i): refID(i)}))
+				must(s.updateRefs(map[string]gitfmt.Hash{latestRef: refID(i), name: refID(i), fmt.Sprintf("%st/%d", taskRefs, i): refID(i)}))
 			case 3: // as git does
 				must(os.MkdirAll(filepath.Dir(path), 0o700))
 				must(os.WriteFile(path+".lock", line, 0o600))

@@ -3,6 +3,8 @@ package worldstate
 import (
 	"bytes"
 	"fmt"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // A person's ref in a store may name what no snapshot is: a tag with a text of its
@@ -10,14 +12,14 @@ import (
 
 // aside is an object a ref leads to that is no commit.
 type aside struct {
-	hash hash
-	kind objectType
-	next hash // what a tag is of
+	hash gitfmt.Hash
+	kind gitfmt.ObjectType
+	next gitfmt.Hash // what a tag is of
 }
 
 // readAside reads the object but not what it leads to. what is the ref or what
 // else leads to it.
-func (s *objectStore) readAside(h hash, what string) (aside, error) {
+func (s *objectStore) readAside(h gitfmt.Hash, what string) (aside, error) {
 	a := aside{hash: h}
 	err := s.otherwise(h, func() error {
 		t, _, r, err := s.open(h)
@@ -27,16 +29,16 @@ func (s *objectStore) readAside(h hash, what string) (aside, error) {
 		a.kind = t
 		return r.Close()
 	})
-	if err != nil || a.kind != tagObject {
+	if err != nil || a.kind != gitfmt.TagObject {
 		return a, err
 	}
-	data, err := s.read(h, tagObject, what)
+	data, err := s.read(h, gitfmt.TagObject, what)
 	if err != nil {
 		return a, err
 	}
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	var ok bool
-	if a.next, ok = parseHash(string(bytes.TrimPrefix(line, []byte("object ")))); !ok {
+	if a.next, ok = gitfmt.ParseHash(string(bytes.TrimPrefix(line, []byte("object ")))); !ok {
 		return a, &MissingObjectError{Object: h.String(), Path: what, Err: fmt.Errorf("a tag of nothing: %q", line)}
 	}
 	return a, nil
@@ -50,11 +52,11 @@ func (s *objectStore) brokenRef(ref string, err error) error {
 
 // snapshot follows tags from what a person's ref names to the commit they are of;
 // ok is false where that is a file or a folder.
-func (s *objectStore) snapshot(h hash, ref string) (of hash, ok bool, err error) {
+func (s *objectStore) snapshot(h gitfmt.Hash, ref string) (of gitfmt.Hash, ok bool, err error) {
 	for {
 		a, err := s.readAside(h, ref)
-		if err != nil || a.kind != tagObject {
-			return h, a.kind == commitObject, err
+		if err != nil || a.kind != gitfmt.TagObject {
+			return h, a.kind == gitfmt.CommitObject, err
 		}
 		h = a.next
 	}

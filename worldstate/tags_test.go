@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // TestTagsOfPerson: what a person's tags in a store lead to, a snapshot or not, is
@@ -96,7 +98,7 @@ func TestTagsOfPersonGone(t *testing.T) {
 	var removed []string
 	for range 2 { // whichever it comes upon first
 		_, err := GC(b.Context(), b.store, nil)
-		if !errors.Is(err, ErrCorrupt) {
+		if !errors.Is(err, gitfmt.ErrCorrupt) {
 			t.Fatalf("a collection: %v", err)
 		}
 		_, ref, _ := strings.Cut(err.Error(), " update-ref -d ")

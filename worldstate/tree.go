@@ -1,7 +1,6 @@
 package worldstate
 
 import (
-	"bytes"
 	"fmt"
 	"iter"
 	"runtime"
@@ -11,21 +10,22 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // worldTree gives the world id of a listing with the root tree of that id, and
 // the manifest, nil when the listing needs none.
-func worldTree(l *listing) (id hash, root, manifest []byte) {
-	var extra *treeItem
+func worldTree(l *listing) (id gitfmt.Hash, root, manifest []byte) {
+	var extra *gitfmt.TreeItem
 	if manifest = encodeManifest(l); manifest != nil {
-		extra = &treeItem{"100644", manifestName, hashObject(blobObject, manifest)}
+		extra = &gitfmt.TreeItem{Mode: "100644", Name: manifestName, Hash: gitfmt.HashObject(gitfmt.BlobObject, manifest)}
 	}
 	root = l.root.encode(extra)
-	return hashObject(treeObject, root), root, manifest
+	return gitfmt.HashObject(gitfmt.TreeObject, root), root, manifest
 }
 
 // worldID is worldTree without the objects.
-func worldID(l *listing) hash {
+func worldID(l *listing) gitfmt.Hash {
 	id, _, _ := worldTree(l)
 	return id
 }
@@ -34,7 +34,7 @@ func worldID(l *listing) hash {
 // to hold, several at once where there are many, and then the manifest and the
 // root. A directory with nothing captured in it has no tree of its own; the
 // manifest holds it.
-func buildTrees(l *listing, put func(h hash, t objectType, data []byte) error) (hash, error) {
+func buildTrees(l *listing, put func(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error) (gitfmt.Hash, error) {
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	var batch []*node
@@ -43,7 +43,7 @@ func buildTrees(l *listing, put func(h hash, t objectType, data []byte) error) (
 		batch = nil
 		group.Go(func() error {
 			for _, n := range list {
-				if err := put(n.tree, treeObject, n.encode(nil)); err != nil {
+				if err := put(n.tree, gitfmt.TreeObject, n.encode(nil)); err != nil {
 					return err
 				}
 			}
@@ -59,15 +59,15 @@ func buildTrees(l *listing, put func(h hash, t objectType, data []byte) error) (
 		flush()
 	}
 	if err := group.Wait(); err != nil {
-		return hash{}, err
+		return gitfmt.Hash{}, err
 	}
 	id, root, manifest := worldTree(l)
 	if manifest != nil {
-		if err := put(hashObject(blobObject, manifest), blobObject, manifest); err != nil {
-			return hash{}, err
+		if err := put(gitfmt.HashObject(gitfmt.BlobObject, manifest), gitfmt.BlobObject, manifest); err != nil {
+			return gitfmt.Hash{}, err
 		}
 	}
-	return id, put(id, treeObject, root)
+	return id, put(id, gitfmt.TreeObject, root)
 }
 
 // treeBatch is how many trees are worth handing to another goroutine.
@@ -81,7 +81,7 @@ func (n *node) unheld() iter.Seq[*node] {
 func (n *node) eachUnheld(yield func(*node) bool) bool {
 	for i := range n.items {
 		sub := n.items[i].sub
-		if sub == nil || sub.held || sub.tree.isZero() {
+		if sub == nil || sub.held || sub.tree.IsZero() {
 			continue
 		}
 		if !sub.eachUnheld(yield) || !yield(sub) {
@@ -106,112 +106,45 @@ func (n *node) hold() {
 
 // encode gives the directory's git tree, with one more entry if extra is not
 // nil. Names stand in git's order: a directory's as if it ended in a slash.
-func (n *node) encode(extra *treeItem) []byte {
-	list := make([]treeItem, 0, len(n.items)+1)
+func (n *node) encode(extra *gitfmt.TreeItem) []byte {
+	list := make([]gitfmt.TreeItem, 0, len(n.items)+1)
 	size := 0
 	for i := range n.items {
 		it := &n.items[i]
 		h := it.hash
 		if it.kind == kindDir {
-			if h = it.sub.tree; h.isZero() {
+			if h = it.sub.tree; h.IsZero() {
 				continue
 			}
 		}
-		list = append(list, treeItem{it.gitMode(), storedBase(it.name, it.stored), h})
-		size += len(list[len(list)-1].name) + 28
+		list = append(list, gitfmt.TreeItem{Mode: it.gitMode(), Name: storedBase(it.name, it.stored), Hash: h})
+		size += len(list[len(list)-1].Name) + 28
 	}
 	if extra != nil {
 		list = append(list, *extra)
 	}
-	return encodeTree(list, size)
+	return gitfmt.EncodeTree(list, size)
 }
-
-func encodeTree(items []treeItem, size int) []byte {
-	if !slices.IsSortedFunc(items, treeOrder) {
-		slices.SortFunc(items, treeOrder)
-	}
-	out := make([]byte, 0, size)
-	for i := range items {
-		it := &items[i]
-		out = append(out, it.mode...)
-		out = append(out, ' ')
-		out = append(out, it.name...)
-		out = append(out, 0)
-		out = append(out, it.hash[:]...)
-	}
-	return out
-}
-
-// treeItem is one entry of a git tree.
-type treeItem struct {
-	mode string
-	name string
-	hash hash
-}
-
-const treeMode = "40000"
-
-// treeOrder is git's order of the names in a tree.
-func treeOrder(a, b treeItem) int {
-	n := min(len(a.name), len(b.name))
-	if c := strings.Compare(a.name[:n], b.name[:n]); c != 0 {
-		return c
-	}
-	return int(a.byteAt(n)) - int(b.byteAt(n))
-}
-
-func (t *treeItem) byteAt(i int) byte {
-	switch {
-	case i < len(t.name):
-		return t.name[i]
-	case t.mode == treeMode:
-		return '/'
-	}
-	return 0
-}
-
-func decodeTree(data []byte) ([]treeItem, error) {
-	var items []treeItem
-	for len(data) > 0 {
-		sp := bytes.IndexByte(data, ' ')
-		nul := bytes.IndexByte(data, 0)
-		if sp < 1 || nul < sp+2 || len(data) < nul+21 {
-			return nil, fmt.Errorf("cut short")
-		}
-		it := treeItem{mode: string(data[:sp]), name: string(data[sp+1 : nul])}
-		copy(it.hash[:], data[nul+1:])
-		items = append(items, it)
-		data = data[nul+21:]
-	}
-	return items, nil
-}
-
-// gitlinkMode is the mode of a submodule in a user's own commit: no object of this
-// store.
-const gitlinkMode = "160000"
-
-// maxTreeDepth bounds the nesting of a tree read from a store.
-const maxTreeDepth = 4096
 
 // loadTree reads a snapshot's whole listing, verifying every tree it reads.
 // What no save of ours could have written is corruption. Directories that are
 // alike in like, a listing at hand or nil, are taken from there unread.
-func (s *objectStore) loadTree(root hash, like *listing) (*listing, error) {
+func (s *objectStore) loadTree(root gitfmt.Hash, like *listing) (*listing, error) {
 	t := treeLoader{s: s, m: &manifest{usual: gitModes()}}
 	items, err := t.read(root, "the world's root tree")
 	if err != nil {
 		return nil, err
 	}
 	for i, it := range items {
-		if it.name != manifestName {
+		if it.Name != manifestName {
 			continue
 		}
-		text, err := s.read(it.hash, blobObject, manifestName)
+		text, err := s.read(it.Hash, gitfmt.BlobObject, manifestName)
 		if err != nil {
 			return nil, err
 		}
 		if t.m, err = decodeManifest(text); err != nil {
-			return nil, fmt.Errorf("tree %s: %w: %w", root, ErrCorrupt, err)
+			return nil, fmt.Errorf("tree %s: %w: %w", root, gitfmt.ErrCorrupt, err)
 		}
 		items = slices.Delete(items, i, i+1)
 		break
@@ -226,7 +159,7 @@ func (s *objectStore) loadTree(root hash, like *listing) (*listing, error) {
 		return nil, fmt.Errorf("tree %s: %w", root, err)
 	}
 	if t.placed != len(t.m.empty) {
-		return nil, fmt.Errorf("tree %s: %w: an empty directory of its manifest has no parent", root, ErrCorrupt)
+		return nil, fmt.Errorf("tree %s: %w: an empty directory of its manifest has no parent", root, gitfmt.ErrCorrupt)
 	}
 	return &listing{n}, nil
 }
@@ -240,14 +173,14 @@ type treeLoader struct {
 	placed int                 // of the manifest's empty directories
 }
 
-func (t *treeLoader) read(h hash, path string) ([]treeItem, error) {
-	data, err := t.s.read(h, treeObject, path)
+func (t *treeLoader) read(h gitfmt.Hash, path string) ([]gitfmt.TreeItem, error) {
+	data, err := t.s.read(h, gitfmt.TreeObject, path)
 	if err != nil {
 		return nil, err
 	}
-	items, err := decodeTree(data)
+	items, err := gitfmt.DecodeTree(data)
 	if err != nil {
-		return nil, fmt.Errorf("tree %s: %w: %w", h, ErrCorrupt, err)
+		return nil, fmt.Errorf("tree %s: %w: %w", h, gitfmt.ErrCorrupt, err)
 	}
 	return items, nil
 }
@@ -275,7 +208,7 @@ func (t *treeLoader) index() {
 }
 
 // node makes a directory's node of its tree and its lines in the manifest.
-func (t *treeLoader) node(path, stored string, list []treeItem, near *node, depth int) (*node, error) {
+func (t *treeLoader) node(path, stored string, list []gitfmt.TreeItem, near *node, depth int) (*node, error) {
 	items := make([]item, 0, len(list)+len(t.empty[path]))
 	for _, raw := range list {
 		it, err := t.item(path, stored, raw, near, depth)
@@ -301,7 +234,7 @@ func (t *treeLoader) node(path, stored string, list []treeItem, near *node, dept
 	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.name, b.name) })
 	for i := 1; i < len(items); i++ {
 		if items[i].name == items[i-1].name {
-			return nil, fmt.Errorf("%w: %q stands twice", ErrCorrupt, fsys.Join(path, items[i].name))
+			return nil, fmt.Errorf("%w: %q stands twice", gitfmt.ErrCorrupt, fsys.Join(path, items[i].name))
 		}
 	}
 	n := seal(items, nil)
@@ -309,27 +242,27 @@ func (t *treeLoader) node(path, stored string, list []treeItem, near *node, dept
 	return n, nil
 }
 
-func (t *treeLoader) item(path, stored string, raw treeItem, near *node, depth int) (item, error) {
-	it := item{name: raw.name}
-	storedPath := fsys.Join(stored, raw.name)
+func (t *treeLoader) item(path, stored string, raw gitfmt.TreeItem, near *node, depth int) (item, error) {
+	it := item{name: raw.Name}
+	storedPath := fsys.Join(stored, raw.Name)
 	if name, ok := t.m.names[storedPath]; ok {
-		it.name, it.stored = name, raw.name
+		it.name, it.stored = name, raw.Name
 	}
 	p := fsys.Join(path, it.name)
-	if !fsys.ValidName(it.name) || depth > maxTreeDepth {
-		return it, fmt.Errorf("entry %q: %w: no save writes such a name", storedPath, ErrCorrupt)
+	if !fsys.ValidName(it.name) || depth > gitfmt.MaxTreeDepth {
+		return it, fmt.Errorf("entry %q: %w: no save writes such a name", storedPath, gitfmt.ErrCorrupt)
 	}
-	switch raw.mode {
-	case treeMode:
+	switch raw.Mode {
+	case gitfmt.TreeMode:
 		it.state = state{kind: kindDir, perm: t.m.usual[classDir]}
 	case "100644":
-		it.state = state{kind: kindFile, perm: t.m.usual[classFile], hash: raw.hash}
+		it.state = state{kind: kindFile, perm: t.m.usual[classFile], hash: raw.Hash}
 	case "100755":
-		it.state = state{kind: kindFile, perm: t.m.usual[classExec], hash: raw.hash}
+		it.state = state{kind: kindFile, perm: t.m.usual[classExec], hash: raw.Hash}
 	case "120000":
-		it.state = state{kind: kindLink, hash: raw.hash}
+		it.state = state{kind: kindLink, hash: raw.Hash}
 	default:
-		return it, fmt.Errorf("entry %q: %w: mode %s", storedPath, ErrCorrupt, raw.mode)
+		return it, fmt.Errorf("entry %q: %w: mode %s", storedPath, gitfmt.ErrCorrupt, raw.Mode)
 	}
 	if perm, ok := t.m.modes[p]; ok && it.kind != kindLink {
 		it.perm = perm
@@ -341,13 +274,13 @@ func (t *treeLoader) item(path, stored string, raw treeItem, near *node, depth i
 	if near != nil {
 		if o := near.item(it.name); o != nil && o.sub != nil {
 			beside = o.sub
-			if beside.tree == raw.hash && beside.held && beside.sum.plain(t.m.usual) && !t.said[p] && !t.said[storedPath] {
+			if beside.tree == raw.Hash && beside.held && beside.sum.plain(t.m.usual) && !t.said[p] && !t.said[storedPath] {
 				it.sub = beside
 				return it, nil
 			}
 		}
 	}
-	list, err := t.read(raw.hash, p)
+	list, err := t.read(raw.Hash, p)
 	if err == nil {
 		it.sub, err = t.node(p, storedPath, list, beside, depth+1)
 	}

@@ -15,6 +15,7 @@ import (
 	"sort"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // A Report is what Verify found. OK means that every object that any ref needs, or
@@ -79,7 +80,7 @@ func (w *World) verifyOnce(ctx context.Context, as access) (r Report, moved bool
 	packs, damaged := w.objects.generation(), w.objects.damagedPacks()
 	w.opts.Hook("verify-listed")
 	r = Report{Problems: damaged, Refs: len(refs), Unfinished: errors.Is(w.checkNoJournal(), ErrUnfinished)}
-	v := verifier{w: w, ctx: ctx, r: &r, seen: make(map[hash]bool), intact: make(map[hash]objectType)}
+	v := verifier{w: w, ctx: ctx, r: &r, seen: make(map[gitfmt.Hash]bool), intact: make(map[gitfmt.Hash]gitfmt.ObjectType)}
 	if err := v.packs(); err != nil {
 		return Report{}, false, err
 	}
@@ -131,8 +132,8 @@ type verifier struct {
 	w      *World
 	ctx    context.Context
 	r      *Report
-	seen   map[hash]bool
-	intact map[hash]objectType // objects that a pack holds as it should
+	seen   map[gitfmt.Hash]bool
+	intact map[gitfmt.Hash]gitfmt.ObjectType // objects that a pack holds as it should
 	broken []damage
 	at     ID
 }
@@ -141,7 +142,7 @@ type verifier struct {
 // object's id is zero.
 type damage struct {
 	pack   string
-	object hash
+	object gitfmt.Hash
 	err    error
 }
 
@@ -160,9 +161,9 @@ func (v *verifier) packs() error {
 				return err
 			}
 			if err == nil {
-				v.intact[it.hash] = kind
+				v.intact[it.Hash] = kind
 			} else {
-				v.broken, whole = append(v.broken, damage{p.name, it.hash, err}), false
+				v.broken, whole = append(v.broken, damage{p.name, it.Hash, err}), false
 			}
 		}
 		if whole { // else the checksum is wrong for a reason that is known
@@ -172,7 +173,7 @@ func (v *verifier) packs() error {
 			return err
 		}
 		if err != nil {
-			v.broken = append(v.broken, damage{p.name, hash{}, err})
+			v.broken = append(v.broken, damage{p.name, gitfmt.Hash{}, err})
 		}
 	}
 	return nil
@@ -191,7 +192,7 @@ func (p *packFile) checkSum() error {
 	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, p.bytes-sha1.Size)); err != nil {
 		return fmt.Errorf("read %s: %w", p.path, err)
 	}
-	if hash(sum.Sum(nil)) != p.pack {
+	if gitfmt.Hash(sum.Sum(nil)) != p.pack {
 		return fmt.Errorf("pack %s: its bytes do not have its checksum", p.path)
 	}
 	return nil
@@ -199,26 +200,26 @@ func (p *packFile) checkSum() error {
 
 // checkIn reads and hashes an object of a pack by what that pack holds alone, and gives
 // its type.
-func (s *objectStore) checkIn(p *packFile, it packEntry) (objectType, error) {
-	head, r, err := p.open(it.off, &s.inflaters)
+func (s *objectStore) checkIn(p *packFile, it packEntry) (gitfmt.ObjectType, error) {
+	head, r, err := p.open(it.Off, &s.inflaters)
 	if err != nil {
 		return 0, err
 	}
 	defer r.Close()
-	if head.kind >= offsetDelta {
-		t, data, err := s.undelta(p, it.off, 0, true)
-		if err == nil && hashObject(t, data) != it.hash {
+	if head.Kind >= gitfmt.OffsetDelta {
+		t, data, err := s.undelta(p, it.Off, 0, true)
+		if err == nil && gitfmt.HashObject(t, data) != it.Hash {
 			err = errWrongHash
 		}
 		return t, err
 	}
 	sum := sha1.New()
-	sum.Write(appendHead(nil, head.kind, head.size))
-	n, err := io.Copy(sum, io.LimitReader(r, head.size+1))
-	if err == nil && (n != head.size || hash(sum.Sum(nil)) != it.hash) {
+	sum.Write(gitfmt.AppendHead(nil, head.Kind, head.Size))
+	n, err := io.Copy(sum, io.LimitReader(r, head.Size+1))
+	if err == nil && (n != head.Size || gitfmt.Hash(sum.Sum(nil)) != it.Hash) {
 		err = errWrongHash
 	}
-	return head.kind, err
+	return head.Kind, err
 }
 
 // others records what is wrong with packs beside what was found by the refs.
@@ -229,7 +230,7 @@ func (v *verifier) others() {
 	}
 	for _, d := range v.broken {
 		p := Problem{Path: d.pack, Error: d.err.Error()}
-		if !d.object.isZero() {
+		if !d.object.IsZero() {
 			p.Object = d.object.String()
 		}
 		at, ok := known[p.Object]
@@ -248,7 +249,7 @@ func (v *verifier) others() {
 
 // problem takes down what is wrong with an object. Too many open files are
 // nothing wrong with it, and end it all.
-func (v *verifier) problem(h hash, path string, err error) error {
+func (v *verifier) problem(h gitfmt.Hash, path string, err error) error {
 	if fsys.Exhausted(err) {
 		return err
 	}
@@ -261,7 +262,7 @@ func (v *verifier) problem(h hash, path string, err error) error {
 }
 
 // first reports whether the object was not looked at before.
-func (v *verifier) first(h hash) bool {
+func (v *verifier) first(h gitfmt.Hash) bool {
 	if v.seen[h] {
 		return false
 	}
@@ -270,8 +271,8 @@ func (v *verifier) first(h hash) bool {
 	return true
 }
 
-func (v *verifier) commits(h hash, ref string) error {
-	for queue := []hash{h}; len(queue) > 0; queue = queue[1:] {
+func (v *verifier) commits(h gitfmt.Hash, ref string) error {
+	for queue := []gitfmt.Hash{h}; len(queue) > 0; queue = queue[1:] {
 		h := queue[0]
 		if !v.first(h) {
 			continue
@@ -294,14 +295,14 @@ func (v *verifier) commits(h hash, ref string) error {
 			}
 			continue
 		}
-		queue = append(queue, c.parents...)
+		queue = append(queue, c.Parents...)
 		before := len(v.r.Problems)
-		if err := v.tree(c.tree, "", 0); err != nil {
+		if err := v.tree(c.Tree, "", 0); err != nil {
 			return err
 		}
-		if len(v.r.Problems) == before && c.world != "" { // all there; does it also read as a world?
-			if _, err := v.w.objects.loadTree(c.tree, nil); err != nil {
-				if err := v.problem(c.tree, "", err); err != nil {
+		if len(v.r.Problems) == before && c.World != "" { // all there; does it also read as a world?
+			if _, err := v.w.objects.loadTree(c.Tree, nil); err != nil {
+				if err := v.problem(c.Tree, "", err); err != nil {
 					return err
 				}
 			}
@@ -312,13 +313,13 @@ func (v *verifier) commits(h hash, ref string) error {
 
 // aside looks at what a person's ref leads to that is no snapshot, and adds to the
 // queue what that leads to.
-func (v *verifier) aside(h hash, ref string, queue []hash) ([]hash, error) {
+func (v *verifier) aside(h gitfmt.Hash, ref string, queue []gitfmt.Hash) ([]gitfmt.Hash, error) {
 	a, err := v.w.objects.readAside(h, ref)
 	switch {
 	case err != nil:
-	case a.kind == tagObject:
+	case a.kind == gitfmt.TagObject:
 		return append(queue, a.next), nil
-	case a.kind == treeObject:
+	case a.kind == gitfmt.TreeObject:
 		v.r.Objects-- // it is counted there
 		delete(v.seen, h)
 		return queue, v.tree(h, "", 0)
@@ -331,39 +332,49 @@ func (v *verifier) aside(h hash, ref string, queue []hash) ([]hash, error) {
 	return queue, err
 }
 
-func (v *verifier) tree(h hash, path string, depth int) error {
+func (v *verifier) tree(h gitfmt.Hash, path string, depth int) error {
 	if !v.first(h) {
 		return nil
 	}
 	if err := v.ctx.Err(); err != nil {
 		return err
 	}
-	data, err := v.w.objects.read(h, treeObject, path)
-	var items []treeItem
+	data, err := v.w.objects.read(h, gitfmt.TreeObject, path)
+	var items []gitfmt.TreeItem
 	if err == nil {
-		items, err = decodeTree(data)
+		items, err = gitfmt.DecodeTree(data)
 	}
-	if err == nil && depth > maxTreeDepth {
+	if err == nil && depth > gitfmt.MaxTreeDepth {
 		err = errors.New("nested too deep")
 	}
 	if err != nil {
 		return v.problem(h, path+"/", err)
 	}
 	for _, it := range items {
-		p := fsys.Join(path, it.name)
-		if it.mode == "40000" {
-			if err := v.tree(it.hash, p, depth+1); err != nil {
+		p := fsys.Join(path, it.Name)
+		if it.Mode == "40000" {
+			if err := v.tree(it.Hash, p, depth+1); err != nil {
 				return err
 			}
 			continue
 		}
-		if it.mode != gitlinkMode && v.first(it.hash) && v.intact[it.hash] != blobObject {
-			if err := v.w.objects.check(it.hash, blobObject, p); err != nil {
-				if err := v.problem(it.hash, p, err); err != nil {
+		if it.Mode != gitfmt.GitlinkMode && v.first(it.Hash) && v.intact[it.Hash] != gitfmt.BlobObject {
+			if err := v.w.objects.check(it.Hash, gitfmt.BlobObject, p); err != nil {
+				if err := v.problem(it.Hash, p, err); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	return nil
+}
+
+type plainProblem Problem
+
+// MarshalJSON adds path_bytes where the path is not UTF-8.
+func (p Problem) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainProblem)(&p)) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (p *Problem) UnmarshalJSON(data []byte) error {
+	return gitfmt.UnmarshalNames(data, (*plainProblem)(p))
 }

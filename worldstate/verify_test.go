@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // spoil changes a byte of a file, counted from its end where at is negative.
@@ -68,7 +70,7 @@ func TestVerifyBesideGC(t *testing.T) {
 					pack = p
 				}
 			}
-			h, _ := parseHash(string(saved.ID))
+			h, _ := gitfmt.ParseHash(string(saved.ID))
 			off, ok := pack.find(h)
 			if pack.close(); !ok {
 				t.Fatalf("%s: the commit is not in the pack", c.name)
@@ -91,12 +93,12 @@ func TestVerifyDamagedCopy(t *testing.T) {
 	b := newBench(t, nil)
 	b.write("f", "saved twice")
 	b.save()
-	nobodys := hashObject(blobObject, []byte("of nobody"))
+	nobodys := gitfmt.HashObject(gitfmt.BlobObject, []byte("of nobody"))
 	two := func() *packFile { // a pack of f and of a blob that nothing leads to
 		out := newPackWriter(b.w.objects.packDir(), func(string) {}, &packPool{})
 		defer out.abort()
-		b.must(out.add(hashObject(blobObject, []byte("saved twice")), blobObject, []byte("saved twice")))
-		b.must(out.add(nobodys, blobObject, []byte("of nobody")))
+		b.must(out.add(gitfmt.HashObject(gitfmt.BlobObject, []byte("saved twice")), gitfmt.BlobObject, []byte("saved twice")))
+		b.must(out.add(nobodys, gitfmt.BlobObject, []byte("of nobody")))
 		idx, err := out.finish()
 		b.must(err)
 		p, err := openPack(idx)
@@ -122,7 +124,7 @@ func TestVerifyDamagedCopy(t *testing.T) {
 	items, err := first.entries()
 	b.must(err)
 	for i, it := range items {
-		b.spoil(first.path, int(it.off)+3)
+		b.spoil(first.path, int(it.Off)+3)
 		check("copies", 0, i+1)
 	}
 	off, _ := second.find(nobodys)

@@ -17,10 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // ID names a snapshot: its commit's hash, 40 lower-case hex digits.
-type ID string
+type ID = gitfmt.ID
+
+// A Skip is a path and why its content is not held, or not touched.
+type Skip = gitfmt.Skip
 
 // Options adjust a World. The zero value, or nil, means the defaults.
 type Options struct {
@@ -101,7 +105,7 @@ type World struct {
 	recent    []recentTree   // the listings last used, newest last
 	policies  []recentPolicy // the rules last used, newest last
 	knows     *knowledge     // how the world last stood; nil: not read from disk yet
-	saved     *commit        // the last save's
+	saved     *gitfmt.Commit // the last save's
 	repo      *repository    // what the user's repository last said
 	watch     *watching      // nil without Options.Watch, and before the first scan
 	unsettled error          // why the last restore is not known to be durable
@@ -109,23 +113,17 @@ type World struct {
 }
 
 type recentTree struct {
-	tree hash
+	tree gitfmt.Hash
 	list *listing
 }
 
 type recentPolicy struct {
-	of     hash // a snapshot
+	of     gitfmt.Hash // a snapshot
 	policy *policy
 }
 
 // maxRecent bounds the listings, and the rules, kept in memory.
 const maxRecent = 4
-
-// A Skip is a path and why its content is not held, or not touched.
-type Skip struct {
-	Path   string `json:"path"`
-	Reason string `json:"reason"`
-}
 
 // Open opens the store for the world at dir and makes the bare repository on
 // first use. It does not look at the tree and recovers nothing: see Recover.
@@ -153,7 +151,7 @@ func Open(dir, store string, o *Options) (*World, error) {
 	if there, err := fsys.Exists(filepath.Join(w.store, "HEAD")); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	} else if !there && w.opts.StoreOnly {
-		return nil, fmt.Errorf("open store %s: %w: there is none", w.store, ErrCorrupt)
+		return nil, fmt.Errorf("open store %s: %w: there is none", w.store, gitfmt.ErrCorrupt)
 	}
 	if err := os.MkdirAll(filepath.Join(w.store, fsys.StateDir), 0o700); err != nil {
 		return nil, fmt.Errorf("create store: %w", err)
@@ -351,7 +349,7 @@ func (w *World) begin(ctx context.Context, as access) (end func(), err error) {
 }
 
 // tree gives a tree's listing, from memory when it was used lately.
-func (w *World) tree(h hash) (*listing, error) {
+func (w *World) tree(h gitfmt.Hash) (*listing, error) {
 	if l := w.recall(h); l != nil {
 		return l, nil
 	}
@@ -368,7 +366,7 @@ func (w *World) tree(h hash) (*listing, error) {
 }
 
 // recall gives a listing used lately, which thereby is the latest, or nil.
-func (w *World) recall(h hash) *listing {
+func (w *World) recall(h gitfmt.Hash) *listing {
 	i := slices.IndexFunc(w.recent, func(r recentTree) bool { return r.tree == h })
 	if i < 0 {
 		return nil
@@ -379,24 +377,24 @@ func (w *World) recall(h hash) *listing {
 }
 
 // toldTree gives the world id of a listing used lately, without encoding it.
-func (w *World) toldTree(l *listing) (tree hash, told bool) {
+func (w *World) toldTree(l *listing) (tree gitfmt.Hash, told bool) {
 	for i := range w.recent {
 		if w.recent[i].list.root == l.root {
 			return w.recent[i].tree, true
 		}
 	}
-	return hash{}, false
+	return gitfmt.Hash{}, false
 }
 
 // treeOf gives a listing's world id.
-func (w *World) treeOf(l *listing) hash {
+func (w *World) treeOf(l *listing) gitfmt.Hash {
 	if tree, told := w.toldTree(l); told {
 		return tree
 	}
 	return worldID(l)
 }
 
-func (w *World) remember(h hash, l *listing) {
+func (w *World) remember(h gitfmt.Hash, l *listing) {
 	if w.recall(h) != nil {
 		return
 	}
@@ -407,12 +405,12 @@ func (w *World) remember(h hash, l *listing) {
 }
 
 // commit reads a snapshot's commit.
-func (w *World) commit(h hash) (*commit, error) {
-	data, err := w.objects.read(h, commitObject, "snapshot")
+func (w *World) commit(h gitfmt.Hash) (*gitfmt.Commit, error) {
+	data, err := w.objects.read(h, gitfmt.CommitObject, "snapshot")
 	if err != nil {
 		return nil, err
 	}
-	return decodeCommit(h, data)
+	return gitfmt.DecodeCommit(h, data)
 }
 
 // Last gives the snapshot this world was last known at: the last save, or the
@@ -424,23 +422,23 @@ func (w *World) Last(ctx context.Context) (ID, error) {
 	}
 	defer end()
 	h, err := w.head()
-	if err != nil || h.isZero() {
+	if err != nil || h.IsZero() {
 		return "", err
 	}
 	return ID(h.String()), nil
 }
 
-func (w *World) head() (hash, error) {
+func (w *World) head() (gitfmt.Hash, error) {
 	refs, err := w.objects.lookUpRefs()
 	if err != nil {
-		return hash{}, err
+		return gitfmt.Hash{}, err
 	}
 	return refs.get(worldRefs + w.key)
 }
 
 // known reads the commit an id names; ErrUnknown when the store has none. One
 // that a ref names and the store lacks is damage.
-func (w *World) known(h hash) (*commit, error) {
+func (w *World) known(h gitfmt.Hash) (*gitfmt.Commit, error) {
 	c, err := w.commit(h)
 	if errors.Is(err, errNoObject) {
 		refs, rerr := w.objects.readRefs()
@@ -457,8 +455,8 @@ func (w *World) known(h hash) (*commit, error) {
 	return c, err
 }
 
-func (w *World) byID(id ID) (*commit, error) {
-	h, ok := parseHash(string(id))
+func (w *World) byID(id ID) (*gitfmt.Commit, error) {
+	h, ok := gitfmt.ParseHash(string(id))
 	if !ok {
 		return nil, fmt.Errorf("snapshot %q: %w: not a full id", id, ErrUnknown)
 	}
@@ -479,7 +477,7 @@ func (w *World) Has(ctx context.Context, id ID) error {
 		return err
 	}
 	w.recent = nil // a listing in memory proves nothing about the disk
-	l, err := w.objects.loadTree(c.tree, nil)
+	l, err := w.objects.loadTree(c.Tree, nil)
 	if err != nil {
 		return err
 	}
@@ -490,7 +488,7 @@ func (w *World) Has(ctx context.Context, id ID) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := w.objects.check(e.hash, blobObject, e.path); err != nil {
+		if err := w.objects.check(e.hash, gitfmt.BlobObject, e.path); err != nil {
 			return err
 		}
 	}

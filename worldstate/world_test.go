@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -126,7 +127,7 @@ func lookAtSnapshot(t testing.TB, w *World, id ID) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := w.objects.loadTree(c.tree, nil)
+	l, err := w.objects.loadTree(c.Tree, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func lookAtSnapshot(t testing.TB, w *World, id ID) map[string]string {
 			out[e.path] = fmt.Sprintf("dir %o", e.perm)
 			continue
 		}
-		data, err := w.objects.read(e.hash, blobObject, e.path)
+		data, err := w.objects.read(e.hash, gitfmt.BlobObject, e.path)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // tempName is where the i-th file is written before it is renamed; recovery
@@ -119,7 +120,7 @@ func chmodAt(dirfd int, name string, st fsys.Stamp, perm uint32) (fsys.Stamp, er
 func (x *executor) replace(fd int, temp string, a action, old fsys.Stamp) (made fsys.Stamp, err error) {
 	if a.after.kind == kindLink {
 		var target []byte
-		if target, err = x.w.objects.read(a.after.hash, blobObject, a.path); err == nil {
+		if target, err = x.w.objects.read(a.after.hash, gitfmt.BlobObject, a.path); err == nil {
 			err = unix.Symlinkat(string(target), fd, temp)
 		}
 		if err == nil {
@@ -145,7 +146,7 @@ func (x *executor) writeTemp(fd int, temp string, a action, old fsys.Stamp) (mad
 	}
 	f := os.NewFile(uintptr(n), temp)
 	holes := &fsys.HoleWriter{F: f}
-	size, err := x.w.objects.copyTo(a.after.hash, blobObject, a.path, holes)
+	size, err := x.w.objects.copyTo(a.after.hash, gitfmt.BlobObject, a.path, holes)
 	if err == nil {
 		err = holes.End()
 	}

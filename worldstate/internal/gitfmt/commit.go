@@ -1,4 +1,4 @@
-package worldstate
+package gitfmt
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ import (
 //	Anamnesis-Skip: "run/x.sock" "socket"          what stood there without its bytes held
 //	Anamnesis-Rule: "up" "base" "*.log"            an ignore rule that no file of the tree holds
 const (
-	trailerWorld    = "Anamnesis-World"
+	TrailerWorld    = "Anamnesis-World"
 	trailerComplete = "Anamnesis-Complete"
 	trailerSkip     = "Anamnesis-Skip"
 	trailerRule     = "Anamnesis-Rule"
@@ -30,70 +30,70 @@ const (
 // the user's is needed or read.
 const identity = "anamnesis <anamnesis@localhost>"
 
-// frozenRule is one ignore file of which the tree has no copy: info/exclude, a
+// FrozenRule is one ignore file of which the tree has no copy: info/exclude, a
 // .gitignore above the world, one that ignores itself.
-type frozenRule struct {
-	up, base string
-	patterns []ignore.Pattern
+type FrozenRule struct {
+	Up, Base string
+	Patterns []ignore.Pattern
 }
 
-func (r frozenRule) less(o frozenRule) bool {
-	if r.base != o.base {
-		return r.base < o.base
+func (r FrozenRule) Less(o FrozenRule) bool {
+	if r.Base != o.Base {
+		return r.Base < o.Base
 	}
-	return len(r.up) > len(o.up) // from the outside in
+	return len(r.Up) > len(o.Up) // from the outside in
 }
 
-func (r frozenRule) same(o frozenRule) bool {
-	return r.up == o.up && r.base == o.base && slices.Equal(r.patterns, o.patterns)
+func (r FrozenRule) same(o FrozenRule) bool {
+	return r.Up == o.Up && r.Base == o.Base && slices.Equal(r.Patterns, o.Patterns)
 }
 
-// commit is a snapshot's commit object, decoded.
-type commit struct {
-	id, tree hash
-	parents  []hash
-	time     time.Time
-	message  string // without the trailers
-	trailers [][2]string
-	world    string
-	partial  bool
-	skips    []Skip
-	rules    []frozenRule
-	missing  error // why it could not be read; see history
+// Commit is a snapshot's commit object, decoded.
+type Commit struct {
+	Id, Tree Hash
+	Parents  []Hash
+	Time     time.Time
+	Message  string // without the trailers
+	Trailers [][2]string
+	World    string
+	Partial  bool
+	Skips    []Skip
+	Rules    []FrozenRule
+	Missing  error // why it could not be read; see history
 }
 
-// encode gives the commit object's bytes.
-func (c *commit) encode() []byte {
+// Encode gives the commit object's bytes.
+func (c *Commit) Encode() []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "tree %s\n", c.tree)
-	for _, p := range c.parents {
+	fmt.Fprintf(&b, "tree %s\n", c.Tree)
+	for _, p := range c.Parents {
 		fmt.Fprintf(&b, "parent %s\n", p)
 	}
 	for _, who := range []string{"author", "committer"} {
-		fmt.Fprintf(&b, "%s %s %d +0000\n", who, identity, c.time.Unix())
+		fmt.Fprintf(&b, "%s %s %d +0000\n", who, identity, c.Time.Unix())
 	}
-	fmt.Fprintf(&b, "\n%s\n\n", c.message)
-	fmt.Fprintf(&b, "%s: %s\n", trailerWorld, c.world)
-	if c.partial {
+	fmt.Fprintf(&b, "\n%s\n\n", c.Message)
+	fmt.Fprintf(&b, "%s: %s\n", TrailerWorld, c.World)
+	if c.Partial {
 		fmt.Fprintf(&b, "%s: false\n", trailerComplete)
 	}
-	for _, s := range c.skips {
+	for _, s := range c.Skips {
 		fmt.Fprintf(&b, "%s: %s %s\n", trailerSkip, strconv.QuoteToASCII(s.Path), strconv.QuoteToASCII(s.Reason))
 	}
-	for _, r := range c.rules {
-		for _, p := range r.patterns {
-			fmt.Fprintf(&b, "%s: %s %s %s\n", trailerRule, strconv.QuoteToASCII(r.up), strconv.QuoteToASCII(r.base), strconv.QuoteToASCII(p.String()))
+	for _, r := range c.Rules {
+		for _, p := range r.Patterns {
+			fmt.Fprintf(&b, "%s: %s %s %s\n", trailerRule, strconv.QuoteToASCII(r.Up), strconv.QuoteToASCII(r.Base), strconv.QuoteToASCII(p.String()))
 		}
 	}
-	for _, t := range c.trailers {
+	for _, t := range c.Trailers {
 		fmt.Fprintf(&b, "%s: %s\n", t[0], t[1])
 	}
 	return b.Bytes()
 }
 
-// cleanMessage makes any text a message: no NUL, no carriage return, never
+// CleanMessage makes any text a message: no NUL, no carriage return, never
 // empty, no blank ends.
-func cleanMessage(m string) string {
+func CleanMessage(m string) string {
 	m = strings.ToValidUTF8(strings.NewReplacer("\x00", "", "\r", "").Replace(m), "?")
 	if m = strings.TrimSpace(m); m == "" {
 		return "snapshot"
@@ -101,11 +101,11 @@ func cleanMessage(m string) string {
 	return m
 }
 
-// checkTrailers refuses keys and values a commit message cannot carry.
-func checkTrailers(list [][2]string) error {
+// CheckTrailers refuses keys and values a commit message cannot carry.
+func CheckTrailers(list [][2]string) error {
 	for _, t := range list {
 		key, value := t[0], t[1]
-		bad := key == "" || strings.ContainsAny(value, "\n\r\x00") || key == trailerWorld || key == trailerComplete || key == trailerSkip || key == trailerRule
+		bad := key == "" || strings.ContainsAny(value, "\n\r\x00") || key == TrailerWorld || key == trailerComplete || key == trailerSkip || key == trailerRule
 		for i := 0; i < len(key); i++ {
 			c := key[i]
 			bad = bad || !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-')
@@ -117,10 +117,10 @@ func checkTrailers(list [][2]string) error {
 	return nil
 }
 
-// decodeCommit reads a commit object of ours.
-func decodeCommit(id hash, data []byte) (*commit, error) {
+// DecodeCommit reads a commit object of ours.
+func DecodeCommit(id Hash, data []byte) (*Commit, error) {
 	bad := func(what string) error { return fmt.Errorf("commit %s: %w: %s", id, ErrCorrupt, what) }
-	c := &commit{id: id}
+	c := &Commit{Id: id}
 	head, body, ok := strings.Cut(string(data), "\n\n")
 	if !ok {
 		return nil, bad("no message")
@@ -129,14 +129,14 @@ func decodeCommit(id hash, data []byte) (*commit, error) {
 		word, value, _ := strings.Cut(line, " ")
 		switch word {
 		case "tree", "parent":
-			h, ok := parseHash(value)
+			h, ok := ParseHash(value)
 			if !ok {
 				return nil, bad("bad " + word)
 			}
 			if word == "tree" {
-				c.tree = h
+				c.Tree = h
 			} else {
-				c.parents = append(c.parents, h)
+				c.Parents = append(c.Parents, h)
 			}
 		case "committer":
 			fields := strings.Fields(value)
@@ -147,19 +147,19 @@ func decodeCommit(id hash, data []byte) (*commit, error) {
 			if err != nil {
 				return nil, bad("bad committer time")
 			}
-			c.time = time.Unix(sec, 0).UTC()
+			c.Time = time.Unix(sec, 0).UTC()
 		}
 	}
-	if c.tree.isZero() {
+	if c.Tree.IsZero() {
 		return nil, bad("no tree")
 	}
 	body = strings.TrimSuffix(body, "\n")
 	i := strings.LastIndex(body, "\n\n")
 	if i < 0 {
-		c.message = body
+		c.Message = body
 		return c, nil
 	}
-	c.message = body[:i]
+	c.Message = body[:i]
 	for line := range strings.SplitSeq(body[i+2:], "\n") {
 		if err := c.trailer(line); err != nil {
 			return nil, bad(err.Error())
@@ -168,22 +168,22 @@ func decodeCommit(id hash, data []byte) (*commit, error) {
 	return c, nil
 }
 
-func (c *commit) trailer(line string) error {
+func (c *Commit) trailer(line string) error {
 	key, value, ok := strings.Cut(line, ": ")
 	if !ok {
 		return nil // somebody else's prose
 	}
 	switch key {
-	case trailerWorld:
-		c.world = value
+	case TrailerWorld:
+		c.World = value
 	case trailerComplete:
-		c.partial = value == "false"
+		c.Partial = value == "false"
 	case trailerSkip:
 		f, err := unquoteFields(value, 2)
 		if err != nil {
 			return err
 		}
-		c.skips = append(c.skips, Skip{f[0], f[1]})
+		c.Skips = append(c.Skips, Skip{f[0], f[1]})
 	case trailerRule:
 		f, err := unquoteFields(value, 3)
 		if err != nil {
@@ -193,13 +193,13 @@ func (c *commit) trailer(line string) error {
 		if !ok {
 			return fmt.Errorf("bad rule %q", f[2])
 		}
-		if n := len(c.rules); n > 0 && c.rules[n-1].up == f[0] && c.rules[n-1].base == f[1] {
-			c.rules[n-1].patterns = append(c.rules[n-1].patterns, p)
+		if n := len(c.Rules); n > 0 && c.Rules[n-1].Up == f[0] && c.Rules[n-1].Base == f[1] {
+			c.Rules[n-1].Patterns = append(c.Rules[n-1].Patterns, p)
 		} else {
-			c.rules = append(c.rules, frozenRule{f[0], f[1], []ignore.Pattern{p}})
+			c.Rules = append(c.Rules, FrozenRule{f[0], f[1], []ignore.Pattern{p}})
 		}
 	default:
-		c.trailers = append(c.trailers, [2]string{key, value})
+		c.Trailers = append(c.Trailers, [2]string{key, value})
 	}
 	return nil
 }
@@ -225,13 +225,13 @@ func unquoteFields(s string, n int) ([]string, error) {
 	return out, nil
 }
 
-// sameFacts reports whether two snapshots of one tree hold the same beside it.
-func (c *commit) sameFacts(o *commit) bool {
-	if c.tree == o.tree && c.world == o.world && c.partial == o.partial && slices.Equal(c.skips, o.skips) && slices.EqualFunc(c.rules, o.rules, frozenRule.same) {
+// SameFacts reports whether two snapshots of one tree hold the same beside it.
+func (c *Commit) SameFacts(o *Commit) bool {
+	if c.Tree == o.Tree && c.World == o.World && c.Partial == o.Partial && slices.Equal(c.Skips, o.Skips) && slices.EqualFunc(c.Rules, o.Rules, FrozenRule.same) {
 		return true
 	}
 	a, b := *c, *o // rules may be cut into pieces otherwise
-	a.message, b.message, a.trailers, b.trailers = "", "", nil, nil
-	a.parents, b.parents, a.time, b.time = nil, nil, time.Time{}, time.Time{}
-	return bytes.Equal(a.encode(), b.encode())
+	a.Message, b.Message, a.Trailers, b.Trailers = "", "", nil, nil
+	a.Parents, b.Parents, a.Time, b.Time = nil, nil, time.Time{}, time.Time{}
+	return bytes.Equal(a.Encode(), b.Encode())
 }

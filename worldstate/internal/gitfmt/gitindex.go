@@ -1,0 +1,206 @@
+package gitfmt
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// IndexEntry is one path of a user's git index: what is tracked, and which
+// blob a file was under which stat.
+type IndexEntry struct {
+	Path                  string // relative to the top of the working tree
+	Hash                  Hash
+	Mode, Ino, Size       uint32 // inode and size cut to 32 bits
+	MtimeSec, CtimeSec    uint32
+	MtimeNsec, CtimeNsec  uint32
+	AssumeValid, SkipTree bool
+	IntentToAdd           bool
+	Stage                 int
+}
+
+// The index is read as git's own documentation (gitformat-index) describes it.
+const (
+	indexHead        = 12 // "DIRC", version, number of entries
+	IndexFixed       = 62 // ten words of stat, the id, the flags
+	flagAssumeValid  = 1 << 15
+	flagExtended     = 1 << 14
+	flagSkipWorktree = 1 << 14 // of the extended flags
+	flagIntentToAdd  = 1 << 13
+	modeTree         = 0o040000 // of a sparse index: a directory not checked out
+)
+
+var ErrIndex = errors.New("not an index this program can read")
+
+// DecodeIndex reads a git index of version 2, 3 or 4. One that is split, or of
+// a repository with other ids than SHA-1's, is an error.
+func DecodeIndex(data []byte) ([]IndexEntry, error) {
+	list, link, err := ParseIndex(data)
+	if err == nil && link != nil {
+		return nil, fmt.Errorf("%w: it is split", ErrIndex)
+	}
+	return list, err
+}
+
+// ParseIndex is decodeIndex for an index that may be split: link is the extension
+// that names the rest, nil where there is none.
+func ParseIndex(data []byte) (out []IndexEntry, link []byte, err error) {
+	if len(data) < indexHead+sha1.Size || string(data[:4]) != "DIRC" {
+		return nil, nil, ErrIndex
+	}
+	body, sum := data[:len(data)-sha1.Size], data[len(data)-sha1.Size:]
+	if got := sha1.Sum(body); !bytes.Equal(got[:], sum) && !bytes.Equal(sum, make([]byte, sha1.Size)) { // zeros: index.skipHash
+		return nil, nil, fmt.Errorf("%w: bad checksum", ErrIndex)
+	}
+	version, count := binary.BigEndian.Uint32(data[4:]), binary.BigEndian.Uint32(data[8:])
+	if version < 2 || version > 4 || int64(count) > int64(len(body))/IndexFixed {
+		return nil, nil, fmt.Errorf("%w: version %d, %d entries", ErrIndex, version, count)
+	}
+	d := indexDecoder{b: body[indexHead:], version: version}
+	out = make([]IndexEntry, 0, count)
+	for range count {
+		e, ok := d.entry()
+		if !ok {
+			return nil, nil, fmt.Errorf("%w: cut short", ErrIndex)
+		}
+		out = append(out, e)
+	}
+	for len(d.b) >= 8 { // extensions: those in capitals may be left unread
+		name, size := string(d.b[:4]), binary.BigEndian.Uint32(d.b[4:])
+		if int64(size) > int64(len(d.b)-8) {
+			return nil, nil, fmt.Errorf("%w: cut short", ErrIndex)
+		}
+		switch {
+		case name == "link":
+			link = d.b[8 : 8+size]
+		case name[0] < 'A' || name[0] > 'Z':
+			return nil, nil, fmt.Errorf("%w: extension %q", ErrIndex, name)
+		}
+		d.b = d.b[8+size:]
+	}
+	return out, link, nil
+}
+
+type indexDecoder struct {
+	b       []byte
+	version uint32
+	last    string // the path before
+}
+
+func (d *indexDecoder) entry() (e IndexEntry, ok bool) {
+	if len(d.b) < IndexFixed {
+		return e, false
+	}
+	word := func(i int) uint32 { return binary.BigEndian.Uint32(d.b[4*i:]) }
+	e.CtimeSec, e.CtimeNsec, e.MtimeSec, e.MtimeNsec = word(0), word(1), word(2), word(3)
+	e.Ino, e.Mode, e.Size = word(5), word(6), word(9)
+	e.Hash = Hash(d.b[40:60])
+	flags := binary.BigEndian.Uint16(d.b[60:])
+	e.AssumeValid, e.Stage = flags&flagAssumeValid != 0, int(flags>>12&3)
+	head := IndexFixed
+	if flags&flagExtended != 0 {
+		if d.version < 3 || len(d.b) < IndexFixed+2 {
+			return e, false
+		}
+		more := binary.BigEndian.Uint16(d.b[62:])
+		e.SkipTree, e.IntentToAdd = more&flagSkipWorktree != 0, more&flagIntentToAdd != 0
+		head += 2
+	}
+	rest := d.b[head:]
+	prefix := ""
+	if d.version == 4 {
+		drop, n := indexVarint(rest)
+		if n == 0 || drop > uint64(len(d.last)) {
+			return e, false
+		}
+		rest, prefix = rest[n:], d.last[:len(d.last)-int(drop)]
+	}
+	end := bytes.IndexByte(rest, 0)
+	if end < 0 {
+		return e, false
+	}
+	e.Path = prefix + string(rest[:end])
+	d.last = e.Path
+	if d.version == 4 {
+		d.b = rest[end+1:]
+		return e, true
+	}
+	whole := (head + end + 8) &^ 7 // one to eight NULs up to a multiple of eight
+	if whole > len(d.b) {
+		return e, false
+	}
+	d.b = d.b[whole:]
+	return e, true
+}
+
+// indexVarint reads the number version 4 begins a path with; n is 0 when there
+// is none.
+func indexVarint(b []byte) (v uint64, n int) {
+	for n < len(b) && n < 9 {
+		c := b[n]
+		n++
+		v |= uint64(c & 0x7f)
+		if c&0x80 == 0 {
+			return v, n
+		}
+		v = (v + 1) << 7
+	}
+	return 0, 0
+}
+
+// EwahBits reads the bitmap that b begins with, of n bits at most, as git's
+// documentation of bitmaps describes it: words of 64 bits, each a marker of a run
+// of equal words followed by words as they are. No b is an empty bitmap.
+func EwahBits(b []byte, n int) (bits []bool, ok bool) {
+	bits = make([]bool, n)
+	if len(b) == 0 {
+		return bits, true
+	}
+	const head, wordBytes, wordBits = 8, 8, 64
+	if len(b) < head {
+		return nil, false
+	}
+	words := int64(binary.BigEndian.Uint32(b[4:]))
+	if words > int64(len(b)-head)/wordBytes {
+		return nil, false
+	}
+	word := func(i int64) uint64 { return binary.BigEndian.Uint64(b[head+i*wordBytes:]) }
+	at := int64(0)
+	put := func(w uint64) bool {
+		for i := range wordBits {
+			if w>>i&1 == 0 {
+				continue
+			}
+			if at+int64(i) >= int64(n) {
+				return false
+			}
+			bits[at+int64(i)] = true
+		}
+		at += wordBits
+		return true
+	}
+	for i := int64(0); i < words; {
+		marker := word(i)
+		run, literal := int64(marker>>1&(1<<32-1)), int64(marker>>33)
+		i++
+		if literal > words-i || run > int64(n)/wordBits+1 {
+			return nil, false
+		}
+		for range run {
+			if marker&1 == 0 {
+				at += wordBits
+			} else if !put(^uint64(0)) {
+				return nil, false
+			}
+		}
+		for range literal {
+			if !put(word(i)) {
+				return nil, false
+			}
+			i++
+		}
+	}
+	return bits, true
+}

@@ -1,0 +1,75 @@
+package gitfmt
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Hash is a git object id (SHA-1), the only hash the store's format knows.
+type Hash [20]byte
+
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+func (h Hash) IsZero() bool { return h == Hash{} }
+
+func ParseHash(s string) (Hash, bool) {
+	var h Hash
+	if len(s) != 2*len(h) || strings.ToLower(s) != s {
+		return h, false
+	}
+	_, err := hex.Decode(h[:], []byte(s))
+	return h, err == nil
+}
+
+// ErrCorrupt: the store holds something this package did not write or
+// that has rotted; MissingObjectError is one such.
+var ErrCorrupt = errors.New("corrupt store")
+
+// ObjectType is a git object's type, with its number in a pack.
+type ObjectType byte
+
+const (
+	CommitObject ObjectType = 1
+	TreeObject   ObjectType = 2
+	BlobObject   ObjectType = 3
+	TagObject    ObjectType = 4 // only git writes them
+)
+
+func (t ObjectType) String() string {
+	switch t {
+	case CommitObject:
+		return "commit"
+	case TreeObject:
+		return "tree"
+	case BlobObject:
+		return "blob"
+	case TagObject:
+		return "tag"
+	}
+	return fmt.Sprintf("type %d", byte(t))
+}
+
+// HashObject gives an object's id.
+func HashObject(t ObjectType, data []byte) Hash {
+	var head [HeaderRoom]byte
+	h := sha1.New()
+	h.Write(AppendHead(head[:0], t, int64(len(data))))
+	h.Write(data)
+	return Hash(h.Sum(nil))
+}
+
+// HeaderRoom is enough for a type, a size and a NUL.
+const HeaderRoom = 32
+
+// AppendHead appends what git hashes before an object's bytes.
+func AppendHead(out []byte, t ObjectType, size int64) []byte {
+	out = append(append(out, t.String()...), ' ')
+	return append(strconv.AppendInt(out, size, 10), 0)
+}
+
+// ID names a snapshot: its commit's hash, 40 lower-case hex digits.
+type ID string

@@ -1,0 +1,193 @@
+package gitfmt
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha1"
+	"encoding/binary"
+	"errors"
+	"hash/adler32"
+	"io"
+	"sort"
+)
+
+// MaxDeltaBytes bounds an object made of a difference: it is put together in
+// memory. git makes none of objects above 512 MiB.
+const MaxDeltaBytes = 1 << 30
+
+var ErrBadDelta = errors.New("a damaged difference")
+
+// ApplyDelta makes an object of another one and git's description of the
+// difference: the two sizes, then instructions to copy from the other object
+// or to insert.
+func ApplyDelta(before, delta []byte) ([]byte, error) {
+	size := func() (int64, bool) {
+		v, n := binary.Uvarint(delta)
+		if n <= 0 || v > MaxDeltaBytes {
+			return 0, false
+		}
+		delta = delta[n:]
+		return int64(v), true
+	}
+	from, ok1 := size()
+	to, ok2 := size()
+	if !ok1 || !ok2 || from != int64(len(before)) {
+		return nil, ErrBadDelta
+	}
+	out := make([]byte, 0, to)
+	for len(delta) > 0 {
+		c := delta[0]
+		delta = delta[1:]
+		if c&0x80 == 0 {
+			n := int(c)
+			if n == 0 || n > len(delta) {
+				return nil, ErrBadDelta
+			}
+			out, delta = append(out, delta[:n]...), delta[n:]
+			continue
+		}
+		var field [7]byte // four of the offset, three of the size, the low ones first
+		for i := range field {
+			if c&(1<<i) != 0 {
+				if len(delta) == 0 {
+					return nil, ErrBadDelta
+				}
+				field[i], delta = delta[0], delta[1:]
+			}
+		}
+		off := int64(binary.LittleEndian.Uint32(field[:4]))
+		n := int64(field[4]) | int64(field[5])<<8 | int64(field[6])<<16
+		if n == 0 {
+			n = 0x10000
+		}
+		if off+n > int64(len(before)) || int64(len(out))+n > to {
+			return nil, ErrBadDelta
+		}
+		out = append(out, before[off:off+n]...)
+	}
+	if int64(len(out)) != to {
+		return nil, ErrBadDelta
+	}
+	return out, nil
+}
+
+type PackItem struct {
+	Hash Hash
+	Off  int64
+	Crc  uint32
+}
+
+// AppendRaw appends data as a zlib stream that compresses nothing.
+func AppendRaw(out, data []byte) []byte {
+	const most = 1<<16 - 1 // of a stored block
+	out = append(out, 0x78, 0x01)
+	sum := adler32.Checksum(data)
+	for last := false; !last; {
+		n := min(len(data), most)
+		last = n == len(data)
+		final := byte(0)
+		if last {
+			final = 1
+		}
+		out = append(out, final, byte(n), byte(n>>8), ^byte(n), ^byte(n>>8))
+		out, data = append(out, data[:n]...), data[n:]
+	}
+	return binary.BigEndian.AppendUint32(out, sum)
+}
+
+// PackEntryHeader is an object's type and size in a pack.
+func PackEntryHeader(t ObjectType, size int64) []byte {
+	b := byte(t)<<4 | byte(size&0x0f)
+	size >>= 4
+	var out []byte
+	for size > 0 {
+		out = append(out, b|0x80)
+		b = byte(size & 0x7f)
+		size >>= 7
+	}
+	return append(out, b)
+}
+
+// EncodePackIndex is a version 2 pack index.
+func EncodePackIndex(items []PackItem, pack Hash) []byte {
+	sort.Slice(items, func(i, j int) bool { return bytes.Compare(items[i].Hash[:], items[j].Hash[:]) < 0 })
+	out := []byte("\xfftOc\x00\x00\x00\x02")
+	i := 0
+	for b := range 256 {
+		for i < len(items) && int(items[i].Hash[0]) <= b {
+			i++
+		}
+		out = binary.BigEndian.AppendUint32(out, uint32(i))
+	}
+	for _, it := range items {
+		out = append(out, it.Hash[:]...)
+	}
+	for _, it := range items {
+		out = binary.BigEndian.AppendUint32(out, it.Crc)
+	}
+	var far []int64
+	for _, it := range items {
+		if it.Off < 1<<31 {
+			out = binary.BigEndian.AppendUint32(out, uint32(it.Off))
+			continue
+		}
+		out = binary.BigEndian.AppendUint32(out, 1<<31|uint32(len(far)))
+		far = append(far, it.Off)
+	}
+	for _, off := range far {
+		out = binary.BigEndian.AppendUint64(out, uint64(off))
+	}
+	out = append(out, pack[:]...)
+	sum := sha1.Sum(out)
+	return append(out, sum[:]...)
+}
+
+// The types of objects stored as a difference to another one.
+const (
+	OffsetDelta ObjectType = 6 // the other stands so many bytes before, in the same pack
+	RefDelta    ObjectType = 7 // the other is named
+)
+
+// PackHeader is the header of one object in a pack.
+type PackHeader struct {
+	Kind ObjectType
+	Size int64 // of the object; of the difference for a delta
+	Base Hash  // of a refDelta
+	Back int64 // of an offsetDelta
+}
+
+// ReadHeader reads an object's header from a pack.
+func ReadHeader(r *bufio.Reader) (PackHeader, error) {
+	var h PackHeader
+	bad := errors.New("bad object header")
+	c, err := r.ReadByte()
+	if err != nil {
+		return h, err
+	}
+	h.Kind, h.Size = ObjectType(c>>4&7), int64(c&0x0f)
+	for shift := 4; c&0x80 != 0; shift += 7 {
+		if c, err = r.ReadByte(); err != nil || shift > 56 {
+			return h, bad
+		}
+		h.Size |= int64(c&0x7f) << shift
+	}
+	switch h.Kind {
+	case CommitObject, TreeObject, BlobObject, TagObject:
+		return h, nil
+	case RefDelta:
+		_, err = io.ReadFull(r, h.Base[:])
+		return h, err
+	case OffsetDelta:
+		for n := 0; ; n++ {
+			if c, err = r.ReadByte(); err != nil || n > 8 {
+				return h, bad
+			}
+			h.Back = h.Back<<7 | int64(c&0x7f)
+			if c&0x80 == 0 {
+				return h, nil
+			}
+			h.Back++
+		}
+	}
+	return h, bad
+}
