@@ -218,7 +218,7 @@ func (s *objectStore) copyInto(pack *packWriter, h gitfmt.Hash, path string) (in
 // eachBorrowed calls f for every blob that a snapshot of the store needs and
 // the store itself does not hold; for some more than once.
 func (w *World) eachBorrowed(ctx context.Context, f func(h gitfmt.Hash, path string) error) error {
-	refs, err := w.objects.readRefs()
+	refs, err := w.refs.All()
 	if err != nil {
 		return err
 	}

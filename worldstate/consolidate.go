@@ -227,7 +227,6 @@ func (s *objectStore) sweep() {
 		}
 	}
 	_ = s.sweepPacks() // likewise
-	_, _ = s.dropDeadRefsLock()
 	if there, err := fsys.Exists(s.collectDir()); !there || err != nil {
 		return
 	}

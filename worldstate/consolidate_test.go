@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/gitfmt"
+
+	"anamnesis/worldstate/worldtest"
 )
 
 // packs counts the packs of the store on disk, and fails on one without an
@@ -118,7 +120,7 @@ func TestConsolidateReader(t *testing.T) {
 // TestConsolidateKilled kills a save that puts packs together at every point:
 // all steps are there, the next process goes on, and removes what is left lying about.
 func TestConsolidateKilled(t *testing.T) {
-	heavy(t)
+	worldtest.Heavy(t)
 	b := newBench(t, nil)
 	b.w.objects.maxPacks = testPacks
 	ids := b.steps(2)
@@ -182,7 +184,7 @@ func TestConsolidateGitPacks(t *testing.T) {
 	b := newBench(t, nil)
 	ids := b.history(6, rand.New(rand.NewPCG(9, 10)))
 	b.unkept()
-	git(t, b.store, "-c", "repack.writeBitmaps=false", "repack", "-adfq")
+	worldtest.Git(t, b.store, "-c", "repack.writeBitmaps=false", "repack", "-adfq")
 	b.must(b.w.objects.refresh())
 	theirs, err := filepath.Glob(filepath.Join(b.w.objects.packDir(), "*.pack"))
 	b.must(err)
@@ -208,7 +210,7 @@ func TestConsolidateGitPacks(t *testing.T) {
 // TestSweepKept: of packs without an index, and of what stands beside no pack, only
 // what is ours goes.
 func TestSweepKept(t *testing.T) {
-	s := refStore(t)
+	s := newObjectStore(t.TempDir())
 	at := func(name string) string { return filepath.Join(s.packDir(), name) }
 	if err := os.MkdirAll(s.packDir(), 0o700); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+
+	"anamnesis/worldstate/worldtest"
 )
 
 // The child of the kill tests: it does one operation on a world and kills
@@ -139,7 +141,7 @@ func messy(t *testing.T) (b *bench, first, second ID, one, two map[string]string
 // TestKillRestore kills a restore at every crash point, and the recovery
 // after it at every crash point, too: the tree ends at one of the two ends.
 func TestKillRestore(t *testing.T) {
-	heavy(t)
+	worldtest.Heavy(t)
 	b, first, second, one, two := messy(t)
 	kills := 0
 	for n := 0; ; n++ {

@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+
+	"anamnesis/worldstate/worldtest"
 )
 
 // deepName is the name of a directory in a path that is longer than PATH_MAX.
@@ -109,7 +111,7 @@ func TestLongPaths(t *testing.T) {
 
 // TestKillLongPaths: a restore at such paths that was killed ends at one of its ends.
 func TestKillLongPaths(t *testing.T) {
-	heavy(t)
+	worldtest.Heavy(t)
 	b := newBench(t, nil)
 	b.write("a", "1")
 	first := b.save()
@@ -130,7 +132,7 @@ func TestKillLongPaths(t *testing.T) {
 // TestTooDeep: what is nested more deeply than a snapshot holds is left out and
 // listed, bars no operation, and is deleted by none.
 func TestTooDeep(t *testing.T) {
-	heavy(t)
+	worldtest.Heavy(t)
 	for name, names := range map[string][]string{"levels": repeated("d", 1300), "bytes": repeated(strings.Repeat("x", 250), 200)} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, nil)

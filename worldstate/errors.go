@@ -6,6 +6,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/refs"
 )
 
 // The sentinels callers branch on, with errors.Is.
@@ -22,9 +23,9 @@ var (
 	// ErrLocked: another process holds the store; see LockedError.
 	ErrLocked = fsys.ErrLocked
 	// ErrUnknown: no snapshot, or more than one, has this name.
-	ErrUnknown = errors.New("unknown snapshot")
+	ErrUnknown = refs.ErrUnknown
 	// ErrBadName: a task or a step has a name that no ref can have.
-	ErrBadName = errors.New("no usable name")
+	ErrBadName = refs.ErrBadName
 	// ErrNoPath: the snapshot, or the world, holds nothing at a path that was
 	// asked for.
 	ErrNoPath = errors.New("no such path")

@@ -15,6 +15,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/refs"
 )
 
 // GCOptions say what a collection keeps. The zero value keeps every snapshot
@@ -92,7 +93,9 @@ func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
 	defer turn.Release()
 	s := newObjectStore(store)
 	defer s.close()
-	g := collector{s: s, o: opts, seen: make(map[gitfmt.Hash]bool)}
+	named := &refs.Store{Dir: store}
+	defer named.Close()
+	g := collector{s: s, refStore: named, o: opts, seen: make(map[gitfmt.Hash]bool)}
 	g.report = GCReport{Store: store, DryRun: opts.DryRun, Dropped: []string{}, Kept: []string{}}
 	if err := g.run(ctx); err != nil {
 		return GCReport{}, fmt.Errorf("gc %s: %w", store, g.blame(err))
@@ -118,9 +121,10 @@ func takeTurn(ctx context.Context, store string, o GCOptions) (*fsys.Lock, error
 
 // collector is one collection.
 type collector struct {
-	s      *objectStore
-	o      GCOptions
-	report GCReport
+	s        *objectStore
+	refStore *refs.Store
+	o        GCOptions
+	report   GCReport
 
 	refs   map[string]gitfmt.Hash // as they were when it was last looked
 	named  []gitfmt.Hash          // what journals and o name, likewise
@@ -159,6 +163,7 @@ func (g *collector) run(ctx context.Context) error {
 	} else {
 		err = g.locked(ctx, func() error {
 			g.s.sweep()
+			g.refStore.Sweep()
 			if err := g.beginWriting(); err != nil {
 				return err
 			}
@@ -215,8 +220,8 @@ func (g *collector) look() (refs map[string]gitfmt.Hash, named []gitfmt.Hash, er
 		return nil, nil, err
 	}
 	g.others = g.s.without(g.old)
-	g.s.refs.checked = false
-	if refs, err = g.s.readRefs(); err != nil {
+	g.refStore.Begin()
+	if refs, err = g.refStore.All(); err != nil {
 		return nil, nil, err
 	}
 	if named, err = g.roots(); err != nil {
@@ -229,22 +234,22 @@ func (g *collector) look() (refs map[string]gitfmt.Hash, named []gitfmt.Hash, er
 // choose finds out what is kept: first what must be, then the tasks that are
 // gone, the newest first, while they fit.
 func (g *collector) choose(ctx context.Context) error {
-	refs, roots := g.refs, slices.Clone(g.named)
+	byName, roots := g.refs, slices.Clone(g.named)
 	dead := make(map[string][]string) // task → its refs
 	var shared []string               // the worlds' and the latest: theirs who made the snapshot
 	var places []gitfmt.Hash          // the worlds': what a restore tells a person's edits by
-	for name, h := range refs {
-		task, _, isTask := strings.Cut(strings.TrimPrefix(name, taskRefs), "/")
+	for name, h := range byName {
+		task, _, isTask := strings.Cut(strings.TrimPrefix(name, refs.TaskPrefix), "/")
 		switch {
-		case strings.HasPrefix(name, taskRefs) && isTask:
+		case strings.HasPrefix(name, refs.TaskPrefix) && isTask:
 			if g.o.Live == nil || g.o.Live(task) {
 				roots = append(roots, h)
 			} else {
 				dead[task] = append(dead[task], name)
 			}
-		case name == latestRef || strings.HasPrefix(name, worldRefs):
+		case name == refs.Latest || strings.HasPrefix(name, refs.WorldPrefix):
 			shared = append(shared, name)
-			if name != latestRef {
+			if name != refs.Latest {
 				places = append(places, h)
 			}
 		default:
@@ -261,20 +266,20 @@ func (g *collector) choose(ctx context.Context) error {
 		return err
 	}
 	g.gone = make(map[string]gitfmt.Hash)
-	for _, task := range g.newestFirst(dead, refs) {
-		if err := g.tryTask(ctx, task, dead[task], refs); err != nil {
+	for _, task := range g.newestFirst(dead, byName) {
+		if err := g.tryTask(ctx, task, dead[task], byName); err != nil {
 			return err
 		}
 	}
 	slices.Sort(g.report.Dropped)
 	slices.Sort(g.report.Kept)
 	for _, name := range shared {
-		needed := name != latestRef && len(g.seen) > 0 || len(g.report.Dropped) == 0
-		if !needed && !g.seen[refs[name]] {
+		needed := name != refs.Latest && len(g.seen) > 0 || len(g.report.Dropped) == 0
+		if !needed && !g.seen[byName[name]] {
 			g.gone[name] = gitfmt.Hash{} // only dropped tasks led to it
 			continue
 		}
-		if err := g.keep(ctx, []gitfmt.Hash{refs[name]}); err != nil {
+		if err := g.keep(ctx, []gitfmt.Hash{byName[name]}); err != nil {
 			return err
 		}
 	}

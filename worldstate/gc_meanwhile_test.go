@@ -15,6 +15,8 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+
+	"anamnesis/worldstate/worldtest"
 )
 
 // during runs a collection and, each time it has let go of the store's lock and
@@ -81,7 +83,7 @@ func TestGCMeanwhile(t *testing.T) {
 // TestGCCatchesUp: while much is saved, a collection goes on writing, so that
 // little is left to do with the lock held; it ends all the same.
 func TestGCCatchesUp(t *testing.T) {
-	heavy(t)
+	worldtest.Heavy(t)
 	b := newBench(t, nil)
 	ids := b.history(2, rand.New(rand.NewPCG(13, 14)))
 	data := make([]byte, catchUpBytes+1)
@@ -208,7 +210,7 @@ func TestPushWhileCollecting(t *testing.T) {
 	clone := t.TempDir()
 	run := func(args ...string) string {
 		t.Helper()
-		return strings.TrimSpace(git(t, clone, args...))
+		return strings.TrimSpace(worldtest.Git(t, clone, args...))
 	}
 	run("clone", "-q", b.store, ".")
 	b.must(os.WriteFile(filepath.Join(clone, "own"), []byte("a person's"), 0o600))
@@ -246,7 +248,7 @@ func TestPruneWhileSaving(t *testing.T) {
 	pruned := 0
 	b = newBench(t, &Options{Hook: func(at string) {
 		if at == "pack-written" {
-			git(t, b.dir, "--git-dir="+b.store, "prune")
+			worldtest.Git(t, b.dir, "--git-dir="+b.store, "prune")
 			pruned++
 		}
 	}})
@@ -318,7 +320,7 @@ func TestGCBesideRepack(t *testing.T) {
 	b.gc(nil)
 	old, err := filepath.Glob(filepath.Join(b.w.objects.packDir(), "pack-*"))
 	b.must(err)
-	b.during(GCOptions{}, func(int) { git(t, b.store, "repack", "-afq") })
+	b.during(GCOptions{}, func(int) { worldtest.Git(t, b.store, "repack", "-afq") })
 	for _, name := range old {
 		if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Error(err)
@@ -342,7 +344,7 @@ func TestGCTakesAFreedName(t *testing.T) {
 	b.gc(&GCOptions{Hook: func(at string) {
 		switch at {
 		case "gathered":
-			git(t, b.store, "repack", "-afq")
+			worldtest.Git(t, b.store, "repack", "-afq")
 			b.write("news", "so that something is written with the lock held")
 			ids = append(ids, b.save().ID)
 		case "pack-written":

@@ -13,6 +13,8 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+
+	"anamnesis/worldstate/worldtest"
 )
 
 // taskOf opens the same world for another task, an hour later than the last.
@@ -142,7 +144,7 @@ func TestGCTasks(t *testing.T) {
 // TestGCKilled kills a collection at every point: all that is kept is there,
 // and the next collection leaves one pack and nothing else.
 func TestGCKilled(t *testing.T) {
-	heavy(t)
+	worldtest.Heavy(t)
 	for n := 0; ; n++ {
 		b := newBench(t, nil)
 		ids := b.history(5, rand.New(rand.NewPCG(3, 4)))
@@ -206,8 +208,8 @@ func TestGCSize(t *testing.T) {
 	b.history(worldSteps(), rand.New(rand.NewPCG(7, 8)))
 	r := b.gc(nil)
 	bare := t.TempDir()
-	git(t, bare, "clone", "-q", "--mirror", "--no-local", b.store, bare+"/clone")
-	git(t, bare+"/clone", "gc", "-q")
+	worldtest.Git(t, bare, "clone", "-q", "--mirror", "--no-local", b.store, bare+"/clone")
+	worldtest.Git(t, bare+"/clone", "gc", "-q")
 	var theirs int64
 	list, err := filepath.Glob(bare + "/clone/objects/pack/*.[pi][ad][cx]*")
 	b.must(err)
@@ -280,7 +282,7 @@ func TestGCCommitGraph(t *testing.T) {
 		if split {
 			write, graph = append(write, "--split"), "commit-graphs/commit-graph-chain"
 		}
-		git(t, b.dir, append([]string{"--git-dir=" + b.store}, write...)...)
+		worldtest.Git(t, b.dir, append([]string{"--git-dir=" + b.store}, write...)...)
 		for _, dropped := range []bool{false, true} {
 			o := &GCOptions{Live: func(task string) bool { return task != "gone" }}
 			if dropped {
@@ -295,7 +297,7 @@ func TestGCCommitGraph(t *testing.T) {
 		if h, _ := gitfmt.ParseHash(string(gone.ID)); b.w.objects.has(h) {
 			t.Error("nothing was dropped: nothing was tested")
 		}
-		git(t, b.store, "gc", "-q")
+		worldtest.Git(t, b.store, "gc", "-q")
 		b.must(b.w.Has(b.Context(), id))
 	}
 }

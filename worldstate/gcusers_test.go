@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/worldtest"
 )
 
 // TestGCKeepsWhatGitNames: a snapshot of a task that is gone stays as far as a user's git
@@ -72,7 +73,7 @@ func TestGCKeepsWhatGitNames(t *testing.T) {
 			b.must(err)
 			tree := filepath.Join(t.TempDir(), "tree")
 			b.inStore("worktree", "add", "-q", "--detach", tree, string(last.ID))
-			c.does(func(args ...string) { b.inStore(args...) }, func(args ...string) { git(t, tree, args...) }, string(gone.ID), string(last.ID))
+			c.does(func(args ...string) { b.inStore(args...) }, func(args ...string) { worldtest.Git(t, tree, args...) }, string(gone.ID), string(last.ID))
 			wanted := map[string]string{"": string(gone.ID), "^{commit}": string(gone.ID), ":f": gitfmt.HashObject(gitfmt.BlobObject, []byte("goes with its task")).String()}
 			r := b.gc(&GCOptions{Live: func(task string) bool { return task != "gone" }, MaxBytes: 1})
 			if len(r.Dropped) != 1 {
@@ -82,8 +83,8 @@ func TestGCKeepsWhatGitNames(t *testing.T) {
 			if kept := err == nil; kept != (c.keeps != "") {
 				t.Errorf("kept: %v", kept)
 			}
-			git(t, tree, "status")
-			git(t, tree, "fsck", "--strict")
+			worldtest.Git(t, tree, "status")
+			worldtest.Git(t, tree, "fsck", "--strict")
 			b.fsck()
 		})
 	}
@@ -97,7 +98,7 @@ func TestGCPassesWhatGitLacks(t *testing.T) {
 	tree := b.inStore("write-tree")
 	own := b.inStore("commit-tree", "-m", "mine", "-p", string(ids[0]), tree)
 	b.must(os.WriteFile(filepath.Join(b.store, "ORIG_HEAD"), []byte(own+"\n"), 0o600))
-	b.must(os.WriteFile(filepath.Join(b.store, "FETCH_HEAD"), []byte(refID(7).String()+"\tbranch\n"), 0o600))
+	b.must(os.WriteFile(filepath.Join(b.store, "FETCH_HEAD"), []byte(gitfmt.Hash{7}.String()+"\tbranch\n"), 0o600))
 	b.must(os.Remove(filepath.Join(b.store, "objects", tree[:2], tree[2:])))
 	b.gc(nil)
 	b.hasAll(ids)
@@ -108,7 +109,7 @@ func TestGCPassesWhatGitLacks(t *testing.T) {
 func TestSubmoduleOfUser(t *testing.T) {
 	b := newBench(t, nil)
 	id := b.save().ID
-	b.inStore("update-index", "--add", "--cacheinfo", "160000,"+refID(9).String()+",sub")
+	b.inStore("update-index", "--add", "--cacheinfo", "160000,"+gitfmt.Hash{9}.String()+",sub")
 	b.inStore("branch", "own", b.inStore("commit-tree", "-m", "mine", "-p", string(id), b.inStore("write-tree")))
 	b.fsck()
 	b.gc(nil)

@@ -11,23 +11,25 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/gitfmt"
+
+	"anamnesis/worldstate/worldtest"
 )
 
 // TestSplitIndex: what a split index tracks is what git says, after any changes.
 func TestSplitIndex(t *testing.T) {
-	heavy(t)
+	worldtest.Heavy(t)
 	for _, version := range []string{"2", "4"} {
 		b := newBench(t, nil)
-		git(b, b.dir, "init", "-q")
-		git(b, b.dir, "config", "core.splitIndex", "true")
-		git(b, b.dir, "config", "splitIndex.maxPercentChange", "100") // never whole again
+		worldtest.Git(b, b.dir, "init", "-q")
+		worldtest.Git(b, b.dir, "config", "core.splitIndex", "true")
+		worldtest.Git(b, b.dir, "config", "splitIndex.maxPercentChange", "100") // never whole again
 		names := make([]string, 300)
 		for i := range names {
 			names[i] = fmt.Sprintf("dir%d/file%03d", i%7, i)
 			b.write(names[i], fmt.Sprint(i))
 		}
-		git(b, b.dir, "add", "-A")
-		git(b, b.dir, "update-index", "--index-version", version, "--split-index")
+		worldtest.Git(b, b.dir, "add", "-A")
+		worldtest.Git(b, b.dir, "update-index", "--index-version", version, "--split-index")
 		rng := rand.New(rand.NewPCG(4, 2))
 		for round := range 6 {
 			var run []string
@@ -36,14 +38,14 @@ func TestSplitIndex(t *testing.T) {
 			}
 			switch round % 3 {
 			case 0:
-				git(b, b.dir, append([]string{"rm", "-q", "--cached", "--ignore-unmatch", "--"}, run...)...)
+				worldtest.Git(b, b.dir, append([]string{"rm", "-q", "--cached", "--ignore-unmatch", "--"}, run...)...)
 			case 1:
 				for _, p := range run {
 					b.write(p, fmt.Sprint(p, round))
 				}
-				git(b, b.dir, append([]string{"add", "--"}, run...)...)
+				worldtest.Git(b, b.dir, append([]string{"add", "--"}, run...)...)
 			default: // a run of a bitmap: many neighbours at once
-				git(b, b.dir, append([]string{"rm", "-q", "--cached", "--ignore-unmatch", "--"}, names[:210]...)...)
+				worldtest.Git(b, b.dir, append([]string{"rm", "-q", "--cached", "--ignore-unmatch", "--"}, names[:210]...)...)
 			}
 			path := b.path(".git/index")
 			data, err := os.ReadFile(path)
@@ -52,7 +54,7 @@ func TestSplitIndex(t *testing.T) {
 			got, err := trackedPaths(path, data, func(p string) { looked = append(looked, p) })
 			b.must(err)
 			slices.Sort(got)
-			want := strings.Fields(git(b, b.dir, "ls-files"))
+			want := strings.Fields(worldtest.Git(b, b.dir, "ls-files"))
 			if !slices.Equal(got, want) {
 				t.Fatalf("version %s, round %d: %d paths, git has %d", version, round, len(got), len(want))
 			}
@@ -67,16 +69,16 @@ func TestSplitIndex(t *testing.T) {
 // taken out of it is not.
 func TestSplitIndexHeld(t *testing.T) {
 	b := newBench(t, nil)
-	git(b, b.dir, "init", "-q")
+	worldtest.Git(b, b.dir, "init", "-q")
 	for _, p := range []string{"in.log", "out.log", "new.log"} {
 		b.write(p, p)
 	}
-	git(b, b.dir, "add", "in.log", "out.log")
-	git(b, b.dir, "update-index", "--split-index")
-	git(b, b.dir, "rm", "-q", "--cached", "out.log")
+	worldtest.Git(b, b.dir, "add", "in.log", "out.log")
+	worldtest.Git(b, b.dir, "update-index", "--split-index")
+	worldtest.Git(b, b.dir, "rm", "-q", "--cached", "out.log")
 	b.write(".gitignore", "*.log\n")
 	b.holdsPaths("a split index", b.save().ID, map[string]bool{"in.log": true, "out.log": false, "new.log": false})
-	git(b, b.dir, "add", "-f", "new.log")
+	worldtest.Git(b, b.dir, "add", "-f", "new.log")
 	b.holdsPaths("added to it", b.save().ID, map[string]bool{"in.log": true, "out.log": false, "new.log": true})
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/gitfmt"
+
+	"anamnesis/worldstate/worldtest"
 )
 
 // TestIgnoredSurvive: what is ignored at either end is never touched.
@@ -44,15 +46,15 @@ func TestIgnoredSurvive(t *testing.T) {
 // what its index tracks is captured although ignored.
 func TestUserRepository(t *testing.T) {
 	b := newBench(t, nil)
-	git(t, b.dir, "init", "-q")
+	worldtest.Git(t, b.dir, "init", "-q")
 	b.write("a", "1")
 	b.write("tracked.log", "held")
-	git(t, b.dir, "add", ".")
-	git(t, b.dir, "commit", "-qm", "c")
+	worldtest.Git(t, b.dir, "add", ".")
+	worldtest.Git(t, b.dir, "commit", "-qm", "c")
 	b.write(".gitignore", "*.log\n")
 	b.write("untracked.log", "not held")
 	b.write("a", "staged")
-	git(t, b.dir, "add", "a")
+	worldtest.Git(t, b.dir, "add", "a")
 	gitBefore := look(t, b.path(".git"))
 	first := b.save()
 	if got := lookAtSnapshot(t, b.w, first.ID); got["tracked.log"] == "" || got["untracked.log"] != "" {
@@ -70,7 +72,7 @@ func TestUserRepository(t *testing.T) {
 // TestSubdirectoryOfRepository: rules above the world apply and are frozen.
 func TestSubdirectoryOfRepository(t *testing.T) {
 	b := newBench(t, nil)
-	git(t, b.dir, "init", "-q")
+	worldtest.Git(t, b.dir, "init", "-q")
 	b.write(".gitignore", "/sub/out/\n*.o\n")
 	b.write("sub/x.o", "o")
 	b.write("sub/out/y", "y")
@@ -99,11 +101,11 @@ func TestSubdirectoryOfRepository(t *testing.T) {
 // touched, not even where its directory should go.
 func TestNestedRepositories(t *testing.T) {
 	b := newBench(t, nil)
-	git(t, b.dir, "init", "-q")
+	worldtest.Git(t, b.dir, "init", "-q")
 	b.write("inner/f", "1")
-	git(t, b.path("inner"), "init", "-q")
-	git(t, b.path("inner"), "add", ".")
-	git(t, b.path("inner"), "commit", "-qm", "inner")
+	worldtest.Git(t, b.path("inner"), "init", "-q")
+	worldtest.Git(t, b.path("inner"), "add", ".")
+	worldtest.Git(t, b.path("inner"), "commit", "-qm", "inner")
 	b.write(".gitmodules", "[submodule \"broken")
 	first := b.save()
 	before := look(t, b.path("inner/.git"))

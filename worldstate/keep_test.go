@@ -21,7 +21,7 @@ import (
 // inStore runs git on the store.
 func (b *bench) inStore(args ...string) string {
 	b.Helper()
-	return strings.TrimSpace(git(b, b.dir, append([]string{"--git-dir=" + b.store}, args...)...))
+	return strings.TrimSpace(worldtest.Git(b, b.dir, append([]string{"--git-dir=" + b.store}, args...)...))
 }
 
 // pushed has a user clone the store, commit changes to the texts of history, and
@@ -30,7 +30,7 @@ func (b *bench) inStore(args ...string) string {
 func (b *bench) pushed() (commit, pack string) {
 	b.Helper()
 	clone := b.TempDir()
-	in := func(args ...string) string { return strings.TrimSpace(git(b, clone, args...)) }
+	in := func(args ...string) string { return strings.TrimSpace(worldtest.Git(b, clone, args...)) }
 	in("clone", "-q", b.store, ".")
 	r := rand.New(rand.NewPCG(31, 32))
 	for i := range 4 {
@@ -275,7 +275,7 @@ func TestGitGCWhileSaving(t *testing.T) {
 	b = newBench(t, &Options{Hook: func(at string) {
 		if at == "pack-indexed" {
 			ran++
-			git(t, b.store, "gc", "-q", "--prune=now")
+			worldtest.Git(t, b.store, "gc", "-q", "--prune=now")
 		}
 	}})
 	ids := b.steps(3)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/refs"
 )
 
 // A Commit is one snapshot as Log lists it.
@@ -41,32 +42,32 @@ func (w *World) Log(ctx context.Context) ([]Commit, error) {
 		return nil, err
 	}
 	defer end()
-	refs, err := w.objects.readRefs()
+	byName, err := w.refs.All()
 	if err != nil {
 		return nil, err
 	}
-	task := taskRefs + w.opts.Task + "/"
-	commits, err := w.history(ctx, refs, func(ref string) bool {
-		return ref == worldRefs+w.key || strings.HasPrefix(ref, task) || w.opts.AllTasks && isStepRef(ref)
+	task := refs.TaskPrefix + w.opts.Task + "/"
+	commits, err := w.history(ctx, byName, func(ref string) bool {
+		return ref == refs.WorldPrefix+w.key || strings.HasPrefix(ref, task) || w.opts.AllTasks && refs.IsStepRef(ref)
 	})
 	if err != nil {
 		return nil, err
 	}
-	steps := w.stepNames(refs)
+	steps := w.stepNames(byName)
 	out := make([]Commit, 0, len(commits))
 	for _, c := range commits {
-		out = append(out, listed(c, steps, refs[worldRefs+w.key]))
+		out = append(out, listed(c, steps, byName[refs.WorldPrefix+w.key]))
 	}
 	return out, nil
 }
 
 // stepNames gives the steps of this World's task, or of all, by snapshot, sorted.
-func (w *World) stepNames(refs map[string]gitfmt.Hash) map[gitfmt.Hash][]string {
+func (w *World) stepNames(byName map[string]gitfmt.Hash) map[gitfmt.Hash][]string {
 	steps := make(map[gitfmt.Hash][]string)
-	for ref, h := range refs {
-		step, ok := strings.CutPrefix(ref, taskRefs+w.opts.Task+"/")
-		if w.opts.AllTasks && isStepRef(ref) {
-			step, ok = strings.Replace(strings.TrimPrefix(ref, taskRefs), "/", "@", 1), true
+	for ref, h := range byName {
+		step, ok := strings.CutPrefix(ref, refs.TaskPrefix+w.opts.Task+"/")
+		if w.opts.AllTasks && refs.IsStepRef(ref) {
+			step, ok = strings.Replace(strings.TrimPrefix(ref, refs.TaskPrefix), "/", "@", 1), true
 		}
 		if ok {
 			steps[h] = append(steps[h], step)
@@ -102,13 +103,13 @@ func listed(c *gitfmt.Commit, steps map[gitfmt.Hash][]string, current gitfmt.Has
 // history gives the commits the chosen refs reach, children before parents,
 // the newest first where that leaves a choice. One that cannot be read has
 // nothing but its id and missing, and stands after the others.
-func (w *World) history(ctx context.Context, refs map[string]gitfmt.Hash, chosen func(ref string) bool) ([]*gitfmt.Commit, error) {
+func (w *World) history(ctx context.Context, byName map[string]gitfmt.Hash, chosen func(ref string) bool) ([]*gitfmt.Commit, error) {
 	all := make(map[gitfmt.Hash]*gitfmt.Commit)
 	children := make(map[gitfmt.Hash]int)
 	var queue []gitfmt.Hash
-	for ref, h := range refs {
+	for ref, h := range byName {
 		ok, err := chosen(ref), error(nil)
-		if ok && !isOurRef(ref) {
+		if ok && !refs.IsOurs(ref) {
 			named := h
 			h, ok, err = w.objects.snapshot(h, ref)
 			if errors.Is(err, gitfmt.ErrCorrupt) { // what is not theirs can be read all the same

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/refs"
 )
 
 // tips gives a world n snapshots that have no parents, each named by a step, in a
@@ -26,10 +27,10 @@ func (b *bench) tips(n int) {
 		data := c.Encode()
 		h := gitfmt.HashObject(gitfmt.CommitObject, data)
 		b.must(pack.add(h, gitfmt.CommitObject, data))
-		set[fmt.Sprintf("%s%s/%d", taskRefs, b.w.opts.Task, i+2)] = h
+		set[fmt.Sprintf("%s%s/%d", refs.TaskPrefix, b.w.opts.Task, i+2)] = h
 	}
 	b.must(b.w.publish(pack))
-	b.must(b.w.objects.updateRefs(set))
+	b.must(b.w.refs.Update(set))
 }
 
 // TestLogOfManyTips: the newest come first; of one second the smaller id.

@@ -42,13 +42,6 @@ func (st *dirStamp) holds(now dirStamp) bool {
 	return st[0].Ino != 0 && st[0].Sure(now[0].Stamp) && st[1].Sure(now[1].Stamp)
 }
 
-// look begins every operation: it finds out which packs and refs there are now. No
-// other operation of the World runs.
-func (s *objectStore) look() error {
-	s.refs.checked = false
-	return s.refresh()
-}
-
 // refresh looks for packs that came or went. No other operation of the World
 // runs.
 func (s *objectStore) refresh() error {

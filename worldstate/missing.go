@@ -10,6 +10,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/refs"
 )
 
 // A ref may name a snapshot that the store no longer holds. Our packs have .keep
@@ -54,7 +55,7 @@ func (g *collector) blame(err error) error {
 		of, _, terr := g.s.snapshot(g.refs[name], name)
 		var t *MissingObjectError
 		switch leads := of.String() == m.Object || errors.As(terr, &t) && t.Object == m.Object; {
-		case leads && isOurRef(name):
+		case leads && refs.IsOurs(name):
 			return fmt.Errorf("%w; %s names it; only a backup of %s can bring it back, and nothing is collected until then", err, name, g.s.dir)
 		case leads:
 			return g.s.brokenRef(name, err)

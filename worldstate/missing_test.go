@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/refs"
 )
 
 // packsOf returns the files of the packs that do writes.
@@ -167,7 +168,7 @@ func TestGCAfterLoss(t *testing.T) {
 	before := b.packs()
 	for _, o := range []*GCOptions{nil, {DryRun: true}} {
 		_, err := GC(b.Context(), b.store, o)
-		want := fmt.Sprintf("%scli/3 names it; only a backup of %s can bring it back, and nothing is collected until then", taskRefs, b.store)
+		want := fmt.Sprintf("%scli/3 names it; only a backup of %s can bring it back, and nothing is collected until then", refs.TaskPrefix, b.store)
 		if !errors.Is(err, gitfmt.ErrCorrupt) || !strings.HasSuffix(err.Error(), want) || b.packs() != before {
 			t.Fatalf("a collection: %v, want %q; %d packs, were %d", err, want, b.packs(), before)
 		}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"anamnesis/worldstate/worldtest"
 )
 
 // multiIndexes lists what git keeps over several packs of the store.
@@ -27,7 +29,7 @@ func (b *bench) multiIndexes() string {
 // not outlive one of the packs it names, whether a consolidation or a collection
 // takes them away, and however often either is killed: git reads the store.
 func TestMultiPackIndex(t *testing.T) {
-	heavy(t)
+	worldtest.Heavy(t)
 	for _, op := range []string{"save", "gc"} {
 		t.Run(op, func(t *testing.T) {
 			between := false
@@ -35,7 +37,7 @@ func TestMultiPackIndex(t *testing.T) {
 				b := newBench(t, nil)
 				b.w.objects.maxPacks = testPacks
 				ids := b.history(testPacks, rand.New(rand.NewPCG(5, 6)))
-				git(b, b.dir, "--git-dir="+b.store, "multi-pack-index", "write", "--bitmap")
+				worldtest.Git(b, b.dir, "--git-dir="+b.store, "multi-pack-index", "write", "--bitmap")
 				if have := b.multiIndexes(); !strings.Contains(have, ".bitmap") {
 					t.Fatalf("git wrote %q", have)
 				}
@@ -63,7 +65,7 @@ func TestMultiPackIndex(t *testing.T) {
 func TestMultiPackIndexStays(t *testing.T) {
 	b := newBench(t, nil)
 	ids := b.steps(3)
-	git(b, b.dir, "--git-dir="+b.store, "multi-pack-index", "write")
+	worldtest.Git(b, b.dir, "--git-dir="+b.store, "multi-pack-index", "write")
 	ids = append(ids, b.steps(1)...)
 	if b.multiIndexes() != "multi-pack-index" {
 		t.Errorf("there stands %q", b.multiIndexes())

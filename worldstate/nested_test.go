@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+
+	"anamnesis/worldstate/worldtest"
 )
 
 // nestedBench is a world with a repository inside: of its files out.tmp is
@@ -20,9 +22,9 @@ func nestedBench(t *testing.T, o *Options) *bench {
 	b.write("in/er/out.tmp", "precious")
 	b.write("in/er/sub/kept.tmp", "1")
 	b.write("in/out.tmp", "outside of it")
-	git(t, b.path("in/er"), "init", "-q")
+	worldtest.Git(t, b.path("in/er"), "init", "-q")
 	b.write("in/er/.git/info/exclude", "*.tmp\n")
-	git(t, b.path("in/er"), "add", "-f", "sub/kept.tmp")
+	worldtest.Git(t, b.path("in/er"), "add", "-f", "sub/kept.tmp")
 	return b
 }
 
@@ -62,7 +64,7 @@ func TestNestedExclude(t *testing.T) {
 			check("another exclude", true, true, false)
 			b.write("in/er/.git/info/exclude", "*.tmp\n*.log\n")
 			check("both", false, true, false)
-			git(t, b.path("in/er"), "rm", "-q", "--cached", "sub/kept.tmp")
+			worldtest.Git(t, b.path("in/er"), "rm", "-q", "--cached", "sub/kept.tmp")
 			check("not tracked any more", false, false, false)
 			b.write("in/er/.gitignore", "!run.log\n")
 			check("its own rules decide over the exclude", false, false, true)

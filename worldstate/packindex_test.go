@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"anamnesis/worldstate/internal/gitfmt"
@@ -280,3 +281,8 @@ func TestPackLengths(t *testing.T) {
 		}
 	}
 }
+
+// failingSource is a file that cannot be read any more.
+type failingSource struct{ indexSource }
+
+func (failingSource) ReadAt([]byte, int64) (int, error) { return 0, unix.EIO }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/fsys"
+
+	"anamnesis/worldstate/worldtest"
 )
 
 // ruleMaker makes ignore files, and trees for them to be about.
@@ -75,7 +77,7 @@ func (r *ruleMaker) tree(b *bench) {
 // path by path, whether the scanner and the frozen policy agree with it.
 func TestIgnoreAsGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
-		git(t, ".")
+		worldtest.Git(t, ".")
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -83,9 +85,9 @@ func TestIgnoreAsGit(t *testing.T) {
 	g := &ruleMaker{r}
 	for round := range 40 {
 		b := newBench(t, nil)
-		git(t, b.dir, "init", "-q")
+		worldtest.Git(t, b.dir, "init", "-q")
 		g.tree(b)
-		want := strings.Split(strings.TrimSuffix(git(t, b.dir, "-c", "core.quotePath=false", "ls-files", "-z", "--others", "--exclude-standard"), "\x00"), "\x00")
+		want := strings.Split(strings.TrimSuffix(worldtest.Git(t, b.dir, "-c", "core.quotePath=false", "ls-files", "-z", "--others", "--exclude-standard"), "\x00"), "\x00")
 		if len(want) == 1 && want[0] == "" {
 			want = nil
 		}

@@ -44,14 +44,6 @@ func randomOps() int {
 	return 1_000
 }
 
-// heavy skips a test that takes minutes and rarely fails, unless CI or -nightly runs it.
-func heavy(t testing.TB) {
-	t.Helper()
-	if (testing.Short() || os.Getenv("ANAMNESIS_CI") == "") && !*nightly {
-		t.Skip("NOT RUN: heavy; .ci/run runs it, or ANAMNESIS_CI=1")
-	}
-}
-
 // changer does random changes to a tree by the plainest means.
 type changer struct {
 	testing.TB
@@ -286,7 +278,7 @@ func checkNothingLost(t testing.TB, b *bench, before, after map[string]string, r
 // unsaved: nothing a snapshot does not hold is ever lost, and what git itself
 // calls ignored at either end, asked of plain copies of both, is not deleted.
 func TestRandomIgnores(t *testing.T) {
-	heavy(t)
+	worldtest.Heavy(t)
 	seed := randomSeed(t)
 	ignoresHold(t, seed, randomOps())
 }
@@ -300,7 +292,7 @@ func FuzzIgnores(f *testing.F) {
 
 func ignoresHold(t testing.TB, seed uint64, ops int) {
 	b := newBench(t, nil)
-	git(t, b.dir, "init", "-q")
+	worldtest.Git(t, b.dir, "init", "-q")
 	c := &changer{TB: t, r: rand.New(rand.NewPCG(seed, 2)), root: b.dir, ignoring: true}
 	var points []point
 	asked := 0

@@ -10,6 +10,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/refs"
 )
 
 // An Item is one path a snapshot holds.
@@ -157,11 +158,11 @@ func (w *World) Describe(ctx context.Context, id ID) (Commit, error) {
 	if err != nil {
 		return Commit{}, err
 	}
-	refs, err := w.objects.readRefs()
+	byName, err := w.refs.All()
 	if err != nil {
 		return Commit{}, err
 	}
-	return listed(c, w.stepNames(refs), refs[worldRefs+w.key]), nil
+	return listed(c, w.stepNames(byName), byName[refs.WorldPrefix+w.key]), nil
 }
 
 type plainItem Item

@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/refs"
 )
 
 // A Recovery is what Recover did about an interrupted restore.
@@ -68,7 +69,7 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	if err := x.sync(); err != nil {
 		return nil, fmt.Errorf("recover %s: %w", w.dir, w.stuck(err))
 	}
-	if err := w.objects.updateRefs(map[string]gitfmt.Hash{worldRefs + w.key: j.head}); err != nil {
+	if err := w.refs.Update(map[string]gitfmt.Hash{refs.WorldPrefix + w.key: j.head}); err != nil {
 		return nil, err
 	}
 	if err := w.removeJournal(); err != nil {

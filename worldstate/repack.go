@@ -164,7 +164,7 @@ func (g *collector) switchOver(packs []*packWriter) error {
 		}
 	}
 	g.o.Hook("repacked")
-	if err := g.s.updateRefs(g.gone); err != nil {
+	if err := g.refStore.Update(g.gone); err != nil {
 		return err
 	}
 	g.o.Hook("refs-written")

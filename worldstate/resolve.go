@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/refs"
 )
 
 const (
@@ -28,7 +29,7 @@ func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
 		return "", err
 	}
 	defer end()
-	refs, err := w.objects.readRefs()
+	byName, err := w.refs.All()
 	if err != nil {
 		return "", err
 	}
@@ -36,11 +37,11 @@ func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
 	if !other {
 		task, step = w.opts.Task, name
 	}
-	if h, ok := refs[taskRefs+task+"/"+step]; ok {
+	if h, ok := byName[refs.TaskPrefix+task+"/"+step]; ok {
 		return ID(h.String()), nil
 	}
 	if name == presentName {
-		if h, ok := refs[worldRefs+w.key]; ok {
+		if h, ok := byName[refs.WorldPrefix+w.key]; ok {
 			return ID(h.String()), nil
 		}
 		return "", fmt.Errorf("snapshot %q: %w: this directory has none yet", name, ErrUnknown)
@@ -55,7 +56,7 @@ func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
 	if other {
 		return "", fmt.Errorf("snapshot %q: %w: task %q has no step %q in this store", name, ErrUnknown, task, step)
 	}
-	return w.byPrefix(ctx, refs, name)
+	return w.byPrefix(ctx, byName, name)
 }
 
 // byPrefix finds the one snapshot whose id begins so.
@@ -85,3 +86,6 @@ func (w *World) byPrefix(ctx context.Context, refs map[string]gitfmt.Hash, name 
 	sort.Strings(found)
 	return "", fmt.Errorf("snapshot %q: %w: it could be %s; give more digits", name, ErrUnknown, strings.Join(found, " or "))
 }
+
+// HasTask reports whether a store holds snapshots of a task. It only reads.
+func HasTask(store, task string) (bool, error) { return refs.HasTask(store, task) }

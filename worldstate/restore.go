@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/refs"
 )
 
 // A Result is what a restore did.
@@ -353,7 +354,7 @@ func (w *World) result(ctx context.Context, root *fsys.Root, j *journal, p *Plan
 // finish moves the world's ref after a restore that is durable and, after that,
 // removes the journal.
 func (w *World) finish(j *journal) error {
-	if err := w.objects.updateRefs(map[string]gitfmt.Hash{worldRefs + w.key: j.head}); err != nil {
+	if err := w.refs.Update(map[string]gitfmt.Hash{refs.WorldPrefix + w.key: j.head}); err != nil {
 		return err
 	}
 	w.opts.Hook("refs-written")

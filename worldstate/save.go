@@ -12,6 +12,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/refs"
 )
 
 // SaveOptions say how a snapshot is recorded.
@@ -94,17 +95,17 @@ func (w *World) SaveNext(ctx context.Context, message string) (Snapshot, error) 
 
 // nextOptions gives the options of a save that nobody numbered.
 func (w *World) nextOptions(message string) (SaveOptions, error) {
-	refs, err := w.objects.readRefs()
+	byName, err := w.refs.All()
 	if err != nil {
 		return SaveOptions{}, err
 	}
 	o := SaveOptions{Message: message}
-	if h := refs[worldRefs+w.key]; !h.IsZero() {
+	if h := byName[refs.WorldPrefix+w.key]; !h.IsZero() {
 		o.Parent = ID(h.String())
 	}
 	next := 1
-	for name := range refs {
-		if step, ok := strings.CutPrefix(name, taskRefs+w.opts.Task+"/"); ok {
+	for name := range byName {
+		if step, ok := strings.CutPrefix(name, refs.TaskPrefix+w.opts.Task+"/"); ok {
 			if n, err := strconv.Atoi(step); err == nil && n >= next {
 				next = n + 1
 			}
@@ -119,7 +120,7 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 	if err := w.checkNoJournal(); err != nil {
 		return Snapshot{}, nil, err
 	}
-	if o.Ref != "" && !validRefPart(o.Ref) {
+	if o.Ref != "" && !refs.ValidPart(o.Ref) {
 		return Snapshot{}, nil, fmt.Errorf("save: ref %q: %w: letters, digits, dot, dash and underscore only", o.Ref, ErrBadName)
 	}
 	if err := gitfmt.CheckTrailers(o.Trailers); err != nil {
@@ -215,7 +216,7 @@ func (w *World) record(sc *scanned, pack *packWriter, parent *gitfmt.Commit, o S
 	if err := w.publish(pack); err != nil {
 		return Snapshot{}, err
 	}
-	set := map[string]gitfmt.Hash{worldRefs + w.key: c.Id, latestRef: c.Id}
+	set := map[string]gitfmt.Hash{refs.WorldPrefix + w.key: c.Id, refs.Latest: c.Id}
 	if o.beforeRestore && parent != nil {
 		set = map[string]gitfmt.Hash{}
 		if c.Id != parent.Id {
@@ -223,9 +224,9 @@ func (w *World) record(sc *scanned, pack *packWriter, parent *gitfmt.Commit, o S
 		}
 	}
 	if o.Ref != "" && !(o.RefIfNew && parent != nil && c.Id == parent.Id) {
-		set[taskRefs+w.opts.Task+"/"+o.Ref] = c.Id
+		set[refs.TaskPrefix+w.opts.Task+"/"+o.Ref] = c.Id
 	}
-	if err := w.objects.updateRefs(set); err != nil {
+	if err := w.refs.Update(set); err != nil {
 		return Snapshot{}, err
 	}
 	w.opts.Hook("refs-written")
@@ -256,7 +257,7 @@ const beforeStep = "before-"
 
 // beforeRef keeps the snapshot taken before a restore from git's cleaning.
 func beforeRef(task string, source gitfmt.Hash) string {
-	return taskRefs + task + "/" + beforeStep + source.String()[:12]
+	return refs.TaskPrefix + task + "/" + beforeStep + source.String()[:12]
 }
 
 // publish finishes the pack within the store's cap.

@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+
+	"anamnesis/worldstate/worldtest"
 )
 
 // TestHostileNames: every name comes back, and git's own checks are content.
@@ -36,7 +38,7 @@ func TestHostileNames(t *testing.T) {
 	before := look(t, b.dir)
 	first := b.save()
 	b.fsck()
-	git(t, b.dir, "--git-dir="+b.store, "log", "-p", "--all")
+	worldtest.Git(t, b.dir, "--git-dir="+b.store, "log", "-p", "--all")
 	b.must(os.RemoveAll(b.path("d")))
 	b.must(os.RemoveAll(b.path("e")))
 	for _, n := range names {

@@ -13,20 +13,22 @@ import (
 	"time"
 
 	"anamnesis/worldstate/internal/gitfmt"
+
+	"anamnesis/worldstate/worldtest"
 )
 
 // repositoryOf makes the world a person's repository with everything in packs,
 // and its index old enough to be relied on.
 func (b *bench) repositoryOf(config ...string) {
 	b.Helper()
-	git(b, b.dir, "init", "-q")
+	worldtest.Git(b, b.dir, "init", "-q")
 	for _, c := range config {
 		key, value, _ := strings.Cut(c, "=")
-		git(b, b.dir, "config", key, value)
+		worldtest.Git(b, b.dir, "config", key, value)
 	}
-	git(b, b.dir, "add", "-A")
-	git(b, b.dir, "commit", "-q", "-m", "all")
-	git(b, b.dir, "repack", "-adq")
+	worldtest.Git(b, b.dir, "add", "-A")
+	worldtest.Git(b, b.dir, "commit", "-q", "-m", "all")
+	worldtest.Git(b, b.dir, "repack", "-adq")
 	b.settleIndex()
 }
 
@@ -35,12 +37,12 @@ func (b *bench) repositoryOf(config ...string) {
 func (b *bench) settleIndex() {
 	b.Helper()
 	old := time.Now().Add(-time.Hour)
-	for _, p := range strings.Split(strings.TrimRight(git(b, b.dir, "ls-files", "-z"), "\x00"), "\x00") {
+	for _, p := range strings.Split(strings.TrimRight(worldtest.Git(b, b.dir, "ls-files", "-z"), "\x00"), "\x00") {
 		if info, err := os.Lstat(b.path(p)); err == nil && info.Mode().IsRegular() {
 			b.must(os.Chtimes(b.path(p), old, old))
 		}
 	}
-	git(b, b.dir, "update-index", "-q", "--really-refresh")
+	worldtest.Git(b, b.dir, "update-index", "-q", "--really-refresh")
 }
 
 // reads makes the world count the files a scan reads.
@@ -142,15 +144,15 @@ func TestSeedNotTrusted(t *testing.T) {
 			then: func(b *bench) {
 				b.must(os.WriteFile(b.path(".git/info/attributes"), []byte("f filter=rot\n"), 0o644))
 				b.must(os.Remove(b.path(".git/index")))
-				git(b, b.dir, "add", "-A")
+				worldtest.Git(b, b.dir, "add", "-A")
 				b.settleIndex()
 			}},
 		{name: "assumed unchanged", files: map[string]string{"f": "hello"}, then: func(b *bench) {
-			git(b, b.dir, "update-index", "--assume-unchanged", "f")
+			worldtest.Git(b, b.dir, "update-index", "--assume-unchanged", "f")
 			b.write("f", "HELLO")
 		}},
 		{name: "skip-worktree", files: map[string]string{"f": "hello"}, then: func(b *bench) {
-			git(b, b.dir, "update-index", "--skip-worktree", "f")
+			worldtest.Git(b, b.dir, "update-index", "--skip-worktree", "f")
 			b.write("f", "HELLO")
 		}},
 		{name: "same size and time", files: map[string]string{"f": "hello"}, then: func(b *bench) {
@@ -163,21 +165,21 @@ func TestSeedNotTrusted(t *testing.T) {
 			info, err := os.Stat(b.path(".git/index"))
 			b.must(err)
 			b.must(os.Chtimes(b.path("f"), info.ModTime(), info.ModTime()))
-			git(b, b.dir, "update-index", "--refresh")
+			worldtest.Git(b, b.dir, "update-index", "--refresh")
 			b.must(os.Chtimes(b.path(".git/index"), info.ModTime(), info.ModTime()))
 		}},
 		{name: "intent to add", files: map[string]string{"g": "x"}, then: func(b *bench) {
 			b.write("f", "")
-			git(b, b.dir, "add", "-N", "f")
+			worldtest.Git(b, b.dir, "add", "-N", "f")
 		}},
-		{name: "split index", files: map[string]string{"f": "hello"}, then: func(b *bench) { git(b, b.dir, "update-index", "--split-index") }},
+		{name: "split index", files: map[string]string{"f": "hello"}, then: func(b *bench) { worldtest.Git(b, b.dir, "update-index", "--split-index") }},
 		{name: "an object that is gone", files: map[string]string{"f": "hello"}, then: func(b *bench) {
 			b.must(os.RemoveAll(b.path(".git/objects/pack")))
 			b.must(os.Mkdir(b.path(".git/objects/pack"), 0o755))
 		}},
 		{name: "loose objects", files: map[string]string{"g": "x"}, then: func(b *bench) {
 			b.write("f", "hello")
-			git(b, b.dir, "add", "f")
+			worldtest.Git(b, b.dir, "add", "f")
 			b.settleIndex()
 		}},
 	} {
@@ -244,7 +246,7 @@ func TestSeedVanishes(t *testing.T) {
 // TestAdoptKilled kills the first save and the copying after it at every point:
 // the next process goes on.
 func TestAdoptKilled(t *testing.T) {
-	heavy(t)
+	worldtest.Heavy(t)
 	for n := 0; ; n++ {
 		b := newBench(t, nil)
 		for i := range 10 {
@@ -270,15 +272,15 @@ func TestAdoptKilled(t *testing.T) {
 
 func FuzzIndex(f *testing.F) {
 	dir := f.TempDir()
-	git(f, dir, "init", "-q")
+	worldtest.Git(f, dir, "init", "-q")
 	for i := range 5 {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("file%d", i*1000)), []byte{byte(i)}, 0o644); err != nil {
 			f.Fatal(err)
 		}
 	}
-	git(f, dir, "add", "-A")
+	worldtest.Git(f, dir, "add", "-A")
 	for _, version := range []string{"2", "3", "4"} {
-		git(f, dir, "update-index", "--index-version", version)
+		worldtest.Git(f, dir, "update-index", "--index-version", version)
 		data, err := os.ReadFile(filepath.Join(dir, ".git/index"))
 		if err != nil {
 			f.Fatal(err)

@@ -43,7 +43,7 @@ func TestSettle(t *testing.T) {
 	}
 
 	b.write("a", "3")
-	refs := b.w.objects.refLogPath()
+	refs := b.w.refs.LogPath()
 	after = func(point string) {
 		if point == "synced" { // the ref cannot be moved now
 			b.must(errors.Join(os.Rename(refs, b.path("../kept")), os.MkdirAll(refs+"/in the way", 0o700)))

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/gitfmt"
+
+	"anamnesis/worldstate/worldtest"
 )
 
 // TestRenamesAsGit: one file moves and changes; git and Renames agree on
@@ -57,7 +59,7 @@ func TestRenamesAsGit(t *testing.T) {
 			got = fmt.Sprintf("similarity index %d%%", changes[0].Similarity)
 		}
 		want := "no rename"
-		for l := range strings.SplitSeq(git(t, b.dir, "--git-dir="+b.store, "diff", "-M", string(first.ID), string(second.ID)), "\n") {
+		for l := range strings.SplitSeq(worldtest.Git(t, b.dir, "--git-dir="+b.store, "diff", "-M", string(first.ID), string(second.ID)), "\n") {
 			if strings.HasPrefix(l, "similarity") {
 				want = l
 			}
@@ -122,7 +124,7 @@ func TestRenames(t *testing.T) {
 // TestPatchApplies: git takes a patch between two random worlds, odd names,
 // renames and missing last newlines included, and comes to the second.
 func TestPatchApplies(t *testing.T) {
-	heavy(t)
+	worldtest.Heavy(t)
 	ctx := context.Background()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -160,7 +162,7 @@ func TestPatchApplies(t *testing.T) {
 		b.must(b.w.Patch(ctx, &patch, changes))
 		if patch.Len() > 0 {
 			b.must(os.WriteFile(plain+".patch", []byte(patch.String()), 0o600))
-			git(t, plain, "apply", "--whitespace=nowarn", plain+".patch")
+			worldtest.Git(t, plain, "apply", "--whitespace=nowarn", plain+".patch")
 		}
 		got := look(t, plain)
 		for p, what := range lookAtSnapshot(t, b.w, second.ID) {

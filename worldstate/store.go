@@ -18,6 +18,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/refs"
 )
 
 // objectStore is the bare repository's objects. Packs are read directly, loose
@@ -42,7 +43,6 @@ type objectStore struct {
 	retired   []*packFile // gone, but maybe still being read; closed when no operation runs
 	git       *filesystem.Storage
 	lender    *objectStore // a person's repository that objects are borrowed from; nil mostly
-	refs      refCache     // guarded by World.mu
 	marked    bool         // packs of ours have their .keep; see markPacks
 
 	damaged map[string]error      // packs that cannot be used, by the name of their index
@@ -106,7 +106,7 @@ func createStore(dir string) error {
 	if err := fsys.WriteFileDurably(filepath.Join(dir, fsys.StateDir, formatName), []byte(formatText)); err != nil {
 		return fmt.Errorf("create store: %w", err)
 	}
-	if err := fsys.WriteFileDurably(head, []byte("ref: "+latestRef+"\n")); err != nil {
+	if err := fsys.WriteFileDurably(head, []byte("ref: "+refs.Latest+"\n")); err != nil {
 		return fmt.Errorf("create store: %w", err)
 	}
 	return nil
@@ -359,6 +359,5 @@ func (s *objectStore) close() {
 		s.lender.close()
 		s.lender = nil
 	}
-	s.refs.forget()
 	s.packs, s.names, s.large, s.small, s.retired, s.listed = map[string]*packFile{}, nil, nil, nil, nil, dirStamp{}
 }

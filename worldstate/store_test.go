@@ -16,6 +16,8 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+
+	"anamnesis/worldstate/worldtest"
 )
 
 // TestMissingAndRotten: refused before the first byte moves, naming the object.
@@ -69,7 +71,7 @@ func TestAfterGitRepack(t *testing.T) {
 	first := b.save()
 	b.write("big", strings.Repeat("line\n", 20000)+"more")
 	b.save()
-	git(t, b.dir, "--git-dir="+b.store, "gc", "--quiet", "--aggressive", "--prune=now")
+	worldtest.Git(t, b.dir, "--git-dir="+b.store, "gc", "--quiet", "--aggressive", "--prune=now")
 	if err := b.w.Has(context.Background(), first.ID); err != nil {
 		t.Fatal(err)
 	}

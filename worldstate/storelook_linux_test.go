@@ -3,7 +3,6 @@ package worldstate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,10 +10,11 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-	"pgregory.net/rapid"
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/refs"
+	"anamnesis/worldstate/worldtest"
 )
 
 // atRest makes a watched bench whose last save changed nothing.
@@ -55,22 +55,22 @@ func refByGit(b *bench, last Snapshot) {
 	path := filepath.Join(b.store, "refs/anamnesis/new/deep/7")
 	b.must(os.MkdirAll(filepath.Dir(path), 0o700))
 	b.must(os.WriteFile(path, []byte(string(last.ID)+"\n"), 0o600))
-	refs, err := b.w.objects.lookedRefs()
+	refs, err := lookedRefs(b.w.refs)
 	if b.must(err); refs["refs/anamnesis/new/deep/7"].String() != string(last.ID) {
 		b.Errorf("refs: %v", refs)
 	}
 	b.save()
 	b.must(os.Remove(path))
-	refs, err = b.w.objects.lookedRefs()
+	refs, err = lookedRefs(b.w.refs)
 	if _, still := refs["refs/anamnesis/new/deep/7"]; err != nil || still {
 		b.Errorf("a ref that is gone: %v %v", refs, err)
 	}
 }
 
 func refsPackedByGit(b *bench, last Snapshot) {
-	git(b, b.dir, "--git-dir="+b.store, "update-ref", "refs/anamnesis/by/git", string(last.ID))
-	git(b, b.dir, "--git-dir="+b.store, "pack-refs", "--all")
-	if refs, err := b.w.objects.lookedRefs(); err != nil || refs["refs/anamnesis/by/git"].IsZero() {
+	worldtest.Git(b, b.dir, "--git-dir="+b.store, "update-ref", "refs/anamnesis/by/git", string(last.ID))
+	worldtest.Git(b, b.dir, "--git-dir="+b.store, "pack-refs", "--all")
+	if refs, err := lookedRefs(b.w.refs); err != nil || refs["refs/anamnesis/by/git"].IsZero() {
 		b.Errorf("%v %v", refs, err)
 	}
 }
@@ -110,7 +110,7 @@ func (b *bench) savesAnew(gone ID) {
 }
 
 func gitPacksAnew(b *bench, last Snapshot) {
-	git(b, b.dir, "--git-dir="+b.store, "gc", "--quiet", "--prune=now")
+	worldtest.Git(b, b.dir, "--git-dir="+b.store, "gc", "--quiet", "--prune=now")
 	b.write("a", "2")
 	b.save()
 	if err := b.w.Has(b.Context(), last.ID); err != nil {
@@ -154,11 +154,9 @@ func anotherStore(b *bench, _ Snapshot) {
 }
 
 // lookedRefs gives the refs as an operation sees them.
-func (s *objectStore) lookedRefs() (map[string]gitfmt.Hash, error) {
-	if err := s.look(); err != nil {
-		return nil, err
-	}
-	return s.readRefs()
+func lookedRefs(s *refs.Store) (map[string]gitfmt.Hash, error) {
+	s.Begin()
+	return s.All()
 }
 
 // maxRestAllocs bounds what a save that finds nothing changed allocates, also where
@@ -198,48 +196,4 @@ func (b *bench) storeStamps() map[string]fsys.Stamp {
 		return err
 	}))
 	return all
-}
-
-// TestStoreChangedRefs: whatever is done to loose refs between the operations of a
-// World, each operation sees the refs as one that reads everything does.
-func TestStoreChangedRefs(t *testing.T) {
-	heavy(t)
-	rapid.Check(t, func(rt *rapid.T) {
-		must := func(err error) {
-			if err != nil {
-				rt.Helper()
-				rt.Fatal(err)
-			}
-		}
-		s := refStore(t)
-		must(os.MkdirAll(s.packDir(), 0o700))
-		names := []string{latestRef, worldRefs + "w", taskRefs + "t/1", taskRefs + "t/2", taskRefs + "u/1", "refs/tags/a", "refs/tags/deep/b"}
-		for i := range rapid.IntRange(1, 40).Draw(rt, "operations") {
-			name := rapid.SampledFrom(names).Draw(rt, "name")
-			path := filepath.Join(s.dir, name)
-			line := []byte(refID(i).String() + "\n")
-			switch rapid.IntRange(0, 5).Draw(rt, "kind") {
-			case 0, 1, 2:
-				must(s.look())
-				must(s.updateRefs(map[string]gitfmt.Hash{latestRef: refID(i), name: refID(i), fmt.Sprintf("%st/%d", taskRefs, i): refID(i)}))
-			case 3: // as git does
-				must(os.MkdirAll(filepath.Dir(path), 0o700))
-				must(os.WriteFile(path+".lock", line, 0o600))
-				must(os.Rename(path+".lock", path))
-			case 4:
-				_ = os.Remove(path)
-				_ = os.Remove(filepath.Dir(path)) // where it is empty now
-			case 5:
-				must(os.MkdirAll(filepath.Dir(path)+"-", 0o700))
-				must(os.Rename(filepath.Dir(path)+"-", filepath.Join(s.dir, "refs", fmt.Sprint("moved", i))))
-			}
-			if rapid.Bool().Draw(rt, "look") {
-				got, err := s.lookedRefs()
-				must(err)
-				want, err := (&objectStore{dir: s.dir}).readRefs()
-				must(err)
-				must(sameRefs(got, want))
-			}
-		}
-	})
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"anamnesis/worldstate/internal/gitfmt"
+
+	"anamnesis/worldstate/worldtest"
 )
 
 // TestTagsOfPerson: what a person's tags in a store lead to, a snapshot or not, is
@@ -21,7 +23,7 @@ func TestTagsOfPerson(t *testing.T) {
 		ids := b.steps(3)
 		run := func(args ...string) string {
 			t.Helper()
-			return strings.TrimSpace(git(t, b.dir, append([]string{"--git-dir=" + b.store}, args...)...))
+			return strings.TrimSpace(worldtest.Git(t, b.dir, append([]string{"--git-dir=" + b.store}, args...)...))
 		}
 		run("tag", "-a", "-m", "this one", "step", string(ids[1]))
 		run("tag", "-a", "-m", "that tag", "again", "step")
@@ -70,7 +72,7 @@ func TestTagsOfPersonGone(t *testing.T) {
 	id := b.save().ID
 	run := func(args ...string) string {
 		t.Helper()
-		return strings.TrimSpace(git(t, b.dir, append([]string{"--git-dir=" + b.store}, args...)...))
+		return strings.TrimSpace(worldtest.Git(t, b.dir, append([]string{"--git-dir=" + b.store}, args...)...))
 	}
 	run("tag", "-a", "-m", "this one", "step", string(id))
 	run("tag", "-a", "-m", "that tag", "again", "step")
@@ -124,7 +126,7 @@ func TestTagWhileCollecting(t *testing.T) {
 	id := string(b.save().ID)
 	run := func(args ...string) string {
 		t.Helper()
-		return strings.TrimSpace(git(t, b.dir, append([]string{"--git-dir=" + b.store}, args...)...))
+		return strings.TrimSpace(worldtest.Git(t, b.dir, append([]string{"--git-dir=" + b.store}, args...)...))
 	}
 	b.write("notes", "long ago")
 	old := run("hash-object", "-w", b.path("notes"))
@@ -174,7 +176,7 @@ func TestSeedBesideTags(t *testing.T) {
 	b.repositoryOf()
 	b.w.adopts = &adopting{done: make(chan struct{})} // so that nothing is copied yet
 	id := b.save().ID
-	git(t, b.dir, "--git-dir="+b.store, "tag", "-a", "-m", "this one", "step", string(id))
+	worldtest.Git(t, b.dir, "--git-dir="+b.store, "tag", "-a", "-m", "this one", "step", string(id))
 	close(b.w.adopts.done)
 	b.w.adopts = nil
 	b.save()

@@ -16,6 +16,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/refs"
 )
 
 // A Report is what Verify found. OK means that every object that any ref needs, or
@@ -73,7 +74,7 @@ func (w *World) verifyOnce(ctx context.Context, as access) (r Report, moved bool
 		return Report{}, false, err
 	}
 	defer end()
-	refs, err := w.objects.readRefs()
+	refs, err := w.refs.All()
 	if err != nil {
 		return Report{}, false, err
 	}
@@ -93,8 +94,8 @@ func (w *World) verifyOnce(ctx context.Context, as access) (r Report, moved bool
 	if r.OK = len(r.Problems) == 0; r.OK && len(r.DamagedCopies) == 0 {
 		return r, false, nil
 	}
-	w.objects.refs.checked = false
-	now, err := w.objects.readRefs()
+	w.refs.Begin()
+	now, err := w.refs.All()
 	if err != nil {
 		return r, false, err
 	}
@@ -282,7 +283,7 @@ func (v *verifier) commits(h gitfmt.Hash, ref string) error {
 		}
 		v.at = ID(h.String())
 		c, err := v.w.commit(h)
-		if errors.Is(err, errWrongType) && !isOurRef(ref) {
+		if errors.Is(err, errWrongType) && !refs.IsOurs(ref) {
 			if queue, err = v.aside(h, ref, queue); err != nil {
 				return err
 			}

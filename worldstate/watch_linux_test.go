@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+
+	"anamnesis/worldstate/worldtest"
 )
 
 // watchedBench makes a bench whose World is told of changes.
@@ -68,7 +70,7 @@ func ignoredPaths(l *listing) []ignoredRoot { return (&scanned{listing: l}).igno
 // TestWatcherRandom compares every save by the watcher with a fresh look,
 // through thousands of random changes.
 func TestWatcherRandom(t *testing.T) {
-	heavy(t)
+	worldtest.Heavy(t)
 	seed := randomSeed(t)
 	r := rand.New(rand.NewPCG(seed, 5))
 	b := watchedBench(t)
@@ -235,7 +237,7 @@ func TestWatcherRootReplaced(t *testing.T) {
 // TestWatcherRestore: what a restore of ours writes is seen, and the next save
 // needs no whole scan, however much it was.
 func TestWatcherRestore(t *testing.T) {
-	heavy(t)
+	worldtest.Heavy(t)
 	b := watchedBench(t)
 	const files = 9000
 	for i := range files {

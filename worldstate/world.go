@@ -18,6 +18,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/refs"
 )
 
 // ID names a snapshot: its commit's hash, 40 lower-case hex digits.
@@ -94,6 +95,7 @@ type World struct {
 	key        string // names this directory in the store
 	opts       Options
 	objects    *objectStore
+	refs       *refs.Store
 	packs      packPool
 	excluded   map[string]bool // relative paths
 	fault      func(op, path string) error
@@ -171,7 +173,8 @@ func Open(dir, store string, o *Options) (*World, error) {
 	}
 	sum := sha256.Sum256([]byte(w.dir))
 	w.key = hex.EncodeToString(sum[:8])
-	w.objects, w.lock = newObjectStore(w.store), fsys.NewLock(w.store, fsys.WriterLock, true)
+	w.objects, w.refs = newObjectStore(w.store), &refs.Store{Dir: w.store}
+	w.lock = fsys.NewLock(w.store, fsys.WriterLock, true)
 	return w, w.create()
 }
 
@@ -179,7 +182,7 @@ func (w *World) defaults() error {
 	if w.opts.Task == "" {
 		w.opts.Task = defaultTask
 	}
-	if !validRefPart(w.opts.Task) {
+	if !refs.ValidPart(w.opts.Task) {
 		return fmt.Errorf("task %q: %w: letters, digits, dot, dash and underscore only", w.opts.Task, ErrBadName)
 	}
 	if w.opts.LockWait <= 0 {
@@ -219,6 +222,7 @@ func (w *World) lockStore(ctx context.Context, wait time.Duration) error {
 	err := w.lock.Acquire(ctx, wait)
 	if err == nil && !w.cleared {
 		w.objects.sweep()
+		w.refs.Sweep()
 		w.cleared = true
 	}
 	return err
@@ -306,6 +310,7 @@ func (w *World) Close() error {
 		w.watch.end("closed")
 	}
 	w.objects.close()
+	w.refs.Close()
 	w.lock.Close()
 	w.recent, w.knows = nil, nil
 	return err
@@ -337,7 +342,8 @@ func (w *World) begin(ctx context.Context, as access) (end func(), err error) {
 		}
 		end = func() { w.lock.Release(); w.mu.Unlock() }
 	}
-	err = w.objects.look()
+	w.refs.Begin()
+	err = w.objects.refresh()
 	if err == nil && as != reading {
 		err = w.objects.markPacks()
 	}
@@ -429,11 +435,11 @@ func (w *World) Last(ctx context.Context) (ID, error) {
 }
 
 func (w *World) head() (gitfmt.Hash, error) {
-	refs, err := w.objects.lookUpRefs()
+	byName, err := w.refs.Look()
 	if err != nil {
 		return gitfmt.Hash{}, err
 	}
-	return refs.get(worldRefs + w.key)
+	return byName.Get(refs.WorldPrefix + w.key)
 }
 
 // known reads the commit an id names; ErrUnknown when the store has none. One
@@ -441,7 +447,7 @@ func (w *World) head() (gitfmt.Hash, error) {
 func (w *World) known(h gitfmt.Hash) (*gitfmt.Commit, error) {
 	c, err := w.commit(h)
 	if errors.Is(err, errNoObject) {
-		refs, rerr := w.objects.readRefs()
+		refs, rerr := w.refs.All()
 		if rerr != nil {
 			return nil, rerr
 		}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -87,30 +86,10 @@ func (b *bench) jump(target ID) Result {
 	return res
 }
 
-// git runs the real git, and skips loudly where there is none (CI has it).
-func git(t testing.TB, dir string, args ...string) string {
-	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		if os.Getenv("ANAMNESIS_CI") != "" {
-			t.Fatal("git is not installed: CI must have it")
-		}
-		t.Skip("NOT CHECKED: git is not installed")
-	}
-	cmd := exec.Command("git", args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
-		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@localhost", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@localhost")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
-}
-
 // fsck checks the store with git and with Verify.
 func (b *bench) fsck() {
 	b.Helper()
-	if out := git(b, b.dir, "--git-dir="+b.store, "fsck", "--strict", "--full"); strings.Contains(out, "error") || strings.Contains(out, "warning") || strings.Contains(out, "missing") {
+	if out := worldtest.Git(b, b.dir, "--git-dir="+b.store, "fsck", "--strict", "--full"); strings.Contains(out, "error") || strings.Contains(out, "warning") || strings.Contains(out, "missing") {
 		b.Fatalf("git fsck --strict: %s", out)
 	}
 	r, err := b.w.Verify(context.Background())

@@ -6,17 +6,48 @@ package worldtest
 
 import (
 	"crypto/sha256"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 )
+
+// Heavy skips a test that takes minutes and rarely fails, unless CI or -nightly runs it.
+func Heavy(t testing.TB) {
+	t.Helper()
+	nightly := flag.Lookup("nightly")
+	if (testing.Short() || os.Getenv("ANAMNESIS_CI") == "") && (nightly == nil || nightly.Value.String() != "true") {
+		t.Skip("NOT RUN: heavy; .ci/run runs it, or ANAMNESIS_CI=1")
+	}
+}
+
+// Git runs the real git, and skips loudly where there is none (CI has it).
+func Git(t testing.TB, dir string, args ...string) string {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		if os.Getenv("ANAMNESIS_CI") != "" {
+			t.Fatal("git is not installed: CI must have it")
+		}
+		t.Skip("NOT CHECKED: git is not installed")
+	}
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@localhost", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@localhost")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
 
 // A Path is what stands at one path.
 type Path struct {

@@ -1,4 +1,4 @@
-package worldstate
+package refs
 
 import (
 	"bytes"
@@ -18,29 +18,29 @@ import (
 
 // packedStore gives a store whose steps are packed into several blocks, and what
 // its refs are.
-func packedStore(t *testing.T) (*objectStore, map[string]gitfmt.Hash) {
+func packedStore(t *testing.T) (*Store, map[string]gitfmt.Hash) {
 	t.Helper()
-	s := refStore(t)
-	t.Cleanup(s.refs.forget)
-	want := map[string]gitfmt.Hash{latestRef: refID(1), worldRefs + "w": refID(2)}
+	s := emptyRefs(t)
+	t.Cleanup(s.cache.forget)
+	want := map[string]gitfmt.Hash{Latest: refID(1), WorldPrefix + "w": refID(2)}
 	for i := range 6 * packedBlockBytes / 64 {
-		want[fmt.Sprintf("%st/%d", taskRefs, i)] = refID(i)
+		want[fmt.Sprintf("%st/%d", TaskPrefix, i)] = refID(i)
 	}
-	if err := s.updateRefs(want); err != nil {
+	if err := s.Update(want); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(s.refs.refs.packed.blocks); n < 5 || len(s.refs.refs.over) != 2 {
-		t.Fatalf("%d blocks, %d refs in memory: nothing is tested", n, len(s.refs.refs.over))
+	if n := len(s.cache.refs.packed.blocks); n < 5 || len(s.cache.refs.over) != 2 {
+		t.Fatalf("%d blocks, %d refs in memory: nothing is tested", n, len(s.cache.refs.over))
 	}
 	return s, want
 }
 
 // allowed fails where a ref is told as something else than what it is or an
 // error of the kind, and reports how many were errors.
-func allowed(t *testing.T, what string, s *refSet, want map[string]gitfmt.Hash, kind error) (failed int) {
+func allowed(t *testing.T, what string, s *Set, want map[string]gitfmt.Hash, kind error) (failed int) {
 	t.Helper()
 	for name, h := range want {
-		got, err := s.get(name)
+		got, err := s.Get(name)
 		switch {
 		case err == nil && got != h:
 			t.Fatalf("%s: %s is %s, want %s", what, name, got, h)
@@ -60,7 +60,7 @@ func allowed(t *testing.T, what string, s *refSet, want map[string]gitfmt.Hash, 
 // while it is open, is corrupt, and never one with fewer refs.
 func TestPackedRefsCutShort(t *testing.T) {
 	s, want := packedStore(t)
-	whole, err := os.ReadFile(s.packedRefsPath())
+	whole, err := os.ReadFile(s.PackedPath())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,25 +68,25 @@ func TestPackedRefsCutShort(t *testing.T) {
 		if n = max(n-1-n%97, 0); whole[n] != '\n' && n%3 == 0 {
 			n = bytes.LastIndexByte(whole[:n], '\n') + 1 // whole lines
 		}
-		if err := os.Truncate(s.packedRefsPath(), int64(n)); err != nil {
+		if err := os.Truncate(s.PackedPath(), int64(n)); err != nil {
 			t.Fatal(err)
 		}
-		if refs, err := (&objectStore{dir: s.dir}).readRefs(); !errors.Is(err, gitfmt.ErrCorrupt) {
+		if refs, err := (&Store{Dir: s.Dir}).All(); !errors.Is(err, gitfmt.ErrCorrupt) {
 			t.Fatalf("cut at %d of %d: %d refs, %v", n, len(whole), len(refs), err)
 		}
-		if allowed(t, fmt.Sprint("cut at ", n), s.refs.refs, want, gitfmt.ErrCorrupt) == 0 {
+		if allowed(t, fmt.Sprint("cut at ", n), s.cache.refs, want, gitfmt.ErrCorrupt) == 0 {
 			t.Fatalf("cut at %d: every ref is still told", n)
 		}
 	}
-	if err := s.updateRefs(map[string]gitfmt.Hash{taskRefs + "t/3": {9}}); !errors.Is(err, gitfmt.ErrCorrupt) {
+	if err := s.Update(map[string]gitfmt.Hash{TaskPrefix + "t/3": {9}}); !errors.Is(err, gitfmt.ErrCorrupt) {
 		t.Errorf("an update over what is cut short: %v", err)
 	}
 	_, lines, _ := bytes.Cut(whole, []byte("\n"))
 	lines = append([]byte(packedHeader+"\n"), lines[:bytes.LastIndexByte(lines[:5000], '\n')-1]...) // as by git, in the middle of a name
-	if err := os.WriteFile(s.packedRefsPath(), lines, 0o600); err != nil {
+	if err := os.WriteFile(s.PackedPath(), lines, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if refs, err := (&objectStore{dir: s.dir}).readRefs(); !errors.Is(err, gitfmt.ErrCorrupt) {
+	if refs, err := (&Store{Dir: s.Dir}).All(); !errors.Is(err, gitfmt.ErrCorrupt) {
 		t.Errorf("git's, cut in a name: %d refs, %v", len(refs), err)
 	}
 }
@@ -95,11 +95,11 @@ func TestPackedRefsCutShort(t *testing.T) {
 // of the refs near it, at most, and so it is for who opens it then.
 func TestPackedRefsRot(t *testing.T) {
 	s, want := packedStore(t)
-	whole, err := os.ReadFile(s.packedRefsPath())
+	whole, err := os.ReadFile(s.PackedPath())
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.OpenFile(s.packedRefsPath(), os.O_WRONLY, 0)
+	f, err := os.OpenFile(s.PackedPath(), os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,23 +109,23 @@ func TestPackedRefsRot(t *testing.T) {
 		if _, err := f.WriteAt([]byte{whole[i] ^ 1}, int64(i)); err != nil {
 			t.Fatal(err)
 		}
-		if failed := allowed(t, fmt.Sprint("rot at ", i), s.refs.refs, want, gitfmt.ErrCorrupt); failed == 0 || failed > 2*packedBlockBytes/50 {
+		if failed := allowed(t, fmt.Sprint("rot at ", i), s.cache.refs, want, gitfmt.ErrCorrupt); failed == 0 || failed > 2*packedBlockBytes/50 {
 			t.Fatalf("rot at %d: %d refs of %d are errors", i, failed, len(want))
 		}
-		if refs, err := (&objectStore{dir: s.dir}).readRefs(); !errors.Is(err, gitfmt.ErrCorrupt) {
+		if refs, err := (&Store{Dir: s.Dir}).All(); !errors.Is(err, gitfmt.ErrCorrupt) {
 			t.Fatalf("rot at %d, opened then: %d refs, %v", i, len(refs), err)
 		}
 		if _, err := f.WriteAt(whole[i:i+1], int64(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if failed := allowed(t, "healed", s.refs.refs, want, nil); failed != 0 {
+	if failed := allowed(t, "healed", s.cache.refs, want, nil); failed != 0 {
 		t.Errorf("healed: %d refs are errors", failed)
 	}
 }
 
 // failingSource is a file that cannot be read any more.
-type failingSource struct{ indexSource }
+type failingSource struct{ refSource }
 
 func (failingSource) ReadAt([]byte, int64) (int, error) { return 0, unix.EIO }
 
@@ -133,41 +133,41 @@ func (failingSource) ReadAt([]byte, int64) (int, error) { return 0, unix.EIO }
 // every operation, and changes nothing. When it can be read again, all is there.
 func TestPackedRefsUnreadable(t *testing.T) {
 	s, want := packedStore(t)
-	before, err := os.ReadFile(s.packedRefsPath())
+	before, err := os.ReadFile(s.PackedPath())
 	if err != nil {
 		t.Fatal(err)
 	}
 	fail := func() {
 		t.Helper()
-		if _, err := s.lookUpRefs(); err != nil {
+		if _, err := s.Look(); err != nil {
 			t.Fatal(err)
 		}
-		p := s.refs.refs.packed
+		p := s.cache.refs.packed
 		p.src = failingSource{p.src}
 	}
 	fail()
-	if n := allowed(t, "unreadable", s.refs.refs, want, unix.EIO); n != len(want)-2 {
+	if n := allowed(t, "unreadable", s.cache.refs, want, unix.EIO); n != len(want)-2 {
 		t.Errorf("%d refs of %d are errors", n, len(want))
 	}
 	for what, do := range map[string]func() error{
-		"read":   func() error { _, err := s.readRefs(); return err },
-		"look":   func() error { return s.updateRefs(map[string]gitfmt.Hash{taskRefs + "t/5": {5}}) },
-		"repack": func() error { return s.updateRefs(map[string]gitfmt.Hash{worldRefs + "w": {}}) },
+		"read":   func() error { _, err := s.All(); return err },
+		"look":   func() error { return s.Update(map[string]gitfmt.Hash{TaskPrefix + "t/5": {5}}) },
+		"repack": func() error { return s.Update(map[string]gitfmt.Hash{WorldPrefix + "w": {}}) },
 	} {
 		fail()
 		if err := do(); !errors.Is(err, unix.EIO) || errors.Is(err, gitfmt.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for who, s := range map[string]*objectStore{"this process": s, "a new one": {dir: s.dir}} {
-		if got, err := s.readRefs(); err != nil || !maps.Equal(got, want) {
+	for who, s := range map[string]*Store{"this process": s, "a new one": {Dir: s.Dir}} {
+		if got, err := s.All(); err != nil || !maps.Equal(got, want) {
 			t.Errorf("afterwards, %s: %d refs, %v, want %d", who, len(got), err, len(want))
 		}
 	}
-	if after, err := os.ReadFile(s.packedRefsPath()); err != nil || !bytes.Equal(before, after) {
+	if after, err := os.ReadFile(s.PackedPath()); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("packed-refs has changed: %v", err)
 	}
-	if err := s.updateRefs(map[string]gitfmt.Hash{taskRefs + "t/6": {}}); err != nil {
+	if err := s.Update(map[string]gitfmt.Hash{TaskPrefix + "t/6": {}}); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(s.gitRefs(t)); n != len(want)-1 {
@@ -181,87 +181,39 @@ func TestPackedRefsByGit(t *testing.T) {
 	s, want := packedStore(t)
 	git := func(args ...string) {
 		t.Helper()
-		if out, err := exec.Command("git", append([]string{"--git-dir=" + s.dir}, args...)...).CombinedOutput(); err != nil {
+		if out, err := exec.Command("git", append([]string{"--git-dir=" + s.Dir}, args...)...).CombinedOutput(); err != nil {
 			t.Fatalf("git %v: %v %s", args, err, out)
 		}
 	}
 	same := func(what string) {
 		t.Helper()
-		s.refs.checked = false // another operation
-		for who, s := range map[string]*objectStore{"this process": s, "a new one": {dir: s.dir}} {
-			got, err := s.readRefs()
+		s.cache.checked = false // another operation
+		for who, s := range map[string]*Store{"this process": s, "a new one": {Dir: s.Dir}} {
+			got, err := s.All()
 			if err != nil || !maps.Equal(got, want) {
 				t.Fatalf("%s, %s: %d refs, %v, want %d", what, who, len(got), err, len(want))
 			}
-			if got, err := s.lookUpRefs(); err != nil || allowed(t, what, got, want, nil) != 0 {
+			if got, err := s.Look(); err != nil || allowed(t, what, got, want, nil) != 0 {
 				t.Fatalf("%s, %s: %v", what, who, err)
 			}
-			if h, err := s.refs.refs.get(taskRefs + "t/17"); err != nil || h != want[taskRefs+"t/17"] {
+			if h, err := s.cache.refs.Get(TaskPrefix + "t/17"); err != nil || h != want[TaskPrefix+"t/17"] {
 				t.Fatalf("%s, %s: %v, %v", what, who, h, err)
 			}
 		}
 	}
 	same("ours")
-	delete(want, taskRefs+"t/17")
-	git("update-ref", "-d", taskRefs+"t/17")
-	if data, err := os.ReadFile(s.packedRefsPath()); err != nil || strings.Contains(string(data), packedSum) || strings.Contains(string(data), "t/17\n") {
+	delete(want, TaskPrefix+"t/17")
+	git("update-ref", "-d", TaskPrefix+"t/17")
+	if data, err := os.ReadFile(s.PackedPath()); err != nil || strings.Contains(string(data), PackedSum) || strings.Contains(string(data), "t/17\n") {
 		t.Fatalf("git did not write packed-refs anew: %v", err)
 	}
 	same("removed by git")
-	want[taskRefs+"t/x"] = refID(5)
-	if err := s.updateRefs(map[string]gitfmt.Hash{taskRefs + "t/x": refID(5)}); err != nil {
+	want[TaskPrefix+"t/x"] = refID(5)
+	if err := s.Update(map[string]gitfmt.Hash{TaskPrefix + "t/x": refID(5)}); err != nil {
 		t.Fatal(err)
 	}
 	git("pack-refs", "--all", "--no-prune")
 	same("packed by git")
-}
-
-// TestPackedTag: a tag of a person's in the store leads to its snapshot after the
-// refs were packed, by us or first by git, as before.
-func TestPackedTag(t *testing.T) {
-	b := newBench(t, nil)
-	b.write("a", "1")
-	first := b.save()
-	git(t, b.dir, "--git-dir="+b.store, "tag", "-a", "-m", "this one", "mine", string(first.ID))
-	want := string(first.ID) + " refs/tags/mine^{}\n"
-	for _, by := range []string{"us", "git and us"} {
-		b.steps(maxRefUpdates + 5)
-		if data, err := os.ReadFile(b.w.objects.packedRefsPath()); err != nil || !strings.Contains(string(data), " refs/tags/mine\n") || !strings.Contains(string(data), packedSum) {
-			t.Fatalf("the tag was not packed by us: %v\n%s", err, data)
-		}
-		if got := git(t, b.dir, "--git-dir="+b.store, "show-ref", "-d", "--tags"); !strings.HasSuffix(got, want) {
-			t.Errorf("packed by %s: git shows %q, want at the end %q", by, got, want)
-		}
-		git(t, b.dir, "--git-dir="+b.store, "pack-refs", "--all")
-	}
-}
-
-// TestGCKeepsRootsUnread: a collection that cannot read all refs ends, and
-// removes nothing.
-func TestGCKeepsRootsUnread(t *testing.T) {
-	b := newBench(t, nil)
-	ids := b.steps(maxRefUpdates + 5)
-	path := b.w.objects.packedRefsPath()
-	whole, err := os.ReadFile(path)
-	b.must(err)
-	packs := b.packs()
-	lines := bytes.SplitAfter(whole, []byte("\n"))
-	for n, cut := range [][]byte{
-		whole[:len(whole)-1], bytes.Join(lines[:len(lines)-2], nil), nil, lines[0], bytes.Join(lines[:5], nil),
-		bytes.Replace(whole, []byte(taskRefs), []byte(worldRefs), 1),
-	} {
-		b.must(os.WriteFile(path, cut, 0o600))
-		if _, err := GC(b.Context(), b.store, nil); !errors.Is(err, gitfmt.ErrCorrupt) {
-			t.Errorf("%d: %v", n, err)
-		}
-	}
-	b.must(os.WriteFile(path, whole, 0o600))
-	if b.packs() != packs {
-		t.Errorf("%d packs, were %d", b.packs(), packs)
-	}
-	b.gc(nil)
-	b.hasAll(ids)
-	b.fsck()
 }
 
 // FuzzPackedRefs: whatever stands in packed-refs is an error, or what a plain
@@ -271,13 +223,13 @@ func FuzzPackedRefs(f *testing.F) {
 	f.Add([]byte(packedHeader + "\n" + id("1") + " refs/anamnesis/t/1\n^" + id("2") + "\n" + id("3") + " refs/heads/latest\n"))
 	f.Add([]byte(id("2") + " refs/anamnesis/t/2\n" + id("1") + " refs/anamnesis/t/1\n" + id("4") + " refs/anamnesis/t/1\n"))
 	f.Add([]byte("#\n\n\n" + id("A") + " refs/x\n"))
-	f.Add([]byte(packedHeader + packedSum + "000000000000-00000000 \n" + id("1") + " refs/anamnesis/t/1\n"))
+	f.Add([]byte(packedHeader + PackedSum + "000000000000-00000000 \n" + id("1") + " refs/anamnesis/t/1\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(t.TempDir(), "packed-refs")
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, err := readRefSet(path)
+		s, err := readSet(path)
 		if err != nil {
 			if !errors.Is(err, gitfmt.ErrCorrupt) {
 				t.Fatal(err)
@@ -304,12 +256,12 @@ func FuzzPackedRefs(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer again.close()
-		read, err := readRefSet(path)
+		read, err := readSet(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer read.close()
-		for i, s := range []*refSet{s, again, read} {
+		for i, s := range []*Set{s, again, read} {
 			if allowed(t, fmt.Sprint(i), s, want, nil) != 0 {
 				t.Fatalf("%d: an error", i)
 			}
@@ -319,7 +271,7 @@ func FuzzPackedRefs(f *testing.F) {
 
 func TestRefsPackedWhenMany(t *testing.T) {
 	for _, c := range []struct{ packed, first int }{{0, 32}, {1000, 32}, {1024, 32}, {1025, 33}, {10_000, 100}, {1_000_000, 1000}} {
-		s := refSet{packed: &packedRefs{n: c.packed}}
+		s := Set{packed: &packedRefs{n: c.packed}}
 		if s.due(c.first-1) || !s.due(c.first) {
 			t.Errorf("%d packed refs: due after %d updates %v, after %d %v; want it from %d on", c.packed, c.first-1, s.due(c.first-1), c.first, s.due(c.first), c.first)
 		}

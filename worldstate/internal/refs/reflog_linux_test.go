@@ -1,4 +1,4 @@
-package worldstate
+package refs
 
 import (
 	"errors"
@@ -60,7 +60,7 @@ func inSmallDisk(t *testing.T, dir string, inodes int, do func() error) {
 func TestLockOfPackedRefsDiskFull(t *testing.T) {
 	dir := t.TempDir()
 	inSmallDisk(t, dir, 8, func() error {
-		s := &objectStore{dir: dir}
+		s := &Store{Dir: dir}
 		if err := os.Mkdir(dir+"/"+fsys.StateDir, 0o700); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func TestLockOfPackedRefsDiskFull(t *testing.T) {
 		if locked || !errors.Is(err, unix.ENOSPC) || !strings.HasPrefix(err.Error(), "lock packed-refs: ") {
 			return fmt.Errorf("a full disk: locked %v, %v; want ENOSPC", locked, err)
 		}
-		if err := s.updateRefs(map[string]gitfmt.Hash{taskRefs + "t/1": refID(1)}); !errors.Is(err, unix.ENOSPC) || errors.Is(err, fsys.ErrLocked) {
+		if err := s.Update(map[string]gitfmt.Hash{TaskPrefix + "t/1": refID(1)}); !errors.Is(err, unix.ENOSPC) || errors.Is(err, fsys.ErrLocked) {
 			return fmt.Errorf("an update of refs on a full disk: %v", err)
 		}
 		if err := errors.Join(os.Remove(dir+"/filler1"), os.Remove(dir+"/filler2")); err != nil {
@@ -105,16 +105,16 @@ func TestLockOfPackedRefsWithoutLinks(t *testing.T) {
 	if err := os.Symlink(other, dir+"/"+fsys.StateDir); err != nil {
 		t.Fatal(err)
 	}
-	s := &objectStore{dir: dir}
+	s := &Store{Dir: dir}
 	release, locked, err := s.lockPackedRefs(false)
 	if !locked || err != nil {
 		t.Fatalf("locked %v, %v", locked, err)
 	}
-	if data, err := os.ReadFile(s.packedRefsPath() + ".lock"); err != nil || string(data) != ourLock {
+	if data, err := os.ReadFile(s.PackedPath() + ".lock"); err != nil || string(data) != ourLock {
 		t.Errorf("the lock holds %q, %v", data, err)
 	}
 	release()
-	if err := os.WriteFile(s.packedRefsPath()+".lock", nil, 0o600); err != nil { // git's
+	if err := os.WriteFile(s.PackedPath()+".lock", nil, 0o600); err != nil { // git's
 		t.Fatal(err)
 	}
 	if _, locked, err := s.lockPackedRefs(false); locked || err != nil {

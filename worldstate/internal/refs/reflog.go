@@ -1,4 +1,4 @@
-package worldstate
+package refs
 
 import (
 	"bytes"
@@ -16,9 +16,9 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// maxRefUpdates is how many updates of refs the log takes at least before all
+// MaxRefUpdates is how many updates of refs the log takes at least before all
 // refs are packed; see [refSet.due].
-const maxRefUpdates = 32
+const MaxRefUpdates = 32
 
 // refTail is what the ref log says: the updates since the refs were packed. It is
 // one line an update, `CRC NAME ID …`, each synced before it is shown anywhere,
@@ -40,7 +40,7 @@ type refValue struct {
 	value gitfmt.Hash
 }
 
-func (s *objectStore) refLogPath() string { return filepath.Join(s.dir, fsys.StateDir, "refs.log") }
+func (s *Store) LogPath() string { return filepath.Join(s.Dir, fsys.StateDir, "refs.log") }
 
 // add books one update.
 func (t *refTail) add(line []refValue) {
@@ -57,14 +57,14 @@ func (t *refTail) add(line []refValue) {
 }
 
 // line gives what the log is to take of an update.
-func (c *refCache) line(set map[string]gitfmt.Hash) ([]refValue, error) {
+func (c *cache) line(set map[string]gitfmt.Hash) ([]refValue, error) {
 	var line []refValue
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		packed, err := c.refs.packed.get(name)
 		if err != nil {
 			return nil, err
 		}
-		now, err := c.refs.get(name)
+		now, err := c.refs.Get(name)
 		if err != nil {
 			return nil, err
 		}
@@ -125,8 +125,8 @@ func refLineCRC(rest string) string {
 }
 
 // appendRefLog makes an update durable.
-func (s *objectStore) appendRefLog(set map[string]gitfmt.Hash) error {
-	c := &s.refs
+func (s *Store) appendRefLog(set map[string]gitfmt.Hash) error {
+	c := &s.cache
 	values, err := c.line(set)
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (s *objectStore) appendRefLog(set map[string]gitfmt.Hash) error {
 	rest := strings.Join(words, " ")
 	line := refLineCRC(rest) + " " + rest + "\n"
 	fresh := c.log.Sight.Stamp.Ino == 0
-	f, err := os.OpenFile(s.refLogPath(), os.O_WRONLY|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(s.LogPath(), os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
@@ -153,26 +153,26 @@ func (s *objectStore) appendRefLog(set map[string]gitfmt.Hash) error {
 	}
 	if err := f.Sync(); err != nil {
 		_ = f.Truncate(c.tail.size) // nobody is told of it, so it shall not come to pass
-		return fmt.Errorf("sync %s: %w", s.refLogPath(), err)
+		return fmt.Errorf("sync %s: %w", s.LogPath(), err)
 	}
 	if fresh {
-		if err := fsys.SyncDir(filepath.Join(s.dir, fsys.StateDir)); err != nil {
+		if err := fsys.SyncDir(filepath.Join(s.Dir, fsys.StateDir)); err != nil {
 			return err
 		}
 	}
 	c.tail.add(values)
 	c.tail.size, c.tail.torn = c.tail.size+int64(len(line)), false
-	c.log = fsys.Written(s.refLogPath())
+	c.log = fsys.Written(s.LogPath())
 	return nil
 }
 
 // emptyRefLog takes everything out of the log: the refs are packed.
-func (s *objectStore) emptyRefLog() error {
-	if err := os.Truncate(s.refLogPath(), 0); err != nil {
+func (s *Store) emptyRefLog() error {
+	if err := os.Truncate(s.LogPath(), 0); err != nil {
 		return err
 	}
-	s.refs.tail = refTail{}
-	s.refs.log = fsys.Written(s.refLogPath())
+	s.cache.tail = refTail{}
+	s.cache.log = fsys.Written(s.LogPath())
 	return nil
 }
 
@@ -189,8 +189,8 @@ const (
 // lockPackedRefs takes git's lock of packed-refs. locked is false while git has
 // it, for longer than is waited where wait is set. Any other cause, a full disk for
 // instance, is the error.
-func (s *objectStore) lockPackedRefs(wait bool) (release func(), locked bool, err error) {
-	path, ours := s.packedRefsPath()+".lock", filepath.Join(s.dir, fsys.StateDir, fsys.TempPrefix+"lock")
+func (s *Store) lockPackedRefs(wait bool) (release func(), locked bool, err error) {
+	path, ours := s.PackedPath()+".lock", filepath.Join(s.Dir, fsys.StateDir, fsys.TempPrefix+"lock")
 	if err := os.WriteFile(ours, []byte(ourLock), 0o600); err != nil {
 		return nil, false, err
 	}
@@ -216,11 +216,14 @@ func (s *objectStore) lockPackedRefs(wait bool) (release func(), locked bool, er
 	}
 }
 
+// Sweep removes what a killed process left. The store's lock is held.
+func (s *Store) Sweep() { _, _ = s.dropDeadRefsLock() }
+
 // dropDeadRefsLock removes git's lock of packed-refs where a killed process of
 // ours has left it: git removes no ref while it stands. One that we may not read
 // is git's.
-func (s *objectStore) dropDeadRefsLock() (dropped bool, err error) {
-	path := s.packedRefsPath() + ".lock"
+func (s *Store) dropDeadRefsLock() (dropped bool, err error) {
+	path := s.PackedPath() + ".lock"
 	data, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):

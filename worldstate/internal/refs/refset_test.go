@@ -1,4 +1,4 @@
-package worldstate
+package refs
 
 import (
 	"fmt"
@@ -12,17 +12,18 @@ import (
 	"pgregory.net/rapid"
 
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/worldtest"
 )
 
 // TestRefSetAgainstMap: whatever is set, removed, packed and read again, in
 // whatever order, a set of refs says what a map says, and packed-refs holds just
 // that, sorted.
 func TestRefSetAgainstMap(t *testing.T) {
-	heavy(t)
+	worldtest.Heavy(t)
 	path := filepath.Join(t.TempDir(), "packed-refs")
 	rapid.Check(t, func(rt *rapid.T) {
 		_ = os.Remove(path)
-		s, err := readRefSet(path)
+		s, err := readSet(path)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -35,7 +36,7 @@ func TestRefSetAgainstMap(t *testing.T) {
 			}
 		}
 		for n := range rapid.SampledFrom([]int{0, 3, 200, 700}).Draw(rt, "steps before") {
-			set(fmt.Sprintf("%st/%d", taskRefs, n), refID(n))
+			set(fmt.Sprintf("%st/%d", TaskPrefix, n), refID(n))
 		}
 		number := rapid.OneOf(rapid.IntRange(0, 3), rapid.IntRange(0, 1500))
 		for range rapid.IntRange(1, 60).Draw(rt, "changes") {
@@ -46,7 +47,7 @@ func TestRefSetAgainstMap(t *testing.T) {
 			case 1:
 				if s, err = s.pack(path); err == nil {
 					s.close()
-					s, err = readRefSet(path)
+					s, err = readSet(path)
 				}
 			}
 			if err != nil {
@@ -55,18 +56,18 @@ func TestRefSetAgainstMap(t *testing.T) {
 			if was != s {
 				was.close()
 			}
-			name := fmt.Sprintf("%st/%d", taskRefs, number.Draw(rt, "number"))
+			name := fmt.Sprintf("%st/%d", TaskPrefix, number.Draw(rt, "number"))
 			if rapid.IntRange(0, 3).Draw(rt, "odd") == 0 {
-				name = rapid.SampledFrom([]string{latestRef, taskRefs, taskRefs + "t/007", taskRefs + "u/3", taskRefs + "t/1.left", taskRefs + "t/1/0", "refs/anamnesis", worldRefs + "w", "refs/x/99999999999999999999"}).Draw(rt, "name")
+				name = rapid.SampledFrom([]string{Latest, TaskPrefix, TaskPrefix + "t/007", TaskPrefix + "u/3", TaskPrefix + "t/1.left", TaskPrefix + "t/1/0", "refs/anamnesis", WorldPrefix + "w", "refs/x/99999999999999999999"}).Draw(rt, "name")
 			}
 			set(name, gitfmt.Hash{byte(rapid.IntRange(0, 2).Draw(rt, "id"))})
-			if got, err := s.get(name); err != nil || got != want[name] {
+			if got, err := s.Get(name); err != nil || got != want[name] {
 				rt.Fatalf("%s is %v, %v, want %v", name, got, err, want[name])
 			}
 		}
 		for n := range 1500 {
-			name := fmt.Sprintf("%st/%d", taskRefs, n)
-			if got, err := s.get(name); err != nil || got != want[name] {
+			name := fmt.Sprintf("%st/%d", TaskPrefix, n)
+			if got, err := s.Get(name); err != nil || got != want[name] {
 				rt.Fatalf("%s is %v, %v, want %v", name, got, err, want[name])
 			}
 		}

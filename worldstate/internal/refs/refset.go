@@ -1,4 +1,4 @@
-package worldstate
+package refs
 
 import (
 	"maps"
@@ -6,36 +6,36 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// refSet is refs by name: those that stand in packed-refs, and over them what
+// Set is refs by name: those that stand in packed-refs, and over them what
 // memory holds. Safe for no concurrent use.
-type refSet struct {
+type Set struct {
 	packed *packedRefs
 	over   map[string]gitfmt.Hash // what was set since, a zero id for what was removed; and all that are no step's
 }
 
-// readRefSet reads what stands in packed-refs.
-func readRefSet(path string) (*refSet, error) {
+// readSet reads what stands in packed-refs.
+func readSet(path string) (*Set, error) {
 	packed, held, err := readPackedRefs(path)
 	if err != nil {
 		return nil, err
 	}
-	return &refSet{packed, held}, nil
+	return &Set{packed, held}, nil
 }
 
-// get gives the id of a name, zero where there is none. Where packed-refs cannot
+// Get gives the id of a name, zero where there is none. Where packed-refs cannot
 // be read, or is not what it was, that is the error.
-func (s *refSet) get(name string) (gitfmt.Hash, error) {
-	if h, ok := s.over[name]; ok || !isStepRef(name) {
+func (s *Set) Get(name string) (gitfmt.Hash, error) {
+	if h, ok := s.over[name]; ok || !IsStepRef(name) {
 		return h, nil
 	}
 	return s.packed.get(name)
 }
 
 // set changes one ref; a zero id removes it.
-func (s *refSet) set(name string, h gitfmt.Hash) { s.over[name] = h }
+func (s *Set) set(name string, h gitfmt.Hash) { s.over[name] = h }
 
 // all gives the refs in a map of the caller's.
-func (s *refSet) all() (map[string]gitfmt.Hash, error) {
+func (s *Set) all() (map[string]gitfmt.Hash, error) {
 	out := make(map[string]gitfmt.Hash, s.packed.n+len(s.over))
 	err := s.packed.each(func(_, name []byte, h gitfmt.Hash) error {
 		out[string(name)] = h
@@ -51,25 +51,25 @@ func (s *refSet) all() (map[string]gitfmt.Hash, error) {
 
 // pack writes all refs to packed-refs, durably, and gives the set that stands
 // there now. s is not changed.
-func (s *refSet) pack(path string) (*refSet, error) {
+func (s *Set) pack(path string) (*Set, error) {
 	packed, err := s.packed.write(path, s.over)
 	if err != nil {
 		return nil, err
 	}
 	held := make(map[string]gitfmt.Hash)
 	for name, h := range s.over {
-		if !isStepRef(name) && !h.IsZero() {
+		if !IsStepRef(name) && !h.IsZero() {
 			held[name] = h
 		}
 	}
-	return &refSet{packed, held}, nil
+	return &Set{packed, held}, nil
 }
 
 // due reports whether so many updates since are to be packed. Each update looks
 // at what is not packed, and packing writes all refs: the square root of their
 // number bounds both.
-func (s *refSet) due(updates int) bool {
-	return updates >= maxRefUpdates && updates*updates >= s.packed.n
+func (s *Set) due(updates int) bool {
+	return updates >= MaxRefUpdates && updates*updates >= s.packed.n
 }
 
-func (s *refSet) close() { s.packed.close() }
+func (s *Set) close() { s.packed.close() }

@@ -1,4 +1,4 @@
-package worldstate
+package refs
 
 import (
 	"bufio"
@@ -26,13 +26,19 @@ const (
 	// first line, so that a file that was cut short is not taken for one with
 	// fewer refs. Git leaves it out where it writes the file.
 	packedHeader = "# pack-refs with: sorted "
-	packedSum    = "sum="
+	PackedSum    = "sum="
 	// packedBlockBytes is how much of packed-refs is read to find one ref in it,
 	// a line more at most.
 	packedBlockBytes = 4 << 10
 	// packedLineBytes is the longest line that is read.
 	packedLineBytes = 64 << 10
 )
+
+// refSource is packed-refs' open file; tests give another.
+type refSource interface {
+	io.ReaderAt
+	io.Closer
+}
 
 // packedRefs is a packed-refs file, as it was when it was read through. It is
 // replaced by another one, never written over, so it stays open and holds what
@@ -41,7 +47,7 @@ const (
 // and its checksum. A stretch that does not have it any more is ErrCorrupt: that
 // a ref is not there is said only of bytes that are what they were.
 type packedRefs struct {
-	src    indexSource // nil: no ref stands in a file
+	src    refSource // nil: no ref stands in a file
 	blocks []packedBlock
 	n      int // refs
 	// unsorted are the refs of a file that is not in the order of their names; it
@@ -81,7 +87,7 @@ func readPackedRefs(path string) (_ *packedRefs, held map[string]gitfmt.Hash, er
 			return
 		}
 		unsorted = !index.add(line, name) || unsorted
-		if !isStepRef(name) {
+		if !IsStepRef(name) {
 			held[string(name)] = h
 		}
 	})
@@ -108,8 +114,8 @@ func readPackedRefs(path string) (_ *packedRefs, held map[string]gitfmt.Hash, er
 	return p, held, nil
 }
 
-func isStepRef[T string | []byte](name T) bool {
-	return len(name) >= len(taskRefs) && string(name[:len(taskRefs)]) == taskRefs
+func IsStepRef[T string | []byte](name T) bool {
+	return len(name) >= len(TaskPrefix) && string(name[:len(TaskPrefix)]) == TaskPrefix
 }
 
 // packedLines calls f with each line of a packed-refs file, its end included,
@@ -159,7 +165,7 @@ func parsePackedLine(line []byte) (h gitfmt.Hash, name []byte, ok bool) {
 // sumIn gives what a first line says of the others; "" where it is git's.
 func sumIn(header string) string {
 	for trait := range strings.FieldsSeq(header) {
-		if sum, ok := strings.CutPrefix(trait, packedSum); ok {
+		if sum, ok := strings.CutPrefix(trait, PackedSum); ok {
 			return sum
 		}
 	}
@@ -346,7 +352,7 @@ func (p *packedRefs) write(path string, set map[string]gitfmt.Hash) (out *packed
 
 // header is the first line, of the same length whatever follows.
 func (w *packedWriter) header() string {
-	return packedHeader + packedSum + w.index.sum() + " \n"
+	return packedHeader + PackedSum + w.index.sum() + " \n"
 }
 
 // merge writes the refs' lines, in the order of the names.

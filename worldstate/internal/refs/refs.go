@@ -1,4 +1,4 @@
-package worldstate
+package refs
 
 import (
 	"errors"
@@ -14,24 +14,35 @@ import (
 )
 
 const (
-	// latestRef is the branch HEAD names: the snapshot saved last, whatever
+	// Latest is the branch HEAD names: the snapshot saved last, whatever
 	// its world, so that plain `git log` shows something.
-	latestRef = "refs/heads/latest"
-	// taskRefs holds refs/anamnesis/<task>/<step>.
-	taskRefs = "refs/anamnesis/"
-	// worldRefs holds one ref a world: the snapshot it was last known at.
-	worldRefs = "refs/worlds/"
+	Latest = "refs/heads/latest"
+	// TaskPrefix holds refs/anamnesis/<task>/<step>.
+	TaskPrefix = "refs/anamnesis/"
+	// WorldPrefix holds one ref a world: the snapshot it was last known at.
+	WorldPrefix = "refs/worlds/"
 )
 
-// isOurRef reports whether a ref is one that saves set: it names a snapshot.
-func isOurRef(name string) bool {
-	return name == latestRef || isStepRef(name) || strings.HasPrefix(name, worldRefs)
+// IsOurs reports whether a ref is one that saves set: it names a snapshot.
+func IsOurs(name string) bool {
+	return name == Latest || IsStepRef(name) || strings.HasPrefix(name, WorldPrefix)
 }
 
-// refCache is all refs as they were last read, and the files they were read
+// Store is the refs of one store. Safe for no concurrent use.
+type Store struct {
+	Dir   string
+	cache cache
+}
+
+// Begin makes the next look-up check whether refs have changed.
+func (s *Store) Begin() { s.cache.checked = false }
+
+func (s *Store) Close() { s.cache.forget() }
+
+// cache is all refs as they were last read, and the files they were read
 // from.
-type refCache struct {
-	refs    *refSet     // what holds; nil: nothing was read yet
+type cache struct {
+	refs    *Set        // what holds; nil: nothing was read yet
 	checked bool        // by the operation under way
 	packed  fsys.Source // packed-refs
 	log     fsys.Source // see refTail
@@ -55,35 +66,35 @@ type looseRef struct {
 
 func (l looseRef) same(o looseRef) bool { return l.value == o.value }
 
-func (s *objectStore) packedRefsPath() string { return filepath.Join(s.dir, "packed-refs") }
+func (s *Store) PackedPath() string { return filepath.Join(s.Dir, "packed-refs") }
 
-// readRefs gives all refs, as lookUpRefs does, in a map of the caller's.
-func (s *objectStore) readRefs() (map[string]gitfmt.Hash, error) {
-	refs, err := s.lookUpRefs()
+// All gives all refs, as lookUpRefs does, in a map of the caller's.
+func (s *Store) All() (map[string]gitfmt.Hash, error) {
+	refs, err := s.Look()
 	if err != nil {
 		return nil, err
 	}
 	all, err := refs.all()
 	if err != nil {
-		s.refs.forget()
+		s.cache.forget()
 	}
 	return all, err
 }
 
 // forget makes the next operation read everything anew.
-func (c *refCache) forget() {
+func (c *cache) forget() {
 	if c.refs != nil {
 		c.refs.close()
 		c.refs = nil
 	}
 }
 
-// lookUpRefs gives all refs: the packed ones, then what was set since they were
+// Look gives all refs: the packed ones, then what was set since they were
 // packed, then loose ones made by git, which win as in git. The set is not to
 // be changed, and holds until the next update. No other operation of the World
 // runs.
-func (s *objectStore) lookUpRefs() (*refSet, error) {
-	c := &s.refs
+func (s *Store) Look() (*Set, error) {
+	c := &s.cache
 	if c.refs != nil && (c.checked || c.log.Current() && c.packed.Current()) {
 		same, err := s.sameLooseRefs()
 		if err != nil {
@@ -97,16 +108,16 @@ func (s *objectStore) lookUpRefs() (*refSet, error) {
 	}
 	// In this order: what an update folds away meanwhile is packed by the time
 	// that is read.
-	read := refCache{checked: true, log: fsys.LookAt(s.refLogPath())}
+	read := cache{checked: true, log: fsys.LookAt(s.LogPath())}
 	var err error
-	if read.tail, err = readRefLog(s.refLogPath()); err != nil {
+	if read.tail, err = readRefLog(s.LogPath()); err != nil {
 		return nil, err
 	}
 	if read.loose, err = s.readLooseRefs(nil); err != nil {
 		return nil, err
 	}
-	read.packed = fsys.LookAt(s.packedRefsPath())
-	if read.refs, err = readRefSet(s.packedRefsPath()); err != nil {
+	read.packed = fsys.LookAt(s.PackedPath())
+	if read.refs, err = readSet(s.PackedPath()); err != nil {
 		return nil, err
 	}
 	if err := read.merge(); err != nil {
@@ -114,7 +125,7 @@ func (s *objectStore) lookUpRefs() (*refSet, error) {
 		return nil, err
 	}
 	c.forget()
-	s.refs = read
+	s.cache = read
 	return read.refs, nil
 }
 
@@ -122,7 +133,7 @@ func (s *objectStore) lookUpRefs() (*refSet, error) {
 // files are not synced one by one: one with an older value than the log's was
 // left by a crash, and so was one that is not there. What packed-refs says is
 // older than the log, but for a value the log does not know: see refTail.
-func (c *refCache) merge() error {
+func (c *cache) merge() error {
 	byGit := make(map[string]gitfmt.Hash)
 	for name, l := range c.loose.byName {
 		was := c.tail.values[name]
@@ -130,7 +141,7 @@ func (c *refCache) merge() error {
 			continue
 		}
 		if len(was) > 0 {
-			packed, err := c.refs.get(name)
+			packed, err := c.refs.Get(name)
 			if err != nil {
 				return err
 			}
@@ -163,8 +174,8 @@ func (c *refCache) merge() error {
 }
 
 // sameLooseRefs reports whether the loose refs are still those in the cache.
-func (s *objectStore) sameLooseRefs() (bool, error) {
-	c := &s.refs
+func (s *Store) sameLooseRefs() (bool, error) {
+	c := &s.cache
 	moved := func(d fsys.Source) bool { return !d.Current() }
 	if c.checked || !slices.ContainsFunc(c.loose.dirs, moved) {
 		return true, nil
@@ -178,9 +189,9 @@ func (s *objectStore) sameLooseRefs() (bool, error) {
 }
 
 // readLooseRefs reads the loose refs, but not again those whose files are as known.
-func (s *objectStore) readLooseRefs(known map[string]looseRef) (looseRefs, error) {
+func (s *Store) readLooseRefs(known map[string]looseRef) (looseRefs, error) {
 	out := looseRefs{byName: make(map[string]looseRef, len(known))}
-	err := filepath.WalkDir(filepath.Join(s.dir, "refs"), func(path string, d os.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(s.Dir, "refs"), func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			out.dirs = append(out.dirs, fsys.LookAt(path))
 			return nil
@@ -191,7 +202,7 @@ func (s *objectStore) readLooseRefs(known map[string]looseRef) (looseRefs, error
 			}
 			return err
 		}
-		name := filepath.ToSlash(strings.TrimPrefix(path, s.dir+string(filepath.Separator)))
+		name := filepath.ToSlash(strings.TrimPrefix(path, s.Dir+string(filepath.Separator)))
 		l, ok := known[name]
 		now := fsys.LookAt(path)
 		if ok && l.file.Same(now) {
@@ -220,33 +231,33 @@ func readLooseRef(path string) (gitfmt.Hash, error) {
 
 // HasTask reports whether a store holds snapshots of a task. It only reads.
 func HasTask(store, task string) (bool, error) {
-	s := &objectStore{dir: store}
-	defer s.close()
-	refs, err := s.readRefs()
+	s := &Store{Dir: store}
+	defer s.Close()
+	refs, err := s.All()
 	if err != nil {
 		return false, fmt.Errorf("look into %s: %w", store, err)
 	}
 	for name := range refs {
-		if strings.HasPrefix(name, taskRefs+task+"/") {
+		if strings.HasPrefix(name, TaskPrefix+task+"/") {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// updateRefs sets refs, all or none, durably; a zero id removes one. The
+// Update sets refs, all or none, durably; a zero id removes one. The
 // store's lock is held. The log takes the update with one sync, loose files show
 // it to git, and when they are many all refs are packed anew.
-func (s *objectStore) updateRefs(set map[string]gitfmt.Hash) error {
-	refs, err := s.lookUpRefs()
+func (s *Store) Update(set map[string]gitfmt.Hash) error {
+	refs, err := s.Look()
 	if err != nil {
 		return err
 	}
 	changed, removed := make(map[string]gitfmt.Hash), false
 	for name, h := range set {
-		was, err := refs.get(name)
+		was, err := refs.Get(name)
 		if err != nil {
-			s.refs.forget()
+			s.cache.forget()
 			return fmt.Errorf("update refs: %w", err)
 		}
 		if was != h {
@@ -256,7 +267,7 @@ func (s *objectStore) updateRefs(set map[string]gitfmt.Hash) error {
 	if len(changed) == 0 {
 		return nil
 	}
-	c := &s.refs
+	c := &s.cache
 	if err := s.appendRefLog(changed); err != nil {
 		c.forget()
 		return fmt.Errorf("update refs: %w", err)
@@ -265,7 +276,7 @@ func (s *objectStore) updateRefs(set map[string]gitfmt.Hash) error {
 		refs.set(name, h)
 	}
 	packed := false
-	if removed || refs.due(c.tail.updates) || len(changed) > maxRefUpdates {
+	if removed || refs.due(c.tail.updates) || len(changed) > MaxRefUpdates {
 		packed, err = s.packRefs(removed)
 	}
 	if err == nil && !packed {
@@ -284,22 +295,22 @@ func (s *objectStore) updateRefs(set map[string]gitfmt.Hash) error {
 // file in its place that it had read before. Nor where git has changed a loose
 // one since, which would come back as it was. The log and the loose files hold
 // what is new until the next time.
-func (s *objectStore) packRefs(wait bool) (packed bool, err error) {
+func (s *Store) packRefs(wait bool) (packed bool, err error) {
 	release, locked, err := s.lockPackedRefs(wait)
 	if err != nil || !locked {
 		return false, err
 	}
 	defer release()
-	c := &s.refs
+	c := &s.cache
 	// Who packs puts another file in its place, so that its age does not matter.
-	if now := fsys.LookAt(s.packedRefsPath()); !c.packed.Sight.SameContent(now.Sight.Stamp) {
+	if now := fsys.LookAt(s.PackedPath()); !c.packed.Sight.SameContent(now.Sight.Stamp) {
 		return false, nil
 	}
 	if now, err := s.readLooseRefs(nil); err != nil || !maps.EqualFunc(now.byName, c.loose.byName, looseRef.same) {
 		c.forget() // as in lookUpRefs
 		return false, err
 	}
-	refs, err := c.refs.pack(s.packedRefsPath())
+	refs, err := c.refs.pack(s.PackedPath())
 	if err != nil {
 		return false, err
 	}
@@ -308,8 +319,8 @@ func (s *objectStore) packRefs(wait bool) (packed bool, err error) {
 
 // tookPacked removes what refs were made of, which stand in packed-refs now, and
 // takes in what git has set meanwhile.
-func (s *objectStore) tookPacked(refs *refSet) error {
-	c := &s.refs
+func (s *Store) tookPacked(refs *Set) error {
+	c := &s.cache
 	c.forget()
 	c.refs = refs
 	if err := s.removeLooseRefs(); err != nil {
@@ -318,7 +329,7 @@ func (s *objectStore) tookPacked(refs *refSet) error {
 	if err := s.emptyRefLog(); err != nil {
 		return err
 	}
-	c.packed = fsys.Written(s.packedRefsPath())
+	c.packed = fsys.Written(s.PackedPath())
 	var err error
 	if c.loose, err = s.readLooseRefs(nil); err != nil {
 		return err
@@ -328,14 +339,14 @@ func (s *objectStore) tookPacked(refs *refSet) error {
 
 // removeLooseRefs removes the files of refs that are packed, durably. Symbolic
 // refs are not ours and stay, and so does what git has set meanwhile.
-func (s *objectStore) removeLooseRefs() error {
-	c := &s.refs
+func (s *Store) removeLooseRefs() error {
+	c := &s.cache
 	dirs := make(map[string]bool)
 	for name, l := range c.loose.byName {
 		if _, logged := c.tail.values[name]; l.value.IsZero() && !logged {
 			continue
 		}
-		path := filepath.Join(s.dir, filepath.FromSlash(name))
+		path := filepath.Join(s.Dir, filepath.FromSlash(name))
 		if now, err := readLooseRef(path); err == nil && now != l.value {
 			continue
 		}
@@ -344,7 +355,7 @@ func (s *objectStore) removeLooseRefs() error {
 		}
 		dirs[filepath.Dir(path)] = true
 	}
-	tasks := filepath.Join(s.dir, "refs", "anamnesis")
+	tasks := filepath.Join(s.Dir, "refs", "anamnesis")
 	for dir := range dirs {
 		if err := fsys.SyncDir(dir); err != nil && !errors.Is(err, os.ErrNotExist) { // git removes what it emptied
 			return err
@@ -360,11 +371,11 @@ func (s *objectStore) removeLooseRefs() error {
 // value are names of one file, as making a file costs more than the rest, but for
 // the steps': who writes into the file of a branch, or copies a store's backup
 // over it, shall not say of a step what it does not mean.
-func (s *objectStore) writeLooseRefs(set map[string]gitfmt.Hash) error {
-	c := &s.refs.loose
+func (s *Store) writeLooseRefs(set map[string]gitfmt.Hash) error {
+	c := &s.cache.loose
 	files := make(map[gitfmt.Hash]string, 1)
 	for name, h := range set {
-		path := filepath.Join(s.dir, filepath.FromSlash(name))
+		path := filepath.Join(s.Dir, filepath.FromSlash(name))
 		if h.IsZero() {
 			if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
@@ -373,7 +384,7 @@ func (s *objectStore) writeLooseRefs(set map[string]gitfmt.Hash) error {
 			continue
 		}
 		same := files[h]
-		if isStepRef(name) {
+		if IsStepRef(name) {
 			same = ""
 		}
 		err := s.putLooseRef(path, h, same)
@@ -383,7 +394,7 @@ func (s *objectStore) writeLooseRefs(set map[string]gitfmt.Hash) error {
 		if err != nil {
 			return err
 		}
-		if !isStepRef(name) {
+		if !IsStepRef(name) {
 			files[h] = path
 		}
 		c.byName[name] = looseRef{fsys.Written(path), h}
@@ -405,8 +416,8 @@ func (s *objectStore) writeLooseRefs(set map[string]gitfmt.Hash) error {
 
 // putLooseRef puts a ref at path: as another name of the file same, where there
 // is one and files can have two names, or in a new file.
-func (s *objectStore) putLooseRef(path string, h gitfmt.Hash, same string) error {
-	tmp := filepath.Join(s.dir, fsys.StateDir, fsys.TempPrefix+"ref")
+func (s *Store) putLooseRef(path string, h gitfmt.Hash, same string) error {
+	tmp := filepath.Join(s.Dir, fsys.StateDir, fsys.TempPrefix+"ref")
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) { // it may be a name of a ref's file
 		return err
 	}
@@ -418,9 +429,9 @@ func (s *objectStore) putLooseRef(path string, h gitfmt.Hash, same string) error
 	return fsys.MoveIntoDir(tmp, path)
 }
 
-// validRefPart reports whether a task or step may be part of a ref's name:
+// ValidPart reports whether a task or step may be part of a ref's name:
 // letters, digits, dot, dash and underscore, not at either end a dot.
-func validRefPart(s string) bool {
+func ValidPart(s string) bool {
 	if s == "" || len(s) > 200 || s[0] == '.' || strings.HasSuffix(s, ".") || strings.HasSuffix(s, ".lock") || strings.Contains(s, "..") {
 		return false
 	}
@@ -432,3 +443,9 @@ func validRefPart(s string) bool {
 	}
 	return true
 }
+
+// ErrUnknown: no snapshot, or more than one, has this name.
+var ErrUnknown = errors.New("unknown snapshot")
+
+// ErrBadName: a task or a step has a name that no ref can have.
+var ErrBadName = errors.New("no usable name")
