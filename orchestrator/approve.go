@@ -226,8 +226,3 @@ func (t *Task) answerFor(ctx context.Context, tool string, c op.Call) Answer {
 		}
 	}
 }
-
-// editedNote tells the model what ran in place of its call.
-func editedNote(args string) string {
-	return "The user edited this call before it ran. What ran has these arguments: " + args + "\n\n"
-}

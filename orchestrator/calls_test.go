@@ -7,6 +7,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // A reply of more calls than are read runs none of them, and the model is told why
@@ -23,7 +24,7 @@ func TestTooManyCalls(t *testing.T) {
 	if err != nil || out.Reason != "done" || out.Answer != "I will make fewer." {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
-	st, err := ReadState(h, "t")
+	st, err := taskdir.ReadState(h, "t")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func halfMoved(t *testing.T, intend func(from, to string) []op.Body) *Task {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := task.record(t.Context(), intend(string(snap.ID), string(to.commit))...); err != nil {
+	if err := task.record(t.Context(), intend(string(snap.ID), string(to.Commit))...); err != nil {
 		t.Fatal(err)
 	}
 	writeFile(t, task.Dir, "t/a", "a\n")          // moved

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 )
 
@@ -137,7 +139,7 @@ func TestConflict(t *testing.T) {
 	if out := runOrDie(t, task); out.Answer != "Done." {
 		t.Fatalf("Run = %+v", out)
 	}
-	plan, err := PlanJump(t.Context(), h, "t", op.JumpRequested{To: 0})
+	plan, err := inspect.PlanJump(t.Context(), h, "t", op.JumpRequested{To: 0})
 	if err != nil || strings.Join(plan.World.Conflicts, " ") != "deleted notes" {
 		t.Errorf("the dry run lists the conflicts %q, %v", plan.World.Conflicts, err)
 	}
@@ -223,11 +225,11 @@ func TestManyUserEdits(t *testing.T) {
 	for _, o := range allOps(t, task) {
 		switch b := o.Body.(type) {
 		case *op.WorldChanged:
-			if b.NChanged != 300 || len(b.Changed) != maxListed || len(b.Notice) > 1000 {
+			if b.NChanged != 300 || len(b.Changed) != notice.MaxListed || len(b.Notice) > 1000 {
 				t.Errorf("world.changed names %d of %d paths, and %d bytes of notice", len(b.Changed), b.NChanged, len(b.Notice))
 			}
 		case *op.JumpDone:
-			if b.NKept != 300 || len(b.Kept) != maxListed {
+			if b.NKept != 300 || len(b.Kept) != notice.MaxListed {
 				t.Errorf("jump.done names %d of %d kept", len(b.Kept), b.NKept)
 			}
 		}

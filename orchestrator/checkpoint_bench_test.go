@@ -10,6 +10,7 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 )
 
 var benchOps = flag.Int("bench-ops", 20_000, "operations of the task that BenchmarkResume reads")
@@ -23,14 +24,14 @@ func BenchmarkResume(b *testing.B) {
 	var with, without time.Duration
 	for b.Loop() {
 		start := time.Now()
-		st, err := ReadState(h, "t")
+		st, err := taskdir.ReadState(h, "t")
 		with += time.Since(start)
 		if err != nil || st.Last < folded {
 			b.Fatal(st.Last, err)
 		}
 		start = time.Now()
 		whole := new(state.State)
-		if err := EachOp(h, "t", func(o op.Op) error { return state.Fold(whole, o) }); err != nil || whole.Last != st.Last {
+		if err := taskdir.EachOp(h, "t", func(o op.Op) error { return state.Fold(whole, o) }); err != nil || whole.Last != st.Last {
 			b.Fatal(whole.Last, err)
 		}
 		without += time.Since(start)
@@ -41,10 +42,10 @@ func BenchmarkResume(b *testing.B) {
 }
 
 // longTask writes the stream of a task of n operations and its checkpoint.
-func longTask(b *testing.B, n int) (Home, uint64) {
+func longTask(b *testing.B, n int) (taskdir.Home, uint64) {
 	b.Helper()
 	root := b.TempDir()
-	h := Home{User: root, State: root, Data: root, Config: root}
+	h := taskdir.Home{User: root, State: root, Data: root, Config: root}
 	log, err := opstream.Open(h.Task("t"), &opstream.Options{SealAfter: -1})
 	if err != nil {
 		b.Fatal(err)

@@ -9,7 +9,9 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // TestOpenFromCheckpoint runs a task whose every step leaves a checkpoint.
@@ -24,7 +26,7 @@ func TestOpenFromCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := new(state.State)
-	if err := EachOp(h, "t", func(o op.Op) error { return state.Fold(whole, o) }); err != nil {
+	if err := taskdir.EachOp(h, "t", func(o op.Op) error { return state.Fold(whole, o) }); err != nil {
 		t.Fatal(err)
 	}
 	again, err := OpenTask(t.Context(), h, "t", Options{})
@@ -37,7 +39,7 @@ func TestOpenFromCheckpoint(t *testing.T) {
 		t.Errorf("the checkpoint holds %d of %d operations", again.checkpointed, whole.Last)
 	}
 	first := uint64(0)
-	err = EachOpSince(h, "t", whole.Last/2, func(o op.Op) error {
+	err = taskdir.EachOpSince(h, "t", whole.Last/2, func(o op.Op) error {
 		if first == 0 {
 			first = o.Seq
 		}
@@ -46,7 +48,7 @@ func TestOpenFromCheckpoint(t *testing.T) {
 	if err != nil || first != whole.Last/2+1 {
 		t.Errorf("the first operation since %d is %d (%v)", whole.Last/2, first, err)
 	}
-	read, err := ReadState(h, "t")
+	read, err := taskdir.ReadState(h, "t")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +56,7 @@ func TestOpenFromCheckpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !holds(want, again.State()) || !holds(want, read) {
+	if !inspect.Holds(want, again.State()) || !inspect.Holds(want, read) {
 		t.Errorf("from its checkpoint the task is\n%+v, to a reader\n%+v, want\n%+v", again.State(), read, whole)
 	}
 }
@@ -84,7 +86,7 @@ func TestExamineCheckpoint(t *testing.T) {
 	if _, err := task.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := Examine(t.Context(), h, "t"); err != nil || len(d.Findings) > 0 {
+	if d, err := inspect.Examine(t.Context(), h, "t"); err != nil || len(d.Findings) > 0 {
 		t.Fatalf("a whole task: %+v, %v", d, err)
 	}
 	task.state.Totals.Jumps++
@@ -92,7 +94,7 @@ func TestExamineCheckpoint(t *testing.T) {
 	if err := task.Close(); err != nil {
 		t.Fatal(err)
 	}
-	d, err := Examine(t.Context(), h, "t")
+	d, err := inspect.Examine(t.Context(), h, "t")
 	if err != nil || !d.Has(opstream.SeverityCorrupt) || !strings.Contains(d.Findings[0].Why, "its checkpoint says something else") {
 		t.Errorf("diagnosis %+v, %v", d, err)
 	}

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"anamnesis/opstream"
+	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/taskdir"
 )
 
 const doctorScript = `turns:
@@ -20,7 +23,7 @@ const doctorScript = `turns:
 `
 
 // doneTask runs a task to its end and closes it.
-func doneTask(t *testing.T, o Options) Home {
+func doneTask(t *testing.T, o Options) taskdir.Home {
 	t.Helper()
 	task, h := newTask(t, doctorScript, o)
 	_, err := task.Run(t.Context())
@@ -34,13 +37,13 @@ func doneTask(t *testing.T, o Options) Home {
 // not the ones the snapshots were made after is found out by their hashes.
 func TestExamineForeignStream(t *testing.T) {
 	h := doneTask(t, Options{})
-	if d, err := Examine(t.Context(), h, "t"); err != nil || len(d.Findings) > 0 || d.Commits != 2 {
+	if d, err := inspect.Examine(t.Context(), h, "t"); err != nil || len(d.Findings) > 0 || d.Commits != 2 {
 		t.Fatalf("a whole task: %+v, %v", d, err)
 	}
 	again := filepath.Join(t.TempDir(), "again")
 	rewrite(t, h.Task("t"), again, 0)
 	replaceOps(t, h, again)
-	d, err := Examine(t.Context(), h, "t")
+	d, err := inspect.Examine(t.Context(), h, "t")
 	if err != nil || !d.Has(opstream.SeverityCorrupt) || !strings.Contains(d.Findings[0].String(), "it is not the operation commit") {
 		t.Errorf("diagnosis %+v, %v", d, err)
 	}
@@ -49,7 +52,7 @@ func TestExamineForeignStream(t *testing.T) {
 	later := filepath.Join(t.TempDir(), "later")
 	rewrite(t, h.Task("t"), later, time.Hour)
 	replaceOps(t, h, later)
-	if d, err := Examine(t.Context(), h, "t"); err != nil || len(d.Findings) > 0 {
+	if d, err := inspect.Examine(t.Context(), h, "t"); err != nil || len(d.Findings) > 0 {
 		t.Errorf("diagnosis %+v, %v", d, err)
 	}
 }
@@ -84,7 +87,7 @@ func rewrite(t *testing.T, from, to string, by time.Duration) {
 	}
 }
 
-func replaceOps(t *testing.T, h Home, from string) {
+func replaceOps(t *testing.T, h taskdir.Home, from string) {
 	t.Helper()
 	ops := filepath.Join(h.Task("t"), "ops")
 	if err := os.RemoveAll(ops); err != nil {
@@ -114,7 +117,7 @@ func TestExamineFinds(t *testing.T) {
 	}
 	check := func(want string) {
 		t.Helper()
-		d, err := Examine(t.Context(), h, "t")
+		d, err := inspect.Examine(t.Context(), h, "t")
 		text := ""
 		for _, f := range d.Findings {
 			text += f.String() + "\n"
@@ -147,7 +150,7 @@ func TestExamineAfterAClockJump(t *testing.T) {
 		},
 		AfterAppend: func(seq uint64) { jumped.Store(seq > 1) },
 	})
-	if d, err := Examine(t.Context(), h, "t"); err != nil || len(d.Findings) > 0 {
+	if d, err := inspect.Examine(t.Context(), h, "t"); err != nil || len(d.Findings) > 0 {
 		t.Fatalf("a whole task: %+v, %v", d, err)
 	}
 	segments, err := filepath.Glob(filepath.Join(h.Task("t"), "ops", "*.jsonl"))
@@ -162,8 +165,32 @@ func TestExamineAfterAClockJump(t *testing.T) {
 	if err := os.WriteFile(segments[0], []byte(kept[:strings.LastIndexByte(kept, '\n')+1]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d, err := Examine(t.Context(), h, "t")
+	d, err := inspect.Examine(t.Context(), h, "t")
 	if err != nil || !d.Has(opstream.SeverityCorrupt) || !strings.Contains(fmt.Sprint(d.Findings), "the end of the stream is lost") {
 		t.Errorf("without its end: %+v, %v", d, err)
+	}
+}
+
+// TestExplainAt: the context after an operation is the one its explanation
+// tells of.
+func TestExplainAt(t *testing.T) {
+	h := doneTask(t, Options{})
+	st, err := taskdir.ReadState(h, "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sizes := make([]int, 0, st.Last)
+	for seq := range st.Last {
+		x, messages, err := inspect.ExplainAt(h, "t", seq+1)
+		if err != nil || x.Op != seq+1 || len(x.Messages) != len(messages) {
+			t.Fatalf("op %d: explained up to op %d, %d messages of %d, %v", seq+1, x.Op, len(x.Messages), len(messages), err)
+		}
+		sizes = append(sizes, len(messages))
+	}
+	if !slices.IsSorted(sizes) || sizes[0] == sizes[len(sizes)-1] {
+		t.Errorf("a task without a jump has contexts of %d messages", sizes)
+	}
+	if _, _, err := inspect.ExplainAt(h, "t", st.Last+1); !errors.Is(err, taskdir.ErrNoOp) {
+		t.Errorf("past the end: %v", err)
 	}
 }

@@ -9,18 +9,8 @@ import (
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/taskdir"
 )
-
-// Experienced reads a task's operations for what the counters of its cards
-// need.
-func Experienced(h Home, id string) (*anamnesis.Experience, error) {
-	e := new(anamnesis.Experience)
-	err := EachOp(h, id, func(o op.Op) error {
-		e.Add(&o)
-		return nil
-	})
-	return e, err
-}
 
 // countCards tells the counters which cards the task was shown and, once a
 // turn was answered, how its last check ended. Whoever closes the task after a
@@ -30,7 +20,7 @@ func (t *Task) countCards() error {
 		return nil
 	}
 	var e anamnesis.Experience
-	err := eachDecoded(t.log.Since(0), func(o op.Op) error {
+	err := taskdir.EachDecoded(t.log.Since(0), func(o op.Op) error {
 		e.Add(&o)
 		return nil
 	})

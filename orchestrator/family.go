@@ -13,7 +13,7 @@ import (
 type family struct {
 	begun time.Time
 	askMu sync.Mutex // held while the person is asked
-	// learned are the secrets that one of them recognised.
+	// Learned are the secrets that one of them recognised.
 	learned redact.Learned
 
 	mu     sync.Mutex

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // TestFamilyCounts: what each of a family is told the others have used adds up
@@ -42,8 +43,8 @@ func TestSubagentNames(t *testing.T) {
 	for _, parent := range []string{"t", strings.Repeat("a", 80), strings.Repeat("a", 73) + ".bcdefg"} {
 		task := &Task{ID: parent}
 		for _, n := range []int{1, maxSubagents} {
-			if id := task.subagentID(n); CheckTaskID(id) != nil || id == parent {
-				t.Errorf("subagent %d of %s is %s: %v", n, parent, id, CheckTaskID(id))
+			if id := task.subagentID(n); taskdir.CheckTaskID(id) != nil || id == parent {
+				t.Errorf("subagent %d of %s is %s: %v", n, parent, id, taskdir.CheckTaskID(id))
 			}
 		}
 	}

@@ -22,7 +22,7 @@ const (
 // maxFinalReasons is how many reasons for leaving a path it is told.
 const maxFinalReasons = 5
 
-// learn reads the paths the task has left and writes cards, before the turn
+// Learn reads the paths the task has left and writes cards, before the turn
 // ends. The intent stands first: after a crash in between the model is not asked
 // a second time, and the extractor writes in its place. The cards' ids are the
 // same in either case. Where the stream is damaged in what has to be read for it

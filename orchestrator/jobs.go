@@ -13,7 +13,9 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -147,12 +149,12 @@ func (js *jobs) leave(ctx context.Context, j *job, end tool.JobEnd) {
 	}
 	b := &op.JobEnded{Job: j.ID, Why: j.Why, Exit: j.Exit, Bytes: j.Bytes, Network: j.Network}
 	if j.Why == jobExit || j.Why == jobTimeout {
-		b.Notice = fmt.Sprintf("[background] %s (%s) ended: %s. TaskOutput shows what it printed.", j.ID, oneLine(j.Command, maxDelivered), endText(j.Job))
+		b.Notice = fmt.Sprintf("[background] %s (%s) ended: %s. TaskOutput shows what it printed.", j.ID, notice.OneLine(j.Command, notice.MaxDelivered), endText(j.Job))
 	} else if j.Note != "" {
-		b.Notice = fmt.Sprintf("[background] %s (%s) was ended: %s", j.ID, oneLine(j.Command, maxDelivered), j.Note)
+		b.Notice = fmt.Sprintf("[background] %s (%s) was ended: %s", j.ID, notice.OneLine(j.Command, notice.MaxDelivered), j.Note)
 	}
 	js.mu.Unlock()
-	if err := js.t.post(ctx, b); err != nil && !errors.Is(err, ErrNotLive) {
+	if err := js.t.post(ctx, b); err != nil && !errors.Is(err, taskdir.ErrNotLive) {
 		js.mu.Lock()
 		j.Note = strings.TrimSpace(j.Note + " Its end could not be recorded: " + err.Error())
 		js.mu.Unlock()
@@ -315,7 +317,7 @@ func (js *jobs) end(why string, list ...*job) {
 	}
 }
 
-// close ends every job, for good.
+// Close ends every job, for good.
 func (js *jobs) close() error {
 	js.mu.Lock()
 	js.shut = true
@@ -337,7 +339,7 @@ func (t *Task) endJobs(ctx context.Context, steps []int) ([]string, error) {
 		if !slices.Contains(steps, r.Step) {
 			continue
 		}
-		names = append(names, fmt.Sprintf("%s (%s)", r.Job, oneLine(r.Command, maxDelivered)))
+		names = append(names, fmt.Sprintf("%s (%s)", r.Job, notice.OneLine(r.Command, notice.MaxDelivered)))
 		if j, ours := t.jobs.own(r.Job); ours {
 			t.jobs.end(jobJump, j)
 		} else if err := t.closeLostJob(ctx, r, ""); err != nil { // a person jumps in a dead process's place
@@ -355,7 +357,7 @@ func (t *Task) closeLostJobs(ctx context.Context) error {
 			continue
 		}
 		if err := t.closeLostJob(ctx, r, fmt.Sprintf(
-			"[background] %s (%s) was ended when the program stopped. Start it again if it is still needed.", r.Job, oneLine(r.Command, maxDelivered))); err != nil {
+			"[background] %s (%s) was ended when the program stopped. Start it again if it is still needed.", r.Job, notice.OneLine(r.Command, notice.MaxDelivered))); err != nil {
 			return err
 		}
 	}

@@ -10,15 +10,16 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 )
 
 // earlierJobs reads what the stream says of the commands that earlier processes
 // began, the oldest first. They have ended: with their process at the latest.
-func earlierJobs(h Home, task string, upTo int) ([]tool.Job, error) {
+func earlierJobs(h taskdir.Home, task string, upTo int) ([]tool.Job, error) {
 	var list []tool.Job
 	at := make(map[string]int)
-	err := EachOp(h, task, func(o op.Op) error {
+	err := taskdir.EachOp(h, task, func(o op.Op) error {
 		switch b := o.Body.(type) {
 		case *op.JobStarted:
 			if state.JobNumber(b.Job) <= upTo {

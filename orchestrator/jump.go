@@ -5,15 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
@@ -124,7 +126,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	if err := t.jumpable(keep, j.JumpRequested); err != nil {
 		return t.dropJump(keep, err.Error())
 	}
-	if err := makeAgain(t.Dir); err != nil { // a command may have removed it
+	if err := workspace.RecreateDir(t.Dir); err != nil { // a command may have removed it
 		return t.dropJump(keep, err.Error())
 	}
 	w, err := t.findWay(keep, j)
@@ -146,7 +148,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	if w, err = t.findWay(keep, j); err != nil {
 		why := err.Error()
 		if len(ended) > 0 {
-			why += "; ended for it all the same: " + list(ended, len(ended))
+			why += "; ended for it all the same: " + notice.List(ended, len(ended))
 		}
 		return t.dropJump(keep, why)
 	}
@@ -154,7 +156,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 		From: from, To: to, Reason: j.Reason, By: j.By,
 		Discarded: ranges, Tokens: t.state.RangeTokens(ranges),
 		FromCommit: string(w.source.ID), ToCommit: string(w.target), Base: string(w.base), Overwrite: j.Overwrite, Plan: w.hash, Jobs: ended,
-		Backward: t.state.OnPath(to, from), Conflicts: firstN(w.conflicts, maxListed), NConflicts: len(w.conflicts),
+		Backward: t.state.OnPath(to, from), Conflicts: notice.FirstN(w.conflicts, notice.MaxListed), NConflicts: len(w.conflicts),
 	}); err != nil {
 		return err
 	}
@@ -172,7 +174,7 @@ func (t *Task) jumpable(ctx context.Context, j op.JumpRequested) error {
 	if t.taint != nil {
 		known = t.taint.Last()
 	}
-	return readableFor(&t.state, t.log, j, known)
+	return workspace.ReadableFor(&t.state, t.log, j, known)
 }
 
 // restorable says why the world of a step cannot be brought back, with
@@ -180,25 +182,9 @@ func (t *Task) jumpable(ctx context.Context, j op.JumpRequested) error {
 func (t *Task) restorable(ctx context.Context, step int) error {
 	w, err := t.worldOf(step)
 	if err == nil {
-		err = t.world.Has(ctx, w.commit)
+		err = t.world.Has(ctx, w.Commit)
 	}
-	return notRestorable(step, err)
-}
-
-// notRestorable says what the store lacks of a step's world; nil for nil.
-func notRestorable(step int, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("the world of step %d cannot be restored: %w", step, damage(err))
-}
-
-// damage makes it damage that a store does not know a snapshot the stream names.
-func damage(err error) error {
-	if errors.Is(err, worldstate.ErrUnknown) {
-		return fmt.Errorf("%w: %w", worldstate.ErrCorrupt, err)
-	}
-	return err
+	return workspace.NotRestorable(step, err)
 }
 
 // way is where a jump leads from, and to.
@@ -220,26 +206,26 @@ func (t *Task) findWay(ctx context.Context, j *state.Pending) (way, error) {
 	if err != nil {
 		return way{}, err
 	}
-	w := way{target: to.commit}
+	w := way{target: to.Commit}
 	if w.source, err = t.seeNow(ctx); err != nil {
 		return way{}, err
 	}
 	// What the user changed is theirs and stays: up to here by its operations, from
 	// here on by the base.
 	w.base = w.source.ID
-	if (w.source.ParentLost != "" || lost(w.source)) && from.commit != "" {
-		w.base = from.commit // it could not be told what is theirs, or nothing is
+	if (w.source.ParentLost != "" || workspace.Lost(w.source)) && from.Commit != "" {
+		w.base = from.Commit // it could not be told what is theirs, or nothing is
 	}
 	o := worldstate.PlanOptions{Base: w.base, OverwriteEdits: j.Overwrite}
 	if o.Edits, err = t.kept(j.To, j.Overwrite); err != nil {
 		return way{}, err
 	}
-	plan, err := planSince(ctx, t.world, w.target, o, t.before)
+	plan, err := workspace.PlanSince(ctx, t.world, w.target, o, t.before)
 	if err != nil {
-		return way{}, fmt.Errorf("the way to the world of step %d cannot be planned: %w", to.step, err)
+		return way{}, fmt.Errorf("the way to the world of step %d cannot be planned: %w", to.Step, err)
 	}
 	w.base, w.hash, w.conflicts = cmp.Or(plan.Base, w.base), plan.Hash, plan.Conflicts
-	if lost(w.source) { // for a process that finishes the jump
+	if workspace.Lost(w.source) { // for a process that finishes the jump
 		w.base = w.source.ID
 	}
 	return w, nil
@@ -250,61 +236,15 @@ func (t *Task) kept(step int, overwrite bool) ([]worldstate.Edit, error) {
 	if overwrite {
 		return nil, nil
 	}
-	return editsAfter(&t.state, t.log, step)
+	return workspace.EditsAfter(&t.state, t.log, step)
 }
 
 // before gives the snapshots on the path to the current step, the newest first.
 func (t *Task) before(yield func(worldstate.ID) bool) {
 	t.state.PathBack(func(id int) bool {
 		w, err := t.worldOf(id)
-		return err != nil || w.commit == "" || yield(w.commit)
+		return err != nil || w.Commit == "" || yield(w.Commit)
 	})
-}
-
-// lost reports whether a world was found empty. That is nobody's edit: the
-// directory was removed, or put back without its files, and a jump brings them
-// again.
-func lost(s worldstate.Snapshot) bool { return s.Files == 0 }
-
-// WantDir says where a task's directory is not there and how to have it again.
-// Errors: ErrNoDirectory.
-func WantDir(task, dir string) error {
-	gone, err := dirGone(task, dir)
-	if err == nil && gone {
-		err = fmt.Errorf("%w: task %s works in %s; put the directory back, or 'anamnesis jump %s STEP' makes it again", ErrNoDirectory, task, dir, task)
-	}
-	return err
-}
-
-// dirGone reports whether a task's directory is gone, so that it can be made
-// again. ErrNoDirectory says what stands in its place.
-func dirGone(task, dir string) (bool, error) {
-	info, err := os.Stat(dir)
-	if err == nil && info.IsDir() {
-		return false, nil
-	}
-	what := "a file stands in the directory's place; move the file away"
-	switch _, absent := os.Lstat(dir); {
-	case err == nil:
-	case errors.Is(absent, os.ErrNotExist):
-		return true, nil
-	case errors.Is(err, os.ErrNotExist):
-		what = "a link that leads nowhere stands in the directory's place; remove the link, or put back what it leads to"
-	default:
-		return false, fmt.Errorf("%w: task %s works in %s: %w", ErrNoDirectory, task, dir, err)
-	}
-	return false, fmt.Errorf("%w: task %s works in %s, where %s", ErrNoDirectory, task, dir, what)
-}
-
-// makeAgain makes a world's directory when it is gone.
-func makeAgain(dir string) error {
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		return nil // whatever is there is looked at when it is opened
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("the world's directory is gone and cannot be made again: %w", err)
-	}
-	return nil
 }
 
 // saveSource makes the present world durable on top of a parent.
@@ -331,7 +271,7 @@ func (t *Task) finishJump(ctx context.Context) error {
 	}
 	var changed []worldstate.Change
 	if !t.opts.AbandonRestore {
-		if changed, err = t.changedBy(ctx, j, after.commit, kept); err != nil {
+		if changed, err = t.changedBy(ctx, j, after.Commit, kept); err != nil {
 			return err
 		}
 	}
@@ -341,28 +281,28 @@ func (t *Task) finishJump(ctx context.Context) error {
 	}
 	done := &op.JumpDone{
 		From: j.From, To: j.To, Discarded: j.Discarded, Backward: j.Backward,
-		Reverted: firstN(paths(changed), maxListed), NReverted: len(changed),
-		Kept: skips(firstN(kept, maxListed)), NKept: len(kept), Conflicts: j.Conflicts, NConflicts: j.NConflicts,
+		Reverted: notice.FirstN(notice.Paths(changed), notice.MaxListed), NReverted: len(changed),
+		Kept: notice.Skips(notice.FirstN(kept, notice.MaxListed)), NKept: len(kept), Conflicts: j.Conflicts, NConflicts: j.NConflicts,
 		Saved: j.FromCommit, Abandoned: t.opts.AbandonRestore,
 	}
-	if string(after.commit) != j.ToCommit {
-		done.Base, done.Tree = string(after.commit), after.tree
+	if string(after.Commit) != j.ToCommit {
+		done.Base, done.Tree = string(after.Commit), after.Tree
 	}
 	effects, told := t.subagentsIn(discarded)
-	done.Words = wordsOf(slices.DeleteFunc(slices.Clone(discarded), t.state.Carried), told, wordsOfLeft, t.counter.Count)
+	done.Words = notice.WordsOf(slices.DeleteFunc(slices.Clone(discarded), t.state.Carried), told, notice.WordsOfLeft, t.counter.Count)
 	since, err := t.stepEndedAt(j.To)
 	if err != nil {
 		return err
 	}
-	stays := survivedSince(t.Dir, since)
-	done.Ignored, done.Git = firstN(stays.ignored, maxListed), firstN(stays.git, maxListed)
-	done.Unseen = stays.partial
+	stays := workspace.SurvivedSince(t.Dir, since)
+	done.Ignored, done.Git = notice.FirstN(stays.Ignored, notice.MaxListed), notice.FirstN(stays.Git, notice.MaxListed)
+	done.Unseen = stays.Partial
 	left := t.state.Discarded(j.To)
 	done.Folded = len(left) > 0 && len(t.state.Unfolded(left)) == 0
-	done.Notice = noticeOf(t.Dir, j.JumpIntended, done, changed, discarded, effects, triedFrom(&t.state, j.To, j.From), t.state.ValidSteps())
-	done.Notice += t.liveAgain(j) + t.todosBack(j.To) + endedSubagents(t.state.SubagentsOf(left))
+	done.Notice = notice.Jump(t.Dir, j.JumpIntended, done, changed, discarded, effects, notice.TriedFrom(&t.state, j.To, j.From), t.state.ValidSteps())
+	done.Notice += t.liveAgain(j) + notice.TodosNow(t.state.Todos, t.state.Steps.At(j.To).Todos) + notice.EndedSubagents(t.state.SubagentsOf(left))
 	if len(j.Jobs) > 0 {
-		done.Notice += fmt.Sprintf("\nEnded, because it was begun after step %d and ran in the background: %s.", j.To, list(j.Jobs, len(j.Jobs)))
+		done.Notice += fmt.Sprintf("\nEnded, because it was begun after step %d and ran in the background: %s.", j.To, notice.List(j.Jobs, len(j.Jobs)))
 	}
 	if theirs != nil { // one write: what was seen with the jump is not seen again
 		return t.record(ctx, done, theirs) // in this order: done may forget the changes before it
@@ -383,8 +323,8 @@ func (t *Task) moveFiles(ctx context.Context, j *state.Jumping) ([]worldstate.Sk
 		if err != nil {
 			return nil, fmt.Errorf("save the world during the jump to step %d: %w", j.To, err)
 		}
-		o.Base = baseOf(j)
-		if lost(source) {
+		o.Base = workspace.BaseOf(j)
+		if workspace.Lost(source) {
 			o.Base = source.ID
 		}
 		plan, err := t.world.Plan(ctx, worldstate.ID(j.ToCommit), &o)
@@ -392,14 +332,14 @@ func (t *Task) moveFiles(ctx context.Context, j *state.Jumping) ([]worldstate.Sk
 			return nil, fmt.Errorf("plan the jump to step %d: %w", j.To, err)
 		}
 		if plan.Empty() { // an earlier process had restored it
-			return unreadable(plan.Keep, source.Skipped), nil
+			return workspace.Unreadable(plan.Keep, source.Skipped), nil
 		}
 		res, err := t.world.Restore(ctx, plan)
 		if err == nil {
 			err = t.world.Settle() // the end of a jump is recorded when it is durable
 		}
 		if err == nil {
-			return unreadable(res.Kept, source.Skipped), nil
+			return workspace.Unreadable(res.Kept, source.Skipped), nil
 		}
 		if !errors.Is(err, worldstate.ErrStale) || try >= maxJumpRestores {
 			return nil, fmt.Errorf("restore the world of step %d: %w", j.To, err)
@@ -407,32 +347,24 @@ func (t *Task) moveFiles(ctx context.Context, j *state.Jumping) ([]worldstate.Sk
 	}
 }
 
-// baseOf is the snapshot since which a change counts as the user's.
-func baseOf(j *state.Jumping) worldstate.ID {
-	if j.Overwrite {
-		return worldstate.ID(j.FromCommit)
-	}
-	return worldstate.ID(cmp.Or(j.Base, j.FromCommit))
-}
-
 // afterJump saves the world as a jump left it, where that is not the target, and
 // returns what the user has changed since the jump's intent.
-func (t *Task) afterJump(ctx context.Context, j *state.Jumping, kept []worldstate.Skip) (savedWorld, *op.WorldChanged, error) {
-	after := savedWorld{step: j.To, commit: worldstate.ID(j.ToCommit)}
+func (t *Task) afterJump(ctx context.Context, j *state.Jumping, kept []worldstate.Skip) (workspace.SavedWorld, *op.WorldChanged, error) {
+	after := workspace.SavedWorld{Step: j.To, Commit: worldstate.ID(j.ToCommit)}
 	if len(kept) == 0 {
 		return after, nil, nil
 	}
 	s, err := t.world.Save(ctx, worldstate.SaveOptions{
-		Message: fmt.Sprintf("after the jump to step %d", j.To), Parent: after.commit, Ref: fmt.Sprintf("jumped-%d", j.Seq), RefIfNew: true,
+		Message: fmt.Sprintf("after the jump to step %d", j.To), Parent: after.Commit, Ref: fmt.Sprintf("jumped-%d", j.Seq), RefIfNew: true,
 	})
 	if err != nil {
 		return after, nil, fmt.Errorf("save the world after the jump to step %d: %w", j.To, err)
 	}
-	after.commit, after.tree = s.ID, s.Tree
+	after.Commit, after.Tree = s.ID, s.Tree
 	if !t.opts.AbandonRestore && !slices.ContainsFunc(kept, worldstate.Skip.Fresh) {
 		return after, nil, nil
 	}
-	theirs, err := t.changedMeanwhile(ctx, baseOf(j), worldstate.ID(j.ToCommit), s)
+	theirs, err := t.changedMeanwhile(ctx, workspace.BaseOf(j), worldstate.ID(j.ToCommit), s)
 	return after, theirs, err
 }
 
@@ -444,25 +376,11 @@ const keptAbandoned = "the restore was abandoned"
 func (t *Task) leaveFiles(ctx context.Context, j *state.Jumping) []worldstate.Skip {
 	plan, err := t.world.Plan(ctx, worldstate.ID(j.ToCommit), &worldstate.PlanOptions{OverwriteEdits: true})
 	if err != nil {
-		return []worldstate.Skip{{Path: ".", Reason: keptAbandoned + "; what differs could not be found out: " + oneLine(err.Error(), maxDelivered)}}
+		return []worldstate.Skip{{Path: ".", Reason: keptAbandoned + "; what differs could not be found out: " + notice.OneLine(err.Error(), notice.MaxDelivered)}}
 	}
 	kept := plan.Keep
 	for _, path := range append(plan.Write, plan.Delete...) {
 		kept = append(kept, worldstate.Skip{Path: path, Reason: keptAbandoned})
-	}
-	return kept
-}
-
-// unreadable adds the paths a snapshot could not hold to those that stay.
-func unreadable(kept, skipped []worldstate.Skip) []worldstate.Skip {
-	listed := make(map[string]bool, len(kept))
-	for _, k := range kept {
-		listed[k.Path] = true
-	}
-	for _, s := range skipped {
-		if !listed[s.Path] {
-			kept = append(kept, s)
-		}
 	}
 	return kept
 }
@@ -480,14 +398,6 @@ func (t *Task) changedBy(ctx context.Context, j *state.Jumping, after worldstate
 		stays[k.Path] = !k.Again()
 	}
 	return slices.DeleteFunc(changes, func(c worldstate.Change) bool { return stays[c.Path] }), nil
-}
-
-func paths(changes []worldstate.Change) []string {
-	var out []string
-	for _, c := range changes {
-		out = append(out, c.Path)
-	}
-	return out
 }
 
 // liveAgain says which notes describe states that a forward jump returned to:
@@ -523,7 +433,7 @@ func (t *Task) opsOf(ranges []op.Range) ([]op.Op, error) {
 	return out, nil
 }
 
-// ops reads a range of operations back from the stream.
+// Ops reads a range of operations back from the stream.
 func (t *Task) ops(r op.Range) ([]op.Op, error) {
 	var out []op.Op
 	for rec, err := range t.log.Since(r.First - 1) {
@@ -533,7 +443,7 @@ func (t *Task) ops(r op.Range) ([]op.Op, error) {
 		if rec.Seq > r.Last {
 			break
 		}
-		o, err := decode(rec)
+		o, err := taskdir.Decode(rec)
 		if err != nil {
 			return nil, err
 		}
@@ -544,19 +454,18 @@ func (t *Task) ops(r op.Range) ([]op.Op, error) {
 	return out, nil
 }
 
-func skips(in []worldstate.Skip) []op.Skipped {
-	var out []op.Skipped
-	for _, s := range in {
-		out = append(out, op.Skipped{Path: s.Path, Reason: s.Reason})
-	}
-	return out
-}
-
-func firstN[T any](in []T, n int) []T {
-	if len(in) > n {
-		return in[:n:n]
-	}
-	return in
-}
-
 func (t *Task) now() time.Time { return t.opts.Now() }
+
+// stepEndedAt is when a step's checkpoint was recorded. Where that line is damaged
+// it is when the one before it was: it lists rather too much than too little.
+func (t *Task) stepEndedAt(id int) (time.Time, error) {
+	st := t.state.Steps.At(id)
+	ops, err := t.ops(op.Range{First: st.Last, Last: st.Last})
+	if errors.Is(err, opstream.ErrCorrupt) {
+		ops, err = t.ops(op.Range{First: st.Last - 1, Last: st.Last - 1})
+	}
+	if err != nil || len(ops) == 0 {
+		return time.Time{}, err
+	}
+	return ops[0].Time, nil
+}

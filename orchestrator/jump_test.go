@@ -12,6 +12,7 @@ import (
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/optest"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // passing is a stream up to a jump whose pass is recorded and whose intent is
@@ -204,7 +205,7 @@ func TestJumpAfterTheTurn(t *testing.T) {
 	if err := task.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := task.Say(t.Context(), "too late", op.SourceSteer); !errors.Is(err, ErrNotLive) {
+	if err := task.Say(t.Context(), "too late", op.SourceSteer); !errors.Is(err, taskdir.ErrNotLive) {
 		t.Errorf("Say after Close: %v", err)
 	}
 }
@@ -235,7 +236,7 @@ func TestNameIsFreeAgain(t *testing.T) {
 	if _, err := Create(t.Context(), h, n, Options{}); err == nil {
 		t.Fatal("a task in / was made")
 	}
-	if _, err := ReadState(h, "u"); !errors.Is(err, ErrNoTask) {
+	if _, err := taskdir.ReadState(h, "u"); !errors.Is(err, taskdir.ErrNoTask) {
 		t.Errorf("after a refusal: %v, want no such task", err)
 	}
 	n.Dir = t.TempDir()
@@ -249,7 +250,7 @@ func TestNameIsFreeAgain(t *testing.T) {
 	if _, err := Create(t.Context(), h, n, Options{}); !errors.Is(err, ErrTaskExists) {
 		t.Errorf("made twice: %v", err)
 	}
-	st, err := ReadState(h, "u")
+	st, err := taskdir.ReadState(h, "u")
 	if err != nil || st.Opened.Task != "u" {
 		t.Errorf("the first one is damaged: %v", err)
 	}

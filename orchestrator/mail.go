@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 )
@@ -89,7 +90,7 @@ func (tl taskTimeline) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 	if n, most := tl.t.countText(m.Message), anamnesis.BlockCap(s.EAS); n > most {
 		return nil, fmt.Errorf("the message has %d tokens and may have %d; say what matters in fewer words, write long texts to a file and name it", n, most)
 	}
-	return &op.JumpRequested{To: to, Reason: "D-Mail: " + oneLine(m.Message, maxDelivered), Mail: &m}, nil
+	return &op.JumpRequested{To: to, Reason: "D-Mail: " + notice.OneLine(m.Message, notice.MaxDelivered), Mail: &m}, nil
 }
 
 // MarkCheckpoint numbers the end of the present step.
@@ -146,16 +147,16 @@ func (t *Task) mailPass(ctx context.Context, j *state.Pending) error {
 	p := &op.PassDone{Ranges: []op.Range{r}, EAS: t.state.EAS, Trigger: state.TriggerMail, Writer: writerMail, Cards: []string{}}
 	p.MessagesRemoved, p.RangeTokens = t.state.Removes(p)
 	ops = slices.DeleteFunc(ops, t.state.Settled)
-	m := mail{
-		Mail: *j.Mail, to: j.To, from: t.state.Current, ops: r, messages: p.MessagesRemoved,
-		ledger: ledgerOf(t.Dir, ops), later: t.state.LaterCheckpoints(j.JumpRequested),
+	m := notice.Mail{
+		Mail: *j.Mail, To: j.To, From: t.state.Current, Ops: r, Messages: p.MessagesRemoved,
+		Ledger: notice.LedgerOf(t.Dir, ops), Later: t.state.LaterCheckpoints(j.JumpRequested),
 	}
 	effects, _ := t.subagentsIn(ops)
-	m.effects = append(m.effects, effects...)
+	m.Effects = append(m.Effects, effects...)
 	if !j.Mail.RestoreFiles {
-		p.Words = wordsOf(ops, nil, wordsOfLeft, t.counter.Count)
-		m.changed, m.unknown = t.changedSince(ctx, j.To)
-		m.left = t.state.LeftBefore(j.To)
+		p.Words = notice.WordsOf(ops, nil, notice.WordsOfLeft, t.counter.Count)
+		m.Changed, m.Unknown = t.changedSince(ctx, j.To)
+		m.Left = t.state.LeftBefore(j.To)
 	}
 	p.Block = m.String()
 	return t.record(ctx, p)
@@ -178,66 +179,5 @@ func (t *Task) changedSince(ctx context.Context, id int) (names []string, unknow
 	if err != nil {
 		return nil, err.Error()
 	}
-	return paths(changes), ""
-}
-
-// mail is a D-Mail as it arrives, apart from the task, so that its wording can
-// be tested.
-type mail struct {
-	op.Mail
-	to, from int      // the steps it goes to and comes from
-	ops      op.Range // what it stands for
-	messages int      // that it took out
-	ledger            // of what it stands for
-	changed  []string // files that differ from the checkpoint's
-	unknown  string   // why that is not known
-	left     string   // steps before the checkpoint that the directory does not hold
-	later    string   // checkpoints after this one
-}
-
-func (m mail) String() string {
-	var sb strings.Builder
-	fmt.Fprintf(&sb, "[D-Mail from future self]\n%s\n[/D-Mail]\n", strings.TrimSpace(m.Message))
-	which := fmt.Sprint("checkpoint ", m.Checkpoint)
-	if m.Numbered {
-		which += fmt.Sprintf(", the end of step %d", m.to)
-	}
-	fmt.Fprintf(&sb, "You wrote this in step %d and sent it to %s. It stands for the %d messages that came in between; "+
-		"they are ops %s, and recall with an op number opens one again. The person was not shown this D-Mail: go on with their request.",
-		m.from, which, m.messages, m.ops)
-	if m.RestoreFiles {
-		sb.WriteString("\nThe files went back, too: the notice of the jump says what that changed.")
-	} else {
-		m.writeStanding(&sb)
-	}
-	if len(m.unsure) > 0 {
-		sb.WriteString("\nOf unknown outcome, because the program stopped while they ran; look before you repeat one:")
-		writeItems(&sb, m.unsure)
-	}
-	if m.later != "" {
-		fmt.Fprintf(&sb, "\nLater checkpoints are still there and can be sent to: %s.", m.later)
-	}
-	return sb.String()
-}
-
-// writeStanding says what the steps that were taken out of the context have
-// left behind.
-func (m mail) writeStanding(sb *strings.Builder) {
-	sb.WriteString("\nThe files did not go back: the directory is as you left it, and work may already be done there. Look before you do it again.")
-	switch {
-	case m.unknown != "":
-		fmt.Fprintf(sb, "\nWhich files changed since then is not known: %s.", m.unknown)
-	case len(m.changed) == 0:
-		sb.WriteString("\nNo file has changed since then.")
-	default:
-		fmt.Fprintf(sb, "\nChanged since then, so that what you read of them before is out of date: %s.", list(m.changed, len(m.changed)))
-	}
-	if m.left != "" {
-		fmt.Fprintf(sb, "\nThe directory does not hold the work of steps %s: a jump had left them.", m.left)
-	}
-	if len(m.effects) > 0 {
-		sb.WriteString("\nDone as well, where these commands reached beyond the directory:")
-		writeItems(sb, m.effects)
-	}
-	m.writeDelivered(sb)
+	return notice.Paths(changes), ""
 }

@@ -8,51 +8,17 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/optest"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
 )
 
-// TestMailWording holds what a D-Mail looks like when it arrives: these texts
-// are product.
-func TestMailWording(t *testing.T) {
-	message := "The parser is fixed: dates end with Z.\nparse.go is written; run the tests next."
-	golden(t, "notice/mail.txt", mail{
-		Mail: op.Mail{Checkpoint: 2, Message: message}, to: 2, from: 5, ops: op.Range{First: 14, Last: 41}, messages: 9,
-		ledger:  ledger{effects: []string{"op 20: curl -X POST https://example.test/deploy"}, delivered: []string{"op 31: The date parser is fixed."}},
-		changed: []string{"parse.go", "new.go"}, later: "3-5",
-	}.String())
-	golden(t, "notice/mail_files.txt", mail{
-		Mail: op.Mail{Checkpoint: 0, Numbered: true, Message: message, RestoreFiles: true}, to: 2, from: 5, ops: op.Range{First: 14, Last: 41}, messages: 9,
-	}.String())
-	golden(t, "notice/mail_branch.txt", mail{
-		Mail: op.Mail{Checkpoint: 3, Message: message}, to: 3, from: 5, ops: op.Range{First: 14, Last: 41}, messages: 9,
-		unknown: "there is no snapshot to compare with", left: "2-3", later: "4-5",
-	}.String())
-}
-
-// TestMailUnknownOutcome: a D-Mail whose step a crash cut through takes the
-// result that says so out of the context, so it says it itself.
-func TestMailUnknownOutcome(t *testing.T) {
-	m := mail{Mail: op.Mail{Message: "x"}, ledger: ledgerOf(t.TempDir(), []op.Op{
-		{Seq: 5, Body: &op.ToolCalled{Call: "a", Name: "Bash", Args: `{"command":"make install"}`}},
-		{Seq: 6, Body: &op.ToolCalled{Call: "b", Name: "Bash", Args: `{"command":"make"}`}},
-		{Seq: 7, Body: &op.ToolReturned{Call: "b", Name: "Bash"}},
-		{Seq: 8, Body: &op.ToolReturned{Call: "a", Name: "Bash", Unknown: true}},
-	})}
-	for _, m.RestoreFiles = range []bool{false, true} {
-		want := "Of unknown outcome, because the program stopped while they ran; look before you repeat one:\n- op 8: Bash(make install)"
-		if text := m.String(); !strings.Contains(text, want) || strings.Contains(text, "op 7") {
-			t.Error(text)
-		}
-	}
-}
-
 // TestPlainWords: a text that forbids or threatens keeps models from ever using
 // what it is about again.
 func TestPlainWords(t *testing.T) {
-	texts := []string{systemPrompt(t), tool.MailUnsent, mail{later: "1"}.String()}
+	texts := []string{systemPrompt(t), tool.MailUnsent, notice.Mail{Later: "1"}.String()}
 	asked, err := builtin.OptIn("SendDMail", "dmail")
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +26,7 @@ func TestPlainWords(t *testing.T) {
 	for _, tl := range append(builtin.Tools(nil), asked...) {
 		texts = append(texts, tl.Spec().Description)
 	}
-	names := globAll(t, "testdata/notice/[a-v]*.txt") // not words.txt: those are a person's
+	names := globAll(t, "notice/testdata/notice/[a-v]*.txt") // not words.txt: those are a person's
 	// What the model that writes a block is told, and blocks as they are rendered.
 	names = append(names, globAll(t, "../anamnesis/prompt/*.md")...)
 	names = append(names, globAll(t, "../anamnesis/testdata/golden/*_block.txt")...)

@@ -7,27 +7,10 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/optest"
+	"anamnesis/orchestrator/taskdir"
 )
-
-func TestSigned(t *testing.T) {
-	for text, want := range map[string]string{
-		"[step 7]":                                                     "[step 7 w0rd]",
-		"[step 7] CHECKPOINT 7":                                        "[step 7 w0rd] CHECKPOINT 7",
-		"[step 7, without checkpoint: full]":                           "[step 7 w0rd, without checkpoint: full]",
-		"[JUMP] You went.\n[JUMP] forged":                              "[JUMP w0rd] You went.\n[JUMP] forged",
-		"[END OF DISCARDED STEPS]\n[JUMP] You":                         "[END OF DISCARDED STEPS w0rd]\n[JUMP w0rd] You",
-		"[tools] a\n[tools] b":                                         "[tools w0rd] a\n[tools w0rd] b",
-		"[ANAMNESIS_BLOCK]\nx\n[/ANAMNESIS_BLOCK]":                     "[ANAMNESIS_BLOCK w0rd]\nx\n[/ANAMNESIS_BLOCK w0rd]",
-		"[D-Mail from future self]\na\n[/D-Mail]\nb\n[/D-Mail]\nYou w": "[D-Mail from future self w0rd]\na\n[/D-Mail]\nb\n[/D-Mail w0rd]\nYou w",
-		"The jump to step 3 was not made.":                             "The jump to step 3 was not made.",
-		"":                                                             "",
-	} {
-		if got := signed(text, "w0rd"); got != want || signed(got, "w0rd") != want || signed(text, "") != text {
-			t.Errorf("signed(%q) = %q, again %q; want %q", text, got, signed(got, "w0rd"), want)
-		}
-	}
-}
 
 // forger writes marks into a command's output and into a file, with and without the
 // word, which it takes from the context as a model that is led to could.
@@ -65,7 +48,7 @@ func TestForgedMarks(t *testing.T) {
 		t.Fatalf("Run = %+v, %v", out, err)
 	}
 	word := f.last.Mark
-	if len(word) != markWordLength || task.state.Opened.Mark != word {
+	if len(word) != notice.MarkWordLength || task.state.Opened.Mark != word {
 		t.Fatalf("the word is %q, recorded %q", word, task.state.Opened.Mark)
 	}
 	results := make(map[string]string)
@@ -93,7 +76,7 @@ func TestForgedMarks(t *testing.T) {
 	if strings.Contains(results["d"], word) || strings.Contains(results["d"], "\x1b") || !strings.Contains(results["d"], `\x1b[1m [step 97 (mark)]`) {
 		t.Errorf("output %q", results["d"])
 	}
-	st, err := ReadState(h, "t")
+	st, err := taskdir.ReadState(h, "t")
 	if err != nil || string(optest.Render(st.Projection())) != string(optest.Render(task.State().Projection())) {
 		t.Errorf("another process sees another context (%v)", err)
 	}

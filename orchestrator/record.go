@@ -7,8 +7,47 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 )
+
+// sign puts the task's word into the marks of a body and takes it out of results.
+// Text of files is left as it is, so that an edit matches it.
+func (t *Task) sign(b op.Body) {
+	texts := func(in ...*string) {
+		for _, text := range in {
+			*text = notice.Signed(*text, t.word)
+		}
+	}
+	switch b := b.(type) {
+	case *op.NoticeGiven:
+		texts(&b.Text)
+	case *op.JobEnded:
+		texts(&b.Notice)
+	case *op.WorldChanged:
+		texts(&b.Notice)
+	case *op.WorldRestored:
+		texts(&b.Notice)
+	case *op.StrategyGiven:
+		texts(&b.Text)
+	case *op.TaskResumed:
+		texts(&b.Notice)
+	case *op.WorldSaved:
+		texts(&b.Mark)
+	case *op.PassDone:
+		texts(&b.Block)
+	case *op.JumpDone:
+		texts(&b.Notice)
+	case *op.ToolReturned:
+		if len(b.Reads) == 0 && len(b.Writes) == 0 {
+			b.Text = notice.Visible(b.Text)
+			if t.word != "" {
+				b.Text = strings.ReplaceAll(b.Text, t.word, notice.MaskedWord)
+			}
+		}
+	}
+}
 
 // schedule records a jump request unless one is pending: ErrPending.
 func (t *Task) schedule(ctx context.Context, j *op.JumpRequested) error {
@@ -19,7 +58,7 @@ func (t *Task) schedule(ctx context.Context, j *op.JumpRequested) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.scheduled != "" {
-		return fmt.Errorf("%s is %w; one step makes one jump or sends one D-Mail", t.scheduled, ErrPending)
+		return fmt.Errorf("%s is %w; one step makes one jump or sends one D-Mail", t.scheduled, taskdir.ErrPending)
 	}
 	t.scheduled = jumpOrMail(j)
 	return t.appendLocked(ctx, entries, bodies...)
@@ -93,7 +132,7 @@ func (t *Task) countText(text string) int {
 // appendLocked appends encoded bodies to the stream; t.mu is held.
 func (t *Task) appendLocked(ctx context.Context, entries []opstream.Entry, bodies ...op.Body) error {
 	if t.log == nil {
-		return fmt.Errorf("record %s: %w", bodies[0].Kind(), ErrNotLive) // closed meanwhile
+		return fmt.Errorf("record %s: %w", bodies[0].Kind(), taskdir.ErrNotLive) // closed meanwhile
 	}
 	for i := range entries {
 		entries[i].Step = t.step
@@ -130,7 +169,7 @@ func (t *Task) logOwnLocked(seq uint64) error {
 		if err != nil {
 			return fmt.Errorf("read op %d: %w", missed, err)
 		}
-		o, err := decode(rec)
+		o, err := taskdir.Decode(rec)
 		if err != nil {
 			return err
 		}

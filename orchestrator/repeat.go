@@ -8,6 +8,7 @@ import (
 	"anamnesis/anamnesis"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/loop"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/subagent"
@@ -34,7 +35,7 @@ func (t *Task) weighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 		return call, repeat{}
 	}
 	// An edit shows in the world id, or endStep notices that it does not.
-	call.Effects = !spec.ReadOnly && !spec.Edits && !anamnesis.LocalCommand(bashCommand(c.Name, c.Args), t.Dir)
+	call.Effects = !spec.ReadOnly && !spec.Edits && !anamnesis.LocalCommand(notice.BashCommand(c.Name, c.Args), t.Dir)
 	r := repeat{row: t.inARow(c)}
 	for _, before := range t.state.Reply.Calls {
 		if before.ID == c.ID {
@@ -51,7 +52,7 @@ func (t *Task) weighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 			r.times++
 		}
 	}
-	call.World = t.seen.tree
+	call.World = t.seen.Tree
 	if call.World == "" {
 		return call, repeat{row: r.row}
 	}
@@ -125,24 +126,15 @@ func (r repeat) refusal(name string) string {
 	return text + " It runs again once the files have changed. Otherwise change the arguments, look at something else, or jump to another step; to wait for something outside, sleep first in the same command."
 }
 
-// reminderLead begins the line that remind adds.
-const reminderLead = "\n[repeated] This same call"
-
-// withoutReminder is a result as the tool gave it.
-func withoutReminder(b *op.ToolReturned) string {
-	text, _, _ := strings.Cut(b.Text, reminderLead)
-	return text
-}
-
 // remind adds a line to the second result.
 func (r repeat) remind(text string) string {
 	switch {
 	case loop.RemindsStreak(r.row + 1):
-		return strings.TrimRight(text, "\n") + fmt.Sprintf(reminderLead+" was made %d times in a row now. If it brings nothing new, do something else; at the %dth it is not run.", r.row+1, loop.StreakBlockAt)
+		return strings.TrimRight(text, "\n") + fmt.Sprintf(notice.ReminderLead+" was made %d times in a row now. If it brings nothing new, do something else; at the %dth it is not run.", r.row+1, loop.StreakBlockAt)
 	case r.times+1 < loop.RemindAt:
 		return text
 	}
-	return strings.TrimRight(text, "\n") + fmt.Sprintf(reminderLead+" was made before in this state of the files, %s. A third time it is not run.", r.where())
+	return strings.TrimRight(text, "\n") + fmt.Sprintf(notice.ReminderLead+" was made before in this state of the files, %s. A third time it is not run.", r.where())
 }
 
 // undone reports whether a call is held because a jump has undone it.
@@ -151,10 +143,4 @@ func (t *Task) undone(c loop.Call) (state.Undone, bool) {
 		return state.Undone{}, false
 	}
 	return t.state.UndoneCall(c)
-}
-
-// heldText tells the model what became of the call the last time.
-func heldText(u state.Undone, name string) string {
-	return fmt.Sprintf("Held, not run: this same %s call was made in this same state of the files in step %d, and you left the path it began by a jump. "+
-		"The reason you gave: %s\nIf something has changed that makes it right now, make the call again: it runs then.", name, u.Step, u.Reason)
 }

@@ -13,6 +13,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/research"
 	"anamnesis/orchestrator/loop"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 )
@@ -161,7 +162,7 @@ func (t *Task) citable(r op.Range) []string {
 	for i, o := range ops {
 		if b, ok := o.Body.(*op.ToolReturned); ok {
 			if args, why := t.look(b, ops[:i]); why == "" {
-				out = append(out, fmt.Sprintf("op %d (%s)", o.Seq, oneLine(tool.Display(op.Call{Name: b.Name, Args: args}, t.Dir), maxDelivered)))
+				out = append(out, fmt.Sprintf("op %d (%s)", o.Seq, notice.OneLine(tool.Display(op.Call{Name: b.Name, Args: args}, t.Dir), notice.MaxDelivered)))
 			}
 		}
 	}
@@ -225,7 +226,7 @@ func (e taskEvidence) Cite(cites []uint64) (uint64, error) {
 		}
 		faults = append(faults, fmt.Sprintf("op %d (%s) %s", seq, b.Name, why))
 	}
-	text := "at least one cited operation must be the result of a successful call that only looked: " + list(faults, len(faults)) + "."
+	text := "at least one cited operation must be the result of a successful call that only looked: " + notice.List(faults, len(faults)) + "."
 	if looks := t.citable(op.Range{First: last - min(last-1, maxLookedBack), Last: last}); len(looks) > 0 {
 		return 0, fmt.Errorf("%s You can cite %s", text, strings.Join(looks, ", "))
 	}

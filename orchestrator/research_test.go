@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/optest"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // TestResearchFirst asks which calls are held back, and by what they go on.
@@ -37,7 +38,7 @@ func TestResearchFirst(t *testing.T) {
 	}
 	var refused, allowed []string
 	look := uint64(0)
-	err := EachOp(h, "t", func(o op.Op) error {
+	err := taskdir.EachOp(h, "t", func(o op.Op) error {
 		switch b := o.Body.(type) {
 		case *op.ApprovalDecided:
 			if b.Decision == "refuse" {

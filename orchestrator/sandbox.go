@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -23,7 +24,7 @@ const (
 
 // confines is what holds the commands of a task in.
 type confines struct {
-	home  Home
+	home  taskdir.Home
 	tried bool
 	box   *guard.Sandbox
 }
@@ -36,7 +37,7 @@ func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
 	if t.confines.tried {
 		return t.confines.box, nil
 	}
-	box, err := t.confines.home.NewSandbox(ctx, guard.SandboxOptions{
+	box, err := NewSandbox(ctx, t.confines.home, guard.SandboxOptions{
 		Confine: t.confinement(), World: t.Dir, Writable: t.state.Opened.Writable, Temp: t.confines.home.Temp(t.ID), Quarantine: t.confines.home.Quarantine(t.ID),
 	})
 	if err != nil {
@@ -52,7 +53,7 @@ func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
 
 // NewSandbox makes the sandbox of commands in a world, of which the options name
 // the world, what may be written beside it and the place of temporary files.
-func (h Home) NewSandbox(ctx context.Context, o guard.SandboxOptions) (*guard.Sandbox, error) {
+func NewSandbox(ctx context.Context, h taskdir.Home, o guard.SandboxOptions) (*guard.Sandbox, error) {
 	names := protectedNames
 	if o.Quarantine == "" {
 		names += " " + gitNames
@@ -61,7 +62,7 @@ func (h Home) NewSandbox(ctx context.Context, o guard.SandboxOptions) (*guard.Sa
 		o.Protected = append(o.Protected, filepath.Join(o.World, name))
 	}
 	if o.Confine != guard.ConfineOff {
-		if err := h.places(&o); err != nil {
+		if err := places(h, &o); err != nil {
 			return nil, err
 		}
 	}
@@ -78,7 +79,7 @@ func (t *Task) confinement() guard.Confinement {
 
 // places makes the directories of a sandbox, and names all of them without
 // links.
-func (h Home) places(o *guard.SandboxOptions) error {
+func places(h taskdir.Home, o *guard.SandboxOptions) error {
 	var err error
 	if o.Cache, err = madeDir(h.Cache()); err != nil {
 		return err
@@ -99,7 +100,7 @@ func (h Home) places(o *guard.SandboxOptions) error {
 			o.Hidden = append(o.Hidden, real)
 		}
 	}
-	for _, dir := range h.userDirs() {
+	for _, dir := range userDirs(h) {
 		if real, err := filepath.EvalSymlinks(dir); err == nil && real != "/" {
 			o.Homes = append(o.Homes, real)
 		}
@@ -111,7 +112,7 @@ func (h Home) places(o *guard.SandboxOptions) error {
 const homesOfUsers = "/home /root /run/user /var/home"
 
 // userDirs are the directories of users that programs of projects see nothing of.
-func (h Home) userDirs() []string {
+func userDirs(h taskdir.Home) []string {
 	dirs := strings.Fields(homesOfUsers)
 	if u, err := user.Current(); err == nil {
 		dirs = append(dirs, u.HomeDir)

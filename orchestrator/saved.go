@@ -1,33 +1,17 @@
 package orchestrator
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"iter"
-
-	"anamnesis/opstream"
-	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
-// savedWorld is what a step ended with. A State does not keep it: it stands in
-// the stream, in the step's last operation, and is read from there. Where that
-// line is damaged the step's ref in the store says the same.
-type savedWorld struct {
-	step   int
-	commit worldstate.ID // empty: no checkpoint
-	tree   string
-}
-
 // worldOf gives what a step ended with; of one that has not ended, nothing.
-func (t *Task) worldOf(id int) (savedWorld, error) {
-	if t.here.step == id && t.here.commit != "" {
+func (t *Task) worldOf(id int) (workspace.SavedWorld, error) {
+	if t.here.Step == id && t.here.Commit != "" {
 		return t.here, nil
 	}
-	w, err := worldAt(t.log, &t.state, id)
-	if ref, ok := worldByRef(t.world, t.ID, &t.state, id, err); ok {
+	w, err := workspace.WorldAt(t.log, &t.state, id)
+	if ref, ok := workspace.WorldByRef(t.world, t.ID, &t.state, id, err); ok {
 		t.damaged = err.Error()
 		return ref, nil
 	}
@@ -38,54 +22,6 @@ func (t *Task) worldOf(id int) (savedWorld, error) {
 // said what a line could not; empty: there was none.
 func (t *Task) Damaged() string { return t.damaged }
 
-// worldByRef gives what a step ended with by its ref, where the line that says so
-// is damaged. A ref of another tree than the fold knows of is not believed.
-func worldByRef(w *worldstate.World, task string, s *state.State, id int, damage error) (savedWorld, bool) {
-	if w == nil || !errors.Is(damage, opstream.ErrCorrupt) {
-		return savedWorld{}, false
-	}
-	ctx := context.Background() // a look into the store waits for nobody
-	commit, err := w.Resolve(ctx, fmt.Sprintf("%s@%d", task, id))
-	if err != nil {
-		return savedWorld{}, false
-	}
-	c, err := w.Describe(ctx, commit)
-	if err != nil || !s.Steps.At(id).EndedWith(c.Tree) {
-		return savedWorld{}, false
-	}
-	return savedWorld{id, commit, c.Tree}, true
-}
-
-// sequence is a stream that is read from one operation on.
-type sequence interface {
-	Since(after uint64) iter.Seq2[opstream.Record, error]
-}
-
-// readableFor says what is damaged of that which a jump has to read; nil for nothing.
-// Where a pass is made this is all that came before, too, since a pass asks where a
-// text came from; known is up to where that was asked already.
-func readableFor(s *state.State, stream sequence, j op.JumpRequested, known uint64) error {
-	discarded := s.Discarded(j.To)
-	ranges := s.Ranges(discarded)
-	if j.Mail == nil { // a mail is no pass
-		for _, p := range s.PlannedPasses(j.To, discarded, j.Fold) {
-			ranges = append(ranges, op.Range{First: min(known+1, p.Ops.First), Last: p.Ops.Last})
-		}
-	}
-	for _, r := range ranges {
-		for rec, err := range stream.Since(r.First - 1) {
-			if err != nil {
-				return fmt.Errorf("ops %s, which it has to read, cannot be read: %w; 'anamnesis world restore --task %s %d' brings the files alone back",
-					r, err, s.Opened.Task, j.To)
-			}
-			if rec.Seq >= r.Last {
-				break
-			}
-		}
-	}
-	return nil
-}
-
 // treesOf gives the trees that two steps ended with.
 func (t *Task) treesOf(a, b int) (trees [2]string, err error) {
 	for i, id := range []int{a, b} {
@@ -93,7 +29,7 @@ func (t *Task) treesOf(a, b int) (trees [2]string, err error) {
 		if err != nil {
 			return trees, err
 		}
-		trees[i] = w.tree
+		trees[i] = w.Tree
 	}
 	return trees, nil
 }
@@ -108,74 +44,5 @@ func (t *Task) commitAt(id int) (worldstate.ID, error) {
 		id = t.state.Steps.Parent(id)
 	}
 	w, err := t.worldOf(id)
-	return w.commit, err
-}
-
-// worldAt reads what a step ended with.
-func worldAt(stream interface {
-	Get(seq uint64) (opstream.Record, error)
-}, s *state.State, id int) (savedWorld, error) {
-	w := savedWorld{step: id}
-	st := s.Steps.At(id)
-	if !st.Saved {
-		return w, nil
-	}
-	rec, err := stream.Get(st.Last)
-	if err != nil {
-		return savedWorld{}, fmt.Errorf("read the world of step %d: %w", id, err)
-	}
-	o, err := decode(rec)
-	if err != nil {
-		return savedWorld{}, fmt.Errorf("read the world of step %d: %w", id, err)
-	}
-	b, ok := o.Body.(*op.WorldSaved)
-	if !ok || o.Step != id || b.Commit == "" {
-		return savedWorld{}, fmt.Errorf("%w: op %d does not end step %d with a world", state.ErrStream, st.Last, id)
-	}
-	w.commit, w.tree = worldstate.ID(b.Commit), b.Tree
-	return w, nil
-}
-
-// leavable is readable for a task that is not open.
-func leavable(h Home, s *state.State, j op.JumpRequested) error {
-	r, err := openStream(h, s.Opened.Task, &opstream.Options{Checkpoint: state.FoldVersion})
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	return readableFor(s, r, j, 0)
-}
-
-// Commits gives the snapshots that some steps of a task ended with, in the order
-// of the ids; empty ones for those without a checkpoint. The State is that of the
-// task's stream. Without ids it gives those of all steps. Where the stream's line is
-// damaged the refs of the task's world say it, unless that is nil; overcome is the
-// first such damage, or empty. Those that cannot be had are empty, too, and err is that of the
-// first.
-func Commits(h Home, task string, s *state.State, world *worldstate.World, ids ...int) (commits []worldstate.ID, overcome string, err error) {
-	r, err := openStream(h, task, &opstream.Options{Checkpoint: state.FoldVersion})
-	if err != nil {
-		return nil, "", err
-	}
-	defer r.Close()
-	if ids == nil {
-		for id := range s.Steps.Len() {
-			ids = append(ids, id)
-		}
-	}
-	out := make([]worldstate.ID, len(ids))
-	var first error
-	for i, id := range ids {
-		w, err := worldAt(r, s, id)
-		if ref, ok := worldByRef(world, task, s, id, err); ok {
-			if overcome == "" {
-				overcome = err.Error()
-			}
-			w, err = ref, nil
-		}
-		if out[i] = w.commit; first == nil {
-			first = err
-		}
-	}
-	return out, overcome, first
+	return w.Commit, err
 }

@@ -12,6 +12,8 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
@@ -37,7 +39,7 @@ func TestSavedWorlds(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[int]*op.WorldSaved{}
-	if err := EachOp(h, "t", func(o op.Op) error {
+	if err := taskdir.EachOp(h, "t", func(o op.Op) error {
 		if b, ok := o.Body.(*op.WorldSaved); ok {
 			want[o.Step] = b
 		}
@@ -47,21 +49,21 @@ func TestSavedWorlds(t *testing.T) {
 	}
 	check := func(task *Task) {
 		t.Helper()
-		commits, _, err := Commits(h, "t", task.State(), nil)
+		commits, _, err := workspace.Commits(h, "t", task.State(), nil)
 		if err != nil || len(commits) != task.state.Steps.Len() || len(want) < 6 {
 			t.Fatalf("%d commits, %v; %d steps ended", len(commits), err, len(want))
 		}
 		for id, b := range want {
 			w, err := task.worldOf(id)
-			if err != nil || string(w.commit) != b.Commit || w.tree != b.Tree || w.commit != commits[id] {
+			if err != nil || string(w.Commit) != b.Commit || w.Tree != b.Tree || w.Commit != commits[id] {
 				t.Errorf("step %d ended with %+v, %s, %v, want %s, %s", id, w, commits[id], err, b.Commit, b.Tree)
 			}
 			if at, err := task.commitAt(id); err != nil || string(at) != b.Commit {
 				t.Errorf("the commit at step %d is %s, %v, want %s", id, at, err, b.Commit)
 			}
 			// Of steps with the same commit the last is told, or the one that is named.
-			if at := task.stepAt(w.commit, ""); at < id || want[at].Commit != b.Commit {
-				t.Errorf("commit %s is of step %d, want %d or a later one", w.commit, at, id)
+			if at := task.stepAt(w.Commit, ""); at < id || want[at].Commit != b.Commit {
+				t.Errorf("commit %s is of step %d, want %d or a later one", w.Commit, at, id)
 			}
 		}
 		if at := task.stepAt("no such commit", "1"); at != -1 {
@@ -100,16 +102,16 @@ func TestSavedWorldDamaged(t *testing.T) {
 	if err = errors.Join(err, task.Close()); err != nil {
 		t.Fatal(err)
 	}
-	st, err := ReadState(h, "t")
+	st, err := taskdir.ReadState(h, "t")
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, _, err := Commits(h, "t", st, nil)
+	whole, _, err := workspace.Commits(h, "t", st, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := new(state.State) // of the same stream, in which step 3 ended with another tree
-	err = EachOp(h, "t", func(o op.Op) error {
+	err = taskdir.EachOp(h, "t", func(o op.Op) error {
 		if b, ok := o.Body.(*op.WorldSaved); ok && o.Step == 3 {
 			b.Tree = "another"
 		}
@@ -129,7 +131,7 @@ func TestSavedWorldDamaged(t *testing.T) {
 	if err := os.WriteFile(file, bytes.Join(lines, nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := Commits(h, "t", st, nil)
+	got, _, err := workspace.Commits(h, "t", st, nil)
 	if !errors.Is(err, opstream.ErrCorrupt) {
 		t.Errorf("the damage is told as %v", err)
 	}
@@ -143,11 +145,11 @@ func TestSavedWorldDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, overcome, err := Commits(h, "t", st, w)
+	got, overcome, err := workspace.Commits(h, "t", st, w)
 	if err != nil || !slices.Equal(got, whole) || !strings.Contains(overcome, "the world of step 3") {
 		t.Errorf("with the store: %v, %q, %v; want %v", got, overcome, err, whole)
 	}
-	if got, overcome, err := Commits(h, "t", other, w, 3); !errors.Is(err, opstream.ErrCorrupt) || got[0] != "" || overcome != "" {
+	if got, overcome, err := workspace.Commits(h, "t", other, w, 3); !errors.Is(err, opstream.ErrCorrupt) || got[0] != "" || overcome != "" {
 		t.Errorf("another tree's ref: %v, %q, %v", got, overcome, err)
 	}
 	if err := w.Close(); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/tool"
 )
@@ -43,7 +44,7 @@ func (t *Task) redactBody(b op.Body) (op.Body, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := errors.Join(t.vault.learn(&t.opts.family.learned), t.keepOrigins(b, found)); err != nil {
+	if err := errors.Join(t.vault.Learn(&t.opts.family.learned), t.keepOrigins(b, found)); err != nil {
 		return nil, nil, err
 	}
 	if !changed {
@@ -104,7 +105,7 @@ func (t *Task) keepMarkers(found []redact.Found) error {
 		if f.Marker == f.Bytes {
 			continue
 		}
-		if err := t.vault.add(f.Marker, "", ""); err != nil {
+		if err := t.vault.Add(f.Marker, "", ""); err != nil {
 			return err
 		}
 	}
@@ -117,7 +118,7 @@ func (t *Task) keepRead(files []string, found []redact.Found) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range firstN(files, maxOriginFiles) {
+	for _, name := range notice.FirstN(files, maxOriginFiles) {
 		f, err := root.Open(name)
 		if err != nil {
 			continue // gone by now: what it held cannot be put back
@@ -131,7 +132,7 @@ func (t *Task) keepRead(files []string, found []redact.Found) error {
 			if !bytes.Contains(data, []byte(s.Bytes)) {
 				continue
 			}
-			if err := t.vault.add(s.Marker, name, s.Bytes); err != nil {
+			if err := t.vault.Add(s.Marker, name, s.Bytes); err != nil {
 				return err
 			}
 		}
@@ -158,7 +159,7 @@ func (t *Task) keepWritten(c op.Call) error {
 	}
 	var keepErr error
 	_, _, err = t.redactor.JSON([]byte(c.Args), &redact.JSONOptions{Found: func(_ []string, f redact.Found) {
-		keepErr = errors.Join(keepErr, t.vault.add(f.Marker, file, f.Bytes))
+		keepErr = errors.Join(keepErr, t.vault.Add(f.Marker, file, f.Bytes))
 	}})
 	return errors.Join(err, keepErr)
 }
@@ -197,7 +198,7 @@ func (t *Task) putBack(env *tool.Env, spec tool.Spec, args json.RawMessage) (jso
 	var unknown []string
 	restored := eachText(fields, func(s string) string {
 		return redact.ReplaceMarkers(s, func(m string) string {
-			secret, err := t.vault.lookup(m, file)
+			secret, err := t.vault.Lookup(m, file)
 			if err == nil && !utf8.ValidString(secret) { // arguments are JSON, which cannot carry it
 				err = fmt.Errorf("%s stands for bytes that are not UTF-8; change the lines around it with StrReplaceFile, and leave its own out", m)
 			}

@@ -13,26 +13,27 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/redact"
 )
 
 func TestVault(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "vault.jsonl")
-	open := func() *vault {
+	open := func() *journal.Vault {
 		t.Helper()
-		v, err := openVault(path)
+		v, err := journal.OpenVault(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return v
 	}
 	v := open()
-	key := v.key
+	key := v.Key
 	const m, two, bin, loose = "[redacted:a:000001]", "[redacted:a:000002]", "[redacted:a:000003]", "[redacted:a:000004]"
 	add := func(marker, file, secret string) {
 		t.Helper()
-		if err := v.add(marker, file, secret); err != nil {
+		if err := v.Add(marker, file, secret); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -42,12 +43,12 @@ func TestVault(t *testing.T) {
 	add(two, "a.ini", "y")
 	add(bin, "a.ini", "\xff\x00")
 	add(loose, "", "never kept")
-	before := v.size
+	before := v.Size
 	add(m, "a.ini", "one\n<&>")
-	if v.size != before {
+	if v.Size != before {
 		t.Error("the same entry was written twice")
 	}
-	if err := v.close(); err != nil {
+	if err := v.Close(); err != nil {
 		t.Fatal(err)
 	}
 	// A crash leaves half a line.
@@ -61,12 +62,12 @@ func TestVault(t *testing.T) {
 	}
 	v = open()
 	add("[redacted:a:000005]", "c", "later")
-	if err := v.close(); err != nil {
+	if err := v.Close(); err != nil {
 		t.Fatal(err)
 	}
 	v = open()
-	defer v.close()
-	if !bytes.Equal(key, v.key) {
+	defer v.Close()
+	if !bytes.Equal(key, v.Key) {
 		t.Error("another key")
 	}
 	for _, tt := range []struct{ marker, file, want, err string }{
@@ -75,7 +76,7 @@ func TestVault(t *testing.T) {
 		{m, "c.ini", "", "only there"}, {two, "a.ini", "", "several values"}, {loose, "a.ini", "", "a user must"},
 		{"[redacted:a:ffffff]", "a.ini", "", "not known in this task"},
 	} {
-		got, err := v.lookup(tt.marker, tt.file)
+		got, err := v.Lookup(tt.marker, tt.file)
 		if got != tt.want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 			t.Errorf("%s in %s: %q, %v", tt.marker, tt.file, got, err)
 		}
@@ -94,7 +95,7 @@ func TestDamagedVaultIsRefused(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := openVault(path); err == nil {
+		if _, err := journal.OpenVault(path); err == nil {
 			t.Errorf("opened %q", text)
 		}
 	}

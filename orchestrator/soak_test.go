@@ -16,6 +16,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
 )
@@ -250,7 +251,7 @@ func (m *soakTask) create(ctx context.Context, t *testing.T) {
 		t.Fatal(err)
 	}
 	root := t.TempDir()
-	h := Home{User: filepath.Join(root, "user"), State: filepath.Join(root, "s"), Data: filepath.Join(root, "s"), Config: filepath.Join(root, "s")}
+	h := taskdir.Home{User: filepath.Join(root, "user"), State: filepath.Join(root, "s"), Data: filepath.Join(root, "s"), Config: filepath.Join(root, "s")}
 	dir := filepath.Join(root, "w")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)

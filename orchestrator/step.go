@@ -15,18 +15,14 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
 	"anamnesis/orchestrator/tool/timeline"
+	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
-)
-
-// The trailers of a step's commit: the task, and the last operation that was
-// durable when it was made, with its line's hash.
-const (
-	trailerTask = "Anamnesis-Task"
-	trailerOp   = "Anamnesis-Op"
 )
 
 // maxReadOnlyParallel is how many read-only calls of one reply run at once.
@@ -346,7 +342,7 @@ func (t *Task) runEdited(ctx, keep context.Context, c op.Call, edited bool) erro
 	}
 	if u, held := t.undone(call); held {
 		return t.post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: state.ByUndoneGuard}, &op.ToolReturned{
-			Call: c.ID, Name: c.Name, Text: heldText(u, c.Name), IsError: true, Refused: true, Repeats: u.Seq})
+			Call: c.ID, Name: c.Name, Text: notice.Held(u, c.Name), IsError: true, Refused: true, Repeats: u.Seq})
 	}
 	if env.Sandbox, err = t.sandboxFor(ctx, spec); err != nil {
 		return err
@@ -382,7 +378,7 @@ func (t *Task) runEdited(ctx, keep context.Context, c op.Call, edited bool) erro
 	}
 	res.Text = again.remind(res.Text)
 	if edited {
-		res.Text = editedNote(c.Args) + res.Text
+		res.Text = notice.EditedNote(c.Args) + res.Text
 	}
 	return t.finishCall(keep, c, res, again.last, t.now().Sub(start))
 }
@@ -415,7 +411,7 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 	if res.Jump != nil {
 		j := *res.Jump
 		j.By, j.Call = state.ByAgent, c.ID
-		if err := t.schedule(ctx, &j); errors.Is(err, ErrPending) {
+		if err := t.schedule(ctx, &j); errors.Is(err, taskdir.ErrPending) {
 			res = notScheduled(&j, err)
 		} else if err != nil {
 			return err
@@ -480,7 +476,7 @@ func (t *Task) saveWorld(ctx context.Context) error {
 			return err
 		}
 	}
-	before, partial := t.seen.commit, t.partial
+	before, partial := t.seen.Commit, t.partial
 	t.partial = nil
 	if before == "" {
 		if before, err = t.commitAt(parent); err != nil {
@@ -490,7 +486,7 @@ func (t *Task) saveWorld(ctx context.Context) error {
 	seq, hash := t.log.Last()
 	save := worldstate.SaveOptions{
 		Message: t.saveMessage(id), Parent: before, Ref: fmt.Sprint(id),
-		Trailers: [][2]string{{trailerTask, t.ID}, {trailerOp, fmt.Sprintf("%d %x", seq, hash)}},
+		Trailers: [][2]string{{workspace.TrailerTask, t.ID}, {workspace.TrailerOp, fmt.Sprintf("%d %x", seq, hash)}},
 	}
 	snap, err := t.world.Save(ctx, save)
 	if errors.Is(err, worldstate.ErrUnknown) || errors.Is(err, worldstate.ErrCorrupt) {
@@ -500,14 +496,14 @@ func (t *Task) saveWorld(ctx context.Context) error {
 	b := &op.WorldSaved{Parent: parent, Mark: t.stepMark(id) + t.citeLine(id)}
 	if err != nil {
 		b.Error = err.Error()
-		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", id, oneLine(b.Error, maxDelivered))
+		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", id, notice.OneLine(b.Error, notice.MaxDelivered))
 		return t.record(ctx, b)
 	}
 	b.Commit, b.Tree, b.Complete = string(snap.ID), snap.Tree, snap.Complete
-	b.Skipped, b.Files = firstN(skips(snap.Skipped), maxListed), snap.Files
+	b.Skipped, b.Files = notice.FirstN(notice.Skips(snap.Skipped), notice.MaxListed), snap.Files
 	if snap.ParentLost != "" {
 		b.Lost = []string{snap.ParentLost}
-		b.Mark += fmt.Sprintf("\n(%s)", oneLine(snap.ParentLost, maxDelivered))
+		b.Mark += fmt.Sprintf("\n(%s)", notice.OneLine(snap.ParentLost, notice.MaxDelivered))
 	}
 	if id > 0 {
 		if theirs, err := t.quiet(ctx, snap); err == nil && theirs != nil {
@@ -520,7 +516,7 @@ func (t *Task) saveWorld(ctx context.Context) error {
 	changed := append(partial, snap.ChangedPaths...)
 	slices.Sort(changed)
 	changed = slices.Compact(changed)
-	b.Changed, b.NChanged = firstN(changed, maxListed), len(changed)
+	b.Changed, b.NChanged = notice.FirstN(changed, notice.MaxListed), len(changed)
 	return t.record(ctx, b)
 }
 
@@ -535,5 +531,5 @@ func (t *Task) saveMessage(id int) string {
 	case len(calls) == 0:
 		return fmt.Sprintf("step %d: an answer", id)
 	}
-	return fmt.Sprintf("step %d: %s", id, list(calls, len(calls)))
+	return fmt.Sprintf("step %d: %s", id, notice.List(calls, len(calls)))
 }

@@ -8,6 +8,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/reflect"
 	"anamnesis/orchestrator/state"
 )
@@ -49,7 +50,7 @@ func (t *Task) reflect(ctx, keep context.Context) error {
 			return nil // interrupted: the jump goes with the turn
 		}
 		return t.record(keep, &op.ReflectFailed{
-			To: p.To, Why: oneLine(why(err), maxReflectError), Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
+			To: p.To, Why: notice.OneLine(why(err), maxReflectError), Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
 		})
 	}
 	s := res.Strategy
@@ -109,7 +110,7 @@ func (t *Task) outline(from int) string {
 		if !t.state.OnPath(st.ID, t.state.Current) {
 			sb.WriteString("; left by a jump")
 			if st.LeftBy != "" {
-				sb.WriteString(": " + oneLine(st.LeftBy, maxDelivered))
+				sb.WriteString(": " + notice.OneLine(st.LeftBy, notice.MaxDelivered))
 			}
 		}
 		sb.WriteByte('\n')
@@ -127,9 +128,9 @@ func callsText(st state.Step) string {
 	case len(st.Calls) == 0:
 		return "an answer"
 	case st.Failed > 0:
-		return fmt.Sprintf("%s (%d of %d failed)", list(st.Calls, len(st.Calls)), st.Failed, len(st.Calls))
+		return fmt.Sprintf("%s (%d of %d failed)", notice.List(st.Calls, len(st.Calls)), st.Failed, len(st.Calls))
 	}
-	return list(st.Calls, len(st.Calls))
+	return notice.List(st.Calls, len(st.Calls))
 }
 
 // reflectSource is what the Reflect-Agent sees of the task.

@@ -8,6 +8,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/file"
 	"anamnesis/orchestrator/tool/subagent"
 )
@@ -19,7 +20,7 @@ func (t *Task) endSubagentLeftovers() error {
 		if !c.Running {
 			continue
 		}
-		st, err := ReadState(t.confines.home, c.Task)
+		st, err := taskdir.ReadState(t.confines.home, c.Task)
 		if err != nil {
 			continue // it is reported when it is resumed
 		}
@@ -59,7 +60,7 @@ func (t *Task) adoptSubagents(ctx context.Context) error {
 			if _, err := os.Lstat(t.confines.home.Task(id)); err != nil {
 				continue
 			}
-			st, err := ReadState(t.confines.home, id)
+			st, err := taskdir.ReadState(t.confines.home, id)
 			if err != nil || st.Opened.Parent == nil || st.Opened.Parent.Task != t.ID || st.Opened.Parent.Call != open.ID {
 				continue
 			}
@@ -84,7 +85,7 @@ func (t *Task) closeLostSubagents(ctx context.Context) error {
 			continue
 		}
 		b := &op.SubagentEnded{Call: c.Call, Task: c.Task, Reason: reasonLost}
-		if st, err := ReadState(t.confines.home, c.Task); err == nil {
+		if st, err := taskdir.ReadState(t.confines.home, c.Task); err == nil {
 			b.Usage, b.Steps = st.Totals.Usage.Minus(c.Before), st.Turn.Steps
 		}
 		if err := t.record(ctx, b); err != nil {

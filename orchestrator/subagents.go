@@ -12,22 +12,14 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/subagent"
+	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
-
-// ErrSubagent: the task is a subagent's, and only its parent goes on with it.
-var ErrSubagent = errors.New("a subagent's task")
-
-// CheckParent refuses a subagent's task with ErrSubagent, and names its parent.
-func CheckParent(st *state.State) error {
-	if p := st.Opened.Parent; p != nil {
-		return fmt.Errorf("%w: %s was begun by the agent of task %s, which goes on with it: 'anamnesis resume %s'", ErrSubagent, st.Opened.Task, p.Task, p.Task)
-	}
-	return nil
-}
 
 // maxSubagents is how many subagents one task begins.
 const maxSubagents = 1000
@@ -177,7 +169,7 @@ func (w *working) resume(ctx context.Context) error {
 		for _, c := range known {
 			ids = append(ids, c.Task)
 		}
-		return refused("no subagent of this task is %q; there are: %s", s.Resume, list(ids, len(ids)))
+		return refused("no subagent of this task is %q; there are: %s", s.Resume, notice.List(ids, len(ids)))
 	}
 	switch c := known[i]; {
 	case c.Agent != s.Agent:
@@ -192,7 +184,7 @@ func (w *working) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if w.child, err = OpenTask(ctx, t.confines.home, w.id, o); errors.Is(err, ErrNoDirectory) || errors.Is(err, ErrNoTask) {
+	if w.child, err = OpenTask(ctx, t.confines.home, w.id, o); errors.Is(err, workspace.ErrNoDirectory) || errors.Is(err, taskdir.ErrNoTask) {
 		return refused("%v", err)
 	} else if err != nil {
 		return fmt.Errorf("go on with the subagent %s: %w", w.id, err)
@@ -210,7 +202,7 @@ func (w *working) goOn(ctx context.Context) error {
 	if c.seen, err = c.present(); err != nil {
 		return err
 	}
-	if last := c.seen.commit; last != "" {
+	if last := c.seen.Commit; last != "" {
 		now, err := c.see(ctx, true) // most of it is the task's that began it
 		if err != nil {
 			return err
@@ -220,7 +212,7 @@ func (w *working) goOn(ctx context.Context) error {
 			return err
 		}
 		if len(changes) > 0 {
-			if err := c.record(ctx, &op.NoticeGiven{Text: fmt.Sprintf("[files] Changed since you worked last, so that what you read of them may be out of date: %s.", list(paths(changes), len(changes)))}); err != nil {
+			if err := c.record(ctx, &op.NoticeGiven{Text: fmt.Sprintf("[files] Changed since you worked last, so that what you read of them may be out of date: %s.", notice.List(notice.Paths(changes), len(changes)))}); err != nil {
 				return err
 			}
 		}
@@ -337,9 +329,9 @@ func (t *Task) fork(ctx context.Context, id string) (dir string, err error) {
 	if err != nil {
 		return "", err
 	}
-	parent := now.commit
+	parent := now.Commit
 	if parent == "" {
-		if parent, err = t.commitAt(now.step); err != nil {
+		if parent, err = t.commitAt(now.Step); err != nil {
 			return "", err
 		}
 	}
@@ -357,22 +349,10 @@ func (t *Task) fork(ctx context.Context, id string) (dir string, err error) {
 	return f.Dir, err
 }
 
-// endedSubagents tells the model which subagents ended with the steps that a jump left.
-func endedSubagents(of []state.BegunSubagent) string {
-	if len(of) == 0 {
-		return ""
-	}
-	var ended []string
-	for _, c := range of {
-		ended = append(ended, fmt.Sprintf("%s (%s)", c.Task, c.Agent))
-	}
-	return fmt.Sprintf("\nSubagents that ended with the steps you left, and cannot be resumed: %s.", list(ended, len(ended)))
-}
-
 // subagentsIn is what subagents did on the calls among some operations: the
 // commands that may have reached beyond the directory, and what the person said
 // to them. A record that cannot be read is said.
-func (t *Task) subagentsIn(ops []op.Op) (effects []string, words []said) {
+func (t *Task) subagentsIn(ops []op.Op) (effects []string, words []notice.Said) {
 	seen := make(map[string]bool)
 	for _, o := range ops {
 		b, ok := o.Body.(*op.SubagentStarted)
@@ -381,13 +361,13 @@ func (t *Task) subagentsIn(ops []op.Op) (effects []string, words []said) {
 		}
 		seen[b.Task] = true
 		var calls []op.Op
-		err := EachOpSince(t.confines.home, b.Task, b.From, func(o op.Op) error {
+		err := taskdir.EachOpSince(t.confines.home, b.Task, b.From, func(o op.Op) error {
 			switch ob := o.Body.(type) {
 			case *op.ToolCalled:
 				calls = append(calls, o)
 			case *op.UserSaid:
 				if ob.Source != op.SourceRequest { // those are the agent's
-					words = append(words, said{o.Seq, ob.Text, ob.Source, b.Task + " "})
+					words = append(words, notice.Said{Seq: o.Seq, Text: ob.Text, Source: ob.Source, Task: b.Task + " "})
 				}
 			}
 			return nil
@@ -396,7 +376,7 @@ func (t *Task) subagentsIn(ops []op.Op) (effects []string, words []said) {
 		if b.Dir != "" {
 			dir = b.Dir
 		}
-		for _, e := range ledgerOf(dir, calls).effects {
+		for _, e := range notice.LedgerOf(dir, calls).Effects {
 			effects = append(effects, b.Task+" "+e)
 		}
 		if err != nil {

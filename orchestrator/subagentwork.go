@@ -9,7 +9,9 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/worldstate"
 )
@@ -51,7 +53,7 @@ func (w *working) Work(ctx context.Context) (tool.SubagentEnd, error) {
 	}
 	err = w.t.post(keep, ended)
 	w.t.opts.family.leave(w.id)
-	if errors.Is(err, ErrNotLive) { // the task was closed meanwhile: its next opening records it
+	if errors.Is(err, taskdir.ErrNotLive) { // the task was closed meanwhile: its next opening records it
 		err = nil
 	}
 	return end, err
@@ -92,7 +94,7 @@ func (w *working) whyNot(out Outcome) string {
 	case out.Reason == "interrupted":
 		return "it was interrupted"
 	case out.Detail != "":
-		return out.Reason + ": " + strings.TrimRight(oneLine(out.Detail, maxDelivered), ".")
+		return out.Reason + ": " + strings.TrimRight(notice.OneLine(out.Detail, notice.MaxDelivered), ".")
 	}
 	return out.Reason
 }
@@ -107,7 +109,7 @@ func lookedOutside(dir string, ops []op.Op) bool {
 				return true
 			}
 		case *op.ToolCalled:
-			if cmd := bashCommand(b.Name, b.Args); cmd != "" && !anamnesis.LocalCommand(cmd, dir) {
+			if cmd := notice.BashCommand(b.Name, b.Args); cmd != "" && !anamnesis.LocalCommand(cmd, dir) {
 				return true
 			}
 		}
@@ -138,7 +140,7 @@ func (w *working) writePatch(ctx context.Context, sb *strings.Builder) {
 	case len(changes) == 0:
 		sb.WriteString(" It changed no file there.")
 	case patch.Len() > maxSubagentPatch:
-		fmt.Fprintf(sb, " Its changes to %d file(s) are too long to be shown (%d bytes of patch): %s.", len(changes), patch.Len(), list(paths(changes), len(changes)))
+		fmt.Fprintf(sb, " Its changes to %d file(s) are too long to be shown (%d bytes of patch): %s.", len(changes), patch.Len(), notice.List(notice.Paths(changes), len(changes)))
 	default:
 		fmt.Fprintf(sb, " Its changes to %d file(s), which PatchFile takes:\n%s", len(changes), patch.String())
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"anamnesis/anamnesis"
@@ -18,18 +17,19 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
-// Errors of tasks, for callers that branch on them.
 var (
-	// ErrNoTask: there is no task of that name.
-	ErrNoTask = errors.New("no such task")
 	// ErrTaskExists: a task of that name has been created meanwhile.
 	ErrTaskExists = errors.New("task exists")
 )
@@ -39,17 +39,6 @@ var (
 	ErrSecretName = errors.New("a name holds a secret")
 	// ErrNotText: a directory's path is not UTF-8, and would be recorded as another.
 	ErrNotText = errors.New("a directory's path is not UTF-8 text")
-	// ErrNoDirectory: the task's directory is gone.
-	ErrNoDirectory = errors.New("no such directory")
-	// ErrPending: a jump is scheduled already, or a D-Mail.
-	ErrPending = errors.New("scheduled already")
-)
-
-var (
-	// ErrBusy: another live task works in the directory.
-	ErrBusy = errors.New("directory is in use")
-	// ErrNotLive: the task has no running process.
-	ErrNotLive = errors.New("task is not running")
 )
 
 // Options are the surroundings of a task in this process. The zero value has
@@ -118,7 +107,7 @@ type Options struct {
 	Secrets []redact.Secret
 
 	family *family // of a subagent: its parent's
-	// changed tells the task that began this one of a change in their directory; nil
+	// Changed tells the task that began this one of a change in their directory; nil
 	// where none did, or it has a directory of its own.
 	changed func(ctx context.Context, b *op.WorldChanged) error
 	// above is what the task that began this one would decide of a call; nil where
@@ -134,7 +123,7 @@ type Task struct {
 	Dir string
 
 	log        *opstream.Log
-	vault      *vault
+	vault      *journal.Vault
 	redactor   *redact.Redactor
 	world      *worldstate.World
 	recovery   *worldstate.Recovery // what became of an interrupted restore; nil: there was none
@@ -155,24 +144,24 @@ type Task struct {
 	counter    *tokens.Counter
 	word       string // see TaskOpened.Mark
 	approval   string
-	live       *liveDir
+	live       *taskdir.LiveDir
 	jobs       *jobs  // nil until the task is open
 	degraded   string // why the cards were last searched by words only, as it was told
 	opts       Options
 	boxMu      sync.Mutex // guards confines
 	confines   confines
 
-	state state.State // Run's goroutine only
-	here  savedWorld  // of the current step, once it was asked for; Run's goroutine only, between calls
+	state state.State          // Run's goroutine only
+	here  workspace.SavedWorld // of the current step, once it was asked for; Run's goroutine only, between calls
 	// Of the calls under way; see changed.go. Only calls that run one after another
 	// change them.
-	seen          savedWorld // the last snapshot
-	dirty, looked bool       // a call that may write ran since; no call ran since it was taken
-	partial       []string   // what the step under way had changed by then
-	damaged       string     // see Damaged
-	made          bool       // OpenTask made the directory again
-	unusable      bool       // a fold failed; Run's goroutine only
-	checkpointed  uint64     // seq of the last operation in a checkpoint; Run's goroutine only
+	seen          workspace.SavedWorld // the last snapshot
+	dirty, looked bool                 // a call that may write ran since; no call ran since it was taken
+	partial       []string             // what the step under way had changed by then
+	damaged       string               // see Damaged
+	made          bool                 // OpenTask made the directory again
+	unusable      bool                 // a fold failed; Run's goroutine only
+	checkpointed  uint64               // seq of the last operation in a checkpoint; Run's goroutine only
 
 	taint *anamnesis.TaintLog // Run's goroutine only; nil until a pass needs it
 
@@ -189,8 +178,8 @@ type Task struct {
 
 // Create makes a new task in dir and records the request. When it fails, the
 // name is free again.
-func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
-	dir, err := worldDir(n.Dir)
+func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error) {
+	dir, err := taskdir.WorldDir(n.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +188,7 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 	if err := named.CheckNames(o.Secrets); err != nil {
 		return nil, err
 	}
-	if err := outsideHome(h, dir); err != nil {
+	if err := taskdir.OutsideHome(h, dir); err != nil {
 		return nil, err
 	}
 	// What takes long comes before the hold: who looks then finds the task.
@@ -208,16 +197,16 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 		return nil, err
 	}
 	counter.Count("")
-	live, err := holdDir(h, dir, n.ID, n.parent())
+	live, err := taskdir.HoldDir(h, dir, n.ID, n.parent())
 	if err != nil {
 		return nil, err
 	}
 	t := &Task{ID: n.ID, Dir: dir, live: live, counter: counter, opts: o.withDefaults()}
-	word := cmp.Or(n.Mark, newMarkWord())
+	word := cmp.Or(n.Mark, notice.NewMarkWord())
 	if n.System != "" {
 		n.System += "\n\n"
 	}
-	n.System += markRule(word)
+	n.System += notice.MarkRule(word)
 	opened := &op.TaskOpened{
 		Mark: word,
 		Task: n.ID, Dir: dir, Repo: cmp.Or(n.Repo, worldstate.RepositoryName(dir)), Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL, Reflect: n.Reflect,
@@ -240,26 +229,26 @@ func Create(ctx context.Context, h Home, n New, o Options) (*Task, error) {
 
 // OpenTask opens a task that is not running: it folds the stream, ends what a
 // dead process left behind and brings a half-done restore to one of its ends.
-func OpenTask(ctx context.Context, h Home, id string, o Options) (*Task, error) {
-	st, err := ReadState(h, id)
+func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task, error) {
+	st, err := taskdir.ReadState(h, id)
 	if err != nil {
 		return nil, err
 	}
 	if o.family == nil {
-		if err := CheckParent(st); err != nil {
+		if err := taskdir.CheckParent(st); err != nil {
 			return nil, err
 		}
 	}
-	gone, err := dirGone(id, st.Opened.Dir)
+	gone, err := workspace.DirGone(id, st.Opened.Dir)
 	if err == nil && gone && o.Recreate {
-		err = makeAgain(st.Opened.Dir)
+		err = workspace.RecreateDir(st.Opened.Dir)
 	} else if err == nil {
-		err = WantDir(id, st.Opened.Dir)
+		err = workspace.WantDir(id, st.Opened.Dir)
 	}
 	if err != nil {
 		return nil, err
 	}
-	live, err := holdDir(h, st.Opened.Dir, id, st.Parent())
+	live, err := taskdir.HoldDir(h, st.Opened.Dir, id, st.Parent())
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +270,7 @@ func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed) e
 }
 
 // open opens the stores, folds what the stream holds and recovers the world.
-func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
+func (t *Task) open(ctx context.Context, h taskdir.Home, opened *op.TaskOpened) error {
 	var err error
 	t.confines.home, t.word = h, opened.Mark
 	if t.counter == nil {
@@ -304,11 +293,11 @@ func (t *Task) open(ctx context.Context, h Home, opened *op.TaskOpened) error {
 	}); err != nil {
 		return err
 	}
-	if t.vault, err = openVault(h.Vault(t.ID)); err != nil {
+	if t.vault, err = journal.OpenVault(h.Vault(t.ID)); err != nil {
 		return err
 	}
-	t.opts.family.learned.Add(t.vault.learned...)
-	t.redactor = redact.NewLearning(t.vault.key, t.opts.Secrets, &t.opts.family.learned)
+	t.opts.family.learned.Add(t.vault.Learned...)
+	t.redactor = redact.NewLearning(t.vault.Key, t.opts.Secrets, &t.opts.family.learned)
 	if err := t.catchUp(); err != nil {
 		return err
 	}
@@ -354,7 +343,7 @@ func (t *Task) CheckpointRefused() error { return t.log.CheckpointRefused() }
 func (t *Task) catchUp() error {
 	t.state = *state.FromSnapshot(t.log)
 	t.checkpointed = t.state.Last
-	err := eachDecoded(t.log.Since(t.state.Last), t.fold)
+	err := taskdir.EachDecoded(t.log.Since(t.state.Last), t.fold)
 	if err != nil {
 		return err
 	}
@@ -368,7 +357,7 @@ func (t *Task) fold(o op.Op) error {
 	err := state.Fold(&t.state, o)
 	t.unusable = t.unusable || err != nil
 	if b, ok := o.Body.(*op.WorldSaved); ok {
-		t.here = savedWorld{o.Step, worldstate.ID(b.Commit), b.Tree}
+		t.here = workspace.SavedWorld{Step: o.Step, Commit: worldstate.ID(b.Commit), Tree: b.Tree}
 	}
 	return err
 }
@@ -389,7 +378,7 @@ func (t *Task) Close() error {
 		errs = append(errs, t.log.Close())
 	}
 	if t.vault != nil {
-		errs = append(errs, t.vault.close())
+		errs = append(errs, t.vault.Close())
 	}
 	if t.world != nil {
 		errs = append(errs, t.world.Close())
@@ -401,7 +390,7 @@ func (t *Task) Close() error {
 		errs = append(errs, t.root.Close())
 	}
 	if t.live != nil { // last: until here nobody else may work in the directory
-		errs = append(errs, t.live.release())
+		errs = append(errs, t.live.Release())
 	}
 	t.log, t.vault, t.world, t.cards, t.layers, t.root, t.live = nil, nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
@@ -446,6 +435,20 @@ func (t *Task) Jump(ctx context.Context, to int, reason string, fold, overwrite 
 	return t.schedule(ctx, &op.JumpRequested{To: to, Reason: reason, By: state.ByPerson, Fold: fold, Overwrite: overwrite})
 }
 
+// Serve obeys the commands that other processes send to the task, until stop is
+// called; stop returns when the last is answered.
+func (t *Task) Serve(ctx context.Context, h taskdir.Home) (stop func(), err error) {
+	return taskdir.Serve(h, t.ID, func(c taskdir.Command) error {
+		switch c.Verb {
+		case "say":
+			return t.Say(ctx, c.Text, op.SourceSteer)
+		case "jump":
+			return t.Jump(ctx, c.To, c.Reason, c.Fold, c.Overwrite)
+		}
+		return fmt.Errorf("unknown command %q", c.Verb)
+	})
+}
+
 func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -457,76 +460,4 @@ func (o Options) withDefaults() Options {
 		o.family = newFamily(o.Now())
 	}
 	return o
-}
-
-// decode gives a stream record its body. Kinds of newer programs keep their
-// place in the order and say nothing.
-func decode(rec opstream.Record) (op.Op, error) {
-	b, err := op.Decode(op.Kind(rec.Kind), rec.Body)
-	if err != nil && !errors.Is(err, op.ErrUnknownKind) {
-		return op.Op{}, fmt.Errorf("op %d: %w", rec.Seq, err)
-	}
-	return op.Op{Seq: rec.Seq, Step: rec.Step, Tok: rec.Tok, Time: rec.Time, Body: b}, nil
-}
-
-// ReadState folds a task's stream without holding the task: it works on a
-// live task, too.
-func ReadState(h Home, id string) (*state.State, error) {
-	r, err := openStream(h, id, &opstream.Options{Checkpoint: state.FoldVersion})
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	st := state.FromSnapshot(r)
-	err = eachDecoded(r.Since(st.Last), func(o op.Op) error { return state.Fold(st, o) })
-	if err != nil {
-		return nil, lookedInto(id, err)
-	}
-	if st.Last == 0 {
-		return nil, emptyStream(id)
-	}
-	return st, nil
-}
-
-func emptyStream(id string) error { return fmt.Errorf("%w: %s has an empty stream", ErrNoTask, id) }
-
-// lookedInto adds to what is said of a damaged stream what to do.
-func lookedInto(id string, err error) error {
-	if errors.Is(err, opstream.ErrCorrupt) {
-		return fmt.Errorf("%w; 'anamnesis doctor %s' says what is whole, and copies it", err, id)
-	}
-	return err
-}
-
-// EachOp visits a task's durable operations in order.
-func EachOp(h Home, id string, visit func(op.Op) error) error {
-	return lookedInto(id, eachOp(h, id, 0, nil, visit))
-}
-
-// EachOpSince visits those after a seq. What the task's checkpoint covers is
-// not verified again, so that a few operations of a long task cost little.
-func EachOpSince(h Home, id string, after uint64, visit func(op.Op) error) error {
-	return eachOp(h, id, after, &opstream.Options{Checkpoint: state.FoldVersion}, visit)
-}
-
-func eachOp(h Home, id string, after uint64, o *opstream.Options, visit func(op.Op) error) error {
-	r, err := openStream(h, id, o)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	return eachDecoded(r.Since(after), visit)
-}
-
-// openStream opens a task's stream for reading.
-func openStream(h Home, id string, o *opstream.Options) (*opstream.Reader, error) {
-	if err := CheckTaskID(id); err != nil {
-		return nil, err
-	}
-	if _, err := os.Stat(filepath.Join(h.Task(id), "ops")); errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, h.noTask(id)
-	} else if err != nil {
-		return nil, fmt.Errorf("open task %s: %w", id, err)
-	}
-	return opstream.OpenReader(h.Task(id), o)
 }

@@ -14,6 +14,7 @@ import (
 	"anamnesis/orchestrator/model/script"
 	"anamnesis/orchestrator/optest"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
 )
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 
 // newTask creates a task with real stores and a script for a model, and the
 // tools that were asked for beside those every agent has.
-func newTask(t testing.TB, words string, opts Options, more ...string) (*Task, Home) {
+func newTask(t testing.TB, words string, opts Options, more ...string) (*Task, taskdir.Home) {
 	t.Helper()
 	m, err := script.Parse([]byte(words))
 	if err != nil {
@@ -40,7 +41,7 @@ func newTask(t testing.TB, words string, opts Options, more ...string) (*Task, H
 		t.Fatal(err)
 	}
 	root := t.TempDir()
-	h := Home{User: filepath.Join(root, "user"), State: filepath.Join(root, "s"), Data: filepath.Join(root, "s"), Config: filepath.Join(root, "s")}
+	h := taskdir.Home{User: filepath.Join(root, "user"), State: filepath.Join(root, "s"), Data: filepath.Join(root, "s"), Config: filepath.Join(root, "s")}
 	dir := filepath.Join(root, "w")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -82,7 +83,7 @@ func TestLogLinesOfItsOwn(t *testing.T) {
 	if first {
 		t.Fatal("nothing was sealed")
 	}
-	st, err := ReadState(h, "t")
+	st, err := taskdir.ReadState(h, "t")
 	if err != nil {
 		t.Fatal(err)
 	}

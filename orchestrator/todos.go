@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"slices"
-	"strings"
 
 	"anamnesis/opstream/op"
 )
@@ -24,24 +23,4 @@ func (t *Task) currentTodos() []op.Todo {
 		}
 	}
 	return slices.Clone(t.todos)
-}
-
-// todosBack says which list a jump brings back, where it is another than the
-// one in force.
-func (t *Task) todosBack(to int) string {
-	now, then := t.state.Todos, t.state.Steps.At(to).Todos
-	if slices.Equal(now, then) {
-		return ""
-	}
-	if len(then) == 0 {
-		return "\nYour todo list is empty, as it was then."
-	}
-	var sb strings.Builder
-	sb.WriteString("\nYour todo list is as it was then:")
-	items := make([]string, len(then))
-	for i, todo := range then {
-		items[i] = oneLine(todo.String(), maxDelivered)
-	}
-	writeItems(&sb, items)
-	return sb.String()
 }

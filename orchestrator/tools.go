@@ -10,6 +10,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -123,7 +124,7 @@ func changedTools(before, after []model.ToolSpec) []string {
 		names []string
 	}{{"New tools", added}, {"Tools with another description", changed}, {"Tools that are gone", gone}} {
 		if len(l.names) > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %s.", l.lead, list(l.names, len(l.names))))
+			lines = append(lines, fmt.Sprintf("%s: %s.", l.lead, notice.List(l.names, len(l.names))))
 		}
 	}
 	return lines

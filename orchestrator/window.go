@@ -7,6 +7,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 )
 
@@ -29,7 +30,7 @@ func (t *Task) mask(ctx context.Context, act state.Action) error {
 		if !ok {
 			return fmt.Errorf("%w: op %d is in the context as a result and is a %s", state.ErrStream, seq, ops[0].Kind())
 		}
-		line := maskLine(seq, r)
+		line := notice.MaskLine(seq, r)
 		tok := t.countText(line)
 		b.Results = append(b.Results, op.MaskedResult{Seq: seq, Line: line, Tok: tok})
 		if n, ok := shown[seq]; ok {
@@ -37,30 +38,6 @@ func (t *Task) mask(ctx context.Context, act state.Action) error {
 		}
 	}
 	return t.record(ctx, b)
-}
-
-// maskLine is what stands in the place of a masked result.
-func maskLine(seq uint64, r *op.ToolReturned) string {
-	how := ""
-	switch {
-	case r.Unknown:
-		how = ", outcome unknown"
-	case r.Refused:
-		how = ", refused"
-	case r.Exit != nil:
-		how = fmt.Sprintf(", exit %d", *r.Exit)
-	case r.IsError:
-		how = ", error"
-	}
-	return fmt.Sprintf("op %d: %s, %s%s (taken out for want of room; recall with op %d opens it)", seq, r.Name, sizeText(len(r.Text)), how, seq)
-}
-
-// sizeText is a size as people read it.
-func sizeText(bytes int) string {
-	if bytes < 1024 {
-		return fmt.Sprintf("%d bytes", bytes)
-	}
-	return fmt.Sprintf("%d KiB", (bytes+512)/1024)
 }
 
 // foldOldest runs a pass over the oldest steps, whether or not a jump has left
@@ -91,7 +68,7 @@ func (t *Task) foldOldest(ctx, keep context.Context, act state.Action) error {
 	}
 	req.From, req.To, req.TargetWorldID, req.WorldID = first.ID, last.ID, trees[0], trees[1]
 	req.Standing, req.Left = true, t.leftOf(act.Steps)
-	return t.runPass(ctx, keep, passModel{t}, req, &op.PassDone{Trigger: state.TriggerWindow, Words: wordsOf(words, nil, wordsOfFolded, t.counter.Count), Target: act.Target})
+	return t.runPass(ctx, keep, passModel{t}, req, &op.PassDone{Trigger: state.TriggerWindow, Words: notice.WordsOf(words, nil, notice.WordsOfFolded, t.counter.Count), Target: act.Target})
 }
 
 // leftOf names those of some steps that a jump has left.

@@ -17,6 +17,7 @@ import (
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/optest"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
 )
@@ -133,7 +134,7 @@ func pressedTask(t *testing.T, draw uint64) *cacheMeter {
 		m.jumps = append(m.jumps, 14+18*i)
 	}
 	task, _ := newMeteredTask(t, m, New{EAS: 16_000, Window: 128_000, Encoding: "o200k_base", Mark: "wqtzob"})
-	for i := range 40 { // from a few lines to long listings
+	for i := range 40 { // From a few lines to long listings
 		size := 1000 + m.rand.IntN(2000)
 		if i%4 == 0 {
 			size = 3000 + m.rand.IntN(4000)
@@ -174,14 +175,14 @@ func pressedTask(t *testing.T, draw uint64) *cacheMeter {
 	return m
 }
 
-func newMeteredTask(t *testing.T, m model.Model, n New) (*Task, Home) {
+func newMeteredTask(t *testing.T, m model.Model, n New) (*Task, taskdir.Home) {
 	t.Helper()
 	reg, err := tool.NewRegistry(builtin.Tools(nil)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	root := t.TempDir()
-	h := Home{User: filepath.Join(root, "user"), State: filepath.Join(root, "s"), Data: filepath.Join(root, "s"), Config: filepath.Join(root, "s")}
+	h := taskdir.Home{User: filepath.Join(root, "user"), State: filepath.Join(root, "s"), Data: filepath.Join(root, "s"), Config: filepath.Join(root, "s")}
 	n.ID, n.Dir, n.Request, n.Model, n.Approval, n.System = "t", filepath.Join(root, "w"), "Go.", m.Name(), "auto", systemPrompt(t)
 	if err := os.Mkdir(n.Dir, 0o755); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package orchestrator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,11 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
@@ -62,8 +62,8 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 		return res, err
 	}
 	b := resultOf(r)
-	b.Written, b.Deleted, b.Kept = len(res.Written), len(res.Deleted), firstN(skips(res.Kept), maxListed)
-	b.Notice = restoredNotice(b, t.state.Current, res)
+	b.Written, b.Deleted, b.Kept = len(res.Written), len(res.Deleted), notice.FirstN(notice.Skips(res.Kept), notice.MaxListed)
+	b.Notice = notice.Restored(b, t.state.Current, res)
 	return res, t.recordRestored(keep, r, b, slices.ContainsFunc(res.Kept, worldstate.Skip.Fresh))
 }
 
@@ -90,8 +90,8 @@ func (t *Task) keepEdits(ctx context.Context, step int, o *worldstate.RestoreOpt
 	if err != nil {
 		return err
 	}
-	if lost(now) || now.ParentLost != "" {
-		o.Base = was.commit
+	if workspace.Lost(now) || now.ParentLost != "" {
+		o.Base = was.Commit
 	}
 	o.Edits, err = t.kept(step, o.OverwriteEdits)
 	return err
@@ -112,7 +112,7 @@ func (t *Task) recordRestored(ctx context.Context, r *op.RestoreIntended, b *op.
 	var theirs *op.WorldChanged
 	switch {
 	case len(r.Paths) > 0 && !r.Lost:
-		if theirs, err = t.changeOf(ctx, changedByUser, worldstate.ID(r.FromCommit), "", s); err == nil {
+		if theirs, err = t.changeOf(ctx, state.ChangedByUser, worldstate.ID(r.FromCommit), "", s); err == nil {
 			theirs.Notice = "" // b tells
 		}
 	case b.Interrupted || meanwhile:
@@ -152,9 +152,9 @@ func (t *Task) tellRestore(ctx context.Context) error {
 	switch {
 	case errors.Is(err, worldstate.ErrNoPath): // in neither world: nothing came of it
 	case err != nil: // the store is damaged; the task goes on
-		b.Notice = restoredNotice(b, t.state.Current, res) + fmt.Sprintf("\nWhat it changed could not be found out: %v.", err)
+		b.Notice = notice.Restored(b, t.state.Current, res) + fmt.Sprintf("\nWhat it changed could not be found out: %v.", err)
 	case b.Written+b.Deleted > 0:
-		b.Notice = restoredNotice(b, t.state.Current, res)
+		b.Notice = notice.Restored(b, t.state.Current, res)
 	}
 	return t.recordRestored(ctx, r, b, true)
 }
@@ -163,79 +163,8 @@ func (t *Task) tellRestore(ctx context.Context) error {
 // name, it is the last such step, since a step that changed nothing has the commit
 // before it. It returns -1 if no step did, as far as that can be read.
 func (t *Task) stepAt(commit worldstate.ID, name string) int {
-	return stepOf(t.state.Steps.Len(), strings.TrimPrefix(name, t.ID+"@"), func(id int) bool {
+	return workspace.StepWith(t.state.Steps.Len(), strings.TrimPrefix(name, t.ID+"@"), func(id int) bool {
 		w, err := t.worldOf(id)
-		return err == nil && w.commit == commit
+		return err == nil && w.Commit == commit
 	})
-}
-
-// stepOf is stepAt over n steps; is reports whether a step ended with the commit.
-func stepOf(n int, name string, is func(id int) bool) int {
-	if id, err := strconv.Atoi(name); err == nil && id >= 0 && id < n && is(id) {
-		return id
-	}
-	for id := n - 1; id >= 0; id-- {
-		if is(id) {
-			return id
-		}
-	}
-	return -1
-}
-
-// PlanRestore plans what RestoreWorld would do to the files of a task that is not
-// open. World is the task's, and the commit is what name resolves to there.
-func PlanRestore(ctx context.Context, h Home, task string, world *worldstate.World, commit worldstate.ID, name string, o worldstate.PlanOptions) (worldstate.Plan, error) {
-	st, err := ReadState(h, task)
-	if err != nil {
-		return worldstate.Plan{}, err
-	}
-	here, _, err := Commits(h, task, st, world, st.Current)
-	if err != nil {
-		return worldstate.Plan{}, err
-	}
-	o.Base = worldstate.ID(cmp.Or(st.Now.Commit, string(here[0])))
-	if !o.OverwriteEdits {
-		commits, _, _ := Commits(h, task, st, world) // an unreadable step is not the one that is meant
-		step := stepOf(len(commits), strings.TrimPrefix(name, task+"@"), func(id int) bool { return commits[id] == commit })
-		if o.Edits, err = editsIn(h, st, step); err != nil {
-			return worldstate.Plan{}, err
-		}
-	}
-	return world.Plan(ctx, commit, &o)
-}
-
-// restoredNotice tells the model of files that a person brought back.
-func restoredNotice(b *op.WorldRestored, current int, res worldstate.Result) string {
-	var sb strings.Builder
-	state := "an older snapshot"
-	if b.ToStep >= 0 {
-		state = fmt.Sprintf("the end of step %d", b.ToStep)
-	}
-	what := "the directory's files"
-	if len(b.Paths) > 0 {
-		what = list(b.Paths, len(b.Paths))
-	}
-	changed, gone := "Changed back", "Gone"
-	if b.Interrupted {
-		changed, gone = "Changed since", "Gone since"
-		fmt.Fprintf(&sb, "[WORLD] The person began to bring %s back to %s, and it was interrupted.", what, state)
-	} else {
-		fmt.Fprintf(&sb, "[WORLD] The person brought %s back to %s.", what, state)
-	}
-	fmt.Fprintf(&sb, " No step was undone: you go on from step %d, and what was said and done above stands.", current)
-	if len(res.Written) > 0 {
-		fmt.Fprintf(&sb, "\n%s: %s.", changed, list(res.Written, len(res.Written)))
-	}
-	if len(res.Deleted) > 0 {
-		fmt.Fprintf(&sb, "\n%s: %s.", gone, list(res.Deleted, len(res.Deleted)))
-	}
-	if len(b.Kept) > 0 {
-		names := make([]string, len(b.Kept))
-		for i, k := range b.Kept {
-			names[i] = k.Path
-		}
-		fmt.Fprintf(&sb, "\nKept as they were: %s.", list(names, len(names)))
-	}
-	sb.WriteString("\nWhat you read of these files before may be out of date: read them again before you rely on it.")
-	return sb.String()
 }

@@ -26,6 +26,7 @@ import (
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/builtin"
 	"anamnesis/orchestrator/tool/file"
@@ -36,8 +37,8 @@ import (
 const version = "0.1.0"
 
 // home is where this process keeps everything.
-func (a *app) home() (orchestrator.Home, error) {
-	h, err := orchestrator.FindHome(a.getenv)
+func (a *app) home() (taskdir.Home, error) {
+	h, err := taskdir.FindHome(a.getenv)
 	if err != nil {
 		return h, usageError("%v", err)
 	}
@@ -58,7 +59,7 @@ func (a *app) homeFault(err error) error {
 	if !errors.As(err, &fault) || exitCode(err) != exitFailed || errors.As(err, new(*exitError)) {
 		return err
 	}
-	h, unknown := orchestrator.FindHome(a.getenv)
+	h, unknown := taskdir.FindHome(a.getenv)
 	if unknown != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func plainCause(err error) string {
 }
 
 // easFor looks a model up for a task in a directory.
-func easFor(h orchestrator.Home, dir, lookup string) (anamnesis.Span, error) {
+func easFor(h taskdir.Home, dir, lookup string) (anamnesis.Span, error) {
 	table, err := loadEAS(h.EASOverlay(), easProjectFile(dir))
 	if err != nil {
 		return anamnesis.Span{}, err
@@ -178,7 +179,7 @@ func (a *app) width() int {
 
 // runTask runs one turn of an open task with everything a person at a
 // terminal expects: steering by typed lines, approval questions, the socket.
-func (a *app) runTask(ctx context.Context, t *orchestrator.Task, h orchestrator.Home, keys *view.Keyboard, p view.Printer) error {
+func (a *app) runTask(ctx context.Context, t *orchestrator.Task, h taskdir.Home, keys *view.Keyboard, p view.Printer) error {
 	if err := a.tellSandbox(ctx, t); err != nil {
 		return err
 	}
@@ -225,7 +226,7 @@ func (a *app) tellSandbox(ctx context.Context, t *orchestrator.Task) error {
 
 // runServed runs a turn while the task's socket takes commands. Without a
 // socket the task runs all the same.
-func (a *app) runServed(ctx context.Context, t *orchestrator.Task, h orchestrator.Home) (orchestrator.Outcome, error) {
+func (a *app) runServed(ctx context.Context, t *orchestrator.Task, h taskdir.Home) (orchestrator.Outcome, error) {
 	stop, err := t.Serve(ctx, h)
 	if err != nil {
 		fmt.Fprintf(a.stderr, "anamnesis: warning: %v; 'say' and 'jump' cannot reach the task while it runs\n", err)
@@ -308,7 +309,7 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 
 // surround gives a task what its directory has for it: rules, subagents, tools
 // that come and go. done ends what serves those.
-func (a *app) surround(ctx context.Context, h orchestrator.Home, dir string, f agentFlags, subagents []op.Agent, keys *view.Keyboard, o *orchestrator.Options) (done func(), err error) {
+func (a *app) surround(ctx context.Context, h taskdir.Home, dir string, f agentFlags, subagents []op.Agent, keys *view.Keyboard, o *orchestrator.Options) (done func(), err error) {
 	o.KnownModel = knownModel(h, dir)
 	if o.Rules, err = a.standingRules(h, dir); err != nil {
 		return nil, err

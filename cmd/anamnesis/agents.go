@@ -19,13 +19,14 @@ import (
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/builtin"
 	"anamnesis/orchestrator/tool/subagent"
 )
 
 // agentLoader finds the specs that count in a directory; ours alone where
 // project is false.
-func agentLoader(h orchestrator.Home, dir string, project bool) (*agent.Loader, error) {
+func agentLoader(h taskdir.Home, dir string, project bool) (*agent.Loader, error) {
 	dir, err := realDir(dir)
 	if err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func agentError(err error) error {
 // pickAgent finds the agent a new task runs with. What a project brings runs
 // when it was approved: an agent that was asked for is refused otherwise, and
 // the project's own default is passed over.
-func (a *app) pickAgent(ctx context.Context, h orchestrator.Home, f agentFlags, keys *view.Keyboard) (*agent.Loaded, error) {
+func (a *app) pickAgent(ctx context.Context, h taskdir.Home, f agentFlags, keys *view.Keyboard) (*agent.Loaded, error) {
 	loader, err := agentLoader(h, f.dir, true)
 	if err != nil {
 		return nil, err
@@ -92,7 +93,7 @@ func inProject(l *agent.Loader) bool {
 
 // withoutProject is the default agent of a person whose project brings another
 // that cannot be used.
-func (a *app) withoutProject(h orchestrator.Home, dir string, fault error) (*agent.Loaded, error) {
+func (a *app) withoutProject(h taskdir.Home, dir string, fault error) (*agent.Loaded, error) {
 	why := "nobody approved it as it is now; 'anamnesis agent approve default' shows it"
 	if fault != nil {
 		why = fault.Error()
@@ -176,7 +177,7 @@ func (a *app) brief(n *orchestrator.New, who *agent.Loaded) error {
 // agentSince says what became of a task's agent since it began: the record of a
 // resume gets what changed of the repository's instructions. The task keeps the
 // agent it was opened with.
-func (a *app) agentSince(h orchestrator.Home, st *state.State, resumed *op.TaskResumed) error {
+func (a *app) agentSince(h taskdir.Home, st *state.State, resumed *op.TaskResumed) error {
 	spec := st.Opened.Agent
 	if spec == nil {
 		return nil
@@ -207,7 +208,7 @@ func (a *app) agentSince(h orchestrator.Home, st *state.State, resumed *op.TaskR
 }
 
 // agentChanged says in which way a file is not the spec it was; empty: it is.
-func agentChanged(h orchestrator.Home, dir string, spec *op.Agent) string {
+func agentChanged(h taskdir.Home, dir string, spec *op.Agent) string {
 	loader, err := agentLoader(h, dir, true)
 	if err != nil {
 		return ""

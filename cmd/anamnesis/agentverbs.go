@@ -16,6 +16,7 @@ import (
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/builtin"
 	"anamnesis/orchestrator/tool/subagent"
 )
@@ -37,7 +38,7 @@ func (a *app) agentCommand() *cobra.Command {
 }
 
 // agentsIn gives what finds the agents of a directory, and the approvals.
-func (a *app) agentsIn(dir string) (orchestrator.Home, *agent.Loader, *guard.Trust, error) {
+func (a *app) agentsIn(dir string) (taskdir.Home, *agent.Loader, *guard.Trust, error) {
 	h, err := a.home()
 	if err != nil {
 		return h, nil, nil, err

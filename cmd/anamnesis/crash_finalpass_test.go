@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // finalPassWords is a task that leaves two paths raw and has them read at its
@@ -88,7 +88,7 @@ func finalPassRun(t *testing.T, kill string) (cards, writers []string) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	st := new(state.State)
-	err = orchestrator.EachOp(orchestrator.Home{State: home}, "t", func(o op.Op) error {
+	err = taskdir.EachOp(taskdir.Home{State: home}, "t", func(o op.Op) error {
 		if b, ok := o.Body.(*op.PassDone); ok && b.Trigger == "end" {
 			writers = append(writers, b.Writer)
 		}

@@ -12,8 +12,8 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // guardKills is how many places of the guarded task the program is killed at.
@@ -77,7 +77,7 @@ func TestCrashInGuards(t *testing.T) {
 
 // guardedRun runs the task, killed at one place, resumes it where it was
 // killed, and checks the end.
-func guardedRun(t *testing.T, dir, kill, script string) orchestrator.Home {
+func guardedRun(t *testing.T, dir, kill, script string) taskdir.Home {
 	t.Helper()
 	world, home := filepath.Join(dir, "w"), filepath.Join(dir, "home")
 	if err := os.Mkdir(world, 0o755); err != nil {
@@ -96,7 +96,7 @@ func guardedRun(t *testing.T, dir, kill, script string) orchestrator.Home {
 	if err != nil && !strings.Contains(out, "no such task") { // killed before the request was durable
 		t.Fatalf("%v\n%s", err, out)
 	}
-	h := orchestrator.Home{State: home}
+	h := taskdir.Home{State: home}
 	if err != nil {
 		return h
 	}
@@ -116,11 +116,11 @@ func guardedRun(t *testing.T, dir, kill, script string) orchestrator.Home {
 
 // guardedOps folds the task and counts its operations by kind. A call that was
 // begun twice, and a result masked twice, are failures.
-func guardedOps(t *testing.T, h orchestrator.Home) (*state.State, map[op.Kind]int) {
+func guardedOps(t *testing.T, h taskdir.Home) (*state.State, map[op.Kind]int) {
 	t.Helper()
 	st, seen := new(state.State), make(map[op.Kind]int)
 	begun, masked := make(map[string]bool), make(map[uint64]bool)
-	err := orchestrator.EachOp(h, "t", func(o op.Op) error {
+	err := taskdir.EachOp(h, "t", func(o op.Op) error {
 		seen[o.Body.Kind()]++
 		switch b := o.Body.(type) {
 		case *op.ToolCalled:

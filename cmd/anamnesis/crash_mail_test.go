@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // mailWords is an agent without a memory of its own: it does what its context
@@ -88,10 +88,10 @@ func mailedRun(t *testing.T, script, kill string) mailedEnd {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	h := orchestrator.Home{State: home}
+	h := taskdir.Home{State: home}
 	var end mailedEnd
 	sending, mails, passes := false, 0, 0
-	err = orchestrator.EachOp(h, "t", func(o op.Op) error {
+	err = taskdir.EachOp(h, "t", func(o op.Op) error {
 		switch b := o.Body.(type) {
 		case *op.ModelReplied:
 			if sending = len(b.Calls) > 0 && b.Calls[0].Name == "SendDMail"; sending {

@@ -12,7 +12,8 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // subagentKills is how many places of a task with a subagent the program is
@@ -98,7 +99,7 @@ func crashWithSubagent(t *testing.T, script, kill string) (lost bool) {
 	if err != nil && !strings.Contains(out, "is done; say what is next") {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	h := orchestrator.Home{State: home}
+	h := taskdir.Home{State: home}
 	ids, err := h.Tasks()
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +107,7 @@ func crashWithSubagent(t *testing.T, script, kill string) (lost bool) {
 	for _, id := range ids {
 		checkWhole(t, h, id)
 	}
-	st, err := orchestrator.ReadState(h, "t")
+	st, err := taskdir.ReadState(h, "t")
 	if err != nil || st.Answer != "Done." || len(st.Subagents) == 0 {
 		t.Fatalf("answer %q, %d subagents: %v\n%s", st.Answer, len(st.Subagents), err, out)
 	}
@@ -123,9 +124,9 @@ func crashWithSubagent(t *testing.T, script, kill string) (lost bool) {
 }
 
 // resumedSubagent reports whether a subagent worked twice.
-func resumedSubagent(t *testing.T, h orchestrator.Home) (resumed bool) {
+func resumedSubagent(t *testing.T, h taskdir.Home) (resumed bool) {
 	t.Helper()
-	err := orchestrator.EachOp(h, "t", func(o op.Op) error {
+	err := taskdir.EachOp(h, "t", func(o op.Op) error {
 		if b, ok := o.Body.(*op.SubagentStarted); ok {
 			resumed = resumed || b.Resumed
 		}
@@ -138,10 +139,10 @@ func resumedSubagent(t *testing.T, h orchestrator.Home) (resumed bool) {
 }
 
 // checkWhole fails where a record does not verify, or a call was begun twice.
-func checkWhole(t *testing.T, h orchestrator.Home, id string) {
+func checkWhole(t *testing.T, h taskdir.Home, id string) {
 	t.Helper()
 	begun := make(map[string]bool)
-	err := orchestrator.EachOp(h, id, func(o op.Op) error {
+	err := taskdir.EachOp(h, id, func(o op.Op) error {
 		if b, ok := o.Body.(*op.ToolCalled); ok {
 			if begun[b.Call] {
 				return errors.New("a call was begun twice: " + b.Call)
@@ -150,10 +151,10 @@ func checkWhole(t *testing.T, h orchestrator.Home, id string) {
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, orchestrator.ErrNoTask) {
+	if err != nil && !errors.Is(err, taskdir.ErrNoTask) {
 		t.Errorf("%s: %v", id, err)
 	}
-	found, err := orchestrator.Examine(t.Context(), h, id)
+	found, err := inspect.Examine(t.Context(), h, id)
 	if err != nil || found.Has(opstream.SeverityCorrupt) {
 		t.Errorf("%s is not whole: %v %+v", id, err, found)
 	}

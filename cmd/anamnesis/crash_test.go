@@ -20,8 +20,9 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 )
 
 var nightly = flag.Bool("nightly", false, "run the heavy counts")
@@ -181,7 +182,7 @@ func crashOnce(ctx context.Context, tmp, kill string) error {
 	if text, err := check.CombinedOutput(); err != nil {
 		return fmt.Errorf("the resumed task left failing tests: %w\n%s", err, text)
 	}
-	found, err := orchestrator.Examine(ctx, orchestrator.Home{State: home}, task)
+	found, err := inspect.Examine(ctx, taskdir.Home{State: home}, task)
 	if err != nil || found.Has(opstream.SeverityCorrupt) {
 		return fmt.Errorf("the task is not whole: %v %+v", err, found)
 	}
@@ -191,10 +192,10 @@ func crashOnce(ctx context.Context, tmp, kill string) error {
 // onceOnly checks what a crash could do twice: no call was begun twice, and
 // the first task made one jump, one block and two cards.
 func onceOnly(home, task string) error {
-	h := orchestrator.Home{State: home}
+	h := taskdir.Home{State: home}
 	st := new(state.State)
 	begun := make(map[string]int)
-	err := orchestrator.EachOp(h, task, func(o op.Op) error {
+	err := taskdir.EachOp(h, task, func(o op.Op) error {
 		if b, ok := o.Body.(*op.ToolCalled); ok {
 			begun[b.Call]++
 		}
@@ -326,7 +327,7 @@ func crashInRestore(t *testing.T, kill string) {
 		t.Fatalf("restore was not killed: %v\n%s", err, out)
 	}
 	intents := func() (intended, restored int, last *op.WorldRestored) {
-		err := orchestrator.EachOp(orchestrator.Home{State: home}, "t", func(o op.Op) error {
+		err := taskdir.EachOp(taskdir.Home{State: home}, "t", func(o op.Op) error {
 			switch b := o.Body.(type) {
 			case *op.RestoreIntended:
 				intended++

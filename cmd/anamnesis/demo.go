@@ -19,6 +19,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // demoTask is what the demo says of one task.
@@ -85,7 +86,7 @@ func (a *app) demo(ctx context.Context, dir string, asJSON bool) error {
 		return err
 	}
 	state := filepath.Join(dir, "home")
-	h := orchestrator.Home{User: a.getenv("HOME"), State: state, Data: state, Config: state}
+	h := taskdir.Home{User: a.getenv("HOME"), State: state, Data: state, Config: state}
 	res := demoResult{Recording: true, Dir: dir, Kept: kept}
 	var drawn []func(int) string
 	for _, t := range tasks {
@@ -166,7 +167,7 @@ func demoDir(dir string) (string, error) {
 }
 
 // demoTask runs one task to its end and checks it with the module's own tests.
-func (a *app) demoTask(ctx context.Context, h orchestrator.Home, d demo.Task, say io.Writer) (demoTask, error) {
+func (a *app) demoTask(ctx context.Context, h taskdir.Home, d demo.Task, say io.Writer) (demoTask, error) {
 	var none demoTask
 	m, err := scriptChoice(d.Script)
 	if err != nil {
@@ -206,10 +207,10 @@ func goCache(ctx context.Context) []string {
 	return []string{dir}
 }
 
-func (a *app) demoFigures(ctx context.Context, h orchestrator.Home, d demo.Task) (demoTask, error) {
+func (a *app) demoFigures(ctx context.Context, h taskdir.Home, d demo.Task) (demoTask, error) {
 	fig := demoTask{ID: d.ID, Dir: d.Dir}
 	st := new(state.State)
-	err := orchestrator.EachOp(h, d.ID, func(o op.Op) error {
+	err := taskdir.EachOp(h, d.ID, func(o op.Op) error {
 		if b, ok := o.Body.(*op.PassDone); ok && b.Block != "" {
 			fig.DiscardedTokens += b.RangeTokens
 			fig.BlockTokens += o.Tok

@@ -14,8 +14,9 @@ import (
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/search"
 )
 
@@ -97,7 +98,7 @@ func (a *app) doctorMachine(ctx context.Context, asJSON bool) error {
 
 // doctor examines the named tasks, or all. Of all, one that cannot be examined
 // keeps none of the others from it.
-func (a *app) doctor(ctx context.Context, h orchestrator.Home, named []string, asJSON bool) error {
+func (a *app) doctor(ctx context.Context, h taskdir.Home, named []string, asJSON bool) error {
 	ids := named
 	if len(named) == 0 {
 		var err error
@@ -108,13 +109,13 @@ func (a *app) doctor(ctx context.Context, h orchestrator.Home, named []string, a
 	var corrupt, torn []string
 	var failed error
 	for _, id := range ids {
-		d, err := orchestrator.Examine(ctx, h, id)
+		d, err := inspect.Examine(ctx, h, id)
 		switch {
 		case err != nil && (len(named) > 0 || ctx.Err() != nil):
 			return err
 		case err != nil:
-			d = orchestrator.Diagnosis{Task: id, Findings: []orchestrator.Finding{}, NotExamined: err.Error()}
-			if !errors.Is(err, orchestrator.ErrNoTask) { // else it is a folder that is no task's
+			d = inspect.Diagnosis{Task: id, Findings: []inspect.Finding{}, NotExamined: err.Error()}
+			if !errors.Is(err, taskdir.ErrNoTask) { // else it is a folder that is no task's
 				failed = errors.Join(failed, err)
 			}
 		case d.Has(opstream.SeverityCorrupt):
@@ -140,7 +141,7 @@ func (a *app) doctor(ctx context.Context, h orchestrator.Home, named []string, a
 	return nil
 }
 
-func (a *app) printDiagnosis(d orchestrator.Diagnosis, asJSON bool) error {
+func (a *app) printDiagnosis(d inspect.Diagnosis, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(d)
 	}
@@ -173,14 +174,14 @@ func (a *app) printDiagnosis(d orchestrator.Diagnosis, asJSON bool) error {
 // terminal.
 func oneLine(s string) string { return strings.Join(strings.Fields(view.Clean(s)), " ") }
 
-func (a *app) salvage(ctx context.Context, h orchestrator.Home, id, to string, asJSON bool) error {
-	if err := orchestrator.CheckTaskID(id); err != nil {
+func (a *app) salvage(ctx context.Context, h taskdir.Home, id, to string, asJSON bool) error {
+	if err := taskdir.CheckTaskID(id); err != nil {
 		return err
 	}
 	got, err := opstream.Salvage(ctx, h.Task(id), to)
 	switch {
 	case errors.Is(err, opstream.ErrNotFound):
-		return fmt.Errorf("%w: %s; 'anamnesis tasks' lists them", orchestrator.ErrNoTask, id)
+		return fmt.Errorf("%w: %s; 'anamnesis tasks' lists them", taskdir.ErrNoTask, id)
 	case errors.Is(err, opstream.ErrInvalid):
 		return usageError("%v", err)
 	case err != nil:

@@ -21,8 +21,8 @@ import (
 	"anamnesis/anamnesis/probe"
 	"anamnesis/anamnesis/tokens"
 	view "anamnesis/cmd/internal/term"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/taskdir"
 
 	"github.com/spf13/cobra"
 )
@@ -148,7 +148,7 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 }
 
 // probesDir is where outcomes and results are kept.
-func probesDir(h orchestrator.Home) string { return filepath.Join(h.State, "probes") }
+func probesDir(h taskdir.Home) string { return filepath.Join(h.State, "probes") }
 
 var notInFileName = regexp.MustCompile(`[^a-z0-9._-]+`)
 
@@ -293,7 +293,7 @@ type probeReport struct {
 
 // reportProbe prints what was found, keeps a finished result for `eas reflect`
 // and writes the row when that was asked for.
-func (a *app) reportProbe(ctx context.Context, h orchestrator.Home, f probeFlags, s anamnesis.Span, record string, res probe.Result, failed error) error {
+func (a *app) reportProbe(ctx context.Context, h taskdir.Home, f probeFlags, s anamnesis.Span, record string, res probe.Result, failed error) error {
 	rep := probeReport{Result: res, At: time.Now().UTC(), Record: record}
 	_, score := res.UpTo(res.EAS)
 	rep.Interval[0], rep.Interval[1] = probe.Wilson(score.Right, score.N)
@@ -333,7 +333,7 @@ func (a *app) reportProbe(ctx context.Context, h orchestrator.Home, f probeFlags
 }
 
 // saveResult keeps a finished result, the newest of a model and seed.
-func saveResult(h orchestrator.Home, rep probeReport) error {
+func saveResult(h taskdir.Home, rep probeReport) error {
 	path := filepath.Join(probesDir(h), probeName(rep.Result.Model, rep.Result.Seed)+".result.json")
 	return editFile(path, 0o700, 0o600, func() ([]byte, error) { return json.MarshalIndent(rep, "", "  ") })
 }

@@ -20,8 +20,8 @@ import (
 	"anamnesis/anamnesis/proposal"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/taskdir"
 
 	"github.com/spf13/cobra"
 )
@@ -111,7 +111,7 @@ func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
 
 // gatherProposals collects the evidence. What cannot be read is left out, and
 // the notes say so.
-func gatherProposals(ctx context.Context, h orchestrator.Home, evidence string) ([]proposal.Proposal, []string, error) {
+func gatherProposals(ctx context.Context, h taskdir.Home, evidence string) ([]proposal.Proposal, []string, error) {
 	table, err := loadEAS(h.EASOverlay(), easProjectFile("."))
 	if err != nil {
 		return nil, nil, err
@@ -150,7 +150,7 @@ func gatherProposals(ctx context.Context, h orchestrator.Home, evidence string) 
 }
 
 // probeProposals reads what 'eas probe' measured.
-func probeProposals(h orchestrator.Home, t *anamnesis.Table) (found []proposal.Proposal, notes []string) {
+func probeProposals(h taskdir.Home, t *anamnesis.Table) (found []proposal.Proposal, notes []string) {
 	files, err := fs.Glob(os.DirFS(probesDir(h)), "*.result.json")
 	if err != nil {
 		return nil, []string{err.Error()}
@@ -179,7 +179,7 @@ func probeProposals(h orchestrator.Home, t *anamnesis.Table) (found []proposal.P
 }
 
 // readHistory reads the streams of all tasks.
-func readHistory(ctx context.Context, h orchestrator.Home) (*proposal.History, []string, error) {
+func readHistory(ctx context.Context, h taskdir.Home) (*proposal.History, []string, error) {
 	ids, err := h.Tasks()
 	if err != nil {
 		return nil, nil, err
@@ -188,7 +188,7 @@ func readHistory(ctx context.Context, h orchestrator.Home) (*proposal.History, [
 	var notes []string
 	for _, id := range ids {
 		hist.Task()
-		err := orchestrator.EachOp(h, id, func(o op.Op) error {
+		err := taskdir.EachOp(h, id, func(o op.Op) error {
 			hist.Add(o)
 			return ctx.Err()
 		})
@@ -226,9 +226,9 @@ func wordProposals(ctx context.Context, reader func() (model.Model, error), open
 	return worded, notes, nil
 }
 
-func decisionsFile(h orchestrator.Home) string { return filepath.Join(h.State, "eas-decisions.jsonl") }
+func decisionsFile(h taskdir.Home) string { return filepath.Join(h.State, "eas-decisions.jsonl") }
 
-func readDecisions(h orchestrator.Home) (proposal.Decisions, error) {
+func readDecisions(h taskdir.Home) (proposal.Decisions, error) {
 	data, err := os.ReadFile(decisionsFile(h))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return proposal.Decisions{}, fmt.Errorf("read what was decided: %w", err)
@@ -242,7 +242,7 @@ func readDecisions(h orchestrator.Home) (proposal.Decisions, error) {
 
 // decide carries one decision out: an accepted row is written first, so that
 // what is remembered as accepted is there.
-func (a *app) decide(h orchestrator.Home, p proposal.Proposal, decision string) error {
+func (a *app) decide(h taskdir.Home, p proposal.Proposal, decision string) error {
 	now := time.Now().UTC()
 	if decision == proposal.Accepted {
 		p.Row.By, p.Row.Updated = "reflect", now.Format(time.DateOnly)
@@ -270,7 +270,7 @@ func (a *app) decide(h orchestrator.Home, p proposal.Proposal, decision string) 
 
 // decideByID carries out what the flags say; an unknown id stops before
 // anything is done.
-func (a *app) decideByID(h orchestrator.Home, open []proposal.Proposal, f reflectFlags) error {
+func (a *app) decideByID(h taskdir.Home, open []proposal.Proposal, f reflectFlags) error {
 	type choice struct {
 		p        proposal.Proposal
 		decision string
@@ -299,7 +299,7 @@ func (a *app) decideByID(h orchestrator.Home, open []proposal.Proposal, f reflec
 }
 
 // decideByAsking asks the person at the terminal about each.
-func (a *app) decideByAsking(ctx context.Context, h orchestrator.Home, open []proposal.Proposal) error {
+func (a *app) decideByAsking(ctx context.Context, h taskdir.Home, open []proposal.Proposal) error {
 	for i, p := range open {
 		a.printProposal(p)
 		answer, err := a.askLine(ctx, fmt.Sprintf("(%d of %d) write it into your table? y (yes), n (no, and not again), anything else skips: ", i+1, len(open)))

@@ -16,8 +16,8 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/proposal"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/web"
 )
 
@@ -29,9 +29,9 @@ const (
 
 // publishedFile keeps what searches found, for the runs of `eas reflect` in which
 // it is decided.
-func publishedFile(h orchestrator.Home) string { return filepath.Join(h.State, "eas-published.json") }
+func publishedFile(h taskdir.Home) string { return filepath.Join(h.State, "eas-published.json") }
 
-func readPublished(h orchestrator.Home) ([]proposal.Figure, error) {
+func readPublished(h taskdir.Home) ([]proposal.Figure, error) {
 	data, err := os.ReadFile(publishedFile(h))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -46,7 +46,7 @@ func readPublished(h orchestrator.Home) ([]proposal.Figure, error) {
 	return found, nil
 }
 
-func publishedProposals(h orchestrator.Home, t *anamnesis.Table) ([]proposal.Proposal, []string, error) {
+func publishedProposals(h taskdir.Home, t *anamnesis.Table) ([]proposal.Proposal, []string, error) {
 	figures, err := readPublished(h)
 	if err != nil {
 		return nil, nil, err
@@ -58,7 +58,7 @@ func publishedProposals(h orchestrator.Home, t *anamnesis.Table) ([]proposal.Pro
 // searchFigures searches for what was published about models and keeps it. A
 // search, a page or an answer that fails leaves what was kept of its model; the
 // notes say so.
-func (a *app) searchFigures(ctx context.Context, h orchestrator.Home, f reflectFlags, reader func() (model.Model, error)) ([]string, error) {
+func (a *app) searchFigures(ctx context.Context, h taskdir.Home, f reflectFlags, reader func() (model.Model, error)) ([]string, error) {
 	o, err := a.webOptions(h)
 	switch {
 	case err != nil:
@@ -126,7 +126,7 @@ func findPages(ctx context.Context, o *web.Options, name string) (pages []propos
 }
 
 // keepPublished puts what was found about a model in the place of what was kept.
-func keepPublished(h orchestrator.Home, name string, found []proposal.Figure) error {
+func keepPublished(h taskdir.Home, name string, found []proposal.Figure) error {
 	return editFile(publishedFile(h), 0o700, 0o600, func() ([]byte, error) {
 		kept, err := readPublished(h)
 		if err != nil {

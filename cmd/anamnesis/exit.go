@@ -19,6 +19,8 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
@@ -127,11 +129,11 @@ func exitCode(err error) int {
 		{exitCorrupt, []error{opstream.ErrCorrupt, worldstate.ErrCorrupt, state.ErrStream}},
 		{exitRefused, []error{
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
-			orchestrator.ErrBusy, orchestrator.ErrPending, state.ErrNotJumped, orchestrator.ErrSubagent,
+			taskdir.ErrBusy, taskdir.ErrPending, state.ErrNotJumped, taskdir.ErrSubagent,
 			worldstate.ErrUnfinished, probe.ErrBusy,
 		}},
 		{exitUsage, []error{
-			orchestrator.ErrNoTask, state.ErrNoStep, orchestrator.ErrNoDirectory, orchestrator.ErrSecretName, orchestrator.ErrNotText, orchestrator.ErrTaskExists, orchestrator.ErrNotLive,
+			taskdir.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, orchestrator.ErrSecretName, orchestrator.ErrNotText, orchestrator.ErrTaskExists, taskdir.ErrNotLive,
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
 			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName,
 		}},

@@ -10,7 +10,7 @@ import (
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/inspect"
 )
 
 func (a *app) explainCommand() *cobra.Command {
@@ -32,7 +32,7 @@ func (a *app) explainCommand() *cobra.Command {
 					return err
 				}
 			}
-			x, err := orchestrator.Explain(h, args[0], step)
+			x, err := inspect.Explain(h, args[0], step)
 			if err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ func (a *app) explainCommand() *cobra.Command {
 // maxExplainedRanges is how many ranges of one change are named.
 const maxExplainedRanges = 8
 
-func (a *app) printExplanation(x orchestrator.Explanation) {
+func (a *app) printExplanation(x inspect.Explanation) {
 	// say prints a line: what stands in columns as it is, the text as far as
 	// there is room.
 	say := func(columns, text string) {

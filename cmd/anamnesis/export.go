@@ -17,10 +17,10 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 )
 
 func (a *app) opsExportCommand() *cobra.Command {
@@ -76,8 +76,8 @@ func (a *app) opsExport(dir, format string) error {
 	}
 	defer r.Close()
 	key := make([]byte, redact.KeyBytes)
-	rand.Read(key)                            // never fails
-	owner, _ := orchestrator.StreamOwner(dir) // what cannot be read is said below
+	rand.Read(key)                       // never fails
+	owner, _ := taskdir.StreamOwner(dir) // what cannot be read is said below
 	secrets := redact.New(key, a.taskSecrets(owner.Dir, owner.Redact))
 	how := &redact.JSONOptions{Nested: []string{"args"}}
 	var damage []error

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // endless is a command that never ends by itself and says in a file that it runs.
@@ -97,7 +97,7 @@ func (c interruptCase) start(t *testing.T) *running {
 	}
 	t.Cleanup(func() { _ = r.cmd.Process.Kill() })
 	r.await(t, func() bool {
-		st, err := orchestrator.ReadState(orchestrator.Home{State: r.home}, "t")
+		st, err := taskdir.ReadState(taskdir.Home{State: r.home}, "t")
 		_, missing := os.Stat(started)
 		return err == nil && st.Turn.Open && missing == nil
 	})
@@ -135,7 +135,7 @@ func TestInterruptAnywhere(t *testing.T) {
 // for each call that began and an end for what ran in the background.
 func (r *running) recordedEnd(t *testing.T, id string) {
 	t.Helper()
-	st, err := orchestrator.ReadState(orchestrator.Home{State: r.home}, id)
+	st, err := taskdir.ReadState(taskdir.Home{State: r.home}, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestInterruptTwice(t *testing.T) {
 	t.Logf("ended %v after the first Ctrl-C: %v", time.Since(begin).Round(time.Millisecond), err)
 	r.await(t, func() bool { return r.commandGone(t) })
 	for _, id := range []string{"t", "t.1"} {
-		err := orchestrator.EachOp(orchestrator.Home{State: r.home}, id, func(op.Op) error { return nil })
+		err := taskdir.EachOp(taskdir.Home{State: r.home}, id, func(op.Op) error { return nil })
 		if err != nil {
 			t.Errorf("%s cannot be read: %v", id, err)
 		}

@@ -14,8 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	view "anamnesis/cmd/internal/term"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/loop"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // loopRow is what `loops` says of one run.
@@ -80,19 +81,19 @@ func (a *app) loopsCommand() *cobra.Command {
 }
 
 // readLoops reads what an argument names: a task, a task's folder, or a file.
-func readLoops(h orchestrator.Home, arg string) ([]loopRow, error) {
+func readLoops(h taskdir.Home, arg string) ([]loopRow, error) {
 	dir := h.Task(arg)
 	if info, err := os.Stat(arg); err == nil && info.IsDir() {
 		dir = arg
 	} else if err == nil {
 		return readRecording(arg)
-	} else if orchestrator.CheckTaskID(arg) != nil {
+	} else if taskdir.CheckTaskID(arg) != nil {
 		return nil, usageError("%s: no such file, and no name of a task", arg)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "ops")); err != nil {
 		return nil, usageError("%s: neither a task, nor a task's folder, nor a file of recorded runs%s", arg, streamHint(dir))
 	}
-	calls, err := orchestrator.RecordedCalls(dir)
+	calls, err := inspect.RecordedCalls(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/mcp"
 )
 
@@ -346,7 +347,7 @@ func (a *app) mcpProbe(ctx context.Context, s mcp.Server, dir, sandbox string) (
 				os.RemoveAll(kept)
 			}
 		}()
-		if o.Sandbox, err = h.NewSandbox(ctx, guard.SandboxOptions{Confine: confine, World: dir, Temp: temp, Quarantine: kept}); err != nil {
+		if o.Sandbox, err = orchestrator.NewSandbox(ctx, h, guard.SandboxOptions{Confine: confine, World: dir, Temp: temp, Quarantine: kept}); err != nil {
 			return mcp.Report{}, fmt.Errorf("MCP server %s: %w", s.Name, err)
 		}
 	}
@@ -359,7 +360,7 @@ func (a *app) mcpProbe(ctx context.Context, s mcp.Server, dir, sandbox string) (
 
 // probeQuarantine makes the directory for what git would run of the files that a
 // server leaves which no task started.
-func probeQuarantine(h orchestrator.Home) (string, error) {
+func probeQuarantine(h taskdir.Home) (string, error) {
 	dir := filepath.Join(h.State, "quarantine")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // mcpServer gives the program of a server of the npm scope @modelcontextprotocol.
@@ -76,14 +76,14 @@ func mcpHome(t *testing.T, servers map[string]any) string {
 // returned gives the results of a task's calls of a tool, in order.
 func returned(t *testing.T, home, task, name string) []*op.ToolReturned {
 	t.Helper()
-	h, err := orchestrator.FindHome(func(k string) string {
+	h, err := taskdir.FindHome(func(k string) string {
 		return map[string]string{"ANAMNESIS_HOME": home, "HOME": home}[k]
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []*op.ToolReturned
-	err = orchestrator.EachOp(h, task, func(o op.Op) error {
+	err = taskdir.EachOp(h, task, func(o op.Op) error {
 		if r, ok := o.Body.(*op.ToolReturned); ok && r.Name == name {
 			out = append(out, r)
 		}

@@ -14,7 +14,8 @@ import (
 	"unicode/utf8"
 
 	"anamnesis/opstream"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/taskdir"
 
 	"github.com/spf13/cobra"
 )
@@ -122,7 +123,7 @@ func (a *app) opsAppend(ctx context.Context, f opsAppendFlags) (err error) {
 		return err
 	}
 	defer func() { err = closing(err, log.Close()) }()
-	owner, err := orchestrator.StreamOwner(f.dir)
+	owner, err := taskdir.StreamOwner(f.dir)
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (a *app) opsAppend(ctx context.Context, f opsAppendFlags) (err error) {
 		return err
 	}
 	a.tellUnset(owner.Task, owner.Redact)
-	secrets, err := orchestrator.OpenScrubber(f.dir, a.taskSecrets(owner.Dir, owner.Redact))
+	secrets, err := journal.OpenScrubber(f.dir, a.taskSecrets(owner.Dir, owner.Redact))
 	if err != nil {
 		return err
 	}

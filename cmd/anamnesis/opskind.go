@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // logKinds begin the kinds that a stream's log writes itself. One of another
@@ -19,7 +19,7 @@ const logKinds = "log."
 // mayAppend says which kinds may be appended to a stream by hand: never the
 // log's own, and to a task's stream none that this program knows, because the
 // task is folded from those.
-func mayAppend(kind, dir string, owner orchestrator.Owner) error {
+func mayAppend(kind, dir string, owner taskdir.Owner) error {
 	refuse := func(why string) error {
 		return &exitError{exitRefused, fmt.Errorf("append to %s: %s; use a kind of your own, such as x.%s. Nothing was written", dir, why, kind)}
 	}

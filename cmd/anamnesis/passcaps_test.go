@@ -12,7 +12,7 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // TestPassCapsOfProgram lets the program leave 200k tokens behind with a model of
@@ -44,7 +44,7 @@ func TestPassCapsOfProgram(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var left *op.PassDone
-	err = orchestrator.EachOp(orchestrator.Home{State: home}, "t", func(o op.Op) error {
+	err = taskdir.EachOp(taskdir.Home{State: home}, "t", func(o op.Op) error {
 		if b, ok := o.Body.(*op.PassDone); ok && b.RangeTokens >= tokens {
 			left = b
 		}

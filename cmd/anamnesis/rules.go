@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	view "anamnesis/cmd/internal/term"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // projectRules is a project's file of rules, beneath its directory.
@@ -38,7 +38,7 @@ func (f *agentFlags) rules() ([]guard.Rule, error) {
 
 // ruleFiles are the person's rules and those of a directory, with whether those
 // were approved as they are now.
-func ruleFiles(h orchestrator.Home, dir string) (own, project guard.RuleFile, approved bool, err error) {
+func ruleFiles(h taskdir.Home, dir string) (own, project guard.RuleFile, approved bool, err error) {
 	if own, err = guard.ReadRules(h.Rules()); err != nil {
 		return own, project, false, usageError("%v", err)
 	}
@@ -56,7 +56,7 @@ func ruleFiles(h orchestrator.Home, dir string) (own, project guard.RuleFile, ap
 
 // standingRules are the rules that hold in a directory. What a project's own
 // allow counts only when a person approved the file as it is.
-func (a *app) standingRules(h orchestrator.Home, dir string) ([]guard.Rule, error) {
+func (a *app) standingRules(h taskdir.Home, dir string) ([]guard.Rule, error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // opening the task says what to do
 	}

@@ -20,6 +20,7 @@ import (
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // maxRequestBytes bounds a request read from standard input.
@@ -128,7 +129,7 @@ func (a *app) run(ctx context.Context, f agentFlags, lasting taskFlags, id, requ
 }
 
 // newTask fills in what a task is made of.
-func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id, request string) (orchestrator.New, error) {
+func (a *app) newTask(h taskdir.Home, f agentFlags, m modelChoice, mode, id, request string) (orchestrator.New, error) {
 	span, err := easFor(h, f.dir, m.lookup)
 	if err != nil {
 		return orchestrator.New{}, err
@@ -160,13 +161,13 @@ func (a *app) newTask(h orchestrator.Home, f agentFlags, m modelChoice, mode, id
 		return n, err
 	}
 	if n.ID == "" {
-		if n.ID, err = orchestrator.NewTaskID(h, withoutSecrets(request, known)); err != nil {
+		if n.ID, err = taskdir.NewTaskID(h, withoutSecrets(request, known)); err != nil {
 			return n, err
 		}
-	} else if err := orchestrator.CheckTaskID(n.ID); err != nil {
+	} else if err := taskdir.CheckTaskID(n.ID); err != nil {
 		return n, usageError("--task: %v", err)
 	}
-	if _, err := orchestrator.ReadState(h, n.ID); !errors.Is(err, orchestrator.ErrNoTask) {
+	if _, err := taskdir.ReadState(h, n.ID); !errors.Is(err, taskdir.ErrNoTask) {
 		return n, usageError("task %s exists: 'anamnesis resume %s' goes on with it, --task gives another name", n.ID, n.ID)
 	}
 	return n, nil
@@ -328,11 +329,11 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	st, err := orchestrator.ReadState(h, id)
+	st, err := taskdir.ReadState(h, id)
 	if err != nil {
 		return err
 	}
-	if err := orchestrator.CheckParent(st); err != nil {
+	if err := taskdir.CheckParent(st); err != nil {
 		return err
 	}
 	goOn, err := continues(st, message)
@@ -394,7 +395,7 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 }
 
 // resumedWith is the record of a resume: what changes with another model.
-func (a *app) resumedWith(h orchestrator.Home, st *state.State, m modelChoice) (*op.TaskResumed, error) {
+func (a *app) resumedWith(h taskdir.Home, st *state.State, m modelChoice) (*op.TaskResumed, error) {
 	resumed := &op.TaskResumed{PID: os.Getpid(), Program: "anamnesis " + version}
 	if m.name != st.Model || m.baseURL != st.BaseURL {
 		resumed.Model, resumed.BaseURL = m.name, m.baseURL
@@ -428,7 +429,7 @@ func continues(st *state.State, message string) (bool, error) {
 
 // resumeTarget reads [TASK] [MESSAGE]: a single argument that names no task
 // and holds a space is a message to the directory's last task.
-func (a *app) resumeTarget(h orchestrator.Home, dir string, args []string) (id, message string, err error) {
+func (a *app) resumeTarget(h taskdir.Home, dir string, args []string) (id, message string, err error) {
 	if len(args) == 2 {
 		return args[0], args[1], nil
 	}

@@ -13,8 +13,8 @@ import (
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -45,10 +45,10 @@ func (a *app) showCommand() *cobra.Command {
 // errFound ends a walk over the operations early.
 var errFound = errors.New("found")
 
-func (a *app) showOp(h orchestrator.Home, id string, seq uint64, asJSON bool) error {
+func (a *app) showOp(h taskdir.Home, id string, seq uint64, asJSON bool) error {
 	var found op.Op
 	last := uint64(0)
-	err := orchestrator.EachOp(h, id, func(o op.Op) error {
+	err := taskdir.EachOp(h, id, func(o op.Op) error {
 		last = o.Seq
 		if o.Seq == seq {
 			found = o
@@ -76,7 +76,7 @@ func (a *app) showOp(h orchestrator.Home, id string, seq uint64, asJSON bool) er
 
 // taskView is what `show` says of a task.
 type taskView struct {
-	orchestrator.Summary
+	taskdir.Summary
 	Agent  string    `json:"agent,omitempty"`
 	Model  string    `json:"model"`
 	Step   int       `json:"step"` // that the files stand at
@@ -108,13 +108,13 @@ type subagentRow struct {
 	Left        bool   `json:"left,omitempty"` // a jump left the step it was begun in
 }
 
-func (a *app) showTask(h orchestrator.Home, id string, asJSON bool) error {
-	st, err := orchestrator.ReadState(h, id)
+func (a *app) showTask(h taskdir.Home, id string, asJSON bool) error {
+	st, err := taskdir.ReadState(h, id)
 	if err != nil {
 		return err
 	}
 	v := taskView{
-		Summary: orchestrator.Summarize(h, id, st), Model: st.Model, Step: st.Current, Tokens: st.Totals.Usage, Todos: st.Todos, Answer: st.Answer,
+		Summary: taskdir.Summarize(h, id, st), Model: st.Model, Step: st.Current, Tokens: st.Totals.Usage, Todos: st.Todos, Answer: st.Answer,
 	}
 	for _, j := range st.Jobs {
 		v.Jobs = append(v.Jobs, jobRow{ID: j.Job, Command: j.Command, Step: j.Step})

@@ -14,7 +14,9 @@ import (
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
 )
 
@@ -31,11 +33,11 @@ func (a *app) sayCommand() *cobra.Command {
 			if args[1] == "" {
 				return usageError("the text is empty: say something")
 			}
-			if _, err := orchestrator.ReadState(h, args[0]); err != nil {
+			if _, err := taskdir.ReadState(h, args[0]); err != nil {
 				return err
 			}
-			err = orchestrator.Send(cmd.Context(), h, args[0], orchestrator.Command{Verb: "say", Text: args[1]})
-			if errors.Is(err, orchestrator.ErrNotLive) {
+			err = taskdir.Send(cmd.Context(), h, args[0], taskdir.Command{Verb: "say", Text: args[1]})
+			if errors.Is(err, taskdir.ErrNotLive) {
 				return fmt.Errorf("%w; 'anamnesis resume %s \"…\"' starts it with your words", err, args[0])
 			}
 			if err != nil {
@@ -72,7 +74,7 @@ func (a *app) jumpCommand() *cobra.Command {
 			if dryRun {
 				return a.showJump(cmd.Context(), h, args[0], op.JumpRequested{To: to, Fold: fold, Overwrite: overwrite}, asJSON)
 			}
-			return a.jump(cmd.Context(), h, args[0], orchestrator.Command{Verb: "jump", To: to, Reason: reason, Fold: fold, Overwrite: overwrite}, asJSON)
+			return a.jump(cmd.Context(), h, args[0], taskdir.Command{Verb: "jump", To: to, Reason: reason, Fold: fold, Overwrite: overwrite}, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why; the agent is told")
@@ -84,8 +86,8 @@ func (a *app) jumpCommand() *cobra.Command {
 }
 
 // showJump says what a jump would do.
-func (a *app) showJump(ctx context.Context, h orchestrator.Home, task string, j op.JumpRequested, asJSON bool) error {
-	p, err := orchestrator.PlanJump(ctx, h, task, j)
+func (a *app) showJump(ctx context.Context, h taskdir.Home, task string, j op.JumpRequested, asJSON bool) error {
+	p, err := inspect.PlanJump(ctx, h, task, j)
 	if err != nil {
 		return err
 	}
@@ -122,7 +124,7 @@ func (a *app) showJump(ctx context.Context, h orchestrator.Home, task string, j 
 
 // printPasses says whether a jump would fold what it leaves, in the words that it
 // itself uses.
-func (a *app) printPasses(p orchestrator.JumpPlan) {
+func (a *app) printPasses(p inspect.JumpPlan) {
 	for _, pass := range p.Passes {
 		done := op.PassDone{Trigger: pass.Trigger, RangeTokens: pass.Tokens, EAS: p.EAS}
 		fmt.Fprintf(a.stdout, "pass    ops %s: %s\n", pass.Ops, timeline.Describe(op.Op{Body: &done}, ""))
@@ -132,12 +134,12 @@ func (a *app) printPasses(p orchestrator.JumpPlan) {
 	}
 }
 
-func (a *app) jump(ctx context.Context, h orchestrator.Home, task string, c orchestrator.Command, asJSON bool) error {
-	st, err := orchestrator.ReadState(h, task)
+func (a *app) jump(ctx context.Context, h taskdir.Home, task string, c taskdir.Command, asJSON bool) error {
+	st, err := taskdir.ReadState(h, task)
 	if err != nil {
 		return err
 	}
-	err = orchestrator.Send(ctx, h, task, c)
+	err = taskdir.Send(ctx, h, task, c)
 	if err == nil && asJSON {
 		return a.printJSON(map[string]any{"task": task, "scheduled": true, "to": c.To})
 	}
@@ -145,7 +147,7 @@ func (a *app) jump(ctx context.Context, h orchestrator.Home, task string, c orch
 		fmt.Fprintf(a.stdout, "scheduled: %s jumps to step %d when its present step is complete\n", task, c.To)
 		return nil
 	}
-	if !errors.Is(err, orchestrator.ErrNotLive) {
+	if !errors.Is(err, taskdir.ErrNotLive) {
 		return err
 	}
 	if err := st.CanJump(c.To); err != nil {
@@ -164,7 +166,7 @@ func (a *app) jump(ctx context.Context, h orchestrator.Home, task string, c orch
 
 // jumpHere makes a jump in a task that nobody runs. A pass asks the task's
 // model when it can be reached; otherwise the extractor writes.
-func (a *app) jumpHere(ctx context.Context, h orchestrator.Home, st *state.State, c orchestrator.Command) (*op.JumpDone, error) {
+func (a *app) jumpHere(ctx context.Context, h taskdir.Home, st *state.State, c taskdir.Command) (*op.JumpDone, error) {
 	task := st.Opened.Task
 	a.tellUnset(task, st.Redact)
 	p := view.NewText(nil, a.stderr, a.width(), st.Opened.Dir)
@@ -195,7 +197,7 @@ func (a *app) jumpHere(ctx context.Context, h orchestrator.Home, st *state.State
 
 // idleTask opens a task that nobody runs for a verb of a user's; of o the model, the
 // callbacks and AbandonRestore count.
-func (a *app) idleTask(ctx context.Context, h orchestrator.Home, st *state.State, o orchestrator.Options) (*orchestrator.Task, error) {
+func (a *app) idleTask(ctx context.Context, h taskdir.Home, st *state.State, o orchestrator.Options) (*orchestrator.Task, error) {
 	t, err := orchestrator.OpenTask(ctx, h, st.Opened.Task, orchestrator.Options{
 		Model: o.Model, AbandonRestore: o.AbandonRestore, Recreate: true, Secrets: a.taskSecrets(st.Opened.Dir, st.Redact), Program: "anamnesis " + version, Event: o.Event, Passing: o.Passing,
 		AfterAppend: a.afterAppend, WorldHook: a.worldHook, SealAfter: a.sealAfter, CheckpointEvery: a.checkpointEvery,

@@ -13,12 +13,13 @@ import (
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/subagent"
 )
 
 // addSubagents gives a task the agents its own agent may hand work to, and the
 // tool for it.
-func (a *app) addSubagents(ctx context.Context, h orchestrator.Home, dir string, f agentFlags, specs []op.Agent, o *orchestrator.Options) error {
+func (a *app) addSubagents(ctx context.Context, h taskdir.Home, dir string, f agentFlags, specs []op.Agent, o *orchestrator.Options) error {
 	if len(specs) == 0 {
 		return nil
 	}
@@ -59,7 +60,7 @@ func (a *app) subagentPrompt(spec *agent.Spec, dir string) string {
 const subagentInstructionEAS = 16_000
 
 // subagentModel is the model that a subagent's spec names.
-func (a *app) subagentModel(ctx context.Context, h orchestrator.Home, dir string, f agentFlags, spec op.Agent) (*orchestrator.SubagentModel, error) {
+func (a *app) subagentModel(ctx context.Context, h taskdir.Home, dir string, f agentFlags, spec op.Agent) (*orchestrator.SubagentModel, error) {
 	m, err := a.chooseModel(ctx, spec.Model, f.baseURL, "")
 	if err != nil {
 		return nil, fmt.Errorf("subagent %s: %w", spec.Name, err)

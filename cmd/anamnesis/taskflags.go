@@ -12,6 +12,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // taskFlags are what a new task is told for good: its first operation says so.
@@ -56,7 +57,7 @@ func (r *taskFlags) patterns() ([]op.CallPattern, error) {
 
 // knownModel asks the EAS table of a directory, read when it is first needed.
 // Where it cannot be read no model is known.
-func knownModel(h orchestrator.Home, dir string) func(string) bool {
+func knownModel(h taskdir.Home, dir string) func(string) bool {
 	table := sync.OnceValue(func() *anamnesis.Table {
 		t, err := loadEAS(h.EASOverlay(), easProjectFile(dir))
 		if err != nil {

@@ -13,8 +13,9 @@ import (
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
@@ -30,12 +31,12 @@ func (a *app) tasksCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rows, err := orchestrator.Summaries(h)
+			rows, err := taskdir.Summaries(h)
 			if err != nil {
 				return err
 			}
 			if !all {
-				rows = slices.DeleteFunc(rows, func(r orchestrator.Summary) bool { return r.Parent != "" })
+				rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool { return r.Parent != "" })
 			}
 			if asJSON {
 				return a.printJSON(rows)
@@ -43,7 +44,7 @@ func (a *app) tasksCommand() *cobra.Command {
 			if len(rows) == 0 {
 				fmt.Fprintln(a.stdout, "no tasks yet: 'anamnesis run \"…\"' starts one")
 			}
-			priced := slices.ContainsFunc(rows, func(r orchestrator.Summary) bool { return r.USD > 0 })
+			priced := slices.ContainsFunc(rows, func(r taskdir.Summary) bool { return r.USD > 0 })
 			for _, r := range rows {
 				cost := ""
 				switch {
@@ -67,7 +68,7 @@ func (a *app) tasksCommand() *cobra.Command {
 }
 
 // lastTask is the task of a directory that was written last.
-func lastTask(h orchestrator.Home, dir string) (string, error) {
+func lastTask(h taskdir.Home, dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err == nil {
 		abs, err = filepath.EvalSymlinks(abs)
@@ -75,7 +76,7 @@ func lastTask(h orchestrator.Home, dir string) (string, error) {
 	if err != nil {
 		return "", usageError("--dir %s: %v", dir, err)
 	}
-	rows, err := orchestrator.Summaries(h)
+	rows, err := taskdir.Summaries(h)
 	if err != nil {
 		return "", err
 	}
@@ -113,11 +114,11 @@ func (a *app) timelineCommand() *cobra.Command {
 	return cmd
 }
 
-func readTimeline(h orchestrator.Home, id string) (timeline.Timeline, error) {
+func readTimeline(h taskdir.Home, id string) (timeline.Timeline, error) {
 	b := new(timeline.Builder)
-	err := orchestrator.EachOp(h, id, b.Add)
+	err := taskdir.EachOp(h, id, b.Add)
 	if err == nil && b.State().Last == 0 {
-		err = fmt.Errorf("%w: %s has an empty stream", orchestrator.ErrNoTask, id)
+		err = fmt.Errorf("%w: %s has an empty stream", taskdir.ErrNoTask, id)
 	}
 	if err != nil {
 		return timeline.Timeline{}, err
@@ -143,8 +144,8 @@ func (a *app) diffCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) diff(ctx context.Context, h orchestrator.Home, args []string, asJSON bool) error {
-	st, err := orchestrator.ReadState(h, args[0])
+func (a *app) diff(ctx context.Context, h taskdir.Home, args []string, asJSON bool) error {
+	st, err := taskdir.ReadState(h, args[0])
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,7 @@ func (a *app) diff(ctx context.Context, h orchestrator.Home, args []string, asJS
 		return err
 	}
 	defer w.Close()
-	ends, overcome, err := orchestrator.Commits(h, args[0], st, w, steps...)
+	ends, overcome, err := workspace.Commits(h, args[0], st, w, steps...)
 	if err != nil {
 		return err
 	}

@@ -14,13 +14,14 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/command"
 	"anamnesis/orchestrator/tool/mcp"
 )
 
 // addSources gives a task the tools that come and go in its directory. done
 // ends what serves them.
-func (a *app) addSources(ctx context.Context, h orchestrator.Home, dir string, f agentFlags, keys *view.Keyboard, o *orchestrator.Options) (done func(), err error) {
+func (a *app) addSources(ctx context.Context, h taskdir.Home, dir string, f agentFlags, keys *view.Keyboard, o *orchestrator.Options) (done func(), err error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return func() {}, nil // opening the task says what to do
 	}
@@ -50,7 +51,7 @@ func (a *app) addSources(ctx context.Context, h orchestrator.Home, dir string, f
 
 // toolFolders are the folders of command tools that count in a directory. The
 // person's own come first: no project's tool can take their names.
-func toolFolders(h orchestrator.Home, dir string) []command.Folder {
+func toolFolders(h taskdir.Home, dir string) []command.Folder {
 	return []command.Folder{{Path: h.Tools()}, {Path: filepath.Join(dir, command.ProjectDir), Project: dir}}
 }
 
@@ -70,7 +71,7 @@ func realDir(dir string) (string, error) {
 // mcpServers lists the servers that are configured for a directory: the
 // person's own, and the project's that have another name. A project's file that
 // cannot be read costs its own servers only.
-func (a *app) mcpServers(h orchestrator.Home, dir string) ([]mcp.Server, error) {
+func (a *app) mcpServers(h taskdir.Home, dir string) ([]mcp.Server, error) {
 	servers, err := mcp.Load(h.MCPServers(), "")
 	if err != nil {
 		return nil, usageError("%v", err)

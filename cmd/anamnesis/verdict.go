@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"anamnesis/knowledge_base/usage"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/inspect"
 
 	"github.com/spf13/cobra"
 )
@@ -30,7 +30,7 @@ in later searches. Your word counts over what the task's last check (a test run)
 			if err != nil {
 				return err
 			}
-			seen, err := orchestrator.Experienced(h, args[0])
+			seen, err := inspect.Experienced(h, args[0])
 			if err != nil {
 				return err
 			}

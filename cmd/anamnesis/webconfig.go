@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"anamnesis/knowledge_base/userfile"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/web"
 )
 
@@ -26,7 +26,7 @@ type webFile struct {
 
 // webOptions reads what the person says of the network tools; without a file
 // there are the defaults.
-func (a *app) webOptions(h orchestrator.Home) (web.Options, error) {
+func (a *app) webOptions(h taskdir.Home) (web.Options, error) {
 	o := web.Options{Program: "anamnesis/" + version}
 	data, err := os.ReadFile(h.Web())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -15,6 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
@@ -51,7 +54,7 @@ func (a *app) worldCommand() *cobra.Command {
 func (a *app) withWorld(ctx context.Context, f *worldFlags, recover bool, run func(*worldstate.World) error) error {
 	o := &worldstate.Options{Home: a.getenv("HOME"), Task: f.task, Hook: a.worldHook}
 	var err error
-	if o.FileLimitBytes, err = orchestrator.FileLimit(a.getenv); err != nil {
+	if o.FileLimitBytes, err = taskdir.FileLimit(a.getenv); err != nil {
 		return usageError("%v", err)
 	}
 	dir, store, err := a.worldPlace(f, o)
@@ -60,7 +63,7 @@ func (a *app) withWorld(ctx context.Context, f *worldFlags, recover bool, run fu
 	}
 	if f.task != "" && f.dir == "" && f.store == "" { // the task said where its directory was
 		if recover {
-			if err := orchestrator.WantDir(f.task, dir); err != nil {
+			if err := workspace.WantDir(f.task, dir); err != nil {
 				return err
 			}
 		}
@@ -96,7 +99,7 @@ func (a *app) worldPlace(f *worldFlags, o *worldstate.Options) (dir, store strin
 		o.AllTasks = true
 		return storeAround(h, f.dir)
 	}
-	st, err := orchestrator.ReadState(h, f.task)
+	st, err := taskdir.ReadState(h, f.task)
 	if err != nil {
 		return "", "", err
 	}
@@ -105,7 +108,7 @@ func (a *app) worldPlace(f *worldFlags, o *worldstate.Options) (dir, store strin
 
 // storeAround finds the directory that a task works in, and its store: dir itself, or,
 // where none is named, the present one or the nearest above it.
-func storeAround(h orchestrator.Home, dir string) (world, store string, err error) {
+func storeAround(h taskdir.Home, dir string) (world, store string, err error) {
 	at, err := filepath.Abs(dir)
 	if err == nil {
 		at, err = filepath.EvalSymlinks(at)
@@ -252,7 +255,7 @@ func (a *app) plannedRestore(ctx context.Context, f *worldFlags, w *worldstate.W
 	if err != nil {
 		return worldstate.Plan{}, err
 	}
-	return orchestrator.PlanRestore(ctx, h, f.task, w, id, name, o)
+	return inspect.PlanRestore(ctx, h, f.task, w, id, name, o)
 }
 
 func (a *app) printMoves(write string, written []string, remove string, deleted []string, keep []worldstate.Skip) {
@@ -320,7 +323,7 @@ func (a *app) meansTask(f *worldFlags) bool {
 	if err != nil {
 		return false
 	}
-	st, err := orchestrator.ReadState(h, f.task)
+	st, err := taskdir.ReadState(h, f.task)
 	if err != nil {
 		return false // a store's own name for a row of snapshots
 	}
@@ -340,7 +343,7 @@ func (a *app) restoreInTask(ctx context.Context, f *worldFlags, name string, o w
 	if err != nil {
 		return err
 	}
-	st, err := orchestrator.ReadState(h, f.task)
+	st, err := taskdir.ReadState(h, f.task)
 	if err != nil {
 		return err
 	}

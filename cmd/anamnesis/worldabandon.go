@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
 )
 
@@ -54,7 +55,7 @@ func (a *app) abandonInTask(ctx context.Context, f *worldFlags) error {
 	if err != nil {
 		return err
 	}
-	st, err := orchestrator.ReadState(h, f.task)
+	st, err := taskdir.ReadState(h, f.task)
 	if err != nil {
 		return err
 	}

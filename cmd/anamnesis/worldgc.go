@@ -9,7 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
@@ -63,7 +64,7 @@ func (a *app) gcStores(f *worldFlags, all bool) ([]string, error) {
 		return h.Stores()
 	}
 	if f.task != "" {
-		st, err := orchestrator.ReadState(h, f.task)
+		st, err := taskdir.ReadState(h, f.task)
 		if err != nil {
 			return nil, err
 		}
@@ -111,14 +112,14 @@ func (a *app) gcEach(ctx context.Context, stores []string, o worldstate.GCOption
 
 // namedSteps are the snapshots that tasks' streams name. A stream that cannot be
 // read names nothing beyond its refs, which keep its steps as well.
-func namedSteps(h orchestrator.Home, tasks []string, store string) []worldstate.ID {
+func namedSteps(h taskdir.Home, tasks []string, store string) []worldstate.ID {
 	var ids []worldstate.ID
 	for _, task := range tasks {
-		st, err := orchestrator.ReadState(h, task)
+		st, err := taskdir.ReadState(h, task)
 		if err != nil || st.Opened.Store != store {
 			continue
 		}
-		named, _, _ := orchestrator.Commits(h, task, st, nil) // those that can be read
+		named, _, _ := workspace.Commits(h, task, st, nil) // those that can be read
 		ids = append(ids, slices.DeleteFunc(named, func(id worldstate.ID) bool { return id == "" })...)
 	}
 	return ids

@@ -4,7 +4,10 @@ package optest
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,6 +59,31 @@ func Fold[S any](t *testing.T, fold func(*S, op.Op) error, ops []op.Op) *S {
 		}
 	}
 	return s
+}
+
+// Update tells tests to rewrite their golden files.
+var Update = flag.Bool("update", false, "rewrite golden files")
+
+// Golden compares a text with a file; -update rewrites the file.
+func Golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *Update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got+"\n" != string(want) {
+		t.Errorf("%s differs; -update rewrites it if this is right:\n%s", path, got)
+	}
 }
 
 // Render shows a chat as the goldens hold it.

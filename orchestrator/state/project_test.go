@@ -2,7 +2,6 @@ package state
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,14 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
+	"pgregory.net/rapid"
+
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/optest"
-	"github.com/rogpeppe/go-internal/txtar"
-	"pgregory.net/rapid"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 // TestProjection holds the exact messages for streams of operations.
 func TestProjection(t *testing.T) {
@@ -33,7 +31,7 @@ func TestProjection(t *testing.T) {
 			}
 			ops := optest.Parse(t, string(ar.Files[0].Data))
 			got := optest.Render(optest.Fold(t, Fold, ops).Projection())
-			if *update {
+			if *optest.Update {
 				ar.Files = append(ar.Files[:1], txtar.File{Name: "messages", Data: got})
 				if err := os.WriteFile(file, txtar.Format(ar), 0o644); err != nil {
 					t.Fatal(err)

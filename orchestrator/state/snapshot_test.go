@@ -94,7 +94,7 @@ func TestFoldVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *update {
+	if *optest.Update {
 		if version, _, _ := strings.Cut(string(want), " "); string(want) != got && version == FoldVersion {
 			t.Fatalf("the fold changed: raise foldVersion %s first", FoldVersion)
 		}

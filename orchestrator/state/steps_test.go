@@ -6,9 +6,10 @@ import (
 	"testing"
 	"unsafe"
 
+	"pgregory.net/rapid"
+
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/loop"
-	"pgregory.net/rapid"
 )
 
 // TestStepsAgainstList: whatever steps hold and however they are changed, they

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	knowledgebase "anamnesis/knowledge_base"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // site is a running server and a browser's memory of it.
@@ -33,7 +33,7 @@ func openSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	home, err := orchestrator.FindHome(func(name string) string {
+	home, err := taskdir.FindHome(func(name string) string {
 		return map[string]string{"ANAMNESIS_HOME": t.TempDir()}[name]
 	})
 	if err != nil {

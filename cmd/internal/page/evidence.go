@@ -11,8 +11,8 @@ import (
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 )
 
 const (
@@ -84,7 +84,7 @@ func (s *Server) evidence(r *http.Request, c *card.Card) evidenceView {
 	}
 	jump, err := s.gather(&v, p)
 	switch {
-	case errors.Is(err, orchestrator.ErrNoTask):
+	case errors.Is(err, taskdir.ErrNoTask):
 		v.None = "The task is not on this machine."
 		return v
 	case err != nil:
@@ -96,7 +96,7 @@ func (s *Server) evidence(r *http.Request, c *card.Card) evidenceView {
 		v.NoDiff = "No jump left these operations: what they changed is in the task's steps."
 		return v
 	}
-	st, err := orchestrator.ReadState(s.home, p.Task)
+	st, err := taskdir.ReadState(s.home, p.Task)
 	if err == nil {
 		v.Diff, err = s.worldDiff(r.Context(), p.Task, st, jump.ToCommit, jump.FromCommit)
 	}
@@ -117,7 +117,7 @@ func (s *Server) gather(v *evidenceView, p card.Provenance) (*op.JumpIntended, e
 		first, last = min(first, r.First), max(last, r.Last)
 	}
 	var jump *op.JumpIntended
-	err := orchestrator.EachOpSince(s.home, p.Task, max(first, 1)-1, func(o op.Op) error {
+	err := taskdir.EachOpSince(s.home, p.Task, max(first, 1)-1, func(o op.Op) error {
 		within := slices.ContainsFunc(p.Ranges, func(r card.Range) bool { return r.First <= o.Seq && o.Seq <= r.Last })
 		switch b := o.Body.(type) {
 		case *op.JumpIntended:

@@ -15,8 +15,8 @@ import (
 	"anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/review"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // layout.html is every page's frame, parts/*.html are pieces that several
@@ -156,7 +156,7 @@ func failCode(err error) int {
 		return http.StatusRequestEntityTooLarge
 	case errors.As(err, &conflict), errors.As(err, &standing), errors.Is(err, review.ErrNothingToUndo):
 		return http.StatusConflict
-	case errors.Is(err, errNoPage), errors.Is(err, knowledgebase.ErrNotFound), errors.Is(err, orchestrator.ErrNoTask), errors.Is(err, state.ErrNoStep):
+	case errors.Is(err, errNoPage), errors.Is(err, knowledgebase.ErrNotFound), errors.Is(err, taskdir.ErrNoTask), errors.Is(err, state.ErrNoStep):
 		return http.StatusNotFound
 	}
 	return http.StatusInternalServerError

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // A page that follows a task asks by what it has: nothing is answered while
@@ -83,7 +83,7 @@ func (s *Server) showLive(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := r.PathValue("task")
-	live := orchestrator.Live(s.home, id)
+	live := taskdir.Live(s.home, id)
 	t, err := s.watches.look(id)
 	if err != nil {
 		return err

@@ -12,9 +12,10 @@ import (
 
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
 )
 
@@ -49,7 +50,7 @@ func (s *Server) showDetail(w http.ResponseWriter, r *http.Request, d detail) er
 
 // opDetail is one operation.
 type opDetail struct {
-	orchestrator.Line
+	taskdir.Line
 	Text     cutText
 	Body     cutText // as it is recorded
 	Problem  string
@@ -117,7 +118,7 @@ func backTo(path string, seq uint64) string {
 func (w *watch) op(seq uint64) (*opDetail, error) {
 	l, err := w.follower.Line(seq)
 	switch {
-	case errors.Is(err, orchestrator.ErrNoOp):
+	case errors.Is(err, taskdir.ErrNoOp):
 		return nil, refuse(http.StatusNotFound, "Task %s has no operation %d; the last that can be read is %d.", w.id, seq, w.last)
 	case err != nil:
 		return nil, fmt.Errorf("%w. 'anamnesis doctor %s' looks closer", err, w.id)
@@ -231,7 +232,7 @@ func (d *stepDetail) incomparable(task string) string {
 type contextDetail struct {
 	Seq, At       uint64 // the operation asked for; the last one the context holds
 	Sent          bool   // it was sent as it is shown
-	X             orchestrator.Explanation
+	X             inspect.Explanation
 	Messages      []contextMessage
 	First, Last   int // of the messages, from 1
 	Total         int
@@ -240,7 +241,7 @@ type contextDetail struct {
 
 // contextMessage is one message of it.
 type contextMessage struct {
-	orchestrator.ExplainedMessage
+	inspect.ExplainedMessage
 	Number int
 	Text   cutText
 	Calls  []op.Call
@@ -261,7 +262,7 @@ func (s *Server) showContext(w http.ResponseWriter, r *http.Request) error {
 	if asked, ok := o.Line.Body.(*op.ModelAsked); ok && asked.LastSeq > 0 && asked.LastSeq < seq {
 		c.At, c.Sent = asked.LastSeq, true
 	}
-	x, messages, err := orchestrator.ExplainAt(s.home, id, c.At)
+	x, messages, err := inspect.ExplainAt(s.home, id, c.At)
 	if err != nil {
 		return fmt.Errorf("%w. 'anamnesis doctor %s' looks closer", err, id)
 	}
@@ -273,7 +274,7 @@ func (s *Server) showContext(w http.ResponseWriter, r *http.Request) error {
 
 // take takes the messages from one on, or with from 0 the newest, within what a
 // page shows.
-func (c *contextDetail) take(x orchestrator.Explanation, messages []model.Message, from int, path string) {
+func (c *contextDetail) take(x inspect.Explanation, messages []model.Message, from int, path string) {
 	c.X, c.Total = x, len(messages)
 	if from == 0 {
 		from = max(len(messages)-messagesShown, 0) + 1

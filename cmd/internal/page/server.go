@@ -10,7 +10,7 @@ import (
 
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/review"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/taskdir"
 )
 
 const (
@@ -35,7 +35,7 @@ var ErrNotLoopback = errors.New("not an address of this machine alone")
 // Options are what a server shows.
 type Options struct {
 	// Home is where the tasks are.
-	Home orchestrator.Home
+	Home taskdir.Home
 	// Store holds the cards. It should be opened with Watch, so that what
 	// others change is seen at once. The server does not close it.
 	Store *knowledgebase.Store
@@ -44,7 +44,7 @@ type Options struct {
 // Server answers the pages of one process. Its methods may be called
 // concurrently.
 type Server struct {
-	home  orchestrator.Home
+	home  taskdir.Home
 	store *knowledgebase.Store
 	desk  *review.Desk
 	door  *door

@@ -11,7 +11,7 @@ import (
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/taskdir"
 )
 
 const (
@@ -35,7 +35,7 @@ func (s *Server) taskRoutes() {
 
 // taskList is one page of the list of tasks.
 type taskList struct {
-	Tasks        []orchestrator.Summary // the one written last first
+	Tasks        []taskdir.Summary // the one written last first
 	Total        int
 	First, Last  int // which of them, from 1
 	Newer, Older string
@@ -44,13 +44,13 @@ type taskList struct {
 }
 
 func (s *Server) showTasks(w http.ResponseWriter, r *http.Request) error {
-	all, err := orchestrator.Summaries(s.home)
+	all, err := taskdir.Summaries(s.home)
 	if err != nil {
 		return err
 	}
 	slices.Reverse(all)
 	l := taskList{All: r.URL.Query().Has("all")}
-	all = slices.DeleteFunc(all, func(t orchestrator.Summary) bool {
+	all = slices.DeleteFunc(all, func(t taskdir.Summary) bool {
 		if t.Parent != "" {
 			l.Subagents++
 		}
@@ -175,7 +175,7 @@ func (s *Server) showTask(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := r.PathValue("task")
-	live := orchestrator.Live(s.home, id) // before the stream: what ends a turn is read then
+	live := taskdir.Live(s.home, id) // before the stream: what ends a turn is read then
 	t, err := s.watches.look(id)
 	if err != nil {
 		return err
@@ -267,7 +267,7 @@ func (w *watch) ops(v shown, first uint64, limit int) opsView {
 	return o
 }
 
-func lineOf(l orchestrator.Line, left bool, dir string) opLine {
+func lineOf(l taskdir.Line, left bool, dir string) opLine {
 	o := opLine{Seq: l.Seq, Step: l.Step, Kind: l.Name, Time: l.Time.Local().Format(time.TimeOnly), Tokens: l.Tok, Left: left}
 	text := timeline.Describe(l.Op, dir)
 	if l.Err != nil {

@@ -8,7 +8,7 @@ import (
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // maxWatched is how many tasks are kept read, so that a page that follows one
@@ -17,17 +17,17 @@ const maxWatched = 8
 
 // watches are the tasks that pages look at.
 type watches struct {
-	home orchestrator.Home
+	home taskdir.Home
 	mu   sync.Mutex
 	open []*watch // the one asked for last at the end
 }
 
 // watch is one task as far as it was read. Who uses its fields holds mu.
 type watch struct {
-	home     orchestrator.Home
+	home     taskdir.Home
 	id       string
 	mu       sync.Mutex
-	follower *orchestrator.Follower
+	follower *taskdir.Follower
 	builder  *timeline.Builder
 	restarts int    // how often what was read was taken back
 	last     uint64 // the last operation that was added
@@ -75,7 +75,7 @@ func (ws *watches) take(id string) (w, gone *watch, err error) {
 			return w, nil, nil
 		}
 	}
-	f, err := orchestrator.Follow(ws.home, id)
+	f, err := taskdir.Follow(ws.home, id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -110,7 +110,7 @@ func (w *watch) read() error {
 	// The builder took half of an operation: it is made anew, up to there.
 	good := w.last
 	fresh := new(timeline.Builder)
-	f, again := orchestrator.Follow(w.home, w.id)
+	f, again := taskdir.Follow(w.home, w.id)
 	if again != nil {
 		return again
 	}

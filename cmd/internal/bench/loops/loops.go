@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/loop"
 )
 
@@ -56,7 +56,7 @@ func readRuns(path string) ([]loop.RecordedRun, error) {
 		return nil, err
 	}
 	if info.IsDir() {
-		calls, err := orchestrator.RecordedCalls(path)
+		calls, err := inspect.RecordedCalls(path)
 		return []loop.RecordedRun{{Calls: calls}}, err
 	}
 	f, err := os.Open(path)

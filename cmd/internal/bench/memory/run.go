@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // The defaults of a run.
@@ -211,9 +211,9 @@ func (b *bench) one(ctx context.Context, p *Params, arm *Arm, task int, program 
 	return m, errors.Join(err, os.RemoveAll(root))
 }
 
-func homeIn(root string) orchestrator.Home {
+func homeIn(root string) taskdir.Home {
 	state := filepath.Join(root, "home")
-	return orchestrator.Home{User: filepath.Join(root, "user"), State: state, Data: state, Config: state}
+	return taskdir.Home{User: filepath.Join(root, "user"), State: state, Data: state, Config: state}
 }
 
 // clock is the time of every bench: a report must not depend on today's.

@@ -16,6 +16,7 @@ import (
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/shell"
 	"anamnesis/orchestrator/tool/timeline"
@@ -33,7 +34,7 @@ const encoding = "r50k_base"
 // stage is what a task is played on.
 type stage struct {
 	root string // a directory of its own
-	home orchestrator.Home
+	home taskdir.Home
 	// program runs a project's commands in a process of their own; empty: the
 	// commands run inside this process.
 	program string

@@ -1,4 +1,4 @@
-package orchestrator
+package taskdir
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ type Line struct {
 
 // Follow opens a task's stream. A task that is not there is an ErrNoTask.
 func Follow(h Home, id string) (*Follower, error) {
-	r, err := openStream(h, id, nil)
+	r, err := OpenStream(h, id, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (f *Follower) Next(restart func(), visit func(op.Op) error) error {
 	if whole || err != nil {
 		return err
 	}
-	r, err := openStream(f.home, f.id, nil)
+	r, err := OpenStream(f.home, f.id, nil)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (f *Follower) advance(visit func(op.Op) error) (whole bool, err error) {
 	for rec, err := range f.r.Since(max(f.tail.Seq, 1) - 1) {
 		switch {
 		case err != nil && !checked && rec.Seq == 0:
-			return false, nil // read anew, it says what is wrong where it is
+			return false, nil // Read anew, it says what is wrong where it is
 		case err != nil:
 			return true, err
 		case !checked:
@@ -79,7 +79,7 @@ func (f *Follower) advance(visit func(op.Op) error) (whole bool, err error) {
 			checked = true
 			continue
 		}
-		o, err := decode(rec)
+		o, err := Decode(rec)
 		if err != nil {
 			return true, err
 		}
@@ -134,7 +134,7 @@ func line(rec opstream.Record, lost error) Line {
 	l.Op = op.Op{Seq: rec.Seq, Step: rec.Step, Tok: rec.Tok, Time: rec.Time}
 	if lost == nil {
 		var o op.Op
-		if o, l.Err = decode(rec); l.Err == nil {
+		if o, l.Err = Decode(rec); l.Err == nil {
 			l.Op = o
 		}
 	}

@@ -1,8 +1,7 @@
-package orchestrator
+package workspace
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,62 +12,45 @@ import (
 	"strings"
 	"time"
 
-	"anamnesis/opstream"
-	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/worldstate/ignore"
 )
 
-// Limits of the search for what a jump left changed.
 const (
-	maxSurvivedLooked = 20_000   // entries looked at
-	maxIgnoreFile     = 1 << 20  // bytes of one ignore file
-	maxReflogRead     = 64 << 10 // bytes of one reflog, from its end
-	maxGitLogs        = 200      // branches whose reflogs are read
+	maxIgnoreFile = 1 << 20  // bytes of one ignore file
+	maxReflogRead = 64 << 10 // bytes of one reflog, from its end
+	maxGitLogs    = 200      // branches whose reflogs are read
 )
 
 // survived is what is not part of a world, and so outlives every jump: what
 // changed of it since a step had ended. It is told by time stamps and reflogs
 // and only ever read.
 type survived struct {
-	ignored []string // ignored roots and files that changed, sorted
-	same    []string // ignored roots that at their top did not
-	git     []string // moves of HEAD and of branches, in words
-	partial bool     // there was more to look at than the limit
+	Ignored []string // Ignored roots and files that changed, sorted
+	same    []string // Ignored roots that at their top did not
+	Git     []string // moves of HEAD and of branches, in words
+	Partial bool     // there was more to look at than the limit
 }
 
-// stepEndedAt is when a step's checkpoint was recorded. Where that line is damaged
-// it is when the one before it was: it lists rather too much than too little.
-func (t *Task) stepEndedAt(id int) (time.Time, error) {
-	st := t.state.Steps.At(id)
-	ops, err := t.ops(op.Range{First: st.Last, Last: st.Last})
-	if errors.Is(err, opstream.ErrCorrupt) {
-		ops, err = t.ops(op.Range{First: st.Last - 1, Last: st.Last - 1})
-	}
-	if err != nil || len(ops) == 0 {
-		return time.Time{}, err
-	}
-	return ops[0].Time, nil
-}
-
-// survivedSince looks at what no world holds.
-func survivedSince(dir string, since time.Time) survived {
+// SurvivedSince looks at what no world holds.
+func SurvivedSince(dir string, since time.Time) survived {
 	var s survived
 	var chain ignore.Chain
 	if gitDir, top := findGit(dir); gitDir != "" {
 		common := commonDir(gitDir)
-		s.git = gitMoves(gitDir, common, since)
+		s.Git = gitMoves(gitDir, common, since)
 		chain = outerRules(dir, top, common)
 	}
-	left := maxSurvivedLooked
+	left := notice.MaxSurvivedLooked
 	s.walk(dir, "", chain, since, &left)
 	// First what shows at the top of each, then what lies deeper.
 	for _, p := range s.same {
 		if changedBeneath(filepath.Join(dir, filepath.FromSlash(p)), since, &left) {
-			s.ignored = append(s.ignored, p)
+			s.Ignored = append(s.Ignored, p)
 		}
 	}
-	s.partial = left < 0
-	slices.Sort(s.ignored)
+	s.Partial = left < 0
+	slices.Sort(s.Ignored)
 	return s
 }
 
@@ -133,7 +115,7 @@ func (s *survived) walk(root, rel string, chain ignore.Chain, since time.Time, l
 		case e.Name() == ".git" || e.Name() == ".anamnesis":
 		case chain.Ignored(p, e.IsDir()):
 			if changedSince(filepath.Join(full, e.Name()), e.IsDir(), since, left) {
-				s.ignored = append(s.ignored, p)
+				s.Ignored = append(s.Ignored, p)
 			} else if e.IsDir() {
 				s.same = append(s.same, p)
 			}
@@ -270,9 +252,9 @@ func reflogMove(name string, since time.Time) string {
 	case n == 0 || from == to:
 		return ""
 	case strings.Trim(from, "0") == "":
-		return fmt.Sprintf("was created at %.8s (%s)", to, oneLine(last, maxDelivered))
+		return fmt.Sprintf("was created at %.8s (%s)", to, notice.OneLine(last, notice.MaxDelivered))
 	}
-	return fmt.Sprintf("moved from %.8s to %.8s (%s)", from, to, oneLine(last, maxDelivered))
+	return fmt.Sprintf("moved from %.8s to %.8s (%s)", from, to, notice.OneLine(last, notice.MaxDelivered))
 }
 
 // readSome reads the beginning of a file. false: there is none.

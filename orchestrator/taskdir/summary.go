@@ -1,4 +1,4 @@
-package orchestrator
+package taskdir
 
 import (
 	"io/fs"
@@ -58,7 +58,7 @@ func Summarize(h Home, id string, st *state.State) Summary {
 	}
 }
 
-// changed is when a task's stream was last written; where there is none, when its
+// Changed is when a task's stream was last written; where there is none, when its
 // folder was.
 func changed(h Home, id string) time.Time {
 	var last time.Time

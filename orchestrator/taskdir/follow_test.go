@@ -1,4 +1,4 @@
-package orchestrator
+package taskdir
 
 import (
 	"encoding/json"
@@ -235,29 +235,5 @@ func TestFollowerDamage(t *testing.T) {
 	}
 	if len(h.texts) == 0 || h.texts[0] != "a" || h.restarts > 1 {
 		t.Errorf("heard %q after %d restarts", h.texts, h.restarts)
-	}
-}
-
-// TestExplainAt: the context after an operation is the one its explanation
-// tells of.
-func TestExplainAt(t *testing.T) {
-	h := doneTask(t, Options{})
-	st, err := ReadState(h, "t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sizes := make([]int, 0, st.Last)
-	for seq := range st.Last {
-		x, messages, err := ExplainAt(h, "t", seq+1)
-		if err != nil || x.Op != seq+1 || len(x.Messages) != len(messages) {
-			t.Fatalf("op %d: explained up to op %d, %d messages of %d, %v", seq+1, x.Op, len(x.Messages), len(messages), err)
-		}
-		sizes = append(sizes, len(messages))
-	}
-	if !slices.IsSorted(sizes) || sizes[0] == sizes[len(sizes)-1] {
-		t.Errorf("a task without a jump has contexts of %d messages", sizes)
-	}
-	if _, _, err := ExplainAt(h, "t", st.Last+1); !errors.Is(err, ErrNoOp) {
-		t.Errorf("past the end: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package orchestrator
+package workspace
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 // rules of all ignore files, and what did not is not.
 func TestSurvivedSince(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "repo", "world")
-	files := map[string]bool{ // changed since?
+	files := map[string]bool{ // Changed since?
 		"node_modules/a/index.js": false, "node_modules/new": true,
 		"sub/out/x": true, "sub/kept.log": true, "sub/secret": true, "old/x": false, "src/main.go": true, "above.tmp": true, "top.tmp": true,
 		"old/deep/er/x": false, "dist/assets/js/x": true,
@@ -43,17 +43,17 @@ func TestSurvivedSince(t *testing.T) {
 	}
 	// Written over far down: no folder above has a later time.
 	age(t, dir, "dist/assets/js", since.Add(-time.Hour))
-	got := survivedSince(dir, since)
+	got := SurvivedSince(dir, since)
 	// The folder itself has a later time, too: something was put into it.
 	want := []string{"above.tmp", "dist", "node_modules", "sub/out", "sub/secret", "top.tmp"}
-	if !slices.Equal(got.ignored, want) {
-		t.Errorf("ignored: %q, want %q", got.ignored, want)
+	if !slices.Equal(got.Ignored, want) {
+		t.Errorf("ignored: %q, want %q", got.Ignored, want)
 	}
 	moves := []string{"HEAD moved from 11111111 to 33333333 (commit: two)", "branch topic/a was created at 33333333 (branch: Created from HEAD)"}
-	if !slices.Equal(got.git, moves) {
-		t.Errorf("moves: %q, want %q", got.git, moves)
+	if !slices.Equal(got.Git, moves) {
+		t.Errorf("moves: %q, want %q", got.Git, moves)
 	}
-	if later := survivedSince(dir, time.Now().Add(time.Hour)); len(later.ignored)+len(later.git) != 0 {
+	if later := SurvivedSince(dir, time.Now().Add(time.Hour)); len(later.Ignored)+len(later.Git) != 0 {
 		t.Errorf("since the future: %+v, want nothing", later)
 	}
 }

@@ -1,4 +1,4 @@
-package orchestrator
+package taskdir
 
 import (
 	"anamnesis/opstream"
@@ -35,7 +35,7 @@ func StreamOwner(dir string) (Owner, error) {
 		if err != nil {
 			return o, err
 		}
-		got, err := decode(rec)
+		got, err := Decode(rec)
 		if err != nil {
 			return o, err
 		}

@@ -1,4 +1,4 @@
-package orchestrator
+package journal
 
 import (
 	"bytes"
@@ -16,29 +16,26 @@ import (
 	"anamnesis/orchestrator/redact"
 )
 
-// vault is the one file of a task that holds secrets: what each marker stands
+// Vault is the one file of a task that holds secrets: what each marker stands
 // for in each file of the world it was found in, so that a file tool can put
 // it back there; and the values that are known since a pattern recognised them.
 // Of another secret that was found elsewhere only the marker is kept.
 // The first line holds the key of the markers' hashes, each other line one
 // entry. Entries are durable when add returns. It is safe for concurrent use.
-type vault struct {
-	key []byte
+type Vault struct {
+	Key []byte
 
 	mu      sync.Mutex
 	file    *os.File
-	size    int64
+	Size    int64
 	broken  error // a write failed and could not be taken back
-	entries map[string][]vaultEntry
-	learned []redact.Secret // in the order of their lines
+	Entries map[string][]VaultEntry
+	Learned []redact.Secret // in the order of their lines
 	shared  int             // so many of the family's are in learned, or need not be
 }
 
-// vaultName is the file's name, beside the stream.
-const vaultName = "vault.jsonl"
-
-// vaultEntry is a line of the file. An empty File is elsewhere.
-type vaultEntry struct {
+// VaultEntry is a line of the file. An empty File is elsewhere.
+type VaultEntry struct {
 	Marker string `json:"marker"`
 	File   string `json:"file,omitempty"`
 	Text   string `json:"text,omitempty"`
@@ -59,9 +56,9 @@ const learnedMarker = "learned"
 // maxVaultBytes bounds the file: past it secrets are redacted and not kept.
 const maxVaultBytes = 64 << 20
 
-// openVault opens a task's vault and makes one where there is none. What a
+// OpenVault opens a task's vault and makes one where there is none. What a
 // crash left of a last line is cut off: no operation names it yet.
-func openVault(path string) (_ *vault, err error) {
+func OpenVault(path string) (_ *Vault, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the vault: %w", err)
@@ -71,7 +68,7 @@ func openVault(path string) (_ *vault, err error) {
 			err = errors.Join(fmt.Errorf("open the vault %s: %w", path, err), f.Close())
 		}
 	}()
-	v := &vault{file: f, entries: map[string][]vaultEntry{}}
+	v := &Vault{file: f, Entries: map[string][]VaultEntry{}}
 	data, err := io.ReadAll(f)
 	if err != nil {
 		return nil, err
@@ -82,19 +79,19 @@ func openVault(path string) (_ *vault, err error) {
 			return nil, err
 		}
 	}
-	v.size = int64(len(whole))
+	v.Size = int64(len(whole))
 	if len(whole) > 0 {
-		return v, v.read(whole)
+		return v, v.Read(whole)
 	}
-	v.key = make([]byte, redact.KeyBytes)
-	rand.Read(v.key) // never fails
-	if err := v.write(vaultHead{V: 1, Key: v.key}); err != nil {
+	v.Key = make([]byte, redact.KeyBytes)
+	rand.Read(v.Key) // never fails
+	if err := v.write(vaultHead{V: 1, Key: v.Key}); err != nil {
 		return nil, err
 	}
 	return v, syncDir(filepath.Dir(path))
 }
 
-func (v *vault) read(data []byte) error {
+func (v *Vault) Read(data []byte) error {
 	for n := 1; len(data) > 0; n++ {
 		line, rest, _ := bytes.Cut(data, []byte("\n"))
 		data = rest
@@ -103,10 +100,10 @@ func (v *vault) read(data []byte) error {
 			if err := json.Unmarshal(line, &head); err != nil || head.V != 1 || len(head.Key) != redact.KeyBytes {
 				return errors.New("its first line holds no key; move the file away, and markers made so far cannot be put back")
 			}
-			v.key = head.Key
+			v.Key = head.Key
 			continue
 		}
-		var e vaultEntry
+		var e VaultEntry
 		if err := json.Unmarshal(line, &e); err != nil || e.Marker == "" {
 			return fmt.Errorf("line %d is damaged; remove it, and its marker cannot be put back", n)
 		}
@@ -115,8 +112,8 @@ func (v *vault) read(data []byte) error {
 	return nil
 }
 
-// learn records the family's known values that are not recorded yet.
-func (v *vault) learn(l *redact.Learned) error {
+// Learn records the family's known values that are not recorded yet.
+func (v *Vault) Learn(l *redact.Learned) error {
 	if all, _ := l.Values(0); len(all) == 0 {
 		return nil
 	}
@@ -124,29 +121,29 @@ func (v *vault) learn(l *redact.Learned) error {
 	defer v.mu.Unlock()
 	more, _ := l.Values(v.shared)
 	for _, s := range more {
-		if !slices.Contains(v.learned, s) && v.size <= maxVaultBytes {
-			e := vaultEntry{Marker: learnedMarker, Learned: s.Kind}
+		if !slices.Contains(v.Learned, s) && v.Size <= maxVaultBytes {
+			e := VaultEntry{Marker: learnedMarker, Learned: s.Kind}
 			e.put(s.Value)
 			if err := v.write(e); err != nil {
 				return fmt.Errorf("keep a secret in the vault: %w", err)
 			}
-			v.learned = append(v.learned, s)
+			v.Learned = append(v.Learned, s)
 		}
 		v.shared++
 	}
 	return nil
 }
 
-func (v *vault) keep(e vaultEntry) {
+func (v *Vault) keep(e VaultEntry) {
 	if e.Learned != "" {
-		v.learned = append(v.learned, redact.Secret{Kind: e.Learned, Value: e.secretBytes()})
+		v.Learned = append(v.Learned, redact.Secret{Kind: e.Learned, Value: e.secretBytes()})
 		return
 	}
-	v.entries[e.Marker] = append(v.entries[e.Marker], e)
+	v.Entries[e.Marker] = append(v.Entries[e.Marker], e)
 }
 
 // put sets what the entry holds.
-func (e *vaultEntry) put(secret string) {
+func (e *VaultEntry) put(secret string) {
 	if utf8.ValidString(secret) {
 		e.Text = secret
 	} else {
@@ -155,25 +152,25 @@ func (e *vaultEntry) put(secret string) {
 }
 
 // secretBytes is what the marker stands for.
-func (e *vaultEntry) secretBytes() string {
+func (e *VaultEntry) secretBytes() string {
 	if e.Bytes != nil {
 		return string(e.Bytes)
 	}
 	return e.Text
 }
 
-// add records what a marker stands for in a file; an empty file is elsewhere.
-func (v *vault) add(marker, file, secret string) error {
-	e := vaultEntry{Marker: marker, File: file}
+// Add records what a marker stands for in a file; an empty file is elsewhere.
+func (v *Vault) Add(marker, file, secret string) error {
+	e := VaultEntry{Marker: marker, File: file}
 	if file != "" {
 		e.put(secret)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	known := slices.ContainsFunc(v.entries[marker], func(k vaultEntry) bool {
+	known := slices.ContainsFunc(v.Entries[marker], func(k VaultEntry) bool {
 		return k.File == file && k.secretBytes() == e.secretBytes()
 	})
-	if known || v.size > maxVaultBytes {
+	if known || v.Size > maxVaultBytes {
 		return nil
 	}
 	if err := v.write(e); err != nil {
@@ -185,7 +182,7 @@ func (v *vault) add(marker, file, secret string) error {
 
 // write appends a line durably; v.mu is held or v is not shared yet. A line
 // that failed is taken back.
-func (v *vault) write(line any) error {
+func (v *Vault) write(line any) error {
 	if v.broken != nil {
 		return v.broken
 	}
@@ -195,25 +192,25 @@ func (v *vault) write(line any) error {
 	if err := enc.Encode(line); err != nil {
 		return err
 	}
-	_, err := v.file.WriteAt(buf.Bytes(), v.size)
+	_, err := v.file.WriteAt(buf.Bytes(), v.Size)
 	if err == nil {
 		err = v.file.Sync()
 	}
 	if err != nil {
-		v.broken = v.file.Truncate(v.size)
+		v.broken = v.file.Truncate(v.Size)
 		return err
 	}
-	v.size += int64(buf.Len())
+	v.Size += int64(buf.Len())
 	return nil
 }
 
-// lookup gives what a marker stands for in a file. The error says why it
+// Lookup gives what a marker stands for in a file. The error says why it
 // cannot be put there; it is for the model.
-func (v *vault) lookup(marker, file string) (string, error) {
+func (v *Vault) Lookup(marker, file string) (string, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	all := v.entries[marker]
-	var here []vaultEntry
+	all := v.Entries[marker]
+	var here []VaultEntry
 	from := ""
 	for _, e := range all {
 		if e.File == file {
@@ -235,7 +232,7 @@ func (v *vault) lookup(marker, file string) (string, error) {
 	return "", fmt.Errorf("%s does not come from a file; a user must put the value there", marker)
 }
 
-func (v *vault) close() error { return v.file.Close() }
+func (v *Vault) Close() error { return v.file.Close() }
 
 func syncDir(dir string) error {
 	d, err := os.Open(dir)

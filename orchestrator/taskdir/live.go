@@ -1,4 +1,4 @@
-package orchestrator
+package taskdir
 
 import (
 	"cmp"
@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// liveDir is this process's hold on a world's directory: one live task works
+// LiveDir is this process's hold on a world's directory: one live task works
 // in a directory, nested directories included. Every live task keeps an
 // flocked file in the state home that names the directory by device and inode,
 // so that links and bind mounts do not hide it; a dead process's file is not
 // locked and does not count.
-type liveDir struct {
+type LiveDir struct {
 	file *os.File
 	path string
 }
@@ -71,9 +71,9 @@ func (h Home) CheckFree(dir string) error {
 	return checkHolds(live, dir, chain, false)
 }
 
-// holdDir takes the hold, or says who has it. parent is the task whose subagent
+// HoldDir takes the hold, or says who has it. parent is the task whose subagent
 // this is, which works beside the other tasks of its process; else empty.
-func holdDir(h Home, dir, task, parent string) (*liveDir, error) {
+func HoldDir(h Home, dir, task, parent string) (*LiveDir, error) {
 	if err := CheckTaskID(task); err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func holdDir(h Home, dir, task, parent string) (*liveDir, error) {
 		f.Close()
 		return nil, fmt.Errorf("hold %s: %w", dir, err)
 	}
-	return &liveDir{file: f, path: path}, nil
+	return &LiveDir{file: f, path: path}, nil
 }
 
 // A process that was killed while it started a command leaves a child that has
@@ -177,7 +177,7 @@ func checkHolds(live, dir string, chain []inode, otherProcess bool) error {
 	return nil
 }
 
-func (l *liveDir) release() error {
+func (l *LiveDir) Release() error {
 	os.Remove(l.path)
 	return l.file.Close()
 }

@@ -1,4 +1,4 @@
-package orchestrator
+package inspect
 
 import (
 	"encoding/json"
@@ -6,15 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
-
 	"anamnesis/orchestrator/optest"
+	"github.com/rogpeppe/go-internal/txtar"
 )
 
 // TestExplain holds the explanations of the projection goldens, and that they
 // account for every token and every message.
 func TestExplain(t *testing.T) {
-	files, err := filepath.Glob("state/testdata/projection/*.txtar")
+	files, err := filepath.Glob("../state/testdata/projection/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no streams: %v", err)
 	}
@@ -45,7 +44,7 @@ func TestExplain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, filepath.Join("explain", name+".json"), string(data))
+			optest.Golden(t, filepath.Join("explain", name+".json"), string(data))
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package orchestrator
+package inspect
 
 import (
 	"context"
@@ -13,8 +13,12 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
@@ -62,7 +66,7 @@ func (d *Diagnosis) add(s opstream.Severity, where, format string, args ...any) 
 // examination is what Examine gathers on its way.
 type examination struct {
 	Diagnosis
-	h      Home
+	h      taskdir.Home
 	id     string
 	opened *op.TaskOpened
 	begun  time.Time           // of the first record
@@ -78,8 +82,8 @@ type examination struct {
 // each commit says it was made after, which shows an end that was lost; and the
 // vault. It changes nothing and works on a running task. The error says that
 // it could not look: ErrNoTask, or ctx's.
-func Examine(ctx context.Context, h Home, id string) (Diagnosis, error) {
-	if err := CheckTaskID(id); err != nil {
+func Examine(ctx context.Context, h taskdir.Home, id string) (Diagnosis, error) {
+	if err := taskdir.CheckTaskID(id); err != nil {
 		return Diagnosis{}, err
 	}
 	x := &examination{h: h, id: id, named: map[string][]string{}, hashes: map[uint64]string{}}
@@ -87,11 +91,11 @@ func Examine(ctx context.Context, h Home, id string) (Diagnosis, error) {
 	r, err := opstream.OpenReader(h.Task(id), nil)
 	if errors.Is(err, opstream.ErrNotFound) {
 		if !h.HasTask(id) {
-			return Diagnosis{}, h.noTask(id)
+			return Diagnosis{}, h.NoTask(id)
 		}
 		store := x.storeOfLost()
 		if store == "" {
-			return Diagnosis{}, fmt.Errorf("%w: %s: there is no stream in %s, and no snapshots are of a task of this name", ErrNoTask, id, h.Task(id))
+			return Diagnosis{}, fmt.Errorf("%w: %s: there is no stream in %s, and no snapshots are of a task of this name", taskdir.ErrNoTask, id, h.Task(id))
 		}
 		x.add(opstream.SeverityCorrupt, h.Task(id), "there is no stream in it, and %s holds snapshots of a task of this name: its operations are lost", store)
 		return x.Diagnosis, nil
@@ -128,7 +132,7 @@ func (x *examination) readOpened(r *opstream.Reader) {
 	if err != nil {
 		return // the stream's own examination says why
 	}
-	if o, err := decode(rec); err == nil {
+	if o, err := taskdir.Decode(rec); err == nil {
 		x.opened, _ = o.Body.(*op.TaskOpened)
 		x.begun = rec.Time
 	}
@@ -145,7 +149,7 @@ func (x *examination) openWorld(ctx context.Context) (*worldstate.World, []world
 	} else if err != nil {
 		return nil, nil, fmt.Errorf("examine %s: %w", x.id, err)
 	}
-	gone, err := dirGone(x.id, x.opened.Dir)
+	gone, err := workspace.DirGone(x.id, x.opened.Dir)
 	if err != nil {
 		x.add(opstream.SeverityNotice, x.opened.Dir, "%v", err)
 	} else if gone {
@@ -173,7 +177,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 		return err
 	}
 	x.Ops, x.Blobs = report.Records, report.Blobs
-	if report.Records > 0 && !report.Sealed && report.Writer == 0 && !report.Has(opstream.SeverityTorn) && Live(x.h, x.id) == 0 {
+	if report.Records > 0 && !report.Sealed && report.Writer == 0 && !report.Has(opstream.SeverityTorn) && taskdir.Live(x.h, x.id) == 0 {
 		x.add(opstream.SeverityNotice, x.h.Task(x.id), "the stream is not sealed: who wrote it was ended; it ends with op %d, and what was not acknowledged may be missing", report.LastSeq)
 	}
 	for _, f := range report.Findings {
@@ -215,7 +219,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 		}
 		x.last = rec.Seq
 		x.marked = x.marked || redact.HasMarker(string(rec.Body))
-		o, err := decode(rec)
+		o, err := taskdir.Decode(rec)
 		if err == nil && folding {
 			err = state.Fold(st, o)
 		}
@@ -225,7 +229,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 			continue
 		}
 		x.names(o)
-		if rec.Seq == foldedTo && folding && !holds(fold, st) {
+		if rec.Seq == foldedTo && folding && !Holds(fold, st) {
 			x.add(opstream.SeverityCorrupt, x.h.Task(x.id), "its checkpoint says something else than the %d operations it stands for; delete checkpoint.bin there, it is derived", foldedTo)
 		}
 	}
@@ -239,7 +243,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 
 // checkpoint gives the state that an opening of the task would begin with.
 func (x *examination) checkpoint() (fold []byte, seq uint64) {
-	r, err := openStream(x.h, x.id, &opstream.Options{Checkpoint: state.FoldVersion})
+	r, err := taskdir.OpenStream(x.h, x.id, &opstream.Options{Checkpoint: state.FoldVersion})
 	if err != nil {
 		return nil, 0 // the stream's own examination says why
 	}
@@ -251,8 +255,8 @@ func (x *examination) checkpoint() (fold []byte, seq uint64) {
 	return fold, seq
 }
 
-// holds reports whether a written state is st.
-func holds(fold []byte, st *state.State) bool {
+// Holds reports whether a written state is st.
+func Holds(fold []byte, st *state.State) bool {
 	data, err := state.Marshal(st)
 	return err == nil && state.SameSnapshot(fold, data)
 }
@@ -328,7 +332,7 @@ func (x *examination) commits(ctx context.Context, w *worldstate.World, listed [
 			if ctx.Err() != nil {
 				return fmt.Errorf("examine %s: %w", x.id, ctx.Err())
 			}
-			x.add(opstream.SeverityCorrupt, "commit "+id, "%v; named by %s", err, strings.Join(firstN(x.named[id], maxNamedBy), ", "))
+			x.add(opstream.SeverityCorrupt, "commit "+id, "%v; named by %s", err, strings.Join(notice.FirstN(x.named[id], maxNamedBy), ", "))
 		}
 	}
 	return nil
@@ -342,11 +346,11 @@ const maxNamedBy = 5
 func madeAfter(c worldstate.Commit, task string) (seq uint64, hash string, ok bool) {
 	for _, t := range c.Trailers {
 		switch t[0] {
-		case trailerTask:
+		case workspace.TrailerTask:
 			if t[1] != task {
 				return 0, "", false
 			}
-		case trailerOp:
+		case workspace.TrailerOp:
 			number, rest, cut := strings.Cut(t[1], " ")
 			n, err := strconv.ParseUint(number, 10, 64)
 			seq, hash, ok = n, rest, cut && err == nil && n > 0
@@ -398,7 +402,7 @@ func (x *examination) ends(commits []worldstate.Commit) {
 	}
 }
 
-// vault checks that the vault can be read.
+// Vault checks that the vault can be read.
 func (x *examination) vault() {
 	path := x.h.Vault(x.id)
 	data, err := os.ReadFile(path)
@@ -412,8 +416,8 @@ func (x *examination) vault() {
 		x.add(opstream.SeverityNotice, path, "%v", err)
 		return
 	}
-	v := &vault{entries: map[string][]vaultEntry{}}
-	if err := v.read(data[:strings.LastIndexByte(string(data), '\n')+1]); err != nil {
+	v := &journal.Vault{Entries: map[string][]journal.VaultEntry{}}
+	if err := v.Read(data[:strings.LastIndexByte(string(data), '\n')+1]); err != nil {
 		x.add(opstream.SeverityCorrupt, path, "%v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package orchestrator
+package taskdir
 
 import (
 	"bufio"
@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
 )
 
@@ -58,11 +57,12 @@ func whys() map[string]error {
 	return map[string]error{"no_step": state.ErrNoStep, "pending": ErrPending}
 }
 
-// Serve answers commands until ctx ends; it returns when the last is answered.
-func (t *Task) Serve(ctx context.Context, h Home) (stop func(), err error) {
-	l, err := listen(h.Socket(t.ID))
+// Serve passes the commands for a task to obey, until stop is called; stop returns
+// when the last is answered.
+func Serve(h Home, task string, obey func(Command) error) (stop func(), err error) {
+	l, err := listen(h.Socket(task))
 	if err != nil {
-		return nil, fmt.Errorf("listen for task %s: %w", t.ID, err)
+		return nil, fmt.Errorf("listen for task %s: %w", task, err)
 	}
 	var wg sync.WaitGroup
 	var open sync.Map // connections whose command has not arrived yet
@@ -75,7 +75,7 @@ func (t *Task) Serve(ctx context.Context, h Home) (stop func(), err error) {
 			open.Store(c, true)
 			wg.Go(func() {
 				defer open.Delete(c)
-				t.serveOne(ctx, c)
+				serveOne(c, obey)
 			})
 		}
 	})
@@ -86,11 +86,11 @@ func (t *Task) Serve(ctx context.Context, h Home) (stop func(), err error) {
 			return true
 		})
 		wg.Wait()
-		os.Remove(h.Socket(t.ID))
+		os.Remove(h.Socket(task))
 	}, nil
 }
 
-func (t *Task) serveOne(ctx context.Context, c net.Conn) {
+func serveOne(c net.Conn, obey func(Command) error) {
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(commandTimeout)) // a connection without deadlines answers all the same
 	var cmd Command
@@ -100,14 +100,7 @@ func (t *Task) serveOne(ctx context.Context, c net.Conn) {
 		err = json.Unmarshal(line, &cmd)
 	}
 	if err == nil {
-		switch cmd.Verb {
-		case "say":
-			err = t.Say(ctx, cmd.Text, op.SourceSteer)
-		case "jump":
-			err = t.Jump(ctx, cmd.To, cmd.Reason, cmd.Fold, cmd.Overwrite)
-		default:
-			err = fmt.Errorf("unknown command %q", cmd.Verb)
-		}
+		err = obey(cmd)
 	}
 	if err != nil {
 		reply = commandReply{Error: err.Error()}

@@ -1,8 +1,7 @@
-package orchestrator
+package taskdir
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,8 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"anamnesis/orchestrator/state"
 )
 
 func testHome(t *testing.T) Home {
@@ -37,39 +34,39 @@ func TestOneLiveTaskADirectory(t *testing.T) {
 	if err := os.Symlink(held, link); err != nil {
 		t.Fatal(err)
 	}
-	hold, err := holdDir(h, held, "first", "")
+	hold, err := HoldDir(h, held, "first", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{held, link, root, filepath.Join(root, "a"), filepath.Join(held, "in"), filepath.Join(held, "in", "side"), filepath.Join(link, "in")} {
-		_, err := holdDir(h, dir, "second", "")
+		_, err := HoldDir(h, dir, "second", "")
 		var busy *BusyError
 		if !errors.As(err, &busy) || busy.Task != "first" || busy.PID != os.Getpid() || !strings.Contains(err.Error(), "task first (pid ") {
 			t.Errorf("%s: %v, want busy with task first", dir, err)
 		}
 	}
 	for i, dir := range []string{filepath.Join(root, "a", "held-too"), filepath.Join(root, "b")} {
-		other, err := holdDir(h, dir, "other"+string(rune('a'+i)), "")
+		other, err := HoldDir(h, dir, "other"+string(rune('a'+i)), "")
 		if err != nil {
 			t.Errorf("%s: %v, want free", dir, err)
 			continue
 		}
-		defer other.release()
+		defer other.Release()
 	}
 	if pid := Live(h, "first"); pid != os.Getpid() {
 		t.Errorf("Live = %d", pid)
 	}
-	if err := hold.release(); err != nil {
+	if err := hold.Release(); err != nil {
 		t.Fatal(err)
 	}
 	if pid := Live(h, "first"); pid != 0 {
 		t.Errorf("Live = %d after release", pid)
 	}
-	again, err := holdDir(h, link, "second", "")
+	again, err := HoldDir(h, link, "second", "")
 	if err != nil {
 		t.Fatalf("after release: %v", err)
 	}
-	if err := again.release(); err != nil {
+	if err := again.Release(); err != nil {
 		t.Error(err)
 	}
 }
@@ -83,13 +80,13 @@ func TestSubagentHold(t *testing.T) {
 		if task != "t" {
 			parent = "t"
 		}
-		hold, err := holdDir(h, dir, task, parent)
+		hold, err := HoldDir(h, dir, task, parent)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer hold.release()
+		defer hold.Release()
 	}
-	_, err := holdDir(h, dir, "other", "")
+	_, err := HoldDir(h, dir, "other", "")
 	if busy := (*BusyError)(nil); !errors.As(err, &busy) || busy.Task != "t" {
 		t.Errorf("refused with %v, want one that names t", err)
 	}
@@ -108,11 +105,11 @@ func TestDeadHold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hold, err := holdDir(h, dir, "next", "")
+	hold, err := HoldDir(h, dir, "next", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := hold.release(); err != nil {
+	if err := hold.Release(); err != nil {
 		t.Error(err)
 	}
 }
@@ -143,40 +140,6 @@ func TestNoAnswer(t *testing.T) {
 	}
 	if err := <-done; err != nil {
 		t.Error(err)
-	}
-}
-
-// TestSocketInADeepHome: a path longer than a Unix address still listens and
-// is reached; an old socket of a dead process is replaced.
-func TestSocketInADeepHome(t *testing.T) {
-	task, _ := newTask(t, "turns:\n  - reply: Done.\n", Options{})
-	h := Home{State: filepath.Join(t.TempDir(), strings.Repeat("deep/", 40))}
-	if err := os.MkdirAll(h.Task("t"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(h.Socket("t"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := Send(t.Context(), h, "t", Command{Verb: "say", Text: "x"}); !errors.Is(err, ErrNotLive) {
-		t.Errorf("before it listens: %v", err)
-	}
-	stop, err := task.Serve(context.Background(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Send(t.Context(), h, "t", Command{Verb: "say", Text: "hello"}); err != nil {
-		t.Errorf("say: %v", err)
-	}
-	if err := Send(t.Context(), h, "t", Command{Verb: "jump", To: 5}); !errors.Is(err, state.ErrNoStep) {
-		t.Errorf("jump to an unknown step: %v", err)
-	}
-	var remote *RemoteError
-	if err := Send(t.Context(), h, "t", Command{Verb: "dance"}); !errors.As(err, &remote) || !strings.Contains(remote.Text, "dance") {
-		t.Errorf("an unknown command: %v", err)
-	}
-	stop()
-	if err := Send(t.Context(), h, "t", Command{Verb: "say", Text: "x"}); !errors.Is(err, ErrNotLive) {
-		t.Errorf("after it stopped: %v", err)
 	}
 }
 

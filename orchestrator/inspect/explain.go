@@ -1,4 +1,4 @@
-package orchestrator
+package inspect
 
 import (
 	"errors"
@@ -7,7 +7,9 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // maxExplained is how much of a message's text an explanation quotes, in bytes.
@@ -60,9 +62,9 @@ type ExplainedChange struct {
 
 // Explain folds a task's stream and explains the context, as it stands now, or
 // with step at or above 0 as it stood when that step had ended.
-func Explain(h Home, id string, step int) (Explanation, error) {
+func Explain(h taskdir.Home, id string, step int) (Explanation, error) {
 	x := explainer{sources: make(map[uint64]source)}
-	err := EachOp(h, id, func(o op.Op) error {
+	err := taskdir.EachOp(h, id, func(o op.Op) error {
 		if err := x.add(o); err != nil {
 			return err
 		}
@@ -79,7 +81,7 @@ func Explain(h Home, id string, step int) (Explanation, error) {
 		_, err := x.state.Checkpoint(step)
 		return Explanation{}, err
 	case x.state.Last == 0:
-		return Explanation{}, emptyStream(id)
+		return Explanation{}, taskdir.EmptyStream(id)
 	}
 	return x.explanation(), nil
 }
@@ -87,9 +89,9 @@ func Explain(h Home, id string, step int) (Explanation, error) {
 // ExplainAt explains the context as it stood when op seq had been recorded, and
 // gives its messages in full, one for each of the explanation. A seq past the
 // end is an ErrNoOp.
-func ExplainAt(h Home, id string, seq uint64) (Explanation, []model.Message, error) {
+func ExplainAt(h taskdir.Home, id string, seq uint64) (Explanation, []model.Message, error) {
 	x := explainer{sources: make(map[uint64]source)}
-	err := EachOp(h, id, func(o op.Op) error {
+	err := taskdir.EachOp(h, id, func(o op.Op) error {
 		if err := x.add(o); err != nil {
 			return err
 		}
@@ -104,7 +106,7 @@ func ExplainAt(h Home, id string, seq uint64) (Explanation, []model.Message, err
 	case err != nil:
 		return Explanation{}, nil, err
 	}
-	return Explanation{}, nil, fmt.Errorf("%w: op %d of task %s", ErrNoOp, seq, id)
+	return Explanation{}, nil, fmt.Errorf("%w: op %d of task %s", taskdir.ErrNoOp, seq, id)
 }
 
 // errExplained ends a walk over the operations: the rest came later.
@@ -263,7 +265,7 @@ func (x *explainer) explanation() Explanation {
 			em.Parts = append(em.Parts, x.part(en))
 		}
 		if len(of) == 0 {
-			em.Parts = append(em.Parts, ExplainedPart{Kind: op.KindToolReturned, Text: oneLine(m.Text, maxExplained), Why: "the call has no result in the record"})
+			em.Parts = append(em.Parts, ExplainedPart{Kind: op.KindToolReturned, Text: notice.OneLine(m.Text, maxExplained), Why: "the call has no result in the record"})
 		}
 		e.Messages = append(e.Messages, em)
 	})
@@ -277,7 +279,7 @@ func (x *explainer) part(e state.Entry) ExplainedPart {
 	}
 	return ExplainedPart{
 		Op: e.Seq, Mark: e.MarkSeq, Kind: x.sources[e.Seq].kind, Step: e.Step, Tokens: e.Tok,
-		Text: oneLine(text, maxExplained), Why: x.why(e),
+		Text: notice.OneLine(text, maxExplained), Why: x.why(e),
 	}
 }
 

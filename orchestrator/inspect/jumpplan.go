@@ -1,17 +1,18 @@
-package orchestrator
+package inspect
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
+	"strings"
 
-	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
@@ -46,9 +47,9 @@ type JumpPlan struct {
 // Errors: ErrNoTask, ErrNoStep, ErrNoDirectory, ErrNotJumped, ErrPending while a jump that was
 // begun is not finished, those of worldstate's Plan, and where the store lacks
 // anything of the target what the jump itself would say, a worldstate.ErrCorrupt.
-func PlanJump(ctx context.Context, h Home, task string, j op.JumpRequested) (JumpPlan, error) {
+func PlanJump(ctx context.Context, h taskdir.Home, task string, j op.JumpRequested) (JumpPlan, error) {
 	to := j.To
-	st, err := ReadState(h, task)
+	st, err := taskdir.ReadState(h, task)
 	if err != nil {
 		return JumpPlan{}, err
 	}
@@ -56,39 +57,39 @@ func PlanJump(ctx context.Context, h Home, task string, j op.JumpRequested) (Jum
 		return JumpPlan{}, err
 	}
 	if st.Jumping != nil {
-		return JumpPlan{}, fmt.Errorf("a jump is %w: that to step %d was interrupted; resume the task, or jump: either finishes it first", ErrPending, st.Jumping.To)
+		return JumpPlan{}, fmt.Errorf("a jump is %w: that to step %d was interrupted; resume the task, or jump: either finishes it first", taskdir.ErrPending, st.Jumping.To)
 	}
 	discarded := st.Discarded(to)
 	ranges := st.Ranges(discarded)
 	p := JumpPlan{
 		EAS: st.EAS, Raw: st.StepTokens(st.RawSteps(to)), Passes: st.PlannedPasses(to, discarded, j.Fold),
 		From: st.Current, To: to, Backward: st.OnPath(to, st.Current),
-		Discarded: append([]op.Range{}, ranges...), Tokens: st.RangeTokens(ranges), Running: Live(h, task) != 0,
+		Discarded: append([]op.Range{}, ranges...), Tokens: st.RangeTokens(ranges), Running: taskdir.Live(h, task) != 0,
 	}
 	if st.Reply != nil || p.Running && st.Turn.Open {
 		p.UnderWay = st.NextStep()
 	}
-	if p.DirGone, err = dirGone(task, st.Opened.Dir); err != nil {
+	if p.DirGone, err = workspace.DirGone(task, st.Opened.Dir); err != nil {
 		return JumpPlan{}, err
 	}
 	if _, err := os.Stat(filepath.Join(st.Opened.Store, "HEAD")); err != nil { // opening it would make one
-		return JumpPlan{}, notRestorable(to, fmt.Errorf("%w: %w", worldstate.ErrCorrupt, err))
+		return JumpPlan{}, workspace.NotRestorable(to, fmt.Errorf("%w: %w", worldstate.ErrCorrupt, err))
 	}
 	w, err := worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: task, Home: h.User, Exclude: h.Roots(), StoreOnly: p.DirGone, FileLimitBytes: h.FileLimitBytes})
 	if err != nil {
 		return JumpPlan{}, err
 	}
 	defer w.Close()
-	ends, overcome, err := Commits(h, task, st, w, st.Current, to)
+	ends, overcome, err := workspace.Commits(h, task, st, w, st.Current, to)
 	if err != nil {
 		return JumpPlan{}, err
 	}
 	p.Damaged = overcome
 	// As the jump will: a plan reads no file of the target.
 	if err := w.Has(ctx, ends[1]); err != nil {
-		return JumpPlan{}, notRestorable(to, err)
+		return JumpPlan{}, workspace.NotRestorable(to, err)
 	}
-	if err := leavable(h, st, j); err != nil {
+	if err := workspace.Leavable(h, st, j); err != nil {
 		return JumpPlan{}, err
 	}
 	if p.DirGone {
@@ -99,13 +100,13 @@ func PlanJump(ctx context.Context, h Home, task string, j op.JumpRequested) (Jum
 	// Without a snapshot of its own nothing in a step counts as the user's.
 	o := worldstate.PlanOptions{Base: base, OverwriteEdits: j.Overwrite || base == "" || p.UnderWay > 0 && st.Dirty}
 	if !j.Overwrite {
-		if o.Edits, err = editsIn(h, st, to); err != nil {
+		if o.Edits, err = workspace.EditsIn(h, st, to); err != nil {
 			return JumpPlan{}, err
 		}
 	}
-	p.World, err = planSince(ctx, w, ends[1], o, func(yield func(worldstate.ID) bool) {
+	p.World, err = workspace.PlanSince(ctx, w, ends[1], o, func(yield func(worldstate.ID) bool) {
 		st.PathBack(func(id int) bool {
-			c, _, err := Commits(h, task, st, w, id)
+			c, _, err := workspace.Commits(h, task, st, w, id)
 			return err != nil || c[0] == "" || yield(c[0])
 		})
 	})
@@ -113,37 +114,30 @@ func PlanJump(ctx context.Context, h Home, task string, j op.JumpRequested) (Jum
 		return JumpPlan{}, fmt.Errorf("plan the jump to step %d: %w: resume the task, or jump: either does it first", to, err)
 	}
 	if err != nil {
-		return JumpPlan{}, fmt.Errorf("plan the jump to step %d: %w", to, damage(err))
+		return JumpPlan{}, fmt.Errorf("plan the jump to step %d: %w", to, workspace.AsDamage(err))
 	}
-	p.World.Keep = unreadable(p.World.Keep, p.World.Skipped)
+	p.World.Keep = workspace.Unreadable(p.World.Keep, p.World.Skipped)
 	return p, nil
 }
 
-// editsIn is editsAfter for a task that is not open, with what changed since its
-// last snapshot: a jump or a restore records that first.
-func editsIn(h Home, s *state.State, step int) ([]worldstate.Edit, error) {
-	r, err := openStream(h, s.Opened.Task, &opstream.Options{Checkpoint: state.FoldVersion})
+// PlanRestore plans what RestoreWorld would do to the files of a task that is not
+// open. World is the task's, and the commit is what name resolves to there.
+func PlanRestore(ctx context.Context, h taskdir.Home, task string, world *worldstate.World, commit worldstate.ID, name string, o worldstate.PlanOptions) (worldstate.Plan, error) {
+	st, err := taskdir.ReadState(h, task)
 	if err != nil {
-		return nil, err
+		return worldstate.Plan{}, err
 	}
-	defer r.Close()
-	edits, err := editsAfter(s, r, step)
-	return append(edits, worldstate.Edit{Unknown: s.AuthorUnknown()}), err
-}
-
-// planSince plans. If the store has lost the base, it plans from the newest whole one
-// of those before it; if there is none, every path that differs from the target stays.
-func planSince(ctx context.Context, w *worldstate.World, target worldstate.ID, o worldstate.PlanOptions, before iter.Seq[worldstate.ID]) (worldstate.Plan, error) {
-	plan, err := w.Plan(ctx, target, &o)
-	lost := plan.BaseLost
-	if err != nil || lost == "" {
-		return plan, err
+	here, _, err := workspace.Commits(h, task, st, world, st.Current)
+	if err != nil {
+		return worldstate.Plan{}, err
 	}
-	for o.Base = range before {
-		if plan, err = w.Plan(ctx, target, &o); err != nil || plan.BaseLost == "" {
-			break
+	o.Base = worldstate.ID(cmp.Or(st.Now.Commit, string(here[0])))
+	if !o.OverwriteEdits {
+		commits, _, _ := workspace.Commits(h, task, st, world) // an unreadable step is not the one that is meant
+		step := workspace.StepWith(len(commits), strings.TrimPrefix(name, task+"@"), func(id int) bool { return commits[id] == commit })
+		if o.Edits, err = workspace.EditsIn(h, st, step); err != nil {
+			return worldstate.Plan{}, err
 		}
 	}
-	plan.BaseLost = lost
-	return plan, err
+	return world.Plan(ctx, commit, &o)
 }

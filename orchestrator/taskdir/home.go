@@ -1,4 +1,4 @@
-package orchestrator
+package taskdir
 
 import (
 	"crypto/sha256"
@@ -92,7 +92,7 @@ func (h Home) Task(id string) string { return filepath.Join(h.State, "tasks", id
 
 // Vault is the file of a task that holds what the markers in its stream stand
 // for.
-func (h Home) Vault(id string) string { return filepath.Join(h.Task(id), vaultName) }
+func (h Home) Vault(id string) string { return filepath.Join(h.Task(id), VaultName) }
 
 // Cache is where commands in a sandbox keep the caches of their build tools.
 func (h Home) Cache() string { return filepath.Join(h.State, "cache") }
@@ -199,8 +199,8 @@ func (h Home) HasTask(id string) bool {
 	return !errors.Is(err, os.ErrNotExist)
 }
 
-// noTask says that there is no task of an id. Its folder may be there all the same.
-func (h Home) noTask(id string) error {
+// NoTask says that there is no task of an id. Its folder may be there all the same.
+func (h Home) NoTask(id string) error {
 	if h.HasTask(id) {
 		return fmt.Errorf("%w: %s: there is no stream in %s; 'anamnesis doctor %s' looks for one that is lost", ErrNoTask, id, h.Task(id), id)
 	}
@@ -247,9 +247,9 @@ func NewTaskID(h Home, request string) (string, error) {
 	}
 }
 
-// outsideHome refuses a world in which the program's own state lies: a jump
+// OutsideHome refuses a world in which the program's own state lies: a jump
 // would take that back, too. Around the state is fine: it is left out.
-func outsideHome(h Home, dir string) error {
+func OutsideHome(h Home, dir string) error {
 	for _, root := range h.Roots() {
 		real, err := filepath.EvalSymlinks(root)
 		if err != nil {
@@ -262,8 +262,8 @@ func outsideHome(h Home, dir string) error {
 	return nil
 }
 
-// worldDir resolves the directory of a world: absolute, without links.
-func worldDir(dir string) (string, error) {
+// WorldDir resolves the directory of a world: absolute, without links.
+func WorldDir(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return "", fmt.Errorf("world %s: %w", dir, err)
@@ -281,3 +281,6 @@ func worldDir(dir string) (string, error) {
 	}
 	return real, nil
 }
+
+// VaultName is the file's name, beside the stream.
+const VaultName = "vault.jsonl"

@@ -1,0 +1,18 @@
+package inspect
+
+import (
+	"anamnesis/anamnesis"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// Experienced reads a task's operations for what the counters of its cards
+// need.
+func Experienced(h taskdir.Home, id string) (*anamnesis.Experience, error) {
+	e := new(anamnesis.Experience)
+	err := taskdir.EachOp(h, id, func(o op.Op) error {
+		e.Add(&o)
+		return nil
+	})
+	return e, err
+}

@@ -1,0 +1,3 @@
+// Package journal keeps what is recorded free of secrets: the vault beside a stream
+// holds what markers stand for.
+package journal

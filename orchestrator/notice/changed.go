@@ -1,0 +1,87 @@
+package notice
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
+	"anamnesis/worldstate"
+)
+
+// Changed tells the model of files that it did not change.
+func Changed(by string, list []worldstate.Change) string {
+	if len(list) == 0 {
+		return ""
+	}
+	var sb strings.Builder
+	if by == state.ChangedByUser {
+		sb.WriteString("[FILES] The user changed files while no call of yours ran. They are the user's: a jump keeps them.")
+	} else {
+		sb.WriteString("[FILES] Files changed between your calls, while something ran in the background; who changed them is not known. A jump keeps them.")
+	}
+	writeKinds(&sb, list, "New", "Changed", "Deleted")
+	sb.WriteString("\nWhat you read of these files before may be out of date.")
+	return sb.String()
+}
+
+// writeKinds names changes by what they are.
+func writeKinds(sb *strings.Builder, list []worldstate.Change, added, changed, deleted string) {
+	for _, group := range []struct {
+		label string
+		kinds []worldstate.ChangeKind
+	}{
+		{deleted, []worldstate.ChangeKind{worldstate.Deleted}},
+		{added, []worldstate.ChangeKind{worldstate.Added}},
+		{changed, []worldstate.ChangeKind{worldstate.Modified, worldstate.Mode, worldstate.Type}},
+	} {
+		var names []string
+		for _, c := range list {
+			if slices.Contains(group.kinds, c.Kind) {
+				names = append(names, c.Path)
+			}
+		}
+		if len(names) > 0 {
+			fmt.Fprintf(sb, "\n%s (%d): %s.", group.label, len(names), pathList(names))
+		}
+	}
+}
+
+func pathList(names []string) string { return List(names, len(names)) }
+
+// Restored tells the model of files that a person brought back.
+func Restored(b *op.WorldRestored, current int, res worldstate.Result) string {
+	var sb strings.Builder
+	state := "an older snapshot"
+	if b.ToStep >= 0 {
+		state = fmt.Sprintf("the end of step %d", b.ToStep)
+	}
+	what := "the directory's files"
+	if len(b.Paths) > 0 {
+		what = List(b.Paths, len(b.Paths))
+	}
+	changed, gone := "Changed back", "Gone"
+	if b.Interrupted {
+		changed, gone = "Changed since", "Gone since"
+		fmt.Fprintf(&sb, "[WORLD] The person began to bring %s back to %s, and it was interrupted.", what, state)
+	} else {
+		fmt.Fprintf(&sb, "[WORLD] The person brought %s back to %s.", what, state)
+	}
+	fmt.Fprintf(&sb, " No step was undone: you go on from step %d, and what was said and done above stands.", current)
+	if len(res.Written) > 0 {
+		fmt.Fprintf(&sb, "\n%s: %s.", changed, List(res.Written, len(res.Written)))
+	}
+	if len(res.Deleted) > 0 {
+		fmt.Fprintf(&sb, "\n%s: %s.", gone, List(res.Deleted, len(res.Deleted)))
+	}
+	if len(b.Kept) > 0 {
+		names := make([]string, len(b.Kept))
+		for i, k := range b.Kept {
+			names[i] = k.Path
+		}
+		fmt.Fprintf(&sb, "\nKept as they were: %s.", List(names, len(names)))
+	}
+	sb.WriteString("\nWhat you read of these files before may be out of date: read them again before you rely on it.")
+	return sb.String()
+}

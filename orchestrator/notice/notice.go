@@ -1,0 +1,262 @@
+package notice
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"anamnesis/anamnesis"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/worldstate"
+)
+
+const (
+	// maxWordsTokens bounds the requests carried over by one jump, together.
+	// Steering and rejections are carried whole.
+	maxWordsTokens = 1000
+)
+
+// How words that are carried over are introduced.
+const (
+	WordsOfLeft   = "What the person said in the steps you left still holds:"
+	WordsOfFolded = "What the person said in the steps before:"
+)
+
+// WordsOf gives the person's own words among some operations that leave the
+// context, as the model is shown them: nothing a person said is lost.
+// more are words from elsewhere.
+func WordsOf(ops []op.Op, more []Said, lead string, count func(string) int) string {
+	var words []Said
+	for _, o := range ops {
+		if b, ok := o.Body.(*op.UserSaid); ok && b.Text != "" {
+			words = append(words, Said{o.Seq, b.Text, b.Source, ""})
+		}
+	}
+	return renderWords(append(words, more...), lead, count)
+}
+
+// Said is one thing a person said.
+type Said struct {
+	Seq    uint64
+	Text   string
+	Source op.Source
+	Task   string // and a blank: the subagent's it was said to; empty: the task itself
+}
+
+// renderWords quotes the words: steering and rejections whole, other texts
+// whole while they fit, beyond that head, tail and where the whole stands.
+func renderWords(in []Said, lead string, count func(string) int) string {
+	if len(in) == 0 {
+		return ""
+	}
+	var sb strings.Builder
+	sb.WriteString(lead)
+	budget := maxWordsTokens
+	for _, s := range in {
+		text := s.Text
+		if s.Source == op.SourceRequest || s.Source == op.SourceAnswer {
+			if n := count(text); n > budget {
+				text = headTail(text, max(budget, 40)*3, s.Seq)
+				budget = 0
+			} else {
+				budget -= n
+			}
+		}
+		fmt.Fprintf(&sb, "\n- %sop %d (%s): %s", s.Task, s.Seq, s.Source, text)
+	}
+	return sb.String()
+}
+
+// Jump tells the model what a jump did to the directory and what it did
+// not, from the operations it discarded; more are effects of subagents.
+func Jump(dir string, j op.JumpIntended, done *op.JumpDone, changed []worldstate.Change, discarded []op.Op, more, tried []string, valid string) string {
+	l := LedgerOf(dir, discarded)
+	l.Effects = append(l.Effects, more...)
+	return jumpNotice{jump: j, done: done, tried: tried, valid: valid, changed: changed, Ledger: l}.String()
+}
+
+// Ledger is what some operations did that no jump and no D-Mail takes back.
+type Ledger struct {
+	Delivered []string        // answers the person already has
+	Effects   []string        // commands whose effects may reach outside the directory
+	reads     map[string]bool // files that were read
+	unsure    []string        // calls that the program did not see end
+}
+
+func LedgerOf(dir string, ops []op.Op) Ledger {
+	l := Ledger{reads: make(map[string]bool)}
+	calls := make(map[string]op.Call)
+	for _, o := range ops {
+		switch b := o.Body.(type) {
+		case *op.ModelReplied:
+			if len(b.Calls) == 0 && strings.TrimSpace(b.Text) != "" {
+				l.Delivered = append(l.Delivered, fmt.Sprintf("op %d: %s", o.Seq, OneLine(b.Text, MaxDelivered)))
+			}
+		case *op.ToolCalled:
+			calls[b.Call] = op.Call{Name: b.Name, Args: b.Args}
+			if cmd := BashCommand(b.Name, b.Args); cmd != "" && !anamnesis.LocalCommand(cmd, dir) {
+				l.Effects = append(l.Effects, fmt.Sprintf("op %d: %s", o.Seq, OneLine(cmd, MaxDelivered)))
+			}
+		case *op.ToolReturned:
+			for _, name := range b.Reads {
+				l.reads[name] = true
+			}
+			if b.Unknown {
+				l.unsure = append(l.unsure, fmt.Sprintf("op %d: %s", o.Seq, OneLine(tool.Display(calls[b.Call], dir), MaxDelivered)))
+			}
+		}
+	}
+	return l
+}
+
+// writeDelivered names the answers that need not be given again.
+func (l Ledger) writeDelivered(sb *strings.Builder) {
+	if len(l.Delivered) > 0 {
+		sb.WriteString("\nThe person already has these answers; there is no need to give them again:")
+		writeItems(sb, l.Delivered)
+	}
+}
+
+// TriedFrom says why earlier attempts that began at step to were left, oldest
+// first, without the one that step from ends. The blocks and spans that tell of
+// them stand further back in the context the more attempts there were; what was
+// tried belongs beside the choice that is made anew.
+func TriedFrom(s *state.State, to, from int) []string {
+	var out []string
+	again := make(map[string]bool)
+	for st := range s.LeftFrom(to, from) {
+		why := OneLine(st.LeftBy, MaxDelivered)
+		if !again[why] {
+			again[why] = true
+			out = append(out, fmt.Sprintf("step %d and on: %s", st.ID, why))
+		}
+	}
+	return out[max(0, len(out)-maxNamed):]
+}
+
+// BashCommand is the command of a Bash call, empty for other calls.
+func BashCommand(name, args string) string {
+	var a struct {
+		Command string `json:"command"`
+	}
+	if name != "Bash" || json.Unmarshal([]byte(args), &a) != nil {
+		return ""
+	}
+	return a.Command
+}
+
+// jumpNotice is the world notice's content, apart from the task, so that its
+// wording can be tested.
+type jumpNotice struct {
+	jump    op.JumpIntended
+	done    *op.JumpDone
+	changed []worldstate.Change
+	Ledger           // of the span
+	tried   []string // why earlier attempts from the same step were left
+	valid   string   // the valid steps
+}
+
+func (n jumpNotice) String() string {
+	var sb strings.Builder
+	way := "back"
+	if !n.jump.Backward {
+		way = "over"
+	}
+	if len(n.jump.Discarded) > 0 && !n.done.Folded {
+		sb.WriteString("[END OF DISCARDED STEPS]\n")
+	}
+	fmt.Fprintf(&sb, "[JUMP] You went %s from step %d to step %d. %s\n", way, n.jump.From, n.jump.To, n.why())
+	fmt.Fprintf(&sb, "The working directory is as it was at the end of step %d%s.", n.jump.To, n.except())
+	n.writeChanges(&sb)
+	if len(n.done.Kept) > 0 {
+		var kept []string
+		for _, k := range n.done.Kept {
+			if !slices.Contains(n.done.Conflicts, k.Path) {
+				kept = append(kept, pathName(k.Path)+" ("+k.Reason+")")
+			}
+		}
+		if len(kept) > 0 {
+			fmt.Fprintf(&sb, "\nLeft as they are: %s.", List(kept, max(n.done.NKept-n.done.NConflicts, len(kept))))
+		}
+	}
+	if len(n.done.Conflicts) > 0 {
+		fmt.Fprintf(&sb, "\nYou had changed these after the user did; the user's version stands: %s.", List(n.done.Conflicts, n.done.NConflicts))
+	}
+	sb.WriteString("\nFiles that git would ignore were not touched.")
+	if len(n.done.Ignored) > 0 {
+		fmt.Fprintf(&sb, " Of these changed since step %d, by their times, and are as they were left: %s.", n.jump.To, List(n.done.Ignored, len(n.done.Ignored)))
+	}
+	if n.done.Unseen {
+		fmt.Fprintf(&sb, " Only %d entries were looked at for that.", MaxSurvivedLooked)
+	}
+	if len(n.done.Git) > 0 {
+		fmt.Fprintf(&sb, "\nThe person's git repository was not moved back. Since step %d:", n.jump.To)
+		writeItems(&sb, n.done.Git)
+	}
+	n.writeReads(&sb)
+	if len(n.Effects) > 0 {
+		sb.WriteString("\nNot undone, where these commands reached beyond the directory:")
+		writeItems(&sb, n.Effects)
+	}
+	n.writeDelivered(&sb)
+	if len(n.tried) > 0 {
+		fmt.Fprintf(&sb, "\nTried from step %d before, with the files as they are now, and left:", n.jump.To)
+		writeItems(&sb, n.tried)
+	}
+	fmt.Fprintf(&sb, "\nThe steps you left stay in the record: recall with an op number opens one again. "+
+		"You may jump again, back or forward; valid steps are %s.", n.valid)
+	return sb.String()
+}
+
+func (n jumpNotice) why() string {
+	switch {
+	case n.jump.Reason != "":
+		return "Reason: " + n.jump.Reason
+	case n.jump.By == state.ByPerson:
+		return "The person asked for it."
+	}
+	return "No reason was given."
+}
+
+func (n jumpNotice) except() string {
+	if len(n.done.Kept) == 0 {
+		return ""
+	}
+	return ", except for what is left as it is"
+}
+
+// writeReads says that what was read may no longer hold. A command may have
+// read files that no record names.
+func (n jumpNotice) writeReads(sb *strings.Builder) {
+	if len(n.reads) == 0 {
+		return
+	}
+	sb.WriteString("\nWhat you read from files in the steps you left may be out of date: read a file again before you edit it.")
+	var names []string
+	for _, c := range n.changed {
+		if n.reads[c.Path] {
+			names = append(names, c.Path)
+		}
+	}
+	if len(names) > 0 {
+		fmt.Fprintf(sb, " You read these there, and the jump changed them: %s.", List(names, len(names)))
+	}
+}
+
+// writeChanges names what the jump did to files, in the words of the one who
+// has to go on: what is gone, what is there again, what reads differently.
+func (n jumpNotice) writeChanges(sb *strings.Builder) {
+	if len(n.changed) == 0 {
+		sb.WriteString(" No file had to change.")
+		return
+	}
+	writeKinds(sb, n.changed, "There again", "Changed back", "Gone again")
+}
+
+// Limits of the search for what a jump left changed.
+const (
+	MaxSurvivedLooked = 20_000 // Entries looked at
+)

@@ -1,0 +1,107 @@
+package notice
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"anamnesis/opstream/op"
+	"anamnesis/worldstate"
+)
+
+func Paths(changes []worldstate.Change) []string {
+	var out []string
+	for _, c := range changes {
+		out = append(out, c.Path)
+	}
+	return out
+}
+
+func Skips(in []worldstate.Skip) []op.Skipped {
+	var out []op.Skipped
+	for _, s := range in {
+		out = append(out, op.Skipped{Path: s.Path, Reason: s.Reason})
+	}
+	return out
+}
+
+func FirstN[T any](in []T, n int) []T {
+	if len(in) > n {
+		return in[:n:n]
+	}
+	return in
+}
+
+// Limits of what a jump's message says.
+const (
+	// MaxListed is how many paths a list names; the rest is counted.
+	MaxListed = 100
+	// maxNamed is how many of them the model is shown.
+	maxNamed = 20
+)
+
+const (
+	// maxPathName is how long a path may be that is shown whole, in bytes. A snapshot
+	// holds longer ones.
+	maxPathName = 400
+	// MaxDelivered is how much of an answer already given is quoted, in bytes.
+	MaxDelivered = 200
+)
+
+// headTail keeps the two ends of a text, about n bytes together, cut between
+// runes.
+func headTail(text string, n int, seq uint64) string {
+	if len(text) <= n {
+		return text
+	}
+	head := strings.ToValidUTF8(text[:n/2], "")
+	tail := strings.ToValidUTF8(text[len(text)-n/2:], "")
+	return fmt.Sprintf("%s … (%d bytes left out, the whole is op %d) … %s", head, len(text)-len(head)-len(tail), seq, tail)
+}
+
+func writeItems(sb *strings.Builder, items []string) {
+	for i, it := range items {
+		if i == maxNamed {
+			fmt.Fprintf(sb, "\n- and %d more", len(items)-i)
+			return
+		}
+		sb.WriteString("\n- " + it)
+	}
+}
+
+// List names the first of some things, each on the same line.
+func List(items []string, total int) string {
+	shown := FirstN(items, maxNamed)
+	named := make([]string, len(shown))
+	for i, it := range shown {
+		named[i] = pathName(it)
+	}
+	s := strings.Join(named, ", ")
+	if total > len(shown) {
+		s += fmt.Sprintf(" and %d more", total-len(shown))
+	}
+	return s
+}
+
+// pathName is a name as it is, and quoted where it could be taken for more than
+// a name: a file may be called like a line of a notice, line breaks and all.
+func pathName(name string) string {
+	if len(name) > maxPathName {
+		name = fmt.Sprintf("%s…%s (%d bytes)", name[:maxPathName/3], name[len(name)-maxPathName/3:], len(name))
+	}
+	if utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return name
+	}
+	return strconv.Quote(name)
+}
+
+// OneLine quotes a text on one line, at most n bytes, cut between runes.
+func OneLine(s string, n int) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,132 @@
+package taskdir
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"anamnesis/opstream"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
+)
+
+// EachDecoded visits records as operations.
+func EachDecoded(records iter.Seq2[opstream.Record, error], visit func(op.Op) error) error {
+	for rec, err := range records {
+		if err != nil {
+			return err
+		}
+		o, err := Decode(rec)
+		if err != nil {
+			return err
+		}
+		if err := visit(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ErrSubagent: the task is a subagent's, and only its parent goes on with it.
+var ErrSubagent = errors.New("a subagent's task")
+
+// CheckParent refuses a subagent's task with ErrSubagent, and names its parent.
+func CheckParent(st *state.State) error {
+	if p := st.Opened.Parent; p != nil {
+		return fmt.Errorf("%w: %s was begun by the agent of task %s, which goes on with it: 'anamnesis resume %s'", ErrSubagent, st.Opened.Task, p.Task, p.Task)
+	}
+	return nil
+}
+
+// Errors of tasks, for callers that branch on them.
+var (
+	// ErrNoTask: there is no task of that name.
+	ErrNoTask = errors.New("no such task")
+)
+
+var (
+	// ErrPending: a jump is scheduled already, or a D-Mail.
+	ErrPending = errors.New("scheduled already")
+)
+
+var (
+	// ErrBusy: another live task works in the directory.
+	ErrBusy = errors.New("directory is in use")
+	// ErrNotLive: the task has no running process.
+	ErrNotLive = errors.New("task is not running")
+)
+
+// Decode gives a stream record its body. Kinds of newer programs keep their
+// place in the order and say nothing.
+func Decode(rec opstream.Record) (op.Op, error) {
+	b, err := op.Decode(op.Kind(rec.Kind), rec.Body)
+	if err != nil && !errors.Is(err, op.ErrUnknownKind) {
+		return op.Op{}, fmt.Errorf("op %d: %w", rec.Seq, err)
+	}
+	return op.Op{Seq: rec.Seq, Step: rec.Step, Tok: rec.Tok, Time: rec.Time, Body: b}, nil
+}
+
+// ReadState folds a task's stream without holding the task: it works on a
+// live task, too.
+func ReadState(h Home, id string) (*state.State, error) {
+	r, err := OpenStream(h, id, &opstream.Options{Checkpoint: state.FoldVersion})
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	st := state.FromSnapshot(r)
+	err = EachDecoded(r.Since(st.Last), func(o op.Op) error { return state.Fold(st, o) })
+	if err != nil {
+		return nil, WithRemedy(id, err)
+	}
+	if st.Last == 0 {
+		return nil, EmptyStream(id)
+	}
+	return st, nil
+}
+
+func EmptyStream(id string) error { return fmt.Errorf("%w: %s has an empty stream", ErrNoTask, id) }
+
+// WithRemedy adds to what is said of a damaged stream what to do.
+func WithRemedy(id string, err error) error {
+	if errors.Is(err, opstream.ErrCorrupt) {
+		return fmt.Errorf("%w; 'anamnesis doctor %s' says what is whole, and copies it", err, id)
+	}
+	return err
+}
+
+// EachOp visits a task's durable operations in order.
+func EachOp(h Home, id string, visit func(op.Op) error) error {
+	return WithRemedy(id, eachOp(h, id, 0, nil, visit))
+}
+
+// EachOpSince visits those after a seq. What the task's checkpoint covers is
+// not verified again, so that a few operations of a long task cost little.
+func EachOpSince(h Home, id string, after uint64, visit func(op.Op) error) error {
+	return eachOp(h, id, after, &opstream.Options{Checkpoint: state.FoldVersion}, visit)
+}
+
+func eachOp(h Home, id string, after uint64, o *opstream.Options, visit func(op.Op) error) error {
+	r, err := OpenStream(h, id, o)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return EachDecoded(r.Since(after), visit)
+}
+
+// OpenStream opens a task's stream for reading.
+func OpenStream(h Home, id string, o *opstream.Options) (*opstream.Reader, error) {
+	if err := CheckTaskID(id); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(h.Task(id), "ops")); errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, h.NoTask(id)
+	} else if err != nil {
+		return nil, fmt.Errorf("open task %s: %w", id, err)
+	}
+	return opstream.OpenReader(h.Task(id), o)
+}

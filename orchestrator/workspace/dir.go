@@ -1,0 +1,53 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// WantDir says where a task's directory is not there and how to have it again.
+// Errors: ErrNoDirectory.
+func WantDir(task, dir string) error {
+	gone, err := DirGone(task, dir)
+	if err == nil && gone {
+		err = fmt.Errorf("%w: task %s works in %s; put the directory back, or 'anamnesis jump %s STEP' makes it again", ErrNoDirectory, task, dir, task)
+	}
+	return err
+}
+
+// DirGone reports whether a task's directory is gone, so that it can be made
+// again. ErrNoDirectory says what stands in its place.
+func DirGone(task, dir string) (bool, error) {
+	info, err := os.Stat(dir)
+	if err == nil && info.IsDir() {
+		return false, nil
+	}
+	what := "a file stands in the directory's place; move the file away"
+	switch _, absent := os.Lstat(dir); {
+	case err == nil:
+	case errors.Is(absent, os.ErrNotExist):
+		return true, nil
+	case errors.Is(err, os.ErrNotExist):
+		what = "a link that leads nowhere stands in the directory's place; remove the link, or put back what it leads to"
+	default:
+		return false, fmt.Errorf("%w: task %s works in %s: %w", ErrNoDirectory, task, dir, err)
+	}
+	return false, fmt.Errorf("%w: task %s works in %s, where %s", ErrNoDirectory, task, dir, what)
+}
+
+// RecreateDir makes a world's directory when it is gone.
+func RecreateDir(dir string) error {
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		return nil // whatever is there is looked at when it is opened
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("the world's directory is gone and cannot be made again: %w", err)
+	}
+	return nil
+}
+
+var (
+	// ErrNoDirectory: the task's directory is gone.
+	ErrNoDirectory = errors.New("no such directory")
+)

@@ -1,0 +1,135 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"anamnesis/opstream"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/worldstate"
+)
+
+// EditsAfter reads what ChangesAfter names.
+func EditsAfter(s *state.State, stream interface {
+	Get(seq uint64) (opstream.Record, error)
+}, step int) ([]worldstate.Edit, error) {
+	var out []worldstate.Edit
+	for _, seq := range s.ChangesAfter(step) {
+		rec, err := stream.Get(seq)
+		if err != nil {
+			return nil, fmt.Errorf("read what the user changed, op %d: %w", seq, err)
+		}
+		o, err := taskdir.Decode(rec)
+		if err != nil {
+			return nil, err
+		}
+		b, ok := o.Body.(*op.WorldChanged)
+		if !ok {
+			return nil, fmt.Errorf("%w: op %d is no change of the world", state.ErrStream, seq)
+		}
+		out = append(out, worldstate.Edit{From: worldstate.ID(b.From), Or: worldstate.ID(b.Or), To: worldstate.ID(b.To), Unknown: b.By != state.ChangedByUser})
+	}
+	return out, nil
+}
+
+// InBoth gives the changes of a whose path b names, too.
+func InBoth(a, b []worldstate.Change) []worldstate.Change {
+	named := make(map[string]bool, len(b))
+	for _, c := range b {
+		named[strings.TrimSuffix(c.Path, "/")] = true
+	}
+	return slices.DeleteFunc(a, func(c worldstate.Change) bool { return !named[strings.TrimSuffix(c.Path, "/")] })
+}
+
+// NotRestorable says what the store lacks of a step's world; nil for nil.
+func NotRestorable(step int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the world of step %d cannot be restored: %w", step, AsDamage(err))
+}
+
+// AsDamage makes it damage that a store does not know a snapshot the stream names.
+func AsDamage(err error) error {
+	if errors.Is(err, worldstate.ErrUnknown) {
+		return fmt.Errorf("%w: %w", worldstate.ErrCorrupt, err)
+	}
+	return err
+}
+
+// Lost reports whether a world was found empty. That is nobody's edit: the
+// directory was removed, or put back without its files, and a jump brings them
+// again.
+func Lost(s worldstate.Snapshot) bool { return s.Files == 0 }
+
+// BaseOf is the snapshot since which a change counts as the user's.
+func BaseOf(j *state.Jumping) worldstate.ID {
+	if j.Overwrite {
+		return worldstate.ID(j.FromCommit)
+	}
+	return worldstate.ID(cmp.Or(j.Base, j.FromCommit))
+}
+
+// Unreadable adds the paths a snapshot could not hold to those that stay.
+func Unreadable(kept, skipped []worldstate.Skip) []worldstate.Skip {
+	listed := make(map[string]bool, len(kept))
+	for _, k := range kept {
+		listed[k.Path] = true
+	}
+	for _, s := range skipped {
+		if !listed[s.Path] {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+// EditsIn is EditsAfter for a task that is not open, with what changed since its
+// last snapshot: a jump or a restore records that first.
+func EditsIn(h taskdir.Home, s *state.State, step int) ([]worldstate.Edit, error) {
+	r, err := taskdir.OpenStream(h, s.Opened.Task, &opstream.Options{Checkpoint: state.FoldVersion})
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	edits, err := EditsAfter(s, r, step)
+	return append(edits, worldstate.Edit{Unknown: s.AuthorUnknown()}), err
+}
+
+// PlanSince plans. If the store has lost the base, it plans from the newest whole one
+// of those before it; if there is none, every path that differs from the target stays.
+func PlanSince(ctx context.Context, w *worldstate.World, target worldstate.ID, o worldstate.PlanOptions, before iter.Seq[worldstate.ID]) (worldstate.Plan, error) {
+	plan, err := w.Plan(ctx, target, &o)
+	lost := plan.BaseLost
+	if err != nil || lost == "" {
+		return plan, err
+	}
+	for o.Base = range before {
+		if plan, err = w.Plan(ctx, target, &o); err != nil || plan.BaseLost == "" {
+			break
+		}
+	}
+	plan.BaseLost = lost
+	return plan, err
+}
+
+// StepWith is stepAt over n steps; is reports whether a step ended with the commit.
+func StepWith(n int, name string, is func(id int) bool) int {
+	if id, err := strconv.Atoi(name); err == nil && id >= 0 && id < n && is(id) {
+		return id
+	}
+	for id := n - 1; id >= 0; id-- {
+		if is(id) {
+			return id
+		}
+	}
+	return -1
+}

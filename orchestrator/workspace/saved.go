@@ -1,0 +1,147 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"anamnesis/opstream"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/worldstate"
+)
+
+// SavedWorld is what a step ended with. A State does not keep it: it stands in
+// the stream, in the step's last operation, and is read from there. Where that
+// line is damaged the step's ref in the store says the same.
+type SavedWorld struct {
+	Step   int
+	Commit worldstate.ID // empty: no checkpoint
+	Tree   string
+}
+
+// WorldByRef gives what a step ended with by its ref, where the line that says so
+// is damaged. A ref of another tree than the fold knows of is not believed.
+func WorldByRef(w *worldstate.World, task string, s *state.State, id int, damage error) (SavedWorld, bool) {
+	if w == nil || !errors.Is(damage, opstream.ErrCorrupt) {
+		return SavedWorld{}, false
+	}
+	ctx := context.Background() // a look into the store waits for nobody
+	commit, err := w.Resolve(ctx, fmt.Sprintf("%s@%d", task, id))
+	if err != nil {
+		return SavedWorld{}, false
+	}
+	c, err := w.Describe(ctx, commit)
+	if err != nil || !s.Steps.At(id).EndedWith(c.Tree) {
+		return SavedWorld{}, false
+	}
+	return SavedWorld{id, commit, c.Tree}, true
+}
+
+// sequence is a stream that is read from one operation on.
+type sequence interface {
+	Since(after uint64) iter.Seq2[opstream.Record, error]
+}
+
+// ReadableFor says what is damaged of that which a jump has to read; nil for nothing.
+// Where a pass is made this is all that came before, too, since a pass asks where a
+// text came from; known is up to where that was asked already.
+func ReadableFor(s *state.State, stream sequence, j op.JumpRequested, known uint64) error {
+	discarded := s.Discarded(j.To)
+	ranges := s.Ranges(discarded)
+	if j.Mail == nil { // a mail is no pass
+		for _, p := range s.PlannedPasses(j.To, discarded, j.Fold) {
+			ranges = append(ranges, op.Range{First: min(known+1, p.Ops.First), Last: p.Ops.Last})
+		}
+	}
+	for _, r := range ranges {
+		for rec, err := range stream.Since(r.First - 1) {
+			if err != nil {
+				return fmt.Errorf("ops %s, which it has to read, cannot be read: %w; 'anamnesis world restore --task %s %d' brings the files alone back",
+					r, err, s.Opened.Task, j.To)
+			}
+			if rec.Seq >= r.Last {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// WorldAt reads what a step ended with.
+func WorldAt(stream interface {
+	Get(seq uint64) (opstream.Record, error)
+}, s *state.State, id int) (SavedWorld, error) {
+	w := SavedWorld{Step: id}
+	st := s.Steps.At(id)
+	if !st.Saved {
+		return w, nil
+	}
+	rec, err := stream.Get(st.Last)
+	if err != nil {
+		return SavedWorld{}, fmt.Errorf("read the world of step %d: %w", id, err)
+	}
+	o, err := taskdir.Decode(rec)
+	if err != nil {
+		return SavedWorld{}, fmt.Errorf("read the world of step %d: %w", id, err)
+	}
+	b, ok := o.Body.(*op.WorldSaved)
+	if !ok || o.Step != id || b.Commit == "" {
+		return SavedWorld{}, fmt.Errorf("%w: op %d does not end step %d with a world", state.ErrStream, st.Last, id)
+	}
+	w.Commit, w.Tree = worldstate.ID(b.Commit), b.Tree
+	return w, nil
+}
+
+// Leavable is readable for a task that is not open.
+func Leavable(h taskdir.Home, s *state.State, j op.JumpRequested) error {
+	r, err := taskdir.OpenStream(h, s.Opened.Task, &opstream.Options{Checkpoint: state.FoldVersion})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return ReadableFor(s, r, j, 0)
+}
+
+// Commits gives the snapshots that some steps of a task ended with, in the order
+// of the ids; empty ones for those without a checkpoint. The State is that of the
+// task's stream. Without ids it gives those of all steps. Where the stream's line is
+// damaged the refs of the task's world say it, unless that is nil; overcome is the
+// first such damage, or empty. Those that cannot be had are empty, too, and err is that of the
+// first.
+func Commits(h taskdir.Home, task string, s *state.State, world *worldstate.World, ids ...int) (commits []worldstate.ID, overcome string, err error) {
+	r, err := taskdir.OpenStream(h, task, &opstream.Options{Checkpoint: state.FoldVersion})
+	if err != nil {
+		return nil, "", err
+	}
+	defer r.Close()
+	if ids == nil {
+		for id := range s.Steps.Len() {
+			ids = append(ids, id)
+		}
+	}
+	out := make([]worldstate.ID, len(ids))
+	var first error
+	for i, id := range ids {
+		w, err := WorldAt(r, s, id)
+		if ref, ok := WorldByRef(world, task, s, id, err); ok {
+			if overcome == "" {
+				overcome = err.Error()
+			}
+			w, err = ref, nil
+		}
+		if out[i] = w.Commit; first == nil {
+			first = err
+		}
+	}
+	return out, overcome, first
+}
+
+// The trailers of a step's commit: the task, and the last operation that was
+// durable when it was made, with its line's hash.
+const (
+	TrailerTask = "Anamnesis-Task"
+	TrailerOp   = "Anamnesis-Op"
+)
