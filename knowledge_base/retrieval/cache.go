@@ -35,8 +35,8 @@ type vectorCache struct {
 	dir       string
 	writeFile func(path string, data []byte) error
 
-	fingerprint string                          // of what is loaded
-	known       map[[sha256.Size]byte][]float32 // of the built-in model: those not in a collection yet
+	fingerprint string // of what is loaded
+	known       map[[sha256.Size]byte][]float32
 	unsaved     int
 }
 
@@ -50,8 +50,7 @@ func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []document) 
 	if len(docs) == 0 {
 		return nil, nil
 	}
-	_, transient := e.(*hashedBM25) // quicker to make than to read
-	cached := c != nil && !transient
+	cached := c != nil
 	if cached && c.fingerprint != e.Fingerprint() {
 		c.load(e.Fingerprint())
 	}
@@ -65,11 +64,7 @@ func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []document) 
 			missing = append(missing, i)
 		}
 	}
-	batch := embedBatch
-	_, own := e.(*lsa)
-	if !own && !transient {
-		batch = firstBatch
-	}
+	batch := firstBatch
 	for len(missing) > 0 {
 		n := min(batch, len(missing))
 		begin := time.Now()
@@ -98,40 +93,14 @@ func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []document) 
 			}
 		}
 		missing = missing[n:]
-		if batch = max(batch/2, 1); own || time.Since(begin) < quickBatch {
+		if batch = max(batch/2, 1); time.Since(begin) < quickBatch {
 			batch = min(batch*4, embedBatch)
 		}
 	}
-	if cached && c.unsaved > 0 && !own {
+	if cached && c.unsaved > 0 {
 		c.save(e.Fingerprint())
 	}
 	return out, nil
-}
-
-// keepOwn writes the vectors that were made here, once coll holds those of all
-// docs, as they were made: no other copy of them stays in memory. Rewriting the
-// file for each new card would cost more than it saves.
-func (c *vectorCache) keepOwn(ctx context.Context, e Embedder, coll *collection, docs []document) {
-	if _, own := e.(*lsa); !own || c == nil || coll == nil {
-		return
-	}
-	c.known = nil
-	if c.unsaved <= len(docs)/20 {
-		return
-	}
-	c.known = make(map[[sha256.Size]byte][]float32, len(docs))
-	for _, d := range docs {
-		c.known[d.hash] = coll.vector(ctx, d.ID)
-	}
-	c.save(e.Fingerprint())
-	c.known = nil
-}
-
-// unload has what is kept be read from its file again before it is used.
-func (c *vectorCache) unload() {
-	if c != nil {
-		c.fingerprint, c.known, c.unsaved = "", nil, 0
-	}
 }
 
 // share has the cache hold the very vector that the collection holds, where it
@@ -142,12 +111,7 @@ func (c *vectorCache) share(text [sha256.Size]byte, v []float32) {
 	}
 }
 
-// vectorsPath is the file of a model's vectors. Those of the built-in one, which
-// learns anew now and then, do not push out another's.
 func (c *vectorCache) vectorsPath(fp string) string {
-	if strings.HasPrefix(fp, lsaVersion) {
-		return filepath.Join(c.dir, "own-"+fileSafe(fp)+".bin")
-	}
 	return filepath.Join(c.dir, "vectors-"+fileSafe(fp)+".bin")
 }
 
@@ -283,7 +247,7 @@ func (c *vectorCache) write(path string, w *sealed.Writer) bool {
 
 // clear forgets everything and removes the files.
 func (c *vectorCache) clear() error {
-	c.unload()
+	c.fingerprint, c.known, c.unsaved = "", nil, 0
 	var errs []error
 	for _, kind := range []string{"vectors", "own", "model", "lexical"} {
 		old, err := fs.Glob(os.DirFS(c.dir), kind+"-*.bin")

@@ -48,8 +48,8 @@ func TestEvalCards(t *testing.T) {
 	if res.NDCG < .90 {
 		t.Errorf("nDCG@10 %.4f, want at least .90: are function words weighed like the others?", res.NDCG)
 	}
-	if res.Shown < .88 || res.Precision < .38 {
-		t.Errorf("recall@5 %.3f, want at least .88; precision@5 %.3f, want at least .38", res.Shown, res.Precision)
+	if res.Shown < .90 || res.Precision < .38 {
+		t.Errorf("recall@5 %.3f, want at least .90; precision@5 %.3f, want at least .38", res.Shown, res.Precision)
 	}
 	if res.Abstained < .90 {
 		t.Errorf("abstained from %.2f of what has no answer, want at least .90", res.Abstained)
@@ -111,7 +111,7 @@ func TestEvalLessons(t *testing.T) {
 		if odd {
 			continue
 		}
-		if res.Shown < .87 || res.Precision < .45 || software.Abstained < .85 || res.Abstained < .85 {
+		if res.Shown < .87 || res.Precision < .45 || software.Abstained < .85 || res.Abstained < .90-1e-9 {
 			t.Errorf("the half that was not chosen on: %+v, software errors %.3f", res, software.Abstained)
 		}
 	}

@@ -21,6 +21,9 @@ const (
 	maxAkin = 64
 )
 
+// functionWordWeight is what a function word counts in a lesson.
+const functionWordWeight = 0.05
+
 // The bounds of likeness. DefaultLikeness was chosen on testdata/groups/cards.tsv
 // and testdata/groups/unseen, so that nothing found there is wrong. At
 // WideLikeness about one group in two is wrong: it is for those who look at each.

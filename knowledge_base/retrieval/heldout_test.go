@@ -59,10 +59,10 @@ func gradedSettings(t *testing.T, set *Set) (out []graded) {
 		t.Fatal(err)
 	}
 	out = append(out, gradeSetting(t, x, set, DefaultMinEvidence))
-	for _, unknown := range []float64{.15, .2, .235, .27, .32, .5, 1} {
+	for _, report := range []float64{1, 1.2, 1.3, 1.4, 1.5, 1.7} {
 		for _, companion := range []float64{.4, .5, .6, .8, 1} {
 			for _, least := range []float64{.85, .9, .95, 1, 1.05, 1.1, 1.2} {
-				x.lenient.unknownBigram, x.lenient.companion = unknown, companion
+				x.lenient.report, x.lenient.companion = report, companion
 				out = append(out, gradeSetting(t, x, set, least))
 			}
 		}

@@ -62,7 +62,10 @@ type Index struct {
 	free  []int
 	words *bm25[string]
 	grams *bm25[uint64]
-	vecs  *vectorLeg
+	vecs  *vectorLeg // nil: the built-in embedder
+	latent
+	cache *vectorCache // nil: nothing is kept
+	stale bool
 	spare sync.Pool // of *scratch
 
 	lenient leniency
@@ -77,26 +80,44 @@ func New(o *Options) *Index {
 	if o.Dir != "" {
 		cache = &vectorCache{dir: o.Dir, writeFile: o.WriteFile}
 	}
-	return &Index{
+	x := &Index{
 		slots: make(map[string]int),
 		words: newWords(),
 		grams: newGrams(),
-		vecs:  newVectorLeg(o, cache),
+		cache: cache,
+		stale: true,
 
 		lenient: defaultLeniency(),
 	}
+	if o.Embedder != nil {
+		x.vecs = newVectorLeg(o, cache)
+	}
+	return x
 }
 
 // Stale tells whether there were changes that [Index.Refresh] has not seen.
-func (x *Index) Stale() bool { return x.vecs.stale }
+func (x *Index) Stale() bool {
+	if x.vecs != nil {
+		return x.vecs.stale
+	}
+	return x.stale
+}
+
+// changed notes that the documents are others now.
+func (x *Index) changed() {
+	x.stale = true
+	if x.vecs != nil {
+		x.vecs.changed()
+	}
+}
 
 // ForgetVectors removes what is kept on disk.
 func (x *Index) ForgetVectors() error {
 	x.Close()
-	if x.vecs.cache == nil {
+	if x.cache == nil {
 		return nil
 	}
-	return x.vecs.cache.clear()
+	return x.cache.clear()
 }
 
 // Fill puts documents into an empty index, faster than one by one. Their ids
@@ -107,8 +128,8 @@ func (x *Index) Fill(ctx context.Context, docs []Document) error {
 		x.slots[d.ID] = i
 		x.docs[i] = newDocument(d)
 	}
-	x.vecs.changed()
-	missing, gone := x.fillLexical(x.vecs.cache)
+	x.changed()
+	missing, gone := x.fillLexical(x.cache)
 	var wg sync.WaitGroup
 	each := func(do func(slot int, text string)) {
 		wg.Go(func() {
@@ -123,7 +144,7 @@ func (x *Index) Fill(ctx context.Context, docs []Document) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	x.keepLexical(x.vecs.cache, len(missing)+gone)
+	x.keepLexical(x.cache, len(missing)+gone)
 	x.settle()
 	return nil
 }
@@ -157,7 +178,7 @@ func (x *Index) Put(doc Document) {
 	x.addWords(slot, doc.Text)
 	x.addGrams(slot, doc.Text)
 	x.settle()
-	x.vecs.changed()
+	x.changed()
 }
 
 // Remove takes a document out; without it nothing happens.
@@ -171,8 +192,9 @@ func (x *Index) Remove(id string) {
 	x.grams.remove(slot, func(emit func(uint64)) { grams(text, emit) })
 	delete(x.slots, id)
 	x.docs[slot] = document{}
+	x.forget(slot)
 	x.free = append(x.free, slot)
-	x.vecs.changed()
+	x.changed()
 }
 
 // live lists the documents, oldest first, ties by id: the order in which the
@@ -194,12 +216,25 @@ func (x *Index) live() []document {
 // with the vectors there were where an external embedder made them, and the
 // index stays stale. [ErrBuilding] says that it takes longer than VectorWait:
 // the work goes on, and a later Refresh takes what was made.
-func (x *Index) Refresh(ctx context.Context) error { return x.vecs.refresh(ctx, x.live, false) }
+func (x *Index) Refresh(ctx context.Context) error { return x.refresh(ctx, false) }
 
 // Await is [Index.Refresh] that asks an embedder even if it failed just now,
 // and waits for it as long as it takes.
-func (x *Index) Await(ctx context.Context) error { return x.vecs.refresh(ctx, x.live, true) }
+func (x *Index) Await(ctx context.Context) error { return x.refresh(ctx, true) }
+
+func (x *Index) refresh(ctx context.Context, patient bool) error {
+	if x.vecs != nil {
+		return x.vecs.refresh(ctx, x.live, patient)
+	}
+	err := x.learn(ctx, x.live(), x.cache)
+	x.stale = err != nil
+	return err
+}
 
 // Close ends what goes on behind and waits for it. What was made of the
 // vectors is kept.
-func (x *Index) Close() { x.vecs.close() }
+func (x *Index) Close() {
+	if x.vecs != nil {
+		x.vecs.close()
+	}
+}

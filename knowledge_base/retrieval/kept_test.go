@@ -140,7 +140,7 @@ func TestKeptLexicalSparesTheRest(t *testing.T) {
 	for i, d := range now {
 		x.slots[d.ID], x.docs[i] = i, newDocument(d)
 	}
-	missing, gone := x.fillLexical(x.vecs.cache)
+	missing, gone := x.fillLexical(x.cache)
 	if fmt.Sprint(missing) != "[1 9]" || gone != 5 {
 		t.Errorf("slots %v are missing and %d documents gone, want 1 and 9, and 5", missing, gone)
 	}
@@ -230,61 +230,6 @@ func (e lengths) EmbedCards(_ context.Context, texts []string) ([][]float32, err
 
 func (e lengths) EmbedQuery(_ context.Context, text string) ([]float32, error) {
 	return []float32{1, float32(len(text)), 3}, nil
-}
-
-// The built-in embedder's vectors are read where they were kept, and kept anew
-// when enough were made; what is found is the same with them and without.
-func TestOwnVectorsAreKept(t *testing.T) {
-	dir := t.TempDir()
-	const few = 112 // the model is trained anew from 130 on
-	docs := keptDocs(rand.New(rand.NewPCG(11, 12)), few+17)
-	docs[3].Text = "" // of which nothing is known
-	open := func(dir string, docs []Document) *Index {
-		x := filled(t, dir, docs)
-		if err := x.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		return x
-	}
-	same := func(what string, docs []Document, got *Index) {
-		want := open("", docs)
-		if c := got.vecs.cache; c.known != nil || c.unsaved > 0 {
-			t.Errorf("%s: %d vectors are in memory twice, %d were made and not kept", what, len(c.known), c.unsaved)
-		}
-		for _, query := range []string{"pipe breaks", "timeouts and the cache", "断开"} {
-			a, err := got.vecs.search(t.Context(), query, len(docs))
-			b, berr := want.vecs.search(t.Context(), query, len(docs))
-			if err != nil || berr != nil || len(b) == 0 || !slices.Equal(a, b) {
-				t.Errorf("%s, %q: %v, %v, want %v, %v", what, query, a, err, b, berr)
-			}
-		}
-	}
-	same("made", docs[:few], open(dir, docs[:few]))
-	x := open(dir, docs[:few])
-	same("read", docs[:few], x)
-	for _, d := range docs[few:] {
-		x.Put(d)
-	}
-	if err := x.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	same("put", docs, x)
-	x = New(&Options{Dir: dir, WriteFile: func(string, []byte) error { return os.ErrPermission }}) // what is made stays unsaved
-	if err := errors.Join(x.Fill(t.Context(), docs), x.Refresh(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	same("read again", docs, x)
-	cancelled, cancel := context.WithCancel(t.Context())
-	cancel()
-	x.Put(Document{ID: docs[5].ID, Text: "pipe"})
-	if err := x.Refresh(cancelled); err == nil {
-		t.Fatal("nothing was interrupted")
-	}
-	x.Put(docs[5])
-	if err := x.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	same("read after a failure", docs, x)
 }
 
 // The vectors that are kept and those that are searched, which may be the same

@@ -223,8 +223,12 @@ func merge(p *packer, a, b []byte) {
 	}
 }
 
+// leastDocs is what a smaller store is taken to hold: in it every word is rare,
+// and those that all its texts share still say something.
+const leastDocs = 64
+
 func (x *bm25[K]) idf(df int) float64 {
-	return math.Log(1 + (float64(x.docs)-float64(df)+0.5)/(float64(df)+0.5))
+	return math.Log(1 + (float64(max(x.docs, leastDocs))-float64(df)+0.5)/(float64(df)+0.5))
 }
 
 // occurrences are a term's postings where they are: in the table and in the map.
@@ -279,19 +283,23 @@ func (o *occurrences) each(f func(slot int32, tf int32)) {
 
 // score adds the query's terms, each with its weight, to scores (by slot).
 // Terms are taken in the order given, so sums round the same way every time.
-func (x *bm25[K]) score(terms []K, weight []float64, scores []float64) {
+// reach is what a text of average length would get that has each of them once,
+// in a store where every term is rare.
+func (x *bm25[K]) score(terms []K, weight []float64, scores []float64) (reach float64) {
 	if x.docs == 0 || x.total == 0 {
-		return
+		return 0
 	}
 	avg := float64(x.total) / float64(x.docs)
 	var s lookup
 	for i, k := range terms {
 		found := x.list(k, &s)
 		w := x.idf(found.df) * weight[i]
+		reach += weight[i] * math.Log(float64(max(x.docs, leastDocs)+evidenceFlatness)/float64(found.df+1))
 		for _, packed := range found.parts {
 			x.scorePart(packed, w, avg, scores)
 		}
 	}
+	return reach
 }
 
 // scorePart is as a loop over a cursor, without a call for each posting.

@@ -166,7 +166,7 @@ func formula(b float64, texts map[int][]string, query []string, weight []float64
 				df++
 			}
 		}
-		idf := math.Log(1 + (n-df+0.5)/(df+0.5))
+		idf := math.Log(1 + (max(n, leastDocs)-df+0.5)/(df+0.5))
 		for slot, tf := range counts {
 			if tf > 0 {
 				norm := bm25K1 * (1 - b + b*float64(len(texts[slot]))/(float64(long)/n))

@@ -123,18 +123,7 @@ func normalize(v []float32) {
 	}
 }
 
-func (m *lsa) Fingerprint() string { return m.fingerprint }
-
-func (m *lsa) EmbedCards(ctx context.Context, texts []string) ([][]float32, error) {
-	out := make([][]float32, len(texts))
-	err := parallel(ctx, len(texts), func(i int) { out[i] = m.embed(texts[i]) })
-	return out, err
-}
-
-func (m *lsa) EmbedQuery(_ context.Context, text string) ([]float32, error) {
-	return m.embed(text), nil
-}
-
+// embed gives a text's vector, zero where the model knows none of its words.
 func (m *lsa) embed(text string) []float32 {
 	out := make([]float32, m.dims)
 	if m.rank == 0 {

@@ -53,13 +53,16 @@ func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, v
 	text := x.docs[slot].text()
 	s := x.take()
 	defer x.give(s)
-	cosines, vecErr := x.vecs.search(ctx, text, nearPool+1)
+	cosine := make(map[string]float64)
+	if x.vecs != nil {
+		var cosines []neighbour
+		cosines, vecErr = x.vecs.search(ctx, text, nearPool+1)
+		for _, c := range cosines {
+			cosine[c.id] = c.cosine
+		}
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("near %s: %w", id, err)
-	}
-	cosine := make(map[string]float64, len(cosines))
-	for _, c := range cosines {
-		cosine[c.id] = c.cosine
 	}
 	x.scoreText(text, s.words)
 	self := s.words[slot]
@@ -73,8 +76,12 @@ func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, v
 	}
 	sortNear(near)
 	near = near[:min(nearPool, len(near))]
+	query := x.latent.query(text)
 	for i := range near {
 		other := x.slots[near[i].ID]
+		if query != nil {
+			near[i].Cosine = x.latent.cosine(query, other, &x.docs[other])
+		}
 		clear(s.words)
 		x.scoreText(x.docs[other].text(), s.words)
 		near[i].Lexical = min(near[i].Lexical, s.words[slot]/s.words[other])

@@ -41,10 +41,11 @@ type Query struct {
 // Evidence is what speaks for a document, before any normalisation.
 type Evidence struct {
 	// Matched is the share, 0 to 1, of the query's weight that the document's
-	// words account for; rare words and identifiers weigh more.
+	// words account for; rare words weigh more.
 	Matched float64 `json:"matched"`
-	// Strength is Matched held against the length of the query: a long query
-	// needs a smaller share. This is what abstention looks at.
+	// Strength is Matched, and the same of character 4-grams, held against the
+	// length of the query: a long query needs a smaller share. This is what
+	// abstention looks at.
 	Strength float64 `json:"strength"`
 	// Cosine of the document's and the query's vector, -1 to 1.
 	Cosine float64 `json:"cosine"`
@@ -91,7 +92,7 @@ func sortFound(list []Found) {
 // scratch is what one search writes to, by slot; all zero between searches.
 type scratch struct {
 	words, grams, vecs []float64
-	place              []int32 // of the slot in the candidates, from 1
+	asked              scales
 }
 
 // take gives a scratch with room for all slots.
@@ -100,7 +101,7 @@ func (x *Index) take() *scratch {
 	s, ok := x.spare.Get().(*scratch)
 	if !ok || len(s.words) < n {
 		n += n / 8
-		s = &scratch{words: make([]float64, n), grams: make([]float64, n), vecs: make([]float64, n), place: make([]int32, n)}
+		s = &scratch{words: make([]float64, n), grams: make([]float64, n), vecs: make([]float64, n)}
 	}
 	return s
 }
@@ -109,7 +110,7 @@ func (x *Index) give(s *scratch) {
 	clear(s.words)
 	clear(s.grams)
 	clear(s.vecs)
-	clear(s.place)
+	s.asked = scales{}
 	x.spare.Put(s)
 }
 
@@ -118,35 +119,50 @@ func poolSize(k int) int { return max(k*evidencePool, minPool) }
 
 // rank gives the best of the allowed documents that any leg found, as many as
 // poolSize says, best first, ties by id. Scores lie in (0, sum of weights]
-// before the prior. The vector leg, which is asked while the others work, is
+// before the prior. An external embedder is asked while the other legs work and
 // left out when it cannot answer; err then says why, and the result still holds.
 func (x *Index) rank(ctx context.Context, q Query, s *scratch) (out []Found, err error) {
 	var near []neighbour
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		near, err = x.vecs.search(ctx, signature(q.Text), max(vectorDepth, 8*q.K))
+		if x.vecs != nil {
+			near, err = x.vecs.search(ctx, signature(q.Text), max(vectorDepth, 8*q.K))
+		}
 	}()
 	asked := weigh(q.Text, words)
 	for i, t := range asked.terms {
 		if isFunctionWord(t) {
 			asked.weights[i] *= functionWordRank
+		} else {
+			s.asked.content += min(asked.weights[i], 1)
 		}
+		s.asked.reports = s.asked.reports || reportsFailure(t)
 	}
 	gramTerms := weigh(q.Text, grams)
-	x.words.score(asked.terms, asked.weights, s.words)
-	x.grams.score(gramTerms.terms, gramTerms.weights, s.grams)
+	s.asked.words = x.words.score(asked.terms, asked.weights, s.words)
+	s.asked.grams = x.grams.score(gramTerms.terms, gramTerms.weights, s.grams)
 	<-done
 	for _, h := range near {
 		if slot, ok := x.slots[h.id]; ok {
 			s.vecs[slot] = h.cosine
 		}
 	}
-	return x.fuse(q, s), err
+	limit := poolSize(q.K)
+	found := x.fuse(q, s, max(limit, latentDepth))
+	x.addLatent(q.Text, found)
+	for i := range found {
+		if q.Prior != nil {
+			found[i].Score *= min(q.Prior(found[i].ID), MaxPrior)
+		}
+	}
+	sortFound(found)
+	return found[:min(limit, len(found))], err
 }
 
-// fuse adds the legs, each divided by its best score.
-func (x *Index) fuse(q Query, s *scratch) []Found {
+// fuse adds the legs that look at all documents, each divided by its best score,
+// and gives the n best.
+func (x *Index) fuse(q Query, s *scratch, n int) []Found {
 	allowed := func(slot int) bool { return q.Allowed == nil || q.Allowed(x.docs[slot].ID) }
 	best := func(scores []float64) float64 {
 		top := 0.0
@@ -157,28 +173,43 @@ func (x *Index) fuse(q Query, s *scratch) []Found {
 		}
 		return top
 	}
-	wordScale, gramScale, vecScale := scale(wordsWeight, best(s.words)), scale(gramsWeight, best(s.grams)), scale(x.vecs.weight(), best(s.vecs))
-	limit := poolSize(q.K)
+	wordScale, gramScale, vecScale := scale(wordsWeight, best(s.words)), scale(gramsWeight, best(s.grams)), 0.0
+	if x.vecs != nil {
+		vecScale = scale(externalVecWeight, best(s.vecs))
+	}
 	var out []Found
 	least := 0.0 // below this a score cannot be among the best any more
 	for slot := range x.docs {
 		score := wordScale*s.words[slot] + gramScale*s.grams[slot] + vecScale*s.vecs[slot]
-		if score <= 0 || q.Prior == nil && score < least || score*MaxPrior < least || !allowed(slot) {
+		if score <= 0 || score < least || !allowed(slot) {
 			continue
 		}
-		id := x.docs[slot].ID
-		if q.Prior != nil {
-			score *= min(q.Prior(id), MaxPrior)
-		}
-		out = append(out, Found{ID: id, Score: score, Evidence: Evidence{Cosine: s.vecs[slot]}})
-		if len(out) >= 4*limit {
+		out = append(out, Found{ID: x.docs[slot].ID, Score: score, Evidence: Evidence{Cosine: s.vecs[slot]}})
+		if len(out) >= 4*n {
 			sortFound(out)
-			out = out[:limit]
-			least = out[limit-1].Score
+			out = out[:n]
+			least = out[n-1].Score
 		}
 	}
 	sortFound(out)
-	return out[:min(limit, len(out))]
+	return out[:min(n, len(out))]
+}
+
+// addLatent adds the leg of the built-in embedder, which looks at the candidates.
+func (x *Index) addLatent(text string, found []Found) {
+	query := x.latent.query(signature(text))
+	if query == nil {
+		return
+	}
+	best := 0.0
+	for i := range found {
+		slot := x.slots[found[i].ID]
+		found[i].Evidence.Cosine = x.latent.cosine(query, slot, &x.docs[slot])
+		best = max(best, found[i].Evidence.Cosine)
+	}
+	for i, f := range found {
+		found[i].Score += scale(builtinVecWeight, best) * max(f.Evidence.Cosine, 0)
+	}
 }
 
 // scale is what a leg's scores are multiplied by so that the best becomes

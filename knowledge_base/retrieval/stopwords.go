@@ -41,30 +41,6 @@ var functionWords = sync.OnceValue(func() map[string]bool {
 // nothing.
 func isFunctionWord(w string) bool { return functionWords()[w] }
 
-// failureWordList are the words that reports of failures are made of, whatever
-// failed.
-const failureWordList = `
-error err failed fail failure fatal cannot could unable exception traceback recent call last line file module warning
-panic runtime undefined unexpected expected invalid unknown missing found
-object type value attribute name string number index null none nil argument function method class
-connect connection refused denied permission timeout http https host server port
-npm pip python java go node main src app test py js ts lang core
-错误 报错 失败 异常 运行 问题`
-
-var failureWords = sync.OnceValue(func() map[string]bool {
-	out := make(map[string]bool)
-	for w := range strings.FieldsSeq(failureWordList) {
-		out[w], out[stem(w)] = true, true
-	}
-	return out
-})
-
-// isFailureWord reports whether a term says little about which failure it is;
-// numbers below 100 say where, or how many.
-func isFailureWord(w string) bool {
-	return failureWords()[w] || len(w) <= 2 && strings.Trim(w, "0123456789") == ""
-}
-
 // reportsFailure reports whether a term is one that a quoted failure has.
 func reportsFailure(w string) bool {
 	switch w {

@@ -251,43 +251,6 @@ func TestLSARelatesWordsThatShareCompany(t *testing.T) {
 	}
 }
 
-// Padding makes the cosine rank as BM25 itself does.
-func TestHashedBM25RanksAsBM25(t *testing.T) {
-	set := smallSet(t)
-	x := New(nil)
-	for _, d := range set.Docs {
-		x.Put(d.Document())
-	}
-	if err := x.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range x.docs {
-		vecs, err := x.vecs.embedder.EmbedCards(t.Context(), []string{d.text()})
-		if want := x.vecs.embedder.(*hashedBM25).maxNorm; err != nil || math.Abs(norm(vecs[0])-want) > 1e-3 {
-			t.Errorf("%s has length %g, want the padded %g, %v", d.ID, norm(vecs[0]), want, err)
-		}
-	}
-	for _, q := range set.Queries {
-		terms, counts := distinct(func(emit func(string)) { words(q.Text, emit) })
-		damp(counts)
-		scores := make([]float64, len(x.docs))
-		x.words.score(terms, counts, scores)
-		best := 0
-		for i := range scores {
-			if scores[i] > scores[best] {
-				best = i
-			}
-		}
-		got, err := x.vecs.search(t.Context(), q.Text, 2)
-		if err != nil || len(got) == 0 {
-			t.Fatalf("%q: %v, %v", q.Text, got, err)
-		}
-		if got[0].id != x.docs[best].ID && got[1].id != x.docs[best].ID {
-			t.Errorf("%q: BM25's first, %s, is not among the vectors' first two %v", q.Text, x.docs[best].ID, got)
-		}
-	}
-}
-
 func TestTrainingSizeDependsOnCountOnly(t *testing.T) {
 	for n, want := range map[int]int{64: 64, 75: 64, 76: 76, 90: 76, 91: 91} {
 		if got := trainingSize(n); got != want {

@@ -50,13 +50,12 @@ type textMark [8]byte
 
 func (d *document) mark() textMark { return textMark(d.hash[:8]) }
 
-// vectorLeg keeps the vectors of the documents in step with an embedder. The
-// built-in ones are quick and brought up to date at once; a set of another
-// embedder's vectors is built beside the present one and takes its place when
-// it is whole. refresh and close exclude searches and each other.
+// vectorLeg keeps the vectors of the documents in step with an external
+// embedder. A set of vectors is built beside the present one and takes its place
+// when it is whole. refresh and close exclude searches and each other.
 type vectorLeg struct {
 	vectorSet
-	external Embedder // nil: the built-in embedders
+	external Embedder
 	cache    *vectorCache
 	wait     time.Duration
 	now      func() time.Time
@@ -97,35 +96,22 @@ func (l *vectorLeg) changed() {
 	l.changes++
 }
 
-func (l *vectorLeg) weight() float64 {
-	if l.external != nil {
-		return externalVecWeight
-	}
-	return builtinVecWeight
-}
-
 // refresh makes the vectors those of the documents, which live gives sorted by
-// age. On an error the leg stays stale: built-in vectors are gone then, an
-// external embedder's are those of before. patient waits without limit.
+// age. On an error the leg stays stale, with the vectors of before. patient
+// waits without limit.
 func (l *vectorLeg) refresh(ctx context.Context, live func() []document, patient bool) error {
-	for l.external != nil {
-		err := l.refreshExternal(ctx, live, patient)
+	for {
+		err := l.refreshOnce(ctx, live, patient)
 		if !patient || !errors.Is(err, ErrBuilding) {
 			return err
 		}
 	}
-	if err := l.sync(ctx, live()); err != nil {
-		l.vectorSet = vectorSet{}
-		return err
-	}
-	l.stale = false
-	return nil
 }
 
-// refreshExternal waits for the set that is being built, a limited time, and
+// refreshOnce waits for the set that is being built, a limited time, and
 // takes it; where none is, it begins one, unless the embedder failed a short
 // time ago.
-func (l *vectorLeg) refreshExternal(ctx context.Context, live func() []document, patient bool) error {
+func (l *vectorLeg) refreshOnce(ctx context.Context, live func() []document, patient bool) error {
 	limit := time.Duration(0)
 	if l.build == nil {
 		if err := l.resting(); err != nil && !patient {
@@ -186,7 +172,7 @@ func (l *vectorLeg) begin(ctx context.Context, docs []document) {
 	go func() {
 		defer close(b.done)
 		defer cancel()
-		b.err = b.set.enter(context.WithValue(ctx, troubleKey{}, &b.trouble), l.cache, docs, docs)
+		b.err = b.set.enter(context.WithValue(ctx, troubleKey{}, &b.trouble), l.cache, docs)
 		b.set.measure(ctx, docs)
 	}()
 }
@@ -219,46 +205,8 @@ func (l *vectorLeg) resting() error {
 	return nil
 }
 
-func (l *vectorLeg) sync(ctx context.Context, docs []document) error {
-	if len(docs) == 0 {
-		l.vectorSet = vectorSet{}
-		return nil
-	}
-	e, err := builtinEmbedder(ctx, docs, l.embedder, l.cache)
-	if err != nil {
-		return err
-	}
-	if l.embedder == nil || l.embedder.Fingerprint() != e.Fingerprint() {
-		l.coll, l.have = nil, make(map[string]textMark)
-		l.cache.unload()
-	}
-	l.embedder = e
-	var missing []document
-	wanted := make(map[string]bool, len(docs))
-	for _, d := range docs {
-		wanted[d.ID] = true
-		if h, ok := l.have[d.ID]; !ok || h != d.mark() {
-			missing = append(missing, d)
-		}
-	}
-	var gone []string
-	for id := range l.have {
-		if !wanted[id] {
-			gone = append(gone, id)
-			delete(l.have, id)
-		}
-	}
-	if l.coll != nil {
-		if err := l.coll.remove(ctx, gone...); err != nil {
-			return err
-		}
-	}
-	return l.enter(ctx, l.cache, missing, docs)
-}
-
-// enter embeds docs, from the cache where it can, and stores their vectors;
-// those of all the others are there.
-func (l *vectorSet) enter(ctx context.Context, cache *vectorCache, docs, all []document) error {
+// enter embeds docs, from the cache where it can, and stores their vectors.
+func (l *vectorSet) enter(ctx context.Context, cache *vectorCache, docs []document) error {
 	vecs, err := cache.vectors(ctx, l.embedder, docs)
 	if err != nil {
 		return err
@@ -282,7 +230,6 @@ func (l *vectorSet) enter(ctx context.Context, cache *vectorCache, docs, all []d
 		}
 		l.have[d.ID] = d.mark()
 	}
-	cache.keepOwn(ctx, l.embedder, l.coll, all)
 	return nil
 }
 
@@ -323,7 +270,7 @@ func (l *vectorSet) measure(ctx context.Context, docs []document) {
 // high as the best of so many unrelated cards would be once in twenty queries
 // (of a normal distribution), less in proportion; 0 where nothing can be said.
 func (l *vectorLeg) vouches(cosine float64, docs int) float64 {
-	if l.external == nil || l.spread == 0 || cosine <= l.mean {
+	if l.spread == 0 || cosine <= l.mean {
 		return 0
 	}
 	floor := l.mean + l.spread*math.Sqrt(2*math.Log(20*float64(docs)))
@@ -338,15 +285,13 @@ func (l *vectorLeg) search(ctx context.Context, query string, k int) ([]neighbou
 	if l.embedder == nil || l.coll == nil {
 		return nil, nil
 	}
-	if l.external != nil {
-		if err := l.resting(); err != nil {
-			return nil, err
-		}
+	if err := l.resting(); err != nil {
+		return nil, err
 	}
 	v, err := l.embedder.EmbedQuery(ctx, query)
 	if err != nil {
 		err = fmt.Errorf("embed query: %w", err)
-		if l.external != nil && ctx.Err() == nil {
+		if ctx.Err() == nil {
 			l.note(err)
 		}
 		return nil, err
