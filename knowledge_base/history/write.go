@@ -16,7 +16,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
-	"github.com/klauspost/compress/zlib"
 )
 
 // Commit is one commit to be made.
@@ -57,16 +56,14 @@ func (r *Repo) Commit(c Commit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	w := objectWriter{repo: r, dirs: make(map[string]bool)}
+	w := objectWriter{repo: r}
 	blobs := make(map[string]plumbing.Hash, len(c.Files))
 	for path, data := range c.Files {
 		if data == nil {
 			blobs[path] = plumbing.ZeroHash
 			continue
 		}
-		if blobs[path], err = w.write(plumbing.BlobObject, data); err != nil {
-			return "", err
-		}
+		blobs[path] = w.add(plumbing.BlobObject, data, plumbing.ZeroHash)
 	}
 	for path, id := range c.LeftOut {
 		blobs[path] = plumbing.NewHash(id)
@@ -82,7 +79,7 @@ func (r *Repo) Commit(c Commit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := w.sync(); err != nil {
+	if err := w.write(); err != nil {
 		return "", err
 	}
 	if err := r.updateIndex(blobs, c.LeftOut); err != nil {
@@ -91,69 +88,47 @@ func (r *Repo) Commit(c Commit) (string, error) {
 	return id.String(), r.moveBranch(branch, parent, id)
 }
 
-// objectWriter writes loose objects and remembers the folders to be synced.
+// objectWriter collects a commit's objects; they are written as one pack.
 type objectWriter struct {
-	repo *Repo
-	dirs map[string]bool
+	repo    *Repo
+	objects []newObject
 }
 
-// write stores one object durably but for its folder, which sync does. One that
-// stands in a pack is written again: to look for it lists git's folders, with
-// every card.
-func (w *objectWriter) write(t plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
+// newObject is an object and, of a tree, the one it was made from.
+type newObject struct {
+	id   plumbing.Hash
+	t    plumbing.ObjectType
+	data []byte
+	like plumbing.Hash
+}
+
+func (w *objectWriter) add(t plumbing.ObjectType, data []byte, like plumbing.Hash) plumbing.Hash {
 	id := plumbing.ComputeHash(t, data)
-	hex := id.String()
-	dir := filepath.Join(w.repo.git, "objects", hex[:2])
-	path := filepath.Join(dir, hex[2:])
-	if _, err := os.Stat(path); err == nil {
-		return id, nil
-	}
-	file, err := loose(t, data)
-	if err != nil {
-		return id, fmt.Errorf("encode object %s: %w", hex, err)
-	}
-	if err := os.MkdirAll(dir, dirMode); err != nil {
-		return id, fmt.Errorf("write object %s: %w", hex, err)
-	}
-	temp, err := writeTemp(dir, file, 0o400)
-	if err != nil {
-		return id, fmt.Errorf("write object %s: %w", hex, err)
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return id, errors.Join(fmt.Errorf("write object %s: %w", hex, err), os.Remove(temp))
-	}
-	w.dirs[dir], w.dirs[filepath.Dir(dir)] = true, true
-	return id, nil
+	w.objects = append(w.objects, newObject{id, t, data, like})
+	return id
 }
 
-// loose gives the bytes of a loose object's file. Trees are mostly hashes, which
-// do not get shorter by trying harder, and that of a month is written with each
-// of its cards.
-func loose(t plumbing.ObjectType, data []byte) ([]byte, error) {
-	level := zlib.DefaultCompression
-	if t == plumbing.TreeObject {
-		level = zlib.BestSpeed
-	}
-	var b bytes.Buffer
-	zw, err := zlib.NewWriterLevel(&b, level)
-	if err == nil {
-		_, err = fmt.Fprintf(zw, "%s %d\x00", t, len(data))
-	}
-	if err == nil {
-		_, err = zw.Write(data)
-	}
-	if err == nil {
-		err = zw.Close()
-	}
-	return b.Bytes(), err
-}
-
-func (w *objectWriter) sync() error {
-	for dir := range w.dirs {
-		if err := syncDir(dir); err != nil {
-			return err
+// write stores the objects durably.
+func (w *objectWriter) write() error {
+	largest := 0
+	for _, o := range w.objects {
+		if o.t == plumbing.TreeObject {
+			largest = max(largest, len(o.data))
 		}
 	}
+	g, err := w.repo.grow(largest)
+	if err != nil {
+		return fmt.Errorf("write objects of %s: %w", w.repo.git, err)
+	}
+	for _, o := range w.objects {
+		if err := g.add(o.id, o.t, o.data, o.like); err != nil {
+			return fmt.Errorf("write object %s: %w", o.id, err)
+		}
+	}
+	if err := g.write(); err != nil {
+		return fmt.Errorf("write objects of %s: %w", w.repo.git, err)
+	}
+	w.repo.reopen()
 	return nil
 }
 
@@ -200,7 +175,7 @@ func (w *objectWriter) edit(base *object.Tree, blobs map[string]plumbing.Hash, p
 		fmt.Fprintf(&b, "%o %s\x00", uint32(e.Mode), e.Name)
 		b.Write(e.Hash[:])
 	}
-	return w.write(plumbing.TreeObject, b.Bytes())
+	return w.add(plumbing.TreeObject, b.Bytes(), base.Hash), nil
 }
 
 func emptyTree() plumbing.Hash { return plumbing.ComputeHash(plumbing.TreeObject, nil) }
@@ -253,7 +228,7 @@ func (w *objectWriter) commit(c Commit, root, parent plumbing.Hash) (plumbing.Ha
 	if err != nil {
 		return plumbing.ZeroHash, fmt.Errorf("encode commit: %w", err)
 	}
-	return w.write(plumbing.CommitObject, data)
+	return w.add(plumbing.CommitObject, data, plumbing.ZeroHash), nil
 }
 
 // moveBranch makes the branch name id, if it still names from.
@@ -305,15 +280,17 @@ func (r *Repo) replace(path string, data []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// sweep removes what dead writers left of replace.
+// sweep removes what dead writers left of replace, and of packs.
 func (r *Repo) sweep() error {
-	left, err := fs.Glob(os.DirFS(r.git), tempPrefix+"*")
-	if err != nil {
-		return err
-	}
-	for _, name := range left {
-		if err := os.Remove(filepath.Join(r.git, name)); err != nil {
+	for _, dir := range []string{r.git, filepath.Join(r.git, "objects", "pack")} {
+		left, err := fs.Glob(os.DirFS(dir), tempPrefix+"*")
+		if err != nil {
 			return err
+		}
+		for _, name := range left {
+			if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
