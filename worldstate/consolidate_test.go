@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/gitfmt"
-
+	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -19,13 +19,13 @@ import (
 // index or the other way round, and on a .keep without a pack.
 func (b *bench) packs() int {
 	b.Helper()
-	list, err := os.ReadDir(b.w.objects.packDir())
+	list, err := os.ReadDir(b.w.objects.PackDir())
 	b.must(err)
 	ext := map[string]int{}
 	for _, e := range list {
 		ext[filepath.Ext(e.Name())]++
 	}
-	if ext[".pack"] != ext[".idx"] || ext[keepExt] > ext[".pack"] || len(list) != 2*ext[".pack"]+ext[keepExt] {
+	if ext[".pack"] != ext[".idx"] || ext[objects.KeepExt] > ext[".pack"] || len(list) != 2*ext[".pack"]+ext[objects.KeepExt] {
 		b.Fatalf("debris among the packs: %v", list)
 	}
 	return ext[".pack"]
@@ -63,7 +63,7 @@ func TestSmallPacks(t *testing.T) {
 		{[]int64{1, 1, 1, 100, 150}, 5},
 		{[]int64{5, 5, 20, 100}, 2},
 	} {
-		if got := smallPacks(c.sizes); got != c.want {
+		if got := objects.SmallPacks(c.sizes); got != c.want {
 			t.Errorf("%v: %d, want %d", c.sizes, got, c.want)
 		}
 	}
@@ -74,7 +74,7 @@ func TestSmallPacks(t *testing.T) {
 // and the stat cache survives.
 func TestConsolidate(t *testing.T) {
 	b := newBench(t, nil)
-	b.w.objects.maxPacks = testPacks
+	b.w.objects.MaxPacks = testPacks
 	reader, err := Open(b.dir, b.store, nil)
 	b.must(err)
 	defer reader.Close()
@@ -107,12 +107,12 @@ func TestConsolidateReader(t *testing.T) {
 	reader, err := Open(b.dir, b.store, nil)
 	b.must(err)
 	defer reader.Close()
-	b.must(reader.objects.refresh()) // knows the packs, has none open
-	packs, err := b.w.objects.ourPacks()
+	b.must(reader.objects.Refresh()) // knows the packs, has none open
+	packs, err := b.w.objects.OurPacks()
 	b.must(err)
-	b.must(b.w.objects.merge(context.Background(), packs, &packPool{}, func(string) {}))
+	b.must(b.w.objects.Merge(context.Background(), packs, &objects.Pool{}, func(string) {}))
 	c, ok := gitfmt.ParseHash(string(ids[0]))
-	if _, err := reader.objects.read(c, gitfmt.CommitObject, "snapshot"); !ok || err != nil {
+	if _, err := reader.objects.Read(c, gitfmt.CommitObject, "snapshot"); !ok || err != nil {
 		t.Fatal(err)
 	}
 }
@@ -122,7 +122,7 @@ func TestConsolidateReader(t *testing.T) {
 func TestConsolidateKilled(t *testing.T) {
 	worldtest.Heavy(t)
 	b := newBench(t, nil)
-	b.w.objects.maxPacks = testPacks
+	b.w.objects.MaxPacks = testPacks
 	ids := b.steps(2)
 	kills := 0
 	for n := 0; ; n++ {
@@ -136,7 +136,7 @@ func TestConsolidateKilled(t *testing.T) {
 		kills++
 		b.hasAll(ids)
 		b.open(nil) // another process removes what the killed one left
-		b.w.objects.maxPacks = testPacks
+		b.w.objects.MaxPacks = testPacks
 		ids = append(ids, b.save().ID)
 		b.packs()
 	}
@@ -152,16 +152,16 @@ func TestConsolidateKilled(t *testing.T) {
 func TestConsolidateRot(t *testing.T) {
 	b := newBench(t, nil)
 	b.steps(4)
-	packs, err := b.w.objects.ourPacks()
+	packs, err := b.w.objects.OurPacks()
 	b.must(err)
 	rotten := packs[2]
-	data, err := os.ReadFile(rotten.path)
+	data, err := os.ReadFile(rotten.Path)
 	b.must(err)
-	data[packHeaderBytes+3] ^= 1
-	b.must(os.Chmod(rotten.path, 0o600))
-	b.must(os.WriteFile(rotten.path, data, 0o600))
-	err = b.w.objects.merge(context.Background(), packs, &packPool{}, func(string) {})
-	if err == nil || !strings.Contains(err.Error(), rotten.path) {
+	data[objects.PackHeaderBytes+3] ^= 1
+	b.must(os.Chmod(rotten.Path, 0o600))
+	b.must(os.WriteFile(rotten.Path, data, 0o600))
+	err = b.w.objects.Merge(context.Background(), packs, &objects.Pool{}, func(string) {})
+	if err == nil || !strings.Contains(err.Error(), rotten.Path) {
 		t.Errorf("got %v", err)
 	}
 	if b.packs() != 4 {
@@ -172,7 +172,7 @@ func TestConsolidateRot(t *testing.T) {
 // unkept takes away what says that packs are ours.
 func (b *bench) unkept() {
 	b.Helper()
-	keeps, err := filepath.Glob(filepath.Join(b.w.objects.packDir(), "*"+keepExt))
+	keeps, err := filepath.Glob(filepath.Join(b.w.objects.PackDir(), "*"+objects.KeepExt))
 	b.must(err)
 	b.lose(keeps)
 }
@@ -185,17 +185,17 @@ func TestConsolidateGitPacks(t *testing.T) {
 	ids := b.history(6, rand.New(rand.NewPCG(9, 10)))
 	b.unkept()
 	worldtest.Git(t, b.store, "-c", "repack.writeBitmaps=false", "repack", "-adfq")
-	b.must(b.w.objects.refresh())
-	theirs, err := filepath.Glob(filepath.Join(b.w.objects.packDir(), "*.pack"))
+	b.must(b.w.objects.Refresh())
+	theirs, err := filepath.Glob(filepath.Join(b.w.objects.PackDir(), "*.pack"))
 	b.must(err)
-	for _, keep := range []string{"", keepWord} {
+	for _, keep := range []string{"", objects.KeepWord} {
 		if keep != "" {
-			b.must(os.WriteFile(strings.TrimSuffix(theirs[0], ".pack")+keepExt, []byte(keep), 0o600))
+			b.must(os.WriteFile(strings.TrimSuffix(theirs[0], ".pack")+objects.KeepExt, []byte(keep), 0o600))
 		}
 		ids = append(ids, b.steps(6)...)
-		packs, err := b.w.objects.ourPacks()
+		packs, err := b.w.objects.OurPacks()
 		b.must(err)
-		b.must(b.w.objects.merge(context.Background(), packs, &packPool{}, func(string) {}))
+		b.must(b.w.objects.Merge(context.Background(), packs, &objects.Pool{}, func(string) {}))
 		if n := b.packs(); n != 2 {
 			t.Errorf("%d packs, want git's and ours", n)
 		}
@@ -210,22 +210,22 @@ func TestConsolidateGitPacks(t *testing.T) {
 // TestSweepKept: of packs without an index, and of what stands beside no pack, only
 // what is ours goes.
 func TestSweepKept(t *testing.T) {
-	s := newObjectStore(t.TempDir())
-	at := func(name string) string { return filepath.Join(s.packDir(), name) }
-	if err := os.MkdirAll(s.packDir(), 0o700); err != nil {
+	s := objects.New(t.TempDir())
+	at := func(name string) string { return filepath.Join(s.PackDir(), name) }
+	if err := os.MkdirAll(s.PackDir(), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	files := map[string]string{
-		"pack-1.pack": "", "pack-1.keep": keepWord + "\n", "pack-2.keep": keepWord,
+		"pack-1.pack": "", "pack-1.keep": objects.KeepWord + "\n", "pack-2.keep": objects.KeepWord,
 		"pack-3.pack": "", "pack-4.pack": "", "pack-4.keep": "", "pack-5.pack": "", "pack-5.keep": "receive-pack 7 on host",
-		"pack-6.pack": "", "pack-6.idx": "", "pack-6.keep": keepWord + "\n",
+		"pack-6.pack": "", "pack-6.idx": "", "pack-6.keep": objects.KeepWord + "\n",
 	}
 	for name, text := range files {
 		if err := os.WriteFile(at(name), []byte(text), 0o400); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.sweep()
+	s.Sweep()
 	for name := range files {
 		gone := strings.HasPrefix(name, "pack-1.") || strings.HasPrefix(name, "pack-2.")
 		if _, err := os.Lstat(at(name)); errors.Is(err, os.ErrNotExist) != gone {

@@ -10,24 +10,14 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 )
-
-// storeFault marks an error of the store, which ends the scan, apart from one
-// of the file, which is listed.
-type storeFault struct{ err error }
-
-func (e *storeFault) Error() string { return e.err.Error() }
-func (e *storeFault) Unwrap() error { return e.err }
-
-// wholeFileBytes: files up to it are read at once, larger ones streamed. With
-// scanWorkers at work it bounds the memory for contents.
-const wholeFileBytes = 512 << 10
 
 // content gives a file's hash and how it stood meanwhile. Where that is not as
 // before, what a look just now saw, the error is errContentChanged.
 func (s *scanner) content(dirfd int, name, parent string, before fsys.Stamp) (gitfmt.Hash, fsys.Sight, error) {
 	if !before.IsRegular() {
-		return gitfmt.Hash{}, fsys.Sight{}, errContentChanged
+		return gitfmt.Hash{}, fsys.Sight{}, objects.ErrContentChanged
 	}
 	fd, err := fsys.Openat(dirfd, name, fsys.FileFlags, 0)
 	if err != nil {
@@ -41,7 +31,7 @@ func (s *scanner) content(dirfd int, name, parent string, before fsys.Stamp) (gi
 	}
 	begin := time.Now()
 	var h gitfmt.Hash
-	if before.Size <= wholeFileBytes {
+	if before.Size <= objects.WholeFileBytes {
 		h, err = s.whole(fd, before.Size)
 	} else {
 		h, err = s.stream(fd, name, before.Size)
@@ -58,7 +48,7 @@ func (s *scanner) content(dirfd int, name, parent string, before fsys.Stamp) (gi
 		if fault != nil {
 			err = fault
 		} else if !after.SameContent(before) {
-			err = errContentChanged
+			err = objects.ErrContentChanged
 		}
 	}
 	return h, fsys.Sight{Stamp: after, Racy: fsys.Racy(after, begin)}, err
@@ -86,7 +76,7 @@ func (s *scanner) whole(fd int, size int64) (gitfmt.Hash, error) {
 		n += k
 	}
 	if n != int(size) {
-		return gitfmt.Hash{}, errContentChanged
+		return gitfmt.Hash{}, objects.ErrContentChanged
 	}
 	h := buf.hash(n)
 	return h, s.keep(h, data[:n])
@@ -118,18 +108,18 @@ func (s *scanner) keep(h gitfmt.Hash, data []byte) error {
 		s.miss(h)
 		return nil
 	}
-	if s.objects.hasIntact(h) {
+	if s.objects.HasIntact(h) {
 		return nil
 	}
-	if err := s.pack.add(h, gitfmt.BlobObject, data); err != nil {
-		return &storeFault{err}
+	if err := s.pack.Add(h, gitfmt.BlobObject, data); err != nil {
+		return &objects.StoreFault{Err: err}
 	}
 	return nil
 }
 
 // miss counts a blob that only a scan that stores would have stored.
 func (s *scanner) miss(h gitfmt.Hash) {
-	if !s.objects.owns(h) {
+	if !s.objects.Owns(h) {
 		s.unheld.Add(1)
 	}
 }
@@ -145,8 +135,8 @@ func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
 	defer f.Close()
 	read := s.reading(size)
 	defer read(-size) // it is counted as a whole when it is done
-	if s.pack != nil && s.objects.empty() {
-		return s.pack.addStream(gitfmt.Hash{}, size, &fsys.HoleReader{Ctx: s.ctx, F: f, Told: read})
+	if s.pack != nil && s.objects.Empty() {
+		return s.pack.AddStream(gitfmt.Hash{}, size, &fsys.HoleReader{Ctx: s.ctx, F: f, Told: read})
 	}
 	sum := sha1.New()
 	sum.Write(gitfmt.AppendHead(nil, gitfmt.BlobObject, size))
@@ -155,17 +145,17 @@ func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
 		return gitfmt.Hash{}, err
 	}
 	if n != size {
-		return gitfmt.Hash{}, errContentChanged
+		return gitfmt.Hash{}, objects.ErrContentChanged
 	}
 	h := gitfmt.Hash(sum.Sum(nil))
 	if s.pack == nil {
 		s.miss(h)
 		return h, nil
 	}
-	if s.objects.hasIntact(h) {
+	if s.objects.HasIntact(h) {
 		return h, nil
 	}
-	return s.pack.addStream(h, size, &fsys.HoleReader{Ctx: s.ctx, F: f, Told: func(int64) { read(0) }})
+	return s.pack.AddStream(h, size, &fsys.HoleReader{Ctx: s.ctx, F: f, Told: func(int64) { read(0) }})
 }
 
 // reading counts the bytes of a file that is being read for whoever waits. What

@@ -12,7 +12,6 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
-
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -48,7 +47,7 @@ func child(spec string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	w.writePiece, w.objects.maxPacks = testPiece, testPacks
+	w.writePiece, w.objects.MaxPacks = testPiece, testPacks
 	ctx := context.Background()
 	switch f[2] {
 	case "restore":
@@ -162,7 +161,7 @@ func TestKillRestore(t *testing.T) {
 	}
 	sameWorld(t, look(t, b.dir), one, "the restore that was not killed")
 	b.fsck()
-	for _, d := range []string{b.store, b.w.objects.packDir(), b.store + "/" + fsys.StateDir} {
+	for _, d := range []string{b.store, b.w.objects.PackDir(), b.store + "/" + fsys.StateDir} {
 		list, err := os.ReadDir(d)
 		b.must(err)
 		for _, e := range list {

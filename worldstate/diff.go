@@ -8,6 +8,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/tree"
 )
 
 // ChangeKind is how a path differs between two snapshots.
@@ -50,9 +51,9 @@ func (w *World) Diff(ctx context.Context, a, b ID) ([]Change, error) {
 		return nil, err
 	}
 	defer end()
-	var lists [2]*listing
+	var lists [2]*tree.Listing
 	for i, id := range []ID{a, b} {
-		lists[i] = emptyListing()
+		lists[i] = tree.Empty()
 		if id == "" {
 			continue
 		}
@@ -66,24 +67,24 @@ func (w *World) Diff(ctx context.Context, a, b ID) ([]Change, error) {
 	}
 	full := [2]map[string]bool{parents(lists[0]), parents(lists[1])}
 	changes := []Change{}
-	union(lists[0], lists[1], func(path string, from, to state) {
-		if from == to || from.isDir() && to.absent() && full[0][path] || to.isDir() && from.absent() && full[1][path] {
+	tree.Union(lists[0], lists[1], func(path string, from, to tree.State) {
+		if from == to || from.IsDir() && to.Absent() && full[0][path] || to.IsDir() && from.Absent() && full[1][path] {
 			return // a directory that came or went with what is in it
 		}
 		c := Change{Path: path, Old: side(from), New: side(to)}
 		switch {
-		case from.absent():
+		case from.Absent():
 			c.Kind = Added
-		case to.absent():
+		case to.Absent():
 			c.Kind = Deleted
-		case from.kind != to.kind:
+		case from.Kind != to.Kind:
 			c.Kind = Type
-		case from.hash != to.hash:
+		case from.Hash != to.Hash:
 			c.Kind = Modified
 		default:
 			c.Kind = Mode
 		}
-		if (from.isDir() || from.absent()) && (to.isDir() || to.absent()) {
+		if (from.IsDir() || from.Absent()) && (to.IsDir() || to.Absent()) {
 			c.Path += "/"
 		}
 		changes = append(changes, c)
@@ -92,22 +93,22 @@ func (w *World) Diff(ctx context.Context, a, b ID) ([]Change, error) {
 }
 
 // parents is the set of directories with something in them.
-func parents(l *listing) map[string]bool {
+func parents(l *tree.Listing) map[string]bool {
 	set := make(map[string]bool)
-	for e := range l.all() {
-		set[fsys.Dir(e.path)] = true
+	for e := range l.All() {
+		set[fsys.Dir(e.Path)] = true
 	}
 	return set
 }
 
-func side(s state) *Side {
-	switch s.kind {
-	case kindFile:
-		return &Side{"file", fmt.Sprintf("%04o", s.perm), s.hash.String()}
-	case kindLink:
-		return &Side{Type: "link", Blob: s.hash.String()}
-	case kindDir:
-		return &Side{Type: "dir", Mode: fmt.Sprintf("%04o", s.perm)}
+func side(s tree.State) *Side {
+	switch s.Kind {
+	case tree.KindFile:
+		return &Side{"file", fmt.Sprintf("%04o", s.Perm), s.Hash.String()}
+	case tree.KindLink:
+		return &Side{Type: "link", Blob: s.Hash.String()}
+	case tree.KindDir:
+		return &Side{Type: "dir", Mode: fmt.Sprintf("%04o", s.Perm)}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/tree"
 )
 
 // An Edit is a change of the world that later restores keep: what differs
@@ -31,9 +32,9 @@ type Edit struct {
 
 // version is the last state an edit gave a path.
 type version struct {
-	state
-	from    *listing // that has it
-	edit    int      // index of the edit
+	tree.State
+	from    *tree.Listing // that has it
+	edit    int           // index of the edit
 	unknown bool
 }
 
@@ -61,7 +62,7 @@ func (p *planner) versions() (map[string]version, error) {
 			p.unsaved(last, i, e.Unknown)
 			continue
 		}
-		var ends [3]*listing
+		var ends [3]*tree.Listing
 		for n, id := range []ID{e.From, e.To, cmp.Or(e.Or, e.From)} {
 			c, err := w.byID(id)
 			if err == nil {
@@ -71,8 +72,8 @@ func (p *planner) versions() (map[string]version, error) {
 				return nil, fmt.Errorf("plan: edit: %w", err)
 			}
 		}
-		union(ends[0], ends[1], func(path string, from, to state) {
-			if from != to && to != ends[2].at(path) {
+		tree.Union(ends[0], ends[1], func(path string, from, to tree.State) {
+			if from != to && to != ends[2].At(path) {
 				last[path] = version{to, ends[1], i, e.Unknown}
 			}
 		})
@@ -86,73 +87,73 @@ func (p *planner) unsaved(last map[string]version, edit int, unknown bool) {
 	if p.o.OverwriteEdits || p.o.Base == "" || p.lost {
 		return
 	}
-	union(p.base, p.now.listing, func(path string, from, to state) {
+	tree.Union(p.base, p.now.Listing, func(path string, from, to tree.State) {
 		if from != to {
-			last[path] = version{to, p.now.listing, edit, unknown}
+			last[path] = version{to, p.now.Listing, edit, unknown}
 		}
 	})
-	p.base = p.now.listing
+	p.base = p.now.Listing
 }
 
 // withVersions is a listing with the versions in place of its own states. What
 // stands keeps its parent directories, whoever removed them; where a file of one
 // version is in the way of another's, the later edit wins. lost are the versions
 // that gave way, blocked the target's own paths that did.
-func withVersions(target *listing, last map[string]version) (want *listing, lost map[string]bool, blocked []string) {
-	entries, fixed := make(map[string]entry), make(map[string]bool)
-	for e := range target.all() {
-		if _, edited := last[e.path]; !edited {
-			entries[e.path] = *e
+func withVersions(target *tree.Listing, last map[string]version) (want *tree.Listing, lost map[string]bool, blocked []string) {
+	entries, fixed := make(map[string]tree.Entry), make(map[string]bool)
+	for e := range target.All() {
+		if _, edited := last[e.Path]; !edited {
+			entries[e.Path] = *e
 		}
 	}
 	lost = make(map[string]bool)
 	for _, path := range latestFirst(last) {
 		v := last[path]
-		if v.absent() {
+		if v.Absent() {
 			continue
 		}
-		free := !fixed[path] || v.isDir() // else a later edit needs a directory here
+		free := !fixed[path] || v.IsDir() // else a later edit needs a directory here
 		fsys.Ancestors(path, func(d string) bool {
-			free = free && (!fixed[d] || entries[d].isDir())
+			free = free && (!fixed[d] || entries[d].IsDir())
 			return free
 		})
 		if !free {
 			lost[path] = true
 			continue
 		}
-		entries[path], fixed[path] = *v.from.find(path), true
+		entries[path], fixed[path] = *v.from.Find(path), true
 		fsys.Ancestors(path, func(d string) bool {
-			if e, stands := entries[d]; !stands || !e.isDir() {
-				entries[d] = *v.from.find(d)
+			if e, stands := entries[d]; !stands || !e.IsDir() {
+				entries[d] = *v.from.Find(d)
 			}
 			fixed[d] = true
 			return true
 		})
 	}
-	var out []entry
-	for e := range target.all() {
-		if _, edited := last[e.path]; edited {
+	var out []tree.Entry
+	for e := range target.All() {
+		if _, edited := last[e.Path]; edited {
 			continue
 		}
 		inTheWay := false
-		fsys.Ancestors(e.path, func(d string) bool {
+		fsys.Ancestors(e.Path, func(d string) bool {
 			above, stands := entries[d]
 			if !stands { // an edit removed it, and not this in it
-				above = *target.find(d)
+				above = *target.Find(d)
 				entries[d], lost[d] = above, true
 			}
-			inTheWay = !above.isDir()
+			inTheWay = !above.IsDir()
 			return !inTheWay
 		})
 		if inTheWay {
-			delete(entries, e.path)
-			blocked = append(blocked, shown(e.path, e.state))
+			delete(entries, e.Path)
+			blocked = append(blocked, shown(e.Path, e.State))
 		}
 	}
 	for _, e := range entries {
 		out = append(out, e)
 	}
-	return newListing(out), lost, blocked
+	return tree.NewListing(out), lost, blocked
 }
 
 // latestFirst gives the paths in the order of the edits, the last edit's first.
@@ -169,7 +170,7 @@ func (p *planner) overlay() error {
 		return err
 	}
 	for path, v := range last {
-		if v.state == p.want.at(path) || !p.selected(path) {
+		if v.State == p.want.At(path) || !p.selected(path) {
 			delete(last, path)
 		}
 	}
@@ -183,51 +184,51 @@ func (p *planner) overlay() error {
 		p.kept[path] = gitfmt.KeepBlocked
 	}
 	for path, v := range last {
-		now := p.now.at(path)
+		now := p.now.At(path)
 		edited := p.editedSinceBase(path, now)
-		if lost[path] || holdsAny(want, path) && bare.at(path).absent() || v.absent() && holdsAny(bare, path) || edited && now != v.state {
+		if lost[path] || holdsAny(want, path) && bare.At(path).Absent() || v.Absent() && holdsAny(bare, path) || edited && now != v.State {
 			continue // what is in the directory is listed, or what was made of it since
 		}
-		conflict := now != v.state && !p.lost
+		conflict := now != v.State && !p.lost
 		if conflict && p.ignoredNow(path) { // the scan passed over it
 			x := &executor{w: p.w, root: p.root}
 			is, _, err := x.look(path)
-			conflict = err != nil || is != v.state
+			conflict = err != nil || is != v.State
 		}
-		p.kept[shown(path, v.state)] = v.reason(conflict)
+		p.kept[shown(path, v.State)] = v.reason(conflict)
 		if conflict {
-			p.conflicts = append(p.conflicts, shown(path, v.state))
+			p.conflicts = append(p.conflicts, shown(path, v.State))
 		}
 	}
 	sort.Strings(p.conflicts)
-	if p.policy, err = p.w.loadPolicy(p.target, p.want, p.readRules); err != nil { // an edit may be to rules
+	if p.policy, err = tree.LoadPolicy(p.target, p.want, p.readRules); err != nil { // an edit may be to rules
 		return fmt.Errorf("plan %s: %w", p.target.Id, err)
 	}
 	return nil
 }
 
 // readRules reads a .gitignore, in the world where the store does not hold it yet.
-func (p *planner) readRules(e *entry) ([]byte, error) {
-	data, err := p.w.objects.read(e.hash, gitfmt.BlobObject, e.path)
-	if err == nil || p.now.at(e.path) != e.state {
+func (p *planner) readRules(e *tree.Entry) ([]byte, error) {
+	data, err := p.w.objects.Read(e.Hash, gitfmt.BlobObject, e.Path)
+	if err == nil || p.now.At(e.Path) != e.State {
 		return data, err
 	}
-	above, openErr := fsys.OpenBeneath(p.root, fsys.Dir(e.path))
+	above, openErr := fsys.OpenBeneath(p.root, fsys.Dir(e.Path))
 	if openErr != nil {
 		return nil, err
 	}
 	defer fsys.CloseFD(above)
-	fd, openErr := fsys.Openat(above, fsys.Base(e.path), fsys.FileFlags, 0)
+	fd, openErr := fsys.Openat(above, fsys.Base(e.Path), fsys.FileFlags, 0)
 	if openErr != nil {
 		return nil, err
 	}
-	file := os.NewFile(uintptr(fd), e.path)
+	file := os.NewFile(uintptr(fd), e.Path)
 	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, maxIgnoreBytes+1))
+	return io.ReadAll(io.LimitReader(file, tree.MaxIgnoreBytes+1))
 }
 
 // holdsAny reports whether a path is a directory with something in it.
-func holdsAny(l *listing, path string) bool {
-	n, i := l.walk(path)
-	return i >= 0 && n.items[i].sub != nil && len(n.items[i].sub.items) > 0
+func holdsAny(l *tree.Listing, path string) bool {
+	n, i := l.Walk(path)
+	return i >= 0 && n.Items[i].Sub != nil && len(n.Items[i].Sub.Items) > 0
 }

@@ -6,6 +6,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/refs"
 )
 
@@ -31,11 +32,11 @@ var (
 	ErrNoPath = errors.New("no such path")
 	// ErrUnfinished: a restore was interrupted and Recover has not run yet.
 	ErrUnfinished = errors.New("an interrupted restore must be recovered first")
+	// ErrFull: the store has reached Options.SizeLimitBytes; see LimitError.
+	ErrFull = objects.ErrFull
 	// ErrCorrupt: the store holds something this package did not write or
 	// that has rotted; MissingObjectError is one such.
 	ErrCorrupt = gitfmt.ErrCorrupt
-	// ErrFull: the store has reached Options.SizeLimitBytes; see LimitError.
-	ErrFull = errors.New("store is full")
 )
 
 // A LockedError says which process holds the store.
@@ -46,41 +47,10 @@ const DefaultLockWait = fsys.DefaultLockWait
 
 // A MissingObjectError names an object that is gone or rotten and the path
 // that needs it. It is found before the first byte of the world moves.
-type MissingObjectError struct {
-	Object string // the object's hash, hex
-	Path   string // the path in the snapshot that needs it, or what it is
-	Err    error  // why it cannot be read
-}
+type MissingObjectError = gitfmt.MissingObjectError
 
-func (e *MissingObjectError) Error() string {
-	if fsys.Exhausted(e.Err) {
-		return fmt.Sprintf("object %s (%s) cannot be read: %v", e.Object, e.Path, e.Err)
-	}
-	return fmt.Sprintf("object %s (%s) is missing or damaged: %v", e.Object, e.Path, e.Err)
-}
-
-func (e *MissingObjectError) Unwrap() error { return e.Err }
-
-// Is makes errors.Is(err, ErrCorrupt) true, unless too many files were open to
-// look.
-func (e *MissingObjectError) Is(target error) bool {
-	return target == gitfmt.ErrCorrupt && !fsys.Exhausted(e.Err)
-}
-
-// A LimitError says that a save would have grown the store past its cap. The
-// store is as it was.
-type LimitError struct {
-	Store      string
-	LimitBytes int64
-	NeedBytes  int64 // what the store would have held
-}
-
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("store %s would grow to %d bytes, over its limit of %d; raise the limit or remove old tasks", e.Store, e.NeedBytes, e.LimitBytes)
-}
-
-// Is makes errors.Is(err, ErrFull) true.
-func (e *LimitError) Is(target error) bool { return target == ErrFull }
+// A LimitError says that a save would have grown the store past its limit.
+type LimitError = objects.LimitError
 
 // A RestoreError is a restore that failed on the way, disk full for instance.
 // When RolledBack is true the world is at its source again; otherwise the

@@ -12,12 +12,15 @@ import (
 	"anamnesis/worldstate/ignore"
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
+	"anamnesis/worldstate/internal/tree"
+	"anamnesis/worldstate/internal/usergit"
 )
 
 // examine looks at one name. at is its place among the items the directory
 // had, o what else it was; -1 and nil when it is new.
-func (v *visit) examine(name string, at int, o *other) {
-	if alwaysIgnored(name) || v.s.isExcluded(v.path, name) {
+func (v *visit) examine(name string, at int, o *tree.Other) {
+	if tree.AlwaysIgnored(name) || v.s.isExcluded(v.path, name) {
 		return
 	}
 	st, err := fsys.Lstatat(v.fd, name)
@@ -27,9 +30,9 @@ func (v *visit) examine(name string, at int, o *other) {
 	}
 	onlyTracked := false
 	switch {
-	case v.same && at >= 0 && v.prev.items[at].isDir() == st.IsDir():
-		onlyTracked = v.prev.seen.items[at].OnlyTracked
-	case v.same && o != nil && o.why == "" && o.isDir == st.IsDir():
+	case v.same && at >= 0 && v.prev.Items[at].IsDir() == st.IsDir():
+		onlyTracked = v.prev.Seen.Items[at].OnlyTracked
+	case v.same && o != nil && o.Why == "" && o.IsDir == st.IsDir():
 		v.ignoredName(st) // still
 		return
 	default:
@@ -43,23 +46,23 @@ func (v *visit) examine(name string, at int, o *other) {
 			onlyTracked = true
 		default:
 			v.ignoredName(st)
-			v.without(o, other{name: name, isDir: st.IsDir()})
+			v.without(o, tree.Other{Name: name, IsDir: st.IsDir()})
 			return
 		}
 	}
 	switch {
 	case st.IsDir() && v.tooDeep(name):
-		v.without(o, other{name: name, why: reasonTooDeep, isDir: true})
+		v.without(o, tree.Other{Name: name, Why: reasonTooDeep, IsDir: true})
 	case st.IsDir():
 		v.descend(name, at, st, onlyTracked)
 	case st.IsRegular(), st.IsLink():
 		v.file(name, at, o, st)
 	case st.Mode&unix.S_IFMT == unix.S_IFIFO:
-		v.without(o, other{name: name, why: reasonFIFO})
+		v.without(o, tree.Other{Name: name, Why: tree.ReasonFIFO})
 	case st.Mode&unix.S_IFMT == unix.S_IFSOCK:
-		v.without(o, other{name: name, why: reasonSocket})
+		v.without(o, tree.Other{Name: name, Why: tree.ReasonSocket})
 	default:
-		v.without(o, other{name: name, why: reasonDevice})
+		v.without(o, tree.Other{Name: name, Why: tree.ReasonDevice})
 	}
 }
 
@@ -83,18 +86,18 @@ func (s *scanner) isExcluded(parent, name string) bool {
 
 // unreadableName lists what could not be looked at or read. What has vanished
 // meanwhile is simply not there.
-func (v *visit) unreadableName(name string, at int, o *other, err error) {
+func (v *visit) unreadableName(name string, at int, o *tree.Other, err error) {
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		if at >= 0 || o != nil {
 			v.gone(name)
 		}
 	case fsys.IsErrno(err, unix.ENOTDIR, unix.ELOOP, unix.ENXIO):
-		v.without(o, other{name: name, why: errContentChanged.Error()})
+		v.without(o, tree.Other{Name: name, Why: objects.ErrContentChanged.Error()})
 	case fsys.Exhausted(err):
 		v.s.fail(fmt.Errorf("%s: %w", fsys.Join(v.path, name), err))
 	default:
-		v.without(o, other{name: name, why: "unreadable: " + reason(err)})
+		v.without(o, tree.Other{Name: name, Why: "unreadable: " + usergit.Reason(err)})
 	}
 }
 
@@ -106,17 +109,17 @@ func (v *visit) descend(name string, at int, st fsys.Stamp, onlyTracked bool) {
 		nest: v.nest, nestAt: v.nestAt,
 	}
 	if at >= 0 {
-		c.prev = v.prev.items[at].sub
+		c.prev = v.prev.Items[at].Sub
 	}
 	v.left.Add(1)
 	if v.mark != nil && c.prev != nil {
-		old := &v.prev.seen.items[at]
+		old := &v.prev.Seen.Items[at]
 		m, marked := v.mark.subs[name]
 		switch {
 		case marked:
 			c.mark = m
-		case old.Ino != st.Ino || old.Dev != st.Dev || c.prev.seen == nil || c.prev.seen.foreign:
-		case c.prev.unsure():
+		case old.Ino != st.Ino || old.Dev != st.Dev || c.prev.Seen == nil || c.prev.Seen.Foreign:
+		case c.prev.Unsure():
 			c.mark = &mark{}
 		default: // nothing has changed in it
 			v.child(c, c.prev)
@@ -157,36 +160,36 @@ func (v *visit) open() bool {
 // tooDeep reports that what a directory in this one holds would have no place in
 // a snapshot.
 func (v *visit) tooDeep(name string) bool {
-	return v.deep+1 >= MaxDepth || len(v.path)+1+len(name)+1+maxNameBytes > MaxPathBytes
+	return v.deep+1 >= MaxDepth || len(v.path)+1+len(name)+1+tree.MaxNameBytes > MaxPathBytes
 }
 
 // child takes what became of a directory in v.
-func (v *visit) child(c *visit, n *node) {
-	s := state{kind: kindDir, perm: c.st.Mode & 0o777}
+func (v *visit) child(c *visit, n *tree.Node) {
+	s := tree.State{Kind: tree.KindDir, Perm: c.st.Mode & 0o777}
 	if c.at >= 0 {
-		was, saw := &v.prev.items[c.at], &v.prev.seen.items[c.at]
-		if was.state == s && was.sub == n && saw.Ino == c.st.Ino && saw.Dev == c.st.Dev && saw.OnlyTracked == c.st.OnlyTracked {
+		was, saw := &v.prev.Items[c.at], &v.prev.Seen.Items[c.at]
+		if was.State == s && was.Sub == n && saw.Ino == c.st.Ino && saw.Dev == c.st.Dev && saw.OnlyTracked == c.st.OnlyTracked {
 			return
 		}
 	}
-	v.put(edit{item: v.named(item{name: c.name, state: s, sub: n}), sight: c.st})
+	v.put(edit{item: v.named(tree.Item{Name: c.name, State: s, Sub: n}), sight: c.st})
 }
 
 // named gives an item the name it is stored under.
-func (v *visit) named(it item) item {
-	if hostileName(v.path, it.name, it.state, it.size) {
-		it.stored = storedName(it.name)
+func (v *visit) named(it tree.Item) tree.Item {
+	if tree.HostileName(v.path, it.Name, it.State, it.Size) {
+		it.Stored = tree.StoredName(it.Name)
 	}
 	return it
 }
 
 // file looks at a file or a link.
-func (v *visit) file(name string, at int, o *other, st fsys.Stamp) {
+func (v *visit) file(name string, at int, o *tree.Other, st fsys.Stamp) {
 	if why := v.s.tooLarge(st); why != "" {
-		v.without(o, other{name: name, why: why})
+		v.without(o, tree.Other{Name: name, Why: why})
 		return
 	}
-	if at >= 0 && v.prev.seen.items[at].Sure(st) && !v.prev.items[at].isDir() {
+	if at >= 0 && v.prev.Seen.Items[at].Sure(st) && !v.prev.Items[at].IsDir() {
 		v.s.saw(st.Size)
 		return
 	}
@@ -202,9 +205,9 @@ func (v *visit) file(name string, at int, o *other, st fsys.Stamp) {
 			v.s.fail(err)
 			return
 		}
-		it := item{name: name, state: state{kind: kindLink, hash: h}, size: int64(len(target))}
+		it := tree.Item{Name: name, State: tree.State{Kind: tree.KindLink, Hash: h}, Size: int64(len(target))}
 		v.put(edit{item: v.named(it), sight: fsys.Sight{Stamp: st, Racy: fsys.Racy(st, v.now)}})
-		v.s.saw(it.size)
+		v.s.saw(it.Size)
 		return
 	}
 	v.left.Add(1)
@@ -227,39 +230,39 @@ func (v *visit) seeded(name string, st fsys.Stamp) bool {
 	if v.s.seed == nil || st.Nlink > 1 {
 		return false
 	}
-	h, ok := v.s.seed.blob(fsys.Join(v.path, name), st)
+	h, ok := v.s.seed.Blob(fsys.Join(v.path, name), st)
 	if !ok {
 		return false
 	}
-	if !v.s.objects.owns(h) {
-		v.s.seed.used.Store(true)
+	if !v.s.objects.Owns(h) {
+		v.s.seed.Used.Store(true)
 	}
-	it := item{name: name, state: state{kindFile, st.Mode & 0o777, h}, size: st.Size}
+	it := tree.Item{Name: name, State: tree.State{Kind: tree.KindFile, Perm: st.Mode & 0o777, Hash: h}, Size: st.Size}
 	v.put(edit{item: v.named(it), sight: fsys.Sight{Stamp: st, Racy: fsys.Racy(st, v.now)}})
-	v.s.saw(it.size)
+	v.s.saw(it.Size)
 	return true
 }
 
 // readFile reads a file that stood as before, again if it changes meanwhile.
-func (v *visit) readFile(name string, at int, o *other, before fsys.Stamp) {
+func (v *visit) readFile(name string, at int, o *tree.Other, before fsys.Stamp) {
 	for try := 0; ; try++ {
 		h, st, err := v.s.content(v.fd, name, v.path, before)
 		switch {
 		case err == nil:
-			it := item{name: name, state: state{kindFile, st.Mode & 0o777, h}, size: st.Size}
-			if st.Nlink > 1 && (at < 0 || v.prev.seen.items[at].Nlink <= 1) {
+			it := tree.Item{Name: name, State: tree.State{Kind: tree.KindFile, Perm: st.Mode & 0o777, Hash: h}, Size: st.Size}
+			if st.Nlink > 1 && (at < 0 || v.prev.Seen.Items[at].Nlink <= 1) {
 				v.s.linked(st.Ino)
 			}
 			v.put(edit{item: v.named(it), sight: fsys.Sight{Stamp: st.Stamp, Racy: st.Racy}})
-			v.s.saw(it.size)
-		case errors.Is(err, errContentChanged) && try+1 < readTries:
+			v.s.saw(it.Size)
+		case errors.Is(err, objects.ErrContentChanged) && try+1 < readTries:
 			if before, err = fsys.Lstatat(v.fd, name); err == nil {
 				continue
 			}
 			v.unreadableName(name, at, o, err)
-		case errors.Is(err, errContentChanged):
-			v.without(o, other{name: name, why: errContentChanged.Error()})
-		case errors.As(err, new(*storeFault)):
+		case errors.Is(err, objects.ErrContentChanged):
+			v.without(o, tree.Other{Name: name, Why: objects.ErrContentChanged.Error()})
+		case errors.As(err, new(*objects.StoreFault)):
 			v.s.fail(err)
 		default:
 			v.unreadableName(name, at, o, err)
@@ -291,9 +294,9 @@ func (v *visit) rulesMarked() bool {
 
 // keepRules takes the rules as they were.
 func (v *visit) keepRules() {
-	old := v.prev.seen
-	v.seen.rules, v.seen.ruleSight, v.seen.frozen, v.seen.rulesNote = old.rules, old.ruleSight, old.frozen, old.rulesNote
-	v.chain = v.chain.With(old.rules)
+	old := v.prev.Seen
+	v.seen.Rules, v.seen.RuleSight, v.seen.Frozen, v.seen.RulesNote = old.Rules, old.RuleSight, old.Frozen, old.RulesNote
+	v.chain = v.chain.With(old.Rules)
 }
 
 // readRules adds the directory's own .gitignore to the rules; has says whether
@@ -304,17 +307,17 @@ func (v *visit) readRules(has bool) {
 	}
 	own := v.ownExcludes()
 	if len(own) > 0 { // before those of the file, which decide
-		v.seen.rules = ignore.Rules{Base: v.path, Patterns: append(own, v.seen.rules.Patterns...)}
+		v.seen.Rules = ignore.Rules{Base: v.path, Patterns: append(own, v.seen.Rules.Patterns...)}
 	}
-	if v.prev != nil && !slices.Equal(v.prev.seen.rules.Patterns, v.seen.rules.Patterns) {
+	if v.prev != nil && !slices.Equal(v.prev.Seen.Rules.Patterns, v.seen.Rules.Patterns) {
 		v.same = false
 	}
 	if v.prev == nil {
 		v.same = false
 	}
-	v.chain = v.chain.With(v.seen.rules)
+	v.chain = v.chain.With(v.seen.Rules)
 	name := fsys.Join(v.path, ".gitignore")
-	v.seen.frozen = len(own) > 0 || len(v.seen.rules.Patterns) > 0 && v.chain.Ignored(name, false) && !v.tracks(name)
+	v.seen.Frozen = len(own) > 0 || len(v.seen.Rules.Patterns) > 0 && v.chain.Ignored(name, false) && !v.tracks(name)
 }
 
 func (v *visit) readRulesFile() {
@@ -322,12 +325,12 @@ func (v *visit) readRulesFile() {
 	if err != nil || !st.IsRegular() {
 		return
 	}
-	if v.prev != nil && !v.isTop && v.prev.seen.ruleSight.Sure(st) {
-		v.seen.rules, v.seen.ruleSight, v.seen.rulesNote = v.prev.seen.rules, v.prev.seen.ruleSight, v.prev.seen.rulesNote
+	if v.prev != nil && !v.isTop && v.prev.Seen.RuleSight.Sure(st) {
+		v.seen.Rules, v.seen.RuleSight, v.seen.RulesNote = v.prev.Seen.Rules, v.prev.Seen.RuleSight, v.prev.Seen.RulesNote
 		return
 	}
-	if st.Size > maxIgnoreBytes {
-		v.seen.rulesNote = tooLongRules()
+	if st.Size > tree.MaxIgnoreBytes {
+		v.seen.RulesNote = tooLongRules()
 		return
 	}
 	fd, err := fsys.Openat(v.fd, ".gitignore", fsys.FileFlags, 0)
@@ -336,10 +339,10 @@ func (v *visit) readRulesFile() {
 	}
 	f := os.NewFile(uintptr(fd), ".gitignore")
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxIgnoreBytes))
+	data, err := io.ReadAll(io.LimitReader(f, tree.MaxIgnoreBytes))
 	if err != nil {
 		return
 	}
-	v.seen.rules = ignore.Parse(v.path, "", data)
-	v.seen.ruleSight = fsys.Sight{Stamp: st, Racy: fsys.Racy(st, v.now)}
+	v.seen.Rules = ignore.Parse(v.path, "", data)
+	v.seen.RuleSight = fsys.Sight{Stamp: st, Racy: fsys.Racy(st, v.now)}
 }

@@ -13,6 +13,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/tree"
 )
 
 // A Forked is a directory made of a snapshot.
@@ -85,7 +86,7 @@ func (w *World) fork(ctx context.Context, id ID, target string) (f Forked, err e
 	if err := fsys.Fsync(pfd); err != nil {
 		return f, &os.PathError{Op: "sync", Path: parent, Err: err}
 	}
-	f = Forked{ID: id, Dir: filepath.Join(parent, name), Tree: c.Tree.String(), Files: list.files(), Missing: c.Skips}
+	f = Forked{ID: id, Dir: filepath.Join(parent, name), Tree: c.Tree.String(), Files: list.Files(), Missing: c.Skips}
 	if f.Missing == nil {
 		f.Missing = []Skip{}
 	}
@@ -115,10 +116,10 @@ func (w *World) forkPlace(target string) (parent, name string, err error) {
 }
 
 // populate writes a listing into an empty directory and makes it durable.
-func (w *World) populate(ctx context.Context, root int, list *listing) error {
+func (w *World) populate(ctx context.Context, root int, list *tree.Listing) error {
 	var actions []action
-	for e := range list.all() {
-		actions = append(actions, action{path: e.path, after: e.state})
+	for e := range list.All() {
+		actions = append(actions, action{path: e.Path, after: e.State})
 	}
 	x := w.newExecutor(root, &journal{nonce: fsys.NewNonce()}, false)
 	x.stop = ctx.Err

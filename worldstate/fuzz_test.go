@@ -7,6 +7,8 @@ import (
 	"anamnesis/worldstate/ignore"
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/tree"
+	"anamnesis/worldstate/internal/usergit"
 )
 
 func FuzzManifest(f *testing.F) {
@@ -14,16 +16,16 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte("anamnesis-manifest 1 file=0644 exec=0755 dir=0755\nmode 0600 \"../a\"\n"))
 	f.Add([]byte("anamnesis-manifest 2 file=0644 exec=0755 dir=0755\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := decodeManifest(data)
+		m, err := tree.DecodeManifest(data)
 		if err != nil {
 			return
 		}
-		for p := range m.modes {
+		for p := range m.Modes {
 			if !fsys.ValidPath(p) {
 				t.Errorf("path %q", p)
 			}
 		}
-		for p, n := range m.names {
+		for p, n := range m.Names {
 			if !fsys.ValidPath(p) || !fsys.ValidName(n) {
 				t.Errorf("name %q for %q", n, p)
 			}
@@ -33,8 +35,8 @@ func FuzzManifest(f *testing.F) {
 
 func FuzzJournal(f *testing.F) {
 	j := &journal{world: "0123", nonce: "0123456789abcdef", actions: []action{
-		{"a\nb", state{kindFile, 0o600, gitfmt.Hash{1}}, state{}},
-		{"d", state{kind: kindDir, perm: 0o755}, state{kind: kindLink, hash: gitfmt.Hash{2}}},
+		{"a\nb", tree.State{Kind: tree.KindFile, Perm: 0o600, Hash: gitfmt.Hash{1}}, tree.State{}},
+		{"d", tree.State{Kind: tree.KindDir, Perm: 0o755}, tree.State{Kind: tree.KindLink, Hash: gitfmt.Hash{2}}},
 	}}
 	f.Add(j.encode())
 	f.Add(j.encode()[:40])
@@ -57,11 +59,11 @@ func FuzzJournal(f *testing.F) {
 
 func FuzzStatCache(f *testing.F) {
 	objects, _ := ignore.ParsePattern("*.o")
-	file := item{name: "a", state: state{kindFile, 0o644, gitfmt.Hash{3}}, size: 1}
-	sub := seal([]item{file}, &sighting{items: []fsys.Sight{{Stamp: fsys.Stamp{Size: 1, Mtime: 2, Nlink: 1}, Racy: true}}})
-	f.Add(encodeCache(&knowledge{packs: []string{"pack-1.idx"}, repo: &repository{sources: []fsys.Source{{Path: "/p/.git"}}}, root: seal(
-		[]item{{name: "d", state: state{kind: kindDir, perm: 0o755}, sub: sub}},
-		&sighting{items: []fsys.Sight{{OnlyTracked: true}}, others: []other{{"x.o", "", false}, {"y", reasonFIFO, false}}, rules: ignore.Rules{Patterns: []ignore.Pattern{objects}}},
+	file := tree.Item{Name: "a", State: tree.State{Kind: tree.KindFile, Perm: 0o644, Hash: gitfmt.Hash{3}}, Size: 1}
+	sub := tree.Seal([]tree.Item{file}, &tree.Sighting{Items: []fsys.Sight{{Stamp: fsys.Stamp{Size: 1, Mtime: 2, Nlink: 1}, Racy: true}}})
+	f.Add(encodeCache(&knowledge{packs: []string{"pack-1.idx"}, repo: &usergit.Repository{Sources: []fsys.Source{{Path: "/p/.git"}}}, root: tree.Seal(
+		[]tree.Item{{Name: "d", State: tree.State{Kind: tree.KindDir, Perm: 0o755}, Sub: sub}},
+		&tree.Sighting{Items: []fsys.Sight{{OnlyTracked: true}}, Others: []tree.Other{{Name: "x.o", Why: "", IsDir: false}, {Name: "y", Why: tree.ReasonFIFO, IsDir: false}}, Rules: ignore.Rules{Patterns: []ignore.Pattern{objects}}},
 	)}))
 	f.Add([]byte(cacheMagic))
 	f.Fuzz(func(t *testing.T, data []byte) {

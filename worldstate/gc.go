@@ -15,6 +15,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/refs"
 )
 
@@ -91,8 +92,8 @@ func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
 		return GCReport{}, err
 	}
 	defer turn.Release()
-	s := newObjectStore(store)
-	defer s.close()
+	s := objects.New(store)
+	defer s.Close()
 	named := &refs.Store{Dir: store}
 	defer named.Close()
 	g := collector{s: s, refStore: named, o: opts, seen: make(map[gitfmt.Hash]bool)}
@@ -121,7 +122,7 @@ func takeTurn(ctx context.Context, store string, o GCOptions) (*fsys.Lock, error
 
 // collector is one collection.
 type collector struct {
-	s        *objectStore
+	s        *objects.Store
 	refStore *refs.Store
 	o        GCOptions
 	report   GCReport
@@ -129,8 +130,8 @@ type collector struct {
 	refs   map[string]gitfmt.Hash // as they were when it was last looked
 	named  []gitfmt.Hash          // what journals and o name, likewise
 	users  []gitfmt.Hash          // what a user's git names beside refs, likewise
-	old    []*packFile            // packs of ours as they were just before; a later one's ref may not have been there
-	others []*packFile            // those that are not ours, likewise
+	old    []*objects.Pack        // packs of ours as they were just before; a later one's ref may not have been there
+	others []*objects.Pack        // those that are not ours, likewise
 	gone   map[string]gitfmt.Hash // refs to be removed, with zero ids
 
 	seen  map[gitfmt.Hash]bool // objects that are kept: true for those that go into the new pack
@@ -148,7 +149,7 @@ type batch struct {
 
 // locked takes the store's lock for one part of the collection.
 func (g *collector) locked(ctx context.Context, part func() error) error {
-	lock, err := fsys.AcquireLock(ctx, g.s.dir, fsys.WriterLock, g.o.LockWait)
+	lock, err := fsys.AcquireLock(ctx, g.s.Dir, fsys.WriterLock, g.o.LockWait)
 	if err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func (g *collector) run(ctx context.Context) error {
 		g.refs, g.named, err = g.look()
 	} else {
 		err = g.locked(ctx, func() error {
-			g.s.sweep()
+			g.s.Sweep()
 			g.refStore.Sweep()
 			if err := g.beginWriting(); err != nil {
 				return err
@@ -170,18 +171,18 @@ func (g *collector) run(ctx context.Context) error {
 			g.refs, g.named, err = g.look()
 			return err
 		})
-		defer os.RemoveAll(g.s.collectDir())
+		defer os.RemoveAll(g.s.CollectDir())
 	}
 	if err != nil {
 		return err
 	}
-	if g.report.BytesBefore, err = g.s.sizeBytes(); err != nil {
+	if g.report.BytesBefore, err = g.s.SizeBytes(); err != nil {
 		return err
 	}
 	g.report.BytesAfter = g.report.BytesBefore
 	for _, p := range g.others {
-		size, _ := p.size() // it may be gone
-		g.bytes += size + p.packIndex.size
+		size, _ := p.Size() // it may be gone
+		g.bytes += size + p.IndexBytes()
 	}
 	if err := g.choose(ctx); err != nil {
 		return err
@@ -199,27 +200,27 @@ func (g *collector) run(ctx context.Context) error {
 // beginWriting makes the directory the packs are written in. What is in it was
 // left by a killed collection.
 func (g *collector) beginWriting() error {
-	if err := os.RemoveAll(g.s.collectDir()); err != nil {
+	if err := os.RemoveAll(g.s.CollectDir()); err != nil {
 		return err
 	}
-	return os.Mkdir(g.s.collectDir(), 0o700)
+	return os.Mkdir(g.s.CollectDir(), 0o700)
 }
 
 // look finds out what is named. The store's lock is held, unless it is a dry run.
 func (g *collector) look() (refs map[string]gitfmt.Hash, named []gitfmt.Hash, err error) {
-	if err := g.s.refresh(); err != nil {
+	if err := g.s.Refresh(); err != nil {
 		return nil, nil, err
 	}
 	if !g.o.DryRun {
-		if err := g.s.markPacks(); err != nil {
+		if err := g.s.MarkPacks(); err != nil {
 			return nil, nil, err
 		}
 	}
 	// In this order: git push shows its pack, then the ref, and until then keeps the pack.
-	if g.old, err = g.s.ourPacks(); err != nil {
+	if g.old, err = g.s.OurPacks(); err != nil {
 		return nil, nil, err
 	}
-	g.others = g.s.without(g.old)
+	g.others = g.s.Without(g.old)
 	g.refStore.Begin()
 	if refs, err = g.refStore.All(); err != nil {
 		return nil, nil, err
@@ -227,7 +228,7 @@ func (g *collector) look() (refs map[string]gitfmt.Hash, named []gitfmt.Hash, er
 	if named, err = g.roots(); err != nil {
 		return nil, nil, err
 	}
-	g.users, err = g.s.userRoots()
+	g.users, err = userRoots(g.s)
 	return maps.Clone(refs), named, err
 }
 
@@ -315,13 +316,13 @@ func (g *collector) roots() ([]gitfmt.Hash, error) {
 		if !ok {
 			return nil, fmt.Errorf("snapshot %q: %w: not a full id", id, ErrUnknown)
 		}
-		if g.s.has(h) {
+		if g.s.Has(h) {
 			roots = append(roots, h)
-		} else if err := g.s.unread(); err != nil {
+		} else if err := g.s.Unread(); err != nil {
 			return nil, err
 		} // a stream may name what was lost before
 	}
-	journals, err := stateFiles(g.s.dir, journalPrefix)
+	journals, err := stateFiles(g.s.Dir, journalPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("look for journals: %w", err)
 	}
@@ -346,7 +347,7 @@ func (g *collector) newestFirst(dead map[string][]string, refs map[string]gitfmt
 	for task, names := range dead {
 		tasks = append(tasks, task)
 		for _, name := range names {
-			if data, err := g.s.read(refs[name], gitfmt.CommitObject, name); err == nil {
+			if data, err := g.s.Read(refs[name], gitfmt.CommitObject, name); err == nil {
 				if c, err := gitfmt.DecodeCommit(refs[name], data); err == nil && c.Time.After(newest[task]) {
 					newest[task] = c.Time
 				}
@@ -398,8 +399,8 @@ func (g *collector) keep(ctx context.Context, roots []gitfmt.Hash) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		data, err := g.s.read(h, gitfmt.CommitObject, "snapshot")
-		if errors.Is(err, errWrongType) {
+		data, err := g.s.Read(h, gitfmt.CommitObject, "snapshot")
+		if errors.Is(err, objects.ErrWrongType) {
 			if queue, err = g.aside(h, queue); err != nil {
 				return err
 			}
@@ -440,7 +441,7 @@ func (g *collector) keep(ctx context.Context, roots []gitfmt.Hash) error {
 // aside adds what a person's ref leads to that is no snapshot, and to the queue
 // what that leads to.
 func (g *collector) aside(h gitfmt.Hash, queue []gitfmt.Hash) ([]gitfmt.Hash, error) {
-	a, err := g.s.readAside(h, "a ref")
+	a, err := readAside(g.s, h, "a ref")
 	switch {
 	case g.passes(err):
 		return queue, nil
@@ -466,11 +467,11 @@ func (g *collector) known(h gitfmt.Hash) bool {
 // of our packs holds it, or none of the store. What stands elsewhere stays there.
 func (g *collector) add(h gitfmt.Hash) bool {
 	carried := true
-	if len(g.others) > 0 || g.s.loose {
-		carried = holds(g.old, h) || !holds(g.others, h) && !g.s.looseHas(h)
+	if len(g.others) > 0 || g.s.Loose {
+		carried = objects.Holds(g.old, h) || !objects.Holds(g.others, h) && !g.s.LooseHas(h)
 	}
 	if g.seen[h] = carried; carried {
-		g.bytes += g.s.storedBytes(h)
+		g.bytes += g.s.StoredBytes(h)
 	}
 	return carried
 }
@@ -479,7 +480,7 @@ func (g *collector) tree(h gitfmt.Hash, path string, depth int) error {
 	if g.known(h) {
 		return nil
 	}
-	data, err := g.s.read(h, gitfmt.TreeObject, path)
+	data, err := g.s.Read(h, gitfmt.TreeObject, path)
 	if g.passes(err) {
 		return nil
 	}
@@ -499,15 +500,9 @@ func (g *collector) tree(h gitfmt.Hash, path string, depth int) error {
 			if err := g.tree(it.Hash, p, depth+1); err != nil {
 				return err
 			}
-		} else if it.Mode != gitfmt.GitlinkMode && !g.known(it.Hash) && !(g.lax && !g.s.has(it.Hash)) && g.add(it.Hash) {
+		} else if it.Mode != gitfmt.GitlinkMode && !g.known(it.Hash) && !(g.lax && !g.s.Has(it.Hash)) && g.add(it.Hash) {
 			g.todo.lines.add(gitfmt.BlobObject, p, it.Hash)
 		}
 	}
 	return nil
-}
-
-// storedBytes is what an object takes on disk, as far as that is known.
-func (s *objectStore) storedBytes(h gitfmt.Hash) int64 {
-	_, it := s.locate(h)
-	return it.size
 }

@@ -15,7 +15,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
-
+	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -41,7 +41,7 @@ func (b *bench) during(o GCOptions, do func(time int)) GCReport {
 // runs. What nothing named when it began and a save took for stored is kept.
 func TestGCMeanwhile(t *testing.T) {
 	b := newBench(t, nil)
-	b.w.objects.maxPacks = testPacks
+	b.w.objects.MaxPacks = testPacks
 	r := rand.New(rand.NewPCG(11, 12))
 	ids := b.history(4, r)
 	b.write("orphan", "no ref names it")
@@ -52,7 +52,7 @@ func TestGCMeanwhile(t *testing.T) {
 	b.save()
 	orphan := gitfmt.HashObject(gitfmt.BlobObject, []byte("no ref names it"))
 	report := b.during(GCOptions{}, func(int) {
-		if !b.w.objects.owns(orphan) {
+		if !b.w.objects.Owns(orphan) {
 			t.Fatal("the killed save left nothing: nothing was tested")
 		}
 		b.write("orphan", "no ref names it")
@@ -266,14 +266,14 @@ func TestPruneWhileSaving(t *testing.T) {
 // are git's; neither a collection nor a save that puts packs together takes them.
 func TestGitRepackMeanwhile(t *testing.T) {
 	b := newBench(t, nil)
-	b.w.objects.maxPacks = testPacks
+	b.w.objects.MaxPacks = testPacks
 	r := rand.New(rand.NewPCG(17, 18))
 	ids := b.history(2, r)
-	names, err := filepath.Glob(filepath.Join(b.w.objects.packDir(), "pack-*"))
+	names, err := filepath.Glob(filepath.Join(b.w.objects.PackDir(), "pack-*"))
 	b.must(err)
 	var temp []string
 	for _, name := range names {
-		to := filepath.Join(filepath.Dir(name), gitTempPack+"1-"+filepath.Base(name))
+		to := filepath.Join(filepath.Dir(name), objects.GitTempPack+"1-"+filepath.Base(name))
 		data, err := os.ReadFile(name)
 		b.must(err)
 		b.must(os.WriteFile(to, data, 0o600))
@@ -296,15 +296,15 @@ func TestGitRepackMeanwhile(t *testing.T) {
 func TestPacksGoMeanwhile(t *testing.T) {
 	b := newBench(t, nil)
 	b.steps(2)
-	s := newObjectStore(b.store)
-	defer s.close()
-	b.must(s.refresh())
-	gone, err := filepath.Glob(filepath.Join(s.packDir(), "*.idx"))
+	s := objects.New(b.store)
+	defer s.Close()
+	b.must(s.Refresh())
+	gone, err := filepath.Glob(filepath.Join(s.PackDir(), "*.idx"))
 	b.must(err)
 	b.lose([]string{gone[0], strings.TrimSuffix(gone[0], ".idx") + ".pack"})
-	for _, look := range []func() error{func() error { return nil }, s.refresh} {
+	for _, look := range []func() error{func() error { return nil }, s.Refresh} {
 		b.must(look())
-		if packs, err := s.ourPacks(); err != nil || len(packs) != 1 {
+		if packs, err := s.OurPacks(); err != nil || len(packs) != 1 {
 			t.Errorf("%d packs, %v", len(packs), err)
 		}
 	}
@@ -318,7 +318,7 @@ func TestGCBesideRepack(t *testing.T) {
 	b := newBench(t, nil)
 	ids := b.history(2, rand.New(rand.NewPCG(21, 22)))
 	b.gc(nil)
-	old, err := filepath.Glob(filepath.Join(b.w.objects.packDir(), "pack-*"))
+	old, err := filepath.Glob(filepath.Join(b.w.objects.PackDir(), "pack-*"))
 	b.must(err)
 	b.during(GCOptions{}, func(int) { worldtest.Git(t, b.store, "repack", "-afq") })
 	for _, name := range old {
@@ -338,7 +338,7 @@ func TestGCTakesAFreedName(t *testing.T) {
 	b := newBench(t, nil)
 	ids := b.history(2, rand.New(rand.NewPCG(23, 24)))
 	b.gc(nil)
-	old, err := filepath.Glob(filepath.Join(b.w.objects.packDir(), "pack-*"))
+	old, err := filepath.Glob(filepath.Join(b.w.objects.PackDir(), "pack-*"))
 	b.must(err)
 	written := 0
 	b.gc(&GCOptions{Hook: func(at string) {

@@ -13,7 +13,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
-
+	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -72,7 +72,7 @@ func TestGC(t *testing.T) {
 	if b.packs() != 1 || r.BytesAfter >= r.BytesBefore/2 || r.BytesAfter > dry.BytesAfter || dry.BytesBefore != r.BytesBefore {
 		t.Errorf("dry %+v, then %+v", dry, r)
 	}
-	if b.w.objects.refresh(); b.w.objects.has(gitfmt.HashObject(gitfmt.BlobObject, []byte("no ref names it"))) {
+	if b.w.objects.Refresh(); b.w.objects.Has(gitfmt.HashObject(gitfmt.BlobObject, []byte("no ref names it"))) {
 		t.Error("what no ref names is still there")
 	}
 	b.hasAll(ids)
@@ -186,15 +186,15 @@ func TestGCKeepsRestore(t *testing.T) {
 func TestGCDamage(t *testing.T) {
 	b := newBench(t, nil)
 	b.history(4, rand.New(rand.NewPCG(5, 6)))
-	packs, err := b.w.objects.ourPacks()
+	packs, err := b.w.objects.OurPacks()
 	b.must(err)
-	data, err := os.ReadFile(packs[0].path)
+	data, err := os.ReadFile(packs[0].Path)
 	b.must(err)
-	for i := packHeaderBytes + 3; i < len(data)-20; i++ {
+	for i := objects.PackHeaderBytes + 3; i < len(data)-20; i++ {
 		data[i] ^= 0x55
 	}
-	b.must(os.Chmod(packs[0].path, 0o600))
-	b.must(os.WriteFile(packs[0].path, data, 0o600))
+	b.must(os.Chmod(packs[0].Path, 0o600))
+	b.must(os.WriteFile(packs[0].Path, data, 0o600))
 	_, err = GC(context.Background(), b.store, nil)
 	if !errors.Is(err, gitfmt.ErrCorrupt) || b.packs() != 4 {
 		t.Errorf("%v, %d packs", err, b.packs())
@@ -294,7 +294,7 @@ func TestGCCommitGraph(t *testing.T) {
 			}
 			b.fsck()
 		}
-		if h, _ := gitfmt.ParseHash(string(gone.ID)); b.w.objects.has(h) {
+		if h, _ := gitfmt.ParseHash(string(gone.ID)); b.w.objects.Has(h) {
 			t.Error("nothing was dropped: nothing was tested")
 		}
 		worldtest.Git(t, b.store, "gc", "-q")

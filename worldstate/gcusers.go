@@ -16,6 +16,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 )
 
 // A user may work in a store with git: worktrees, a detached HEAD, a rebase or
@@ -28,16 +29,16 @@ var notGits = []string{"objects", "refs", fsys.StateDir, "hooks", "info", "modul
 
 // userRoots gives the objects of the store that a user's git names by something else
 // than a ref.
-func (s *objectStore) userRoots() ([]gitfmt.Hash, error) {
+func userRoots(s *objects.Store) ([]gitfmt.Hash, error) {
 	named := make(map[gitfmt.Hash]bool)
-	err := filepath.WalkDir(s.dir, func(path string, d os.DirEntry, err error) error {
+	err := filepath.WalkDir(s.Dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil {
 			if errors.Is(err, os.ErrNotExist) {
 				return nil // removed meanwhile
 			}
 			return err
 		}
-		rel := strings.TrimPrefix(path, s.dir+string(filepath.Separator))
+		rel := strings.TrimPrefix(path, s.Dir+string(filepath.Separator))
 		if slices.Contains(notGits, rel) || strings.HasPrefix(rel, "worktrees/") && strings.Count(rel, "/") == 2 && d.Name() == "modules" {
 			if d.IsDir() {
 				return filepath.SkipDir
@@ -57,7 +58,7 @@ func (s *objectStore) userRoots() ([]gitfmt.Hash, error) {
 		defer f.Close()
 		ids := textIDs
 		if d.Name() == "index" || strings.HasPrefix(d.Name(), "sharedindex.") {
-			ids = s.indexIDs
+			ids = func(r io.Reader, named map[gitfmt.Hash]bool) error { return indexIDs(s, r, named) }
 		}
 		return ids(f, named)
 	})
@@ -66,7 +67,7 @@ func (s *objectStore) userRoots() ([]gitfmt.Hash, error) {
 	}
 	var out []gitfmt.Hash
 	for h := range named {
-		if s.owns(h) {
+		if s.Owns(h) {
 			out = append(out, h)
 		}
 	}
@@ -103,10 +104,10 @@ func textIDs(r io.Reader, named map[gitfmt.Hash]bool) error {
 
 // indexIDs takes each place in an index where the bytes of an id stand that a pack
 // holds, whatever the index's version and extensions are.
-func (s *objectStore) indexIDs(r io.Reader, named map[gitfmt.Hash]bool) error {
+func indexIDs(s *objects.Store, r io.Reader, named map[gitfmt.Hash]bool) error {
 	data, err := io.ReadAll(r)
 	for i := 0; i+len(gitfmt.Hash{}) <= len(data); i++ {
-		if h := gitfmt.Hash(data[i:][:len(gitfmt.Hash{})]); !h.IsZero() && s.packed(h) {
+		if h := gitfmt.Hash(data[i:][:len(gitfmt.Hash{})]); !h.IsZero() && s.Packed(h) {
 			named[h] = true
 		}
 	}

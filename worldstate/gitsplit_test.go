@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/gitfmt"
-
+	"anamnesis/worldstate/internal/usergit"
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -51,7 +51,7 @@ func TestSplitIndex(t *testing.T) {
 			data, err := os.ReadFile(path)
 			b.must(err)
 			var looked []string
-			got, err := trackedPaths(path, data, func(p string) { looked = append(looked, p) })
+			got, err := usergit.TrackedPaths(path, data, func(p string) { looked = append(looked, p) })
 			b.must(err)
 			slices.Sort(got)
 			want := strings.Fields(worldtest.Git(b, b.dir, "ls-files"))

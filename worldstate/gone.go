@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/tree"
 )
 
 // A world can be removed as a whole: rm -rf of the directory, which is made
@@ -28,18 +29,18 @@ func (w *World) swept(root *fsys.Root, j *journal) bool {
 	}
 	removed := make(map[string]bool) // at some time during the restore
 	for _, a := range j.actions {
-		removed[a.path] = a.after.absent() || a.before.isDir() != a.after.isDir()
-		if !a.after.absent() && !a.after.isDir() && stands(root.Fd, a.path) {
+		removed[a.path] = a.after.Absent() || a.before.IsDir() != a.after.IsDir()
+		if !a.after.Absent() && !a.after.IsDir() && stands(root.Fd, a.path) {
 			return false
 		}
 	}
 	missing := false
-	for e := range source.all() {
-		there := stands(root.Fd, e.path)
-		if there && e.kind != kindDir {
+	for e := range source.All() {
+		there := stands(root.Fd, e.Path)
+		if there && e.Kind != tree.KindDir {
 			return false
 		}
-		missing = missing || !there && !removed[e.path]
+		missing = missing || !there && !removed[e.Path]
 	}
 	return missing
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/gitfmt"
-
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -92,7 +91,7 @@ func TestSubdirectoryOfRepository(t *testing.T) {
 	b.must(err)
 	p, err := w.policyOf(c, l)
 	b.must(err)
-	if !p.ignored("out/y", false) || !p.ignored("d/x.o", false) || p.ignored("z", false) {
+	if !p.Ignored("out/y", false) || !p.Ignored("d/x.o", false) || p.Ignored("z", false) {
 		t.Errorf("frozen rules: %+v", c.Rules)
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
+	"anamnesis/worldstate/internal/tree"
 )
 
 // Writing in place. A file that only gets other bytes is written over, not
@@ -38,18 +40,18 @@ import (
 const inPlaceBytes = 4 << 20
 
 // inPlace reports whether a file standing as now may be written over.
-func inPlace(now, after state, st fsys.Stamp) bool {
-	return now.kind == kindFile && after.kind == kindFile && st.Nlink == 1 &&
-		(now.perm|after.perm)&0o111 == 0 && st.Size <= inPlaceBytes
+func inPlace(now, after tree.State, st fsys.Stamp) bool {
+	return now.Kind == tree.KindFile && after.Kind == tree.KindFile && st.Nlink == 1 &&
+		(now.Perm|after.Perm)&0o111 == 0 && st.Size <= inPlaceBytes
 }
 
 // overwrite writes a's bytes over the file that st was taken of. done is false
 // when the file must be replaced instead; then nothing was touched.
 func (x *executor) overwrite(dirfd int, a action, st fsys.Stamp) (done bool, err error) {
-	buf := x.w.objects.buffer()
-	defer x.w.objects.buffers.Put(buf)
-	data, err := x.w.objects.readInto(*buf, a.after.hash, gitfmt.BlobObject, a.path, inPlaceBytes) // verified before the first byte moves
-	if errors.Is(err, errTooLarge) {
+	buf := x.w.objects.Buffer()
+	defer x.w.objects.Buffers.Put(buf)
+	data, err := x.w.objects.ReadInto(*buf, a.after.Hash, gitfmt.BlobObject, a.path, inPlaceBytes) // verified before the first byte moves
+	if errors.Is(err, objects.ErrTooLarge) {
 		return false, nil
 	}
 	if err != nil {
@@ -92,8 +94,8 @@ func (x *executor) fill(fd int, a action, old fsys.Stamp, data []byte) error {
 		}
 		x.hook("cut")
 	}
-	if old.Mode&0o7777 != a.after.perm {
-		if err := unix.Fchmod(fd, a.after.perm); err != nil {
+	if old.Mode&0o7777 != a.after.Perm {
+		if err := unix.Fchmod(fd, a.after.Perm); err != nil {
 			return err
 		}
 	}
@@ -131,23 +133,23 @@ func (x *executor) writeAt(fd int, path string, data []byte, off int64) error {
 
 // ours reports whether what stands at a path, neither end's, is what a killed
 // restore leaves in the middle of one file.
-func (x *executor) ours(dirfd int, a action, now state) (bool, error) {
-	if now.kind != kindFile || a.after.kind != kindFile || a.before.kind != kindFile && !x.cut {
+func (x *executor) ours(dirfd int, a action, now tree.State) (bool, error) {
+	if now.Kind != tree.KindFile || a.after.Kind != tree.KindFile || a.before.Kind != tree.KindFile && !x.cut {
 		return false, nil
 	}
-	if now.perm != a.after.perm && (a.before.kind != kindFile || now.perm != a.before.perm) {
+	if now.Perm != a.after.Perm && (a.before.Kind != tree.KindFile || now.Perm != a.before.Perm) {
 		return false, nil
 	}
-	if now.hash == a.before.hash || now.hash == a.after.hash {
+	if now.Hash == a.before.Hash || now.Hash == a.after.Hash {
 		return true, nil // only the permissions are left to do
 	}
 	var ends [2][]byte
-	for i, end := range []state{a.before, a.after} {
-		if end.kind != kindFile {
+	for i, end := range []tree.State{a.before, a.after} {
+		if end.Kind != tree.KindFile {
 			continue
 		}
 		var err error
-		if ends[i], err = x.w.objects.readUpTo(end.hash, gitfmt.BlobObject, a.path, inPlaceBytes); errors.Is(err, errTooLarge) {
+		if ends[i], err = x.w.objects.ReadUpTo(end.Hash, gitfmt.BlobObject, a.path, inPlaceBytes); errors.Is(err, objects.ErrTooLarge) {
 			return false, nil
 		}
 		if err != nil {
@@ -161,7 +163,7 @@ func (x *executor) ours(dirfd int, a action, now state) (bool, error) {
 	f := os.NewFile(uintptr(fd), a.path)
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, inPlaceBytes+1))
-	return err == nil && (a.before.kind == kindFile && halfWrite(data, ends[0], ends[1]) || x.cut && halfWrite(data, nil, ends[1])), err
+	return err == nil && (a.before.Kind == tree.KindFile && halfWrite(data, ends[0], ends[1]) || x.cut && halfWrite(data, nil, ends[1])), err
 }
 
 // halfWrite reports whether data can be what is left of a file with the bytes

@@ -16,6 +16,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/tree"
 )
 
 // The journal is a restore's intent, made durable before the first byte moves
@@ -185,42 +186,42 @@ func parseAction(line string) (action, error) {
 	if err != nil {
 		return action{}, err
 	}
-	path, err := unquotePath(f[3])
+	path, err := tree.UnquotePath(f[3])
 	return action{path, before, after}, err
 }
 
 // parseState reads what state.String wrote.
-func parseState(s string) (state, error) {
+func parseState(s string) (tree.State, error) {
 	bad := fmt.Errorf("bad state %q", s)
 	if s == "-" {
-		return state{}, nil
+		return tree.State{}, nil
 	}
-	var out state
+	var out tree.State
 	var perm, id string
 	switch {
 	case strings.HasPrefix(s, "f"):
-		out.kind = kindFile
+		out.Kind = tree.KindFile
 		perm, id, _ = strings.Cut(s[1:], ":")
 	case strings.HasPrefix(s, "l:"):
-		out.kind, id = kindLink, s[2:]
+		out.Kind, id = tree.KindLink, s[2:]
 	case strings.HasPrefix(s, "d"):
-		out.kind, perm = kindDir, s[1:]
+		out.Kind, perm = tree.KindDir, s[1:]
 	default:
-		return state{}, bad
+		return tree.State{}, bad
 	}
-	if out.kind != kindLink {
-		p, err := parsePerm(perm)
+	if out.Kind != tree.KindLink {
+		p, err := tree.ParsePerm(perm)
 		if err != nil {
-			return state{}, bad
+			return tree.State{}, bad
 		}
-		out.perm = p
+		out.Perm = p
 	}
-	if out.kind != kindDir {
+	if out.Kind != tree.KindDir {
 		h, ok := gitfmt.ParseHash(id)
 		if !ok {
-			return state{}, bad
+			return tree.State{}, bad
 		}
-		out.hash = h
+		out.Hash = h
 	}
 	return out, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -58,7 +59,7 @@ func (b *bench) notOurs() map[string]string {
 			return err
 		}
 		if strings.HasPrefix(d.Name(), "pack-") {
-			ours, err := isOurKeep(strings.TrimSuffix(path, filepath.Ext(path)) + keepExt)
+			ours, err := objects.IsOurKeep(strings.TrimSuffix(path, filepath.Ext(path)) + objects.KeepExt)
 			if ours || err != nil {
 				return err
 			}
@@ -74,14 +75,14 @@ func (b *bench) notOurs() map[string]string {
 // named difference stands before one by offset.
 func (b *bench) kinds(pack string) (count map[gitfmt.ObjectType]int, before bool) {
 	b.Helper()
-	p, err := openPack(pack + ".idx")
+	p, err := objects.OpenPack(pack + ".idx")
 	b.must(err)
-	defer p.close()
-	items, err := p.entries()
+	defer p.Close()
+	items, err := p.Entries()
 	b.must(err)
 	count = make(map[gitfmt.ObjectType]int)
 	for _, it := range items {
-		kind, err := p.kindAt(it.Off)
+		kind, err := p.KindAt(it.Off)
 		b.must(err)
 		count[kind]++
 		before = before || kind == gitfmt.OffsetDelta && count[gitfmt.RefDelta] > 0
@@ -93,21 +94,21 @@ func (b *bench) kinds(pack string) (count map[gitfmt.ObjectType]int, before bool
 // its pack is made of, and however often packs are put together and collected.
 func TestPushedPack(t *testing.T) {
 	b := newBench(t, nil)
-	b.w.objects.maxPacks = testPacks
+	b.w.objects.MaxPacks = testPacks
 	ids := b.history(3, rand.New(rand.NewPCG(27, 28)))
 	b.gc(nil)
-	b.must(b.w.objects.refresh())
-	large := b.w.objects.generation()[0]
+	b.must(b.w.objects.Refresh())
+	large := b.w.objects.PackNames()[0]
 	commit, pack := b.pushed()
 	if count, before := b.kinds(pack); !before {
 		t.Fatalf("the pack holds %v, and no difference by name before one by offset: nothing is tested", count)
 	}
 	theirs := b.notOurs()
 	ids = append(ids, b.steps(2)...)
-	some, err := b.w.objects.ourPacks() // what the pushed differences start from is in none of them
+	some, err := b.w.objects.OurPacks() // what the pushed differences start from is in none of them
 	b.must(err)
-	some = slices.DeleteFunc(some, func(p *packFile) bool { return p.name == large })
-	b.must(b.w.objects.merge(b.Context(), some, &packPool{}, func(string) {}))
+	some = slices.DeleteFunc(some, func(p *objects.Pack) bool { return p.Name == large })
+	b.must(b.w.objects.Merge(b.Context(), some, &objects.Pool{}, func(string) {}))
 	b.fsck()
 	ids = append(ids, b.steps(3*testPacks)...)
 	b.fsck()
@@ -129,7 +130,7 @@ func TestPushedPack(t *testing.T) {
 // has kept for themselves.
 func TestOthersStay(t *testing.T) {
 	b := newBench(t, nil)
-	b.w.objects.maxPacks = testPacks
+	b.w.objects.MaxPacks = testPacks
 	b.history(3, rand.New(rand.NewPCG(27, 28)))
 	_, pack := b.pushed()
 	b.inStore("update-ref", "-d", "refs/heads/own")
@@ -138,10 +139,10 @@ func TestOthersStay(t *testing.T) {
 	for _, ext := range []string{".rev", ".bitmap", ".mtimes", ".promisor"} {
 		b.must(os.WriteFile(pack+ext, []byte("a user's git "+ext), 0o444))
 	}
-	ours, err := b.w.objects.ourPacks()
+	ours, err := b.w.objects.OurPacks()
 	b.must(err)
 	for i, keep := range []string{"", "mine\n"} {
-		b.must(os.WriteFile(ours[i].beside(keepExt), []byte(keep), 0o600))
+		b.must(os.WriteFile(ours[i].Beside(objects.KeepExt), []byte(keep), 0o600))
 	}
 	theirs := b.notOurs()
 	if len(theirs) < 6+6+1 {
@@ -162,20 +163,20 @@ func TestVerifyThinDelta(t *testing.T) {
 	b.history(3, rand.New(rand.NewPCG(27, 28)))
 	b.steps(1)
 	_, pack := b.pushed()
-	p, err := openPack(pack + ".idx")
+	p, err := objects.OpenPack(pack + ".idx")
 	b.must(err)
-	defer p.close()
-	items, err := p.entries()
+	defer p.Close()
+	items, err := p.Entries()
 	b.must(err)
-	out := newPackWriter(b.w.objects.packDir(), func(string) {}, &packPool{})
-	defer out.abort()
+	out := objects.NewWriter(b.w.objects.PackDir(), func(string) {}, &objects.Pool{})
+	defer out.Abort()
 	buf := make([]byte, 64<<10)
 	for _, it := range items {
-		if kind, err := p.kindAt(it.Off); err == nil && kind == gitfmt.RefDelta {
-			b.must(out.copyRaw(p, it, buf))
+		if kind, err := p.KindAt(it.Off); err == nil && kind == gitfmt.RefDelta {
+			b.must(out.CopyRaw(p, it, buf))
 		}
 	}
-	idx, err := out.finish()
+	idx, err := out.Finish()
 	b.must(err)
 	if idx == "" {
 		t.Fatal("no difference by name: nothing is tested")
@@ -185,12 +186,12 @@ func TestVerifyThinDelta(t *testing.T) {
 	}
 	r, err := b.w.Verify(b.Context())
 	b.must(err)
-	if r.OK || len(r.Problems) != len(out.items) || r.Problems[0].Path != fsys.Base(idx) {
-		t.Errorf("verify: %+v; want %d problems", r, len(out.items))
+	if r.OK || len(r.Problems) != len(out.Items) || r.Problems[0].Path != fsys.Base(idx) {
+		t.Errorf("verify: %+v; want %d problems", r, len(out.Items))
 	}
-	ours, err := b.w.objects.ourPacks()
+	ours, err := b.w.objects.OurPacks()
 	b.must(err)
-	b.must(b.w.objects.merge(b.Context(), ours, &packPool{}, func(string) {}))
+	b.must(b.w.objects.Merge(b.Context(), ours, &objects.Pool{}, func(string) {}))
 	if there, err := fsys.Exists(idx); !there || err != nil {
 		t.Errorf("what cannot be copied was: %v", err)
 	}
@@ -206,7 +207,7 @@ func TestMarkPacks(t *testing.T) {
 	_, pack := b.pushed()
 	b.gc(nil) // differences of ours, too
 	ids := b.steps(2)
-	format := filepath.Join(b.store, fsys.StateDir, formatName)
+	format := filepath.Join(b.store, fsys.StateDir, objects.FormatName)
 	b.unkept()
 	b.must(os.Remove(format))
 	b.open(nil)
@@ -217,20 +218,20 @@ func TestMarkPacks(t *testing.T) {
 		t.Errorf("who only reads has changed the format: %v", err)
 	}
 	ids = append(ids, b.steps(1)...)
-	ours, err := b.w.objects.ourPacks()
+	ours, err := b.w.objects.OurPacks()
 	b.must(err)
 	if len(ours) != 4 || b.packs() != 5 {
 		t.Errorf("%d of %d packs are ours, want 4 of 5", len(ours), b.packs())
 	}
-	if data, err := os.ReadFile(format); err != nil || string(data) != formatText {
+	if data, err := os.ReadFile(format); err != nil || string(data) != objects.FormatText {
 		t.Errorf("the format is %q, %v", data, err)
 	}
-	if there, err := fsys.Exists(pack + keepExt); there || err != nil {
+	if there, err := fsys.Exists(pack + objects.KeepExt); there || err != nil {
 		t.Errorf("git's pack is marked: %v", err)
 	}
 	b.unkept() // a user's doing: nobody marks again
 	b.steps(1)
-	if ours, err := b.w.objects.ourPacks(); err != nil || len(ours) != 1 {
+	if ours, err := b.w.objects.OurPacks(); err != nil || len(ours) != 1 {
 		t.Errorf("%d packs are ours, %v; want the new one", len(ours), err)
 	}
 	b.hasAll(ids)
@@ -246,7 +247,7 @@ func TestDryRunWritesNothing(t *testing.T) {
 	b.pushed()
 	b.steps(3)
 	b.unkept()
-	b.must(os.Remove(filepath.Join(b.store, fsys.StateDir, formatName)))
+	b.must(os.Remove(filepath.Join(b.store, fsys.StateDir, objects.FormatName)))
 	for _, killed := range []bool{false, true} {
 		if killed && !b.killed("gc", "", 3) {
 			t.Fatal("not killed")
@@ -293,11 +294,11 @@ func TestKeepBeforeIndex(t *testing.T) {
 	for n := 0; ; n++ {
 		b.write("f", fmt.Sprint("killed at ", n))
 		killed := b.killed("save", "", n)
-		list, err := filepath.Glob(filepath.Join(b.w.objects.packDir(), "*.idx"))
+		list, err := filepath.Glob(filepath.Join(b.w.objects.PackDir(), "*.idx"))
 		b.must(err)
 		for _, idx := range list {
-			data, err := os.ReadFile(strings.TrimSuffix(idx, ".idx") + keepExt)
-			if err != nil || string(data) != keepWord+"\n" {
+			data, err := os.ReadFile(strings.TrimSuffix(idx, ".idx") + objects.KeepExt)
+			if err != nil || string(data) != objects.KeepWord+"\n" {
 				t.Errorf("killed at %d: %q, %v", n, data, err)
 			}
 		}
@@ -309,7 +310,7 @@ func TestKeepBeforeIndex(t *testing.T) {
 			break
 		}
 	}
-	if _, err := os.Stat(filepath.Join(b.store, fsys.StateDir, formatName)); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(b.store, fsys.StateDir, objects.FormatName)); errors.Is(err, os.ErrNotExist) {
 		t.Error("no format")
 	}
 	b.fsck()

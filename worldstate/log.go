@@ -111,9 +111,9 @@ func (w *World) history(ctx context.Context, byName map[string]gitfmt.Hash, chos
 		ok, err := chosen(ref), error(nil)
 		if ok && !refs.IsOurs(ref) {
 			named := h
-			h, ok, err = w.objects.snapshot(h, ref)
+			h, ok, err = followTags(w.objects, h, ref)
 			if errors.Is(err, gitfmt.ErrCorrupt) { // what is not theirs can be read all the same
-				all[named], err = &gitfmt.Commit{Id: named, Missing: w.objects.brokenRef(ref, err)}, nil
+				all[named], err = &gitfmt.Commit{Id: named, Missing: brokenRef(w.objects, ref, err)}, nil
 			}
 		}
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/refs"
 )
 
@@ -18,18 +19,18 @@ func (b *bench) tips(n int) {
 	r := rand.New(rand.NewPCG(25, 26))
 	first, err := b.w.byID(b.save().ID)
 	b.must(err)
-	pack := newPackWriter(b.w.objects.packDir(), b.w.opts.Hook, &b.w.packs)
-	defer pack.abort()
+	pack := objects.NewWriter(b.w.objects.PackDir(), b.w.opts.Hook, &b.w.packs)
+	defer pack.Abort()
 	set := make(map[string]gitfmt.Hash, n)
 	for i := range n {
 		c := *first
 		c.Time, c.Message = time.Unix(int64(1_700_000_000+r.IntN(n)), 0), fmt.Sprint("tip ", i)
 		data := c.Encode()
 		h := gitfmt.HashObject(gitfmt.CommitObject, data)
-		b.must(pack.add(h, gitfmt.CommitObject, data))
+		b.must(pack.Add(h, gitfmt.CommitObject, data))
 		set[fmt.Sprintf("%s%s/%d", refs.TaskPrefix, b.w.opts.Task, i+2)] = h
 	}
-	b.must(b.w.publish(pack))
+	b.must(b.w.objects.Publish(pack, b.w.opts.SizeLimitBytes))
 	b.must(b.w.refs.Update(set))
 }
 

@@ -16,6 +16,8 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
+	"anamnesis/worldstate/internal/tree"
 )
 
 // executor moves a world along a list of actions. Every step is idempotent: it
@@ -118,10 +120,10 @@ func (x *executor) syncActions() error {
 	dirs := make(map[string]bool)
 	for _, a := range x.actions {
 		dirs[fsys.Dir(a.path)] = true
-		switch a.after.kind {
-		case kindDir:
+		switch a.after.Kind {
+		case tree.KindDir:
 			dirs[a.path] = true
-		case kindFile:
+		case tree.KindFile:
 			if err := x.syncFile(a.path); err != nil {
 				return fmt.Errorf("sync %s: %w", shortPath(a.path), err)
 			}
@@ -181,39 +183,39 @@ func (x *executor) syncDir(path string) error {
 var errInTheWay = errors.New("something that is no directory is in the way")
 
 // look tells what stands at a path now. A FIFO and the like is errInTheWay.
-func (x *executor) look(path string) (state, fsys.Stamp, error) {
+func (x *executor) look(path string) (tree.State, fsys.Stamp, error) {
 	fd, err := fsys.OpenBeneath(x.root, fsys.Dir(path))
 	switch {
 	case errors.Is(err, unix.ENOENT):
-		return state{}, fsys.Stamp{}, nil
+		return tree.State{}, fsys.Stamp{}, nil
 	case fsys.IsErrno(err, unix.ENOTDIR, unix.ELOOP):
-		return state{}, fsys.Stamp{}, errInTheWay
+		return tree.State{}, fsys.Stamp{}, errInTheWay
 	case err != nil:
-		return state{}, fsys.Stamp{}, err
+		return tree.State{}, fsys.Stamp{}, err
 	}
 	defer fsys.CloseFD(fd)
 	return x.lookIn(fd, fsys.Base(path))
 }
 
-func (x *executor) lookIn(dirfd int, name string) (state, fsys.Stamp, error) {
+func (x *executor) lookIn(dirfd int, name string) (tree.State, fsys.Stamp, error) {
 	st, err := fsys.Lstatat(dirfd, name)
 	if errors.Is(err, unix.ENOENT) {
-		return state{}, fsys.Stamp{}, nil
+		return tree.State{}, fsys.Stamp{}, nil
 	}
 	if err != nil {
-		return state{}, fsys.Stamp{}, err
+		return tree.State{}, fsys.Stamp{}, err
 	}
 	switch {
 	case st.IsDir():
-		return state{kind: kindDir, perm: st.Mode & 0o777}, st, nil
+		return tree.State{Kind: tree.KindDir, Perm: st.Mode & 0o777}, st, nil
 	case st.IsLink():
 		target, err := fsys.Readlinkat(dirfd, name)
-		return state{kind: kindLink, hash: gitfmt.HashObject(gitfmt.BlobObject, target)}, st, err
+		return tree.State{Kind: tree.KindLink, Hash: gitfmt.HashObject(gitfmt.BlobObject, target)}, st, err
 	case st.IsRegular():
 		h, err := x.hashAt(dirfd, name, st.Size)
-		return state{kindFile, st.Mode & 0o777, h}, st, err
+		return tree.State{Kind: tree.KindFile, Perm: st.Mode & 0o777, Hash: h}, st, err
 	}
-	return state{}, st, errInTheWay
+	return tree.State{}, st, errInTheWay
 }
 
 // hashAt gives the blob id of a file that was seen to be so long.
@@ -223,8 +225,8 @@ func (x *executor) hashAt(dirfd int, name string, size int64) (gitfmt.Hash, erro
 		return gitfmt.Hash{}, err
 	}
 	defer fsys.CloseFD(fd)
-	buf := x.w.objects.buffer()
-	defer x.w.objects.buffers.Put(buf)
+	buf := x.w.objects.Buffer()
+	defer x.w.objects.Buffers.Put(buf)
 	sum := sha1.New()
 	sum.Write(gitfmt.AppendHead((*buf)[:0], gitfmt.BlobObject, size))
 	for {
@@ -244,10 +246,10 @@ func (x *executor) hashAt(dirfd int, name string, size int64) (gitfmt.Hash, erro
 // stands tells how a path stands, and whether that is as wanted. A file is
 // read for it: a stamp cannot tell of an edit in the clock tick of the scan,
 // nor of a write through a memory map whose page was written before.
-func (x *executor) stands(dirfd int, path string, want state) (now state, st fsys.Stamp, same bool, err error) {
+func (x *executor) stands(dirfd int, path string, want tree.State) (now tree.State, st fsys.Stamp, same bool, err error) {
 	now, st, err = x.lookIn(dirfd, fsys.Base(path))
 	if errors.Is(err, errInTheWay) {
-		return state{}, st, false, nil
+		return tree.State{}, st, false, nil
 	}
 	return now, st, now == want, err
 }
@@ -279,13 +281,13 @@ func (x *executor) run(actions []action) error {
 	x.syncEach, x.touched, x.unsynced = len(actions) <= maxSyncEach && !x.resumed, make(map[string]bool), nil
 	var gone, dirs, files []action
 	for _, a := range actions {
-		if !a.before.absent() && (a.after.absent() || a.before.isDir() != a.after.isDir()) {
+		if !a.before.Absent() && (a.after.Absent() || a.before.IsDir() != a.after.IsDir()) {
 			gone = append(gone, a)
 		}
 		switch {
-		case a.after.isDir():
+		case a.after.IsDir():
 			dirs = append(dirs, a)
-		case !a.after.absent():
+		case !a.after.Absent():
 			files = append(files, a)
 		}
 	}
@@ -412,10 +414,10 @@ func (x *executor) remove(_ int, a action) error {
 	}
 	defer fsys.CloseFD(fd)
 	now, _, same, err := x.stands(fd, a.path, a.before)
-	if err != nil || now.absent() && !same {
+	if err != nil || now.Absent() && !same {
 		return err
 	}
-	if now.isDir() != a.before.isDir() || !same && !now.isDir() {
+	if now.IsDir() != a.before.IsDir() || !same && !now.IsDir() {
 		if now != a.after {
 			x.keep(a.path)
 		}
@@ -423,7 +425,7 @@ func (x *executor) remove(_ int, a action) error {
 	}
 	x.touch(fsys.Dir(a.path))
 	flags := 0
-	if now.isDir() {
+	if now.IsDir() {
 		flags = unix.AT_REMOVEDIR
 	}
 	err = x.writable(fd, a.path, func() error { return unix.Unlinkat(fd, fsys.Base(a.path), flags) })
@@ -460,7 +462,7 @@ func (x *executor) mkdir(_ int, a action) error {
 	}
 	x.touch(fsys.Dir(a.path))
 	x.touch(a.path)
-	err = x.writable(fd, a.path, func() error { return unix.Mkdirat(fd, fsys.Base(a.path), a.after.perm|0o700) })
+	err = x.writable(fd, a.path, func() error { return unix.Mkdirat(fd, fsys.Base(a.path), a.after.Perm|0o700) })
 	if err == nil {
 		x.ownMade(fd, fsys.Base(a.path), fsys.Stamp{})
 	}
@@ -480,14 +482,14 @@ func (x *executor) chmodDir(_ int, a action) error {
 		return nil // listed by mkdir, or gone since
 	}
 	delete(x.opened, a.path)
-	if st.Mode&0o777 == a.after.perm {
+	if st.Mode&0o777 == a.after.Perm {
 		return nil
 	}
 	x.touch(a.path)
 	if err := x.seam("chmod looked", a.path); err != nil {
 		return err
 	}
-	if _, err = chmodAt(fd, fsys.Base(a.path), st, st.Mode&0o7000|a.after.perm); errors.Is(err, errContentChanged) {
+	if _, err = chmodAt(fd, fsys.Base(a.path), st, st.Mode&0o7000|a.after.Perm); errors.Is(err, objects.ErrContentChanged) {
 		x.keep(a.path)
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/refs"
 )
 
@@ -39,7 +40,7 @@ func whyMissing(id ID, err error) string {
 	case m != nil:
 		return m.Error()
 	case errors.Is(err, ErrUnknown):
-		return errNoObject.Error()
+		return objects.ErrNoObject.Error()
 	}
 	return err.Error()
 }
@@ -52,13 +53,13 @@ func (g *collector) blame(err error) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.refs)) {
-		of, _, terr := g.s.snapshot(g.refs[name], name)
+		of, _, terr := followTags(g.s, g.refs[name], name)
 		var t *MissingObjectError
 		switch leads := of.String() == m.Object || errors.As(terr, &t) && t.Object == m.Object; {
 		case leads && refs.IsOurs(name):
-			return fmt.Errorf("%w; %s names it; only a backup of %s can bring it back, and nothing is collected until then", err, name, g.s.dir)
+			return fmt.Errorf("%w; %s names it; only a backup of %s can bring it back, and nothing is collected until then", err, name, g.s.Dir)
 		case leads:
-			return g.s.brokenRef(name, err)
+			return brokenRef(g.s, name, err)
 		}
 	}
 	return fmt.Errorf("%w; 'anamnesis world verify' names all that is damaged", err)

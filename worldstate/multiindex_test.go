@@ -14,7 +14,7 @@ import (
 // multiIndexes lists what git keeps over several packs of the store.
 func (b *bench) multiIndexes() string {
 	b.Helper()
-	list, err := os.ReadDir(b.w.objects.packDir())
+	list, err := os.ReadDir(b.w.objects.PackDir())
 	b.must(err)
 	var names []string
 	for _, e := range list {
@@ -35,7 +35,7 @@ func TestMultiPackIndex(t *testing.T) {
 			between := false
 			for n := 0; ; n++ {
 				b := newBench(t, nil)
-				b.w.objects.maxPacks = testPacks
+				b.w.objects.MaxPacks = testPacks
 				ids := b.history(testPacks, rand.New(rand.NewPCG(5, 6)))
 				worldtest.Git(b, b.dir, "--git-dir="+b.store, "multi-pack-index", "write", "--bitmap")
 				if have := b.multiIndexes(); !strings.Contains(have, ".bitmap") {
@@ -79,11 +79,11 @@ func TestMultiPackIndexLock(t *testing.T) {
 	b := newBench(t, nil)
 	b.steps(1)
 	for _, name := range []string{"multi-pack-index", "multi-pack-index.lock", "multi-pack-index.d/multi-pack-index-chain"} {
-		path := filepath.Join(b.w.objects.packDir(), name)
+		path := filepath.Join(b.w.objects.PackDir(), name)
 		b.must(os.MkdirAll(filepath.Dir(path), 0o755))
 		b.must(os.WriteFile(path, []byte("pack-1.idx\x00"), 0o644))
 	}
-	b.must(b.w.objects.removeMultiIndex(map[string]bool{"pack-1.idx": true}, func(string) {}))
+	b.must(b.w.objects.RemoveMultiIndex(map[string]bool{"pack-1.idx": true}, func(string) {}))
 	if left := b.multiIndexes(); left != "multi-pack-index.lock" {
 		t.Errorf("there stands %q", left)
 	}

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 )
 
 // drawItems draws the objects of a pack, ids that begin alike and places beyond
@@ -23,7 +24,7 @@ func drawItems(t *rapid.T) []gitfmt.PackItem {
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	alike := rapid.IntRange(0, 20).Draw(t, "bytes alike")
 	items := make([]gitfmt.PackItem, rapid.IntRange(0, 300).Draw(t, "objects"))
-	off := int64(packHeaderBytes)
+	off := int64(objects.PackHeaderBytes)
 	for i := range items {
 		it := gitfmt.PackItem{Off: off, Crc: rng.Uint32()}
 		for b := alike; b < len(it.Hash); b++ {
@@ -46,30 +47,30 @@ func TestPackIndex(t *testing.T) {
 		if err := os.WriteFile(path, gitfmt.EncodePackIndex(slices.Clone(items), gitfmt.Hash{1}), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		x, err := openPackIndex(path, rapid.IntRange(-1, 300).Draw(t, "held"))
+		x, err := objects.OpenPackIndex(path, rapid.IntRange(-1, 300).Draw(t, "held"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer x.close()
-		if got, err := x.items(); err != nil || !slices.Equal(got, items) || x.pack != (gitfmt.Hash{1}) {
+		defer x.Close()
+		if got, err := x.Items(); err != nil || !slices.Equal(got, items) || x.Pack != (gitfmt.Hash{1}) {
 			t.Fatalf("items = %v, %v, want %v", got, err, items)
 		}
-		end := int64(packHeaderBytes)
+		end := int64(objects.PackHeaderBytes)
 		for _, it := range items {
 			end = max(end, it.Off+1+rapid.Int64Range(0, 1<<17).Draw(t, "last length"))
 		}
-		lengths, err := x.lengths(end + sha1.Size)
+		lengths, err := x.Lengths(end + sha1.Size)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, it := range items {
-			if off, ok := x.find(it.Hash); !ok || off != it.Off {
+			if off, ok := x.Find(it.Hash); !ok || off != it.Off {
 				t.Fatalf("find %s = %d, %t, want %d", it.Hash, off, ok, it.Off)
 			}
-			if at, ok := x.position(it.Hash); !ok || at != i {
+			if at, ok := x.Position(it.Hash); !ok || at != i {
 				t.Fatalf("position %s = %d, %t, want %d", it.Hash, at, ok, i)
 			}
-			if crc, err := x.crc(i); err != nil || crc != it.Crc {
+			if crc, err := x.Crc(i); err != nil || crc != it.Crc {
 				t.Fatalf("crc %s = %d, %v, want %d", it.Hash, crc, err, it.Crc)
 			}
 			next := end
@@ -78,13 +79,13 @@ func TestPackIndex(t *testing.T) {
 					next = min(next, o.Off)
 				}
 			}
-			if n := lengths.of(i); n != next-it.Off {
+			if n := lengths.Of(i); n != next-it.Off {
 				t.Fatalf("length at %d = %d, want %d", it.Off, n, next-it.Off)
 			}
 			other := it.Hash
 			other[19]++
 			if _, there := slices.BinarySearchFunc(items, other, func(it gitfmt.PackItem, h gitfmt.Hash) int { return bytes.Compare(it.Hash[:], h[:]) }); !there {
-				if off, ok := x.find(other); ok {
+				if off, ok := x.Find(other); ok {
 					t.Fatalf("find %s = %d, it is not there", other, off)
 				}
 			}
@@ -96,28 +97,28 @@ func TestPackIndex(t *testing.T) {
 // what stood behind; the program goes on.
 func TestPackIndexCutLater(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pack-x.idx")
-	it := gitfmt.PackItem{Hash: gitfmt.Hash{7, 8, 9}, Off: packHeaderBytes}
+	it := gitfmt.PackItem{Hash: gitfmt.Hash{7, 8, 9}, Off: objects.PackHeaderBytes}
 	if err := os.WriteFile(path, gitfmt.EncodePackIndex([]gitfmt.PackItem{it}, gitfmt.Hash{1}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	x, err := openPackIndex(path, 0)
+	x, err := objects.OpenPackIndex(path, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer x.close()
-	if err := os.Truncate(path, indexEntries); err != nil {
+	defer x.Close()
+	if err := os.Truncate(path, objects.IndexEntries); err != nil {
 		t.Fatal(err)
 	}
-	if off, ok := x.find(it.Hash); ok {
+	if off, ok := x.Find(it.Hash); ok {
 		t.Errorf("found at %d in a file without it", off)
 	}
-	if _, err := x.items(); err == nil {
+	if _, err := x.Items(); err == nil {
 		t.Error("the objects of a file without them were read")
 	}
-	if crc, err := x.crc(0); err == nil {
+	if crc, err := x.Crc(0); err == nil {
 		t.Errorf("the checksum %d was read of a file without it", crc)
 	}
-	if off, err := x.offset(0); err != nil || off != packHeaderBytes {
+	if off, err := x.Offset(0); err != nil || off != objects.PackHeaderBytes {
 		t.Errorf("offset %d, %v: places are held in memory", off, err)
 	}
 }
@@ -125,43 +126,43 @@ func TestPackIndexCutLater(t *testing.T) {
 // packOf writes a pack of n objects of one kind of text and gives its index.
 func (b *bench) packOf(what string, n int) string {
 	b.Helper()
-	out := newPackWriter(b.w.objects.packDir(), func(string) {}, &packPool{})
+	out := objects.NewWriter(b.w.objects.PackDir(), func(string) {}, &objects.Pool{})
 	for i := range n {
 		text := []byte(fmt.Sprint(what, i))
-		b.must(out.add(gitfmt.HashObject(gitfmt.BlobObject, text), gitfmt.BlobObject, text))
+		b.must(out.Add(gitfmt.HashObject(gitfmt.BlobObject, text), gitfmt.BlobObject, text))
 	}
-	idx, err := out.finish()
+	idx, err := out.Finish()
 	b.must(err)
-	b.must(b.w.objects.published(idx))
+	b.must(b.w.objects.Published(idx))
 	return idx
 }
 
 // TestMergeAfterRot: an id that rots in the index of an open pack is not
 // written into another pack as the object's, whose only copy then goes.
 func TestMergeAfterRot(t *testing.T) {
-	for _, n := range []int{10, smallPack + 1} {
+	for _, n := range []int{10, objects.SmallPack + 1} {
 		b := newBench(t, nil)
 		s := b.w.objects
 		idx := b.packOf("of one pack ", n)
 		b.packOf("of another ", 3)
 		data, err := os.ReadFile(idx)
 		b.must(err)
-		h := gitfmt.Hash(data[indexEntries:][:20])
+		h := gitfmt.Hash(data[objects.IndexEntries:][:20])
 		b.must(os.Chmod(idx, 0o600))
 		f, err := os.OpenFile(idx, os.O_WRONLY, 0)
 		b.must(err)
-		_, err = f.WriteAt([]byte{h[19] ^ 1}, indexEntries+19)
+		_, err = f.WriteAt([]byte{h[19] ^ 1}, objects.IndexEntries+19)
 		b.must(errors.Join(err, f.Close()))
-		packs, err := s.ourPacks()
+		packs, err := s.OurPacks()
 		b.must(err)
-		err = s.merge(t.Context(), packs, &packPool{}, func(string) {})
-		if n > smallPack {
+		err = s.Merge(t.Context(), packs, &objects.Pool{}, func(string) {})
+		if n > objects.SmallPack {
 			if err == nil {
 				t.Error("packs were put together by an index that is not what it was")
 			}
 			continue
 		}
-		if _, rerr := s.read(h, gitfmt.BlobObject, "object"); err != nil || rerr != nil {
+		if _, rerr := s.Read(h, gitfmt.BlobObject, "object"); err != nil || rerr != nil {
 			t.Errorf("merged: %v, and its object read: %v", err, rerr)
 		}
 	}
@@ -172,12 +173,12 @@ func TestMergeAfterRot(t *testing.T) {
 func TestSmallPacksHoldNoFile(t *testing.T) {
 	b := newBench(t, nil)
 	b.steps(5)
-	b.packOf("large ", smallPack+1)
+	b.packOf("large ", objects.SmallPack+1)
 	open := 0
-	for name, p := range b.w.objects.packs {
-		_, held := p.src.(heldIndex)
-		if held != (p.n <= smallPack) {
-			t.Errorf("%s with %d objects: held in memory %t", name, p.n, held)
+	for name, p := range b.w.objects.Packs {
+		_, held := p.Src.(objects.HeldIndex)
+		if held != (p.N <= objects.SmallPack) {
+			t.Errorf("%s with %d objects: held in memory %t", name, p.N, held)
 		}
 		if !held {
 			open++
@@ -194,23 +195,23 @@ func TestSmallPacksHoldNoFile(t *testing.T) {
 func TestIndexRotsOpen(t *testing.T) {
 	b := newBench(t, nil)
 	s := b.w.objects
-	idx := b.packOf("large ", smallPack+1)
+	idx := b.packOf("large ", objects.SmallPack+1)
 	text := []byte("large 7")
 	h := gitfmt.HashObject(gitfmt.BlobObject, text)
-	p, it := s.locate(h)
-	if p == nil || !s.hasIntact(h) {
+	p, it := s.Locate(h)
+	if p == nil || !s.HasIntact(h) {
 		t.Fatal("it is not there")
 	}
-	at, _ := p.position(h)
+	at, _ := p.Position(h)
 	b.must(os.Chmod(idx, 0o600))
 	f, err := os.OpenFile(idx, os.O_WRONLY, 0)
 	b.must(err)
-	_, err = f.WriteAt([]byte{byte(it.Crc>>24) ^ 1}, p.crcAt(at))
+	_, err = f.WriteAt([]byte{byte(it.Crc>>24) ^ 1}, p.CrcAt(at))
 	b.must(errors.Join(err, f.Close()))
-	if err := s.probe(h, gitfmt.BlobObject, "f"); err != nil {
+	if err := s.Probe(h, gitfmt.BlobObject, "f"); err != nil {
 		t.Errorf("it is whole, and called damaged: %v", err)
 	}
-	if s.hasIntact(h) {
+	if s.HasIntact(h) {
 		t.Error("a save takes it for intact by a checksum that is not its own")
 	}
 	b.write("f", string(text))
@@ -225,14 +226,14 @@ func TestIndexRotsOpen(t *testing.T) {
 // not taken for lost: a collection ends and removes nothing.
 func TestGCKeepsWhatIsNamed(t *testing.T) {
 	b := newBench(t, nil)
-	b.packOf("large ", smallPack+1)
+	b.packOf("large ", objects.SmallPack+1)
 	h := gitfmt.HashObject(gitfmt.BlobObject, []byte("large 7"))
 	g := collector{s: b.w.objects, o: GCOptions{Keep: []ID{ID(gitfmt.Hash{1}.String()), ID(h.String())}}}
 	if roots, err := g.roots(); err != nil || !slices.Equal(roots, []gitfmt.Hash{h}) {
 		t.Fatalf("roots = %v, %v", roots, err)
 	}
-	for _, p := range b.w.objects.packs {
-		p.src = failingSource{p.src}
+	for _, p := range b.w.objects.Packs {
+		p.Src = failingSource{p.Src}
 	}
 	if roots, err := g.roots(); !errors.Is(err, gitfmt.ErrCorrupt) {
 		t.Errorf("roots = %v, %v", roots, err)
@@ -246,22 +247,22 @@ func TestPackIndexOddPlaces(t *testing.T) {
 	idx := b.packOf("of one pack ", 3)
 	data, err := os.ReadFile(idx)
 	b.must(err)
-	items := []gitfmt.PackItem{{Hash: gitfmt.Hash{1}, Off: packHeaderBytes}, {Hash: gitfmt.Hash{2}, Off: packHeaderBytes}, {Hash: gitfmt.Hash{3}, Off: 1 << 20}}
+	items := []gitfmt.PackItem{{Hash: gitfmt.Hash{1}, Off: objects.PackHeaderBytes}, {Hash: gitfmt.Hash{2}, Off: objects.PackHeaderBytes}, {Hash: gitfmt.Hash{3}, Off: 1 << 20}}
 	b.must(os.Remove(idx))
-	b.must(os.WriteFile(idx, gitfmt.EncodePackIndex(slices.Clone(items), gitfmt.Hash(data[len(data)-indexEnd:][:sha1.Size])), 0o600))
-	p, err := openPack(idx)
+	b.must(os.WriteFile(idx, gitfmt.EncodePackIndex(slices.Clone(items), gitfmt.Hash(data[len(data)-objects.IndexEnd:][:sha1.Size])), 0o600))
+	p, err := objects.OpenPack(idx)
 	b.must(err)
-	defer p.close()
-	listed, err := p.entries()
+	defer p.Close()
+	listed, err := p.Entries()
 	b.must(err)
 	for _, it := range items {
-		found, ok := p.entry(it.Hash)
+		found, ok := p.Entry(it.Hash)
 		if !ok {
 			t.Errorf("%s: not listed", it.Hash)
 		}
 		for _, it := range append(listed, found) {
-			if kind, err := p.intact(it, nil, make([]byte, 100)); err == nil {
-				t.Errorf("%s at %d, %d bytes: an intact %s", it.Hash, it.Off, it.size, kind)
+			if kind, err := p.Intact(it, nil, make([]byte, 100)); err == nil {
+				t.Errorf("%s at %d, %d bytes: an intact %s", it.Hash, it.Off, it.Size, kind)
 			}
 		}
 	}
@@ -271,18 +272,18 @@ func TestPackIndexOddPlaces(t *testing.T) {
 // index gives: two objects at one place, or one behind the pack's end.
 func TestPackLengths(t *testing.T) {
 	given := []int64{1, 65535, 65536, 1 << 40, 0, -1, -65535, -1 << 40, 7}
-	l := packLengths{short: make([]uint16, len(given))}
+	l := objects.PackLengths{Short: make([]uint16, len(given))}
 	for i, n := range given {
-		l.set(uint32(i), n)
+		l.Set(uint32(i), n)
 	}
 	for i, n := range given {
-		if got := l.of(i); got != n {
+		if got := l.Of(i); got != n {
 			t.Errorf("of %d came back %d", n, got)
 		}
 	}
 }
 
 // failingSource is a file that cannot be read any more.
-type failingSource struct{ indexSource }
+type failingSource struct{ objects.IndexSource }
 
 func (failingSource) ReadAt([]byte, int64) (int, error) { return 0, unix.EIO }

@@ -17,6 +17,7 @@ import (
 	linediff "github.com/go-git/go-git/v5/utils/diff"
 
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/tree"
 )
 
 const (
@@ -143,7 +144,7 @@ func (s *Side) gitMode() string {
 	if s.Type == "link" {
 		return "120000"
 	}
-	if perm, err := parsePerm(s.Mode); err == nil && perm&0o100 != 0 {
+	if perm, err := tree.ParsePerm(s.Mode); err == nil && perm&0o100 != 0 {
 		return "100755"
 	}
 	return "100644"
@@ -202,7 +203,7 @@ func encodeHunks(from, to string) ([]byte, error) {
 // text reads a blob up to maxPatchBytes; whole is false for a longer one.
 func (w *World) text(h gitfmt.Hash, path string) (data []byte, whole bool, err error) {
 	lim := &limitBuffer{max: maxPatchBytes}
-	if _, err := w.objects.copyTo(h, gitfmt.BlobObject, path, lim); err != nil && !errors.Is(err, errTooLong) {
+	if _, err := w.objects.CopyTo(h, gitfmt.BlobObject, path, lim); err != nil && !errors.Is(err, errTooLong) {
 		return nil, false, err
 	} else if err != nil {
 		return nil, false, nil

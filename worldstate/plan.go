@@ -14,6 +14,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/tree"
 )
 
 // PlanOptions narrow a plan.
@@ -61,7 +62,7 @@ type Plan struct {
 
 	options  PlanOptions
 	actions  []action
-	now      *listing
+	now      *tree.Listing
 	overlaid bool // Edits make the world another than the target
 }
 
@@ -71,7 +72,7 @@ func (p *Plan) Empty() bool { return len(p.actions) == 0 }
 // action changes one path from one state to another; either may be absent.
 type action struct {
 	path          string
-	before, after state
+	before, after tree.State
 }
 
 // Plan works out what restoring target would do, and checks that every object
@@ -108,7 +109,7 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scanned, target ID, 
 	if err != nil {
 		return Plan{}, fmt.Errorf("plan: %w", err)
 	}
-	if c.World != w.key && !o.OtherWorld && !sc.empty() {
+	if c.World != w.key && !o.OtherWorld && !sc.Empty() {
 		return Plan{}, fmt.Errorf("plan: %w: snapshot %s was taken of another directory than %s", ErrRefused, target, w.dir)
 	}
 	if o.Paths, err = w.relativePaths(o.Paths); err != nil {
@@ -128,7 +129,7 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scanned, target ID, 
 	if p.o.Base == "" && !head.IsZero() {
 		p.o.Base = ID(head.String())
 	}
-	p.base = emptyListing()
+	p.base = tree.Empty()
 	if p.o.Base != "" {
 		b, err := w.byID(p.o.Base)
 		if err == nil {
@@ -142,7 +143,7 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scanned, target ID, 
 			return Plan{}, fmt.Errorf("plan: base %s: %w", p.o.Base, err)
 		}
 	}
-	p.lost = p.now.files() == 0 && p.base.files() > 0
+	p.lost = p.now.Files() == 0 && p.base.Files() > 0
 	return p.plan(head)
 }
 
@@ -183,10 +184,10 @@ type planner struct {
 	root     int
 	now      *scanned
 	ignored  []ignoredRoot // of now
-	want     *listing
-	base     *listing
+	want     *tree.Listing
+	base     *tree.Listing
 	target   *gitfmt.Commit
-	policy   *policy
+	policy   *tree.Policy
 	o        PlanOptions
 	lost     bool // see Plan.Lost
 	baseLost string
@@ -207,7 +208,7 @@ func (p *planner) plan(head gitfmt.Hash) (Plan, error) {
 		return Plan{}, err
 	}
 	var err error
-	union(p.now.listing, p.want, func(path string, now, want state) {
+	tree.Union(p.now.Listing, p.want, func(path string, now, want tree.State) {
 		if err == nil && now != want && p.selected(path) {
 			err = p.consider(path, now, want)
 		}
@@ -221,20 +222,20 @@ func (p *planner) plan(head gitfmt.Hash) (Plan, error) {
 	p.noteIgnored()
 	out := Plan{
 		Target: ID(p.target.Id.String()), Base: p.o.Base, Write: []string{}, Delete: []string{}, Keep: []Skip{},
-		Lost: p.lost, BaseLost: p.baseLost, Conflicts: p.conflicts, Skipped: p.now.skips, options: p.o, now: p.now.listing, overlaid: p.overlaid,
+		Lost: p.lost, BaseLost: p.baseLost, Conflicts: p.conflicts, Skipped: p.now.skips, options: p.o, now: p.now.Listing, overlaid: p.overlaid,
 	}
 	for _, a := range p.todo {
 		out.actions = append(out.actions, a)
 	}
 	sort.Slice(out.actions, func(i, j int) bool { return out.actions[i].path < out.actions[j].path })
 	for _, a := range out.actions {
-		if a.after.absent() {
+		if a.after.Absent() {
 			out.Delete = append(out.Delete, shown(a.path, a.before))
 			continue
 		}
 		out.Write = append(out.Write, shown(a.path, a.after))
 	}
-	if err := p.w.probeAll(p.ctx, out.actions, func(a action) state { return a.after }); err != nil {
+	if err := p.w.probeAll(p.ctx, out.actions, func(a action) tree.State { return a.after }); err != nil {
 		return Plan{}, fmt.Errorf("plan %s: %w", p.target.Id, err)
 	}
 	for path, why := range p.kept {
@@ -251,21 +252,21 @@ func (p *planner) plan(head gitfmt.Hash) (Plan, error) {
 }
 
 // probeAll finds out whether one end of every action can be had.
-func (w *World) probeAll(ctx context.Context, actions []action, end func(a action) state) error {
+func (w *World) probeAll(ctx context.Context, actions []action, end func(a action) tree.State) error {
 	return atOnce(len(actions), func(i int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		s := end(actions[i])
-		if s.absent() || s.isDir() {
+		if s.Absent() || s.IsDir() {
 			return nil
 		}
-		return w.objects.probe(s.hash, gitfmt.BlobObject, actions[i].path)
+		return w.objects.Probe(s.Hash, gitfmt.BlobObject, actions[i].path)
 	})
 }
 
-func shown(path string, s state) string {
-	if s.isDir() {
+func shown(path string, s tree.State) string {
+	if s.IsDir() {
 		return path + "/"
 	}
 	return path
@@ -273,7 +274,7 @@ func shown(path string, s state) string {
 
 // equals reports whether a snapshot is the world as scanned.
 func (p *planner) equals(c *gitfmt.Commit) bool {
-	return p.w.treeOf(p.now.listing) == c.Tree
+	return p.w.treeOf(p.now.Listing) == c.Tree
 }
 
 // hash covers all a plan would do and everything it rests on.
@@ -305,7 +306,7 @@ func (p *planner) selected(path string) bool {
 func (p *planner) checkPaths() error {
 	for _, root := range p.o.Paths {
 		_, skipped := under(p.target.Skips, root)
-		if p.now.at(root).absent() && p.want.at(root).absent() && p.base.at(root).absent() && !skipped && !p.notSeen(root) {
+		if p.now.At(root).Absent() && p.want.At(root).Absent() && p.base.At(root).Absent() && !skipped && !p.notSeen(root) {
 			return fmt.Errorf("plan: %w: %q stands neither in the world nor in snapshot %s", ErrNoPath, root, short(ID(p.target.Id.String())))
 		}
 	}
@@ -323,20 +324,20 @@ func under(list []Skip, path string) (Skip, bool) {
 }
 
 // editReason says what a person did to a path.
-func editReason(base, now state) string {
+func editReason(base, now tree.State) string {
 	switch {
-	case now.absent():
+	case now.Absent():
 		return gitfmt.KeepDeleted
-	case base.absent():
+	case base.Absent():
 		return gitfmt.KeepCreated
 	}
 	return gitfmt.KeepEdited
 }
 
 // consider decides about one path that differs.
-func (p *planner) consider(path string, now, want state) error {
+func (p *planner) consider(path string, now, want tree.State) error {
 	if p.editedSinceBase(path, now) {
-		p.kept[shown(path, now)] = editReason(p.base.at(path), now)
+		p.kept[shown(path, now)] = editReason(p.base.At(path), now)
 		return nil
 	}
 	if skip, ok := under(p.now.skips, path); ok {
@@ -346,7 +347,7 @@ func (p *planner) consider(path string, now, want state) error {
 	if p.w.isExcluded(path) {
 		return nil
 	}
-	if want.absent() {
+	if want.Absent() {
 		if skip, ok := under(p.target.Skips, path); ok {
 			p.kept[shown(path, now)] = gitfmt.KeepUnread
 			if skip.Reason == reasonTooDeep || strings.HasPrefix(skip.Reason, reasonTooLarge) {
@@ -354,14 +355,14 @@ func (p *planner) consider(path string, now, want state) error {
 			}
 			return nil
 		}
-		if p.policy.ignored(path, now.isDir()) {
+		if p.policy.Ignored(path, now.IsDir()) {
 			p.kept[shown(path, now)] = gitfmt.KeepIgnored
 			return nil
 		}
 		p.todo[path] = action{path, now, want}
 		return nil
 	}
-	if now.absent() && p.ignoredNow(path) {
+	if now.Absent() && p.ignoredNow(path) {
 		return p.considerIgnored(path, want)
 	}
 	p.todo[path] = action{path, now, want}
@@ -370,8 +371,8 @@ func (p *planner) consider(path string, now, want state) error {
 
 // editedSinceBase reports whether a path is to stay because it was changed after
 // the base.
-func (p *planner) editedSinceBase(path string, now state) bool {
-	return !p.o.OverwriteEdits && p.o.Base != "" && !p.lost && now != p.base.at(path) && !p.notSeen(path)
+func (p *planner) editedSinceBase(path string, now tree.State) bool {
+	return !p.o.OverwriteEdits && p.o.Base != "" && !p.lost && now != p.base.At(path) && !p.notSeen(path)
 }
 
 // notSeen: the scan did not look at the path, so its absence is no edit.
@@ -387,18 +388,18 @@ func (p *planner) notSeen(path string) bool {
 func (p *planner) addParents() {
 	var missing []string
 	for path, a := range p.todo {
-		if a.after.absent() {
+		if a.after.Absent() {
 			continue
 		}
 		fsys.Ancestors(path, func(d string) bool {
-			if _, planned := p.todo[d]; !planned && p.now.at(d).absent() && !p.ignoredNow(d) {
+			if _, planned := p.todo[d]; !planned && p.now.At(d).Absent() && !p.ignoredNow(d) {
 				missing = append(missing, d)
 			}
 			return true
 		})
 	}
 	for _, d := range missing {
-		p.todo[d] = action{path: d, after: p.want.at(d)}
+		p.todo[d] = action{path: d, after: p.want.At(d)}
 		delete(p.kept, d)
 		delete(p.kept, d+"/")
 	}
@@ -407,15 +408,15 @@ func (p *planner) addParents() {
 // unblock drops writes beneath something that is no directory and stays.
 func (p *planner) unblock() {
 	for path, a := range p.todo {
-		if a.after.absent() {
+		if a.after.Absent() {
 			continue
 		}
 		blocked := false
 		fsys.Ancestors(path, func(d string) bool {
 			if a, planned := p.todo[d]; planned {
-				blocked = !a.after.isDir()
-			} else if s := p.now.at(d); !s.absent() {
-				blocked = !s.isDir()
+				blocked = !a.after.IsDir()
+			} else if s := p.now.At(d); !s.Absent() {
+				blocked = !s.IsDir()
 			} else if _, skipped := under(p.now.skips, d); skipped {
 				blocked = true
 			}
@@ -447,7 +448,7 @@ func (p *planner) dropOccupied() {
 	}
 	var removed []string
 	for path, a := range p.todo {
-		if a.before.isDir() && !a.after.isDir() {
+		if a.before.IsDir() && !a.after.IsDir() {
 			removed = append(removed, path)
 		}
 	}

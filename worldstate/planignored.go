@@ -6,6 +6,8 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/tree"
+	"anamnesis/worldstate/internal/usergit"
 )
 
 func (p *planner) ignoredNow(path string) bool {
@@ -35,18 +37,18 @@ func (w *World) isExcluded(path string) bool {
 // considerIgnored: the target holds a path that the present rules ignore, so
 // no snapshot of the present holds what stands there. It is written only where
 // nothing stands, and a directory that stands keeps its mode.
-func (p *planner) considerIgnored(path string, want state) error {
+func (p *planner) considerIgnored(path string, want tree.State) error {
 	x := &executor{w: p.w, root: p.root}
 	now, _, err := x.look(path)
 	switch {
 	case errors.Is(err, errInTheWay):
 		p.kept[path] = gitfmt.KeepBlocked
 	case err != nil:
-		p.kept[path] = "unreadable: " + reason(err)
+		p.kept[path] = "unreadable: " + usergit.Reason(err)
 	case now == want:
-	case now.absent():
+	case now.Absent():
 		p.todo[path] = action{path, now, want}
-	case now.isDir() && want.isDir():
+	case now.IsDir() && want.IsDir():
 		p.kept[shown(path, now)] = gitfmt.KeepNoMode
 	default:
 		p.kept[shown(path, now)] = gitfmt.KeepNoBytes
@@ -57,12 +59,12 @@ func (p *planner) considerIgnored(path string, want state) error {
 // holdsOther reports whether something stands in a directory that is not
 // planned away.
 func (p *planner) holdsOther(path string) bool {
-	n, i := p.now.walk(path)
-	if i < 0 || n.items[i].sub == nil {
+	n, i := p.now.Walk(path)
+	if i < 0 || n.Items[i].Sub == nil {
 		return false
 	}
-	for _, it := range n.items[i].sub.items {
-		if a, planned := p.todo[fsys.Join(path, it.name)]; !planned || !a.after.absent() {
+	for _, it := range n.Items[i].Sub.Items {
+		if a, planned := p.todo[fsys.Join(path, it.Name)]; !planned || !a.after.Absent() {
 			return true
 		}
 	}
@@ -89,10 +91,10 @@ func (p *planner) hasAlwaysIgnored(path string) bool {
 // world will not be the target's to the last path.
 func (p *planner) noteIgnored() {
 	for _, r := range p.ignored {
-		if s := p.want.at(r.path); !s.absent() && !s.isDir() || !p.selected(r.path) {
+		if s := p.want.At(r.path); !s.Absent() && !s.IsDir() || !p.selected(r.path) {
 			continue
 		}
-		if !p.policy.ignored(r.path, r.isDir) {
+		if !p.policy.Ignored(r.path, r.isDir) {
 			path := r.path
 			if r.isDir {
 				path += "/"

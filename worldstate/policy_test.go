@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/fsys"
-
+	"anamnesis/worldstate/internal/tree"
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -95,12 +95,12 @@ func TestIgnoreAsGit(t *testing.T) {
 		s := b.save()
 		c, err := b.w.byID(s.ID)
 		b.must(err)
-		l, err := b.w.objects.loadTree(c.Tree, nil)
+		l, err := tree.Load(b.w.objects, c.Tree, nil)
 		b.must(err)
 		var got []string
-		for e := range l.all() {
-			if e.kind != kindDir {
-				got = append(got, e.path)
+		for e := range l.All() {
+			if e.Kind != tree.KindDir {
+				got = append(got, e.Path)
 			}
 		}
 		if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
@@ -114,7 +114,7 @@ func TestIgnoreAsGit(t *testing.T) {
 		}
 		b.must(filepath.WalkDir(b.dir, func(path string, d os.DirEntry, err error) error {
 			rel, _ := filepath.Rel(b.dir, path)
-			if err == nil && d.Type().IsRegular() && !fsys.Beneath(rel, ".git") && p.ignored(rel, false) == held[rel] {
+			if err == nil && d.Type().IsRegular() && !fsys.Beneath(rel, ".git") && p.Ignored(rel, false) == held[rel] {
 				t.Errorf("seed %d round %d: frozen policy says ignored=%v of %q", seed, round, !held[rel], rel)
 			}
 			return err

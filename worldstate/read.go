@@ -11,6 +11,8 @@ import (
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/refs"
+	"anamnesis/worldstate/internal/tree"
+	"anamnesis/worldstate/internal/usergit"
 )
 
 // An Item is one path a snapshot holds.
@@ -35,12 +37,12 @@ func (w *World) List(ctx context.Context, id ID, path string) ([]Item, error) {
 		return nil, fmt.Errorf("list %s: %w", short(id), err)
 	}
 	out := []Item{}
-	if e := list.find(clean); e != nil && !e.isDir() {
+	if e := list.Find(clean); e != nil && !e.IsDir() {
 		item, err := w.item(e)
 		return append(out, item), err
 	}
-	for e := range list.all() {
-		if fsys.Dir(e.path) != clean {
+	for e := range list.All() {
+		if fsys.Dir(e.Path) != clean {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
@@ -69,7 +71,7 @@ func (w *World) Stat(ctx context.Context, id ID, path string) (Item, error) {
 	}
 	var item Item
 	if err == nil {
-		item, err = w.item(list.find(clean))
+		item, err = w.item(list.Find(clean))
 	}
 	if err != nil {
 		return Item{}, fmt.Errorf("stat in %s: %w", short(id), err)
@@ -87,10 +89,10 @@ func (w *World) Content(ctx context.Context, id ID, path string, out io.Writer) 
 	defer end()
 	list, clean, err := w.lookup(id, path)
 	if err == nil {
-		if e := list.find(clean); e == nil || e.isDir() {
+		if e := list.Find(clean); e == nil || e.IsDir() {
 			err = fmt.Errorf("%w: %q is a directory", ErrNoPath, path)
-		} else if err = w.objects.check(e.hash, gitfmt.BlobObject, clean); err == nil {
-			_, err = w.objects.copyTo(e.hash, gitfmt.BlobObject, clean, &ctxWriter{ctx, out})
+		} else if err = w.objects.Check(e.Hash, gitfmt.BlobObject, clean); err == nil {
+			_, err = w.objects.CopyTo(e.Hash, gitfmt.BlobObject, clean, &ctxWriter{ctx, out})
 		}
 	}
 	if err != nil {
@@ -113,7 +115,7 @@ func (c *ctxWriter) Write(b []byte) (int, error) {
 }
 
 // lookup loads a snapshot's listing and cleans a path that must be in it.
-func (w *World) lookup(id ID, name string) (*listing, string, error) {
+func (w *World) lookup(id ID, name string) (*tree.Listing, string, error) {
 	c, err := w.byID(id)
 	if err != nil {
 		return nil, "", err
@@ -126,21 +128,21 @@ func (w *World) lookup(id ID, name string) (*listing, string, error) {
 	if clean == "." || clean == "/" {
 		return list, "", nil
 	}
-	if list.find(clean) == nil {
+	if list.Find(clean) == nil {
 		return nil, "", fmt.Errorf("%w: %q", ErrNoPath, name)
 	}
 	return list, clean, nil
 }
 
 // item reads an object's header for its size.
-func (w *World) item(e *entry) (Item, error) {
-	it := Item{Path: e.path, Side: *side(e.state)}
-	if e.isDir() {
+func (w *World) item(e *tree.Entry) (Item, error) {
+	it := Item{Path: e.Path, Side: *side(e.State)}
+	if e.IsDir() {
 		return it, nil
 	}
-	_, size, r, err := w.objects.open(e.hash)
+	_, size, r, err := w.objects.Open(e.Hash)
 	if err != nil {
-		return it, &MissingObjectError{Object: e.hash.String(), Path: e.path, Err: err}
+		return it, &MissingObjectError{Object: e.Hash.String(), Path: e.Path, Err: err}
 	}
 	r.Close()
 	it.SizeBytes = size
@@ -172,3 +174,22 @@ func (i Item) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plain
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (i *Item) UnmarshalJSON(data []byte) error { return gitfmt.UnmarshalNames(data, (*plainItem)(i)) }
+
+// What is left out of a snapshot for its place.
+const (
+	// MaxDepth is how many components a path in a snapshot has at most.
+	MaxDepth = tree.MaxDepth
+	// MaxPathBytes is how long a path in a snapshot is at most.
+	MaxPathBytes = tree.MaxPathBytes
+)
+
+// Fits reports whether a snapshot can hold a file at a path, which is relative to
+// the world, slash-separated and clean.
+func Fits(path string) bool { return tree.Fits(path) }
+
+// RepositoryName names the project that dir belongs to, in a way that is the
+// same on other machines: host and path of the remote origin of the repository
+// around it, such as "github.com/owner/name", without user, password and port.
+// Of a remote on this machine, of a repository without one and of a plain
+// directory it is the last part of the path. "" where that says nothing.
+func RepositoryName(dir string) string { return usergit.RepositoryName(dir) }

@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/tree"
 )
 
 // TestAbandon: a restore that fails at any step and can be rolled back at none is
@@ -100,7 +101,7 @@ func TestSyncActions(t *testing.T) {
 	want := make(map[string]bool)
 	for _, a := range p.actions {
 		want[fsys.Dir(a.path)] = true
-		if a.after.kind != kindLink && !a.after.absent() {
+		if a.after.Kind != tree.KindLink && !a.after.Absent() {
 			want[a.path] = true
 		}
 	}

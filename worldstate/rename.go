@@ -12,6 +12,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 )
 
 const (
@@ -134,7 +135,7 @@ type profile struct {
 }
 
 // similar pairs what is left by content.
-func (m *renameMatcher) similar(ctx context.Context, objects *objectStore) error {
+func (m *renameMatcher) similar(ctx context.Context, objects *objects.Store) error {
 	deleted, err := m.profiles(ctx, objects, Deleted)
 	if err != nil {
 		return err
@@ -179,7 +180,7 @@ func (m *renameMatcher) similar(ctx context.Context, objects *objectStore) error
 }
 
 // profiles reads the files of one side that are not paired yet.
-func (m *renameMatcher) profiles(ctx context.Context, objects *objectStore, side ChangeKind) (map[int]profile, error) {
+func (m *renameMatcher) profiles(ctx context.Context, objects *objects.Store, side ChangeKind) (map[int]profile, error) {
 	out := make(map[int]profile)
 	for i, c := range m.changes {
 		s := m.side(i)
@@ -196,7 +197,7 @@ func (m *renameMatcher) profiles(ctx context.Context, objects *objectStore, side
 		}
 		h, _ := gitfmt.ParseHash(s.Blob)
 		lim := &limitBuffer{max: maxSimilarBytes}
-		_, err := objects.copyTo(h, gitfmt.BlobObject, c.Path, lim)
+		_, err := objects.CopyTo(h, gitfmt.BlobObject, c.Path, lim)
 		if errors.Is(err, errTooLong) {
 			m.uncompared++
 			continue

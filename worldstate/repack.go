@@ -3,7 +3,6 @@
 package worldstate
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,11 +11,11 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"golang.org/x/sync/errgroup"
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 )
 
 const (
@@ -75,10 +74,10 @@ const (
 // repack writes what is kept, and switches over when nothing much has come
 // meanwhile.
 func (g *collector) repack(ctx context.Context) error {
-	var packs []*packWriter
+	var packs []*objects.Writer
 	defer func() {
 		for _, p := range packs {
-			p.abort()
+			p.Abort()
 		}
 	}()
 	write := func() error {
@@ -113,14 +112,14 @@ func (g *collector) repack(ctx context.Context) error {
 
 // write makes the pack of what is to be done, not yet visible; nil where that
 // is nothing.
-func (g *collector) write(ctx context.Context) (*packWriter, error) {
+func (g *collector) write(ctx context.Context) (*objects.Writer, error) {
 	todo := g.todo
 	g.todo = batch{}
 	if len(todo.commits) == 0 && len(todo.lines.list) == 0 {
 		return nil, nil
 	}
-	out := newPackWriter(g.s.packDir(), g.o.Hook, &packPool{})
-	out.temp, out.level = g.s.collectDir(), gcLevel
+	out := objects.NewWriter(g.s.PackDir(), g.o.Hook, &objects.Pool{})
+	out.Temp, out.Level = g.s.CollectDir(), gcLevel
 	for _, h := range todo.commits {
 		if err := g.whole(out, gitfmt.CommitObject, "snapshot", h); err != nil {
 			return out, err
@@ -145,21 +144,21 @@ func (g *collector) write(ctx context.Context) (*packWriter, error) {
 	if err := group.Wait(); err != nil {
 		return out, err
 	}
-	return out, out.ready()
+	return out, out.Ready()
 }
 
 // switchOver shows the new packs, then removes the refs that go, then the old
 // packs: at every moment, whatever a ref names is there. The store's lock is
 // held.
-func (g *collector) switchOver(packs []*packWriter) error {
+func (g *collector) switchOver(packs []*objects.Writer) error {
 	var names []string
 	for _, p := range packs {
-		idx, err := p.show()
+		idx, err := p.Show()
 		if err != nil {
 			return err
 		}
 		names = append(names, fsys.Base(idx))
-		if err := g.s.published(idx); err != nil {
+		if err := g.s.Published(idx); err != nil {
 			return err
 		}
 	}
@@ -173,20 +172,20 @@ func (g *collector) switchOver(packs []*packWriter) error {
 		return err
 	}
 	if commits {
-		if err := g.s.removeCommitGraph(); err != nil {
+		if err := g.s.RemoveCommitGraph(); err != nil {
 			return err
 		}
 	}
-	if err := g.s.removePacks(leave, names, g.o.Hook); err != nil {
+	if err := g.s.RemovePacks(leave, names, g.o.Hook); err != nil {
 		return err
 	}
-	if err := os.Remove(g.s.alternatesPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(g.s.AlternatesPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove alternates: %w", err) // nothing is borrowed any more
 	}
-	if err := fsys.SyncDir(filepath.Join(g.s.dir, "objects", "info")); err != nil {
+	if err := fsys.SyncDir(filepath.Join(g.s.Dir, "objects", "info")); err != nil {
 		return err
 	}
-	g.report.BytesAfter, err = g.s.sizeBytes()
+	g.report.BytesAfter, err = g.s.SizeBytes()
 	g.report.Over = g.o.MaxBytes > 0 && g.report.BytesAfter > g.o.MaxBytes
 	return err
 }
@@ -195,9 +194,9 @@ func (g *collector) switchOver(packs []*packWriter) error {
 // An object that was seen in a pack of somebody else's, and has come into one of ours
 // since, holds that back until the next time. commits reports whether a commit goes
 // with them.
-func (g *collector) leaving() (packs []*packFile, commits bool, err error) {
+func (g *collector) leaving() (packs []*objects.Pack, commits bool, err error) {
 	for _, p := range g.old {
-		items, err := p.items()
+		items, err := p.Items()
 		if err != nil {
 			return nil, false, err
 		}
@@ -208,7 +207,7 @@ func (g *collector) leaving() (packs []*packFile, commits bool, err error) {
 			if needed || commits {
 				continue
 			}
-			kind, err := p.kindAt(it.Off)
+			kind, err := p.KindAt(it.Off)
 			if err != nil {
 				return nil, false, err
 			}
@@ -221,28 +220,8 @@ func (g *collector) leaving() (packs []*packFile, commits bool, err error) {
 	return packs, commits, nil
 }
 
-// removeCommitGraph removes what git may have noted of all commits (git gc, git
-// commit-graph write), durably: git fsck and the next git gc take the store for
-// damaged where it names one that is gone. Git does without, and writes it anew.
-func (s *objectStore) removeCommitGraph() error {
-	for _, name := range []string{"commit-graph", "commit-graphs/commit-graph-chain"} {
-		path := filepath.Join(s.dir, "objects", "info", name)
-		err := os.Remove(path)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			err = fsys.SyncDir(filepath.Dir(path))
-		}
-		if err != nil {
-			return fmt.Errorf("remove commit-graph: %w", err)
-		}
-	}
-	return nil
-}
-
 // line writes the versions of one path.
-func (g *collector) line(out *packWriter, l *line) error {
+func (g *collector) line(out *objects.Writer, l *line) error {
 	var last []byte // the version before, nil where there is none to start from
 	var lastID gitfmt.Hash
 	chain := 0
@@ -250,8 +229,8 @@ func (g *collector) line(out *packWriter, l *line) error {
 		if len(l.ids) == 1 {
 			return g.whole(out, l.kind, l.path, h)
 		}
-		data, err := g.s.readUpTo(h, l.kind, l.path, deltaBytes)
-		if errors.Is(err, errTooLarge) {
+		data, err := g.s.ReadUpTo(h, l.kind, l.path, deltaBytes)
+		if errors.Is(err, objects.ErrTooLarge) {
 			last = nil
 			if err := g.whole(out, l.kind, l.path, h); err != nil {
 				return err
@@ -263,13 +242,13 @@ func (g *collector) line(out *packWriter, l *line) error {
 		}
 		done := false
 		if last != nil && chain < deltaChain {
-			if done, err = out.addDelta(h, lastID, last, data); err != nil {
+			if done, err = out.AddDelta(h, lastID, last, data); err != nil {
 				return err
 			}
 		}
 		if chain++; !done {
 			chain = 0
-			if err := out.add(h, l.kind, data); err != nil {
+			if err := out.Add(h, l.kind, data); err != nil {
 				return err
 			}
 		}
@@ -280,64 +259,28 @@ func (g *collector) line(out *packWriter, l *line) error {
 
 // whole writes an object that is no difference, as it stands where it is
 // compressed well already.
-func (g *collector) whole(out *packWriter, t gitfmt.ObjectType, path string, h gitfmt.Hash) error {
-	if p, it := g.s.locate(h); p != nil {
-		if tight, err := p.tight(it.Off); err == nil && tight {
-			buf := g.s.buffer()
-			defer g.s.buffers.Put(buf)
-			if out.copyRaw(p, it, *buf) == nil {
+func (g *collector) whole(out *objects.Writer, t gitfmt.ObjectType, path string, h gitfmt.Hash) error {
+	if p, it := g.s.Locate(h); p != nil {
+		if tight, err := p.Tight(it.Off); err == nil && tight {
+			buf := g.s.Buffer()
+			defer g.s.Buffers.Put(buf)
+			if out.CopyRaw(p, it, *buf) == nil {
 				return nil
 			} // damaged here: maybe not elsewhere
 		}
 	}
-	data, err := g.s.readUpTo(h, t, path, deltaBytes)
+	data, err := g.s.ReadUpTo(h, t, path, deltaBytes)
 	if err == nil {
-		return out.add(h, t, data)
+		return out.Add(h, t, data)
 	}
-	if !errors.Is(err, errTooLarge) {
+	if !errors.Is(err, objects.ErrTooLarge) {
 		return err
 	}
-	_, size, r, err := g.s.open(h)
+	_, size, r, err := g.s.Open(h)
 	if err != nil {
 		return &MissingObjectError{Object: h.String(), Path: path, Err: err}
 	}
 	defer r.Close()
-	_, err = out.addStream(h, size, r)
+	_, err = out.AddStream(h, size, r)
 	return err
-}
-
-// tight reports whether an object stands whole and was not compressed in a
-// hurry, which its zlib header tells.
-func (p *packFile) tight(off int64) (bool, error) {
-	f, err := p.file()
-	if err != nil {
-		return false, err
-	}
-	var b [16]byte
-	n, err := f.ReadAt(b[:], off)
-	if n < 4 {
-		return false, err
-	}
-	if kind := gitfmt.ObjectType(b[0] >> 4 & 7); kind >= gitfmt.OffsetDelta {
-		return false, nil
-	}
-	i := 0
-	for i < n-2 && b[i]&0x80 != 0 {
-		i++
-	}
-	return b[i+2]>>6 > 0, nil
-}
-
-// addDelta stores an object as a difference to another one of the same pack;
-// false when that is not shorter by a third than the object itself.
-func (p *packWriter) addDelta(h, other gitfmt.Hash, before, data []byte) (bool, error) {
-	delta := packfile.DiffDelta(before, data)
-	if len(delta) > len(data)*2/3 {
-		return false, nil
-	}
-	if back, err := gitfmt.ApplyDelta(before, delta); err != nil || !bytes.Equal(back, data) {
-		return false, nil // the library's mistake costs space, not bytes
-	}
-	head := append(gitfmt.PackEntryHeader(gitfmt.RefDelta, int64(len(delta))), other[:]...)
-	return true, p.put(h, head, delta)
 }

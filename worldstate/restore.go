@@ -11,7 +11,9 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/refs"
+	"anamnesis/worldstate/internal/tree"
 )
 
 // A Result is what a restore did.
@@ -158,7 +160,7 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 // durable; nil when it is.
 func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, target *gitfmt.Commit, source gitfmt.Hash, intend func(Plan) error) (res Result, settle func() error, err error) {
 	w.opts.Hook("planned")
-	if err := w.probeAll(ctx, p.actions, func(a action) state { return a.before }); err != nil {
+	if err := w.probeAll(ctx, p.actions, func(a action) tree.State { return a.before }); err != nil {
 		return res, nil, fmt.Errorf("restore: the present world is not held: %w", err)
 	}
 	head, err := w.headAfter(p, target, source)
@@ -215,7 +217,7 @@ func (p *Plan) withGuards() []action {
 	out := slices.Clone(p.actions)
 	for _, a := range p.actions {
 		d := fsys.Dir(a.path)
-		if s := p.now.at(d); s.isDir() && s.perm&0o300 != 0o300 && !planned[d] {
+		if s := p.now.At(d); s.IsDir() && s.Perm&0o300 != 0o300 && !planned[d] {
 			planned[d] = true
 			out = append(out, action{d, s, s})
 		}
@@ -271,8 +273,8 @@ func (w *World) headAfter(p *Plan, target *gitfmt.Commit, source gitfmt.Hash) (g
 		return gitfmt.Hash{}, err
 	}
 	list := overlay(from, want, p.actions)
-	pack := newPackWriter(w.objects.packDir(), w.opts.Hook, &w.packs)
-	defer pack.abort()
+	pack := objects.NewWriter(w.objects.PackDir(), w.opts.Hook, &w.packs)
+	defer pack.Abort()
 	tree, err := w.storeTrees(list, pack)
 	if err != nil {
 		return gitfmt.Hash{}, fmt.Errorf("restore: %w", err)
@@ -282,48 +284,48 @@ func (w *World) headAfter(p *Plan, target *gitfmt.Commit, source gitfmt.Hash) (g
 	c.Message = fmt.Sprintf("base after restoring %d paths of %s", len(p.actions), short(p.Target))
 	data := c.Encode()
 	c.Id = gitfmt.HashObject(gitfmt.CommitObject, data)
-	if err := pack.add(c.Id, gitfmt.CommitObject, data); err != nil {
+	if err := pack.Add(c.Id, gitfmt.CommitObject, data); err != nil {
 		return gitfmt.Hash{}, fmt.Errorf("restore: %w", err)
 	}
-	return c.Id, w.publish(pack)
+	return c.Id, w.objects.Publish(pack, w.opts.SizeLimitBytes)
 }
 
 // overlay is a listing with some paths' states replaced by another's.
-func overlay(from, want *listing, actions []action) *listing {
-	over := make(map[string]state, len(actions))
+func overlay(from, want *tree.Listing, actions []action) *tree.Listing {
+	over := make(map[string]tree.State, len(actions))
 	for _, a := range actions {
 		over[a.path] = a.after
-		if a.after.absent() {
+		if a.after.Absent() {
 			continue
 		}
 		fsys.Ancestors(a.path, func(d string) bool { // the base may lack a parent the present has
-			if _, ok := over[d]; !ok && !from.at(d).isDir() {
-				over[d] = want.at(d)
+			if _, ok := over[d]; !ok && !from.At(d).IsDir() {
+				over[d] = want.At(d)
 			}
 			return true
 		})
 	}
-	var out []entry
-	add := func(e entry) { out = append(out, e) }
-	for e := range from.all() {
-		s, replaced := over[e.path]
+	var out []tree.Entry
+	add := func(e tree.Entry) { out = append(out, e) }
+	for e := range from.All() {
+		s, replaced := over[e.Path]
 		switch {
 		case !replaced:
 			add(*e)
-		case !s.absent():
-			if src := want.find(e.path); src != nil {
+		case !s.Absent():
+			if src := want.Find(e.Path); src != nil {
 				add(*src)
 			}
 		}
 	}
 	for path, s := range over {
-		if from.find(path) == nil && !s.absent() {
-			if src := want.find(path); src != nil {
+		if from.Find(path) == nil && !s.Absent() {
+			if src := want.Find(path); src != nil {
 				add(*src)
 			}
 		}
 	}
-	return newListing(out) // without what lost its parent
+	return tree.NewListing(out) // without what lost its parent
 }
 
 // result says what came of a restore that is done and compared.
@@ -337,7 +339,7 @@ func (w *World) result(ctx context.Context, root *fsys.Root, j *journal, p *Plan
 	for _, a := range p.actions {
 		switch {
 		case stayed[a.path]:
-		case a.after.absent():
+		case a.after.Absent():
 			res.Deleted = append(res.Deleted, shown(a.path, a.before))
 		default:
 			res.Written = append(res.Written, shown(a.path, a.after))
@@ -381,7 +383,7 @@ func (w *World) treeAfter(ctx context.Context, root *fsys.Root, p *Plan, target 
 	if err != nil {
 		return gitfmt.Hash{}, fmt.Errorf("restore: look again: %w", err)
 	}
-	return w.treeOf(sc.listing), nil
+	return w.treeOf(sc.Listing), nil
 }
 
 type plainResult Result

@@ -12,7 +12,10 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/refs"
+	"anamnesis/worldstate/internal/tree"
+	"anamnesis/worldstate/internal/usergit"
 )
 
 // SaveOptions say how a snapshot is recorded.
@@ -132,8 +135,8 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 	}
 	root := fsys.RootAt(w.dir)
 	defer root.Close()
-	pack := newPackWriter(w.objects.packDir(), w.opts.Hook, &w.packs)
-	defer pack.abort()
+	pack := objects.NewWriter(w.objects.PackDir(), w.opts.Hook, &w.packs)
+	defer pack.Abort()
 	sc, err := w.see(ctx, root, pack)
 	if err != nil {
 		return Snapshot{}, nil, err
@@ -149,13 +152,13 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 	}
 	snap.ParentLost = lost
 	if err := w.learn(sc); err != nil { // the snapshot stands; only the next process is slower
-		snap.Notes = append(snap.Notes, Skip{Path: w.cachePath(), Reason: "stat cache not written: " + reason(err)})
+		snap.Notes = append(snap.Notes, Skip{Path: w.cachePath(), Reason: "stat cache not written: " + usergit.Reason(err)})
 	}
-	if snap.Borrowed = w.objects.lending() != nil; snap.Borrowed {
+	if snap.Borrowed = w.objects.Lending() != nil; snap.Borrowed {
 		w.adoptLater()
 	}
-	if err := w.objects.consolidate(ctx, &w.packs, w.opts.Hook); err != nil { // the same
-		snap.Notes = append(snap.Notes, Skip{Path: w.store, Reason: "packs not put together: " + reason(err)})
+	if err := w.objects.Consolidate(ctx, &w.packs, w.opts.Hook); err != nil { // the same
+		snap.Notes = append(snap.Notes, Skip{Path: w.store, Reason: "packs not put together: " + usergit.Reason(err)})
 	}
 	return snap, sc, nil
 }
@@ -166,7 +169,7 @@ func (w *World) parent(id ID) (c *gitfmt.Commit, lost string, err error) {
 	if id == "" {
 		return nil, "", nil
 	}
-	if h, ok := gitfmt.ParseHash(string(id)); ok && w.saved != nil && w.saved.Id == h && w.objects.has(h) {
+	if h, ok := gitfmt.ParseHash(string(id)); ok && w.saved != nil && w.saved.Id == h && w.objects.Has(h) {
 		return w.saved, "", nil
 	}
 	if c, err = w.byID(id); isGone(id, err) {
@@ -183,8 +186,8 @@ func (e *unreadableParent) Unwrap() error { return e.err }
 
 // record turns a scan into a snapshot: trees, commit, pack, refs, in this
 // order, each durable before the next.
-func (w *World) record(sc *scanned, pack *packWriter, parent *gitfmt.Commit, o SaveOptions) (Snapshot, error) {
-	tree, err := w.storeTrees(sc.listing, pack)
+func (w *World) record(sc *scanned, pack *objects.Writer, parent *gitfmt.Commit, o SaveOptions) (Snapshot, error) {
+	tree, err := w.storeTrees(sc.Listing, pack)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("save trees: %w", err)
 	}
@@ -192,7 +195,7 @@ func (w *World) record(sc *scanned, pack *packWriter, parent *gitfmt.Commit, o S
 		Tree: tree, Time: w.opts.Now(), Trailers: o.Trailers,
 		World: w.key, Partial: sc.partial, Skips: sc.skips, Rules: sc.frozen,
 	}
-	snap := Snapshot{Tree: tree.String(), Complete: !sc.partial, Skipped: sc.skips, Notes: sc.notes, Files: sc.files()}
+	snap := Snapshot{Tree: tree.String(), Complete: !sc.partial, Skipped: sc.skips, Notes: sc.notes, Files: sc.Files()}
 	if snap.Skipped == nil {
 		snap.Skipped = []Skip{}
 	}
@@ -202,18 +205,18 @@ func (w *World) record(sc *scanned, pack *packWriter, parent *gitfmt.Commit, o S
 	if parent != nil && parent.Tree == tree && parent.SameFacts(c) {
 		c.Id = parent.Id
 	} else {
-		if snap.ChangedPaths, err = w.changedSince(parent, sc.listing); err != nil {
+		if snap.ChangedPaths, err = w.changedSince(parent, sc.Listing); err != nil {
 			return Snapshot{}, err
 		}
 		snap.Changed = len(snap.ChangedPaths)
 		c.Message = gitfmt.CleanMessage(o.Message)
 		data := c.Encode()
 		c.Id = gitfmt.HashObject(gitfmt.CommitObject, data)
-		if err := pack.add(c.Id, gitfmt.CommitObject, data); err != nil {
+		if err := pack.Add(c.Id, gitfmt.CommitObject, data); err != nil {
 			return Snapshot{}, fmt.Errorf("save commit: %w", err)
 		}
 	}
-	if err := w.publish(pack); err != nil {
+	if err := w.objects.Publish(pack, w.opts.SizeLimitBytes); err != nil {
 		return Snapshot{}, err
 	}
 	set := map[string]gitfmt.Hash{refs.WorldPrefix + w.key: c.Id, refs.Latest: c.Id}
@@ -230,7 +233,7 @@ func (w *World) record(sc *scanned, pack *packWriter, parent *gitfmt.Commit, o S
 		return Snapshot{}, err
 	}
 	w.opts.Hook("refs-written")
-	w.remember(tree, sc.listing)
+	w.remember(tree, sc.Listing)
 	w.saved = c
 	if parent != nil && c.Id == parent.Id {
 		w.saved = parent
@@ -240,15 +243,15 @@ func (w *World) record(sc *scanned, pack *packWriter, parent *gitfmt.Commit, o S
 }
 
 // storeTrees gives a listing's world id and stores the trees the store lacks.
-func (w *World) storeTrees(l *listing, pack *packWriter) (gitfmt.Hash, error) {
-	if tree, told := w.toldTree(l); told && w.objects.owns(tree) {
+func (w *World) storeTrees(l *tree.Listing, pack *objects.Writer) (gitfmt.Hash, error) {
+	if tree, told := w.toldTree(l); told && w.objects.Owns(tree) {
 		return tree, nil
 	}
-	return buildTrees(l, func(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error {
-		if w.objects.owns(h) {
+	return tree.Build(l, func(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error {
+		if w.objects.Owns(h) {
 			return nil
 		}
-		return pack.add(h, t, data)
+		return pack.Add(h, t, data)
 	})
 }
 
@@ -260,27 +263,9 @@ func beforeRef(task string, source gitfmt.Hash) string {
 	return refs.TaskPrefix + task + "/" + beforeStep + source.String()[:12]
 }
 
-// publish finishes the pack within the store's cap.
-func (w *World) publish(pack *packWriter) error {
-	if n := pack.size(); w.opts.SizeLimitBytes > 0 && n > 0 {
-		have, err := w.objects.sizeBytes()
-		if err != nil {
-			return err
-		}
-		if need := have + n; need > w.opts.SizeLimitBytes {
-			return &LimitError{Store: w.store, LimitBytes: w.opts.SizeLimitBytes, NeedBytes: need}
-		}
-	}
-	idx, err := pack.finish()
-	if err != nil || idx == "" {
-		return err
-	}
-	return w.objects.published(idx)
-}
-
 // changedSince lists the files and links that differ from the parent.
-func (w *World) changedSince(parent *gitfmt.Commit, now *listing) ([]string, error) {
-	before := emptyListing()
+func (w *World) changedSince(parent *gitfmt.Commit, now *tree.Listing) ([]string, error) {
+	before := tree.Empty()
 	if parent != nil {
 		var err error
 		if before, err = w.tree(parent.Tree); err != nil {
@@ -288,8 +273,8 @@ func (w *World) changedSince(parent *gitfmt.Commit, now *listing) ([]string, err
 		}
 	}
 	var paths []string
-	union(before, now, func(path string, a, b state) {
-		if a != b && (a.absent() || !a.isDir()) && (b.absent() || !b.isDir()) || a.isDir() != b.isDir() && !a.absent() && !b.absent() {
+	tree.Union(before, now, func(path string, a, b tree.State) {
+		if a != b && (a.Absent() || !a.IsDir()) && (b.Absent() || !b.IsDir()) || a.IsDir() != b.IsDir() && !a.Absent() && !b.Absent() {
 			paths = append(paths, path)
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,14 +12,9 @@ import (
 
 	"anamnesis/worldstate/ignore"
 	"anamnesis/worldstate/internal/fsys"
-)
-
-// The reasons a path is listed as skipped without making a snapshot partial:
-// there are no bytes to hold.
-const (
-	reasonFIFO   = "fifo"
-	reasonSocket = "socket"
-	reasonDevice = "device"
+	"anamnesis/worldstate/internal/objects"
+	"anamnesis/worldstate/internal/tree"
+	"anamnesis/worldstate/internal/usergit"
 )
 
 const (
@@ -35,20 +29,6 @@ const (
 	concurrentDepth = 24
 )
 
-// What is left out of a snapshot for its place. Longer paths than a system call
-// takes are walked and restored in parts; these limits keep what a snapshot and a
-// journal hold of each path within bounds, and a tree less deep than git's own
-// limit (core.maxTreeDepth, 2048 by default).
-const (
-	// MaxDepth is how many components a path in a snapshot has at most.
-	MaxDepth = 1024
-	// MaxPathBytes is how long a path in a snapshot is at most.
-	MaxPathBytes = 32 << 10
-	// maxNameBytes is NAME_MAX: a directory has room for a longer name, or is
-	// left out as a whole.
-	maxNameBytes = 255
-)
-
 // tooLarge says why a file is left out; "" where it is not.
 func (s *scanner) tooLarge(st fsys.Stamp) string {
 	if s.limit < 0 || st.Size <= s.limit || !st.IsRegular() {
@@ -60,12 +40,6 @@ func (s *scanner) tooLarge(st fsys.Stamp) string {
 // reasonTooLarge begins the reason of a file over the limit.
 const reasonTooLarge = "larger than the limit of "
 
-// Fits reports whether a snapshot can hold a file at a path, which is relative to
-// the world, slash-separated and clean.
-func Fits(path string) bool {
-	return strings.Count(path, "/") < MaxDepth && len(fsys.Dir(path))+1+maxNameBytes <= MaxPathBytes
-}
-
 // reasonTooDeep says why a directory and what is in it are left out.
 var reasonTooDeep = fmt.Sprintf("nested too deeply: a snapshot holds paths of up to %d directories and %d bytes", MaxDepth, MaxPathBytes)
 
@@ -73,13 +47,13 @@ var reasonTooDeep = fmt.Sprintf("nested too deeply: a snapshot holds paths of up
 // the store lacks, without one it only hashes.
 type scanner struct {
 	ctx      context.Context
-	objects  *objectStore
-	pack     *packWriter // nil: hash only
+	objects  *objects.Store
+	pack     *objects.Writer // nil: hash only
 	excluded map[string]bool
-	repo     *repository
+	repo     *usergit.Repository
 	fault    func(op, path string) error
-	watch    *watching // nil: nobody tells of changes
-	seed     *seed     // of a first save; nil mostly
+	watch    *watching     // nil: nobody tells of changes
+	seed     *usergit.Seed // of a first save; nil mostly
 	progress func(Progress)
 	limit    int64  // of a file's bytes; negative: none
 	device   uint64 // of the root
@@ -93,21 +67,26 @@ type scanner struct {
 	unheld  atomic.Int64
 	changed atomic.Int64
 	mu      sync.Mutex
-	links   map[uint64]bool        // inodes of files found to have several names, and not known to
-	nested  map[string]*repository // repositories inside that were found, nil those that have gone
-	were    map[string]*repository // those inside when what is known was seen
+	links   map[uint64]bool                // inodes of files found to have several names, and not known to
+	nested  map[string]*usergit.Repository // repositories inside that were found, nil those that have gone
+	were    map[string]*usergit.Repository // those inside when what is known was seen
 	err     error
 	done    Progress
-	root    *node
+	root    *tree.Node
 }
 
 // scan looks at the world: at all of it, or at what marks say has changed since
 // known, which may be nil. The error is the context's, the root's or the
 // store's; what cannot be read inside is listed, not an error.
-func (w *World) scan(ctx context.Context, root *fsys.Root, known *knowledge, marks *mark, pack *packWriter) (*scanned, error) {
-	repo := w.repository(known)
-	same := known != nil && known.repo.sameRules(repo)
-	if same && marks != nil && marks.empty() && !known.root.unsure() {
+func (w *World) scan(ctx context.Context, root *fsys.Root, known *knowledge, marks *mark, pack *objects.Writer) (*scanned, error) {
+	var inside *usergit.Repository
+	if known != nil {
+		inside = known.repo
+	}
+	w.repo = w.repo.Refresh(w.dir, inside)
+	repo := w.repo
+	same := known != nil && known.repo.SameRules(repo)
+	if same && marks != nil && marks.empty() && !known.root.Unsure() {
 		return w.unchanged(ctx, known.root, repo)
 	}
 	s := &scanner{
@@ -118,15 +97,15 @@ func (w *World) scan(ctx context.Context, root *fsys.Root, known *knowledge, mar
 		s.watch = w.watch
 	}
 	if pack != nil && known == nil {
-		s.seed = repo.objects.load(w.objects.lending())
-		defer s.seed.close()
+		s.seed = repo.Objects.Load(w.objects.Lending())
+		defer s.seed.Close()
 	}
-	s.done.Known = len(repo.tracked)
-	v := &visit{s: s, chain: repo.outer, same: same}
+	s.done.Known = len(repo.Tracked)
+	v := &visit{s: s, chain: repo.Outer, same: same}
 	if known != nil {
-		s.done.Known, v.prev = known.root.sum.files, known.root
+		s.done.Known, v.prev = known.root.Sum.Files, known.root
 		if known.repo != nil {
-			s.were = known.repo.nested
+			s.were = known.repo.Nested
 		}
 	}
 	if same {
@@ -142,28 +121,28 @@ func (w *World) scan(ctx context.Context, root *fsys.Root, known *knowledge, mar
 	if s.err == nil {
 		s.err = ctx.Err()
 	}
-	if s.err == nil && s.seed.lent() {
-		s.err = w.objects.borrow(s.seed.objects)
+	if s.err == nil && s.seed.Lent() {
+		s.err = w.objects.Borrow(s.seed.Objects)
 		w.opts.Hook("borrowed")
 	}
 	if s.err != nil {
 		return nil, fmt.Errorf("scan %s: %w", w.dir, s.err)
 	}
-	w.repo = repo.withNested(s.nested)
-	sc := &scanned{listing: &listing{s.root}, repo: w.repo, unheld: int(s.unheld.Load()), changed: int(s.changed.Load()), whole: whole, links: s.links}
+	w.repo = repo.WithNested(s.nested)
+	sc := &scanned{Listing: &tree.Listing{Root: s.root}, repo: w.repo, unheld: int(s.unheld.Load()), changed: int(s.changed.Load()), whole: whole, links: s.links}
 	sc.gather()
 	return sc, nil
 }
 
 // unchanged is a scan that has nothing to look at.
-func (w *World) unchanged(ctx context.Context, root *node, repo *repository) (*scanned, error) {
+func (w *World) unchanged(ctx context.Context, root *tree.Node, repo *usergit.Repository) (*scanned, error) {
 	if w.opts.Progress != nil {
-		w.opts.Progress(Progress{Known: root.sum.files, Done: true})
+		w.opts.Progress(Progress{Known: root.Sum.Files, Done: true})
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", w.dir, err)
 	}
-	sc := &scanned{listing: &listing{root}, repo: repo}
+	sc := &scanned{Listing: &tree.Listing{Root: root}, repo: repo}
 	sc.gather()
 	return sc, nil
 }
@@ -245,16 +224,16 @@ type visit struct {
 	st   fsys.Sight // from the directory above
 	fd   int
 
-	prev    *node       // what was known; nil: nothing
-	same    bool        // the rules in force are those prev was seen under
-	tracked bool        // the directory is ignored: only paths in the user's index count
-	nest    *repository // the nearest one inside the world; nil: none
-	nestAt  string      // where its top is
-	isTop   bool        // the directory is or was the top of one
+	prev    *tree.Node          // what was known; nil: nothing
+	same    bool                // the rules in force are those prev was seen under
+	tracked bool                // the directory is ignored: only paths in the user's index count
+	nest    *usergit.Repository // the nearest one inside the world; nil: none
+	nestAt  string              // where its top is
+	isTop   bool                // the directory is or was the top of one
 	mark    *mark
 	chain   ignore.Chain
-	watched *watched // nil: no event tells of its changes
-	seen    sighting // of this time; items and others are prev's until end
+	watched *watched      // nil: no event tells of its changes
+	seen    tree.Sighting // of this time; items and others are prev's until end
 	now     time.Time
 
 	left  atomic.Int32
@@ -283,7 +262,7 @@ func (v *visit) goDeeper() {
 	for i, c := range v.later {
 		if v.fd < 0 && !v.reopen() {
 			for _, c := range v.later[i:] {
-				c.fault = errContentChanged.Error()
+				c.fault = objects.ErrContentChanged.Error()
 				c.leave()
 			}
 			return
@@ -335,9 +314,9 @@ func (v *visit) unreadable(err error) {
 	case fsys.Exhausted(err):
 		v.s.fail(fmt.Errorf("%s: %w", v.path, err))
 	case fsys.IsErrno(err, unix.ENOTDIR, unix.ELOOP):
-		v.fault = errContentChanged.Error()
+		v.fault = objects.ErrContentChanged.Error()
 	default:
-		v.fault = "unreadable: " + reason(err)
+		v.fault = "unreadable: " + usergit.Reason(err)
 	}
 }
 
@@ -355,9 +334,9 @@ func (v *visit) look() error {
 	if err != nil {
 		return err
 	}
-	v.seen = sighting{dir: fsys.Sight{Stamp: st, Racy: fsys.Racy(st, v.now)}}
-	v.seen.foreign = !told || st.Dev != v.s.device
-	if v.prev != nil && (v.prev.seen == nil || v.prev.seen.fault != "") {
+	v.seen = tree.Sighting{Dir: fsys.Sight{Stamp: st, Racy: fsys.Racy(st, v.now)}}
+	v.seen.Foreign = !told || st.Dev != v.s.device
+	if v.prev != nil && (v.prev.Seen == nil || v.prev.Seen.Fault != "") {
 		v.prev, v.same, v.mark = nil, false, nil
 	}
 	if v.mark != nil && v.rulesMarked() {
@@ -365,16 +344,16 @@ func (v *visit) look() error {
 	}
 	if v.mark != nil {
 		// Only a whole look proves that the names are those of this moment.
-		v.seen.dir, v.seen.foreign = v.prev.seen.dir, v.prev.seen.foreign
-		v.enter(v.s.repo.nested[v.path] != nil)
+		v.seen.Dir, v.seen.Foreign = v.prev.Seen.Dir, v.prev.Seen.Foreign
+		v.enter(v.s.repo.Nested[v.path] != nil)
 		v.keepRules()
 		v.lookMarked()
 		return nil
 	}
-	if v.prev != nil && v.prev.seen.dir.Sure(st) {
+	if v.prev != nil && v.prev.Seen.Dir.Sure(st) {
 		// Its names are those it had. The rules' file may have changed.
-		v.enter(v.s.repo.nested[v.path] != nil)
-		v.readRules(v.prev.item(".gitignore") != nil || v.prev.other(".gitignore") != nil)
+		v.enter(v.s.repo.Nested[v.path] != nil)
+		v.readRules(v.prev.Item(".gitignore") != nil || v.prev.Other(".gitignore") != nil)
 		v.lookKnown()
 		return nil
 	}
@@ -422,12 +401,12 @@ func (v *visit) listen() bool {
 // lookKnown looks at the names the directory had.
 func (v *visit) lookKnown() {
 	n := v.prev
-	for i := range n.items {
-		v.examine(n.items[i].name, i, nil)
+	for i := range n.Items {
+		v.examine(n.Items[i].Name, i, nil)
 	}
-	for i := range n.seen.others {
-		if o := &n.seen.others[i]; !v.same || o.why != "" {
-			v.examine(o.name, -1, o)
+	for i := range n.Seen.Others {
+		if o := &n.Seen.Others[i]; !v.same || o.Why != "" {
+			v.examine(o.Name, -1, o)
 		}
 	}
 }
@@ -435,33 +414,33 @@ func (v *visit) lookKnown() {
 // lookNames looks at the names just read, which are sorted.
 func (v *visit) lookNames(names []string) {
 	i, j := 0, 0
-	var items []item
-	var others []other
+	var items []tree.Item
+	var others []tree.Other
 	if v.prev != nil {
-		items, others = v.prev.items, v.prev.seen.others
+		items, others = v.prev.Items, v.prev.Seen.Others
 	}
 	for _, name := range names {
-		for ; i < len(items) && items[i].name < name; i++ {
-			v.gone(items[i].name)
+		for ; i < len(items) && items[i].Name < name; i++ {
+			v.gone(items[i].Name)
 		}
-		for ; j < len(others) && others[j].name < name; j++ {
-			v.gone(others[j].name)
+		for ; j < len(others) && others[j].Name < name; j++ {
+			v.gone(others[j].Name)
 		}
-		at, o := -1, (*other)(nil)
-		if i < len(items) && items[i].name == name {
+		at, o := -1, (*tree.Other)(nil)
+		if i < len(items) && items[i].Name == name {
 			at = i
 			i++
-		} else if j < len(others) && others[j].name == name {
+		} else if j < len(others) && others[j].Name == name {
 			o = &others[j]
 			j++
 		}
 		v.examine(name, at, o)
 	}
 	for ; i < len(items); i++ {
-		v.gone(items[i].name)
+		v.gone(items[i].Name)
 	}
 	for ; j < len(others); j++ {
-		v.gone(others[j].name)
+		v.gone(others[j].Name)
 	}
 }
 
@@ -469,10 +448,10 @@ func (v *visit) lookNames(names []string) {
 func (v *visit) lookMarked() {
 	n := v.prev
 	look := func(name string) {
-		at := n.index(name)
-		var o *other
+		at := n.Index(name)
+		var o *tree.Other
 		if at < 0 {
-			o = n.other(name)
+			o = n.Other(name)
 		}
 		v.examine(name, at, o)
 	}
@@ -484,7 +463,7 @@ func (v *visit) lookMarked() {
 			look(name)
 		}
 	}
-	if n.sum.unsure == 0 {
+	if n.Sum.Unsure == 0 {
 		return
 	}
 	done := func(name string) bool {
@@ -492,30 +471,15 @@ func (v *visit) lookMarked() {
 		_, sub := v.mark.subs[name]
 		return named || sub
 	}
-	for i := range n.items {
-		it := &n.items[i]
-		if (it.sub != nil && it.sub.unsure() || it.kind == kindFile && n.seen.items[i].Nlink > 1) && !done(it.name) {
-			look(it.name)
+	for i := range n.Items {
+		it := &n.Items[i]
+		if (it.Sub != nil && it.Sub.Unsure() || it.Kind == tree.KindFile && n.Seen.Items[i].Nlink > 1) && !done(it.Name) {
+			look(it.Name)
 		}
 	}
-	for i := range n.seen.others {
-		if o := &n.seen.others[i]; o.why != "" && !bodiless(o.why) && !done(o.name) {
-			look(o.name)
+	for i := range n.Seen.Others {
+		if o := &n.Seen.Others[i]; o.Why != "" && !tree.Bodiless(o.Why) && !done(o.Name) {
+			look(o.Name)
 		}
 	}
-}
-
-// unsure: it must be looked into even if no event tells of a change.
-func (n *node) unsure() bool { return n.sum.unsure > 0 }
-
-// other gives a name that is no item, nil when it is absent.
-func (n *node) other(name string) *other {
-	if n.seen == nil {
-		return nil
-	}
-	i, ok := slices.BinarySearchFunc(n.seen.others, name, func(o other, name string) int { return strings.Compare(o.name, name) })
-	if !ok {
-		return nil
-	}
-	return &n.seen.others[i]
 }

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
-
+	"anamnesis/worldstate/internal/objects"
+	"anamnesis/worldstate/internal/tree"
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -22,11 +23,11 @@ func TestHostileNames(t *testing.T) {
 	names := []string{
 		"git~1", "GIT~1", ".GIT", ".git ", ".git.", ".Gitmodules", ".gitmodules", "gitmod~1", "GI7EBA~1", ".gitattributes", ".g\u200cit",
 		`back\slash`, ".git::$INDEX_ALLOCATION", "new\nline", "tab\t", `quo"te`, "\xff\xfe", "aux", "con.txt", "CON", "a b", "-x",
-		manifestName, storedPrefix + "x", "%", "é", "ÿ", ".gitignore~", "mailmap", ".mailmap",
+		tree.ManifestName, tree.StoredPrefix + "x", "%", "é", "ÿ", ".gitignore~", "mailmap", ".mailmap",
 	}
 	for _, n := range names {
 		b.must(os.WriteFile(b.path(n), []byte("[bad "+n), 0o644))
-		if n != ".gitattributes" && n != manifestName {
+		if n != ".gitattributes" && n != tree.ManifestName {
 			b.must(os.MkdirAll(b.path("d/"+n), 0o755))
 			b.must(os.WriteFile(b.path("d/"+n+"/"+n), []byte(n), 0o600))
 		}
@@ -60,7 +61,7 @@ func TestSpecialFiles(t *testing.T) {
 	defer l.Close()
 	b.write("a", "2")
 	s := b.save()
-	if !s.Complete || fmt.Sprint(s.Skipped) != fmt.Sprint([]Skip{{Path: "fifo", Reason: reasonFIFO}, {Path: "sock", Reason: reasonSocket}}) {
+	if !s.Complete || fmt.Sprint(s.Skipped) != fmt.Sprint([]Skip{{Path: "fifo", Reason: tree.ReasonFIFO}, {Path: "sock", Reason: tree.ReasonSocket}}) {
 		t.Fatalf("%+v", s)
 	}
 	res := b.jump(first.ID)
@@ -114,7 +115,7 @@ func TestChangesWhileRead(t *testing.T) {
 	b.w.fault = func(op, path string) error {
 		if op == "reread" && path == "f" {
 			if n++; n < 3 {
-				return errContentChanged
+				return objects.ErrContentChanged
 			}
 		}
 		return nil
@@ -124,7 +125,7 @@ func TestChangesWhileRead(t *testing.T) {
 	}
 	b.write("f", "2")
 	n = -100
-	if s := b.save(); s.Complete || fmt.Sprint(s.Skipped) != fmt.Sprint([]Skip{{Path: "f", Reason: errContentChanged.Error()}}) {
+	if s := b.save(); s.Complete || fmt.Sprint(s.Skipped) != fmt.Sprint([]Skip{{Path: "f", Reason: objects.ErrContentChanged.Error()}}) {
 		t.Fatalf("%+v", s)
 	}
 }
@@ -166,7 +167,7 @@ func TestRacy(t *testing.T) {
 // TestLargeFile streams, in and out.
 func TestLargeFile(t *testing.T) {
 	b := newBench(t, nil)
-	data := make([]byte, wholeFileBytes+12345)
+	data := make([]byte, objects.WholeFileBytes+12345)
 	for i := range data {
 		data[i] = byte(i*i>>7) ^ byte(i)
 	}

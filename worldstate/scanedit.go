@@ -5,21 +5,22 @@ import (
 	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/tree"
 )
 
 // edit is a name that is not as it was: an item, another thing, or gone.
 type edit struct {
-	item  item // its kind is 0 where there is none
+	item  tree.Item // its kind is 0 where there is none
 	sight fsys.Sight
-	other other
+	other tree.Other
 	gone  bool
 }
 
 func (e *edit) name() string {
-	if e.item.kind != 0 {
-		return e.item.name
+	if e.item.Kind != 0 {
+		return e.item.Name
 	}
-	return e.other.name
+	return e.other.Name
 }
 
 func (v *visit) put(e edit) {
@@ -29,86 +30,86 @@ func (v *visit) put(e edit) {
 }
 
 // gone records that a name is not there any more.
-func (v *visit) gone(name string) { v.put(edit{other: other{name: name}, gone: true}) }
+func (v *visit) gone(name string) { v.put(edit{other: tree.Other{Name: name}, gone: true}) }
 
 // without records a name that is no part of the snapshot, if it was not so.
-func (v *visit) without(was *other, o other) {
+func (v *visit) without(was *tree.Other, o tree.Other) {
 	if was == nil || *was != o {
 		v.put(edit{other: o})
 	}
 }
 
 // end makes the directory's node. One that is as it was is prev itself.
-func (v *visit) end() *node {
+func (v *visit) end() *tree.Node {
 	n := v.prev
 	if v.fault != "" {
-		return seal(nil, &sighting{dir: v.seen.dir, fault: v.fault})
+		return tree.Seal(nil, &tree.Sighting{Dir: v.seen.Dir, Fault: v.fault})
 	}
 	if n != nil && len(v.edits) == 0 {
-		old := n.seen
-		if old.dir == v.seen.dir && old.ruleSight == v.seen.ruleSight && old.frozen == v.seen.frozen && old.foreign == v.seen.foreign {
+		old := n.Seen
+		if old.Dir == v.seen.Dir && old.RuleSight == v.seen.RuleSight && old.Frozen == v.seen.Frozen && old.Foreign == v.seen.Foreign {
 			return n
 		}
 		c := *n
-		v.seen.items, v.seen.others = old.items, old.others
-		c.seen = v.kept()
-		if old.frozen == v.seen.frozen && old.rulesNote == v.seen.rulesNote && old.foreign == v.seen.foreign {
+		v.seen.Items, v.seen.Others = old.Items, old.Others
+		c.Seen = v.kept()
+		if old.Frozen == v.seen.Frozen && old.RulesNote == v.seen.RulesNote && old.Foreign == v.seen.Foreign {
 			return &c
 		}
-		made := seal(n.items, v.kept())
-		made.held = n.held
+		made := tree.Seal(n.Items, v.kept())
+		made.Held = n.Held
 		return made
 	}
 	items := v.apply()
-	made := seal(items, v.kept())
-	if n != nil && n.tree == made.tree {
-		made.held = n.held
+	made := tree.Seal(items, v.kept())
+	if n != nil && n.Tree == made.Tree {
+		made.Held = n.Held
 	}
 	return made
 }
 
 // kept is what the visit saw, apart from the visit: a node that pointed into it
 // would keep it, what was known before, and so every scan there was.
-func (v *visit) kept() *sighting {
+func (v *visit) kept() *tree.Sighting {
 	seen := v.seen
 	return &seen
 }
 
 // apply merges the edits into what was known.
-func (v *visit) apply() []item {
+func (v *visit) apply() []tree.Item {
 	slices.SortFunc(v.edits, func(a, b edit) int { return strings.Compare(a.name(), b.name()) })
-	var was []item
+	var was []tree.Item
 	var sights []fsys.Sight
-	var others []other
+	var others []tree.Other
 	if v.prev != nil {
-		was, sights, others = v.prev.items, v.prev.seen.items, v.prev.seen.others
+		was, sights, others = v.prev.Items, v.prev.Seen.Items, v.prev.Seen.Others
 	}
-	items := make([]item, 0, len(was)+len(v.edits))
-	v.seen.items = make([]fsys.Sight, 0, len(was)+len(v.edits))
+	items := make([]tree.Item, 0, len(was)+len(v.edits))
+	v.seen.Items = make([]fsys.Sight, 0, len(was)+len(v.edits))
 	i, j := 0, 0
 	keepUpTo := func(name string, all bool) {
-		for ; i < len(was) && (all || was[i].name < name); i++ {
-			items, v.seen.items = append(items, was[i]), append(v.seen.items, sights[i])
+		for ; i < len(was) && (all || was[i].Name < name); i++ {
+			items, v.seen.Items = append(items, was[i]), append(v.seen.Items, sights[i])
 		}
-		for ; j < len(others) && (all || others[j].name < name); j++ {
-			v.seen.others = append(v.seen.others, others[j])
+		for ; j < len(others) && (all || others[j].Name < name); j++ {
+			v.seen.Others = append(v.seen.Others, others[j])
 		}
 	}
 	for k := range v.edits {
 		e := &v.edits[k]
 		name := e.name()
 		keepUpTo(name, false)
-		if i < len(was) && was[i].name == name {
+		if i < len(was) && was[i].Name == name {
 			i++
 		}
-		if j < len(others) && others[j].name == name {
+		if j < len(others) && others[j].Name == name {
 			j++
 		}
 		switch {
-		case e.item.kind != 0:
-			items, v.seen.items = append(items, e.item), append(v.seen.items, e.sight)
+		case e.item.Kind != 0:
+			items, v.seen.Items = append(items, e.item), append(v.seen.Items, e.sight)
 		case !e.gone:
-			v.seen.others = append(v.seen.others, e.other)
+			v.seen.Others = append(v.seen.Others, e.other)
 		}
 	}
 	keepUpTo("", true)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"anamnesis/worldstate/internal/gitfmt"
-
+	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -79,7 +79,7 @@ func (b *bench) waitAdopted() {
 	if a := b.w.adopts; a != nil {
 		<-a.done
 	}
-	if b.w.objects.lending() != nil {
+	if b.w.objects.Lending() != nil {
 		b.Fatal("something is still borrowed")
 	}
 }
@@ -94,7 +94,7 @@ func TestSeed(t *testing.T) {
 			for i := range 40 {
 				b.write(fmt.Sprintf("d%d/f%d", i%5, i), strings.Repeat(fmt.Sprint(i), 100))
 			}
-			b.write("big", strings.Repeat("0123456789abcdef", wholeFileBytes/8))
+			b.write("big", strings.Repeat("0123456789abcdef", objects.WholeFileBytes/8))
 			b.write("empty", "")
 			b.repositoryOf("index.version=" + version)
 			b.write("mine", "not committed")

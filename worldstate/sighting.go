@@ -4,95 +4,11 @@ import (
 	"fmt"
 	"sort"
 
-	"golang.org/x/sys/unix"
-
-	"anamnesis/worldstate/ignore"
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/tree"
+	"anamnesis/worldstate/internal/usergit"
 )
-
-// sighting is what a scan saw of a directory beside what a listing holds: the
-// stat cache, and what has no place in a snapshot. It is not changed once its
-// node is sealed.
-type sighting struct {
-	dir    fsys.Sight   // the directory itself, before its names were read
-	items  []fsys.Sight // beside node.items
-	others []other      // by name
-	// rules are the directory's own .gitignore, as it was at ruleSight.
-	rules     ignore.Rules
-	ruleSight fsys.Sight
-	frozen    bool // the rules' file is not part of the snapshot itself
-	rulesNote string
-	fault     string // why the directory could not be read
-	foreign   bool   // no event tells of changes here: another file system, or one directory at two places
-}
-
-// other is a name that is no part of the snapshot.
-type other struct {
-	name  string
-	why   string // "": the rules ignore it
-	isDir bool
-}
-
-// bodiless reports a reason that makes no snapshot partial: there are no bytes.
-func bodiless(why string) bool {
-	return why == reasonFIFO || why == reasonSocket || why == reasonDevice
-}
-
-// seenSummary counts, of a directory and all beneath, what scans must know
-// without walking there.
-type seenSummary struct {
-	unsure  int // to be looked at again even if no event tells of a change
-	said    int // skips, notes and frozen rules
-	ignored int
-}
-
-func (s *seenSummary) add(o *seenSummary) {
-	s.unsure += o.unsure
-	s.said += o.said
-	s.ignored += o.ignored
-}
-
-// addSeen adds a node's own sighting; what lies beneath is counted already.
-func (s *seenSummary) addSeen(n *node) {
-	if n.seen == nil {
-		return
-	}
-	for i := range n.seen.items {
-		if n.items[i].kind == kindFile {
-			if n.seen.items[i].Nlink > 1 { // another name of it may lie outside
-				s.unsure++
-			}
-			if n.seen.items[i].Mode&specialBits != 0 {
-				s.said++
-			}
-		}
-	}
-	for i := range n.seen.others {
-		switch o := &n.seen.others[i]; {
-		case o.why == "":
-			s.ignored++
-		case bodiless(o.why):
-			s.said++
-		default:
-			s.said++
-			s.unsure++
-		}
-	}
-	if n.seen.foreign {
-		s.unsure++
-	}
-	if n.seen.fault != "" {
-		s.unsure++
-		s.said++
-	}
-	if n.seen.frozen || n.seen.rulesNote != "" {
-		s.said++
-	}
-}
-
-// specialBits are those a snapshot does not keep.
-const specialBits = unix.S_ISUID | unix.S_ISGID | unix.S_ISVTX
 
 // ignoredRoot is a topmost path the rules leave out of a scan.
 type ignoredRoot struct {
@@ -102,8 +18,8 @@ type ignoredRoot struct {
 
 // scanned is one look at a world.
 type scanned struct {
-	*listing
-	repo    *repository
+	*tree.Listing
+	repo    *usergit.Repository
 	skips   []Skip // paths whose content is not held
 	notes   []Skip // what is held, but not in full, and odd things met
 	partial bool   // some skip is more than a FIFO, socket or device
@@ -119,16 +35,16 @@ type scanned struct {
 
 // gather collects what the nodes say beside their items.
 func (sc *scanned) gather() {
-	for _, r := range sc.repo.outer {
+	for _, r := range sc.repo.Outer {
 		sc.frozen = append(sc.frozen, gitfmt.FrozenRule{Up: r.Up, Base: "", Patterns: r.Patterns})
 	}
-	sc.notes = append(sc.notes, sc.repo.notes...)
-	for d, n := range sc.repo.nested {
-		for _, note := range n.notes {
+	sc.notes = append(sc.notes, sc.repo.Notes...)
+	for d, n := range sc.repo.Nested {
+		for _, note := range n.Notes {
 			sc.notes = append(sc.notes, Skip{Path: fsys.Join(d, note.Path), Reason: note.Reason})
 		}
 	}
-	sc.gatherIn(sc.root, "")
+	sc.gatherIn(sc.Root, "")
 	byPath := func(l []Skip) func(i, j int) bool {
 		return func(i, j int) bool { return l[i].Path < l[j].Path }
 	}
@@ -137,31 +53,31 @@ func (sc *scanned) gather() {
 	sort.SliceStable(sc.frozen, func(i, j int) bool { return sc.frozen[i].Less(sc.frozen[j]) })
 }
 
-func (sc *scanned) gatherIn(n *node, path string) {
-	if n.seen == nil || n.sum.said == 0 {
+func (sc *scanned) gatherIn(n *tree.Node, path string) {
+	if n.Seen == nil || n.Sum.Said == 0 {
 		return
 	}
-	if n.seen.fault != "" {
-		sc.skips, sc.partial = append(sc.skips, Skip{Path: path, Reason: n.seen.fault}), true
+	if n.Seen.Fault != "" {
+		sc.skips, sc.partial = append(sc.skips, Skip{Path: path, Reason: n.Seen.Fault}), true
 	}
-	if n.seen.frozen {
-		sc.frozen = append(sc.frozen, gitfmt.FrozenRule{Up: "", Base: path, Patterns: n.seen.rules.Patterns})
+	if n.Seen.Frozen {
+		sc.frozen = append(sc.frozen, gitfmt.FrozenRule{Up: "", Base: path, Patterns: n.Seen.Rules.Patterns})
 	}
-	if n.seen.rulesNote != "" {
-		sc.notes = append(sc.notes, Skip{Path: fsys.Join(path, ".gitignore"), Reason: n.seen.rulesNote})
+	if n.Seen.RulesNote != "" {
+		sc.notes = append(sc.notes, Skip{Path: fsys.Join(path, ".gitignore"), Reason: n.Seen.RulesNote})
 	}
-	for i := range n.seen.others {
-		if o := &n.seen.others[i]; o.why != "" {
-			sc.skips = append(sc.skips, Skip{Path: fsys.Join(path, o.name), Reason: o.why})
-			sc.partial = sc.partial || !bodiless(o.why)
+	for i := range n.Seen.Others {
+		if o := &n.Seen.Others[i]; o.Why != "" {
+			sc.skips = append(sc.skips, Skip{Path: fsys.Join(path, o.Name), Reason: o.Why})
+			sc.partial = sc.partial || !tree.Bodiless(o.Why)
 		}
 	}
-	for i := range n.items {
-		switch it := &n.items[i]; {
-		case it.kind == kindDir:
-			sc.gatherIn(it.sub, fsys.Join(path, it.name))
-		case it.kind == kindFile && n.seen.items[i].Mode&specialBits != 0:
-			sc.notes = append(sc.notes, Skip{Path: fsys.Join(path, it.name), Reason: "setuid, setgid and sticky bits are not kept"})
+	for i := range n.Items {
+		switch it := &n.Items[i]; {
+		case it.Kind == tree.KindDir:
+			sc.gatherIn(it.Sub, fsys.Join(path, it.Name))
+		case it.Kind == tree.KindFile && n.Seen.Items[i].Mode&tree.SpecialBits != 0:
+			sc.notes = append(sc.notes, Skip{Path: fsys.Join(path, it.Name), Reason: "setuid, setgid and sticky bits are not kept"})
 		}
 	}
 }
@@ -169,43 +85,43 @@ func (sc *scanned) gatherIn(n *node, path string) {
 // ignored lists the topmost ignored paths, sorted.
 func (sc *scanned) ignored() []ignoredRoot {
 	var out []ignoredRoot
-	var walk func(n *node, path string)
-	walk = func(n *node, path string) {
-		if n.sum.ignored == 0 {
+	var walk func(n *tree.Node, path string)
+	walk = func(n *tree.Node, path string) {
+		if n.Sum.Ignored == 0 {
 			return
 		}
-		for i := range n.seen.others {
-			if o := &n.seen.others[i]; o.why == "" {
-				out = append(out, ignoredRoot{fsys.Join(path, o.name), o.isDir})
+		for i := range n.Seen.Others {
+			if o := &n.Seen.Others[i]; o.Why == "" {
+				out = append(out, ignoredRoot{fsys.Join(path, o.Name), o.IsDir})
 			}
 		}
-		for i := range n.items {
-			if sub := n.items[i].sub; sub != nil {
-				walk(sub, fsys.Join(path, n.items[i].name))
+		for i := range n.Items {
+			if sub := n.Items[i].Sub; sub != nil {
+				walk(sub, fsys.Join(path, n.Items[i].Name))
 			}
 		}
 	}
-	walk(sc.root, "")
+	walk(sc.Root, "")
 	sort.Slice(out, func(i, j int) bool { return out[i].path < out[j].path })
 	return out
 }
 
 // markLinks marks the names of some inodes that were known to have one name.
 // A second one gives no event at the first, and neither do writes under it.
-func (n *node) markLinks(inodes map[uint64]bool, m *mark) (found bool) {
-	if n.seen == nil {
+func markLinks(n *tree.Node, inodes map[uint64]bool, m *mark) (found bool) {
+	if n.Seen == nil {
 		return false
 	}
-	for i := range n.items {
-		switch it := &n.items[i]; it.kind {
-		case kindFile:
-			if n.seen.items[i].Nlink <= 1 && inodes[n.seen.items[i].Ino] {
-				m.add(it.name)
+	for i := range n.Items {
+		switch it := &n.Items[i]; it.Kind {
+		case tree.KindFile:
+			if n.Seen.Items[i].Nlink <= 1 && inodes[n.Seen.Items[i].Ino] {
+				m.add(it.Name)
 				found = true
 			}
-		case kindDir:
-			if sub := (&mark{}); it.sub.markLinks(inodes, sub) {
-				m.sub(it.name).names, m.subs[it.name].subs = sub.names, sub.subs
+		case tree.KindDir:
+			if sub := (&mark{}); markLinks(it.Sub, inodes, sub) {
+				m.sub(it.Name).names, m.subs[it.Name].subs = sub.names, sub.subs
 				found = true
 			}
 		}
@@ -215,5 +131,5 @@ func (n *node) markLinks(inodes map[uint64]bool, m *mark) (found bool) {
 
 // tooLongRules is the note on an ignore file that was not read.
 func tooLongRules() string {
-	return fmt.Sprintf("over %d bytes: its rules were not read", maxIgnoreBytes)
+	return fmt.Sprintf("over %d bytes: its rules were not read", tree.MaxIgnoreBytes)
 }

@@ -14,6 +14,9 @@ import (
 	"anamnesis/worldstate/ignore"
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
+	"anamnesis/worldstate/internal/tree"
+	"anamnesis/worldstate/internal/usergit"
 )
 
 // The stat cache is what the last save knew of one world in one store: its
@@ -33,18 +36,18 @@ const ()
 // knowledge is a listing all of whose content the store holds, as a scan saw
 // it, and the rules it was scanned under.
 type knowledge struct {
-	root  *node
-	repo  *repository
+	root  *tree.Node
+	repo  *usergit.Repository
 	packs []string // the store's, when it was last sure to hold everything
 	// unsaved counts the files looked at since the cache file was written.
 	unsaved int
 }
 
-func (k *knowledge) listing() *listing {
+func (k *knowledge) listing() *tree.Listing {
 	if k.root == nil {
 		return nil
 	}
-	return &listing{k.root}
+	return &tree.Listing{Root: k.root}
 }
 
 // The cache file is rewritten at once, and not at Close, when so many files were
@@ -61,7 +64,7 @@ func (w *World) cachePath() string {
 }
 
 // see scans from what is known: everything, or what the watcher says changed.
-func (w *World) see(ctx context.Context, root *fsys.Root, pack *packWriter) (*scanned, error) {
+func (w *World) see(ctx context.Context, root *fsys.Root, pack *objects.Writer) (*scanned, error) {
 	w.trust()
 	known := w.knows
 	if known.root == nil {
@@ -119,12 +122,12 @@ func (w *World) watchRoot(root *fsys.Root) error {
 
 // seeLinks looks again where a scan by marks found a file that now has more
 // names than were known.
-func (w *World) seeLinks(ctx context.Context, root *fsys.Root, sc *scanned, pack *packWriter) (*scanned, error) {
+func (w *World) seeLinks(ctx context.Context, root *fsys.Root, sc *scanned, pack *objects.Writer) (*scanned, error) {
 	var marks mark
-	if !sc.root.markLinks(sc.links, &marks) {
+	if !markLinks(sc.Root, sc.links, &marks) {
 		return sc, nil
 	}
-	again, err := w.scan(ctx, root, &knowledge{root: sc.root, repo: sc.repo}, &marks, pack)
+	again, err := w.scan(ctx, root, &knowledge{root: sc.Root, repo: sc.repo}, &marks, pack)
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +138,10 @@ func (w *World) seeLinks(ctx context.Context, root *fsys.Root, sc *scanned, pack
 
 // checkWatcher compares a whole scan with what the watcher has told.
 func (w *World) checkWatcher(known *knowledge, sc *scanned) {
-	if known == nil || w.watch.lost || !known.repo.sameRules(sc.repo) {
+	if known == nil || w.watch.lost || !known.repo.SameRules(sc.repo) {
 		return
 	}
-	if path := w.watch.missed(known.root, sc.root); path != "" {
+	if path := w.watch.missed(known.root, sc.Root); path != "" {
 		w.watch.end(fmt.Sprintf("a change of %q was not told", path))
 		sc.notes = append(sc.notes, Skip{Path: path, Reason: "the watcher missed its change and is off from now on: the world is scanned"})
 	}
@@ -150,14 +153,14 @@ func (w *World) trust() {
 	if w.knows == nil {
 		w.knows = w.loadCache()
 	}
-	packs := w.objects.generation()
+	packs := w.objects.PackNames()
 	if w.knows.root == nil || slices.Equal(w.knows.packs, packs) {
 		return
 	}
 	for _, name := range w.knows.packs {
 		if _, still := slices.BinarySearch(packs, name); !still {
 			w.recent, w.saved = nil, nil // the parent may have gone with it
-			if !w.objects.hasAll(w.knows.root) {
+			if !hasAll(w.objects, w.knows.root) {
 				w.knows = &knowledge{}
 			}
 			break
@@ -168,14 +171,14 @@ func (w *World) trust() {
 
 // hasAll asks for every object of a listing, and forgets what was said of its
 // trees: they are asked for again when they are needed.
-func (s *objectStore) hasAll(n *node) bool {
-	n.held = false
-	for i := range n.items {
-		if it := &n.items[i]; it.sub != nil {
-			if !s.hasAll(it.sub) {
+func hasAll(s *objects.Store, n *tree.Node) bool {
+	n.Held = false
+	for i := range n.Items {
+		if it := &n.Items[i]; it.Sub != nil {
+			if !hasAll(s, it.Sub) {
 				return false
 			}
-		} else if !s.has(it.hash) {
+		} else if !s.Has(it.Hash) {
 			return false
 		}
 	}
@@ -185,13 +188,13 @@ func (s *objectStore) hasAll(n *node) bool {
 // learn takes a scan whose content has become durable for the next one to
 // start from.
 func (w *World) learn(sc *scanned) error {
-	sc.root.hold()
+	sc.Root.Hold()
 	if w.watch.on() {
 		w.watch.learnt(sc)
 	}
 	k := w.knows
-	k.root, k.repo, k.packs, k.unsaved = sc.root, sc.repo, w.objects.generation(), k.unsaved+sc.changed
-	if w.knows.unsaved < max(cacheEvery, sc.files()/cacheShare) {
+	k.root, k.repo, k.packs, k.unsaved = sc.Root, sc.repo, w.objects.PackNames(), k.unsaved+sc.changed
+	if w.knows.unsaved < max(cacheEvery, sc.Files()/cacheShare) {
 		return nil
 	}
 	return w.storeCache()
@@ -249,27 +252,27 @@ func (w *World) storeCache() error {
 type cacheEncoder struct{ b []byte }
 
 func encodeCache(k *knowledge) []byte {
-	e := cacheEncoder{make([]byte, 0, len(cacheMagic)+k.root.sum.files*100)}
+	e := cacheEncoder{make([]byte, 0, len(cacheMagic)+k.root.Sum.Files*100)}
 	e.b = append(e.b, cacheMagic...)
 	e.uint(uint64(len(k.packs)))
 	for _, p := range k.packs {
 		e.str(p)
 	}
 	e.sources(k.repo)
-	e.uint(uint64(len(k.repo.nested)))
-	for _, d := range k.repo.nestedDirs() {
+	e.uint(uint64(len(k.repo.Nested)))
+	for _, d := range k.repo.NestedDirs() {
 		e.str(d)
-		e.sources(k.repo.nested[d])
+		e.sources(k.repo.Nested[d])
 	}
 	e.node(k.root)
 	return binary.BigEndian.AppendUint32(e.b, crc32.Checksum(e.b, crc32.MakeTable(crc32.Castagnoli)))
 }
 
-func (e *cacheEncoder) sources(r *repository) {
-	e.uint(uint64(len(r.sources)))
-	for i := range r.sources {
-		e.str(r.sources[i].Path)
-		e.sight(&r.sources[i].Sight)
+func (e *cacheEncoder) sources(r *usergit.Repository) {
+	e.uint(uint64(len(r.Sources)))
+	for i := range r.Sources {
+		e.str(r.Sources[i].Path)
+		e.sight(&r.Sources[i].Sight)
 	}
 }
 
@@ -297,39 +300,39 @@ func (e *cacheEncoder) sight(s *fsys.Sight) {
 	}
 }
 
-func (e *cacheEncoder) node(n *node) {
-	s := n.seen
-	e.b = append(e.b, n.tree[:]...)
-	e.sight(&s.dir)
-	e.flags(s.frozen, s.foreign)
-	e.str(s.fault)
-	e.str(s.rulesNote)
-	e.sight(&s.ruleSight)
-	e.str(s.rules.Base)
-	e.uint(uint64(len(s.rules.Patterns)))
-	for _, p := range s.rules.Patterns {
+func (e *cacheEncoder) node(n *tree.Node) {
+	s := n.Seen
+	e.b = append(e.b, n.Tree[:]...)
+	e.sight(&s.Dir)
+	e.flags(s.Frozen, s.Foreign)
+	e.str(s.Fault)
+	e.str(s.RulesNote)
+	e.sight(&s.RuleSight)
+	e.str(s.Rules.Base)
+	e.uint(uint64(len(s.Rules.Patterns)))
+	for _, p := range s.Rules.Patterns {
 		e.str(p.String())
 	}
-	e.uint(uint64(len(s.others)))
-	for i := range s.others {
-		e.str(s.others[i].name)
-		e.str(s.others[i].why)
-		e.flags(s.others[i].isDir)
+	e.uint(uint64(len(s.Others)))
+	for i := range s.Others {
+		e.str(s.Others[i].Name)
+		e.str(s.Others[i].Why)
+		e.flags(s.Others[i].IsDir)
 	}
-	e.uint(uint64(len(n.items)))
-	for i := range n.items {
-		it := &n.items[i]
-		e.str(it.name)
-		e.str(it.stored)
-		e.uint(uint64(it.kind))
-		e.uint(uint64(it.perm))
-		e.sight(&s.items[i])
-		if it.kind == kindDir {
-			e.node(it.sub)
+	e.uint(uint64(len(n.Items)))
+	for i := range n.Items {
+		it := &n.Items[i]
+		e.str(it.Name)
+		e.str(it.Stored)
+		e.uint(uint64(it.Kind))
+		e.uint(uint64(it.Perm))
+		e.sight(&s.Items[i])
+		if it.Kind == tree.KindDir {
+			e.node(it.Sub)
 			continue
 		}
-		e.uint(uint64(it.size))
-		e.b = append(e.b, it.hash[:]...)
+		e.uint(uint64(it.Size))
+		e.b = append(e.b, it.Hash[:]...)
 	}
 }
 
@@ -352,7 +355,7 @@ func decodeCache(data []byte) (*knowledge, error) {
 	k.repo = d.sources()
 	for range d.count() {
 		dir := d.str()
-		k.repo.nest(dir, d.sources())
+		k.repo.Nest(dir, d.sources())
 	}
 	k.root = d.node(0)
 	if d.bad || len(d.b) != 0 {
@@ -414,10 +417,10 @@ func (d *cacheDecoder) flags() (a, b bool) {
 }
 
 // sources reads of a repository what it was read from, and no more.
-func (d *cacheDecoder) sources() *repository {
-	r := &repository{}
+func (d *cacheDecoder) sources() *usergit.Repository {
+	r := &usergit.Repository{}
 	for range d.count() {
-		r.sources = append(r.sources, fsys.Source{Path: d.str(), Sight: d.sight()})
+		r.Sources = append(r.Sources, fsys.Source{Path: d.str(), Sight: d.sight()})
 	}
 	return r
 }
@@ -429,49 +432,49 @@ func (d *cacheDecoder) sight() (s fsys.Sight) {
 	return s
 }
 
-func (d *cacheDecoder) node(depth int) *node {
+func (d *cacheDecoder) node(depth int) *tree.Node {
 	if depth > gitfmt.MaxTreeDepth {
 		d.fail()
-		return seal(nil, nil)
+		return tree.Seal(nil, nil)
 	}
-	var tree gitfmt.Hash
-	copy(tree[:], d.take(len(tree)))
-	s := &sighting{dir: d.sight()}
-	s.frozen, s.foreign = d.flags()
-	s.fault, s.rulesNote, s.ruleSight, s.rules.Base = d.str(), d.str(), d.sight(), d.str()
+	var treeID gitfmt.Hash
+	copy(treeID[:], d.take(len(treeID)))
+	s := &tree.Sighting{Dir: d.sight()}
+	s.Frozen, s.Foreign = d.flags()
+	s.Fault, s.RulesNote, s.RuleSight, s.Rules.Base = d.str(), d.str(), d.sight(), d.str()
 	for range d.count() {
 		p, ok := ignore.ParsePattern(d.str())
 		if !ok {
 			d.fail()
 		}
-		s.rules.Patterns = append(s.rules.Patterns, p)
+		s.Rules.Patterns = append(s.Rules.Patterns, p)
 	}
 	for range d.count() {
-		o := other{name: d.str(), why: d.str()}
-		o.isDir, _ = d.flags()
-		s.others = append(s.others, o)
+		o := tree.Other{Name: d.str(), Why: d.str()}
+		o.IsDir, _ = d.flags()
+		s.Others = append(s.Others, o)
 	}
 	count := d.count()
-	items := make([]item, 0, count)
-	s.items = make([]fsys.Sight, 0, count)
+	items := make([]tree.Item, 0, count)
+	s.Items = make([]fsys.Sight, 0, count)
 	for range count {
-		it := item{name: d.str(), stored: d.str()}
-		it.kind, it.perm = kind(d.uint()), uint32(d.uint())
-		s.items = append(s.items, d.sight())
-		switch it.kind {
-		case kindDir:
-			it.sub = d.node(depth + 1)
-		case kindFile, kindLink:
-			it.size = int64(d.uint())
-			copy(it.hash[:], d.take(len(it.hash)))
+		it := tree.Item{Name: d.str(), Stored: d.str()}
+		it.Kind, it.Perm = tree.Kind(d.uint()), uint32(d.uint())
+		s.Items = append(s.Items, d.sight())
+		switch it.Kind {
+		case tree.KindDir:
+			it.Sub = d.node(depth + 1)
+		case tree.KindFile, tree.KindLink:
+			it.Size = int64(d.uint())
+			copy(it.Hash[:], d.take(len(it.Hash)))
 		default:
 			d.fail()
 		}
-		if d.bad || len(items) > 0 && items[len(items)-1].name >= it.name {
+		if d.bad || len(items) > 0 && items[len(items)-1].Name >= it.Name {
 			d.fail()
-			return seal(nil, nil)
+			return tree.Seal(nil, nil)
 		}
 		items = append(items, it)
 	}
-	return sealAs(tree, items, s)
+	return tree.SealAs(treeID, items, s)
 }

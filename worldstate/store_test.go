@@ -16,7 +16,6 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
-
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -34,12 +33,12 @@ func TestMissingAndRotten(t *testing.T) {
 			before := look(t, b.dir)
 			h := gitfmt.HashObject(gitfmt.BlobObject, []byte(strings.Repeat("1", 1000)))
 			if kind == "rotten" {
-				p, off := b.w.objects.lookup(h)
-				data, err := os.ReadFile(p.path)
+				p, off := b.w.objects.Lookup(h)
+				data, err := os.ReadFile(p.Path)
 				b.must(err)
 				data[off+8] ^= 0x55
-				b.must(os.Chmod(p.path, 0o600))
-				b.must(os.WriteFile(p.path, data, 0o600))
+				b.must(os.Chmod(p.Path, 0o600))
+				b.must(os.WriteFile(p.Path, data, 0o600))
 			} else {
 				b.must(os.Remove(pack[0]))
 				b.must(os.Remove(strings.TrimSuffix(pack[0], ".pack") + ".idx"))
@@ -170,7 +169,7 @@ func TestLimitCountsOnce(t *testing.T) {
 	}
 	b.w.opts.SizeLimitBytes = full.NeedBytes + about
 	b.save()
-	if have, err := b.w.objects.sizeBytes(); err != nil || have < full.NeedBytes-about || have > full.NeedBytes+about {
+	if have, err := b.w.objects.SizeBytes(); err != nil || have < full.NeedBytes-about || have > full.NeedBytes+about {
 		t.Errorf("the store has %d bytes, %v; it was to have %d", have, err, full.NeedBytes)
 	}
 	b.fsck()

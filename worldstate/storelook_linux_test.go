@@ -127,18 +127,18 @@ func restoreInterrupted(b *bench, _ Snapshot) {
 }
 
 func objectsBorrowed(b *bench, _ Snapshot) {
-	b.must(os.WriteFile(b.w.objects.alternatesPath(), []byte(b.store+"-lender/objects\n"), 0o600))
+	b.must(os.WriteFile(b.w.objects.AlternatesPath(), []byte(b.store+"-lender/objects\n"), 0o600))
 	b.must(os.MkdirAll(b.store+"-lender/objects/pack", 0o700))
 	for range 3 {
-		if _, err := b.w.Last(b.Context()); err != nil || b.w.objects.lending() == nil {
+		if _, err := b.w.Last(b.Context()); err != nil || b.w.objects.Lending() == nil {
 			b.Fatalf("borrowed from nobody: %v", err)
 		}
 	}
-	b.must(os.Remove(b.w.objects.alternatesPath()))
+	b.must(os.Remove(b.w.objects.AlternatesPath()))
 }
 
 func packsMountedOver(b *bench, last Snapshot) {
-	b.mount(b.w.objects.packDir())
+	b.mount(b.w.objects.PackDir())
 	b.savesAnew(last.ID)
 }
 

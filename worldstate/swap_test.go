@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 )
 
 // TestChangesFollowNoLink: a link that is put in a path's place between the look
@@ -91,7 +92,7 @@ func TestChmodUnreadable(t *testing.T) {
 		st, err := fsys.Lstatat(unix.AT_FDCWD, b.path(p))
 		b.must(err)
 		b.must(os.Chmod(b.path(p), 0))
-		if _, err := chmodAt(unix.AT_FDCWD, b.path(p), st, 0o700); err != errContentChanged {
+		if _, err := chmodAt(unix.AT_FDCWD, b.path(p), st, 0o700); err != objects.ErrContentChanged {
 			t.Errorf("%s: %v, want that its mode changed meanwhile", p, err)
 		}
 		st, err = fsys.Lstatat(unix.AT_FDCWD, b.path(p))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 )
 
 // A person's ref in a store may name what no snapshot is: a tag with a text of its
@@ -19,10 +20,10 @@ type aside struct {
 
 // readAside reads the object but not what it leads to. what is the ref or what
 // else leads to it.
-func (s *objectStore) readAside(h gitfmt.Hash, what string) (aside, error) {
+func readAside(s *objects.Store, h gitfmt.Hash, what string) (aside, error) {
 	a := aside{hash: h}
-	err := s.otherwise(h, func() error {
-		t, _, r, err := s.open(h)
+	err := s.Retry(h, func() error {
+		t, _, r, err := s.Open(h)
 		if err != nil {
 			return &MissingObjectError{Object: h.String(), Path: what, Err: err}
 		}
@@ -32,7 +33,7 @@ func (s *objectStore) readAside(h gitfmt.Hash, what string) (aside, error) {
 	if err != nil || a.kind != gitfmt.TagObject {
 		return a, err
 	}
-	data, err := s.read(h, gitfmt.TagObject, what)
+	data, err := s.Read(h, gitfmt.TagObject, what)
 	if err != nil {
 		return a, err
 	}
@@ -46,15 +47,15 @@ func (s *objectStore) readAside(h gitfmt.Hash, what string) (aside, error) {
 
 // brokenRef says how to get on where a person's ref leads to what is missing or
 // damaged.
-func (s *objectStore) brokenRef(ref string, err error) error {
-	return fmt.Errorf("%w: %s leads there; 'git --git-dir=%s update-ref -d %s' removes that ref", err, ref, s.dir, ref)
+func brokenRef(s *objects.Store, ref string, err error) error {
+	return fmt.Errorf("%w: %s leads there; 'git --git-dir=%s update-ref -d %s' removes that ref", err, ref, s.Dir, ref)
 }
 
 // snapshot follows tags from what a person's ref names to the commit they are of;
 // ok is false where that is a file or a folder.
-func (s *objectStore) snapshot(h gitfmt.Hash, ref string) (of gitfmt.Hash, ok bool, err error) {
+func followTags(s *objects.Store, h gitfmt.Hash, ref string) (of gitfmt.Hash, ok bool, err error) {
 	for {
-		a, err := s.readAside(h, ref)
+		a, err := readAside(s, h, ref)
 		if err != nil || a.kind != gitfmt.TagObject {
 			return h, a.kind == gitfmt.CommitObject, err
 		}

@@ -4,10 +4,8 @@ package worldstate
 
 import (
 	"context"
-	"crypto/sha1"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -16,7 +14,9 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/refs"
+	"anamnesis/worldstate/internal/tree"
 )
 
 // A Report is what Verify found. OK means that every object that any ref needs, or
@@ -78,7 +78,7 @@ func (w *World) verifyOnce(ctx context.Context, as access) (r Report, moved bool
 	if err != nil {
 		return Report{}, false, err
 	}
-	packs, damaged := w.objects.generation(), w.objects.damagedPacks()
+	packs, damaged := w.objects.PackNames(), damagedPacks(w.objects)
 	w.opts.Hook("verify-listed")
 	r = Report{Problems: damaged, Refs: len(refs), Unfinished: errors.Is(w.checkNoJournal(), ErrUnfinished)}
 	v := verifier{w: w, ctx: ctx, r: &r, seen: make(map[gitfmt.Hash]bool), intact: make(map[gitfmt.Hash]gitfmt.ObjectType)}
@@ -99,13 +99,10 @@ func (w *World) verifyOnce(ctx context.Context, as access) (r Report, moved bool
 	if err != nil {
 		return r, false, err
 	}
-	w.objects.mu.Lock()
-	err = w.objects.list()
-	w.objects.mu.Unlock()
-	if err != nil {
+	if err := w.objects.Relist(); err != nil {
 		return r, false, err
 	}
-	if !maps.Equal(refs, now) || !slices.Equal(packs, w.objects.generation()) || !slices.Equal(damaged, w.objects.damagedPacks()) {
+	if !maps.Equal(refs, now) || !slices.Equal(packs, w.objects.PackNames()) || !slices.Equal(damaged, damagedPacks(w.objects)) {
 		return r, true, nil
 	}
 	// What is known of files rests on the store: the next save reads them
@@ -118,11 +115,10 @@ func (w *World) verifyOnce(ctx context.Context, as access) (r Report, moved bool
 }
 
 // damagedPacks lists the packs that cannot be used.
-func (s *objectStore) damagedPacks() []Problem {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make([]Problem, 0, len(s.damaged))
-	for name, err := range s.damaged {
+func damagedPacks(s *objects.Store) []Problem {
+	damaged := s.DamagedPacks()
+	out := make([]Problem, 0, len(damaged))
+	for name, err := range damaged {
 		out = append(out, Problem{Path: name, Error: err.Error()})
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Path < out[j].Path })
@@ -150,77 +146,34 @@ type damage struct {
 // packs reads each pack from end to end, as git fsck does. What a difference starts
 // from must stand in the same pack: git looks nowhere else.
 func (v *verifier) packs() error {
-	for _, p := range v.w.objects.without(nil) {
-		items, err := p.entries()
+	for _, p := range v.w.objects.Without(nil) {
+		items, err := p.Entries()
 		whole := err == nil
 		for _, it := range items {
 			if err := v.ctx.Err(); err != nil {
 				return err
 			}
-			kind, err := v.w.objects.checkIn(p, it)
+			kind, err := v.w.objects.CheckIn(p, it)
 			if fsys.Exhausted(err) {
 				return err
 			}
 			if err == nil {
 				v.intact[it.Hash] = kind
 			} else {
-				v.broken, whole = append(v.broken, damage{p.name, it.Hash, err}), false
+				v.broken, whole = append(v.broken, damage{p.Name, it.Hash, err}), false
 			}
 		}
 		if whole { // else the checksum is wrong for a reason that is known
-			err = p.checkSum()
+			err = p.CheckSum()
 		}
 		if fsys.Exhausted(err) {
 			return err
 		}
 		if err != nil {
-			v.broken = append(v.broken, damage{p.name, gitfmt.Hash{}, err})
+			v.broken = append(v.broken, damage{p.Name, gitfmt.Hash{}, err})
 		}
 	}
 	return nil
-}
-
-// checkSum compares all of a pack's bytes with the checksum at its end.
-func (p *packFile) checkSum() error {
-	f, err := p.file()
-	if err == nil {
-		err = p.checkEnd()
-	}
-	if err != nil {
-		return err
-	}
-	sum := sha1.New()
-	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, p.bytes-sha1.Size)); err != nil {
-		return fmt.Errorf("read %s: %w", p.path, err)
-	}
-	if gitfmt.Hash(sum.Sum(nil)) != p.pack {
-		return fmt.Errorf("pack %s: its bytes do not have its checksum", p.path)
-	}
-	return nil
-}
-
-// checkIn reads and hashes an object of a pack by what that pack holds alone, and gives
-// its type.
-func (s *objectStore) checkIn(p *packFile, it packEntry) (gitfmt.ObjectType, error) {
-	head, r, err := p.open(it.Off, &s.inflaters)
-	if err != nil {
-		return 0, err
-	}
-	defer r.Close()
-	if head.Kind >= gitfmt.OffsetDelta {
-		t, data, err := s.undelta(p, it.Off, 0, true)
-		if err == nil && gitfmt.HashObject(t, data) != it.Hash {
-			err = errWrongHash
-		}
-		return t, err
-	}
-	sum := sha1.New()
-	sum.Write(gitfmt.AppendHead(nil, head.Kind, head.Size))
-	n, err := io.Copy(sum, io.LimitReader(r, head.Size+1))
-	if err == nil && (n != head.Size || gitfmt.Hash(sum.Sum(nil)) != it.Hash) {
-		err = errWrongHash
-	}
-	return head.Kind, err
 }
 
 // others records what is wrong with packs beside what was found by the refs.
@@ -237,10 +190,10 @@ func (v *verifier) others() {
 		at, ok := known[p.Object]
 		switch {
 		case p.Object != "" && ok: // it is named with a snapshot that needs it
-			if q := &v.r.Problems[at]; q.Error == errNoObject.Error() { // an earlier look has put the copy aside
+			if q := &v.r.Problems[at]; q.Error == objects.ErrNoObject.Error() { // an earlier look has put the copy aside
 				q.Error = p.Error
 			}
-		case (v.intact[d.object] != 0 || v.seen[d.object]) && !errors.Is(d.err, errNoBase):
+		case (v.intact[d.object] != 0 || v.seen[d.object]) && !errors.Is(d.err, objects.ErrNoBase):
 			v.r.DamagedCopies = append(v.r.DamagedCopies, p)
 		default:
 			v.r.Problems = append(v.r.Problems, p)
@@ -283,7 +236,7 @@ func (v *verifier) commits(h gitfmt.Hash, ref string) error {
 		}
 		v.at = ID(h.String())
 		c, err := v.w.commit(h)
-		if errors.Is(err, errWrongType) && !refs.IsOurs(ref) {
+		if errors.Is(err, objects.ErrWrongType) && !refs.IsOurs(ref) {
 			if queue, err = v.aside(h, ref, queue); err != nil {
 				return err
 			}
@@ -302,7 +255,7 @@ func (v *verifier) commits(h gitfmt.Hash, ref string) error {
 			return err
 		}
 		if len(v.r.Problems) == before && c.World != "" { // all there; does it also read as a world?
-			if _, err := v.w.objects.loadTree(c.Tree, nil); err != nil {
+			if _, err := tree.Load(v.w.objects, c.Tree, nil); err != nil {
 				if err := v.problem(c.Tree, "", err); err != nil {
 					return err
 				}
@@ -315,7 +268,7 @@ func (v *verifier) commits(h gitfmt.Hash, ref string) error {
 // aside looks at what a person's ref leads to that is no snapshot, and adds to the
 // queue what that leads to.
 func (v *verifier) aside(h gitfmt.Hash, ref string, queue []gitfmt.Hash) ([]gitfmt.Hash, error) {
-	a, err := v.w.objects.readAside(h, ref)
+	a, err := readAside(v.w.objects, h, ref)
 	switch {
 	case err != nil:
 	case a.kind == gitfmt.TagObject:
@@ -325,7 +278,7 @@ func (v *verifier) aside(h gitfmt.Hash, ref string, queue []gitfmt.Hash) ([]gitf
 		delete(v.seen, h)
 		return queue, v.tree(h, "", 0)
 	default:
-		err = v.w.objects.check(h, a.kind, ref)
+		err = v.w.objects.Check(h, a.kind, ref)
 	}
 	if err != nil {
 		err = v.problem(h, ref, err)
@@ -340,7 +293,7 @@ func (v *verifier) tree(h gitfmt.Hash, path string, depth int) error {
 	if err := v.ctx.Err(); err != nil {
 		return err
 	}
-	data, err := v.w.objects.read(h, gitfmt.TreeObject, path)
+	data, err := v.w.objects.Read(h, gitfmt.TreeObject, path)
 	var items []gitfmt.TreeItem
 	if err == nil {
 		items, err = gitfmt.DecodeTree(data)
@@ -360,7 +313,7 @@ func (v *verifier) tree(h gitfmt.Hash, path string, depth int) error {
 			continue
 		}
 		if it.Mode != gitfmt.GitlinkMode && v.first(it.Hash) && v.intact[it.Hash] != gitfmt.BlobObject {
-			if err := v.w.objects.check(it.Hash, gitfmt.BlobObject, p); err != nil {
+			if err := v.w.objects.Check(it.Hash, gitfmt.BlobObject, p); err != nil {
 				if err := v.problem(it.Hash, p, err); err != nil {
 					return err
 				}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 )
 
 // spoil changes a byte of a file, counted from its end where at is negative.
@@ -63,19 +64,19 @@ func TestVerifyBesideGC(t *testing.T) {
 				b.steps(1)
 			}
 		}})
-		var pack *packFile
+		var pack *objects.Pack
 		if c.name != "whole" {
 			for _, f := range files {
-				if p, err := openPack(f); err == nil {
+				if p, err := objects.OpenPack(f); err == nil {
 					pack = p
 				}
 			}
 			h, _ := gitfmt.ParseHash(string(saved.ID))
-			off, ok := pack.find(h)
-			if pack.close(); !ok {
+			off, ok := pack.Find(h)
+			if pack.Close(); !ok {
 				t.Fatalf("%s: the commit is not in the pack", c.name)
 			}
-			b.spoil(pack.path, int(off)+3)
+			b.spoil(pack.Path, int(off)+3)
 		}
 		r, err := verifier.w.Verify(b.Context())
 		b.must(err)
@@ -94,16 +95,16 @@ func TestVerifyDamagedCopy(t *testing.T) {
 	b.write("f", "saved twice")
 	b.save()
 	nobodys := gitfmt.HashObject(gitfmt.BlobObject, []byte("of nobody"))
-	two := func() *packFile { // a pack of f and of a blob that nothing leads to
-		out := newPackWriter(b.w.objects.packDir(), func(string) {}, &packPool{})
-		defer out.abort()
-		b.must(out.add(gitfmt.HashObject(gitfmt.BlobObject, []byte("saved twice")), gitfmt.BlobObject, []byte("saved twice")))
-		b.must(out.add(nobodys, gitfmt.BlobObject, []byte("of nobody")))
-		idx, err := out.finish()
+	two := func() *objects.Pack { // a pack of f and of a blob that nothing leads to
+		out := objects.NewWriter(b.w.objects.PackDir(), func(string) {}, &objects.Pool{})
+		defer out.Abort()
+		b.must(out.Add(gitfmt.HashObject(gitfmt.BlobObject, []byte("saved twice")), gitfmt.BlobObject, []byte("saved twice")))
+		b.must(out.Add(nobodys, gitfmt.BlobObject, []byte("of nobody")))
+		idx, err := out.Finish()
 		b.must(err)
-		p, err := openPack(idx)
+		p, err := objects.OpenPack(idx)
 		b.must(err)
-		t.Cleanup(p.close)
+		t.Cleanup(p.Close)
 		return p
 	}
 	first, second := two(), two()
@@ -121,22 +122,22 @@ func TestVerifyDamagedCopy(t *testing.T) {
 		}
 	}
 	check("whole", 0, 0)
-	items, err := first.entries()
+	items, err := first.Entries()
 	b.must(err)
 	for i, it := range items {
-		b.spoil(first.path, int(it.Off)+3)
+		b.spoil(first.Path, int(it.Off)+3)
 		check("copies", 0, i+1)
 	}
-	off, _ := second.find(nobodys)
-	b.spoil(second.path, int(off)+3)
+	off, _ := second.Find(nobodys)
+	b.spoil(second.Path, int(off)+3)
 	check("no intact copy of what nothing leads to", 2, 1)
 	b.gc(nil)
 	check("collected", 0, 0)
 	third := two()
-	b.spoil(third.path, 11) // the count of objects in its head
+	b.spoil(third.Path, 11) // the count of objects in its head
 	check("a pack's head", 1, 0)
-	b.spoil(third.path, 11)
+	b.spoil(third.Path, 11)
 	check("a pack's head, mended", 0, 0)
-	b.spoil(third.path, -1)
+	b.spoil(third.Path, -1)
 	check("a pack's end", 1, 0)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/tree"
+	"anamnesis/worldstate/internal/usergit"
 )
 
 // A watcher tells between two scans which names have changed, so that a save
@@ -151,7 +153,7 @@ func newWatching(root int, dir string) *watching {
 		t.n, err = fsys.NewNotifier(root, dir)
 	}
 	if err != nil {
-		t.n, t.off = nil, reason(err)
+		t.n, t.off = nil, usergit.Reason(err)
 	}
 	t.reset()
 	return t
@@ -198,7 +200,7 @@ func (t *watching) drain() {
 	}
 	t.drained++
 	if err := t.n.Read(t.take); err != nil {
-		t.end("reading events: " + reason(err))
+		t.end("reading events: " + usergit.Reason(err))
 	}
 }
 
@@ -297,7 +299,7 @@ func (t *watching) watch(parent *watched, name string, fd int, isRoot bool) *wat
 	}
 	wd, err := t.n.Watch(fd)
 	if err != nil {
-		t.end(reason(err))
+		t.end(usergit.Reason(err))
 		return nil
 	}
 	d := t.dirs[wd]
@@ -364,7 +366,7 @@ func (t *watching) askMounts() {
 	}
 	changed, err := t.n.Mounted()
 	if err != nil {
-		t.end("reading mounts: " + reason(err))
+		t.end("reading mounts: " + usergit.Reason(err))
 	}
 	t.lost = t.lost || changed
 }
@@ -404,15 +406,15 @@ func (w *World) Watching() (on bool, why string) {
 
 // missed gives a path that has changed since it was known, and of which no
 // event told; "" when there is none. Called after a whole scan.
-func (t *watching) missed(known, now *node) string {
+func (t *watching) missed(known, now *tree.Node) string {
 	t.drain()
 	if !t.on() || t.lost {
 		return ""
 	}
 	found := ""
-	a, b := &listing{known}, &listing{now}
-	merge("", known, now, func(path string, ia, ib *item) bool {
-		if ia != nil && ib != nil && ia.state == ib.state || t.pending.covers(path) || a.unwatchable(path) || b.unwatchable(path) {
+	a, b := &tree.Listing{Root: known}, &tree.Listing{Root: now}
+	tree.Merge("", known, now, func(path string, ia, ib *tree.Item) bool {
+		if ia != nil && ib != nil && ia.State == ib.State || t.pending.covers(path) || unwatchable(a, path) || unwatchable(b, path) {
 			return true
 		}
 		found = path
@@ -422,10 +424,10 @@ func (t *watching) missed(known, now *node) string {
 }
 
 // unwatchable: the path is looked at every time, since no event tells of it.
-func (l *listing) unwatchable(path string) bool {
-	n := l.root
+func unwatchable(l *tree.Listing, path string) bool {
+	n := l.Root
 	for {
-		if n.seen == nil || n.seen.foreign || n.seen.fault != "" {
+		if n.Seen == nil || n.Seen.Foreign || n.Seen.Fault != "" {
 			return true
 		}
 		name, rest := path, ""
@@ -435,17 +437,17 @@ func (l *listing) unwatchable(path string) bool {
 				break
 			}
 		}
-		i := n.index(name)
+		i := n.Index(name)
 		switch {
 		case i < 0:
-			o := n.other(name)
-			return o != nil && o.why != "" && !bodiless(o.why)
-		case n.items[i].kind != kindDir:
-			return n.items[i].kind == kindFile && n.seen.items[i].Nlink > 1
+			o := n.Other(name)
+			return o != nil && o.Why != "" && !tree.Bodiless(o.Why)
+		case n.Items[i].Kind != tree.KindDir:
+			return n.Items[i].Kind == tree.KindFile && n.Seen.Items[i].Nlink > 1
 		case rest == "":
-			sub := n.items[i].sub
-			return sub.seen == nil || sub.seen.foreign
+			sub := n.Items[i].Sub
+			return sub.Seen == nil || sub.Seen.Foreign
 		}
-		n, path = n.items[i].sub, rest
+		n, path = n.Items[i].Sub, rest
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
-
+	"anamnesis/worldstate/internal/tree"
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -48,10 +48,10 @@ func (b *bench) agrees(when string) Snapshot {
 	b.Helper()
 	s := b.save()
 	sc := b.fresh()
-	if got, want := s.Tree, worldID(sc.listing).String(); got != want {
-		for e := range sc.all() {
-			if got := b.w.knows.listing().at(e.path); got != e.state {
-				b.Errorf("%q: held as %v, is %v", e.path, got, e.state)
+	if got, want := s.Tree, tree.ID(sc.Listing).String(); got != want {
+		for e := range sc.All() {
+			if got := b.w.knows.listing().At(e.Path); got != e.State {
+				b.Errorf("%q: held as %v, is %v", e.Path, got, e.State)
 			}
 		}
 		b.Fatalf("%s: saved tree %s, the world is %s", when, got, want)
@@ -59,13 +59,13 @@ func (b *bench) agrees(when string) Snapshot {
 	if got, want := fmt.Sprintf("%q", s.Skipped), fmt.Sprintf("%q", slices.Concat([]Skip{}, sc.skips)); got != want {
 		b.Fatalf("%s: skipped %s, want %s", when, got, want)
 	}
-	if got, want := fmt.Sprintf("%+v", ignoredPaths(b.w.knows.listing())), fmt.Sprintf("%+v", ignoredPaths(sc.listing)); got != want {
+	if got, want := fmt.Sprintf("%+v", ignoredPaths(b.w.knows.listing())), fmt.Sprintf("%+v", ignoredPaths(sc.Listing)); got != want {
 		b.Fatalf("%s: ignored %s, want %s", when, got, want)
 	}
 	return s
 }
 
-func ignoredPaths(l *listing) []ignoredRoot { return (&scanned{listing: l}).ignored() }
+func ignoredPaths(l *tree.Listing) []ignoredRoot { return (&scanned{Listing: l}).ignored() }
 
 // TestWatcherRandom compares every save by the watcher with a fresh look,
 // through thousands of random changes.

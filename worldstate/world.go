@@ -18,7 +18,10 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/refs"
+	"anamnesis/worldstate/internal/tree"
+	"anamnesis/worldstate/internal/usergit"
 )
 
 // ID names a snapshot: its commit's hash, 40 lower-case hex digits.
@@ -94,34 +97,34 @@ type World struct {
 	dir, store string
 	key        string // names this directory in the store
 	opts       Options
-	objects    *objectStore
+	objects    *objects.Store
 	refs       *refs.Store
-	packs      packPool
+	packs      objects.Pool
 	excluded   map[string]bool // relative paths
 	fault      func(op, path string) error
 	writePiece int // tests: stop after so many bytes of a file written in place
 
 	mu        sync.Mutex
 	lock      *fsys.Lock
-	cleared   bool           // what killed processes left was removed
-	recent    []recentTree   // the listings last used, newest last
-	policies  []recentPolicy // the rules last used, newest last
-	knows     *knowledge     // how the world last stood; nil: not read from disk yet
-	saved     *gitfmt.Commit // the last save's
-	repo      *repository    // what the user's repository last said
-	watch     *watching      // nil without Options.Watch, and before the first scan
-	unsettled error          // why the last restore is not known to be durable
-	adopts    *adopting      // the copying of borrowed objects; nil when none was begun
+	cleared   bool                // what killed processes left was removed
+	recent    []recentTree        // the listings last used, newest last
+	policies  []recentPolicy      // the rules last used, newest last
+	knows     *knowledge          // how the world last stood; nil: not read from disk yet
+	saved     *gitfmt.Commit      // the last save's
+	repo      *usergit.Repository // what the user's repository last said
+	watch     *watching           // nil without Options.Watch, and before the first scan
+	unsettled error               // why the last restore is not known to be durable
+	adopts    *adopting           // the copying of borrowed objects; nil when none was begun
 }
 
 type recentTree struct {
 	tree gitfmt.Hash
-	list *listing
+	list *tree.Listing
 }
 
 type recentPolicy struct {
 	of     gitfmt.Hash // a snapshot
-	policy *policy
+	policy *tree.Policy
 }
 
 // maxRecent bounds the listings, and the rules, kept in memory.
@@ -173,7 +176,7 @@ func Open(dir, store string, o *Options) (*World, error) {
 	}
 	sum := sha256.Sum256([]byte(w.dir))
 	w.key = hex.EncodeToString(sum[:8])
-	w.objects, w.refs = newObjectStore(w.store), &refs.Store{Dir: w.store}
+	w.objects, w.refs = objects.New(w.store), &refs.Store{Dir: w.store}
 	w.lock = fsys.NewLock(w.store, fsys.WriterLock, true)
 	return w, w.create()
 }
@@ -221,7 +224,7 @@ func (w *World) create() error {
 func (w *World) lockStore(ctx context.Context, wait time.Duration) error {
 	err := w.lock.Acquire(ctx, wait)
 	if err == nil && !w.cleared {
-		w.objects.sweep()
+		w.objects.Sweep()
 		w.refs.Sweep()
 		w.cleared = true
 	}
@@ -309,7 +312,7 @@ func (w *World) Close() error {
 	if w.watch.on() {
 		w.watch.end("closed")
 	}
-	w.objects.close()
+	w.objects.Close()
 	w.refs.Close()
 	w.lock.Close()
 	w.recent, w.knows = nil, nil
@@ -343,9 +346,9 @@ func (w *World) begin(ctx context.Context, as access) (end func(), err error) {
 		end = func() { w.lock.Release(); w.mu.Unlock() }
 	}
 	w.refs.Begin()
-	err = w.objects.refresh()
+	err = w.objects.Refresh()
 	if err == nil && as != reading {
-		err = w.objects.markPacks()
+		err = w.objects.MarkPacks()
 	}
 	if err != nil {
 		end()
@@ -355,15 +358,15 @@ func (w *World) begin(ctx context.Context, as access) (end func(), err error) {
 }
 
 // tree gives a tree's listing, from memory when it was used lately.
-func (w *World) tree(h gitfmt.Hash) (*listing, error) {
+func (w *World) tree(h gitfmt.Hash) (*tree.Listing, error) {
 	if l := w.recall(h); l != nil {
 		return l, nil
 	}
-	var like *listing
+	var like *tree.Listing
 	if w.knows != nil {
 		like = w.knows.listing()
 	}
-	l, err := w.objects.loadTree(h, like)
+	l, err := tree.Load(w.objects, h, like)
 	if err != nil {
 		return nil, err
 	}
@@ -372,7 +375,7 @@ func (w *World) tree(h gitfmt.Hash) (*listing, error) {
 }
 
 // recall gives a listing used lately, which thereby is the latest, or nil.
-func (w *World) recall(h gitfmt.Hash) *listing {
+func (w *World) recall(h gitfmt.Hash) *tree.Listing {
 	i := slices.IndexFunc(w.recent, func(r recentTree) bool { return r.tree == h })
 	if i < 0 {
 		return nil
@@ -383,9 +386,9 @@ func (w *World) recall(h gitfmt.Hash) *listing {
 }
 
 // toldTree gives the world id of a listing used lately, without encoding it.
-func (w *World) toldTree(l *listing) (tree gitfmt.Hash, told bool) {
+func (w *World) toldTree(l *tree.Listing) (tree gitfmt.Hash, told bool) {
 	for i := range w.recent {
-		if w.recent[i].list.root == l.root {
+		if w.recent[i].list.Root == l.Root {
 			return w.recent[i].tree, true
 		}
 	}
@@ -393,14 +396,14 @@ func (w *World) toldTree(l *listing) (tree gitfmt.Hash, told bool) {
 }
 
 // treeOf gives a listing's world id.
-func (w *World) treeOf(l *listing) gitfmt.Hash {
+func (w *World) treeOf(l *tree.Listing) gitfmt.Hash {
 	if tree, told := w.toldTree(l); told {
 		return tree
 	}
-	return worldID(l)
+	return tree.ID(l)
 }
 
-func (w *World) remember(h gitfmt.Hash, l *listing) {
+func (w *World) remember(h gitfmt.Hash, l *tree.Listing) {
 	if w.recall(h) != nil {
 		return
 	}
@@ -412,7 +415,7 @@ func (w *World) remember(h gitfmt.Hash, l *listing) {
 
 // commit reads a snapshot's commit.
 func (w *World) commit(h gitfmt.Hash) (*gitfmt.Commit, error) {
-	data, err := w.objects.read(h, gitfmt.CommitObject, "snapshot")
+	data, err := w.objects.Read(h, gitfmt.CommitObject, "snapshot")
 	if err != nil {
 		return nil, err
 	}
@@ -446,7 +449,7 @@ func (w *World) head() (gitfmt.Hash, error) {
 // that a ref names and the store lacks is damage.
 func (w *World) known(h gitfmt.Hash) (*gitfmt.Commit, error) {
 	c, err := w.commit(h)
-	if errors.Is(err, errNoObject) {
+	if errors.Is(err, objects.ErrNoObject) {
 		refs, rerr := w.refs.All()
 		if rerr != nil {
 			return nil, rerr
@@ -483,20 +486,39 @@ func (w *World) Has(ctx context.Context, id ID) error {
 		return err
 	}
 	w.recent = nil // a listing in memory proves nothing about the disk
-	l, err := w.objects.loadTree(c.Tree, nil)
+	l, err := tree.Load(w.objects, c.Tree, nil)
 	if err != nil {
 		return err
 	}
-	for e := range l.all() {
-		if e.kind == kindDir {
+	for e := range l.All() {
+		if e.Kind == tree.KindDir {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := w.objects.check(e.hash, gitfmt.BlobObject, e.path); err != nil {
+		if err := w.objects.Check(e.Hash, gitfmt.BlobObject, e.Path); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// policyOf gives a snapshot's frozen ignore rules, from memory when they were
+// used lately.
+func (w *World) policyOf(c *gitfmt.Commit, l *tree.Listing) (*tree.Policy, error) {
+	for _, r := range w.policies {
+		if r.of == c.Id {
+			return r.policy, nil
+		}
+	}
+	p, err := tree.LoadPolicy(c, l, func(e *tree.Entry) ([]byte, error) { return w.objects.Read(e.Hash, gitfmt.BlobObject, e.Path) })
+	if err != nil {
+		return nil, err
+	}
+	if len(w.policies) == maxRecent {
+		w.policies = w.policies[1:]
+	}
+	w.policies = append(w.policies, recentPolicy{c.Id, p})
+	return p, nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/tree"
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -106,24 +107,24 @@ func lookAtSnapshot(t testing.TB, w *World, id ID) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := w.objects.loadTree(c.Tree, nil)
+	l, err := tree.Load(w.objects, c.Tree, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := map[string]string{}
-	for e := range l.all() {
-		if e.kind == kindDir {
-			out[e.path] = fmt.Sprintf("dir %o", e.perm)
+	for e := range l.All() {
+		if e.Kind == tree.KindDir {
+			out[e.Path] = fmt.Sprintf("dir %o", e.Perm)
 			continue
 		}
-		data, err := w.objects.read(e.hash, gitfmt.BlobObject, e.path)
+		data, err := w.objects.Read(e.Hash, gitfmt.BlobObject, e.Path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.kind == kindLink {
-			out[e.path] = "link " + string(data)
+		if e.Kind == tree.KindLink {
+			out[e.Path] = "link " + string(data)
 		} else {
-			out[e.path] = fmt.Sprintf("file %o %x", e.perm, sha256.Sum256(data))
+			out[e.Path] = fmt.Sprintf("file %o %x", e.Perm, sha256.Sum256(data))
 		}
 	}
 	return out

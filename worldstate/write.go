@@ -11,6 +11,8 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
+	"anamnesis/worldstate/internal/tree"
 )
 
 // tempName is where the i-th file is written before it is renamed; recovery
@@ -38,7 +40,7 @@ func (x *executor) write(i int, a action) error {
 		x.wrote(a.path, st)
 		return nil
 	}
-	gone := now.absent() && (a.after.isDir() != a.before.isDir() || a.before.absent())
+	gone := now.Absent() && (a.after.IsDir() != a.before.IsDir() || a.before.Absent())
 	if !same && !gone && x.resumed {
 		same, err = x.ours(fd, a, now)
 		if err != nil {
@@ -49,7 +51,7 @@ func (x *executor) write(i int, a action) error {
 		x.keep(a.path)
 		return nil
 	}
-	if now.kind == kindFile && a.after.kind == kindFile && now.hash == a.after.hash && st.Nlink == 1 {
+	if now.Kind == tree.KindFile && a.after.Kind == tree.KindFile && now.Hash == a.after.Hash && st.Nlink == 1 {
 		return x.chmodFile(fd, a, st) // the same bytes: the inode stays, unless it has another name, which keeps its mode
 	}
 	if inPlace(now, a.after, st) {
@@ -77,8 +79,8 @@ func (x *executor) chmodFile(fd int, a action, st fsys.Stamp) error {
 	if err := x.seam("chmod looked", a.path); err != nil {
 		return err
 	}
-	now, err := chmodAt(fd, fsys.Base(a.path), st, a.after.perm)
-	if errors.Is(err, errContentChanged) {
+	now, err := chmodAt(fd, fsys.Base(a.path), st, a.after.Perm)
+	if errors.Is(err, objects.ErrContentChanged) {
 		x.keep(a.path)
 		return nil
 	}
@@ -96,7 +98,7 @@ func (x *executor) chmodFile(fd int, a action, st fsys.Stamp) error {
 func chmodAt(dirfd int, name string, st fsys.Stamp, perm uint32) (fsys.Stamp, error) {
 	fd, err := fsys.OpenHandle(dirfd, name)
 	if fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.ENXIO) {
-		return st, errContentChanged
+		return st, objects.ErrContentChanged
 	}
 	if err != nil {
 		return fsys.ChmodUnopened(dirfd, name, st, perm, err)
@@ -107,7 +109,7 @@ func chmodAt(dirfd int, name string, st fsys.Stamp, perm uint32) (fsys.Stamp, er
 		return st, err
 	}
 	if now.Ino != st.Ino || now.Dev != st.Dev || now.Mode != st.Mode || !now.IsDir() && !(now.SameContent(st) && now.Nlink == 1) {
-		return st, errContentChanged
+		return st, objects.ErrContentChanged
 	}
 	if err := fsys.ChmodHandle(fd, perm); err != nil {
 		return st, err
@@ -118,9 +120,9 @@ func chmodAt(dirfd int, name string, st fsys.Stamp, perm uint32) (fsys.Stamp, er
 // replace writes the new content beside and renames it over. old is the stamp
 // of what stood there, zero where nothing did; made is that of the new file.
 func (x *executor) replace(fd int, temp string, a action, old fsys.Stamp) (made fsys.Stamp, err error) {
-	if a.after.kind == kindLink {
+	if a.after.Kind == tree.KindLink {
 		var target []byte
-		if target, err = x.w.objects.read(a.after.hash, gitfmt.BlobObject, a.path); err == nil {
+		if target, err = x.w.objects.Read(a.after.Hash, gitfmt.BlobObject, a.path); err == nil {
 			err = unix.Symlinkat(string(target), fd, temp)
 		}
 		if err == nil {
@@ -146,7 +148,7 @@ func (x *executor) writeTemp(fd int, temp string, a action, old fsys.Stamp) (mad
 	}
 	f := os.NewFile(uintptr(n), temp)
 	holes := &fsys.HoleWriter{F: f}
-	size, err := x.w.objects.copyTo(a.after.hash, gitfmt.BlobObject, a.path, holes)
+	size, err := x.w.objects.CopyTo(a.after.Hash, gitfmt.BlobObject, a.path, holes)
 	if err == nil {
 		err = holes.End()
 	}
@@ -155,7 +157,7 @@ func (x *executor) writeTemp(fd int, temp string, a action, old fsys.Stamp) (mad
 	}
 	if err == nil {
 		x.own(fd, n, old)
-		err = unix.Fchmod(n, a.after.perm) // after own, which may drop bits
+		err = unix.Fchmod(n, a.after.Perm) // after own, which may drop bits
 	}
 	if err == nil {
 		made, err = fsys.Fstat(n)
@@ -238,7 +240,7 @@ func (x *executor) compare(actions []action) error {
 func (x *executor) standsDone(a action) (bool, error) {
 	fd, ok, err := x.parent(a.path)
 	if err != nil || !ok {
-		return a.after.absent(), err
+		return a.after.Absent(), err
 	}
 	defer fsys.CloseFD(fd)
 	if want, ok := x.done[a.path]; ok {
@@ -259,7 +261,7 @@ func (x *executor) sweepTemps(actions []action) {
 	for _, list := range [][]action{actions, reversed(actions)} {
 		files = 0
 		for _, a := range list {
-			if a.after.isDir() || a.after.absent() {
+			if a.after.IsDir() || a.after.Absent() {
 				continue
 			}
 			if fd, err := fsys.OpenBeneath(x.root, fsys.Dir(a.path)); err == nil {

@@ -1,23 +1,25 @@
-package worldstate
+package tree
 
 import (
 	"fmt"
 	"strings"
+
+	"anamnesis/worldstate/internal/fsys"
 )
 
-// manifestName is the tree entry that holds what git trees cannot; a user's
+// ManifestName is the tree entry that holds what git trees cannot; a user's
 // own file of that name is stored under another (see hostileName).
-const manifestName = ".anamnesis-manifest"
+const ManifestName = ".anamnesis-manifest"
 
-// storedPrefix begins the names that stand in a git tree for names git
+// StoredPrefix begins the names that stand in a git tree for names git
 // forbids or reads for itself.
-const storedPrefix = ".anamnesis-name-"
+const StoredPrefix = ".anamnesis-name-"
 
-// hostileName reports whether git would refuse a name, would read the content
+// HostileName reports whether git would refuse a name, would read the content
 // behind it as its own configuration, or would take it for one of ours. It
 // errs on the side of yes: a stored name costs one manifest line.
-func hostileName(parent, name string, s state, size int64) bool {
-	if parent == "" && name == manifestName || strings.HasPrefix(name, storedPrefix) || strings.Contains(name, `\`) {
+func HostileName(parent, name string, s State, size int64) bool {
+	if parent == "" && name == ManifestName || strings.HasPrefix(name, StoredPrefix) || strings.Contains(name, `\`) {
 		return true
 	}
 	n := strings.ToLower(dropInvisible(name))
@@ -35,9 +37,9 @@ func hostileName(parent, name string, s state, size int64) bool {
 	case strings.HasPrefix(n, ".gitmodules"):
 		return true // its content would be checked as a submodule list
 	case strings.HasPrefix(n, ".gitattributes"):
-		return name != ".gitattributes" || s.kind != kindFile || size > maxAttributesLine
+		return name != ".gitattributes" || s.Kind != KindFile || size > maxAttributesLine
 	case strings.HasPrefix(n, ".gitignore"), strings.HasPrefix(n, ".mailmap"):
-		return s.kind == kindLink
+		return s.Kind == KindLink
 	}
 	return false
 }
@@ -69,11 +71,11 @@ func isASCII(s string) bool {
 	return true
 }
 
-// storedName is a legal name, readable and the same for the same name, to
+// StoredName is a legal name, readable and the same for the same name, to
 // stand for a hostile one.
-func storedName(name string) string {
+func StoredName(name string) string {
 	var b strings.Builder
-	b.WriteString(storedPrefix)
+	b.WriteString(StoredPrefix)
 	for i := 0; i < len(name); i++ {
 		c := name[i]
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_' {
@@ -83,4 +85,24 @@ func storedName(name string) string {
 		fmt.Fprintf(&b, "%%%02x", c)
 	}
 	return b.String()
+}
+
+// What is left out of a snapshot for its place. Longer paths than a system call
+// takes are walked and restored in parts; these limits keep what a snapshot and a
+// journal hold of each path within bounds, and a tree less deep than git's own
+// limit (core.maxTreeDepth, 2048 by default).
+const (
+	// MaxDepth is how many components a path in a snapshot has at most.
+	MaxDepth = 1024
+	// MaxPathBytes is how long a path in a snapshot is at most.
+	MaxPathBytes = 32 << 10
+	// MaxNameBytes is NAME_MAX: a directory has room for a longer name, or is
+	// left out as a whole.
+	MaxNameBytes = 255
+)
+
+// Fits reports whether a snapshot can hold a file at a path, which is relative to
+// the world, slash-separated and clean.
+func Fits(path string) bool {
+	return strings.Count(path, "/") < MaxDepth && len(fsys.Dir(path))+1+MaxNameBytes <= MaxPathBytes
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package worldstate
+package usergit
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 )
 
 // Seeding. Where the person has a git repository, a first save need not read
@@ -30,20 +31,20 @@ import (
 // mentions filters or encodings, which may not. Anything odd (a split index, other
 // hashes, alternates of theirs, conflicts, files assumed unchanged) is read.
 
-// seed is what a first save may take from the person's repository.
-type seed struct {
+// Seed is what a first save may take from the person's repository.
+type Seed struct {
 	entries map[string]*gitfmt.IndexEntry // by path in the world
 	written time.Time                     // of the index
-	objects *objectStore
-	used    atomic.Bool // some file's bytes stand nowhere else
+	Objects *objects.Store
+	Used    atomic.Bool // some file's bytes stand nowhere else
 }
 
-// lent reports whether the scan rests on it.
-func (s *seed) lent() bool { return s != nil && s.used.Load() }
+// Lent reports whether the scan rests on it.
+func (s *Seed) Lent() bool { return s != nil && s.Used.Load() }
 
-func (s *seed) close() {
+func (s *Seed) Close() {
 	if s != nil {
-		s.objects.close()
+		s.Objects.Close()
 	}
 }
 
@@ -53,10 +54,10 @@ type userObjects struct {
 	common, index, top, up string
 }
 
-// load gives what the repository offers; nil when that is nothing, or another
+// Load gives what the repository offers; nil when that is nothing, or another
 // one lends already.
-func (u *userObjects) load(lender *objectStore) *seed {
-	if u == nil || lender != nil && lender.dir != u.common || !filepath.IsAbs(u.common) || strings.ContainsAny(u.common, "\n\"#") {
+func (u *userObjects) Load(lender *objects.Store) *Seed {
+	if u == nil || lender != nil && lender.Dir != u.common || !filepath.IsAbs(u.common) || strings.ContainsAny(u.common, "\n\"#") {
 		return nil
 	}
 	info, err := os.Stat(u.index)
@@ -77,12 +78,12 @@ func (u *userObjects) load(lender *objectStore) *seed {
 	if u.converts(list) {
 		return nil
 	}
-	objects := newObjectStore(u.common)
-	if err := objects.refresh(); err != nil {
-		objects.close()
+	theirs := objects.New(u.common)
+	if err := theirs.Refresh(); err != nil {
+		theirs.Close()
 		return nil
 	}
-	s := &seed{entries: make(map[string]*gitfmt.IndexEntry, len(list)), written: info.ModTime(), objects: objects}
+	s := &Seed{entries: make(map[string]*gitfmt.IndexEntry, len(list)), written: info.ModTime(), Objects: theirs}
 	for i := range list {
 		if path, ok := u.inside(list[i].Path); ok {
 			s.entries[path] = &list[i]
@@ -144,8 +145,8 @@ func mentions(path string, words ...string) bool {
 	return false
 }
 
-// blob gives the blob a file is known to hold, without a look at its bytes.
-func (s *seed) blob(path string, st fsys.Stamp) (gitfmt.Hash, bool) {
+// Blob gives the blob a file is known to hold, without a look at its bytes.
+func (s *Seed) Blob(path string, st fsys.Stamp) (gitfmt.Hash, bool) {
 	if s == nil {
 		return gitfmt.Hash{}, false
 	}
@@ -153,16 +154,6 @@ func (s *seed) blob(path string, st fsys.Stamp) (gitfmt.Hash, bool) {
 	if e == nil || !indexMatches(e, st, s.written) {
 		return gitfmt.Hash{}, false
 	}
-	size, ok := s.objects.packedSize(e.Hash)
+	size, ok := s.Objects.PackedSize(e.Hash)
 	return e.Hash, ok && size == st.Size
-}
-
-// packedSize is the length of a blob that stands in a pack.
-func (s *objectStore) packedSize(h gitfmt.Hash) (int64, bool) {
-	p, off := s.lookup(h)
-	if p == nil {
-		return 0, false
-	}
-	size, err := p.objectSize(off, &s.inflaters)
-	return size, err == nil
 }

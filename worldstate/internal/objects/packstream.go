@@ -1,4 +1,4 @@
-package worldstate
+package objects
 
 import (
 	"bytes"
@@ -22,16 +22,16 @@ const (
 	largeAtOnce = 2
 )
 
-// errContentChanged: a stream did not hold the bytes its hash promised.
-var errContentChanged = errors.New("changed while being read")
+// ErrContentChanged: a stream did not hold the bytes its hash promised.
+var ErrContentChanged = errors.New("changed while being read")
 
-// addStream stores a large blob of size bytes straight from r. want is its id;
+// AddStream stores a large blob of size bytes straight from r. want is its id;
 // the zero id stands for one not known yet. It returns the id. When r does not
 // hold exactly what want and size promise, the pack is as before and the error
 // is errContentChanged; an error of r's is returned as it is, one of the pack's as
 // a *storeFault.
-func (p *packWriter) addStream(want gitfmt.Hash, size int64, r io.Reader) (gitfmt.Hash, error) {
-	if !want.IsZero() && p.holds(want) {
+func (p *Writer) AddStream(want gitfmt.Hash, size int64, r io.Reader) (gitfmt.Hash, error) {
+	if !want.IsZero() && p.Holds(want) {
 		return want, nil
 	}
 	p.large <- struct{}{}
@@ -48,17 +48,17 @@ func (p *packWriter) addStream(want gitfmt.Hash, size int64, r io.Reader) (gitfm
 	case err != nil:
 		return gitfmt.Hash{}, sp.undo(writeFault(err))
 	case n != size || !want.IsZero() && h != want:
-		return gitfmt.Hash{}, sp.undo(errContentChanged)
+		return gitfmt.Hash{}, sp.undo(ErrContentChanged)
 	}
 	return h, sp.commit(h)
 }
 
-func writeFault(err error) error { return &storeFault{fmt.Errorf("write pack: %w", err)} }
+func writeFault(err error) error { return &StoreFault{fmt.Errorf("write pack: %w", err)} }
 
 // spool takes one object's compressed bytes: into memory, and from spoolBytes
 // on into the pack.
 type spool struct {
-	p       *packWriter
+	p       *Writer
 	sum     hashing.Hash
 	buf     bytes.Buffer
 	n       int64

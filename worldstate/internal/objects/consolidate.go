@@ -1,4 +1,4 @@
-package worldstate
+package objects
 
 import (
 	"bytes"
@@ -31,10 +31,10 @@ const (
 	multiIndex = "multi-pack-index"
 )
 
-// smallPacks says how many packs, from the small end, are to be put together:
+// SmallPacks says how many packs, from the small end, are to be put together:
 // all up to the largest that is not packGrowth times what lies below it. sizes
 // are in bytes and ascend.
-func smallPacks(sizes []int64) int {
+func SmallPacks(sizes []int64) int {
 	n, sum := 0, int64(0)
 	for i, size := range sizes {
 		if size < packGrowth*sum {
@@ -45,41 +45,41 @@ func smallPacks(sizes []int64) int {
 	return n
 }
 
-// consolidate puts small packs together where there are too many. The store's
+// Consolidate puts small packs together where there are too many. The store's
 // lock is held.
-func (s *objectStore) consolidate(ctx context.Context, pool *packPool, hook func(string)) error {
+func (s *Store) Consolidate(ctx context.Context, pool *Pool, hook func(string)) error {
 	s.mu.RLock()
-	count := len(s.packs)
+	count := len(s.Packs)
 	s.mu.RUnlock()
 	most := maxPacks
-	if s.maxPacks > 0 {
-		most = s.maxPacks
+	if s.MaxPacks > 0 {
+		most = s.MaxPacks
 	}
 	if count <= most {
 		return nil
 	}
-	packs, err := s.ourPacks()
+	packs, err := s.OurPacks()
 	if err != nil || len(packs) <= most {
 		return err
 	}
 	sizes := make([]int64, len(packs))
 	for i, p := range packs {
-		if sizes[i], err = p.size(); err != nil {
+		if sizes[i], err = p.Size(); err != nil {
 			return err
 		}
 	}
-	return s.merge(ctx, packs[:smallPacks(sizes)], pool, hook)
+	return s.Merge(ctx, packs[:SmallPacks(sizes)], pool, hook)
 }
 
-// merge writes one pack of several and removes them. Nothing is removed when
+// Merge writes one pack of several and removes them. Nothing is removed when
 // an object's bytes are not as they were written. A pack that cannot be copied
 // object by object is left alone.
-func (s *objectStore) merge(ctx context.Context, packs []*packFile, pool *packPool, hook func(string)) error {
+func (s *Store) Merge(ctx context.Context, packs []*Pack, pool *Pool, hook func(string)) error {
 	if len(packs) < 2 {
 		return nil
 	}
-	out := newPackWriter(s.packDir(), hook, pool)
-	defer out.abort()
+	out := NewWriter(s.PackDir(), hook, pool)
+	defer out.Abort()
 	done := packs[:0:0]
 	for _, p := range packs {
 		if err := ctx.Err(); err != nil {
@@ -87,7 +87,7 @@ func (s *objectStore) merge(ctx context.Context, packs []*packFile, pool *packPo
 		}
 		copied, err := s.copyPack(out, p)
 		if err != nil {
-			return fmt.Errorf("consolidate %s: %w", p.path, err)
+			return fmt.Errorf("consolidate %s: %w", p.Path, err)
 		}
 		if copied {
 			done = append(done, p)
@@ -96,54 +96,54 @@ func (s *objectStore) merge(ctx context.Context, packs []*packFile, pool *packPo
 	if len(done) < 2 {
 		return nil
 	}
-	idx, err := out.finish()
+	idx, err := out.Finish()
 	if err != nil || idx == "" {
 		return err
 	}
-	if err := s.published(idx); err != nil {
+	if err := s.Published(idx); err != nil {
 		return err
 	}
 	hook("packs-merged")
-	return s.removePacks(done, []string{fsys.Base(idx)}, hook)
+	return s.RemovePacks(done, []string{fsys.Base(idx)}, hook)
 }
 
 // copyPack copies a pack's objects, in the order they stand in it: all, or none
 // where one cannot be copied by itself.
-func (s *objectStore) copyPack(out *packWriter, p *packFile) (copied bool, err error) {
-	items, err := p.entries()
+func (s *Store) copyPack(out *Writer, p *Pack) (copied bool, err error) {
+	items, err := p.Entries()
 	if err != nil {
 		return false, err
 	}
 	if ok, err := p.copies(items); !ok {
 		return false, err
 	}
-	buf := s.buffer()
-	defer s.buffers.Put(buf)
+	buf := s.Buffer()
+	defer s.Buffers.Put(buf)
 	for _, it := range items {
-		if err := out.copyRaw(p, it, *buf); err != nil {
+		if err := out.CopyRaw(p, it, *buf); err != nil {
 			return false, fmt.Errorf("object %s: %w", it.Hash, err)
 		}
 	}
 	return true, nil
 }
 
-// removePacks removes packs whose objects all stand elsewhere, in the packs but:
+// RemovePacks removes packs whose objects all stand elsewhere, in the packs but:
 // the index first, since it is what says that a pack is there, and the .keep last,
 // since it says whose the rest is.
-func (s *objectStore) removePacks(packs []*packFile, but []string, hook func(string)) error {
+func (s *Store) RemovePacks(packs []*Pack, but []string, hook func(string)) error {
 	gone := make(map[string]bool, len(packs))
 	for _, p := range packs {
-		gone[p.name] = !slices.Contains(but, p.name) // else it was just made, and took the name of one that somebody had removed
+		gone[p.Name] = !slices.Contains(but, p.Name) // else it was just made, and took the name of one that somebody had removed
 	}
-	if err := s.removeMultiIndex(gone, hook); err != nil {
+	if err := s.RemoveMultiIndex(gone, hook); err != nil {
 		return err
 	}
 	for _, p := range packs {
-		if !gone[p.name] {
+		if !gone[p.Name] {
 			continue
 		}
-		for _, ext := range []string{".idx", ".pack", ".rev", ".bitmap", ".mtimes", keepExt} {
-			err := os.Remove(p.beside(ext))
+		for _, ext := range []string{".idx", ".pack", ".rev", ".bitmap", ".mtimes", KeepExt} {
+			err := os.Remove(p.Beside(ext))
 			if err != nil && !errors.Is(err, os.ErrNotExist) { // somebody may have come first
 				return fmt.Errorf("remove pack: %w", err)
 			}
@@ -153,16 +153,16 @@ func (s *objectStore) removePacks(packs []*packFile, but []string, hook func(str
 		}
 	}
 	s.mu.Lock()
-	s.drop(func(p *packFile) bool { return gone[p.name] })
+	s.drop(func(p *Pack) bool { return gone[p.Name] })
 	s.mu.Unlock()
-	return fsys.SyncDir(s.packDir())
+	return fsys.SyncDir(s.PackDir())
 }
 
-// removeMultiIndex removes the index over several packs that a user's git may
+// RemoveMultiIndex removes the index over several packs that a user's git may
 // have written (git multi-pack-index write, git maintenance) where it names a pack
 // that is to go: git takes the store for damaged then. It is gone durably before
 // any pack goes. Git reads the packs' own indexes without it, and can write it anew.
-func (s *objectStore) removeMultiIndex(gone map[string]bool, hook func(string)) error {
+func (s *Store) RemoveMultiIndex(gone map[string]bool, hook func(string)) error {
 	files, stale, err := s.multiIndexes(gone)
 	if err != nil || !stale {
 		return err
@@ -173,14 +173,14 @@ func (s *objectStore) removeMultiIndex(gone map[string]bool, hook func(string)) 
 		}
 		hook("multi-pack-index-removed")
 	}
-	return fsys.SyncDir(s.packDir())
+	return fsys.SyncDir(s.PackDir())
 }
 
 // multiIndexes lists what git keeps over several packs, the index itself before
 // what belongs to it, and reports whether it names one of the packs gone, or is
 // none: what a kill between two removals leaves.
-func (s *objectStore) multiIndexes(gone map[string]bool) (files []string, stale bool, err error) {
-	list, err := os.ReadDir(s.packDir())
+func (s *Store) multiIndexes(gone map[string]bool) (files []string, stale bool, err error) {
+	list, err := os.ReadDir(s.PackDir())
 	if err != nil {
 		return nil, false, fmt.Errorf("read multi-pack-index: %w", err)
 	}
@@ -189,7 +189,7 @@ func (s *objectStore) multiIndexes(gone map[string]bool) (files []string, stale 
 		if !strings.HasPrefix(e.Name(), multiIndex) || e.Name() == multiIndex+".lock" { // of a git that writes one
 			continue
 		}
-		path := filepath.Join(s.packDir(), e.Name())
+		path := filepath.Join(s.PackDir(), e.Name())
 		files = append(files, path)
 		err := filepath.WalkDir(path, func(path string, d os.DirEntry, err error) error {
 			if err != nil || d.IsDir() || d.Name() != multiIndex && !strings.HasSuffix(d.Name(), ".midx") {
@@ -212,10 +212,10 @@ func (s *objectStore) multiIndexes(gone map[string]bool) (files []string, stale 
 	return files, len(files) > 0 && (stale || !index), nil
 }
 
-// sweep removes the temporary files killed processes left. The store's lock is held,
+// Sweep removes the temporary files killed processes left. The store's lock is held,
 // so none but a collection's is in use.
-func (s *objectStore) sweep() {
-	for _, d := range []string{s.dir, s.packDir(), filepath.Join(s.dir, fsys.StateDir)} {
+func (s *Store) Sweep() {
+	for _, d := range []string{s.Dir, s.PackDir(), filepath.Join(s.Dir, fsys.StateDir)} {
 		list, err := os.ReadDir(d)
 		if err != nil {
 			continue // the operation itself will say so
@@ -227,40 +227,40 @@ func (s *objectStore) sweep() {
 		}
 	}
 	_ = s.sweepPacks() // likewise
-	if there, err := fsys.Exists(s.collectDir()); !there || err != nil {
+	if there, err := fsys.Exists(s.CollectDir()); !there || err != nil {
 		return
 	}
-	turn := fsys.NewLock(s.dir, fsys.CollectLock, false)
+	turn := fsys.NewLock(s.Dir, fsys.CollectLock, false)
 	defer turn.Close()
 	if _, err := turn.Take(context.Background(), 0); err == nil { // else a collection runs
-		_ = os.RemoveAll(s.collectDir())
+		_ = os.RemoveAll(s.CollectDir())
 	}
 }
 
-// collectDir is where a collection writes until it switches over.
-func (s *objectStore) collectDir() string { return filepath.Join(s.dir, fsys.StateDir, "collecting") }
+// CollectDir is where a collection writes until it switches over.
+func (s *Store) CollectDir() string { return filepath.Join(s.Dir, fsys.StateDir, "collecting") }
 
 // sweepPacks removes packs of ours without an index, and what stood beside one
 // that is gone: what a kill between two removals, or between two renames, leaves.
 // The store's lock is held. What has no .keep of ours is not ours to remove.
-func (s *objectStore) sweepPacks() error {
-	list, err := os.ReadDir(s.packDir())
+func (s *Store) sweepPacks() error {
+	list, err := os.ReadDir(s.PackDir())
 	if err != nil {
 		return fmt.Errorf("read store: %w", err)
 	}
 	for _, e := range list {
-		name, isKeep := strings.CutSuffix(e.Name(), keepExt)
-		stem := filepath.Join(s.packDir(), name)
+		name, isKeep := strings.CutSuffix(e.Name(), KeepExt)
+		stem := filepath.Join(s.PackDir(), name)
 		if !isKeep {
 			continue
 		}
 		if there, err := fsys.Exists(stem + ".idx"); there || err != nil {
 			continue
 		}
-		if ours, err := isOurKeep(stem + keepExt); !ours || err != nil {
+		if ours, err := IsOurKeep(stem + KeepExt); !ours || err != nil {
 			continue
 		}
-		for _, ext := range []string{".pack", ".rev", ".bitmap", ".mtimes", keepExt} {
+		for _, ext := range []string{".pack", ".rev", ".bitmap", ".mtimes", KeepExt} {
 			if err := os.Remove(stem + ext); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return fmt.Errorf("remove pack: %w", err)
 			}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package worldstate
+package objects
 
 import (
 	"bytes"
@@ -31,9 +31,9 @@ func streams(name string, data []byte) []streamed {
 	return []streamed{
 		{name + ", known", data, id, whole, nil},
 		{name + ", not known", data, gitfmt.Hash{}, whole, nil},
-		{name + ", another's id", data, gitfmt.Hash{1}, whole, errContentChanged},
-		{name + ", cut short", data, gitfmt.Hash{}, func(d []byte) io.Reader { return bytes.NewReader(d[:len(d)-1]) }, errContentChanged},
-		{name + ", grown", data, gitfmt.Hash{}, func(d []byte) io.Reader { return io.MultiReader(bytes.NewReader(d), bytes.NewReader([]byte{1})) }, errContentChanged},
+		{name + ", another's id", data, gitfmt.Hash{1}, whole, ErrContentChanged},
+		{name + ", cut short", data, gitfmt.Hash{}, func(d []byte) io.Reader { return bytes.NewReader(d[:len(d)-1]) }, ErrContentChanged},
+		{name + ", grown", data, gitfmt.Hash{}, func(d []byte) io.Reader { return io.MultiReader(bytes.NewReader(d), bytes.NewReader([]byte{1})) }, ErrContentChanged},
 		{name + ", unreadable at the end", data, gitfmt.Hash{}, func(d []byte) io.Reader {
 			return io.MultiReader(bytes.NewReader(d), iotest.ErrReader(errDisk))
 		}, errDisk},
@@ -51,17 +51,17 @@ func TestAddStream(t *testing.T) {
 	for _, c := range append(streams("small when compressed", make([]byte, 3<<20)), streams("large when compressed", noise)...) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			p := newPackWriter(dir, func(string) {}, &packPool{})
-			defer p.abort()
+			p := NewWriter(dir, func(string) {}, &Pool{})
+			defer p.Abort()
 			around := [][]byte{[]byte("before\n"), []byte("after\n")}
 			add := func(data []byte) {
-				if err := p.add(gitfmt.HashObject(gitfmt.BlobObject, data), gitfmt.BlobObject, data); err != nil {
+				if err := p.Add(gitfmt.HashObject(gitfmt.BlobObject, data), gitfmt.BlobObject, data); err != nil {
 					t.Fatal(err)
 				}
 			}
 			add(around[0])
-			got, err := p.addStream(c.want, int64(len(c.data)), c.r(c.data))
-			if !errors.Is(err, c.err) || errors.As(err, new(*storeFault)) {
+			got, err := p.AddStream(c.want, int64(len(c.data)), c.r(c.data))
+			if !errors.Is(err, c.err) || errors.As(err, new(*StoreFault)) {
 				t.Fatalf("addStream: %v, want %v and no fault of the store", err, c.err)
 			}
 			id := gitfmt.HashObject(gitfmt.BlobObject, c.data)
@@ -71,15 +71,15 @@ func TestAddStream(t *testing.T) {
 			add(around[1])
 			s := finished(t, p, dir)
 			for _, data := range around {
-				if back, err := s.read(gitfmt.HashObject(gitfmt.BlobObject, data), gitfmt.BlobObject, "around"); err != nil || !bytes.Equal(back, data) {
+				if back, err := s.Read(gitfmt.HashObject(gitfmt.BlobObject, data), gitfmt.BlobObject, "around"); err != nil || !bytes.Equal(back, data) {
 					t.Errorf("what stands around it: %q, %v", back, err)
 				}
 			}
-			if has := s.packed(id); has != (c.err == nil) {
+			if has := s.Packed(id); has != (c.err == nil) {
 				t.Fatalf("the pack holds it: %t, want %t", has, c.err == nil)
 			}
 			if c.err == nil {
-				if err := s.check(id, gitfmt.BlobObject, "large"); err != nil {
+				if err := s.Check(id, gitfmt.BlobObject, "large"); err != nil {
 					t.Error(err)
 				}
 			}
@@ -88,15 +88,15 @@ func TestAddStream(t *testing.T) {
 }
 
 // finished ends a pack and gives a store that consists of it.
-func finished(t *testing.T, p *packWriter, dir string) *objectStore {
+func finished(t *testing.T, p *Writer, dir string) *Store {
 	t.Helper()
-	idx, err := p.finish()
+	idx, err := p.Finish()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newObjectStore(dir)
-	t.Cleanup(s.close)
-	if err := s.published(idx); err != nil {
+	s := New(dir)
+	t.Cleanup(s.Close)
+	if err := s.Published(idx); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -106,8 +106,8 @@ func finished(t *testing.T, p *packWriter, dir string) *objectStore {
 // and one of them twice.
 func TestAddStreamAtOnce(t *testing.T) {
 	dir := t.TempDir()
-	p := newPackWriter(dir, func(string) {}, &packPool{})
-	defer p.abort()
+	p := NewWriter(dir, func(string) {}, &Pool{})
+	defer p.Abort()
 	large := make([][]byte, 6)
 	for i := range large {
 		large[i] = bytes.Repeat([]byte{byte(i % 5), 1}, 1<<20)
@@ -115,7 +115,7 @@ func TestAddStreamAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, data := range large {
 		wg.Go(func() {
-			if _, err := p.addStream(gitfmt.Hash{}, int64(len(data)), bytes.NewReader(data)); err != nil {
+			if _, err := p.AddStream(gitfmt.Hash{}, int64(len(data)), bytes.NewReader(data)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -123,18 +123,18 @@ func TestAddStreamAtOnce(t *testing.T) {
 	for i := range 300 {
 		small := bytes.Repeat([]byte{byte(i), byte(i >> 8)}, i)
 		wg.Go(func() {
-			if err := p.add(gitfmt.HashObject(gitfmt.BlobObject, small), gitfmt.BlobObject, small); err != nil {
+			if err := p.Add(gitfmt.HashObject(gitfmt.BlobObject, small), gitfmt.BlobObject, small); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	if n := len(p.items); n != 5+300 {
+	if n := len(p.Items); n != 5+300 {
 		t.Errorf("%d objects in the pack, want 305", n)
 	}
 	s := finished(t, p, dir)
 	for _, data := range large {
-		if err := s.check(gitfmt.HashObject(gitfmt.BlobObject, data), gitfmt.BlobObject, "large"); err != nil {
+		if err := s.Check(gitfmt.HashObject(gitfmt.BlobObject, data), gitfmt.BlobObject, "large"); err != nil {
 			t.Error(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package worldstate
+package tree
 
 import (
 	"bytes"
@@ -25,9 +25,9 @@ import (
 // manifest is a manifest decoded.
 type manifest struct {
 	usual usualModes
-	modes map[string]uint32 // true path → permissions
+	Modes map[string]uint32 // true path → permissions
 	empty map[string]uint32
-	names map[string]string // stored path → true name
+	Names map[string]string // stored path → true name
 }
 
 // usualModes are the permissions of each class that need no word.
@@ -37,8 +37,8 @@ func gitModes() usualModes {
 	return usualModes{classFile: 0o644, classExec: 0o755, classDir: 0o755}
 }
 
-func (u usualModes) of(s state) uint32 {
-	if s.kind == kindLink {
+func (u usualModes) of(s State) uint32 {
+	if s.Kind == KindLink {
 		return 0
 	}
 	return u[s.class()]
@@ -58,32 +58,32 @@ func (s *summary) usual() usualModes {
 
 // encodeManifest gives a listing's manifest, nil when it needs none. It looks
 // only into directories that have something to say.
-func encodeManifest(l *listing) []byte {
-	usual := l.root.sum.usual()
+func encodeManifest(l *Listing) []byte {
+	usual := l.Root.Sum.usual()
 	var lines []string
-	var walk func(n *node, path, stored string)
-	walk = func(n *node, path, stored string) {
-		if n.sum.plain(usual) {
+	var walk func(n *Node, path, stored string)
+	walk = func(n *Node, path, stored string) {
+		if n.Sum.plain(usual) {
 			return
 		}
-		for i := range n.items {
-			it := &n.items[i]
-			p, sp := fsys.Join(path, it.name), fsys.Join(stored, storedBase(it.name, it.stored))
+		for i := range n.Items {
+			it := &n.Items[i]
+			p, sp := fsys.Join(path, it.Name), fsys.Join(stored, storedBase(it.Name, it.Stored))
 			switch {
-			case it.kind == kindDir && it.sub.sum.files == 0:
-				lines = append(lines, fmt.Sprintf("empty %04o %s", it.perm, strconv.QuoteToASCII(p)))
-			case it.kind != kindLink && it.perm != usual.of(it.state):
-				lines = append(lines, fmt.Sprintf("mode %04o %s", it.perm, strconv.QuoteToASCII(p)))
+			case it.Kind == KindDir && it.Sub.Sum.Files == 0:
+				lines = append(lines, fmt.Sprintf("empty %04o %s", it.Perm, strconv.QuoteToASCII(p)))
+			case it.Kind != KindLink && it.Perm != usual.of(it.State):
+				lines = append(lines, fmt.Sprintf("mode %04o %s", it.Perm, strconv.QuoteToASCII(p)))
 			}
-			if it.stored != "" {
-				lines = append(lines, fmt.Sprintf("name %s %s", strconv.QuoteToASCII(sp), strconv.QuoteToASCII(it.name)))
+			if it.Stored != "" {
+				lines = append(lines, fmt.Sprintf("name %s %s", strconv.QuoteToASCII(sp), strconv.QuoteToASCII(it.Name)))
 			}
-			if it.kind == kindDir {
-				walk(it.sub, p, sp)
+			if it.Kind == KindDir {
+				walk(it.Sub, p, sp)
 			}
 		}
 	}
-	walk(l.root, "", "")
+	walk(l.Root, "", "")
 	if len(lines) == 0 && usual == gitModes() {
 		return nil
 	}
@@ -97,9 +97,9 @@ func encodeManifest(l *listing) []byte {
 	return b.Bytes()
 }
 
-// decodeManifest reads a manifest and refuses anything it does not know.
-func decodeManifest(data []byte) (*manifest, error) {
-	m := &manifest{modes: map[string]uint32{}, empty: map[string]uint32{}, names: map[string]string{}}
+// DecodeManifest reads a manifest and refuses anything it does not know.
+func DecodeManifest(data []byte) (*manifest, error) {
+	m := &manifest{Modes: map[string]uint32{}, empty: map[string]uint32{}, Names: map[string]string{}}
 	head, rest, ok := strings.Cut(string(data), "\n")
 	fields := strings.Fields(head)
 	if !ok || len(fields) != 5 || fields[0] != "anamnesis-manifest" {
@@ -113,7 +113,7 @@ func decodeManifest(data []byte) (*manifest, error) {
 		to  *uint32
 	}{{"file=", &m.usual[classFile]}, {"exec=", &m.usual[classExec]}, {"dir=", &m.usual[classDir]}} {
 		v, ok := strings.CutPrefix(fields[2+i], f.key)
-		perm, err := parsePerm(v)
+		perm, err := ParsePerm(v)
 		if !ok || err != nil {
 			return nil, fmt.Errorf("manifest: bad usual mode %q", fields[2+i])
 		}
@@ -136,15 +136,15 @@ func (m *manifest) line(line string) error {
 	switch word {
 	case "mode", "empty":
 		mode, quoted, _ := strings.Cut(rest, " ")
-		perm, err := parsePerm(mode)
+		perm, err := ParsePerm(mode)
 		if err != nil {
 			return err
 		}
-		path, err := unquotePath(quoted)
+		path, err := UnquotePath(quoted)
 		if err != nil {
 			return err
 		}
-		to := m.modes
+		to := m.Modes
 		if word == "empty" {
 			to = m.empty
 		}
@@ -158,27 +158,27 @@ func (m *manifest) line(line string) error {
 		if err != nil {
 			return fmt.Errorf("bad path in %q", line)
 		}
-		stored, err := unquotePath(quoted)
+		stored, err := UnquotePath(quoted)
 		if err != nil {
 			return err
 		}
-		name, err := unquotePath(strings.TrimPrefix(rest[len(quoted):], " "))
+		name, err := UnquotePath(strings.TrimPrefix(rest[len(quoted):], " "))
 		if err != nil {
 			return err
 		}
-		if !strings.HasPrefix(fsys.Base(stored), storedPrefix) || !fsys.ValidName(name) {
+		if !strings.HasPrefix(fsys.Base(stored), StoredPrefix) || !fsys.ValidName(name) {
 			return fmt.Errorf("%q cannot stand for %q", stored, name)
 		}
-		if _, twice := m.names[stored]; twice {
+		if _, twice := m.Names[stored]; twice {
 			return fmt.Errorf("%q stands twice", stored)
 		}
-		m.names[stored] = name
+		m.Names[stored] = name
 		return nil
 	}
 	return fmt.Errorf("unknown word %q", word)
 }
 
-func parsePerm(s string) (uint32, error) {
+func ParsePerm(s string) (uint32, error) {
 	n, err := strconv.ParseUint(s, 8, 32)
 	if err != nil || n > 0o777 || len(s) != 4 {
 		return 0, fmt.Errorf("bad mode %q", s)
@@ -186,8 +186,8 @@ func parsePerm(s string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// unquotePath reads one quoted path, which must be in the writer's own form.
-func unquotePath(quoted string) (string, error) {
+// UnquotePath reads one quoted path, which must be in the writer's own form.
+func UnquotePath(quoted string) (string, error) {
 	path, err := strconv.Unquote(quoted)
 	if err != nil || strconv.QuoteToASCII(path) != quoted {
 		return "", fmt.Errorf("bad path %s", quoted)

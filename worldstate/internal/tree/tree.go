@@ -1,4 +1,4 @@
-package worldstate
+package tree
 
 import (
 	"fmt"
@@ -11,46 +11,47 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 )
 
-// worldTree gives the world id of a listing with the root tree of that id, and
+// Root gives the world id of a listing with the root tree of that id, and
 // the manifest, nil when the listing needs none.
-func worldTree(l *listing) (id gitfmt.Hash, root, manifest []byte) {
+func Root(l *Listing) (id gitfmt.Hash, root, manifest []byte) {
 	var extra *gitfmt.TreeItem
 	if manifest = encodeManifest(l); manifest != nil {
-		extra = &gitfmt.TreeItem{Mode: "100644", Name: manifestName, Hash: gitfmt.HashObject(gitfmt.BlobObject, manifest)}
+		extra = &gitfmt.TreeItem{Mode: "100644", Name: ManifestName, Hash: gitfmt.HashObject(gitfmt.BlobObject, manifest)}
 	}
-	root = l.root.encode(extra)
+	root = l.Root.encode(extra)
 	return gitfmt.HashObject(gitfmt.TreeObject, root), root, manifest
 }
 
-// worldID is worldTree without the objects.
-func worldID(l *listing) gitfmt.Hash {
-	id, _, _ := worldTree(l)
+// ID is worldTree without the objects.
+func ID(l *Listing) gitfmt.Hash {
+	id, _, _ := Root(l)
 	return id
 }
 
-// buildTrees gives put the git trees of a listing that the store is not known
+// Build gives put the git trees of a listing that the store is not known
 // to hold, several at once where there are many, and then the manifest and the
 // root. A directory with nothing captured in it has no tree of its own; the
 // manifest holds it.
-func buildTrees(l *listing, put func(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error) (gitfmt.Hash, error) {
+func Build(l *Listing, put func(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error) (gitfmt.Hash, error) {
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	var batch []*node
+	var batch []*Node
 	flush := func() {
 		list := batch
 		batch = nil
 		group.Go(func() error {
 			for _, n := range list {
-				if err := put(n.tree, gitfmt.TreeObject, n.encode(nil)); err != nil {
+				if err := put(n.Tree, gitfmt.TreeObject, n.encode(nil)); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	}
-	for n := range l.root.unheld() {
+	for n := range l.Root.unheld() {
 		if batch = append(batch, n); len(batch) == treeBatch {
 			flush()
 		}
@@ -61,7 +62,7 @@ func buildTrees(l *listing, put func(h gitfmt.Hash, t gitfmt.ObjectType, data []
 	if err := group.Wait(); err != nil {
 		return gitfmt.Hash{}, err
 	}
-	id, root, manifest := worldTree(l)
+	id, root, manifest := Root(l)
 	if manifest != nil {
 		if err := put(gitfmt.HashObject(gitfmt.BlobObject, manifest), gitfmt.BlobObject, manifest); err != nil {
 			return gitfmt.Hash{}, err
@@ -74,14 +75,14 @@ func buildTrees(l *listing, put func(h gitfmt.Hash, t gitfmt.ObjectType, data []
 const treeBatch = 64
 
 // unheld gives the directories beneath n whose trees the store may lack.
-func (n *node) unheld() iter.Seq[*node] {
-	return func(yield func(*node) bool) { n.eachUnheld(yield) }
+func (n *Node) unheld() iter.Seq[*Node] {
+	return func(yield func(*Node) bool) { n.eachUnheld(yield) }
 }
 
-func (n *node) eachUnheld(yield func(*node) bool) bool {
-	for i := range n.items {
-		sub := n.items[i].sub
-		if sub == nil || sub.held || sub.tree.IsZero() {
+func (n *Node) eachUnheld(yield func(*Node) bool) bool {
+	for i := range n.Items {
+		sub := n.Items[i].Sub
+		if sub == nil || sub.Held || sub.Tree.IsZero() {
 			continue
 		}
 		if !sub.eachUnheld(yield) || !yield(sub) {
@@ -91,33 +92,33 @@ func (n *node) eachUnheld(yield func(*node) bool) bool {
 	return true
 }
 
-// hold marks that the store has all trees beneath, durably.
-func (n *node) hold() {
-	if n.held {
+// Hold marks that the store has all trees beneath, durably.
+func (n *Node) Hold() {
+	if n.Held {
 		return
 	}
-	n.held = true
-	for i := range n.items {
-		if sub := n.items[i].sub; sub != nil {
-			sub.hold()
+	n.Held = true
+	for i := range n.Items {
+		if sub := n.Items[i].Sub; sub != nil {
+			sub.Hold()
 		}
 	}
 }
 
 // encode gives the directory's git tree, with one more entry if extra is not
 // nil. Names stand in git's order: a directory's as if it ended in a slash.
-func (n *node) encode(extra *gitfmt.TreeItem) []byte {
-	list := make([]gitfmt.TreeItem, 0, len(n.items)+1)
+func (n *Node) encode(extra *gitfmt.TreeItem) []byte {
+	list := make([]gitfmt.TreeItem, 0, len(n.Items)+1)
 	size := 0
-	for i := range n.items {
-		it := &n.items[i]
-		h := it.hash
-		if it.kind == kindDir {
-			if h = it.sub.tree; h.IsZero() {
+	for i := range n.Items {
+		it := &n.Items[i]
+		h := it.Hash
+		if it.Kind == KindDir {
+			if h = it.Sub.Tree; h.IsZero() {
 				continue
 			}
 		}
-		list = append(list, gitfmt.TreeItem{Mode: it.gitMode(), Name: storedBase(it.name, it.stored), Hash: h})
+		list = append(list, gitfmt.TreeItem{Mode: it.gitMode(), Name: storedBase(it.Name, it.Stored), Hash: h})
 		size += len(list[len(list)-1].Name) + 28
 	}
 	if extra != nil {
@@ -126,33 +127,33 @@ func (n *node) encode(extra *gitfmt.TreeItem) []byte {
 	return gitfmt.EncodeTree(list, size)
 }
 
-// loadTree reads a snapshot's whole listing, verifying every tree it reads.
+// Load reads a snapshot's whole listing, verifying every tree it reads.
 // What no save of ours could have written is corruption. Directories that are
 // alike in like, a listing at hand or nil, are taken from there unread.
-func (s *objectStore) loadTree(root gitfmt.Hash, like *listing) (*listing, error) {
+func Load(s *objects.Store, root gitfmt.Hash, like *Listing) (*Listing, error) {
 	t := treeLoader{s: s, m: &manifest{usual: gitModes()}}
 	items, err := t.read(root, "the world's root tree")
 	if err != nil {
 		return nil, err
 	}
 	for i, it := range items {
-		if it.Name != manifestName {
+		if it.Name != ManifestName {
 			continue
 		}
-		text, err := s.read(it.Hash, gitfmt.BlobObject, manifestName)
+		text, err := s.Read(it.Hash, gitfmt.BlobObject, ManifestName)
 		if err != nil {
 			return nil, err
 		}
-		if t.m, err = decodeManifest(text); err != nil {
+		if t.m, err = DecodeManifest(text); err != nil {
 			return nil, fmt.Errorf("tree %s: %w: %w", root, gitfmt.ErrCorrupt, err)
 		}
 		items = slices.Delete(items, i, i+1)
 		break
 	}
 	t.index()
-	var near *node
+	var near *Node
 	if like != nil {
-		near = like.root
+		near = like.Root
 	}
 	n, err := t.node("", "", items, near, 0)
 	if err != nil {
@@ -161,12 +162,12 @@ func (s *objectStore) loadTree(root gitfmt.Hash, like *listing) (*listing, error
 	if t.placed != len(t.m.empty) {
 		return nil, fmt.Errorf("tree %s: %w: an empty directory of its manifest has no parent", root, gitfmt.ErrCorrupt)
 	}
-	return &listing{n}, nil
+	return &Listing{n}, nil
 }
 
 // treeLoader walks one snapshot's trees.
 type treeLoader struct {
-	s      *objectStore
+	s      *objects.Store
 	m      *manifest
 	empty  map[string][]string // directory → empty ones in it
 	said   map[string]bool     // directories above a line of the manifest
@@ -174,7 +175,7 @@ type treeLoader struct {
 }
 
 func (t *treeLoader) read(h gitfmt.Hash, path string) ([]gitfmt.TreeItem, error) {
-	data, err := t.s.read(h, gitfmt.TreeObject, path)
+	data, err := t.s.Read(h, gitfmt.TreeObject, path)
 	if err != nil {
 		return nil, err
 	}
@@ -199,17 +200,17 @@ func (t *treeLoader) index() {
 		t.empty[fsys.Dir(path)] = append(t.empty[fsys.Dir(path)], fsys.Base(path))
 		note(path)
 	}
-	for path := range t.m.modes {
+	for path := range t.m.Modes {
 		note(path)
 	}
-	for stored := range t.m.names { // stored paths: taken for true ones, that says too much at worst
+	for stored := range t.m.Names { // stored paths: taken for true ones, that says too much at worst
 		note(stored)
 	}
 }
 
 // node makes a directory's node of its tree and its lines in the manifest.
-func (t *treeLoader) node(path, stored string, list []gitfmt.TreeItem, near *node, depth int) (*node, error) {
-	items := make([]item, 0, len(list)+len(t.empty[path]))
+func (t *treeLoader) node(path, stored string, list []gitfmt.TreeItem, near *Node, depth int) (*Node, error) {
+	items := make([]Item, 0, len(list)+len(t.empty[path]))
 	for _, raw := range list {
 		it, err := t.item(path, stored, raw, near, depth)
 		if err != nil {
@@ -219,70 +220,70 @@ func (t *treeLoader) node(path, stored string, list []gitfmt.TreeItem, near *nod
 	}
 	for _, name := range t.empty[path] {
 		p := fsys.Join(path, name)
-		it := item{name: name, state: state{kind: kindDir, perm: t.m.empty[p]}}
+		it := Item{Name: name, State: State{Kind: KindDir, Perm: t.m.empty[p]}}
 		t.placed++
 		// Standing in no tree, its stored name is in the manifest alone.
-		if alt := storedName(name); t.m.names[fsys.Join(stored, alt)] == name {
-			it.stored = alt
+		if alt := StoredName(name); t.m.Names[fsys.Join(stored, alt)] == name {
+			it.Stored = alt
 		}
 		var err error
-		if it.sub, err = t.node(p, fsys.Join(stored, storedBase(name, it.stored)), nil, nil, depth+1); err != nil {
+		if it.Sub, err = t.node(p, fsys.Join(stored, storedBase(name, it.Stored)), nil, nil, depth+1); err != nil {
 			return nil, err
 		}
 		items = append(items, it)
 	}
-	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(items, func(a, b Item) int { return strings.Compare(a.Name, b.Name) })
 	for i := 1; i < len(items); i++ {
-		if items[i].name == items[i-1].name {
-			return nil, fmt.Errorf("%w: %q stands twice", gitfmt.ErrCorrupt, fsys.Join(path, items[i].name))
+		if items[i].Name == items[i-1].Name {
+			return nil, fmt.Errorf("%w: %q stands twice", gitfmt.ErrCorrupt, fsys.Join(path, items[i].Name))
 		}
 	}
-	n := seal(items, nil)
-	n.held = true
+	n := Seal(items, nil)
+	n.Held = true
 	return n, nil
 }
 
-func (t *treeLoader) item(path, stored string, raw gitfmt.TreeItem, near *node, depth int) (item, error) {
-	it := item{name: raw.Name}
+func (t *treeLoader) item(path, stored string, raw gitfmt.TreeItem, near *Node, depth int) (Item, error) {
+	it := Item{Name: raw.Name}
 	storedPath := fsys.Join(stored, raw.Name)
-	if name, ok := t.m.names[storedPath]; ok {
-		it.name, it.stored = name, raw.Name
+	if name, ok := t.m.Names[storedPath]; ok {
+		it.Name, it.Stored = name, raw.Name
 	}
-	p := fsys.Join(path, it.name)
-	if !fsys.ValidName(it.name) || depth > gitfmt.MaxTreeDepth {
+	p := fsys.Join(path, it.Name)
+	if !fsys.ValidName(it.Name) || depth > gitfmt.MaxTreeDepth {
 		return it, fmt.Errorf("entry %q: %w: no save writes such a name", storedPath, gitfmt.ErrCorrupt)
 	}
 	switch raw.Mode {
 	case gitfmt.TreeMode:
-		it.state = state{kind: kindDir, perm: t.m.usual[classDir]}
+		it.State = State{Kind: KindDir, Perm: t.m.usual[classDir]}
 	case "100644":
-		it.state = state{kind: kindFile, perm: t.m.usual[classFile], hash: raw.Hash}
+		it.State = State{Kind: KindFile, Perm: t.m.usual[classFile], Hash: raw.Hash}
 	case "100755":
-		it.state = state{kind: kindFile, perm: t.m.usual[classExec], hash: raw.Hash}
+		it.State = State{Kind: KindFile, Perm: t.m.usual[classExec], Hash: raw.Hash}
 	case "120000":
-		it.state = state{kind: kindLink, hash: raw.Hash}
+		it.State = State{Kind: KindLink, Hash: raw.Hash}
 	default:
 		return it, fmt.Errorf("entry %q: %w: mode %s", storedPath, gitfmt.ErrCorrupt, raw.Mode)
 	}
-	if perm, ok := t.m.modes[p]; ok && it.kind != kindLink {
-		it.perm = perm
+	if perm, ok := t.m.Modes[p]; ok && it.Kind != KindLink {
+		it.Perm = perm
 	}
-	if it.kind != kindDir {
+	if it.Kind != KindDir {
 		return it, nil
 	}
-	var beside *node
+	var beside *Node
 	if near != nil {
-		if o := near.item(it.name); o != nil && o.sub != nil {
-			beside = o.sub
-			if beside.tree == raw.Hash && beside.held && beside.sum.plain(t.m.usual) && !t.said[p] && !t.said[storedPath] {
-				it.sub = beside
+		if o := near.Item(it.Name); o != nil && o.Sub != nil {
+			beside = o.Sub
+			if beside.Tree == raw.Hash && beside.Held && beside.Sum.plain(t.m.usual) && !t.said[p] && !t.said[storedPath] {
+				it.Sub = beside
 				return it, nil
 			}
 		}
 	}
 	list, err := t.read(raw.Hash, p)
 	if err == nil {
-		it.sub, err = t.node(p, storedPath, list, beside, depth+1)
+		it.Sub, err = t.node(p, storedPath, list, beside, depth+1)
 	}
 	return it, err
 }

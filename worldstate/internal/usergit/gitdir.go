@@ -1,4 +1,4 @@
-package worldstate
+package usergit
 
 import (
 	"errors"
@@ -12,33 +12,35 @@ import (
 
 	"anamnesis/worldstate/ignore"
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/tree"
 )
 
-// repository is what the user's own git repository around (or at) a world
+// Repository is what the user's own git repository around (or at) a world
 // tells of its ignored files. It is only ever read.
-type repository struct {
-	outer   ignore.Chain    // info/exclude, then .gitignore files above the world
-	tracked map[string]bool // paths its index holds, relative to the world
-	above   map[string]bool // the directories they lie in
-	notes   []Skip          // what could not be read
-	objects *userObjects    // what a first save may borrow from; nil without a repository
-	sources []fsys.Source   // what all this was read from
-	// nested are the repositories found inside, by their directories; see
-	// nested.go.
-	nested map[string]*repository
+type Repository struct {
+	Outer   ignore.Chain    // info/exclude, then .gitignore files above the world
+	Tracked map[string]bool // paths its index holds, relative to the world
+	Above   map[string]bool // the directories they lie in
+	Notes   []gitfmt.Skip   // what could not be read
+	Objects *userObjects    // what a first save may borrow from; nil without a repository
+	Sources []fsys.Source   // what all this was read from
+	// Nested are the repositories found inside, by their directories; see
+	// Nested.go.
+	Nested map[string]*Repository
 }
 
 // look notes a source.
-func (r *repository) look(path string) { r.sources = append(r.sources, fsys.SourceAt(path)) }
+func (r *Repository) look(path string) { r.Sources = append(r.Sources, fsys.SourceAt(path)) }
 
 // current reports whether reading it all again would give the same.
-func (r *repository) current() bool {
-	for i := range r.sources {
-		if s := &r.sources[i]; !s.Same(fsys.SourceAt(s.Path)) {
+func (r *Repository) current() bool {
+	for i := range r.Sources {
+		if s := &r.Sources[i]; !s.Same(fsys.SourceAt(s.Path)) {
 			return false
 		}
 	}
-	for _, n := range r.nested {
+	for _, n := range r.Nested {
 		if !n.current() {
 			return false
 		}
@@ -46,40 +48,38 @@ func (r *repository) current() bool {
 	return true
 }
 
-func (r *repository) sameSources(o *repository) bool {
-	return slices.EqualFunc(r.sources, o.sources, fsys.Source.SameAs) &&
-		maps.EqualFunc(r.nested, o.nested, (*repository).sameSources)
+func (r *Repository) sameSources(o *Repository) bool {
+	return slices.EqualFunc(r.Sources, o.Sources, fsys.Source.SameAs) &&
+		maps.EqualFunc(r.Nested, o.Nested, (*Repository).sameSources)
 }
 
-// sameRules reports whether both leave out the same paths.
-func (r *repository) sameRules(o *repository) bool {
+// SameRules reports whether both leave out the same paths.
+func (r *Repository) SameRules(o *Repository) bool {
 	if r == o || r.sameSources(o) {
 		return true
 	}
-	return r.tracked != nil && maps.Equal(r.tracked, o.tracked) && slices.EqualFunc(r.outer, o.outer, func(a, b *ignore.Rules) bool {
+	return r.Tracked != nil && maps.Equal(r.Tracked, o.Tracked) && slices.EqualFunc(r.Outer, o.Outer, func(a, b *ignore.Rules) bool {
 		return a.Up == b.Up && slices.Equal(a.Patterns, b.Patterns)
-	}) && maps.EqualFunc(r.nested, o.nested, (*repository).sameRules)
+	}) && maps.EqualFunc(r.Nested, o.Nested, (*Repository).SameRules)
 }
 
-// repository gives what the user's repository says now, from memory while
-// nothing it says that with has changed, and those inside that are known.
-func (w *World) repository(known *knowledge) *repository {
-	if w.repo == nil || !w.repo.current() {
-		inside := w.repo.nestedDirs()
-		if w.repo == nil && known != nil {
-			inside = known.repo.nestedDirs()
-		}
-		w.repo = readRepository(w.dir)
-		w.repo.readAllNested(w.dir, inside)
+// Refresh returns what the user's repository around dir says now: was where nothing
+// it says that with has changed. known, or else was, names the repositories inside.
+func (was *Repository) Refresh(dir string, known *Repository) *Repository {
+	if was != nil && was.current() {
+		return was
 	}
-	return w.repo
+	inside := was.NestedDirs()
+	if was == nil {
+		inside = known.NestedDirs()
+	}
+	now := readRepository(dir)
+	now.readAllNested(dir, inside)
+	return now
 }
-
-// maxIgnoreBytes bounds one ignore file; a longer one is not read, and noted.
-const maxIgnoreBytes = 1 << 20
 
 // readRepository finds the repository a world lies in, if any.
-func readRepository(world string) *repository {
+func readRepository(world string) *Repository {
 	r := newRepository()
 	top := world
 	for {
@@ -105,13 +105,13 @@ func readRepository(world string) *repository {
 	return r
 }
 
-func newRepository() *repository {
-	return &repository{tracked: map[string]bool{}, above: map[string]bool{}}
+func newRepository() *Repository {
+	return &Repository{Tracked: map[string]bool{}, Above: map[string]bool{}}
 }
 
 // readGit reads what the repository at top says; up is the way from there to the
 // world.
-func (r *repository) readGit(top, up string) {
+func (r *Repository) readGit(top, up string) {
 	r.look(filepath.Join(top, ".git", "commondir"))
 	gitDir, common, err := gitDirs(top)
 	if err != nil {
@@ -131,20 +131,20 @@ func (r *repository) readGit(top, up string) {
 		}
 	}
 	r.readIndex(filepath.Join(gitDir, "index"), up)
-	r.objects = &userObjects{common: common, index: filepath.Join(gitDir, "index"), top: top, up: up}
+	r.Objects = &userObjects{common: common, index: filepath.Join(gitDir, "index"), top: top, up: up}
 }
 
-func (r *repository) note(path string, err error) {
-	r.notes = append(r.notes, Skip{Path: path, Reason: "not read: " + reason(err)})
+func (r *Repository) note(path string, err error) {
+	r.Notes = append(r.Notes, gitfmt.Skip{Path: path, Reason: "not read: " + Reason(err)})
 }
 
-func (r *repository) addRules(path, shown, up string) {
+func (r *Repository) addRules(path, shown, up string) {
 	r.look(path)
 	data, err := readIgnoreFile(path)
 	if err != nil {
 		r.note(shown, err)
 	}
-	r.outer = r.outer.With(ignore.Parse("", up, data))
+	r.Outer = r.Outer.With(ignore.Parse("", up, data))
 }
 
 // readIgnoreFile reads a regular file; one that is not there is empty.
@@ -153,8 +153,8 @@ func readIgnoreFile(path string) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 		return nil, nil
 	}
-	if err == nil && info.Size() > maxIgnoreBytes {
-		err = fmt.Errorf("over %d bytes", maxIgnoreBytes)
+	if err == nil && info.Size() > tree.MaxIgnoreBytes {
+		err = fmt.Errorf("over %d bytes", tree.MaxIgnoreBytes)
 	}
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func gitDirs(top string) (gitDir, common string, err error) {
 	return gitDir, common, nil
 }
 
-func (r *repository) readIndex(path, up string) {
+func (r *Repository) readIndex(path, up string) {
 	r.look(path)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -200,7 +200,7 @@ func (r *repository) readIndex(path, up string) {
 	}
 	var list []string
 	if err == nil {
-		list, err = trackedPaths(path, data, r.look)
+		list, err = TrackedPaths(path, data, r.look)
 	}
 	if err != nil {
 		r.note(".git/index", err)
@@ -213,13 +213,13 @@ func (r *repository) readIndex(path, up string) {
 				continue
 			}
 		}
-		r.tracked[p] = true
-		fsys.Ancestors(p, func(d string) bool { r.above[d] = true; return true })
+		r.Tracked[p] = true
+		fsys.Ancestors(p, func(d string) bool { r.Above[d] = true; return true })
 	}
 }
 
-// reason shortens a system error to what a person wants to know.
-func reason(err error) string {
+// Reason shortens a system error to what a person wants to know.
+func Reason(err error) string {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		return pe.Err.Error()

@@ -1,4 +1,4 @@
-package worldstate
+package usergit
 
 import (
 	"encoding/hex"
@@ -15,9 +15,9 @@ import (
 // it: the extension "link" names that and says, by position, which of its entries
 // are gone (gitformat-index describes it).
 
-// trackedPaths lists what an index tracks, which stands at path; split or whole.
+// TrackedPaths lists what an index tracks, which stands at path; split or whole.
 // look is called with every other file that decides it.
-func trackedPaths(path string, data []byte, look func(string)) ([]string, error) {
+func TrackedPaths(path string, data []byte, look func(string)) ([]string, error) {
 	own, link, err := gitfmt.ParseIndex(data)
 	if err != nil {
 		return nil, err

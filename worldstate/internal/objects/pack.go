@@ -1,4 +1,4 @@
-package worldstate
+package objects
 
 import (
 	"bufio"
@@ -23,24 +23,24 @@ import (
 // compressionLevel trades a few percent of size for most of the speed.
 const compressionLevel = zlib.BestSpeed
 
-// rawBytes: a save stores objects up to so many bytes, and trees, which are
+// RawBytes: a save stores objects up to so many bytes, and trees, which are
 // mostly ids, as they are: compressing one takes longer than reading its file,
 // for a fifth of a tree's bytes. GC compresses them.
-const rawBytes = 2 << 10
+const RawBytes = 2 << 10
 
-// packWriter writes one pack: all objects of one save, undeltified, made
+// Writer writes one pack: all objects of one save, undeltified, made
 // durable by one sync. Safe for concurrent use until finish.
-type packWriter struct {
+type Writer struct {
 	dir   string // objects/pack
-	temp  string // where it is written; "": in dir
+	Temp  string // where it is written; "": in dir
 	hook  func(string)
-	pool  *packPool
-	level int // 0: compressionLevel
+	pool  *Pool
+	Level int // 0: compressionLevel
 	mu    sync.Mutex
 	f     *os.File
 	w     *bufio.Writer
-	off   int64
-	items []gitfmt.PackItem
+	Off   int64
+	Items []gitfmt.PackItem
 	seen  map[gitfmt.Hash]struct{}
 	large chan struct{} // held by those who compress a large blob
 
@@ -49,21 +49,21 @@ type packWriter struct {
 	keep  string      // likewise: that of its .keep
 }
 
-const packHeaderBytes = 12
+const PackHeaderBytes = 12
 
-// packPool is what one pack after the other is written with. A small save would
+// Pool is what one pack after the other is written with. A small save would
 // otherwise spend most of its time on two megabytes of fresh memory.
-type packPool struct{ compressors, buffers, entries sync.Pool }
+type Pool struct{ compressors, buffers, entries sync.Pool }
 
 // packBufferBytes is how much of a pack is gathered before it is written.
 const packBufferBytes = 1 << 20
 
-func newPackWriter(dir string, hook func(string), pool *packPool) *packWriter {
-	return &packWriter{dir: dir, hook: hook, pool: pool, large: make(chan struct{}, largeAtOnce)}
+func NewWriter(dir string, hook func(string), pool *Pool) *Writer {
+	return &Writer{dir: dir, hook: hook, pool: pool, large: make(chan struct{}, largeAtOnce)}
 }
 
 // buffer is a writer to f that gathers what is written.
-func (p *packPool) buffer(f io.Writer) *bufio.Writer {
+func (p *Pool) buffer(f io.Writer) *bufio.Writer {
 	if w, ok := p.buffers.Get().(*bufio.Writer); ok {
 		w.Reset(f)
 		return w
@@ -72,7 +72,7 @@ func (p *packPool) buffer(f io.Writer) *bufio.Writer {
 }
 
 // entry is an empty buffer for one compressed object.
-func (p *packPool) entry() *bytes.Buffer {
+func (p *Pool) entry() *bytes.Buffer {
 	if b, ok := p.entries.Get().(*bytes.Buffer); ok {
 		b.Reset()
 		return b
@@ -80,12 +80,12 @@ func (p *packPool) entry() *bytes.Buffer {
 	return new(bytes.Buffer)
 }
 
-func (p *packWriter) compressor(w io.Writer) *zlib.Writer {
+func (p *Writer) compressor(w io.Writer) *zlib.Writer {
 	if z, ok := p.pool.compressors.Get().(*zlib.Writer); ok {
 		z.Reset(w)
 		return z
 	}
-	level := p.level
+	level := p.Level
 	if level == 0 {
 		level = compressionLevel
 	}
@@ -96,23 +96,23 @@ func (p *packWriter) compressor(w io.Writer) *zlib.Writer {
 	return z
 }
 
-// holds reports whether the pack has the object already.
-func (p *packWriter) holds(h gitfmt.Hash) bool {
+// Holds reports whether the pack has the object already.
+func (p *Writer) Holds(h gitfmt.Hash) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, ok := p.seen[h]
 	return ok
 }
 
-// add stores an object whose id the caller computed.
-func (p *packWriter) add(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error {
-	if p.holds(h) {
+// Add stores an object whose id the caller computed.
+func (p *Writer) Add(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error {
+	if p.Holds(h) {
 		return nil
 	}
 	buf := p.pool.entry()
 	defer p.pool.entries.Put(buf)
 	buf.Write(gitfmt.PackEntryHeader(t, int64(len(data))))
-	if p.level == 0 && (t == gitfmt.TreeObject || len(data) <= rawBytes) {
+	if p.Level == 0 && (t == gitfmt.TreeObject || len(data) <= RawBytes) {
 		buf.Write(gitfmt.AppendRaw(buf.AvailableBuffer(), data))
 		return p.write(h, buf)
 	}
@@ -120,7 +120,7 @@ func (p *packWriter) add(h gitfmt.Hash, t gitfmt.ObjectType, data []byte) error 
 }
 
 // put stores an object's header and, compressed, what follows it.
-func (p *packWriter) put(h gitfmt.Hash, head, data []byte) error {
+func (p *Writer) put(h gitfmt.Hash, head, data []byte) error {
 	buf := p.pool.entry()
 	defer p.pool.entries.Put(buf)
 	buf.Write(head)
@@ -128,7 +128,7 @@ func (p *packWriter) put(h gitfmt.Hash, head, data []byte) error {
 }
 
 // compress writes an entry whose header is in buf.
-func (p *packWriter) compress(h gitfmt.Hash, buf *bytes.Buffer, data []byte) error {
+func (p *Writer) compress(h gitfmt.Hash, buf *bytes.Buffer, data []byte) error {
 	z := p.compressor(buf)
 	_, err := z.Write(data)
 	if cerr := z.Close(); err == nil {
@@ -142,7 +142,7 @@ func (p *packWriter) compress(h gitfmt.Hash, buf *bytes.Buffer, data []byte) err
 }
 
 // write takes an entry into the pack.
-func (p *packWriter) write(h gitfmt.Hash, buf *bytes.Buffer) error {
+func (p *Writer) write(h gitfmt.Hash, buf *bytes.Buffer) error {
 	sum := crc32.ChecksumIEEE(buf.Bytes())
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,9 +159,9 @@ func (p *packWriter) write(h gitfmt.Hash, buf *bytes.Buffer) error {
 	return nil
 }
 
-// copyRaw stores an object as it stands in another pack, and not at all where
+// CopyRaw stores an object as it stands in another pack, and not at all where
 // its bytes are not as they were written there.
-func (p *packWriter) copyRaw(from *packFile, it packEntry, buf []byte) error {
+func (p *Writer) CopyRaw(from *Pack, it Entry, buf []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, twice := p.seen[it.Hash]; twice {
@@ -171,7 +171,7 @@ func (p *packWriter) copyRaw(from *packFile, it packEntry, buf []byte) error {
 		return err
 	}
 	count := &countWriter{w: p.w}
-	if _, err := from.intact(it, count, buf); err != nil {
+	if _, err := from.Intact(it, count, buf); err != nil {
 		return errors.Join(err, p.truncate())
 	}
 	p.record(it.Hash, it.Crc, count.n)
@@ -190,59 +190,59 @@ func (c *countWriter) Write(b []byte) (int, error) {
 }
 
 // begin makes the file at the first object; p.mu is held.
-func (p *packWriter) begin() error {
+func (p *Writer) begin() error {
 	if p.f != nil {
 		return nil
 	}
-	f, err := os.CreateTemp(cmp.Or(p.temp, p.dir), fsys.TempPrefix)
+	f, err := os.CreateTemp(cmp.Or(p.Temp, p.dir), fsys.TempPrefix)
 	if err != nil {
 		return fmt.Errorf("begin pack: %w", err)
 	}
-	p.f, p.w, p.off, p.seen = f, p.pool.buffer(f), packHeaderBytes, make(map[gitfmt.Hash]struct{})
-	if _, err := p.w.Write(make([]byte, packHeaderBytes)); err != nil {
+	p.f, p.w, p.Off, p.seen = f, p.pool.buffer(f), PackHeaderBytes, make(map[gitfmt.Hash]struct{})
+	if _, err := p.w.Write(make([]byte, PackHeaderBytes)); err != nil {
 		return fmt.Errorf("begin pack: %w", err)
 	}
 	return nil
 }
 
 // truncate forgets what was written after the last recorded object.
-func (p *packWriter) truncate() error {
+func (p *Writer) truncate() error {
 	if err := p.w.Flush(); err != nil {
 		return err
 	}
-	if err := p.f.Truncate(p.off); err != nil {
+	if err := p.f.Truncate(p.Off); err != nil {
 		return err
 	}
-	_, err := p.f.Seek(p.off, io.SeekStart)
+	_, err := p.f.Seek(p.Off, io.SeekStart)
 	return err
 }
 
-func (p *packWriter) record(h gitfmt.Hash, crc uint32, n int64) {
-	p.items = append(p.items, gitfmt.PackItem{Hash: h, Off: p.off, Crc: crc})
+func (p *Writer) record(h gitfmt.Hash, crc uint32, n int64) {
+	p.Items = append(p.Items, gitfmt.PackItem{Hash: h, Off: p.Off, Crc: crc})
 	p.seen[h] = struct{}{}
-	p.off += n
+	p.Off += n
 }
 
 // size is what the pack takes on disk once it is finished, its index and
 // .keep included, 0 while it holds nothing.
-func (p *packWriter) size() int64 {
+func (p *Writer) size() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.items) == 0 {
+	if len(p.Items) == 0 {
 		return 0
 	}
 	far := 0
-	for _, it := range p.items {
+	for _, it := range p.Items {
 		if it.Off >= 1<<31 {
 			far++
 		}
 	}
-	index := indexEntries + 28*len(p.items) + 8*far + indexEnd
-	return p.off + int64(sha1.Size+index+len(keepWord)+1)
+	index := IndexEntries + 28*len(p.Items) + 8*far + IndexEnd
+	return p.Off + int64(sha1.Size+index+len(KeepWord)+1)
 }
 
-// abort removes what was written. Harmless after finish.
-func (p *packWriter) abort() {
+// Abort removes what was written. Harmless after finish.
+func (p *Writer) Abort() {
 	if p.f == nil {
 		return
 	}
@@ -258,60 +258,60 @@ func (p *packWriter) abort() {
 	p.f, p.w = nil, nil
 }
 
-// finish makes the pack durable and visible. It returns the index's path, ""
+// Finish makes the pack durable and visible. It returns the index's path, ""
 // when there was nothing to write.
-func (p *packWriter) finish() (string, error) {
-	if err := p.ready(); err != nil {
+func (p *Writer) Finish() (string, error) {
+	if err := p.Ready(); err != nil {
 		return "", err
 	}
-	return p.show()
+	return p.Show()
 }
 
-// ready makes the pack and its index durable under their temporary names.
+// Ready makes the pack and its index durable under their temporary names.
 // Nothing can be added afterwards.
-func (p *packWriter) ready() error {
+func (p *Writer) Ready() error {
 	if p.f == nil || p.index != "" {
 		return nil
 	}
 	var err error
 	if p.sum, err = p.seal(); err != nil {
-		p.abort()
+		p.Abort()
 		return fmt.Errorf("finish pack: %w", err)
 	}
 	synced := make(chan error, 2) // together, so that they share the disk's waiting
 	go func() { synced <- p.f.Sync() }()
 	go func() {
 		var err error
-		p.keep, err = p.writeTemp([]byte(keepWord + "\n"))
+		p.keep, err = p.writeTemp([]byte(KeepWord + "\n"))
 		synced <- err
 	}()
-	p.index, err = p.writeTemp(gitfmt.EncodePackIndex(p.items, p.sum))
+	p.index, err = p.writeTemp(gitfmt.EncodePackIndex(p.Items, p.sum))
 	err = errors.Join(err, <-synced, <-synced)
 	if err != nil {
-		p.abort()
+		p.Abort()
 		return fmt.Errorf("finish pack: %w", err)
 	}
 	p.hook("pack-written")
 	return nil
 }
 
-// show makes a pack that is ready visible: its .keep, so that no git takes it away,
+// Show makes a pack that is ready visible: its .keep, so that no git takes it away,
 // the pack, then its index, which git takes as the sign that a pack is there. It
 // returns as finish does.
-func (p *packWriter) show() (string, error) {
+func (p *Writer) Show() (string, error) {
 	if p.f == nil {
 		return "", nil
 	}
-	defer p.abort()
+	defer p.Abort()
 	name := filepath.Join(p.dir, "pack-"+p.sum.String())
-	for _, ext := range []string{".pack", keepExt} {
+	for _, ext := range []string{".pack", KeepExt} {
 		if _, err := os.Lstat(name + ext); err == nil {
 			// Who made the one of that name may be about to remove it.
 			name = filepath.Join(p.dir, "pack-"+gitfmt.HashObject(gitfmt.BlobObject, []byte(name+fsys.NewNonce())).String())
 			break
 		}
 	}
-	err := os.Rename(p.keep, name+keepExt)
+	err := os.Rename(p.keep, name+KeepExt)
 	if err == nil {
 		err = os.Rename(p.f.Name(), name+".pack")
 	}
@@ -330,8 +330,8 @@ func (p *packWriter) show() (string, error) {
 }
 
 // writeTemp writes a file, durably, under a temporary name.
-func (p *packWriter) writeTemp(data []byte) (name string, err error) {
-	f, err := os.CreateTemp(cmp.Or(p.temp, p.dir), fsys.TempPrefix)
+func (p *Writer) writeTemp(data []byte) (name string, err error) {
+	f, err := os.CreateTemp(cmp.Or(p.Temp, p.dir), fsys.TempPrefix)
 	if err != nil {
 		return "", err
 	}
@@ -349,21 +349,21 @@ func (p *packWriter) writeTemp(data []byte) (name string, err error) {
 }
 
 // seal writes the header's count and the trailing checksum; it does not sync.
-func (p *packWriter) seal() (gitfmt.Hash, error) {
+func (p *Writer) seal() (gitfmt.Hash, error) {
 	var sum gitfmt.Hash
 	if err := p.w.Flush(); err != nil {
 		return sum, err
 	}
-	head := binary.BigEndian.AppendUint32([]byte("PACK\x00\x00\x00\x02"), uint32(len(p.items)))
+	head := binary.BigEndian.AppendUint32([]byte("PACK\x00\x00\x00\x02"), uint32(len(p.Items)))
 	if _, err := p.f.WriteAt(head, 0); err != nil {
 		return sum, err
 	}
 	h := sha1.New()
-	if _, err := io.Copy(h, io.NewSectionReader(p.f, 0, p.off)); err != nil {
+	if _, err := io.Copy(h, io.NewSectionReader(p.f, 0, p.Off)); err != nil {
 		return sum, err
 	}
 	sum = gitfmt.Hash(h.Sum(nil))
-	if _, err := p.f.WriteAt(sum[:], p.off); err != nil {
+	if _, err := p.f.WriteAt(sum[:], p.Off); err != nil {
 		return sum, err
 	}
 	return sum, nil

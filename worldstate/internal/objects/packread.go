@@ -1,4 +1,4 @@
-package worldstate
+package objects
 
 import (
 	"bufio"
@@ -21,11 +21,11 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// packFile reads one pack. Safe for concurrent use.
-type packFile struct {
-	*packIndex
-	name string // of the index, without its directory
-	path string // of the .pack
+// Pack reads one pack. Safe for concurrent use.
+type Pack struct {
+	*index
+	Name string // of the index, without its directory
+	Path string // of the .pack
 
 	opening sync.Mutex // guards the next two's making
 	f       atomic.Pointer[os.File]
@@ -33,29 +33,29 @@ type packFile struct {
 	err     error // why f never will be
 
 	measured sync.Once
-	lengths  packLengths
+	lengths  PackLengths
 	badEnds  error // why there are none
 }
 
-// openPack opens an index, checks it, and that the pack it belongs to stands
+// OpenPack opens an index, checks it, and that the pack it belongs to stands
 // beside it, whole as far as its end tells. The pack itself is opened for
 // reading at first use.
-func openPack(idxPath string) (*packFile, error) {
-	x, err := openPackIndex(idxPath, smallPack)
+func OpenPack(idxPath string) (*Pack, error) {
+	x, err := OpenPackIndex(idxPath, SmallPack)
 	if err != nil {
 		return nil, err
 	}
-	p := &packFile{packIndex: x, name: fsys.Base(idxPath), path: strings.TrimSuffix(idxPath, ".idx") + ".pack"}
+	p := &Pack{index: x, Name: fsys.Base(idxPath), Path: strings.TrimSuffix(idxPath, ".idx") + ".pack"}
 	if err := p.checkEnd(); err != nil {
-		x.close()
+		x.Close()
 		return nil, err
 	}
 	return p, nil
 }
 
 // checkEnd compares the pack's checksum, its last bytes, with the index's.
-func (p *packFile) checkEnd() error {
-	f, err := fsys.OpenFile(p.path)
+func (p *Pack) checkEnd() error {
+	f, err := fsys.OpenFile(p.Path)
 	if err != nil {
 		return err
 	}
@@ -66,17 +66,17 @@ func (p *packFile) checkEnd() error {
 	}
 	var end gitfmt.Hash
 	if _, err := f.ReadAt(end[:], max(info.Size()-int64(len(end)), 0)); err != nil {
-		return fmt.Errorf("pack %s: cut short", p.path)
+		return fmt.Errorf("pack %s: cut short", p.Path)
 	}
-	if end != p.pack {
-		return fmt.Errorf("pack %s: it does not end as its index says", p.path)
+	if end != p.Pack {
+		return fmt.Errorf("pack %s: it does not end as its index says", p.Path)
 	}
 	return nil
 }
 
 // file opens the pack at its first use. Where that fails it has failed for good,
 // unless too many files were open.
-func (p *packFile) file() (*os.File, error) {
+func (p *Pack) file() (*os.File, error) {
 	if f := p.f.Load(); f != nil {
 		return f, nil
 	}
@@ -85,7 +85,7 @@ func (p *packFile) file() (*os.File, error) {
 	if f := p.f.Load(); f != nil || p.err != nil {
 		return f, p.err
 	}
-	f, err := fsys.OpenFile(p.path)
+	f, err := fsys.OpenFile(p.Path)
 	if err == nil {
 		var info os.FileInfo
 		if info, err = f.Stat(); err == nil {
@@ -101,79 +101,79 @@ func (p *packFile) file() (*os.File, error) {
 	return nil, err
 }
 
-// size is what the pack takes on disk, without its index.
-func (p *packFile) size() (int64, error) {
+// Size is what the pack takes on disk, without its index.
+func (p *Pack) Size() (int64, error) {
 	_, err := p.file()
 	return p.bytes, err
 }
 
-// packEntry is an object in a pack, and how many bytes it takes there, its header
+// Entry is an object in a pack, and how many bytes it takes there, its header
 // included.
-type packEntry struct {
+type Entry struct {
 	gitfmt.PackItem
-	size int64
+	Size int64
 }
 
-// entry gives what is known of an object.
-func (p *packFile) entry(h gitfmt.Hash) (packEntry, bool) {
-	i, ok := p.position(h)
+// Entry gives what is known of an object.
+func (p *Pack) Entry(h gitfmt.Hash) (Entry, bool) {
+	i, ok := p.Position(h)
 	if !ok {
-		return packEntry{}, false
+		return Entry{}, false
 	}
-	off, err := p.offset(i)
+	off, err := p.Offset(i)
 	if err != nil {
-		return packEntry{}, false
+		return Entry{}, false
 	}
-	crc, err := p.crc(i)
+	crc, err := p.Crc(i)
 	if err != nil {
-		return packEntry{}, false
+		return Entry{}, false
 	}
 	size, err := p.length(i)
-	return packEntry{gitfmt.PackItem{Hash: h, Off: off, Crc: crc}, size}, err == nil
+	return Entry{gitfmt.PackItem{Hash: h, Off: off, Crc: crc}, size}, err == nil
 }
 
 // length is how many bytes the i-th object takes.
-func (p *packFile) length(i int) (int64, error) {
-	size, err := p.size()
+func (p *Pack) length(i int) (int64, error) {
+	size, err := p.Size()
 	if err != nil {
 		return 0, err
 	}
-	p.measured.Do(func() { p.lengths, p.badEnds = p.packIndex.lengths(size) })
+	p.measured.Do(func() { p.lengths, p.badEnds = p.index.Lengths(size) })
 	if p.badEnds != nil {
-		return 0, fmt.Errorf("read %s: %w", p.name, p.badEnds)
+		return 0, fmt.Errorf("read %s: %w", p.Name, p.badEnds)
 	}
-	return p.lengths.of(i), nil
+	return p.lengths.Of(i), nil
 }
 
-// entries gives all objects, in the order they stand in the pack.
-func (p *packFile) entries() ([]packEntry, error) {
-	items, err := p.items()
+// Entries gives all objects, in the order they stand in the pack.
+func (p *Pack) Entries() ([]Entry, error) {
+	items, err := p.Items()
 	if err != nil {
 		return nil, err
 	}
-	size, err := p.size()
+	size, err := p.Size()
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(items, func(a, b gitfmt.PackItem) int { return cmp.Compare(a.Off, b.Off) })
-	out := make([]packEntry, len(items))
+	out := make([]Entry, len(items))
 	end := size - int64(len(gitfmt.Hash{}))
 	for i := len(items) - 1; i >= 0; i-- {
-		out[i] = packEntry{items[i], end - items[i].Off}
+		out[i] = Entry{items[i], end - items[i].Off}
 		end = items[i].Off
 	}
 	return out, nil
 }
 
-// kindAt tells how the object at an offset is stored.
-func (p *packFile) kindAt(off int64) (gitfmt.ObjectType, error) {
+// KindAt tells how the object at an offset is stored.
+func (p *Pack) KindAt(off int64) (gitfmt.ObjectType, error) {
 	f, err := p.file()
 	if err != nil {
 		return 0, err
 	}
 	var b [1]byte
 	if _, err := f.ReadAt(b[:], off); err != nil {
-		return 0, fmt.Errorf("read %s: %w", p.path, err)
+		return 0, fmt.Errorf("read %s: %w", p.Path, err)
 	}
 	return gitfmt.ObjectType(b[0] >> 4 & 7), nil
 }
@@ -182,23 +182,23 @@ func (p *packFile) kindAt(off int64) (gitfmt.ObjectType, error) {
 // of.
 var errChecksum = errors.New("its bytes in the pack do not have their checksum")
 
-// intact compares an object's bytes in the pack with the checksum its index
+// Intact compares an object's bytes in the pack with the checksum its index
 // holds, and tells what they are. copyTo, when not nil, gets them on the way.
-func (p *packFile) intact(it packEntry, copyTo io.Writer, buf []byte) (gitfmt.ObjectType, error) {
+func (p *Pack) Intact(it Entry, copyTo io.Writer, buf []byte) (gitfmt.ObjectType, error) {
 	f, err := p.file()
 	if err != nil {
 		return 0, err
 	}
-	if it.size <= 0 {
-		return 0, fmt.Errorf("read %s: no object can stand at %d", p.path, it.Off)
+	if it.Size <= 0 {
+		return 0, fmt.Errorf("read %s: no object can stand at %d", p.Path, it.Off)
 	}
-	r := io.NewSectionReader(f, it.Off, it.size)
+	r := io.NewSectionReader(f, it.Off, it.Size)
 	var kind gitfmt.ObjectType
 	crc := uint32(0)
 	for left := r.Size(); left > 0; {
 		n, err := io.ReadFull(r, buf[:min(left, int64(len(buf)))])
 		if err != nil {
-			return 0, fmt.Errorf("read %s: %w", p.path, err)
+			return 0, fmt.Errorf("read %s: %w", p.Path, err)
 		}
 		if kind == 0 {
 			kind = gitfmt.ObjectType(buf[0] >> 4 & 7)
@@ -238,7 +238,7 @@ const inflateBuffer = 16 << 10
 
 // open begins to read the object at an offset; its header is what stands
 // there, a delta's as well.
-func (p *packFile) open(off int64, pool *sync.Pool) (gitfmt.PackHeader, io.ReadCloser, error) {
+func (p *Pack) open(off int64, pool *sync.Pool) (gitfmt.PackHeader, io.ReadCloser, error) {
 	f, err := p.file()
 	if err != nil {
 		return gitfmt.PackHeader{}, nil, err
@@ -259,23 +259,23 @@ func (p *packFile) open(off int64, pool *sync.Pool) (gitfmt.PackHeader, io.ReadC
 		}
 	}
 	if err != nil {
-		return gitfmt.PackHeader{}, nil, fmt.Errorf("read %s at %d: %w", p.path, off, err)
+		return gitfmt.PackHeader{}, nil, fmt.Errorf("read %s at %d: %w", p.Path, off, err)
 	}
 	return h, z, nil
 }
 
-func (p *packFile) close() {
+func (p *Pack) Close() {
 	p.opening.Lock()
 	defer p.opening.Unlock()
 	p.err = os.ErrClosed
 	if f := p.f.Load(); f != nil {
 		f.Close()
 	}
-	p.packIndex.close()
+	p.index.Close()
 }
 
 // objectSize is an object's length: a header's, or the one a difference ends in.
-func (p *packFile) objectSize(off int64, pool *sync.Pool) (int64, error) {
+func (p *Pack) objectSize(off int64, pool *sync.Pool) (int64, error) {
 	f, err := p.file()
 	if err != nil {
 		return 0, err
@@ -283,7 +283,7 @@ func (p *packFile) objectSize(off int64, pool *sync.Pool) (int64, error) {
 	var b [16]byte
 	n, err := f.ReadAt(b[:], off)
 	if err != nil && err != io.EOF {
-		return 0, fmt.Errorf("read %s: %w", p.path, err)
+		return 0, fmt.Errorf("read %s: %w", p.Path, err)
 	}
 	if kind := gitfmt.ObjectType(b[0] >> 4 & 7); kind < gitfmt.OffsetDelta {
 		h, err := gitfmt.ReadHeader(bufio.NewReaderSize(bytes.NewReader(b[:n]), 16))
@@ -296,7 +296,7 @@ func (p *packFile) objectSize(off int64, pool *sync.Pool) (int64, error) {
 	defer r.Close()
 	var head [20]byte // two numbers of at most ten bytes
 	if n, err = io.ReadFull(r, head[:]); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return 0, fmt.Errorf("read %s: %w", p.path, err)
+		return 0, fmt.Errorf("read %s: %w", p.Path, err)
 	}
 	_, k := binary.Uvarint(head[:n])
 	if k <= 0 {

@@ -1,4 +1,4 @@
-package worldstate
+package objects
 
 import (
 	"bufio"
@@ -23,35 +23,35 @@ import (
 // reasons of their own stays as it is, and so do loose objects.
 
 const (
-	keepExt  = ".keep"
-	keepWord = "anamnesis"
-	// formatName is the file in stateDir that says how the store is laid out. In a
+	KeepExt  = ".keep"
+	KeepWord = "anamnesis"
+	// FormatName is the file in stateDir that says how the store is laid out. In a
 	// store without it, packs of ours may have no .keep.
-	formatName = "format"
-	formatText = "2\n"
+	FormatName = "format"
+	FormatText = "2\n"
 )
 
-func (s *objectStore) formatPath() string { return filepath.Join(s.dir, fsys.StateDir, formatName) }
+func (s *Store) formatPath() string { return filepath.Join(s.Dir, fsys.StateDir, FormatName) }
 
-func (p *packFile) beside(ext string) string { return strings.TrimSuffix(p.path, ".pack") + ext }
+func (p *Pack) Beside(ext string) string { return strings.TrimSuffix(p.Path, ".pack") + ext }
 
-// isOurKeep reports whether a .keep is there and is that of a pack of ours.
-func isOurKeep(path string) (bool, error) {
+// IsOurKeep reports whether a .keep is there and is that of a pack of ours.
+func IsOurKeep(path string) (bool, error) {
 	var data []byte
 	f, err := fsys.OpenFile(path)
 	if err == nil {
-		data, err = io.ReadAll(io.LimitReader(f, 2*int64(len(keepWord))))
+		data, err = io.ReadAll(io.LimitReader(f, 2*int64(len(KeepWord))))
 		f.Close()
 	}
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) || fsys.IsErrno(err, unix.EISDIR) { // another user's git push writes its own
 		return false, nil
 	}
-	return string(bytes.TrimSpace(data)) == keepWord, err
+	return string(bytes.TrimSpace(data)) == KeepWord, err
 }
 
-// ourPacks gives the packs of ours, the smallest first; in a store from before packs had
+// OurPacks gives the packs of ours, the smallest first; in a store from before packs had
 // a .keep, those that markPacks would mark.
-func (s *objectStore) ourPacks() ([]*packFile, error) {
+func (s *Store) OurPacks() ([]*Pack, error) {
 	marked := s.marked
 	if !marked {
 		var err error
@@ -60,14 +60,14 @@ func (s *objectStore) ourPacks() ([]*packFile, error) {
 		}
 	}
 	s.mu.RLock()
-	all := make([]*packFile, 0, len(s.packs))
-	for _, p := range s.packs {
+	all := make([]*Pack, 0, len(s.Packs))
+	for _, p := range s.Packs {
 		all = append(all, p)
 	}
 	s.mu.RUnlock()
-	var out []*packFile
+	var out []*Pack
 	for _, p := range all {
-		ours, err := isOurKeep(p.beside(keepExt))
+		ours, err := IsOurKeep(p.Beside(KeepExt))
 		if err == nil && !ours && !marked {
 			ours, err = p.unmarked()
 		}
@@ -77,7 +77,7 @@ func (s *objectStore) ourPacks() ([]*packFile, error) {
 		if !ours {
 			continue
 		}
-		_, err = p.size()
+		_, err = p.Size()
 		if errors.Is(err, os.ErrNotExist) { // somebody removed it, and its index before it
 			continue
 		}
@@ -86,20 +86,20 @@ func (s *objectStore) ourPacks() ([]*packFile, error) {
 		}
 		out = append(out, p)
 	}
-	slices.SortFunc(out, func(a, b *packFile) int {
+	slices.SortFunc(out, func(a, b *Pack) int {
 		if a.bytes != b.bytes {
 			return int(max(min(a.bytes-b.bytes, 1), -1))
 		}
-		return strings.Compare(a.name, b.name)
+		return strings.Compare(a.Name, b.Name)
 	})
 	return out, nil
 }
 
-// markPacks gives the packs of ours their .keep in a store from before these were
+// MarkPacks gives the packs of ours their .keep in a store from before these were
 // written, once. Which packs those are is told by what only git does: it makes its
 // packs read-only, writes differences by offset, and puts further files beside them.
 // One that is not recognised stays as it is. The store's lock is held.
-func (s *objectStore) markPacks() error {
+func (s *Store) MarkPacks() error {
 	if s.marked {
 		return nil
 	}
@@ -109,16 +109,16 @@ func (s *objectStore) markPacks() error {
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for _, p := range s.packs {
+	for _, p := range s.Packs {
 		ours, err := p.unmarked()
 		if err == nil && ours {
-			err = fsys.WriteFileDurably(p.beside(keepExt), []byte(keepWord+"\n"))
+			err = fsys.WriteFileDurably(p.Beside(KeepExt), []byte(KeepWord+"\n"))
 		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) { // a user's git gc may remove it
 			return fmt.Errorf("mark packs: %w", err)
 		}
 	}
-	if err := fsys.WriteFileDurably(s.formatPath(), []byte(formatText)); err != nil {
+	if err := fsys.WriteFileDurably(s.formatPath(), []byte(FormatText)); err != nil {
 		return err
 	}
 	s.marked = true
@@ -126,24 +126,24 @@ func (s *objectStore) markPacks() error {
 }
 
 // unmarked reports whether a pack is ours by its looks, and has no .keep.
-func (p *packFile) unmarked() (bool, error) {
-	for _, ext := range []string{keepExt, ".rev", ".bitmap", ".mtimes", ".promisor"} {
-		if there, err := fsys.Exists(p.beside(ext)); there || err != nil {
+func (p *Pack) unmarked() (bool, error) {
+	for _, ext := range []string{KeepExt, ".rev", ".bitmap", ".mtimes", ".promisor"} {
+		if there, err := fsys.Exists(p.Beside(ext)); there || err != nil {
 			return false, err
 		}
 	}
 	for _, ext := range []string{".pack", ".idx"} {
-		info, err := os.Stat(p.beside(ext))
+		info, err := os.Stat(p.Beside(ext))
 		if err != nil || info.Mode().Perm()&0o200 == 0 {
 			return false, err
 		}
 	}
-	for i := range p.n {
-		off, err := p.offset(i)
+	for i := range p.N {
+		off, err := p.Offset(i)
 		if err != nil {
 			return false, err
 		}
-		if kind, err := p.kindAt(off); err != nil || kind == gitfmt.OffsetDelta {
+		if kind, err := p.KindAt(off); err != nil || kind == gitfmt.OffsetDelta {
 			return false, err
 		}
 	}
@@ -153,13 +153,13 @@ func (p *packFile) unmarked() (bool, error) {
 // copies reports whether all objects of a pack can be copied one by one into another
 // pack: none is a difference by offset, and what each difference starts from is in
 // the pack as well.
-func (p *packFile) copies(items []packEntry) (bool, error) {
+func (p *Pack) copies(items []Entry) (bool, error) {
 	f, err := p.file()
 	if err != nil {
 		return false, err
 	}
 	for _, it := range items {
-		kind, err := p.kindAt(it.Off)
+		kind, err := p.KindAt(it.Off)
 		if err != nil || kind == gitfmt.OffsetDelta {
 			return false, err
 		}
@@ -168,9 +168,9 @@ func (p *packFile) copies(items []packEntry) (bool, error) {
 		}
 		h, err := gitfmt.ReadHeader(bufio.NewReaderSize(io.NewSectionReader(f, it.Off, 64), 64))
 		if err != nil {
-			return false, fmt.Errorf("read %s at %d: %w", p.path, it.Off, err)
+			return false, fmt.Errorf("read %s at %d: %w", p.Path, it.Off, err)
 		}
-		if _, ok := p.find(h.Base); !ok {
+		if _, ok := p.Find(h.Base); !ok {
 			return false, nil
 		}
 	}

@@ -1,4 +1,4 @@
-package worldstate
+package objects
 
 import (
 	"errors"
@@ -12,12 +12,12 @@ import (
 // own packs have at most 4,095.
 const maxDeltaChain = 4095
 
-// errNoBase: git cannot read such a difference.
-var errNoBase = errors.New("which is not in the same pack")
+// ErrNoBase: git cannot read such a difference.
+var ErrNoBase = errors.New("which is not in the same pack")
 
 // undelta gives a whole object of a pack that may be stored as a difference. What
 // that starts from is looked for in other packs, too, unless alone is set.
-func (s *objectStore) undelta(p *packFile, off int64, chain int, alone bool) (gitfmt.ObjectType, []byte, error) {
+func (s *Store) undelta(p *Pack, off int64, chain int, alone bool) (gitfmt.ObjectType, []byte, error) {
 	h, r, err := p.open(off, &s.inflaters)
 	if err != nil {
 		return 0, nil, err
@@ -28,22 +28,22 @@ func (s *objectStore) undelta(p *packFile, off int64, chain int, alone bool) (gi
 	}
 	data := make([]byte, h.Size)
 	if _, err := io.ReadFull(r, data); err != nil {
-		return 0, nil, fmt.Errorf("read %s at %d: %w", p.path, off, err)
+		return 0, nil, fmt.Errorf("read %s at %d: %w", p.Path, off, err)
 	}
 	switch h.Kind {
 	case gitfmt.OffsetDelta:
 		if h.Back <= 0 || h.Back >= off {
-			return 0, nil, fmt.Errorf("read %s at %d: a difference to nothing", p.path, off)
+			return 0, nil, fmt.Errorf("read %s at %d: a difference to nothing", p.Path, off)
 		}
 		off -= h.Back
 	case gitfmt.RefDelta:
 		var ok bool
-		if off, ok = p.find(h.Base); !ok { // a thin pack, which git cannot read
+		if off, ok = p.Find(h.Base); !ok { // a thin pack, which git cannot read
 			if alone {
-				return 0, nil, fmt.Errorf("a difference to %s, %w", h.Base, errNoBase)
+				return 0, nil, fmt.Errorf("a difference to %s, %w", h.Base, ErrNoBase)
 			}
-			if p, off = s.lookup(h.Base); p == nil {
-				return 0, nil, fmt.Errorf("read %s: a difference to %s: %w", p.path, h.Base, errNoObject)
+			if p, off = s.Lookup(h.Base); p == nil {
+				return 0, nil, fmt.Errorf("read %s: a difference to %s: %w", p.Path, h.Base, ErrNoObject)
 			}
 		}
 	default:

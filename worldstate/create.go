@@ -1,0 +1,68 @@
+package worldstate
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/objects"
+	"anamnesis/worldstate/internal/refs"
+)
+
+// repoConfig is the bare repository's configuration. Automatic maintenance is
+// off: nothing repacks behind a restore's back.
+const repoConfig = `[core]
+	repositoryformatversion = 0
+	filemode = true
+	bare = true
+	logallrefupdates = false
+[gc]
+	auto = 0
+[maintenance]
+	auto = false
+`
+
+// createStore makes the bare repository where there is none. It is repeatable:
+// HEAD, which makes git see a repository, is written last.
+func createStore(dir string) error {
+	head := filepath.Join(dir, "HEAD")
+	if there, err := fsys.Exists(head); there || err != nil {
+		return err
+	}
+	for _, d := range []string{"objects/pack", "objects/info", "refs/heads", "refs/anamnesis", fsys.StateDir} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			return fmt.Errorf("create store: %w", err)
+		}
+	}
+	if err := fsys.WriteFileDurably(filepath.Join(dir, "config"), []byte(repoConfig)); err != nil {
+		return fmt.Errorf("create store: %w", err)
+	}
+	if err := fsys.WriteFileDurably(filepath.Join(dir, fsys.StateDir, objects.FormatName), []byte(objects.FormatText)); err != nil {
+		return fmt.Errorf("create store: %w", err)
+	}
+	if err := fsys.WriteFileDurably(head, []byte("ref: "+refs.Latest+"\n")); err != nil {
+		return fmt.Errorf("create store: %w", err)
+	}
+	return nil
+}
+
+// checkStoreDir refuses to make a store of a directory that holds other things.
+func checkStoreDir(dir string) error {
+	list, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(list) == 0 {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	there, err := fsys.Exists(filepath.Join(dir, fsys.StateDir))
+	if err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	if there {
+		return nil
+	}
+	return fmt.Errorf("open store %s: %w: the directory holds something that is no store of this program; name an empty or new one", dir, ErrRefused)
+}

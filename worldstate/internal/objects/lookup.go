@@ -1,0 +1,361 @@
+package objects
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
+)
+
+// dirStamp tells whether the entries of the two directories objects come and go
+// in may have changed.
+type dirStamp [2]fsys.Sight
+
+// stampDirs looks at the two directories.
+func (s *Store) stampDirs() (st dirStamp, err error) {
+	now := time.Now()
+	for i, d := range []string{s.PackDir(), filepath.Join(s.Dir, "objects")} {
+		var at unix.Stat_t
+		if err := unix.Stat(d, &at); err != nil {
+			return st, fmt.Errorf("read store: %w", &os.PathError{Op: "stat", Path: d, Err: err})
+		}
+		st[i] = fsys.Sight{Stamp: fsys.NewStamp(&at)}
+		st[i].Racy = fsys.Racy(st[i].Stamp, now)
+	}
+	return st, nil
+}
+
+// holds reports whether what was listed at st is still all there is: nothing
+// changed since, and the last change was not too young then for another one
+// to show.
+func (st *dirStamp) holds(now dirStamp) bool {
+	return st[0].Ino != 0 && st[0].Sure(now[0].Stamp) && st[1].Sure(now[1].Stamp)
+}
+
+// Refresh looks for packs that came or went. No other operation of the World
+// runs.
+func (s *Store) Refresh() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.retired {
+		p.Close()
+	}
+	s.retired = nil
+	now, err := s.stampDirs()
+	if err != nil {
+		return err
+	}
+	if !s.listed.holds(now) {
+		if err := s.list(); err != nil {
+			return err
+		}
+		s.listed = now
+	}
+	return s.followAlternates()
+}
+
+// GitTempPack begins the names of packs that a git repack has written and not yet
+// put in their places. What they hold stands in others until then.
+const GitTempPack = ".tmp-"
+
+// list reads the directory of packs; s.mu is held for writing. A pack that is
+// damaged counts as absent: a save writes what it held anew, as far as the
+// world still has it, and what needs the rest is refused by name.
+func (s *Store) list() error {
+	s.git = nil
+	s.Loose = false
+	dirs, err := os.ReadDir(filepath.Join(s.Dir, "objects"))
+	if err != nil {
+		return fmt.Errorf("read store: %w", err)
+	}
+	for _, d := range dirs {
+		s.Loose = s.Loose || len(d.Name()) == 2
+	}
+	list, err := os.ReadDir(s.PackDir())
+	if err != nil {
+		return fmt.Errorf("read store: %w", err)
+	}
+	there := make(map[string]bool, len(list))
+	s.damaged = make(map[string]error)
+	var came []*Pack
+	for _, e := range list {
+		name := e.Name()
+		if !strings.HasSuffix(name, ".idx") || strings.HasPrefix(name, GitTempPack) {
+			continue
+		}
+		there[name] = true
+		if s.Packs[name] != nil {
+			continue
+		}
+		p, err := OpenPack(filepath.Join(s.PackDir(), name))
+		if fsys.Exhausted(err) {
+			for _, p := range came {
+				p.Close()
+			}
+			return fmt.Errorf("read store: %w", err)
+		}
+		if err != nil {
+			s.damaged[name] = err
+			continue
+		}
+		came = append(came, p)
+	}
+	s.drop(func(p *Pack) bool { return !there[p.Name] })
+	for _, p := range came {
+		s.add(p)
+	}
+	return nil
+}
+
+// Relist reads the directory of packs again.
+func (s *Store) Relist() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.list()
+}
+
+// DamagedPacks returns why each pack that cannot be used is damaged, by the name of
+// its index.
+func (s *Store) DamagedPacks() map[string]error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return maps.Clone(s.damaged)
+}
+
+// add takes a pack into the look-up; s.mu is held for writing.
+func (s *Store) add(p *Pack) {
+	s.Packs[p.Name] = p
+	s.names = nil
+	var items []gitfmt.PackItem
+	large := p.N > SmallPack
+	if !large {
+		var err error
+		items, err = p.Items()
+		large = err != nil // asked object by object: some may be read
+	}
+	if large {
+		s.large = append(s.large, p)
+		sort.Slice(s.large, func(i, j int) bool { return s.large[i].N > s.large[j].N })
+		return
+	}
+	for _, it := range items {
+		if !s.rotten[rottenObject{p, it.Hash}] {
+			s.small[it.Hash] = place{p, it.Off}
+		}
+	}
+}
+
+// condemn remembers that the copy of an object which lookup gives is damaged,
+// and reports whether there is another one.
+func (s *Store) condemn(h gitfmt.Hash) bool {
+	p, _ := s.Lookup(h)
+	if p == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rotten[rottenObject{p, h}] = true
+	delete(s.small, h)
+	for _, p := range s.Packs {
+		if off, ok := p.Find(h); ok && !s.rotten[rottenObject{p, h}] {
+			s.small[h] = place{p, off}
+			return true
+		}
+	}
+	return false
+}
+
+// HasIntact is owns for an object whose bytes are at hand: one that the store
+// lists and that has rotted there counts as absent, so that it is written anew.
+func (s *Store) HasIntact(h gitfmt.Hash) bool {
+	buf := s.Buffer()
+	defer s.Buffers.Put(buf)
+	for {
+		p, it := s.Locate(h)
+		if p == nil {
+			return s.LooseHas(h) // what is borrowed is not ours: with the bytes at hand it becomes so
+		}
+		if _, err := p.Intact(it, nil, *buf); err == nil {
+			return true
+		}
+		s.condemn(h)
+	}
+}
+
+// drop takes packs out of the look-up; s.mu is held for writing.
+func (s *Store) drop(gone func(*Pack) bool) {
+	before := len(s.Packs)
+	for name, p := range s.Packs {
+		if gone(p) {
+			delete(s.Packs, name)
+			s.retired = append(s.retired, p)
+		}
+	}
+	if len(s.Packs) == before {
+		return
+	}
+	rest := s.Packs
+	s.Packs, s.large, s.small = make(map[string]*Pack, len(rest)), nil, make(map[gitfmt.Hash]place)
+	s.names = nil
+	for _, p := range rest {
+		s.add(p)
+	}
+}
+
+// Published takes a pack just written into the look-up.
+func (s *Store) Published(idxPath string) error {
+	p, err := OpenPack(idxPath)
+	if err != nil {
+		return fmt.Errorf("read store: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Packs[p.Name] != nil {
+		p.Close() // what it holds is listed already
+		return nil
+	}
+	s.add(p)
+	return nil
+}
+
+// Empty reports whether the store itself holds no object at all.
+func (s *Store) Empty() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.Packs) == 0 && !s.Loose
+}
+
+// PackNames lists the packs, the stat cache's ground to trust that an object
+// it names is stored. The list is not to be changed.
+func (s *Store) PackNames() []string {
+	s.mu.Lock()
+	if s.names == nil {
+		s.names = slices.Sorted(maps.Keys(s.Packs))
+	}
+	names, lender := s.names, s.lender
+	s.mu.Unlock()
+	if lender != nil {
+		names = slices.Concat(names, lender.PackNames())
+		slices.Sort(names)
+	}
+	return names
+}
+
+// Lookup gives the pack that holds an object, nil when none does.
+func (s *Store) Lookup(h gitfmt.Hash) (*Pack, int64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if at, ok := s.small[h]; ok {
+		return at.pack, at.off
+	}
+	for _, p := range s.large {
+		if off, ok := p.Find(h); ok && !s.rotten[rottenObject{p, h}] {
+			return p, off
+		}
+	}
+	return nil, 0
+}
+
+// Locate is lookup with the length and the checksum of the object's bytes in the
+// pack.
+func (s *Store) Locate(h gitfmt.Hash) (*Pack, Entry) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if at, ok := s.small[h]; ok {
+		if it, ok := at.pack.Entry(h); ok {
+			return at.pack, it
+		}
+	}
+	for _, p := range s.large {
+		if it, ok := p.Entry(h); ok && !s.rotten[rottenObject{p, h}] {
+			return p, it
+		}
+	}
+	return nil, Entry{}
+}
+
+// Without gives the packs that are none of some.
+func (s *Store) Without(some []*Pack) []*Pack {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var out []*Pack
+	for _, p := range s.Packs {
+		if !slices.Contains(some, p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Holds reports whether one of some packs lists an object.
+func Holds(packs []*Pack, h gitfmt.Hash) bool {
+	return slices.ContainsFunc(packs, func(p *Pack) bool {
+		_, ok := p.Find(h)
+		return ok
+	})
+}
+
+// Retry does f, which reads an object, again for as long as it finds a
+// damaged copy and there is another one.
+func (s *Store) Retry(h gitfmt.Hash, f func() error) error {
+	for {
+		err := f()
+		if !errors.Is(err, gitfmt.ErrCorrupt) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrWrongType) || !s.condemn(h) {
+			return err
+		}
+	}
+}
+
+// Has reports whether the store, or what it borrows from, lists the object; it
+// does not read it.
+func (s *Store) Has(h gitfmt.Hash) bool {
+	if s.Owns(h) {
+		return true
+	}
+	lender := s.Lending()
+	return lender != nil && lender.Packed(h) // what is loose there may not be durable
+}
+
+// Owns reports whether the store itself lists an object.
+func (s *Store) Owns(h gitfmt.Hash) bool { return s.Packed(h) || s.LooseHas(h) }
+
+// Unread is an error where an object that was called absent may be there: part of
+// an index could not be read.
+func (s *Store) Unread() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, p := range s.Packs {
+		if p.unread.Load() {
+			return fmt.Errorf("read store: %w: the index %s could not be read", gitfmt.ErrCorrupt, p.Name)
+		}
+	}
+	return nil
+}
+
+func (s *Store) Packed(h gitfmt.Hash) bool {
+	p, _ := s.Lookup(h)
+	return p != nil
+}
+
+// LooseHas reports whether git made a file of an object.
+func (s *Store) LooseHas(h gitfmt.Hash) bool {
+	s.mu.RLock()
+	loose := s.Loose
+	s.mu.RUnlock()
+	if !loose {
+		return false
+	}
+	id := h.String()
+	_, err := os.Stat(filepath.Join(s.Dir, "objects", id[:2], id[2:]))
+	return err == nil
+}

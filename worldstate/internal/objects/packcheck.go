@@ -1,0 +1,121 @@
+package objects
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+
+	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
+)
+
+// StoredBytes is what an object takes on disk, as far as that is known.
+func (s *Store) StoredBytes(h gitfmt.Hash) int64 {
+	_, it := s.Locate(h)
+	return it.Size
+}
+
+// RemoveCommitGraph removes what git may have noted of all commits (git gc, git
+// commit-graph write), durably: git fsck and the next git gc take the store for
+// damaged where it names one that is gone. Git does without, and writes it anew.
+func (s *Store) RemoveCommitGraph() error {
+	for _, name := range []string{"commit-graph", "commit-graphs/commit-graph-chain"} {
+		path := filepath.Join(s.Dir, "objects", "info", name)
+		err := os.Remove(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = fsys.SyncDir(filepath.Dir(path))
+		}
+		if err != nil {
+			return fmt.Errorf("remove commit-graph: %w", err)
+		}
+	}
+	return nil
+}
+
+// Tight reports whether an object stands whole and was not compressed in a
+// hurry, which its zlib header tells.
+func (p *Pack) Tight(off int64) (bool, error) {
+	f, err := p.file()
+	if err != nil {
+		return false, err
+	}
+	var b [16]byte
+	n, err := f.ReadAt(b[:], off)
+	if n < 4 {
+		return false, err
+	}
+	if kind := gitfmt.ObjectType(b[0] >> 4 & 7); kind >= gitfmt.OffsetDelta {
+		return false, nil
+	}
+	i := 0
+	for i < n-2 && b[i]&0x80 != 0 {
+		i++
+	}
+	return b[i+2]>>6 > 0, nil
+}
+
+// AddDelta stores an object as a difference to another one of the same pack;
+// false when that is not shorter by a third than the object itself.
+func (p *Writer) AddDelta(h, other gitfmt.Hash, before, data []byte) (bool, error) {
+	delta := packfile.DiffDelta(before, data)
+	if len(delta) > len(data)*2/3 {
+		return false, nil
+	}
+	if back, err := gitfmt.ApplyDelta(before, delta); err != nil || !bytes.Equal(back, data) {
+		return false, nil // the library's mistake costs space, not bytes
+	}
+	head := append(gitfmt.PackEntryHeader(gitfmt.RefDelta, int64(len(delta))), other[:]...)
+	return true, p.put(h, head, delta)
+}
+
+// CheckSum compares all of a pack's bytes with the checksum at its end.
+func (p *Pack) CheckSum() error {
+	f, err := p.file()
+	if err == nil {
+		err = p.checkEnd()
+	}
+	if err != nil {
+		return err
+	}
+	sum := sha1.New()
+	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, p.bytes-sha1.Size)); err != nil {
+		return fmt.Errorf("read %s: %w", p.Path, err)
+	}
+	if gitfmt.Hash(sum.Sum(nil)) != p.Pack {
+		return fmt.Errorf("pack %s: its bytes do not have its checksum", p.Path)
+	}
+	return nil
+}
+
+// CheckIn reads and hashes an object of a pack by what that pack holds alone, and gives
+// its type.
+func (s *Store) CheckIn(p *Pack, it Entry) (gitfmt.ObjectType, error) {
+	head, r, err := p.open(it.Off, &s.inflaters)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	if head.Kind >= gitfmt.OffsetDelta {
+		t, data, err := s.undelta(p, it.Off, 0, true)
+		if err == nil && gitfmt.HashObject(t, data) != it.Hash {
+			err = errWrongHash
+		}
+		return t, err
+	}
+	sum := sha1.New()
+	sum.Write(gitfmt.AppendHead(nil, head.Kind, head.Size))
+	n, err := io.Copy(sum, io.LimitReader(r, head.Size+1))
+	if err == nil && (n != head.Size || gitfmt.Hash(sum.Sum(nil)) != it.Hash) {
+		err = errWrongHash
+	}
+	return head.Kind, err
+}

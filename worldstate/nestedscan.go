@@ -1,0 +1,64 @@
+package worldstate
+
+import (
+	"path/filepath"
+
+	"anamnesis/worldstate/ignore"
+	"anamnesis/worldstate/internal/usergit"
+)
+
+// nestedAt gives the repository that has its top at a directory of the world. has
+// says whether a .git stands there. changed: it came or went.
+func (s *scanner) nestedAt(path string, has bool) (r *usergit.Repository, changed bool) {
+	known := s.repo.Nested[path]
+	if has == (known != nil) {
+		return known, false
+	}
+	if has {
+		if known = usergit.ReadNested(filepath.Join(s.dir, path)); known == nil {
+			return nil, false
+		}
+	} else {
+		known = nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.nested == nil {
+		s.nested = make(map[string]*usergit.Repository)
+	}
+	s.nested[path] = known
+	return known, true
+}
+
+// enter takes in the repository whose top the directory is, if it is one.
+func (v *visit) enter(has bool) {
+	if v.up == nil {
+		return // the world's own
+	}
+	was := v.s.repo.Nested[v.path] != nil || v.s.were[v.path] != nil
+	r, changed := v.s.nestedAt(v.path, has)
+	if v.isTop = was || r != nil; r != nil {
+		v.nest, v.nestAt = r, v.path
+	}
+	if changed {
+		v.same = false
+	}
+}
+
+// ownExcludes are the patterns of the repository whose top the directory is.
+func (v *visit) ownExcludes() []ignore.Pattern {
+	if v.nest == nil || v.nestAt != v.path {
+		return nil
+	}
+	return v.nest.Excludes()
+}
+
+// tracks reports whether the person's index, or that of the nearest repository
+// inside, lists a path; above, whether it lists something beneath.
+func (v *visit) tracks(path string) bool {
+	return v.s.repo.Tracked[path] || v.nest != nil && v.nest.Tracked[path[len(v.nestAt)+1:]]
+}
+
+func (v *visit) above(path string) bool {
+	return v.s.repo.Above[path] || v.nest != nil && v.nest.Above[path[len(v.nestAt)+1:]]
+}
