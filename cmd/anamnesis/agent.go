@@ -22,9 +22,9 @@ import (
 	"anamnesis/anamnesis"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
@@ -179,7 +179,7 @@ func (a *app) width() int {
 
 // runTask runs one turn of an open task with everything a person at a
 // terminal expects: steering by typed lines, approval questions, the socket.
-func (a *app) runTask(ctx context.Context, t *orchestrator.Task, h taskdir.Home, keys *view.Keyboard, p view.Printer) error {
+func (a *app) runTask(ctx context.Context, t *runtime.Task, h taskdir.Home, keys *view.Keyboard, p view.Printer) error {
 	if err := a.tellSandbox(ctx, t); err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (a *app) runTask(ctx context.Context, t *orchestrator.Task, h taskdir.Home,
 		})
 		defer keys.Steer(nil)
 	}
-	var last orchestrator.Outcome
+	var last runtime.Outcome
 	for {
 		out, err := a.runServed(ctx, t, h)
 		if err != nil {
@@ -210,7 +210,7 @@ func (a *app) runTask(ctx context.Context, t *orchestrator.Task, h taskdir.Home,
 }
 
 // tellSandbox says once what a sandbox cannot hold in on this machine.
-func (a *app) tellSandbox(ctx context.Context, t *orchestrator.Task) error {
+func (a *app) tellSandbox(ctx context.Context, t *runtime.Task) error {
 	box, err := t.Sandbox(ctx)
 	if ctx.Err() != nil {
 		return nil // the turn ends as interrupted
@@ -226,7 +226,7 @@ func (a *app) tellSandbox(ctx context.Context, t *orchestrator.Task) error {
 
 // runServed runs a turn while the task's socket takes commands. Without a
 // socket the task runs all the same.
-func (a *app) runServed(ctx context.Context, t *orchestrator.Task, h taskdir.Home) (orchestrator.Outcome, error) {
+func (a *app) runServed(ctx context.Context, t *runtime.Task, h taskdir.Home) (runtime.Outcome, error) {
 	stop, err := t.Serve(ctx, h)
 	if err != nil {
 		fmt.Fprintf(a.stderr, "anamnesis: warning: %v; 'say' and 'jump' cannot reach the task while it runs\n", err)
@@ -237,7 +237,7 @@ func (a *app) runServed(ctx context.Context, t *orchestrator.Task, h taskdir.Hom
 }
 
 // outcomeError turns the end of a turn into the process's exit.
-func outcomeError(task string, out orchestrator.Outcome) error {
+func outcomeError(task string, out runtime.Outcome) error {
 	again := fmt.Sprintf("'anamnesis resume %s' goes on", task)
 	var fault *model.Fault
 	if errors.As(out.Err, &fault) && (fault.Status == 401 || fault.Status == 403 || fault.Status == 404) {
@@ -260,18 +260,18 @@ func outcomeError(task string, out orchestrator.Outcome) error {
 }
 
 // taskOptions are a task's surroundings in this process.
-func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.Printer, keys *view.Keyboard) (orchestrator.Options, error) {
+func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.Printer, keys *view.Keyboard) (runtime.Options, error) {
 	more, err := builtin.OptIn(f.tools...)
 	if err != nil {
-		return orchestrator.Options{}, usageError("--tools: %v", err)
+		return runtime.Options{}, usageError("--tools: %v", err)
 	}
 	h, err := a.home()
 	if err != nil {
-		return orchestrator.Options{}, err
+		return runtime.Options{}, err
 	}
 	net, err := a.webOptions(h)
 	if err != nil {
-		return orchestrator.Options{}, err
+		return runtime.Options{}, err
 	}
 	tools, err := tool.NewRegistry(append(builtin.Tools(&builtin.Options{
 		File:   file.Options{AllowSecrets: f.secrets},
@@ -279,14 +279,14 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 		Web:    net,
 	}), more...)...)
 	if err != nil {
-		return orchestrator.Options{}, err
+		return runtime.Options{}, err
 	}
 	embedder, err := a.embedder()
 	if err != nil {
-		return orchestrator.Options{}, err
+		return runtime.Options{}, err
 	}
 	m.retries.set(p.Retry)
-	o := orchestrator.Options{
+	o := runtime.Options{
 		NoLessons: f.noLessons,
 		Embedder:  embedder,
 		Model:     m.model, Reflect: m.reflect, Tools: tools, Approval: approval, Program: "anamnesis " + version,
@@ -309,7 +309,7 @@ func (a *app) taskOptions(f agentFlags, m modelChoice, approval string, p view.P
 
 // surround gives a task what its directory has for it: rules, subagents, tools
 // that come and go. done ends what serves those.
-func (a *app) surround(ctx context.Context, h taskdir.Home, dir string, f agentFlags, subagents []op.Agent, keys *view.Keyboard, o *orchestrator.Options) (done func(), err error) {
+func (a *app) surround(ctx context.Context, h taskdir.Home, dir string, f agentFlags, subagents []op.Agent, keys *view.Keyboard, o *runtime.Options) (done func(), err error) {
 	o.KnownModel = knownModel(h, dir)
 	if o.Rules, err = a.standingRules(h, dir); err != nil {
 		return nil, err

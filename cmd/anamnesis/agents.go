@@ -15,9 +15,9 @@ import (
 	"anamnesis/anamnesis/tokens"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/builtin"
@@ -164,7 +164,7 @@ func (a *app) prompt(spec *agent.Spec, dir, encoding string, eas int) (string, a
 }
 
 // brief fills in what a new task's agent is told.
-func (a *app) brief(n *orchestrator.New, who *agent.Loaded) error {
+func (a *app) brief(n *runtime.New, who *agent.Loaded) error {
 	dir, err := realDir(n.Dir)
 	if err != nil {
 		return err

@@ -13,9 +13,9 @@ import (
 	"anamnesis/anamnesis/tokens"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/builtin"
 	"anamnesis/orchestrator/tool/subagent"
@@ -181,7 +181,7 @@ func offered(s *agent.Spec) ([]string, error) {
 // printPrompt prints a system prompt filled in for a directory, as a model of a
 // large span is told it.
 func (a *app) printPrompt(who *agent.Loaded, dir string) error {
-	n := orchestrator.New{Dir: dir, Encoding: tokens.Fallback, EAS: instructionPartOfEAS * agent.MaxInstructionBytes}
+	n := runtime.New{Dir: dir, Encoding: tokens.Fallback, EAS: instructionPartOfEAS * agent.MaxInstructionBytes}
 	if err := a.brief(&n, who); err != nil {
 		return err
 	}

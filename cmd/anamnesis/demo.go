@@ -17,7 +17,7 @@ import (
 	"anamnesis/cmd/internal/demo"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -183,7 +183,7 @@ func (a *app) demoTask(ctx context.Context, h taskdir.Home, d demo.Task, say io.
 	if err != nil {
 		return none, err
 	}
-	t, err := orchestrator.Create(ctx, h, n, opts)
+	t, err := runtime.Create(ctx, h, n, opts)
 	if err != nil {
 		return none, err
 	}

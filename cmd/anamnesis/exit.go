@@ -17,7 +17,7 @@ import (
 	"anamnesis/anamnesis/probe"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/workspace"
@@ -133,7 +133,7 @@ func exitCode(err error) int {
 			worldstate.ErrUnfinished, probe.ErrBusy,
 		}},
 		{exitUsage, []error{
-			taskdir.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, orchestrator.ErrSecretName, orchestrator.ErrNotText, orchestrator.ErrTaskExists, taskdir.ErrNotLive,
+			taskdir.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText, runtime.ErrTaskExists, taskdir.ErrNotLive,
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
 			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName,
 		}},

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	view "anamnesis/cmd/internal/term"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/mcp"
 )
@@ -347,7 +347,7 @@ func (a *app) mcpProbe(ctx context.Context, s mcp.Server, dir, sandbox string) (
 				os.RemoveAll(kept)
 			}
 		}()
-		if o.Sandbox, err = orchestrator.NewSandbox(ctx, h, guard.SandboxOptions{Confine: confine, World: dir, Temp: temp, Quarantine: kept}); err != nil {
+		if o.Sandbox, err = runtime.NewSandbox(ctx, h, guard.SandboxOptions{Confine: confine, World: dir, Temp: temp, Quarantine: kept}); err != nil {
 			return mcp.Report{}, fmt.Errorf("MCP server %s: %w", s.Name, err)
 		}
 	}

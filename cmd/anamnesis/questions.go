@@ -12,7 +12,7 @@ import (
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/runtime"
 )
 
 // questions puts the program's questions to the user at a terminal.
@@ -33,7 +33,7 @@ const (
 )
 
 // approve asks about one call. Where no answer comes the call is refused.
-func (q questions) approve(ctx context.Context, about orchestrator.Question) orchestrator.Answer {
+func (q questions) approve(ctx context.Context, about runtime.Question) runtime.Answer {
 	shown := fmt.Sprintf("? %s\n%s", view.Line(about.Name, 80), view.Clean(prettyArgs(about.Args)))
 	if about.Note != "" {
 		shown += "\n  " + view.Clean(about.Note)
@@ -43,24 +43,24 @@ func (q questions) approve(ctx context.Context, about orchestrator.Question) orc
 	for {
 		key, ok := s.Key(approvePrompt, "ytane?")
 		if !ok {
-			return orchestrator.Answer{}
+			return runtime.Answer{}
 		}
 		switch key {
 		case 'y':
-			return orchestrator.Answer{Allow: true}
+			return runtime.Answer{Allow: true}
 		case 't':
-			return orchestrator.Answer{Allow: true, Same: true}
+			return runtime.Answer{Allow: true, Same: true}
 		case 'a':
 			if again, _ := s.Key(allPrompt, "an"); again == 'a' {
-				return orchestrator.Answer{Allow: true, ForTask: true}
+				return runtime.Answer{Allow: true, ForTask: true}
 			}
 		case 'n':
 			if reason, back, _ := s.Text(reasonPrompt, ""); !back {
-				return orchestrator.Answer{Feedback: reason}
+				return runtime.Answer{Feedback: reason}
 			}
 		case 'e':
 			if args, ok := editArgs(s, about.Args); ok {
-				return orchestrator.Answer{Args: args}
+				return runtime.Answer{Args: args}
 			}
 		case '?':
 			s.Say(approveHelp)

@@ -15,10 +15,10 @@ import (
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -121,7 +121,7 @@ func (a *app) run(ctx context.Context, f agentFlags, lasting taskFlags, id, requ
 		return err
 	}
 	defer done()
-	t, err := orchestrator.Create(ctx, h, n, opts)
+	t, err := runtime.Create(ctx, h, n, opts)
 	if err != nil {
 		return err
 	}
@@ -129,16 +129,16 @@ func (a *app) run(ctx context.Context, f agentFlags, lasting taskFlags, id, requ
 }
 
 // newTask fills in what a task is made of.
-func (a *app) newTask(h taskdir.Home, f agentFlags, m modelChoice, mode, id, request string) (orchestrator.New, error) {
+func (a *app) newTask(h taskdir.Home, f agentFlags, m modelChoice, mode, id, request string) (runtime.New, error) {
 	span, err := easFor(h, f.dir, m.lookup)
 	if err != nil {
-		return orchestrator.New{}, err
+		return runtime.New{}, err
 	}
 	rules, err := f.rules()
 	if err != nil {
-		return orchestrator.New{}, err
+		return runtime.New{}, err
 	}
-	n := orchestrator.New{
+	n := runtime.New{
 		Rules: rules,
 		ID:    id, Dir: f.dir, Request: request, Model: m.name, BaseURL: m.baseURL, Reflect: m.reflectName,
 		EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised, Encoding: span.Encoding,
@@ -154,7 +154,7 @@ func (a *app) newTask(h taskdir.Home, f agentFlags, m modelChoice, mode, id, req
 		n.Window = f.window
 	}
 	if n.Window > 0 && n.EAS > n.Window {
-		return orchestrator.New{}, f.spanTooLarge(n)
+		return runtime.New{}, f.spanTooLarge(n)
 	}
 	known := a.taskSecrets(f.dir, f.redact)
 	if err := n.CheckNames(known); err != nil { // before they are shown
@@ -187,7 +187,7 @@ func (f *agentFlags) checkSpan(given func(flag string) bool) error {
 
 // spanTooLarge says that a task's EAS does not fit its window, and which of
 // the two the flags can change.
-func (f *agentFlags) spanTooLarge(n orchestrator.New) error {
+func (f *agentFlags) spanTooLarge(n runtime.New) error {
 	window := fmt.Sprintf("the window of %d tokens the EAS table has", n.Window)
 	if f.window > 0 {
 		window = fmt.Sprintf("--window %d", n.Window)
@@ -205,7 +205,7 @@ func withoutSecrets(text string, known []redact.Secret) string {
 }
 
 // tellRefused says why a task took longer to open than it should have.
-func (a *app) tellRefused(t *orchestrator.Task) {
+func (a *app) tellRefused(t *runtime.Task) {
 	if err := t.CheckpointRefused(); err != nil {
 		fmt.Fprintf(a.stderr, "anamnesis: %s; the whole stream was folded instead\n", oneLine(err.Error()))
 	}
@@ -383,7 +383,7 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 		return err
 	}
 	defer done()
-	t, err := orchestrator.OpenTask(ctx, h, id, opts)
+	t, err := runtime.OpenTask(ctx, h, id, opts)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
@@ -183,7 +183,7 @@ func (a *app) jumpHere(ctx context.Context, h taskdir.Home, st *state.State, c t
 			fmt.Fprintf(a.stderr, "anamnesis: warning: the block was written without the model: %v\n", modelErr)
 		}
 	}
-	t, err := a.idleTask(ctx, h, st, orchestrator.Options{Model: m.model, Event: event, Passing: p.Passing})
+	t, err := a.idleTask(ctx, h, st, runtime.Options{Model: m.model, Event: event, Passing: p.Passing})
 	if err != nil {
 		return nil, err
 	}
@@ -197,8 +197,8 @@ func (a *app) jumpHere(ctx context.Context, h taskdir.Home, st *state.State, c t
 
 // idleTask opens a task that nobody runs for a verb of a user's; of o the model, the
 // callbacks and AbandonRestore count.
-func (a *app) idleTask(ctx context.Context, h taskdir.Home, st *state.State, o orchestrator.Options) (*orchestrator.Task, error) {
-	t, err := orchestrator.OpenTask(ctx, h, st.Opened.Task, orchestrator.Options{
+func (a *app) idleTask(ctx context.Context, h taskdir.Home, st *state.State, o runtime.Options) (*runtime.Task, error) {
+	t, err := runtime.OpenTask(ctx, h, st.Opened.Task, runtime.Options{
 		Model: o.Model, AbandonRestore: o.AbandonRestore, Recreate: true, Secrets: a.taskSecrets(st.Opened.Dir, st.Redact), Program: "anamnesis " + version, Event: o.Event, Passing: o.Passing,
 		AfterAppend: a.afterAppend, WorldHook: a.worldHook, SealAfter: a.sealAfter, CheckpointEvery: a.checkpointEvery,
 	})

@@ -10,8 +10,8 @@ import (
 
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/subagent"
@@ -19,13 +19,13 @@ import (
 
 // addSubagents gives a task the agents its own agent may hand work to, and the
 // tool for it.
-func (a *app) addSubagents(ctx context.Context, h taskdir.Home, dir string, f agentFlags, specs []op.Agent, o *orchestrator.Options) error {
+func (a *app) addSubagents(ctx context.Context, h taskdir.Home, dir string, f agentFlags, specs []op.Agent, o *runtime.Options) error {
 	if len(specs) == 0 {
 		return nil
 	}
 	var offered []subagent.Agent
 	for _, spec := range specs {
-		sub := orchestrator.Subagent{
+		sub := runtime.Subagent{
 			Spec:   spec,
 			Offers: func(name string, looks bool) bool { return agent.Offers(&spec, name, looks) },
 			System: func(dir string) string { return a.subagentPrompt(&spec, dir) },
@@ -60,7 +60,7 @@ func (a *app) subagentPrompt(spec *agent.Spec, dir string) string {
 const subagentInstructionEAS = 16_000
 
 // subagentModel is the model that a subagent's spec names.
-func (a *app) subagentModel(ctx context.Context, h taskdir.Home, dir string, f agentFlags, spec op.Agent) (*orchestrator.SubagentModel, error) {
+func (a *app) subagentModel(ctx context.Context, h taskdir.Home, dir string, f agentFlags, spec op.Agent) (*runtime.SubagentModel, error) {
 	m, err := a.chooseModel(ctx, spec.Model, f.baseURL, "")
 	if err != nil {
 		return nil, fmt.Errorf("subagent %s: %w", spec.Name, err)
@@ -72,7 +72,7 @@ func (a *app) subagentModel(ctx context.Context, h taskdir.Home, dir string, f a
 	if err != nil {
 		return nil, err
 	}
-	return &orchestrator.SubagentModel{
+	return &runtime.SubagentModel{
 		Model: m.model, Name: m.name, BaseURL: m.baseURL, EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised, Encoding: span.Encoding,
 	}, nil
 }

@@ -10,8 +10,8 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -29,7 +29,7 @@ func (r *taskFlags) register(cmd *cobra.Command) {
 }
 
 // set fills in what the flags say.
-func (r *taskFlags) set(n *orchestrator.New) error {
+func (r *taskFlags) set(n *runtime.New) error {
 	n.NoResearch, n.NoFinalPass = r.noResearch, r.noFinalPass
 	own, err := r.patterns()
 	if n.Agent != nil {

@@ -12,8 +12,8 @@ import (
 	"slices"
 
 	view "anamnesis/cmd/internal/term"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/command"
 	"anamnesis/orchestrator/tool/mcp"
@@ -21,7 +21,7 @@ import (
 
 // addSources gives a task the tools that come and go in its directory. done
 // ends what serves them.
-func (a *app) addSources(ctx context.Context, h taskdir.Home, dir string, f agentFlags, keys *view.Keyboard, o *orchestrator.Options) (done func(), err error) {
+func (a *app) addSources(ctx context.Context, h taskdir.Home, dir string, f agentFlags, keys *view.Keyboard, o *runtime.Options) (done func(), err error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return func() {}, nil // opening the task says what to do
 	}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
@@ -347,7 +347,7 @@ func (a *app) restoreInTask(ctx context.Context, f *worldFlags, name string, o w
 	if err != nil {
 		return err
 	}
-	t, err := a.idleTask(ctx, h, st, orchestrator.Options{})
+	t, err := a.idleTask(ctx, h, st, runtime.Options{})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
 )
@@ -59,7 +59,7 @@ func (a *app) abandonInTask(ctx context.Context, f *worldFlags) error {
 	if err != nil {
 		return err
 	}
-	t, err := a.idleTask(ctx, h, st, orchestrator.Options{AbandonRestore: true})
+	t, err := a.idleTask(ctx, h, st, runtime.Options{AbandonRestore: true})
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 )
@@ -29,7 +29,7 @@ type Printer interface {
 	// Retry shows that the model is asked again.
 	Retry(at model.Attempt)
 	// End shows how the turn ended.
-	End(out orchestrator.Outcome, st *state.State)
+	End(out runtime.Outcome, st *state.State)
 }
 
 // Start is what a run says first.
@@ -247,7 +247,7 @@ func skippedText(in []op.Skipped) string {
 	return Line(in[0].Path, 200) + " (" + in[0].Reason + ")"
 }
 
-func (p *textPrinter) End(out orchestrator.Outcome, st *state.State) {
+func (p *textPrinter) End(out runtime.Outcome, st *state.State) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.midLine {
@@ -333,7 +333,7 @@ func (p *jsonPrinter) Retry(at model.Attempt) {
 	}{"retry", at.Try, at.Of, at.Wait.Milliseconds(), at.Fault.Error()})
 }
 
-func (p *jsonPrinter) End(out orchestrator.Outcome, st *state.State) {
+func (p *jsonPrinter) End(out runtime.Outcome, st *state.State) {
 	p.write(struct {
 		Type   string   `json:"type"`
 		Task   string   `json:"task"`

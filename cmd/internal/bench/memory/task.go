@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator"
+	"anamnesis/orchestrator/runtime"
 	agentspec "anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/loop"
@@ -75,11 +75,11 @@ func (st *stage) play(ctx context.Context, p *Params, arm *Arm, pz *puzzle, id s
 	}
 	a := newAgent(p, arm, pz, src)
 	c := &counter{met: make(map[string]int), m: &a.m}
-	task, err := orchestrator.Create(ctx, st.home, orchestrator.New{
+	task, err := runtime.Create(ctx, st.home, runtime.New{
 		ID: id, Dir: pr.dir, Request: pz.request(), Model: a.Name(), EAS: eas, EASFrom: "bench", Window: window, Encoding: encoding,
 		Approval: "auto", Sandbox: string(guard.ConfineOff), System: system, NoFinalPass: !arm.Pass,
 		Mark: "bench7",
-	}, orchestrator.Options{
+	}, runtime.Options{
 		Model: a, Tools: registry, Limits: state.Limits{Steps: p.MaxSteps + maxAsked}, Event: c.event, Polling: polling,
 		Now: func() time.Time { return st.now }, SealAfter: -1, Program: "bench", RunUndone: !arm.Pass,
 	})
@@ -101,7 +101,7 @@ func systemPrompt() (string, error) {
 
 // turns runs the task until the agent is done. Where the loop guard asks, the
 // person says to go on.
-func (st *stage) turns(ctx context.Context, task *orchestrator.Task, a *agent) error {
+func (st *stage) turns(ctx context.Context, task *runtime.Task, a *agent) error {
 	for {
 		out, err := task.Run(ctx)
 		switch {

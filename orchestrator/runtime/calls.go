@@ -1,0 +1,44 @@
+package runtime
+
+import (
+	"fmt"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+)
+
+// maxCallNameBytes bounds the name of a called tool as it is recorded. No tool has
+// a name as long.
+const maxCallNameBytes = 128
+
+// callsOf are the calls of a reply as they are recorded: ids are not empty and
+// differ, because results are matched by id. Where the reply makes more than
+// model.MaxCalls, refused are the results of those that are read: none runs, so
+// that no part of what the model meant as a whole takes effect.
+func callsOf(reply model.Reply) (calls []op.Call, refused []op.Body) {
+	calls = reply.Calls[:min(len(reply.Calls), model.MaxCalls)]
+	seen := make(map[string]bool, len(calls))
+	for i := range calls {
+		c := &calls[i]
+		if c.ID == "" {
+			c.ID = "call"
+		}
+		for seen[c.ID] {
+			c.ID += "_"
+		}
+		seen[c.ID] = true
+		if len(c.Name) > maxCallNameBytes {
+			c.Name = strings.ToValidUTF8(c.Name[:maxCallNameBytes], "")
+		}
+	}
+	if !reply.MoreCalls && len(reply.Calls) <= model.MaxCalls {
+		return calls, nil
+	}
+	text := fmt.Sprintf("Not run: the reply made more than %d calls. None of them ran. Make at most %d calls in one reply and the rest in later replies.", model.MaxCalls, model.MaxCalls)
+	for _, c := range calls {
+		refused = append(refused, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: text, IsError: true, Refused: true})
+		text = "Not run, as the first call of this reply."
+	}
+	return calls, refused
+}

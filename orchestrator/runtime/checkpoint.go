@@ -1,0 +1,33 @@
+package runtime
+
+import (
+	"anamnesis/orchestrator/state"
+)
+
+// DefaultCheckpointEvery is how many operations a stream grows by, at least,
+// until its fold is written down again: fewer are folded in less time than a
+// checkpoint is written.
+const DefaultCheckpointEvery = 512
+
+// checkpointShare bounds what checkpoints cost a running task: the stream has
+// grown by this part of its length, so that what is written in all stays in
+// proportion to the stream.
+const checkpointShare = 16
+
+// checkpoint writes the folded state down beside the stream, when it is due.
+// It is derived: where it cannot be written the next opening takes longer, and
+// nothing else; the next one that is due tries again.
+func (t *Task) checkpoint(closing bool) {
+	grown, due := t.state.Last-t.checkpointed, t.opts.CheckpointEvery
+	if !closing {
+		due = max(due, t.state.Last/checkpointShare)
+	}
+	stale := closing && grown > 0 && t.log.CheckpointRefused() != nil // it would be refused every time
+	if t.unusable || grown < due && !stale {
+		return
+	}
+	t.checkpointed = t.state.Last
+	if data, err := state.Marshal(&t.state); err == nil {
+		_ = t.log.Checkpoint(state.FoldVersion, data, t.state.Last)
+	}
+}

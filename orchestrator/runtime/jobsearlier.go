@@ -1,0 +1,90 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/tool"
+)
+
+// earlierJobs reads what the stream says of the commands that earlier processes
+// began, the oldest first. They have ended: with their process at the latest.
+func earlierJobs(h taskdir.Home, task string, upTo int) ([]tool.Job, error) {
+	var list []tool.Job
+	at := make(map[string]int)
+	err := taskdir.EachOp(h, task, func(o op.Op) error {
+		switch b := o.Body.(type) {
+		case *op.JobStarted:
+			if state.JobNumber(b.Job) <= upTo {
+				at[b.Job] = len(list)
+				list = append(list, tool.Job{ID: b.Job, Command: b.Command, Began: o.Time, Ended: o.Time, Why: jobLost})
+			}
+		case *op.JobEnded:
+			if i, known := at[b.Job]; known {
+				j := &list[i]
+				j.Ended, j.Why, j.Exit, j.Bytes, j.Network = o.Time, b.Why, b.Exit, b.Bytes, b.Network
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read which background commands there were: %w", err)
+	}
+	return list, nil
+}
+
+// past gives the earlier jobs with what is kept of their output. They are read
+// from the stream once.
+func (js *jobs) past() ([]*job, error) {
+	js.pastMu.Lock()
+	defer js.pastMu.Unlock()
+	if js.before == 0 || js.earlier != nil {
+		return js.earlier, nil
+	}
+	found, err := earlierJobs(js.t.confines.home, js.t.ID, js.before)
+	if err != nil {
+		return nil, err
+	}
+	js.earlier = make([]*job, 0, len(found))
+	for _, f := range found {
+		j := &job{Job: f, done: make(chan struct{}), stop: func() {}}
+		close(j.done)
+		info, err := os.Stat(js.output(f.ID))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			j.dropped = j.Bytes
+			j.Note = strings.TrimSpace(j.Note + " its output is gone")
+		case err != nil:
+			return nil, err
+		default:
+			j.Bytes = max(j.Bytes, info.Size())
+			j.dropped = j.Bytes - info.Size()
+		}
+		js.earlier = append(js.earlier, j)
+	}
+	return js.earlier, nil
+}
+
+// output is the file of a job's output.
+func (js *jobs) output(id string) string { return filepath.Join(js.dir, id+".log") }
+
+// readOutput reads a piece of what a job printed. A job of an earlier process
+// has no open file.
+func (js *jobs) readOutput(j *job, data []byte, from int64) error {
+	if j.file != nil {
+		return readFull(j.file, data, from)
+	}
+	f, err := os.Open(js.output(j.ID))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return readFull(f, data, from)
+}

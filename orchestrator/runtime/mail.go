@@ -1,0 +1,183 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"anamnesis/anamnesis"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/tool"
+)
+
+// A D-Mail replaces everything in the context that came after a checkpoint by
+// a message that the agent wrote itself. Its request and its pass are those of
+// a jump, so that the loop guard and a crash meet nothing new; it ends with
+// op.MailDelivered, or where the files go back, too, with the jump.
+
+// toolSendDMail is the tool whose presence shows in the step marks.
+const toolSendDMail = "SendDMail"
+
+// maxMarked is how many checkpoints the tool dmail numbers in one task.
+const maxMarked = 10_000
+
+const (
+	writerMail = "mail"
+)
+
+// recordedEffect is the result of a call whose only effect is an operation,
+// where that is recorded; empty otherwise.
+func recordedEffect(s *state.State, call string) string {
+	if p := s.Pending; p != nil && p.Call == call {
+		if p.Mail != nil {
+			return tool.MailUnsent
+		}
+		return fmt.Sprintf("Jump to step %d scheduled.", p.To)
+	}
+	for number, m := range s.Marked {
+		if m.Call == call {
+			return tool.CheckpointCreated(number)
+		}
+	}
+	return ""
+}
+
+// jumpOrMail says which of the two a request is.
+func jumpOrMail(j *op.JumpRequested) string {
+	if j.Mail != nil {
+		return "a message"
+	}
+	return "a jump"
+}
+
+// notScheduled is the result of a call whose jump or D-Mail came second.
+func notScheduled(j *op.JumpRequested, err error) tool.Result {
+	if j.Mail != nil {
+		return tool.Errorf("Not sent: %v.", err)
+	}
+	return tool.Errorf("Not scheduled: %v.", err)
+}
+
+// CheckMail says how a D-Mail would be sent, or what is wrong with it.
+func (tl taskTimeline) CheckMail(m op.Mail) (*op.JumpRequested, error) {
+	s := &tl.t.state
+	to := m.Checkpoint
+	if m.Numbered {
+		if to < 0 || to >= len(s.Marked) {
+			known := "none was created in an earlier step"
+			if marks := s.Marks(-1); len(marks) > 0 {
+				known = "those created are " + state.IDRanges(marks)
+			}
+			return nil, fmt.Errorf("there is no checkpoint %d; %s", to, known)
+		}
+		to = s.Marked[to].Step
+	}
+	st, err := s.Checkpoint(to)
+	switch {
+	case err != nil && m.Numbered:
+		return nil, fmt.Errorf("checkpoint %d is the end of the step under way; send to it from a later step", m.Checkpoint)
+	case err != nil:
+		return nil, err
+	case m.RestoreFiles && !st.Saved:
+		return nil, fmt.Errorf("the files of step %d were not saved (%s); without restore_files it can be sent", to, st.NoCheckpoint)
+	case strings.TrimSpace(m.Message) == "":
+		return nil, errors.New("the message is empty; it is all that remains of the steps after the checkpoint")
+	}
+	if n, most := tl.t.countText(m.Message), anamnesis.BlockCap(s.EAS); n > most {
+		return nil, fmt.Errorf("the message has %d tokens and may have %d; say what matters in fewer words, write long texts to a file and name it", n, most)
+	}
+	return &op.JumpRequested{To: to, Reason: "D-Mail: " + notice.OneLine(m.Message, notice.MaxDelivered), Mail: &m}, nil
+}
+
+// MarkCheckpoint numbers the end of the present step.
+func (tl taskTimeline) MarkCheckpoint(ctx context.Context, call string) (int, error) {
+	return tl.t.markCheckpoint(context.WithoutCancel(ctx), call)
+}
+
+func (t *Task) markCheckpoint(ctx context.Context, call string) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	number := t.marked
+	if number >= maxMarked {
+		return 0, &tool.CallError{Tool: "dmail", Text: fmt.Sprintf("No checkpoint was created: %d are the most a task has.", maxMarked)}
+	}
+	entries, bodies, err := t.encode(&op.CheckpointMarked{Checkpoint: number, Call: call})
+	if err != nil {
+		return 0, err
+	}
+	t.marked++
+	return number, t.appendLocked(ctx, entries, bodies...)
+}
+
+// stepMark is the line that ends a step for the model.
+func (t *Task) stepMark(id int) string {
+	mark := fmt.Sprintf("[step %d]", id)
+	if slices.Contains(t.state.Opened.Tools, toolSendDMail) {
+		mark += fmt.Sprintf(" CHECKPOINT %d", id)
+	}
+	return mark
+}
+
+// deliverMail takes what came after a checkpoint out of the context and puts
+// the D-Mail in its place. No file moves.
+func (t *Task) deliverMail(ctx context.Context) error {
+	j := t.state.Pending
+	if err := t.mailPass(ctx, j); err != nil {
+		return err
+	}
+	return t.record(ctx, &op.MailDelivered{From: t.state.Current, To: j.To, Reason: j.Reason})
+}
+
+// mailPass records what stands for the steps after the checkpoint. It takes
+// effect when the D-Mail is delivered, or with its jump; one that an earlier
+// process recorded is not made again.
+func (t *Task) mailPass(ctx context.Context, j *state.Pending) error {
+	if len(j.Passes) > 0 {
+		return nil
+	}
+	r := op.Range{First: t.state.Steps.At(j.To + 1).First, Last: t.state.Steps.At(t.state.NextStep() - 1).Last}
+	ops, err := t.ops(r)
+	if err != nil {
+		return err
+	}
+	p := &op.PassDone{Ranges: []op.Range{r}, EAS: t.state.EAS, Trigger: state.TriggerMail, Writer: writerMail, Cards: []string{}}
+	p.MessagesRemoved, p.RangeTokens = t.state.Removes(p)
+	ops = slices.DeleteFunc(ops, t.state.Settled)
+	m := notice.Mail{
+		Mail: *j.Mail, To: j.To, From: t.state.Current, Ops: r, Messages: p.MessagesRemoved,
+		Ledger: notice.LedgerOf(t.Dir, ops), Later: t.state.LaterCheckpoints(j.JumpRequested),
+	}
+	effects, _ := t.subagentsIn(ops)
+	m.Effects = append(m.Effects, effects...)
+	if !j.Mail.RestoreFiles {
+		p.Words = notice.WordsOf(ops, nil, notice.WordsOfLeft, t.counter.Count)
+		m.Changed, m.Unknown = t.changedSince(ctx, j.To)
+		m.Left = t.state.LeftBefore(j.To)
+	}
+	p.Block = m.String()
+	return t.record(ctx, p)
+}
+
+// changedSince lists the files that differ from a checkpoint's.
+func (t *Task) changedSince(ctx context.Context, id int) (names []string, unknown string) {
+	then, err := t.commitAt(id)
+	if err != nil {
+		return nil, err.Error()
+	}
+	now, err := t.commitAt(t.state.Current)
+	if err != nil {
+		return nil, err.Error()
+	}
+	if then == "" || now == "" {
+		return nil, "there is no snapshot to compare with"
+	}
+	changes, err := t.world.Diff(ctx, then, now)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return notice.Paths(changes), ""
+}

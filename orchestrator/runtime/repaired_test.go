@@ -1,0 +1,44 @@
+package runtime
+
+import (
+	"slices"
+	"testing"
+
+	"anamnesis/opstream/op"
+)
+
+// TestRepairCompletesCard: the card of a path that was left for one failure is
+// superseded by that of its repair, once the same command succeeds.
+func TestRepairCompletesCard(t *testing.T) {
+	task, _ := newTask(t, `turns:
+  - calls: [{name: Bash, arguments: {command: "cat answer.txt"}}]
+  - calls: [{name: jump_to_step, arguments: {step_id: 0, reason: the file has to be written first}}]
+  - calls: [{name: WriteFile, arguments: {path: answer.txt, content: "42\n"}}]
+  - calls: [{name: Bash, arguments: {command: "cat answer.txt"}}]
+  - reply: Done.
+`, Options{})
+	var pass *op.PassDone
+	var found []*op.RepairsFound
+	task.opts.Event = func(o op.Op) {
+		switch b := o.Body.(type) {
+		case *op.PassDone:
+			pass = b
+		case *op.RepairsFound:
+			found = append(found, b)
+		}
+	}
+	out, err := task.Run(t.Context())
+	if err != nil || out.Answer != "Done." || pass == nil || len(pass.Cards) != 1 {
+		t.Fatalf("Run = %+v, %v; pass %+v", out, err, pass)
+	}
+	if len(found) != 1 || len(found[0].Cards) != 1 || !slices.Equal(found[0].Superseded, pass.Cards) || !slices.Contains(out.Learned, found[0].Cards[0]) {
+		t.Fatalf("found %+v, learned %v", found, out.Learned)
+	}
+	c, err := task.cards.Get(found[0].Cards[0])
+	if err != nil || !slices.Equal(c.Supersedes, pass.Cards) || !slices.ContainsFunc(c.Solution, func(s string) bool { return s == "Changed in answer.txt: 42" }) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if task.state.FailedAt > 0 && task.state.Worked {
+		t.Error("the same would be searched for again")
+	}
+}

@@ -1,0 +1,146 @@
+package runtime
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"anamnesis/anamnesis"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/loop"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/subagent"
+)
+
+// byRepeatGuard decided that a call did not run: it had run twice.
+const byRepeatGuard = "guard:repeat"
+
+// repeat is what is known of a call's earlier runs in the same world.
+type repeat struct {
+	times int    // how often it was made before
+	last  uint64 // the last one's result; 0: it is a call of the same reply
+	state string // how that ended
+	row   int    // how often it was made in a row before, in whatever worlds
+}
+
+// weighCall says in which world a call would run and what it may change
+// beside it, and how often the same was done already. Nothing is counted for
+// calls that wait for something outside, and for those whose world is not
+// known, since an earlier call of the same reply may have changed it.
+func (t *Task) weighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
+	call := loop.Call{Tool: c.Name, Args: c.Args}
+	if t.exempt(c) {
+		return call, repeat{}
+	}
+	// An edit shows in the world id, or endStep notices that it does not.
+	call.Effects = !spec.ReadOnly && !spec.Edits && !anamnesis.LocalCommand(notice.BashCommand(c.Name, c.Args), t.Dir)
+	r := repeat{row: t.inARow(c)}
+	for _, before := range t.state.Reply.Calls {
+		if before.ID == c.ID {
+			break
+		}
+		tl, args, err := t.tools.Validate(before.Call)
+		if err != nil {
+			continue // it does not run
+		}
+		if !tool.SpecOf(tl, args).ReadOnly {
+			return call, repeat{row: r.row}
+		}
+		if before.Name == c.Name && op.CanonicalArgs(before.Args) == op.CanonicalArgs(c.Args) {
+			r.times++
+		}
+	}
+	call.World = t.seen.Tree
+	if call.World == "" {
+		return call, repeat{row: r.row}
+	}
+	earlier := t.state.Repeats.Earlier(call, t.state.Shown())
+	if n := len(earlier); n > 0 {
+		r.times += n
+		r.last, r.state = earlier[n-1].Seq, "it succeeded"
+		if earlier[n-1].Failed {
+			r.state = "it failed"
+		}
+	}
+	return call, r
+}
+
+// inARow is how often a call was made in a row before it. Of the calls before it
+// in its reply the state may not know yet.
+func (t *Task) inARow(c op.Call) int {
+	s := t.state.Streak
+	for _, before := range t.state.Reply.Calls {
+		if before.ID == c.ID {
+			break
+		}
+		if !before.Returned && !state.GoesBack(before.Name) {
+			s = s.After(before.Name, before.Args)
+		}
+	}
+	if next := s.After(c.Name, c.Args); next.Key == s.Key {
+		return s.Times
+	}
+	return 0
+}
+
+// exempt reports whether a call is made again and again on purpose, or has a
+// guard of its own.
+func (t *Task) exempt(c op.Call) bool {
+	if state.GoesBack(c.Name) || c.Name == toolTodos {
+		return true
+	}
+	if c.Name == subagent.ToolName && textArg([]byte(c.Args), "resume") != "" { // it is not where it was
+		return true
+	}
+	list := t.opts.Polling
+	if list == nil {
+		list = loop.Polling()
+	}
+	return slices.ContainsFunc(list, func(p loop.Pattern) bool { return p.Match(c.Name, c.Args) })
+}
+
+func (r repeat) blocked() bool { return r.times+1 >= loop.BlockAt || r.streak() }
+
+// streak reports whether it is for its number in a row that a call is blocked.
+func (r repeat) streak() bool { return r.times+1 < loop.BlockAt && r.row+1 >= loop.StreakBlockAt }
+
+// where names the earlier result.
+func (r repeat) where() string {
+	if r.last == 0 {
+		return "in this reply"
+	}
+	return fmt.Sprintf("and its result is op %d (%s)", r.last, r.state)
+}
+
+// refusal tells the model why a call was not run, and what can be done.
+func (r repeat) refusal(name string) string {
+	if r.streak() {
+		return fmt.Sprintf("Not run: this same %s call was made %d times in a row. It runs again after any other call: look at what it has changed, or change the arguments.", name, min(r.row, loop.StreakBlockAt-1))
+	}
+	text := fmt.Sprintf("Not run: this same %s call was made %d times already in this state of the files, %s.", name, r.times, r.where())
+	if r.last != 0 {
+		text += fmt.Sprintf(" recall with op %d opens that result.", r.last)
+	}
+	return text + " It runs again once the files have changed. Otherwise change the arguments, look at something else, or jump to another step; to wait for something outside, sleep first in the same command."
+}
+
+// remind adds a line to the second result.
+func (r repeat) remind(text string) string {
+	switch {
+	case loop.RemindsStreak(r.row + 1):
+		return strings.TrimRight(text, "\n") + fmt.Sprintf(notice.ReminderLead+" was made %d times in a row now. If it brings nothing new, do something else; at the %dth it is not run.", r.row+1, loop.StreakBlockAt)
+	case r.times+1 < loop.RemindAt:
+		return text
+	}
+	return strings.TrimRight(text, "\n") + fmt.Sprintf(notice.ReminderLead+" was made before in this state of the files, %s. A third time it is not run.", r.where())
+}
+
+// undone reports whether a call is held because a jump has undone it.
+func (t *Task) undone(c loop.Call) (state.Undone, bool) {
+	if t.opts.RunUndone {
+		return state.Undone{}, false
+	}
+	return t.state.UndoneCall(c)
+}

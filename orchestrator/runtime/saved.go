@@ -1,0 +1,48 @@
+package runtime
+
+import (
+	"anamnesis/orchestrator/workspace"
+	"anamnesis/worldstate"
+)
+
+// worldOf gives what a step ended with; of one that has not ended, nothing.
+func (t *Task) worldOf(id int) (workspace.SavedWorld, error) {
+	if t.here.Step == id && t.here.Commit != "" {
+		return t.here, nil
+	}
+	w, err := workspace.WorldAt(t.log, &t.state, id)
+	if ref, ok := workspace.WorldByRef(t.world, t.ID, &t.state, id, err); ok {
+		t.damaged = err.Error()
+		return ref, nil
+	}
+	return w, err
+}
+
+// Damaged is the last damage of the stream that was got over: the store's refs
+// said what a line could not; empty: there was none.
+func (t *Task) Damaged() string { return t.damaged }
+
+// treesOf gives the trees that two steps ended with.
+func (t *Task) treesOf(a, b int) (trees [2]string, err error) {
+	for i, id := range []int{a, b} {
+		w, err := t.worldOf(id)
+		if err != nil {
+			return trees, err
+		}
+		trees[i] = w.Tree
+	}
+	return trees, nil
+}
+
+// commitAt is the commit of a step, or of its nearest ancestor that has one;
+// empty where none has.
+func (t *Task) commitAt(id int) (worldstate.ID, error) {
+	if id < 0 || id >= t.state.Steps.Len() {
+		return "", nil
+	}
+	for id > 0 && !t.state.Steps.Saved(id) {
+		id = t.state.Steps.Parent(id)
+	}
+	w, err := t.worldOf(id)
+	return w.Commit, err
+}

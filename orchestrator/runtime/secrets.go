@@ -1,0 +1,292 @@
+package runtime
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/tool"
+)
+
+// Limits of the search for the file a secret came from.
+const (
+	maxOriginFiles = 64       // files looked into for one operation
+	maxOriginBytes = 32 << 20 // bytes read of each
+)
+
+// keptNames are the fields that are names and ids, which the program itself
+// goes by: nothing in them is redacted. The names and ids of calls are not among
+// them, a model may write anything there.
+const keptNames = "task dir store model eas_from encoding approval kb program source kind hash boot_id " +
+	"decision by commit tree from_commit to_commit base finish trigger writer base64"
+
+// redactBody gives an operation as it is recorded, shown and sent: secrets
+// replaced by markers. What the markers stand for is durable in the vault when
+// it returns.
+func (t *Task) redactBody(b op.Body) (op.Body, []byte, error) {
+	data, err := op.Encode(b)
+	if err != nil {
+		return nil, nil, err
+	}
+	var found []redact.Found
+	data, changed, err := t.redactor.JSON(data, &redact.JSONOptions{
+		Keep: strings.Fields(keptNames), OwnKeys: true, Nested: []string{"args"}, Valid: true,
+		Found: func(_ []string, f redact.Found) { found = append(found, f) },
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := errors.Join(t.vault.Learn(&t.opts.family.learned), t.keepOrigins(b, found)); err != nil {
+		return nil, nil, err
+	}
+	if !changed {
+		return b, data, nil
+	}
+	redacted, err := op.Decode(b.Kind(), data)
+	if err != nil {
+		return nil, nil, fmt.Errorf("redact %s: %w", b.Kind(), err)
+	}
+	return redacted, data, nil
+}
+
+// keepOrigins records in the vault where the secrets of an operation came
+// from: the files a tool read, as far as they hold them, and, for what the
+// model itself wrote into a file's text, that file.
+func (t *Task) keepOrigins(b op.Body, found []redact.Found) error {
+	switch b := b.(type) {
+	case *op.ToolReturned:
+		if len(b.Reads) > 0 && redact.HasMarker(b.Text) {
+			// A file may hold what only looks like a marker. It stands for itself.
+			for _, m := range redact.Markers(b.Text) {
+				found = append(found, redact.Found{Marker: m, Bytes: m})
+			}
+		}
+		if len(found) > 0 {
+			if err := t.keepRead(b.Reads, found); err != nil {
+				return err
+			}
+		}
+	case *op.ModelReplied:
+		if len(found) > 0 {
+			for _, c := range b.Calls {
+				if err := t.keepWritten(c); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return t.keepMarkers(found)
+}
+
+// keepFound records where the secrets came from that a tool found itself: the
+// files it read, as far as they hold them.
+func (t *Task) keepFound(files []string, found []redact.Found) error {
+	if len(found) == 0 {
+		return nil
+	}
+	if err := t.keepRead(files, found); err != nil {
+		return err
+	}
+	return t.keepMarkers(found)
+}
+
+// keepMarkers records that markers are this task's, wherever their secrets came
+// from.
+func (t *Task) keepMarkers(found []redact.Found) error {
+	for _, f := range found {
+		if f.Marker == f.Bytes {
+			continue
+		}
+		if err := t.vault.Add(f.Marker, "", ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepRead looks for secrets in the files that were read.
+func (t *Task) keepRead(files []string, found []redact.Found) error {
+	root, err := t.worldRoot()
+	if err != nil {
+		return err
+	}
+	for _, name := range notice.FirstN(files, maxOriginFiles) {
+		f, err := root.Open(name)
+		if err != nil {
+			continue // gone by now: what it held cannot be put back
+		}
+		data, err := io.ReadAll(io.LimitReader(f, maxOriginBytes))
+		f.Close()
+		if err != nil {
+			continue
+		}
+		for _, s := range found {
+			if !bytes.Contains(data, []byte(s.Bytes)) {
+				continue
+			}
+			if err := t.vault.Add(s.Marker, name, s.Bytes); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// keepWritten keeps the secrets a model wrote itself into a file's text.
+func (t *Task) keepWritten(c op.Call) error {
+	var args struct {
+		Path string `json:"path"`
+	}
+	if json.Unmarshal([]byte(c.Args), &args) != nil || args.Path == "" {
+		return nil
+	}
+	root, err := t.worldRoot()
+	if err != nil {
+		return err
+	}
+	env := tool.Env{Root: root, Dir: t.Dir}
+	file, err := env.Resolve(args.Path)
+	if err != nil {
+		return nil // the tool will say so
+	}
+	var keepErr error
+	_, _, err = t.redactor.JSON([]byte(c.Args), &redact.JSONOptions{Found: func(_ []string, f redact.Found) {
+		keepErr = errors.Join(keepErr, t.vault.Add(f.Marker, file, f.Bytes))
+	}})
+	return errors.Join(err, keepErr)
+}
+
+// putBack gives the arguments a tool is run with: in the texts of a tool that
+// edits a file, markers become what they stand for in that file. A marker that
+// does not belong there, or one for a tool that acts in another way, is refused
+// with a *tool.CallError, before anything is done.
+func (t *Task) putBack(env *tool.Env, spec tool.Spec, args json.RawMessage) (json.RawMessage, error) {
+	if spec.ReadOnly || !redact.HasMarker(string(args)) {
+		return args, nil
+	}
+	refuse := func(format string, a ...any) error {
+		return &tool.CallError{Tool: spec.Name, Text: fmt.Sprintf("%s was not run: ", spec.Name) + fmt.Sprintf(format, a...)}
+	}
+	if !spec.Edits {
+		return nil, refuse("its arguments hold %s, which stands for a secret that is not shown. A value reaches a command through its environment or a file it reads itself, never through its arguments.",
+			redact.Markers(string(args))[0])
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(args, &fields); err != nil {
+		return nil, refuse("%v.", err)
+	}
+	path, _ := fields["path"].(string)
+	if path == "" {
+		return nil, refuse("its arguments hold %s, which stands for a secret that is not shown. WriteFile and StrReplaceFile put it back.", redact.Markers(string(args))[0])
+	}
+	if redact.HasMarker(path) {
+		return nil, refuse("a path cannot hold a marker of a secret.")
+	}
+	file, err := env.Resolve(path)
+	if err != nil {
+		return nil, refuse("%v.", err)
+	}
+	delete(fields, "path")
+	var unknown []string
+	restored := eachText(fields, func(s string) string {
+		return redact.ReplaceMarkers(s, func(m string) string {
+			secret, err := t.vault.Lookup(m, file)
+			if err == nil && !utf8.ValidString(secret) { // arguments are JSON, which cannot carry it
+				err = fmt.Errorf("%s stands for bytes that are not UTF-8; change the lines around it with StrReplaceFile, and leave its own out", m)
+			}
+			if err != nil {
+				unknown = append(unknown, err.Error())
+			}
+			return secret
+		})
+	}).(map[string]any)
+	if len(unknown) > 0 {
+		return nil, refuse("%s. Nothing was written.", unknown[0])
+	}
+	restored["path"] = path
+	out, err := json.Marshal(restored)
+	if err != nil {
+		return nil, refuse("%v.", err)
+	}
+	return out, nil
+}
+
+// eachText gives a decoded JSON value with each of its strings changed.
+func eachText(v any, change func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return change(v)
+	case []any:
+		for i := range v {
+			v[i] = eachText(v[i], change)
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = eachText(v[k], change)
+		}
+	}
+	return v
+}
+
+// redactText is for what is shown and not recorded.
+func (t *Task) redactText(s string) string {
+	out, _ := t.redactor.Text(s)
+	return out
+}
+
+// redactFault gives a model's fault as it may be shown.
+func (t *Task) redactFault(f *model.Fault) *model.Fault {
+	shown := *f
+	shown.Partial = t.redactText(f.Partial)
+	if f.Err != nil {
+		if text := t.redactText(f.Err.Error()); text != f.Err.Error() {
+			shown.Err = errors.New(text)
+		}
+	}
+	return &shown
+}
+
+// shownDeltas redacts a reply while it arrives. The last words are held back
+// until it is clear that they are no secret; end gives them out.
+func (t *Task) shownDeltas() (on func(model.Delta), end func()) {
+	show := t.opts.Delta
+	if show == nil {
+		return nil, func() {}
+	}
+	fresh := func() (text, reasoning *redact.Writer) {
+		return t.redactor.NewWriter(deltaText(func(s string) { show(model.Delta{Text: s}) })),
+			t.redactor.NewWriter(deltaText(func(s string) { show(model.Delta{Reasoning: s}) }))
+	}
+	text, reasoning := fresh()
+	end = func() { _ = errors.Join(reasoning.Close(), text.Close()) } // deltaText never fails
+	return func(d model.Delta) {
+		if d.Restart {
+			text, reasoning = fresh()
+			show(d)
+			return
+		}
+		if d.Reasoning != "" {
+			_, _ = io.WriteString(reasoning, d.Reasoning)
+		}
+		if d.Text != "" {
+			_ = reasoning.Close() // thinking comes before words
+			_, _ = io.WriteString(text, d.Text)
+		}
+	}, end
+}
+
+// deltaText makes a writer of a function.
+type deltaText func(string)
+
+func (f deltaText) Write(p []byte) (int, error) {
+	f(string(p))
+	return len(p), nil
+}

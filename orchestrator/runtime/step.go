@@ -1,0 +1,535 @@
+package runtime
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/file"
+	"anamnesis/orchestrator/tool/timeline"
+	"anamnesis/orchestrator/workspace"
+	"anamnesis/worldstate"
+)
+
+// maxReadOnlyParallel is how many read-only calls of one reply run at once.
+const maxReadOnlyParallel = 8
+
+// Outcome is how a turn ended.
+type Outcome struct {
+	Reason string // done | interrupted | limit | stuck | failed | idle
+	Detail string
+	Answer string // the agent's last words
+	// Learned are the cards that came of the paths the turn had left, when it
+	// was done.
+	Learned []string
+	Err     error // the model's fault, when Reason is failed
+}
+
+// Run goes on until the turn ends: the agent answered, a limit was reached,
+// or ctx was cancelled, which ends the turn with everything recorded. An error
+// is a failure of the program or of its stores; the task can be opened again.
+func (t *Task) Run(ctx context.Context) (Outcome, error) {
+	// What has begun is recorded even after ctx ends, and only effects are cut
+	// short: keep carries the values and not the cancellation.
+	keep := context.WithoutCancel(ctx)
+	for {
+		if err := errors.Join(t.settle(), t.closeLostJobs(keep), t.adoptSubagents(keep), t.closeLostSubagents(keep)); err != nil {
+			return Outcome{}, err
+		}
+		act := state.Next(&t.state, t.limits())
+		if ctx.Err() != nil && interruptible(act.Kind) {
+			return t.interrupted(keep)
+		}
+		switch act.Kind {
+		case state.ActIdle:
+			return Outcome{Reason: "idle", Answer: t.state.Answer}, nil
+		case state.ActAskPerson:
+			answered, out, err := t.answerOrStuck(ctx, keep, act)
+			if err != nil || !answered {
+				return out, err
+			}
+			continue
+		case state.ActEndTurn:
+			out, err := t.endTurn(keep, act)
+			if err != nil || !t.state.Turn.Open {
+				return out, err
+			}
+			continue // the person spoke just then
+		}
+		fault, err := t.perform(ctx, keep, act)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if fault != nil {
+			if ctx.Err() != nil {
+				return t.interrupted(keep)
+			}
+			if fault.Kind == model.FaultOverflow || t.limits().TimeUp {
+				continue // the context is made smaller, or the turn ends with the time
+			}
+			return t.failed(keep, fault)
+		}
+	}
+}
+
+// interruptible says which actions are not begun any more once the person
+// wants the turn to end. What closes a step or a turn always runs.
+func interruptible(k state.ActionKind) bool {
+	switch k {
+	case state.ActAsk, state.ActRecall, state.ActJump, state.ActMail, state.ActFoldOldest, state.ActReflect, state.ActAskPerson:
+		return true
+	}
+	return false
+}
+
+// perform does one action. The first result is the model's fault, if it had one.
+func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Fault, error) {
+	switch act.Kind {
+	case state.ActRecall:
+		return nil, t.recall(ctx, act.Reason)
+	case state.ActSaveWorld:
+		err := t.saveWorld(keep)
+		if err == nil {
+			t.checkpoint(false)
+		}
+		return nil, err
+	case state.ActAsk:
+		return t.ask(ctx, keep)
+	case state.ActRunCalls:
+		return nil, t.runCalls(ctx, keep, act.Calls)
+	case state.ActCloseUnknown:
+		return nil, t.closeUnknown(keep, act.Calls)
+	case state.ActJump:
+		return nil, t.performJump(ctx, keep)
+	case state.ActMail:
+		return nil, t.deliverMail(keep)
+	case state.ActFinishJump:
+		return nil, t.finishJump(keep)
+	case state.ActTellRestore:
+		return nil, t.tellRestore(keep)
+	case state.ActDropJump:
+		return nil, t.dropJump(keep, act.Detail)
+	case state.ActReflect:
+		return nil, t.reflect(ctx, keep)
+	case state.ActMask:
+		return nil, t.mask(keep, act)
+	case state.ActLearn:
+		return nil, t.learn(ctx, keep)
+	case state.ActLearnRepairs:
+		return nil, t.learnRepairs(keep)
+	case state.ActFoldOldest:
+		return nil, t.foldOldest(ctx, keep, act)
+	}
+	return nil, fmt.Errorf("no way to perform action %d", act.Kind)
+}
+
+// dropJump gives up the pending jump and tells the model why.
+func (t *Task) dropJump(ctx context.Context, why string) error {
+	return t.record(ctx, dropped(t.state.Pending, why)...)
+}
+
+func dropped(p *state.Pending, why string) []op.Body {
+	text := fmt.Sprintf("The jump to step %d was not made: %s.", p.To, why)
+	if p.Mail != nil {
+		text = fmt.Sprintf("The D-Mail to checkpoint %d was not sent: %s.", p.Mail.Checkpoint, why)
+	}
+	return []op.Body{&op.JumpDropped{To: p.To, Why: why}, &op.NoticeGiven{Text: text}}
+}
+
+func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
+	var bodies []op.Body
+	if p := t.state.Pending; p != nil && act.Reason == "stuck" {
+		bodies = dropped(p, act.Detail)
+	}
+	if err := t.record(ctx, append(bodies, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail})...); err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{Reason: act.Reason, Detail: t.redactText(act.Detail), Answer: t.state.Answer, Learned: t.state.Turn.Learned}, nil
+}
+
+// interrupted ends the turn because the person wanted it. A jump the agent
+// had scheduled belongs to the step that was cut short and goes with it.
+func (t *Task) interrupted(ctx context.Context) (Outcome, error) {
+	if p := t.state.Pending; p != nil && p.By == state.ByAgent {
+		if err := t.dropJump(ctx, "the step was interrupted"); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if t.state.Turn.Open {
+		if err := t.record(ctx, &op.TurnEnded{Reason: "interrupted"}); err != nil {
+			return Outcome{}, err
+		}
+	}
+	return Outcome{Reason: "interrupted", Answer: t.state.Answer}, nil
+}
+
+func (t *Task) failed(ctx context.Context, f *model.Fault) (Outcome, error) {
+	if err := t.record(ctx, &op.TurnEnded{Reason: "failed", Detail: f.Error()}); err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{Reason: "failed", Detail: f.Error(), Answer: t.state.Answer, Err: f}, nil
+}
+
+// ask sends the projection and records the reply.
+func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
+	if err := t.refreshTools(ctx, keep); err != nil {
+		return nil, err
+	}
+	if t.state.Turn.Steps == 0 { // the user may have worked between the turns
+		if _, err := t.seeNow(keep); err != nil && !errors.Is(err, errUnsaved) {
+			return nil, err
+		}
+	}
+	req := model.Request{
+		Purpose: "step", Agent: t.state.Agent(), Turn: t.state.Totals.Replies, Mark: t.word,
+		Messages: t.state.Projection(), Tools: t.toolSpecs,
+	}
+	if past := t.state.LastCall; past != nil {
+		p := *past
+		req.Last = &p
+	}
+	last := t.state.Last
+	hash, tokens, err := t.weigh(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.record(keep, &op.ModelAsked{Hash: hash, LastSeq: last, Tokens: tokens}); err != nil {
+		return nil, err
+	}
+	start := t.now()
+	on, end := t.shownDeltas()
+	asking, cancel := t.withinTime(ctx)
+	defer cancel()
+	reply, err := t.model.Ask(asking, req, on)
+	end()
+	if err != nil {
+		f := t.redactFault(model.AsFault(err))
+		if errors.Is(context.Cause(asking), errTimeUp) {
+			f.Err = errTimeUp
+		}
+		rec := &op.ModelFailed{Error: f.Error(), Status: f.Status, Tries: max(f.Tries, 1), Partial: f.Partial, Overflow: f.Kind == model.FaultOverflow}
+		return f, t.record(keep, rec)
+	}
+	calls, refused := callsOf(reply)
+	return nil, t.record(keep, append([]op.Body{&op.ModelReplied{
+		Text: reply.Text, Reasoning: reply.Reasoning, Calls: calls, Finish: reply.Finish,
+		Usage: reply.Usage, Model: reply.Model, Millis: t.now().Sub(start).Milliseconds(),
+	}}, refused...)...)
+}
+
+// weigh hashes a request and estimates its tokens.
+func (t *Task) weigh(req model.Request) (hash string, tokens int, err error) {
+	data, err := json.Marshal(struct {
+		Messages []model.Message
+		Tools    []model.ToolSpec
+	}{req.Messages, req.Tools})
+	if err != nil {
+		return "", 0, fmt.Errorf("hash the model request: %w", err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), t.state.ContextTokens(), nil
+}
+
+// runCalls runs the calls of a reply: at once when all only read and no order
+// matters, otherwise in order. Every call gets a result, also when the turn is
+// interrupted or its time is over.
+func (t *Task) runCalls(ctx, keep context.Context, calls []state.CallState) error {
+	if t.offers == nil { // an earlier process asked the model
+		if err := t.refreshTools(ctx, keep); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := t.withinTime(ctx)
+	defer cancel()
+	readOnly, writes := len(calls) > 1, false
+	for _, c := range calls {
+		tl, args, err := t.tools.Validate(c.Call)
+		if readOnly = readOnly && err == nil; err != nil {
+			continue // it does not run
+		}
+		spec := tool.SpecOf(tl, args)
+		readOnly = readOnly && spec.ReadOnly && !spec.Ordered
+		writes = writes || !spec.ReadOnly
+	}
+	if err := t.beginCalls(keep, writes); err != nil {
+		return err
+	}
+	if !readOnly {
+		for _, c := range calls {
+			if err := t.runCall(ctx, keep, c.Call); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, len(calls))
+	gate := make(chan struct{}, maxReadOnlyParallel)
+	for i, c := range calls {
+		gate <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-gate }()
+			errs[i] = t.runCall(ctx, keep, c.Call)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// runCall runs one call: approval, intent, effect, result.
+func (t *Task) runCall(ctx, keep context.Context, c op.Call) error {
+	return t.runEdited(ctx, keep, c, false)
+}
+
+// runEdited is runCall for a call whose arguments the user may have edited.
+func (t *Task) runEdited(ctx, keep context.Context, c op.Call, edited bool) error {
+	if ctx.Err() != nil {
+		return t.finishCall(keep, c, tool.Result{IsError: true, Text: "Not run: " + endedBy(ctx) + "."}, 0, 0)
+	}
+	tl, args, err := t.tools.Validate(c)
+	if err != nil {
+		res, aboutTheCall := tool.ErrorResult(err)
+		if !aboutTheCall {
+			return fmt.Errorf("validate call %s: %w", c.ID, err)
+		}
+		return t.finishCall(keep, c, res, 0, 0)
+	}
+	spec := tool.SpecOf(tl, args)
+	root, err := t.worldRoot()
+	if err != nil {
+		return err
+	}
+	env := &tool.Env{
+		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: taskEvidence{t}, Redactor: t.redactor, Jobs: t.jobs, Todos: t.currentTodos,
+		Started: func(s op.ToolStarted) error { return t.post(keep, &s) }, Beside: t.beside(),
+	}
+	if _, offered := t.tools.Spec(timeline.RecallName); offered {
+		env.Keep = func(part int, from int64, text string) (uint64, error) {
+			return t.postOne(keep, &op.OutputKept{Call: c.ID, Part: part, From: from, Text: text})
+		}
+	}
+	if len(t.opts.Subagents) > 0 {
+		env.Subagents = taskSubagents{t}
+	}
+	if t.opts.Ask != nil {
+		env.Ask = func(ctx context.Context, question string) (string, bool, error) { return t.askFor(ctx, keep, question) }
+	}
+	if show := t.opts.Progress; show != nil {
+		env.Progress = func(text string) { show(c, t.redactText(text)) }
+	}
+	if args, err = t.putBack(env, spec, args); err != nil {
+		res, _ := tool.ErrorResult(err)
+		return t.finishCall(keep, c, res, 0, 0)
+	}
+	call, again := t.weighCall(c, spec)
+	if again.blocked() {
+		return t.post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byRepeatGuard}, &op.ToolReturned{
+			Call: c.ID, Name: c.Name, Text: again.refusal(c.Name), IsError: true, Refused: true, Repeats: again.last})
+	}
+	if u, held := t.undone(call); held {
+		return t.post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: state.ByUndoneGuard}, &op.ToolReturned{
+			Call: c.ID, Name: c.Name, Text: notice.Held(u, c.Name), IsError: true, Refused: true, Repeats: u.Seq})
+	}
+	if env.Sandbox, err = t.sandboxFor(ctx, spec); err != nil {
+		return err
+	}
+	v := t.approve(ctx, c, spec, args, env.Sandbox)
+	if v.args != "" {
+		c.Args = v.args
+		if err := t.post(keep, v.record...); err != nil {
+			return err
+		}
+		return t.runEdited(ctx, keep, c, true)
+	}
+	if !v.run { // one write: a refusal is never forgotten and the call run after all
+		return t.post(keep, append(v.record, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: v.why, IsError: true, Refused: true})...)
+	}
+	if !spec.ReadOnly {
+		if err := t.beforeWrite(keep); err != nil {
+			return err
+		}
+		t.dirty = true
+	}
+	if err := t.post(keep, append(v.record, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: call.World, Effects: call.Effects, Changes: !spec.ReadOnly})...); err != nil {
+		return err
+	}
+	start := t.now()
+	res, err := tl.Call(ctx, env, args)
+	if err != nil {
+		if ctx.Err() == nil {
+			return fmt.Errorf("tool %s: %w", c.Name, err)
+		}
+		res.IsError = true
+		res.Text = strings.TrimSpace(res.Text + "\n" + cutShort(ctx) + ": it may have taken effect in part.")
+	}
+	res.Text = again.remind(res.Text)
+	if edited {
+		res.Text = notice.EditedNote(c.Args) + res.Text
+	}
+	return t.finishCall(keep, c, res, again.last, t.now().Sub(start))
+}
+
+// worldRoot is the world's directory for the file tools. A command may have
+// replaced the directory; then it is opened anew. While there is none, the tools
+// find nothing in the old one.
+func (t *Task) worldRoot() (*os.Root, error) {
+	t.rootMu.Lock()
+	defer t.rootMu.Unlock()
+	now, err := os.Stat(t.Dir)
+	if err != nil {
+		return t.root, nil
+	}
+	if held, err := t.root.Stat("."); err == nil && os.SameFile(held, now) {
+		return t.root, nil
+	}
+	root, err := os.OpenRoot(t.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the world: %w", err)
+	}
+	old := t.root
+	t.root = root
+	return root, old.Close()
+}
+
+// finishCall records a call's result. repeats is the earlier result of the same
+// call, 0 where there is none.
+func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repeats uint64, took time.Duration) error {
+	if res.Jump != nil {
+		j := *res.Jump
+		j.By, j.Call = state.ByAgent, c.ID
+		if err := t.schedule(ctx, &j); errors.Is(err, taskdir.ErrPending) {
+			res = notScheduled(&j, err)
+		} else if err != nil {
+			return err
+		}
+	}
+	if err := t.keepFound(res.Reads, res.Secrets); err != nil {
+		return err
+	}
+	var bodies []op.Body
+	if res.Research != nil {
+		bodies = append(bodies, res.Research)
+	}
+	if res.Todos != nil {
+		bodies = append(bodies, res.Todos)
+	}
+	if lesson, shown := t.lessonOn(ctx, c, &res); shown != nil {
+		res.Text += "\n" + lesson
+		bodies = append(bodies, shown)
+	}
+	return t.post(ctx, append(bodies, &op.ToolReturned{
+		Call: c.ID, Name: c.Name, Text: res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout, Stderr: res.Stderr,
+		Cut: res.Cut, Kept: res.Kept, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Display: res.Display, Parts: res.Parts, Repeats: repeats, Millis: took.Milliseconds(),
+	})...)
+}
+
+// closeUnknown ends what a dead process left running and records that the
+// outcome of its calls is unknown. Nothing is run a second time.
+func (t *Task) closeUnknown(ctx context.Context, calls []state.CallState) error {
+	if err := endLeftovers(&t.state); err != nil {
+		return err
+	}
+	for _, c := range calls {
+		if err := file.RemoveLeftover(t.root, c.Call); err != nil {
+			return fmt.Errorf("remove what call %s left half written: %w", c.ID, err)
+		}
+		kept, err := t.keptOf(c.ID)
+		if err != nil {
+			return err
+		}
+		res := &op.ToolReturned{Call: c.ID, Name: c.Name, Text: state.UnknownResult + lostWith(&t.state, c.ID), Kept: kept, IsError: true, Unknown: true}
+		if len(kept) > 0 {
+			res.Text += fmt.Sprintf(" What it had printed is kept up to a point: recall opens op %s.", strings.Trim(fmt.Sprint(kept), "[]"))
+		}
+		if text := recordedEffect(&t.state, c.ID); text != "" {
+			res = &op.ToolReturned{Call: c.ID, Name: c.Name, Text: text}
+		}
+		if err := t.record(ctx, res); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// saveWorld ends the step under way with a checkpoint. A world that cannot be
+// saved does not stop the agent: the step has no checkpoint, and the mark says so.
+func (t *Task) saveWorld(ctx context.Context) error {
+	id := t.state.NextStep()
+	parent := t.state.Current
+	var err error
+	if id > 0 {
+		if t.seen, err = t.present(); err != nil {
+			return err
+		}
+	}
+	before, partial := t.seen.Commit, t.partial
+	t.partial = nil
+	if before == "" {
+		if before, err = t.commitAt(parent); err != nil {
+			return err
+		}
+	}
+	seq, hash := t.log.Last()
+	save := worldstate.SaveOptions{
+		Message: t.saveMessage(id), Parent: before, Ref: fmt.Sprint(id),
+		Trailers: [][2]string{{workspace.TrailerTask, t.ID}, {workspace.TrailerOp, fmt.Sprintf("%d %x", seq, hash)}},
+	}
+	snap, err := t.world.Save(ctx, save)
+	if errors.Is(err, worldstate.ErrUnknown) || errors.Is(err, worldstate.ErrCorrupt) {
+		save.Parent = "" // the parent is lost: a checkpoint without history beats none
+		snap, err = t.world.Save(ctx, save)
+	}
+	b := &op.WorldSaved{Parent: parent, Mark: t.stepMark(id) + t.citeLine(id)}
+	if err != nil {
+		b.Error = err.Error()
+		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", id, notice.OneLine(b.Error, notice.MaxDelivered))
+		return t.record(ctx, b)
+	}
+	b.Commit, b.Tree, b.Complete = string(snap.ID), snap.Tree, snap.Complete
+	b.Skipped, b.Files = notice.FirstN(notice.Skips(snap.Skipped), notice.MaxListed), snap.Files
+	if snap.ParentLost != "" {
+		b.Lost = []string{snap.ParentLost}
+		b.Mark += fmt.Sprintf("\n(%s)", notice.OneLine(snap.ParentLost, notice.MaxDelivered))
+	}
+	if id > 0 {
+		if theirs, err := t.quiet(ctx, snap); err == nil && theirs != nil {
+			if err := t.postChange(ctx, theirs); err != nil {
+				return err
+			}
+			return t.record(ctx, b)
+		}
+	}
+	changed := append(partial, snap.ChangedPaths...)
+	slices.Sort(changed)
+	changed = slices.Compact(changed)
+	b.Changed, b.NChanged = notice.FirstN(changed, notice.MaxListed), len(changed)
+	return t.record(ctx, b)
+}
+
+func (t *Task) saveMessage(id int) string {
+	if id == 0 {
+		return "step 0: the task's beginning"
+	}
+	calls := t.state.Steps.At(id).Calls
+	switch {
+	case !t.state.Dirty:
+		return fmt.Sprintf("changed outside the agent's calls, before step %d ended", id)
+	case len(calls) == 0:
+		return fmt.Sprintf("step %d: an answer", id)
+	}
+	return fmt.Sprintf("step %d: %s", id, notice.List(calls, len(calls)))
+}

@@ -1,0 +1,194 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/reflect"
+	"anamnesis/orchestrator/state"
+)
+
+// maxOutlined is how many steps an outline lists.
+const maxOutlined = 60
+
+// maxReflectError is how much of a failed reflection's error is recorded, in bytes.
+const maxReflectError = 600
+
+// reflect asks the Reflect-Agent about the pending jump and records what came
+// of it. Nothing of a reflection that a crash or an interruption cut short is
+// kept: it is asked again.
+func (t *Task) reflect(ctx, keep context.Context) error {
+	p := t.state.Pending
+	m := t.opts.Reflect
+	if m == nil {
+		m = t.model
+	}
+	if m == nil {
+		return t.record(keep, &op.ReflectFailed{To: p.To, Why: "no model is configured"})
+	}
+	jumps := len(t.state.BackwardJumps(p.To))
+	reasons, err := t.jumpReasons(p.To)
+	if err != nil {
+		return err
+	}
+	start := t.now()
+	if err := t.record(keep, &op.ReflectAsked{To: p.To, Jumps: jumps, Model: m.Name()}); err != nil {
+		return err
+	}
+	res, err := reflect.Ask(ctx, m, reflectSource{t}, reflect.Request{
+		Task: t.ID, Goal: t.state.Request, To: p.To, Jumps: jumps, Reasons: append(reasons, p.Reason),
+		Outline: t.outline(max(0, t.state.NextStep()-maxOutlined)), Turn: t.state.Totals.Reflections,
+	})
+	took := t.now().Sub(start).Milliseconds()
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // interrupted: the jump goes with the turn
+		}
+		return t.record(keep, &op.ReflectFailed{
+			To: p.To, Why: notice.OneLine(why(err), maxReflectError), Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
+		})
+	}
+	s := res.Strategy
+	return t.record(keep, &op.StrategyGiven{
+		To: p.To, Diagnosis: s.Diagnosis, Abandon: s.Abandon, Plan: s.Plan, Question: s.Question, Text: s.Text(p.To, jumps),
+		Looked: res.Looked, Calls: res.Calls, Usage: res.Usage, Millis: took,
+	})
+}
+
+// why is a reflection's error without the words around it.
+func why(err error) string {
+	var f *model.Fault
+	if errors.As(err, &f) {
+		return f.Error()
+	}
+	return err.Error()
+}
+
+// jumpReasons gives the reasons of the agent's jumps back to a step, oldest
+// first, as many as the loop guard counts. It reads those operations alone.
+func (t *Task) jumpReasons(to int) ([]string, error) {
+	var out []string
+	jumps := t.state.BackwardJumps(to)
+	for _, seq := range jumps[max(0, len(jumps)-state.MaxBackwardJumps):] {
+		ops, err := t.ops(op.Range{First: seq, Last: seq})
+		if err != nil {
+			return nil, fmt.Errorf("read the reasons of jumps: %w", err)
+		}
+		for _, o := range ops {
+			switch b := o.Body.(type) {
+			case *op.JumpIntended:
+				out = append(out, b.Reason)
+			case *op.MailDelivered:
+				out = append(out, b.Reason)
+			}
+		}
+	}
+	return out, nil
+}
+
+// outline lists steps from one on: what each called, how it went, and whether
+// a jump has left it.
+func (t *Task) outline(from int) string {
+	var sb strings.Builder
+	steps := &t.state.Steps
+	from = max(from, 0)
+	for id := from; id < steps.Len(); id++ {
+		if id == from+maxOutlined {
+			fmt.Fprintf(&sb, "and %d more steps\n", steps.Len()-id)
+			break
+		}
+		st := steps.At(id)
+		if !st.Ended {
+			continue
+		}
+		fmt.Fprintf(&sb, "| step %d (ops %s), after step %d: %s", st.ID, op.Range{First: st.First, Last: st.Last}, st.Parent, callsText(st))
+		if !t.state.OnPath(st.ID, t.state.Current) {
+			sb.WriteString("; left by a jump")
+			if st.LeftBy != "" {
+				sb.WriteString(": " + notice.OneLine(st.LeftBy, notice.MaxDelivered))
+			}
+		}
+		sb.WriteByte('\n')
+	}
+	if sb.Len() == 0 {
+		return fmt.Sprintf("there are no steps from %d on", from)
+	}
+	return sb.String()
+}
+
+func callsText(st state.Step) string {
+	switch {
+	case st.ID == 0:
+		return "the beginning"
+	case len(st.Calls) == 0:
+		return "an answer"
+	case st.Failed > 0:
+		return fmt.Sprintf("%s (%d of %d failed)", notice.List(st.Calls, len(st.Calls)), st.Failed, len(st.Calls))
+	}
+	return notice.List(st.Calls, len(st.Calls))
+}
+
+// reflectSource is what the Reflect-Agent sees of the task.
+type reflectSource struct{ t *Task }
+
+// Outline implements reflect.Source.
+func (s reflectSource) Outline(from int) string { return s.t.outline(from) }
+
+// Open implements reflect.Source.
+func (s reflectSource) Open(seq uint64, from int) (string, error) { return s.t.reopen(seq, from) }
+
+// Cards implements reflect.Source.
+func (s reflectSource) Cards(ctx context.Context, query string) (string, error) {
+	rec, err := s.t.findCards(ctx, []string{query}, "asked")
+	switch {
+	case err != nil:
+		return "", err
+	case rec.Error != "":
+		return "", errors.New(rec.Error)
+	case rec.Text == "":
+		return "No card fits.", nil
+	}
+	return rec.Text, nil
+}
+
+// askPerson puts a question to the person at hand and records the answer, as
+// their words. false: there is none.
+func (t *Task) askPerson(ctx, keep context.Context, question string) (bool, error) {
+	_, ok, err := t.askFor(ctx, keep, question)
+	return ok, errors.Join(err, t.settle())
+}
+
+// askFor puts a question to the person at hand, one at a time, and makes the
+// answer durable as their words. It may be called from any goroutine.
+func (t *Task) askFor(ctx, keep context.Context, question string) (answer string, ok bool, err error) {
+	if t.state.Reply != nil { // else the next look is before anything of ours
+		if err := t.beforeWait(keep); err != nil {
+			return "", false, err
+		}
+	}
+	t.opts.family.askMu.Lock()
+	defer t.opts.family.askMu.Unlock()
+	answer, ok = t.opts.Ask(ctx, t.redactText(question))
+	if answer = strings.TrimSpace(answer); !ok || answer == "" {
+		return "", false, nil
+	}
+	return answer, true, t.post(keep, &op.UserSaid{Text: answer, Source: op.SourceAnswer})
+}
+
+// answerOrStuck asks the person; without an answer the turn ends.
+func (t *Task) answerOrStuck(ctx, keep context.Context, act state.Action) (answered bool, out Outcome, err error) {
+	if answered, err = t.askPerson(ctx, keep, act.Question); answered || err != nil {
+		return answered, Outcome{}, err
+	}
+	if ctx.Err() != nil {
+		out, err = t.interrupted(keep)
+		return false, out, err
+	}
+	out, err = t.endTurn(keep, act)
+	return false, out, err
+}

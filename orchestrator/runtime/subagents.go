@@ -1,0 +1,387 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/subagent"
+	"anamnesis/orchestrator/workspace"
+	"anamnesis/worldstate"
+)
+
+// maxSubagents is how many subagents one task begins.
+const maxSubagents = 1000
+
+// reasonLost ends a subagent whose program died.
+const reasonLost = "lost"
+
+// Subagent is an agent that a task can hand work to by the tool Task.
+type Subagent struct {
+	Spec op.Agent
+	// Offers says which tools it is offered; nil: all. The tools that move a task
+	// in its own past, and Task, never are.
+	Offers func(name string, looks bool) bool
+	// System gives its system prompt for the directory it works in; nil: none.
+	System func(dir string) string
+	// Model answers; nil: the task's own does.
+	Model *SubagentModel
+}
+
+// SubagentModel is a model with what a stream records of it.
+type SubagentModel struct {
+	Model         model.Model
+	Name, BaseURL string
+	EAS           int // effective attention span, tokens
+	EASFrom       string
+	Window        int // advertised context window, tokens; 0: unknown
+	Encoding      string
+}
+
+// taskSubagents implements tool.Subagents. Its methods may be called from the
+// goroutines of calls.
+type taskSubagents struct{ t *Task }
+
+// refused is what the model is told of a subagent that does not begin.
+func refused(format string, args ...any) error {
+	return &tool.CallError{Tool: subagent.ToolName, Text: subagent.ToolName + " was not run: " + fmt.Sprintf(format, args...) + "."}
+}
+
+// Begin implements tool.Subagents.
+func (ts taskSubagents) Begin(ctx context.Context, s tool.SubagentStart) (tool.Subagent, error) {
+	t := ts.t
+	i := slices.IndexFunc(t.opts.Subagents, func(a Subagent) bool { return a.Spec.Name == s.Agent })
+	if i < 0 {
+		return nil, refused("there is no subagent %q", s.Agent)
+	}
+	keep := context.WithoutCancel(ctx) // what has begun is recorded
+	w := &working{t: t, start: s, spec: t.opts.Subagents[i]}
+	var err error
+	if s.Resume == "" {
+		err = w.create(keep)
+	} else {
+		err = w.resume(keep)
+	}
+	if err != nil {
+		if w.id != "" {
+			t.opts.family.leave(w.id)
+		}
+		return nil, err
+	}
+	st := w.child.State()
+	w.before, w.had, w.from = st.Totals.Usage, st.Spent(), st.Last
+	t.opts.family.joins(w.id, w.had)
+	started := &op.SubagentStarted{Call: s.Call, Task: w.id, Agent: s.Agent, Description: s.Description, Resumed: s.Resume != "", Before: w.before, From: w.from}
+	if w.child.Dir != t.Dir {
+		started.Dir = w.child.Dir
+	}
+	if err := t.post(keep, started); err != nil {
+		t.opts.family.leave(w.id)
+		return nil, errors.Join(err, w.child.Close())
+	}
+	return w, nil
+}
+
+// create makes the subagent's task.
+func (w *working) create(ctx context.Context) error {
+	t, s := w.t, w.start
+	if err := w.name(); err != nil {
+		return err
+	}
+	dir := t.Dir
+	if s.Fork {
+		var err error
+		if dir, err = t.fork(ctx, w.id); err != nil {
+			return refused("no copy of the directory can be made: %v", err)
+		}
+	}
+	o, err := t.subagentOptions(w.spec, s)
+	if err != nil {
+		return err
+	}
+	st, m := &t.state, w.spec.model(t)
+	n := New{
+		ID: w.id, Dir: dir, Repo: st.Opened.Repo, Request: s.Prompt, Model: m.Name, BaseURL: m.BaseURL, EAS: m.EAS, EASFrom: m.EASFrom, Window: m.Window, Encoding: m.Encoding,
+		Approval: o.Approval, Sandbox: string(o.Sandbox), Writable: st.Opened.Writable,
+		NoResearch: st.Opened.NoResearch, Guarded: slices.Concat(st.Opened.Guarded, w.spec.Spec.Guarded), Redact: st.Redact, NoFinalPass: true,
+		Agent:  &w.spec.Spec,
+		Parent: &op.Parent{Task: t.ID, Op: t.calledAt(s.Call), Call: s.Call, Agent: w.spec.Spec.Name, ReadOnly: w.spec.Spec.ReadOnly, Fork: s.Fork},
+	}
+	spec := w.spec.Spec
+	spec.Prompt = "" // System is what came of it
+	n.Agent = &spec
+	if w.spec.System != nil {
+		n.System = w.spec.System(dir)
+	}
+	if w.child, err = Create(ctx, t.confines.home, n, o); err != nil {
+		return fmt.Errorf("begin the subagent %s: %w", w.id, err)
+	}
+	return nil
+}
+
+// subagentID is the name of the task's n-th subagent.
+func (t *Task) subagentID(n int) string {
+	const most = 74 // bytes of the parent's, so that all is a task's name
+	return fmt.Sprintf("%s.%d", strings.TrimRight(t.ID[:min(len(t.ID), most)], "."), n)
+}
+
+// name finds a free name for the subagent's task and takes it. Subagents that
+// begin at the same time are numbered in the order of their calls.
+func (w *working) name() error {
+	first := len(w.t.state.Subagents) + 1
+	for _, c := range w.t.state.Reply.Calls {
+		if c.ID == w.start.Call {
+			break
+		}
+		if c.Name == subagent.ToolName {
+			first++
+		}
+	}
+	for n := first; n <= maxSubagents; n++ {
+		id := w.t.subagentID(n)
+		if _, err := os.Lstat(w.t.confines.home.Task(id)); err == nil || !w.t.opts.family.take(id) {
+			continue
+		}
+		w.id = id
+		return nil
+	}
+	return refused("this task has begun %d subagents, and may begin no more", maxSubagents)
+}
+
+// resume takes the task of a subagent up again.
+func (w *working) resume(ctx context.Context) error {
+	t, s := w.t, w.start
+	known := t.state.Subagents
+	i := slices.IndexFunc(known, func(c state.BegunSubagent) bool { return c.Task == s.Resume })
+	if i < 0 {
+		var ids []string
+		for _, c := range known {
+			ids = append(ids, c.Task)
+		}
+		return refused("no subagent of this task is %q; there are: %s", s.Resume, notice.List(ids, len(ids)))
+	}
+	switch c := known[i]; {
+	case c.Agent != s.Agent:
+		return refused("%s is the agent %s, not %s", c.Task, c.Agent, s.Agent)
+	case !t.state.OnPath(c.Step, t.state.Current) && c.Step != t.state.NextStep():
+		return refused("%s was begun in step %d, which a jump left, and ended with it; begin a new one", c.Task, c.Step)
+	case !t.opts.family.take(c.Task):
+		return refused("%s is still at work", c.Task)
+	}
+	w.id = s.Resume
+	o, err := t.subagentOptions(w.spec, s)
+	if err != nil {
+		return err
+	}
+	if w.child, err = OpenTask(ctx, t.confines.home, w.id, o); errors.Is(err, workspace.ErrNoDirectory) || errors.Is(err, taskdir.ErrNoTask) {
+		return refused("%v", err)
+	} else if err != nil {
+		return fmt.Errorf("go on with the subagent %s: %w", w.id, err)
+	}
+	if err := w.goOn(ctx); err != nil {
+		return errors.Join(err, w.child.Close())
+	}
+	return nil
+}
+
+// goOn records the new words, after what became of the files meanwhile.
+func (w *working) goOn(ctx context.Context) error {
+	c := w.child
+	var err error
+	if c.seen, err = c.present(); err != nil {
+		return err
+	}
+	if last := c.seen.Commit; last != "" {
+		now, err := c.see(ctx, true) // most of it is the task's that began it
+		if err != nil {
+			return err
+		}
+		changes, err := c.world.Diff(ctx, last, now.ID)
+		if err != nil {
+			return err
+		}
+		if len(changes) > 0 {
+			if err := c.record(ctx, &op.NoticeGiven{Text: fmt.Sprintf("[files] Changed since you worked last, so that what you read of them may be out of date: %s.", notice.List(notice.Paths(changes), len(changes)))}); err != nil {
+				return err
+			}
+		}
+	}
+	to := &op.TaskResumed{PID: os.Getpid(), Program: w.t.opts.Program}
+	if m := w.spec.model(w.t); m.Name != c.state.Model {
+		to.Model, to.BaseURL, to.EAS, to.EASFrom, to.Window = m.Name, m.BaseURL, m.EAS, m.EASFrom, m.Window
+	}
+	return c.Resume(ctx, w.start.Prompt, to)
+}
+
+// model is what answers, with what is recorded of it.
+func (s *Subagent) model(t *Task) SubagentModel {
+	if s.Model != nil {
+		return *s.Model
+	}
+	return SubagentModel{
+		Model: t.model, Name: t.state.Model, BaseURL: t.state.BaseURL, EAS: t.state.EAS, EASFrom: "the task's",
+		Window: t.state.Window, Encoding: t.state.Opened.Encoding,
+	}
+}
+
+// subagentOptions are a subagent's surroundings: the task's, and never more
+// than it may itself.
+func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, error) {
+	rules, err := t.rules()
+	if err != nil {
+		return Options{}, err
+	}
+	mode, _ := t.mode()
+	parents := slices.Clone(rules)
+	for verdict, texts := range map[guard.Verdict][]string{guard.Allow: s.Spec.Allow, guard.Ask: s.Spec.Ask, guard.Refuse: s.Spec.Deny} {
+		own, err := guard.ParseRules(texts, verdict, "the agent "+s.Spec.Name)
+		if err != nil {
+			return Options{}, err
+		}
+		rules = append(rules, own...)
+	}
+	t.mu.Lock()
+	o := t.opts
+	t.mu.Unlock()
+	o.Sources, o.Subagents, o.Delta, o.Progress, o.Passing, o.Scan = nil, nil, nil, nil, nil, nil
+	o.changed = nil
+	if !start.Fork {
+		o.changed = func(ctx context.Context, b *op.WorldChanged) error { return t.post(ctx, b) }
+	}
+	o.Model, o.Rules, o.Event = s.model(t).Model, rules, follow(s.Spec.Name, t.Dir, start.Progress)
+	o.Tools = t.tools.Only(func(spec tool.Spec) bool { return s.offers(spec) })
+	// What its own rules allow, the task's must not refuse or ask about.
+	o.above = func(f guard.Facts) guard.Decision { return guard.Decide(mode, f, parents) }
+	o.Approval = string(guard.StricterMode(mode, guard.Mode(s.Spec.Approval)))
+	o.Sandbox = t.confinement()
+	if s.Spec.Sandbox != "" {
+		o.Sandbox = guard.StricterConfinement(o.Sandbox, guard.Confinement(s.Spec.Sandbox))
+	}
+	if approve := t.opts.Approve; approve != nil {
+		o.Approve = func(ctx context.Context, q Question) Answer {
+			q.Name = s.Spec.Name + ": " + q.Name
+			return approve(ctx, q)
+		}
+	}
+	if ask := t.opts.Ask; ask != nil {
+		o.Ask = func(ctx context.Context, question string) (string, bool) {
+			return ask(ctx, fmt.Sprintf("(the subagent %s asks) %s", s.Spec.Name, question))
+		}
+	}
+	return o, nil
+}
+
+// offers reports whether a subagent is offered a tool.
+func (s *Subagent) offers(spec tool.Spec) bool {
+	switch spec.Name {
+	case subagent.ToolName, "jump_to_step", toolSendDMail, "dmail":
+		return false
+	}
+	return s.Offers == nil || s.Offers(spec.Name, spec.Looks())
+}
+
+// follow shows a person what a subagent does in the task's directory; nil where
+// nobody looks.
+func follow(name, dir string, show func(text string)) func(op.Op) {
+	if show == nil {
+		return nil
+	}
+	calls := make(map[string]op.Call) // operations come one at a time
+	return func(o op.Op) {
+		switch b := o.Body.(type) {
+		case *op.ModelReplied:
+			for _, c := range b.Calls {
+				calls[c.ID] = c
+			}
+		case *op.ToolReturned:
+			show(name + ": " + tool.Display(calls[b.Call], dir))
+			delete(calls, b.Call)
+		}
+	}
+}
+
+// calledAt is the operation that began a call of the present reply.
+func (t *Task) calledAt(call string) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, o := range slices.Backward(t.queue) {
+		if b, ok := o.Body.(*op.ToolCalled); ok && b.Call == call {
+			return o.Seq
+		}
+	}
+	return 0
+}
+
+// fork makes a copy of the world as it is now, for a subagent.
+func (t *Task) fork(ctx context.Context, id string) (dir string, err error) {
+	now, err := t.present()
+	if err != nil {
+		return "", err
+	}
+	parent := now.Commit
+	if parent == "" {
+		if parent, err = t.commitAt(now.Step); err != nil {
+			return "", err
+		}
+	}
+	snap, err := t.world.Save(ctx, worldstate.SaveOptions{
+		Message: "what " + id + " begins with", Parent: parent, Ref: "fork-" + id,
+	})
+	if err != nil {
+		return "", err
+	}
+	target := filepath.Join(t.Dir+"-forks", id)
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return "", err
+	}
+	f, err := t.world.Fork(ctx, snap.ID, target)
+	return f.Dir, err
+}
+
+// subagentsIn is what subagents did on the calls among some operations: the
+// commands that may have reached beyond the directory, and what the person said
+// to them. A record that cannot be read is said.
+func (t *Task) subagentsIn(ops []op.Op) (effects []string, words []notice.Said) {
+	seen := make(map[string]bool)
+	for _, o := range ops {
+		b, ok := o.Body.(*op.SubagentStarted)
+		if !ok || seen[b.Task] {
+			continue
+		}
+		seen[b.Task] = true
+		var calls []op.Op
+		err := taskdir.EachOpSince(t.confines.home, b.Task, b.From, func(o op.Op) error {
+			switch ob := o.Body.(type) {
+			case *op.ToolCalled:
+				calls = append(calls, o)
+			case *op.UserSaid:
+				if ob.Source != op.SourceRequest { // those are the agent's
+					words = append(words, notice.Said{Seq: o.Seq, Text: ob.Text, Source: ob.Source, Task: b.Task + " "})
+				}
+			}
+			return nil
+		})
+		dir := t.Dir
+		if b.Dir != "" {
+			dir = b.Dir
+		}
+		for _, e := range notice.LedgerOf(dir, calls).Effects {
+			effects = append(effects, b.Task+" "+e)
+		}
+		if err != nil {
+			effects = append(effects, fmt.Sprintf("%s: what it did is not known: %v", b.Task, err))
+		}
+	}
+	return effects, words
+}

@@ -1,0 +1,156 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"anamnesis/anamnesis"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/worldstate"
+)
+
+// Limits of what a subagent gives back.
+const (
+	maxSubagentAnswer = 50_000 // bytes of its last words; head and tail are kept
+	maxSubagentPatch  = 50_000 // bytes of its changes in a copy of the directory
+)
+
+// working is a subagent at work on one call. It implements tool.Subagent.
+type working struct {
+	t     *Task
+	start tool.SubagentStart
+	spec  Subagent
+	id    string // its task
+	child *Task
+
+	before op.Usage // what it had used of the model when it began
+	had    state.Used
+	from   uint64 // its last operation then
+}
+
+// Work implements tool.Subagent.
+func (w *working) Work(ctx context.Context) (tool.SubagentEnd, error) {
+	out, err := w.child.Run(ctx)
+	if err != nil { // its stores failed, not ours
+		out.Reason, out.Detail = "failed", err.Error()
+	}
+	keep := context.WithoutCancel(ctx)
+	st := w.child.State()
+	ended := &op.SubagentEnded{
+		Call: w.start.Call, Task: w.id, Reason: out.Reason, Usage: st.Totals.Usage.Minus(w.before), Steps: max(st.Spent().Steps-w.had.Steps, 0),
+	}
+	end := w.tell(keep, out, ended)
+	if err := w.child.Close(); err != nil {
+		end.IsError = true
+		end.Text += fmt.Sprintf("\nIts record could not be closed: %v", err)
+	}
+	err = w.t.post(keep, ended)
+	w.t.opts.family.leave(w.id)
+	if errors.Is(err, taskdir.ErrNotLive) { // the task was closed meanwhile: its next opening records it
+		err = nil
+	}
+	return end, err
+}
+
+// tell says what came of the work.
+func (w *working) tell(ctx context.Context, out Outcome, b *op.SubagentEnded) tool.SubagentEnd {
+	answer := strings.TrimSpace(out.Answer)
+	if w.child.state.Last == w.from || b.Usage == (op.Usage{}) {
+		answer = "" // it said nothing this time
+	}
+	if answer != "" {
+		answer = cutMiddle(answer, maxSubagentAnswer)
+	}
+	end := tool.SubagentEnd{IsError: out.Reason != "done"}
+	var sb strings.Builder
+	if end.IsError {
+		fmt.Fprintf(&sb, "The subagent did not finish: %s.", w.whyNot(out))
+		if answer != "" {
+			sb.WriteString(" Its last words:\n")
+		}
+	}
+	sb.WriteString(answer)
+	if w.child.Dir != w.t.Dir {
+		w.writePatch(ctx, &sb)
+	}
+	steps := fmt.Sprintf("%s, %d steps, %d tokens", out.Reason, b.Steps, b.Usage.Prompt+b.Usage.Completion)
+	fmt.Fprintf(&sb, "\n[subagent %s (%s): %s; resume %q goes on with it]", w.id, w.spec.Spec.Name, steps, w.id)
+	end.Text, end.Display = strings.TrimLeft(sb.String(), "\n"), steps
+	ops, err := w.child.ops(op.Range{First: w.from + 1, Last: w.child.state.Last})
+	end.Network = err != nil || lookedOutside(w.child.Dir, ops)
+	return end
+}
+
+// whyNot says why a subagent stopped.
+func (w *working) whyNot(out Outcome) string {
+	switch {
+	case out.Reason == "interrupted":
+		return "it was interrupted"
+	case out.Detail != "":
+		return out.Reason + ": " + strings.TrimRight(notice.OneLine(out.Detail, notice.MaxDelivered), ".")
+	}
+	return out.Reason
+}
+
+// lookedOutside reports whether text from the network may be among what some
+// operations brought.
+func lookedOutside(dir string, ops []op.Op) bool {
+	for _, o := range ops {
+		switch b := o.Body.(type) {
+		case *op.ToolReturned:
+			if b.Network {
+				return true
+			}
+		case *op.ToolCalled:
+			if cmd := notice.BashCommand(b.Name, b.Args); cmd != "" && !anamnesis.LocalCommand(cmd, dir) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// writePatch adds what the subagent changed in its copy of the directory.
+func (w *working) writePatch(ctx context.Context, sb *strings.Builder) {
+	c := w.child
+	fmt.Fprintf(sb, "\nIt worked in a copy of the directory, %s; nothing of it is in yours.", c.Dir)
+	if c.state.Steps.Len() == 0 {
+		return
+	}
+	var changes []worldstate.Change
+	first, err := c.commitAt(0)
+	last, err2 := c.commitAt(c.state.Current)
+	if err = errors.Join(err, err2); err == nil {
+		changes, err = c.world.Diff(ctx, first, last)
+	}
+	var patch bytes.Buffer
+	if err == nil {
+		err = c.world.Patch(ctx, &patch, changes)
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintf(sb, " What it changed there cannot be shown: %v.", err)
+	case len(changes) == 0:
+		sb.WriteString(" It changed no file there.")
+	case patch.Len() > maxSubagentPatch:
+		fmt.Fprintf(sb, " Its changes to %d file(s) are too long to be shown (%d bytes of patch): %s.", len(changes), patch.Len(), notice.List(notice.Paths(changes), len(changes)))
+	default:
+		fmt.Fprintf(sb, " Its changes to %d file(s), which PatchFile takes:\n%s", len(changes), patch.String())
+	}
+}
+
+// cutMiddle keeps the two ends of a text that is longer than n bytes.
+func cutMiddle(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	head, tail := strings.ToValidUTF8(text[:n/2], ""), strings.ToValidUTF8(text[len(text)-n/2:], "")
+	return fmt.Sprintf("%s\n… (%d bytes left out) …\n%s", head, len(text)-len(head)-len(tail), tail)
+}

@@ -1,0 +1,463 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/tokens"
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/opstream"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/loop"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/workspace"
+	"anamnesis/worldstate"
+)
+
+var (
+	// ErrTaskExists: a task of that name has been created meanwhile.
+	ErrTaskExists = errors.New("task exists")
+)
+
+var (
+	// ErrSecretName: a name that would be recorded holds a secret.
+	ErrSecretName = errors.New("a name holds a secret")
+	// ErrNotText: a directory's path is not UTF-8, and would be recorded as another.
+	ErrNotText = errors.New("a directory's path is not UTF-8 text")
+)
+
+// Options are the surroundings of a task in this process. The zero value has
+// no model and asks nobody.
+type Options struct {
+	Model   model.Model // what answers; nil: the task can be looked at and jumped, not run
+	Tools   *tool.Registry
+	Sources []tool.Source // tools that come and go, after Tools
+	// Embedder makes the vectors of the cards; nil: the built-in one.
+	Embedder retrieval.Embedder
+	Reflect  model.Model                                  // answers as the Reflect-Agent; nil: Model does
+	Approve  func(ctx context.Context, q Question) Answer // nil: nobody is there
+	// Ask puts a question to the person; false: no answer. nil: nobody is there.
+	Ask      func(ctx context.Context, question string) (string, bool)
+	Approval string // overrides the task's mode in this process
+	// NoLessons leaves the results of failed commands as they are; else a card about
+	// the same error is named there.
+	NoLessons bool
+	// Rules are the person's and the project's standing answers, beside those the
+	// task was opened with.
+	Rules []guard.Rule
+	// Sandbox overrides what the task's commands are held in, in this process.
+	Sandbox guard.Confinement
+	Limits  state.Limits
+	// Subagents are the agents that the tool Task hands work to.
+	Subagents []Subagent
+	// Polling names calls that may be repeated in an unchanged world, because
+	// they wait for something outside it; nil: loop.Polling.
+	Polling []loop.Pattern
+	// RunUndone lets a call that a jump has undone run in the same state of the
+	// files at once, without being asked about.
+	RunUndone bool
+	// KnownModel says which models need no looking up before their name is used;
+	// nil: none is known.
+	KnownModel func(name string) bool
+	Recreate   bool // OpenTask makes the world's directory again when it is gone
+	// AbandonRestore gives up a restore of the files that was interrupted, in place of
+	// finishing it; see Task.AbandonRestore.
+	AbandonRestore bool
+	// Event sees every operation once it is durable, in order. It must not call
+	// the task.
+	Event func(op.Op)
+	// Delta sees a reply while it arrives; nothing of it is recorded yet.
+	Delta func(model.Delta)
+	// Progress sees how far a running call says it is; nothing of it is recorded.
+	Progress func(c op.Call, text string)
+	// Passing sees that a pass is about to ask the model, which may take minutes;
+	// what comes of it is recorded.
+	Passing func(op.PassBegun)
+	// Scan sees how far a scan of the world is, as worldstate.Options.Progress.
+	Scan func(worldstate.Progress)
+	Now  func() time.Time
+	// AfterAppend and WorldHook are where tests kill the process.
+	AfterAppend func(seq uint64)
+	WorldHook   func(point string)
+	// SealAfter is how long the stream is idle before it is sealed; 0: the
+	// stream's default.
+	SealAfter time.Duration
+	// CheckpointEvery is how many operations the stream grows by, at least,
+	// until its fold is written down again; 0: DefaultCheckpointEvery.
+	CheckpointEvery uint64
+	// Program is the version recorded in the stream.
+	Program string
+	// Secrets are values known to be secret: they are redacted wherever they
+	// would be recorded, shown or sent, as is what looks like a secret.
+	Secrets []redact.Secret
+
+	family *family // of a subagent: its parent's
+	// Changed tells the task that began this one of a change in their directory; nil
+	// where none did, or it has a directory of its own.
+	changed func(ctx context.Context, b *op.WorldChanged) error
+	// above is what the task that began this one would decide of a call; nil where
+	// none did, or a person allowed everything.
+	above func(guard.Facts) guard.Decision
+}
+
+// Task is one piece of work in this process: its stream, its world and the
+// state folded from the stream. Run belongs to one goroutine; Say and Jump may
+// be called from any.
+type Task struct {
+	ID  string
+	Dir string
+
+	log        *opstream.Log
+	vault      *journal.Vault
+	redactor   *redact.Redactor
+	world      *worldstate.World
+	recovery   *worldstate.Recovery // what became of an interrupted restore; nil: there was none
+	cards      *knowledgebase.Store
+	lessons    sync.Map             // ids of the cards that were shown on a failed result
+	layers     knowledgebase.Layers // what is searched: the project's own cards, if it has any, and cards
+	found      uint64               // the last operation when this process took the task over
+	rootMu     sync.Mutex           // guards root
+	root       *os.Root             // of the world; see worldRoot
+	tools      *tool.Registry       // Run's goroutine changes it, between calls
+	toolSpecs  []model.ToolSpec
+	toolTok    map[string]int // tokens of each of toolSpecs, by its text
+	toolTokens int            // and of all
+	spec       *op.Agent      // says which tools are offered; nil: all
+	asked      []string       // tools that are offered whatever spec says
+	offers     []uint64       // versions of the sources' tools in tools; nil: not asked yet
+	model      model.Model
+	counter    *tokens.Counter
+	word       string // see TaskOpened.Mark
+	approval   string
+	live       *taskdir.LiveDir
+	jobs       *jobs  // nil until the task is open
+	degraded   string // why the cards were last searched by words only, as it was told
+	opts       Options
+	boxMu      sync.Mutex // guards confines
+	confines   confines
+
+	state state.State          // Run's goroutine only
+	here  workspace.SavedWorld // of the current step, once it was asked for; Run's goroutine only, between calls
+	// Of the calls under way; see changed.go. Only calls that run one after another
+	// change them.
+	seen          workspace.SavedWorld // the last snapshot
+	dirty, looked bool                 // a call that may write ran since; no call ran since it was taken
+	partial       []string             // what the step under way had changed by then
+	damaged       string               // see Damaged
+	made          bool                 // OpenTask made the directory again
+	unusable      bool                 // a fold failed; Run's goroutine only
+	checkpointed  uint64               // seq of the last operation in a checkpoint; Run's goroutine only
+
+	taint *anamnesis.TaintLog // Run's goroutine only; nil until a pass needs it
+
+	mu        sync.Mutex
+	queue     []op.Op   // durable, not folded yet
+	last      uint64    // seq of the last operation queued
+	step      int       // the step an operation appended now belongs to
+	scheduled string    // what is pending, in words; empty: nothing
+	marked    int       // checkpoints of the tool dmail
+	todos     []op.Todo // as they were folded last
+	ended     int       // steps with a world.saved, for callers of Jump
+	valid     string    // the valid steps, in words
+}
+
+// Create makes a new task in dir and records the request. When it fails, the
+// name is free again.
+func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error) {
+	dir, err := taskdir.WorldDir(n.Dir)
+	if err != nil {
+		return nil, err
+	}
+	named := n
+	named.Dir = dir
+	if err := named.CheckNames(o.Secrets); err != nil {
+		return nil, err
+	}
+	if err := taskdir.OutsideHome(h, dir); err != nil {
+		return nil, err
+	}
+	// What takes long comes before the hold: who looks then finds the task.
+	counter, err := tokens.ForEncoding(n.Encoding)
+	if err != nil {
+		return nil, err
+	}
+	counter.Count("")
+	live, err := taskdir.HoldDir(h, dir, n.ID, n.parent())
+	if err != nil {
+		return nil, err
+	}
+	t := &Task{ID: n.ID, Dir: dir, live: live, counter: counter, opts: o.withDefaults()}
+	word := cmp.Or(n.Mark, notice.NewMarkWord())
+	if n.System != "" {
+		n.System += "\n\n"
+	}
+	n.System += notice.MarkRule(word)
+	opened := &op.TaskOpened{
+		Mark: word,
+		Task: n.ID, Dir: dir, Repo: cmp.Or(n.Repo, worldstate.RepositoryName(dir)), Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL, Reflect: n.Reflect,
+		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, Allow: ruleTexts(n.Rules, guard.Allow), Ask: ruleTexts(n.Rules, guard.Ask), Deny: ruleTexts(n.Rules, guard.Refuse), Sandbox: n.Sandbox, Writable: n.Writable, MaxSteps: n.MaxSteps, Tools: n.Tools,
+		KB: h.KnowledgeBase(), System: n.System, Agent: n.Agent, Instructions: n.Instructions, Program: o.Program,
+		NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass, Parent: n.Parent, Redact: state.WithNames(nil, n.Redact),
+	}
+	if err := t.open(ctx, h, opened); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	if t.state.Last != 0 {
+		return nil, errors.Join(fmt.Errorf("%w: %s", ErrTaskExists, n.ID), t.Close())
+	}
+	// One write: the request cannot be lost while the task stays.
+	if err := t.record(ctx, opened, &op.UserSaid{Text: n.Request, Source: op.SourceRequest}); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// OpenTask opens a task that is not running: it folds the stream, ends what a
+// dead process left behind and brings a half-done restore to one of its ends.
+func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task, error) {
+	st, err := taskdir.ReadState(h, id)
+	if err != nil {
+		return nil, err
+	}
+	if o.family == nil {
+		if err := taskdir.CheckParent(st); err != nil {
+			return nil, err
+		}
+	}
+	gone, err := workspace.DirGone(id, st.Opened.Dir)
+	if err == nil && gone && o.Recreate {
+		err = workspace.RecreateDir(st.Opened.Dir)
+	} else if err == nil {
+		err = workspace.WantDir(id, st.Opened.Dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	live, err := taskdir.HoldDir(h, st.Opened.Dir, id, st.Parent())
+	if err != nil {
+		return nil, err
+	}
+	t := &Task{ID: id, Dir: st.Opened.Dir, live: live, made: gone, opts: o.withDefaults()}
+	if err := t.open(ctx, h, &st.Opened); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// Resume records that this process goes on with the task, with a person's
+// words if there are any.
+func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed) error {
+	bodies := []op.Body{to}
+	if message != "" {
+		bodies = append(bodies, &op.UserSaid{Text: message, Source: op.SourceRequest})
+	}
+	return t.record(ctx, bodies...)
+}
+
+// open opens the stores, folds what the stream holds and recovers the world.
+func (t *Task) open(ctx context.Context, h taskdir.Home, opened *op.TaskOpened) error {
+	var err error
+	t.confines.home, t.word = h, opened.Mark
+	if t.counter == nil {
+		if t.counter, err = tokens.ForEncoding(opened.Encoding); err != nil {
+			return err
+		}
+	}
+	if t.root, err = os.OpenRoot(t.Dir); err != nil {
+		return fmt.Errorf("open the world: %w", err)
+	}
+	// The world first: what it refuses leaves no stream behind.
+	t.world, err = worldstate.Open(t.Dir, opened.Store, &worldstate.Options{
+		Task: t.ID, Home: h.User, Hook: t.opts.WorldHook, Exclude: h.Roots(), Watch: opened.Parent == nil, Progress: t.opts.Scan, FileLimitBytes: h.FileLimitBytes,
+	})
+	if err != nil {
+		return err
+	}
+	if t.log, err = opstream.Open(h.Task(t.ID), &opstream.Options{
+		Now: t.opts.Now, AfterAppend: t.opts.AfterAppend, SealAfter: t.opts.SealAfter, Checkpoint: state.FoldVersion,
+	}); err != nil {
+		return err
+	}
+	if t.vault, err = journal.OpenVault(h.Vault(t.ID)); err != nil {
+		return err
+	}
+	t.opts.family.learned.Add(t.vault.Learned...)
+	t.redactor = redact.NewLearning(t.vault.Key, t.opts.Secrets, &t.opts.family.learned)
+	if err := t.catchUp(); err != nil {
+		return err
+	}
+	// What a dead run left running could still write: end it before the world
+	// is looked at.
+	if err := errors.Join(endLeftovers(&t.state), t.endSubagentLeftovers()); err != nil {
+		return err
+	}
+	recoverWorld := t.world.Recover
+	if t.opts.AbandonRestore {
+		recoverWorld = t.world.Abandon
+	}
+	if t.recovery, err = recoverWorld(ctx); err != nil {
+		return fmt.Errorf("recover the world: %w", err)
+	}
+	if err := t.openCards(opened.KB); err != nil {
+		return err
+	}
+	t.model = t.opts.Model
+	t.jobs = &jobs{t: t, dir: filepath.Join(h.Task(t.ID), "jobs"), n: t.state.JobsBegun, before: t.state.JobsBegun}
+	t.spec, t.asked = opened.Agent, opened.Tools
+	if t.opts.Tools != nil {
+		t.opts.Tools = t.opts.Tools.Only(t.mayUse)
+		if err := t.offer(t.opts.Tools); err != nil {
+			return err
+		}
+	}
+	if t.approval = t.state.Approval; t.approval == "" {
+		t.approval = opened.Approval
+	}
+	if t.opts.Approval != "" {
+		t.approval = t.opts.Approval
+	}
+	return nil
+}
+
+// CheckpointRefused says why the checkpoint beside the stream was not used when
+// the task was opened and the whole stream was folded; nil when it was, or there
+// was none.
+func (t *Task) CheckpointRefused() error { return t.log.CheckpointRefused() }
+
+// catchUp folds the stream as it is on disk, from its checkpoint on.
+func (t *Task) catchUp() error {
+	t.state = *state.FromSnapshot(t.log)
+	t.checkpointed = t.state.Last
+	err := taskdir.EachDecoded(t.log.Since(t.state.Last), t.fold)
+	if err != nil {
+		return err
+	}
+	t.found = t.state.Last
+	t.publish()
+	return nil
+}
+
+// Fold takes one operation into the task's state.
+func (t *Task) fold(o op.Op) error {
+	err := state.Fold(&t.state, o)
+	t.unusable = t.unusable || err != nil
+	if b, ok := o.Body.(*op.WorldSaved); ok {
+		t.here = workspace.SavedWorld{Step: o.Step, Commit: worldstate.ID(b.Commit), Tree: b.Tree}
+	}
+	return err
+}
+
+// Close ends the process's hold on the task. The stream is sealed; the task
+// can be opened again. A second call does nothing.
+func (t *Task) Close() error {
+	var errs []error
+	if t.jobs != nil { // before the stream: their ends are recorded
+		errs = append(errs, t.jobs.close())
+		t.jobs = nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.log != nil {
+		errs = append(errs, t.countCards())
+		t.checkpoint(true)
+		errs = append(errs, t.log.Close())
+	}
+	if t.vault != nil {
+		errs = append(errs, t.vault.Close())
+	}
+	if t.world != nil {
+		errs = append(errs, t.world.Close())
+	}
+	for _, s := range t.layers {
+		errs = append(errs, s.Close())
+	}
+	if t.root != nil {
+		errs = append(errs, t.root.Close())
+	}
+	if t.live != nil { // last: until here nobody else may work in the directory
+		errs = append(errs, t.live.Release())
+	}
+	t.log, t.vault, t.world, t.cards, t.layers, t.root, t.live = nil, nil, nil, nil, nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// limits are the turn's bounds, with what each request carries besides the
+// context.
+func (t *Task) limits() state.Limits {
+	l := t.opts.Limits
+	l.TimeUp = l.Time > 0 && t.now().Sub(t.opts.family.begun) >= l.Time
+	l.Others = t.opts.family.others(t.state.Spent())
+	l.ToolTokens, l.Person = t.toolTokens, t.opts.Ask != nil
+	return l
+}
+
+// State gives the folded state. It may be read while Run is not running.
+func (t *Task) State() *state.State { return &t.state }
+
+// Unanswered folds what was asked for since Run returned and reports whether
+// there are words to answer or a jump to make. It may be called while Run is
+// not running.
+func (t *Task) Unanswered() bool {
+	return t.settle() == nil && (t.state.Turn.Open || t.state.Pending != nil)
+}
+
+// Say records a person's words. They are durable when it returns; the agent
+// sees them with its next request.
+func (t *Task) Say(ctx context.Context, text string, source op.Source) error {
+	return t.post(ctx, &op.UserSaid{Text: text, Source: source})
+}
+
+// Jump schedules a jump for a person: it is made when the present step is
+// complete. Fold forces the anamnesis pass; overwrite reverts a person's edits
+// since the last step, too, which are otherwise kept.
+func (t *Task) Jump(ctx context.Context, to int, reason string, fold, overwrite bool) error {
+	t.mu.Lock()
+	ended, valid := t.ended, t.valid
+	t.mu.Unlock()
+	if to < 0 || to >= ended {
+		return fmt.Errorf("%w: step %d; valid steps are %s", state.ErrNoStep, to, valid)
+	}
+	return t.schedule(ctx, &op.JumpRequested{To: to, Reason: reason, By: state.ByPerson, Fold: fold, Overwrite: overwrite})
+}
+
+// Serve obeys the commands that other processes send to the task, until stop is
+// called; stop returns when the last is answered.
+func (t *Task) Serve(ctx context.Context, h taskdir.Home) (stop func(), err error) {
+	return taskdir.Serve(h, t.ID, func(c taskdir.Command) error {
+		switch c.Verb {
+		case "say":
+			return t.Say(ctx, c.Text, op.SourceSteer)
+		case "jump":
+			return t.Jump(ctx, c.To, c.Reason, c.Fold, c.Overwrite)
+		}
+		return fmt.Errorf("unknown command %q", c.Verb)
+	})
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.CheckpointEvery == 0 {
+		o.CheckpointEvery = DefaultCheckpointEvery
+	}
+	if o.family == nil {
+		o.family = newFamily(o.Now())
+	}
+	return o
+}

@@ -1,0 +1,144 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/tool"
+)
+
+// offer makes a registry the one the agent is offered. Only Run's goroutine
+// may call it, while no call runs.
+func (t *Task) offer(r *tool.Registry) error {
+	specs, err := toolSpecs(r)
+	if err != nil {
+		return err
+	}
+	counted := make(map[string]int, len(specs))
+	sum := 0
+	for _, s := range specs {
+		text := s.Name + " " + s.Description + " " + string(s.Schema)
+		n, known := t.toolTok[text]
+		if !known {
+			n = t.counter.Count(text)
+		}
+		counted[text] = n
+		sum += n
+	}
+	t.tools, t.toolSpecs, t.toolTok, t.toolTokens = r, specs, counted, sum
+	return nil
+}
+
+// mayUse reports whether the task's agent is offered a tool: its spec says so, or
+// the person did when the task was opened.
+func (t *Task) mayUse(s tool.Spec) bool {
+	return t.spec == nil || agent.Offers(t.spec, s.Name, s.Looks()) || slices.Contains(t.asked, s.Name)
+}
+
+// refreshTools asks the sources what tools there are now. What changed since
+// the last time is recorded as a notice to the model. The first time only what
+// went wrong is news.
+func (t *Task) refreshTools(ctx, keep context.Context) error {
+	if len(t.opts.Sources) == 0 {
+		return nil
+	}
+	first := t.offers == nil
+	var versions []uint64
+	var tools []tool.Tool
+	var news []string
+	for _, s := range t.opts.Sources {
+		if h, ok := s.(tool.Held); ok && first {
+			box, err := t.Sandbox(ctx)
+			if err != nil {
+				return err
+			}
+			h.Hold(box)
+		}
+		o := s.Tools(ctx)
+		versions, news = append(versions, o.Version), append(news, o.News...)
+		for _, tl := range o.Tools {
+			if t.mayUse(tl.Spec()) {
+				tools = append(tools, tl)
+			}
+		}
+	}
+	if first || !slices.Equal(versions, t.offers) {
+		own := t.opts.Tools
+		if own == nil {
+			own = new(tool.Registry)
+		}
+		r, errs := own.With(tools...)
+		for _, err := range errs {
+			news = append(news, "A tool is left out: "+err.Error()+".")
+		}
+		before := t.toolSpecs
+		if err := t.offer(r); err != nil {
+			return err
+		}
+		t.offers = versions
+		if !first {
+			news = append(news, changedTools(before, t.toolSpecs)...)
+		}
+	}
+	if len(news) == 0 {
+		return nil
+	}
+	for i := range news {
+		news[i] = strings.Join(strings.Fields(news[i]), " ")
+	}
+	return t.record(keep, &op.NoticeGiven{Text: "[tools] " + strings.Join(news, "\n[tools] ")})
+}
+
+// changedTools says which tools came, went or are described in another way.
+func changedTools(before, after []model.ToolSpec) []string {
+	old := make(map[string]model.ToolSpec, len(before))
+	for _, s := range before {
+		old[s.Name] = s
+	}
+	var added, changed, gone []string
+	for _, s := range after {
+		was, known := old[s.Name]
+		switch {
+		case !known:
+			added = append(added, s.Name)
+		case was.Description != s.Description || string(was.Schema) != string(s.Schema):
+			changed = append(changed, s.Name)
+		}
+		delete(old, s.Name)
+	}
+	for _, s := range before {
+		if _, left := old[s.Name]; left {
+			gone = append(gone, s.Name)
+		}
+	}
+	var lines []string
+	for _, l := range []struct {
+		lead  string
+		names []string
+	}{{"New tools", added}, {"Tools with another description", changed}, {"Tools that are gone", gone}} {
+		if len(l.names) > 0 {
+			lines = append(lines, fmt.Sprintf("%s: %s.", l.lead, notice.List(l.names, len(l.names))))
+		}
+	}
+	return lines
+}
+
+// toolSpecs describes the registered tools to the model.
+func toolSpecs(r *tool.Registry) ([]model.ToolSpec, error) {
+	var out []model.ToolSpec
+	for _, s := range r.Specs() {
+		schema, err := json.Marshal(s.Schema)
+		if err != nil {
+			return nil, fmt.Errorf("schema of tool %s: %w", s.Name, err)
+		}
+		out = append(out, model.ToolSpec{Name: s.Name, Description: s.Description, Schema: schema})
+	}
+	return out, nil
+}

@@ -1,0 +1,101 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"anamnesis/orchestrator/tool"
+)
+
+// offered is a source whose offers are set by hand.
+type offered struct {
+	tool.Offer
+	asked int
+}
+
+func (o *offered) Tools(context.Context) tool.Offer {
+	o.asked++
+	out := o.Offer
+	o.News = nil
+	return out
+}
+
+// named is a tool that says its name.
+type named struct{ name, about string }
+
+func (n named) Spec() tool.Spec {
+	return tool.Spec{Name: n.name, Description: n.about, Schema: tool.Params()}
+}
+
+func (n named) Call(context.Context, *tool.Env, json.RawMessage) (tool.Result, error) {
+	return tool.Textf("%s", n.name), nil
+}
+
+// What sources offer comes after the built-in tools, cannot take their names,
+// and changes are said; nothing is said while nothing changes.
+func TestRefreshTools(t *testing.T) {
+	src := &offered{Offer: tool.Offer{Version: 1, Tools: []tool.Tool{named{"a", "x"}, named{"Bash", "not the real one"}}, News: []string{"One is missing."}}}
+	task, _ := newTask(t, "turns: []", Options{Sources: []tool.Source{src}})
+	told := func() string {
+		t.Helper()
+		if err := task.refreshTools(t.Context(), t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		all := task.state.Projection()
+		if len(all) == 0 {
+			return ""
+		}
+		last := strings.ReplaceAll(all[len(all)-1].Text, "[tools "+task.word+"]", "[tools]")
+		return last[strings.LastIndex(last, "\n\n")+1:]
+	}
+	first := told()
+	if !strings.Contains(first, "[tools] One is missing.") || !strings.Contains(first, "register tool Bash: the name is taken") || strings.Contains(first, "New tools") {
+		t.Errorf("first: %q", first)
+	}
+	if n := len(task.toolSpecs); task.toolSpecs[n-1].Name != "a" || task.toolTokens == 0 {
+		t.Errorf("offered: %v", task.toolSpecs[n-1])
+	}
+	last := task.state.Last
+	told()
+	if task.state.Last != last {
+		t.Error("something is recorded though nothing changed")
+	}
+	src.Offer = tool.Offer{Version: 2, Tools: []tool.Tool{named{"b", "y"}}}
+	if got := told(); !strings.Contains(got, "[tools] New tools: b.\n[tools] Tools that are gone: a.") {
+		t.Errorf("then: %q", got)
+	}
+	src.Offer = tool.Offer{Version: 3, Tools: []tool.Tool{named{"b", "z"}}}
+	if got := told(); !strings.Contains(got, "[tools] Tools with another description: b.") {
+		t.Errorf("at last: %q", got)
+	}
+}
+
+// BenchmarkOfferTools makes a thousand tools known to a task: registered,
+// described to the model, counted. Again is with one of them changed.
+func BenchmarkOfferTools(b *testing.B) {
+	tools := make([]tool.Tool, 1_000)
+	for i := range tools {
+		tools[i] = named{fmt.Sprintf("tool_%d", i), "Does one of a thousand things, and says so in a sentence or two."}
+	}
+	task, _ := newTask(b, "turns: []", Options{})
+	for _, again := range []bool{false, true} {
+		b.Run(fmt.Sprintf("again=%v", again), func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				if !again {
+					task.toolTok = nil
+				}
+				tools[0] = named{"tool_0", fmt.Sprint("the version ", i)}
+				r, errs := task.opts.Tools.With(tools...)
+				if len(errs) > 0 {
+					b.Fatal(errs)
+				}
+				if err := task.offer(r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

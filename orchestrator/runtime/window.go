@@ -1,0 +1,84 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/state"
+)
+
+// mask records the masking of results, each with the line that takes its place.
+func (t *Task) mask(ctx context.Context, act state.Action) error {
+	b := &op.ContextMasked{Before: t.state.ContextTokens(), Limit: act.Limit, Target: act.Target, Why: act.Reason}
+	b.After = b.Before
+	shown := make(map[uint64]int, len(act.Seqs)) // tokens of each result
+	for _, e := range t.state.Entries() {
+		if e.Msg.Role == model.RoleTool {
+			shown[e.Seq] = e.Tok - e.MarkTok
+		}
+	}
+	for _, seq := range act.Seqs {
+		ops, err := t.ops(op.Range{First: seq, Last: seq})
+		if err != nil {
+			return err
+		}
+		r, ok := ops[0].Body.(*op.ToolReturned)
+		if !ok {
+			return fmt.Errorf("%w: op %d is in the context as a result and is a %s", state.ErrStream, seq, ops[0].Kind())
+		}
+		line := notice.MaskLine(seq, r)
+		tok := t.countText(line)
+		b.Results = append(b.Results, op.MaskedResult{Seq: seq, Line: line, Tok: tok})
+		if n, ok := shown[seq]; ok {
+			b.After -= n - tok
+		}
+	}
+	return t.record(ctx, b)
+}
+
+// foldOldest runs a pass over the oldest steps, whether or not a jump has left
+// them, and puts its block in their place. Their work stays done.
+func (t *Task) foldOldest(ctx, keep context.Context, act state.Action) error {
+	first, last := t.state.Steps.At(act.Steps[0]), t.state.Steps.At(act.Steps[len(act.Steps)-1])
+	r := op.Range{First: first.First, Last: last.Last}
+	ops, err := t.ops(r)
+	if err != nil {
+		return err
+	}
+	// What an earlier pass stands for is in its block.
+	ops = slices.DeleteFunc(ops, func(o op.Op) bool {
+		return t.state.Steps.Folded(o.Step) && o.Kind() != op.KindPassDone
+	})
+	var words []op.Op
+	on := t.state.PathSet(t.state.Current)
+	for _, o := range ops {
+		// A jump has carried over what was said in the steps it left.
+		if on[o.Step] {
+			words = append(words, o)
+		}
+	}
+	req := t.passRequest(r, ops)
+	trees, err := t.treesOf(first.Parent, last.ID)
+	if err != nil {
+		return err
+	}
+	req.From, req.To, req.TargetWorldID, req.WorldID = first.ID, last.ID, trees[0], trees[1]
+	req.Standing, req.Left = true, t.leftOf(act.Steps)
+	return t.runPass(ctx, keep, passModel{t}, req, &op.PassDone{Trigger: state.TriggerWindow, Words: notice.WordsOf(words, nil, notice.WordsOfFolded, t.counter.Count), Target: act.Target})
+}
+
+// leftOf names those of some steps that a jump has left.
+func (t *Task) leftOf(steps []int) string {
+	var left []int
+	on := t.state.PathSet(t.state.Current)
+	for _, id := range steps {
+		if !on[id] {
+			left = append(left, id)
+		}
+	}
+	return state.IDRanges(left)
+}
