@@ -11,6 +11,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"sync"
 	"time"
 )
 
@@ -99,10 +101,11 @@ var ErrUnknownKind = errors.New("unknown operation kind")
 // Decode parses the JSON body of an operation of kind k. Unknown kinds give
 // ErrUnknownKind, anything else that does not fit an error naming the kind.
 func Decode(k Kind, body []byte) (Body, error) {
-	b := empty(k)
-	if b == nil {
+	typ, known := bodyTypes()[k]
+	if !known {
 		return nil, fmt.Errorf("decode operation: %w %q", ErrUnknownKind, k)
 	}
+	b := reflect.New(typ).Interface().(Body)
 	if err := json.Unmarshal(body, b); err != nil {
 		return nil, fmt.Errorf("decode operation %q: %w", k, err)
 	}
@@ -118,98 +121,30 @@ func Encode(b Body) ([]byte, error) {
 	return data, nil
 }
 
-// empty returns a pointer to a zero body of kind k, or nil.
-func empty(k Kind) Body {
-	switch k {
-	case KindTaskOpened:
-		return new(TaskOpened)
-	case KindTaskResumed:
-		return new(TaskResumed)
-	case KindUserSaid:
-		return new(UserSaid)
-	case KindCardsRecalled:
-		return new(CardsRecalled)
-	case KindModelAsked:
-		return new(ModelAsked)
-	case KindModelReplied:
-		return new(ModelReplied)
-	case KindModelFailed:
-		return new(ModelFailed)
-	case KindApprovalDecided:
-		return new(ApprovalDecided)
-	case KindResearchDone:
-		return new(ResearchDone)
-	case KindToolCalled:
-		return new(ToolCalled)
-	case KindToolStarted:
-		return new(ToolStarted)
-	case KindOutputKept:
-		return new(OutputKept)
-	case KindToolReturned:
-		return new(ToolReturned)
-	case KindTodosSet:
-		return new(TodosSet)
-	case KindSubagentStart:
-		return new(SubagentStarted)
-	case KindSubagentEnd:
-		return new(SubagentEnded)
-	case KindJobStarted:
-		return new(JobStarted)
-	case KindJobEnded:
-		return new(JobEnded)
+// Bodies returns an empty body of each kind. It is the one list of the kinds there
+// are: what handles kinds is tested against it.
+func Bodies() []Body {
+	return []Body{
+		new(TaskOpened), new(TaskResumed), new(UserSaid), new(CardsRecalled), new(ModelAsked),
+		new(ModelReplied), new(ModelFailed), new(ApprovalDecided), new(ResearchDone),
+		new(ToolCalled), new(ToolStarted), new(OutputKept), new(ToolReturned), new(TodosSet),
+		new(SubagentStarted), new(SubagentEnded), new(JobStarted), new(JobEnded), new(WorldSaved),
+		new(WorldChanged), new(RestoreIntended), new(WorldRestored), new(JumpRequested),
+		new(JumpDropped), new(CheckpointMarked), new(MailDelivered), new(PassBegun), new(PassDone),
+		new(RepairsFound), new(ContextMasked), new(ReflectAsked), new(StrategyGiven),
+		new(ReflectFailed), new(JumpIntended), new(JumpDone), new(NoticeGiven), new(TurnEnded),
+		new(LogRecovered), new(LogSealed),
 	}
-	return emptyTimeline(k)
 }
 
-// emptyTimeline is empty for the kinds that are about the world, the context,
-// jumps and the log.
-func emptyTimeline(k Kind) Body {
-	switch k {
-	case KindWorldSaved:
-		return new(WorldSaved)
-	case KindWorldChanged:
-		return new(WorldChanged)
-	case KindRestoreIntended:
-		return new(RestoreIntended)
-	case KindWorldRestored:
-		return new(WorldRestored)
-	case KindJumpRequested:
-		return new(JumpRequested)
-	case KindJumpDropped:
-		return new(JumpDropped)
-	case KindCheckpointMark:
-		return new(CheckpointMarked)
-	case KindMailDelivered:
-		return new(MailDelivered)
-	case KindPassBegun:
-		return new(PassBegun)
-	case KindPassDone:
-		return new(PassDone)
-	case KindRepairsFound:
-		return new(RepairsFound)
-	case KindContextMasked:
-		return new(ContextMasked)
-	case KindReflectAsked:
-		return new(ReflectAsked)
-	case KindStrategyGiven:
-		return new(StrategyGiven)
-	case KindReflectFailed:
-		return new(ReflectFailed)
-	case KindJumpIntended:
-		return new(JumpIntended)
-	case KindJumpDone:
-		return new(JumpDone)
-	case KindNoticeGiven:
-		return new(NoticeGiven)
-	case KindTurnEnded:
-		return new(TurnEnded)
-	case KindLogRecovered:
-		return new(LogRecovered)
-	case KindLogSealed:
-		return new(LogSealed)
+// bodyTypes are the types of Bodies by their kinds.
+var bodyTypes = sync.OnceValue(func() map[Kind]reflect.Type {
+	types := make(map[Kind]reflect.Type)
+	for _, b := range Bodies() {
+		types[b.Kind()] = reflect.TypeOf(b).Elem()
 	}
-	return nil
-}
+	return types
+})
 
 // Kind returns the kind of the operation, "unknown" for one of a newer program.
 func (o Op) Kind() Kind {

@@ -1,3 +1,6 @@
-// Package journal keeps what is recorded free of secrets: the vault beside a stream
-// holds what markers stand for.
+// Package journal is the one way into a task's stream. Journal signs and redacts
+// operations, makes them durable from any goroutine, queues them for the one that
+// owns the state, and publishes of the state what others may know. The vault beside
+// the stream holds what its markers stand for; a Scrubber redacts what another
+// program recorded.
 package journal

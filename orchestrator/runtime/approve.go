@@ -8,6 +8,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 )
@@ -148,12 +149,14 @@ func textArg(args json.RawMessage, name string) string {
 // approvedSame reports whether a person approved exactly this for the whole task,
 // with a call of this reply, perhaps.
 func (t *Task) approvedSame(print string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.state.Prints[print] || slices.ContainsFunc(t.queue, func(o op.Op) bool {
-		b, ok := o.Body.(*op.ApprovalDecided)
-		return ok && b.Same && b.Print == print
+	known := false
+	t.journal.Look(func(_ journal.Public, queue []op.Op) {
+		known = t.state.Prints[print] || slices.ContainsFunc(queue, func(o op.Op) bool {
+			b, ok := o.Body.(*op.ApprovalDecided)
+			return ok && b.Same && b.Print == print
+		})
 	})
+	return known
 }
 
 // asksFor reports whether a call sets an argument that is true or false.

@@ -52,7 +52,7 @@ func (t *Task) see(ctx context.Context, ours bool) (worldstate.Snapshot, error) 
 	if ours {
 		message = fmt.Sprintf("in step %d, before a wait for the user", t.state.NextStep())
 	}
-	seq, _ := t.log.Last()
+	seq, _ := t.journal.Log().Last()
 	snap, err := t.world.Save(ctx, worldstate.SaveOptions{Message: message, Parent: parent, Ref: fmt.Sprintf("changed-%d", seq), RefIfNew: true})
 	if err != nil {
 		return snap, fmt.Errorf("%w: %w", errUnsaved, err)
@@ -134,7 +134,7 @@ func (t *Task) postChange(ctx context.Context, b *op.WorldChanged) error {
 			return err
 		}
 	}
-	return t.post(ctx, b)
+	return t.journal.Post(ctx, b)
 }
 
 // quiet gives the change that a step without a call that may write did not make;

@@ -22,12 +22,12 @@ func (t *Task) checkpoint(closing bool) {
 	if !closing {
 		due = max(due, t.state.Last/checkpointShare)
 	}
-	stale := closing && grown > 0 && t.log.CheckpointRefused() != nil // it would be refused every time
+	stale := closing && grown > 0 && t.journal.Log().CheckpointRefused() != nil // it would be refused every time
 	if t.unusable || grown < due && !stale {
 		return
 	}
 	t.checkpointed = t.state.Last
 	if data, err := state.Marshal(&t.state); err == nil {
-		_ = t.log.Checkpoint(state.FoldVersion, data, t.state.Last)
+		_ = t.journal.Log().Checkpoint(state.FoldVersion, data, t.state.Last)
 	}
 }

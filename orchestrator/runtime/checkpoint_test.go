@@ -65,7 +65,7 @@ func TestOpenFromCheckpoint(t *testing.T) {
 func TestCheckpointOfUnusableState(t *testing.T) {
 	task, h := newTask(t, doctorScript, Options{CheckpointEvery: 1})
 	// A result without a call cannot be folded; it is the stream that is wrong.
-	if _, err := task.log.Append(t.Context(), opstream.Entry{Kind: string(op.KindToolReturned), Body: []byte(`{"call":"x"}`)}); err != nil {
+	if _, err := task.journal.Log().Append(t.Context(), opstream.Entry{Kind: string(op.KindToolReturned), Body: []byte(`{"call":"x"}`)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := task.Run(t.Context()); !errors.Is(err, state.ErrStream) {

@@ -20,7 +20,7 @@ func (t *Task) countCards() error {
 		return nil
 	}
 	var e anamnesis.Experience
-	err := taskdir.EachDecoded(t.log.Since(0), func(o op.Op) error {
+	err := taskdir.EachDecoded(t.journal.Log().Since(0), func(o op.Op) error {
 		e.Add(&o)
 		return nil
 	})
@@ -37,7 +37,7 @@ func (t *Task) countCards() error {
 // openCards opens the global cards, where new ones are written, and the
 // project's own, where it has any.
 func (t *Task) openCards(global string) error {
-	o := knowledgebase.Options{Watch: true, Embedder: t.opts.Embedder, Redact: t.redactor.Markers}
+	o := knowledgebase.Options{Watch: true, Embedder: t.opts.Embedder, Redact: t.journal.Redactor().Markers}
 	var err error
 	if t.cards, err = knowledgebase.Open(global, &o); err != nil {
 		return err

@@ -72,7 +72,7 @@ func (js *jobs) Begin(s tool.JobStart) (string, error) {
 		defer close(j.done)
 		running := false
 		end, err := s.Run(ctx, jobWriter{js, j}, func(p op.ToolStarted) error {
-			err := js.t.post(context.WithoutCancel(ctx), &op.JobStarted{
+			err := js.t.journal.Post(context.WithoutCancel(ctx), &op.JobStarted{
 				Job: j.ID, Call: s.Call, Command: s.Command, Timeout: int(s.Timeout / time.Second), PID: p.PID, StartTime: p.StartTime, BootID: p.BootID})
 			running = err == nil
 			if running {
@@ -154,7 +154,7 @@ func (js *jobs) leave(ctx context.Context, j *job, end tool.JobEnd) {
 		b.Notice = fmt.Sprintf("[background] %s (%s) was ended: %s", j.ID, notice.OneLine(j.Command, notice.MaxDelivered), j.Note)
 	}
 	js.mu.Unlock()
-	if err := js.t.post(ctx, b); err != nil && !errors.Is(err, taskdir.ErrNotLive) {
+	if err := js.t.journal.Post(ctx, b); err != nil && !errors.Is(err, taskdir.ErrNotLive) {
 		js.mu.Lock()
 		j.Note = strings.TrimSpace(j.Note + " Its end could not be recorded: " + err.Error())
 		js.mu.Unlock()

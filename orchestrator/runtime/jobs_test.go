@@ -111,7 +111,7 @@ func TestLostJobs(t *testing.T) {
 	}
 	told := 0
 	for _, m := range task.state.Projection() {
-		told += strings.Count(m.Text, "[background "+task.word+"] bg_9 (serve) was ended when the program stopped")
+		told += strings.Count(m.Text, "[background "+task.state.Opened.Mark+"] bg_9 (serve) was ended when the program stopped")
 	}
 	if told != 1 || task.state.Jobs != nil {
 		t.Errorf("told %d times, jobs %v", told, task.state.Jobs)

@@ -129,7 +129,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	if err := workspace.RecreateDir(t.Dir); err != nil { // a command may have removed it
 		return t.dropJump(keep, err.Error())
 	}
-	w, err := t.findWay(keep, j)
+	w, err := t.planRestore(keep, j, nil)
 	if err != nil {
 		return t.dropJump(keep, err.Error())
 	}
@@ -145,7 +145,7 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 		return err
 	}
 	// The pass took its time: what changed meanwhile is saved, too.
-	if w, err = t.findWay(keep, j); err != nil {
+	if w, err = t.planRestore(keep, j, w); err != nil {
 		why := err.Error()
 		if len(ended) > 0 {
 			why += "; ended for it all the same: " + notice.List(ended, len(ended))
@@ -155,12 +155,12 @@ func (t *Task) performJump(ctx, keep context.Context) error {
 	if err := t.record(keep, &op.JumpIntended{
 		From: from, To: to, Reason: j.Reason, By: j.By,
 		Discarded: ranges, Tokens: t.state.RangeTokens(ranges),
-		FromCommit: string(w.source.ID), ToCommit: string(w.target), Base: string(w.base), Overwrite: j.Overwrite, Plan: w.hash, Jobs: ended,
-		Backward: t.state.OnPath(to, from), Conflicts: notice.FirstN(w.conflicts, notice.MaxListed), NConflicts: len(w.conflicts),
+		FromCommit: string(w.source.ID), ToCommit: string(w.plan.Target), Base: string(w.base), Overwrite: j.Overwrite, Plan: w.plan.Hash, Jobs: ended,
+		Backward: t.state.OnPath(to, from), Conflicts: notice.FirstN(w.plan.Conflicts, notice.MaxListed), NConflicts: len(w.plan.Conflicts),
 	}); err != nil {
 		return err
 	}
-	return t.finishJump(keep)
+	return t.finishJump(keep, w)
 }
 
 // jumpable says why a jump cannot be made, as far as that is known before anything
@@ -174,7 +174,7 @@ func (t *Task) jumpable(ctx context.Context, j op.JumpRequested) error {
 	if t.taint != nil {
 		known = t.taint.Last()
 	}
-	return workspace.ReadableFor(&t.state, t.log, j, known)
+	return workspace.ReadableFor(&t.state, t.journal.Log(), j, known)
 }
 
 // restorable says why the world of a step cannot be brought back, with
@@ -187,28 +187,31 @@ func (t *Task) restorable(ctx context.Context, step int) error {
 	return workspace.NotRestorable(step, err)
 }
 
-// way is where a jump leads from, and to.
-type way struct {
-	source       worldstate.Snapshot
-	base, target worldstate.ID
-	hash         string   // of the plan
-	conflicts    []string // what the agent changed after the user had
+// restorePlan is how a jump restores the files.
+type restorePlan struct {
+	source worldstate.Snapshot // the world it was made for
+	base   worldstate.ID       // what differs from it is the user's
+	plan   worldstate.Plan
 }
 
-// findWay makes the present world durable and plans how a jump goes on from it.
-// No file is moved.
-func (t *Task) findWay(ctx context.Context, j *state.Pending) (way, error) {
+// planRestore makes the present world durable and plans how a jump goes on from it.
+// No file is moved. If the world is still the one that an earlier plan was made for,
+// it returns that.
+func (t *Task) planRestore(ctx context.Context, j *state.Pending, earlier *restorePlan) (*restorePlan, error) {
 	from, err := t.present()
 	if err != nil {
-		return way{}, err
+		return nil, err
 	}
 	to, err := t.worldOf(j.To)
 	if err != nil {
-		return way{}, err
+		return nil, err
 	}
-	w := way{target: to.Commit}
+	w := new(restorePlan)
 	if w.source, err = t.seeNow(ctx); err != nil {
-		return way{}, err
+		return nil, err
+	}
+	if earlier != nil && earlier.source.ID == w.source.ID {
+		return earlier, nil
 	}
 	// What the user changed is theirs and stays: up to here by its operations, from
 	// here on by the base.
@@ -218,13 +221,12 @@ func (t *Task) findWay(ctx context.Context, j *state.Pending) (way, error) {
 	}
 	o := worldstate.PlanOptions{Base: w.base, OverwriteEdits: j.Overwrite}
 	if o.Edits, err = t.kept(j.To, j.Overwrite); err != nil {
-		return way{}, err
+		return nil, err
 	}
-	plan, err := workspace.PlanSince(ctx, t.world, w.target, o, t.before)
-	if err != nil {
-		return way{}, fmt.Errorf("the way to the world of step %d cannot be planned: %w", to.Step, err)
+	if w.plan, err = workspace.PlanSince(ctx, t.world, to.Commit, o, t.before); err != nil {
+		return nil, fmt.Errorf("the way to the world of step %d cannot be planned: %w", to.Step, err)
 	}
-	w.base, w.hash, w.conflicts = cmp.Or(plan.Base, w.base), plan.Hash, plan.Conflicts
+	w.base = cmp.Or(w.plan.Base, w.base)
 	if workspace.Lost(w.source) { // for a process that finishes the jump
 		w.base = w.source.ID
 	}
@@ -236,7 +238,7 @@ func (t *Task) kept(step int, overwrite bool) ([]worldstate.Edit, error) {
 	if overwrite {
 		return nil, nil
 	}
-	return workspace.EditsAfter(&t.state, t.log, step)
+	return workspace.EditsAfter(&t.state, t.journal.Log(), step)
 }
 
 // before gives the snapshots on the path to the current step, the newest first.
@@ -254,15 +256,16 @@ func (t *Task) saveSource(ctx context.Context, parent worldstate.ID, message str
 	})
 }
 
-// finishJump restores the world of a jump whose intent is recorded, whether
-// this process recorded it or one that died, and records its end.
-func (t *Task) finishJump(ctx context.Context) error {
+// finishJump restores the world of a jump whose intent is recorded, and records its
+// end. Planned is the plan that the intent names; if nil, a process that died
+// recorded the intent, and it is planned anew.
+func (t *Task) finishJump(ctx context.Context, planned *restorePlan) error {
 	j := t.state.Jumping
 	var kept []worldstate.Skip
 	var err error
 	if t.opts.AbandonRestore {
 		kept = t.leaveFiles(ctx, j)
-	} else if kept, err = t.moveFiles(ctx, j); err != nil {
+	} else if kept, err = t.moveFiles(ctx, j, planned); err != nil {
 		return err
 	}
 	after, theirs, err := t.afterJump(ctx, j, kept)
@@ -310,41 +313,57 @@ func (t *Task) finishJump(ctx context.Context) error {
 	return t.record(ctx, done)
 }
 
-// moveFiles brings the files to the target of a jump, and gives what stays
+// moveFiles brings the files to the target of a jump, and returns what stays
 // otherwise than there.
-func (t *Task) moveFiles(ctx context.Context, j *state.Jumping) ([]worldstate.Skip, error) {
+func (t *Task) moveFiles(ctx context.Context, j *state.Jumping, planned *restorePlan) ([]worldstate.Skip, error) {
+	if planned != nil && planned.plan.Hash != j.Plan {
+		return nil, fmt.Errorf("restore the world of step %d: the plan made is not the one intended", j.To)
+	}
+	for try := 1; ; try++ {
+		var err error
+		if planned == nil {
+			if planned, err = t.planMove(ctx, j); err != nil {
+				return nil, err
+			}
+		}
+		skipped, kept := planned.source.Skipped, planned.plan.Keep
+		if !planned.plan.Empty() { // else an earlier process had restored it
+			var res worldstate.Result
+			if res, err = t.world.Restore(ctx, planned.plan); err == nil {
+				err = t.world.Settle() // the end of a jump is recorded when it is durable
+			}
+			kept = res.Kept
+		}
+		if err == nil {
+			return workspace.Unreadable(kept, skipped), nil
+		}
+		if !errors.Is(err, worldstate.ErrStale) || try >= maxJumpRestores {
+			return nil, fmt.Errorf("restore the world of step %d: %w", j.To, err)
+		}
+		planned = nil
+	}
+}
+
+// planMove plans, for an intent that is recorded, from the world as it is now.
+func (t *Task) planMove(ctx context.Context, j *state.Jumping) (*restorePlan, error) {
 	var o worldstate.PlanOptions // j.Overwrite covers what is in j.FromCommit
 	var err error
 	if o.Edits, err = t.kept(j.To, j.Overwrite); err != nil {
 		return nil, err
 	}
-	for try := 1; ; try++ {
-		source, err := t.saveSource(ctx, worldstate.ID(j.FromCommit), fmt.Sprintf("during the jump to step %d", j.To))
-		if err != nil {
-			return nil, fmt.Errorf("save the world during the jump to step %d: %w", j.To, err)
-		}
-		o.Base = workspace.BaseOf(j)
-		if workspace.Lost(source) {
-			o.Base = source.ID
-		}
-		plan, err := t.world.Plan(ctx, worldstate.ID(j.ToCommit), &o)
-		if err != nil {
-			return nil, fmt.Errorf("plan the jump to step %d: %w", j.To, err)
-		}
-		if plan.Empty() { // an earlier process had restored it
-			return workspace.Unreadable(plan.Keep, source.Skipped), nil
-		}
-		res, err := t.world.Restore(ctx, plan)
-		if err == nil {
-			err = t.world.Settle() // the end of a jump is recorded when it is durable
-		}
-		if err == nil {
-			return workspace.Unreadable(res.Kept, source.Skipped), nil
-		}
-		if !errors.Is(err, worldstate.ErrStale) || try >= maxJumpRestores {
-			return nil, fmt.Errorf("restore the world of step %d: %w", j.To, err)
-		}
+	w := new(restorePlan)
+	w.source, err = t.saveSource(ctx, worldstate.ID(j.FromCommit), fmt.Sprintf("during the jump to step %d", j.To))
+	if err != nil {
+		return nil, fmt.Errorf("save the world during the jump to step %d: %w", j.To, err)
 	}
+	o.Base = workspace.BaseOf(j)
+	if workspace.Lost(w.source) {
+		o.Base = w.source.ID
+	}
+	if w.plan, err = t.world.Plan(ctx, worldstate.ID(j.ToCommit), &o); err != nil {
+		return nil, fmt.Errorf("plan the jump to step %d: %w", j.To, err)
+	}
+	return w, nil
 }
 
 // afterJump saves the world as a jump left it, where that is not the target, and
@@ -436,7 +455,7 @@ func (t *Task) opsOf(ranges []op.Range) ([]op.Op, error) {
 // Ops reads a range of operations back from the stream.
 func (t *Task) ops(r op.Range) ([]op.Op, error) {
 	var out []op.Op
-	for rec, err := range t.log.Since(r.First - 1) {
+	for rec, err := range t.journal.Log().Since(r.First - 1) {
 		if err != nil {
 			return nil, fmt.Errorf("read ops %s: %w", r, err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
@@ -46,14 +47,6 @@ func recordedEffect(s *state.State, call string) string {
 	return ""
 }
 
-// jumpOrMail says which of the two a request is.
-func jumpOrMail(j *op.JumpRequested) string {
-	if j.Mail != nil {
-		return "a message"
-	}
-	return "a jump"
-}
-
 // notScheduled is the result of a call whose jump or D-Mail came second.
 func notScheduled(j *op.JumpRequested, err error) tool.Result {
 	if j.Mail != nil {
@@ -87,7 +80,7 @@ func (tl taskTimeline) CheckMail(m op.Mail) (*op.JumpRequested, error) {
 	case strings.TrimSpace(m.Message) == "":
 		return nil, errors.New("the message is empty; it is all that remains of the steps after the checkpoint")
 	}
-	if n, most := tl.t.countText(m.Message), anamnesis.BlockCap(s.EAS); n > most {
+	if n, most := tl.t.journal.Count(m.Message), anamnesis.BlockCap(s.EAS); n > most {
 		return nil, fmt.Errorf("the message has %d tokens and may have %d; say what matters in fewer words, write long texts to a file and name it", n, most)
 	}
 	return &op.JumpRequested{To: to, Reason: "D-Mail: " + notice.OneLine(m.Message, notice.MaxDelivered), Mail: &m}, nil
@@ -99,18 +92,15 @@ func (tl taskTimeline) MarkCheckpoint(ctx context.Context, call string) (int, er
 }
 
 func (t *Task) markCheckpoint(ctx context.Context, call string) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	number := t.marked
-	if number >= maxMarked {
-		return 0, &tool.CallError{Tool: "dmail", Text: fmt.Sprintf("No checkpoint was created: %d are the most a task has.", maxMarked)}
-	}
-	entries, bodies, err := t.encode(&op.CheckpointMarked{Checkpoint: number, Call: call})
-	if err != nil {
-		return 0, err
-	}
-	t.marked++
-	return number, t.appendLocked(ctx, entries, bodies...)
+	number := 0
+	err := t.journal.PostWith(ctx, func(p *journal.Public) (op.Body, error) {
+		if number = p.Marked; number >= maxMarked {
+			return nil, &tool.CallError{Tool: "dmail", Text: fmt.Sprintf("No checkpoint was created: %d are the most a task has.", maxMarked)}
+		}
+		p.Marked++
+		return &op.CheckpointMarked{Checkpoint: number, Call: call}, nil
+	})
+	return number, err
 }
 
 // stepMark is the line that ends a step for the model.

@@ -2,9 +2,11 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
+	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
@@ -84,8 +86,27 @@ func TestForgedMarks(t *testing.T) {
 
 // A task without a word has the marks it always had.
 func TestMarksWithoutWord(t *testing.T) {
-	task, _ := newTask(t, "turns: [{calls: [{name: Think, arguments: {thought: a}}]}, {reply: Done.}]", Options{})
-	task.word = "" // as one that an older version made
+	made, h := newTask(t, "turns: [{calls: [{name: Think, arguments: {thought: a}}]}, {reply: Done.}]", Options{})
+	opened := made.state.Opened
+	opened.Task, opened.Mark = "old", "" // as an older version made it
+	log, err := opstream.Open(h.Task("old"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []op.Body{&opened, &op.UserSaid{Text: "Go.", Source: op.SourceRequest}} {
+		data, _ := op.Encode(b)
+		if _, err := log.Append(t.Context(), opstream.Entry{Kind: string(b.Kind()), Body: data}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(log.Close(), made.Close()); err != nil {
+		t.Fatal(err)
+	}
+	task, err := OpenTask(t.Context(), h, "old", Options{Tools: made.opts.Tools, Model: made.opts.Model})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer task.Close()
 	if _, err := task.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func (tl taskTimeline) Recall(ctx context.Context, what tool.Memory) (string, er
 	if err != nil {
 		return "", err
 	}
-	if err := t.post(context.WithoutCancel(ctx), rec); err != nil {
+	if err := t.journal.Post(context.WithoutCancel(ctx), rec); err != nil {
 		return "", err
 	}
 	switch {

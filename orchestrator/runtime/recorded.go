@@ -12,7 +12,7 @@ import (
 func (t *Task) keptOf(call string) ([]uint64, error) {
 	var out []uint64
 	for seq := t.state.Reply.Seq + 1; seq <= t.state.Last; seq++ {
-		rec, err := t.log.Get(seq)
+		rec, err := t.journal.Log().Get(seq)
 		if err != nil {
 			return nil, fmt.Errorf("look for what call %s printed: %w", call, err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/research"
+	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
@@ -57,12 +58,13 @@ func (t *Task) researched(c op.Call) (done []string, records []uint64, missing [
 
 // researchNow is what was looked up so far, by the calls of this reply, too.
 func (t *Task) researchNow() state.Research {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	r := state.Research{Done: maps.Clone(t.state.Research.Done)}
-	for _, o := range t.queue {
-		r.Fold(o)
-	}
+	var r state.Research
+	t.journal.Look(func(_ journal.Public, queue []op.Op) {
+		r.Done = maps.Clone(t.state.Research.Done)
+		for _, o := range queue {
+			r.Fold(o)
+		}
+	})
 	return r
 }
 
@@ -203,7 +205,7 @@ type taskEvidence struct{ t *Task }
 // Cite finds the first of some operations that is a look.
 func (e taskEvidence) Cite(cites []uint64) (uint64, error) {
 	t := e.t
-	last, _ := t.log.Last()
+	last, _ := t.journal.Log().Last()
 	var faults []string
 	for _, seq := range cites {
 		if seq == 0 || seq > last {

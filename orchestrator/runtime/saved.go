@@ -10,7 +10,7 @@ func (t *Task) worldOf(id int) (workspace.SavedWorld, error) {
 	if t.here.Step == id && t.here.Commit != "" {
 		return t.here, nil
 	}
-	w, err := workspace.WorldAt(t.log, &t.state, id)
+	w, err := workspace.WorldAt(t.journal.Log(), &t.state, id)
 	if ref, ok := workspace.WorldByRef(t.world, t.ID, &t.state, id, err); ok {
 		t.damaged = err.Error()
 		return ref, nil

@@ -79,7 +79,7 @@ func TestSavedWorlds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	if _, _, ok := again.log.Folded(); !ok {
+	if _, _, ok := again.journal.Log().Folded(); !ok {
 		t.Fatal("no checkpoint was used")
 	}
 	check(again)

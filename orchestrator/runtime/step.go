@@ -118,7 +118,7 @@ func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Faul
 	case state.ActMail:
 		return nil, t.deliverMail(keep)
 	case state.ActFinishJump:
-		return nil, t.finishJump(keep)
+		return nil, t.finishJump(keep, nil)
 	case state.ActTellRestore:
 		return nil, t.tellRestore(keep)
 	case state.ActDropJump:
@@ -158,7 +158,7 @@ func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 	if err := t.record(ctx, append(bodies, &op.TurnEnded{Reason: act.Reason, Detail: act.Detail})...); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{Reason: act.Reason, Detail: t.redactText(act.Detail), Answer: t.state.Answer, Learned: t.state.Turn.Learned}, nil
+	return Outcome{Reason: act.Reason, Detail: t.journal.RedactText(act.Detail), Answer: t.state.Answer, Learned: t.state.Turn.Learned}, nil
 }
 
 // interrupted ends the turn because the person wanted it. A jump the agent
@@ -195,7 +195,7 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 		}
 	}
 	req := model.Request{
-		Purpose: "step", Agent: t.state.Agent(), Turn: t.state.Totals.Replies, Mark: t.word,
+		Purpose: "step", Agent: t.state.Agent(), Turn: t.state.Totals.Replies, Mark: t.state.Opened.Mark,
 		Messages: t.state.Projection(), Tools: t.toolSpecs,
 	}
 	if past := t.state.LastCall; past != nil {
@@ -211,13 +211,13 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 		return nil, err
 	}
 	start := t.now()
-	on, end := t.shownDeltas()
+	on, end := t.journal.Deltas(t.opts.Delta)
 	asking, cancel := t.withinTime(ctx)
 	defer cancel()
 	reply, err := t.model.Ask(asking, req, on)
 	end()
 	if err != nil {
-		f := t.redactFault(model.AsFault(err))
+		f := t.journal.RedactFault(model.AsFault(err))
 		if errors.Is(context.Cause(asking), errTimeUp) {
 			f.Err = errTimeUp
 		}
@@ -314,12 +314,12 @@ func (t *Task) runEdited(ctx, keep context.Context, c op.Call, edited bool) erro
 		return err
 	}
 	env := &tool.Env{
-		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: taskEvidence{t}, Redactor: t.redactor, Jobs: t.jobs, Todos: t.currentTodos,
-		Started: func(s op.ToolStarted) error { return t.post(keep, &s) }, Beside: t.beside(),
+		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: taskEvidence{t}, Redactor: t.journal.Redactor(), Jobs: t.jobs, Todos: t.currentTodos,
+		Started: func(s op.ToolStarted) error { return t.journal.Post(keep, &s) }, Beside: t.beside(),
 	}
 	if _, offered := t.tools.Spec(timeline.RecallName); offered {
 		env.Keep = func(part int, from int64, text string) (uint64, error) {
-			return t.postOne(keep, &op.OutputKept{Call: c.ID, Part: part, From: from, Text: text})
+			return t.journal.PostSeq(keep, &op.OutputKept{Call: c.ID, Part: part, From: from, Text: text})
 		}
 	}
 	if len(t.opts.Subagents) > 0 {
@@ -329,19 +329,19 @@ func (t *Task) runEdited(ctx, keep context.Context, c op.Call, edited bool) erro
 		env.Ask = func(ctx context.Context, question string) (string, bool, error) { return t.askFor(ctx, keep, question) }
 	}
 	if show := t.opts.Progress; show != nil {
-		env.Progress = func(text string) { show(c, t.redactText(text)) }
+		env.Progress = func(text string) { show(c, t.journal.RedactText(text)) }
 	}
-	if args, err = t.putBack(env, spec, args); err != nil {
+	if args, err = t.journal.UnredactArgs(env, spec, args); err != nil {
 		res, _ := tool.ErrorResult(err)
 		return t.finishCall(keep, c, res, 0, 0)
 	}
 	call, again := t.weighCall(c, spec)
 	if again.blocked() {
-		return t.post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byRepeatGuard}, &op.ToolReturned{
+		return t.journal.Post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: byRepeatGuard}, &op.ToolReturned{
 			Call: c.ID, Name: c.Name, Text: again.refusal(c.Name), IsError: true, Refused: true, Repeats: again.last})
 	}
 	if u, held := t.undone(call); held {
-		return t.post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: state.ByUndoneGuard}, &op.ToolReturned{
+		return t.journal.Post(keep, &op.ApprovalDecided{Call: c.ID, Decision: "refuse", By: state.ByUndoneGuard}, &op.ToolReturned{
 			Call: c.ID, Name: c.Name, Text: notice.Held(u, c.Name), IsError: true, Refused: true, Repeats: u.Seq})
 	}
 	if env.Sandbox, err = t.sandboxFor(ctx, spec); err != nil {
@@ -350,13 +350,13 @@ func (t *Task) runEdited(ctx, keep context.Context, c op.Call, edited bool) erro
 	v := t.approve(ctx, c, spec, args, env.Sandbox)
 	if v.args != "" {
 		c.Args = v.args
-		if err := t.post(keep, v.record...); err != nil {
+		if err := t.journal.Post(keep, v.record...); err != nil {
 			return err
 		}
 		return t.runEdited(ctx, keep, c, true)
 	}
 	if !v.run { // one write: a refusal is never forgotten and the call run after all
-		return t.post(keep, append(v.record, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: v.why, IsError: true, Refused: true})...)
+		return t.journal.Post(keep, append(v.record, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: v.why, IsError: true, Refused: true})...)
 	}
 	if !spec.ReadOnly {
 		if err := t.beforeWrite(keep); err != nil {
@@ -364,7 +364,7 @@ func (t *Task) runEdited(ctx, keep context.Context, c op.Call, edited bool) erro
 		}
 		t.dirty = true
 	}
-	if err := t.post(keep, append(v.record, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: call.World, Effects: call.Effects, Changes: !spec.ReadOnly})...); err != nil {
+	if err := t.journal.Post(keep, append(v.record, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, World: call.World, Effects: call.Effects, Changes: !spec.ReadOnly})...); err != nil {
 		return err
 	}
 	start := t.now()
@@ -417,7 +417,7 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 			return err
 		}
 	}
-	if err := t.keepFound(res.Reads, res.Secrets); err != nil {
+	if err := t.journal.KeepFound(res.Reads, res.Secrets); err != nil {
 		return err
 	}
 	var bodies []op.Body
@@ -431,7 +431,7 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 		res.Text += "\n" + lesson
 		bodies = append(bodies, shown)
 	}
-	return t.post(ctx, append(bodies, &op.ToolReturned{
+	return t.journal.Post(ctx, append(bodies, &op.ToolReturned{
 		Call: c.ID, Name: c.Name, Text: res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout, Stderr: res.Stderr,
 		Cut: res.Cut, Kept: res.Kept, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Display: res.Display, Parts: res.Parts, Repeats: repeats, Millis: took.Milliseconds(),
 	})...)
@@ -483,7 +483,7 @@ func (t *Task) saveWorld(ctx context.Context) error {
 			return err
 		}
 	}
-	seq, hash := t.log.Last()
+	seq, hash := t.journal.Log().Last()
 	save := worldstate.SaveOptions{
 		Message: t.saveMessage(id), Parent: before, Ref: fmt.Sprint(id),
 		Trailers: [][2]string{{workspace.TrailerTask, t.ID}, {workspace.TrailerOp, fmt.Sprintf("%d %x", seq, hash)}},

@@ -173,11 +173,11 @@ func (t *Task) askFor(ctx, keep context.Context, question string) (answer string
 	}
 	t.opts.family.askMu.Lock()
 	defer t.opts.family.askMu.Unlock()
-	answer, ok = t.opts.Ask(ctx, t.redactText(question))
+	answer, ok = t.opts.Ask(ctx, t.journal.RedactText(question))
 	if answer = strings.TrimSpace(answer); !ok || answer == "" {
 		return "", false, nil
 	}
-	return answer, true, t.post(keep, &op.UserSaid{Text: answer, Source: op.SourceAnswer})
+	return answer, true, t.journal.Post(keep, &op.UserSaid{Text: answer, Source: op.SourceAnswer})
 }
 
 // answerOrStuck asks the person; without an answer the turn ends.

@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
@@ -86,7 +87,7 @@ func (ts taskSubagents) Begin(ctx context.Context, s tool.SubagentStart) (tool.S
 	if w.child.Dir != t.Dir {
 		started.Dir = w.child.Dir
 	}
-	if err := t.post(keep, started); err != nil {
+	if err := t.journal.Post(keep, started); err != nil {
 		t.opts.family.leave(w.id)
 		return nil, errors.Join(err, w.child.Close())
 	}
@@ -257,7 +258,7 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 	o.Sources, o.Subagents, o.Delta, o.Progress, o.Passing, o.Scan = nil, nil, nil, nil, nil, nil
 	o.changed = nil
 	if !start.Fork {
-		o.changed = func(ctx context.Context, b *op.WorldChanged) error { return t.post(ctx, b) }
+		o.changed = func(ctx context.Context, b *op.WorldChanged) error { return t.journal.Post(ctx, b) }
 	}
 	o.Model, o.Rules, o.Event = s.model(t).Model, rules, follow(s.Spec.Name, t.Dir, start.Progress)
 	o.Tools = t.tools.Only(func(spec tool.Spec) bool { return s.offers(spec) })
@@ -313,14 +314,15 @@ func follow(name, dir string, show func(text string)) func(op.Op) {
 
 // calledAt is the operation that began a call of the present reply.
 func (t *Task) calledAt(call string) uint64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, o := range slices.Backward(t.queue) {
-		if b, ok := o.Body.(*op.ToolCalled); ok && b.Call == call {
-			return o.Seq
+	seq := uint64(0)
+	t.journal.Look(func(_ journal.Public, queue []op.Op) {
+		for _, o := range queue {
+			if b, ok := o.Body.(*op.ToolCalled); ok && b.Call == call {
+				seq = o.Seq
+			}
 		}
-	}
-	return 0
+	})
+	return seq
 }
 
 // fork makes a copy of the world as it is now, for a subagent.

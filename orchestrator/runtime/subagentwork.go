@@ -51,7 +51,7 @@ func (w *working) Work(ctx context.Context) (tool.SubagentEnd, error) {
 		end.IsError = true
 		end.Text += fmt.Sprintf("\nIts record could not be closed: %v", err)
 	}
-	err = w.t.post(keep, ended)
+	err = w.t.journal.Post(keep, ended)
 	w.t.opts.family.leave(w.id)
 	if errors.Is(err, taskdir.ErrNotLive) { // the task was closed meanwhile: its next opening records it
 		err = nil

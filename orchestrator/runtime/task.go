@@ -122,9 +122,7 @@ type Task struct {
 	ID  string
 	Dir string
 
-	log        *opstream.Log
-	vault      *journal.Vault
-	redactor   *redact.Redactor
+	journal    *journal.Journal
 	world      *worldstate.World
 	recovery   *worldstate.Recovery // what became of an interrupted restore; nil: there was none
 	cards      *knowledgebase.Store
@@ -142,7 +140,6 @@ type Task struct {
 	offers     []uint64       // versions of the sources' tools in tools; nil: not asked yet
 	model      model.Model
 	counter    *tokens.Counter
-	word       string // see TaskOpened.Mark
 	approval   string
 	live       *taskdir.LiveDir
 	jobs       *jobs  // nil until the task is open
@@ -165,15 +162,7 @@ type Task struct {
 
 	taint *anamnesis.TaintLog // Run's goroutine only; nil until a pass needs it
 
-	mu        sync.Mutex
-	queue     []op.Op   // durable, not folded yet
-	last      uint64    // seq of the last operation queued
-	step      int       // the step an operation appended now belongs to
-	scheduled string    // what is pending, in words; empty: nothing
-	marked    int       // checkpoints of the tool dmail
-	todos     []op.Todo // as they were folded last
-	ended     int       // steps with a world.saved, for callers of Jump
-	valid     string    // the valid steps, in words
+	mu sync.Mutex // guards approval and opts.above
 }
 
 // Create makes a new task in dir and records the request. When it fails, the
@@ -272,7 +261,7 @@ func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed) e
 // open opens the stores, folds what the stream holds and recovers the world.
 func (t *Task) open(ctx context.Context, h taskdir.Home, opened *op.TaskOpened) error {
 	var err error
-	t.confines.home, t.word = h, opened.Mark
+	t.confines.home = h
 	if t.counter == nil {
 		if t.counter, err = tokens.ForEncoding(opened.Encoding); err != nil {
 			return err
@@ -288,16 +277,18 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, opened *op.TaskOpened) 
 	if err != nil {
 		return err
 	}
-	if t.log, err = opstream.Open(h.Task(t.ID), &opstream.Options{
-		Now: t.opts.Now, AfterAppend: t.opts.AfterAppend, SealAfter: t.opts.SealAfter, Checkpoint: state.FoldVersion,
+	if t.journal, err = journal.Open(h.Task(t.ID), h.Vault(t.ID), journal.Options{
+		Stream: opstream.Options{Now: t.opts.Now, AfterAppend: t.opts.AfterAppend, SealAfter: t.opts.SealAfter, Checkpoint: state.FoldVersion},
+		Mark:   opened.Mark, Count: t.counter.Count, Secrets: t.opts.Secrets, Learned: &t.opts.family.learned,
+		Files: t.worldRoot, Dir: t.Dir,
+		Event: func(o op.Op) {
+			if t.opts.Event != nil {
+				t.opts.Event(o)
+			}
+		},
 	}); err != nil {
 		return err
 	}
-	if t.vault, err = journal.OpenVault(h.Vault(t.ID)); err != nil {
-		return err
-	}
-	t.opts.family.learned.Add(t.vault.Learned...)
-	t.redactor = redact.NewLearning(t.vault.Key, t.opts.Secrets, &t.opts.family.learned)
 	if err := t.catchUp(); err != nil {
 		return err
 	}
@@ -337,19 +328,18 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, opened *op.TaskOpened) 
 // CheckpointRefused says why the checkpoint beside the stream was not used when
 // the task was opened and the whole stream was folded; nil when it was, or there
 // was none.
-func (t *Task) CheckpointRefused() error { return t.log.CheckpointRefused() }
+func (t *Task) CheckpointRefused() error { return t.journal.Log().CheckpointRefused() }
 
 // catchUp folds the stream as it is on disk, from its checkpoint on.
 func (t *Task) catchUp() error {
-	t.state = *state.FromSnapshot(t.log)
+	t.state = *state.FromSnapshot(t.journal.Log())
 	t.checkpointed = t.state.Last
-	err := taskdir.EachDecoded(t.log.Since(t.state.Last), t.fold)
+	err := taskdir.EachDecoded(t.journal.Log().Since(t.state.Last), t.fold)
 	if err != nil {
 		return err
 	}
 	t.found = t.state.Last
-	t.publish()
-	return nil
+	return t.journal.Settle(&t.state, t.fold)
 }
 
 // Fold takes one operation into the task's state.
@@ -365,20 +355,18 @@ func (t *Task) fold(o op.Op) error {
 // Close ends the process's hold on the task. The stream is sealed; the task
 // can be opened again. A second call does nothing.
 func (t *Task) Close() error {
+	if t.live == nil {
+		return nil
+	}
 	var errs []error
 	if t.jobs != nil { // before the stream: their ends are recorded
 		errs = append(errs, t.jobs.close())
 		t.jobs = nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.log != nil {
+	if t.journal != nil {
 		errs = append(errs, t.countCards())
 		t.checkpoint(true)
-		errs = append(errs, t.log.Close())
-	}
-	if t.vault != nil {
-		errs = append(errs, t.vault.Close())
+		errs = append(errs, t.journal.Close())
 	}
 	if t.world != nil {
 		errs = append(errs, t.world.Close())
@@ -389,10 +377,8 @@ func (t *Task) Close() error {
 	if t.root != nil {
 		errs = append(errs, t.root.Close())
 	}
-	if t.live != nil { // last: until here nobody else may work in the directory
-		errs = append(errs, t.live.Release())
-	}
-	t.log, t.vault, t.world, t.cards, t.layers, t.root, t.live = nil, nil, nil, nil, nil, nil, nil
+	errs = append(errs, t.live.Release()) // last: until here nobody else may work in the directory
+	t.world, t.cards, t.layers, t.root, t.live = nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -419,18 +405,17 @@ func (t *Task) Unanswered() bool {
 // Say records a person's words. They are durable when it returns; the agent
 // sees them with its next request.
 func (t *Task) Say(ctx context.Context, text string, source op.Source) error {
-	return t.post(ctx, &op.UserSaid{Text: text, Source: source})
+	return t.journal.Post(ctx, &op.UserSaid{Text: text, Source: source})
 }
 
 // Jump schedules a jump for a person: it is made when the present step is
 // complete. Fold forces the anamnesis pass; overwrite reverts a person's edits
 // since the last step, too, which are otherwise kept.
 func (t *Task) Jump(ctx context.Context, to int, reason string, fold, overwrite bool) error {
-	t.mu.Lock()
-	ended, valid := t.ended, t.valid
-	t.mu.Unlock()
-	if to < 0 || to >= ended {
-		return fmt.Errorf("%w: step %d; valid steps are %s", state.ErrNoStep, to, valid)
+	var p journal.Public
+	t.journal.Look(func(now journal.Public, _ []op.Op) { p = now })
+	if to < 0 || to >= p.Ended {
+		return fmt.Errorf("%w: step %d; valid steps are %s", state.ErrNoStep, to, p.Valid)
 	}
 	return t.schedule(ctx, &op.JumpRequested{To: to, Reason: reason, By: state.ByPerson, Fold: fold, Overwrite: overwrite})
 }

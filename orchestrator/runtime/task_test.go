@@ -70,7 +70,7 @@ func TestLogLinesOfItsOwn(t *testing.T) {
 		Delta: func(model.Delta) {
 			if first {
 				first = false
-				if _, err := task.log.Append(context.Background(), opstream.Entry{Kind: string(op.KindLogSealed), Body: []byte("{}")}); err != nil {
+				if _, err := task.journal.Log().Append(context.Background(), opstream.Entry{Kind: string(op.KindLogSealed), Body: []byte("{}")}); err != nil {
 					t.Error(err)
 				}
 			}

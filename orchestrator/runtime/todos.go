@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/journal"
 )
 
 // The todo list is the agent's own plan. State.Todos is the list in force; each
@@ -15,12 +16,14 @@ const toolTodos = "SetTodoList"
 // currentTodos gives the list in force, with what calls of the present reply
 // have set. It may be called from any goroutine.
 func (t *Task) currentTodos() []op.Todo {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, o := range slices.Backward(t.queue) {
-		if b, ok := o.Body.(*op.TodosSet); ok {
-			return slices.Clone(b.Todos)
+	var todos []op.Todo
+	t.journal.Look(func(p journal.Public, queue []op.Op) {
+		todos = p.Todos
+		for _, o := range queue {
+			if b, ok := o.Body.(*op.TodosSet); ok {
+				todos = b.Todos
+			}
 		}
-	}
-	return slices.Clone(t.todos)
+	})
+	return slices.Clone(todos)
 }

@@ -48,7 +48,7 @@ func TestRefreshTools(t *testing.T) {
 		if len(all) == 0 {
 			return ""
 		}
-		last := strings.ReplaceAll(all[len(all)-1].Text, "[tools "+task.word+"]", "[tools]")
+		last := strings.ReplaceAll(all[len(all)-1].Text, "[tools "+task.state.Opened.Mark+"]", "[tools]")
 		return last[strings.LastIndex(last, "\n\n")+1:]
 	}
 	first := told()

@@ -31,7 +31,7 @@ func (t *Task) mask(ctx context.Context, act state.Action) error {
 			return fmt.Errorf("%w: op %d is in the context as a result and is a %s", state.ErrStream, seq, ops[0].Kind())
 		}
 		line := notice.MaskLine(seq, r)
-		tok := t.countText(line)
+		tok := t.journal.Count(line)
 		b.Results = append(b.Results, op.MaskedResult{Seq: seq, Line: line, Tok: tok})
 		if n, ok := shown[seq]; ok {
 			b.After -= n - tok

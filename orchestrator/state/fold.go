@@ -119,6 +119,10 @@ func (s *State) apply(o op.Op) error {
 		// Words that came between the decision to end and its record are not
 		// answered yet.
 		s.Turn.Open = b.Reason == "done" && s.Turn.LastWords > s.Turn.AskedAt
+	case *op.ResearchDone, *op.NoticeGiven, *op.ReflectAsked, *op.OutputKept, *op.LogRecovered, *op.LogSealed, nil:
+		// Only the context or what was looked up changes, if anything does.
+	default:
+		return fmt.Errorf("%w: Fold does not handle %s", ErrStream, b.Kind())
 	}
 	return nil
 }

@@ -385,3 +385,19 @@ func TestFoldRefuses(t *testing.T) {
 		})
 	}
 }
+
+// TestFoldHandlesEveryKind: a kind that is added to package op and not to Fold is
+// found here.
+func TestFoldHandlesEveryKind(t *testing.T) {
+	for _, b := range op.Bodies() {
+		s := new(State)
+		s.Steps.add(Step{})
+		err := s.apply(op.Op{Seq: 1, Body: b})
+		if err != nil && strings.Contains(err.Error(), "does not handle") {
+			t.Error(err)
+		}
+		if _, err := op.Decode(b.Kind(), []byte("{}")); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,4 +1,4 @@
-package runtime
+package journal
 
 import (
 	"bytes"
@@ -31,20 +31,20 @@ const keptNames = "task dir store model eas_from encoding approval kb program so
 // redactBody gives an operation as it is recorded, shown and sent: secrets
 // replaced by markers. What the markers stand for is durable in the vault when
 // it returns.
-func (t *Task) redactBody(b op.Body) (op.Body, []byte, error) {
+func (j *Journal) redactBody(b op.Body) (op.Body, []byte, error) {
 	data, err := op.Encode(b)
 	if err != nil {
 		return nil, nil, err
 	}
 	var found []redact.Found
-	data, changed, err := t.redactor.JSON(data, &redact.JSONOptions{
+	data, changed, err := j.redactor.JSON(data, &redact.JSONOptions{
 		Keep: strings.Fields(keptNames), OwnKeys: true, Nested: []string{"args"}, Valid: true,
 		Found: func(_ []string, f redact.Found) { found = append(found, f) },
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := errors.Join(t.vault.Learn(&t.opts.family.learned), t.keepOrigins(b, found)); err != nil {
+	if err := errors.Join(j.vault.Learn(j.o.Learned), j.keepOrigins(b, found)); err != nil {
 		return nil, nil, err
 	}
 	if !changed {
@@ -60,7 +60,7 @@ func (t *Task) redactBody(b op.Body) (op.Body, []byte, error) {
 // keepOrigins records in the vault where the secrets of an operation came
 // from: the files a tool read, as far as they hold them, and, for what the
 // model itself wrote into a file's text, that file.
-func (t *Task) keepOrigins(b op.Body, found []redact.Found) error {
+func (j *Journal) keepOrigins(b op.Body, found []redact.Found) error {
 	switch b := b.(type) {
 	case *op.ToolReturned:
 		if len(b.Reads) > 0 && redact.HasMarker(b.Text) {
@@ -70,42 +70,42 @@ func (t *Task) keepOrigins(b op.Body, found []redact.Found) error {
 			}
 		}
 		if len(found) > 0 {
-			if err := t.keepRead(b.Reads, found); err != nil {
+			if err := j.keepRead(b.Reads, found); err != nil {
 				return err
 			}
 		}
 	case *op.ModelReplied:
 		if len(found) > 0 {
 			for _, c := range b.Calls {
-				if err := t.keepWritten(c); err != nil {
+				if err := j.keepWritten(c); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	return t.keepMarkers(found)
+	return j.keepMarkers(found)
 }
 
-// keepFound records where the secrets came from that a tool found itself: the
+// KeepFound records where the secrets came from that a tool found itself: the
 // files it read, as far as they hold them.
-func (t *Task) keepFound(files []string, found []redact.Found) error {
+func (j *Journal) KeepFound(files []string, found []redact.Found) error {
 	if len(found) == 0 {
 		return nil
 	}
-	if err := t.keepRead(files, found); err != nil {
+	if err := j.keepRead(files, found); err != nil {
 		return err
 	}
-	return t.keepMarkers(found)
+	return j.keepMarkers(found)
 }
 
 // keepMarkers records that markers are this task's, wherever their secrets came
 // from.
-func (t *Task) keepMarkers(found []redact.Found) error {
+func (j *Journal) keepMarkers(found []redact.Found) error {
 	for _, f := range found {
 		if f.Marker == f.Bytes {
 			continue
 		}
-		if err := t.vault.Add(f.Marker, "", ""); err != nil {
+		if err := j.vault.Add(f.Marker, "", ""); err != nil {
 			return err
 		}
 	}
@@ -113,8 +113,8 @@ func (t *Task) keepMarkers(found []redact.Found) error {
 }
 
 // keepRead looks for secrets in the files that were read.
-func (t *Task) keepRead(files []string, found []redact.Found) error {
-	root, err := t.worldRoot()
+func (j *Journal) keepRead(files []string, found []redact.Found) error {
+	root, err := j.o.Files()
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (t *Task) keepRead(files []string, found []redact.Found) error {
 			if !bytes.Contains(data, []byte(s.Bytes)) {
 				continue
 			}
-			if err := t.vault.Add(s.Marker, name, s.Bytes); err != nil {
+			if err := j.vault.Add(s.Marker, name, s.Bytes); err != nil {
 				return err
 			}
 		}
@@ -141,34 +141,34 @@ func (t *Task) keepRead(files []string, found []redact.Found) error {
 }
 
 // keepWritten keeps the secrets a model wrote itself into a file's text.
-func (t *Task) keepWritten(c op.Call) error {
+func (j *Journal) keepWritten(c op.Call) error {
 	var args struct {
 		Path string `json:"path"`
 	}
 	if json.Unmarshal([]byte(c.Args), &args) != nil || args.Path == "" {
 		return nil
 	}
-	root, err := t.worldRoot()
+	root, err := j.o.Files()
 	if err != nil {
 		return err
 	}
-	env := tool.Env{Root: root, Dir: t.Dir}
+	env := tool.Env{Root: root, Dir: j.o.Dir}
 	file, err := env.Resolve(args.Path)
 	if err != nil {
 		return nil // the tool will say so
 	}
 	var keepErr error
-	_, _, err = t.redactor.JSON([]byte(c.Args), &redact.JSONOptions{Found: func(_ []string, f redact.Found) {
-		keepErr = errors.Join(keepErr, t.vault.Add(f.Marker, file, f.Bytes))
+	_, _, err = j.redactor.JSON([]byte(c.Args), &redact.JSONOptions{Found: func(_ []string, f redact.Found) {
+		keepErr = errors.Join(keepErr, j.vault.Add(f.Marker, file, f.Bytes))
 	}})
 	return errors.Join(err, keepErr)
 }
 
-// putBack gives the arguments a tool is run with: in the texts of a tool that
+// UnredactArgs gives the arguments a tool is run with: in the texts of a tool that
 // edits a file, markers become what they stand for in that file. A marker that
 // does not belong there, or one for a tool that acts in another way, is refused
 // with a *tool.CallError, before anything is done.
-func (t *Task) putBack(env *tool.Env, spec tool.Spec, args json.RawMessage) (json.RawMessage, error) {
+func (j *Journal) UnredactArgs(env *tool.Env, spec tool.Spec, args json.RawMessage) (json.RawMessage, error) {
 	if spec.ReadOnly || !redact.HasMarker(string(args)) {
 		return args, nil
 	}
@@ -198,7 +198,7 @@ func (t *Task) putBack(env *tool.Env, spec tool.Spec, args json.RawMessage) (jso
 	var unknown []string
 	restored := eachText(fields, func(s string) string {
 		return redact.ReplaceMarkers(s, func(m string) string {
-			secret, err := t.vault.Lookup(m, file)
+			secret, err := j.vault.Lookup(m, file)
 			if err == nil && !utf8.ValidString(secret) { // arguments are JSON, which cannot carry it
 				err = fmt.Errorf("%s stands for bytes that are not UTF-8; change the lines around it with StrReplaceFile, and leave its own out", m)
 			}
@@ -236,34 +236,33 @@ func eachText(v any, change func(string) string) any {
 	return v
 }
 
-// redactText is for what is shown and not recorded.
-func (t *Task) redactText(s string) string {
-	out, _ := t.redactor.Text(s)
+// RedactText is for what is shown and not recorded.
+func (j *Journal) RedactText(s string) string {
+	out, _ := j.redactor.Text(s)
 	return out
 }
 
-// redactFault gives a model's fault as it may be shown.
-func (t *Task) redactFault(f *model.Fault) *model.Fault {
+// RedactFault gives a model's fault as it may be shown.
+func (j *Journal) RedactFault(f *model.Fault) *model.Fault {
 	shown := *f
-	shown.Partial = t.redactText(f.Partial)
+	shown.Partial = j.RedactText(f.Partial)
 	if f.Err != nil {
-		if text := t.redactText(f.Err.Error()); text != f.Err.Error() {
+		if text := j.RedactText(f.Err.Error()); text != f.Err.Error() {
 			shown.Err = errors.New(text)
 		}
 	}
 	return &shown
 }
 
-// shownDeltas redacts a reply while it arrives. The last words are held back
+// Deltas redacts a reply while it arrives. The last words are held back
 // until it is clear that they are no secret; end gives them out.
-func (t *Task) shownDeltas() (on func(model.Delta), end func()) {
-	show := t.opts.Delta
+func (j *Journal) Deltas(show func(model.Delta)) (on func(model.Delta), end func()) {
 	if show == nil {
 		return nil, func() {}
 	}
 	fresh := func() (text, reasoning *redact.Writer) {
-		return t.redactor.NewWriter(deltaText(func(s string) { show(model.Delta{Text: s}) })),
-			t.redactor.NewWriter(deltaText(func(s string) { show(model.Delta{Reasoning: s}) }))
+		return j.redactor.NewWriter(deltaText(func(s string) { show(model.Delta{Text: s}) })),
+			j.redactor.NewWriter(deltaText(func(s string) { show(model.Delta{Reasoning: s}) }))
 	}
 	text, reasoning := fresh()
 	end = func() { _ = errors.Join(reasoning.Close(), text.Close()) } // deltaText never fails

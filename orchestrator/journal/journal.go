@@ -1,0 +1,277 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"anamnesis/opstream"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// Options say how a journal records. All but Event are needed.
+type Options struct {
+	Stream  opstream.Options
+	Mark    string // the word of the task's marks
+	Count   func(text string) int
+	Secrets []redact.Secret
+	Learned *redact.Learned          // what the task and its subagents recognised as secret
+	Files   func() (*os.Root, error) // the world, where secrets come from
+	Dir     string                   // its path
+	Event   func(op.Op)              // sees every operation once it is durable, in order
+}
+
+// Journal is the one way into a task's stream. What it records is signed, without
+// secrets and durable before anybody sees it. Any goroutine may post; the goroutine
+// that owns the state folds what was posted, in Settle.
+type Journal struct {
+	o        Options
+	log      *opstream.Log
+	vault    *Vault
+	redactor *redact.Redactor
+
+	mu     sync.Mutex
+	closed bool
+	queue  []op.Op // durable, not folded yet
+	last   uint64  // seq of the last operation queued
+	step   int     // the step an operation appended now belongs to
+	public Public
+}
+
+// Public is what goroutines that do not own the state may know of it. It is as it
+// was when the state was last settled, and with what PostWith changed since.
+type Public struct {
+	Scheduled string    // what is pending, in words; empty: nothing
+	Marked    int       // checkpoints of the tool dmail
+	Todos     []op.Todo // the todo list
+	Ended     int       // steps that have ended
+	Valid     string    // their ids, in words
+}
+
+// Open opens a task's stream for writing, and its vault.
+func Open(dir, vault string, o Options) (*Journal, error) {
+	log, err := opstream.Open(dir, &o.Stream)
+	if err != nil {
+		return nil, err
+	}
+	v, err := OpenVault(vault)
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	o.Learned.Add(v.Learned...)
+	return &Journal{o: o, log: log, vault: v, redactor: redact.NewLearning(v.Key, o.Secrets, o.Learned)}, nil
+}
+
+// Close seals the stream. What is posted later is refused with ErrNotLive.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return nil
+	}
+	j.closed = true
+	return errors.Join(j.log.Close(), j.vault.Close())
+}
+
+// Log is the stream, for reading.
+func (j *Journal) Log() *opstream.Log { return j.log }
+
+// Redactor finds and marks the task's secrets.
+func (j *Journal) Redactor() *redact.Redactor { return j.redactor }
+
+// Post makes operations durable, in one write.
+func (j *Journal) Post(ctx context.Context, bodies ...op.Body) error {
+	_, err := j.PostSeq(ctx, bodies...)
+	return err
+}
+
+// PostSeq is Post; it returns the number of the last operation.
+func (j *Journal) PostSeq(ctx context.Context, bodies ...op.Body) (uint64, error) {
+	entries, bodies, err := j.encode(bodies...)
+	if err != nil {
+		return 0, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.appendLocked(ctx, entries, bodies...); err != nil {
+		return 0, err
+	}
+	return j.last, nil
+}
+
+// PostWith makes an operation durable that depends on what was published. Make may
+// change that, so that of two callers the second one sees what the first one did.
+func (j *Journal) PostWith(ctx context.Context, make func(p *Public) (op.Body, error)) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p := j.public
+	body, err := make(&p)
+	if err != nil {
+		return err
+	}
+	entries, bodies, err := j.encode(body)
+	if err != nil {
+		return err
+	}
+	j.public = p
+	return j.appendLocked(ctx, entries, bodies...)
+}
+
+// Look shows what was published, and the operations that are not folded yet. Neither
+// changes meanwhile, nor does the state.
+func (j *Journal) Look(see func(p Public, queue []op.Op)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	see(j.public, j.queue)
+}
+
+// Settle folds what was posted into the state, and publishes it. Only the goroutine
+// that owns the state may call it.
+func (j *Journal) Settle(s *state.State, fold func(op.Op) error) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, o := range j.queue {
+		if err := fold(o); err != nil {
+			return err
+		}
+	}
+	j.queue = j.queue[:0]
+	j.last, j.step = max(j.last, s.Last), s.NextStep()
+	j.public = Public{Marked: len(s.Marked), Todos: s.Todos, Ended: s.NextStep(), Valid: s.ValidSteps()}
+	if p := s.Pending; p != nil {
+		j.public.Scheduled = Scheduled(&p.JumpRequested)
+	}
+	return nil
+}
+
+// Scheduled names a request for a jump or a D-Mail.
+func Scheduled(j *op.JumpRequested) string {
+	if j.Mail != nil {
+		return "a message"
+	}
+	return "a jump"
+}
+
+// sign puts the task's word into the marks of a body and takes it out of results.
+// Text of files is left as it is, so that an edit matches it.
+func (j *Journal) sign(b op.Body) {
+	texts := func(in ...*string) {
+		for _, text := range in {
+			*text = notice.Signed(*text, j.o.Mark)
+		}
+	}
+	switch b := b.(type) {
+	case *op.NoticeGiven:
+		texts(&b.Text)
+	case *op.JobEnded:
+		texts(&b.Notice)
+	case *op.WorldChanged:
+		texts(&b.Notice)
+	case *op.WorldRestored:
+		texts(&b.Notice)
+	case *op.StrategyGiven:
+		texts(&b.Text)
+	case *op.TaskResumed:
+		texts(&b.Notice)
+	case *op.WorldSaved:
+		texts(&b.Mark)
+	case *op.PassDone:
+		texts(&b.Block)
+	case *op.JumpDone:
+		texts(&b.Notice)
+	case *op.ToolReturned:
+		if len(b.Reads) == 0 && len(b.Writes) == 0 {
+			b.Text = notice.Visible(b.Text)
+			if j.o.Mark != "" {
+				b.Text = strings.ReplaceAll(b.Text, j.o.Mark, notice.MaskedWord)
+			}
+		}
+	}
+}
+
+// encode makes stream entries of operations, and gives them as they are
+// recorded: without secrets. Everything that is folded, shown or sent comes
+// from what it returns.
+func (j *Journal) encode(bodies ...op.Body) ([]opstream.Entry, []op.Body, error) {
+	entries, redacted := make([]opstream.Entry, len(bodies)), make([]op.Body, len(bodies))
+	for i, b := range bodies {
+		j.sign(b)
+		b, data, err := j.redactBody(b)
+		if err != nil {
+			return nil, nil, err
+		}
+		entries[i] = opstream.Entry{Kind: string(b.Kind()), Tok: state.CountBody(b, j.Count), Body: data}
+		redacted[i] = b
+	}
+	return entries, redacted, nil
+}
+
+// maxCounted is how many bytes of one operation are counted; the rest of a
+// monstrous one is taken to be like its beginning. Counting runs at about
+// 1 MB/s, and the person may be waiting for the turn to end.
+const maxCounted = 1 << 20
+
+// Count returns the tokens of a text.
+func (j *Journal) Count(text string) int {
+	if len(text) <= maxCounted {
+		return j.o.Count(text)
+	}
+	head := strings.ToValidUTF8(text[:maxCounted], "")
+	return int(float64(j.o.Count(head)) * float64(len(text)) / float64(len(head)))
+}
+
+// appendLocked appends encoded bodies to the stream; j.mu is held.
+func (j *Journal) appendLocked(ctx context.Context, entries []opstream.Entry, bodies ...op.Body) error {
+	if j.closed {
+		return fmt.Errorf("record %s: %w", bodies[0].Kind(), taskdir.ErrNotLive) // closed meanwhile
+	}
+	for i := range entries {
+		entries[i].Step = j.step
+	}
+	first, err := j.log.Append(ctx, entries...)
+	if err != nil {
+		return fmt.Errorf("record %s: %w", bodies[0].Kind(), err)
+	}
+	if err := j.logOwnLocked(first); err != nil {
+		return err
+	}
+	j.last = first + uint64(len(bodies)) - 1
+	for i, b := range bodies {
+		o := op.Op{Seq: first + uint64(i), Step: j.step, Tok: entries[i].Tok, Time: j.o.Stream.Now(), Body: b}
+		if j.o.Event != nil {
+			j.o.Event(o)
+		}
+		if k, ok := b.(*op.OutputKept); ok { // what a call prints must not wait in memory; Fold does not look at it
+			o.Body = &op.OutputKept{Call: k.Call, Part: k.Part, From: k.From}
+		}
+		j.queue = append(j.queue, o)
+		if b.Kind() == op.KindWorldSaved {
+			j.step++
+		}
+	}
+	return nil
+}
+
+// logOwnLocked queues the lines that the log wrote by itself before seq: it
+// seals the stream when nothing was appended for a while.
+func (j *Journal) logOwnLocked(seq uint64) error {
+	for missed := j.last + 1; missed < seq; missed++ {
+		rec, err := j.log.Get(missed)
+		if err != nil {
+			return fmt.Errorf("read op %d: %w", missed, err)
+		}
+		o, err := taskdir.Decode(rec)
+		if err != nil {
+			return err
+		}
+		j.queue = append(j.queue, o)
+	}
+	return nil
+}
