@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/runtime"
 	agentspec "anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/loop"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
