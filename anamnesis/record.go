@@ -37,20 +37,21 @@ type record struct {
 	text string // of everything but calls; of calls the output as the model saw it
 
 	// Calls only.
-	tool    string
-	args    string
-	stdout  string
-	stderr  string
-	exit    *int
-	isError bool
-	refused bool
-	unknown bool // no result, or an unknown outcome
-	reads   []string
-	writes  []string
-	state   string // the world the call ran in, in words
-	changed []string
-	nChange int
-	tainted bool
+	tool     string
+	args     string
+	stdout   string
+	stderr   string
+	exit     *int
+	isError  bool
+	refused  bool
+	isolated bool // ran without a network
+	unknown  bool // no result, or an unknown outcome
+	reads    []string
+	writes   []string
+	state    string // the world the call ran in, in words
+	changed  []string
+	nChange  int
+	tainted  bool
 
 	// Failed calls only.
 	quoted   string // the telling line, as a block quotes it
@@ -226,7 +227,7 @@ func (c *recorder) returned(o *op.Op, b *op.ToolReturned) {
 	rec.end = o.Seq
 	rec.text, rec.stdout, rec.stderr = b.Text, b.Stdout, b.Stderr
 	rec.exit, rec.isError, rec.refused, rec.unknown = b.Exit, b.IsError, b.Refused, b.Unknown
-	rec.reads, rec.writes = b.Reads, b.Writes
+	rec.reads, rec.writes, rec.isolated = b.Reads, b.Writes, b.Isolated
 	rec.tainted = c.taint.see(rec, b.Network) || c.citesTainted(rec)
 	for _, p := range b.Writes {
 		if !slices.Contains(c.since, p) {

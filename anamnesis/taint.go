@@ -47,7 +47,10 @@ func (t *tainter) holds(p string) bool {
 func (t *tainter) see(r *record, network bool) bool {
 	tainted := network
 	if r.tool == bashTool && !r.refused {
-		tainted = tainted || !localBash(r.args, t.dir) || t.mayRead(commandOf(r.args))
+		command := commandOf(r.args)
+		local := LocalCommand(command, t.dir)
+		// What an unknown program reads of the world is not known.
+		tainted = tainted || CommandShowsOutside(command, t.dir, r.isolated) || !local && len(t.files) > 0 || t.mayRead(command)
 	}
 	for _, p := range r.reads {
 		tainted = tainted || outside(p, t.dir) || t.holds(p) || t.holds(anyFile)
@@ -69,7 +72,7 @@ func (t *tainter) mayRead(command string) bool {
 	if strings.ContainsAny(command, "*?[{") || strings.Contains(command, "...") {
 		return true
 	}
-	words := strings.FieldsFunc(command, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(";|&<>()'\"=", r) })
+	words := shellWords(command)
 	for p := range t.files {
 		if p == anyFile {
 			return true
@@ -139,7 +142,27 @@ func (l *TaintLog) Before(seq uint64) []string {
 
 const bashTool = "Bash"
 
-func localBash(args, dir string) bool { return LocalCommand(commandOf(args), dir) }
+// systemDirs hold the system's programs and what is made anew for each command;
+// naming one of their files brings no text of others into the evidence.
+var systemDirs = []string{"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/dev/", "/proc/", "/tmp/"}
+
+// CommandShowsOutside reports whether text from outside dir, the world's directory,
+// may be in what a shell command printed. An isolated command had no network; it
+// shows the outside only where it names a file there.
+func CommandShowsOutside(command, dir string, isolated bool) bool {
+	if !isolated {
+		return !LocalCommand(command, dir)
+	}
+	return slices.ContainsFunc(shellWords(command), func(w string) bool {
+		return strings.HasPrefix(w, "$HOME") || strings.HasPrefix(w, "${HOME") ||
+			outside(w, dir) && !slices.ContainsFunc(systemDirs, func(d string) bool { return strings.HasPrefix(path.Clean(w)+"/", d) })
+	})
+}
+
+// shellWords splits a command where words end, quotes or not.
+func shellWords(command string) []string {
+	return strings.FieldsFunc(command, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(";|&<>()'\"=", r) })
+}
 
 // commandOf takes the command out of a Bash call's arguments; empty when they
 // are not what they should be.

@@ -126,6 +126,33 @@ func TestTaint(t *testing.T) {
 	}
 }
 
+// TestTaintIsolated: a command without a network taints nothing, whatever program it
+// runs, unless it names a file outside the world or may read one that is tainted.
+func TestTaintIsolated(t *testing.T) {
+	for command, want := range map[string]bool{
+		"sh x.sh": false, "make test": false, "CC=gcc ./build && ./run $X": false, "python3 - <<'EOF'\nprint(1)\nEOF": false,
+		"npm run build > /tmp/log 2>&1; cat /tmp/log": false, "/usr/bin/env python3 a.py": false, "curl https://example.org": false, "cat /w/a": false,
+		"cat /home/me/notes.txt": true, "python3 a.py --in=../other/x": true, "cat ~/x": true, "cat \"$HOME/x\"": true, "cat /usr/../home/me/x": true,
+	} {
+		if got := CommandShowsOutside(command, "/w", true); got != want {
+			t.Errorf("%q: outside %v, want %v", command, got, want)
+		}
+	}
+	for _, isolated := range []bool{false, true} {
+		call := func(command string, isolated bool) []op.Op {
+			return []op.Op{{Body: &op.ToolCalled{Call: "c", Name: "Bash", Args: `{"command":"` + command + `"}`}}, {Body: &op.ToolReturned{Call: "c", Name: "Bash", Isolated: isolated}}}
+		}
+		recs := records(&Request{WorldDir: "/w", Ops: call("sh x.sh", isolated)})
+		if recs[0].tainted == isolated {
+			t.Errorf("isolated %v: tainted %v", isolated, recs[0].tainted)
+		}
+		recs = records(&Request{WorldDir: "/w", Tainted: []string{"page.html"}, Ops: call("sh x.sh", isolated)})
+		if !recs[0].tainted {
+			t.Errorf("isolated %v: a program that may read a tainted file is not tainted", isolated)
+		}
+	}
+}
+
 // TestTaintThroughFiles: what a command from outside left in files taints what
 // later reads them, also when the command names no file.
 func TestTaintThroughFiles(t *testing.T) {

@@ -216,8 +216,11 @@ type ToolReturned struct {
 	Reads   []string `json:"reads,omitempty"`  // files read, relative to the world
 	Writes  []string `json:"writes,omitempty"` // files written, relative to the world
 	Network bool     `json:"network,omitempty"`
-	Display string   `json:"display,omitempty"` // a few words about the result for people
-	Repeats uint64   `json:"repeats,omitempty"` // the result of the same call in the same world that this call repeats
+	// Isolated: the command ran in a sandbox without a network and without Unix
+	// sockets of others.
+	Isolated bool   `json:"isolated,omitempty"`
+	Display  string `json:"display,omitempty"` // a few words about the result for people
+	Repeats  uint64 `json:"repeats,omitempty"` // the result of the same call in the same world that this call repeats
 	// Parts are what the result holds besides text, in the order Text names them.
 	Parts  []Part `json:"parts,omitempty"`
 	Millis int64  `json:"ms"`

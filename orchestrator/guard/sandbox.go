@@ -178,6 +178,10 @@ func (s *Sandbox) HoldsNetwork() bool {
 	return s != nil && !s.net && (s.parts.Namespaces || s.parts.Seccomp)
 }
 
+// Isolates reports whether commands reach neither the network nor the Unix sockets
+// of other programs.
+func (s *Sandbox) Isolates() bool { return s.HoldsNetwork() && s.parts.Seccomp && !s.unix }
+
 // WithNetwork is the same sandbox with the network, Unix sockets included.
 func (s *Sandbox) WithNetwork() *Sandbox {
 	if s == nil {

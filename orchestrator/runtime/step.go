@@ -433,7 +433,7 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 	}
 	return t.journal.Post(ctx, append(bodies, &op.ToolReturned{
 		Call: c.ID, Name: c.Name, Text: res.Text, IsError: res.IsError, Exit: res.Exit, Stdout: res.Stdout, Stderr: res.Stderr,
-		Cut: res.Cut, Kept: res.Kept, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Display: res.Display, Parts: res.Parts, Repeats: repeats, Millis: took.Milliseconds(),
+		Cut: res.Cut, Kept: res.Kept, Reads: res.Reads, Writes: res.Writes, Network: res.Network, Isolated: res.Isolated, Display: res.Display, Parts: res.Parts, Repeats: repeats, Millis: took.Milliseconds(),
 	})...)
 }
 

@@ -102,16 +102,23 @@ func (w *working) whyNot(out Outcome) string {
 // lookedOutside reports whether text from the network may be among what some
 // operations brought.
 func lookedOutside(dir string, ops []op.Op) bool {
+	open := make(map[string]string) // commands without a result, by call
 	for _, o := range ops {
 		switch b := o.Body.(type) {
 		case *op.ToolReturned:
-			if b.Network {
+			if cmd := open[b.Call]; b.Network || cmd != "" && anamnesis.CommandShowsOutside(cmd, dir, b.Isolated) {
 				return true
 			}
+			delete(open, b.Call)
 		case *op.ToolCalled:
-			if cmd := notice.BashCommand(b.Name, b.Args); cmd != "" && !anamnesis.LocalCommand(cmd, dir) {
-				return true
+			if cmd := notice.BashCommand(b.Name, b.Args); cmd != "" {
+				open[b.Call] = cmd
 			}
+		}
+	}
+	for _, cmd := range open {
+		if anamnesis.CommandShowsOutside(cmd, dir, false) {
+			return true
 		}
 	}
 	return false

@@ -166,6 +166,8 @@ type Result struct {
 	// Network says that the tool itself brought text from the network. It is
 	// not set for commands: what a command did is not known.
 	Network bool
+	// Isolated says that a command ran in a sandbox without a network.
+	Isolated bool
 	// Parts are images and other bytes; Text names each at its place.
 	Parts []op.Part
 	// Jump asks for a jump when all calls of the reply are recorded.

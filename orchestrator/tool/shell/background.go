@@ -42,8 +42,10 @@ func (b bash) begin(env *tool.Env, e Exec, command string) tool.Result {
 	if err != nil {
 		return tool.Errorf("Bash was not run: %v.", err)
 	}
-	return tool.Textf("Started in the background as %s. TaskOutput shows what it prints, TaskStop ends it; it is ended after %v, when the task's program ends, "+
+	r := tool.Textf("Started in the background as %s. TaskOutput shows what it prints, TaskStop ends it; it is ended after %v, when the task's program ends, "+
 		"and by a jump to a step before this one.", id, e.Timeout)
+	r.Isolated = c.Sandbox.Isolates()
+	return r
 }
 
 // notRun is the exit code of a command that did not run, as a shell gives it.

@@ -77,5 +77,7 @@ func (b bash) run(ctx context.Context, env *tool.Env, e Exec) (tool.Result, erro
 	case err != nil && !o.Canceled:
 		return tool.Errorf("%s was not run: %v. %s", e.Name, err, o.Note), err
 	}
-	return out.result(o, e.Timeout), err
+	r := out.result(o, e.Timeout)
+	r.Isolated = c.Sandbox.Isolates()
+	return r, err
 }
