@@ -68,6 +68,9 @@ func hashEvidence(recs []*record) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// givenUp begins the solution of a card that knows none.
+const givenUp = "The path was given up"
+
 // extractCard makes the one card of a pass without a model: what failed, with
 // the error a later task would search by.
 func extractCard(r *Request, n *Notes, recs []*record) cardDraft {
@@ -96,9 +99,9 @@ func extractCard(r *Request, n *Notes, recs []*record) cardDraft {
 	}
 	d.topic = clipMarked(d.topic, maxExtractorTopic)
 	if reason != "" {
-		d.solution = append(d.solution, "The path was given up for this reason: "+reason)
+		d.solution = append(d.solution, givenUp+" for this reason: "+reason)
 	} else {
-		d.solution = append(d.solution, "The path was given up; no solution was found on it.")
+		d.solution = append(d.solution, givenUp+"; no solution was found on it.")
 	}
 	for _, f := range n.Findings {
 		if strings.Contains(f.Text, "succeeded later in") {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,8 +16,8 @@ import (
 
 // Limits of a repair's card.
 const (
-	maxRepairCards = 5 // of one request
-	maxRepairLines = 6 // of the changes that a solution quotes
+	maxRepairCards = 5  // of one request
+	maxRepairLines = 12 // of the changes that a solution quotes
 )
 
 // Repaired is a card about a failure that a later call of the task put right.
@@ -26,8 +27,7 @@ type Repaired struct {
 }
 
 // Repairs makes a card of each failed command in the request's operations that
-// succeeded later, on whatever branch. A failure without a telling line makes none,
-// and neither does a command that succeeded without any change. No model is asked, and equal requests return equal cards.
+// succeeded later, on whatever branch. No model is asked, and equal requests return equal cards.
 func Repairs(r *Request) []Repaired {
 	recs := records(r)
 	run := repair.Run{ID: r.Task, Repo: r.Repo, Request: r.Goal}
@@ -39,15 +39,11 @@ func Repairs(r *Request) []Repaired {
 	}
 	hash := hashEvidence(recs)
 	var out []Repaired
-	for _, p := range repair.Pairs(run) {
+	for _, p := range KeptRepairs(run) {
 		failed, fixed := of[p.Failed], of[p.Fixed]
-		nothing := len(p.Changes) == 0 && len(p.Environment) == 0 && Squash(p.Works) == Squash(p.Command)
-		if p.Failure.Line == "" || nothing || len(out) == maxRepairCards {
-			continue
-		}
-		between := of[p.Failed : p.Fixed+1]
-		d := repairDraft(p, failed, fixed)
-		for _, rec := range between {
+		d := repairDraft(p)
+		d.ops = append(failed.ops(), fixed.ops()...)
+		for _, rec := range of[p.Failed : p.Fixed+1] {
 			d.tainted = d.tainted || rec.tainted
 		}
 		c := cards(r, []cardDraft{d}, WriterExtractor, hash)[0]
@@ -57,6 +53,29 @@ func Repairs(r *Request) []Repaired {
 		out = append(out, Repaired{c, failed.end})
 	}
 	return out
+}
+
+// KeptRepairs returns the repairs of a run that become cards. A failure without a
+// telling line is none of them, and neither is a command that succeeded without any
+// change.
+func KeptRepairs(run repair.Run) []repair.Pair {
+	var out []repair.Pair
+	for _, p := range repair.Pairs(run) {
+		if p.Failure.Line != "" && p.Changed() && len(out) < maxRepairCards {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// RepairCard is the card of a repair outside of any task.
+func RepairCard(p repair.Pair) *card.Card {
+	d := repairDraft(p)
+	return &card.Card{
+		ID: card.NewID("repair", p.Run, strconv.Itoa(p.Failed)), Topic: d.topic, SourceTask: p.Run, State: card.Draft, Scope: card.Scope{Repo: p.Repo},
+		Provenance: card.Provenance{Ranges: []card.Range{{First: uint64(p.Failed), Last: uint64(p.Fixed)}}},
+		Issue:      d.issue, Solution: d.solution, Constraint: d.constraint,
+	}
 }
 
 // repairCall is a call as the search for repairs sees it. What a file tool wrote
@@ -117,42 +136,136 @@ func writtenBy(rec *record) []repair.Change {
 // brackets alone.
 var heading = regexp.MustCompile(`^\s*(//|#|/?\*|--|package\b|import\b|from\s+\S+\s+import\b|use\b|"[^"]*"[,;]?\s*$|[\W_]*$)`)
 
+// The forms of a repair card's bullets. [PairOf] reads what repairDraft writes.
+const (
+	failedMark    = " failed: "
+	succeededForm = "`%s` succeeded."
+	runBeforeForm = "Run before: `%s`"
+	changedForm   = "Changed in %s: %s"
+	editedForm    = "Edited: %s"
+	seenForm      = "Seen with %s"
+	triedForm     = "Tried before without success: `%s`"
+	lineMark      = " ⏎ "
+	placeMark     = " @ " // in a signature, where the line names only the kind of failure
+	placeForm     = " (in %s)"
+)
+
+var placed = regexp.MustCompile(`^(.*) \(in ([^()]+)\)$`)
+
 // repairDraft words a pair: what failed, what put it right, and what limits that.
-func repairDraft(p repair.Pair, failed, fixed *record) cardDraft {
+func repairDraft(p repair.Pair) cardDraft {
 	line := clipMarked(Squash(p.Failure.Line), MaxErrorRunes)
 	command := clipMarked(Squash(p.Command), maxActionRunes)
-	d := cardDraft{topic: clipMarked(line, maxExtractorTopic), ops: append(failed.ops(), fixed.ops()...)}
-	d.issue = []string{clipMarked(fmt.Sprintf("`%s` failed: %s", command, line), maxBulletRunes)}
-	works := clipMarked(Squash(p.Works), maxActionRunes)
-	if works != command {
-		d.solution = append(d.solution, fmt.Sprintf("`%s` succeeded.", works))
+	d := cardDraft{topic: clipMarked(line, maxExtractorTopic)}
+	if _, place, ok := strings.Cut(p.Failure.Signature, placeMark); ok {
+		line += fmt.Sprintf(placeForm, Squash(place))
+	}
+	d.issue = []string{clipMarked("`"+command+"`"+failedMark+line, maxBulletRunes)}
+	if works := clipMarked(Squash(p.Works), maxActionRunes); works != command {
+		d.solution = append(d.solution, fmt.Sprintf(succeededForm, works))
 	}
 	for _, e := range p.Environment {
-		d.solution = append(d.solution, "Run before: `"+clipMarked(Squash(e), maxActionRunes)+"`")
+		d.solution = append(d.solution, fmt.Sprintf(runBeforeForm, clipMarked(Squash(e), maxActionRunes)))
 	}
 	for _, c := range p.Changes {
-		var lines []string
-		for _, l := range c.Added {
-			if !heading.MatchString(l) {
-				lines = append(lines, strings.TrimSpace(l))
-			}
+		text := quotedLines(c.Added)
+		if c.Path == "" {
+			text = fmt.Sprintf(editedForm, text)
+		} else {
+			text = fmt.Sprintf(changedForm, filepath.ToSlash(c.Path), text)
 		}
-		if len(lines) == 0 {
-			lines = c.Added
-		}
-		if n := len(lines) - maxRepairLines; n > 0 {
-			lines = append(lines[:maxRepairLines], fmt.Sprintf("… %d more lines", n))
-		}
-		d.solution = append(d.solution, clipMarked(fmt.Sprintf("Changed in %s: %s", filepath.ToSlash(c.Path), Squash(strings.Join(lines, " ⏎ "))), maxBulletRunes))
+		d.solution = append(d.solution, clipMarked(text, maxBulletRunes))
 	}
 	d.solution = d.solution[:min(len(d.solution), maxCardBullets)]
 	if len(p.Versions) > 0 {
-		d.constraint = append(d.constraint, "Seen with "+clipMarked(Squash(strings.Join(p.Versions, "; ")), maxBulletRunes))
+		d.constraint = append(d.constraint, fmt.Sprintf(seenForm, clipMarked(Squash(strings.Join(p.Versions, "; ")), maxBulletRunes)))
 	}
 	for _, t := range p.Tried[:min(len(p.Tried), 3)] {
 		if tried := clipMarked(Squash(t.Command), maxActionRunes); tried != command {
-			d.constraint = append(d.constraint, fmt.Sprintf("Tried before without success: `%s`", tried))
+			d.constraint = append(d.constraint, fmt.Sprintf(triedForm, tried))
 		}
 	}
 	return d
+}
+
+// quotedLines is the lines of a change on one line, those that say little left out
+// first.
+func quotedLines(added []string) string {
+	left := len(added) - maxRepairLines
+	var lines []string
+	for _, weak := range []bool{true, false} { // what goes, the weak ones first
+		lines = lines[:0]
+		for _, l := range added {
+			if left > 0 && heading.MatchString(l) == weak {
+				left--
+				continue
+			}
+			lines = append(lines, Squash(l))
+		}
+		added = slices.Clone(lines)
+	}
+	return strings.Join(lines, lineMark)
+}
+
+// PairOf reads a repair back from a card: one whose issue quotes the error of a
+// command that failed and that says what to do about it. Cards that a model or a user
+// wrote are read the same, each solution as a line.
+func PairOf(c *card.Card) (p repair.Pair, ok bool) {
+	for _, issue := range c.Issue {
+		command, line, is := strings.Cut(issue, failedMark)
+		if is && line != "" {
+			p.Command, p.Failure = strings.Trim(command, "`"), output.Failure{Line: line, Signature: output.Normal(line)}
+			if m := placed.FindStringSubmatch(line); m != nil {
+				p.Failure.Line, p.Failure.Signature = m[1], output.Normal(m[1])+placeMark+m[2]
+			}
+			break
+		}
+	}
+	p.Run, p.Repo, p.Card, p.Trusted, p.Works = c.SourceTask, c.Scope.Repo, c.ID, c.State == card.Reviewed, p.Command
+	if r := c.Provenance.Ranges; len(r) > 0 {
+		p.Failed, p.Fixed = int(r[0].First), int(r[len(r)-1].Last)
+	}
+	for _, s := range c.Solution {
+		var a, b string
+		switch {
+		case scan(s, succeededForm, &a):
+			p.Works = a
+		case scan(s, runBeforeForm, &a):
+			p.Environment = append(p.Environment, a)
+		case scan(s, changedForm, &a, &b):
+			p.Changes = append(p.Changes, repair.Change{Path: a, Added: strings.Split(b, lineMark)})
+		case scan(s, editedForm, &a):
+			p.Changes = append(p.Changes, repair.Change{Added: strings.Split(a, lineMark)})
+		case !strings.HasPrefix(s, givenUp):
+			p.Changes = append(p.Changes, repair.Change{Added: []string{s}})
+		}
+	}
+	for _, s := range c.Constraint {
+		var a string
+		switch {
+		case scan(s, seenForm, &a):
+			p.Versions = append(p.Versions, a)
+		case scan(s, triedForm, &a):
+			p.Tried = append(p.Tried, repair.Attempt{Command: a})
+		}
+	}
+	p.Other = repair.OtherProgram(p.Command, p.Works)
+	return p, p.Failure.Line != "" && p.Changed()
+}
+
+// scan reads what form was filled with. Each but the last value ends where the text
+// that follows it in the form first occurs.
+func scan(s, form string, values ...*string) bool {
+	parts := strings.Split(form, "%s")
+	s, ok := strings.CutPrefix(s, parts[0])
+	if !ok {
+		return false
+	}
+	for i, v := range values[:len(values)-1] {
+		if *v, s, ok = strings.Cut(s, parts[i+1]); !ok {
+			return false
+		}
+	}
+	*values[len(values)-1], ok = strings.CutSuffix(s, parts[len(values)])
+	return ok
 }

@@ -53,7 +53,24 @@ func Read(o Output) (Failure, bool) {
 	case p.exit >= 0:
 		return f, p.exit != 0
 	}
-	return f, f.Certain || p.ended(false) != ""
+	return f, f.Certain || p.ended(false) != "" || p.complains(o.Command)
+}
+
+// started finds the programs that a shell line starts.
+var started = re(`(?:^|[|;&(\n]|\b(?:exec|xargs|sudo|do|then) |-exec )\s*([\w./+-]+)`)
+
+// complains reports whether the output begins as programs begin a complaint: with the
+// name of one that the command starts, or of its shell.
+func (p *page) complains(command string) bool {
+	i := slices.IndexFunc(p.lines, func(l string) bool { return l != "" })
+	if i < 0 {
+		return false
+	}
+	name, _, ok := strings.Cut(p.lines[i], ": ")
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	return ok && (name == "bash" || name == "sh" || slices.ContainsFunc(started.FindAllStringSubmatch(command, -1), func(m []string) bool {
+		return m[1][strings.LastIndexByte(m[1], '/')+1:] == name
+	}))
 }
 
 // page is an output in lines, as it is read.

@@ -2,12 +2,13 @@ package repair
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // Limits of what is shown.
 const (
-	maxCards      = 3 // of one answer
+	maxCards      = 3 // foreseen
 	maxCardLines  = 12
 	maxLineBytes  = 200
 	maxIssueBytes = 120
@@ -23,16 +24,15 @@ type Card struct {
 	Confidence float64 // 0 to 1
 }
 
-// newCard takes the lines of a draft, in order, that the budget holds.
-func newCard(d draft, budget int, count func(string) int) Card {
-	var c Card
-	for i, l := range d.lines {
+// newCard takes the lines of a draft, in order, that the budget holds. The card rests
+// on the best of the pairs that a line is from, or else on the best.
+func newCard(d draft, found []match, budget int, count func(string) int) Card {
+	i := max(0, slices.IndexFunc(found, func(p match) bool { return slices.Contains(d.from, p.known) }))
+	from := &found[i].Pair
+	c := Card{From: from, Issue: firstBytes(from.Failure.Line, maxIssueBytes), Of: neighbours, Held: neighbours} // as long as they can become
+	for _, l := range d.lines {
 		with := c
 		with.Solution = append(c.Solution[:len(c.Solution):len(c.Solution)], l)
-		if c.From == nil {
-			with.From, with.Issue = d.from[i], firstBytes(d.from[i].Failure.Line, maxIssueBytes)
-		}
-		with.Of, with.Held = neighbours, neighbours // as long as the line can become
 		if count(with.String()) <= budget {
 			c = with
 		}
@@ -43,11 +43,16 @@ func newCard(d draft, budget int, count func(string) int) Card {
 // String renders the card as it is shown.
 func (c Card) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Issue: %s\nSolution: these lines recur where it was repaired\n", c.Issue)
+	fmt.Fprintf(&b, "[lesson %s · %s] %s\nRepaired before with:", c.From.Card, c.trust(), c.Issue)
 	for _, l := range c.Solution {
-		b.WriteString("  " + l + "\n")
+		b.WriteString("\n  " + l)
 	}
-	fmt.Fprintf(&b, "Constraint: would have repaired %d of %d earlier failures like it; see %s, calls %d to %d",
-		c.Held, c.Of, c.From.Run, c.From.Failed, c.From.Fixed)
 	return b.String()
+}
+
+func (c Card) trust() string {
+	if c.From.Trusted {
+		return "REVIEWED"
+	}
+	return fmt.Sprintf("UNVERIFIED, fits %d of %d like it", c.Held, c.Of)
 }

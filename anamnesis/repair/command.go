@@ -117,7 +117,12 @@ func (a action) family() string {
 
 // nearShare is the share of words that two commands of one program must have
 // in common where no file says that they are about the same.
-const nearShare = 0.5
+const nearShare = 0.1
+
+// OtherProgram reports whether two commands are about different programs.
+func OtherProgram(a, b string) bool {
+	return !strings.EqualFold(mainOf(actions(a)).program, mainOf(actions(b)).program)
+}
 
 // near reports whether b is a with other options, another test of the same
 // file, or the same file given to another program where a's could not start.

@@ -20,20 +20,22 @@ const (
 	otherProgram = 0.8
 	minMatch     = 0.3
 	neighbours   = 25   // pairs that one answer is drawn from
+	backOff      = 0.15 // of the weight: what other failures of the same kind of command came to in the repository
+	maxBackOff   = 60   // such pairs, the latest
 	covers       = 0.45 // of a pair's words: an answer that says these would have repaired it
 	minHeld      = 0.15 // share of the pairs that the answer would have repaired
 	lineCost     = 8    // tokens that a line costs beside its own
-	minCommon    = 3    // pairs from which on a word counts that two of them hold
-	leastGain    = 0.15 // of the best line's: a line that adds less is left out
+	leastGain    = 0.02 // of the best line's: a line that adds less is left out
 )
 
 // What is assumed of an answer before it is compared with any pair, worth one
-// pair of full fit: nothing known, one pair of the very signature, and one that
-// is another way of calling.
+// pair of full fit: nothing known, one pair of the very signature, one that
+// is another way of calling, and one that a user reviewed.
 const (
-	priorHeld  = 0.3
-	singleHeld = 0.6
-	callHeld   = 0.8
+	priorHeld   = 0.3
+	singleHeld  = 0.6
+	callHeld    = 0.8
+	trustedHeld = 1
 )
 
 // signature is what failures are compared by.
@@ -84,44 +86,47 @@ const maxScreenBytes = 1500
 
 // screen is the words that a failed call shows already.
 func screen(c Call) map[string]bool {
-	m := map[string]bool{}
 	out := c.Text + c.Stderr
-	for _, w := range Words(c.Command + "\n" + out[max(0, len(out)-maxScreenBytes):]) {
+	return wordSet(c.Command + "\n" + out[max(0, len(out)-maxScreenBytes):])
+}
+
+func wordSet(text string) map[string]bool {
+	m := map[string]bool{}
+	for _, w := range Words(text) {
 		m[w] = true
 	}
 	return m
 }
 
-// Memory holds the repairs of the runs it learned from.
+// Memory holds the repairs of earlier runs.
 type Memory struct {
-	pairs    []*Pair
-	byRepo   map[string][]*Pair
+	pairs    []*known
+	byRepo   map[string][]*known
 	words    map[string]int // pairs whose repair has the word
 	sigWords map[string]int
 }
 
 // NewMemory returns a memory that knows nothing.
 func NewMemory() *Memory {
-	return &Memory{byRepo: map[string][]*Pair{}, words: map[string]int{}, sigWords: map[string]int{}}
+	return &Memory{byRepo: map[string][]*known{}, words: map[string]int{}, sigWords: map[string]int{}}
 }
 
 // Len returns how many repairs are known.
 func (m *Memory) Len() int { return len(m.pairs) }
 
-// Learn adds the repairs of a finished run.
-func (m *Memory) Learn(r Run) {
-	for _, p := range Pairs(r) {
-		if len(p.words) == 0 {
-			continue // all of it was on the screen
-		}
-		m.pairs = append(m.pairs, &p)
-		m.byRepo[p.Repo] = append(m.byRepo[p.Repo], &p)
-		for _, w := range p.words {
-			m.words[w]++
-		}
-		for _, w := range p.sig.words {
-			m.sigWords[w]++
-		}
+// Add adds a repair.
+func (m *Memory) Add(p Pair) {
+	k := newKnown(p)
+	if len(k.words) == 0 {
+		return // all of it was on the screen
+	}
+	m.pairs = append(m.pairs, k)
+	m.byRepo[p.Repo] = append(m.byRepo[p.Repo], k)
+	for _, w := range k.words {
+		m.words[w]++
+	}
+	for _, w := range k.sig.words {
+		m.sigWords[w]++
 	}
 }
 
@@ -131,7 +136,7 @@ func (m *Memory) weight(df map[string]int, w string) float64 {
 
 // match is an earlier pair and how well its failure fits, up to 1.
 type match struct {
-	*Pair
+	*known
 	fit float64
 }
 
@@ -197,9 +202,25 @@ func (m *Memory) Recall(repo string, failed Call, budget int, count func(string)
 	if confidence < minHeld {
 		return Card{}, false
 	}
-	card := newCard(m.draft(found, shown), budget, count)
+	card := newCard(m.draft(m.withFamily(found, repo, family), shown), found, budget, count)
 	card.Confidence, card.Held, card.Of = confidence, held, len(found)
 	return card, len(card.Solution) > 0
+}
+
+// withFamily adds what other failures of the same kind of command came to.
+func (m *Memory) withFamily(found []match, repo, family string) []match {
+	out := slices.Clone(found)
+	n := 0
+	for _, p := range slices.Backward(m.byRepo[repo]) {
+		if p.family != family || n == maxBackOff {
+			continue
+		}
+		n++
+		if !slices.ContainsFunc(found, func(f match) bool { return f.known == p }) {
+			out = append(out, match{p, backOff})
+		}
+	}
+	return out
 }
 
 // confidence estimates how likely an answer drawn from these pairs is right:
@@ -209,16 +230,20 @@ func (m *Memory) confidence(found []match, shown map[string]bool, budget int) (c
 	for i, p := range found {
 		others := slices.Concat(found[:i], found[i+1:])
 		all += p.fit
-		if len(others) > 0 && m.repairs(m.draft(others, shown).said(budget), p.Pair, shown) {
+		if len(others) > 0 && m.repairs(m.draft(others, shown).said(budget), p.known, shown) {
 			right += p.fit
 			held++
 		}
 	}
 	prior := priorHeld
 	if len(found) == 1 && found[0].fit == 1 {
-		prior = singleHeld
-		if found[0].Other {
+		switch {
+		case found[0].Trusted:
+			prior = trustedHeld
+		case found[0].Other:
 			prior = callHeld
+		default:
+			prior = singleHeld
 		}
 	}
 	return (right + prior) / (all + 1), held
@@ -226,7 +251,7 @@ func (m *Memory) confidence(found []match, shown map[string]bool, budget int) (c
 
 // repairs reports whether an answer that says these words would have repaired
 // an earlier failure.
-func (m *Memory) repairs(said map[string]bool, p *Pair, shown map[string]bool) bool {
+func (m *Memory) repairs(said map[string]bool, p *known, shown map[string]bool) bool {
 	var got, all float64
 	for _, w := range p.words {
 		if shown[w] {
@@ -243,8 +268,7 @@ func (m *Memory) repairs(said map[string]bool, p *Pair, shown map[string]bool) b
 // draft is the lines that the pairs' repairs have in common, best first.
 type draft struct {
 	lines []string
-	from  []*Pair // of each line
-	shown map[string]bool
+	from  []*known // of each line
 }
 
 // bytesPerToken is about what a token of such lines is long.
@@ -268,25 +292,24 @@ func (d draft) said(budget int) map[string]bool {
 // draft picks lines one after another, each for the words that most of the
 // pairs' repairs hold and no line before it said.
 func (m *Memory) draft(found []match, shown map[string]bool) draft {
-	d := draft{shown: shown}
+	var d draft
 	var all float64
-	share, holders := map[string]float64{}, map[string]int{}
+	share := map[string]float64{}
 	for _, p := range found {
 		all += p.fit
 		for _, w := range p.words {
 			if !shown[w] {
 				share[w] += p.fit
-				holders[w]++
 			}
 		}
 	}
 	type candidate struct {
 		line
-		from *Pair
+		from *known
 	}
 	var rest []candidate
 	seen := map[string]bool{}
-	add := func(p *Pair) {
+	add := func(p *known) {
 		for _, l := range p.lines {
 			if !seen[l.text] {
 				seen[l.text] = true
@@ -296,12 +319,9 @@ func (m *Memory) draft(found []match, shown map[string]bool) draft {
 	}
 	for w := range share {
 		share[w] /= all
-		if len(found) >= minCommon && holders[w] < 2 {
-			delete(share, w) // incidental to one repair
-		}
 	}
 	for _, p := range found {
-		add(p.Pair)
+		add(p.known)
 	}
 	gain := func(c candidate) (g float64) {
 		for _, w := range c.words {
@@ -358,9 +378,12 @@ func (m *Memory) Foresee(repo string, budget int, count func(string) int) []Card
 	var out []Card
 	for _, k := range first(keys, maxCards) {
 		found := groups[k]
+		if len(runs[k]) < 2 {
+			break // met once
+		}
 		slices.Reverse(found)
 		found = first(found, neighbours)
-		card := newCard(m.draft(found, nil), budget/maxCards, count)
+		card := newCard(m.draft(found, nil), found, budget/maxCards, count)
 		if card.Of = len(found); len(card.Solution) > 0 {
 			out = append(out, card)
 		}

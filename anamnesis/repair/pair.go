@@ -32,7 +32,9 @@ type Run struct {
 // Pair is a failed call and the later call that succeeded.
 type Pair struct {
 	Run, Repo     string
-	Failed, Fixed int // numbers of the calls, from 0
+	Card          string // that says so, where one does
+	Trusted       bool   // a user reviewed it
+	Failed, Fixed int    // numbers of the calls, from 0
 	Failure       failure.Failure
 	Command       string // that failed
 	Works         string // that succeeded
@@ -41,10 +43,14 @@ type Pair struct {
 	Environment   []string // commands between that changed the environment
 	Versions      []string
 	Tried         []Attempt // what did not help
+}
 
+// known is a pair with what a recall compares.
+type known struct {
+	Pair
 	family string
 	lines  []line
-	words  []string
+	words  []string // of the lines, but for those that the failure showed
 	sig    signature
 }
 
@@ -159,8 +165,8 @@ func (w *walk) pair(i int) (Pair, bool) {
 	if !p.Other { // another way of calling needs no change of files
 		p.Changes = cutDelta(changes, p.Command+"\n"+calls[i].Text+calls[i].Stderr)
 	}
-	p.family = w.main[i].family()
-	p.finish(calls[i])
+	p.Environment = first(unique(p.Environment), 4)
+	p.Versions = first(unique(p.Versions), 2)
 	return p, true
 }
 
@@ -174,13 +180,19 @@ func (w *walk) undone(p Pair) bool {
 	return false
 }
 
-// finish computes what a recall compares.
-func (p *Pair) finish(failed Call) {
-	p.sig = newSignature(p.Failure)
-	p.Environment = first(unique(p.Environment), 4)
-	p.Versions = first(unique(p.Versions), 2)
+// Changed reports whether the pair says anything beside that the command succeeded.
+func (p *Pair) Changed() bool {
+	return len(p.Changes)+len(p.Environment) > 0 || !p.sameCommand()
+}
+
+func (p *Pair) sameCommand() bool {
+	return strings.Join(strings.Fields(p.Works), " ") == strings.Join(strings.Fields(p.Command), " ")
+}
+
+func newKnown(p Pair) *known {
+	k := &known{Pair: p, sig: newSignature(p.Failure), family: mainOf(actions(p.Command)).family()}
 	var texts []string
-	if strings.Join(strings.Fields(p.Works), " ") != strings.Join(strings.Fields(p.Command), " ") {
+	if !p.sameCommand() {
 		texts = append(texts, p.Works)
 	}
 	texts = append(texts, p.Environment...)
@@ -194,18 +206,19 @@ func (p *Pair) finish(failed Call) {
 	for i, t := range texts {
 		texts[i] = firstBytes(strings.Join(strings.Fields(t), " "), maxLineBytes)
 	}
-	shown := screen(failed)
+	shown := wordSet(p.Command + "\n" + p.Failure.Line)
 	seen := map[string]bool{}
 	for _, t := range unique(texts) {
 		l := line{t, Words(t)}
-		p.lines = append(p.lines, l)
+		k.lines = append(k.lines, l)
 		for _, w := range l.words {
 			if !shown[w] && !seen[w] {
 				seen[w] = true
-				p.words = append(p.words, w)
+				k.words = append(k.words, w)
 			}
 		}
 	}
+	return k
 }
 
 // line is one line of a repair.

@@ -45,7 +45,7 @@ func TestPairs(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
 			for _, p := range Pairs(Run{ID: "r", Repo: "shop", Calls: tt.calls}) {
-				got = append(got, string(rune('0'+p.Failed))+">"+string(rune('0'+p.Fixed))+": "+joined(p.lines))
+				got = append(got, string(rune('0'+p.Failed))+">"+string(rune('0'+p.Fixed))+": "+joined(newKnown(p).lines))
 			}
 			if s := strings.Join(got, "; "); s != tt.want {
 				t.Errorf("got %q, want %q", s, tt.want)

@@ -33,6 +33,9 @@ func (t *Task) recall(ctx context.Context, why string) error {
 	if err != nil {
 		return nil // interrupted: the recall stays due
 	}
+	if why == "start" {
+		t.foresee(rec)
+	}
 	return t.record(context.WithoutCancel(ctx), rec)
 }
 

@@ -427,7 +427,7 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 	if res.Todos != nil {
 		bodies = append(bodies, res.Todos)
 	}
-	if lesson, shown := t.lessonOn(ctx, c, &res); shown != nil {
+	if lesson, shown := t.lessonOn(c, &res); shown != nil {
 		res.Text += "\n" + lesson
 		bodies = append(bodies, shown)
 	}

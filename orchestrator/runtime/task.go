@@ -126,7 +126,7 @@ type Task struct {
 	world      *worldstate.World
 	recovery   *worldstate.Recovery // what became of an interrupted restore; nil: there was none
 	cards      *knowledgebase.Store
-	lessons    sync.Map             // ids of the cards that were shown on a failed result
+	lessons    lessons              // what other tasks repaired
 	layers     knowledgebase.Layers // what is searched: the project's own cards, if it has any, and cards
 	found      uint64               // the last operation when this process took the task over
 	rootMu     sync.Mutex           // guards root

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/repair"
 	"anamnesis/anamnesis/tokens"
 )
@@ -153,8 +154,17 @@ func (p *play) newArms() []*arm {
 			}, learn: ranked.learn},
 		{name: wordListArm, answer: func(q *Question, _ *recorded) []string { return known.wordList(q.Repo, within(AnswerTokens)) },
 			foresee: func(r *recorded) []string { return known.wordList(r.Repo, within(ForeseeTokens)) }},
-		{name: memoryArm, answer: p.recall, foresee: p.foresee, learn: func(r *recorded, _ []*Question) { p.memory.Learn(r.Run) }},
+		{name: memoryArm, answer: p.recall, foresee: p.foresee, learn: p.learn},
 		{name: "oracle, an earlier repair", answer: func(q *Question, _ *recorded) []string { return known.oracle(p.judge, q.ID) }},
+	}
+}
+
+// learn makes the cards that the product makes of a run, and remembers what these say.
+func (p *play) learn(r *recorded, _ []*Question) {
+	for _, pair := range anamnesis.KeptRepairs(r.Run) {
+		if of, ok := anamnesis.PairOf(anamnesis.RepairCard(pair)); ok {
+			p.memory.Add(of)
+		}
 	}
 }
 

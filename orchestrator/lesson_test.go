@@ -1,0 +1,73 @@
+package orchestrator
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model/script"
+)
+
+// TestLessonOfScript: a repair by a script of the world stands on the same failure of
+// the next task, unless the script was not kept from the network; then its card is
+// tainted.
+func TestLessonOfScript(t *testing.T) {
+	first, h := newTask(t, `turns:
+  - calls: [{name: WriteFile, arguments: {path: build.sh, content: "cat ledger.cfg || exit 3\n"}}]
+  - calls: [{name: Bash, arguments: {command: "sh build.sh"}}]
+  - calls: [{name: WriteFile, arguments: {path: ledger.cfg, content: "currency = EUR\n"}}]
+  - calls: [{name: Bash, arguments: {command: "sh build.sh"}}]
+  - reply: Done.
+`, Options{})
+	out, err := first.Run(t.Context())
+	if err != nil || len(out.Learned) != 1 {
+		t.Fatalf("Run = %+v, %v", out, err)
+	}
+	c, err := first.cards.Get(out.Learned[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err := first.Sandbox(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if isolated := box.Isolates(); c.Provenance.Tainted == isolated {
+		t.Errorf("isolated %v, card tainted %v", isolated, c.Provenance.Tainted)
+	}
+	m, err := script.Parse([]byte("turns:\n  - calls: [{name: Bash, arguments: {command: \"sh build.sh\"}}]\n  - reply: Seen.\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := Options{Model: m, Tools: first.opts.Tools}
+	var result string
+	var shown *op.CardsRecalled
+	opts.Event = func(o op.Op) {
+		switch b := o.Body.(type) {
+		case *op.ToolReturned:
+			result = b.Text
+		case *op.CardsRecalled:
+			shown = b
+		}
+	}
+	dir := filepath.Join(t.TempDir(), filepath.Base(first.Dir)) // of the same name: the same project
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "build.sh"), []byte("cat ledger.cfg || exit 3\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Create(t.Context(), h, New{
+		ID: "second", Dir: dir, Request: "Go.", Model: m.Name(), EAS: 8000, Encoding: "cl100k_base", Approval: "auto", System: "system",
+	}, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if _, err := second.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := "[lesson " + c.ID + " · UNVERIFIED, fits 0 of 1 like it] cat: ledger.cfg: No such file or directory\nRepaired before with:\n  currency = EUR"
+	if strings.HasSuffix(result, want) != box.Isolates() || box.Isolates() && (shown.Why != recallFailure || shown.Cards[0].ID != c.ID) {
+		t.Errorf("result %q, shown %+v", result, shown)
+	}
+}
