@@ -344,7 +344,7 @@ func (p *planner) consider(path string, now, want tree.State) error {
 		p.kept[path] = skip.Reason
 		return nil
 	}
-	if p.w.isExcluded(path) {
+	if p.w.track.isExcluded(path) {
 		return nil
 	}
 	if want.Absent() {
@@ -380,7 +380,7 @@ func (p *planner) notSeen(path string) bool {
 	if _, skipped := under(p.now.skips, path); skipped {
 		return true
 	}
-	return p.ignoredNow(path) || p.w.isExcluded(path)
+	return p.ignoredNow(path) || p.w.track.isExcluded(path)
 }
 
 // addParents plans the directories a planned file needs and the world lacks,
@@ -443,7 +443,7 @@ func (p *planner) dropOccupied() {
 		mark(s.Path)
 		occupied[s.Path] = true
 	}
-	for path := range p.w.excluded {
+	for path := range p.w.track.excluded {
 		mark(path)
 	}
 	var removed []string

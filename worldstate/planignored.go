@@ -25,15 +25,6 @@ func (p *planner) ignoredNow(path string) bool {
 	return hit
 }
 
-func (w *World) isExcluded(path string) bool {
-	if w.excluded[path] {
-		return true
-	}
-	hit := false
-	fsys.Ancestors(path, func(d string) bool { hit = w.excluded[d]; return !hit })
-	return hit
-}
-
 // considerIgnored: the target holds a path that the present rules ignore, so
 // no snapshot of the present holds what stands there. It is written only where
 // nothing stands, and a directory that stands keeps its mode.

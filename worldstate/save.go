@@ -151,8 +151,8 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 		return Snapshot{}, nil, err
 	}
 	snap.ParentLost = lost
-	if err := w.learn(sc); err != nil { // the snapshot stands; only the next process is slower
-		snap.Notes = append(snap.Notes, Skip{Path: w.cachePath(), Reason: "stat cache not written: " + usergit.Reason(err)})
+	if err := w.track.learn(sc); err != nil { // the snapshot stands; only the next process is slower
+		snap.Notes = append(snap.Notes, Skip{Path: w.track.cache, Reason: "stat cache not written: " + usergit.Reason(err)})
 	}
 	if snap.Borrowed = w.objects.Lending() != nil; snap.Borrowed {
 		w.adoptLater()

@@ -43,6 +43,73 @@ const reasonTooLarge = "larger than the limit of "
 // reasonTooDeep says why a directory and what is in it are left out.
 var reasonTooDeep = fmt.Sprintf("nested too deeply: a snapshot holds paths of up to %d directories and %d bytes", MaxDepth, MaxPathBytes)
 
+// Progress is how far a scan has come.
+type Progress struct {
+	Files int   // seen so far, links included
+	Bytes int64 // of these files
+	// Known is how many files the scan before saw; at the first one how many the
+	// user's git index lists, 0 without one.
+	Known int
+	Done  bool // the scan has ended; told once, in any case
+}
+
+// trackOptions are what a World's Options say of scans.
+type trackOptions struct {
+	Hook           func(point string)
+	FileLimitBytes int64 // negative: no limit
+	Progress       func(Progress)
+	Watch          bool
+}
+
+// tracker owns what is known of one directory from one look to the next: its
+// listing, the rules of the user's repository, and what was watched since. Safe for
+// no concurrent use.
+type tracker struct {
+	dir      string
+	cache    string // the stat cache's file
+	objects  *objects.Store
+	excluded map[string]bool // relative paths
+	opts     trackOptions
+	fault    func(op, path string) error // tests: makes an operation fail
+	packLost bool                        // a pack has gone since the last look
+
+	knows *knowledge          // how the world last stood; nil: not read from disk yet
+	repo  *usergit.Repository // what the user's repository last said
+	watch *watching           // nil without trackOptions.Watch, and before the first scan
+}
+
+// newTracker returns a tracker that knows nothing yet.
+func newTracker(dir, cache string, s *objects.Store, excluded map[string]bool, o trackOptions) *tracker {
+	return &tracker{dir: dir, cache: cache, objects: s, excluded: excluded, opts: o}
+}
+
+// close ends the watching and drops what is known.
+func (w *tracker) close() {
+	if w.watch.on() {
+		w.watch.end("closed")
+	}
+	w.knows = nil
+}
+
+// known returns the listing known to be stored, nil without one.
+func (w *tracker) known() *tree.Listing {
+	if w.knows == nil {
+		return nil
+	}
+	return w.knows.listing()
+}
+
+// isExcluded reports whether a path is, or lies in, one that is never part of the
+// world.
+func (w *tracker) isExcluded(path string) bool {
+	if w.excluded[path] {
+		return true
+	}
+	hit := false
+	fsys.Ancestors(path, func(d string) bool { hit = w.excluded[d]; return !hit })
+	return hit
+}
+
 // scanner walks a world, from what was known of it. With a pack it stores what
 // the store lacks, without one it only hashes.
 type scanner struct {
@@ -78,7 +145,7 @@ type scanner struct {
 // scan looks at the world: at all of it, or at what marks say has changed since
 // known, which may be nil. The error is the context's, the root's or the
 // store's; what cannot be read inside is listed, not an error.
-func (w *World) scan(ctx context.Context, root *fsys.Root, known *knowledge, marks *mark, pack *objects.Writer) (*scanned, error) {
+func (w *tracker) scan(ctx context.Context, root *fsys.Root, known *knowledge, marks *mark, pack *objects.Writer) (*scanned, error) {
 	var inside *usergit.Repository
 	if known != nil {
 		inside = known.repo
@@ -135,7 +202,7 @@ func (w *World) scan(ctx context.Context, root *fsys.Root, known *knowledge, mar
 }
 
 // unchanged is a scan that has nothing to look at.
-func (w *World) unchanged(ctx context.Context, root *tree.Node, repo *usergit.Repository) (*scanned, error) {
+func (w *tracker) unchanged(ctx context.Context, root *tree.Node, repo *usergit.Repository) (*scanned, error) {
 	if w.opts.Progress != nil {
 		w.opts.Progress(Progress{Known: root.Sum.Files, Done: true})
 	}

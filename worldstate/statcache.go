@@ -59,12 +59,17 @@ const (
 	cacheShare = 8
 )
 
-func (w *World) cachePath() string {
-	return filepath.Join(w.store, fsys.StateDir, "statcache-"+w.key)
+// forget makes the next scan read everything.
+func (w *tracker) forget() error {
+	w.knows = &knowledge{}
+	if err := os.Remove(w.cache); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("drop the stat cache: %w", err)
+	}
+	return nil
 }
 
 // see scans from what is known: everything, or what the watcher says changed.
-func (w *World) see(ctx context.Context, root *fsys.Root, pack *objects.Writer) (*scanned, error) {
+func (w *tracker) see(ctx context.Context, root *fsys.Root, pack *objects.Writer) (*scanned, error) {
 	w.trust()
 	known := w.knows
 	if known.root == nil {
@@ -98,7 +103,7 @@ func (w *World) see(ctx context.Context, root *fsys.Root, pack *objects.Writer) 
 
 // watchRoot begins to watch the world, where that is asked for, and ends the
 // watching of a directory that stands no more at the world's path.
-func (w *World) watchRoot(root *fsys.Root) error {
+func (w *tracker) watchRoot(root *fsys.Root) error {
 	if !w.opts.Watch {
 		return nil
 	}
@@ -122,7 +127,7 @@ func (w *World) watchRoot(root *fsys.Root) error {
 
 // seeLinks looks again where a scan by marks found a file that now has more
 // names than were known.
-func (w *World) seeLinks(ctx context.Context, root *fsys.Root, sc *scanned, pack *objects.Writer) (*scanned, error) {
+func (w *tracker) seeLinks(ctx context.Context, root *fsys.Root, sc *scanned, pack *objects.Writer) (*scanned, error) {
 	var marks mark
 	if !markLinks(sc.Root, sc.links, &marks) {
 		return sc, nil
@@ -137,7 +142,7 @@ func (w *World) seeLinks(ctx context.Context, root *fsys.Root, sc *scanned, pack
 }
 
 // checkWatcher compares a whole scan with what the watcher has told.
-func (w *World) checkWatcher(known *knowledge, sc *scanned) {
+func (w *tracker) checkWatcher(known *knowledge, sc *scanned) {
 	if known == nil || w.watch.lost || !known.repo.SameRules(sc.repo) {
 		return
 	}
@@ -149,7 +154,7 @@ func (w *World) checkWatcher(known *knowledge, sc *scanned) {
 
 // trust reads the cache at first use, and drops what is known where the store
 // no longer has all of it.
-func (w *World) trust() {
+func (w *tracker) trust() {
 	if w.knows == nil {
 		w.knows = w.loadCache()
 	}
@@ -159,7 +164,7 @@ func (w *World) trust() {
 	}
 	for _, name := range w.knows.packs {
 		if _, still := slices.BinarySearch(packs, name); !still {
-			w.recent, w.saved = nil, nil // the parent may have gone with it
+			w.packLost = true // the parent may have gone with it
 			if !hasAll(w.objects, w.knows.root) {
 				w.knows = &knowledge{}
 			}
@@ -187,7 +192,7 @@ func hasAll(s *objects.Store, n *tree.Node) bool {
 
 // learn takes a scan whose content has become durable for the next one to
 // start from.
-func (w *World) learn(sc *scanned) error {
+func (w *tracker) learn(sc *scanned) error {
 	sc.Root.Hold()
 	if w.watch.on() {
 		w.watch.learnt(sc)
@@ -200,21 +205,12 @@ func (w *World) learn(sc *scanned) error {
 	return w.storeCache()
 }
 
-// closeCache writes the cache file if it has fallen behind.
-func (w *World) closeCache() error {
-	if w.knows == nil || w.knows.unsaved == 0 {
-		return nil
-	}
-	if err := w.lockStore(context.Background(), 0); err != nil {
-		return nil // somebody else is at work, and writes what he knows
-	}
-	defer w.lock.Release()
-	return w.storeCache()
-}
+// behind reports whether the cache file lacks what a scan has learnt.
+func (w *tracker) behind() bool { return w.knows != nil && w.knows.unsaved > 0 }
 
 // loadCache reads the cache; an empty one when there is none to trust.
-func (w *World) loadCache() *knowledge {
-	data, err := os.ReadFile(w.cachePath())
+func (w *tracker) loadCache() *knowledge {
+	data, err := os.ReadFile(w.cache)
 	if err != nil {
 		return &knowledge{}
 	}
@@ -227,8 +223,8 @@ func (w *World) loadCache() *knowledge {
 
 // storeCache replaces the cache file. It is not synced: a torn one fails its
 // checksum. The lock is held.
-func (w *World) storeCache() error {
-	tmp, err := os.CreateTemp(filepath.Dir(w.cachePath()), fsys.TempPrefix)
+func (w *tracker) storeCache() error {
+	tmp, err := os.CreateTemp(filepath.Dir(w.cache), fsys.TempPrefix)
 	if err != nil {
 		return err
 	}
@@ -238,7 +234,7 @@ func (w *World) storeCache() error {
 		err = cerr
 	}
 	if err == nil {
-		err = os.Rename(tmp.Name(), w.cachePath())
+		err = os.Rename(tmp.Name(), w.cache)
 	}
 	if err == nil {
 		w.knows.unsaved = 0

@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"sort"
 
@@ -107,9 +105,8 @@ func (w *World) verifyOnce(ctx context.Context, as access) (r Report, moved bool
 	}
 	// What is known of files rests on the store: the next save reads them
 	// all, and writes anew what has rotted here and still stands there.
-	w.knows = &knowledge{}
-	if err := os.Remove(w.cachePath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return r, false, fmt.Errorf("verify: drop the stat cache: %w", err)
+	if err := w.track.forget(); err != nil {
+		return r, false, fmt.Errorf("verify: %w", err)
 	}
 	return r, false, nil
 }

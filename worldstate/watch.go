@@ -185,7 +185,7 @@ func (t *watching) on() bool { return t != nil && t.off == "" }
 
 // heed reads the events there are in the middle of an operation that makes
 // many. Safe for several goroutines of one operation.
-func (w *World) heed() {
+func (w *tracker) heed() {
 	if w.watch != nil {
 		w.watch.drain()
 	}
@@ -389,12 +389,8 @@ func (t *watching) learnt(sc *scanned) {
 	}
 }
 
-// Watching reports whether the World is told of changes between its
-// operations, and if not, why not. With Options.Watch it is known after the
-// first Save or Plan.
-func (w *World) Watching() (on bool, why string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// watching reports whether the kernel tells of changes, and if not, why.
+func (w *tracker) watching() (on bool, why string) {
 	switch {
 	case !w.opts.Watch:
 		return false, "not asked for"

@@ -38,7 +38,7 @@ func (b *bench) fresh() *scanned {
 	root, err := fsys.OpenRoot(w.dir)
 	b.must(err)
 	defer root.Close()
-	sc, err := w.scan(context.Background(), root, nil, nil, nil)
+	sc, err := w.track.scan(context.Background(), root, nil, nil, nil)
 	b.must(err)
 	return sc
 }
@@ -50,7 +50,7 @@ func (b *bench) agrees(when string) Snapshot {
 	sc := b.fresh()
 	if got, want := s.Tree, tree.ID(sc.Listing).String(); got != want {
 		for e := range sc.All() {
-			if got := b.w.knows.listing().At(e.Path); got != e.State {
+			if got := b.w.track.knows.listing().At(e.Path); got != e.State {
 				b.Errorf("%q: held as %v, is %v", e.Path, got, e.State)
 			}
 		}
@@ -59,7 +59,7 @@ func (b *bench) agrees(when string) Snapshot {
 	if got, want := fmt.Sprintf("%q", s.Skipped), fmt.Sprintf("%q", slices.Concat([]Skip{}, sc.skips)); got != want {
 		b.Fatalf("%s: skipped %s, want %s", when, got, want)
 	}
-	if got, want := fmt.Sprintf("%+v", ignoredPaths(b.w.knows.listing())), fmt.Sprintf("%+v", ignoredPaths(sc.Listing)); got != want {
+	if got, want := fmt.Sprintf("%+v", ignoredPaths(b.w.track.knows.listing())), fmt.Sprintf("%+v", ignoredPaths(sc.Listing)); got != want {
 		b.Fatalf("%s: ignored %s, want %s", when, got, want)
 	}
 	return s
@@ -103,7 +103,7 @@ func TestWatcherRandom(t *testing.T) {
 		}
 	}
 	b.agrees("at the end")
-	t.Logf("%d saves compared, %d events read, %d overflows", checked, b.w.watch.events, b.w.watch.overflows)
+	t.Logf("%d saves compared, %d events read, %d overflows", checked, b.w.track.watch.events, b.w.track.watch.overflows)
 	b.fsck()
 }
 
@@ -159,10 +159,10 @@ func TestWatcherOverflow(t *testing.T) {
 	}
 	b.write("late/c", "after the queue was full")
 	b.agrees("after")
-	if b.w.watch.overflows == 0 {
+	if b.w.track.watch.overflows == 0 {
 		t.Error("the queue did not run over: nothing was tested")
 	}
-	if b.w.watch.lost {
+	if b.w.track.watch.lost {
 		t.Error("the scan did not make up for the overflow")
 	}
 	b.write("late/c", "told")
@@ -176,9 +176,9 @@ func TestWatcherOverflowWhileChecked(t *testing.T) {
 	b.write("a", "1")
 	b.write("z/b", "1")
 	b.agrees("before")
-	b.w.watch.saves = checkSaves
+	b.w.track.watch.saves = checkSaves
 	late := false
-	b.w.fault = func(op, path string) error {
+	b.w.track.fault = func(op, path string) error {
 		if op != "readdir" || path != "z" || late {
 			return nil
 		}
@@ -190,12 +190,12 @@ func TestWatcherOverflowWhileChecked(t *testing.T) {
 		return nil
 	}
 	b.save()
-	b.w.fault = nil
-	if !late || b.w.watch.overflows == 0 {
+	b.w.track.fault = nil
+	if !late || b.w.track.watch.overflows == 0 {
 		t.Fatal("the queue did not run over in the scan: nothing was tested")
 	}
 	b.agrees("after")
-	if b.w.watch.lost {
+	if b.w.track.watch.lost {
 		t.Error("the scan did not make up for the overflow")
 	}
 }
@@ -204,7 +204,7 @@ func TestWatcherOverflowWhileChecked(t *testing.T) {
 // is said.
 func TestWatcherLimit(t *testing.T) {
 	b := watchedBench(t)
-	b.w.watch.limit = 3
+	b.w.track.watch.limit = 3
 	for i := range 5 {
 		b.write(fmt.Sprintf("d%d/f", i), "x")
 	}
@@ -251,12 +251,12 @@ func TestWatcherRestore(t *testing.T) {
 		}
 	}
 	b.save()
-	before := b.w.watch.overflows
+	before := b.w.track.watch.overflows
 	b.jump(first.ID)
 	if s := b.agrees("after the restore"); s.Tree != first.Tree {
 		t.Errorf("tree %s, want %s", s.Tree, first.Tree)
 	}
-	if n := b.w.watch.overflows - before; n > 0 {
+	if n := b.w.track.watch.overflows - before; n > 0 {
 		t.Errorf("the queue ran over %d times in a restore", n)
 	}
 }
@@ -269,7 +269,7 @@ func TestWatcherCosts(t *testing.T) {
 	}
 	b.agrees("first")
 	looked := 0
-	b.w.fault = func(op, path string) error {
+	b.w.track.fault = func(op, path string) error {
 		if op == "readdir" {
 			looked++
 		}
@@ -284,7 +284,7 @@ func TestWatcherCosts(t *testing.T) {
 	if looked != 2 {
 		t.Errorf("%d directories looked at, want the root and d7", looked)
 	}
-	b.w.fault = nil
+	b.w.track.fault = nil
 	b.agrees("changed")
 }
 
@@ -314,7 +314,7 @@ func TestBlindSpots(t *testing.T) {
 	if s := b.save(); s.Changed != 0 {
 		t.Errorf("a write through a map was told: %+v; the documentation says it is not", s)
 	}
-	b.w.watch.saves = checkSaves
+	b.w.track.watch.saves = checkSaves
 	s := b.agrees("checked")
 	if on, why := b.w.Watching(); on || !strings.Contains(why, "mapped") {
 		t.Errorf("still watching: %v %q", on, why)
@@ -360,7 +360,7 @@ func TestBlindSpotsRestore(t *testing.T) {
 			t.Errorf("%s: %q %v", name, data, err)
 		}
 	}
-	b.w.watch.saves = checkSaves
+	b.w.track.watch.saves = checkSaves
 	b.agrees("checked")
 }
 

@@ -21,7 +21,6 @@ import (
 	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/refs"
 	"anamnesis/worldstate/internal/tree"
-	"anamnesis/worldstate/internal/usergit"
 )
 
 // ID names a snapshot: its commit's hash, 40 lower-case hex digits.
@@ -80,16 +79,6 @@ const defaultTask = "cli"
 // asked for: a GiB takes some seconds to read at each change.
 const DefaultFileLimitBytes = 1 << 30
 
-// Progress is how far a scan has come.
-type Progress struct {
-	Files int   // seen so far, links included
-	Bytes int64 // of these files
-	// Known is how many files the scan before saw; at the first one how many the
-	// user's git index lists, 0 without one.
-	Known int
-	Done  bool // the scan has ended; told once, in any case
-}
-
 // A World is one directory tree and the store of its snapshots. Its methods
 // are safe for concurrent use and run one after another; other processes are
 // kept out by the store's lock while anything is written.
@@ -98,23 +87,19 @@ type World struct {
 	key        string // names this directory in the store
 	opts       Options
 	objects    *objects.Store
+	track      *tracker
 	refs       *refs.Store
 	packs      objects.Pool
-	excluded   map[string]bool // relative paths
-	fault      func(op, path string) error
 	writePiece int // tests: stop after so many bytes of a file written in place
 
 	mu        sync.Mutex
 	lock      *fsys.Lock
-	cleared   bool                // what killed processes left was removed
-	recent    []recentTree        // the listings last used, newest last
-	policies  []recentPolicy      // the rules last used, newest last
-	knows     *knowledge          // how the world last stood; nil: not read from disk yet
-	saved     *gitfmt.Commit      // the last save's
-	repo      *usergit.Repository // what the user's repository last said
-	watch     *watching           // nil without Options.Watch, and before the first scan
-	unsettled error               // why the last restore is not known to be durable
-	adopts    *adopting           // the copying of borrowed objects; nil when none was begun
+	cleared   bool           // what killed processes left was removed
+	recent    []recentTree   // the listings last used, newest last
+	policies  []recentPolicy // the rules last used, newest last
+	saved     *gitfmt.Commit // the last save's
+	unsettled error          // why the last restore is not known to be durable
+	adopts    *adopting      // the copying of borrowed objects; nil when none was begun
 }
 
 type recentTree struct {
@@ -136,7 +121,7 @@ const maxRecent = 4
 // directory that holds other things give ErrRefused; a dir that is not there
 // ErrNoDirectory.
 func Open(dir, store string, o *Options) (*World, error) {
-	w := &World{excluded: map[string]bool{}}
+	w := &World{}
 	if o != nil {
 		w.opts = *o
 	}
@@ -167,17 +152,21 @@ func Open(dir, store string, o *Options) (*World, error) {
 	if rel, err := filepath.Rel(w.store, w.dir); err == nil && filepath.IsLocal(rel) {
 		return nil, fmt.Errorf("open world %s: %w: it lies inside its own store %s", w.dir, ErrRefused, w.store)
 	}
-	w.exclude(w.store)
+	excluded := map[string]bool{}
+	w.exclude(excluded, w.store)
 	for _, path := range w.opts.Exclude {
-		w.exclude(path)
+		w.exclude(excluded, path)
 		if real, err := filepath.EvalSymlinks(path); err == nil {
-			w.exclude(real)
+			w.exclude(excluded, real)
 		}
 	}
 	sum := sha256.Sum256([]byte(w.dir))
 	w.key = hex.EncodeToString(sum[:8])
 	w.objects, w.refs = objects.New(w.store), &refs.Store{Dir: w.store}
 	w.lock = fsys.NewLock(w.store, fsys.WriterLock, true)
+	w.track = newTracker(w.dir, filepath.Join(w.store, fsys.StateDir, "statcache-"+w.key), w.objects, excluded, trackOptions{
+		Hook: w.opts.Hook, FileLimitBytes: w.opts.FileLimitBytes, Progress: w.opts.Progress, Watch: w.opts.Watch,
+	})
 	return w, w.create()
 }
 
@@ -295,9 +284,9 @@ func (w *World) checkDir() error {
 	return nil
 }
 
-func (w *World) exclude(abs string) {
+func (w *World) exclude(excluded map[string]bool, abs string) {
 	if rel, err := filepath.Rel(w.dir, abs); err == nil && filepath.IsLocal(rel) && rel != "." {
-		w.excluded[filepath.ToSlash(rel)] = true
+		excluded[filepath.ToSlash(rel)] = true
 	}
 }
 
@@ -309,14 +298,43 @@ func (w *World) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := errors.Join(w.unsettled, w.closeCache())
-	if w.watch.on() {
-		w.watch.end("closed")
-	}
+	w.track.close()
 	w.objects.Close()
 	w.refs.Close()
 	w.lock.Close()
-	w.recent, w.knows = nil, nil
+	w.recent = nil
 	return err
+}
+
+// closeCache writes the stat cache's file if it has fallen behind.
+func (w *World) closeCache() error {
+	if !w.track.behind() {
+		return nil
+	}
+	if err := w.lockStore(context.Background(), 0); err != nil {
+		return nil // the process that holds the lock writes what it knows
+	}
+	defer w.lock.Release()
+	return w.track.storeCache()
+}
+
+// see looks at the directory. Where a pack has gone since the last look, nothing in
+// memory counts as stored.
+func (w *World) see(ctx context.Context, root *fsys.Root, pack *objects.Writer) (*scanned, error) {
+	sc, err := w.track.see(ctx, root, pack)
+	if w.track.packLost {
+		w.recent, w.saved, w.track.packLost = nil, nil, false
+	}
+	return sc, err
+}
+
+// Watching reports whether the World is told of changes between its
+// operations, and if not, why not. With Options.Watch it is known after the
+// first Save or Plan.
+func (w *World) Watching() (on bool, why string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.track.watching()
 }
 
 // Dir is the world's directory, absolute, without symbolic links.
@@ -362,11 +380,7 @@ func (w *World) tree(h gitfmt.Hash) (*tree.Listing, error) {
 	if l := w.recall(h); l != nil {
 		return l, nil
 	}
-	var like *tree.Listing
-	if w.knows != nil {
-		like = w.knows.listing()
-	}
-	l, err := tree.Load(w.objects, h, like)
+	l, err := tree.Load(w.objects, h, w.track.known())
 	if err != nil {
 		return nil, err
 	}
