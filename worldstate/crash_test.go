@@ -216,7 +216,7 @@ func TestRollBack(t *testing.T) {
 	b.w.writePiece = testPiece
 	for n := 0; ; n++ {
 		left := n
-		b.w.track.fault = func(op, _ string) error {
+		b.w.track.Fault = func(op, _ string) error {
 			if op == "remove" || op == "mkdir" || op == "write" || op == "chmod" || op == "overwrite" {
 				if left--; left == -1 {
 					return full
@@ -244,7 +244,7 @@ func TestRollBack(t *testing.T) {
 func TestRollBackFails(t *testing.T) {
 	b, first, _, one, two := messy(t)
 	left := 3
-	b.w.track.fault = func(op, _ string) error {
+	b.w.track.Fault = func(op, _ string) error {
 		if op == "read" || op == "readdir" || op == "reread" {
 			return nil
 		}
@@ -261,7 +261,7 @@ func TestRollBackFails(t *testing.T) {
 	if _, err := b.w.SaveNext(context.Background(), ""); !errors.Is(err, ErrUnfinished) {
 		t.Fatalf("save over a half-done restore: %v", err)
 	}
-	b.w.track.fault = nil
+	b.w.track.Fault = nil
 	r, err := b.w.Recover(context.Background())
 	if err != nil || r == nil || !r.Finished {
 		t.Fatalf("%+v %v", r, err)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/scan"
 	"anamnesis/worldstate/internal/tree"
 	"anamnesis/worldstate/worldtest"
 )
@@ -142,7 +143,7 @@ func TestTooDeep(t *testing.T) {
 			b.writeIn(b.mkdirs(names...), "f", "precious")
 			b.write("a", "2")
 			deep := b.save()
-			if deep.Complete || len(deep.Skipped) != 1 || deep.Skipped[0].Reason != reasonTooDeep {
+			if deep.Complete || len(deep.Skipped) != 1 || deep.Skipped[0].Reason != scan.ReasonTooDeep {
 				t.Fatalf("complete %v, skipped %d", deep.Complete, len(deep.Skipped))
 			}
 			left := deep.Skipped[0].Path

@@ -12,6 +12,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/scan"
 )
 
 // blocks is what a file takes on its disk, in bytes.
@@ -123,7 +124,7 @@ func TestFileLimit(t *testing.T) {
 		}
 	}
 	first := b.save()
-	if first.Complete || fmt.Sprint(first.Skipped) != fmt.Sprint([]Skip{{Path: "gone", Reason: reasonTooLarge + "10 bytes"}, {Path: "shrinks", Reason: reasonTooLarge + "10 bytes"}, {Path: "stays", Reason: reasonTooLarge + "10 bytes"}}) {
+	if first.Complete || fmt.Sprint(first.Skipped) != fmt.Sprint([]Skip{{Path: "gone", Reason: scan.ReasonTooLarge + "10 bytes"}, {Path: "shrinks", Reason: scan.ReasonTooLarge + "10 bytes"}, {Path: "stays", Reason: scan.ReasonTooLarge + "10 bytes"}}) {
 		t.Fatalf("%+v", first)
 	}
 	b.write("grows", large)

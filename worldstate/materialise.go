@@ -85,12 +85,12 @@ func (x *executor) seam(op, path string) error {
 			return err
 		}
 	}
-	if x.w.track.fault == nil {
+	if x.w.track.Fault == nil {
 		return nil
 	}
 	x.seams.Lock()
 	defer x.seams.Unlock()
-	return x.w.track.fault(op, path)
+	return x.w.track.Fault(op, path)
 }
 
 // sync makes the run durable.
@@ -367,7 +367,7 @@ func (x *executor) step(what string, i int, a action, do func(i int, a action) e
 	}
 	x.hook(what + " after")
 	if x.steps.Add(1)%heedEvery == 0 {
-		x.w.track.heed()
+		x.w.track.Heed()
 	}
 	return nil
 }

@@ -94,12 +94,12 @@ func TestMountOutside(t *testing.T) {
 	b := watchedBench(t)
 	b.write("d/f", "1")
 	b.agrees("before")
-	before := b.w.track.watch.epoch
+	before := b.w.track.Watch.Epoch
 	out := b.store + "-mount"
 	b.must(os.Mkdir(out, 0o755))
 	b.mount(out)()
 	b.save()
-	if now := b.w.track.watch.epoch; now != before {
+	if now := b.w.track.Watch.Epoch; now != before {
 		t.Errorf("%d whole scans", now-before)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/scan"
 	"anamnesis/worldstate/internal/tree"
 )
 
@@ -104,7 +105,7 @@ func (w *World) Plan(ctx context.Context, target ID, o *PlanOptions) (Plan, erro
 }
 
 // planFrom plans from a scan.
-func (w *World) planFrom(ctx context.Context, root int, sc *scanned, target ID, o PlanOptions) (Plan, error) {
+func (w *World) planFrom(ctx context.Context, root int, sc *scan.Scanned, target ID, o PlanOptions) (Plan, error) {
 	c, err := w.byID(target)
 	if err != nil {
 		return Plan{}, fmt.Errorf("plan: %w", err)
@@ -115,7 +116,7 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scanned, target ID, 
 	if o.Paths, err = w.relativePaths(o.Paths); err != nil {
 		return Plan{}, fmt.Errorf("plan: %w", err)
 	}
-	p := planner{w: w, ctx: ctx, root: root, now: sc, ignored: sc.ignored(), target: c, o: o, kept: map[string]string{}}
+	p := planner{w: w, ctx: ctx, root: root, now: sc, ignored: sc.Ignored(), target: c, o: o, kept: map[string]string{}}
 	if p.want, err = w.tree(c.Tree); err != nil {
 		return Plan{}, fmt.Errorf("plan %s: %w", target, err)
 	}
@@ -182,8 +183,8 @@ type planner struct {
 	w        *World
 	ctx      context.Context
 	root     int
-	now      *scanned
-	ignored  []ignoredRoot // of now
+	now      *scan.Scanned
+	ignored  []scan.IgnoredRoot // of now
 	want     *tree.Listing
 	base     *tree.Listing
 	target   *gitfmt.Commit
@@ -222,7 +223,7 @@ func (p *planner) plan(head gitfmt.Hash) (Plan, error) {
 	p.noteIgnored()
 	out := Plan{
 		Target: ID(p.target.Id.String()), Base: p.o.Base, Write: []string{}, Delete: []string{}, Keep: []Skip{},
-		Lost: p.lost, BaseLost: p.baseLost, Conflicts: p.conflicts, Skipped: p.now.skips, options: p.o, now: p.now.Listing, overlaid: p.overlaid,
+		Lost: p.lost, BaseLost: p.baseLost, Conflicts: p.conflicts, Skipped: p.now.Skips, options: p.o, now: p.now.Listing, overlaid: p.overlaid,
 	}
 	for _, a := range p.todo {
 		out.actions = append(out.actions, a)
@@ -340,17 +341,17 @@ func (p *planner) consider(path string, now, want tree.State) error {
 		p.kept[shown(path, now)] = editReason(p.base.At(path), now)
 		return nil
 	}
-	if skip, ok := under(p.now.skips, path); ok {
+	if skip, ok := under(p.now.Skips, path); ok {
 		p.kept[path] = skip.Reason
 		return nil
 	}
-	if p.w.track.isExcluded(path) {
+	if p.w.track.IsExcluded(path) {
 		return nil
 	}
 	if want.Absent() {
 		if skip, ok := under(p.target.Skips, path); ok {
 			p.kept[shown(path, now)] = gitfmt.KeepUnread
-			if skip.Reason == reasonTooDeep || strings.HasPrefix(skip.Reason, reasonTooLarge) {
+			if skip.Reason == scan.ReasonTooDeep || strings.HasPrefix(skip.Reason, scan.ReasonTooLarge) {
 				p.kept[shown(path, now)] = gitfmt.KeepLeftOut + skip.Reason
 			}
 			return nil
@@ -377,10 +378,10 @@ func (p *planner) editedSinceBase(path string, now tree.State) bool {
 
 // notSeen: the scan did not look at the path, so its absence is no edit.
 func (p *planner) notSeen(path string) bool {
-	if _, skipped := under(p.now.skips, path); skipped {
+	if _, skipped := under(p.now.Skips, path); skipped {
 		return true
 	}
-	return p.ignoredNow(path) || p.w.track.isExcluded(path)
+	return p.ignoredNow(path) || p.w.track.IsExcluded(path)
 }
 
 // addParents plans the directories a planned file needs and the world lacks,
@@ -417,7 +418,7 @@ func (p *planner) unblock() {
 				blocked = !a.after.IsDir()
 			} else if s := p.now.At(d); !s.Absent() {
 				blocked = !s.IsDir()
-			} else if _, skipped := under(p.now.skips, d); skipped {
+			} else if _, skipped := under(p.now.Skips, d); skipped {
 				blocked = true
 			}
 			return !blocked
@@ -437,13 +438,13 @@ func (p *planner) dropOccupied() {
 		fsys.Ancestors(path, func(d string) bool { occupied[d] = true; return true })
 	}
 	for _, r := range p.ignored {
-		mark(r.path)
+		mark(r.Path)
 	}
-	for _, s := range p.now.skips {
+	for _, s := range p.now.Skips {
 		mark(s.Path)
 		occupied[s.Path] = true
 	}
-	for path := range p.w.track.excluded {
+	for path := range p.w.track.Excluded {
 		mark(path)
 	}
 	var removed []string

@@ -12,14 +12,14 @@ import (
 
 func (p *planner) ignoredNow(path string) bool {
 	list := p.ignored
-	i := sort.Search(len(list), func(i int) bool { return list[i].path >= path })
-	if i < len(list) && list[i].path == path {
+	i := sort.Search(len(list), func(i int) bool { return list[i].Path >= path })
+	if i < len(list) && list[i].Path == path {
 		return true
 	}
 	hit := false
 	fsys.Ancestors(path, func(d string) bool {
-		i := sort.Search(len(list), func(i int) bool { return list[i].path >= d })
-		hit = i < len(list) && list[i].path == d
+		i := sort.Search(len(list), func(i int) bool { return list[i].Path >= d })
+		hit = i < len(list) && list[i].Path == d
 		return !hit
 	})
 	return hit
@@ -82,12 +82,12 @@ func (p *planner) hasAlwaysIgnored(path string) bool {
 // world will not be the target's to the last path.
 func (p *planner) noteIgnored() {
 	for _, r := range p.ignored {
-		if s := p.want.At(r.path); !s.Absent() && !s.IsDir() || !p.selected(r.path) {
+		if s := p.want.At(r.Path); !s.Absent() && !s.IsDir() || !p.selected(r.Path) {
 			continue
 		}
-		if !p.policy.Ignored(r.path, r.isDir) {
-			path := r.path
-			if r.isDir {
+		if !p.policy.Ignored(r.Path, r.IsDir) {
+			path := r.Path
+			if r.IsDir {
 				path += "/"
 			}
 			if _, there := p.kept[path]; !there {

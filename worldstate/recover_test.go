@@ -19,7 +19,7 @@ func TestAbandon(t *testing.T) {
 	ctx := context.Background()
 	for n := 1; ; n += 3 {
 		left := n
-		b.w.track.fault = func(op, _ string) error {
+		b.w.track.Fault = func(op, _ string) error {
 			if op == "read" || op == "readdir" || op == "reread" || op == "sync" {
 				return nil
 			}
@@ -42,7 +42,7 @@ func TestAbandon(t *testing.T) {
 		if _, err := b.w.Recover(ctx); err == nil || strings.Count(err.Error(), b.w.abandonCommand()) != 1 {
 			t.Fatalf("recover at step %d: %v", n, err)
 		}
-		b.w.track.fault = nil
+		b.w.track.Fault = nil
 		before := look(t, b.dir)
 		if r, err := b.w.Abandon(ctx); err != nil || r == nil || !r.Abandoned || r.Target != first {
 			t.Fatalf("%+v %v", r, err)
@@ -111,7 +111,7 @@ func TestSyncActions(t *testing.T) {
 	x := b.w.newExecutor(root.Fd, &journal{nonce: fsys.NewNonce()}, true)
 	b.must(x.run(p.actions))
 	synced := make(map[string]bool)
-	b.w.track.fault = func(op, path string) error {
+	b.w.track.Fault = func(op, path string) error {
 		if op == "sync" {
 			synced[path] = true
 		}

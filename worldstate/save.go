@@ -14,6 +14,7 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/refs"
+	"anamnesis/worldstate/internal/scan"
 	"anamnesis/worldstate/internal/tree"
 	"anamnesis/worldstate/internal/usergit"
 )
@@ -119,7 +120,7 @@ func (w *World) nextOptions(message string) (SaveOptions, error) {
 }
 
 // saveLocked is Save with the lock held; it also gives the scan it rests on.
-func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scanned, error) {
+func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.Scanned, error) {
 	if err := w.checkNoJournal(); err != nil {
 		return Snapshot{}, nil, err
 	}
@@ -151,8 +152,8 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scann
 		return Snapshot{}, nil, err
 	}
 	snap.ParentLost = lost
-	if err := w.track.learn(sc); err != nil { // the snapshot stands; only the next process is slower
-		snap.Notes = append(snap.Notes, Skip{Path: w.track.cache, Reason: "stat cache not written: " + usergit.Reason(err)})
+	if err := w.track.Learn(sc); err != nil { // the snapshot stands; only the next process is slower
+		snap.Notes = append(snap.Notes, Skip{Path: w.track.Cache, Reason: "stat cache not written: " + usergit.Reason(err)})
 	}
 	if snap.Borrowed = w.objects.Lending() != nil; snap.Borrowed {
 		w.adoptLater()
@@ -186,16 +187,16 @@ func (e *unreadableParent) Unwrap() error { return e.err }
 
 // record turns a scan into a snapshot: trees, commit, pack, refs, in this
 // order, each durable before the next.
-func (w *World) record(sc *scanned, pack *objects.Writer, parent *gitfmt.Commit, o SaveOptions) (Snapshot, error) {
+func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Commit, o SaveOptions) (Snapshot, error) {
 	tree, err := w.storeTrees(sc.Listing, pack)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("save trees: %w", err)
 	}
 	c := &gitfmt.Commit{
 		Tree: tree, Time: w.opts.Now(), Trailers: o.Trailers,
-		World: w.key, Partial: sc.partial, Skips: sc.skips, Rules: sc.frozen,
+		World: w.key, Partial: sc.Partial, Skips: sc.Skips, Rules: sc.Frozen,
 	}
-	snap := Snapshot{Tree: tree.String(), Complete: !sc.partial, Skipped: sc.skips, Notes: sc.notes, Files: sc.Files()}
+	snap := Snapshot{Tree: tree.String(), Complete: !sc.Partial, Skipped: sc.Skips, Notes: sc.Notes, Files: sc.Files()}
 	if snap.Skipped == nil {
 		snap.Skipped = []Skip{}
 	}

@@ -105,7 +105,7 @@ func (w *World) verifyOnce(ctx context.Context, as access) (r Report, moved bool
 	}
 	// What is known of files rests on the store: the next save reads them
 	// all, and writes anew what has rotted here and still stands there.
-	if err := w.track.forget(); err != nil {
+	if err := w.track.Forget(); err != nil {
 		return r, false, fmt.Errorf("verify: %w", err)
 	}
 	return r, false, nil

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/scan"
 	"anamnesis/worldstate/internal/tree"
 	"anamnesis/worldstate/worldtest"
 )
@@ -30,7 +31,7 @@ func watchedBench(t testing.TB) *bench {
 }
 
 // fresh looks at the world without anything known of it.
-func (b *bench) fresh() *scanned {
+func (b *bench) fresh() *scan.Scanned {
 	b.Helper()
 	w, err := Open(b.dir, b.store+"-fresh", nil)
 	b.must(err)
@@ -38,7 +39,7 @@ func (b *bench) fresh() *scanned {
 	root, err := fsys.OpenRoot(w.dir)
 	b.must(err)
 	defer root.Close()
-	sc, err := w.track.scan(context.Background(), root, nil, nil, nil)
+	sc, err := w.track.Scan(context.Background(), root, nil, nil, nil)
 	b.must(err)
 	return sc
 }
@@ -50,22 +51,22 @@ func (b *bench) agrees(when string) Snapshot {
 	sc := b.fresh()
 	if got, want := s.Tree, tree.ID(sc.Listing).String(); got != want {
 		for e := range sc.All() {
-			if got := b.w.track.knows.listing().At(e.Path); got != e.State {
+			if got := b.w.track.Known().At(e.Path); got != e.State {
 				b.Errorf("%q: held as %v, is %v", e.Path, got, e.State)
 			}
 		}
 		b.Fatalf("%s: saved tree %s, the world is %s", when, got, want)
 	}
-	if got, want := fmt.Sprintf("%q", s.Skipped), fmt.Sprintf("%q", slices.Concat([]Skip{}, sc.skips)); got != want {
+	if got, want := fmt.Sprintf("%q", s.Skipped), fmt.Sprintf("%q", slices.Concat([]Skip{}, sc.Skips)); got != want {
 		b.Fatalf("%s: skipped %s, want %s", when, got, want)
 	}
-	if got, want := fmt.Sprintf("%+v", ignoredPaths(b.w.track.knows.listing())), fmt.Sprintf("%+v", ignoredPaths(sc.Listing)); got != want {
+	if got, want := fmt.Sprintf("%+v", ignoredPaths(b.w.track.Known())), fmt.Sprintf("%+v", ignoredPaths(sc.Listing)); got != want {
 		b.Fatalf("%s: ignored %s, want %s", when, got, want)
 	}
 	return s
 }
 
-func ignoredPaths(l *tree.Listing) []ignoredRoot { return (&scanned{Listing: l}).ignored() }
+func ignoredPaths(l *tree.Listing) []scan.IgnoredRoot { return (&scan.Scanned{Listing: l}).Ignored() }
 
 // TestWatcherRandom compares every save by the watcher with a fresh look,
 // through thousands of random changes.
@@ -103,7 +104,7 @@ func TestWatcherRandom(t *testing.T) {
 		}
 	}
 	b.agrees("at the end")
-	t.Logf("%d saves compared, %d events read, %d overflows", checked, b.w.track.watch.events, b.w.track.watch.overflows)
+	t.Logf("%d saves compared, %d events read, %d overflows", checked, b.w.track.Watch.Events, b.w.track.Watch.Overflows)
 	b.fsck()
 }
 
@@ -159,10 +160,10 @@ func TestWatcherOverflow(t *testing.T) {
 	}
 	b.write("late/c", "after the queue was full")
 	b.agrees("after")
-	if b.w.track.watch.overflows == 0 {
+	if b.w.track.Watch.Overflows == 0 {
 		t.Error("the queue did not run over: nothing was tested")
 	}
-	if b.w.track.watch.lost {
+	if b.w.track.Watch.Lost {
 		t.Error("the scan did not make up for the overflow")
 	}
 	b.write("late/c", "told")
@@ -176,9 +177,9 @@ func TestWatcherOverflowWhileChecked(t *testing.T) {
 	b.write("a", "1")
 	b.write("z/b", "1")
 	b.agrees("before")
-	b.w.track.watch.saves = checkSaves
+	b.w.track.Watch.Saves = scan.CheckSaves
 	late := false
-	b.w.track.fault = func(op, path string) error {
+	b.w.track.Fault = func(op, path string) error {
 		if op != "readdir" || path != "z" || late {
 			return nil
 		}
@@ -190,12 +191,12 @@ func TestWatcherOverflowWhileChecked(t *testing.T) {
 		return nil
 	}
 	b.save()
-	b.w.track.fault = nil
-	if !late || b.w.track.watch.overflows == 0 {
+	b.w.track.Fault = nil
+	if !late || b.w.track.Watch.Overflows == 0 {
 		t.Fatal("the queue did not run over in the scan: nothing was tested")
 	}
 	b.agrees("after")
-	if b.w.track.watch.lost {
+	if b.w.track.Watch.Lost {
 		t.Error("the scan did not make up for the overflow")
 	}
 }
@@ -204,12 +205,12 @@ func TestWatcherOverflowWhileChecked(t *testing.T) {
 // is said.
 func TestWatcherLimit(t *testing.T) {
 	b := watchedBench(t)
-	b.w.track.watch.limit = 3
+	b.w.track.Watch.Limit = 3
 	for i := range 5 {
 		b.write(fmt.Sprintf("d%d/f", i), "x")
 	}
 	b.agrees("over the limit")
-	if on, why := b.w.Watching(); on || !strings.Contains(why, errTooManyDirs.Error()) {
+	if on, why := b.w.Watching(); on || !strings.Contains(why, scan.ErrTooManyDirs.Error()) {
 		t.Errorf("watching %v: %q", on, why)
 	}
 	b.write("d1/f", "y")
@@ -251,12 +252,12 @@ func TestWatcherRestore(t *testing.T) {
 		}
 	}
 	b.save()
-	before := b.w.track.watch.overflows
+	before := b.w.track.Watch.Overflows
 	b.jump(first.ID)
 	if s := b.agrees("after the restore"); s.Tree != first.Tree {
 		t.Errorf("tree %s, want %s", s.Tree, first.Tree)
 	}
-	if n := b.w.track.watch.overflows - before; n > 0 {
+	if n := b.w.track.Watch.Overflows - before; n > 0 {
 		t.Errorf("the queue ran over %d times in a restore", n)
 	}
 }
@@ -269,7 +270,7 @@ func TestWatcherCosts(t *testing.T) {
 	}
 	b.agrees("first")
 	looked := 0
-	b.w.track.fault = func(op, path string) error {
+	b.w.track.Fault = func(op, path string) error {
 		if op == "readdir" {
 			looked++
 		}
@@ -284,7 +285,7 @@ func TestWatcherCosts(t *testing.T) {
 	if looked != 2 {
 		t.Errorf("%d directories looked at, want the root and d7", looked)
 	}
-	b.w.track.fault = nil
+	b.w.track.Fault = nil
 	b.agrees("changed")
 }
 
@@ -314,7 +315,7 @@ func TestBlindSpots(t *testing.T) {
 	if s := b.save(); s.Changed != 0 {
 		t.Errorf("a write through a map was told: %+v; the documentation says it is not", s)
 	}
-	b.w.track.watch.saves = checkSaves
+	b.w.track.Watch.Saves = scan.CheckSaves
 	s := b.agrees("checked")
 	if on, why := b.w.Watching(); on || !strings.Contains(why, "mapped") {
 		t.Errorf("still watching: %v %q", on, why)
@@ -360,7 +361,7 @@ func TestBlindSpotsRestore(t *testing.T) {
 			t.Errorf("%s: %q %v", name, data, err)
 		}
 	}
-	b.w.track.watch.saves = checkSaves
+	b.w.track.Watch.Saves = scan.CheckSaves
 	b.agrees("checked")
 }
 

@@ -20,6 +20,7 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/refs"
+	"anamnesis/worldstate/internal/scan"
 	"anamnesis/worldstate/internal/tree"
 )
 
@@ -79,6 +80,9 @@ const defaultTask = "cli"
 // asked for: a GiB takes some seconds to read at each change.
 const DefaultFileLimitBytes = 1 << 30
 
+// Progress is how far a scan has come.
+type Progress = scan.Progress
+
 // A World is one directory tree and the store of its snapshots. Its methods
 // are safe for concurrent use and run one after another; other processes are
 // kept out by the store's lock while anything is written.
@@ -87,7 +91,7 @@ type World struct {
 	key        string // names this directory in the store
 	opts       Options
 	objects    *objects.Store
-	track      *tracker
+	track      *scan.Tracker
 	refs       *refs.Store
 	packs      objects.Pool
 	writePiece int // tests: stop after so many bytes of a file written in place
@@ -164,7 +168,7 @@ func Open(dir, store string, o *Options) (*World, error) {
 	w.key = hex.EncodeToString(sum[:8])
 	w.objects, w.refs = objects.New(w.store), &refs.Store{Dir: w.store}
 	w.lock = fsys.NewLock(w.store, fsys.WriterLock, true)
-	w.track = newTracker(w.dir, filepath.Join(w.store, fsys.StateDir, "statcache-"+w.key), w.objects, excluded, trackOptions{
+	w.track = scan.New(w.dir, filepath.Join(w.store, fsys.StateDir, "statcache-"+w.key), w.objects, excluded, scan.Options{
 		Hook: w.opts.Hook, FileLimitBytes: w.opts.FileLimitBytes, Progress: w.opts.Progress, Watch: w.opts.Watch,
 	})
 	return w, w.create()
@@ -298,7 +302,7 @@ func (w *World) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := errors.Join(w.unsettled, w.closeCache())
-	w.track.close()
+	w.track.Close()
 	w.objects.Close()
 	w.refs.Close()
 	w.lock.Close()
@@ -308,22 +312,22 @@ func (w *World) Close() error {
 
 // closeCache writes the stat cache's file if it has fallen behind.
 func (w *World) closeCache() error {
-	if !w.track.behind() {
+	if !w.track.Behind() {
 		return nil
 	}
 	if err := w.lockStore(context.Background(), 0); err != nil {
 		return nil // the process that holds the lock writes what it knows
 	}
 	defer w.lock.Release()
-	return w.track.storeCache()
+	return w.track.StoreCache()
 }
 
 // see looks at the directory. Where a pack has gone since the last look, nothing in
 // memory counts as stored.
-func (w *World) see(ctx context.Context, root *fsys.Root, pack *objects.Writer) (*scanned, error) {
-	sc, err := w.track.see(ctx, root, pack)
-	if w.track.packLost {
-		w.recent, w.saved, w.track.packLost = nil, nil, false
+func (w *World) see(ctx context.Context, root *fsys.Root, pack *objects.Writer) (*scan.Scanned, error) {
+	sc, err := w.track.Look(ctx, root, pack)
+	if w.track.PackLost {
+		w.recent, w.saved, w.track.PackLost = nil, nil, false
 	}
 	return sc, err
 }
@@ -334,7 +338,7 @@ func (w *World) see(ctx context.Context, root *fsys.Root, pack *objects.Writer) 
 func (w *World) Watching() (on bool, why string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.track.watching()
+	return w.track.Watching()
 }
 
 // Dir is the world's directory, absolute, without symbolic links.
@@ -380,7 +384,7 @@ func (w *World) tree(h gitfmt.Hash) (*tree.Listing, error) {
 	if l := w.recall(h); l != nil {
 		return l, nil
 	}
-	l, err := tree.Load(w.objects, h, w.track.known())
+	l, err := tree.Load(w.objects, h, w.track.Known())
 	if err != nil {
 		return nil, err
 	}

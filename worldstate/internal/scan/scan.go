@@ -1,4 +1,4 @@
-package worldstate
+package scan
 
 import (
 	"context"
@@ -34,14 +34,14 @@ func (s *scanner) tooLarge(st fsys.Stamp) string {
 	if s.limit < 0 || st.Size <= s.limit || !st.IsRegular() {
 		return ""
 	}
-	return fmt.Sprintf("%s%d bytes", reasonTooLarge, s.limit)
+	return fmt.Sprintf("%s%d bytes", ReasonTooLarge, s.limit)
 }
 
-// reasonTooLarge begins the reason of a file over the limit.
-const reasonTooLarge = "larger than the limit of "
+// ReasonTooLarge begins the reason of a file over the limit.
+const ReasonTooLarge = "larger than the limit of "
 
-// reasonTooDeep says why a directory and what is in it are left out.
-var reasonTooDeep = fmt.Sprintf("nested too deeply: a snapshot holds paths of up to %d directories and %d bytes", MaxDepth, MaxPathBytes)
+// ReasonTooDeep says why a directory and what is in it are left out.
+var ReasonTooDeep = fmt.Sprintf("nested too deeply: a snapshot holds paths of up to %d directories and %d bytes", tree.MaxDepth, tree.MaxPathBytes)
 
 // Progress is how far a scan has come.
 type Progress struct {
@@ -53,60 +53,60 @@ type Progress struct {
 	Done  bool // the scan has ended; told once, in any case
 }
 
-// trackOptions are what a World's Options say of scans.
-type trackOptions struct {
+// Options are what a World's Options say of scans.
+type Options struct {
 	Hook           func(point string)
 	FileLimitBytes int64 // negative: no limit
 	Progress       func(Progress)
 	Watch          bool
 }
 
-// tracker owns what is known of one directory from one look to the next: its
+// Tracker owns what is known of one directory from one look to the next: its
 // listing, the rules of the user's repository, and what was watched since. Safe for
 // no concurrent use.
-type tracker struct {
+type Tracker struct {
 	dir      string
-	cache    string // the stat cache's file
+	Cache    string // the stat cache's file
 	objects  *objects.Store
-	excluded map[string]bool // relative paths
-	opts     trackOptions
-	fault    func(op, path string) error // tests: makes an operation fail
-	packLost bool                        // a pack has gone since the last look
+	Excluded map[string]bool // relative paths
+	opts     Options
+	Fault    func(op, path string) error // tests: makes an operation fail
+	PackLost bool                        // a pack has gone since the last look
 
-	knows *knowledge          // how the world last stood; nil: not read from disk yet
+	knows *Knowledge          // how the world last stood; nil: not read from disk yet
 	repo  *usergit.Repository // what the user's repository last said
-	watch *watching           // nil without trackOptions.Watch, and before the first scan
+	Watch *watching           // nil without trackOptions.Watch, and before the first scan
 }
 
-// newTracker returns a tracker that knows nothing yet.
-func newTracker(dir, cache string, s *objects.Store, excluded map[string]bool, o trackOptions) *tracker {
-	return &tracker{dir: dir, cache: cache, objects: s, excluded: excluded, opts: o}
+// New returns a tracker that knows nothing yet.
+func New(dir, cache string, s *objects.Store, excluded map[string]bool, o Options) *Tracker {
+	return &Tracker{dir: dir, Cache: cache, objects: s, Excluded: excluded, opts: o}
 }
 
-// close ends the watching and drops what is known.
-func (w *tracker) close() {
-	if w.watch.on() {
-		w.watch.end("closed")
+// Close ends the watching and drops what is known.
+func (w *Tracker) Close() {
+	if w.Watch.on() {
+		w.Watch.end("closed")
 	}
 	w.knows = nil
 }
 
-// known returns the listing known to be stored, nil without one.
-func (w *tracker) known() *tree.Listing {
+// Known returns the listing known to be stored, nil without one.
+func (w *Tracker) Known() *tree.Listing {
 	if w.knows == nil {
 		return nil
 	}
 	return w.knows.listing()
 }
 
-// isExcluded reports whether a path is, or lies in, one that is never part of the
+// IsExcluded reports whether a path is, or lies in, one that is never part of the
 // world.
-func (w *tracker) isExcluded(path string) bool {
-	if w.excluded[path] {
+func (w *Tracker) IsExcluded(path string) bool {
+	if w.Excluded[path] {
 		return true
 	}
 	hit := false
-	fsys.Ancestors(path, func(d string) bool { hit = w.excluded[d]; return !hit })
+	fsys.Ancestors(path, func(d string) bool { hit = w.Excluded[d]; return !hit })
 	return hit
 }
 
@@ -142,26 +142,26 @@ type scanner struct {
 	root    *tree.Node
 }
 
-// scan looks at the world: at all of it, or at what marks say has changed since
+// Scan looks at the world: at all of it, or at what marks say has changed since
 // known, which may be nil. The error is the context's, the root's or the
 // store's; what cannot be read inside is listed, not an error.
-func (w *tracker) scan(ctx context.Context, root *fsys.Root, known *knowledge, marks *mark, pack *objects.Writer) (*scanned, error) {
+func (w *Tracker) Scan(ctx context.Context, root *fsys.Root, known *Knowledge, marks *mark, pack *objects.Writer) (*Scanned, error) {
 	var inside *usergit.Repository
 	if known != nil {
-		inside = known.repo
+		inside = known.Repo
 	}
 	w.repo = w.repo.Refresh(w.dir, inside)
 	repo := w.repo
-	same := known != nil && known.repo.SameRules(repo)
-	if same && marks != nil && marks.empty() && !known.root.Unsure() {
-		return w.unchanged(ctx, known.root, repo)
+	same := known != nil && known.Repo.SameRules(repo)
+	if same && marks != nil && marks.empty() && !known.Root.Unsure() {
+		return w.unchanged(ctx, known.Root, repo)
 	}
 	s := &scanner{
-		ctx: ctx, objects: w.objects, pack: pack, excluded: w.excluded,
-		repo: repo, dir: w.dir, fault: w.fault, progress: w.opts.Progress, limit: w.opts.FileLimitBytes, slots: make(chan struct{}, scanWorkers),
+		ctx: ctx, objects: w.objects, pack: pack, excluded: w.Excluded,
+		repo: repo, dir: w.dir, fault: w.Fault, progress: w.opts.Progress, limit: w.opts.FileLimitBytes, slots: make(chan struct{}, scanWorkers),
 	}
-	if w.watch.on() {
-		s.watch = w.watch
+	if w.Watch.on() {
+		s.watch = w.Watch
 	}
 	if pack != nil && known == nil {
 		s.seed = repo.Objects.Load(w.objects.Lending())
@@ -170,9 +170,9 @@ func (w *tracker) scan(ctx context.Context, root *fsys.Root, known *knowledge, m
 	s.done.Known = len(repo.Tracked)
 	v := &visit{s: s, chain: repo.Outer, same: same}
 	if known != nil {
-		s.done.Known, v.prev = known.root.Sum.Files, known.root
-		if known.repo != nil {
-			s.were = known.repo.Nested
+		s.done.Known, v.prev = known.Root.Sum.Files, known.Root
+		if known.Repo != nil {
+			s.were = known.Repo.Nested
 		}
 	}
 	if same {
@@ -196,20 +196,20 @@ func (w *tracker) scan(ctx context.Context, root *fsys.Root, known *knowledge, m
 		return nil, fmt.Errorf("scan %s: %w", w.dir, s.err)
 	}
 	w.repo = repo.WithNested(s.nested)
-	sc := &scanned{Listing: &tree.Listing{Root: s.root}, repo: w.repo, unheld: int(s.unheld.Load()), changed: int(s.changed.Load()), whole: whole, links: s.links}
+	sc := &Scanned{Listing: &tree.Listing{Root: s.root}, repo: w.repo, unheld: int(s.unheld.Load()), changed: int(s.changed.Load()), whole: whole, links: s.links}
 	sc.gather()
 	return sc, nil
 }
 
 // unchanged is a scan that has nothing to look at.
-func (w *tracker) unchanged(ctx context.Context, root *tree.Node, repo *usergit.Repository) (*scanned, error) {
+func (w *Tracker) unchanged(ctx context.Context, root *tree.Node, repo *usergit.Repository) (*Scanned, error) {
 	if w.opts.Progress != nil {
 		w.opts.Progress(Progress{Known: root.Sum.Files, Done: true})
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", w.dir, err)
 	}
-	sc := &scanned{Listing: &tree.Listing{Root: root}, repo: repo}
+	sc := &Scanned{Listing: &tree.Listing{Root: root}, repo: repo}
 	sc.gather()
 	return sc, nil
 }

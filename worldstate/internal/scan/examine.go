@@ -1,4 +1,4 @@
-package worldstate
+package scan
 
 import (
 	"errors"
@@ -52,7 +52,7 @@ func (v *visit) examine(name string, at int, o *tree.Other) {
 	}
 	switch {
 	case st.IsDir() && v.tooDeep(name):
-		v.without(o, tree.Other{Name: name, Why: reasonTooDeep, IsDir: true})
+		v.without(o, tree.Other{Name: name, Why: ReasonTooDeep, IsDir: true})
 	case st.IsDir():
 		v.descend(name, at, st, onlyTracked)
 	case st.IsRegular(), st.IsLink():
@@ -160,7 +160,7 @@ func (v *visit) open() bool {
 // tooDeep reports that what a directory in this one holds would have no place in
 // a snapshot.
 func (v *visit) tooDeep(name string) bool {
-	return v.deep+1 >= MaxDepth || len(v.path)+1+len(name)+1+tree.MaxNameBytes > MaxPathBytes
+	return v.deep+1 >= tree.MaxDepth || len(v.path)+1+len(name)+1+tree.MaxNameBytes > tree.MaxPathBytes
 }
 
 // child takes what became of a directory in v.

@@ -1,4 +1,4 @@
-package worldstate
+package scan
 
 import (
 	"errors"
@@ -37,8 +37,8 @@ const (
 	// maxMarks bounds the names remembered between two saves; past it the
 	// next one scans.
 	maxMarks = 1 << 17
-	// checkSaves and checkAfter say how often the watcher is checked.
-	checkSaves = 200
+	// CheckSaves and checkAfter say how often the watcher is checked.
+	CheckSaves = 200
 	checkAfter = 10 * time.Minute
 )
 
@@ -122,32 +122,32 @@ type watched struct {
 type watching struct {
 	reading sync.Mutex // several may drain at once; nothing else is concurrent with that
 	n       fsys.Notifier
-	limit   int
+	Limit   int
 	id      fsys.Stamp // of the root: only its inode and device
 	root    *watched
 	dirs    map[int32]*watched
-	epoch   int
+	Epoch   int
 	pending *mark
 	marks   int
 	drained int // counts the readings of events, for learn
-	// lost: something happened that no event tells; the next scan looks at
+	// Lost: something happened that no event tells; the next scan looks at
 	// everything.
-	lost bool
-	// saves and since count from the last whole scan.
-	saves int
+	Lost bool
+	// Saves and since count from the last whole scan.
+	Saves int
 	since time.Time
 	off   string // why watching has ended; "": it has not
-	// events counts all read, overflows those the kernel dropped some at.
-	events, overflows int
+	// Events counts all read, overflows those the kernel dropped some at.
+	Events, Overflows int
 }
 
 // The reasons for not watching.
 var (
-	errTooManyDirs = errors.New("too many directories to watch")
+	ErrTooManyDirs = errors.New("too many directories to watch")
 )
 
 func newWatching(root int, dir string) *watching {
-	t := &watching{limit: maxWatches, lost: true}
+	t := &watching{Limit: maxWatches, Lost: true}
 	var err error
 	if t.id, err = fsys.Fstat(root); err == nil {
 		t.n, err = fsys.NewNotifier(root, dir)
@@ -183,11 +183,11 @@ func (t *watching) of(root fsys.Stamp) bool { return root.Ino == t.id.Ino && roo
 // on reports whether it watches.
 func (t *watching) on() bool { return t != nil && t.off == "" }
 
-// heed reads the events there are in the middle of an operation that makes
+// Heed reads the events there are in the middle of an operation that makes
 // many. Safe for several goroutines of one operation.
-func (w *tracker) heed() {
-	if w.watch != nil {
-		w.watch.drain()
+func (w *Tracker) Heed() {
+	if w.Watch != nil {
+		w.Watch.drain()
 	}
 }
 
@@ -205,14 +205,14 @@ func (t *watching) drain() {
 }
 
 func (t *watching) take(e fsys.Event) {
-	t.events++
+	t.Events++
 	switch {
 	case e.Overflow:
-		t.overflows++
-		t.lost = true
+		t.Overflows++
+		t.Lost = true
 		return
 	case e.Lost:
-		t.lost = true
+		t.Lost = true
 		return
 	}
 	d := t.dirs[e.Wd]
@@ -220,7 +220,7 @@ func (t *watching) take(e fsys.Event) {
 	case d == nil:
 		return
 	case e.Unknown:
-		t.lost = t.lost || d == t.root
+		t.Lost = t.Lost || d == t.root
 		t.forget(d, false)
 		return
 	case e.Name == "":
@@ -246,7 +246,7 @@ func (t *watching) take(e fsys.Event) {
 
 func (t *watching) count() {
 	if t.marks++; t.marks > maxMarks {
-		t.lost, t.pending, t.marks = true, &mark{}, 0
+		t.Lost, t.pending, t.marks = true, &mark{}, 0
 	}
 }
 
@@ -304,21 +304,21 @@ func (t *watching) watch(parent *watched, name string, fd int, isRoot bool) *wat
 	}
 	d := t.dirs[wd]
 	switch {
-	case d == nil && len(t.dirs) >= t.limit:
-		t.end(fmt.Sprintf("%v: over %d", errTooManyDirs, t.limit))
+	case d == nil && len(t.dirs) >= t.Limit:
+		t.end(fmt.Sprintf("%v: over %d", ErrTooManyDirs, t.Limit))
 		return nil
 	case d == nil:
 	case d.parent == parent && d.name == name:
-		d.epoch = t.epoch
+		d.epoch = t.Epoch
 		return d
-	case d.epoch == t.epoch:
+	case d.epoch == t.Epoch:
 		return nil // one directory at two places: events of one of them are the other's
 	default:
 		t.forget(d, false) // it moved while nobody listened
 	}
-	d = &watched{parent: parent, name: name, wd: wd, epoch: t.epoch}
+	d = &watched{parent: parent, name: name, wd: wd, epoch: t.Epoch}
 	if isRoot {
-		t.root.wd, t.root.epoch, d = wd, t.epoch, t.root
+		t.root.wd, t.root.epoch, d = wd, t.Epoch, t.root
 	} else {
 		if old := parent.kids[name]; old != nil {
 			t.forget(old, true)
@@ -335,7 +335,7 @@ func (t *watching) watch(parent *watched, name string, fd int, isRoot bool) *wat
 // prune forgets what the last whole scan did not come across.
 func (t *watching) prune() {
 	for _, d := range t.dirs {
-		if d.epoch != t.epoch && d.wd >= 0 && d != t.root {
+		if d.epoch != t.Epoch && d.wd >= 0 && d != t.root {
 			t.forget(d, true)
 		}
 	}
@@ -346,9 +346,9 @@ func (t *watching) begin(saving bool) *mark {
 	t.drain()
 	t.askMounts()
 	if saving {
-		t.saves++
+		t.Saves++
 	}
-	if !t.on() || t.lost {
+	if !t.on() || t.Lost {
 		t.whole()
 		return nil
 	}
@@ -368,43 +368,43 @@ func (t *watching) askMounts() {
 	if err != nil {
 		t.end("reading mounts: " + usergit.Reason(err))
 	}
-	t.lost = t.lost || changed
+	t.Lost = t.Lost || changed
 }
 
 func (t *watching) due() bool {
-	return t.saves >= checkSaves || time.Since(t.since) >= checkAfter
+	return t.Saves >= CheckSaves || time.Since(t.since) >= checkAfter
 }
 
 // whole begins a scan of everything.
-func (t *watching) whole() { t.epoch++ }
+func (t *watching) whole() { t.Epoch++ }
 
 // learnt forgets what a scan took in that is the ground of the next one.
-func (t *watching) learnt(sc *scanned) {
+func (t *watching) learnt(sc *Scanned) {
 	if sc.whole {
 		// What was lost while it looked lies behind it.
-		t.saves, t.since, t.lost = 0, time.Now(), t.lost && sc.drained != t.drained
+		t.Saves, t.since, t.Lost = 0, time.Now(), t.Lost && sc.drained != t.drained
 	}
 	if sc.drained == t.drained && !t.pending.empty() {
 		t.pending, t.marks = &mark{}, 0
 	}
 }
 
-// watching reports whether the kernel tells of changes, and if not, why.
-func (w *tracker) watching() (on bool, why string) {
+// Watching reports whether the kernel tells of changes, and if not, why.
+func (w *Tracker) Watching() (on bool, why string) {
 	switch {
 	case !w.opts.Watch:
 		return false, "not asked for"
-	case w.watch == nil:
+	case w.Watch == nil:
 		return false, "no scan yet"
 	}
-	return w.watch.on(), w.watch.off
+	return w.Watch.on(), w.Watch.off
 }
 
 // missed gives a path that has changed since it was known, and of which no
 // event told; "" when there is none. Called after a whole scan.
 func (t *watching) missed(known, now *tree.Node) string {
 	t.drain()
-	if !t.on() || t.lost {
+	if !t.on() || t.Lost {
 		return ""
 	}
 	found := ""

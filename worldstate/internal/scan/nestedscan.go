@@ -1,4 +1,4 @@
-package worldstate
+package scan
 
 import (
 	"path/filepath"

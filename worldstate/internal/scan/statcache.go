@@ -1,4 +1,4 @@
-package worldstate
+package scan
 
 import (
 	"bytes"
@@ -28,26 +28,26 @@ import (
 // it was read by the clock's granularity could change again without a new
 // stamp; its stamp is marked, and the next scan reads it again.
 
-// cacheMagic begins a cache file and names its version.
-const cacheMagic = "anamnesis-statcache 3\n"
+// CacheMagic begins a cache file and names its version.
+const CacheMagic = "anamnesis-statcache 3\n"
 
 const ()
 
-// knowledge is a listing all of whose content the store holds, as a scan saw
+// Knowledge is a listing all of whose content the store holds, as a scan saw
 // it, and the rules it was scanned under.
-type knowledge struct {
-	root  *tree.Node
-	repo  *usergit.Repository
-	packs []string // the store's, when it was last sure to hold everything
+type Knowledge struct {
+	Root  *tree.Node
+	Repo  *usergit.Repository
+	Packs []string // the store's, when it was last sure to hold everything
 	// unsaved counts the files looked at since the cache file was written.
 	unsaved int
 }
 
-func (k *knowledge) listing() *tree.Listing {
-	if k.root == nil {
+func (k *Knowledge) listing() *tree.Listing {
+	if k.Root == nil {
 		return nil
 	}
-	return &tree.Listing{Root: k.root}
+	return &tree.Listing{Root: k.Root}
 }
 
 // The cache file is rewritten at once, and not at Close, when so many files were
@@ -59,20 +59,20 @@ const (
 	cacheShare = 8
 )
 
-// forget makes the next scan read everything.
-func (w *tracker) forget() error {
-	w.knows = &knowledge{}
-	if err := os.Remove(w.cache); err != nil && !errors.Is(err, os.ErrNotExist) {
+// Forget makes the next scan read everything.
+func (w *Tracker) Forget() error {
+	w.knows = &Knowledge{}
+	if err := os.Remove(w.Cache); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("drop the stat cache: %w", err)
 	}
 	return nil
 }
 
-// see scans from what is known: everything, or what the watcher says changed.
-func (w *tracker) see(ctx context.Context, root *fsys.Root, pack *objects.Writer) (*scanned, error) {
+// Look scans from what is known: everything, or what the watcher says changed.
+func (w *Tracker) Look(ctx context.Context, root *fsys.Root, pack *objects.Writer) (*Scanned, error) {
 	w.trust()
 	known := w.knows
-	if known.root == nil {
+	if known.Root == nil {
 		known = nil
 	}
 	if err := w.watchRoot(root); err != nil {
@@ -80,11 +80,11 @@ func (w *tracker) see(ctx context.Context, root *fsys.Root, pack *objects.Writer
 	}
 	var marks *mark
 	drained := 0
-	if w.watch.on() {
-		marks = w.watch.begin(pack != nil)
-		drained = w.watch.drained
+	if w.Watch.on() {
+		marks = w.Watch.begin(pack != nil)
+		drained = w.Watch.drained
 	}
-	sc, err := w.scan(ctx, root, known, marks, pack)
+	sc, err := w.Scan(ctx, root, known, marks, pack)
 	if err != nil {
 		return nil, err
 	}
@@ -94,8 +94,8 @@ func (w *tracker) see(ctx context.Context, root *fsys.Root, pack *objects.Writer
 		}
 	}
 	sc.drained = drained
-	if w.watch.on() && sc.whole {
-		w.watch.prune()
+	if w.Watch.on() && sc.whole {
+		w.Watch.prune()
 		w.checkWatcher(known, sc)
 	}
 	return sc, nil
@@ -103,36 +103,36 @@ func (w *tracker) see(ctx context.Context, root *fsys.Root, pack *objects.Writer
 
 // watchRoot begins to watch the world, where that is asked for, and ends the
 // watching of a directory that stands no more at the world's path.
-func (w *tracker) watchRoot(root *fsys.Root) error {
+func (w *Tracker) watchRoot(root *fsys.Root) error {
 	if !w.opts.Watch {
 		return nil
 	}
-	if w.watch.on() {
+	if w.Watch.on() {
 		now, err := root.Stamp()
-		if err != nil || w.watch.of(now) {
+		if err != nil || w.Watch.of(now) {
 			return err
 		}
-		w.watch.end("another directory stands at its path")
-		w.watch = nil
+		w.Watch.end("another directory stands at its path")
+		w.Watch = nil
 	}
-	if w.watch != nil {
+	if w.Watch != nil {
 		return nil
 	}
 	err := root.Open()
 	if err == nil {
-		w.watch = newWatching(root.Fd, w.dir)
+		w.Watch = newWatching(root.Fd, w.dir)
 	}
 	return err
 }
 
 // seeLinks looks again where a scan by marks found a file that now has more
 // names than were known.
-func (w *tracker) seeLinks(ctx context.Context, root *fsys.Root, sc *scanned, pack *objects.Writer) (*scanned, error) {
+func (w *Tracker) seeLinks(ctx context.Context, root *fsys.Root, sc *Scanned, pack *objects.Writer) (*Scanned, error) {
 	var marks mark
 	if !markLinks(sc.Root, sc.links, &marks) {
 		return sc, nil
 	}
-	again, err := w.scan(ctx, root, &knowledge{root: sc.Root, repo: sc.repo}, &marks, pack)
+	again, err := w.Scan(ctx, root, &Knowledge{Root: sc.Root, Repo: sc.repo}, &marks, pack)
 	if err != nil {
 		return nil, err
 	}
@@ -142,36 +142,36 @@ func (w *tracker) seeLinks(ctx context.Context, root *fsys.Root, sc *scanned, pa
 }
 
 // checkWatcher compares a whole scan with what the watcher has told.
-func (w *tracker) checkWatcher(known *knowledge, sc *scanned) {
-	if known == nil || w.watch.lost || !known.repo.SameRules(sc.repo) {
+func (w *Tracker) checkWatcher(known *Knowledge, sc *Scanned) {
+	if known == nil || w.Watch.Lost || !known.Repo.SameRules(sc.repo) {
 		return
 	}
-	if path := w.watch.missed(known.root, sc.Root); path != "" {
-		w.watch.end(fmt.Sprintf("a change of %q was not told", path))
-		sc.notes = append(sc.notes, Skip{Path: path, Reason: "the watcher missed its change and is off from now on: the world is scanned"})
+	if path := w.Watch.missed(known.Root, sc.Root); path != "" {
+		w.Watch.end(fmt.Sprintf("a change of %q was not told", path))
+		sc.Notes = append(sc.Notes, gitfmt.Skip{Path: path, Reason: "the watcher missed its change and is off from now on: the world is scanned"})
 	}
 }
 
 // trust reads the cache at first use, and drops what is known where the store
 // no longer has all of it.
-func (w *tracker) trust() {
+func (w *Tracker) trust() {
 	if w.knows == nil {
 		w.knows = w.loadCache()
 	}
 	packs := w.objects.PackNames()
-	if w.knows.root == nil || slices.Equal(w.knows.packs, packs) {
+	if w.knows.Root == nil || slices.Equal(w.knows.Packs, packs) {
 		return
 	}
-	for _, name := range w.knows.packs {
+	for _, name := range w.knows.Packs {
 		if _, still := slices.BinarySearch(packs, name); !still {
-			w.packLost = true // the parent may have gone with it
-			if !hasAll(w.objects, w.knows.root) {
-				w.knows = &knowledge{}
+			w.PackLost = true // the parent may have gone with it
+			if !hasAll(w.objects, w.knows.Root) {
+				w.knows = &Knowledge{}
 			}
 			break
 		}
 	}
-	w.knows.packs = packs
+	w.knows.Packs = packs
 }
 
 // hasAll asks for every object of a listing, and forgets what was said of its
@@ -190,51 +190,51 @@ func hasAll(s *objects.Store, n *tree.Node) bool {
 	return true
 }
 
-// learn takes a scan whose content has become durable for the next one to
+// Learn takes a scan whose content has become durable for the next one to
 // start from.
-func (w *tracker) learn(sc *scanned) error {
+func (w *Tracker) Learn(sc *Scanned) error {
 	sc.Root.Hold()
-	if w.watch.on() {
-		w.watch.learnt(sc)
+	if w.Watch.on() {
+		w.Watch.learnt(sc)
 	}
 	k := w.knows
-	k.root, k.repo, k.packs, k.unsaved = sc.Root, sc.repo, w.objects.PackNames(), k.unsaved+sc.changed
+	k.Root, k.Repo, k.Packs, k.unsaved = sc.Root, sc.repo, w.objects.PackNames(), k.unsaved+sc.changed
 	if w.knows.unsaved < max(cacheEvery, sc.Files()/cacheShare) {
 		return nil
 	}
-	return w.storeCache()
+	return w.StoreCache()
 }
 
-// behind reports whether the cache file lacks what a scan has learnt.
-func (w *tracker) behind() bool { return w.knows != nil && w.knows.unsaved > 0 }
+// Behind reports whether the cache file lacks what a scan has learnt.
+func (w *Tracker) Behind() bool { return w.knows != nil && w.knows.unsaved > 0 }
 
 // loadCache reads the cache; an empty one when there is none to trust.
-func (w *tracker) loadCache() *knowledge {
-	data, err := os.ReadFile(w.cache)
+func (w *Tracker) loadCache() *Knowledge {
+	data, err := os.ReadFile(w.Cache)
 	if err != nil {
-		return &knowledge{}
+		return &Knowledge{}
 	}
-	k, err := decodeCache(data)
+	k, err := DecodeCache(data)
 	if err != nil {
-		return &knowledge{}
+		return &Knowledge{}
 	}
 	return k
 }
 
-// storeCache replaces the cache file. It is not synced: a torn one fails its
+// StoreCache replaces the cache file. It is not synced: a torn one fails its
 // checksum. The lock is held.
-func (w *tracker) storeCache() error {
-	tmp, err := os.CreateTemp(filepath.Dir(w.cache), fsys.TempPrefix)
+func (w *Tracker) StoreCache() error {
+	tmp, err := os.CreateTemp(filepath.Dir(w.Cache), fsys.TempPrefix)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(encodeCache(w.knows))
+	_, err = tmp.Write(EncodeCache(w.knows))
 	if cerr := tmp.Close(); err == nil {
 		err = cerr
 	}
 	if err == nil {
-		err = os.Rename(tmp.Name(), w.cache)
+		err = os.Rename(tmp.Name(), w.Cache)
 	}
 	if err == nil {
 		w.knows.unsaved = 0
@@ -247,20 +247,20 @@ func (w *tracker) storeCache() error {
 // strings have their length before them.
 type cacheEncoder struct{ b []byte }
 
-func encodeCache(k *knowledge) []byte {
-	e := cacheEncoder{make([]byte, 0, len(cacheMagic)+k.root.Sum.Files*100)}
-	e.b = append(e.b, cacheMagic...)
-	e.uint(uint64(len(k.packs)))
-	for _, p := range k.packs {
+func EncodeCache(k *Knowledge) []byte {
+	e := cacheEncoder{make([]byte, 0, len(CacheMagic)+k.Root.Sum.Files*100)}
+	e.b = append(e.b, CacheMagic...)
+	e.uint(uint64(len(k.Packs)))
+	for _, p := range k.Packs {
 		e.str(p)
 	}
-	e.sources(k.repo)
-	e.uint(uint64(len(k.repo.Nested)))
-	for _, d := range k.repo.NestedDirs() {
+	e.sources(k.Repo)
+	e.uint(uint64(len(k.Repo.Nested)))
+	for _, d := range k.Repo.NestedDirs() {
 		e.str(d)
-		e.sources(k.repo.Nested[d])
+		e.sources(k.Repo.Nested[d])
 	}
-	e.node(k.root)
+	e.node(k.Root)
 	return binary.BigEndian.AppendUint32(e.b, crc32.Checksum(e.b, crc32.MakeTable(crc32.Castagnoli)))
 }
 
@@ -334,26 +334,26 @@ func (e *cacheEncoder) node(n *tree.Node) {
 
 var errBadCache = errors.New("not a stat cache")
 
-func decodeCache(data []byte) (*knowledge, error) {
+func DecodeCache(data []byte) (*Knowledge, error) {
 	n := len(data) - crc32.Size
-	if n < len(cacheMagic) || !bytes.HasPrefix(data, []byte(cacheMagic)) {
+	if n < len(CacheMagic) || !bytes.HasPrefix(data, []byte(CacheMagic)) {
 		return nil, errBadCache
 	}
 	if crc32.Checksum(data[:n], crc32.MakeTable(crc32.Castagnoli)) != binary.BigEndian.Uint32(data[n:]) {
 		return nil, errBadCache
 	}
 	// One string for all names: they are cut out of it.
-	d := cacheDecoder{b: string(data[len(cacheMagic):n])}
-	k := &knowledge{}
+	d := cacheDecoder{b: string(data[len(CacheMagic):n])}
+	k := &Knowledge{}
 	for range d.count() {
-		k.packs = append(k.packs, d.str())
+		k.Packs = append(k.Packs, d.str())
 	}
-	k.repo = d.sources()
+	k.Repo = d.sources()
 	for range d.count() {
 		dir := d.str()
-		k.repo.Nest(dir, d.sources())
+		k.Repo.Nest(dir, d.sources())
 	}
-	k.root = d.node(0)
+	k.Root = d.node(0)
 	if d.bad || len(d.b) != 0 {
 		return nil, errBadCache
 	}

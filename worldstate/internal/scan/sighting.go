@@ -1,4 +1,4 @@
-package worldstate
+package scan
 
 import (
 	"fmt"
@@ -10,20 +10,20 @@ import (
 	"anamnesis/worldstate/internal/usergit"
 )
 
-// ignoredRoot is a topmost path the rules leave out of a scan.
-type ignoredRoot struct {
-	path  string
-	isDir bool
+// IgnoredRoot is a topmost path the rules leave out of a scan.
+type IgnoredRoot struct {
+	Path  string
+	IsDir bool
 }
 
-// scanned is one look at a world.
-type scanned struct {
+// Scanned is one look at a world.
+type Scanned struct {
 	*tree.Listing
 	repo    *usergit.Repository
-	skips   []Skip // paths whose content is not held
-	notes   []Skip // what is held, but not in full, and odd things met
-	partial bool   // some skip is more than a FIFO, socket or device
-	frozen  []gitfmt.FrozenRule
+	Skips   []gitfmt.Skip // paths whose content is not held
+	Notes   []gitfmt.Skip // what is held, but not in full, and odd things met
+	Partial bool          // some skip is more than a FIFO, socket or device
+	Frozen  []gitfmt.FrozenRule
 	// unheld counts files read whose bytes the store may lack: a scan that
 	// does not store.
 	unheld  int
@@ -34,42 +34,42 @@ type scanned struct {
 }
 
 // gather collects what the nodes say beside their items.
-func (sc *scanned) gather() {
+func (sc *Scanned) gather() {
 	for _, r := range sc.repo.Outer {
-		sc.frozen = append(sc.frozen, gitfmt.FrozenRule{Up: r.Up, Base: "", Patterns: r.Patterns})
+		sc.Frozen = append(sc.Frozen, gitfmt.FrozenRule{Up: r.Up, Base: "", Patterns: r.Patterns})
 	}
-	sc.notes = append(sc.notes, sc.repo.Notes...)
+	sc.Notes = append(sc.Notes, sc.repo.Notes...)
 	for d, n := range sc.repo.Nested {
 		for _, note := range n.Notes {
-			sc.notes = append(sc.notes, Skip{Path: fsys.Join(d, note.Path), Reason: note.Reason})
+			sc.Notes = append(sc.Notes, gitfmt.Skip{Path: fsys.Join(d, note.Path), Reason: note.Reason})
 		}
 	}
 	sc.gatherIn(sc.Root, "")
-	byPath := func(l []Skip) func(i, j int) bool {
+	byPath := func(l []gitfmt.Skip) func(i, j int) bool {
 		return func(i, j int) bool { return l[i].Path < l[j].Path }
 	}
-	sort.Slice(sc.skips, byPath(sc.skips))
-	sort.Slice(sc.notes, byPath(sc.notes))
-	sort.SliceStable(sc.frozen, func(i, j int) bool { return sc.frozen[i].Less(sc.frozen[j]) })
+	sort.Slice(sc.Skips, byPath(sc.Skips))
+	sort.Slice(sc.Notes, byPath(sc.Notes))
+	sort.SliceStable(sc.Frozen, func(i, j int) bool { return sc.Frozen[i].Less(sc.Frozen[j]) })
 }
 
-func (sc *scanned) gatherIn(n *tree.Node, path string) {
+func (sc *Scanned) gatherIn(n *tree.Node, path string) {
 	if n.Seen == nil || n.Sum.Said == 0 {
 		return
 	}
 	if n.Seen.Fault != "" {
-		sc.skips, sc.partial = append(sc.skips, Skip{Path: path, Reason: n.Seen.Fault}), true
+		sc.Skips, sc.Partial = append(sc.Skips, gitfmt.Skip{Path: path, Reason: n.Seen.Fault}), true
 	}
 	if n.Seen.Frozen {
-		sc.frozen = append(sc.frozen, gitfmt.FrozenRule{Up: "", Base: path, Patterns: n.Seen.Rules.Patterns})
+		sc.Frozen = append(sc.Frozen, gitfmt.FrozenRule{Up: "", Base: path, Patterns: n.Seen.Rules.Patterns})
 	}
 	if n.Seen.RulesNote != "" {
-		sc.notes = append(sc.notes, Skip{Path: fsys.Join(path, ".gitignore"), Reason: n.Seen.RulesNote})
+		sc.Notes = append(sc.Notes, gitfmt.Skip{Path: fsys.Join(path, ".gitignore"), Reason: n.Seen.RulesNote})
 	}
 	for i := range n.Seen.Others {
 		if o := &n.Seen.Others[i]; o.Why != "" {
-			sc.skips = append(sc.skips, Skip{Path: fsys.Join(path, o.Name), Reason: o.Why})
-			sc.partial = sc.partial || !tree.Bodiless(o.Why)
+			sc.Skips = append(sc.Skips, gitfmt.Skip{Path: fsys.Join(path, o.Name), Reason: o.Why})
+			sc.Partial = sc.Partial || !tree.Bodiless(o.Why)
 		}
 	}
 	for i := range n.Items {
@@ -77,14 +77,14 @@ func (sc *scanned) gatherIn(n *tree.Node, path string) {
 		case it.Kind == tree.KindDir:
 			sc.gatherIn(it.Sub, fsys.Join(path, it.Name))
 		case it.Kind == tree.KindFile && n.Seen.Items[i].Mode&tree.SpecialBits != 0:
-			sc.notes = append(sc.notes, Skip{Path: fsys.Join(path, it.Name), Reason: "setuid, setgid and sticky bits are not kept"})
+			sc.Notes = append(sc.Notes, gitfmt.Skip{Path: fsys.Join(path, it.Name), Reason: "setuid, setgid and sticky bits are not kept"})
 		}
 	}
 }
 
-// ignored lists the topmost ignored paths, sorted.
-func (sc *scanned) ignored() []ignoredRoot {
-	var out []ignoredRoot
+// Ignored lists the topmost ignored paths, sorted.
+func (sc *Scanned) Ignored() []IgnoredRoot {
+	var out []IgnoredRoot
 	var walk func(n *tree.Node, path string)
 	walk = func(n *tree.Node, path string) {
 		if n.Sum.Ignored == 0 {
@@ -92,7 +92,7 @@ func (sc *scanned) ignored() []ignoredRoot {
 		}
 		for i := range n.Seen.Others {
 			if o := &n.Seen.Others[i]; o.Why == "" {
-				out = append(out, ignoredRoot{fsys.Join(path, o.Name), o.IsDir})
+				out = append(out, IgnoredRoot{fsys.Join(path, o.Name), o.IsDir})
 			}
 		}
 		for i := range n.Items {
@@ -102,7 +102,7 @@ func (sc *scanned) ignored() []ignoredRoot {
 		}
 	}
 	walk(sc.Root, "")
-	sort.Slice(out, func(i, j int) bool { return out[i].path < out[j].path })
+	sort.Slice(out, func(i, j int) bool { return out[i].Path < out[j].Path })
 	return out
 }
 
