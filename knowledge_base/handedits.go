@@ -38,10 +38,12 @@ func (s *Store) commitHandEdits() error {
 		return nil
 	}
 	if len(edits) == 0 {
-		// A file that is no card of memory would not be missed when it goes.
-		if len(files) == len(s.cards) {
+		// What a process that changes cards once never asks for is not looked at. A
+		// file that is no card of memory would not be missed when it goes.
+		if s.looked && len(files) == len(s.cards) {
 			s.noteCommitted(head)
 		}
+		s.looked = true
 		return nil
 	}
 	c := history.Commit{Author: s.person(), By: programName(), At: s.opts.Now(), Files: edits}

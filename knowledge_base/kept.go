@@ -25,7 +25,7 @@ const (
 	keptSlack = 20
 )
 
-func keptMagic() string { return fmt.Sprintf("anamnesis cards 2.%d\n", card.RecordVersion) }
+func keptMagic() string { return fmt.Sprintf("anamnesis cards 3.%d\n", card.RecordVersion) }
 
 func (s *Store) keptPath() string { return filepath.Join(s.dir, indexDir, keptFile) }
 
@@ -43,6 +43,7 @@ func (s *Store) keptCards() map[string]*stored {
 		st := &stored{marks: readMarks(r)}
 		copy(st.sum[:], r.Bytes(len(st.sum)))
 		copy(st.lesson[:], r.Bytes(len(st.lesson)))
+		copy(st.text[:], r.Bytes(len(st.text)))
 		st.whole = slices.Clone(card.Packed(r.Bytes(r.Count())))
 		c, ok := st.whole.Card()
 		if !ok || !r.OK() {
@@ -58,25 +59,29 @@ func (s *Store) keptCards() map[string]*stored {
 // keepCards writes what was read, where enough of it is not among what was
 // kept already. Files that may change yet without a mark of it are left out.
 func (s *Store) keepCards(cards, known map[string]*stored) {
-	settled := make(map[string]*stored) // by path
-	fresh := 0
+	settled, fresh := 0, 0
 	for _, st := range cards {
 		if st.marks.settled {
-			path := st.path()
-			settled[path] = st
-			if was := known[path]; was == nil || was.marks != st.marks {
+			settled++
+			if was := known[st.path()]; was == nil || was.marks != st.marks {
 				fresh++
 			}
 		}
 	}
-	differ := fresh + len(known) - (len(settled) - fresh)
+	differ := fresh + len(known) - (settled - fresh)
 	if differ < keptFew || differ*keptSlack < len(cards) {
 		return
 	}
+	byPath := make(map[string]*stored, settled)
+	for _, st := range cards {
+		if st.marks.settled {
+			byPath[st.path()] = st
+		}
+	}
 	w := sealed.NewWriter(keptMagic())
-	w.Uint(uint64(len(settled)))
-	for _, path := range slices.Sorted(maps.Keys(settled)) {
-		if !keepCard(w, s.dir, path, settled[path]) {
+	w.Uint(uint64(len(byPath)))
+	for _, path := range slices.Sorted(maps.Keys(byPath)) {
+		if !keepCard(w, s.dir, path, byPath[path]) {
 			return
 		}
 	}
@@ -103,6 +108,7 @@ func keepCard(w *sealed.Writer, dir, path string, st *stored) bool {
 	st.marks.write(w)
 	w.Bytes(st.sum[:])
 	w.Bytes(st.lesson[:])
+	w.Bytes(st.text[:])
 	w.Uint(uint64(len(st.whole)))
 	w.Bytes(st.whole)
 	return true

@@ -172,13 +172,11 @@ func findable(state card.State) bool { return state != card.Retired && state != 
 // document gives what a card is found by.
 func document(st *stored) retrieval.Document {
 	whole := st.whole
-	text := func() string { return findableText(whole) }
-	return retrieval.Document{ID: st.ID, Created: st.Created, Text: text(), Again: text}
+	return retrieval.Document{ID: st.ID, Created: st.Created, Hash: st.text, Text: func() string { return findableText(unpack(whole)) }}
 }
 
 // findableText is topic, bullets, tags, and scope.
-func findableText(p card.Packed) string {
-	c := unpack(p)
+func findableText(c *card.Card) string {
 	parts := []string{c.Topic}
 	for _, text := range c.Bullets() {
 		parts = append(parts, text)

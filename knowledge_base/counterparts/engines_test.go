@@ -67,7 +67,7 @@ func fts5(t testing.TB, docs []retrieval.Document) engine {
 		t.Fatal(err)
 	}
 	for _, d := range docs {
-		if _, err := insert.Exec(d.ID, d.Text); err != nil {
+		if _, err := insert.Exec(d.ID, d.Text()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -113,7 +113,7 @@ func bleveEngine(t testing.TB, docs []retrieval.Document) engine {
 	t.Cleanup(func() { index.Close() })
 	batch := index.NewBatch()
 	for i, d := range docs {
-		if err := batch.Index(d.ID, map[string]string{"text": d.Text}); err != nil {
+		if err := batch.Index(d.ID, map[string]string{"text": d.Text()}); err != nil {
 			t.Fatal(err)
 		}
 		if batch.Size() >= 1000 || i == len(docs)-1 {

@@ -52,7 +52,9 @@ func gitIn(t *testing.T, r *Repo, args ...string) string {
 func TestSingleCommitsStaySmall(t *testing.T) {
 	r := newRepo(t)
 	files := make(map[string][]byte)
-	name := func(i int) string { return fmt.Sprintf("2026-01/%03d-a-card-about-something-that-failed-%d.md", i*7919%1000, i) }
+	name := func(i int) string {
+		return fmt.Sprintf("2026-01/%03d-a-card-about-something-that-failed-%d.md", i*7919%1000, i)
+	}
 	for i := range 1000 {
 		files[name(i)] = fmt.Appendf(nil, "card %d", i)
 	}

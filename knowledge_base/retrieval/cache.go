@@ -46,7 +46,7 @@ const (
 )
 
 // vectors gives the vector of each document, computing those not cached.
-func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []document) ([][]float32, error) {
+func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []Document) ([][]float32, error) {
 	if len(docs) == 0 {
 		return nil, nil
 	}
@@ -58,7 +58,7 @@ func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []document) 
 	var missing []int
 	for i, d := range docs {
 		if cached {
-			out[i] = c.known[d.hash]
+			out[i] = c.known[d.Hash]
 		}
 		if out[i] == nil {
 			missing = append(missing, i)
@@ -70,7 +70,7 @@ func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []document) 
 		begin := time.Now()
 		texts := make([]string, n)
 		for j, i := range missing[:n] {
-			texts[j] = docs[i].text()
+			texts[j] = docs[i].Text()
 		}
 		vecs, err := e.EmbedCards(ctx, texts)
 		if err == nil && len(vecs) != n {
@@ -88,7 +88,7 @@ func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []document) 
 				if c.known == nil {
 					c.known = make(map[[sha256.Size]byte][]float32)
 				}
-				c.known[docs[i].hash] = vecs[j]
+				c.known[docs[i].Hash] = vecs[j]
 				c.unsaved++
 			}
 		}

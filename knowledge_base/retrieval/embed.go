@@ -29,7 +29,7 @@ const lsaMinCards = 64
 // folded in and only each fifth more cards train anew. Of very many it learns from
 // a sample that their ids alone decide, so that learning takes no longer than
 // for maxTraining and most changes of old cards are folded in as well.
-func builtinModel(ctx context.Context, docs []document, current *lsa, cache *vectorCache) (*lsa, error) {
+func builtinModel(ctx context.Context, docs []Document, current *lsa, cache *vectorCache) (*lsa, error) {
 	if len(docs) < lsaMinCards {
 		return nil, nil
 	}
@@ -63,7 +63,7 @@ const maxTraining = 8192
 
 // sample gives at most maxTraining of the documents, in their order: those
 // whose ids have the smallest hashes.
-func sample(docs []document) []document {
+func sample(docs []Document) []Document {
 	if len(docs) <= maxTraining {
 		return docs
 	}
@@ -75,7 +75,7 @@ func sample(docs []document) []document {
 	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(keys[a][:], keys[b][:]) })
 	order = order[:maxTraining]
 	slices.Sort(order)
-	out := make([]document, len(order))
+	out := make([]Document, len(order))
 	for i, at := range order {
 		out[i] = docs[at]
 	}

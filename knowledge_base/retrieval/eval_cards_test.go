@@ -127,7 +127,7 @@ func TestNearDuplicatesShareASlot(t *testing.T) {
 		"c": "sqlite database is locked with two writers: never set busy_timeout on the connection",
 		"d": "sqlite database is locked while a backup copies the file",
 	} {
-		x.Put(Document{ID: id, Text: text})
+		x.Put(NewDocument(id, text))
 	}
 	if err := x.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestNearDuplicatesShareASlot(t *testing.T) {
 		}
 		for i, a := range docs {
 			for _, b := range docs[:i] {
-				if got := overlap(contentWords(a.Document().Text), contentWords(b.Document().Text)); got >= repeats {
+				if got := overlap(contentWords(a.Document().Text()), contentWords(b.Document().Text())); got >= repeats {
 					t.Errorf("%s: %s and %s are about different things and would share a place: %.2f", name, a.ID, b.ID, got)
 				}
 			}
@@ -159,7 +159,7 @@ func TestTracebackSignatureFirst(t *testing.T) {
 		"runner": "celery worker main loop: run task, call handler, import module\nworker.py run main task handler execute retry",
 		"site":   "site-packages of python3.11: lib python3.11 site-packages celery app trace task",
 	} {
-		x.Put(Document{ID: id, Text: text})
+		x.Put(NewDocument(id, text))
 	}
 	if err := x.Refresh(t.Context()); err != nil {
 		t.Fatal(err)

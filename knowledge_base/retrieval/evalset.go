@@ -46,7 +46,7 @@ type Record struct {
 }
 
 // Document gives the record as the index takes it.
-func (r Record) Document() Document { return Document{ID: r.ID, Text: r.Title + "\n" + r.Text} }
+func (r Record) Document() Document { return NewDocument(r.ID, r.Title+"\n"+r.Text) }
 
 // Set is a labelled evaluation set.
 type Set struct {

@@ -15,7 +15,7 @@ const (
 	evidenceFactor   = 2.38
 	wordsExponent    = 0.65
 	gramsExponent    = 1 - wordsExponent
-	lengthExponent   = 0.55  // a long query needs a smaller share
+	lengthExponent   = 0.55 // a long query needs a smaller share
 	evidenceCrowd    = 0.29 // more is needed for each doubling of the store
 	evidenceFrom     = 160  // beyond this many documents: the best chance match is better
 	evidenceFlatness = 1000 // what a query can reach is as if so many more documents lacked its terms: in a small store every word is rare

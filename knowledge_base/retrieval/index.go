@@ -12,27 +12,14 @@ import (
 // Document is one text to be found.
 type Document struct {
 	ID      string
-	Created time.Time // the built-in embedder learns from the oldest
-	Text    string
-	// Again gives Text, always the same, for an index that need not keep it: it is
-	// asked for rarely. nil: the index keeps it.
-	Again func() string
+	Created time.Time         // the built-in embedder learns from the oldest
+	Hash    [sha256.Size]byte // of the text
+	Text    func() string     // always the same; not called where what is known of the text is enough
 }
 
-// document is what the index knows of a [Document].
-type document struct {
-	ID      string
-	Created time.Time
-	text    func() string
-	hash    [sha256.Size]byte // of the text
-}
-
-func newDocument(d Document) document {
-	text, again := d.Text, d.Again
-	if again == nil {
-		again = func() string { return text }
-	}
-	return document{ID: d.ID, Created: d.Created, text: again, hash: sha256.Sum256([]byte(text))}
+// NewDocument gives a document that keeps its text.
+func NewDocument(id, text string) Document {
+	return Document{ID: id, Hash: sha256.Sum256([]byte(text)), Text: func() string { return text }}
 }
 
 // Options are the settings of an index; the zero value is an index with the
@@ -58,7 +45,7 @@ type Options struct {
 // vectors up to date.
 type Index struct {
 	slots map[string]int
-	docs  []document // by slot; ID "" is a free slot
+	docs  []Document // by slot; ID "" is a free slot
 	free  []int
 	words *bm25[string]
 	grams *bm25[uint64]
@@ -123,10 +110,10 @@ func (x *Index) ForgetVectors() error {
 // Fill puts documents into an empty index, faster than one by one. Their ids
 // must differ. After an error, which is ctx's, the index is of no use.
 func (x *Index) Fill(ctx context.Context, docs []Document) error {
-	x.docs = make([]document, len(docs))
+	x.docs = make([]Document, len(docs))
 	for i, d := range docs {
 		x.slots[d.ID] = i
-		x.docs[i] = newDocument(d)
+		x.docs[i] = d
 	}
 	x.changed()
 	missing, gone := x.fillLexical(x.cache)
@@ -134,7 +121,7 @@ func (x *Index) Fill(ctx context.Context, docs []Document) error {
 	each := func(do func(slot int, text string)) {
 		wg.Go(func() {
 			for i := 0; i < len(missing) && ctx.Err() == nil; i++ {
-				do(missing[i], docs[missing[i]].Text)
+				do(missing[i], docs[missing[i]].Text())
 			}
 		})
 	}
@@ -166,17 +153,17 @@ func (x *Index) addGrams(slot int, text string) {
 // Put enters a document in the place of the one with its id.
 func (x *Index) Put(doc Document) {
 	x.Remove(doc.ID)
-	d := newDocument(doc)
 	slot := len(x.docs)
 	if n := len(x.free); n > 0 {
 		slot, x.free = x.free[n-1], x.free[:n-1]
-		x.docs[slot] = d
+		x.docs[slot] = doc
 	} else {
-		x.docs = append(x.docs, d)
+		x.docs = append(x.docs, doc)
 	}
-	x.slots[d.ID] = slot
-	x.addWords(slot, doc.Text)
-	x.addGrams(slot, doc.Text)
+	x.slots[doc.ID] = slot
+	text := doc.Text()
+	x.addWords(slot, text)
+	x.addGrams(slot, text)
 	x.settle()
 	x.changed()
 }
@@ -187,11 +174,11 @@ func (x *Index) Remove(id string) {
 	if !ok {
 		return
 	}
-	text := x.docs[slot].text()
+	text := x.docs[slot].Text()
 	x.words.remove(slot, func(emit func(string)) { words(text, emit) })
 	x.grams.remove(slot, func(emit func(uint64)) { grams(text, emit) })
 	delete(x.slots, id)
-	x.docs[slot] = document{}
+	x.docs[slot] = Document{}
 	x.forget(slot)
 	x.free = append(x.free, slot)
 	x.changed()
@@ -199,14 +186,14 @@ func (x *Index) Remove(id string) {
 
 // live lists the documents, oldest first, ties by id: the order in which the
 // built-in embedder learns them.
-func (x *Index) live() []document {
-	out := make([]document, 0, len(x.slots))
+func (x *Index) live() []Document {
+	out := make([]Document, 0, len(x.slots))
 	for _, d := range x.docs {
 		if d.ID != "" {
 			out = append(out, d)
 		}
 	}
-	slices.SortFunc(out, func(a, b document) int {
+	slices.SortFunc(out, func(a, b Document) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
 	})
 	return out

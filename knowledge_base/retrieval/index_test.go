@@ -31,13 +31,13 @@ func TestIndexFollowsChanges(t *testing.T) {
 			delete(now, id)
 			if rapid.Bool().Draw(rt, "add") {
 				text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(vocabulary), 1, 8).Draw(rt, "text"), " ")
-				x.Put(Document{ID: id, Text: text})
+				x.Put(NewDocument(id, text))
 				now[id] = text
 			}
 		}
 		fresh := New(nil)
 		for id, text := range now {
-			fresh.Put(Document{ID: id, Text: text})
+			fresh.Put(NewDocument(id, text))
 		}
 		for _, y := range []*Index{x, fresh} {
 			if err := y.Refresh(t.Context()); err != nil {

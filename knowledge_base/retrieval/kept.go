@@ -53,7 +53,7 @@ func (x *Index) takeLexical(r *sealed.Reader) (missing []int, gone int, ok bool)
 		var hash [sha256.Size]byte
 		copy(hash[:], r.Bytes(len(hash)))
 		places[i] = -1
-		if slot, known := x.slots[id]; known && x.docs[slot].hash == hash && !has[slot] {
+		if slot, known := x.slots[id]; known && x.docs[slot].Hash == hash && !has[slot] {
 			places[i], has[slot] = int32(slot), true
 		} else {
 			gone++
@@ -80,7 +80,7 @@ func (x *Index) keepLexical(c *vectorCache, differ int) {
 	w.Uint(uint64(len(x.docs)))
 	for i := range x.docs {
 		w.Text(x.docs[i].ID)
-		w.Bytes(x.docs[i].hash[:])
+		w.Bytes(x.docs[i].Hash[:])
 	}
 	x.words.keep(w)
 	x.grams.keep(w)

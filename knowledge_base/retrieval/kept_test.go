@@ -29,7 +29,7 @@ func keptDocs(r *rand.Rand, n int) []Document {
 		for range r.IntN(12) {
 			text = append(text, vocabulary[r.IntN(len(vocabulary))])
 		}
-		docs[i] = Document{ID: fmt.Sprintf("d%03d", i), Text: strings.Join(text, " ")}
+		docs[i] = NewDocument(fmt.Sprintf("d%03d", i), strings.Join(text, " "))
 	}
 	return docs
 }
@@ -121,8 +121,8 @@ func TestKeptLexicalIsThatOfTheTexts(t *testing.T) {
 			got := filled(t, dir, now)
 			sameInverted(t, fmt.Sprint("changed, seed ", seed), got, filled(t, "", now))
 			got.Remove(now[0].ID)
-			got.Put(Document{ID: now[0].ID, Text: docs[0].Text})
-			want := filled(t, "", append([]Document{{ID: now[0].ID, Text: docs[0].Text}}, now[1:]...))
+			got.Put(NewDocument(now[0].ID, docs[0].Text()))
+			want := filled(t, "", append([]Document{NewDocument(now[0].ID, docs[0].Text())}, now[1:]...))
 			sameInverted(t, fmt.Sprint("put, seed ", seed), got, want)
 		}
 	}
@@ -133,12 +133,12 @@ func TestKeptLexicalSparesTheRest(t *testing.T) {
 	dir := t.TempDir()
 	docs := keptDocs(rand.New(rand.NewPCG(5, 6)), 2*lexicalFew)
 	filled(t, dir, docs)
-	docs[1].Text, docs[9].Text = docs[1].Text+" pipe", "another text"
+	docs[1], docs[9] = NewDocument(docs[1].ID, docs[1].Text()+" pipe"), NewDocument(docs[9].ID, "another text")
 	now := docs[:len(docs)-3]
 	x := New(&Options{Dir: dir, WriteFile: func(string, []byte) error { return os.ErrPermission }})
-	x.docs = make([]document, len(now))
+	x.docs = make([]Document, len(now))
 	for i, d := range now {
-		x.slots[d.ID], x.docs[i] = i, newDocument(d)
+		x.slots[d.ID], x.docs[i] = i, d
 	}
 	missing, gone := x.fillLexical(x.cache)
 	if fmt.Sprint(missing) != "[1 9]" || gone != 5 {
@@ -250,7 +250,7 @@ func TestKeptVectorsFollowChanges(t *testing.T) {
 		for range rapid.IntRange(1, 6).Draw(rt, "changes") {
 			at := r.IntN(len(docs))
 			if x.Remove(docs[at].ID); r.IntN(2) == 0 {
-				docs[at].Text = docs[r.IntN(len(docs))].Text
+				docs[at] = NewDocument(docs[at].ID, docs[r.IntN(len(docs))].Text())
 			}
 			if r.IntN(2) == 0 {
 				if err := x.Await(t.Context()); err != nil {

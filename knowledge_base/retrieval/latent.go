@@ -20,7 +20,7 @@ type latent struct {
 }
 
 // learn fits the model to docs, sorted by age.
-func (l *latent) learn(ctx context.Context, docs []document, cache *vectorCache) error {
+func (l *latent) learn(ctx context.Context, docs []Document, cache *vectorCache) error {
 	m, err := builtinModel(ctx, docs, l.model, cache)
 	if m != l.model {
 		l.model, l.vectors = m, nil
@@ -40,12 +40,12 @@ func (l *latent) query(text string) []float32 {
 }
 
 // cosine compares the document in a slot.
-func (l *latent) cosine(query []float32, slot int, d *document) float64 {
+func (l *latent) cosine(query []float32, slot int, d *Document) float64 {
 	l.mu.Lock()
 	v, ok := l.vectors[slot]
 	l.mu.Unlock()
 	if !ok {
-		v = l.model.embed(d.text())
+		v = l.model.embed(d.Text())
 		l.mu.Lock()
 		if l.vectors == nil {
 			l.vectors = make(map[int][]float32)

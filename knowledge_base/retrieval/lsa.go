@@ -35,22 +35,22 @@ type lsa struct {
 }
 
 // lsaFingerprint names the model that training on docs gives.
-func lsaFingerprint(docs []document) string {
+func lsaFingerprint(docs []Document) string {
 	h := sha256.New()
 	io.WriteString(h, lsaVersion)
 	for _, d := range docs {
-		h.Write(d.hash[:])
+		h.Write(d.Hash[:])
 	}
 	return lsaVersion + "-" + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // trainLSA learns from docs; the same docs give the same model.
-func trainLSA(ctx context.Context, docs []document) (*lsa, error) {
+func trainLSA(ctx context.Context, docs []Document) (*lsa, error) {
 	m := &lsa{fingerprint: lsaFingerprint(docs)}
 	m.chooseTerms(docs)
 	a := &sparse{cols: len(m.idf)}
 	for _, d := range docs {
-		at, val := m.weigh(d.text())
+		at, val := m.weigh(d.Text())
 		a.addRow(at, val)
 	}
 	dims := min(lsaDims, a.rows/lsaCardsPerDim, a.cols)
@@ -64,10 +64,10 @@ func trainLSA(ctx context.Context, docs []document) (*lsa, error) {
 }
 
 // chooseTerms fixes the vocabulary: by document frequency, then alphabet.
-func (m *lsa) chooseTerms(docs []document) {
+func (m *lsa) chooseTerms(docs []Document) {
 	df := make(map[string]int)
 	for _, d := range docs {
-		terms, _ := distinct(func(emit func(string)) { words(d.text(), emit) })
+		terms, _ := distinct(func(emit func(string)) { words(d.Text(), emit) })
 		for _, t := range terms {
 			df[t]++
 		}

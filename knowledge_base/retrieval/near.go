@@ -50,7 +50,7 @@ func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, v
 	if !ok {
 		return nil, nil, nil
 	}
-	text := x.docs[slot].text()
+	text := x.docs[slot].Text()
 	s := x.take()
 	defer x.give(s)
 	cosine := make(map[string]float64)
@@ -83,9 +83,9 @@ func (x *Index) Near(ctx context.Context, id string, k int) (near []Neighbour, v
 			near[i].Cosine = x.latent.cosine(query, other, &x.docs[other])
 		}
 		clear(s.words)
-		x.scoreText(x.docs[other].text(), s.words)
+		x.scoreText(x.docs[other].Text(), s.words)
 		near[i].Lexical = min(near[i].Lexical, s.words[slot]/s.words[other])
-		near[i].Opposed = opposed(text, x.docs[other].text())
+		near[i].Opposed = opposed(text, x.docs[other].Text())
 	}
 	sortNear(near)
 	return near[:min(k, len(near))], vecErr, nil

@@ -23,10 +23,10 @@ func nearOf(t *testing.T, docs []Record, more map[string]string) map[string]Neig
 	t.Helper()
 	x := New(nil)
 	for _, d := range docs {
-		x.Put(Document{ID: d.ID, Text: d.Title + "\n" + d.Text})
+		x.Put(NewDocument(d.ID, d.Title+"\n"+d.Text))
 	}
 	for id, text := range more {
-		x.Put(Document{ID: id + "-again", Text: text})
+		x.Put(NewDocument(id+"-again", text))
 	}
 	if err := x.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestNear(t *testing.T) {
 
 func TestNearCancelled(t *testing.T) {
 	x := New(nil)
-	x.Put(Document{ID: "a", Text: "one text"})
+	x.Put(NewDocument("a", "one text"))
 	if err := x.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}

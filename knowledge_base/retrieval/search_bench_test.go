@@ -18,7 +18,7 @@ func lexicalIndex(b *testing.B, n int) (*Index, *Set) {
 	x := New(nil)
 	for i := range n {
 		d := set.Docs[i%len(set.Docs)]
-		x.Put(Document{ID: fmt.Sprintf("d%06d", i), Text: fmt.Sprintf("%s %d\n%s", d.Title, i, d.Text)})
+		x.Put(NewDocument(fmt.Sprintf("d%06d", i), fmt.Sprintf("%s %d\n%s", d.Title, i, d.Text)))
 	}
 	return x, set
 }
@@ -70,7 +70,7 @@ func BenchmarkChange(b *testing.B) {
 		for at, id := range map[string]string{"newest": fmt.Sprintf("d%06d", n-1), "oldest": "d000000"} {
 			b.Run(fmt.Sprint(at, "-", n), func(b *testing.B) {
 				for i := 0; b.Loop(); i++ {
-					x.Put(Document{ID: id, Text: set.Queries[i%len(set.Queries)].Text})
+					x.Put(NewDocument(id, set.Queries[i%len(set.Queries)].Text))
 					if err := x.Refresh(b.Context()); err != nil {
 						b.Fatal(err)
 					}

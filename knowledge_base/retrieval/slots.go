@@ -11,11 +11,11 @@ func (x *Index) shareSlots(found []Found, k int) []Found {
 	var out []Found
 	var said []map[string]bool
 	for _, f := range found {
-		text := x.docs[x.slots[f.ID]].text()
+		text := x.docs[x.slots[f.ID]].Text()
 		own := contentWords(text)
 		with := -1
 		for i := range out {
-			if with < 0 && overlap(own, said[i]) >= repeats && !opposed(text, x.docs[x.slots[out[i].ID]].text()) {
+			if with < 0 && overlap(own, said[i]) >= repeats && !opposed(text, x.docs[x.slots[out[i].ID]].Text()) {
 				with = i
 			}
 		}

@@ -223,11 +223,11 @@ func TestLSARelatesWordsThatShareCompany(t *testing.T) {
 	// 100 subjects: each text has a subject's two sure words, one of its two
 	// synonyms, and a stray word. The synonyms are never in one text.
 	rng := rand.New(rand.NewPCG(3, 4))
-	var docs []document
+	var docs []Document
 	for i := range 400 {
 		g := i % 100
 		text := fmt.Sprintf("sure%d certain%d synonym%d%c sure%d", g, g, g, 'a'+rune(i/100%2), rng.IntN(100))
-		docs = append(docs, newDocument(Document{ID: fmt.Sprint(i), Text: text}))
+		docs = append(docs, NewDocument(fmt.Sprint(i), text))
 	}
 	m, err := trainLSA(t.Context(), docs)
 	if err != nil {
@@ -265,25 +265,25 @@ func TestTrainingSizeDependsOnCountOnly(t *testing.T) {
 // What is learned from depends on the ids and on nothing else, and a change of
 // a card that is not in it changes no model.
 func TestSample(t *testing.T) {
-	var docs []document
+	var docs []Document
 	for i := range maxTraining + 1000 {
-		docs = append(docs, newDocument(Document{ID: fmt.Sprintf("d%05d", i), Text: "one text"}))
+		docs = append(docs, NewDocument(fmt.Sprintf("d%05d", i), "one text"))
 	}
 	got := sample(docs)
 	in := make(map[string]bool)
 	for _, d := range got {
 		in[d.ID] = true
 	}
-	if len(got) != maxTraining || len(in) != maxTraining || !slices.IsSortedFunc(got, func(a, b document) int { return strings.Compare(a.ID, b.ID) }) {
+	if len(got) != maxTraining || len(in) != maxTraining || !slices.IsSortedFunc(got, func(a, b Document) int { return strings.Compare(a.ID, b.ID) }) {
 		t.Fatalf("%d documents, %d ids", len(got), len(in))
 	}
 	if few := sample(docs[:maxTraining]); len(few) != maxTraining || few[0].ID != "d00000" {
 		t.Errorf("of few not all: %d", len(few))
 	}
 	for _, member := range []bool{false, true} {
-		i := slices.IndexFunc(docs, func(d document) bool { return in[d.ID] == member })
+		i := slices.IndexFunc(docs, func(d Document) bool { return in[d.ID] == member })
 		changed := slices.Clone(docs)
-		changed[i] = newDocument(Document{ID: docs[i].ID, Text: "another"})
+		changed[i] = NewDocument(docs[i].ID, "another")
 		if same := lsaFingerprint(sample(changed)) == lsaFingerprint(got); same == member {
 			t.Errorf("a change of a card in the sample (%v): the model is the same (%v)", member, same)
 		}

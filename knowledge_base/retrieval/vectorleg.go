@@ -48,7 +48,7 @@ type vectorSet struct {
 // first bytes.
 type textMark [8]byte
 
-func (d *document) mark() textMark { return textMark(d.hash[:8]) }
+func (d *Document) mark() textMark { return textMark(d.Hash[:8]) }
 
 // vectorLeg keeps the vectors of the documents in step with an external
 // embedder. A set of vectors is built beside the present one and takes its place
@@ -99,7 +99,7 @@ func (l *vectorLeg) changed() {
 // refresh makes the vectors those of the documents, which live gives sorted by
 // age. On an error the leg stays stale, with the vectors of before. patient
 // waits without limit.
-func (l *vectorLeg) refresh(ctx context.Context, live func() []document, patient bool) error {
+func (l *vectorLeg) refresh(ctx context.Context, live func() []Document, patient bool) error {
 	for {
 		err := l.refreshOnce(ctx, live, patient)
 		if !patient || !errors.Is(err, ErrBuilding) {
@@ -111,7 +111,7 @@ func (l *vectorLeg) refresh(ctx context.Context, live func() []document, patient
 // refreshOnce waits for the set that is being built, a limited time, and
 // takes it; where none is, it begins one, unless the embedder failed a short
 // time ago.
-func (l *vectorLeg) refreshOnce(ctx context.Context, live func() []document, patient bool) error {
+func (l *vectorLeg) refreshOnce(ctx context.Context, live func() []Document, patient bool) error {
 	limit := time.Duration(0)
 	if l.build == nil {
 		if err := l.resting(); err != nil && !patient {
@@ -164,7 +164,7 @@ func (b *build) await(ctx context.Context, limit time.Duration) error {
 
 // begin starts building a set. The work outlives ctx, which is one search's,
 // and ends with close.
-func (l *vectorLeg) begin(ctx context.Context, docs []document) {
+func (l *vectorLeg) begin(ctx context.Context, docs []Document) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b := &build{changes: l.changes, cancel: cancel, done: make(chan struct{})}
 	b.set = vectorSet{embedder: l.external, have: make(map[string]textMark)}
@@ -206,7 +206,7 @@ func (l *vectorLeg) resting() error {
 }
 
 // enter embeds docs, from the cache where it can, and stores their vectors.
-func (l *vectorSet) enter(ctx context.Context, cache *vectorCache, docs []document) error {
+func (l *vectorSet) enter(ctx context.Context, cache *vectorCache, docs []Document) error {
 	vecs, err := cache.vectors(ctx, l.embedder, docs)
 	if err != nil {
 		return err
@@ -219,7 +219,7 @@ func (l *vectorSet) enter(ctx context.Context, cache *vectorCache, docs []docume
 		}
 		switch stored, err := l.coll.put(ctx, d.ID, vecs[i]); {
 		case err == nil:
-			cache.share(d.hash, stored)
+			cache.share(d.Hash, stored)
 		case errors.Is(err, errBadVector) && len(vecs[i]) == l.coll.dims:
 			// A text the embedder knows nothing of: the other legs find it.
 			if err := l.coll.remove(ctx, d.ID); err != nil {
@@ -241,7 +241,7 @@ const (
 
 // measure notes how alike the embedder finds cards that have nothing to do with
 // one another: models differ by half the scale.
-func (l *vectorSet) measure(ctx context.Context, docs []document) {
+func (l *vectorSet) measure(ctx context.Context, docs []Document) {
 	if l.coll == nil || len(docs) < backgroundCards {
 		return
 	}

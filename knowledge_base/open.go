@@ -1,0 +1,158 @@
+package knowledgebase
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/history"
+)
+
+// Open opens the knowledge base in dir, creating it 0700 where it is absent,
+// and reads its cards. Files that cannot be read as cards are listed by
+// [Store.Broken]; they never make Open fail and are never changed.
+func Open(dir string, o *Options) (*Store, error) {
+	s := &Store{dir: dir}
+	if o != nil {
+		s.opts = *o
+	}
+	if s.opts.Now == nil {
+		s.opts.Now = time.Now
+	}
+	if s.opts.clock == nil {
+		s.opts.clock = time.Now
+	}
+	if s.opts.fs == nil {
+		s.opts.fs = osFileSystem{}
+	}
+	if dir == "" {
+		return nil, errors.New("open knowledge base: no directory given")
+	}
+	own := s.opts.reviews == ""
+	if own {
+		s.opts.reviews = filepath.Join(dir, ownReviewsFile)
+	}
+	_, err := os.Lstat(filepath.Join(dir, indexDir))
+	older := err == nil // the program has been here
+	if own {
+		if err := s.checkBrought(); err != nil {
+			return nil, fmt.Errorf("open knowledge base %s: %w", dir, err)
+		}
+	}
+	if _, err := os.Lstat(s.opts.reviews); own && errors.Is(err, fs.ErrNotExist) {
+		if err := s.beginReviews(older); err != nil {
+			return nil, fmt.Errorf("open knowledge base %s: %w", dir, err)
+		}
+	}
+	if err := s.prepare(); err != nil {
+		return nil, fmt.Errorf("open knowledge base: %w", err)
+	}
+	if s.opts.Watch { // before the files are read: nothing is missed
+		months, err := s.months()
+		if err != nil {
+			return nil, fmt.Errorf("open knowledge base: %w", err)
+		}
+		s.watch = startWatch(dir, months)
+	}
+	err = s.load(context.Background(), s.keptCards())
+	if err == nil {
+		err = s.handReviews()
+	}
+	if err != nil {
+		if s.watch != nil {
+			err = errors.Join(err, s.watch.close())
+		}
+		return nil, fmt.Errorf("open knowledge base %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+// checkBrought refuses a folder whose repository brings what only the program
+// writes: a clone of one would say what was reviewed here.
+func (s *Store) checkBrought() error {
+	repo, err := history.Open(s.dir)
+	if err != nil {
+		return nil // none, or one that the next change reports
+	}
+	names, err := repo.Names()
+	if err != nil {
+		return nil
+	}
+	for _, name := range names {
+		if reserved(name) {
+			return fmt.Errorf("its git repository brings %s, which only this program writes; remove it there and here with 'git rm -r %s'", name, name)
+		}
+	}
+	return nil
+}
+
+// beginReviews begins the list of reviews. older says that an earlier version
+// of the program, which kept none, has been at work here: what is reviewed then
+// was reviewed here.
+func (s *Store) beginReviews(older bool) error {
+	if err := makeDir(s.opts.fs, s.dir); err != nil {
+		return err
+	}
+	var lines []reviewed
+	if older {
+		paths, _, err := s.cardPaths()
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
+			st, err := readCardFile(path, s.opts.clock)
+			if err == nil && (st.State == card.Reviewed || st.VerifiedAt != nil) {
+				lines = append(lines, reviewed{1, st.lesson.String(), s.opts.Now().UTC(), st.Topic})
+			}
+		}
+	}
+	var b bytes.Buffer
+	for _, r := range lines {
+		line, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		b.WriteString(string(line) + "\n")
+	}
+	return writeAtomic(s.opts.fs, s.opts.reviews, b.Bytes())
+}
+
+// prepare makes the folders and sweeps what dead writers left.
+func (s *Store) prepare() error {
+	for _, d := range []string{s.dir, filepath.Join(s.dir, indexDir)} {
+		if err := makeDir(s.opts.fs, d); err != nil {
+			return err
+		}
+	}
+	release, err := lockFile(s.lockPath(), false)
+	if err != nil {
+		return err
+	}
+	if release == nil {
+		return nil // somebody is writing; the next one sweeps
+	}
+	defer release()
+	ignore := filepath.Join(s.dir, indexDir, ".gitignore")
+	if _, err := os.Stat(ignore); errors.Is(err, fs.ErrNotExist) {
+		if err := writeAtomic(s.opts.fs, ignore, []byte("*\n")); err != nil {
+			return err
+		}
+	}
+	months, err := s.months()
+	if err != nil {
+		return err
+	}
+	for _, d := range append(months, indexDir, replacedDir) {
+		if err := sweepTemp(filepath.Join(s.dir, d)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return s.endPending()
+}
