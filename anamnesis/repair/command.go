@@ -20,10 +20,11 @@ type action struct {
 // Programs by what their success says about another command: prepare leaves
 // the way of calling alone, readers only look.
 var (
-	prepares = nameSet("cd echo printf cat export set source . true sleep rm cp mv mkdir touch chmod tee sed")
-	readers  = nameSet("cat head tail less more nl grep egrep rg find ls sed awk git rm cp mv mkdir touch echo wc stat file which cd diff vi vim nano open edit")
-	wrappers = nameSet("sudo time env nohup exec command xvfb-run stdbuf")
-	verbs    = nameSet("go npm yarn pnpm cargo docker kubectl pip pip3 apt apt-get mvn gradle make bundle dotnet poetry uv conda terraform manage.py django-admin")
+	prepares       = nameSet("cd echo printf cat export set source . true sleep rm cp mv mkdir touch chmod tee sed")
+	readers        = nameSet("cat head tail less more nl grep egrep rg find ls sed awk git rm cp mv mkdir touch echo wc stat file which cd diff vi vim nano open edit")
+	wrappers       = nameSet("sudo time env nohup exec command xvfb-run stdbuf")
+	packageScripts = nameSet("npm yarn pnpm") // "run NAME" names what runs
+	verbs          = nameSet("git go npm yarn pnpm cargo docker kubectl pip pip3 apt apt-get mvn gradle make bundle dotnet poetry uv conda terraform manage.py django-admin")
 )
 
 func nameSet(names string) map[string]bool {
@@ -92,8 +93,12 @@ func newAction(text string) (action, bool) {
 		}
 	}
 	if verbs[a.program] && len(rest) > 0 {
-		a.program += " " + rest[0]
-		rest = rest[1:]
+		named := 1
+		if packageScripts[a.program] && rest[0] == "run" && len(rest) > 1 {
+			named = 2
+		}
+		a.program += " " + strings.Join(rest[:named], " ")
+		rest = rest[named:]
 	}
 	for _, f := range rest {
 		if !strings.HasPrefix(f, "-") && strings.ContainsAny(f, "/.") && !strings.ContainsAny(f, " \n") {
@@ -129,7 +134,8 @@ func OtherProgram(a, b string) bool {
 func near(a, b action, unstarted bool) bool {
 	shared := slices.ContainsFunc(a.paths, func(p string) bool { return slices.Contains(b.paths, p) })
 	if !strings.EqualFold(a.program, b.program) {
-		return unstarted && shared && !readers[b.program]
+		name, _, _ := strings.Cut(b.program, " ")
+		return unstarted && shared && !readers[name]
 	}
 	return a.script && b.script || shared || len(a.words)+len(b.words) == 0 || overlap(a.words, b.words) >= nearShare
 }

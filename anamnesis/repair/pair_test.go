@@ -39,6 +39,12 @@ func TestPairs(t *testing.T) {
 		{"undone by the same failure of the same command", []Call{
 			noTable, call("python3 repro.py --fake", "ok", 0), noTable,
 		}, ""},
+		{"another script of the package", []Call{
+			call("npm run check", "error TS2739: Type 'string' is missing", 1), call("npm run build", "ok", 0),
+		}, ""},
+		{"another verb of the same program before it", []Call{
+			call("git commit -m 'Release the ledger'", "error TS2345: Argument of type 'string'", 1), call("git add . && git commit -m 'Release the ledger 2'", "ok", 0),
+		}, "0>1: git commit -m 'Release the ledger 2'"},
 		{"never repaired", []Call{noTable, call("ls", "repro.py", 0)}, ""},
 	}
 	for _, tt := range tests {
