@@ -10,15 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"anamnesis/anamnesis/tokens"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
-	"anamnesis/orchestrator/runtime"
-	"anamnesis/orchestrator/taskdir"
-	"anamnesis/orchestrator/tool/builtin"
-	"anamnesis/orchestrator/tool/subagent"
+	"anamnesis/orchestrator/session"
 )
 
 // agentCommand is the family of verbs over agent specs.
@@ -37,27 +33,18 @@ func (a *app) agentCommand() *cobra.Command {
 	return cmd
 }
 
-// agentsIn gives what finds the agents of a directory, and the approvals.
-func (a *app) agentsIn(dir string) (taskdir.Home, *agent.Loader, *guard.Trust, error) {
-	h, err := a.home()
+// agentNamed loads one of a directory's agents.
+func (a *app) agentNamed(dir, name string) (*session.Service, *agent.Loaded, *guard.Trust, error) {
+	svc, err := a.service()
 	if err != nil {
-		return h, nil, nil, err
+		return nil, nil, nil, err
 	}
-	loader, err := agentLoader(h, dir, true)
-	return h, loader, guard.OpenTrust(h.Approvals()), err
-}
-
-// agentNamed loads one of them.
-func (a *app) agentNamed(dir, name string) (*agent.Loaded, *guard.Trust, error) {
-	_, loader, trust, err := a.agentsIn(dir)
+	loader, err := svc.Agents(dir)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	who, err := loader.Load(name)
-	if err != nil {
-		return nil, nil, agentError(err)
-	}
-	return who, trust, nil
+	return svc, who, guard.OpenTrust(svc.Home.Approvals()), session.AgentError(err)
 }
 
 // listedAgent is an agent as `agent list` shows it.
@@ -77,10 +64,15 @@ func (a *app) agentListCommand(dir *string) *cobra.Command {
 		Short: "List the agents that a run in the directory can name",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, loader, trust, err := a.agentsIn(*dir)
+			svc, err := a.service()
 			if err != nil {
 				return err
 			}
+			loader, err := svc.Agents(*dir)
+			if err != nil {
+				return err
+			}
+			trust := guard.OpenTrust(svc.Home.Approvals())
 			entries, err := loader.List()
 			if err != nil {
 				return err
@@ -132,18 +124,23 @@ func (a *app) agentShowCommand(dir *string) *cobra.Command {
 		Short: "Print an agent with everything it extends resolved",
 		Args:  usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			who, trust, err := a.agentNamed(*dir, args[0])
+			svc, who, trust, err := a.agentNamed(*dir, args[0])
 			if err != nil {
 				return err
 			}
 			if prompt {
-				return a.printPrompt(who, *dir)
+				text, warnings, err := svc.Prompt(&who.Spec, *dir)
+				a.warn(warnings...)
+				if err == nil {
+					fmt.Fprintln(a.stdout, view.Clean(text))
+				}
+				return err
 			}
 			s := shownAgent{Agent: who.Spec, Scope: string(who.Scope), Offered: []string{}}
 			if s.Approved, err = who.Allow(cmd.Context(), trust, nil); err != nil {
 				return err
 			}
-			if s.Offered, err = offered(&who.Spec); err != nil {
+			if s.Offered, err = session.OfferedTools(&who.Spec); err != nil {
 				return err
 			}
 			if asJSON {
@@ -156,37 +153,6 @@ func (a *app) agentShowCommand(dir *string) *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&prompt, "prompt", false, "print what the agent would be told in the directory now, and nothing else")
 	return cmd
-}
-
-// offered lists the program's own tools that an agent gets.
-func offered(s *agent.Spec) ([]string, error) {
-	f := agentFlags{}
-	f.follow(s)
-	more, err := builtin.OptIn(f.tools...)
-	if err != nil {
-		return nil, err
-	}
-	names := []string{}
-	for _, t := range append(builtin.Tools(nil), more...) {
-		if spec := t.Spec(); agent.Offers(s, spec.Name, spec.Looks()) {
-			names = append(names, spec.Name)
-		}
-	}
-	if len(s.Subagents) > 0 && agent.Offers(s, subagent.ToolName, false) {
-		names = append(names, subagent.ToolName)
-	}
-	return names, nil
-}
-
-// printPrompt prints a system prompt filled in for a directory, as a model of a
-// large span is told it.
-func (a *app) printPrompt(who *agent.Loaded, dir string) error {
-	n := runtime.New{Dir: dir, Encoding: tokens.Fallback, EAS: instructionPartOfEAS * agent.MaxInstructionBytes}
-	if err := a.brief(&n, who); err != nil {
-		return err
-	}
-	fmt.Fprintln(a.stdout, view.Clean(n.System))
-	return nil
 }
 
 // printAgent prints a spec in the form of its file.
@@ -238,7 +204,7 @@ func (a *app) agentApproveCommand(dir *string) *cobra.Command {
 			"for them as they are now. Whatever changes is asked about again.",
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			who, trust, err := a.agentNamed(*dir, args[0])
+			_, who, trust, err := a.agentNamed(*dir, args[0])
 			if err != nil {
 				return err
 			}

@@ -21,6 +21,7 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -43,15 +44,17 @@ func crashMain() {
 	kind, arg, _ := strings.Cut(os.Getenv(killVariable), ":")
 	at, _ := strconv.Atoi(arg)
 	die := func() { syscall.Kill(os.Getpid(), syscall.SIGKILL); select {} }
-	a.checkpointEvery = 1 // every step leaves one, so that every resume begins with one
-	a.sealAfter = -1      // when a seal falls is a matter of time: no count could name a place
-	if kind == "sealed" {
-		a.sealAfter = time.Millisecond
-	}
-	a.afterAppend = func(seq uint64) {
-		appends++
-		if kind == "op" && seq >= uint64(at) || (kind == "append" || kind == "sealed") && appends == at {
-			die()
+	a.adjust = func(o *runtime.Options) {
+		o.CheckpointEvery = 1 // every step leaves one, so that every resume begins with one
+		o.SealAfter = -1      // when a seal falls is a matter of time: no count could name a place
+		if kind == "sealed" {
+			o.SealAfter = time.Millisecond
+		}
+		o.AfterAppend = func(seq uint64) {
+			appends++
+			if kind == "op" && seq >= uint64(at) || (kind == "append" || kind == "sealed") && appends == at {
+				die()
+			}
 		}
 	}
 	a.worldHook = func(string) {

@@ -17,7 +17,7 @@ import (
 	"anamnesis/cmd/internal/demo"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -169,25 +169,29 @@ func demoDir(dir string) (string, error) {
 // demoTask runs one task to its end and checks it with the module's own tests.
 func (a *app) demoTask(ctx context.Context, h taskdir.Home, d demo.Task, say io.Writer) (demoTask, error) {
 	var none demoTask
-	m, err := scriptChoice(d.Script)
+	svc, err := a.service()
 	if err != nil {
 		return none, err
 	}
-	f := agentFlags{dir: d.Dir, eas: demo.EAS, writable: goCache(ctx)}
-	n, err := a.newTask(h, f, m, "auto", d.ID, demo.Request)
+	var p view.Printer
+	client := a.client(nil, func(i session.Info) view.Printer {
+		p = view.NewText(nil, say, a.width(), i.Dir)
+		return p
+	})
+	t, err := svc.At(h).Start(ctx, session.Request{
+		Settings: session.Settings{Model: "script:" + d.Script, Approval: "auto"},
+		Dir:      d.Dir, Text: demo.Request, ID: d.ID, EAS: demo.EAS, Writable: goCache(ctx),
+	}, client)
 	if err != nil {
 		return none, err
 	}
-	p := view.NewText(nil, say, a.width(), n.Dir)
-	opts, err := a.taskOptions(f, m, "auto", p, nil)
-	if err != nil {
-		return none, err
+	a.warn(t.Opening...)
+	out, err := t.Run(ctx)
+	if err == nil {
+		p.End(out, t.State())
+		err = outcomeError(d.ID, out)
 	}
-	t, err := runtime.Create(ctx, h, n, opts)
-	if err != nil {
-		return none, err
-	}
-	if err := errors.Join(a.runTask(ctx, t, h, nil, p), t.Close()); err != nil {
+	if err := session.JoinClose(err, t.Close()); err != nil {
 		return none, err
 	}
 	return a.demoFigures(ctx, h, d)
@@ -200,7 +204,7 @@ func goCache(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
-	dir, err := realDir(strings.TrimSpace(string(out)))
+	dir, err := session.RealDir(strings.TrimSpace(string(out)))
 	if err != nil {
 		return nil
 	}

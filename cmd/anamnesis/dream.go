@@ -14,6 +14,7 @@ import (
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/model"
 
 	"github.com/spf13/cobra"
@@ -120,14 +121,11 @@ func (a *app) dreamWriter(ctx context.Context, f dreamFlags) (dream.Writer, erro
 	if f.model == "" {
 		return dream.Writer{}, nil
 	}
-	m, err := a.chooseModel(ctx, f.model, f.baseURL, "")
+	m, err := a.chooseModel(ctx, f.model, f.baseURL)
 	if err != nil {
 		return dream.Writer{}, err
 	}
-	if m.banner != "" {
-		fmt.Fprintln(a.stderr, m.banner)
-	}
-	return dream.Writer{Model: textModel{model: m.model, purpose: model.PurposeReflect}, Name: m.model.Name()}, nil
+	return dream.Writer{Model: eas.TextModel{Model: m.Model, Purpose: model.PurposeReflect}, Name: m.Model.Name()}, nil
 }
 
 // propose stores a proposal; again says that there is a card of it already.

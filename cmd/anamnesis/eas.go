@@ -3,25 +3,17 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
 	assets "anamnesis"
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/tokens"
+	"anamnesis/orchestrator/session"
 
 	"github.com/spf13/cobra"
 )
-
-// maxOverlayBytes is how much of an overlay file is read; LoadTable refuses
-// long before.
-const maxOverlayBytes = 8 << 20
 
 func (a *app) easCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -157,60 +149,7 @@ func (a *app) easTable() (*anamnesis.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return loadEAS(own, easProjectFile("."))
-}
-
-// easProjectFile is where a directory's own rows stand.
-func easProjectFile(dir string) string { return filepath.Join(dir, ".anamnesis", "eas.yaml") }
-
-// loadEAS reads the built-in table and the overlays that are there.
-func loadEAS(paths ...string) (*anamnesis.Table, error) {
-	var overlays []anamnesis.Overlay
-	for _, path := range paths {
-		data, err := readOverlay(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, usageError("%s:1: cannot be read: %v; make it a readable file or remove it", path, errors.Unwrap(err))
-		}
-		overlays = append(overlays, anamnesis.Overlay{Name: path, Data: data})
-	}
-	t, err := anamnesis.LoadTable(assets.EAS, overlays...)
-	return t, tableFault(err)
-}
-
-// tableFault gives a wrong value in a table the exit code of a wrong
-// configuration.
-func tableFault(err error) error {
-	var wrong *anamnesis.TableError
-	if errors.As(err, &wrong) {
-		return &exitError{exitUsage, err}
-	}
-	return err
-}
-
-func readOverlay(path string) ([]byte, error) {
-	if path == "" {
-		return nil, fs.ErrNotExist
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %w", path, errors.New("not a regular file"))
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxOverlayBytes))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return data, nil
+	return session.LoadEAS(assets.EAS, own, session.EASProjectFile("."))
 }
 
 // easUserFile is where a user's own rows stand. It is empty where no home is

@@ -6,13 +6,9 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +17,9 @@ import (
 	"anamnesis/anamnesis/probe"
 	"anamnesis/anamnesis/tokens"
 	view "anamnesis/cmd/internal/term"
+	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 
 	"github.com/spf13/cobra"
@@ -95,23 +93,20 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	h, err := a.home()
+	svc, err := a.service()
 	if err != nil {
 		return err
 	}
-	m, err := a.chooseModel(ctx, f.model, f.baseURL, "")
+	m, err := a.chooseModel(ctx, f.model, f.baseURL)
 	if err != nil {
 		return err
 	}
-	if m.banner != "" {
-		fmt.Fprintln(a.stderr, m.banner)
-	}
-	span, err := easFor(h, ".", m.lookup)
+	span, err := svc.Span(".", m.Lookup)
 	if err != nil {
 		return err
 	}
 	if span.Advertised = cmp.Or(f.window, span.Advertised); span.Advertised == 0 {
-		return usageError("eas probe: the table does not know the window of %s: add --window", m.lookup)
+		return usageError("eas probe: the table does not know the window of %s: add --window", m.Lookup)
 	}
 	count, err := tokens.ForEncoding(span.Encoding)
 	if err != nil {
@@ -124,13 +119,13 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 	for _, name := range f.families {
 		o.Families = append(o.Families, probe.Family(name))
 	}
-	path := cmp.Or(f.record, filepath.Join(probesDir(h), probeName(m.name, f.seed)+".jsonl"))
+	path := cmp.Or(f.record, eas.ProbeRecord(svc.Home, m.Name, f.seed))
 	if f.fresh {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("eas probe: --fresh: %w", err)
 		}
 	}
-	rec, err := probe.OpenRecord(path, m.name, &o)
+	rec, err := probe.OpenRecord(path, m.Name, &o)
 	if errors.Is(err, probe.ErrOtherRun) {
 		return usageError("eas probe: %v; --fresh begins anew, --record names another file", err)
 	}
@@ -143,24 +138,12 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 		return err
 	}
 	res, err := a.runProbe(ctx, m, f.reply, o)
-	res.Model = m.lookup
-	return a.reportProbe(ctx, h, f, span, path, res, err)
-}
-
-// probesDir is where outcomes and results are kept.
-func probesDir(h taskdir.Home) string { return filepath.Join(h.State, "probes") }
-
-var notInFileName = regexp.MustCompile(`[^a-z0-9._-]+`)
-
-// probeName is the file name, without its ending, of a model's run.
-func probeName(model string, seed uint64) string {
-	sum := sha256.Sum256([]byte(model))
-	plain := strings.Trim(notInFileName.ReplaceAllString(strings.ToLower(filepath.Base(model)), "_"), "._")
-	return fmt.Sprintf("%.40s-%x-%d", plain, sum[:4], seed)
+	res.Model = m.Lookup
+	return a.reportProbe(ctx, svc.Home, f, span, path, res, err)
 }
 
 // agreeToCost says what the run can cost and has it agreed to.
-func (a *app) agreeToCost(ctx context.Context, f probeFlags, m modelChoice, s anamnesis.Span, o *probe.Options) error {
+func (a *app) agreeToCost(ctx context.Context, f probeFlags, m *session.Model, s anamnesis.Span, o *probe.Options) error {
 	c := o.Cost()
 	calls, most := c.Calls, c.Tokens
 	if f.maxCalls > 0 {
@@ -171,7 +154,7 @@ func (a *app) agreeToCost(ctx context.Context, f probeFlags, m modelChoice, s an
 	}
 	lengths := o.Lengths()
 	fmt.Fprintf(a.stderr, "probe of %s: texts of %d to %d tokens; at most %d questions and %s tokens (counted in %s, replies at %d each), usually far fewer\n",
-		view.Line(m.name, a.width()), lengths[0], lengths[len(lengths)-1], calls, million(most), encodingNote(m.lookup, s.Encoding), f.reply)
+		view.Line(m.Name, a.width()), lengths[0], lengths[len(lengths)-1], calls, million(most), encodingNote(m.Lookup, s.Encoding), f.reply)
 	if n := o.Record.Len(); n > 0 {
 		fmt.Fprintf(a.stderr, "%d questions were answered in an earlier run and are not asked again (--fresh forgets them)\n", n)
 	}
@@ -229,25 +212,25 @@ func (a *app) askLine(ctx context.Context, question string) (string, error) {
 }
 
 // runProbe measures, with a line that says how far it is.
-func (a *app) runProbe(ctx context.Context, m modelChoice, reply int, o probe.Options) (probe.Result, error) {
+func (a *app) runProbe(ctx context.Context, m *session.Model, reply int, o probe.Options) (probe.Result, error) {
 	show := func(probe.Progress) {}
-	if isTerminal(a.stderr) {
-		p := &progressLine{out: a.stderr, now: time.Now}
-		defer p.clear()
+	if view.IsTerminal(a.stderr) {
+		p := view.NewProgress(a.stderr)
+		defer p.Clear()
 		show = func(at probe.Progress) {
 			text := view.Line(probeBar(at), a.width()-1)
 			if at.Done == at.Most { // the end of a phase is always seen
-				p.put(text)
+				p.Put(text)
 				return
 			}
-			p.draw(text)
+			p.Draw(text)
 		}
 	}
 	o.Progress = show
-	m.retries.set(func(at model.Attempt) {
+	m.OnRetry(func(at model.Attempt) {
 		fmt.Fprintf(a.stderr, "anamnesis: asking again: %v\n", at.Fault)
 	})
-	return probe.Run(ctx, textModel{m.model, model.PurposeProbe, reply}, o)
+	return probe.Run(ctx, eas.TextModel{Model: m.Model, Purpose: model.PurposeProbe, ReplyTokens: reply}, o)
 }
 
 // probeBar draws a phase of a probe.
@@ -258,55 +241,22 @@ func probeBar(at probe.Progress) string {
 		at.Phase, at.Right, at.Done, at.Calls, million(at.Tokens))
 }
 
-// textModel lets the probe, and the wording of proposals, ask a model of ours.
-type textModel struct {
-	model   model.Model
-	purpose string
-	reply   int // tokens a reply may take; 0: no cap of ours
-}
-
-// Complete implements anamnesis.Model.
-func (t textModel) Complete(ctx context.Context, system, text string) (anamnesis.Completion, error) {
-	reply, err := t.model.Ask(ctx, model.Request{
-		Purpose: t.purpose, MaxTokens: t.reply,
-		Messages: []model.Message{{Role: model.RoleSystem, Text: system}, {Role: model.RoleUser, Text: text}},
-	}, nil)
-	if f := model.AsFault(err); f != nil && f.Kind == model.FaultOverflow {
-		return anamnesis.Completion{}, fmt.Errorf("%w: %w", probe.ErrTooLong, err)
-	}
-	c := anamnesis.Completion{Text: reply.Text, Usage: reply.Usage}
-	if err == nil && reply.Finish == "length" {
-		return c, probe.ErrCut
-	}
-	return c, err
-}
-
-// probeReport is what --json prints, and what the result file holds.
-type probeReport struct {
-	Result   probe.Result   `json:"result"`
-	Row      *anamnesis.Row `json:"row"`      // nil: the run is not done
-	Interval [2]float64     `json:"interval"` // Wilson, 95%, of the score at the longest length asked up to the EAS
-	At       time.Time      `json:"at"`
-	Record   string         `json:"record"`
-	Written  string         `json:"written,omitempty"` // the overlay
-}
-
 // reportProbe prints what was found, keeps a finished result for `eas reflect`
 // and writes the row when that was asked for.
 func (a *app) reportProbe(ctx context.Context, h taskdir.Home, f probeFlags, s anamnesis.Span, record string, res probe.Result, failed error) error {
-	rep := probeReport{Result: res, At: time.Now().UTC(), Record: record}
+	rep := eas.ProbeReport{Result: res, At: time.Now().UTC(), Record: record}
 	_, score := res.UpTo(res.EAS)
 	rep.Interval[0], rep.Interval[1] = probe.Wilson(score.Right, score.N)
 	if res.Done {
 		row := res.Row(s, rep.At)
 		rep.Row = &row
-		if err := saveResult(h, rep); err != nil {
+		if err := eas.SaveResult(h, rep); err != nil {
 			return err
 		}
 	}
 	if f.accept && rep.Row != nil {
 		rep.Written = h.EASOverlay()
-		if err := putRow(rep.Written, *rep.Row, false); err != nil {
+		if err := eas.PutRow(rep.Written, *rep.Row, false); err != nil {
 			return err
 		}
 	}
@@ -332,14 +282,8 @@ func (a *app) reportProbe(ctx context.Context, h taskdir.Home, f probeFlags, s a
 	return fmt.Errorf("eas probe: %w; %s", failed, again)
 }
 
-// saveResult keeps a finished result, the newest of a model and seed.
-func saveResult(h taskdir.Home, rep probeReport) error {
-	path := filepath.Join(probesDir(h), probeName(rep.Result.Model, rep.Result.Seed)+".result.json")
-	return editFile(path, 0o700, 0o600, func() ([]byte, error) { return json.MarshalIndent(rep, "", "  ") })
-}
-
 // printProbe shows a result: what was asked as comments, and the row.
-func (a *app) printProbe(f probeFlags, rep probeReport) {
+func (a *app) printProbe(f probeFlags, rep eas.ProbeReport) {
 	w, res := a.stdout, rep.Result
 	for _, b := range res.Bases {
 		note := ""

@@ -4,22 +4,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	assets "anamnesis"
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/proposal"
 	view "anamnesis/cmd/internal/term"
-	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/taskdir"
 
@@ -61,29 +55,33 @@ is decided.`,
 }
 
 func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
-	h, err := a.home()
+	svc, err := a.service()
 	if err != nil {
 		return err
 	}
+	h := svc.Home
 	reader := sync.OnceValues(func() (model.Model, error) { return a.readerOf(ctx, f) })
 	var notes []string
 	if len(f.search) > 0 {
-		if notes, err = a.searchFigures(ctx, h, f, reader); err != nil {
+		if f.model == "" {
+			return usageError("eas reflect: --search needs a model that reads what is found: add --model NAME")
+		}
+		if notes, err = eas.Search(ctx, svc, f.search, reader); err != nil {
 			return err
 		}
 	}
-	found, more, err := gatherProposals(ctx, h, f.evidence)
+	found, more, err := eas.Gather(ctx, svc, assets.EAS, f.evidence)
 	if err != nil {
 		return err
 	}
 	notes = append(notes, more...)
-	decided, err := readDecisions(h)
+	decided, err := eas.Decided(h)
 	if err != nil {
 		return err
 	}
 	open := decided.Open(found)
 	if f.model != "" && len(open) > 0 {
-		if open, more, err = wordProposals(ctx, reader, open); err != nil {
+		if open, more, err = eas.Word(ctx, reader, open); err != nil {
 			return err
 		}
 		notes = append(notes, more...)
@@ -109,155 +107,19 @@ func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
 	return a.decideByAsking(ctx, h, open)
 }
 
-// gatherProposals collects the evidence. What cannot be read is left out, and
-// the notes say so.
-func gatherProposals(ctx context.Context, h taskdir.Home, evidence string) ([]proposal.Proposal, []string, error) {
-	table, err := loadEAS(h.EASOverlay(), easProjectFile("."))
-	if err != nil {
-		return nil, nil, err
-	}
-	base, err := anamnesis.LoadTable(assets.EAS)
-	if err != nil {
-		return nil, nil, err
-	}
-	found, notes := probeProposals(h, table)
-	hist, more, err := readHistory(ctx, h)
-	if err != nil {
-		return nil, nil, err
-	}
-	notes = append(notes, more...)
-	found = append(found, proposal.FromHistory(hist, table)...)
-	found = append(found, proposal.FromTable(base, table)...)
-	published, more, err := publishedProposals(h, table)
-	if err != nil {
-		return nil, nil, err
-	}
-	notes = append(notes, more...)
-	found = append(found, published...)
-	if evidence != "" {
-		data, err := readOverlay(evidence)
-		if err != nil {
-			return nil, nil, usageError("eas reflect: --evidence: %v", err)
-		}
-		other, err := anamnesis.LoadTable(nil, anamnesis.Overlay{Name: evidence, Data: data})
-		if err != nil {
-			return nil, nil, tableFault(err)
-		}
-		found = append(found, proposal.FromTable(other, table)...)
-	}
-	proposal.Sort(found)
-	return found, notes, nil
-}
-
-// probeProposals reads what 'eas probe' measured.
-func probeProposals(h taskdir.Home, t *anamnesis.Table) (found []proposal.Proposal, notes []string) {
-	files, err := fs.Glob(os.DirFS(probesDir(h)), "*.result.json")
-	if err != nil {
-		return nil, []string{err.Error()}
-	}
-	for _, name := range files {
-		path := filepath.Join(probesDir(h), name)
-		var rep probeReport
-		data, err := os.ReadFile(path)
-		if err == nil {
-			err = json.Unmarshal(data, &rep)
-		}
-		if err == nil && rep.Row == nil {
-			err = errors.New("no row in it")
-		}
-		if err != nil {
-			notes = append(notes, fmt.Sprintf("%s is left out: %v", path, err))
-			continue
-		}
-		if now := t.Lookup(rep.Row.Pattern); rep.Result.FailsAt == 0 && rep.Row.EAS < now.EAS {
-			notes = append(notes, fmt.Sprintf("the probe of %s found no length up to %d that fails, which says nothing against %d; ask longer texts", rep.Row.Pattern, rep.Row.EAS, now.EAS))
-			continue
-		}
-		found = append(found, proposal.FromProbe(*rep.Row, t)...)
-	}
-	return found, notes
-}
-
-// readHistory reads the streams of all tasks.
-func readHistory(ctx context.Context, h taskdir.Home) (*proposal.History, []string, error) {
-	ids, err := h.Tasks()
-	if err != nil {
-		return nil, nil, err
-	}
-	hist := new(proposal.History)
-	var notes []string
-	for _, id := range ids {
-		hist.Task()
-		err := taskdir.EachOp(h, id, func(o op.Op) error {
-			hist.Add(o)
-			return ctx.Err()
-		})
-		if ctx.Err() != nil {
-			return nil, nil, &exitError{exitInterrupted, errors.New("eas reflect: interrupted")}
-		}
-		if err != nil {
-			notes = append(notes, fmt.Sprintf("task %s counts as far as it can be read: %v", id, err))
-		}
-	}
-	return hist, notes, nil
-}
-
 // readerOf gives the model that reads what a search found, and words proposals; of
 // a recording it says that it is one.
 func (a *app) readerOf(ctx context.Context, f reflectFlags) (model.Model, error) {
-	m, err := a.chooseModel(ctx, f.model, f.baseURL, "")
-	if err == nil && m.banner != "" {
-		fmt.Fprintln(a.stderr, m.banner)
+	m, err := a.chooseModel(ctx, f.model, f.baseURL)
+	if err != nil {
+		return nil, err
 	}
-	return m.model, err
+	return m.Model, nil
 }
 
-// wordProposals has a model word and order the proposals. A model that fails
-// changes nothing: the notes say so.
-func wordProposals(ctx context.Context, reader func() (model.Model, error), open []proposal.Proposal) ([]proposal.Proposal, []string, error) {
-	m, err := reader()
-	if err != nil {
-		return nil, nil, err
-	}
-	worded, notes, err := proposal.Word(ctx, textModel{model: m, purpose: model.PurposeReflect}, open)
-	if err != nil {
-		notes = append(notes, err.Error())
-	}
-	return worded, notes, nil
-}
-
-func decisionsFile(h taskdir.Home) string { return filepath.Join(h.State, "eas-decisions.jsonl") }
-
-func readDecisions(h taskdir.Home) (proposal.Decisions, error) {
-	data, err := os.ReadFile(decisionsFile(h))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return proposal.Decisions{}, fmt.Errorf("read what was decided: %w", err)
-	}
-	d, err := proposal.ParseDecisions(data)
-	if err != nil {
-		return d, usageError("%s: %v; repair or remove the line", decisionsFile(h), err)
-	}
-	return d, nil
-}
-
-// decide carries one decision out: an accepted row is written first, so that
-// what is remembered as accepted is there.
+// decide carries one decision out and reports it.
 func (a *app) decide(h taskdir.Home, p proposal.Proposal, decision string) error {
-	now := time.Now().UTC()
-	if decision == proposal.Accepted {
-		p.Row.By, p.Row.Updated = "reflect", now.Format(time.DateOnly)
-		if err := putRow(h.EASOverlay(), p.Row, false); err != nil {
-			return err
-		}
-	}
-	err := editFile(decisionsFile(h), 0o700, 0o600, func() ([]byte, error) {
-		d, err := readDecisions(h)
-		if err != nil {
-			return nil, err
-		}
-		return d.With(p, decision, now).Encode()
-	})
-	if err != nil {
+	if err := eas.Decide(h, p, decision); err != nil {
 		return err
 	}
 	where := ""

@@ -3,16 +3,15 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	assets "anamnesis"
 	"anamnesis/anamnesis"
+	"anamnesis/orchestrator/eas"
+	"anamnesis/orchestrator/session"
 
 	"github.com/spf13/cobra"
 )
@@ -65,13 +64,13 @@ func (a *app) easSet(model string, f rowFlags) error {
 		return err
 	}
 	if f.project {
-		path = easProjectFile(".")
+		path = session.EASProjectFile(".")
 	}
 	if path == "" {
 		return usageError("eas set: neither ANAMNESIS_HOME nor HOME is set: set one, or write the project's table with --project")
 	}
 	was := t.Row(model)
-	if err := putRow(path, r, f.project); err != nil {
+	if err := eas.PutRow(path, r, f.project); err != nil {
 		return err
 	}
 	if t, err = a.easTable(); err != nil {
@@ -131,27 +130,6 @@ func newRow(t *anamnesis.Table, model string, f rowFlags) (anamnesis.Row, error)
 		return none, usageError("eas set %s: --eas %d is larger than the window of %d: a model cannot attend to more than it is given; lower --eas or give --window", model, r.EAS, r.Window)
 	}
 	return r, nil
-}
-
-// putRow writes one row into an overlay, under a lock and atomically. A
-// project's file is for sharing, a person's own is not.
-func putRow(path string, r anamnesis.Row, shared bool) error {
-	dirMode, fileMode := fs.FileMode(0o700), fs.FileMode(0o600)
-	if shared {
-		dirMode, fileMode = 0o755, 0o644
-	}
-	// A link keeps its place: what it points to is written.
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	return editFile(path, dirMode, fileMode, func() ([]byte, error) {
-		data, err := readOverlay(path)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, usageError("%s:1: cannot be read: %v; make it a readable file or remove it", path, errors.Unwrap(err))
-		}
-		data, err = anamnesis.PutRow(anamnesis.Overlay{Name: path, Data: data}, r)
-		return data, tableFault(err)
-	})
 }
 
 func (a *app) easDiffCommand() *cobra.Command {

@@ -14,10 +14,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/probe"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream"
 	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/workspace"
@@ -82,19 +84,6 @@ func flagError(command string, err error) error {
 	return usageError("--%s %q: %s; see '%s --help'", value.GetFlag().Name, value.GetValue(), problem, command)
 }
 
-// closing joins what closing a task or a stream came to with the error before
-// it. A stream that stopped for good says so once, and so does a restore that
-// could not be made durable.
-func closing(err, closed error) error {
-	if errors.Is(err, opstream.ErrPoisoned) && errors.Is(closed, opstream.ErrPoisoned) {
-		return err
-	}
-	if err != nil && closed != nil && strings.Contains(err.Error(), closed.Error()) {
-		return err
-	}
-	return errors.Join(err, closed)
-}
-
 // exit prints an error as one clear line and gives the exit code.
 func (a *app) exit(err error) int {
 	if err == nil {
@@ -122,6 +111,9 @@ func exitCode(err error) int {
 	if errors.As(err, &e) {
 		return e.code
 	}
+	if errors.As(err, new(*session.UsageError)) || errors.As(err, new(*anamnesis.TableError)) {
+		return exitUsage
+	}
 	for _, c := range []struct {
 		code int
 		errs []error
@@ -130,7 +122,7 @@ func exitCode(err error) int {
 		{exitRefused, []error{
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
 			taskdir.ErrBusy, taskdir.ErrPending, state.ErrNotJumped, taskdir.ErrSubagent,
-			worldstate.ErrUnfinished, probe.ErrBusy,
+			worldstate.ErrUnfinished, probe.ErrBusy, session.ErrNotApproved,
 		}},
 		{exitUsage, []error{
 			taskdir.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText, runtime.ErrTaskExists, taskdir.ErrNotLive,

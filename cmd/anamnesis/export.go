@@ -78,7 +78,7 @@ func (a *app) opsExport(dir, format string) error {
 	key := make([]byte, redact.KeyBytes)
 	rand.Read(key)                       // never fails
 	owner, _ := taskdir.StreamOwner(dir) // what cannot be read is said below
-	secrets := redact.New(key, a.taskSecrets(owner.Dir, owner.Redact))
+	secrets := redact.New(key, a.streamSecrets(owner))
 	how := &redact.JSONOptions{Nested: []string{"args"}}
 	var damage []error
 	for rec, err := range r.Since(0) {

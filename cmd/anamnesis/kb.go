@@ -16,7 +16,6 @@ import (
 	"anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/retrieval"
-	"anamnesis/knowledge_base/retrieval/remote"
 	"anamnesis/orchestrator/redact"
 
 	"github.com/spf13/cobra"
@@ -112,38 +111,20 @@ func (a *app) withKB(dir *string, create bool, do func(cmd *cobra.Command, args 
 
 // kbOptions are the settings every verb opens a knowledge base with.
 func (a *app) kbOptions() (*knowledgebase.Options, error) {
-	embedder, err := a.embedder()
+	svc, err := a.service()
 	if err != nil {
 		return nil, err
 	}
-	home, err := a.home()
+	embedder, err := svc.Embedder()
 	if err != nil {
 		return nil, err
 	}
-	o := &knowledgebase.Options{Embedder: embedder, Redact: home.CardRedaction(a.secrets(nil), new(redact.Learned)),
+	o := &knowledgebase.Options{Embedder: embedder, Redact: svc.Home.CardRedaction(svc.Secrets(nil), new(redact.Learned)),
 		Notice: func(line string) { fmt.Fprintf(a.stderr, "anamnesis: %s\n", view.Clean(line)) }}
-	if isTerminal(a.stderr) {
-		p := &progressLine{out: a.stderr, now: time.Now}
-		o.Progress = p.showCards
+	if view.IsTerminal(a.stderr) {
+		o.Progress = view.NewProgress(a.stderr).Cards
 	}
 	return o, nil
-}
-
-// embedder is the model that the person's settings name for cards; nil is the
-// built-in one.
-func (a *app) embedder() (retrieval.Embedder, error) {
-	home, err := a.home()
-	if err != nil {
-		return nil, err
-	}
-	e, err := remote.Load(home.Embedder(), a.getenv)
-	if err != nil {
-		return nil, usageError("%w", err)
-	}
-	if e == nil {
-		return nil, nil
-	}
-	return e, nil
 }
 
 // shownPath is a path on one line, with nothing that acts on a terminal.

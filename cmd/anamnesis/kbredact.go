@@ -31,11 +31,11 @@ git's reflogs and older stashes are removed. Without a terminal nothing is chang
 			if err != nil {
 				return err
 			}
-			home, err := a.home()
+			svc, err := a.service()
 			if err != nil {
 				return err
 			}
-			o.Redact = home.CardRedaction(a.secrets(nil), new(redact.Learned))
+			o.Redact = svc.Home.CardRedaction(svc.Secrets(nil), new(redact.Learned))
 			store, err := a.openKBWith(*dir, false, o)
 			if err != nil {
 				return err

@@ -12,11 +12,11 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/runtime"
 )
 
 // app is what every verb gets: the process's surroundings, so that no verb
@@ -29,11 +29,8 @@ type app struct {
 	lines  *bufio.Reader // over stdin, from the first question on
 
 	// Where the program's own tests kill it; nil otherwise.
-	afterAppend func(seq uint64)
-	worldHook   func(point string)
-	sealAfter   time.Duration
-	// checkpointEvery: see orchestrator.Options.
-	checkpointEvery uint64
+	worldHook func(point string)
+	adjust    func(*runtime.Options) // of each task
 }
 
 func main() {

@@ -17,6 +17,7 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/mcp"
 )
@@ -116,9 +117,13 @@ func (a *app) mcpListCommand(dir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			entries := []mcpEntry{}
+			svc, err := a.service()
+			if err != nil {
+				return err
+			}
+			entries, secrets := []mcpEntry{}, svc.Secrets(nil)
 			for _, s := range servers {
-				e := mcpEntry{Name: s.Name, Scope: "user", How: withoutSecrets(s.How(), a.secrets(nil)), Disabled: s.Disabled}
+				e := mcpEntry{Name: s.Name, Scope: "user", How: session.WithoutSecrets(s.How(), secrets), Disabled: s.Disabled}
 				if s.Project != "" {
 					e.Scope = "project"
 				}
@@ -188,17 +193,18 @@ func resolveGrants(g guard.Grants, names []string) (guard.Grants, error) {
 	return out, nil
 }
 
-// serversIn gives the servers of a directory and the approvals.
+// serversIn returns the servers of a directory and the approvals.
 func (a *app) serversIn(dir string) ([]mcp.Server, *guard.Trust, error) {
-	h, err := a.home()
+	svc, err := a.service()
 	if err != nil {
 		return nil, nil, err
 	}
-	if dir, err = realDir(dir); err != nil {
+	if dir, err = session.RealDir(dir); err != nil {
 		return nil, nil, err
 	}
-	servers, err := a.mcpServers(h, dir)
-	return servers, guard.OpenTrust(h.Approvals()), err
+	servers, warnings, err := svc.MCPServers(dir)
+	a.warn(warnings...)
+	return servers, guard.OpenTrust(svc.Home.Approvals()), err
 }
 
 func (a *app) mcpRemoveCommand(dir *string) *cobra.Command {
@@ -314,7 +320,7 @@ func (a *app) mcpTest(ctx context.Context, s mcp.Server, trust *guard.Trust, dir
 }
 
 func (a *app) mcpProbe(ctx context.Context, s mcp.Server, dir, sandbox string) (mcp.Report, error) {
-	dir, err := realDir(dir)
+	dir, err := session.RealDir(dir)
 	if err != nil {
 		return mcp.Report{}, err
 	}

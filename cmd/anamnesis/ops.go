@@ -15,6 +15,7 @@ import (
 
 	"anamnesis/opstream"
 	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 
 	"github.com/spf13/cobra"
@@ -122,7 +123,7 @@ func (a *app) opsAppend(ctx context.Context, f opsAppendFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = closing(err, log.Close()) }()
+	defer func() { err = session.JoinClose(err, log.Close()) }()
 	owner, err := taskdir.StreamOwner(f.dir)
 	if err != nil {
 		return err
@@ -130,8 +131,10 @@ func (a *app) opsAppend(ctx context.Context, f opsAppendFlags) (err error) {
 	if err := mayAppend(f.kind, f.dir, owner); err != nil {
 		return err
 	}
-	a.tellUnset(owner.Task, owner.Redact)
-	secrets, err := journal.OpenScrubber(f.dir, a.taskSecrets(owner.Dir, owner.Redact))
+	if unset := session.Unset(a.getenv, owner.Task, owner.Redact); unset != "" {
+		a.warn(unset)
+	}
+	secrets, err := journal.OpenScrubber(f.dir, a.streamSecrets(owner))
 	if err != nil {
 		return err
 	}

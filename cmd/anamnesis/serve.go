@@ -33,7 +33,7 @@ Ctrl-C ends it.`,
 }
 
 func (a *app) serve(ctx context.Context, dir, addr string, asJSON bool) error {
-	home, err := a.home()
+	svc, err := a.service()
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (a *app) serve(ctx context.Context, dir, addr string, asJSON bool) error {
 		return err
 	}
 	defer store.Close()
-	s, err := page.New(l.Addr(), page.Options{Home: home, Store: store})
+	s, err := page.New(l.Addr(), page.Options{Tasks: svc, Store: store})
 	if err != nil {
 		return err
 	}

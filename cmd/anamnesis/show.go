@@ -119,7 +119,10 @@ func (a *app) showTask(h taskdir.Home, id string, asJSON bool) error {
 	for _, j := range st.Jobs {
 		v.Jobs = append(v.Jobs, jobRow{ID: j.Job, Command: j.Command, Step: j.Step})
 	}
-	v.Begun, v.Agent = st.Opened.Parent, agentOf(st)
+	v.Begun = st.Opened.Parent
+	if who := st.Opened.Agent; who != nil { // nil in tasks of before specs
+		v.Agent = who.Name
+	}
 	for _, c := range st.Subagents {
 		row := subagentRow{Task: c.Task, Agent: c.Agent, Description: c.Description, Step: c.Step, State: c.Reason, Dir: c.Dir}
 		row.Left = c.Step < st.Steps.Len() && st.Steps.Ended(c.Step) && !st.OnPath(c.Step, st.Current)

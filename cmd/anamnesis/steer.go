@@ -4,9 +4,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -14,9 +12,7 @@ import (
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/inspect"
-	"anamnesis/orchestrator/runtime"
-	"anamnesis/orchestrator/state"
-	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/session"
 	"anamnesis/worldstate"
 )
 
@@ -26,21 +22,11 @@ func (a *app) sayCommand() *cobra.Command {
 		Short: "Steer a running task",
 		Args:  usageArgs(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := a.home()
+			svc, err := a.service()
 			if err != nil {
 				return err
 			}
-			if args[1] == "" {
-				return usageError("the text is empty: say something")
-			}
-			if _, err := taskdir.ReadState(h, args[0]); err != nil {
-				return err
-			}
-			err = taskdir.Send(cmd.Context(), h, args[0], taskdir.Command{Verb: "say", Text: args[1]})
-			if errors.Is(err, taskdir.ErrNotLive) {
-				return fmt.Errorf("%w; 'anamnesis resume %s \"…\"' starts it with your words", err, args[0])
-			}
-			if err != nil {
+			if err := svc.Say(cmd.Context(), args[0], args[1]); err != nil {
 				return err
 			}
 			fmt.Fprintf(a.stdout, "said to %s; it is recorded and enters with the next request\n", args[0])
@@ -63,7 +49,7 @@ func (a *app) jumpCommand() *cobra.Command {
 			"--dry-run says what the jump would do, and whether a pass would fold what is left; it does nothing.",
 		Args: usageArgs(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := a.home()
+			svc, err := a.service()
 			if err != nil {
 				return err
 			}
@@ -71,10 +57,11 @@ func (a *app) jumpCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			j := op.JumpRequested{To: to, Reason: reason, Fold: fold, Overwrite: overwrite}
 			if dryRun {
-				return a.showJump(cmd.Context(), h, args[0], op.JumpRequested{To: to, Fold: fold, Overwrite: overwrite}, asJSON)
+				return a.showJump(cmd.Context(), svc, args[0], j, asJSON)
 			}
-			return a.jump(cmd.Context(), h, args[0], taskdir.Command{Verb: "jump", To: to, Reason: reason, Fold: fold, Overwrite: overwrite}, asJSON)
+			return a.jump(cmd.Context(), svc, args[0], j, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why; the agent is told")
@@ -86,8 +73,8 @@ func (a *app) jumpCommand() *cobra.Command {
 }
 
 // showJump says what a jump would do.
-func (a *app) showJump(ctx context.Context, h taskdir.Home, task string, j op.JumpRequested, asJSON bool) error {
-	p, err := inspect.PlanJump(ctx, h, task, j)
+func (a *app) showJump(ctx context.Context, svc *session.Service, task string, j op.JumpRequested, asJSON bool) error {
+	p, err := svc.PlanJump(ctx, task, j)
 	if err != nil {
 		return err
 	}
@@ -134,91 +121,36 @@ func (a *app) printPasses(p inspect.JumpPlan) {
 	}
 }
 
-func (a *app) jump(ctx context.Context, h taskdir.Home, task string, c taskdir.Command, asJSON bool) error {
-	st, err := taskdir.ReadState(h, task)
-	if err != nil {
-		return err
-	}
-	err = taskdir.Send(ctx, h, task, c)
-	if err == nil && asJSON {
-		return a.printJSON(map[string]any{"task": task, "scheduled": true, "to": c.To})
-	}
-	if err == nil {
-		fmt.Fprintf(a.stdout, "scheduled: %s jumps to step %d when its present step is complete\n", task, c.To)
-		return nil
-	}
-	if !errors.Is(err, taskdir.ErrNotLive) {
-		return err
-	}
-	if err := st.CanJump(c.To); err != nil {
-		return err
-	}
-	done, err := a.jumpHere(ctx, h, st, c)
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		return a.printJSON(done)
-	}
-	a.tellJump(st, done)
-	return nil
-}
-
-// jumpHere makes a jump in a task that nobody runs. A pass asks the task's
-// model when it can be reached; otherwise the extractor writes.
-func (a *app) jumpHere(ctx context.Context, h taskdir.Home, st *state.State, c taskdir.Command) (*op.JumpDone, error) {
-	task := st.Opened.Task
-	a.tellUnset(task, st.Redact)
-	p := view.NewText(nil, a.stderr, a.width(), st.Opened.Dir)
-	m, modelErr := a.chooseModel(ctx, st.Model, st.BaseURL, "")
-	if modelErr == nil {
-		m.retries.set(p.Retry)
-		if m.banner != "" {
-			fmt.Fprintln(a.stderr, m.banner)
+func (a *app) jump(ctx context.Context, svc *session.Service, task string, j op.JumpRequested, asJSON bool) error {
+	client := a.client(nil, func(i session.Info) view.Printer {
+		if i.Banner != "" {
+			fmt.Fprintln(a.stderr, i.Banner)
 		}
-	}
-	event := func(o op.Op) {
-		p.Op(o)
-		if b, ok := o.Body.(*op.PassDone); ok && modelErr != nil && b.Writer != "model" {
-			fmt.Fprintf(a.stderr, "anamnesis: warning: the block was written without the model: %v\n", modelErr)
-		}
-	}
-	t, err := a.idleTask(ctx, h, st, runtime.Options{Model: m.model, Event: event, Passing: p.Passing})
-	if err != nil {
-		return nil, err
-	}
-	done, err := t.JumpNow(ctx, op.JumpRequested{To: c.To, Reason: c.Reason, Fold: c.Fold, Overwrite: c.Overwrite}, a.resumedHere())
-	a.tellDamaged(t.Damaged())
-	if err != nil && t.State().Jumping != nil {
-		err = fmt.Errorf("%w; the jump to step %d has begun: 'anamnesis jump %s %d' or 'anamnesis resume %s' makes it, 'anamnesis world abandon --task %s' ends it and leaves the files", err, c.To, t.ID, c.To, t.ID, t.ID)
-	}
-	return done, closing(err, t.Close())
-}
-
-// idleTask opens a task that nobody runs for a verb of a user's; of o the model, the
-// callbacks and AbandonRestore count.
-func (a *app) idleTask(ctx context.Context, h taskdir.Home, st *state.State, o runtime.Options) (*runtime.Task, error) {
-	t, err := runtime.OpenTask(ctx, h, st.Opened.Task, runtime.Options{
-		Model: o.Model, AbandonRestore: o.AbandonRestore, Recreate: true, Secrets: a.taskSecrets(st.Opened.Dir, st.Redact), Program: "anamnesis " + version, Event: o.Event, Passing: o.Passing,
-		AfterAppend: a.afterAppend, WorldHook: a.worldHook, SealAfter: a.sealAfter, CheckpointEvery: a.checkpointEvery,
+		return view.NewText(nil, a.stderr, a.width(), i.Dir)
 	})
-	if err != nil {
-		return nil, err
+	res, err := svc.Jump(ctx, task, j, client)
+	a.warn(res.Warnings...)
+	switch {
+	case err != nil:
+		return err
+	case res.Scheduled && asJSON:
+		return a.printJSON(map[string]any{"task": task, "scheduled": true, "to": j.To})
+	case res.Scheduled:
+		fmt.Fprintf(a.stdout, "scheduled: %s jumps to step %d when its present step is complete\n", task, j.To)
+		return nil
+	case asJSON:
+		return a.printJSON(res.Done)
 	}
-	a.tellRefused(t)
-	return t, nil
-}
-
-func (a *app) resumedHere() *op.TaskResumed {
-	return &op.TaskResumed{PID: os.Getpid(), Program: "anamnesis " + version}
+	a.tellJump(task, res.Done)
+	return nil
 }
 
 // maxToldPaths is how many paths a jump names on the terminal.
 const maxToldPaths = 20
 
-func (a *app) tellJump(st *state.State, done *op.JumpDone) {
+func (a *app) tellJump(task string, done *op.JumpDone) {
 	fmt.Fprintf(a.stdout, "%s is at step %d: %d file(s) changed; 'anamnesis resume %s' goes on from there\n",
-		st.Opened.Task, done.To, done.NReverted, st.Opened.Task)
+		task, done.To, done.NReverted, task)
 	for i, path := range done.Reverted {
 		if i == maxToldPaths {
 			fmt.Fprintf(a.stdout, "changed: and %d more\n", done.NReverted-i)
@@ -241,6 +173,6 @@ func (a *app) tellJump(st *state.State, done *op.JumpDone) {
 		fmt.Fprintln(a.stdout, "--overwrite takes back what you changed, too")
 	}
 	if done.NReverted > 0 {
-		fmt.Fprintf(a.stdout, "as it was before: anamnesis world restore --task %s %.12s [--path P]\n", st.Opened.Task, done.Saved)
+		fmt.Fprintf(a.stdout, "as it was before: anamnesis world restore --task %s %.12s [--path P]\n", task, done.Saved)
 	}
 }

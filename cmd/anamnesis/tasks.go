@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -65,27 +64,6 @@ func (a *app) tasksCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	cmd.Flags().BoolVar(&all, "all", false, "with the tasks of subagents")
 	return cmd
-}
-
-// lastTask is the task of a directory that was written last.
-func lastTask(h taskdir.Home, dir string) (string, error) {
-	abs, err := filepath.Abs(dir)
-	if err == nil {
-		abs, err = filepath.EvalSymlinks(abs)
-	}
-	if err != nil {
-		return "", usageError("--dir %s: %v", dir, err)
-	}
-	rows, err := taskdir.Summaries(h)
-	if err != nil {
-		return "", err
-	}
-	for _, r := range slices.Backward(rows) {
-		if r.Dir == abs && r.Parent == "" {
-			return r.ID, nil
-		}
-	}
-	return "", usageError("no task has worked in %s: 'anamnesis tasks' lists them, 'anamnesis resume TASK' names one", abs)
 }
 
 func (a *app) timelineCommand() *cobra.Command {

@@ -10,6 +10,7 @@ import (
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/tool/command"
 )
 
@@ -32,22 +33,22 @@ func (a *app) toolsCommand() *cobra.Command {
 // toolFiles reads the files that count in a directory. A folder that cannot be read
 // is warned of.
 func (a *app) toolFiles(dir string) ([]command.File, *guard.Trust, error) {
-	h, err := a.home()
+	svc, err := a.service()
 	if err != nil {
 		return nil, nil, err
 	}
-	if dir, err = realDir(dir); err != nil {
+	if dir, err = session.RealDir(dir); err != nil {
 		return nil, nil, err
 	}
 	var all []command.File
-	for _, f := range toolFolders(h, dir) {
+	for _, f := range svc.ToolFolders(dir) {
 		files, err := f.Read()
 		if err != nil {
 			fmt.Fprintf(a.stderr, "anamnesis: warning: %v\n", err)
 		}
 		all = append(all, files...)
 	}
-	return all, guard.OpenTrust(h.Approvals()), nil
+	return all, guard.OpenTrust(svc.Home.Approvals()), nil
 }
 
 func (a *app) toolsListCommand(dir *string) *cobra.Command {

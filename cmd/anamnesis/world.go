@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/inspect"
-	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
@@ -69,7 +69,7 @@ func (a *app) withWorld(ctx context.Context, f *worldFlags, recover bool, run fu
 		}
 		o.StoreOnly = !recover // what only reads snapshots goes on without it
 	}
-	a.showProgress(o)
+	o.Progress = view.NewProgress(a.stderr).Scan
 	w, err := worldstate.Open(dir, store, o)
 	if err != nil {
 		return err
@@ -339,20 +339,13 @@ func samePlace(a, b string) bool {
 // restoreInTask restores the files of a task that nobody runs, and records it
 // there.
 func (a *app) restoreInTask(ctx context.Context, f *worldFlags, name string, o worldstate.RestoreOptions) error {
-	h, err := a.home()
+	svc, err := a.service()
 	if err != nil {
 		return err
 	}
-	st, err := taskdir.ReadState(h, f.task)
+	res, warnings, err := svc.RestoreWorld(ctx, f.task, name, o)
+	a.warn(warnings...)
 	if err != nil {
-		return err
-	}
-	t, err := a.idleTask(ctx, h, st, runtime.Options{})
-	if err != nil {
-		return err
-	}
-	res, err := t.RestoreWorld(ctx, name, o, a.resumedHere())
-	if err = closing(err, t.Close()); err != nil {
 		return err
 	}
 	return a.tellRestored(f, res)

@@ -8,8 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"anamnesis/orchestrator/runtime"
-	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
 )
 
@@ -51,20 +49,13 @@ func (a *app) tellAbandoned(f *worldFlags, any bool) error {
 
 // abandonInTask gives up what a task that nobody runs left half done.
 func (a *app) abandonInTask(ctx context.Context, f *worldFlags) error {
-	h, err := a.home()
+	svc, err := a.service()
 	if err != nil {
 		return err
 	}
-	st, err := taskdir.ReadState(h, f.task)
+	any, warnings, err := svc.AbandonRestore(ctx, f.task)
+	a.warn(warnings...)
 	if err != nil {
-		return err
-	}
-	t, err := a.idleTask(ctx, h, st, runtime.Options{AbandonRestore: true})
-	if err != nil {
-		return err
-	}
-	any, err := t.AbandonRestore(ctx, a.resumedHere())
-	if err = closing(err, t.Close()); err != nil {
 		return err
 	}
 	return a.tellAbandoned(f, any)

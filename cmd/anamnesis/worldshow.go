@@ -8,13 +8,11 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/worldstate"
@@ -198,7 +196,7 @@ func (a *app) printChanges(ctx context.Context, w *worldstate.World, changes []w
 // safeOutput is standard output, on a terminal with every control character
 // of the content escaped.
 func (a *app) safeOutput() io.WriteCloser {
-	if isTerminal(a.stdout) {
+	if view.IsTerminal(a.stdout) {
 		return view.NewEscaper(a.stdout)
 	}
 	return rawOutput{a.stdout}
@@ -214,11 +212,6 @@ func closed(c io.Closer, err error) error {
 		err = cerr
 	}
 	return err
-}
-
-func isTerminal(w any) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 func (a *app) worldShow(f *worldFlags) *cobra.Command {

@@ -72,8 +72,8 @@ func (b *boundedBuffer) Write(p []byte) (int, error) {
 
 // worldDiff compares two snapshots of a task's world. It takes no lock and
 // changes nothing.
-func (s *Server) worldDiff(ctx context.Context, task string, st *state.State, from, to string) (diff, error) {
-	w, err := worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: task, Home: s.home.User, StoreOnly: true})
+func (s *Server) worldDiff(ctx context.Context, st *state.State, from, to string) (diff, error) {
+	w, err := s.tasks.World(st)
 	if err != nil {
 		return diff{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -21,6 +22,7 @@ type site struct {
 	page   *Server
 	store  *knowledgebase.Store
 	dir    string // of the cards
+	home   taskdir.Home
 	cookie *http.Cookie
 }
 
@@ -33,14 +35,15 @@ func openSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	home, err := taskdir.FindHome(func(name string) string {
-		return map[string]string{"ANAMNESIS_HOME": t.TempDir()}[name]
-	})
+	root := t.TempDir()
+	svc, err := session.New(session.Options{Getenv: func(name string) string {
+		return map[string]string{"ANAMNESIS_HOME": root}[name]
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := &site{Server: httptest.NewUnstartedServer(nil), store: store, dir: dir}
-	if st.page, err = New(st.Listener.Addr(), Options{Home: home, Store: store}); err != nil {
+	st := &site{Server: httptest.NewUnstartedServer(nil), store: store, dir: dir, home: svc.Home}
+	if st.page, err = New(st.Listener.Addr(), Options{Tasks: svc, Store: store}); err != nil {
 		t.Fatal(err)
 	}
 	st.Config.Handler = st.page

@@ -96,9 +96,9 @@ func (s *Server) evidence(r *http.Request, c *card.Card) evidenceView {
 		v.NoDiff = "No jump left these operations: what they changed is in the task's steps."
 		return v
 	}
-	st, err := taskdir.ReadState(s.home, p.Task)
+	st, err := s.tasks.State(p.Task)
 	if err == nil {
-		v.Diff, err = s.worldDiff(r.Context(), p.Task, st, jump.ToCommit, jump.FromCommit)
+		v.Diff, err = s.worldDiff(r.Context(), st, jump.ToCommit, jump.FromCommit)
 	}
 	if err != nil {
 		v.NoDiff = "The diff cannot be made: " + err.Error()
@@ -117,7 +117,7 @@ func (s *Server) gather(v *evidenceView, p card.Provenance) (*op.JumpIntended, e
 		first, last = min(first, r.First), max(last, r.Last)
 	}
 	var jump *op.JumpIntended
-	err := taskdir.EachOpSince(s.home, p.Task, max(first, 1)-1, func(o op.Op) error {
+	err := s.tasks.Ops(p.Task, max(first, 1)-1, func(o op.Op) error {
 		within := slices.ContainsFunc(p.Ranges, func(r card.Range) bool { return r.First <= o.Seq && o.Seq <= r.Last })
 		switch b := o.Body.(type) {
 		case *op.JumpIntended:

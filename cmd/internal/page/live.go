@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-
-	"anamnesis/orchestrator/taskdir"
 )
 
 // A page that follows a task asks by what it has: nothing is answered while
@@ -83,7 +81,7 @@ func (s *Server) showLive(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := r.PathValue("task")
-	live := taskdir.Live(s.home, id)
+	live := s.tasks.Live(id)
 	t, err := s.watches.look(id)
 	if err != nil {
 		return err

@@ -208,7 +208,7 @@ func TestImpossibleStream(t *testing.T) {
 // TestEmptyStream: a task that has no operation yet has a page that says so.
 func TestEmptyStream(t *testing.T) {
 	s := openSite(t)
-	log, err := opstream.Open(s.page.home.Task("task_1"), nil)
+	log, err := opstream.Open(s.home.Task("task_1"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

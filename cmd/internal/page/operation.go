@@ -202,7 +202,7 @@ func (d *stepDetail) compare(ctx context.Context, s *Server, task string) {
 		return
 	}
 	var err error
-	if d.Diff, err = s.worldDiff(ctx, task, &state.State{Opened: d.opened}, d.before, d.Commit); err != nil {
+	if d.Diff, err = s.worldDiff(ctx, &state.State{Opened: d.opened}, d.before, d.Commit); err != nil {
 		d.Problem = fmt.Sprintf("What was changed cannot be shown: %v. 'anamnesis doctor %s' looks closer.", err, task)
 	}
 }
@@ -262,7 +262,7 @@ func (s *Server) showContext(w http.ResponseWriter, r *http.Request) error {
 	if asked, ok := o.Line.Body.(*op.ModelAsked); ok && asked.LastSeq > 0 && asked.LastSeq < seq {
 		c.At, c.Sent = asked.LastSeq, true
 	}
-	x, messages, err := inspect.ExplainAt(s.home, id, c.At)
+	x, messages, err := s.tasks.Explain(id, c.At)
 	if err != nil {
 		return fmt.Errorf("%w. 'anamnesis doctor %s' looks closer", err, id)
 	}

@@ -10,7 +10,12 @@ import (
 
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/review"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
+	"anamnesis/worldstate"
 )
 
 const (
@@ -32,10 +37,29 @@ const (
 // ErrNotLoopback is returned by [Listen] for an address others could reach.
 var ErrNotLoopback = errors.New("not an address of this machine alone")
 
+// Service is what a server needs of the tasks; session.Service has it.
+type Service interface {
+	listing
+	records
+}
+
+type listing interface {
+	Tasks() ([]taskdir.Summary, error)
+	Follow(task string) (*taskdir.Follower, error)
+	Live(task string) int
+}
+
+type records interface {
+	State(task string) (*state.State, error)
+	Ops(task string, after uint64, visit func(op.Op) error) error
+	Explain(task string, seq uint64) (inspect.Explanation, []model.Message, error)
+	World(st *state.State) (*worldstate.World, error)
+}
+
 // Options are what a server shows.
 type Options struct {
-	// Home is where the tasks are.
-	Home taskdir.Home
+	// Tasks are the tasks.
+	Tasks Service
 	// Store holds the cards. It should be opened with Watch, so that what
 	// others change is seen at once. The server does not close it.
 	Store *knowledgebase.Store
@@ -44,7 +68,7 @@ type Options struct {
 // Server answers the pages of one process. Its methods may be called
 // concurrently.
 type Server struct {
-	home  taskdir.Home
+	tasks Service
 	store *knowledgebase.Store
 	desk  *review.Desk
 	door  *door
@@ -85,7 +109,7 @@ func New(addr net.Addr, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{home: o.Home, store: o.Store, desk: review.NewDesk(o.Store), door: d, pages: p, mux: http.NewServeMux(), watches: watches{home: o.Home}}
+	s := &Server{tasks: o.Tasks, store: o.Store, desk: review.NewDesk(o.Store), door: d, pages: p, mux: http.NewServeMux(), watches: watches{tasks: o.Tasks}}
 	s.routes()
 	return s, nil
 }

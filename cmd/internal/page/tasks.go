@@ -44,7 +44,7 @@ type taskList struct {
 }
 
 func (s *Server) showTasks(w http.ResponseWriter, r *http.Request) error {
-	all, err := taskdir.Summaries(s.home)
+	all, err := s.tasks.Tasks()
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (s *Server) showTask(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := r.PathValue("task")
-	live := taskdir.Live(s.home, id) // before the stream: what ends a turn is read then
+	live := s.tasks.Live(id) // before the stream: what ends a turn is read then
 	t, err := s.watches.look(id)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ type stream struct {
 // newTask begins a task under a site's home.
 func newTask(t testing.TB, s *site, id string) *stream {
 	t.Helper()
-	w := &stream{t: t, dir: s.page.home.Task(id)}
+	w := &stream{t: t, dir: s.home.Task(id)}
 	if err := os.MkdirAll(w.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func wantIn(t *testing.T, what, text string, parts ...string) {
 func TestTaskAddresses(t *testing.T) {
 	s := openSite(t)
 	newTask(t, s, "task_1").call("Bash", "ok")
-	if err := os.WriteFile(filepath.Join(s.page.home.State, "secret"), []byte("s"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.home.State, "secret"), []byte("s"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -177,7 +177,7 @@ func TestTaskAddresses(t *testing.T) {
 		if got.code != tt.want {
 			t.Errorf("%s: %d, want %d\n%.2000s", tt.path, got.code, tt.want, got.text)
 		}
-		if strings.Contains(got.body(), s.page.home.State) {
+		if strings.Contains(got.body(), s.home.State) {
 			t.Errorf("%s tells where the tasks stand", tt.path)
 		}
 	}
@@ -188,7 +188,7 @@ func TestTaskAddresses(t *testing.T) {
 func TestSubagentTasks(t *testing.T) {
 	s := openSite(t)
 	newTask(t, s, "whole").call("Bash", "ok")
-	part := s.page.home.Task("whole.1")
+	part := s.home.Task("whole.1")
 	if err := os.MkdirAll(part, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -17,14 +17,14 @@ const maxWatched = 8
 
 // watches are the tasks that pages look at.
 type watches struct {
-	home taskdir.Home
-	mu   sync.Mutex
-	open []*watch // the one asked for last at the end
+	tasks listing
+	mu    sync.Mutex
+	open  []*watch // the one asked for last at the end
 }
 
 // watch is one task as far as it was read. Who uses its fields holds mu.
 type watch struct {
-	home     taskdir.Home
+	tasks    listing
 	id       string
 	mu       sync.Mutex
 	follower *taskdir.Follower
@@ -75,11 +75,11 @@ func (ws *watches) take(id string) (w, gone *watch, err error) {
 			return w, nil, nil
 		}
 	}
-	f, err := taskdir.Follow(ws.home, id)
+	f, err := ws.tasks.Follow(id)
 	if err != nil {
 		return nil, nil, err
 	}
-	w = &watch{home: ws.home, id: id, follower: f, builder: new(timeline.Builder)}
+	w = &watch{tasks: ws.tasks, id: id, follower: f, builder: new(timeline.Builder)}
 	ws.open = append(ws.open, w)
 	if len(ws.open) > maxWatched {
 		gone, ws.open = ws.open[0], ws.open[1:]
@@ -110,7 +110,7 @@ func (w *watch) read() error {
 	// The builder took half of an operation: it is made anew, up to there.
 	good := w.last
 	fresh := new(timeline.Builder)
-	f, again := taskdir.Follow(w.home, w.id)
+	f, again := w.tasks.Follow(w.id)
 	if again != nil {
 		return again
 	}

@@ -12,6 +12,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
 )
@@ -30,19 +31,6 @@ type Printer interface {
 	Retry(at model.Attempt)
 	// End shows how the turn ended.
 	End(out runtime.Outcome, st *state.State)
-}
-
-// Start is what a run says first.
-type Start struct {
-	Task     string `json:"task"`
-	Agent    string `json:"agent,omitempty"`
-	Dir      string `json:"dir"`
-	Model    string `json:"model"`
-	EAS      int    `json:"eas"`
-	EASFrom  string `json:"eas_from"`
-	Approval string `json:"approval"`
-	Notice   string `json:"notice,omitempty"` // why the approval mode is what it is
-	Banner   string `json:"banner,omitempty"` // what the model is, when it is a recording
 }
 
 // textPrinter writes progress to one writer and the answer to another, so that
@@ -270,13 +258,13 @@ type jsonPrinter struct {
 
 // NewJSON shows a run as a stream of JSON objects, one a line, each with a
 // type: start, delta, op, progress, pass, retry, result.
-func NewJSON(w io.Writer, start Start) Printer {
+func NewJSON(w io.Writer, start session.Info) Printer {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	p := &jsonPrinter{enc: enc}
 	p.write(struct {
 		Type string `json:"type"`
-		Start
+		session.Info
 	}{"start", start})
 	return p
 }

@@ -1,6 +1,4 @@
-//go:build unix
-
-package main
+package session
 
 import (
 	"errors"
@@ -10,7 +8,6 @@ import (
 	"strings"
 
 	"anamnesis/knowledge_base/userfile"
-	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/web"
 )
 
@@ -24,21 +21,22 @@ type webFile struct {
 	} `yaml:"search"`
 }
 
-// webOptions reads what the person says of the network tools; without a file
-// there are the defaults.
-func (a *app) webOptions(h taskdir.Home) (web.Options, error) {
-	o := web.Options{Program: "anamnesis/" + version}
+// Web reads the user's settings of the network tools; without a file they are the
+// defaults.
+func (s *Service) Web() (web.Options, error) {
+	h := s.Home
+	o := web.Options{Program: "anamnesis/" + s.o.Version}
 	data, err := os.ReadFile(h.Web())
 	if errors.Is(err, fs.ErrNotExist) {
 		return o, nil
 	}
-	fail := func(err error) (web.Options, error) { return o, usageError("%s: %v", h.Web(), err) }
+	fail := func(err error) (web.Options, error) { return o, Usagef("%s: %v", h.Web(), err) }
 	if err != nil {
 		return fail(err)
 	}
 	var f webFile
 	if err := userfile.Load(h.Web(), data, &f, "the keys are allow, a list of addresses, and search with engine, url and key"); err != nil {
-		return o, usageError("%w", err)
+		return o, Usagef("%w", err)
 	}
 	if o.Allow, err = web.ParseAllow(f.Allow); err != nil {
 		return fail(fmt.Errorf("allow: %w", err))
@@ -46,7 +44,7 @@ func (a *app) webOptions(h taskdir.Home) (web.Options, error) {
 	o.Search = web.Search{Engine: f.Search.Engine, URL: f.Search.URL, Key: f.Search.Key}
 	if name, ok := strings.CutPrefix(o.Search.Key, "${"); ok && strings.HasSuffix(name, "}") {
 		name = strings.TrimSuffix(name, "}")
-		if o.Search.Key = a.getenv(name); o.Search.Key == "" {
+		if o.Search.Key = s.getenv(name); o.Search.Key == "" {
 			return fail(fmt.Errorf("search: the variable %s is not set", name))
 		}
 	}

@@ -1,12 +1,13 @@
-//go:build unix
-
-package main
+package term
 
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
+
+	"golang.org/x/term"
 
 	"anamnesis/worldstate"
 )
@@ -24,9 +25,9 @@ const (
 	barCells   = 20
 )
 
-// progressLine is one line of a terminal that says how far something is. Who
-// calls it does so one at a time.
-type progressLine struct {
+// Progress is one line of a terminal that says how far something is. Its methods
+// must not be called at the same time.
+type Progress struct {
 	out   io.Writer
 	now   func() time.Time
 	start time.Time
@@ -35,25 +36,29 @@ type progressLine struct {
 	plain bool // lines that stay, few of them
 }
 
-// showProgress makes scans that take long report on standard error.
-func (a *app) showProgress(o *worldstate.Options) {
-	p := &progressLine{out: a.stderr, now: time.Now, plain: !isTerminal(a.stderr)}
-	o.Progress = p.show
+// NewProgress returns a line on out: one that is drawn again and again on a
+// terminal, and a new line from time to time elsewhere.
+func NewProgress(out io.Writer) *Progress {
+	return &Progress{out: out, now: time.Now, plain: !IsTerminal(out)}
 }
 
-// scanProgress reports on a task's scans in the same way. The later ones come between
-// what the task says, so that theirs are plain lines.
-func (a *app) scanProgress() func(worldstate.Progress) {
-	p := &progressLine{out: a.stderr, now: time.Now, plain: !isTerminal(a.stderr)}
-	return func(at worldstate.Progress) {
-		p.show(at)
-		p.plain = p.plain || at.Done
-	}
+// IsTerminal reports whether w is a terminal.
+func IsTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-func (p *progressLine) show(at worldstate.Progress) {
+// TaskScan shows how far a task's scan is. Later scans come between what the task
+// prints, so that theirs are plain lines.
+func (p *Progress) TaskScan(at worldstate.Progress) {
+	p.Scan(at)
+	p.plain = p.plain || at.Done
+}
+
+// Scan shows how far a scan is.
+func (p *Progress) Scan(at worldstate.Progress) {
 	if at.Done {
-		p.clear()
+		p.Clear()
 		p.start = time.Time{}
 		return
 	}
@@ -61,17 +66,17 @@ func (p *progressLine) show(at worldstate.Progress) {
 	if at.Known >= at.Files {
 		done, of = bar(at.Files, at.Known)+" ", fmt.Sprintf(" of about %d", at.Known)
 	}
-	p.draw(fmt.Sprintf("%s%d%s files, %s", done, at.Files, of, sizeText(at.Bytes)))
+	p.Draw(fmt.Sprintf("%s%d%s files, %s", done, at.Files, of, sizeText(at.Bytes)))
 }
 
-// showCards shows how far the reading of a folder of cards is.
-func (p *progressLine) showCards(read, of int) {
+// Cards shows how far the reading of a folder of cards is.
+func (p *Progress) Cards(read, of int) {
 	if read == of {
-		p.clear()
+		p.Clear()
 		p.start = time.Time{}
 		return
 	}
-	p.draw(fmt.Sprintf("%s %d of %d cards read", bar(read, of), read, of))
+	p.Draw(fmt.Sprintf("%s %d of %d cards read", bar(read, of), read, of))
 }
 
 // bar is a share as a bar of barCells cells.
@@ -80,9 +85,9 @@ func bar(part, of int) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barCells-full) + "]"
 }
 
-// draw shows a text in place of the one before, not too soon and not too
+// Draw shows a text in place of the one before, not too soon and not too
 // often.
-func (p *progressLine) draw(text string) {
+func (p *Progress) Draw(text string) {
 	now := p.now()
 	if p.start.IsZero() {
 		p.start = now
@@ -97,24 +102,24 @@ func (p *progressLine) draw(text string) {
 	if now.Sub(p.start) < progressAfter || now.Sub(p.last) < progressEvery {
 		return
 	}
-	p.put(text)
+	p.Put(text)
 }
 
-// put shows a text in place of the one before, whenever that was.
-func (p *progressLine) put(text string) {
+// Put shows a text in place of the one before, whenever that was.
+func (p *Progress) Put(text string) {
 	p.last, p.drawn = p.now(), true
 	fmt.Fprint(p.out, clearLine, text)
 }
 
-// clear takes the line away again.
-func (p *progressLine) clear() {
+// Clear takes the line away again.
+func (p *Progress) Clear() {
 	if p.drawn {
 		fmt.Fprint(p.out, clearLine)
 		p.drawn = false
 	}
 }
 
-// sizeText is a number of bytes for people.
+// sizeText formats a number of bytes.
 func sizeText(n int64) string {
 	for _, unit := range []struct {
 		bytes int64

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package term
 
 import (
 	"context"
@@ -10,13 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/runtime"
 )
-
-// questions puts the program's questions to the user at a terminal.
-type questions struct{ keys *view.Keyboard }
 
 // What an approval asks for.
 const (
@@ -32,13 +28,13 @@ const (
 	editPrompt   = "  edit, Enter when done, Esc goes back: "
 )
 
-// approve asks about one call. Where no answer comes the call is refused.
-func (q questions) approve(ctx context.Context, about runtime.Question) runtime.Answer {
-	shown := fmt.Sprintf("? %s\n%s", view.Line(about.Name, 80), view.Clean(prettyArgs(about.Args)))
+// Approve asks the user about one call. Without an answer the call is refused.
+func (k *Keyboard) Approve(ctx context.Context, about runtime.Question) runtime.Answer {
+	shown := fmt.Sprintf("? %s\n%s", Line(about.Name, 80), Clean(prettyArgs(about.Args)))
 	if about.Note != "" {
-		shown += "\n  " + view.Clean(about.Note)
+		shown += "\n  " + Clean(about.Note)
 	}
-	s := q.keys.Open(ctx, shown)
+	s := k.Open(ctx, shown)
 	defer s.Close()
 	for {
 		key, ok := s.Key(approvePrompt, "ytane?")
@@ -68,15 +64,15 @@ func (q questions) approve(ctx context.Context, about runtime.Question) runtime.
 	}
 }
 
-// editArgs has the user edit a call's command, or its arguments as JSON where there
+// editArgs lets the user edit a call's command, or its arguments as JSON where there
 // is none or it has several lines.
-func editArgs(s *view.Session, args string) (string, bool) {
+func editArgs(s *Session, args string) (string, bool) {
 	var m map[string]any
 	if json.Unmarshal([]byte(args), &m) != nil {
 		m = nil
 	}
 	command, single := m["command"].(string)
-	if single = single && view.Clean(command) == command && !strings.ContainsAny(command, "\n\t"); single {
+	if single = single && Clean(command) == command && !strings.ContainsAny(command, "\n\t"); single {
 		text, back, ok := s.Text(editPrompt, command)
 		if back || !ok {
 			return "", false
@@ -90,23 +86,24 @@ func editArgs(s *view.Session, args string) (string, bool) {
 	return op.CanonicalArgs(string(data)), err == nil
 }
 
-// ask puts a question of the program or the model; false: no answer came.
-func (q questions) ask(ctx context.Context, question string) (string, bool) {
-	s := q.keys.Open(ctx, "? "+view.Clean(question))
+// Ask puts a question of the program or the model to the user; false means no
+// answer.
+func (k *Keyboard) Ask(ctx context.Context, question string) (string, bool) {
+	s := k.Open(ctx, "? "+Clean(question))
 	defer s.Close()
 	answer, _, _ := s.Text("  your answer (empty ends the turn): ", "")
 	return answer, answer != ""
 }
 
-// approves asks about something a repository brings.
-func (q questions) approves(ctx context.Context, question string) bool {
-	s := q.keys.Open(ctx, "? "+view.Clean(question))
+// Trust asks the user to approve something that a project brings.
+func (k *Keyboard) Trust(ctx context.Context, question string) bool {
+	s := k.Open(ctx, "? "+Clean(question))
 	defer s.Close()
 	key, _ := s.Key("  y approve · n not: ", "yn")
 	return key == 'y'
 }
 
-// prettyArgs shows a call's arguments one a line, texts as they will be used.
+// prettyArgs formats a call's arguments, one a line.
 func prettyArgs(args string) string {
 	var m map[string]any
 	if json.Unmarshal([]byte(args), &m) != nil {

@@ -1,13 +1,12 @@
 //go:build unix
 
-package main
+package term
 
 import (
 	"strings"
 	"testing"
 	"time"
 
-	"anamnesis/orchestrator/taskdir"
 	"anamnesis/worldstate"
 )
 
@@ -16,14 +15,14 @@ import (
 func TestProgressLine(t *testing.T) {
 	var out strings.Builder
 	now := time.Unix(1000, 0)
-	p := &progressLine{out: &out, now: func() time.Time { return now }}
+	p := &Progress{out: &out, now: func() time.Time { return now }}
 	scan := func(files int, each time.Duration) string {
 		out.Reset()
 		for i := 1; i <= files; i++ {
-			p.show(worldstate.Progress{Files: i, Bytes: int64(i) << 20, Known: 50})
+			p.Scan(worldstate.Progress{Files: i, Bytes: int64(i) << 20, Known: 50})
 			now = now.Add(each)
 		}
-		p.show(worldstate.Progress{Files: files, Done: true})
+		p.Scan(worldstate.Progress{Files: files, Done: true})
 		return out.String()
 	}
 	if got := scan(30, 10*time.Millisecond); got != "" {
@@ -42,9 +41,9 @@ func TestProgressLine(t *testing.T) {
 func TestProgressOfCards(t *testing.T) {
 	var out strings.Builder
 	now := time.Unix(1000, 0)
-	p := &progressLine{out: &out, now: func() time.Time { return now }}
+	p := &Progress{out: &out, now: func() time.Time { return now }}
 	for i := 1; i <= 1000; i++ {
-		p.showCards(i, 1000)
+		p.Cards(i, 1000)
 		now = now.Add(time.Millisecond)
 	}
 	want := "\r\x1b[K[########............] 401 of 1000 cards read\r\x1b[K[##########..........] 501 of 1000 cards read\r"
@@ -58,27 +57,17 @@ func TestProgressOfCards(t *testing.T) {
 func TestPlainProgress(t *testing.T) {
 	var out strings.Builder
 	now := time.Unix(1000, 0)
-	p := &progressLine{out: &out, now: func() time.Time { return now }, plain: true}
+	p := &Progress{out: &out, now: func() time.Time { return now }, plain: true}
 	for seconds, want := range map[int]int{9: 0, 39: 1, 75: 3} {
 		out.Reset()
 		for i := range seconds {
-			p.show(worldstate.Progress{Files: i, Bytes: int64(i) << 30, Known: -1})
+			p.Scan(worldstate.Progress{Files: i, Bytes: int64(i) << 30, Known: -1})
 			now = now.Add(time.Second)
 		}
-		p.show(worldstate.Progress{Done: true})
+		p.Scan(worldstate.Progress{Done: true})
 		now = now.Add(time.Hour)
 		if got := strings.Count(out.String(), "\n"); got != want || want > 0 && !strings.HasPrefix(out.String(), "anamnesis: looking at the files: 10 files, 10.0 GiB so far\n") {
 			t.Errorf("%d seconds: %d lines, want %d:\n%s", seconds, got, want, out.String())
-		}
-	}
-}
-
-// TestFileLimitSetting: the limit of a file is a number of bytes, with a unit or none.
-func TestFileLimitSetting(t *testing.T) {
-	for text, want := range map[string]int64{"": 0, "none": -1, "5": 5, "2K": 2048, "500M": 500 << 20, "3G": 3 << 30, "0": -2, "-1": -2, "G": -2, "1T": -2, "x": -2, "99999999999G": -2} {
-		n, err := taskdir.FileLimit(func(string) string { return text })
-		if (err != nil) != (want == -2) || err == nil && n != want {
-			t.Errorf("%q: %d, %v; want %d", text, n, err, want)
 		}
 	}
 }

@@ -1,6 +1,4 @@
-//go:build unix
-
-package main
+package eas
 
 import (
 	"context"
@@ -17,11 +15,12 @@ import (
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/proposal"
 	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/web"
 )
 
-// Limits of `eas reflect --search`.
+// Limits of a search.
 const (
 	maxSearched  = 8 // models at once
 	maxPagesRead = 3 // pages fetched about a model; of the others the engine's extract is read
@@ -41,7 +40,7 @@ func readPublished(h taskdir.Home) ([]proposal.Figure, error) {
 	}
 	var found []proposal.Figure
 	if err := json.Unmarshal(data, &found); err != nil {
-		return nil, usageError("%s: %v; remove the file, --search makes it anew", publishedFile(h), err)
+		return nil, session.Usagef("%s: %v; remove the file, --search makes it anew", publishedFile(h), err)
 	}
 	return found, nil
 }
@@ -55,24 +54,23 @@ func publishedProposals(h taskdir.Home, t *anamnesis.Table) ([]proposal.Proposal
 	return found, notes, nil
 }
 
-// searchFigures searches for what was published about models and keeps it. A
-// search, a page or an answer that fails leaves what was kept of its model; the
-// notes say so.
-func (a *app) searchFigures(ctx context.Context, h taskdir.Home, f reflectFlags, reader func() (model.Model, error)) ([]string, error) {
-	o, err := a.webOptions(h)
+// Search searches for what was published about models and keeps it. A search, a
+// page or an answer that fails leaves what was kept of its model; the notes report
+// it.
+func Search(ctx context.Context, svc *session.Service, names []string, reader func() (model.Model, error)) ([]string, error) {
+	h := svc.Home
+	o, err := svc.Web()
 	switch {
 	case err != nil:
 		return nil, err
 	case o.Search.Engine == "":
-		return nil, usageError("eas reflect: --search: no search engine is configured: name one in %s, as docs/web-tools.md shows", h.Web())
-	case f.model == "":
-		return nil, usageError("eas reflect: --search needs a model that reads what is found: add --model NAME")
-	case len(f.search) > maxSearched:
-		return nil, usageError("eas reflect: --search: %d models, at most %d at once", len(f.search), maxSearched)
+		return nil, session.Usagef("eas reflect: --search: no search engine is configured: name one in %s, as docs/web-tools.md shows", h.Web())
+	case len(names) > maxSearched:
+		return nil, session.Usagef("eas reflect: --search: %d models, at most %d at once", len(names), maxSearched)
 	}
-	for _, name := range f.search {
+	for _, name := range names {
 		if name == "" || strings.ContainsAny(name, "*{},") || strings.ContainsFunc(name, unicode.IsSpace) {
-			return nil, usageError("eas reflect: --search %q: want one model's name, as in --search gpt-4o", name)
+			return nil, session.Usagef("eas reflect: --search %q: want one model's name, as in --search gpt-4o", name)
 		}
 	}
 	m, err := reader()
@@ -80,17 +78,17 @@ func (a *app) searchFigures(ctx context.Context, h taskdir.Home, f reflectFlags,
 		return nil, err
 	}
 	var notes []string
-	for _, name := range f.search {
+	for _, name := range names {
 		pages, more, err := findPages(ctx, &o, name)
 		notes = append(notes, more...)
 		var found []proposal.Figure
 		if err == nil && len(pages) > 0 {
-			found, more, err = proposal.ReadFigures(ctx, textModel{model: m, purpose: model.PurposeReflect}, name, pages)
+			found, more, err = proposal.ReadFigures(ctx, TextModel{Model: m, Purpose: model.PurposeReflect}, name, pages)
 			notes = append(notes, more...)
 		}
 		switch {
 		case ctx.Err() != nil:
-			return nil, &exitError{exitInterrupted, errors.New("eas reflect: interrupted")}
+			return nil, fmt.Errorf("eas reflect: %w", ctx.Err())
 		case err != nil:
 			notes = append(notes, err.Error())
 			continue

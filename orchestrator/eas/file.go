@@ -1,0 +1,84 @@
+// Package eas keeps what a home knows of effective attention spans beside the
+// table: results of probes, published figures, and the proposals and decisions
+// about changes of the table.
+package eas
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"anamnesis/anamnesis"
+	"anamnesis/orchestrator/session"
+)
+
+// PutRow writes one row into an overlay, under a lock and atomically. A shared file
+// is readable for everybody.
+func PutRow(path string, r anamnesis.Row, shared bool) error {
+	dirMode, fileMode := fs.FileMode(0o700), fs.FileMode(0o600)
+	if shared {
+		dirMode, fileMode = 0o755, 0o644
+	}
+	// A link keeps its place: what it points to is written.
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return editFile(path, dirMode, fileMode, func() ([]byte, error) {
+		data, err := session.ReadOverlay(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, session.Usagef("%s:1: cannot be read: %v; make it a readable file or remove it", path, errors.Unwrap(err))
+		}
+		data, err = anamnesis.PutRow(anamnesis.Overlay{Name: path, Data: data}, r)
+		return data, err
+	})
+}
+
+// editFile replaces a file with what edit returns; edit reads the file itself. The
+// folder is locked meanwhile. A reader sees the old file or the new one, also after
+// a crash. Missing folders are made; an existing file keeps its mode.
+func editFile(path string, dirMode, fileMode fs.FileMode, edit func() ([]byte, error)) (err error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	folder, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer folder.Close() // and with it the lock
+	for {
+		if err = unix.Flock(int(folder.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: lock its folder: %w", path, err)
+	}
+	data, err := edit()
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err == nil {
+		fileMode = info.Mode().Perm()
+	}
+	temp, err := os.CreateTemp(dir, ".tmp-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = temp.Write(data)
+	err = errors.Join(err, temp.Chmod(fileMode), temp.Sync(), temp.Close())
+	if err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(temp.Name())))
+	}
+	if err := folder.Sync(); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}

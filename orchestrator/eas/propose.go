@@ -1,0 +1,162 @@
+package eas
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/proposal"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// Gather makes the proposals that the evidence of a home speaks for: probes, tasks,
+// the built-in table, published figures, and the table in the file evidence, which
+// may be empty. What cannot be read is left out; the notes name it.
+func Gather(ctx context.Context, svc *session.Service, builtin []byte, evidence string) (found []proposal.Proposal, notes []string, err error) {
+	h := svc.Home
+	table, err := session.LoadEAS(builtin, h.EASOverlay(), session.EASProjectFile("."))
+	if err != nil {
+		return nil, nil, err
+	}
+	base, err := anamnesis.LoadTable(builtin)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, notes = probeProposals(h, table)
+	hist, more, err := readHistory(ctx, h)
+	if err != nil {
+		return nil, nil, err
+	}
+	notes = append(notes, more...)
+	found = append(found, proposal.FromHistory(hist, table)...)
+	found = append(found, proposal.FromTable(base, table)...)
+	published, more, err := publishedProposals(h, table)
+	if err != nil {
+		return nil, nil, err
+	}
+	notes = append(notes, more...)
+	found = append(found, published...)
+	if evidence != "" {
+		data, err := session.ReadOverlay(evidence)
+		if err != nil {
+			return nil, nil, session.Usagef("eas reflect: --evidence: %v", err)
+		}
+		other, err := anamnesis.LoadTable(nil, anamnesis.Overlay{Name: evidence, Data: data})
+		if err != nil {
+			return nil, nil, err
+		}
+		found = append(found, proposal.FromTable(other, table)...)
+	}
+	proposal.Sort(found)
+	return found, notes, nil
+}
+
+// probeProposals reads what 'eas probe' measured.
+func probeProposals(h taskdir.Home, t *anamnesis.Table) (found []proposal.Proposal, notes []string) {
+	files, err := fs.Glob(os.DirFS(probesDir(h)), "*.result.json")
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	for _, name := range files {
+		path := filepath.Join(probesDir(h), name)
+		var rep ProbeReport
+		data, err := os.ReadFile(path)
+		if err == nil {
+			err = json.Unmarshal(data, &rep)
+		}
+		if err == nil && rep.Row == nil {
+			err = errors.New("no row in it")
+		}
+		if err != nil {
+			notes = append(notes, fmt.Sprintf("%s is left out: %v", path, err))
+			continue
+		}
+		if now := t.Lookup(rep.Row.Pattern); rep.Result.FailsAt == 0 && rep.Row.EAS < now.EAS {
+			notes = append(notes, fmt.Sprintf("the probe of %s found no length up to %d that fails, which says nothing against %d; ask longer texts", rep.Row.Pattern, rep.Row.EAS, now.EAS))
+			continue
+		}
+		found = append(found, proposal.FromProbe(*rep.Row, t)...)
+	}
+	return found, notes
+}
+
+// readHistory reads the streams of all tasks.
+func readHistory(ctx context.Context, h taskdir.Home) (*proposal.History, []string, error) {
+	ids, err := h.Tasks()
+	if err != nil {
+		return nil, nil, err
+	}
+	hist := new(proposal.History)
+	var notes []string
+	for _, id := range ids {
+		hist.Task()
+		err := taskdir.EachOp(h, id, func(o op.Op) error {
+			hist.Add(o)
+			return ctx.Err()
+		})
+		if ctx.Err() != nil {
+			return nil, nil, fmt.Errorf("eas reflect: %w", ctx.Err())
+		}
+		if err != nil {
+			notes = append(notes, fmt.Sprintf("task %s counts as far as it can be read: %v", id, err))
+		}
+	}
+	return hist, notes, nil
+}
+
+// Word lets a model word and order the proposals. A model that fails changes
+// nothing; the notes report it.
+func Word(ctx context.Context, reader func() (model.Model, error), open []proposal.Proposal) ([]proposal.Proposal, []string, error) {
+	m, err := reader()
+	if err != nil {
+		return nil, nil, err
+	}
+	worded, notes, err := proposal.Word(ctx, TextModel{Model: m, Purpose: model.PurposeReflect}, open)
+	if err != nil {
+		notes = append(notes, err.Error())
+	}
+	return worded, notes, nil
+}
+
+func decisionsFile(h taskdir.Home) string { return filepath.Join(h.State, "eas-decisions.jsonl") }
+
+// Decided reads the decisions made so far.
+func Decided(h taskdir.Home) (proposal.Decisions, error) {
+	data, err := os.ReadFile(decisionsFile(h))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return proposal.Decisions{}, fmt.Errorf("read what was decided: %w", err)
+	}
+	d, err := proposal.ParseDecisions(data)
+	if err != nil {
+		return d, session.Usagef("%s: %v; repair or remove the line", decisionsFile(h), err)
+	}
+	return d, nil
+}
+
+// Decide carries one decision out. An accepted row is written first, so that a
+// remembered acceptance is in the table.
+func Decide(h taskdir.Home, p proposal.Proposal, decision string) error {
+	now := time.Now().UTC()
+	if decision == proposal.Accepted {
+		p.Row.By, p.Row.Updated = "reflect", now.Format(time.DateOnly)
+		if err := PutRow(h.EASOverlay(), p.Row, false); err != nil {
+			return err
+		}
+	}
+	return editFile(decisionsFile(h), 0o700, 0o600, func() ([]byte, error) {
+		d, err := Decided(h)
+		if err != nil {
+			return nil, err
+		}
+		return d.With(p, decision, now).Encode()
+	})
+}

@@ -1,0 +1,247 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"anamnesis/anamnesis/tokens"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/tool/builtin"
+	"anamnesis/orchestrator/tool/subagent"
+)
+
+// Agents returns the loader of the specs that count in a directory.
+func (s *Service) Agents(dir string) (*agent.Loader, error) {
+	dir, err := RealDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	o := s.agentOptions(dir)
+	o.Project = dir
+	return agent.NewLoader(o), nil
+}
+
+// agentOptions are those of a loader that leaves a project's own specs out.
+func (s *Service) agentOptions(dir string) *agent.Options {
+	o := &agent.Options{User: s.Home.Agents(), Tools: append(builtin.Names(), subagent.ToolName)}
+	for _, f := range s.ToolFolders(dir) {
+		files, _ := f.Read() // a folder that cannot be read is reported where its tools are wanted
+		for _, file := range files {
+			o.Tools = append(o.Tools, file.Tool)
+		}
+	}
+	return o
+}
+
+// AgentError makes a fault of a spec a usage error.
+func AgentError(err error) error {
+	var fault *agent.Error
+	if errors.As(err, &fault) || errors.Is(err, agent.ErrUnknown) {
+		return Usagef("%v", err)
+	}
+	return err
+}
+
+// pickAgent returns the agent of a new task. What a project brings runs only if it
+// was approved: an agent that was asked for is refused otherwise, and the project's
+// own default is passed over.
+func (o *opening) pickAgent(ctx context.Context, dir, asked string) (*agent.Loaded, error) {
+	loader, err := o.Agents(dir)
+	if err != nil {
+		return nil, err
+	}
+	name := asked
+	if name == "" {
+		name = agent.Default
+	}
+	who, err := loader.Load(name)
+	if err == nil {
+		ok, err := who.Allow(ctx, o.trust(), o.client.Trust)
+		if ok || err != nil {
+			return who, err
+		}
+	}
+	entry, found := loader.Find(agent.Default)
+	if asked == "" && (err == nil || found == nil && entry.Scope == agent.ScopeProject) {
+		return o.withoutProject(dir, err)
+	}
+	if err != nil {
+		return nil, AgentError(err)
+	}
+	return nil, fmt.Errorf("agent %s: the project brings it, and %w; 'anamnesis agent approve %s' shows it and asks", name, ErrNotApproved, name)
+}
+
+// withoutProject returns the default agent where the project brings another that
+// cannot be used.
+func (o *opening) withoutProject(dir string, fault error) (*agent.Loaded, error) {
+	why := "nobody approved it as it is now; 'anamnesis agent approve default' shows it"
+	if fault != nil {
+		why = fault.Error()
+	}
+	o.warn("the project's own default agent is not used: %s", why)
+	dir, err := RealDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	who, err := agent.NewLoader(o.agentOptions(dir)).Load(agent.Default)
+	return who, AgentError(err)
+}
+
+// A part of what a model attends to bounds the instructions.
+const (
+	minInstructionTokens   = 1_000
+	instructionPartOfEAS   = 4
+	instructionPlaceholder = "${AGENTS_MD}"
+)
+
+// instructions reads the repository's instructions for an agent whose prompt has a
+// place for them. The warnings name files that cannot be read.
+func instructions(prompt, dir, encoding string, eas int) (in agent.Instructions, warnings []string, err error) {
+	if !strings.Contains(prompt, instructionPlaceholder) {
+		return in, nil, nil
+	}
+	counter, err := tokens.ForEncoding(encoding)
+	if err != nil {
+		return in, nil, err
+	}
+	in = agent.ReadInstructions(dir, max(minInstructionTokens, eas/instructionPartOfEAS), counter.Count)
+	for _, fault := range in.Faults {
+		warnings = append(warnings, fmt.Sprintf("warning: instructions are not read: %s", fault))
+	}
+	return in, warnings, nil
+}
+
+// prompt is an agent's system prompt in a directory, with the instructions that it
+// quotes.
+func prompt(spec *agent.Spec, dir, encoding string, eas int) (text string, in agent.Instructions, warnings []string, err error) {
+	if in, warnings, err = instructions(spec.Prompt, dir, encoding, eas); err != nil {
+		return "", in, warnings, err
+	}
+	listing, err := agent.Listing(dir)
+	if err != nil {
+		return "", in, warnings, err
+	}
+	return agent.Render(spec, agent.Vars{Now: time.Now(), Dir: dir, Listing: listing, Instructions: in.Text}), in, warnings, nil
+}
+
+// Prompt returns the system prompt that a model of a large span would be given in a
+// directory now.
+func (s *Service) Prompt(spec *agent.Spec, dir string) (text string, warnings []string, err error) {
+	if dir, err = RealDir(dir); err != nil {
+		return "", nil, err
+	}
+	text, _, warnings, err = prompt(spec, dir, tokens.Fallback, instructionPartOfEAS*agent.MaxInstructionBytes)
+	return text, warnings, err
+}
+
+// OfferedTools returns the names of the program's own tools that an agent gets.
+func OfferedTools(spec *agent.Spec) ([]string, error) {
+	var set Settings
+	set.follow(spec)
+	more, err := builtin.OptIn(set.tools...)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{}
+	for _, t := range append(builtin.Tools(nil), more...) {
+		if s := t.Spec(); agent.Offers(spec, s.Name, s.Looks()) {
+			names = append(names, s.Name)
+		}
+	}
+	if len(spec.Subagents) > 0 && agent.Offers(spec, subagent.ToolName, false) {
+		names = append(names, subagent.ToolName)
+	}
+	return names, nil
+}
+
+// brief fills in the system prompt of a new task.
+func (o *opening) brief(n *runtime.New, who *agent.Loaded) error {
+	dir, err := RealDir(n.Dir)
+	if err != nil {
+		return err
+	}
+	text, in, warnings, err := prompt(&who.Spec, dir, n.Encoding, n.EAS)
+	o.warnings = append(o.warnings, warnings...)
+	n.Agent, n.System, n.Instructions = &who.Spec, text, in.Files
+	return err
+}
+
+// agentSince compares a task's agent with its files. The task keeps the agent it
+// was opened with; the record of a resume gets what changed of the repository's
+// instructions.
+func (o *opening) agentSince(st *state.State, resumed *op.TaskResumed) error {
+	spec := st.Opened.Agent
+	if spec == nil {
+		return nil
+	}
+	if filepath.IsAbs(spec.From) {
+		if why := o.agentChanged(st.Opened.Dir, spec); why != "" {
+			o.warn("the agent %s %s; the task keeps the one it began with", spec.Name, why)
+		}
+	}
+	if _, err := os.Stat(st.Opened.Dir); err != nil {
+		return nil // opening the task reports it
+	}
+	in, warnings, err := instructions(spec.Prompt, st.Opened.Dir, st.Opened.Encoding, st.EAS)
+	if err != nil {
+		return err
+	}
+	o.warnings = append(o.warnings, warnings...)
+	news := instructionNews(st.Instructions, in.Files)
+	if len(news) == 0 {
+		return nil
+	}
+	o.warn("changed since the agent was told: %s; it is told now", strings.Join(news, ", "))
+	resumed.Instructions = &in.Files
+	resumed.Notice = "[instructions] Changed since you were told: " + strings.Join(news, ", ") + "."
+	if in.Text != "" {
+		resumed.Notice += " They take the place of the earlier ones.\n\n" + in.Text
+	}
+	return nil
+}
+
+// agentChanged says how a file differs from the spec that was read from it; empty
+// if it does not.
+func (s *Service) agentChanged(dir string, spec *op.Agent) string {
+	loader, err := s.Agents(dir)
+	if err != nil {
+		return ""
+	}
+	now, err := loader.Load(spec.From)
+	switch {
+	case err != nil:
+		return "cannot be read any more: " + err.Error()
+	case now.Spec.Hash != spec.Hash:
+		return "was changed in " + spec.From
+	}
+	return ""
+}
+
+// instructionNews lists the files of instructions that are new, changed or gone.
+func instructionNews(before, now []op.SourceFile) []string {
+	var news []string
+	for _, f := range now {
+		i := slices.IndexFunc(before, func(b op.SourceFile) bool { return b.Path == f.Path })
+		switch {
+		case i < 0:
+			news = append(news, f.Path+" (new)")
+		case before[i].Hash != f.Hash:
+			news = append(news, f.Path+" (changed)")
+		}
+	}
+	for _, b := range before {
+		if !slices.ContainsFunc(now, func(f op.SourceFile) bool { return f.Path == b.Path }) {
+			news = append(news, b.Path+" (gone)")
+		}
+	}
+	return news
+}

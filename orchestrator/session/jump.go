@@ -1,0 +1,133 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/worldstate"
+)
+
+// Jumped is what came of a jump.
+type Jumped struct {
+	// Scheduled: the task is running and jumps when its present step is complete;
+	// Done is nil then.
+	Scheduled bool
+	Done      *op.JumpDone
+	Warnings  []string
+}
+
+// PlanJump says what a jump would do, and does none of it. Of j, To, Fold and
+// Overwrite count.
+func (s *Service) PlanJump(ctx context.Context, task string, j op.JumpRequested) (inspect.JumpPlan, error) {
+	return inspect.PlanJump(ctx, s.Home, task, j)
+}
+
+// Jump takes a task to the end of a step. A task that another process runs, or a
+// session of this one, jumps when its present step is complete; a task that
+// nobody runs jumps now. Of j, To, Reason, Fold and Overwrite count. The result
+// has the warnings in any case.
+func (s *Service) Jump(ctx context.Context, task string, j op.JumpRequested, c Client) (Jumped, error) {
+	st, err := taskdir.ReadState(s.Home, task)
+	if err != nil {
+		return Jumped{}, err
+	}
+	err = taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "jump", To: j.To, Reason: j.Reason, Fold: j.Fold, Overwrite: j.Overwrite})
+	if err == nil || !errors.Is(err, taskdir.ErrNotLive) {
+		return Jumped{Scheduled: err == nil}, err
+	}
+	if err := st.CanJump(j.To); err != nil {
+		return Jumped{}, err
+	}
+	o := &opening{Service: s, client: c}
+	done, err := o.jumpIdle(ctx, st, j)
+	return Jumped{Done: done, Warnings: o.warnings}, err
+}
+
+// jumpIdle makes a jump in a task that nobody runs. A pass asks the task's model
+// if it can be reached; otherwise the extractor writes.
+func (o *opening) jumpIdle(ctx context.Context, st *state.State, j op.JumpRequested) (*op.JumpDone, error) {
+	info := Info{Task: st.Opened.Task, Dir: st.Opened.Dir, Model: st.Model}
+	opts := runtime.Options{Event: o.client.Op, Passing: o.client.Passing}
+	m, modelErr := o.ChooseModel(ctx, st.Model, st.BaseURL, "")
+	if modelErr == nil {
+		m.OnRetry(o.client.Retry)
+		opts.Model, info.Banner = m.Model, m.Banner
+	} else {
+		opts.Event = func(b op.Op) {
+			if o.client.Op != nil {
+				o.client.Op(b)
+			}
+			if p, ok := b.Body.(*op.PassDone); ok && p.Writer != "model" {
+				o.warn("warning: the block was written without the model: %v", modelErr)
+			}
+		}
+	}
+	if o.client.Started != nil {
+		o.client.Started(info)
+	}
+	t, err := o.idle(ctx, st, opts)
+	if err != nil {
+		return nil, err
+	}
+	done, err := t.JumpNow(ctx, op.JumpRequested{To: j.To, Reason: j.Reason, Fold: j.Fold, Overwrite: j.Overwrite}, o.here())
+	if damaged := t.Damaged(); damaged != "" {
+		o.warn("warning: %s; the step's ref in the store was read instead", oneLine(damaged))
+	}
+	if err != nil && t.State().Jumping != nil {
+		err = fmt.Errorf("%w; the jump to step %d has begun: 'anamnesis jump %s %d' or 'anamnesis resume %s' makes it, 'anamnesis world abandon --task %s' ends it and leaves the files", err, j.To, t.ID, j.To, t.ID, t.ID)
+	}
+	return done, JoinClose(err, t.Close())
+}
+
+// idle opens a task that nobody runs, to change its world. Of opts the model, the
+// callbacks and AbandonRestore count.
+func (o *opening) idle(ctx context.Context, st *state.State, opts runtime.Options) (*runtime.Task, error) {
+	o.warnUnset(st)
+	opts.Recreate, opts.Program = true, o.program()
+	opts.Secrets = o.TaskSecrets(st.Opened.Dir, st.Redact)
+	o.adjust(&opts)
+	t, err := runtime.OpenTask(ctx, o.Home, st.Opened.Task, opts)
+	if err != nil {
+		return nil, err
+	}
+	o.refused(t)
+	return t, nil
+}
+
+// RestoreWorld restores the files of a task that nobody runs, and records it there.
+func (s *Service) RestoreWorld(ctx context.Context, task, name string, r worldstate.RestoreOptions) (res worldstate.Result, warnings []string, err error) {
+	warnings, err = s.inIdle(ctx, task, runtime.Options{}, func(t *runtime.Task) (err error) {
+		res, err = t.RestoreWorld(ctx, name, r, s.here())
+		return err
+	})
+	return res, warnings, err
+}
+
+// AbandonRestore gives up a restore that a task left half done, and reports whether
+// there was one.
+func (s *Service) AbandonRestore(ctx context.Context, task string) (found bool, warnings []string, err error) {
+	warnings, err = s.inIdle(ctx, task, runtime.Options{AbandonRestore: true}, func(t *runtime.Task) (err error) {
+		found, err = t.AbandonRestore(ctx, s.here())
+		return err
+	})
+	return found, warnings, err
+}
+
+func (s *Service) inIdle(ctx context.Context, task string, opts runtime.Options, do func(*runtime.Task) error) ([]string, error) {
+	st, err := taskdir.ReadState(s.Home, task)
+	if err != nil {
+		return nil, err
+	}
+	o := &opening{Service: s}
+	t, err := o.idle(ctx, st, opts)
+	if err != nil {
+		return o.warnings, err
+	}
+	return o.warnings, JoinClose(do(t), t.Close())
+}

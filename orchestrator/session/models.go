@@ -1,0 +1,176 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/model/openai"
+	"anamnesis/orchestrator/model/price"
+	"anamnesis/orchestrator/model/script"
+)
+
+// scriptPrefix begins the name of a model that is a recording.
+const scriptPrefix = "script:"
+
+// Model is a model with what a stream records of it.
+type Model struct {
+	model.Model
+	Name    string // as recorded: a name, or script:FILE
+	Lookup  string // its name in the tables of EAS and prices
+	BaseURL string
+	Banner  string // what the model is, when it is a recording
+
+	retries     *retryNotice
+	reflect     model.Model // answers as the Reflect-Agent; nil: Model does
+	reflectName string      // as Name; empty: Model does
+	price       *price.Price
+	unpriced    []string // models whose price is not known
+}
+
+// OnRetry makes tell see that the model is asked again. It may be nil.
+func (m *Model) OnRetry(tell func(model.Attempt)) { m.retries.set(tell) }
+
+// retryNotice passes retries on to a function that is known only later.
+type retryNotice struct {
+	mu   sync.Mutex
+	tell func(model.Attempt)
+}
+
+func (n *retryNotice) set(tell func(model.Attempt)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tell = tell
+}
+
+func (n *retryNotice) on(at model.Attempt) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.tell != nil {
+		n.tell(at)
+	}
+}
+
+// retrying makes m's transient faults be asked about again.
+func retrying(m *Model) *Model {
+	m.retries = new(retryNotice)
+	m.Model = model.Retry(m.Model, &model.RetryOptions{OnRetry: m.retries.on})
+	return m
+}
+
+// chooseModels returns the model of a run, with the Reflect-Agent's if the
+// settings name one.
+func (o *opening) chooseModels(ctx context.Context, name, baseURL string) (*Model, error) {
+	m, err := o.ChooseModel(ctx, name, baseURL, o.Images)
+	if err != nil && o.Model == "" && strings.HasPrefix(name, scriptPrefix) { // the one the task had
+		return nil, fmt.Errorf("the task's model (--model names another): %w", err)
+	}
+	if err != nil || o.ReflectModel == "" {
+		return m, err
+	}
+	r, err := o.ChooseModel(ctx, o.ReflectModel, baseURL, "")
+	if err != nil {
+		return nil, fmt.Errorf("the Reflect-Agent's model (--reflect-model names another): %w", err)
+	}
+	m.reflect, m.reflectName, m.unpriced = r.Model, r.Name, append(m.unpriced, r.unpriced...)
+	m.Banner = strings.TrimSpace(m.Banner + "\n" + r.Banner)
+	return m, nil
+}
+
+// ChooseModel returns the model of a name, which may be empty. With neither a key
+// nor an address a local Ollama is looked for. The model's replies say what they
+// cost if the table of prices has it.
+func (s *Service) ChooseModel(ctx context.Context, name, baseURL, images string) (*Model, error) {
+	m, err := s.findModel(ctx, name, baseURL, images)
+	if err != nil {
+		return nil, err
+	}
+	table, err := price.Load(s.Home.Prices())
+	if err != nil {
+		return nil, Usagef("%v", err)
+	}
+	if p, ok := table.Lookup(m.Lookup); ok {
+		m.price, m.Model = &p, price.Model(m.Model, p)
+	} else {
+		m.unpriced = append(m.unpriced, m.Lookup)
+	}
+	return m, nil
+}
+
+// costKnown refuses a limit of cost that cannot be kept.
+func (o *opening) costKnown(m *Model) error {
+	if o.MaxCostUSD <= 0 || len(m.unpriced) == 0 {
+		return nil
+	}
+	return Usagef("--max-cost: no price is known for %s; add a row to %s (docs/costs.md has the form), or bound --max-tokens instead", strings.Join(m.unpriced, " and "), o.Home.Prices())
+}
+
+// findModel is ChooseModel without prices.
+func (s *Service) findModel(ctx context.Context, name, baseURL, images string) (*Model, error) {
+	if path, ok := strings.CutPrefix(name, scriptPrefix); ok {
+		return scriptModel(path)
+	}
+	key := s.getenv("OPENAI_API_KEY")
+	if baseURL == "" {
+		baseURL = s.getenv("OPENAI_BASE_URL")
+	}
+	if key == "" && baseURL == "" {
+		url, names, ok := openai.Detect(ctx)
+		if !ok || (name == "" && len(names) == 0) {
+			return nil, Usagef("no model: set OPENAI_API_KEY, or OPENAI_BASE_URL (--base-url) for any OpenAI-compatible server, and name the model with --model;\n" +
+				"or start Ollama on 127.0.0.1:11434 with a model pulled. 'anamnesis demo' needs neither.")
+		}
+		baseURL = url
+		if name == "" {
+			name = names[0]
+		}
+	}
+	if name == "" {
+		return nil, Usagef("no model named: add --model NAME (for example --model gpt-5)")
+	}
+	client, err := openai.New(openai.Options{BaseURL: baseURL, Key: key, Model: name, Images: openai.Images(images)})
+	if err != nil {
+		return nil, Usagef("%v", err)
+	}
+	return retrying(&Model{Model: client, Name: name, Lookup: name, BaseURL: baseURL}), nil
+}
+
+func scriptModel(path string) (*Model, error) {
+	if path == "" {
+		return nil, Usagef("the model %q names no file; name a script after the colon, or another model", scriptPrefix)
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, Usagef("script %s: %v", path, err)
+	}
+	m, err := script.Load(abs)
+	if err != nil {
+		return nil, scriptError(abs, err)
+	}
+	lookup := m.EASModel()
+	if lookup == "" {
+		lookup = m.Name()
+	}
+	return retrying(&Model{Model: m, Name: scriptPrefix + abs, Lookup: lookup, Banner: m.Banner()}), nil
+}
+
+// scriptError returns why a script cannot be played, with the remedy.
+func scriptError(path string, err error) error {
+	var wrong *script.SyntaxError
+	if errors.As(err, &wrong) {
+		return Usagef("script %w; docs/script-model.md says what stands in one", err)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return Usagef("script %s: there is no such file; put it there, or name another model", path)
+	}
+	reason := err
+	if of := (*fs.PathError)(nil); errors.As(err, &of) {
+		reason = of.Err
+	}
+	return Usagef("script %s: cannot be read: %w; name a file that can, or another model", path, reason)
+}

@@ -1,0 +1,163 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// Resume opens a task that is not running, with a message of the user if there is
+// one. Run then goes on from what was acknowledged. A call that was running when
+// its process died is reported as of unknown outcome and not run again.
+func (s *Service) Resume(ctx context.Context, task, message string, set Settings, c Client) (*Session, error) {
+	if err := set.check(s.getenv); err != nil {
+		return nil, err
+	}
+	st, err := taskdir.ReadState(s.Home, task)
+	if err != nil {
+		return nil, err
+	}
+	if err := taskdir.CheckParent(st); err != nil {
+		return nil, err
+	}
+	goOn, err := continues(st, message)
+	if err != nil {
+		return nil, err
+	}
+	o := &opening{Service: s, Settings: set, client: c}
+	m, err := o.resumedModel(ctx, task, st)
+	if err != nil {
+		return nil, err
+	}
+	mode, notice, err := o.resumedApproval(st)
+	if err != nil {
+		return nil, err
+	}
+	if o.MaxSteps == 0 {
+		o.MaxSteps = st.Opened.MaxSteps
+	}
+	o.tools = st.Opened.Tools
+	resumed, err := o.resumed(st, m)
+	if err != nil {
+		return nil, err
+	}
+	resumed.Continue, resumed.Redact = goOn, unknownTo(st, o.Redact)
+	info := Info{Task: task, Dir: st.Opened.Dir, EAS: st.EAS, EASFrom: st.Opened.EASFrom, Approval: mode, Notice: notice}
+	if resumed.EAS > 0 {
+		info.EAS, info.EASFrom = resumed.EAS, resumed.EASFrom
+	}
+	var subagents []op.Agent
+	if a := st.Opened.Agent; a != nil { // nil in tasks of before specs
+		info.Agent, subagents = a.Name, a.Subagents
+	}
+	o.warnUnset(st)
+	opts, done, err := o.surroundings(ctx, st.Opened.Dir, m, mode, subagents, append(resumed.Redact, st.Redact...))
+	if err != nil {
+		return nil, err
+	}
+	return o.hold(ctx, m, done, info, func() (*runtime.Task, error) {
+		t, err := runtime.OpenTask(ctx, s.Home, task, opts)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.Resume(ctx, message, resumed); err != nil {
+			return nil, JoinClose(err, t.Close())
+		}
+		return t, nil
+	})
+}
+
+// resumedModel is the model a task goes on with: its own, unless the settings name
+// another. What was used before there was a price is counted at its price.
+func (o *opening) resumedModel(ctx context.Context, task string, st *state.State) (*Model, error) {
+	name, baseURL := st.Model, st.BaseURL
+	if o.Model != "" {
+		name, baseURL = o.Model, ""
+	}
+	if o.BaseURL != "" {
+		baseURL = o.BaseURL
+	}
+	if redact.HasMarker(baseURL) {
+		return nil, Usagef("task %s: the address of its model holds a password, which is not kept; give it again with --base-url", task)
+	}
+	if o.ReflectModel == "" {
+		o.ReflectModel = st.Reflect
+	}
+	m, err := o.chooseModels(ctx, name, baseURL)
+	if err != nil {
+		return nil, err
+	}
+	if m.price != nil {
+		o.earlierCost = m.price.Most(st.Totals.Usage.Unpriced())
+	}
+	return m, o.costKnown(m)
+}
+
+// resumedApproval is the mode a task goes on with: what the settings say, or what
+// was given when the task was started, or by the user since. notice says which it
+// is, why, and what changes it.
+func (o *opening) resumedApproval(st *state.State) (mode, notice string, err error) {
+	from, why := o.Approval, "--approval says so"
+	switch spec := st.Opened.Agent; {
+	case from != "":
+	case st.Approval != st.Opened.Approval:
+		from, why = st.Approval, "the user allowed everything in this task"
+	case st.Approval == string(guard.ModeAuto) || st.Approval == string(guard.ModeEdits):
+		from, why = st.Approval, "the task was started with it"
+	case spec != nil && spec.Approval != "":
+		from, why = spec.Approval, "the agent "+spec.Name+" says so"
+	default:
+		why = "it is the default at a terminal"
+	}
+	mode, notice, err = o.approvalMode(from)
+	if notice == "" {
+		notice = fmt.Sprintf("approval mode is %s: %s; --approval MODE sets another (ask, edits, auto, deny)", mode, why)
+	}
+	return mode, notice, err
+}
+
+// resumed is the record of a resume: what changes with another model, and what the
+// agent is told of changed instructions.
+func (o *opening) resumed(st *state.State, m *Model) (*op.TaskResumed, error) {
+	r := o.here()
+	if m.Name != st.Model || m.BaseURL != st.BaseURL {
+		r.Model, r.BaseURL = m.Name, m.BaseURL
+	}
+	if m.reflectName != st.Reflect {
+		r.Reflect = m.reflectName
+	}
+	if m.Name != st.Model {
+		span, err := o.Span(st.Opened.Dir, m.Lookup)
+		if err != nil {
+			return nil, err
+		}
+		r.EAS, r.EASFrom, r.Window = span.EAS, span.Source, span.Advertised
+	}
+	return r, o.agentSince(st, r)
+}
+
+// here is the record that this process takes a task over.
+func (s *Service) here() *op.TaskResumed {
+	return &op.TaskResumed{PID: os.Getpid(), Program: s.program()}
+}
+
+// continues reports whether a resume without a message opens the last turn again.
+func continues(st *state.State, message string) (bool, error) {
+	if message != "" || st.Turn.Open || st.Jumping != nil || st.Restoring != nil || st.Pending != nil {
+		return false, nil // there is something to answer or to tell, or a jump to make
+	}
+	if st.Turn.End == nil {
+		return false, Usagef("task %s has no request yet: give one with 'anamnesis resume %s \"…\"'", st.Opened.Task, st.Opened.Task)
+	}
+	if st.Turn.End.Reason == "done" && st.Turn.Answered {
+		return false, Usagef("task %s is done; say what is next with 'anamnesis resume %s \"…\"'", st.Opened.Task, st.Opened.Task)
+	}
+	return true, nil
+}

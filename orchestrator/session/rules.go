@@ -1,0 +1,51 @@
+package session
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"anamnesis/orchestrator/guard"
+)
+
+// ProjectRules is a project's file of rules, beneath its directory.
+const ProjectRules = ".anamnesis/rules.yaml"
+
+// Rules returns the user's rules and those of a directory, and whether the latter
+// were approved as they are now.
+func (s *Service) Rules(dir string) (own, project guard.RuleFile, approved bool, err error) {
+	if own, err = guard.ReadRules(s.Home.Rules()); err != nil {
+		return own, project, false, Usagef("%v", err)
+	}
+	if dir, err = RealDir(dir); err != nil {
+		return own, project, false, err
+	}
+	if project, err = guard.ReadRules(filepath.Join(dir, ProjectRules)); err != nil {
+		return own, project, false, Usagef("%v", err)
+	}
+	if project.Hash != "" {
+		approved, err = s.trust().Approved(project.Approval(dir))
+	}
+	return own, project, approved, err
+}
+
+// standingRules returns the rules that hold in a directory. A project's own allow
+// counts only if the user approved the file as it is.
+func (o *opening) standingRules(dir string) ([]guard.Rule, error) {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // opening the task reports it
+	}
+	own, project, approved, err := o.Rules(dir)
+	if err != nil {
+		return nil, err
+	}
+	rules := project.Rules
+	if !approved {
+		rules = guard.Tightening(rules)
+		if n := len(project.Rules) - len(rules); n > 0 {
+			o.warn("%s allows %d kind(s) of calls, and that was not approved: only what it forbids or asks about counts; 'anamnesis rules approve' shows it", ProjectRules, n)
+		}
+	}
+	return append(own.Rules, rules...), nil
+}

@@ -1,0 +1,102 @@
+package session
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"anamnesis/knowledge_base/retrieval/remote"
+	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/tool/mcp"
+)
+
+// EnvironSecrets returns the values of the environment that are known to be secret:
+// the API key, the variables whose names say so, and those in names. They are never
+// recorded, shown or sent.
+func EnvironSecrets(getenv func(string) string, names []string) []redact.Secret {
+	known := redact.FromEnviron(os.Environ())
+	for _, name := range append([]string{"OPENAI_API_KEY"}, names...) {
+		if value := getenv(name); value != "" {
+			known = append(known, redact.Secret{Kind: name, Value: value})
+		}
+	}
+	return known
+}
+
+// Secrets returns the EnvironSecrets of this service.
+func (s *Service) Secrets(names []string) []redact.Secret { return EnvironSecrets(s.getenv, names) }
+
+// TaskSecrets returns those of Secrets and those of the configuration that counts
+// in a task's directory: the credentials of MCP servers, the search and the
+// embedder. What cannot be read of it is reported where it is used.
+func (s *Service) TaskSecrets(dir string, names []string) []redact.Secret {
+	known, h := s.Secrets(names), s.Home
+	servers, _ := mcp.Load(h.MCPServers(), "")
+	if dir != "" {
+		project, _ := mcp.Load(filepath.Join(dir, mcp.ProjectFile), dir)
+		servers = append(servers, project...)
+	}
+	for _, server := range servers {
+		known = append(known, server.Secrets(s.getenv)...)
+	}
+	if real, err := RealDir(dir); err == nil && dir != "" { // what was granted to programs of the project
+		approvals, _ := s.trust().List()
+		for _, granted := range approvals {
+			if granted.Dir == real && granted.Grants != nil {
+				known = append(known, granted.Grants.Secrets(s.getenv)...)
+			}
+		}
+	}
+	if web, err := s.Web(); err == nil {
+		known = append(known, redact.FromSetting("search-key", web.Search.Key)...)
+		known = append(known, redact.FromSetting("search-url", web.Search.URL)...)
+	}
+	if e, err := remote.Load(h.Embedder(), s.getenv); err == nil && e != nil {
+		key, address := e.Credentials()
+		known = append(known, redact.FromSetting("embedder-key", key)...)
+		known = append(known, redact.FromSetting("embedder-url", address)...)
+	}
+	return known
+}
+
+// Unset returns a warning of the variables whose values a task keeps out of its
+// record and which this process cannot look for; empty if there are none.
+func Unset(getenv func(string) string, task string, names []string) string {
+	var unset []string
+	for _, name := range names {
+		if len(getenv(name)) < redact.MinKnownBytes {
+			unset = append(unset, name)
+		}
+	}
+	if len(unset) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("warning: task %s keeps the value of %s out of its record (--redact), and it is not set here: what holds the value would be recorded as it is; set it to the same value",
+		task, strings.Join(unset, ", "))
+}
+
+func (o *opening) warnUnset(st *state.State) {
+	if text := Unset(o.getenv, st.Opened.Task, st.Redact); text != "" {
+		o.warn("%s", text)
+	}
+}
+
+// WithoutSecrets returns a text of which a name is made.
+func WithoutSecrets(text string, known []redact.Secret) string {
+	text, _ = redact.New(nil, known).Text(text)
+	return redact.ReplaceMarkers(text, func(string) string { return "redacted" })
+}
+
+// unknownTo returns the names that are not among those a task has recorded.
+func unknownTo(st *state.State, names []string) []string {
+	var more []string
+	for _, name := range names {
+		if !slices.Contains(st.Redact, name) && !slices.Contains(more, name) {
+			more = append(more, name)
+		}
+	}
+	return more
+}

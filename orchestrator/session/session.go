@@ -1,0 +1,319 @@
+// Package session is the service that every front end uses. It starts, resumes,
+// steers and reads tasks, with everything that the user's configuration and the
+// project's files say about them. It prints nothing and reads no flags: warnings
+// are returned, and mistakes of the caller are a *UsageError.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/opstream"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/worldstate"
+)
+
+// ErrNotApproved: a project brings something that no user has approved as it is.
+var ErrNotApproved = errors.New("nobody approved it as it is now")
+
+// UsageError is a mistake in what the caller asked for or configured. Its text
+// names the remedy.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef returns a UsageError.
+func Usagef(format string, args ...any) error {
+	return &UsageError{fmt.Errorf(format, args...)}
+}
+
+// Options configure a Service.
+type Options struct {
+	Getenv  func(string) string // nil: os.Getenv
+	Version string              // of the program; recorded in the tasks
+	EAS     []byte              // the built-in table of effective attention spans
+	// Adjust, if not nil, changes the options of each task before it is opened.
+	Adjust func(*runtime.Options)
+}
+
+// Service is the program's state in one home, for any front end. Its methods may
+// be called from any goroutine.
+type Service struct {
+	Home taskdir.Home
+	o    Options
+}
+
+// New returns the service of the home that the environment names.
+func New(o Options) (*Service, error) {
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	h, err := taskdir.FindHome(o.Getenv)
+	if err != nil {
+		return nil, Usagef("%v", err)
+	}
+	for _, root := range h.Roots() {
+		if err := usableRoot(root); err != nil {
+			return nil, Usagef("the program's folder %s: %v; %s", root, err, HomeRemedy)
+		}
+	}
+	return &Service{Home: h, o: o}, nil
+}
+
+// At returns the service of another home with the same environment.
+func (s *Service) At(h taskdir.Home) *Service { return &Service{Home: h, o: s.o} }
+
+func (s *Service) getenv(name string) string { return s.o.Getenv(name) }
+
+func (s *Service) program() string { return "anamnesis " + s.o.Version }
+
+func (s *Service) trust() *guard.Trust { return guard.OpenTrust(s.Home.Approvals()) }
+
+// Client is a front end's side of a task. Each function may be nil. The functions
+// may be called from any goroutine, and must not call the session.
+type Client struct {
+	// Started sees what is about to run, before the first operation.
+	Started func(Info)
+	// Op sees each operation once it is durable, in order.
+	Op func(op.Op)
+	// Delta sees a piece of a reply while it arrives.
+	Delta func(model.Delta)
+	// Progress sees how far a running call is.
+	Progress func(c op.Call, text string)
+	// Passing sees that a pass is about to ask the model.
+	Passing func(op.PassBegun)
+	// Retry sees that the model is asked again.
+	Retry func(model.Attempt)
+	// Scan sees how far a scan of the directory is.
+	Scan func(worldstate.Progress)
+	// Note sees a warning of something that happens while the session runs.
+	Note func(text string)
+	// Approve answers whether a call may run. If nil, calls that need approval are
+	// refused.
+	Approve func(ctx context.Context, q runtime.Question) runtime.Answer
+	// Ask answers a question of the program or the model; false means no answer.
+	Ask func(ctx context.Context, question string) (string, bool)
+	// Trust answers whether the user approves something that a project brings. If
+	// nil, it is not used.
+	Trust func(ctx context.Context, question string) bool
+}
+
+func (c *Client) note(text string) {
+	if c.Note != nil {
+		c.Note(text)
+	}
+}
+
+// Info is what a session starts with.
+type Info struct {
+	Task     string `json:"task"`
+	Agent    string `json:"agent,omitempty"`
+	Dir      string `json:"dir"`
+	Model    string `json:"model"`
+	EAS      int    `json:"eas"`
+	EASFrom  string `json:"eas_from"`
+	Approval string `json:"approval"`
+	Notice   string `json:"notice,omitempty"` // why the approval mode is what it is
+	Banner   string `json:"banner,omitempty"` // what the model is, when it is a recording
+
+	Warnings []string `json:"-"` // found before the task was opened
+}
+
+// Session is a task that this process holds. Run belongs to one goroutine.
+type Session struct {
+	Info
+	// Opening are the warnings found while the task was opened.
+	Opening []string
+
+	task   *runtime.Task
+	home   taskdir.Home
+	client Client
+	done   func() // ends what serves the task's tools
+}
+
+// Run runs the agent until its turn ends. While it runs, other processes reach
+// the task through its socket.
+func (s *Session) Run(ctx context.Context) (runtime.Outcome, error) {
+	var last runtime.Outcome
+	for {
+		out, err := s.served(ctx)
+		if err != nil {
+			return out, err
+		}
+		if out.Reason != "idle" || last.Reason == "" {
+			last = out
+		}
+		again := out.Reason == "done" || out.Reason == "limit" || out.Reason == "idle"
+		if again && ctx.Err() == nil && s.task.Unanswered() {
+			continue // a message or a jump arrived between the turn's end and the socket's
+		}
+		return last, nil
+	}
+}
+
+func (s *Session) served(ctx context.Context) (runtime.Outcome, error) {
+	stop, err := s.task.Serve(ctx, s.home)
+	if err != nil {
+		s.client.note(fmt.Sprintf("warning: %v; 'say' and 'jump' cannot reach the task while it runs", err))
+		return s.task.Run(ctx)
+	}
+	defer stop()
+	return s.task.Run(ctx)
+}
+
+// Say records a message of the user; it enters with the next request.
+func (s *Session) Say(ctx context.Context, text string) error {
+	return s.task.Say(ctx, text, op.SourceSteer)
+}
+
+// Jump schedules a jump for the end of the present step. Of j, To, Reason, Fold
+// and Overwrite count.
+func (s *Session) Jump(ctx context.Context, j op.JumpRequested) error {
+	return s.task.Jump(ctx, j.To, j.Reason, j.Fold, j.Overwrite)
+}
+
+// State is the folded state. It must not be used while Run runs.
+func (s *Session) State() *state.State { return s.task.State() }
+
+// Close ends the session. The task can be resumed.
+func (s *Session) Close() error {
+	err := s.task.Close()
+	s.done()
+	return err
+}
+
+// JoinClose joins an error with that of closing a task or a stream after it. A
+// cause that both name is reported once.
+func JoinClose(err, closed error) error {
+	if errors.Is(err, opstream.ErrPoisoned) && errors.Is(closed, opstream.ErrPoisoned) {
+		return err
+	}
+	if err != nil && closed != nil && strings.Contains(err.Error(), closed.Error()) {
+		return err
+	}
+	return errors.Join(err, closed)
+}
+
+// Say gives a message to a running task.
+func (s *Service) Say(ctx context.Context, task, text string) error {
+	if text == "" {
+		return Usagef("the text is empty: say something")
+	}
+	if _, err := taskdir.ReadState(s.Home, task); err != nil {
+		return err
+	}
+	err := taskdir.Send(ctx, s.Home, task, taskdir.Command{Verb: "say", Text: text})
+	if errors.Is(err, taskdir.ErrNotLive) {
+		return fmt.Errorf("%w; 'anamnesis resume %s \"…\"' starts it with your words", err, task)
+	}
+	return err
+}
+
+// Tasks lists the tasks, those of subagents included, the one written last at the
+// end.
+func (s *Service) Tasks() ([]taskdir.Summary, error) { return taskdir.Summaries(s.Home) }
+
+// LastTask returns the task written last in a directory.
+func (s *Service) LastTask(dir string) (string, error) {
+	abs, err := RealDir(dir)
+	if err != nil {
+		return "", Usagef("--dir %s: %v", dir, errors.Unwrap(err))
+	}
+	rows, err := s.Tasks()
+	if err != nil {
+		return "", err
+	}
+	for _, r := range slices.Backward(rows) {
+		if r.Dir == abs && r.Parent == "" {
+			return r.ID, nil
+		}
+	}
+	return "", Usagef("no task has worked in %s: 'anamnesis tasks' lists them, 'anamnesis resume TASK' names one", abs)
+}
+
+// State folds a task's operations.
+func (s *Service) State(task string) (*state.State, error) {
+	return taskdir.ReadState(s.Home, task)
+}
+
+// Live returns the process that runs a task; 0 if none does.
+func (s *Service) Live(task string) int { return taskdir.Live(s.Home, task) }
+
+// Ops visits the operations of a task after a sequence number, in order.
+func (s *Service) Ops(task string, after uint64, visit func(op.Op) error) error {
+	return taskdir.EachOpSince(s.Home, task, after, visit)
+}
+
+// Explain says why the context looked as it did after an operation, and returns it.
+func (s *Service) Explain(task string, seq uint64) (inspect.Explanation, []model.Message, error) {
+	return inspect.ExplainAt(s.Home, task, seq)
+}
+
+// World opens the snapshots of a task to read them. The caller closes it.
+func (s *Service) World(st *state.State) (*worldstate.World, error) {
+	return worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: st.Opened.Task, Home: s.Home.User, StoreOnly: true})
+}
+
+// Follow reads the operations of a task while they are written.
+func (s *Service) Follow(task string) (*taskdir.Follower, error) {
+	return taskdir.Follow(s.Home, task)
+}
+
+// Recall searches the user's cards and those of the project in dir, which may be
+// empty.
+func (s *Service) Recall(ctx context.Context, dir string, q knowledgebase.Query) ([]knowledgebase.Hit, error) {
+	embedder, err := s.Embedder()
+	if err != nil {
+		return nil, err
+	}
+	global := s.Home.KnowledgeBase()
+	o := &knowledgebase.Options{Embedder: embedder, Redact: s.Home.CardRedaction(s.Secrets(nil), new(redact.Learned))}
+	var layers knowledgebase.Layers
+	defer func() {
+		for _, l := range layers {
+			l.Close()
+		}
+	}()
+	own := filepath.Join(dir, filepath.FromSlash(knowledgebase.ProjectDir))
+	for _, at := range []struct {
+		path string
+		o    *knowledgebase.Options
+	}{{own, o.ForProject(global)}, {global, o}} {
+		if info, err := os.Stat(at.path); err != nil || !info.IsDir() || at.path == own && dir == "" {
+			continue
+		}
+		store, err := knowledgebase.Open(at.path, at.o)
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, store)
+	}
+	return layers.Search(ctx, q)
+}
+
+// RealDir returns a directory's absolute path without links: what a project's
+// approvals go by.
+func RealDir(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return "", Usagef("directory %s: %w", dir, err)
+	}
+	return abs, nil
+}

@@ -1,0 +1,69 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/tool/command"
+	"anamnesis/orchestrator/tool/mcp"
+)
+
+// addSources gives a task the tools that come and go in its directory. done ends
+// what serves them.
+func (o *opening) addSources(ctx context.Context, dir string, opts *runtime.Options) (done func(), err error) {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return func() {}, nil // opening the task says what to do
+	}
+	dir, err = RealDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	servers, warnings, err := o.MCPServers(dir)
+	if err != nil {
+		return nil, err
+	}
+	o.warnings = append(o.warnings, warnings...)
+	trust, c := o.trust(), o.client
+	own := &command.Source{Folders: o.ToolFolders(dir), Trust: trust, Ask: c.Trust}
+	mo := mcp.Options{Dir: dir, Getenv: o.getenv, Program: o.o.Version, FirstWait: o.ToolsWait, Trust: trust, Ask: c.Trust, Note: c.note}
+	opts.Sources = append(opts.Sources, own)
+	if len(servers) == 0 {
+		return func() {}, nil
+	}
+	set := mcp.Open(ctx, servers, mo)
+	opts.Sources = append(opts.Sources, set)
+	return set.Close, nil
+}
+
+// ToolFolders returns the folders of command tools that count in a directory. The
+// user's own come first: no project's tool can take their names.
+func (s *Service) ToolFolders(dir string) []command.Folder {
+	return []command.Folder{{Path: s.Home.Tools()}, {Path: filepath.Join(dir, command.ProjectDir), Project: dir}}
+}
+
+// MCPServers returns the servers that are configured for a directory: the user's
+// own, and the project's that have another name. A project's file that cannot be
+// read costs its own servers only; the warnings report it.
+func (s *Service) MCPServers(dir string) (servers []mcp.Server, warnings []string, err error) {
+	if servers, err = mcp.Load(s.Home.MCPServers(), ""); err != nil {
+		return nil, nil, Usagef("%v", err)
+	}
+	project, err := mcp.Load(filepath.Join(dir, mcp.ProjectFile), dir)
+	if err != nil {
+		warnings = append(warnings, fmt.Sprintf("warning: %v; its servers are not used", err))
+	}
+	for _, p := range project {
+		if slices.ContainsFunc(servers, func(s mcp.Server) bool { return s.ToolPrefix() == p.ToolPrefix() }) {
+			warnings = append(warnings, fmt.Sprintf("warning: the MCP server %s of %s is not used: your own configuration has one of that name", p.Name, mcp.ProjectFile))
+			continue
+		}
+		servers = append(servers, p)
+	}
+	return servers, warnings, nil
+}

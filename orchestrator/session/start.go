@@ -1,0 +1,352 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/builtin"
+	"anamnesis/orchestrator/tool/file"
+	"anamnesis/orchestrator/tool/search"
+)
+
+// Settings hold for one run of a task. The zero value means the defaults, or what
+// the task and its agent say.
+type Settings struct {
+	Model, BaseURL string // a name or script:FILE; an OpenAI-compatible server
+	ReflectModel   string // asked when the agent goes round in circles; empty: Model
+	Images         string // see openai.Images
+	Approval       string // a guard.Mode; empty: ask where Client.Approve is set, else deny
+	Sandbox        string // a guard.Confinement
+
+	MaxSteps   int     // of a turn
+	MaxTokens  int     // of the task
+	MaxCostUSD float64 // of the task
+	MaxTime    time.Duration
+
+	AllowSecrets []string      // patterns of secret files that the agent may read
+	Redact       []string      // variables whose values are kept out of everything
+	ToolsWait    time.Duration // how long the first step waits for MCP servers
+	NoLessons    bool          // see runtime.Options
+
+	tools       []string // beside those that every agent has; see op.TaskOpened
+	earlierCost float64  // what the task cost before prices were known, at most
+}
+
+// Request is a new task.
+type Request struct {
+	Settings
+	Dir   string
+	Text  string
+	ID    string // empty: made from Text
+	Agent string // name or file of a spec; empty: the default
+	// EAS and Window are in tokens; 0: from the EAS table.
+	EAS, Window int
+	Rules       []guard.Rule
+	Writable    []string // directories beside Dir that commands may write
+	Tools       []string // beside those that every agent has
+
+	NoResearch  bool             // see runtime.New
+	Guarded     []op.CallPattern // beside those of the agent
+	NoFinalPass bool
+}
+
+// check refuses settings that cannot be meant.
+func (s *Settings) check(getenv func(string) string) error {
+	if _, err := builtin.OptIn(s.tools...); err != nil {
+		return Usagef("--tools: %v", err)
+	}
+	if _, err := guard.ParseConfinement(s.Sandbox); s.Sandbox != "" && err != nil {
+		return Usagef("--%v", err)
+	}
+	for _, name := range s.Redact {
+		if n := len(getenv(name)); n < redact.MinKnownBytes {
+			return Usagef("--redact %s: the variable's value has %d bytes; from %d on it can be told from other text", name, n, redact.MinKnownBytes)
+		}
+	}
+	return nil
+}
+
+// Check refuses a request that cannot be meant, before anything is asked or
+// opened. It makes the paths of Writable absolute.
+func (s *Service) Check(r *Request) error {
+	r.tools = r.Tools
+	if err := r.check(s.getenv); err != nil {
+		return err
+	}
+	for i, dir := range r.Writable {
+		real, err := RealDir(dir)
+		if err != nil {
+			return Usagef("--writable: %v", err)
+		}
+		if info, err := os.Stat(real); err != nil || !info.IsDir() {
+			return Usagef("--writable %s: not a directory", dir)
+		}
+		r.Writable[i] = real
+	}
+	return nil
+}
+
+// opening is a task on its way to being opened.
+type opening struct {
+	*Service
+	Settings
+	client   Client
+	warnings []string
+}
+
+func (o *opening) warn(format string, args ...any) {
+	o.warnings = append(o.warnings, fmt.Sprintf(format, args...))
+}
+
+// Start creates a task and records its request. Run then runs it.
+func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, error) {
+	if err := s.Check(&r); err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(r.Dir); err != nil || !info.IsDir() {
+		return nil, Usagef("--dir %s: not a directory; make it first", r.Dir)
+	}
+	o := &opening{Service: s, Settings: r.Settings, client: c}
+	who, err := o.pickAgent(ctx, r.Dir, r.Agent)
+	if err != nil {
+		return nil, err
+	}
+	o.follow(&who.Spec)
+	m, err := o.chooseModels(ctx, o.Model, o.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.costKnown(m); err != nil {
+		return nil, err
+	}
+	mode, notice, err := o.approvalMode(o.Approval)
+	if err != nil {
+		return nil, err
+	}
+	n, err := o.newTask(&r, m, mode)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.brief(&n, who); err != nil {
+		return nil, err
+	}
+	n.NoResearch, n.NoFinalPass = r.NoResearch, r.NoFinalPass
+	n.Guarded = slices.Concat(n.Agent.Guarded, r.Guarded)
+	opts, done, err := o.surroundings(ctx, n.Dir, m, mode, who.Spec.Subagents, r.Redact)
+	if err != nil {
+		return nil, err
+	}
+	return o.hold(ctx, m, done, Info{
+		Task: n.ID, Agent: n.Agent.Name, Dir: n.Dir, EAS: n.EAS, EASFrom: n.EASFrom, Approval: mode, Notice: notice,
+	}, func() (*runtime.Task, error) { return runtime.Create(ctx, s.Home, n, opts) })
+}
+
+// hold announces a task, opens it and makes a session of it. done is called when
+// the session ends, or here if there is none.
+func (o *opening) hold(ctx context.Context, m *Model, done func(), info Info, open func() (*runtime.Task, error)) (*Session, error) {
+	info.Model, info.Banner, info.Warnings = m.Name, m.Banner, o.warnings
+	if o.client.Started != nil {
+		o.client.Started(info)
+	}
+	t, err := open()
+	if err != nil {
+		done()
+		return nil, err
+	}
+	o.warnings = nil
+	o.refused(t)
+	err = o.sandbox(ctx, t)
+	s := &Session{Info: info, Opening: o.warnings, task: t, home: o.Home, client: o.client, done: done}
+	if err != nil {
+		return nil, JoinClose(err, s.Close())
+	}
+	return s, nil
+}
+
+// refused warns of the reason why a task took longer to open than it should have.
+func (o *opening) refused(t *runtime.Task) {
+	if err := t.CheckpointRefused(); err != nil {
+		o.warn("%s; the whole stream was folded instead", oneLine(err.Error()))
+	}
+}
+
+// sandbox warns of what the task's sandbox cannot hold in on this machine.
+func (o *opening) sandbox(ctx context.Context, t *runtime.Task) error {
+	box, err := t.Sandbox(ctx)
+	if ctx.Err() != nil {
+		return nil // the turn ends as interrupted
+	}
+	if earlier := box.Earlier(); earlier != "" {
+		o.warn("a command did not end before the program did; what it left: %s", oneLine(earlier))
+	}
+	for _, m := range box.Missing() {
+		o.warn("%s; --sandbox off says that this is known", m)
+	}
+	return err
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// newTask fills in what a task is made of.
+func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error) {
+	span, err := o.Span(r.Dir, m.Lookup)
+	if err != nil {
+		return runtime.New{}, err
+	}
+	n := runtime.New{
+		Rules: r.Rules,
+		ID:    r.ID, Dir: r.Dir, Request: r.Text, Model: m.Name, BaseURL: m.BaseURL, Reflect: m.reflectName,
+		EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised, Encoding: span.Encoding,
+		Approval: mode, Sandbox: o.Sandbox, Writable: r.Writable, MaxSteps: o.MaxSteps, Tools: o.tools, Redact: o.Redact,
+	}
+	if !span.Known {
+		n.EASFrom = fmt.Sprintf("%s is not in the EAS table", m.Lookup)
+	}
+	if r.EAS > 0 {
+		n.EAS, n.EASFrom = r.EAS, "--eas"
+	}
+	if r.Window > 0 {
+		n.Window = r.Window
+	}
+	if n.Window > 0 && n.EAS > n.Window {
+		return n, r.spanTooLarge(&n)
+	}
+	known := o.TaskSecrets(r.Dir, o.Redact)
+	if err := n.CheckNames(known); err != nil { // before they are shown
+		return n, err
+	}
+	if n.ID == "" {
+		if n.ID, err = taskdir.NewTaskID(o.Home, WithoutSecrets(r.Text, known)); err != nil {
+			return n, err
+		}
+	} else if err := taskdir.CheckTaskID(n.ID); err != nil {
+		return n, Usagef("--task: %v", err)
+	}
+	if _, err := taskdir.ReadState(o.Home, n.ID); !errors.Is(err, taskdir.ErrNoTask) {
+		return n, Usagef("task %s exists: 'anamnesis resume %s' goes on with it, --task gives another name", n.ID, n.ID)
+	}
+	return n, nil
+}
+
+// spanTooLarge reports that a task's EAS does not fit its window, and which of the
+// two the request can change.
+func (r *Request) spanTooLarge(n *runtime.New) error {
+	window := fmt.Sprintf("the window of %d tokens the EAS table has", n.Window)
+	if r.Window > 0 {
+		window = fmt.Sprintf("--window %d", n.Window)
+	}
+	if r.EAS > 0 {
+		return Usagef("--eas %d is larger than %s: a model cannot attend to more than it is given; lower --eas or give a larger --window", n.EAS, window)
+	}
+	return Usagef("%s is smaller than the EAS of %d tokens (%s): a model cannot attend to more than it is given; give an --eas of at most %d or a larger --window", window, n.EAS, n.EASFrom, n.Window)
+}
+
+// approvalMode resolves a mode. Where nobody can be asked, the default is deny.
+func (o *opening) approvalMode(name string) (mode, notice string, err error) {
+	asks := o.client.Approve != nil
+	if name != "" {
+		m, err := guard.ParseMode(name)
+		if err != nil {
+			return "", "", Usagef("--approval: %v", err)
+		}
+		if m == guard.ModeAsk && !asks {
+			return string(m), "approval mode ask without a terminal: nobody is there to answer, so calls that need approval are refused; --approval auto lets them run", nil
+		}
+		return string(m), "", nil
+	}
+	if asks {
+		return string(guard.ModeAsk), "", nil
+	}
+	return string(guard.ModeDeny), "approval mode is deny: there is no terminal to ask at; --approval edits or --approval auto lets calls run", nil
+}
+
+// follow takes over from a spec what the settings leave open.
+func (s *Settings) follow(spec *agent.Spec) {
+	if s.Model == "" {
+		s.Model = spec.Model
+	}
+	if s.Sandbox == "" {
+		s.Sandbox = spec.Sandbox
+	}
+	if s.Approval == "" {
+		s.Approval = spec.Approval
+	}
+	for _, name := range builtin.OptInNames() {
+		if slices.Contains(spec.Tools, name) && !slices.Contains(spec.ExcludeTools, name) && !slices.Contains(s.tools, name) {
+			s.tools = append(s.tools, name)
+		}
+	}
+}
+
+// surroundings are a task's options in this process, with what its directory has
+// for it: rules, subagents, and tools that come and go. done ends what serves
+// those. The values of the variables in names are known to be secret.
+func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approval string, subagents []op.Agent, names []string) (opts runtime.Options, done func(), err error) {
+	fail := func(err error) (runtime.Options, func(), error) { return runtime.Options{}, nil, err }
+	more, err := builtin.OptIn(o.tools...)
+	if err != nil {
+		return fail(Usagef("--tools: %v", err))
+	}
+	net, err := o.Web()
+	if err != nil {
+		return fail(err)
+	}
+	tools, err := tool.NewRegistry(append(builtin.Tools(&builtin.Options{
+		File:   file.Options{AllowSecrets: o.AllowSecrets},
+		Search: search.Options{AllowSecrets: o.AllowSecrets},
+		Web:    net,
+	}), more...)...)
+	if err != nil {
+		return fail(err)
+	}
+	embedder, err := o.Embedder()
+	if err != nil {
+		return fail(err)
+	}
+	m.OnRetry(o.client.Retry)
+	opts = runtime.Options{
+		NoLessons: o.NoLessons,
+		Embedder:  embedder,
+		Model:     m.Model, Reflect: m.reflect, Tools: tools, Approval: approval, Program: o.program(),
+		Sandbox:  guard.Confinement(o.Sandbox),
+		Limits:   state.Limits{Steps: o.MaxSteps, Tokens: o.MaxTokens, USD: o.MaxCostUSD, EarlierUSD: o.earlierCost, Time: o.MaxTime},
+		Secrets:  o.TaskSecrets(dir, names),
+		Event:    o.client.Op,
+		Delta:    o.client.Delta,
+		Progress: o.client.Progress,
+		Passing:  o.client.Passing,
+		Scan:     o.client.Scan,
+		Approve:  o.client.Approve,
+		Ask:      o.client.Ask,
+
+		KnownModel: o.knownModel(dir),
+	}
+	if opts.Rules, err = o.standingRules(dir); err != nil {
+		return fail(err)
+	}
+	if err := o.addSubagents(ctx, dir, subagents, &opts); err != nil {
+		return fail(err)
+	}
+	o.adjust(&opts)
+	done, err = o.addSources(ctx, dir, &opts)
+	return opts, done, err
+}
+
+func (s *Service) adjust(o *runtime.Options) {
+	if s.o.Adjust != nil {
+		s.o.Adjust(o)
+	}
+}

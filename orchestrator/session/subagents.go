@@ -1,0 +1,77 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"anamnesis/anamnesis/tokens"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/agent"
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/tool/subagent"
+)
+
+// addSubagents gives a task the agents its own agent may hand work to, and the
+// tool for it.
+func (o *opening) addSubagents(ctx context.Context, dir string, specs []op.Agent, opts *runtime.Options) error {
+	if len(specs) == 0 {
+		return nil
+	}
+	var offered []subagent.Agent
+	for _, spec := range specs {
+		sub := runtime.Subagent{
+			Spec:   spec,
+			Offers: func(name string, looks bool) bool { return agent.Offers(&spec, name, looks) },
+			System: func(dir string) string { return o.subagentPrompt(&spec, dir) },
+		}
+		if spec.Model != "" {
+			m, err := o.subagentModel(ctx, dir, spec)
+			if err != nil {
+				return err
+			}
+			sub.Model = m
+		}
+		opts.Subagents = append(opts.Subagents, sub)
+		offered = append(offered, subagent.Agent{Name: spec.Name, Description: spec.Description, ReadOnly: spec.ReadOnly})
+	}
+	tools, errs := opts.Tools.With(subagent.Task(offered))
+	opts.Tools = tools
+	return errors.Join(errs...)
+}
+
+// subagentPrompt is the system prompt of a subagent in a directory. What cannot be
+// read there is left out.
+func (o *opening) subagentPrompt(spec *agent.Spec, dir string) string {
+	text, _, faults, err := prompt(spec, dir, tokens.Fallback, subagentInstructionEAS)
+	for _, fault := range faults {
+		o.client.note(fault)
+	}
+	if err != nil {
+		o.client.note(fmt.Sprintf("warning: subagent %s: %v", spec.Name, err))
+		return agent.Render(spec, agent.Vars{Now: time.Now(), Dir: dir})
+	}
+	return text
+}
+
+// subagentInstructionEAS bounds a subagent's instructions: its work is short.
+const subagentInstructionEAS = 16_000
+
+// subagentModel is the model that a subagent's spec names.
+func (o *opening) subagentModel(ctx context.Context, dir string, spec op.Agent) (*runtime.SubagentModel, error) {
+	m, err := o.ChooseModel(ctx, spec.Model, o.BaseURL, "")
+	if err != nil {
+		return nil, fmt.Errorf("subagent %s: %w", spec.Name, err)
+	}
+	if err := o.costKnown(m); err != nil {
+		return nil, fmt.Errorf("subagent %s: %w", spec.Name, err)
+	}
+	span, err := o.Span(dir, m.Lookup)
+	if err != nil {
+		return nil, err
+	}
+	return &runtime.SubagentModel{
+		Model: m.Model, Name: m.Name, BaseURL: m.BaseURL, EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised, Encoding: span.Encoding,
+	}, nil
+}
