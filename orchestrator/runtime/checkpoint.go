@@ -18,7 +18,7 @@ const checkpointShare = 16
 // It is derived: where it cannot be written the next opening takes longer, and
 // nothing else; the next one that is due tries again.
 func (t *Task) checkpoint(closing bool) {
-	grown, due := t.state.Last-t.checkpointed, t.opts.CheckpointEvery
+	grown, due := t.state.Last-t.snapshot, t.opts.CheckpointEvery
 	if !closing {
 		due = max(due, t.state.Last/checkpointShare)
 	}
@@ -26,7 +26,7 @@ func (t *Task) checkpoint(closing bool) {
 	if t.unusable || grown < due && !stale {
 		return
 	}
-	t.checkpointed = t.state.Last
+	t.snapshot = t.state.Last
 	if data, err := state.Marshal(&t.state); err == nil {
 		_ = t.journal.Log().Checkpoint(state.FoldVersion, data, t.state.Last)
 	}

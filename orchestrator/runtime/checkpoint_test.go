@@ -35,8 +35,8 @@ func TestOpenFromCheckpoint(t *testing.T) {
 	}
 	defer again.Close()
 	// The seal that Close appends comes after the checkpoint.
-	if again.checkpointed != whole.Last-1 {
-		t.Errorf("the checkpoint holds %d of %d operations", again.checkpointed, whole.Last)
+	if again.snapshot != whole.Last-1 {
+		t.Errorf("the checkpoint holds %d of %d operations", again.snapshot, whole.Last)
 	}
 	first := uint64(0)
 	err = taskdir.EachOpSince(h, "t", whole.Last/2, func(o op.Op) error {
@@ -90,7 +90,7 @@ func TestExamineCheckpoint(t *testing.T) {
 		t.Fatalf("a whole task: %+v, %v", d, err)
 	}
 	task.state.Totals.Jumps++
-	task.checkpointed = 0
+	task.snapshot = 0
 	if err := task.Close(); err != nil {
 		t.Fatal(err)
 	}

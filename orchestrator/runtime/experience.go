@@ -16,7 +16,7 @@ import (
 // turn was answered, how its last check ended. Whoever closes the task after a
 // crash tells what was missed: nothing counts twice.
 func (t *Task) countCards() error {
-	if t.cards == nil || t.unusable || t.state.Totals.CardsRecalled == 0 || t.state.Last == t.found {
+	if t.cards == nil || t.unusable || t.state.Totals.CardsRecalled == 0 || t.state.Last == t.takenOver {
 		return nil
 	}
 	var e anamnesis.Experience

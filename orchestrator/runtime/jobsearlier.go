@@ -48,7 +48,7 @@ func (js *jobs) past() ([]*job, error) {
 	if js.before == 0 || js.earlier != nil {
 		return js.earlier, nil
 	}
-	found, err := earlierJobs(js.t.confines.home, js.t.ID, js.before)
+	found, err := earlierJobs(js.t.home, js.t.ID, js.before)
 	if err != nil {
 		return nil, err
 	}

@@ -392,8 +392,8 @@ const keptAbandoned = "the restore was abandoned"
 
 // leaveFiles gives what of the directory is not as a jump's target has it, where
 // the jump ends without touching a file. An error does not keep it from ending.
-func (t *Task) leaveFiles(ctx context.Context, j *state.Jumping) []worldstate.Skip {
-	plan, err := t.world.Plan(ctx, worldstate.ID(j.ToCommit), &worldstate.PlanOptions{OverwriteEdits: true})
+func (p *place) leaveFiles(ctx context.Context, j *state.Jumping) []worldstate.Skip {
+	plan, err := p.world.Plan(ctx, worldstate.ID(j.ToCommit), &worldstate.PlanOptions{OverwriteEdits: true})
 	if err != nil {
 		return []worldstate.Skip{{Path: ".", Reason: keptAbandoned + "; what differs could not be found out: " + notice.OneLine(err.Error(), notice.MaxDelivered)}}
 	}
@@ -407,8 +407,8 @@ func (t *Task) leaveFiles(ctx context.Context, j *state.Jumping) []worldstate.Sk
 // changedBy lists the paths that a jump changed, computed from the commits before
 // and after it, so that a jump finished after a crash reports what the whole jump did
 // and not only its last part. What stays, and was not brought back, is not among them.
-func (t *Task) changedBy(ctx context.Context, j *state.Jumping, after worldstate.ID, kept []worldstate.Skip) ([]worldstate.Change, error) {
-	changes, err := t.world.Diff(ctx, worldstate.ID(j.FromCommit), after)
+func (p *place) changedBy(ctx context.Context, j *state.Jumping, after worldstate.ID, kept []worldstate.Skip) ([]worldstate.Change, error) {
+	changes, err := p.world.Diff(ctx, worldstate.ID(j.FromCommit), after)
 	if err != nil {
 		return nil, fmt.Errorf("list what the jump to step %d changed: %w", j.To, err)
 	}

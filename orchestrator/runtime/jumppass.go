@@ -124,10 +124,10 @@ func (t *Task) taintedBefore(seq uint64) ([]string, error) {
 // putCards writes cards. One that a person has reviewed since an earlier try of
 // the same pass is left as they want it; one that cannot be written is
 // reported and does not keep the jump from being made.
-func (t *Task) putCards(ctx context.Context, cards []*card.Card) (ids, notWritten []string) {
+func (m *memory) putCards(ctx context.Context, cards []*card.Card) (ids, notWritten []string) {
 	ids = []string{}
 	for _, c := range cards {
-		stored, err := t.cards.Apply(ctx, knowledgebase.Change{Cards: []*card.Card{c}})
+		stored, err := m.cards.Apply(ctx, knowledgebase.Change{Cards: []*card.Card{c}})
 		var conflict *knowledgebase.ConflictError
 		switch {
 		case errors.As(err, &conflict):

@@ -45,14 +45,14 @@ func (t *Task) learnRepairs(keep context.Context) error {
 
 // provisional returns the unreviewed card that the extractor wrote about one failure
 // alone, that of operation seq, or nil.
-func (t *Task) provisional(ops []op.Op, seq uint64) *card.Card {
+func (m *memory) provisional(ops []op.Op, seq uint64) *card.Card {
 	for i := range ops {
 		b, ok := ops[i].Body.(*op.PassDone)
 		if !ok || b.Writer != anamnesis.WriterExtractor || len(b.Cards) != 1 ||
 			!slices.ContainsFunc(b.Ranges, func(r op.Range) bool { return r.Contains(seq) }) {
 			continue
 		}
-		if c, err := t.cards.Get(b.Cards[0]); err == nil && c.State == card.Draft && len(c.Issue) == 1 {
+		if c, err := m.cards.Get(b.Cards[0]); err == nil && c.State == card.Draft && len(c.Issue) == 1 {
 			return c
 		}
 	}

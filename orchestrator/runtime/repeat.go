@@ -11,7 +11,6 @@ import (
 	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
-	"anamnesis/orchestrator/tool/subagent"
 )
 
 // byRepeatGuard decided that a call did not run: it had run twice.
@@ -31,7 +30,7 @@ type repeat struct {
 // known, since an earlier call of the same reply may have changed it.
 func (t *Task) weighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 	call := loop.Call{Tool: c.Name, Args: c.Args}
-	if t.exempt(c) {
+	if t.exempt(c, spec) {
 		return call, repeat{}
 	}
 	// An edit shows in the world id, or endStep notices that it does not.
@@ -75,7 +74,7 @@ func (t *Task) inARow(c op.Call) int {
 		if before.ID == c.ID {
 			break
 		}
-		if !before.Returned && !state.GoesBack(before.Name) {
+		if spec, _ := t.tools.Spec(before.Name); !before.Returned && !spec.Rewinds {
 			s = s.After(before.Name, before.Args)
 		}
 	}
@@ -87,11 +86,11 @@ func (t *Task) inARow(c op.Call) int {
 
 // exempt reports whether a call is made again and again on purpose, or has a
 // guard of its own.
-func (t *Task) exempt(c op.Call) bool {
-	if state.GoesBack(c.Name) || c.Name == toolTodos {
+func (t *Task) exempt(c op.Call, spec tool.Spec) bool {
+	if spec.Rewinds || spec.Repeats {
 		return true
 	}
-	if c.Name == subagent.ToolName && textArg([]byte(c.Args), "resume") != "" { // it is not where it was
+	if spec.Delegates && textArg([]byte(c.Args), "resume") != "" { // it is not where it was
 		return true
 	}
 	list := t.opts.Polling

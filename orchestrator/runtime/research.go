@@ -80,8 +80,8 @@ func (t *Task) knowsModel(name string) bool {
 
 // lists reports whether the world's files list a package: package.json names
 // it, or it is installed there.
-func (t *Task) lists(kind, name string) bool {
-	root, err := t.worldRoot()
+func (p *place) lists(kind, name string) bool {
+	root, err := p.worldRoot()
 	if err != nil || kind != "npm" {
 		return false
 	}
@@ -101,8 +101,8 @@ var errFound = errors.New("found")
 
 // worldNames reports whether a file of the world holds a text, in any case. It
 // looks at a bounded part of a large world.
-func (t *Task) worldNames(text string) bool {
-	root, err := t.worldRoot()
+func (p *place) worldNames(text string) bool {
+	root, err := p.worldRoot()
 	if err != nil {
 		return false
 	}
@@ -193,7 +193,7 @@ func (t *Task) look(b *op.ToolReturned, before []op.Op) (args, why string) {
 			break
 		}
 	}
-	if spec.ReadOnly || b.Name == "Bash" && research.Looks(args) {
+	if spec.ReadOnly || spec.Command != "" && research.Looks(args) {
 		return args, ""
 	}
 	return "", "may have done more than look"

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/taskdir"
@@ -22,9 +23,9 @@ const (
 	gitNames       = ".git/hooks .git/config"
 )
 
-// confines is what holds the commands of a task in.
-type confines struct {
-	home  taskdir.Home
+// sandbox is what holds the commands of a task in, once it was found out.
+type sandbox struct {
+	boxMu sync.Mutex // guards the others
 	tried bool
 	box   *guard.Sandbox
 }
@@ -34,11 +35,11 @@ type confines struct {
 func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
 	t.boxMu.Lock()
 	defer t.boxMu.Unlock()
-	if t.confines.tried {
-		return t.confines.box, nil
+	if t.tried {
+		return t.box, nil
 	}
-	box, err := NewSandbox(ctx, t.confines.home, guard.SandboxOptions{
-		Confine: t.confinement(), World: t.Dir, Writable: t.state.Opened.Writable, Temp: t.confines.home.Temp(t.ID), Quarantine: t.confines.home.Quarantine(t.ID),
+	box, err := NewSandbox(ctx, t.home, guard.SandboxOptions{
+		Confine: t.confinement(), World: t.Dir, Writable: t.state.Opened.Writable, Temp: t.home.Temp(t.ID), Quarantine: t.home.Quarantine(t.ID),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox of task %s: %w", t.ID, err)
@@ -47,7 +48,7 @@ func (t *Task) Sandbox(ctx context.Context) (*guard.Sandbox, error) {
 		return nil, fmt.Errorf("sandbox of task %s: this system has neither user namespaces nor Landlock, so commands could read the program's state, with the streams and secrets of all tasks, in %s; to run them all the same, give --sandbox off",
 			t.ID, strings.Join(dirs, ", "))
 	}
-	t.confines.box, t.confines.tried = box, true
+	t.box, t.tried = box, true
 	return box, nil
 }
 
@@ -130,7 +131,7 @@ func madeDir(dir string) (string, error) {
 
 // beside are the directories beside the world that the task's commands may write.
 func (t *Task) beside() []string {
-	return append(slices.Clone(t.state.Opened.Writable), t.confines.home.Cache())
+	return append(slices.Clone(t.state.Opened.Writable), t.home.Cache())
 }
 
 // sandboxFor is the sandbox of a call that runs a command or a program.

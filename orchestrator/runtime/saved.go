@@ -20,7 +20,7 @@ func (t *Task) worldOf(id int) (workspace.SavedWorld, error) {
 
 // Damaged is the last damage of the stream that was got over: the store's refs
 // said what a line could not; empty: there was none.
-func (t *Task) Damaged() string { return t.damaged }
+func (p *place) Damaged() string { return p.damaged }
 
 // treesOf gives the trees that two steps ended with.
 func (t *Task) treesOf(a, b int) (trees [2]string, err error) {

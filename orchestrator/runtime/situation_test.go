@@ -80,7 +80,7 @@ func ownCards(t *testing.T) knowledgebase.Layers {
 // TestSituations holds how many recorded situations find the card an agent in
 // them needs: what was printed is mostly not about the failure.
 func TestSituations(t *testing.T) {
-	task := &Task{layers: ownCards(t)}
+	task := &Task{memory: memory{layers: ownCards(t)}}
 	found, first := 0, 0
 	for _, r := range situations(t) {
 		parts := r.fold(t).Situation("jump")

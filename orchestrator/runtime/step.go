@@ -386,22 +386,22 @@ func (t *Task) runEdited(ctx, keep context.Context, c op.Call, edited bool) erro
 // worldRoot is the world's directory for the file tools. A command may have
 // replaced the directory; then it is opened anew. While there is none, the tools
 // find nothing in the old one.
-func (t *Task) worldRoot() (*os.Root, error) {
-	t.rootMu.Lock()
-	defer t.rootMu.Unlock()
-	now, err := os.Stat(t.Dir)
+func (p *place) worldRoot() (*os.Root, error) {
+	p.rootMu.Lock()
+	defer p.rootMu.Unlock()
+	now, err := os.Stat(p.Dir)
 	if err != nil {
-		return t.root, nil
+		return p.root, nil
 	}
-	if held, err := t.root.Stat("."); err == nil && os.SameFile(held, now) {
-		return t.root, nil
+	if held, err := p.root.Stat("."); err == nil && os.SameFile(held, now) {
+		return p.root, nil
 	}
-	root, err := os.OpenRoot(t.Dir)
+	root, err := os.OpenRoot(p.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("open the world: %w", err)
 	}
-	old := t.root
-	t.root = root
+	old := p.root
+	p.root = root
 	return root, old.Close()
 }
 

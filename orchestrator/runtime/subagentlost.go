@@ -20,7 +20,7 @@ func (t *Task) endSubagentLeftovers() error {
 		if !c.Running {
 			continue
 		}
-		st, err := taskdir.ReadState(t.confines.home, c.Task)
+		st, err := taskdir.ReadState(t.home, c.Task)
 		if err != nil {
 			continue // it is reported when it is resumed
 		}
@@ -57,10 +57,10 @@ func (t *Task) adoptSubagents(ctx context.Context) error {
 		}
 		for n := range maxSubagentsSought {
 			id := t.subagentID(first + n)
-			if _, err := os.Lstat(t.confines.home.Task(id)); err != nil {
+			if _, err := os.Lstat(t.home.Task(id)); err != nil {
 				continue
 			}
-			st, err := taskdir.ReadState(t.confines.home, id)
+			st, err := taskdir.ReadState(t.home, id)
 			if err != nil || st.Opened.Parent == nil || st.Opened.Parent.Task != t.ID || st.Opened.Parent.Call != open.ID {
 				continue
 			}
@@ -85,7 +85,7 @@ func (t *Task) closeLostSubagents(ctx context.Context) error {
 			continue
 		}
 		b := &op.SubagentEnded{Call: c.Call, Task: c.Task, Reason: reasonLost}
-		if st, err := taskdir.ReadState(t.confines.home, c.Task); err == nil {
+		if st, err := taskdir.ReadState(t.home, c.Task); err == nil {
 			b.Usage, b.Steps = st.Totals.Usage.Minus(c.Before), st.Turn.Steps
 		}
 		if err := t.record(ctx, b); err != nil {

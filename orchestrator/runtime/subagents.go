@@ -125,7 +125,7 @@ func (w *working) create(ctx context.Context) error {
 	if w.spec.System != nil {
 		n.System = w.spec.System(dir)
 	}
-	if w.child, err = Create(ctx, t.confines.home, n, o); err != nil {
+	if w.child, err = Create(ctx, t.home, n, o); err != nil {
 		return fmt.Errorf("begin the subagent %s: %w", w.id, err)
 	}
 	return nil
@@ -151,7 +151,7 @@ func (w *working) name() error {
 	}
 	for n := first; n <= maxSubagents; n++ {
 		id := w.t.subagentID(n)
-		if _, err := os.Lstat(w.t.confines.home.Task(id)); err == nil || !w.t.opts.family.take(id) {
+		if _, err := os.Lstat(w.t.home.Task(id)); err == nil || !w.t.opts.family.take(id) {
 			continue
 		}
 		w.id = id
@@ -185,7 +185,7 @@ func (w *working) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if w.child, err = OpenTask(ctx, t.confines.home, w.id, o); errors.Is(err, workspace.ErrNoDirectory) || errors.Is(err, taskdir.ErrNoTask) {
+	if w.child, err = OpenTask(ctx, t.home, w.id, o); errors.Is(err, workspace.ErrNoDirectory) || errors.Is(err, taskdir.ErrNoTask) {
 		return refused("%v", err)
 	} else if err != nil {
 		return fmt.Errorf("go on with the subagent %s: %w", w.id, err)
@@ -285,11 +285,7 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 
 // offers reports whether a subagent is offered a tool.
 func (s *Subagent) offers(spec tool.Spec) bool {
-	switch spec.Name {
-	case subagent.ToolName, "jump_to_step", toolSendDMail, "dmail":
-		return false
-	}
-	return s.Offers == nil || s.Offers(spec.Name, spec.Looks())
+	return !spec.Delegates && !spec.Rewinds && (s.Offers == nil || s.Offers(spec.Name, spec.Looks()))
 }
 
 // follow shows a person what a subagent does in the task's directory; nil where
@@ -363,7 +359,7 @@ func (t *Task) subagentsIn(ops []op.Op) (effects []string, words []notice.Said) 
 		}
 		seen[b.Task] = true
 		var calls []op.Op
-		err := taskdir.EachOpSince(t.confines.home, b.Task, b.From, func(o op.Op) error {
+		err := taskdir.EachOpSince(t.home, b.Task, b.From, func(o op.Op) error {
 			switch ob := o.Body.(type) {
 			case *op.ToolCalled:
 				calls = append(calls, o)

@@ -115,54 +115,69 @@ type Options struct {
 	above func(guard.Facts) guard.Decision
 }
 
-// Task is one piece of work in this process: its stream, its world and the
-// state folded from the stream. Run belongs to one goroutine; Say and Jump may
-// be called from any.
+// Task is one piece of work in this process: its journal, its world, what it knows
+// and what it may use, and the state folded from its stream. Run belongs to one
+// goroutine; Say and Jump may be called from any.
 type Task struct {
-	ID  string
-	Dir string
+	ID string
+	place
+	toolset
+	memory
+	sandbox
 
-	journal    *journal.Journal
-	world      *worldstate.World
-	recovery   *worldstate.Recovery // what became of an interrupted restore; nil: there was none
-	cards      *knowledgebase.Store
-	lessons    lessons              // what other tasks repaired
-	layers     knowledgebase.Layers // what is searched: the project's own cards, if it has any, and cards
-	found      uint64               // the last operation when this process took the task over
-	rootMu     sync.Mutex           // guards root
-	root       *os.Root             // of the world; see worldRoot
-	tools      *tool.Registry       // Run's goroutine changes it, between calls
+	home    taskdir.Home
+	journal *journal.Journal
+	live    *taskdir.LiveDir
+	jobs    *jobs // nil until the task is open
+	model   model.Model
+	counter *tokens.Counter
+	opts    Options
+
+	state     state.State // Run's goroutine only
+	unusable  bool        // a fold failed; Run's goroutine only
+	snapshot  uint64      // seq of the last operation in a snapshot of the index; Run's goroutine only
+	takenOver uint64      // the last operation when this process took the task over
+
+	mu       sync.Mutex // guards approval and opts.above
+	approval string
+}
+
+// place is the task's directory and what is known of it. But for root, only Run's
+// goroutine uses it, or calls that run one after another.
+type place struct {
+	Dir      string
+	world    *worldstate.World
+	recovery *worldstate.Recovery // what became of an interrupted restore; nil: there was none
+	damaged  string               // see Damaged
+	made     bool                 // OpenTask made the directory again
+	rootMu   sync.Mutex           // guards root
+	root     *os.Root             // of the directory; see worldRoot
+
+	here workspace.SavedWorld // of the current step, once it was asked for
+	// Of the calls under way; see changed.go.
+	seen          workspace.SavedWorld // the last snapshot
+	dirty, looked bool                 // a call that may write ran since; no call ran since it was taken
+	partial       []string             // what the step under way had changed by then
+}
+
+// toolset is what the agent is offered. Run's goroutine changes it, between calls.
+type toolset struct {
+	tools      *tool.Registry
 	toolSpecs  []model.ToolSpec
 	toolTok    map[string]int // tokens of each of toolSpecs, by its text
 	toolTokens int            // and of all
 	spec       *op.Agent      // says which tools are offered; nil: all
 	asked      []string       // tools that are offered whatever spec says
 	offers     []uint64       // versions of the sources' tools in tools; nil: not asked yet
-	model      model.Model
-	counter    *tokens.Counter
-	approval   string
-	live       *taskdir.LiveDir
-	jobs       *jobs  // nil until the task is open
-	degraded   string // why the cards were last searched by words only, as it was told
-	opts       Options
-	boxMu      sync.Mutex // guards confines
-	confines   confines
+}
 
-	state state.State          // Run's goroutine only
-	here  workspace.SavedWorld // of the current step, once it was asked for; Run's goroutine only, between calls
-	// Of the calls under way; see changed.go. Only calls that run one after another
-	// change them.
-	seen          workspace.SavedWorld // the last snapshot
-	dirty, looked bool                 // a call that may write ran since; no call ran since it was taken
-	partial       []string             // what the step under way had changed by then
-	damaged       string               // see Damaged
-	made          bool                 // OpenTask made the directory again
-	unusable      bool                 // a fold failed; Run's goroutine only
-	checkpointed  uint64               // seq of the last operation in a checkpoint; Run's goroutine only
-
-	taint *anamnesis.TaintLog // Run's goroutine only; nil until a pass needs it
-
-	mu sync.Mutex // guards approval and opts.above
+// memory is what the task can find beside its context: the cards.
+type memory struct {
+	cards    *knowledgebase.Store
+	layers   knowledgebase.Layers // what is searched: the project's own cards, if it has any, and cards
+	lessons  lessons              // what other tasks repaired
+	degraded string               // why the cards were last searched by words only, as it was told
+	taint    *anamnesis.TaintLog  // Run's goroutine only; nil until a pass needs it
 }
 
 // Create makes a new task in dir and records the request. When it fails, the
@@ -190,7 +205,7 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 	if err != nil {
 		return nil, err
 	}
-	t := &Task{ID: n.ID, Dir: dir, live: live, counter: counter, opts: o.withDefaults()}
+	t := &Task{ID: n.ID, place: place{Dir: dir}, home: h, live: live, counter: counter, opts: o.withDefaults()}
 	word := cmp.Or(n.Mark, notice.NewMarkWord())
 	if n.System != "" {
 		n.System += "\n\n"
@@ -241,7 +256,7 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 	if err != nil {
 		return nil, err
 	}
-	t := &Task{ID: id, Dir: st.Opened.Dir, live: live, made: gone, opts: o.withDefaults()}
+	t := &Task{ID: id, place: place{Dir: st.Opened.Dir, made: gone}, home: h, live: live, opts: o.withDefaults()}
 	if err := t.open(ctx, h, &st.Opened); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -261,7 +276,6 @@ func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed) e
 // open opens the stores, folds what the stream holds and recovers the world.
 func (t *Task) open(ctx context.Context, h taskdir.Home, opened *op.TaskOpened) error {
 	var err error
-	t.confines.home = h
 	if t.counter == nil {
 		if t.counter, err = tokens.ForEncoding(opened.Encoding); err != nil {
 			return err
@@ -333,12 +347,12 @@ func (t *Task) CheckpointRefused() error { return t.journal.Log().CheckpointRefu
 // catchUp folds the stream as it is on disk, from its checkpoint on.
 func (t *Task) catchUp() error {
 	t.state = *state.FromSnapshot(t.journal.Log())
-	t.checkpointed = t.state.Last
+	t.snapshot = t.state.Last
 	err := taskdir.EachDecoded(t.journal.Log().Since(t.state.Last), t.fold)
 	if err != nil {
 		return err
 	}
-	t.found = t.state.Last
+	t.takenOver = t.state.Last
 	return t.journal.Settle(&t.state, t.fold)
 }
 

@@ -38,8 +38,8 @@ func (t *Task) offer(r *tool.Registry) error {
 
 // mayUse reports whether the task's agent is offered a tool: its spec says so, or
 // the person did when the task was opened.
-func (t *Task) mayUse(s tool.Spec) bool {
-	return t.spec == nil || agent.Offers(t.spec, s.Name, s.Looks()) || slices.Contains(t.asked, s.Name)
+func (ts *toolset) mayUse(s tool.Spec) bool {
+	return ts.spec == nil || agent.Offers(ts.spec, s.Name, s.Looks()) || slices.Contains(ts.asked, s.Name)
 }
 
 // refreshTools asks the sources what tools there are now. What changed since

@@ -247,7 +247,7 @@ func (s *State) tool(o op.Op) error {
 			return fmt.Errorf("%w: two results for call %q", ErrStream, id)
 		}
 		c.Returned = true
-		if c.Called && !GoesBack(c.Name) {
+		if c.Called && !goesBack(c.Name) {
 			s.Streak = s.Streak.After(c.Name, c.Args)
 		}
 		s.commandEnded(s.Reply.Seq, b)

@@ -46,6 +46,12 @@ type Spec struct {
 	// Ordered says that what a call does depends on the calls before it in the
 	// same reply: they are run in order even where all only read.
 	Ordered bool
+	// Rewinds says that a call may take the agent back to where it was: it has a
+	// guard of its own, what is called after it is not called anew, and no subagent
+	// is offered it.
+	Rewinds bool
+	// Repeats says that the same call may be right again in the same world.
+	Repeats bool
 	// Silent says that a result shows nothing that was there before the call: it
 	// is no evidence of anything.
 	Silent bool

@@ -41,6 +41,7 @@ func (setTodoList) Spec() tool.Spec {
 		}}),
 		ReadOnly: true,
 		Ordered:  true,
+		Repeats:  true,
 		Silent:   true,
 	}
 }

@@ -45,6 +45,7 @@ func (sendDMail) Spec() tool.Spec {
 		),
 		ReadOnly: true,
 		Ordered:  true,
+		Rewinds:  true,
 		Silent:   true,
 	}
 }
@@ -91,6 +92,7 @@ func (dmail) Spec() tool.Spec {
 		),
 		ReadOnly: true,
 		Ordered:  true,
+		Rewinds:  true,
 		Silent:   true,
 	}
 }

@@ -42,6 +42,7 @@ func (jump) Spec() tool.Spec {
 		),
 		ReadOnly: true,
 		Ordered:  true,
+		Rewinds:  true,
 		Silent:   true,
 	}
 }
