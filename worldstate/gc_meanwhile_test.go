@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gc"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/worldtest"
@@ -86,17 +87,17 @@ func TestGCCatchesUp(t *testing.T) {
 	worldtest.Heavy(t)
 	b := newBench(t, nil)
 	ids := b.history(2, rand.New(rand.NewPCG(13, 14)))
-	data := make([]byte, catchUpBytes+1)
+	data := make([]byte, gc.CatchUpBytes+1)
 	last := 0
 	b.during(GCOptions{}, func(time int) {
-		if last = time; time > 2*catchUps {
+		if last = time; time > 2*gc.CatchUps {
 			t.Fatal("it never ends")
 		}
 		rand.NewChaCha8([32]byte{byte(time)}).Read(data)
 		b.write("big", string(data))
 		ids = append(ids, b.save().ID)
 	})
-	if last != catchUps || b.packs() != catchUps+1 {
+	if last != gc.CatchUps || b.packs() != gc.CatchUps+1 {
 		t.Errorf("%d rounds, %d packs", last, b.packs())
 	}
 	b.hasAll(ids)

@@ -253,7 +253,7 @@ func TestGCJournalInOddPlace(t *testing.T) {
 			break
 		}
 	}
-	roots, err := (&collector{s: b.w.objects}).roots()
+	roots, err := journalRoots(b.store)
 	b.must(err)
 	var got []string
 	for _, h := range roots {

@@ -19,7 +19,7 @@ import (
 // away is missing. A file that cannot be looked at is taken to stand, and so is
 // the world where the store cannot say what stood in it.
 func (w *World) swept(root *fsys.Root, j *journal) bool {
-	c, err := w.commit(j.source)
+	c, err := w.objects.Commit(j.source)
 	if err != nil {
 		return false
 	}

@@ -60,6 +60,27 @@ func stateFiles(store, prefix string) ([]string, error) {
 	return out, err
 }
 
+// journalRoots returns the snapshots that the journals in a store name.
+func journalRoots(store string) ([]gitfmt.Hash, error) {
+	journals, err := stateFiles(store, journalPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("look for journals: %w", err)
+	}
+	var roots []gitfmt.Hash
+	for _, path := range journals {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read journal: %w", err)
+		}
+		j, err := decodeJournal(data)
+		if err != nil {
+			return nil, fmt.Errorf("read journal %s: %w: %w", path, gitfmt.ErrCorrupt, err)
+		}
+		roots = append(roots, j.source, j.target, j.head)
+	}
+	return roots, nil
+}
+
 func (w *World) journalPath() string {
 	return filepath.Join(w.store, fsys.StateDir, journalPrefix+w.key)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"anamnesis/worldstate/internal/gc"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/refs"
 )
@@ -111,9 +112,9 @@ func (w *World) history(ctx context.Context, byName map[string]gitfmt.Hash, chos
 		ok, err := chosen(ref), error(nil)
 		if ok && !refs.IsOurs(ref) {
 			named := h
-			h, ok, err = followTags(w.objects, h, ref)
+			h, ok, err = gc.FollowTags(w.objects, h, ref)
 			if errors.Is(err, gitfmt.ErrCorrupt) { // what is not theirs can be read all the same
-				all[named], err = &gitfmt.Commit{Id: named, Missing: brokenRef(w.objects, ref, err)}, nil
+				all[named], err = &gitfmt.Commit{Id: named, Missing: gc.BrokenRef(w.objects, ref, err)}, nil
 			}
 		}
 		if err != nil {
@@ -132,7 +133,7 @@ func (w *World) history(ctx context.Context, byName map[string]gitfmt.Hash, chos
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		c, err := w.commit(h)
+		c, err := w.objects.Commit(h)
 		if errors.Is(err, gitfmt.ErrCorrupt) {
 			c, err = &gitfmt.Commit{Id: h, Missing: err}, nil
 		}

@@ -5,13 +5,9 @@ package worldstate
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
-	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
-	"anamnesis/worldstate/internal/refs"
 )
 
 // A ref may name a snapshot that the store no longer holds. Our packs have .keep
@@ -43,24 +39,4 @@ func whyMissing(id ID, err error) string {
 		return objects.ErrNoObject.Error()
 	}
 	return err.Error()
-}
-
-// blame adds to an error that ends a collection which ref leads to the object, and
-// what helps.
-func (g *collector) blame(err error) error {
-	var m *MissingObjectError
-	if !errors.As(err, &m) || fsys.Exhausted(m.Err) {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(g.refs)) {
-		of, _, terr := followTags(g.s, g.refs[name], name)
-		var t *MissingObjectError
-		switch leads := of.String() == m.Object || errors.As(terr, &t) && t.Object == m.Object; {
-		case leads && refs.IsOurs(name):
-			return fmt.Errorf("%w; %s names it; only a backup of %s can bring it back, and nothing is collected until then", err, name, g.s.Dir)
-		case leads:
-			return brokenRef(g.s, name, err)
-		}
-	}
-	return fmt.Errorf("%w; 'anamnesis world verify' names all that is damaged", err)
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"anamnesis/worldstate/internal/gc"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
 )
@@ -228,14 +229,14 @@ func TestGCKeepsWhatIsNamed(t *testing.T) {
 	b := newBench(t, nil)
 	b.packOf("large ", objects.SmallPack+1)
 	h := gitfmt.HashObject(gitfmt.BlobObject, []byte("large 7"))
-	g := collector{s: b.w.objects, o: GCOptions{Keep: []ID{ID(gitfmt.Hash{1}.String()), ID(h.String())}}}
-	if roots, err := g.roots(); err != nil || !slices.Equal(roots, []gitfmt.Hash{h}) {
+	keep := []ID{ID(gitfmt.Hash{1}.String()), ID(h.String())}
+	if roots, err := gc.KeptRoots(b.w.objects, keep); err != nil || !slices.Equal(roots, []gitfmt.Hash{h}) {
 		t.Fatalf("roots = %v, %v", roots, err)
 	}
 	for _, p := range b.w.objects.Packs {
 		p.Src = failingSource{p.Src}
 	}
-	if roots, err := g.roots(); !errors.Is(err, gitfmt.ErrCorrupt) {
+	if roots, err := gc.KeptRoots(b.w.objects, keep); !errors.Is(err, gitfmt.ErrCorrupt) {
 		t.Errorf("roots = %v, %v", roots, err)
 	}
 }

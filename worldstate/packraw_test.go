@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"anamnesis/worldstate/internal/gc"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
 )
@@ -64,7 +65,7 @@ func TestGCCompressesRaw(t *testing.T) {
 		}
 		return p.Off
 	}
-	if raw, tight := size(0), size(gcLevel); raw < int64(len(data)) || tight > raw/2 {
+	if raw, tight := size(0), size(gc.GcLevel); raw < int64(len(data)) || tight > raw/2 {
 		t.Errorf("a save's pack has %d bytes, a collection's %d, of %d", raw, tight, len(data))
 	}
 }

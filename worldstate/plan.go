@@ -244,7 +244,7 @@ func (p *planner) plan(head gitfmt.Hash) (Plan, error) {
 	}
 	sort.Slice(out.Keep, func(i, j int) bool { return out.Keep[i].Path < out.Keep[j].Path })
 	if !head.IsZero() {
-		if c, err := p.w.commit(head); err == nil && p.equals(c) {
+		if c, err := p.w.objects.Commit(head); err == nil && p.equals(c) {
 			out.Source = ID(head.String())
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path"
 
+	"anamnesis/worldstate/internal/diff"
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/refs"
@@ -136,7 +137,7 @@ func (w *World) lookup(id ID, name string) (*tree.Listing, string, error) {
 
 // item reads an object's header for its size.
 func (w *World) item(e *tree.Entry) (Item, error) {
-	it := Item{Path: e.Path, Side: *side(e.State)}
+	it := Item{Path: e.Path, Side: *diff.SideOf(e.State)}
 	if e.IsDir() {
 		return it, nil
 	}

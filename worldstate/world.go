@@ -431,15 +431,6 @@ func (w *World) remember(h gitfmt.Hash, l *tree.Listing) {
 	w.recent = append(w.recent, recentTree{h, l})
 }
 
-// commit reads a snapshot's commit.
-func (w *World) commit(h gitfmt.Hash) (*gitfmt.Commit, error) {
-	data, err := w.objects.Read(h, gitfmt.CommitObject, "snapshot")
-	if err != nil {
-		return nil, err
-	}
-	return gitfmt.DecodeCommit(h, data)
-}
-
 // Last gives the snapshot this world was last known at: the last save, or the
 // last restore's target. "" when there is none.
 func (w *World) Last(ctx context.Context) (ID, error) {
@@ -466,7 +457,7 @@ func (w *World) head() (gitfmt.Hash, error) {
 // known reads the commit an id names; ErrUnknown when the store has none. One
 // that a ref names and the store lacks is damage.
 func (w *World) known(h gitfmt.Hash) (*gitfmt.Commit, error) {
-	c, err := w.commit(h)
+	c, err := w.objects.Commit(h)
 	if errors.Is(err, objects.ErrNoObject) {
 		refs, rerr := w.refs.All()
 		if rerr != nil {

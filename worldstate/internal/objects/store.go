@@ -363,3 +363,12 @@ func (s *Store) PackedSize(h gitfmt.Hash) (int64, bool) {
 	size, err := p.objectSize(off, &s.inflaters)
 	return size, err == nil
 }
+
+// Commit reads a snapshot's commit.
+func (s *Store) Commit(h gitfmt.Hash) (*gitfmt.Commit, error) {
+	data, err := s.Read(h, gitfmt.CommitObject, "snapshot")
+	if err != nil {
+		return nil, err
+	}
+	return gitfmt.DecodeCommit(h, data)
+}

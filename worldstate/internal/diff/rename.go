@@ -1,6 +1,6 @@
 //go:build unix
 
-package worldstate
+package diff
 
 import (
 	"context"
@@ -36,22 +36,12 @@ type RenameOptions struct {
 	Candidates        int // DefaultRenameCandidates
 }
 
-// Renames pairs what a Diff lists as deleted with what it lists as added:
-// first files and links of the same content, then files that share at least
-// the given part of their bytes, counted in lines of at most 64 bytes as git
-// does. A pair becomes one Change of kind Renamed at the new path. Each path
-// is in one pair at most; the most similar go together, those of one name
-// first. uncompared is how many paths on either side were over the limit of
-// candidates, or too large, and matched by content hash alone.
-func (w *World) Renames(ctx context.Context, changes []Change, o *RenameOptions) (out []Change, uncompared int, err error) {
-	end, err := w.begin(ctx, reading)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer end()
+// Renames pairs deletions with additions. uncompared is how many were matched by
+// their hash alone.
+func Renames(ctx context.Context, s *objects.Store, changes []Change, o *RenameOptions) (out []Change, uncompared int, err error) {
 	m := newRenameMatcher(changes, o)
 	m.exact()
-	if err := m.similar(ctx, w.objects); err != nil {
+	if err := m.similar(ctx, s); err != nil {
 		return nil, 0, fmt.Errorf("find renames: %w", err)
 	}
 	return m.merged(), m.uncompared, nil

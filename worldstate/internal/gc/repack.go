@@ -1,6 +1,6 @@
 //go:build unix
 
-package worldstate
+package gc
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// gcLevel: a collection takes its time, and what it writes stays.
-	gcLevel = 9
+	// GcLevel: a collection takes its time, and what it writes stays.
+	GcLevel = 9
 	// deltaChain is how many differences an old version may be away from one
 	// that stands whole; git's own limit is 50.
 	deltaChain = 50
@@ -64,11 +64,11 @@ func (l *lines) add(kind gitfmt.ObjectType, path string, h gitfmt.Hash) {
 }
 
 const (
-	// catchUpBytes: where more than so many bytes were saved while a collection
+	// CatchUpBytes: where more than so many bytes were saved while a collection
 	// wrote, it writes those, too, before it switches over, at most catchUps
 	// times; the rest is written with the store's lock held.
-	catchUpBytes = 8 << 20
-	catchUps     = 4
+	CatchUpBytes = 8 << 20
+	CatchUps     = 4
 )
 
 // repack writes what is kept, and switches over when nothing much has come
@@ -94,7 +94,7 @@ func (g *collector) repack(ctx context.Context) error {
 		g.o.Hook("gathered")
 		err := g.locked(ctx, func() error {
 			news, err := g.catchUp(ctx)
-			if err != nil || news > catchUpBytes && round < catchUps {
+			if err != nil || news > CatchUpBytes && round < CatchUps {
 				return err
 			}
 			ended = true
@@ -119,7 +119,7 @@ func (g *collector) write(ctx context.Context) (*objects.Writer, error) {
 		return nil, nil
 	}
 	out := objects.NewWriter(g.s.PackDir(), g.o.Hook, &objects.Pool{})
-	out.Temp, out.Level = g.s.CollectDir(), gcLevel
+	out.Temp, out.Level = g.s.CollectDir(), GcLevel
 	for _, h := range todo.commits {
 		if err := g.whole(out, gitfmt.CommitObject, "snapshot", h); err != nil {
 			return out, err
@@ -278,7 +278,7 @@ func (g *collector) whole(out *objects.Writer, t gitfmt.ObjectType, path string,
 	}
 	_, size, r, err := g.s.Open(h)
 	if err != nil {
-		return &MissingObjectError{Object: h.String(), Path: path, Err: err}
+		return &gitfmt.MissingObjectError{Object: h.String(), Path: path, Err: err}
 	}
 	defer r.Close()
 	_, err = out.AddStream(h, size, r)

@@ -1,9 +1,8 @@
 //go:build unix
 
-package worldstate
+package diff
 
 import (
-	"context"
 	"fmt"
 
 	"anamnesis/worldstate/internal/fsys"
@@ -43,35 +42,15 @@ type Side struct {
 	Blob string `json:"blob,omitempty"` // the content's git id; none for a directory
 }
 
-// Diff lists the paths in which two snapshots differ, sorted. a may be "" for
-// an empty world.
-func (w *World) Diff(ctx context.Context, a, b ID) ([]Change, error) {
-	end, err := w.begin(ctx, reading)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	var lists [2]*tree.Listing
-	for i, id := range []ID{a, b} {
-		lists[i] = tree.Empty()
-		if id == "" {
-			continue
-		}
-		c, err := w.byID(id)
-		if err == nil {
-			lists[i], err = w.tree(c.Tree)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("diff: %w", err)
-		}
-	}
-	full := [2]map[string]bool{parents(lists[0]), parents(lists[1])}
+// Between lists the paths in which two listings differ, sorted.
+func Between(a, b *tree.Listing) []Change {
+	full := [2]map[string]bool{parents(a), parents(b)}
 	changes := []Change{}
-	tree.Union(lists[0], lists[1], func(path string, from, to tree.State) {
+	tree.Union(a, b, func(path string, from, to tree.State) {
 		if from == to || from.IsDir() && to.Absent() && full[0][path] || to.IsDir() && from.Absent() && full[1][path] {
 			return // a directory that came or went with what is in it
 		}
-		c := Change{Path: path, Old: side(from), New: side(to)}
+		c := Change{Path: path, Old: SideOf(from), New: SideOf(to)}
 		switch {
 		case from.Absent():
 			c.Kind = Added
@@ -89,7 +68,7 @@ func (w *World) Diff(ctx context.Context, a, b ID) ([]Change, error) {
 		}
 		changes = append(changes, c)
 	})
-	return changes, nil
+	return changes
 }
 
 // parents is the set of directories with something in them.
@@ -101,7 +80,8 @@ func parents(l *tree.Listing) map[string]bool {
 	return set
 }
 
-func side(s tree.State) *Side {
+// SideOf returns one end of a change, nil where nothing stands.
+func SideOf(s tree.State) *Side {
 	switch s.Kind {
 	case tree.KindFile:
 		return &Side{"file", fmt.Sprintf("%04o", s.Perm), s.Hash.String()}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package worldstate
+package gc
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,31 +18,8 @@ import (
 	"anamnesis/worldstate/internal/refs"
 )
 
-// GCOptions say what a collection keeps. The zero value keeps every snapshot
-// that any ref names.
-type GCOptions struct {
-	// Live reports whether a task exists now; its snapshots are kept whatever
-	// their size. It is asked after they were looked for, of tasks that may have
-	// begun since GC was called. nil: all tasks exist.
-	Live func(task string) bool
-	// Keep are snapshots that something else than a ref names.
-	Keep []ID
-	// MaxBytes caps the store: of the tasks that do not exist any more, only
-	// as many are kept, the newest first, as fit. 0: no cap, all are kept. What
-	// the worlds are known at stays as long as there is a snapshot to restore.
-	MaxBytes int64
-	// DryRun finds out and writes nothing. It waits for a collection, and no save waits
-	// for it.
-	DryRun bool
-	// LockWait is how long to wait for another process. Default DefaultLockWait.
-	LockWait time.Duration
-	// Hook is called at every durable step, as Options.Hook. At "gathered" the
-	// store's lock is free.
-	Hook func(point string)
-}
-
-// A GCReport is what a collection did, or would do.
-type GCReport struct {
+// A Report is what a collection did, or would do.
+type Report struct {
 	Store  string `json:"store"`
 	DryRun bool   `json:"dry_run,omitempty"`
 	// BytesBefore and BytesAfter are what the packs take on disk. After a dry
@@ -60,52 +36,27 @@ type GCReport struct {
 	Over bool `json:"over,omitempty"`
 }
 
-// GC puts what is needed of the packs that saves made into one pack, as differences
-// where that is shorter, and removes the rest of them. Needed is what refs, unfinished
-// restores and o name, and what a user's git names in HEADs, reflogs and the indexes of
-// worktrees. Packs that are not ours, and loose objects, are left alone. Others may
-// save and restore meanwhile: the store's lock is held while it looks what is
-// there and while it switches over, which takes as long as reading what was saved
-// in between. That stands in a pack of its own. One collection runs at a time.
-// Killed anywhere, every snapshot that was to be kept is there, and the next
-// collection goes on; what it wrote, whoever takes the lock next removes. An
-// object that is needed and missing or damaged ends it before anything is
-// removed: *MissingObjectError.
-func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
-	var opts GCOptions
-	if o != nil {
-		opts = *o
-	}
-	if opts.LockWait <= 0 {
-		opts.LockWait = DefaultLockWait
-	}
-	if opts.Hook == nil {
-		opts.Hook = func(string) {}
-	}
-	if there, err := fsys.Exists(filepath.Join(store, fsys.StateDir)); err != nil {
-		return GCReport{}, fmt.Errorf("gc %s: %w", store, err)
-	} else if !there {
-		return GCReport{}, fmt.Errorf("gc %s: %w: it is no store; name the bare repository that holds snapshots", store, ErrRefused)
-	}
+// Run runs one collection. unfinished returns what interrupted restores name.
+func Run(ctx context.Context, store string, opts Options, unfinished func() ([]gitfmt.Hash, error)) (Report, error) {
 	turn, err := takeTurn(ctx, store, opts)
 	if err != nil {
-		return GCReport{}, err
+		return Report{}, err
 	}
 	defer turn.Release()
 	s := objects.New(store)
 	defer s.Close()
 	named := &refs.Store{Dir: store}
 	defer named.Close()
-	g := collector{s: s, refStore: named, o: opts, seen: make(map[gitfmt.Hash]bool)}
-	g.report = GCReport{Store: store, DryRun: opts.DryRun, Dropped: []string{}, Kept: []string{}}
+	g := collector{s: s, refStore: named, unfinished: unfinished, o: opts, seen: make(map[gitfmt.Hash]bool)}
+	g.report = Report{Store: store, DryRun: opts.DryRun, Dropped: []string{}, Kept: []string{}}
 	if err := g.run(ctx); err != nil {
-		return GCReport{}, fmt.Errorf("gc %s: %w", store, g.blame(err))
+		return Report{}, fmt.Errorf("gc %s: %w", store, g.blame(err))
 	}
 	return g.report, nil
 }
 
 // takeTurn takes the collections' lock; a dry run does not write into it.
-func takeTurn(ctx context.Context, store string, o GCOptions) (*fsys.Lock, error) {
+func takeTurn(ctx context.Context, store string, o Options) (*fsys.Lock, error) {
 	if !o.DryRun {
 		return fsys.AcquireLock(ctx, store, fsys.CollectLock, o.LockWait)
 	}
@@ -122,10 +73,11 @@ func takeTurn(ctx context.Context, store string, o GCOptions) (*fsys.Lock, error
 
 // collector is one collection.
 type collector struct {
-	s        *objects.Store
-	refStore *refs.Store
-	o        GCOptions
-	report   GCReport
+	s          *objects.Store
+	refStore   *refs.Store
+	unfinished func() ([]gitfmt.Hash, error)
+	o          Options
+	report     Report
 
 	refs   map[string]gitfmt.Hash // as they were when it was last looked
 	named  []gitfmt.Hash          // what journals and o name, likewise
@@ -310,32 +262,27 @@ func (g *collector) catchUp(ctx context.Context) (int64, error) {
 
 // roots are the snapshots named by something else than refs.
 func (g *collector) roots() ([]gitfmt.Hash, error) {
+	roots, err := KeptRoots(g.s, g.o.Keep)
+	if err != nil {
+		return nil, err
+	}
+	more, err := g.unfinished()
+	return append(roots, more...), err
+}
+
+// KeptRoots returns those of some snapshots that the store has.
+func KeptRoots(s *objects.Store, keep []gitfmt.ID) ([]gitfmt.Hash, error) {
 	var roots []gitfmt.Hash
-	for _, id := range g.o.Keep {
+	for _, id := range keep {
 		h, ok := gitfmt.ParseHash(string(id))
 		if !ok {
-			return nil, fmt.Errorf("snapshot %q: %w: not a full id", id, ErrUnknown)
+			return nil, fmt.Errorf("snapshot %q: %w: not a full id", id, refs.ErrUnknown)
 		}
-		if g.s.Has(h) {
+		if s.Has(h) {
 			roots = append(roots, h)
-		} else if err := g.s.Unread(); err != nil {
+		} else if err := s.Unread(); err != nil {
 			return nil, err
 		} // a stream may name what was lost before
-	}
-	journals, err := stateFiles(g.s.Dir, journalPrefix)
-	if err != nil {
-		return nil, fmt.Errorf("look for journals: %w", err)
-	}
-	for _, path := range journals {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("read journal: %w", err)
-		}
-		j, err := decodeJournal(data)
-		if err != nil {
-			return nil, fmt.Errorf("read journal %s: %w: %w", path, gitfmt.ErrCorrupt, err)
-		}
-		roots = append(roots, j.source, j.target, j.head)
 	}
 	return roots, nil
 }
@@ -505,4 +452,27 @@ func (g *collector) tree(h gitfmt.Hash, path string, depth int) error {
 		}
 	}
 	return nil
+}
+
+// Options say what a collection keeps. The zero value keeps every snapshot
+// that any ref names.
+type Options struct {
+	// Live reports whether a task exists now; its snapshots are kept whatever
+	// their size. It is asked after they were looked for, of tasks that may have
+	// begun since GC was called. nil: all tasks exist.
+	Live func(task string) bool
+	// Keep are snapshots that something else than a ref names.
+	Keep []gitfmt.ID
+	// MaxBytes caps the store: of the tasks that do not exist any more, only
+	// as many are kept, the newest first, as fit. 0: no cap, all are kept. What
+	// the worlds are known at stays as long as there is a snapshot to restore.
+	MaxBytes int64
+	// DryRun finds out and writes nothing. It waits for a collection, and no save waits
+	// for it.
+	DryRun bool
+	// LockWait is how long to wait for another process. Default DefaultLockWait.
+	LockWait time.Duration
+	// Hook is called at every durable step, as Options.Hook. At "gathered" the
+	// store's lock is free.
+	Hook func(point string)
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package worldstate
+package gc
 
 import (
 	"bufio"

@@ -1,6 +1,6 @@
 //go:build unix
 
-package worldstate
+package diff
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	linediff "github.com/go-git/go-git/v5/utils/diff"
 
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/tree"
 )
 
@@ -29,22 +30,14 @@ const (
 	contextLines = 3
 )
 
-// Patch writes changes, as Diff or Renames gave them, as a unified diff that
-// `git apply` takes. Files that are not text, or over 1 MiB, only as
-// differing; directories not at all. Names are quoted as git quotes them, the
-// content is as it is: escape it before a terminal.
-func (w *World) Patch(ctx context.Context, out io.Writer, changes []Change) error {
-	end, err := w.begin(ctx, reading)
-	if err != nil {
-		return err
-	}
-	defer end()
+// Patch writes changes as a unified diff that `git apply` takes.
+func Patch(ctx context.Context, s *objects.Store, out io.Writer, changes []Change) error {
 	for _, c := range changes {
 		for _, half := range halves(c) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := w.filePatch(out, half); err != nil {
+			if err := filePatch(s, out, half); err != nil {
 				return fmt.Errorf("patch %q: %w", c.Path, err)
 			}
 		}
@@ -62,7 +55,7 @@ func halves(c Change) []Change {
 }
 
 // filePatch writes one file's part; nothing for a directory.
-func (w *World) filePatch(out io.Writer, c Change) error {
+func filePatch(store *objects.Store, out io.Writer, c Change) error {
 	path := strings.TrimSuffix(c.Path, "/")
 	var text [2]string
 	binary := false
@@ -77,7 +70,7 @@ func (w *World) filePatch(out io.Writer, c Change) error {
 		if !ok {
 			return fmt.Errorf("bad blob id %q", s.Blob)
 		}
-		data, whole, err := w.text(h, path)
+		data, whole, err := readText(store, h, path)
 		if err != nil {
 			return err
 		}
@@ -200,10 +193,10 @@ func encodeHunks(from, to string) ([]byte, error) {
 	return nil, nil
 }
 
-// text reads a blob up to maxPatchBytes; whole is false for a longer one.
-func (w *World) text(h gitfmt.Hash, path string) (data []byte, whole bool, err error) {
+// readText reads a blob up to maxPatchBytes; whole is false for a longer one.
+func readText(s *objects.Store, h gitfmt.Hash, path string) (data []byte, whole bool, err error) {
 	lim := &limitBuffer{max: maxPatchBytes}
-	if _, err := w.objects.CopyTo(h, gitfmt.BlobObject, path, lim); err != nil && !errors.Is(err, errTooLong) {
+	if _, err := s.CopyTo(h, gitfmt.BlobObject, path, lim); err != nil && !errors.Is(err, errTooLong) {
 		return nil, false, err
 	} else if err != nil {
 		return nil, false, nil

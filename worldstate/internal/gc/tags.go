@@ -1,4 +1,4 @@
-package worldstate
+package gc
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ func readAside(s *objects.Store, h gitfmt.Hash, what string) (aside, error) {
 	err := s.Retry(h, func() error {
 		t, _, r, err := s.Open(h)
 		if err != nil {
-			return &MissingObjectError{Object: h.String(), Path: what, Err: err}
+			return &gitfmt.MissingObjectError{Object: h.String(), Path: what, Err: err}
 		}
 		a.kind = t
 		return r.Close()
@@ -40,20 +40,20 @@ func readAside(s *objects.Store, h gitfmt.Hash, what string) (aside, error) {
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	var ok bool
 	if a.next, ok = gitfmt.ParseHash(string(bytes.TrimPrefix(line, []byte("object ")))); !ok {
-		return a, &MissingObjectError{Object: h.String(), Path: what, Err: fmt.Errorf("a tag of nothing: %q", line)}
+		return a, &gitfmt.MissingObjectError{Object: h.String(), Path: what, Err: fmt.Errorf("a tag of nothing: %q", line)}
 	}
 	return a, nil
 }
 
-// brokenRef says how to get on where a person's ref leads to what is missing or
+// BrokenRef says how to get on where a person's ref leads to what is missing or
 // damaged.
-func brokenRef(s *objects.Store, ref string, err error) error {
+func BrokenRef(s *objects.Store, ref string, err error) error {
 	return fmt.Errorf("%w: %s leads there; 'git --git-dir=%s update-ref -d %s' removes that ref", err, ref, s.Dir, ref)
 }
 
 // snapshot follows tags from what a person's ref names to the commit they are of;
 // ok is false where that is a file or a folder.
-func followTags(s *objects.Store, h gitfmt.Hash, ref string) (of gitfmt.Hash, ok bool, err error) {
+func FollowTags(s *objects.Store, h gitfmt.Hash, ref string) (of gitfmt.Hash, ok bool, err error) {
 	for {
 		a, err := readAside(s, h, ref)
 		if err != nil || a.kind != gitfmt.TagObject {

@@ -1,11 +1,10 @@
 //go:build unix
 
-package worldstate
+package gc
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sort"
@@ -19,7 +18,7 @@ import (
 
 // A Report is what Verify found. OK means that every object that any ref needs, or
 // that any pack holds, has an intact copy, and that git can use each pack.
-type Report struct {
+type Health struct {
 	OK       bool      `json:"ok"`
 	Refs     int       `json:"refs"`
 	Commits  int       `json:"commits"`
@@ -37,78 +36,44 @@ type Report struct {
 // none is known to need it, the pack it stands in is Path. Where a pack as a whole is
 // damaged there is no Object.
 type Problem struct {
-	Object   string `json:"object"`
-	Path     string `json:"path"`
-	Snapshot ID     `json:"snapshot"`
-	Error    string `json:"error"`
+	Object   string    `json:"object"`
+	Path     string    `json:"path"`
+	Snapshot gitfmt.ID `json:"snapshot"`
+	Error    string    `json:"error"`
 }
 
-// verifyTries is how often Verify looks at a store in which packs or refs came or went
-// while it looked, the last time with the store's lock.
-const verifyTries = 4
-
-// Verify reads and hashes every object of the store's packs, and all that any ref
-// reaches, of all tasks and worlds. What is damaged is in the Report; the error is for
-// what kept it from looking at all. It holds no lock: where it found damage and the
-// store was changed meanwhile, a collection of another process for instance, it looks
-// again. After it found damage, a save writes anew what has rotted and still stands in
-// the world.
-func (w *World) Verify(ctx context.Context) (Report, error) {
-	for try, as := 1, reading; ; try++ {
-		if try == verifyTries {
-			as = changing
-		}
-		r, moved, err := w.verifyOnce(ctx, as)
-		if err != nil || !moved {
-			return r, err
-		}
-	}
-}
-
-// verifyOnce looks once; moved reports whether the store was changed meanwhile.
-func (w *World) verifyOnce(ctx context.Context, as access) (r Report, moved bool, err error) {
-	end, err := w.begin(ctx, as)
+// Verify looks at a store once; moved reports that damage was found and the store
+// was changed meanwhile.
+func Verify(ctx context.Context, s *objects.Store, named *refs.Store, hook func(string)) (r Health, moved bool, err error) {
+	byName, err := named.All()
 	if err != nil {
-		return Report{}, false, err
+		return Health{}, false, err
 	}
-	defer end()
-	refs, err := w.refs.All()
-	if err != nil {
-		return Report{}, false, err
-	}
-	packs, damaged := w.objects.PackNames(), damagedPacks(w.objects)
-	w.opts.Hook("verify-listed")
-	r = Report{Problems: damaged, Refs: len(refs), Unfinished: errors.Is(w.checkNoJournal(), ErrUnfinished)}
-	v := verifier{w: w, ctx: ctx, r: &r, seen: make(map[gitfmt.Hash]bool), intact: make(map[gitfmt.Hash]gitfmt.ObjectType)}
+	packs, damaged := s.PackNames(), damagedPacks(s)
+	hook("verify-listed")
+	r = Health{Problems: damaged, Refs: len(byName)}
+	v := verifier{s: s, ctx: ctx, r: &r, seen: make(map[gitfmt.Hash]bool), intact: make(map[gitfmt.Hash]gitfmt.ObjectType)}
 	if err := v.packs(); err != nil {
-		return Report{}, false, err
+		return Health{}, false, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(refs)) {
-		if err := v.commits(refs[name], name); err != nil {
-			return Report{}, false, err
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		if err := v.commits(byName[name], name); err != nil {
+			return Health{}, false, err
 		}
 	}
 	v.others()
 	if r.OK = len(r.Problems) == 0; r.OK && len(r.DamagedCopies) == 0 {
 		return r, false, nil
 	}
-	w.refs.Begin()
-	now, err := w.refs.All()
+	named.Begin()
+	now, err := named.All()
 	if err != nil {
 		return r, false, err
 	}
-	if err := w.objects.Relist(); err != nil {
+	if err := s.Relist(); err != nil {
 		return r, false, err
 	}
-	if !maps.Equal(refs, now) || !slices.Equal(packs, w.objects.PackNames()) || !slices.Equal(damaged, damagedPacks(w.objects)) {
-		return r, true, nil
-	}
-	// What is known of files rests on the store: the next save reads them
-	// all, and writes anew what has rotted here and still stands there.
-	if err := w.track.Forget(); err != nil {
-		return r, false, fmt.Errorf("verify: %w", err)
-	}
-	return r, false, nil
+	return r, !maps.Equal(byName, now) || !slices.Equal(packs, s.PackNames()) || !slices.Equal(damaged, damagedPacks(s)), nil
 }
 
 // damagedPacks lists the packs that cannot be used.
@@ -123,13 +88,13 @@ func damagedPacks(s *objects.Store) []Problem {
 }
 
 type verifier struct {
-	w      *World
+	s      *objects.Store
 	ctx    context.Context
-	r      *Report
+	r      *Health
 	seen   map[gitfmt.Hash]bool
 	intact map[gitfmt.Hash]gitfmt.ObjectType // objects that a pack holds as it should
 	broken []damage
-	at     ID
+	at     gitfmt.ID
 }
 
 // damage is what is wrong with an object in a pack, or with the pack itself where the
@@ -143,14 +108,14 @@ type damage struct {
 // packs reads each pack from end to end, as git fsck does. What a difference starts
 // from must stand in the same pack: git looks nowhere else.
 func (v *verifier) packs() error {
-	for _, p := range v.w.objects.Without(nil) {
+	for _, p := range v.s.Without(nil) {
 		items, err := p.Entries()
 		whole := err == nil
 		for _, it := range items {
 			if err := v.ctx.Err(); err != nil {
 				return err
 			}
-			kind, err := v.w.objects.CheckIn(p, it)
+			kind, err := v.s.CheckIn(p, it)
 			if fsys.Exhausted(err) {
 				return err
 			}
@@ -204,7 +169,7 @@ func (v *verifier) problem(h gitfmt.Hash, path string, err error) error {
 	if fsys.Exhausted(err) {
 		return err
 	}
-	var m *MissingObjectError
+	var m *gitfmt.MissingObjectError
 	if errors.As(err, &m) && m.Object == h.String() {
 		err = m.Err
 	}
@@ -231,8 +196,8 @@ func (v *verifier) commits(h gitfmt.Hash, ref string) error {
 		if err := v.ctx.Err(); err != nil {
 			return err
 		}
-		v.at = ID(h.String())
-		c, err := v.w.commit(h)
+		v.at = gitfmt.ID(h.String())
+		c, err := v.s.Commit(h)
 		if errors.Is(err, objects.ErrWrongType) && !refs.IsOurs(ref) {
 			if queue, err = v.aside(h, ref, queue); err != nil {
 				return err
@@ -252,7 +217,7 @@ func (v *verifier) commits(h gitfmt.Hash, ref string) error {
 			return err
 		}
 		if len(v.r.Problems) == before && c.World != "" { // all there; does it also read as a world?
-			if _, err := tree.Load(v.w.objects, c.Tree, nil); err != nil {
+			if _, err := tree.Load(v.s, c.Tree, nil); err != nil {
 				if err := v.problem(c.Tree, "", err); err != nil {
 					return err
 				}
@@ -265,7 +230,7 @@ func (v *verifier) commits(h gitfmt.Hash, ref string) error {
 // aside looks at what a person's ref leads to that is no snapshot, and adds to the
 // queue what that leads to.
 func (v *verifier) aside(h gitfmt.Hash, ref string, queue []gitfmt.Hash) ([]gitfmt.Hash, error) {
-	a, err := readAside(v.w.objects, h, ref)
+	a, err := readAside(v.s, h, ref)
 	switch {
 	case err != nil:
 	case a.kind == gitfmt.TagObject:
@@ -275,7 +240,7 @@ func (v *verifier) aside(h gitfmt.Hash, ref string, queue []gitfmt.Hash) ([]gitf
 		delete(v.seen, h)
 		return queue, v.tree(h, "", 0)
 	default:
-		err = v.w.objects.Check(h, a.kind, ref)
+		err = v.s.Check(h, a.kind, ref)
 	}
 	if err != nil {
 		err = v.problem(h, ref, err)
@@ -290,7 +255,7 @@ func (v *verifier) tree(h gitfmt.Hash, path string, depth int) error {
 	if err := v.ctx.Err(); err != nil {
 		return err
 	}
-	data, err := v.w.objects.Read(h, gitfmt.TreeObject, path)
+	data, err := v.s.Read(h, gitfmt.TreeObject, path)
 	var items []gitfmt.TreeItem
 	if err == nil {
 		items, err = gitfmt.DecodeTree(data)
@@ -310,7 +275,7 @@ func (v *verifier) tree(h gitfmt.Hash, path string, depth int) error {
 			continue
 		}
 		if it.Mode != gitfmt.GitlinkMode && v.first(it.Hash) && v.intact[it.Hash] != gitfmt.BlobObject {
-			if err := v.w.objects.Check(it.Hash, gitfmt.BlobObject, p); err != nil {
+			if err := v.s.Check(it.Hash, gitfmt.BlobObject, p); err != nil {
 				if err := v.problem(it.Hash, p, err); err != nil {
 					return err
 				}

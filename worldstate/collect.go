@@ -1,0 +1,49 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gc"
+	"anamnesis/worldstate/internal/gitfmt"
+	"context"
+	"fmt"
+	"path/filepath"
+)
+
+// GCOptions say what a collection keeps. The zero value keeps every snapshot
+// that any ref names.
+type GCOptions = gc.Options
+
+// A GCReport is what a collection did, or would do.
+type GCReport = gc.Report
+
+// GC puts what is needed of the packs that saves made into one pack, as differences
+// where that is shorter, and removes the rest of them. Needed is what refs, unfinished
+// restores and o name, and what a user's git names in HEADs, reflogs and the indexes of
+// worktrees. Packs that are not ours, and loose objects, are left alone. Others may
+// save and restore meanwhile: the store's lock is held while it looks what is
+// there and while it switches over, which takes as long as reading what was saved
+// in between. That stands in a pack of its own. One collection runs at a time.
+// Killed anywhere, every snapshot that was to be kept is there, and the next
+// collection goes on; what it wrote, whoever takes the lock next removes. An
+// object that is needed and missing or damaged ends it before anything is
+// removed: *MissingObjectError.
+func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
+	var opts GCOptions
+	if o != nil {
+		opts = *o
+	}
+	if opts.LockWait <= 0 {
+		opts.LockWait = DefaultLockWait
+	}
+	if opts.Hook == nil {
+		opts.Hook = func(string) {}
+	}
+	if there, err := fsys.Exists(filepath.Join(store, fsys.StateDir)); err != nil {
+		return gc.Report{}, fmt.Errorf("gc %s: %w", store, err)
+	} else if !there {
+		return gc.Report{}, fmt.Errorf("gc %s: %w: it is no store; name the bare repository that holds snapshots", store, ErrRefused)
+	}
+	return gc.Run(ctx, store, opts, func() ([]gitfmt.Hash, error) { return journalRoots(store) })
+}

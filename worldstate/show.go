@@ -1,0 +1,93 @@
+package worldstate
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"anamnesis/worldstate/internal/diff"
+	"anamnesis/worldstate/internal/tree"
+)
+
+// The types of what Diff, Renames and Patch say.
+type (
+	// A Change is one path that differs. Directories end in a slash and are
+	// listed only where an empty one or its mode is all that changed.
+	Change = diff.Change
+	// A Side is one end of a change.
+	Side = diff.Side
+	// ChangeKind says how a path differs.
+	ChangeKind = diff.ChangeKind
+	// RenameOptions adjust Renames. The zero value, or nil, means the defaults.
+	RenameOptions = diff.RenameOptions
+)
+
+// The kinds of changes.
+const (
+	Added    = diff.Added
+	Deleted  = diff.Deleted
+	Modified = diff.Modified // other content
+	Mode     = diff.Mode     // the same content, other permissions
+	Type     = diff.Type     // file, link or directory became another of these
+	Renamed  = diff.Renamed  // from another path; only Renames makes one
+)
+
+// The defaults of RenameOptions.
+const (
+	DefaultSimilarityPercent = diff.DefaultSimilarityPercent
+	DefaultRenameCandidates  = diff.DefaultRenameCandidates
+)
+
+// Diff lists the paths in which two snapshots differ, sorted. a may be "" for
+// an empty world.
+func (w *World) Diff(ctx context.Context, a, b ID) ([]Change, error) {
+	end, err := w.begin(ctx, reading)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	var lists [2]*tree.Listing
+	for i, id := range []ID{a, b} {
+		lists[i] = tree.Empty()
+		if id == "" {
+			continue
+		}
+		c, err := w.byID(id)
+		if err == nil {
+			lists[i], err = w.tree(c.Tree)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("diff: %w", err)
+		}
+	}
+	return diff.Between(lists[0], lists[1]), nil
+}
+
+// Patch writes changes, as Diff or Renames gave them, as a unified diff that
+// `git apply` takes. Files that are not text, or over 1 MiB, only as
+// differing; directories not at all. Names are quoted as git quotes them, the
+// content is as it is: escape it before a terminal.
+func (w *World) Patch(ctx context.Context, out io.Writer, changes []Change) error {
+	end, err := w.begin(ctx, reading)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return diff.Patch(ctx, w.objects, out, changes)
+}
+
+// Renames pairs what a Diff lists as deleted with what it lists as added:
+// first files and links of the same content, then files that share at least
+// the given part of their bytes, counted in lines of at most 64 bytes as git
+// does. A pair becomes one Change of kind Renamed at the new path. Each path
+// is in one pair at most; the most similar go together, those of one name
+// first. uncompared is how many paths on either side were over the limit of
+// candidates, or too large, and matched by content hash alone.
+func (w *World) Renames(ctx context.Context, changes []Change, o *RenameOptions) (out []Change, uncompared int, err error) {
+	end, err := w.begin(ctx, reading)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer end()
+	return diff.Renames(ctx, w.objects, changes, o)
+}
