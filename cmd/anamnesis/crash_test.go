@@ -45,8 +45,8 @@ func crashMain() {
 	at, _ := strconv.Atoi(arg)
 	die := func() { syscall.Kill(os.Getpid(), syscall.SIGKILL); select {} }
 	a.adjust = func(o *runtime.Options) {
-		o.CheckpointEvery = 1 // every step leaves one, so that every resume begins with one
-		o.SealAfter = -1      // when a seal falls is a matter of time: no count could name a place
+		o.SnapshotEvery = 1 // every step leaves one, so that every resume begins with one
+		o.SealAfter = -1    // when a seal falls is a matter of time: no count could name a place
 		if kind == "sealed" {
 			o.SealAfter = time.Millisecond
 		}

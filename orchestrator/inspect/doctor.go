@@ -241,7 +241,7 @@ func (x *examination) stream(ctx context.Context, r *opstream.Reader, commits []
 	return nil
 }
 
-// checkpoint gives the state that an opening of the task would begin with.
+// checkpoint returns the state that an opening of the task would begin with.
 func (x *examination) checkpoint() (fold []byte, seq uint64) {
 	r, err := taskdir.OpenStream(x.h, x.id, &opstream.Options{Checkpoint: state.FoldVersion})
 	if err != nil {
@@ -261,7 +261,7 @@ func Holds(fold []byte, st *state.State) bool {
 	return err == nil && state.SameSnapshot(fold, data)
 }
 
-// storeOfLost gives a world's store with snapshots of a task whose stream says
+// storeOfLost returns a world's store with snapshots of a task whose stream says
 // nothing, not even where its world is; empty when there is none.
 func (x *examination) storeOfLost() string {
 	stores, err := x.h.Stores()

@@ -126,7 +126,7 @@ type source struct {
 	kind  op.Kind
 	bytes int    // of a result
 	rule  string // by which it stands in the context
-	words string // the same of the person's words that it carries over
+	words string // the same of the user's words that it carries over
 }
 
 func sourceOf(o op.Op) source {
@@ -182,7 +182,7 @@ func (x *explainer) add(o op.Op) error {
 	case *op.JumpDropped:
 		x.waiting = nil // nothing stands for these
 	case *op.JumpIntended, *op.MailDelivered:
-		if len(x.waiting) == 1 { // exactly: of the span, the person's words may stay
+		if len(x.waiting) == 1 { // exactly: of the span, the user's words may stay
 			x.waiting[0].Saved = before - x.state.ContextTokens()
 		}
 		x.changes = append(x.changes, x.waiting...)

@@ -42,7 +42,7 @@ type JumpPlan struct {
 	World   worldstate.Plan `json:"world"`
 }
 
-// PlanJump says what a person's jump would do and does none of it. Of the request
+// PlanJump says what a user's jump would do and does none of it. Of the request
 // it heeds To, Fold and Overwrite.
 // Errors: ErrNoTask, ErrNoStep, ErrNoDirectory, ErrNotJumped, ErrPending while a jump that was
 // begun is not finished, those of worldstate's Plan, and where the store lacks

@@ -9,7 +9,7 @@ import (
 
 // TestAskedBack: the agent's jumps back count with the operation that made
 // them, or with the request the loop guard held back; a forward jump, one that
-// was dropped, and a person's do not.
+// was dropped, and a user's do not.
 func TestAskedBack(t *testing.T) {
 	const asks = `jump.requested 1 {"to":2,"by":"agent","call":"a"}` + "\n"
 	for name, tt := range map[string]struct {

@@ -215,7 +215,7 @@ func (j *Journal) encode(bodies ...op.Body) ([]opstream.Entry, []op.Body, error)
 
 // maxCounted is how many bytes of one operation are counted; the rest of a
 // monstrous one is taken to be like its beginning. Counting runs at about
-// 1 MB/s, and the person may be waiting for the turn to end.
+// 1 MB/s, and the user may be waiting for the turn to end.
 const maxCounted = 1 << 20
 
 // Count returns the tokens of a text.

@@ -33,7 +33,7 @@ func OpenScrubber(dir string, secrets []redact.Secret) (*Scrubber, error) {
 	return s, nil
 }
 
-// Body gives an operation's body with markers in the place of its secrets,
+// Body returns an operation's body with markers in the place of its secrets,
 // which the vault knows to come from no file. Every string may hold one, names
 // and keys included. What is no JSON comes back as it is: the stream refuses it
 // and says why.

@@ -28,7 +28,7 @@ const (
 const keptNames = "task dir store model eas_from encoding approval kb program source kind hash boot_id " +
 	"decision by commit tree from_commit to_commit base finish trigger writer base64"
 
-// redactBody gives an operation as it is recorded, shown and sent: secrets
+// redactBody returns an operation as it is recorded, shown and sent: secrets
 // replaced by markers. What the markers stand for is durable in the vault when
 // it returns.
 func (j *Journal) redactBody(b op.Body) (op.Body, []byte, error) {
@@ -164,7 +164,7 @@ func (j *Journal) keepWritten(c op.Call) error {
 	return errors.Join(err, keepErr)
 }
 
-// UnredactArgs gives the arguments a tool is run with: in the texts of a tool that
+// UnredactArgs returns the arguments a tool is run with: in the texts of a tool that
 // edits a file, markers become what they stand for in that file. A marker that
 // does not belong there, or one for a tool that acts in another way, is refused
 // with a *tool.CallError, before anything is done.
@@ -219,7 +219,7 @@ func (j *Journal) UnredactArgs(env *tool.Env, spec tool.Spec, args json.RawMessa
 	return out, nil
 }
 
-// eachText gives a decoded JSON value with each of its strings changed.
+// eachText returns a decoded JSON value with each of its strings changed.
 func eachText(v any, change func(string) string) any {
 	switch v := v.(type) {
 	case string:
@@ -242,7 +242,7 @@ func (j *Journal) RedactText(s string) string {
 	return out
 }
 
-// RedactFault gives a model's fault as it may be shown.
+// RedactFault returns a model's fault as it may be shown.
 func (j *Journal) RedactFault(f *model.Fault) *model.Fault {
 	shown := *f
 	shown.Partial = j.RedactText(f.Partial)

@@ -98,7 +98,7 @@ func TestDamagedVaultIsRefused(t *testing.T) {
 
 // TestKeptFields lists the texts in which no secret is looked for: what this
 // program made up itself, and what is refused at a task's start. A field of the
-// same name that a model, a tool or a person fills does not belong there.
+// same name that a model, a tool or a user fills does not belong there.
 func TestKeptFields(t *testing.T) {
 	want := strings.Fields(`TaskOpened.task TaskOpened.dir TaskOpened.store TaskOpened.model TaskOpened.eas_from TaskOpened.encoding
 		TaskOpened.approval TaskOpened.kb TaskOpened.program TaskResumed.model TaskResumed.eas_from TaskResumed.program UserSaid.source

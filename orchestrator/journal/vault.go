@@ -204,7 +204,7 @@ func (v *Vault) write(line any) error {
 	return nil
 }
 
-// Lookup gives what a marker stands for in a file. The error says why it
+// Lookup returns what a marker stands for in a file. The error says why it
 // cannot be put there; it is for the model.
 func (v *Vault) Lookup(marker, file string) (string, error) {
 	v.mu.Lock()

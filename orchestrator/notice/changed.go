@@ -50,7 +50,7 @@ func writeKinds(sb *strings.Builder, list []worldstate.Change, added, changed, d
 
 func pathList(names []string) string { return List(names, len(names)) }
 
-// Restored tells the model of files that a person brought back.
+// Restored tells the model of files that a user brought back.
 func Restored(b *op.WorldRestored, current int, res worldstate.Result) string {
 	var sb strings.Builder
 	state := "an older snapshot"

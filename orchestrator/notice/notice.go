@@ -25,8 +25,8 @@ const (
 	WordsOfFolded = "What the person said in the steps before:"
 )
 
-// WordsOf gives the person's own words among some operations that leave the
-// context, as the model is shown them: nothing a person said is lost.
+// WordsOf returns the user's own words among some operations that leave the
+// context, as the model is shown them: nothing a user said is lost.
 // more are words from elsewhere.
 func WordsOf(ops []op.Op, more []Said, lead string, count func(string) int) string {
 	var words []Said
@@ -38,7 +38,7 @@ func WordsOf(ops []op.Op, more []Said, lead string, count func(string) int) stri
 	return renderWords(append(words, more...), lead, count)
 }
 
-// Said is one thing a person said.
+// Said is one thing a user said.
 type Said struct {
 	Seq    uint64
 	Text   string
@@ -80,7 +80,7 @@ func Jump(dir string, j op.JumpIntended, done *op.JumpDone, changed []worldstate
 
 // Ledger is what some operations did that no jump and no D-Mail takes back.
 type Ledger struct {
-	Delivered []string        // answers the person already has
+	Delivered []string        // answers the user already has
 	Effects   []string        // commands whose effects may reach outside the directory
 	reads     map[string]bool // files that were read
 	unsure    []string        // calls that the program did not see end
@@ -215,7 +215,7 @@ func (n jumpNotice) why() string {
 	switch {
 	case n.jump.Reason != "":
 		return "Reason: " + n.jump.Reason
-	case n.jump.By == state.ByPerson:
+	case n.jump.By == state.ByUser:
 		return "The person asked for it."
 	}
 	return "No reason was given."

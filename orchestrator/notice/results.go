@@ -56,7 +56,7 @@ func MaskLine(seq uint64, r *op.ToolReturned) string {
 	return fmt.Sprintf("op %d: %s, %s%s (taken out for want of room; recall with op %d opens it)", seq, r.Name, sizeText(len(r.Text)), how, seq)
 }
 
-// sizeText is a size as people read it.
+// sizeText is a size as users read it.
 func sizeText(bytes int) string {
 	if bytes < 1024 {
 		return fmt.Sprintf("%d bytes", bytes)

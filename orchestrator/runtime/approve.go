@@ -146,7 +146,7 @@ func textArg(args json.RawMessage, name string) string {
 	return text
 }
 
-// approvedSame reports whether a person approved exactly this for the whole task,
+// approvedSame reports whether a user approved exactly this for the whole task,
 // with a call of this reply, perhaps.
 func (t *Task) approvedSame(print string) bool {
 	known := false
@@ -173,7 +173,7 @@ func (t *Task) askApproval(ctx context.Context, tool string, c op.Call, print fu
 	no := func(why string) verdict { return verdict{why: why, record: []op.Body{refused}} }
 	before := print(c)
 	if t.approvedSame(before) {
-		return verdict{run: true, record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByPerson, Print: before}}}
+		return verdict{run: true, record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByUser, Print: before}}}
 	}
 	if t.opts.Approve == nil {
 		refused.By = "nobody"
@@ -187,7 +187,7 @@ func (t *Task) askApproval(ctx context.Context, tool string, c op.Call, print fu
 		return verdict{why: "Not run: " + endedBy(ctx) + "."}
 	}
 	if a.Args != "" {
-		return verdict{args: a.Args, record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "edit", By: state.ByPerson, Args: a.Args}}}
+		return verdict{args: a.Args, record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "edit", By: state.ByUser, Args: a.Args}}}
 	}
 	if a.Allow && print(c) != before {
 		refused.By = "guard:changed"
@@ -199,9 +199,9 @@ func (t *Task) askApproval(ctx context.Context, tool string, c op.Call, print fu
 			t.approval, t.opts.above = string(guard.ModeAuto), nil
 			t.mu.Unlock()
 		}
-		return verdict{run: true, record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByPerson, ForTask: a.ForTask, Print: before, Same: a.Same}}}
+		return verdict{run: true, record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByUser, ForTask: a.ForTask, Print: before, Same: a.Same}}}
 	}
-	refused.By, refused.Feedback = state.ByPerson, a.Feedback
+	refused.By, refused.Feedback = state.ByUser, a.Feedback
 	v := no("Refused by the person.")
 	if a.Feedback != "" {
 		v.record = append(v.record, &op.UserSaid{Text: a.Feedback, Source: op.SourceRejection})

@@ -7,7 +7,7 @@ import (
 	"anamnesis/orchestrator/guard"
 )
 
-// Calls that run at once may ask the person at once, whose answer for the whole
+// Calls that run at once may ask the user at once, whose answer for the whole
 // task then changes the mode under all of them. The race detector looks on.
 func TestAnswerForTaskAmongParallelCalls(t *testing.T) {
 	rules, err := guard.ParseRules([]string{"Glob"}, guard.Ask, "")

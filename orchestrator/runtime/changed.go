@@ -15,7 +15,7 @@ import (
 // errUnsaved: the world could not be looked at.
 var errUnsaved = errors.New("the world as it is now cannot be saved")
 
-// present gives the last snapshot of the world, a step's or not; no commit where
+// present returns the last snapshot of the world, a step's or not; no commit where
 // the current step has none.
 func (t *Task) present() (workspace.SavedWorld, error) {
 	if n := t.state.Now; n.Commit != "" {
@@ -137,7 +137,7 @@ func (t *Task) postChange(ctx context.Context, b *op.WorldChanged) error {
 	return t.journal.Post(ctx, b)
 }
 
-// quiet gives the change that a step without a call that may write did not make;
+// quiet returns the change that a step without a call that may write did not make;
 // nil where the snapshot it ends with is its own.
 func (t *Task) quiet(ctx context.Context, snap worldstate.Snapshot) (*op.WorldChanged, error) {
 	if t.state.Dirty || t.seen.Commit == "" || t.seen.Tree == snap.Tree || snap.ParentLost != "" || workspace.Lost(snap) {

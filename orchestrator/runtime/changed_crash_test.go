@@ -10,7 +10,7 @@ import (
 	"anamnesis/orchestrator/state"
 )
 
-// halfMoved gives a task at step 2 whose files a restore or a jump to step 1 had
+// halfMoved returns a task at step 2 whose files a restore or a jump to step 1 had
 // begun to move when its process died, and what the user changed then. Step 1 has
 // t/a, t/b and v; step 2 has v and z.
 func halfMoved(t *testing.T, intend func(from, to string) []op.Body) *Task {
@@ -44,15 +44,15 @@ func halfMoved(t *testing.T, intend func(from, to string) []op.Body) *Task {
 
 func restoreTo1(overwrite bool) func(from, to string) []op.Body {
 	return func(from, to string) []op.Body {
-		return []op.Body{&op.RestoreIntended{FromCommit: from, ToCommit: to, ToStep: 1, By: state.ByPerson, Overwrite: overwrite}}
+		return []op.Body{&op.RestoreIntended{FromCommit: from, ToCommit: to, ToStep: 1, By: state.ByUser, Overwrite: overwrite}}
 	}
 }
 
 func jumpTo1(overwrite bool) func(from, to string) []op.Body {
 	return func(from, to string) []op.Body {
 		return []op.Body{
-			&op.JumpRequested{To: 1, By: state.ByPerson, Overwrite: overwrite},
-			&op.JumpIntended{From: 2, To: 1, By: state.ByPerson, FromCommit: from, ToCommit: to, Base: from, Backward: true, Overwrite: overwrite},
+			&op.JumpRequested{To: 1, By: state.ByUser, Overwrite: overwrite},
+			&op.JumpIntended{From: 2, To: 1, By: state.ByUser, FromCommit: from, ToCommit: to, Base: from, Backward: true, Overwrite: overwrite},
 		}
 	}
 }

@@ -44,7 +44,7 @@ func filesOf(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// changes gives the world.changed operations of a task, each as "by path…".
+// changes returns the world.changed operations of a task, each as "by path…".
 func changes(t *testing.T, task *Task) (out []string) {
 	t.Helper()
 	for _, o := range allOps(t, task) {

@@ -18,7 +18,7 @@ import (
 // Opened again it folds only what came after, and holds what the whole stream
 // says; so does a reader.
 func TestOpenFromCheckpoint(t *testing.T) {
-	task, h := newTask(t, doctorScript, Options{CheckpointEvery: 1})
+	task, h := newTask(t, doctorScript, Options{SnapshotEvery: 1})
 	if _, err := task.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestOpenFromCheckpoint(t *testing.T) {
 
 // TestCheckpointOfUnusableState: what a failed fold left is not written down.
 func TestCheckpointOfUnusableState(t *testing.T) {
-	task, h := newTask(t, doctorScript, Options{CheckpointEvery: 1})
+	task, h := newTask(t, doctorScript, Options{SnapshotEvery: 1})
 	// A result without a call cannot be folded; it is the stream that is wrong.
 	if _, err := task.journal.Log().Append(t.Context(), opstream.Entry{Kind: string(op.KindToolReturned), Body: []byte(`{"call":"x"}`)}); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestCheckpointOfUnusableState(t *testing.T) {
 // TestExamineCheckpoint: one that says something else than the operations is
 // found out.
 func TestExamineCheckpoint(t *testing.T) {
-	task, h := newTask(t, doctorScript, Options{CheckpointEvery: 1})
+	task, h := newTask(t, doctorScript, Options{SnapshotEvery: 1})
 	if _, err := task.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

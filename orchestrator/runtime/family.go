@@ -12,7 +12,7 @@ import (
 // user who is asked, one budget, one clock, one set of secrets recognised so far.
 type family struct {
 	begun time.Time
-	askMu sync.Mutex // held while the person is asked
+	askMu sync.Mutex // held while the user is asked
 	// Learned are the secrets that one of them recognised.
 	learned redact.Learned
 

@@ -207,7 +207,7 @@ func (js *jobs) own(id string) (*job, bool) {
 	return js.list[i], true
 }
 
-// find gives a job of this process or, where there is none, of an earlier one.
+// find returns a job of this process or, where there is none, of an earlier one.
 // js.mu is held.
 func (js *jobs) find(id string) (*job, error) {
 	past, err := js.past()
@@ -332,7 +332,7 @@ func (js *jobs) close() error {
 }
 
 // endJobs ends what runs in the background and was begun in one of some steps,
-// and gives it by name.
+// and returns it by name.
 func (t *Task) endJobs(ctx context.Context, steps []int) ([]string, error) {
 	var names []string
 	for _, r := range slices.Clone(t.state.Jobs) {
@@ -342,7 +342,7 @@ func (t *Task) endJobs(ctx context.Context, steps []int) ([]string, error) {
 		names = append(names, fmt.Sprintf("%s (%s)", r.Job, notice.OneLine(r.Command, notice.MaxDelivered)))
 		if j, ours := t.jobs.own(r.Job); ours {
 			t.jobs.end(jobJump, j)
-		} else if err := t.closeLostJob(ctx, r, ""); err != nil { // a person jumps in a dead process's place
+		} else if err := t.closeLostJob(ctx, r, ""); err != nil { // a user jumps in a dead process's place
 			return nil, err
 		}
 	}

@@ -40,7 +40,7 @@ func earlierJobs(h taskdir.Home, task string, upTo int) ([]tool.Job, error) {
 	return list, nil
 }
 
-// past gives the earlier jobs with what is kept of their output. They are read
+// past returns the earlier jobs with what is kept of their output. They are read
 // from the stream once.
 func (js *jobs) past() ([]*job, error) {
 	js.pastMu.Lock()

@@ -23,7 +23,7 @@ import (
 // changes under it. After that the task stops with a report.
 const maxJumpRestores = 2
 
-// JumpNow makes a jump for a person in a task that is not running. What a
+// JumpNow makes a jump for a user in a task that is not running. What a
 // dead process left open is closed first: its jump is finished if it had begun,
 // and is the one that was asked for if it leads there, and dropped if not, and
 // calls that never began are not begun. A world that
@@ -43,7 +43,7 @@ func (t *Task) JumpNow(ctx context.Context, j op.JumpRequested, resumed *op.Task
 		}
 	}
 	begun := t.state.Last
-	j.By = state.ByPerson
+	j.By = state.ByUser
 	bodies := []op.Body{&j}
 	if p := t.state.Pending; p != nil { // one write: one of the two jumps stands
 		bodies = append(dropped(p, "the person jumped instead"), &j)
@@ -233,7 +233,7 @@ func (t *Task) planRestore(ctx context.Context, j *state.Pending, earlier *resto
 	return w, nil
 }
 
-// kept gives the changes that a jump or a restore to a step keeps.
+// kept returns the changes that a jump or a restore to a step keeps.
 func (t *Task) kept(step int, overwrite bool) ([]worldstate.Edit, error) {
 	if overwrite {
 		return nil, nil
@@ -241,7 +241,7 @@ func (t *Task) kept(step int, overwrite bool) ([]worldstate.Edit, error) {
 	return workspace.EditsAfter(&t.state, t.journal.Log(), step)
 }
 
-// before gives the snapshots on the path to the current step, the newest first.
+// before returns the snapshots on the path to the current step, the newest first.
 func (t *Task) before(yield func(worldstate.ID) bool) {
 	t.state.PathBack(func(id int) bool {
 		w, err := t.worldOf(id)
@@ -390,7 +390,7 @@ func (t *Task) afterJump(ctx context.Context, j *state.Jumping, kept []worldstat
 // keptAbandoned is why a path stays that a jump would have changed.
 const keptAbandoned = "the restore was abandoned"
 
-// leaveFiles gives what of the directory is not as a jump's target has it, where
+// leaveFiles returns what of the directory is not as a jump's target has it, where
 // the jump ends without touching a file. An error does not keep it from ending.
 func (p *place) leaveFiles(ctx context.Context, j *state.Jumping) []worldstate.Skip {
 	plan, err := p.world.Plan(ctx, worldstate.ID(j.ToCommit), &worldstate.PlanOptions{OverwriteEdits: true})

@@ -16,7 +16,7 @@ import (
 )
 
 // passing is a stream up to a jump whose pass is recorded and whose intent is
-// not: the person said a word in the steps to be left.
+// not: the user said a word in the steps to be left.
 const passing = optest.Begun + `model.asked 1 {"last_seq":4}
 model.replied 1 {"text":"I try.","calls":[{"id":"a","name":"Bash","args":"{}"}],"finish":"tool_calls"}
 tool.called 1 {"call":"a","name":"Bash"}
@@ -28,7 +28,7 @@ pass.done 2 {"ranges":[{"first":5,"last":10}],"trigger":"jump","block":"[ANAMNES
 `
 
 // TestPassWithoutItsJump: a pass takes effect with its jump. When the jump is
-// given up, nothing is folded and nothing a person said is gone.
+// given up, nothing is folded and nothing a user said is gone.
 func TestPassWithoutItsJump(t *testing.T) {
 	before := optest.Fold(t, state.Fold, optest.Parse(t, passing))
 	for name, then := range map[string]string{
@@ -329,7 +329,7 @@ func TestCumulativeRule(t *testing.T) {
 }
 
 // TestWhatASpanWeighs: a span's size is that of all its operations as they
-// were appended: what the person said in it counts, though it is carried over,
+// were appended: what the user said in it counts, though it is carried over,
 // and a result counts in full, though it was masked since.
 func TestWhatASpanWeighs(t *testing.T) {
 	const masked = `context.masked 1 {"results":[{"seq":9,"line":"op 9","tok":1}]}

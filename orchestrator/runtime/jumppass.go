@@ -121,7 +121,7 @@ func (t *Task) taintedBefore(seq uint64) ([]string, error) {
 	return t.taint.Before(seq), nil
 }
 
-// putCards writes cards. One that a person has reviewed since an earlier try of
+// putCards writes cards. One that a user has reviewed since an earlier try of
 // the same pass is left as they want it; one that cannot be written is
 // reported and does not keep the jump from being made.
 func (m *memory) putCards(ctx context.Context, cards []*card.Card) (ids, notWritten []string) {

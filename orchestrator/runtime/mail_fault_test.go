@@ -48,7 +48,7 @@ func TestMailToTheBeginning(t *testing.T) {
 }
 
 // TestMailKeepsRejection: the word that came with a refusal in the same reply is
-// the person's, and so is what was said while the step ran.
+// the user's, and so is what was said while the step ran.
 func TestMailKeepsRejection(t *testing.T) {
 	var task *Task
 	mailed(t, `turns:
@@ -67,7 +67,7 @@ func TestMailKeepsRejection(t *testing.T) {
 	}}, &task)
 }
 
-// TestMailKeepsSteering: what a person said after the checkpoint stays, also when
+// TestMailKeepsSteering: what a user said after the checkpoint stays, also when
 // a second D-Mail goes further back and a jump discards it all, and stands there
 // once.
 func TestMailKeepsSteering(t *testing.T) {
@@ -186,7 +186,7 @@ func TestMailLoop(t *testing.T) {
 	if st := task.State(); st.Totals.Mails != state.MaxBackwardJumps || st.EndedSteps() != state.MaxBackwardJumps+1 {
 		t.Errorf("%d D-Mails in %d steps; want the guard before number %d", st.Totals.Mails, st.EndedSteps(), state.MaxBackwardJumps+1)
 	}
-	// What a person says restarts the count.
+	// What a user says restarts the count.
 	if err := task.Resume(t.Context(), "Go on.", &op.TaskResumed{}); err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestPlainWords(t *testing.T) {
 	for _, tl := range append(builtin.Tools(nil), asked...) {
 		texts = append(texts, tl.Spec().Description)
 	}
-	names := globAll(t, "../notice/testdata/notice/[a-v]*.txt") // not words.txt: those are a person's
+	names := globAll(t, "../notice/testdata/notice/[a-v]*.txt") // not words.txt: those are a user's
 	// What the model that writes a block is told, and blocks as they are rendered.
 	names = append(names, globAll(t, "../../anamnesis/prompt/*.md")...)
 	names = append(names, globAll(t, "../../anamnesis/testdata/golden/*_block.txt")...)

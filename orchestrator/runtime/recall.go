@@ -86,7 +86,7 @@ func (t *Task) searchParts(ctx context.Context, parts []string) ([]knowledgebase
 	return interleave(answers), nil
 }
 
-// interleave gives the first of each answer, then the second of each, and so
+// interleave returns the first of each answer, then the second of each, and so
 // on, every card once.
 func interleave(answers [][]knowledgebase.Hit) []knowledgebase.Hit {
 	var out []knowledgebase.Hit
@@ -106,7 +106,7 @@ func interleave(answers [][]knowledgebase.Hit) []knowledgebase.Hit {
 // loop waits for its tools, so the state does not change under them.
 type taskTimeline struct{ t *Task }
 
-// CheckJump says whether a jump to a step can be made.
+// CheckJump reports whether a jump to a step can be made.
 func (tl taskTimeline) CheckJump(to int) error {
 	return tl.t.state.CanJump(to)
 }

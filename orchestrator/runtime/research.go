@@ -68,7 +68,7 @@ func (t *Task) researchNow() state.Research {
 	return r
 }
 
-// knowsHost: the person named it, or the world does.
+// knowsHost: the user named it, or the world does.
 func (t *Task) knowsHost(host string) bool {
 	return t.state.Research.Hosts[host] || t.worldNames(host)
 }
@@ -171,7 +171,7 @@ func (t *Task) citable(r op.Range) []string {
 	return out[max(0, len(out)-maxCitable):]
 }
 
-// look gives the arguments of a call that succeeded and only looked, or says
+// look returns the arguments of a call that succeeded and only looked, or says
 // why it did not. before are the operations before its result.
 func (t *Task) look(b *op.ToolReturned, before []op.Op) (args, why string) {
 	spec, _ := t.tools.Spec(b.Name)

@@ -5,7 +5,7 @@ import (
 	"anamnesis/worldstate"
 )
 
-// worldOf gives what a step ended with; of one that has not ended, nothing.
+// worldOf returns what a step ended with; of one that has not ended, nothing.
 func (t *Task) worldOf(id int) (workspace.SavedWorld, error) {
 	if t.here.Step == id && t.here.Commit != "" {
 		return t.here, nil
@@ -22,7 +22,7 @@ func (t *Task) worldOf(id int) (workspace.SavedWorld, error) {
 // said what a line could not; empty: there was none.
 func (p *place) Damaged() string { return p.damaged }
 
-// treesOf gives the trees that two steps ended with.
+// treesOf returns the trees that two steps ended with.
 func (t *Task) treesOf(a, b int) (trees [2]string, err error) {
 	for i, id := range []int{a, b} {
 		w, err := t.worldOf(id)

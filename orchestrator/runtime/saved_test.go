@@ -34,7 +34,7 @@ const savedScript = `turns:
 // TestSavedWorlds: what a task and a reader say that each step ended with is what
 // the stream says, by a checkpoint or without.
 func TestSavedWorlds(t *testing.T) {
-	task, h := newTask(t, savedScript, Options{CheckpointEvery: 1})
+	task, h := newTask(t, savedScript, Options{SnapshotEvery: 1})
 	if _, err := task.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestSavedWorlds(t *testing.T) {
 // TestSavedWorldDamaged: the line that names a step's world is found to be
 // damaged when it is needed, and those of others are read.
 func TestSavedWorldDamaged(t *testing.T) {
-	task, h := newTask(t, savedScript, Options{CheckpointEvery: 1})
+	task, h := newTask(t, savedScript, Options{SnapshotEvery: 1})
 	_, err := task.Run(t.Context())
 	if err = errors.Join(err, task.Close()); err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestSavedWorldDamaged(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// A person has back the files that the store holds all the same.
+	// A user has back the files that the store holds all the same.
 	for _, name := range []string{"3", string(whole[1])} {
 		again, err := OpenTask(t.Context(), h, "t", Options{Tools: task.opts.Tools, Model: task.opts.Model})
 		if err != nil {

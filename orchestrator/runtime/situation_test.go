@@ -39,7 +39,7 @@ func situations(t *testing.T) (out []recorded) {
 	return out
 }
 
-// Fold gives the state after the call.
+// Fold returns the state after the call.
 func (r recorded) fold(t *testing.T) *state.State {
 	t.Helper()
 	call := op.Call{ID: "c1", Name: r.Tool, Args: r.Args}

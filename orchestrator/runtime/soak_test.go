@@ -127,7 +127,7 @@ func (m *soakTask) Ask(ctx context.Context, r model.Request, _ func(model.Delta)
 	return call("WriteFile", fmt.Sprintf(`{"path":%q,"content":"%s"}`, file, content))
 }
 
-// tick books the step that has just ended.
+// tick records the step that has just ended.
 func (m *soakTask) tick() {
 	now := time.Now()
 	i := min(m.asked, m.until-1) * 10 / m.steps
@@ -230,7 +230,7 @@ func TestSoak(t *testing.T) {
 		select { // what it holds must not count among what the old one holds
 		case <-met:
 			if !young.run(ctx, t) {
-				cancel() // nobody gives the old one its turn
+				cancel() // nobody returns the old one its turn
 			}
 		case <-ctx.Done():
 		}

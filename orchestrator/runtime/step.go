@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,8 +20,6 @@ import (
 	"anamnesis/orchestrator/tool"
 	"anamnesis/orchestrator/tool/file"
 	"anamnesis/orchestrator/tool/timeline"
-	"anamnesis/orchestrator/workspace"
-	"anamnesis/worldstate"
 )
 
 // maxReadOnlyParallel is how many read-only calls of one reply run at once.
@@ -57,7 +54,7 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 		switch act.Kind {
 		case state.ActIdle:
 			return Outcome{Reason: "idle", Answer: t.state.Answer}, nil
-		case state.ActAskPerson:
+		case state.ActAskUser:
 			answered, out, err := t.answerOrStuck(ctx, keep, act)
 			if err != nil || !answered {
 				return out, err
@@ -68,7 +65,7 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 			if err != nil || !t.state.Turn.Open {
 				return out, err
 			}
-			continue // the person spoke just then
+			continue // the user spoke just then
 		}
 		fault, err := t.perform(ctx, keep, act)
 		if err != nil {
@@ -86,11 +83,11 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// interruptible says which actions are not begun any more once the person
+// interruptible says which actions are not begun any more once the user
 // wants the turn to end. What closes a step or a turn always runs.
 func interruptible(k state.ActionKind) bool {
 	switch k {
-	case state.ActAsk, state.ActRecall, state.ActJump, state.ActMail, state.ActFoldOldest, state.ActReflect, state.ActAskPerson:
+	case state.ActAsk, state.ActRecall, state.ActJump, state.ActMail, state.ActFoldOldest, state.ActReflect, state.ActAskUser:
 		return true
 	}
 	return false
@@ -104,7 +101,7 @@ func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Faul
 	case state.ActSaveWorld:
 		err := t.saveWorld(keep)
 		if err == nil {
-			t.checkpoint(false)
+			t.writeSnapshot(false)
 		}
 		return nil, err
 	case state.ActAsk:
@@ -137,7 +134,7 @@ func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Faul
 	return nil, fmt.Errorf("no way to perform action %d", act.Kind)
 }
 
-// dropJump gives up the pending jump and tells the model why.
+// dropJump returns up the pending jump and tells the model why.
 func (t *Task) dropJump(ctx context.Context, why string) error {
 	return t.record(ctx, dropped(t.state.Pending, why)...)
 }
@@ -161,7 +158,7 @@ func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 	return Outcome{Reason: act.Reason, Detail: t.journal.RedactText(act.Detail), Answer: t.state.Answer, Learned: t.state.Turn.Learned}, nil
 }
 
-// interrupted ends the turn because the person wanted it. A jump the agent
+// interrupted ends the turn because the user wanted it. A jump the agent
 // had scheduled belongs to the step that was cut short and goes with it.
 func (t *Task) interrupted(ctx context.Context) (Outcome, error) {
 	if p := t.state.Pending; p != nil && p.By == state.ByAgent {
@@ -313,24 +310,7 @@ func (t *Task) runEdited(ctx, keep context.Context, c op.Call, edited bool) erro
 	if err != nil {
 		return err
 	}
-	env := &tool.Env{
-		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: taskEvidence{t}, Redactor: t.journal.Redactor(), Jobs: t.jobs, Todos: t.currentTodos,
-		Started: func(s op.ToolStarted) error { return t.journal.Post(keep, &s) }, Beside: t.beside(),
-	}
-	if _, offered := t.tools.Spec(timeline.RecallName); offered {
-		env.Keep = func(part int, from int64, text string) (uint64, error) {
-			return t.journal.PostSeq(keep, &op.OutputKept{Call: c.ID, Part: part, From: from, Text: text})
-		}
-	}
-	if len(t.opts.Subagents) > 0 {
-		env.Subagents = taskSubagents{t}
-	}
-	if t.opts.Ask != nil {
-		env.Ask = func(ctx context.Context, question string) (string, bool, error) { return t.askFor(ctx, keep, question) }
-	}
-	if show := t.opts.Progress; show != nil {
-		env.Progress = func(text string) { show(c, t.journal.RedactText(text)) }
-	}
+	env := t.callEnv(keep, c, root)
 	if args, err = t.journal.UnredactArgs(env, spec, args); err != nil {
 		res, _ := tool.ErrorResult(err)
 		return t.finishCall(keep, c, res, 0, 0)
@@ -381,6 +361,29 @@ func (t *Task) runEdited(ctx, keep context.Context, c op.Call, edited bool) erro
 		res.Text = notice.EditedNote(c.Args) + res.Text
 	}
 	return t.finishCall(keep, c, res, again.last, t.now().Sub(start))
+}
+
+// callEnv is what a call sees of the task. What it leaves is recorded with keep.
+func (t *Task) callEnv(keep context.Context, c op.Call, root *os.Root) *tool.Env {
+	env := &tool.Env{
+		Call: c.ID, Root: root, Dir: t.Dir, Now: t.opts.Now, Timeline: taskTimeline{t}, Mailbox: taskTimeline{t}, Evidence: taskEvidence{t}, Redactor: t.journal.Redactor(), Jobs: t.jobs, Todos: t.currentTodos,
+		Started: func(s op.ToolStarted) error { return t.journal.Post(keep, &s) }, Beside: t.beside(),
+	}
+	if _, offered := t.tools.Spec(timeline.RecallName); offered {
+		env.Keep = func(part int, from int64, text string) (uint64, error) {
+			return t.journal.PostSeq(keep, &op.OutputKept{Call: c.ID, Part: part, From: from, Text: text})
+		}
+	}
+	if len(t.opts.Subagents) > 0 {
+		env.Subagents = taskSubagents{t}
+	}
+	if t.opts.Ask != nil {
+		env.Ask = func(ctx context.Context, question string) (string, bool, error) { return t.askFor(ctx, keep, question) }
+	}
+	if show := t.opts.Progress; show != nil {
+		env.Progress = func(text string) { show(c, t.journal.RedactText(text)) }
+	}
+	return env
 }
 
 // worldRoot is the world's directory for the file tools. A command may have
@@ -463,73 +466,4 @@ func (t *Task) closeUnknown(ctx context.Context, calls []state.CallState) error 
 		}
 	}
 	return nil
-}
-
-// saveWorld ends the step under way with a checkpoint. A world that cannot be
-// saved does not stop the agent: the step has no checkpoint, and the mark says so.
-func (t *Task) saveWorld(ctx context.Context) error {
-	id := t.state.NextStep()
-	parent := t.state.Current
-	var err error
-	if id > 0 {
-		if t.seen, err = t.present(); err != nil {
-			return err
-		}
-	}
-	before, partial := t.seen.Commit, t.partial
-	t.partial = nil
-	if before == "" {
-		if before, err = t.commitAt(parent); err != nil {
-			return err
-		}
-	}
-	seq, hash := t.journal.Log().Last()
-	save := worldstate.SaveOptions{
-		Message: t.saveMessage(id), Parent: before, Ref: fmt.Sprint(id),
-		Trailers: [][2]string{{workspace.TrailerTask, t.ID}, {workspace.TrailerOp, fmt.Sprintf("%d %x", seq, hash)}},
-	}
-	snap, err := t.world.Save(ctx, save)
-	if errors.Is(err, worldstate.ErrUnknown) || errors.Is(err, worldstate.ErrCorrupt) {
-		save.Parent = "" // the parent is lost: a checkpoint without history beats none
-		snap, err = t.world.Save(ctx, save)
-	}
-	b := &op.WorldSaved{Parent: parent, Mark: t.stepMark(id) + t.citeLine(id)}
-	if err != nil {
-		b.Error = err.Error()
-		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", id, notice.OneLine(b.Error, notice.MaxDelivered))
-		return t.record(ctx, b)
-	}
-	b.Commit, b.Tree, b.Complete = string(snap.ID), snap.Tree, snap.Complete
-	b.Skipped, b.Files = notice.FirstN(notice.Skips(snap.Skipped), notice.MaxListed), snap.Files
-	if snap.ParentLost != "" {
-		b.Lost = []string{snap.ParentLost}
-		b.Mark += fmt.Sprintf("\n(%s)", notice.OneLine(snap.ParentLost, notice.MaxDelivered))
-	}
-	if id > 0 {
-		if theirs, err := t.quiet(ctx, snap); err == nil && theirs != nil {
-			if err := t.postChange(ctx, theirs); err != nil {
-				return err
-			}
-			return t.record(ctx, b)
-		}
-	}
-	changed := append(partial, snap.ChangedPaths...)
-	slices.Sort(changed)
-	changed = slices.Compact(changed)
-	b.Changed, b.NChanged = notice.FirstN(changed, notice.MaxListed), len(changed)
-	return t.record(ctx, b)
-}
-
-func (t *Task) saveMessage(id int) string {
-	if id == 0 {
-		return "step 0: the task's beginning"
-	}
-	calls := t.state.Steps.At(id).Calls
-	switch {
-	case !t.state.Dirty:
-		return fmt.Sprintf("changed outside the agent's calls, before step %d ended", id)
-	case len(calls) == 0:
-		return fmt.Sprintf("step %d: an answer", id)
-	}
-	return fmt.Sprintf("step %d: %s", id, notice.List(calls, len(calls)))
 }

@@ -69,7 +69,7 @@ func why(err error) string {
 	return err.Error()
 }
 
-// jumpReasons gives the reasons of the agent's jumps back to a step, oldest
+// jumpReasons returns the reasons of the agent's jumps back to a step, oldest
 // first, as many as the loop guard counts. It reads those operations alone.
 func (t *Task) jumpReasons(to int) ([]string, error) {
 	var out []string
@@ -156,14 +156,14 @@ func (s reflectSource) Cards(ctx context.Context, query string) (string, error) 
 	return rec.Text, nil
 }
 
-// askPerson puts a question to the person at hand and records the answer, as
+// askUser puts a question to the user at hand and records the answer, as
 // their words. false: there is none.
-func (t *Task) askPerson(ctx, keep context.Context, question string) (bool, error) {
+func (t *Task) askUser(ctx, keep context.Context, question string) (bool, error) {
 	_, ok, err := t.askFor(ctx, keep, question)
 	return ok, errors.Join(err, t.settle())
 }
 
-// askFor puts a question to the person at hand, one at a time, and makes the
+// askFor puts a question to the user at hand, one at a time, and makes the
 // answer durable as their words. It may be called from any goroutine.
 func (t *Task) askFor(ctx, keep context.Context, question string) (answer string, ok bool, err error) {
 	if t.state.Reply != nil { // else the next look is before anything of ours
@@ -180,9 +180,9 @@ func (t *Task) askFor(ctx, keep context.Context, question string) (answer string
 	return answer, true, t.journal.Post(keep, &op.UserSaid{Text: answer, Source: op.SourceAnswer})
 }
 
-// answerOrStuck asks the person; without an answer the turn ends.
+// answerOrStuck asks the user; without an answer the turn ends.
 func (t *Task) answerOrStuck(ctx, keep context.Context, act state.Action) (answered bool, out Outcome, err error) {
-	if answered, err = t.askPerson(ctx, keep, act.Question); answered || err != nil {
+	if answered, err = t.askUser(ctx, keep, act.Question); answered || err != nil {
 		return answered, Outcome{}, err
 	}
 	if ctx.Err() != nil {

@@ -34,7 +34,7 @@ type Subagent struct {
 	// Offers says which tools it is offered; nil: all. The tools that move a task
 	// in its own past, and Task, never are.
 	Offers func(name string, looks bool) bool
-	// System gives its system prompt for the directory it works in; nil: none.
+	// System returns its system prompt for the directory it works in; nil: none.
 	System func(dir string) string
 	// Model answers; nil: the task's own does.
 	Model *SubagentModel
@@ -288,7 +288,7 @@ func (s *Subagent) offers(spec tool.Spec) bool {
 	return !spec.Delegates && !spec.Rewinds && (s.Offers == nil || s.Offers(spec.Name, spec.Looks()))
 }
 
-// follow shows a person what a subagent does in the task's directory; nil where
+// follow shows a user what a subagent does in the task's directory; nil where
 // nobody looks.
 func follow(name, dir string, show func(text string)) func(op.Op) {
 	if show == nil {
@@ -348,7 +348,7 @@ func (t *Task) fork(ctx context.Context, id string) (dir string, err error) {
 }
 
 // subagentsIn is what subagents did on the calls among some operations: the
-// commands that may have reached beyond the directory, and what the person said
+// commands that may have reached beyond the directory, and what the user said
 // to them. A record that cannot be read is said.
 func (t *Task) subagentsIn(ops []op.Op) (effects []string, words []notice.Said) {
 	seen := make(map[string]bool)

@@ -50,14 +50,14 @@ type Options struct {
 	// Embedder makes the vectors of the cards; nil: the built-in one.
 	Embedder retrieval.Embedder
 	Reflect  model.Model                                  // answers as the Reflect-Agent; nil: Model does
-	Approve  func(ctx context.Context, q Question) Answer // nil: nobody is there
-	// Ask puts a question to the person; false: no answer. nil: nobody is there.
+	Approve  func(ctx context.Context, q Question) Answer // nil: nobody can be asked
+	// Ask puts a question to the user; false: no answer. nil: nobody can be asked.
 	Ask      func(ctx context.Context, question string) (string, bool)
 	Approval string // overrides the task's mode in this process
 	// NoLessons leaves the results of failed commands as they are; else a card about
 	// the same error is named there.
 	NoLessons bool
-	// Rules are the person's and the project's standing answers, beside those the
+	// Rules are the user's and the project's standing answers, beside those the
 	// task was opened with.
 	Rules []guard.Rule
 	// Sandbox overrides what the task's commands are held in, in this process.
@@ -75,7 +75,7 @@ type Options struct {
 	// nil: none is known.
 	KnownModel func(name string) bool
 	Recreate   bool // OpenTask makes the world's directory again when it is gone
-	// AbandonRestore gives up a restore of the files that was interrupted, in place of
+	// AbandonRestore returns up a restore of the files that was interrupted, in place of
 	// finishing it; see Task.AbandonRestore.
 	AbandonRestore bool
 	// Event sees every operation once it is durable, in order. It must not call
@@ -97,9 +97,9 @@ type Options struct {
 	// SealAfter is how long the stream is idle before it is sealed; 0: the
 	// stream's default.
 	SealAfter time.Duration
-	// CheckpointEvery is how many operations the stream grows by, at least,
-	// until its fold is written down again; 0: DefaultCheckpointEvery.
-	CheckpointEvery uint64
+	// SnapshotEvery is how many operations the stream grows by, at least,
+	// until its fold is written down again; 0: DefaultSnapshotEvery.
+	SnapshotEvery uint64
 	// Program is the version recorded in the stream.
 	Program string
 	// Secrets are values known to be secret: they are redacted wherever they
@@ -111,7 +111,7 @@ type Options struct {
 	// where none did, or it has a directory of its own.
 	changed func(ctx context.Context, b *op.WorldChanged) error
 	// above is what the task that began this one would decide of a call; nil where
-	// none did, or a person allowed everything.
+	// none did, or a user allowed everything.
 	above func(guard.Facts) guard.Decision
 }
 
@@ -263,7 +263,7 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 	return t, nil
 }
 
-// Resume records that this process goes on with the task, with a person's
+// Resume records that this process goes on with the task, with a user's
 // words if there are any.
 func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed) error {
 	bodies := []op.Body{to}
@@ -379,7 +379,7 @@ func (t *Task) Close() error {
 	}
 	if t.journal != nil {
 		errs = append(errs, t.countCards())
-		t.checkpoint(true)
+		t.writeSnapshot(true)
 		errs = append(errs, t.journal.Close())
 	}
 	if t.world != nil {
@@ -406,7 +406,7 @@ func (t *Task) limits() state.Limits {
 	return l
 }
 
-// State gives the folded state. It may be read while Run is not running.
+// State returns the folded state. It may be read while Run is not running.
 func (t *Task) State() *state.State { return &t.state }
 
 // Unanswered folds what was asked for since Run returned and reports whether
@@ -416,14 +416,14 @@ func (t *Task) Unanswered() bool {
 	return t.settle() == nil && (t.state.Turn.Open || t.state.Pending != nil)
 }
 
-// Say records a person's words. They are durable when it returns; the agent
+// Say records a user's words. They are durable when it returns; the agent
 // sees them with its next request.
 func (t *Task) Say(ctx context.Context, text string, source op.Source) error {
 	return t.journal.Post(ctx, &op.UserSaid{Text: text, Source: source})
 }
 
-// Jump schedules a jump for a person: it is made when the present step is
-// complete. Fold forces the anamnesis pass; overwrite reverts a person's edits
+// Jump schedules a jump for a user: it is made when the present step is
+// complete. Fold forces the anamnesis pass; overwrite reverts a user's edits
 // since the last step, too, which are otherwise kept.
 func (t *Task) Jump(ctx context.Context, to int, reason string, fold, overwrite bool) error {
 	var p journal.Public
@@ -431,7 +431,7 @@ func (t *Task) Jump(ctx context.Context, to int, reason string, fold, overwrite 
 	if to < 0 || to >= p.Ended {
 		return fmt.Errorf("%w: step %d; valid steps are %s", state.ErrNoStep, to, p.Valid)
 	}
-	return t.schedule(ctx, &op.JumpRequested{To: to, Reason: reason, By: state.ByPerson, Fold: fold, Overwrite: overwrite})
+	return t.schedule(ctx, &op.JumpRequested{To: to, Reason: reason, By: state.ByUser, Fold: fold, Overwrite: overwrite})
 }
 
 // Serve obeys the commands that other processes send to the task, until stop is
@@ -452,8 +452,8 @@ func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.CheckpointEvery == 0 {
-		o.CheckpointEvery = DefaultCheckpointEvery
+	if o.SnapshotEvery == 0 {
+		o.SnapshotEvery = DefaultSnapshotEvery
 	}
 	if o.family == nil {
 		o.family = newFamily(o.Now())

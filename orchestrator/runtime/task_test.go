@@ -138,7 +138,7 @@ func TestInterruptedStep(t *testing.T) {
 }
 
 // TestRejectionSurvives refuses a call with a word to the model: the word is
-// the person's, and a jump carries it over.
+// the user's, and a jump carries it over.
 func TestRejectionSurvives(t *testing.T) {
 	task, _ := newTask(t, `turns:
   - calls:
@@ -225,7 +225,7 @@ turn.ended 2 {"reason":"done"}
 }
 
 // TestInterruptedAnswer: a turn whose answer has arrived is done, also when
-// the person pressed Ctrl-C while its last step was saved.
+// the user pressed Ctrl-C while its last step was saved.
 func TestInterruptedAnswer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

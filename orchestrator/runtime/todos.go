@@ -10,7 +10,7 @@ import (
 // The todo list is the agent's own plan. State.Todos is the list in force; each
 // ended step keeps the list it ended with, so that a jump can bring it back.
 
-// currentTodos gives the list in force, with what calls of the present reply
+// currentTodos returns the list in force, with what calls of the present reply
 // have set. It may be called from any goroutine.
 func (t *Task) currentTodos() []op.Todo {
 	var todos []op.Todo

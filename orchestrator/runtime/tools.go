@@ -37,7 +37,7 @@ func (t *Task) offer(r *tool.Registry) error {
 }
 
 // mayUse reports whether the task's agent is offered a tool: its spec says so, or
-// the person did when the task was opened.
+// the user did when the task was opened.
 func (ts *toolset) mayUse(s tool.Spec) bool {
 	return ts.spec == nil || agent.Offers(ts.spec, s.Name, s.Looks()) || slices.Contains(ts.asked, s.Name)
 }

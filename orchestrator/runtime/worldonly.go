@@ -17,7 +17,7 @@ import (
 	"anamnesis/worldstate"
 )
 
-// RestoreWorld brings the files back to a snapshot for a person, in a task that
+// RestoreWorld brings the files back to a snapshot for a user, in a task that
 // is not running, and nothing else: no step is left, nothing is folded, and the
 // next step goes on from the current one. The name is one that the worldstate
 // package resolves. The model is told what was done with its next request; where
@@ -44,7 +44,7 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 	o.Intend = func(p worldstate.Plan) error {
 		return t.record(keep, &op.RestoreIntended{
 			FromCommit: string(p.Source), ToCommit: string(p.Target), ToStep: step, Paths: o.Paths,
-			Overwrite: o.OverwriteEdits, Plan: p.Hash, By: state.ByPerson, Lost: p.Lost,
+			Overwrite: o.OverwriteEdits, Plan: p.Hash, By: state.ByUser, Lost: p.Lost,
 		})
 	}
 	res, err = t.world.RestoreTo(ctx, id, o)
@@ -67,7 +67,7 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 	return res, t.recordRestored(keep, r, b, slices.ContainsFunc(res.Kept, worldstate.Skip.Fresh))
 }
 
-// AbandonRestore ends, for a person, a jump or a restore whose files cannot be
+// AbandonRestore ends, for a user, a jump or a restore whose files cannot be
 // brought back. The task must have been opened with Options.AbandonRestore, so that
 // what was interrupted is left half done. No file is touched: a jump that had begun
 // ends at its step with the files as they are, and the model is told which of them

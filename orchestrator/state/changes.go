@@ -17,14 +17,14 @@ type Snapshot struct {
 	Partial bool   `json:",omitempty"` // the step under way has a part in it
 }
 
-// snapshot books the last snapshot of the world, the zero one for that of the
+// snapshot records the last snapshot of the world, the zero one for that of the
 // current step.
 func (s *State) snapshot(n Snapshot) {
 	s.Now, s.Dirty = n, false
 	s.Busy = len(s.Jobs) > 0 || slices.ContainsFunc(s.Subagents, func(c BegunSubagent) bool { return c.Running && c.Dir == "" })
 }
 
-// changed books a change that was seen apart from a step's end.
+// changed records a change that was seen apart from a step's end.
 func (s *State) changed(seq uint64, b *op.WorldChanged) {
 	if b.By != ChangedByAgent {
 		s.Changes = append(s.Changes, seq)
@@ -42,7 +42,7 @@ func (s *State) worldNow() worldMark {
 	return s.Steps.At(s.Current).World
 }
 
-// ChangesAfter gives the operations that record changes of the user's, or of an
+// ChangesAfter returns the operations that record changes of the user's, or of an
 // unknown author, after a step ended; below 0 the current one.
 func (s *State) ChangesAfter(step int) []uint64 {
 	if step < 0 {

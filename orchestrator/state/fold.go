@@ -35,7 +35,7 @@ func Fold(s *State, o op.Op) error {
 	return nil
 }
 
-// place books the operation to its step.
+// place records the operation to its step.
 func (s *State) place(o op.Op) error {
 	switch {
 	case o.Step < s.Steps.Len():
@@ -54,12 +54,7 @@ func (s *State) place(o op.Op) error {
 func (s *State) apply(o op.Op) error {
 	switch b := o.Body.(type) {
 	case *op.TaskOpened:
-		if o.Seq != 1 {
-			return fmt.Errorf("%w: a second %s", ErrStream, b.Kind())
-		}
-		s.Opened, s.Model, s.BaseURL, s.Reflect, s.EAS, s.Approval = *b, b.Model, b.BaseURL, b.Reflect, b.EAS, b.Approval
-		s.Window, s.Redact, s.Instructions = b.Window, b.Redact, b.Instructions
-		s.RecallWhy = "start"
+		return s.opened(o.Seq, b)
 	case *op.TaskResumed:
 		s.resumed(b)
 	case *op.UserSaid:
@@ -127,7 +122,18 @@ func (s *State) apply(o op.Op) error {
 	return nil
 }
 
-// restored books that a person's restore of the world was done.
+// opened takes the task's first operation.
+func (s *State) opened(seq uint64, b *op.TaskOpened) error {
+	if seq != 1 {
+		return fmt.Errorf("%w: a second %s", ErrStream, b.Kind())
+	}
+	s.Opened, s.Model, s.BaseURL, s.Reflect, s.EAS, s.Approval = *b, b.Model, b.BaseURL, b.Reflect, b.EAS, b.Approval
+	s.Window, s.Redact, s.Instructions = b.Window, b.Redact, b.Instructions
+	s.RecallWhy = "start"
+	return nil
+}
+
+// restored records that a user's restore of the world was done.
 func (s *State) restored(b *op.WorldRestored) {
 	if r := s.Restoring; r != nil && r.Overwrite && len(r.Paths) == 0 && !b.Abandoned {
 		s.overwritten(b.ToStep)
@@ -142,7 +148,7 @@ func (s *State) restored(b *op.WorldRestored) {
 	}
 }
 
-// decided books what a decision on a call means for later ones.
+// decided records what a decision on a call means for later ones.
 func (s *State) decided(b *op.ApprovalDecided) {
 	if b.ForTask {
 		s.Approval = string(guard.ModeAuto)
@@ -155,7 +161,7 @@ func (s *State) decided(b *op.ApprovalDecided) {
 	}
 }
 
-// said books a person's words. They are the strategy the loop guard asked for,
+// said records a user's words. They are the strategy the loop guard asked for,
 // where it did.
 func (s *State) said(seq uint64, b *op.UserSaid) {
 	if end := s.Turn.End; end != nil && end.Reason == "stuck" {
@@ -168,13 +174,13 @@ func (s *State) said(seq uint64, b *op.UserSaid) {
 		s.Turn = Turn{Open: true, AskedAt: s.Turn.AskedAt}
 	}
 	s.Turn.LastWords = seq
-	s.Streak = loop.Streak{} // the person saw it, and may want it once more
+	s.Streak = loop.Streak{} // the user saw it, and may want it once more
 	if b.Source == op.SourceRequest {
 		s.Request = b.Text
 	}
 }
 
-// resumed books that a process took the task up again.
+// resumed records that a process took the task up again.
 func (s *State) resumed(b *op.TaskResumed) {
 	s.Asking = false
 	s.Redact = WithNames(s.Redact, b.Redact)
@@ -215,7 +221,7 @@ func (s *State) reply(seq uint64, b *op.ModelReplied) {
 	s.Totals.Usage = s.Totals.Usage.Plus(b.Usage)
 }
 
-// tool books a call's progress. A result for a call that is not open is
+// tool records a call's progress. A result for a call that is not open is
 // impossible: the loop records intents first.
 func (s *State) tool(o op.Op) error {
 	var id string
@@ -344,7 +350,7 @@ func (s *State) jump(o op.Op) error {
 	return nil
 }
 
-// pass books a pass. One made for a jump waits for the jump's intent.
+// pass records a pass. One made for a jump waits for the jump's intent.
 func (s *State) pass(p PassRecord) {
 	s.Totals.Passes++
 	s.Totals.CardsWritten += len(p.Cards)
@@ -396,8 +402,8 @@ func (s *State) fold(p PassRecord) {
 	s.projection.fold(p)
 }
 
-// reflected books how a reflection ended. A plan restarts the count; without
-// one the pending jump waits for a person.
+// reflected records how a reflection ended. A plan restarts the count; without
+// one the pending jump waits for a user.
 func (s *State) reflected(o op.Op) {
 	to, question, failed := 0, "", ""
 	switch b := o.Body.(type) {
@@ -437,7 +443,7 @@ func (s *State) BackwardJumps(to int) []uint64 {
 	return seqs
 }
 
-// WithNames gives names with those of more that are not among them.
+// WithNames returns names with those of more that are not among them.
 func WithNames(names, more []string) []string {
 	for _, name := range more {
 		if !slices.Contains(names, name) {

@@ -16,7 +16,7 @@ const (
 	imageTokens = 1_000
 )
 
-// images gives the parts of a result that a model can look at.
+// images returns the parts of a result that a model can look at.
 func images(b *op.ToolReturned) (parts []op.Part, size int) {
 	for _, p := range b.Parts {
 		if p.Kind == op.PartImage {

@@ -14,7 +14,7 @@ type RunningJob struct {
 	Step int // it was begun in
 }
 
-// job books the beginning and the end of a background command.
+// job records the beginning and the end of a background command.
 func (s *State) job(o op.Op) {
 	switch b := o.Body.(type) {
 	case *op.JobStarted:

@@ -12,10 +12,10 @@ type Marked struct {
 	Call string // id of the call that asked for it
 }
 
-// staysHere says that a pending request is a D-Mail that moves no files.
-func (p *Pending) staysHere() bool { return p.Mail != nil && !p.Mail.RestoreFiles }
+// contextOnly says that a pending request is a D-Mail that moves no files.
+func (p *Pending) contextOnly() bool { return p.Mail != nil && !p.Mail.RestoreFiles }
 
-// mailDelivered books the end of a D-Mail that moved no files. It counts as a
+// mailDelivered records the end of a D-Mail that moved no files. It counts as a
 // jump back to its checkpoint.
 func (s *State) mailDelivered(seq uint64, b *op.MailDelivered) error {
 	if b.To < 0 || b.To >= s.Steps.Len() || !s.Steps.Ended(b.To) {

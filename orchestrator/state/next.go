@@ -13,7 +13,7 @@ type ActionKind int
 
 // The actions.
 const (
-	ActIdle         ActionKind = iota // nothing to do until a person speaks
+	ActIdle         ActionKind = iota // nothing to do until a user speaks
 	ActRecall                         // look for cards
 	ActSaveWorld                      // save the world: ends the step
 	ActAsk                            // ask the model
@@ -25,11 +25,11 @@ const (
 	ActEndTurn                        // end the turn; Reason and Detail say why
 	ActMask                           // put lines in the place of the results Seqs; Reason is why
 	ActReflect                        // ask the Reflect-Agent before the pending jump
-	ActAskPerson                      // ask a person Question; without an answer the turn ends as stuck, with Detail
+	ActAskUser                        // ask a user Question; without an answer the turn ends as stuck, with Detail
 	ActFoldOldest                     // run a pass over Steps to make room
 	ActLearn                          // run the pass over the paths the task left, before it ends
 	ActLearnRepairs                   // write cards of what failed and later worked, before the turn ends
-	ActTellRestore                    // say what became of a person's restore that has no result
+	ActTellRestore                    // say what became of a user's restore that has no result
 	ActMail                           // deliver the pending D-Mail, which moves no files
 )
 
@@ -39,7 +39,7 @@ type Action struct {
 	Calls  []CallState // for ActRunCalls and ActCloseUnknown
 	Reason string      // for ActEndTurn: see op.TurnEnded; for ActMask: window | overflow
 	Detail string
-	// Question is for ActAskPerson.
+	// Question is for ActAskUser.
 	Question string
 	Seqs     []uint64 // for ActMask: results, oldest first
 	Steps    []int    // for ActFoldOldest: neighbours
@@ -65,7 +65,7 @@ type Limits struct {
 	Others Used
 	// ToolTokens is what the tools' descriptions add to every request.
 	ToolTokens int
-	// Person: somebody can be asked.
+	// User: somebody can be asked.
 	Person bool
 }
 
@@ -219,24 +219,24 @@ func nextJump(s *State, lim Limits) Action {
 		return Action{Kind: ActDropJump, Detail: err.Error()}
 	case p.Mail != nil && p.To >= s.NextStep()-1:
 		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("nothing came after step %d", p.To)}
-	case p.staysHere():
+	case p.contextOnly():
 	case !st.Saved:
 		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("step %d has no checkpoint: %s", p.To, st.NoCheckpoint)}
 	case p.To == s.Current:
 		return Action{Kind: ActDropJump, Detail: fmt.Sprintf("step %d is the current step", p.To)}
 	}
-	backward := p.staysHere() || s.OnPath(p.To, s.Current)
+	backward := p.contextOnly() || s.OnPath(p.To, s.Current)
 	if p.By == ByAgent && backward && len(s.BackwardJumps(p.To)) >= MaxBackwardJumps {
 		return nextInLoop(s, lim)
 	}
-	if p.staysHere() {
+	if p.contextOnly() {
 		return Action{Kind: ActMail}
 	}
 	return Action{Kind: ActJump}
 }
 
 // nextInLoop holds back a jump that did not help before, until there is a
-// strategy, or a person's word.
+// strategy, or a user's word.
 func nextInLoop(s *State, lim Limits) Action {
 	p := s.Pending
 	if p.Question == "" && p.NoStrategy == "" {
@@ -252,7 +252,7 @@ func nextInLoop(s *State, lim Limits) Action {
 		act.Detail = fmt.Sprintf("%s; say what to try next with 'anamnesis resume %s \"…\"' (no strategy: %s)", tried, s.Opened.Task, p.NoStrategy)
 	}
 	if lim.Person {
-		act.Kind = ActAskPerson
+		act.Kind = ActAskUser
 	}
 	return act
 }

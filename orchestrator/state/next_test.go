@@ -61,7 +61,7 @@ func TestNext(t *testing.T) {
 
 // TestLoopGuard: before the fourth backward jump of the agent to one step a
 // strategy is asked for. With one the jump is made and the count begins anew;
-// without, a person is asked, or the turn ends. A person's own jump may be made.
+// without, a user is asked, or the turn ends. A user's own jump may be made.
 func TestLoopGuard(t *testing.T) {
 	text := optest.Begun
 	for i := range MaxBackwardJumps {
@@ -87,10 +87,10 @@ func TestLoopGuard(t *testing.T) {
 		{name: "a plan", ops: plan, want: ActJump},
 		{name: "the count begins anew", ops: again, want: ActJump},
 		{name: "a question, nobody there", ops: question, want: ActEndTurn, detail: "Which port?; answer with 'anamnesis resume"},
-		{name: "a question", ops: question, person: true, want: ActAskPerson, question: "Which port?"},
+		{name: "a question", ops: question, person: true, want: ActAskUser, question: "Which port?"},
 		{name: "an answer", ops: question + "user.said 5 {\"text\":\"80\",\"source\":\"answer\"}\n", want: ActJump},
 		{name: "no strategy, nobody there", ops: failed, want: ActEndTurn, detail: "(no strategy: no answer)"},
-		{name: "no strategy", ops: failed, person: true, want: ActAskPerson, question: "3 jumps back to step 0 did not help; what should be tried next?"},
+		{name: "no strategy", ops: failed, person: true, want: ActAskUser, question: "3 jumps back to step 0 did not help; what should be tried next?"},
 		{name: "a person's jump", ops: text + "jump.requested 5 {\"to\":0,\"by\":\"person\"}", want: ActJump},
 		{name: "a person's jumps do not count", ops: strings.ReplaceAll(text, `"by":"agent"`, `"by":"person"`) + "jump.requested 5 {\"to\":0,\"by\":\"agent\"}", want: ActJump},
 		{name: "after a person's word", ops: failed + "jump.dropped 5 {\"to\":0}\nturn.ended 5 {\"reason\":\"stuck\"}\nuser.said 5 {\"text\":\"try b\",\"source\":\"request\"}\njump.requested 5 {\"to\":0,\"by\":\"agent\"}", want: ActJump},

@@ -20,7 +20,7 @@ func (s *State) learns() bool {
 	return !s.Opened.NoFinalPass && (s.Learning != nil || !s.Turn.LeftRead && len(s.Unread()) > 0)
 }
 
-// Unread gives the discarded steps that no pass has read.
+// Unread returns the discarded steps that no pass has read.
 func (s *State) Unread() []int {
 	live := make([]bool, s.Steps.Len())
 	for _, id := range s.Path(s.Current) {
@@ -35,7 +35,7 @@ func (s *State) Unread() []int {
 	return out
 }
 
-// StepsIn gives the ended steps, by id, that begin in some ranges.
+// StepsIn returns the ended steps, by id, that begin in some ranges.
 func (s *State) StepsIn(ranges []op.Range) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for _, r := range ranges {
@@ -49,7 +49,7 @@ func (s *State) StepsIn(ranges []op.Range) iter.Seq[int] {
 	}
 }
 
-// learned books the pass at the end.
+// learned records the pass at the end.
 func (s *State) learned(p PassRecord) {
 	for id := range s.StepsIn(p.Ranges) {
 		s.Steps.mark(id, stepRead)
@@ -58,7 +58,7 @@ func (s *State) learned(p PassRecord) {
 	s.Turn.Learned = append(s.Turn.Learned, p.Cards...)
 }
 
-// Carried reports whether the person's words in an operation stand in the
+// Carried reports whether the user's words in an operation stand in the
 // context apart from it: a pass for want of room or a D-Mail took it out and
 // carried them over.
 func (s *State) Carried(o op.Op) bool {
@@ -117,7 +117,7 @@ const (
 )
 
 // Settled reports whether an operation belongs to a step that a jump has left
-// or a pass stands for: the person's words in it were carried over then.
+// or a pass stands for: the user's words in it were carried over then.
 func (s *State) Settled(o op.Op) bool {
 	return s.Steps.Folded(o.Step) || !s.OnPath(o.Step, s.Current)
 }

@@ -263,7 +263,7 @@ func (p PassRecord) block(tok int) Entry {
 }
 
 // Fold replaces the entries that a pass takes by its block, where the first of
-// them stood. Passes for want of room and D-Mails bring the person's words
+// them stood. Passes for want of room and D-Mails bring the user's words
 // themselves.
 func (p *projection) fold(b PassRecord) {
 	at := slices.IndexFunc(p.entries, b.takes)
@@ -393,7 +393,7 @@ func (p *projection) join(first uint64, texts []string) string {
 	return kept.text
 }
 
-// OpText is an operation as a person reads it: what the model saw of it, or
+// OpText is an operation as a user reads it: what the model saw of it, or
 // its content where the model saw nothing.
 func OpText(o op.Op) string {
 	if o.Body == nil {

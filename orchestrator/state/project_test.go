@@ -46,13 +46,13 @@ func TestProjection(t *testing.T) {
 }
 
 // walk drives a random but possible stream: what Next decides, with random
-// outcomes, a person who speaks at any moment, crashes and jumps.
+// outcomes, a user who speaks at any moment, crashes and jumps.
 type walk struct {
 	t     *rapid.T
 	s     *State
 	ops   []op.Op
 	calls int
-	words []string          // everything the person said
+	words []string          // everything the user said
 	sent  [][]model.Message // every request sent, in order
 }
 
@@ -114,7 +114,7 @@ func (w *walk) perform(a Action) {
 		w.runCalls(a.Calls)
 	case ActReflect:
 		w.reflect()
-	case ActAskPerson:
+	case ActAskUser:
 		if rapid.Bool().Draw(w.t, "answered") {
 			w.add(&op.UserSaid{Text: fmt.Sprint("answer ", len(w.ops)), Source: op.SourceAnswer})
 			return
@@ -193,7 +193,7 @@ func (w *walk) mailPass() {
 	}
 	r := op.Range{First: w.s.Steps.At(j.To + 1).First, Last: w.s.Steps.At(w.s.NextStep() - 1).Last}
 	p := &op.PassDone{Ranges: []op.Range{r}, Trigger: TriggerMail, Block: fmt.Sprintf("[mail over %s]", r)}
-	if j.staysHere() {
+	if j.contextOnly() {
 		p.Words = w.wordsIn([]op.Range{r}, w.s.Settled)
 	}
 	w.add(p)
@@ -280,7 +280,7 @@ func (w *walk) foldOldest(a Action) {
 	w.add(&op.PassDone{Ranges: []op.Range{r}, Trigger: TriggerWindow, Block: fmt.Sprintf("[block over %s]", r), Words: w.wordsIn([]op.Range{r}, nil), Target: a.Target})
 }
 
-// wordsIn joins what the person said in some ranges, but for operations that
+// wordsIn joins what the user said in some ranges, but for operations that
 // are left out.
 func (w *walk) wordsIn(ranges []op.Range, out func(op.Op) bool) string {
 	var said []string
@@ -299,7 +299,7 @@ func unfolded(s *State, steps []int) []int {
 }
 
 // TestProjectionIsAlwaysAChat folds random streams: after every operation the
-// projection is a valid chat, people's words are in it or in a jump's message,
+// projection is a valid chat, users' words are in it or in a jump's message,
 // and a request repeats the one before it up to the first thing a pass took out.
 func TestProjectionIsAlwaysAChat(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

@@ -11,24 +11,24 @@ import (
 const ByResearchGuard = "guard:research"
 
 const (
-	maxPersonHosts = 1_000     // hosts of the person's words remembered
-	maxPersonText  = 256 << 10 // of one message looked at for hosts
+	maxUserHosts = 1_000     // hosts of the user's words remembered
+	maxUserText  = 256 << 10 // of one message looked at for hosts
 )
 
 // Research is what a task has looked up, and what it has to.
 type Research struct {
 	Done   map[string]uint64 `json:",omitempty"` // the record, by the subject's normal form
 	Wanted map[string]bool   `json:",omitempty"` // subjects of refused calls that were not looked up since
-	Hosts  map[string]bool   `json:",omitempty"` // named by the person
+	Hosts  map[string]bool   `json:",omitempty"` // named by the user
 }
 
-// Fold books what an operation says of research. The records are operations,
+// Fold records what an operation says of research. The records are operations,
 // so no jump takes them away.
 func (r *Research) Fold(o op.Op) {
 	switch b := o.Body.(type) {
 	case *op.UserSaid:
-		for _, host := range research.HostsNamed(b.Text[:min(len(b.Text), maxPersonText)]) {
-			if len(r.Hosts) < maxPersonHosts {
+		for _, host := range research.HostsNamed(b.Text[:min(len(b.Text), maxUserText)]) {
+			if len(r.Hosts) < maxUserHosts {
 				r.Hosts = put(r.Hosts, host, true)
 			}
 		}
@@ -57,7 +57,7 @@ func put[V any](m map[string]V, key string, v V) map[string]V {
 	return m
 }
 
-// Record gives the record of a subject, 0 where there is none.
+// Record returns the record of a subject, 0 where there is none.
 func (r *Research) Record(s research.Subject) uint64 {
 	id := research.Normal(s.ID)
 	return max(r.Done[id], r.Done[research.Bare(id)])

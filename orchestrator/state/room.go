@@ -98,7 +98,7 @@ func nextForRoom(s *State, lim Limits) (act Action, ok bool) {
 	return Action{}, false
 }
 
-// maskable gives the results whose masking frees so many tokens, oldest first,
+// maskable returns the results whose masking frees so many tokens, oldest first,
 // or all there are. Those the model has not seen yet are left alone, unless
 // the provider has refused the request for its length.
 func (s *State) maskable(tokens int, hard bool) []uint64 {
@@ -121,7 +121,7 @@ func (s *State) maskable(tokens int, hard bool) []uint64 {
 	return seqs
 }
 
-// foldable gives the oldest steps whose folding frees so many tokens, or all
+// foldable returns the oldest steps whose folding frees so many tokens, or all
 // that may be folded; none where a block would hardly be shorter than they are.
 func (s *State) foldable(tokens int, hard bool) []int {
 	end := s.NextStep() - keptSteps

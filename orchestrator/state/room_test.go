@@ -50,7 +50,7 @@ tool.returned 3 {"call":"c","name":"Bash","text":"BIG"}
 world.saved 3 {"parent":2,"commit":"c3","mark":"[step 3]"}
 `
 
-// big gives BIG the size it stands for.
+// big returns BIG the size it stands for.
 func big(text string) string { return strings.ReplaceAll(text, "BIG", strings.Repeat("x", 3000)) }
 
 // TestNextForRoom: old results are masked first; where that is not enough, or

@@ -17,7 +17,7 @@ import (
 // State changes its meaning: a checkpoint of another version is not used.
 const FoldVersion = "28"
 
-// FromSnapshot gives the state a checkpoint holds, or that of an empty stream.
+// FromSnapshot returns the state a checkpoint holds, or that of an empty stream.
 func FromSnapshot(stream interface {
 	Folded() (fold []byte, seq uint64, ok bool)
 }) *State {

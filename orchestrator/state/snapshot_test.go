@@ -77,7 +77,7 @@ func TestStateCutShort(t *testing.T) {
 }
 
 // TestFoldVersion holds what recorded operations fold to. Where it differs,
-// checkpoints on people's disks say something else than Fold would: raise
+// checkpoints on users' disks say something else than Fold would: raise
 // FoldVersion, then -update.
 func TestFoldVersion(t *testing.T) {
 	sum := sha256.New()

@@ -20,8 +20,8 @@ var ErrStream = errors.New("impossible operation stream")
 
 // Who asked for a jump.
 const (
-	ByAgent  = "agent"
-	ByPerson = "person"
+	ByAgent = "agent"
+	ByUser  = "person"
 )
 
 // State is everything the loop knows of a task. It is a fold of the operation
@@ -41,8 +41,8 @@ type State struct {
 	// they were last looked at.
 	Instructions []op.SourceFile `json:",omitempty"`
 
-	Approval string // in force: a person may have allowed everything
-	// Prints are what a person approved for the whole task; see op.ApprovalDecided.
+	Approval string // in force: a user may have allowed everything
+	// Prints are what a user approved for the whole task; see op.ApprovalDecided.
 	Prints map[string]bool `json:",omitempty"`
 
 	Last    uint64 // seq of the last operation folded in
@@ -54,7 +54,7 @@ type State struct {
 	Asking bool   // a request was sent and neither answered nor failed
 	Reply  *Reply // the reply whose step has not ended yet
 
-	Request     string  // the person's last request
+	Request     string  // the user's last request
 	Answer      string  // the agent's last words
 	LastTrouble Trouble // the last call that failed
 
@@ -68,7 +68,7 @@ type State struct {
 	RecallWhy string       // start | jump: why the next recall is due
 	Pending   *Pending     // a jump waiting for its step to end
 	Jumping   *Jumping     // a jump that has passed its point of no return
-	Totals    Totals       // figures for people
+	Totals    Totals       // figures for users
 	loops     []loopTick   // backward jumps, oldest first
 	Marked    []Marked     // checkpoints of the tool dmail, by their numbers
 	Pressure  Pressure     // why and how far the context is to be made smaller
@@ -78,13 +78,13 @@ type State struct {
 	// Subagents are those begun, the oldest first.
 	Subagents []BegunSubagent `json:",omitempty"`
 	Repeats   loop.Tally      // calls that were made, by the world they ran in
-	Streak    loop.Streak     // the call that was made last, and how often in a row since the person spoke
+	Streak    loop.Streak     // the call that was made last, and how often in a row since the user spoke
 	Research  Research        // what was looked up before it was used
 	// Undone are calls that began a path the agent left, by world, tool and arguments.
 	Undone   map[loop.Key]Undone `json:",omitempty"`
 	Learning *op.PassBegun       `json:",omitempty"` // a pass at the end that was begun and has no result
 
-	// Restoring is a person's restore of the files alone that has no result.
+	// Restoring is a user's restore of the files alone that has no result.
 	Restoring *op.RestoreIntended `json:",omitempty"`
 	// Now is the last snapshot of the world, where it is not the current step's. Dirty:
 	// a call that may write ran since the last one. Busy: a background command or a
@@ -112,7 +112,7 @@ type Step struct {
 	NoCheckpoint string    // why it has no checkpoint
 	Folded       bool      // an anamnesis pass stands in its place
 	Read         bool      // an anamnesis pass has read it
-	Carried      bool      // a D-Mail that left the path as it is carried the person's words from it over
+	Carried      bool      // a D-Mail that left the path as it is carried the user's words from it over
 	LeftBy       string    // the reason of the jump that left it, if one did
 	Calls        []string
 	Failed       int       // calls whose result was an error
@@ -120,11 +120,11 @@ type Step struct {
 	Began        []Began   // calls that may have changed the world in it
 }
 
-// Turn is what happens between a person's words and the agent's answer.
+// Turn is what happens between a user's words and the agent's answer.
 type Turn struct {
 	Open      bool   // words are waiting to be answered
 	Answered  bool   // the last reply called no tool
-	LastWords uint64 // seq of the person's last words
+	LastWords uint64 // seq of the user's last words
 	AskedAt   uint64 // seq the last request's projection ended with
 	Finish    string // why the provider ended the last reply
 	Empty     bool   // and it said nothing
@@ -162,7 +162,7 @@ type Pending struct {
 	Passes []PassRecord // made for this jump; they take effect with it
 
 	// Of a jump that the loop guard holds back.
-	Question   string // what the Reflect-Agent wants a person to answer
+	Question   string // what the Reflect-Agent wants a user to answer
 	NoStrategy string // why there is no strategy
 }
 
@@ -180,7 +180,7 @@ type Jumping struct {
 	Seq uint64
 }
 
-// Totals are figures of a task for people.
+// Totals are figures of a task for users.
 type Totals struct {
 	Replies       int
 	Passes        int
@@ -265,7 +265,7 @@ func (s *State) PathBack(yield func(id int) bool) {
 	}
 }
 
-// Checkpoint gives the ended step id, or an error that names the valid ones.
+// Checkpoint returns the ended step id, or an error that names the valid ones.
 func (s *State) Checkpoint(id int) (Step, error) {
 	if id < 0 || id >= s.Steps.Len() || !s.Steps.Ended(id) {
 		return Step{}, fmt.Errorf("%w: step %d; valid steps are %s", ErrNoStep, id, s.ValidSteps())
@@ -273,7 +273,7 @@ func (s *State) Checkpoint(id int) (Step, error) {
 	return s.Steps.At(id), nil
 }
 
-// CanJump says whether a person can take the task to a step, once what is open
+// CanJump reports whether a user can take the task to a step, once what is open
 // has been closed.
 func (s *State) CanJump(to int) error {
 	st, err := s.Checkpoint(to)
@@ -302,7 +302,7 @@ func (s *State) ValidSteps() string {
 	return fmt.Sprintf("0 to %d", last)
 }
 
-// Discarded gives the steps that a jump from the current step to step to
+// Discarded returns the steps that a jump from the current step to step to
 // leaves, oldest first.
 func (s *State) Discarded(to int) []int {
 	var out []int
@@ -321,7 +321,7 @@ func (s *State) Discarded(to int) []int {
 	return out
 }
 
-// Ranges gives the sequence numbers of some steps, in the order of their ids,
+// Ranges returns the sequence numbers of some steps, in the order of their ids,
 // as disjoint ranges.
 func (s *State) Ranges(steps []int) []op.Range {
 	var out []op.Range
@@ -350,7 +350,7 @@ func (s *State) Branches(steps []int) [][]int {
 	return out
 }
 
-// RawSteps gives the discarded steps, whatever jump discarded them, that the
+// RawSteps returns the discarded steps, whatever jump discarded them, that the
 // context still holds in full, when the path leads to step to.
 func (s *State) RawSteps(to int) []int {
 	live := s.PathSet(to)
@@ -372,7 +372,7 @@ func (s *State) RangeTokens(rs []op.Range) int {
 	return n
 }
 
-// OpenCalls gives the calls of the present reply without a result.
+// OpenCalls returns the calls of the present reply without a result.
 func (s *State) OpenCalls() []CallState {
 	if s.Reply == nil {
 		return nil

@@ -56,7 +56,7 @@ const (
 	stepNext  // its parent is the step before
 )
 
-// flags gives the step's fields that are.
+// flags returns the step's fields that are.
 func (st *Step) flags() uint8 {
 	var f uint8
 	for _, is := range []struct {
@@ -92,7 +92,7 @@ func (st Step) EndedWith(tree string) bool { return st.World == markOf(tree) }
 // Len is how many steps were begun, step 0 among them.
 func (s *Steps) Len() int { return s.n }
 
-// At gives a step by its id, 0 to Len()-1. What it refers to is shared.
+// At returns a step by its id, 0 to Len()-1. What it refers to is shared.
 func (s *Steps) At(id int) Step {
 	s.check(id)
 	for _, st := range s.from(id) {
@@ -107,10 +107,10 @@ func (s *Steps) check(id int) {
 	}
 }
 
-// All gives the steps by their ids, in order.
+// All returns the steps by their ids, in order.
 func (s *Steps) All() iter.Seq2[int, Step] { return s.from(0) }
 
-// from gives the steps from an id on, in order.
+// from returns the steps from an id on, in order.
 func (s *Steps) from(id int) iter.Seq2[int, Step] {
 	return func(yield func(int, Step) bool) {
 		for begin := id - id%stepsTogether; begin < s.packed; begin += stepsTogether {
@@ -211,7 +211,7 @@ func (s *Steps) add(st Step) {
 	}
 }
 
-// extend books an operation to a step that has not ended.
+// extend records an operation to a step that has not ended.
 func (s *Steps) extend(id int, seq uint64) {
 	s.edit(id, func(st *Step) { st.Last = seq })
 }
@@ -298,7 +298,7 @@ func (s *Steps) widen(id int, st Step) {
 // steps for one reason.
 const maxRecentTexts = 64
 
-// textNumber gives a text its number in texts, 0 to the empty one. There is
+// textNumber returns a text its number in texts, 0 to the empty one. There is
 // room for 65,535; it is -1 for one more.
 func (s *Steps) textNumber(text string) int {
 	if text == "" {
@@ -323,7 +323,7 @@ func textAt(texts []string, no uint64) string {
 	return texts[no-1]
 }
 
-// todoList gives a list its number. A list mostly is that of the step before.
+// todoList returns a list its number. A list mostly is that of the step before.
 func (s *Steps) todoList(list []op.Todo) uint64 {
 	if len(list) == 0 {
 		return 0

@@ -99,7 +99,7 @@ func (r *stepRest) next(data []byte) []byte {
 	return data
 }
 
-// beganAfter gives what the step began whose first operation is first.
+// beganAfter returns what the step began whose first operation is first.
 func (r *stepRest) beganAfter(first uint64) []Began {
 	if r.nBegan == 0 {
 		return nil

@@ -18,7 +18,7 @@ type BegunSubagent struct {
 	Before      op.Usage
 }
 
-// subagent books the beginning and the end of a subagent's turn.
+// subagent records the beginning and the end of a subagent's turn.
 func (s *State) subagent(o op.Op) {
 	switch b := o.Body.(type) {
 	case *op.SubagentStarted:

@@ -33,7 +33,7 @@ func (t *tokenSums) add(tok uint64) {
 	}
 }
 
-// upTo gives the sum of the first n counts, at most all there are.
+// upTo returns the sum of the first n counts, at most all there are.
 func (t *tokenSums) upTo(n uint64) uint64 {
 	if n >= t.n {
 		return t.total
@@ -50,7 +50,7 @@ func (t *tokenSums) upTo(n uint64) uint64 {
 	return sum
 }
 
-// all gives the counts in order.
+// all returns the counts in order.
 func (t *tokenSums) all() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for i := 0; i <= len(t.blocks); i++ {

@@ -24,7 +24,7 @@ type Undone struct {
 	Reason string // the jump's
 }
 
-// began books a call that may have changed the world, for when a jump leaves
+// began records a call that may have changed the world, for when a jump leaves
 // its step.
 func (st *Step) began(c *CallState, seq uint64) {
 	if c.World != "" && c.Changes {
@@ -38,7 +38,7 @@ type Began struct {
 	Seq uint64 // of its result
 }
 
-// undo books which calls a jump back to step to has undone: those of the first
+// undo records which calls a jump back to step to has undone: those of the first
 // step of the abandoned path that changed the world. What came after it was made
 // in states that are met again only by going the same way.
 func (s *State) undo(to int, reason string) {
@@ -83,7 +83,7 @@ func (s *State) forgetUndone(gone func(Undone) bool) {
 	}
 }
 
-// heldOnce books that the model was told of an undone call: the next time it
+// heldOnce records that the model was told of an undone call: the next time it
 // runs.
 func (s *State) heldOnce(id string) {
 	if s.Reply == nil {

@@ -97,7 +97,7 @@ func sameLine(a, b opstream.Record) bool {
 	return a.Seq == b.Seq && a.Prev == b.Prev && a.Kind == b.Kind && a.Step == b.Step && a.Tok == b.Tok && a.Time.Equal(b.Time) && bytes.Equal(a.Body, b.Body)
 }
 
-// Lines gives at most limit lines after a seq, as they are recorded. One
+// Lines returns at most limit lines after a seq, as they are recorded. One
 // whose body is lost, or fits no operation of its kind, says so. Damage of the
 // stream itself ends the list, and is the error.
 func (f *Follower) Lines(after uint64, limit int) ([]Line, error) {
@@ -114,7 +114,7 @@ func (f *Follower) Lines(after uint64, limit int) ([]Line, error) {
 	return out, nil
 }
 
-// Line gives one line. One that is not there (yet) is an ErrNoOp.
+// Line returns one line. One that is not there (yet) is an ErrNoOp.
 func (f *Follower) Line(seq uint64) (Line, error) {
 	rec, err := f.r.Get(seq)
 	switch {

@@ -153,7 +153,7 @@ func TestFollowerWithdrawn(t *testing.T) {
 	}
 }
 
-// segmentOf gives a stream's only segment.
+// segmentOf returns a stream's only segment.
 func segmentOf(t *testing.T, h Home) (string, []byte) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(h.Task("t"), "ops", "*.jsonl"))

@@ -23,7 +23,7 @@ const worldsDir = "worlds"
 // place; without it the XDG base directories hold it. Directories are made
 // 0700, files 0600.
 type Home struct {
-	User   string // the person's home directory: refused as a world
+	User   string // the user's home directory: refused as a world
 	State  string // tasks, worlds, live tasks
 	Data   string // the knowledge base
 	Config string // eas.yaml overlay
@@ -138,29 +138,29 @@ func (h Home) Stores() ([]string, error) {
 // KnowledgeBase is the folder of the global cards.
 func (h Home) KnowledgeBase() string { return filepath.Join(h.Data, "knowledge_base") }
 
-// EASOverlay is the person's own EAS table.
+// EASOverlay is the user's own EAS table.
 func (h Home) EASOverlay() string { return filepath.Join(h.Config, "eas.yaml") }
 
 // Embedder is the file that says which model embeds cards, where that is not
 // the built-in one.
 func (h Home) Embedder() string { return filepath.Join(h.Config, "embedder.yaml") }
 
-// MCPServers is the person's own list of MCP servers.
+// MCPServers is the user's own list of MCP servers.
 func (h Home) MCPServers() string { return filepath.Join(h.Config, "mcp.json") }
 
-// Tools is the folder of the person's own command tools.
+// Tools is the folder of the user's own command tools.
 func (h Home) Tools() string { return filepath.Join(h.Config, "tools") }
 
-// Agents is the folder of the person's own agent specs.
+// Agents is the folder of the user's own agent specs.
 func (h Home) Agents() string { return filepath.Join(h.Config, "agents") }
 
-// Prices is the person's own table of what models cost.
+// Prices is the user's own table of what models cost.
 func (h Home) Prices() string { return filepath.Join(h.Config, "prices.yaml") }
 
-// Web is the person's configuration of the network tools.
+// Web is the user's configuration of the network tools.
 func (h Home) Web() string { return filepath.Join(h.Config, "web.yaml") }
 
-// Rules is the person's own file of standing answers.
+// Rules is the user's own file of standing answers.
 func (h Home) Rules() string { return filepath.Join(h.Config, "rules.yaml") }
 
 // Approvals is the file that holds what was approved of what repositories
@@ -221,7 +221,7 @@ func CheckTaskID(id string) error {
 var nonWord = regexp.MustCompile(`[^a-z0-9]+`)
 
 // NewTaskID makes a free id from a request: task_N_first_words, the N-th that a
-// person began, or a later one.
+// user began, or a later one.
 func NewTaskID(h Home, request string) (string, error) {
 	ids, err := h.Tasks()
 	if err != nil {

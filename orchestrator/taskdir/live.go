@@ -25,7 +25,7 @@ type LiveDir struct {
 
 // liveRecord is what the file says.
 type liveRecord struct {
-	Task string `json:"task"` // of a subagent: its parent, which is what people know and steer
+	Task string `json:"task"` // of a subagent: its parent, which is what users know and steer
 	Dir  string `json:"dir"`
 	PID  int    `json:"pid"`
 	Dev  uint64 `json:"dev"`
@@ -139,7 +139,7 @@ func lockHold(path string) (*os.File, error) {
 // checkHolds looks for a live task in dir, above it or below it; with
 // otherProcess for one of another process.
 func checkHolds(live, dir string, chain []inode, otherProcess bool) error {
-	files, err := os.ReadDir(live) // no pattern: the path is the person's, and may hold a bracket
+	files, err := os.ReadDir(live) // no pattern: the path is the user's, and may hold a bracket
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -182,7 +182,7 @@ func (l *LiveDir) Release() error {
 	return l.file.Close()
 }
 
-// Live gives the pid of the process that runs a task, 0 when none does.
+// Live returns the pid of the process that runs a task, 0 when none does.
 func Live(h Home, task string) int {
 	path := filepath.Join(h.State, "live", task+".json")
 	if _, err := os.Stat(path); err != nil {
@@ -235,7 +235,7 @@ func lockFile(path string, wait bool) (*os.File, error) {
 
 type inode struct{ dev, ino uint64 }
 
-// ancestry gives a directory and those above it, up to the root.
+// ancestry returns a directory and those above it, up to the root.
 func ancestry(dir string) ([]inode, error) {
 	var chain []inode
 	for {

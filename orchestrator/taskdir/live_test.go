@@ -72,7 +72,7 @@ func TestOneLiveTaskADirectory(t *testing.T) {
 }
 
 // TestSubagentHold: who is refused because of a subagent is told of its parent,
-// which people know and can steer.
+// which users know and can steer.
 func TestSubagentHold(t *testing.T) {
 	h, dir := testHome(t), t.TempDir()
 	for _, task := range []string{"t", "t.1"} {

@@ -59,7 +59,7 @@ var (
 	ErrNotLive = errors.New("task is not running")
 )
 
-// Decode gives a stream record its body. Kinds of newer programs keep their
+// Decode returns a stream record its body. Kinds of newer programs keep their
 // place in the order and say nothing.
 func Decode(rec opstream.Record) (op.Op, error) {
 	b, err := op.Decode(op.Kind(rec.Kind), rec.Body)

@@ -113,7 +113,7 @@ func serveOne(c net.Conn, obey func(Command) error) {
 	_ = json.NewEncoder(c).Encode(reply) // the caller has gone: what was said stays recorded
 }
 
-// Send gives a command to a live task. ErrNotLive says that none is running,
+// Send returns a command to a live task. ErrNotLive says that none is running,
 // *RemoteError what the task answered.
 func Send(ctx context.Context, h Home, task string, cmd Command) error {
 	c, err := dial(ctx, h.Socket(task))

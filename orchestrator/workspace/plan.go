@@ -40,7 +40,7 @@ func EditsAfter(s *state.State, stream interface {
 	return out, nil
 }
 
-// InBoth gives the changes of a whose path b names, too.
+// InBoth returns the changes of a whose path b names, too.
 func InBoth(a, b []worldstate.Change) []worldstate.Change {
 	named := make(map[string]bool, len(b))
 	for _, c := range b {

@@ -22,7 +22,7 @@ type SavedWorld struct {
 	Tree   string
 }
 
-// WorldByRef gives what a step ended with by its ref, where the line that says so
+// WorldByRef returns what a step ended with by its ref, where the line that says so
 // is damaged. A ref of another tree than the fold knows of is not believed.
 func WorldByRef(w *worldstate.World, task string, s *state.State, id int, damage error) (SavedWorld, bool) {
 	if w == nil || !errors.Is(damage, opstream.ErrCorrupt) {
@@ -105,7 +105,7 @@ func Leavable(h taskdir.Home, s *state.State, j op.JumpRequested) error {
 	return ReadableFor(s, r, j, 0)
 }
 
-// Commits gives the snapshots that some steps of a task ended with, in the order
+// Commits returns the snapshots that some steps of a task ended with, in the order
 // of the ids; empty ones for those without a checkpoint. The State is that of the
 // task's stream. Without ids it gives those of all steps. Where the stream's line is
 // damaged the refs of the task's world say it, unless that is nil; overcome is the

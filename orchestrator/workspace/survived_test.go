@@ -86,7 +86,7 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-// age gives a path, and the folders it lies in, an earlier time.
+// age returns a path, and the folders it lies in, an earlier time.
 func age(t *testing.T, dir, name string, at time.Time) {
 	t.Helper()
 	for p := name; p != "." && p != "node_modules"; p = filepath.Dir(p) {

@@ -4,23 +4,23 @@ import (
 	"anamnesis/orchestrator/state"
 )
 
-// DefaultCheckpointEvery is how many operations a stream grows by, at least,
+// DefaultSnapshotEvery is how many operations a stream grows by, at least,
 // until its fold is written down again: fewer are folded in less time than a
 // checkpoint is written.
-const DefaultCheckpointEvery = 512
+const DefaultSnapshotEvery = 512
 
-// checkpointShare bounds what checkpoints cost a running task: the stream has
+// snapshotShare bounds what checkpoints cost a running task: the stream has
 // grown by this part of its length, so that what is written in all stays in
 // proportion to the stream.
-const checkpointShare = 16
+const snapshotShare = 16
 
-// checkpoint writes the folded state down beside the stream, when it is due.
+// writeSnapshot writes the folded state down beside the stream, when it is due.
 // It is derived: where it cannot be written the next opening takes longer, and
 // nothing else; the next one that is due tries again.
-func (t *Task) checkpoint(closing bool) {
-	grown, due := t.state.Last-t.snapshot, t.opts.CheckpointEvery
+func (t *Task) writeSnapshot(closing bool) {
+	grown, due := t.state.Last-t.snapshot, t.opts.SnapshotEvery
 	if !closing {
-		due = max(due, t.state.Last/checkpointShare)
+		due = max(due, t.state.Last/snapshotShare)
 	}
 	stale := closing && grown > 0 && t.journal.Log().CheckpointRefused() != nil // it would be refused every time
 	if t.unusable || grown < due && !stale {
