@@ -23,6 +23,10 @@ var rooms = map[string][]string{
 	"":               {},
 }
 
+// worldFloors are the packages below worldstate/internal from the bottom up. Each may
+// import those before it, and worldstate/ignore.
+var worldFloors = []string{"fsys", "gitfmt", "objects", "refs", "tree", "usergit", "scan", "restore", "gc", "diff"}
+
 // walls lists the imports
 // that a room's own floor would allow and its meaning forbids.
 var walls = []struct {
@@ -142,6 +146,15 @@ func checkImport(t *testing.T, path, dir, imp string) {
 	if below, _, _ := strings.Cut(strings.TrimPrefix(dir, "orchestrator/"), "/"); strings.HasPrefix(dir, "orchestrator/") && slices.Contains(belowTasks, below) {
 		if of, _, _ := strings.Cut(strings.TrimPrefix(imp, "anamnesis/orchestrator/"), "/"); slices.Contains(ofTasks, of) {
 			t.Errorf("%s imports %s: it knows nothing of tasks", path, imp)
+		}
+	}
+	if room, ok := strings.CutPrefix(dir, "worldstate/internal/"); ok {
+		below, inside := strings.CutPrefix(imp, "anamnesis/worldstate/internal/")
+		floor := slices.Index(worldFloors, room)
+		if floor < 0 {
+			t.Errorf("%s: %s has no floor in worldFloors", path, room)
+		} else if inside && !slices.Contains(worldFloors[:floor], below) || !inside && imp != "anamnesis/worldstate/ignore" {
+			t.Errorf("%s imports %s: %s may import %q only", path, imp, room, worldFloors[:floor])
 		}
 	}
 	for _, w := range walls {
