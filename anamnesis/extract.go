@@ -46,7 +46,8 @@ func extract(r *Request, recs []*record) Notes {
 	n.Verified = append(lookedUp(recs), successes(recs)...)
 	if len(falsified) > 0 {
 		n.Advice = append(n.Advice, Statement{
-			Text: "the calls above failed in the state they name; change what they depend on before making one again, or take another way",
+			Text: "cheapest next check: the first falsified path again, once what it depends on has changed",
+			Ops:  falsified[0].Ops[len(falsified[0].Ops)-1:],
 		})
 	}
 	carry(&n, recs)

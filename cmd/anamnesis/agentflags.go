@@ -40,7 +40,7 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.output, "output-format", "text", "text, or stream-json: one JSON object a line")
 	fl.StringArrayVar(&f.AllowSecrets, "allow-secrets", nil, "pattern of secret files the agent may read, such as .env.test (repeatable)")
 	fl.StringArrayVar(&f.Redact, "redact", nil, "environment variable whose value is kept out of everything recorded, shown or sent (repeatable)")
-	fl.BoolVar(&f.NoLessons, "no-lessons", false, "do not name a card about the same error on a failed command's result")
+	fl.BoolVar(&f.NoLessons, "no-lessons", false, "do not show what repaired such failures before, on a failed command's result and at the start")
 	fl.DurationVar(&f.ToolsWait, "tools-wait", mcp.DefaultFirstWait, "how long the first step waits for MCP servers that are still starting")
 	fl.BoolVarP(&f.print, "print", "p", false, "print the answer only, no progress")
 }
