@@ -3,12 +3,14 @@
 package worldstate
 
 import (
-	"anamnesis/worldstate/internal/fsys"
-	"anamnesis/worldstate/internal/gc"
-	"anamnesis/worldstate/internal/gitfmt"
 	"context"
 	"fmt"
 	"path/filepath"
+
+	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gc"
+	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/restore"
 )
 
 // GCOptions say what a collection keeps. The zero value keeps every snapshot
@@ -45,5 +47,5 @@ func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {
 	} else if !there {
 		return gc.Report{}, fmt.Errorf("gc %s: %w: it is no store; name the bare repository that holds snapshots", store, ErrRefused)
 	}
-	return gc.Run(ctx, store, opts, func() ([]gitfmt.Hash, error) { return journalRoots(store) })
+	return gc.Run(ctx, store, opts, func() ([]gitfmt.Hash, error) { return restore.JournalRoots(store) })
 }

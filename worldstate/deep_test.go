@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/restore"
 	"anamnesis/worldstate/internal/scan"
 	"anamnesis/worldstate/internal/tree"
 	"anamnesis/worldstate/worldtest"
@@ -103,7 +104,7 @@ func TestLongPaths(t *testing.T) {
 				if got := b.readDeep(f.Dir, deep); got != "two" {
 					t.Errorf("the fork has %q", got)
 				}
-				b.must(removeBuilt(f.Dir))
+				b.must(restore.RemoveBuilt(f.Dir))
 				b.fsck()
 			})
 		}

@@ -13,6 +13,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/restore"
 	"anamnesis/worldstate/internal/tree"
 )
 
@@ -191,8 +192,8 @@ func (p *planner) overlay() error {
 		}
 		conflict := now != v.State && !p.lost
 		if conflict && p.ignoredNow(path) { // the scan passed over it
-			x := &executor{w: p.w, root: p.root}
-			is, _, err := x.look(path)
+			x := p.w.newExecutor(p.root, &restore.Journal{}, false)
+			is, _, err := x.Look(path)
 			conflict = err != nil || is != v.State
 		}
 		p.kept[shown(path, v.State)] = v.reason(conflict)

@@ -13,6 +13,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/restore"
 	"anamnesis/worldstate/internal/tree"
 )
 
@@ -66,20 +67,20 @@ func (w *World) fork(ctx context.Context, id ID, target string) (f Forked, err e
 		return f, &os.PathError{Op: "open", Path: parent, Err: err}
 	}
 	defer fsys.CloseFD(pfd)
-	clearForks(pfd, parent)
-	site, err := beginFork(pfd, parent)
+	restore.ClearForks(pfd, parent)
+	site, err := restore.BeginFork(pfd, parent)
 	if err != nil {
 		return f, err
 	}
-	defer site.end()
-	if err = w.populate(ctx, site.fd, list); err == nil {
+	defer site.End()
+	if err = w.populate(ctx, site.Fd, list); err == nil {
 		w.opts.Hook("fork built")
-		if err = fsys.RenameNoReplace(pfd, site.temp, name); errors.Is(err, unix.EEXIST) {
+		if err = fsys.RenameNoReplace(pfd, site.Temp, name); errors.Is(err, unix.EEXIST) {
 			err = fmt.Errorf("%w: %s has appeared meanwhile", ErrRefused, filepath.Join(parent, name))
 		}
 	}
 	if err != nil {
-		site.undo()
+		site.Undo()
 		return f, err
 	}
 	w.opts.Hook("fork renamed")
@@ -117,23 +118,23 @@ func (w *World) forkPlace(target string) (parent, name string, err error) {
 
 // populate writes a listing into an empty directory and makes it durable.
 func (w *World) populate(ctx context.Context, root int, list *tree.Listing) error {
-	var actions []action
+	var actions []restore.Action
 	for e := range list.All() {
-		actions = append(actions, action{path: e.Path, after: e.State})
+		actions = append(actions, restore.Action{Path: e.Path, After: e.State})
 	}
-	x := w.newExecutor(root, &journal{nonce: fsys.NewNonce()}, false)
-	x.stop = ctx.Err
-	if err := x.run(actions); err != nil {
+	x := w.newExecutor(root, &restore.Journal{Nonce: fsys.NewNonce()}, false)
+	x.Stop = ctx.Err
+	if err := x.Run(actions); err != nil {
 		var re *RestoreError // its words are a restore's
 		if errors.As(err, &re) {
 			err = fmt.Errorf("write %q: %w", re.Path, re.Err)
 		}
 		return err
 	}
-	if len(x.kept) > 0 {
-		return fmt.Errorf("write %q: %s", x.kept[0].Path, "somebody else changed the new directory")
+	if len(x.Kept) > 0 {
+		return fmt.Errorf("write %q: %s", x.Kept[0].Path, "somebody else changed the new directory")
 	}
-	return x.sync()
+	return x.Sync()
 }
 
 type plainForked Forked

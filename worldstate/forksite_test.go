@@ -8,12 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/restore"
 )
 
 // forkLeft lists what forks have left beside the store.
 func (b *bench) forkLeft() []string {
 	b.Helper()
-	dirs, err := filepath.Glob(filepath.Join(filepath.Dir(b.store), forkPrefix+"*"))
+	dirs, err := filepath.Glob(filepath.Join(filepath.Dir(b.store), restore.ForkPrefix+"*"))
 	b.must(err)
 	return dirs
 }
@@ -47,10 +48,10 @@ func TestForkLeftovers(t *testing.T) {
 	pfd, err := fsys.Openat(unix.AT_FDCWD, beside, fsys.DirFlags, 0)
 	b.must(err)
 	defer fsys.CloseFD(pfd)
-	live, err := beginFork(pfd, beside)
+	live, err := restore.BeginFork(pfd, beside)
 	b.must(err)
-	defer live.end()
-	mine := filepath.Join(beside, forkPrefix+"mine")
+	defer live.End()
+	mine := filepath.Join(beside, restore.ForkPrefix+"mine")
 	b.must(os.Mkdir(mine, 0o755))
 	if _, err := b.w.Fork(b.Context(), id, b.store+"-elsewhere"); err != nil {
 		t.Fatal(err)
@@ -58,7 +59,7 @@ func TestForkLeftovers(t *testing.T) {
 	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
 		t.Errorf("the killed fork is left: %v", err)
 	}
-	for _, dir := range []string{live.path, mine} {
+	for _, dir := range []string{live.Path, mine} {
 		if _, err := os.Lstat(dir); err != nil {
 			t.Errorf("%s: %v", dir, err)
 		}

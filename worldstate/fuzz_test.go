@@ -7,6 +7,7 @@ import (
 	"anamnesis/worldstate/ignore"
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/restore"
 	"anamnesis/worldstate/internal/scan"
 	"anamnesis/worldstate/internal/tree"
 	"anamnesis/worldstate/internal/usergit"
@@ -35,24 +36,24 @@ func FuzzManifest(f *testing.F) {
 }
 
 func FuzzJournal(f *testing.F) {
-	j := &journal{world: "0123", nonce: "0123456789abcdef", actions: []action{
-		{"a\nb", tree.State{Kind: tree.KindFile, Perm: 0o600, Hash: gitfmt.Hash{1}}, tree.State{}},
-		{"d", tree.State{Kind: tree.KindDir, Perm: 0o755}, tree.State{Kind: tree.KindLink, Hash: gitfmt.Hash{2}}},
+	j := &restore.Journal{World: "0123", Nonce: "0123456789abcdef", Actions: []restore.Action{
+		{Path: "a\nb", Before: tree.State{Kind: tree.KindFile, Perm: 0o600, Hash: gitfmt.Hash{1}}, After: tree.State{}},
+		{Path: "d", Before: tree.State{Kind: tree.KindDir, Perm: 0o755}, After: tree.State{Kind: tree.KindLink, Hash: gitfmt.Hash{2}}},
 	}}
-	f.Add(j.encode())
-	f.Add(j.encode()[:40])
+	f.Add(j.Encode())
+	f.Add(j.Encode()[:40])
 	f.Add([]byte("anamnesis-journal 1\nsum \n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		j, err := decodeJournal(data)
+		j, err := restore.DecodeJournal(data)
 		if err != nil {
 			return
 		}
-		if !bytes.Equal(j.encode(), data) {
-			t.Errorf("%q became %q", data, j.encode())
+		if !bytes.Equal(j.Encode(), data) {
+			t.Errorf("%q became %q", data, j.Encode())
 		}
-		for _, a := range j.actions {
-			if !fsys.ValidPath(a.path) {
-				t.Errorf("path %q", a.path)
+		for _, a := range j.Actions {
+			if !fsys.ValidPath(a.Path) {
+				t.Errorf("path %q", a.Path)
 			}
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
+	"anamnesis/worldstate/internal/restore"
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -253,7 +254,7 @@ func TestGCJournalInOddPlace(t *testing.T) {
 			break
 		}
 	}
-	roots, err := journalRoots(b.store)
+	roots, err := restore.JournalRoots(b.store)
 	b.must(err)
 	var got []string
 	for _, h := range roots {

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/restore"
 	"anamnesis/worldstate/internal/tree"
 )
 
@@ -18,8 +19,8 @@ import (
 // no file of either end stands, and something that the restore at no time takes
 // away is missing. A file that cannot be looked at is taken to stand, and so is
 // the world where the store cannot say what stood in it.
-func (w *World) swept(root *fsys.Root, j *journal) bool {
-	c, err := w.objects.Commit(j.source)
+func (w *World) swept(root *fsys.Root, j *restore.Journal) bool {
+	c, err := w.objects.Commit(j.Source)
 	if err != nil {
 		return false
 	}
@@ -28,9 +29,9 @@ func (w *World) swept(root *fsys.Root, j *journal) bool {
 		return false
 	}
 	removed := make(map[string]bool) // at some time during the restore
-	for _, a := range j.actions {
-		removed[a.path] = a.after.Absent() || a.before.IsDir() != a.after.IsDir()
-		if !a.after.Absent() && !a.after.IsDir() && stands(root.Fd, a.path) {
+	for _, a := range j.Actions {
+		removed[a.Path] = a.After.Absent() || a.Before.IsDir() != a.After.IsDir()
+		if !a.After.Absent() && !a.After.IsDir() && stands(root.Fd, a.Path) {
 			return false
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/restore"
 )
 
 func inode(t testing.TB, path string) uint64 {
@@ -39,7 +40,7 @@ func TestInPlace(t *testing.T) {
 		{"private", 0o600, 100, false, true},
 		{"script", 0o755, 100, false, false},
 		{"linked", 0o644, 100, true, false},
-		{"large", 0o644, inPlaceBytes + 1, false, false},
+		{"large", 0o644, restore.InPlaceBytes + 1, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := b.path(c.name)
@@ -175,10 +176,10 @@ func TestHalfWrite(t *testing.T) {
 		for i := range data {
 			data[i] = at([][]byte{one, other}[rapid.IntRange(0, 1).Draw(t, "from")], i)
 		}
-		if !halfWrite(data, one, other) || !halfWrite(data, other, one) {
+		if !restore.HalfWrite(data, one, other) || !restore.HalfWrite(data, other, one) {
 			t.Fatal("a half write is not known")
 		}
-		if len(other) <= len(one) && halfWrite(append(bytes.Clone(one), 0), one, other) {
+		if len(other) <= len(one) && restore.HalfWrite(append(bytes.Clone(one), 0), one, other) {
 			t.Fatal("longer than both ends, and passes")
 		}
 		if n == 0 {
@@ -186,7 +187,7 @@ func TestHalfWrite(t *testing.T) {
 		}
 		i := rapid.IntRange(0, n-1).Draw(t, "changed")
 		data[i]++
-		if data[i] != at(one, i) && data[i] != at(other, i) && halfWrite(data, one, other) {
+		if data[i] != at(one, i) && data[i] != at(other, i) && restore.HalfWrite(data, one, other) {
 			t.Fatalf("a foreign byte at %d passes", i)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/restore"
 	"anamnesis/worldstate/internal/scan"
 	"anamnesis/worldstate/internal/tree"
 )
@@ -62,19 +63,13 @@ type Plan struct {
 	Skipped []Skip `json:"-"`
 
 	options  PlanOptions
-	actions  []action
+	actions  []restore.Action
 	now      *tree.Listing
 	overlaid bool // Edits make the world another than the target
 }
 
 // Empty reports whether the plan moves nothing.
 func (p *Plan) Empty() bool { return len(p.actions) == 0 }
-
-// action changes one path from one state to another; either may be absent.
-type action struct {
-	path          string
-	before, after tree.State
-}
 
 // Plan works out what restoring target would do, and checks that every object
 // it needs is there and intact. Nothing is written. Errors: ErrUnknown,
@@ -196,12 +191,12 @@ type planner struct {
 	overlaid  bool
 	conflicts []string
 
-	todo map[string]action
+	todo map[string]restore.Action
 	kept map[string]string
 }
 
 func (p *planner) plan(head gitfmt.Hash) (Plan, error) {
-	p.todo = make(map[string]action)
+	p.todo = make(map[string]restore.Action)
 	if err := p.overlay(); err != nil {
 		return Plan{}, err
 	}
@@ -228,15 +223,15 @@ func (p *planner) plan(head gitfmt.Hash) (Plan, error) {
 	for _, a := range p.todo {
 		out.actions = append(out.actions, a)
 	}
-	sort.Slice(out.actions, func(i, j int) bool { return out.actions[i].path < out.actions[j].path })
+	sort.Slice(out.actions, func(i, j int) bool { return out.actions[i].Path < out.actions[j].Path })
 	for _, a := range out.actions {
-		if a.after.Absent() {
-			out.Delete = append(out.Delete, shown(a.path, a.before))
+		if a.After.Absent() {
+			out.Delete = append(out.Delete, shown(a.Path, a.Before))
 			continue
 		}
-		out.Write = append(out.Write, shown(a.path, a.after))
+		out.Write = append(out.Write, shown(a.Path, a.After))
 	}
-	if err := p.w.probeAll(p.ctx, out.actions, func(a action) tree.State { return a.after }); err != nil {
+	if err := p.w.probeAll(p.ctx, out.actions, func(a restore.Action) tree.State { return a.After }); err != nil {
 		return Plan{}, fmt.Errorf("plan %s: %w", p.target.Id, err)
 	}
 	for path, why := range p.kept {
@@ -253,8 +248,8 @@ func (p *planner) plan(head gitfmt.Hash) (Plan, error) {
 }
 
 // probeAll finds out whether one end of every action can be had.
-func (w *World) probeAll(ctx context.Context, actions []action, end func(a action) tree.State) error {
-	return atOnce(len(actions), func(i int) error {
+func (w *World) probeAll(ctx context.Context, actions []restore.Action, end func(a restore.Action) tree.State) error {
+	return restore.AtOnce(len(actions), func(i int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -262,7 +257,7 @@ func (w *World) probeAll(ctx context.Context, actions []action, end func(a actio
 		if s.Absent() || s.IsDir() {
 			return nil
 		}
-		return w.objects.Probe(s.Hash, gitfmt.BlobObject, actions[i].path)
+		return w.objects.Probe(s.Hash, gitfmt.BlobObject, actions[i].Path)
 	})
 }
 
@@ -283,7 +278,7 @@ func (p *planner) hash(out *Plan) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "anamnesis-plan 1\n%s\n%s\n%q\n%t\n", p.w.key, p.target.Tree, p.o.Paths, p.o.OverwriteEdits)
 	for _, a := range out.actions {
-		fmt.Fprintf(h, "%s %s %s\n", a.before, a.after, strconv.QuoteToASCII(a.path))
+		fmt.Fprintf(h, "%s %s %s\n", a.Before, a.After, strconv.QuoteToASCII(a.Path))
 	}
 	for _, k := range out.Keep {
 		fmt.Fprintf(h, "keep %s %s\n", strconv.QuoteToASCII(k.Path), k.Reason)
@@ -360,13 +355,13 @@ func (p *planner) consider(path string, now, want tree.State) error {
 			p.kept[shown(path, now)] = gitfmt.KeepIgnored
 			return nil
 		}
-		p.todo[path] = action{path, now, want}
+		p.todo[path] = restore.Action{Path: path, Before: now, After: want}
 		return nil
 	}
 	if now.Absent() && p.ignoredNow(path) {
 		return p.considerIgnored(path, want)
 	}
-	p.todo[path] = action{path, now, want}
+	p.todo[path] = restore.Action{Path: path, Before: now, After: want}
 	return nil
 }
 
@@ -389,7 +384,7 @@ func (p *planner) notSeen(path string) bool {
 func (p *planner) addParents() {
 	var missing []string
 	for path, a := range p.todo {
-		if a.after.Absent() {
+		if a.After.Absent() {
 			continue
 		}
 		fsys.Ancestors(path, func(d string) bool {
@@ -400,7 +395,7 @@ func (p *planner) addParents() {
 		})
 	}
 	for _, d := range missing {
-		p.todo[d] = action{path: d, after: p.want.At(d)}
+		p.todo[d] = restore.Action{Path: d, After: p.want.At(d)}
 		delete(p.kept, d)
 		delete(p.kept, d+"/")
 	}
@@ -409,13 +404,13 @@ func (p *planner) addParents() {
 // unblock drops writes beneath something that is no directory and stays.
 func (p *planner) unblock() {
 	for path, a := range p.todo {
-		if a.after.Absent() {
+		if a.After.Absent() {
 			continue
 		}
 		blocked := false
 		fsys.Ancestors(path, func(d string) bool {
 			if a, planned := p.todo[d]; planned {
-				blocked = !a.after.IsDir()
+				blocked = !a.After.IsDir()
 			} else if s := p.now.At(d); !s.Absent() {
 				blocked = !s.IsDir()
 			} else if _, skipped := under(p.now.Skips, d); skipped {
@@ -425,7 +420,7 @@ func (p *planner) unblock() {
 		})
 		if blocked {
 			delete(p.todo, path)
-			p.kept[shown(path, a.after)] = gitfmt.KeepBlocked
+			p.kept[shown(path, a.After)] = gitfmt.KeepBlocked
 		}
 	}
 }
@@ -449,7 +444,7 @@ func (p *planner) dropOccupied() {
 	}
 	var removed []string
 	for path, a := range p.todo {
-		if a.before.IsDir() && !a.after.IsDir() {
+		if a.Before.IsDir() && !a.After.IsDir() {
 			removed = append(removed, path)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/restore"
 	"anamnesis/worldstate/internal/tree"
 	"anamnesis/worldstate/internal/usergit"
 )
@@ -29,16 +30,16 @@ func (p *planner) ignoredNow(path string) bool {
 // no snapshot of the present holds what stands there. It is written only where
 // nothing stands, and a directory that stands keeps its mode.
 func (p *planner) considerIgnored(path string, want tree.State) error {
-	x := &executor{w: p.w, root: p.root}
-	now, _, err := x.look(path)
+	x := p.w.newExecutor(p.root, &restore.Journal{}, false)
+	now, _, err := x.Look(path)
 	switch {
-	case errors.Is(err, errInTheWay):
+	case errors.Is(err, restore.ErrInTheWay):
 		p.kept[path] = gitfmt.KeepBlocked
 	case err != nil:
 		p.kept[path] = "unreadable: " + usergit.Reason(err)
 	case now == want:
 	case now.Absent():
-		p.todo[path] = action{path, now, want}
+		p.todo[path] = restore.Action{Path: path, Before: now, After: want}
 	case now.IsDir() && want.IsDir():
 		p.kept[shown(path, now)] = gitfmt.KeepNoMode
 	default:
@@ -55,7 +56,7 @@ func (p *planner) holdsOther(path string) bool {
 		return false
 	}
 	for _, it := range n.Items[i].Sub.Items {
-		if a, planned := p.todo[fsys.Join(path, it.Name)]; !planned || !a.after.Absent() {
+		if a, planned := p.todo[fsys.Join(path, it.Name)]; !planned || !a.After.Absent() {
 			return true
 		}
 	}

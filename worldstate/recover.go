@@ -10,6 +10,7 @@ import (
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/refs"
+	"anamnesis/worldstate/internal/restore"
 )
 
 // A Recovery is what Recover did about an interrupted restore.
@@ -48,28 +49,28 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 		return nil, err
 	}
 	defer root.Close()
-	r := &Recovery{Source: ID(j.source.String()), Target: ID(j.target.String()), Kept: []Skip{}}
+	r := &Recovery{Source: ID(j.Source.String()), Target: ID(j.Target.String()), Kept: []Skip{}}
 	if r.Dropped = w.swept(root, j); r.Dropped {
 		w.unsettled = nil
 		return r, w.removeJournal()
 	}
 	x := w.newExecutor(root.Fd, j, true)
-	x.sweepTemps(j.actions)
-	if err := x.run(j.actions); err != nil {
+	x.SweepTemps(j.Actions)
+	if err := x.Run(j.Actions); err != nil {
 		x = w.newExecutor(root.Fd, j, true)
-		x.sweepTemps(j.actions)
-		if berr := x.run(reversed(j.actions)); berr != nil {
+		x.SweepTemps(j.Actions)
+		if berr := x.Run(restore.Reversed(j.Actions)); berr != nil {
 			return nil, fmt.Errorf("recover %s: %w", w.dir, w.stuck(fmt.Errorf("%w; roll back: %w", err, berr)))
 		}
-		r.Reason, j.head = err.Error(), j.source
+		r.Reason, j.Head = err.Error(), j.Source
 	} else {
 		r.Finished = true
 	}
-	r.Kept = append(r.Kept, x.kept...)
-	if err := x.sync(); err != nil {
+	r.Kept = append(r.Kept, x.Kept...)
+	if err := x.Sync(); err != nil {
 		return nil, fmt.Errorf("recover %s: %w", w.dir, w.stuck(err))
 	}
-	if err := w.refs.Update(map[string]gitfmt.Hash{refs.WorldPrefix + w.key: j.head}); err != nil {
+	if err := w.refs.Update(map[string]gitfmt.Hash{refs.WorldPrefix + w.key: j.Head}); err != nil {
 		return nil, err
 	}
 	if err := w.removeJournal(); err != nil {
@@ -98,25 +99,14 @@ func (w *World) Abandon(ctx context.Context) (*Recovery, error) {
 	}
 	r := &Recovery{Abandoned: true, Kept: []Skip{}}
 	if err == nil { // of one that cannot be read nothing is known
-		r.Source, r.Target = ID(j.source.String()), ID(j.target.String())
+		r.Source, r.Target = ID(j.Source.String()), ID(j.Target.String())
 		if root, err := fsys.OpenRoot(w.dir); err == nil {
-			w.newExecutor(root.Fd, j, true).tidy(j)
+			w.newExecutor(root.Fd, j, true).Tidy(j)
 			root.Close()
 		}
 	}
 	w.unsettled = nil
 	return r, w.removeJournal()
-}
-
-// tidy removes what a restore that is given up left of its own.
-func (x *executor) tidy(j *journal) {
-	x.touched = make(map[string]bool)
-	x.sweepTemps(j.actions)
-	for _, a := range j.actions {
-		if a.before == a.after { // see withGuards
-			_ = x.chmodDir(0, a)
-		}
-	}
 }
 
 // stuck names the command that gives up an interrupted restore.

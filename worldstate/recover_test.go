@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/restore"
 	"anamnesis/worldstate/internal/tree"
 )
 
@@ -100,16 +101,14 @@ func TestSyncActions(t *testing.T) {
 	b.must(err)
 	want := make(map[string]bool)
 	for _, a := range p.actions {
-		want[fsys.Dir(a.path)] = true
-		if a.after.Kind != tree.KindLink && !a.after.Absent() {
-			want[a.path] = true
+		want[fsys.Dir(a.Path)] = true
+		if a.After.Kind != tree.KindLink && !a.After.Absent() {
+			want[a.Path] = true
 		}
 	}
 	root, err := fsys.OpenRoot(b.w.dir)
 	b.must(err)
 	defer root.Close()
-	x := b.w.newExecutor(root.Fd, &journal{nonce: fsys.NewNonce()}, true)
-	b.must(x.run(p.actions))
 	synced := make(map[string]bool)
 	b.w.track.Fault = func(op, path string) error {
 		if op == "sync" {
@@ -117,7 +116,10 @@ func TestSyncActions(t *testing.T) {
 		}
 		return nil
 	}
-	b.must(x.syncActions())
+	x := b.w.newExecutor(root.Fd, &restore.Journal{Nonce: fsys.NewNonce()}, true)
+	b.must(x.Run(p.actions))
+	clear(synced)
+	b.must(x.SyncActions())
 	for path := range want {
 		if !synced[path] {
 			t.Errorf("%q was not synced", path)

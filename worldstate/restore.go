@@ -13,6 +13,7 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/refs"
+	"anamnesis/worldstate/internal/restore"
 	"anamnesis/worldstate/internal/tree"
 )
 
@@ -103,6 +104,11 @@ func (w *World) Settle() error {
 	return w.unsettled
 }
 
+// newExecutor returns an executor of a journal's actions in the directory root.
+func (w *World) newExecutor(root int, j *restore.Journal, resumed bool) *restore.Executor {
+	return restore.New(restore.Effects{Objects: w.objects, Hook: w.opts.Hook, Fault: w.track.Fault, Heed: w.track.Heed, Piece: w.writePiece}, root, j, resumed)
+}
+
 func short(id ID) string {
 	if len(id) > 12 {
 		return string(id[:12])
@@ -160,21 +166,21 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 // durable; nil when it is.
 func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, target *gitfmt.Commit, source gitfmt.Hash, intend func(Plan) error) (res Result, settle func() error, err error) {
 	w.opts.Hook("planned")
-	if err := w.probeAll(ctx, p.actions, func(a action) tree.State { return a.before }); err != nil {
+	if err := w.probeAll(ctx, p.actions, func(a restore.Action) tree.State { return a.Before }); err != nil {
 		return res, nil, fmt.Errorf("restore: the present world is not held: %w", err)
 	}
 	head, err := w.headAfter(p, target, source)
 	if err != nil {
 		return res, nil, err
 	}
-	j := &journal{world: w.key, source: source, target: target.Id, head: head, nonce: fsys.NewNonce(), boot: fsys.BootID(), actions: p.actions}
-	if len(j.actions) == 0 {
+	j := &restore.Journal{World: w.key, Source: source, Target: target.Id, Head: head, Nonce: fsys.NewNonce(), Boot: fsys.BootID(), Actions: p.actions}
+	if len(j.Actions) == 0 {
 		if res, err = w.result(ctx, root, j, p, target, nil); err == nil {
 			err = w.finish(j)
 		}
 		return res, nil, err
 	}
-	j.actions = p.withGuards()
+	j.Actions = p.withGuards()
 	if intend != nil {
 		if err := intend(*p); err != nil {
 			return res, nil, err
@@ -186,19 +192,19 @@ func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, target *git
 	}
 	w.opts.Hook("journal after")
 	x := w.newExecutor(root.Fd, j, false)
-	if err = x.run(j.actions); err == nil {
-		err = x.compare(j.actions)
+	if err = x.Run(j.Actions); err == nil {
+		err = x.Compare(j.Actions)
 	}
 	if err != nil {
 		return res, nil, w.rollBack(root, j, err)
 	}
 	w.opts.Hook("compared")
-	if res, err = w.result(ctx, root, j, p, target, x.kept); err != nil {
+	if res, err = w.result(ctx, root, j, p, target, x.Kept); err != nil {
 		return res, nil, err
 	}
 	return res, func() error {
 		defer root.Close()
-		if err := x.sync(); err != nil {
+		if err := x.Sync(); err != nil {
 			return err
 		}
 		w.opts.Hook("synced")
@@ -209,34 +215,34 @@ func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, target *git
 // withGuards adds to the plan's actions one that changes nothing for every
 // read-only directory the restore must open for writing meanwhile, so that
 // recovery, too, knows which mode to give it back.
-func (p *Plan) withGuards() []action {
+func (p *Plan) withGuards() []restore.Action {
 	planned := make(map[string]bool, len(p.actions))
 	for _, a := range p.actions {
-		planned[a.path] = true
+		planned[a.Path] = true
 	}
 	out := slices.Clone(p.actions)
 	for _, a := range p.actions {
-		d := fsys.Dir(a.path)
+		d := fsys.Dir(a.Path)
 		if s := p.now.At(d); s.IsDir() && s.Perm&0o300 != 0o300 && !planned[d] {
 			planned[d] = true
-			out = append(out, action{d, s, s})
+			out = append(out, restore.Action{Path: d, Before: s, After: s})
 		}
 	}
-	slices.SortFunc(out, func(a, b action) int { return strings.Compare(a.path, b.path) })
+	slices.SortFunc(out, func(a, b restore.Action) int { return strings.Compare(a.Path, b.Path) })
 	return out
 }
 
 // rollBack undoes a restore that failed on the way.
-func (w *World) rollBack(root *fsys.Root, j *journal, cause error) error {
+func (w *World) rollBack(root *fsys.Root, j *restore.Journal, cause error) error {
 	var re *RestoreError
 	if !errors.As(cause, &re) {
 		re = &RestoreError{Path: w.dir, Err: cause}
 	}
 	x := w.newExecutor(root.Fd, j, true)
-	x.sweepTemps(j.actions)
-	err := x.run(reversed(j.actions))
+	x.SweepTemps(j.Actions)
+	err := x.Run(restore.Reversed(j.Actions))
 	if err == nil {
-		err = x.sync()
+		err = x.Sync()
 	}
 	if err == nil {
 		err = w.removeJournal()
@@ -291,14 +297,14 @@ func (w *World) headAfter(p *Plan, target *gitfmt.Commit, source gitfmt.Hash) (g
 }
 
 // overlay is a listing with some paths' states replaced by another's.
-func overlay(from, want *tree.Listing, actions []action) *tree.Listing {
+func overlay(from, want *tree.Listing, actions []restore.Action) *tree.Listing {
 	over := make(map[string]tree.State, len(actions))
 	for _, a := range actions {
-		over[a.path] = a.after
-		if a.after.Absent() {
+		over[a.Path] = a.After
+		if a.After.Absent() {
 			continue
 		}
-		fsys.Ancestors(a.path, func(d string) bool { // the base may lack a parent the present has
+		fsys.Ancestors(a.Path, func(d string) bool { // the base may lack a parent the present has
 			if _, ok := over[d]; !ok && !from.At(d).IsDir() {
 				over[d] = want.At(d)
 			}
@@ -329,8 +335,8 @@ func overlay(from, want *tree.Listing, actions []action) *tree.Listing {
 }
 
 // result says what came of a restore that is done and compared.
-func (w *World) result(ctx context.Context, root *fsys.Root, j *journal, p *Plan, target *gitfmt.Commit, raced []Skip) (Result, error) {
-	res := Result{Source: ID(j.source.String()), Target: ID(j.target.String()), Written: []string{}, Deleted: []string{}, Kept: []Skip{}}
+func (w *World) result(ctx context.Context, root *fsys.Root, j *restore.Journal, p *Plan, target *gitfmt.Commit, raced []Skip) (Result, error) {
+	res := Result{Source: ID(j.Source.String()), Target: ID(j.Target.String()), Written: []string{}, Deleted: []string{}, Kept: []Skip{}}
 	res.Kept = append(append(res.Kept, p.Keep...), raced...)
 	stayed := make(map[string]bool, len(raced))
 	for _, s := range raced {
@@ -338,11 +344,11 @@ func (w *World) result(ctx context.Context, root *fsys.Root, j *journal, p *Plan
 	}
 	for _, a := range p.actions {
 		switch {
-		case stayed[a.path]:
-		case a.after.Absent():
-			res.Deleted = append(res.Deleted, shown(a.path, a.before))
+		case stayed[a.Path]:
+		case a.After.Absent():
+			res.Deleted = append(res.Deleted, shown(a.Path, a.Before))
 		default:
-			res.Written = append(res.Written, shown(a.path, a.after))
+			res.Written = append(res.Written, shown(a.Path, a.After))
 		}
 	}
 	tree, err := w.treeAfter(ctx, root, p, target, len(res.Kept) == 0)
@@ -355,12 +361,12 @@ func (w *World) result(ctx context.Context, root *fsys.Root, j *journal, p *Plan
 
 // finish moves the world's ref after a restore that is durable and, after that,
 // removes the journal.
-func (w *World) finish(j *journal) error {
-	if err := w.refs.Update(map[string]gitfmt.Hash{refs.WorldPrefix + w.key: j.head}); err != nil {
+func (w *World) finish(j *restore.Journal) error {
+	if err := w.refs.Update(map[string]gitfmt.Hash{refs.WorldPrefix + w.key: j.Head}); err != nil {
 		return err
 	}
 	w.opts.Hook("refs-written")
-	if len(j.actions) > 0 {
+	if len(j.Actions) > 0 {
 		if err := w.removeJournal(); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/restore"
 )
 
 // TestSettle: a restore that has returned is made durable before anything else
@@ -88,8 +89,8 @@ func TestPowerCutLeavesTorn(t *testing.T) {
 				b.must(err)
 				to, _ := gitfmt.ParseHash(string(target.ID))
 				from, _ := gitfmt.ParseHash(string(source.ID))
-				b.must(b.w.writeJournal(&journal{
-					world: b.w.key, source: from, target: to, head: to, nonce: fsys.NewNonce(), boot: boot, actions: plan.actions,
+				b.must(b.w.writeJournal(&restore.Journal{
+					World: b.w.key, Source: from, Target: to, Head: to, Nonce: fsys.NewNonce(), Boot: boot, Actions: plan.actions,
 				}))
 				for _, name := range []string{"old", "new"} {
 					b.must(errors.Join(os.WriteFile(b.path(name), []byte(torn), 0o755), os.Chmod(b.path(name), 0o755)))

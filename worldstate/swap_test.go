@@ -12,6 +12,7 @@ import (
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
+	"anamnesis/worldstate/internal/restore"
 )
 
 // TestChangesFollowNoLink: a link that is put in a path's place between the look
@@ -92,12 +93,12 @@ func TestChmodUnreadable(t *testing.T) {
 		st, err := fsys.Lstatat(unix.AT_FDCWD, b.path(p))
 		b.must(err)
 		b.must(os.Chmod(b.path(p), 0))
-		if _, err := chmodAt(unix.AT_FDCWD, b.path(p), st, 0o700); err != objects.ErrContentChanged {
+		if _, err := restore.ChmodAt(unix.AT_FDCWD, b.path(p), st, 0o700); err != objects.ErrContentChanged {
 			t.Errorf("%s: %v, want that its mode changed meanwhile", p, err)
 		}
 		st, err = fsys.Lstatat(unix.AT_FDCWD, b.path(p))
 		b.must(err)
-		if now, err := chmodAt(unix.AT_FDCWD, b.path(p), st, 0o750); err != nil || now.Mode&0o777 != 0o750 {
+		if now, err := restore.ChmodAt(unix.AT_FDCWD, b.path(p), st, 0o750); err != nil || now.Mode&0o777 != 0o750 {
 			t.Errorf("%s: mode %o, %v", p, now.Mode, err)
 		}
 	}

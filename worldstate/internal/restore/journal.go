@@ -1,6 +1,6 @@
 //go:build unix
 
-package worldstate
+package restore
 
 import (
 	"crypto/sha256"
@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
@@ -32,18 +30,18 @@ import (
 //	boot ID                  of the machine's run, where that is known
 //	act BEFORE AFTER "path"
 //	sum HEX
-type journal struct {
-	world          string
-	source, target gitfmt.Hash
-	head           gitfmt.Hash
-	nonce          string
-	boot           string
-	actions        []action
+type Journal struct {
+	World          string
+	Source, Target gitfmt.Hash
+	Head           gitfmt.Hash
+	Nonce          string
+	Boot           string
+	Actions        []Action
 }
 
 const (
 	journalMagic  = "anamnesis-journal 1"
-	journalPrefix = "journal-"
+	JournalPrefix = "journal-"
 )
 
 // stateFiles lists a store's files of ours whose names begin so. A pattern would
@@ -60,9 +58,9 @@ func stateFiles(store, prefix string) ([]string, error) {
 	return out, err
 }
 
-// journalRoots returns the snapshots that the journals in a store name.
-func journalRoots(store string) ([]gitfmt.Hash, error) {
-	journals, err := stateFiles(store, journalPrefix)
+// JournalRoots returns the snapshots that the journals in a store name.
+func JournalRoots(store string) ([]gitfmt.Hash, error) {
+	journals, err := stateFiles(store, JournalPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("look for journals: %w", err)
 	}
@@ -72,75 +70,30 @@ func journalRoots(store string) ([]gitfmt.Hash, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read journal: %w", err)
 		}
-		j, err := decodeJournal(data)
+		j, err := DecodeJournal(data)
 		if err != nil {
 			return nil, fmt.Errorf("read journal %s: %w: %w", path, gitfmt.ErrCorrupt, err)
 		}
-		roots = append(roots, j.source, j.target, j.head)
+		roots = append(roots, j.Source, j.Target, j.Head)
 	}
 	return roots, nil
 }
 
-func (w *World) journalPath() string {
-	return filepath.Join(w.store, fsys.StateDir, journalPrefix+w.key)
-}
-
-// checkNoJournal refuses to go on over an interrupted restore.
-func (w *World) checkNoJournal() error {
-	switch _, err := fsys.Lstatat(unix.AT_FDCWD, w.journalPath()); {
-	case err == nil:
-		return fmt.Errorf("world %s: %w", w.dir, ErrUnfinished)
-	case !errors.Is(err, unix.ENOENT):
-		return fmt.Errorf("world %s: read journal: %w", w.dir, err)
-	}
-	return nil
-}
-
-func (w *World) writeJournal(j *journal) error {
-	return fsys.WriteFileDurably(w.journalPath(), j.encode())
-}
-
-// readJournal gives the interrupted restore's journal, nil when there is none.
-func (w *World) readJournal() (*journal, error) {
-	data, err := os.ReadFile(w.journalPath())
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read journal: %w", err)
-	}
-	j, err := decodeJournal(data)
-	if err == nil && j.world != w.key {
-		err = errors.New("it is another world's")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read journal %s: %w: %w", w.journalPath(), gitfmt.ErrCorrupt, err)
-	}
-	return j, nil
-}
-
-func (w *World) removeJournal() error {
-	if err := os.Remove(w.journalPath()); err != nil {
-		return fmt.Errorf("remove journal: %w", err)
-	}
-	return fsys.SyncDir(filepath.Dir(w.journalPath()))
-}
-
-func (j *journal) encode() []byte {
+func (j *Journal) Encode() []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\nworld %s\nsource %s\ntarget %s\nhead %s\nnonce %s\n", journalMagic, j.world, j.source, j.target, j.head, j.nonce)
-	if j.boot != "" {
-		fmt.Fprintf(&b, "boot %s\n", j.boot)
+	fmt.Fprintf(&b, "%s\nworld %s\nsource %s\ntarget %s\nhead %s\nnonce %s\n", journalMagic, j.World, j.Source, j.Target, j.Head, j.Nonce)
+	if j.Boot != "" {
+		fmt.Fprintf(&b, "boot %s\n", j.Boot)
 	}
-	for _, a := range j.actions {
-		fmt.Fprintf(&b, "act %s %s %s\n", a.before, a.after, strconv.QuoteToASCII(a.path))
+	for _, a := range j.Actions {
+		fmt.Fprintf(&b, "act %s %s %s\n", a.Before, a.After, strconv.QuoteToASCII(a.Path))
 	}
 	sum := sha256.Sum256([]byte(b.String()))
 	fmt.Fprintf(&b, "sum %x\n", sum)
 	return []byte(b.String())
 }
 
-func decodeJournal(data []byte) (*journal, error) {
+func DecodeJournal(data []byte) (*Journal, error) {
 	text := string(data)
 	i := strings.LastIndex(strings.TrimSuffix(text, "\n"), "\n")
 	if i < 0 {
@@ -155,7 +108,7 @@ func decodeJournal(data []byte) (*journal, error) {
 	if len(lines) < 6 || lines[0] != journalMagic {
 		return nil, errors.New("not a journal this program knows")
 	}
-	j := &journal{}
+	j := &Journal{}
 	var ids [3]gitfmt.Hash
 	var texts [5]string
 	for i, key := range []string{"world ", "source ", "target ", "head ", "nonce "} {
@@ -170,18 +123,18 @@ func decodeJournal(data []byte) (*journal, error) {
 			}
 		}
 	}
-	j.world, j.nonce = texts[0], texts[4]
-	j.source, j.target, j.head = ids[0], ids[1], ids[2]
-	if _, err := hex.DecodeString(j.nonce); err != nil || len(j.nonce) != fsys.NonceDigits {
-		return nil, fmt.Errorf("bad nonce %q", j.nonce)
+	j.World, j.Nonce = texts[0], texts[4]
+	j.Source, j.Target, j.Head = ids[0], ids[1], ids[2]
+	if _, err := hex.DecodeString(j.Nonce); err != nil || len(j.Nonce) != fsys.NonceDigits {
+		return nil, fmt.Errorf("bad nonce %q", j.Nonce)
 	}
 	lines = lines[6:]
 	if len(lines) > 0 {
 		var there bool
-		if j.boot, there = strings.CutPrefix(lines[0], "boot "); there {
+		if j.Boot, there = strings.CutPrefix(lines[0], "boot "); there {
 			lines = lines[1:]
 		} else {
-			j.boot = ""
+			j.Boot = ""
 		}
 	}
 	for _, line := range lines {
@@ -189,30 +142,30 @@ func decodeJournal(data []byte) (*journal, error) {
 		if err != nil {
 			return nil, err
 		}
-		j.actions = append(j.actions, a)
+		j.Actions = append(j.Actions, a)
 	}
 	return j, nil
 }
 
-func parseAction(line string) (action, error) {
+func parseAction(line string) (Action, error) {
 	f := strings.SplitN(line, " ", 4)
 	if len(f) != 4 || f[0] != "act" {
-		return action{}, fmt.Errorf("bad line %q", line)
+		return Action{}, fmt.Errorf("bad line %q", line)
 	}
-	before, err := parseState(f[1])
+	before, err := ParseState(f[1])
 	if err != nil {
-		return action{}, err
+		return Action{}, err
 	}
-	after, err := parseState(f[2])
+	after, err := ParseState(f[2])
 	if err != nil {
-		return action{}, err
+		return Action{}, err
 	}
 	path, err := tree.UnquotePath(f[3])
-	return action{path, before, after}, err
+	return Action{path, before, after}, err
 }
 
-// parseState reads what state.String wrote.
-func parseState(s string) (tree.State, error) {
+// ParseState reads what state.String wrote.
+func ParseState(s string) (tree.State, error) {
 	bad := fmt.Errorf("bad state %q", s)
 	if s == "-" {
 		return tree.State{}, nil
@@ -245,4 +198,10 @@ func parseState(s string) (tree.State, error) {
 		out.Hash = h
 	}
 	return out, nil
+}
+
+// Action changes one path from one state to another; either may be absent.
+type Action struct {
+	Path          string
+	Before, After tree.State
 }

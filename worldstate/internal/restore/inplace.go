@@ -1,6 +1,6 @@
 //go:build unix
 
-package worldstate
+package restore
 
 import (
 	"errors"
@@ -35,22 +35,22 @@ import (
 // ones, which would stay half-written for long; and what cannot be opened for
 // writing (permissions, text busy).
 
-// inPlaceBytes: larger files are replaced; a smaller one's new bytes are in
+// InPlaceBytes: larger files are replaced; a smaller one's new bytes are in
 // memory, whole and verified, before the first of them is written.
-const inPlaceBytes = 4 << 20
+const InPlaceBytes = 4 << 20
 
 // inPlace reports whether a file standing as now may be written over.
 func inPlace(now, after tree.State, st fsys.Stamp) bool {
 	return now.Kind == tree.KindFile && after.Kind == tree.KindFile && st.Nlink == 1 &&
-		(now.Perm|after.Perm)&0o111 == 0 && st.Size <= inPlaceBytes
+		(now.Perm|after.Perm)&0o111 == 0 && st.Size <= InPlaceBytes
 }
 
 // overwrite writes a's bytes over the file that st was taken of. done is false
 // when the file must be replaced instead; then nothing was touched.
-func (x *executor) overwrite(dirfd int, a action, st fsys.Stamp) (done bool, err error) {
-	buf := x.w.objects.Buffer()
-	defer x.w.objects.Buffers.Put(buf)
-	data, err := x.w.objects.ReadInto(*buf, a.after.Hash, gitfmt.BlobObject, a.path, inPlaceBytes) // verified before the first byte moves
+func (x *Executor) overwrite(dirfd int, a Action, st fsys.Stamp) (done bool, err error) {
+	buf := x.env.Objects.Buffer()
+	defer x.env.Objects.Buffers.Put(buf)
+	data, err := x.env.Objects.ReadInto(*buf, a.After.Hash, gitfmt.BlobObject, a.Path, InPlaceBytes) // verified before the first byte moves
 	if errors.Is(err, objects.ErrTooLarge) {
 		return false, nil
 	}
@@ -60,7 +60,7 @@ func (x *executor) overwrite(dirfd int, a action, st fsys.Stamp) (done bool, err
 	if fsys.HasHole(data) {
 		return false, nil // a new file has holes
 	}
-	fd, err := fsys.Openat(dirfd, fsys.Base(a.path), unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := fsys.Openat(dirfd, fsys.Base(a.Path), unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false, nil // the way by rename says what is wrong, if it is wrong there, too
 	}
@@ -70,7 +70,7 @@ func (x *executor) overwrite(dirfd int, a action, st fsys.Stamp) (done bool, err
 		return false, err
 	}
 	if !now.SameContent(st) || now.Nlink != st.Nlink {
-		x.keep(a.path)
+		x.keep(a.Path)
 		return true, nil
 	}
 	return true, x.fill(fd, a, now, data)
@@ -79,13 +79,13 @@ func (x *executor) overwrite(dirfd int, a action, st fsys.Stamp) (done bool, err
 // fill gives an open file its new bytes. What lies beyond the old end is
 // written first: when the disk is full, that fails while the old bytes are
 // still whole, and is taken back.
-func (x *executor) fill(fd int, a action, old fsys.Stamp, data []byte) error {
+func (x *Executor) fill(fd int, a Action, old fsys.Stamp, data []byte) error {
 	inside := min(old.Size, int64(len(data)))
-	if err := x.writeAt(fd, a.path, data[inside:], inside); err != nil {
+	if err := x.writeAt(fd, a.Path, data[inside:], inside); err != nil {
 		_ = unix.Ftruncate(fd, old.Size) // if this fails as well, the roll-back finds a half write
 		return err
 	}
-	if err := x.writeAt(fd, a.path, data[:inside], 0); err != nil {
+	if err := x.writeAt(fd, a.Path, data[:inside], 0); err != nil {
 		return err
 	}
 	if old.Size > inside {
@@ -94,25 +94,25 @@ func (x *executor) fill(fd int, a action, old fsys.Stamp, data []byte) error {
 		}
 		x.hook("cut")
 	}
-	if old.Mode&0o7777 != a.after.Perm {
-		if err := unix.Fchmod(fd, a.after.Perm); err != nil {
+	if old.Mode&0o7777 != a.After.Perm {
+		if err := unix.Fchmod(fd, a.After.Perm); err != nil {
 			return err
 		}
 	}
 	st, err := fsys.Fstat(fd)
 	if err == nil {
-		x.changed(a.path)
-		x.wrote(a.path, st)
+		x.changed(a.Path)
+		x.wrote(a.Path, st)
 	}
 	return err
 }
 
 // writeAt writes data at an offset, in pieces where a test wants to stop
 // between them.
-func (x *executor) writeAt(fd int, path string, data []byte, off int64) error {
+func (x *Executor) writeAt(fd int, path string, data []byte, off int64) error {
 	piece := len(data)
-	if x.w.writePiece > 0 {
-		piece = x.w.writePiece
+	if x.env.Piece > 0 {
+		piece = x.env.Piece
 	}
 	for len(data) > 0 {
 		if err := x.seam("overwrite", path); err != nil {
@@ -133,45 +133,45 @@ func (x *executor) writeAt(fd int, path string, data []byte, off int64) error {
 
 // ours reports whether what stands at a path, neither end's, is what a killed
 // restore leaves in the middle of one file.
-func (x *executor) ours(dirfd int, a action, now tree.State) (bool, error) {
-	if now.Kind != tree.KindFile || a.after.Kind != tree.KindFile || a.before.Kind != tree.KindFile && !x.cut {
+func (x *Executor) ours(dirfd int, a Action, now tree.State) (bool, error) {
+	if now.Kind != tree.KindFile || a.After.Kind != tree.KindFile || a.Before.Kind != tree.KindFile && !x.cut {
 		return false, nil
 	}
-	if now.Perm != a.after.Perm && (a.before.Kind != tree.KindFile || now.Perm != a.before.Perm) {
+	if now.Perm != a.After.Perm && (a.Before.Kind != tree.KindFile || now.Perm != a.Before.Perm) {
 		return false, nil
 	}
-	if now.Hash == a.before.Hash || now.Hash == a.after.Hash {
+	if now.Hash == a.Before.Hash || now.Hash == a.After.Hash {
 		return true, nil // only the permissions are left to do
 	}
 	var ends [2][]byte
-	for i, end := range []tree.State{a.before, a.after} {
+	for i, end := range []tree.State{a.Before, a.After} {
 		if end.Kind != tree.KindFile {
 			continue
 		}
 		var err error
-		if ends[i], err = x.w.objects.ReadUpTo(end.Hash, gitfmt.BlobObject, a.path, inPlaceBytes); errors.Is(err, objects.ErrTooLarge) {
+		if ends[i], err = x.env.Objects.ReadUpTo(end.Hash, gitfmt.BlobObject, a.Path, InPlaceBytes); errors.Is(err, objects.ErrTooLarge) {
 			return false, nil
 		}
 		if err != nil {
 			return false, err
 		}
 	}
-	fd, err := fsys.Openat(dirfd, fsys.Base(a.path), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := fsys.Openat(dirfd, fsys.Base(a.Path), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false, err
 	}
-	f := os.NewFile(uintptr(fd), a.path)
+	f := os.NewFile(uintptr(fd), a.Path)
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, inPlaceBytes+1))
-	return err == nil && (a.before.Kind == tree.KindFile && halfWrite(data, ends[0], ends[1]) || x.cut && halfWrite(data, nil, ends[1])), err
+	data, err := io.ReadAll(io.LimitReader(f, InPlaceBytes+1))
+	return err == nil && (a.Before.Kind == tree.KindFile && HalfWrite(data, ends[0], ends[1]) || x.cut && HalfWrite(data, nil, ends[1])), err
 }
 
-// halfWrite reports whether data can be what is left of a file with the bytes
+// HalfWrite reports whether data can be what is left of a file with the bytes
 // of one end while the other's are written over it, in whatever order they
 // reached the disk: its length is between the two, and every byte is the one's
 // or the other's at this place. An end is followed by zeros, which is what a
 // file grown but not yet filled holds.
-func halfWrite(data, one, other []byte) bool {
+func HalfWrite(data, one, other []byte) bool {
 	if len(data) < min(len(one), len(other)) || len(data) > max(len(one), len(other)) {
 		return false
 	}

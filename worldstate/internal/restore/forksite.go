@@ -1,6 +1,6 @@
 //go:build unix
 
-package worldstate
+package restore
 
 import (
 	"errors"
@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// forkPrefix begins the name of the directory a fork is built in, beside the one
+	// ForkPrefix begins the name of the directory a fork is built in, beside the one
 	// it becomes; a nonce follows. Whoever builds holds a lock on the directory.
-	forkPrefix = ".anamnesis-fork-"
+	ForkPrefix = ".anamnesis-fork-"
 	// forkTries bounds making a directory that others take for a leftover before it
 	// is locked.
 	forkTries = 16
@@ -24,49 +24,49 @@ const (
 
 // forkSite is the directory a fork is built in.
 type forkSite struct {
-	path string // of the directory
-	temp string // its last name
-	fd   int
+	Path string // of the directory
+	Temp string // its last name
+	Fd   int
 }
 
-// beginFork makes a directory for a fork in parent, which pfd is, and locks it.
-func beginFork(pfd int, parent string) (*forkSite, error) {
+// BeginFork makes a directory for a fork in parent, which pfd is, and locks it.
+func BeginFork(pfd int, parent string) (*forkSite, error) {
 	for range forkTries {
-		temp := forkPrefix + fsys.NewNonce()
-		s := &forkSite{temp: temp, path: filepath.Join(parent, temp), fd: -1}
+		temp := ForkPrefix + fsys.NewNonce()
+		s := &forkSite{Temp: temp, Path: filepath.Join(parent, temp), Fd: -1}
 		if err := unix.Mkdirat(pfd, temp, 0o777); err != nil {
-			return nil, &os.PathError{Op: "mkdir", Path: s.path, Err: err}
+			return nil, &os.PathError{Op: "mkdir", Path: s.Path, Err: err}
 		}
 		var err error
-		s.fd, err = fsys.Openat(pfd, temp, fsys.DirFlags, 0)
+		s.Fd, err = fsys.Openat(pfd, temp, fsys.DirFlags, 0)
 		if errors.Is(err, unix.ENOENT) {
 			continue // taken for a leftover
 		}
 		if err != nil {
-			s.undo()
-			return nil, &os.PathError{Op: "open", Path: s.path, Err: err}
+			s.Undo()
+			return nil, &os.PathError{Op: "open", Path: s.Path, Err: err}
 		}
-		locked := unix.Flock(s.fd, unix.LOCK_EX|unix.LOCK_NB)
+		locked := unix.Flock(s.Fd, unix.LOCK_EX|unix.LOCK_NB)
 		if _, err := fsys.Lstatat(pfd, temp); err == nil && locked != unix.EWOULDBLOCK {
 			return s, nil // a file system without such locks has no leftovers removed either
 		}
-		fsys.CloseFD(s.fd)
+		fsys.CloseFD(s.Fd)
 	}
 	return nil, &os.PathError{Op: "lock", Path: parent, Err: unix.EWOULDBLOCK}
 }
 
-// undo removes what was built. What cannot be removed, the next fork tries again.
-func (s *forkSite) undo() { _ = removeBuilt(s.path) }
+// Undo removes what was built. What cannot be removed, the next fork tries again.
+func (s *forkSite) Undo() { _ = RemoveBuilt(s.Path) }
 
-// end frees the site's lock.
-func (s *forkSite) end() { fsys.CloseFD(s.fd) }
+// End frees the site's lock.
+func (s *forkSite) End() { fsys.CloseFD(s.Fd) }
 
-// clearForks removes what killed forks left in a directory: those of their names that
+// ClearForks removes what killed forks left in a directory: those of their names that
 // nobody has locked.
-func clearForks(pfd int, parent string) {
+func ClearForks(pfd int, parent string) {
 	names, _ := fsys.ReadNames(pfd) // the next fork looks again
 	for _, name := range names {
-		if nonce, ok := strings.CutPrefix(name, forkPrefix); !ok || len(nonce) != fsys.NonceDigits {
+		if nonce, ok := strings.CutPrefix(name, ForkPrefix); !ok || len(nonce) != fsys.NonceDigits {
 			continue
 		}
 		fd, err := fsys.Openat(pfd, name, fsys.DirFlags, 0)
@@ -74,15 +74,15 @@ func clearForks(pfd int, parent string) {
 			continue
 		}
 		if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil {
-			_ = removeBuilt(filepath.Join(parent, name))
+			_ = RemoveBuilt(filepath.Join(parent, name))
 		}
 		fsys.CloseFD(fd)
 	}
 }
 
-// removeBuilt removes a directory of ours with everything in it, read-only
+// RemoveBuilt removes a directory of ours with everything in it, read-only
 // directories included.
-func removeBuilt(path string) error {
+func RemoveBuilt(path string) error {
 	openUp(unix.AT_FDCWD, path)
 	return os.RemoveAll(path)
 }
@@ -95,7 +95,7 @@ func openUp(dirfd int, name string) {
 		return
 	}
 	if st.Mode&0o700 != 0o700 {
-		_, _ = chmodAt(dirfd, name, st, 0o700)
+		_, _ = ChmodAt(dirfd, name, st, 0o700)
 	}
 	fd, err := fsys.Openat(dirfd, name, fsys.DirFlags, 0)
 	if err != nil {

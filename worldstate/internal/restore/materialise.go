@@ -1,6 +1,6 @@
 //go:build unix
 
-package worldstate
+package restore
 
 import (
 	"crypto/sha1"
@@ -20,7 +20,16 @@ import (
 	"anamnesis/worldstate/internal/tree"
 )
 
-// executor moves a world along a list of actions. Every step is idempotent: it
+// Effects is what an executor needs beside the directory.
+type Effects struct {
+	Objects *objects.Store
+	Hook    func(point string)
+	Fault   func(op, path string) error // tests: makes an operation fail
+	Heed    func()                      // reads the events of what was written
+	Piece   int                         // tests: stop after so many bytes of a file written in place
+}
+
+// Executor moves a world along a list of actions. Every step is idempotent: it
 // looks at the path first and does what is left to do, so that the same code
 // restores, finishes a killed restore, and (with the actions turned round)
 // rolls one back.
@@ -29,21 +38,21 @@ import (
 // stands otherwise was changed by somebody else meanwhile; it is left and
 // listed. New content is written over the old in place, or beside and renamed
 // over; see inplace.go for which and why.
-type executor struct {
-	w       *World
+type Executor struct {
+	env     Effects
 	root    int
 	nonce   string
 	resumed bool         // a run before this one may have stopped anywhere
 	cut     bool         // and the machine with it
-	stop    func() error // asked before every action; nil: a restore, once begun, is ended
+	Stop    func() error // asked before every action; nil: a restore, once begun, is ended
 
-	actions  []action // of the last run
+	actions  []Action // of the last run
 	syncEach bool     // few actions: each file and directory is synced on its own
 	unsynced []string // files changed where they stand
 
 	mu      sync.Mutex
 	touched map[string]bool // directories whose entries or modes changed
-	kept    []Skip
+	Kept    []gitfmt.Skip
 	opened  map[string]uint32     // directories made writable for the time being, with their own modes
 	done    map[string]fsys.Stamp // how a path stood right after its action
 
@@ -64,42 +73,42 @@ const (
 	heedEvery = 1000
 )
 
-// newExecutor: resumed says that the actions, or the other way round, may have
+// New: resumed says that the actions, or the other way round, may have
 // been done in part.
-func (w *World) newExecutor(root int, j *journal, resumed bool) *executor {
-	return &executor{
-		w: w, root: root, nonce: j.nonce, resumed: resumed, cut: resumed && j.boot != "" && j.boot != fsys.BootID(),
+func New(env Effects, root int, j *Journal, resumed bool) *Executor {
+	return &Executor{
+		env: env, root: root, nonce: j.Nonce, resumed: resumed, cut: resumed && j.Boot != "" && j.Boot != fsys.BootID(),
 		done: make(map[string]fsys.Stamp),
 	}
 }
 
-func (x *executor) hook(point string) {
+func (x *Executor) hook(point string) {
 	x.seams.Lock()
 	defer x.seams.Unlock()
-	x.w.opts.Hook(point)
+	x.env.Hook(point)
 }
 
-func (x *executor) seam(op, path string) error {
-	if x.stop != nil {
-		if err := x.stop(); err != nil {
+func (x *Executor) seam(op, path string) error {
+	if x.Stop != nil {
+		if err := x.Stop(); err != nil {
 			return err
 		}
 	}
-	if x.w.track.Fault == nil {
+	if x.env.Fault == nil {
 		return nil
 	}
 	x.seams.Lock()
 	defer x.seams.Unlock()
-	return x.w.track.Fault(op, path)
+	return x.env.Fault(op, path)
 }
 
-// sync makes the run durable.
-func (x *executor) sync() error {
+// Sync makes the run durable.
+func (x *Executor) Sync() error {
 	if !x.syncEach && fsys.SyncsTrees {
 		return fsys.SyncTree(x.root)
 	}
 	if !x.syncEach {
-		return x.syncActions()
+		return x.SyncActions()
 	}
 	for _, path := range x.unsynced {
 		if err := x.syncFile(path); err != nil {
@@ -114,18 +123,18 @@ func (x *executor) sync() error {
 	return nil
 }
 
-// syncActions makes every path of the actions durable, whichever run wrote it:
+// SyncActions makes every path of the actions durable, whichever run wrote it:
 // for systems on which no call does that for a whole file system.
-func (x *executor) syncActions() error {
+func (x *Executor) SyncActions() error {
 	dirs := make(map[string]bool)
 	for _, a := range x.actions {
-		dirs[fsys.Dir(a.path)] = true
-		switch a.after.Kind {
+		dirs[fsys.Dir(a.Path)] = true
+		switch a.After.Kind {
 		case tree.KindDir:
-			dirs[a.path] = true
+			dirs[a.Path] = true
 		case tree.KindFile:
-			if err := x.syncFile(a.path); err != nil {
-				return fmt.Errorf("sync %s: %w", shortPath(a.path), err)
+			if err := x.syncFile(a.Path); err != nil {
+				return fmt.Errorf("sync %s: %w", shortPath(a.Path), err)
 			}
 		}
 	}
@@ -139,7 +148,7 @@ func (x *executor) syncActions() error {
 
 // syncFile makes a file's content and mode durable. One that is gone was
 // changed by somebody else since.
-func (x *executor) syncFile(path string) error {
+func (x *Executor) syncFile(path string) error {
 	if err := x.seam("sync", path); err != nil {
 		return err
 	}
@@ -162,7 +171,7 @@ func (x *executor) syncFile(path string) error {
 // syncDir makes a directory's names and mode durable. One that is gone was
 // removed in the same run; its parent is in the list. One we may not read is
 // left to the file system's sync.
-func (x *executor) syncDir(path string) error {
+func (x *Executor) syncDir(path string) error {
 	if err := x.seam("sync", path); err != nil {
 		return err
 	}
@@ -179,17 +188,17 @@ func (x *executor) syncDir(path string) error {
 	return fsys.Fsync(fd)
 }
 
-// errInTheWay: an ancestor of the path is not a directory.
-var errInTheWay = errors.New("something that is no directory is in the way")
+// ErrInTheWay: an ancestor of the path is not a directory.
+var ErrInTheWay = errors.New("something that is no directory is in the way")
 
-// look tells what stands at a path now. A FIFO and the like is errInTheWay.
-func (x *executor) look(path string) (tree.State, fsys.Stamp, error) {
+// Look tells what stands at a path now. A FIFO and the like is errInTheWay.
+func (x *Executor) Look(path string) (tree.State, fsys.Stamp, error) {
 	fd, err := fsys.OpenBeneath(x.root, fsys.Dir(path))
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return tree.State{}, fsys.Stamp{}, nil
 	case fsys.IsErrno(err, unix.ENOTDIR, unix.ELOOP):
-		return tree.State{}, fsys.Stamp{}, errInTheWay
+		return tree.State{}, fsys.Stamp{}, ErrInTheWay
 	case err != nil:
 		return tree.State{}, fsys.Stamp{}, err
 	}
@@ -197,7 +206,7 @@ func (x *executor) look(path string) (tree.State, fsys.Stamp, error) {
 	return x.lookIn(fd, fsys.Base(path))
 }
 
-func (x *executor) lookIn(dirfd int, name string) (tree.State, fsys.Stamp, error) {
+func (x *Executor) lookIn(dirfd int, name string) (tree.State, fsys.Stamp, error) {
 	st, err := fsys.Lstatat(dirfd, name)
 	if errors.Is(err, unix.ENOENT) {
 		return tree.State{}, fsys.Stamp{}, nil
@@ -215,18 +224,18 @@ func (x *executor) lookIn(dirfd int, name string) (tree.State, fsys.Stamp, error
 		h, err := x.hashAt(dirfd, name, st.Size)
 		return tree.State{Kind: tree.KindFile, Perm: st.Mode & 0o777, Hash: h}, st, err
 	}
-	return tree.State{}, st, errInTheWay
+	return tree.State{}, st, ErrInTheWay
 }
 
 // hashAt gives the blob id of a file that was seen to be so long.
-func (x *executor) hashAt(dirfd int, name string, size int64) (gitfmt.Hash, error) {
+func (x *Executor) hashAt(dirfd int, name string, size int64) (gitfmt.Hash, error) {
 	fd, err := fsys.Openat(dirfd, name, fsys.FileFlags, 0)
 	if err != nil {
 		return gitfmt.Hash{}, err
 	}
 	defer fsys.CloseFD(fd)
-	buf := x.w.objects.Buffer()
-	defer x.w.objects.Buffers.Put(buf)
+	buf := x.env.Objects.Buffer()
+	defer x.env.Objects.Buffers.Put(buf)
 	sum := sha1.New()
 	sum.Write(gitfmt.AppendHead((*buf)[:0], gitfmt.BlobObject, size))
 	for {
@@ -246,52 +255,52 @@ func (x *executor) hashAt(dirfd int, name string, size int64) (gitfmt.Hash, erro
 // stands tells how a path stands, and whether that is as wanted. A file is
 // read for it: a stamp cannot tell of an edit in the clock tick of the scan,
 // nor of a write through a memory map whose page was written before.
-func (x *executor) stands(dirfd int, path string, want tree.State) (now tree.State, st fsys.Stamp, same bool, err error) {
+func (x *Executor) stands(dirfd int, path string, want tree.State) (now tree.State, st fsys.Stamp, same bool, err error) {
 	now, st, err = x.lookIn(dirfd, fsys.Base(path))
-	if errors.Is(err, errInTheWay) {
+	if errors.Is(err, ErrInTheWay) {
 		return tree.State{}, st, false, nil
 	}
 	return now, st, now == want, err
 }
 
 // touch: a directory's entries or its mode changed and are to be synced.
-func (x *executor) touch(dir string) {
+func (x *Executor) touch(dir string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.touched[dir] = true
 }
 
 // changed: a file that stays got other bytes or another mode, to be synced.
-func (x *executor) changed(path string) {
+func (x *Executor) changed(path string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.unsynced = append(x.unsynced, path)
 }
 
-func (x *executor) keep(path string) {
+func (x *Executor) keep(path string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.kept = append(x.kept, Skip{Path: path, Reason: gitfmt.KeepRaced})
+	x.Kept = append(x.Kept, gitfmt.Skip{Path: path, Reason: gitfmt.KeepRaced})
 }
 
-// run does all actions: first what must go, children before parents; then new
+// Run does all actions: first what must go, children before parents; then new
 // directories, parents first; then files and links; then directories' modes.
-func (x *executor) run(actions []action) error {
+func (x *Executor) Run(actions []Action) error {
 	x.opened, x.actions = make(map[string]uint32), actions
 	x.syncEach, x.touched, x.unsynced = len(actions) <= maxSyncEach && !x.resumed, make(map[string]bool), nil
-	var gone, dirs, files []action
+	var gone, dirs, files []Action
 	for _, a := range actions {
-		if !a.before.Absent() && (a.after.Absent() || a.before.IsDir() != a.after.IsDir()) {
+		if !a.Before.Absent() && (a.After.Absent() || a.Before.IsDir() != a.After.IsDir()) {
 			gone = append(gone, a)
 		}
 		switch {
-		case a.after.IsDir():
+		case a.After.IsDir():
 			dirs = append(dirs, a)
-		case !a.after.Absent():
+		case !a.After.Absent():
 			files = append(files, a)
 		}
 	}
-	sort.SliceStable(gone, func(i, j int) bool { return gone[i].path > gone[j].path })
+	sort.SliceStable(gone, func(i, j int) bool { return gone[i].Path > gone[j].Path })
 	modes := slices.Clone(dirs)
 	slices.Reverse(modes) // children before a parent may become unreachable
 	if err := x.each("remove", gone, x.remove); err != nil {
@@ -311,13 +320,13 @@ func (x *executor) run(actions []action) error {
 
 // writeAll writes the files, several at once where there are many. After the
 // first failure no further one is begun.
-func (x *executor) writeAll(files []action) error {
-	return atOnce(len(files), func(i int) error { return x.step("write", i, files[i], x.write) })
+func (x *Executor) writeAll(files []Action) error {
+	return AtOnce(len(files), func(i int) error { return x.step("write", i, files[i], x.write) })
 }
 
-// atOnce calls do for every number below n, in order, from several goroutines
+// AtOnce calls do for every number below n, in order, from several goroutines
 // where there are many. After the first failure no further one is begun.
-func atOnce(n int, do func(i int) error) error {
+func AtOnce(n int, do func(i int) error) error {
 	workers := min(restoreWorkers, n/maxSyncEach)
 	if workers < 2 {
 		workers = 1
@@ -348,7 +357,7 @@ func atOnce(n int, do func(i int) error) error {
 	return err
 }
 
-func (x *executor) each(what string, list []action, do func(i int, a action) error) error {
+func (x *Executor) each(what string, list []Action, do func(i int, a Action) error) error {
 	for i, a := range list {
 		if err := x.step(what, i, a, do); err != nil {
 			return err
@@ -357,24 +366,24 @@ func (x *executor) each(what string, list []action, do func(i int, a action) err
 	return nil
 }
 
-func (x *executor) step(what string, i int, a action, do func(i int, a action) error) error {
+func (x *Executor) step(what string, i int, a Action, do func(i int, a Action) error) error {
 	x.hook(what + " before")
-	if err := x.seam(what, a.path); err != nil {
-		return &RestoreError{Path: a.path, Err: err}
+	if err := x.seam(what, a.Path); err != nil {
+		return &RestoreError{Path: a.Path, Err: err}
 	}
 	if err := do(i, a); err != nil {
-		return &RestoreError{Path: a.path, Err: fmt.Errorf("%s: %w", what, err)}
+		return &RestoreError{Path: a.Path, Err: fmt.Errorf("%s: %w", what, err)}
 	}
 	x.hook(what + " after")
 	if x.steps.Add(1)%heedEvery == 0 {
-		x.w.track.Heed()
+		x.env.Heed()
 	}
 	return nil
 }
 
 // parent opens the directory a path lies in. ok is false when it is gone or
 // no directory any more: then the path was changed by somebody else.
-func (x *executor) parent(path string) (fd int, ok bool, err error) {
+func (x *Executor) parent(path string) (fd int, ok bool, err error) {
 	fd, err = fsys.OpenBeneath(x.root, fsys.Dir(path))
 	if fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
 		return -1, false, nil
@@ -384,7 +393,7 @@ func (x *executor) parent(path string) (fd int, ok bool, err error) {
 
 // writable runs f and, where the directory forbids it and is ours to change,
 // once more with the directory opened for writing until the restore's end.
-func (x *executor) writable(dirfd int, path string, f func() error) error {
+func (x *Executor) writable(dirfd int, path string, f func() error) error {
 	err := f()
 	if !fsys.IsErrno(err, unix.EACCES, unix.EPERM) {
 		return err
@@ -407,30 +416,30 @@ func (x *executor) writable(dirfd int, path string, f func() error) error {
 
 // remove takes away what stands at a path. A directory that is not empty
 // stays: what is in it was not planned.
-func (x *executor) remove(_ int, a action) error {
-	fd, ok, err := x.parent(a.path)
+func (x *Executor) remove(_ int, a Action) error {
+	fd, ok, err := x.parent(a.Path)
 	if err != nil || !ok {
 		return err
 	}
 	defer fsys.CloseFD(fd)
-	now, _, same, err := x.stands(fd, a.path, a.before)
+	now, _, same, err := x.stands(fd, a.Path, a.Before)
 	if err != nil || now.Absent() && !same {
 		return err
 	}
-	if now.IsDir() != a.before.IsDir() || !same && !now.IsDir() {
-		if now != a.after {
-			x.keep(a.path)
+	if now.IsDir() != a.Before.IsDir() || !same && !now.IsDir() {
+		if now != a.After {
+			x.keep(a.Path)
 		}
 		return nil
 	}
-	x.touch(fsys.Dir(a.path))
+	x.touch(fsys.Dir(a.Path))
 	flags := 0
 	if now.IsDir() {
 		flags = unix.AT_REMOVEDIR
 	}
-	err = x.writable(fd, a.path, func() error { return unix.Unlinkat(fd, fsys.Base(a.path), flags) })
+	err = x.writable(fd, a.Path, func() error { return unix.Unlinkat(fd, fsys.Base(a.Path), flags) })
 	if fsys.IsErrno(err, unix.ENOTEMPTY, unix.EEXIST, unix.EBUSY) {
-		x.keep(a.path)
+		x.keep(a.Path)
 		return nil
 	}
 	if errors.Is(err, unix.ENOENT) {
@@ -440,64 +449,64 @@ func (x *executor) remove(_ int, a action) error {
 }
 
 // mkdir makes a directory, open to us until chmodDir gives it its mode.
-func (x *executor) mkdir(_ int, a action) error {
-	fd, ok, err := x.parent(a.path)
+func (x *Executor) mkdir(_ int, a Action) error {
+	fd, ok, err := x.parent(a.Path)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		x.keep(a.path)
+		x.keep(a.Path)
 		return nil
 	}
 	defer fsys.CloseFD(fd)
-	st, err := fsys.Lstatat(fd, fsys.Base(a.path))
+	st, err := fsys.Lstatat(fd, fsys.Base(a.Path))
 	switch {
 	case err == nil && st.IsDir():
 		return nil
 	case err == nil:
-		x.keep(a.path)
+		x.keep(a.Path)
 		return nil
 	case !errors.Is(err, unix.ENOENT):
 		return err
 	}
-	x.touch(fsys.Dir(a.path))
-	x.touch(a.path)
-	err = x.writable(fd, a.path, func() error { return unix.Mkdirat(fd, fsys.Base(a.path), a.after.Perm|0o700) })
+	x.touch(fsys.Dir(a.Path))
+	x.touch(a.Path)
+	err = x.writable(fd, a.Path, func() error { return unix.Mkdirat(fd, fsys.Base(a.Path), a.After.Perm|0o700) })
 	if err == nil {
-		x.ownMade(fd, fsys.Base(a.path), fsys.Stamp{})
+		x.ownMade(fd, fsys.Base(a.Path), fsys.Stamp{})
 	}
 	return err
 }
 
 // chmodDir gives a directory its mode; bits that are not kept in snapshots
 // (setgid) stay as they are.
-func (x *executor) chmodDir(_ int, a action) error {
-	fd, ok, err := x.parent(a.path)
+func (x *Executor) chmodDir(_ int, a Action) error {
+	fd, ok, err := x.parent(a.Path)
 	if err != nil || !ok {
 		return err
 	}
 	defer fsys.CloseFD(fd)
-	st, err := fsys.Lstatat(fd, fsys.Base(a.path))
+	st, err := fsys.Lstatat(fd, fsys.Base(a.Path))
 	if err != nil || !st.IsDir() {
 		return nil // listed by mkdir, or gone since
 	}
-	delete(x.opened, a.path)
-	if st.Mode&0o777 == a.after.Perm {
+	delete(x.opened, a.Path)
+	if st.Mode&0o777 == a.After.Perm {
 		return nil
 	}
-	x.touch(a.path)
-	if err := x.seam("chmod looked", a.path); err != nil {
+	x.touch(a.Path)
+	if err := x.seam("chmod looked", a.Path); err != nil {
 		return err
 	}
-	if _, err = chmodAt(fd, fsys.Base(a.path), st, st.Mode&0o7000|a.after.Perm); errors.Is(err, objects.ErrContentChanged) {
-		x.keep(a.path)
+	if _, err = ChmodAt(fd, fsys.Base(a.Path), st, st.Mode&0o7000|a.After.Perm); errors.Is(err, objects.ErrContentChanged) {
+		x.keep(a.Path)
 		return nil
 	}
 	return err
 }
 
 // closeDirs gives directories that were opened for writing their modes back.
-func (x *executor) closeDirs() error {
+func (x *Executor) closeDirs() error {
 	paths := make([]string, 0, len(x.opened))
 	for path := range x.opened {
 		paths = append(paths, path)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package worldstate
+package restore
 
 import (
 	"errors"
@@ -17,30 +17,30 @@ import (
 
 // tempName is where the i-th file is written before it is renamed; recovery
 // knows the names again and removes what a kill left.
-func (x *executor) tempName(i int) string { return ".anamnesis-" + x.nonce + "-" + strconv.Itoa(i) }
+func (x *Executor) tempName(i int) string { return ".anamnesis-" + x.nonce + "-" + strconv.Itoa(i) }
 
 // write puts a file or link in place: by chmod where only the permissions
 // differ, by writing over the old bytes where that is safe (inPlace), and by
 // writing beside and renaming over it everywhere else.
-func (x *executor) write(i int, a action) error {
-	fd, ok, err := x.parent(a.path)
+func (x *Executor) write(i int, a Action) error {
+	fd, ok, err := x.parent(a.Path)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		x.keep(a.path)
+		x.keep(a.Path)
 		return nil
 	}
 	defer fsys.CloseFD(fd)
-	now, st, same, err := x.stands(fd, a.path, a.before)
+	now, st, same, err := x.stands(fd, a.Path, a.Before)
 	if err != nil {
 		return err
 	}
-	if now == a.after {
-		x.wrote(a.path, st)
+	if now == a.After {
+		x.wrote(a.Path, st)
 		return nil
 	}
-	gone := now.Absent() && (a.after.IsDir() != a.before.IsDir() || a.before.Absent())
+	gone := now.Absent() && (a.After.IsDir() != a.Before.IsDir() || a.Before.Absent())
 	if !same && !gone && x.resumed {
 		same, err = x.ours(fd, a, now)
 		if err != nil {
@@ -48,54 +48,54 @@ func (x *executor) write(i int, a action) error {
 		}
 	}
 	if !same && !gone {
-		x.keep(a.path)
+		x.keep(a.Path)
 		return nil
 	}
-	if now.Kind == tree.KindFile && a.after.Kind == tree.KindFile && now.Hash == a.after.Hash && st.Nlink == 1 {
+	if now.Kind == tree.KindFile && a.After.Kind == tree.KindFile && now.Hash == a.After.Hash && st.Nlink == 1 {
 		return x.chmodFile(fd, a, st) // the same bytes: the inode stays, unless it has another name, which keeps its mode
 	}
-	if inPlace(now, a.after, st) {
+	if inPlace(now, a.After, st) {
 		if done, err := x.overwrite(fd, a, st); done || err != nil {
 			return err
 		}
 	}
-	x.touch(fsys.Dir(a.path))
+	x.touch(fsys.Dir(a.Path))
 	var made fsys.Stamp
-	err = x.writable(fd, a.path, func() (err error) {
+	err = x.writable(fd, a.Path, func() (err error) {
 		made, err = x.replace(fd, x.tempName(i), a, st)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if st, err = fsys.Lstatat(fd, fsys.Base(a.path)); err == nil && made.IsRegular() && st.Ino == made.Ino && st.Mode == made.Mode && st.Mtime == made.Mtime {
-		x.wrote(a.path, st)
+	if st, err = fsys.Lstatat(fd, fsys.Base(a.Path)); err == nil && made.IsRegular() && st.Ino == made.Ino && st.Mode == made.Mode && st.Mtime == made.Mtime {
+		x.wrote(a.Path, st)
 	}
 	return nil
 }
 
 // chmodFile gives the file that st was taken of its mode.
-func (x *executor) chmodFile(fd int, a action, st fsys.Stamp) error {
-	if err := x.seam("chmod looked", a.path); err != nil {
+func (x *Executor) chmodFile(fd int, a Action, st fsys.Stamp) error {
+	if err := x.seam("chmod looked", a.Path); err != nil {
 		return err
 	}
-	now, err := chmodAt(fd, fsys.Base(a.path), st, a.after.Perm)
+	now, err := ChmodAt(fd, fsys.Base(a.Path), st, a.After.Perm)
 	if errors.Is(err, objects.ErrContentChanged) {
-		x.keep(a.path)
+		x.keep(a.Path)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	x.wrote(a.path, now)
-	x.changed(a.path)
+	x.wrote(a.Path, now)
+	x.changed(a.Path)
 	return nil
 }
 
-// chmodAt gives what stands at a name its permissions, through a descriptor that
+// ChmodAt gives what stands at a name its permissions, through a descriptor that
 // no link leads to. Where it is not what st was taken of the error is
 // errContentChanged. It gives the stamp afterwards.
-func chmodAt(dirfd int, name string, st fsys.Stamp, perm uint32) (fsys.Stamp, error) {
+func ChmodAt(dirfd int, name string, st fsys.Stamp, perm uint32) (fsys.Stamp, error) {
 	fd, err := fsys.OpenHandle(dirfd, name)
 	if fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.ENXIO) {
 		return st, objects.ErrContentChanged
@@ -119,10 +119,10 @@ func chmodAt(dirfd int, name string, st fsys.Stamp, perm uint32) (fsys.Stamp, er
 
 // replace writes the new content beside and renames it over. old is the stamp
 // of what stood there, zero where nothing did; made is that of the new file.
-func (x *executor) replace(fd int, temp string, a action, old fsys.Stamp) (made fsys.Stamp, err error) {
-	if a.after.Kind == tree.KindLink {
+func (x *Executor) replace(fd int, temp string, a Action, old fsys.Stamp) (made fsys.Stamp, err error) {
+	if a.After.Kind == tree.KindLink {
 		var target []byte
-		if target, err = x.w.objects.Read(a.after.Hash, gitfmt.BlobObject, a.path); err == nil {
+		if target, err = x.env.Objects.Read(a.After.Hash, gitfmt.BlobObject, a.Path); err == nil {
 			err = unix.Symlinkat(string(target), fd, temp)
 		}
 		if err == nil {
@@ -133,7 +133,7 @@ func (x *executor) replace(fd int, temp string, a action, old fsys.Stamp) (made 
 	}
 	if err == nil {
 		x.hook("temp written")
-		err = unix.Renameat(fd, temp, fd, fsys.Base(a.path))
+		err = unix.Renameat(fd, temp, fd, fsys.Base(a.Path))
 	}
 	if err != nil {
 		unix.Unlinkat(fd, temp, 0)
@@ -141,28 +141,28 @@ func (x *executor) replace(fd int, temp string, a action, old fsys.Stamp) (made 
 	return made, err
 }
 
-func (x *executor) writeTemp(fd int, temp string, a action, old fsys.Stamp) (made fsys.Stamp, err error) {
+func (x *Executor) writeTemp(fd int, temp string, a Action, old fsys.Stamp) (made fsys.Stamp, err error) {
 	n, err := fsys.Openat(fd, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return made, err
 	}
 	f := os.NewFile(uintptr(n), temp)
 	holes := &fsys.HoleWriter{F: f}
-	size, err := x.w.objects.CopyTo(a.after.Hash, gitfmt.BlobObject, a.path, holes)
+	size, err := x.env.Objects.CopyTo(a.After.Hash, gitfmt.BlobObject, a.Path, holes)
 	if err == nil {
 		err = holes.End()
 	}
 	if err == nil {
-		err = x.seam("temp filled", a.path)
+		err = x.seam("temp filled", a.Path)
 	}
 	if err == nil {
 		x.own(fd, n, old)
-		err = unix.Fchmod(n, a.after.Perm) // after own, which may drop bits
+		err = unix.Fchmod(n, a.After.Perm) // after own, which may drop bits
 	}
 	if err == nil {
 		made, err = fsys.Fstat(n)
 	}
-	if err == nil && (x.syncEach || size > inPlaceBytes) { // a larger one is not told from somebody else's, see ours
+	if err == nil && (x.syncEach || size > InPlaceBytes) { // a larger one is not told from somebody else's, see ours
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {
@@ -173,7 +173,7 @@ func (x *executor) writeTemp(fd int, temp string, a action, old fsys.Stamp) (mad
 
 // own gives what was made, and is open as fd, the owner of what stood there, or
 // of the directory it lies in, where we may; where we may not, it is ours.
-func (x *executor) own(dirfd, fd int, old fsys.Stamp) {
+func (x *Executor) own(dirfd, fd int, old fsys.Stamp) {
 	if os.Geteuid() != 0 {
 		return
 	}
@@ -192,7 +192,7 @@ func (x *executor) own(dirfd, fd int, old fsys.Stamp) {
 
 // ownMade is own for a link or a directory just made under a name. Anything else
 // that stands there by now, or has another name, is not ours.
-func (x *executor) ownMade(dirfd int, name string, old fsys.Stamp) {
+func (x *Executor) ownMade(dirfd int, name string, old fsys.Stamp) {
 	if os.Geteuid() != 0 {
 		return
 	}
@@ -208,63 +208,63 @@ func (x *executor) ownMade(dirfd int, name string, old fsys.Stamp) {
 
 // wrote remembers how a path stood right after its action, so that the last
 // look need not read it again.
-func (x *executor) wrote(path string, st fsys.Stamp) {
+func (x *Executor) wrote(path string, st fsys.Stamp) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.done[path] = st
 }
 
-// compare looks at every path of the actions once more and lists those that
+// Compare looks at every path of the actions once more and lists those that
 // do not stand as they should, apart from those listed already.
-func (x *executor) compare(actions []action) error {
-	listed := make(map[string]bool, len(x.kept))
-	for _, k := range x.kept {
+func (x *Executor) Compare(actions []Action) error {
+	listed := make(map[string]bool, len(x.Kept))
+	for _, k := range x.Kept {
 		listed[k.Path] = true
 	}
-	return atOnce(len(actions), func(i int) error {
+	return AtOnce(len(actions), func(i int) error {
 		a := actions[i]
-		if listed[a.path] {
+		if listed[a.Path] {
 			return nil
 		}
 		same, err := x.standsDone(a)
 		if err != nil {
-			return &RestoreError{Path: a.path, Err: err}
+			return &RestoreError{Path: a.Path, Err: err}
 		}
 		if !same {
-			x.keep(a.path)
+			x.keep(a.Path)
 		}
 		return nil
 	})
 }
 
-func (x *executor) standsDone(a action) (bool, error) {
-	fd, ok, err := x.parent(a.path)
+func (x *Executor) standsDone(a Action) (bool, error) {
+	fd, ok, err := x.parent(a.Path)
 	if err != nil || !ok {
-		return a.after.Absent(), err
+		return a.After.Absent(), err
 	}
 	defer fsys.CloseFD(fd)
-	if want, ok := x.done[a.path]; ok {
-		if st, err := fsys.Lstatat(fd, fsys.Base(a.path)); err == nil && st.SameContent(want) {
+	if want, ok := x.done[a.Path]; ok {
+		if st, err := fsys.Lstatat(fd, fsys.Base(a.Path)); err == nil && st.SameContent(want) {
 			return true, nil
 		}
 	}
-	now, _, err := x.lookIn(fd, fsys.Base(a.path))
-	if errors.Is(err, errInTheWay) || fsys.IsErrno(err, unix.EACCES, unix.EPERM) {
+	now, _, err := x.lookIn(fd, fsys.Base(a.Path))
+	if errors.Is(err, ErrInTheWay) || fsys.IsErrno(err, unix.EACCES, unix.EPERM) {
 		return false, nil
 	}
-	return now == a.after, err
+	return now == a.After, err
 }
 
-// sweepTemps removes the temporary files a killed run may have left.
-func (x *executor) sweepTemps(actions []action) {
+// SweepTemps removes the temporary files a killed run may have left.
+func (x *Executor) SweepTemps(actions []Action) {
 	var files int
-	for _, list := range [][]action{actions, reversed(actions)} {
+	for _, list := range [][]Action{actions, Reversed(actions)} {
 		files = 0
 		for _, a := range list {
-			if a.after.IsDir() || a.after.Absent() {
+			if a.After.IsDir() || a.After.Absent() {
 				continue
 			}
-			if fd, err := fsys.OpenBeneath(x.root, fsys.Dir(a.path)); err == nil {
+			if fd, err := fsys.OpenBeneath(x.root, fsys.Dir(a.Path)); err == nil {
 				unix.Unlinkat(fd, x.tempName(files), 0)
 				fsys.CloseFD(fd)
 			}
@@ -273,11 +273,22 @@ func (x *executor) sweepTemps(actions []action) {
 	}
 }
 
-// reversed turns actions round.
-func reversed(actions []action) []action {
-	out := make([]action, len(actions))
+// Reversed turns actions round.
+func Reversed(actions []Action) []Action {
+	out := make([]Action, len(actions))
 	for i, a := range actions {
-		out[i] = action{a.path, a.after, a.before}
+		out[i] = Action{a.Path, a.After, a.Before}
 	}
 	return out
+}
+
+// Tidy removes what a restore that is given up left of its own.
+func (x *Executor) Tidy(j *Journal) {
+	x.touched = make(map[string]bool)
+	x.SweepTemps(j.Actions)
+	for _, a := range j.Actions {
+		if a.Before == a.After { // see withGuards
+			_ = x.chmodDir(0, a)
+		}
+	}
 }
