@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"anamnesis/knowledge_base/card"
+	"anamnesis/opstream/op"
 )
 
 // MaxCards is how many cards one pass writes at most.
@@ -39,7 +40,7 @@ func cards(r *Request, drafts []cardDraft, writer, evidenceHash string) []*card.
 			Scope:      card.Scope{Repo: clip(Squash(r.Repo), maxRepoRunes)},
 			Provenance: card.Provenance{
 				Task: clip(Squash(r.Task), maxTaskRunes), JumpOp: r.JumpSeq, Ranges: cardRanges(r), Model: writer,
-				EvidenceHash: evidenceHash, Tainted: d.tainted,
+				EvidenceHash: evidenceHash, Tainted: d.tainted, Shown: r.Shown,
 			},
 			Issue: d.issue, Solution: d.solution, Constraint: d.constraint,
 		})
@@ -57,6 +58,9 @@ func cardRanges(r *Request) []card.Range {
 	}
 	return out
 }
+
+// EvidenceHash derives a card's evidence hash again from the operations of its ranges.
+func EvidenceHash(ops []op.Op) string { return hashEvidence(records(&Request{Ops: ops})) }
 
 // hashEvidence identifies what a card was made from: the records' own text,
 // not the ops' times or layout.
@@ -123,6 +127,8 @@ func extractCard(r *Request, n *Notes, recs []*record) cardDraft {
 		d.constraint = []string{"Seen while working on this, where no call failed, and not known to hold anywhere else: " + goal}
 	}
 	d.tainted = taintedBy(recs, d.ops)
+	// Without a failed call it says what the agent said, which nothing bears out.
+	d.observed = len(n.Falsified) > 0
 	return d
 }
 
@@ -147,3 +153,6 @@ func taintedBy(recs []*record, ops []uint64) bool {
 	}
 	return false
 }
+
+// CommandIn is the command of a call's arguments on one line, as cards quote it.
+func CommandIn(args string) string { return clipMarked(Squash(commandOf(args)), maxActionRunes) }

@@ -2,8 +2,12 @@ package anamnesis
 
 import (
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 
+	"anamnesis/anamnesis/failure"
+	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/opstream/op"
 )
@@ -16,8 +20,38 @@ type Experience struct {
 	// Check is the last finished command that checks the work, such as a test
 	// run; nil when there was none.
 	Check *Check
+	// Met are cards about errors that the task met without having been shown them.
+	Met []Showing
+	// Bore are what the task's calls showed of the cards, each once.
+	Bore []Bearing
+	// Kept are the cards that the experiment withheld; Experiment says that it is on.
+	Kept       []Showing
+	Experiment bool
+	Last       uint64 // seq of the last operation added
 
-	calls map[string]string // commands of open calls
+	calls  map[string]openCall // commands of open calls
+	claims []*claim            // of the cards shown
+}
+
+// Bearing is one thing a task showed of a card.
+type Bearing struct {
+	Card string
+	What usage.What // Followed | Held | Contradicted
+	Op   uint64
+}
+
+type openCall struct {
+	command, world string
+	seq            uint64
+}
+
+// claim is what a shown card says that the task can bear out.
+type claim struct {
+	op.CardRef
+	seq      uint64 // of the showing
+	followed bool   // something its solution names was run or changed
+	failing  string // the command that failed with its error since
+	ran      bool   // something was run since it was shown
 }
 
 // Showing is one card entering the task's context.
@@ -25,6 +59,7 @@ type Showing struct {
 	Card  string
 	Op    uint64
 	Asked bool // the agent asked
+	Draft bool // nobody had reviewed it
 }
 
 // Check is a command that checks the work, as it ended.
@@ -36,24 +71,112 @@ type Check struct {
 
 // Add takes the next operation.
 func (e *Experience) Add(o *op.Op) {
+	e.Last = o.Seq
 	switch b := o.Body.(type) {
+	case *op.TaskOpened:
+		e.Experiment = b.Experiment
 	case *op.CardsRecalled:
 		for _, c := range b.Cards {
-			e.Shown = append(e.Shown, Showing{Card: c.ID, Op: o.Seq, Asked: b.Why == "asked"})
+			e.Shown = append(e.Shown, Showing{Card: c.ID, Op: o.Seq, Asked: b.Why == "asked", Draft: c.State == string(card.Draft)})
+			e.claims = append(e.claims, &claim{CardRef: c, seq: o.Seq})
 		}
+		for _, id := range b.Met {
+			e.Met = append(e.Met, Showing{Card: id, Op: o.Seq})
+		}
+		for _, c := range b.Withheld {
+			e.Kept = append(e.Kept, Showing{Card: c.ID, Op: o.Seq, Draft: true})
+		}
+	case *op.ModelReplied:
+		e.disputed(o.Seq, b.Text)
 	case *op.ToolCalled:
-		if command := commandOf(b.Args); b.Name == bashTool && IsCheck(command) {
+		if command := commandOf(b.Args); b.Name == bashTool && command != "" {
 			if e.calls == nil {
-				e.calls = make(map[string]string)
+				e.calls = make(map[string]openCall)
 			}
-			e.calls[b.Call] = command
+			e.calls[b.Call] = openCall{Squash(command), b.World, o.Seq}
 		}
 	case *op.ToolReturned:
-		command, ok := e.calls[b.Call]
+		call, ok := e.calls[b.Call]
 		delete(e.calls, b.Call)
 		if ok && b.Exit != nil {
-			e.Check = &Check{Command: command, Op: o.Seq, Exit: *b.Exit}
+			if IsCheck(call.command) {
+				e.Check = &Check{Command: call.command, Op: o.Seq, Exit: *b.Exit}
+			}
+			e.ended(o.Seq, call, b)
 		}
+		e.wrote(o.Seq, b.Writes)
+	case *op.WorldSaved:
+		e.wrote(o.Seq, b.Changed)
+	}
+}
+
+// dispute is how an agent says that a card it was shown is wrong.
+var dispute = regexp.MustCompile(`(?i)\blesson ([a-z0-9][a-z0-9._-]*) does not hold\b`)
+
+// disputed takes the agent's word that a card is wrong, once it has run something
+// since the card was shown.
+func (e *Experience) disputed(seq uint64, text string) {
+	for _, m := range dispute.FindAllStringSubmatch(text, -1) {
+		for _, c := range e.claims {
+			if c.ID == m[1] && c.ran {
+				e.bore(c, usage.Contradicted, seq)
+			}
+		}
+	}
+}
+
+// ended compares how a command ended with what the cards say of it.
+func (e *Experience) ended(seq uint64, call openCall, b *op.ToolReturned) {
+	sign := ""
+	if *b.Exit != 0 {
+		f, _ := failure.Read(failure.Output{Command: call.command, Text: b.Stdout, Stderr: b.Stderr, Exit: *b.Exit, HasExit: true})
+		sign = f.Signature
+	}
+	for _, c := range e.claims {
+		again := c.Error != "" && sign == c.Error
+		if again {
+			c.failing = call.command
+		}
+		if call.seq < c.seq {
+			continue // it was shown for what this call printed
+		}
+		c.ran = true
+		if slices.Contains(c.Tries, call.command) {
+			c.follow(e, seq)
+		}
+		checks := call.command == c.Check || call.command == c.failing
+		switch {
+		case len(c.Tries) > 0 && c.followed && again:
+			e.bore(c, usage.Contradicted, seq)
+		case len(c.Tries) > 0 && c.followed && checks && *b.Exit == 0:
+			e.bore(c, usage.Held, seq)
+		case len(c.Tries) == 0 && again:
+			c.follow(e, seq)
+			e.bore(c, usage.Held, seq)
+		case len(c.Tries) == 0 && checks && *b.Exit == 0 && (c.World == "" || c.World == call.world):
+			c.follow(e, seq)
+			e.bore(c, usage.Contradicted, seq)
+		}
+	}
+}
+
+// wrote notes files that a card's solution names as changed.
+func (e *Experience) wrote(seq uint64, paths []string) {
+	for _, c := range e.claims {
+		if slices.ContainsFunc(paths, func(p string) bool { return slices.Contains(c.Tries, p) }) {
+			c.follow(e, seq)
+		}
+	}
+}
+
+func (c *claim) follow(e *Experience, seq uint64) {
+	c.followed = true
+	e.bore(c, usage.Followed, seq)
+}
+
+func (e *Experience) bore(c *claim, what usage.What, seq uint64) {
+	if !slices.ContainsFunc(e.Bore, func(b Bearing) bool { return b.Card == c.ID && b.What == what }) {
+		e.Bore = append(e.Bore, Bearing{c.ID, what, seq})
 	}
 }
 
@@ -74,15 +197,31 @@ func (e *Experience) Ending() usage.Ending {
 func (e *Experience) Events(task string, ending usage.Ending, person bool) []usage.Event {
 	var out []usage.Event
 	seen := make(map[string]bool)
+	ended := func(s Showing, trial usage.What) {
+		if !e.Experiment || !s.Draft {
+			trial = ""
+		}
+		if !seen[s.Card] && (person || ending != usage.Unknown) {
+			out = append(out, usage.Event{Card: s.Card, What: usage.Outcome, Task: task, Ending: ending, Person: person, Trial: trial})
+		}
+		seen[s.Card] = true
+	}
 	for _, s := range e.Shown {
 		out = append(out, usage.Event{Card: s.Card, What: usage.Shown, Task: task, Op: s.Op})
 		if s.Asked {
 			out = append(out, usage.Event{Card: s.Card, What: usage.Used, Task: task, Op: s.Op})
 		}
-		if !seen[s.Card] && (person || ending != usage.Unknown) {
-			out = append(out, usage.Event{Card: s.Card, What: usage.Outcome, Task: task, Ending: ending, Person: person})
-		}
-		seen[s.Card] = true
+		ended(s, usage.Shown)
+	}
+	for _, s := range e.Kept {
+		out = append(out, usage.Event{Card: s.Card, What: usage.Withheld, Task: task, Op: s.Op})
+		ended(s, usage.Withheld)
+	}
+	for _, s := range e.Met {
+		out = append(out, usage.Event{Card: s.Card, What: usage.Met, Task: task, Op: s.Op})
+	}
+	for _, b := range e.Bore {
+		out = append(out, usage.Event{Card: b.Card, What: b.What, Task: task, Op: b.Op})
 	}
 	return out
 }

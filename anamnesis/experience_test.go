@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"anamnesis/knowledge_base/usage"
@@ -59,5 +60,66 @@ func TestExperience(t *testing.T) {
 	}
 	if last := e.Events("t", usage.Unknown, true); last[1].What != usage.Outcome || !last[1].Person {
 		t.Errorf("a person who takes a verdict back says so: %+v", last)
+	}
+}
+
+// TestBearings: what a task's calls say of the cards it was shown, by the stream alone.
+func TestBearings(t *testing.T) {
+	const e1 = "undefined: clock"
+	failsOnly := op.CardRef{ID: "k", Error: e1, Check: "go test ./...", World: "tree1"}
+	nowhere := op.CardRef{ID: "k", Error: e1, Check: "go test ./..."}
+	repair := op.CardRef{ID: "k", Error: e1, Check: "go test ./...", Tries: []string{"go mod tidy", "clock.go"}}
+	type call struct {
+		command, world string
+		exit           int
+	}
+	fail, pass := call{"go test ./...", "tree1", 1}, call{"go test ./...", "tree1", 0}
+	for name, tt := range map[string]struct {
+		ref   op.CardRef
+		calls []call
+		says  string
+		want  string
+	}{
+		"shown only":                         {ref: failsOnly, want: ""},
+		"it fails again":                     {failsOnly, []call{fail}, "", "followed held"},
+		"it passes in that state":            {failsOnly, []call{pass}, "", "followed contradicted"},
+		"it passes in another state":         {failsOnly, []call{{"go test ./...", "tree2", 0}}, "", ""},
+		"it passes, and no state was named":  {nowhere, []call{{"go test ./...", "tree2", 0}}, "", "followed contradicted"},
+		"the repair works":                   {repair, []call{{"go mod tidy", "", 0}, pass}, "", "followed held"},
+		"the repair does not":                {repair, []call{{"go mod tidy", "", 0}, fail}, "", "followed contradicted"},
+		"it passes without the repair":       {repair, []call{pass}, "", ""},
+		"the agent says so, and ran nothing": {repair, nil, "lesson k does not hold", ""},
+		"the agent says so":                  {repair, []call{{"ls", "", 0}}, "So lesson k does not hold.", "contradicted"},
+		"of another card":                    {repair, []call{{"ls", "", 0}}, "lesson j does not hold", ""},
+	} {
+		var e Experience
+		seq := uint64(0)
+		add := func(b op.Body) {
+			seq++
+			e.Add(&op.Op{Seq: seq, Body: b})
+		}
+		add(&op.CardsRecalled{Why: "start", Cards: []op.CardRef{tt.ref}})
+		for _, c := range tt.calls {
+			args, err := json.Marshal(map[string]string{"command": c.command})
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := ""
+			if c.exit != 0 {
+				out = e1
+			}
+			add(&op.ToolCalled{Call: "c", Name: bashTool, Args: string(args), World: c.world})
+			add(&op.ToolReturned{Call: "c", Name: bashTool, Exit: &c.exit, Stdout: out})
+		}
+		add(&op.ModelReplied{Text: tt.says})
+		var got []string
+		for _, ev := range e.Events("t", usage.Unknown, false) {
+			if ev.What != usage.Shown {
+				got = append(got, string(ev.What))
+			}
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
 	}
 }

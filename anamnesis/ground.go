@@ -1,6 +1,7 @@
 package anamnesis
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -76,6 +77,24 @@ func (e *evidence) noLesson(ops []uint64) bool {
 		}
 	}
 	return calls > 0
+}
+
+// observed reports whether each issue and solution of a draft stands, word for word,
+// in what the calls it cites were asked and printed.
+func (e *evidence) observed(d cardDraft) bool {
+	var b strings.Builder
+	for _, seq := range d.ops {
+		if rec := e.records[seq]; rec != nil && rec.kind == recCall {
+			for _, s := range []string{rec.text, rec.stdout, rec.stderr, rec.args} {
+				b.WriteString(Squash(s) + "\n")
+			}
+		}
+	}
+	text := b.String()
+	return !slices.ContainsFunc(slices.Concat(d.issue, d.solution), func(s string) bool {
+		s = Squash(s)
+		return utf8.RuneCountInString(s) < minQuoteRunes || !strings.Contains(text, s)
+	})
 }
 
 // ground removes what the span does not bear out and says how much that was.

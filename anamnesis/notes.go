@@ -39,4 +39,5 @@ type cardDraft struct {
 	constraint []string
 	ops        []uint64
 	tainted    bool
+	observed   bool // it says only what the records say
 }

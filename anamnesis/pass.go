@@ -63,6 +63,8 @@ type Request struct {
 	// Tainted are files, relative to the world, that calls before the span
 	// wrote with text from outside.
 	Tainted []string
+	// Shown are the cards that the task had been shown, and those they descend from.
+	Shown []string
 
 	EAS    int        // effective attention span of the model that will read, tokens; above 0
 	Ops    []op.Op    // the discarded operations, in order of seq
@@ -107,11 +109,12 @@ type Result struct {
 	Block       string // the hot block, from BlockBegin to BlockEnd; empty when the task is over
 	BlockTokens int    // its tokens by Request.Count; at most BlockCap(EAS)
 	Cards       []*card.Card
-	NoCards     string // why there is no card; empty when there is one
-	Writer      string // WriterModel | WriterExtractor
-	Fallback    string // why the extractor wrote all or a part; empty when it did not
-	Dropped     int    // statements that failed grounding
-	Calls       int    // model calls made
+	Observed    map[string]bool // ids of the cards that say only what the span records
+	NoCards     string          // why there is no card; empty when there is one
+	Writer      string          // WriterModel | WriterExtractor
+	Fallback    string          // why the extractor wrote all or a part; empty when it did not
+	Dropped     int             // statements that failed grounding
+	Calls       int             // model calls made
 	Usage       op.Usage
 	Notes       Notes       // everything the block was cut from
 	Falsified   []Falsified // Notes.Falsified
@@ -136,7 +139,8 @@ func Pass(ctx context.Context, m Model, r Request, o *Options) (Result, error) {
 	recs := records(&r)
 	ev := newEvidence(&r, recs)
 	res := Result{Writer: WriterExtractor}
-	notes := extract(&r, recs)
+	extracted := extract(&r, recs)
+	notes := extracted
 	var drafts []cardDraft
 	proposed := 0
 	if m != nil {
@@ -145,13 +149,13 @@ func Pass(ctx context.Context, m Model, r Request, o *Options) (Result, error) {
 		proposed = answer.proposed
 		if answer.used > 0 {
 			res.Writer = WriterModel
-			notes = merge(answer.notes, notes, recs, answer.unread)
+			notes = merge(answer.notes, extracted, recs, answer.unread)
 			drafts = answer.cards
 		}
 	}
 	lesson, noLesson := holdsLesson(&r, &notes, recs)
 	if len(drafts) == 0 && proposed == 0 && lesson {
-		drafts = []cardDraft{extractCard(&r, &notes, recs)}
+		drafts = []cardDraft{extractCard(&r, &extracted, recs)}
 	}
 	res.Notes, res.Falsified = notes, notes.Falsified
 	limit := BlockCap(r.EAS)
@@ -163,7 +167,10 @@ func Pass(ctx context.Context, m Model, r Request, o *Options) (Result, error) {
 	if proposed > 0 {
 		writer = writerName(r.ModelName)
 	}
-	res.Cards = cards(&r, drafts, writer, hashEvidence(recs))
+	res.Cards, res.Observed = cards(&r, drafts, writer, hashEvidence(recs)), make(map[string]bool)
+	for i, d := range drafts {
+		res.Observed[res.Cards[i].ID] = d.observed || ev.observed(d)
+	}
 	switch {
 	case len(res.Cards) > 0:
 	case proposed == 0:

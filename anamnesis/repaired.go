@@ -12,6 +12,7 @@ import (
 	output "anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/repair"
 	"anamnesis/knowledge_base/card"
+	"anamnesis/opstream/op"
 )
 
 // Limits of a repair's card.
@@ -37,7 +38,6 @@ func Repairs(r *Request) []Repaired {
 			run.Calls, of = append(run.Calls, repairCall(rec)), append(of, rec)
 		}
 	}
-	hash := hashEvidence(recs)
 	var out []Repaired
 	for _, p := range KeptRepairs(run) {
 		failed, fixed := of[p.Failed], of[p.Fixed]
@@ -46,10 +46,11 @@ func Repairs(r *Request) []Repaired {
 		for _, rec := range of[p.Failed : p.Fixed+1] {
 			d.tainted = d.tainted || rec.tainted
 		}
-		c := cards(r, []cardDraft{d}, WriterExtractor, hash)[0]
+		c := cards(r, []cardDraft{d}, WriterExtractor, "")[0]
 		c.ID = card.NewID("repair", r.Task, strconv.FormatUint(failed.end, 10))
 		c.Provenance.JumpOp = 0
 		c.Provenance.Ranges = []card.Range{{First: failed.seq, Last: fixed.end}}
+		c.Provenance.EvidenceHash = EvidenceHash(slices.DeleteFunc(slices.Clone(r.Ops), func(o op.Op) bool { return o.Seq < failed.seq || o.Seq > fixed.end }))
 		out = append(out, Repaired{c, failed.end})
 	}
 	return out

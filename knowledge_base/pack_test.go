@@ -47,7 +47,7 @@ func packHits(t *testing.T) []Hit {
 	c := newCard("c3", "an old one", "gone")
 	expired := day.AddDate(0, 0, -1)
 	c.Expires = &expired
-	return []Hit{{Card: a, Contradicts: a.Contradicts}, {Card: b}, {Card: c, Expired: true, Contradicts: []string{"b2"}}}
+	return []Hit{{Card: a, Contradicts: a.Contradicts, Trust: Trust{Rung: ReviewedRung}}, {Card: b, Trust: Trust{Rung: Verified}}, {Card: c, Trust: Trust{Met: 1, Check: "go test ./..."}, Expired: true, Contradicts: []string{"b2"}}}
 }
 
 // The wording is what the model reads.
@@ -57,7 +57,7 @@ func TestPackGolden(t *testing.T) {
 		t.Errorf("%d used", len(used))
 	}
 	golden(t, "pack.txt", []byte(text))
-	short, used := Pack(packHits(t)[:1], 500, utf8.RuneCountInString)
+	short, used := Pack(packHits(t)[:1], 640, utf8.RuneCountInString)
 	if len(used) != 1 {
 		t.Errorf("%d used", len(used))
 	}

@@ -161,11 +161,8 @@ func (s *Store) judge(st *stored) *stored {
 // Layers are several folders searched as one, the nearest first.
 type Layers []*Store
 
-// Search is [Store.Search] over all of the layers. Of cards with one id, or
-// with one lesson, the nearest is found. Each layer's hits stay in their order;
-// between layers their evidence decides, which is not normalised, and the
-// nearest wins a tie.
-func (l Layers) Search(ctx context.Context, q Query) ([]Hit, error) {
+// found is the hits of all layers.
+func (l Layers) found(ctx context.Context, q Query) ([]Hit, error) {
 	found := make([][]Hit, len(l))
 	total := 0
 	for i, s := range l {

@@ -40,7 +40,7 @@ func (s *Store) redactCard(c *card.Card) (_ *card.Card, markers []string, err er
 		&c.Provenance.Task, &c.Provenance.Model, &c.Provenance.EvidenceHash} {
 		*field = s.redactText(*field, &markers)
 	}
-	for _, list := range [][]string{c.Tags, c.Issue, c.Solution, c.Constraint, c.Supersedes, c.Contradicts, c.Generalizes} {
+	for _, list := range [][]string{c.Tags, c.Issue, c.Solution, c.Constraint, c.Supersedes, c.Contradicts, c.Generalizes, c.Provenance.Shown} {
 		for i := range list {
 			list[i] = s.redactText(list[i], &markers)
 		}

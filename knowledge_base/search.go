@@ -27,10 +27,15 @@ type Query struct {
 	// Withheld searches what is kept from this query instead: the drafts that
 	// it would be shown if they were reviewed.
 	Withheld bool
+	// Trust says how far a card may be believed and whether this search may find it;
+	// nil: drafts are hypotheses, and found.
+	Trust func(c *card.Card) Trust
 	// MinEvidence is the [retrieval.Evidence.Strength] below which a card is not
 	// shown; 0 is [retrieval.DefaultMinEvidence], a negative value shows
 	// everything found.
 	MinEvidence float64
+
+	without map[string]bool // cards that are not to be found
 }
 
 // Hit is one card found. Score orders the hits of one search and means
@@ -41,6 +46,7 @@ type Hit struct {
 	Evidence retrieval.Evidence `json:"evidence"`
 	Expired  bool               `json:"expired"`
 	Path     string             `json:"path"`
+	Trust    Trust              `json:"trust"`
 	// Contradicts are the ids of the cards that contradict this one, whichever
 	// of the two says so.
 	Contradicts []string `json:"contradicts,omitempty"`
@@ -243,6 +249,9 @@ func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 
 // shownTo applies the rules of state and taint.
 func shownTo(c *card.Head, q Query) bool {
+	if q.without[c.ID] {
+		return false
+	}
 	switch c.State {
 	case card.Reviewed:
 		return !q.Withheld

@@ -51,6 +51,9 @@ func (c Card) String() string {
 }
 
 func (c Card) trust() string {
+	if c.From.Words != "" {
+		return fmt.Sprintf("%s; fits %d of %d like it", c.From.Words, c.Held, c.Of)
+	}
 	if c.From.Trusted {
 		return "REVIEWED"
 	}

@@ -34,6 +34,7 @@ type Pair struct {
 	Run, Repo     string
 	Card          string // that says so, where one does
 	Trusted       bool   // a user reviewed it
+	Words         string // how far it may be believed, as it is shown; empty: by Trusted
 	Failed, Fixed int    // numbers of the calls, from 0
 	Failure       failure.Failure
 	Command       string // that failed

@@ -25,6 +25,7 @@ type kbStats struct {
 	Expired int                `json:"expired"`
 	Broken  int                `json:"broken"`
 	Totals  usage.Counts       `json:"totals"`
+	Effect  *usage.Effect      `json:"experiment,omitempty"`
 	Cards   []kbCounted        `json:"cards"` // those with any count, most shown first
 }
 
@@ -39,7 +40,7 @@ func (a *app) kbStatsCommand(dir *string) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "stats",
-		Short: "Count cards by state, and what became of the tasks that saw them",
+		Short: "Count cards by state, and what each did for the tasks that saw it",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			st := countCards(store)
@@ -67,13 +68,10 @@ func countCards(store *knowledgebase.Store) kbStats {
 		if c == (usage.Counts{}) {
 			continue
 		}
-		st.Totals.Shown += c.Shown
-		st.Totals.Used += c.Used
-		st.Totals.Helpful += c.Helpful
-		st.Totals.Harmful += c.Harmful
-		st.Totals.Rediscovered += c.Rediscovered
+		st.Totals.Add(c)
 		st.Cards = append(st.Cards, kbCounted{e.ID, e.Topic, e.State, c})
 	}
+	st.Effect = store.Effect()
 	slices.SortFunc(st.Cards, func(a, b kbCounted) int {
 		return cmp.Or(cmp.Compare(b.Shown, a.Shown), cmp.Compare(b.Rediscovered, a.Rediscovered), cmp.Compare(a.ID, b.ID))
 	})
@@ -93,6 +91,11 @@ func (a *app) printStats(st kbStats) error {
 	if _, err := fmt.Fprintf(a.stdout, "all: %s\n", figures(st.Totals)); err != nil {
 		return err
 	}
+	if e := st.Effect; e != nil {
+		if _, err := fmt.Fprintln(a.stdout, e); err != nil {
+			return err
+		}
+	}
 	for _, c := range st.Cards[:min(mostTold, len(st.Cards))] {
 		if _, err := fmt.Fprintf(a.stdout, "%s  %s (%s): %s\n", c.ID, view.Clean(c.Topic), c.State, figures(c.Counts)); err != nil {
 			return err
@@ -105,5 +108,10 @@ func (a *app) printStats(st kbStats) error {
 }
 
 func figures(c usage.Counts) string {
-	return fmt.Sprintf("shown %d, opened %d, helpful %d, harmful %d, rediscovered %d", c.Shown, c.Used, c.Helpful, c.Harmful, c.Rediscovered)
+	text := fmt.Sprintf("shown %d, opened %d, followed %d, held %d, contradicted %d; tasks helpful %d, harmful %d; met independently %d, rediscovered %d",
+		c.Shown, c.Used, c.Followed, c.Held, c.Contradicted, c.Helpful, c.Harmful, c.Met, c.Rediscovered)
+	if c.Refuted {
+		text += "; withheld since it was contradicted"
+	}
+	return text
 }

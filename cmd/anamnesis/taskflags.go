@@ -14,17 +14,19 @@ type taskFlags struct {
 	noResearch  bool
 	guarded     []string
 	noFinalPass bool
+	experiment  bool
 }
 
 func (r *taskFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&r.noFinalPass, "no-final-pass", false, "do not read the paths the task left for cards at its end")
+	cmd.Flags().BoolVar(&r.experiment, "card-experiment", false, "keep each unreviewed card from a random tenth of such tasks; 'kb stats' shows what that changes")
 	cmd.Flags().BoolVar(&r.noResearch, "no-research-first", false, "let calls about new packages, hosts and models run without an investigation")
 	cmd.Flags().StringArrayVar(&r.guarded, "research-first", nil, "further calls that need an investigation: a tool, or Bash:COMMAND where * is any text (repeatable)")
 }
 
 // set fills in what the flags say.
 func (r *taskFlags) set(q *session.Request) error {
-	q.NoResearch, q.NoFinalPass = r.noResearch, r.noFinalPass
+	q.NoResearch, q.NoFinalPass, q.Experiment = r.noResearch, r.noFinalPass, r.experiment
 	if r.noResearch && len(r.guarded) > 0 {
 		return usageError("--research-first and --no-research-first contradict one another: give one of them")
 	}

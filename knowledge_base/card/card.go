@@ -79,6 +79,9 @@ type Provenance struct {
 	// a file outside the world). Until a person has reviewed such a card it is
 	// shown to no task but its own.
 	Tainted bool `json:"tainted"`
+	// Shown are the cards its task had been shown before, and theirs: what it was
+	// drawn from is not independent of them.
+	Shown []string `json:"shown,omitempty"`
 }
 
 // Card is one lesson: one markdown file.
@@ -238,6 +241,7 @@ func (c *Card) fields() Card {
 	f.Solution = slices.Clone(c.Solution)
 	f.Constraint = slices.Clone(c.Constraint)
 	f.Provenance.Ranges = slices.Clone(c.Provenance.Ranges)
+	f.Provenance.Shown = slices.Clone(c.Provenance.Shown)
 	f.VerifiedAt = cloneTime(c.VerifiedAt)
 	f.Expires = cloneTime(c.Expires)
 	return f
@@ -421,7 +425,7 @@ func (c *Card) checkReadsBack() error {
 }
 
 func (c *Card) validateLists() error {
-	for name, list := range map[string][]string{"tags": c.Tags, "supersedes": c.Supersedes, "contradicts": c.Contradicts, "generalizes": c.Generalizes} {
+	for name, list := range map[string][]string{"tags": c.Tags, "supersedes": c.Supersedes, "contradicts": c.Contradicts, "generalizes": c.Generalizes, "provenance.shown": c.Provenance.Shown} {
 		if err := checkList(name, list, 0); err != nil {
 			return err
 		}

@@ -247,6 +247,8 @@ func decodeProvenance(p *Provenance, n *yaml.Node) error {
 			p.Ranges, err = ranges(val)
 		case "model":
 			p.Model, err = text("provenance.model", val)
+		case "shown":
+			p.Shown, err = textList("provenance.shown", val)
 		case "evidence_hash":
 			p.EvidenceHash, err = text("provenance.evidence_hash", val)
 		case "tainted":

@@ -90,12 +90,12 @@ func provenanceNode(p *Provenance, old *yaml.Node) *yaml.Node {
 		rs = append(rs, r.String())
 	}
 	fields := []field{{"task", optional(p.Task)}, {"jump_op", nil}, {"ranges", listNode(rs, nil)},
-		{"model", optional(p.Model)}, {"evidence_hash", optional(p.EvidenceHash)}, {"tainted", nil}}
+		{"model", optional(p.Model)}, {"evidence_hash", optional(p.EvidenceHash)}, {"tainted", nil}, {"shown", listNode(p.Shown, nil)}}
 	if p.JumpOp != 0 {
 		fields[1].val = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.FormatUint(p.JumpOp, 10)}
 	}
 	// Said in full even when false, except where there is no provenance at all.
-	empty := p.Task == "" && p.JumpOp == 0 && len(rs) == 0 && p.Model == "" && p.EvidenceHash == ""
+	empty := p.Task == "" && p.JumpOp == 0 && len(rs) == 0 && p.Model == "" && p.EvidenceHash == "" && len(p.Shown) == 0
 	if p.Tainted || !empty {
 		fields[5].val = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(p.Tainted)}
 	}

@@ -10,7 +10,7 @@ import (
 // RecordVersion names the form of records and what [Parse] makes of a text:
 // records kept under another one are worth nothing. A test tells when it must
 // be raised.
-const RecordVersion = 1
+const RecordVersion = 2
 
 // WriteRecord adds to w what reading the card's text gave, so that
 // [ReadRecord] gives the card again without parsing. The card must come from
@@ -83,7 +83,7 @@ func (c *Card) texts() []*string {
 
 // lists gives the places of the card's lists of texts.
 func (c *Card) lists() []*[]string {
-	return []*[]string{&c.Supersedes, &c.Contradicts, &c.Generalizes, &c.Tags, &c.Issue, &c.Solution, &c.Constraint}
+	return []*[]string{&c.Supersedes, &c.Contradicts, &c.Generalizes, &c.Tags, &c.Issue, &c.Solution, &c.Constraint, &c.Provenance.Shown}
 }
 
 // writePart adds a text by its place in src, or as it is where it has none.

@@ -73,7 +73,7 @@ func TestRecordVersion(t *testing.T) {
 		h.Write(data)
 		h.Write(c.Pack())
 	}
-	const want = "1 8c7b8da8397b5bf7"
+	const want = "2 550ff4b9a102e221"
 	if got := fmt.Sprintf("%d %x", RecordVersion, h.Sum(nil)[:8]); got != want {
 		t.Errorf("version and sum are %q, were %q: raise RecordVersion", got, want)
 	}

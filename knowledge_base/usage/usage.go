@@ -46,6 +46,12 @@ const (
 	Used         What = "used"         // the agent asked for it
 	Outcome      What = "outcome"      // the task that saw it ended well or badly
 	Rediscovered What = "rediscovered" // its lesson was learned again
+
+	Met          What = "met"          // a task met its error, independently of it
+	Followed     What = "followed"     // a task that was shown it did what it says
+	Held         What = "held"         // and that came out as it says
+	Contradicted What = "contradicted" // or did not
+	Withheld     What = "withheld"     // the experiment kept it from a task
 )
 
 // Ending is how a task ended.
@@ -69,6 +75,9 @@ type Event struct {
 	// Of an outcome: how the task ended, and whether a person said so.
 	Ending Ending `json:"ending,omitempty"`
 	Person bool   `json:"person,omitempty"`
+	// Trial, of an outcome, is what the experiment did with the card: shown or
+	// withheld; empty outside of it.
+	Trial What `json:"trial,omitempty"`
 }
 
 // Counts are a card's figures.
@@ -78,6 +87,21 @@ type Counts struct {
 	Helpful      int `json:"helpful"` // tasks that were shown it and ended well
 	Harmful      int `json:"harmful"` // and badly
 	Rediscovered int `json:"rediscovered"`
+
+	// Of these each task counts once.
+	Met          int `json:"met"`
+	Followed     int `json:"followed"`
+	Held         int `json:"held"`
+	Contradicted int `json:"contradicted"`
+	Withheld     int `json:"withheld"`
+	// Refuted: it was contradicted, and has neither held nor been met since.
+	Refuted bool `json:"refuted,omitempty"`
+}
+
+// Add adds another card's figures.
+func (c *Counts) Add(d Counts) {
+	c.Shown, c.Used, c.Helpful, c.Harmful, c.Rediscovered = c.Shown+d.Shown, c.Used+d.Used, c.Helpful+d.Helpful, c.Harmful+d.Harmful, c.Rediscovered+d.Rediscovered
+	c.Met, c.Followed, c.Held, c.Contradicted, c.Withheld = c.Met+d.Met, c.Followed+d.Followed, c.Held+d.Held, c.Contradicted+d.Contradicted, c.Withheld+d.Withheld
 }
 
 // Tally folds events into counts. The zero value is empty. It is not safe for
@@ -100,13 +124,19 @@ func (t *Tally) Add(e Event) {
 		t.counts[e.Card] = c
 	}
 	switch e.What {
-	case Shown, Used, Rediscovered:
-		key := Event{Card: e.Card, What: e.What, Task: e.Task, Op: e.Op}
-		if e.Op > 0 && t.seen[key] {
+	case Shown, Used, Rediscovered, Met, Followed, Held, Contradicted, Withheld:
+		key := e.key()
+		if e.counted() && t.seen[key] {
 			return
 		}
 		t.seen[key] = true
 		*c.of(e.What)++
+		switch e.What {
+		case Contradicted:
+			c.Refuted = true
+		case Held, Met:
+			c.Refuted = false
+		}
 	case Outcome:
 		key := [2]string{e.Card, e.Task}
 		was := t.ends[key]
@@ -114,18 +144,39 @@ func (t *Tally) Add(e Event) {
 			return
 		}
 		t.ends[key] = e
-		c.end(was.Ending, -1)
-		c.end(e.Ending, 1)
+		if was.Trial != Withheld {
+			c.end(was.Ending, -1)
+		}
+		if e.Trial != Withheld {
+			c.end(e.Ending, 1)
+		}
 	}
 }
+
+// key is what makes two events of one kind the same: their operation, or, of what a
+// task counts once for, the task.
+func (e Event) key() Event {
+	k := Event{Card: e.Card, What: e.What, Task: e.Task}
+	if !e.once() {
+		k.Op = e.Op
+	}
+	return k
+}
+
+func (e Event) once() bool {
+	return e.What != Shown && e.What != Used && e.What != Rediscovered
+}
+
+// counted reports whether an equal event counts nothing anew.
+func (e Event) counted() bool { return e.Op > 0 || e.once() }
 
 // Knows reports whether adding the event would change nothing.
 func (t *Tally) Knows(e Event) bool {
 	if e.What == Outcome {
 		was := t.ends[[2]string{e.Card, e.Task}]
-		return was.Person && !e.Person || was.Ending == e.Ending && was.Person == e.Person
+		return was.Person && !e.Person || was.Ending == e.Ending && was.Person == e.Person && was.Trial == e.Trial
 	}
-	return e.Op > 0 && t.seen[Event{Card: e.Card, What: e.What, Task: e.Task, Op: e.Op}]
+	return e.counted() && t.seen[e.key()]
 }
 
 func (c *Counts) of(w What) *int {
@@ -134,6 +185,16 @@ func (c *Counts) of(w What) *int {
 		return &c.Shown
 	case Used:
 		return &c.Used
+	case Met:
+		return &c.Met
+	case Followed:
+		return &c.Followed
+	case Held:
+		return &c.Held
+	case Contradicted:
+		return &c.Contradicted
+	case Withheld:
+		return &c.Withheld
 	}
 	return &c.Rediscovered
 }

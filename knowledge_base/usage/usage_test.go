@@ -29,6 +29,10 @@ func TestTally(t *testing.T) {
 		"a person changes it":      {[]Event{end("t", Good, true), end("t", Bad, true)}, Counts{Harmful: 1}},
 		"a person takes it back":   {[]Event{end("t", Bad, false), end("t", Unknown, true)}, Counts{}},
 		"two tasks":                {[]Event{end("t", Good, false), end("u", Bad, false)}, Counts{Helpful: 1, Harmful: 1}},
+		"a task meets it once":     {[]Event{{Card: "k", What: Met, Task: "t", Op: 3}, {Card: "k", What: Met, Task: "t", Op: 9}, {Card: "k", What: Met, Task: "u", Op: 1}}, Counts{Met: 2}},
+		"contradicted last":        {[]Event{{Card: "k", What: Held, Task: "t"}, {Card: "k", What: Contradicted, Task: "u"}}, Counts{Held: 1, Contradicted: 1, Refuted: true}},
+		"held again since":         {[]Event{{Card: "k", What: Contradicted, Task: "u"}, {Card: "k", What: Held, Task: "t"}}, Counts{Held: 1, Contradicted: 1}},
+		"withheld from a task":     {[]Event{{Card: "k", What: Withheld, Task: "t", Op: 2}, {Card: "k", What: Outcome, Task: "t", Ending: Good, Trial: Withheld}}, Counts{Withheld: 1}},
 		"an event of later makers": {[]Event{{Card: "k", What: "else"}}, Counts{}},
 	} {
 		var tally Tally
@@ -102,5 +106,32 @@ func TestAppend(t *testing.T) {
 	}
 	if err := Append(path, []Event{{Card: "k", What: Used}}); !errors.Is(err, ErrFull) {
 		t.Errorf("a full log: %v", err)
+	}
+}
+
+// TestEffect: the share of tasks that ended well, with a card and without, and what is
+// certain of the difference.
+func TestEffect(t *testing.T) {
+	var tally Tally
+	end := func(n int, trial What, e Ending) {
+		for range n {
+			tally.Add(Event{Card: "k", What: Outcome, Task: fmt.Sprint("t", len(tally.ends)), Ending: e, Trial: trial})
+		}
+	}
+	end(40, "", Bad) // not of the experiment
+	end(30, Shown, Good)
+	if tally.Effect() != nil {
+		t.Error("an effect of one arm")
+	}
+	end(10, Shown, Bad)
+	end(5, Withheld, Good)
+	end(15, Withheld, Bad)
+	end(7, Withheld, Unknown)
+	e := tally.Effect()
+	if e == nil || e.Tasks != 60 || e.Shown != 40 || e.Withheld != 20 || e.Difference != 0.5 || e.Low < 0.2 || e.Low > 0.35 || e.High < 0.65 || e.High > 0.75 {
+		t.Errorf("%+v", e)
+	}
+	if again := tally.Effect(); *again != *e {
+		t.Errorf("the same log gives %+v and %+v", e, again)
 	}
 }

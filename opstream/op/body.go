@@ -44,6 +44,8 @@ type TaskOpened struct {
 	// Mark is the word in the program's own marks, which only this task knows; empty in
 	// tasks whose marks have none.
 	Mark string `json:"mark,omitempty"`
+	// Experiment: each unreviewed card is kept from a random tenth of such tasks.
+	Experiment bool `json:"experiment,omitempty"`
 	// Agent is the spec the task was opened with; nil in tasks of before specs.
 	Agent *Agent `json:"agent,omitempty"`
 	// Instructions are the files of the repository that System quotes.
@@ -101,6 +103,15 @@ type CardRef struct {
 	Topic string  `json:"topic"`
 	State string  `json:"state"`
 	Score float64 `json:"score,omitempty"`
+	// Rung is how far the card could be believed: verified | reviewed | hypothesis.
+	Rung string `json:"rung,omitempty"`
+	// What it says that a task can bear out: the error it quotes, in its normal form;
+	// the command that fails with it, and the tree it failed in; what its solution
+	// names to be run or changed.
+	Error string   `json:"error,omitempty"`
+	Check string   `json:"check,omitempty"`
+	World string   `json:"world,omitempty"`
+	Tries []string `json:"tries,omitempty"`
 }
 
 // CardsRecalled is one recall, rendered once as quoted data.
@@ -113,6 +124,11 @@ type CardsRecalled struct {
 	// Degraded says why the search went by words only; in the first record for
 	// which that holds.
 	Degraded string `json:"degraded,omitempty"`
+	// Met are cards about the error that the call just met, which the task had not
+	// been shown, nor any card drawn from them.
+	Met []string `json:"met,omitempty"`
+	// Withheld are unreviewed cards that the experiment kept from this task.
+	Withheld []CardRef `json:"withheld,omitempty"`
 }
 
 // InResult reports whether a call's result shows the cards, so that the context does
@@ -338,6 +354,7 @@ type PassDone struct {
 	Target      int      `json:"target,omitempty"`      // trigger window: tokens the context is to come down to
 	Cards       []string `json:"cards"`                 // ids written
 	NotWritten  []string `json:"not_written,omitempty"` // cards that could not be, and why
+	Observed    []string `json:"observed,omitempty"`    // hashes of the cards' texts that say only what the ranges record
 	NoCards     string   `json:"no_cards,omitempty"`    // why there were none to write
 	Writer      string   `json:"writer"`                // model | extractor | mail
 	Fallback    string   `json:"fallback,omitempty"`    // why the extractor wrote all or a part

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"anamnesis/anamnesis"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/usage"
+	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -16,14 +18,13 @@ import (
 // turn was answered, how its last check ended. Whoever closes the task after a
 // crash tells what was missed: nothing counts twice.
 func (t *Task) countCards() error {
-	if t.cards == nil || t.unusable || t.state.Totals.CardsRecalled == 0 || t.state.Last == t.takenOver {
+	if t.cards == nil || t.unusable || !t.state.Recalled || t.state.Last == t.takenOver {
 		return nil
 	}
-	var e anamnesis.Experience
-	err := taskdir.EachDecoded(t.journal.Log().Since(0), func(o op.Op) error {
-		e.Add(&o)
-		return nil
-	})
+	e, err := t.experienced()
+	if errors.Is(err, opstream.ErrCorrupt) && t.state.Totals.CardsRecalled == 0 {
+		return nil // damage in a stream that showed no card is reported where it matters
+	}
 	if err != nil {
 		return fmt.Errorf("count the task's cards: %w", err)
 	}
@@ -31,7 +32,22 @@ func (t *Task) countCards() error {
 	if end := t.state.Turn.End; end != nil && end.Reason == "done" {
 		ending = e.Ending()
 	}
-	return t.cards.Count(e.Events(t.ID, ending, false)...)
+	if err := t.cards.Count(e.Events(t.ID, ending, false)...); err != nil {
+		return err
+	}
+	return t.retireContradicted(e)
+}
+
+// experienced returns what the task's operations say of cards so far.
+func (t *Task) experienced() (*anamnesis.Experience, error) {
+	t.seenMu.Lock()
+	defer t.seenMu.Unlock()
+	err := taskdir.EachDecoded(t.journal.Log().Since(t.experience.Last), func(o op.Op) error {
+		t.experience.Add(&o)
+		return nil
+	})
+	e := t.experience // a copy: another call may add to it
+	return &e, err
 }
 
 // openCards opens the global cards, where new ones are written, and the

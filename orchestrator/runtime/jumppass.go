@@ -66,7 +66,7 @@ func (t *Task) pass(ctx, keep context.Context, j *state.Pending, span []int, tri
 func (t *Task) passRequest(r op.Range, ops []op.Op) anamnesis.Request {
 	return anamnesis.Request{
 		Task: t.ID, JumpSeq: r.Last, WorldDir: t.Dir, Repo: t.state.Opened.Repo, Goal: t.state.Request,
-		EAS: t.state.EAS, Ops: ops, Ranges: []op.Range{r},
+		EAS: t.state.EAS, Ops: ops, Ranges: []op.Range{r}, Shown: t.lineage(),
 		Count: t.counter.Count, Now: t.now(), ModelName: t.state.Model,
 	}
 }
@@ -96,6 +96,7 @@ func (t *Task) runPass(ctx, keep context.Context, m anamnesis.Model, req anamnes
 	done.Fallback = cmp.Or(done.Fallback, res.Fallback)
 	done.NoCards = res.NoCards
 	done.Cards, done.NotWritten = t.putCards(keep, res.Cards)
+	done.Observed = t.observed(res.Cards, res.Observed)
 	done.Calls, done.Usage, done.Millis = res.Calls, res.Usage, t.now().Sub(req.Now).Milliseconds()
 	return t.record(keep, done)
 }

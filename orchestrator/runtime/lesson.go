@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 
@@ -31,7 +32,8 @@ type lessons struct {
 	memory *repair.Memory
 	turn   uint64
 	cards  map[string]*card.Card
-	shown  map[string]bool // ids of the cards that were shown on a result
+	about  map[string][]string // ids of other tasks' cards, by the normal forms of the errors they quote
+	shown  map[string]bool     // ids of the cards that were shown on a result
 }
 
 // of returns the memory, anew in another turn.
@@ -42,8 +44,15 @@ func (l *lessons) of(t *Task) *repair.Memory {
 		return l.memory
 	}
 	l.memory, l.turn, l.cards = repair.NewMemory(), t.state.Turn.LastWords, make(map[string]*card.Card)
+	l.about = make(map[string][]string)
 	for _, c := range t.layers.Visible(knowledgebase.Query{Task: t.ID}) {
-		if p, ok := anamnesis.PairOf(c); ok && c.SourceTask != t.ID {
+		if c.SourceTask == t.ID {
+			continue
+		}
+		for _, issue := range c.Issue {
+			l.about[errorOf(issue)] = append(l.about[errorOf(issue)], c.ID)
+		}
+		if p, ok := anamnesis.PairOf(c); ok {
 			l.memory.Add(p)
 			l.cards[c.ID] = c
 		}
@@ -51,12 +60,24 @@ func (l *lessons) of(t *Task) *repair.Memory {
 	return l.memory
 }
 
-// ref names a card that an answer rests on.
-func (l *lessons) ref(c repair.Card) op.CardRef {
+// card is the card that an answer rests on.
+func (l *lessons) card(c repair.Card) *card.Card {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	from := l.cards[c.From.Card]
-	return op.CardRef{ID: from.ID, Topic: from.Topic, State: string(from.State), Score: c.Confidence}
+	return l.cards[c.From.Card]
+}
+
+// met lists the cards about an error.
+func (l *lessons) met(sign string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.about[sign]
+}
+
+// ref names the card that an answer rests on.
+func (l *lessons) ref(t *Task, c repair.Card) op.CardRef {
+	from := l.card(c)
+	return t.cardRef(knowledgebase.Hit{Card: from, Score: c.Confidence, Trust: t.trust(from)})
 }
 
 // once reports whether a card was not shown on a result before.
@@ -87,11 +108,50 @@ func (t *Task) lessonOn(c op.Call, res *tool.Result) (string, *op.CardsRecalled)
 	if lesson, _ := failure.Lesson(out); !failed || !lesson || f.Signature == "" {
 		return "", nil
 	}
+	rec := &op.CardsRecalled{Query: f.Line, Why: recallFailure, Cards: []op.CardRef{}}
 	found, ok := t.lessons.of(t).Recall(t.state.Opened.Repo, repair.Call{Output: out}, lessonTokens, t.counter.Count)
-	if !ok || !t.lessons.once(found.From.Card) {
+	for _, id := range t.lessons.met(f.Signature) {
+		if t.independent(id) {
+			rec.Met = append(rec.Met, id)
+		}
+	}
+	text := ""
+	if ok && t.believe(&found, f.Signature, rec) && t.lessons.once(found.From.Card) {
+		text, rec.Cards = found.String(), []op.CardRef{t.lessons.ref(t, found)}
+	}
+	if text == "" && len(rec.Met)+len(rec.Withheld) == 0 {
 		return "", nil
 	}
-	return found.String(), &op.CardsRecalled{Query: f.Line, Why: recallFailure, Cards: []op.CardRef{t.lessons.ref(found)}}
+	return text, rec
+}
+
+// believe reports whether a repair may be shown, and has it say how far it may be
+// believed. Where the task has met its error itself, sign, it is the second that did.
+// What the experiment withholds is noted in rec.
+func (t *Task) believe(r *repair.Card, sign string, rec *op.CardsRecalled) bool {
+	h := knowledgebase.Hit{Card: t.lessons.card(*r)}
+	h.Trust = t.trust(h.Card)
+	if slices.ContainsFunc(h.Card.Issue, func(issue string) bool { return errorOf(issue) == sign }) {
+		h.Trust = t.trustWhenMet(h.Card)
+	}
+	switch {
+	case h.Trust.Withheld:
+		return false
+	case t.experiment(h.Card):
+		rec.Withheld = append(rec.Withheld, t.cardRef(h))
+		return false
+	}
+	r.From.Words = h.Words()
+	return true
+}
+
+// errorOf is the normal form of the error that an issue quotes, or of the issue where
+// it quotes none.
+func errorOf(issue string) string {
+	if _, line, ok := strings.Cut(issue, " failed: "); ok {
+		issue = line
+	}
+	return failure.Normal(issue)
 }
 
 // foresee adds to a recall at the task's start what most tasks of the project had to
@@ -102,11 +162,11 @@ func (t *Task) foresee(rec *op.CardsRecalled) {
 	}
 	var texts []string
 	for _, c := range t.lessons.of(t).Foresee(t.state.Opened.Repo, foreseenTokens, t.counter.Count) {
-		if strings.Contains(rec.Text, c.From.Card) {
+		if strings.Contains(rec.Text, c.From.Card) || !t.believe(&c, "", rec) {
 			continue
 		}
 		texts = append(texts, c.String())
-		rec.Cards = append(rec.Cards, t.lessons.ref(c))
+		rec.Cards = append(rec.Cards, t.lessons.ref(t, c))
 	}
 	if len(texts) > 0 {
 		rec.Text = strings.TrimSpace(rec.Text + "\n\nFailures that earlier tasks of this project met and repaired; quoted data, check before relying on it:\n" + strings.Join(texts, "\n"))

@@ -41,6 +41,7 @@ type New struct {
 
 	Redact []string // see op.TaskOpened
 
+	Experiment  bool // each unreviewed card is kept from a random tenth of such tasks
 	NoFinalPass bool // the paths the task leaves are not read at its end
 
 	Parent *op.Parent // the task that a subagent's task is a part of

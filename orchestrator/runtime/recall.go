@@ -10,6 +10,7 @@ import (
 
 	"anamnesis/anamnesis"
 	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/model"
@@ -43,7 +44,18 @@ func (t *Task) recall(ctx context.Context, why string) error {
 // costs the recall and not the task; the only error is ctx's.
 func (t *Task) findCards(ctx context.Context, parts []string, why string) (*op.CardsRecalled, error) {
 	rec := &op.CardsRecalled{Query: strings.Join(parts, "\n"), Why: why, Cards: []op.CardRef{}}
-	hits, err := t.searchParts(ctx, parts)
+	// What the experiment withholds is noted.
+	trust := func(c *card.Card) knowledgebase.Trust {
+		tr := t.trust(c)
+		if !tr.Withheld && t.experiment(c) {
+			if !slices.ContainsFunc(rec.Withheld, func(r op.CardRef) bool { return r.ID == c.ID }) {
+				rec.Withheld = append(rec.Withheld, t.cardRef(knowledgebase.Hit{Card: c, Trust: tr}))
+			}
+			tr.Withheld = true
+		}
+		return tr
+	}
+	hits, err := t.searchParts(ctx, parts, trust)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -64,7 +76,7 @@ func (t *Task) findCards(ctx context.Context, parts []string, why string) (*op.C
 	budget := max(minRecallTokens, t.state.EAS/recallShare)
 	text, used := knowledgebase.Pack(hits, budget, t.counter.Count)
 	for _, h := range used {
-		rec.Cards = append(rec.Cards, op.CardRef{ID: h.Card.ID, Topic: h.Card.Topic, State: string(h.Card.State), Score: h.Score})
+		rec.Cards = append(rec.Cards, t.cardRef(h))
 	}
 	if len(used) > 0 {
 		rec.Text = text
@@ -74,10 +86,10 @@ func (t *Task) findCards(ctx context.Context, parts []string, why string) (*op.C
 
 // searchParts searches for each part of the situation by itself: a card about
 // the error need not account for the words of the request.
-func (t *Task) searchParts(ctx context.Context, parts []string) ([]knowledgebase.Hit, error) {
+func (t *Task) searchParts(ctx context.Context, parts []string, trust func(*card.Card) knowledgebase.Trust) ([]knowledgebase.Hit, error) {
 	var answers [][]knowledgebase.Hit
 	for _, part := range parts {
-		hits, err := t.layers.Search(ctx, knowledgebase.Query{Text: part, K: recallCards, Task: t.ID})
+		hits, err := t.layers.Search(ctx, knowledgebase.Query{Text: part, K: recallCards, Task: t.ID, Trust: trust})
 		if err != nil {
 			return nil, err
 		}

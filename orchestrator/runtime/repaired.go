@@ -40,6 +40,7 @@ func (t *Task) learnRepairs(keep context.Context) error {
 		cards = append(cards, r.Card)
 	}
 	found.Cards, found.NotWritten = t.putCards(keep, cards)
+	found.Observed = t.observed(cards, nil)
 	return t.record(keep, found)
 }
 

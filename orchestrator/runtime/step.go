@@ -431,7 +431,9 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 		bodies = append(bodies, res.Todos)
 	}
 	if lesson, shown := t.lessonOn(c, &res); shown != nil {
-		res.Text += "\n" + lesson
+		if lesson != "" {
+			res.Text += "\n" + lesson
+		}
 		bodies = append(bodies, shown)
 	}
 	return t.journal.Post(ctx, append(bodies, &op.ToolReturned{

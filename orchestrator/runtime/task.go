@@ -178,6 +178,10 @@ type memory struct {
 	lessons  lessons              // what other tasks repaired
 	degraded string               // why the cards were last searched by words only, as it was told
 	taint    *anamnesis.TaintLog  // Run's goroutine only; nil until a pass needs it
+
+	seenMu     sync.Mutex // guards experience
+	experience anamnesis.Experience
+	trusted    sync.Map // what streams say of cards, by their texts
 }
 
 // Create makes a new task in dir and records the request. When it fails, the
@@ -216,7 +220,7 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 		Task: n.ID, Dir: dir, Repo: cmp.Or(n.Repo, worldstate.RepositoryName(dir)), Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL, Reflect: n.Reflect,
 		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, Allow: ruleTexts(n.Rules, guard.Allow), Ask: ruleTexts(n.Rules, guard.Ask), Deny: ruleTexts(n.Rules, guard.Refuse), Sandbox: n.Sandbox, Writable: n.Writable, MaxSteps: n.MaxSteps, Tools: n.Tools,
 		KB: h.KnowledgeBase(), System: n.System, Agent: n.Agent, Instructions: n.Instructions, Program: o.Program,
-		NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass, Parent: n.Parent, Redact: state.WithNames(nil, n.Redact),
+		NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass, Experiment: n.Experiment, Parent: n.Parent, Redact: state.WithNames(nil, n.Redact),
 	}
 	if err := t.open(ctx, h, opened); err != nil {
 		return nil, errors.Join(err, t.Close())

@@ -61,6 +61,7 @@ type Request struct {
 	NoResearch  bool             // see runtime.New
 	Guarded     []op.CallPattern // beside those of the agent
 	NoFinalPass bool
+	Experiment  bool // each unreviewed card is kept from a random tenth of such tasks
 }
 
 // check refuses settings that cannot be meant.
@@ -143,7 +144,7 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 	if err := o.brief(&n, who); err != nil {
 		return nil, err
 	}
-	n.NoResearch, n.NoFinalPass = r.NoResearch, r.NoFinalPass
+	n.NoResearch, n.NoFinalPass, n.Experiment = r.NoResearch, r.NoFinalPass, r.Experiment
 	n.Guarded = slices.Concat(n.Agent.Guarded, r.Guarded)
 	opts, done, err := o.surroundings(ctx, n.Dir, m, mode, who.Spec.Subagents, r.Redact)
 	if err != nil {

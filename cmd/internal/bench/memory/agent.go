@@ -29,6 +29,7 @@ type agent struct {
 	parsed map[said]*reading
 	sent   []model.Message // of the request before
 	turn   int
+	said   map[string]bool // cards the agent has called wrong
 	m      Metrics
 }
 
@@ -53,7 +54,7 @@ type said struct {
 var _ model.Model = (*agent)(nil)
 
 func newAgent(p *Params, arm *Arm, pz *puzzle, s source) *agent {
-	return &agent{p: p, arm: arm, pz: pz, src: s, g: newGrammar(), w: newWriter(arm.WriterError, s.at("writer", 0)), parsed: make(map[said]*reading)}
+	return &agent{p: p, arm: arm, pz: pz, src: s, g: newGrammar(), w: newWriter(arm.WriterError, arm.WriterCards, s.at("writer", 0)), parsed: make(map[said]*reading), said: make(map[string]bool)}
 }
 
 // Name implements model.Model.
@@ -181,7 +182,11 @@ func (a *agent) recall(msgs []model.Message, size int) beliefs {
 			key := f.key()
 			seen[key]++
 			distance := size - before - f.at/bytesPerToken
-			if a.src.at(key, a.turn*1000+seen[key]).chance(Recall(max(distance, 1), size, a.p.EAS)) {
+			src := a.src.at(key, a.turn*1000+seen[key])
+			if f.unsure && src.at("check first", 0).chance(a.p.Compliance) {
+				continue // here the check is to take the option
+			}
+			if src.chance(Recall(max(distance, 1), size, a.p.EAS)) {
 				out = append(out, f)
 			}
 		}
@@ -286,6 +291,9 @@ func (a *agent) act(msgs []model.Message, size int) model.Reply {
 		}
 		return a.bash("A licence is active.", stage)
 	}
+	if at.next == "npm test check" {
+		return a.bash(strings.TrimSpace(a.dispute(a.recall(msgs, size), at.state)), at.next)
+	}
 	return a.bash("", at.next)
 }
 
@@ -328,6 +336,9 @@ func (a *agent) decide(msgs []model.Message, size int, at place, rest string) mo
 			pick = o
 		}
 	}
+	if pick == "" && src.at("oldest", 0).chance(a.p.Compliance) {
+		pick = known.oldest(name, at.state, avoided)
+	}
 	a.judge(name, at.state, pick, avoided)
 	if pick == "" && at.state != freshTree {
 		return a.deadEnd(msgs, size, at.state, "no "+name+" works on it")
@@ -335,7 +346,24 @@ func (a *agent) decide(msgs []model.Message, size int, at place, rest string) mo
 	if pick == "" {
 		pick = options[0]
 	}
-	return a.bash(fmt.Sprintf("At step %s, decision %s with %s: trying %s.", at.mark, name, at.state, pick), "npm test choose "+name+" "+pick)
+	text := fmt.Sprintf("At step %s, decision %s with %s: trying %s.", at.mark, name, at.state, pick)
+	return a.bash(text+a.dispute(known, at.state), "npm test choose "+name+" "+pick)
+}
+
+// dispute says which of the recalled cards the present state shows to be wrong: its
+// last choice leads on, and they call it refused.
+func (a *agent) dispute(known beliefs, state string) (text string) {
+	choices := strings.Split(state, ",")
+	decision, option, _ := strings.Cut(choices[len(choices)-1], "=")
+	prefix := cmp.Or(strings.Join(choices[:len(choices)-1], ","), freshTree)
+	for _, f := range known {
+		wrong := f.kind == factRefused && f.card != "" && f.decision == decision && f.option == option && f.state == prefix
+		if wrong && !a.said[f.card] && a.src.at("dispute "+f.card, a.turn).chance(a.p.Compliance) {
+			a.said[f.card] = true
+			text += " lesson " + f.card + " does not hold."
+		}
+	}
+	return text
 }
 
 // judge books whether the agent wrongly left out the option that leads on. It

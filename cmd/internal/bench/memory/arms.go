@@ -18,6 +18,8 @@ type Arm struct {
 	// WriterError; without it the extractor writes.
 	Writer      bool
 	WriterError float64
+	// WriterCards: it writes cards, too, with the same errors.
+	WriterCards bool
 	// view gives the messages as this arm's agent sees them; nil: as the
 	// product sends them.
 	view func(*agent, []model.Message) []model.Message

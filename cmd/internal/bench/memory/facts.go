@@ -28,6 +28,10 @@ type fact struct {
 	state    string   // of a refusal; empty: said of every state
 	pair     []string // of a hint
 	at       int      // where it ends in the text, bytes
+	// Of a statement in a recalled card: which, its date, and whether it is one that is
+	// to be checked before anything is ruled out by it.
+	card, date string
+	unsure     bool
 }
 
 type factKind int
@@ -47,7 +51,7 @@ func (f *fact) key() string {
 type grammar struct {
 	refused, hint, active *regexp.Regexp
 	next, mark, jump, try *regexp.Regexp
-	card, project         *regexp.Regexp
+	card, dated, project  *regexp.Regexp
 }
 
 func newGrammar() *grammar {
@@ -60,8 +64,9 @@ func newGrammar() *grammar {
 		next:    regexp.MustCompile(`(?m)^state: (.+)\nnext: (.+)$`),
 		mark:    regexp.MustCompile(`(?m)^\[step (\d+)`),
 		jump:    regexp.MustCompile(`(?m)^\[JUMP\] You went (?:back|over) from step (\d+) to step (\d+)\.`),
-		card:    regexp.MustCompile(`(?m)^\[lesson .*\n(?:> .*\n?)*`),
-		project: regexp.MustCompile(`\bproject ([\w-]+)`),
+		card:    regexp.MustCompile(`(?m)^\[lesson (\S+) · (.*)(?:\n>.*)*`),
+		dated:   regexp.MustCompile(` · (\d{4}-\d\d-\d\d)`),
+		project: regexp.MustCompile(`\bproject (depot-[0-9a-f]{4})`),
 		try:     regexp.MustCompile(`^At step (\d+), decision (\w+) with (.+): trying`),
 	}
 }
@@ -96,7 +101,29 @@ func (g *grammar) facts(text string) []fact {
 		}
 		off += len(line)
 	}
-	return out
+	return g.fromCards(text, out)
+}
+
+// fromCards notes which facts stand in recalled cards, and how far those say that they
+// may be believed: not before a check where the header says so, and never where the
+// line quotes no more than why an agent gave a path up.
+func (g *grammar) fromCards(text string, facts []fact) []fact {
+	for _, m := range g.card.FindAllStringSubmatchIndex(text, -1) {
+		head := text[m[4]:m[5]]
+		for i := range facts {
+			f := &facts[i]
+			if f.at < m[0] || f.at > m[1] {
+				continue
+			}
+			f.card = text[m[2]:m[3]]
+			if d := g.dated.FindStringSubmatch(head); d != nil {
+				f.date = d[1]
+			}
+			line := text[strings.LastIndexByte(text[:f.at], '\n')+1 : f.at]
+			f.unsure = strings.Contains(head, "before ruling anything out") || strings.Contains(line, "given up for this reason")
+		}
+	}
+	return facts
 }
 
 // ownCards blanks the recalled cards that name another project: an agent does
@@ -121,6 +148,40 @@ type beliefs []fact
 // active says whether a licence is believed to be active.
 func (b beliefs) active() bool {
 	return slices.ContainsFunc(b, func(f fact) bool { return f.kind == factActive })
+}
+
+// noted returns the date of the oldest card that says an option does not work in a
+// state; false where something else says so, such as the agent's own experience.
+func (b beliefs) noted(decision, option, state string) (date string, ok bool) {
+	for _, f := range b {
+		if f.kind != factRefused || f.decision != decision || f.option != option || f.state != state && f.state != "" {
+			continue
+		}
+		if f.card == "" {
+			return "", false
+		}
+		if !ok || f.date < date {
+			date, ok = f.date, true
+		}
+	}
+	return date, ok
+}
+
+// oldest returns that of the options which only cards speak against whose card is the
+// oldest; empty: there is none, or the agent has seen none of the others fail.
+func (b beliefs) oldest(decision, state string, options []string) (pick string) {
+	first, seen := "", false
+	for _, o := range options {
+		date, ok := b.noted(decision, o, state)
+		seen = seen || !ok
+		if ok && (pick == "" || date < first) {
+			pick, first = o, date
+		}
+	}
+	if !seen {
+		return ""
+	}
+	return pick
 }
 
 // failed says whether an option is believed not to work in a state. A

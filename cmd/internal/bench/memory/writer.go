@@ -14,6 +14,7 @@ import (
 // names another option, a quarter misquotes the error.
 type writer struct {
 	wrong float64
+	cards bool
 	src   source
 	calls int
 	op    *regexp.Regexp
@@ -21,8 +22,8 @@ type writer struct {
 	words []decision
 }
 
-func newWriter(wrong float64, s source) *writer {
-	return &writer{wrong: wrong, src: s, op: regexp.MustCompile(`^ops? (\d+)(?:-(\d+))?, step \d+: (.*)$`), g: newGrammar(), words: vocabulary()}
+func newWriter(wrong float64, cards bool, s source) *writer {
+	return &writer{wrong: wrong, cards: cards, src: s, op: regexp.MustCompile(`^ops? (\d+)(?:-(\d+))?, step \d+: (.*)$`), g: newGrammar(), words: vocabulary()}
 }
 
 type writtenPath struct {
@@ -46,7 +47,14 @@ type written struct {
 	Verified  []writtenNote `json:"verified"`
 	Untried   []writtenNote `json:"untried"`
 	Advice    []writtenNote `json:"advice"`
-	Cards     []struct{}    `json:"cards"`
+	Cards     []writtenCard `json:"cards"`
+}
+
+type writtenCard struct {
+	Topic    string   `json:"topic"`
+	Issue    []string `json:"issue"`
+	Solution []string `json:"solution"`
+	Ops      []uint64 `json:"ops"`
 }
 
 // write answers one question of the pass.
@@ -54,7 +62,7 @@ func (w *writer) write(question string) string {
 	w.calls++
 	out := written{
 		Causes: []writtenNote{}, Falsified: []writtenPath{}, Findings: []writtenNote{}, Verified: []writtenNote{},
-		Untried: []writtenNote{}, Advice: []writtenNote{}, Cards: []struct{}{},
+		Untried: []writtenNote{}, Advice: []writtenNote{}, Cards: []writtenCard{},
 	}
 	var end uint64
 	head := ""
@@ -114,6 +122,13 @@ func (w *writer) note(out *written, f fact, text, head string, end uint64) {
 		if !isError {
 			out.Findings = append(out.Findings, writtenNote{refusal(f.decision, f.option, f.state), []uint64{end}})
 			return
+		}
+		if w.cards {
+			says := quote
+			if right := w.g.facts(quote); len(right) > 0 {
+				says = strings.Replace(quote, right[0].option, f.option, 1)
+			}
+			out.Cards = append(out.Cards, writtenCard{Topic: says, Issue: []string{says}, Solution: []string{}, Ops: []uint64{end}})
 		}
 		out.Falsified = append(out.Falsified, writtenPath{
 			Action: refusal(f.decision, f.option, f.state), State: f.state, Error: quote, Why: "the option does not work there", Confidence: "high", Ops: []uint64{end},

@@ -1,0 +1,264 @@
+package runtime
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+
+	"anamnesis/anamnesis"
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/usage"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// The ladder of belief: what a card claims of its evidence is derived again from the
+// streams of this machine. docs/trust.md is its page.
+
+// evidence is what a stream of this machine says of a card.
+type evidence struct {
+	derived  bool   // the evidence hash follows from the operations the card names
+	observed bool   // the operation that wrote the card says that it holds only what is recorded there
+	ran      bool   // the command the card says failed is among them
+	world    string // the tree it ran in
+}
+
+func (e *evidence) verifies() bool { return e.derived && e.observed }
+
+// errDerived ends a walk over a stream: the rest says nothing of the card.
+var errDerived = errors.New("derived")
+
+// evidenceOf derives a card's evidence from its task's stream.
+func evidenceOf(h taskdir.Home, c *card.Card) (e evidence) {
+	p := &c.Provenance
+	if p.EvidenceHash == "" || len(p.Ranges) == 0 {
+		return e
+	}
+	first, last := uint64(math.MaxUint64), uint64(0)
+	for _, r := range p.Ranges {
+		first, last = min(first, r.First), max(last, r.Last)
+	}
+	lesson, check := c.Hash(), knowledgebase.CheckOf(c)
+	var ops []op.Op
+	err := taskdir.EachOpSince(h, p.Task, max(first, 1)-1, func(o op.Op) error {
+		if slices.ContainsFunc(p.Ranges, func(r card.Range) bool { return r.First <= o.Seq && o.Seq <= r.Last }) {
+			ops = append(ops, o)
+		}
+		switch b := o.Body.(type) {
+		case *op.PassDone:
+			e.observed = e.observed || slices.Contains(b.Observed, lesson)
+		case *op.RepairsFound:
+			e.observed = e.observed || slices.Contains(b.Observed, lesson)
+		}
+		if e.observed && o.Seq > last {
+			return errDerived
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errDerived) {
+		return evidence{} // a stream that is not here, or cannot be read, bears out nothing
+	}
+	e.derived = len(ops) > 0 && anamnesis.EvidenceHash(ops) == p.EvidenceHash
+	for _, o := range ops {
+		if b, ok := o.Body.(*op.ToolCalled); ok && check != "" && anamnesis.CommandIn(b.Args) == check {
+			e.ran, e.world = true, b.World
+		}
+	}
+	return e
+}
+
+// TrustOf says how far a card may be believed on this machine. n are its counters.
+func TrustOf(h taskdir.Home, c *card.Card, n usage.Counts) knowledgebase.Trust {
+	e := evidenceOf(h, c)
+	return e.trust(c, n)
+}
+
+func (e *evidence) trust(c *card.Card, n usage.Counts) knowledgebase.Trust {
+	tr := knowledgebase.Trust{Rung: knowledgebase.Hypothesis, Met: n.Met, Contradicted: n.Refuted}
+	if e.derived && e.ran {
+		tr.Check = knowledgebase.CheckOf(c)
+	}
+	switch {
+	case c.State == card.Reviewed:
+		tr.Rung = knowledgebase.ReviewedRung
+	case tr.Contradicted:
+		tr.Withheld = true
+	case e.verifies():
+		tr.Rung = knowledgebase.Verified
+	default:
+		tr.Withheld = n.Met == 0
+	}
+	return tr
+}
+
+// evidence is evidenceOf, once a process for each text of a card.
+func (t *Task) evidence(c *card.Card) evidence {
+	key := sha256.Sum256(c.Markdown())
+	if e, ok := t.trusted.Load(key); ok {
+		return e.(evidence)
+	}
+	e := evidenceOf(t.home, c)
+	if e.verifies() || c.SourceTask != t.ID { // else its stream may say more yet
+		t.trusted.Store(key, e)
+	}
+	return e
+}
+
+// trust says how far a card may be believed by this task, which sees its own cards
+// whatever they rest on.
+func (t *Task) trust(c *card.Card) knowledgebase.Trust {
+	e := t.evidence(c)
+	tr := e.trust(c, t.cards.Counts(c.ID))
+	tr.Withheld = tr.Withheld && c.SourceTask != t.ID
+	return tr
+}
+
+// trustWhenMet is trust for a card whose error this task has just met: the task is
+// the second that saw it.
+func (t *Task) trustWhenMet(c *card.Card) knowledgebase.Trust {
+	tr := t.trust(c)
+	tr.Withheld = tr.Withheld && tr.Contradicted
+	if tr.Rung == knowledgebase.Hypothesis && c.SourceTask != t.ID {
+		tr.Met = max(tr.Met, 1)
+	}
+	return tr
+}
+
+// tries finds what a solution names to be run or changed.
+var tries = regexp.MustCompile("`([^`]+)`|^Changed in ([^:]+):")
+
+// cardRef names a card that is shown, with what it says that the task can bear out.
+func (t *Task) cardRef(h knowledgebase.Hit) op.CardRef {
+	c := h.Card
+	ref := op.CardRef{ID: c.ID, Topic: c.Topic, State: string(c.State), Score: h.Score, Rung: string(h.Trust.Rung), Check: knowledgebase.CheckOf(c)}
+	if len(c.Issue) > 0 {
+		ref.Error = errorOf(c.Issue[0])
+	}
+	if e := t.evidence(c); e.derived {
+		ref.World = e.world
+	}
+	for _, s := range c.Solution {
+		for _, m := range tries.FindAllStringSubmatch(s, -1) {
+			ref.Tries = append(ref.Tries, m[1]+m[2])
+		}
+	}
+	return ref
+}
+
+// independent reports whether the task has been shown neither a card nor one whose
+// task had been shown it.
+func (t *Task) independent(id string) bool { return !slices.Contains(t.lineage(), id) }
+
+// lineage lists the cards that the task has been shown, and those that their tasks
+// had been shown.
+func (t *Task) lineage() []string {
+	e, err := t.experienced()
+	if err != nil {
+		return nil // the same stream ends the task where it is needed
+	}
+	var out []string
+	add := func(id string) {
+		if !slices.Contains(out, id) && len(out) < card.MaxListItems {
+			out = append(out, id)
+		}
+	}
+	for _, s := range e.Shown {
+		add(s.Card)
+	}
+	for _, s := range e.Shown {
+		if c := t.card(s.Card); c != nil {
+			for _, id := range c.Provenance.Shown {
+				add(id)
+			}
+		}
+	}
+	return out
+}
+
+// card finds a card in any layer; nil: it is gone.
+func (t *Task) card(id string) *card.Card {
+	for _, s := range t.layers {
+		if c, err := s.Get(id); err == nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// withheldOf is the share of tasks that the experiment keeps a card from: one in so many.
+const withheldOf = 10
+
+// experiment reports whether the experiment keeps a card from this task: an
+// unreviewed one, by a hash of both.
+func (t *Task) experiment(c *card.Card) bool {
+	if !t.state.Opened.Experiment || c.State == card.Reviewed || c.SourceTask == t.ID {
+		return false
+	}
+	sum := sha256.Sum256([]byte(t.ID + "\n" + c.ID))
+	return binary.BigEndian.Uint64(sum[:8])%withheldOf == 0
+}
+
+// observed lists the hashes of the stored cards that say only what the stream records;
+// nil which: all of them do.
+func (t *Task) observed(cards []*card.Card, which map[string]bool) (out []string) {
+	for _, c := range cards {
+		if which != nil && !which[c.ID] {
+			continue
+		}
+		if stored := t.card(c.ID); stored != nil { // secrets are redacted on the way in
+			c = stored
+		}
+		out = append(out, c.Hash())
+	}
+	return out
+}
+
+// retireContradicted retires the hypotheses that this task contradicted, and those
+// drawn from tasks that had been shown them. What a stream bears out by itself is
+// withheld instead: it was true where it was seen.
+func (t *Task) retireContradicted(e *anamnesis.Experience) error {
+	gone := make(map[string]bool)
+	for _, b := range e.Bore {
+		if b.What == usage.Contradicted && t.cards.Counts(b.Card).Refuted && t.hypothesis(b.Card) != nil {
+			gone[b.Card] = true
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	var ch knowledgebase.Change
+	for _, entry := range t.cards.List() {
+		c := t.hypothesis(entry.ID)
+		if c == nil || !gone[c.ID] && !slices.ContainsFunc(c.Provenance.Shown, func(id string) bool { return gone[id] }) {
+			continue
+		}
+		c.State = card.Retired
+		ch.Cards = append(ch.Cards, c)
+	}
+	if len(ch.Cards) == 0 {
+		return nil
+	}
+	ch.Message = fmt.Sprintf("Retire %d card(s) that task %s contradicted", len(ch.Cards), t.ID)
+	if _, err := t.cards.Apply(context.Background(), ch); err != nil {
+		return fmt.Errorf("retire contradicted cards: %w", err)
+	}
+	return nil
+}
+
+// hypothesis returns a draft that no stream of this machine bears out, or nil.
+func (t *Task) hypothesis(id string) *card.Card {
+	c, err := t.cards.Get(id)
+	if err != nil || c.State != card.Draft {
+		return nil
+	}
+	if e := t.evidence(c); e.verifies() {
+		return nil
+	}
+	return c
+}

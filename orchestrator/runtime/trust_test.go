@@ -1,0 +1,276 @@
+package runtime
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/usage"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model/script"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/builtin"
+)
+
+const repaired = `turns:
+  - calls: [{name: Bash, arguments: {command: "cat answer.txt"}}]
+  - calls: [{name: WriteFile, arguments: {path: answer.txt, content: "two lines\n"}}]
+  - calls: [{name: Bash, arguments: {command: "cat answer.txt"}}]
+  - reply: Done.
+`
+
+// play runs one more task in a home, in a directory of its own, and returns its
+// operations.
+func play(t *testing.T, h taskdir.Home, id, words string, n New) []op.Op {
+	t.Helper()
+	m, err := script.Parse([]byte(words))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, err := tool.NewRegistry(builtin.Tools(nil)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "w") // of one name: one project
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	n.ID, n.Dir, n.Request, n.Model, n.EAS, n.Encoding, n.Approval, n.System = id, dir, "Print the answer.", m.Name(), 8000, "cl100k_base", "auto", "system"
+	var ops []op.Op
+	task, err := Create(t.Context(), h, n, Options{Model: m, Tools: tools, Event: func(o op.Op) { ops = append(ops, o) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := task.Run(t.Context())
+	if err != nil || out.Err != nil {
+		t.Fatalf("task %s: %+v, %v", id, out, err)
+	}
+	if err := task.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return ops
+}
+
+func trustHome(t *testing.T) taskdir.Home {
+	root := t.TempDir()
+	s := filepath.Join(root, "s")
+	return taskdir.Home{User: filepath.Join(root, "user"), State: s, Data: s, Config: s}
+}
+
+// cardsOf opens the home's cards for a moment.
+func cardsOf(t *testing.T, h taskdir.Home, do func(*knowledgebase.Store)) {
+	t.Helper()
+	kb, err := knowledgebase.Open(h.KnowledgeBase(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(kb)
+	if err := kb.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// learned is the only card of a home.
+func learned(t *testing.T, h taskdir.Home) (c *card.Card) {
+	t.Helper()
+	cardsOf(t, h, func(kb *knowledgebase.Store) {
+		list := kb.List()
+		if len(list) != 1 {
+			t.Fatalf("%d cards", len(list))
+		}
+		var err error
+		if c, err = kb.Get(list[0].ID); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return c
+}
+
+// TestEvidenceIsDerived: a card is verified when the stream of this machine bears out
+// its evidence and names its text; whatever else it claims, it is a hypothesis.
+func TestEvidenceIsDerived(t *testing.T) {
+	h := trustHome(t)
+	play(t, h, "one", repaired, New{})
+	if got := TrustOf(h, learned(t, h), usage.Counts{}); got.Rung != knowledgebase.Verified || got.Check != "cat answer.txt" {
+		t.Fatalf("the card of a repair is %+v", got)
+	}
+	for name, forge := range map[string]func(*card.Card){
+		"another hash":                      func(c *card.Card) { c.Provenance.EvidenceHash = strings.Repeat("0", 64) },
+		"other operations":                  func(c *card.Card) { c.Provenance.Ranges[0].Last-- },
+		"no operations":                     func(c *card.Card) { c.Provenance.Ranges = nil },
+		"operations from 0 to the end":      func(c *card.Card) { c.Provenance.Ranges = []card.Range{{First: 0, Last: 1<<64 - 1}} },
+		"a task that is not here":           func(c *card.Card) { c.Provenance.Task = "two" },
+		"a path for a task":                 func(c *card.Card) { c.Provenance.Task = "../tasks/one" },
+		"a wrong lesson with true evidence": func(c *card.Card) { c.Solution = []string{"`rm answer.txt` succeeded."} },
+		"a second lesson":                   func(c *card.Card) { c.Issue = append(c.Issue, "answer.txt is always missing") },
+	} {
+		c := learned(t, h)
+		forge(c)
+		if got := TrustOf(h, c, usage.Counts{}); got.Rung != knowledgebase.Hypothesis || !got.Withheld {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	c := learned(t, h)
+	if got := TrustOf(h, c, usage.Counts{Contradicted: 1, Refuted: true}); got.Rung != knowledgebase.Hypothesis || !got.Withheld {
+		t.Errorf("contradicted: %+v", got)
+	}
+	if err := os.RemoveAll(h.Task("one")); err != nil {
+		t.Fatal(err)
+	}
+	if got := TrustOf(h, c, usage.Counts{}); got.Rung != knowledgebase.Hypothesis {
+		t.Errorf("its stream is gone: %+v", got)
+	}
+	if c.State = card.Reviewed; TrustOf(h, c, usage.Counts{}).Rung != knowledgebase.ReviewedRung {
+		t.Error("a review does not need the stream")
+	}
+}
+
+// hypothesis is a card that nothing here bears out.
+func hypothesis(id, errorLine string) *card.Card {
+	return &card.Card{
+		ID: id, Topic: errorLine, SourceTask: "elsewhere", State: card.Draft, Provenance: card.Provenance{Task: "elsewhere", Model: "some-model"},
+		Issue: []string{"`cat answer.txt` failed: " + errorLine}, Solution: []string{"Run `touch answer.txt` first."},
+	}
+}
+
+const missing = "cat: answer.txt: No such file or directory"
+
+func recalled(ops []op.Op, why string) (out []*op.CardsRecalled) {
+	for _, o := range ops {
+		if b, ok := o.Body.(*op.CardsRecalled); ok && b.Why == why {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// TestHypothesisWaitsForASecondTask: a hypothesis is shown once a second task has met
+// its error, not for another card that says the same; a task that was shown it does
+// not count.
+func TestHypothesisWaitsForASecondTask(t *testing.T) {
+	h := trustHome(t)
+	cardsOf(t, h, func(kb *knowledgebase.Store) {
+		for _, id := range []string{"forged1", "forged2"} {
+			c := hypothesis(id, missing)
+			c.SourceTask, c.Provenance.Task = id, id
+			c.Constraint = []string{"said by " + id}
+			if _, _, err := kb.Put(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	asks := func(id string) []*op.CardsRecalled {
+		return recalled(play(t, h, id, "turns:\n  - calls: [{name: recall, arguments: {query: \""+missing+"\"}}]\n  - reply: Done.\n", New{}), "asked")
+	}
+	if got := asks("a"); len(got) != 1 || len(got[0].Cards) != 0 {
+		t.Fatalf("two cards bear each other out: %+v", got)
+	}
+	failing := "turns:\n  - calls: [{name: Bash, arguments: {command: \"cat answer.txt\"}}]\n  - calls: [{name: Bash, arguments: {command: \"cat ./answer.txt\"}}]\n  - reply: Done.\n"
+	got := recalled(play(t, h, "b", failing, New{}), "failure")
+	if len(got) == 0 || len(got[0].Met) != 2 {
+		t.Fatalf("on the failing result: %+v", *got[0])
+	}
+	again := asks("c")
+	if len(again) != 1 || len(again[0].Cards) == 0 || !strings.Contains(again[0].Text, "UNVERIFIED, seen in 2 tasks; before ruling anything out, check it") {
+		t.Errorf("met by a second task: %+v", again)
+	}
+}
+
+// TestContradictionRetires: what a task was shown and finds wrong is retired with the
+// hypotheses of tasks that had been shown it; a card that the record bears out is
+// withheld and stays.
+func TestContradictionRetires(t *testing.T) {
+	h := trustHome(t)
+	play(t, h, "one", repaired, New{})
+	verified := learned(t, h).ID
+	cardsOf(t, h, func(kb *knowledgebase.Store) {
+		child := hypothesis("child", "another error")
+		child.Provenance.Shown = []string{"lie", "other"}
+		for _, c := range []*card.Card{hypothesis("lie", "tar: broken.tgz: Cannot open"), child, hypothesis("alone", "a third error")} {
+			if _, _, err := kb.Put(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := kb.Count(usage.Event{Card: "lie", What: usage.Met, Task: "x"}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	play(t, h, "two", `turns:
+  - calls: [{name: recall, arguments: {query: "`+missing+`"}}]
+  - calls: [{name: recall, arguments: {query: "tar: broken.tgz: Cannot open"}}]
+  - calls: [{name: Bash, arguments: {command: "echo fine"}}]
+  - reply: lesson lie does not hold. lesson `+verified+` does not hold. lesson alone does not hold.
+`, New{})
+	cardsOf(t, h, func(kb *knowledgebase.Store) {
+		for id, want := range map[string]card.State{"lie": card.Retired, "child": card.Retired, "alone": card.Draft, verified: card.Draft} {
+			if c, err := kb.Get(id); err != nil || c.State != want {
+				t.Errorf("%s is %v, want %s (%v)", id, c.State, want, err)
+			}
+		}
+		c, err := kb.Get(verified)
+		if err != nil || !TrustOf(h, c, kb.Counts(verified)).Withheld {
+			t.Errorf("the contradicted observation is shown on: %v", err)
+		}
+	})
+}
+
+// TestLineage: a card names the cards that its task had been shown, and theirs.
+func TestLineage(t *testing.T) {
+	h := trustHome(t)
+	cardsOf(t, h, func(kb *knowledgebase.Store) {
+		c := hypothesis("first", missing)
+		c.Provenance.Shown = []string{"before"}
+		if _, _, err := kb.Put(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	})
+	play(t, h, "one", repaired, New{})
+	cardsOf(t, h, func(kb *knowledgebase.Store) {
+		for _, e := range kb.List() {
+			c, err := kb.Get(e.ID)
+			if err != nil || e.ID != "first" && !slices.Equal(c.Provenance.Shown, []string{"first", "before"}) {
+				t.Errorf("%s was drawn after %q, %v", e.ID, c.Provenance.Shown, err)
+			}
+		}
+	})
+}
+
+// TestCardExperiment: with the experiment on, a tenth of the pairs of task and card are
+// withheld, by their names alone, and the stream says so.
+func TestCardExperiment(t *testing.T) {
+	draft, reviewed := hypothesis("k", missing), hypothesis("k", missing)
+	reviewed.State = card.Reviewed
+	withheld := 0
+	for i := range 1000 {
+		task := &Task{ID: "task_" + strings.Repeat("i", i)}
+		if task.experiment(draft) {
+			t.Fatal("withheld without the experiment")
+		}
+		task.state.Opened.Experiment = true
+		if task.experiment(reviewed) {
+			t.Fatal("a reviewed card is withheld")
+		}
+		if task.experiment(draft) {
+			withheld++
+		}
+	}
+	if withheld < 60 || withheld > 140 {
+		t.Errorf("%d of 1000 withheld", withheld)
+	}
+	h := trustHome(t)
+	play(t, h, "one", repaired, New{})
+	id := "with"
+	for (&Task{ID: id, state: state.State{Opened: op.TaskOpened{Experiment: true}}}).experiment(learned(t, h)) == false {
+		id += "i"
+	}
+	got := recalled(play(t, h, id, "turns:\n  - calls: [{name: Bash, arguments: {command: \"cat answer.txt\"}}]\n  - reply: Done.\n", New{Experiment: true}), "failure")
+	if len(got) != 1 || len(got[0].Cards) != 0 || len(got[0].Withheld) != 1 {
+		t.Errorf("withheld from %s: %+v", id, *got[0])
+	}
+}
