@@ -8,16 +8,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// smallSet is the committed bilingual set.
-func smallSet(t testing.TB) *Set {
-	t.Helper()
-	set, err := ReadSet("testdata/small")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
-}
-
 // The inverted index after random additions and removals equals one built
 // from what is left.
 func TestIndexFollowsChanges(t *testing.T) {

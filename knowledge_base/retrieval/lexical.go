@@ -272,15 +272,6 @@ func (x *bm25[K]) recentList(k K, room []byte) postings {
 	}
 }
 
-// each calls f for every text and the term's count in it.
-func (o *occurrences) each(f func(slot int32, tf int32)) {
-	for _, packed := range o.parts {
-		for c := readPostings(packed); c.next(); {
-			f(c.slot, c.tf)
-		}
-	}
-}
-
 // score adds the query's terms, each with its weight, to scores (by slot).
 // Terms are taken in the order given, so sums round the same way every time.
 // reach is what a text of average length would get that has each of them once,
