@@ -16,7 +16,7 @@ func newRow(pattern string, eas int) Row {
 
 const newRowLine = `- {pattern: "m", window: 32000, eas: 7, encoding: o200k_base, confidence: low, source: "said \"so\": a, {b} # [c]", updated: 2026-11-21, by: "user"}` + "\n"
 
-// TestPutRow: what a person wrote stays as it was.
+// TestPutRow: what a user wrote stays as it was.
 func TestPutRow(t *testing.T) {
 	const block = `# mine
 version: 1

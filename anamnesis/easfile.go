@@ -224,7 +224,7 @@ func (f tableFile) tokenCount(n *yaml.Node, name string) (int, error) {
 	return v, nil
 }
 
-// foreignPrefix begins the names of fields that are a person's own: they are
+// foreignPrefix begins the names of fields that are a user's own: they are
 // kept and not looked at.
 const foreignPrefix = "x-"
 

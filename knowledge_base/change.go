@@ -370,7 +370,7 @@ func (s *Store) commitFiles(in *intent, files map[string][]byte, leftOut map[str
 	c := history.Commit{Message: in.Message, Author: in.Author, By: programName(), At: in.At, Files: files, LeftOut: leftOut}
 	switch {
 	case in.Forward:
-		// Files a person changed meanwhile are theirs to commit, on top.
+		// Files a user changed meanwhile are theirs to commit, on top.
 		return s.repo.Forward(in.Theirs, files, leftOut)
 	case in.Theirs != "":
 		c.Merged = []string{in.Theirs}
@@ -415,7 +415,7 @@ func (s *Store) HistoryError() error {
 	return s.histErr
 }
 
-// person is whom reviews and edits by hand are by.
+// user is whom reviews and edits by hand are by.
 func (s *Store) person() history.Person {
 	if s.opts.Person != (history.Person{}) {
 		return s.opts.Person

@@ -11,7 +11,7 @@ import (
 	"anamnesis/knowledge_base/card"
 )
 
-// Act is what a person decides about a card.
+// Act is what a user decides about a card.
 type Act string
 
 // The acts. A card's states and the acts between them:
@@ -51,7 +51,7 @@ func (e *StateError) Error() string {
 	return fmt.Sprintf("%s %s: the card is %s; %s", e.Act, e.ID, e.State, e.Why)
 }
 
-// Decide carries a person's decision out: all of it or nothing, in one
+// Decide carries a user's decision out: all of it or nothing, in one
 // commit. An act that its card's state does not allow is a *[StateError].
 func (s *Store) Decide(ctx context.Context, d Decision) ([]Stored, error) {
 	ids := slices.Clone(d.IDs)
@@ -218,7 +218,7 @@ func (s *Store) SupersededBy(id string) []string {
 	return out
 }
 
-// Edit replaces a card's text by what a person made of it. fingerprint is
+// Edit replaces a card's text by what a user made of it. fingerprint is
 // that of the text they began with ([Store.Text]); where the file is another
 // by now, the edit is refused with a *[ConflictError]. A card whose state
 // becomes reviewed counts as verified now.
@@ -238,7 +238,7 @@ func (s *Store) Edit(ctx context.Context, id, fingerprint string, text []byte) (
 	return out[0], nil
 }
 
-// verify keeps the date of a card's verification a person's: a review made by
+// verify keeps the date of a card's verification a user's: a review made by
 // writing the state into the text is dated now, and the program sets none.
 func verify(c, old *card.Card, ch *Change, now time.Time) error {
 	by := ch.By

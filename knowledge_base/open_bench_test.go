@@ -47,7 +47,7 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkFolder measures what a person waits for with 10,000 cards: opening
+// BenchmarkFolder measures what a user waits for with 10,000 cards: opening
 // the folder and the first answer, with and without what is kept of earlier
 // runs, and a full rebuild; and the memory this takes.
 func BenchmarkFolder(b *testing.B) {

@@ -52,7 +52,7 @@ func personStore(t testing.TB, dir string) *Store {
 }
 
 // What the git program says about the folder after each change of ours, with
-// a person working there in between: by an editor, with git add, with git gc.
+// a user working there in between: by an editor, with git add, with git gc.
 func TestGitAgrees(t *testing.T) {
 	dir := t.TempDir()
 	s := personStore(t, dir)
@@ -88,7 +88,7 @@ func TestGitAgrees(t *testing.T) {
 	}
 	git(t, dir, "add", "README.md")
 	mustPut(t, s, newCard("k3", "a third", "first of a third"))
-	clean("A  README.md\n") // what a person staged stays staged
+	clean("A  README.md\n") // what a user staged stays staged
 	git(t, dir, "commit", "-qm", "Tell what this is")
 	git(t, dir, "gc", "-q", "--prune=now")
 	mustPut(t, s, newCard("k1", "a topic", "said better"))
@@ -112,7 +112,7 @@ func TestGitAgrees(t *testing.T) {
 // ci reports whether CI runs the tests, which then take their full counts.
 func ci() bool { return os.Getenv("ANAMNESIS_CI") != "" }
 
-// Whatever a person does between two changes, with an editor or with git:
+// Whatever a user does between two changes, with an editor or with git:
 // after the second nothing of theirs is left uncommitted, and git agrees.
 func TestNothingStaysUncommitted(t *testing.T) {
 	seeds := uint64(10)
@@ -155,7 +155,7 @@ func TestNothingStaysUncommitted(t *testing.T) {
 	}
 }
 
-// A card whose file a person removed is gone from memory when the folder is read
+// A card whose file a user removed is gone from memory when the folder is read
 // again; the next change commits that all the same.
 func TestRemovalSeenBeforeIsCommitted(t *testing.T) {
 	dir := t.TempDir()
@@ -216,7 +216,7 @@ func TestRemovalOfNoCardIsCommitted(t *testing.T) {
 	}
 }
 
-// Cards that a person's sparse checkout leaves out of the folder are not removed.
+// Cards that a user's sparse checkout leaves out of the folder are not removed.
 func TestSparseCheckoutRemovesNoCard(t *testing.T) {
 	dir := t.TempDir()
 	left := newCard("k1", "a topic", "first")
@@ -284,7 +284,7 @@ func TestForgottenIntentIsCommitted(t *testing.T) {
 	}
 }
 
-// handle does one thing to the folder as a person would.
+// handle does one thing to the folder as a user would.
 func handle(t *testing.T, r *rand.Rand, dir string, i int) {
 	files, err := filepath.Glob(filepath.Join(dir, "2026-01", "*.md"))
 	if err != nil || len(files) == 0 {
@@ -334,7 +334,7 @@ func TestHistoryWaitsForGit(t *testing.T) {
 	if err := s.HistoryError(); !errors.Is(err, history.ErrBusy) {
 		t.Fatalf("detached HEAD: %v", err)
 	}
-	if err := os.Remove(filepath.Join(dir, "2026-01", "two-k2.md")); err != nil { // a person's doing
+	if err := os.Remove(filepath.Join(dir, "2026-01", "two-k2.md")); err != nil { // a user's doing
 		t.Fatal(err)
 	}
 	git(t, dir, "checkout", "-q", "main")

@@ -37,7 +37,7 @@ const nearer = 1.05
 // project's repository, so they get none of their own. global is the folder of
 // the global cards: counters and reviews of the project's cards are kept there,
 // on this machine. A card that the project ships as reviewed is a draft until
-// a person reviews it here; the review holds for what the card says, wherever
+// a user reviews it here; the review holds for what the card says, wherever
 // it stands.
 func (o Options) ForProject(global string) *Options {
 	o.NoHistory = true

@@ -29,7 +29,7 @@ const (
 // Change is a change of some cards that is made as a whole: one commit, and
 // after a crash either all of it or nothing.
 type Change struct {
-	// Message is the commit's, as a person would write it; "" is made from
+	// Message is the commit's, as a user would write it; "" is made from
 	// what the change does.
 	Message string
 	By      Actor
@@ -38,7 +38,7 @@ type Change struct {
 	// replace. Such a card replaces that file whatever state it has reached,
 	// and is a *[ConflictError] where the file is another by now.
 	Over map[string]string
-	// TakesBack says that a person gives the cards texts that they had: no
+	// TakesBack says that a user gives the cards texts that they had: no
 	// review is made by that, and none is dated.
 	TakesBack bool
 }
@@ -76,7 +76,7 @@ func (s *Store) Put(ctx context.Context, c *card.Card) (path string, created boo
 //   - a card read from this store ([Store.Get]) and edited replaces the file,
 //     unless the file was changed since: *[ConflictError];
 //   - anything else replaces a draft, whose former text the history keeps (.replaced
-//     in a store without one), and is a *[ConflictError] for a card a person
+//     in a store without one), and is a *[ConflictError] for a card a user
 //     has reviewed or retired.
 //
 // A card that cannot be stored is a *[card.Error]. Zero Created and State are
@@ -234,7 +234,7 @@ func hidden(c *card.Head) bool {
 }
 
 // current reads the card of that id from disk, where another process or a
-// person may have changed it since; nil when there is none.
+// user may have changed it since; nil when there is none.
 func (s *Store) current(id string) (*stored, error) {
 	if st := s.cards[id]; st != nil {
 		now, err := s.readCard(st.path())

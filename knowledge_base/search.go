@@ -21,7 +21,7 @@ type Query struct {
 	Text string
 	K    int // how many hits at most; 0 is [retrieval.DefaultK]
 	// Task is the task that asks. Its own tainted cards are shown to it;
-	// those of other tasks only after a person has reviewed them.
+	// those of other tasks only after a user has reviewed them.
 	Task         string
 	ReviewedOnly bool // no drafts
 	// Withheld searches what is kept from this query instead: the drafts that
@@ -80,7 +80,7 @@ func (s *Store) found(ctx context.Context, q Query) (hits []Hit, err error) {
 const maxNear = 3
 
 // Near gives the cards that probably say the same as the card id, in other
-// words: what a person should look at beside it before approving it.
+// words: what a user should look at beside it before approving it.
 // Retired and superseded cards are not among them.
 func (s *Store) Near(ctx context.Context, id string) ([]retrieval.Neighbour, error) {
 	near, err := s.Nearest(ctx, id, maxNear)

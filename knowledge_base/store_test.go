@@ -90,7 +90,7 @@ func TestPutAgain(t *testing.T) {
 		t.Fatalf("history %+v, %v", revs, err)
 	}
 
-	// Reviewed by a person: stays.
+	// Reviewed by a user: stays.
 	c, err := s.Get("k1")
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 const maxPushes = 3
 
 // ErrBothChanged is returned by [Store.Sync] for a file that is no card and
-// was changed on both sides: merging it is a person's.
+// was changed on both sides: merging it is a user's.
 var ErrBothChanged = errors.New("changed on both sides, and no card: merge it with git")
 
 // Synced is what a sync did.

@@ -21,7 +21,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// What a person does in the folder is in the next answer of a live process,
+// What a user does in the folder is in the next answer of a live process,
 // with a watch and, where the system gives none, without.
 func TestWatch(t *testing.T) {
 	for _, polling := range []bool{false, true} {

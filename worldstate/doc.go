@@ -15,12 +15,12 @@
 // other than the usual ones, empty directories, and names git forbids. The
 // tree's id is therefore the world's id.
 //
-// Where the person has a git repository, the first save takes from its index
+// Where the user has a git repository, the first save takes from its index
 // which blob each file is, and reads only what git itself would read; see
 // seed.go for when that is trusted. Such blobs are borrowed until they are
 // copied, which begins at once; Close waits for the piece being copied and the
 // next save goes on. Until then Snapshot.Borrowed is true, and Verify names
-// what the person's own `git gc` has dropped.
+// what the user's own `git gc` has dropped.
 //
 // What git ignores (.gitignore files, those above the world included, and
 // info/exclude; not the user's global excludes) is left out, unless the
@@ -47,15 +47,15 @@
 // a durable snapshot holds its present bytes; otherwise it stays, and is listed
 // in Keep. Unchanged files are not touched.
 //
-// A change since PlanOptions.Base counts as a person's edit and is kept,
+// A change since PlanOptions.Base counts as a user's edit and is kept,
 // unless OverwriteEdits. The default base is the snapshot the world was last
 // known at (Last): a save sets it, and so does a restore. This makes both uses
 // come out right:
 //
 //   - A jump calls Save, then Plan, then Restore. The save has made the
 //     present the base, so what the agent did before it is reverted, and what
-//     a person changes after it is kept.
-//   - A person at the command line (RestoreTo) has not said that the present
+//     a user changes after it is kept.
+//   - A user at the command line (RestoreTo) has not said that the present
 //     is to be given up: the base is the snapshot before, the present is saved
 //     all the same, and edits since then stay.
 //
@@ -85,7 +85,7 @@
 // half-written one could do harm (executable, large, hard-linked). After a
 // kill at any moment, Recover finishes the restore or, if it cannot, rolls it
 // back; it knows a half-written file by its bytes, all of which are one end's
-// or the other's, and leaves what a person has written since. Where the directory
+// or the other's, and leaves what a user has written since. Where the directory
 // was removed since, it drops the restore: what is gone as a whole was edited
 // nowhere, and the next plan brings all of it back. Until then Save,
 // Plan and Restore return ErrUnfinished. A failure the process survives, such

@@ -87,7 +87,7 @@ func ExampleWorld_Save() {
 }
 
 // A plan says what a restore would do. What was changed since the last save
-// is a person's edit, and stays unless OverwriteEdits is set.
+// is a user's edit, and stays unless OverwriteEdits is set.
 func ExampleWorld_Plan() {
 	ctx := context.Background()
 	p := newProject()

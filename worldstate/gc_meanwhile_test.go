@@ -183,7 +183,7 @@ func TestGCOneAtATime(t *testing.T) {
 	})
 }
 
-// TestGCBesideGits: a pack that a person's git gc removes first is as good as
+// TestGCBesideGits: a pack that a user's git gc removes first is as good as
 // removed.
 func TestGCBesideGits(t *testing.T) {
 	b := newBench(t, nil)
@@ -202,7 +202,7 @@ func TestGCBesideGits(t *testing.T) {
 	b.fsck()
 }
 
-// TestPushWhileCollecting: what a person pushes into a store stands in a pack
+// TestPushWhileCollecting: what a user pushes into a store stands in a pack
 // that git keeps until the ref names it. Pushed when the collection has read the
 // refs for the last time, it is there all the same.
 func TestPushWhileCollecting(t *testing.T) {
@@ -243,7 +243,7 @@ func TestPushWhileCollecting(t *testing.T) {
 	b.fsck()
 }
 
-// TestPruneWhileSaving: a person's git prune takes nothing away from under a save.
+// TestPruneWhileSaving: a user's git prune takes nothing away from under a save.
 func TestPruneWhileSaving(t *testing.T) {
 	var b *bench
 	pruned := 0

@@ -13,7 +13,7 @@ import (
 
 // TestRemovedAmidRestore kills a restore at its crash points and removes the
 // directory before anybody recovers it: what comes back is the whole of either
-// snapshot, without a file being called deleted by the person.
+// snapshot, without a file being called deleted by the user.
 func TestRemovedAmidRestore(t *testing.T) {
 	ctx := context.Background()
 	b, first, second, one, two := messy(t)
@@ -112,7 +112,7 @@ func TestPartlyRemovedIsFinished(t *testing.T) {
 }
 
 // TestSubsetOfLost: a part of a directory that is gone comes back, and the rest
-// is still nobody's deletion; what the person does afterwards is theirs.
+// is still nobody's deletion; what the user does afterwards is theirs.
 func TestSubsetOfLost(t *testing.T) {
 	ctx := context.Background()
 	b := newBench(t, nil)

@@ -104,7 +104,7 @@ func TestTextBusy(t *testing.T) {
 	}
 }
 
-// TestEditAfterKill: what a person makes of a half-written file before the
+// TestEditAfterKill: what a user makes of a half-written file before the
 // restore is finished is theirs. What only looks half-written holds no byte
 // that is not in the store, and is finished.
 func TestEditAfterKill(t *testing.T) {

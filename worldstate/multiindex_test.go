@@ -25,7 +25,7 @@ func (b *bench) multiIndexes() string {
 	return strings.Join(names, " ")
 }
 
-// TestMultiPackIndex: an index over several packs that a person's git wrote does
+// TestMultiPackIndex: an index over several packs that a user's git wrote does
 // not outlive one of the packs it names, whether a consolidation or a collection
 // takes them away, and however often either is killed: git reads the store.
 func TestMultiPackIndex(t *testing.T) {
@@ -61,7 +61,7 @@ func TestMultiPackIndex(t *testing.T) {
 	}
 }
 
-// TestMultiPackIndexStays: where no pack goes, the person's index stays.
+// TestMultiPackIndexStays: where no pack goes, the user's index stays.
 func TestMultiPackIndexStays(t *testing.T) {
 	b := newBench(t, nil)
 	ids := b.steps(3)

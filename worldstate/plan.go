@@ -26,7 +26,7 @@ type PlanOptions struct {
 	Paths []string
 	// OverwriteEdits also reverts what was changed since Base.
 	OverwriteEdits bool
-	// Base is the snapshot since which a change counts as a person's edit and
+	// Base is the snapshot since which a change counts as a user's edit and
 	// is kept. "" is the snapshot this world was last known at (Last). Where no
 	// file stands in the world nothing counts as one: see Plan.Lost.
 	Base ID
@@ -53,7 +53,7 @@ type Plan struct {
 	// stand afterwards.
 	Conflicts []string `json:"conflicts,omitempty"`
 	// Lost: the base has files and the world has none. The directory was removed
-	// as a whole, or emptied; nothing in it counts as a person's edit.
+	// as a whole, or emptied; nothing in it counts as a user's edit.
 	Lost bool `json:"lost,omitempty"`
 	// BaseLost: the store has lost the base asked for, as this line says. Base is
 	// Target, and what differs from it counts as edited.
@@ -319,7 +319,7 @@ func under(list []Skip, path string) (Skip, bool) {
 	return Skip{}, false
 }
 
-// editReason says what a person did to a path.
+// editReason says what a user did to a path.
 func editReason(base, now tree.State) string {
 	switch {
 	case now.Absent():

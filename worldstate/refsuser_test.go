@@ -12,7 +12,7 @@ import (
 	"anamnesis/worldstate/worldtest"
 )
 
-// TestPackedTag: a tag of a person's in the store leads to its snapshot after the
+// TestPackedTag: a tag of a user's in the store leads to its snapshot after the
 // refs were packed, by us or first by git, as before.
 func TestPackedTag(t *testing.T) {
 	b := newBench(t, nil)

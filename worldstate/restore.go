@@ -257,7 +257,7 @@ func (w *World) rollBack(root *fsys.Root, j *restore.Journal, cause error) error
 
 // headAfter gives the snapshot the world will be known at after a plan: the
 // target for a whole restore; for a subset a snapshot made for it, which is
-// the base with the restored paths changed, so that what the person had
+// the base with the restored paths changed, so that what the user had
 // edited elsewhere still counts as an edit.
 func (w *World) headAfter(p *Plan, target *gitfmt.Commit, source gitfmt.Hash) (gitfmt.Hash, error) {
 	if len(p.options.Paths) == 0 {

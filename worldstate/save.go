@@ -50,7 +50,7 @@ type Snapshot struct {
 	// Notes lists what is held, but not in full (setuid bits), and git files
 	// that could not be understood.
 	Notes []Skip `json:"notes,omitempty"`
-	// Borrowed: some bytes still stand only in the person's own git repository,
+	// Borrowed: some bytes still stand only in the user's own git repository,
 	// durable there; they are being copied.
 	Borrowed bool `json:"borrowed,omitempty"`
 	// ParentLost: the store has lost Parent, as this line says, and the snapshot

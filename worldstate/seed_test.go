@@ -17,7 +17,7 @@ import (
 	"anamnesis/worldstate/worldtest"
 )
 
-// repositoryOf makes the world a person's repository with everything in packs,
+// repositoryOf makes the world a user's repository with everything in packs,
 // and its index old enough to be relied on.
 func (b *bench) repositoryOf(config ...string) {
 	b.Helper()
@@ -211,7 +211,7 @@ func (b *bench) readsF() {
 	}
 }
 
-// TestSeedVanishes: what the person's gc drops before it was copied is named
+// TestSeedVanishes: what the user's gc drops before it was copied is named
 // by Verify, and the next save reads the file again.
 func TestSeedVanishes(t *testing.T) {
 	b := newBench(t, nil)

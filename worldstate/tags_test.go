@@ -15,7 +15,7 @@ import (
 	"anamnesis/worldstate/worldtest"
 )
 
-// TestTagsOfPerson: what a person's tags in a store lead to, a snapshot or not, is
+// TestTagsOfPerson: what a user's tags in a store lead to, a snapshot or not, is
 // kept by a collection and read by Verify.
 func TestTagsOfPerson(t *testing.T) {
 	for _, packed := range []bool{false, true} {
@@ -65,7 +65,7 @@ func TestTagsOfPerson(t *testing.T) {
 	}
 }
 
-// TestTagsOfPersonGone: what a person's tag leads to and is gone or rotten is a problem of
+// TestTagsOfPersonGone: what a user's tag leads to and is gone or rotten is a problem of
 // that tag, and no collection is made of the rest.
 func TestTagsOfPersonGone(t *testing.T) {
 	b := newBench(t, nil)
@@ -168,7 +168,7 @@ func TestSeedBesideLost(t *testing.T) {
 	b.must(b.w.Has(b.Context(), id))
 }
 
-// TestSeedBesideTags: what was borrowed is copied beside a person's tag, too; it
+// TestSeedBesideTags: what was borrowed is copied beside a user's tag, too; it
 // would go with their repository.
 func TestSeedBesideTags(t *testing.T) {
 	b := newBench(t, nil)

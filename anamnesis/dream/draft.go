@@ -58,7 +58,7 @@ func common(a, b card.Scope) card.Scope {
 }
 
 // template writes a proposal without a model: what each of the cards says, side
-// by side, for a person to find the words for what they have in common.
+// by side, for a user to find the words for what they have in common.
 func template(g Group, now time.Time) *card.Card {
 	c := draft(g.Cards, TemplateWriter, now)
 	oldest := slices.MinFunc(g.Cards, func(a, b *card.Card) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })

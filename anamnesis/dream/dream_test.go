@@ -123,7 +123,7 @@ func TestFindAcrossTasks(t *testing.T) {
 	}
 }
 
-// A proposal waits: no task is shown it before a person approves it, it
+// A proposal waits: no task is shown it before a user approves it, it
 // takes no card's place, and outside text taints it.
 func TestDraft(t *testing.T) {
 	cards := renames()

@@ -87,7 +87,7 @@ func Find(ctx context.Context, store *knowledgebase.Store, wide bool) (*Found, e
 }
 
 // known reports whether a card was drawn from all of these before. It counts
-// in every state: what a person turned down is not proposed again.
+// in every state: what a user turned down is not proposed again.
 func known(ids []string, drawn []*card.Card) bool {
 	return slices.ContainsFunc(drawn, func(c *card.Card) bool {
 		return !slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(c.Generalizes, id) })

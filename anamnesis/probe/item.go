@@ -256,7 +256,7 @@ func registers(rng *rand.Rand, n int) []string {
 	return out
 }
 
-// Fact is a clue about a person, with {{name}} in it, and the question it
+// Fact is a clue about a user, with {{name}} in it, and the question it
 // answers without sharing a word with it that matters.
 type Fact struct{ Clue, Question string }
 

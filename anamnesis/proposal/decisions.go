@@ -13,7 +13,7 @@ const (
 	Rejected = "rejected"
 )
 
-// Decision is what a person decided about a proposal.
+// Decision is what a user decided about a proposal.
 type Decision struct {
 	ID       string    `json:"id"`
 	Decision string    `json:"decision"` // Accepted | Rejected

@@ -1,6 +1,6 @@
 // Package proposal finds reasons to change the table of effective attention
 // spans: a model's own work history, measurements of the probe, and tables
 // that know better. What it finds are proposals, each with its evidence; a
-// person accepts or rejects them one by one (Decisions). All figures come from
+// user accepts or rejects them one by one (Decisions). All figures come from
 // code; a model may only put them into words and into an order (Word).
 package proposal

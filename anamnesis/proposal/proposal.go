@@ -20,7 +20,7 @@ const (
 	KindSearch  Kind = "search"  // what a page says that a search found
 )
 
-// Proposal is one change of the table, for a person to decide about.
+// Proposal is one change of the table, for a user to decide about.
 type Proposal struct {
 	ID        string         `json:"id"` // of the change and its evidence: new evidence, new id
 	Kind      Kind           `json:"kind"`

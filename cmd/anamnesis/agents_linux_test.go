@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestAgentAsked: at a terminal a person sees what a project brings for an agent
+// TestAgentAsked: at a terminal a user sees what a project brings for an agent
 // before it is used; a no is a refusal, and a yes holds until it changes.
 func TestAgentAsked(t *testing.T) {
 	dir := layAsked(t, "turns:\n  - expect: [{on: system, contains: \"You fix things.\"}]\n    reply: I fixed it.\n")

@@ -222,7 +222,7 @@ func onceOnly(home, task string) error {
 	return nil
 }
 
-// TestCrashInJump kills a person's jump after appends and inside its restore.
+// TestCrashInJump kills a user's jump after appends and inside its restore.
 // A resume without words finishes what had begun: the world is at the target,
 // or, when the jump had not become durable, where it was.
 func TestCrashInJump(t *testing.T) {
@@ -294,7 +294,7 @@ func crashInJump(t *testing.T, kill string, removed bool) {
 	}
 }
 
-// TestCrashInRestore kills a person's restore of the files after appends and
+// TestCrashInRestore kills a user's restore of the files after appends and
 // inside the restore. A resume tells what became of it, once: the files are all
 // those of the target, which the model is told, or all those from before.
 func TestCrashInRestore(t *testing.T) {

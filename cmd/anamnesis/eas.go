@@ -142,7 +142,7 @@ func encodingNote(model, encoding string) string {
 	return encoding + ", an estimate: the model's own tokenizer is not public or not built in"
 }
 
-// easTable is the table in effect here: the built-in one, the person's over
+// easTable is the table in effect here: the built-in one, the user's over
 // it, the project's over that.
 func (a *app) easTable() (*anamnesis.Table, error) {
 	own, err := a.easUserFile()

@@ -187,7 +187,7 @@ func isYes(s string) bool {
 	return s == "y" || s == "yes"
 }
 
-// askLine asks the person at the terminal for a line. An end of input is an
+// askLine asks the user at the terminal for a line. An end of input is an
 // empty line.
 func (a *app) askLine(ctx context.Context, question string) (string, error) {
 	fmt.Fprint(a.stderr, question)

@@ -160,7 +160,7 @@ func (a *app) decideByID(h taskdir.Home, open []proposal.Proposal, f reflectFlag
 	return nil
 }
 
-// decideByAsking asks the person at the terminal about each.
+// decideByAsking asks the user at the terminal about each.
 func (a *app) decideByAsking(ctx context.Context, h taskdir.Home, open []proposal.Proposal) error {
 	for i, p := range open {
 		a.printProposal(p)

@@ -34,7 +34,7 @@ const (
 	exitRefused = 3 // refused: approval, unsafe, or held by another process
 	exitCorrupt = 4 // corrupt store
 	exitLimit   = 5 // stopped by a limit
-	exitStuck   = 6 // stuck: a person is asked
+	exitStuck   = 6 // stuck: a user is asked
 
 	exitInterrupted = 130 // Ctrl-C, by the shells' convention of 128 + signal
 )

@@ -15,7 +15,7 @@ import (
 )
 
 // TestExportUnreadable: an operation whose body is none of its kind costs
-// nobody the others. What a person reads holds it as it is recorded, and the
+// nobody the others. What a user reads holds it as it is recorded, and the
 // exit code says that something is wrong.
 func TestExportUnreadable(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")

@@ -107,11 +107,11 @@ func (a *app) kbNewCommand(dir *string) *cobra.Command {
 	}
 }
 
-// draftFile is what a person wrote in an editor. It is kept until it is
+// draftFile is what a user wrote in an editor. It is kept until it is
 // stored, so that no error costs them their text.
 type draftFile struct {
 	path string
-	dir  string // made for it; "" where the file is the person's own
+	dir  string // made for it; "" where the file is the user's own
 }
 
 func (d draftFile) drop() {
@@ -134,7 +134,7 @@ func (d draftFile) kept(err error) error {
 	return fmt.Errorf("%w; your text is kept in %s", err, d.path)
 }
 
-// edit lets the person change a text in their editor.
+// edit lets the user change a text in their editor.
 func (a *app) edit(ctx context.Context, name string, text []byte) (draftFile, []byte, error) {
 	editor := cmp.Or(a.getenv("VISUAL"), a.getenv("EDITOR"))
 	if editor == "" {

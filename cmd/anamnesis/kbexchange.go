@@ -22,7 +22,7 @@ import (
 type kbImported struct {
 	Added     []string        `json:"added"`
 	There     int             `json:"there_already"`
-	Conflicts []string        `json:"conflicts"` // cards a person has decided about since
+	Conflicts []string        `json:"conflicts"` // cards a user has decided about since
 	Skipped   []notes.Skipped `json:"skipped"`
 }
 

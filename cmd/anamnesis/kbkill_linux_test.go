@@ -146,7 +146,7 @@ func (f kbFolder) remote() {
 	f.run("approve", "k3")
 }
 
-// handEdit is what the history calls the one edit a person made.
+// handEdit is what the history calls the one edit a user made.
 const handEdit = "Edited by hand: lesson 1\n"
 
 // indexedCards is enough for an index that is written down.
@@ -168,7 +168,7 @@ func (f kbFolder) fill(n int) {
 }
 
 // freeRemote removes the locks that a git which served the remote has left
-// there: it was killed, too, and says itself that a person has to remove them.
+// there: it was killed, too, and says itself that a user has to remove them.
 func (f kbFolder) freeRemote() {
 	f.Helper()
 	err := filepath.WalkDir(filepath.Join(f.dir, "remote.git"), func(path string, _ os.DirEntry, err error) error {

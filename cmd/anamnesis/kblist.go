@@ -64,7 +64,7 @@ func (a *app) kbListCommand(dir *string) *cobra.Command {
 	return cmd
 }
 
-// marks is what stands in brackets behind a card: its state and what a person
+// marks is what stands in brackets behind a card: its state and what a user
 // should know of it.
 func marks(store *knowledgebase.Store, e knowledgebase.Entry) string {
 	out := []string{string(e.State)}

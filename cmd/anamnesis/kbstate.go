@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// kbDecideCommands are the verbs by which a person decides about cards.
+// kbDecideCommands are the verbs by which a user decides about cards.
 func (a *app) kbDecideCommands(dir *string) []*cobra.Command {
 	return []*cobra.Command{
 		a.kbDecideCommand(dir, knowledgebase.Approve, "approve ID…", "Mark cards as reviewed by you, now"),

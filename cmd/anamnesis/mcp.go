@@ -448,7 +448,7 @@ func (a *app) mcpApprove(ctx context.Context, s mcp.Server, trust *guard.Trust, 
 	return nil
 }
 
-// confirm asks a person at the terminal to approve what was shown. Anything but
+// confirm asks a user at the terminal to approve what was shown. Anything but
 // a yes is an error that says that it is not approved; where there is no terminal,
 // it names the flag.
 func (a *app) confirm(ctx context.Context, what, question string, yes bool) error {

@@ -59,7 +59,7 @@ func startHTTP(t *testing.T) string {
 	return ""
 }
 
-// mcpHome is a home whose person has configured these servers.
+// mcpHome is a home whose user has configured these servers.
 func mcpHome(t *testing.T, servers map[string]any) string {
 	t.Helper()
 	home := t.TempDir()

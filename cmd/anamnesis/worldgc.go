@@ -14,7 +14,7 @@ import (
 	"anamnesis/worldstate"
 )
 
-// manualTask is the task of snapshots a person makes with `world save`.
+// manualTask is the task of snapshots a user makes with `world save`.
 const manualTask = "cli"
 
 // worldGC is the verb that makes stores small.

@@ -86,7 +86,7 @@ func TestRow08ReadOnly(t *testing.T) {
 }
 
 // TestRow08Bytes: no attribute, filter, line ending or keyword changes a byte,
-// and nothing of the person's configuration runs.
+// and nothing of the user's configuration runs.
 func TestRow08Bytes(t *testing.T) {
 	eachFace(t, func(w *rowWorld) {
 		ran := w.top + "/ran"
@@ -174,7 +174,7 @@ func TestRow09Empty(t *testing.T) {
 	})
 }
 
-// TestRow10PersonsEdits: what a person did since the last snapshot is found,
+// TestRow10PersonsEdits: what a user did since the last snapshot is found,
 // kept, and in any case saved first.
 func TestRow10PersonsEdits(t *testing.T) {
 	eachFace(t, func(w *rowWorld) {

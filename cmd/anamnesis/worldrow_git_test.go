@@ -136,7 +136,7 @@ func gitFilesOf(tree worldtest.Tree, known map[string]string) map[string]string 
 
 // TestRow04UserRepository: HEAD, branch, index, stash and configuration stand
 // to the byte; what was staged stays staged, commits made between steps stay,
-// and the person's gc and ours do not know of each other.
+// and the user's gc and ours do not know of each other.
 func TestRow04UserRepository(t *testing.T) {
 	eachFace(t, func(w *rowWorld) {
 		git(w, w.dir, "init", "-q", "-b", "main")

@@ -75,7 +75,7 @@ func (w *rowWorld) modes(when string, want map[string]os.FileMode) {
 
 // TestRow01IgnoredModes: of an ignored directory no snapshot holds the mode. A
 // change of it is none, and no restore takes it back, whether the directory was
-// ignored at both ends or at one. What the person tracks in one is held, and the
+// ignored at both ends or at one. What the user tracks in one is held, and the
 // mode of its directory with it.
 func TestRow01IgnoredModes(t *testing.T) {
 	eachFace(t, func(w *rowWorld) {

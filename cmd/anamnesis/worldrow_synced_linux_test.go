@@ -44,7 +44,7 @@ func fileOf(t testing.TB, tid int, fd uint64) string {
 }
 
 // TestRow12MultiIndexGoneForGood: before the first pack goes, the removal of the
-// index over several packs that a person's git wrote is synced. A power cut would
+// index over several packs that a user's git wrote is synced. A power cut would
 // bring it back, naming packs that are gone, and git take the store for damaged.
 func TestRow12MultiIndexGoneForGood(t *testing.T) {
 	w, program, more, _, _ := gcWorld(t)

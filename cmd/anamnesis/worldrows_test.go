@@ -24,7 +24,7 @@ import (
 // The rows are what snapshots promise, one promise a test, each asked of the
 // package and of the built program: TestRow01… to TestRow14….
 
-// built is the program as a person has it, made once a run of the tests, or
+// built is the program as a user has it, made once a run of the tests, or
 // the one that ANAMNESIS_BIN names.
 var built = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv("ANAMNESIS_BIN"); path != "" {

@@ -76,7 +76,7 @@ type Provenance struct {
 	Model        string  `json:"model,omitempty"`   // what wrote it: a model's name or "extractor"
 	EvidenceHash string  `json:"evidence_hash,omitempty"`
 	// Tainted: the evidence holds text from outside (network, an MCP server,
-	// a file outside the world). Until a person has reviewed such a card it is
+	// a file outside the world). Until a user has reviewed such a card it is
 	// shown to no task but its own.
 	Tainted bool `json:"tainted"`
 	// Shown are the cards its task had been shown before, and theirs: what it was

@@ -91,7 +91,7 @@ func (r *Repo) readIndex() (*index.Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read git index: %w", err)
 	}
-	// A person's index.skipHash has git write zeros for the checksum.
+	// A user's index.skipHash has git write zeros for the checksum.
 	if body, none := bytes.CutSuffix(data, make([]byte, sha1.Size)); none {
 		sum := sha1.Sum(body)
 		data = append(body, sum[:]...)

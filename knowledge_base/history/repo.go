@@ -134,7 +134,7 @@ func (r *Repo) create(exclude []string) error {
 			return err
 		}
 	}
-	// Bytes are kept as they are, whatever the person's own settings say.
+	// Bytes are kept as they are, whatever the user's own settings say.
 	files := map[string]string{
 		"HEAD":         "ref: " + firstBranch + "\n",
 		"config":       "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n\tautocrlf = false\n\tsafecrlf = false\n",
@@ -253,7 +253,7 @@ func (r *Repo) tree(commit plumbing.Hash) (*object.Tree, error) {
 	return t, nil
 }
 
-// ongoing are the files by which git remembers what a person has not finished.
+// ongoing are the files by which git remembers what a user has not finished.
 func ongoing() []string {
 	return []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"}
 }

@@ -91,7 +91,7 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// What a person stages between two commits stays staged, and what git wrote
+// What a user stages between two commits stays staged, and what git wrote
 // into its index is read again.
 func TestIndexBesideGit(t *testing.T) {
 	r := newRepo(t)
@@ -123,7 +123,7 @@ func TestIndexBesideGit(t *testing.T) {
 	}
 }
 
-// TestIndexForms: an index that a person's git wrote in another form is read, or
+// TestIndexForms: an index that a user's git wrote in another form is read, or
 // it is said what has git write it in one that is.
 func TestIndexForms(t *testing.T) {
 	for _, c := range []struct{ form, back [][]string }{

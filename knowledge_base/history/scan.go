@@ -16,7 +16,7 @@ import (
 )
 
 // Uncommitted gives the files that differ from the current commit, by path,
-// with their bytes; nil bytes for one that is gone, other than by a person's
+// with their bytes; nil bytes for one that is gone, other than by a user's
 // sparse checkout. files are the paths to be
 // looked at that are there; tracked says which paths of the commit belong to
 // the caller, so that their absence counts. Files that are not regular, or

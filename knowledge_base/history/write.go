@@ -20,7 +20,7 @@ import (
 
 // Commit is one commit to be made.
 type Commit struct {
-	Message string // the first line says what changed, as a person would
+	Message string // the first line says what changed, as a user would
 	Author  Person
 	By      Person // the committer
 	At      time.Time

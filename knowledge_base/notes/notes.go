@@ -31,7 +31,7 @@ type Skipped struct {
 
 // Read gives the cards of a file, or of all markdown files beneath a folder,
 // in the order of their paths; hidden folders, node_modules and links out of the folder are passed by.
-// All of them are drafts that no other task is shown before a person has
+// All of them are drafts that no other task is shown before a user has
 // reviewed them. Their ids come from where they stand, so that reading again
 // gives the same cards.
 func Read(ctx context.Context, root string, now time.Time) (cards []*card.Card, skipped []Skipped, err error) {
@@ -78,7 +78,7 @@ func Read(ctx context.Context, root string, now time.Time) (cards []*card.Card, 
 }
 
 // leadsOut reports a link in a folder to what stands elsewhere: a folder that
-// others made must not bring a person's own files among the cards.
+// others made must not bring a user's own files among the cards.
 func leadsOut(folder, path string, d fs.DirEntry) bool {
 	if d.Type()&fs.ModeSymlink == 0 {
 		return false

@@ -31,7 +31,7 @@ const (
 	aloneEnough = 0.60 // without one
 )
 
-// Same reports whether the two probably say the same, so that a person should
+// Same reports whether the two probably say the same, so that a user should
 // look at them side by side.
 func (n Neighbour) Same() bool {
 	return n.Lexical >= aloneEnough || n.Lexical >= sameLexical && n.Cosine >= sameCosine

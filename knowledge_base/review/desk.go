@@ -26,7 +26,7 @@ func (e *LaterError) Error() string {
 	return fmt.Sprintf("nothing was taken back: the last that was decided here is now %q", e.Last.What)
 }
 
-// Desk is where one person decides about cards one after the other, and takes
+// Desk is where one user decides about cards one after the other, and takes
 // back what was too quick. What it remembers ends with it; the cards' history
 // does not. Its methods may be called concurrently.
 type Desk struct {
@@ -38,7 +38,7 @@ type Desk struct {
 	said map[int]Done
 }
 
-// Done is what a person did at the desk.
+// Done is what a user did at the desk.
 type Done struct {
 	Seq  int    // of this act at this desk, from 1
 	What string // in words

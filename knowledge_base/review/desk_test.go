@@ -29,7 +29,7 @@ func decideOn(t *testing.T, s *knowledgebase.Store, act knowledgebase.Act, id, b
 	return d
 }
 
-// undoLast takes back what a person is shown as the last act.
+// undoLast takes back what a user is shown as the last act.
 func undoLast(t *testing.T, desk *Desk) (Done, error) {
 	last, _ := desk.Last()
 	return desk.Undo(t.Context(), last.Seq)

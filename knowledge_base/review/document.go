@@ -1,5 +1,5 @@
-// Package review turns the cards that wait for a person into one text and
-// back. In that text each card stands as it is; what it says when the person
+// Package review turns the cards that wait for a user into one text and
+// back. In that text each card stands as it is; what it says when the user
 // has finished is what they want it to be.
 //
 //	=== [7f3a90] card 4yq2m5pkd3c7xw6a 9f0c12ab34cd56ef
@@ -33,7 +33,7 @@ type Item struct {
 	Notes       []string `json:"notes"` // one line each
 }
 
-// Wish is what a person made of an item's text.
+// Wish is what a user made of an item's text.
 type Wish struct {
 	ID          string
 	Fingerprint string
@@ -89,7 +89,7 @@ func normal(text []byte) []byte {
 
 var headingPattern = regexp.MustCompile(`^=== \[([0-9a-f]{6})\] card (\S+) ([0-9a-f]{16})\s*$`)
 
-// Parse reads what a person made of a composed text. Every error is a
+// Parse reads what a user made of a composed text. Every error is a
 // *[SyntaxError].
 func Parse(doc []byte) ([]Wish, error) {
 	var out []Wish

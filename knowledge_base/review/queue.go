@@ -12,7 +12,7 @@ import (
 	"anamnesis/knowledge_base/usage"
 )
 
-// Waiting lists the cards that wait for a person, oldest first: drafts, and
+// Waiting lists the cards that wait for a user, oldest first: drafts, and
 // reviewed cards past their date.
 func Waiting(store *knowledgebase.Store) []knowledgebase.Entry {
 	waiting := slices.DeleteFunc(store.List(), func(e knowledgebase.Entry) bool {

@@ -8,7 +8,7 @@
 //	{"v":1,"at":"2026-01-31T10:00:00Z","card":"4yq2m5pkd3c7xw6a","event":"shown","task":"t","op":12}
 //
 // Events may be appended again: a showing counts once for its task and
-// operation, and of a task's outcomes the last one of a person counts, else
+// operation, and of a task's outcomes the last one of a user counts, else
 // the last one of a check.
 package usage
 
@@ -72,7 +72,7 @@ type Event struct {
 	What What      `json:"event"`
 	Task string    `json:"task,omitempty"`
 	Op   uint64    `json:"op,omitempty"`
-	// Of an outcome: how the task ended, and whether a person said so.
+	// Of an outcome: how the task ended, and whether a user said so.
 	Ending Ending `json:"ending,omitempty"`
 	Person bool   `json:"person,omitempty"`
 	// Trial, of an outcome, is what the experiment did with the card: shown or

@@ -80,7 +80,7 @@ type SourceFile struct {
 	Bytes int    `json:"bytes"`
 }
 
-// Source says through which door a person's words came.
+// Source says through which door a user's words came.
 type Source string
 
 // The doors.
@@ -91,7 +91,7 @@ const (
 	SourceAnswer    Source = "answer"    // reply to a question of the agent
 )
 
-// UserSaid is a person's words. A jump never loses them.
+// UserSaid is a user's words. A jump never loses them.
 type UserSaid struct {
 	Text   string `json:"text"`
 	Source Source `json:"source"`
@@ -309,7 +309,7 @@ type WorldRestored struct {
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Abandoned: it was given up; what RestoreIntended.Overwrite was to revert stands.
 	Abandoned bool `json:"abandoned,omitempty"`
-	// Base is the snapshot since which a change counts as the person's, until the
+	// Base is the snapshot since which a change counts as the user's, until the
 	// next one is taken: the world after the restore. Empty: that of the current step.
 	Base string `json:"base,omitempty"`
 	Tree string `json:"tree,omitempty"` // of Base, the world id
@@ -321,8 +321,8 @@ type JumpRequested struct {
 	Reason string `json:"reason"`
 	By     string `json:"by"` // agent | person
 	Call   string `json:"call,omitempty"`
-	Fold   bool   `json:"fold,omitempty"` // a person forces the anamnesis pass
-	// Overwrite reverts a person's edits, too; they are saved all the same.
+	Fold   bool   `json:"fold,omitempty"` // a user forces the anamnesis pass
+	// Overwrite reverts a user's edits, too; they are saved all the same.
 	Overwrite bool `json:"overwrite,omitempty"`
 	// Mail is the D-Mail this is the request of; nil for other jumps.
 	Mail *Mail `json:"mail,omitempty"`
@@ -350,7 +350,7 @@ type PassDone struct {
 	EAS         int      `json:"eas"`
 	Trigger     string   `json:"trigger"`               // jump | cumulative | person | window | mail | end
 	Block       string   `json:"block"`                 // empty for a cold-only pass
-	Words       string   `json:"words,omitempty"`       // triggers window and mail: the person's own words from the ranges
+	Words       string   `json:"words,omitempty"`       // triggers window and mail: the user's own words from the ranges
 	Target      int      `json:"target,omitempty"`      // trigger window: tokens the context is to come down to
 	Cards       []string `json:"cards"`                 // ids written
 	NotWritten  []string `json:"not_written,omitempty"` // cards that could not be, and why
@@ -376,7 +376,7 @@ type JumpIntended struct {
 	Discarded  []Range `json:"discarded"`
 	Tokens     int     `json:"tokens"`
 	FromCommit string  `json:"from_commit"` // the world just before
-	Base       string  `json:"base"`        // what a person changed since this commit is kept
+	Base       string  `json:"base"`        // what a user changed since this commit is kept
 	Overwrite  bool    `json:"overwrite,omitempty"`
 	ToCommit   string  `json:"to_commit"`
 	Plan       string  `json:"plan"` // plan hash
@@ -415,7 +415,7 @@ type JumpDone struct {
 	Ignored  []string `json:"ignored,omitempty"`
 	Git      []string `json:"git,omitempty"`
 	Unseen   bool     `json:"unseen,omitempty"` // there was more to look at for Ignored than the limit
-	Words    string   `json:"words,omitempty"`  // the person's own words from the span
+	Words    string   `json:"words,omitempty"`  // the user's own words from the span
 	Notice   string   `json:"notice"`           // the world notice
 	Backward bool     `json:"backward"`
 }

@@ -10,7 +10,7 @@ type ReflectAsked struct {
 
 // StrategyGiven is the Reflect-Agent's answer. With a plan it restarts the
 // count of jumps to that step, and the jump goes on; with a question alone a
-// person has to answer first.
+// user has to answer first.
 type StrategyGiven struct {
 	To        int      `json:"to"`
 	Diagnosis string   `json:"diagnosis"`

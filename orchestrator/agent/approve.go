@@ -17,7 +17,7 @@ import (
 // trustKind is the kind of an approval of a project's agent.
 const trustKind = "agent"
 
-// approval names what the project brought as a person approves it: every file
+// approval names what the project brought as a user approves it: every file
 // the spec is made of, by its content.
 func (l *Loaded) approval() guard.Approval {
 	h := sha256.New()
@@ -37,7 +37,7 @@ func (l *Loaded) Text() string {
 }
 
 // Allow reports whether the spec may be used: nothing of it came with the
-// project, or a person approved all of that as it is now, or says yes; see
+// project, or a user approved all of that as it is now, or says yes; see
 // guard.Trust.Allow.
 func (l *Loaded) Allow(ctx context.Context, trust *guard.Trust, ask func(ctx context.Context, question string) bool) (bool, error) {
 	if len(l.brought) == 0 {
@@ -48,7 +48,7 @@ func (l *Loaded) Allow(ctx context.Context, trust *guard.Trust, ask func(ctx con
 	})
 }
 
-// Approve records that a person approved what the project brought as it is.
+// Approve records that a user approved what the project brought as it is.
 func (l *Loaded) Approve(trust *guard.Trust) error {
 	if len(l.brought) == 0 {
 		return nil

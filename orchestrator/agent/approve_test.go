@@ -74,7 +74,7 @@ system_prompt: ../project/prompt.md
 	}
 }
 
-// TestScopes: a name means what it means from where its file stands; a person's
+// TestScopes: a name means what it means from where its file stands; a user's
 // specs do not come to depend on a project's.
 func TestScopes(t *testing.T) {
 	root, l := write(t, `

@@ -7,9 +7,9 @@
 // (AGENTS.md).
 //
 // A spec is found by its name in three places: in the project
-// (.anamnesis/agents/NAME.yaml), in the person's configuration, and among those
+// (.anamnesis/agents/NAME.yaml), in the user's configuration, and among those
 // that come with the program (agents/). What a project brings is used only
-// when a person approved it as it is; see Loaded.Allow.
+// when a user approved it as it is; see Loaded.Allow.
 //
 // Everything here looks at files when it is called and keeps nothing; a Loader
 // is safe for concurrent use.

@@ -56,7 +56,7 @@ func (p place) String() string {
 // name is what the file's name calls an agent.
 func (p place) name() string { return strings.TrimSuffix(filepath.Base(p.path), suffix) }
 
-// find gives the place of what a person named.
+// find gives the place of what a user named.
 func (l *Loader) find(ref string) (place, error) {
 	if at, ok := ownFile(ref); ok {
 		return at, nil

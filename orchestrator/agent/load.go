@@ -21,7 +21,7 @@ type Options struct {
 	// Project is the directory an agent works in, absolute and without links;
 	// empty: there is none.
 	Project string
-	// User is the folder of the person's own specs; it need not exist.
+	// User is the folder of the user's own specs; it need not exist.
 	User string
 	// Tools are the names of the tools there are; nil: names are not checked.
 	Tools []string

@@ -18,7 +18,7 @@ import (
 // known are names of tools for the tests.
 var known = []string{"Bash", "ReadFile", "WriteFile", "Glob", "Grep", "FetchURL", "SendDMail", "jump_to_step", "AskUser", "TaskList", "TaskOutput", "TaskStop"}
 
-// write lays a txtar out: project/ is the project, user/ the person's folder.
+// write lays a txtar out: project/ is the project, user/ the user's folder.
 func write(t *testing.T, text string) (root string, l *Loader) {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())

@@ -7,7 +7,7 @@ type Mode string
 
 // The approval modes.
 const (
-	ModeAsk   Mode = "ask"   // a person decides each call
+	ModeAsk   Mode = "ask"   // a user decides each call
 	ModeEdits Mode = "edits" // file edits run, everything else is asked about
 	ModeAuto  Mode = "auto"  // everything runs
 	ModeDeny  Mode = "deny"  // nothing runs that could change something
@@ -50,7 +50,7 @@ type Decision struct {
 	Verdict Verdict
 	// By is "mode:deny", "rule:Bash", or "read-only".
 	By string
-	// Text is what the model is told about a refusal, and a person is asked
+	// Text is what the model is told about a refusal, and a user is asked
 	// otherwise; empty for Allow.
 	Text string
 }

@@ -41,7 +41,7 @@ const fixed = "PAGER=cat GIT_PAGER=cat MANPAGER=cat SYSTEMD_PAGER=cat LESS=FRX "
 
 // Environ gives the environment a command gets from the program's own: the
 // variables without secrets, plus those that keep a command from waiting for a
-// person. Dropped holds the names that were left out, sorted; no value.
+// user. Dropped holds the names that were left out, sorted; no value.
 func Environ(env []string) (kept, dropped []string) {
 	set := strings.Fields(fixed)
 	overridden := make(map[string]bool, len(set))

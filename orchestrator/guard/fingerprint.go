@@ -18,7 +18,7 @@ import (
 // one, the rest is not vouched for.
 const maxScriptBytes = 16 << 20
 
-// Fingerprint names what a person approves: the tool, its arguments byte for
+// Fingerprint names what a user approves: the tool, its arguments byte for
 // byte, and the bytes of the scripts that its command line names. Two calls with
 // the same one run the same. Scripts are looked for from dir.
 func Fingerprint(tool, args, line, dir string) string {

@@ -189,7 +189,7 @@ func (p proc) send(sig unix.Signal) error {
 	return nil
 }
 
-// shown gives processes as a person reads them, at most maxProcessesNamed.
+// shown gives processes as a user reads them, at most maxProcessesNamed.
 func shown(procs []proc) []Process {
 	var list []Process
 	for _, p := range procs[:min(len(procs), maxProcessesNamed)] {

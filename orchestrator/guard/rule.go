@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Rule is a person's standing answer for some tools, or for some commands of a
+// Rule is a user's standing answer for some tools, or for some commands of a
 // tool that runs commands.
 type Rule struct {
 	// Tool is a tool's name or a shell pattern over names, as in path.Match:

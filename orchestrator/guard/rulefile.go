@@ -65,7 +65,7 @@ func ReadRules(path string) (RuleFile, error) {
 	return f, nil
 }
 
-// Approval names a project's file of rules as a person approves it: by its
+// Approval names a project's file of rules as a user approves it: by its
 // content, for its directory.
 func (f RuleFile) Approval(dir string) Approval {
 	return Approval{Kind: "rules", Name: "rules.yaml", Dir: dir, Hash: f.Hash}

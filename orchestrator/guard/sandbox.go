@@ -243,7 +243,7 @@ const privateCaches = "XDG_CACHE_HOME=xdg GOCACHE=go-build GOMODCACHE=go-mod npm
 
 // Environ points an environment's caches and temporary files at directories
 // that commands may write. A cache that lies in a writable directory already
-// stays. The person's own Go modules are read as a proxy, so that they need no
+// stays. The user's own Go modules are read as a proxy, so that they need no
 // network.
 func (s *Sandbox) Environ(env []string) []string {
 	if s == nil {
@@ -313,7 +313,7 @@ func cacheOf(name string, value func(string) string) string {
 	return ""
 }
 
-// goModules is where the person's Go modules are kept; empty when unknown.
+// goModules is where the user's Go modules are kept; empty when unknown.
 func goModules(value func(string) string) string {
 	if dir := value("GOMODCACHE"); dir != "" {
 		return dir

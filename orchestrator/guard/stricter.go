@@ -1,6 +1,6 @@
 package guard
 
-// StricterMode is the one of two modes that lets less run without a person;
+// StricterMode is the one of two modes that lets less run without a user;
 // an empty mode is no limit.
 func StricterMode(a, b Mode) Mode {
 	return stricter([]Mode{ModeAuto, ModeEdits, ModeAsk, ModeDeny}, a, b)

@@ -23,7 +23,7 @@ import (
 // maxTrustBytes bounds the file of approvals.
 const maxTrustBytes = 16 << 20
 
-// Approval is a person's yes to something a repository brings that would be
+// Approval is a user's yes to something a repository brings that would be
 // run: a server's command, a tool made of one. It holds for exactly the content
 // that was seen.
 type Approval struct {
@@ -46,7 +46,7 @@ func (a Approval) Place() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Trust is the file in the person's own state that holds approvals. Nothing a
+// Trust is the file in the user's own state that holds approvals. Nothing a
 // repository holds can change it. Its methods may be called concurrently, by
 // several processes, too.
 type Trust struct {
@@ -79,7 +79,7 @@ func (t *Trust) Granted(a Approval) (Grants, bool, error) {
 	return *all[i].Grants, true, nil
 }
 
-// Allow reports whether this content may be used: it was approved, or the person
+// Allow reports whether this content may be used: it was approved, or the user
 // who is asked says yes now, which is recorded. ask is nil where nobody is there.
 // A nil Trust allows nothing.
 func (t *Trust) Allow(ctx context.Context, a Approval, ask func(ctx context.Context, question string) bool, question func() string) (bool, error) {

@@ -68,7 +68,7 @@ func (r *recorder) event(raw json.RawMessage, source string) bool {
 	return false
 }
 
-// action books what the agent did. A person's own action is no call.
+// action books what the agent did. A user's own action is no call.
 func (r *recorder) action(e event, name, args string) bool {
 	if e.Source != "agent" {
 		return false

@@ -36,7 +36,7 @@ type Source interface {
 // Request is what a reflection is about.
 type Request struct {
 	Task    string
-	Goal    string   // the person's request
+	Goal    string   // the user's request
 	To      int      // the step the agent keeps going back to
 	Jumps   int      // how often it did
 	Reasons []string // why, oldest first

@@ -35,7 +35,7 @@ const (
 	maxReplyBytes     = 256 << 10
 )
 
-// Strategy is the Reflect-Agent's answer: a plan, or a question to a person.
+// Strategy is the Reflect-Agent's answer: a plan, or a question to a user.
 type Strategy struct {
 	Diagnosis string   `json:"diagnosis"`
 	Abandon   []string `json:"abandon"`

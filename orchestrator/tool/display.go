@@ -163,7 +163,7 @@ func cutString(rest string) (string, bool) {
 func escape(s string) string { return escapeBut(s, "") }
 
 // Visible gives a text from elsewhere, such as a server's description of its
-// tools, as a person and a model can both see it: what is hidden (tag
+// tools, as a user and a model can both see it: what is hidden (tag
 // characters, zero-width and direction marks, terminal escapes) is written as
 // an escape. Lines and tabs stay.
 func Visible(s string) string { return escapeBut(s, "\n\t") }

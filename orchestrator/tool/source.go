@@ -7,7 +7,7 @@ import (
 )
 
 // Source gives tools that come and go while a task runs: those of a server, or
-// of files a person edits. It is asked before every request to the model, so
+// of files a user edits. It is asked before every request to the model, so
 // that a change takes effect at the next step.
 type Source interface {
 	// Tools gives the tools there are now. It waits only where nothing sensible
@@ -30,6 +30,6 @@ type Offer struct {
 	// Tools are in an order that stays the same while they do.
 	Tools []Tool
 	// News are lines about what changed since the last offer, for the model and
-	// the person: a server that is gone, a file that cannot be read.
+	// the user: a server that is gone, a file that cannot be read.
 	News []string
 }

@@ -29,7 +29,7 @@ type SubagentStart struct {
 	Prompt      string
 	Resume      string // the task of a subagent that goes on; empty: a new one
 	Fork        bool   // in a directory of its own
-	// Progress shows a person how far it is; may be nil.
+	// Progress shows a user how far it is; may be nil.
 	Progress func(text string)
 }
 

@@ -108,10 +108,10 @@ type Env struct {
 	Subagents Subagents
 	// Jobs are the task's background commands; nil outside a task.
 	Jobs Jobs
-	// Ask puts a question to the person and records the answer as their words;
+	// Ask puts a question to the user and records the answer as their words;
 	// false: there is none. nil: nobody is there.
 	Ask func(ctx context.Context, question string) (answer string, ok bool, err error)
-	// Progress shows a person how far a long call has come; may be nil.
+	// Progress shows a user how far a long call has come; may be nil.
 	Progress func(text string)
 	// Sandbox holds commands in; nil: nothing does.
 	Sandbox *guard.Sandbox

@@ -78,7 +78,7 @@ func (d *door) wrap(s *Server, inside http.Handler) http.Handler {
 	})
 }
 
-// foreign says why a request is not one of a person at this machine who uses a
+// foreign says why a request is not one of a user at this machine who uses a
 // page of this server; "" when it may be.
 func (d *door) foreign(r *http.Request) string {
 	if !slices.Contains(d.hosts, r.Host) {

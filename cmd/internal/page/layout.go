@@ -131,7 +131,7 @@ func partOnly(r *http.Request) bool { return r.Header.Get("HX-Request") == "true
 // errNoPage: nothing is at that path.
 var errNoPage = errors.New("there is no such page here")
 
-// refusal is an answer other than 200 that a person can do something about.
+// refusal is an answer other than 200 that a user can do something about.
 type refusal struct {
 	code int
 	text string // one or two sentences: what, and the remedy

@@ -33,7 +33,7 @@ type queueView struct {
 	Keys   []key
 }
 
-// showQueue lists the cards that wait for a person.
+// showQueue lists the cards that wait for a user.
 func (s *Server) showQueue(w http.ResponseWriter, r *http.Request) error {
 	waiting := review.Waiting(s.store)
 	v := queueView{Cards: waiting[:min(len(waiting), maxWaitingListed)], Total: len(waiting), Broken: s.store.Broken(),

@@ -14,7 +14,7 @@ import (
 //go:embed static
 var static embed.FS
 
-// sendStatic answers with one of them. They hold nothing of the person's.
+// sendStatic answers with one of them. They hold nothing of the user's.
 func (s *Server) sendStatic(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	data, err := static.ReadFile(path.Join("static", name))

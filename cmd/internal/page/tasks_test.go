@@ -256,7 +256,7 @@ func TestContextPage(t *testing.T) {
 // hostileText is a text that would act, if a page let it.
 const hostileText = "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31mred\x1b]0;title\a \u202Eevil\u2066 javascript:alert(3) {{.}} \"'><svg onload=alert(4)>"
 
-// TestHostileText: nothing a model, a tool or a person wrote acts, wherever a
+// TestHostileText: nothing a model, a tool or a user wrote acts, wherever a
 // page shows it.
 func TestHostileText(t *testing.T) {
 	s := openSite(t)

@@ -158,7 +158,7 @@ func local(host string) bool {
 	return ip != nil && (ip.IsLoopback() || ip.IsUnspecified())
 }
 
-// HostsNamed lists the hosts that a person's words name, as addresses or bare.
+// HostsNamed lists the hosts that a user's words name, as addresses or bare.
 func HostsNamed(text string) []string {
 	out := HostsIn(text)
 	for _, w := range strings.Fields(text) {

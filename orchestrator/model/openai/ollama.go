@@ -12,7 +12,7 @@ import (
 const (
 	ollamaAddress = "http://127.0.0.1:11434"
 	// DetectTimeout bounds the whole of Detect: without a server there the
-	// person should not notice that it was looked for.
+	// user should not notice that it was looked for.
 	DetectTimeout = 500 * time.Millisecond
 	maxListBytes  = 1 << 20
 )

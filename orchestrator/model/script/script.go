@@ -94,7 +94,7 @@ func (m *Model) Name() string { return "script:" + m.title() }
 // assumed, as the script's `model` says; empty where it says nothing.
 func (m *Model) EASModel() string { return m.eas }
 
-// Banner is the line that tells a person that no model is at work.
+// Banner is the line that tells a user that no model is at work.
 func (m *Model) Banner() string {
 	return fmt.Sprintf("This is a recording: the model's words come from the script %q (%s). The rest of the program is at work for real.", m.title(), m.file)
 }

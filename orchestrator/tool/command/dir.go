@@ -37,7 +37,7 @@ const trustKind = "command-tool"
 type Folder struct {
 	Path string
 	// Project is the directory whose own folder it is: its tools are offered
-	// when they were approved. Empty for the person's.
+	// when they were approved. Empty for the user's.
 	Project string
 }
 
@@ -162,8 +162,8 @@ func (f *File) approve(trust *guard.Trust) {
 	}
 }
 
-// Allow reports whether the tool may be used: it is the person's own, or was
-// approved as it is now, or the person says yes; see guard.Trust.Allow.
+// Allow reports whether the tool may be used: it is the user's own, or was
+// approved as it is now, or the user says yes; see guard.Trust.Allow.
 func (f *File) Allow(ctx context.Context, trust *guard.Trust, ask func(ctx context.Context, question string) bool) (bool, error) {
 	if f.folder.Project == "" {
 		return true, nil
@@ -184,7 +184,7 @@ func (f *File) Granted(trust *guard.Trust) (guard.Grants, error) {
 	return g, err
 }
 
-// Approve records that a person approved the tool as it is.
+// Approve records that a user approved the tool as it is.
 func (f *File) Approve(trust *guard.Trust) error {
 	a := f.approval()
 	a.At, a.Grants = time.Now().UTC(), f.grants()
@@ -196,13 +196,13 @@ func (f *File) Approve(trust *guard.Trust) error {
 type Source struct {
 	Folders []Folder
 	Trust   *guard.Trust
-	// Ask puts a question to the person; nil: nobody is there.
+	// Ask puts a question to the user; nil: nobody is there.
 	Ask func(ctx context.Context, question string) bool
 
 	version uint64
 	offered []string          // hashes of the tools offered
 	said    map[string]string // what was said of each file
-	refused map[string]bool   // hashes the person said no to
+	refused map[string]bool   // hashes the user said no to
 }
 
 // Tools implements tool.Source.

@@ -29,7 +29,7 @@ func TestRetriedOnce(t *testing.T) {
 	}
 }
 
-// What a person calls read-only needs no approval and may be called twice; what
+// What a user calls read-only needs no approval and may be called twice; what
 // the server itself calls so does need one.
 func TestReadOnlyTools(t *testing.T) {
 	t.Parallel()

@@ -66,7 +66,7 @@ type Server struct {
 	CallTimeoutSeconds  int      `json:"callTimeoutSeconds,omitempty"`
 
 	// Project is the directory whose .mcp.json names the server; empty: the
-	// person's own configuration does.
+	// user's own configuration does.
 	Project string `json:"-"`
 	// Grants are what a project's server gets beyond the sandbox it runs in, as
 	// approved. No file of the project can say them.
@@ -88,7 +88,7 @@ var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$`)
 
 // Load reads the servers of a file, sorted by name. A file that is not there
 // has none; an entry that is wrong has a Fault. project is the directory whose
-// own file it is, empty for the person's.
+// own file it is, empty for the user's.
 func Load(path, project string) ([]Server, error) {
 	data, err := readConfig(path)
 	if err != nil || len(bytes.TrimSpace(data)) == 0 {
@@ -211,7 +211,7 @@ func (s Server) kind() string {
 	return "stdio"
 }
 
-// How says how a server is reached, on one line, as a person is to see it
+// How says how a server is reached, on one line, as a user is to see it
 // before approving it: variables unexpanded, values of literal secrets too, for
 // they stand in the file already.
 func (s Server) How() string {
@@ -305,7 +305,7 @@ func expandAll(in map[string]string, getenv func(string) string) (map[string]str
 	return out, nil
 }
 
-// Put writes a server into a person's file, in the place of one of that name.
+// Put writes a server into a user's file, in the place of one of that name.
 // What else stands in the file stays.
 func Put(path string, s Server) error {
 	if err := s.Check(); err != nil {
@@ -321,7 +321,7 @@ func Put(path string, s Server) error {
 	})
 }
 
-// Remove takes a server out of a person's file. ErrNoServer: it was not there.
+// Remove takes a server out of a user's file. ErrNoServer: it was not there.
 func Remove(path, name string) error {
 	return edit(path, func(servers map[string]json.RawMessage) error {
 		if _, ok := servers[name]; !ok {

@@ -9,8 +9,8 @@
 // visible, its results count as evidence from outside, its process gets an
 // environment without secrets and is ended whole. One that is dead, slow or
 // wrong costs its own tools and nothing else. A server that a repository brings
-// (.mcp.json) is started only when a person approved its command, and its
-// tools are offered only when a person approved what it says of them: either
+// (.mcp.json) is started only when a user approved its command, and its
+// tools are offered only when a user approved what it says of them: either
 // one changed, and it is asked about again. Its program runs in a sandbox, with
 // what was granted with the approval.
 package mcp

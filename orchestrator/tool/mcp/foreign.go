@@ -165,7 +165,7 @@ func (r *rewriting) Close() error { return r.close.Close() }
 const maxRedirects = 5
 
 // sameOrigin lets a request be sent on within its host only: what it holds,
-// the headers of the configuration among it, is for the server that a person
+// the headers of the configuration among it, is for the server that a user
 // named. The same host over https is no worse.
 func sameOrigin(to *http.Request, via []*http.Request) error {
 	from := via[0].URL

@@ -20,14 +20,14 @@ type Report struct {
 	hash string
 }
 
-// ToolInfo is one tool of a Report, visible to a person.
+// ToolInfo is one tool of a Report, visible to a user.
 type ToolInfo struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	Parameters  string `json:"parameters,omitempty"` // JSON Schema; empty: it has none
 }
 
-// String is the tool as a person who is to approve it sees it.
+// String is the tool as a user who is to approve it sees it.
 func (t ToolInfo) String() string {
 	text := fmt.Sprintf("  %s: %s", t.Name, strings.ReplaceAll(t.Description, "\n", "\n    "))
 	if t.Parameters != "" {
@@ -52,7 +52,7 @@ func Probe(ctx context.Context, s Server, o Options) (Report, error) {
 	return Report{Info: ses.info(), hash: hashTools(tools), Tools: describe(s, tools)}, nil
 }
 
-// Approved reports whether a server may be started: it is the person's own, or
+// Approved reports whether a server may be started: it is the user's own, or
 // its command was approved as it is now.
 func Approved(s Server, trust *guard.Trust) (bool, error) {
 	if s.Project == "" {
@@ -86,7 +86,7 @@ func ApproveCommand(s Server, trust *guard.Trust) error {
 	return trust.Approve(a)
 }
 
-// ApproveTools records that a person approved what a server says of its tools.
+// ApproveTools records that a user approved what a server says of its tools.
 func ApproveTools(s Server, r Report, trust *guard.Trust) error {
 	return trust.Approve(guard.Approval{Kind: trustTools, Name: s.Name, Dir: s.Project, Hash: r.hash, At: time.Now().UTC()})
 }

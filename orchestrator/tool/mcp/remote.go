@@ -166,13 +166,13 @@ func visibleTexts(v any, depth int) (any, error) {
 	return v, nil
 }
 
-// shown is a text of a server as model and person see it.
+// shown is a text of a server as model and user see it.
 func shown(s string) string {
 	text, _ := headAndTail(strings.TrimSpace(tool.Visible(s)), maxDescriptionRunes)
 	return text
 }
 
-// describe shows a person what a server says of its tools: all that the model
+// describe shows a user what a server says of its tools: all that the model
 // would be told.
 func describe(s Server, tools []*sdk.Tool) []ToolInfo {
 	out := []ToolInfo{}

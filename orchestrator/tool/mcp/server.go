@@ -238,7 +238,7 @@ func (s *server) call(ctx context.Context, r request) (tool.Result, error) {
 	return s.outcome(ctx, r, res, err)
 }
 
-// reason is why a connection was lost, without the address, which the person
+// reason is why a connection was lost, without the address, which the user
 // configured and which may hold a key.
 func reason(err error) error {
 	var request *url.Error

@@ -33,7 +33,7 @@ type Options struct {
 	// PingTimeout is how long a server may take to answer the ping before a call. A
 	// server that takes longer is called all the same. 0: DefaultPingTimeout.
 	PingTimeout time.Duration
-	// Trust holds what was approved. Ask puts a question to the person, who
+	// Trust holds what was approved. Ask puts a question to the user, who
 	// answers yes or no; nil: nobody is there, and what is not approved is not
 	// used.
 	Trust *guard.Trust
@@ -102,7 +102,7 @@ type member struct {
 }
 
 // Open starts the servers, all at once, and does not wait for them. A project's
-// server is started only when its command is approved, or the person says yes
+// server is started only when its command is approved, or the user says yes
 // now, and when Hold gave its sandbox. Close must be called.
 func Open(ctx context.Context, servers []Server, o Options) *Set {
 	set := &Set{o: o.withDefaults(), started: make(chan struct{}), held: make(chan struct{})}
@@ -246,7 +246,7 @@ func (s *Set) Tools(ctx context.Context) tool.Offer {
 }
 
 // look says what there is to say of a server: nothing where all is well. It
-// has the person asked about tools that are described in a new way.
+// has the user asked about tools that are described in a new way.
 func (s *Set) look(ctx context.Context, m *member) string {
 	m.mu.Lock()
 	failed, ready, hash, tools := m.failed, m.ready || m.idle, m.said, m.tools

@@ -333,7 +333,7 @@ func TestTrust(t *testing.T) {
 }
 
 // An approval covers what stands in the project's own files that are run, and
-// a person who is there is asked.
+// a user who is there is asked.
 func TestTrustAsks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

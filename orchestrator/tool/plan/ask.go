@@ -15,7 +15,7 @@ import (
 // maxChoices bounds the choices of a question.
 const maxChoices = 9
 
-// AskUser is the tool that asks the person something.
+// AskUser is the tool that asks the user something.
 func AskUser() tool.Tool { return askUser{} }
 
 type askUser struct{}

@@ -122,7 +122,7 @@ func question(t *rapid.T) map[string]any {
 }
 
 // On random trees, every search gives the same with ripgrep as without it,
-// whatever the person has configured for it.
+// whatever the user has configured for it.
 func TestGrepIsTheSameWithRipgrep(t *testing.T) {
 	rg := needRipgrep(t)
 	config, outside := filepath.Join(t.TempDir(), "config"), t.TempDir()

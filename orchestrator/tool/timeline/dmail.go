@@ -25,7 +25,7 @@ func SendDMail() tool.Tool { return sendDMail{} }
 // Chimera's tool of that name does.
 func DMail() tool.Tool { return dmail{} }
 
-// brief is what a person is shown of a D-Mail.
+// brief is what a user is shown of a D-Mail.
 const brief = "El Psy Kongroo"
 
 const (

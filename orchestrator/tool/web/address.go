@@ -18,7 +18,7 @@ const blocked = "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 1
 	"::/128 ::1/128 64:ff9b:1::/48 100::/64 2001::/23 2001:db8::/32 3fff::/20 5f00::/16 fc00::/7 fe80::/10 fec0::/10 ff00::/8"
 
 // checkAddress says why an address is not to be reached. allow holds exceptions
-// a person made.
+// a user made.
 func checkAddress(a netip.Addr, allow []netip.Prefix) error {
 	a = a.Unmap().WithZone("")
 	for _, p := range allow {

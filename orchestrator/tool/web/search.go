@@ -15,7 +15,7 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// Search is a search engine a person configured. The zero value is none.
+// Search is a search engine a user configured. The zero value is none.
 type Search struct {
 	Engine string // searxng, brave or tavily; empty: none
 	URL    string // required for searxng; else the engine's own if not given
@@ -155,7 +155,7 @@ func (s search) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (
 	return r, nil
 }
 
-// ask puts a query to the engine. The address is the person's own, so it may be
+// ask puts a query to the engine. The address is the user's own, so it may be
 // a local one.
 func (s search) ask(ctx context.Context, query string, limit int) ([]hit, error) {
 	req, err := s.request(ctx, query, limit)

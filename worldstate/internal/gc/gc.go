@@ -190,7 +190,7 @@ func (g *collector) choose(ctx context.Context) error {
 	byName, roots := g.refs, slices.Clone(g.named)
 	dead := make(map[string][]string) // task → its refs
 	var shared []string               // the worlds' and the latest: theirs who made the snapshot
-	var places []gitfmt.Hash          // the worlds': what a restore tells a person's edits by
+	var places []gitfmt.Hash          // the worlds': what a restore tells a user's edits by
 	for name, h := range byName {
 		task, _, isTask := strings.Cut(strings.TrimPrefix(name, refs.TaskPrefix), "/")
 		switch {
@@ -385,7 +385,7 @@ func (g *collector) keep(ctx context.Context, roots []gitfmt.Hash) error {
 	return nil
 }
 
-// aside adds what a person's ref leads to that is no snapshot, and to the queue
+// aside adds what a user's ref leads to that is no snapshot, and to the queue
 // what that leads to.
 func (g *collector) aside(h gitfmt.Hash, queue []gitfmt.Hash) ([]gitfmt.Hash, error) {
 	a, err := readAside(g.s, h, "a ref")

@@ -8,7 +8,7 @@ import (
 	"anamnesis/worldstate/internal/objects"
 )
 
-// A person's ref in a store may name what no snapshot is: a tag with a text of its
+// A user's ref in a store may name what no snapshot is: a tag with a text of its
 // own (git tag -a), or a file. A collection keeps that, and Verify reads it.
 
 // aside is an object a ref leads to that is no commit.
@@ -45,13 +45,13 @@ func readAside(s *objects.Store, h gitfmt.Hash, what string) (aside, error) {
 	return a, nil
 }
 
-// BrokenRef says how to get on where a person's ref leads to what is missing or
+// BrokenRef says how to get on where a user's ref leads to what is missing or
 // damaged.
 func BrokenRef(s *objects.Store, ref string, err error) error {
 	return fmt.Errorf("%w: %s leads there; 'git --git-dir=%s update-ref -d %s' removes that ref", err, ref, s.Dir, ref)
 }
 
-// snapshot follows tags from what a person's ref names to the commit they are of;
+// snapshot follows tags from what a user's ref names to the commit they are of;
 // ok is false where that is a file or a folder.
 func FollowTags(s *objects.Store, h gitfmt.Hash, ref string) (of gitfmt.Hash, ok bool, err error) {
 	for {

@@ -227,7 +227,7 @@ func (v *verifier) commits(h gitfmt.Hash, ref string) error {
 	return nil
 }
 
-// aside looks at what a person's ref leads to that is no snapshot, and adds to the
+// aside looks at what a user's ref leads to that is no snapshot, and adds to the
 // queue what that leads to.
 func (v *verifier) aside(h gitfmt.Hash, ref string, queue []gitfmt.Hash) ([]gitfmt.Hash, error) {
 	a, err := readAside(v.s, h, ref)

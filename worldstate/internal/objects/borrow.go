@@ -12,7 +12,7 @@ import (
 	"anamnesis/worldstate/internal/fsys"
 )
 
-// Borrowed objects stand in a person's repository and nowhere else. The store
+// Borrowed objects stand in a user's repository and nowhere else. The store
 // lists that repository in objects/info/alternates, which git reads, too; so
 // long as it does, snapshots may name what is there. They are copied in pieces,
 // each under the store's lock, by a goroutine of the World that saved them, and

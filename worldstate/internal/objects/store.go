@@ -41,7 +41,7 @@ type Store struct {
 	listed    dirStamp
 	retired   []*Pack // gone, but maybe still being read; closed when no operation runs
 	git       *filesystem.Storage
-	lender    *Store // a person's repository that objects are borrowed from; nil mostly
+	lender    *Store // a user's repository that objects are borrowed from; nil mostly
 	marked    bool   // packs of ours have their .keep; see markPacks
 
 	damaged map[string]error      // packs that cannot be used, by the name of their index

@@ -25,7 +25,7 @@ const MaxRefUpdates = 32
 // a zero ID for a ref that was removed. Its values are older than those git sets
 // itself. Before what a ref is set to a line names what it was and what stands in
 // packed-refs of it, where no line before has: what stands there and the log does
-// not know, a person's git has packed, or removed where that is nothing.
+// not know, a user's git has packed, or removed where that is nothing.
 type refTail struct {
 	size    int64                    // bytes of whole lines
 	torn    bool                     // more follow: an update that a crash cut short, and nobody was told of

@@ -330,7 +330,7 @@ func TestRefsBesideGitPacking(t *testing.T) {
 	}
 }
 
-// A person's git packs refs again after the first save that follows a killed one.
+// A user's git packs refs again after the first save that follows a killed one.
 func TestSweepDropsDeadLockOfPackedRefs(t *testing.T) {
 	for there, stays := range map[string]bool{ourLock: false, "": true} {
 		s := emptyRefs(t)
@@ -412,7 +412,7 @@ func TestGitPacksMeanwhile(t *testing.T) {
 	}
 }
 
-// A person's branch that git moves, removes or makes while this process saves
+// A user's branch that git moves, removes or makes while this process saves
 // stays as git left it when refs are packed.
 func TestGitSetsMeanwhile(t *testing.T) {
 	s := emptyRefs(t)

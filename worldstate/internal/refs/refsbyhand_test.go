@@ -14,7 +14,7 @@ import (
 	"anamnesis/worldstate/worldtest"
 )
 
-// TestRefsByHand: what a person sets with git and packs counts as what they set and
+// TestRefsByHand: what a user sets with git and packs counts as what they set and
 // do not pack, and so does that they remove a ref that was packed before. One that
 // was made since comes back, for it looks as after a power cut. What is saved next
 // counts again, whatever then becomes of the loose files.
@@ -116,8 +116,8 @@ func TestRefsByHand(t *testing.T) {
 	check("packed by us")
 }
 
-// TestRefByHandBeforeCrash: what a person has set and a save then sets anew is not
-// the person's again where a power cut leaves their file.
+// TestRefByHandBeforeCrash: what a user has set and a save then sets anew is not
+// the user's again where a power cut leaves their file.
 func TestRefByHandBeforeCrash(t *testing.T) {
 	for _, name := range []string{Latest, TaskPrefix + "t/1"} {
 		s := emptyRefs(t)

@@ -22,7 +22,7 @@ import (
 // with its attributes, and a watcher's or an editor's hold on it.
 //
 // A kill may leave such a file with the bytes of both ends. Since both are in
-// the store, recovery tells this from a person's edit: every byte of a half
+// the store, recovery tells this from a user's edit: every byte of a half
 // write is, at its place, the one end's or the other's (halfWrite). Anything
 // else stays as it is and is listed. A power cut may also leave a file that was
 // renamed into place without all of its bytes: the beginning of its new

@@ -45,7 +45,7 @@ const (
 )
 
 // stateFiles lists a store's files of ours whose names begin so. A pattern would
-// not do: the path is a person's, and may hold what patterns mean something by.
+// not do: the path is a user's, and may hold what patterns mean something by.
 func stateFiles(store, prefix string) ([]string, error) {
 	dir := filepath.Join(store, fsys.StateDir)
 	list, err := os.ReadDir(dir)

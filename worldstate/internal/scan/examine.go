@@ -224,7 +224,7 @@ func (v *visit) file(name string, at int, o *tree.Other, st fsys.Stamp) {
 	v.s.do(read)
 }
 
-// seeded takes a file's content from the person's repository, where that is
+// seeded takes a file's content from the user's repository, where that is
 // known to hold it.
 func (v *visit) seeded(name string, st fsys.Stamp) bool {
 	if v.s.seed == nil || st.Nlink > 1 {

@@ -53,7 +53,7 @@ func (v *visit) ownExcludes() []ignore.Pattern {
 	return v.nest.Excludes()
 }
 
-// tracks reports whether the person's index, or that of the nearest repository
+// tracks reports whether the user's index, or that of the nearest repository
 // inside, lists a path; above, whether it lists something beneath.
 func (v *visit) tracks(path string) bool {
 	return v.s.repo.Tracked[path] || v.nest != nil && v.nest.Tracked[path[len(v.nestAt)+1:]]

@@ -251,7 +251,7 @@ func (s *scanner) seam(op, path string) error {
 	return s.fault(op, path)
 }
 
-// saw counts a file for the person who waits.
+// saw counts a file for the user who waits.
 func (s *scanner) saw(size int64) {
 	if s.progress == nil {
 		return

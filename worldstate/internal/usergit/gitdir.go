@@ -218,7 +218,7 @@ func (r *Repository) readIndex(path, up string) {
 	}
 }
 
-// Reason shortens a system error to what a person wants to know.
+// Reason shortens a system error to what a user wants to know.
 func Reason(err error) string {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

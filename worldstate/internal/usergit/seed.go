@@ -17,7 +17,7 @@ import (
 	"anamnesis/worldstate/internal/objects"
 )
 
-// Seeding. Where the person has a git repository, a first save need not read
+// Seeding. Where the user has a git repository, a first save need not read
 // every file: the repository's index says which blob a file was under which
 // stat, and its object store has that blob. The blob is borrowed: the snapshot
 // names it, our store lists theirs as an alternate, as git itself does for
@@ -31,7 +31,7 @@ import (
 // mentions filters or encodings, which may not. Anything odd (a split index, other
 // hashes, alternates of theirs, conflicts, files assumed unchanged) is read.
 
-// Seed is what a first save may take from the person's repository.
+// Seed is what a first save may take from the user's repository.
 type Seed struct {
 	entries map[string]*gitfmt.IndexEntry // by path in the world
 	written time.Time                     // of the index
@@ -48,7 +48,7 @@ func (s *Seed) Close() {
 	}
 }
 
-// userObjects is where a person's repository keeps its objects, and what it
+// userObjects is where a user's repository keeps its objects, and what it
 // takes to find what its index knows.
 type userObjects struct {
 	common, index, top, up string

@@ -21,7 +21,7 @@ type Metrics struct {
 
 	Jumps  int `json:"jumps"`
 	Passes int `json:"passes"`
-	Asked  int `json:"asked"` // times the loop guard asked the person, who said to go on
+	Asked  int `json:"asked"` // times the loop guard asked the user, who said to go on
 
 	shown   []string // cards recalled, in World C
 	written int      // cards written

@@ -122,7 +122,7 @@ func (pz *puzzle) leadsOn(prefix string) bool {
 	return true
 }
 
-// request is what the person asks for.
+// request is what the user asks for.
 func (pz *puzzle) request() string {
 	var names []string
 	for _, d := range pz.Decisions {

@@ -25,7 +25,7 @@ import (
 // never is an EAS that no span overflows: the arms without the pass.
 const never = 1 << 30
 
-// maxAsked is how often the person tells the stuck agent to go on.
+// maxAsked is how often the user tells the stuck agent to go on.
 const maxAsked = 100
 
 // encoding counts the operations' tokens for the rule and the block's cap.
@@ -100,7 +100,7 @@ func systemPrompt() (string, error) {
 }
 
 // turns runs the task until the agent is done. Where the loop guard asks, the
-// person says to go on.
+// user says to go on.
 func (st *stage) turns(ctx context.Context, task *runtime.Task, a *agent) error {
 	for {
 		out, err := task.Run(ctx)

@@ -47,7 +47,7 @@ func git(ctx context.Context, dir string, stdin []byte, args ...string) (string,
 
 func gitVersion(ctx context.Context) (string, error) { return git(ctx, "/", nil, "version") }
 
-// userRepository makes of a tree what a person has: a repository with all of
+// userRepository makes of a tree what a user has: a repository with all of
 // it committed.
 func userRepository(ctx context.Context, dir string) error {
 	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"config", "gc.auto", "0"}, {"commit", "-q", "-m", "all"}, {"gc", "-q"}} {

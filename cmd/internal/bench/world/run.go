@@ -90,7 +90,7 @@ type work struct {
 	scan     float64 // bars
 	watch    float64
 	first    bool // every save is a first save
-	seeded   bool // the person has a git repository
+	seeded   bool // the user has a git repository
 	changed  int
 	restores bool
 }

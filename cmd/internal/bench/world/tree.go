@@ -22,7 +22,7 @@ type tree struct {
 }
 
 // changeableBytes: larger files are left alone by a change, which stands for a
-// person's or an agent's edits.
+// user's or an agent's edits.
 const changeableBytes = 1 << 20
 
 // copyTree copies a directory without its git directories.
