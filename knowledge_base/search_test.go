@@ -259,7 +259,7 @@ func TestRebuildGivesSameAnswers(t *testing.T) {
 			check("index deleted", openStore(t, dir))
 			aged(t, dir, nil).Close() // the cards as they were read are kept, too
 			files, err := filepath.Glob(filepath.Join(dir, indexDir, "*.bin"))
-			if err != nil || (more > 0) != (len(files) == 4) {
+			if err != nil || (more > 0) != (len(files) == 3) {
 				t.Errorf("cache files %v, %v", files, err)
 			}
 			for _, f := range files {

@@ -80,7 +80,7 @@ func TestCompletePath(t *testing.T) {
 // TestExtractorOnRecordedRuns holds the extractor to the bar on the public
 // recordings.
 func TestExtractorOnRecordedRuns(t *testing.T) {
-	data := cmp.Or(os.Getenv("ANAMNESIS_BENCH_DATA"), filepath.Join("..", "..", "..", "shared", "data"))
+	data := cmp.Or(os.Getenv("ANAMNESIS_BENCH_DATA"), filepath.Join("..", "..", "..", "..", "..", "shared", "data"))
 	if _, err := os.Stat(filepath.Join(data, "transcripts", tauFile)); err != nil {
 		if os.Getenv("ANAMNESIS_CI") != "" {
 			t.Fatalf("CI must have the recorded runs: %v", err)
