@@ -258,6 +258,9 @@ func measure(ctx context.Context, o *Options, ask func(context.Context, Trial) (
 	}
 	if err != nil {
 		r.res.Stopped = err.Error()
+		if errors.Is(err, context.Canceled) {
+			r.res.Stopped = "interrupted"
+		}
 	}
 	r.res.Done = err == nil
 	return r.res, err

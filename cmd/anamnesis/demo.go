@@ -16,6 +16,7 @@ import (
 
 	"anamnesis/cmd/internal/demo"
 	view "anamnesis/cmd/internal/term"
+	"anamnesis/knowledge_base"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
@@ -89,7 +90,12 @@ func (a *app) demo(ctx context.Context, dir string, asJSON bool) error {
 	h := taskdir.Home{User: a.getenv("HOME"), State: state, Data: state, Config: state}
 	res := demoResult{Recording: true, Dir: dir, Kept: kept}
 	var drawn []func(int) string
-	for _, t := range tasks {
+	for i, t := range tasks {
+		if i > 0 {
+			if err := a.demoReview(ctx, h, tasks[i-1].ID, say); err != nil {
+				return err
+			}
+		}
 		fmt.Fprintf(say, "\n%s: %s\n", t.ID, demo.Request)
 		figures, err := a.demoTask(ctx, h, t, say)
 		if err != nil {
@@ -195,6 +201,28 @@ func (a *app) demoTask(ctx context.Context, h taskdir.Home, d demo.Task, say io.
 		return none, err
 	}
 	return a.demoFigures(ctx, h, d)
+}
+
+// demoReview approves the cards that the task's passes wrote, as a user would with
+// 'kb approve': a card in a model's words is not shown to other tasks before.
+func (a *app) demoReview(ctx context.Context, h taskdir.Home, task string, say io.Writer) error {
+	d := knowledgebase.Decision{Act: knowledgebase.Approve}
+	err := taskdir.EachOp(h, task, func(o op.Op) error {
+		if b, ok := o.Body.(*op.PassDone); ok {
+			d.IDs = append(d.IDs, b.Cards...)
+		}
+		return nil
+	})
+	if err != nil || len(d.IDs) == 0 {
+		return err
+	}
+	store, err := a.openKB(h.KnowledgeBase(), false)
+	if err != nil {
+		return err
+	}
+	_, err = store.Decide(ctx, d)
+	fmt.Fprintf(say, "\na user reads the card and approves it: anamnesis kb approve %s\n", strings.Join(d.IDs, " "))
+	return errors.Join(err, store.Close())
 }
 
 // goCache is where Go keeps what it has built: the demo's few tests are not

@@ -314,7 +314,7 @@ func (g *grown) write() error {
 	for _, file := range []struct {
 		path string
 		data []byte
-	}{{base + ".pack", append(g.data, sum[:]...)}, {base + ".idx", idx.Bytes()}} {
+	}{{base + ".idx", idx.Bytes()}, {base + ".pack", append(g.data, sum[:]...)}} { // go-git refuses a pack without its index
 		temp, err := writeTemp(dir, file.data, 0o400)
 		if err != nil {
 			return err
@@ -326,7 +326,7 @@ func (g *grown) write() error {
 	if err := syncDir(dir); err != nil || g.from == "" || g.from == base {
 		return err
 	}
-	for _, ending := range []string{".idx", ".rev", ".bitmap", ".mtimes", ".pack"} { // what stays holds nothing that is not in the new one
+	for _, ending := range []string{".pack", ".idx", ".rev", ".bitmap", ".mtimes"} { // what stays holds nothing that is not in the new one
 		if err := os.Remove(g.from + ending); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
