@@ -191,6 +191,7 @@ func (f kbFolder) freeRemote() {
 // ends where it would have.
 func TestKillCards(t *testing.T) {
 	heavy(t)
+	t.Parallel()
 	f := newKBFolder(t)
 	kills := 0
 	for _, verb := range [][]string{{"add", "4.md"}, {"review", "--apply", "review.md"}, {"supersede", "k0", "k1", "k3"}, {"sync", "../remote.git"}, {"rebuild"}} {

@@ -33,6 +33,7 @@ func (f kbFolder) secretHeld(key string) bool {
 // and never a part of either; run again, the key is gone.
 func TestKillRedact(t *testing.T) {
 	heavy(t)
+	t.Parallel()
 	const key = "A7fK2mQ9xZ3bV8nL5tR1wY6cH4jD0pSgE2uN"
 	f := newKBFolder(t)
 	text := "---\ntype: knowledge_card\ntopic: ghp_" + key + "\nsource_task: t\nid: s1\ncreated: 2026-01-09\n---\n- **Issue**: ghp_" + key + "\n"

@@ -38,6 +38,7 @@ func gcWorld(t *testing.T) (w *rowWorld, program programFace, more func(), ids *
 // snapshot stands, and the next start removes what it had written.
 func TestRow12KillGC(t *testing.T) {
 	heavy(t)
+	t.Parallel()
 	w, program, more, ids, ends := gcWorld(t)
 	more()
 	_, total, _ := killedAt(t, program.command("gc"), 0)
@@ -90,6 +91,7 @@ func TestRow12KillGC(t *testing.T) {
 // and nothing of that is lost.
 func TestRow13SaveWhileCollecting(t *testing.T) {
 	heavy(t)
+	t.Parallel()
 	w, program, more, ids, _ := gcWorld(t)
 	more()
 	_, total, _ := killedAt(t, program.command("gc"), 0)

@@ -99,6 +99,7 @@ func (w *rowWorld) debris() (left []string) {
 // ignored files and inner repositories included, and nothing is locked or left.
 func TestRow12KillRestore(t *testing.T) {
 	heavy(t)
+	t.Parallel()
 	w, program, first, second, ends := messyWorld(t)
 	_, total, _ := killedAt(t, program.command("restore", "--overwrite", string(first.ID)), 0)
 	worldtest.Same(t, w.look().Whats(), ends[0], "the restore that nobody killed")
@@ -144,6 +145,7 @@ var overwriting = worldstate.RestoreOptions{PlanOptions: worldstate.PlanOptions{
 // saved before stands, and the next save succeeds.
 func TestRow12KillSave(t *testing.T) {
 	heavy(t)
+	t.Parallel()
 	w, program, first, second, _ := messyWorld(t)
 	change := func(n int) {
 		for i := range 5 {
@@ -185,6 +187,7 @@ func TestRow12KillSave(t *testing.T) {
 // there, and the next try succeeds.
 func TestRow12KillFork(t *testing.T) {
 	heavy(t)
+	t.Parallel()
 	w, program, first, _, ends := messyWorld(t)
 	want := worldtest.Without(ends[0], ".git", "node_modules", "keep.log", ".env.log")
 	dir := filepath.Join(w.top, "forked")
@@ -216,6 +219,7 @@ func TestRow12KillFork(t *testing.T) {
 // is at one of the two steps, and the stream verifies.
 func TestRow12KillJump(t *testing.T) {
 	heavy(t)
+	t.Parallel()
 	w := newRowWorld(t)
 	home, script := filepath.Join(w.top, "home"), filepath.Join(w.top, "words.yaml")
 	w.write("zero", "0")
