@@ -63,6 +63,20 @@ func sharedPort(t *testing.T) (first net.Listener, again func() net.Listener) {
 	return listen(one), func() net.Listener { return listen(two) }
 }
 
+// closeFully closes l and returns when its port refuses connections. A child that a
+// parallel test has forked, and that has not reached its exec, holds a copy of the
+// socket: until then connections are made and reset.
+func closeFully(l net.Listener) {
+	l.Close()
+	for {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			return
+		}
+		c.Close()
+	}
+}
+
 // TestRefusedDuringCall: a server over HTTP that answers before a call and is gone
 // when it is made never had it, so the call is made again when the server is back,
 // whatever it may do.
@@ -93,7 +107,7 @@ func refusedOnce(t *testing.T, arrived func()) tool.Result {
 			arrived()
 		case q.Method == "ping" && gone.Add(1) == 1: // the next connection is refused
 			s.servers[0].connecting.Lock()
-			listener.Close()
+			closeFully(listener)
 		}
 	})}
 	srv.SetKeepAlivesEnabled(false)
