@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,8 +29,11 @@ import (
 const version = "0.1.0"
 
 // service is what the verbs use: the program's state in this process's home.
-func (a *app) service() (*session.Service, error) {
-	return session.New(session.Options{Getenv: a.getenv, Version: version, EAS: assets.EAS, Adjust: func(o *runtime.Options) {
+func (a *app) service() (*session.Service, error) { return a.serviceKeyed("") }
+
+// serviceKeyed is a service whose API key is in a variable of the environment.
+func (a *app) serviceKeyed(keyEnv string) (*session.Service, error) {
+	return session.New(session.Options{Getenv: a.getenv, Version: version, EAS: assets.EAS, KeyEnv: keyEnv, Adjust: func(o *runtime.Options) {
 		o.WorldHook = a.worldHook
 		if a.adjust != nil {
 			a.adjust(o)
@@ -46,13 +50,14 @@ func (a *app) home() (taskdir.Home, error) {
 	return s.Home, nil
 }
 
-// chooseModel returns a model for a verb, and says so if it is a recording.
+// chooseModel returns a model for a verb, and says so if it is a recording. What is
+// empty comes from the settings.
 func (a *app) chooseModel(ctx context.Context, name, baseURL string) (*session.Model, error) {
-	svc, err := a.service()
+	svc, set, err := a.configured(".")
 	if err != nil {
 		return nil, err
 	}
-	m, err := svc.ChooseModel(ctx, name, baseURL, "")
+	m, err := svc.ChooseModel(ctx, cmp.Or(name, set.Text("model")), cmp.Or(baseURL, set.Text("base_url")), "")
 	if err == nil && m.Banner != "" {
 		fmt.Fprintln(a.stderr, m.Banner)
 	}

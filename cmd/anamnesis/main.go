@@ -85,6 +85,6 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(a.kbCommand(), a.dreamCommand(), a.verdictCommand(), a.serveCommand())
 	root.AddCommand(a.worldCommand())
 	root.AddCommand(a.mcpCommand(), a.toolsCommand(), a.agentCommand())
-	root.AddCommand(a.doctorCommand(), a.rulesCommand())
+	root.AddCommand(a.doctorCommand(), a.configCommand(), a.rulesCommand())
 	return root
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"anamnesis/cmd/internal/settings"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
@@ -74,16 +75,24 @@ func (a *app) runCommand() *cobra.Command {
 }
 
 func (a *app) run(ctx context.Context, f agentFlags) error {
-	svc, err := a.service()
+	svc, set, err := a.configured(f.Dir)
 	if err != nil {
 		return err
+	}
+	set.Request(&f.Request)
+	if text := set.Warning(); text != "" {
+		a.warn(text)
 	}
 	if err := svc.Check(&f.Request); err != nil { // before the terminal is taken
 		return err
 	}
-	return a.seat(ctx, f, func(c session.Client) (*session.Session, error) {
+	err = a.seat(ctx, f, func(c session.Client) (*session.Session, error) {
 		return svc.Start(ctx, f.Request, c)
 	})
+	if errors.Is(err, session.ErrNoModel) && a.interactive() {
+		return &exitError{exitUsage, errors.New(settings.Welcome(ctx, a.getenv, settings.LocalServers(), set.UserFile))}
+	}
+	return err
 }
 
 func (a *app) resumeCommand() *cobra.Command {
@@ -98,10 +107,11 @@ func (a *app) resumeCommand() *cobra.Command {
 			if err := f.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			svc, err := a.service()
+			svc, set, err := a.configured(f.Dir)
 			if err != nil {
 				return err
 			}
+			set.Limits(&f.Settings)
 			id, message, err := resumeTarget(svc, f.Dir, args)
 			if err != nil {
 				return err

@@ -49,7 +49,7 @@ func (a *app) jumpCommand() *cobra.Command {
 			"--dry-run says what the jump would do, and whether a pass would fold what is left; it does nothing.",
 		Args: usageArgs(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			svc, err := a.service()
+			svc, _, err := a.configured(".")
 			if err != nil {
 				return err
 			}

@@ -115,15 +115,15 @@ func (s *Service) findModel(ctx context.Context, name, baseURL, images string) (
 	if path, ok := strings.CutPrefix(name, scriptPrefix); ok {
 		return scriptModel(path)
 	}
-	key := s.getenv("OPENAI_API_KEY")
+	key := s.getenv(s.o.KeyEnv)
 	if baseURL == "" {
 		baseURL = s.getenv("OPENAI_BASE_URL")
 	}
 	if key == "" && baseURL == "" {
 		url, names, ok := openai.Detect(ctx)
 		if !ok || (name == "" && len(names) == 0) {
-			return nil, Usagef("no model: set OPENAI_API_KEY, or OPENAI_BASE_URL (--base-url) for any OpenAI-compatible server, and name the model with --model;\n" +
-				"or start Ollama on 127.0.0.1:11434 with a model pulled. 'anamnesis demo' needs neither.")
+			return nil, Usagef("%w: set OPENAI_API_KEY, or OPENAI_BASE_URL (--base-url) for any OpenAI-compatible server, and name the model with --model;\n"+
+				"or start Ollama on 127.0.0.1:11434 with a model pulled. 'anamnesis demo' needs neither.", ErrNoModel)
 		}
 		baseURL = url
 		if name == "" {
@@ -131,7 +131,7 @@ func (s *Service) findModel(ctx context.Context, name, baseURL, images string) (
 		}
 	}
 	if name == "" {
-		return nil, Usagef("no model named: add --model NAME (for example --model gpt-5)")
+		return nil, Usagef("%w named: add --model NAME (for example --model gpt-5)", ErrNoModel)
 	}
 	client, err := openai.New(openai.Options{BaseURL: baseURL, Key: key, Model: name, Images: openai.Images(images)})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // recorded, shown or sent.
 func EnvironSecrets(getenv func(string) string, names []string) []redact.Secret {
 	known := redact.FromEnviron(os.Environ())
-	for _, name := range append([]string{"OPENAI_API_KEY"}, names...) {
+	for _, name := range append([]string{keyEnv}, names...) {
 		if value := getenv(name); value != "" {
 			known = append(known, redact.Secret{Kind: name, Value: value})
 		}
@@ -27,7 +27,9 @@ func EnvironSecrets(getenv func(string) string, names []string) []redact.Secret 
 }
 
 // Secrets returns the EnvironSecrets of this service.
-func (s *Service) Secrets(names []string) []redact.Secret { return EnvironSecrets(s.getenv, names) }
+func (s *Service) Secrets(names []string) []redact.Secret {
+	return EnvironSecrets(s.getenv, append([]string{s.o.KeyEnv}, names...))
+}
 
 // TaskSecrets returns those of Secrets and those of the configuration that counts
 // in a task's directory: the credentials of MCP servers, the search and the

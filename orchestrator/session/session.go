@@ -5,6 +5,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,12 @@ import (
 // ErrNotApproved: a project brings something that no user has approved as it is.
 var ErrNotApproved = errors.New("nobody approved it as it is now")
 
+// ErrNoModel: neither a model nor a server is named, and none was found.
+var ErrNoModel = errors.New("no model")
+
+// keyEnv is the usual variable of the API key.
+const keyEnv = "OPENAI_API_KEY"
+
 // UsageError is a mistake in what the caller asked for or configured. Its text
 // names the remedy.
 type UsageError struct{ Err error }
@@ -46,6 +53,7 @@ type Options struct {
 	Getenv  func(string) string // nil: os.Getenv
 	Version string              // of the program; recorded in the tasks
 	EAS     []byte              // the built-in table of effective attention spans
+	KeyEnv  string              // the variable that holds the API key; empty: OPENAI_API_KEY
 	// Adjust, if not nil, changes the options of each task before it is opened.
 	Adjust func(*runtime.Options)
 }
@@ -62,6 +70,7 @@ func New(o Options) (*Service, error) {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
 	}
+	o.KeyEnv = cmp.Or(o.KeyEnv, keyEnv)
 	h, err := taskdir.FindHome(o.Getenv)
 	if err != nil {
 		return nil, Usagef("%v", err)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,12 +49,17 @@ type Settings struct {
 // Request is a new task.
 type Request struct {
 	Settings
-	Dir   string
-	Text  string
-	ID    string // empty: made from Text
-	Agent string // name or file of a spec; empty: the default
-	// EAS and Window are in tokens; 0: from the EAS table.
+	// Default holds where neither Settings nor the agent says otherwise. Of it, Model,
+	// Approval and Sandbox count.
+	Default Settings
+	Dir     string
+	Text    string
+	ID      string // empty: made from Text
+	Agent   string // name or file of a spec; empty: the default
+	// EAS and Window are in tokens; 0: from the EAS table. EASFrom says who set EAS;
+	// empty: --eas.
 	EAS, Window int
+	EASFrom     string
 	Rules       []guard.Rule
 	Writable    []string // directories beside Dir that commands may write
 	Tools       []string // beside those that every agent has
@@ -126,6 +132,7 @@ func (s *Service) Start(ctx context.Context, r Request, c Client) (*Session, err
 		return nil, err
 	}
 	o.follow(&who.Spec)
+	o.Model, o.Approval, o.Sandbox = cmp.Or(o.Model, r.Default.Model), cmp.Or(o.Approval, r.Default.Approval), cmp.Or(o.Sandbox, r.Default.Sandbox)
 	m, err := o.chooseModels(ctx, o.Model, o.BaseURL)
 	if err != nil {
 		return nil, err
@@ -217,7 +224,7 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 		n.EASFrom = fmt.Sprintf("%s is not in the EAS table", m.Lookup)
 	}
 	if r.EAS > 0 {
-		n.EAS, n.EASFrom = r.EAS, "--eas"
+		n.EAS, n.EASFrom = r.EAS, cmp.Or(r.EASFrom, "--eas")
 	}
 	if r.Window > 0 {
 		n.Window = r.Window

@@ -1,0 +1,103 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"anamnesis/cmd/internal/settings"
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/session"
+)
+
+// configured returns the service and the settings that count in a directory.
+func (a *app) configured(dir string) (*session.Service, *settings.Settings, error) {
+	h, err := a.home()
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := settings.Load(h, dir, a.getenv)
+	if err != nil {
+		return nil, nil, err
+	}
+	svc, err := a.serviceKeyed(set.KeyEnv())
+	return svc, set, err
+}
+
+func (a *app) configCommand() *cobra.Command {
+	var dir string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Show each setting with its value and where it comes from",
+		Long: "Show each setting with its value and where it comes from. A flag wins over the environment (ANAMNESIS_MODEL and so on),\n" +
+			"that over the project's " + settings.ProjectFile + ", that over your own config.yaml.\n" +
+			"A project's file may make approval, sandbox and limits stricter. What else it says of them, of the server's address and\n" +
+			"of the key counts once you approved the file as it is.",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			_, set, err := a.configured(dir)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(set.Values)
+			}
+			for _, v := range set.Values {
+				text := v.Text
+				if text == "" {
+					text = "-"
+				}
+				fmt.Fprintf(a.stdout, "%-14s %-28s %s\n", v.Key, view.Line(text, 200), view.Clean(v.Origin))
+				if v.Ignored != "" {
+					fmt.Fprintf(a.stdout, "%-14s (%s says %s: not approved, does not count)\n", "", settings.ProjectFile, view.Line(v.Ignored, 200))
+				}
+			}
+			fmt.Fprintf(a.stdout, "\nyour file: %s\n", set.UserFile)
+			return nil
+		},
+	}
+	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory the settings hold in")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	cmd.AddCommand(a.configApproveCommand(&dir))
+	return cmd
+}
+
+func (a *app) configApproveCommand(dir *string) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "approve",
+		Short: "Approve a project's settings as they are now",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			svc, set, err := a.configured(*dir)
+			switch {
+			case err != nil:
+				return err
+			case set.Project.Hash == "":
+				return usageError("%s: there is no such file in %s", settings.ProjectFile, *dir)
+			case set.Approved:
+				fmt.Fprintln(a.stdout, "approved already")
+				return nil
+			}
+			for _, v := range set.Values {
+				if v.Ignored != "" {
+					fmt.Fprintf(a.stdout, "%s: %s\n", v.Key, view.Clean(v.Ignored))
+				}
+			}
+			if err := a.confirm(cmd.Context(), "config", "Approve these settings?", yes); err != nil {
+				return err
+			}
+			if err := guard.OpenTrust(svc.Home.Approvals()).Approve(set.Project); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.stdout, "approved")
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "approve without asking")
+	return cmd
+}

@@ -1,0 +1,134 @@
+package settings
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Limits of looking for a server.
+const (
+	probeTimeout = 400 * time.Millisecond
+	maxListBytes = 1 << 20
+	shownModels  = 3
+)
+
+// Server is a program that serves models on this machine.
+type Server struct{ Name, Address string }
+
+// LocalServers are the usual addresses of local model servers.
+func LocalServers() []Server {
+	return []Server{
+		{"Ollama", "http://127.0.0.1:11434"},
+		{"LM Studio", "http://127.0.0.1:1234"},
+		{"llama.cpp", "http://127.0.0.1:8080"},
+		{"vLLM", "http://127.0.0.1:8000"},
+	}
+}
+
+// provider is a service with an OpenAI-compatible address, by the variable that
+// usually holds its key.
+type provider struct{ env, name, address string }
+
+func providers() []provider {
+	return []provider{
+		{"OPENAI_API_KEY", "OpenAI", ""},
+		{"ANTHROPIC_API_KEY", "Anthropic", "https://api.anthropic.com/v1"},
+		{"GEMINI_API_KEY", "Google Gemini", "https://generativelanguage.googleapis.com/v1beta/openai"},
+		{"OPENROUTER_API_KEY", "OpenRouter", "https://openrouter.ai/api/v1"},
+		{"DEEPSEEK_API_KEY", "DeepSeek", "https://api.deepseek.com/v1"},
+		{"MOONSHOT_API_KEY", "Moonshot", "https://api.moonshot.ai/v1"},
+		{"MISTRAL_API_KEY", "Mistral", "https://api.mistral.ai/v1"},
+		{"GROQ_API_KEY", "Groq", "https://api.groq.com/openai/v1"},
+		{"XAI_API_KEY", "xAI", "https://api.x.ai/v1"},
+	}
+}
+
+// Welcome says what a user without a model can do: what was found in the environment
+// and on this machine, and the lines of config.yaml that use it.
+func Welcome(ctx context.Context, getenv func(string) string, servers []Server, userFile string) string {
+	var b strings.Builder
+	found := func(what string, lines ...string) {
+		fmt.Fprintf(&b, "\n  %s\n", what)
+		for _, line := range lines {
+			fmt.Fprintf(&b, "      %s\n", line)
+		}
+	}
+	for _, p := range providers() {
+		if getenv(p.env) == "" {
+			continue
+		}
+		lines := []string{"model: NAME"}
+		if p.address != "" {
+			lines = append(lines, "base_url: "+p.address, "key_env: "+p.env)
+		}
+		found(fmt.Sprintf("%s: $%s is set", p.name, p.env), lines...)
+	}
+	for i, models := range askServers(ctx, servers) {
+		switch s := servers[i]; {
+		case models == nil:
+		case len(models) == 0:
+			found(fmt.Sprintf("%s answers at %s and has no model yet", s.Name, s.Address))
+		default:
+			text := strings.Join(models[:min(len(models), shownModels)], ", ")
+			if more := len(models) - shownModels; more > 0 {
+				text += fmt.Sprintf(" and %d more", more)
+			}
+			found(fmt.Sprintf("%s answers at %s with %s", s.Name, s.Address, text), "model: "+models[0], "base_url: "+s.Address+"/v1")
+		}
+	}
+	if b.Len() == 0 {
+		return fmt.Sprintf("No model is configured, and neither an API key nor a local server was found.\n\n"+
+			"  Export a key such as OPENAI_API_KEY, or start Ollama, LM Studio, llama.cpp or vLLM.\n"+
+			"  Then write 'model: NAME' into %s, or add --model NAME.\n\n"+
+			"  'anamnesis demo' shows the program without a model.\n", userFile)
+	}
+	return fmt.Sprintf("No model is configured. Found on this machine, with what to write into\n%s:\n%s\n"+
+		"  'anamnesis config' shows what counts; 'anamnesis demo' needs no model.\n", userFile, b.String())
+}
+
+// askServers returns the models of each server, at once; nil: it does not answer.
+func askServers(ctx context.Context, servers []Server) [][]string {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	models := make([][]string, len(servers))
+	var wg sync.WaitGroup
+	for i, s := range servers {
+		wg.Go(func() { models[i] = listModels(ctx, s.Address) })
+	}
+	wg.Wait()
+	return models
+}
+
+func listModels(ctx context.Context, address string) []string {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/v1/models", nil)
+	if err != nil {
+		return nil
+	}
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req) // no proxy: this machine is meant
+	if err != nil {
+		return nil
+	}
+	defer resp.Body.Close()
+	var list struct {
+		Data *[]struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	err = json.NewDecoder(io.LimitReader(resp.Body, maxListBytes)).Decode(&list)
+	if err != nil || resp.StatusCode != http.StatusOK || list.Data == nil {
+		return nil
+	}
+	models := []string{}
+	for _, m := range *list.Data {
+		if m.ID != "" {
+			models = append(models, m.ID)
+		}
+	}
+	return models
+}

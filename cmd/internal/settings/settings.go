@@ -1,0 +1,315 @@
+// Package settings reads the user's and a project's config.yaml and the environment,
+// and reports which value of each setting counts and where it comes from.
+package settings
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+	"golang.org/x/sys/unix"
+
+	"anamnesis/knowledge_base/userfile"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// ProjectFile is a project's configuration, beneath its directory.
+const ProjectFile = ".anamnesis/config.yaml"
+
+// maxFileBytes bounds a configuration file.
+const maxFileBytes = 64 << 10
+
+// OriginDefault is the Origin of a value that is set nowhere.
+const OriginDefault = "default"
+
+// key is one setting.
+type key struct {
+	name    string
+	standin string // another variable of the environment that is read after the program's own
+	initial string // what holds where nothing is set; empty: see about
+	about   string
+	check   func(string) error
+	// tightens reports whether next is at least as strict as now, which may be empty.
+	// nil: a project may set the value freely. never: only after an approval.
+	tightens func(next, now string) bool
+}
+
+// keys lists the settings, in the order in which they are shown.
+func keys() []key {
+	never := func(string, string) bool { return false }
+	text := func(string) error { return nil }
+	return []key{
+		{name: "model", about: "model name, or script:FILE for a recording", check: text, tightens: func(next, _ string) bool { return !strings.HasPrefix(next, "script:") }},
+		{name: "reflect_model", about: "model that is asked when the agent repeats itself", check: text, tightens: func(next, _ string) bool { return !strings.HasPrefix(next, "script:") }},
+		{name: "base_url", standin: "OPENAI_BASE_URL", about: "address of an OpenAI-compatible server", check: text, tightens: never},
+		{name: "key_env", initial: "OPENAI_API_KEY", about: "environment variable that holds the API key", check: text, tightens: never},
+		{name: "approval", initial: "ask", about: "ask, edits, auto or deny", check: func(s string) error { _, err := guard.ParseMode(s); return err }, tightens: inOrder("deny", "ask", "edits", "auto")},
+		{name: "sandbox", initial: "world", about: "world, read-only or off", check: func(s string) error { _, err := guard.ParseConfinement(s); return err }, tightens: inOrder("read-only", "world", "off")},
+		{name: "eas", about: "effective attention span in tokens", check: positive[int](strconv.Atoi)},
+		{name: "max_steps", about: "steps a turn may take", check: positive[int](strconv.Atoi), tightens: lower(number)},
+		{name: "max_tokens", about: "tokens a task may use", check: positive[int](strconv.Atoi), tightens: lower(number)},
+		{name: "max_cost", about: "US dollars a task may cost", check: positive(number), tightens: lower(number)},
+		{name: "max_time", about: "how long a process may work on a task, such as 30m", check: positive(time.ParseDuration), tightens: lower(time.ParseDuration)},
+		{name: "theme", initial: "auto", about: "colours: auto, dark, light or none", check: oneOf("auto", "dark", "light", "none")},
+	}
+}
+
+// Env is the variable of the environment that sets a key.
+func Env(key string) string { return "ANAMNESIS_" + strings.ToUpper(key) }
+
+func number(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
+
+func positive[N cmp.Ordered](parse func(string) (N, error)) func(string) error {
+	return func(s string) error {
+		var zero N
+		if n, err := parse(s); err != nil || !(n > zero) || fmt.Sprint(n) == "+Inf" {
+			return fmt.Errorf("%q: want a value above zero", s)
+		}
+		return nil
+	}
+}
+
+func lower[N cmp.Ordered](parse func(string) (N, error)) func(next, now string) bool {
+	return func(next, now string) bool {
+		n, err := parse(next)
+		limit, unset := parse(now)
+		return err == nil && (unset != nil || n <= limit)
+	}
+}
+
+func oneOf(names ...string) func(string) error {
+	return func(s string) error {
+		if !slices.Contains(names, s) {
+			return fmt.Errorf("%q: want %s", s, strings.Join(names, ", "))
+		}
+		return nil
+	}
+}
+
+func inOrder(names ...string) func(next, now string) bool {
+	return func(next, now string) bool {
+		i, j := slices.Index(names, next), slices.Index(names, now)
+		return i >= 0 && i <= j
+	}
+}
+
+// Value is what counts for one key.
+type Value struct {
+	Key    string `json:"key"`
+	Text   string `json:"value"`
+	Origin string `json:"origin"`
+	// Ignored is what the project's file says and does not count before an approval.
+	Ignored string `json:"ignored,omitempty"`
+	About   string `json:"about"`
+}
+
+// Settings are the values that count in a directory.
+type Settings struct {
+	Values []Value
+	// Project is the approval that the project's file needs; without a Hash there is
+	// no file. Approved reports whether the user gave it.
+	Project  guard.Approval
+	Approved bool
+	UserFile string
+}
+
+// Load reads the settings that count in a directory. A directory that does not exist
+// has no file; opening the task reports it.
+func Load(h taskdir.Home, dir string, getenv func(string) string) (*Settings, error) {
+	s := &Settings{UserFile: filepath.Join(h.Config, "config.yaml")}
+	user, _, err := readFile(s.UserFile)
+	if err != nil {
+		return nil, err
+	}
+	var project map[string]string
+	path := filepath.Join(dir, ProjectFile)
+	if real, err := session.RealDir(dir); err == nil && filepath.Join(real, ProjectFile) != s.UserFile {
+		var hash string
+		if project, hash, err = readFile(filepath.Join(real, ProjectFile)); err != nil {
+			return nil, err
+		}
+		s.Project = guard.Approval{Kind: "config", Name: "config.yaml", Dir: real, Hash: hash}
+		if hash != "" {
+			if s.Approved, err = guard.OpenTrust(h.Approvals()).Approved(s.Project); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, k := range keys() {
+		v := Value{Key: k.name, Text: k.initial, Origin: OriginDefault, About: k.about}
+		if text, ok := user[k.name]; ok {
+			v.Text, v.Origin = text, s.UserFile
+		}
+		if text, ok := project[k.name]; ok {
+			if s.Approved || k.tightens == nil || k.tightens(text, v.Text) {
+				v.Text, v.Origin = text, path
+			} else {
+				v.Ignored = text
+			}
+		}
+		for _, name := range []string{k.standin, Env(k.name)} { // the last one that is set counts
+			text := getenv(name)
+			if name == "" || text == "" {
+				continue
+			}
+			if err := k.check(text); err != nil {
+				return nil, session.Usagef("$%s: %v; correct it or unset it", name, err)
+			}
+			v.Text, v.Origin = text, "$"+name
+		}
+		s.Values = append(s.Values, v)
+	}
+	return s, nil
+}
+
+// Warning says that the project's file holds what does not count; empty if it holds
+// nothing of the kind.
+func (s *Settings) Warning() string {
+	var names []string
+	for _, v := range s.Values {
+		if v.Ignored != "" {
+			names = append(names, v.Key)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s sets %s, which does not count before you approve it; 'anamnesis config approve' shows it", ProjectFile, strings.Join(names, ", "))
+}
+
+// value returns what counts for a key.
+func (s *Settings) value(name string) Value {
+	return s.Values[slices.IndexFunc(s.Values, func(v Value) bool { return v.Key == name })]
+}
+
+// Text is the value of a key, empty where it is set nowhere.
+func (s *Settings) Text(name string) string {
+	if v := s.value(name); v.Origin != OriginDefault {
+		return v.Text
+	}
+	return ""
+}
+
+// KeyEnv names the variable that holds the API key.
+func (s *Settings) KeyEnv() string { return s.value("key_env").Text }
+
+// Theme is the terminal's colours: auto, dark, light or none.
+func (s *Settings) Theme() string { return s.value("theme").Text }
+
+// Limits fills in what a run may use where its flags leave it open.
+func (s *Settings) Limits(set *session.Settings) {
+	fill(&set.MaxSteps, s.Text("max_steps"), strconv.Atoi)
+	fill(&set.MaxTokens, s.Text("max_tokens"), strconv.Atoi)
+	fill(&set.MaxCostUSD, s.Text("max_cost"), number)
+	fill(&set.MaxTime, s.Text("max_time"), time.ParseDuration)
+}
+
+// Request fills in what a new task's flags leave open. A variable of the environment
+// wins over the task's agent, and the agent over a file.
+func (s *Settings) Request(r *session.Request) {
+	s.Limits(&r.Settings)
+	if text := s.Text("eas"); text != "" && r.EAS == 0 {
+		fill(&r.EAS, text, strconv.Atoi)
+		r.EASFrom = filepath.Base(s.value("eas").Origin)
+	}
+	for _, f := range []struct {
+		name          string
+		given, behind *string
+	}{
+		{"model", &r.Model, &r.Default.Model}, {"approval", &r.Approval, &r.Default.Approval}, {"sandbox", &r.Sandbox, &r.Default.Sandbox},
+		{"reflect_model", &r.ReflectModel, nil}, {"base_url", &r.BaseURL, nil},
+	} {
+		text, origin := s.Text(f.name), s.value(f.name).Origin
+		if text == "" || *f.given != "" {
+			continue
+		}
+		if f.behind != nil && !strings.HasPrefix(origin, "$") {
+			*f.behind = text
+			continue
+		}
+		*f.given = text
+	}
+}
+
+func fill[N comparable](to *N, text string, parse func(string) (N, error)) {
+	var zero N
+	if *to == zero && text != "" {
+		*to, _ = parse(text) // Load has checked it
+	}
+}
+
+// readFile returns the values of a configuration file and the hash of its bytes; both
+// are empty where there is no file.
+func readFile(path string) (values map[string]string, hash string, err error) {
+	data, err := readRegular(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", session.Usagef("configuration %s: %v; make it a readable file or remove it", path, err)
+	}
+	var nodes map[string]yaml.Node
+	remedy := "'anamnesis config' lists the keys"
+	if err := userfile.Load(path, data, &nodes, remedy); err != nil {
+		return nil, "", session.Usagef("%v", err)
+	}
+	known := keys()
+	values = make(map[string]string)
+	byLine := slices.SortedFunc(maps.Keys(nodes), func(a, b string) int { return nodes[a].Line - nodes[b].Line })
+	for _, name := range byLine {
+		node := nodes[name]
+		i := slices.IndexFunc(known, func(k key) bool { return k.name == name })
+		if i < 0 {
+			return nil, "", session.Usagef("%s:%d: unknown key %q; %s", path, node.Line, name, remedy)
+		}
+		if node.Kind != yaml.ScalarNode || node.Value == "" {
+			return nil, "", session.Usagef("%s:%d: %s has no single value; want %s", path, node.Line, name, known[i].about)
+		}
+		if err := known[i].check(node.Value); err != nil {
+			return nil, "", session.Usagef("%s:%d: %s: %v; correct it or remove the line", path, node.Line, name, err)
+		}
+		values[name] = node.Value
+	}
+	sum := sha256.Sum256(data)
+	return values, hex.EncodeToString(sum[:]), nil
+}
+
+// readRegular reads a file of at most maxFileBytes.
+func readRegular(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO is refused, not waited for
+	if err != nil {
+		return nil, plain(err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err == nil && len(data) > maxFileBytes {
+		err = fmt.Errorf("more than %d bytes", maxFileBytes)
+	}
+	return data, plain(err)
+}
+
+// plain is an error without the call and the path.
+func plain(err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}

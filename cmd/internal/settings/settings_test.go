@@ -1,0 +1,169 @@
+package settings
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// place is a home and a project, with configuration files and an environment.
+type place struct {
+	home taskdir.Home
+	dir  string
+	env  map[string]string
+}
+
+func newPlace(t *testing.T, user, project string, env map[string]string) *place {
+	t.Helper()
+	home, dir := t.TempDir(), t.TempDir()
+	p := &place{taskdir.Home{State: home, Data: home, Config: home}, dir, env}
+	write(t, filepath.Join(home, "config.yaml"), user)
+	write(t, filepath.Join(dir, ProjectFile), project)
+	return p
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if text == "" {
+		return
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *place) load(t *testing.T) (*Settings, error) {
+	t.Helper()
+	return Load(p.home, p.dir, func(name string) string { return p.env[name] })
+}
+
+// TestPrecedence: the environment wins over the project, and that over the user; what
+// a project's file loosens counts after an approval of exactly its content.
+func TestPrecedence(t *testing.T) {
+	for _, c := range []struct {
+		name, user, project, env string
+		key                      string
+		before, after            string // an approval
+	}{
+		{"user", "model: a", "", "", "model", "a", "a"},
+		{"project over user", "model: a", "model: b", "", "model", "b", "b"},
+		{"environment over project", "model: a", "model: b", "c", "model", "c", "c"},
+		{"a recording needs approval", "model: a", "model: script:x", "", "model", "a", "script:x"},
+		{"address", "base_url: http://a", "base_url: http://b", "", "base_url", "http://a", "http://b"},
+		{"key", "", "key_env: OTHER", "", "key_env", "OPENAI_API_KEY", "OTHER"},
+		{"stricter approval", "approval: edits", "approval: ask", "", "approval", "ask", "ask"},
+		{"looser approval", "approval: ask", "approval: auto", "", "approval", "ask", "auto"},
+		{"looser than the default", "", "approval: edits", "", "approval", "ask", "edits"},
+		{"stricter sandbox", "", "sandbox: read-only", "", "sandbox", "read-only", "read-only"},
+		{"looser sandbox", "sandbox: read-only", "sandbox: world", "", "sandbox", "read-only", "world"},
+		{"a first limit", "", "max_cost: 3", "", "max_cost", "3", "3"},
+		{"lower limit", "max_time: 1h", "max_time: 10m", "", "max_time", "10m", "10m"},
+		{"higher limit", "max_tokens: 1000", "max_tokens: 1001", "", "max_tokens", "1000", "1001"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPlace(t, c.user, c.project, map[string]string{Env(c.key): c.env})
+			s, err := p.load(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := s.value(c.key); got.Text != c.before || (got.Ignored != "") != (c.before != c.after) {
+				t.Errorf("%+v, want %s before an approval", got, c.before)
+			}
+			if (s.Warning() != "") != (c.before != c.after) {
+				t.Errorf("warning %q", s.Warning())
+			}
+			if s.Project.Hash == "" {
+				return
+			}
+			if err := guard.OpenTrust(p.home.Approvals()).Approve(s.Project); err != nil {
+				t.Fatal(err)
+			}
+			if s, err = p.load(t); err != nil || s.value(c.key).Text != c.after {
+				t.Errorf("%+v (%v), want %s after an approval", s.value(c.key), err, c.after)
+			}
+			write(t, filepath.Join(p.dir, ProjectFile), c.project+"\n# another content\n")
+			if s, err = p.load(t); err != nil || s.value(c.key).Text != c.before {
+				t.Errorf("%+v (%v), want %s when the file was changed", s.value(c.key), err, c.before)
+			}
+		})
+	}
+}
+
+// TestRequest: a file's value stands behind the agent's, a variable's before it, and a
+// flag's before both.
+func TestRequest(t *testing.T) {
+	p := newPlace(t, "model: file\napproval: edits\nmax_steps: 7\neas: 9000", "", map[string]string{"ANAMNESIS_APPROVAL": "deny", "OPENAI_BASE_URL": "http://x"})
+	s, err := p.load(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := session.Request{}
+	r.MaxSteps = 3
+	s.Request(&r)
+	if r.Model != "" || r.Default.Model != "file" || r.Approval != "deny" || r.MaxSteps != 3 || r.EAS != 9000 || r.BaseURL != "http://x" || !strings.HasSuffix(r.EASFrom, "config.yaml") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestFaults: a fault of a file names the file, the line, the cause and the remedy.
+func TestFaults(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"model: a\nmodle: b\n", `:2: unknown key "modle"; 'anamnesis config' lists the keys`},
+		{"model: a\nmodel: b\n", `:2: not YAML: mapping key "model" already defined at line 1`},
+		{"\nmax_cost: -1\n", `:2: max_cost: "-1": want a value above zero`},
+		{"max_cost: .inf\n", `:1: max_cost: ".inf": want a value above zero`},
+		{"approval: yes\n", `:1: approval: approval mode "yes": want ask, edits, auto or deny`},
+		{"model: [a]\n", `:1: model has no single value`},
+		{"model: {\n", `: not YAML: `},
+		{"- model\n", `:1: a list where a group of keys with values is wanted`},
+	} {
+		p := newPlace(t, c.text, "", nil)
+		if _, err := p.load(t); err == nil || !strings.Contains(err.Error(), filepath.Join(p.home.Config, "config.yaml")) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %s", c.text, err, c.want)
+		}
+	}
+	p := newPlace(t, "", "", map[string]string{"ANAMNESIS_EAS": "many"})
+	if _, err := p.load(t); err == nil || !strings.Contains(err.Error(), `$ANAMNESIS_EAS: "many"`) {
+		t.Error(err)
+	}
+	if err := os.Mkdir(filepath.Join(p.home.Config, "config.yaml"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.load(t); err == nil || !strings.Contains(err.Error(), "not a regular file; make it a readable file or remove it") {
+		t.Error(err)
+	}
+}
+
+// TestWelcome: keys and servers that were found are named with the lines that use them.
+func TestWelcome(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"data":[{"id":"m1"},{"id":"m2"},{"id":"m3"},{"id":"m4"}]}`))
+	}))
+	defer srv.Close()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	env := map[string]string{"DEEPSEEK_API_KEY": "k"}
+	text := Welcome(context.Background(), func(n string) string { return env[n] }, []Server{{"Ollama", gone.URL}, {"vLLM", srv.URL}}, "/c.yaml")
+	for _, want := range []string{"$DEEPSEEK_API_KEY is set", "key_env: DEEPSEEK_API_KEY", "vLLM answers at " + srv.URL + " with m1, m2, m3 and 1 more", "base_url: " + srv.URL + "/v1", "anamnesis demo", "/c.yaml"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("lacks %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "Ollama") {
+		t.Errorf("names a server that does not answer:\n%s", text)
+	}
+	if text := Welcome(context.Background(), func(string) string { return "" }, nil, "/c.yaml"); !strings.Contains(text, "neither an API key nor a local server was found") {
+		t.Error(text)
+	}
+}
