@@ -25,8 +25,6 @@ func (a *app) agentCommand() *cobra.Command {
 		Short: "List, show and approve agents",
 		Long: "A file agents/NAME.yaml of the program's configuration, or .anamnesis/agents/NAME.yaml of a project, says what an agent is told\n" +
 			"and which tools it is offered; 'run --agent NAME' runs it. A project's runs only when you approved it, as it is now.",
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory of the project")
 	cmd.AddCommand(a.agentListCommand(&dir), a.agentShowCommand(&dir), a.agentApproveCommand(&dir))
@@ -58,16 +56,10 @@ type listedAgent struct {
 }
 
 func (a *app) agentListCommand(dir *string) *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the agents that a run in the directory can name",
-		Args:  usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			svc, err := a.service()
-			if err != nil {
-				return err
-			}
+		RunE: a.withService(func(cmd *cobra.Command, _ []string, svc *session.Service) error {
 			loader, err := svc.Agents(*dir)
 			if err != nil {
 				return err
@@ -89,23 +81,21 @@ func (a *app) agentListCommand(dir *string) *cobra.Command {
 				}
 				listed = append(listed, l)
 			}
-			if asJSON {
-				return a.printJSON(listed)
-			}
-			for _, l := range listed {
-				about := l.Description
-				switch {
-				case l.Error != "":
-					about = "(no agent: " + l.Error + ")"
-				case !l.Approved:
-					about = "(not approved: 'anamnesis agent approve " + l.Name + "')"
+			return a.show(listed, func() {
+				for _, l := range listed {
+					about := l.Description
+					switch {
+					case l.Error != "":
+						about = "(no agent: " + l.Error + ")"
+					case !l.Approved:
+						about = "(not approved: 'anamnesis agent approve " + l.Name + "')"
+					}
+					a.println(view.Line(fmt.Sprintf("%-16s %-8s %s", l.Name, l.Scope, about), a.width()))
 				}
-				fmt.Fprintln(a.stdout, view.Line(fmt.Sprintf("%-16s %-8s %s", l.Name, l.Scope, about), a.width()))
-			}
-			return nil
-		},
+			})
+		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
+	a.jsonFlag(cmd, "one JSON array")
 	return cmd
 }
 
@@ -118,11 +108,11 @@ type shownAgent struct {
 }
 
 func (a *app) agentShowCommand(dir *string) *cobra.Command {
-	var asJSON, prompt bool
+	var prompt bool
 	cmd := &cobra.Command{
 		Use:   "show NAME|FILE",
 		Short: "Print an agent with everything it extends resolved",
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			svc, who, trust, err := a.agentNamed(*dir, args[0])
 			if err != nil {
@@ -132,7 +122,7 @@ func (a *app) agentShowCommand(dir *string) *cobra.Command {
 				text, warnings, err := svc.Prompt(&who.Spec, *dir)
 				a.warn(warnings...)
 				if err == nil {
-					fmt.Fprintln(a.stdout, view.Clean(text))
+					a.println(view.Clean(text))
 				}
 				return err
 			}
@@ -143,14 +133,10 @@ func (a *app) agentShowCommand(dir *string) *cobra.Command {
 			if s.Offered, err = session.OfferedTools(&who.Spec); err != nil {
 				return err
 			}
-			if asJSON {
-				return a.printJSON(s)
-			}
-			a.printAgent(&s)
-			return nil
+			return a.show(s, func() { a.printAgent(&s) })
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().BoolVar(&prompt, "prompt", false, "print what the agent would be told in the directory now, and nothing else")
 	return cmd
 }
@@ -159,7 +145,7 @@ func (a *app) agentShowCommand(dir *string) *cobra.Command {
 func (a *app) printAgent(s *shownAgent) {
 	line := func(key string, values ...string) {
 		if text := strings.Join(values, ", "); text != "" {
-			fmt.Fprintf(a.stdout, "%-14s %s\n", key, view.Clean(text))
+			a.printf("%-14s %s\n", key, view.Clean(text))
 		}
 	}
 	from := s.From + " (" + s.Scope
@@ -192,7 +178,7 @@ func (a *app) printAgent(s *shownAgent) {
 	for _, name := range slices.Sorted(maps.Keys(s.Args)) {
 		line("argument", name+": "+s.Args[name])
 	}
-	fmt.Fprintf(a.stdout, "system_prompt\n\n%s\n", view.Clean(strings.TrimSpace(s.Prompt)))
+	a.printf("system_prompt\n\n%s\n", view.Clean(strings.TrimSpace(s.Prompt)))
 }
 
 func (a *app) agentApproveCommand(dir *string) *cobra.Command {
@@ -202,7 +188,7 @@ func (a *app) agentApproveCommand(dir *string) *cobra.Command {
 		Short: "Show what a project brings for an agent and approve it",
 		Long: "Show the files of the project that an agent is made of, its prompt and its subagents among them, and approve them. An approval holds\n" +
 			"for them as they are now. Whatever changes is asked about again.",
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, who, trust, err := a.agentNamed(*dir, args[0])
 			if err != nil {
@@ -211,7 +197,7 @@ func (a *app) agentApproveCommand(dir *string) *cobra.Command {
 			if ok, err := who.Allow(cmd.Context(), trust, nil); err != nil {
 				return err
 			} else if ok {
-				fmt.Fprintln(a.stdout, "approved already")
+				a.println("approved already")
 				return nil
 			}
 			fmt.Fprint(a.stdout, view.Clean(who.Text()))
@@ -221,7 +207,7 @@ func (a *app) agentApproveCommand(dir *string) *cobra.Command {
 			if err := who.Approve(trust); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.stdout, "approved %s\n", who.Spec.Name)
+			a.printf("approved %s\n", who.Spec.Name)
 			return nil
 		},
 	}

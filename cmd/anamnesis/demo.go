@@ -16,7 +16,7 @@ import (
 
 	"anamnesis/cmd/internal/demo"
 	view "anamnesis/cmd/internal/term"
-	"anamnesis/knowledge_base"
+	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
@@ -51,21 +51,19 @@ type demoResult struct {
 
 func (a *app) demoCommand() *cobra.Command {
 	var dir string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See a task jump back without forgetting, and the next one profit",
 		Long: "Run two tasks on two small Go modules with the same trap. The model's words are a recording; the files,\n" +
 			"commands, jump, pass, card and recall are the program at work. It needs the Go toolchain and no network.",
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), dir, asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), dir) },
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "keep everything below this directory, which must be new or empty")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object instead")
+	a.jsonFlag(cmd, "one JSON object instead")
 	return cmd
 }
 
-func (a *app) demo(ctx context.Context, dir string, asJSON bool) error {
+func (a *app) demo(ctx context.Context, dir string) error {
 	if _, err := exec.LookPath("go"); err != nil {
 		return usageError("the demo runs real Go tests: install Go and put it in PATH")
 	}
@@ -78,7 +76,7 @@ func (a *app) demo(ctx context.Context, dir string, asJSON bool) error {
 		defer os.RemoveAll(dir)
 	}
 	say := a.stdout
-	if asJSON {
+	if a.json {
 		say = io.Discard
 	}
 	fmt.Fprintln(say, "This is a recording: the model's words come from a script. The files, the commands, the jump, the pass and the card are real.")
@@ -108,7 +106,7 @@ func (a *app) demo(ctx context.Context, dir string, asJSON bool) error {
 		}
 		drawn = append(drawn, func(width int) string { return view.Draw(tl, width) })
 	}
-	if asJSON {
+	if a.json {
 		return errors.Join(a.printJSON(res), failing(res))
 	}
 	out := a.styled()

@@ -22,7 +22,6 @@ import (
 
 func (a *app) doctorCommand() *cobra.Command {
 	var salvage string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor [TASK]",
 		Short: "Check that a task, or every task, is whole, and what there is of the sandbox and ripgrep; salvage a damaged task",
@@ -32,28 +31,24 @@ func (a *app) doctorCommand() *cobra.Command {
 			"The exit code is 4 when something acknowledged is damaged, 1 when only the end is torn, which the next writer sets aside.\n\n" +
 			"With --salvage DIR the operations that can be read, up to the first damage, are copied into a new stream in DIR.\n" +
 			"The damaged task is not touched. The vault stays where it is.",
-		Args: usageArgs(cobra.MaximumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := a.home()
-			if err != nil {
-				return err
-			}
+		Args: cobra.MaximumNArgs(1),
+		RunE: a.withHome(func(cmd *cobra.Command, args []string, h taskdir.Home) error {
 			if cmd.Flags().Changed("salvage") {
 				if len(args) == 0 || salvage == "" {
 					return usageError("name the directory and the task: 'anamnesis doctor --salvage DIR TASK'")
 				}
-				return a.salvage(cmd.Context(), h, args[0], salvage, asJSON)
+				return a.salvage(cmd.Context(), h, args[0], salvage)
 			}
 			if len(args) == 0 {
-				if err := a.doctorMachine(cmd.Context(), asJSON); err != nil {
+				if err := a.doctorMachine(cmd.Context()); err != nil {
 					return err
 				}
 			}
-			return a.doctor(cmd.Context(), h, args, asJSON)
-		},
+			return a.doctor(cmd.Context(), h, args)
+		}),
 	}
 	cmd.Flags().StringVar(&salvage, "salvage", "", "copy what can be read of TASK's stream into this new directory")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a task")
+	a.jsonFlag(cmd, "one JSON object a task")
 	return cmd
 }
 
@@ -67,7 +62,7 @@ type machineDiagnosis struct {
 }
 
 // doctorMachine tries the sandbox and ripgrep, and says what there is of them.
-func (a *app) doctorMachine(ctx context.Context, asJSON bool) error {
+func (a *app) doctorMachine(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "anamnesis-doctor-")
 	if err != nil {
 		return fmt.Errorf("try the sandbox: %w", err)
@@ -81,24 +76,22 @@ func (a *app) doctorMachine(ctx context.Context, asJSON bool) error {
 	if d.Ripgrep, err = search.CheckRipgrep(ctx, box, dir); err != nil {
 		d.NoRipgrep = err.Error()
 	}
-	if asJSON {
-		return a.printJSON(d)
-	}
-	fmt.Fprintf(a.stdout, "sandbox: %s\n", d.Sandbox)
-	for _, m := range d.Missing {
-		fmt.Fprintf(a.stdout, "sandbox: missing: %s\n", m)
-	}
-	if d.Ripgrep != "" {
-		fmt.Fprintf(a.stdout, "search: Grep uses %s\n", oneLine(d.Ripgrep))
-	} else {
-		fmt.Fprintf(a.stdout, "search: Grep finds the same without ripgrep, more slowly: %s\n", oneLine(d.NoRipgrep))
-	}
-	return nil
+	return a.show(d, func() {
+		a.printf("sandbox: %s\n", d.Sandbox)
+		for _, m := range d.Missing {
+			a.printf("sandbox: missing: %s\n", m)
+		}
+		if d.Ripgrep != "" {
+			a.printf("search: Grep uses %s\n", oneLine(d.Ripgrep))
+		} else {
+			a.printf("search: Grep finds the same without ripgrep, more slowly: %s\n", oneLine(d.NoRipgrep))
+		}
+	})
 }
 
 // doctor examines the named tasks, or all. Of all, one that cannot be examined
 // keeps none of the others from it.
-func (a *app) doctor(ctx context.Context, h taskdir.Home, named []string, asJSON bool) error {
+func (a *app) doctor(ctx context.Context, h taskdir.Home, named []string) error {
 	ids := named
 	if len(named) == 0 {
 		var err error
@@ -123,12 +116,12 @@ func (a *app) doctor(ctx context.Context, h taskdir.Home, named []string, asJSON
 		case d.Has(opstream.SeverityTorn):
 			torn = append(torn, id)
 		}
-		if err := a.printDiagnosis(d, asJSON); err != nil {
+		if err := a.printDiagnosis(d); err != nil {
 			return err
 		}
 	}
-	if len(ids) == 0 && !asJSON {
-		fmt.Fprintln(a.stdout, "no tasks yet")
+	if len(ids) == 0 && !a.json {
+		a.println("no tasks yet")
 	}
 	switch {
 	case len(corrupt) > 0:
@@ -141,14 +134,14 @@ func (a *app) doctor(ctx context.Context, h taskdir.Home, named []string, asJSON
 	return nil
 }
 
-func (a *app) printDiagnosis(d inspect.Diagnosis, asJSON bool) error {
-	if asJSON {
+func (a *app) printDiagnosis(d inspect.Diagnosis) error {
+	if a.json {
 		return a.printJSON(d)
 	}
 	var out strings.Builder
 	if d.NotExamined != "" {
-		_, err := fmt.Fprintf(a.stdout, "%s: not examined: %s\n", d.Task, oneLine(d.NotExamined))
-		return err
+		a.printf("%s: not examined: %s\n", d.Task, oneLine(d.NotExamined))
+		return nil
 	}
 	for _, f := range d.Findings {
 		fmt.Fprintf(&out, "%s: %s\n", d.Task, oneLine(f.String()))
@@ -174,7 +167,7 @@ func (a *app) printDiagnosis(d inspect.Diagnosis, asJSON bool) error {
 // terminal.
 func oneLine(s string) string { return strings.Join(strings.Fields(view.Clean(s)), " ") }
 
-func (a *app) salvage(ctx context.Context, h taskdir.Home, id, to string, asJSON bool) error {
+func (a *app) salvage(ctx context.Context, h taskdir.Home, id, to string) error {
 	if err := taskdir.CheckTaskID(id); err != nil {
 		return err
 	}
@@ -187,18 +180,16 @@ func (a *app) salvage(ctx context.Context, h taskdir.Home, id, to string, asJSON
 	case err != nil:
 		return err
 	}
-	if asJSON {
-		return a.printJSON(got)
-	}
-	fmt.Fprintf(a.stdout, "copied ops 1-%d (%d bytes, blobs %d) of %s to %s\n", got.Records, got.Bytes, got.Blobs, id, to)
-	if got.Why != "" {
-		fmt.Fprintf(a.stdout, "stopped at: %s\n", oneLine(got.Why))
-	}
-	if got.BehindRecords > 0 {
-		fmt.Fprintf(a.stdout, "%d operations behind it can be read and were not copied, since what came before them is lost:\n", got.BehindRecords)
-	}
-	for _, s := range got.Behind {
-		fmt.Fprintf(a.stdout, "  ops %d-%d, from byte %d of %s on\n", s.First, s.Last, s.Offset, oneLine(s.File))
-	}
-	return nil
+	return a.show(got, func() {
+		a.printf("copied ops 1-%d (%d bytes, blobs %d) of %s to %s\n", got.Records, got.Bytes, got.Blobs, id, to)
+		if got.Why != "" {
+			a.printf("stopped at: %s\n", oneLine(got.Why))
+		}
+		if got.BehindRecords > 0 {
+			a.printf("%d operations behind it can be read and were not copied, since what came before them is lost:\n", got.BehindRecords)
+		}
+		for _, s := range got.Behind {
+			a.printf("  ops %d-%d, from byte %d of %s on\n", s.First, s.Last, s.Offset, oneLine(s.File))
+		}
+	})
 }

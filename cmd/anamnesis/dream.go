@@ -29,7 +29,7 @@ const (
 type dreamFlags struct {
 	number         int
 	model, baseURL string
-	dry, asJSON    bool
+	dry            bool
 }
 
 // dreamed is what a dream did.
@@ -55,7 +55,6 @@ you decided.
 Without --model the proposal is put together by a template, for you to find the words. With --model a model decides whether
 a group is one lesson and writes the card; what the cards do not bear out is dropped. The text of the groups'
 cards is then sent to that model.`,
-		Args: usageArgs(cobra.NoArgs),
 	}
 	cmd.RunE = a.withKB(&dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 		if f.number < 1 || f.number > maxDreams {
@@ -66,7 +65,7 @@ cards is then sent to that model.`,
 			return err
 		}
 		a.warnHistory(store)
-		if f.asJSON {
+		if a.json {
 			return a.printJSON(got)
 		}
 		return a.printDream(got)
@@ -77,7 +76,7 @@ cards is then sent to that model.`,
 	fl.StringVar(&f.model, "model", "", "model that judges the groups and writes the cards")
 	fl.StringVar(&f.baseURL, "base-url", "", "address of an OpenAI-compatible server (default $OPENAI_BASE_URL)")
 	fl.BoolVar(&f.dry, "dry-run", false, "print the proposals and store nothing")
-	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	return cmd
 }
 
@@ -157,10 +156,10 @@ func (a *app) printDream(got *dreamed) error {
 		}
 	}
 	for _, note := range slices.Concat(notesOf(got.Proposed), got.Declined) {
-		fmt.Fprintf(a.stderr, "anamnesis: %s\n", view.Line(note, 500))
+		a.notef("%s", view.Line(note, 500))
 	}
 	if got.More > 0 {
-		fmt.Fprintf(a.stderr, "anamnesis: %d more groups were not looked at; -n takes in more\n", got.More)
+		a.notef("%d more groups were not looked at; -n takes in more", got.More)
 	}
 	then := "'anamnesis kb review' shows them"
 	if !got.Stored {

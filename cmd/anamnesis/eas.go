@@ -22,25 +22,21 @@ func (a *app) easCommand() *cobra.Command {
 		Long: `The table of effective attention spans: built in, with your own rows over it
 (eas.yaml in $ANAMNESIS_HOME, or in $XDG_CONFIG_HOME/anamnesis) and the project's
 over those (.anamnesis/eas.yaml here). Every row says where its number comes from.`,
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.easListCommand(), a.easShowCommand(), a.easSetCommand(), a.easDiffCommand(), a.easProbeCommand(), a.easReflectCommand())
 	return cmd
 }
 
 func (a *app) easListCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the rows in effect",
-		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			t, err := a.easTable()
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			if a.json {
 				return a.printJSON(map[string]any{"rows": t.Rows(), "unknown_eas": anamnesis.UnknownEAS})
 			}
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
@@ -52,16 +48,15 @@ func (a *app) easListCommand() *cobra.Command {
 			return w.Flush()
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	return cmd
 }
 
 func (a *app) easShowCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show MODEL",
 		Short: "Show what the table says about a model",
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if strings.TrimSpace(args[0]) == "" {
 				return usageError("eas show: no model named; for example 'anamnesis eas show gpt-4o', and 'anamnesis eas list' shows every row")
@@ -71,33 +66,31 @@ func (a *app) easShowCommand() *cobra.Command {
 				return err
 			}
 			s := t.Lookup(args[0])
-			if asJSON {
+			if a.json {
 				return a.printJSON(s)
 			}
 			if !s.Known {
-				fmt.Fprintf(a.stdout, "%s: unknown model, so %d tokens are assumed; 'anamnesis eas set' adds a row to %s\n", anamnesis.Squash(s.Model), s.EAS, a.easUserName())
+				a.printf("%s: unknown model, so %d tokens are assumed; 'anamnesis eas set' adds a row to %s\n", anamnesis.Squash(s.Model), s.EAS, a.easUserName())
 				return nil
 			}
-			fmt.Fprintf(a.stdout, "%s: attends to %d of %d tokens\n", anamnesis.Squash(s.Model), s.EAS, s.Advertised)
-			fmt.Fprintf(a.stdout, "  row         %s (%s)\n", s.Pattern, s.Origin)
-			fmt.Fprintf(a.stdout, "  source      %s\n", anamnesis.Squash(s.Source))
-			fmt.Fprintf(a.stdout, "  confidence  %s\n", s.Confidence)
-			fmt.Fprintf(a.stdout, "  updated     %s by %s\n", s.Updated, anamnesis.Squash(s.By))
-			fmt.Fprintf(a.stdout, "  counted in  %s\n", encodingNote(s.Model, s.Encoding))
+			a.printf("%s: attends to %d of %d tokens\n", anamnesis.Squash(s.Model), s.EAS, s.Advertised)
+			a.printf("  row         %s (%s)\n", s.Pattern, s.Origin)
+			a.printf("  source      %s\n", anamnesis.Squash(s.Source))
+			a.printf("  confidence  %s\n", s.Confidence)
+			a.printf("  updated     %s by %s\n", s.Updated, anamnesis.Squash(s.By))
+			a.printf("  counted in  %s\n", encodingNote(s.Model, s.Encoding))
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	return cmd
 }
 
 func (a *app) tokensCommand() *cobra.Command {
 	var model string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "tokens --model MODEL",
 		Short: "Count the tokens of standard input",
-		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if strings.TrimSpace(model) == "" {
 				return usageError("tokens: no model given; add --model, for example --model gpt-4o")
@@ -116,17 +109,17 @@ func (a *app) tokensCommand() *cobra.Command {
 				return fmt.Errorf("tokens: read standard input: %w", err)
 			}
 			exact := exactCount(model, s.Encoding)
-			if asJSON {
+			if a.json {
 				return a.printJSON(map[string]any{
 					"model": model, "encoding": s.Encoding, "exact": exact, "tokens": n, "bytes": bytes, "eas": s.EAS, "known": s.Known,
 				})
 			}
-			fmt.Fprintf(a.stdout, "%d tokens (%s)\n", n, encodingNote(model, s.Encoding))
+			a.printf("%d tokens (%s)\n", n, encodingNote(model, s.Encoding))
 			return nil
 		},
 	}
 	cmd.Flags().StringVar(&model, "model", "", "model whose tokens to count")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	return cmd
 }
 

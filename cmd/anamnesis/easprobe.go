@@ -27,14 +27,14 @@ import (
 
 // probeFlags are what `eas probe` is told.
 type probeFlags struct {
-	model, baseURL             string
-	families                   []string
-	seed                       uint64
-	longest, window, reply     int
-	maxCalls, maxTokens        int
-	atOnce                     int
-	record                     string
-	fresh, yes, accept, asJSON bool
+	model, baseURL         string
+	families               []string
+	seed                   uint64
+	longest, window, reply int
+	maxCalls, maxTokens    int
+	atOnce                 int
+	record                 string
+	fresh, yes, accept     bool
 }
 
 func (a *app) easProbeCommand() *cobra.Command {
@@ -46,7 +46,6 @@ func (a *app) easProbeCommand() *cobra.Command {
 generated from a seed. What it can cost at most is said first and agreed to (--yes, or on a terminal); Ctrl-C
 keeps what was measured, and the same command goes on. The result is a proposal: --accept writes it into your
 overlay, 'eas reflect' proposes it again.`,
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.easProbe(cmd.Context(), f) },
 	}
 	fl := cmd.Flags()
@@ -64,7 +63,7 @@ overlay, 'eas reflect' proposes it again.`,
 	fl.BoolVar(&f.fresh, "fresh", false, "forget the outcomes of an earlier run")
 	fl.BoolVar(&f.yes, "yes", false, "agree to the cost")
 	fl.BoolVar(&f.accept, "accept", false, "write the result into your overlay")
-	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	return cmd
 }
 
@@ -228,7 +227,7 @@ func (a *app) runProbe(ctx context.Context, m *session.Model, reply int, o probe
 	}
 	o.Progress = show
 	m.OnRetry(func(at model.Attempt) {
-		fmt.Fprintf(a.stderr, "anamnesis: asking again: %v\n", at.Fault)
+		a.notef("asking again: %v", at.Fault)
 	})
 	return probe.Run(ctx, eas.TextModel{Model: m.Model, Purpose: model.PurposeProbe, ReplyTokens: reply}, o)
 }
@@ -260,7 +259,7 @@ func (a *app) reportProbe(ctx context.Context, h taskdir.Home, f probeFlags, s a
 			return err
 		}
 	}
-	if f.asJSON {
+	if a.json {
 		if err := a.printJSON(rep); err != nil {
 			return err
 		}

@@ -25,7 +25,6 @@ type reflectFlags struct {
 	search         []string
 	evidence       string
 	model, baseURL string
-	asJSON         bool
 }
 
 func (a *app) easReflectCommand() *cobra.Command {
@@ -40,7 +39,6 @@ otherwise --accept ID and --reject ID decide. Accepted ones go into your overlay
 again unless its evidence changes. --search MODEL has your search engine (web.yaml) asked what was published about a
 model, and --model read it; a figure counts only where its quote stands in the page. What was found is proposed until it
 is decided.`,
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.easReflect(cmd.Context(), f) },
 	}
 	fl := cmd.Flags()
@@ -50,7 +48,7 @@ is decided.`,
 	fl.StringArrayVar(&f.search, "search", nil, "search for what was published about a model (repeatable)")
 	fl.StringVar(&f.model, "model", "", "model that reads what --search finds and puts the proposals into words; figures never come from it")
 	fl.StringVar(&f.baseURL, "base-url", "", "address of an OpenAI-compatible server (default $OPENAI_BASE_URL)")
-	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	return cmd
 }
 
@@ -87,21 +85,21 @@ func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
 		notes = append(notes, more...)
 	}
 	for _, n := range notes {
-		fmt.Fprintf(a.stderr, "anamnesis: %s\n", view.Line(n, 500))
+		a.notef("%s", view.Line(n, 500))
 	}
 	switch {
 	case len(f.accept)+len(f.reject) > 0:
 		return a.decideByID(h, open, f)
-	case f.asJSON:
+	case a.json:
 		return a.printJSON(map[string]any{"proposals": open, "decided": len(found) - len(open), "notes": append([]string{}, notes...)})
 	case len(open) == 0:
-		fmt.Fprintf(a.stdout, "nothing to propose; %d decided before\n", len(found))
+		a.printf("nothing to propose; %d decided before\n", len(found))
 		return nil
 	case !a.interactive():
 		for _, p := range open {
 			a.printProposal(p)
 		}
-		fmt.Fprintf(a.stdout, "%d proposals; --accept ID or --reject ID decides\n", len(open))
+		a.printf("%d proposals; --accept ID or --reject ID decides\n", len(open))
 		return nil
 	}
 	return a.decideByAsking(ctx, h, open)
@@ -126,7 +124,7 @@ func (a *app) decide(h taskdir.Home, p proposal.Proposal, decision string) error
 	if decision == proposal.Accepted {
 		where = ", in " + h.EASOverlay()
 	}
-	fmt.Fprintf(a.stdout, "%s %s: %s, eas %d → %d%s\n", decision, p.ID, anamnesis.Squash(p.Row.Pattern), p.Was.EAS, p.Row.EAS, where)
+	a.printf("%s %s: %s, eas %d → %d%s\n", decision, p.ID, anamnesis.Squash(p.Row.Pattern), p.Was.EAS, p.Row.EAS, where)
 	return nil
 }
 
@@ -186,11 +184,11 @@ func (a *app) printProposal(p proposal.Proposal) {
 	if !p.Was.Known {
 		now = fmt.Sprintf("%d, unknown", p.Was.EAS)
 	}
-	fmt.Fprintf(a.stdout, "%s  %s: eas %d (now %s), confidence %s, from %s\n", p.ID, anamnesis.Squash(p.Row.Pattern), p.Row.EAS, now, p.Row.Confidence, p.Kind)
+	a.printf("%s  %s: eas %d (now %s), confidence %s, from %s\n", p.ID, anamnesis.Squash(p.Row.Pattern), p.Row.EAS, now, p.Row.Confidence, p.Kind)
 	for _, e := range p.Evidence {
-		fmt.Fprintf(a.stdout, "    %s\n", anamnesis.Squash(e))
+		a.printf("    %s\n", anamnesis.Squash(e))
 	}
 	if p.Rationale != "" {
-		fmt.Fprintf(a.stdout, "    the model says: %s\n", anamnesis.Squash(p.Rationale))
+		a.printf("    the model says: %s\n", anamnesis.Squash(p.Rationale))
 	}
 }

@@ -18,10 +18,10 @@ import (
 
 // rowFlags are the values `eas set` gives a row.
 type rowFlags struct {
-	eas, window                int
-	confidence, source, by     string
-	encoding                   string
-	project, asJSON, hasWindow bool
+	eas, window            int
+	confidence, source, by string
+	encoding               string
+	project, hasWindow     bool
 }
 
 func (a *app) easSetCommand() *cobra.Command {
@@ -32,7 +32,7 @@ func (a *app) easSetCommand() *cobra.Command {
 		Long: `Write a row into your overlay (or, with --project, into .anamnesis/eas.yaml here). MODEL is a model's name
 or a pattern such as "my-model*". A row with the same pattern is changed in place; comments and fields of
 your own stay. Window and encoding come from the table unless they are given.`,
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.hasWindow = cmd.Flags().Changed("window")
 			return a.easSet(strings.TrimSpace(args[0]), f)
@@ -46,7 +46,7 @@ your own stay. Window and encoding come from the table unless they are given.`,
 	fl.StringVar(&f.by, "by", "user", "who or what says so")
 	fl.StringVar(&f.encoding, "encoding", "", "tokenizer to count with (default: the table's)")
 	fl.BoolVar(&f.project, "project", false, "write .anamnesis/eas.yaml here instead of your own file")
-	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	return cmd
 }
 
@@ -78,18 +78,16 @@ func (a *app) easSet(model string, f rowFlags) error {
 	}
 	s := t.Lookup(model)
 	shadowed := s.Pattern != r.Pattern || s.Origin != path
-	if f.asJSON {
-		return a.printJSON(map[string]any{"file": path, "row": r, "was": was, "shadowed": shadowed, "in_effect": s})
-	}
-	before := "new"
-	if was != nil {
-		before = fmt.Sprintf("was %d", was.EAS)
-	}
-	fmt.Fprintf(a.stdout, "%s: eas %d (%s), in %s\n", r.Pattern, r.EAS, before, path)
-	if shadowed {
-		fmt.Fprintf(a.stdout, "note: %s still goes by the row %s of %s: eas %d\n", model, s.Pattern, s.Origin, s.EAS)
-	}
-	return nil
+	return a.show(map[string]any{"file": path, "row": r, "was": was, "shadowed": shadowed, "in_effect": s}, func() {
+		before := "new"
+		if was != nil {
+			before = fmt.Sprintf("was %d", was.EAS)
+		}
+		a.printf("%s: eas %d (%s), in %s\n", r.Pattern, r.EAS, before, path)
+		if shadowed {
+			a.printf("note: %s still goes by the row %s of %s: eas %d\n", model, s.Pattern, s.Origin, s.EAS)
+		}
+	})
 }
 
 // newRow makes a row of the flags and of what the table says already.
@@ -133,11 +131,9 @@ func newRow(t *anamnesis.Table, model string, f rowFlags) (anamnesis.Row, error)
 }
 
 func (a *app) easDiffCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "diff",
 		Short: "Show what overlays change against the built-in table",
-		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			t, err := a.easTable()
 			if err != nil {
@@ -148,19 +144,17 @@ func (a *app) easDiffCommand() *cobra.Command {
 				return err
 			}
 			changes := t.Changes(base)
-			if asJSON {
-				return a.printJSON(map[string]any{"changes": changes})
-			}
-			if len(changes) == 0 {
-				fmt.Fprintf(a.stdout, "no overlay changes anything; yours would be %s\n", a.easUserName())
-			}
-			for _, c := range changes {
-				fmt.Fprintf(a.stdout, "%s:%d: %s: eas %s, %s: %s\n", c.Now.Origin, c.Now.Line, c.Now.Pattern, easChange(c), c.Now.Confidence, anamnesis.Squash(c.Now.Source))
-			}
-			return nil
+			return a.show(map[string]any{"changes": changes}, func() {
+				if len(changes) == 0 {
+					a.printf("no overlay changes anything; yours would be %s\n", a.easUserName())
+				}
+				for _, c := range changes {
+					a.printf("%s:%d: %s: eas %s, %s: %s\n", c.Now.Origin, c.Now.Line, c.Now.Pattern, easChange(c), c.Now.Confidence, anamnesis.Squash(c.Now.Source))
+				}
+			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	return cmd
 }
 

@@ -94,7 +94,7 @@ func (a *app) exit(err error) int {
 	if code == exitInterrupted && errors.Is(err, context.Canceled) {
 		text = interrupted(text)
 	}
-	fmt.Fprintf(a.stderr, "anamnesis: %s\n", text)
+	a.notef("%s", text)
 	return code
 }
 
@@ -141,9 +141,42 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
+// jsonFlag gives a command the flag --json, which prints what.
+func (a *app) jsonFlag(cmd *cobra.Command, what string) {
+	cmd.Flags().BoolVar(&a.json, "json", false, "print "+what)
+}
+
 // printJSON writes v as one line of JSON.
 func (a *app) printJSON(v any) error {
 	enc := json.NewEncoder(a.stdout)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
+}
+
+// show prints v as JSON where --json is given, and otherwise as text prints it.
+func (a *app) show(v any, text func()) error {
+	if a.json {
+		return a.printJSON(v)
+	}
+	text()
+	return nil
+}
+
+// printf and println write to standard output. Their first failure is the
+// command's, unless it fails otherwise.
+func (a *app) printf(format string, args ...any) {
+	a.printed(fmt.Fprintf(a.stdout, format, args...))
+}
+
+func (a *app) println(args ...any) { a.printed(fmt.Fprintln(a.stdout, args...)) }
+
+func (a *app) printed(_ int, err error) {
+	if err != nil && a.unprinted == nil {
+		a.unprinted = fmt.Errorf("print: %w", err)
+	}
+}
+
+// notef writes a line to standard error.
+func (a *app) notef(format string, args ...any) {
+	fmt.Fprintf(a.stderr, "anamnesis: "+format+"\n", args...)
 }

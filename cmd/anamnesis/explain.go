@@ -11,23 +11,20 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/taskdir"
 )
 
 func (a *app) explainCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "explain TASK [STEP]",
 		Short: "Say why a task's context looks as it does",
 		Long: "List the messages the model is sent next, each with the operations it comes from, its tokens, and the rule by which it was\n" +
 			"masked, folded or carried over. With STEP: the context as it stood when that step had ended.",
-		Args: usageArgs(cobra.RangeArgs(1, 2)),
-		RunE: func(_ *cobra.Command, args []string) error {
-			h, err := a.home()
-			if err != nil {
-				return err
-			}
+		Args: cobra.RangeArgs(1, 2),
+		RunE: a.withHome(func(_ *cobra.Command, args []string, h taskdir.Home) error {
 			step := -1
 			if len(args) == 2 {
+				var err error
 				if step, err = parseStep(args[1]); err != nil {
 					return err
 				}
@@ -36,14 +33,10 @@ func (a *app) explainCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return a.printJSON(x)
-			}
-			a.printExplanation(x)
-			return nil
-		},
+			return a.show(x, func() { a.printExplanation(x) })
+		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	a.jsonFlag(cmd, "a JSON object")
 	return cmd
 }
 
@@ -54,7 +47,7 @@ func (a *app) printExplanation(x inspect.Explanation) {
 	// say prints a line: what stands in columns as it is, the text as far as
 	// there is room.
 	say := func(columns, text string) {
-		fmt.Fprintln(a.stdout, strings.TrimRight(columns+view.Line(text, max(a.width()-len(columns), 20)), " "))
+		a.println(strings.TrimRight(columns+view.Line(text, max(a.width()-len(columns), 20)), " "))
 	}
 	window := "unknown"
 	if x.Window > 0 {

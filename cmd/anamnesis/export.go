@@ -25,25 +25,23 @@ import (
 
 func (a *app) opsExportCommand() *cobra.Command {
 	var dir, format string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "export --dir DIR",
 		Short: "Export a stream for other programs and people, secrets redacted",
 		Long: "Export a stream to standard output. jsonl: each operation as a line of JSON, blobs resolved. openai: the chat that a\n" +
 			"task's model would be sent next, as a JSON object with the messages of OpenAI's chat completions. markdown: for\n" +
 			"people. What looks like a secret is redacted once more, with a key of this export's own.",
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opsDir(cmd, dir); err != nil {
 				return err
 			}
-			if asJSON && format == "markdown" {
+			if a.json && format == "markdown" {
 				return usageError("--json and --format markdown contradict each other")
 			}
 			return a.opsExport(dir, format)
 		},
 	}
-	opsFlags(cmd, &dir, &asJSON)
+	a.opsFlags(cmd, &dir)
 	cmd.Flags().StringVar(&format, "format", "jsonl", "jsonl, openai or markdown")
 	return cmd
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	view "anamnesis/cmd/internal/term"
-	"anamnesis/knowledge_base"
+	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/orchestrator/redact"
@@ -27,8 +27,6 @@ func (a *app) kbCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kb",
 		Short: "Add, find, review and share knowledge cards",
-		Args:  usageArgs(cobra.NoArgs),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	chooseKB(cmd, &dir)
 	cmd.AddCommand(a.kbAddCommand(&dir), a.kbNewCommand(&dir), a.kbSearchCommand(&dir), a.kbListCommand(&dir),
@@ -91,7 +89,7 @@ func (a *app) openKBWith(dir string, create bool, o *knowledgebase.Options) (*kn
 		return nil, err
 	}
 	for _, b := range store.Broken() {
-		fmt.Fprintf(a.stderr, "anamnesis: not a readable card, left as it is: %s\n", kbFault(b.Path, b.Err))
+		a.notef("not a readable card, left as it is: %s", kbFault(b.Path, b.Err))
 	}
 	return store, nil
 }
@@ -120,7 +118,7 @@ func (a *app) kbOptions() (*knowledgebase.Options, error) {
 		return nil, err
 	}
 	o := &knowledgebase.Options{Embedder: embedder, Redact: svc.Home.CardRedaction(svc.Secrets(nil), new(redact.Learned)),
-		Notice: func(line string) { fmt.Fprintf(a.stderr, "anamnesis: %s\n", view.Clean(line)) }}
+		Notice: func(line string) { a.notef("%s", view.Clean(line)) }}
 	if view.IsTerminal(a.stderr) {
 		o.Progress = view.NewProgress(a.stderr).Cards
 	}
@@ -170,18 +168,17 @@ type kbAdded struct {
 }
 
 func (a *app) kbAddCommand(dir *string) *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "add FILE…",
 		Short: "Add cards from markdown files (- is standard input)",
 		Long: "Add cards from markdown files; - is standard input.\n\n" +
 			"A file with broken front matter is reported with its line and not added, the others are.\n" +
 			"A card without an id gets one made from its text, so adding a file twice adds one card.",
-		Args: usageArgs(cobra.MinimumNArgs(1)),
+		Args: cobra.MinimumNArgs(1),
 		RunE: a.withKB(dir, true, func(cmd *cobra.Command, files []string, store *knowledgebase.Store) error {
 			all, failed := a.kbAddFiles(cmd.Context(), store, files)
 			for _, added := range all {
-				if err := a.printAdded(added, asJSON); err != nil {
+				if err := a.printAdded(added); err != nil {
 					return err
 				}
 			}
@@ -190,12 +187,12 @@ func (a *app) kbAddCommand(dir *string) *cobra.Command {
 				return nil
 			}
 			for _, err := range failed[1:] {
-				fmt.Fprintf(a.stderr, "anamnesis: %v\n", err)
+				a.notef("%v", err)
 			}
 			return failed[0]
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a card")
+	a.jsonFlag(cmd, "one JSON object a card")
 	return cmd
 }
 
@@ -280,28 +277,25 @@ func (a *app) readCardFile(file string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, card.MaxBytes+1))
 }
 
-func (a *app) printAdded(added kbAdded, asJSON bool) error {
-	if asJSON {
-		return a.printJSON(added)
-	}
-	what := "added"
-	switch {
-	case added.Rediscovered:
-		what = "said already by"
-	case !added.Created:
-		what = "there already"
-	}
-	_, err := fmt.Fprintf(a.stdout, "%s %s %s\n", what, added.ID, shownPath(added.Path))
-	return err
+func (a *app) printAdded(added kbAdded) error {
+	return a.show(added, func() {
+		what := "added"
+		switch {
+		case added.Rediscovered:
+			what = "said already by"
+		case !added.Created:
+			what = "there already"
+		}
+		a.printf("%s %s %s\n", what, added.ID, shownPath(added.Path))
+	})
 }
 
 func (a *app) kbSearchCommand(dir *string) *cobra.Command {
-	var asJSON bool
 	var q knowledgebase.Query
 	cmd := &cobra.Command{
 		Use:   "search QUERY",
 		Short: "Find the cards that matter for a question or an error message",
-		Args:  usageArgs(cobra.MinimumNArgs(1)),
+		Args:  cobra.MinimumNArgs(1),
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			q.Text = strings.Join(args, " ")
 			if q.K < 1 || q.K > retrieval.MaxK {
@@ -321,7 +315,7 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 				return err
 			}
 			if err := store.VectorError(); err != nil {
-				fmt.Fprintf(a.stderr, "anamnesis: searched without vectors: %v\n", err)
+				a.notef("searched without vectors: %v", err)
 			}
 			kept := q
 			kept.Withheld = true
@@ -329,21 +323,20 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return a.printJSON(map[string]any{"query": q.Text, "hits": hits, "withheld": len(withheld)})
-			}
-			if err := a.printHits(hits); err != nil || q.Withheld || len(withheld) == 0 {
-				return err
-			}
-			again := cmd.CommandPath()
-			if *dir != "" {
-				again += " --kb " + shellWord(*dir)
-			}
-			_, err = fmt.Fprintf(a.stdout, "%s withheld until reviewed; '%s --withheld -- %s' shows them\n", counted(len(withheld), "draft"), again, shellWord(card.OneLine(q.Text)))
-			return err
+			return a.show(map[string]any{"query": q.Text, "hits": hits, "withheld": len(withheld)}, func() {
+				a.printHits(hits)
+				if q.Withheld || len(withheld) == 0 {
+					return
+				}
+				again := cmd.CommandPath()
+				if *dir != "" {
+					again += " --kb " + shellWord(*dir)
+				}
+				a.printf("%s withheld until reviewed; '%s --withheld -- %s' shows them\n", counted(len(withheld), "draft"), again, shellWord(card.OneLine(q.Text)))
+			})
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().IntVarP(&q.K, "number", "k", retrieval.DefaultK, "how many cards at most")
 	cmd.Flags().StringVar(&q.Task, "task", "", "the asking task, which may see its own tainted drafts")
 	cmd.Flags().BoolVar(&q.ReviewedOnly, "reviewed-only", false, "leave drafts out")
@@ -351,33 +344,23 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 	return cmd
 }
 
-func (a *app) printHits(hits []knowledgebase.Hit) error {
+func (a *app) printHits(hits []knowledgebase.Hit) {
 	if len(hits) == 0 {
-		_, err := fmt.Fprintln(a.stdout, "no card says enough about this")
-		return err
+		a.println("no card says enough about this")
 	}
 	for _, h := range hits {
 		mark := ""
 		if h.Expired {
 			mark = ", expired"
 		}
-		if _, err := fmt.Fprintf(a.stdout, "%.2f  %s  %s (%s%s)\n      %s\n", h.Score, h.Card.ID,
-			view.Clean(h.Card.Topic), h.Card.State, mark, shownPath(h.Path)); err != nil {
-			return err
-		}
+		a.printf("%.2f  %s  %s (%s%s)\n      %s\n", h.Score, h.Card.ID, view.Clean(h.Card.Topic), h.Card.State, mark, shownPath(h.Path))
 		if len(h.Also) > 0 {
-			if _, err := fmt.Fprintf(a.stdout, "      nearly the same: %s\n", view.Clean(strings.Join(h.Also, " "))); err != nil {
-				return err
-			}
+			a.printf("      nearly the same: %s\n", view.Clean(strings.Join(h.Also, " ")))
 		}
-		if len(h.Contradicts) == 0 {
-			continue
-		}
-		if _, err := fmt.Fprintf(a.stdout, "      contradicts %s; decide which holds: 'anamnesis kb retire ID' ends the other\n", view.Clean(strings.Join(h.Contradicts, " "))); err != nil {
-			return err
+		if len(h.Contradicts) > 0 {
+			a.printf("      contradicts %s; decide which holds: 'anamnesis kb retire ID' ends the other\n", view.Clean(strings.Join(h.Contradicts, " ")))
 		}
 	}
-	return nil
 }
 
 type kbBroken struct {
@@ -394,28 +377,24 @@ func brokenJSON(store *knowledgebase.Store) []kbBroken {
 }
 
 func (a *app) kbRebuildCommand(dir *string) *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "rebuild",
 		Short: "Throw the index away and build it from the cards",
-		Args:  usageArgs(cobra.NoArgs),
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			begin := time.Now()
 			if err := store.Rebuild(cmd.Context()); err != nil {
 				return err
 			}
 			if err := store.VectorError(); err != nil {
-				fmt.Fprintf(a.stderr, "anamnesis: rebuilt without vectors: %v\n", err)
+				a.notef("rebuilt without vectors: %v", err)
 			}
 			took := time.Since(begin)
 			cards, broken := len(store.List()), brokenJSON(store)
-			if asJSON {
-				return a.printJSON(map[string]any{"cards": cards, "broken": broken, "build_ms": took.Milliseconds()})
-			}
-			_, err := fmt.Fprintf(a.stdout, "%d cards indexed, %d files not readable, %v\n", cards, len(broken), took.Round(time.Millisecond))
-			return err
+			return a.show(map[string]any{"cards": cards, "broken": broken, "build_ms": took.Milliseconds()}, func() {
+				a.printf("%d cards indexed, %d files not readable, %v\n", cards, len(broken), took.Round(time.Millisecond))
+			})
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	return cmd
 }

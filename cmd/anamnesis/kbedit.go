@@ -14,21 +14,20 @@ import (
 	"strconv"
 	"strings"
 
-	"anamnesis/knowledge_base"
+	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 
 	"github.com/spf13/cobra"
 )
 
 func (a *app) kbEditCommand(dir *string) *cobra.Command {
-	var asJSON bool
 	var file string
 	cmd := &cobra.Command{
 		Use:   "edit ID",
 		Short: "Change a card in $EDITOR, or to a file's text",
 		Long: `Change a card: in $VISUAL or $EDITOR, or, with --file, to the text of a file (- is standard input). A text that is not
 a card is refused with its line and kept; so is one over a card that somebody changed meanwhile.`,
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: cobra.ExactArgs(1),
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			old, fingerprint, err := store.Text(args[0])
 			if err != nil {
@@ -46,8 +45,8 @@ a card is refused with its line and kept; so is one over a card that somebody ch
 			}
 			if bytes.Equal(text, old) {
 				d.drop()
-				_, err := fmt.Fprintf(a.stdout, "unchanged %s\n", args[0])
-				return err
+				a.printf("unchanged %s\n", args[0])
+				return nil
 			}
 			st, err := store.Edit(cmd.Context(), args[0], fingerprint, text)
 			if err != nil {
@@ -55,14 +54,10 @@ a card is refused with its line and kept; so is one over a card that somebody ch
 			}
 			d.drop()
 			a.warnHistory(store)
-			if asJSON {
-				return a.printJSON(st)
-			}
-			_, err = fmt.Fprintf(a.stdout, "edited %s\n", st.ID)
-			return err
+			return a.show(st, func() { a.printf("edited %s\n", st.ID) })
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().StringVar(&file, "file", "", "take the text from this file; - is standard input")
 	return cmd
 }
@@ -83,7 +78,7 @@ func (a *app) kbNewCommand(dir *string) *cobra.Command {
 		Use:   "new [TOPIC]",
 		Short: "Write a card in $EDITOR, from a template",
 		Long:  "Open a template in $VISUAL or $EDITOR and add what it becomes as a draft. A template left as it is adds nothing.",
-		Args:  usageArgs(cobra.ArbitraryArgs),
+		Args:  cobra.ArbitraryArgs,
 		RunE: a.withKB(dir, true, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			topic := cmp.Or(card.OneLine(strings.Join(args, " ")), "the trouble and its place, in words somebody would search by")
 			template := strings.Replace(cardTemplate, "TOPIC", strconv.Quote(topic), 1)
@@ -93,8 +88,8 @@ func (a *app) kbNewCommand(dir *string) *cobra.Command {
 			}
 			if string(text) == template {
 				d.drop()
-				_, err := fmt.Fprintln(a.stdout, "the template was left as it is: nothing added")
-				return err
+				a.println("the template was left as it is: nothing added")
+				return nil
 			}
 			added, failed := a.kbAddFiles(cmd.Context(), store, []string{d.path})
 			if len(failed) > 0 {
@@ -102,7 +97,7 @@ func (a *app) kbNewCommand(dir *string) *cobra.Command {
 			}
 			d.drop()
 			a.warnHistory(store)
-			return a.printAdded(added[0], false)
+			return a.printAdded(added[0])
 		}),
 	}
 }

@@ -15,12 +15,10 @@ import (
 )
 
 func (a *app) kbEvalCommand() *cobra.Command {
-	var asJSON bool
 	var data, settings string
 	cmd := &cobra.Command{
 		Use:   "eval",
 		Short: "Measure the search on a labelled set in BEIR's layout",
-		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if data == "" {
 				return usageError("name the folder of corpus.jsonl, queries.jsonl and qrels.tsv with --data; see '%s --help'", cmd.CommandPath())
@@ -40,7 +38,7 @@ func (a *app) kbEvalCommand() *cobra.Command {
 			if err != nil {
 				return kbError(err)
 			}
-			if asJSON {
+			if a.json {
 				return a.printJSON(res)
 			}
 			return a.printEval(res)
@@ -48,7 +46,7 @@ func (a *app) kbEvalCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&data, "data", "", "folder with corpus.jsonl, queries.jsonl, qrels.tsv and where there is one unrelated.txt, gzipped or not")
 	cmd.Flags().StringVar(&settings, "embedder", "", "settings of the embedder to measure, of the form of embedder.yaml (default: the built-in one)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	return cmd
 }
 
@@ -63,6 +61,6 @@ func (a *app) printEval(res retrieval.EvalResult) error {
 	if res.Unrelated > 0 {
 		out += fmt.Sprintf("found nothing for %.0f of %d unrelated questions\n", res.Abstained*float64(res.Unrelated), res.Unrelated)
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s%d documents; query p50 %.1f ms, p99 %.1f ms; index built in %.0f ms\n", out, res.Docs, res.P50, res.P99, res.Build)
-	return err
+	a.printf("%s%d documents; query p50 %.1f ms, p99 %.1f ms; index built in %.0f ms\n", out, res.Docs, res.P50, res.P99, res.Build)
+	return nil
 }

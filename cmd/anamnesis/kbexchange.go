@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"anamnesis/knowledge_base"
+	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/notes"
@@ -27,14 +27,13 @@ type kbImported struct {
 }
 
 func (a *app) kbImportCommand(dir *string) *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "import PATH…",
 		Short: "Make drafts of notes (CLAUDE.md, AGENTS.md), folders of markdown, or other people's cards",
 		Long: `Make drafts of what is written down already: each list item or paragraph of a markdown file becomes a card, named by its
 headings and what it says first; files that are cards come as they are. All of it waits for your review: no task is shown an imported
 card before. Importing again adds only what is new.`,
-		Args: usageArgs(cobra.MinimumNArgs(1)),
+		Args: cobra.MinimumNArgs(1),
 		RunE: a.withKB(dir, true, func(cmd *cobra.Command, paths []string, store *knowledgebase.Store) error {
 			got := kbImported{Added: []string{}, Conflicts: []string{}, Skipped: []notes.Skipped{}}
 			for _, path := range paths {
@@ -43,20 +42,18 @@ card before. Importing again adds only what is new.`,
 				}
 			}
 			a.warnHistory(store)
-			if asJSON {
-				return a.printJSON(got)
-			}
-			for _, s := range got.Skipped {
-				fmt.Fprintf(a.stderr, "anamnesis: passed by: %s: %s\n", shownPath(s.Path), oneLine(s.Why))
-			}
-			for _, id := range got.Conflicts {
-				fmt.Fprintf(a.stderr, "anamnesis: %s says something else by now and was decided about: left as it is\n", id)
-			}
-			_, err := fmt.Fprintf(a.stdout, "%d drafts added, %d there already; 'anamnesis kb review' shows them\n", len(got.Added), got.There)
-			return err
+			return a.show(got, func() {
+				for _, s := range got.Skipped {
+					a.notef("passed by: %s: %s", shownPath(s.Path), oneLine(s.Why))
+				}
+				for _, id := range got.Conflicts {
+					a.notef("%s says something else by now and was decided about: left as it is", id)
+				}
+				a.printf("%d drafts added, %d there already; 'anamnesis kb review' shows them\n", len(got.Added), got.There)
+			})
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	return cmd
 }
 
@@ -105,11 +102,11 @@ func kbImport(ctx context.Context, store *knowledgebase.Store, path string, got 
 }
 
 func (a *app) kbExportCommand(dir *string) *cobra.Command {
-	var asJSON, drafts bool
+	var drafts bool
 	cmd := &cobra.Command{
 		Use:   "export DIR",
 		Short: "Write the reviewed cards into a new folder for others",
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Args:  cobra.ExactArgs(1),
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			states := []card.State{card.Reviewed}
 			if drafts {
@@ -122,20 +119,15 @@ func (a *app) kbExportCommand(dir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return a.printJSON(map[string]any{"cards": n, "dir": args[0]})
-			}
-			_, err = fmt.Fprintf(a.stdout, "%d cards in %s\n", n, shownPath(args[0]))
-			return err
+			return a.show(map[string]any{"cards": n, "dir": args[0]}, func() { a.printf("%d cards in %s\n", n, shownPath(args[0])) })
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().BoolVar(&drafts, "drafts", false, "with the drafts")
 	return cmd
 }
 
 func (a *app) kbSyncCommand(dir *string) *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "sync [REMOTE]",
 		Short: "Take in what a git remote has, and give it what is here",
@@ -143,7 +135,7 @@ func (a *app) kbSyncCommand(dir *string) *cobra.Command {
 (default: origin). Nothing is lost: of a card changed on both sides yours stays, and the other version becomes a draft
 beside it that 'kb review' shows. What arrives is a draft until you review it here, whatever it says about itself; a file
 above 1 MiB does not arrive.`,
-		Args: usageArgs(cobra.MaximumNArgs(1)),
+		Args: cobra.MaximumNArgs(1),
 		RunE: a.withKB(dir, true, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			remote := "origin"
 			if len(args) == 1 {
@@ -163,26 +155,24 @@ above 1 MiB does not arrive.`,
 			case err != nil:
 				return err
 			}
-			if asJSON {
-				return a.printJSON(got)
-			}
-			for _, id := range got.Conflicts {
-				fmt.Fprintf(a.stderr, "anamnesis: %s was changed on both sides: the other version waits in 'kb review'\n", shownPath(id))
-			}
-			for _, path := range got.LeftOut {
-				fmt.Fprintf(a.stderr, "anamnesis: %s was left out: it has more than %d bytes there\n", shownPath(path), history.MaxBlobBytes)
-			}
-			for _, id := range got.Drafts {
-				fmt.Fprintf(a.stderr, "anamnesis: %s was reviewed here and was changed there: it counts as the other version says only once you review it\n", shownPath(id))
-			}
-			pushed := "nothing to push"
-			if got.Pushed {
-				pushed = "pushed"
-			}
-			_, err = fmt.Fprintf(a.stdout, "%d files taken in, %d conflicts, %s\n", len(got.Taken), len(got.Conflicts), pushed)
-			return err
+			return a.show(got, func() {
+				for _, id := range got.Conflicts {
+					a.notef("%s was changed on both sides: the other version waits in 'kb review'", shownPath(id))
+				}
+				for _, path := range got.LeftOut {
+					a.notef("%s was left out: it has more than %d bytes there", shownPath(path), history.MaxBlobBytes)
+				}
+				for _, id := range got.Drafts {
+					a.notef("%s was reviewed here and was changed there: it counts as the other version says only once you review it", shownPath(id))
+				}
+				pushed := "nothing to push"
+				if got.Pushed {
+					pushed = "pushed"
+				}
+				a.printf("%d files taken in, %d conflicts, %s\n", len(got.Taken), len(got.Conflicts), pushed)
+			})
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	return cmd
 }

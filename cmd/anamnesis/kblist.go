@@ -10,7 +10,7 @@ import (
 	"time"
 
 	view "anamnesis/cmd/internal/term"
-	"anamnesis/knowledge_base"
+	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 
 	"github.com/spf13/cobra"
@@ -36,29 +36,23 @@ func (f kbFilter) shows(e knowledgebase.Entry) bool {
 }
 
 func (a *app) kbListCommand(dir *string) *cobra.Command {
-	var asJSON bool
 	var filter kbFilter
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the cards, newest first",
-		Args:  usageArgs(cobra.NoArgs),
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			if err := filter.check(); err != nil {
 				return err
 			}
 			entries := slices.DeleteFunc(store.List(), func(e knowledgebase.Entry) bool { return !filter.shows(e) })
-			if asJSON {
-				return a.printJSON(map[string]any{"cards": entries, "broken": brokenJSON(store)})
-			}
-			for _, e := range entries {
-				if _, err := fmt.Fprintf(a.stdout, "%s  %s  %s (%s)\n", e.Created.Format(time.DateOnly), e.ID, view.Clean(e.Topic), marks(store, e)); err != nil {
-					return err
+			return a.show(map[string]any{"cards": entries, "broken": brokenJSON(store)}, func() {
+				for _, e := range entries {
+					a.printf("%s  %s  %s (%s)\n", e.Created.Format(time.DateOnly), e.ID, view.Clean(e.Topic), marks(store, e))
 				}
-			}
-			return nil
+			})
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().StringSliceVar(&filter.states, "state", nil, "only cards in these states (draft, reviewed, retired, superseded)")
 	cmd.Flags().BoolVar(&filter.expired, "expired", false, "only cards past their date")
 	return cmd
@@ -87,23 +81,22 @@ func marks(store *knowledgebase.Store, e knowledgebase.Entry) string {
 }
 
 func (a *app) kbShowCommand(dir *string) *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Print one card",
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Args:  cobra.ExactArgs(1),
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			c, err := store.Get(args[0])
 			if err != nil {
 				return kbError(err)
 			}
-			if asJSON {
+			if a.json {
 				return a.printJSON(c)
 			}
 			_, err = io.WriteString(a.stdout, view.Clean(string(c.Markdown())))
 			return err
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	return cmd
 }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"anamnesis/knowledge_base"
+	knowledgebase "anamnesis/knowledge_base"
 )
 
 // projectKB is the folder of the cards of the project one is in: that of the

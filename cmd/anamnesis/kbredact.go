@@ -9,15 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 
-	"anamnesis/knowledge_base"
+	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/history"
-	"anamnesis/orchestrator/redact"
 
 	"github.com/spf13/cobra"
 )
 
 func (a *app) kbRedactCommand(dir *string) *cobra.Command {
-	var asJSON, yes bool
+	var yes bool
 	cmd := &cobra.Command{
 		Use:   "redact",
 		Short: "Remove secrets from the cards' files and from the folder's git history",
@@ -25,32 +24,15 @@ func (a *app) kbRedactCommand(dir *string) *cobra.Command {
 once you agree: markers take their place, and the folder's repository is rewritten. Authors, dates, messages and the order of
 commits stay; commits that held a secret, and those after them, get other ids. Objects that no branch or tag leads to,
 git's reflogs and older stashes are removed. Without a terminal nothing is changed unless --yes is given.`,
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, err := a.kbOptions()
-			if err != nil {
-				return err
-			}
-			svc, err := a.service()
-			if err != nil {
-				return err
-			}
-			o.Redact = svc.Home.CardRedaction(svc.Secrets(nil), new(redact.Learned))
-			store, err := a.openKBWith(*dir, false, o)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
+		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			found, err := store.FindSecrets(cmd.Context())
 			if err != nil {
 				return kbRedactError(err)
 			}
-			if !asJSON {
-				if err := a.printSecrets(found); err != nil {
-					return err
-				}
+			if !a.json {
+				a.printSecrets(found)
 			}
-			if found.Any() && (yes || !asJSON && a.interactive()) {
+			if found.Any() && (yes || !a.json && a.interactive()) {
 				if err := a.confirm(cmd.Context(), "kb redact", "Remove them?", yes); err != nil {
 					return err
 				}
@@ -58,13 +40,10 @@ git's reflogs and older stashes are removed. Without a terminal nothing is chang
 					return kbRedactError(err)
 				}
 			}
-			if asJSON {
-				return a.printJSON(found)
-			}
-			return a.printRemoved(store, found)
-		},
+			return a.show(found, func() { a.printRemoved(store, found) })
+		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().BoolVar(&yes, "yes", false, "remove them without asking")
 	return cmd
 }
@@ -77,11 +56,9 @@ func kbRedactError(err error) error {
 }
 
 // printSecrets lists the places.
-func (a *app) printSecrets(found *knowledgebase.Secrets) error {
+func (a *app) printSecrets(found *knowledgebase.Secrets) {
 	for _, p := range found.Files {
-		if _, err := fmt.Fprintf(a.stdout, "file     %s: %s\n", shownPath(p.Path), strings.Join(p.Kinds, ", ")); err != nil {
-			return err
-		}
+		a.printf("file     %s: %s\n", shownPath(p.Path), strings.Join(p.Kinds, ", "))
 	}
 	for _, p := range found.History {
 		where := counted(p.Commits, "commit")
@@ -91,18 +68,15 @@ func (a *app) printSecrets(found *knowledgebase.Secrets) error {
 		case p.Commits == 0:
 			where = "staged"
 		}
-		if _, err := fmt.Fprintf(a.stdout, "history  %s: %s; %s\n", shownPath(p.Path), strings.Join(p.Kinds, ", "), where); err != nil {
-			return err
-		}
+		a.printf("history  %s: %s; %s\n", shownPath(p.Path), strings.Join(p.Kinds, ", "), where)
 	}
 	for _, p := range found.Unread {
-		fmt.Fprintf(a.stderr, "anamnesis: %s is too long or no text, and stays as it is\n", shownPath(p))
+		a.notef("%s is too long or no text, and stays as it is", shownPath(p))
 	}
-	return nil
 }
 
 // printRemoved says what was done, and what is left to do.
-func (a *app) printRemoved(store *knowledgebase.Store, found *knowledgebase.Secrets) error {
+func (a *app) printRemoved(store *knowledgebase.Store, found *knowledgebase.Secrets) {
 	text := "no secrets found"
 	switch {
 	case found.Done:
@@ -110,17 +84,17 @@ func (a *app) printRemoved(store *knowledgebase.Store, found *knowledgebase.Secr
 	case found.Any():
 		text = fmt.Sprintf("nothing was changed: 'anamnesis kb redact --yes' removes them and replaces %d of %s", found.Changed, counted(found.Commits, "commit"))
 	}
-	if _, err := fmt.Fprintln(a.stdout, text); err != nil || !found.Done {
-		return err
+	a.println(text)
+	if !found.Done {
+		return
 	}
 	if store.InProject() {
-		fmt.Fprintln(a.stderr, "anamnesis: the project's own git history was not looked at: rotate the secret, and rewrite that history with 'git filter-repo'")
+		a.notef("the project's own git history was not looked at: rotate the secret, and rewrite that history with 'git filter-repo'")
 	}
 	for _, remote := range found.Remotes {
-		fmt.Fprintf(a.stderr, "anamnesis: %s may have the old history, which 'kb sync' refuses from now on: replace it with '%s', or recreate the remote\n",
+		a.notef("%s may have the old history, which 'kb sync' refuses from now on: replace it with '%s', or recreate the remote",
 			cmp.Or(remote, "a remote"), pushCommand(store, remote, found.Branch))
 	}
-	return nil
 }
 
 // pushCommand is how a user replaces a remote's history.

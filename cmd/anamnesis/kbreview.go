@@ -10,7 +10,7 @@ import (
 	"os"
 	"strings"
 
-	"anamnesis/knowledge_base"
+	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/review"
 
@@ -25,7 +25,6 @@ type reviewFlags struct {
 	print  bool
 	apply  string
 	number int
-	asJSON bool
 }
 
 func (a *app) kbReviewCommand(dir *string) *cobra.Command {
@@ -38,7 +37,6 @@ when the editor ends is what the cards become: 'state: reviewed' approves, 'stat
 'supersedes: [ID]' merges. All of it is one commit, or, where a card was changed meanwhile, none of it.
 
 Without a terminal, --print writes that text and --apply FILE carries an edited one out.`,
-		Args: usageArgs(cobra.NoArgs),
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			if f.number < 1 || f.number > review.MaxCards {
 				return usageError("-n %d: 1 to %d cards can be reviewed at once", f.number, review.MaxCards)
@@ -50,7 +48,7 @@ Without a terminal, --print writes that text and --apply FILE carries an edited 
 	fl.BoolVar(&f.print, "print", false, "print the text and change nothing")
 	fl.StringVar(&f.apply, "apply", "", "carry out the edited text of this file; - is standard input")
 	fl.IntVarP(&f.number, "number", "n", reviewAtOnce, "how many cards at once")
-	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	return cmd
 }
 
@@ -60,32 +58,32 @@ func (a *app) kbReview(ctx context.Context, store *knowledgebase.Store, f review
 		if err != nil {
 			return usageError("kb review: %w", err)
 		}
-		return a.applyReview(ctx, store, draftFile{path: f.apply}, doc, f.asJSON)
+		return a.applyReview(ctx, store, draftFile{path: f.apply}, doc)
 	}
 	items, more, err := review.Queue(ctx, store, f.number)
 	if err != nil {
 		return err
 	}
 	switch {
-	case f.print && f.asJSON:
+	case f.print && a.json:
 		return a.printJSON(map[string]any{"items": items, "more": more})
 	case f.print:
 		_, err := a.stdout.Write(review.Compose(items))
 		return err
-	case len(items) == 0 && f.asJSON:
+	case len(items) == 0 && a.json:
 		return a.printJSON(review.Outcome{})
 	case len(items) == 0:
-		_, err := fmt.Fprintln(a.stdout, "no card waits for a review")
-		return err
+		a.println("no card waits for a review")
+		return nil
 	}
 	if more > 0 {
-		fmt.Fprintf(a.stderr, "anamnesis: the oldest %d; %d more wait\n", len(items), more)
+		a.notef("the oldest %d; %d more wait", len(items), more)
 	}
 	d, doc, err := a.edit(ctx, "review.md", review.Compose(items))
 	if err != nil {
 		return usageError("kb review: %w", err)
 	}
-	return a.applyReview(ctx, store, d, doc, f.asJSON)
+	return a.applyReview(ctx, store, d, doc)
 }
 
 func (a *app) readReview(file string) ([]byte, error) {
@@ -106,28 +104,24 @@ func (a *app) readReview(file string) ([]byte, error) {
 }
 
 // applyReview carries the text out. Where it cannot, the text is kept.
-func (a *app) applyReview(ctx context.Context, store *knowledgebase.Store, d draftFile, doc []byte, asJSON bool) error {
+func (a *app) applyReview(ctx context.Context, store *knowledgebase.Store, d draftFile, doc []byte) error {
 	out, err := review.Apply(ctx, store, doc)
 	if err != nil {
 		return d.refused(err)
 	}
 	d.drop()
 	a.warnHistory(store)
-	if asJSON {
-		return a.printJSON(out)
-	}
-	for _, n := range []struct {
-		what string
-		ids  []string
-	}{{"approved", out.Approved}, {"rejected", out.Rejected}, {"superseded", out.Superseded}, {"changed", out.Changed}} {
-		if len(n.ids) > 0 {
-			if _, err := fmt.Fprintf(a.stdout, "%s %s\n", n.what, strings.Join(n.ids, " ")); err != nil {
-				return err
+	return a.show(out, func() {
+		for _, n := range []struct {
+			what string
+			ids  []string
+		}{{"approved", out.Approved}, {"rejected", out.Rejected}, {"superseded", out.Superseded}, {"changed", out.Changed}} {
+			if len(n.ids) > 0 {
+				a.printf("%s %s\n", n.what, strings.Join(n.ids, " "))
 			}
 		}
-	}
-	_, err = fmt.Fprintf(a.stdout, "%d left as they are\n", len(out.Left))
-	return err
+		a.printf("%d left as they are\n", len(out.Left))
+	})
 }
 
 // refused names the place in a review's text that cannot be carried out, and

@@ -5,11 +5,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	view "anamnesis/cmd/internal/term"
-	"anamnesis/knowledge_base"
+	knowledgebase "anamnesis/knowledge_base"
 
 	"github.com/spf13/cobra"
 )
@@ -26,35 +25,33 @@ func (a *app) kbDecideCommands(dir *string) []*cobra.Command {
 }
 
 func (a *app) kbDecideCommand(dir *string, act knowledgebase.Act, use, short string) *cobra.Command {
-	var asJSON bool
 	d := knowledgebase.Decision{Act: act}
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: short,
-		Args:  usageArgs(cobra.MinimumNArgs(1)),
+		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			d.IDs = ids
-			return a.kbDecide(cmd.Context(), *dir, d, asJSON)
+			return a.kbDecide(cmd.Context(), *dir, d)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().StringVar(&d.Reason, "reason", "", "why, for the history")
 	return cmd
 }
 
 func (a *app) kbSupersedeCommand(dir *string) *cobra.Command {
-	var asJSON bool
 	d := knowledgebase.Decision{Act: knowledgebase.Supersede}
 	cmd := &cobra.Command{
 		Use:   "supersede OLD… NEW",
 		Short: "Let one card take the place of others",
-		Args:  usageArgs(cobra.MinimumNArgs(2)),
+		Args:  cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			d.IDs, d.By = ids[:len(ids)-1], ids[len(ids)-1]
-			return a.kbDecide(cmd.Context(), *dir, d, asJSON)
+			return a.kbDecide(cmd.Context(), *dir, d)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().StringVar(&d.Reason, "reason", "", "why, for the history")
 	return cmd
 }
@@ -67,7 +64,7 @@ type kbDecided struct {
 	Path  string `json:"path"`
 }
 
-func (a *app) kbDecide(ctx context.Context, dir string, d knowledgebase.Decision, asJSON bool) error {
+func (a *app) kbDecide(ctx context.Context, dir string, d knowledgebase.Decision) error {
 	for i, id := range d.IDs {
 		if slices.Contains(d.IDs[:i], id) || id == d.By {
 			return usageError("kb %s: %s is named twice", d.Act, id)
@@ -91,53 +88,43 @@ func (a *app) kbDecide(ctx context.Context, dir string, d knowledgebase.Decision
 		}
 		cards = append(cards, kbDecided{st.ID, string(c.State), c.Topic, st.Path})
 	}
-	if asJSON {
-		return a.printJSON(map[string]any{"cards": cards})
-	}
-	for _, c := range cards {
-		if _, err := fmt.Fprintf(a.stdout, "%s %s  %s\n", c.State, c.ID, view.Clean(c.Topic)); err != nil {
-			return err
+	return a.show(map[string]any{"cards": cards}, func() {
+		for _, c := range cards {
+			a.printf("%s %s  %s\n", c.State, c.ID, view.Clean(c.Topic))
 		}
-	}
-	return nil
+	})
 }
 
 // warnHistory tells when a change is not in the history yet.
 func (a *app) warnHistory(store *knowledgebase.Store) {
 	if err := store.HistoryError(); err != nil {
-		fmt.Fprintf(a.stderr, "anamnesis: written, and not in the folder's history yet: %s\n", oneLine(err.Error()))
+		a.notef("written, and not in the folder's history yet: %s", oneLine(err.Error()))
 	}
 }
 
 func (a *app) kbHistoryCommand(dir *string) *cobra.Command {
-	var asJSON, brief bool
+	var brief bool
 	cmd := &cobra.Command{
 		Use:   "history ID",
 		Short: "Show how a card became what it is, as diffs, newest first",
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Args:  cobra.ExactArgs(1),
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			revs, err := store.History(cmd.Context(), args[0])
 			if err != nil {
 				return kbError(err)
 			}
-			if asJSON {
-				return a.printJSON(map[string]any{"id": args[0], "revisions": revs})
-			}
-			for _, r := range revs {
-				if _, err := fmt.Fprintf(a.stdout, "%s  %s  %s: %s\n", r.At.Format("2006-01-02 15:04"), r.ID[:10], view.Clean(r.Author.Name), view.Clean(r.Message)); err != nil {
-					return err
+			return a.show(map[string]any{"id": args[0], "revisions": revs}, func() {
+				for _, r := range revs {
+					a.printf("%s  %s  %s: %s\n", r.At.Format("2006-01-02 15:04"), r.ID[:10], view.Clean(r.Author.Name), view.Clean(r.Message))
+					if brief {
+						continue
+					}
+					a.printf("%s\n", view.Clean(r.Diff))
 				}
-				if brief {
-					continue
-				}
-				if _, err := fmt.Fprintf(a.stdout, "%s\n", view.Clean(r.Diff)); err != nil {
-					return err
-				}
-			}
-			return nil
+			})
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().BoolVar(&brief, "brief", false, "one line a revision, without the diffs")
 	return cmd
 }

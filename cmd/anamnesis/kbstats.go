@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	view "anamnesis/cmd/internal/term"
-	"anamnesis/knowledge_base"
+	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/usage"
 
@@ -37,20 +37,15 @@ type kbCounted struct {
 }
 
 func (a *app) kbStatsCommand(dir *string) *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Count cards by state, and what each did for the tasks that saw it",
-		Args:  usageArgs(cobra.NoArgs),
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			st := countCards(store)
-			if asJSON {
-				return a.printJSON(st)
-			}
-			return a.printStats(st)
+			return a.show(st, func() { a.printStats(st) })
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	return cmd
 }
 
@@ -78,33 +73,23 @@ func countCards(store *knowledgebase.Store) kbStats {
 	return st
 }
 
-func (a *app) printStats(st kbStats) error {
+func (a *app) printStats(st kbStats) {
 	total := 0
 	for _, n := range st.States {
 		total += n
 	}
-	_, err := fmt.Fprintf(a.stdout, "%d cards: %d draft (%d tainted), %d reviewed, %d retired, %d superseded; %d expired, %d files not readable\n",
+	a.printf("%d cards: %d draft (%d tainted), %d reviewed, %d retired, %d superseded; %d expired, %d files not readable\n",
 		total, st.States[card.Draft], st.Tainted, st.States[card.Reviewed], st.States[card.Retired], st.States[card.Superseded], st.Expired, st.Broken)
-	if err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintf(a.stdout, "all: %s\n", figures(st.Totals)); err != nil {
-		return err
-	}
+	a.printf("all: %s\n", figures(st.Totals))
 	if e := st.Effect; e != nil {
-		if _, err := fmt.Fprintln(a.stdout, e); err != nil {
-			return err
-		}
+		a.println(e)
 	}
 	for _, c := range st.Cards[:min(mostTold, len(st.Cards))] {
-		if _, err := fmt.Fprintf(a.stdout, "%s  %s (%s): %s\n", c.ID, view.Clean(c.Topic), c.State, figures(c.Counts)); err != nil {
-			return err
-		}
+		a.printf("%s  %s (%s): %s\n", c.ID, view.Clean(c.Topic), c.State, figures(c.Counts))
 	}
 	if more := len(st.Cards) - mostTold; more > 0 {
-		_, err = fmt.Fprintf(a.stdout, "and %d more; --json has them all\n", more)
+		a.printf("and %d more; --json has them all\n", more)
 	}
-	return err
 }
 
 func figures(c usage.Counts) string {

@@ -36,18 +36,14 @@ type loopReport struct {
 }
 
 func (a *app) loopsCommand() *cobra.Command {
-	var asJSON, all bool
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "loops FILE…",
 		Short: "Find agents going round in recorded runs",
 		Long: "Run the loop detector over recorded runs: tasks of ours by name or by the path of their folder, or files of chat messages\n" +
 			"as OpenAI, Anthropic, Gemini or Ollama have them, or OpenHands' events and its evaluations' output (JSON or lines of JSON, gzipped or not).",
-		Args: usageArgs(cobra.MinimumNArgs(1)),
-		RunE: func(_ *cobra.Command, args []string) error {
-			h, err := a.home()
-			if err != nil {
-				return err
-			}
+		Args: cobra.MinimumNArgs(1),
+		RunE: a.withHome(func(_ *cobra.Command, args []string, h taskdir.Home) error {
 			report := loopReport{Runs: []loopRow{}, NoCalls: []string{}}
 			for _, arg := range args {
 				rows, err := readLoops(h, arg)
@@ -68,14 +64,10 @@ func (a *app) loopsCommand() *cobra.Command {
 			for _, arg := range report.NoCalls {
 				fmt.Fprintln(a.stderr, view.Clean(fmt.Sprintf("anamnesis: %s: no tool call could be read; not counted", arg)))
 			}
-			if asJSON {
-				return a.printJSON(report)
-			}
-			a.printLoops(report, all)
-			return nil
-		},
+			return a.show(report, func() { a.printLoops(report, all) })
+		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	a.jsonFlag(cmd, "a JSON object")
 	cmd.Flags().BoolVar(&all, "all", false, "list runs without a loop, too")
 	return cmd
 }
@@ -147,7 +139,7 @@ func loopsOf(file, run string, calls []loop.Recorded) loopRow {
 
 func (a *app) printLoops(r loopReport, all bool) {
 	say := func(format string, args ...any) {
-		fmt.Fprintln(a.stdout, strings.TrimRight(view.Clean(fmt.Sprintf(format, args...)), " "))
+		a.println(strings.TrimRight(view.Clean(fmt.Sprintf(format, args...)), " "))
 	}
 	for _, row := range r.Runs {
 		name := row.File

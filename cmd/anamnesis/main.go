@@ -7,6 +7,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -17,6 +18,8 @@ import (
 
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // app is what every verb gets: the process's surroundings, so that no verb
@@ -27,6 +30,9 @@ type app struct {
 	stderr io.Writer
 	getenv func(string) string
 	lines  *bufio.Reader // over stdin, from the first question on
+
+	json      bool  // --json is given
+	unprinted error // the first failure to write to stdout
 
 	// Where the program's own tests kill it; nil otherwise.
 	worldHook func(point string)
@@ -56,7 +62,8 @@ func (a *app) main(args []string) int {
 	defer stop()
 	root := a.rootCommand()
 	root.SetArgs(args)
-	return a.exit(root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	return a.exit(cmp.Or(err, a.unprinted))
 }
 
 func (a *app) rootCommand() *cobra.Command {
@@ -66,8 +73,6 @@ func (a *app) rootCommand() *cobra.Command {
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          usageArgs(cobra.NoArgs),
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
@@ -86,5 +91,39 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(a.worldCommand())
 	root.AddCommand(a.mcpCommand(), a.toolsCommand(), a.agentCommand())
 	root.AddCommand(a.doctorCommand(), a.configCommand(), a.rulesCommand())
+	complete(root)
 	return root
+}
+
+// complete fills in what most commands share: without a rule of its own a command
+// takes no arguments, a family of commands shows its help, and arguments that do not
+// fit are usage errors.
+func complete(cmd *cobra.Command) {
+	if cmd.RunE == nil {
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	if cmd.Args == nil {
+		cmd.Args = cobra.NoArgs
+	}
+	cmd.Args = usageArgs(cmd.Args)
+	for _, sub := range cmd.Commands() {
+		complete(sub)
+	}
+}
+
+// withHome and withService are what a verb does with the program's state.
+func (a *app) withHome(do func(*cobra.Command, []string, taskdir.Home) error) func(*cobra.Command, []string) error {
+	return a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) error {
+		return do(cmd, args, svc.Home)
+	})
+}
+
+func (a *app) withService(do func(*cobra.Command, []string, *session.Service) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		svc, err := a.service()
+		if err != nil {
+			return err
+		}
+		return do(cmd, args, svc)
+	}
 }

@@ -30,8 +30,6 @@ func (a *app) mcpCommand() *cobra.Command {
 		Short: "Add, list, test and approve MCP servers",
 		Long: "MCP servers give the agent more tools. Your own are kept in mcp.json of the program's configuration; a project's stand in\n" +
 			".mcp.json of its directory and are started only when you approved them, as they are now. They run in a sandbox, with what you granted.",
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory of the project")
 	cmd.PersistentFlags().StringVar(&sandbox, "sandbox", "", "what test and approve run a project's server in: world (default) or off")
@@ -45,12 +43,9 @@ func (a *app) mcpAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME [--url URL | -- COMMAND ARGS…]",
 		Short: "Add a server to your own configuration, or change one",
-		Args:  usageArgs(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := a.home()
-			if err != nil {
-				return err
-			}
+		Args:  cobra.MinimumNArgs(1),
+		RunE: a.withHome(func(cmd *cobra.Command, args []string, h taskdir.Home) error {
+			var err error
 			s.Name = args[0]
 			if len(args) > 1 {
 				s.Command, s.Args = args[1], args[2:]
@@ -67,9 +62,9 @@ func (a *app) mcpAddCommand() *cobra.Command {
 			if err := mcp.Put(h.MCPServers(), s); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.stdout, "added %s; 'anamnesis mcp test %s' tries it\n", s.Name, s.Name)
+			a.printf("added %s; 'anamnesis mcp test %s' tries it\n", s.Name, s.Name)
 			return nil
-		},
+		}),
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&s.URL, "url", "", "address of a server that speaks streamable HTTP")
@@ -107,11 +102,9 @@ type mcpEntry struct {
 }
 
 func (a *app) mcpListCommand(dir *string) *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the servers a task in the directory would have",
-		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			servers, trust, err := a.serversIn(*dir)
 			if err != nil {
@@ -139,27 +132,25 @@ func (a *app) mcpListCommand(dir *string) *cobra.Command {
 				}
 				entries = append(entries, e)
 			}
-			if asJSON {
-				return a.printJSON(entries)
-			}
-			for _, e := range entries {
-				state := ""
-				switch {
-				case e.Error != "":
-					state = "  (no server: " + e.Error + ")"
-				case e.Disabled:
-					state = "  (disabled)"
-				case !e.Approved:
-					state = "  (not approved: 'anamnesis mcp approve " + e.Name + "')"
-				default:
-					state = gets(e.Grants)
+			return a.show(entries, func() {
+				for _, e := range entries {
+					state := ""
+					switch {
+					case e.Error != "":
+						state = "  (no server: " + e.Error + ")"
+					case e.Disabled:
+						state = "  (disabled)"
+					case !e.Approved:
+						state = "  (not approved: 'anamnesis mcp approve " + e.Name + "')"
+					default:
+						state = gets(e.Grants)
+					}
+					a.println(view.Line(fmt.Sprintf("%-16s %-8s %s%s", e.Name, e.Scope, e.How, state), a.width()))
 				}
-				fmt.Fprintln(a.stdout, view.Line(fmt.Sprintf("%-16s %-8s %s%s", e.Name, e.Scope, e.How, state), a.width()))
-			}
-			return nil
+			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
+	a.jsonFlag(cmd, "one JSON array")
 	return cmd
 }
 
@@ -212,12 +203,8 @@ func (a *app) mcpRemoveCommand(dir *string) *cobra.Command {
 		Use:     "remove NAME",
 		Aliases: []string{"revoke"},
 		Short:   "Take a server out of your own configuration, or take a project's approval back",
-		Args:    usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := a.home()
-			if err != nil {
-				return err
-			}
+		Args:    cobra.ExactArgs(1),
+		RunE: a.withHome(func(cmd *cobra.Command, args []string, h taskdir.Home) error {
 			servers, trust, err := a.serversIn(*dir)
 			if err != nil {
 				return err
@@ -227,7 +214,7 @@ func (a *app) mcpRemoveCommand(dir *string) *cobra.Command {
 					if err := mcp.Revoke(s, trust); err != nil {
 						return err
 					}
-					fmt.Fprintf(a.stdout, "%s is no longer approved; it stands in the project's %s still\n", s.Name, mcp.ProjectFile)
+					a.printf("%s is no longer approved; it stands in the project's %s still\n", s.Name, mcp.ProjectFile)
 					return nil
 				}
 			}
@@ -236,9 +223,9 @@ func (a *app) mcpRemoveCommand(dir *string) *cobra.Command {
 			} else if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.stdout, "removed %s\n", args[0])
+			a.printf("removed %s\n", args[0])
 			return nil
-		},
+		}),
 	}
 }
 
@@ -271,9 +258,9 @@ func pick(servers []mcp.Server, names []string) ([]mcp.Server, error) {
 }
 
 func (a *app) mcpTestCommand(dir, sandbox *string) *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "test [NAME…]",
+		Args:  cobra.ArbitraryArgs,
 		Short: "Start servers and list their tools",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			servers, trust, err := a.serversIn(*dir)
@@ -285,16 +272,16 @@ func (a *app) mcpTestCommand(dir, sandbox *string) *cobra.Command {
 			}
 			var errs []error
 			for _, s := range servers {
-				errs = append(errs, a.mcpTest(cmd.Context(), s, trust, *dir, *sandbox, asJSON))
+				errs = append(errs, a.mcpTest(cmd.Context(), s, trust, *dir, *sandbox))
 			}
 			return errors.Join(errs...)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each server")
+	a.jsonFlag(cmd, "one JSON object for each server")
 	return cmd
 }
 
-func (a *app) mcpTest(ctx context.Context, s mcp.Server, trust *guard.Trust, dir, sandbox string, asJSON bool) error {
+func (a *app) mcpTest(ctx context.Context, s mcp.Server, trust *guard.Trust, dir, sandbox string) error {
 	ok, err := mcp.Approved(s, trust)
 	if err != nil {
 		return err
@@ -309,7 +296,7 @@ func (a *app) mcpTest(ctx context.Context, s mcp.Server, trust *guard.Trust, dir
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	if a.json {
 		return a.printJSON(struct {
 			Name string `json:"name"`
 			mcp.Report
@@ -346,7 +333,7 @@ func (a *app) mcpProbe(ctx context.Context, s mcp.Server, dir, sandbox string) (
 		quiet := true
 		o.Note = func(text string) {
 			quiet = false
-			fmt.Fprintf(a.stderr, "anamnesis: %s\n", oneLine(text))
+			a.notef("%s", oneLine(text))
 		}
 		defer func() {
 			if quiet {
@@ -379,9 +366,9 @@ func (a *app) showReport(s mcp.Server, r mcp.Report) {
 	if info == "" {
 		info = "a server that does not name itself"
 	}
-	fmt.Fprintf(a.stdout, "%s: %s, %d tool(s)\n", s.Name, view.Clean(info), len(r.Tools))
+	a.printf("%s: %s, %d tool(s)\n", s.Name, view.Clean(info), len(r.Tools))
 	for _, t := range r.Tools {
-		fmt.Fprintln(a.stdout, view.Clean(t.String()))
+		a.println(view.Clean(t.String()))
 	}
 }
 
@@ -390,6 +377,7 @@ func (a *app) mcpApproveCommand(dir, sandbox *string) *cobra.Command {
 	var grants guard.Grants
 	cmd := &cobra.Command{
 		Use:   "approve [NAME…]",
+		Args:  cobra.ArbitraryArgs,
 		Short: "Show what a project's servers run and say of their tools, and approve it",
 		Long: "Show what a project's servers run and say of their tools, and approve it. An approval holds for exactly that: the command, the programs of\n" +
 			"the project it runs or names, and the descriptions of the tools. Whatever changes is asked about again. A project's server runs in a\n" +
@@ -426,7 +414,7 @@ func (a *app) mcpApproveCommand(dir, sandbox *string) *cobra.Command {
 // mcpApprove asks twice: before the command runs, and about what the server
 // then says of its tools.
 func (a *app) mcpApprove(ctx context.Context, s mcp.Server, trust *guard.Trust, dir, sandbox string, yes bool) error {
-	fmt.Fprintf(a.stdout, "%s would be started like this:\n  %s\n%s\n", s.Name, view.Clean(s.How()), view.Clean(s.Beyond()))
+	a.printf("%s would be started like this:\n  %s\n%s\n", s.Name, view.Clean(s.How()), view.Clean(s.Beyond()))
 	if err := a.confirm(ctx, "MCP server "+s.Name, "Start it?", yes); err != nil {
 		return err
 	}
@@ -444,7 +432,7 @@ func (a *app) mcpApprove(ctx context.Context, s mcp.Server, trust *guard.Trust, 
 	if err := mcp.ApproveTools(s, r, trust); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "approved %s\n", s.Name)
+	a.printf("approved %s\n", s.Name)
 	return nil
 }
 

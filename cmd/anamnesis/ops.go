@@ -37,17 +37,15 @@ func (a *app) opsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ops",
 		Short: "Append to, read, verify and follow an operation stream",
-		Args:  usageArgs(cobra.NoArgs),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.opsAppendCommand(), a.opsCatCommand(), a.opsVerifyCommand(), a.opsFollowCommand(), a.opsExportCommand())
 	return cmd
 }
 
 // opsFlags adds the flags all verbs of the family share.
-func opsFlags(cmd *cobra.Command, dir *string, asJSON *bool) {
+func (a *app) opsFlags(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "dir", "", "directory of the stream (required)")
-	cmd.Flags().BoolVar(asJSON, "json", false, "print one JSON object a line")
+	a.jsonFlag(cmd, "one JSON object a line")
 }
 
 // opsDir checks the one flag every verb needs.
@@ -83,7 +81,6 @@ type opsAppendFlags struct {
 	dir, kind string
 	step      int
 	wait      time.Duration
-	json      bool
 }
 
 func (a *app) opsAppendCommand() *cobra.Command {
@@ -97,7 +94,6 @@ func (a *app) opsAppendCommand() *cobra.Command {
 			"is written, by the key in DIR/vault.jsonl, which is made where there is none.\n" +
 			"A task's stream takes kinds of other programs only, such as x.note: its own are\n" +
 			"what the task is made of.",
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opsDir(cmd, f.dir); err != nil {
 				return err
@@ -111,7 +107,7 @@ func (a *app) opsAppendCommand() *cobra.Command {
 			return opsError(a.opsAppend(cmd.Context(), f))
 		},
 	}
-	opsFlags(cmd, &f.dir, &f.json)
+	a.opsFlags(cmd, &f.dir)
 	cmd.Flags().StringVar(&f.kind, "kind", "", "kind of the operations (required)")
 	cmd.Flags().IntVar(&f.step, "step", 0, "step the operations belong to")
 	cmd.Flags().DurationVar(&f.wait, "wait", opsDefaultWait, "how long to wait for another writer")
@@ -140,7 +136,7 @@ func (a *app) opsAppend(ctx context.Context, f opsAppendFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, secrets.Close()) }()
 	if r := log.Recovered(); r != nil {
-		fmt.Fprintf(a.stderr, "anamnesis: the end of %s was torn at byte %d: %d bytes were set aside in %s\n",
+		a.notef("the end of %s was torn at byte %d: %d bytes were set aside in %s",
 			r.File, r.Offset, r.Bytes, r.SavedAs)
 	}
 	in := bufio.NewReaderSize(a.stdin, opsReadBytes)
@@ -227,7 +223,7 @@ func (a *app) appendBodies(ctx context.Context, log *opstream.Log, f opsAppendFl
 	}
 	seq, err := log.Append(ctx, entries...)
 	if err == nil {
-		return a.printSeqs(seq, len(entries), f.json)
+		return a.printSeqs(seq, len(entries))
 	}
 	bad := func(err error) bool {
 		return errors.Is(err, opstream.ErrInvalid) || errors.Is(err, opstream.ErrTooLarge)
@@ -243,32 +239,25 @@ func (a *app) appendBodies(ctx context.Context, log *opstream.Log, f opsAppendFl
 		if err != nil {
 			return err
 		}
-		if err := a.printSeqs(seq, 1, f.json); err != nil {
+		if err := a.printSeqs(seq, 1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *app) printSeqs(first uint64, n int, asJSON bool) error {
+func (a *app) printSeqs(first uint64, n int) error {
 	for seq := first; seq < first+uint64(n); seq++ {
-		var err error
-		if asJSON {
-			err = a.printJSON(map[string]uint64{"seq": seq})
-		} else {
-			_, err = fmt.Fprintln(a.stdout, seq)
-		}
-		if err != nil {
+		if err := a.show(map[string]uint64{"seq": seq}, func() { a.println(seq) }); err != nil {
 			return fmt.Errorf("print: %w", err)
 		}
 	}
-	return nil
+	return a.unprinted
 }
 
 type opsReadFlags struct {
 	dir   string
 	after uint64
-	json  bool
 }
 
 func (a *app) opsCatCommand() *cobra.Command {
@@ -277,7 +266,6 @@ func (a *app) opsCatCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cat --dir DIR",
 		Short: "Print the operations of a stream, all or those that fit every filter",
-		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opsDir(cmd, f.dir); err != nil {
 				return err
@@ -288,7 +276,7 @@ func (a *app) opsCatCommand() *cobra.Command {
 			return opsError(a.opsCat(f, pick))
 		},
 	}
-	opsFlags(cmd, &f.dir, &f.json)
+	a.opsFlags(cmd, &f.dir)
 	cmd.Flags().Uint64Var(&f.after, "after", 0, "print only operations after this number")
 	pick.register(cmd)
 	return cmd
@@ -311,7 +299,7 @@ func (a *app) opsCat(f opsReadFlags, pick opsFilter) error {
 		if !pick.fits(rec) {
 			continue
 		}
-		if err := printRecord(out, rec, f.json); err != nil {
+		if err := printRecord(out, rec, a.json); err != nil {
 			return err
 		}
 	}
@@ -327,7 +315,7 @@ func (a *app) opsCat(f opsReadFlags, pick opsFilter) error {
 // tellTorn says that a reader stopped before a stream's end.
 func (a *app) tellTorn(r *opstream.Reader) {
 	if torn := r.Torn(); torn != nil {
-		fmt.Fprintf(a.stderr, "anamnesis: the end is torn, or being written: %s\n", torn)
+		a.notef("the end is torn, or being written: %s", torn)
 	}
 }
 
@@ -338,7 +326,6 @@ func (a *app) opsFollowCommand() *cobra.Command {
 		Short: "Print the operations of a stream, and new ones as they come",
 		Long: "Print the operations of a stream, and new ones as they come, until interrupted.\n" +
 			"The newest are not known to be durable yet and are marked so.",
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opsDir(cmd, f.dir); err != nil {
 				return err
@@ -346,7 +333,7 @@ func (a *app) opsFollowCommand() *cobra.Command {
 			return opsError(a.opsFollow(cmd.Context(), f))
 		},
 	}
-	opsFlags(cmd, &f.dir, &f.json)
+	a.opsFlags(cmd, &f.dir)
 	cmd.Flags().Uint64Var(&f.after, "after", 0, "print only operations after this number")
 	return cmd
 }
@@ -361,7 +348,7 @@ func (a *app) opsFollow(ctx context.Context, f opsReadFlags) error {
 		if err != nil {
 			return err
 		}
-		if err := printRecord(a.stdout, rec, f.json); err != nil {
+		if err := printRecord(a.stdout, rec, a.json); err != nil {
 			return err
 		}
 	}
@@ -421,14 +408,12 @@ func visible(body []byte) string {
 
 func (a *app) opsVerifyCommand() *cobra.Command {
 	var dir string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify --dir DIR",
 		Short: "Verify every line and blob of a stream",
 		Long: "Verify every line and blob of a stream: one line for each finding. The exit code\n" +
 			"is 4 when acknowledged operations are damaged, and 1 when only the end is torn,\n" +
 			"which the next writer sets aside.",
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opsDir(cmd, dir); err != nil {
 				return err
@@ -437,15 +422,15 @@ func (a *app) opsVerifyCommand() *cobra.Command {
 			if err != nil {
 				return opsError(err)
 			}
-			return a.printReport(dir, report, asJSON)
+			return a.printReport(dir, report)
 		},
 	}
-	opsFlags(cmd, &dir, &asJSON)
+	a.opsFlags(cmd, &dir)
 	return cmd
 }
 
-func (a *app) printReport(dir string, r opstream.Report, asJSON bool) error {
-	if asJSON {
+func (a *app) printReport(dir string, r opstream.Report) error {
+	if a.json {
 		if err := a.printJSON(r); err != nil {
 			return fmt.Errorf("print: %w", err)
 		}

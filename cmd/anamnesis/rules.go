@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -15,17 +14,15 @@ import (
 
 func (a *app) rulesCommand() *cobra.Command {
 	var dir string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "rules",
 		Short: "Show the rules that allow, ask about or refuse calls in a directory",
 		Long: "Show the rules that hold for tasks in a directory: yours, from rules.yaml in the configuration, and the project's, from\n" +
 			session.ProjectRules + ". A project's rules may forbid and ask; what they allow counts once you approved the file as it is.",
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error { return a.rulesShow(dir, asJSON) },
+		RunE: func(*cobra.Command, []string) error { return a.rulesShow(dir) },
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory the rules hold in")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a rule")
+	a.jsonFlag(cmd, "one JSON object a rule")
 	cmd.AddCommand(a.rulesApproveCommand(&dir))
 	return cmd
 }
@@ -38,7 +35,7 @@ type shownRule struct {
 	Counts  bool   `json:"counts"` // false: the project allows it, and nobody approved that
 }
 
-func (a *app) rulesShow(dir string, asJSON bool) error {
+func (a *app) rulesShow(dir string) error {
 	svc, err := a.service()
 	if err != nil {
 		return err
@@ -53,7 +50,7 @@ func (a *app) rulesShow(dir string, asJSON bool) error {
 		if r.Verdict == guard.Refuse {
 			s.Verdict = "deny"
 		}
-		if asJSON {
+		if a.json {
 			if err := a.printJSON(s); err != nil {
 				return err
 			}
@@ -63,10 +60,10 @@ func (a *app) rulesShow(dir string, asJSON bool) error {
 		if !s.Counts {
 			note = " (not approved: does not count)"
 		}
-		fmt.Fprintf(a.stdout, "%-5s %s  %s%s\n", s.Verdict, view.Clean(s.Rule), view.Clean(s.From), note)
+		a.printf("%-5s %s  %s%s\n", s.Verdict, view.Clean(s.Rule), view.Clean(s.From), note)
 	}
-	if len(all) == 0 && !asJSON {
-		fmt.Fprintf(a.stdout, "no rules: neither %s nor %s has any\n", svc.Home.Rules(), session.ProjectRules)
+	if len(all) == 0 && !a.json {
+		a.printf("no rules: neither %s nor %s has any\n", svc.Home.Rules(), session.ProjectRules)
 	}
 	return nil
 }
@@ -76,12 +73,7 @@ func (a *app) rulesApproveCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve",
 		Short: "Approve what a project's rules allow, as they are now",
-		Args:  usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			svc, err := a.service()
-			if err != nil {
-				return err
-			}
+		RunE: a.withService(func(cmd *cobra.Command, _ []string, svc *session.Service) error {
 			real, err := session.RealDir(*dir)
 			if err != nil {
 				return err
@@ -93,11 +85,11 @@ func (a *app) rulesApproveCommand(dir *string) *cobra.Command {
 			case project.Hash == "":
 				return usageError("%s: there is no such file", filepath.Join(real, session.ProjectRules))
 			case approved:
-				fmt.Fprintln(a.stdout, "approved already")
+				a.println("approved already")
 				return nil
 			}
 			for _, r := range project.Rules {
-				fmt.Fprintf(a.stdout, "%s %s\n", r.Verdict, view.Clean(r.String()))
+				a.printf("%s %s\n", r.Verdict, view.Clean(r.String()))
 			}
 			if err := a.confirm(cmd.Context(), "rules", "Approve these rules?", yes); err != nil {
 				return err
@@ -105,9 +97,9 @@ func (a *app) rulesApproveCommand(dir *string) *cobra.Command {
 			if err := guard.OpenTrust(svc.Home.Approvals()).Approve(project.Approval(real)); err != nil {
 				return err
 			}
-			fmt.Fprintln(a.stdout, "approved")
+			a.println("approved")
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve without asking")
 	return cmd

@@ -34,7 +34,7 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Run an agent on a request",
 		Long: "Run an agent on a request (- reads it from standard input), in a directory that becomes its reversible world.\n" +
 			"On a terminal, typed lines steer the agent; Ctrl-C ends the turn, twice leaves at once; 'resume' goes on.",
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] == "-" {
 				text, err := io.ReadAll(io.LimitReader(a.stdin, maxRequestBytes))
@@ -102,7 +102,7 @@ func (a *app) resumeCommand() *cobra.Command {
 		Short: "Go on with a task, after its end, an interruption or a crash",
 		Long: "Go on with a task from what was acknowledged. Without TASK it is the last one of the directory.\n" +
 			"A call that was running when the program died is reported as of unknown outcome and not run again.",
-		Args: usageArgs(cobra.MaximumNArgs(2)),
+		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd.Flags().Changed); err != nil {
 				return err
@@ -196,7 +196,7 @@ func (a *app) client(keys *view.Keyboard, show func(session.Info) view.Printer) 
 // warn prints warnings, one a line.
 func (a *app) warn(texts ...string) {
 	for _, text := range texts {
-		fmt.Fprintf(a.stderr, "anamnesis: %s\n", view.Clean(text))
+		a.notef("%s", view.Clean(text))
 	}
 }
 

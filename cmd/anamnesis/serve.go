@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -14,25 +13,23 @@ import (
 
 func (a *app) serveCommand() *cobra.Command {
 	var dir, addr string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Show cards and tasks in a browser, on this machine only",
 		Long: `Show the review of cards and the timelines of tasks as a web page, on this machine only. Open the address that is
 printed: it holds a token that lets your browser in. Who has the token can do what you can; it ends with the server.
 Ctrl-C ends it.`,
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.serve(cmd.Context(), dir, addr, asJSON)
+			return a.serve(cmd.Context(), dir, addr)
 		},
 	}
 	chooseKB(cmd, &dir)
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "where to listen: a loopback address and a port, 0 for any free one")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the address as one JSON object")
+	a.jsonFlag(cmd, "the address as one JSON object")
 	return cmd
 }
 
-func (a *app) serve(ctx context.Context, dir, addr string, asJSON bool) error {
+func (a *app) serve(ctx context.Context, dir, addr string) error {
 	svc, err := a.service()
 	if err != nil {
 		return err
@@ -59,11 +56,7 @@ func (a *app) serve(ctx context.Context, dir, addr string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		err = a.printJSON(map[string]string{"url": s.URL(), "addr": l.Addr().String()})
-	} else {
-		_, err = fmt.Fprintf(a.stdout, "open %s\nCtrl-C ends this\n", s.URL())
-	}
+	err = a.show(map[string]string{"url": s.URL(), "addr": l.Addr().String()}, func() { a.printf("open %s\nCtrl-C ends this\n", s.URL()) })
 	if err != nil {
 		return err
 	}

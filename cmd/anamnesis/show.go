@@ -18,34 +18,29 @@ import (
 )
 
 func (a *app) showCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show TASK [SEQ]",
 		Short: "Show a task as it stands, or one of its operations",
-		Args:  usageArgs(cobra.RangeArgs(1, 2)),
-		RunE: func(_ *cobra.Command, args []string) error {
-			h, err := a.home()
-			if err != nil {
-				return err
-			}
+		Args:  cobra.RangeArgs(1, 2),
+		RunE: a.withHome(func(_ *cobra.Command, args []string, h taskdir.Home) error {
 			if len(args) == 1 {
-				return a.showTask(h, args[0], asJSON)
+				return a.showTask(h, args[0])
 			}
 			seq, err := strconv.ParseUint(args[1], 10, 64)
 			if err != nil || seq == 0 {
 				return usageError("SEQ %q: want the number of an operation, from 1", args[1])
 			}
-			return a.showOp(h, args[0], seq, asJSON)
-		},
+			return a.showOp(h, args[0], seq)
+		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	a.jsonFlag(cmd, "a JSON object")
 	return cmd
 }
 
 // errFound ends a walk over the operations early.
 var errFound = errors.New("found")
 
-func (a *app) showOp(h taskdir.Home, id string, seq uint64, asJSON bool) error {
+func (a *app) showOp(h taskdir.Home, id string, seq uint64) error {
 	var found op.Op
 	last := uint64(0)
 	err := taskdir.EachOp(h, id, func(o op.Op) error {
@@ -66,12 +61,10 @@ func (a *app) showOp(h taskdir.Home, id string, seq uint64, asJSON bool) error {
 	if found.Body != nil {
 		kind = found.Body.Kind()
 	}
-	if asJSON {
-		return a.printJSON(map[string]any{"seq": found.Seq, "step": found.Step, "ts": found.Time, "tok": found.Tok, "kind": kind, "body": found.Body})
-	}
-	fmt.Fprintf(a.stdout, "op %d  %s  step %d  %d tokens  %s\n\n", found.Seq, kind, found.Step, found.Tok, found.Time.Format(time.RFC3339))
-	_, err = fmt.Fprintln(a.stdout, view.Clean(strings.Trim(state.OpText(found), "\n")))
-	return err
+	return a.show(map[string]any{"seq": found.Seq, "step": found.Step, "ts": found.Time, "tok": found.Tok, "kind": kind, "body": found.Body}, func() {
+		a.printf("op %d  %s  step %d  %d tokens  %s\n\n", found.Seq, kind, found.Step, found.Tok, found.Time.Format(time.RFC3339))
+		a.println(view.Clean(strings.Trim(state.OpText(found), "\n")))
+	})
 }
 
 // taskView is what `show` says of a task.
@@ -108,7 +101,7 @@ type subagentRow struct {
 	Left        bool   `json:"left,omitempty"` // a jump left the step it was begun in
 }
 
-func (a *app) showTask(h taskdir.Home, id string, asJSON bool) error {
+func (a *app) showTask(h taskdir.Home, id string) error {
 	st, err := taskdir.ReadState(h, id)
 	if err != nil {
 		return err
@@ -131,17 +124,13 @@ func (a *app) showTask(h taskdir.Home, id string, asJSON bool) error {
 		}
 		v.Subagents = append(v.Subagents, row)
 	}
-	if asJSON {
-		return a.printJSON(v)
-	}
-	a.printTask(v)
-	return nil
+	return a.show(v, func() { a.printTask(v) })
 }
 
 func (a *app) printTask(v taskView) {
 	say := func(label, format string, args ...any) {
 		text := view.Line(fmt.Sprintf(format, args...), max(a.width()-len(label)-1, 20))
-		fmt.Fprintln(a.stdout, strings.TrimRight(label+" "+text, " "))
+		a.println(strings.TrimRight(label+" "+text, " "))
 	}
 	say("task     ", "%s · %s", v.ID, v.State)
 	if b := v.Begun; b != nil {

@@ -19,12 +19,11 @@ import (
 )
 
 func (a *app) tasksCommand() *cobra.Command {
-	var asJSON, all bool
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "tasks",
 		Short: "List the tasks",
 		Long:  "List the tasks, the one that was written last at the end, with what they cost where the models' prices are known. The tasks of subagents are left out unless --all is given.",
-		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			h, err := a.home()
 			if err != nil {
@@ -37,11 +36,11 @@ func (a *app) tasksCommand() *cobra.Command {
 			if !all {
 				rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool { return r.Parent != "" })
 			}
-			if asJSON {
+			if a.json {
 				return a.printJSON(rows)
 			}
 			if len(rows) == 0 {
-				fmt.Fprintln(a.stdout, "no tasks yet: 'anamnesis run \"…\"' starts one")
+				a.println("no tasks yet: 'anamnesis run \"…\"' starts one")
 			}
 			priced := slices.ContainsFunc(rows, func(r taskdir.Summary) bool { return r.USD > 0 })
 			for _, r := range rows {
@@ -56,39 +55,34 @@ func (a *app) tasksCommand() *cobra.Command {
 				if r.Error != "" {
 					text = fmt.Sprintf("%-28s %-12s 'anamnesis doctor %s' says more: %s", r.ID, r.State, r.ID, r.Error)
 				}
-				fmt.Fprintln(a.stdout, view.Line(text, a.width()))
+				a.println(view.Line(text, a.width()))
 			}
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	a.jsonFlag(cmd, "a JSON array")
 	cmd.Flags().BoolVar(&all, "all", false, "with the tasks of subagents")
 	return cmd
 }
 
 func (a *app) timelineCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "timeline TASK",
 		Short: "Draw a task's operations and its tree of steps",
-		Args:  usageArgs(cobra.ExactArgs(1)),
-		RunE: func(_ *cobra.Command, args []string) error {
-			h, err := a.home()
-			if err != nil {
-				return err
-			}
+		Args:  cobra.ExactArgs(1),
+		RunE: a.withHome(func(_ *cobra.Command, args []string, h taskdir.Home) error {
 			tl, err := readTimeline(h, args[0])
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			if a.json {
 				return a.printJSON(tl)
 			}
 			_, err = fmt.Fprintln(a.styled(), view.Draw(tl, a.width()))
 			return err
-		},
+		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	a.jsonFlag(cmd, "a JSON object")
 	return cmd
 }
 
@@ -105,24 +99,19 @@ func readTimeline(h taskdir.Home, id string) (timeline.Timeline, error) {
 }
 
 func (a *app) diffCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "diff TASK A B",
 		Short: "Show what changed in the world between two steps",
-		Args:  usageArgs(cobra.ExactArgs(3)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := a.home()
-			if err != nil {
-				return err
-			}
-			return a.diff(cmd.Context(), h, args, asJSON)
-		},
+		Args:  cobra.ExactArgs(3),
+		RunE: a.withHome(func(cmd *cobra.Command, args []string, h taskdir.Home) error {
+			return a.diff(cmd.Context(), h, args)
+		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array of changed paths")
+	a.jsonFlag(cmd, "a JSON array of changed paths")
 	return cmd
 }
 
-func (a *app) diff(ctx context.Context, h taskdir.Home, args []string, asJSON bool) error {
+func (a *app) diff(ctx context.Context, h taskdir.Home, args []string) error {
 	st, err := taskdir.ReadState(h, args[0])
 	if err != nil {
 		return err
@@ -156,7 +145,7 @@ func (a *app) diff(ctx context.Context, h taskdir.Home, args []string, asJSON bo
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	if a.json {
 		return a.printJSON(changes)
 	}
 	return a.printChanges(ctx, w, changes, true)
@@ -165,7 +154,7 @@ func (a *app) diff(ctx context.Context, h taskdir.Home, args []string, asJSON bo
 // tellDamaged says that a line of a stream is damaged and nothing was lost by it.
 func (a *app) tellDamaged(overcome string) {
 	if overcome != "" {
-		fmt.Fprintf(a.stderr, "anamnesis: warning: %s; the step's ref in the store was read instead\n", oneLine(overcome))
+		a.notef("warning: %s; the step's ref in the store was read instead", oneLine(overcome))
 	}
 }
 

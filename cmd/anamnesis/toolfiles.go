@@ -22,8 +22,6 @@ func (a *app) toolsCommand() *cobra.Command {
 		Short: "List and approve tools made of commands",
 		Long: "A file tools/NAME.yaml of the program's configuration, or .anamnesis/tools/NAME.yaml of a project, makes a tool of a command.\n" +
 			"A project's are offered to the agent only when you approved them, as they are now. They run in a sandbox, with what you granted.",
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory of the project")
 	cmd.AddCommand(a.toolsListCommand(&dir), a.toolsApproveCommand(&dir), a.toolsRevokeCommand(&dir))
@@ -44,7 +42,7 @@ func (a *app) toolFiles(dir string) ([]command.File, *guard.Trust, error) {
 	for _, f := range svc.ToolFolders(dir) {
 		files, err := f.Read()
 		if err != nil {
-			fmt.Fprintf(a.stderr, "anamnesis: warning: %v\n", err)
+			a.notef("warning: %v", err)
 		}
 		all = append(all, files...)
 	}
@@ -52,11 +50,9 @@ func (a *app) toolFiles(dir string) ([]command.File, *guard.Trust, error) {
 }
 
 func (a *app) toolsListCommand(dir *string) *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the command tools a task in the directory would have",
-		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			files, trust, err := a.toolFiles(*dir)
 			if err != nil {
@@ -84,25 +80,23 @@ func (a *app) toolsListCommand(dir *string) *cobra.Command {
 				}
 				entries = append(entries, e)
 			}
-			if asJSON {
-				return a.printJSON(entries)
-			}
-			for _, e := range entries {
-				state := ""
-				switch {
-				case e.Error != "":
-					state = "  (no tool: " + e.Error + ")"
-				case !e.Approved:
-					state = "  (not approved: 'anamnesis tools approve " + e.Name + "')"
-				default:
-					state = gets(e.Grants)
+			return a.show(entries, func() {
+				for _, e := range entries {
+					state := ""
+					switch {
+					case e.Error != "":
+						state = "  (no tool: " + e.Error + ")"
+					case !e.Approved:
+						state = "  (not approved: 'anamnesis tools approve " + e.Name + "')"
+					default:
+						state = gets(e.Grants)
+					}
+					a.println(view.Line(fmt.Sprintf("%-16s %s%s", e.Name, e.Path, state), a.width()))
 				}
-				fmt.Fprintln(a.stdout, view.Line(fmt.Sprintf("%-16s %s%s", e.Name, e.Path, state), a.width()))
-			}
-			return nil
+			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
+	a.jsonFlag(cmd, "one JSON array")
 	return cmd
 }
 
@@ -111,6 +105,7 @@ func (a *app) toolsApproveCommand(dir *string) *cobra.Command {
 	var grants guard.Grants
 	cmd := &cobra.Command{
 		Use:   "approve [NAME…]",
+		Args:  cobra.ArbitraryArgs,
 		Short: "Show a project's command tools and approve them",
 		Long: "Show a project's command tools and approve them. An approval holds for the file and for the project's own programs that its command\n" +
 			"runs or names, as they are now. Whatever changes is asked about again. A project's tool runs in a sandbox; what it gets beyond that is\n" +
@@ -143,7 +138,7 @@ func (a *app) toolsApproveCommand(dir *string) *cobra.Command {
 					return err
 				} else if ok && len(grants.Lines()) == 0 {
 					if len(args) > 0 {
-						fmt.Fprintf(a.stdout, "%s is approved already\n", f.Tool)
+						a.printf("%s is approved already\n", f.Tool)
 					}
 					continue
 				}
@@ -163,7 +158,7 @@ func (a *app) toolsRevokeCommand(dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke NAME",
 		Short: "Take the approval of a project's tool back",
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			files, trust, err := a.toolFiles(*dir)
 			if err != nil {
@@ -176,20 +171,20 @@ func (a *app) toolsRevokeCommand(dir *string) *cobra.Command {
 			if err := files[i].Revoke(trust); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.stdout, "%s is no longer approved\n", args[0])
+			a.printf("%s is no longer approved\n", args[0])
 			return nil
 		},
 	}
 }
 
 func (a *app) toolApprove(cmd *cobra.Command, f command.File, trust *guard.Trust, yes bool) error {
-	fmt.Fprintf(a.stdout, "%s makes a tool of a command:\n%s\n%s\n", f.Path, view.Clean(f.Text), view.Clean(f.Beyond()))
+	a.printf("%s makes a tool of a command:\n%s\n%s\n", f.Path, view.Clean(f.Text), view.Clean(f.Beyond()))
 	if err := a.confirm(cmd.Context(), "tool "+f.Tool, "Approve it?", yes); err != nil {
 		return err
 	}
 	if err := f.Approve(trust); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "approved %s\n", f.Tool)
+	a.printf("approved %s\n", f.Tool)
 	return nil
 }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 
 	"anamnesis/knowledge_base/usage"
@@ -13,14 +12,13 @@ import (
 )
 
 func (a *app) verdictCommand() *cobra.Command {
-	var asJSON bool
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "verdict TASK good|bad|unknown",
 		Short: "Say how a task ended, for the cards it was shown",
 		Long: `Say how a task ended. Each card the task was shown counts as helpful or harmful by that, and moves a little up or down
 in later searches. Your word counts over what the task's last check (a test run) says; 'unknown' takes it back.`,
-		Args: usageArgs(cobra.ExactArgs(2)),
+		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ending := usage.Ending(args[1])
 			if ending != usage.Good && ending != usage.Bad && ending != usage.Unknown {
@@ -48,14 +46,10 @@ in later searches. Your word counts over what the task's last check (a test run)
 					cards = append(cards, s.Card)
 				}
 			}
-			if asJSON {
-				return a.printJSON(map[string]any{"task": args[0], "ending": ending, "cards": cards})
-			}
-			_, err = fmt.Fprintf(a.stdout, "%s ended %s; cards it was shown: %d\n", args[0], ending, len(cards))
-			return err
+			return a.show(map[string]any{"task": args[0], "ending": ending, "cards": cards}, func() { a.printf("%s ended %s; cards it was shown: %d\n", args[0], ending, len(cards)) })
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().StringVar(&dir, "kb", "", "the knowledge base's directory (default: the one of the program's state)")
 	return cmd
 }

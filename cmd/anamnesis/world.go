@@ -24,7 +24,6 @@ import (
 // worldFlags are what every world verb takes.
 type worldFlags struct {
 	dir, store, task string
-	json             bool
 }
 
 // worldCommand is the verb family around snapshots of a directory.
@@ -33,18 +32,16 @@ func (a *app) worldCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "world",
 		Short: "Save a directory as snapshots and bring it back",
-		Args:  usageArgs(cobra.NoArgs),
 		Long: "Save a directory as snapshots and bring it back.\n\n" +
 			"A snapshot is named by its step, by TASK@STEP, by its id or the first seven digits of it, and by @,\n" +
 			"which is where the directory was last known to be.\n\n" +
 			"In JSON, a name that is not UTF-8 has its exact bytes beside it, in base64: \"path_bytes\" beside \"path\". Beside\n" +
 			"a list of names that is an object from the place in the list, counted from 0, to the bytes.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&f.dir, "dir", "", "the directory (default the present one, the nearest above it in which a task ran, or the task's)")
 	cmd.PersistentFlags().StringVar(&f.store, "store", "", "the store: a bare git repository, made on first use (default the task's, or the directory's)")
 	cmd.PersistentFlags().StringVar(&f.task, "task", "", "the task whose steps are meant")
-	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print one JSON object")
+	cmd.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON object")
 	cmd.AddCommand(a.worldSave(f), a.worldPlan(f), a.worldRestore(f), a.worldLog(f), a.worldDiff(f), a.worldShow(f), a.worldFork(f), a.worldVerify(f), a.worldAbandon(f), a.worldGC(f))
 	return cmd
 }
@@ -138,14 +135,14 @@ func (a *app) recoverWorld(ctx context.Context, w *worldstate.World) error {
 	}
 	switch {
 	case r.Finished:
-		fmt.Fprintf(a.stderr, "anamnesis: an interrupted restore of %s was finished\n", r.Target)
+		a.notef("an interrupted restore of %s was finished", r.Target)
 	case r.Dropped:
-		fmt.Fprintf(a.stderr, "anamnesis: an interrupted restore of %s was dropped: the directory's files were removed since\n", r.Target)
+		a.notef("an interrupted restore of %s was dropped: the directory's files were removed since", r.Target)
 	default:
-		fmt.Fprintf(a.stderr, "anamnesis: an interrupted restore of %s was rolled back: %s\n", r.Target, r.Reason)
+		a.notef("an interrupted restore of %s was rolled back: %s", r.Target, r.Reason)
 	}
 	for _, k := range r.Kept {
-		fmt.Fprintf(a.stderr, "anamnesis: kept %q: %s\n", k.Path, k.Reason)
+		a.notef("kept %q: %s", k.Path, k.Reason)
 	}
 	return nil
 }
@@ -168,7 +165,6 @@ func (a *app) worldSave(f *worldFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "save",
 		Short: "Save the directory as it is",
-		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withWorld(cmd.Context(), f, true, func(w *worldstate.World) error {
 				snap, err := w.SaveNext(cmd.Context(), message)
@@ -177,19 +173,17 @@ func (a *app) worldSave(f *worldFlags) *cobra.Command {
 				}
 				a.tellLost(snap.ParentLost, "this snapshot has no parent")
 				for _, n := range snap.Notes {
-					fmt.Fprintf(a.stderr, "anamnesis: note: %q: %s\n", n.Path, n.Reason)
+					a.notef("note: %q: %s", n.Path, n.Reason)
 				}
 				if !snap.Complete {
-					fmt.Fprintf(a.stderr, "anamnesis: the snapshot is not complete: %d paths have no bytes in it\n", len(snap.Skipped))
+					a.notef("the snapshot is not complete: %d paths have no bytes in it", len(snap.Skipped))
 				}
-				if f.json {
-					return a.printJSON(snap)
-				}
-				for _, s := range snap.Skipped {
-					fmt.Fprintf(a.stderr, "anamnesis: skipped %q: %s\n", s.Path, s.Reason)
-				}
-				fmt.Fprintf(a.stdout, "%s  %d files, %d changed\n", snap.ID, snap.Files, snap.Changed)
-				return nil
+				return a.show(snap, func() {
+					for _, s := range snap.Skipped {
+						a.notef("skipped %q: %s", s.Path, s.Reason)
+					}
+					a.printf("%s  %d files, %d changed\n", snap.ID, snap.Files, snap.Changed)
+				})
 			})
 		},
 	}
@@ -218,7 +212,7 @@ func (a *app) worldPlan(f *worldFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan ID [PATH…]",
 		Short: "Show what a restore would do, without doing it",
-		Args:  usageArgs(cobra.MinimumNArgs(1)),
+		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withWorld(cmd.Context(), f, true, func(w *worldstate.World) error {
 				ids, err := resolve(cmd.Context(), w, args[:1])
@@ -230,15 +224,13 @@ func (a *app) worldPlan(f *worldFlags) *cobra.Command {
 					return err
 				}
 				a.tellLost(plan.BaseLost, allEdited)
-				if f.json {
-					return a.printJSON(plan)
-				}
-				a.printMoves("write", plan.Write, "delete", plan.Delete, plan.Keep)
-				if plan.Empty() {
-					fmt.Fprintln(a.stdout, "nothing to do")
-				}
-				fmt.Fprintf(a.stdout, "plan %s\n", plan.Hash)
-				return nil
+				return a.show(plan, func() {
+					a.printMoves("write", plan.Write, "delete", plan.Delete, plan.Keep)
+					if plan.Empty() {
+						a.println("nothing to do")
+					}
+					a.printf("plan %s\n", plan.Hash)
+				})
 			})
 		},
 	}
@@ -260,13 +252,13 @@ func (a *app) plannedRestore(ctx context.Context, f *worldFlags, w *worldstate.W
 
 func (a *app) printMoves(write string, written []string, remove string, deleted []string, keep []worldstate.Skip) {
 	for _, p := range written {
-		fmt.Fprintf(a.stdout, "%-7s %q\n", write, p)
+		a.printf("%-7s %q\n", write, p)
 	}
 	for _, p := range deleted {
-		fmt.Fprintf(a.stdout, "%-7s %q\n", remove, p)
+		a.printf("%-7s %q\n", remove, p)
 	}
 	for _, k := range keep {
-		fmt.Fprintf(a.stdout, "%-7s %q: %s\n", "keep", k.Path, k.Reason)
+		a.printf("%-7s %q: %s\n", "keep", k.Path, k.Reason)
 	}
 }
 
@@ -281,7 +273,7 @@ func (a *app) worldRestore(f *worldFlags) *cobra.Command {
 			"What was edited since the last snapshot is kept unless --overwrite is given; ignored files are never touched.\n" +
 			"In a directory without any file, as after rm -rf, nothing counts as edited: all of the snapshot comes back.\n" +
 			"PATHs, relative to the directory, restrict it to these and what lies beneath them.",
-		Args: usageArgs(cobra.MinimumNArgs(1)),
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := worldstate.RestoreOptions{PlanOptions: flags.options(args[1:]), PlanHash: hash}
 			if a.meansTask(f) {
@@ -354,7 +346,7 @@ func (a *app) restoreInTask(ctx context.Context, f *worldFlags, name string, o w
 // tellLost prints the line about a lost snapshot, if there is one, and what follows.
 func (a *app) tellLost(line, then string) {
 	if line != "" {
-		fmt.Fprintf(a.stderr, "anamnesis: %s; %s\n", line, then)
+		a.notef("%s; %s", line, then)
 	}
 }
 
@@ -363,54 +355,51 @@ const allEdited = "every path that differs from the target counts as edited and 
 
 func (a *app) tellRestored(f *worldFlags, res worldstate.Result) error {
 	a.tellLost(res.BaseLost, allEdited)
-	if f.json {
-		return a.printJSON(res)
-	}
-	a.printMoves("wrote", res.Written, "deleted", res.Deleted, res.Kept)
-	if len(res.Written)+len(res.Deleted) == 0 {
-		fmt.Fprintln(a.stdout, "nothing was moved")
-	}
-	fmt.Fprintf(a.stdout, "the world before is snapshot %s\n", res.Source)
-	if len(res.Kept) > 0 {
-		hint := ""
-		if slices.ContainsFunc(res.Kept, worldstate.Skip.Edited) {
-			hint = "; --overwrite reverts edits, too"
+	return a.show(res, func() {
+		a.printMoves("wrote", res.Written, "deleted", res.Deleted, res.Kept)
+		if len(res.Written)+len(res.Deleted) == 0 {
+			a.println("nothing was moved")
 		}
-		fmt.Fprintf(a.stderr, "anamnesis: %d paths were kept%s\n", len(res.Kept), hint)
-	}
-	return nil
+		a.printf("the world before is snapshot %s\n", res.Source)
+		if len(res.Kept) > 0 {
+			hint := ""
+			if slices.ContainsFunc(res.Kept, worldstate.Skip.Edited) {
+				hint = "; --overwrite reverts edits, too"
+			}
+			a.notef("%d paths were kept%s", len(res.Kept), hint)
+		}
+	})
 }
 
 func (a *app) worldVerify(f *worldFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
 		Short: "Read and check every object of the store",
-		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
 				r, err := w.Verify(cmd.Context())
 				if err != nil {
 					return err
 				}
-				if f.json {
+				if a.json {
 					if err := a.printJSON(r); err != nil {
 						return err
 					}
 				} else {
 					for _, p := range r.Problems {
 						if p.Snapshot == "" { // no snapshot is known to need it
-							fmt.Fprintf(a.stdout, "damaged %s in %q: %s\n", cmp.Or(p.Object, "bytes"), p.Path, p.Error)
+							a.printf("damaged %s in %q: %s\n", cmp.Or(p.Object, "bytes"), p.Path, p.Error)
 							continue
 						}
-						fmt.Fprintf(a.stdout, "damaged %s %q (snapshot %s): %s\n", p.Object, p.Path, p.Snapshot, p.Error)
+						a.printf("damaged %s %q (snapshot %s): %s\n", p.Object, p.Path, p.Snapshot, p.Error)
 					}
 					for _, p := range r.DamagedCopies {
-						fmt.Fprintf(a.stdout, "damaged copy of %s in %q, intact elsewhere; world gc removes it if the pack is of a save: %s\n", p.Object, p.Path, p.Error)
+						a.printf("damaged copy of %s in %q, intact elsewhere; world gc removes it if the pack is of a save: %s\n", p.Object, p.Path, p.Error)
 					}
 					if r.Unfinished {
-						fmt.Fprintln(a.stdout, "an interrupted restore waits; the next save, plan or restore finishes it")
+						a.println("an interrupted restore waits; the next save, plan or restore finishes it")
 					}
-					fmt.Fprintf(a.stdout, "%d refs, %d snapshots, %d objects read\n", r.Refs, r.Commits, r.Objects)
+					a.printf("%d refs, %d snapshots, %d objects read\n", r.Refs, r.Commits, r.Objects)
 				}
 				if !r.OK {
 					return &exitError{exitCorrupt, fmt.Errorf("store %s: %d objects are missing or damaged", w.Store(), len(r.Problems))}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +18,6 @@ func (a *app) worldAbandon(f *worldFlags) *cobra.Command {
 			"No file is written or deleted: some stand as the snapshot has them, the others as before. Both are in the store,\n" +
 			"and saves, restores and jumps work again. With --task a jump of the task that had begun ends at its step, and the\n" +
 			"model is told which files are not that step's.",
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.meansTask(f) {
 				return a.abandonInTask(cmd.Context(), f)
@@ -37,12 +35,12 @@ func (a *app) worldAbandon(f *worldFlags) *cobra.Command {
 
 func (a *app) tellAbandoned(f *worldFlags, any bool) error {
 	switch {
-	case f.json:
+	case a.json:
 		return a.printJSON(map[string]bool{"abandoned": any})
 	case any:
-		fmt.Fprintln(a.stdout, "the interrupted restore was given up; the files are as they were left")
+		a.println("the interrupted restore was given up; the files are as they were left")
 	default:
-		fmt.Fprintln(a.stdout, "no restore was interrupted")
+		a.println("no restore was interrupted")
 	}
 	return nil
 }

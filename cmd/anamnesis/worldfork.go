@@ -3,8 +3,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"anamnesis/worldstate"
@@ -17,7 +15,7 @@ func (a *app) worldFork(f *worldFlags) *cobra.Command {
 		Long: "Make the directory DIR of a snapshot, with its modes, links and empty directories.\n" +
 			"DIR must not exist, nor lie inside the world or the store. It is there whole or not at all.\n" +
 			"Ignored files and nested .git directories are in no snapshot, so they are not in DIR either.",
-		Args: usageArgs(cobra.ExactArgs(2)),
+		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
 				ids, err := resolve(cmd.Context(), w, args[:1])
@@ -29,13 +27,9 @@ func (a *app) worldFork(f *worldFlags) *cobra.Command {
 					return err
 				}
 				for _, s := range made.Missing {
-					fmt.Fprintf(a.stderr, "anamnesis: not in the snapshot: %q: %s\n", s.Path, s.Reason)
+					a.notef("not in the snapshot: %q: %s", s.Path, s.Reason)
 				}
-				if f.json {
-					return a.printJSON(made)
-				}
-				fmt.Fprintf(a.stdout, "%s holds %d files of snapshot %.12s\n", made.Dir, made.Files, string(made.ID))
-				return nil
+				return a.show(made, func() { a.printf("%s holds %d files of snapshot %.12s\n", made.Dir, made.Files, string(made.ID)) })
 			})
 		},
 	}

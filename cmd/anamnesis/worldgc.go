@@ -30,7 +30,6 @@ func (a *app) worldGC(f *worldFlags) *cobra.Command {
 			"snapshots of tasks that were deleted go, the oldest first, until the store fits. Tasks may run meanwhile: they\n" +
 			"wait only while the old packs are exchanged for the new one.\n\n" +
 			"What is missing or damaged ends it before anything is removed.",
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.MaxBytes < 0 {
 				return usageError("--max-bytes %d: it must not be negative", o.MaxBytes)
@@ -42,7 +41,7 @@ func (a *app) worldGC(f *worldFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.gcEach(cmd.Context(), stores, o, f.json)
+			return a.gcEach(cmd.Context(), stores, o)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "every store of the program")
@@ -75,7 +74,7 @@ func (a *app) gcStores(f *worldFlags, all bool) ([]string, error) {
 }
 
 // gcEach collects one store after the other; --json prints a list.
-func (a *app) gcEach(ctx context.Context, stores []string, o worldstate.GCOptions, asJSON bool) error {
+func (a *app) gcEach(ctx context.Context, stores []string, o worldstate.GCOptions) error {
 	h, err := a.home()
 	if err != nil {
 		return err
@@ -95,11 +94,11 @@ func (a *app) gcEach(ctx context.Context, stores []string, o worldstate.GCOption
 		}
 		over = over || r.Over
 		reports = append(reports, r)
-		if !asJSON {
+		if !a.json {
 			a.printGC(r)
 		}
 	}
-	if asJSON {
+	if a.json {
 		if err := a.printJSON(reports); err != nil {
 			return err
 		}
@@ -130,11 +129,11 @@ func (a *app) printGC(r worldstate.GCReport) {
 	if r.DryRun {
 		verb = "would be at most"
 	}
-	fmt.Fprintf(a.stdout, "%s: %d snapshots, %d objects; it was %d bytes and %s %d\n", r.Store, r.Snapshots, r.Objects, r.BytesBefore, verb, r.BytesAfter)
+	a.printf("%s: %d snapshots, %d objects; it was %d bytes and %s %d\n", r.Store, r.Snapshots, r.Objects, r.BytesBefore, verb, r.BytesAfter)
 	for _, task := range r.Dropped {
-		fmt.Fprintf(a.stdout, "  dropped: deleted task %s\n", task)
+		a.printf("  dropped: deleted task %s\n", task)
 	}
 	for _, task := range r.Kept {
-		fmt.Fprintf(a.stdout, "  kept: deleted task %s\n", task)
+		a.printf("  kept: deleted task %s\n", task)
 	}
 }

@@ -26,9 +26,8 @@ func (a *app) worldLog(f *worldFlags) *cobra.Command {
 		Long: "List the snapshots of this directory, and of the task that --task names, the newest first. In a directory in which\n" +
 			"tasks ran, those of all of them are listed, by TASK@STEP.\n" +
 			"● and * mark where the directory was last known to be. Those that are missing or damaged stand among them, with why.",
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.json && graph {
+			if a.json && graph {
 				return usageError("--graph draws and --json does not: a snapshot's parents are in the JSON")
 			}
 			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
@@ -37,7 +36,7 @@ func (a *app) worldLog(f *worldFlags) *cobra.Command {
 					return err
 				}
 				switch {
-				case f.json:
+				case a.json:
 					err = a.printJSON(map[string]any{"snapshots": list})
 				case graph:
 					err = a.printGraph(list)
@@ -61,7 +60,7 @@ func (a *app) printLog(list []worldstate.Commit) {
 		if c.Current {
 			mark = "*"
 		}
-		fmt.Fprintf(a.stdout, "%s %s\n", mark, logLine(c))
+		a.printf("%s %s\n", mark, logLine(c))
 	}
 }
 
@@ -98,9 +97,7 @@ func (a *app) printGraph(list []worldstate.Commit) error {
 		nodes = append(nodes, n)
 	}
 	for _, line := range view.Graph(nodes, a.width()) {
-		if _, err := fmt.Fprintln(a.stdout, line); err != nil {
-			return err
-		}
+		a.println(line)
 	}
 	return nil
 }
@@ -123,7 +120,7 @@ func (a *app) worldDiff(f *worldFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff A B [PATH…]",
 		Short: "Show how two snapshots differ",
-		Args:  usageArgs(cobra.MinimumNArgs(2)),
+		Args:  cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
 				ids, err := resolve(cmd.Context(), w, args[:2])
@@ -134,7 +131,7 @@ func (a *app) worldDiff(f *worldFlags) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if f.json {
+				if a.json {
 					return a.printJSON(map[string]any{"changes": changes})
 				}
 				return a.printChanges(cmd.Context(), w, changes, flags.patch)
@@ -165,7 +162,7 @@ func (a *app) changes(ctx context.Context, w *worldstate.World, from, to worldst
 	}
 	changes, uncompared, err := w.Renames(ctx, changes, &worldstate.RenameOptions{SimilarityPercent: flags.similar})
 	if uncompared > 0 {
-		fmt.Fprintf(a.stderr, "anamnesis: %d paths were matched by their hash alone: too many or too large to compare\n", uncompared)
+		a.notef("%d paths were matched by their hash alone: too many or too large to compare", uncompared)
 	}
 	return changes, err
 }
@@ -185,10 +182,10 @@ func (a *app) printChanges(ctx context.Context, w *worldstate.World, changes []w
 	}
 	for _, c := range changes {
 		if c.Kind == worldstate.Renamed {
-			fmt.Fprintf(a.stdout, "%-8s %q -> %q (%d%%)\n", c.Kind, c.From, c.Path, c.Similarity)
+			a.printf("%-8s %q -> %q (%d%%)\n", c.Kind, c.From, c.Path, c.Similarity)
 			continue
 		}
-		fmt.Fprintf(a.stdout, "%-8s %q\n", c.Kind, c.Path)
+		a.printf("%-8s %q\n", c.Kind, c.Path)
 	}
 	return nil
 }
@@ -223,7 +220,7 @@ func (a *app) worldShow(f *worldFlags) *cobra.Command {
 		Long: "Show a snapshot and what it changed, a directory of it, or a file's bytes.\n" +
 			"A file's bytes are written as they are, but on a terminal control characters are escaped unless --raw is given.\n" +
 			"ID: lists the whole snapshot's top directory.",
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
 				name, path, inside := strings.Cut(args[0], ":")
@@ -232,9 +229,9 @@ func (a *app) worldShow(f *worldFlags) *cobra.Command {
 					return err
 				}
 				if inside {
-					return a.showPath(cmd.Context(), w, ids[0], path, f.json, raw)
+					return a.showPath(cmd.Context(), w, ids[0], path, raw)
 				}
-				return a.showSnapshot(cmd.Context(), w, ids[0], flags, f.json)
+				return a.showSnapshot(cmd.Context(), w, ids[0], flags)
 			})
 		},
 	}
@@ -243,7 +240,7 @@ func (a *app) worldShow(f *worldFlags) *cobra.Command {
 	return cmd
 }
 
-func (a *app) showSnapshot(ctx context.Context, w *worldstate.World, id worldstate.ID, flags *diffFlags, asJSON bool) error {
+func (a *app) showSnapshot(ctx context.Context, w *worldstate.World, id worldstate.ID, flags *diffFlags) error {
 	c, err := w.Describe(ctx, id)
 	if err != nil {
 		return err
@@ -256,23 +253,23 @@ func (a *app) showSnapshot(ctx context.Context, w *worldstate.World, id worldsta
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	if a.json {
 		return a.printJSON(map[string]any{"snapshot": c, "changes": changes})
 	}
-	fmt.Fprintf(a.stdout, "snapshot %s\ntree     %s\n", c.ID, c.Tree)
+	a.printf("snapshot %s\ntree     %s\n", c.ID, c.Tree)
 	for _, p := range c.Parents {
-		fmt.Fprintf(a.stdout, "parent   %s\n", p)
+		a.printf("parent   %s\n", p)
 	}
-	fmt.Fprintf(a.stdout, "date     %s\n", c.Time.Format("2006-01-02 15:04:05Z"))
+	a.printf("date     %s\n", c.Time.Format("2006-01-02 15:04:05Z"))
 	if len(c.Steps) > 0 {
-		fmt.Fprintf(a.stdout, "steps    %s\n", strings.Join(c.Steps, " "))
+		a.printf("steps    %s\n", strings.Join(c.Steps, " "))
 	}
 	if !c.Complete {
-		fmt.Fprintln(a.stdout, "incomplete: some paths could not be read")
+		a.println("incomplete: some paths could not be read")
 	}
-	fmt.Fprintf(a.stdout, "\n    %s\n\n", strings.ReplaceAll(view.Clean(c.Message), "\n", "\n    "))
+	a.printf("\n    %s\n\n", strings.ReplaceAll(view.Clean(c.Message), "\n", "\n    "))
 	for _, s := range c.Skipped {
-		fmt.Fprintf(a.stdout, "%-8s %q: %s\n", "skipped", s.Path, view.Clean(s.Reason))
+		a.printf("%-8s %q: %s\n", "skipped", s.Path, view.Clean(s.Reason))
 	}
 	return a.printChanges(ctx, w, changes, flags.patch)
 }
@@ -280,15 +277,15 @@ func (a *app) showSnapshot(ctx context.Context, w *worldstate.World, id worldsta
 // maxJSONContent bounds a file's bytes in one JSON object.
 const maxJSONContent = 16 << 20
 
-func (a *app) showPath(ctx context.Context, w *worldstate.World, id worldstate.ID, path string, asJSON, raw bool) error {
+func (a *app) showPath(ctx context.Context, w *worldstate.World, id worldstate.ID, path string, raw bool) error {
 	item, err := w.Stat(ctx, id, path)
 	if err != nil {
 		return err
 	}
 	if item.Type == "dir" {
-		return a.showDir(ctx, w, id, path, asJSON)
+		return a.showDir(ctx, w, id, path)
 	}
-	if !asJSON {
+	if !a.json {
 		out := a.safeOutput()
 		if raw {
 			out = rawOutput{a.stdout}
@@ -320,20 +317,18 @@ func (a *app) showPath(ctx context.Context, w *worldstate.World, id worldstate.I
 	return a.printJSON(shown)
 }
 
-func (a *app) showDir(ctx context.Context, w *worldstate.World, id worldstate.ID, path string, asJSON bool) error {
+func (a *app) showDir(ctx context.Context, w *worldstate.World, id worldstate.ID, path string) error {
 	items, err := w.List(ctx, id, path)
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return a.printJSON(map[string]any{"items": items})
-	}
-	for _, it := range items {
-		name := it.Path
-		if it.Type == "dir" {
-			name += "/"
+	return a.show(map[string]any{"items": items}, func() {
+		for _, it := range items {
+			name := it.Path
+			if it.Type == "dir" {
+				name += "/"
+			}
+			a.printf("%-4s %4s %10d %q\n", it.Type, it.Mode, it.SizeBytes, name)
 		}
-		fmt.Fprintf(a.stdout, "%-4s %4s %10d %q\n", it.Type, it.Mode, it.SizeBytes, name)
-	}
-	return nil
+	})
 }
