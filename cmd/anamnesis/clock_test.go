@@ -28,7 +28,7 @@ func TestClockBackCat(t *testing.T) {
 		if _, err := log.Append(t.Context(), opstream.Entry{Kind: "k", Body: []byte(body)}); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&want, "%d %s k step 0 tok 0 %s\n", i+1, now.Format(opsTimeLayout), body)
+		fmt.Fprintf(&want, "%d %s k step 0 tok 0 %s\n", i+1, now.Format("2006-01-02T15:04:05.000000Z"), body)
 	}
 	if err := log.Close(); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,7 @@
 package main
 
 import (
-	"fmt"
+	"cmp"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +29,6 @@ func (a *app) configured(dir string) (*session.Service, *settings.Settings, erro
 
 func (a *app) configCommand() *cobra.Command {
 	var dir string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Show each setting with its value and where it comes from",
@@ -37,31 +36,24 @@ func (a *app) configCommand() *cobra.Command {
 			"that over the project's " + settings.ProjectFile + ", that over your own config.yaml.\n" +
 			"A project's file may make approval, sandbox and limits stricter. What else it says of them, of the server's address and\n" +
 			"of the key counts once you approved the file as it is.",
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			_, set, err := a.configured(dir)
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return a.printJSON(set.Values)
-			}
-			for _, v := range set.Values {
-				text := v.Text
-				if text == "" {
-					text = "-"
+			return a.show(set.Values, func() {
+				for _, v := range set.Values {
+					a.printf("%-14s %-28s %s\n", v.Key, view.Line(cmp.Or(v.Text, "-"), 200), view.Clean(v.Origin))
+					if v.Ignored != "" {
+						a.printf("%-14s (%s says %s: not approved, does not count)\n", "", settings.ProjectFile, view.Line(v.Ignored, 200))
+					}
 				}
-				fmt.Fprintf(a.stdout, "%-14s %-28s %s\n", v.Key, view.Line(text, 200), view.Clean(v.Origin))
-				if v.Ignored != "" {
-					fmt.Fprintf(a.stdout, "%-14s (%s says %s: not approved, does not count)\n", "", settings.ProjectFile, view.Line(v.Ignored, 200))
-				}
-			}
-			fmt.Fprintf(a.stdout, "\nyour file: %s\n", set.UserFile)
-			return nil
+				a.printf("\nyour file: %s\n", set.UserFile)
+			})
 		},
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory the settings hold in")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	a.jsonFlag(cmd, "a JSON array")
 	cmd.AddCommand(a.configApproveCommand(&dir))
 	return cmd
 }
@@ -71,7 +63,6 @@ func (a *app) configApproveCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve",
 		Short: "Approve a project's settings as they are now",
-		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			svc, set, err := a.configured(*dir)
 			switch {
@@ -80,12 +71,12 @@ func (a *app) configApproveCommand(dir *string) *cobra.Command {
 			case set.Project.Hash == "":
 				return usageError("%s: there is no such file in %s", settings.ProjectFile, *dir)
 			case set.Approved:
-				fmt.Fprintln(a.stdout, "approved already")
+				a.println("approved already")
 				return nil
 			}
 			for _, v := range set.Values {
 				if v.Ignored != "" {
-					fmt.Fprintf(a.stdout, "%s: %s\n", v.Key, view.Clean(v.Ignored))
+					a.printf("%s: %s\n", v.Key, view.Clean(v.Ignored))
 				}
 			}
 			if err := a.confirm(cmd.Context(), "config", "Approve these settings?", yes); err != nil {
@@ -94,7 +85,7 @@ func (a *app) configApproveCommand(dir *string) *cobra.Command {
 			if err := guard.OpenTrust(svc.Home.Approvals()).Approve(set.Project); err != nil {
 				return err
 			}
-			fmt.Fprintln(a.stdout, "approved")
+			a.println("approved")
 			return nil
 		},
 	}

@@ -16,6 +16,7 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/probe"
+	"anamnesis/cmd/internal/stream"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream"
 	"anamnesis/orchestrator/runtime"
@@ -52,7 +53,8 @@ func usageError(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// usageArgs turns cobra's argument errors into usage errors.
+// usageArgs turns cobra's argument errors into usage errors; complete gives it to
+// every command.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
@@ -122,7 +124,7 @@ func exitCode(err error) int {
 		{exitRefused, []error{
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
 			taskdir.ErrBusy, taskdir.ErrPending, state.ErrNotJumped, taskdir.ErrSubagent,
-			worldstate.ErrUnfinished, probe.ErrBusy, session.ErrNotApproved,
+			worldstate.ErrUnfinished, probe.ErrBusy, session.ErrNotApproved, stream.ErrKind,
 		}},
 		{exitUsage, []error{
 			taskdir.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText, runtime.ErrTaskExists, taskdir.ErrNotLive,

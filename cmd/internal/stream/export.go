@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package stream
 
 import (
 	"bufio"
@@ -12,51 +12,30 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
-	"anamnesis/orchestrator/taskdir"
 )
-
-func (a *app) opsExportCommand() *cobra.Command {
-	var dir, format string
-	cmd := &cobra.Command{
-		Use:   "export --dir DIR",
-		Short: "Export a stream for other programs and people, secrets redacted",
-		Long: "Export a stream to standard output. jsonl: each operation as a line of JSON, blobs resolved. openai: the chat that a\n" +
-			"task's model would be sent next, as a JSON object with the messages of OpenAI's chat completions. markdown: for\n" +
-			"people. What looks like a secret is redacted once more, with a key of this export's own.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := opsDir(cmd, dir); err != nil {
-				return err
-			}
-			if a.json && format == "markdown" {
-				return usageError("--json and --format markdown contradict each other")
-			}
-			return a.opsExport(dir, format)
-		},
-	}
-	a.opsFlags(cmd, &dir)
-	cmd.Flags().StringVar(&format, "format", "jsonl", "jsonl, openai or markdown")
-	return cmd
-}
 
 // exporter writes one record after the other, and what is to be said at last.
 type exporter interface {
-	// add is an *unreadableOp for a body that does not fit its kind; partial says
-	// that the rest can be exported all the same.
+	// add is an *unreadableOp for a body that does not fit its kind; partial reports
+	// whether the rest can be exported all the same.
 	add(rec opstream.Record) error
 	partial() bool
 	end() error
 }
 
-func (a *app) opsExport(dir, format string) error {
-	out := bufio.NewWriter(a.stdout)
+// Export writes the stream in dir to w in a format: jsonl, openai or markdown. What
+// looks like one of the secrets is redacted, with a key of this export's own. What can
+// be read of a damaged stream is exported; damage is the error then. torn is set where
+// the stream's end is.
+func Export(w io.Writer, dir, format string, secrets []redact.Secret) (torn *opstream.Torn, err error) {
+	out := bufio.NewWriter(w)
 	var e exporter
 	switch format {
 	case "jsonl":
@@ -66,29 +45,27 @@ func (a *app) opsExport(dir, format string) error {
 	case "markdown":
 		e = &markdownExport{out: out, step: -1}
 	default:
-		return usageError("--format %q: want jsonl, openai or markdown", format)
+		return nil, session.Usagef("--format %q: want jsonl, openai or markdown", format)
 	}
 	r, err := opstream.OpenReader(dir, nil)
 	if err != nil {
-		return opsError(err)
+		return nil, err
 	}
 	defer r.Close()
 	key := make([]byte, redact.KeyBytes)
-	rand.Read(key)                       // never fails
-	owner, _ := taskdir.StreamOwner(dir) // what cannot be read is said below
-	secrets := redact.New(key, a.streamSecrets(owner))
+	rand.Read(key) // never fails
+	known := redact.New(key, secrets)
 	how := &redact.JSONOptions{Nested: []string{"args"}}
 	var damage []error
 	for rec, err := range r.Since(0) {
 		if err != nil {
-			// What could be read is exported, and the error said at the end.
 			damage = append(damage, err)
 			continue
 		}
 		if rec.Seq == 1 && opensTask(rec, dir) {
 			how.OwnKeys = true // another program's may hold anything
 		}
-		rec.Body, _, err = secrets.JSON(rec.Body, how)
+		rec.Body, _, err = known.JSON(rec.Body, how)
 		if err == nil {
 			err = e.add(rec)
 		}
@@ -97,21 +74,20 @@ func (a *app) opsExport(dir, format string) error {
 		case errors.As(err, &unreadable) && e.partial():
 			damage = append(damage, err)
 		case err != nil:
-			return err
+			return nil, err
 		}
 	}
 	if err := e.end(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := out.Flush(); err != nil {
-		return fmt.Errorf("print: %w", err)
+		return nil, fmt.Errorf("print: %w", err)
 	}
-	a.tellTorn(r)
-	return opsError(oneLineOf(damage))
+	return r.Torn(), First(damage)
 }
 
-// oneLineOf says the first of several faults, and how many more there are.
-func oneLineOf(damage []error) error {
+// First returns the first of several faults, with how many more there are.
+func First(damage []error) error {
 	switch len(damage) {
 	case 0:
 		return nil
@@ -145,7 +121,7 @@ func opensTask(rec opstream.Record, dir string) bool {
 
 type jsonlExport struct{ out io.Writer }
 
-func (e jsonlExport) add(rec opstream.Record) error { return printRecord(e.out, rec, true) }
+func (e jsonlExport) add(rec opstream.Record) error { return Print(e.out, rec, true) }
 func (e jsonlExport) partial() bool                 { return true }
 func (e jsonlExport) end() error                    { return nil }
 
@@ -167,7 +143,7 @@ type openaiExport struct {
 
 func (e *openaiExport) add(rec opstream.Record) error {
 	if rec.Seq == 1 && rec.Kind != string(op.KindTaskOpened) {
-		return usageError("%s is not the stream of a task: its first operation is %s; --format jsonl exports any stream", e.dir, rec.Kind)
+		return session.Usagef("%s is not the stream of a task: its first operation is %s; --format jsonl exports any stream", e.dir, rec.Kind)
 	}
 	o, err := bodyOf(rec)
 	if err != nil {
@@ -234,7 +210,7 @@ func (e *markdownExport) add(rec opstream.Record) error {
 		e.step = rec.Step
 		fmt.Fprintf(&b, "## Step %d\n\n", rec.Step)
 	}
-	fmt.Fprintf(&b, "### op %d · %s · %s\n\n", rec.Seq, rec.Kind, rec.Time.Format(opsTimeLayout))
+	fmt.Fprintf(&b, "### op %d · %s · %s\n\n", rec.Seq, rec.Kind, rec.Time.Format(timeLayout))
 	text := string(rec.Body)
 	if o.Body != nil {
 		text = state.OpText(o)

@@ -1,0 +1,108 @@
+//go:build unix
+
+package stream
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"unicode/utf8"
+
+	"anamnesis/opstream"
+)
+
+// timeLayout shows a record's time as its line holds it.
+const timeLayout = "2006-01-02T15:04:05.000000Z"
+
+// printedRecord is a record as a line of JSON.
+type printedRecord struct {
+	Seq     uint64          `json:"seq"`
+	Time    string          `json:"ts"`
+	Kind    string          `json:"kind"`
+	Step    int             `json:"step"`
+	Tok     int             `json:"tok"`
+	Durable bool            `json:"durable"`
+	Body    json.RawMessage `json:"body"`
+}
+
+// Print writes a record as one line, in one write.
+func Print(w io.Writer, rec opstream.Record, asJSON bool) error {
+	ts := rec.Time.UTC().Format(timeLayout)
+	var err error
+	if asJSON {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		err = enc.Encode(printedRecord{rec.Seq, ts, rec.Kind, rec.Step, rec.Tok, rec.Durable, rec.Body})
+	} else {
+		mark := ""
+		if !rec.Durable {
+			mark = " (not known durable yet)"
+		}
+		_, err = fmt.Fprintf(w, "%d %s %s step %d tok %d%s %s\n", rec.Seq, ts, rec.Kind, rec.Step, rec.Tok, mark, visible(rec.Body))
+	}
+	if err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+// visible returns JSON text in which nothing can act on a terminal: controls, line and
+// paragraph separators and direction marks are written as \u escapes, bytes that are
+// not UTF-8 as U+FFFD.
+func visible(body []byte) string {
+	var out bytes.Buffer
+	for _, r := range string(body) {
+		switch {
+		case r < 0x20, r >= 0x7f && r <= 0x9f, r == 0x061c, r >= 0x200e && r <= 0x200f,
+			r >= 0x2028 && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		case r == utf8.RuneError:
+			out.WriteRune(utf8.RuneError)
+		default:
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
+}
+
+// Filter picks records; the zero value picks all.
+type Filter struct {
+	Kind, Tool string
+	Step       *int
+	Grep       *regexp.Regexp    // over the body as it is printed
+	tools      map[string]string // names of the tools, by call
+}
+
+// Fits reports whether a record is picked. Records must come in their order: what
+// belongs to a call is known from the reply that made it.
+func (f *Filter) Fits(rec opstream.Record) bool {
+	about := f.Tool == "" || f.about(rec)
+	return about && (f.Kind == "" || rec.Kind == f.Kind) && (f.Step == nil || rec.Step == *f.Step) &&
+		(f.Grep == nil || f.Grep.MatchString(visible(rec.Body)))
+}
+
+// about reports whether a record is about a call of the tool.
+func (f *Filter) about(rec opstream.Record) bool {
+	var body struct {
+		Call  string `json:"call"`
+		Name  string `json:"name"`
+		Calls []struct {
+			ID   string `json:"id"`
+			Name string `json:"name"`
+		} `json:"calls"`
+	}
+	if json.Unmarshal(rec.Body, &body) != nil {
+		return false // of another program: its fields mean something else
+	}
+	if f.tools == nil {
+		f.tools = make(map[string]string)
+	}
+	found := body.Call != "" && (body.Name == f.Tool || body.Name == "" && f.tools[body.Call] == f.Tool)
+	for _, c := range body.Calls {
+		f.tools[c.ID] = c.Name
+		found = found || c.Name == f.Tool
+	}
+	return found
+}
