@@ -13,7 +13,7 @@ import (
 )
 
 const overlayHead = "# Effective attention spans of your own: rows that go over the built-in table.\n" +
-	"# 'anamnesis eas list' shows its fields, docs/eas.md says what they mean.\n"
+	"# 'anamnesis eas list' shows its fields, docs/guides/eas.md says what they mean.\n"
 
 // PutRow gives the bytes of an overlay with r in it: the row with the same
 // pattern is changed where it stands, and otherwise r is added at the end.

@@ -4,7 +4,7 @@
 // The log knows nothing of what an operation means. It owns bytes, order and
 // durability; the kinds and their bodies live in opstream/op. The format is
 // described, precisely enough to write another reader from, in
-// docs/format-opstream.md. In short:
+// docs/reference/format-opstream.md. In short:
 //
 //	DIR/ops/<first seq, 16 digits>.jsonl   segments, one JSON object a line
 //	DIR/blobs/sha256/ab/<hex>              bodies too large, or not UTF-8

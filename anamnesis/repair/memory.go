@@ -12,7 +12,7 @@ import (
 )
 
 // How a recall matches and when it answers. The values were chosen on the
-// choose half of the recorded runs; see docs/replay.md.
+// choose half of the recorded runs; see docs/design/replay.md.
 const (
 	looseMatch   = 0.6 // of signatures that differ in names only
 	wordMatch    = 0.8 // times the share of words that two signatures have in common

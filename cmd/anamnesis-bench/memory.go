@@ -24,7 +24,7 @@ func memoryCommand() *cobra.Command {
 		Use:   "memory",
 		Short: "Measure what a memory is worth to an agent that goes back",
 		Long: "A simulated agent repairs simulated projects on the real orchestrator; only the way its context is kept differs\n" +
-			"between the arms. No network, no model; the same seed gives the same tables. docs/bench-memory.md says how to read them.\n" +
+			"between the arms. No network, no model; the same seed gives the same tables. docs/design/bench-memory.md says how to read them.\n" +
 			"Arms: " + strings.Join(arms, ", ") + ".\nParts: " + strings.Join(memory.Parts(), ", ") + ".",
 		Args: cobra.NoArgs,
 	}

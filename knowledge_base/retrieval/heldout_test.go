@@ -106,7 +106,7 @@ func TestHeldOutHalves(t *testing.T) {
 	}
 	t.Logf("on the half that was not chosen on: recall@5 %.3f, abstained from %.3f; both at least .90 in %d of %d halves", recall, abstained, held, 2*splits)
 	if recall < .88 || abstained < .86 {
-		t.Errorf("the fit is worth less than docs/retrieval.md says")
+		t.Errorf("the fit is worth less than docs/design/retrieval.md says")
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"anamnesis/orchestrator/state"
 )
 
-// The faults of other programs' D-Mails and rewinds; docs/dmail.md lists them
+// The faults of other programs' D-Mails and rewinds; docs/guides/dmail.md lists them
 // with their tests.
 
 // mailed runs a task whose agent has both D-Mail tools, to its end. Where in is

@@ -19,7 +19,7 @@ import (
 )
 
 // The ladder of belief: what a card claims of its evidence is derived again from the
-// streams of this machine. docs/trust.md is its page.
+// streams of this machine. docs/guides/trust.md is its page.
 
 // evidence is what a stream of this machine says of a card.
 type evidence struct {

@@ -107,7 +107,7 @@ func (o *opening) costKnown(m *Model) error {
 	if o.MaxCostUSD <= 0 || len(m.unpriced) == 0 {
 		return nil
 	}
-	return Usagef("--max-cost: no price is known for %s; add a row to %s (docs/costs.md has the form), or bound --max-tokens instead", strings.Join(m.unpriced, " and "), o.Home.Prices())
+	return Usagef("--max-cost: no price is known for %s; add a row to %s (docs/guides/costs.md has the form), or bound --max-tokens instead", strings.Join(m.unpriced, " and "), o.Home.Prices())
 }
 
 // findModel is ChooseModel without prices.
@@ -163,7 +163,7 @@ func scriptModel(path string) (*Model, error) {
 func scriptError(path string, err error) error {
 	var wrong *script.SyntaxError
 	if errors.As(err, &wrong) {
-		return Usagef("script %w; docs/script-model.md says what stands in one", err)
+		return Usagef("script %w; docs/reference/script-model.md says what stands in one", err)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return Usagef("script %s: there is no such file; put it there, or name another model", path)

@@ -75,7 +75,7 @@ func TestSyntaxErrors(t *testing.T) {
 
 // Every example of the documentation is a script.
 func TestDocumentation(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "script-model.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "script-model.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,7 @@
 // file of turns, each with what it expects to be sent and what it then
 // replies. It serves demos and tests, says at every start that it is a
 // recording, and fails where the request is not the one it was written for,
-// so that what plays it is tested, too. docs/script-model.md is the format.
+// so that what plays it is tested, too. docs/reference/script-model.md is the format.
 package script
 
 import (

@@ -17,13 +17,13 @@ import (
 	"anamnesis/orchestrator/tool/web"
 )
 
-// TestToolsPage holds docs/tools.md to the schemas it is made of; UPDATE_GOLDEN
+// TestToolsPage holds docs/reference/tools.md to the schemas it is made of; UPDATE_GOLDEN
 // writes it anew.
 func TestToolsPage(t *testing.T) {
 	o := &builtin.Options{Web: web.Options{Search: web.Search{Engine: "searxng", URL: "http://localhost"}}, Agents: agents()}
 	var got bytes.Buffer
 	got.WriteString("# The built-in tools\n\nMade from the tools' schemas by a test; what is said here is what the model is told. " +
-		"Tools that come and go: [MCP servers](mcp.md), [commands](command-tools.md).\n")
+		"Tools that come and go: [MCP servers](../guides/mcp.md), [commands](../guides/command-tools.md).\n")
 	for _, t := range builtin.Tools(o) {
 		describe(&got, t.Spec(), "")
 	}
@@ -34,7 +34,7 @@ func TestToolsPage(t *testing.T) {
 	for _, t := range asked {
 		describe(&got, t.Spec(), "Only where `--tools` names it. ")
 	}
-	page := filepath.Join("..", "..", "..", "docs", "tools.md")
+	page := filepath.Join("..", "..", "..", "docs", "reference", "tools.md")
 	if os.Getenv("UPDATE_GOLDEN") != "" {
 		if err := os.WriteFile(page, got.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
@@ -45,7 +45,7 @@ func TestToolsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("docs/tools.md is not what the tools say of themselves; run with UPDATE_GOLDEN=1")
+		t.Errorf("docs/reference/tools.md is not what the tools say of themselves; run with UPDATE_GOLDEN=1")
 	}
 }
 
@@ -64,13 +64,13 @@ func describe(b *bytes.Buffer, s tool.Spec, lead string) {
 	}
 	if s.Delegates {
 		needs = "Needs no approval: what the subagent does is approved call by call."
-		lead += "Only where the agent has [subagents](subagents.md). "
+		lead += "Only where the agent has [subagents](../guides/subagents.md). "
 	}
 	switch s.Name {
 	case "SearchWeb":
-		lead += "Only where a search engine is [configured](web-tools.md). "
+		lead += "Only where a search engine is [configured](../guides/web-tools.md). "
 	case "Grep":
-		lead += "Where [ripgrep is installed](safety.md#what-the-file-tools-reach), it tells which files need no reading; the results are the same without it. "
+		lead += "Where [ripgrep is installed](../guides/safety.md#what-the-file-tools-reach), it tells which files need no reading; the results are the same without it. "
 	case "Glob":
 		lead += "Uses no ripgrep: it names 11,500 files in 0.06 s, and `rg --files` with their times takes as long to be started and listed, by other ignore rules. "
 	}

@@ -119,7 +119,7 @@ func TestContentSecrets(t *testing.T) {
 // The manual tells people the limits there are.
 func TestManual(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("../../../docs/mcp.md")
+	data, err := os.ReadFile("../../../docs/guides/mcp.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestManual(t *testing.T) {
 		fmt.Sprintf("at most %d,%03d characters, head and tail; at most %d images, sounds and files of at most %d MiB each", MaxResultRunes/1000, MaxResultRunes%1000, MaxParts, MaxPartBytes>>20),
 	} {
 		if !strings.Contains(string(data), want) {
-			t.Errorf("docs/mcp.md does not say: %s", want)
+			t.Errorf("docs/guides/mcp.md does not say: %s", want)
 		}
 	}
 	if (Server{}).startTimeout() != DefaultStartTimeout || (Server{}).callTimeout() != DefaultCallTimeout {
