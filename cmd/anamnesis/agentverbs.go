@@ -45,41 +45,14 @@ func (a *app) agentNamed(dir, name string) (*session.Service, *agent.Loaded, *gu
 	return svc, who, guard.OpenTrust(svc.Home.Approvals()), session.AgentError(err)
 }
 
-// listedAgent is an agent as `agent list` shows it.
-type listedAgent struct {
-	Name        string `json:"name"`
-	Scope       string `json:"scope"` // project | user | embedded
-	From        string `json:"from"`
-	Description string `json:"description,omitempty"`
-	Approved    bool   `json:"approved"`
-	Error       string `json:"error,omitempty"`
-}
-
 func (a *app) agentListCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the agents that a run in the directory can name",
 		RunE: a.withService(func(cmd *cobra.Command, _ []string, svc *session.Service) error {
-			loader, err := svc.Agents(*dir)
+			listed, err := svc.ListAgents(cmd.Context(), *dir)
 			if err != nil {
 				return err
-			}
-			trust := guard.OpenTrust(svc.Home.Approvals())
-			entries, err := loader.List()
-			if err != nil {
-				return err
-			}
-			listed := []listedAgent{}
-			for _, e := range entries {
-				l := listedAgent{Name: e.Name, Scope: string(e.Scope), From: e.From}
-				if who, err := loader.Load(e.From); err != nil {
-					l.Error = err.Error()
-				} else if l.Approved, err = who.Allow(cmd.Context(), trust, nil); err != nil {
-					return err
-				} else {
-					l.Description = who.Spec.Description
-				}
-				listed = append(listed, l)
 			}
 			return a.show(listed, func() {
 				for _, l := range listed {

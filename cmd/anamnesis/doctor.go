@@ -6,18 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream"
-	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/taskdir"
-	"anamnesis/orchestrator/tool/search"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -52,29 +48,11 @@ func (a *app) doctorCommand() *cobra.Command {
 	return cmd
 }
 
-// machineDiagnosis is what this machine has to hold commands in with, and what
-// Grep uses of it.
-type machineDiagnosis struct {
-	Sandbox   string   `json:"sandbox"`
-	Missing   []string `json:"missing"`              // what it does not hold in, a sentence each
-	Ripgrep   string   `json:"ripgrep,omitempty"`    // the rg program that Grep uses
-	NoRipgrep string   `json:"no_ripgrep,omitempty"` // why it uses none
-}
-
-// doctorMachine tries the sandbox and ripgrep, and says what there is of them.
+// doctorMachine prints what this machine has for tasks.
 func (a *app) doctorMachine(ctx context.Context) error {
-	dir, err := os.MkdirTemp("", "anamnesis-doctor-")
-	if err != nil {
-		return fmt.Errorf("try the sandbox: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	box, err := guard.NewSandbox(ctx, guard.SandboxOptions{World: dir, Cache: filepath.Join(dir, "cache"), Temp: filepath.Join(dir, "tmp")})
+	d, err := inspect.ExamineMachine(ctx)
 	if err != nil {
 		return err
-	}
-	d := machineDiagnosis{Sandbox: box.String(), Missing: append([]string{}, box.Missing()...)}
-	if d.Ripgrep, err = search.CheckRipgrep(ctx, box, dir); err != nil {
-		d.NoRipgrep = err.Error()
 	}
 	return a.show(d, func() {
 		a.printf("sandbox: %s\n", d.Sandbox)

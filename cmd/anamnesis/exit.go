@@ -19,6 +19,7 @@ import (
 	"anamnesis/cmd/internal/stream"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream"
+	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
@@ -129,7 +130,7 @@ func exitCode(err error) int {
 		{exitUsage, []error{
 			taskdir.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText, runtime.ErrTaskExists, taskdir.ErrNotLive,
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
-			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName,
+			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName, loop.ErrRecording,
 		}},
 		{exitLimit, []error{worldstate.ErrFull, probe.ErrLimit}},
 		{exitInterrupted, []error{context.Canceled}}, // before there was a turn to end

@@ -16,7 +16,7 @@ import (
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/retrieval"
-	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/session"
 
 	"github.com/spf13/cobra"
 )
@@ -56,35 +56,21 @@ func chooseKB(cmd *cobra.Command, dir *string) {
 	cmd.PersistentFlags().StringVar(dir, "kb", "", "the knowledge base's directory (default: the one of the program's state)")
 }
 
-// openKB opens the knowledge base the command line means and warns of files
-// in it that are not readable as cards.
-func (a *app) openKB(dir string, create bool) (*knowledgebase.Store, error) {
-	o, err := a.kbOptions()
+// openKB opens the knowledge base the command line means and warns of files in it that
+// are not readable as cards.
+func (a *app) openKB(dir string, create bool, o knowledgebase.Options) (*knowledgebase.Store, error) {
+	svc, err := a.service()
 	if err != nil {
 		return nil, err
 	}
-	return a.openKBWith(dir, create, o)
-}
-
-// openKBWith is openKB for a verb that has settings of its own.
-func (a *app) openKBWith(dir string, create bool, o *knowledgebase.Options) (*knowledgebase.Store, error) {
-	if dir == "" {
-		home, err := a.home()
-		if err != nil {
-			return nil, err
-		}
-		dir = home.KnowledgeBase()
-	} else if info, err := os.Stat(dir); !create && (err != nil || !info.IsDir()) {
+	if info, err := os.Stat(dir); dir != "" && !create && (err != nil || !info.IsDir()) {
 		return nil, usageError("--kb %s: not a directory; 'kb add --kb' makes one", dir)
 	}
-	if isProjectKB(dir) {
-		home, err := a.home()
-		if err != nil {
-			return nil, err
-		}
-		o = o.ForProject(home.KnowledgeBase())
+	o.Notice = func(line string) { a.warn(line) }
+	if view.IsTerminal(a.stderr) {
+		o.Progress = view.NewProgress(a.stderr).Cards
 	}
-	store, err := knowledgebase.Open(dir, o)
+	store, err := svc.Cards(dir, o)
 	if err != nil {
 		return nil, err
 	}
@@ -94,35 +80,27 @@ func (a *app) openKBWith(dir string, create bool, o *knowledgebase.Options) (*kn
 	return store, nil
 }
 
+// projectKB is the folder of the cards of the project one is in; "" where there is
+// none.
+func projectKB() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	return session.ProjectCards(dir)
+}
+
 // withKB is what a verb does with the knowledge base that the command line
 // means, which is open meanwhile.
 func (a *app) withKB(dir *string, create bool, do func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		store, err := a.openKB(*dir, create)
+		store, err := a.openKB(*dir, create, knowledgebase.Options{})
 		if err != nil {
 			return err
 		}
 		defer store.Close()
 		return do(cmd, args, store)
 	}
-}
-
-// kbOptions are the settings every verb opens a knowledge base with.
-func (a *app) kbOptions() (*knowledgebase.Options, error) {
-	svc, err := a.service()
-	if err != nil {
-		return nil, err
-	}
-	embedder, err := svc.Embedder()
-	if err != nil {
-		return nil, err
-	}
-	o := &knowledgebase.Options{Embedder: embedder, Redact: svc.Home.CardRedaction(svc.Secrets(nil), new(redact.Learned)),
-		Notice: func(line string) { a.notef("%s", view.Clean(line)) }}
-	if view.IsTerminal(a.stderr) {
-		o.Progress = view.NewProgress(a.stderr).Cards
-	}
-	return o, nil
 }
 
 // shownPath is a path on one line, with nothing that acts on a terminal.
@@ -303,7 +281,7 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 			}
 			layers := knowledgebase.Layers{store}
 			if own := projectKB(); *dir == "" && own != "" {
-				project, err := a.openKB(own, false)
+				project, err := a.openKB(own, false, knowledgebase.Options{})
 				if err != nil {
 					return err
 				}

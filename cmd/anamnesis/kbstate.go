@@ -70,7 +70,7 @@ func (a *app) kbDecide(ctx context.Context, dir string, d knowledgebase.Decision
 			return usageError("kb %s: %s is named twice", d.Act, id)
 		}
 	}
-	store, err := a.openKB(dir, false)
+	store, err := a.openKB(dir, false, knowledgebase.Options{})
 	if err != nil {
 		return err
 	}

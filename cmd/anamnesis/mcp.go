@@ -3,12 +3,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,7 +13,6 @@ import (
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard"
-	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool/mcp"
@@ -89,48 +85,18 @@ func pairs(flag string, in []string, sep string) (map[string]string, error) {
 	return out, nil
 }
 
-// mcpEntry is a server as `mcp list` shows it.
-type mcpEntry struct {
-	Name     string `json:"name"`
-	Scope    string `json:"scope"` // user | project
-	How      string `json:"how"`
-	Approved bool   `json:"approved"`
-	Disabled bool   `json:"disabled"`
-	Error    string `json:"error,omitempty"` // what is wrong with its entry
-	// Grants are what an approved server of a project gets beyond its sandbox.
-	Grants *guard.Grants `json:"grants,omitempty"`
-}
-
 func (a *app) mcpListCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the servers a task in the directory would have",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			servers, trust, err := a.serversIn(*dir)
+			svc, servers, err := a.serversIn(*dir)
 			if err != nil {
 				return err
 			}
-			svc, err := a.service()
+			entries, err := svc.ListServers(servers)
 			if err != nil {
 				return err
-			}
-			entries, secrets := []mcpEntry{}, svc.Secrets(nil)
-			for _, s := range servers {
-				e := mcpEntry{Name: s.Name, Scope: "user", How: session.WithoutSecrets(s.How(), secrets), Disabled: s.Disabled}
-				if s.Project != "" {
-					e.Scope = "project"
-				}
-				if s.Fault != nil {
-					e.Error = s.Fault.Error()
-				} else if e.Approved, err = mcp.Approved(s, trust); err != nil {
-					return err
-				} else if e.Approved && s.Project != "" {
-					if s, err = mcp.Granted(s, trust); err != nil {
-						return err
-					}
-					e.Grants = &s.Grants
-				}
-				entries = append(entries, e)
 			}
 			return a.show(entries, func() {
 				for _, e := range entries {
@@ -184,8 +150,8 @@ func resolveGrants(g guard.Grants, names []string) (guard.Grants, error) {
 	return out, nil
 }
 
-// serversIn returns the servers of a directory and the approvals.
-func (a *app) serversIn(dir string) ([]mcp.Server, *guard.Trust, error) {
+// serversIn returns the servers of a directory.
+func (a *app) serversIn(dir string) (*session.Service, []mcp.Server, error) {
 	svc, err := a.service()
 	if err != nil {
 		return nil, nil, err
@@ -195,7 +161,7 @@ func (a *app) serversIn(dir string) ([]mcp.Server, *guard.Trust, error) {
 	}
 	servers, warnings, err := svc.MCPServers(dir)
 	a.warn(warnings...)
-	return servers, guard.OpenTrust(svc.Home.Approvals()), err
+	return svc, servers, err
 }
 
 func (a *app) mcpRemoveCommand(dir *string) *cobra.Command {
@@ -204,57 +170,29 @@ func (a *app) mcpRemoveCommand(dir *string) *cobra.Command {
 		Aliases: []string{"revoke"},
 		Short:   "Take a server out of your own configuration, or take a project's approval back",
 		Args:    cobra.ExactArgs(1),
-		RunE: a.withHome(func(cmd *cobra.Command, args []string, h taskdir.Home) error {
-			servers, trust, err := a.serversIn(*dir)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			svc, servers, err := a.serversIn(*dir)
 			if err != nil {
 				return err
 			}
 			for _, s := range servers {
 				if s.Name == args[0] && s.Project != "" {
-					if err := mcp.Revoke(s, trust); err != nil {
+					if err := mcp.Revoke(s, guard.OpenTrust(svc.Home.Approvals())); err != nil {
 						return err
 					}
 					a.printf("%s is no longer approved; it stands in the project's %s still\n", s.Name, mcp.ProjectFile)
 					return nil
 				}
 			}
-			if err := mcp.Remove(h.MCPServers(), args[0]); errors.Is(err, mcp.ErrNoServer) {
+			if err := mcp.Remove(svc.Home.MCPServers(), args[0]); errors.Is(err, mcp.ErrNoServer) {
 				return usageError("%v; 'anamnesis mcp list' shows them", err)
 			} else if err != nil {
 				return err
 			}
 			a.printf("removed %s\n", args[0])
 			return nil
-		}),
+		},
 	}
-}
-
-// pick gives the named servers, or all that can be started.
-func pick(servers []mcp.Server, names []string) ([]mcp.Server, error) {
-	var out []mcp.Server
-	for _, name := range names {
-		i := slices.IndexFunc(servers, func(s mcp.Server) bool { return s.Name == name })
-		if i < 0 {
-			return nil, usageError("%v: %s; 'anamnesis mcp list' shows them", mcp.ErrNoServer, name)
-		}
-		out = append(out, servers[i])
-	}
-	if len(names) == 0 {
-		enabled := slices.DeleteFunc(slices.Clone(servers), func(s mcp.Server) bool { return s.Disabled })
-		out = slices.DeleteFunc(slices.Clone(enabled), func(s mcp.Server) bool { return s.Fault != nil })
-		if len(out) == 0 {
-			out = enabled // what is wrong with the first is told
-		}
-	}
-	for _, s := range out {
-		if s.Fault != nil {
-			return nil, usageError("%v", s.Fault)
-		}
-	}
-	if len(out) == 0 {
-		return nil, usageError("no MCP server is configured; 'anamnesis mcp add' adds one")
-	}
-	return out, nil
 }
 
 func (a *app) mcpTestCommand(dir, sandbox *string) *cobra.Command {
@@ -263,16 +201,16 @@ func (a *app) mcpTestCommand(dir, sandbox *string) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		Short: "Start servers and list their tools",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			servers, trust, err := a.serversIn(*dir)
+			svc, servers, err := a.serversIn(*dir)
 			if err != nil {
 				return err
 			}
-			if servers, err = pick(servers, args); err != nil {
+			if servers, err = session.PickServers(servers, args); err != nil {
 				return err
 			}
 			var errs []error
 			for _, s := range servers {
-				errs = append(errs, a.mcpTest(cmd.Context(), s, trust, *dir, *sandbox))
+				errs = append(errs, a.mcpTest(cmd.Context(), svc, s, *dir, *sandbox))
 			}
 			return errors.Join(errs...)
 		},
@@ -281,7 +219,8 @@ func (a *app) mcpTestCommand(dir, sandbox *string) *cobra.Command {
 	return cmd
 }
 
-func (a *app) mcpTest(ctx context.Context, s mcp.Server, trust *guard.Trust, dir, sandbox string) error {
+func (a *app) mcpTest(ctx context.Context, svc *session.Service, s mcp.Server, dir, sandbox string) error {
+	trust := guard.OpenTrust(svc.Home.Approvals())
 	ok, err := mcp.Approved(s, trust)
 	if err != nil {
 		return err
@@ -292,7 +231,7 @@ func (a *app) mcpTest(ctx context.Context, s mcp.Server, trust *guard.Trust, dir
 	if s, err = mcp.Granted(s, trust); err != nil {
 		return err
 	}
-	r, err := a.mcpProbe(ctx, s, dir, sandbox)
+	r, err := svc.ProbeServer(ctx, s, dir, sandbox, a.noteLine)
 	if err != nil {
 		return err
 	}
@@ -306,60 +245,8 @@ func (a *app) mcpTest(ctx context.Context, s mcp.Server, trust *guard.Trust, dir
 	return nil
 }
 
-func (a *app) mcpProbe(ctx context.Context, s mcp.Server, dir, sandbox string) (mcp.Report, error) {
-	dir, err := session.RealDir(dir)
-	if err != nil {
-		return mcp.Report{}, err
-	}
-	o := mcp.Options{Dir: dir, Getenv: a.getenv, Program: version}
-	if s.Project != "" {
-		h, err := a.home()
-		if err != nil {
-			return mcp.Report{}, err
-		}
-		confine, err := guard.ParseConfinement(cmp.Or(sandbox, string(guard.ConfineWorld)))
-		if err != nil {
-			return mcp.Report{}, usageError("%v", err)
-		}
-		temp, err := os.MkdirTemp("", "anamnesis-")
-		if err != nil {
-			return mcp.Report{}, fmt.Errorf("MCP server %s: %w", s.Name, err)
-		}
-		defer os.RemoveAll(temp)
-		kept, err := probeQuarantine(h)
-		if err != nil {
-			return mcp.Report{}, fmt.Errorf("MCP server %s: %w", s.Name, err)
-		}
-		quiet := true
-		o.Note = func(text string) {
-			quiet = false
-			a.notef("%s", oneLine(text))
-		}
-		defer func() {
-			if quiet {
-				os.RemoveAll(kept)
-			}
-		}()
-		if o.Sandbox, err = runtime.NewSandbox(ctx, h, guard.SandboxOptions{Confine: confine, World: dir, Temp: temp, Quarantine: kept}); err != nil {
-			return mcp.Report{}, fmt.Errorf("MCP server %s: %w", s.Name, err)
-		}
-	}
-	r, err := mcp.Probe(ctx, s, o)
-	if err != nil {
-		return r, fmt.Errorf("MCP server %s: %w", s.Name, err)
-	}
-	return r, nil
-}
-
-// probeQuarantine makes the directory for what git would run of the files that a
-// server leaves which no task started.
-func probeQuarantine(h taskdir.Home) (string, error) {
-	dir := filepath.Join(h.State, "quarantine")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	return os.MkdirTemp(dir, "mcp-")
-}
+// noteLine writes a text as a line to standard error.
+func (a *app) noteLine(text string) { a.notef("%s", oneLine(text)) }
 
 func (a *app) showReport(s mcp.Server, r mcp.Report) {
 	info := r.Info
@@ -383,7 +270,7 @@ func (a *app) mcpApproveCommand(dir, sandbox *string) *cobra.Command {
 			"the project it runs or names, and the descriptions of the tools. Whatever changes is asked about again. A project's server runs in a\n" +
 			"sandbox; what it gets beyond that is what you grant here, and it takes the place of what was granted before.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			servers, trust, err := a.serversIn(*dir)
+			svc, servers, err := a.serversIn(*dir)
 			if err != nil {
 				return err
 			}
@@ -391,7 +278,7 @@ func (a *app) mcpApproveCommand(dir, sandbox *string) *cobra.Command {
 				return err
 			}
 			servers = slices.DeleteFunc(servers, func(s mcp.Server) bool { return s.Project == "" })
-			if servers, err = pick(servers, args); err != nil {
+			if servers, err = session.PickServers(servers, args); err != nil {
 				return err
 			}
 			for _, s := range servers {
@@ -399,7 +286,7 @@ func (a *app) mcpApproveCommand(dir, sandbox *string) *cobra.Command {
 					return usageError("MCP server %s: no program of it runs here, so there is nothing to grant", s.Name)
 				}
 				s.Grants = grants
-				if err := a.mcpApprove(cmd.Context(), s, trust, *dir, *sandbox, yes); err != nil {
+				if err := a.mcpApprove(cmd.Context(), svc, s, *dir, *sandbox, yes); err != nil {
 					return err
 				}
 			}
@@ -413,12 +300,12 @@ func (a *app) mcpApproveCommand(dir, sandbox *string) *cobra.Command {
 
 // mcpApprove asks twice: before the command runs, and about what the server
 // then says of its tools.
-func (a *app) mcpApprove(ctx context.Context, s mcp.Server, trust *guard.Trust, dir, sandbox string, yes bool) error {
+func (a *app) mcpApprove(ctx context.Context, svc *session.Service, s mcp.Server, dir, sandbox string, yes bool) error {
 	a.printf("%s would be started like this:\n  %s\n%s\n", s.Name, view.Clean(s.How()), view.Clean(s.Beyond()))
 	if err := a.confirm(ctx, "MCP server "+s.Name, "Start it?", yes); err != nil {
 		return err
 	}
-	r, err := a.mcpProbe(ctx, s, dir, sandbox)
+	r, err := svc.ProbeServer(ctx, s, dir, sandbox, a.noteLine)
 	if err != nil {
 		return err
 	}
@@ -426,10 +313,7 @@ func (a *app) mcpApprove(ctx context.Context, s mcp.Server, trust *guard.Trust, 
 	if err := a.confirm(ctx, "MCP server "+s.Name, "Approve the command and these tools?", yes); err != nil {
 		return err
 	}
-	if err := mcp.ApproveCommand(s, trust); err != nil {
-		return err
-	}
-	if err := mcp.ApproveTools(s, r, trust); err != nil {
+	if err := svc.ApproveServer(s, r); err != nil {
 		return err
 	}
 	a.printf("approved %s\n", s.Name)

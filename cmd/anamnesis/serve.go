@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/page"
+	knowledgebase "anamnesis/knowledge_base"
 )
 
 func (a *app) serveCommand() *cobra.Command {
@@ -34,11 +35,6 @@ func (a *app) serve(ctx context.Context, dir, addr string) error {
 	if err != nil {
 		return err
 	}
-	o, err := a.kbOptions()
-	if err != nil {
-		return err
-	}
-	o.Watch = true
 	l, err := page.Listen(addr)
 	if errors.Is(err, page.ErrNotLoopback) {
 		return usageError("serve: %w; use 127.0.0.1:PORT, or [::1]:PORT", err)
@@ -47,7 +43,7 @@ func (a *app) serve(ctx context.Context, dir, addr string) error {
 		return usageError("serve: %w; 127.0.0.1:0 is any free port", err)
 	}
 	defer l.Close()
-	store, err := a.openKBWith(dir, false, o)
+	store, err := a.openKB(dir, false, knowledgebase.Options{Watch: true})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -24,7 +25,11 @@ func (a *app) showCommand() *cobra.Command {
 		Args:  cobra.RangeArgs(1, 2),
 		RunE: a.withHome(func(_ *cobra.Command, args []string, h taskdir.Home) error {
 			if len(args) == 1 {
-				return a.showTask(h, args[0])
+				v, err := inspect.Describe(h, args[0])
+				if err != nil {
+					return err
+				}
+				return a.show(v, func() { a.printTask(v) })
 			}
 			seq, err := strconv.ParseUint(args[1], 10, 64)
 			if err != nil || seq == 0 {
@@ -67,67 +72,7 @@ func (a *app) showOp(h taskdir.Home, id string, seq uint64) error {
 	})
 }
 
-// taskView is what `show` says of a task.
-type taskView struct {
-	taskdir.Summary
-	Agent  string    `json:"agent,omitempty"`
-	Model  string    `json:"model"`
-	Step   int       `json:"step"` // that the files stand at
-	Tokens op.Usage  `json:"tokens"`
-	Todos  []op.Todo `json:"todos,omitempty"`
-	Jobs   []jobRow  `json:"jobs,omitempty"` // background commands that have not ended
-	// Subagents are those the task began, the oldest first; Begun, of a subagent,
-	// is what began it.
-	Subagents []subagentRow `json:"subagents,omitempty"`
-	Begun     *op.Parent    `json:"begun,omitempty"`
-	Answer    string        `json:"answer,omitempty"`
-}
-
-// jobRow is one background command.
-type jobRow struct {
-	ID      string `json:"id"`
-	Command string `json:"command"`
-	Step    int    `json:"step"` // it was begun in
-}
-
-// subagentRow is one subagent of a task.
-type subagentRow struct {
-	Task        string `json:"task"`
-	Agent       string `json:"agent"`
-	Description string `json:"description"`
-	Step        int    `json:"step"`  // it was begun in
-	State       string `json:"state"` // working, or how its last turn ended
-	Dir         string `json:"dir,omitempty"`
-	Left        bool   `json:"left,omitempty"` // a jump left the step it was begun in
-}
-
-func (a *app) showTask(h taskdir.Home, id string) error {
-	st, err := taskdir.ReadState(h, id)
-	if err != nil {
-		return err
-	}
-	v := taskView{
-		Summary: taskdir.Summarize(h, id, st), Model: st.Model, Step: st.Current, Tokens: st.Totals.Usage, Todos: st.Todos, Answer: st.Answer,
-	}
-	for _, j := range st.Jobs {
-		v.Jobs = append(v.Jobs, jobRow{ID: j.Job, Command: j.Command, Step: j.Step})
-	}
-	v.Begun = st.Opened.Parent
-	if who := st.Opened.Agent; who != nil { // nil in tasks of before specs
-		v.Agent = who.Name
-	}
-	for _, c := range st.Subagents {
-		row := subagentRow{Task: c.Task, Agent: c.Agent, Description: c.Description, Step: c.Step, State: c.Reason, Dir: c.Dir}
-		row.Left = c.Step < st.Steps.Len() && st.Steps.Ended(c.Step) && !st.OnPath(c.Step, st.Current)
-		if c.Running {
-			row.State = "working"
-		}
-		v.Subagents = append(v.Subagents, row)
-	}
-	return a.show(v, func() { a.printTask(v) })
-}
-
-func (a *app) printTask(v taskView) {
+func (a *app) printTask(v inspect.Task) {
 	say := func(label, format string, args ...any) {
 		text := view.Line(fmt.Sprintf(format, args...), max(a.width()-len(label)-1, 20))
 		a.println(strings.TrimRight(label+" "+text, " "))

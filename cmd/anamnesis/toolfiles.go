@@ -28,57 +28,26 @@ func (a *app) toolsCommand() *cobra.Command {
 	return cmd
 }
 
-// toolFiles reads the files that count in a directory. A folder that cannot be read
-// is warned of.
+// toolFiles reads the files that count in a directory.
 func (a *app) toolFiles(dir string) ([]command.File, *guard.Trust, error) {
 	svc, err := a.service()
 	if err != nil {
 		return nil, nil, err
 	}
-	if dir, err = session.RealDir(dir); err != nil {
-		return nil, nil, err
-	}
-	var all []command.File
-	for _, f := range svc.ToolFolders(dir) {
-		files, err := f.Read()
-		if err != nil {
-			a.notef("warning: %v", err)
-		}
-		all = append(all, files...)
-	}
-	return all, guard.OpenTrust(svc.Home.Approvals()), nil
+	files, warnings, err := svc.CommandTools(dir)
+	a.warn(warnings...)
+	return files, guard.OpenTrust(svc.Home.Approvals()), err
 }
 
 func (a *app) toolsListCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the command tools a task in the directory would have",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			files, trust, err := a.toolFiles(*dir)
+		RunE: a.withService(func(cmd *cobra.Command, _ []string, svc *session.Service) error {
+			entries, warnings, err := svc.ListTools(cmd.Context(), *dir)
+			a.warn(warnings...)
 			if err != nil {
 				return err
-			}
-			type entry struct {
-				Name     string `json:"name"`
-				Path     string `json:"path"`
-				Approved bool   `json:"approved"`
-				Error    string `json:"error,omitempty"`
-				// Grants are what an approved tool of a project gets beyond its sandbox.
-				Grants *guard.Grants `json:"grants,omitempty"`
-			}
-			entries := []entry{}
-			for _, f := range files {
-				e := entry{Name: f.Tool, Path: f.Path}
-				if f.Err != nil {
-					e.Error = f.Err.Error()
-				} else if e.Approved, err = f.Allow(cmd.Context(), trust, nil); err != nil {
-					return err
-				} else if g, err := f.Granted(trust); err != nil {
-					return err
-				} else if len(g.Lines()) > 0 {
-					e.Grants = &g
-				}
-				entries = append(entries, e)
 			}
 			return a.show(entries, func() {
 				for _, e := range entries {
@@ -94,7 +63,7 @@ func (a *app) toolsListCommand(dir *string) *cobra.Command {
 					a.println(view.Line(fmt.Sprintf("%-16s %s%s", e.Name, e.Path, state), a.width()))
 				}
 			})
-		},
+		}),
 	}
 	a.jsonFlag(cmd, "one JSON array")
 	return cmd

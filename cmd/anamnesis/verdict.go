@@ -5,6 +5,7 @@ package main
 import (
 	"slices"
 
+	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/orchestrator/inspect"
 
@@ -32,7 +33,7 @@ in later searches. Your word counts over what the task's last check (a test run)
 			if err != nil {
 				return err
 			}
-			store, err := a.openKB(dir, false)
+			store, err := a.openKB(dir, false, knowledgebase.Options{})
 			if err != nil {
 				return err
 			}

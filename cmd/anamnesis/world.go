@@ -5,30 +5,21 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
-	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
-// worldFlags are what every world verb takes.
-type worldFlags struct {
-	dir, store, task string
-}
-
 // worldCommand is the verb family around snapshots of a directory.
 func (a *app) worldCommand() *cobra.Command {
-	f := &worldFlags{}
+	f := &session.Place{}
 	cmd := &cobra.Command{
 		Use:   "world",
 		Short: "Save a directory as snapshots and bring it back",
@@ -38,36 +29,23 @@ func (a *app) worldCommand() *cobra.Command {
 			"In JSON, a name that is not UTF-8 has its exact bytes beside it, in base64: \"path_bytes\" beside \"path\". Beside\n" +
 			"a list of names that is an object from the place in the list, counted from 0, to the bytes.",
 	}
-	cmd.PersistentFlags().StringVar(&f.dir, "dir", "", "the directory (default the present one, the nearest above it in which a task ran, or the task's)")
-	cmd.PersistentFlags().StringVar(&f.store, "store", "", "the store: a bare git repository, made on first use (default the task's, or the directory's)")
-	cmd.PersistentFlags().StringVar(&f.task, "task", "", "the task whose steps are meant")
+	cmd.PersistentFlags().StringVar(&f.Dir, "dir", "", "the directory (default the present one, the nearest above it in which a task ran, or the task's)")
+	cmd.PersistentFlags().StringVar(&f.Store, "store", "", "the store: a bare git repository, made on first use (default the task's, or the directory's)")
+	cmd.PersistentFlags().StringVar(&f.Task, "task", "", "the task whose steps are meant")
 	cmd.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON object")
 	cmd.AddCommand(a.worldSave(f), a.worldPlan(f), a.worldRestore(f), a.worldLog(f), a.worldDiff(f), a.worldShow(f), a.worldFork(f), a.worldVerify(f), a.worldAbandon(f), a.worldGC(f))
 	return cmd
 }
 
-// withWorld opens the world and first finishes what an interrupted restore
+// withWorld opens the world that is meant and first finishes what an interrupted restore
 // left, if the verb changes or judges the tree.
-func (a *app) withWorld(ctx context.Context, f *worldFlags, recover bool, run func(*worldstate.World) error) error {
-	o := &worldstate.Options{Home: a.getenv("HOME"), Task: f.task, Hook: a.worldHook}
+func (a *app) withWorld(ctx context.Context, f *session.Place, recover bool, run func(*worldstate.World) error) error {
+	o := worldstate.Options{Home: a.getenv("HOME"), Hook: a.worldHook, Progress: view.NewProgress(a.stderr).Scan}
 	var err error
 	if o.FileLimitBytes, err = taskdir.FileLimit(a.getenv); err != nil {
 		return usageError("%v", err)
 	}
-	dir, store, err := a.worldPlace(f, o)
-	if err != nil {
-		return err
-	}
-	if f.task != "" && f.dir == "" && f.store == "" { // the task said where its directory was
-		if recover {
-			if err := workspace.WantDir(f.task, dir); err != nil {
-				return err
-			}
-		}
-		o.StoreOnly = !recover // what only reads snapshots goes on without it
-	}
-	o.Progress = view.NewProgress(a.stderr).Scan
-	w, err := worldstate.Open(dir, store, o)
+	w, err := f.Open(a.home, recover, o)
 	if err != nil {
 		return err
 	}
@@ -78,54 +56,6 @@ func (a *app) withWorld(ctx context.Context, f *worldFlags, recover bool, run fu
 		}
 	}
 	return run(w)
-}
-
-// worldPlace gives the directory and the store that are meant. A task that was
-// run here knows both, and what of the program's own is never in its world; so
-// does the directory that a task works in.
-func (a *app) worldPlace(f *worldFlags, o *worldstate.Options) (dir, store string, err error) {
-	if f.store != "" {
-		return cmp.Or(f.dir, "."), f.store, nil
-	}
-	h, err := a.home()
-	if err != nil {
-		return "", "", err
-	}
-	o.Exclude, o.Home = h.Roots(), h.User
-	if f.task == "" {
-		o.AllTasks = true
-		return storeAround(h, f.dir)
-	}
-	st, err := taskdir.ReadState(h, f.task)
-	if err != nil {
-		return "", "", err
-	}
-	return cmp.Or(f.dir, st.Opened.Dir), st.Opened.Store, nil
-}
-
-// storeAround finds the directory that a task works in, and its store: dir itself, or,
-// where none is named, the present one or the nearest above it.
-func storeAround(h taskdir.Home, dir string) (world, store string, err error) {
-	at, err := filepath.Abs(dir)
-	if err == nil {
-		at, err = filepath.EvalSymlinks(at)
-	}
-	if err != nil {
-		return "", "", err
-	}
-	for world := at; ; world = filepath.Dir(world) {
-		store := h.Store(world)
-		_, err := os.Stat(filepath.Join(store, "HEAD"))
-		if err == nil {
-			return world, store, nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return "", "", fmt.Errorf("look for the store of %s: %w", world, err)
-		}
-		if dir != "" || world == filepath.Dir(world) {
-			return "", "", usageError("no store for %s: go to a directory in which a task ran, or name a task with --task or a store with --store", at)
-		}
-	}
 }
 
 func (a *app) recoverWorld(ctx context.Context, w *worldstate.World) error {
@@ -160,7 +90,7 @@ func resolve(ctx context.Context, w *worldstate.World, names []string) ([]worlds
 	return ids, nil
 }
 
-func (a *app) worldSave(f *worldFlags) *cobra.Command {
+func (a *app) worldSave(f *session.Place) *cobra.Command {
 	var message string
 	cmd := &cobra.Command{
 		Use:   "save",
@@ -207,7 +137,7 @@ func (p *planFlags) options(paths []string) worldstate.PlanOptions {
 	return worldstate.PlanOptions{Paths: append(p.paths, paths...), OverwriteEdits: p.overwrite, OtherWorld: p.otherWorld}
 }
 
-func (a *app) worldPlan(f *worldFlags) *cobra.Command {
+func (a *app) worldPlan(f *session.Place) *cobra.Command {
 	flags := &planFlags{}
 	cmd := &cobra.Command{
 		Use:   "plan ID [PATH…]",
@@ -239,15 +169,15 @@ func (a *app) worldPlan(f *worldFlags) *cobra.Command {
 }
 
 // plannedRestore plans as 'world restore' with the same flags would.
-func (a *app) plannedRestore(ctx context.Context, f *worldFlags, w *worldstate.World, id worldstate.ID, name string, o worldstate.PlanOptions) (worldstate.Plan, error) {
-	if !a.meansTask(f) {
+func (a *app) plannedRestore(ctx context.Context, f *session.Place, w *worldstate.World, id worldstate.ID, name string, o worldstate.PlanOptions) (worldstate.Plan, error) {
+	if !f.IsTask(a.home) {
 		return w.Plan(ctx, id, &o)
 	}
 	h, err := a.home()
 	if err != nil {
 		return worldstate.Plan{}, err
 	}
-	return inspect.PlanRestore(ctx, h, f.task, w, id, name, o)
+	return inspect.PlanRestore(ctx, h, f.Task, w, id, name, o)
 }
 
 func (a *app) printMoves(write string, written []string, remove string, deleted []string, keep []worldstate.Skip) {
@@ -262,7 +192,7 @@ func (a *app) printMoves(write string, written []string, remove string, deleted 
 	}
 }
 
-func (a *app) worldRestore(f *worldFlags) *cobra.Command {
+func (a *app) worldRestore(f *session.Place) *cobra.Command {
 	flags := &planFlags{}
 	var hash string
 	cmd := &cobra.Command{
@@ -276,7 +206,7 @@ func (a *app) worldRestore(f *worldFlags) *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := worldstate.RestoreOptions{PlanOptions: flags.options(args[1:]), PlanHash: hash}
-			if a.meansTask(f) {
+			if f.IsTask(a.home) {
 				return a.restoreInTask(cmd.Context(), f, args[0], o)
 			}
 			return a.withWorld(cmd.Context(), f, true, func(w *worldstate.World) error {
@@ -305,37 +235,14 @@ func (a *app) worldRestore(f *worldFlags) *cobra.Command {
 	return cmd
 }
 
-// meansTask reports whether it is a task's own directory and store that are
-// meant, whichever of them are named.
-func (a *app) meansTask(f *worldFlags) bool {
-	if f.task == "" || f.dir == "" && f.store == "" {
-		return f.task != ""
-	}
-	h, err := a.home()
-	if err != nil {
-		return false
-	}
-	st, err := taskdir.ReadState(h, f.task)
-	if err != nil {
-		return false // a store's own name for a row of snapshots
-	}
-	return samePlace(cmp.Or(f.dir, "."), st.Opened.Dir) && samePlace(cmp.Or(f.store, st.Opened.Store), st.Opened.Store)
-}
-
-func samePlace(a, b string) bool {
-	x, errX := os.Stat(a)
-	y, errY := os.Stat(b)
-	return errX == nil && errY == nil && os.SameFile(x, y)
-}
-
 // restoreInTask restores the files of a task that nobody runs, and records it
 // there.
-func (a *app) restoreInTask(ctx context.Context, f *worldFlags, name string, o worldstate.RestoreOptions) error {
+func (a *app) restoreInTask(ctx context.Context, f *session.Place, name string, o worldstate.RestoreOptions) error {
 	svc, err := a.service()
 	if err != nil {
 		return err
 	}
-	res, warnings, err := svc.RestoreWorld(ctx, f.task, name, o)
+	res, warnings, err := svc.RestoreWorld(ctx, f.Task, name, o)
 	a.warn(warnings...)
 	if err != nil {
 		return err
@@ -353,7 +260,7 @@ func (a *app) tellLost(line, then string) {
 // allEdited is what follows from a lost base.
 const allEdited = "every path that differs from the target counts as edited and is kept; --overwrite restores it"
 
-func (a *app) tellRestored(f *worldFlags, res worldstate.Result) error {
+func (a *app) tellRestored(f *session.Place, res worldstate.Result) error {
 	a.tellLost(res.BaseLost, allEdited)
 	return a.show(res, func() {
 		a.printMoves("wrote", res.Written, "deleted", res.Deleted, res.Kept)
@@ -371,7 +278,7 @@ func (a *app) tellRestored(f *worldFlags, res worldstate.Result) error {
 	})
 }
 
-func (a *app) worldVerify(f *worldFlags) *cobra.Command {
+func (a *app) worldVerify(f *session.Place) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
 		Short: "Read and check every object of the store",

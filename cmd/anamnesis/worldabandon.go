@@ -7,10 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/orchestrator/session"
 	"anamnesis/worldstate"
 )
 
-func (a *app) worldAbandon(f *worldFlags) *cobra.Command {
+func (a *app) worldAbandon(f *session.Place) *cobra.Command {
 	return &cobra.Command{
 		Use:   "abandon",
 		Short: "Give up an interrupted restore and leave the files as they are",
@@ -19,7 +20,7 @@ func (a *app) worldAbandon(f *worldFlags) *cobra.Command {
 			"and saves, restores and jumps work again. With --task a jump of the task that had begun ends at its step, and the\n" +
 			"model is told which files are not that step's.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if a.meansTask(f) {
+			if f.IsTask(a.home) {
 				return a.abandonInTask(cmd.Context(), f)
 			}
 			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
@@ -33,7 +34,7 @@ func (a *app) worldAbandon(f *worldFlags) *cobra.Command {
 	}
 }
 
-func (a *app) tellAbandoned(f *worldFlags, any bool) error {
+func (a *app) tellAbandoned(f *session.Place, any bool) error {
 	switch {
 	case a.json:
 		return a.printJSON(map[string]bool{"abandoned": any})
@@ -46,12 +47,12 @@ func (a *app) tellAbandoned(f *worldFlags, any bool) error {
 }
 
 // abandonInTask gives up what a task that nobody runs left half done.
-func (a *app) abandonInTask(ctx context.Context, f *worldFlags) error {
+func (a *app) abandonInTask(ctx context.Context, f *session.Place) error {
 	svc, err := a.service()
 	if err != nil {
 		return err
 	}
-	any, warnings, err := svc.AbandonRestore(ctx, f.task)
+	any, warnings, err := svc.AbandonRestore(ctx, f.Task)
 	a.warn(warnings...)
 	if err != nil {
 		return err

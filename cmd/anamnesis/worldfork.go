@@ -5,10 +5,11 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"anamnesis/orchestrator/session"
 	"anamnesis/worldstate"
 )
 
-func (a *app) worldFork(f *worldFlags) *cobra.Command {
+func (a *app) worldFork(f *session.Place) *cobra.Command {
 	return &cobra.Command{
 		Use:   "fork ID DIR",
 		Short: "Make a new directory of a snapshot",

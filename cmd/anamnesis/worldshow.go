@@ -15,10 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	view "anamnesis/cmd/internal/term"
+	"anamnesis/orchestrator/session"
 	"anamnesis/worldstate"
 )
 
-func (a *app) worldLog(f *worldFlags) *cobra.Command {
+func (a *app) worldLog(f *session.Place) *cobra.Command {
 	var graph bool
 	cmd := &cobra.Command{
 		Use:   "log",
@@ -115,7 +116,7 @@ func (d *diffFlags) register(cmd *cobra.Command) {
 	cmd.Flags().IntVarP(&d.similar, "find-renames", "M", worldstate.DefaultSimilarityPercent, "how similar a renamed file must be, in percent")
 }
 
-func (a *app) worldDiff(f *worldFlags) *cobra.Command {
+func (a *app) worldDiff(f *session.Place) *cobra.Command {
 	flags := &diffFlags{}
 	cmd := &cobra.Command{
 		Use:   "diff A B [PATH…]",
@@ -211,7 +212,7 @@ func closed(c io.Closer, err error) error {
 	return err
 }
 
-func (a *app) worldShow(f *worldFlags) *cobra.Command {
+func (a *app) worldShow(f *session.Place) *cobra.Command {
 	var raw bool
 	flags := &diffFlags{}
 	cmd := &cobra.Command{

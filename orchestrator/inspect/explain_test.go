@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"anamnesis/orchestrator/optest"
+
 	"github.com/rogpeppe/go-internal/txtar"
 )
 

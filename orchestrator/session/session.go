@@ -14,13 +14,11 @@ import (
 	"slices"
 	"strings"
 
-	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/model"
-	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
@@ -280,38 +278,6 @@ func (s *Service) World(st *state.State) (*worldstate.World, error) {
 // Follow reads the operations of a task while they are written.
 func (s *Service) Follow(task string) (*taskdir.Follower, error) {
 	return taskdir.Follow(s.Home, task)
-}
-
-// Recall searches the user's cards and those of the project in dir, which may be
-// empty.
-func (s *Service) Recall(ctx context.Context, dir string, q knowledgebase.Query) ([]knowledgebase.Hit, error) {
-	embedder, err := s.Embedder()
-	if err != nil {
-		return nil, err
-	}
-	global := s.Home.KnowledgeBase()
-	o := &knowledgebase.Options{Embedder: embedder, Redact: s.Home.CardRedaction(s.Secrets(nil), new(redact.Learned))}
-	var layers knowledgebase.Layers
-	defer func() {
-		for _, l := range layers {
-			l.Close()
-		}
-	}()
-	own := filepath.Join(dir, filepath.FromSlash(knowledgebase.ProjectDir))
-	for _, at := range []struct {
-		path string
-		o    *knowledgebase.Options
-	}{{own, o.ForProject(global)}, {global, o}} {
-		if info, err := os.Stat(at.path); err != nil || !info.IsDir() || at.path == own && dir == "" {
-			continue
-		}
-		store, err := knowledgebase.Open(at.path, at.o)
-		if err != nil {
-			return nil, err
-		}
-		layers = append(layers, store)
-	}
-	return layers.Search(ctx, q)
 }
 
 // RealDir returns a directory's absolute path without links: what a project's

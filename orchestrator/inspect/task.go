@@ -1,0 +1,67 @@
+package inspect
+
+import (
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// Task is a task as it stands.
+type Task struct {
+	taskdir.Summary
+	Agent  string    `json:"agent,omitempty"`
+	Model  string    `json:"model"`
+	Step   int       `json:"step"` // that the files stand at
+	Tokens op.Usage  `json:"tokens"`
+	Todos  []op.Todo `json:"todos,omitempty"`
+	Jobs   []Job     `json:"jobs,omitempty"` // background commands that have not ended
+	// Subagents are those the task began, the oldest first; Begun, of a subagent,
+	// is what began it.
+	Subagents []Subagent `json:"subagents,omitempty"`
+	Begun     *op.Parent `json:"begun,omitempty"`
+	Answer    string     `json:"answer,omitempty"`
+}
+
+// Job is one background command.
+type Job struct {
+	ID      string `json:"id"`
+	Command string `json:"command"`
+	Step    int    `json:"step"` // it was begun in
+}
+
+// Subagent is one subagent of a task.
+type Subagent struct {
+	Task        string `json:"task"`
+	Agent       string `json:"agent"`
+	Description string `json:"description"`
+	Step        int    `json:"step"`  // it was begun in
+	State       string `json:"state"` // working, or how its last turn ended
+	Dir         string `json:"dir,omitempty"`
+	Left        bool   `json:"left,omitempty"` // a jump left the step it was begun in
+}
+
+// Describe reads a task as it stands.
+func Describe(h taskdir.Home, id string) (Task, error) {
+	st, err := taskdir.ReadState(h, id)
+	if err != nil {
+		return Task{}, err
+	}
+	v := Task{
+		Summary: taskdir.Summarize(h, id, st), Model: st.Model, Step: st.Current, Tokens: st.Totals.Usage, Todos: st.Todos, Answer: st.Answer,
+		Begun: st.Opened.Parent,
+	}
+	for _, j := range st.Jobs {
+		v.Jobs = append(v.Jobs, Job{ID: j.Job, Command: j.Command, Step: j.Step})
+	}
+	if who := st.Opened.Agent; who != nil { // nil in tasks of before specs
+		v.Agent = who.Name
+	}
+	for _, c := range st.Subagents {
+		row := Subagent{Task: c.Task, Agent: c.Agent, Description: c.Description, Step: c.Step, State: c.Reason, Dir: c.Dir}
+		row.Left = c.Step < st.Steps.Len() && st.Steps.Ended(c.Step) && !st.OnPath(c.Step, st.Current)
+		if c.Running {
+			row.State = "working"
+		}
+		v.Subagents = append(v.Subagents, row)
+	}
+	return v, nil
+}

@@ -1,0 +1,68 @@
+package session
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/orchestrator/redact"
+)
+
+// Cards opens a folder of cards, or the user's own where dir is empty. The embedder and
+// the secrets are those of the configuration, whatever o says.
+func (s *Service) Cards(dir string, o knowledgebase.Options) (*knowledgebase.Store, error) {
+	embedder, err := s.Embedder()
+	if err != nil {
+		return nil, err
+	}
+	o.Embedder, o.Redact = embedder, s.Home.CardRedaction(s.Secrets(nil), new(redact.Learned))
+	global := s.Home.KnowledgeBase()
+	if dir == "" {
+		dir = global
+	}
+	if abs, err := filepath.Abs(dir); err == nil && strings.HasSuffix(filepath.ToSlash(abs), "/"+knowledgebase.ProjectDir) {
+		return knowledgebase.Open(dir, o.ForProject(global))
+	}
+	return knowledgebase.Open(dir, &o)
+}
+
+// ProjectCards returns the folder of cards of the project that dir lies in: the one in
+// dir or in the nearest folder above it. It is empty where there is none.
+func ProjectCards(dir string) string {
+	for {
+		own := filepath.Join(dir, filepath.FromSlash(knowledgebase.ProjectDir))
+		if info, err := os.Stat(own); err == nil && info.IsDir() {
+			return own
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return ""
+		}
+		dir = up
+	}
+}
+
+// Recall searches the user's cards and those of the project in dir, which may be
+// empty.
+func (s *Service) Recall(ctx context.Context, dir string, q knowledgebase.Query) ([]knowledgebase.Hit, error) {
+	var layers knowledgebase.Layers
+	defer func() {
+		for _, l := range layers {
+			l.Close()
+		}
+	}()
+	own := filepath.Join(dir, filepath.FromSlash(knowledgebase.ProjectDir))
+	for _, path := range []string{own, s.Home.KnowledgeBase()} {
+		if info, err := os.Stat(path); err != nil || !info.IsDir() || path == own && dir == "" {
+			continue
+		}
+		store, err := s.Cards(path, knowledgebase.Options{})
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, store)
+	}
+	return layers.Search(ctx, q)
+}

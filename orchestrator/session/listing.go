@@ -1,0 +1,226 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/tool/command"
+	"anamnesis/orchestrator/tool/mcp"
+)
+
+// ListedAgent is an agent that a run in a directory can name.
+type ListedAgent struct {
+	Name        string `json:"name"`
+	Scope       string `json:"scope"` // project | user | embedded
+	From        string `json:"from"`
+	Description string `json:"description,omitempty"`
+	Approved    bool   `json:"approved"`
+	Error       string `json:"error,omitempty"`
+}
+
+// ListAgents lists the agents of a directory.
+func (s *Service) ListAgents(ctx context.Context, dir string) ([]ListedAgent, error) {
+	loader, err := s.Agents(dir)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := loader.List()
+	if err != nil {
+		return nil, err
+	}
+	listed := []ListedAgent{}
+	for _, e := range entries {
+		l := ListedAgent{Name: e.Name, Scope: string(e.Scope), From: e.From}
+		if who, err := loader.Load(e.From); err != nil {
+			l.Error = err.Error()
+		} else if l.Approved, err = who.Allow(ctx, s.trust(), nil); err != nil {
+			return nil, err
+		} else {
+			l.Description = who.Spec.Description
+		}
+		listed = append(listed, l)
+	}
+	return listed, nil
+}
+
+// ListedTool is a command tool that a task in a directory would have.
+type ListedTool struct {
+	Name     string `json:"name"`
+	Path     string `json:"path"`
+	Approved bool   `json:"approved"`
+	Error    string `json:"error,omitempty"`
+	// Grants are what an approved tool of a project gets beyond its sandbox.
+	Grants *guard.Grants `json:"grants,omitempty"`
+}
+
+// CommandTools reads the files of command tools that count in a directory. A folder that
+// cannot be read is in the warnings.
+func (s *Service) CommandTools(dir string) (all []command.File, warnings []string, err error) {
+	if dir, err = RealDir(dir); err != nil {
+		return nil, nil, err
+	}
+	for _, f := range s.ToolFolders(dir) {
+		files, err := f.Read()
+		if err != nil {
+			warnings = append(warnings, fmt.Sprintf("warning: %v", err))
+		}
+		all = append(all, files...)
+	}
+	return all, warnings, nil
+}
+
+// ListTools lists the command tools of a directory.
+func (s *Service) ListTools(ctx context.Context, dir string) (listed []ListedTool, warnings []string, err error) {
+	files, warnings, err := s.CommandTools(dir)
+	listed = []ListedTool{}
+	for _, f := range files {
+		e := ListedTool{Name: f.Tool, Path: f.Path}
+		if f.Err != nil {
+			e.Error = f.Err.Error()
+		} else if e.Approved, err = f.Allow(ctx, s.trust(), nil); err != nil {
+			return nil, warnings, err
+		} else if g, err := f.Granted(s.trust()); err != nil {
+			return nil, warnings, err
+		} else if len(g.Lines()) > 0 {
+			e.Grants = &g
+		}
+		listed = append(listed, e)
+	}
+	return listed, warnings, err
+}
+
+// ListedServer is an MCP server that a task in a directory would have.
+type ListedServer struct {
+	Name     string `json:"name"`
+	Scope    string `json:"scope"` // user | project
+	How      string `json:"how"`   // without secrets
+	Approved bool   `json:"approved"`
+	Disabled bool   `json:"disabled"`
+	Error    string `json:"error,omitempty"` // what is wrong with its entry
+	// Grants are what an approved server of a project gets beyond its sandbox.
+	Grants *guard.Grants `json:"grants,omitempty"`
+}
+
+// ListServers lists servers.
+func (s *Service) ListServers(servers []mcp.Server) ([]ListedServer, error) {
+	listed, secrets := []ListedServer{}, s.Secrets(nil)
+	for _, srv := range servers {
+		e := ListedServer{Name: srv.Name, Scope: "user", How: WithoutSecrets(srv.How(), secrets), Disabled: srv.Disabled}
+		if srv.Project != "" {
+			e.Scope = "project"
+		}
+		var err error
+		if srv.Fault != nil {
+			e.Error = srv.Fault.Error()
+		} else if e.Approved, err = mcp.Approved(srv, s.trust()); err != nil {
+			return nil, err
+		} else if e.Approved && srv.Project != "" {
+			if srv, err = mcp.Granted(srv, s.trust()); err != nil {
+				return nil, err
+			}
+			e.Grants = &srv.Grants
+		}
+		listed = append(listed, e)
+	}
+	return listed, nil
+}
+
+// PickServers returns the named servers, or all that can be started.
+func PickServers(servers []mcp.Server, names []string) ([]mcp.Server, error) {
+	var out []mcp.Server
+	for _, name := range names {
+		i := slices.IndexFunc(servers, func(s mcp.Server) bool { return s.Name == name })
+		if i < 0 {
+			return nil, Usagef("%v: %s; 'anamnesis mcp list' shows them", mcp.ErrNoServer, name)
+		}
+		out = append(out, servers[i])
+	}
+	if len(names) == 0 {
+		enabled := slices.DeleteFunc(slices.Clone(servers), func(s mcp.Server) bool { return s.Disabled })
+		out = slices.DeleteFunc(slices.Clone(enabled), func(s mcp.Server) bool { return s.Fault != nil })
+		if len(out) == 0 {
+			out = enabled // the fault of the first is reported
+		}
+	}
+	for _, s := range out {
+		if s.Fault != nil {
+			return nil, Usagef("%v", s.Fault)
+		}
+	}
+	if len(out) == 0 {
+		return nil, Usagef("no MCP server is configured; 'anamnesis mcp add' adds one")
+	}
+	return out, nil
+}
+
+// ProbeServer starts a server as a task in dir would, asks for its tools, and ends it. A
+// project's server runs in a sandbox; empty means its default. note sees what the
+// sandbox moves to quarantine.
+func (s *Service) ProbeServer(ctx context.Context, srv mcp.Server, dir, sandbox string, note func(text string)) (r mcp.Report, err error) {
+	if dir, err = RealDir(dir); err != nil {
+		return r, err
+	}
+	o := mcp.Options{Dir: dir, Getenv: s.getenv, Program: s.o.Version}
+	if srv.Project != "" {
+		confine, err := guard.ParseConfinement(cmp.Or(sandbox, string(guard.ConfineWorld)))
+		if err != nil {
+			return r, Usagef("%v", err)
+		}
+		done, err := s.probeSandbox(ctx, &o, confine, note)
+		if err != nil {
+			return r, fmt.Errorf("MCP server %s: %w", srv.Name, err)
+		}
+		defer done()
+	}
+	if r, err = mcp.Probe(ctx, srv, o); err != nil {
+		err = fmt.Errorf("MCP server %s: %w", srv.Name, err)
+	}
+	return r, err
+}
+
+// probeSandbox makes the sandbox of a server which no task started, with a quarantine of
+// its own. done removes what it left; a quarantine in which something was put is kept.
+func (s *Service) probeSandbox(ctx context.Context, o *mcp.Options, confine guard.Confinement, note func(text string)) (done func(), err error) {
+	temp, err := os.MkdirTemp("", "anamnesis-")
+	if err != nil {
+		return nil, err
+	}
+	quarantines := filepath.Join(s.Home.State, "quarantine")
+	err = os.MkdirAll(quarantines, 0o700)
+	kept, quiet := "", true
+	if err == nil {
+		kept, err = os.MkdirTemp(quarantines, "mcp-")
+	}
+	if err == nil {
+		o.Note = func(text string) {
+			quiet = false
+			note(text)
+		}
+		o.Sandbox, err = runtime.NewSandbox(ctx, s.Home, guard.SandboxOptions{Confine: confine, World: o.Dir, Temp: temp, Quarantine: kept})
+	}
+	done = func() {
+		os.RemoveAll(temp)
+		if quiet && kept != "" {
+			os.RemoveAll(kept)
+		}
+	}
+	if err != nil {
+		done()
+		return nil, err
+	}
+	return done, nil
+}
+
+// ApproveServer records the approval of a server's command and of the tools it reported.
+func (s *Service) ApproveServer(srv mcp.Server, r mcp.Report) error {
+	if err := mcp.ApproveCommand(srv, s.trust()); err != nil {
+		return err
+	}
+	return mcp.ApproveTools(srv, r, s.trust())
+}

@@ -1,0 +1,156 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/workspace"
+	"anamnesis/worldstate"
+)
+
+// Place names a world: by a task, by its directory, or by its store. What is empty
+// follows from the rest.
+type Place struct{ Dir, Store, Task string }
+
+// Open opens the world. Where live is true, the verb changes or judges the directory: a
+// task's must exist then, and the caller recovers the world. home is not asked where the
+// store is named.
+func (p Place) Open(home func() (taskdir.Home, error), live bool, o worldstate.Options) (*worldstate.World, error) {
+	dir, store, err := p.find(home, &o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Task = p.Task; p.Task != "" && p.Dir == "" && p.Store == "" { // the task said where its directory was
+		if live {
+			if err := workspace.WantDir(p.Task, dir); err != nil {
+				return nil, err
+			}
+		}
+		o.StoreOnly = !live
+	}
+	return worldstate.Open(dir, store, &o)
+}
+
+// find returns the directory and the store that are meant. A task that was run here
+// knows both, and what of the program's own is never in its world; so does the
+// directory that a task works in.
+func (p Place) find(home func() (taskdir.Home, error), o *worldstate.Options) (dir, store string, err error) {
+	if p.Store != "" {
+		return cmp.Or(p.Dir, "."), p.Store, nil
+	}
+	h, err := home()
+	if err != nil {
+		return "", "", err
+	}
+	o.Exclude, o.Home = h.Roots(), h.User
+	if p.Task == "" {
+		o.AllTasks = true
+		return storeAround(h, p.Dir)
+	}
+	st, err := taskdir.ReadState(h, p.Task)
+	if err != nil {
+		return "", "", err
+	}
+	return cmp.Or(p.Dir, st.Opened.Dir), st.Opened.Store, nil
+}
+
+// storeAround finds the directory that a task works in, and its store: dir itself, or,
+// where none is named, the present one or the nearest above it.
+func storeAround(h taskdir.Home, dir string) (world, store string, err error) {
+	at, err := filepath.Abs(dir)
+	if err == nil {
+		at, err = filepath.EvalSymlinks(at)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	for world := at; ; world = filepath.Dir(world) {
+		store := h.Store(world)
+		_, err := os.Stat(filepath.Join(store, "HEAD"))
+		if err == nil {
+			return world, store, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", "", fmt.Errorf("look for the store of %s: %w", world, err)
+		}
+		if dir != "" || world == filepath.Dir(world) {
+			return "", "", Usagef("no store for %s: go to a directory in which a task ran, or name a task with --task or a store with --store", at)
+		}
+	}
+}
+
+// IsTask reports whether a task's own directory and store are meant, whichever of them
+// are named. If not, the task's name is one that the store has for a row of snapshots.
+func (p Place) IsTask(home func() (taskdir.Home, error)) bool {
+	if p.Task == "" || p.Dir == "" && p.Store == "" {
+		return p.Task != ""
+	}
+	h, err := home()
+	if err != nil {
+		return false
+	}
+	st, err := taskdir.ReadState(h, p.Task)
+	return err == nil && samePlace(cmp.Or(p.Dir, "."), st.Opened.Dir) && samePlace(cmp.Or(p.Store, st.Opened.Store), st.Opened.Store)
+}
+
+func samePlace(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
+
+// manualTask is the task of snapshots that a user saves by hand.
+const manualTask = "cli"
+
+// CollectGarbage collects the store of a place, or every store of the home. each sees the
+// report of one store after the other.
+func (s *Service) CollectGarbage(ctx context.Context, p Place, all bool, o worldstate.GCOptions, each func(worldstate.GCReport)) error {
+	stores := []string{p.Store}
+	var err error
+	switch {
+	case p.Store != "":
+	case all:
+		stores, err = s.Home.Stores()
+	default:
+		_, stores[0], err = p.find(func() (taskdir.Home, error) { return s.Home, nil }, new(worldstate.Options))
+	}
+	if err != nil {
+		return err
+	}
+	tasks, err := s.Home.Tasks()
+	if err != nil {
+		return err
+	}
+	o.Live = func(task string) bool { return task == manualTask || s.Home.HasTask(task) }
+	for _, store := range stores {
+		o.Keep = s.namedSteps(tasks, store)
+		r, err := worldstate.GC(ctx, store, &o)
+		if err != nil {
+			return err
+		}
+		each(r)
+	}
+	return nil
+}
+
+// namedSteps are the snapshots that tasks' streams name. A stream that cannot be read
+// names nothing beyond its refs, which keep its steps as well.
+func (s *Service) namedSteps(tasks []string, store string) []worldstate.ID {
+	var ids []worldstate.ID
+	for _, task := range tasks {
+		st, err := taskdir.ReadState(s.Home, task)
+		if err != nil || st.Opened.Store != store {
+			continue
+		}
+		named, _, _ := workspace.Commits(s.Home, task, st, nil) // those that can be read
+		ids = append(ids, slices.DeleteFunc(named, func(id worldstate.ID) bool { return id == "" })...)
+	}
+	return ids
+}
