@@ -5,15 +5,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
-	"time"
 
 	"anamnesis/anamnesis/dream"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
-	"anamnesis/knowledge_base/card"
 	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/model"
 
@@ -30,15 +25,6 @@ type dreamFlags struct {
 	number         int
 	model, baseURL string
 	dry            bool
-}
-
-// dreamed is what a dream did.
-type dreamed struct {
-	Proposed []*dream.Proposal `json:"proposed"`
-	Declined []string          `json:"declined"` // groups in which the model saw no one lesson, or which it could not write
-	Known    int               `json:"known"`    // groups proposed before
-	More     int               `json:"more"`     // groups beyond --number
-	Stored   bool              `json:"stored"`
 }
 
 func (a *app) dreamCommand() *cobra.Command {
@@ -60,15 +46,19 @@ cards is then sent to that model.`,
 		if f.number < 1 || f.number > maxDreams {
 			return usageError("-n %d: 1 to %d groups can be looked at", f.number, maxDreams)
 		}
-		got, err := a.dream(cmd.Context(), store, f)
+		w, err := a.dreamWriter(cmd.Context(), f)
+		if err != nil {
+			return err
+		}
+		got, err := w.Run(cmd.Context(), store, f.number, f.dry)
+		if err != nil && cmd.Context().Err() != nil {
+			return &exitError{exitInterrupted, errors.New("dream: interrupted; what was proposed so far is stored")}
+		}
 		if err != nil {
 			return err
 		}
 		a.warnHistory(store)
-		if a.json {
-			return a.printJSON(got)
-		}
-		return a.printDream(got)
+		return a.show(got, func() { a.printDream(got) })
 	})
 	fl := cmd.Flags()
 	fl.StringVar(&dir, "kb", "", "the knowledge base's directory (default: the one of the program's state)")
@@ -78,40 +68,6 @@ cards is then sent to that model.`,
 	fl.BoolVar(&f.dry, "dry-run", false, "print the proposals and store nothing")
 	a.jsonFlag(cmd, "one JSON object")
 	return cmd
-}
-
-func (a *app) dream(ctx context.Context, store *knowledgebase.Store, f dreamFlags) (*dreamed, error) {
-	w, err := a.dreamWriter(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	found, err := dream.Find(ctx, store, w.Model != nil)
-	if err != nil {
-		return nil, stopped(ctx, err)
-	}
-	got := &dreamed{Proposed: []*dream.Proposal{}, Declined: []string{}, Known: found.Known, More: max(0, len(found.Groups)-f.number), Stored: !f.dry}
-	for _, g := range found.Groups[:len(found.Groups)-got.More] {
-		p, err := w.Write(ctx, g, time.Now())
-		switch {
-		case ctx.Err() != nil:
-			return nil, stopped(ctx, err)
-		case err != nil:
-			got.Declined = append(got.Declined, err.Error())
-			continue
-		}
-		if !f.dry {
-			again, err := propose(ctx, store, p)
-			if err != nil {
-				return nil, err
-			}
-			if again {
-				got.Known++
-				continue
-			}
-		}
-		got.Proposed = append(got.Proposed, p)
-	}
-	return got, nil
 }
 
 // dreamWriter is what writes the proposals: the model that is named, or the
@@ -127,35 +83,18 @@ func (a *app) dreamWriter(ctx context.Context, f dreamFlags) (dream.Writer, erro
 	return dream.Writer{Model: eas.TextModel{Model: m.Model, Purpose: model.PurposeReflect}, Name: m.Model.Name()}, nil
 }
 
-// propose stores a proposal; again says that there is a card of it already.
-func propose(ctx context.Context, store *knowledgebase.Store, p *dream.Proposal) (again bool, err error) {
-	if _, err := store.Get(p.Card.ID); err == nil {
-		return true, nil
-	} else if !errors.Is(err, knowledgebase.ErrNotFound) {
-		return false, kbError(err)
-	}
-	_, err = store.Apply(ctx, knowledgebase.Change{Message: fmt.Sprintf("Dream: %s\n\nDrawn from %s", p.Card.Topic, strings.Join(p.Card.Generalizes, " ")), Cards: []*card.Card{p.Card}})
-	return false, kbError(err)
-}
-
-// stopped gives an interrupted dream its exit code. What was proposed before
-// is stored.
-func stopped(ctx context.Context, err error) error {
-	if ctx.Err() == nil {
-		return err
-	}
-	return &exitError{exitInterrupted, errors.New("dream: interrupted; what was proposed so far is stored")}
-}
-
-func (a *app) printDream(got *dreamed) error {
-	var b strings.Builder
+func (a *app) printDream(got *dream.Dreamed) {
+	var notes []string
 	for _, p := range got.Proposed {
-		fmt.Fprintf(&b, "%s  %s\n", p.Card.ID, view.Line(p.Card.Topic, 200))
+		a.printf("%s  %s\n", p.Card.ID, view.Line(p.Card.Topic, 200))
 		for _, c := range p.Instances {
-			fmt.Fprintf(&b, "    %s  %s (%s)\n", c.ID, view.Line(c.Topic, 200), c.State)
+			a.printf("    %s  %s (%s)\n", c.ID, view.Line(c.Topic, 200), c.State)
+		}
+		for _, n := range p.Notes {
+			notes = append(notes, p.Card.ID+": "+n)
 		}
 	}
-	for _, note := range slices.Concat(notesOf(got.Proposed), got.Declined) {
+	for _, note := range append(notes, got.Declined...) {
 		a.notef("%s", view.Line(note, 500))
 	}
 	if got.More > 0 {
@@ -165,16 +104,5 @@ func (a *app) printDream(got *dreamed) error {
 	if !got.Stored {
 		then = "nothing was stored"
 	}
-	fmt.Fprintf(&b, "%d proposed, %d known before; %s\n", len(got.Proposed), got.Known, then)
-	_, err := a.stdout.Write([]byte(b.String()))
-	return err
-}
-
-func notesOf(proposed []*dream.Proposal) (out []string) {
-	for _, p := range proposed {
-		for _, n := range p.Notes {
-			out = append(out, p.Card.ID+": "+n)
-		}
-	}
-	return out
+	a.printf("%d proposed, %d known before; %s\n", len(got.Proposed), got.Known, then)
 }

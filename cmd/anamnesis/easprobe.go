@@ -11,7 +11,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/probe"
@@ -20,20 +19,15 @@ import (
 	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/session"
-	"anamnesis/orchestrator/taskdir"
 
 	"github.com/spf13/cobra"
 )
 
-// probeFlags are what `eas probe` is told.
+// probeFlags are the flags of `eas probe`.
 type probeFlags struct {
-	model, baseURL         string
+	probe.Options
+	model, baseURL, record string
 	families               []string
-	seed                   uint64
-	longest, window, reply int
-	maxCalls, maxTokens    int
-	atOnce                 int
-	record                 string
 	fresh, yes, accept     bool
 }
 
@@ -52,13 +46,13 @@ overlay, 'eas reflect' proposes it again.`,
 	fl.StringVar(&f.model, "model", "", "model name, or script:FILE for a recording")
 	fl.StringVar(&f.baseURL, "base-url", "", "address of an OpenAI-compatible server (default $OPENAI_BASE_URL)")
 	fl.StringSliceVar(&f.families, "families", nil, fmt.Sprintf("kinds of questions (default all: %v)", probe.Families()))
-	fl.Uint64Var(&f.seed, "seed", 1, "of questions and text")
-	fl.IntVar(&f.longest, "longest", probe.LongestLength, "longest text, tokens")
-	fl.IntVar(&f.window, "window", 0, "advertised window, tokens (default: the table's)")
-	fl.IntVar(&f.reply, "reply-tokens", probe.DefaultReply, "what a reply may take, thinking included")
-	fl.IntVar(&f.maxCalls, "max-calls", 0, "stop before more questions than this")
-	fl.IntVar(&f.maxTokens, "max-tokens", 0, "stop before more tokens than this, replies counted at their most")
-	fl.IntVar(&f.atOnce, "at-once", probe.DefaultAtOnce, "questions under way together")
+	fl.Uint64Var(&f.Seed, "seed", 1, "of questions and text")
+	fl.IntVar(&f.Longest, "longest", probe.LongestLength, "longest text, tokens")
+	fl.IntVar(&f.Window, "window", 0, "advertised window, tokens (default: the table's)")
+	fl.IntVar(&f.ReplyTokens, "reply-tokens", probe.DefaultReply, "what a reply may take, thinking included")
+	fl.IntVar(&f.MaxCalls, "max-calls", 0, "stop before more questions than this")
+	fl.IntVar(&f.MaxTokens, "max-tokens", 0, "stop before more tokens than this, replies counted at their most")
+	fl.IntVar(&f.AtOnce, "at-once", probe.DefaultAtOnce, "questions under way together")
 	fl.StringVar(&f.record, "record", "", "file that keeps the outcomes (default: in the state home)")
 	fl.BoolVar(&f.fresh, "fresh", false, "forget the outcomes of an earlier run")
 	fl.BoolVar(&f.yes, "yes", false, "agree to the cost")
@@ -67,14 +61,14 @@ overlay, 'eas reflect' proposes it again.`,
 	return cmd
 }
 
-func (f probeFlags) check() error {
+func (f *probeFlags) check() error {
 	for _, n := range []struct {
 		flag  string
 		value int
 		least int
 	}{
-		{"longest", f.longest, probe.BaseLength}, {"window", f.window, 0}, {"reply-tokens", f.reply, 1},
-		{"max-calls", f.maxCalls, 0}, {"max-tokens", f.maxTokens, 0}, {"at-once", f.atOnce, 1},
+		{"longest", f.Longest, probe.BaseLength}, {"window", f.Window, 0}, {"reply-tokens", f.ReplyTokens, 1},
+		{"max-calls", f.MaxCalls, 0}, {"max-tokens", f.MaxTokens, 0}, {"at-once", f.AtOnce, 1},
 	} {
 		if n.value < n.least {
 			return usageError("eas probe: --%s %d: want at least %d", n.flag, n.value, n.least)
@@ -84,6 +78,7 @@ func (f probeFlags) check() error {
 		if !slices.Contains(probe.Families(), probe.Family(name)) {
 			return usageError("eas probe: --families %q: the families are %v", name, probe.Families())
 		}
+		f.Families = append(f.Families, probe.Family(name))
 	}
 	return nil
 }
@@ -104,57 +99,58 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 	if err != nil {
 		return err
 	}
-	if span.Advertised = cmp.Or(f.window, span.Advertised); span.Advertised == 0 {
+	if span.Advertised = cmp.Or(f.Window, span.Advertised); span.Advertised == 0 {
 		return usageError("eas probe: the table does not know the window of %s: add --window", m.Lookup)
 	}
+	f.Window = span.Advertised
 	count, err := tokens.ForEncoding(span.Encoding)
 	if err != nil {
 		return err
 	}
-	o := probe.Options{
-		Seed: f.seed, Window: span.Advertised, Longest: f.longest, ReplyTokens: f.reply, AtOnce: f.atOnce,
-		MaxCalls: f.maxCalls, MaxTokens: f.maxTokens, Count: count.Count,
-	}
-	for _, name := range f.families {
-		o.Families = append(o.Families, probe.Family(name))
-	}
-	path := cmp.Or(f.record, eas.ProbeRecord(svc.Home, m.Name, f.seed))
+	f.Count = count.Count
+	f.record = cmp.Or(f.record, eas.ProbeRecord(svc.Home, m.Name, f.Seed))
 	if f.fresh {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(f.record); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("eas probe: --fresh: %w", err)
 		}
 	}
-	rec, err := probe.OpenRecord(path, m.Name, &o)
+	f.Record, err = probe.OpenRecord(f.record, m.Name, &f.Options)
 	if errors.Is(err, probe.ErrOtherRun) {
 		return usageError("eas probe: %v; --fresh begins anew, --record names another file", err)
 	}
 	if err != nil {
 		return err
 	}
-	defer rec.Close()
-	o.Record = rec
-	if err := a.agreeToCost(ctx, f, m, span, &o); err != nil {
+	defer f.Record.Close()
+	if err := a.agreeToCost(ctx, f, m, span); err != nil {
 		return err
 	}
-	res, err := a.runProbe(ctx, m, f.reply, o)
+	res, failed := a.runProbe(ctx, m, f.Options)
 	res.Model = m.Lookup
-	return a.reportProbe(ctx, svc.Home, f, span, path, res, err)
+	rep, err := eas.Report(svc.Home, span, f.record, res, f.accept)
+	if err == nil {
+		err = a.show(rep, func() { a.printf("%s", rep.Text(f.ReplyTokens)) })
+	}
+	if err != nil || failed == nil {
+		return err
+	}
+	return probeError(ctx, failed)
 }
 
 // agreeToCost says what the run can cost and has it agreed to.
-func (a *app) agreeToCost(ctx context.Context, f probeFlags, m *session.Model, s anamnesis.Span, o *probe.Options) error {
-	c := o.Cost()
+func (a *app) agreeToCost(ctx context.Context, f probeFlags, m *session.Model, s anamnesis.Span) error {
+	c := f.Cost()
 	calls, most := c.Calls, c.Tokens
-	if f.maxCalls > 0 {
-		calls = min(calls, f.maxCalls)
+	if f.MaxCalls > 0 {
+		calls = min(calls, f.MaxCalls)
 	}
-	if f.maxTokens > 0 {
-		most = min(most, f.maxTokens)
+	if f.MaxTokens > 0 {
+		most = min(most, f.MaxTokens)
 	}
-	lengths := o.Lengths()
+	lengths := f.Lengths()
 	fmt.Fprintf(a.stderr, "probe of %s: texts of %d to %d tokens; at most %d questions and %s tokens (counted in %s, replies at %d each), usually far fewer\n",
-		view.Line(m.Name, a.width()), lengths[0], lengths[len(lengths)-1], calls, million(most), encodingNote(m.Lookup, s.Encoding), f.reply)
-	if n := o.Record.Len(); n > 0 {
+		view.Line(m.Name, a.width()), lengths[0], lengths[len(lengths)-1], calls, eas.Million(most), encodingNote(m.Lookup, s.Encoding), f.ReplyTokens)
+	if n := f.Record.Len(); n > 0 {
 		fmt.Fprintf(a.stderr, "%d questions were answered in an earlier run and are not asked again (--fresh forgets them)\n", n)
 	}
 	switch {
@@ -171,14 +167,6 @@ func (a *app) agreeToCost(ctx context.Context, f probeFlags, m *session.Model, s
 		return &exitError{exitRefused, errors.New("eas probe: not agreed to; nothing was asked")}
 	}
 	return nil
-}
-
-// million is a number of tokens for people.
-func million(n int) string {
-	if n < 1_000_000 {
-		return fmt.Sprintf("%d", n)
-	}
-	return fmt.Sprintf("%.1f million", float64(n)/1e6)
 }
 
 func isYes(s string) bool {
@@ -211,7 +199,7 @@ func (a *app) askLine(ctx context.Context, question string) (string, error) {
 }
 
 // runProbe measures, with a line that says how far it is.
-func (a *app) runProbe(ctx context.Context, m *session.Model, reply int, o probe.Options) (probe.Result, error) {
+func (a *app) runProbe(ctx context.Context, m *session.Model, o probe.Options) (probe.Result, error) {
 	show := func(probe.Progress) {}
 	if view.IsTerminal(a.stderr) {
 		p := view.NewProgress(a.stderr)
@@ -229,7 +217,7 @@ func (a *app) runProbe(ctx context.Context, m *session.Model, reply int, o probe
 	m.OnRetry(func(at model.Attempt) {
 		a.notef("asking again: %v", at.Fault)
 	})
-	return probe.Run(ctx, eas.TextModel{Model: m.Model, Purpose: model.PurposeProbe, ReplyTokens: reply}, o)
+	return probe.Run(ctx, eas.TextModel{Model: m.Model, Purpose: model.PurposeProbe, ReplyTokens: o.ReplyTokens}, o)
 }
 
 // probeBar draws a phase of a probe.
@@ -237,40 +225,14 @@ func probeBar(at probe.Progress) string {
 	const wide = 20
 	full := wide * at.Done / max(at.Most, 1)
 	return fmt.Sprintf("[%s%s] %s: %d of %d right, %d calls, %s tokens", strings.Repeat("#", full), strings.Repeat(".", wide-full),
-		at.Phase, at.Right, at.Done, at.Calls, million(at.Tokens))
+		at.Phase, at.Right, at.Done, at.Calls, eas.Million(at.Tokens))
 }
 
-// reportProbe prints what was found, keeps a finished result for `eas reflect`
-// and writes the row when that was asked for.
-func (a *app) reportProbe(ctx context.Context, h taskdir.Home, f probeFlags, s anamnesis.Span, record string, res probe.Result, failed error) error {
-	rep := eas.ProbeReport{Result: res, At: time.Now().UTC(), Record: record}
-	_, score := res.UpTo(res.EAS)
-	rep.Interval[0], rep.Interval[1] = probe.Wilson(score.Right, score.N)
-	if res.Done {
-		row := res.Row(s, rep.At)
-		rep.Row = &row
-		if err := eas.SaveResult(h, rep); err != nil {
-			return err
-		}
-	}
-	if f.accept && rep.Row != nil {
-		rep.Written = h.EASOverlay()
-		if err := eas.PutRow(rep.Written, *rep.Row, false); err != nil {
-			return err
-		}
-	}
-	if a.json {
-		if err := a.printJSON(rep); err != nil {
-			return err
-		}
-	} else {
-		a.printProbe(f, rep)
-	}
+// probeError says what ended a probe before its end.
+func probeError(ctx context.Context, failed error) error {
 	again := "the same command goes on from what was measured"
 	var fault *model.Fault
 	switch {
-	case failed == nil:
-		return nil
 	case errors.Is(failed, probe.ErrNoBase):
 		return fmt.Errorf("eas probe: %w: nothing can be measured with these questions", failed)
 	case ctx.Err() != nil:
@@ -279,61 +241,4 @@ func (a *app) reportProbe(ctx context.Context, h taskdir.Home, f probeFlags, s a
 		return usageError("eas probe: %v; set the key, the address and the model's name right, then %s", failed, again)
 	}
 	return fmt.Errorf("eas probe: %w; %s", failed, again)
-}
-
-// printProbe shows a result: what was asked as comments, and the row.
-func (a *app) printProbe(f probeFlags, rep eas.ProbeReport) {
-	w, res := a.stdout, rep.Result
-	for _, b := range res.Bases {
-		note := ""
-		if !b.Kept {
-			note = fmt.Sprintf("  dropped: under %.2f", probe.MinBase)
-		}
-		fmt.Fprintf(w, "# base  %-10s %3d of %3d right%s\n", b.Family, b.Right, b.N, note)
-	}
-	tests := slices.SortedFunc(slices.Values(res.Tests), func(x, y probe.Test) int { return x.Length - y.Length })
-	for _, t := range tests {
-		verdict := "fails"
-		if t.Passed {
-			verdict = "passes"
-		}
-		if t.TooLong {
-			verdict = "refused as too long"
-		}
-		fmt.Fprintf(w, "# %-16d %3d of %3d right  %s%s\n", t.Length, t.Right, t.N, verdict, familyScores(t))
-	}
-	fmt.Fprintf(w, "# %d questions asked, %d known from before; %d prompt and %d reply tokens by the provider's count\n", res.Calls, res.Known, res.Usage.Prompt, res.Usage.Completion)
-	if res.Cut > 0 {
-		fmt.Fprintf(w, "# %d replies ended at --reply-tokens %d and count as wrong: more may be needed\n", res.Cut, f.reply)
-	}
-	if rep.Row == nil {
-		fmt.Fprintf(w, "# stopped: %s\n", view.Line(res.Stopped, 300))
-		if res.EAS > 0 {
-			fmt.Fprintf(w, "# so far: at least %d tokens pass", res.EAS)
-			if res.FailsAt > 0 {
-				fmt.Fprintf(w, ", %d fail", res.FailsAt)
-			}
-			fmt.Fprintln(w)
-		}
-		return
-	}
-	fmt.Fprintf(w, "version: 1\nrows:\n  - %s\n", rep.Row.YAML())
-	if rep.Written != "" {
-		fmt.Fprintf(w, "# written to %s\n", rep.Written)
-	} else {
-		fmt.Fprintln(w, "# a proposal: 'anamnesis eas reflect' or --accept writes it")
-	}
-}
-
-func familyScores(t probe.Test) string {
-	var parts []string
-	for _, f := range probe.Families() {
-		if s := t.Families[f]; s.N > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d/%d", f, s.Right, s.N))
-		}
-	}
-	if len(parts) < 2 {
-		return ""
-	}
-	return "  (" + strings.Join(parts, ", ") + ")"
 }

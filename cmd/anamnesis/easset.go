@@ -4,9 +4,7 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	assets "anamnesis"
 	"anamnesis/anamnesis"
@@ -16,16 +14,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// rowFlags are the values `eas set` gives a row.
-type rowFlags struct {
-	eas, window            int
-	confidence, source, by string
-	encoding               string
-	project, hasWindow     bool
-}
-
 func (a *app) easSetCommand() *cobra.Command {
-	var f rowFlags
+	var f eas.NewRow
+	var window int
+	var project bool
 	cmd := &cobra.Command{
 		Use:   "set MODEL --eas N --source TEXT",
 		Short: "Write a row of your own, or of the project's",
@@ -34,28 +26,30 @@ or a pattern such as "my-model*". A row with the same pattern is changed in plac
 your own stay. Window and encoding come from the table unless they are given.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.hasWindow = cmd.Flags().Changed("window")
-			return a.easSet(strings.TrimSpace(args[0]), f)
+			if f.Model = strings.TrimSpace(args[0]); cmd.Flags().Changed("window") {
+				f.Window = &window
+			}
+			return a.easSet(f, project)
 		},
 	}
 	fl := cmd.Flags()
-	fl.IntVar(&f.eas, "eas", 0, "effective attention span, tokens")
-	fl.IntVar(&f.window, "window", 0, "advertised window, tokens (default: the table's)")
-	fl.StringVar(&f.confidence, "confidence", string(anamnesis.ConfidenceLow), "high, medium, low or none")
-	fl.StringVar(&f.source, "source", "", "where the number comes from")
-	fl.StringVar(&f.by, "by", "user", "who or what says so")
-	fl.StringVar(&f.encoding, "encoding", "", "tokenizer to count with (default: the table's)")
-	fl.BoolVar(&f.project, "project", false, "write .anamnesis/eas.yaml here instead of your own file")
+	fl.IntVar(&f.EAS, "eas", 0, "effective attention span, tokens")
+	fl.IntVar(&window, "window", 0, "advertised window, tokens (default: the table's)")
+	fl.StringVar(&f.Confidence, "confidence", string(anamnesis.ConfidenceLow), "high, medium, low or none")
+	fl.StringVar(&f.Source, "source", "", "where the number comes from")
+	fl.StringVar(&f.By, "by", "user", "who or what says so")
+	fl.StringVar(&f.Encoding, "encoding", "", "tokenizer to count with (default: the table's)")
+	fl.BoolVar(&project, "project", false, "write .anamnesis/eas.yaml here instead of your own file")
 	a.jsonFlag(cmd, "one JSON object")
 	return cmd
 }
 
-func (a *app) easSet(model string, f rowFlags) error {
+func (a *app) easSet(f eas.NewRow, project bool) error {
 	t, err := a.easTable()
 	if err != nil {
 		return err
 	}
-	r, err := newRow(t, model, f)
+	r, err := f.Row(t)
 	if err != nil {
 		return err
 	}
@@ -63,20 +57,20 @@ func (a *app) easSet(model string, f rowFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.project {
+	if project {
 		path = session.EASProjectFile(".")
 	}
 	if path == "" {
 		return usageError("eas set: neither ANAMNESIS_HOME nor HOME is set: set one, or write the project's table with --project")
 	}
-	was := t.Row(model)
-	if err := eas.PutRow(path, r, f.project); err != nil {
+	was := t.Row(f.Model)
+	if err := eas.PutRow(path, r, project); err != nil {
 		return err
 	}
 	if t, err = a.easTable(); err != nil {
 		return err
 	}
-	s := t.Lookup(model)
+	s := t.Lookup(f.Model)
 	shadowed := s.Pattern != r.Pattern || s.Origin != path
 	return a.show(map[string]any{"file": path, "row": r, "was": was, "shadowed": shadowed, "in_effect": s}, func() {
 		before := "new"
@@ -85,49 +79,9 @@ func (a *app) easSet(model string, f rowFlags) error {
 		}
 		a.printf("%s: eas %d (%s), in %s\n", r.Pattern, r.EAS, before, path)
 		if shadowed {
-			a.printf("note: %s still goes by the row %s of %s: eas %d\n", model, s.Pattern, s.Origin, s.EAS)
+			a.printf("note: %s still goes by the row %s of %s: eas %d\n", f.Model, s.Pattern, s.Origin, s.EAS)
 		}
 	})
-}
-
-// newRow makes a row of the flags and of what the table says already.
-func newRow(t *anamnesis.Table, model string, f rowFlags) (anamnesis.Row, error) {
-	var none anamnesis.Row
-	switch {
-	case model == "":
-		return none, usageError("eas set: no model named; for example 'anamnesis eas set gpt-4o --eas 8000 --source \"…\"'")
-	case anamnesis.Squash(model) != model:
-		return none, usageError("eas set %q: a model's name is one line of printable characters", model)
-	case f.eas <= 0:
-		return none, usageError("eas set %s: --eas is %d, it must be above 0: a number of tokens, like --eas 8000", model, f.eas)
-	case strings.TrimSpace(f.source) == "":
-		return none, usageError("eas set %s: every row says where its number comes from: add --source", model)
-	case !slices.Contains([]anamnesis.Confidence{anamnesis.ConfidenceHigh, anamnesis.ConfidenceMedium, anamnesis.ConfidenceLow, anamnesis.ConfidenceNone}, anamnesis.Confidence(f.confidence)):
-		return none, usageError("eas set %s: --confidence %q: use high, medium, low or none", model, f.confidence)
-	}
-	r := anamnesis.Row{
-		Pattern: model, EAS: f.eas, Window: f.window, Encoding: f.encoding, Confidence: anamnesis.Confidence(f.confidence),
-		Source: f.source, By: f.by, Updated: time.Now().UTC().Format(time.DateOnly),
-	}
-	s := t.Lookup(model)
-	if known := t.Row(model); known != nil {
-		s.Advertised, s.Encoding = known.Window, known.Encoding
-	}
-	if !f.hasWindow {
-		r.Window = s.Advertised
-	}
-	if r.Encoding == "" {
-		r.Encoding = s.Encoding
-	}
-	switch {
-	case r.Window <= 0 && !f.hasWindow:
-		return none, usageError("eas set %s: the table does not know this model's window: add --window", model)
-	case r.Window <= 0:
-		return none, usageError("eas set %s: --window is %d, it must be above 0", model, r.Window)
-	case r.EAS > r.Window:
-		return none, usageError("eas set %s: --eas %d is larger than the window of %d: a model cannot attend to more than it is given; lower --eas or give --window", model, r.EAS, r.Window)
-	}
-	return r, nil
 }
 
 func (a *app) easDiffCommand() *cobra.Command {
@@ -149,32 +103,11 @@ func (a *app) easDiffCommand() *cobra.Command {
 					a.printf("no overlay changes anything; yours would be %s\n", a.easUserName())
 				}
 				for _, c := range changes {
-					a.printf("%s:%d: %s: eas %s, %s: %s\n", c.Now.Origin, c.Now.Line, c.Now.Pattern, easChange(c), c.Now.Confidence, anamnesis.Squash(c.Now.Source))
+					a.printf("%s:%d: %s: eas %s, %s: %s\n", c.Now.Origin, c.Now.Line, c.Now.Pattern, eas.ChangeText(c), c.Now.Confidence, anamnesis.Squash(c.Now.Source))
 				}
 			})
 		},
 	}
 	a.jsonFlag(cmd, "one JSON object")
 	return cmd
-}
-
-// easChange says in a few words how a row's number differs from the built-in.
-func easChange(c anamnesis.Change) string {
-	var text string
-	switch {
-	case c.Was != nil && c.Was.EAS == c.Now.EAS:
-		text = fmt.Sprintf("%d as built in", c.Now.EAS)
-	case c.Was != nil:
-		text = fmt.Sprintf("%d → %d", c.Was.EAS, c.Now.EAS)
-	case c.Instead != nil && c.Instead.Known:
-		text = fmt.Sprintf("%d → %d (was by %s)", c.Instead.EAS, c.Now.EAS, c.Instead.Pattern)
-	case c.Instead != nil:
-		text = fmt.Sprintf("%d → %d (was unknown)", c.Instead.EAS, c.Now.EAS)
-	default:
-		text = fmt.Sprintf("%d, a new pattern", c.Now.EAS)
-	}
-	if c.Was != nil && c.Was.Window != c.Now.Window {
-		text += fmt.Sprintf(", window %d → %d", c.Was.Window, c.Now.Window)
-	}
-	return text
 }

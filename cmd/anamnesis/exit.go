@@ -18,6 +18,9 @@ import (
 	"anamnesis/anamnesis/probe"
 	"anamnesis/cmd/internal/stream"
 	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/history"
+	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/knowledge_base/review"
 	"anamnesis/opstream"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/runtime"
@@ -97,6 +100,9 @@ func (a *app) exit(err error) int {
 	if code == exitInterrupted && errors.Is(err, context.Canceled) {
 		text = interrupted(text)
 	}
+	if errors.Is(err, knowledgebase.ErrNotFound) {
+		text += "; 'anamnesis kb list' shows the cards there are"
+	}
 	a.notef("%s", text)
 	return code
 }
@@ -114,8 +120,11 @@ func exitCode(err error) int {
 	if errors.As(err, &e) {
 		return e.code
 	}
-	if errors.As(err, new(*session.UsageError)) || errors.As(err, new(*anamnesis.TableError)) {
+	switch {
+	case errors.As(err, new(*session.UsageError)), errors.As(err, new(*anamnesis.TableError)), errors.As(err, new(*retrieval.EvalError)):
 		return exitUsage
+	case errors.As(err, new(*knowledgebase.ConflictError)), errors.As(err, new(*knowledgebase.StateError)), errors.As(err, new(*review.StaleError)):
+		return exitRefused
 	}
 	for _, c := range []struct {
 		code int
@@ -125,7 +134,7 @@ func exitCode(err error) int {
 		{exitRefused, []error{
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
 			taskdir.ErrBusy, taskdir.ErrPending, state.ErrNotJumped, taskdir.ErrSubagent,
-			worldstate.ErrUnfinished, probe.ErrBusy, session.ErrNotApproved, stream.ErrKind,
+			worldstate.ErrUnfinished, probe.ErrBusy, history.ErrBusy, session.ErrNotApproved, stream.ErrKind,
 		}},
 		{exitUsage, []error{
 			taskdir.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText, runtime.ErrTaskExists, taskdir.ErrNotLive,

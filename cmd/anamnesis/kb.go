@@ -3,15 +3,12 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"anamnesis/cmd/internal/cardfile"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
@@ -75,7 +72,7 @@ func (a *app) openKB(dir string, create bool, o knowledgebase.Options) (*knowled
 		return nil, err
 	}
 	for _, b := range store.Broken() {
-		a.notef("not a readable card, left as it is: %s", kbFault(b.Path, b.Err))
+		a.notef("not a readable card, left as it is: %s", cardfile.Fault(b.Path, b.Err))
 	}
 	return store, nil
 }
@@ -103,46 +100,9 @@ func (a *app) withKB(dir *string, create bool, do func(cmd *cobra.Command, args 
 	}
 }
 
-// shownPath is a path on one line, with nothing that acts on a terminal.
-func shownPath(path string) string { return view.Clean(card.OneLine(path)) }
-
-// kbFault writes path:line: what for a card's fault.
-func kbFault(path string, err error) string {
-	path = shownPath(path)
-	var fault *card.Error
-	if !errors.As(err, &fault) {
-		return fmt.Sprintf("%s: %v", path, err)
-	}
-	if fault.Line > 0 {
-		return fmt.Sprintf("%s:%d: %s", path, fault.Line, fault.What)
-	}
-	return fmt.Sprintf("%s: %s", path, fault.What)
-}
-
-// kbError gives an error of the knowledge base its exit code and remedy.
-func kbError(err error) error {
-	var conflict *knowledgebase.ConflictError
-	var set *retrieval.EvalError
-	switch {
-	case errors.Is(err, knowledgebase.ErrNotFound):
-		return usageError("%w; 'anamnesis kb list' shows the cards there are", err)
-	case errors.As(err, &conflict):
-		return &exitError{exitRefused, conflict}
-	case isStateError(err):
-		return &exitError{exitRefused, err}
-	case errors.As(err, &set):
-		return &exitError{exitUsage, set}
-	}
-	return err
-}
-
-type kbAdded struct {
-	ID      string `json:"id"`
-	Path    string `json:"path"`
-	Created bool   `json:"created"`
-	// Rediscovered: the card of this id says the same already.
-	Rediscovered bool   `json:"rediscovered,omitempty"`
-	File         string `json:"file"`
+// desk is where the user's files and editor are.
+func (a *app) desk() cardfile.Desk {
+	return cardfile.Desk{Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Getenv: a.getenv, Terminal: a.interactive()}
 }
 
 func (a *app) kbAddCommand(dir *string) *cobra.Command {
@@ -154,7 +114,7 @@ func (a *app) kbAddCommand(dir *string) *cobra.Command {
 			"A card without an id gets one made from its text, so adding a file twice adds one card.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.withKB(dir, true, func(cmd *cobra.Command, files []string, store *knowledgebase.Store) error {
-			all, failed := a.kbAddFiles(cmd.Context(), store, files)
+			all, failed := a.desk().Add(cmd.Context(), store, files)
 			for _, added := range all {
 				if err := a.printAdded(added); err != nil {
 					return err
@@ -174,88 +134,7 @@ func (a *app) kbAddCommand(dir *string) *cobra.Command {
 	return cmd
 }
 
-// kbAddFiles adds the cards of files, all in one commit where nothing is in the
-// way of any; otherwise each by itself, and what fails is told.
-func (a *app) kbAddFiles(ctx context.Context, store *knowledgebase.Store, files []string) (added []kbAdded, failed []error) {
-	var cards []*card.Card
-	var from []string
-	seen, together, size := make(map[string]bool), true, 0
-	for _, file := range files {
-		c, err := a.parseCardFile(file)
-		if err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		together = together && !seen[c.ID] && !seen[c.Hash()]
-		seen[c.ID], seen[c.Hash()] = true, true
-		size += len(c.Markdown())
-		cards, from = append(cards, c), append(from, file)
-	}
-	if together && size <= knowledgebase.MaxChangeBytes && len(cards) > 0 {
-		if stored, err := store.Apply(ctx, knowledgebase.Change{By: knowledgebase.Person, Cards: cards}); err == nil {
-			for i, st := range stored {
-				added = append(added, kbAdded{st.ID, st.Path, st.Created, st.Rediscovered, from[i]})
-			}
-			return added, failed
-		}
-	}
-	for i := range cards {
-		stored, err := store.Apply(ctx, knowledgebase.Change{By: knowledgebase.Person, Cards: cards[i : i+1]})
-		var fault *card.Error
-		switch {
-		case errors.As(err, &fault):
-			failed = append(failed, usageError("kb add: %s", kbFault(from[i], fault)))
-		case err != nil:
-			failed = append(failed, kbError(err))
-		default:
-			added = append(added, kbAdded{stored[0].ID, stored[0].Path, stored[0].Created, stored[0].Rediscovered, from[i]})
-		}
-	}
-	return added, failed
-}
-
-// parseCardFile reads a card; one without an id gets one made from its text.
-func (a *app) parseCardFile(file string) (*card.Card, error) {
-	src, err := a.readCardFile(file)
-	if err != nil {
-		return nil, usageError("kb add: %w", err)
-	}
-	c, err := card.Parse(src)
-	var fault *card.Error
-	switch {
-	case errors.As(err, &fault):
-		return nil, usageError("kb add: %s", kbFault(file, fault))
-	case err != nil:
-		return nil, err
-	case c.ID == "":
-		c.ID = card.NewID("file", c.Hash())
-	}
-	return c, nil
-}
-
-// readCardFile reads at most one byte more than a card may have, so that a
-// huge file is refused without being read whole.
-func (a *app) readCardFile(file string) ([]byte, error) {
-	r := a.stdin
-	if file != "-" {
-		fi, err := os.Stat(file)
-		if err != nil {
-			return nil, err
-		}
-		if !fi.Mode().IsRegular() {
-			return nil, fmt.Errorf("%s is not a regular file; name a markdown file", file)
-		}
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		r = f
-	}
-	return io.ReadAll(io.LimitReader(r, card.MaxBytes+1))
-}
-
-func (a *app) printAdded(added kbAdded) error {
+func (a *app) printAdded(added cardfile.Added) error {
 	return a.show(added, func() {
 		what := "added"
 		switch {
@@ -264,7 +143,7 @@ func (a *app) printAdded(added kbAdded) error {
 		case !added.Created:
 			what = "there already"
 		}
-		a.printf("%s %s %s\n", what, added.ID, shownPath(added.Path))
+		a.printf("%s %s %s\n", what, added.ID, cardfile.Shown(added.Path))
 	})
 }
 
@@ -331,7 +210,7 @@ func (a *app) printHits(hits []knowledgebase.Hit) {
 		if h.Expired {
 			mark = ", expired"
 		}
-		a.printf("%.2f  %s  %s (%s%s)\n      %s\n", h.Score, h.Card.ID, view.Clean(h.Card.Topic), h.Card.State, mark, shownPath(h.Path))
+		a.printf("%.2f  %s  %s (%s%s)\n      %s\n", h.Score, h.Card.ID, view.Clean(h.Card.Topic), h.Card.State, mark, cardfile.Shown(h.Path))
 		if len(h.Also) > 0 {
 			a.printf("      nearly the same: %s\n", view.Clean(strings.Join(h.Also, " ")))
 		}

@@ -5,15 +5,10 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
-	"errors"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 
+	"anamnesis/cmd/internal/cardfile"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 
@@ -31,28 +26,28 @@ a card is refused with its line and kept; so is one over a card that somebody ch
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			old, fingerprint, err := store.Text(args[0])
 			if err != nil {
-				return kbError(err)
+				return err
 			}
-			d := draftFile{path: file}
+			d := cardfile.Draft{Path: file}
 			var text []byte
 			if file != "" {
-				text, err = a.readCardFile(file)
+				text, err = a.desk().Read(file, card.MaxBytes)
 			} else {
-				d, text, err = a.edit(cmd.Context(), args[0]+".md", old)
+				d, text, err = a.desk().Edit(cmd.Context(), args[0]+".md", old)
 			}
 			if err != nil {
 				return usageError("kb edit: %w", err)
 			}
 			if bytes.Equal(text, old) {
-				d.drop()
+				d.Drop()
 				a.printf("unchanged %s\n", args[0])
 				return nil
 			}
 			st, err := store.Edit(cmd.Context(), args[0], fingerprint, text)
 			if err != nil {
-				return d.kept(err)
+				return d.Kept(err, " in %s")
 			}
-			d.drop()
+			d.Drop()
 			a.warnHistory(store)
 			return a.show(st, func() { a.printf("edited %s\n", st.ID) })
 		}),
@@ -82,80 +77,22 @@ func (a *app) kbNewCommand(dir *string) *cobra.Command {
 		RunE: a.withKB(dir, true, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			topic := cmp.Or(card.OneLine(strings.Join(args, " ")), "the trouble and its place, in words somebody would search by")
 			template := strings.Replace(cardTemplate, "TOPIC", strconv.Quote(topic), 1)
-			d, text, err := a.edit(cmd.Context(), "new.md", []byte(template))
+			d, text, err := a.desk().Edit(cmd.Context(), "new.md", []byte(template))
 			if err != nil {
 				return usageError("kb new: %w", err)
 			}
 			if string(text) == template {
-				d.drop()
+				d.Drop()
 				a.println("the template was left as it is: nothing added")
 				return nil
 			}
-			added, failed := a.kbAddFiles(cmd.Context(), store, []string{d.path})
+			added, failed := a.desk().Add(cmd.Context(), store, []string{d.Path})
 			if len(failed) > 0 {
-				return fmt.Errorf("%w; your text is kept: 'anamnesis kb add %s' once it is right", failed[0], d.path)
+				return d.Kept(failed[0], ": 'anamnesis kb add %s' once it is right")
 			}
-			d.drop()
+			d.Drop()
 			a.warnHistory(store)
 			return a.printAdded(added[0])
 		}),
 	}
-}
-
-// draftFile is what a user wrote in an editor. It is kept until it is
-// stored, so that no error costs them their text.
-type draftFile struct {
-	path string
-	dir  string // made for it; "" where the file is the user's own
-}
-
-func (d draftFile) drop() {
-	if d.dir != "" {
-		_ = os.RemoveAll(d.dir) // in the system's folder for such files
-	}
-}
-
-// kept names the text beside what was wrong with it.
-func (d draftFile) kept(err error) error {
-	var fault *card.Error
-	if errors.As(err, &fault) {
-		err = usageError("%s", kbFault(d.path, fault))
-	} else {
-		err = kbError(err)
-	}
-	if d.dir == "" {
-		return err
-	}
-	return fmt.Errorf("%w; your text is kept in %s", err, d.path)
-}
-
-// edit lets the user change a text in their editor.
-func (a *app) edit(ctx context.Context, name string, text []byte) (draftFile, []byte, error) {
-	editor := cmp.Or(a.getenv("VISUAL"), a.getenv("EDITOR"))
-	if editor == "" {
-		if !a.interactive() {
-			return draftFile{}, nil, errors.New("no terminal and no editor: set EDITOR, or name the text with a flag; see --help")
-		}
-		editor = "vi"
-	}
-	dir, err := os.MkdirTemp("", "anamnesis-edit-*")
-	if err != nil {
-		return draftFile{}, nil, err
-	}
-	d := draftFile{path: filepath.Join(dir, name), dir: dir}
-	if err := os.WriteFile(d.path, text, 0o600); err != nil {
-		d.drop()
-		return d, nil, err
-	}
-	// The variable may hold arguments, as git and others allow.
-	cmd := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", d.path)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.stdin, a.stdout, a.stderr
-	if err := cmd.Run(); err != nil {
-		return d, nil, fmt.Errorf("the editor %q: %w; nothing was changed, the text is in %s", editor, err, d.path)
-	}
-	if info, err := os.Stat(d.path); err == nil && info.Size() > knowledgebase.MaxChangeBytes {
-		return d, nil, fmt.Errorf("the text has %d bytes, at most %d are allowed; it is kept in %s", info.Size(), knowledgebase.MaxChangeBytes, d.path)
-	}
-	changed, err := os.ReadFile(d.path)
-	return d, changed, err
 }

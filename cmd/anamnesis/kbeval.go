@@ -36,7 +36,7 @@ func (a *app) kbEvalCommand() *cobra.Command {
 			}
 			res, err := retrieval.Eval(cmd.Context(), data, o)
 			if err != nil {
-				return kbError(err)
+				return err
 			}
 			if a.json {
 				return a.printJSON(res)

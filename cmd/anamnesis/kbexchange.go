@@ -3,28 +3,17 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
-	"time"
 
+	"anamnesis/cmd/internal/cardfile"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
-	"anamnesis/knowledge_base/notes"
 
 	"github.com/spf13/cobra"
 )
-
-// kbImported is what an import did.
-type kbImported struct {
-	Added     []string        `json:"added"`
-	There     int             `json:"there_already"`
-	Conflicts []string        `json:"conflicts"` // cards a user has decided about since
-	Skipped   []notes.Skipped `json:"skipped"`
-}
 
 func (a *app) kbImportCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
@@ -35,16 +24,14 @@ headings and what it says first; files that are cards come as they are. All of i
 card before. Importing again adds only what is new.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.withKB(dir, true, func(cmd *cobra.Command, paths []string, store *knowledgebase.Store) error {
-			got := kbImported{Added: []string{}, Conflicts: []string{}, Skipped: []notes.Skipped{}}
-			for _, path := range paths {
-				if err := kbImport(cmd.Context(), store, path, &got); err != nil {
-					return err
-				}
+			got, err := cardfile.Import(cmd.Context(), store, paths)
+			if err != nil {
+				return err
 			}
 			a.warnHistory(store)
 			return a.show(got, func() {
 				for _, s := range got.Skipped {
-					a.notef("passed by: %s: %s", shownPath(s.Path), oneLine(s.Why))
+					a.notef("passed by: %s: %s", cardfile.Shown(s.Path), oneLine(s.Why))
 				}
 				for _, id := range got.Conflicts {
 					a.notef("%s says something else by now and was decided about: left as it is", id)
@@ -55,50 +42,6 @@ card before. Importing again adds only what is new.`,
 	}
 	a.jsonFlag(cmd, "one JSON object")
 	return cmd
-}
-
-// kbImport takes one path in, as one change where nothing is in its way.
-func kbImport(ctx context.Context, store *knowledgebase.Store, path string, got *kbImported) error {
-	cards, skipped, err := notes.Read(ctx, path, time.Now())
-	if errors.Is(err, fs.ErrNotExist) {
-		return usageError("kb import: %w", err)
-	}
-	if err != nil {
-		return err
-	}
-	got.Skipped = append(got.Skipped, skipped...)
-	var fit []*card.Card
-	for _, c := range cards {
-		clean, faulty := c, c.Validate()
-		if faulty == nil {
-			clean, faulty = store.Redacted(c)
-		}
-		switch old, err := store.Get(c.ID); {
-		case faulty != nil:
-			got.Skipped = append(got.Skipped, notes.Skipped{Path: path, Why: fmt.Sprintf("card %s: %v", c.ID, faulty)})
-		case err == nil && (old.Hash() == clean.Hash()):
-			got.There++
-		case err == nil && old.State != card.Draft:
-			got.Conflicts = append(got.Conflicts, c.ID)
-		default:
-			fit = append(fit, c)
-		}
-	}
-	if len(fit) == 0 {
-		return nil
-	}
-	stored, err := store.Apply(ctx, knowledgebase.Change{By: knowledgebase.Person, Message: fmt.Sprintf("Import %d cards from %s", len(fit), card.OneLine(path)), Cards: fit})
-	if err != nil {
-		return kbError(err)
-	}
-	for _, st := range stored {
-		if st.Rediscovered {
-			got.There++
-		} else {
-			got.Added = append(got.Added, st.ID)
-		}
-	}
-	return nil
 }
 
 func (a *app) kbExportCommand(dir *string) *cobra.Command {
@@ -119,7 +62,7 @@ func (a *app) kbExportCommand(dir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(map[string]any{"cards": n, "dir": args[0]}, func() { a.printf("%d cards in %s\n", n, shownPath(args[0])) })
+			return a.show(map[string]any{"cards": n, "dir": args[0]}, func() { a.printf("%d cards in %s\n", n, cardfile.Shown(args[0])) })
 		}),
 	}
 	a.jsonFlag(cmd, "one JSON object")
@@ -157,13 +100,13 @@ above 1 MiB does not arrive.`,
 			}
 			return a.show(got, func() {
 				for _, id := range got.Conflicts {
-					a.notef("%s was changed on both sides: the other version waits in 'kb review'", shownPath(id))
+					a.notef("%s was changed on both sides: the other version waits in 'kb review'", cardfile.Shown(id))
 				}
 				for _, path := range got.LeftOut {
-					a.notef("%s was left out: it has more than %d bytes there", shownPath(path), history.MaxBlobBytes)
+					a.notef("%s was left out: it has more than %d bytes there", cardfile.Shown(path), history.MaxBlobBytes)
 				}
 				for _, id := range got.Drafts {
-					a.notef("%s was reviewed here and was changed there: it counts as the other version says only once you review it", shownPath(id))
+					a.notef("%s was reviewed here and was changed there: it counts as the other version says only once you review it", cardfile.Shown(id))
 				}
 				pushed := "nothing to push"
 				if got.Pushed {

@@ -88,7 +88,7 @@ func (a *app) kbShowCommand(dir *string) *cobra.Command {
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			c, err := store.Get(args[0])
 			if err != nil {
-				return kbError(err)
+				return err
 			}
 			if a.json {
 				return a.printJSON(c)

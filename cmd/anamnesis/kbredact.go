@@ -4,11 +4,11 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 
+	"anamnesis/cmd/internal/cardfile"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/history"
 
@@ -27,7 +27,7 @@ git's reflogs and older stashes are removed. Without a terminal nothing is chang
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			found, err := store.FindSecrets(cmd.Context())
 			if err != nil {
-				return kbRedactError(err)
+				return err
 			}
 			if !a.json {
 				a.printSecrets(found)
@@ -37,7 +37,7 @@ git's reflogs and older stashes are removed. Without a terminal nothing is chang
 					return err
 				}
 				if found, err = store.RemoveSecrets(cmd.Context()); err != nil {
-					return kbRedactError(err)
+					return err
 				}
 			}
 			return a.show(found, func() { a.printRemoved(store, found) })
@@ -48,17 +48,10 @@ git's reflogs and older stashes are removed. Without a terminal nothing is chang
 	return cmd
 }
 
-func kbRedactError(err error) error {
-	if errors.Is(err, history.ErrBusy) {
-		return &exitError{exitRefused, err}
-	}
-	return kbError(err)
-}
-
 // printSecrets lists the places.
 func (a *app) printSecrets(found *knowledgebase.Secrets) {
 	for _, p := range found.Files {
-		a.printf("file     %s: %s\n", shownPath(p.Path), strings.Join(p.Kinds, ", "))
+		a.printf("file     %s: %s\n", cardfile.Shown(p.Path), strings.Join(p.Kinds, ", "))
 	}
 	for _, p := range found.History {
 		where := counted(p.Commits, "commit")
@@ -68,10 +61,10 @@ func (a *app) printSecrets(found *knowledgebase.Secrets) {
 		case p.Commits == 0:
 			where = "staged"
 		}
-		a.printf("history  %s: %s; %s\n", shownPath(p.Path), strings.Join(p.Kinds, ", "), where)
+		a.printf("history  %s: %s; %s\n", cardfile.Shown(p.Path), strings.Join(p.Kinds, ", "), where)
 	}
 	for _, p := range found.Unread {
-		a.notef("%s is too long or no text, and stays as it is", shownPath(p))
+		a.notef("%s is too long or no text, and stays as it is", cardfile.Shown(p))
 	}
 }
 

@@ -6,10 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
+	"anamnesis/cmd/internal/cardfile"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/review"
@@ -58,7 +57,7 @@ func (a *app) kbReview(ctx context.Context, store *knowledgebase.Store, f review
 		if err != nil {
 			return usageError("kb review: %w", err)
 		}
-		return a.applyReview(ctx, store, draftFile{path: f.apply}, doc)
+		return a.applyReview(ctx, store, cardfile.Draft{Path: f.apply}, doc)
 	}
 	items, more, err := review.Queue(ctx, store, f.number)
 	if err != nil {
@@ -79,7 +78,7 @@ func (a *app) kbReview(ctx context.Context, store *knowledgebase.Store, f review
 	if more > 0 {
 		a.notef("the oldest %d; %d more wait", len(items), more)
 	}
-	d, doc, err := a.edit(ctx, "review.md", review.Compose(items))
+	d, doc, err := a.desk().Edit(ctx, "review.md", review.Compose(items))
 	if err != nil {
 		return usageError("kb review: %w", err)
 	}
@@ -87,16 +86,7 @@ func (a *app) kbReview(ctx context.Context, store *knowledgebase.Store, f review
 }
 
 func (a *app) readReview(file string) ([]byte, error) {
-	r := a.stdin
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		r = f
-	}
-	doc, err := io.ReadAll(io.LimitReader(r, knowledgebase.MaxChangeBytes+1))
+	doc, err := a.desk().Read(file, knowledgebase.MaxChangeBytes)
 	if err == nil && len(doc) > knowledgebase.MaxChangeBytes {
 		err = fmt.Errorf("%s has more than %d bytes; review in parts", file, knowledgebase.MaxChangeBytes)
 	}
@@ -104,12 +94,12 @@ func (a *app) readReview(file string) ([]byte, error) {
 }
 
 // applyReview carries the text out. Where it cannot, the text is kept.
-func (a *app) applyReview(ctx context.Context, store *knowledgebase.Store, d draftFile, doc []byte) error {
+func (a *app) applyReview(ctx context.Context, store *knowledgebase.Store, d cardfile.Draft, doc []byte) error {
 	out, err := review.Apply(ctx, store, doc)
 	if err != nil {
-		return d.refused(err)
+		return refusedReview(d, err)
 	}
-	d.drop()
+	d.Drop()
 	a.warnHistory(store)
 	return a.show(out, func() {
 		for _, n := range []struct {
@@ -124,27 +114,19 @@ func (a *app) applyReview(ctx context.Context, store *knowledgebase.Store, d dra
 	})
 }
 
-// refused names the place in a review's text that cannot be carried out, and
-// where the text is kept.
-func (d draftFile) refused(err error) error {
+// refusedReview names the place in a review's text that cannot be carried out, and where
+// the text is kept.
+func refusedReview(d cardfile.Draft, err error) error {
 	var text *review.TextError
 	var syntax *review.SyntaxError
-	var stale *review.StaleError
-	code := exitFailed
+	then := "when it is right"
 	switch {
 	case errors.As(err, &text):
-		code, err = exitUsage, fmt.Errorf("%s (card %s)", kbFault(d.path, text.Err), text.ID)
+		err = usageError("%s (card %s)", cardfile.Fault(d.Path, text.Err), text.ID)
 	case errors.As(err, &syntax):
-		code, err = exitUsage, fmt.Errorf("%s", kbFault(d.path, &card.Error{Line: syntax.Line, What: syntax.What}))
-	case errors.As(err, &stale):
-		code = exitRefused
+		err = usageError("%s", cardfile.Fault(d.Path, &card.Error{Line: syntax.Line, What: syntax.What}))
+	case errors.As(err, new(*review.StaleError)):
+		then = "once those cards are taken out of it; a new 'kb review' shows what they say now"
 	}
-	remedy := "when it is right"
-	if stale != nil {
-		remedy = "once those cards are taken out of it; a new 'kb review' shows what they say now"
-	}
-	if d.dir != "" {
-		err = fmt.Errorf("%w; your text is kept: 'anamnesis kb review --apply %s' %s", err, d.path, remedy)
-	}
-	return &exitError{code, err}
+	return d.Kept(err, ": 'anamnesis kb review --apply %s' "+then)
 }

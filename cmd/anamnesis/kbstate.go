@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	view "anamnesis/cmd/internal/term"
@@ -77,7 +76,7 @@ func (a *app) kbDecide(ctx context.Context, dir string, d knowledgebase.Decision
 	defer store.Close()
 	stored, err := store.Decide(ctx, d)
 	if err != nil {
-		return kbError(err)
+		return err
 	}
 	a.warnHistory(store)
 	cards := make([]kbDecided, 0, len(stored))
@@ -111,7 +110,7 @@ func (a *app) kbHistoryCommand(dir *string) *cobra.Command {
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			revs, err := store.History(cmd.Context(), args[0])
 			if err != nil {
-				return kbError(err)
+				return err
 			}
 			return a.show(map[string]any{"id": args[0], "revisions": revs}, func() {
 				for _, r := range revs {
@@ -127,10 +126,4 @@ func (a *app) kbHistoryCommand(dir *string) *cobra.Command {
 	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().BoolVar(&brief, "brief", false, "one line a revision, without the diffs")
 	return cmd
-}
-
-// isStateError tells a decision that a card's state does not allow.
-func isStateError(err error) bool {
-	var state *knowledgebase.StateError
-	return errors.As(err, &state)
 }

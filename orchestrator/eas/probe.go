@@ -43,8 +43,8 @@ type ProbeReport struct {
 	Written  string         `json:"written,omitempty"` // the overlay
 }
 
-// SaveResult keeps a finished result, the newest of a model and seed.
-func SaveResult(h taskdir.Home, rep ProbeReport) error {
+// saveResult keeps a finished result, the newest of a model and seed.
+func saveResult(h taskdir.Home, rep ProbeReport) error {
 	path := filepath.Join(probesDir(h), probeName(rep.Result.Model, rep.Result.Seed)+".result.json")
 	return editFile(path, 0o700, 0o600, func() ([]byte, error) { return json.MarshalIndent(rep, "", "  ") })
 }

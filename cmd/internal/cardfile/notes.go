@@ -1,0 +1,78 @@
+//go:build unix
+
+package cardfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/notes"
+	"anamnesis/orchestrator/session"
+)
+
+// Imported is what an import did.
+type Imported struct {
+	Added     []string        `json:"added"`
+	There     int             `json:"there_already"`
+	Conflicts []string        `json:"conflicts"` // cards a user has decided about since
+	Skipped   []notes.Skipped `json:"skipped"`
+}
+
+// Import makes drafts of what is written at some paths, each path as one change.
+func Import(ctx context.Context, store *knowledgebase.Store, paths []string) (Imported, error) {
+	got := Imported{Added: []string{}, Conflicts: []string{}, Skipped: []notes.Skipped{}}
+	for _, path := range paths {
+		if err := got.take(ctx, store, path); err != nil {
+			return got, err
+		}
+	}
+	return got, nil
+}
+
+func (got *Imported) take(ctx context.Context, store *knowledgebase.Store, path string) error {
+	cards, skipped, err := notes.Read(ctx, path, time.Now())
+	if errors.Is(err, fs.ErrNotExist) {
+		return session.Usagef("kb import: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	got.Skipped = append(got.Skipped, skipped...)
+	var fit []*card.Card
+	for _, c := range cards {
+		clean, faulty := c, c.Validate()
+		if faulty == nil {
+			clean, faulty = store.Redacted(c)
+		}
+		switch old, err := store.Get(c.ID); {
+		case faulty != nil:
+			got.Skipped = append(got.Skipped, notes.Skipped{Path: path, Why: fmt.Sprintf("card %s: %v", c.ID, faulty)})
+		case err == nil && (old.Hash() == clean.Hash()):
+			got.There++
+		case err == nil && old.State != card.Draft:
+			got.Conflicts = append(got.Conflicts, c.ID)
+		default:
+			fit = append(fit, c)
+		}
+	}
+	if len(fit) == 0 {
+		return nil
+	}
+	stored, err := store.Apply(ctx, knowledgebase.Change{By: knowledgebase.Person, Message: fmt.Sprintf("Import %d cards from %s", len(fit), card.OneLine(path)), Cards: fit})
+	if err != nil {
+		return err
+	}
+	for _, st := range stored {
+		if st.Rediscovered {
+			got.There++
+		} else {
+			got.Added = append(got.Added, st.ID)
+		}
+	}
+	return nil
+}

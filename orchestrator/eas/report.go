@@ -1,0 +1,100 @@
+package eas
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/probe"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// Report keeps a finished result for the proposals, and with accept writes its row into
+// the user's overlay.
+func Report(h taskdir.Home, s anamnesis.Span, record string, res probe.Result, accept bool) (ProbeReport, error) {
+	rep := ProbeReport{Result: res, At: time.Now().UTC(), Record: record}
+	_, score := res.UpTo(res.EAS)
+	rep.Interval[0], rep.Interval[1] = probe.Wilson(score.Right, score.N)
+	if !res.Done {
+		return rep, nil
+	}
+	row := res.Row(s, rep.At)
+	rep.Row = &row
+	if err := saveResult(h, rep); err != nil {
+		return rep, err
+	}
+	if accept {
+		rep.Written = h.EASOverlay()
+		return rep, PutRow(rep.Written, row, false)
+	}
+	return rep, nil
+}
+
+// Million is a number of tokens for people.
+func Million(n int) string {
+	if n < 1_000_000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%.1f million", float64(n)/1e6)
+}
+
+// Text is the report for people: what was asked as comments, and the row. reply is the
+// number of tokens that a reply could take.
+func (rep ProbeReport) Text(reply int) string {
+	w, res := new(strings.Builder), rep.Result
+	for _, b := range res.Bases {
+		note := ""
+		if !b.Kept {
+			note = fmt.Sprintf("  dropped: under %.2f", probe.MinBase)
+		}
+		fmt.Fprintf(w, "# base  %-10s %3d of %3d right%s\n", b.Family, b.Right, b.N, note)
+	}
+	tests := slices.SortedFunc(slices.Values(res.Tests), func(x, y probe.Test) int { return x.Length - y.Length })
+	for _, t := range tests {
+		verdict := "fails"
+		if t.Passed {
+			verdict = "passes"
+		}
+		if t.TooLong {
+			verdict = "refused as too long"
+		}
+		fmt.Fprintf(w, "# %-16d %3d of %3d right  %s%s\n", t.Length, t.Right, t.N, verdict, familyScores(t))
+	}
+	fmt.Fprintf(w, "# %d questions asked, %d known from before; %d prompt and %d reply tokens by the provider's count\n", res.Calls, res.Known, res.Usage.Prompt, res.Usage.Completion)
+	if res.Cut > 0 {
+		fmt.Fprintf(w, "# %d replies ended at --reply-tokens %d and count as wrong: more may be needed\n", res.Cut, reply)
+	}
+	if rep.Row == nil {
+		fmt.Fprintf(w, "# stopped: %.300s\n", anamnesis.Squash(res.Stopped))
+		if res.EAS > 0 {
+			fmt.Fprintf(w, "# so far: at least %d tokens pass", res.EAS)
+			if res.FailsAt > 0 {
+				fmt.Fprintf(w, ", %d fail", res.FailsAt)
+			}
+			fmt.Fprintln(w)
+		}
+		return w.String()
+	}
+	fmt.Fprintf(w, "version: 1\nrows:\n  - %s\n", rep.Row.YAML())
+	if rep.Written != "" {
+		fmt.Fprintf(w, "# written to %s\n", rep.Written)
+	} else {
+		fmt.Fprintln(w, "# a proposal: 'anamnesis eas reflect' or --accept writes it")
+	}
+	return w.String()
+}
+
+func familyScores(t probe.Test) string {
+	var parts []string
+	for _, f := range probe.Families() {
+		if s := t.Families[f]; s.N > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d/%d", f, s.Right, s.N))
+		}
+	}
+	if len(parts) < 2 {
+		return ""
+	}
+	return "  (" + strings.Join(parts, ", ") + ")"
+}
