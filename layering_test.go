@@ -48,8 +48,8 @@ var pure = map[string][]string{
 // belowTasks lists the packages of the orchestrator that know nothing of tasks, and
 // ofTasks those that do.
 var (
-	belowTasks = []string{"tool", "guard", "agent", "model", "loop", "redact", "reflect"}
-	ofTasks    = []string{"state", "taskdir", "notice", "workspace", "journal", "inspect", "runtime", "session"}
+	belowTasks = []string{"tool", "guard", "agent", "model", "loop", "redact", "reflect", "sessions"}
+	ofTasks    = []string{"state", "taskdir", "notice", "workspace", "journal", "inspect", "runtime", "session", "beside"}
 )
 
 // doors lists libraries that only the places named may know: one, or one in

@@ -133,7 +133,7 @@ func exitCode(err error) int {
 		{exitCorrupt, []error{opstream.ErrCorrupt, worldstate.ErrCorrupt, state.ErrStream}},
 		{exitRefused, []error{
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
-			taskdir.ErrBusy, taskdir.ErrPending, state.ErrNotJumped, taskdir.ErrSubagent,
+			taskdir.ErrBusy, taskdir.ErrPending, state.ErrNotJumped, taskdir.ErrSubagent, taskdir.ErrImported,
 			worldstate.ErrUnfinished, probe.ErrBusy, history.ErrBusy, session.ErrNotApproved, stream.ErrKind,
 		}},
 		{exitUsage, []error{

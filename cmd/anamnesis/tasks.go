@@ -23,7 +23,7 @@ func (a *app) tasksCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tasks",
 		Short: "List the tasks",
-		Long:  "List the tasks, the one that was written last at the end, with what they cost where the models' prices are known. The tasks of subagents are left out unless --all is given.",
+		Long:  "List the tasks, the one that was written last at the end, with what they cost where the models' prices are known. The tasks of subagents and imported sessions are left out unless --all is given.",
 		RunE: func(*cobra.Command, []string) error {
 			h, err := a.home()
 			if err != nil {
@@ -34,7 +34,7 @@ func (a *app) tasksCommand() *cobra.Command {
 				return err
 			}
 			if !all {
-				rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool { return r.Parent != "" })
+				rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool { return r.Parent != "" || r.Imported })
 			}
 			if a.json {
 				return a.printJSON(rows)
@@ -61,7 +61,7 @@ func (a *app) tasksCommand() *cobra.Command {
 		},
 	}
 	a.jsonFlag(cmd, "a JSON array")
-	cmd.Flags().BoolVar(&all, "all", false, "with the tasks of subagents")
+	cmd.Flags().BoolVar(&all, "all", false, "with the tasks of subagents and imported sessions")
 	return cmd
 }
 

@@ -51,7 +51,24 @@ type TaskOpened struct {
 	// Instructions are the files of the repository that System quotes.
 	Instructions []SourceFile `json:"instructions,omitempty"`
 	Program      string       `json:"program"` // version that wrote it
+	// Origin is the session of another agent that the task was recorded from; nil for
+	// our own.
+	Origin *Origin `json:"origin,omitempty"`
 }
+
+// Origin names a session of another agent.
+type Origin struct {
+	Agent   string `json:"agent"`   // claude-code | codex | opencode | gemini | kimi
+	Session string `json:"session"` // the agent's own id of it
+	// File is the session file that the task was imported from; empty where it was
+	// recorded while it ran.
+	File    string `json:"file,omitempty"`
+	Version string `json:"version,omitempty"` // of the agent
+}
+
+// Imported reports whether the task was read from a session file: it has no
+// snapshots.
+func (o *Origin) Imported() bool { return o != nil && o.File != "" }
 
 // TaskResumed says that a process took the task up again.
 type TaskResumed struct {

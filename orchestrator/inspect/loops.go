@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"anamnesis/orchestrator/loop"
+	"anamnesis/orchestrator/sessions"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -92,7 +93,21 @@ func streamHint(dir string) string {
 	return "; a task's stream is read as a whole: name the task, or its folder " + filepath.Dir(ops)
 }
 
+// readRecording reads a session of another agent, or other recorded runs.
 func readRecording(path string) ([]Loops, error) {
+	s, err := sessions.Read(path)
+	if err == nil {
+		steps := make([][]loop.Recorded, len(s.Steps))
+		for i, st := range s.Steps {
+			for _, c := range st.Calls {
+				steps[i] = append(steps[i], loop.Recorded{Tool: c.Tool, Args: c.Args, Result: c.Text, Failed: c.Failed})
+			}
+		}
+		return []Loops{loopsOf(path, s.ID, loop.FromSteps(steps))}, nil
+	}
+	if errors.Is(err, sessions.ErrNewer) {
+		return nil, argError(err.Error())
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, argError(err.Error())

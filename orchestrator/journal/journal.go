@@ -16,14 +16,14 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// Options say how a journal records. All but Event are needed.
+// Options say how a journal records. All but Event and Files are needed.
 type Options struct {
 	Stream  opstream.Options
 	Mark    string // the word of the task's marks
 	Count   func(text string) int
 	Secrets []redact.Secret
 	Learned *redact.Learned          // what the task and its subagents recognised as secret
-	Files   func() (*os.Root, error) // the world, where secrets come from
+	Files   func() (*os.Root, error) // the world, where secrets come from; nil: they are kept nowhere
 	Dir     string                   // its path
 	Event   func(op.Op)              // sees every operation once it is durable, in order
 }

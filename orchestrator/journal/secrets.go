@@ -44,7 +44,7 @@ func (j *Journal) redactBody(b op.Body) (op.Body, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := errors.Join(j.vault.Learn(j.o.Learned), j.keepOrigins(b, found)); err != nil {
+	if err := j.keepOrigins(b, found); err != nil {
 		return nil, nil, err
 	}
 	if !changed {
@@ -61,6 +61,12 @@ func (j *Journal) redactBody(b op.Body) (op.Body, []byte, error) {
 // from: the files a tool read, as far as they hold them, and, for what the
 // model itself wrote into a file's text, that file.
 func (j *Journal) keepOrigins(b op.Body, found []redact.Found) error {
+	if j.o.Files == nil {
+		return j.keepMarkers(found)
+	}
+	if err := j.vault.Learn(j.o.Learned); err != nil {
+		return err
+	}
 	switch b := b.(type) {
 	case *op.ToolReturned:
 		if len(b.Reads) > 0 && redact.HasMarker(b.Text) {

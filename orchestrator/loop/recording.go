@@ -28,7 +28,7 @@ type RecordedRun struct {
 // ReadRecording reads runs recorded as chat messages: a JSON array of
 // messages; an array of runs, or one run, with `messages`, `traj`, `history` or
 // `trajectory`; or lines of JSON, each a message, a run, or an object whose `message`
-// or `payload` is one. Gzipped or not. For what a message may look like see message.
+// is one. Gzipped or not. For what a message may look like see message.
 func ReadRecording(in io.Reader) ([]RecordedRun, error) {
 	br := bufio.NewReader(in)
 	var src io.Reader = br
@@ -83,6 +83,22 @@ func readLines(data []byte, r *recorder) ([]RecordedRun, error) {
 	return readItems(items, r), nil
 }
 
+// FromSteps returns the calls of a run whose steps are known, with the world that
+// each ran in and the jumps among them. Of a call Tool, Args, Result and Failed count.
+func FromSteps(steps [][]Recorded) []Recorded {
+	var r recorder
+	for i, calls := range steps {
+		r.step()
+		for j, c := range calls {
+			r.call(fmt.Sprintf("%d.%d", i, j), c.Tool, c.Args)
+		}
+		for j, c := range calls {
+			r.result(fmt.Sprintf("%d.%d", i, j), c.Result, c.Failed)
+		}
+	}
+	return r.calls
+}
+
 // readItems takes runs for themselves and gives lone messages to r.
 func readItems(items []json.RawMessage, r *recorder) []RecordedRun {
 	var runs []RecordedRun
@@ -93,7 +109,6 @@ func readItems(items []json.RawMessage, r *recorder) []RecordedRun {
 			History    []json.RawMessage `json:"history"`
 			Trajectory []json.RawMessage `json:"trajectory"`
 			Message    json.RawMessage   `json:"message"`
-			Payload    json.RawMessage   `json:"payload"`
 			Role       json.RawMessage   `json:"role"`
 			InstanceID json.RawMessage   `json:"instance_id"`
 			TaskID     json.RawMessage   `json:"task_id"`
@@ -117,8 +132,6 @@ func readItems(items []json.RawMessage, r *recorder) []RecordedRun {
 			runs = append(runs, RecordedRun{Name: runName(len(runs)+1, item.InstanceID, item.TaskID, item.ID), Calls: one.calls})
 		case bytes.HasPrefix(item.Message, []byte("{")): // else an event's words
 			r.message(item.Message)
-		case item.Payload != nil && item.Role == nil:
-			r.message(item.Payload)
 		default:
 			r.message(raw)
 		}

@@ -28,10 +28,6 @@ const (
 	anthropic = `{"type":"assistant","message":{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"read_file","input":{"path":"a"}}]}}
 {"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","is_error":true,"content":[{"type":"text","text":"Error: no such file"}]}]}}
 `
-	items = `{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Go."}]}}
-{"type":"response_item","payload":{"type":"function_call","call_id":"1","name":"read_file","arguments":"{\"path\":\"a\"}"}}
-{"type":"response_item","payload":{"type":"function_call_output","call_id":"1","output":"Error: no such file"}}
-`
 	custom = `{"type":"custom_tool_call","call_id":"1","name":"read_file","input":"\"path\" a"}
 {"type":"custom_tool_call_output","call_id":"1","output":"Error: no such file"}
 `
@@ -85,7 +81,6 @@ func TestReadRecording(t *testing.T) {
 		"one function":       {oneFunction, "1"},
 		"without ids":        {ollama, "1"},
 		"blocks":             {anthropic, "1"},
-		"items":              {items, "1"},
 		"items of a text":    {custom, "1"},
 		"Gemini's parts":     {gemini, "1"},
 		"events":             {events, "1"},
@@ -267,7 +262,7 @@ func TestRecordedJumps(t *testing.T) {
 
 func FuzzReadRecording(f *testing.F) {
 	f.Add([]byte(openAI))
-	for _, form := range []string{parts, oneFunction, ollama, anthropic, items, custom, gemini, events, pairs, sdk} {
+	for _, form := range []string{parts, oneFunction, ollama, anthropic, custom, gemini, events, pairs, sdk} {
 		f.Add([]byte(form))
 	}
 	f.Add([]byte(`[{"traj":[{"role":"tool"}]}]`))

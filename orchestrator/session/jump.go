@@ -89,7 +89,7 @@ func (o *opening) jumpIdle(ctx context.Context, st *state.State, j op.JumpReques
 // callbacks and AbandonRestore count.
 func (o *opening) idle(ctx context.Context, st *state.State, opts runtime.Options) (*runtime.Task, error) {
 	o.warnUnset(st)
-	opts.Recreate, opts.Program = true, o.program()
+	opts.Recreate, opts.Program = true, o.Program()
 	opts.Secrets = o.TaskSecrets(st.Opened.Dir, st.Redact)
 	o.adjust(&opts)
 	t, err := runtime.OpenTask(ctx, o.Home, st.Opened.Task, opts)

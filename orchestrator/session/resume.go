@@ -145,7 +145,7 @@ func (o *opening) resumed(st *state.State, m *Model) (*op.TaskResumed, error) {
 
 // here is the record that this process takes a task over.
 func (s *Service) here() *op.TaskResumed {
-	return &op.TaskResumed{PID: os.Getpid(), Program: s.program()}
+	return &op.TaskResumed{PID: os.Getpid(), Program: s.Program()}
 }
 
 // continues reports whether a resume without a message opens the last turn again.

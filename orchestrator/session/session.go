@@ -86,7 +86,8 @@ func (s *Service) At(h taskdir.Home) *Service { return &Service{Home: h, o: s.o}
 
 func (s *Service) getenv(name string) string { return s.o.Getenv(name) }
 
-func (s *Service) program() string { return "anamnesis " + s.o.Version }
+// Program names the program and its version, as streams record it.
+func (s *Service) Program() string { return "anamnesis " + s.o.Version }
 
 func (s *Service) trust() *guard.Trust { return guard.OpenTrust(s.Home.Approvals()) }
 
@@ -245,7 +246,7 @@ func (s *Service) LastTask(dir string) (string, error) {
 		return "", err
 	}
 	for _, r := range slices.Backward(rows) {
-		if r.Dir == abs && r.Parent == "" {
+		if r.Dir == abs && r.Parent == "" && r.Agent == "" {
 			return r.ID, nil
 		}
 	}

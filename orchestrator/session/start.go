@@ -328,7 +328,7 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 	opts = runtime.Options{
 		NoLessons: o.NoLessons,
 		Embedder:  embedder,
-		Model:     m.Model, Reflect: m.reflect, Tools: tools, Approval: approval, Program: o.program(),
+		Model:     m.Model, Reflect: m.reflect, Tools: tools, Approval: approval, Program: o.Program(),
 		Sandbox:  guard.Confinement(o.Sandbox),
 		Limits:   state.Limits{Steps: o.MaxSteps, Tokens: o.MaxTokens, USD: o.MaxCostUSD, EarlierUSD: o.earlierCost, Time: o.MaxTime},
 		Secrets:  o.TaskSecrets(dir, names),

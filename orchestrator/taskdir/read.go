@@ -33,8 +33,16 @@ func EachDecoded(records iter.Seq2[opstream.Record, error], visit func(op.Op) er
 // ErrSubagent: the task is a subagent's, and only its parent goes on with it.
 var ErrSubagent = errors.New("a subagent's task")
 
-// CheckParent refuses a subagent's task with ErrSubagent, and names its parent.
+// ErrImported: the task was read from another agent's session file. It has no
+// snapshots, and nothing goes on with it.
+var ErrImported = errors.New("an imported session")
+
+// CheckParent refuses a subagent's task with ErrSubagent, and names its parent. An
+// imported task is refused with ErrImported.
 func CheckParent(st *state.State) error {
+	if o := st.Opened.Origin; o.Imported() {
+		return fmt.Errorf("%w: %s was read from %s, a session of %s, and can only be read; 'anamnesis timeline %s' shows it", ErrImported, st.Opened.Task, o.File, o.Agent, st.Opened.Task)
+	}
 	if p := st.Opened.Parent; p != nil {
 		return fmt.Errorf("%w: %s was begun by the agent of task %s, which goes on with it: 'anamnesis resume %s'", ErrSubagent, st.Opened.Task, p.Task, p.Task)
 	}

@@ -26,7 +26,11 @@ type Summary struct {
 	Changed  time.Time `json:"changed"`
 	Request  string    `json:"request"`
 	Parent   string    `json:"parent,omitempty"` // of a subagent: the task whose agent began it
-	Error    string    `json:"error,omitempty"`  // why it is unreadable
+	// Agent is another agent whose session the task was recorded from; Imported says
+	// that it was read from a session file.
+	Agent    string `json:"agent,omitempty"`
+	Imported bool   `json:"imported,omitempty"`
+	Error    string `json:"error,omitempty"` // why it is unreadable
 }
 
 // Summaries reads every task, the one that was written last at the end. A task
@@ -52,7 +56,13 @@ func Summaries(h Home) ([]Summary, error) {
 // Summarize says how a task is whose state was read.
 func Summarize(h Home, id string, st *state.State) Summary {
 	pid := Live(h, id)
+	origin := st.Opened.Origin
+	agent := ""
+	if origin != nil {
+		agent = origin.Agent
+	}
 	return Summary{
+		Agent: agent, Imported: origin.Imported(),
 		Parent: st.Parent(), ID: id, Dir: st.Opened.Dir, Changed: changed(h, id), Steps: st.EndedSteps(), Ops: st.Last, Jumps: st.Totals.Jumps, USD: st.Totals.Usage.USD, Unpriced: st.Totals.Usage.Unpriced(), Request: st.Request,
 		State: st.Standing(pid != 0), PID: pid,
 	}

@@ -70,13 +70,18 @@ func (p *Progress) Scan(at worldstate.Progress) {
 }
 
 // Cards shows how far the reading of a folder of cards is.
-func (p *Progress) Cards(read, of int) {
+func (p *Progress) Cards(read, of int) { p.count(read, of, "cards") }
+
+// Sessions shows how far the reading of session files is.
+func (p *Progress) Sessions(read, of int) { p.count(read, of, "sessions") }
+
+func (p *Progress) count(read, of int, what string) {
 	if read == of {
 		p.Clear()
 		p.start = time.Time{}
 		return
 	}
-	p.Draw(fmt.Sprintf("%s %d of %d cards read", bar(read, of), read, of))
+	p.Draw(fmt.Sprintf("%s %d of %d %s read", bar(read, of), read, of, what))
 }
 
 // bar is a share as a bar of barCells cells.

@@ -1,0 +1,297 @@
+package beside
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/tokens"
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
+	"anamnesis/opstream"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/journal"
+	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/sessions"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/worldstate"
+)
+
+// Limits of what is kept of one result.
+const (
+	keptHeadBytes = 16 << 10
+	keptTailBytes = 48 << 10
+)
+
+// noSnapshot says why the steps of an imported session have no checkpoint.
+const noSnapshot = "imported"
+
+// ErrChanged is returned for a session whose earlier part is no longer what was
+// imported.
+var ErrChanged = errors.New("the session differs from what was imported of it")
+
+// TaskOf returns the id of the task that a session is, or would be, recorded in.
+func TaskOf(agent sessions.Agent, id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return string(agent) + "_" + hex.EncodeToString(sum[:6])
+}
+
+// Imported says what an import did.
+type Imported struct {
+	Task  string `json:"task"`
+	Steps int    `json:"steps"` // new ones
+	Had   int    `json:"had"`   // that were there before
+	Cards int    `json:"cards"` // drafts that were written, or known before
+}
+
+// Importer reads sessions into a home. It belongs to one goroutine.
+type Importer struct {
+	svc   *session.Service
+	cards *knowledgebase.Store
+	count map[string]*tokens.Counter // by encoding
+	seen  map[string]string          // the session that a call was first met in, by the call's id
+}
+
+// NewImporter opens the user's cards. The caller closes the importer.
+func NewImporter(svc *session.Service) (*Importer, error) {
+	embedder, err := svc.Embedder()
+	if err != nil {
+		return nil, err
+	}
+	cards, err := knowledgebase.Open(svc.Home.KnowledgeBase(), &knowledgebase.Options{
+		Embedder: embedder, Redact: svc.Home.CardRedaction(svc.Secrets(nil), new(redact.Learned)),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Importer{svc: svc, cards: cards, count: map[string]*tokens.Counter{}, seen: map[string]string{}}, nil
+}
+
+// Close closes the cards.
+func (im *Importer) Close() error { return im.cards.Close() }
+
+// New returns how many steps of a session an import would add. A session that was
+// recorded while it ran has none.
+func (im *Importer) New(s *sessions.Session) (int, error) {
+	st, err := taskdir.ReadState(im.svc.Home, TaskOf(s.Agent, s.ID))
+	switch {
+	case errors.Is(err, taskdir.ErrNoTask):
+		return len(s.Steps), nil
+	case err != nil:
+		return 0, err
+	case !st.Opened.Origin.Imported():
+		return 0, nil
+	}
+	return max(0, len(s.Steps)-st.EndedSteps()), nil
+}
+
+// Import adds what is new of a session to its stream, step by step, and writes the
+// cards of its repairs. A second import of the same session adds nothing; one that
+// was interrupted goes on where it ended.
+func (im *Importer) Import(ctx context.Context, s *sessions.Session, file string) (done Imported, err error) {
+	done.Task = TaskOf(s.Agent, s.ID)
+	todo, err := im.New(s)
+	if err != nil || todo == 0 {
+		done.Had = len(s.Steps)
+		return done, err
+	}
+	w, err := im.open(s, file)
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = session.JoinClose(err, w.journal.Close()) }()
+	if done.Had, err = w.check(s); err != nil {
+		return done, fmt.Errorf("%s: %w", file, err)
+	}
+	for i := done.Had; i < len(s.Steps); i++ {
+		if err := ctx.Err(); err != nil {
+			return done, err
+		}
+		if err := w.step(ctx, s, i); err != nil {
+			return done, err
+		}
+		done.Steps++
+	}
+	done.Cards, err = im.learn(ctx, w)
+	return done, err
+}
+
+// stream is a session's stream, open for writing.
+type stream struct {
+	journal *journal.Journal
+	state   *state.State
+}
+
+// fold takes in what was posted.
+func (w *stream) fold() error {
+	return w.journal.Settle(w.state, func(o op.Op) error { return state.Fold(w.state, o) })
+}
+
+// post records operations and folds them.
+func (w *stream) post(ctx context.Context, bodies ...op.Body) error {
+	if err := w.journal.Post(ctx, bodies...); err != nil {
+		return err
+	}
+	return w.fold()
+}
+
+func (im *Importer) open(s *sessions.Session, file string) (*stream, error) {
+	h, task := im.svc.Home, TaskOf(s.Agent, s.ID)
+	span, err := im.svc.Span(s.Dir, cmp.Or(s.Model, "unknown"))
+	if err != nil {
+		return nil, err
+	}
+	counter := im.count[span.Encoding]
+	if counter == nil {
+		if counter, err = tokens.ForEncoding(span.Encoding); err != nil {
+			return nil, err
+		}
+		im.count[span.Encoding] = counter
+	}
+	j, err := journal.Open(h.Task(task), h.Vault(task), journal.Options{
+		Stream: opstream.Options{Checkpoint: state.FoldVersion, Now: time.Now}, Count: counter.Count,
+		Secrets: im.svc.Secrets(nil), Learned: new(redact.Learned), Dir: s.Dir,
+	})
+	if err != nil {
+		return nil, err
+	}
+	w := &stream{journal: j, state: state.FromSnapshot(j.Log())}
+	err = taskdir.EachDecoded(j.Log().Since(w.state.Last), func(o op.Op) error { return state.Fold(w.state, o) })
+	if err == nil {
+		err = w.fold()
+	}
+	if err == nil && w.state.Last == 0 {
+		err = w.begin(s, file, &op.TaskOpened{
+			Task: task, Dir: s.Dir, Repo: repoOf(s.Dir), Store: h.Store(s.Dir), Model: s.Model, EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised,
+			Encoding: span.Encoding, KB: h.KnowledgeBase(), Program: im.svc.Program(),
+			Origin: &op.Origin{Agent: string(s.Agent), Session: s.ID, File: file, Version: s.Version},
+		})
+	}
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return w, nil
+}
+
+// repoOf names the project of a directory, which may be gone.
+func repoOf(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	return cmp.Or(worldstate.RepositoryName(dir), filepath.Base(dir))
+}
+
+// begin records the session's beginning: step 0.
+func (w *stream) begin(s *sessions.Session, file string, opened *op.TaskOpened) error {
+	said := strings.Join(s.Steps[0].Said, "\n\n")
+	return w.post(context.Background(), opened,
+		&op.UserSaid{Text: cmp.Or(said, "(the session names no request)"), Source: op.SourceRequest},
+		&op.WorldSaved{Error: noSnapshot, Mark: "[step 0]"})
+}
+
+// check compares the session with what was imported of it, and returns how many of
+// its steps there are.
+func (w *stream) check(s *sessions.Session) (int, error) {
+	had := w.state.EndedSteps()
+	if had > len(s.Steps) {
+		return 0, fmt.Errorf("%w: %d steps, of which it holds %d now; what was imported stays", ErrChanged, had, len(s.Steps))
+	}
+	for i := range had {
+		want := len(s.Steps[i].Calls)
+		if got := len(w.state.Steps.At(i + 1).Calls); got != want {
+			return 0, fmt.Errorf("%w: step %d has %d calls, and had %d; what was imported stays", ErrChanged, i+1, want, got)
+		}
+	}
+	return had, nil
+}
+
+// step records one step in one write. Step i of the session is step i+1 of the task.
+func (w *stream) step(ctx context.Context, s *sessions.Session, i int) error {
+	st := &s.Steps[i]
+	var bodies []op.Body
+	if i > 0 {
+		for _, text := range st.Said {
+			bodies = append(bodies, &op.UserSaid{Text: text, Source: op.SourceRequest})
+		}
+	}
+	reply := &op.ModelReplied{Text: st.Text, Finish: "stop", Model: s.Model, Usage: op.Usage{Prompt: st.Usage.Prompt, Completion: st.Usage.Completion}}
+	var results []op.Body
+	for n, c := range st.Calls {
+		id := cmp.Or(c.ID, fmt.Sprintf("call_%d", n))
+		if slices.ContainsFunc(reply.Calls, func(o op.Call) bool { return o.ID == id }) {
+			id = fmt.Sprintf("%s_%d", id, n)
+		}
+		reply.Finish = "tool_calls"
+		reply.Calls = append(reply.Calls, op.Call{ID: id, Name: c.Tool, Args: c.Args})
+		results = append(results, called(id, &c), returned(id, &c))
+	}
+	bodies = append(bodies, &op.ModelAsked{LastSeq: w.state.Last + uint64(len(bodies)), Tokens: st.Usage.Prompt}, reply)
+	bodies = append(bodies, results...)
+	bodies = append(bodies, &op.WorldSaved{Parent: st.Parent + 1, Error: noSnapshot, Mark: fmt.Sprintf("[step %d]", i+1)})
+	return w.post(ctx, bodies...)
+}
+
+func called(id string, c *sessions.Call) *op.ToolCalled {
+	return &op.ToolCalled{Call: id, Name: c.Tool, Args: c.Args, Changes: len(c.Writes) > 0 || c.Tool == "Bash"}
+}
+
+func returned(id string, c *sessions.Call) *op.ToolReturned {
+	b := &op.ToolReturned{
+		Call: id, Name: c.Tool, IsError: c.Failed && c.Exit == nil, Refused: c.Refused, Unknown: !c.Done,
+		Exit: c.Exit, Reads: c.Reads, Writes: c.Writes, Network: c.Network,
+	}
+	b.Text, b.Cut = clip(c.Text)
+	return b
+}
+
+// clip keeps the head and the tail of a long result, and returns how much it left
+// out.
+func clip(text string) (string, int64) {
+	cut := len(text) - keptHeadBytes - keptTailBytes
+	if cut <= 0 {
+		return strings.ToValidUTF8(text, "�"), 0
+	}
+	kept := fmt.Sprintf("%s\n[%d bytes left out]\n%s", text[:keptHeadBytes], cut, text[len(text)-keptTailBytes:])
+	return strings.ToValidUTF8(kept, "�"), int64(cut)
+}
+
+// learn writes a card for each command of the session that failed and later
+// succeeded, and ends the turn. The cards are durable before the operation that
+// names them.
+func (im *Importer) learn(ctx context.Context, w *stream) (int, error) {
+	opened, last := &w.state.Opened, w.state.Last
+	found := &op.RepairsFound{Range: op.Range{First: 1, Last: last}, Cards: []string{}}
+	var ops []op.Op
+	err := taskdir.EachDecoded(w.journal.Log().Since(0), func(o op.Op) error { ops = append(ops, o); return nil })
+	if err != nil {
+		return 0, err
+	}
+	repaired := anamnesis.Repairs(&anamnesis.Request{
+		Task: opened.Task, JumpSeq: last, WorldDir: opened.Dir, Repo: opened.Repo, Goal: w.state.Request, EAS: opened.EAS,
+		Ops: ops, Ranges: []op.Range{found.Range}, Count: w.journal.Count, Now: time.Now(), ModelName: opened.Model,
+	})
+	found.Pairs = len(repaired)
+	for _, r := range repaired {
+		stored, err := im.cards.Apply(ctx, knowledgebase.Change{Cards: []*card.Card{r.Card}})
+		var conflict *knowledgebase.ConflictError
+		switch {
+		case errors.As(err, &conflict):
+			found.Cards = append(found.Cards, r.Card.ID)
+		case err != nil:
+			found.NotWritten = append(found.NotWritten, fmt.Sprintf("%s: %v", r.Card.ID, err))
+		case !slices.Contains(found.Cards, stored[0].ID):
+			found.Cards = append(found.Cards, stored[0].ID)
+		}
+	}
+	return len(found.Cards), w.post(ctx, found, &op.TurnEnded{Reason: "done"})
+}

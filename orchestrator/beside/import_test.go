@@ -1,0 +1,116 @@
+package beside_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	assets "anamnesis"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/beside"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/sessions"
+	"anamnesis/orchestrator/taskdir"
+)
+
+func service(t *testing.T) *session.Service {
+	t.Helper()
+	home := t.TempDir()
+	env := map[string]string{"HOME": home, "ANAMNESIS_HOME": filepath.Join(home, ".anamnesis")}
+	svc, err := session.New(session.Options{Getenv: func(name string) string { return env[name] }, Version: "test", EAS: assets.EAS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return svc
+}
+
+// stopping is a context that ends after some looks at it.
+type stopping struct {
+	context.Context
+	left int
+}
+
+func (s *stopping) Err() error {
+	if s.left--; s.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func example() *sessions.Session {
+	exit := func(n int) *int { return &n }
+	return &sessions.Session{Agent: sessions.Codex, ID: "one", Dir: "/no/such/p", Model: "m", Steps: []sessions.Step{
+		{Parent: -1, Said: []string{"Make it pass"}, Calls: []sessions.Call{{ID: "1", Tool: "Bash", Args: `{"command":"go test ./..."}`, Done: true, Failed: true, Exit: exit(1), Text: "a_test.go:3: want 2, got 1"}}},
+		{Parent: 0, Calls: []sessions.Call{{ID: "2", Tool: "StrReplaceFile", Args: `{"path":"a.go","edit":{"old":"return 1","new":"return 3"}}`, Done: true, Writes: []string{"a.go"}}}},
+		{Parent: 0, Said: []string{"Two."}, Calls: []sessions.Call{{ID: "3", Tool: "StrReplaceFile", Args: `{"path":"a.go","edit":{"old":"return 1","new":"return 2"}}`, Done: true, Writes: []string{"a.go"}}}},
+		{Parent: 2, Calls: []sessions.Call{{ID: "4", Tool: "Bash", Args: `{"command":"go test ./..."}`, Done: true, Exit: exit(0), Text: "ok"}}},
+	}}
+}
+
+// TestInterruptedImport: an import that was interrupted after any step is completed by
+// the next one, and says the same as one that was not.
+func TestInterruptedImport(t *testing.T) {
+	var want []op.Kind
+	for after := len(example().Steps); after >= 0; after-- {
+		svc := service(t)
+		im, err := beside.NewImporter(svc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer im.Close()
+		s := example()
+		_, err = im.Import(&stopping{t.Context(), after}, s, "f")
+		if after < len(s.Steps) && !errors.Is(err, context.Canceled) {
+			t.Fatalf("interrupted after %d steps: %v", after, err)
+		}
+		done, err := im.Import(t.Context(), s, "f")
+		if err != nil || done.Steps+done.Had != len(s.Steps) {
+			t.Fatalf("after %d steps: %+v, %v", after, done, err)
+		}
+		var kinds []op.Kind
+		cards := 0
+		err = taskdir.EachOp(svc.Home, done.Task, func(o op.Op) error {
+			if o.Kind() != op.KindLogSealed {
+				kinds = append(kinds, o.Kind())
+			}
+			if b, ok := o.Body.(*op.RepairsFound); ok {
+				cards = len(b.Cards)
+			}
+			return nil
+		})
+		if err != nil || cards != 1 {
+			t.Errorf("after %d steps: %d cards, %v", after, cards, err)
+		}
+		if want == nil {
+			want = kinds
+		}
+		if !slices.Equal(kinds, want) {
+			t.Errorf("after %d steps: %v, want %v", after, kinds, want)
+		}
+		st, err := taskdir.ReadState(svc.Home, done.Task)
+		if err != nil || st.Steps.At(3).Parent != 1 || st.Steps.At(4).Parent != 3 || !st.Opened.Origin.Imported() {
+			t.Errorf("the steps continue %+v, %v", st.Steps.At(3), err)
+		}
+	}
+}
+
+// TestChangedSession: a session that no longer says what was imported of it is left
+// as it was.
+func TestChangedSession(t *testing.T) {
+	im, err := beside.NewImporter(service(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer im.Close()
+	s := example()
+	if _, err := im.Import(t.Context(), s, "f"); err != nil {
+		t.Fatal(err)
+	}
+	s.Steps[1].Calls = nil
+	s.Steps = append(s.Steps, sessions.Step{Parent: 3, Text: "Done."})
+	if _, err := im.Import(t.Context(), s, "f"); !errors.Is(err, beside.ErrChanged) {
+		t.Errorf("%v, want ErrChanged", err)
+	}
+}

@@ -1,0 +1,260 @@
+package sessions
+
+import (
+	"cmp"
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// The names of our own tools.
+const (
+	bash    = "Bash"
+	read    = "ReadFile"
+	write   = "WriteFile"
+	replace = "StrReplaceFile"
+)
+
+// toolNames maps the agents' tools to ours, by their names in lower case.
+var toolNames = map[string]string{
+	"bash": bash, "exec_command": bash, "shell": bash, "shell_command": bash, "local_shell": bash, "run_shell_command": bash,
+	"read": read, "read_file": read,
+	"write": write, "write_file": write,
+	"edit": replace, "multiedit": replace, "replace": replace, "apply_patch": replace,
+}
+
+// network matches tools whose results come from outside: the web and MCP servers.
+var network = regexp.MustCompile(`(?i)^(mcp_|web|google_web|fetch)`)
+
+// ownTool matches the tools of this program's MCP server, by the names that the
+// agents give them.
+var ownTool = regexp.MustCompile(`^(mcp_+)?(plugin_)?(anamnesis_+)+(timeline|jump_to_step|checkpoint|diff|recall|remember|show_operation)$`)
+
+// args are the arguments of the usual tools of all agents.
+type args struct {
+	Command    json.RawMessage `json:"command"`
+	Cmd        string          `json:"cmd"`
+	Path       string          `json:"path"`
+	FilePath   string          `json:"file_path"`
+	FilePath2  string          `json:"filePath"`
+	Content    *string         `json:"content"`
+	Old        string          `json:"old_string"`
+	Old2       string          `json:"oldString"`
+	New        string          `json:"new_string"`
+	New2       string          `json:"newString"`
+	ReplaceAll bool            `json:"replace_all"`
+	Edits      []args          `json:"edits"`
+	Input      string          `json:"input"`
+}
+
+// edit is one replacement, as our own tool takes it.
+type edit struct {
+	Old        string `json:"old"`
+	New        string `json:"new"`
+	ReplaceAll bool   `json:"replace_all,omitempty"`
+}
+
+func (a *args) edit() edit { return edit{a.Old + a.Old2, a.New + a.New2, a.ReplaceAll} }
+
+// command is the command line; a shell's own arguments are left out of a list.
+func (a *args) command() string {
+	var text string
+	if a.Command == nil || json.Unmarshal(a.Command, &text) == nil {
+		return cmp.Or(text, a.Cmd)
+	}
+	var list []string
+	if json.Unmarshal(a.Command, &list) != nil {
+		return ""
+	}
+	if len(list) == 3 && strings.HasPrefix(list[1], "-") && strings.HasSuffix(list[0], "sh") {
+		return list[2]
+	}
+	return strings.Join(list, " ")
+}
+
+// normalise puts a call into our own form. What is not understood stays as it is.
+func (c *Call) normalise(dir string) {
+	if ownTool.MatchString(c.Tool) {
+		c.Text, c.Network = "", false
+		return
+	}
+	c.Network = c.Network || network.MatchString(c.Tool)
+	c.Text = ownMarks(c.Text)
+	own := toolNames[strings.ToLower(c.Tool)]
+	var a args
+	if own == "" || json.Unmarshal([]byte(c.Args), &a) != nil {
+		return
+	}
+	path := inside(dir, a.Path+a.FilePath+a.FilePath2)
+	var put any
+	switch own {
+	case bash:
+		command := a.command()
+		if patch := heredocPatch.FindStringSubmatch(command); patch != nil {
+			own, a.Input = replace, patch[1]
+			put = c.patched(dir, a.Input)
+		} else if command != "" {
+			put = map[string]string{"command": command}
+		}
+	case read:
+		if path != "" {
+			c.Reads, put = []string{path}, map[string]string{"path": path}
+		}
+	case write:
+		if path != "" && a.Content != nil {
+			c.Writes, put = []string{path}, map[string]string{"path": path, "content": *a.Content}
+		}
+	case replace:
+		switch {
+		case a.Input != "":
+			put = c.patched(dir, a.Input)
+		case path != "":
+			edits := []edit{a.edit()}
+			if len(a.Edits) > 0 {
+				edits = nil
+				for _, e := range a.Edits {
+					edits = append(edits, e.edit())
+				}
+			}
+			c.Writes, put = []string{path}, replaceArgs(path, edits)
+		}
+	}
+	if data, err := plainJSON(put); put != nil && err == nil {
+		c.Tool, c.Args = own, data
+	}
+}
+
+// plainJSON is JSON in which < > & stand as they are.
+func plainJSON(v any) (string, error) {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return strings.TrimSpace(b.String()), err
+}
+
+func replaceArgs(path string, edits []edit) any {
+	if len(edits) == 1 {
+		return map[string]any{"path": path, "edit": edits[0]}
+	}
+	return map[string]any{"path": path, "edit": edits}
+}
+
+// heredocPatch is Codex's apply_patch as a shell command.
+var heredocPatch = regexp.MustCompile(`(?s)^\s*apply_patch\s+<<-?\s*['"]?\w+['"]?\n(.*\*\*\* End Patch)`)
+
+// patched reads a patch of Codex as replacements. Nil: not in one file.
+func (c *Call) patched(dir, patch string) any {
+	var edits []edit
+	var old, now []string
+	flush := func() {
+		if len(old)+len(now) > 0 {
+			edits = append(edits, edit{Old: strings.Join(old, "\n"), New: strings.Join(now, "\n")})
+			old, now = nil, nil
+		}
+	}
+	path := ""
+	for line := range strings.SplitSeq(patch, "\n") {
+		if head, name, ok := strings.Cut(line, " File: "); ok && strings.HasPrefix(head, "*** ") {
+			flush()
+			path = inside(dir, strings.TrimSpace(name))
+			c.Writes = append(c.Writes, path)
+			continue
+		}
+		switch {
+		case strings.HasPrefix(line, "@@"), strings.HasPrefix(line, "*** "):
+			flush()
+		case strings.HasPrefix(line, "-"):
+			old = append(old, line[1:])
+		case strings.HasPrefix(line, "+"):
+			now = append(now, line[1:])
+		case strings.HasPrefix(line, " ") && len(old)+len(now) > 0:
+			flush()
+		}
+	}
+	flush()
+	if len(c.Writes) != 1 {
+		return nil
+	}
+	return replaceArgs(path, edits)
+}
+
+// inside returns a path relative to the session's directory where it lies in it.
+func inside(dir, path string) string {
+	if dir == "" || !filepath.IsAbs(path) {
+		return path
+	}
+	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+		return filepath.ToSlash(rel)
+	}
+	return path
+}
+
+// Own texts that a session may hold: what this program showed the agent. It is left
+// out, so that nothing is learned from it again.
+var ownText = regexp.MustCompile(`(?s)<(recalled_cards|hook_context|anamnesis)\b[^>]*>.*?</(recalled_cards|hook_context|anamnesis)>\n?|<!-- anamnesis:begin.*?<!-- anamnesis:end[^>]*-->\n?|\[ANAMNESIS_BLOCK[^\]]*\].*?(\[/ANAMNESIS_BLOCK[^\]]*\]|$)`)
+
+func ownMarks(text string) string {
+	if !strings.ContainsAny(text, "<[") {
+		return text
+	}
+	return ownText.ReplaceAllString(text, "")
+}
+
+// exitCode reads an exit code that a text names; nil if it names none.
+func exitCode(pattern *regexp.Regexp, text string) *int {
+	m := pattern.FindStringSubmatch(text)
+	if m == nil {
+		return nil
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+func exited(code int) *int { return &code }
+
+// block is a part of a message's content.
+type block struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+	IsError   bool            `json:"is_error"`
+}
+
+// blocks reads content that is a text or a list of parts.
+func blocks(raw json.RawMessage) ([]block, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return []block{{Type: "text", Text: text}}, nil
+	}
+	var list []block
+	err := decode(raw, &list)
+	return list, err
+}
+
+// textOf joins the texts of content.
+func textOf(raw json.RawMessage) string {
+	list, err := blocks(raw)
+	if err != nil {
+		return string(raw)
+	}
+	var texts []string
+	for _, b := range list {
+		if b.Text != "" {
+			texts = append(texts, b.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}

@@ -1,0 +1,191 @@
+package sessions
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// geminiMessage is a message of ~/.gemini/tmp/PROJECT/chats/session-*.jsonl.
+type geminiMessage struct {
+	ID        string          `json:"id"`
+	Timestamp string          `json:"timestamp"`
+	Type      string          `json:"type"`
+	Content   json.RawMessage `json:"content"`
+	Model     string          `json:"model"`
+	Tokens    struct {
+		Input  int `json:"input"`
+		Output int `json:"output"`
+	} `json:"tokens"`
+	ToolCalls []struct {
+		ID     string          `json:"id"`
+		Name   string          `json:"name"`
+		Args   json.RawMessage `json:"args"`
+		Status string          `json:"status"`
+		Result json.RawMessage `json:"result"`
+	} `json:"toolCalls"`
+}
+
+// geminiLine is a line: the head, a message, or a change of what stands before.
+type geminiLine struct {
+	SessionID string `json:"sessionId"`
+	StartTime string `json:"startTime"`
+	Set       *struct {
+		Messages []geminiMessage `json:"messages"`
+	} `json:"$set"`
+	RewindTo string          `json:"$rewindTo"`
+	Messages []geminiMessage `json:"messages"` // of the older form, one object
+	geminiMessage
+}
+
+var (
+	geminiExit  = regexp.MustCompile(`(?m)^Exit Code: (\d+)$`)
+	geminiFrame = regexp.MustCompile(`(?m)^</?untrusted_context>\n?|^(?:Process Group PGID|Exit Code): \d+\n?|^Output: `)
+	geminiNotes = regexp.MustCompile(`(?s)^\s*<(session_context|environment_context|state_snapshot)>`)
+)
+
+// geminiReader keeps the messages in order. An id written again takes the place of
+// what it held before; what was rewound stays, as a path that was left.
+type geminiReader struct {
+	s        *Session
+	messages []geminiMessage
+	at       map[string]int
+	from     map[int]int // the message that one continues, where that is not the one before
+	next     int         // the message that the next one continues, after a rewind; -2: none
+}
+
+func readGemini(path string, data []byte) (*Session, error) {
+	r := geminiReader{s: &Session{Agent: Gemini}, at: map[string]int{}, from: map[int]int{}, next: -2}
+	read := func(raw []byte) error {
+		var l geminiLine
+		if err := decode(raw, &l); err != nil {
+			return err
+		}
+		return r.line(raw, &l)
+	}
+	var err error
+	if json.Valid(data) {
+		err = read(data)
+	} else {
+		err = eachLine(data, read)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if root, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(path)), ".project_root")); err == nil {
+		r.s.Dir = string(bytes.TrimSpace(root))
+	}
+	return r.s, r.steps()
+}
+
+func (r *geminiReader) line(raw []byte, l *geminiLine) error {
+	switch {
+	case l.SessionID != "":
+		r.s.ID, r.s.Start = l.SessionID, timeOf(l.StartTime)
+		for i := range l.Messages {
+			r.put(&l.Messages[i])
+		}
+	case l.Set != nil:
+		for i := range l.Set.Messages {
+			r.put(&l.Set.Messages[i])
+		}
+	case l.RewindTo != "":
+		if i, ok := r.at[l.RewindTo]; ok {
+			r.next = i - 1
+		}
+	case l.ID != "":
+		r.put(&l.geminiMessage)
+	case bytes.HasPrefix(raw, []byte(`{"$`)):
+		return fmt.Errorf("%w: a change %.40q", ErrNewer, raw)
+	}
+	return nil
+}
+
+func (r *geminiReader) put(m *geminiMessage) {
+	if i, ok := r.at[m.ID]; ok {
+		r.messages[i] = *m
+		return
+	}
+	r.at[m.ID] = len(r.messages)
+	if r.next > -2 {
+		r.from[len(r.messages)] = r.next
+		r.next = -2
+	}
+	r.messages = append(r.messages, *m)
+}
+
+// steps makes a step of each reply.
+func (r *geminiReader) steps() error {
+	step := make([]int, len(r.messages)) // the last step up to each message
+	var said []string
+	for i := range r.messages {
+		m := &r.messages[i]
+		before := -1
+		if from, ok := r.from[i]; ok {
+			said = nil
+			if from >= 0 {
+				before = step[from]
+			}
+		} else if i > 0 {
+			before = step[i-1]
+		}
+		step[i] = before
+		switch m.Type {
+		case "user":
+			if text := ownMarks(textOf(m.Content)); strings.TrimSpace(text) != "" && !geminiNotes.MatchString(text) {
+				said = append(said, strings.TrimSpace(text))
+			}
+		case "gemini":
+			step[i] = len(r.s.Steps)
+			st := r.s.begin(before, said, timeOf(m.Timestamp))
+			said = nil
+			st.Text, st.Usage = textOf(m.Content), Usage{m.Tokens.Input, m.Tokens.Output}
+			if m.Model != "" {
+				r.s.Model = m.Model
+			}
+			r.calls(st, m)
+		case "info", "warning", "error":
+		default:
+			return fmt.Errorf("%w: a message of type %q", ErrNewer, m.Type)
+		}
+	}
+	return nil
+}
+
+func (r *geminiReader) calls(st *Step, m *geminiMessage) {
+	for _, t := range m.ToolCalls {
+		c := Call{ID: t.ID, Tool: t.Name, Args: string(t.Args), Network: strings.HasPrefix(t.Name, "mcp_")}
+		var parts []struct {
+			FunctionResponse struct {
+				Response struct {
+					Output string          `json:"output"`
+					Error  json.RawMessage `json:"error"`
+				} `json:"response"`
+			} `json:"functionResponse"`
+		}
+		switch t.Status {
+		case "success", "error", "cancelled":
+			c.Done = true
+			if json.Unmarshal(t.Result, &parts) == nil && len(parts) > 0 {
+				answer := parts[0].FunctionResponse.Response
+				c.Text = answer.Output
+				if answer.Error != nil {
+					c.Text = strings.Trim(string(answer.Error), `"`)
+				}
+			}
+		}
+		c.Failed, c.Refused = t.Status == "error", t.Status == "cancelled"
+		if toolNames[strings.ToLower(c.Tool)] == bash && t.Status == "success" {
+			if c.Exit = exitCode(geminiExit, c.Text); c.Exit == nil { // named only where it is not 0
+				c.Exit = exited(0)
+			}
+			c.Failed = *c.Exit != 0
+		}
+		c.Text = geminiFrame.ReplaceAllString(c.Text, "")
+		st.Calls = append(st.Calls, c)
+	}
+}

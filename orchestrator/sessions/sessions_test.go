@@ -1,0 +1,174 @@
+package sessions_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"anamnesis/orchestrator/sessions"
+)
+
+// The same work in the file of each agent: a failing test, a wrong edit, a word of
+// the user's, and the right edit with the test. Where the agent can go back, the user
+// left the wrong edit.
+var samples = map[sessions.Agent]struct {
+	path, id string
+	parents  string
+}{
+	sessions.Claude:   {"claude.jsonl", "c-1", "-1 0 0 2"},
+	sessions.Codex:    {"codex.jsonl", "x-1", "-1 0 1 2"},
+	sessions.Gemini:   {"gemini/chats/session-a.jsonl", "g-1", "-1 0 0 2"},
+	sessions.Kimi:     {"kimi/session_k/agents/main/wire.jsonl", "session_k", "-1 0 0 2"},
+	sessions.OpenCode: {"opencode.json", "ses_o", "-1 0 1 2"},
+}
+
+const told = `[Make it pass] I run it.
+  Bash {"command":"go test ./..."} failed: a_test.go:3: want 2
+[] 
+  StrReplaceFile {"edit":{"old":"1","new":"3"},"path":"a.go"} [a.go]: updated
+[Two, not three.] 
+  WriteFile {"content":"2\n","path":"a.go"} [a.go]: written
+  Bash {"command":"go test ./..."} exit 0: ok
+[] Done.
+`
+
+// TestRead reads one story out of the five forms.
+func TestRead(t *testing.T) {
+	for agent, tt := range samples {
+		s, err := sessions.Read(filepath.Join("testdata", filepath.FromSlash(tt.path)))
+		if err != nil {
+			t.Errorf("%s: %v", agent, err)
+			continue
+		}
+		if s.Agent != agent || s.ID != tt.id || s.Dir != "/p" || s.Model != "m" || s.Start.Year() != 2026 || s.Open {
+			t.Errorf("%s: %+v", agent, s)
+		}
+		var b strings.Builder
+		var parents []string
+		for _, st := range s.Steps {
+			parents = append(parents, fmt.Sprint(st.Parent))
+			if agent == sessions.Kimi { // its story has the words that were undone, too
+				st.Said = strings.Fields(strings.ReplaceAll(strings.Join(st.Said, " "), "Three.", ""))
+			}
+			fmt.Fprintf(&b, "[%s] %s\n", strings.Join(st.Said, " "), st.Text)
+			for _, c := range st.Calls {
+				how := ""
+				switch {
+				case c.Failed && (c.Exit == nil || *c.Exit == 1):
+					how = " failed"
+				case c.Exit != nil && c.Tool == "Bash":
+					how = fmt.Sprintf(" exit %d", *c.Exit)
+				case len(c.Writes) > 0:
+					how = fmt.Sprintf(" %s", c.Writes)
+				}
+				fmt.Fprintf(&b, "  %s %s%s: %s\n", c.Tool, c.Args, how, strings.TrimSpace(c.Text))
+			}
+		}
+		got := strings.Replace(b.String(), `{"edit":{"old":"","new":"2"},"path":"a.go"}`, `{"content":"2\n","path":"a.go"}`, 1)
+		got = strings.Replace(got, "StrReplaceFile {\"content\"", "WriteFile {\"content\"", 1) // Codex adds a file by a patch
+		if got != told {
+			t.Errorf("%s tells:\n%s\nwant:\n%s", agent, got, told)
+		}
+		if p := strings.Join(parents, " "); p != tt.parents {
+			t.Errorf("%s: the steps continue %s, want %s", agent, p, tt.parents)
+		}
+		if u := s.Steps[0].Usage; u.Prompt != 10 || u.Completion != 2 {
+			t.Errorf("%s: usage %+v", agent, u)
+		}
+	}
+}
+
+// TestOther: what is no session is refused, and so is a newer form. A file that is
+// being written is read up to its last whole step.
+func TestOther(t *testing.T) {
+	claude, err := os.ReadFile("testdata/claude.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(claude, []byte("\n"))
+	half := bytes.Join(lines[:14], nil)
+	for name, tt := range map[string]struct {
+		data string
+		want error
+	}{
+		"empty":             {"", sessions.ErrNotSession},
+		"no JSON":           {"hello\n", sessions.ErrNotSession},
+		"other JSON":        {`{"a":1}`, sessions.ErrNotSession},
+		"a database":        {"SQLite format 3\x00", sessions.ErrNotSession},
+		"a bad line":        {string(bytes.Join(lines[:3], nil)) + "{\n" + string(lines[4]), sessions.ErrNotSession},
+		"a newer version":   {strings.ReplaceAll(string(claude), `"2.1.0"`, `"10.0.0"`), sessions.ErrNewer},
+		"an unknown part":   {strings.Replace(string(claude), `"type":"tool_use"`, `"type":"tool_call_2"`, 1), sessions.ErrNewer},
+		"another type":      {strings.Replace(string(claude), `"uuid":"s1"`, `"uuid":{"a":1}`, 1), sessions.ErrNewer},
+		"a newer wire":      {`{"type":"metadata","protocol_version":"2.0"}` + "\n", sessions.ErrNewer},
+		"a newer export":    {`{"info":{"id":"a","directory":"/p","version":"2.0.1"},"messages":[]}`, sessions.ErrNewer},
+		"a review of Codex": {`{"type":"session_meta","payload":{"id":"a","cwd":"/p","thread_source":"guardian_review"}}` + "\n", sessions.ErrLeftOut},
+		"no reply":          {string(bytes.Join(lines[:3], nil)), sessions.ErrLeftOut},
+		"growing":           {string(half), nil},
+		"half a line":       {string(half) + string(lines[14][:40]), nil},
+	} {
+		path := filepath.Join(t.TempDir(), "f")
+		if err := os.WriteFile(path, []byte(tt.data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := sessions.Read(path)
+		if !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		}
+		if tt.want == nil && (s == nil || len(s.Steps) != 2 || !s.Open) {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+	if _, err := sessions.Read(t.TempDir()); !errors.Is(err, sessions.ErrNotSession) {
+		t.Errorf("a folder: %v", err)
+	}
+}
+
+// TestFind lists the files of agents where they keep them.
+func TestFind(t *testing.T) {
+	home := t.TempDir()
+	want := filepath.Join(home, ".codex", "sessions", "2026", "01", "02", "rollout-a.jsonl")
+	for _, path := range []string{want, filepath.Join(home, ".codex", "sessions", "notes.txt")} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	getenv := func(string) string { return "" }
+	if got, err := sessions.Find(sessions.Codex, home, getenv); err != nil || len(got) != 1 || got[0] != want {
+		t.Errorf("found %v, %v", got, err)
+	}
+	if got, err := sessions.Find(sessions.Claude, home, getenv); err != nil || len(got) != 0 {
+		t.Errorf("found %v, %v", got, err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	for _, s := range samples {
+		data, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(s.path)))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(t.TempDir(), "f")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := sessions.Read(path)
+		if err != nil {
+			return
+		}
+		for i, st := range s.Steps {
+			if st.Parent < -1 || st.Parent >= i {
+				t.Errorf("step %d continues %d", i, st.Parent)
+			}
+		}
+	})
+}
