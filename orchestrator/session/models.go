@@ -163,7 +163,7 @@ func scriptModel(path string) (*Model, error) {
 func scriptError(path string, err error) error {
 	var wrong *script.SyntaxError
 	if errors.As(err, &wrong) {
-		return Usagef("script %w; docs/reference/script-model.md says what stands in one", err)
+		return Usagef("script %w; docs/reference/script-model.md describes the format", err)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return Usagef("script %s: there is no such file; put it there, or name another model", path)
