@@ -110,6 +110,9 @@ func (s *Store) Apply(ctx context.Context, ch Change) ([]Stored, error) {
 	var todo []planned
 	for i, c := range cards {
 		p, err := s.plan(c, &ch)
+		if errors.As(err, new(*ConflictError)) {
+			return nil, err // it names the card
+		}
 		if err != nil {
 			return nil, fmt.Errorf("put card %s: %w", c.ID, err)
 		}

@@ -4,14 +4,11 @@ package main
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
-	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/session"
@@ -72,14 +69,6 @@ func (a *app) agentListCommand(dir *string) *cobra.Command {
 	return cmd
 }
 
-// shownAgent is a resolved spec as `agent show` prints it.
-type shownAgent struct {
-	op.Agent
-	Scope    string   `json:"scope"`
-	Approved bool     `json:"approved"`
-	Offered  []string `json:"offered"` // of the program's own tools
-}
-
 func (a *app) agentShowCommand(dir *string) *cobra.Command {
 	var prompt bool
 	cmd := &cobra.Command{
@@ -99,59 +88,19 @@ func (a *app) agentShowCommand(dir *string) *cobra.Command {
 				}
 				return err
 			}
-			s := shownAgent{Agent: who.Spec, Scope: string(who.Scope), Offered: []string{}}
+			s := show.Agent{Agent: who.Spec, Scope: string(who.Scope), Offered: []string{}}
 			if s.Approved, err = who.Allow(cmd.Context(), trust, nil); err != nil {
 				return err
 			}
 			if s.Offered, err = session.OfferedTools(&who.Spec); err != nil {
 				return err
 			}
-			return a.show(s, func() { a.printAgent(&s) })
+			return a.show(s, func() { a.out().Agent(&s) })
 		},
 	}
 	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().BoolVar(&prompt, "prompt", false, "print what the agent would be told in the directory now, and nothing else")
 	return cmd
-}
-
-// printAgent prints a spec in the form of its file.
-func (a *app) printAgent(s *shownAgent) {
-	line := func(key string, values ...string) {
-		if text := strings.Join(values, ", "); text != "" {
-			a.printf("%-14s %s\n", key, view.Clean(text))
-		}
-	}
-	from := s.From + " (" + s.Scope
-	if !s.Approved {
-		from += ", not approved: 'anamnesis agent approve " + s.Name + "'"
-	}
-	line("name", s.Name)
-	line("description", s.Description)
-	line("from", from+")")
-	line("hash", s.Hash)
-	line("model", s.Model)
-	line("tools", s.Tools...)
-	line("exclude_tools", s.ExcludeTools...)
-	if s.ReadOnly {
-		line("read_only", "true")
-	}
-	line("offered", s.Offered...)
-	line("approval", s.Approval)
-	line("sandbox", s.Sandbox)
-	for _, p := range s.Guarded {
-		line("guarded", strings.TrimSuffix(p.Tool+":"+p.Command, ":"))
-	}
-	line("allow", s.Allow...)
-	line("ask", s.Ask...)
-	line("deny", s.Deny...)
-	for i := range s.Subagents {
-		sub := &s.Subagents[i]
-		line("subagent", sub.Name+": "+sub.Description)
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Args)) {
-		line("argument", name+": "+s.Args[name])
-	}
-	a.printf("system_prompt\n\n%s\n", view.Clean(strings.TrimSpace(s.Prompt)))
 }
 
 func (a *app) agentApproveCommand(dir *string) *cobra.Command {

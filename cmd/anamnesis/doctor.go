@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/taskdir"
@@ -54,17 +53,7 @@ func (a *app) doctorMachine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.show(d, func() {
-		a.printf("sandbox: %s\n", d.Sandbox)
-		for _, m := range d.Missing {
-			a.printf("sandbox: missing: %s\n", m)
-		}
-		if d.Ripgrep != "" {
-			a.printf("search: Grep uses %s\n", oneLine(d.Ripgrep))
-		} else {
-			a.printf("search: Grep finds the same without ripgrep, more slowly: %s\n", oneLine(d.NoRipgrep))
-		}
-	})
+	return a.show(d, func() { a.out().Machine(d) })
 }
 
 // doctor examines the named tasks, or all. Of all, one that cannot be examined
@@ -94,7 +83,7 @@ func (a *app) doctor(ctx context.Context, h taskdir.Home, named []string) error 
 		case d.Has(opstream.SeverityTorn):
 			torn = append(torn, id)
 		}
-		if err := a.printDiagnosis(d); err != nil {
+		if err := a.show(d, func() { a.out().Diagnosis(d) }); err != nil {
 			return err
 		}
 	}
@@ -112,39 +101,6 @@ func (a *app) doctor(ctx context.Context, h taskdir.Home, named []string) error 
 	return nil
 }
 
-func (a *app) printDiagnosis(d inspect.Diagnosis) error {
-	if a.json {
-		return a.printJSON(d)
-	}
-	var out strings.Builder
-	if d.NotExamined != "" {
-		a.printf("%s: not examined: %s\n", d.Task, oneLine(d.NotExamined))
-		return nil
-	}
-	for _, f := range d.Findings {
-		fmt.Fprintf(&out, "%s: %s\n", d.Task, oneLine(f.String()))
-	}
-	if d.Omitted > 0 {
-		fmt.Fprintf(&out, "%s: and %d more findings\n", d.Task, d.Omitted)
-	}
-	state := "whole"
-	switch {
-	case d.Has(opstream.SeverityCorrupt):
-		state = "corrupt"
-	case d.Has(opstream.SeverityTorn):
-		state = "torn at its end"
-	}
-	fmt.Fprintf(&out, "%s: %s: ops %d, blobs %d, commits %d\n", d.Task, state, d.Ops, d.Blobs, d.Commits)
-	if _, err := fmt.Fprint(a.stdout, out.String()); err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	return nil
-}
-
-// oneLine is a text without line breaks, and with nothing that acts on a
-// terminal.
-func oneLine(s string) string { return strings.Join(strings.Fields(view.Clean(s)), " ") }
-
 func (a *app) salvage(ctx context.Context, h taskdir.Home, id, to string) error {
 	if err := taskdir.CheckTaskID(id); err != nil {
 		return err
@@ -158,16 +114,5 @@ func (a *app) salvage(ctx context.Context, h taskdir.Home, id, to string) error 
 	case err != nil:
 		return err
 	}
-	return a.show(got, func() {
-		a.printf("copied ops 1-%d (%d bytes, blobs %d) of %s to %s\n", got.Records, got.Bytes, got.Blobs, id, to)
-		if got.Why != "" {
-			a.printf("stopped at: %s\n", oneLine(got.Why))
-		}
-		if got.BehindRecords > 0 {
-			a.printf("%d operations behind it can be read and were not copied, since what came before them is lost:\n", got.BehindRecords)
-		}
-		for _, s := range got.Behind {
-			a.printf("  ops %d-%d, from byte %d of %s on\n", s.First, s.Last, s.Offset, oneLine(s.File))
-		}
-	})
+	return a.show(got, func() { a.out().Salvaged(id, to, got) })
 }

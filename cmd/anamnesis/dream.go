@@ -7,7 +7,6 @@ import (
 	"errors"
 
 	"anamnesis/anamnesis/dream"
-	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/model"
@@ -58,7 +57,7 @@ cards is then sent to that model.`,
 			return err
 		}
 		a.warnHistory(store)
-		return a.show(got, func() { a.printDream(got) })
+		return a.show(got, func() { a.out().Dreamed(got) })
 	})
 	fl := cmd.Flags()
 	fl.StringVar(&dir, "kb", "", "the knowledge base's directory (default: the one of the program's state)")
@@ -81,28 +80,4 @@ func (a *app) dreamWriter(ctx context.Context, f dreamFlags) (dream.Writer, erro
 		return dream.Writer{}, err
 	}
 	return dream.Writer{Model: eas.TextModel{Model: m.Model, Purpose: model.PurposeReflect}, Name: m.Model.Name()}, nil
-}
-
-func (a *app) printDream(got *dream.Dreamed) {
-	var notes []string
-	for _, p := range got.Proposed {
-		a.printf("%s  %s\n", p.Card.ID, view.Line(p.Card.Topic, 200))
-		for _, c := range p.Instances {
-			a.printf("    %s  %s (%s)\n", c.ID, view.Line(c.Topic, 200), c.State)
-		}
-		for _, n := range p.Notes {
-			notes = append(notes, p.Card.ID+": "+n)
-		}
-	}
-	for _, note := range append(notes, got.Declined...) {
-		a.notef("%s", view.Line(note, 500))
-	}
-	if got.More > 0 {
-		a.notef("%d more groups were not looked at; -n takes in more", got.More)
-	}
-	then := "'anamnesis kb review' shows them"
-	if !got.Stored {
-		then = "nothing was stored"
-	}
-	a.printf("%d proposed, %d known before; %s\n", len(got.Proposed), got.Known, then)
 }

@@ -109,13 +109,9 @@ func (a *app) tokensCommand() *cobra.Command {
 				return fmt.Errorf("tokens: read standard input: %w", err)
 			}
 			exact := exactCount(model, s.Encoding)
-			if a.json {
-				return a.printJSON(map[string]any{
-					"model": model, "encoding": s.Encoding, "exact": exact, "tokens": n, "bytes": bytes, "eas": s.EAS, "known": s.Known,
-				})
-			}
-			a.printf("%d tokens (%s)\n", n, encodingNote(model, s.Encoding))
-			return nil
+			return a.show(map[string]any{
+				"model": model, "encoding": s.Encoding, "exact": exact, "tokens": n, "bytes": bytes, "eas": s.EAS, "known": s.Known,
+			}, func() { a.printf("%d tokens (%s)\n", n, encodingNote(model, s.Encoding)) })
 		},
 	}
 	cmd.Flags().StringVar(&model, "model", "", "model whose tokens to count")

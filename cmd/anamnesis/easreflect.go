@@ -97,7 +97,7 @@ func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
 		return nil
 	case !a.interactive():
 		for _, p := range open {
-			a.printProposal(p)
+			a.out().Proposal(p)
 		}
 		a.printf("%d proposals; --accept ID or --reject ID decides\n", len(open))
 		return nil
@@ -161,7 +161,7 @@ func (a *app) decideByID(h taskdir.Home, open []proposal.Proposal, f reflectFlag
 // decideByAsking asks the user at the terminal about each.
 func (a *app) decideByAsking(ctx context.Context, h taskdir.Home, open []proposal.Proposal) error {
 	for i, p := range open {
-		a.printProposal(p)
+		a.out().Proposal(p)
 		answer, err := a.askLine(ctx, fmt.Sprintf("(%d of %d) write it into your table? y (yes), n (no, and not again), anything else skips: ", i+1, len(open)))
 		if err != nil {
 			return err
@@ -177,18 +177,4 @@ func (a *app) decideByAsking(ctx context.Context, h taskdir.Home, open []proposa
 		}
 	}
 	return nil
-}
-
-func (a *app) printProposal(p proposal.Proposal) {
-	now := fmt.Sprintf("%d by %s of %s", p.Was.EAS, p.Was.Pattern, p.Was.Origin)
-	if !p.Was.Known {
-		now = fmt.Sprintf("%d, unknown", p.Was.EAS)
-	}
-	a.printf("%s  %s: eas %d (now %s), confidence %s, from %s\n", p.ID, anamnesis.Squash(p.Row.Pattern), p.Row.EAS, now, p.Row.Confidence, p.Kind)
-	for _, e := range p.Evidence {
-		a.printf("    %s\n", anamnesis.Squash(e))
-	}
-	if p.Rationale != "" {
-		a.printf("    the model says: %s\n", anamnesis.Squash(p.Rationale))
-	}
 }

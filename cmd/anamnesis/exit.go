@@ -16,6 +16,7 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/probe"
+	"anamnesis/cmd/internal/show"
 	"anamnesis/cmd/internal/stream"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/history"
@@ -174,21 +175,14 @@ func (a *app) show(v any, text func()) error {
 	return nil
 }
 
-// printf and println write to standard output. Their first failure is the
-// command's, unless it fails otherwise.
-func (a *app) printf(format string, args ...any) {
-	a.printed(fmt.Fprintf(a.stdout, format, args...))
-}
-
-func (a *app) println(args ...any) { a.printed(fmt.Fprintln(a.stdout, args...)) }
-
-func (a *app) printed(_ int, err error) {
-	if err != nil && a.unprinted == nil {
-		a.unprinted = fmt.Errorf("print: %w", err)
+// out is what prints to this process's output.
+func (a *app) out() *show.Printer {
+	if a.printer.Out == nil {
+		a.printer = show.Printer{Out: a.stdout, Err: a.stderr, Width: a.width()}
 	}
+	return &a.printer
 }
 
-// notef writes a line to standard error.
-func (a *app) notef(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "anamnesis: "+format+"\n", args...)
-}
+func (a *app) printf(format string, args ...any) { a.out().Printf(format, args...) }
+func (a *app) println(args ...any)               { a.out().Println(args...) }
+func (a *app) notef(format string, args ...any)  { a.out().Notef(format, args...) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"anamnesis/cmd/internal/cardfile"
+	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
@@ -181,15 +182,15 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 				return err
 			}
 			return a.show(map[string]any{"query": q.Text, "hits": hits, "withheld": len(withheld)}, func() {
-				a.printHits(hits)
+				a.out().Hits(hits)
 				if q.Withheld || len(withheld) == 0 {
 					return
 				}
 				again := cmd.CommandPath()
 				if *dir != "" {
-					again += " --kb " + shellWord(*dir)
+					again += " --kb " + show.ShellWord(*dir)
 				}
-				a.printf("%s withheld until reviewed; '%s --withheld -- %s' shows them\n", counted(len(withheld), "draft"), again, shellWord(card.OneLine(q.Text)))
+				a.printf("%s withheld until reviewed; '%s --withheld -- %s' shows them\n", show.Counted(len(withheld), "draft"), again, show.ShellWord(card.OneLine(q.Text)))
 			})
 		}),
 	}
@@ -199,25 +200,6 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 	cmd.Flags().BoolVar(&q.ReviewedOnly, "reviewed-only", false, "leave drafts out")
 	cmd.Flags().BoolVar(&q.Withheld, "withheld", false, "search the drafts instead that are withheld until reviewed")
 	return cmd
-}
-
-func (a *app) printHits(hits []knowledgebase.Hit) {
-	if len(hits) == 0 {
-		a.println("no card says enough about this")
-	}
-	for _, h := range hits {
-		mark := ""
-		if h.Expired {
-			mark = ", expired"
-		}
-		a.printf("%.2f  %s  %s (%s%s)\n      %s\n", h.Score, h.Card.ID, view.Clean(h.Card.Topic), h.Card.State, mark, cardfile.Shown(h.Path))
-		if len(h.Also) > 0 {
-			a.printf("      nearly the same: %s\n", view.Clean(strings.Join(h.Also, " ")))
-		}
-		if len(h.Contradicts) > 0 {
-			a.printf("      contradicts %s; decide which holds: 'anamnesis kb retire ID' ends the other\n", view.Clean(strings.Join(h.Contradicts, " ")))
-		}
-	}
 }
 
 type kbBroken struct {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"anamnesis/cmd/internal/cardfile"
+	"anamnesis/cmd/internal/show"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
@@ -31,7 +32,7 @@ card before. Importing again adds only what is new.`,
 			a.warnHistory(store)
 			return a.show(got, func() {
 				for _, s := range got.Skipped {
-					a.notef("passed by: %s: %s", cardfile.Shown(s.Path), oneLine(s.Why))
+					a.notef("passed by: %s: %s", cardfile.Shown(s.Path), show.OneLine(s.Why))
 				}
 				for _, id := range got.Conflicts {
 					a.notef("%s says something else by now and was decided about: left as it is", id)
@@ -89,7 +90,7 @@ above 1 MiB does not arrive.`,
 			case errors.Is(err, history.ErrNoGit):
 				return usageError("%w; install git", err)
 			case errors.Is(err, history.ErrReplaced):
-				return &exitError{exitRefused, fmt.Errorf("%w; 'kb redact' removed secrets from it: replace it there with '%s', or name a new remote", err, pushCommand(store, remote, store.Branch()))}
+				return &exitError{exitRefused, fmt.Errorf("%w; 'kb redact' removed secrets from it: replace it there with '%s', or name a new remote", err, show.PushCommand(store, remote, store.Branch()))}
 			case errors.Is(err, knowledgebase.ErrBothChanged), errors.Is(err, history.ErrBusy), errors.Is(err, history.ErrRejected),
 				errors.Is(err, history.ErrTooMuch), errors.Is(err, knowledgebase.ErrReserved):
 				return &exitError{exitRefused, err}

@@ -3,12 +3,10 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"slices"
-	"strings"
 	"time"
 
+	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
@@ -47,7 +45,7 @@ func (a *app) kbListCommand(dir *string) *cobra.Command {
 			entries := slices.DeleteFunc(store.List(), func(e knowledgebase.Entry) bool { return !filter.shows(e) })
 			return a.show(map[string]any{"cards": entries, "broken": brokenJSON(store)}, func() {
 				for _, e := range entries {
-					a.printf("%s  %s  %s (%s)\n", e.Created.Format(time.DateOnly), e.ID, view.Clean(e.Topic), marks(store, e))
+					a.printf("%s  %s  %s (%s)\n", e.Created.Format(time.DateOnly), e.ID, view.Clean(e.Topic), show.Marks(store, e))
 				}
 			})
 		}),
@@ -56,28 +54,6 @@ func (a *app) kbListCommand(dir *string) *cobra.Command {
 	cmd.Flags().StringSliceVar(&filter.states, "state", nil, "only cards in these states (draft, reviewed, retired, superseded)")
 	cmd.Flags().BoolVar(&filter.expired, "expired", false, "only cards past their date")
 	return cmd
-}
-
-// marks is what stands in brackets behind a card: its state and what a user
-// should know of it.
-func marks(store *knowledgebase.Store, e knowledgebase.Entry) string {
-	out := []string{string(e.State)}
-	if by := store.SupersededBy(e.ID); e.State == card.Superseded && len(by) > 0 {
-		out[0] += " by " + strings.Join(by, " ")
-	}
-	if e.Tainted && e.State == card.Draft {
-		out = append(out, "tainted")
-	}
-	if e.Expired {
-		out = append(out, "expired")
-	}
-	if len(e.Contradicts) > 0 {
-		out = append(out, "contradicts "+strings.Join(e.Contradicts, " "))
-	}
-	if len(e.Generalizes) > 0 {
-		out = append(out, fmt.Sprintf("drawn from %d", len(e.Generalizes)))
-	}
-	return view.Clean(strings.Join(out, ", "))
 }
 
 func (a *app) kbShowCommand(dir *string) *cobra.Command {
@@ -90,11 +66,7 @@ func (a *app) kbShowCommand(dir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(c)
-			}
-			_, err = io.WriteString(a.stdout, view.Clean(string(c.Markdown())))
-			return err
+			return a.show(c, func() { a.printf("%s", view.Clean(string(c.Markdown()))) })
 		}),
 	}
 	a.jsonFlag(cmd, "one JSON object")

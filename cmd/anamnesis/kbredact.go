@@ -3,14 +3,7 @@
 package main
 
 import (
-	"cmp"
-	"fmt"
-	"path/filepath"
-	"strings"
-
-	"anamnesis/cmd/internal/cardfile"
 	knowledgebase "anamnesis/knowledge_base"
-	"anamnesis/knowledge_base/history"
 
 	"github.com/spf13/cobra"
 )
@@ -30,7 +23,7 @@ git's reflogs and older stashes are removed. Without a terminal nothing is chang
 				return err
 			}
 			if !a.json {
-				a.printSecrets(found)
+				a.out().Secrets(found)
 			}
 			if found.Any() && (yes || !a.json && a.interactive()) {
 				if err := a.confirm(cmd.Context(), "kb redact", "Remove them?", yes); err != nil {
@@ -40,77 +33,10 @@ git's reflogs and older stashes are removed. Without a terminal nothing is chang
 					return err
 				}
 			}
-			return a.show(found, func() { a.printRemoved(store, found) })
+			return a.show(found, func() { a.out().Removed(store, found) })
 		}),
 	}
 	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().BoolVar(&yes, "yes", false, "remove them without asking")
 	return cmd
-}
-
-// printSecrets lists the places.
-func (a *app) printSecrets(found *knowledgebase.Secrets) {
-	for _, p := range found.Files {
-		a.printf("file     %s: %s\n", cardfile.Shown(p.Path), strings.Join(p.Kinds, ", "))
-	}
-	for _, p := range found.History {
-		where := counted(p.Commits, "commit")
-		switch {
-		case p.Path == history.Unreachable:
-			where = counted(p.Commits, "object")
-		case p.Commits == 0:
-			where = "staged"
-		}
-		a.printf("history  %s: %s; %s\n", cardfile.Shown(p.Path), strings.Join(p.Kinds, ", "), where)
-	}
-	for _, p := range found.Unread {
-		a.notef("%s is too long or no text, and stays as it is", cardfile.Shown(p))
-	}
-}
-
-// printRemoved says what was done, and what is left to do.
-func (a *app) printRemoved(store *knowledgebase.Store, found *knowledgebase.Secrets) {
-	text := "no secrets found"
-	switch {
-	case found.Done:
-		text = fmt.Sprintf("removed from %s; %d of %s replaced; rotate each secret: it was stored in the clear", counted(len(found.Files), "file"), found.Changed, counted(found.Commits, "commit"))
-	case found.Any():
-		text = fmt.Sprintf("nothing was changed: 'anamnesis kb redact --yes' removes them and replaces %d of %s", found.Changed, counted(found.Commits, "commit"))
-	}
-	a.println(text)
-	if !found.Done {
-		return
-	}
-	if store.InProject() {
-		a.notef("the project's own git history was not looked at: rotate the secret, and rewrite that history with 'git filter-repo'")
-	}
-	for _, remote := range found.Remotes {
-		a.notef("%s may have the old history, which 'kb sync' refuses from now on: replace it with '%s', or recreate the remote",
-			cmp.Or(remote, "a remote"), pushCommand(store, remote, found.Branch))
-	}
-}
-
-// pushCommand is how a user replaces a remote's history.
-func pushCommand(store *knowledgebase.Store, remote, branch string) string {
-	dir := store.Dir()
-	if abs, err := filepath.Abs(dir); err == nil {
-		dir = abs
-	}
-	return fmt.Sprintf("git -C %s push --force %s %s", shellWord(dir), shellWord(cmp.Or(remote, "ADDRESS")), shellWord(cmp.Or(branch, "main")))
-}
-
-// counted gives "1 file", "2 files".
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// shellWord quotes a word for a shell where that is needed.
-func shellWord(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@%=") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 
+	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
 
@@ -97,7 +98,7 @@ func (a *app) kbDecide(ctx context.Context, dir string, d knowledgebase.Decision
 // warnHistory tells when a change is not in the history yet.
 func (a *app) warnHistory(store *knowledgebase.Store) {
 	if err := store.HistoryError(); err != nil {
-		a.notef("written, and not in the folder's history yet: %s", oneLine(err.Error()))
+		a.notef("written, and not in the folder's history yet: %s", show.OneLine(err.Error()))
 	}
 }
 

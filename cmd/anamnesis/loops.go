@@ -3,9 +3,6 @@
 package main
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	view "anamnesis/cmd/internal/term"
@@ -30,44 +27,10 @@ func (a *app) loopsCommand() *cobra.Command {
 			for _, arg := range report.NoCalls {
 				a.notef("%s: no tool call could be read; not counted", view.Clean(arg))
 			}
-			return a.show(report, func() { a.printLoops(report, all) })
+			return a.show(report, func() { a.out().Loops(report, all) })
 		}),
 	}
 	a.jsonFlag(cmd, "a JSON object")
 	cmd.Flags().BoolVar(&all, "all", false, "list runs without a loop, too")
 	return cmd
-}
-
-func (a *app) printLoops(r inspect.LoopReport, all bool) {
-	say := func(format string, args ...any) {
-		a.println(strings.TrimRight(view.Clean(fmt.Sprintf(format, args...)), " "))
-	}
-	for _, row := range r.Runs {
-		name := row.File
-		if row.Run != "" {
-			name += ", run " + row.Run
-		}
-		if len(row.Findings) == 0 {
-			if all {
-				say("%s: no loop in %d calls", name, row.Calls)
-			}
-			continue
-		}
-		say("%s: flagged at call %d of %d", name, row.Findings[0].At, row.Calls)
-		for _, f := range row.Findings {
-			say("  call %d: %s: %s (calls %s)", f.At, f.Rule, f.Text, intsText(f.Calls))
-		}
-		if len(row.Seqs) > 0 {
-			say("  the first loop's calls are ops %s", intsText(row.Seqs))
-		}
-	}
-	say("%d of %d runs flagged", r.Flagged, len(r.Runs))
-}
-
-func intsText[T int | uint64](in []T) string {
-	parts := make([]string, len(in))
-	for i, n := range in {
-		parts[i] = fmt.Sprint(n)
-	}
-	return strings.Join(parts, ", ")
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/show"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
@@ -31,8 +32,8 @@ type app struct {
 	getenv func(string) string
 	lines  *bufio.Reader // over stdin, from the first question on
 
-	json      bool  // --json is given
-	unprinted error // the first failure to write to stdout
+	json    bool // --json is given
+	printer show.Printer
 
 	// Where the program's own tests kill it; nil otherwise.
 	worldHook func(point string)
@@ -63,7 +64,7 @@ func (a *app) main(args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	return a.exit(cmp.Or(err, a.unprinted))
+	return a.exit(cmp.Or(err, a.printer.Failed))
 }
 
 func (a *app) rootCommand() *cobra.Command {

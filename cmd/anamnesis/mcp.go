@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/session"
@@ -109,7 +110,7 @@ func (a *app) mcpListCommand(dir *string) *cobra.Command {
 					case !e.Approved:
 						state = "  (not approved: 'anamnesis mcp approve " + e.Name + "')"
 					default:
-						state = gets(e.Grants)
+						state = show.Granted(e.Grants)
 					}
 					a.println(view.Line(fmt.Sprintf("%-16s %-8s %s%s", e.Name, e.Scope, e.How, state), a.width()))
 				}
@@ -118,14 +119,6 @@ func (a *app) mcpListCommand(dir *string) *cobra.Command {
 	}
 	a.jsonFlag(cmd, "one JSON array")
 	return cmd
-}
-
-// gets says what was granted, at the end of a line of a list.
-func gets(g *guard.Grants) string {
-	if g == nil || len(g.Lines()) == 0 {
-		return ""
-	}
-	return "  (granted: " + strings.Join(g.Lines(), "; ") + ")"
 }
 
 // grantFlags are the flags of what a program of a project gets beyond its sandbox.
@@ -241,23 +234,12 @@ func (a *app) mcpTest(ctx context.Context, svc *session.Service, s mcp.Server, d
 			mcp.Report
 		}{s.Name, r})
 	}
-	a.showReport(s, r)
+	a.out().ServerReport(s, r)
 	return nil
 }
 
 // noteLine writes a text as a line to standard error.
-func (a *app) noteLine(text string) { a.notef("%s", oneLine(text)) }
-
-func (a *app) showReport(s mcp.Server, r mcp.Report) {
-	info := r.Info
-	if info == "" {
-		info = "a server that does not name itself"
-	}
-	a.printf("%s: %s, %d tool(s)\n", s.Name, view.Clean(info), len(r.Tools))
-	for _, t := range r.Tools {
-		a.println(view.Clean(t.String()))
-	}
-}
+func (a *app) noteLine(text string) { a.notef("%s", show.OneLine(text)) }
 
 func (a *app) mcpApproveCommand(dir, sandbox *string) *cobra.Command {
 	var yes bool
@@ -309,7 +291,7 @@ func (a *app) mcpApprove(ctx context.Context, svc *session.Service, s mcp.Server
 	if err != nil {
 		return err
 	}
-	a.showReport(s, r)
+	a.out().ServerReport(s, r)
 	if err := a.confirm(ctx, "MCP server "+s.Name, "Approve the command and these tools?", yes); err != nil {
 		return err
 	}

@@ -117,7 +117,7 @@ func (a *app) opsAppend(ctx context.Context, dir string, wait time.Duration, in 
 	}
 	in.Redact = secrets.Body
 	in.Durable = func(seq uint64) error {
-		return errors.Join(a.show(map[string]uint64{"seq": seq}, func() { a.println(seq) }), a.unprinted)
+		return errors.Join(a.show(map[string]uint64{"seq": seq}, func() { a.println(seq) }), a.printer.Failed)
 	}
 	return in.Run(ctx, a.stdin)
 }
@@ -229,7 +229,7 @@ func (a *app) opsVerifyCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := a.show(r, func() { a.printReport(r) }); err != nil {
+		if err := a.show(r, func() { a.out().StreamReport(r) }); err != nil {
 			return err
 		}
 		switch {
@@ -240,21 +240,6 @@ func (a *app) opsVerifyCommand() *cobra.Command {
 		}
 		return nil
 	})
-}
-
-func (a *app) printReport(r opstream.Report) {
-	for _, f := range r.Findings {
-		a.println(f)
-	}
-	if r.Omitted > 0 {
-		a.printf("and %d more findings\n", r.Omitted)
-	}
-	seal := "not sealed"
-	if r.Sealed {
-		seal = "sealed"
-	}
-	a.printf("%d records, segments %d, %d bytes, blobs %d, last seq %d hash %s, %s\n",
-		r.Records, r.Segments, r.Bytes, r.Blobs, r.LastSeq, r.LastHash, seal)
 }
 
 func (a *app) opsExportCommand() *cobra.Command {

@@ -194,11 +194,7 @@ func (a *app) client(keys *view.Keyboard, show func(session.Info) view.Printer) 
 }
 
 // warn prints warnings, one a line.
-func (a *app) warn(texts ...string) {
-	for _, text := range texts {
-		a.notef("%s", view.Clean(text))
-	}
-}
+func (a *app) warn(texts ...string) { a.out().Warn(texts...) }
 
 // keyboard is the terminal's, where there is one.
 func (a *app) keyboard(ctx context.Context) *view.Keyboard {

@@ -9,11 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	view "anamnesis/cmd/internal/term"
-	"anamnesis/cmd/internal/timeline"
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/session"
-	"anamnesis/worldstate"
 )
 
 func (a *app) sayCommand() *cobra.Command {
@@ -74,47 +71,7 @@ func (a *app) showJump(ctx context.Context, svc *session.Service, task string, j
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(p)
-	}
-	a.tellDamaged(p.Damaged)
-	when := "would jump now"
-	if p.Running {
-		when = "is running and would jump when its present step is complete"
-	}
-	a.printf("%s %s: step %d to step %d\n", task, when, p.From, p.To)
-	if p.UnderWay > 0 {
-		a.printf("step %d is under way and would end first; what its calls changed since step %d ended counts to it\n", p.UnderWay, p.From)
-	}
-	for _, r := range p.Discarded {
-		a.printf("leave   ops %s\n", r)
-	}
-	a.printPasses(p)
-	if p.DirGone {
-		a.println("the directory is gone; the jump makes it again with every file of the step")
-		return nil
-	}
-	a.tellLost(p.World.BaseLost, "edits count since the newest whole step before it, else every path that differs is kept; --overwrite restores it")
-	a.printMoves("write", p.World.Write, "delete", p.World.Delete, p.World.Keep)
-	for _, path := range p.World.Conflicts {
-		a.printf("%-7s %q: changed again since; the version kept comes back\n", "conflict", path)
-	}
-	if p.World.Empty() {
-		a.println("no file would be moved")
-	}
-	return nil
-}
-
-// printPasses says whether a jump would fold what it leaves, in the words that it
-// itself uses.
-func (a *app) printPasses(p inspect.JumpPlan) {
-	for _, pass := range p.Passes {
-		done := op.PassDone{Trigger: pass.Trigger, RangeTokens: pass.Tokens, EAS: p.EAS}
-		a.printf("pass    ops %s: %s\n", pass.Ops, timeline.Describe(op.Op{Body: &done}, ""))
-	}
-	if len(p.Passes) == 0 && p.Raw > 0 {
-		a.printf("no pass: %d tokens discarded in all <= EAS %d\n", p.Raw, p.EAS)
-	}
+	return a.show(p, func() { a.out().JumpPlan(task, p) })
 }
 
 func (a *app) jump(ctx context.Context, svc *session.Service, task string, j op.JumpRequested) error {
@@ -137,38 +94,6 @@ func (a *app) jump(ctx context.Context, svc *session.Service, task string, j op.
 	case a.json:
 		return a.printJSON(res.Done)
 	}
-	a.tellJump(task, res.Done)
+	a.out().Jumped(task, res.Done)
 	return nil
-}
-
-// maxToldPaths is how many paths a jump names on the terminal.
-const maxToldPaths = 20
-
-func (a *app) tellJump(task string, done *op.JumpDone) {
-	a.printf("%s is at step %d: %d file(s) changed; 'anamnesis resume %s' goes on from there\n",
-		task, done.To, done.NReverted, task)
-	for i, path := range done.Reverted {
-		if i == maxToldPaths {
-			a.printf("changed: and %d more\n", done.NReverted-i)
-			break
-		}
-		a.printf("changed: %q\n", path)
-	}
-	edits := false
-	for _, k := range done.Kept {
-		a.printf("kept %q: %s\n", k.Path, k.Reason)
-		edits = edits || worldstate.Skip{Path: k.Path, Reason: k.Reason}.Edited()
-	}
-	if more := done.NKept - len(done.Kept); more > 0 {
-		a.printf("kept: and %d more\n", more)
-	}
-	for _, path := range done.Conflicts {
-		a.printf("conflict %q: changed again since; the version kept comes back\n", path)
-	}
-	if edits {
-		a.println("--overwrite takes back what you changed, too")
-	}
-	if done.NReverted > 0 {
-		a.printf("as it was before: anamnesis world restore --task %s %.12s [--path P]\n", task, done.Saved)
-	}
 }

@@ -140,7 +140,7 @@ func (a *app) diff(ctx context.Context, h taskdir.Home, args []string) error {
 	if err != nil {
 		return err
 	}
-	a.tellDamaged(overcome)
+	a.out().Damaged(overcome)
 	changes, err := a.changes(ctx, w, ends[0], ends[1], &diffFlags{similar: worldstate.DefaultSimilarityPercent}, nil)
 	if err != nil {
 		return err
@@ -149,13 +149,6 @@ func (a *app) diff(ctx context.Context, h taskdir.Home, args []string) error {
 		return a.printJSON(changes)
 	}
 	return a.printChanges(ctx, w, changes, true)
-}
-
-// tellDamaged says that a line of a stream is damaged and nothing was lost by it.
-func (a *app) tellDamaged(overcome string) {
-	if overcome != "" {
-		a.notef("warning: %s; the step's ref in the store was read instead", oneLine(overcome))
-	}
 }
 
 func parseStep(arg string) (int, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/session"
@@ -58,7 +59,7 @@ func (a *app) toolsListCommand(dir *string) *cobra.Command {
 					case !e.Approved:
 						state = "  (not approved: 'anamnesis tools approve " + e.Name + "')"
 					default:
-						state = gets(e.Grants)
+						state = show.Granted(e.Grants)
 					}
 					a.println(view.Line(fmt.Sprintf("%-16s %s%s", e.Name, e.Path, state), a.width()))
 				}

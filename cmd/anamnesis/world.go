@@ -3,10 +3,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -101,7 +99,7 @@ func (a *app) worldSave(f *session.Place) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				a.tellLost(snap.ParentLost, "this snapshot has no parent")
+				a.out().Lost(snap.ParentLost, "this snapshot has no parent")
 				for _, n := range snap.Notes {
 					a.notef("note: %q: %s", n.Path, n.Reason)
 				}
@@ -153,9 +151,9 @@ func (a *app) worldPlan(f *session.Place) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				a.tellLost(plan.BaseLost, allEdited)
+				a.out().Lost(plan.BaseLost, allEdited)
 				return a.show(plan, func() {
-					a.printMoves("write", plan.Write, "delete", plan.Delete, plan.Keep)
+					a.out().Moves("write", plan.Write, "delete", plan.Delete, plan.Keep)
 					if plan.Empty() {
 						a.println("nothing to do")
 					}
@@ -178,18 +176,6 @@ func (a *app) plannedRestore(ctx context.Context, f *session.Place, w *worldstat
 		return worldstate.Plan{}, err
 	}
 	return inspect.PlanRestore(ctx, h, f.Task, w, id, name, o)
-}
-
-func (a *app) printMoves(write string, written []string, remove string, deleted []string, keep []worldstate.Skip) {
-	for _, p := range written {
-		a.printf("%-7s %q\n", write, p)
-	}
-	for _, p := range deleted {
-		a.printf("%-7s %q\n", remove, p)
-	}
-	for _, k := range keep {
-		a.printf("%-7s %q: %s\n", "keep", k.Path, k.Reason)
-	}
 }
 
 func (a *app) worldRestore(f *session.Place) *cobra.Command {
@@ -250,32 +236,12 @@ func (a *app) restoreInTask(ctx context.Context, f *session.Place, name string, 
 	return a.tellRestored(f, res)
 }
 
-// tellLost prints the line about a lost snapshot, if there is one, and what follows.
-func (a *app) tellLost(line, then string) {
-	if line != "" {
-		a.notef("%s; %s", line, then)
-	}
-}
-
 // allEdited is what follows from a lost base.
 const allEdited = "every path that differs from the target counts as edited and is kept; --overwrite restores it"
 
 func (a *app) tellRestored(f *session.Place, res worldstate.Result) error {
-	a.tellLost(res.BaseLost, allEdited)
-	return a.show(res, func() {
-		a.printMoves("wrote", res.Written, "deleted", res.Deleted, res.Kept)
-		if len(res.Written)+len(res.Deleted) == 0 {
-			a.println("nothing was moved")
-		}
-		a.printf("the world before is snapshot %s\n", res.Source)
-		if len(res.Kept) > 0 {
-			hint := ""
-			if slices.ContainsFunc(res.Kept, worldstate.Skip.Edited) {
-				hint = "; --overwrite reverts edits, too"
-			}
-			a.notef("%d paths were kept%s", len(res.Kept), hint)
-		}
-	})
+	a.out().Lost(res.BaseLost, allEdited)
+	return a.show(res, func() { a.out().Restored(res) })
 }
 
 func (a *app) worldVerify(f *session.Place) *cobra.Command {
@@ -288,25 +254,8 @@ func (a *app) worldVerify(f *session.Place) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if a.json {
-					if err := a.printJSON(r); err != nil {
-						return err
-					}
-				} else {
-					for _, p := range r.Problems {
-						if p.Snapshot == "" { // no snapshot is known to need it
-							a.printf("damaged %s in %q: %s\n", cmp.Or(p.Object, "bytes"), p.Path, p.Error)
-							continue
-						}
-						a.printf("damaged %s %q (snapshot %s): %s\n", p.Object, p.Path, p.Snapshot, p.Error)
-					}
-					for _, p := range r.DamagedCopies {
-						a.printf("damaged copy of %s in %q, intact elsewhere; world gc removes it if the pack is of a save: %s\n", p.Object, p.Path, p.Error)
-					}
-					if r.Unfinished {
-						a.println("an interrupted restore waits; the next save, plan or restore finishes it")
-					}
-					a.printf("%d refs, %d snapshots, %d objects read\n", r.Refs, r.Commits, r.Objects)
+				if err := a.show(r, func() { a.out().Verified(r) }); err != nil {
+					return err
 				}
 				if !r.OK {
 					return &exitError{exitCorrupt, fmt.Errorf("store %s: %d objects are missing or damaged", w.Store(), len(r.Problems))}

@@ -35,7 +35,7 @@ func (a *app) worldGC(f *session.Place) *cobra.Command {
 			err := svc.CollectGarbage(cmd.Context(), *f, all, o, func(r worldstate.GCReport) {
 				reports, over = append(reports, r), over || r.Over
 				if !a.json {
-					a.printGC(r)
+					a.out().Collected(r)
 				}
 			})
 			if err == nil && a.json {
@@ -51,18 +51,4 @@ func (a *app) worldGC(f *session.Place) *cobra.Command {
 	cmd.Flags().Int64Var(&o.MaxBytes, "max-bytes", 0, "drop snapshots of deleted tasks until a store is at most so large (0: none)")
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what would go, and change nothing")
 	return cmd
-}
-
-func (a *app) printGC(r worldstate.GCReport) {
-	verb := "is now"
-	if r.DryRun {
-		verb = "would be at most"
-	}
-	a.printf("%s: %d snapshots, %d objects; it was %d bytes and %s %d\n", r.Store, r.Snapshots, r.Objects, r.BytesBefore, verb, r.BytesAfter)
-	for _, task := range r.Dropped {
-		a.printf("  dropped: deleted task %s\n", task)
-	}
-	for _, task := range r.Kept {
-		a.printf("  kept: deleted task %s\n", task)
-	}
 }

@@ -5,16 +5,14 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
-	view "anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/show"
 	"anamnesis/orchestrator/session"
 	"anamnesis/worldstate"
 )
@@ -40,9 +38,9 @@ func (a *app) worldLog(f *session.Place) *cobra.Command {
 				case a.json:
 					err = a.printJSON(map[string]any{"snapshots": list})
 				case graph:
-					err = a.printGraph(list)
+					a.out().SnapshotGraph(list)
 				default:
-					a.printLog(list)
+					a.out().Snapshots(list)
 				}
 				if n := missingIn(list); err == nil && n > 0 {
 					err = &exitError{exitCorrupt, fmt.Errorf("store %s: snapshots are missing or damaged: %d of %d", w.Store(), n, len(list))}
@@ -55,16 +53,6 @@ func (a *app) worldLog(f *session.Place) *cobra.Command {
 	return cmd
 }
 
-func (a *app) printLog(list []worldstate.Commit) {
-	for _, c := range list {
-		mark := " "
-		if c.Current {
-			mark = "*"
-		}
-		a.printf("%s %s\n", mark, logLine(c))
-	}
-}
-
 // missingIn counts the snapshots that cannot be read.
 func missingIn(list []worldstate.Commit) (n int) {
 	for _, c := range list {
@@ -73,34 +61,6 @@ func missingIn(list []worldstate.Commit) (n int) {
 		}
 	}
 	return n
-}
-
-// logLine is a snapshot on one line, safe for a terminal.
-func logLine(c worldstate.Commit) string {
-	if c.Missing != "" {
-		return fmt.Sprintf("%s missing %s: %s", c.ID[:12], strings.Join(c.Steps, ","), view.Clean(c.Missing))
-	}
-	first, _, _ := strings.Cut(c.Message, "\n")
-	incomplete := ""
-	if !c.Complete {
-		incomplete = " (incomplete)"
-	}
-	return fmt.Sprintf("%s %s %s %s%s", c.ID[:12], c.Time.Format("2006-01-02 15:04:05Z"), strings.Join(c.Steps, ","), view.Clean(first), incomplete)
-}
-
-func (a *app) printGraph(list []worldstate.Commit) error {
-	nodes := make([]view.Node, 0, len(list))
-	for _, c := range list {
-		n := view.Node{ID: string(c.ID), Text: logLine(c), Filled: c.Current}
-		if len(c.Parents) > 0 {
-			n.Parent = string(c.Parents[0])
-		}
-		nodes = append(nodes, n)
-	}
-	for _, line := range view.Graph(nodes, a.width()) {
-		a.println(line)
-	}
-	return nil
 }
 
 // diffFlags are what decides how two snapshots are compared and shown.
@@ -178,7 +138,7 @@ func within(path string, roots []string) bool {
 
 func (a *app) printChanges(ctx context.Context, w *worldstate.World, changes []worldstate.Change, patch bool) error {
 	if patch {
-		out := a.safeOutput()
+		out := a.out().Safe()
 		return closed(out, w.Patch(ctx, out, changes))
 	}
 	for _, c := range changes {
@@ -190,19 +150,6 @@ func (a *app) printChanges(ctx context.Context, w *worldstate.World, changes []w
 	}
 	return nil
 }
-
-// safeOutput is standard output, on a terminal with every control character
-// of the content escaped.
-func (a *app) safeOutput() io.WriteCloser {
-	if view.IsTerminal(a.stdout) {
-		return view.NewEscaper(a.stdout)
-	}
-	return rawOutput{a.stdout}
-}
-
-type rawOutput struct{ io.Writer }
-
-func (rawOutput) Close() error { return nil }
 
 // closed is err, or what closing c gives.
 func closed(c io.Closer, err error) error {
@@ -257,21 +204,7 @@ func (a *app) showSnapshot(ctx context.Context, w *worldstate.World, id worldsta
 	if a.json {
 		return a.printJSON(map[string]any{"snapshot": c, "changes": changes})
 	}
-	a.printf("snapshot %s\ntree     %s\n", c.ID, c.Tree)
-	for _, p := range c.Parents {
-		a.printf("parent   %s\n", p)
-	}
-	a.printf("date     %s\n", c.Time.Format("2006-01-02 15:04:05Z"))
-	if len(c.Steps) > 0 {
-		a.printf("steps    %s\n", strings.Join(c.Steps, " "))
-	}
-	if !c.Complete {
-		a.println("incomplete: some paths could not be read")
-	}
-	a.printf("\n    %s\n\n", strings.ReplaceAll(view.Clean(c.Message), "\n", "\n    "))
-	for _, s := range c.Skipped {
-		a.printf("%-8s %q: %s\n", "skipped", s.Path, view.Clean(s.Reason))
-	}
+	a.out().Snapshot(c)
 	return a.printChanges(ctx, w, changes, flags.patch)
 }
 
@@ -287,9 +220,9 @@ func (a *app) showPath(ctx context.Context, w *worldstate.World, id worldstate.I
 		return a.showDir(ctx, w, id, path)
 	}
 	if !a.json {
-		out := a.safeOutput()
+		out := a.out().Safe()
 		if raw {
-			out = rawOutput{a.stdout}
+			out = a.out().Raw()
 		}
 		return closed(out, w.Content(ctx, id, path, out))
 	}
@@ -300,22 +233,7 @@ func (a *app) showPath(ctx context.Context, w *worldstate.World, id worldstate.I
 	if err := w.Content(ctx, id, path, &b); err != nil {
 		return err
 	}
-	type fields worldstate.Item
-	shown := struct {
-		fields
-		PathBytes []byte  `json:"path_bytes,omitempty"` // where the path is not UTF-8
-		Text      *string `json:"text,omitempty"`       // where the content is UTF-8
-		Base64    *string `json:"base64,omitempty"`     // where it is not
-	}{fields: fields(item)}
-	if !utf8.ValidString(item.Path) {
-		shown.PathBytes = []byte(item.Path)
-	}
-	text := b.String()
-	if shown.Text = &text; !utf8.ValidString(text) {
-		encoded := base64.StdEncoding.EncodeToString(b.Bytes())
-		shown.Text, shown.Base64 = nil, &encoded
-	}
-	return a.printJSON(shown)
+	return a.printJSON(show.ItemContent(item, b.Bytes()))
 }
 
 func (a *app) showDir(ctx context.Context, w *worldstate.World, id worldstate.ID, path string) error {
@@ -323,13 +241,5 @@ func (a *app) showDir(ctx context.Context, w *worldstate.World, id worldstate.ID
 	if err != nil {
 		return err
 	}
-	return a.show(map[string]any{"items": items}, func() {
-		for _, it := range items {
-			name := it.Path
-			if it.Type == "dir" {
-				name += "/"
-			}
-			a.printf("%-4s %4s %10d %q\n", it.Type, it.Mode, it.SizeBytes, name)
-		}
-	})
+	return a.show(map[string]any{"items": items}, func() { a.out().Items(items) })
 }

@@ -1,0 +1,241 @@
+//go:build unix
+
+package show
+
+import (
+	"anamnesis/anamnesis/dream"
+	"anamnesis/cmd/internal/cardfile"
+	view "anamnesis/cmd/internal/term"
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/history"
+	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/knowledge_base/usage"
+	"cmp"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+func (o *Printer) Hits(hits []knowledgebase.Hit) {
+	if len(hits) == 0 {
+		o.Println("no card says enough about this")
+	}
+	for _, h := range hits {
+		mark := ""
+		if h.Expired {
+			mark = ", expired"
+		}
+		o.Printf("%.2f  %s  %s (%s%s)\n      %s\n", h.Score, h.Card.ID, view.Clean(h.Card.Topic), h.Card.State, mark, cardfile.Shown(h.Path))
+		if len(h.Also) > 0 {
+			o.Printf("      nearly the same: %s\n", view.Clean(strings.Join(h.Also, " ")))
+		}
+		if len(h.Contradicts) > 0 {
+			o.Printf("      contradicts %s; decide which holds: 'anamnesis kb retire ID' ends the other\n", view.Clean(strings.Join(h.Contradicts, " ")))
+		}
+	}
+}
+
+func (o *Printer) Stats(st CardStats) {
+	total := 0
+	for _, n := range st.States {
+		total += n
+	}
+	o.Printf("%d cards: %d draft (%d tainted), %d reviewed, %d retired, %d superseded; %d expired, %d files not readable\n",
+		total, st.States[card.Draft], st.Tainted, st.States[card.Reviewed], st.States[card.Retired], st.States[card.Superseded], st.Expired, st.Broken)
+	o.Printf("all: %s\n", figures(st.Totals))
+	if e := st.Effect; e != nil {
+		o.Println(e)
+	}
+	for _, c := range st.Cards[:min(mostTold, len(st.Cards))] {
+		o.Printf("%s  %s (%s): %s\n", c.ID, view.Clean(c.Topic), c.State, figures(c.Counts))
+	}
+	if more := len(st.Cards) - mostTold; more > 0 {
+		o.Printf("and %d more; --json has them all\n", more)
+	}
+}
+
+func figures(c usage.Counts) string {
+	text := fmt.Sprintf("shown %d, opened %d, followed %d, held %d, contradicted %d; tasks helpful %d, harmful %d; met independently %d, rediscovered %d",
+		c.Shown, c.Used, c.Followed, c.Held, c.Contradicted, c.Helpful, c.Harmful, c.Met, c.Rediscovered)
+	if c.Refuted {
+		text += "; withheld since it was contradicted"
+	}
+	return text
+}
+
+// Marks is what stands in brackets behind a card: its state and what a user
+// should know of it.
+func Marks(store *knowledgebase.Store, e knowledgebase.Entry) string {
+	out := []string{string(e.State)}
+	if by := store.SupersededBy(e.ID); e.State == card.Superseded && len(by) > 0 {
+		out[0] += " by " + strings.Join(by, " ")
+	}
+	if e.Tainted && e.State == card.Draft {
+		out = append(out, "tainted")
+	}
+	if e.Expired {
+		out = append(out, "expired")
+	}
+	if len(e.Contradicts) > 0 {
+		out = append(out, "contradicts "+strings.Join(e.Contradicts, " "))
+	}
+	if len(e.Generalizes) > 0 {
+		out = append(out, fmt.Sprintf("drawn from %d", len(e.Generalizes)))
+	}
+	return view.Clean(strings.Join(out, ", "))
+}
+
+func (o *Printer) Eval(res retrieval.EvalResult) {
+	line := func(name string, m retrieval.EvalMeans) string {
+		return fmt.Sprintf("%-6s nDCG@10 %.4f  recall@10 %.4f  recall@5 as shown %.4f  precision %.4f  %d queries\n", name, m.NDCG, m.Recall, m.Shown, m.Precision, m.Queries)
+	}
+	out := line("all", res.EvalMeans)
+	for _, lang := range slices.Sorted(maps.Keys(res.Languages)) {
+		out += line(view.Clean(lang), res.Languages[lang])
+	}
+	if res.Unrelated > 0 {
+		out += fmt.Sprintf("found nothing for %.0f of %d unrelated questions\n", res.Abstained*float64(res.Unrelated), res.Unrelated)
+	}
+	o.Printf("%s%d documents; query p50 %.1f ms, p99 %.1f ms; index built in %.0f ms\n", out, res.Docs, res.P50, res.P99, res.Build)
+}
+
+// Secrets lists the places.
+func (o *Printer) Secrets(found *knowledgebase.Secrets) {
+	for _, p := range found.Files {
+		o.Printf("file     %s: %s\n", cardfile.Shown(p.Path), strings.Join(p.Kinds, ", "))
+	}
+	for _, p := range found.History {
+		where := Counted(p.Commits, "commit")
+		switch {
+		case p.Path == history.Unreachable:
+			where = Counted(p.Commits, "object")
+		case p.Commits == 0:
+			where = "staged"
+		}
+		o.Printf("history  %s: %s; %s\n", cardfile.Shown(p.Path), strings.Join(p.Kinds, ", "), where)
+	}
+	for _, p := range found.Unread {
+		o.Notef("%s is too long or no text, and stays as it is", cardfile.Shown(p))
+	}
+}
+
+// Removed says what was done, and what is left to do.
+func (o *Printer) Removed(store *knowledgebase.Store, found *knowledgebase.Secrets) {
+	text := "no secrets found"
+	switch {
+	case found.Done:
+		text = fmt.Sprintf("removed from %s; %d of %s replaced; rotate each secret: it was stored in the clear", Counted(len(found.Files), "file"), found.Changed, Counted(found.Commits, "commit"))
+	case found.Any():
+		text = fmt.Sprintf("nothing was changed: 'anamnesis kb redact --yes' removes them and replaces %d of %s", found.Changed, Counted(found.Commits, "commit"))
+	}
+	o.Println(text)
+	if !found.Done {
+		return
+	}
+	if store.InProject() {
+		o.Notef("the project's own git history was not looked at: rotate the secret, and rewrite that history with 'git filter-repo'")
+	}
+	for _, remote := range found.Remotes {
+		o.Notef("%s may have the old history, which 'kb sync' refuses from now on: replace it with '%s', or recreate the remote",
+			cmp.Or(remote, "a remote"), PushCommand(store, remote, found.Branch))
+	}
+}
+
+// PushCommand is how a user replaces a remote's history.
+func PushCommand(store *knowledgebase.Store, remote, branch string) string {
+	dir := store.Dir()
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	return fmt.Sprintf("git -C %s push --force %s %s", ShellWord(dir), ShellWord(cmp.Or(remote, "ADDRESS")), ShellWord(cmp.Or(branch, "main")))
+}
+
+// Counted returns "1 file", "2 files".
+func Counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// ShellWord quotes a word for a shell where that is needed.
+func ShellWord(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@%=") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func (o *Printer) Dreamed(got *dream.Dreamed) {
+	var notes []string
+	for _, p := range got.Proposed {
+		o.Printf("%s  %s\n", p.Card.ID, view.Line(p.Card.Topic, 200))
+		for _, c := range p.Instances {
+			o.Printf("    %s  %s (%s)\n", c.ID, view.Line(c.Topic, 200), c.State)
+		}
+		for _, n := range p.Notes {
+			notes = append(notes, p.Card.ID+": "+n)
+		}
+	}
+	for _, note := range append(notes, got.Declined...) {
+		o.Notef("%s", view.Line(note, 500))
+	}
+	if got.More > 0 {
+		o.Notef("%d more groups were not looked at; -n takes in more", got.More)
+	}
+	then := "'anamnesis kb review' shows them"
+	if !got.Stored {
+		then = "nothing was stored"
+	}
+	o.Printf("%d proposed, %d known before; %s\n", len(got.Proposed), got.Known, then)
+}
+
+// mostTold is how many cards 'kb stats' names.
+const mostTold = 10
+
+// CardStats are the figures of a folder of cards.
+type CardStats struct {
+	States  map[card.State]int `json:"states"`
+	Tainted int                `json:"tainted_drafts"`
+	Expired int                `json:"expired"`
+	Broken  int                `json:"broken"`
+	Totals  usage.Counts       `json:"totals"`
+	Effect  *usage.Effect      `json:"experiment,omitempty"`
+	Cards   []CountedCard      `json:"cards"` // those with any count, most shown first
+}
+
+// CountedCard is a card with its counters.
+type CountedCard struct {
+	ID    string     `json:"id"`
+	Topic string     `json:"topic"`
+	State card.State `json:"state"`
+	usage.Counts
+}
+
+// CountCards counts the cards of a store.
+func CountCards(store *knowledgebase.Store) CardStats {
+	st := CardStats{States: make(map[card.State]int), Broken: len(store.Broken()), Cards: []CountedCard{}}
+	for _, e := range store.List() {
+		st.States[e.State]++
+		if e.Tainted && e.State == card.Draft {
+			st.Tainted++
+		}
+		if e.Expired {
+			st.Expired++
+		}
+		c := e.Counts
+		if c == (usage.Counts{}) {
+			continue
+		}
+		st.Totals.Add(c)
+		st.Cards = append(st.Cards, CountedCard{e.ID, e.Topic, e.State, c})
+	}
+	st.Effect = store.Effect()
+	slices.SortFunc(st.Cards, func(a, b CountedCard) int {
+		return cmp.Or(cmp.Compare(b.Shown, a.Shown), cmp.Compare(b.Rediscovered, a.Rediscovered), cmp.Compare(a.ID, b.ID))
+	})
+	return st
+}

@@ -1,0 +1,57 @@
+//go:build unix
+
+package show
+
+import (
+	"anamnesis/opstream"
+	"anamnesis/orchestrator/inspect"
+)
+
+// Machine says what this machine has for tasks.
+func (o *Printer) Machine(d inspect.Machine) {
+	o.Printf("sandbox: %s\n", d.Sandbox)
+	for _, m := range d.Missing {
+		o.Printf("sandbox: missing: %s\n", m)
+	}
+	if d.Ripgrep != "" {
+		o.Printf("search: Grep uses %s\n", OneLine(d.Ripgrep))
+	} else {
+		o.Printf("search: Grep finds the same without ripgrep, more slowly: %s\n", OneLine(d.NoRipgrep))
+	}
+}
+
+// Diagnosis says what is wrong with a task.
+func (o *Printer) Diagnosis(d inspect.Diagnosis) {
+	if d.NotExamined != "" {
+		o.Printf("%s: not examined: %s\n", d.Task, OneLine(d.NotExamined))
+		return
+	}
+	for _, f := range d.Findings {
+		o.Printf("%s: %s\n", d.Task, OneLine(f.String()))
+	}
+	if d.Omitted > 0 {
+		o.Printf("%s: and %d more findings\n", d.Task, d.Omitted)
+	}
+	state := "whole"
+	switch {
+	case d.Has(opstream.SeverityCorrupt):
+		state = "corrupt"
+	case d.Has(opstream.SeverityTorn):
+		state = "torn at its end"
+	}
+	o.Printf("%s: %s: ops %d, blobs %d, commits %d\n", d.Task, state, d.Ops, d.Blobs, d.Commits)
+}
+
+// Salvaged says what was copied of a damaged task.
+func (o *Printer) Salvaged(id, to string, got opstream.Salvaged) {
+	o.Printf("copied ops 1-%d (%d bytes, blobs %d) of %s to %s\n", got.Records, got.Bytes, got.Blobs, id, to)
+	if got.Why != "" {
+		o.Printf("stopped at: %s\n", OneLine(got.Why))
+	}
+	if got.BehindRecords > 0 {
+		o.Printf("%d operations behind it can be read and were not copied, since what came before them is lost:\n", got.BehindRecords)
+	}
+	for _, s := range got.Behind {
+		o.Printf("  ops %d-%d, from byte %d of %s on\n", s.First, s.Last, s.Offset, OneLine(s.File))
+	}
+}

@@ -1,0 +1,109 @@
+//go:build unix
+
+package show
+
+import (
+	"anamnesis/cmd/internal/timeline"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/inspect"
+	"anamnesis/worldstate"
+)
+
+// JumpPlan says what a jump would do.
+func (o *Printer) JumpPlan(task string, p inspect.JumpPlan) {
+	o.Damaged(p.Damaged)
+	when := "would jump now"
+	if p.Running {
+		when = "is running and would jump when its present step is complete"
+	}
+	o.Printf("%s %s: step %d to step %d\n", task, when, p.From, p.To)
+	if p.UnderWay > 0 {
+		o.Printf("step %d is under way and would end first; what its calls changed since step %d ended counts to it\n", p.UnderWay, p.From)
+	}
+	for _, r := range p.Discarded {
+		o.Printf("leave   ops %s\n", r)
+	}
+	o.passes(p)
+	if p.DirGone {
+		o.Println("the directory is gone; the jump makes it again with every file of the step")
+		return
+	}
+	o.Lost(p.World.BaseLost, "edits count since the newest whole step before it, else every path that differs is kept; --overwrite restores it")
+	o.Moves("write", p.World.Write, "delete", p.World.Delete, p.World.Keep)
+	for _, path := range p.World.Conflicts {
+		o.Printf("%-7s %q: changed again since; the version kept comes back\n", "conflict", path)
+	}
+	if p.World.Empty() {
+		o.Println("no file would be moved")
+	}
+}
+
+// passes says whether a jump would fold what it leaves, in the words that it
+// itself uses.
+func (o *Printer) passes(p inspect.JumpPlan) {
+	for _, pass := range p.Passes {
+		done := op.PassDone{Trigger: pass.Trigger, RangeTokens: pass.Tokens, EAS: p.EAS}
+		o.Printf("pass    ops %s: %s\n", pass.Ops, timeline.Describe(op.Op{Body: &done}, ""))
+	}
+	if len(p.Passes) == 0 && p.Raw > 0 {
+		o.Printf("no pass: %d tokens discarded in all <= EAS %d\n", p.Raw, p.EAS)
+	}
+}
+
+func (o *Printer) Jumped(task string, done *op.JumpDone) {
+	o.Printf("%s is at step %d: %d file(s) changed; 'anamnesis resume %s' goes on from there\n",
+		task, done.To, done.NReverted, task)
+	for i, path := range done.Reverted {
+		if i == maxToldPaths {
+			o.Printf("changed: and %d more\n", done.NReverted-i)
+			break
+		}
+		o.Printf("changed: %q\n", path)
+	}
+	edits := false
+	for _, k := range done.Kept {
+		o.Printf("kept %q: %s\n", k.Path, k.Reason)
+		edits = edits || worldstate.Skip{Path: k.Path, Reason: k.Reason}.Edited()
+	}
+	if more := done.NKept - len(done.Kept); more > 0 {
+		o.Printf("kept: and %d more\n", more)
+	}
+	for _, path := range done.Conflicts {
+		o.Printf("conflict %q: changed again since; the version kept comes back\n", path)
+	}
+	if edits {
+		o.Println("--overwrite takes back what you changed, too")
+	}
+	if done.NReverted > 0 {
+		o.Printf("as it was before: anamnesis world restore --task %s %.12s [--path P]\n", task, done.Saved)
+	}
+}
+
+// maxToldPaths is how many paths a jump names on the terminal.
+const maxToldPaths = 20
+
+// Damaged says that a line of a stream is damaged and nothing was lost by it.
+func (o *Printer) Damaged(overcome string) {
+	if overcome != "" {
+		o.Notef("warning: %s; the step's ref in the store was read instead", OneLine(overcome))
+	}
+}
+
+func (o *Printer) Moves(write string, written []string, remove string, deleted []string, keep []worldstate.Skip) {
+	for _, p := range written {
+		o.Printf("%-7s %q\n", write, p)
+	}
+	for _, p := range deleted {
+		o.Printf("%-7s %q\n", remove, p)
+	}
+	for _, k := range keep {
+		o.Printf("%-7s %q: %s\n", "keep", k.Path, k.Reason)
+	}
+}
+
+// Lost prints the line about a lost snapshot, if there is one, and what follows.
+func (o *Printer) Lost(line, then string) {
+	if line != "" {
+		o.Notef("%s; %s", line, then)
+	}
+}

@@ -1,0 +1,202 @@
+//go:build unix
+
+package show
+
+import (
+	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/proposal"
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/opstream"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/state"
+	"fmt"
+	"strings"
+)
+
+func (o *Printer) Task(v inspect.Task) {
+	say := func(label, format string, args ...any) {
+		text := view.Line(fmt.Sprintf(format, args...), max(o.Width-len(label)-1, 20))
+		o.Println(strings.TrimRight(label+" "+text, " "))
+	}
+	say("task     ", "%s · %s", v.ID, v.State)
+	if b := v.Begun; b != nil {
+		say("subagent ", "%s, begun by op %d of task %s", b.Agent, b.Op, b.Task)
+	}
+	say("request  ", "%s", v.Request)
+	say("directory", "%s", v.Dir)
+	if v.Agent != "" && v.Begun == nil { // of a subagent, its own line says it
+		say("agent    ", "%s", v.Agent)
+	}
+	say("model    ", "%s · %d tokens in, %d out", v.Model, v.Tokens.Prompt, v.Tokens.Completion)
+	if v.Tokens.Tokens() > 0 {
+		say("cost     ", "%s", costText(v.Tokens))
+	}
+	say("record   ", "%d steps, at step %d; %d operations, %d jumps", v.Steps, v.Step, v.Ops, v.Jumps)
+	if len(v.Todos) > 0 {
+		say("todo list", "%s", op.TodosSummary(v.Todos))
+	}
+	for _, t := range v.Todos {
+		say("         ", "%s", t)
+	}
+	for _, j := range v.Jobs {
+		say("runs     ", "%s (step %d): %s", j.ID, j.Step, j.Command)
+	}
+	for _, c := range v.Subagents {
+		left := ""
+		if c.Left {
+			left = ", left by a jump"
+		}
+		say("subagent ", "%s (%s, step %d%s) %s: %s", c.Task, c.Agent, c.Step, left, c.State, c.Description)
+	}
+	if v.Answer != "" {
+		say("answer   ", "%s", v.Answer)
+	}
+}
+
+// costText says what a task cost, as far as it is known.
+func costText(u op.Usage) string {
+	switch {
+	case u.Priced == 0:
+		return "unknown: the table of prices does not have the model"
+	case u.Unpriced() > 0:
+		return fmt.Sprintf("at least %s: the price of %d tokens is not known", state.Dollars(u.USD), u.Unpriced())
+	}
+	return state.Dollars(u.USD)
+}
+
+func (o *Printer) Explanation(x inspect.Explanation) {
+	// say prints a line: what stands in columns as it is, the text as far as
+	// there is room.
+	say := func(columns, text string) {
+		o.Println(strings.TrimRight(columns+view.Line(text, max(o.Width-len(columns), 20)), " "))
+	}
+	window := "unknown"
+	if x.Window > 0 {
+		window = fmt.Sprint(x.Window)
+	}
+	say("", fmt.Sprintf("%s · step %d, op %d · EAS %d · window %s", x.Task, x.Step, x.Op, x.EAS, window))
+	say("", fmt.Sprintf("%d tokens in %d messages; above %d, the tools' descriptions included, old results are masked", x.Tokens, len(x.Messages), x.Limit))
+	for i, todo := range x.Todos {
+		if i == 0 {
+			say("", "todo list, "+op.TodosSummary(x.Todos))
+		}
+		say("  ", todo.String())
+	}
+	say("\n  #  role        tokens      op  step  ", "what")
+	for i, m := range x.Messages {
+		for k, p := range m.Parts {
+			number, role := "", ""
+			if k == 0 {
+				number, role = fmt.Sprint(i+1), string(m.Role)
+			}
+			say(fmt.Sprintf("%3s  %-9s  %7d  %6d  %4d  ", number, role, p.Tokens, p.Op, p.Step), fmt.Sprintf("%s: %s", p.Kind, p.Text))
+			if p.Why != "" {
+				say(strings.Repeat(" ", 12)+"- ", p.Why)
+			}
+		}
+	}
+	if len(x.Changes) == 0 {
+		say("\n", "Nothing was masked, folded or carried over.")
+		return
+	}
+	say("\n", "What was masked, folded or carried over:")
+	for _, c := range x.Changes {
+		say(fmt.Sprintf("%6d  ", c.Op), fmt.Sprintf("%s: %s", c.Kind, c.Rule))
+		var out []string
+		if len(c.Out) > 0 {
+			out = append(out, "out went ops "+rangesText(c.Out))
+		}
+		if c.Saved > 0 {
+			out = append(out, fmt.Sprintf("%d tokens freed", c.Saved))
+		}
+		if c.After != 0 {
+			out = append(out, fmt.Sprintf("its block was folded in turn by op %d", c.After))
+		}
+		if len(out) > 0 {
+			say("        ", strings.Join(out, "; "))
+		}
+	}
+}
+
+// maxExplainedRanges is how many ranges of one change are named.
+const maxExplainedRanges = 8
+
+func rangesText(rs []op.Range) string {
+	var parts []string
+	for i, r := range rs {
+		if i == maxExplainedRanges {
+			parts = append(parts, fmt.Sprintf("and %d more", len(rs)-i))
+			break
+		}
+		parts = append(parts, r.String())
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (o *Printer) Loops(r inspect.LoopReport, all bool) {
+	say := func(format string, args ...any) {
+		o.Println(strings.TrimRight(view.Clean(fmt.Sprintf(format, args...)), " "))
+	}
+	for _, row := range r.Runs {
+		name := row.File
+		if row.Run != "" {
+			name += ", run " + row.Run
+		}
+		if len(row.Findings) == 0 {
+			if all {
+				say("%s: no loop in %d calls", name, row.Calls)
+			}
+			continue
+		}
+		say("%s: flagged at call %d of %d", name, row.Findings[0].At, row.Calls)
+		for _, f := range row.Findings {
+			say("  call %d: %s: %s (calls %s)", f.At, f.Rule, f.Text, intsText(f.Calls))
+		}
+		if len(row.Seqs) > 0 {
+			say("  the first loop's calls are ops %s", intsText(row.Seqs))
+		}
+	}
+	say("%d of %d runs flagged", r.Flagged, len(r.Runs))
+}
+
+func intsText[T int | uint64](in []T) string {
+	parts := make([]string, len(in))
+	for i, n := range in {
+		parts[i] = fmt.Sprint(n)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (o *Printer) StreamReport(r opstream.Report) {
+	for _, f := range r.Findings {
+		o.Println(f)
+	}
+	if r.Omitted > 0 {
+		o.Printf("and %d more findings\n", r.Omitted)
+	}
+	seal := "not sealed"
+	if r.Sealed {
+		seal = "sealed"
+	}
+	o.Printf("%d records, segments %d, %d bytes, blobs %d, last seq %d hash %s, %s\n",
+		r.Records, r.Segments, r.Bytes, r.Blobs, r.LastSeq, r.LastHash, seal)
+}
+
+// OneLine is a text without line breaks, and with nothing that acts on a
+// terminal.
+func OneLine(s string) string { return strings.Join(strings.Fields(view.Clean(s)), " ") }
+
+func (o *Printer) Proposal(p proposal.Proposal) {
+	now := fmt.Sprintf("%d by %s of %s", p.Was.EAS, p.Was.Pattern, p.Was.Origin)
+	if !p.Was.Known {
+		now = fmt.Sprintf("%d, unknown", p.Was.EAS)
+	}
+	o.Printf("%s  %s: eas %d (now %s), confidence %s, from %s\n", p.ID, anamnesis.Squash(p.Row.Pattern), p.Row.EAS, now, p.Row.Confidence, p.Kind)
+	for _, e := range p.Evidence {
+		o.Printf("    %s\n", anamnesis.Squash(e))
+	}
+	if p.Rationale != "" {
+		o.Printf("    the model says: %s\n", anamnesis.Squash(p.Rationale))
+	}
+}

@@ -1,0 +1,166 @@
+//go:build unix
+
+package show
+
+import (
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/worldstate"
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+func (o *Printer) Snapshots(list []worldstate.Commit) {
+	for _, c := range list {
+		mark := " "
+		if c.Current {
+			mark = "*"
+		}
+		o.Printf("%s %s\n", mark, logLine(c))
+	}
+}
+
+// logLine is a snapshot on one line, safe for a terminal.
+func logLine(c worldstate.Commit) string {
+	if c.Missing != "" {
+		return fmt.Sprintf("%s missing %s: %s", c.ID[:12], strings.Join(c.Steps, ","), view.Clean(c.Missing))
+	}
+	first, _, _ := strings.Cut(c.Message, "\n")
+	incomplete := ""
+	if !c.Complete {
+		incomplete = " (incomplete)"
+	}
+	return fmt.Sprintf("%s %s %s %s%s", c.ID[:12], c.Time.Format("2006-01-02 15:04:05Z"), strings.Join(c.Steps, ","), view.Clean(first), incomplete)
+}
+
+func (o *Printer) SnapshotGraph(list []worldstate.Commit) {
+	nodes := make([]view.Node, 0, len(list))
+	for _, c := range list {
+		n := view.Node{ID: string(c.ID), Text: logLine(c), Filled: c.Current}
+		if len(c.Parents) > 0 {
+			n.Parent = string(c.Parents[0])
+		}
+		nodes = append(nodes, n)
+	}
+	for _, line := range view.Graph(nodes, o.Width) {
+		o.Println(line)
+	}
+}
+
+func (o *Printer) Collected(r worldstate.GCReport) {
+	verb := "is now"
+	if r.DryRun {
+		verb = "would be at most"
+	}
+	o.Printf("%s: %d snapshots, %d objects; it was %d bytes and %s %d\n", r.Store, r.Snapshots, r.Objects, r.BytesBefore, verb, r.BytesAfter)
+	for _, task := range r.Dropped {
+		o.Printf("  dropped: deleted task %s\n", task)
+	}
+	for _, task := range r.Kept {
+		o.Printf("  kept: deleted task %s\n", task)
+	}
+}
+
+// Verified says what a check of a store found.
+func (o *Printer) Verified(r worldstate.Report) {
+	for _, p := range r.Problems {
+		if p.Snapshot == "" { // no snapshot is known to need it
+			o.Printf("damaged %s in %q: %s\n", cmp.Or(p.Object, "bytes"), p.Path, p.Error)
+			continue
+		}
+		o.Printf("damaged %s %q (snapshot %s): %s\n", p.Object, p.Path, p.Snapshot, p.Error)
+	}
+	for _, p := range r.DamagedCopies {
+		o.Printf("damaged copy of %s in %q, intact elsewhere; world gc removes it if the pack is of a save: %s\n", p.Object, p.Path, p.Error)
+	}
+	if r.Unfinished {
+		o.Println("an interrupted restore waits; the next save, plan or restore finishes it")
+	}
+	o.Printf("%d refs, %d snapshots, %d objects read\n", r.Refs, r.Commits, r.Objects)
+}
+
+// Restored says what a restore did.
+func (o *Printer) Restored(res worldstate.Result) {
+	o.Moves("wrote", res.Written, "deleted", res.Deleted, res.Kept)
+	if len(res.Written)+len(res.Deleted) == 0 {
+		o.Println("nothing was moved")
+	}
+	o.Printf("the world before is snapshot %s\n", res.Source)
+	if len(res.Kept) > 0 {
+		hint := ""
+		if slices.ContainsFunc(res.Kept, worldstate.Skip.Edited) {
+			hint = "; --overwrite reverts edits, too"
+		}
+		o.Notef("%d paths were kept%s", len(res.Kept), hint)
+	}
+}
+
+// Safe is standard output for content: on a terminal its control characters are
+// escaped.
+func (o *Printer) Safe() io.WriteCloser {
+	if view.IsTerminal(o.Out) {
+		return view.NewEscaper(o.Out)
+	}
+	return o.Raw()
+}
+
+// Raw is standard output for content as it is.
+func (o *Printer) Raw() io.WriteCloser { return unclosed{o.Out} }
+
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
+
+// Snapshot says what a snapshot is.
+func (o *Printer) Snapshot(c worldstate.Commit) {
+	o.Printf("snapshot %s\ntree     %s\n", c.ID, c.Tree)
+	for _, p := range c.Parents {
+		o.Printf("parent   %s\n", p)
+	}
+	o.Printf("date     %s\n", c.Time.Format("2006-01-02 15:04:05Z"))
+	if len(c.Steps) > 0 {
+		o.Printf("steps    %s\n", strings.Join(c.Steps, " "))
+	}
+	if !c.Complete {
+		o.Println("incomplete: some paths could not be read")
+	}
+	o.Printf("\n    %s\n\n", strings.ReplaceAll(view.Clean(c.Message), "\n", "\n    "))
+	for _, s := range c.Skipped {
+		o.Printf("%-8s %q: %s\n", "skipped", s.Path, view.Clean(s.Reason))
+	}
+}
+
+// Items lists a directory of a snapshot.
+func (o *Printer) Items(items []worldstate.Item) {
+	for _, it := range items {
+		name := it.Path
+		if it.Type == "dir" {
+			name += "/"
+		}
+		o.Printf("%-4s %4s %10d %q\n", it.Type, it.Mode, it.SizeBytes, name)
+	}
+}
+
+// ItemContent is a file of a snapshot with its bytes, for JSON.
+func ItemContent(item worldstate.Item, content []byte) any {
+	type fields worldstate.Item
+	shown := struct {
+		fields
+		PathBytes []byte  `json:"path_bytes,omitempty"` // where the path is not UTF-8
+		Text      *string `json:"text,omitempty"`       // where the content is UTF-8
+		Base64    *string `json:"base64,omitempty"`     // where it is not
+	}{fields: fields(item)}
+	if !utf8.ValidString(item.Path) {
+		shown.PathBytes = []byte(item.Path)
+	}
+	text := string(content)
+	if shown.Text = &text; !utf8.ValidString(text) {
+		encoded := base64.StdEncoding.EncodeToString(content)
+		shown.Text, shown.Base64 = nil, &encoded
+	}
+	return shown
+}
