@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"anamnesis/worldstate/internal/fsys"
-	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/refs"
 )
 
@@ -39,7 +38,7 @@ func createStore(dir string) error {
 	if err := fsys.WriteFileDurably(filepath.Join(dir, "config"), []byte(repoConfig)); err != nil {
 		return fmt.Errorf("create store: %w", err)
 	}
-	if err := fsys.WriteFileDurably(filepath.Join(dir, fsys.StateDir, objects.FormatName), []byte(objects.FormatText)); err != nil {
+	if err := (&refs.Store{Dir: dir}).Raise(); err != nil {
 		return fmt.Errorf("create store: %w", err)
 	}
 	if err := fsys.WriteFileDurably(head, []byte("ref: "+refs.Latest+"\n")); err != nil {

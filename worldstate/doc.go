@@ -124,10 +124,16 @@
 // (*LimitError) and never removes anything; GCOptions.MaxBytes removes the
 // snapshots of tasks that no longer exist, the oldest first.
 //
-// The file anamnesis/format in the store says "2". In a store without it packs of
-// ours have no .keep: the first operation that takes the store's lock gives it to
-// those that are writable for their owner, hold no difference by offset and have no
-// further files beside them, none of which git makes.
+// A ref names a snapshot from which no later one was saved. Saving from it moves the
+// ref; what is left behind by a jump keeps its own. Each snapshot carries the name it
+// was saved as in a trailer, Anamnesis-Step: TASK@STEP.
+//
+// The file anamnesis/format in the store says "3". An older store is read as it is. In
+// one of format 2 the first update of refs moves them from files of their own, and from
+// a log, to packed-refs; programs that know only format 2 refuse the store afterwards.
+// In one without the file packs of ours have no .keep: the first operation that takes
+// the store's lock gives it to those that are writable for their owner, hold no
+// difference by offset and have no further files beside them, none of which git makes.
 //
 // # Blind spots
 //

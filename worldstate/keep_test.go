@@ -207,7 +207,7 @@ func TestMarkPacks(t *testing.T) {
 	_, pack := b.pushed()
 	b.gc(nil) // differences of ours, too
 	ids := b.steps(2)
-	format := filepath.Join(b.store, fsys.StateDir, objects.FormatName)
+	format := filepath.Join(b.store, fsys.StateDir, fsys.FormatName)
 	b.unkept()
 	b.must(os.Remove(format))
 	b.open(nil)
@@ -223,8 +223,8 @@ func TestMarkPacks(t *testing.T) {
 	if len(ours) != 4 || b.packs() != 5 {
 		t.Errorf("%d of %d packs are ours, want 4 of 5", len(ours), b.packs())
 	}
-	if data, err := os.ReadFile(format); err != nil || string(data) != objects.FormatText {
-		t.Errorf("the format is %q, %v", data, err)
+	if n, err := fsys.ReadFormat(b.store); err != nil || n != fsys.Format {
+		t.Errorf("the format is %d, %v", n, err)
 	}
 	if there, err := fsys.Exists(pack + objects.KeepExt); there || err != nil {
 		t.Errorf("git's pack is marked: %v", err)
@@ -247,7 +247,7 @@ func TestDryRunWritesNothing(t *testing.T) {
 	b.pushed()
 	b.steps(3)
 	b.unkept()
-	b.must(os.Remove(filepath.Join(b.store, fsys.StateDir, objects.FormatName)))
+	b.must(os.Remove(filepath.Join(b.store, fsys.StateDir, fsys.FormatName)))
 	for _, killed := range []bool{false, true} {
 		if killed && !b.killed("gc", "", 3) {
 			t.Fatal("not killed")
@@ -310,7 +310,7 @@ func TestKeepBeforeIndex(t *testing.T) {
 			break
 		}
 	}
-	if _, err := os.Stat(filepath.Join(b.store, fsys.StateDir, objects.FormatName)); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(b.store, fsys.StateDir, fsys.FormatName)); errors.Is(err, os.ErrNotExist) {
 		t.Error("no format")
 	}
 	b.fsck()

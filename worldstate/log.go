@@ -8,7 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +49,7 @@ func (w *World) Log(ctx context.Context) ([]Commit, error) {
 	}
 	task := refs.TaskPrefix + w.opts.Task + "/"
 	commits, err := w.history(ctx, byName, func(ref string) bool {
-		return ref == refs.WorldPrefix+w.key || strings.HasPrefix(ref, task) || w.opts.AllTasks && refs.IsStepRef(ref)
+		return ref == refs.WorldPrefix+w.key || strings.HasPrefix(ref, task) || w.opts.AllTasks && refs.IsStep(ref)
 	})
 	if err != nil {
 		return nil, err
@@ -57,34 +57,45 @@ func (w *World) Log(ctx context.Context) ([]Commit, error) {
 	steps := w.stepNames(byName)
 	out := make([]Commit, 0, len(commits))
 	for _, c := range commits {
-		out = append(out, listed(c, steps, byName[refs.WorldPrefix+w.key]))
+		out = append(out, w.listed(c, steps[c.Id], byName[refs.WorldPrefix+w.key]))
 	}
 	return out, nil
 }
 
-// stepNames gives the steps of this World's task, or of all, by snapshot, sorted.
+// stepNames returns the steps of this World's task, or of all tasks, that refs name,
+// by snapshot.
 func (w *World) stepNames(byName map[string]gitfmt.Hash) map[gitfmt.Hash][]string {
 	steps := make(map[gitfmt.Hash][]string)
 	for ref, h := range byName {
-		step, ok := strings.CutPrefix(ref, refs.TaskPrefix+w.opts.Task+"/")
-		if w.opts.AllTasks && refs.IsStepRef(ref) {
-			step, ok = strings.Replace(strings.TrimPrefix(ref, refs.TaskPrefix), "/", "@", 1), true
-		}
-		if ok {
+		if step := w.stepName(refs.Step(ref)); step != "" {
 			steps[h] = append(steps[h], step)
 		}
-	}
-	for _, names := range steps {
-		sort.Strings(names)
 	}
 	return steps
 }
 
+// stepName returns how TASK@STEP is listed: by STEP alone if only one task's are, and
+// not at all if it is another's.
+func (w *World) stepName(step string) string {
+	if w.opts.AllTasks {
+		return step
+	}
+	step, own := strings.CutPrefix(step, w.opts.Task+"@")
+	if !own {
+		return ""
+	}
+	return step
+}
+
 // listed is the public form of a commit.
-func listed(c *gitfmt.Commit, steps map[gitfmt.Hash][]string, current gitfmt.Hash) Commit {
+func (w *World) listed(c *gitfmt.Commit, steps []string, current gitfmt.Hash) Commit {
+	if step := w.stepName(c.Step); step != "" && !slices.Contains(steps, step) {
+		steps = append(slices.Clone(steps), step)
+	}
+	slices.Sort(steps)
 	item := Commit{
 		ID: ID(c.Id.String()), Tree: c.Tree.String(), Parents: []ID{}, Time: c.Time, Message: c.Message,
-		Steps: steps[c.Id], Complete: !c.Partial, Skipped: c.Skips, Trailers: c.Trailers, Current: current == c.Id,
+		Steps: steps, Complete: !c.Partial, Skipped: c.Skips, Trailers: c.Trailers, Current: current == c.Id,
 	}
 	for _, p := range c.Parents {
 		item.Parents = append(item.Parents, ID(p.String()))
@@ -101,9 +112,10 @@ func listed(c *gitfmt.Commit, steps map[gitfmt.Hash][]string, current gitfmt.Has
 	return item
 }
 
-// history gives the commits the chosen refs reach, children before parents,
-// the newest first where that leaves a choice. One that cannot be read has
-// nothing but its id and missing, and stands after the others.
+// history returns the commits that the chosen refs reach, children before parents,
+// the newest first where that leaves a choice. One that cannot be read has only its id
+// and Missing. What came before it is found by the steps that the store's snapshots
+// name.
 func (w *World) history(ctx context.Context, byName map[string]gitfmt.Hash, chosen func(ref string) bool) ([]*gitfmt.Commit, error) {
 	all := make(map[gitfmt.Hash]*gitfmt.Commit)
 	children := make(map[gitfmt.Hash]int)
@@ -124,7 +136,7 @@ func (w *World) history(ctx context.Context, byName map[string]gitfmt.Hash, chos
 			queue = append(queue, h)
 		}
 	}
-	for len(queue) > 0 {
+	for searched := false; len(queue) > 0; {
 		h := queue[len(queue)-1]
 		queue = queue[:len(queue)-1]
 		if all[h] != nil {
@@ -136,6 +148,10 @@ func (w *World) history(ctx context.Context, byName map[string]gitfmt.Hash, chos
 		c, err := w.objects.Commit(h)
 		if errors.Is(err, gitfmt.ErrCorrupt) {
 			c, err = &gitfmt.Commit{Id: h, Missing: err}, nil
+			if !searched {
+				searched = true
+				queue = append(queue, w.stepped(chosen)...)
+			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("log: %w", err)
@@ -164,6 +180,18 @@ func (w *World) history(ctx context.Context, byName map[string]gitfmt.Hash, chos
 		}
 	}
 	return out, nil
+}
+
+// stepped returns the snapshots in our packs that were saved as steps whose refs are
+// chosen.
+func (w *World) stepped(chosen func(ref string) bool) []gitfmt.Hash {
+	var found []gitfmt.Hash
+	for _, h := range w.objects.Commits() {
+		if c, err := w.objects.Commit(h); err == nil && c.Step != "" && chosen(refs.OfStep(c.Step)) {
+			found = append(found, h)
+		}
+	}
+	return found
 }
 
 // commitHeap is a heap of commits, the newest first; of equal times the smaller id.

@@ -165,7 +165,7 @@ func (w *World) Describe(ctx context.Context, id ID) (Commit, error) {
 	if err != nil {
 		return Commit{}, err
 	}
-	return listed(c, w.stepNames(byName), byName[refs.WorldPrefix+w.key]), nil
+	return w.listed(c, w.stepNames(byName)[c.Id], byName[refs.WorldPrefix+w.key]), nil
 }
 
 type plainItem Item

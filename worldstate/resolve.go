@@ -19,10 +19,11 @@ const (
 	presentName = "@"
 )
 
-// Resolve gives the snapshot a name stands for: a step of this World's task,
-// TASK@STEP for a step of any task in the store, "@" for the snapshot this
-// world was last known at, a full id, or a unique prefix of at least seven
-// digits. The first that fits wins. Otherwise ErrUnknown.
+// Resolve returns the snapshot that a name means: a step of this World's task,
+// TASK@STEP for a step of any task in the store, "@" for the snapshot this world was
+// last known at, a full id, or a unique prefix of at least seven digits. The first
+// that fits wins. Otherwise ErrUnknown: so for a step that changed no file, whose
+// snapshot has the name of the step before.
 func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
 	end, err := w.begin(ctx, reading)
 	if err != nil {
@@ -33,11 +34,11 @@ func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
 	if err != nil {
 		return "", err
 	}
-	task, step, other := strings.Cut(name, "@")
-	if !other {
-		task, step = w.opts.Task, name
+	step := name
+	if !strings.Contains(name, "@") {
+		step = w.opts.Task + "@" + name
 	}
-	if h, ok := byName[refs.TaskPrefix+task+"/"+step]; ok {
+	if h, ok := byName[refs.OfStep(step)]; ok {
 		return ID(h.String()), nil
 	}
 	if name == presentName {
@@ -50,37 +51,41 @@ func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
 		_, err := w.known(h)
 		return ID(name), err
 	}
-	if other && task == "" {
+	if strings.HasPrefix(name, "@") {
 		return "", fmt.Errorf("snapshot %q: %w: no task is named before the @; a step is TASK@STEP or STEP", name, ErrUnknown)
 	}
-	if other {
-		return "", fmt.Errorf("snapshot %q: %w: task %q has no step %q in this store", name, ErrUnknown, task, step)
-	}
-	return w.byPrefix(ctx, byName, name)
+	return w.search(ctx, byName, step, name)
 }
 
-// byPrefix finds the one snapshot whose id begins so.
-func (w *World) byPrefix(ctx context.Context, refs map[string]gitfmt.Hash, name string) (ID, error) {
+// search looks through all snapshots for the one that was saved as a step, or else
+// for the one whose id begins with name.
+func (w *World) search(ctx context.Context, byName map[string]gitfmt.Hash, step, name string) (ID, error) {
+	commits, err := w.history(ctx, byName, func(string) bool { return true })
+	if err != nil {
+		return "", err
+	}
 	var found []string
 	broken := ""
-	if len(name) >= minPrefix && strings.Trim(name, "0123456789abcdef") == "" {
-		commits, err := w.history(ctx, refs, func(string) bool { return true })
-		if err != nil {
-			return "", err
+	isPrefix := len(name) >= minPrefix && strings.Trim(name, "0123456789abcdef") == ""
+	for _, c := range commits {
+		id := c.Id.String()
+		if c.Step == step {
+			return ID(id), nil
 		}
-		for _, c := range commits {
-			if c.Missing != nil && broken == "" {
-				broken = fmt.Sprintf("; what could not be looked at: %v", c.Missing)
-			}
-			if strings.HasPrefix(c.Id.String(), name) {
-				found = append(found, c.Id.String())
-			}
+		if c.Missing != nil && broken == "" {
+			broken = fmt.Sprintf("; what could not be looked at: %v", c.Missing)
+		}
+		if isPrefix && strings.HasPrefix(id, name) {
+			found = append(found, id)
 		}
 	}
-	switch len(found) {
-	case 0:
+	task, number, named := strings.Cut(name, "@")
+	switch {
+	case named:
+		return "", fmt.Errorf("snapshot %q: %w: task %q has no snapshot of step %q in this store; a step that changed no file has that of the step before%s", name, ErrUnknown, task, number, broken)
+	case len(found) == 0:
 		return "", fmt.Errorf("snapshot %q: %w: no id begins so; a step is TASK@STEP, and 'anamnesis world log' lists them%s", name, ErrUnknown, broken)
-	case 1:
+	case len(found) == 1:
 		return ID(found[0]), nil
 	}
 	sort.Strings(found)

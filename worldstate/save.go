@@ -25,11 +25,10 @@ type SaveOptions struct {
 	Message string
 	// Parent is the snapshot of the parent step; "" for the first one.
 	Parent ID
-	// Ref is the step's name: refs/anamnesis/<task>/<Ref> will name the
-	// snapshot. "" sets no such ref.
+	// Ref is the step's name. A new snapshot carries it in a trailer, and
+	// refs/anamnesis/<task>/<Ref> names it until a later one is saved from it. Where
+	// nothing has changed since Parent, the parent keeps its own name. "": no name.
 	Ref string
-	// RefIfNew: Ref is not set where the world is as Parent holds it.
-	RefIfNew bool
 	// Trailers are appended to the message, one line each.
 	Trailers [][2]string
 
@@ -65,8 +64,7 @@ type Snapshot struct {
 
 // Save stores the world as it is and returns when that is durable. When
 // neither the tree nor anything else known of the world differs from Parent,
-// no new snapshot is made: the parent's id is returned, Changed 0, and Ref, if
-// given, is set to it. A file that cannot be read makes the snapshot
+// no new snapshot is made: the parent's id is returned and Changed is 0. A file that cannot be read makes the snapshot
 // incomplete, and where the store has lost Parent the snapshot has none
 // (Snapshot.ParentLost); neither is an error. Errors: ErrUnknown for a Parent that is no id, ErrUnfinished,
 // ErrLocked, ErrFull, or the disk's.
@@ -97,7 +95,7 @@ func (w *World) SaveNext(ctx context.Context, message string) (Snapshot, error) 
 	return snap, err
 }
 
-// nextOptions gives the options of a save that nobody numbered.
+// nextOptions returns the options of a save under the next number.
 func (w *World) nextOptions(message string) (SaveOptions, error) {
 	byName, err := w.refs.All()
 	if err != nil {
@@ -107,16 +105,32 @@ func (w *World) nextOptions(message string) (SaveOptions, error) {
 	if h := byName[refs.WorldPrefix+w.key]; !h.IsZero() {
 		o.Parent = ID(h.String())
 	}
-	next := 1
-	for name := range byName {
-		if step, ok := strings.CutPrefix(name, refs.TaskPrefix+w.opts.Task+"/"); ok {
-			if n, err := strconv.Atoi(step); err == nil && n >= next {
-				next = n + 1
-			}
+	last := 0
+	for ref, h := range byName {
+		if step, own := strings.CutPrefix(refs.Step(ref), w.opts.Task+"@"); own {
+			last = max(last, w.lastNumber(step, h))
 		}
 	}
-	o.Ref, o.RefIfNew = strconv.Itoa(next), true
+	o.Ref = strconv.Itoa(last + 1)
 	return o, nil
+}
+
+// lastNumber returns the highest number of this World's task on the line of snapshots
+// that ends with one named by a step. Numbers rise along a line, so it is the first.
+func (w *World) lastNumber(step string, h gitfmt.Hash) int {
+	for {
+		if n, err := strconv.Atoi(step); err == nil {
+			return n
+		}
+		c, err := w.objects.Commit(h)
+		if err != nil || len(c.Parents) == 0 {
+			return 0
+		}
+		h = c.Parents[0]
+		if c, err = w.objects.Commit(h); err == nil {
+			step = strings.TrimPrefix(c.Step, w.opts.Task+"@")
+		}
+	}
 }
 
 // saveLocked is Save with the lock held; it also gives the scan it rests on.
@@ -196,6 +210,9 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 		Tree: tree, Time: w.opts.Now(), Trailers: o.Trailers,
 		World: w.key, Partial: sc.Partial, Skips: sc.Skips, Rules: sc.Frozen,
 	}
+	if o.Ref != "" {
+		c.Step = w.opts.Task + "@" + o.Ref
+	}
 	snap := Snapshot{Tree: tree.String(), Complete: !sc.Partial, Skipped: sc.Skips, Notes: sc.Notes, Files: sc.Files()}
 	if snap.Skipped == nil {
 		snap.Skipped = []Skip{}
@@ -227,8 +244,11 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 			set[beforeRef(w.opts.Task, c.Id)] = c.Id
 		}
 	}
-	if o.Ref != "" && !(o.RefIfNew && parent != nil && c.Id == parent.Id) {
-		set[refs.TaskPrefix+w.opts.Task+"/"+o.Ref] = c.Id
+	if o.Ref != "" && (parent == nil || c.Id != parent.Id) {
+		if err := w.moveTip(set, parent); err != nil {
+			return Snapshot{}, err
+		}
+		set[refs.OfStep(c.Step)] = c.Id
 	}
 	if err := w.refs.Update(set); err != nil {
 		return Snapshot{}, err
@@ -241,6 +261,20 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 	}
 	snap.ID = ID(c.Id.String())
 	return snap, nil
+}
+
+// moveTip adds to an update that the ref of a new snapshot's parent goes: the parent
+// is reachable from the snapshot then, and its trailer holds its name.
+func (w *World) moveTip(set map[string]gitfmt.Hash, parent *gitfmt.Commit) error {
+	if parent == nil || !strings.HasPrefix(parent.Step, w.opts.Task+"@") {
+		return nil
+	}
+	ref := refs.OfStep(parent.Step)
+	h, err := w.refs.Get(ref)
+	if h == parent.Id {
+		set[ref] = gitfmt.Hash{}
+	}
+	return err
 }
 
 // storeTrees gives a listing's world id and stores the trees the store lacks.

@@ -44,7 +44,7 @@ func TestSettle(t *testing.T) {
 	}
 
 	b.write("a", "3")
-	refs := b.w.refs.LogPath()
+	refs := b.w.refs.PackedPath()
 	after = func(point string) {
 		if point == "synced" { // the ref cannot be moved now
 			b.must(errors.Join(os.Rename(refs, b.path("../kept")), os.MkdirAll(refs+"/in the way", 0o700)))

@@ -304,7 +304,6 @@ func (w *World) Close() error {
 	err := errors.Join(w.unsettled, w.closeCache())
 	w.track.Close()
 	w.objects.Close()
-	w.refs.Close()
 	w.lock.Close()
 	w.recent = nil
 	return err
@@ -447,30 +446,30 @@ func (w *World) Last(ctx context.Context) (ID, error) {
 }
 
 func (w *World) head() (gitfmt.Hash, error) {
-	byName, err := w.refs.Look()
-	if err != nil {
-		return gitfmt.Hash{}, err
-	}
-	return byName.Get(refs.WorldPrefix + w.key)
+	return w.refs.Get(refs.WorldPrefix + w.key)
 }
 
 // known reads the commit an id names; ErrUnknown when the store has none. One
-// that a ref names and the store lacks is damage.
+// that a ref or another snapshot names and the store lacks is damage.
 func (w *World) known(h gitfmt.Hash) (*gitfmt.Commit, error) {
 	c, err := w.objects.Commit(h)
-	if errors.Is(err, objects.ErrNoObject) {
-		refs, rerr := w.refs.All()
-		if rerr != nil {
-			return nil, rerr
-		}
-		for _, named := range refs {
-			if named == h {
-				return nil, fmt.Errorf("%w %s; only a backup of it can bring that snapshot back; 'anamnesis world log' lists what is left", err, w.store)
-			}
-		}
-		return nil, fmt.Errorf("snapshot %s: %w: the store has none of this id", h, ErrUnknown)
+	if !errors.Is(err, objects.ErrNoObject) {
+		return c, err
 	}
-	return c, err
+	byName, rerr := w.refs.All()
+	if rerr != nil {
+		return nil, rerr
+	}
+	named, herr := w.history(context.Background(), byName, refs.IsOurs)
+	if herr != nil {
+		return nil, herr
+	}
+	for _, c := range named {
+		if c.Id == h {
+			return nil, fmt.Errorf("%w %s; only a backup of it can bring that snapshot back; 'anamnesis world log' lists what is left", err, w.store)
+		}
+	}
+	return nil, fmt.Errorf("snapshot %s: %w: the store has none of this id", h, ErrUnknown)
 }
 
 func (w *World) byID(id ID) (*gitfmt.Commit, error) {

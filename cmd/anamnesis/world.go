@@ -12,6 +12,7 @@ import (
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
@@ -75,11 +76,16 @@ func (a *app) recoverWorld(ctx context.Context, w *worldstate.World) error {
 	return nil
 }
 
-// resolve turns the names on a command line into snapshots.
-func resolve(ctx context.Context, w *worldstate.World, names []string) ([]worldstate.ID, error) {
+// resolve turns the names on a command line into snapshots. Without a home, steps are
+// looked up in the store alone.
+func (a *app) resolve(ctx context.Context, f *session.Place, w *worldstate.World, names []string) ([]worldstate.ID, error) {
+	h, err := a.home()
+	if err != nil {
+		h = taskdir.Home{}
+	}
 	ids := make([]worldstate.ID, len(names))
 	for i, name := range names {
-		id, err := w.Resolve(ctx, name)
+		id, err := workspace.Resolve(ctx, h, w, f.Task, name)
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +149,7 @@ func (a *app) worldPlan(f *session.Place) *cobra.Command {
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withWorld(cmd.Context(), f, true, func(w *worldstate.World) error {
-				ids, err := resolve(cmd.Context(), w, args[:1])
+				ids, err := a.resolve(cmd.Context(), f, w, args[:1])
 				if err != nil {
 					return err
 				}
@@ -201,7 +207,7 @@ func (a *app) worldRestore(f *session.Place) *cobra.Command {
 						return err
 					}
 				}
-				ids, err := resolve(cmd.Context(), w, args[:1])
+				ids, err := a.resolve(cmd.Context(), f, w, args[:1])
 				if err != nil {
 					return err
 				}

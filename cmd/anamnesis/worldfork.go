@@ -19,7 +19,7 @@ func (a *app) worldFork(f *session.Place) *cobra.Command {
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
-				ids, err := resolve(cmd.Context(), w, args[:1])
+				ids, err := a.resolve(cmd.Context(), f, w, args[:1])
 				if err != nil {
 					return err
 				}

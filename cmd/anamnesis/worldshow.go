@@ -84,7 +84,7 @@ func (a *app) worldDiff(f *session.Place) *cobra.Command {
 		Args:  cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
-				ids, err := resolve(cmd.Context(), w, args[:2])
+				ids, err := a.resolve(cmd.Context(), f, w, args[:2])
 				if err != nil {
 					return err
 				}
@@ -172,7 +172,7 @@ func (a *app) worldShow(f *session.Place) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
 				name, path, inside := strings.Cut(args[0], ":")
-				ids, err := resolve(cmd.Context(), w, []string{name})
+				ids, err := a.resolve(cmd.Context(), f, w, []string{name})
 				if err != nil {
 					return err
 				}

@@ -33,8 +33,8 @@ type JumpPlan struct {
 	// UnderWay is a step that would end first, and would be left, too; what changed
 	// since the last one ended is its doing. 0: none.
 	UnderWay int `json:"under_way,omitempty"`
-	// Damaged says which line of the stream is damaged that a ref in the store stood
-	// in for; empty: none.
+	// Damaged says which line of the stream is damaged and was replaced by what a
+	// snapshot's name says; empty: none.
 	Damaged string `json:"damaged,omitempty"`
 	// DirGone: the world's directory is gone; the jump would make it again and
 	// write every file of the target.

@@ -53,7 +53,7 @@ func (t *Task) see(ctx context.Context, ours bool) (worldstate.Snapshot, error) 
 		message = fmt.Sprintf("in step %d, before a wait for the user", t.state.NextStep())
 	}
 	seq, _ := t.journal.Log().Last()
-	snap, err := t.world.Save(ctx, worldstate.SaveOptions{Message: message, Parent: parent, Ref: fmt.Sprintf("changed-%d", seq), RefIfNew: true})
+	snap, err := t.world.Save(ctx, worldstate.SaveOptions{Message: message, Parent: parent, Ref: fmt.Sprintf("changed-%d", seq)})
 	if err != nil {
 		return snap, fmt.Errorf("%w: %w", errUnsaved, err)
 	}

@@ -374,7 +374,7 @@ func (t *Task) afterJump(ctx context.Context, j *state.Jumping, kept []worldstat
 		return after, nil, nil
 	}
 	s, err := t.world.Save(ctx, worldstate.SaveOptions{
-		Message: fmt.Sprintf("after the jump to step %d", j.To), Parent: after.Commit, Ref: fmt.Sprintf("jumped-%d", j.Seq), RefIfNew: true,
+		Message: fmt.Sprintf("after the jump to step %d", j.To), Parent: after.Commit, Ref: fmt.Sprintf("jumped-%d", j.Seq),
 	})
 	if err != nil {
 		return after, nil, fmt.Errorf("save the world after the jump to step %d: %w", j.To, err)

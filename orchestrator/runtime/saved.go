@@ -11,15 +11,15 @@ func (t *Task) worldOf(id int) (workspace.SavedWorld, error) {
 		return t.here, nil
 	}
 	w, err := workspace.WorldAt(t.journal.Log(), &t.state, id)
-	if ref, ok := workspace.WorldByRef(t.world, t.ID, &t.state, id, err); ok {
+	if ref, ok := workspace.WorldByName(t.world, t.ID, &t.state, id, err); ok {
 		t.damaged = err.Error()
 		return ref, nil
 	}
 	return w, err
 }
 
-// Damaged is the last damage of the stream that was got over: the store's refs
-// said what a line could not; empty: there was none.
+// Damaged is the last damage of the stream that was overcome: a snapshot of the
+// store says what a line does not; empty: there was none.
 func (p *place) Damaged() string { return p.damaged }
 
 // treesOf returns the trees that two steps ended with.

@@ -140,7 +140,7 @@ func TestSavedWorldDamaged(t *testing.T) {
 			t.Errorf("step %d ended with %q, want %q", id, got[id], whole[id])
 		}
 	}
-	// The step's ref says the same, unless it is another tree's.
+	// The step's snapshot says the same, unless it is another tree's.
 	w, err := worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: "t"})
 	if err != nil {
 		t.Fatal(err)

@@ -19,8 +19,8 @@ import (
 
 // RestoreWorld brings the files back to a snapshot for a user, in a task that
 // is not running, and nothing else: no step is left, nothing is folded, and the
-// next step goes on from the current one. The name is one that the worldstate
-// package resolves. The model is told what was done with its next request; where
+// next step goes on from the current one. The name is one that workspace.Resolve
+// takes. The model is told what was done with its next request; where
 // nothing is to be moved, nothing is recorded. A crash leaves the intent without
 // a result: whoever takes the task over tells what became of it.
 func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.RestoreOptions, resumed *op.TaskResumed) (res worldstate.Result, err error) {
@@ -29,7 +29,7 @@ func (t *Task) RestoreWorld(ctx context.Context, name string, o worldstate.Resto
 			os.Remove(t.Dir) // fails where anything is in it
 		}
 	}()
-	id, err := t.world.Resolve(ctx, name)
+	id, err := workspace.Resolve(ctx, t.home, t.world, t.ID, name)
 	if err != nil {
 		return worldstate.Result{}, err
 	}

@@ -77,7 +77,7 @@ func (o *opening) jumpIdle(ctx context.Context, st *state.State, j op.JumpReques
 	}
 	done, err := t.JumpNow(ctx, op.JumpRequested{To: j.To, Reason: j.Reason, Fold: j.Fold, Overwrite: j.Overwrite}, o.here())
 	if damaged := t.Damaged(); damaged != "" {
-		o.warn("warning: %s; the step's ref in the store was read instead", oneLine(damaged))
+		o.warn("warning: %s; the step's snapshot in the store was used instead", oneLine(damaged))
 	}
 	if err != nil && t.State().Jumping != nil {
 		err = fmt.Errorf("%w; the jump to step %d has begun: 'anamnesis jump %s %d' or 'anamnesis resume %s' makes it, 'anamnesis world abandon --task %s' ends it and leaves the files", err, j.To, t.ID, j.To, t.ID, t.ID)

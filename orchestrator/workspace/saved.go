@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"path/filepath"
+	"strconv"
+	"strings"
 
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
@@ -15,16 +18,18 @@ import (
 
 // SavedWorld is what a step ended with. A State does not keep it: it stands in
 // the stream, in the step's last operation, and is read from there. Where that
-// line is damaged the step's ref in the store says the same.
+// line is damaged, the snapshot that carries the step's name is the same.
 type SavedWorld struct {
 	Step   int
 	Commit worldstate.ID // empty: no checkpoint
 	Tree   string
 }
 
-// WorldByRef returns what a step ended with by its ref, where the line that says so
-// is damaged. A ref of another tree than the fold knows of is not believed.
-func WorldByRef(w *worldstate.World, task string, s *state.State, id int, damage error) (SavedWorld, bool) {
+// WorldByName returns what a step ended with from the name that its snapshot carries,
+// where the stream's line that says so is damaged. A step that changed no file has no
+// snapshot of its name. A snapshot of another tree than the fold knows of is not
+// believed.
+func WorldByName(w *worldstate.World, task string, s *state.State, id int, damage error) (SavedWorld, bool) {
 	if w == nil || !errors.Is(damage, opstream.ErrCorrupt) {
 		return SavedWorld{}, false
 	}
@@ -95,6 +100,33 @@ func WorldAt(stream interface {
 	return w, nil
 }
 
+// Resolve returns the snapshot that a name on a command line means: STEP of the task,
+// TASK@STEP, or what worldstate.World.Resolve takes. A step is looked up in its task's
+// stream first, since a step that changed no file has no snapshot of its own.
+func Resolve(ctx context.Context, h taskdir.Home, w *worldstate.World, task, name string) (worldstate.ID, error) {
+	step := name
+	if owner, rest, named := strings.Cut(name, "@"); named {
+		task, step = owner, rest
+	}
+	id, err := strconv.Atoi(step)
+	if err == nil && task != "" && h.HasTask(task) {
+		st, err := taskdir.ReadState(h, task)
+		if err == nil && sameStore(st.Opened.Store, w) && id >= 0 && id < st.Steps.Len() && st.Steps.Saved(id) {
+			commits, _, err := Commits(h, task, st, w, id)
+			if err != nil {
+				return "", err
+			}
+			return commits[0], nil
+		}
+	}
+	return w.Resolve(ctx, name)
+}
+
+func sameStore(store string, w *worldstate.World) bool {
+	real, err := filepath.EvalSymlinks(store)
+	return err == nil && real == w.Store()
+}
+
 // Leavable is readable for a task that is not open.
 func Leavable(h taskdir.Home, s *state.State, j op.JumpRequested) error {
 	r, err := taskdir.OpenStream(h, s.Opened.Task, &opstream.Options{Checkpoint: state.FoldVersion})
@@ -108,7 +140,7 @@ func Leavable(h taskdir.Home, s *state.State, j op.JumpRequested) error {
 // Commits returns the snapshots that some steps of a task ended with, in the order
 // of the ids; empty ones for those without a checkpoint. The State is that of the
 // task's stream. Without ids it gives those of all steps. Where the stream's line is
-// damaged the refs of the task's world say it, unless that is nil; overcome is the
+// damaged the snapshots of the task's world say it, unless that is nil; overcome is the
 // first such damage, or empty. Those that cannot be had are empty, too, and err is that of the
 // first.
 func Commits(h taskdir.Home, task string, s *state.State, world *worldstate.World, ids ...int) (commits []worldstate.ID, overcome string, err error) {
@@ -126,7 +158,7 @@ func Commits(h taskdir.Home, task string, s *state.State, world *worldstate.Worl
 	var first error
 	for i, id := range ids {
 		w, err := WorldAt(r, s, id)
-		if ref, ok := WorldByRef(world, task, s, id, err); ok {
+		if ref, ok := WorldByName(world, task, s, id, err); ok {
 			if overcome == "" {
 				overcome = err.Error()
 			}

@@ -85,7 +85,7 @@ const maxToldPaths = 20
 // Damaged says that a line of a stream is damaged and nothing was lost by it.
 func (o *Printer) Damaged(overcome string) {
 	if overcome != "" {
-		o.Notef("warning: %s; the step's ref in the store was read instead", OneLine(overcome))
+		o.Notef("warning: %s; the step's snapshot in the store was used instead", OneLine(overcome))
 	}
 }
 

@@ -252,22 +252,6 @@ func LinkOrCopy(from, to string) error {
 	return err
 }
 
-// moveTries is how often a folder is made for a loose ref, that git removes each
-// time while it is empty.
-const moveTries = 3
-
-func MoveIntoDir(from, to string) (err error) {
-	for range moveTries {
-		if err = os.MkdirAll(filepath.Dir(to), 0o700); err == nil {
-			err = os.Rename(from, to)
-		}
-		if !errors.Is(err, os.ErrNotExist) {
-			break
-		}
-	}
-	return err
-}
-
 // NonceDigits is the length of a restore's nonce, in hex digits.
 const NonceDigits = 16
 

@@ -46,7 +46,6 @@ func Run(ctx context.Context, store string, opts Options, unfinished func() ([]g
 	s := objects.New(store)
 	defer s.Close()
 	named := &refs.Store{Dir: store}
-	defer named.Close()
 	g := collector{s: s, refStore: named, unfinished: unfinished, o: opts, seen: make(map[gitfmt.Hash]bool)}
 	g.report = Report{Store: store, DryRun: opts.DryRun, Dropped: []string{}, Kept: []string{}}
 	if err := g.run(ctx); err != nil {

@@ -16,11 +16,13 @@ import (
 // world id:
 //
 //	Anamnesis-World: 0123456789abcdef              which directory it was taken of
+//	Anamnesis-Step: task_1@12                      the step that it was saved as
 //	Anamnesis-Complete: false                      only when something could not be read
 //	Anamnesis-Skip: "run/x.sock" "socket"          what stood there without its bytes held
 //	Anamnesis-Rule: "up" "base" "*.log"            an ignore rule that no file of the tree holds
 const (
 	TrailerWorld    = "Anamnesis-World"
+	trailerStep     = "Anamnesis-Step"
 	trailerComplete = "Anamnesis-Complete"
 	trailerSkip     = "Anamnesis-Skip"
 	trailerRule     = "Anamnesis-Rule"
@@ -56,6 +58,7 @@ type Commit struct {
 	Message  string // without the trailers
 	Trailers [][2]string
 	World    string
+	Step     string // TASK@STEP; empty: it was saved under no name, or before names were recorded
 	Partial  bool
 	Skips    []Skip
 	Rules    []FrozenRule
@@ -74,6 +77,9 @@ func (c *Commit) Encode() []byte {
 	}
 	fmt.Fprintf(&b, "\n%s\n\n", c.Message)
 	fmt.Fprintf(&b, "%s: %s\n", TrailerWorld, c.World)
+	if c.Step != "" {
+		fmt.Fprintf(&b, "%s: %s\n", trailerStep, c.Step)
+	}
 	if c.Partial {
 		fmt.Fprintf(&b, "%s: false\n", trailerComplete)
 	}
@@ -105,7 +111,7 @@ func CleanMessage(m string) string {
 func CheckTrailers(list [][2]string) error {
 	for _, t := range list {
 		key, value := t[0], t[1]
-		bad := key == "" || strings.ContainsAny(value, "\n\r\x00") || key == TrailerWorld || key == trailerComplete || key == trailerSkip || key == trailerRule
+		bad := key == "" || strings.ContainsAny(value, "\n\r\x00") || key == TrailerWorld || key == trailerStep || key == trailerComplete || key == trailerSkip || key == trailerRule
 		for i := 0; i < len(key); i++ {
 			c := key[i]
 			bad = bad || !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-')
@@ -176,6 +182,8 @@ func (c *Commit) trailer(line string) error {
 	switch key {
 	case TrailerWorld:
 		c.World = value
+	case trailerStep:
+		c.Step = value
 	case trailerComplete:
 		c.Partial = value == "false"
 	case trailerSkip:
@@ -232,6 +240,7 @@ func (c *Commit) SameFacts(o *Commit) bool {
 	}
 	a, b := *c, *o // rules may be cut into pieces otherwise
 	a.Message, b.Message, a.Trailers, b.Trailers = "", "", nil, nil
+	a.Step, b.Step = "", ""
 	a.Parents, b.Parents, a.Time, b.Time = nil, nil, time.Time{}, time.Time{}
 	return bytes.Equal(a.Encode(), b.Encode())
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -25,13 +24,10 @@ import (
 const (
 	KeepExt  = ".keep"
 	KeepWord = "anamnesis"
-	// FormatName is the file in stateDir that says how the store is laid out. In a
-	// store without it, packs of ours may have no .keep.
-	FormatName = "format"
-	FormatText = "2\n"
 )
 
-func (s *Store) formatPath() string { return filepath.Join(s.Dir, fsys.StateDir, FormatName) }
+// keepFormat is the first format of stores in which each pack of ours has a .keep.
+const keepFormat = 2
 
 func (p *Pack) Beside(ext string) string { return strings.TrimSuffix(p.Path, ".pack") + ext }
 
@@ -54,10 +50,11 @@ func IsOurKeep(path string) (bool, error) {
 func (s *Store) OurPacks() ([]*Pack, error) {
 	marked := s.marked
 	if !marked {
-		var err error
-		if marked, err = fsys.Exists(s.formatPath()); err != nil {
+		format, err := fsys.ReadFormat(s.Dir)
+		if err != nil {
 			return nil, err
 		}
+		marked = format >= keepFormat
 	}
 	s.mu.RLock()
 	all := make([]*Pack, 0, len(s.Packs))
@@ -103,8 +100,8 @@ func (s *Store) MarkPacks() error {
 	if s.marked {
 		return nil
 	}
-	if there, err := fsys.Exists(s.formatPath()); there || err != nil {
-		s.marked = there
+	if format, err := fsys.ReadFormat(s.Dir); format >= keepFormat || err != nil {
+		s.marked = err == nil
 		return err
 	}
 	s.mu.RLock()
@@ -118,11 +115,9 @@ func (s *Store) MarkPacks() error {
 			return fmt.Errorf("mark packs: %w", err)
 		}
 	}
-	if err := fsys.WriteFileDurably(s.formatPath(), []byte(FormatText)); err != nil {
-		return err
-	}
-	s.marked = true
-	return nil
+	err := fsys.WriteFormat(s.Dir, keepFormat)
+	s.marked = err == nil
+	return err
 }
 
 // unmarked reports whether a pack is ours by its looks, and has no .keep.

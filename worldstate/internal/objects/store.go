@@ -372,3 +372,18 @@ func (s *Store) Commit(h gitfmt.Hash) (*gitfmt.Commit, error) {
 	}
 	return gitfmt.DecodeCommit(h, data)
 }
+
+// Commits returns the commits that packs hold whole, needed or not. A pack that cannot
+// be read is left out.
+func (s *Store) Commits() []gitfmt.Hash {
+	var found []gitfmt.Hash
+	for _, p := range s.Without(nil) {
+		items, _ := p.Items()
+		for _, it := range items {
+			if kind, err := p.KindAt(it.Off); err == nil && kind == gitfmt.CommitObject {
+				found = append(found, it.Hash)
+			}
+		}
+	}
+	return found
+}

@@ -1,3 +1,6 @@
+// Package refs keeps the refs of a store. Saves write them to packed-refs, whole, by
+// a rename under git's own lock. What a user's git sets in files of their own is read
+// as git reads it.
 package refs
 
 import (
@@ -8,56 +11,68 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
 const (
-	// Latest is the branch HEAD names: the snapshot saved last, whatever
-	// its world, so that plain `git log` shows something.
+	// Latest is the branch that HEAD names: the snapshot saved last, of whatever
+	// world, so that plain `git log` shows something.
 	Latest = "refs/heads/latest"
-	// TaskPrefix holds refs/anamnesis/<task>/<step>.
+	// TaskPrefix begins refs/anamnesis/<task>/<step>. A task has a ref for each of
+	// its snapshots from which no later one was saved, not for every step.
 	TaskPrefix = "refs/anamnesis/"
-	// WorldPrefix holds one ref a world: the snapshot it was last known at.
+	// WorldPrefix begins one ref a world: the snapshot it was last known at.
 	WorldPrefix = "refs/worlds/"
 )
 
-// IsOurs reports whether a ref is one that saves set: it names a snapshot.
+// IsOurs reports whether saves set a ref of this name. It names a snapshot then.
 func IsOurs(name string) bool {
-	return name == Latest || IsStepRef(name) || strings.HasPrefix(name, WorldPrefix)
+	return name == Latest || IsStep(name) || strings.HasPrefix(name, WorldPrefix)
 }
 
-// Store is the refs of one store. Safe for no concurrent use.
+// IsStep reports whether a name is that of a step's ref.
+func IsStep(name string) bool { return strings.HasPrefix(name, TaskPrefix) }
+
+// OfStep returns the ref of TASK@STEP, which a snapshot's trailer names.
+func OfStep(step string) string { return TaskPrefix + strings.Replace(step, "@", "/", 1) }
+
+// Step returns TASK@STEP for the ref of a step, or empty.
+func Step(ref string) string {
+	step, ok := strings.CutPrefix(ref, TaskPrefix)
+	if !ok {
+		return ""
+	}
+	return strings.Replace(step, "/", "@", 1)
+}
+
+// Store is the refs of one store. It is not safe for concurrent use.
 type Store struct {
-	Dir   string
-	cache cache
+	Dir    string
+	modern bool // the store has been seen in the present format
+	cache  cache
 }
 
-// Begin makes the next look-up check whether refs have changed.
-func (s *Store) Begin() { s.cache.checked = false }
-
-func (s *Store) Close() { s.cache.forget() }
-
-// cache is all refs as they were last read, and the files they were read
-// from.
+// cache is the refs as they were last read, and what they were read from.
 type cache struct {
-	refs    *Set        // what holds; nil: nothing was read yet
-	checked bool        // by the operation under way
-	packed  fsys.Source // packed-refs
-	log     fsys.Source // see refTail
-	tail    refTail
+	checked bool // by the operation under way
+	source  fsys.Source
+	packed  map[string]gitfmt.Hash // packed-refs
 	loose   looseRefs
+	old     oldLog                 // of a store in an earlier format
+	all     map[string]gitfmt.Hash // nil: nothing was read
 }
 
-// looseRefs are the refs in files of their own, and the directories they stand
-// in: who sets one puts a new file there.
+// looseRefs are the refs in files of their own, and the directories they are in:
+// setting one puts a new file there.
 type looseRefs struct {
 	byName map[string]looseRef
 	dirs   []fsys.Source
 }
 
-// looseRef is a ref in a file of its own. value is zero for one that is no id:
+// looseRef is a ref in a file of its own. The value is zero for one that is no id:
 // a symbolic ref, or what a power cut left.
 type looseRef struct {
 	file  fsys.Source
@@ -68,119 +83,93 @@ func (l looseRef) same(o looseRef) bool { return l.value == o.value }
 
 func (s *Store) PackedPath() string { return filepath.Join(s.Dir, "packed-refs") }
 
-// All gives all refs, as lookUpRefs does, in a map of the caller's.
+// Begin makes the next look-up check whether refs have changed.
+func (s *Store) Begin() { s.cache.checked = false }
+
+// All returns all refs by name. The map must not be changed.
 func (s *Store) All() (map[string]gitfmt.Hash, error) {
-	refs, err := s.Look()
+	current, err := s.current()
 	if err != nil {
 		return nil, err
 	}
-	all, err := refs.all()
-	if err != nil {
-		s.cache.forget()
-	}
-	return all, err
-}
-
-// forget makes the next operation read everything anew.
-func (c *cache) forget() {
-	if c.refs != nil {
-		c.refs.close()
-		c.refs = nil
-	}
-}
-
-// Look gives all refs: the packed ones, then what was set since they were
-// packed, then loose ones made by git, which win as in git. The set is not to
-// be changed, and holds until the next update. No other operation of the World
-// runs.
-func (s *Store) Look() (*Set, error) {
-	c := &s.cache
-	if c.refs != nil && (c.checked || c.log.Current() && c.packed.Current()) {
-		same, err := s.sameLooseRefs()
-		if err != nil {
+	if !current {
+		if err := s.read(); err != nil {
+			s.cache = cache{}
 			return nil, err
 		}
-		if same {
-			c.checked = true
-			return c.refs, nil
-		}
-		c.forget() // what differs was looked at, and will not be named again
 	}
-	// In this order: what an update folds away meanwhile is packed by the time
-	// that is read.
-	read := cache{checked: true, log: fsys.LookAt(s.LogPath())}
-	var err error
-	if read.tail, err = readRefLog(s.LogPath()); err != nil {
-		return nil, err
-	}
-	if read.loose, err = s.readLooseRefs(nil); err != nil {
-		return nil, err
-	}
-	read.packed = fsys.LookAt(s.PackedPath())
-	if read.refs, err = readSet(s.PackedPath()); err != nil {
-		return nil, err
-	}
-	if err := read.merge(); err != nil {
-		read.forget()
-		return nil, err
-	}
-	c.forget()
-	s.cache = read
-	return read.refs, nil
+	s.cache.checked = true
+	return s.cache.all, nil
 }
 
-// merge puts what the log and the loose files say over the packed refs. Loose
-// files are not synced one by one: one with an older value than the log's was
-// left by a crash, and so was one that is not there. What packed-refs says is
-// older than the log, but for a value the log does not know: see refTail.
-func (c *cache) merge() error {
-	byGit := make(map[string]gitfmt.Hash)
-	for name, l := range c.loose.byName {
-		was := c.tail.values[name]
-		if l.value.IsZero() || slices.Contains(was, l.value) {
-			continue
-		}
-		if len(was) > 0 {
-			packed, err := c.refs.Get(name)
-			if err != nil {
-				return err
-			}
-			if l.value == packed {
-				continue
-			}
-		}
-		byGit[name] = l.value
+// Get returns the id of a name, zero if there is none.
+func (s *Store) Get(name string) (gitfmt.Hash, error) {
+	all, err := s.All()
+	return all[name], err
+}
+
+// current reports whether the cache holds what would be read again.
+func (s *Store) current() (bool, error) {
+	c := &s.cache
+	if c.all == nil || c.checked {
+		return c.all != nil, nil
 	}
-	for name, was := range c.tail.values {
-		h, loose := was[len(was)-1], c.loose.byName[name].value
-		if c.tail.based[name] && loose != h {
-			packed, err := c.refs.packed.get(name)
-			if err != nil {
-				return err
-			}
-			switch known := slices.Contains(was, packed); {
-			case !known && loose.IsZero():
-				h = packed
-			case !known:
-				h = loose
-			}
+	if !s.modern && !c.old.source.Current() || !c.source.Current() {
+		return false, nil
+	}
+	return s.sameLoose()
+}
+
+// read reads everything anew, in this order: what an update moves to packed-refs
+// meanwhile is there by the time that is read.
+func (s *Store) read() error {
+	format, err := fsys.ReadFormat(s.Dir)
+	if err != nil {
+		return err
+	}
+	var c cache
+	if s.modern = format >= fsys.Format; !s.modern {
+		if c.old, err = readOldLog(s.oldLogPath()); err != nil {
+			return err
 		}
-		c.refs.set(name, h)
 	}
-	for name, h := range byGit {
-		c.refs.set(name, h)
+	if c.loose, err = s.readLoose(nil); err != nil {
+		return err
 	}
+	c.source = fsys.LookAt(s.PackedPath())
+	if c.packed, err = readPacked(s.PackedPath()); err != nil {
+		return err
+	}
+	c.merge()
+	s.cache = c
 	return nil
 }
 
-// sameLooseRefs reports whether the loose refs are still those in the cache.
-func (s *Store) sameLooseRefs() (bool, error) {
+// merge sets all from what was read. A loose ref wins over a packed one, as in git.
+func (c *cache) merge() {
+	c.all = maps.Clone(c.packed)
+	for name, l := range c.loose.byName {
+		if !l.value.IsZero() {
+			c.all[name] = l.value
+		}
+	}
+	for name := range c.old.values {
+		if h := c.old.resolve(name, c.packed[name], c.loose.byName[name].value); h.IsZero() {
+			delete(c.all, name)
+		} else {
+			c.all[name] = h
+		}
+	}
+}
+
+// sameLoose reports whether the loose refs are still those in the cache.
+func (s *Store) sameLoose() (bool, error) {
 	c := &s.cache
 	moved := func(d fsys.Source) bool { return !d.Current() }
-	if c.checked || !slices.ContainsFunc(c.loose.dirs, moved) {
+	if !slices.ContainsFunc(c.loose.dirs, moved) {
 		return true, nil
 	}
-	now, err := s.readLooseRefs(c.loose.byName)
+	now, err := s.readLoose(c.loose.byName)
 	if err != nil || !maps.EqualFunc(now.byName, c.loose.byName, looseRef.same) {
 		return false, err
 	}
@@ -188,8 +177,8 @@ func (s *Store) sameLooseRefs() (bool, error) {
 	return true, nil
 }
 
-// readLooseRefs reads the loose refs, but not again those whose files are as known.
-func (s *Store) readLooseRefs(known map[string]looseRef) (looseRefs, error) {
+// readLoose reads the loose refs, but for those whose files are as known.
+func (s *Store) readLoose(known map[string]looseRef) (looseRefs, error) {
 	out := looseRefs{byName: make(map[string]looseRef, len(known))}
 	err := filepath.WalkDir(filepath.Join(s.Dir, "refs"), func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
@@ -204,16 +193,13 @@ func (s *Store) readLooseRefs(known map[string]looseRef) (looseRefs, error) {
 		}
 		name := filepath.ToSlash(strings.TrimPrefix(path, s.Dir+string(filepath.Separator)))
 		l, ok := known[name]
-		now := fsys.LookAt(path)
-		if ok && l.file.Same(now) {
-			out.byName[name] = l
-			return nil
+		if now := fsys.LookAt(path); !ok || !l.file.Same(now) {
+			l = looseRef{file: now}
+			if l.value, err = readLooseRef(path); errors.Is(err, os.ErrNotExist) {
+				return nil
+			}
 		}
-		h, err := readLooseRef(path)
-		if errors.Is(err, os.ErrNotExist) {
-			return nil
-		}
-		out.byName[name] = looseRef{now, h}
+		out.byName[name] = l
 		return err
 	})
 	if err != nil {
@@ -222,7 +208,7 @@ func (s *Store) readLooseRefs(known map[string]looseRef) (looseRefs, error) {
 	return out, nil
 }
 
-// readLooseRef gives what a loose ref's file says, zero where that is no id.
+// readLooseRef returns what a loose ref's file says, zero where that is no id.
 func readLooseRef(path string) (gitfmt.Hash, error) {
 	data, err := os.ReadFile(path)
 	h, _ := gitfmt.ParseHash(strings.TrimSpace(string(data)))
@@ -231,13 +217,11 @@ func readLooseRef(path string) (gitfmt.Hash, error) {
 
 // HasTask reports whether a store holds snapshots of a task. It only reads.
 func HasTask(store, task string) (bool, error) {
-	s := &Store{Dir: store}
-	defer s.Close()
-	refs, err := s.All()
+	all, err := (&Store{Dir: store}).All()
 	if err != nil {
 		return false, fmt.Errorf("look into %s: %w", store, err)
 	}
-	for name := range refs {
+	for name := range all {
 		if strings.HasPrefix(name, TaskPrefix+task+"/") {
 			return true, nil
 		}
@@ -245,188 +229,181 @@ func HasTask(store, task string) (bool, error) {
 	return false, nil
 }
 
-// Update sets refs, all or none, durably; a zero id removes one. The
-// store's lock is held. The log takes the update with one sync, loose files show
-// it to git, and when they are many all refs are packed anew.
+// updateTries bounds how often an update begins again because a user's git has
+// changed refs meanwhile.
+const updateTries = 16
+
+// Update sets refs, all or none, durably; a zero id removes one. The store's lock is
+// held.
 func (s *Store) Update(set map[string]gitfmt.Hash) error {
-	refs, err := s.Look()
+	err := s.update(set)
 	if err != nil {
-		return err
-	}
-	changed, removed := make(map[string]gitfmt.Hash), false
-	for name, h := range set {
-		was, err := refs.Get(name)
-		if err != nil {
-			s.cache.forget()
-			return fmt.Errorf("update refs: %w", err)
-		}
-		if was != h {
-			changed[name], removed = h, removed || h.IsZero()
-		}
-	}
-	if len(changed) == 0 {
-		return nil
-	}
-	c := &s.cache
-	if err := s.appendRefLog(changed); err != nil {
-		c.forget()
-		return fmt.Errorf("update refs: %w", err)
-	}
-	for name, h := range changed {
-		refs.set(name, h)
-	}
-	packed := false
-	if removed || refs.due(c.tail.updates) || len(changed) > MaxRefUpdates {
-		packed, err = s.packRefs(removed)
-	}
-	if err == nil && !packed {
-		err = s.writeLooseRefs(changed)
-	}
-	if err != nil {
-		c.forget()
+		s.cache = cache{}
 		return fmt.Errorf("update refs: %w", err)
 	}
 	return nil
 }
 
-// packRefs writes all refs to one file and empties the log. The loose files go
-// first, for good: without the log an older one would be believed. It does
-// nothing while git packs them, or has since they were read: git would put the
-// file in its place that it had read before. Nor where git has changed a loose
-// one since, which would come back as it was. The log and the loose files hold
-// what is new until the next time.
-func (s *Store) packRefs(wait bool) (packed bool, err error) {
-	release, locked, err := s.lockPackedRefs(wait)
-	if err != nil || !locked {
-		return false, err
+func (s *Store) update(set map[string]gitfmt.Hash) error {
+	for range updateTries {
+		all, err := s.All()
+		if err != nil {
+			return err
+		}
+		next, changed, loose := maps.Clone(s.cache.packed), false, !s.modern
+		for name, h := range set {
+			if all[name] == h {
+				continue
+			}
+			_, file := s.cache.loose.byName[name]
+			changed, loose = true, loose || file
+			if next[name] = h; h.IsZero() {
+				delete(next, name)
+			}
+		}
+		if !changed {
+			return nil
+		}
+		if loose {
+			if err := s.bringOver(set); err != nil {
+				return err
+			}
+			continue
+		}
+		if done, err := s.write(next); done || err != nil {
+			return err
+		}
 	}
-	defer release()
-	c := &s.cache
-	// Who packs puts another file in its place, so that its age does not matter.
-	if now := fsys.LookAt(s.PackedPath()); !c.packed.Sight.SameContent(now.Sight.Stamp) {
-		return false, nil
-	}
-	if now, err := s.readLooseRefs(nil); err != nil || !maps.EqualFunc(now.byName, c.loose.byName, looseRef.same) {
-		c.forget() // as in lookUpRefs
-		return false, err
-	}
-	refs, err := c.refs.pack(s.PackedPath())
-	if err != nil {
-		return false, err
-	}
-	return true, s.tookPacked(refs)
+	return errors.New("a git command keeps changing them; try again when it is done")
 }
 
-// tookPacked removes what refs were made of, which stand in packed-refs now, and
-// takes in what git has set meanwhile.
-func (s *Store) tookPacked(refs *Set) error {
-	c := &s.cache
-	c.forget()
-	c.refs = refs
-	if err := s.removeLooseRefs(); err != nil {
+// bringOver moves refs that are in files of their own, or in an older store's log, to
+// packed-refs, since the files would win over it: ours, and those to be set.
+func (s *Store) bringOver(set map[string]gitfmt.Hash) error {
+	moves := func(name string) bool {
+		_, is := set[name]
+		return is || IsOurs(name)
+	}
+	next := maps.Clone(s.cache.packed)
+	for name, h := range s.cache.all {
+		if moves(name) {
+			next[name] = h
+		}
+	}
+	for name := range s.cache.old.values {
+		if s.cache.all[name].IsZero() {
+			delete(next, name)
+		}
+	}
+	loose, old := s.cache.loose.byName, s.cache.old.values
+	if done, err := s.write(next); !done || err != nil {
 		return err
 	}
-	if err := s.emptyRefLog(); err != nil {
-		return err
-	}
-	c.packed = fsys.Written(s.PackedPath())
-	var err error
-	if c.loose, err = s.readLooseRefs(nil); err != nil {
-		return err
-	}
-	return c.merge()
-}
-
-// removeLooseRefs removes the files of refs that are packed, durably. Symbolic
-// refs are not ours and stay, and so does what git has set meanwhile.
-func (s *Store) removeLooseRefs() error {
-	c := &s.cache
 	dirs := make(map[string]bool)
-	for name, l := range c.loose.byName {
-		if _, logged := c.tail.values[name]; l.value.IsZero() && !logged {
+	for name, l := range loose {
+		if _, logged := old[name]; !moves(name) || l.value.IsZero() && !logged {
 			continue
 		}
 		path := filepath.Join(s.Dir, filepath.FromSlash(name))
 		if now, err := readLooseRef(path); err == nil && now != l.value {
-			continue
+			continue // git has set it since
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 		dirs[filepath.Dir(path)] = true
 	}
-	tasks := filepath.Join(s.Dir, "refs", "anamnesis")
 	for dir := range dirs {
 		if err := fsys.SyncDir(dir); err != nil && !errors.Is(err, os.ErrNotExist) { // git removes what it emptied
 			return err
 		}
-		if filepath.Dir(dir) == tasks {
+		if filepath.Dir(dir) == filepath.Join(s.Dir, "refs", "anamnesis") {
 			_ = os.Remove(dir) // it stays while it holds something
 		}
 	}
-	return nil
+	s.cache = cache{}
+	if s.modern {
+		return nil
+	}
+	return s.Raise()
 }
 
-// writeLooseRefs shows an update to git. The log holds it already. Refs of one
-// value are names of one file, as making a file costs more than the rest, but for
-// the steps': who writes into the file of a branch, or copies a store's backup
-// over it, shall not say of a step what it does not mean.
-func (s *Store) writeLooseRefs(set map[string]gitfmt.Hash) error {
-	c := &s.cache.loose
-	files := make(map[gitfmt.Hash]string, 1)
-	for name, h := range set {
-		path := filepath.Join(s.Dir, filepath.FromSlash(name))
-		if h.IsZero() {
-			if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-				return err
-			}
-			delete(c.byName, name)
+// write puts a packed-refs file in place. It does nothing where a user's git has
+// changed refs since they were read.
+func (s *Store) write(next map[string]gitfmt.Hash) (done bool, err error) {
+	release, err := s.lockPacked()
+	if err != nil {
+		return false, err
+	}
+	defer release()
+	s.Begin()
+	if current, err := s.unpackedSince(); !current || err != nil {
+		s.cache = cache{}
+		return false, err
+	}
+	if err := fsys.WriteFileDurably(s.PackedPath(), encodePacked(next)); err != nil {
+		return false, err
+	}
+	c := &s.cache
+	c.packed, c.source, c.checked = next, fsys.Written(s.PackedPath()), true
+	c.merge()
+	return true, nil
+}
+
+// unpackedSince reports whether packed-refs and the loose refs are those that were
+// read. Every program replaces packed-refs by another file, so its age does not matter.
+func (s *Store) unpackedSince() (bool, error) {
+	if now := fsys.LookAt(s.PackedPath()); !s.cache.source.Sight.SameContent(now.Sight.Stamp) {
+		return false, nil
+	}
+	return s.sameLoose()
+}
+
+const (
+	// packedWait bounds the wait for a git command that changes packed-refs, and
+	// packedTick is how often it is looked for.
+	packedWait = 10 * time.Second
+	packedTick = 20 * time.Millisecond
+	// ourLock is what git's lock of packed-refs holds while it is ours; git's own is
+	// empty. The store's lock is held, so the process that left ours there is dead.
+	ourLock = "anamnesis\n"
+)
+
+// lockPacked takes git's lock of packed-refs.
+func (s *Store) lockPacked() (release func(), err error) {
+	path, ours := s.PackedPath()+".lock", filepath.Join(s.Dir, fsys.StateDir, fsys.TempPrefix+"lock")
+	if err := os.WriteFile(ours, []byte(ourLock), 0o600); err != nil {
+		return nil, err
+	}
+	defer os.Remove(ours) // Sweep of the objects removes it, too
+	end := time.Now().Add(packedWait)
+	for {
+		err := fsys.LinkOrCopy(ours, path)
+		if err == nil {
+			return func() { _ = os.Remove(path) }, nil
+		}
+		if !errors.Is(err, os.ErrExist) {
+			return nil, fmt.Errorf("lock packed-refs: %w", err)
+		}
+		if s.dropDeadLock() {
 			continue
 		}
-		same := files[h]
-		if IsStepRef(name) {
-			same = ""
+		if time.Now().After(end) {
+			return nil, fmt.Errorf("%w: a git command holds %s; if none is running, remove that file", fsys.ErrLocked, path)
 		}
-		err := s.putLooseRef(path, h, same)
-		if errors.Is(err, os.ErrNotExist) {
-			continue // git sees it when all refs are packed
-		}
-		if err != nil {
-			return err
-		}
-		if !IsStepRef(name) {
-			files[h] = path
-		}
-		c.byName[name] = looseRef{fsys.Written(path), h}
-		in := func(d fsys.Source) bool { return d.Path == filepath.Dir(path) }
-		if !slices.ContainsFunc(c.dirs, in) {
-			c.dirs = append(c.dirs, fsys.Source{Path: filepath.Dir(path)})
-		}
+		time.Sleep(packedTick)
 	}
-	for name, h := range set { // a further name changes the marks of the file
-		if l, ok := c.byName[name]; ok && l.value == h {
-			c.byName[name] = looseRef{fsys.Written(l.file.Path), h}
-		}
-	}
-	for i := range c.dirs {
-		c.dirs[i] = fsys.LookAt(c.dirs[i].Path)
-	}
-	return nil
 }
 
-// putLooseRef puts a ref at path: as another name of the file same, where there
-// is one and files can have two names, or in a new file.
-func (s *Store) putLooseRef(path string, h gitfmt.Hash, same string) error {
-	tmp := filepath.Join(s.Dir, fsys.StateDir, fsys.TempPrefix+"ref")
-	if err := os.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) { // it may be a name of a ref's file
-		return err
-	}
-	if same == "" || os.Link(same, tmp) != nil {
-		if err := os.WriteFile(tmp, []byte(h.String()+"\n"), 0o600); err != nil {
-			return err
-		}
-	}
-	return fsys.MoveIntoDir(tmp, path)
+// Sweep removes what a killed process left. The store's lock is held.
+func (s *Store) Sweep() { s.dropDeadLock() }
+
+// dropDeadLock removes git's lock of packed-refs if a killed process of ours has left
+// it: git removes no ref while it is there.
+func (s *Store) dropDeadLock() (dropped bool) {
+	path := s.PackedPath() + ".lock"
+	data, err := os.ReadFile(path)
+	return err == nil && string(data) == ourLock && os.Remove(path) == nil
 }
 
 // ValidPart reports whether a task or step may be part of a ref's name:
