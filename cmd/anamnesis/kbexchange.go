@@ -47,11 +47,23 @@ card before. Importing again adds only what is new.`,
 
 func (a *app) kbExportCommand(dir *string) *cobra.Command {
 	var drafts bool
+	var h handoutFlags
 	cmd := &cobra.Command{
 		Use:   "export DIR",
-		Short: "Write the reviewed cards into a new folder for others",
-		Args:  cobra.ExactArgs(1),
+		Short: "Write the reviewed cards into a new folder for others, or for agents that run no hook",
+		Long: `Write the reviewed cards into a new folder for others. With --agents-md [FILE] the lessons of the project you are in become a
+marked section of AGENTS.md (at most 10 lines); with --skill [FOLDER] a skill "project-lessons" in .agents/skills. Both hold
+reviewed, untainted cards only; retired ones vanish at the next export. The change is shown first and made when you agree
+(--yes). --check makes nothing, and fails where the files do not say what the cards say. A section that was changed by hand
+is refused.`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
+			if h.agentsMD || h.skill {
+				return a.handOut(cmd.Context(), args, store, h)
+			}
+			if len(args) == 0 || h.check || h.yes {
+				return usageError("name a new folder, or --agents-md or --skill; see '%s --help'", cmd.CommandPath())
+			}
 			states := []card.State{card.Reviewed}
 			if drafts {
 				states = append(states, card.Draft)
@@ -67,7 +79,12 @@ func (a *app) kbExportCommand(dir *string) *cobra.Command {
 		}),
 	}
 	a.jsonFlag(cmd, "one JSON object")
-	cmd.Flags().BoolVar(&drafts, "drafts", false, "with the drafts")
+	fl := cmd.Flags()
+	fl.BoolVar(&drafts, "drafts", false, "with the drafts")
+	fl.BoolVar(&h.agentsMD, "agents-md", false, "write a section of AGENTS.md")
+	fl.BoolVar(&h.skill, "skill", false, "write a skill")
+	fl.BoolVar(&h.check, "check", false, "with --agents-md or --skill: only say whether the files are up to date")
+	fl.BoolVar(&h.yes, "yes", false, "with --agents-md or --skill: do not ask")
 	return cmd
 }
 

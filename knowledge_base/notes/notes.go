@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/handout"
 )
 
 // Limits of one import.
@@ -143,7 +144,7 @@ func foreign(c *card.Card, path string) *card.Card {
 // goes under the file's name.
 func Split(path string, src []byte, now time.Time) []*card.Card {
 	s := splitter{path: path, now: now, headings: []string{strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))}}
-	for l := range strings.Lines(strings.ReplaceAll(string(src), "\r\n", "\n")) {
+	for l := range strings.Lines(strings.ReplaceAll(handout.Strip(string(src)), "\r\n", "\n")) {
 		s.line(strings.TrimRight(l, "\n"))
 	}
 	s.endSection()

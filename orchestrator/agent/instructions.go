@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"anamnesis/knowledge_base/handout"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/tool"
 )
@@ -117,7 +118,8 @@ func readInstructions(dir string) (text string, file op.SourceFile, fault string
 			return "", file, fmt.Sprintf("%s: %s", path, readFault(err))
 		}
 		sum := sha256.Sum256(data)
-		text = strings.TrimSpace(strings.ToValidUTF8(string(data), "\uFFFD"))
+		text = handout.Strip(strings.ToValidUTF8(string(data), "\uFFFD")) // its cards are recalled
+		text = strings.TrimSpace(text)
 		return text, op.SourceFile{Path: path, Hash: hex.EncodeToString(sum[:]), Bytes: len(data)}, ""
 	}
 	return "", file, ""

@@ -1,0 +1,148 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	view "anamnesis/cmd/internal/term"
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
+	"anamnesis/knowledge_base/handout"
+	"anamnesis/orchestrator/session"
+	"anamnesis/worldstate"
+)
+
+type handoutFlags struct{ agentsMD, skill, check, yes bool }
+
+// handOut writes the project's cards for agents that run no hook.
+func (a *app) handOut(ctx context.Context, args []string, store *knowledgebase.Store, f handoutFlags) error {
+	if f.agentsMD == f.skill {
+		return usageError("--agents-md and --skill: name one of them")
+	}
+	dir, err := session.RealDir(".")
+	if err != nil {
+		return err
+	}
+	repo := worldstate.RepositoryName(dir)
+	cards, err := a.projectCards(store, repo)
+	if err != nil {
+		return err
+	}
+	cards = handout.Select(cards, repo, time.Now())
+	plan, target := handout.PlanSection, "AGENTS.md"
+	if f.skill {
+		plan, target = handout.PlanSkill, filepath.Join(".agents", "skills")
+	}
+	if len(args) == 1 {
+		target = args[0]
+	}
+	changes, held, err := plan(target, cards)
+	if errors.Is(err, handout.ErrEdited) {
+		return &exitError{exitRefused, fmt.Errorf("%w; take your words out of the marks, or remove the marks and what they hold, and export again", err)}
+	}
+	if err != nil {
+		return err
+	}
+	report := struct {
+		Cards   int      `json:"cards"`
+		Changed []string `json:"changed"`
+	}{held, []string{}}
+	for _, c := range changes {
+		report.Changed = append(report.Changed, c.Path)
+		if !a.json {
+			a.printf("%s", view.Clean(lineDiff(c)))
+		}
+	}
+	switch {
+	case f.check && len(changes) > 0:
+		return fmt.Errorf("%s does not say what the cards say: 'anamnesis kb export' without --check writes it", target)
+	case !f.check && len(changes) > 0 && !f.yes:
+		if !a.interactive() {
+			return usageError("nothing was written: add --yes to write it without being asked")
+		}
+		answer, err := a.askLine(ctx, "write it? [y/N] ")
+		if err != nil {
+			return err
+		}
+		if !isYes(answer) {
+			return &exitError{exitRefused, errors.New("nothing was written")}
+		}
+	}
+	if !f.check {
+		for _, c := range changes {
+			if err := c.Apply(); err != nil {
+				return fmt.Errorf("write %s: %w", c.Path, err)
+			}
+		}
+	}
+	return a.show(report, func() {
+		a.printf("%d of %d reviewed cards of this project in %s, %d files changed\n", held, len(cards), target, len(changes))
+	})
+}
+
+// projectCards reads the cards of a store, and those that the project itself keeps,
+// which are about it.
+func (a *app) projectCards(store *knowledgebase.Store, repo string) ([]*card.Card, error) {
+	stores := []*knowledgebase.Store{store}
+	own := projectKB()
+	if own != "" && own != store.Dir() {
+		project, err := a.openKB(own, false, knowledgebase.Options{})
+		if err != nil {
+			return nil, err
+		}
+		defer project.Close()
+		stores = append(stores, project)
+	}
+	var out []*card.Card
+	for _, s := range stores {
+		for _, e := range s.List() {
+			c, err := s.Get(e.ID)
+			if err != nil {
+				return nil, err
+			}
+			if c, err = s.Redacted(c); err != nil {
+				return nil, err
+			}
+			if s.Dir() == own {
+				c = c.Clone()
+				c.Scope.Repo = repo
+			}
+			if !slices.ContainsFunc(out, func(o *card.Card) bool { return o.ID == c.ID }) {
+				out = append(out, c)
+			}
+		}
+	}
+	return out, nil
+}
+
+// lineDiff shows a change of a file as the lines that go and come.
+func lineDiff(c handout.Change) string {
+	lines := func(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") }
+	before, now := lines(c.Before), lines(c.Now)
+	for len(before) > 0 && len(now) > 0 && before[0] == now[0] {
+		before, now = before[1:], now[1:]
+	}
+	for len(before) > 0 && len(now) > 0 && before[len(before)-1] == now[len(now)-1] {
+		before, now = before[:len(before)-1], now[:len(now)-1]
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", c.Path)
+	for _, l := range before {
+		if c.Before != "" {
+			fmt.Fprintf(&b, "- %s\n", l)
+		}
+	}
+	for _, l := range now {
+		if c.Now != "" {
+			fmt.Fprintf(&b, "+ %s\n", l)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,115 @@
+package handout
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"anamnesis/knowledge_base/card"
+)
+
+// Change is a file that differs from what the cards say.
+type Change struct {
+	Path        string
+	Before, Now string // an empty Now removes the file
+}
+
+// PlanSection returns how the file of instructions differs from the cards, nil if it
+// does not, and how many of the cards it then holds.
+func PlanSection(path string, cards []*card.Card) ([]Change, int, error) {
+	before, err := read(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	section, held := Section(cards)
+	now, err := Splice([]byte(before), section)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: its section was %w", path, err)
+	}
+	if string(now) == before {
+		return nil, held, nil
+	}
+	return []Change{{path, before, string(now)}}, held, nil
+}
+
+// PlanSkill is PlanSection for the skill in a folder of skills. Files of the skill
+// that the cards no longer fill are removed; others in its folder stay.
+func PlanSkill(folder string, cards []*card.Card) (out []Change, held int, err error) {
+	root := filepath.Join(folder, SkillName)
+	files, held := Skill(cards)
+	paths := []string{filepath.Join(root, "SKILL.md")}
+	there, err := filepath.Glob(filepath.Join(root, "references", "*.md"))
+	if err != nil {
+		return nil, 0, err
+	}
+	paths = append(paths, there...)
+	for name := range files {
+		if path := filepath.Join(root, filepath.FromSlash(name)); !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	for _, path := range paths {
+		before, err := read(path)
+		if err != nil {
+			return nil, 0, err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return nil, 0, err
+		}
+		now := files[filepath.ToSlash(name)]
+		switch {
+		case now == before:
+		case before != "" && !Unchanged(before) && now == "" && name != "SKILL.md": // a user's own
+		case before != "" && !Unchanged(before):
+			return nil, 0, fmt.Errorf("%s: %w", path, ErrEdited)
+		default:
+			out = append(out, Change{path, before, now})
+		}
+	}
+	return out, held, nil
+}
+
+func read(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(data), err
+}
+
+// Apply makes a change, atomically. A link keeps its place, a file its mode.
+func (c Change) Apply() (err error) {
+	path := c.Path
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if c.Now == "" {
+		return os.Remove(path)
+	}
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), ".anamnesis-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(temp.Name()))
+		}
+	}()
+	_, err = temp.WriteString(c.Now)
+	if err = errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), path)
+}

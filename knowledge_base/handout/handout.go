@@ -1,0 +1,151 @@
+// Package handout writes the reviewed cards of a project for agents that run no hook:
+// a marked section of AGENTS.md, and a skill. Equal cards give equal bytes. Marked text
+// is left out again by Strip, so that nothing is learned or shown twice.
+package handout
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"anamnesis/knowledge_base/card"
+)
+
+// Limits of the section, marks included, and of the skill.
+const (
+	MaxSectionLines = 10
+	MaxSectionBytes = 1536
+	maxLineBytes    = 300
+	maxIndexLines   = 60
+)
+
+const (
+	heading = "## Lessons of this project\n"
+	endMark = "<!-- anamnesis:end -->\n"
+)
+
+var (
+	beginMark = regexp.MustCompile(`<!-- anamnesis:begin ([0-9a-f]{12}) [^\n]*-->\n`)
+	marked    = regexp.MustCompile(`(?s)<!-- anamnesis:begin [^\n]*-->\n.*?<!-- anamnesis:end -->\n?`)
+)
+
+// ErrEdited is returned where a text that this package wrote was changed by hand.
+var ErrEdited = errors.New("changed by hand since it was written")
+
+// Select returns the cards that are handed out: reviewed, untainted, of the project
+// and not expired. The ones verified last come first.
+func Select(cards []*card.Card, repo string, now time.Time) []*card.Card {
+	out := slices.DeleteFunc(slices.Clone(cards), func(c *card.Card) bool {
+		expired := c.Expires != nil && c.Expires.Before(now)
+		return c.State != card.Reviewed || c.Provenance.Tainted || c.Scope.Repo != repo || expired
+	})
+	at := func(c *card.Card) time.Time {
+		if c.VerifiedAt != nil {
+			return *c.VerifiedAt
+		}
+		return c.Created
+	}
+	slices.SortFunc(out, func(a, b *card.Card) int { return cmp.Or(at(b).Compare(at(a)), strings.Compare(a.ID, b.ID)) })
+	return out
+}
+
+// mark wraps a text in marks that name its hash.
+func mark(text, why string) string {
+	return fmt.Sprintf("<!-- anamnesis:begin %s %s -->\n", hash(text), why) + text + endMark
+}
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:6])
+}
+
+// unchanged reports whether a marked text is as it was written.
+func unchanged(text string) bool {
+	m := beginMark.FindStringSubmatch(text)
+	if m == nil || !strings.HasSuffix(text, endMark) {
+		return false
+	}
+	_, body, _ := strings.Cut(text, "-->\n")
+	return hash(strings.TrimSuffix(body, endMark)) == m[1]
+}
+
+// Section returns the marked section of AGENTS.md, and how many of the cards it
+// holds; without cards it is empty.
+func Section(cards []*card.Card) (text string, held int) {
+	const why = "written by 'anamnesis kb export --agents-md'; edit the cards instead"
+	body := heading
+	for _, c := range cards {
+		with := body + "- " + clip(lesson(c), maxLineBytes) + " (" + c.ID + ")\n"
+		if whole := mark(with, why); len(whole) > MaxSectionBytes || strings.Count(whole, "\n") > MaxSectionLines {
+			break
+		}
+		body, held = with, held+1
+	}
+	if held == 0 {
+		return "", 0
+	}
+	return mark(body, why), held
+}
+
+// lesson is a card in one line.
+func lesson(c *card.Card) string {
+	issue, solution := c.Topic, ""
+	if len(c.Issue) > 0 {
+		issue = c.Issue[0]
+	}
+	if len(c.Solution) > 0 {
+		solution = " → " + strings.Join(c.Solution, "; ")
+	}
+	return plain(issue + solution)
+}
+
+// plain is a text on one line that cannot end a mark.
+func plain(text string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "-->", "-- >")
+}
+
+func clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n-len("…")], "") + "…"
+}
+
+// Splice returns the file with the section in the place of the one that it holds, or
+// at its end. An empty section removes it. The text outside is unchanged. A section
+// that was changed by hand is ErrEdited.
+func Splice(file []byte, section string) ([]byte, error) {
+	at := marked.FindAllIndex(file, 2)
+	switch {
+	case len(at) > 1:
+		return nil, fmt.Errorf("two sections: %w", ErrEdited)
+	case len(at) == 1:
+		if !unchanged(string(file[at[0][0]:at[0][1]])) {
+			return nil, ErrEdited
+		}
+		return slices.Concat(file[:at[0][0]], []byte(section), file[at[0][1]:]), nil
+	case bytes.Contains(file, []byte("anamnesis:begin")):
+		return nil, fmt.Errorf("a section without an end: %w", ErrEdited)
+	case section == "":
+		return file, nil
+	}
+	if len(file) > 0 && !bytes.HasSuffix(file, []byte("\n")) {
+		section = "\n" + section
+	}
+	return append(slices.Clone(file), section...), nil
+}
+
+// Strip returns a text without its marked parts.
+func Strip(text string) string {
+	if !strings.Contains(text, "anamnesis:begin") {
+		return text
+	}
+	return marked.ReplaceAllString(text, "")
+}

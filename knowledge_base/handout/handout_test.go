@@ -1,0 +1,109 @@
+package handout
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"anamnesis/knowledge_base/card"
+)
+
+func example(id string, at int) *card.Card {
+	when := time.Unix(int64(at), 0)
+	return &card.Card{
+		ID: id, Topic: "want 2", State: card.Reviewed, VerifiedAt: &when, Scope: card.Scope{Repo: "r"},
+		Issue: []string{"`go test ./...` failed: want 2"}, Solution: []string{"Changed in a.go: return 2 --> done"},
+	}
+}
+
+func TestSelect(t *testing.T) {
+	past := time.Unix(1, 0)
+	cards := []*card.Card{example("old", 1), example("new", 2)}
+	for _, spoil := range []func(*card.Card){
+		func(c *card.Card) { c.State = card.Draft },
+		func(c *card.Card) { c.State = card.Retired },
+		func(c *card.Card) { c.Provenance.Tainted = true },
+		func(c *card.Card) { c.Scope.Repo = "other" },
+		func(c *card.Card) { c.Expires = &past },
+	} {
+		c := example("no", 3)
+		spoil(c)
+		cards = append(cards, c)
+	}
+	got := Select(cards, "r", time.Unix(9, 0))
+	if len(got) != 2 || got[0].ID != "new" || got[1].ID != "old" {
+		t.Errorf("selected %v", got)
+	}
+}
+
+// TestSection: the section fits its limits, replaces itself, leaves the rest of the
+// file as it is, and vanishes with its cards.
+func TestSection(t *testing.T) {
+	var cards []*card.Card
+	for i := range 30 {
+		c := example(fmt.Sprintf("id%02d", i), i)
+		c.Solution = []string{strings.Repeat("long ", i*10)}
+		cards = append(cards, c)
+	}
+	section, held := Section(cards)
+	if len(section) > MaxSectionBytes || strings.Count(section, "\n") > MaxSectionLines || held == 0 || held > 7 {
+		t.Errorf("%d cards in %d bytes:\n%s", held, len(section), section)
+	}
+	for _, file := range []string{"", "# Notes\r\n\r\n- one\r\n", "no newline"} {
+		with, err := Splice([]byte(file), section)
+		if err != nil || !strings.HasPrefix(string(with), file) {
+			t.Errorf("%q: %v\n%s", file, err, with)
+		}
+		more := string(with) + "after\n"
+		other, _ := Section(cards[:1])
+		again, err := Splice([]byte(more), other)
+		if err != nil || !strings.HasPrefix(string(again), file) || !strings.HasSuffix(string(again), other+"after\n") {
+			t.Errorf("replaced: %v\n%s", err, again)
+		}
+		if got := Strip(more); strings.Contains(got, "id00") || !strings.HasSuffix(got, "after\n") {
+			t.Errorf("stripped: %q", got)
+		}
+		for _, edit := range [][2]string{{"id00", "id0x"}, {"<!-- anamnesis:end -->", ""}} {
+			if _, err := Splice([]byte(strings.Replace(more, edit[0], edit[1], 1)), other); !errors.Is(err, ErrEdited) {
+				t.Errorf("%q edited: %v", edit, err)
+			}
+		}
+	}
+	with, _ := Splice(nil, section)
+	if without, err := Splice(with, ""); err != nil || len(without) != 0 {
+		t.Errorf("removed: %v %q", err, without)
+	}
+	if text, held := Section(nil); text != "" || held != 0 {
+		t.Errorf("no cards: %q", text)
+	}
+}
+
+func TestSkill(t *testing.T) {
+	files, held := Skill([]*card.Card{example("a", 1), example("b", 2)})
+	if held != 2 || len(files) != 2 || !strings.Contains(files["references/go.md"], "want 2 (a)") {
+		t.Fatalf("%v", files)
+	}
+	for path, text := range files {
+		if !Unchanged(text) || Unchanged(text+"x") || Unchanged(strings.Replace(text, "want 2", "want 3", 1)) {
+			t.Errorf("%s: %s", path, text)
+		}
+		if strings.Contains(Strip(text), "want 2") {
+			t.Errorf("%s is not stripped", path)
+		}
+	}
+	if n := len(description); n > 200 {
+		t.Errorf("the description has %d characters", n)
+	}
+	var many []*card.Card
+	for i := range 200 {
+		c := example("x", i)
+		c.Scope.Tool = fmt.Sprintf("tool%d", i)
+		many = append(many, c)
+	}
+	files, _ = Skill(many)
+	if n := strings.Count(files["SKILL.md"], "\n"); n > maxIndexLines {
+		t.Errorf("the index has %d lines", n)
+	}
+}
