@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/model/openai"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
@@ -67,9 +67,9 @@ func (f *agentFlags) check(given func(flag string) bool) error {
 	for _, list := range []struct {
 		flag    string
 		texts   []string
-		verdict guard.Verdict
-	}{{"--allow", f.allow, guard.Allow}, {"--ask", f.ask, guard.Ask}, {"--deny", f.deny, guard.Refuse}} {
-		rules, err := guard.ParseRules(list.texts, list.verdict, list.flag)
+		verdict approval.Verdict
+	}{{"--allow", f.allow, approval.Allow}, {"--ask", f.ask, approval.Ask}, {"--deny", f.deny, approval.Refuse}} {
+		rules, err := approval.ParseRules(list.texts, list.verdict, list.flag)
 		if err != nil {
 			return usageError("%s: %v", list.flag, err)
 		}

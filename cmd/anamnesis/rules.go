@@ -9,6 +9,7 @@ import (
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/session"
 )
 
@@ -46,8 +47,8 @@ func (a *app) rulesShow(dir string) error {
 	}
 	all := append(own.Rules, project.Rules...)
 	for _, r := range all {
-		s := shownRule{Verdict: string(r.Verdict), Rule: r.String(), From: r.From, Counts: r.Verdict != guard.Allow || r.From != project.Path || approved}
-		if r.Verdict == guard.Refuse {
+		s := shownRule{Verdict: string(r.Verdict), Rule: r.String(), From: r.From, Counts: r.Verdict != approval.Allow || r.From != project.Path || approved}
+		if r.Verdict == approval.Refuse {
 			s.Verdict = "deny"
 		}
 		if a.json {

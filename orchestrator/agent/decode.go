@@ -17,6 +17,7 @@ import (
 	"anamnesis/knowledge_base/userfile"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -238,7 +239,7 @@ func (d decoder) field(l *layer, key string, n *yaml.Node) (err error) {
 	case keyRules:
 		err = d.rules(s, n)
 	case keyApproval:
-		s.Approval, err = d.checked(key, n, func(text string) error { _, err := guard.ParseMode(text); return err })
+		s.Approval, err = d.checked(key, n, func(text string) error { _, err := approval.ParseMode(text); return err })
 	case keySandbox:
 		s.Sandbox, err = d.checked(key, n, func(text string) error { _, err := guard.ParseConfinement(text); return err })
 	case keyReadOnly:
@@ -333,14 +334,14 @@ func (d decoder) rules(s *Spec, n *yaml.Node) error {
 	}
 	for _, list := range []struct {
 		key     string
-		verdict guard.Verdict
+		verdict approval.Verdict
 		into    *[]string
-	}{{"allow", guard.Allow, &s.Allow}, {"ask", guard.Ask, &s.Ask}, {"deny", guard.Refuse, &s.Deny}} {
+	}{{"allow", approval.Allow, &s.Allow}, {"ask", approval.Ask, &s.Ask}, {"deny", approval.Refuse, &s.Deny}} {
 		if fields[list.key] == nil {
 			continue
 		}
 		*list.into, err = d.texts(keyRules, fields[list.key], func(text string) error {
-			_, err := guard.ParseRule(text, list.verdict)
+			_, err := approval.ParseRule(text, list.verdict)
 			return err
 		})
 		if err != nil {

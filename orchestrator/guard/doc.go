@@ -1,5 +1,5 @@
-// Package guard stands between the agent and the machine: it decides which
-// calls may run (approve.go), what a command may see of the environment
+// Package guard stands between the agent and the machine: package
+// approval decides which calls may run; this one decides what a command may see of the environment
 // (environ.go), and it runs commands under a supervisor that ends everything
 // they started (supervise.go), in a sandbox (sandbox.go) that the supervisor
 // enters with the thread that starts the command (confine_linux.go). What a

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/guard/command"
 )
 
@@ -73,7 +74,7 @@ func scripts(line, dir string) []string {
 			add(s.Words[0])
 		}
 		program := s.Program()
-		if interprets(program) || isShell(program) || program == "." || program == "source" {
+		if approval.Interprets(program) || approval.IsShell(program) || program == "." || program == "source" {
 			if i := slices.IndexFunc(s.Args(), func(w command.Word) bool { return !strings.HasPrefix(w.Text, "-") }); i >= 0 {
 				add(s.Args()[i])
 			}

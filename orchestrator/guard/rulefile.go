@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/knowledge_base/userfile"
+	"anamnesis/orchestrator/guard/approval"
 )
 
 // Limits of a file of rules.
@@ -24,8 +25,8 @@ const (
 // RuleFile is a file of rules as it was read: the lists allow, ask and deny.
 type RuleFile struct {
 	Path  string
-	Rules []Rule // in the order allow, ask, deny
-	Hash  string // SHA-256 of its bytes, hex; empty: there is no file
+	Rules []approval.Rule // in the order allow, ask, deny
+	Hash  string          // SHA-256 of its bytes, hex; empty: there is no file
 }
 
 // ReadRules reads a file of rules; one that is not there has none. Unknown
@@ -52,9 +53,9 @@ func ReadRules(path string) (RuleFile, error) {
 	}
 	for _, list := range []struct {
 		texts   []string
-		verdict Verdict
-	}{{lists.Allow, Allow}, {lists.Ask, Ask}, {lists.Deny, Refuse}} {
-		rules, err := ParseRules(list.texts, list.verdict, path)
+		verdict approval.Verdict
+	}{{lists.Allow, approval.Allow}, {lists.Ask, approval.Ask}, {lists.Deny, approval.Refuse}} {
+		rules, err := approval.ParseRules(list.texts, list.verdict, path)
 		if err != nil {
 			return f, fmt.Errorf("read rules %s: %w", path, err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
@@ -48,21 +49,21 @@ func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 		return refuse(fmt.Sprintf("%s was not run: %v.", c.Name, err), &op.ApprovalDecided{By: "rules"})
 	}
 	line := textArg(args, spec.Command)
-	facts := []guard.Facts{{Tool: c.Name, ReadOnly: spec.ReadOnly || spec.Delegates, Edits: spec.Edits, Command: line}}
+	facts := []approval.Facts{{Tool: c.Name, ReadOnly: spec.ReadOnly || spec.Delegates, Edits: spec.Edits, Command: line}}
 	if box.HoldsNetwork() && asksFor(args, spec.Network) {
-		facts = append(facts, guard.Facts{Tool: guard.Network})
+		facts = append(facts, approval.Facts{Tool: approval.Network})
 	}
 	var questions []op.Call
 	for _, f := range facts {
 		mode, above := t.mode()
-		d := guard.Decide(mode, f, rules)
+		d := approval.Decide(mode, f, rules)
 		if above != nil {
-			d = guard.StricterDecision(d, above(f))
+			d = approval.StricterDecision(d, above(f))
 		}
 		switch d.Verdict {
-		case guard.Refuse:
+		case approval.Refuse:
 			return refuse(d.Text, &op.ApprovalDecided{By: d.By})
-		case guard.Ask:
+		case approval.Ask:
 			questions = append(questions, op.Call{ID: c.ID, Name: f.Tool, Args: c.Args})
 		}
 	}
@@ -91,21 +92,21 @@ func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 
 // mode is the approval mode as it is now, and what a parent decides above it: an
 // answer for the whole task changes both, while other calls of its reply run.
-func (t *Task) mode() (guard.Mode, func(guard.Facts) guard.Decision) {
+func (t *Task) mode() (approval.Mode, func(approval.Facts) approval.Decision) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return guard.Mode(t.approval), t.opts.above
+	return approval.Mode(t.approval), t.opts.above
 }
 
 // rules are the standing answers that hold for the task in this process.
-func (t *Task) rules() ([]guard.Rule, error) {
+func (t *Task) rules() ([]approval.Rule, error) {
 	out := slices.Clone(t.opts.Rules)
 	add := func(from string, allow, ask, deny []string) error {
 		for _, list := range []struct {
 			texts   []string
-			verdict guard.Verdict
-		}{{allow, guard.Allow}, {ask, guard.Ask}, {deny, guard.Refuse}} {
-			rules, err := guard.ParseRules(list.texts, list.verdict, from)
+			verdict approval.Verdict
+		}{{allow, approval.Allow}, {ask, approval.Ask}, {deny, approval.Refuse}} {
+			rules, err := approval.ParseRules(list.texts, list.verdict, from)
 			if err != nil {
 				return err
 			}
@@ -126,7 +127,7 @@ func (t *Task) rules() ([]guard.Rule, error) {
 }
 
 // ruleTexts are the rules of one verdict as they are written.
-func ruleTexts(rules []guard.Rule, v guard.Verdict) []string {
+func ruleTexts(rules []approval.Rule, v approval.Verdict) []string {
 	var out []string
 	for _, r := range rules {
 		if r.Verdict == v {
@@ -196,7 +197,7 @@ func (t *Task) askApproval(ctx context.Context, tool string, c op.Call, print fu
 	if a.Allow {
 		if a.ForTask {
 			t.mu.Lock()
-			t.approval, t.opts.above = string(guard.ModeAuto), nil
+			t.approval, t.opts.above = string(approval.ModeAuto), nil
 			t.mu.Unlock()
 		}
 		return verdict{run: true, record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByUser, ForTask: a.ForTask, Print: before, Same: a.Same}}}

@@ -1,16 +1,15 @@
 package runtime
 
 import (
+	"anamnesis/orchestrator/guard/approval"
 	"context"
 	"testing"
-
-	"anamnesis/orchestrator/guard"
 )
 
 // Calls that run at once may ask the user at once, whose answer for the whole
 // task then changes the mode under all of them. The race detector looks on.
 func TestAnswerForTaskAmongParallelCalls(t *testing.T) {
-	rules, err := guard.ParseRules([]string{"Glob"}, guard.Ask, "")
+	rules, err := approval.ParseRules([]string{"Glob"}, approval.Ask, "")
 	if err != nil {
 		t.Fatal(err)
 	}

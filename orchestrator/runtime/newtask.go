@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/redact"
 )
 
@@ -23,9 +23,9 @@ type New struct {
 	Window   int // advertised context window, tokens; 0: unknown
 	Encoding string
 	Approval string
-	Sandbox  string       // see op.TaskOpened
-	Rules    []guard.Rule // standing answers for the task
-	Writable []string     // see op.TaskOpened; absolute, without links
+	Sandbox  string          // see op.TaskOpened
+	Rules    []approval.Rule // standing answers for the task
+	Writable []string        // see op.TaskOpened; absolute, without links
 	MaxSteps int
 	Tools    []string // beside those that every agent has
 	// Mark is the word of the task's marks, for runs that must repeat to the byte;

@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/notice"
@@ -245,8 +246,8 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 	}
 	mode, _ := t.mode()
 	parents := slices.Clone(rules)
-	for verdict, texts := range map[guard.Verdict][]string{guard.Allow: s.Spec.Allow, guard.Ask: s.Spec.Ask, guard.Refuse: s.Spec.Deny} {
-		own, err := guard.ParseRules(texts, verdict, "the agent "+s.Spec.Name)
+	for verdict, texts := range map[approval.Verdict][]string{approval.Allow: s.Spec.Allow, approval.Ask: s.Spec.Ask, approval.Refuse: s.Spec.Deny} {
+		own, err := approval.ParseRules(texts, verdict, "the agent "+s.Spec.Name)
 		if err != nil {
 			return Options{}, err
 		}
@@ -263,8 +264,8 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 	o.Model, o.Rules, o.Event = s.model(t).Model, rules, follow(s.Spec.Name, t.Dir, start.Progress)
 	o.Tools = t.tools.Only(func(spec tool.Spec) bool { return s.offers(spec) })
 	// What its own rules allow, the task's must not refuse or ask about.
-	o.above = func(f guard.Facts) guard.Decision { return guard.Decide(mode, f, parents) }
-	o.Approval = string(guard.StricterMode(mode, guard.Mode(s.Spec.Approval)))
+	o.above = func(f approval.Facts) approval.Decision { return approval.Decide(mode, f, parents) }
+	o.Approval = string(approval.StricterMode(mode, approval.Mode(s.Spec.Approval)))
 	o.Sandbox = t.confinement()
 	if s.Spec.Sandbox != "" {
 		o.Sandbox = guard.StricterConfinement(o.Sandbox, guard.Confinement(s.Spec.Sandbox))

@@ -17,6 +17,7 @@ import (
 	"anamnesis/opstream"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/model"
@@ -59,7 +60,7 @@ type Options struct {
 	NoLessons bool
 	// Rules are the user's and the project's standing answers, beside those the
 	// task was opened with.
-	Rules []guard.Rule
+	Rules []approval.Rule
 	// Sandbox overrides what the task's commands are held in, in this process.
 	Sandbox guard.Confinement
 	Limits  state.Limits
@@ -112,7 +113,7 @@ type Options struct {
 	changed func(ctx context.Context, b *op.WorldChanged) error
 	// above is what the task that began this one would decide of a call; nil where
 	// none did, or a user allowed everything.
-	above func(guard.Facts) guard.Decision
+	above func(approval.Facts) approval.Decision
 }
 
 // Task is one piece of work in this process: its journal, its world, what it knows
@@ -218,7 +219,7 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 	opened := &op.TaskOpened{
 		Mark: word,
 		Task: n.ID, Dir: dir, Repo: cmp.Or(n.Repo, worldstate.RepositoryName(dir)), Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL, Reflect: n.Reflect,
-		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, Allow: ruleTexts(n.Rules, guard.Allow), Ask: ruleTexts(n.Rules, guard.Ask), Deny: ruleTexts(n.Rules, guard.Refuse), Sandbox: n.Sandbox, Writable: n.Writable, MaxSteps: n.MaxSteps, Tools: n.Tools,
+		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, Allow: ruleTexts(n.Rules, approval.Allow), Ask: ruleTexts(n.Rules, approval.Ask), Deny: ruleTexts(n.Rules, approval.Refuse), Sandbox: n.Sandbox, Writable: n.Writable, MaxSteps: n.MaxSteps, Tools: n.Tools,
 		KB: h.KnowledgeBase(), System: n.System, Agent: n.Agent, Instructions: n.Instructions, Program: o.Program,
 		NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass, Experiment: n.Experiment, Parent: n.Parent, Redact: state.WithNames(nil, n.Redact),
 	}

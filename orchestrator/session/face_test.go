@@ -12,6 +12,7 @@ import (
 	assets "anamnesis"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
@@ -108,7 +109,7 @@ func TestSecondFace(t *testing.T) {
 		Settings: session.Settings{Model: "script:" + script, Sandbox: string(guard.ConfineOff)}, Dir: dir, Text: "Write a.",
 	}, f.client())
 	f.turn(t, s, err)
-	if f.started.Approval != string(guard.ModeAsk) || !slices.Equal(f.approved, []string{"WriteFile", "WriteFile"}) {
+	if f.started.Approval != string(approval.ModeAsk) || !slices.Equal(f.approved, []string{"WriteFile", "WriteFile"}) {
 		t.Errorf("approval %q, asked about %q; want ask, about both calls", f.started.Approval, f.approved)
 	}
 	if f.reply.String() != "I write it.Written." || !slices.Contains(f.ops, op.KindTurnEnded) {

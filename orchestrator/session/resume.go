@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
@@ -109,7 +109,7 @@ func (o *opening) resumedApproval(st *state.State) (mode, notice string, err err
 	case from != "":
 	case st.Approval != st.Opened.Approval:
 		from, why = st.Approval, "the user allowed everything in this task"
-	case st.Approval == string(guard.ModeAuto) || st.Approval == string(guard.ModeEdits):
+	case st.Approval == string(approval.ModeAuto) || st.Approval == string(approval.ModeEdits):
 		from, why = st.Approval, "the task was started with it"
 	case spec != nil && spec.Approval != "":
 		from, why = spec.Approval, "the agent "+spec.Name+" says so"

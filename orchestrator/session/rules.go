@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/approval"
 )
 
 // ProjectRules is a project's file of rules, beneath its directory.
@@ -32,7 +33,7 @@ func (s *Service) Rules(dir string) (own, project guard.RuleFile, approved bool,
 
 // standingRules returns the rules that hold in a directory. A project's own allow
 // counts only if the user approved the file as it is.
-func (o *opening) standingRules(dir string) ([]guard.Rule, error) {
+func (o *opening) standingRules(dir string) ([]approval.Rule, error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // opening the task reports it
 	}
@@ -42,7 +43,7 @@ func (o *opening) standingRules(dir string) ([]guard.Rule, error) {
 	}
 	rules := project.Rules
 	if !approved {
-		rules = guard.Tightening(rules)
+		rules = approval.Tightening(rules)
 		if n := len(project.Rules) - len(rules); n > 0 {
 			o.warn("%s allows %d kind(s) of calls, and that was not approved: only what it forbids or asks about counts; 'anamnesis rules approve' shows it", ProjectRules, n)
 		}

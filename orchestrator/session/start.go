@@ -13,6 +13,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/redact"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
@@ -29,7 +30,7 @@ type Settings struct {
 	Model, BaseURL string // a name or script:FILE; an OpenAI-compatible server
 	ReflectModel   string // asked when the agent goes round in circles; empty: Model
 	Images         string // see openai.Images
-	Approval       string // a guard.Mode; empty: ask where Client.Approve is set, else deny
+	Approval       string // a approval.Mode; empty: ask where Client.Approve is set, else deny
 	Sandbox        string // a guard.Confinement
 
 	MaxSteps   int     // of a turn
@@ -60,7 +61,7 @@ type Request struct {
 	// empty: --eas.
 	EAS, Window int
 	EASFrom     string
-	Rules       []guard.Rule
+	Rules       []approval.Rule
 	Writable    []string // directories beside Dir that commands may write
 	Tools       []string // beside those that every agent has
 
@@ -266,19 +267,19 @@ func (r *Request) spanTooLarge(n *runtime.New) error {
 func (o *opening) approvalMode(name string) (mode, notice string, err error) {
 	asks := o.client.Approve != nil
 	if name != "" {
-		m, err := guard.ParseMode(name)
+		m, err := approval.ParseMode(name)
 		if err != nil {
 			return "", "", Usagef("--approval: %v", err)
 		}
-		if m == guard.ModeAsk && !asks {
+		if m == approval.ModeAsk && !asks {
 			return string(m), "approval mode ask without a terminal: nobody is there to answer, so calls that need approval are refused; --approval auto lets them run", nil
 		}
 		return string(m), "", nil
 	}
 	if asks {
-		return string(guard.ModeAsk), "", nil
+		return string(approval.ModeAsk), "", nil
 	}
-	return string(guard.ModeDeny), "approval mode is deny: there is no terminal to ask at; --approval edits or --approval auto lets calls run", nil
+	return string(approval.ModeDeny), "approval mode is deny: there is no terminal to ask at; --approval edits or --approval auto lets calls run", nil
 }
 
 // follow takes over from a spec what the settings leave open.

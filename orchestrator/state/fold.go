@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"anamnesis/opstream/op"
-	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/model"
 )
@@ -151,7 +151,7 @@ func (s *State) restored(b *op.WorldRestored) {
 // decided records what a decision on a call means for later ones.
 func (s *State) decided(b *op.ApprovalDecided) {
 	if b.ForTask {
-		s.Approval = string(guard.ModeAuto)
+		s.Approval = string(approval.ModeAuto)
 	}
 	if b.Same && b.Print != "" {
 		s.Prints = put(s.Prints, b.Print, true)

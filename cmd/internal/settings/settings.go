@@ -23,6 +23,7 @@ import (
 
 	"anamnesis/knowledge_base/userfile"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -57,7 +58,7 @@ func keys() []key {
 		{name: "reflect_model", about: "model that is asked when the agent repeats itself", check: text, tightens: func(next, _ string) bool { return !strings.HasPrefix(next, "script:") }},
 		{name: "base_url", standin: "OPENAI_BASE_URL", about: "address of an OpenAI-compatible server", check: text, tightens: never},
 		{name: "key_env", initial: "OPENAI_API_KEY", about: "environment variable that holds the API key", check: text, tightens: never},
-		{name: "approval", initial: "ask", about: "ask, edits, auto or deny", check: func(s string) error { _, err := guard.ParseMode(s); return err }, tightens: inOrder("deny", "ask", "edits", "auto")},
+		{name: "approval", initial: "ask", about: "ask, edits, auto or deny", check: func(s string) error { _, err := approval.ParseMode(s); return err }, tightens: inOrder("deny", "ask", "edits", "auto")},
 		{name: "sandbox", initial: "world", about: "world, read-only or off", check: func(s string) error { _, err := guard.ParseConfinement(s); return err }, tightens: inOrder("read-only", "world", "off")},
 		{name: "eas", about: "effective attention span in tokens", check: positive[int](strconv.Atoi)},
 		{name: "max_steps", about: "steps a turn may take", check: positive[int](strconv.Atoi), tightens: lower(number)},

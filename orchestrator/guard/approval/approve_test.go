@@ -1,4 +1,4 @@
-package guard
+package approval
 
 import (
 	"strings"

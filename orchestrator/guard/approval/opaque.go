@@ -1,4 +1,4 @@
-package guard
+package approval
 
 import (
 	"regexp"
@@ -22,13 +22,13 @@ const interpreters = "python pypy perl ruby node nodejs deno bun php lua luajit 
 
 // isShell reports whether a program is a shell, whatever version its name ends in:
 // ksh93.
-func isShell(program string) bool {
+func IsShell(program string) bool {
 	return slices.Contains(strings.Fields(shells), strings.TrimRight(program, "0123456789.-"))
 }
 
 // interprets reports whether a program is an interpreter, whatever version its
 // name ends in: python3.12, perl5.36.
-func interprets(program string) bool {
+func Interprets(program string) bool {
 	return slices.Contains(strings.Fields(interpreters), strings.TrimRight(program, "0123456789.-"))
 }
 
@@ -118,9 +118,9 @@ func opaque(s command.Simple) string {
 	switch {
 	case slices.Contains(strings.Fields(alwaysAsked), program):
 		return program + " runs or changes what is not in sight"
-	case isShell(program):
+	case IsShell(program):
 		return shellReads(s)
-	case interprets(program):
+	case Interprets(program):
 		return interpreterReads(s)
 	case program == "awk" || program == "gawk" || program == "mawk" || program == "nawk":
 		if dynamic || slices.ContainsFunc(s.Args(), func(w command.Word) bool {
@@ -246,7 +246,7 @@ func fed(commands []command.Simple, at int) string {
 			own = own[:max(0, len(own)-len(commands[i].Words))]
 		}
 		if !slices.Contains(strings.Fields(wrappers), program) {
-			if risky(program) != nil || interprets(program) || isShell(program) || slices.Contains(strings.Fields("sed awk gawk mawk nawk"), program) {
+			if risky(program) != nil || Interprets(program) || IsShell(program) || slices.Contains(strings.Fields("sed awk gawk mawk nawk"), program) {
 				return program + " gets words from xargs"
 			}
 			via = ""

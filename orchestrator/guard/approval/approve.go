@@ -1,4 +1,6 @@
-package guard
+// Package approval decides which calls may run: by the mode, the rules of the user and of
+// the project, and what a command line is known to do. It runs nothing.
+package approval
 
 import "fmt"
 
