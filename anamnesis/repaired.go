@@ -56,13 +56,13 @@ func Repairs(r *Request) []Repaired {
 	return out
 }
 
-// KeptRepairs returns the repairs of a run that become cards. A failure without a
-// telling line is none of them, and neither is a command that succeeded without any
+// KeptRepairs returns the repairs of a run that become cards. A failure of which no
+// line tells is none of them, and neither is a command that succeeded without any
 // change.
 func KeptRepairs(run repair.Run) []repair.Pair {
 	var out []repair.Pair
 	for _, p := range repair.Pairs(run) {
-		if p.Failure.Line != "" && p.Changed() && len(out) < maxRepairCards {
+		if p.Failure.Line != "" && !p.Failure.Silent && p.Changed() && len(out) < maxRepairCards {
 			out = append(out, p)
 		}
 	}

@@ -20,11 +20,14 @@ const (
 // Pack renders hits, in order, as quoted data of at most budgetTokens as
 // count measures them, and gives the hits it used. A card that does not fit
 // is left out and smaller ones after it are tried; when not even the first
-// fits, its first lines are quoted. Without a hit that fits, the text is empty.
+// fits, its first lines are quoted. Of a [Hit.Brief] the topic is quoted. Without a hit that fits, the text is empty.
 func Pack(hits []Hit, budgetTokens int, count func(string) int) (text string, used []Hit) {
 	text = packHeader + "\n"
 	for _, h := range hits {
 		next := text + "\n" + strings.Join(quote(h), "\n") + "\n"
+		if h.Brief {
+			next = text + heading(h) + " " + plain(h.Card.Topic) + "\n"
+		}
 		if count(next) <= budgetTokens {
 			text, used = next, append(used, h)
 		}
@@ -42,10 +45,9 @@ func Pack(hits []Hit, budgetTokens int, count func(string) int) (text string, us
 	return "", nil
 }
 
-// quote returns a card's lines: a header, then its text with every line behind
-// "> ", so that no card can pass for anything else. The header says how far the
-// card may be believed, where it holds and which operations it rests on.
-func quote(h Hit) []string {
+// heading says how far a card may be believed, where it holds and which operations
+// it rests on.
+func heading(h Hit) string {
 	c := h.Card
 	about := []string{"lesson " + c.ID, h.Words()}
 	if c.Provenance.Tainted {
@@ -70,7 +72,14 @@ func quote(h Hit) []string {
 	if len(h.Contradicts) > 0 {
 		about = append(about, "contradicts "+strings.Join(h.Contradicts, " "))
 	}
-	lines := []string{"[" + plain(strings.Join(about, " · ")) + "]", "> " + plain(c.Topic)}
+	return "[" + plain(strings.Join(about, " · ")) + "]"
+}
+
+// quote returns a card's lines: its heading, then its text with every line behind
+// "> ", so that no card can pass for anything else.
+func quote(h Hit) []string {
+	c := h.Card
+	lines := []string{heading(h), "> " + plain(c.Topic)}
 	for label, text := range c.Bullets() {
 		for i, l := range strings.Split(text, "\n") {
 			if i == 0 {

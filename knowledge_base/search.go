@@ -35,6 +35,9 @@ type Query struct {
 	// everything found.
 	MinEvidence float64
 
+	// Among names the only cards that may be found; nil: all.
+	Among map[string]bool
+
 	without map[string]bool // cards that are not to be found
 }
 
@@ -52,6 +55,8 @@ type Hit struct {
 	Contradicts []string `json:"contradicts,omitempty"`
 	// Also are the ids of cards that say nearly the same, less well found.
 	Also []string `json:"also,omitempty"`
+	// Brief: [Pack] quotes the topic only.
+	Brief bool `json:"-"`
 }
 
 // Search gives the cards that matter for the query, best first, ties by id. A
@@ -249,7 +254,7 @@ func (s *Store) search(ctx context.Context, q Query) ([]Hit, error) {
 
 // shownTo applies the rules of state and taint.
 func shownTo(c *card.Head, q Query) bool {
-	if q.without[c.ID] {
+	if q.without[c.ID] || q.Among != nil && !q.Among[c.ID] {
 		return false
 	}
 	switch c.State {

@@ -38,6 +38,7 @@ type Failure struct {
 	Place     string // "file:line" where the output names one
 	Index     int    // number of the telling line, from 0, in Text, or in Text and Stderr joined by a line end; -1: none
 	Certain   bool   // the line names the failure by a rule or by a label such as "error:"
+	Silent    bool   // no line speaks of a failure, and Line is the output's last
 }
 
 // Read finds what went wrong; false where the call did not fail. Where neither
@@ -45,6 +46,7 @@ type Failure struct {
 func Read(o Output) (Failure, bool) {
 	p := parse(o)
 	f := p.telling()
+	f.Silent = f.Silent && !complaint(f.Line, o.Command)
 	switch {
 	case o.Error || o.HasExit && o.Exit != 0:
 		return f, true
@@ -63,10 +65,11 @@ var started = re(`(?:^|[|;&(\n]|\b(?:exec|xargs|sudo|do|then) |-exec )\s*([\w./+
 // name of one that the command starts, or of its shell.
 func (p *page) complains(command string) bool {
 	i := slices.IndexFunc(p.lines, func(l string) bool { return l != "" })
-	if i < 0 {
-		return false
-	}
-	name, _, ok := strings.Cut(p.lines[i], ": ")
+	return i >= 0 && complaint(p.lines[i], command)
+}
+
+func complaint(line, command string) bool {
+	name, _, ok := strings.Cut(line, ": ")
 	name = name[strings.LastIndexByte(name, '/')+1:]
 	return ok && (name == "bash" || name == "sh" || slices.ContainsFunc(started.FindAllStringSubmatch(command, -1), func(m []string) bool {
 		return m[1][strings.LastIndexByte(m[1], '/')+1:] == name
@@ -158,6 +161,7 @@ func (p *page) telling() Failure {
 	}
 	at := p.where(f.Index)
 	f.Line, f.Place, f.Certain = p.unwrap(f.Index), at.String(), best >= certain
+	f.Silent = best <= plain
 	f.Signature = signature(f.Line, at)
 	f.Index += p.skip
 	return f
@@ -223,7 +227,8 @@ func opens(l, t string) bool {
 }
 
 // unwrap joins a line with those it was wrapped into: it fills the width of a
-// terminal, no other line is longer, and the next does not begin as it does.
+// terminal, no other line is longer, and the next neither begins as it does nor
+// with a label of its own.
 func (p *page) unwrap(i int) string {
 	joined := p.lines[i]
 	width := utf8.RuneCountInString(joined)
@@ -232,7 +237,7 @@ func (p *page) unwrap(i int) string {
 	}
 	begin, _, _ := strings.Cut(joined, " ")
 	for _, l := range p.lines[i+1:] {
-		if strings.HasPrefix(l, begin) {
+		if strings.HasPrefix(l, begin) || labelled.MatchString(l) {
 			break
 		}
 		joined += l

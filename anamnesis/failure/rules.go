@@ -45,6 +45,8 @@ var rules = []rule{
 	{perhaps, first, "::", re(`^(?:FAILED|ERROR) \S+::\S.* - `), "src/a.py:77: in check\n    error: 3\n=== short test summary info ===\n»FAILED a.py::test_a - Assertion..."},
 	{tells, first, ": ", re(`^\s*(?:- |\S+:\d+:\d+: )[A-Z]{1,3}\d{3,4} \S`), "»a.py:3:1: F401 'os' imported but unused\na.py:9:1: W291 trailing space"},
 
+	{certain, first, "No module", re(`: No module named \S+$`), "»/usr/bin/python3: No module named pytest\nerrors: see above"},
+
 	// Go.
 	{exactly, first, "panic: ", re(`^\s*panic: `), "--- FAIL: TestA (0.00s)\n    a_test.go:9: wrong\n»panic: index out of range [5] with length 3 [recovered]"},
 	{exactly, first, "DATA RACE", re(`^WARNING: DATA RACE`), "»WARNING: DATA RACE\n  a.count()\nerror: 1 race"},
@@ -113,7 +115,9 @@ var (
 	// answer matches what a program says in the words of the operating system or the shell.
 	answer = re(`(?i)^(?:[^\s:]+: )+.*(?:No such file or directory|not found|Permission denied|Is a directory|Not a directory|File exists|not permitted|Connection refused|Invalid argument|Read-only file system|No space left on device|没有那个文件或目录|权限不够|未找到命令)\)?$`)
 	quiet  = re(`(?i)^(?:\S+:\s+)*\W{0,3}(?:\w*warning|warn|deprecat\w+|note|hint|info|debug)\b|\b(?:0|no) (?:errors?|failures?|failed)\b`)
-	code   = re(`^(?:raise|return|except|assert|print|if|throw|catch|import|from|def|func|class)\b|^>\s|^\d+\s*[:|]\s`)
+	// labelled matches a line that a program begins with a word of its own.
+	labelled = re(`^\w[\w-]{1,20}: `)
+	code     = re(`^(?:raise|return|except|assert|print|if|throw|catch|import|from|def|func|class)\b|^>\s|^\d+\s*[:|]\s`)
 )
 
 // The ways in which a call ended before it was done or begun: each line says so

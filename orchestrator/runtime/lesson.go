@@ -32,6 +32,7 @@ type lessons struct {
 	memory *repair.Memory
 	turn   uint64
 	cards  map[string]*card.Card
+	own    map[string]bool     // ids of the cards about the task's project
 	about  map[string][]string // ids of other tasks' cards, by the normal forms of the errors they quote
 	shown  map[string]bool     // ids of the cards that were shown on a result
 }
@@ -44,10 +45,13 @@ func (l *lessons) of(t *Task) *repair.Memory {
 		return l.memory
 	}
 	l.memory, l.turn, l.cards = repair.NewMemory(), t.state.Turn.LastWords, make(map[string]*card.Card)
-	l.about = make(map[string][]string)
+	l.about, l.own = make(map[string][]string), make(map[string]bool)
 	for _, c := range t.layers.Visible(knowledgebase.Query{Task: t.ID}) {
 		if c.SourceTask == t.ID {
 			continue
+		}
+		if repo := t.state.Opened.Repo; repo != "" && c.Scope.Repo == repo {
+			l.own[c.ID] = true
 		}
 		for _, issue := range c.Issue {
 			l.about[errorOf(issue)] = append(l.about[errorOf(issue)], c.ID)
@@ -58,6 +62,14 @@ func (l *lessons) of(t *Task) *repair.Memory {
 		}
 	}
 	return l.memory
+}
+
+// project lists the cards of other tasks about the task's project.
+func (l *lessons) project(t *Task) map[string]bool {
+	l.of(t)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.own
 }
 
 // card is the card that an answer rests on.

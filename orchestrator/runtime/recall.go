@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/failure"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
@@ -23,6 +24,7 @@ const (
 	minRecallTokens = 400     // a recall may always be this long
 	recallShare     = 8       // otherwise this part of the EAS
 	recallCards     = 5       // cards looked at
+	projectEvidence = 0.3     // of what another card needs: that a card is about the task's project says as much as a card found beside it
 	minReopened     = 4_000   // bytes of an operation that recall shows at once, at least
 	maxReopened     = 100_000 // and at most; in between, a byte for each token of the EAS: about a quarter of it
 )
@@ -55,7 +57,7 @@ func (t *Task) findCards(ctx context.Context, parts []string, why string) (*op.C
 		}
 		return tr
 	}
-	hits, err := t.searchParts(ctx, parts, trust)
+	hits, err := t.searchParts(ctx, parts, why != "asked", trust)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -72,7 +74,8 @@ func (t *Task) findCards(ctx context.Context, parts []string, why string) (*op.C
 		// What this task learned stands in its blocks already.
 		hits = slices.DeleteFunc(hits, func(h knowledgebase.Hit) bool { return h.Card.SourceTask == t.ID })
 	}
-	hits = hits[:min(recallCards, len(hits))]
+	hits = eachOnce(hits)
+	hits = eachOnce(t.withLike(hits[:min(recallCards, len(hits))], trust))
 	budget := max(minRecallTokens, t.state.EAS/recallShare)
 	text, used := knowledgebase.Pack(hits, budget, t.counter.Count)
 	for _, h := range used {
@@ -84,12 +87,63 @@ func (t *Task) findCards(ctx context.Context, parts []string, why string) (*op.C
 	return rec, nil
 }
 
+// withLike adds, briefly, the cards that nearly repeat one of the hits: cards about
+// several failures of one kind differ in a word.
+func (t *Task) withLike(hits []knowledgebase.Hit, trust func(*card.Card) knowledgebase.Trust) []knowledgebase.Hit {
+	seen := make(map[string]bool)
+	for _, h := range hits {
+		seen[h.Card.ID] = true
+	}
+	for _, h := range hits {
+		for _, id := range h.Also {
+			c := t.card(id)
+			if c == nil || seen[id] {
+				continue
+			}
+			seen[id] = true
+			if like := (knowledgebase.Hit{Card: c, Score: h.Score, Trust: trust(c), Brief: true}); !like.Trust.Withheld {
+				hits = append(hits, like)
+			}
+		}
+	}
+	return hits
+}
+
+// eachOnce keeps one of the cards with one topic: the first of those that may be
+// believed most. Tasks that met one failure leave a card each.
+func eachOnce(hits []knowledgebase.Hit) []knowledgebase.Hit {
+	at := make(map[string]int)
+	var out []knowledgebase.Hit
+	for _, h := range hits {
+		key := h.Card.Scope.Repo + "\n" + failure.Normal(h.Card.Topic)
+		i, said := at[key]
+		switch {
+		case !said:
+			at[key] = len(out)
+			out = append(out, h)
+		case out[i].Trust.Rung == knowledgebase.Hypothesis && h.Trust.Rung != knowledgebase.Hypothesis:
+			h.Brief = out[i].Brief
+			out[i] = h
+		}
+	}
+	return out
+}
+
 // searchParts searches for each part of the situation by itself: a card about
-// the error need not account for the words of the request.
-func (t *Task) searchParts(ctx context.Context, parts []string, trust func(*card.Card) knowledgebase.Trust) ([]knowledgebase.Hit, error) {
-	var answers [][]knowledgebase.Hit
+// the error need not account for the words of the request. If own is set, the last
+// part is also searched for among the cards of the task's project.
+func (t *Task) searchParts(ctx context.Context, parts []string, own bool, trust func(*card.Card) knowledgebase.Trust) ([]knowledgebase.Hit, error) {
+	var queries []knowledgebase.Query
 	for _, part := range parts {
-		hits, err := t.layers.Search(ctx, knowledgebase.Query{Text: part, K: recallCards, Task: t.ID, Trust: trust})
+		queries = append(queries, knowledgebase.Query{Text: part})
+	}
+	if about := t.lessons.project(t); own && len(about) > 0 {
+		queries = append(queries, knowledgebase.Query{Text: parts[len(parts)-1], Among: about, MinEvidence: projectEvidence})
+	}
+	var answers [][]knowledgebase.Hit
+	for _, q := range queries {
+		q.K, q.Task, q.Trust = recallCards, t.ID, trust
+		hits, err := t.layers.Search(ctx, q)
 		if err != nil {
 			return nil, err
 		}

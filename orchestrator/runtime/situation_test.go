@@ -84,7 +84,7 @@ func TestSituations(t *testing.T) {
 	found, first := 0, 0
 	for _, r := range situations(t) {
 		parts := r.fold(t).Situation("jump")
-		hits, err := task.searchParts(t.Context(), parts, nil)
+		hits, err := task.searchParts(t.Context(), parts, false, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,7 +42,7 @@ func play(t *testing.T, h taskdir.Home, id, words string, n New) []op.Op {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	n.ID, n.Dir, n.Request, n.Model, n.EAS, n.Encoding, n.Approval, n.System = id, dir, "Print the answer.", m.Name(), 8000, "cl100k_base", "auto", "system"
+	n.ID, n.Dir, n.Request, n.Model, n.EAS, n.Encoding, n.Approval, n.System = id, dir, cmp.Or(n.Request, "Print the answer."), m.Name(), 8000, "cl100k_base", "auto", "system"
 	var ops []op.Op
 	task, err := Create(t.Context(), h, n, Options{Model: m, Tools: tools, Event: func(o op.Op) { ops = append(ops, o) }})
 	if err != nil {
@@ -272,5 +273,30 @@ func TestCardExperiment(t *testing.T) {
 	got := recalled(play(t, h, id, "turns:\n  - calls: [{name: Bash, arguments: {command: \"cat answer.txt\"}}]\n  - reply: Done.\n", New{Experiment: true}), "failure")
 	if len(got) != 1 || len(got[0].Cards) != 0 || len(got[0].Withheld) != 1 {
 		t.Errorf("withheld from %s: %+v", id, *got[0])
+	}
+}
+
+// TestOwnProject: at its start a task is shown what earlier tasks of its project met,
+// where the request says enough of it for a card of the project alone; cards that
+// nearly repeat one another stand in a line each.
+func TestOwnProject(t *testing.T) {
+	h := trustHome(t)
+	play(t, h, "one", repaired, New{})
+	play(t, h, "two", strings.ReplaceAll(repaired, "answer.txt", "second.txt"), New{})
+	const nothing = "turns:\n  - reply: Seen.\n"
+	const asked = "The quarterly report lacks the auditors' answer: complete it, add up each department and write a summary for the board."
+	shown := func(ops []op.Op) (c *op.CardsRecalled) {
+		for _, o := range ops {
+			if b, ok := o.Body.(*op.CardsRecalled); ok && b.Why == "start" {
+				c = b
+			}
+		}
+		return c
+	}
+	if got := shown(play(t, h, "three", nothing, New{Request: asked})); len(got.Cards) != 2 || strings.Count(got.Text, "\n[lesson ") != 2 || strings.Count(got.Text, "> Issue: ") != 1 {
+		t.Errorf("at the start of the project's third task: %+v", got)
+	}
+	if got := shown(play(t, h, "four", nothing, New{Request: asked, Repo: "elsewhere"})); len(got.Cards) != 0 {
+		t.Errorf("in another project: %+v", got)
 	}
 }

@@ -43,7 +43,7 @@ type stage struct {
 
 // play runs one task in one arm on the orchestrator.
 func (st *stage) play(ctx context.Context, p *Params, arm *Arm, pz *puzzle, id string, src source) (Metrics, error) {
-	pr := &project{puzzle: pz, dir: filepath.Join(st.root, "world"), outside: filepath.Join(st.root, "outside")}
+	pr := &project{puzzle: pz, dir: filepath.Join(st.root, pz.Project), outside: filepath.Join(st.root, "outside")}
 	for _, dir := range []string{pr.dir, pr.outside} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return Metrics{}, err
