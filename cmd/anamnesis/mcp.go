@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/mcpserver"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard"
@@ -30,9 +32,40 @@ func (a *app) mcpCommand() *cobra.Command {
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory of the project")
 	cmd.PersistentFlags().StringVar(&sandbox, "sandbox", "", "what test and approve run a project's server in: world (default) or off")
-	cmd.AddCommand(a.mcpAddCommand(), a.mcpListCommand(&dir), a.mcpRemoveCommand(&dir), a.mcpTestCommand(&dir, &sandbox), a.mcpApproveCommand(&dir, &sandbox))
+	cmd.AddCommand(a.mcpAddCommand(), a.mcpListCommand(&dir), a.mcpRemoveCommand(&dir), a.mcpTestCommand(&dir, &sandbox), a.mcpApproveCommand(&dir, &sandbox), a.mcpServeCommand(&dir))
 	return cmd
 }
+
+func (a *app) mcpServeCommand(dir *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Serve timeline, jumps and cards to another agent, on standard input and output",
+		Long: "Serve timeline, jumps and cards to another agent over MCP, on standard input and output. The session is the one that the\n" +
+			"call names, whose id the client sends, or the only live one of the directory; a jump never guesses.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			svc, err := a.service()
+			if err != nil {
+				return err
+			}
+			real, err := session.RealDir(*dir)
+			if err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			err = mcpserver.New(svc, real, a.getenv).Run(ctx, io.NopCloser(a.stdin), nopCloser{a.stdout}, version)
+			if ctx.Err() != nil {
+				return nil // the client ended it
+			}
+			return err
+		},
+	}
+}
+
+// nopCloser is a writer that is not closed.
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
 
 func (a *app) mcpAddCommand() *cobra.Command {
 	var s mcp.Server

@@ -1,0 +1,224 @@
+package mcpserver_test
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	assets "anamnesis"
+	"anamnesis/cmd/internal/mcpserver"
+	"anamnesis/orchestrator/beside"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/sessions"
+)
+
+func TestMain(m *testing.M) {
+	guard.SuperviseMain() // this binary also supervises commands
+	os.Exit(m.Run())
+}
+
+const words = `turns:
+  - calls: [{name: WriteFile, arguments: {path: a, content: one}}]
+  - calls: [{name: WriteFile, arguments: {path: a, content: two}}]
+  - reply: Written.
+`
+
+// place is a home with one idle task, whose file a holds two.
+type place struct {
+	svc       *session.Service
+	dir, task string
+	env       map[string]string
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	home := t.TempDir()
+	p := &place{dir: t.TempDir(), env: map[string]string{"HOME": home, "ANAMNESIS_HOME": filepath.Join(home, ".anamnesis")}}
+	p.dir, _ = filepath.EvalSymlinks(p.dir)
+	var err error
+	p.svc, err = session.New(session.Options{Getenv: func(name string) string { return p.env[name] }, Version: "test", EAS: assets.EAS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.task = p.run(t)
+	return p
+}
+
+func (p *place) run(t *testing.T) string {
+	t.Helper()
+	script := filepath.Join(t.TempDir(), "words.yaml")
+	if err := os.WriteFile(script, []byte(words), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := p.svc.Start(t.Context(), session.Request{
+		Settings: session.Settings{Model: "script:" + script, Sandbox: string(guard.ConfineOff)}, Dir: p.dir, Text: "Write a.",
+	}, session.Client{Approve: func(context.Context, runtime.Question) runtime.Answer { return runtime.Answer{Allow: true} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return s.Task
+}
+
+// connect returns a client of a server that was started in the directory.
+func (p *place) connect(t *testing.T) *mcp.ClientSession {
+	t.Helper()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		done <- mcpserver.New(p.svc, p.dir, func(name string) string { return p.env[name] }).Run(context.Background(), inR, outW, "test")
+	}()
+	client := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil)
+	cs, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: outR, Writer: inW}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cs.Close(); <-done })
+	return cs
+}
+
+func call(t *testing.T, cs *mcp.ClientSession, name string, args map[string]any) (string, bool) {
+	t.Helper()
+	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	delete(res.Meta, "io.modelcontextprotocol/serverInfo") // the protocol's own
+	if res.StructuredContent != nil || len(res.Content) != 1 || len(res.Meta) > 0 {
+		t.Errorf("%s: want one text and nothing else, got %+v", name, res)
+	}
+	text := res.Content[0].(*mcp.TextContent).Text
+	if len(text) > 8<<10 {
+		t.Errorf("%s: %d bytes", name, len(text))
+	}
+	return text, res.IsError
+}
+
+func (p *place) holds(t *testing.T, want string) {
+	t.Helper()
+	if text, err := os.ReadFile(filepath.Join(p.dir, "a")); string(text) != want {
+		t.Errorf("a holds %q (%v), want %q", text, err, want)
+	}
+}
+
+// TestTools goes through the tools on a task that nobody runs.
+func TestTools(t *testing.T) {
+	p := newPlace(t)
+	cs := p.connect(t)
+	for _, tt := range []struct {
+		name string
+		args map[string]any
+		want []string
+		bad  bool
+	}{
+		{"timeline", nil, []string{p.task, "● 2  WriteFile"}, false},
+		{"diff", map[string]any{"from": 1, "to": 2}, []string{"-one", "+two"}, false},
+		{"diff", map[string]any{"from": 1, "to": 2, "paths": []string{"b"}}, []string{"nothing changed"}, false},
+		{"diff", map[string]any{"from": 1, "to": 9}, []string{"valid steps are"}, true},
+		{"show_operation", map[string]any{"seq": 2}, []string{"user.said", "Write a."}, false},
+		{"show_operation", map[string]any{"seq": 999}, []string{"no operation 999"}, true},
+		{"recall", map[string]any{"query": "cannot find module"}, []string{"No card fits"}, false},
+		{"remember", map[string]any{"lesson": "Run make gen first.", "evidence": "make: *** gen.go missing"}, []string{"Draft card"}, false},
+		{"remember", map[string]any{"lesson": "", "evidence": ""}, []string{"must not be empty"}, true},
+		{"checkpoint", map[string]any{"note": "n"}, []string{"is a checkpoint already"}, true},
+		{"jump_to_step", map[string]any{"step": 1, "reason": "r", "dry_run": true}, []string{"step 1", "a"}, false},
+		{"jump_to_step", map[string]any{"step": 1, "reason": ""}, []string{"reason is empty"}, true},
+		{"jump_to_step", map[string]any{"step": 7, "reason": "r"}, []string{"valid steps are"}, true},
+		{"timeline", map[string]any{"task": "absent"}, []string{"no such task"}, true},
+	} {
+		text, bad := call(t, cs, tt.name, tt.args)
+		for _, want := range tt.want {
+			if !strings.Contains(text, want) || bad != tt.bad {
+				t.Errorf("%s %v: error %v: %s; want %q", tt.name, tt.args, bad, text, want)
+			}
+		}
+	}
+	p.holds(t, "two")
+	if text, bad := call(t, cs, "jump_to_step", map[string]any{"step": 1, "reason": "one was right"}); bad || !strings.Contains(text, "step 1") {
+		t.Errorf("jump: %v %s", bad, text)
+	}
+	p.holds(t, "one")
+	if text, bad := call(t, cs, "jump_to_step", map[string]any{"step": 2, "reason": "r", "paths": []string{"a"}}); bad || !strings.Contains(text, "a") {
+		t.Errorf("paths: %v %s", bad, text)
+	}
+	p.holds(t, "two")
+}
+
+// TestKeepsEdits: what the user changed after the step survives the agent's jump, and
+// no argument of the tool overwrites it.
+func TestKeepsEdits(t *testing.T) {
+	p := newPlace(t)
+	cs := p.connect(t)
+	if err := os.WriteFile(filepath.Join(p.dir, "a"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	call(t, cs, "jump_to_step", map[string]any{"step": 1, "reason": "r"})
+	p.holds(t, "mine")
+	list, err := cs.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range list.Tools {
+		schema, _ := tool.InputSchema.(map[string]any)
+		props, _ := schema["properties"].(map[string]any)
+		if _, ok := props["overwrite"]; ok || props["task"] == nil {
+			t.Errorf("%s takes %v", tool.Name, props)
+		}
+		reads := slices.Contains([]string{"timeline", "diff", "recall", "show_operation"}, tool.Name)
+		if tool.Annotations.ReadOnlyHint != reads || tool.Name == "jump_to_step" && !*tool.Annotations.DestructiveHint {
+			t.Errorf("%s: %+v", tool.Name, tool.Annotations)
+		}
+	}
+	prompts, err := cs.ListPrompts(t.Context(), nil)
+	if err != nil || len(prompts.Prompts) != 3 {
+		t.Errorf("prompts: %+v, %v", prompts, err)
+	}
+}
+
+// TestNeverGuesses: of two sessions in the directory neither is taken, unless the
+// client says which it is.
+func TestNeverGuesses(t *testing.T) {
+	p := newPlace(t)
+	other := p.run(t)
+	cs := p.connect(t)
+	text, bad := call(t, cs, "jump_to_step", map[string]any{"step": 1, "reason": "r"})
+	if !bad || !strings.Contains(text, p.task) || !strings.Contains(text, other) {
+		t.Errorf("%v %s", bad, text)
+	}
+	p.holds(t, "two")
+	p.env["CLAUDE_CODE_SESSION_ID"] = "unknown"
+	if text, bad := call(t, p.connect(t), "timeline", nil); !bad {
+		t.Errorf("a session that is not recorded: %s", text)
+	}
+	s := &sessions.Session{Agent: sessions.Claude, ID: "s-1", Dir: p.dir, Steps: []sessions.Step{{Parent: -1, Text: "Done."}}}
+	im, err := beside.NewImporter(p.svc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer im.Close()
+	if _, err := im.Import(t.Context(), s, "f"); err != nil {
+		t.Fatal(err)
+	}
+	p.env["CLAUDE_CODE_SESSION_ID"] = "s-1"
+	cs = p.connect(t)
+	if text, bad := call(t, cs, "timeline", nil); bad || !strings.Contains(text, beside.TaskOf(sessions.Claude, "s-1")) {
+		t.Errorf("%v %s", bad, text)
+	}
+	if text, bad := call(t, cs, "jump_to_step", map[string]any{"step": 1, "reason": "r"}); !bad || !strings.Contains(text, "imported") {
+		t.Errorf("a jump in an imported session: %v %s", bad, text)
+	}
+}

@@ -1,0 +1,291 @@
+package mcpserver
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"anamnesis/cmd/internal/show"
+	view "anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/timeline"
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/beside"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/workspace"
+	"anamnesis/worldstate"
+)
+
+// width is that of what is shown as on a terminal.
+const width = 120
+
+// ofTask is the argument that every tool about a task has.
+type ofTask struct {
+	Task string `json:"task,omitempty" jsonschema:"the session; without it the one you are in"`
+}
+
+func (s *Server) timeline(_ context.Context, req *mcp.CallToolRequest, in ofTask) (string, error) {
+	st, err := s.find(req, in.Task)
+	if err != nil {
+		return "", err
+	}
+	b := new(timeline.Builder)
+	if err := s.svc.Ops(st.Opened.Task, 0, b.Add); err != nil {
+		return "", err
+	}
+	lines := strings.Split(ansi.Strip(view.Draw(b.Timeline(), width)), "\n")
+	head, rows := lines[:min(3, len(lines))], lines[min(3, len(lines)):]
+	left, size := 0, 0 // the newest rows fit
+	for i := len(rows) - 1; i >= 0; i-- {
+		if size += len(rows[i]) + 1; size > maxResultBytes-512 {
+			left = i + 1
+			break
+		}
+	}
+	if left > 0 {
+		head = append(head, fmt.Sprintf("[%d earlier lines left out]", left))
+	}
+	return strings.Join(append(head, rows[left:]...), "\n"), nil
+}
+
+type jumpArgs struct {
+	Step   int      `json:"step" jsonschema:"the step whose end to return to"`
+	Reason string   `json:"reason" jsonschema:"what was wrong with the path you leave"`
+	DryRun bool     `json:"dry_run,omitempty" jsonschema:"only say what would happen"`
+	Paths  []string `json:"paths,omitempty" jsonschema:"restore these files and folders alone; the session stays where it is"`
+	ofTask
+}
+
+func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs) (string, error) {
+	st, err := s.find(req, in.Task)
+	if err != nil {
+		return "", err
+	}
+	task := st.Opened.Task
+	j := op.JumpRequested{To: in.Step, Reason: in.Reason}
+	switch {
+	case in.Reason == "" && !in.DryRun:
+		return "", errors.New("reason is empty: say what was wrong with the path you leave")
+	case in.DryRun:
+		plan, err := s.svc.PlanJump(ctx, task, j)
+		if err != nil {
+			return "", err
+		}
+		var b bytes.Buffer
+		(&show.Printer{Out: &b, Err: &b, Width: width}).JumpPlan(task, plan)
+		return ansi.Strip(b.String()), nil
+	case len(in.Paths) > 0:
+		res, warnings, err := s.svc.RestoreWorld(ctx, task, fmt.Sprint(in.Step), worldstate.RestoreOptions{PlanOptions: worldstate.PlanOptions{Paths: in.Paths}})
+		if err != nil {
+			return strings.Join(warnings, "\n"), s.remedy(err, task, in.Step)
+		}
+		return fmt.Sprintf("Restored as at the end of step %d: %s. Read these files again before you edit them.", in.Step, paths(res)), nil
+	}
+	last := st.Last
+	res, err := s.svc.Jump(ctx, task, j, session.Client{})
+	if err != nil {
+		return strings.Join(res.Warnings, "\n"), s.remedy(err, task, in.Step)
+	}
+	if res.Scheduled {
+		return fmt.Sprintf("The session is running; it jumps to step %d when its present step is complete.", in.Step), nil
+	}
+	told, err := beside.Told(s.svc, task, last)
+	return told, err
+}
+
+func paths(res worldstate.Result) string {
+	names := slices.Concat(res.Written, res.Deleted)
+	if len(names) == 0 {
+		return "nothing, the files were so already"
+	}
+	return notice.List(names, notice.MaxListed)
+}
+
+// remedy adds to a refusal that protects edits what the user can do. The agent has no
+// way to overwrite them.
+func (s *Server) remedy(err error, task string, step int) error {
+	if errors.Is(err, worldstate.ErrRefused) || errors.Is(err, worldstate.ErrStale) {
+		return fmt.Errorf("%w; the user can run 'anamnesis jump %s %d --dry-run' to see why, and decide", err, task, step)
+	}
+	return err
+}
+
+type checkpointArgs struct {
+	Note string `json:"note" jsonschema:"what this state of the files is"`
+	ofTask
+}
+
+func (s *Server) checkpoint(_ context.Context, req *mcp.CallToolRequest, in checkpointArgs) (string, error) {
+	st, err := s.find(req, in.Task)
+	if err != nil {
+		return "", err
+	}
+	return "", fmt.Errorf("every step of %s is a checkpoint already; the last one is step %d", st.Opened.Task, st.Current)
+}
+
+type diffArgs struct {
+	From  int      `json:"from" jsonschema:"a step"`
+	To    int      `json:"to" jsonschema:"a later or earlier step"`
+	Paths []string `json:"paths,omitempty" jsonschema:"only these files and folders"`
+	ofTask
+}
+
+func (s *Server) diff(ctx context.Context, req *mcp.CallToolRequest, in diffArgs) (string, error) {
+	st, err := s.find(req, in.Task)
+	if err != nil {
+		return "", err
+	}
+	for _, id := range []int{in.From, in.To} {
+		step, err := st.Checkpoint(id)
+		if err != nil {
+			return "", err
+		}
+		if !step.Saved {
+			return "", fmt.Errorf("step %d has no checkpoint: %s", id, step.NoCheckpoint)
+		}
+	}
+	w, err := s.svc.World(st)
+	if err != nil {
+		return "", err
+	}
+	defer w.Close()
+	ends, _, err := workspace.Commits(s.svc.Home, st.Opened.Task, st, w, in.From, in.To)
+	if err != nil {
+		return "", err
+	}
+	changes, err := w.Diff(ctx, ends[0], ends[1])
+	if err != nil {
+		return "", err
+	}
+	if len(in.Paths) > 0 {
+		changes = within(changes, in.Paths)
+	}
+	if len(changes) == 0 {
+		return "nothing changed", nil
+	}
+	var b bytes.Buffer
+	err = w.Patch(ctx, &b, changes)
+	return b.String(), err
+}
+
+// within keeps the changes of some files and folders.
+func within(changes []worldstate.Change, paths []string) (out []worldstate.Change) {
+	for _, c := range changes {
+		for _, p := range paths {
+			if p = strings.TrimSuffix(p, "/"); c.Path == p || strings.HasPrefix(c.Path, p+"/") {
+				out = append(out, c)
+				break
+			}
+		}
+	}
+	return out
+}
+
+type recallArgs struct {
+	Query string `json:"query" jsonschema:"an error message or a question"`
+	Limit int    `json:"limit,omitempty" jsonschema:"how many lessons at most; 3 without it"`
+	ofTask
+}
+
+// How many lessons recall shows.
+const (
+	defaultRecall = 3
+	maxRecall     = 10
+)
+
+func (s *Server) recall(ctx context.Context, req *mcp.CallToolRequest, in recallArgs) (string, error) {
+	dir, task := s.dir, ""
+	if st, err := s.find(req, in.Task); err == nil {
+		dir, task = st.Opened.Dir, st.Opened.Task
+	} else if in.Task != "" {
+		return "", err
+	}
+	if strings.TrimSpace(in.Query) == "" {
+		return "", errors.New("query is empty")
+	}
+	return beside.Recall(ctx, s.svc, dir, knowledgebase.Query{Text: in.Query, K: min(cmp.Or(max(in.Limit, 0), defaultRecall), maxRecall), Task: task}, maxResultBytes)
+}
+
+type rememberArgs struct {
+	Lesson   string `json:"lesson" jsonschema:"what to do, in one or two sentences"`
+	Evidence string `json:"evidence" jsonschema:"the command and the error it is about, or the operation numbers that show it"`
+	ofTask
+}
+
+func (s *Server) remember(ctx context.Context, req *mcp.CallToolRequest, in rememberArgs) (string, error) {
+	if strings.TrimSpace(in.Lesson) == "" || strings.TrimSpace(in.Evidence) == "" {
+		return "", errors.New("lesson and evidence must not be empty")
+	}
+	c := &card.Card{
+		Topic: oneLine(in.Lesson, 120), State: card.Draft, SourceTask: "mcp",
+		Issue: []string{oneLine(in.Evidence, 500)}, Solution: []string{oneLine(in.Lesson, 500)},
+		Provenance: card.Provenance{Model: "agent", Tainted: true}, Tags: []string{"remembered"},
+	}
+	dir := s.dir
+	if st, err := s.find(req, in.Task); err == nil {
+		dir, c.SourceTask, c.Provenance.Task, c.Scope.Repo = st.Opened.Dir, st.Opened.Task, st.Opened.Task, st.Opened.Repo
+	} else if in.Task != "" {
+		return "", err
+	}
+	if c.Scope.Repo == "" {
+		c.Scope.Repo = worldstate.RepositoryName(dir)
+	}
+	c.ID = card.NewID("remember", c.Scope.Repo, in.Lesson, in.Evidence)
+	if err := beside.Remember(ctx, s.svc, c); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("Draft card %s was written. No other session is shown it before the user has reviewed it ('anamnesis kb review').", c.ID), nil
+}
+
+func oneLine(text string, n int) string { return notice.OneLine(text, n) }
+
+type showArgs struct {
+	Seq    uint64 `json:"seq" jsonschema:"number of the operation"`
+	Offset int    `json:"offset,omitempty" jsonschema:"byte to begin with"`
+	ofTask
+}
+
+// errShown ends a walk over a stream.
+var errShown = errors.New("shown")
+
+func (s *Server) show(_ context.Context, req *mcp.CallToolRequest, in showArgs) (string, error) {
+	st, err := s.find(req, in.Task)
+	if err != nil {
+		return "", err
+	}
+	if in.Seq < 1 || in.Seq > st.Last {
+		return "", fmt.Errorf("no operation %d; the last is %d", in.Seq, st.Last)
+	}
+	var text string
+	err = s.svc.Ops(st.Opened.Task, in.Seq-1, func(o op.Op) error {
+		body := state.OpText(o)
+		from := min(max(in.Offset, 0), len(body))
+		for from < len(body) && !utf8.RuneStart(body[from]) {
+			from++
+		}
+		end := min(from+maxResultBytes-512, len(body))
+		for end < len(body) && !utf8.RuneStart(body[end]) {
+			end--
+		}
+		text = fmt.Sprintf("op %d (%s, step %d), as it was recorded, quoted:\n%s", o.Seq, o.Kind(), o.Step, body[from:end])
+		if end < len(body) {
+			text += fmt.Sprintf("\n[bytes %d to %d of %d; offset %d goes on]", from, end, len(body), end)
+		}
+		return errShown
+	})
+	if errors.Is(err, errShown) {
+		err = nil
+	}
+	return text, err
+}

@@ -1,0 +1,66 @@
+package beside
+
+import (
+	"context"
+	"strings"
+
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/card"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/session"
+)
+
+// Told returns what the agent is to be told of the last jump after an operation: the
+// blocks of its passes, the user's words from the steps that were left, and the notice.
+func Told(svc *session.Service, task string, after uint64) (string, error) {
+	var parts []string
+	err := svc.Ops(task, after, func(o op.Op) error {
+		switch b := o.Body.(type) {
+		case *op.JumpRequested:
+			parts = nil
+		case *op.PassDone:
+			parts = append(parts, b.Block)
+		case *op.JumpDone:
+			parts = append(parts, b.Words, b.Notice)
+		}
+		return nil
+	})
+	text := ""
+	for _, p := range parts {
+		if p = strings.TrimSpace(p); p != "" {
+			text += p + "\n\n"
+		}
+	}
+	return strings.TrimSpace(text), err
+}
+
+// bytesPerToken is how long a token is taken to be where no model's encoding is known.
+const bytesPerToken = 4
+
+// Recall searches the cards that an agent in a directory may be shown, and quotes them
+// as data within a number of bytes.
+func Recall(ctx context.Context, svc *session.Service, dir string, q knowledgebase.Query, size int) (string, error) {
+	hits, err := svc.Recall(ctx, dir, q)
+	if err != nil {
+		return "", err
+	}
+	text, _ := knowledgebase.Pack(hits, size/bytesPerToken, func(s string) int { return len(s)/bytesPerToken + 1 })
+	if text == "" {
+		return "No card fits.", nil
+	}
+	return text, nil
+}
+
+// Remember writes a draft card.
+func Remember(ctx context.Context, svc *session.Service, c *card.Card) error {
+	store, err := knowledgebase.Open(svc.Home.KnowledgeBase(), &knowledgebase.Options{
+		Redact: svc.Home.CardRedaction(svc.Secrets(nil), new(redact.Learned)),
+	})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	_, err = store.Apply(ctx, knowledgebase.Change{Cards: []*card.Card{c}})
+	return err
+}
