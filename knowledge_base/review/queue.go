@@ -32,7 +32,7 @@ func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item
 		if err != nil {
 			return nil, 0, fmt.Errorf("review queue: %w", err)
 		}
-		it := Item{ID: e.ID, Fingerprint: fingerprint, Text: text, Notes: Notes(store, e)}
+		it := Item{ID: e.ID, Fingerprint: fingerprint, Text: text, Notes: append(Notes(store, e), Uses(e.Counts)...)}
 		for _, id := range e.Contradicts {
 			it.Notes = append(it.Notes, quoted(store, id)...)
 		}
@@ -87,9 +87,6 @@ func Notes(store *knowledgebase.Store, e knowledgebase.Entry) []string {
 	if e.Expired {
 		out = append(out, "past its date: move expires, or retire it")
 	}
-	if c := e.Counts; c != (usage.Counts{}) {
-		out = append(out, fmt.Sprintf("times shown: %d; tasks that ended well: %d, badly: %d; times learned again: %d", c.Shown, c.Helpful, c.Harmful, c.Rediscovered))
-	}
 	for _, id := range e.Contradicts {
 		out = append(out, fmt.Sprintf("contradicts %s – decide which holds: state: retired ends this one, 'anamnesis kb retire %s' the other", about(store, id), id))
 	}
@@ -101,6 +98,14 @@ func Notes(store *knowledgebase.Store, e knowledgebase.Entry) []string {
 		out = append(out, fmt.Sprintf("to have it take their place: supersedes: [%s]", strings.Join(e.Generalizes, ", ")))
 	}
 	return out
+}
+
+// Uses says in at most one line what a card did for the tasks that were shown it.
+func Uses(c usage.Counts) []string {
+	if c == (usage.Counts{}) {
+		return nil
+	}
+	return []string{fmt.Sprintf("times shown: %d; tasks that ended well: %d, badly: %d; times learned again: %d", c.Shown, c.Helpful, c.Harmful, c.Rediscovered)}
 }
 
 // about names another card.

@@ -14,6 +14,7 @@ import (
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/review"
+	"anamnesis/knowledge_base/usage"
 )
 
 const (
@@ -63,6 +64,8 @@ type cardView struct {
 	Rendered  bool // false: the text is too long to be more than quoted
 	Facts     []fact
 	Notes     []string
+	Uses      usage.Counts
+	Queue     []listedCard // the cards that wait next to it, in the review
 	Near      []nearCard
 	Against   []versionCard   // what it contradicts, to be read beside it
 	Can       map[string]bool // the acts that the card's state allows
@@ -128,10 +131,14 @@ func (s *Server) cardView(ctx context.Context, id string, from origin) (*cardVie
 	}
 	v := &cardView{ID: id, Topic: c.Topic, State: c.State, Seen: seen, From: from, Undo: s.undoable()}
 	v.HTML, v.Rendered = renderMarkdown(c.Body())
-	v.Place = placeOf(id, review.Waiting(s.store))
+	waiting := review.Waiting(s.store)
+	v.Place = placeOf(id, waiting)
+	if from == fromReview {
+		v.Queue = s.around(v.Place, waiting)
+	}
 	for _, e := range s.store.List() {
 		if e.ID == id {
-			v.Notes = review.Notes(s.store, e)
+			v.Notes, v.Uses = review.Notes(s.store, e), e.Counts
 		}
 	}
 	v.Facts = s.facts(c)

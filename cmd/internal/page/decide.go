@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"html/template"
 	"net/http"
 	"strings"
 	"unicode"
@@ -25,6 +26,7 @@ func (s *Server) cardRoutes() {
 	s.handle("POST /cards/{card}/decide", s.decide)
 	s.handle("GET /cards/{card}/edit", s.showEdit)
 	s.handle("POST /cards/{card}/edit", s.edit)
+	s.handle("POST /preview", s.preview)
 	s.handle("GET /cards/{card}/history", s.showHistory)
 	s.handle("GET /cards/{card}/evidence", s.showEvidence)
 }
@@ -107,9 +109,12 @@ type editView struct {
 	From      origin
 	Back      string // the page one came from
 	Seen      string
-	Text      string
-	Odd       []string // characters that are there and cannot be seen
-	Now       string   // what the card says now, where that is not what Text began with
+	Whole     bool   // the file's text is edited, not topic and body
+	Text      string // the file's text
+	Body      string
+	Preview   template.HTML // the body as it will look
+	Odd       []string      // characters that are there and cannot be seen
+	Now       string        // what the card says now, where that is not what Text began with
 }
 
 func (s *Server) showEdit(w http.ResponseWriter, r *http.Request) error {
@@ -119,13 +124,38 @@ func (s *Server) showEdit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.renderEdit(w, http.StatusOK, editView{ID: id, From: from, Seen: seen, Text: string(text)}, "")
+	v := editView{ID: id, From: from, Seen: seen, Text: string(text), Whole: r.URL.Query().Get("as") == "file"}
+	return s.renderEdit(w, http.StatusOK, v, "")
+}
+
+// preview answers with a body as it will look.
+func (s *Server) preview(w http.ResponseWriter, r *http.Request) error {
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	out, _ := renderMarkdown([]byte(r.PostForm.Get("body")))
+	return s.renderPart(w, "preview", out)
+}
+
+// merged returns a card's text with another topic and body.
+func merged(text []byte, topic, body string) (string, error) {
+	c, err := card.Parse(text)
+	if err != nil {
+		return "", err
+	}
+	c.Topic = topic
+	now := string(c.Markdown())
+	front := strings.TrimSuffix(now, string(c.Body()))
+	return front + "\n" + strings.TrimLeft(body, "\n"), nil
 }
 
 func (s *Server) renderEdit(w http.ResponseWriter, code int, v editView, problem string) error {
 	v.Topic = v.ID
-	if c, err := s.store.Get(v.ID); err == nil {
-		v.Topic = c.Topic
+	if c, err := card.Parse([]byte(v.Text)); err == nil {
+		v.Topic, v.Body = c.Topic, strings.TrimLeft(string(c.Body()), "\n")
+		v.Preview, _ = renderMarkdown(c.Body())
+	} else {
+		v.Whole = true // its parts cannot be told apart
 	}
 	v.Back, v.Odd = v.From.path(v.ID), oddCharacters(v.Text)
 	return s.render(w, code, "edit", view{Title: "Edit: " + v.Topic, Section: "/cards", Body: v, Problem: problem})
@@ -168,19 +198,26 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	breaks := strings.NewReplacer()
 	if !bytes.Contains(was, []byte("\r\n")) {
 		// Browsers send every line break of a text field as two characters.
-		v.Text = strings.ReplaceAll(v.Text, "\r\n", "\n")
+		breaks = strings.NewReplacer("\r\n", "\n")
+	}
+	if v.Whole = r.PostForm.Has("text"); v.Whole {
+		v.Text = breaks.Replace(v.Text)
+	} else if v.Text, err = merged(was, r.PostForm.Get("topic"), breaks.Replace(r.PostForm.Get("body"))); err != nil {
+		return err
 	}
 	done, err := s.desk.Edit(r.Context(), v.ID, v.Seen, []byte(v.Text))
 	var conflict *knowledgebase.ConflictError
 	var fault *card.Error
 	switch {
 	case errors.As(err, &conflict):
-		v.Seen, v.Now = seen, Clean(string(was))
+		v.Seen, v.Now, v.Whole = seen, Clean(string(was)), true
 		return s.renderEdit(w, http.StatusConflict, v, "Not saved: the card was changed meanwhile. Below are what it says now, and your text. "+
 			"Put into your text what should stay, and save again.")
 	case errors.As(err, &fault):
+		v.Whole = true // the fault names a line of the file
 		return s.renderEdit(w, http.StatusUnprocessableEntity, v, "Not saved: "+faultText(fault))
 	case err != nil:
 		return err

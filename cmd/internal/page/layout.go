@@ -57,11 +57,12 @@ func parsePages() (*pages, error) {
 	base := template.New("layout.html").Option("missingkey=error").Funcs(template.FuncMap{
 		"clean":    Clean,
 		"line":     term.Line,
+		"meaning":  meaning,
+		"join":     func(s []string) string { return strings.Join(s, " · ") },
 		"pair":     func(a, b any) pair { return pair{a, b} },
 		"sections": sections,
 		"act":      func(c *cardView, act, label, key string) actView { return actView{c, act, label, key} },
 		"merge":    func(c *cardView, near nearCard, turned bool) mergeView { return mergeView{c, near, turned} },
-		"date":     func(t time.Time) string { return t.Local().Format("2006-01-02") },
 		"moment":   func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") },
 	})
 	base, err := base.ParseFS(templates, "templates/layout.html", "templates/parts/*.html")
@@ -90,6 +91,23 @@ func parsePages() (*pages, error) {
 	// html/template locks a set at its first execution: what is cloned is
 	// cloned by now.
 	return p, nil
+}
+
+// meaning says what a state of a card or a task means, for the title of its chip.
+func meaning(state any) string {
+	return map[string]string{
+		"draft":       "waits for a review; tasks are shown it as a hypothesis, if at all",
+		"reviewed":    "a user approved it; tasks are shown it",
+		"retired":     "no task is shown it; it can be restored",
+		"superseded":  "another card took its place",
+		"running":     "a process works on it now",
+		"done":        "the last turn ended with an answer",
+		"interrupted": "its process ended before the turn did; 'anamnesis resume' goes on",
+		"failed":      "the last turn ended with an error",
+		"stuck":       "the agent kept jumping back to one step, and a user has to decide",
+		"limit":       "a limit such as --max-steps ended the turn",
+		"unreadable":  "its stream cannot be read; 'anamnesis doctor' says why",
+	}[fmt.Sprint(state)]
 }
 
 // Clean makes text that came from elsewhere fit to be shown: every control

@@ -5,6 +5,7 @@ import (
 	"html"
 	"html/template"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -16,6 +17,9 @@ import (
 // maxMarkdownBytes is how much text is rendered. Inline markdown can take
 // quadratic time on hostile text, so a longer one is shown as it is written.
 const maxMarkdownBytes = 32 << 10
+
+// label is what begins a bullet of a card. It is shown as a heading, without its colon.
+var label = regexp.MustCompile(`(<li>(?:\s*<p>)?<strong>[^<]*</strong>):`)
 
 // headingShift is added to the level of a card's headings: the page's own
 // stand above them.
@@ -33,7 +37,8 @@ func renderMarkdown(src []byte) (out template.HTML, rendered bool) {
 		if err := md.Convert(src, &b); err == nil {
 			// Clean comes last: an entity of the text may have become a character
 			// that turns the text around.
-			return template.HTML(Clean(b.String())), true
+			text := label.ReplaceAllString(Clean(b.String()), "$1")
+			return template.HTML(strings.ReplaceAll(text, " ⏎ ", "<br>")), true // the sign for a line break in a bullet
 		}
 		b.Reset()
 	}

@@ -101,7 +101,8 @@ func FuzzMarkdownIsInert(f *testing.F) {
 
 func TestMarkdown(t *testing.T) {
 	for _, tt := range []struct{ src, want string }{
-		{"- **Issue**: use `go test`", "<ul>\n<li><strong>Issue</strong>: use <code>go test</code></li>\n</ul>\n"},
+		{"- **Issue**: use `go test`", "<ul>\n<li><strong>Issue</strong> use <code>go test</code></li>\n</ul>\n"},
+		{"- **Solution**: a ⏎ <b>", "<ul>\n<li><strong>Solution</strong> a<br>&lt;b&gt;</li>\n</ul>\n"},
 		{"# One", "<h3>One</h3>\n"},
 		{"[docs](https://example.com/a?b=1&c=2)", `<p><a href="https://example.com/a?b=1&amp;c=2" rel="noreferrer noopener nofollow">docs</a> (https://example.com/a?b=1&amp;c=2)</p>` + "\n"},
 		{"[docs](javascript:x)", "<p>docs (javascript:x)</p>\n"},

@@ -24,7 +24,7 @@ type key struct{ Key, What string }
 
 // queueView is what the list of waiting cards shows.
 type queueView struct {
-	Cards  []knowledgebase.Entry
+	Cards  []listedCard
 	More   int // beyond those listed
 	Total  int
 	First  string       // the card to begin with
@@ -36,7 +36,7 @@ type queueView struct {
 // showQueue lists the cards that wait for a user.
 func (s *Server) showQueue(w http.ResponseWriter, r *http.Request) error {
 	waiting := review.Waiting(s.store)
-	v := queueView{Cards: waiting[:min(len(waiting), maxWaitingListed)], Total: len(waiting), Broken: s.store.Broken(),
+	v := queueView{Cards: s.rows(waiting[:min(len(waiting), maxWaitingListed)]), Total: len(waiting), Broken: s.store.Broken(),
 		Undo: s.undoable(), Keys: []key{{"j", "begin"}, {"u", "undo"}, {"/", "search"}}}
 	v.More = v.Total - len(v.Cards)
 	if v.Total > 0 {
@@ -74,6 +74,19 @@ func placeOf(id string, waiting []knowledgebase.Entry) queuePlace {
 		p.Next = waiting[i+1].ID
 	}
 	return p
+}
+
+// queueAround is how many waiting cards are listed beside one.
+const queueAround = 12
+
+// around returns the rows of the cards that wait next to the one at that place.
+func (s *Server) around(p queuePlace, waiting []knowledgebase.Entry) []listedCard {
+	first := max(0, min(p.At-1-queueAround/3, len(waiting)-queueAround))
+	rows := s.rows(waiting[first:min(len(waiting), first+queueAround)])
+	for i := range rows {
+		rows[i].Current = p.At > 0 && rows[i].ID == waiting[p.At-1].ID
+	}
+	return rows
 }
 
 // reviewCard shows one card with its place in the queue.

@@ -354,3 +354,31 @@ func TestQueueOfMany(t *testing.T) {
 		t.Errorf("after the last comes %s", to)
 	}
 }
+
+// TestEditFields: topic and body are edited as fields; the rest of the file stays as it
+// is, and what somebody else wrote meanwhile is not overwritten.
+func TestEditFields(t *testing.T) {
+	s := openSite(t)
+	s.addCard(t, "c1", "old topic")
+	was, seen := s.text(t, "c1")
+	if got := s.ask(t, "GET", "/cards/c1/edit", nil); !strings.Contains(got.text, `value="old topic"`) || strings.Contains(got.text, "source_task") {
+		t.Errorf("the form has no field for the topic, or shows the front matter:\n%s", got.text)
+	}
+	if got := s.ask(t, "POST", "/preview", form("body", "- **Issue**: <b>x</b>")); !strings.Contains(got.text, "<strong>Issue</strong> &lt;b&gt;x") {
+		t.Errorf("preview: %d %q", got.code, got.text)
+	}
+	got := s.ask(t, "POST", "/cards/c1/edit", form("seen", seen, "topic", "two\nlines", "body", "- **Issue**: new\r\n"))
+	if now, _ := s.text(t, "c1"); got.code != 422 || now != was {
+		t.Errorf("a topic of two lines: %d\n%s", got.code, now)
+	}
+	if got := s.ask(t, "POST", "/cards/c1/edit", form("seen", seen, "topic", "new topic", "body", "- **Issue**: new\r\n")); got.code != 303 {
+		t.Fatalf("%d\n%s", got.code, got.text)
+	}
+	head, _, _ := strings.Cut(was, "- **Issue**")
+	if now, _ := s.text(t, "c1"); now != strings.Replace(head, "old topic", "new topic", 1)+"- **Issue**: new\n" {
+		t.Errorf("the file is now:\n%s", now)
+	}
+	if got := s.ask(t, "POST", "/cards/c1/edit", form("seen", seen, "topic", "late", "body", "- **Issue**: late\n")); got.code != 409 || !strings.Contains(got.text, "late") {
+		t.Errorf("a stale edit: %d\n%s", got.code, got.text)
+	}
+}

@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/knowledge_base/usage"
 )
 
 const (
@@ -36,10 +38,46 @@ type listView struct {
 	Keys   []key
 }
 
+// listedCard is a card's row in a list.
 type listedCard struct {
-	ID, Topic, Marks string
-	State            card.State
-	Created          string
+	ID, Topic string
+	State     card.State
+	Issue     string   // the first line of what it answers
+	About     []string // project, age and what a reader should know
+	Current   bool     // it is the one shown beside the list
+}
+
+// listed makes c's row.
+func listed(c *card.Card, expired bool, counts usage.Counts) listedCard {
+	row := listedCard{ID: c.ID, Topic: c.Topic, State: c.State}
+	if len(c.Issue) > 0 {
+		row.Issue, _, _ = strings.Cut(c.Issue[0], "\n")
+	}
+	if c.Scope.Repo != "" {
+		row.About = append(row.About, c.Scope.Repo)
+	}
+	row.About = append(row.About, c.Created.Local().Format(time.DateOnly))
+	if c.Provenance.Tainted && c.State == card.Draft {
+		row.About = append(row.About, "drawn from outside text")
+	}
+	if expired {
+		row.About = append(row.About, "past its date")
+	}
+	if counts.Shown > 0 {
+		row.About = append(row.About, fmt.Sprintf("shown %d×", counts.Shown))
+	}
+	return row
+}
+
+// rows makes the rows of entries; a card that was removed meanwhile has none.
+func (s *Server) rows(entries []knowledgebase.Entry) []listedCard {
+	var out []listedCard
+	for _, e := range entries {
+		if c, err := s.store.Get(e.ID); err == nil {
+			out = append(out, listed(c, e.Expired, e.Counts))
+		}
+	}
+	return out
 }
 
 // listCards shows the newest cards, or what a query finds; for htmx the list
@@ -80,25 +118,11 @@ func (s *Server) list(v *listView, from string) error {
 		v.From = n
 	}
 	page := entries[v.From:min(v.Total, v.From+cardsListed)]
-	for _, e := range page {
-		v.Cards = append(v.Cards, listedCard{ID: e.ID, Topic: e.Topic, State: e.State, Created: e.Created.Local().Format("2006-01-02"), Marks: marks(e.Tainted, e.Expired, e.State)})
-	}
+	v.Cards = s.rows(page)
 	if v.From+len(page) < v.Total {
 		v.Older = v.From + len(page)
 	}
 	return nil
-}
-
-// marks is what a reader should know of a card in a list.
-func marks(tainted, expired bool, state card.State) string {
-	var out []string
-	if tainted && state == card.Draft {
-		out = append(out, "drawn from outside text")
-	}
-	if expired {
-		out = append(out, "past its date")
-	}
-	return strings.Join(out, ", ")
 }
 
 func (s *Server) search(r *http.Request, v *listView) error {
@@ -116,8 +140,7 @@ func (s *Server) search(r *http.Request, v *listView) error {
 	for _, h := range hits {
 		c := h.Card
 		if len(v.Cards) < cardsFound && (v.State == "" || c.State == v.State) {
-			v.Cards = append(v.Cards, listedCard{ID: c.ID, Topic: c.Topic, State: c.State,
-				Created: c.Created.Local().Format("2006-01-02"), Marks: marks(c.Provenance.Tainted, h.Expired, c.State)})
+			v.Cards = append(v.Cards, listed(c, h.Expired, usage.Counts{}))
 		}
 	}
 	v.Total = len(v.Cards)

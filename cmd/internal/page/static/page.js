@@ -1,5 +1,5 @@
 // What every page can do by key, and what it says when the server is gone.
-// An element with data-key="x" is pressed by the key x, unless the person is
+// An element with data-key="x" is pressed by the key x, unless the user is
 // writing or has turned single keys off.
 "use strict";
 (() => {
@@ -71,7 +71,7 @@
   form.addEventListener("submit", () => { saving = true; });
   window.addEventListener("pageshow", () => { saving = false; });
   window.addEventListener("beforeunload", (e) => {
-    const text = form.elements.text;
-    if (!saving && text.value !== text.defaultValue) e.preventDefault();
+    const changed = [...form.elements].some((f) => f.matches("textarea, input[type=text]") && f.value !== f.defaultValue);
+    if (!saving && changed) e.preventDefault();
   });
 })();

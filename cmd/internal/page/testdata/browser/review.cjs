@@ -42,13 +42,16 @@ run(async (story, args) => {
 
   // Edit one: the text is where the focus is; Ctrl+Enter saves.
   await press("e");
-  const text = page.getByLabel("The card's text");
+  const text = page.getByLabel("What it says");
   await text.waitFor();
   assert.ok(await text.evaluate((e) => e === document.activeElement), "the text is not focused");
-  await page.keyboard.press("Control+Home");
-  for (let i = 0; i < 2; i++) await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Control+End");
+  await page.keyboard.type("- **Solution**: seen at once");
+  await page.locator("#preview", { hasText: "seen at once" }).waitFor();
+  await page.keyboard.press("Shift+Tab");
   await page.keyboard.press("End");
   await page.keyboard.type(", corrected by hand");
+  await story.accessible(page, "a card being edited");
   await press("Control+Enter");
   await done("Changed: lesson 10, corrected by hand");
   await place("1 of 11 waiting");

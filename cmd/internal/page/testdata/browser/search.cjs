@@ -54,6 +54,7 @@ run(async (story, args) => {
 
   // Somebody else changes the card while it is being edited here.
   await page.keyboard.press("e");
+  await page.getByRole("link", { name: "Whole file" }).click();
   const text = page.getByLabel("The card's text");
   await text.waitFor();
   assert.ok(await leaves(), "the page asks although nothing was written");

@@ -19,7 +19,7 @@ async function follow(page, args) {
   const task = page.getByRole("link", { name: args.task });
   for (const end = Date.now() + wait; (await task.count()) === 0 && Date.now() < end;) await page.reload(); // it is only beginning
   await task.click();
-  await page.locator("#standing .badge", { hasText: "running" }).waitFor();
+  await page.locator("#standing .chip", { hasText: "running" }).waitFor();
   await page.locator(".ops .what", { hasText: "until [ -e go ]" }).last().waitFor();
   assert.equal(await page.locator(".step", { hasText: "under way" }).count(), 1);
   await page.evaluate(() => { window.sameDocument = true; });
