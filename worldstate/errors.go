@@ -6,6 +6,7 @@ import (
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
+	"anamnesis/worldstate/internal/plan"
 	"anamnesis/worldstate/internal/refs"
 	"anamnesis/worldstate/internal/restore"
 )
@@ -29,7 +30,7 @@ var (
 	ErrBadName = refs.ErrBadName
 	// ErrNoPath: the snapshot, or the world, holds nothing at a path that was
 	// asked for.
-	ErrNoPath = errors.New("no such path")
+	ErrNoPath = plan.ErrNoPath
 	// ErrUnfinished: a restore was interrupted and Recover has not run yet.
 	ErrUnfinished = errors.New("an interrupted restore must be recovered first")
 	// ErrFull: the store has reached Options.SizeLimitBytes; see LimitError.

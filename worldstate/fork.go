@@ -9,12 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
-	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/restore"
-	"anamnesis/worldstate/internal/tree"
 )
 
 // A Forked is a directory made of a snapshot.
@@ -44,7 +40,7 @@ func (w *World) Fork(ctx context.Context, id ID, target string) (Forked, error) 
 	defer end()
 	f, err := w.fork(ctx, id, target)
 	if err != nil {
-		return Forked{}, fmt.Errorf("fork %s: %w", short(id), err)
+		return Forked{}, fmt.Errorf("fork %s: %w", gitfmt.Short(id), err)
 	}
 	return f, nil
 }
@@ -62,30 +58,11 @@ func (w *World) fork(ctx context.Context, id ID, target string) (f Forked, err e
 	if err != nil {
 		return f, err
 	}
-	pfd, err := unix.Open(parent, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return f, &os.PathError{Op: "open", Path: parent, Err: err}
-	}
-	defer fsys.CloseFD(pfd)
-	restore.ClearForks(pfd, parent)
-	site, err := restore.BeginFork(pfd, parent)
-	if err != nil {
-		return f, err
-	}
-	defer site.End()
-	if err = w.populate(ctx, site.Fd, list); err == nil {
-		w.opts.Hook("fork built")
-		if err = fsys.RenameNoReplace(pfd, site.Temp, name); errors.Is(err, unix.EEXIST) {
+	if err := restore.Fork(ctx, w.effects(), parent, name, list); err != nil {
+		if errors.Is(err, os.ErrExist) {
 			err = fmt.Errorf("%w: %s has appeared meanwhile", ErrRefused, filepath.Join(parent, name))
 		}
-	}
-	if err != nil {
-		site.Undo()
 		return f, err
-	}
-	w.opts.Hook("fork renamed")
-	if err := fsys.Fsync(pfd); err != nil {
-		return f, &os.PathError{Op: "sync", Path: parent, Err: err}
 	}
 	f = Forked{ID: id, Dir: filepath.Join(parent, name), Tree: c.Tree.String(), Files: list.Files(), Missing: c.Skips}
 	if f.Missing == nil {
@@ -114,27 +91,6 @@ func (w *World) forkPlace(target string) (parent, name string, err error) {
 		}
 	}
 	return parent, name, nil
-}
-
-// populate writes a listing into an empty directory and makes it durable.
-func (w *World) populate(ctx context.Context, root int, list *tree.Listing) error {
-	var actions []restore.Action
-	for e := range list.All() {
-		actions = append(actions, restore.Action{Path: e.Path, After: e.State})
-	}
-	x := w.newExecutor(root, &restore.Journal{Nonce: fsys.NewNonce()}, false)
-	x.Stop = ctx.Err
-	if err := x.Run(actions); err != nil {
-		var re *RestoreError // its words are a restore's
-		if errors.As(err, &re) {
-			err = fmt.Errorf("write %q: %w", re.Path, re.Err)
-		}
-		return err
-	}
-	if len(x.Kept) > 0 {
-		return fmt.Errorf("write %q: %s", x.Kept[0].Path, "somebody else changed the new directory")
-	}
-	return x.Sync()
 }
 
 type plainForked Forked

@@ -45,12 +45,12 @@ func TestForkLeftovers(t *testing.T) {
 	b := newBench(t, nil)
 	id, dir := b.halfFork()
 	beside := filepath.Dir(b.store)
-	pfd, err := fsys.Openat(unix.AT_FDCWD, beside, fsys.DirFlags, 0)
+	live := filepath.Join(beside, restore.ForkPrefix+fsys.NewNonce())
+	b.must(os.Mkdir(live, 0o755))
+	fd, err := fsys.Openat(unix.AT_FDCWD, live, fsys.DirFlags, 0)
 	b.must(err)
-	defer fsys.CloseFD(pfd)
-	live, err := restore.BeginFork(pfd, beside)
-	b.must(err)
-	defer live.End()
+	defer fsys.CloseFD(fd)
+	b.must(unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)) // as who builds holds it
 	mine := filepath.Join(beside, restore.ForkPrefix+"mine")
 	b.must(os.Mkdir(mine, 0o755))
 	if _, err := b.w.Fork(b.Context(), id, b.store+"-elsewhere"); err != nil {
@@ -59,7 +59,7 @@ func TestForkLeftovers(t *testing.T) {
 	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
 		t.Errorf("the killed fork is left: %v", err)
 	}
-	for _, dir := range []string{live.Path, mine} {
+	for _, dir := range []string{live, mine} {
 		if _, err := os.Lstat(dir); err != nil {
 			t.Errorf("%s: %v", dir, err)
 		}

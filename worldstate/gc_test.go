@@ -249,7 +249,7 @@ func TestGCJournalInOddPlace(t *testing.T) {
 		if !b.killed("restore", first, n) {
 			t.Fatal("no kill left a journal")
 		}
-		if j, err := b.w.readJournal(); j != nil || err != nil {
+		if j, err := b.w.journal.Read(); j != nil || err != nil {
 			b.must(err)
 			break
 		}

@@ -17,7 +17,7 @@ import (
 
 // lostLine describes a lost snapshot in one line.
 func lostLine(id ID, err error) string {
-	return fmt.Sprintf("snapshot %s is missing or damaged: %s; only a backup can bring it back", short(id), whyMissing(id, err))
+	return fmt.Sprintf("snapshot %s is missing or damaged: %s; only a backup can bring it back", gitfmt.Short(id), whyMissing(id, err))
 }
 
 // isGone reports whether an error says that a snapshot is lost. Who names it by its

@@ -35,7 +35,7 @@ func (w *World) List(ctx context.Context, id ID, path string) ([]Item, error) {
 	defer end()
 	list, clean, err := w.lookup(id, path)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", short(id), err)
+		return nil, fmt.Errorf("list %s: %w", gitfmt.Short(id), err)
 	}
 	out := []Item{}
 	if e := list.Find(clean); e != nil && !e.IsDir() {
@@ -51,7 +51,7 @@ func (w *World) List(ctx context.Context, id ID, path string) ([]Item, error) {
 		}
 		item, err := w.item(e)
 		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", short(id), err)
+			return nil, fmt.Errorf("list %s: %w", gitfmt.Short(id), err)
 		}
 		out = append(out, item)
 	}
@@ -75,7 +75,7 @@ func (w *World) Stat(ctx context.Context, id ID, path string) (Item, error) {
 		item, err = w.item(list.Find(clean))
 	}
 	if err != nil {
-		return Item{}, fmt.Errorf("stat in %s: %w", short(id), err)
+		return Item{}, fmt.Errorf("stat in %s: %w", gitfmt.Short(id), err)
 	}
 	return item, nil
 }
@@ -97,7 +97,7 @@ func (w *World) Content(ctx context.Context, id ID, path string, out io.Writer) 
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("read from %s: %w", short(id), err)
+		return fmt.Errorf("read from %s: %w", gitfmt.Short(id), err)
 	}
 	return nil
 }

@@ -27,6 +27,18 @@ type Recovery struct {
 	Kept      []Skip `json:"kept"`             // changed by somebody else since; left alone
 }
 
+// checkNoJournal returns ErrUnfinished for an interrupted restore.
+func (w *World) checkNoJournal() error {
+	there, err := w.journal.Exists()
+	switch {
+	case err != nil:
+		return fmt.Errorf("world %s: read journal: %w", w.dir, err)
+	case there:
+		return fmt.Errorf("world %s: %w", w.dir, ErrUnfinished)
+	}
+	return nil
+}
+
 // Recover finishes a restore that was interrupted, or rolls it back when it
 // cannot be finished. One whose files were all removed since is dropped. nil:
 // there was none. Call it before Save or Plan when they return ErrUnfinished;
@@ -37,7 +49,7 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 		return nil, err
 	}
 	defer end()
-	j, err := w.readJournal()
+	j, err := w.journal.Read()
 	if err != nil {
 		return nil, w.stuck(err)
 	}
@@ -50,16 +62,16 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	}
 	defer root.Close()
 	r := &Recovery{Source: ID(j.Source.String()), Target: ID(j.Target.String()), Kept: []Skip{}}
-	if r.Dropped = w.swept(root, j); r.Dropped {
-		w.unsettled = nil
-		return r, w.removeJournal()
+	// A store that cannot say what was there leaves it to the executor.
+	if source, err := w.listing(r.Source); err == nil && restore.Swept(root.Fd, source, j.Actions) {
+		r.Dropped, w.unsettled = true, nil
+		return r, w.journal.Remove()
 	}
-	x := w.newExecutor(root.Fd, j, true)
+	x := restore.New(w.effects(), root.Fd, j, restore.Resumed)
 	x.SweepTemps(j.Actions)
 	if err := x.Run(j.Actions); err != nil {
-		x = w.newExecutor(root.Fd, j, true)
-		x.SweepTemps(j.Actions)
-		if berr := x.Run(restore.Reversed(j.Actions)); berr != nil {
+		var berr error
+		if x, berr = restore.Undo(w.effects(), root.Fd, j); berr != nil {
 			return nil, fmt.Errorf("recover %s: %w", w.dir, w.stuck(fmt.Errorf("%w; roll back: %w", err, berr)))
 		}
 		r.Reason, j.Head = err.Error(), j.Source
@@ -73,7 +85,7 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 	if err := w.refs.Update(map[string]gitfmt.Hash{refs.WorldPrefix + w.key: j.Head}); err != nil {
 		return nil, err
 	}
-	if err := w.removeJournal(); err != nil {
+	if err := w.journal.Remove(); err != nil {
 		return nil, err
 	}
 	w.unsettled = nil
@@ -93,7 +105,7 @@ func (w *World) Abandon(ctx context.Context) (*Recovery, error) {
 		return nil, err
 	}
 	defer end()
-	j, err := w.readJournal()
+	j, err := w.journal.Read()
 	if j == nil && err == nil {
 		return nil, nil
 	}
@@ -101,12 +113,12 @@ func (w *World) Abandon(ctx context.Context) (*Recovery, error) {
 	if err == nil { // of one that cannot be read nothing is known
 		r.Source, r.Target = ID(j.Source.String()), ID(j.Target.String())
 		if root, err := fsys.OpenRoot(w.dir); err == nil {
-			w.newExecutor(root.Fd, j, true).Tidy(j)
+			restore.New(w.effects(), root.Fd, j, restore.Resumed).Tidy(j)
 			root.Close()
 		}
 	}
 	w.unsettled = nil
-	return r, w.removeJournal()
+	return r, w.journal.Remove()
 }
 
 // stuck names the command that gives up an interrupted restore.

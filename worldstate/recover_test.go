@@ -75,7 +75,7 @@ func TestAbandonUnreadable(t *testing.T) {
 	b.write("a", "1")
 	b.save()
 	ctx := context.Background()
-	b.must(os.WriteFile(b.w.journalPath(), []byte("rubbish"), 0o600))
+	b.must(os.WriteFile(b.w.journal.Path, []byte("rubbish"), 0o600))
 	if _, err := b.w.Recover(ctx); !errors.Is(err, gitfmt.ErrCorrupt) || !strings.HasSuffix(err.Error(), b.w.abandonCommand()) {
 		t.Errorf("%v", err)
 	}
@@ -83,7 +83,7 @@ func TestAbandonUnreadable(t *testing.T) {
 		t.Fatalf("%+v %v", r, err)
 	}
 	b.save()
-	b.must(os.WriteFile(b.w.journalPath(), []byte("rubbish"), 0o600))
+	b.must(os.WriteFile(b.w.journal.Path, []byte("rubbish"), 0o600))
 	b.w.Close()
 	b.must(os.RemoveAll(b.dir))
 	b.open(&Options{StoreOnly: true})
@@ -100,7 +100,7 @@ func TestSyncActions(t *testing.T) {
 	p, err := b.w.Plan(ctx, first, &PlanOptions{OverwriteEdits: true})
 	b.must(err)
 	want := make(map[string]bool)
-	for _, a := range p.actions {
+	for _, a := range p.Actions {
 		want[fsys.Dir(a.Path)] = true
 		if a.After.Kind != tree.KindLink && !a.After.Absent() {
 			want[a.Path] = true
@@ -116,8 +116,8 @@ func TestSyncActions(t *testing.T) {
 		}
 		return nil
 	}
-	x := b.w.newExecutor(root.Fd, &restore.Journal{Nonce: fsys.NewNonce()}, true)
-	b.must(x.Run(p.actions))
+	x := restore.New(b.w.effects(), root.Fd, &restore.Journal{Nonce: fsys.NewNonce()}, restore.Resumed)
+	b.must(x.Run(p.Actions))
 	clear(synced)
 	b.must(x.SyncActions())
 	for path := range want {

@@ -6,12 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
+	"anamnesis/worldstate/internal/plan"
 	"anamnesis/worldstate/internal/refs"
 	"anamnesis/worldstate/internal/restore"
 	"anamnesis/worldstate/internal/tree"
@@ -60,7 +59,7 @@ func (w *World) Restore(ctx context.Context, p Plan) (Result, error) {
 	if p.Hash == "" {
 		return Result{}, fmt.Errorf("restore: %w: it was not made by Plan", ErrStale)
 	}
-	o := RestoreOptions{PlanOptions: p.options, PlanHash: p.Hash, Message: "before restoring " + short(p.Target)}
+	o := RestoreOptions{PlanOptions: p.Options, PlanHash: p.Hash, Message: "before restoring " + gitfmt.Short(p.Target)}
 	o.Base = p.Base
 	return w.restore(ctx, p.Target, o)
 }
@@ -71,7 +70,7 @@ func (w *World) Restore(ctx context.Context, p Plan) (Result, error) {
 // when Restore does.
 func (w *World) RestoreTo(ctx context.Context, target ID, o RestoreOptions) (Result, error) {
 	if o.Message == "" {
-		o.Message = "before restoring " + short(target)
+		o.Message = "before restoring " + gitfmt.Short(target)
 	}
 	return w.restore(ctx, target, o)
 }
@@ -104,16 +103,9 @@ func (w *World) Settle() error {
 	return w.unsettled
 }
 
-// newExecutor returns an executor of a journal's actions in the directory root.
-func (w *World) newExecutor(root int, j *restore.Journal, resumed bool) *restore.Executor {
-	return restore.New(restore.Effects{Objects: w.objects, Hook: w.opts.Hook, Fault: w.track.Fault, Heed: w.track.Heed, Piece: w.writePiece}, root, j, resumed)
-}
-
-func short(id ID) string {
-	if len(id) > 12 {
-		return string(id[:12])
-	}
-	return string(id)
+// effects is what an executor needs beside the directory.
+func (w *World) effects() restore.Effects {
+	return restore.Effects{Objects: w.objects, Hook: w.opts.Hook, Fault: w.track.Fault, Heed: w.track.Heed, Piece: w.writePiece}
 }
 
 func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) (res Result, settle func() error, err error) {
@@ -146,52 +138,52 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 			root.Close()
 		}
 	}()
-	plan, err := w.planFrom(ctx, root.Fd, sc, target, o.PlanOptions)
+	p, err := w.planFrom(ctx, root.Fd, sc, target, o.PlanOptions)
 	if err != nil {
 		return res, nil, err
 	}
-	if o.PlanHash != "" && plan.Hash != o.PlanHash {
-		return res, nil, fmt.Errorf("restore: %w: the world or its snapshots changed since plan %s (now %s); plan again", ErrStale, o.PlanHash, plan.Hash)
+	if o.PlanHash != "" && p.Hash != o.PlanHash {
+		return res, nil, fmt.Errorf("restore: %w: the world or its snapshots changed since plan %s (now %s); plan again", ErrStale, o.PlanHash, p.Hash)
 	}
-	plan.Source = snap.ID
-	if plan.Lost { // what comes after counts as an edit from here on
-		plan.Base = snap.ID
+	p.Source = snap.ID
+	if p.Lost { // what comes after counts as an edit from here on
+		p.Base = snap.ID
 	}
-	res, settle, err = w.apply(ctx, root, &plan, c, source, o.Intend)
-	res.BaseLost = plan.BaseLost
+	res, settle, err = w.apply(ctx, root, &p, sc.Listing, c, source, o.Intend)
+	res.BaseLost = p.BaseLost
 	return res, settle, err
 }
 
 // apply does a plan under the journal, once intend was told. settle, which closes root, makes it
 // durable; nil when it is.
-func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, target *gitfmt.Commit, source gitfmt.Hash, intend func(Plan) error) (res Result, settle func() error, err error) {
+func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, now *tree.Listing, target *gitfmt.Commit, source gitfmt.Hash, intend func(Plan) error) (res Result, settle func() error, err error) {
 	w.opts.Hook("planned")
-	if err := w.probeAll(ctx, p.actions, func(a restore.Action) tree.State { return a.Before }); err != nil {
+	if err := restore.ProbeAll(ctx, w.objects, p.Actions, restore.BeforeOf); err != nil {
 		return res, nil, fmt.Errorf("restore: the present world is not held: %w", err)
 	}
 	head, err := w.headAfter(p, target, source)
 	if err != nil {
 		return res, nil, err
 	}
-	j := &restore.Journal{World: w.key, Source: source, Target: target.Id, Head: head, Nonce: fsys.NewNonce(), Boot: fsys.BootID(), Actions: p.actions}
+	j := &restore.Journal{World: w.key, Source: source, Target: target.Id, Head: head, Nonce: fsys.NewNonce(), Boot: fsys.BootID(), Actions: p.Actions}
 	if len(j.Actions) == 0 {
 		if res, err = w.result(ctx, root, j, p, target, nil); err == nil {
 			err = w.finish(j)
 		}
 		return res, nil, err
 	}
-	j.Actions = p.withGuards()
+	j.Actions = restore.Guarded(p.Actions, now)
 	if intend != nil {
 		if err := intend(*p); err != nil {
 			return res, nil, err
 		}
 	}
 	w.opts.Hook("journal before")
-	if err := w.writeJournal(j); err != nil {
+	if err := w.journal.Write(j); err != nil {
 		return res, nil, fmt.Errorf("restore: %w", err)
 	}
 	w.opts.Hook("journal after")
-	x := w.newExecutor(root.Fd, j, false)
+	x := restore.New(w.effects(), root.Fd, j, restore.Fresh)
 	if err = x.Run(j.Actions); err == nil {
 		err = x.Compare(j.Actions)
 	}
@@ -212,40 +204,18 @@ func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, target *git
 	}, nil
 }
 
-// withGuards adds to the plan's actions one that changes nothing for every
-// read-only directory the restore must open for writing meanwhile, so that
-// recovery, too, knows which mode to give it back.
-func (p *Plan) withGuards() []restore.Action {
-	planned := make(map[string]bool, len(p.actions))
-	for _, a := range p.actions {
-		planned[a.Path] = true
-	}
-	out := slices.Clone(p.actions)
-	for _, a := range p.actions {
-		d := fsys.Dir(a.Path)
-		if s := p.now.At(d); s.IsDir() && s.Perm&0o300 != 0o300 && !planned[d] {
-			planned[d] = true
-			out = append(out, restore.Action{Path: d, Before: s, After: s})
-		}
-	}
-	slices.SortFunc(out, func(a, b restore.Action) int { return strings.Compare(a.Path, b.Path) })
-	return out
-}
-
 // rollBack undoes a restore that failed on the way.
 func (w *World) rollBack(root *fsys.Root, j *restore.Journal, cause error) error {
 	var re *RestoreError
 	if !errors.As(cause, &re) {
 		re = &RestoreError{Path: w.dir, Err: cause}
 	}
-	x := w.newExecutor(root.Fd, j, true)
-	x.SweepTemps(j.Actions)
-	err := x.Run(restore.Reversed(j.Actions))
+	x, err := restore.Undo(w.effects(), root.Fd, j)
 	if err == nil {
 		err = x.Sync()
 	}
 	if err == nil {
-		err = w.removeJournal()
+		err = w.journal.Remove()
 	}
 	if err != nil {
 		re.Err, re.Abandon = fmt.Errorf("%w; roll back: %w", re.Err, err), w.abandonCommand()
@@ -260,10 +230,10 @@ func (w *World) rollBack(root *fsys.Root, j *restore.Journal, cause error) error
 // the base with the restored paths changed, so that what the user had
 // edited elsewhere still counts as an edit.
 func (w *World) headAfter(p *Plan, target *gitfmt.Commit, source gitfmt.Hash) (gitfmt.Hash, error) {
-	if len(p.options.Paths) == 0 {
+	if len(p.Options.Paths) == 0 {
 		return target.Id, nil
 	}
-	if len(p.actions) == 0 || p.Base == "" {
+	if len(p.Actions) == 0 || p.Base == "" {
 		return source, nil
 	}
 	b, err := w.byID(p.Base)
@@ -278,7 +248,7 @@ func (w *World) headAfter(p *Plan, target *gitfmt.Commit, source gitfmt.Hash) (g
 	if err != nil {
 		return gitfmt.Hash{}, err
 	}
-	list := overlay(from, want, p.actions)
+	list := restore.Overlay(from, want, p.Actions)
 	pack := objects.NewWriter(w.objects.PackDir(), w.opts.Hook, &w.packs)
 	defer pack.Abort()
 	tree, err := w.storeTrees(list, pack)
@@ -287,51 +257,13 @@ func (w *World) headAfter(p *Plan, target *gitfmt.Commit, source gitfmt.Hash) (g
 	}
 	c := *b
 	c.Tree, c.Parents, c.Time, c.Trailers = tree, []gitfmt.Hash{source}, w.opts.Now(), nil
-	c.Message = fmt.Sprintf("base after restoring %d paths of %s", len(p.actions), short(p.Target))
+	c.Message = fmt.Sprintf("base after restoring %d paths of %s", len(p.Actions), gitfmt.Short(p.Target))
 	data := c.Encode()
 	c.Id = gitfmt.HashObject(gitfmt.CommitObject, data)
 	if err := pack.Add(c.Id, gitfmt.CommitObject, data); err != nil {
 		return gitfmt.Hash{}, fmt.Errorf("restore: %w", err)
 	}
 	return c.Id, w.objects.Publish(pack, w.opts.SizeLimitBytes)
-}
-
-// overlay is a listing with some paths' states replaced by another's.
-func overlay(from, want *tree.Listing, actions []restore.Action) *tree.Listing {
-	over := make(map[string]tree.State, len(actions))
-	for _, a := range actions {
-		over[a.Path] = a.After
-		if a.After.Absent() {
-			continue
-		}
-		fsys.Ancestors(a.Path, func(d string) bool { // the base may lack a parent the present has
-			if _, ok := over[d]; !ok && !from.At(d).IsDir() {
-				over[d] = want.At(d)
-			}
-			return true
-		})
-	}
-	var out []tree.Entry
-	add := func(e tree.Entry) { out = append(out, e) }
-	for e := range from.All() {
-		s, replaced := over[e.Path]
-		switch {
-		case !replaced:
-			add(*e)
-		case !s.Absent():
-			if src := want.Find(e.Path); src != nil {
-				add(*src)
-			}
-		}
-	}
-	for path, s := range over {
-		if from.Find(path) == nil && !s.Absent() {
-			if src := want.Find(path); src != nil {
-				add(*src)
-			}
-		}
-	}
-	return tree.NewListing(out) // without what lost its parent
 }
 
 // result says what came of a restore that is done and compared.
@@ -342,13 +274,13 @@ func (w *World) result(ctx context.Context, root *fsys.Root, j *restore.Journal,
 	for _, s := range raced {
 		stayed[s.Path] = true
 	}
-	for _, a := range p.actions {
+	for _, a := range p.Actions {
 		switch {
 		case stayed[a.Path]:
 		case a.After.Absent():
-			res.Deleted = append(res.Deleted, shown(a.Path, a.Before))
+			res.Deleted = append(res.Deleted, plan.Shown(a.Path, a.Before))
 		default:
-			res.Written = append(res.Written, shown(a.Path, a.After))
+			res.Written = append(res.Written, plan.Shown(a.Path, a.After))
 		}
 	}
 	tree, err := w.treeAfter(ctx, root, p, target, len(res.Kept) == 0)
@@ -367,7 +299,7 @@ func (w *World) finish(j *restore.Journal) error {
 	}
 	w.opts.Hook("refs-written")
 	if len(j.Actions) > 0 {
-		if err := w.removeJournal(); err != nil {
+		if err := w.journal.Remove(); err != nil {
 			return err
 		}
 	}
@@ -380,7 +312,7 @@ func (w *World) finish(j *restore.Journal) error {
 // the target has it: it is the target's. Otherwise the world is scanned, since
 // the rules that hold now may show and hide other paths than those before.
 func (w *World) treeAfter(ctx context.Context, root *fsys.Root, p *Plan, target *gitfmt.Commit, clean bool) (gitfmt.Hash, error) {
-	if clean && len(p.options.Paths) == 0 && !p.overlaid {
+	if clean && len(p.Options.Paths) == 0 && !p.Overlaid {
 		return target.Tree, nil
 	}
 	// The world is restored; a cancelled context must not leave the journal

@@ -34,12 +34,12 @@ func TestSettle(t *testing.T) {
 		}
 	}
 	b.jump(first.ID)
-	if _, err := os.Stat(b.w.journalPath()); err != nil {
+	if _, err := os.Stat(b.w.journal.Path); err != nil {
 		t.Errorf("the journal of a restore that is not durable: %v", err)
 	}
 	close(going)
 	b.must(b.w.Settle())
-	if _, err := os.Stat(b.w.journalPath()); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(b.w.journal.Path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the journal of a restore that is: %v", err)
 	}
 
@@ -89,8 +89,8 @@ func TestPowerCutLeavesTorn(t *testing.T) {
 				b.must(err)
 				to, _ := gitfmt.ParseHash(string(target.ID))
 				from, _ := gitfmt.ParseHash(string(source.ID))
-				b.must(b.w.writeJournal(&restore.Journal{
-					World: b.w.key, Source: from, Target: to, Head: to, Nonce: fsys.NewNonce(), Boot: boot, Actions: plan.actions,
+				b.must(b.w.journal.Write(&restore.Journal{
+					World: b.w.key, Source: from, Target: to, Head: to, Nonce: fsys.NewNonce(), Boot: boot, Actions: plan.Actions,
 				}))
 				for _, name := range []string{"old", "new"} {
 					b.must(errors.Join(os.WriteFile(b.path(name), []byte(torn), 0o755), os.Chmod(b.path(name), 0o755)))

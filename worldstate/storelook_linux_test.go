@@ -103,7 +103,7 @@ func (b *bench) savesAnew(gone ID) {
 	b.Helper()
 	s, err := b.w.Save(b.Context(), SaveOptions{Parent: gone})
 	b.must(err)
-	if s.ID == gone || !strings.Contains(s.ParentLost, short(gone)) {
+	if s.ID == gone || !strings.Contains(s.ParentLost, gitfmt.Short(gone)) {
 		b.Errorf("%+v", s)
 	}
 	b.must(b.w.Has(b.Context(), s.ID))
@@ -119,11 +119,11 @@ func gitPacksAnew(b *bench, last Snapshot) {
 }
 
 func restoreInterrupted(b *bench, _ Snapshot) {
-	b.must(os.WriteFile(b.w.journalPath(), []byte("journal"), 0o600))
+	b.must(os.WriteFile(b.w.journal.Path, []byte("journal"), 0o600))
 	if _, err := b.w.SaveNext(b.Context(), ""); !errors.Is(err, ErrUnfinished) {
 		b.Errorf("got %v", err)
 	}
-	b.must(os.Remove(b.w.journalPath()))
+	b.must(os.Remove(b.w.journal.Path))
 }
 
 func objectsBorrowed(b *bench, _ Snapshot) {

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/refs"
+	"anamnesis/worldstate/internal/restore"
 	"anamnesis/worldstate/internal/scan"
 	"anamnesis/worldstate/internal/tree"
 )
@@ -94,6 +94,7 @@ type World struct {
 	track      *scan.Tracker
 	refs       *refs.Store
 	packs      objects.Pool
+	journal    restore.File
 	writePiece int // tests: stop after so many bytes of a file written in place
 
 	mu        sync.Mutex
@@ -105,19 +106,6 @@ type World struct {
 	unsettled error          // why the last restore is not known to be durable
 	adopts    *adopting      // the copying of borrowed objects; nil when none was begun
 }
-
-type recentTree struct {
-	tree gitfmt.Hash
-	list *tree.Listing
-}
-
-type recentPolicy struct {
-	of     gitfmt.Hash // a snapshot
-	policy *tree.Policy
-}
-
-// maxRecent bounds the listings, and the rules, kept in memory.
-const maxRecent = 4
 
 // Open opens the store for the world at dir and makes the bare repository on
 // first use. It does not look at the tree and recovers nothing: see Recover.
@@ -166,7 +154,7 @@ func Open(dir, store string, o *Options) (*World, error) {
 	}
 	sum := sha256.Sum256([]byte(w.dir))
 	w.key = hex.EncodeToString(sum[:8])
-	w.objects, w.refs = objects.New(w.store), &refs.Store{Dir: w.store}
+	w.objects, w.refs, w.journal = objects.New(w.store), &refs.Store{Dir: w.store}, restore.JournalOf(w.store, w.key)
 	w.lock = fsys.NewLock(w.store, fsys.WriterLock, true)
 	w.track = scan.New(w.dir, filepath.Join(w.store, fsys.StateDir, "statcache-"+w.key), w.objects, excluded, scan.Options{
 		Hook: w.opts.Hook, FileLimitBytes: w.opts.FileLimitBytes, Progress: w.opts.Progress, Watch: w.opts.Watch,
@@ -378,58 +366,6 @@ func (w *World) begin(ctx context.Context, as access) (end func(), err error) {
 	return end, nil
 }
 
-// tree gives a tree's listing, from memory when it was used lately.
-func (w *World) tree(h gitfmt.Hash) (*tree.Listing, error) {
-	if l := w.recall(h); l != nil {
-		return l, nil
-	}
-	l, err := tree.Load(w.objects, h, w.track.Known())
-	if err != nil {
-		return nil, err
-	}
-	w.remember(h, l)
-	return l, nil
-}
-
-// recall gives a listing used lately, which thereby is the latest, or nil.
-func (w *World) recall(h gitfmt.Hash) *tree.Listing {
-	i := slices.IndexFunc(w.recent, func(r recentTree) bool { return r.tree == h })
-	if i < 0 {
-		return nil
-	}
-	r := w.recent[i]
-	w.recent = append(slices.Delete(w.recent, i, i+1), r)
-	return r.list
-}
-
-// toldTree gives the world id of a listing used lately, without encoding it.
-func (w *World) toldTree(l *tree.Listing) (tree gitfmt.Hash, told bool) {
-	for i := range w.recent {
-		if w.recent[i].list.Root == l.Root {
-			return w.recent[i].tree, true
-		}
-	}
-	return gitfmt.Hash{}, false
-}
-
-// treeOf gives a listing's world id.
-func (w *World) treeOf(l *tree.Listing) gitfmt.Hash {
-	if tree, told := w.toldTree(l); told {
-		return tree
-	}
-	return tree.ID(l)
-}
-
-func (w *World) remember(h gitfmt.Hash, l *tree.Listing) {
-	if w.recall(h) != nil {
-		return
-	}
-	if len(w.recent) == maxRecent {
-		w.recent = append(w.recent[:0], w.recent[1:]...)
-	}
-	w.recent = append(w.recent, recentTree{h, l})
-}
-
 // Last gives the snapshot this world was last known at: the last save, or the
 // last restore's target. "" when there is none.
 func (w *World) Last(ctx context.Context) (ID, error) {
@@ -510,23 +446,4 @@ func (w *World) Has(ctx context.Context, id ID) error {
 		}
 	}
 	return nil
-}
-
-// policyOf gives a snapshot's frozen ignore rules, from memory when they were
-// used lately.
-func (w *World) policyOf(c *gitfmt.Commit, l *tree.Listing) (*tree.Policy, error) {
-	for _, r := range w.policies {
-		if r.of == c.Id {
-			return r.policy, nil
-		}
-	}
-	p, err := tree.LoadPolicy(c, l, func(e *tree.Entry) ([]byte, error) { return w.objects.Read(e.Hash, gitfmt.BlobObject, e.Path) })
-	if err != nil {
-		return nil, err
-	}
-	if len(w.policies) == maxRecent {
-		w.policies = w.policies[1:]
-	}
-	w.policies = append(w.policies, recentPolicy{c.Id, p})
-	return p, nil
 }

@@ -73,3 +73,6 @@ func AppendHead(out []byte, t ObjectType, size int64) []byte {
 
 // ID names a snapshot: its commit's hash, 40 lower-case hex digits.
 type ID string
+
+// Short is an id as messages show it.
+func Short(id ID) string { return string(id[:min(len(id), 12)]) }

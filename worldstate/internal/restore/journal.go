@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 	"anamnesis/worldstate/internal/tree"
@@ -43,6 +45,54 @@ const (
 	journalMagic  = "anamnesis-journal 1"
 	JournalPrefix = "journal-"
 )
+
+// File is the place of one world's journal in a store.
+type File struct {
+	Path  string
+	World string // its key
+}
+
+// JournalOf returns the place of a world's journal.
+func JournalOf(store, world string) File {
+	return File{filepath.Join(store, fsys.StateDir, JournalPrefix+world), world}
+}
+
+// Exists reports whether there is a journal, which is a restore that was interrupted.
+func (f File) Exists() (bool, error) {
+	_, err := fsys.Lstatat(unix.AT_FDCWD, f.Path)
+	if errors.Is(err, unix.ENOENT) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (f File) Write(j *Journal) error { return fsys.WriteFileDurably(f.Path, j.Encode()) }
+
+// Read returns the journal, nil if there is none.
+func (f File) Read() (*Journal, error) {
+	data, err := os.ReadFile(f.Path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	j, err := DecodeJournal(data)
+	if err == nil && j.World != f.World {
+		err = errors.New("it is another world's")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read journal %s: %w: %w", f.Path, gitfmt.ErrCorrupt, err)
+	}
+	return j, nil
+}
+
+func (f File) Remove() error {
+	if err := os.Remove(f.Path); err != nil {
+		return fmt.Errorf("remove journal: %w", err)
+	}
+	return fsys.SyncDir(filepath.Dir(f.Path))
+}
 
 // stateFiles lists a store's files of ours whose names begin so. A pattern would
 // not do: the path is a user's, and may hold what patterns mean something by.
@@ -198,10 +248,4 @@ func ParseState(s string) (tree.State, error) {
 		out.Hash = h
 	}
 	return out, nil
-}
-
-// Action changes one path from one state to another; either may be absent.
-type Action struct {
-	Path          string
-	Before, After tree.State
 }

@@ -273,21 +273,12 @@ func (x *Executor) SweepTemps(actions []Action) {
 	}
 }
 
-// Reversed turns actions round.
-func Reversed(actions []Action) []Action {
-	out := make([]Action, len(actions))
-	for i, a := range actions {
-		out[i] = Action{a.Path, a.After, a.Before}
-	}
-	return out
-}
-
 // Tidy removes what a restore that is given up left of its own.
 func (x *Executor) Tidy(j *Journal) {
 	x.touched = make(map[string]bool)
 	x.SweepTemps(j.Actions)
 	for _, a := range j.Actions {
-		if a.Before == a.After { // see withGuards
+		if a.Before == a.After { // see Guarded
 			_ = x.chmodDir(0, a)
 		}
 	}

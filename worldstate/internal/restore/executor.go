@@ -44,7 +44,7 @@ type Executor struct {
 	nonce   string
 	resumed bool         // a run before this one may have stopped anywhere
 	cut     bool         // and the machine with it
-	Stop    func() error // asked before every action; nil: a restore, once begun, is ended
+	stop    func() error // asked before every action; nil: a restore, once begun, is ended
 
 	actions  []Action // of the last run
 	syncEach bool     // few actions: each file and directory is synced on its own
@@ -73,13 +73,29 @@ const (
 	heedEvery = 1000
 )
 
-// New: resumed says that the actions, or the other way round, may have
-// been done in part.
-func New(env Effects, root int, j *Journal, resumed bool) *Executor {
+// Start says what an executor finds.
+type Start bool
+
+const (
+	Fresh   Start = false // nothing of the actions was done
+	Resumed Start = true  // the actions, or the other way round, may have been done in part
+)
+
+// New returns an executor of a journal's actions in the directory root.
+func New(env Effects, root int, j *Journal, start Start) *Executor {
+	resumed := bool(start)
 	return &Executor{
 		env: env, root: root, nonce: j.Nonce, resumed: resumed, cut: resumed && j.Boot != "" && j.Boot != fsys.BootID(),
 		done: make(map[string]fsys.Stamp),
 	}
+}
+
+// Undo rolls back a restore that may have been done in part. What it did is not durable
+// until Sync.
+func Undo(env Effects, root int, j *Journal) (*Executor, error) {
+	x := New(env, root, j, Resumed)
+	x.SweepTemps(j.Actions)
+	return x, x.Run(Reversed(j.Actions))
 }
 
 func (x *Executor) hook(point string) {
@@ -89,8 +105,8 @@ func (x *Executor) hook(point string) {
 }
 
 func (x *Executor) seam(op, path string) error {
-	if x.Stop != nil {
-		if err := x.Stop(); err != nil {
+	if x.stop != nil {
+		if err := x.stop(); err != nil {
 			return err
 		}
 	}
@@ -100,92 +116,6 @@ func (x *Executor) seam(op, path string) error {
 	x.seams.Lock()
 	defer x.seams.Unlock()
 	return x.env.Fault(op, path)
-}
-
-// Sync makes the run durable.
-func (x *Executor) Sync() error {
-	if !x.syncEach && fsys.SyncsTrees {
-		return fsys.SyncTree(x.root)
-	}
-	if !x.syncEach {
-		return x.SyncActions()
-	}
-	for _, path := range x.unsynced {
-		if err := x.syncFile(path); err != nil {
-			return fmt.Errorf("sync %s: %w", shortPath(path), err)
-		}
-	}
-	for path := range x.touched {
-		if err := x.syncDir(path); err != nil {
-			return fmt.Errorf("sync %s: %w", shortPath(path), err)
-		}
-	}
-	return nil
-}
-
-// SyncActions makes every path of the actions durable, whichever run wrote it:
-// for systems on which no call does that for a whole file system.
-func (x *Executor) SyncActions() error {
-	dirs := make(map[string]bool)
-	for _, a := range x.actions {
-		dirs[fsys.Dir(a.Path)] = true
-		switch a.After.Kind {
-		case tree.KindDir:
-			dirs[a.Path] = true
-		case tree.KindFile:
-			if err := x.syncFile(a.Path); err != nil {
-				return fmt.Errorf("sync %s: %w", shortPath(a.Path), err)
-			}
-		}
-	}
-	for path := range dirs {
-		if err := x.syncDir(path); err != nil {
-			return fmt.Errorf("sync %s: %w", shortPath(path), err)
-		}
-	}
-	return nil
-}
-
-// syncFile makes a file's content and mode durable. One that is gone was
-// changed by somebody else since.
-func (x *Executor) syncFile(path string) error {
-	if err := x.seam("sync", path); err != nil {
-		return err
-	}
-	dirfd, ok, err := x.parent(path)
-	if err == nil && !ok {
-		return nil
-	}
-	fd := -1
-	if err == nil {
-		fd, err = fsys.Openat(dirfd, fsys.Base(path), fsys.FileFlags, 0)
-		fsys.CloseFD(dirfd)
-	}
-	if err != nil { // not ours to read, or not there: the file system's sync has to do
-		return fsys.SyncTree(x.root)
-	}
-	defer fsys.CloseFD(fd)
-	return fsys.Fsync(fd)
-}
-
-// syncDir makes a directory's names and mode durable. One that is gone was
-// removed in the same run; its parent is in the list. One we may not read is
-// left to the file system's sync.
-func (x *Executor) syncDir(path string) error {
-	if err := x.seam("sync", path); err != nil {
-		return err
-	}
-	fd, err := fsys.OpenBeneath(x.root, path)
-	switch {
-	case fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP):
-		return nil
-	case fsys.IsErrno(err, unix.EACCES):
-		return fsys.SyncTree(x.root)
-	case err != nil:
-		return err
-	}
-	defer fsys.CloseFD(fd)
-	return fsys.Fsync(fd)
 }
 
 // ErrInTheWay: an ancestor of the path is not a directory.

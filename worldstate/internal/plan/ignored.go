@@ -1,4 +1,6 @@
-package worldstate
+//go:build unix
+
+package plan
 
 import (
 	"errors"
@@ -10,6 +12,12 @@ import (
 	"anamnesis/worldstate/internal/tree"
 	"anamnesis/worldstate/internal/usergit"
 )
+
+// look reads how a path stands that the scan passed over.
+func (p *planner) look(path string) (tree.State, error) {
+	now, _, err := restore.New(restore.Effects{Objects: p.Objects}, p.Root, &restore.Journal{}, restore.Fresh).Look(path)
+	return now, err
+}
 
 func (p *planner) ignoredNow(path string) bool {
 	list := p.ignored
@@ -30,8 +38,7 @@ func (p *planner) ignoredNow(path string) bool {
 // no snapshot of the present holds what stands there. It is written only where
 // nothing stands, and a directory that stands keeps its mode.
 func (p *planner) considerIgnored(path string, want tree.State) error {
-	x := p.w.newExecutor(p.root, &restore.Journal{}, false)
-	now, _, err := x.Look(path)
+	now, err := p.look(path)
 	switch {
 	case errors.Is(err, restore.ErrInTheWay):
 		p.kept[path] = gitfmt.KeepBlocked
@@ -41,9 +48,9 @@ func (p *planner) considerIgnored(path string, want tree.State) error {
 	case now.Absent():
 		p.todo[path] = restore.Action{Path: path, Before: now, After: want}
 	case now.IsDir() && want.IsDir():
-		p.kept[shown(path, now)] = gitfmt.KeepNoMode
+		p.kept[Shown(path, now)] = gitfmt.KeepNoMode
 	default:
-		p.kept[shown(path, now)] = gitfmt.KeepNoBytes
+		p.kept[Shown(path, now)] = gitfmt.KeepNoBytes
 	}
 	return nil
 }
@@ -51,7 +58,7 @@ func (p *planner) considerIgnored(path string, want tree.State) error {
 // holdsOther reports whether something stands in a directory that is not
 // planned away.
 func (p *planner) holdsOther(path string) bool {
-	n, i := p.now.Walk(path)
+	n, i := p.Now.Walk(path)
 	if i < 0 || n.Items[i].Sub == nil {
 		return false
 	}
@@ -66,7 +73,7 @@ func (p *planner) holdsOther(path string) bool {
 // hasAlwaysIgnored reports whether a directory holds a .git or the like, which
 // scans pass over without a word.
 func (p *planner) hasAlwaysIgnored(path string) bool {
-	fd, err := fsys.OpenBeneath(p.root, path)
+	fd, err := fsys.OpenBeneath(p.Root, path)
 	if err != nil {
 		return false
 	}
@@ -83,10 +90,10 @@ func (p *planner) hasAlwaysIgnored(path string) bool {
 // world will not be the target's to the last path.
 func (p *planner) noteIgnored() {
 	for _, r := range p.ignored {
-		if s := p.want.At(r.Path); !s.Absent() && !s.IsDir() || !p.selected(r.Path) {
+		if s := p.Want.At(r.Path); !s.Absent() && !s.IsDir() || !p.selected(r.Path) {
 			continue
 		}
-		if !p.policy.Ignored(r.Path, r.IsDir) {
+		if !p.Policy.Ignored(r.Path, r.IsDir) {
 			path := r.Path
 			if r.IsDir {
 				path += "/"

@@ -1,9 +1,10 @@
 //go:build unix
 
-package worldstate
+package plan
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -13,20 +14,19 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
-	"anamnesis/worldstate/internal/restore"
 	"anamnesis/worldstate/internal/tree"
 )
 
 // An Edit is a change of the world that later restores keep: what differs
 // between two snapshots taken one after the other. Paths are not listed; they
 // follow from the two trees. Without From and To it is what changed between
-// PlanOptions.Base and the world as it is, and comes last: where everything in the
+// Options.Base and the world as it is, and comes last: where everything in the
 // world is an edit or older than Base, nothing else is kept for having changed since.
 type Edit struct {
-	From, To ID
+	From, To gitfmt.ID
 	// Or is a second snapshot before the change, "" for none: a path counts where To
 	// differs from both. It is the target of a restore that was moving From there.
-	Or ID
+	Or gitfmt.ID
 	// Unknown: it is not known who changed the world.
 	Unknown bool
 }
@@ -53,10 +53,10 @@ func (v version) reason(conflict bool) string {
 
 // versions gives, of every path that the edits touched, how the last of them
 // left it.
-func (p *planner) versions() (map[string]version, error) {
-	w, last := p.w, make(map[string]version)
-	for i, e := range p.o.Edits {
-		if err := p.ctx.Err(); err != nil {
+func (p *planner) versions(ctx context.Context) (map[string]version, error) {
+	last := make(map[string]version)
+	for i, e := range p.Options.Edits {
+		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		if e.To == "" {
@@ -64,12 +64,9 @@ func (p *planner) versions() (map[string]version, error) {
 			continue
 		}
 		var ends [3]*tree.Listing
-		for n, id := range []ID{e.From, e.To, cmp.Or(e.Or, e.From)} {
-			c, err := w.byID(id)
-			if err == nil {
-				ends[n], err = w.tree(c.Tree)
-			}
-			if err != nil {
+		for n, id := range []gitfmt.ID{e.From, e.To, cmp.Or(e.Or, e.From)} {
+			var err error
+			if ends[n], err = p.Listing(id); err != nil {
 				return nil, fmt.Errorf("plan: edit: %w", err)
 			}
 		}
@@ -85,15 +82,15 @@ func (p *planner) versions() (map[string]version, error) {
 // unsaved adds what changed since the base to the versions, as if it had been saved
 // first. It does not where nothing of that counts as an edit.
 func (p *planner) unsaved(last map[string]version, edit int, unknown bool) {
-	if p.o.OverwriteEdits || p.o.Base == "" || p.lost {
+	if p.Options.OverwriteEdits || p.Options.Base == "" || p.lost {
 		return
 	}
-	tree.Union(p.base, p.now.Listing, func(path string, from, to tree.State) {
+	tree.Union(p.Base, p.Now.Listing, func(path string, from, to tree.State) {
 		if from != to {
-			last[path] = version{to, p.now.Listing, edit, unknown}
+			last[path] = version{to, p.Now.Listing, edit, unknown}
 		}
 	})
-	p.base = p.now.Listing
+	p.Base = p.Now.Listing
 }
 
 // withVersions is a listing with the versions in place of its own states. What
@@ -148,7 +145,7 @@ func withVersions(target *tree.Listing, last map[string]version) (want *tree.Lis
 		})
 		if inTheWay {
 			delete(entries, e.Path)
-			blocked = append(blocked, shown(e.Path, e.State))
+			blocked = append(blocked, Shown(e.Path, e.State))
 		}
 	}
 	for _, e := range entries {
@@ -165,56 +162,55 @@ func latestFirst(last map[string]version) []string {
 }
 
 // overlay puts the edits over what the plan wants, and lists them in kept.
-func (p *planner) overlay() error {
-	last, err := p.versions()
+func (p *planner) overlay(ctx context.Context) error {
+	last, err := p.versions(ctx)
 	if err != nil {
 		return err
 	}
 	for path, v := range last {
-		if v.State == p.want.At(path) || !p.selected(path) {
+		if v.State == p.Want.At(path) || !p.selected(path) {
 			delete(last, path)
 		}
 	}
 	if len(last) == 0 {
 		return nil
 	}
-	bare := p.want
+	bare := p.Want
 	want, lost, blocked := withVersions(bare, last)
-	p.want, p.overlaid = want, true
+	p.Want, p.overlaid = want, true
 	for _, path := range blocked {
 		p.kept[path] = gitfmt.KeepBlocked
 	}
 	for path, v := range last {
-		now := p.now.At(path)
+		now := p.Now.At(path)
 		edited := p.editedSinceBase(path, now)
 		if lost[path] || holdsAny(want, path) && bare.At(path).Absent() || v.Absent() && holdsAny(bare, path) || edited && now != v.State {
 			continue // what is in the directory is listed, or what was made of it since
 		}
 		conflict := now != v.State && !p.lost
 		if conflict && p.ignoredNow(path) { // the scan passed over it
-			x := p.w.newExecutor(p.root, &restore.Journal{}, false)
-			is, _, err := x.Look(path)
+			is, err := p.look(path)
 			conflict = err != nil || is != v.State
 		}
-		p.kept[shown(path, v.State)] = v.reason(conflict)
+		p.kept[Shown(path, v.State)] = v.reason(conflict)
 		if conflict {
-			p.conflicts = append(p.conflicts, shown(path, v.State))
+			p.conflicts = append(p.conflicts, Shown(path, v.State))
 		}
 	}
 	sort.Strings(p.conflicts)
-	if p.policy, err = tree.LoadPolicy(p.target, p.want, p.readRules); err != nil { // an edit may be to rules
-		return fmt.Errorf("plan %s: %w", p.target.Id, err)
+	if p.Policy, err = tree.LoadPolicy(p.Target, p.Want, p.readRules); err != nil { // an edit may be to rules
+		return fmt.Errorf("plan %s: %w", p.Target.Id, err)
 	}
 	return nil
 }
 
 // readRules reads a .gitignore, in the world where the store does not hold it yet.
 func (p *planner) readRules(e *tree.Entry) ([]byte, error) {
-	data, err := p.w.objects.Read(e.Hash, gitfmt.BlobObject, e.Path)
-	if err == nil || p.now.At(e.Path) != e.State {
+	data, err := p.Objects.Read(e.Hash, gitfmt.BlobObject, e.Path)
+	if err == nil || p.Now.At(e.Path) != e.State {
 		return data, err
 	}
-	above, openErr := fsys.OpenBeneath(p.root, fsys.Dir(e.Path))
+	above, openErr := fsys.OpenBeneath(p.Root, fsys.Dir(e.Path))
 	if openErr != nil {
 		return nil, err
 	}

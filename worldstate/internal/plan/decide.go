@@ -1,0 +1,204 @@
+//go:build unix
+
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/restore"
+	"anamnesis/worldstate/internal/scan"
+	"anamnesis/worldstate/internal/tree"
+)
+
+// hash covers all a plan would do and everything it rests on.
+func (p *planner) hash(out *Plan) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "anamnesis-plan 1\n%s\n%s\n%q\n%t\n", p.World, p.Target.Tree, p.Options.Paths, p.Options.OverwriteEdits)
+	for _, a := range out.Actions {
+		fmt.Fprintf(h, "%s %s %s\n", a.Before, a.After, strconv.QuoteToASCII(a.Path))
+	}
+	for _, k := range out.Keep {
+		fmt.Fprintf(h, "keep %s %s\n", strconv.QuoteToASCII(k.Path), k.Reason)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:20])
+}
+
+func (p *planner) selected(path string) bool {
+	if len(p.Options.Paths) == 0 {
+		return true
+	}
+	for _, root := range p.Options.Paths {
+		if fsys.Beneath(path, root) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkPaths refuses a selected path that stands nowhere: it is misspelt.
+func (p *planner) checkPaths() error {
+	for _, root := range p.Options.Paths {
+		_, skipped := under(p.Target.Skips, root)
+		if p.Now.At(root).Absent() && p.Want.At(root).Absent() && p.Base.At(root).Absent() && !skipped && !p.notSeen(root) {
+			return fmt.Errorf("plan: %w: %q stands neither in the world nor in snapshot %s", ErrNoPath, root, gitfmt.Short(gitfmt.ID(p.Target.Id.String())))
+		}
+	}
+	return nil
+}
+
+// under gives the skip at or above a path.
+func under(list []gitfmt.Skip, path string) (gitfmt.Skip, bool) {
+	for _, s := range list {
+		if fsys.Beneath(path, s.Path) {
+			return s, true
+		}
+	}
+	return gitfmt.Skip{}, false
+}
+
+// editReason says what a user did to a path.
+func editReason(base, now tree.State) string {
+	switch {
+	case now.Absent():
+		return gitfmt.KeepDeleted
+	case base.Absent():
+		return gitfmt.KeepCreated
+	}
+	return gitfmt.KeepEdited
+}
+
+// consider decides about one path that differs.
+func (p *planner) consider(path string, now, want tree.State) error {
+	if p.editedSinceBase(path, now) {
+		p.kept[Shown(path, now)] = editReason(p.Base.At(path), now)
+		return nil
+	}
+	if skip, ok := under(p.Now.Skips, path); ok {
+		p.kept[path] = skip.Reason
+		return nil
+	}
+	if p.Track.IsExcluded(path) {
+		return nil
+	}
+	if want.Absent() {
+		if skip, ok := under(p.Target.Skips, path); ok {
+			p.kept[Shown(path, now)] = gitfmt.KeepUnread
+			if skip.Reason == scan.ReasonTooDeep || strings.HasPrefix(skip.Reason, scan.ReasonTooLarge) {
+				p.kept[Shown(path, now)] = gitfmt.KeepLeftOut + skip.Reason
+			}
+			return nil
+		}
+		if p.Policy.Ignored(path, now.IsDir()) {
+			p.kept[Shown(path, now)] = gitfmt.KeepIgnored
+			return nil
+		}
+		p.todo[path] = restore.Action{Path: path, Before: now, After: want}
+		return nil
+	}
+	if now.Absent() && p.ignoredNow(path) {
+		return p.considerIgnored(path, want)
+	}
+	p.todo[path] = restore.Action{Path: path, Before: now, After: want}
+	return nil
+}
+
+// editedSinceBase reports whether a path is to stay because it was changed after
+// the base.
+func (p *planner) editedSinceBase(path string, now tree.State) bool {
+	return !p.Options.OverwriteEdits && p.Options.Base != "" && !p.lost && now != p.Base.At(path) && !p.notSeen(path)
+}
+
+// notSeen: the scan did not look at the path, so its absence is no edit.
+func (p *planner) notSeen(path string) bool {
+	if _, skipped := under(p.Now.Skips, path); skipped {
+		return true
+	}
+	return p.ignoredNow(path) || p.Track.IsExcluded(path)
+}
+
+// addParents plans the directories a planned file needs and the world lacks,
+// where the selection or an edit left them out.
+func (p *planner) addParents() {
+	var missing []string
+	for path, a := range p.todo {
+		if a.After.Absent() {
+			continue
+		}
+		fsys.Ancestors(path, func(d string) bool {
+			if _, planned := p.todo[d]; !planned && p.Now.At(d).Absent() && !p.ignoredNow(d) {
+				missing = append(missing, d)
+			}
+			return true
+		})
+	}
+	for _, d := range missing {
+		p.todo[d] = restore.Action{Path: d, After: p.Want.At(d)}
+		delete(p.kept, d)
+		delete(p.kept, d+"/")
+	}
+}
+
+// unblock drops writes beneath something that is no directory and stays.
+func (p *planner) unblock() {
+	for path, a := range p.todo {
+		if a.After.Absent() {
+			continue
+		}
+		blocked := false
+		fsys.Ancestors(path, func(d string) bool {
+			if a, planned := p.todo[d]; planned {
+				blocked = !a.After.IsDir()
+			} else if s := p.Now.At(d); !s.Absent() {
+				blocked = !s.IsDir()
+			} else if _, skipped := under(p.Now.Skips, d); skipped {
+				blocked = true
+			}
+			return !blocked
+		})
+		if blocked {
+			delete(p.todo, path)
+			p.kept[Shown(path, a.After)] = gitfmt.KeepBlocked
+		}
+	}
+}
+
+// dropOccupied takes back the removal of directories in which something
+// stays, and lists them.
+func (p *planner) dropOccupied() {
+	occupied := make(map[string]bool)
+	mark := func(path string) {
+		fsys.Ancestors(path, func(d string) bool { occupied[d] = true; return true })
+	}
+	for _, r := range p.ignored {
+		mark(r.Path)
+	}
+	for _, s := range p.Now.Skips {
+		mark(s.Path)
+		occupied[s.Path] = true
+	}
+	for path := range p.Track.Excluded {
+		mark(path)
+	}
+	var removed []string
+	for path, a := range p.todo {
+		if a.Before.IsDir() && !a.After.IsDir() {
+			removed = append(removed, path)
+		}
+	}
+	sort.Sort(sort.Reverse(sort.StringSlice(removed))) // children first
+	for _, path := range removed {
+		if !occupied[path] && !p.holdsOther(path) && !p.hasAlwaysIgnored(path) {
+			continue
+		}
+		p.kept[path+"/"] = gitfmt.KeepHolds
+		delete(p.todo, path)
+		mark(path)
+	}
+}

@@ -1,0 +1,169 @@
+//go:build unix
+
+// Package plan decides what a restore does to each path of a world. It reads the
+// world and its snapshots, and changes nothing.
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+
+	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
+	"anamnesis/worldstate/internal/restore"
+	"anamnesis/worldstate/internal/scan"
+	"anamnesis/worldstate/internal/tree"
+)
+
+// ErrNoPath: the snapshot, or the world, holds nothing at a path that was asked for.
+var ErrNoPath = errors.New("no such path")
+
+// Options narrow a plan.
+type Options struct {
+	// Paths restricts the plan to these paths and what lies beneath them;
+	// relative to the world. A World also takes absolute ones inside it. None: everything.
+	Paths []string
+	// OverwriteEdits also reverts what was changed since Base.
+	OverwriteEdits bool
+	// Base is the snapshot since which a change counts as a user's edit and
+	// is kept. "" is the snapshot this world was last known at (Last). Where no
+	// file stands in the world nothing counts as one: see Plan.Lost.
+	Base gitfmt.ID
+	// Edits are changes that were made after the target, the oldest first. Each
+	// path they touched is to stand as the last of them left it, also where it was
+	// changed again since (Plan.Conflicts).
+	Edits []Edit
+	// OtherWorld permits a target that was taken of another directory.
+	OtherWorld bool
+}
+
+// A Plan is what a restore would do: a dry run. A restore works it out again and takes
+// only one of the same hash. Directories end in a slash in all lists.
+type Plan struct {
+	Hash   string        `json:"plan"`
+	Source gitfmt.ID     `json:"source,omitempty"` // the snapshot that equals the present world, if there is one
+	Target gitfmt.ID     `json:"target"`
+	Base   gitfmt.ID     `json:"base,omitempty"`
+	Write  []string      `json:"write"`  // created or changed
+	Delete []string      `json:"delete"` // removed
+	Keep   []gitfmt.Skip `json:"keep"`   // would differ from the target, and why each stays
+	// Conflicts are those of Keep that Options.Edits touched and that were
+	// changed again since, by whoever else writes here: as the edit left them they
+	// stand afterwards.
+	Conflicts []string `json:"conflicts,omitempty"`
+	// Lost: the base has files and the world has none. The directory was removed
+	// as a whole, or emptied; nothing in it counts as a user's edit.
+	Lost bool `json:"lost,omitempty"`
+	// BaseLost: the store has lost the base asked for, as this line says. Base is
+	// Target, and what differs from it counts as edited.
+	BaseLost string `json:"base_lost,omitempty"`
+
+	// Skipped are paths of the world that no snapshot holds, and why. Each stays.
+	Skipped []gitfmt.Skip `json:"-"`
+
+	// What follows is for the package that carries the plan out.
+	Options  Options          `json:"-"`
+	Actions  []restore.Action `json:"-"`
+	Overlaid bool             `json:"-"` // Edits make the world another than the target
+}
+
+// Empty reports whether the plan moves nothing.
+func (p *Plan) Empty() bool { return len(p.Actions) == 0 }
+
+// Input is what a plan rests on.
+type Input struct {
+	World    string // the key of the directory
+	Root     int    // the directory, open
+	Now      *scan.Scanned
+	Track    *scan.Tracker
+	Objects  *objects.Store
+	Target   *gitfmt.Commit
+	Want     *tree.Listing // the target's
+	Policy   *tree.Policy  // the target's
+	Base     *tree.Listing // of Options.Base
+	BaseLost string        // see Plan.BaseLost
+	Options  Options
+	// Listing returns what a snapshot holds.
+	Listing func(id gitfmt.ID) (*tree.Listing, error)
+}
+
+// planner works out one plan.
+type planner struct {
+	Input
+	ignored []scan.IgnoredRoot // of Now
+	lost    bool               // see Plan.Lost
+
+	overlaid  bool
+	conflicts []string
+
+	todo map[string]restore.Action
+	kept map[string]string
+}
+
+// Make works out a plan, and finds out whether every object that it needs can be had.
+func Make(ctx context.Context, in Input) (Plan, error) {
+	p := planner{Input: in, ignored: in.Now.Ignored(), todo: map[string]restore.Action{}, kept: map[string]string{}}
+	p.lost = p.Now.Files() == 0 && p.Base.Files() > 0
+	if err := p.overlay(ctx); err != nil {
+		return Plan{}, err
+	}
+	if err := p.checkPaths(); err != nil {
+		return Plan{}, err
+	}
+	var err error
+	tree.Union(p.Now.Listing, p.Want, func(path string, now, want tree.State) {
+		if err == nil && now != want && p.selected(path) {
+			err = p.consider(path, now, want)
+		}
+	})
+	if err != nil {
+		return Plan{}, fmt.Errorf("plan %s: %w", p.Target.Id, err)
+	}
+	p.addParents()
+	p.unblock()
+	p.dropOccupied()
+	p.noteIgnored()
+	out := Plan{
+		Target: gitfmt.ID(p.Target.Id.String()), Base: p.Options.Base, Write: []string{}, Delete: []string{}, Keep: []gitfmt.Skip{},
+		Lost: p.lost, BaseLost: p.BaseLost, Conflicts: p.conflicts, Skipped: p.Now.Skips, Options: p.Options, Overlaid: p.overlaid,
+	}
+	for _, a := range p.todo {
+		out.Actions = append(out.Actions, a)
+	}
+	sort.Slice(out.Actions, func(i, j int) bool { return out.Actions[i].Path < out.Actions[j].Path })
+	for _, a := range out.Actions {
+		if a.After.Absent() {
+			out.Delete = append(out.Delete, Shown(a.Path, a.Before))
+			continue
+		}
+		out.Write = append(out.Write, Shown(a.Path, a.After))
+	}
+	if err := restore.ProbeAll(ctx, p.Objects, out.Actions, restore.AfterOf); err != nil {
+		return Plan{}, fmt.Errorf("plan %s: %w", p.Target.Id, err)
+	}
+	for path, why := range p.kept {
+		out.Keep = append(out.Keep, gitfmt.Skip{Path: path, Reason: why})
+	}
+	sort.Slice(out.Keep, func(i, j int) bool { return out.Keep[i].Path < out.Keep[j].Path })
+	out.Hash = p.hash(&out)
+	return out, nil
+}
+
+// Shown is a path as lists show it: a directory ends in a slash.
+func Shown(path string, s tree.State) string {
+	if s.IsDir() {
+		return path + "/"
+	}
+	return path
+}
+
+type plainPlan Plan
+
+// MarshalJSON adds write_bytes and delete_bytes where a path is not UTF-8.
+func (p Plan) MarshalJSON() ([]byte, error) { return gitfmt.MarshalNames((*plainPlan)(&p)) }
+
+// UnmarshalJSON reads what MarshalJSON writes: what a plan says, but not what
+// a restore needs.
+func (p *Plan) UnmarshalJSON(data []byte) error { return gitfmt.UnmarshalNames(data, (*plainPlan)(p)) }

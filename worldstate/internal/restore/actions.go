@@ -1,0 +1,139 @@
+//go:build unix
+
+package restore
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
+	"anamnesis/worldstate/internal/tree"
+)
+
+// Action changes one path from one state to another; either may be absent.
+type Action struct {
+	Path          string
+	Before, After tree.State
+}
+
+// BeforeOf and AfterOf are the two ends of an action.
+func BeforeOf(a Action) tree.State { return a.Before }
+func AfterOf(a Action) tree.State  { return a.After }
+
+// ProbeAll finds out whether one end of every action can be had.
+func ProbeAll(ctx context.Context, s *objects.Store, actions []Action, end func(a Action) tree.State) error {
+	return AtOnce(len(actions), func(i int) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		st := end(actions[i])
+		if st.Absent() || st.IsDir() {
+			return nil
+		}
+		return s.Probe(st.Hash, gitfmt.BlobObject, actions[i].Path)
+	})
+}
+
+// Reversed turns actions round.
+func Reversed(actions []Action) []Action {
+	out := make([]Action, len(actions))
+	for i, a := range actions {
+		out[i] = Action{a.Path, a.After, a.Before}
+	}
+	return out
+}
+
+// Guarded adds to a plan's actions one that changes nothing for every read-only
+// directory that the restore must open for writing meanwhile, so that recovery, too,
+// knows which mode it has. now is the world as it is.
+func Guarded(actions []Action, now *tree.Listing) []Action {
+	planned := make(map[string]bool, len(actions))
+	for _, a := range actions {
+		planned[a.Path] = true
+	}
+	out := slices.Clone(actions)
+	for _, a := range actions {
+		d := fsys.Dir(a.Path)
+		if s := now.At(d); s.IsDir() && s.Perm&0o300 != 0o300 && !planned[d] {
+			planned[d] = true
+			out = append(out, Action{Path: d, Before: s, After: s})
+		}
+	}
+	slices.SortFunc(out, func(a, b Action) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}
+
+// Swept reports whether what an interrupted restore worked on was removed since, as by
+// rm -rf of the directory: no file of either end is there, and something that the
+// restore at no time takes away is missing. A file that cannot be looked at counts as
+// there.
+func Swept(root int, source *tree.Listing, actions []Action) bool {
+	removed := make(map[string]bool) // at some time during the restore
+	for _, a := range actions {
+		removed[a.Path] = a.After.Absent() || a.Before.IsDir() != a.After.IsDir()
+		if !a.After.Absent() && !a.After.IsDir() && exists(root, a.Path) {
+			return false
+		}
+	}
+	missing := false
+	for e := range source.All() {
+		there := exists(root, e.Path)
+		if there && e.Kind != tree.KindDir {
+			return false
+		}
+		missing = missing || !there && !removed[e.Path]
+	}
+	return missing
+}
+
+func exists(root int, path string) bool {
+	fd, err := fsys.OpenBeneath(root, fsys.Dir(path))
+	if err == nil {
+		defer fsys.CloseFD(fd)
+		_, err = fsys.Lstatat(fd, fsys.Base(path))
+	}
+	return !fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR)
+}
+
+// Overlay is a listing with some paths' states replaced by another's.
+func Overlay(from, want *tree.Listing, actions []Action) *tree.Listing {
+	over := make(map[string]tree.State, len(actions))
+	for _, a := range actions {
+		over[a.Path] = a.After
+		if a.After.Absent() {
+			continue
+		}
+		fsys.Ancestors(a.Path, func(d string) bool { // the base may lack a parent the present has
+			if _, ok := over[d]; !ok && !from.At(d).IsDir() {
+				over[d] = want.At(d)
+			}
+			return true
+		})
+	}
+	var out []tree.Entry
+	add := func(e tree.Entry) { out = append(out, e) }
+	for e := range from.All() {
+		s, replaced := over[e.Path]
+		switch {
+		case !replaced:
+			add(*e)
+		case !s.Absent():
+			if src := want.Find(e.Path); src != nil {
+				add(*src)
+			}
+		}
+	}
+	for path, s := range over {
+		if from.Find(path) == nil && !s.Absent() {
+			if src := want.Find(path); src != nil {
+				add(*src)
+			}
+		}
+	}
+	return tree.NewListing(out) // without what lost its parent
+}

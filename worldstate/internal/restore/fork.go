@@ -1,0 +1,163 @@
+//go:build unix
+
+package restore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/tree"
+)
+
+// Fork makes the directory name in parent of a listing. It is built beside and renamed,
+// so that it is there whole or not at all; os.ErrExist says that name was there. What
+// killed forks left in parent is removed first.
+func Fork(ctx context.Context, env Effects, parent, name string, list *tree.Listing) error {
+	pfd, err := fsys.Openat(unix.AT_FDCWD, parent, fsys.DirFlags, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: parent, Err: err}
+	}
+	defer fsys.CloseFD(pfd)
+	clearForks(pfd, parent)
+	site, err := beginFork(pfd, parent)
+	if err != nil {
+		return err
+	}
+	defer site.end()
+	if err = populate(ctx, env, site.fd, list); err == nil {
+		env.Hook("fork built")
+		err = fsys.RenameNoReplace(pfd, site.temp, name)
+	}
+	if err != nil {
+		site.undo()
+		return err
+	}
+	env.Hook("fork renamed")
+	if err := fsys.Fsync(pfd); err != nil {
+		return &os.PathError{Op: "sync", Path: parent, Err: err}
+	}
+	return nil
+}
+
+// populate writes a listing into an empty directory and makes it durable.
+func populate(ctx context.Context, env Effects, root int, list *tree.Listing) error {
+	var actions []Action
+	for e := range list.All() {
+		actions = append(actions, Action{Path: e.Path, After: e.State})
+	}
+	x := New(env, root, &Journal{Nonce: fsys.NewNonce()}, Fresh)
+	x.stop = ctx.Err
+	if err := x.Run(actions); err != nil {
+		var re *RestoreError // its words are a restore's
+		if errors.As(err, &re) {
+			err = fmt.Errorf("write %q: %w", re.Path, re.Err)
+		}
+		return err
+	}
+	if len(x.Kept) > 0 {
+		return fmt.Errorf("write %q: another program changed the new directory", x.Kept[0].Path)
+	}
+	return x.Sync()
+}
+
+const (
+	// ForkPrefix begins the name of the directory a fork is built in, beside the one
+	// it becomes; a nonce follows. Whoever builds holds a lock on the directory.
+	ForkPrefix = ".anamnesis-fork-"
+	// forkTries bounds making a directory that others take for a leftover before it
+	// is locked.
+	forkTries = 16
+)
+
+// forkSite is the directory a fork is built in.
+type forkSite struct {
+	path string // of the directory
+	temp string // its last name
+	fd   int
+}
+
+// beginFork makes a directory for a fork in parent, which pfd is, and locks it.
+func beginFork(pfd int, parent string) (*forkSite, error) {
+	for range forkTries {
+		temp := ForkPrefix + fsys.NewNonce()
+		s := &forkSite{temp: temp, path: filepath.Join(parent, temp), fd: -1}
+		if err := unix.Mkdirat(pfd, temp, 0o777); err != nil {
+			return nil, &os.PathError{Op: "mkdir", Path: s.path, Err: err}
+		}
+		var err error
+		s.fd, err = fsys.Openat(pfd, temp, fsys.DirFlags, 0)
+		if errors.Is(err, unix.ENOENT) {
+			continue // taken for a leftover
+		}
+		if err != nil {
+			s.undo()
+			return nil, &os.PathError{Op: "open", Path: s.path, Err: err}
+		}
+		locked := unix.Flock(s.fd, unix.LOCK_EX|unix.LOCK_NB)
+		if _, err := fsys.Lstatat(pfd, temp); err == nil && locked != unix.EWOULDBLOCK {
+			return s, nil // a file system without such locks has no leftovers removed either
+		}
+		fsys.CloseFD(s.fd)
+	}
+	return nil, &os.PathError{Op: "lock", Path: parent, Err: unix.EWOULDBLOCK}
+}
+
+// undo removes what was built. What cannot be removed, the next fork tries again.
+func (s *forkSite) undo() { _ = RemoveBuilt(s.path) }
+
+// end frees the site's lock.
+func (s *forkSite) end() { fsys.CloseFD(s.fd) }
+
+// clearForks removes what killed forks left in a directory: those of their names that
+// nobody has locked.
+func clearForks(pfd int, parent string) {
+	names, _ := fsys.ReadNames(pfd) // the next fork looks again
+	for _, name := range names {
+		if nonce, ok := strings.CutPrefix(name, ForkPrefix); !ok || len(nonce) != fsys.NonceDigits {
+			continue
+		}
+		fd, err := fsys.Openat(pfd, name, fsys.DirFlags, 0)
+		if err != nil {
+			continue
+		}
+		if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil {
+			_ = RemoveBuilt(filepath.Join(parent, name))
+		}
+		fsys.CloseFD(fd)
+	}
+}
+
+// RemoveBuilt removes a directory of ours with everything in it, read-only
+// directories included.
+func RemoveBuilt(path string) error {
+	openUp(unix.AT_FDCWD, path)
+	return os.RemoveAll(path)
+}
+
+// openUp makes a directory and all beneath writable, and follows no link. What it
+// cannot open is left to whoever removes it to tell.
+func openUp(dirfd int, name string) {
+	st, err := fsys.Lstatat(dirfd, name)
+	if err != nil || !st.IsDir() {
+		return
+	}
+	if st.Mode&0o700 != 0o700 {
+		_, _ = ChmodAt(dirfd, name, st, 0o700)
+	}
+	fd, err := fsys.Openat(dirfd, name, fsys.DirFlags, 0)
+	if err != nil {
+		return
+	}
+	defer fsys.CloseFD(fd)
+	names, _ := fsys.ReadNames(fd)
+	for _, n := range names {
+		openUp(fd, n)
+	}
+}

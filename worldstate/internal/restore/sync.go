@@ -1,0 +1,98 @@
+//go:build unix
+
+package restore
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/tree"
+)
+
+// Sync makes the run durable.
+func (x *Executor) Sync() error {
+	if !x.syncEach && fsys.SyncsTrees {
+		return fsys.SyncTree(x.root)
+	}
+	if !x.syncEach {
+		return x.SyncActions()
+	}
+	for _, path := range x.unsynced {
+		if err := x.syncFile(path); err != nil {
+			return fmt.Errorf("sync %s: %w", shortPath(path), err)
+		}
+	}
+	for path := range x.touched {
+		if err := x.syncDir(path); err != nil {
+			return fmt.Errorf("sync %s: %w", shortPath(path), err)
+		}
+	}
+	return nil
+}
+
+// SyncActions makes every path of the actions durable, whichever run wrote it:
+// for systems on which no call does that for a whole file system.
+func (x *Executor) SyncActions() error {
+	dirs := make(map[string]bool)
+	for _, a := range x.actions {
+		dirs[fsys.Dir(a.Path)] = true
+		switch a.After.Kind {
+		case tree.KindDir:
+			dirs[a.Path] = true
+		case tree.KindFile:
+			if err := x.syncFile(a.Path); err != nil {
+				return fmt.Errorf("sync %s: %w", shortPath(a.Path), err)
+			}
+		}
+	}
+	for path := range dirs {
+		if err := x.syncDir(path); err != nil {
+			return fmt.Errorf("sync %s: %w", shortPath(path), err)
+		}
+	}
+	return nil
+}
+
+// syncFile makes a file's content and mode durable. One that is gone was
+// changed by somebody else since.
+func (x *Executor) syncFile(path string) error {
+	if err := x.seam("sync", path); err != nil {
+		return err
+	}
+	dirfd, ok, err := x.parent(path)
+	if err == nil && !ok {
+		return nil
+	}
+	fd := -1
+	if err == nil {
+		fd, err = fsys.Openat(dirfd, fsys.Base(path), fsys.FileFlags, 0)
+		fsys.CloseFD(dirfd)
+	}
+	if err != nil { // not ours to read, or not there: the file system's sync has to do
+		return fsys.SyncTree(x.root)
+	}
+	defer fsys.CloseFD(fd)
+	return fsys.Fsync(fd)
+}
+
+// syncDir makes a directory's names and mode durable. One that is gone was
+// removed in the same run; its parent is in the list. One we may not read is
+// left to the file system's sync.
+func (x *Executor) syncDir(path string) error {
+	if err := x.seam("sync", path); err != nil {
+		return err
+	}
+	fd, err := fsys.OpenBeneath(x.root, path)
+	switch {
+	case fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP):
+		return nil
+	case fsys.IsErrno(err, unix.EACCES):
+		return fsys.SyncTree(x.root)
+	case err != nil:
+		return err
+	}
+	defer fsys.CloseFD(fd)
+	return fsys.Fsync(fd)
+}

@@ -1,0 +1,290 @@
+package scan
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"anamnesis/worldstate/ignore"
+	"anamnesis/worldstate/internal/fsys"
+	"anamnesis/worldstate/internal/objects"
+	"anamnesis/worldstate/internal/tree"
+	"anamnesis/worldstate/internal/usergit"
+)
+
+// visit is the look at one directory. It ends when every file in it is read
+// and every directory in it has ended; whoever ends last goes on with the
+// directory above, so that nobody waits.
+type visit struct {
+	s    *scanner
+	up   *visit
+	name string
+	path string
+	deep int        // components of path
+	at   int        // its place among the items of up.prev, -1 when it is new
+	st   fsys.Sight // from the directory above
+	fd   int
+
+	prev    *tree.Node          // what was known; nil: nothing
+	same    bool                // the rules in force are those prev was seen under
+	tracked bool                // the directory is ignored: only paths in the user's index count
+	nest    *usergit.Repository // the nearest one inside the world; nil: none
+	nestAt  string              // where its top is
+	isTop   bool                // the directory is or was the top of one
+	mark    *mark
+	chain   ignore.Chain
+	watched *watched      // nil: no event tells of its changes
+	seen    tree.Sighting // of this time; items and others are prev's until end
+	now     time.Time
+
+	left  atomic.Int32
+	mu    sync.Mutex
+	edits []edit
+	fault string
+	later []*visit // directories in it, where it is deeper than concurrentDepth
+}
+
+// run looks at the directory whose descriptor v.fd is.
+func (v *visit) run() {
+	v.left.Store(1)
+	defer v.leave()
+	if v.s.stopped() {
+		return
+	}
+	if err := v.look(); err != nil {
+		v.unreadable(err)
+	}
+	v.goDeeper()
+}
+
+// goDeeper visits the directories in a deep one, one after the other. The
+// directory itself is closed meanwhile, and found again by its path.
+func (v *visit) goDeeper() {
+	for i, c := range v.later {
+		if v.fd < 0 && !v.reopen() {
+			for _, c := range v.later[i:] {
+				c.fault = objects.ErrContentChanged.Error()
+				c.leave()
+			}
+			return
+		}
+		if !c.open() {
+			continue
+		}
+		fsys.CloseFD(v.fd)
+		v.fd = -1
+		c.run()
+	}
+}
+
+// reopen opens the directory again; false where another stands at its path now.
+func (v *visit) reopen() bool {
+	fd, err := fsys.OpenBeneath(v.s.rootfd, v.path)
+	if err != nil {
+		return false
+	}
+	if st, err := fsys.Fstat(fd); err != nil || st.Ino != v.st.Ino || st.Dev != v.st.Dev {
+		fsys.CloseFD(fd)
+		return false
+	}
+	v.fd = fd
+	return true
+}
+
+// leave ends one thing the visit waits for; the last one ends the visit.
+func (v *visit) leave() {
+	for v != nil && v.left.Add(-1) == 0 {
+		if v.fd >= 0 {
+			unix.Close(v.fd)
+		}
+		n := v.end()
+		if v.up == nil {
+			v.s.root = n
+			return
+		}
+		v.up.child(v, n)
+		v = v.up
+	}
+}
+
+// unreadable is what the whole directory comes to when it cannot be read.
+func (v *visit) unreadable(err error) {
+	switch {
+	case v.up == nil:
+		v.s.fail(err)
+	case fsys.Exhausted(err):
+		v.s.fail(fmt.Errorf("%s: %w", v.path, err))
+	case fsys.IsErrno(err, unix.ENOTDIR, unix.ELOOP):
+		v.fault = objects.ErrContentChanged.Error()
+	default:
+		v.fault = "unreadable: " + usergit.Reason(err)
+	}
+}
+
+// look goes through the names that must be looked at.
+func (v *visit) look() error {
+	if err := v.s.seam("readdir", v.path); err != nil {
+		return err
+	}
+	if v.prev == nil {
+		v.mark = nil
+	}
+	told := v.listen()
+	v.now = time.Now()
+	st, err := fsys.Fstat(v.fd)
+	if err != nil {
+		return err
+	}
+	v.seen = tree.Sighting{Dir: fsys.Sight{Stamp: st, Racy: fsys.Racy(st, v.now)}}
+	v.seen.Foreign = !told || st.Dev != v.s.device
+	if v.prev != nil && (v.prev.Seen == nil || v.prev.Seen.Fault != "") {
+		v.prev, v.same, v.mark = nil, false, nil
+	}
+	if v.mark != nil && v.rulesMarked() {
+		v.mark = nil
+	}
+	if v.mark != nil {
+		// Only a whole look proves that the names are those of this moment.
+		v.seen.Dir, v.seen.Foreign = v.prev.Seen.Dir, v.prev.Seen.Foreign
+		v.enter(v.s.repo.Nested[v.path] != nil)
+		v.keepRules()
+		v.lookMarked()
+		return nil
+	}
+	if v.prev != nil && v.prev.Seen.Dir.Sure(st) {
+		// Its names are those it had. The rules' file may have changed.
+		v.enter(v.s.repo.Nested[v.path] != nil)
+		v.readRules(v.prev.Item(".gitignore") != nil || v.prev.Other(".gitignore") != nil)
+		v.lookKnown()
+		return nil
+	}
+	names, err := fsys.ReadNames(v.fd)
+	if err != nil {
+		return err
+	}
+	_, git := slices.BinarySearch(names, ".git")
+	v.enter(git)
+	_, has := slices.BinarySearch(names, ".gitignore")
+	v.readRules(has)
+	v.lookNames(names)
+	return nil
+}
+
+// listen watches the directory, before it is read. false: nobody will tell of
+// its changes, though somebody should.
+func (v *visit) listen() bool {
+	t := v.s.watch
+	if t == nil {
+		return true
+	}
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	if !t.on() {
+		return true
+	}
+	var parent *watched
+	if v.up != nil {
+		if parent = v.up.watched; parent == nil {
+			return true // beneath a directory that is looked at every time
+		}
+		if v.watched = parent.kids[v.name]; v.watched != nil && v.mark != nil {
+			return true
+		}
+		v.mark = nil
+	} else if v.mark != nil {
+		v.watched = t.root
+		return true
+	}
+	v.watched = t.watch(parent, v.name, v.fd, v.up == nil)
+	return v.watched != nil || !t.on()
+}
+
+// lookKnown looks at the names the directory had.
+func (v *visit) lookKnown() {
+	n := v.prev
+	for i := range n.Items {
+		v.examine(n.Items[i].Name, i, nil)
+	}
+	for i := range n.Seen.Others {
+		if o := &n.Seen.Others[i]; !v.same || o.Why != "" {
+			v.examine(o.Name, -1, o)
+		}
+	}
+}
+
+// lookNames looks at the names just read, which are sorted.
+func (v *visit) lookNames(names []string) {
+	i, j := 0, 0
+	var items []tree.Item
+	var others []tree.Other
+	if v.prev != nil {
+		items, others = v.prev.Items, v.prev.Seen.Others
+	}
+	for _, name := range names {
+		for ; i < len(items) && items[i].Name < name; i++ {
+			v.gone(items[i].Name)
+		}
+		for ; j < len(others) && others[j].Name < name; j++ {
+			v.gone(others[j].Name)
+		}
+		at, o := -1, (*tree.Other)(nil)
+		if i < len(items) && items[i].Name == name {
+			at = i
+			i++
+		} else if j < len(others) && others[j].Name == name {
+			o = &others[j]
+			j++
+		}
+		v.examine(name, at, o)
+	}
+	for ; i < len(items); i++ {
+		v.gone(items[i].Name)
+	}
+	for ; j < len(others); j++ {
+		v.gone(others[j].Name)
+	}
+}
+
+// lookMarked looks at the marked names, and at those no event tells of.
+func (v *visit) lookMarked() {
+	n := v.prev
+	look := func(name string) {
+		at := n.Index(name)
+		var o *tree.Other
+		if at < 0 {
+			o = n.Other(name)
+		}
+		v.examine(name, at, o)
+	}
+	for name := range v.mark.names {
+		look(name)
+	}
+	for name := range v.mark.subs {
+		if _, twice := v.mark.names[name]; !twice {
+			look(name)
+		}
+	}
+	if n.Sum.Unsure == 0 {
+		return
+	}
+	done := func(name string) bool {
+		_, named := v.mark.names[name]
+		_, sub := v.mark.subs[name]
+		return named || sub
+	}
+	for i := range n.Items {
+		it := &n.Items[i]
+		if (it.Sub != nil && it.Sub.Unsure() || it.Kind == tree.KindFile && n.Seen.Items[i].Nlink > 1) && !done(it.Name) {
+			look(it.Name)
+		}
+	}
+	for i := range n.Seen.Others {
+		if o := &n.Seen.Others[i]; o.Why != "" && !tree.Bodiless(o.Why) && !done(o.Name) {
+			look(o.Name)
+		}
+	}
+}

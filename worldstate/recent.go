@@ -1,0 +1,96 @@
+//go:build unix
+
+package worldstate
+
+import (
+	"slices"
+
+	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/tree"
+)
+
+// A World keeps the listings and the rules that it used last.
+
+type recentTree struct {
+	tree gitfmt.Hash
+	list *tree.Listing
+}
+
+type recentPolicy struct {
+	of     gitfmt.Hash // a snapshot
+	policy *tree.Policy
+}
+
+// maxRecent bounds the listings, and the rules, kept in memory.
+const maxRecent = 4
+
+// tree gives a tree's listing, from memory when it was used lately.
+func (w *World) tree(h gitfmt.Hash) (*tree.Listing, error) {
+	if l := w.recall(h); l != nil {
+		return l, nil
+	}
+	l, err := tree.Load(w.objects, h, w.track.Known())
+	if err != nil {
+		return nil, err
+	}
+	w.remember(h, l)
+	return l, nil
+}
+
+// recall gives a listing used lately, which thereby is the latest, or nil.
+func (w *World) recall(h gitfmt.Hash) *tree.Listing {
+	i := slices.IndexFunc(w.recent, func(r recentTree) bool { return r.tree == h })
+	if i < 0 {
+		return nil
+	}
+	r := w.recent[i]
+	w.recent = append(slices.Delete(w.recent, i, i+1), r)
+	return r.list
+}
+
+// toldTree gives the world id of a listing used lately, without encoding it.
+func (w *World) toldTree(l *tree.Listing) (tree gitfmt.Hash, told bool) {
+	for i := range w.recent {
+		if w.recent[i].list.Root == l.Root {
+			return w.recent[i].tree, true
+		}
+	}
+	return gitfmt.Hash{}, false
+}
+
+// treeOf gives a listing's world id.
+func (w *World) treeOf(l *tree.Listing) gitfmt.Hash {
+	if tree, told := w.toldTree(l); told {
+		return tree
+	}
+	return tree.ID(l)
+}
+
+func (w *World) remember(h gitfmt.Hash, l *tree.Listing) {
+	if w.recall(h) != nil {
+		return
+	}
+	if len(w.recent) == maxRecent {
+		w.recent = append(w.recent[:0], w.recent[1:]...)
+	}
+	w.recent = append(w.recent, recentTree{h, l})
+}
+
+// policyOf gives a snapshot's frozen ignore rules, from memory when they were
+// used lately.
+func (w *World) policyOf(c *gitfmt.Commit, l *tree.Listing) (*tree.Policy, error) {
+	for _, r := range w.policies {
+		if r.of == c.Id {
+			return r.policy, nil
+		}
+	}
+	p, err := tree.LoadPolicy(c, l, func(e *tree.Entry) ([]byte, error) { return w.objects.Read(e.Hash, gitfmt.BlobObject, e.Path) })
+	if err != nil {
+		return nil, err
+	}
+	if len(w.policies) == maxRecent {
+		w.policies = w.policies[1:]
+	}
+	w.policies = append(w.policies, recentPolicy{c.Id, p})
+	return p, nil
+}
