@@ -1,10 +1,10 @@
-// Package guard stands between the agent and the machine: package
-// approval decides which calls may run; this one decides what a command may see of the environment
-// (environ.go), and it runs commands under a supervisor that ends everything
-// they started (supervise.go), in a sandbox (sandbox.go) that the supervisor
-// enters with the thread that starts the command (confine_linux.go). What a
-// project brings runs only when its content was approved (trust.go, program.go),
-// in a narrower sandbox and with what was granted (grants.go).
+// Package guard runs commands: what one may see of the environment (environ.go), under a
+// supervisor that ends everything it started (supervise.go), in a sandbox (sandbox.go)
+// that the supervisor enters with the thread that starts the command
+// (confine_linux.go). What a project brings runs only when its content was approved
+// (trust.go, program.go), in a narrower sandbox and with what was granted (grants.go).
+// Package approval decides which calls may run, package quarantine keeps git from
+// running what commands wrote.
 //
 // # How a command runs
 //

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"anamnesis/orchestrator/guard/quarantine"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -68,11 +69,11 @@ type SandboxOptions struct {
 type Sandbox struct {
 	o     SandboxOptions
 	parts parts
-	net   bool        // commands may use the network
-	unix  bool        // commands may open Unix sockets
-	git   *quarantine // of what git would run; nil: none
-	home  string      // $HOME of commands; empty: the user's own
-	procs int         // processes and threads that a command has at most
+	net   bool                   // commands may use the network
+	unix  bool                   // commands may open Unix sockets
+	git   *quarantine.Quarantine // of what git would run; nil: none
+	home  string                 // $HOME of commands; empty: the user's own
+	procs int                    // processes and threads that a command has at most
 }
 
 // parts are what this kernel has of all that a sandbox is made of.
@@ -136,7 +137,7 @@ func (s *Sandbox) Earlier() string {
 	if s == nil || s.git == nil {
 		return ""
 	}
-	return s.git.earlier
+	return s.git.Earlier()
 }
 
 // Exposes lists the hidden directories that commands read all the same, because

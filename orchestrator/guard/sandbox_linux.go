@@ -1,10 +1,12 @@
 package guard
 
 import (
+	"anamnesis/orchestrator/guard/quarantine"
 	"bufio"
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -44,7 +46,12 @@ func NewSandbox(ctx context.Context, o SandboxOptions) (*Sandbox, error) {
 	}
 	sweepGroups()
 	var err error
-	if s.git, err = newQuarantine(o); err != nil {
+	if o.Quarantine != "" {
+		s.git, err = quarantine.Open(quarantine.Options{
+			Dir: o.Quarantine, World: o.World, Skip: slices.Concat(o.Hidden, nonEmpty(o.Cache, o.Temp)), Writable: o.Writable,
+		})
+	}
+	if err != nil {
 		return nil, err
 	}
 	ll := landlockVersion()
@@ -149,4 +156,29 @@ func sameIDs(file string) ([]syscall.SysProcIDMap, error) {
 		out = append(out, syscall.SysProcIDMap{ContainerID: inside, HostID: inside, Size: n})
 	}
 	return out, nil
+}
+
+// Look quarantines what a command that still runs has left so far, and returns what
+// was; empty: nothing.
+func (s *Sandbox) Look() string {
+	if s == nil || s.git == nil || s.o.Confine == ConfineReadOnly {
+		return ""
+	}
+	return s.git.Look()
+}
+
+// guarded is the sandbox for one command, and what to call when nothing of it is
+// alive any more.
+func (s *Sandbox) guarded() (*Sandbox, func() string, error) {
+	none := func() string { return "" }
+	if s == nil || s.git == nil || s.o.Confine == ConfineReadOnly {
+		return s, none, nil
+	}
+	closed, err := s.git.Begin()
+	if err != nil {
+		return nil, none, err
+	}
+	with := *s
+	with.o.Protected = slices.Concat(s.o.Protected, closed)
+	return &with, s.git.End, nil
 }

@@ -4,9 +4,6 @@ package guard
 
 import "context"
 
-// quarantine is never made here: commands without a sandbox do what they like.
-type quarantine struct{ earlier string }
-
 // NewSandbox gives a sandbox that holds nothing in: this platform has no parts
 // for one. ConfineOff gives nil.
 func NewSandbox(_ context.Context, o SandboxOptions) (*Sandbox, error) {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard/quarantine"
 )
 
 // outputBlock is how much of an output is read at once, in bytes.
@@ -47,7 +48,7 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 	}
 	c.Sandbox = box
 	o, err := run(ctx, c)
-	o.Note = joinNotes(o.Note, end())
+	o.Note = quarantine.JoinNotes(o.Note, end())
 	return o, err
 }
 

@@ -1,4 +1,4 @@
-package guard
+package quarantine
 
 import (
 	"encoding/json"
@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// quarantine keeps git in a world from running, outside of the sandbox, what
+// Quarantine keeps git in a world from running, outside of the sandbox, what
 // commands wrote. What there is of gitFile when a command starts is read-only for
 // it; what is new or changed when it ends is moved into a directory of the
 // program's state, but for settings that are inert.
 //
 // While commands overlap, the tree before the first of them is what their ends
 // are compared with. A task whose process died is compared when it goes on.
-type quarantine struct {
+type Quarantine struct {
 	dir      string // where files are moved to; its record lies in it
 	world    string
 	skip     []string // the program's own directories
@@ -48,13 +48,18 @@ type gitRecord struct {
 // maxQuarantineLines bounds the files that a report names.
 const maxQuarantineLines = 10
 
-// newQuarantine reads what there is of an earlier process and, if that died
+// Options say what is kept where.
+type Options struct {
+	Dir      string // where files are moved to
+	World    string
+	Skip     []string // directories of the world that are the program's own
+	Writable []string // where commands may do as they like
+}
+
+// Open reads what there is of an earlier process and, if that died
 // while a command ran, looks at what the command left.
-func newQuarantine(o SandboxOptions) (*quarantine, error) {
-	if o.Quarantine == "" {
-		return nil, nil
-	}
-	q := &quarantine{limit: maxGitDirs, dir: o.Quarantine, world: o.World, skip: slices.Concat(o.Hidden, nonEmpty(o.Cache, o.Temp)), writable: o.Writable}
+func Open(o Options) (*Quarantine, error) {
+	q := &Quarantine{limit: maxGitDirs, dir: o.Dir, world: o.World, skip: o.Skip, writable: o.Writable}
 	data, err := os.ReadFile(q.file())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -73,19 +78,19 @@ func newQuarantine(o SandboxOptions) (*quarantine, error) {
 	return q, nil
 }
 
-func (q *quarantine) file() string { return filepath.Join(q.dir, "git.json") }
+func (q *Quarantine) file() string { return filepath.Join(q.dir, "git.json") }
 
-func (q *quarantine) scan() (tree gitTree, err error) {
+func (q *Quarantine) scan() (tree gitTree, err error) {
 	tree, q.known, err = scanGit(q.world, q.skip, q.known, q.limit)
 	return tree, err
 }
 
-// begin is called before a command starts and gives what it must not write.
-func (q *quarantine) begin() ([]string, error) {
+// Begin is called before a command starts and returns what it must not write.
+func (q *Quarantine) Begin() ([]string, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.lost {
-		q.earlier = joinNotes(q.earlier, q.check())
+		q.earlier = JoinNotes(q.earlier, q.check())
 		if q.lost {
 			err := errors.New(q.earlier)
 			q.earlier = ""
@@ -107,25 +112,28 @@ func (q *quarantine) begin() ([]string, error) {
 	return q.closed(), nil
 }
 
-// end is called when nothing of a command is alive any more and gives what was
+// End is called when nothing of a command is alive any more and returns what was
 // quarantined, for the user and the model.
-func (q *quarantine) end() string {
+func (q *Quarantine) End() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	note := joinNotes(q.earlier, q.check())
+	note := JoinNotes(q.earlier, q.check())
 	q.earlier = ""
 	if q.running--; q.running == 0 && !q.lost {
 		q.record.Before = nil
 	}
 	if err := q.keep(); err != nil {
-		note = joinNotes(note, err.Error())
+		note = JoinNotes(note, err.Error())
 	}
 	return note
 }
 
-func joinNotes(notes ...string) string { return strings.Join(nonEmpty(notes...), "]\n[") }
+// JoinNotes joins the notes that say something.
+func JoinNotes(notes ...string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "]\n[")
+}
 
-func (q *quarantine) keep() error {
+func (q *Quarantine) keep() error {
 	data, err := json.Marshal(q.record)
 	if err == nil {
 		err = os.MkdirAll(q.dir, 0o700)
@@ -143,7 +151,7 @@ func (q *quarantine) keep() error {
 }
 
 // closed lists what the next command must not write.
-func (q *quarantine) closed() []string {
+func (q *Quarantine) closed() []string {
 	var out []string
 	add := func(rel string) { out = append(out, filepath.Join(q.world, rel)) }
 	for dir := range q.record.Before.Dirs {
@@ -175,7 +183,7 @@ func gitDirOf(rel string) string {
 
 // forgetOwn leaves out what is the task's own no more: what went away, and what
 // the user has set up since in a way that is not inert.
-func (q *quarantine) forgetOwn(now gitTree) {
+func (q *Quarantine) forgetOwn(now gitTree) {
 	for rel, inode := range q.record.Own {
 		f, isFile := now.Files[rel]
 		if now.Dirs[rel] != inode && (!isFile || f.Inode != inode) {
@@ -199,7 +207,7 @@ type verdict struct {
 
 // judge says what becomes of a new or changed file. What it was before counts as
 // the user's.
-func (q *quarantine) judge(now gitTree, rel string, f, was gitFile) verdict {
+func (q *Quarantine) judge(now gitTree, rel string, f, was gitFile) verdict {
 	base := strings.ToLower(filepath.Base(rel))
 	before := was.Text
 	if was.Kind != "file" {
@@ -225,7 +233,7 @@ func (q *quarantine) judge(now gitTree, rel string, f, was gitFile) verdict {
 
 // check compares the world with the tree before and quarantines what is new or
 // changed. It gives a report; empty: nothing was.
-func (q *quarantine) check() string {
+func (q *Quarantine) check() string {
 	now, err := q.scan() // what was found counts also where not all was
 	q.lost = err != nil
 	before := q.record.Before
@@ -275,12 +283,12 @@ func (q *quarantine) check() string {
 	if n := len(lines) - maxQuarantineLines; n > 0 {
 		lines = append(lines[:maxQuarantineLines], fmt.Sprintf("quarantine: %d more files are in %s", n, into))
 	}
-	return joinNotes(lines...)
+	return JoinNotes(lines...)
 }
 
 // lostRepositories reports repositories that were there before the task and are no
 // longer where they were. Snapshots do not hold .git, so no jump brings one back.
-func (q *quarantine) lostRepositories(before, now gitTree) []string {
+func (q *Quarantine) lostRepositories(before, now gitTree) []string {
 	var lines []string
 	for _, rel := range slices.Sorted(maps.Keys(before.Heads)) {
 		if _, own := q.record.Own[rel]; own || now.Heads[rel] || strings.Contains(rel, ".git/worktrees/") {
@@ -303,14 +311,14 @@ func (q *quarantine) lostRepositories(before, now gitTree) []string {
 
 func sortedKeys(m map[string]gitFile) []string { return slices.Sorted(maps.Keys(m)) }
 
-func (q *quarantine) isWritable(rel string) bool {
+func (q *Quarantine) isWritable(rel string) bool {
 	abs := filepath.Join(q.world, rel)
 	return slices.ContainsFunc(q.writable, func(dir string) bool { return within(abs, dir) })
 }
 
 // move takes a file out of the world and says so. into is the directory for all
 // that one command leaves; it is made when it is needed.
-func (q *quarantine) move(rel string, v verdict, into *string) (string, error) {
+func (q *Quarantine) move(rel string, v verdict, into *string) (string, error) {
 	if *into == "" {
 		var err error
 		if *into, err = os.MkdirTemp(q.dir, time.Now().UTC().Format("20060102-150405-")); err != nil {
@@ -378,38 +386,21 @@ func firstLine(s string) string {
 	}, s)
 }
 
-// Look quarantines what a command that still runs has left so far, and gives
-// what was; empty: nothing.
-func (s *Sandbox) Look() string {
-	if s == nil || s.git == nil || s.o.Confine == ConfineReadOnly {
-		return ""
-	}
-	q := s.git
+// Look quarantines what a command that still runs has left so far, and returns what
+// was; empty: nothing.
+func (q *Quarantine) Look() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.running == 0 {
 		return ""
 	}
-	note := joinNotes(q.earlier, q.check())
+	note := JoinNotes(q.earlier, q.check())
 	q.earlier = ""
 	if err := q.keep(); err != nil {
-		note = joinNotes(note, err.Error())
+		note = JoinNotes(note, err.Error())
 	}
 	return note
 }
 
-// guarded is the sandbox for one command, and what to call when nothing of it is
-// alive any more.
-func (s *Sandbox) guarded() (*Sandbox, func() string, error) {
-	none := func() string { return "" }
-	if s == nil || s.git == nil || s.o.Confine == ConfineReadOnly {
-		return s, none, nil
-	}
-	closed, err := s.git.begin()
-	if err != nil {
-		return nil, none, err
-	}
-	with := *s
-	with.o.Protected = slices.Concat(s.o.Protected, closed)
-	return &with, s.git.end, nil
-}
+// Earlier says what was quarantined of a command whose program died; empty: nothing.
+func (q *Quarantine) Earlier() string { return q.earlier }

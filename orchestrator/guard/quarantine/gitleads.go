@@ -1,4 +1,4 @@
-package guard
+package quarantine
 
 import (
 	"fmt"
@@ -187,4 +187,10 @@ func inertState(base, text, before string) bool {
 func runsInRebase(line string) bool {
 	word, _, _ := strings.Cut(strings.ReplaceAll(strings.TrimSpace(line), "\t", " "), " ")
 	return word == "x" || word == "exec"
+}
+
+// within reports whether a path is dir or lies beneath it.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return dir != "" && err == nil && filepath.IsLocal(rel)
 }

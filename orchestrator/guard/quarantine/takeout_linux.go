@@ -1,4 +1,4 @@
-package guard
+package quarantine
 
 import (
 	"crypto/rand"
@@ -13,7 +13,7 @@ import (
 )
 
 // replace gives a file another inode.
-func (q *quarantine) replace(rel, text string) error {
+func (q *Quarantine) replace(rel, text string) error {
 	root, err := os.OpenRoot(q.world)
 	if err != nil {
 		return err
