@@ -59,6 +59,7 @@ type Showing struct {
 	Card  string
 	Op    uint64
 	Asked bool // the agent asked
+	Held  bool // a call was held for it
 	Draft bool // nobody had reviewed it
 }
 
@@ -77,7 +78,7 @@ func (e *Experience) Add(o *op.Op) {
 		e.Experiment = b.Experiment
 	case *op.CardsRecalled:
 		for _, c := range b.Cards {
-			e.Shown = append(e.Shown, Showing{Card: c.ID, Op: o.Seq, Asked: b.Why == "asked", Draft: c.State == string(card.Draft)})
+			e.Shown = append(e.Shown, Showing{Card: c.ID, Op: o.Seq, Asked: b.Why == "asked", Held: b.Why == "warning", Draft: c.State == string(card.Draft)})
 			e.claims = append(e.claims, &claim{CardRef: c, seq: o.Seq})
 		}
 		for _, id := range b.Met {

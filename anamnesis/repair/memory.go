@@ -356,6 +356,26 @@ func (m *Memory) draft(found []match, shown map[string]bool) draft {
 	return d
 }
 
+// Warn returns the card about a program that a command of this repository starts and
+// that earlier runs found missing there, where they called it another way. believed
+// says which cards take part.
+func (m *Memory) Warn(repo, command string, budget int, count func(string) int, believed func(*Pair) bool) (Card, bool) {
+	family := mainOf(actions(command)).family()
+	var found []match
+	for _, p := range slices.Backward(m.byRepo[repo]) {
+		if p.Other && p.family == family && missing.MatchString(p.Failure.Line) &&
+			slices.Contains(Words(p.Failure.Line), strings.ToLower(family)) && believed(&p.Pair) && len(found) < neighbours {
+			found = append(found, match{p, 1})
+		}
+	}
+	if len(found) == 0 {
+		return Card{}, false
+	}
+	card := newCard(m.draft(found, wordSet(command)), found, budget, count)
+	card.Held, card.Of = len(found), len(found)
+	return card, len(card.Solution) > 0
+}
+
 // Foresee returns cards for the failures that most runs of this repository met,
 // before any is met.
 func (m *Memory) Foresee(repo string, budget int, count func(string) int) []Card {
@@ -384,7 +404,8 @@ func (m *Memory) Foresee(repo string, budget int, count func(string) int) []Card
 		slices.Reverse(found)
 		found = first(found, neighbours)
 		card := newCard(m.draft(found, nil), found, budget/maxCards, count)
-		if card.Of = len(found); len(card.Solution) > 0 {
+		card.Held, card.Of = len(found), len(found)
+		if len(card.Solution) > 0 {
 			out = append(out, card)
 		}
 	}

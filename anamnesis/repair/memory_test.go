@@ -50,3 +50,29 @@ func TestRecall(t *testing.T) {
 		})
 	}
 }
+
+// TestWarn: only the program that was missing in the very repository holds a call.
+func TestWarn(t *testing.T) {
+	m := NewMemory()
+	for _, p := range Pairs(missingPytest("shop", "bin/test", 0)) {
+		m.Add(p)
+	}
+	all := func(*Pair) bool { return true }
+	for _, tt := range []struct {
+		repo, command string
+		believed      func(*Pair) bool
+		want          bool
+	}{
+		{"shop", "cd src && python3 -m pytest -x ledger/tests/test_z.py", all, true},
+		{"shop", "python -m pytest", func(*Pair) bool { return false }, false},
+		{"bank", "python -m pytest", all, false},
+		{"shop", "bin/test ledger/tests/test_z.py", all, false},
+		{"shop", "pip install pytest", all, false},
+		{"shop", "cat pytest.ini", all, false},
+		{"shop", "", all, false},
+	} {
+		if c, ok := m.Warn(tt.repo, tt.command, 200, bytesOverFour, tt.believed); ok != tt.want || ok && !strings.Contains(c.String(), "bin/test ledger") {
+			t.Errorf("%s in %s: %v %q", tt.command, tt.repo, ok, c)
+		}
+	}
+}

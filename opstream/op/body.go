@@ -136,7 +136,7 @@ type CardsRecalled struct {
 	Query string    `json:"query"`
 	Cards []CardRef `json:"cards"`
 	Text  string    `json:"text"`            // what the model is shown; empty when nothing was found
-	Why   string    `json:"why"`             // start | jump | asked | failure
+	Why   string    `json:"why"`             // start | jump | asked | failure | warning
 	Error string    `json:"error,omitempty"` // the knowledge base could not be searched
 	// Degraded says why the search went by words only; in the first record for
 	// which that holds.
@@ -150,7 +150,9 @@ type CardsRecalled struct {
 
 // InResult reports whether a call's result shows the cards, so that the context does
 // not hold them a second time.
-func (b *CardsRecalled) InResult() bool { return b.Why == "asked" || b.Why == "failure" }
+func (b *CardsRecalled) InResult() bool {
+	return b.Why == "asked" || b.Why == "failure" || b.Why == "warning"
+}
 
 // ModelAsked is the intent of one model request.
 type ModelAsked struct {

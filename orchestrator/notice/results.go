@@ -28,6 +28,12 @@ func Held(u state.Undone, name string) string {
 		"The reason you gave: %s\nIf something has changed that makes it right now, make the call again: it runs then.", name, u.Step, u.Reason)
 }
 
+// Warned tells the model why a call was held, and that it may be made again. lesson is
+// the card that says so.
+func Warned(name, lesson string) string {
+	return fmt.Sprintf("Held, not run: earlier tasks of this project found this program missing here.\n%s\nThis is said once; the same %s call runs if you make it again.", lesson, name)
+}
+
 // EndedSubagents tells the model which subagents ended with the steps that a jump left.
 func EndedSubagents(of []state.BegunSubagent) string {
 	if len(of) == 0 {

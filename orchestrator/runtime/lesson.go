@@ -12,6 +12,7 @@ import (
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
 	"anamnesis/orchestrator/tool"
 )
 
@@ -21,8 +22,14 @@ const (
 	foreseenTokens = 300 // at the task's start
 )
 
-// recallFailure is the reason of a card that was shown on a failed result.
-const recallFailure = "failure"
+// The reasons of a card that was shown on a failed result, and before a call.
+const (
+	recallFailure = "failure"
+	recallWarning = "warning"
+)
+
+// byLesson held a call that a card says fails in this project.
+const byLesson = "guard:lesson"
 
 // lessons remembers the repairs that the cards of other tasks tell. The zero value is
 // ready for use. It is read once a turn; its methods may be called by several
@@ -135,6 +142,33 @@ func (t *Task) lessonOn(c op.Call, res *tool.Result) (string, *op.CardsRecalled)
 		return "", nil
 	}
 	return text, rec
+}
+
+// warning returns what a call is held with where a card that may be believed says that
+// its program is missing in this project, and the record of it; nil: the call runs.
+// Each card holds one call a task.
+func (t *Task) warning(c op.Call) (string, *op.CardsRecalled) {
+	command := notice.BashCommand(c.Name, c.Args)
+	if command == "" || t.layers == nil || t.opts.NoLessons || t.opts.NoWarnings {
+		return "", nil
+	}
+	e, err := t.experienced()
+	if err != nil {
+		return "", nil // the same stream ends the task where it is needed
+	}
+	found, ok := t.lessons.of(t).Warn(t.state.Opened.Repo, command, lessonTokens, t.counter.Count, func(p *repair.Pair) bool {
+		from := t.card(p.Card)
+		return from != nil && t.trust(from).Rung != knowledgebase.Hypothesis
+	})
+	if !ok || slices.ContainsFunc(e.Shown, func(s anamnesis.Showing) bool { return s.Held && s.Card == found.From.Card }) {
+		return "", nil
+	}
+	rec := &op.CardsRecalled{Query: command, Why: recallWarning, Cards: []op.CardRef{}}
+	if !t.believe(&found, "", rec) {
+		return "", nil
+	}
+	rec.Cards = append(rec.Cards, t.lessons.ref(t, found))
+	return notice.Warned(c.Name, found.String()), rec
 }
 
 // believe reports whether a repair may be shown, and has it say how far it may be

@@ -58,6 +58,9 @@ type Options struct {
 	// NoLessons leaves the results of failed commands as they are; else a card about
 	// the same error is named there.
 	NoLessons bool
+	// NoWarnings lets a call run that a card says fails in this project; else it is
+	// held once.
+	NoWarnings bool
 	// Rules are the user's and the project's standing answers, beside those the
 	// task was opened with.
 	Rules []approval.Rule

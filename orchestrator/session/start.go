@@ -42,6 +42,7 @@ type Settings struct {
 	Redact       []string      // variables whose values are kept out of everything
 	ToolsWait    time.Duration // how long the first step waits for MCP servers
 	NoLessons    bool          // see runtime.Options
+	NoWarnings   bool          // likewise
 
 	tools       []string // beside those that every agent has; see op.TaskOpened
 	earlierCost float64  // what the task cost before prices were known, at most
@@ -327,9 +328,9 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 	}
 	m.OnRetry(o.client.Retry)
 	opts = runtime.Options{
-		NoLessons: o.NoLessons,
-		Embedder:  embedder,
-		Model:     m.Model, Reflect: m.reflect, Tools: tools, Approval: approval, Program: o.Program(),
+		NoLessons: o.NoLessons, NoWarnings: o.NoWarnings,
+		Embedder: embedder,
+		Model:    m.Model, Reflect: m.reflect, Tools: tools, Approval: approval, Program: o.Program(),
 		Sandbox:  guard.Confinement(o.Sandbox),
 		Limits:   state.Limits{Steps: o.MaxSteps, Tokens: o.MaxTokens, USD: o.MaxCostUSD, EarlierUSD: o.earlierCost, Time: o.MaxTime},
 		Secrets:  o.TaskSecrets(dir, names),

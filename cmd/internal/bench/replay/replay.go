@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/failure"
 	"anamnesis/anamnesis/repair"
 	"anamnesis/anamnesis/tokens"
 )
@@ -104,6 +105,7 @@ type play struct {
 	rows   map[string][]row // by arm
 	early  map[string][]row
 	seen   seen
+	warned warned
 }
 
 // row is one arm's answer to one question.
@@ -228,6 +230,9 @@ func (p *play) run(r *recorded) error {
 			p.seen.ask(q)
 		}
 	}
+	if p.inHalf(r.order) {
+		p.warned.run(p.memory, r, asked, p.count)
+	}
 	for _, a := range p.arms {
 		if a.learn != nil {
 			a.learn(r, p.byRun[r.ID])
@@ -239,8 +244,10 @@ func (p *play) run(r *recorded) error {
 
 // counts reports whether a question belongs to the half that is reported.
 // Sources that are not split are for choosing.
-func (p *play) counts(q *Question) bool {
-	report := p.name == splitSource && q.Order >= reportFrom
+func (p *play) counts(q *Question) bool { return p.inHalf(q.Order) }
+
+func (p *play) inHalf(order int) bool {
+	report := p.name == splitSource && order >= reportFrom
 	return p.half == "" || report == (p.half == "report")
 }
 
@@ -268,6 +275,34 @@ func (p *play) cut(suggestions []string, budget int) []string {
 
 // first returns the first n of s.
 func first[T any](s []T, n int) []T { return s[:min(len(s), n)] }
+
+// warned counts the calls that are held before they run.
+type warned struct {
+	calls, right, wrong int // wrong: the call succeeded, or failed otherwise
+	first               int // asked failures that were held
+}
+
+// run holds each call that the memory warns of, each card once a run.
+func (w *warned) run(m *repair.Memory, r *recorded, asked []*Question, count func(string) int) {
+	said := map[string]bool{}
+	for i, c := range r.Calls {
+		w.calls++
+		card, ok := m.Warn(r.Repo, c.Command, AnswerTokens, count, func(*repair.Pair) bool { return true })
+		if !ok || said[card.From.Card] {
+			continue
+		}
+		said[card.From.Card] = true
+		f, failed := failure.Read(c.Output)
+		if !failed || f.Signature != card.From.Failure.Signature {
+			w.wrong++
+			continue
+		}
+		w.right++
+		if slices.ContainsFunc(asked, func(q *Question) bool { return q.Call == i }) {
+			w.first++
+		}
+	}
+}
 
 // seen counts how many asked failures have a signature that an earlier run had
 // repaired.

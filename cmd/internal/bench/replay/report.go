@@ -30,6 +30,11 @@ type SourceReport struct {
 	SurestGain Gain      `json:"surest_gain"`
 	RestsSame  Rest      `json:"rests_same_repository"`
 	RestsOther Rest      `json:"rests_other_repository"`
+	// Before a call: warnings that were right, the share of the asked failures among
+	// them, and wrong ones in a hundred calls.
+	Warned      int     `json:"warned"`
+	WarnedFirst float64 `json:"warned_first"`
+	WarnedWrong float64 `json:"warned_wrong_per_100_calls"`
 }
 
 // surestShare is the coverage at which the memory's answers are compared with
@@ -72,6 +77,7 @@ func (p *play) report() SourceReport {
 	s := SourceReport{
 		Source: p.name, Runs: len(p.runs), Asked: len(mine), CardsKept: p.memory.Len(),
 		SeenSame: float64(p.seen.same) / n, SeenOther: float64(p.seen.other) / n,
+		Warned: p.warned.right, WarnedFirst: float64(p.warned.first) / n, WarnedWrong: 100 * float64(p.warned.wrong) / float64(max(1, p.warned.calls)),
 	}
 	for _, a := range p.arms {
 		f := figures(a.name, p.rows[a.name])
@@ -214,6 +220,7 @@ func (s *SourceReport) writeText(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "the surest %d answers: right %.1f, gained over %s %+.1f, by run %s, by repository %s\n",
 		s.Surest.Answers, 100*s.Surest.Right, s.SurestGain.Over, 100*s.SurestGain.Hit3, s.SurestGain.Runs, s.SurestGain.Repo)
+	fmt.Fprintf(w, "before a call: %d right warnings, %.1f %% of the asked failures warned of, %.2f wrong warnings in 100 calls\n", s.Warned, 100*s.WarnedFirst, s.WarnedWrong)
 	_, err := fmt.Fprintf(w, "answers resting on the same repository: %d, right %.1f; on another: %d, right %.1f\n",
 		s.RestsSame.Answers, 100*s.RestsSame.Right, s.RestsOther.Answers, 100*s.RestsOther.Right)
 	return err
