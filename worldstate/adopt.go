@@ -74,7 +74,7 @@ func (w *World) adoptLocked(most int64) (more bool, err error) {
 	pack := objects.NewWriter(w.objects.PackDir(), w.opts.Hook, &w.packs)
 	defer pack.Abort()
 	copied := int64(0)
-	// A piece that is begun is finished whatever the caller's context says.
+	// A piece that was begun is finished whatever the caller's context says.
 	err = w.eachBorrowed(context.Background(), func(h gitfmt.Hash, path string) error {
 		if pack.Holds(h) {
 			return nil
@@ -121,7 +121,7 @@ func (w *World) eachBorrowed(ctx context.Context, f func(h gitfmt.Hash, path str
 	seen := make(map[gitfmt.Hash]bool)
 	for _, c := range commits {
 		if c.Missing != nil {
-			continue // nobody can say what it borrowed
+			continue // what it borrowed is unknown
 		}
 		if err := eachBlob(w.objects, c.Tree, "", seen, 0, func(h gitfmt.Hash, path string) error {
 			if w.objects.Owns(h) {

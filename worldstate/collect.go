@@ -26,9 +26,9 @@ type GCReport = gc.Report
 // worktrees. Packs that are not ours, and loose objects, are left alone. Others may
 // save and restore meanwhile: the store's lock is held while it looks what is
 // there and while it switches over, which takes as long as reading what was saved
-// in between. That stands in a pack of its own. One collection runs at a time.
+// in between. That is in a pack of its own. One collection runs at a time.
 // Killed anywhere, every snapshot that was to be kept is there, and the next
-// collection goes on; what it wrote, whoever takes the lock next removes. An
+// collection continues; what it wrote, the next holder of the lock removes. An
 // object that is needed and missing or damaged ends it before anything is
 // removed: *MissingObjectError.
 func GC(ctx context.Context, store string, o *GCOptions) (GCReport, error) {

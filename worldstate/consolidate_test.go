@@ -207,7 +207,7 @@ func TestConsolidateGitPacks(t *testing.T) {
 	}
 }
 
-// TestSweepKept: of packs without an index, and of what stands beside no pack, only
+// TestSweepKept: of packs without an index, and of what is beside no pack, only
 // what is ours goes.
 func TestSweepKept(t *testing.T) {
 	s := objects.New(t.TempDir())

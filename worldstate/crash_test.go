@@ -187,7 +187,7 @@ func (b *bench) settled(one, two map[string]string, when string) {
 }
 
 // TestKillSave kills a save at every crash point: the snapshots before it
-// stand, and the next save succeeds.
+// are, and the next save succeeds.
 func TestKillSave(t *testing.T) {
 	b := newBench(t, nil)
 	b.write("a", "0")
@@ -239,7 +239,7 @@ func TestRollBack(t *testing.T) {
 	}
 }
 
-// TestRollBackFails: when not even the way back works, the journal stands,
+// TestRollBackFails: when not even the way back works, the journal stays,
 // nothing else goes on, and Recover ends it.
 func TestRollBackFails(t *testing.T) {
 	b, first, _, one, two := messy(t)

@@ -21,7 +21,7 @@ import (
 // deepName is the name of a directory in a path that is longer than PATH_MAX.
 var deepName = strings.Repeat("n", 200)
 
-// mkdirs makes nested directories, step by step, and gives the last one, which
+// mkdirs makes nested directories, step by step, and returns the last one, which
 // the caller closes.
 func (b *bench) mkdirs(names ...string) int {
 	b.Helper()
@@ -64,7 +64,7 @@ func (b *bench) readDeep(top, path string) string {
 
 func repeated(name string, n int) []string { return slices.Repeat([]string{name}, n) }
 
-// TestLongPaths: what stands at paths longer than a system call takes is saved,
+// TestLongPaths: what is at paths longer than a system call takes is saved,
 // planned, restored, deleted, forked and finished after a kill like anything else.
 func TestLongPaths(t *testing.T) {
 	for name, names := range map[string][]string{

@@ -10,7 +10,7 @@
 // Save reads the tree (a stat cache spares files that have not changed), and
 // writes what the store lacks as one pack with one sync. Bytes are stored as
 // they are: no attributes, filters or line endings apply, links are stored as
-// links. What a git tree cannot hold stands in an entry of the tree called
+// links. What a git tree cannot hold is in an entry of the tree called
 // .anamnesis-manifest, which is written only when it is needed: permissions
 // other than the usual ones, empty directories, and names git forbids. The
 // tree's id is therefore the world's id.
@@ -19,7 +19,7 @@
 // which blob each file is, and reads only what git itself would read; see
 // seed.go for when that is trusted. Such blobs are borrowed until they are
 // copied, which begins at once; Close waits for the piece being copied and the
-// next save goes on. Until then Snapshot.Borrowed is true, and Verify names
+// next save continues. Until then Snapshot.Borrowed is true, and Verify names
 // what the user's own `git gc` has dropped.
 //
 // What git ignores (.gitignore files, those above the world included, and
@@ -70,17 +70,17 @@
 //
 // # Names in JSON
 //
-// Names are bytes, and JSON text is UTF-8. A name that is not stands in JSON
+// Names are bytes, and JSON text is UTF-8. A name that is not UTF-8 is in JSON
 // twice: as text, with U+FFFD for each byte that is none, and exactly, in base64,
 // under the same key with _bytes appended: "path_bytes". Beside a list of names
 // that is an object from the place in the list, counted from 0, to the bytes:
 // "write_bytes":{"3":"/w=="}. Where all names are UTF-8 there are no such keys.
-// Reading such JSON into this package's types gives the bytes back.
+// Reading such JSON into this package's types restores the bytes.
 //
 // # Crashes
 //
 // Both ends are durable and were read back before the first byte moves, and the
-// intent stands in a journal, which is removed when all that was written is
+// intent is in a journal, which is removed when all that was written is
 // durable. A file is written in place, or beside and renamed over where a
 // half-written one could do harm (executable, large, hard-linked). After a
 // kill at any moment, Recover finishes the restore or, if it cannot, rolls it
@@ -93,20 +93,20 @@
 // roll back, its error names the command that gives the restore up; see
 // World.Abandon.
 //
-// Restore returns when the world stands as planned and was looked at again;
-// making that durable and removing the journal go on under the lock. Whatever
+// Restore returns when the world is as planned and was checked again;
+// making that durable and removing the journal continue under the lock. Whatever
 // is asked next waits for it; Settle and Close do, and say whether it was done.
 // A process that ends before leaves the journal to Recover.
 //
 // # Watching
 //
-// With Options.Watch a World that stays open is told by the kernel which names
+// With Options.Watch a World that stays open learns from the kernel which names
 // have changed (inotify, on Linux and local file systems; anywhere else, and
 // where directories or the system's watches are too many, it scans). Events are
 // read when a save or a plan begins, so nothing that happened before is missed:
 // a queue that ran over, an unmount or a replaced root lead to a scan. After 200
 // saves, or ten minutes, a save scans everything and compares; a change that no
-// event told of is noted in its Snapshot, and ends the watching. Each directory
+// event reported is noted in its Snapshot, and ends the watching. Each directory
 // takes about a KiB of the kernel's memory, for at most 65,536 of them. The store
 // is watched, too: while nothing happens in it, an operation does not look there.
 //
@@ -116,7 +116,7 @@
 // git's own gc leaves the pack alone, and consolidations and collections know it for
 // ours; they change no other pack and no loose object. Past fifty, small packs of
 // ours are put together as they are.
-// GC makes one pack of all that is needed of ours, older versions of a path as
+// GC makes one pack of all that is needed of our packs, older versions of a path as
 // differences to newer ones; measured, that is about what `git gc` makes of the
 // same history. Needed is also what a user's git names in the store: refs, HEADs,
 // reflogs, indexes of worktrees. An index over several packs that a user's git wrote
@@ -131,8 +131,8 @@
 // The file anamnesis/format in the store says "3". An older store is read as it is. In
 // one of format 2 the first update of refs moves them from files of their own, and from
 // a log, to packed-refs; programs that know only format 2 refuse the store afterwards.
-// In one without the file packs of ours have no .keep: the first operation that takes
-// the store's lock gives it to those that are writable for their owner, hold no
+// In one without the file our packs have no .keep: the first operation that takes
+// the store's lock adds it to those that are writable for their owner, hold no
 // difference by offset and have no further files beside them, none of which git makes.
 //
 // # Blind spots
@@ -149,7 +149,7 @@
 // and a `git gc --prune=now` in the moment before the ref is set may take it away. The
 // next save has no parent then (Snapshot.ParentLost).
 //
-// A watching World is not told of a write through a shared memory map before
+// A watching World does not learn of a write through a shared memory map before
 // the file is closed, and of a write under a hard link that was made after the
 // file was last looked at and lies outside, in an ignored directory, or is gone
 // again. The next check finds them. Files known to have several names, and file

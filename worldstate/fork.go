@@ -19,12 +19,12 @@ type Forked struct {
 	Dir   string `json:"dir"` // absolute, without symbolic links
 	Tree  string `json:"tree"`
 	Files int    `json:"files"` // files and links
-	// Missing lists what stood in the world and has no bytes in the snapshot.
+	// Missing lists what was in the world and has no bytes in the snapshot.
 	Missing []Skip `json:"missing"`
 }
 
 // Fork makes the directory target of a snapshot: bytes, modes, links and empty
-// directories as they were. It is built beside under a new name of ours, made
+// directories as they were. It is built beside under a new name, made
 // durable, and renamed: target is there whole or not at all. What killed forks
 // left in target's parent is removed first. Whoever builds holds a lock on its
 // directory, so no fork under way is taken for a leftover.
@@ -71,7 +71,7 @@ func (w *World) fork(ctx context.Context, id ID, target string) (f Forked, err e
 	return f, nil
 }
 
-// forkPlace checks a fork's target and gives its parent and last name.
+// forkPlace checks a fork's target and returns its parent and last name.
 func (w *World) forkPlace(target string) (parent, name string, err error) {
 	abs, err := filepath.Abs(target)
 	if err != nil {

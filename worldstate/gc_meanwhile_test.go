@@ -194,7 +194,7 @@ func TestGCBesideGits(t *testing.T) {
 		if at != "refs-written" {
 			return
 		}
-		for _, file := range old[:2] { // all of it stands in another pack as well
+		for _, file := range old[:2] { // all of it is in another pack as well
 			b.must(os.Remove(file))
 		}
 	}})
@@ -202,7 +202,7 @@ func TestGCBesideGits(t *testing.T) {
 	b.fsck()
 }
 
-// TestPushWhileCollecting: what a user pushes into a store stands in a pack
+// TestPushWhileCollecting: what a user pushes into a store is in a pack
 // that git keeps until the ref names it. Pushed when the collection has read the
 // refs for the last time, it is there all the same.
 func TestPushWhileCollecting(t *testing.T) {

@@ -127,7 +127,7 @@ func TestGCTasks(t *testing.T) {
 	if r := b.gc(&GCOptions{Live: live, MaxBytes: 1000}); fmt.Sprint(r.Dropped, r.Over) != "[young] true" {
 		t.Errorf("room for none: %+v", r)
 	}
-	there("alive", "young") // the world stands at young's: by it a user's edits are told
+	there("alive", "young") // the world is at young's: by it a user's edits are told
 	if last, err := b.w.Last(context.Background()); err != nil || last != ids["young"] {
 		t.Errorf("the world is known at %v %v", last, err)
 	}

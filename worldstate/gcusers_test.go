@@ -50,7 +50,7 @@ func TestGCKeepsWhatGitNames(t *testing.T) {
 			tree("bisect", "start")
 			tree("bisect", "bad", gone)
 		}, "^{commit}"},
-		"commit": {func(_, tree func(...string), gone, _ string) { // of a user's own, of files that stand in our packs alone
+		"commit": {func(_, tree func(...string), gone, _ string) { // of a user's own, of files that are in our packs alone
 			tree("checkout", "-q", gone, "--", "f")
 			tree("commit", "-q", "-m", "mine")
 		}, ":f"},

@@ -74,7 +74,7 @@ func TestReplacedIsNotRemoved(t *testing.T) {
 	}
 }
 
-// TestPartlyRemovedIsFinished: where one file of either end still stands the
+// TestPartlyRemovedIsFinished: where one file of either end still is the
 // directory is not gone, and what was removed is what somebody changed.
 func TestPartlyRemovedIsFinished(t *testing.T) {
 	for _, stands := range []string{"same", "fresh"} {

@@ -27,7 +27,7 @@ func (b *bench) inStore(args ...string) string {
 
 // pushed has a user clone the store, commit changes to the texts of history, and
 // push: git sends differences to what the store has, and puts what they start from at
-// the end of the pack. It gives the branch's commit and the pack, without its ending.
+// the end of the pack. It returns the branch's commit and the pack, without its ending.
 func (b *bench) pushed() (commit, pack string) {
 	b.Helper()
 	clone := b.TempDir()
@@ -50,7 +50,7 @@ func (b *bench) pushed() (commit, pack string) {
 	return in("rev-parse", "HEAD"), strings.TrimSuffix(files[0], filepath.Ext(files[0]))
 }
 
-// notOurs gives what stands in the store's objects and is not ours, with its content.
+// notOurs returns what is in the store's objects and is not ours, with its content.
 func (b *bench) notOurs() map[string]string {
 	b.Helper()
 	out := make(map[string]string)
@@ -72,7 +72,7 @@ func (b *bench) notOurs() map[string]string {
 }
 
 // kinds counts the ways in which a pack's objects are stored, and reports whether a
-// named difference stands before one by offset.
+// named difference is before one by offset.
 func (b *bench) kinds(pack string) (count map[gitfmt.ObjectType]int, before bool) {
 	b.Helper()
 	p, err := objects.OpenPack(pack + ".idx")
@@ -125,8 +125,8 @@ func TestPushedPack(t *testing.T) {
 	}
 }
 
-// TestOthersStay: packs that are not ours, what stands beside them and loose objects
-// stay byte for byte, though nothing leads to them; so does a pack of ours that a user
+// TestOthersStay: packs that are not ours, what is beside them and loose objects
+// stay byte for byte, though nothing leads to them; so does one of our packs that a user
 // has kept for themselves.
 func TestOthersStay(t *testing.T) {
 	b := newBench(t, nil)
@@ -156,7 +156,7 @@ func TestOthersStay(t *testing.T) {
 	sameWorld(t, b.notOurs(), theirs, "what is not ours")
 }
 
-// TestVerifyThinDelta: a difference whose start stands in another pack is damage to
+// TestVerifyThinDelta: a difference whose start is in another pack is damage to
 // git, and to Verify. Where the pack is ours, a collection writes it anew.
 func TestVerifyThinDelta(t *testing.T) {
 	b := newBench(t, nil)
@@ -199,7 +199,7 @@ func TestVerifyThinDelta(t *testing.T) {
 	b.fsck()
 }
 
-// TestMarkPacks: in a store from before packs of ours had a .keep they get it with the
+// TestMarkPacks: in a store from before our packs had a .keep they get it with the
 // first change; what git has made gets none.
 func TestMarkPacks(t *testing.T) {
 	b := newBench(t, nil)
@@ -239,7 +239,7 @@ func TestMarkPacks(t *testing.T) {
 }
 
 // TestDryRunWritesNothing: a collection that only finds out leaves every file of a store
-// as it is, also where packs of ours have no .keep yet and a killed one left its own; it
+// as it is, also where our packs have no .keep yet and a killed one left its own; it
 // finds what the collection then does.
 func TestDryRunWritesNothing(t *testing.T) {
 	b := newBench(t, nil)
@@ -286,7 +286,7 @@ func TestGitGCWhileSaving(t *testing.T) {
 	}
 }
 
-// TestKeepBeforeIndex: at no moment is there a pack of ours that git sees without its
+// TestKeepBeforeIndex: at no moment is there one of our packs that git sees without its
 // .keep, and what a kill leaves goes.
 func TestKeepBeforeIndex(t *testing.T) {
 	b := newBench(t, nil)

@@ -12,7 +12,7 @@ import (
 	"anamnesis/worldstate/internal/refs"
 )
 
-// tips gives a world n snapshots that have no parents, each named by a step, in a
+// tips returns a world n snapshots that have no parents, each named by a step, in a
 // random order of times.
 func (b *bench) tips(n int) {
 	b.Helper()

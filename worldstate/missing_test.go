@@ -38,7 +38,7 @@ func (b *bench) lose(files []string) {
 	}
 }
 
-// TestSnapshotLost: a save whose parent is lost holds all that stands in the
+// TestSnapshotLost: a save whose parent is lost holds all that is in the
 // directory, has no parent and says so once. The log and a plan name what is lost.
 func TestSnapshotLost(t *testing.T) {
 	for _, same := range []bool{true, false} {

@@ -29,7 +29,7 @@ func (b *bench) mount(dir string) (unmount func()) {
 	return unmount
 }
 
-// TestMountInside: a file system that is mounted or unmounted inside gives no
+// TestMountInside: a file system that is mounted or unmounted inside returns no
 // event, and the next look sees it all the same; then it is looked at every time.
 func TestMountInside(t *testing.T) {
 	const name = "m with\nodd \\ name"

@@ -97,7 +97,7 @@ func (b *bench) agreesNested(when string) Snapshot {
 }
 
 // TestNestedRestore: what a repository inside excludes stays, whether its rule
-// stood at one end or at both; the frozen rules are the snapshot's.
+// was at one end or at both; the frozen rules are the snapshot's.
 func TestNestedRestore(t *testing.T) {
 	b := nestedBench(t, nil)
 	first := b.save()

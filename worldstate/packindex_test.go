@@ -95,7 +95,7 @@ func TestPackIndex(t *testing.T) {
 }
 
 // TestPackIndexCutLater: an index that is cut off while it is open has lost
-// what stood behind; the program goes on.
+// what was behind; the program goes on.
 func TestPackIndexCutLater(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pack-x.idx")
 	it := gitfmt.PackItem{Hash: gitfmt.Hash{7, 8, 9}, Off: objects.PackHeaderBytes}
@@ -124,7 +124,7 @@ func TestPackIndexCutLater(t *testing.T) {
 	}
 }
 
-// packOf writes a pack of n objects of one kind of text and gives its index.
+// packOf writes a pack of n objects of one kind of text and returns its index.
 func (b *bench) packOf(what string, n int) string {
 	b.Helper()
 	out := objects.NewWriter(b.w.objects.PackDir(), func(string) {}, &objects.Pool{})
@@ -241,7 +241,7 @@ func TestGCKeepsWhatIsNamed(t *testing.T) {
 	}
 }
 
-// TestPackIndexOddPlaces: what an index puts where no object can stand is not
+// TestPackIndexOddPlaces: what an index puts where no object can be is not
 // intact, whatever checksum it says.
 func TestPackIndexOddPlaces(t *testing.T) {
 	b := newBench(t, nil)
@@ -270,7 +270,7 @@ func TestPackIndexOddPlaces(t *testing.T) {
 }
 
 // TestPackLengths: a length comes back as it was given, also what only a damaged
-// index gives: two objects at one place, or one behind the pack's end.
+// index returns: two objects at one place, or one behind the pack's end.
 func TestPackLengths(t *testing.T) {
 	given := []int64{1, 65535, 65536, 1 << 40, 0, -1, -65535, -1 << 40, 7}
 	l := objects.PackLengths{Short: make([]uint16, len(given))}

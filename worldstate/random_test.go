@@ -23,7 +23,7 @@ var (
 	seedFlag = flag.Uint64("seed", 0, "the seed of the random tests; 0 takes another one each time")
 )
 
-// randomSeed gives a run's seed and logs it.
+// randomSeed returns a run's seed and logs it.
 func randomSeed(t testing.TB) uint64 {
 	seed := *seedFlag
 	if seed == 0 {
@@ -245,7 +245,7 @@ func partJump(t testing.TB, b *bench, p point, path, when string) {
 	sameWorld(t, part(worldtest.Without(after.Whats(), ".git")), part(p.look), when+": "+path+" brought back")
 }
 
-// checkNothingLost: every path that changed stood in the source snapshot just
+// checkNothingLost: every path that changed was in the source snapshot just
 // as it was, and every path that is not the target's was there before.
 func checkNothingLost(t testing.TB, b *bench, before, after map[string]string, res Result, when string) {
 	t.Helper()
@@ -274,7 +274,7 @@ func checkNothingLost(t testing.TB, b *bench, before, after map[string]string, r
 	}
 }
 
-// TestRandomIgnores lets .gitignore files come, go and change, and edits stand
+// TestRandomIgnores lets .gitignore files come, go and change, and edits are
 // unsaved: nothing a snapshot does not hold is ever lost, and what git itself
 // calls ignored at either end, asked of plain copies of both, is not deleted.
 func TestRandomIgnores(t *testing.T) {
@@ -352,7 +352,7 @@ func plainCopy(t testing.TB, from string) string {
 	return to
 }
 
-// ignoredByGit gives those of some paths that git calls ignored. It judges no
+// ignoredByGit returns those of some paths that git calls ignored. It judges no
 // path beyond a link.
 func ignoredByGit(t testing.TB, dir string, paths []string) (hidden []string) {
 	t.Helper()

@@ -23,7 +23,7 @@ type Item struct {
 	SizeBytes int64 `json:"size"` // of a file's or link's bytes; 0 for a directory
 }
 
-// List gives what a snapshot holds at a path: of a directory its children,
+// List returns what a snapshot holds at a path: of a directory its children,
 // sorted, of a file or link the item itself. path is relative to the world;
 // "" or "." is the world itself. Errors: ErrUnknown, ErrNoPath,
 // *MissingObjectError.
@@ -58,7 +58,7 @@ func (w *World) List(ctx context.Context, id ID, path string) ([]Item, error) {
 	return out, nil
 }
 
-// Stat gives what stands at one path of a snapshot; of a directory the item
+// Stat returns what is at one path of a snapshot; of a directory the item
 // itself and not what it holds. Errors as List.
 func (w *World) Stat(ctx context.Context, id ID, path string) (Item, error) {
 	end, err := w.begin(ctx, reading)
@@ -150,7 +150,7 @@ func (w *World) item(e *tree.Entry) (Item, error) {
 	return it, nil
 }
 
-// Describe gives what Log lists of one snapshot.
+// Describe returns what Log lists of one snapshot.
 func (w *World) Describe(ctx context.Context, id ID) (Commit, error) {
 	end, err := w.begin(ctx, reading)
 	if err != nil {

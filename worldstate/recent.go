@@ -24,7 +24,7 @@ type recentPolicy struct {
 // maxRecent bounds the listings, and the rules, kept in memory.
 const maxRecent = 4
 
-// tree gives a tree's listing, from memory when it was used lately.
+// tree returns a tree's listing, from memory when it was used lately.
 func (w *World) tree(h gitfmt.Hash) (*tree.Listing, error) {
 	if l := w.recall(h); l != nil {
 		return l, nil
@@ -37,7 +37,7 @@ func (w *World) tree(h gitfmt.Hash) (*tree.Listing, error) {
 	return l, nil
 }
 
-// recall gives a listing used lately, which thereby is the latest, or nil.
+// recall returns a listing used lately, which thereby is the latest, or nil.
 func (w *World) recall(h gitfmt.Hash) *tree.Listing {
 	i := slices.IndexFunc(w.recent, func(r recentTree) bool { return r.tree == h })
 	if i < 0 {
@@ -48,7 +48,7 @@ func (w *World) recall(h gitfmt.Hash) *tree.Listing {
 	return r.list
 }
 
-// toldTree gives the world id of a listing used lately, without encoding it.
+// toldTree returns the world id of a listing used lately, without encoding it.
 func (w *World) toldTree(l *tree.Listing) (tree gitfmt.Hash, told bool) {
 	for i := range w.recent {
 		if w.recent[i].list.Root == l.Root {
@@ -58,7 +58,7 @@ func (w *World) toldTree(l *tree.Listing) (tree gitfmt.Hash, told bool) {
 	return gitfmt.Hash{}, false
 }
 
-// treeOf gives a listing's world id.
+// treeOf returns a listing's world id.
 func (w *World) treeOf(l *tree.Listing) gitfmt.Hash {
 	if tree, told := w.toldTree(l); told {
 		return tree
@@ -76,7 +76,7 @@ func (w *World) remember(h gitfmt.Hash, l *tree.Listing) {
 	w.recent = append(w.recent, recentTree{h, l})
 }
 
-// policyOf gives a snapshot's frozen ignore rules, from memory when they were
+// policyOf returns a snapshot's frozen ignore rules, from memory when they were
 // used lately.
 func (w *World) policyOf(c *gitfmt.Commit, l *tree.Listing) (*tree.Policy, error) {
 	for _, r := range w.policies {

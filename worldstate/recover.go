@@ -24,7 +24,7 @@ type Recovery struct {
 	Dropped   bool   `json:"dropped,omitempty"`
 	Abandoned bool   `json:"abandoned,omitempty"`
 	Reason    string `json:"reason,omitempty"` // why it was rolled back
-	Kept      []Skip `json:"kept"`             // changed by somebody else since; left alone
+	Kept      []Skip `json:"kept"`             // changed by another program since; left alone
 }
 
 // checkNoJournal returns ErrUnfinished for an interrupted restore.
@@ -94,7 +94,7 @@ func (w *World) Recover(ctx context.Context) (*Recovery, error) {
 
 // Abandon gives up an interrupted restore that Recover can neither finish nor roll
 // back. nil: there was none. No file of the world is written or deleted: some
-// paths stand as the target has them, the others as the source does, and what
+// paths are as the target has them, the others as the source does, and what
 // differs from the snapshot the world was last known at counts as edited from here
 // on. Both ends stay in the store. Only the restore's own half-written files are
 // removed, as far as they can be, and read-only directories that it had opened get

@@ -15,7 +15,7 @@ import (
 const (
 	// minPrefix is the shortest prefix of an id that Resolve takes.
 	minPrefix = 7
-	// presentName is Resolve's name for the snapshot Last gives.
+	// presentName is Resolve's name for the snapshot Last returns.
 	presentName = "@"
 )
 

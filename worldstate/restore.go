@@ -38,9 +38,9 @@ type RestoreOptions struct {
 	PlanHash string
 	// Message is the first line of the snapshot of the present world.
 	Message string
-	// Intend is told of a plan that moves something, when both its ends are
+	// Intend is called with a plan that moves something, when both its ends are
 	// durable and before the first byte moves; an error of its ends the restore.
-	// It must not use the World. nil: nobody is told.
+	// It must not use the World. nil: it is not called.
 	Intend func(Plan) error
 }
 
@@ -48,12 +48,12 @@ type RestoreOptions struct {
 // where it is held already) and the plan worked out again: another result is
 // ErrStale. Both ends are durable and read back before the first byte moves.
 // A failure on the way rolls back; see RestoreError. Killed anywhere, Recover
-// ends at the target or the source. A path that somebody else changes while
+// ends at the target or the source. A path that another program changes while
 // the restore runs is left and listed in Kept.
 //
-// It returns when every path stands as planned and was looked at again. What
-// makes that durable goes on by itself: every other operation waits for it, and
-// so does Settle, which says whether it was done. Until then the journal stands,
+// It returns when every path is as planned and was checked again. What
+// makes that durable continues in the background: every other operation waits for it, and
+// so does Settle, which says whether it was done. Until then the journal is there,
 // so that after a power cut Recover ends at the target.
 func (w *World) Restore(ctx context.Context, p Plan) (Result, error) {
 	if p.Hash == "" {
@@ -75,7 +75,7 @@ func (w *World) RestoreTo(ctx context.Context, target ID, o RestoreOptions) (Res
 	return w.restore(ctx, target, o)
 }
 
-// restore takes the lock and hands it on to whoever makes the restore durable.
+// restore takes the lock and passes it to the goroutine that makes the restore durable.
 func (w *World) restore(ctx context.Context, target ID, o RestoreOptions) (Result, error) {
 	end, err := w.begin(ctx, changing)
 	if err != nil {
@@ -96,7 +96,7 @@ func (w *World) restore(ctx context.Context, target ID, o RestoreOptions) (Resul
 }
 
 // Settle waits until the last restore is durable. An error says that it could
-// not be made so: its journal stands, and Recover is what is to be done.
+// not be made so: its journal is still there, and Recover must be called.
 func (w *World) Settle() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -154,7 +154,7 @@ func (w *World) restoreLocked(ctx context.Context, target ID, o RestoreOptions) 
 	return res, settle, err
 }
 
-// apply does a plan under the journal, once intend was told. settle, which closes root, makes it
+// apply does a plan under the journal, once intend has returned. settle, which closes root, makes it
 // durable; nil when it is.
 func (w *World) apply(ctx context.Context, root *fsys.Root, p *Plan, now *tree.Listing, target *gitfmt.Commit, source gitfmt.Hash, intend func(Plan) error) (res Result, settle func() error, err error) {
 	w.opts.Hook("planned")
@@ -225,7 +225,7 @@ func (w *World) rollBack(root *fsys.Root, j *restore.Journal, cause error) error
 	return re
 }
 
-// headAfter gives the snapshot the world will be known at after a plan: the
+// headAfter returns the snapshot the world will be known at after a plan: the
 // target for a whole restore; for a subset a snapshot made for it, which is
 // the base with the restored paths changed, so that what the user had
 // edited elsewhere still counts as an edit.
@@ -307,8 +307,8 @@ func (w *World) finish(j *restore.Journal) error {
 	return nil
 }
 
-// treeAfter gives the world's id after a restore. Where the plan was for the
-// whole world and nothing was kept, every path was just compared or stood as
+// treeAfter returns the world's id after a restore. Where the plan was for the
+// whole world and nothing was kept, every path was just compared or was as
 // the target has it: it is the target's. Otherwise the world is scanned, since
 // the rules that hold now may show and hide other paths than those before.
 func (w *World) treeAfter(ctx context.Context, root *fsys.Root, p *Plan, target *gitfmt.Commit, clean bool) (gitfmt.Hash, error) {
@@ -316,7 +316,7 @@ func (w *World) treeAfter(ctx context.Context, root *fsys.Root, p *Plan, target 
 		return target.Tree, nil
 	}
 	// The world is restored; a cancelled context must not leave the journal
-	// standing for nothing.
+	// in place for nothing.
 	sc, err := w.see(context.WithoutCancel(ctx), root, nil)
 	if err != nil {
 		return gitfmt.Hash{}, fmt.Errorf("restore: look again: %w", err)

@@ -49,7 +49,7 @@ type Snapshot struct {
 	// Notes lists what is held, but not in full (setuid bits), and git files
 	// that could not be understood.
 	Notes []Skip `json:"notes,omitempty"`
-	// Borrowed: some bytes still stand only in the user's own git repository,
+	// Borrowed: some bytes are still only in the user's own git repository,
 	// durable there; they are being copied.
 	Borrowed bool `json:"borrowed,omitempty"`
 	// ParentLost: the store has lost Parent, as this line says, and the snapshot
@@ -133,7 +133,7 @@ func (w *World) lastNumber(step string, h gitfmt.Hash) int {
 	}
 }
 
-// saveLocked is Save with the lock held; it also gives the scan it rests on.
+// saveLocked is Save with the lock held; it also returns the scan it rests on.
 func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.Scanned, error) {
 	if err := w.checkNoJournal(); err != nil {
 		return Snapshot{}, nil, err
@@ -166,7 +166,7 @@ func (w *World) saveLocked(ctx context.Context, o SaveOptions) (Snapshot, *scan.
 		return Snapshot{}, nil, err
 	}
 	snap.ParentLost = lost
-	if err := w.track.Learn(sc); err != nil { // the snapshot stands; only the next process is slower
+	if err := w.track.Learn(sc); err != nil { // the snapshot is made; only the next process is slower
 		snap.Notes = append(snap.Notes, Skip{Path: w.track.Cache, Reason: "stat cache not written: " + usergit.Reason(err)})
 	}
 	if snap.Borrowed = w.objects.Lending() != nil; snap.Borrowed {
@@ -277,7 +277,7 @@ func (w *World) moveTip(set map[string]gitfmt.Hash, parent *gitfmt.Commit) error
 	return err
 }
 
-// storeTrees gives a listing's world id and stores the trees the store lacks.
+// storeTrees returns a listing's world id and stores the trees the store lacks.
 func (w *World) storeTrees(l *tree.Listing, pack *objects.Writer) (gitfmt.Hash, error) {
 	if tree, told := w.toldTree(l); told && w.objects.Owns(tree) {
 		return tree, nil

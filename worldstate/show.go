@@ -63,7 +63,7 @@ func (w *World) Diff(ctx context.Context, a, b ID) ([]Change, error) {
 	return diff.Between(lists[0], lists[1]), nil
 }
 
-// Patch writes changes, as Diff or Renames gave them, as a unified diff that
+// Patch writes changes, as Diff or Renames returned them, as a unified diff that
 // `git apply` takes. Files that are not text, or over 1 MiB, only as
 // differing; directories not at all. Names are quoted as git quotes them, the
 // content is as it is: escape it before a terminal.

@@ -153,7 +153,7 @@ func anotherStore(b *bench, _ Snapshot) {
 	}
 }
 
-// lookedRefs gives the refs as an operation sees them.
+// lookedRefs returns the refs as an operation sees them.
 func lookedRefs(s *refs.Store) (map[string]gitfmt.Hash, error) {
 	s.Begin()
 	return s.All()

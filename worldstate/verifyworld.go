@@ -22,7 +22,7 @@ const verifyTries = 4
 // reaches, of all tasks and worlds. What is damaged is in the Report; the error is for
 // what kept it from looking at all. It holds no lock: where it found damage and the
 // store was changed meanwhile, a collection of another process for instance, it looks
-// again. After it found damage, a save writes anew what has rotted and still stands in
+// again. After it found damage, a save writes anew what has rotted and still is in
 // the world.
 func (w *World) Verify(ctx context.Context) (Report, error) {
 	for try, as := 1, reading; ; try++ {
@@ -52,7 +52,7 @@ func (w *World) verifyOnce(ctx context.Context, as access) (r Report, moved bool
 		return r, moved, nil
 	}
 	// What is known of files rests on the store: the next save reads them
-	// all, and writes anew what has rotted here and still stands there.
+	// all, and writes anew what has rotted here and still is there.
 	if err := w.track.Forget(); err != nil {
 		return r, false, fmt.Errorf("verify: %w", err)
 	}

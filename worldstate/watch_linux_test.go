@@ -289,7 +289,7 @@ func TestWatcherCosts(t *testing.T) {
 	b.agrees("changed")
 }
 
-// TestBlindSpots holds the documentation to its word: what gives no event is
+// TestBlindSpots holds the documentation to its word: what returns no event is
 // missed until the check, which says so and turns the watcher off, or is
 // looked at every time.
 func TestBlindSpots(t *testing.T) {

@@ -51,10 +51,10 @@ type Options struct {
 	// Exclude lists absolute paths that are never part of the world, such as
 	// the program's own state where it lies inside. The store always is.
 	Exclude []string
-	// Progress is told how far a scan is, at every file. Called from several
+	// Progress is called with how far a scan is, at every file. Called from several
 	// goroutines, one at a time; it must return quickly.
 	Progress func(Progress)
-	// Watch lets the World be told of changes between its operations, where
+	// Watch lets the World learn of changes between its operations, where
 	// the system can (Linux, on a local file system), so that a save costs
 	// what changed instead of what there is. It takes a watch and about a KiB
 	// of the kernel's memory for each directory, and is for a World that
@@ -65,7 +65,7 @@ type Options struct {
 	// named TASK@STEP.
 	AllTasks bool
 	// StoreOnly: the directory is not looked at and need not be there, and no store is
-	// made: where there is none, Open gives ErrCorrupt. Only what reads snapshots may be
+	// made: where there is none, Open returns ErrCorrupt. Only what reads snapshots may be
 	// asked of such a World.
 	StoreOnly bool
 	// LockWait is how long to wait for another process. Default DefaultLockWait.
@@ -104,13 +104,13 @@ type World struct {
 	policies  []recentPolicy // the rules last used, newest last
 	saved     *gitfmt.Commit // the last save's
 	unsettled error          // why the last restore is not known to be durable
-	adopts    *adopting      // the copying of borrowed objects; nil when none was begun
+	adopts    *adopting      // the copying of borrowed objects; nil when none was started
 }
 
 // Open opens the store for the world at dir and makes the bare repository on
 // first use. It does not look at the tree and recovers nothing: see Recover.
 // "/", the home directory, a store around its own world, and a store
-// directory that holds other things give ErrRefused; a dir that is not there
+// directory that holds other things return ErrRefused; a dir that is not there
 // ErrNoDirectory.
 func Open(dir, store string, o *Options) (*World, error) {
 	w := &World{}
@@ -212,7 +212,7 @@ func (w *World) lockStore(ctx context.Context, wait time.Duration) error {
 	return err
 }
 
-// realDir gives a directory's one absolute path.
+// realDir returns a directory's one absolute path.
 func realDir(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err == nil {
@@ -246,7 +246,7 @@ func (w *World) place(dir string) (err error) {
 	return w.checkDir()
 }
 
-// wouldBe gives a directory's one absolute path, were it there.
+// wouldBe returns a directory's one absolute path, were it there.
 func wouldBe(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -259,7 +259,7 @@ func wouldBe(dir string) (string, error) {
 	}
 }
 
-// checkDir refuses the directories nobody wants rewound.
+// checkDir refuses directories that must never be rewound.
 func (w *World) checkDir() error {
 	here, err := os.Stat(w.dir)
 	if err != nil {
@@ -319,7 +319,7 @@ func (w *World) see(ctx context.Context, root *fsys.Root, pack *objects.Writer) 
 	return sc, err
 }
 
-// Watching reports whether the World is told of changes between its
+// Watching reports whether the World learns of changes between its
 // operations, and if not, why not. With Options.Watch it is known after the
 // first Save or Plan.
 func (w *World) Watching() (on bool, why string) {
@@ -366,7 +366,7 @@ func (w *World) begin(ctx context.Context, as access) (end func(), err error) {
 	return end, nil
 }
 
-// Last gives the snapshot this world was last known at: the last save, or the
+// Last returns the snapshot this world was last known at: the last save, or the
 // last restore's target. "" when there is none.
 func (w *World) Last(ctx context.Context) (ID, error) {
 	end, err := w.begin(ctx, reading)

@@ -100,7 +100,7 @@ func (b *bench) fsck() {
 	}
 }
 
-// lookAtSnapshot gives a snapshot in the form of look.
+// lookAtSnapshot returns a snapshot in the form of look.
 func lookAtSnapshot(t testing.TB, w *World, id ID) map[string]string {
 	t.Helper()
 	c, err := w.byID(id)

@@ -29,7 +29,7 @@ type Pattern struct {
 	byName  bool // no slash inside: matches the last component alone
 }
 
-// String gives the pattern as a line that ParsePattern reads as the same one.
+// String returns the pattern as a line that ParsePattern reads as the same one.
 func (p Pattern) String() string {
 	s := p.text
 	if !p.byName {
@@ -155,7 +155,7 @@ func (r *Rules) match(path string, isDir bool) (ignored, decided bool) {
 // beginnings, so neither a chain nor its rules are ever changed in place.
 type Chain []*Rules
 
-// With gives the chain with one more file's rules, which decide before the
+// With returns the chain with one more file's rules, which decide before the
 // others. Rules without patterns change nothing. c stays as it is.
 func (c Chain) With(r Rules) Chain {
 	if len(r.Patterns) == 0 {

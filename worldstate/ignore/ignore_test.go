@@ -46,7 +46,7 @@ func TestPatternLine(t *testing.T) {
 	}
 }
 
-// TestChain: the deepest file decides, the root's stands above, and rules say
+// TestChain: the deepest file decides, the root's is above, and rules say
 // nothing of what lies beside their directory.
 func TestChain(t *testing.T) {
 	var none Chain
@@ -86,7 +86,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// FuzzParse: any content parses, gives lines that mean the same again, and
+// FuzzParse: any content parses, returns lines that mean the same again, and
 // matches in bounded time.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("*.o\n!/a/**/b\n[!a-]/\n\\#x \\ \r\n"), "a/b.o")

@@ -95,7 +95,7 @@ func (m *wild) star(p, n int) bool {
 }
 
 // matchClass matches one byte against the bracket expression at pat[p] and
-// gives the position after it. An unterminated or unknown class never matches.
+// returns the position after it. An unterminated or unknown class never matches.
 func matchClass(pat string, p int, c byte) (next int, ok bool) {
 	p++
 	negated := p < len(pat) && (pat[p] == '!' || pat[p] == '^')

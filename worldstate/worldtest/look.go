@@ -49,7 +49,7 @@ func Git(t testing.TB, dir string, args ...string) string {
 	return string(out)
 }
 
-// A Path is what stands at one path.
+// A Path is what is at one path.
 type Path struct {
 	What  string // "dir 755", "file 644 SHA256", "link TARGET", or another type
 	Inode uint64

@@ -80,7 +80,7 @@ func parents(l *tree.Listing) map[string]bool {
 	return set
 }
 
-// SideOf returns one end of a change, nil where nothing stands.
+// SideOf returns one end of a change, nil where there is nothing.
 func SideOf(s tree.State) *Side {
 	switch s.Kind {
 	case tree.KindFile:

@@ -127,7 +127,7 @@ func patchHeader(c Change, path string, binary bool) string {
 	} else if empty := gitfmt.HashObject(gitfmt.BlobObject, nil).String(); ids[0] != empty && ids[1] != empty || c.Old != nil && c.New != nil {
 		fmt.Fprintf(&s, "\n--- %s\n+++ %s\n", a, b)
 	} else {
-		s.WriteString("\n") // an empty file has no hunk, so git gives it no names here
+		s.WriteString("\n") // an empty file has no hunk, so git writes no names here
 	}
 	return s.String()
 }
@@ -169,7 +169,7 @@ func quoteGit(path string) string {
 	return `"` + s.String() + `"`
 }
 
-// encodeHunks gives the hunks of a unified diff. go-git's encoder makes them;
+// encodeHunks returns the hunks of a unified diff. go-git's encoder makes them;
 // its header, which quotes no names, is cut off.
 func encodeHunks(from, to string) ([]byte, error) {
 	p := &patchFile{}

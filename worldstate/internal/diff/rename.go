@@ -81,7 +81,7 @@ func (m *renameMatcher) pair(deleted, added, score int) {
 	m.from[added], m.taken[deleted], m.score[added] = deleted, true, score
 }
 
-// side gives what a change took away or brought, nil for a directory.
+// side returns what a change took away or brought, nil for a directory.
 func (m *renameMatcher) side(i int) *Side {
 	c := m.changes[i]
 	s := c.New

@@ -11,7 +11,7 @@ import (
 
 // Format is the layout of a store, a number in the file FormatName of StateDir:
 //
-//	0  there is no such file; packs of ours may have no .keep
+//	0  there is no such file; our packs may have no .keep
 //	2  refs are in files of their own and in a log over packed-refs
 //	3  refs are in packed-refs
 const Format = 3

@@ -54,7 +54,7 @@ func (h *HoleWriter) Write(b []byte) (int, error) {
 	return total, nil
 }
 
-// leading gives how many bytes of b are alike: whole blocks of zeros, or anything
+// leading returns how many bytes of b are alike: whole blocks of zeros, or anything
 // else. first is where the first block begins.
 func leading(b []byte, first int) (n int, zero bool) {
 	block := func(at int) bool { return at+holeBytes <= len(b) && bytes.Equal(b[at:at+holeBytes], zeros[:holeBytes]) }
@@ -74,7 +74,7 @@ func leading(b []byte, first int) (n int, zero bool) {
 	return n, false
 }
 
-// End gives a file that ends in a hole its length.
+// End extends a file that ends in a hole to its length.
 func (h *HoleWriter) End() error {
 	if !h.cut {
 		return nil
@@ -83,7 +83,7 @@ func (h *HoleWriter) End() error {
 }
 
 // HoleReader reads a large file's bytes and does not ask the file system for what
-// lies in holes. It tells how far it is, and stops when its context ends.
+// lies in holes. It reports how far it is, and stops when its context ends.
 type HoleReader struct {
 	Ctx   context.Context
 	F     *os.File

@@ -33,7 +33,7 @@ type Lock struct {
 	kept  bool  // its file stays open from one holding to the next
 	fd    int   // -1: not open
 	file  Stamp // of fd: only its inode and device
-	text  Sight // the file as it stood when it was found to name us and nothing else
+	text  Sight // the file's stamp when it was found to name us and nothing else
 	Own   []byte
 }
 
@@ -52,7 +52,7 @@ const (
 	LockIdle  = '-'
 	lockMarks = "-*+"
 	// lockOpens bounds how often the lock's file is opened anew because another
-	// one stands at its path by now.
+	// one is at its path by now.
 	lockOpens = 8
 )
 
@@ -101,8 +101,8 @@ func (l *Lock) open() error {
 	return err
 }
 
-// Take waits for the lock on the file that stands at its path, and says how that
-// stands.
+// Take waits for the lock on the file that is at its path, and returns
+// its stamp.
 func (l *Lock) Take(ctx context.Context, wait time.Duration) (Stamp, error) {
 	for range lockOpens {
 		if err := l.open(); err != nil {
@@ -153,7 +153,7 @@ func (l *Lock) wait(ctx context.Context, most time.Duration) error {
 	}
 }
 
-// sign writes us into the lock, which stands as now, unless it names us.
+// sign writes us into the lock, whose stamp is now, unless it names us.
 func (l *Lock) sign(now Stamp) error {
 	if l.text.Ino != 0 && l.text.Sure(now) {
 		return nil
@@ -168,7 +168,7 @@ func (l *Lock) sign(now Stamp) error {
 		return nil
 	}
 	l.text = Sight{}
-	if n > len(l.Own) { // somebody else's text
+	if n > len(l.Own) { // another holder's text
 		if err := unix.Ftruncate(l.fd, int64(len(l.Own))); err != nil {
 			return err
 		}

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountsFile lists the mounts of this process, one a line. A poll tells that it
+// mountsFile lists the mounts of this process, one a line. A poll reports that it
 // has changed; that costs a system call and reads nothing.
 const mountsFile = "/proc/self/mountinfo"
 
-// mounts tells when file systems come and go at a directory or beneath.
+// mounts reports when file systems come and go at a directory or beneath.
 type mounts struct {
 	file *os.File
 	fd   int
@@ -86,8 +86,8 @@ func (m *mounts) read() ([]string, error) {
 // maxMountLine bounds a line: an overlay names all its layers in it.
 const maxMountLine = 1 << 20
 
-// unescapeMount gives a place its spaces, tabs, newlines and backslashes again,
-// which stand as a backslash and three octal digits.
+// unescapeMount restores the spaces, tabs, newlines and backslashes of a mount point,
+// which are written as a backslash and three octal digits.
 func unescapeMount(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

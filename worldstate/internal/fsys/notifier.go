@@ -2,7 +2,7 @@ package fsys
 
 import "errors"
 
-// Event is one thing the kernel told of a watched directory.
+// Event is one thing the kernel reported of a watched directory.
 type Event struct {
 	Wd       int32
 	Name     string // of what is in it; "": the directory itself
@@ -16,11 +16,11 @@ type Event struct {
 
 // Notifier is the operating system's part.
 type Notifier interface {
-	// Watch begins to tell of changes in the directory of a descriptor, and
-	// gives the same number for the same directory.
+	// Watch begins to report changes in the directory of a descriptor, and
+	// returns the same number for the same directory.
 	Watch(fd int) (wd int32, err error)
 	Unwatch(wd int32)
-	// Read gives every event there is, and does not wait for more.
+	// Read returns every event there is, and does not wait for more.
 	Read(each func(Event)) error
 	// Mounted reports whether, since it was last asked, a file system was
 	// Mounted or unmounted at the world's directory or beneath.

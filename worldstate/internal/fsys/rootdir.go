@@ -36,7 +36,7 @@ func (r *Root) Open() error {
 	return nil
 }
 
-// Stamp looks at the directory that is open, or stands at the path.
+// Stamp looks at the directory that is open, or is at the path.
 func (r *Root) Stamp() (Stamp, error) {
 	if r.Fd < 0 {
 		st, err := Lstatat(unix.AT_FDCWD, r.path)

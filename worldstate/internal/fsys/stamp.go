@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Source is one path that was looked at, as it stood before it was read.
+// Source is one path that was looked at, as it was before it was read.
 type Source struct {
 	Path  string
-	Sight Sight // zero where nothing stood
+	Sight Sight // zero where nothing was
 }
 
 func LookAt(path string) Source {
@@ -76,7 +76,7 @@ func Racy(st Stamp, read time.Time) bool {
 	return newest+int64(slack) > read.UnixNano()
 }
 
-// Stamp is what stat tells of a file: two equal stamps, not racy, are the
+// Stamp is what stat returns of a file: two equal stamps, not racy, are the
 // same bytes.
 type Stamp struct {
 	Size, Mtime, Ctime int64 // bytes, ns, ns

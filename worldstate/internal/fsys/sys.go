@@ -124,7 +124,7 @@ func renameChecked(dirfd int, from, to string) error {
 	return unix.Renameat(dirfd, from, dirfd, to)
 }
 
-// WriteFileDurably replaces a file of ours in one step and returns when the
+// WriteFileDurably replaces a file in one step and returns when the
 // new content and its name are durable.
 func WriteFileDurably(path string, data []byte) error {
 	fd, err := Openat(unix.AT_FDCWD, filepath.Dir(path), DirFlags, 0)
@@ -178,7 +178,7 @@ func WriteAll(fd int, data []byte) error {
 
 // TempPrefix begins the name of every temporary file in the store; old ones are
 // removed at the next save. It does not begin with "tmp_": files of that name a
-// git prune takes away from under whoever writes them.
+// git prune takes away while they are being written.
 const TempPrefix = "anamnesis_tmp_"
 
 func SyncDir(dir string) error {
@@ -213,7 +213,7 @@ func ReadNames(fd int) ([]string, error) {
 	}
 }
 
-// SyncPath makes a file durable that somebody else wrote.
+// SyncPath makes a file durable that another program wrote.
 func SyncPath(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -230,7 +230,7 @@ const FileFlags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLO
 
 func CloseFD(fd int) { unix.Close(fd) }
 
-// LinkOrCopy gives a small file a second name that does not exist yet. Where the
+// LinkOrCopy adds a name, which must not exist yet, to a small file. Where the
 // file system has no second names, it makes a copy.
 func LinkOrCopy(from, to string) error {
 	err := os.Link(from, to)

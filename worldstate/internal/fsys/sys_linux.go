@@ -43,7 +43,7 @@ func SyncTree(fd int) error {
 	return nil
 }
 
-// OpenHandle opens a name, whatever stands there, to ask about it and to change its
+// OpenHandle opens a name, whatever is there, to ask about it and to change its
 // mode or owner; no permission on it is needed, and no link is followed.
 func OpenHandle(dirfd int, name string) (int, error) {
 	return Openat(dirfd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -58,13 +58,13 @@ func ChmodHandle(fd int, perm uint32) error {
 	return err
 }
 
-// ChmodUnopened: openHandle needs no permission, so its error stands.
+// ChmodUnopened: openHandle needs no permission, so its error is returned.
 func ChmodUnopened(_ int, _ string, st Stamp, _ uint32, err error) (Stamp, error) { return st, err }
 
 // ChownHandle is fchown for what openHandle, or anybody, opened.
 func ChownHandle(fd, uid, gid int) error { return unix.Fchownat(fd, "", uid, gid, unix.AT_EMPTY_PATH) }
 
-// RenameNoReplace renames within a directory; EEXIST where the new name stands.
+// RenameNoReplace renames within a directory; EEXIST where the new name exists.
 func RenameNoReplace(dirfd int, from, to string) error {
 	err := unix.Renameat2(dirfd, from, dirfd, to, unix.RENAME_NOREPLACE)
 	if IsErrno(err, unix.EINVAL, unix.ENOSYS) { // a file system without the flag

@@ -40,7 +40,7 @@ func ChmodHandle(fd int, perm uint32) error { return unix.Fchmod(fd, perm) }
 // ChownHandle is fchown for what openHandle, or anybody, opened.
 func ChownHandle(fd, uid, gid int) error { return unix.Fchown(fd, uid, gid) }
 
-// RenameNoReplace renames within a directory; EEXIST where the new name stands.
+// RenameNoReplace renames within a directory; EEXIST where the new name exists.
 func RenameNoReplace(dirfd int, from, to string) error { return renameChecked(dirfd, from, to) }
 
 // BootID is unknown here: the lock's holder is named by its pid alone.

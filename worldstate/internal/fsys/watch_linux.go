@@ -19,7 +19,7 @@ type inotify struct {
 	mounts *mounts
 }
 
-// Writes through a shared map are told, if at all, when the file is closed.
+// Writes through a shared map are reported, if at all, when the file is closed.
 const inotifyMask = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CLOSE_WRITE |
 	unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_DELETE_SELF | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
 

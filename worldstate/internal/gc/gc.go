@@ -81,7 +81,7 @@ type collector struct {
 	refs   map[string]gitfmt.Hash // as they were when it was last looked
 	named  []gitfmt.Hash          // what journals and o name, likewise
 	users  []gitfmt.Hash          // what a user's git names beside refs, likewise
-	old    []*objects.Pack        // packs of ours as they were just before; a later one's ref may not have been there
+	old    []*objects.Pack        // our packs as they were just before; a later one's ref may not have been there
 	others []*objects.Pack        // those that are not ours, likewise
 	gone   map[string]gitfmt.Hash // refs to be removed, with zero ids
 
@@ -89,7 +89,7 @@ type collector struct {
 	lax   bool                 // what cannot be read is passed over: git does not need it either
 	but   map[gitfmt.Hash]bool // objects not to be counted again
 	bytes int64                // what they take now
-	todo  batch                // those that no pack of ours holds yet
+	todo  batch                // those that none of our packs holds yet
 }
 
 // batch is objects to be written into one pack.
@@ -189,7 +189,7 @@ func (g *collector) choose(ctx context.Context) error {
 	byName, roots := g.refs, slices.Clone(g.named)
 	dead := make(map[string][]string) // task → its refs
 	var shared []string               // the worlds' and the latest: theirs who made the snapshot
-	var places []gitfmt.Hash          // the worlds': what a restore tells a user's edits by
+	var places []gitfmt.Hash          // the worlds': how a restore recognises a user's edits
 	for name, h := range byName {
 		task, _, isTask := strings.Cut(strings.TrimPrefix(name, refs.TaskPrefix), "/")
 		switch {
@@ -238,7 +238,7 @@ func (g *collector) choose(ctx context.Context) error {
 	return nil
 }
 
-// catchUp keeps what has come since the last look, and gives the bytes it
+// catchUp keeps what has come since the last look, and returns the bytes it
 // takes. A ref that was to go and has moved stays. The store's lock is held.
 func (g *collector) catchUp(ctx context.Context) (int64, error) {
 	refs, named, err := g.look()
@@ -410,7 +410,7 @@ func (g *collector) known(h gitfmt.Hash) bool {
 }
 
 // add takes an object for needed, and reports whether it goes into the new pack: one
-// of our packs holds it, or none of the store. What stands elsewhere stays there.
+// of our packs holds it, or none of the store. What is elsewhere stays there.
 func (g *collector) add(h gitfmt.Hash) bool {
 	carried := true
 	if len(g.others) > 0 || g.s.Loose {

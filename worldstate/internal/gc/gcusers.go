@@ -27,7 +27,7 @@ import (
 // notGits are the parts of a store that name nothing but by refs.
 var notGits = []string{"objects", "refs", fsys.StateDir, "hooks", "info", "modules", "packed-refs", "config", "description"}
 
-// userRoots gives the objects of the store that a user's git names by something else
+// userRoots returns the objects of the store that a user's git names by something else
 // than a ref.
 func userRoots(s *objects.Store) ([]gitfmt.Hash, error) {
 	named := make(map[gitfmt.Hash]bool)
@@ -102,8 +102,8 @@ func textIDs(r io.Reader, named map[gitfmt.Hash]bool) error {
 	}
 }
 
-// indexIDs takes each place in an index where the bytes of an id stand that a pack
-// holds, whatever the index's version and extensions are.
+// indexIDs takes each place in an index that holds the bytes of an id of an object in a
+// pack, whatever the index's version and extensions are.
 func indexIDs(s *objects.Store, r io.Reader, named map[gitfmt.Hash]bool) error {
 	data, err := io.ReadAll(r)
 	for i := 0; i+len(gitfmt.Hash{}) <= len(data); i++ {

@@ -22,7 +22,7 @@ const (
 	// GcLevel: a collection takes its time, and what it writes stays.
 	GcLevel = 9
 	// deltaChain is how many differences an old version may be away from one
-	// that stands whole; git's own limit is 50.
+	// that is whole; git's own limit is 50.
 	deltaChain = 50
 	// deltaBytes: larger objects are not stored as differences, which are made
 	// in memory.
@@ -31,7 +31,7 @@ const (
 
 // line is the versions of one path, the newest first. Each is a difference to
 // the one before, so that the newest, which a restore or a diff is most likely
-// to want, stands whole.
+// to want, is whole.
 type line struct {
 	kind gitfmt.ObjectType
 	path string
@@ -190,8 +190,8 @@ func (g *collector) switchOver(packs []*objects.Writer) error {
 	return err
 }
 
-// leaving gives our packs that go: all that is needed of them stands in the new ones.
-// An object that was seen in a pack of somebody else's, and has come into one of ours
+// leaving returns our packs that go: all that is needed of them is in the new ones.
+// An object that was seen in another program's pack, and has come into one of ours
 // since, holds that back until the next time. commits reports whether a commit goes
 // with them.
 func (g *collector) leaving() (packs []*objects.Pack, commits bool, err error) {
@@ -257,7 +257,7 @@ func (g *collector) line(out *objects.Writer, l *line) error {
 	return nil
 }
 
-// whole writes an object that is no difference, as it stands where it is
+// whole writes an object that is no difference, as it is where it is
 // compressed well already.
 func (g *collector) whole(out *objects.Writer, t gitfmt.ObjectType, path string, h gitfmt.Hash) error {
 	if p, it := g.s.Locate(h); p != nil {

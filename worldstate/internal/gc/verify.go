@@ -26,14 +26,14 @@ type Health struct {
 	Problems []Problem `json:"problems"`
 	// DamagedCopies are objects that are damaged in one pack and intact elsewhere, as
 	// after a save that wrote them anew. git fsck complains about them. A collection
-	// removes those in packs of ours.
+	// removes those in our packs.
 	DamagedCopies []Problem `json:"damaged_copies,omitempty"`
 	// Unfinished: an interrupted restore waits for Recover.
 	Unfinished bool `json:"unfinished"`
 }
 
 // A Problem is one thing that is gone or rotten, and one snapshot that needs it; where
-// none is known to need it, the pack it stands in is Path. Where a pack as a whole is
+// none is known to need it, the pack it is in is Path. Where a pack as a whole is
 // damaged there is no Object.
 type Problem struct {
 	Object   string    `json:"object"`
@@ -106,7 +106,7 @@ type damage struct {
 }
 
 // packs reads each pack from end to end, as git fsck does. What a difference starts
-// from must stand in the same pack: git looks nowhere else.
+// from must be in the same pack: git looks nowhere else.
 func (v *verifier) packs() error {
 	for _, p := range v.s.Without(nil) {
 		items, err := p.Entries()

@@ -18,7 +18,7 @@ import (
 //	Anamnesis-World: 0123456789abcdef              which directory it was taken of
 //	Anamnesis-Step: task_1@12                      the step that it was saved as
 //	Anamnesis-Complete: false                      only when something could not be read
-//	Anamnesis-Skip: "run/x.sock" "socket"          what stood there without its bytes held
+//	Anamnesis-Skip: "run/x.sock" "socket"          what was there without its bytes held
 //	Anamnesis-Rule: "up" "base" "*.log"            an ignore rule that no file of the tree holds
 const (
 	TrailerWorld    = "Anamnesis-World"
@@ -65,7 +65,7 @@ type Commit struct {
 	Missing  error // why it could not be read; see history
 }
 
-// Encode gives the commit object's bytes.
+// Encode returns the commit object's bytes.
 func (c *Commit) Encode() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "tree %s\n", c.Tree)
@@ -123,7 +123,7 @@ func CheckTrailers(list [][2]string) error {
 	return nil
 }
 
-// DecodeCommit reads a commit object of ours.
+// DecodeCommit reads a commit object that a save wrote.
 func DecodeCommit(id Hash, data []byte) (*Commit, error) {
 	bad := func(what string) error { return fmt.Errorf("commit %s: %w: %s", id, ErrCorrupt, what) }
 	c := &Commit{Id: id}
@@ -177,7 +177,7 @@ func DecodeCommit(id Hash, data []byte) (*Commit, error) {
 func (c *Commit) trailer(line string) error {
 	key, value, ok := strings.Cut(line, ": ")
 	if !ok {
-		return nil // somebody else's prose
+		return nil // a line of the message
 	}
 	switch key {
 	case TrailerWorld:

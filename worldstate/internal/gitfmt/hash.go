@@ -53,7 +53,7 @@ func (t ObjectType) String() string {
 	return fmt.Sprintf("type %d", byte(t))
 }
 
-// HashObject gives an object's id.
+// HashObject returns an object's id.
 func HashObject(t ObjectType, data []byte) Hash {
 	var head [HeaderRoom]byte
 	h := sha1.New()

@@ -27,7 +27,7 @@ func eachName(plain reflect.Value, f func(key string, v reflect.Value)) {
 }
 
 // MarshalNames encodes plain, a pointer to a struct, and adds the names that are not
-// UTF-8. It leaves <, > and & to whoever encodes the whole.
+// UTF-8. It leaves <, > and & to the encoder of the whole.
 func MarshalNames(plain any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

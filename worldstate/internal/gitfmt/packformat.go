@@ -144,7 +144,7 @@ func EncodePackIndex(items []PackItem, pack Hash) []byte {
 
 // The types of objects stored as a difference to another one.
 const (
-	OffsetDelta ObjectType = 6 // the other stands so many bytes before, in the same pack
+	OffsetDelta ObjectType = 6 // the other is so many bytes before, in the same pack
 	RefDelta    ObjectType = 7 // the other is named
 )
 

@@ -47,7 +47,7 @@ func (s Skip) Edited() bool {
 }
 
 // Fresh reports that a path was changed after PlanOptions.Base, or while the
-// restore ran: no snapshot from before holds what stands there.
+// restore ran: no snapshot from before holds what is there.
 func (s Skip) Fresh() bool {
 	switch s.Reason {
 	case KeepEdited, KeepCreated, KeepDeleted, KeepRaced:

@@ -12,18 +12,18 @@ import (
 	"anamnesis/worldstate/internal/fsys"
 )
 
-// Borrowed objects stand in a user's repository and nowhere else. The store
+// Borrowed objects are in a user's repository and nowhere else. The store
 // lists that repository in objects/info/alternates, which git reads, too; so
 // long as it does, snapshots may name what is there. They are copied in pieces,
 // each under the store's lock, by a goroutine of the World that saved them, and
-// the rest by whoever saves next; each is hashed as it is copied. When all
+// the rest by the next save; each is hashed as it is copied. When all
 // are ours, the line goes.
 
 func (s *Store) AlternatesPath() string {
 	return filepath.Join(s.Dir, "objects", "info", "alternates")
 }
 
-// borrowedFrom gives the directory objects are borrowed from; "" when there is
+// borrowedFrom returns the directory objects are borrowed from; "" when there is
 // none.
 func (s *Store) borrowedFrom() (string, error) {
 	data, err := os.ReadFile(s.AlternatesPath())
@@ -97,7 +97,7 @@ func (s *Store) StopBorrowing() error {
 	return fsys.SyncDir(filepath.Dir(s.AlternatesPath()))
 }
 
-// Lending gives the store objects are borrowed from, nil when there is none.
+// Lending returns the store objects are borrowed from, nil when there is none.
 func (s *Store) Lending() *Store {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -14,10 +14,10 @@ import (
 )
 
 // Every save writes one pack. When there are more than maxPacks of ours, the small ones
-// are put together into one: their objects are copied as they stand in the
+// are put together into one: their objects are copied as they are in the
 // packs, nothing is compressed again. The new pack and its index are durable
 // and in their places before the first old one goes, so a kill leaves, at
-// worst, objects that stand twice, which the next round puts right. A process
+// worst, objects that are stored twice, which the next round puts right. A process
 // that reads meanwhile has the old packs open, or looks again (open).
 
 const (
@@ -107,7 +107,7 @@ func (s *Store) Merge(ctx context.Context, packs []*Pack, pool *Pool, hook func(
 	return s.RemovePacks(done, []string{fsys.Base(idx)}, hook)
 }
 
-// copyPack copies a pack's objects, in the order they stand in it: all, or none
+// copyPack copies a pack's objects, in the order they are in it: all, or none
 // where one cannot be copied by itself.
 func (s *Store) copyPack(out *Writer, p *Pack) (copied bool, err error) {
 	items, err := p.Entries()
@@ -127,13 +127,13 @@ func (s *Store) copyPack(out *Writer, p *Pack) (copied bool, err error) {
 	return true, nil
 }
 
-// RemovePacks removes packs whose objects all stand elsewhere, in the packs but:
+// RemovePacks removes packs whose objects all are elsewhere, in the packs but:
 // the index first, since it is what says that a pack is there, and the .keep last,
 // since it says whose the rest is.
 func (s *Store) RemovePacks(packs []*Pack, but []string, hook func(string)) error {
 	gone := make(map[string]bool, len(packs))
 	for _, p := range packs {
-		gone[p.Name] = !slices.Contains(but, p.Name) // else it was just made, and took the name of one that somebody had removed
+		gone[p.Name] = !slices.Contains(but, p.Name) // else it was just made, and took the name of one that had been removed
 	}
 	if err := s.RemoveMultiIndex(gone, hook); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (s *Store) RemovePacks(packs []*Pack, but []string, hook func(string)) erro
 		}
 		for _, ext := range []string{".idx", ".pack", ".rev", ".bitmap", ".mtimes", KeepExt} {
 			err := os.Remove(p.Beside(ext))
-			if err != nil && !errors.Is(err, os.ErrNotExist) { // somebody may have come first
+			if err != nil && !errors.Is(err, os.ErrNotExist) { // another process may have removed it
 				return fmt.Errorf("remove pack: %w", err)
 			}
 			if ext == ".idx" || ext == ".pack" {
@@ -240,9 +240,9 @@ func (s *Store) Sweep() {
 // CollectDir is where a collection writes until it switches over.
 func (s *Store) CollectDir() string { return filepath.Join(s.Dir, fsys.StateDir, "collecting") }
 
-// sweepPacks removes packs of ours without an index, and what stood beside one
+// sweepPacks removes our packs without an index, and what was beside one
 // that is gone: what a kill between two removals, or between two renames, leaves.
-// The store's lock is held. What has no .keep of ours is not ours to remove.
+// The store's lock is held. A pack without our .keep is not ours to remove.
 func (s *Store) sweepPacks() error {
 	list, err := os.ReadDir(s.PackDir())
 	if err != nil {

@@ -15,7 +15,7 @@ const maxDeltaChain = 4095
 // ErrNoBase: git cannot read such a difference.
 var ErrNoBase = errors.New("which is not in the same pack")
 
-// undelta gives a whole object of a pack that may be stored as a difference. What
+// undelta returns a whole object of a pack that may be stored as a difference. What
 // that starts from is looked for in other packs, too, unless alone is set.
 func (s *Store) undelta(p *Pack, off int64, chain int, alone bool) (gitfmt.ObjectType, []byte, error) {
 	h, r, err := p.open(off, &s.inflaters)

@@ -16,7 +16,7 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// A pack of ours has a .keep beside it that holds one word. git gc and git repack
+// Each of our packs has a .keep beside it that holds one word. git gc and git repack
 // leave a pack with a .keep alone; consolidations and collections change packs with
 // this .keep and nothing else: what a user pushed, fetched, repacked or keeps for
 // reasons of their own stays as it is, and so do loose objects.
@@ -26,12 +26,12 @@ const (
 	KeepWord = "anamnesis"
 )
 
-// keepFormat is the first format of stores in which each pack of ours has a .keep.
+// keepFormat is the first format of stores in which each of our packs has a .keep.
 const keepFormat = 2
 
 func (p *Pack) Beside(ext string) string { return strings.TrimSuffix(p.Path, ".pack") + ext }
 
-// IsOurKeep reports whether a .keep is there and is that of a pack of ours.
+// IsOurKeep reports whether a .keep is there and is that of one of our packs.
 func IsOurKeep(path string) (bool, error) {
 	var data []byte
 	f, err := fsys.OpenFile(path)
@@ -45,7 +45,7 @@ func IsOurKeep(path string) (bool, error) {
 	return string(bytes.TrimSpace(data)) == KeepWord, err
 }
 
-// OurPacks gives the packs of ours, the smallest first; in a store from before packs had
+// OurPacks returns our packs, the smallest first; in a store from before packs had
 // a .keep, those that markPacks would mark.
 func (s *Store) OurPacks() ([]*Pack, error) {
 	marked := s.marked
@@ -75,7 +75,7 @@ func (s *Store) OurPacks() ([]*Pack, error) {
 			continue
 		}
 		_, err = p.Size()
-		if errors.Is(err, os.ErrNotExist) { // somebody removed it, and its index before it
+		if errors.Is(err, os.ErrNotExist) { // it was removed, and its index before it
 			continue
 		}
 		if err != nil {
@@ -92,8 +92,8 @@ func (s *Store) OurPacks() ([]*Pack, error) {
 	return out, nil
 }
 
-// MarkPacks gives the packs of ours their .keep in a store from before these were
-// written, once. Which packs those are is told by what only git does: it makes its
+// MarkPacks adds a .keep to each of our packs in a store from before these were
+// written, once. Which packs those are follows from what only git does: it makes its
 // packs read-only, writes differences by offset, and puts further files beside them.
 // One that is not recognised stays as it is. The store's lock is held.
 func (s *Store) MarkPacks() error {

@@ -17,7 +17,7 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// dirStamp tells whether the entries of the two directories objects come and go
+// dirStamp shows whether the entries of the two directories objects come and go
 // in may have changed.
 type dirStamp [2]fsys.Sight
 
@@ -65,7 +65,7 @@ func (s *Store) Refresh() error {
 }
 
 // GitTempPack begins the names of packs that a git repack has written and not yet
-// put in their places. What they hold stands in others until then.
+// put in their places. What they hold is in others until then.
 const GitTempPack = ".tmp-"
 
 // list reads the directory of packs; s.mu is held for writing. A pack that is
@@ -155,7 +155,7 @@ func (s *Store) add(p *Pack) {
 	}
 }
 
-// condemn remembers that the copy of an object which lookup gives is damaged,
+// condemn remembers that the copy of an object that Lookup returns is damaged,
 // and reports whether there is another one.
 func (s *Store) condemn(h gitfmt.Hash) bool {
 	p, _ := s.Lookup(h)
@@ -251,7 +251,7 @@ func (s *Store) PackNames() []string {
 	return names
 }
 
-// Lookup gives the pack that holds an object, nil when none does.
+// Lookup returns the pack that holds an object, nil when none does.
 func (s *Store) Lookup(h gitfmt.Hash) (*Pack, int64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -284,7 +284,7 @@ func (s *Store) Locate(h gitfmt.Hash) (*Pack, Entry) {
 	return nil, Entry{}
 }
 
-// Without gives the packs that are none of some.
+// Without returns the packs that are none of some.
 func (s *Store) Without(some []*Pack) []*Pack {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -159,7 +159,7 @@ func (p *Writer) write(h gitfmt.Hash, buf *bytes.Buffer) error {
 	return nil
 }
 
-// CopyRaw stores an object as it stands in another pack, and not at all where
+// CopyRaw stores an object as it is in another pack, and not at all where
 // its bytes are not as they were written there.
 func (p *Writer) CopyRaw(from *Pack, it Entry, buf []byte) error {
 	p.mu.Lock()

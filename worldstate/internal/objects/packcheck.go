@@ -41,8 +41,8 @@ func (s *Store) RemoveCommitGraph() error {
 	return nil
 }
 
-// Tight reports whether an object stands whole and was not compressed in a
-// hurry, which its zlib header tells.
+// Tight reports whether an object is whole and was not compressed in a
+// hurry, which its zlib header shows.
 func (p *Pack) Tight(off int64) (bool, error) {
 	f, err := p.file()
 	if err != nil {
@@ -96,7 +96,7 @@ func (p *Pack) CheckSum() error {
 	return nil
 }
 
-// CheckIn reads and hashes an object of a pack by what that pack holds alone, and gives
+// CheckIn reads and hashes an object of a pack by what that pack holds alone, and returns
 // its type.
 func (s *Store) CheckIn(p *Pack, it Entry) (gitfmt.ObjectType, error) {
 	head, r, err := p.open(it.Off, &s.inflaters)

@@ -17,7 +17,7 @@ import (
 
 // index reads a version 2 index of a pack. That of a large pack stays in
 // its file, but for each object's place and three bytes of its id, which nearly
-// always tell that an object is not there; that one is there is read, and so is
+// always show that an object is absent; that one is there is read, and so is
 // its checksum. An entry that cannot be read counts as absent, as all of a
 // damaged pack does. That of a small pack, of which there may be many, is held
 // whole, and no file is open. Safe for concurrent use.
@@ -29,7 +29,7 @@ type index struct {
 	Pack gitfmt.Hash // the checksum of the pack it was made of
 	fan  []uint32    // how many ids begin with at most this byte
 	keys []uint16    // of each id, sorted: its bytes 1 and 2
-	offs []uint32    // by position, as they stand in the index
+	offs []uint32    // by position, as they are in the index
 
 	unread atomic.Bool // an entry could not be read, and may have been called absent
 }
@@ -100,7 +100,7 @@ func OpenPackIndex(path string, held int) (_ *index, err error) {
 	return x, nil
 }
 
-// read gives all of the index, checked.
+// read returns all of the index, checked.
 func (x *index) read() ([]byte, error) {
 	idx := make([]byte, x.Size)
 	if _, err := x.Src.ReadAt(idx, 0); err != nil {
@@ -116,7 +116,7 @@ func (x *index) read() ([]byte, error) {
 // indexKey is what memory holds of an id, beside its first byte.
 func indexKey(id []byte) uint16 { return binary.BigEndian.Uint16(id[1:]) }
 
-// Position gives an object's place in the index.
+// Position returns an object's place in the index.
 func (x *index) Position(h gitfmt.Hash) (int, bool) {
 	lo := 0
 	if h[0] > 0 {
@@ -135,7 +135,7 @@ func (x *index) Position(h gitfmt.Hash) (int, bool) {
 	return 0, false
 }
 
-// Find gives an object's offset in the pack.
+// Find returns an object's offset in the pack.
 func (x *index) Find(h gitfmt.Hash) (int64, bool) {
 	i, ok := x.Position(h)
 	if !ok {
@@ -145,7 +145,7 @@ func (x *index) Find(h gitfmt.Hash) (int64, bool) {
 	return off, err == nil
 }
 
-// Crc gives the checksum of the i-th object's bytes in the pack.
+// Crc returns the checksum of the i-th object's bytes in the pack.
 func (x *index) Crc(i int) (uint32, error) {
 	var b [4]byte
 	_, err := x.Src.ReadAt(b[:], x.CrcAt(i))
@@ -154,7 +154,7 @@ func (x *index) Crc(i int) (uint32, error) {
 
 func (x *index) CrcAt(i int) int64 { return IndexEntries + 20*int64(x.N) + 4*int64(i) }
 
-// Offset gives where in the pack the i-th object begins. Only beyond two
+// Offset returns where in the pack the i-th object begins. Only beyond two
 // gigabytes the file is asked.
 func (x *index) Offset(i int) (int64, error) {
 	const far = 1 << 31
@@ -172,7 +172,7 @@ func (x *index) Offset(i int) (int64, error) {
 	return int64(binary.BigEndian.Uint64(b[:])), nil
 }
 
-// Items gives all objects, in the order of their ids. What rotted in the file
+// Items returns all objects, in the order of their ids. What rotted in the file
 // after it was opened is an error: an object must not be copied under another's
 // id.
 func (x *index) Items() ([]gitfmt.PackItem, error) {
@@ -191,7 +191,7 @@ func (x *index) Items() ([]gitfmt.PackItem, error) {
 	return out, nil
 }
 
-// Lengths gives how many bytes each object takes in a pack of so many.
+// Lengths returns how many bytes each object takes in a pack of so many.
 func (x *index) Lengths(size int64) (PackLengths, error) {
 	type start struct {
 		off int64

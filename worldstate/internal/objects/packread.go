@@ -37,8 +37,8 @@ type Pack struct {
 	badEnds  error // why there are none
 }
 
-// OpenPack opens an index, checks it, and that the pack it belongs to stands
-// beside it, whole as far as its end tells. The pack itself is opened for
+// OpenPack opens an index, checks it, and that the pack it belongs to is
+// beside it, whole as far as its end shows. The pack itself is opened for
 // reading at first use.
 func OpenPack(idxPath string) (*Pack, error) {
 	x, err := OpenPackIndex(idxPath, SmallPack)
@@ -114,7 +114,7 @@ type Entry struct {
 	Size int64
 }
 
-// Entry gives what is known of an object.
+// Entry returns what is known of an object.
 func (p *Pack) Entry(h gitfmt.Hash) (Entry, bool) {
 	i, ok := p.Position(h)
 	if !ok {
@@ -145,7 +145,7 @@ func (p *Pack) length(i int) (int64, error) {
 	return p.lengths.Of(i), nil
 }
 
-// Entries gives all objects, in the order they stand in the pack.
+// Entries returns all objects, in the order they are in the pack.
 func (p *Pack) Entries() ([]Entry, error) {
 	items, err := p.Items()
 	if err != nil {
@@ -165,7 +165,7 @@ func (p *Pack) Entries() ([]Entry, error) {
 	return out, nil
 }
 
-// KindAt tells how the object at an offset is stored.
+// KindAt returns how the object at an offset is stored.
 func (p *Pack) KindAt(off int64) (gitfmt.ObjectType, error) {
 	f, err := p.file()
 	if err != nil {
@@ -183,7 +183,7 @@ func (p *Pack) KindAt(off int64) (gitfmt.ObjectType, error) {
 var errChecksum = errors.New("its bytes in the pack do not have their checksum")
 
 // Intact compares an object's bytes in the pack with the checksum its index
-// holds, and tells what they are. copyTo, when not nil, gets them on the way.
+// holds, and returns what they are. copyTo, when not nil, gets them on the way.
 func (p *Pack) Intact(it Entry, copyTo io.Writer, buf []byte) (gitfmt.ObjectType, error) {
 	f, err := p.file()
 	if err != nil {
@@ -236,8 +236,8 @@ func (z *inflater) Close() error {
 // inflateBuffer is how much of a pack is read at once.
 const inflateBuffer = 16 << 10
 
-// open begins to read the object at an offset; its header is what stands
-// there, a delta's as well.
+// open begins to read the object at an offset; its header is what is
+// stored, a delta's as well.
 func (p *Pack) open(off int64, pool *sync.Pool) (gitfmt.PackHeader, io.ReadCloser, error) {
 	f, err := p.file()
 	if err != nil {

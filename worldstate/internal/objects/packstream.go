@@ -15,7 +15,7 @@ import (
 const (
 	// spoolBytes: a large blob is compressed beside the pack, so that others
 	// can be written meanwhile, up to so many compressed bytes. What is longer
-	// goes on in the pack itself, while nothing else is written.
+	// continues in the pack itself, while nothing else is written.
 	spoolBytes = 8 << 20
 	// largeAtOnce bounds how many large blobs are compressed at once, and with
 	// it the memory for them.
@@ -66,7 +66,7 @@ type spool struct {
 	writing bool // the pack's lock is held
 }
 
-// compress writes a header and, compressed, what r holds, and tells how long
+// compress writes a header and, compressed, what r holds, and returns how long
 // that is.
 func (sp *spool) compress(head []byte, r io.Reader) (int64, error) {
 	if _, err := sp.Write(head); err != nil {
@@ -139,7 +139,7 @@ func (sp *spool) end() {
 	}
 }
 
-// failReader tells a reader's failure from the writer's.
+// failReader distinguishes a reader's failure from the writer's.
 type failReader struct {
 	r   io.Reader
 	err error

@@ -40,7 +40,7 @@ func streams(name string, data []byte) []streamed {
 	}
 }
 
-// TestAddStream: a large blob is in the pack whole or not at all, and what stands
+// TestAddStream: a large blob is in the pack whole or not at all, and what is
 // around it is intact, whether it was compressed in memory or ran over.
 func TestAddStream(t *testing.T) {
 	noise := make([]byte, spoolBytes+spoolBytes/4) // not compressible: it runs over
@@ -87,7 +87,7 @@ func TestAddStream(t *testing.T) {
 	}
 }
 
-// finished ends a pack and gives a store that consists of it.
+// finished ends a pack and returns a store that consists of it.
 func finished(t *testing.T, p *Writer, dir string) *Store {
 	t.Helper()
 	idx, err := p.Finish()

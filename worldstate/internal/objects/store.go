@@ -25,7 +25,7 @@ import (
 // for concurrent use.
 //
 // A look-up costs the same however many packs there are: objects of small packs
-// stand in one map, and only packs of more than smallPack objects, of which
+// are in one map, and only packs of more than smallPack objects, of which
 // consolidation leaves few, are asked one by one.
 type Store struct {
 	Dir       string
@@ -42,7 +42,7 @@ type Store struct {
 	retired   []*Pack // gone, but maybe still being read; closed when no operation runs
 	git       *filesystem.Storage
 	lender    *Store // a user's repository that objects are borrowed from; nil mostly
-	marked    bool   // packs of ours have their .keep; see markPacks
+	marked    bool   // our packs have their .keep; see markPacks
 
 	damaged map[string]error      // packs that cannot be used, by the name of their index
 	rotten  map[rottenObject]bool // objects found damaged where a pack lists them
@@ -53,7 +53,7 @@ type rottenObject struct {
 	hash gitfmt.Hash
 }
 
-// Buffer gives one to copy with.
+// Buffer returns one to copy with.
 func (s *Store) Buffer() *[]byte {
 	if b, ok := s.Buffers.Get().(*[]byte); ok {
 		return b
@@ -62,7 +62,7 @@ func (s *Store) Buffer() *[]byte {
 	return &b
 }
 
-// place is where an object stands.
+// place is where an object is.
 type place struct {
 	pack *Pack
 	off  int64
@@ -179,7 +179,7 @@ func (s *Store) CopyTo(h gitfmt.Hash, want gitfmt.ObjectType, path string, w io.
 	return n, nil
 }
 
-// failWriter tells a reader's failure from the writer's.
+// failWriter distinguishes a reader's failure from the writer's.
 type failWriter struct {
 	w   io.Writer
 	err error
@@ -191,7 +191,7 @@ func (f *failWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Read gives a whole, verified object, from whichever pack has it intact.
+// Read returns a whole, verified object, from whichever pack has it intact.
 func (s *Store) Read(h gitfmt.Hash, want gitfmt.ObjectType, path string) ([]byte, error) {
 	return s.ReadUpTo(h, want, path, gitfmt.MaxDeltaBytes)
 }
@@ -247,7 +247,7 @@ func (s *Store) readOnce(buf []byte, h gitfmt.Hash, want gitfmt.ObjectType, path
 
 // Probe finds out whether an object can be had, at less cost than check: the
 // checksum that its pack's index holds of its bytes as stored must be right.
-// What stands as a difference, or loose, is read and hashed.
+// What is stored as a difference, or loose, is read and hashed.
 func (s *Store) Probe(h gitfmt.Hash, want gitfmt.ObjectType, path string) error {
 	return s.Retry(h, func() error { return s.probeOnce(h, want, path) })
 }
@@ -354,7 +354,7 @@ func (s *Store) Publish(pack *Writer, limitBytes int64) error {
 	return s.Published(idx)
 }
 
-// PackedSize is the length of a blob that stands in a pack.
+// PackedSize is the length of a blob that is in a pack.
 func (s *Store) PackedSize(h gitfmt.Hash) (int64, bool) {
 	p, off := s.Lookup(h)
 	if p == nil {

@@ -42,7 +42,7 @@ func (p *planner) selected(path string) bool {
 	return false
 }
 
-// checkPaths refuses a selected path that stands nowhere: it is misspelt.
+// checkPaths refuses a selected path that is nowhere: it is misspelt.
 func (p *planner) checkPaths() error {
 	for _, root := range p.Options.Paths {
 		_, skipped := under(p.Target.Skips, root)
@@ -53,7 +53,7 @@ func (p *planner) checkPaths() error {
 	return nil
 }
 
-// under gives the skip at or above a path.
+// under returns the skip at or above a path.
 func under(list []gitfmt.Skip, path string) (gitfmt.Skip, bool) {
 	for _, s := range list {
 		if fsys.Beneath(path, s.Path) {

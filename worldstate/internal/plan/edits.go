@@ -31,7 +31,7 @@ type Edit struct {
 	Unknown bool
 }
 
-// version is the last state an edit gave a path.
+// version is the last state in which an edit left a path.
 type version struct {
 	tree.State
 	from    *tree.Listing // that has it
@@ -51,7 +51,7 @@ func (v version) reason(conflict bool) string {
 	return gitfmt.KeepMade
 }
 
-// versions gives, of every path that the edits touched, how the last of them
+// versions returns, of every path that the edits touched, how the last of them
 // left it.
 func (p *planner) versions(ctx context.Context) (map[string]version, error) {
 	last := make(map[string]version)
@@ -94,7 +94,7 @@ func (p *planner) unsaved(last map[string]version, edit int, unknown bool) {
 }
 
 // withVersions is a listing with the versions in place of its own states. What
-// stands keeps its parent directories, whoever removed them; where a file of one
+// exists keeps its parent directories, whichever program removed them; where a file of one
 // version is in the way of another's, the later edit wins. lost are the versions
 // that gave way, blocked the target's own paths that did.
 func withVersions(target *tree.Listing, last map[string]version) (want *tree.Listing, lost map[string]bool, blocked []string) {
@@ -154,7 +154,7 @@ func withVersions(target *tree.Listing, last map[string]version) (want *tree.Lis
 	return tree.NewListing(out), lost, blocked
 }
 
-// latestFirst gives the paths in the order of the edits, the last edit's first.
+// latestFirst returns the paths in the order of the edits, the last edit's first.
 func latestFirst(last map[string]version) []string {
 	return slices.SortedFunc(maps.Keys(last), func(a, b string) int {
 		return cmp.Or(cmp.Compare(last[b].edit, last[a].edit), cmp.Compare(a, b))

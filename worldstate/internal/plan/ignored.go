@@ -13,7 +13,7 @@ import (
 	"anamnesis/worldstate/internal/usergit"
 )
 
-// look reads how a path stands that the scan passed over.
+// look returns the state of a path that the scan passed over.
 func (p *planner) look(path string) (tree.State, error) {
 	now, _, err := restore.New(restore.Effects{Objects: p.Objects}, p.Root, &restore.Journal{}, restore.Fresh).Look(path)
 	return now, err
@@ -35,8 +35,8 @@ func (p *planner) ignoredNow(path string) bool {
 }
 
 // considerIgnored: the target holds a path that the present rules ignore, so
-// no snapshot of the present holds what stands there. It is written only where
-// nothing stands, and a directory that stands keeps its mode.
+// no snapshot of the present holds what is there. It is written only where
+// nothing is, and a directory that is there keeps its mode.
 func (p *planner) considerIgnored(path string, want tree.State) error {
 	now, err := p.look(path)
 	switch {
@@ -55,7 +55,7 @@ func (p *planner) considerIgnored(path string, want tree.State) error {
 	return nil
 }
 
-// holdsOther reports whether something stands in a directory that is not
+// holdsOther reports whether something is in a directory that is not
 // planned away.
 func (p *planner) holdsOther(path string) bool {
 	n, i := p.Now.Walk(path)

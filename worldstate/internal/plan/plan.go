@@ -29,10 +29,10 @@ type Options struct {
 	OverwriteEdits bool
 	// Base is the snapshot since which a change counts as a user's edit and
 	// is kept. "" is the snapshot this world was last known at (Last). Where no
-	// file stands in the world nothing counts as one: see Plan.Lost.
+	// file is in the world nothing counts as one: see Plan.Lost.
 	Base gitfmt.ID
 	// Edits are changes that were made after the target, the oldest first. Each
-	// path they touched is to stand as the last of them left it, also where it was
+	// path they touched is to be as the last of them left it, also where it was
 	// changed again since (Plan.Conflicts).
 	Edits []Edit
 	// OtherWorld permits a target that was taken of another directory.
@@ -50,8 +50,8 @@ type Plan struct {
 	Delete []string      `json:"delete"` // removed
 	Keep   []gitfmt.Skip `json:"keep"`   // would differ from the target, and why each stays
 	// Conflicts are those of Keep that Options.Edits touched and that were
-	// changed again since, by whoever else writes here: as the edit left them they
-	// stand afterwards.
+	// changed again since, by any other program: as the edit left them they
+	// are afterwards.
 	Conflicts []string `json:"conflicts,omitempty"`
 	// Lost: the base has files and the world has none. The directory was removed
 	// as a whole, or emptied; nothing in it counts as a user's edit.

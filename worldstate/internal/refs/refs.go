@@ -398,8 +398,8 @@ func (s *Store) lockPacked() (release func(), err error) {
 // Sweep removes what a killed process left. The store's lock is held.
 func (s *Store) Sweep() { s.dropDeadLock() }
 
-// dropDeadLock removes git's lock of packed-refs if a killed process of ours has left
-// it: git removes no ref while it is there.
+// dropDeadLock removes git's lock of packed-refs if a process that was killed has left
+// it there as ours: git removes no ref meanwhile.
 func (s *Store) dropDeadLock() (dropped bool) {
 	path := s.PackedPath() + ".lock"
 	data, err := os.ReadFile(path)

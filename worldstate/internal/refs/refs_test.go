@@ -215,7 +215,7 @@ func TestGitHoldsPackedRefs(t *testing.T) {
 	s.check(t, "after both", map[string]gitfmt.Hash{Latest: id, TaskPrefix + "t/4": id})
 }
 
-// TestSweepDropsDeadLock: a lock of packed-refs that a killed process of ours has left
+// TestSweepDropsDeadLock: a lock of packed-refs that a killed process has left as ours
 // goes with the next sweep, and with the next update. Git's stays.
 func TestSweepDropsDeadLock(t *testing.T) {
 	for there, stays := range map[string]bool{ourLock: false, "": true} {

@@ -34,8 +34,8 @@ type Effects struct {
 // restores, finishes a killed restore, and (with the actions turned round)
 // rolls one back.
 //
-// A path is touched only when it stands as the action expects. One that
-// stands otherwise was changed by somebody else meanwhile; it is left and
+// A path is touched only when it is as the action expects. One that
+// is otherwise was changed by another program meanwhile; it is left and
 // listed. New content is written over the old in place, or beside and renamed
 // over; see inplace.go for which and why.
 type Executor struct {
@@ -44,17 +44,17 @@ type Executor struct {
 	nonce   string
 	resumed bool         // a run before this one may have stopped anywhere
 	cut     bool         // and the machine with it
-	stop    func() error // asked before every action; nil: a restore, once begun, is ended
+	stop    func() error // asked before every action; nil: a restore, once begun, is finished
 
 	actions  []Action // of the last run
 	syncEach bool     // few actions: each file and directory is synced on its own
-	unsynced []string // files changed where they stand
+	unsynced []string // files changed in place
 
 	mu      sync.Mutex
 	touched map[string]bool // directories whose entries or modes changed
 	Kept    []gitfmt.Skip
 	opened  map[string]uint32     // directories made writable for the time being, with their own modes
-	done    map[string]fsys.Stamp // how a path stood right after its action
+	done    map[string]fsys.Stamp // the stamp of a path right after its action
 
 	seams sync.Mutex // one hook or fault at a time
 	steps atomic.Int64
@@ -121,7 +121,7 @@ func (x *Executor) seam(op, path string) error {
 // ErrInTheWay: an ancestor of the path is not a directory.
 var ErrInTheWay = errors.New("something that is no directory is in the way")
 
-// Look tells what stands at a path now. A FIFO and the like is errInTheWay.
+// Look returns the state of a path now. A FIFO and the like is errInTheWay.
 func (x *Executor) Look(path string) (tree.State, fsys.Stamp, error) {
 	fd, err := fsys.OpenBeneath(x.root, fsys.Dir(path))
 	switch {
@@ -157,7 +157,7 @@ func (x *Executor) lookIn(dirfd int, name string) (tree.State, fsys.Stamp, error
 	return tree.State{}, st, ErrInTheWay
 }
 
-// hashAt gives the blob id of a file that was seen to be so long.
+// hashAt returns the blob id of a file that was seen to be so long.
 func (x *Executor) hashAt(dirfd int, name string, size int64) (gitfmt.Hash, error) {
 	fd, err := fsys.Openat(dirfd, name, fsys.FileFlags, 0)
 	if err != nil {
@@ -182,8 +182,8 @@ func (x *Executor) hashAt(dirfd int, name string, size int64) (gitfmt.Hash, erro
 	}
 }
 
-// stands tells how a path stands, and whether that is as wanted. A file is
-// read for it: a stamp cannot tell of an edit in the clock tick of the scan,
+// stands returns the state of a path, and whether it is as wanted. A file is
+// read for it: a stamp does not show an edit in the clock tick of the scan,
 // nor of a write through a memory map whose page was written before.
 func (x *Executor) stands(dirfd int, path string, want tree.State) (now tree.State, st fsys.Stamp, same bool, err error) {
 	now, st, err = x.lookIn(dirfd, fsys.Base(path))
@@ -249,13 +249,13 @@ func (x *Executor) Run(actions []Action) error {
 }
 
 // writeAll writes the files, several at once where there are many. After the
-// first failure no further one is begun.
+// first failure no further one is started.
 func (x *Executor) writeAll(files []Action) error {
 	return AtOnce(len(files), func(i int) error { return x.step("write", i, files[i], x.write) })
 }
 
 // AtOnce calls do for every number below n, in order, from several goroutines
-// where there are many. After the first failure no further one is begun.
+// where there are many. After the first failure no further one is started.
 func AtOnce(n int, do func(i int) error) error {
 	workers := min(restoreWorkers, n/maxSyncEach)
 	if workers < 2 {
@@ -312,7 +312,7 @@ func (x *Executor) step(what string, i int, a Action, do func(i int, a Action) e
 }
 
 // parent opens the directory a path lies in. ok is false when it is gone or
-// no directory any more: then the path was changed by somebody else.
+// no directory any more: then the path was changed by another program.
 func (x *Executor) parent(path string) (fd int, ok bool, err error) {
 	fd, err = fsys.OpenBeneath(x.root, fsys.Dir(path))
 	if fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP) {
@@ -344,7 +344,7 @@ func (x *Executor) writable(dirfd int, path string, f func() error) error {
 	return f()
 }
 
-// remove takes away what stands at a path. A directory that is not empty
+// remove takes away what is at a path. A directory that is not empty
 // stays: what is in it was not planned.
 func (x *Executor) remove(_ int, a Action) error {
 	fd, ok, err := x.parent(a.Path)
@@ -378,7 +378,7 @@ func (x *Executor) remove(_ int, a Action) error {
 	return err
 }
 
-// mkdir makes a directory, open to us until chmodDir gives it its mode.
+// mkdir makes a directory, open to us until chmodDir sets its mode.
 func (x *Executor) mkdir(_ int, a Action) error {
 	fd, ok, err := x.parent(a.Path)
 	if err != nil {
@@ -408,7 +408,7 @@ func (x *Executor) mkdir(_ int, a Action) error {
 	return err
 }
 
-// chmodDir gives a directory its mode; bits that are not kept in snapshots
+// chmodDir sets a directory's mode; bits that are not kept in snapshots
 // (setgid) stay as they are.
 func (x *Executor) chmodDir(_ int, a Action) error {
 	fd, ok, err := x.parent(a.Path)
@@ -435,7 +435,7 @@ func (x *Executor) chmodDir(_ int, a Action) error {
 	return err
 }
 
-// closeDirs gives directories that were opened for writing their modes back.
+// closeDirs restores the modes of directories that were opened for writing.
 func (x *Executor) closeDirs() error {
 	paths := make([]string, 0, len(x.opened))
 	for path := range x.opened {

@@ -4,7 +4,7 @@ import "fmt"
 
 // A RestoreError is a restore that failed on the way, disk full for instance.
 // When RolledBack is true the world is at its source again; otherwise the
-// journal stands and Recover must be called once the cause is gone.
+// journal is still there and Recover must be called once the cause is gone.
 type RestoreError struct {
 	Path       string
 	RolledBack bool

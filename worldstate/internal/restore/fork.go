@@ -116,7 +116,7 @@ func (s *forkSite) undo() { _ = RemoveBuilt(s.path) }
 func (s *forkSite) end() { fsys.CloseFD(s.fd) }
 
 // clearForks removes what killed forks left in a directory: those of their names that
-// nobody has locked.
+// are not locked.
 func clearForks(pfd int, parent string) {
 	names, _ := fsys.ReadNames(pfd) // the next fork looks again
 	for _, name := range names {
@@ -134,7 +134,7 @@ func clearForks(pfd int, parent string) {
 	}
 }
 
-// RemoveBuilt removes a directory of ours with everything in it, read-only
+// RemoveBuilt removes a directory with everything in it, read-only
 // directories included.
 func RemoveBuilt(path string) error {
 	openUp(unix.AT_FDCWD, path)
@@ -142,7 +142,7 @@ func RemoveBuilt(path string) error {
 }
 
 // openUp makes a directory and all beneath writable, and follows no link. What it
-// cannot open is left to whoever removes it to tell.
+// cannot open is reported when it is removed.
 func openUp(dirfd int, name string) {
 	st, err := fsys.Lstatat(dirfd, name)
 	if err != nil || !st.IsDir() {

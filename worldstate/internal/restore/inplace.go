@@ -22,12 +22,12 @@ import (
 // with its attributes, and a watcher's or an editor's hold on it.
 //
 // A kill may leave such a file with the bytes of both ends. Since both are in
-// the store, recovery tells this from a user's edit: every byte of a half
+// the store, recovery distinguishes this from a user's edit: every byte of a half
 // write is, at its place, the one end's or the other's (halfWrite). Anything
 // else stays as it is and is listed. A power cut may also leave a file that was
 // renamed into place without all of its bytes: the beginning of its new
 // content, with zeros for what did not reach the disk. The journal's boot id
-// tells that there may have been one.
+// shows that there may have been one.
 //
 // Replaced by rename all the same, so that a reader sees one end or the other:
 // files with another hard link, which keeps what it had; executable ones,
@@ -39,7 +39,7 @@ import (
 // memory, whole and verified, before the first of them is written.
 const InPlaceBytes = 4 << 20
 
-// inPlace reports whether a file standing as now may be written over.
+// inPlace reports whether a file in the state now may be written over.
 func inPlace(now, after tree.State, st fsys.Stamp) bool {
 	return now.Kind == tree.KindFile && after.Kind == tree.KindFile && st.Nlink == 1 &&
 		(now.Perm|after.Perm)&0o111 == 0 && st.Size <= InPlaceBytes
@@ -76,7 +76,7 @@ func (x *Executor) overwrite(dirfd int, a Action, st fsys.Stamp) (done bool, err
 	return true, x.fill(fd, a, now, data)
 }
 
-// fill gives an open file its new bytes. What lies beyond the old end is
+// fill writes the new bytes to an open file. What lies beyond the old end is
 // written first: when the disk is full, that fails while the old bytes are
 // still whole, and is taken back.
 func (x *Executor) fill(fd int, a Action, old fsys.Stamp, data []byte) error {
@@ -131,7 +131,7 @@ func (x *Executor) writeAt(fd int, path string, data []byte, off int64) error {
 	return nil
 }
 
-// ours reports whether what stands at a path, neither end's, is what a killed
+// ours reports whether what is at a path, neither end's, is what a killed
 // restore leaves in the middle of one file.
 func (x *Executor) ours(dirfd int, a Action, now tree.State) (bool, error) {
 	if now.Kind != tree.KindFile || a.After.Kind != tree.KindFile || a.Before.Kind != tree.KindFile && !x.cut {

@@ -94,7 +94,7 @@ func (f File) Remove() error {
 	return fsys.SyncDir(filepath.Dir(f.Path))
 }
 
-// stateFiles lists a store's files of ours whose names begin so. A pattern would
+// stateFiles lists the files in a store's StateDir whose names begin so. A pattern would
 // not do: the path is a user's, and may hold what patterns mean something by.
 func stateFiles(store, prefix string) ([]string, error) {
 	dir := filepath.Join(store, fsys.StateDir)

@@ -56,7 +56,7 @@ func (x *Executor) SyncActions() error {
 }
 
 // syncFile makes a file's content and mode durable. One that is gone was
-// changed by somebody else since.
+// changed by another program since.
 func (x *Executor) syncFile(path string) error {
 	if err := x.seam("sync", path); err != nil {
 		return err

@@ -74,7 +74,7 @@ func (x *Executor) write(i int, a Action) error {
 	return nil
 }
 
-// chmodFile gives the file that st was taken of its mode.
+// chmodFile sets the mode of the file that st was taken of.
 func (x *Executor) chmodFile(fd int, a Action, st fsys.Stamp) error {
 	if err := x.seam("chmod looked", a.Path); err != nil {
 		return err
@@ -92,9 +92,9 @@ func (x *Executor) chmodFile(fd int, a Action, st fsys.Stamp) error {
 	return nil
 }
 
-// ChmodAt gives what stands at a name its permissions, through a descriptor that
+// ChmodAt sets the permissions of what is at a name, through a descriptor that
 // no link leads to. Where it is not what st was taken of the error is
-// errContentChanged. It gives the stamp afterwards.
+// errContentChanged. It returns the stamp afterwards.
 func ChmodAt(dirfd int, name string, st fsys.Stamp, perm uint32) (fsys.Stamp, error) {
 	fd, err := fsys.OpenHandle(dirfd, name)
 	if fsys.IsErrno(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.ENXIO) {
@@ -118,7 +118,7 @@ func ChmodAt(dirfd int, name string, st fsys.Stamp, perm uint32) (fsys.Stamp, er
 }
 
 // replace writes the new content beside and renames it over. old is the stamp
-// of what stood there, zero where nothing did; made is that of the new file.
+// of what was there, zero where nothing was; made is that of the new file.
 func (x *Executor) replace(fd int, temp string, a Action, old fsys.Stamp) (made fsys.Stamp, err error) {
 	if a.After.Kind == tree.KindLink {
 		var target []byte
@@ -162,7 +162,7 @@ func (x *Executor) writeTemp(fd int, temp string, a Action, old fsys.Stamp) (mad
 	if err == nil {
 		made, err = fsys.Fstat(n)
 	}
-	if err == nil && (x.syncEach || size > InPlaceBytes) { // a larger one is not told from somebody else's, see ours
+	if err == nil && (x.syncEach || size > InPlaceBytes) { // a larger one cannot be distinguished from another program's, see ours
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {
@@ -171,7 +171,7 @@ func (x *Executor) writeTemp(fd int, temp string, a Action, old fsys.Stamp) (mad
 	return made, err
 }
 
-// own gives what was made, and is open as fd, the owner of what stood there, or
+// own sets the owner of what was made, and is open as fd, to that of what was there, or
 // of the directory it lies in, where we may; where we may not, it is ours.
 func (x *Executor) own(dirfd, fd int, old fsys.Stamp) {
 	if os.Geteuid() != 0 {
@@ -191,7 +191,7 @@ func (x *Executor) own(dirfd, fd int, old fsys.Stamp) {
 }
 
 // ownMade is own for a link or a directory just made under a name. Anything else
-// that stands there by now, or has another name, is not ours.
+// that is there by now, or has another name, is not ours.
 func (x *Executor) ownMade(dirfd int, name string, old fsys.Stamp) {
 	if os.Geteuid() != 0 {
 		return
@@ -206,7 +206,7 @@ func (x *Executor) ownMade(dirfd int, name string, old fsys.Stamp) {
 	}
 }
 
-// wrote remembers how a path stood right after its action, so that the last
+// wrote remembers the stamp of a path right after its action, so that the last
 // look need not read it again.
 func (x *Executor) wrote(path string, st fsys.Stamp) {
 	x.mu.Lock()
@@ -215,7 +215,7 @@ func (x *Executor) wrote(path string, st fsys.Stamp) {
 }
 
 // Compare looks at every path of the actions once more and lists those that
-// do not stand as they should, apart from those listed already.
+// are not as they should be, apart from those listed already.
 func (x *Executor) Compare(actions []Action) error {
 	listed := make(map[string]bool, len(x.Kept))
 	for _, k := range x.Kept {

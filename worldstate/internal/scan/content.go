@@ -13,7 +13,7 @@ import (
 	"anamnesis/worldstate/internal/objects"
 )
 
-// content gives a file's hash and how it stood meanwhile. Where that is not as
+// content returns a file's hash and its stamp meanwhile. Where that is not as
 // before, what a look just now saw, the error is errContentChanged.
 func (s *scanner) content(dirfd int, name, parent string, before fsys.Stamp) (gitfmt.Hash, fsys.Sight, error) {
 	if !before.IsRegular() {
@@ -93,7 +93,7 @@ func (s *scanner) buffer(n int) *fileBuffer {
 	return buf
 }
 
-// hash gives the id of the blob of the first n bytes of content.
+// hash returns the id of the blob of the first n bytes of content.
 func (f *fileBuffer) hash(n int) gitfmt.Hash {
 	var head [gitfmt.HeaderRoom]byte
 	h := gitfmt.AppendHead(head[:0], gitfmt.BlobObject, int64(n))
@@ -158,7 +158,7 @@ func (s *scanner) stream(fd int, name string, size int64) (gitfmt.Hash, error) {
 	return s.pack.AddStream(h, size, &fsys.HoleReader{Ctx: s.ctx, F: f, Told: func(int64) { read(0) }})
 }
 
-// reading counts the bytes of a file that is being read for whoever waits. What
+// reading counts the bytes of a file that is being read for those who wait. What
 // is read twice counts once; a negative number takes back what was counted.
 func (s *scanner) reading(size int64) func(n int64) {
 	if s.progress == nil {

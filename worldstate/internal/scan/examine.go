@@ -175,7 +175,7 @@ func (v *visit) child(c *visit, n *tree.Node) {
 	v.put(edit{item: v.named(tree.Item{Name: c.name, State: s, Sub: n}), sight: c.st})
 }
 
-// named gives an item the name it is stored under.
+// named sets the name that an item is stored under.
 func (v *visit) named(it tree.Item) tree.Item {
 	if tree.HostileName(v.path, it.Name, it.State, it.Size) {
 		it.Stored = tree.StoredName(it.Name)
@@ -243,7 +243,7 @@ func (v *visit) seeded(name string, st fsys.Stamp) bool {
 	return true
 }
 
-// readFile reads a file that stood as before, again if it changes meanwhile.
+// readFile reads a file whose stamp is as before, again if it changes meanwhile.
 func (v *visit) readFile(name string, at int, o *tree.Other, before fsys.Stamp) {
 	for try := 0; ; try++ {
 		h, st, err := v.s.content(v.fd, name, v.path, before)

@@ -7,8 +7,8 @@ import (
 	"anamnesis/worldstate/internal/usergit"
 )
 
-// nestedAt gives the repository that has its top at a directory of the world. has
-// says whether a .git stands there. changed: it came or went.
+// nestedAt returns the repository that has its top at a directory of the world. has
+// says whether a .git is there. changed: it came or went.
 func (s *scanner) nestedAt(path string, has bool) (r *usergit.Repository, changed bool) {
 	known := s.repo.Nested[path]
 	if has == (known != nil) {

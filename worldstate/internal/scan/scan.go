@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/tree"
@@ -46,7 +45,7 @@ type Progress struct {
 	// Known is how many files the scan before saw; at the first one how many the
 	// user's git index lists, 0 without one.
 	Known int
-	Done  bool // the scan has ended; told once, in any case
+	Done  bool // the scan has ended; reported once, in any case
 }
 
 // Options are what a World's Options say of scans.
@@ -69,7 +68,7 @@ type Tracker struct {
 	Fault    func(op, path string) error // tests: makes an operation fail
 	PackLost bool                        // a pack has gone since the last look
 
-	knows *Knowledge          // how the world last stood; nil: not read from disk yet
+	knows *Knowledge          // the world as last known; nil: not read from disk yet
 	repo  *usergit.Repository // what the user's repository last said
 	Watch *watching           // nil without trackOptions.Watch, and before the first scan
 }
@@ -115,7 +114,7 @@ type scanner struct {
 	excluded map[string]bool
 	repo     *usergit.Repository
 	fault    func(op, path string) error
-	watch    *watching     // nil: nobody tells of changes
+	watch    *watching     // nil: changes are not reported
 	seed     *usergit.Seed // of a first save; nil mostly
 	progress func(Progress)
 	limit    int64  // of a file's bytes; negative: none

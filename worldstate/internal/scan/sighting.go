@@ -107,7 +107,7 @@ func (sc *Scanned) Ignored() []IgnoredRoot {
 }
 
 // markLinks marks the names of some inodes that were known to have one name.
-// A second one gives no event at the first, and neither do writes under it.
+// A second one causes no event at the first, and neither do writes under it.
 func markLinks(n *tree.Node, inodes map[uint64]bool, m *mark) (found bool) {
 	if n.Seen == nil {
 		return false

@@ -102,7 +102,7 @@ func (w *Tracker) Look(ctx context.Context, root *fsys.Root, pack *objects.Write
 }
 
 // watchRoot begins to watch the world, where that is asked for, and ends the
-// watching of a directory that stands no more at the world's path.
+// watching of a directory that is no longer at the world's path.
 func (w *Tracker) watchRoot(root *fsys.Root) error {
 	if !w.opts.Watch {
 		return nil
@@ -141,7 +141,7 @@ func (w *Tracker) seeLinks(ctx context.Context, root *fsys.Root, sc *Scanned, pa
 	return again, nil
 }
 
-// checkWatcher compares a whole scan with what the watcher has told.
+// checkWatcher compares a whole scan with what the watcher has reported.
 func (w *Tracker) checkWatcher(known *Knowledge, sc *Scanned) {
 	if known == nil || w.Watch.Lost || !known.Repo.SameRules(sc.repo) {
 		return

@@ -17,8 +17,8 @@ import (
 )
 
 // visit is the look at one directory. It ends when every file in it is read
-// and every directory in it has ended; whoever ends last goes on with the
-// directory above, so that nobody waits.
+// and every directory in it has ended; the last goroutine to finish a directory completes its
+// parent, so that none waits.
 type visit struct {
 	s    *scanner
 	up   *visit
@@ -37,7 +37,7 @@ type visit struct {
 	isTop   bool                // the directory is or was the top of one
 	mark    *mark
 	chain   ignore.Chain
-	watched *watched      // nil: no event tells of its changes
+	watched *watched      // nil: no event reports its changes
 	seen    tree.Sighting // of this time; items and others are prev's until end
 	now     time.Time
 
@@ -81,7 +81,7 @@ func (v *visit) goDeeper() {
 	}
 }
 
-// reopen opens the directory again; false where another stands at its path now.
+// reopen opens the directory again; false where another is at its path now.
 func (v *visit) reopen() bool {
 	fd, err := fsys.OpenBeneath(v.s.rootfd, v.path)
 	if err != nil {
@@ -174,8 +174,8 @@ func (v *visit) look() error {
 	return nil
 }
 
-// listen watches the directory, before it is read. false: nobody will tell of
-// its changes, though somebody should.
+// listen watches the directory, before it is read. It returns false if its changes
+// will not be reported, though they should be.
 func (v *visit) listen() bool {
 	t := v.s.watch
 	if t == nil {
@@ -249,7 +249,7 @@ func (v *visit) lookNames(names []string) {
 	}
 }
 
-// lookMarked looks at the marked names, and at those no event tells of.
+// lookMarked looks at the marked names, and at those no event reports.
 func (v *visit) lookMarked() {
 	n := v.prev
 	look := func(name string) {

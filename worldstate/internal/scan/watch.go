@@ -11,18 +11,18 @@ import (
 	"anamnesis/worldstate/internal/usergit"
 )
 
-// A watcher tells between two scans which names have changed, so that a save
+// A watcher reports between two scans which names have changed, so that a save
 // costs what changed and not what there is. It is a hint with rules:
 //
 //   - A directory is watched before its names are read, so that what changes
-//     while a scan runs is told at the next one.
-//   - Events are read when a scan begins, never by somebody in between: what
+//     while a scan runs is reported at the next one.
+//   - Events are read when a scan begins, never in between: what
 //     happened before that moment is in the queue. Where the queue ran over,
 //     or anything is odd, the next scan looks at everything.
 //   - A directory that is moved is forgotten, and scanned where it comes up.
-//   - What gives no event is looked at every time: files with several hard
+//   - What causes no event is looked at every time: files with several hard
 //     links, file systems mounted inside, what could not be read.
-//   - A file system mounted or unmounted inside gives no event either. The list
+//   - A file system mounted or unmounted inside causes no event either. The list
 //     of mounts says so, and the next scan looks at everything.
 //   - Every checkSaves saves, or checkAfter, a save scans everything and
 //     compares. A change that no event told of ends the watching for good.
@@ -71,7 +71,7 @@ func (m *mark) addAll(name string) {
 	m.subs[name] = nil
 }
 
-// sub gives the mark of a directory in it; nil when all of that is marked.
+// sub returns the mark of a directory in it; nil when all of that is marked.
 func (m *mark) sub(name string) *mark {
 	s, there := m.subs[name]
 	if !there {
@@ -118,7 +118,7 @@ type watched struct {
 	kids   map[string]*watched
 }
 
-// watching is a World's watcher and what it has told.
+// watching is a World's watcher and what it has reported.
 type watching struct {
 	reading sync.Mutex // several may drain at once; nothing else is concurrent with that
 	n       fsys.Notifier
@@ -130,7 +130,7 @@ type watching struct {
 	pending *mark
 	marks   int
 	drained int // counts the readings of events, for learn
-	// Lost: something happened that no event tells; the next scan looks at
+	// Lost: something happened that no event reports; the next scan looks at
 	// everything.
 	Lost bool
 	// Saves and since count from the last whole scan.
@@ -224,7 +224,7 @@ func (t *watching) take(e fsys.Event) {
 		t.forget(d, false)
 		return
 	case e.Name == "":
-		return // its parent is told, too
+		return // its parent is reported, too
 	}
 	m := t.markOf(d)
 	if m == nil {
@@ -257,7 +257,7 @@ func (t *watching) moved(d *watched, name string) {
 	}
 }
 
-// markOf gives a directory's mark; nil when it is marked as a whole.
+// markOf returns a directory's mark; nil when it is marked as a whole.
 func (t *watching) markOf(d *watched) *mark {
 	if d == t.root {
 		return t.pending
@@ -272,7 +272,7 @@ func (t *watching) markOf(d *watched) *mark {
 	return m.sub(d.name)
 }
 
-// forget drops a directory and all beneath. unwatch: the kernel still tells of
+// forget drops a directory and all beneath. unwatch: the kernel still reports
 // it.
 func (t *watching) forget(d *watched, unwatch bool) {
 	for _, kid := range d.kids {
@@ -291,7 +291,7 @@ func (t *watching) forget(d *watched, unwatch bool) {
 }
 
 // watch puts a watch on a directory just opened, whose names have not been
-// read yet. It gives nil where the directory must be looked at every time. The
+// read yet. It returns nil where the directory must be looked at every time. The
 // scanner's mutex is held.
 func (t *watching) watch(parent *watched, name string, fd int, isRoot bool) *watched {
 	if !t.on() || parent == nil && !isRoot {
@@ -314,7 +314,7 @@ func (t *watching) watch(parent *watched, name string, fd int, isRoot bool) *wat
 	case d.epoch == t.Epoch:
 		return nil // one directory at two places: events of one of them are the other's
 	default:
-		t.forget(d, false) // it moved while nobody listened
+		t.forget(d, false) // it moved while it was not watched
 	}
 	d = &watched{parent: parent, name: name, wd: wd, epoch: t.Epoch}
 	if isRoot {
@@ -341,7 +341,7 @@ func (t *watching) prune() {
 	}
 }
 
-// begin prepares a scan: it gives the marks to scan by, nil for everything.
+// begin prepares a scan: it returns the marks to scan by, nil for everything.
 func (t *watching) begin(saving bool) *mark {
 	t.drain()
 	t.askMounts()
@@ -400,8 +400,8 @@ func (w *Tracker) Watching() (on bool, why string) {
 	return w.Watch.on(), w.Watch.off
 }
 
-// missed gives a path that has changed since it was known, and of which no
-// event told; "" when there is none. Called after a whole scan.
+// missed returns a path that has changed since it was known, and of which no
+// event reported; "" when there is none. Called after a whole scan.
 func (t *watching) missed(known, now *tree.Node) string {
 	t.drain()
 	if !t.on() || t.Lost {
@@ -419,7 +419,7 @@ func (t *watching) missed(known, now *tree.Node) string {
 	return found
 }
 
-// unwatchable: the path is looked at every time, since no event tells of it.
+// unwatchable: the path is looked at every time, since no event reports it.
 func unwatchable(l *tree.Listing, path string) bool {
 	n := l.Root
 	for {

@@ -6,7 +6,7 @@ import (
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
-// Kind is what stands at a path. Other things (FIFO, socket, device) have no
+// Kind is what is at a path. Other things (FIFO, socket, device) have no
 // bytes and never become an entry.
 type Kind uint8
 
@@ -27,7 +27,7 @@ type State struct {
 func (s State) Absent() bool { return s.Kind == 0 }
 func (s State) IsDir() bool  { return s.Kind == KindDir }
 
-// String gives the journal's form of a state: "-", "f0644:HASH", "l:HASH", "d0755".
+// String returns the journal's form of a state: "-", "f0644:HASH", "l:HASH", "d0755".
 func (s State) String() string {
 	switch s.Kind {
 	case KindFile:
@@ -40,7 +40,7 @@ func (s State) String() string {
 	return "-"
 }
 
-// gitMode is the mode git gives the state in a tree.
+// gitMode is the mode of the state in a git tree.
 func (s State) gitMode() string {
 	switch {
 	case s.Kind == KindDir:

@@ -159,7 +159,7 @@ func (s *summary) plain(u usualModes) bool {
 }
 
 // sameAs reports that two directories are alike beneath, where that can be
-// told from their summaries. false: they may be.
+// known from their summaries. false: they may be.
 func (n *Node) sameAs(o *Node) bool {
 	if n == o {
 		return true
@@ -175,7 +175,7 @@ func (n *Node) sameAs(o *Node) bool {
 	return true
 }
 
-// Index gives a name's place in items, -1 when it is absent.
+// Index returns a name's place in items, -1 when it is absent.
 func (n *Node) Index(name string) int {
 	i := sort.Search(len(n.Items), func(i int) bool { return n.Items[i].Name >= name })
 	if i < len(n.Items) && n.Items[i].Name == name {
@@ -184,7 +184,7 @@ func (n *Node) Index(name string) int {
 	return -1
 }
 
-// Item gives a name's item, nil when it is absent.
+// Item returns a name's item, nil when it is absent.
 func (n *Node) Item(name string) *Item {
 	if i := n.Index(name); i >= 0 {
 		return &n.Items[i]
@@ -192,7 +192,7 @@ func (n *Node) Item(name string) *Item {
 	return nil
 }
 
-// Walk gives the directory a path lies in and its place there, -1 when it is
+// Walk returns the directory a path lies in and its place there, -1 when it is
 // absent.
 func (l *Listing) Walk(path string) (*Node, int) {
 	n := l.Root
@@ -209,7 +209,7 @@ func (l *Listing) Walk(path string) (*Node, int) {
 	}
 }
 
-// At gives the state of a path; the zero state when it is absent.
+// At returns the state of a path; the zero state when it is absent.
 func (l *Listing) At(path string) State {
 	if n, i := l.Walk(path); i >= 0 {
 		return n.Items[i].State
@@ -217,7 +217,7 @@ func (l *Listing) At(path string) State {
 	return State{}
 }
 
-// Find gives a path's entry, nil when it is absent.
+// Find returns a path's entry, nil when it is absent.
 func (l *Listing) Find(path string) *Entry {
 	n, i := l.Walk(path)
 	if i < 0 {
@@ -230,10 +230,10 @@ func (l *Listing) Find(path string) *Entry {
 // Files counts what is not a directory.
 func (l *Listing) Files() int { return l.Root.Sum.Files }
 
-// Empty: nothing stands in it.
+// Empty: nothing is in it.
 func (l *Listing) Empty() bool { return len(l.Root.Items) == 0 }
 
-// All gives every entry in the order of path bytes.
+// All returns every entry in the order of path bytes.
 func (l *Listing) All() iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
 		Merge("", nil, l.Root, func(path string, _, it *Item) bool {
@@ -244,7 +244,7 @@ func (l *Listing) All() iter.Seq[*Entry] {
 
 func Empty() *Listing { return &Listing{Seal(nil, nil)} }
 
-// NewListing makes a listing of entries in any order. Of a path that stands
+// NewListing makes a listing of entries in any order. Of a path that is
 // twice the last counts; what has no parent directory is left out.
 func NewListing(entries []Entry) *Listing {
 	at := make(map[string][]Item)
@@ -288,7 +288,7 @@ func Union(a, b *Listing, f func(path string, sa, sb State)) {
 	})
 }
 
-// waiting is a directory whose own path was told and whose content was not:
+// waiting is a directory whose own path was reported and whose content was not:
 // "a-b" comes between "a" and "a/b".
 type waiting struct {
 	path string
@@ -306,7 +306,7 @@ func Merge(path string, a, b *Node, f func(path string, ia, ib *Item) bool) bool
 	if b != nil {
 		bs = b.Items
 	}
-	var later []waiting // the one to be told first is the last
+	var later []waiting // the one to be reported first is the last
 	flush := func(before string) bool {
 		for len(later) > 0 {
 			w := later[len(later)-1]
@@ -351,7 +351,7 @@ func Merge(path string, a, b *Node, f func(path string, ia, ib *Item) bool) bool
 	return flush("")
 }
 
-// named gives the entries with a last name, in no order.
+// named returns the entries with a last name, in no order.
 func (l *Listing) named(name string) iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) { l.Root.named("", name, yield) }
 }

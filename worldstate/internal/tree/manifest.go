@@ -56,7 +56,7 @@ func (s *summary) usual() usualModes {
 	return u
 }
 
-// encodeManifest gives a listing's manifest, nil when it needs none. It looks
+// encodeManifest returns a listing's manifest, nil when it needs none. It looks
 // only into directories that have something to say.
 func encodeManifest(l *Listing) []byte {
 	usual := l.Root.Sum.usual()

@@ -11,12 +11,12 @@ import (
 // own file of that name is stored under another (see hostileName).
 const ManifestName = ".anamnesis-manifest"
 
-// StoredPrefix begins the names that stand in a git tree for names git
+// StoredPrefix begins the names that are in a git tree for names git
 // forbids or reads for itself.
 const StoredPrefix = ".anamnesis-name-"
 
 // HostileName reports whether git would refuse a name, would read the content
-// behind it as its own configuration, or would take it for one of ours. It
+// behind it as its own configuration, or would take it for its own. It
 // errs on the side of yes: a stored name costs one manifest line.
 func HostileName(parent, name string, s State, size int64) bool {
 	if parent == "" && name == ManifestName || strings.HasPrefix(name, StoredPrefix) || strings.Contains(name, `\`) {

@@ -18,10 +18,10 @@ const (
 	ReasonDevice = "device"
 )
 
-// Unsure: it must be looked into even if no event tells of a change.
+// Unsure: it must be looked into even if no event reports a change.
 func (n *Node) Unsure() bool { return n.Sum.Unsure > 0 }
 
-// Other gives a name that is no item, nil when it is absent.
+// Other returns a name that is no item, nil when it is absent.
 func (n *Node) Other(name string) *Other {
 	if n.Seen == nil {
 		return nil
@@ -46,7 +46,7 @@ type Sighting struct {
 	Frozen    bool // the rules' file is not part of the snapshot itself
 	RulesNote string
 	Fault     string // why the directory could not be read
-	Foreign   bool   // no event tells of changes here: another file system, or one directory at two places
+	Foreign   bool   // no event reports changes here: another file system, or one directory at two places
 }
 
 // Other is a name that is no part of the snapshot.
@@ -64,7 +64,7 @@ func Bodiless(why string) bool {
 // seenSummary counts, of a directory and all beneath, what scans must know
 // without walking there.
 type seenSummary struct {
-	Unsure  int // to be looked at again even if no event tells of a change
+	Unsure  int // to be looked at again even if no event reports a change
 	Said    int // skips, notes and frozen rules
 	Ignored int
 }

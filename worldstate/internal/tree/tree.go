@@ -14,7 +14,7 @@ import (
 	"anamnesis/worldstate/internal/objects"
 )
 
-// Root gives the world id of a listing with the root tree of that id, and
+// Root returns the world id of a listing with the root tree of that id, and
 // the manifest, nil when the listing needs none.
 func Root(l *Listing) (id gitfmt.Hash, root, manifest []byte) {
 	var extra *gitfmt.TreeItem
@@ -31,7 +31,7 @@ func ID(l *Listing) gitfmt.Hash {
 	return id
 }
 
-// Build gives put the git trees of a listing that the store is not known
+// Build passes to put the git trees of a listing that the store is not known
 // to hold, several at once where there are many, and then the manifest and the
 // root. A directory with nothing captured in it has no tree of its own; the
 // manifest holds it.
@@ -74,7 +74,7 @@ func Build(l *Listing, put func(h gitfmt.Hash, t gitfmt.ObjectType, data []byte)
 // treeBatch is how many trees are worth handing to another goroutine.
 const treeBatch = 64
 
-// unheld gives the directories beneath n whose trees the store may lack.
+// unheld returns the directories beneath n whose trees the store may lack.
 func (n *Node) unheld() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) { n.eachUnheld(yield) }
 }
@@ -105,8 +105,8 @@ func (n *Node) Hold() {
 	}
 }
 
-// encode gives the directory's git tree, with one more entry if extra is not
-// nil. Names stand in git's order: a directory's as if it ended in a slash.
+// encode returns the directory's git tree, with one more entry if extra is not
+// nil. Names are in git's order: a directory's as if it ended in a slash.
 func (n *Node) encode(extra *gitfmt.TreeItem) []byte {
 	list := make([]gitfmt.TreeItem, 0, len(n.Items)+1)
 	size := 0
@@ -128,7 +128,7 @@ func (n *Node) encode(extra *gitfmt.TreeItem) []byte {
 }
 
 // Load reads a snapshot's whole listing, verifying every tree it reads.
-// What no save of ours could have written is corruption. Directories that are
+// What no save could have written is corruption. Directories that are
 // alike in like, a listing at hand or nil, are taken from there unread.
 func Load(s *objects.Store, root gitfmt.Hash, like *Listing) (*Listing, error) {
 	t := treeLoader{s: s, m: &manifest{usual: gitModes()}}

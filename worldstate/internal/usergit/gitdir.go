@@ -17,7 +17,7 @@ import (
 )
 
 // Repository is what the user's own git repository around (or at) a world
-// tells of its ignored files. It is only ever read.
+// says of its ignored files. It is only ever read.
 type Repository struct {
 	Outer   ignore.Chain    // info/exclude, then .gitignore files above the world
 	Tracked map[string]bool // paths its index holds, relative to the world
@@ -162,7 +162,7 @@ func readIgnoreFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// gitDirs gives a working tree's git directory and the common one it shares
+// gitDirs returns a working tree's git directory and the common one it shares
 // with linked worktrees.
 func gitDirs(top string) (gitDir, common string, err error) {
 	gitDir = filepath.Join(top, ".git")

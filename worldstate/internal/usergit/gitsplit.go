@@ -15,7 +15,7 @@ import (
 // it: the extension "link" names that and says, by position, which of its entries
 // are gone (gitformat-index describes it).
 
-// TrackedPaths lists what an index tracks, which stands at path; split or whole.
+// TrackedPaths lists what an index tracks, which is at path; split or whole.
 // look is called with every other file that decides it.
 func TrackedPaths(path string, data []byte, look func(string)) ([]string, error) {
 	own, link, err := gitfmt.ParseIndex(data)
@@ -58,7 +58,7 @@ func TrackedPaths(path string, data []byte, look func(string)) ([]string, error)
 	return out, nil
 }
 
-// matches reports whether a file stands as it did when git read it. written is
+// matches reports whether a file is as it was when git read it. written is
 // when the index was: a change in the same tick or later shows in no stamp, and
 // git itself would read the file again.
 func indexMatches(e *gitfmt.IndexEntry, st fsys.Stamp, written time.Time) bool {

@@ -13,9 +13,9 @@ import (
 // Git obeys these there, and so do scans: what the nearest repository's exclude
 // file names is ignored, and what its index lists is held all the same. A scan
 // finds them by their .git; from then on the files they say that with are looked
-// at before every scan, since no event tells of them.
+// at before every scan, since no event reports them.
 
-// ReadNested reads a repository inside the world; nil where none stands there.
+// ReadNested reads a repository inside the world; nil where none is there.
 func ReadNested(dir string) *Repository {
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil {
 		return nil
@@ -61,7 +61,7 @@ func (r *Repository) Excludes() []ignore.Pattern {
 	return out
 }
 
-// WithNested gives the repository with what a scan found inside, nil where one
+// WithNested returns the repository with what a scan found inside, nil where one
 // has gone. The repository itself stays as it was: the scan may come to nothing.
 func (r *Repository) WithNested(found map[string]*Repository) *Repository {
 	if len(found) == 0 {

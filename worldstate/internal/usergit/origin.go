@@ -29,7 +29,7 @@ func RepositoryName(dir string) string {
 	}
 }
 
-// originURL gives the URL of the remote origin of the repository at top, ""
+// originURL returns the URL of the remote origin of the repository at top, ""
 // where there is none that can be read.
 func originURL(top string) string {
 	_, common, err := gitDirs(top)

@@ -24,7 +24,7 @@ import (
 // shared clones, and it is copied soon (borrow.go), since their gc may drop it.
 // The repository is only read.
 //
-// A blob is not always what stands in the file: line endings, ident and filters
+// A blob is not always what is in the file: line endings, ident and filters
 // change it on the way. So a blob is trusted for a file only where git itself
 // would not read the file again, where the blob is as long as the file (every
 // change of line endings or of $Id$ changes the length), and where nothing
@@ -36,7 +36,7 @@ type Seed struct {
 	entries map[string]*gitfmt.IndexEntry // by path in the world
 	written time.Time                     // of the index
 	Objects *objects.Store
-	Used    atomic.Bool // some file's bytes stand nowhere else
+	Used    atomic.Bool // some file's bytes are nowhere else
 }
 
 // Lent reports whether the scan rests on it.
@@ -54,7 +54,7 @@ type userObjects struct {
 	common, index, top, up string
 }
 
-// Load gives what the repository offers; nil when that is nothing, or another
+// Load returns what the repository offers; nil when that is nothing, or another
 // one lends already.
 func (u *userObjects) Load(lender *objects.Store) *Seed {
 	if u == nil || lender != nil && lender.Dir != u.common || !filepath.IsAbs(u.common) || strings.ContainsAny(u.common, "\n\"#") {
@@ -92,7 +92,7 @@ func (u *userObjects) Load(lender *objects.Store) *Seed {
 	return s
 }
 
-// inside gives a path of the index as one of the world.
+// inside returns a path of the index as one of the world.
 func (u *userObjects) inside(path string) (string, bool) {
 	if u.up == "" {
 		return path, true
@@ -100,8 +100,8 @@ func (u *userObjects) inside(path string) (string, bool) {
 	return strings.CutPrefix(path, u.up+"/")
 }
 
-// converts reports whether a filter or an encoding may stand between a file
-// and its blob, or whether that cannot be told.
+// converts reports whether a filter or an encoding may change what is between a file
+// and its blob, or whether that is unknown.
 func (u *userObjects) converts(list []gitfmt.IndexEntry) bool {
 	home, _ := os.UserHomeDir()
 	xdg := os.Getenv("XDG_CONFIG_HOME")
@@ -145,7 +145,7 @@ func mentions(path string, words ...string) bool {
 	return false
 }
 
-// Blob gives the blob a file is known to hold, without a look at its bytes.
+// Blob returns the blob a file is known to hold, without a look at its bytes.
 func (s *Seed) Blob(path string, st fsys.Stamp) (gitfmt.Hash, bool) {
 	if s == nil {
 		return gitfmt.Hash{}, false
