@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -220,6 +221,9 @@ func TestAskKeepsLine(t *testing.T) {
 // had, and the first Ctrl-C ends the turn as elsewhere.
 func TestAskGivesTerminalBack(t *testing.T) {
 	heavy(t)
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP) // under nohup the program would inherit that it is ignored
+	defer signal.Stop(hangups)
 	for name, end := range map[string]func(p *terminal){
 		"Ctrl-C":  func(p *terminal) { p.keys("\x03") },
 		"SIGTERM": func(p *terminal) { _ = p.cmd.Process.Signal(syscall.SIGTERM) },
