@@ -2,6 +2,7 @@ package page
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -34,6 +35,7 @@ type evidenceView struct {
 	Ops       []evidenceOp
 	More      int // operations that are not shown
 	Jump      *jumpView
+	Changed   string // the title of the diff
 	Diff      diff
 	NoDiff    string // why there is none
 }
@@ -44,6 +46,7 @@ type evidenceOp struct {
 	Kind       op.Kind
 	Line, Text string
 	Cut        bool
+	Open       bool // its text is shown at once
 	Path       string
 }
 
@@ -92,18 +95,49 @@ func (s *Server) evidence(r *http.Request, c *card.Card) evidenceView {
 		return v
 	}
 	v.TaskPath = taskPath(p.Task)
-	if jump == nil {
-		v.NoDiff = "No jump left these operations: what they changed is in the task's steps."
-		return v
-	}
 	st, err := s.tasks.State(p.Task)
-	if err == nil {
+	switch {
+	case err != nil:
+	case jump != nil:
+		v.Changed = "What those steps had changed"
 		v.Diff, err = s.worldDiff(r.Context(), st, jump.ToCommit, jump.FromCommit)
+	case len(v.Ops) == 0:
+		v.NoDiff = "None of the operations can be read."
+	default:
+		// A card of what worked: its operations begin with the failure and end with the success.
+		first, last := &v.Ops[0], &v.Ops[len(v.Ops)-1]
+		first.Open, last.Open = true, true
+		v.Changed = fmt.Sprintf("What changed from step %d to step %d", first.Step, last.Step)
+		var from, to string
+		if from, to, err = s.commits(p.Task, first.Step, last.Step); err == nil {
+			v.Diff, err = s.worldDiff(r.Context(), st, from, to)
+		}
 	}
 	if err != nil {
 		v.NoDiff = "The diff cannot be made: " + err.Error()
 	}
 	return v
+}
+
+// commits returns the snapshots of two steps of a task.
+func (s *Server) commits(task string, from, to int) (first, last string, err error) {
+	t, err := s.watches.look(task)
+	if err != nil {
+		return "", "", err
+	}
+	defer t.mu.Unlock()
+	for _, n := range t.builder.Tree().Nodes {
+		if n.Step == from {
+			first = n.Commit
+		}
+		if n.Step == to {
+			last = n.Commit
+		}
+	}
+	if first == "" || last == "" {
+		return "", "", fmt.Errorf("step %d or %d has no checkpoint", from, to)
+	}
+	return first, last, nil
 }
 
 // errEnough ends a walk over operations.

@@ -67,7 +67,7 @@ func TestEvidenceOfMany(t *testing.T) {
 		t.Errorf("%d operations are shown, want %d", n, maxEvidenceOps)
 	}
 	// Three of each step's operations say something, and three begin the task.
-	wantIn(t, "the evidence", got, fmt.Sprintf("%d more operations are in", 3*maxEvidenceOps+3-maxEvidenceOps), "No jump left these operations")
+	wantIn(t, "the evidence", got, fmt.Sprintf("%d more operations are in", 3*maxEvidenceOps+3-maxEvidenceOps), "What changed from step ")
 
 	// What is damaged is said, and the page stays.
 	w.spoil(int(last / 2))
