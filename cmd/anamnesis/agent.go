@@ -34,7 +34,7 @@ func (a *app) service() (*session.Service, error) { return a.serviceKeyed("") }
 // serviceKeyed is a service whose API key is in a variable of the environment.
 func (a *app) serviceKeyed(keyEnv string) (*session.Service, error) {
 	return session.New(session.Options{Getenv: a.getenv, Version: version, EAS: assets.EAS, KeyEnv: keyEnv, Adjust: func(o *runtime.Options) {
-		o.WorldHook = a.worldHook
+		o.World.Hook = a.worldHook
 		if a.adjust != nil {
 			a.adjust(o)
 		}

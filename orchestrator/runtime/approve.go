@@ -99,7 +99,7 @@ func (t *Task) mode() (approval.Mode, func(approval.Facts) approval.Decision) {
 }
 
 // rules are the standing answers that hold for the task in this process.
-func (t *Task) rules() ([]approval.Rule, error) {
+func (t *ledger) rules() ([]approval.Rule, error) {
 	out := slices.Clone(t.opts.Rules)
 	add := func(from string, allow, ask, deny []string) error {
 		for _, list := range []struct {
@@ -149,7 +149,7 @@ func textArg(args json.RawMessage, name string) string {
 
 // approvedSame reports whether a user approved exactly this for the whole task,
 // with a call of this reply, perhaps.
-func (t *Task) approvedSame(print string) bool {
+func (t *ledger) approvedSame(print string) bool {
 	known := false
 	t.journal.Look(func(_ journal.Public, queue []op.Op) {
 		known = t.state.Prints[print] || slices.ContainsFunc(queue, func(o op.Op) bool {
@@ -212,7 +212,7 @@ func (t *Task) askApproval(ctx context.Context, tool string, c op.Call, print fu
 
 // answerFor asks until the answer is one: arguments that the user put in place of
 // a call's must be valid and others than the call's.
-func (t *Task) answerFor(ctx context.Context, tool string, c op.Call) Answer {
+func (t *toolset) answerFor(ctx context.Context, tool string, c op.Call) Answer {
 	t.opts.family.askMu.Lock()
 	defer t.opts.family.askMu.Unlock()
 	q := Question{Call: c}

@@ -17,7 +17,7 @@ var errUnsaved = errors.New("the world as it is now cannot be saved")
 
 // present returns the last snapshot of the world, a step's or not; no commit where
 // the current step has none.
-func (t *Task) present() (workspace.SavedWorld, error) {
+func (t *place) present() (workspace.SavedWorld, error) {
 	if n := t.state.Now; n.Commit != "" {
 		return workspace.SavedWorld{Step: t.state.Current, Commit: worldstate.ID(n.Commit), Tree: n.Tree}, nil
 	}
@@ -25,7 +25,7 @@ func (t *Task) present() (workspace.SavedWorld, error) {
 }
 
 // seeNow is see from the state as it is folded, and folds what was seen.
-func (t *Task) seeNow(ctx context.Context) (worldstate.Snapshot, error) {
+func (t *place) seeNow(ctx context.Context) (worldstate.Snapshot, error) {
 	var err error
 	if t.seen, err = t.present(); err != nil {
 		return worldstate.Snapshot{}, err
@@ -39,7 +39,7 @@ func (t *Task) seeNow(ctx context.Context) (worldstate.Snapshot, error) {
 
 // see saves the world as it is and posts what changed since t.seen: ours, if
 // calls of the step under way made it, or else the user's.
-func (t *Task) see(ctx context.Context, ours bool) (worldstate.Snapshot, error) {
+func (t *place) see(ctx context.Context, ours bool) (worldstate.Snapshot, error) {
 	was := t.seen
 	parent := was.Commit
 	if parent == "" {
@@ -76,8 +76,8 @@ func (t *Task) see(ctx context.Context, ours bool) (worldstate.Snapshot, error) 
 }
 
 // author says whose a change is that no call of this task made.
-func (t *Task) author() string {
-	if t.state.AuthorUnknown() || t.jobs != nil && t.jobs.begun() > t.state.JobsBegun {
+func (t *place) author() string {
+	if t.state.AuthorUnknown() || t.jobs != nil && t.jobs.Begun() > t.state.JobsBegun {
 		return state.ChangedUnknown
 	}
 	return state.ChangedByUser
@@ -85,7 +85,7 @@ func (t *Task) author() string {
 
 // changeOf describes the change between two snapshots, without what equals a third,
 // or, where that is given.
-func (t *Task) changeOf(ctx context.Context, by string, was, or worldstate.ID, snap worldstate.Snapshot) (*op.WorldChanged, error) {
+func (t *place) changeOf(ctx context.Context, by string, was, or worldstate.ID, snap worldstate.Snapshot) (*op.WorldChanged, error) {
 	b := &op.WorldChanged{By: by, From: string(was), Or: string(or), To: string(snap.ID), Tree: snap.Tree}
 	if by == state.ChangedByAgent {
 		return b, nil
@@ -108,7 +108,7 @@ func (t *Task) changeOf(ctx context.Context, by string, was, or worldstate.ID, s
 // moved the files from source to target, maybe in a process that died: the paths
 // that stand as in neither. Nil: there are none. The model is told by the end of the
 // jump or the restore.
-func (t *Task) changedMeanwhile(ctx context.Context, source, target worldstate.ID, snap worldstate.Snapshot) (*op.WorldChanged, error) {
+func (t *place) changedMeanwhile(ctx context.Context, source, target worldstate.ID, snap worldstate.Snapshot) (*op.WorldChanged, error) {
 	if workspace.Lost(snap) {
 		return nil, nil // a directory that is gone is nobody's deletion of each of its files
 	}
@@ -126,7 +126,7 @@ func (t *Task) changedMeanwhile(ctx context.Context, source, target worldstate.I
 
 // postChange posts a change, of a subagent in the task's own directory to the
 // task that began it, too: whose jumps go back behind it.
-func (t *Task) postChange(ctx context.Context, b *op.WorldChanged) error {
+func (t *ledger) postChange(ctx context.Context, b *op.WorldChanged) error {
 	if above := t.opts.changed; above != nil && b.By != state.ChangedByAgent {
 		told := *b
 		told.Task = t.ID
@@ -139,7 +139,7 @@ func (t *Task) postChange(ctx context.Context, b *op.WorldChanged) error {
 
 // quiet returns the change that a step without a call that may write did not make;
 // nil where the snapshot it ends with is its own.
-func (t *Task) quiet(ctx context.Context, snap worldstate.Snapshot) (*op.WorldChanged, error) {
+func (t *place) quiet(ctx context.Context, snap worldstate.Snapshot) (*op.WorldChanged, error) {
 	if t.state.Dirty || t.seen.Commit == "" || t.seen.Tree == snap.Tree || snap.ParentLost != "" || workspace.Lost(snap) {
 		return nil, nil
 	}
@@ -147,7 +147,7 @@ func (t *Task) quiet(ctx context.Context, snap worldstate.Snapshot) (*op.WorldCh
 }
 
 // beginCalls looks at the world before the first call of a reply that may write.
-func (t *Task) beginCalls(ctx context.Context, writes bool) error {
+func (t *place) beginCalls(ctx context.Context, writes bool) error {
 	var err error
 	if t.seen, err = t.present(); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (t *Task) beginCalls(ctx context.Context, writes bool) error {
 
 // beforeWrite looks at the world, before a call that may write, where no such call
 // ran since the last look.
-func (t *Task) beforeWrite(ctx context.Context) error {
+func (t *place) beforeWrite(ctx context.Context) error {
 	if t.dirty || t.looked {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (t *Task) beforeWrite(ctx context.Context) error {
 
 // beforeWait keeps what the calls so far have changed apart from what the user
 // changes while they are asked.
-func (t *Task) beforeWait(ctx context.Context) error {
+func (t *place) beforeWait(ctx context.Context) error {
 	if !t.dirty {
 		if t.looked {
 			t.looked = false
@@ -187,7 +187,7 @@ func (t *Task) beforeWait(ctx context.Context) error {
 
 // seeOr is see, and goes on where the world cannot be saved: the step's end says
 // so.
-func (t *Task) seeOr(ctx context.Context, ours bool) error {
+func (t *place) seeOr(ctx context.Context, ours bool) error {
 	_, err := t.see(ctx, ours)
 	if errors.Is(err, errUnsaved) {
 		return nil

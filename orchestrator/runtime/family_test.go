@@ -41,7 +41,7 @@ func TestFamilyCounts(t *testing.T) {
 // and another one.
 func TestSubagentNames(t *testing.T) {
 	for _, parent := range []string{"t", strings.Repeat("a", 80), strings.Repeat("a", 73) + ".bcdefg"} {
-		task := &Task{ID: parent}
+		task := &Task{ledger: ledger{ID: parent}}
 		for _, n := range []int{1, maxSubagents} {
 			if id := task.subagentID(n); taskdir.CheckTaskID(id) != nil || id == parent {
 				t.Errorf("subagent %d of %s is %s: %v", n, parent, id, taskdir.CheckTaskID(id))

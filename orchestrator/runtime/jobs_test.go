@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/jobs"
 	"anamnesis/orchestrator/optest"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/tool"
@@ -29,7 +30,7 @@ func waits(name string) tool.JobStart {
 
 func TestJobLimits(t *testing.T) {
 	task, _ := newTask(t, "turns: []", Options{})
-	for range maxJobs {
+	for range jobs.Max {
 		if _, err := task.jobs.Begin(waits("x")); err != nil {
 			t.Fatal(err)
 		}
@@ -37,14 +38,14 @@ func TestJobLimits(t *testing.T) {
 	if _, err := task.jobs.Begin(waits("x")); err == nil || !strings.Contains(err.Error(), "TaskStop") {
 		t.Errorf("one too many: %v", err)
 	}
-	if j, err := task.jobs.Stop("bg_3"); err != nil || j.Why != jobStopped {
+	if j, err := task.jobs.Stop("bg_3"); err != nil || j.Why != jobs.Stopped {
 		t.Fatalf("stop: %+v, %v", j, err)
 	}
 	id, err := task.jobs.Begin(waits("x"))
 	if err != nil || id != "bg_17" {
 		t.Errorf("after one was ended: %s, %v", id, err)
 	}
-	if err := task.settle(); err != nil || len(task.state.Jobs) != maxJobs || task.state.JobsBegun != maxJobs+1 {
+	if err := task.settle(); err != nil || len(task.state.Jobs) != jobs.Max || task.state.JobsBegun != jobs.Max+1 {
 		t.Errorf("the state has %d of %d: %v", len(task.state.Jobs), task.state.JobsBegun, err)
 	}
 }
@@ -74,7 +75,7 @@ func TestJobOutput(t *testing.T) {
 	run := s.Run
 	s.Run = func(ctx context.Context, out io.Writer, started func(op.ToolStarted) error) (tool.JobEnd, error) {
 		block := []byte(strings.Repeat("0123456789abcdef", 1<<16)) // 1 MiB
-		for range maxJobBytes>>20 + 1 {
+		for range jobs.MaxBytes>>20 + 1 {
 			if n, err := out.Write(block); n != len(block) || err != nil {
 				t.Errorf("wrote %d: %v", n, err)
 			}
@@ -90,7 +91,7 @@ func TestJobOutput(t *testing.T) {
 		n    int
 		want string
 		next int64
-	}{{0, 4, "0123", 4}, {-4, 100, "cdef", maxJobBytes}, {maxJobBytes + 5, 10, "", maxJobBytes}, {-1 << 40, 2, "01", 2}} {
+	}{{0, 4, "0123", 4}, {-4, 100, "cdef", jobs.MaxBytes}, {jobs.MaxBytes + 5, 10, "", jobs.MaxBytes}, {-1 << 40, 2, "01", 2}} {
 		out, err := task.jobs.Output(id, tc.from, tc.n)
 		if err != nil || out.Text != tc.want || out.Next != tc.next || out.Dropped != 1<<20 {
 			t.Errorf("from %d: %q, next %d, dropped %d, %v", tc.from, out.Text, out.Next, out.Dropped, err)
@@ -154,7 +155,7 @@ func TestDroppedJumpAndJobs(t *testing.T) {
 				t.Errorf("the jump: %v, want %q", err, tc.want)
 			}
 			list, err := task.jobs.List()
-			if err != nil || len(list) != 1 || (list[0].Why == jobJump) != tc.late {
+			if err != nil || len(list) != 1 || (list[0].Why == jobs.ByJump) != tc.late {
 				t.Errorf("jobs %+v, %v", list, err)
 			}
 			if text := string(optest.Render(task.state.Projection())); !strings.Contains(text, tc.want) {

@@ -96,7 +96,7 @@ func (t *Task) takeOver(ctx, keep context.Context, resumed *op.TaskResumed, notR
 }
 
 // jumpEnd reads how the jump that was requested after op seq ended.
-func (t *Task) jumpEnd(seq uint64) (*op.JumpDone, error) {
+func (t *ledger) jumpEnd(seq uint64) (*op.JumpDone, error) {
 	ops, err := t.ops(op.Range{First: seq + 1, Last: t.state.Last})
 	if err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func (t *Task) jumpable(ctx context.Context, j op.JumpRequested) error {
 
 // restorable says why the world of a step cannot be brought back, with
 // worldstate.ErrCorrupt where the store lacks what the stream names.
-func (t *Task) restorable(ctx context.Context, step int) error {
+func (t *place) restorable(ctx context.Context, step int) error {
 	w, err := t.worldOf(step)
 	if err == nil {
 		err = t.world.Has(ctx, w.Commit)
@@ -197,7 +197,7 @@ type restorePlan struct {
 // planRestore makes the present world durable and plans how a jump goes on from it.
 // No file is moved. If the world is still the one that an earlier plan was made for,
 // it returns that.
-func (t *Task) planRestore(ctx context.Context, j *state.Pending, earlier *restorePlan) (*restorePlan, error) {
+func (t *place) planRestore(ctx context.Context, j *state.Pending, earlier *restorePlan) (*restorePlan, error) {
 	from, err := t.present()
 	if err != nil {
 		return nil, err
@@ -234,7 +234,7 @@ func (t *Task) planRestore(ctx context.Context, j *state.Pending, earlier *resto
 }
 
 // kept returns the changes that a jump or a restore to a step keeps.
-func (t *Task) kept(step int, overwrite bool) ([]worldstate.Edit, error) {
+func (t *ledger) kept(step int, overwrite bool) ([]worldstate.Edit, error) {
 	if overwrite {
 		return nil, nil
 	}
@@ -242,7 +242,7 @@ func (t *Task) kept(step int, overwrite bool) ([]worldstate.Edit, error) {
 }
 
 // before returns the snapshots on the path to the current step, the newest first.
-func (t *Task) before(yield func(worldstate.ID) bool) {
+func (t *place) before(yield func(worldstate.ID) bool) {
 	t.state.PathBack(func(id int) bool {
 		w, err := t.worldOf(id)
 		return err != nil || w.Commit == "" || yield(w.Commit)
@@ -250,7 +250,7 @@ func (t *Task) before(yield func(worldstate.ID) bool) {
 }
 
 // saveSource makes the present world durable on top of a parent.
-func (t *Task) saveSource(ctx context.Context, parent worldstate.ID, message string) (worldstate.Snapshot, error) {
+func (t *place) saveSource(ctx context.Context, parent worldstate.ID, message string) (worldstate.Snapshot, error) {
 	return t.world.Save(ctx, worldstate.SaveOptions{
 		Message: message, Parent: parent, Ref: fmt.Sprintf("pre-jump-%d", t.state.Last),
 	})
@@ -259,7 +259,7 @@ func (t *Task) saveSource(ctx context.Context, parent worldstate.ID, message str
 // finishJump restores the world of a jump whose intent is recorded, and records its
 // end. Planned is the plan that the intent names; if nil, a process that died
 // recorded the intent, and it is planned anew.
-func (t *Task) finishJump(ctx context.Context, planned *restorePlan) error {
+func (t *place) finishJump(ctx context.Context, planned *restorePlan) error {
 	j := t.state.Jumping
 	var kept []worldstate.Skip
 	var err error
@@ -315,7 +315,7 @@ func (t *Task) finishJump(ctx context.Context, planned *restorePlan) error {
 
 // moveFiles brings the files to the target of a jump, and returns what stays
 // otherwise than there.
-func (t *Task) moveFiles(ctx context.Context, j *state.Jumping, planned *restorePlan) ([]worldstate.Skip, error) {
+func (t *place) moveFiles(ctx context.Context, j *state.Jumping, planned *restorePlan) ([]worldstate.Skip, error) {
 	if planned != nil && planned.plan.Hash != j.Plan {
 		return nil, fmt.Errorf("restore the world of step %d: the plan made is not the one intended", j.To)
 	}
@@ -345,7 +345,7 @@ func (t *Task) moveFiles(ctx context.Context, j *state.Jumping, planned *restore
 }
 
 // planMove plans, for an intent that is recorded, from the world as it is now.
-func (t *Task) planMove(ctx context.Context, j *state.Jumping) (*restorePlan, error) {
+func (t *place) planMove(ctx context.Context, j *state.Jumping) (*restorePlan, error) {
 	var o worldstate.PlanOptions // j.Overwrite covers what is in j.FromCommit
 	var err error
 	if o.Edits, err = t.kept(j.To, j.Overwrite); err != nil {
@@ -368,7 +368,7 @@ func (t *Task) planMove(ctx context.Context, j *state.Jumping) (*restorePlan, er
 
 // afterJump saves the world as a jump left it, where that is not the target, and
 // returns what the user has changed since the jump's intent.
-func (t *Task) afterJump(ctx context.Context, j *state.Jumping, kept []worldstate.Skip) (workspace.SavedWorld, *op.WorldChanged, error) {
+func (t *place) afterJump(ctx context.Context, j *state.Jumping, kept []worldstate.Skip) (workspace.SavedWorld, *op.WorldChanged, error) {
 	after := workspace.SavedWorld{Step: j.To, Commit: worldstate.ID(j.ToCommit)}
 	if len(kept) == 0 {
 		return after, nil, nil
@@ -421,7 +421,7 @@ func (p *place) changedBy(ctx context.Context, j *state.Jumping, after worldstat
 
 // liveAgain says which notes describe states that a forward jump returned to:
 // what failed there may hold again, and what was repaired since does not.
-func (t *Task) liveAgain(j *state.Jumping) string {
+func (t *ledger) liveAgain(j *state.Jumping) string {
 	var again []int
 	left := t.state.PathSet(j.From)
 	for _, id := range t.state.Path(j.To) {
@@ -440,7 +440,7 @@ func (t *Task) liveAgain(j *state.Jumping) string {
 }
 
 // opsOf reads ranges of operations back from the stream.
-func (t *Task) opsOf(ranges []op.Range) ([]op.Op, error) {
+func (t *ledger) opsOf(ranges []op.Range) ([]op.Op, error) {
 	var out []op.Op
 	for _, r := range ranges {
 		ops, err := t.ops(r)
@@ -453,7 +453,7 @@ func (t *Task) opsOf(ranges []op.Range) ([]op.Op, error) {
 }
 
 // Ops reads a range of operations back from the stream.
-func (t *Task) ops(r op.Range) ([]op.Op, error) {
+func (t *ledger) ops(r op.Range) ([]op.Op, error) {
 	var out []op.Op
 	for rec, err := range t.journal.Log().Since(r.First - 1) {
 		if err != nil {
@@ -473,11 +473,11 @@ func (t *Task) ops(r op.Range) ([]op.Op, error) {
 	return out, nil
 }
 
-func (t *Task) now() time.Time { return t.opts.Now() }
+func (t *ledger) now() time.Time { return t.opts.Now() }
 
 // stepEndedAt is when a step's checkpoint was recorded. Where that line is damaged
 // it is when the one before it was: it lists rather too much than too little.
-func (t *Task) stepEndedAt(id int) (time.Time, error) {
+func (t *ledger) stepEndedAt(id int) (time.Time, error) {
 	st := t.state.Steps.At(id)
 	ops, err := t.ops(op.Range{First: st.Last, Last: st.Last})
 	if errors.Is(err, opstream.ErrCorrupt) {

@@ -91,7 +91,7 @@ func (tl taskTimeline) MarkCheckpoint(ctx context.Context, call string) (int, er
 	return tl.t.markCheckpoint(context.WithoutCancel(ctx), call)
 }
 
-func (t *Task) markCheckpoint(ctx context.Context, call string) (int, error) {
+func (t *ledger) markCheckpoint(ctx context.Context, call string) (int, error) {
 	number := 0
 	err := t.journal.PostWith(ctx, func(p *journal.Public) (op.Body, error) {
 		if number = p.Marked; number >= maxMarked {
@@ -104,7 +104,7 @@ func (t *Task) markCheckpoint(ctx context.Context, call string) (int, error) {
 }
 
 // stepMark is the line that ends a step for the model.
-func (t *Task) stepMark(id int) string {
+func (t *ledger) stepMark(id int) string {
 	mark := fmt.Sprintf("[step %d]", id)
 	if slices.Contains(t.state.Opened.Tools, toolSendDMail) {
 		mark += fmt.Sprintf(" CHECKPOINT %d", id)
@@ -153,7 +153,7 @@ func (t *Task) mailPass(ctx context.Context, j *state.Pending) error {
 }
 
 // changedSince lists the files that differ from a checkpoint's.
-func (t *Task) changedSince(ctx context.Context, id int) (names []string, unknown string) {
+func (t *place) changedSince(ctx context.Context, id int) (names []string, unknown string) {
 	then, err := t.commitAt(id)
 	if err != nil {
 		return nil, err.Error()

@@ -10,7 +10,7 @@ import (
 )
 
 // schedule records a jump request unless one is pending: ErrPending.
-func (t *Task) schedule(ctx context.Context, j *op.JumpRequested) error {
+func (t *ledger) schedule(ctx context.Context, j *op.JumpRequested) error {
 	return t.journal.PostWith(ctx, func(p *journal.Public) (op.Body, error) {
 		if p.Scheduled != "" {
 			return nil, fmt.Errorf("%s is %w; one step makes one jump or sends one D-Mail", p.Scheduled, taskdir.ErrPending)
@@ -22,7 +22,7 @@ func (t *Task) schedule(ctx context.Context, j *op.JumpRequested) error {
 
 // record appends operations and folds them, with everything posted before.
 // Only Run's goroutine may call it.
-func (t *Task) record(ctx context.Context, bodies ...op.Body) error {
+func (t *ledger) record(ctx context.Context, bodies ...op.Body) error {
 	if err := t.journal.Post(ctx, bodies...); err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (t *Task) record(ctx context.Context, bodies ...op.Body) error {
 }
 
 // settle folds what was posted. Only Run's goroutine may call it.
-func (t *Task) settle() error {
+func (t *ledger) settle() error {
 	var ended []string // subagents
 	err := t.journal.Settle(&t.state, func(o op.Op) error {
 		if b, ok := o.Body.(*op.SubagentEnded); ok {

@@ -9,7 +9,7 @@ import (
 
 // keptOf lists the operations of the reply under way that hold what a call
 // printed.
-func (t *Task) keptOf(call string) ([]uint64, error) {
+func (t *ledger) keptOf(call string) ([]uint64, error) {
 	var out []uint64
 	for seq := t.state.Reply.Seq + 1; seq <= t.state.Last; seq++ {
 		rec, err := t.journal.Log().Get(seq)

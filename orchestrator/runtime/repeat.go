@@ -68,7 +68,7 @@ func (t *Task) weighCall(c op.Call, spec tool.Spec) (loop.Call, repeat) {
 
 // inARow is how often a call was made in a row before it. Of the calls before it
 // in its reply the state may not know yet.
-func (t *Task) inARow(c op.Call) int {
+func (t *toolset) inARow(c op.Call) int {
 	s := t.state.Streak
 	for _, before := range t.state.Reply.Calls {
 		if before.ID == c.ID {
@@ -86,7 +86,7 @@ func (t *Task) inARow(c op.Call) int {
 
 // exempt reports whether a call is made again and again on purpose, or has a
 // guard of its own.
-func (t *Task) exempt(c op.Call, spec tool.Spec) bool {
+func (t *ledger) exempt(c op.Call, spec tool.Spec) bool {
 	if spec.Rewinds || spec.Repeats {
 		return true
 	}
@@ -137,7 +137,7 @@ func (r repeat) remind(text string) string {
 }
 
 // undone reports whether a call is held because a jump has undone it.
-func (t *Task) undone(c loop.Call) (state.Undone, bool) {
+func (t *ledger) undone(c loop.Call) (state.Undone, bool) {
 	if t.opts.RunUndone {
 		return state.Undone{}, false
 	}

@@ -57,7 +57,7 @@ func (t *Task) researched(c op.Call) (done []string, records []uint64, missing [
 }
 
 // researchNow is what was looked up so far, by the calls of this reply, too.
-func (t *Task) researchNow() state.Research {
+func (t *ledger) researchNow() state.Research {
 	var r state.Research
 	t.journal.Look(func(_ journal.Public, queue []op.Op) {
 		r.Done = maps.Clone(t.state.Research.Done)
@@ -69,12 +69,12 @@ func (t *Task) researchNow() state.Research {
 }
 
 // knowsHost: the user named it, or the world does.
-func (t *Task) knowsHost(host string) bool {
+func (t *place) knowsHost(host string) bool {
 	return t.state.Research.Hosts[host] || t.worldNames(host)
 }
 
 // knowsModel: the EAS table has it, or the world names it.
-func (t *Task) knowsModel(name string) bool {
+func (t *place) knowsModel(name string) bool {
 	return name == t.state.Model || t.opts.KnownModel != nil && t.opts.KnownModel(name) || t.worldNames(name)
 }
 
@@ -173,7 +173,7 @@ func (t *Task) citable(r op.Range) []string {
 
 // look returns the arguments of a call that succeeded and only looked, or says
 // why it did not. before are the operations before its result.
-func (t *Task) look(b *op.ToolReturned, before []op.Op) (args, why string) {
+func (t *toolset) look(b *op.ToolReturned, before []op.Op) (args, why string) {
 	spec, _ := t.tools.Spec(b.Name)
 	switch {
 	case b.Refused:

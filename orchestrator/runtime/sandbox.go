@@ -71,7 +71,7 @@ func NewSandbox(ctx context.Context, h taskdir.Home, o guard.SandboxOptions) (*g
 }
 
 // confinement is what the task's commands are to be held in.
-func (t *Task) confinement() guard.Confinement {
+func (t *ledger) confinement() guard.Confinement {
 	if t.opts.Sandbox != "" {
 		return t.opts.Sandbox
 	}
@@ -130,7 +130,7 @@ func madeDir(dir string) (string, error) {
 }
 
 // beside are the directories beside the world that the task's commands may write.
-func (t *Task) beside() []string {
+func (t *ledger) beside() []string {
 	return append(slices.Clone(t.state.Opened.Writable), t.home.Cache())
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // worldOf returns what a step ended with; of one that has not ended, nothing.
-func (t *Task) worldOf(id int) (workspace.SavedWorld, error) {
+func (t *place) worldOf(id int) (workspace.SavedWorld, error) {
 	if t.here.Step == id && t.here.Commit != "" {
 		return t.here, nil
 	}
@@ -23,7 +23,7 @@ func (t *Task) worldOf(id int) (workspace.SavedWorld, error) {
 func (p *place) Damaged() string { return p.damaged }
 
 // treesOf returns the trees that two steps ended with.
-func (t *Task) treesOf(a, b int) (trees [2]string, err error) {
+func (t *place) treesOf(a, b int) (trees [2]string, err error) {
 	for i, id := range []int{a, b} {
 		w, err := t.worldOf(id)
 		if err != nil {
@@ -36,7 +36,7 @@ func (t *Task) treesOf(a, b int) (trees [2]string, err error) {
 
 // commitAt is the commit of a step, or of its nearest ancestor that has one;
 // empty where none has.
-func (t *Task) commitAt(id int) (worldstate.ID, error) {
+func (t *place) commitAt(id int) (worldstate.ID, error) {
 	if id < 0 || id >= t.state.Steps.Len() {
 		return "", nil
 	}

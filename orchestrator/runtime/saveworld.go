@@ -67,7 +67,7 @@ func (t *Task) saveWorld(ctx context.Context) error {
 	return t.record(ctx, b)
 }
 
-func (t *Task) saveMessage(id int) string {
+func (t *ledger) saveMessage(id int) string {
 	if id == 0 {
 		return "step 0: the task's beginning"
 	}

@@ -17,7 +17,7 @@ const snapshotShare = 16
 // writeSnapshot writes the folded state down beside the stream, when it is due.
 // It is derived: where it cannot be written the next opening takes longer, and
 // nothing else; the next one that is due tries again.
-func (t *Task) writeSnapshot(closing bool) {
+func (t *ledger) writeSnapshot(closing bool) {
 	grown, due := t.state.Last-t.snapshot, t.opts.SnapshotEvery
 	if !closing {
 		due = max(due, t.state.Last/snapshotShare)

@@ -134,8 +134,8 @@ func (t *Task) perform(ctx, keep context.Context, act state.Action) (*model.Faul
 	return nil, fmt.Errorf("no way to perform action %d", act.Kind)
 }
 
-// dropJump returns up the pending jump and tells the model why.
-func (t *Task) dropJump(ctx context.Context, why string) error {
+// dropJump gives up the pending jump and tells the model why.
+func (t *ledger) dropJump(ctx context.Context, why string) error {
 	return t.record(ctx, dropped(t.state.Pending, why)...)
 }
 
@@ -147,7 +147,7 @@ func dropped(p *state.Pending, why string) []op.Body {
 	return []op.Body{&op.JumpDropped{To: p.To, Why: why}, &op.NoticeGiven{Text: text}}
 }
 
-func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
+func (t *ledger) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 	var bodies []op.Body
 	if p := t.state.Pending; p != nil && act.Reason == "stuck" {
 		bodies = dropped(p, act.Detail)
@@ -160,7 +160,7 @@ func (t *Task) endTurn(ctx context.Context, act state.Action) (Outcome, error) {
 
 // interrupted ends the turn because the user wanted it. A jump the agent
 // had scheduled belongs to the step that was cut short and goes with it.
-func (t *Task) interrupted(ctx context.Context) (Outcome, error) {
+func (t *ledger) interrupted(ctx context.Context) (Outcome, error) {
 	if p := t.state.Pending; p != nil && p.By == state.ByAgent {
 		if err := t.dropJump(ctx, "the step was interrupted"); err != nil {
 			return Outcome{}, err
@@ -174,7 +174,7 @@ func (t *Task) interrupted(ctx context.Context) (Outcome, error) {
 	return Outcome{Reason: "interrupted", Answer: t.state.Answer}, nil
 }
 
-func (t *Task) failed(ctx context.Context, f *model.Fault) (Outcome, error) {
+func (t *ledger) failed(ctx context.Context, f *model.Fault) (Outcome, error) {
 	if err := t.record(ctx, &op.TurnEnded{Reason: "failed", Detail: f.Error()}); err != nil {
 		return Outcome{}, err
 	}
@@ -229,7 +229,7 @@ func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
 }
 
 // weigh hashes a request and estimates its tokens.
-func (t *Task) weigh(req model.Request) (hash string, tokens int, err error) {
+func (t *ledger) weigh(req model.Request) (hash string, tokens int, err error) {
 	data, err := json.Marshal(struct {
 		Messages []model.Message
 		Tools    []model.ToolSpec
@@ -448,7 +448,7 @@ func (t *Task) finishCall(ctx context.Context, c op.Call, res tool.Result, repea
 
 // closeUnknown ends what a dead process left running and records that the
 // outcome of its calls is unknown. Nothing is run a second time.
-func (t *Task) closeUnknown(ctx context.Context, calls []state.CallState) error {
+func (t *place) closeUnknown(ctx context.Context, calls []state.CallState) error {
 	if err := endLeftovers(&t.state); err != nil {
 		return err
 	}

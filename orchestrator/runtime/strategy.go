@@ -71,7 +71,7 @@ func why(err error) string {
 
 // jumpReasons returns the reasons of the agent's jumps back to a step, oldest
 // first, as many as the loop guard counts. It reads those operations alone.
-func (t *Task) jumpReasons(to int) ([]string, error) {
+func (t *ledger) jumpReasons(to int) ([]string, error) {
 	var out []string
 	jumps := t.state.BackwardJumps(to)
 	for _, seq := range jumps[max(0, len(jumps)-state.MaxBackwardJumps):] {
@@ -93,7 +93,7 @@ func (t *Task) jumpReasons(to int) ([]string, error) {
 
 // outline lists steps from one on: what each called, how it went, and whether
 // a jump has left it.
-func (t *Task) outline(from int) string {
+func (t *ledger) outline(from int) string {
 	var sb strings.Builder
 	steps := &t.state.Steps
 	from = max(from, 0)

@@ -15,7 +15,7 @@ import (
 
 // endSubagentLeftovers ends what the commands of subagents left running when the
 // program died, and removes what their calls left half written.
-func (t *Task) endSubagentLeftovers() error {
+func (t *place) endSubagentLeftovers() error {
 	for _, c := range t.state.Subagents {
 		if !c.Running {
 			continue
@@ -45,7 +45,7 @@ const maxSubagentsSought = 256
 
 // adoptSubagents finds the subagents of calls that a dead process began, and
 // died before it recorded that they had begun.
-func (t *Task) adoptSubagents(ctx context.Context) error {
+func (t *place) adoptSubagents(ctx context.Context) error {
 	first := 1 // one of the same reply may have a higher number, and be known
 	if r := t.state.Reply; r != nil {
 		first = max(1, len(t.state.Subagents)+1-len(r.Calls))
@@ -79,7 +79,7 @@ func (t *Task) adoptSubagents(ctx context.Context) error {
 
 // closeLostSubagents records the end of subagents that an earlier process left
 // at work.
-func (t *Task) closeLostSubagents(ctx context.Context) error {
+func (t *ledger) closeLostSubagents(ctx context.Context) error {
 	for _, c := range slices.Clone(t.state.Subagents) {
 		if !c.Running || t.opts.family.atWork(c.Task) {
 			continue

@@ -133,7 +133,7 @@ func (w *working) create(ctx context.Context) error {
 }
 
 // subagentID is the name of the task's n-th subagent.
-func (t *Task) subagentID(n int) string {
+func (t *ledger) subagentID(n int) string {
 	const most = 74 // bytes of the parent's, so that all is a task's name
 	return fmt.Sprintf("%s.%d", strings.TrimRight(t.ID[:min(len(t.ID), most)], "."), n)
 }
@@ -256,7 +256,7 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 	t.mu.Lock()
 	o := t.opts
 	t.mu.Unlock()
-	o.Sources, o.Subagents, o.Delta, o.Progress, o.Passing, o.Scan = nil, nil, nil, nil, nil, nil
+	o.Sources, o.Subagents, o.Delta, o.Progress, o.Passing, o.World.Progress = nil, nil, nil, nil, nil, nil
 	o.changed = nil
 	if !start.Fork {
 		o.changed = func(ctx context.Context, b *op.WorldChanged) error { return t.journal.Post(ctx, b) }
@@ -310,7 +310,7 @@ func follow(name, dir string, show func(text string)) func(op.Op) {
 }
 
 // calledAt is the operation that began a call of the present reply.
-func (t *Task) calledAt(call string) uint64 {
+func (t *ledger) calledAt(call string) uint64 {
 	seq := uint64(0)
 	t.journal.Look(func(_ journal.Public, queue []op.Op) {
 		for _, o := range queue {
@@ -323,7 +323,7 @@ func (t *Task) calledAt(call string) uint64 {
 }
 
 // fork makes a copy of the world as it is now, for a subagent.
-func (t *Task) fork(ctx context.Context, id string) (dir string, err error) {
+func (t *place) fork(ctx context.Context, id string) (dir string, err error) {
 	now, err := t.present()
 	if err != nil {
 		return "", err
@@ -351,7 +351,7 @@ func (t *Task) fork(ctx context.Context, id string) (dir string, err error) {
 // subagentsIn is what subagents did on the calls among some operations: the
 // commands that may have reached beyond the directory, and what the user said
 // to them. A record that cannot be read is said.
-func (t *Task) subagentsIn(ops []op.Op) (effects []string, words []notice.Said) {
+func (t *place) subagentsIn(ops []op.Op) (effects []string, words []notice.Said) {
 	seen := make(map[string]bool)
 	for _, o := range ops {
 		b, ok := o.Body.(*op.SubagentStarted)

@@ -18,6 +18,7 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/jobs"
 	"anamnesis/orchestrator/journal"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/model"
@@ -79,7 +80,7 @@ type Options struct {
 	// nil: none is known.
 	KnownModel func(name string) bool
 	Recreate   bool // OpenTask makes the world's directory again when it is gone
-	// AbandonRestore returns up a restore of the files that was interrupted, in place of
+	// AbandonRestore gives up a restore of the files that was interrupted, in place of
 	// finishing it; see Task.AbandonRestore.
 	AbandonRestore bool
 	// Event sees every operation once it is durable, in order. It must not call
@@ -92,15 +93,11 @@ type Options struct {
 	// Passing sees that a pass is about to ask the model, which may take minutes;
 	// what comes of it is recorded.
 	Passing func(op.PassBegun)
-	// Scan sees how far a scan of the world is, as worldstate.Options.Progress.
-	Scan func(worldstate.Progress)
-	Now  func() time.Time
-	// AfterAppend and WorldHook are where tests kill the process.
-	AfterAppend func(seq uint64)
-	WorldHook   func(point string)
-	// SealAfter is how long the stream is idle before it is sealed; 0: the
-	// stream's default.
-	SealAfter time.Duration
+	Now     func() time.Time
+	// Stream and World are the settings of the task's stream and world; what follows
+	// from the task itself is filled in.
+	Stream opstream.Options
+	World  worldstate.Options
 	// SnapshotEvery is how many operations the stream grows by, at least,
 	// until its fold is written down again; 0: DefaultSnapshotEvery.
 	SnapshotEvery uint64
@@ -119,45 +116,51 @@ type Options struct {
 	above func(approval.Facts) approval.Decision
 }
 
-// Task is one piece of work in this process: its journal, its world, what it knows
-// and what it may use, and the state folded from its stream. Run belongs to one
-// goroutine; Say and Jump may be called from any.
+// Task is one piece of work in this process: its ledger, its world, what it knows and
+// what it may use. Run belongs to one goroutine; Say and Jump may be called from any.
 type Task struct {
-	ID string
+	ledger
 	place
 	toolset
 	memory
 	sandbox
 
-	home    taskdir.Home
-	journal *journal.Journal
-	live    *taskdir.LiveDir
-	jobs    *jobs // nil until the task is open
-	model   model.Model
-	counter *tokens.Counter
-	opts    Options
-
-	state     state.State // Run's goroutine only
-	unusable  bool        // a fold failed; Run's goroutine only
-	snapshot  uint64      // seq of the last operation in a snapshot of the index; Run's goroutine only
-	takenOver uint64      // the last operation when this process took the task over
+	live  *taskdir.LiveDir
+	model model.Model
 
 	mu       sync.Mutex // guards approval and opts.above
 	approval string
 }
 
-// place is the task's directory and what is known of it. But for root, only Run's
-// goroutine uses it, or calls that run one after another.
+// ledger is the task's journal and the state folded from it. But for what the journal
+// itself allows, only Run's goroutine uses it, or calls that run one after another.
+type ledger struct {
+	ID      string
+	home    taskdir.Home
+	journal *journal.Journal
+	counter *tokens.Counter
+	opts    Options
+
+	state     state.State
+	here      workspace.SavedWorld // of the current step, once it was asked for
+	unusable  bool                 // a fold failed
+	snapshot  uint64               // seq of the last operation in a snapshot of the index
+	takenOver uint64               // the last operation when this process took the task over
+}
+
+// place is the task's directory, what is known of it and what runs in it. But for root
+// and jobs, only Run's goroutine uses it, or calls that run one after another.
 type place struct {
+	*ledger  // of the same task
 	Dir      string
 	world    *worldstate.World
 	recovery *worldstate.Recovery // what became of an interrupted restore; nil: there was none
 	damaged  string               // see Damaged
 	made     bool                 // OpenTask made the directory again
+	jobs     *jobs.Jobs           // nil until the task is open
 	rootMu   sync.Mutex           // guards root
 	root     *os.Root             // of the directory; see worldRoot
 
-	here workspace.SavedWorld // of the current step, once it was asked for
 	// Of the calls under way; see changed.go.
 	seen          workspace.SavedWorld // the last snapshot
 	dirty, looked bool                 // a call that may write ran since; no call ran since it was taken
@@ -166,6 +169,7 @@ type place struct {
 
 // toolset is what the agent is offered. Run's goroutine changes it, between calls.
 type toolset struct {
+	*ledger    // of the same task
 	tools      *tool.Registry
 	toolSpecs  []model.ToolSpec
 	toolTok    map[string]int // tokens of each of toolSpecs, by its text
@@ -213,7 +217,8 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 	if err != nil {
 		return nil, err
 	}
-	t := &Task{ID: n.ID, place: place{Dir: dir}, home: h, live: live, counter: counter, opts: o.withDefaults()}
+	t := unopened(h, n.ID, dir, live, o)
+	t.counter = counter
 	word := cmp.Or(n.Mark, notice.NewMarkWord())
 	if n.System != "" {
 		n.System += "\n\n"
@@ -264,16 +269,24 @@ func OpenTask(ctx context.Context, h taskdir.Home, id string, o Options) (*Task,
 	if err != nil {
 		return nil, err
 	}
-	t := &Task{ID: id, place: place{Dir: st.Opened.Dir, made: gone}, home: h, live: live, opts: o.withDefaults()}
+	t := unopened(h, id, st.Opened.Dir, live, o)
+	t.made = gone
 	if err := t.open(ctx, h, &st.Opened); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
 }
 
+// unopened returns a task before it is opened.
+func unopened(h taskdir.Home, id, dir string, live *taskdir.LiveDir, o Options) *Task {
+	t := &Task{ledger: ledger{ID: id, home: h, opts: o.withDefaults()}, live: live}
+	t.place.ledger, t.toolset.ledger, t.Dir = &t.ledger, &t.ledger, dir
+	return t
+}
+
 // Resume records that this process goes on with the task, with a user's
 // words if there are any.
-func (t *Task) Resume(ctx context.Context, message string, to *op.TaskResumed) error {
+func (t *ledger) Resume(ctx context.Context, message string, to *op.TaskResumed) error {
 	bodies := []op.Body{to}
 	if message != "" {
 		bodies = append(bodies, &op.UserSaid{Text: message, Source: op.SourceRequest})
@@ -293,15 +306,16 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, opened *op.TaskOpened) 
 		return fmt.Errorf("open the world: %w", err)
 	}
 	// The world first: what it refuses leaves no stream behind.
-	t.world, err = worldstate.Open(t.Dir, opened.Store, &worldstate.Options{
-		Task: t.ID, Home: h.User, Hook: t.opts.WorldHook, Exclude: h.Roots(), Watch: opened.Parent == nil, Progress: t.opts.Scan, FileLimitBytes: h.FileLimitBytes,
-	})
+	w := t.opts.World
+	w.Task, w.Home, w.Exclude, w.Watch, w.FileLimitBytes = t.ID, h.User, h.Roots(), opened.Parent == nil, h.FileLimitBytes
+	t.world, err = worldstate.Open(t.Dir, opened.Store, &w)
 	if err != nil {
 		return err
 	}
+	stream := t.opts.Stream
+	stream.Now, stream.Checkpoint = t.opts.Now, state.FoldVersion
 	if t.journal, err = journal.Open(h.Task(t.ID), h.Vault(t.ID), journal.Options{
-		Stream: opstream.Options{Now: t.opts.Now, AfterAppend: t.opts.AfterAppend, SealAfter: t.opts.SealAfter, Checkpoint: state.FoldVersion},
-		Mark:   opened.Mark, Count: t.counter.Count, Secrets: t.opts.Secrets, Learned: &t.opts.family.learned,
+		Stream: stream, Mark: opened.Mark, Count: t.counter.Count, Secrets: t.opts.Secrets, Learned: &t.opts.family.learned,
 		Files: t.worldRoot, Dir: t.Dir,
 		Event: func(o op.Op) {
 			if t.opts.Event != nil {
@@ -330,7 +344,10 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, opened *op.TaskOpened) 
 		return err
 	}
 	t.model = t.opts.Model
-	t.jobs = &jobs{t: t, dir: filepath.Join(h.Task(t.ID), "jobs"), n: t.state.JobsBegun, before: t.state.JobsBegun}
+	t.jobs = jobs.New(jobs.Options{
+		Task: t.ID, Home: h, Dir: filepath.Join(h.Task(t.ID), "jobs"), Before: t.state.JobsBegun, Now: t.now,
+		Post: func(ctx context.Context, b op.Body) error { return t.journal.Post(ctx, b) },
+	})
 	t.spec, t.asked = opened.Agent, opened.Tools
 	if t.opts.Tools != nil {
 		t.opts.Tools = t.opts.Tools.Only(t.mayUse)
@@ -350,10 +367,10 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, opened *op.TaskOpened) 
 // CheckpointRefused says why the checkpoint beside the stream was not used when
 // the task was opened and the whole stream was folded; nil when it was, or there
 // was none.
-func (t *Task) CheckpointRefused() error { return t.journal.Log().CheckpointRefused() }
+func (t *ledger) CheckpointRefused() error { return t.journal.Log().CheckpointRefused() }
 
 // catchUp folds the stream as it is on disk, from its checkpoint on.
-func (t *Task) catchUp() error {
+func (t *ledger) catchUp() error {
 	t.state = *state.FromSnapshot(t.journal.Log())
 	t.snapshot = t.state.Last
 	err := taskdir.EachDecoded(t.journal.Log().Since(t.state.Last), t.fold)
@@ -365,7 +382,7 @@ func (t *Task) catchUp() error {
 }
 
 // Fold takes one operation into the task's state.
-func (t *Task) fold(o op.Op) error {
+func (t *ledger) fold(o op.Op) error {
 	err := state.Fold(&t.state, o)
 	t.unusable = t.unusable || err != nil
 	if b, ok := o.Body.(*op.WorldSaved); ok {
@@ -382,7 +399,7 @@ func (t *Task) Close() error {
 	}
 	var errs []error
 	if t.jobs != nil { // before the stream: their ends are recorded
-		errs = append(errs, t.jobs.close())
+		errs = append(errs, t.jobs.Close())
 		t.jobs = nil
 	}
 	if t.journal != nil {
@@ -406,7 +423,7 @@ func (t *Task) Close() error {
 
 // limits are the turn's bounds, with what each request carries besides the
 // context.
-func (t *Task) limits() state.Limits {
+func (t *toolset) limits() state.Limits {
 	l := t.opts.Limits
 	l.TimeUp = l.Time > 0 && t.now().Sub(t.opts.family.begun) >= l.Time
 	l.Others = t.opts.family.others(t.state.Spent())
@@ -415,25 +432,25 @@ func (t *Task) limits() state.Limits {
 }
 
 // State returns the folded state. It may be read while Run is not running.
-func (t *Task) State() *state.State { return &t.state }
+func (t *ledger) State() *state.State { return &t.state }
 
 // Unanswered folds what was asked for since Run returned and reports whether
 // there are words to answer or a jump to make. It may be called while Run is
 // not running.
-func (t *Task) Unanswered() bool {
+func (t *ledger) Unanswered() bool {
 	return t.settle() == nil && (t.state.Turn.Open || t.state.Pending != nil)
 }
 
 // Say records a user's words. They are durable when it returns; the agent
 // sees them with its next request.
-func (t *Task) Say(ctx context.Context, text string, source op.Source) error {
+func (t *ledger) Say(ctx context.Context, text string, source op.Source) error {
 	return t.journal.Post(ctx, &op.UserSaid{Text: text, Source: source})
 }
 
 // Jump schedules a jump for a user: it is made when the present step is
 // complete. Fold forces the anamnesis pass; overwrite reverts a user's edits
 // since the last step, too, which are otherwise kept.
-func (t *Task) Jump(ctx context.Context, to int, reason string, fold, overwrite bool) error {
+func (t *ledger) Jump(ctx context.Context, to int, reason string, fold, overwrite bool) error {
 	var p journal.Public
 	t.journal.Look(func(now journal.Public, _ []op.Op) { p = now })
 	if to < 0 || to >= p.Ended {
@@ -444,7 +461,7 @@ func (t *Task) Jump(ctx context.Context, to int, reason string, fold, overwrite 
 
 // Serve obeys the commands that other processes send to the task, until stop is
 // called; stop returns when the last is answered.
-func (t *Task) Serve(ctx context.Context, h taskdir.Home) (stop func(), err error) {
+func (t *ledger) Serve(ctx context.Context, h taskdir.Home) (stop func(), err error) {
 	return taskdir.Serve(h, t.ID, func(c taskdir.Command) error {
 		switch c.Verb {
 		case "say":

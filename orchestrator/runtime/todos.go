@@ -12,7 +12,7 @@ import (
 
 // currentTodos returns the list in force, with what calls of the present reply
 // have set. It may be called from any goroutine.
-func (t *Task) currentTodos() []op.Todo {
+func (t *ledger) currentTodos() []op.Todo {
 	var todos []op.Todo
 	t.journal.Look(func(p journal.Public, queue []op.Op) {
 		todos = p.Todos

@@ -16,7 +16,7 @@ import (
 
 // offer makes a registry the one the agent is offered. Only Run's goroutine
 // may call it, while no call runs.
-func (t *Task) offer(r *tool.Registry) error {
+func (t *toolset) offer(r *tool.Registry) error {
 	specs, err := toolSpecs(r)
 	if err != nil {
 		return err

@@ -249,7 +249,7 @@ func TestCardExperiment(t *testing.T) {
 	reviewed.State = card.Reviewed
 	withheld := 0
 	for i := range 1000 {
-		task := &Task{ID: "task_" + strings.Repeat("i", i)}
+		task := &Task{ledger: ledger{ID: "task_" + strings.Repeat("i", i)}}
 		if task.experiment(draft) {
 			t.Fatal("withheld without the experiment")
 		}
@@ -267,7 +267,7 @@ func TestCardExperiment(t *testing.T) {
 	h := trustHome(t)
 	play(t, h, "one", repaired, New{})
 	id := "with"
-	for (&Task{ID: id, state: state.State{Opened: op.TaskOpened{Experiment: true}}}).experiment(learned(t, h)) == false {
+	for (&Task{ledger: ledger{ID: id, state: state.State{Opened: op.TaskOpened{Experiment: true}}}}).experiment(learned(t, h)) == false {
 		id += "i"
 	}
 	got := recalled(play(t, h, id, "turns:\n  - calls: [{name: Bash, arguments: {command: \"cat answer.txt\"}}]\n  - reply: Done.\n", New{Experiment: true}), "failure")

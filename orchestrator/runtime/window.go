@@ -12,7 +12,7 @@ import (
 )
 
 // mask records the masking of results, each with the line that takes its place.
-func (t *Task) mask(ctx context.Context, act state.Action) error {
+func (t *ledger) mask(ctx context.Context, act state.Action) error {
 	b := &op.ContextMasked{Before: t.state.ContextTokens(), Limit: act.Limit, Target: act.Target, Why: act.Reason}
 	b.After = b.Before
 	shown := make(map[uint64]int, len(act.Seqs)) // tokens of each result
@@ -72,7 +72,7 @@ func (t *Task) foldOldest(ctx, keep context.Context, act state.Action) error {
 }
 
 // leftOf names those of some steps that a jump has left.
-func (t *Task) leftOf(steps []int) string {
+func (t *ledger) leftOf(steps []int) string {
 	var left []int
 	on := t.state.PathSet(t.state.Current)
 	for _, id := range steps {

@@ -10,7 +10,7 @@ import (
 var errTimeUp = errors.New("the time that --max-time gives is over")
 
 // withinTime is a context that ends with the time this process may work.
-func (t *Task) withinTime(ctx context.Context) (context.Context, context.CancelFunc) {
+func (t *ledger) withinTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	if t.opts.Limits.Time <= 0 {
 		return context.WithCancel(ctx)
 	}

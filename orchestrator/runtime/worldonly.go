@@ -81,7 +81,7 @@ func (t *Task) AbandonRestore(ctx context.Context, resumed *op.TaskResumed) (boo
 
 // keepEdits has a restore keep what the user changed after the step, up to here by
 // operations and from here on by the base.
-func (t *Task) keepEdits(ctx context.Context, step int, o *worldstate.RestoreOptions) error {
+func (t *place) keepEdits(ctx context.Context, step int, o *worldstate.RestoreOptions) error {
 	was, err := t.present()
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (t *Task) keepEdits(ctx context.Context, step int, o *worldstate.RestoreOpt
 // after counts as a change. Paths that the user chose are theirs from now on, and so
 // is what they changed meanwhile. Where the world cannot be saved, it counts from the
 // snapshot before.
-func (t *Task) recordRestored(ctx context.Context, r *op.RestoreIntended, b *op.WorldRestored, meanwhile bool) error {
+func (t *place) recordRestored(ctx context.Context, r *op.RestoreIntended, b *op.WorldRestored, meanwhile bool) error {
 	s, err := t.world.Save(ctx, worldstate.SaveOptions{
 		Message: "after the user restored files", Parent: worldstate.ID(r.FromCommit), Ref: fmt.Sprintf("restored-%d", t.state.Last),
 	})
@@ -132,7 +132,7 @@ func resultOf(r *op.RestoreIntended) *op.WorldRestored {
 // tellRestore ends a restore that has an intent and no result by what is found:
 // how the files differ from the world before it, which includes what anybody
 // changed since. No file is moved.
-func (t *Task) tellRestore(ctx context.Context) error {
+func (t *place) tellRestore(ctx context.Context) error {
 	r := t.state.Restoring
 	back, err := t.world.Plan(ctx, worldstate.ID(r.FromCommit), &worldstate.PlanOptions{Paths: r.Paths, OverwriteEdits: true})
 	if errors.Is(err, worldstate.ErrUnfinished) {
@@ -162,7 +162,7 @@ func (t *Task) tellRestore(ctx context.Context) error {
 // stepAt returns the step that ended with a commit. Without a step number in the
 // name, it is the last such step, since a step that changed nothing has the commit
 // before it. It returns -1 if no step did, as far as that can be read.
-func (t *Task) stepAt(commit worldstate.ID, name string) int {
+func (t *place) stepAt(commit worldstate.ID, name string) int {
 	return workspace.StepWith(t.state.Steps.Len(), strings.TrimPrefix(name, t.ID+"@"), func(id int) bool {
 		w, err := t.worldOf(id)
 		return err == nil && w.Commit == commit

@@ -22,6 +22,7 @@ import (
 	"anamnesis/orchestrator/tool/builtin"
 	"anamnesis/orchestrator/tool/file"
 	"anamnesis/orchestrator/tool/search"
+	"anamnesis/worldstate"
 )
 
 // Settings hold for one run of a task. The zero value means the defaults, or what
@@ -338,7 +339,7 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 		Delta:    o.client.Delta,
 		Progress: o.client.Progress,
 		Passing:  o.client.Passing,
-		Scan:     o.client.Scan,
+		World:    worldstate.Options{Progress: o.client.Scan},
 		Approve:  o.client.Approve,
 		Ask:      o.client.Ask,
 

@@ -1,4 +1,4 @@
-package runtime
+package jobs
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ func earlierJobs(h taskdir.Home, task string, upTo int) ([]tool.Job, error) {
 		case *op.JobStarted:
 			if state.JobNumber(b.Job) <= upTo {
 				at[b.Job] = len(list)
-				list = append(list, tool.Job{ID: b.Job, Command: b.Command, Began: o.Time, Ended: o.Time, Why: jobLost})
+				list = append(list, tool.Job{ID: b.Job, Command: b.Command, Began: o.Time, Ended: o.Time, Why: Lost})
 			}
 		case *op.JobEnded:
 			if i, known := at[b.Job]; known {
@@ -42,13 +42,13 @@ func earlierJobs(h taskdir.Home, task string, upTo int) ([]tool.Job, error) {
 
 // past returns the earlier jobs with what is kept of their output. They are read
 // from the stream once.
-func (js *jobs) past() ([]*job, error) {
+func (js *Jobs) past() ([]*job, error) {
 	js.pastMu.Lock()
 	defer js.pastMu.Unlock()
-	if js.before == 0 || js.earlier != nil {
+	if js.o.Before == 0 || js.earlier != nil {
 		return js.earlier, nil
 	}
-	found, err := earlierJobs(js.t.home, js.t.ID, js.before)
+	found, err := earlierJobs(js.o.Home, js.o.Task, js.o.Before)
 	if err != nil {
 		return nil, err
 	}
@@ -73,11 +73,11 @@ func (js *jobs) past() ([]*job, error) {
 }
 
 // output is the file of a job's output.
-func (js *jobs) output(id string) string { return filepath.Join(js.dir, id+".log") }
+func (js *Jobs) output(id string) string { return filepath.Join(js.o.Dir, id+".log") }
 
 // readOutput reads a piece of what a job printed. A job of an earlier process
 // has no open file.
-func (js *jobs) readOutput(j *job, data []byte, from int64) error {
+func (js *Jobs) readOutput(j *job, data []byte, from int64) error {
 	if j.file != nil {
 		return readFull(j.file, data, from)
 	}

@@ -1,0 +1,359 @@
+// Package jobs runs the background commands of a task: it keeps their output in files,
+// records when they began and ended, and answers for those of earlier processes.
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/tool"
+)
+
+// Limits of background commands.
+const (
+	Max      = 16       // that run at once
+	MaxBytes = 64 << 20 // of output kept of each; the rest is counted
+)
+
+// The reasons of op.JobEnded.
+const (
+	Exited   = "exit"
+	TimedOut = "timeout"
+	Stopped  = "stopped"
+	ByJump   = "jump"
+	Closed   = "closed"
+	Lost     = "lost"
+)
+
+// Jobs are the background commands of this process. It implements tool.Jobs; its
+// methods may be called from any goroutine.
+type Jobs struct {
+	o Options
+
+	mu   sync.Mutex
+	n    int // ids given out in the task
+	list []*job
+	shut bool
+
+	pastMu  sync.Mutex
+	earlier []*job // of earlier processes; nil: not read yet
+}
+
+// Options say whose jobs they are.
+type Options struct {
+	Task   string
+	Home   taskdir.Home
+	Dir    string // of the files of output
+	Before int    // the highest number that an earlier process gave out
+	Now    func() time.Time
+	Post   func(ctx context.Context, b op.Body) error // records an operation
+}
+
+// New returns the jobs of a task, of which this process runs none yet.
+func New(o Options) *Jobs { return &Jobs{o: o, n: o.Before} }
+
+// job is one command. Its fields are guarded by jobs.mu.
+type job struct {
+	tool.Job
+	file    *os.File
+	dropped int64
+	stop    context.CancelFunc
+	why     string        // who ended it, if somebody did
+	done    chan struct{} // closed when nothing of it is alive and its end is recorded
+}
+
+// Begin implements tool.Jobs.
+func (js *Jobs) Begin(s tool.JobStart) (string, error) {
+	j, ctx, err := js.enter(s)
+	if err != nil {
+		return "", err
+	}
+	began := make(chan error, 1)
+	go func() {
+		defer close(j.done)
+		running := false
+		end, err := s.Run(ctx, jobWriter{js, j}, func(p op.ToolStarted) error {
+			err := js.o.Post(context.WithoutCancel(ctx), &op.JobStarted{
+				Job: j.ID, Call: s.Call, Command: s.Command, Timeout: int(s.Timeout / time.Second), PID: p.PID, StartTime: p.StartTime, BootID: p.BootID})
+			running = err == nil
+			if running {
+				began <- nil
+			}
+			return err
+		})
+		if !running { // it never began
+			js.forget(j)
+			began <- err
+			return
+		}
+		js.leave(context.WithoutCancel(ctx), j, end)
+	}()
+	if err := <-began; err != nil {
+		return "", err
+	}
+	return j.ID, nil
+}
+
+// forget takes out a job that did not begin.
+func (js *Jobs) forget(j *job) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	j.stop()
+	j.file.Close()
+	js.list = slices.DeleteFunc(js.list, func(o *job) bool { return o == j })
+}
+
+// enter makes a job, before it runs.
+func (js *Jobs) enter(s tool.JobStart) (*job, context.Context, error) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	running := 0
+	for _, j := range js.list {
+		if j.Why == "" {
+			running++
+		}
+	}
+	switch {
+	case js.shut:
+		return nil, nil, errors.New("the task is ending")
+	case running >= Max:
+		return nil, nil, fmt.Errorf("%d commands run in the background already; end one with TaskStop", running)
+	}
+	id := fmt.Sprintf("%s%d", state.JobPrefix, js.n+1)
+	if err := os.MkdirAll(js.o.Dir, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("keep the output of %s: %w", id, err)
+	}
+	file, err := os.OpenFile(js.output(id), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, nil, fmt.Errorf("keep the output of %s: %w", id, err)
+	}
+	js.n++
+	ctx, stop := context.WithCancel(context.Background())
+	j := &job{Job: tool.Job{ID: id, Command: s.Command, Began: js.o.Now()}, file: file, stop: stop, done: make(chan struct{})}
+	js.list = append(js.list, j)
+	return j, ctx, nil
+}
+
+// leave records how a job ended. A task that was closed meanwhile records it
+// when it is opened again.
+func (js *Jobs) leave(ctx context.Context, j *job, end tool.JobEnd) {
+	js.mu.Lock()
+	j.stop()
+	j.Ended, j.Exit, j.Note, j.Network = js.o.Now(), end.Exit, end.Note, end.Network
+	j.Why = j.why
+	switch {
+	case j.Why != "":
+	case end.TimedOut:
+		j.Why = TimedOut
+	default:
+		j.Why = Exited
+	}
+	b := &op.JobEnded{Job: j.ID, Why: j.Why, Exit: j.Exit, Bytes: j.Bytes, Network: j.Network}
+	if j.Why == Exited || j.Why == TimedOut {
+		b.Notice = fmt.Sprintf("[background] %s (%s) ended: %s. TaskOutput shows what it printed.", j.ID, notice.OneLine(j.Command, notice.MaxDelivered), endText(j.Job))
+	} else if j.Note != "" {
+		b.Notice = fmt.Sprintf("[background] %s (%s) was ended: %s", j.ID, notice.OneLine(j.Command, notice.MaxDelivered), j.Note)
+	}
+	js.mu.Unlock()
+	if err := js.o.Post(ctx, b); err != nil && !errors.Is(err, taskdir.ErrNotLive) {
+		js.mu.Lock()
+		j.Note = strings.TrimSpace(j.Note + " Its end could not be recorded: " + err.Error())
+		js.mu.Unlock()
+	}
+}
+
+func endText(j tool.Job) string {
+	text := fmt.Sprintf("exit %d", j.Exit)
+	if j.Why == TimedOut {
+		text = "its time was up"
+	}
+	if j.Note != "" {
+		text += " (" + j.Note + ")"
+	}
+	return text
+}
+
+// jobWriter keeps a job's output in its file, up to MaxBytes.
+type jobWriter struct {
+	js *Jobs
+	j  *job
+}
+
+func (w jobWriter) Write(p []byte) (int, error) {
+	w.js.mu.Lock()
+	defer w.js.mu.Unlock()
+	room := max(MaxBytes-(w.j.Bytes-w.j.dropped), 0)
+	keep := p[:min(int64(len(p)), room)]
+	n, err := w.j.file.Write(keep)
+	w.j.Bytes += int64(len(p))
+	w.j.dropped += int64(len(p) - n)
+	return len(p), err
+}
+
+// Begun is the highest number given out.
+func (js *Jobs) Begun() int {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	return js.n
+}
+
+// Owns reports whether a job is one of this process.
+func (js *Jobs) Owns(id string) bool {
+	_, ok := js.own(id)
+	return ok
+}
+
+func (js *Jobs) own(id string) (*job, bool) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	i := slices.IndexFunc(js.list, func(j *job) bool { return j.ID == id })
+	if i < 0 {
+		return nil, false
+	}
+	return js.list[i], true
+}
+
+// find returns a job of this process or, where there is none, of an earlier one.
+// js.mu is held.
+func (js *Jobs) find(id string) (*job, error) {
+	past, err := js.past()
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, j := range slices.Concat(past, js.list) {
+		if j.ID == id {
+			return j, nil
+		}
+		ids = append(ids, j.ID)
+	}
+	if len(ids) == 0 {
+		return nil, fmt.Errorf("there is no background task %q; none was begun", id)
+	}
+	return nil, fmt.Errorf("there is no background task %q; there are %s", id, strings.Join(ids, ", "))
+}
+
+// List implements tool.Jobs.
+func (js *Jobs) List() ([]tool.Job, error) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	past, err := js.past()
+	if err != nil {
+		return nil, err
+	}
+	var out []tool.Job
+	for _, j := range slices.Concat(past, js.list) {
+		out = append(out, j.Job)
+	}
+	return out, nil
+}
+
+// Output implements tool.Jobs.
+func (js *Jobs) Output(id string, from int64, n int) (tool.JobOutput, error) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	j, err := js.find(id)
+	if err != nil {
+		return tool.JobOutput{}, err
+	}
+	kept := j.Bytes - j.dropped
+	if from < 0 {
+		from = max(kept+from, 0)
+	}
+	from = min(from, kept)
+	data := make([]byte, min(int64(n), kept-from))
+	if err := js.readOutput(j, data, from); err != nil {
+		return tool.JobOutput{}, fmt.Errorf("read the output of %s: %w", id, err)
+	}
+	return tool.JobOutput{Job: j.Job, Text: string(data), From: from, Next: from + int64(len(data)), Dropped: j.dropped}, nil
+}
+
+// readFull reads as much as there is.
+func readFull(f *os.File, data []byte, from int64) error {
+	if _, err := f.ReadAt(data, from); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+// Wait implements tool.Jobs.
+func (js *Jobs) Wait(ctx context.Context, id string, limit time.Duration) error {
+	js.mu.Lock()
+	j, err := js.find(id)
+	js.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	over := time.NewTimer(limit)
+	defer over.Stop()
+	select {
+	case <-j.done:
+	case <-over.C:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// Stop implements tool.Jobs.
+func (js *Jobs) Stop(id string) (tool.Job, error) {
+	js.mu.Lock()
+	j, err := js.find(id)
+	js.mu.Unlock()
+	if err != nil {
+		return tool.Job{}, err
+	}
+	js.end(Stopped, j)
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	return j.Job, nil
+}
+
+// end ends jobs and waits until nothing of them is alive.
+func (js *Jobs) end(why string, list ...*job) {
+	js.mu.Lock()
+	for _, j := range list {
+		if j.Why == "" && j.why == "" {
+			j.why = why
+		}
+		j.stop()
+	}
+	js.mu.Unlock()
+	for _, j := range list {
+		<-j.done
+	}
+}
+
+// EndByJump ends a job of this process, which a jump leaves, and waits until nothing of it
+// is alive. It reports whether the job is one of this process.
+func (js *Jobs) EndByJump(id string) bool {
+	j, ours := js.own(id)
+	if ours {
+		js.end(ByJump, j)
+	}
+	return ours
+}
+
+// Close ends every job, for good.
+func (js *Jobs) Close() error {
+	js.mu.Lock()
+	js.shut = true
+	list := slices.Clone(js.list)
+	js.mu.Unlock()
+	js.end(Closed, list...)
+	var errs []error
+	for _, j := range list {
+		errs = append(errs, j.file.Close())
+	}
+	return errors.Join(errs...)
+}
