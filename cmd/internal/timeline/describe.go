@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"anamnesis/anamnesis/failure"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/tool"
 )
@@ -178,7 +179,15 @@ func replyText(b *op.ModelReplied, dir string) string {
 	return strings.Join(parts, " ")
 }
 
+// resultText says what a call returned: of one that failed, the line that tells what
+// went wrong.
 func resultText(b *op.ToolReturned) string {
+	if b.Exit != nil && *b.Exit != 0 {
+		out := failure.Output{Text: b.Stdout, Stderr: b.Stderr, Exit: *b.Exit, HasExit: true}
+		if f, _ := failure.Read(out); f.Line != "" && !f.Silent {
+			return CallText(b) + ": " + oneLine(f.Line)
+		}
+	}
 	if b.Display != "" {
 		return CallText(b) + ": " + oneLine(b.Display)
 	}

@@ -24,6 +24,7 @@ func TestDescribe(t *testing.T) {
 		{"more than the span", &op.PassDone{RangeTokens: 2001, EAS: 2000, Trigger: "jump"}, "2001 tokens discarded > EAS 2000"},
 		{"a newer program's", nil, "a kind of operation this program does not know"},
 		{"a call that failed", &op.ToolReturned{Name: "Bash", Exit: &exit, Text: "no\nsuch  file"}, "Bash (exit 2): no such file"},
+		{"a call whose output says why it failed", &op.ToolReturned{Name: "Bash", Exit: &exit, Display: "exit 2", Stdout: "=== RUN TestSum\n    sum_test.go:7: got 3, want 4\n--- FAIL: TestSum (0.00s)\nFAIL\n"}, "Bash (exit 2): sum_test.go:7: got 3, want 4"},
 		{"a reply that calls", &op.ModelReplied{Text: "I look.", Calls: []op.Call{{Name: "ReadFile", Args: `{"path":"a.go"}`}}}, "I look. ▸ ReadFile(a.go)"},
 		{"an empty reply", &op.ModelReplied{Finish: "stop"}, "an empty reply (stop)"},
 		{"a restore without effect", &op.WorldRestored{ToStep: 1, Interrupted: true}, "a restore of the files to step 1 was interrupted, and no file was moved"},
