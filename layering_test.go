@@ -25,7 +25,7 @@ var rooms = map[string][]string{
 
 // worldFloors are the packages below worldstate/internal from the bottom up. Each may
 // import those before it, and worldstate/ignore.
-var worldFloors = []string{"fsys", "gitfmt", "objects", "refs", "tree", "usergit", "scan", "restore", "plan", "gc", "diff"}
+var worldFloors = []string{"fsys", "gitfmt", "objects", "refs", "history", "tree", "usergit", "scan", "restore", "plan", "gc", "diff"}
 
 // walls lists the imports
 // that a room's own floor would allow and its meaning forbids.

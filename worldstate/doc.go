@@ -107,8 +107,7 @@
 // a queue that ran over, an unmount or a replaced root lead to a scan. After 200
 // saves, or ten minutes, a save scans everything and compares; a change that no
 // event reported is noted in its Snapshot, and ends the watching. Each directory
-// takes about a KiB of the kernel's memory, for at most 65,536 of them. The store
-// is watched, too: while nothing happens in it, an operation does not look there.
+// takes about a KiB of the kernel's memory, for at most 65,536 of them.
 //
 // # The store's size
 //

@@ -16,7 +16,7 @@ var (
 	// ErrRefused: the directory or the restore is refused on principle: "/",
 	// the home directory, a store that holds its own world, another world's
 	// snapshot. Nothing was touched.
-	ErrRefused = errors.New("refused")
+	ErrRefused = gitfmt.ErrRefused
 	// ErrNoDirectory: the world's directory is not there, or is none.
 	ErrNoDirectory = errors.New("no such directory")
 	// ErrStale: the world or its snapshots no longer match the plan. Nothing

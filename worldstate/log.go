@@ -3,17 +3,13 @@
 package worldstate
 
 import (
-	"bytes"
-	"container/heap"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"anamnesis/worldstate/internal/gc"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/history"
 	"anamnesis/worldstate/internal/refs"
 )
 
@@ -48,7 +44,7 @@ func (w *World) Log(ctx context.Context) ([]Commit, error) {
 		return nil, err
 	}
 	task := refs.TaskPrefix + w.opts.Task + "/"
-	commits, err := w.history(ctx, byName, func(ref string) bool {
+	commits, err := history.Log(ctx, w.objects, byName, func(ref string) bool {
 		return ref == refs.WorldPrefix+w.key || strings.HasPrefix(ref, task) || w.opts.AllTasks && refs.IsStep(ref)
 	})
 	if err != nil {
@@ -110,107 +106,4 @@ func (w *World) listed(c *gitfmt.Commit, steps []string, current gitfmt.Hash) Co
 		item.Skipped = []Skip{}
 	}
 	return item
-}
-
-// history returns the commits that the chosen refs reach, children before parents,
-// the newest first where that leaves a choice. One that cannot be read has only its id
-// and Missing. What came before it is found by the steps that the store's snapshots
-// name.
-func (w *World) history(ctx context.Context, byName map[string]gitfmt.Hash, chosen func(ref string) bool) ([]*gitfmt.Commit, error) {
-	all := make(map[gitfmt.Hash]*gitfmt.Commit)
-	children := make(map[gitfmt.Hash]int)
-	var queue []gitfmt.Hash
-	for ref, h := range byName {
-		ok, err := chosen(ref), error(nil)
-		if ok && !refs.IsOurs(ref) {
-			named := h
-			h, ok, err = gc.FollowTags(w.objects, h, ref)
-			if errors.Is(err, gitfmt.ErrCorrupt) { // what is not theirs can be read all the same
-				all[named], err = &gitfmt.Commit{Id: named, Missing: gc.BrokenRef(w.objects, ref, err)}, nil
-			}
-		}
-		if err != nil {
-			return nil, fmt.Errorf("log: %w", err)
-		}
-		if ok {
-			queue = append(queue, h)
-		}
-	}
-	for searched := false; len(queue) > 0; {
-		h := queue[len(queue)-1]
-		queue = queue[:len(queue)-1]
-		if all[h] != nil {
-			continue
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		c, err := w.objects.Commit(h)
-		if errors.Is(err, gitfmt.ErrCorrupt) {
-			c, err = &gitfmt.Commit{Id: h, Missing: err}, nil
-			if !searched {
-				searched = true
-				queue = append(queue, w.stepped(chosen)...)
-			}
-		}
-		if err != nil {
-			return nil, fmt.Errorf("log: %w", err)
-		}
-		all[h] = c
-		for _, p := range c.Parents {
-			children[p]++
-			queue = append(queue, p)
-		}
-	}
-	var ready commitHeap
-	for h, c := range all {
-		if children[h] == 0 {
-			ready = append(ready, c)
-		}
-	}
-	heap.Init(&ready)
-	out := make([]*gitfmt.Commit, 0, len(all))
-	for len(ready) > 0 {
-		c := heap.Pop(&ready).(*gitfmt.Commit)
-		out = append(out, c)
-		for _, p := range c.Parents {
-			if children[p]--; children[p] == 0 {
-				heap.Push(&ready, all[p])
-			}
-		}
-	}
-	return out, nil
-}
-
-// stepped returns the snapshots in our packs that were saved as steps whose refs are
-// chosen.
-func (w *World) stepped(chosen func(ref string) bool) []gitfmt.Hash {
-	var found []gitfmt.Hash
-	for _, h := range w.objects.Commits() {
-		if c, err := w.objects.Commit(h); err == nil && c.Step != "" && chosen(refs.OfStep(c.Step)) {
-			found = append(found, h)
-		}
-	}
-	return found
-}
-
-// commitHeap is a heap of commits, the newest first; of equal times the smaller id.
-type commitHeap []*gitfmt.Commit
-
-func (q commitHeap) Len() int      { return len(q) }
-func (q commitHeap) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q commitHeap) Less(i, j int) bool {
-	if !q[i].Time.Equal(q[j].Time) {
-		return q[i].Time.After(q[j].Time)
-	}
-	return bytes.Compare(q[i].Id[:], q[j].Id[:]) < 0
-}
-
-func (q *commitHeap) Push(c any) { *q = append(*q, c.(*gitfmt.Commit)) }
-
-func (q *commitHeap) Pop() any {
-	old := *q
-	c := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return c
 }

@@ -5,8 +5,6 @@ package worldstate
 import (
 	"context"
 	"fmt"
-	"path/filepath"
-	"sort"
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/plan"
@@ -61,7 +59,7 @@ func (w *World) planFrom(ctx context.Context, root int, sc *scan.Scanned, target
 	if c.World != w.key && !o.OtherWorld && !sc.Empty() {
 		return Plan{}, fmt.Errorf("plan: %w: snapshot %s was taken of another directory than %s", ErrRefused, target, w.dir)
 	}
-	if o.Paths, err = w.relativePaths(o.Paths); err != nil {
+	if o.Paths, err = plan.RelativePaths(w.dir, o.Paths); err != nil {
 		return Plan{}, fmt.Errorf("plan: %w", err)
 	}
 	in := plan.Input{
@@ -107,34 +105,4 @@ func (w *World) listing(id ID) (*tree.Listing, error) {
 		return nil, err
 	}
 	return w.tree(c.Tree)
-}
-
-// relativePaths makes a caller's paths relative to the world.
-func (w *World) relativePaths(paths []string) ([]string, error) {
-	var out []string
-	for _, path := range paths {
-		if path == "" { // a variable that was not set must not mean the whole world
-			return nil, fmt.Errorf("%w: an empty path; \".\" is the whole world", ErrRefused)
-		}
-		rel := filepath.Clean(path)
-		if filepath.IsAbs(rel) {
-			parent, err := filepath.EvalSymlinks(filepath.Dir(rel))
-			if err != nil {
-				return nil, err
-			}
-			if rel, err = filepath.Rel(w.dir, filepath.Join(parent, filepath.Base(rel))); err != nil {
-				return nil, err
-			}
-		}
-		rel = filepath.ToSlash(rel)
-		if rel == "." {
-			return nil, nil // the whole world
-		}
-		if !fsys.ValidPath(rel) {
-			return nil, fmt.Errorf("%w: path %q is outside the world or in a git directory", ErrRefused, path)
-		}
-		out = append(out, rel)
-	}
-	sort.Strings(out)
-	return out, nil
 }

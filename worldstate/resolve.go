@@ -9,15 +9,12 @@ import (
 	"strings"
 
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/history"
 	"anamnesis/worldstate/internal/refs"
 )
 
-const (
-	// minPrefix is the shortest prefix of an id that Resolve takes.
-	minPrefix = 7
-	// presentName is Resolve's name for the snapshot Last returns.
-	presentName = "@"
-)
+// minPrefix is the shortest prefix of an id that Resolve takes.
+const minPrefix = 7
 
 // Resolve returns the snapshot that a name means: a step of this World's task,
 // TASK@STEP for a step of any task in the store, "@" for the snapshot this world was
@@ -41,7 +38,7 @@ func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
 	if h, ok := byName[refs.OfStep(step)]; ok {
 		return ID(h.String()), nil
 	}
-	if name == presentName {
+	if name == "@" {
 		if h, ok := byName[refs.WorldPrefix+w.key]; ok {
 			return ID(h.String()), nil
 		}
@@ -60,7 +57,7 @@ func (w *World) Resolve(ctx context.Context, name string) (ID, error) {
 // search looks through all snapshots for the one that was saved as a step, or else
 // for the one whose id begins with name.
 func (w *World) search(ctx context.Context, byName map[string]gitfmt.Hash, step, name string) (ID, error) {
-	commits, err := w.history(ctx, byName, func(string) bool { return true })
+	commits, err := history.Log(ctx, w.objects, byName, func(string) bool { return true })
 	if err != nil {
 		return "", err
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -307,12 +306,5 @@ func (w *World) changedSince(parent *gitfmt.Commit, now *tree.Listing) ([]string
 			return nil, &unreadableParent{fmt.Errorf("save: parent %s: %w", parent.Id, err)}
 		}
 	}
-	var paths []string
-	tree.Union(before, now, func(path string, a, b tree.State) {
-		if a != b && (a.Absent() || !a.IsDir()) && (b.Absent() || !b.IsDir()) || a.IsDir() != b.IsDir() && !a.Absent() && !b.Absent() {
-			paths = append(paths, path)
-		}
-	})
-	sort.Strings(paths)
-	return paths, nil
+	return tree.ChangedPaths(before, now), nil
 }

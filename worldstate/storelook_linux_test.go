@@ -145,7 +145,7 @@ func packsMountedOver(b *bench, last Snapshot) {
 func anotherStore(b *bench, _ Snapshot) {
 	b.must(os.Rename(b.store, b.store+"-moved"))
 	b.must(os.MkdirAll(filepath.Join(b.store, fsys.StateDir), 0o700))
-	b.must(createStore(b.store))
+	b.must(refs.Create(b.store))
 	s := b.save()
 	b.must(os.RemoveAll(b.store + "-moved"))
 	if err := b.w.Has(b.Context(), s.ID); err != nil {

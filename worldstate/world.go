@@ -17,6 +17,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/history"
 	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/refs"
 	"anamnesis/worldstate/internal/restore"
@@ -127,7 +128,7 @@ func Open(dir, store string, o *Options) (*World, error) {
 	if w.store, err = filepath.Abs(store); err != nil {
 		return nil, fmt.Errorf("open world: %w", err)
 	}
-	if err := checkStoreDir(w.store); err != nil {
+	if err := refs.CheckDir(w.store); err != nil {
 		return nil, err
 	}
 	if there, err := fsys.Exists(filepath.Join(w.store, "HEAD")); err != nil {
@@ -197,7 +198,7 @@ func (w *World) create() error {
 		return err
 	}
 	defer w.lock.Release()
-	return createStore(w.store)
+	return refs.Create(w.store)
 }
 
 // lockStore takes the store's lock. The first time, it removes what killed processes
@@ -396,7 +397,7 @@ func (w *World) known(h gitfmt.Hash) (*gitfmt.Commit, error) {
 	if rerr != nil {
 		return nil, rerr
 	}
-	named, herr := w.history(context.Background(), byName, refs.IsOurs)
+	named, herr := history.Log(context.Background(), w.objects, byName, refs.IsOurs)
 	if herr != nil {
 		return nil, herr
 	}

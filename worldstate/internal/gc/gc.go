@@ -14,6 +14,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/history"
 	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/refs"
 )
@@ -347,7 +348,7 @@ func (g *collector) keep(ctx context.Context, roots []gitfmt.Hash) error {
 		}
 		data, err := g.s.Read(h, gitfmt.CommitObject, "snapshot")
 		if errors.Is(err, objects.ErrWrongType) {
-			if queue, err = g.aside(h, queue); err != nil {
+			if queue, err = g.aside(ctx, h, queue); err != nil {
 				return err
 			}
 			continue
@@ -377,7 +378,7 @@ func (g *collector) keep(ctx context.Context, roots []gitfmt.Hash) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := g.tree(c.Tree, "", 0); err != nil {
+		if err := g.tree(ctx, c.Tree); err != nil {
 			return err
 		}
 	}
@@ -386,20 +387,20 @@ func (g *collector) keep(ctx context.Context, roots []gitfmt.Hash) error {
 
 // aside adds what a user's ref leads to that is no snapshot, and to the queue
 // what that leads to.
-func (g *collector) aside(h gitfmt.Hash, queue []gitfmt.Hash) ([]gitfmt.Hash, error) {
-	a, err := readAside(g.s, h, "a ref")
+func (g *collector) aside(ctx context.Context, h gitfmt.Hash, queue []gitfmt.Hash) ([]gitfmt.Hash, error) {
+	a, err := history.ReadAside(g.s, h, "a ref")
 	switch {
 	case g.passes(err):
 		return queue, nil
 	case err != nil:
 		return nil, err
-	case a.kind == gitfmt.TreeObject:
-		return queue, g.tree(h, "", 0)
-	case a.kind == gitfmt.TagObject:
-		queue = append(queue[:len(queue):len(queue)], a.next)
+	case a.Kind == gitfmt.TreeObject:
+		return queue, g.tree(ctx, h)
+	case a.Kind == gitfmt.TagObject:
+		queue = append(queue[:len(queue):len(queue)], a.Next)
 	}
 	if g.add(h) {
-		g.todo.lines.add(a.kind, "ref:"+h.String(), h) // by itself: no path has a line of that name
+		g.todo.lines.add(a.Kind, "ref:"+h.String(), h) // by itself: no path has a line of that name
 	}
 	return queue, nil
 }
@@ -422,35 +423,28 @@ func (g *collector) add(h gitfmt.Hash) bool {
 	return carried
 }
 
-func (g *collector) tree(h gitfmt.Hash, path string, depth int) error {
-	if g.known(h) {
-		return nil
-	}
-	data, err := g.s.Read(h, gitfmt.TreeObject, path)
-	if g.passes(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	items, err := gitfmt.DecodeTree(data)
-	if err != nil || depth > gitfmt.MaxTreeDepth {
-		return fmt.Errorf("tree %s: %w: %w", h, gitfmt.ErrCorrupt, errors.Join(err))
-	}
-	if g.add(h) {
-		g.todo.lines.add(gitfmt.TreeObject, path, h)
-	}
-	for _, it := range items {
-		p := fsys.Join(path, it.Name)
-		if it.Mode == "40000" {
-			if err := g.tree(it.Hash, p, depth+1); err != nil {
-				return err
+// tree adds a tree and all beneath it.
+func (g *collector) tree(ctx context.Context, h gitfmt.Hash) error {
+	return history.Walk(ctx, g.s, h, history.Visitor{
+		Enter: func(h gitfmt.Hash) bool { return !g.known(h) },
+		Tree: func(h gitfmt.Hash, path string) {
+			if g.add(h) {
+				g.todo.lines.add(gitfmt.TreeObject, path, h)
 			}
-		} else if it.Mode != gitfmt.GitlinkMode && !g.known(it.Hash) && !(g.lax && !g.s.Has(it.Hash)) && g.add(it.Hash) {
-			g.todo.lines.add(gitfmt.BlobObject, p, it.Hash)
-		}
-	}
-	return nil
+		},
+		Blob: func(h gitfmt.Hash, path string) error {
+			if !g.known(h) && !(g.lax && !g.s.Has(h)) && g.add(h) {
+				g.todo.lines.add(gitfmt.BlobObject, path, h)
+			}
+			return nil
+		},
+		Failed: func(_ gitfmt.Hash, _ string, err error) error {
+			if g.passes(err) {
+				return nil
+			}
+			return err
+		},
+	})
 }
 
 // Options say what a collection keeps. The zero value keeps every snapshot

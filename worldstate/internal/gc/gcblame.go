@@ -8,6 +8,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/history"
 	"anamnesis/worldstate/internal/refs"
 )
 
@@ -19,13 +20,13 @@ func (g *collector) blame(err error) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.refs)) {
-		of, _, terr := FollowTags(g.s, g.refs[name], name)
+		of, _, terr := history.FollowTags(g.s, g.refs[name], name)
 		var t *gitfmt.MissingObjectError
 		switch leads := of.String() == m.Object || errors.As(terr, &t) && t.Object == m.Object; {
 		case leads && refs.IsOurs(name):
 			return fmt.Errorf("%w; %s names it; only a backup of %s can bring it back, and nothing is collected until then", err, name, g.s.Dir)
 		case leads:
-			return BrokenRef(g.s, name, err)
+			return history.BrokenRef(g.s, name, err)
 		}
 	}
 	return fmt.Errorf("%w; 'anamnesis world verify' names all that is damaged", err)

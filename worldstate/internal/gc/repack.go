@@ -172,7 +172,7 @@ func (g *collector) switchOver(packs []*objects.Writer) error {
 		return err
 	}
 	if commits {
-		if err := g.s.RemoveCommitGraph(); err != nil {
+		if err := removeCommitGraph(g.s.Dir); err != nil {
 			return err
 		}
 	}
@@ -188,6 +188,26 @@ func (g *collector) switchOver(packs []*objects.Writer) error {
 	g.report.BytesAfter, err = g.s.SizeBytes()
 	g.report.Over = g.o.MaxBytes > 0 && g.report.BytesAfter > g.o.MaxBytes
 	return err
+}
+
+// removeCommitGraph removes what git may have noted of all commits (git gc, git
+// commit-graph write), durably: git fsck and the next git gc take the store for
+// damaged where it names one that is gone. Git does without, and writes it anew.
+func removeCommitGraph(store string) error {
+	for _, name := range []string{"commit-graph", "commit-graphs/commit-graph-chain"} {
+		path := filepath.Join(store, "objects", "info", name)
+		err := os.Remove(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = fsys.SyncDir(filepath.Dir(path))
+		}
+		if err != nil {
+			return fmt.Errorf("remove commit-graph: %w", err)
+		}
+	}
+	return nil
 }
 
 // leaving returns our packs that go: all that is needed of them is in the new ones.

@@ -11,6 +11,7 @@ import (
 
 	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/history"
 	"anamnesis/worldstate/internal/objects"
 	"anamnesis/worldstate/internal/refs"
 	"anamnesis/worldstate/internal/tree"
@@ -213,7 +214,7 @@ func (v *verifier) commits(h gitfmt.Hash, ref string) error {
 		}
 		queue = append(queue, c.Parents...)
 		before := len(v.r.Problems)
-		if err := v.tree(c.Tree, "", 0); err != nil {
+		if err := v.tree(c.Tree); err != nil {
 			return err
 		}
 		if len(v.r.Problems) == before && c.World != "" { // all there; does it also read as a world?
@@ -230,17 +231,17 @@ func (v *verifier) commits(h gitfmt.Hash, ref string) error {
 // aside looks at what a user's ref leads to that is no snapshot, and adds to the
 // queue what that leads to.
 func (v *verifier) aside(h gitfmt.Hash, ref string, queue []gitfmt.Hash) ([]gitfmt.Hash, error) {
-	a, err := readAside(v.s, h, ref)
+	a, err := history.ReadAside(v.s, h, ref)
 	switch {
 	case err != nil:
-	case a.kind == gitfmt.TagObject:
-		return append(queue, a.next), nil
-	case a.kind == gitfmt.TreeObject:
+	case a.Kind == gitfmt.TagObject:
+		return append(queue, a.Next), nil
+	case a.Kind == gitfmt.TreeObject:
 		v.r.Objects-- // it is counted there
 		delete(v.seen, h)
-		return queue, v.tree(h, "", 0)
+		return queue, v.tree(h)
 	default:
-		err = v.s.Check(h, a.kind, ref)
+		err = v.s.Check(h, a.Kind, ref)
 	}
 	if err != nil {
 		err = v.problem(h, ref, err)
@@ -248,41 +249,21 @@ func (v *verifier) aside(h gitfmt.Hash, ref string, queue []gitfmt.Hash) ([]gitf
 	return queue, err
 }
 
-func (v *verifier) tree(h gitfmt.Hash, path string, depth int) error {
-	if !v.first(h) {
-		return nil
-	}
-	if err := v.ctx.Err(); err != nil {
-		return err
-	}
-	data, err := v.s.Read(h, gitfmt.TreeObject, path)
-	var items []gitfmt.TreeItem
-	if err == nil {
-		items, err = gitfmt.DecodeTree(data)
-	}
-	if err == nil && depth > gitfmt.MaxTreeDepth {
-		err = errors.New("nested too deep")
-	}
-	if err != nil {
-		return v.problem(h, path+"/", err)
-	}
-	for _, it := range items {
-		p := fsys.Join(path, it.Name)
-		if it.Mode == "40000" {
-			if err := v.tree(it.Hash, p, depth+1); err != nil {
-				return err
+// tree checks a tree and all beneath it.
+func (v *verifier) tree(h gitfmt.Hash) error {
+	return history.Walk(v.ctx, v.s, h, history.Visitor{
+		Enter: v.first,
+		Blob: func(h gitfmt.Hash, path string) error {
+			if !v.first(h) || v.intact[h] == gitfmt.BlobObject {
+				return nil
 			}
-			continue
-		}
-		if it.Mode != gitfmt.GitlinkMode && v.first(it.Hash) && v.intact[it.Hash] != gitfmt.BlobObject {
-			if err := v.s.Check(it.Hash, gitfmt.BlobObject, p); err != nil {
-				if err := v.problem(it.Hash, p, err); err != nil {
-					return err
-				}
+			if err := v.s.Check(h, gitfmt.BlobObject, path); err != nil {
+				return v.problem(h, path, err)
 			}
-		}
-	}
-	return nil
+			return nil
+		},
+		Failed: func(h gitfmt.Hash, path string, err error) error { return v.problem(h, path+"/", err) },
+	})
 }
 
 type plainProblem Problem

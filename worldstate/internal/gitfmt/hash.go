@@ -29,6 +29,9 @@ func ParseHash(s string) (Hash, bool) {
 // that has rotted; MissingObjectError is one such.
 var ErrCorrupt = errors.New("corrupt store")
 
+// ErrRefused: what was asked is refused on principle, and nothing was touched.
+var ErrRefused = errors.New("refused")
+
 // ObjectType is a git object's type, with its number in a pack.
 type ObjectType byte
 

@@ -23,27 +23,14 @@ func (s *Store) AlternatesPath() string {
 	return filepath.Join(s.Dir, "objects", "info", "alternates")
 }
 
-// borrowedFrom returns the directory objects are borrowed from; "" when there is
-// none.
-func (s *Store) borrowedFrom() (string, error) {
-	data, err := os.ReadFile(s.AlternatesPath())
-	if errors.Is(err, os.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("read store: %w", err)
-	}
-	line, _, _ := strings.Cut(string(data), "\n")
-	return line, nil
-}
-
 // followAlternates opens what objects are borrowed from, or closes it again;
 // s.mu is held for writing.
 func (s *Store) followAlternates() error {
-	dir, err := s.borrowedFrom()
-	if err != nil {
-		return err
+	data, err := os.ReadFile(s.AlternatesPath())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("read store: %w", err)
 	}
+	dir, _, _ := strings.Cut(string(data), "\n")
 	if s.lender != nil && dir == filepath.Join(s.lender.Dir, "objects") {
 		_ = s.lender.Refresh() // as below
 		return nil

@@ -3,15 +3,11 @@ package objects
 import (
 	"bytes"
 	"crypto/sha1"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 
-	"anamnesis/worldstate/internal/fsys"
 	"anamnesis/worldstate/internal/gitfmt"
 )
 
@@ -19,26 +15,6 @@ import (
 func (s *Store) StoredBytes(h gitfmt.Hash) int64 {
 	_, it := s.Locate(h)
 	return it.Size
-}
-
-// RemoveCommitGraph removes what git may have noted of all commits (git gc, git
-// commit-graph write), durably: git fsck and the next git gc take the store for
-// damaged where it names one that is gone. Git does without, and writes it anew.
-func (s *Store) RemoveCommitGraph() error {
-	for _, name := range []string{"commit-graph", "commit-graphs/commit-graph-chain"} {
-		path := filepath.Join(s.Dir, "objects", "info", name)
-		err := os.Remove(path)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			err = fsys.SyncDir(filepath.Dir(path))
-		}
-		if err != nil {
-			return fmt.Errorf("remove commit-graph: %w", err)
-		}
-	}
-	return nil
 }
 
 // Tight reports whether an object is whole and was not compressed in a

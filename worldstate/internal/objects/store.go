@@ -166,29 +166,17 @@ func (s *Store) CopyTo(h gitfmt.Hash, want gitfmt.ObjectType, path string, w io.
 	}
 	sum := sha1.New()
 	sum.Write(gitfmt.AppendHead(nil, t, size))
-	tee := &failWriter{w: w}
-	n, err := io.Copy(io.MultiWriter(sum, tee), io.LimitReader(r, size+1))
+	in := &failReader{r: io.LimitReader(r, size+1)}
+	n, err := io.Copy(io.MultiWriter(sum, w), in)
 	switch {
-	case tee.err != nil:
-		return n, tee.err
+	case in.err != nil:
+		return n, missing(in.err)
 	case err != nil:
-		return n, missing(err)
+		return n, err
 	case n != size || gitfmt.Hash(sum.Sum(nil)) != h:
 		return n, missing(errWrongHash)
 	}
 	return n, nil
-}
-
-// failWriter distinguishes a reader's failure from the writer's.
-type failWriter struct {
-	w   io.Writer
-	err error
-}
-
-func (f *failWriter) Write(b []byte) (int, error) {
-	n, err := f.w.Write(b)
-	f.err = err
-	return n, err
 }
 
 // Read returns a whole, verified object, from whichever pack has it intact.
@@ -371,19 +359,4 @@ func (s *Store) Commit(h gitfmt.Hash) (*gitfmt.Commit, error) {
 		return nil, err
 	}
 	return gitfmt.DecodeCommit(h, data)
-}
-
-// Commits returns the commits that packs hold whole, needed or not. A pack that cannot
-// be read is left out.
-func (s *Store) Commits() []gitfmt.Hash {
-	var found []gitfmt.Hash
-	for _, p := range s.Without(nil) {
-		items, _ := p.Items()
-		for _, it := range items {
-			if kind, err := p.KindAt(it.Off); err == nil && kind == gitfmt.CommitObject {
-				found = append(found, it.Hash)
-			}
-		}
-	}
-	return found
 }

@@ -271,6 +271,19 @@ func NewListing(entries []Entry) *Listing {
 	return &Listing{build("")}
 }
 
+// ChangedPaths lists the files and links that differ, sorted, and the paths at which one
+// of two listings has a directory and the other something else.
+func ChangedPaths(a, b *Listing) []string {
+	var paths []string
+	Union(a, b, func(path string, sa, sb State) {
+		if sa != sb && (sa.Absent() || !sa.IsDir()) && (sb.Absent() || !sb.IsDir()) || sa.IsDir() != sb.IsDir() && !sa.Absent() && !sb.Absent() {
+			paths = append(paths, path)
+		}
+	})
+	slices.Sort(paths)
+	return paths
+}
+
 // Union calls f for the paths of a or b, in the order of path bytes, with the
 // state in each. It passes over what lies beneath directories that are alike,
 // so f hears of every path that differs, and of some that do not.

@@ -1,4 +1,4 @@
-package worldstate
+package refs
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"anamnesis/worldstate/internal/fsys"
-	"anamnesis/worldstate/internal/refs"
+	"anamnesis/worldstate/internal/gitfmt"
 )
 
 // repoConfig is the bare repository's configuration. Automatic maintenance is
@@ -23,9 +23,9 @@ const repoConfig = `[core]
 	auto = false
 `
 
-// createStore makes the bare repository where there is none. It is repeatable:
+// Create makes the bare repository of a store where there is none. It is repeatable:
 // HEAD, which makes git see a repository, is written last.
-func createStore(dir string) error {
+func Create(dir string) error {
 	head := filepath.Join(dir, "HEAD")
 	if there, err := fsys.Exists(head); there || err != nil {
 		return err
@@ -38,17 +38,17 @@ func createStore(dir string) error {
 	if err := fsys.WriteFileDurably(filepath.Join(dir, "config"), []byte(repoConfig)); err != nil {
 		return fmt.Errorf("create store: %w", err)
 	}
-	if err := (&refs.Store{Dir: dir}).Raise(); err != nil {
+	if err := (&Store{Dir: dir}).Raise(); err != nil {
 		return fmt.Errorf("create store: %w", err)
 	}
-	if err := fsys.WriteFileDurably(head, []byte("ref: "+refs.Latest+"\n")); err != nil {
+	if err := fsys.WriteFileDurably(head, []byte("ref: "+Latest+"\n")); err != nil {
 		return fmt.Errorf("create store: %w", err)
 	}
 	return nil
 }
 
-// checkStoreDir refuses to make a store of a directory that holds other things.
-func checkStoreDir(dir string) error {
+// CheckDir refuses to make a store of a directory that holds other things.
+func CheckDir(dir string) error {
 	list, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(list) == 0 {
 		return nil
@@ -63,5 +63,5 @@ func checkStoreDir(dir string) error {
 	if there {
 		return nil
 	}
-	return fmt.Errorf("open store %s: %w: the directory holds something that is no store of this program; name an empty or new one", dir, ErrRefused)
+	return fmt.Errorf("open store %s: %w: the directory holds something that is no store of this program; name an empty or new one", dir, gitfmt.ErrRefused)
 }

@@ -1,0 +1,124 @@
+// Package history finds what refs lead to: the snapshots, newest first, and the objects
+// that they need.
+package history
+
+import (
+	"bytes"
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+
+	"anamnesis/worldstate/internal/gitfmt"
+	"anamnesis/worldstate/internal/objects"
+	"anamnesis/worldstate/internal/refs"
+)
+
+// Log returns the commits that the chosen refs reach, children before parents,
+// the newest first where that leaves a choice. One that cannot be read has only its id
+// and Missing. What came before it is found by the steps that the store's snapshots
+// name.
+func Log(ctx context.Context, s *objects.Store, byName map[string]gitfmt.Hash, chosen func(ref string) bool) ([]*gitfmt.Commit, error) {
+	all := make(map[gitfmt.Hash]*gitfmt.Commit)
+	children := make(map[gitfmt.Hash]int)
+	var queue []gitfmt.Hash
+	for ref, h := range byName {
+		ok, err := chosen(ref), error(nil)
+		if ok && !refs.IsOurs(ref) {
+			named := h
+			h, ok, err = FollowTags(s, h, ref)
+			if errors.Is(err, gitfmt.ErrCorrupt) { // what is not theirs can be read all the same
+				all[named], err = &gitfmt.Commit{Id: named, Missing: BrokenRef(s, ref, err)}, nil
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("log: %w", err)
+		}
+		if ok {
+			queue = append(queue, h)
+		}
+	}
+	for searched := false; len(queue) > 0; {
+		h := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		if all[h] != nil {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		c, err := s.Commit(h)
+		if errors.Is(err, gitfmt.ErrCorrupt) {
+			c, err = &gitfmt.Commit{Id: h, Missing: err}, nil
+			if !searched {
+				searched = true
+				queue = append(queue, stepped(s, chosen)...)
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("log: %w", err)
+		}
+		all[h] = c
+		for _, p := range c.Parents {
+			children[p]++
+			queue = append(queue, p)
+		}
+	}
+	var ready commitHeap
+	for h, c := range all {
+		if children[h] == 0 {
+			ready = append(ready, c)
+		}
+	}
+	heap.Init(&ready)
+	out := make([]*gitfmt.Commit, 0, len(all))
+	for len(ready) > 0 {
+		c := heap.Pop(&ready).(*gitfmt.Commit)
+		out = append(out, c)
+		for _, p := range c.Parents {
+			if children[p]--; children[p] == 0 {
+				heap.Push(&ready, all[p])
+			}
+		}
+	}
+	return out, nil
+}
+
+// stepped returns the snapshots in packs that were saved as steps whose refs are chosen.
+// A pack that cannot be read is left out.
+func stepped(s *objects.Store, chosen func(ref string) bool) []gitfmt.Hash {
+	var found []gitfmt.Hash
+	for _, p := range s.Without(nil) {
+		items, _ := p.Items()
+		for _, it := range items {
+			if kind, err := p.KindAt(it.Off); err != nil || kind != gitfmt.CommitObject {
+				continue
+			}
+			if c, err := s.Commit(it.Hash); err == nil && c.Step != "" && chosen(refs.OfStep(c.Step)) {
+				found = append(found, it.Hash)
+			}
+		}
+	}
+	return found
+}
+
+// commitHeap is a heap of commits, the newest first; of equal times the smaller id.
+type commitHeap []*gitfmt.Commit
+
+func (q commitHeap) Len() int      { return len(q) }
+func (q commitHeap) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q commitHeap) Less(i, j int) bool {
+	if !q[i].Time.Equal(q[j].Time) {
+		return q[i].Time.After(q[j].Time)
+	}
+	return bytes.Compare(q[i].Id[:], q[j].Id[:]) < 0
+}
+
+func (q *commitHeap) Push(c any) { *q = append(*q, c.(*gitfmt.Commit)) }
+
+func (q *commitHeap) Pop() any {
+	old := *q
+	c := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return c
+}
