@@ -56,7 +56,7 @@ func (s *Store) count(events []usage.Event) error {
 	return nil
 }
 
-// Counts gives a card's counters.
+// Counts returns a card's counters.
 func (s *Store) Counts(id string) usage.Counts {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -66,7 +66,7 @@ func (s *Store) Counts(id string) usage.Counts {
 	return s.usage.Of(id)
 }
 
-// Effect gives what the experiment says of unreviewed cards; nil: nothing yet.
+// Effect returns what the experiment says of unreviewed cards; nil: nothing yet.
 func (s *Store) Effect() *usage.Effect {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

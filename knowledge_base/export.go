@@ -19,7 +19,7 @@ var ErrNotEmpty = errors.New("the folder is not empty")
 
 // Export writes the cards in the given states into a new folder that others
 // can read or import: the cards in their months, and a README.md that
-// lists them. It gives how many. The folder appears whole or not at all.
+// lists them. It returns how many. The folder appears whole or not at all.
 func (s *Store) Export(ctx context.Context, dir string, states []card.State) (n int, err error) {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return 0, fmt.Errorf("export to %s: %w", dir, ErrNotEmpty)

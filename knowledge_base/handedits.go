@@ -136,7 +136,7 @@ func (s *Store) leaveSecrets(edits map[string][]byte) (found bool) {
 	return found
 }
 
-// nameOf gives the topic of a card, or its path where it has none to read.
+// nameOf returns the topic of a card, or its path where it has none to read.
 func (s *Store) nameOf(path string, data []byte) string {
 	if c, err := card.Parse(data); err == nil {
 		return c.Topic

@@ -29,7 +29,7 @@ func keptMagic() string { return fmt.Sprintf("anamnesis cards 3.%d\n", card.Reco
 
 func (s *Store) keptPath() string { return filepath.Join(s.dir, indexDir, keptFile) }
 
-// keptCards gives what is kept, by path; as the files say it, see
+// keptCards returns what is kept, by path; as the files say it, see
 // [Store.judge].
 func (s *Store) keptCards() map[string]*stored {
 	r, ok := sealed.Open(s.keptPath(), keptMagic())

@@ -87,7 +87,7 @@ func (s *Store) Decide(ctx context.Context, d Decision) ([]Stored, error) {
 	return out, nil
 }
 
-// decided gives a card of a decision, as it was seen. That it is still so when
+// decided returns a card of a decision, as it was seen. That it is still so when
 // it is written is what Apply sees to.
 func (s *Store) decided(d Decision, id string) (*card.Card, error) {
 	c, err := s.Get(id)
@@ -204,7 +204,7 @@ func (d Decision) message(s *Store) string {
 	return m
 }
 
-// SupersededBy gives the ids of the cards that name id as superseded, sorted.
+// SupersededBy returns the ids of the cards that name id as superseded, sorted.
 func (s *Store) SupersededBy(id string) []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -260,7 +260,7 @@ func verify(c, old *card.Card, ch *Change, now time.Time) error {
 	return nil
 }
 
-// Text gives a card's text as it counts here, which is its file's unless a
+// Text returns a card's text as it counts here, which is its file's unless a
 // project ships it as reviewed, and the file's fingerprint.
 func (s *Store) Text(id string) (text []byte, fingerprint string, err error) {
 	if err := s.freshen(); err != nil {

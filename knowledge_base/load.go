@@ -52,7 +52,7 @@ func (c *contents) noteAgainst(h *card.Head) {
 	}
 }
 
-// opposing gives the ids of the cards that contradict one, whichever of the two
+// opposing returns the ids of the cards that contradict one, whichever of the two
 // says so: those the card names itself first, then the others sorted.
 func (c *contents) opposing(id string) []string {
 	var out, others []string

@@ -18,7 +18,7 @@ const (
 )
 
 // Pack renders hits, in order, as quoted data of at most budgetTokens as
-// count measures them, and gives the hits it used. A card that does not fit
+// count measures them, and returns the hits it used. A card that does not fit
 // is left out and smaller ones after it are tried; when not even the first
 // fits, its first lines are quoted. Of a [Hit.Brief] the topic is quoted. Without a hit that fits, the text is empty.
 func Pack(hits []Hit, budgetTokens int, count func(string) int) (text string, used []Hit) {

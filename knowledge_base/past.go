@@ -11,7 +11,7 @@ import (
 	"anamnesis/knowledge_base/history"
 )
 
-// History gives the commits that changed a card, newest first; none where the
+// History returns the commits that changed a card, newest first; none where the
 // folder has no history yet. A card that is gone has one, too. What people
 // changed since the last commit is not in it.
 func (s *Store) History(ctx context.Context, id string) ([]history.Revision, error) {

@@ -33,7 +33,7 @@ const ownReviewsFile = "reviews.jsonl"
 // settle a tie.
 const nearer = 1.05
 
-// ForProject gives the options for a project's own cards. They lie in the
+// ForProject returns the options for a project's own cards. They lie in the
 // project's repository, so they get none of their own. global is the folder of
 // the global cards: counters and reviews of the project's cards are kept there,
 // on this machine. A card that the project ships as reviewed is a draft until
@@ -53,7 +53,7 @@ type reviewed struct {
 	Topic string    `json:"topic"`
 }
 
-// readReviews gives the hashes of the lessons reviewed here, and of those that
+// readReviews returns the hashes of the lessons reviewed here, and of those that
 // arrived from elsewhere. A line that a crash tore is no review.
 func readReviews(path string) (out, arrived map[string]bool, err error) {
 	out, arrived = make(map[string]bool), make(map[string]bool)
@@ -215,7 +215,7 @@ func (l Layers) withOpposing(hits []Hit, q Query) []Hit {
 	return out
 }
 
-// opposing gives the ids that contradict one, in any layer.
+// opposing returns the ids that contradict one, in any layer.
 func (l Layers) opposing(id string) (out []string) {
 	for _, s := range l {
 		for _, other := range s.Opposing(id) {
@@ -227,7 +227,7 @@ func (l Layers) opposing(id string) (out []string) {
 	return out
 }
 
-// beside gives a card to be shown with a hit that it contradicts.
+// beside returns a card to be shown with a hit that it contradicts.
 func (s *Store) beside(h Hit, id string, q Query) (Hit, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -238,7 +238,7 @@ func (s *Store) beside(h Hit, id string, q Query) (Hit, bool) {
 	return Hit{Card: st.card(), Score: h.Score, Evidence: h.Evidence, Expired: st.Expired(s.opts.Now()), Path: st.path()}, true
 }
 
-// best gives the layer whose first hit has the most evidence.
+// best returns the layer whose first hit has the most evidence.
 func best(found [][]Hit) int {
 	at, most := -1, 0.0
 	for i, hits := range found {

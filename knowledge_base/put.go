@@ -54,7 +54,7 @@ type Stored struct {
 	Rediscovered bool `json:"rediscovered,omitempty"`
 }
 
-// Put stores one card on the program's behalf and gives its path: [Store.Apply]
+// Put stores one card on the program's behalf and returns its path: [Store.Apply]
 // of that card alone.
 func (s *Store) Put(ctx context.Context, c *card.Card) (path string, created bool, err error) {
 	out, err := s.Apply(ctx, Change{Cards: []*card.Card{c}})
@@ -64,7 +64,7 @@ func (s *Store) Put(ctx context.Context, c *card.Card) (path string, created boo
 	return out[0].Path, out[0].Created, nil
 }
 
-// Apply stores the change's cards, all or none, and gives what became of each
+// Apply stores the change's cards, all or none, and returns what became of each
 // in order. It is durable when Apply returns. Files that people changed since
 // the last commit become a commit of their own before.
 //
@@ -207,7 +207,7 @@ func (s *Store) plan(c *card.Card, ch *Change) (planned, error) {
 	return p, nil
 }
 
-// pathOf gives where a card stands, or will.
+// pathOf returns where a card stands, or will.
 func (s *Store) pathOf(c *card.Card, old *stored) string {
 	if old != nil {
 		return old.path()
@@ -215,7 +215,7 @@ func (s *Store) pathOf(c *card.Card, old *stored) string {
 	return filepath.Join(s.dir, c.Created.UTC().Format("2006-01"), fileName(c.Topic, c.ID))
 }
 
-// twin gives another card that says exactly what c says, nil when there is
+// twin returns another card that says exactly what c says, nil when there is
 // none. A card that other tasks may not see yet is no twin of one they may.
 func (s *Store) twin(c *card.Card) (*stored, error) {
 	says := lessonOf(c)
@@ -312,7 +312,7 @@ func (s *Store) take(todo []planned) error {
 	return nil
 }
 
-// fileName gives <slug>-<id>.md. It is asked for each card at each look at the
+// fileName returns <slug>-<id>.md. It is asked for each card at each look at the
 // folder.
 func fileName(topic, id string) string {
 	name := make([]byte, 0, slugBytes+len("-.md")+len(id))

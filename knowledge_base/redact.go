@@ -9,7 +9,7 @@ import (
 	"anamnesis/knowledge_base/card"
 )
 
-// redactText gives a text without its secrets.
+// redactText returns a text without its secrets.
 func (s *Store) redactText(text string, markers *[]string) string {
 	if s.opts.Redact == nil {
 		return text
@@ -23,7 +23,7 @@ func (s *Store) redactText(text string, markers *[]string) string {
 	return out
 }
 
-// redactCard gives a card with markers in the place of its secrets; the card
+// redactCard returns a card with markers in the place of its secrets; the card
 // itself where it has none. One whose id holds a secret, or whose text cannot be
 // read without it, is a *[card.Error].
 func (s *Store) redactCard(c *card.Card) (_ *card.Card, markers []string, err error) {
@@ -60,7 +60,7 @@ func (s *Store) redactCard(c *card.Card) (_ *card.Card, markers []string, err er
 	return out, markers, nil
 }
 
-// Redacted gives a card as it would be stored: without its secrets.
+// Redacted returns a card as it would be stored: without its secrets.
 func (s *Store) Redacted(c *card.Card) (*card.Card, error) {
 	c, _, err := s.redactCard(c)
 	return c, err

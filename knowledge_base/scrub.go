@@ -38,10 +38,10 @@ type Secrets struct {
 // InProject reports whether the cards lie in another repository.
 func (s *Store) InProject() bool { return s.opts.NoHistory }
 
-// Dir gives the folder.
+// Dir returns the folder.
 func (s *Store) Dir() string { return s.dir }
 
-// Branch gives the current branch of the folder's repository; "" where it has none.
+// Branch returns the current branch of the folder's repository; "" where it has none.
 func (s *Store) Branch() string {
 	repo, err := history.Open(s.dir)
 	if err != nil {
@@ -146,7 +146,7 @@ func (b *scrubber) Blob(p string, data []byte) ([]byte, []string) {
 	return clean.Markdown(), kinds
 }
 
-// path gives what a path is called afterwards.
+// path returns what a path is called afterwards.
 func (b *scrubber) path(p string) string {
 	var parts []string
 	for at := p; at != "." && at != "/"; at = path.Dir(at) {
@@ -157,7 +157,7 @@ func (b *scrubber) path(p string) string {
 	return strings.Join(parts, "/")
 }
 
-// kindsOf gives the kinds that markers name.
+// kindsOf returns the kinds that markers name.
 func kindsOf(markers []string) (kinds []string) {
 	for _, m := range markers {
 		parts := strings.Split(strings.Trim(m, "[]"), ":")
@@ -374,7 +374,7 @@ func (s *Store) noteScrubbed(files []intentFile) error {
 }
 
 // endRedactions ends what a dead process began, if its history took the place of
-// the old one, and drops it otherwise. It gives the other changes.
+// the old one, and drops it otherwise. It returns the other changes.
 func (s *Store) endRedactions(pending []intent) (rest []intent, err error) {
 	for _, in := range pending {
 		if in.Mark == "" {

@@ -59,7 +59,7 @@ type Hit struct {
 	Brief bool `json:"-"`
 }
 
-// Search gives the cards that matter for the query, best first, ties by id. A
+// Search returns the cards that matter for the query, best first, ties by id. A
 // query that is a card's id gives that card alone.
 // It gives none when nothing in the store accounts for enough of the query.
 // Retired and superseded cards are never found. A card that contradicts a hit
@@ -84,7 +84,7 @@ func (s *Store) found(ctx context.Context, q Query) (hits []Hit, err error) {
 // maxNear is how many resembling cards are told of one.
 const maxNear = 3
 
-// Near gives the cards that probably say the same as the card id, in other
+// Near returns the cards that probably say the same as the card id, in other
 // words: what a user should look at beside it before approving it.
 // Retired and superseded cards are not among them.
 func (s *Store) Near(ctx context.Context, id string) ([]retrieval.Neighbour, error) {
@@ -92,7 +92,7 @@ func (s *Store) Near(ctx context.Context, id string) ([]retrieval.Neighbour, err
 	return slices.DeleteFunc(near, func(n retrieval.Neighbour) bool { return !n.Same() }), err
 }
 
-// Nearest gives the k cards that resemble the card id most, whether or not
+// Nearest returns the k cards that resemble the card id most, whether or not
 // they say the same, best first. Retired and superseded cards are not among
 // them, and have none.
 func (s *Store) Nearest(ctx context.Context, id string, k int) (near []retrieval.Neighbour, err error) {
@@ -180,7 +180,7 @@ func enter(x *retrieval.Index, st *stored) {
 
 func findable(state card.State) bool { return state != card.Retired && state != card.Superseded }
 
-// document gives what a card is found by.
+// document returns what a card is found by.
 func document(st *stored) retrieval.Document {
 	whole := st.whole
 	return retrieval.Document{ID: st.ID, Created: st.Created, Hash: st.text, Text: func() string { return findableText(unpack(whole)) }}

@@ -193,7 +193,7 @@ func (l lesson) mark() lessonMark { return lessonMark(l[:8]) }
 
 type lessonMark [8]byte
 
-// card gives the card as it counts here, for the caller to change.
+// card returns the card as it counts here, for the caller to change.
 func (st *stored) card() *card.Card {
 	c := unpack(st.whole)
 	c.State = st.State
@@ -206,7 +206,7 @@ func (st *stored) card() *card.Card {
 	return c
 }
 
-// unpack gives a card that was packed here.
+// unpack returns a card that was packed here.
 func unpack(p card.Packed) *card.Card {
 	c, ok := p.Card()
 	if !ok {
@@ -296,7 +296,7 @@ func (s *Store) remember(st *stored) {
 	}
 }
 
-// Get gives a copy of the card with that id, to read or to edit and [Store.Put].
+// Get returns a copy of the card with that id, to read or to edit and [Store.Put].
 func (s *Store) Get(id string) (*card.Card, error) {
 	if err := s.freshen(); err != nil {
 		return nil, err
@@ -313,7 +313,7 @@ func (s *Store) Get(id string) (*card.Card, error) {
 	return st.card(), nil
 }
 
-// Opposing gives the ids of the cards that contradict the card id, whichever of
+// Opposing returns the ids of the cards that contradict the card id, whichever of
 // the two says so.
 func (s *Store) Opposing(id string) []string {
 	s.mu.RLock()
@@ -321,7 +321,7 @@ func (s *Store) Opposing(id string) []string {
 	return s.opposing(id)
 }
 
-// List gives all cards, newest first, then by id.
+// List returns all cards, newest first, then by id.
 func (s *Store) List() []Entry {
 	_ = s.freshen() // what cannot be looked at is as it was; a search says why
 	s.mu.RLock()

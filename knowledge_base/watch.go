@@ -43,7 +43,7 @@ func startWatch(dir string, months []string) *watch {
 	return w
 }
 
-// changed gives the paths at which something may have happened since it was last
+// changed returns the paths at which something may have happened since it was last
 // asked; all, when that may be anywhere.
 func (w *watch) changed() (names map[string]bool, all bool) {
 	w.mu.Lock()
@@ -144,7 +144,7 @@ func (s *Store) ours(names map[string]bool) bool {
 	return true
 }
 
-// cardAt gives the card whose file is at a path and has the name that was made
+// cardAt returns the card whose file is at a path and has the name that was made
 // for it, with its id at the end; nil where there is none.
 func (s *Store) cardAt(path string) *stored {
 	for rest := strings.TrimSuffix(filepath.Base(path), ".md"); ; {

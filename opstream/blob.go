@@ -55,7 +55,7 @@ func parseBlobRef(body []byte) (ref blobRef, ok bool, err error) {
 	return ref, true, nil
 }
 
-// resolveBody gives the body a line stands for: a copy of the inline one, or
+// resolveBody returns the body a line stands for: a copy of the inline one, or
 // the verified blob. A missing or rotten blob is a *CorruptError naming it.
 func resolveBody(fsys FS, dir string, seq uint64, body []byte) ([]byte, error) {
 	ref, ok, err := parseBlobRef(body)
@@ -107,7 +107,7 @@ func readBlob(fsys FS, path string, size int64) ([]byte, error) {
 	return data, nil
 }
 
-// encodeBody checks a caller's body and gives its compact form, which may be
+// encodeBody checks a caller's body and returns its compact form, which may be
 // the body itself, and the blob's type when it must be one.
 func encodeBody(body []byte) (compact []byte, mime string, err error) {
 	if body == nil {
@@ -142,7 +142,7 @@ type blobStore struct {
 	nextNo int
 }
 
-// put makes a blob durable and gives the body that names it. A blob that is
+// put makes a blob durable and returns the body that names it. A blob that is
 // there and whole is kept; one that is rotten is replaced.
 func (b *blobStore) put(data []byte, mime string) ([]byte, error) {
 	sum := sha256.Sum256(data)

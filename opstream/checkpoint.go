@@ -95,7 +95,7 @@ func (l *Log) checkpoint(version string, fold []byte, seq uint64) error {
 	return writeFileDurable(l.opts.FS, path+".tmp", path, data)
 }
 
-// hashChained gives the hash of the first of consecutive lines, which it reads
+// hashChained returns the hash of the first of consecutive lines, which it reads
 // and checks against each other.
 func (l *Log) hashChained(refs []lineRef, hash *lineHash) error {
 	files := segmentReader{fs: l.opts.FS, dir: l.dir, chained: refs[len(refs)-1].seq}
@@ -112,7 +112,7 @@ func (l *Log) hashChained(refs []lineRef, hash *lineHash) error {
 	return nil
 }
 
-// Folded gives the fold of the checkpoint that Open used and the seq of the
+// Folded returns the fold of the checkpoint that Open used and the seq of the
 // last record in it; false when Open used none. The fold is shared: it must
 // not be changed.
 func (l *Log) Folded() (fold []byte, seq uint64, ok bool) { return l.resumed.folded() }

@@ -39,7 +39,7 @@ type checkpointHead struct {
 
 const errCheckpointHead lineError = "the head does not have the format's form"
 
-// encodeCheckpoint gives the bytes of a checkpoint's file: the head, the index,
+// encodeCheckpoint returns the bytes of a checkpoint's file: the head, the index,
 // the fold and the SHA-256 of all that.
 func encodeCheckpoint(c *checkpoint) ([]byte, error) {
 	idx := c.idx.appendEncoded(nil)

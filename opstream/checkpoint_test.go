@@ -285,7 +285,7 @@ func TestCheckpointPrefixRot(t *testing.T) {
 	}
 }
 
-// TestCheckpointChain gives a line before the checkpoint another body with a
+// TestCheckpointChain returns a line before the checkpoint another body with a
 // right checksum: reading on from it finds that it is not the line that was.
 func TestCheckpointChain(t *testing.T) {
 	d := checkpointedDisk(t, 30, 20)

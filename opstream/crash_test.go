@@ -116,7 +116,7 @@ func randomEntries(rng *rand.Rand, serial *int) []Entry {
 	return entries
 }
 
-// crashRun lives through some power cuts, kills and failed syncs, and gives the
+// crashRun lives through some power cuts, kills and failed syncs, and returns the
 // disk as it is then and the first thing that is wrong.
 func crashRun(seed uint64, lies bool) (*disk, error) {
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -257,7 +257,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// tail gives the last segment and its size.
+// tail returns the last segment and its size.
 func tail(d *disk) (string, int) {
 	segs := d.segments()
 	path := segs[len(segs)-1]

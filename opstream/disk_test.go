@@ -185,7 +185,7 @@ func (d *disk) settle(dir string, n int) {
 	d.pending[dir] = d.pending[dir][n:]
 }
 
-// powerCut gives a disk as it may come back: of each directory any number of
+// powerCut returns a disk as it may come back: of each directory any number of
 // the pending name operations, of each file any sectors since its last sync,
 // old or new, unwritten ones as zeros, its size anything between.
 func (d *disk) powerCut(rng *rand.Rand) *disk {
@@ -263,7 +263,7 @@ func (n *node) survivors(rng *rand.Rand, count *tally) []byte {
 	return out[:size]
 }
 
-// sector gives the sector of a file at an offset, with zeros past its end.
+// sector returns the sector of a file at an offset, with zeros past its end.
 func sector(data []byte, at int) []byte {
 	out := make([]byte, sectorBytes)
 	if at < len(data) {

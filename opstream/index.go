@@ -53,7 +53,7 @@ type index struct {
 // last is the highest seq indexed; 0 when there is none.
 func (x *index) last() uint64 { return x.n }
 
-// at gives the entry of a seq, 1 to last. Those of the last block are found
+// at returns the entry of a seq, 1 to last. Those of the last block are found
 // in no time, others by reading up to indexBlock entries.
 func (x *index) at(seq uint64) indexEntry {
 	for _, e := range x.from(seq) {
@@ -62,7 +62,7 @@ func (x *index) at(seq uint64) indexEntry {
 	panic("opstream: no such seq in the index")
 }
 
-// from gives the entries from a seq on, in order.
+// from returns the entries from a seq on, in order.
 func (x *index) from(seq uint64) iter.Seq2[uint64, indexEntry] {
 	return func(yield func(uint64, indexEntry) bool) {
 		packed := x.packed()
@@ -157,7 +157,7 @@ func (x *index) pack() {
 	x.before, x.tail = x.tail[indexBlock-1], x.tail[:0]
 }
 
-// snapshot gives the index up to a seq as it is now. It may be read while x
+// snapshot returns the index up to a seq as it is now. It may be read while x
 // grows or is truncated.
 func (x *index) snapshot(last uint64) index {
 	s := *x
@@ -174,7 +174,7 @@ func (x *index) kindOf(e indexEntry) string {
 	return x.kinds[e.kind]
 }
 
-// number gives a kind its number.
+// number returns a kind its number.
 func (x *index) number(kind []byte) uint16 {
 	if no, ok := x.kindNo[string(kind)]; ok {
 		return no
@@ -256,7 +256,7 @@ func (e *indexEntry) appendEncoded(dst []byte, before *indexEntry) []byte {
 }
 
 // decode changes the entry of one line into that of the next, but for its
-// place, and gives the bytes it took.
+// place, and returns the bytes it took.
 func (e *indexEntry) decode(buf []byte, kinds int) (n int, ok bool) {
 	kind, k := binary.Uvarint(buf)
 	if n = k; k <= 0 || (kind>>1 >= uint64(kinds) && kind>>1 != unindexedKind) {
@@ -283,7 +283,7 @@ func (e *indexEntry) decode(buf []byte, kinds int) (n int, ok bool) {
 	return n, true
 }
 
-// segmentOf gives the segment, by its first seq, that holds seq. segs is
+// segmentOf returns the segment, by its first seq, that holds seq. segs is
 // ascending.
 func segmentOf(segs []uint64, seq uint64) uint64 {
 	i := sort.Search(len(segs), func(i int) bool { return segs[i] > seq })

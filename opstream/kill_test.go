@@ -68,7 +68,7 @@ func TestKill(t *testing.T) {
 	t.Logf("%d kills, %d records acknowledged, 0 lost", rounds, records)
 }
 
-// killAndReopen kills the writers of one new stream and gives the last seq
+// killAndReopen kills the writers of one new stream and returns the last seq
 // that was acknowledged.
 func killAndReopen(t *testing.T, rng *rand.Rand, kills int) (acked uint64) {
 	dir := t.TempDir()
@@ -92,7 +92,7 @@ func killAndReopen(t *testing.T, rng *rand.Rand, kills int) (acked uint64) {
 }
 
 // appendUntilKilled lets a child append to the stream for a time once it is
-// its writer, and gives the last seq the child said was acknowledged.
+// its writer, and returns the last seq the child said was acknowledged.
 func appendUntilKilled(t *testing.T, dir string, after time.Duration) (acked uint64) {
 	cmd, lines := startWriter(t, dir)
 	var locked *LockedError

@@ -44,7 +44,7 @@ const (
 	tailLen = len(wordPrev) + prevHexLen + len(wordCRC) + crcHexLen + len(wordEnd)
 )
 
-// crcTable gives CRC32C. MakeTable returns the same shared table each time.
+// crcTable returns CRC32C. MakeTable returns the same shared table each time.
 func crcTable() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 // envelope is a line taken apart without decoding JSON. Its slices point into

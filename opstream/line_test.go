@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// resum gives a line the checksum of its bytes.
+// resum returns a line the checksum of its bytes.
 func resum(line []byte) []byte {
 	n := len(line) - crcTailLen
 	return fmt.Appendf(bytes.Clone(line[:n]), `,"crc":"%08x"}`, crc32.Checksum(line[:n], crcTable()))

@@ -92,7 +92,7 @@ func holder(f *os.File) int {
 	return 0
 }
 
-// writerOf gives the process that seems to write the stream in dir; 0 when
+// writerOf returns the process that seems to write the stream in dir; 0 when
 // none does. It takes no lock, which would disturb a writer that starts.
 func writerOf(dir string) int {
 	data, err := os.ReadFile(filepath.Join(dir, lockName))

@@ -129,7 +129,7 @@ func (l *Log) Recovered() *Recovery {
 	return &r
 }
 
-// Last gives the seq and hash of the last durable line; 0 and zeros before
+// Last returns the seq and hash of the last durable line; 0 and zeros before
 // the first.
 func (l *Log) Last() (seq uint64, hash [16]byte) {
 	l.mu.Lock()
@@ -152,7 +152,7 @@ func (l *Log) Tokens(first, last uint64) int64 {
 	return l.scan.idx.tokSum(last) - l.scan.idx.tokSum(first-1)
 }
 
-// Get gives one durable record. A seq that is not there (yet) is ErrNoRecord.
+// Get returns one durable record. A seq that is not there (yet) is ErrNoRecord.
 func (l *Log) Get(seq uint64) (Record, error) {
 	l.mu.Lock()
 	if seq == 0 || seq > l.scan.cur.seq {
@@ -166,7 +166,7 @@ func (l *Log) Get(seq uint64) (Record, error) {
 	return files.record(ref, true)
 }
 
-// Since gives the records after a seq that are durable at its start, in
+// Since returns the records after a seq that are durable at its start, in
 // order. An error of one record's blob comes with that record, without body,
 // and the sequence may be continued; any other error ends it.
 func (l *Log) Since(after uint64) iter.Seq2[Record, error] {
@@ -258,7 +258,7 @@ func (l *Log) Close() error {
 }
 
 // Append adds entries, in their order and with nothing between them, in one
-// write, and gives the seq of the first. It returns when they are durable.
+// write, and returns the seq of the first. It returns when they are durable.
 // Concurrent calls share a sync.
 //
 // Bodies are checked, and blobs written, before anything is appended: on

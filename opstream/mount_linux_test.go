@@ -21,7 +21,7 @@ import (
 const insideMount = "OPSTREAM_TEST_INSIDE_MOUNT"
 
 // mounted runs the calling test again in a child process with a mount namespace
-// of its own, which ends with the child, and there mounts and gives a directory.
+// of its own, which ends with the child, and there mounts and returns a directory.
 // Elsewhere, and in the parent, ok is false. Where nobody may mount, the same is
 // done on a file system that stands in for it.
 func mounted(t *testing.T, mount func(t *testing.T, dir string) error, instead func(*quotaFS)) (dir string, ok bool) {

@@ -45,7 +45,7 @@ func (q *quotaFS) set(room int64) {
 	q.room = room
 }
 
-// take gives as much of the room that is wanted as there is; less than none is
+// take returns as much of the room that is wanted as there is; less than none is
 // given back.
 func (q *quotaFS) take(want int64) int64 {
 	q.mu.Lock()

@@ -52,7 +52,7 @@ func (r *segmentReader) close() {
 	}
 }
 
-// read gives the line a reference names, verified against its checksum and
+// read returns the line a reference names, verified against its checksum and
 // seq. The line is valid until the next call. Any misfit is a *CorruptError.
 func (r *segmentReader) read(ref lineRef) ([]byte, envelope, error) {
 	var e envelope
@@ -237,7 +237,7 @@ func (r *Reader) relook(st *stop) (*stop, error) {
 	return st, nil
 }
 
-// Last gives the seq and hash of the last line that can be read now, durable
+// Last returns the seq and hash of the last line that can be read now, durable
 // or not, and the error that ends the readable prefix, if any.
 func (r *Reader) Last() (seq uint64, hash [16]byte, err error) {
 	r.mu.Lock()
@@ -283,7 +283,7 @@ func refsAfter(s *scanner, after, limit uint64) (refs []lineRef, ack uint64) {
 	return refs, s.cur.ack
 }
 
-// Since gives the records after a seq that can be read now, in order. An
+// Since returns the records after a seq that can be read now, in order. An
 // error of one record's blob comes with that record, without body, and the
 // sequence may be continued; any other error ends it. A torn tail is no
 // error: see Torn.
@@ -302,7 +302,7 @@ func (r *Reader) Since(after uint64) iter.Seq2[Record, error] {
 	}
 }
 
-// emit yields the records after a seq up to limit. It gives the last seq
+// emit yields the records after a seq up to limit. It returns the last seq
 // yielded, how many withdrawals it knows of, and whether the consumer wants
 // more.
 func (r *Reader) emit(files *segmentReader, after, limit uint64, yield func(Record, error) bool) (uint64, int, bool) {
@@ -327,7 +327,7 @@ func (r *Reader) emit(files *segmentReader, after, limit uint64, yield func(Reco
 	}
 }
 
-// Get gives one record. A seq that is not there (yet) is ErrNoRecord.
+// Get returns one record. A seq that is not there (yet) is ErrNoRecord.
 func (r *Reader) Get(seq uint64) (Record, error) {
 	r.mu.Lock()
 	err := r.checkOpen()
@@ -352,7 +352,7 @@ func (r *Reader) Get(seq uint64) (Record, error) {
 	return files.record(ref, seq <= ack)
 }
 
-// Follow gives the records after a seq, then each new one as it is written,
+// Follow returns the records after a seq, then each new one as it is written,
 // until ctx ends (which is no error), the reader is closed, or an error. Each
 // record comes once; one that came with Durable false and was then withdrawn
 // by its writer is followed by the one that took its place, with the same

@@ -139,7 +139,7 @@ func (out *Salvaged) lookBehind(ctx context.Context, fsys FS, dir string, cur cu
 	return nil
 }
 
-// readableOnly gives an error unless it says that bytes cannot be read.
+// readableOnly returns an error unless it says that bytes cannot be read.
 func readableOnly(err error) error {
 	if unreadable(err) {
 		return nil

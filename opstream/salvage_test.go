@@ -218,7 +218,7 @@ func (f failingFile) WriteAt(p []byte, off int64) (n int, err error) {
 
 func (f failingFile) Sync() error { return f.fs.do(f.File.Sync) }
 
-// records gives everything of a stream's records but whether a reader knows
+// records returns everything of a stream's records but whether a reader knows
 // them durable.
 func records(t *testing.T, dir string) []Record {
 	t.Helper()

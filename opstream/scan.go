@@ -171,7 +171,7 @@ func (s *scanner) accept(size int, hash lineHash, e *envelope) {
 	}
 }
 
-// vouched gives the highest seq that anything behind a stop vouches for: the
+// vouched returns the highest seq that anything behind a stop vouches for: the
 // acks of whole lines with a right checksum, and the existence of later
 // segments. A stop at or below it is corruption, any other a torn tail.
 //
@@ -215,7 +215,7 @@ func (s *scanner) vouched(st *stop) (uint64, error) {
 	}
 }
 
-// lineEndBytes gives the last bytes of what stands from from up to to, as many
+// lineEndBytes returns the last bytes of what stands from from up to to, as many
 // as the longest line has.
 func lineEndBytes(f File, from, to int64) ([]byte, error) {
 	from = max(from, to-maxLineBytes)
@@ -227,7 +227,7 @@ func lineEndBytes(f File, from, to int64) ([]byte, error) {
 	return data[:n], err
 }
 
-// ackWithin gives the ack of a line, or of the good line at the end of one:
+// ackWithin returns the ack of a line, or of the good line at the end of one:
 // where a newline was damaged, the line behind it still vouches. 0 for none.
 func ackWithin(line []byte) uint64 {
 	for {

@@ -41,7 +41,7 @@ func parseSegmentName(name string) (uint64, bool) {
 	return first, err == nil && first > 0
 }
 
-// listSegments gives the first seqs of a stream's segments, ascending, and
+// listSegments returns the first seqs of a stream's segments, ascending, and
 // the names in ops/ that are none. A directory without ops/ is an error that
 // is fs.ErrNotExist.
 func listSegments(fsys FS, dir string) (segs []uint64, others []string, err error) {
@@ -86,7 +86,7 @@ func newLineReader(f File, off, size int64) *lineReader {
 	return &lineReader{f: f, off: off, buf: make([]byte, n)}
 }
 
-// next gives the next line without its newline, valid until the next call,
+// next returns the next line without its newline, valid until the next call,
 // and where it begins. The error is the file's.
 func (r *lineReader) next() (line []byte, off int64, state lineState, err error) {
 	off = r.off

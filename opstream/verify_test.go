@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// findings verifies a stream and gives what was found, one line each.
+// findings verifies a stream and returns what was found, one line each.
 func findings(t *testing.T, dir string) string {
 	t.Helper()
 	report, err := Verify(t.Context(), dir)

@@ -24,7 +24,7 @@ func TestAgentAsked(t *testing.T) {
 		answer string // empty: nothing is asked
 		code   int
 		says   string
-	}{{"n", exitRefused, "nobody approved it as it is now"}, {"y", exitDone, "I fixed it."}, {"", exitDone, "I fixed it."}} {
+	}{{"n", exitRefused, "it is not approved as it is now"}, {"y", exitDone, "I fixed it."}, {"", exitDone, "I fixed it."}} {
 		p := atTerminal(t, dir, "run", "--dir", "w", "--model", "script:words.yaml", "--agent", "fixer", "Go.")
 		if row.answer != "" {
 			shown := p.sees("Use it?")

@@ -250,7 +250,7 @@ func TestAskGivesTerminalBack(t *testing.T) {
 			}
 			end(p)
 			code, rest := p.ends()
-			if code != exitInterrupted || !strings.Contains(rest, "interrupted; 'anamnesis resume t' goes on") {
+			if code != exitInterrupted || !strings.Contains(rest, "interrupted; 'anamnesis resume t' continues it") {
 				t.Errorf("exit %d:\n%s", code, rest)
 			}
 			if p.modes() != p.before {

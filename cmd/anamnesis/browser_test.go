@@ -23,7 +23,7 @@ var screenshots = flag.String("screenshots", "", "write the pictures of the page
 const storyLimit = 4 * time.Minute
 
 // browse tells a story of cmd/internal/page/testdata/browser in headless
-// Chromium, with arguments of its own, and gives what it prints.
+// Chromium, with arguments of its own, and returns what it prints.
 func browse(t *testing.T, story, url string, args map[string]any) string {
 	t.Helper()
 	modules := counterpart(t, "ANAMNESIS_BROWSER", "the npm packages playwright-core and axe-core")

@@ -65,7 +65,7 @@ func TestCrashInFinalPass(t *testing.T) {
 	}
 }
 
-// finalPassRun runs the task, killed at one place, resumes it, and gives the
+// finalPassRun runs the task, killed at one place, resumes it, and returns the
 // cards there are and who wrote at the end.
 func finalPassRun(t *testing.T, kill string) (cards, writers []string) {
 	t.Helper()

@@ -19,7 +19,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	var salvage string
 	cmd := &cobra.Command{
 		Use:   "doctor [TASK]",
-		Short: "Check that a task, or every task, is whole, and what there is of the sandbox and ripgrep; salvage a damaged task",
+		Short: "Check tasks, the sandbox and ripgrep; salvage a damaged task",
 		Long: "Check everything a task rests on, one line a finding: the stream's lines, their chain and blobs, the snapshots\n" +
 			"that operations name, the operations that snapshots name (so a lost end is seen), the vault. Nothing is changed.\n" +
 			"Without TASK the first lines say what this machine has to hold commands in with, what it lacks, and whether Grep uses ripgrep.\n" +
@@ -96,7 +96,7 @@ func (a *app) doctor(ctx context.Context, h taskdir.Home, named []string) error 
 	case failed != nil:
 		return failed
 	case len(torn) > 0:
-		return &exitError{exitFailed, fmt.Errorf("the end is torn: %s; the next 'anamnesis resume' sets the damaged bytes aside and goes on", strings.Join(torn, ", "))}
+		return &exitError{exitFailed, fmt.Errorf("the end is torn: %s; the next 'anamnesis resume' sets the damaged bytes aside and continues", strings.Join(torn, ", "))}
 	}
 	return nil
 }

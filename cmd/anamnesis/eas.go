@@ -18,7 +18,7 @@ import (
 func (a *app) easCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eas",
-		Short: "Effective attention spans: what a model really attends to",
+		Short: "Show and edit effective attention spans",
 		Long: `The table of effective attention spans: built in, with your own rows over it
 (eas.yaml in $ANAMNESIS_HOME, or in $XDG_CONFIG_HOME/anamnesis) and the project's
 over those (.anamnesis/eas.yaml here). Every row says where its number comes from.`,

@@ -38,7 +38,7 @@ func (a *app) easProbeCommand() *cobra.Command {
 		Short: "Measure a model's effective attention span",
 		Long: `Measure over how long a text a model still answers nearly as well as over a short one. Questions and text are
 generated from a seed. What it can cost at most is said first and agreed to (--yes, or on a terminal); Ctrl-C
-keeps what was measured, and the same command goes on. The result is a proposal: --accept writes it into your
+keeps what was measured, and the same command continues. The result is a proposal: --accept writes it into your
 overlay, 'eas reflect' proposes it again.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.easProbe(cmd.Context(), f) },
 	}
@@ -157,9 +157,9 @@ func (a *app) agreeToCost(ctx context.Context, f probeFlags, m *session.Model, s
 	case f.yes:
 		return nil
 	case !a.interactive():
-		return &exitError{exitRefused, errors.New("eas probe: nobody is there to agree to this cost: add --yes, and --max-tokens or --max-calls to bound it")}
+		return &exitError{exitRefused, errors.New("eas probe: no terminal to confirm this cost at: add --yes, and --max-tokens or --max-calls to bound it")}
 	}
-	answer, err := a.askLine(ctx, "Go on? (y/n) ")
+	answer, err := a.askLine(ctx, "Continue? (y/n) ")
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func probeBar(at probe.Progress) string {
 
 // probeError says what ended a probe before its end.
 func probeError(ctx context.Context, failed error) error {
-	again := "the same command goes on from what was measured"
+	again := "the same command continues from what was measured"
 	var fault *model.Fault
 	switch {
 	case errors.Is(failed, probe.ErrNoBase):

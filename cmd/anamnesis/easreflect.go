@@ -105,7 +105,7 @@ func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
 	return a.decideByAsking(ctx, h, open)
 }
 
-// readerOf gives the model that reads what a search found, and words proposals; of
+// readerOf returns the model that reads what a search found, and words proposals; of
 // a recording it says that it is one.
 func (a *app) readerOf(ctx context.Context, f reflectFlags) (model.Model, error) {
 	m, err := a.chooseModel(ctx, f.model, f.baseURL)

@@ -91,7 +91,7 @@ func flagError(command string, err error) error {
 	return usageError("--%s %q: %s; see '%s --help'", value.GetFlag().Name, value.GetValue(), problem, command)
 }
 
-// exit prints an error as one clear line and gives the exit code.
+// exit prints an error as one clear line and returns the exit code.
 func (a *app) exit(err error) int {
 	if err == nil {
 		return exitDone

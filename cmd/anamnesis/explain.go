@@ -12,7 +12,7 @@ import (
 func (a *app) explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain TASK [STEP]",
-		Short: "Say why a task's context looks as it does",
+		Short: "Explain why a task's context looks as it does",
 		Long: "List the messages the model is sent next, each with the operations it comes from, its tokens, and the rule by which it was\n" +
 			"masked, folded or carried over. With STEP: the context as it stood when that step had ended.",
 		Args: cobra.RangeArgs(1, 2),

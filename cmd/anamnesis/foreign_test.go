@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// counterpart gives the program named by an environment variable, which
+// counterpart returns the program named by an environment variable, which
 // .ci/run installs. CI fails where it is missing; elsewhere the test says that
 // it was skipped.
 func counterpart(t *testing.T, variable, what string) string {
@@ -32,7 +32,7 @@ func counterpart(t *testing.T, variable, what string) string {
 var listening = regexp.MustCompile(`listening on (http://127\.0\.0\.1:\d+)`)
 
 // startForeign starts the model server of @copilotkit/aimock, which nobody here
-// wrote, and gives its address.
+// wrote, and returns its address.
 func startForeign(t *testing.T, fixtures string) string {
 	t.Helper()
 	server := counterpart(t, "ANAMNESIS_LLMOCK", "llmock of the npm package @copilotkit/aimock")

@@ -102,7 +102,7 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 		}
 		if err != nil {
 			line.Clear()
-			return fmt.Errorf("import stopped after %d of %d sessions, which stay; run it again to go on: %w", i, len(todo), err)
+			return fmt.Errorf("import stopped after %d of %d sessions, which stay; run it again to continue: %w", i, len(todo), err)
 		}
 		report.Sessions = append(report.Sessions, done)
 		steps, cards = steps+done.Steps, cards+done.Cards

@@ -112,7 +112,7 @@ func TestInterrupt(t *testing.T) {
 	if !r.commandGone(t) {
 		t.Error("the command is still running")
 	}
-	if !strings.Contains(r.out.String(), "interrupted; 'anamnesis resume t' goes on") {
+	if !strings.Contains(r.out.String(), "interrupted; 'anamnesis resume t' continues it") {
 		t.Errorf("says nothing of resuming:\n%s", r.out.String())
 	}
 	if _, err := os.Stat(filepath.Join(r.world, "never")); err == nil {

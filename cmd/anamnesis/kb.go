@@ -140,9 +140,9 @@ func (a *app) printAdded(added cardfile.Added) error {
 		what := "added"
 		switch {
 		case added.Rediscovered:
-			what = "said already by"
+			what = "already said by"
 		case !added.Created:
-			what = "there already"
+			what = "already there:"
 		}
 		a.printf("%s %s %s\n", what, added.ID, cardfile.Shown(added.Path))
 	})
@@ -218,7 +218,7 @@ func brokenJSON(store *knowledgebase.Store) []kbBroken {
 func (a *app) kbRebuildCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rebuild",
-		Short: "Throw the index away and build it from the cards",
+		Short: "Delete the index and build it from the cards",
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			begin := time.Now()
 			if err := store.Rebuild(cmd.Context()); err != nil {

@@ -91,8 +91,8 @@ is refused.`,
 func (a *app) kbSyncCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sync [REMOTE]",
-		Short: "Take in what a git remote has, and give it what is here",
-		Long: `Take in what a git remote has and give it what is here, with the git program and its keys. REMOTE is a name or an address
+		Short: "Merge a git remote's cards, and push your own",
+		Long: `Merge the cards of a git remote and push your own, with the git program and its keys. REMOTE is a name or an address
 (default: origin). Nothing is lost: of a card changed on both sides yours stays, and the other version becomes a draft
 beside it that 'kb review' shows. What arrives is a draft until you review it here, whatever it says about itself; a file
 above 1 MiB does not arrive.`,

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// cardFile writes a card to be added and gives its path.
+// cardFile writes a card to be added and returns its path.
 func (f kbFolder) cardFile(id, issue string) string {
 	f.Helper()
 	path := filepath.Join(f.dir, id+".md")

@@ -58,7 +58,7 @@ func (f kbFolder) copy() kbFolder {
 	return to
 }
 
-// cards gives the bytes of all card files by path, whole cards all of them.
+// cards returns the bytes of all card files by path, whole cards all of them.
 func (f kbFolder) cards() map[string]string {
 	f.Helper()
 	paths, err := filepath.Glob(filepath.Join(f.dir, "cards", "20*", "*.md"))

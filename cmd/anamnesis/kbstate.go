@@ -17,9 +17,9 @@ import (
 func (a *app) kbDecideCommands(dir *string) []*cobra.Command {
 	return []*cobra.Command{
 		a.kbDecideCommand(dir, knowledgebase.Approve, "approve ID…", "Mark cards as reviewed by you, now"),
-		a.kbDecideCommand(dir, knowledgebase.Reject, "reject ID…", "Turn drafts down: they are kept, and never recalled"),
-		a.kbDecideCommand(dir, knowledgebase.Retire, "retire ID…", "Take cards out of use: they are kept, and never recalled"),
-		a.kbDecideCommand(dir, knowledgebase.Restore, "restore ID…", "Bring retired or superseded cards back as what they were"),
+		a.kbDecideCommand(dir, knowledgebase.Reject, "reject ID…", "Reject drafts: they stay in the folder and are never recalled"),
+		a.kbDecideCommand(dir, knowledgebase.Retire, "retire ID…", "Retire cards: they stay in the folder and are never recalled"),
+		a.kbDecideCommand(dir, knowledgebase.Restore, "restore ID…", "Restore retired or superseded cards"),
 		a.kbSupersedeCommand(dir),
 	}
 }
@@ -44,7 +44,7 @@ func (a *app) kbSupersedeCommand(dir *string) *cobra.Command {
 	d := knowledgebase.Decision{Act: knowledgebase.Supersede}
 	cmd := &cobra.Command{
 		Use:   "supersede OLD… NEW",
-		Short: "Let one card take the place of others",
+		Short: "Replace cards by one card",
 		Args:  cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			d.IDs, d.By = ids[:len(ids)-1], ids[len(ids)-1]

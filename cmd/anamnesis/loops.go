@@ -14,8 +14,8 @@ func (a *app) loopsCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "loops FILE…",
-		Short: "Find agents going round in recorded runs",
-		Long: "Run the loop detector over recorded runs: tasks of ours by name or by the path of their folder, session files of Claude\n" +
+		Short: "Find loops in recorded runs",
+		Long: "Run the loop detector over recorded runs: tasks by name or by the path of their folder, session files of Claude\n" +
 			"Code, Codex, opencode, Gemini CLI and Kimi Code, files of chat messages as OpenAI, Anthropic, Gemini or Ollama have them,\n" +
 			"or OpenHands' events and its evaluations' output (JSON or lines of JSON, gzipped or not).",
 		Args: cobra.MinimumNArgs(1),

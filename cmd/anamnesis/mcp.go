@@ -194,7 +194,7 @@ func (a *app) mcpRemoveCommand(dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove NAME",
 		Aliases: []string{"revoke"},
-		Short:   "Take a server out of your own configuration, or take a project's approval back",
+		Short:   "Remove a server from your own configuration, or withdraw a project's approval",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			svc, servers, err := a.serversIn(*dir)
@@ -206,7 +206,7 @@ func (a *app) mcpRemoveCommand(dir *string) *cobra.Command {
 					if err := mcp.Revoke(s, guard.OpenTrust(svc.Home.Approvals())); err != nil {
 						return err
 					}
-					a.printf("%s is no longer approved; it stands in the project's %s still\n", s.Name, mcp.ProjectFile)
+					a.printf("%s is no longer approved; its entry in the project's %s stays\n", s.Name, mcp.ProjectFile)
 					return nil
 				}
 			}
@@ -252,7 +252,7 @@ func (a *app) mcpTest(ctx context.Context, svc *session.Service, s mcp.Server, d
 		return err
 	}
 	if !ok {
-		return &exitError{exitRefused, fmt.Errorf("MCP server %s: not started, because nobody approved it as it is now; 'anamnesis mcp approve %s' shows it and asks", s.Name, s.Name)}
+		return &exitError{exitRefused, fmt.Errorf("MCP server %s: not started, because it is not approved as it is now; 'anamnesis mcp approve %s' shows and approves it", s.Name, s.Name)}
 	}
 	if s, err = mcp.Granted(s, trust); err != nil {
 		return err

@@ -17,13 +17,13 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// mcpServer gives the program of a server of the npm scope @modelcontextprotocol.
+// mcpServer returns the program of a server of the npm scope @modelcontextprotocol.
 func mcpServer(t *testing.T, name string) string {
 	t.Helper()
 	return filepath.Join(counterpart(t, "ANAMNESIS_MCP_SERVERS", "server-everything, server-filesystem and server-memory of the npm scope @modelcontextprotocol"), "mcp-server-"+name)
 }
 
-// startHTTP starts server-everything over streamable HTTP and gives its
+// startHTTP starts server-everything over streamable HTTP and returns its
 // address. A port that was taken meanwhile is tried again with another.
 func startHTTP(t *testing.T) string {
 	t.Helper()
@@ -73,7 +73,7 @@ func mcpHome(t *testing.T, servers map[string]any) string {
 	return home
 }
 
-// returned gives the results of a task's calls of a tool, in order.
+// returned returns the results of a task's calls of a tool, in order.
 func returned(t *testing.T, home, task, name string) []*op.ToolReturned {
 	t.Helper()
 	h, err := taskdir.FindHome(func(k string) string {

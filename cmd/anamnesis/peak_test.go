@@ -18,7 +18,7 @@ import (
 // peakEnv has the test binary stand between: see peakMain.
 const peakEnv = "ANAMNESIS_TEST_PEAK"
 
-// peakOf runs a command by way of peakMain, and gives its output and its peak
+// peakOf runs a command by way of peakMain, and returns its output and its peak
 // memory in bytes.
 func peakOf(t *testing.T, cmd *exec.Cmd) (out []byte, peak int64) {
 	t.Helper()

@@ -33,7 +33,7 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   `run "REQUEST"`,
 		Short: "Run an agent on a request",
 		Long: "Run an agent on a request (- reads it from standard input), in a directory that becomes its reversible world.\n" +
-			"On a terminal, typed lines steer the agent; Ctrl-C ends the turn, twice leaves at once; 'resume' goes on.",
+			"On a terminal, typed lines steer the agent; Ctrl-C ends the turn, twice leaves at once; 'resume' continues.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] == "-" {
@@ -99,8 +99,8 @@ func (a *app) resumeCommand() *cobra.Command {
 	var f agentFlags
 	cmd := &cobra.Command{
 		Use:   "resume [TASK] [MESSAGE]",
-		Short: "Go on with a task, after its end, an interruption or a crash",
-		Long: "Go on with a task from what was acknowledged. Without TASK it is the last one of the directory.\n" +
+		Short: "Continue a task, after its end, an interruption or a crash",
+		Long: "Continue a task from its last acknowledged operation. Without TASK it is the last one of the directory.\n" +
 			"A call that was running when the program died is reported as of unknown outcome and not run again.",
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -240,7 +240,7 @@ func (a *app) announce(f agentFlags, s session.Info) view.Printer {
 
 // outcomeError turns the end of a turn into the process's exit.
 func outcomeError(task string, out runtime.Outcome) error {
-	again := fmt.Sprintf("'anamnesis resume %s' goes on", task)
+	again := fmt.Sprintf("'anamnesis resume %s' continues it", task)
 	var fault *model.Fault
 	if errors.As(out.Err, &fault) && (fault.Status == 401 || fault.Status == 403 || fault.Status == 404) {
 		return usageError("task %s: %v; set the key, the address and the model's name right, then %s", task, out.Err, again)

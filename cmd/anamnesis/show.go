@@ -20,7 +20,7 @@ import (
 func (a *app) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show TASK [SEQ]",
-		Short: "Show a task as it stands, or one of its operations",
+		Short: "Show a task's state, or one of its operations",
 		Args:  cobra.RangeArgs(1, 2),
 		RunE: a.withHome(func(_ *cobra.Command, args []string, h taskdir.Home) error {
 			if len(args) == 1 {

@@ -22,7 +22,7 @@ func (a *app) sayCommand() *cobra.Command {
 			if err := svc.Say(cmd.Context(), args[0], args[1]); err != nil {
 				return err
 			}
-			a.printf("said to %s; it is recorded and enters with the next request\n", args[0])
+			a.printf("recorded for %s; the model sees it with the next request\n", args[0])
 			return nil
 		}),
 	}
@@ -39,7 +39,7 @@ func (a *app) jumpCommand() *cobra.Command {
 			"What you changed after STEP, while none of the agent's calls ran, is saved apart and kept, also where the agent\n" +
 			"changed it again (a conflict, which is listed); --overwrite reverts it, too. What you changed while a call ran\n" +
 			"is part of its step. The world as it was before the jump is saved and named in any case.\n" +
-			"--dry-run says what the jump would do, and whether a pass would fold what is left; it does nothing.",
+			"--dry-run prints what the jump would do, and whether a pass would fold the steps it leaves; nothing is changed.",
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			svc, _, err := a.configured(".")
@@ -57,9 +57,9 @@ func (a *app) jumpCommand() *cobra.Command {
 			return a.jump(cmd.Context(), svc, args[0], j)
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why; the agent is told")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the agent")
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "revert what you changed after STEP, too; it is saved in either case")
-	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "say what the jump would do, and do nothing")
+	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "print what the jump would do, and change nothing")
 	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().BoolVar(&fold, "fold", false, "run the anamnesis pass even when the discarded span is short")
 	return cmd

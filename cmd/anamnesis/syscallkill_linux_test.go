@@ -43,7 +43,7 @@ func (c call) changes() bool {
 
 // killedAt runs a command under ptrace and kills it, as kill -9 does, just
 // before its n-th changing system call, from 1, in whatever thread; 0 kills
-// never. It gives how the command ended, the calls seen and the last one's
+// never. It returns how the command ended, the calls seen and the last one's
 // name.
 func killedAt(t testing.TB, cmd *exec.Cmd, n int) (status syscall.WaitStatus, seen int, last string) {
 	t.Helper()
@@ -172,7 +172,7 @@ func (k *tracer) stopped(tid int, ws syscall.WaitStatus) error {
 	return syscall.PtraceSyscall(tid, deliver)
 }
 
-// callOf gives the call a thread is entering or leaving, on any architecture
+// callOf returns the call a thread is entering or leaving, on any architecture
 // (PTRACE_GET_SYSCALL_INFO, Linux 5.3).
 func callOf(tid int) (c call, entry bool, err error) {
 	const getSyscallInfo, infoBytes, opEntry = 0x420e, 80, 1

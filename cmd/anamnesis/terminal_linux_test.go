@@ -121,7 +121,7 @@ func (p *terminal) keys(text string) {
 	}
 }
 
-// answers waits for the prompt of an approval and presses a key. It gives what was
+// answers waits for the prompt of an approval and presses a key. It returns what was
 // shown before the prompt.
 func (p *terminal) answers(key string) string {
 	p.t.Helper()
@@ -140,7 +140,7 @@ func (p *terminal) modes() unix.Termios {
 	return *modes
 }
 
-// ends waits for the program's end and gives its exit code and the rest of what
+// ends waits for the program's end and returns its exit code and the rest of what
 // it showed.
 func (p *terminal) ends() (int, string) {
 	p.t.Helper()

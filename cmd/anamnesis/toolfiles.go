@@ -127,7 +127,7 @@ func (a *app) toolsApproveCommand(dir *string) *cobra.Command {
 func (a *app) toolsRevokeCommand(dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke NAME",
-		Short: "Take the approval of a project's tool back",
+		Short: "Withdraw the approval of a project's tool",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			files, trust, err := a.toolFiles(*dir)

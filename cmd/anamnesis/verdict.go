@@ -16,9 +16,9 @@ func (a *app) verdictCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "verdict TASK good|bad|unknown",
-		Short: "Say how a task ended, for the cards it was shown",
-		Long: `Say how a task ended. Each card the task was shown counts as helpful or harmful by that, and moves a little up or down
-in later searches. Your word counts over what the task's last check (a test run) says; 'unknown' takes it back.`,
+		Short: "Record how a task ended, for the cards it was shown",
+		Long: `Record how a task ended. Each card the task was shown counts as helpful or harmful by that, and moves a little up or down
+in later searches. Your verdict overrides the task's last check (a test run); 'unknown' withdraws it.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ending := usage.Ending(args[1])

@@ -98,7 +98,7 @@ func (a *app) worldSave(f *session.Place) *cobra.Command {
 	var message string
 	cmd := &cobra.Command{
 		Use:   "save",
-		Short: "Save the directory as it is",
+		Short: "Save a snapshot of the directory",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withWorld(cmd.Context(), f, true, func(w *worldstate.World) error {
 				snap, err := w.SaveNext(cmd.Context(), message)

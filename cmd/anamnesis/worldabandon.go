@@ -14,8 +14,8 @@ import (
 func (a *app) worldAbandon(f *session.Place) *cobra.Command {
 	return &cobra.Command{
 		Use:   "abandon",
-		Short: "Give up an interrupted restore and leave the files as they are",
-		Long: "Give up a restore that was interrupted and can be neither finished nor rolled back.\n\n" +
+		Short: "Abandon an interrupted restore and leave the files as they are",
+		Long: "Abandon an interrupted restore that can be neither finished nor rolled back.\n\n" +
 			"No file is written or deleted: some stand as the snapshot has them, the others as before. Both are in the store,\n" +
 			"and saves, restores and jumps work again. With --task a jump of the task that had begun ends at its step, and the\n" +
 			"model is told which files are not that step's.",
@@ -39,7 +39,7 @@ func (a *app) tellAbandoned(f *session.Place, any bool) error {
 	case a.json:
 		return a.printJSON(map[string]bool{"abandoned": any})
 	case any:
-		a.println("the interrupted restore was given up; the files are as they were left")
+		a.println("the interrupted restore was abandoned; the files stay as they are")
 	default:
 		a.println("no restore was interrupted")
 	}

@@ -12,7 +12,7 @@ import (
 func (a *app) worldFork(f *session.Place) *cobra.Command {
 	return &cobra.Command{
 		Use:   "fork ID DIR",
-		Short: "Make a new directory of a snapshot",
+		Short: "Create a new directory from a snapshot",
 		Long: "Make the directory DIR of a snapshot, with its modes, links and empty directories.\n" +
 			"DIR must not exist, nor lie inside the world or the store. It is there whole or not at all.\n" +
 			"Ignored files and nested .git directories are in no snapshot, so they are not in DIR either.",

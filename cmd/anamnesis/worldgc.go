@@ -17,8 +17,8 @@ func (a *app) worldGC(f *session.Place) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "gc",
-		Short: "Make a store small: one pack, and nothing that no step needs",
-		Long: "Make a store small: one pack, and nothing that no step needs.\n\n" +
+		Short: "Pack a store, and remove what no step needs",
+		Long: "Pack a store, and remove what no step needs.\n\n" +
 			"Every snapshot that a step of an existing task, or a user's own save, names is kept, and so is what git names in\n" +
 			"the store: refs, HEADs, reflogs, worktrees. What git has packed or left loose there is not touched. With --max-bytes the\n" +
 			"snapshots of tasks that were deleted go, the oldest first, until the store fits. Tasks may run meanwhile: they\n" +
@@ -49,6 +49,6 @@ func (a *app) worldGC(f *session.Place) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "every store of the program")
 	cmd.Flags().Int64Var(&o.MaxBytes, "max-bytes", 0, "drop snapshots of deleted tasks until a store is at most so large (0: none)")
-	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what would go, and change nothing")
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "print what would be removed, and change nothing")
 	return cmd
 }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// about gives the path that a call removes or syncs; empty for another call.
+// about returns the path that a call removes or syncs; empty for another call.
 func (c call) about(t testing.TB, tid int) string {
 	t.Helper()
 	switch c.number {

@@ -86,7 +86,7 @@ func parseBody(body []byte, firstLine int) ([]bulletItem, error) {
 	return items, nil
 }
 
-// markdownParser gives CommonMark's block structure only. Labels are read
+// markdownParser returns CommonMark's block structure only. Labels are read
 // from their line, and everything else of a text is kept as it is, so there
 // is no use for inline syntax, which takes quadratic time on hostile text.
 func markdownParser() parser.Parser {
@@ -106,7 +106,7 @@ func markdownParser() parser.Parser {
 	))).Parser()
 }
 
-// tooDeepMarkdown gives the line whose container markers nest too deeply, or 0.
+// tooDeepMarkdown returns the line whose container markers nest too deeply, or 0.
 func tooDeepMarkdown(body []byte) int {
 	for i, l := range splitLines(body) {
 		depth := 0
@@ -130,7 +130,7 @@ func tooDeepMarkdown(body []byte) int {
 	return 0
 }
 
-// itemLabel gives the label of a list item whose text begins with one in
+// itemLabel returns the label of a list item whose text begins with one in
 // bold, and the position of the label's word.
 func itemLabel(item ast.Node, src []byte) (string, int) {
 	block := item.FirstChild()
@@ -160,7 +160,7 @@ func itemLabel(item ast.Node, src []byte) (string, int) {
 	return "", 0
 }
 
-// lastPos gives the last position of the source that the node's tree names.
+// lastPos returns the last position of the source that the node's tree names.
 func lastPos(n ast.Node) int {
 	last := 0
 	// Walk's callback never fails here, and so Walk does not.
@@ -176,7 +176,7 @@ func lastPos(n ast.Node) int {
 	return last
 }
 
-// itemEnd gives the line after the item: its tree covers lines up to known
+// itemEnd returns the line after the item: its tree covers lines up to known
 // (which includes lazy continuations); indented and blank lines belong to
 // it as well, blank ones at the end do not.
 func itemEnd(lines []string, start, known, offset int) int {
@@ -209,7 +209,7 @@ func indent(l string) int {
 	return col
 }
 
-// itemText gives the item's markdown without marker, label and indentation.
+// itemText returns the item's markdown without marker, label and indentation.
 // from is where the label's word starts in the first line.
 func itemText(lines []string, from, offset int) string {
 	first := lines[0]
@@ -281,7 +281,7 @@ func startsBlock(l string) bool {
 	return digits != l && (strings.HasPrefix(digits, ". ") || strings.HasPrefix(digits, ") "))
 }
 
-// editBody gives the body after the bullets that differ between the card as
+// editBody returns the body after the bullets that differ between the card as
 // read and now have been replaced, removed or added in place.
 func editBody(p *parsed, now *Card) (out []byte, changed bool) {
 	lines := splitLines(p.body)

@@ -255,14 +255,14 @@ func cloneTime(t *time.Time) *time.Time {
 	return &u
 }
 
-// Clone gives an independent copy that remembers the same origin.
+// Clone returns an independent copy that remembers the same origin.
 func (c *Card) Clone() *Card {
 	f := c.fields()
 	f.origin = c.origin // never changed after parsing
 	return &f
 }
 
-// Source gives a copy of the bytes the card was parsed from; nil for one that
+// Source returns a copy of the bytes the card was parsed from; nil for one that
 // was not parsed.
 func (c *Card) Source() []byte {
 	if c.origin == nil {
@@ -271,7 +271,7 @@ func (c *Card) Source() []byte {
 	return []byte(c.origin.src)
 }
 
-// ParsedID gives the id the card had when it was parsed; "" where it was not.
+// ParsedID returns the id the card had when it was parsed; "" where it was not.
 func (c *Card) ParsedID() string {
 	if c.origin == nil {
 		return ""
@@ -279,7 +279,7 @@ func (c *Card) ParsedID() string {
 	return c.origin.id
 }
 
-// Bullets gives the label and text of each bullet: the issues, then the
+// Bullets returns the label and text of each bullet: the issues, then the
 // solutions, then the constraints. Line ends are line feeds.
 func (c *Card) Bullets() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
@@ -296,7 +296,7 @@ func (c *Card) Bullets() iter.Seq2[string, string] {
 // Expired reports whether the card's date of expiry has passed.
 func (c *Card) Expired(now time.Time) bool { return c.Expires != nil && now.After(*c.Expires) }
 
-// Markdown gives the card's text form. For a parsed card whose fields are
+// Markdown returns the card's text form. For a parsed card whose fields are
 // unchanged it is byte for byte what was parsed; for an edited one every
 // line outside the edited fields is kept: unknown keys, comments, prose.
 func (c *Card) Markdown() []byte {
@@ -315,7 +315,7 @@ func (c *Card) Markdown() []byte {
 	return slices.Concat(front, body)
 }
 
-// Body gives the text form's markdown: what stands behind the front matter.
+// Body returns the text form's markdown: what stands behind the front matter.
 func (c *Card) Body() []byte {
 	src := c.Markdown()
 	_, body, err := splitFrontMatter(src)

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// edited gives the front matter, with its --- lines, after the fields that
+// edited returns the front matter, with its --- lines, after the fields that
 // differ between was and now have been replaced in place. Lines of other
 // keys, blank lines and comments are kept byte for byte.
 func (f *frontMatter) edited(was, now *Card) (out []byte, changed bool) {

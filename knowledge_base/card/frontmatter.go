@@ -62,7 +62,7 @@ func splitFrontMatter(src []byte) (frontMatter, []byte, error) {
 	}
 }
 
-// cutLine gives the first line with its line break, and the rest.
+// cutLine returns the first line with its line break, and the rest.
 func cutLine(b []byte) (line, rest []byte) {
 	if i := bytes.IndexByte(b, '\n'); i >= 0 {
 		return b[:i+1], b[i+1:]
@@ -99,7 +99,7 @@ func (f *frontMatter) load() error {
 	return checkNode(root, 0)
 }
 
-// tooDeepFlow gives the line on which [ and { nest too deeply, or 0. Brackets
+// tooDeepFlow returns the line on which [ and { nest too deeply, or 0. Brackets
 // in strings count, too, so the bound is generous.
 func tooDeepFlow(src []byte) int {
 	depth, line := 0, 1

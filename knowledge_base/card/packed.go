@@ -27,7 +27,7 @@ type Head struct {
 // Links are the cards, by id, that a card says something about.
 type Links struct{ Supersedes, Contradicts, Generalizes []string }
 
-// Links gives the card's, not to be changed. Few cards have any.
+// Links returns the card's, not to be changed. Few cards have any.
 func (h *Head) Links() Links {
 	if h.links == nil {
 		return Links{}
@@ -35,7 +35,7 @@ func (h *Head) Links() Links {
 	return *h.links
 }
 
-// Head gives the card's.
+// Head returns the card's.
 func (c *Card) Head() Head {
 	f := c.fields()
 	h := Head{ID: strings.Clone(f.ID), Topic: strings.Clone(f.Topic), SourceTask: shared(f.SourceTask), State: State(shared(string(f.State))),
@@ -52,7 +52,7 @@ func (c *Card) Head() Head {
 	return h
 }
 
-// shared gives the one copy of a text that many cards have.
+// shared returns the one copy of a text that many cards have.
 func shared(s string) string { return unique.Make(s).Value() }
 
 // Expired reports whether the card's date of expiry has passed.
@@ -69,7 +69,7 @@ func (c *Card) Pack() Packed {
 	return slices.Clone(packing().Encode(nil, w.Unsealed()))
 }
 
-// Card gives the card; false where the bytes are not what [Card.Pack] gave.
+// Card returns the card; false where the bytes are not what [Card.Pack] gave.
 func (p Packed) Card() (*Card, bool) {
 	raw, err := packing().Decode(nil, p)
 	if err != nil {

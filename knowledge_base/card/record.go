@@ -75,13 +75,13 @@ func ReadRecord(r *sealed.Reader) *Card {
 	return c
 }
 
-// texts gives the places of the card's single texts.
+// texts returns the places of the card's single texts.
 func (c *Card) texts() []*string {
 	return []*string{&c.Topic, &c.SourceTask, &c.ID, &c.Scope.Repo, &c.Scope.Language, &c.Scope.Tool, &c.Scope.Version,
 		&c.Provenance.Task, &c.Provenance.Model, &c.Provenance.EvidenceHash, (*string)(&c.State)}
 }
 
-// lists gives the places of the card's lists of texts.
+// lists returns the places of the card's lists of texts.
 func (c *Card) lists() []*[]string {
 	return []*[]string{&c.Supersedes, &c.Contradicts, &c.Generalizes, &c.Tags, &c.Issue, &c.Solution, &c.Constraint, &c.Provenance.Shown}
 }

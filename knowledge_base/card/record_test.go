@@ -9,7 +9,7 @@ import (
 	"anamnesis/knowledge_base/sealed"
 )
 
-// recorded gives a card as it is kept, and as that is read again.
+// recorded returns a card as it is kept, and as that is read again.
 func recorded(t testing.TB, c *Card) ([]byte, *Card) {
 	t.Helper()
 	w := new(sealed.Writer)

@@ -17,7 +17,7 @@ import (
 
 var large = flag.Bool("large", false, "measure 100,000 cards beside chromem-go, too: minutes, and 2 GB")
 
-// many gives n documents made from a labelled set by repetition, each a little
+// many returns n documents made from a labelled set by repetition, each a little
 // different, and the set's queries.
 func many(b *testing.B, n int) (docs []retrieval.Document, queries []string) {
 	b.Helper()

@@ -81,7 +81,7 @@ func (r *Repo) dropDeadLock(ours, theirs string) error {
 	return os.Remove(ours)
 }
 
-// readIndex gives git's index; an empty one where there is none.
+// readIndex returns git's index; an empty one where there is none.
 func (r *Repo) readIndex() (*index.Index, error) {
 	path := filepath.Join(r.git, "index")
 	data, err := os.ReadFile(path)
@@ -147,7 +147,7 @@ func (r *Repo) updateIndex(blobs map[string]plumbing.Hash, leftOut map[string]st
 	return nil
 }
 
-// takeIndex gives git's index, to be changed: as this process wrote it last, where
+// takeIndex returns git's index, to be changed: as this process wrote it last, where
 // its file is still that one. Who else writes it puts another in its place.
 func (r *Repo) takeIndex() (*index.Index, error) {
 	idx := r.wrote

@@ -26,7 +26,7 @@ type Revision struct {
 	Diff    string    `json:"diff"`           // unified
 }
 
-// Log gives the commits in which a file changed whose path match names,
+// Log returns the commits in which a file changed whose path match names,
 // newest first, at most [MaxRevisions]. A merge counts only where its file is
 // none of its parents'.
 func (r *Repo) Log(ctx context.Context, match func(path string) bool) ([]Revision, error) {
@@ -62,7 +62,7 @@ func (r *Repo) Log(ctx context.Context, match func(path string) bool) ([]Revisio
 	return out, nil
 }
 
-// revisions gives what a commit did to the files that match.
+// revisions returns what a commit did to the files that match.
 func (r *Repo) revisions(ctx context.Context, c *object.Commit, match func(string) bool) ([]Revision, error) {
 	now, err := r.tree(c.Hash)
 	if err != nil {

@@ -70,7 +70,7 @@ func (r *Repo) grow(tree int) (*grown, error) {
 	return g, nil
 }
 
-// newestPack gives the pack written last that may be added to: of at most so many
+// newestPack returns the pack written last that may be added to: of at most so many
 // bytes, not kept by a .keep, and in no multi-pack-index.
 func (r *Repo) newestPack(most int64) (string, error) {
 	dir := filepath.Join(r.git, "objects", "pack")
@@ -140,7 +140,7 @@ func (g *grown) add(id plumbing.Hash, t plumbing.ObjectType, data []byte, like p
 	return nil
 }
 
-// delta gives the difference of a tree to one that like comes from, and where
+// delta returns the difference of a tree to one that like comes from, and where
 // that begins; nil where the whole is better. The deeper a tree stands in its
 // chain, the shorter its difference must be: so chains stay short, and together
 // the differences take a few times what changed.
@@ -334,7 +334,7 @@ func (g *grown) write() error {
 	return nil
 }
 
-// treeDelta gives the difference between two trees in git's form: runs of
+// treeDelta returns the difference between two trees in git's form: runs of
 // entries that both have are copied.
 func treeDelta(was, is []byte) []byte {
 	out := binary.AppendUvarint(nil, uint64(len(was)))

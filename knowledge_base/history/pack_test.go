@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// packsOf gives the pack files and the bytes of all objects.
+// packsOf returns the pack files and the bytes of all objects.
 func packsOf(t *testing.T, r *Repo) (packs []string, size int64) {
 	t.Helper()
 	err := filepath.WalkDir(filepath.Join(r.git, "objects"), func(path string, d fs.DirEntry, err error) error {

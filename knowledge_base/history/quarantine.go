@@ -103,7 +103,7 @@ func (r *Repo) quarantine(remote string) (*quarantine, error) {
 
 func (q *quarantine) drop() { _ = os.RemoveAll(q.dir) } // the next one drops what stays
 
-// address gives a remote's address: of a name that of the folder's configuration,
+// address returns a remote's address: of a name that of the folder's configuration,
 // and nothing else of that.
 func (r *Repo) address(remote string) (string, error) {
 	f, err := os.Open(filepath.Join(r.git, "config"))

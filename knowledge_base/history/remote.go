@@ -24,7 +24,7 @@ var (
 	ErrRejected = errors.New("the remote has gone on meanwhile")
 )
 
-// Fetch brings the remote's branch of the current name here and gives its
+// Fetch brings the remote's branch of the current name here and returns its
 // commit; "" where the remote has no such branch. remote is a name or an
 // address, as for git. Files above [MaxBlobBytes] do not arrive; a remote that
 // sends more than is taken in is an [ErrTooMuch].
@@ -68,7 +68,7 @@ func (r *Repo) Fetch(ctx context.Context, remote string) (string, error) {
 	return theirs, nil
 }
 
-// Push gives the current branch to the remote, [ErrRejected] when that has
+// Push returns the current branch to the remote, [ErrRejected] when that has
 // gone on.
 func (r *Repo) Push(ctx context.Context, remote string) error {
 	branch, head, err := r.head()
@@ -106,7 +106,7 @@ type Merge struct {
 	Changed  []Side // the files in which theirs differs from the base
 }
 
-// Compare gives what taking theirs in would bring.
+// Compare returns what taking theirs in would bring.
 func (r *Repo) Compare(ctx context.Context, theirs string) (*Merge, error) {
 	r.reopen()
 	_, head, err := r.head()

@@ -55,7 +55,7 @@ type Person struct {
 	Email string `json:"email"`
 }
 
-// String gives the form "Name <email>".
+// String returns the form "Name <email>".
 func (p Person) String() string { return fmt.Sprintf("%s <%s>", p.Name, p.Email) }
 
 // Repo is the repository of one folder. Reading is safe at any time and
@@ -178,7 +178,7 @@ func (r *Repo) exclude(patterns []string) error {
 	return r.replace(path, append(data, strings.Join(more, "\n")+"\n"...))
 }
 
-// Head gives the current commit; "" when there is none yet.
+// Head returns the current commit; "" when there is none yet.
 func (r *Repo) Head() (string, error) {
 	_, h, err := r.head()
 	if err != nil || h.IsZero() {
@@ -187,7 +187,7 @@ func (r *Repo) Head() (string, error) {
 	return h.String(), nil
 }
 
-// Parent gives the commit before one, the first of a merge; "" where there is
+// Parent returns the commit before one, the first of a merge; "" where there is
 // none.
 func (r *Repo) Parent(id string) (string, error) {
 	c, err := object.GetCommit(r.st, plumbing.NewHash(id))
@@ -200,7 +200,7 @@ func (r *Repo) Parent(id string) (string, error) {
 	return c.ParentHashes[0].String(), nil
 }
 
-// head gives the branch and its commit, zero when it has none yet.
+// head returns the branch and its commit, zero when it has none yet.
 func (r *Repo) head() (branch plumbing.ReferenceName, at plumbing.Hash, err error) {
 	ref, err := r.st.Reference(plumbing.HEAD)
 	if err != nil {
@@ -220,7 +220,7 @@ func (r *Repo) head() (branch plumbing.ReferenceName, at plumbing.Hash, err erro
 	return branch, ref.Hash(), nil
 }
 
-// Names gives the names at the top of the current commit's tree.
+// Names returns the names at the top of the current commit's tree.
 func (r *Repo) Names() ([]string, error) {
 	_, head, err := r.head()
 	if err != nil {
@@ -237,7 +237,7 @@ func (r *Repo) Names() ([]string, error) {
 	return names, nil
 }
 
-// tree gives the tree of a commit; an empty one for the zero hash.
+// tree returns the tree of a commit; an empty one for the zero hash.
 func (r *Repo) tree(commit plumbing.Hash) (*object.Tree, error) {
 	if commit.IsZero() {
 		return &object.Tree{}, nil
@@ -269,7 +269,7 @@ func (r *Repo) Ready() error {
 	return err
 }
 
-// Read gives a file's bytes as of a commit, [fs.ErrNotExist] when it was not
+// Read returns a file's bytes as of a commit, [fs.ErrNotExist] when it was not
 // there.
 func (r *Repo) Read(commit, path string) ([]byte, error) {
 	t, err := r.tree(plumbing.NewHash(commit))

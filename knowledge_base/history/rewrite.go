@@ -138,7 +138,7 @@ func (r *Repo) rewriter(ctx context.Context, scrub Scrub, to *packer) (*rewriter
 	return w, nil
 }
 
-// tips gives the refs but HEAD and what was fetched last, sorted.
+// tips returns the refs but HEAD and what was fetched last, sorted.
 func (r *Repo) tips() ([]*plumbing.Reference, error) {
 	refs, err := r.st.IterReferences()
 	if err != nil {
@@ -181,7 +181,7 @@ func (w *rewriter) survey() *Survey {
 	return s
 }
 
-// read gives an object's type and bytes.
+// read returns an object's type and bytes.
 func (w *rewriter) read(id plumbing.Hash) (plumbing.ObjectType, []byte, error) {
 	if err := w.ctx.Err(); err != nil {
 		return plumbing.InvalidObject, nil, err
@@ -198,7 +198,7 @@ func (w *rewriter) read(id plumbing.Hash) (plumbing.ObjectType, []byte, error) {
 	return o.Type(), data, errors.Join(err, rd.Close())
 }
 
-// keep writes an object and gives its id.
+// keep writes an object and returns its id.
 func (w *rewriter) keep(t plumbing.ObjectType, data []byte) (plumbing.Hash, error) {
 	if w.to != nil {
 		return w.to.add(t, data)
@@ -206,7 +206,7 @@ func (w *rewriter) keep(t plumbing.ObjectType, data []byte) (plumbing.Hash, erro
 	return plumbing.ComputeHash(t, data), nil
 }
 
-// object gives the new id of what a ref names.
+// object returns the new id of what a ref names.
 func (w *rewriter) object(id plumbing.Hash) (plumbing.Hash, error) {
 	t, data, err := w.read(id)
 	if err != nil {
@@ -417,7 +417,7 @@ func (w *rewriter) file(p string, id plumbing.Hash) (changed, error) {
 	return ch, nil
 }
 
-// renamed gives what a path is called afterwards.
+// renamed returns what a path is called afterwards.
 func (w *rewriter) renamed(p string) string {
 	var parts []string
 	for at := p; at != "." && at != "" && at != "/"; at = path.Dir(at) {
@@ -490,7 +490,7 @@ func (h header) ids(field string) (out []plumbing.Hash) {
 	return out
 }
 
-// with gives the bytes with another text and other ids, without what was signed;
+// with returns the bytes with another text and other ids, without what was signed;
 // nil where nothing changes.
 func (h header) with(text string, id func(field string, was plumbing.Hash) plumbing.Hash) []byte {
 	same := text == h.text
@@ -514,7 +514,7 @@ func (h header) with(text string, id func(field string, was plumbing.Hash) plumb
 	return []byte(b.String() + "\n" + text)
 }
 
-// readReplaced gives what is listed as replaced in .git: ids of commits, and
+// readReplaced returns what is listed as replaced in .git: ids of commits, and
 // marks of rewrites.
 func (r *Repo) readReplaced() (map[string]bool, error) {
 	data, err := os.ReadFile(filepath.Join(r.git, replacedFile))

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Uncommitted gives the files that differ from the current commit, by path,
+// Uncommitted returns the files that differ from the current commit, by path,
 // with their bytes; nil bytes for one that is gone, other than by a user's
 // sparse checkout. files are the paths to be
 // looked at that are there; tracked says which paths of the commit belong to
@@ -72,7 +72,7 @@ func (r *Repo) Uncommitted(files []string, tracked func(path string) bool, most 
 	return changed, nil
 }
 
-// held gives the files of a commit that tracked names.
+// held returns the files of a commit that tracked names.
 func (r *Repo) held(at plumbing.Hash, tracked func(string) bool) (map[string]plumbing.Hash, error) {
 	root, err := r.tree(at)
 	if err != nil {
@@ -99,7 +99,7 @@ func (r *Repo) held(at plumbing.Hash, tracked func(string) bool) (map[string]plu
 	return out, walk(root, "")
 }
 
-// marks gives the index's entries by path and when it was written.
+// marks returns the index's entries by path and when it was written.
 func (r *Repo) marks() (map[string]*index.Entry, time.Time, error) {
 	idx, err := r.readIndex()
 	if err != nil {

@@ -134,7 +134,7 @@ func (r *Repo) HasMark(mark string) (bool, error) {
 	return replaced[mark], err
 }
 
-// Remotes gives the names of the folder's remotes, and "" for one that was named
+// Remotes returns the names of the folder's remotes, and "" for one that was named
 // by its address.
 func (r *Repo) Remotes() ([]string, error) {
 	c, err := r.st.Config()
@@ -148,7 +148,7 @@ func (r *Repo) Remotes() ([]string, error) {
 	return out, nil
 }
 
-// Tracked gives the paths of the files in git's index that are in the folder.
+// Tracked returns the paths of the files in git's index that are in the folder.
 func (r *Repo) Tracked() ([]string, error) {
 	idx, err := r.readIndex()
 	if err != nil {
@@ -163,7 +163,7 @@ func (r *Repo) Tracked() ([]string, error) {
 	return out, nil
 }
 
-// Branch gives the current branch's short name.
+// Branch returns the current branch's short name.
 func (r *Repo) Branch() (string, error) {
 	branch, _, err := r.head()
 	return branch.Short(), err

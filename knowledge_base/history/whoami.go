@@ -9,7 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/config"
 )
 
-// Whoami gives the user at this machine as git would name them for a
+// Whoami returns the user at this machine as git would name them for a
 // repository in dir: by its settings, else by the user's own, else by the
 // login name.
 func Whoami(dir string) Person {

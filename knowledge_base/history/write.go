@@ -34,8 +34,8 @@ type Commit struct {
 	Merged []string
 }
 
-// Commit makes the commit on the current branch and gives its id. Where it
-// would change nothing and merge nothing it makes none and gives the current
+// Commit makes the commit on the current branch and returns its id. Where it
+// would change nothing and merge nothing it makes none and returns the current
 // one. It is durable when Commit returns. The files themselves are not
 // touched: the index takes them for unchanged where they hold these bytes.
 func (r *Repo) Commit(c Commit) (string, error) {
@@ -132,7 +132,7 @@ func (w *objectWriter) write() error {
 	return nil
 }
 
-// edit gives the tree that base becomes; blobs are all changes, those under
+// edit returns the tree that base becomes; blobs are all changes, those under
 // prefix concern this tree.
 func (w *objectWriter) edit(base *object.Tree, blobs map[string]plumbing.Hash, prefix string) (plumbing.Hash, error) {
 	entries := slices.Clone(base.Entries)

@@ -30,7 +30,7 @@ type Skipped struct {
 	Why  string `json:"why"`
 }
 
-// Read gives the cards of a file, or of all markdown files beneath a folder,
+// Read returns the cards of a file, or of all markdown files beneath a folder,
 // in the order of their paths; hidden folders, node_modules and links out of the folder are passed by.
 // All of them are drafts that no other task is shown before a user has
 // reviewed them. Their ids come from where they stand, so that reading again
@@ -96,7 +96,7 @@ func leadsOut(folder, path string, d fs.DirEntry) bool {
 	return err != nil || !filepath.IsLocal(within)
 }
 
-// readFile gives a file's cards, or why there are none.
+// readFile returns a file's cards, or why there are none.
 func readFile(path string, now time.Time) ([]*card.Card, string) {
 	info, err := os.Stat(path)
 	if err != nil {

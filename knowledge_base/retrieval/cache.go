@@ -45,7 +45,7 @@ const (
 	modelMagic   = "anamnesis lsa 1\n"
 )
 
-// vectors gives the vector of each document, computing those not cached.
+// vectors returns the vector of each document, computing those not cached.
 func (c *vectorCache) vectors(ctx context.Context, e Embedder, docs []Document) ([][]float32, error) {
 	if len(docs) == 0 {
 		return nil, nil
@@ -163,7 +163,7 @@ func (c *vectorCache) save(fp string) {
 	}
 }
 
-// loadModel gives the trained model of that fingerprint, or nil.
+// loadModel returns the trained model of that fingerprint, or nil.
 func (c *vectorCache) loadModel(fp string) *lsa {
 	if c == nil {
 		return nil

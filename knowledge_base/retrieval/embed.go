@@ -23,7 +23,7 @@ type Embedder interface {
 // Below lsaMinCards there is nothing to learn latent dimensions from.
 const lsaMinCards = 64
 
-// builtinModel gives the built-in embedder for docs, sorted by age; nil for fewer
+// builtinModel returns the built-in embedder for docs, sorted by age; nil for fewer
 // than lsaMinCards. It depends on them only, not on what came before. It learns
 // from the oldest, whose number grows in steps of a fifth, so that a new card is
 // folded in and only each fifth more cards train anew. Of very many it learns from
@@ -49,7 +49,7 @@ func builtinModel(ctx context.Context, docs []Document, current *lsa, cache *vec
 	return m, nil
 }
 
-// trainingSize gives the largest step at most n: 64, 76, 91, …
+// trainingSize returns the largest step at most n: 64, 76, 91, …
 func trainingSize(n int) int {
 	size := lsaMinCards
 	for size+size/5 <= n {
@@ -61,7 +61,7 @@ func trainingSize(n int) int {
 // maxTraining is how many cards the built-in embedder learns from at most.
 const maxTraining = 8192
 
-// sample gives at most maxTraining of the documents, in their order: those
+// sample returns at most maxTraining of the documents, in their order: those
 // whose ids have the smallest hashes.
 func sample(docs []Document) []Document {
 	if len(docs) <= maxTraining {

@@ -163,7 +163,7 @@ func evalRanking(ctx context.Context, x *Index, set *Set, res *EvalResult) error
 	return nil
 }
 
-// evalQuery gives the whole ranking and what a search shows of it.
+// evalQuery returns the whole ranking and what a search shows of it.
 func evalQuery(ctx context.Context, x *Index, text string) (ranking, shown []Found, err error) {
 	s := x.take()
 	defer x.give(s)
@@ -177,7 +177,7 @@ func evalQuery(ctx context.Context, x *Index, text string) (ranking, shown []Fou
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// Grade gives nDCG@10 with linear gain and recall@10 of a ranking of ids, as
+// Grade returns nDCG@10 with linear gain and recall@10 of a ranking of ids, as
 // trec_eval defines them; grades are those of all relevant documents.
 func Grade(ranking []string, grades map[string]int) (ndcg, recall float64) {
 	var dcg, ideal float64

@@ -63,7 +63,7 @@ func TestEvalCards(t *testing.T) {
 	}
 }
 
-// half gives the questions of the set whose place is odd or even.
+// half returns the questions of the set whose place is odd or even.
 func half(set *Set, odd bool) *Set {
 	keep := 0
 	if !odd {

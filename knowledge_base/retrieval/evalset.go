@@ -45,7 +45,7 @@ type Record struct {
 	Group string `json:"group,omitempty"` // of a document that says the same as others, where the set says it
 }
 
-// Document gives the record as the index takes it.
+// Document returns the record as the index takes it.
 func (r Record) Document() Document { return NewDocument(r.ID, r.Title+"\n"+r.Text) }
 
 // Set is a labelled evaluation set.

@@ -141,7 +141,7 @@ type alike struct {
 	likeness float64
 }
 
-// alikePairs gives the pairs of at least a likeness, of each lesson the
+// alikePairs returns the pairs of at least a likeness, of each lesson the
 // maxAkin best.
 func alikePairs(ctx context.Context, lessons []Lesson, atLeast float64) ([]alike, error) {
 	number := make(map[string]int32)

@@ -17,7 +17,7 @@ type Document struct {
 	Text    func() string     // always the same; not called where what is known of the text is enough
 }
 
-// NewDocument gives a document that keeps its text.
+// NewDocument returns a document that keeps its text.
 func NewDocument(id, text string) Document {
 	return Document{ID: id, Hash: sha256.Sum256([]byte(text)), Text: func() string { return text }}
 }
@@ -58,7 +58,7 @@ type Index struct {
 	lenient leniency
 }
 
-// New gives an empty index.
+// New returns an empty index.
 func New(o *Options) *Index {
 	if o == nil {
 		o = &Options{}

@@ -25,7 +25,7 @@ const (
 )
 
 // fillLexical enters all documents into the empty inverted indexes, from what
-// is kept where it can. It gives the slots left to be entered, and how many
+// is kept where it can. It returns the slots left to be entered, and how many
 // documents that are kept are no more.
 func (x *Index) fillLexical(c *vectorCache) (missing []int, gone int) {
 	if c != nil {

@@ -47,7 +47,7 @@ func filled(t *testing.T, dir string, docs []Document) *Index {
 	return x
 }
 
-// invertedTerms gives what an inverted index holds of each term, by its key: how
+// invertedTerms returns what an inverted index holds of each term, by its key: how
 // often each text has it. It fails where the number of texts is another.
 func invertedTerms[K cmp.Ordered](t *testing.T, x *bm25[K]) map[string]map[int32]int32 {
 	t.Helper()

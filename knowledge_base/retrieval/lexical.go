@@ -200,7 +200,7 @@ func (x *bm25[K]) settleAll() {
 	x.recent, x.lists, x.changes = make(map[K]int32), nil, 0
 }
 
-// trimmed gives postings without the zeros behind them; they hold none.
+// trimmed returns postings without the zeros behind them; they hold none.
 func trimmed(packed []byte) []byte {
 	if end := bytes.IndexByte(packed, 0); end >= 0 {
 		return packed[:end]
@@ -237,7 +237,7 @@ type occurrences struct {
 	parts [2][]byte
 }
 
-// list gives the postings of a term; none when it is unknown.
+// list returns the postings of a term; none when it is unknown.
 func (x *bm25[K]) list(k K, s *lookup) occurrences {
 	s.key = x.key(s.key[:0], k)
 	var out occurrences
@@ -257,7 +257,7 @@ type lookup struct {
 	room [binary.MaxVarintLen64]byte
 }
 
-// recentList gives the postings of a term that are in the map. room is for those
+// recentList returns the postings of a term that are in the map. room is for those
 // of one that is alone.
 func (x *bm25[K]) recentList(k K, room []byte) postings {
 	switch t, ok := x.recent[k]; {

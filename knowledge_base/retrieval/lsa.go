@@ -91,7 +91,7 @@ func (m *lsa) chooseTerms(docs []Document) {
 	}
 }
 
-// weigh gives a text's terms, ascending, and their weights: (1 + log tf) idf,
+// weigh returns a text's terms, ascending, and their weights: (1 + log tf) idf,
 // to length 1.
 func (m *lsa) weigh(text string) ([]int32, []float32) {
 	counts := make(map[int32]float64)
@@ -123,7 +123,7 @@ func normalize(v []float32) {
 	}
 }
 
-// embed gives a text's vector, zero where the model knows none of its words.
+// embed returns a text's vector, zero where the model knows none of its words.
 func (m *lsa) embed(text string) []float32 {
 	out := make([]float32, m.dims)
 	if m.rank == 0 {

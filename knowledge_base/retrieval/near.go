@@ -41,7 +41,7 @@ func (n Neighbour) Same() bool {
 // one field resemble one another in any case.
 func (n Neighbour) Resemblance() float64 { return 0.7*n.Lexical + 0.3*max(n.Cosine, 0) }
 
-// Near gives the documents that resemble the document id most, best first, at
+// Near returns the documents that resemble the document id most, best first, at
 // most k; none for an id that is not in the index. vecErr is as in
 // [Index.Search]. Nothing is normalised by what else the index holds, so the
 // measures mean the same everywhere.

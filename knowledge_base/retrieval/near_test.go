@@ -18,7 +18,7 @@ func rewritten() map[string]string {
 	}
 }
 
-// nearOf gives the most resembling document of each.
+// nearOf returns the most resembling document of each.
 func nearOf(t *testing.T, docs []Record, more map[string]string) map[string]Neighbour {
 	t.Helper()
 	x := New(nil)

@@ -101,7 +101,7 @@ func (p *packer) flush() {
 	p.last = p.slot + p.more
 }
 
-// done gives the postings.
+// done returns the postings.
 func (p *packer) done() []byte {
 	if p.df > 0 {
 		p.flush()
@@ -109,7 +109,7 @@ func (p *packer) done() []byte {
 	return p.packed
 }
 
-// postings gives them with what adding more takes.
+// postings returns them with what adding more takes.
 func (p *packer) postings() postings {
 	if p.df == 0 {
 		return postings{}

@@ -61,7 +61,7 @@ type Found struct {
 	Also []string
 }
 
-// Search gives the documents that matter for the query, best first, ties by
+// Search returns the documents that matter for the query, best first, ties by
 // id; none when no document accounts for enough of the query. When the vector
 // leg cannot answer, the result holds without it and vecErr says why.
 func (x *Index) Search(ctx context.Context, q Query) (found []Found, vecErr, err error) {
@@ -95,7 +95,7 @@ type scratch struct {
 	asked              scales
 }
 
-// take gives a scratch with room for all slots.
+// take returns a scratch with room for all slots.
 func (x *Index) take() *scratch {
 	n := len(x.docs)
 	s, ok := x.spare.Get().(*scratch)
@@ -117,7 +117,7 @@ func (x *Index) give(s *scratch) {
 // poolSize is how many candidates are looked at closely for k hits.
 func poolSize(k int) int { return max(k*evidencePool, minPool) }
 
-// rank gives the best of the allowed documents that any leg found, as many as
+// rank returns the best of the allowed documents that any leg found, as many as
 // poolSize says, best first, ties by id. Scores lie in (0, sum of weights]
 // before the prior. An external embedder is asked while the other legs work and
 // left out when it cannot answer; err then says why, and the result still holds.

@@ -38,7 +38,7 @@ type weighted[K comparable] struct {
 	weights []float64
 }
 
-// weigh gives a query's terms: those of its signature first, then those that
+// weigh returns a query's terms: those of its signature first, then those that
 // only the rest has.
 func weigh[K comparable](text string, split func(string, func(K))) weighted[K] {
 	told := signature(text)

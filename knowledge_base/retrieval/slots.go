@@ -5,7 +5,7 @@ package retrieval
 // testdata/lessons, which are about different things, have it.
 const repeats = 0.75
 
-// shareSlots gives the first k of found, where what nearly repeats an earlier one
+// shareSlots returns the first k of found, where what nearly repeats an earlier one
 // stands with it. What denies the other has a place of its own.
 func (x *Index) shareSlots(found []Found, k int) []Found {
 	var out []Found

@@ -59,7 +59,7 @@ func (a *sparse) transpose() *sparse {
 	return t
 }
 
-// mul gives a·x, where x has a.cols rows of width l.
+// mul returns a·x, where x has a.cols rows of width l.
 func (a *sparse) mul(ctx context.Context, x []float32, l int) ([]float32, error) {
 	out := make([]float32, a.rows*l)
 	err := parallel(ctx, a.rows, func(r int) {
@@ -72,7 +72,7 @@ func (a *sparse) mul(ctx context.Context, x []float32, l int) ([]float32, error)
 	return out, err
 }
 
-// truncatedSVD gives the projection of a's rows on its dims strongest right
+// truncatedSVD returns the projection of a's rows on its dims strongest right
 // singular directions as basis (a.cols × rank) times rotation (rank × dims),
 // by randomized subspace iteration (Halko, Martinsson and Tropp, 2011,
 // algorithm 4.4). dims must be at most min(rows, cols); fewer come back when
@@ -163,7 +163,7 @@ func orthonormalize(ctx context.Context, y []float32, n, l int) error {
 // gramRows is how many rows of a matrix are made float64 at once.
 const gramRows = 512
 
-// gram gives xᵀx for x with n rows of width l.
+// gram returns xᵀx for x with n rows of width l.
 func gram(x []float32, n, l int) *mat.SymDense {
 	g, block := mat.NewSymDense(l, nil), make([]float64, gramRows*l)
 	for r := 0; r < n; r += gramRows {
@@ -176,7 +176,7 @@ func gram(x []float32, n, l int) *mat.SymDense {
 	return g
 }
 
-// symmetricEigen gives the eigenvalues of m, largest first and none below zero, and the
+// symmetricEigen returns the eigenvalues of m, largest first and none below zero, and the
 // eigenvectors as columns in the same order.
 func symmetricEigen(m *mat.SymDense) ([]float64, *mat.Dense, error) {
 	var e mat.EigenSym

@@ -62,13 +62,13 @@ func (w *tableWriter) add(key []byte, df int, packed []byte) {
 	w.terms++
 }
 
-// done gives the table in as much memory as it needs.
+// done returns the table in as much memory as it needs.
 func (w *tableWriter) done() table {
 	w.packed, w.blocks = exact(w.packed), exact(w.blocks)
 	return w.table
 }
 
-// exact gives a slice that holds on to no more than its elements.
+// exact returns a slice that holds on to no more than its elements.
 func exact[E any](s []E) []E {
 	if cap(s)-len(s) <= len(s)/64 {
 		return s

@@ -76,7 +76,7 @@ func (c *collection) put(ctx context.Context, id string, v []float32) ([]float32
 	return v, nil
 }
 
-// vector gives the vector stored under id; zeros where there is none.
+// vector returns the vector stored under id; zeros where there is none.
 func (c *collection) vector(ctx context.Context, id string) []float32 {
 	d, err := c.c.GetByID(ctx, id)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *collection) remove(ctx context.Context, ids ...string) error {
 	return nil
 }
 
-// nearest gives the k most similar cards with a positive cosine, best first,
+// nearest returns the k most similar cards with a positive cosine, best first,
 // ties by id. Fewer when there are fewer; none for a zero query.
 func (c *collection) nearest(ctx context.Context, v []float32, k int) ([]neighbour, error) {
 	n := c.c.Count()

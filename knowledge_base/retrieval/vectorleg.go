@@ -142,7 +142,7 @@ func (l *vectorLeg) refreshOnce(ctx context.Context, live func() []Document, pat
 	return nil
 }
 
-// await gives nil once the build has ended, ErrBuilding when that takes longer
+// await returns nil once the build has ended, ErrBuilding when that takes longer
 // than limit.
 func (b *build) await(ctx context.Context, limit time.Duration) error {
 	timer := time.NewTimer(limit)
@@ -193,7 +193,7 @@ func (l *vectorLeg) note(err error) {
 	l.failed, l.why = l.now(), err
 }
 
-// resting gives the error for which the external embedder is not asked at
+// resting returns the error for which the external embedder is not asked at
 // present, nil when it may be.
 func (l *vectorLeg) resting() error {
 	l.mu.Lock()
@@ -266,7 +266,7 @@ func (l *vectorSet) measure(ctx context.Context, docs []Document) {
 	}
 }
 
-// vouches gives the strength of a cosine of the user's embedder, 1 where it is as
+// vouches returns the strength of a cosine of the user's embedder, 1 where it is as
 // high as the best of so many unrelated cards would be once in twenty queries
 // (of a normal distribution), less in proportion; 0 where nothing can be said.
 func (l *vectorLeg) vouches(cosine float64, docs int) float64 {
@@ -280,7 +280,7 @@ func (l *vectorLeg) vouches(cosine float64, docs int) float64 {
 	return (cosine - l.mean) / (floor - l.mean)
 }
 
-// search gives the nearest documents; none while there are no vectors.
+// search returns the nearest documents; none while there are no vectors.
 func (l *vectorLeg) search(ctx context.Context, query string, k int) ([]neighbour, error) {
 	if l.embedder == nil || l.coll == nil {
 		return nil, nil

@@ -129,7 +129,7 @@ func (d *Desk) act(touched []string, verb string, change func() error) (Done, er
 	return dec.Done, nil
 }
 
-// texts gives what cards say, and their fingerprints.
+// texts returns what cards say, and their fingerprints.
 func (d *Desk) texts(ids []string) (texts map[string][]byte, marks map[string]string, err error) {
 	texts, marks = make(map[string][]byte), make(map[string]string)
 	for _, id := range ids {
@@ -157,7 +157,7 @@ func (d *Desk) say(id, what string) Done {
 	return done
 }
 
-// Said gives an act by its number, while the desk remembers it.
+// Said returns an act by its number, while the desk remembers it.
 func (d *Desk) Said(seq int) (Done, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -165,7 +165,7 @@ func (d *Desk) Said(seq int) (Done, bool) {
 	return done, ok
 }
 
-// Last gives the act that Undo would take back, if there is one.
+// Last returns the act that Undo would take back, if there is one.
 func (d *Desk) Last() (Done, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -175,7 +175,7 @@ func (d *Desk) Last() (Done, bool) {
 	return d.done[len(d.done)-1].Done, true
 }
 
-// Undo gives the cards of the last act that was not taken back the texts they
+// Undo returns the cards of the last act that was not taken back the texts they
 // had, in one commit. Seq is that act's number, as whoever asks was shown it by
 // [Desk.Last]: where another act came after it, nothing is taken back, and the
 // error is a *[LaterError]. A card that somebody changed since is a

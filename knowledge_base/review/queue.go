@@ -22,7 +22,7 @@ func Waiting(store *knowledgebase.Store) []knowledgebase.Entry {
 	return waiting
 }
 
-// Queue gives the first n of the waiting cards with what a reader should know
+// Queue returns the first n of the waiting cards with what a reader should know
 // of them. more tells how many wait beyond.
 func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item, more int, err error) {
 	waiting := Waiting(store)
@@ -59,7 +59,7 @@ func Queue(ctx context.Context, store *knowledgebase.Store, n int) (items []Item
 // maxQuotedLines is how much of a card that another contradicts stands beside it.
 const maxQuotedLines = 60
 
-// quoted gives a card's body as lines of notes, so that both versions of what
+// quoted returns a card's body as lines of notes, so that both versions of what
 // was changed on two sides are read together.
 func quoted(store *knowledgebase.Store, id string) []string {
 	c, err := store.Get(id)

@@ -57,10 +57,10 @@ func (w *Writer) Floats(v []float32) {
 	}
 }
 
-// Unsealed gives what was written so far, for use in memory; the writer's own.
+// Unsealed returns what was written so far, for use in memory; the writer's own.
 func (w *Writer) Unsealed() []byte { return w.b.Bytes() }
 
-// Seal ends the file and gives its bytes; the writer is of no more use.
+// Seal ends the file and returns its bytes; the writer is of no more use.
 func (w *Writer) Seal() ([]byte, error) {
 	sum := sha256.Sum256(w.b.Bytes())
 	w.b.Write(sum[:])
@@ -120,7 +120,7 @@ func (r *Reader) Fail() { r.bad, r.b = true, nil }
 // Left is how many bytes are left: a bound for what a number read may claim.
 func (r *Reader) Left() int { return len(r.b) }
 
-// Bytes gives the next n bytes, nil when there are fewer. They are the
+// Bytes returns the next n bytes, nil when there are fewer. They are the
 // reader's own.
 func (r *Reader) Bytes(n int) []byte {
 	if r.bad || n < 0 || n > len(r.b) {

@@ -77,7 +77,7 @@ func TestNumbersAreBounded(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, reading ends and gives no more than was there.
+// Whatever the bytes, reading ends and returns no more than was there.
 func FuzzReader(f *testing.F) {
 	f.Add(written(f))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})

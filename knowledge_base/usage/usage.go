@@ -208,7 +208,7 @@ func (c *Counts) end(e Ending, n int) {
 	}
 }
 
-// Of gives a card's counts.
+// Of returns a card's counts.
 func (t *Tally) Of(card string) Counts {
 	if c := t.counts[card]; c != nil {
 		return *c

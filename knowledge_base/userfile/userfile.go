@@ -39,7 +39,7 @@ func JSON(file string, data, part []byte, err error, remedy string) error {
 	return fault(file, 1+bytes.Count(data[:at], []byte("\n")), cause, remedy)
 }
 
-// JSONCause gives the place in bytes, and the cause of an error of json.Unmarshal.
+// JSONCause returns the place in bytes, and the cause of an error of json.Unmarshal.
 func JSONCause(err error) (at int64, cause string) {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -66,7 +66,7 @@ var (
 	wrongKind  = regexp.MustCompile("^cannot construct !*(\\S+?)(?: `(.*)`)? into (.+)$")
 )
 
-// YAML gives the line, from 1, and the cause of an error of the YAML library, of
+// YAML returns the line, from 1, and the cause of an error of the YAML library, of
 // several the first.
 func YAML(err error) (line int, cause string) {
 	var first *yaml.LoadError

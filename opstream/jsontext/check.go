@@ -88,7 +88,7 @@ func check(b []byte) (valid, compact bool) {
 	}
 }
 
-// blank gives the end of the white space that begins at i, and adds its length
+// blank returns the end of the white space that begins at i, and adds its length
 // to spaced.
 func blank(b []byte, i int, spaced *int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
@@ -98,7 +98,7 @@ func blank(b []byte, i int, spaced *int) int {
 	return i
 }
 
-// scalarEnd gives the end of the string, number or word that begins at i; -1
+// scalarEnd returns the end of the string, number or word that begins at i; -1
 // when there is none.
 func scalarEnd(b []byte, i int) int {
 	word := ""
@@ -120,7 +120,7 @@ func scalarEnd(b []byte, i int) int {
 	return i + len(word)
 }
 
-// stringEnd gives the end of the string that begins at i; -1 when there is
+// stringEnd returns the end of the string that begins at i; -1 when there is
 // none. It looks at eight bytes at a time; Warren, Hacker's Delight, 6-1, has
 // how a word is searched for a byte.
 func stringEnd(b []byte, i int) int {
@@ -156,7 +156,7 @@ func stringEnd(b []byte, i int) int {
 	}
 }
 
-// escapeEnd gives the end of the escape whose backslash stands before i.
+// escapeEnd returns the end of the escape whose backslash stands before i.
 func escapeEnd(b []byte, i int) int {
 	if i >= len(b) {
 		return -1
@@ -180,7 +180,7 @@ func escapeEnd(b []byte, i int) int {
 	return i + 1 + digits
 }
 
-// numberEnd gives the end of the number that begins at i.
+// numberEnd returns the end of the number that begins at i.
 func numberEnd(b []byte, i int) int {
 	if b[i] == '-' {
 		i++

@@ -112,7 +112,7 @@ func Decode(k Kind, body []byte) (Body, error) {
 	return b, nil
 }
 
-// Encode gives the JSON body of an operation.
+// Encode returns the JSON body of an operation.
 func Encode(b Body) ([]byte, error) {
 	data, err := json.Marshal(b)
 	if err != nil {

@@ -121,7 +121,7 @@ func (d decoder) decode(data []byte) (*layer, error) {
 	return l, nil
 }
 
-// document gives the one YAML document of a file; nil where it has none.
+// document returns the one YAML document of a file; nil where it has none.
 func (d decoder) document(data []byte) (*yaml.Node, error) {
 	var doc, second yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -140,7 +140,7 @@ func (d decoder) document(data []byte) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// mapping gives the values and lines of a mapping's keys. known nil: any.
+// mapping returns the values and lines of a mapping's keys. known nil: any.
 func (d decoder) mapping(n *yaml.Node, known []string) (map[string]*yaml.Node, map[string]int, error) {
 	if n.Kind != yaml.MappingNode {
 		return nil, nil, d.fail(n.Line, "want keys with values")

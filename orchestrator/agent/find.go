@@ -56,7 +56,7 @@ func (p place) String() string {
 // name is what the file's name calls an agent.
 func (p place) name() string { return strings.TrimSuffix(filepath.Base(p.path), suffix) }
 
-// find gives the place of what a user named.
+// find returns the place of what a user named.
 func (l *Loader) find(ref string) (place, error) {
 	if at, ok := ownFile(ref); ok {
 		return at, nil
@@ -74,7 +74,7 @@ func (l *Loader) find(ref string) (place, error) {
 	return l.placeOf(abs), nil
 }
 
-// ownFile gives the file that embedded:FILE names, .yaml where it has no ending;
+// ownFile returns the file that embedded:FILE names, .yaml where it has no ending;
 // false for any other reference.
 func ownFile(ref string) (place, bool) {
 	file, ok := strings.CutPrefix(ref, embeddedPrefix)
@@ -154,7 +154,7 @@ func (l *Loader) Find(ref string) (Entry, error) {
 	return Entry{at.name(), at.scope, at.String()}, err
 }
 
-// List gives the agents that can be named, sorted; of several of one name the
+// List returns the agents that can be named, sorted; of several of one name the
 // one that counts.
 func (l *Loader) List() ([]Entry, error) {
 	var out []Entry

@@ -95,7 +95,7 @@ func (in loading) refer(from place, ref string) (place, error) {
 	return in.named(ref, scope)
 }
 
-// beside gives the place of a path that a file names, relative to it. The
+// beside returns the place of a path that a file names, relative to it. The
 // program's own files are for everyone.
 func (in loading) beside(from place, ref string) (place, error) {
 	if at, ok := ownFile(ref); ok {
@@ -114,7 +114,7 @@ func (in loading) beside(from place, ref string) (place, error) {
 	return place{}, fmt.Errorf("%s lies outside the project: a project's agent may name its own files only", ref)
 }
 
-// read gives a file's bytes, and keeps them where the project brought it.
+// read returns a file's bytes, and keeps them where the project brought it.
 func (in loading) read(at place, most int64) ([]byte, error) {
 	switch at.scope {
 	case ScopeEmbedded:

@@ -37,7 +37,7 @@ func matches(pattern, name string) bool {
 	return err == nil && ok
 }
 
-// Subagent gives a subagent by its name; false where the agent has none of it.
+// Subagent returns a subagent by its name; false where the agent has none of it.
 func Subagent(s *Spec, name string) (Spec, bool) {
 	i := slices.IndexFunc(s.Subagents, func(sub Spec) bool { return sub.Name == name })
 	if i < 0 {

@@ -199,7 +199,7 @@ func mounts(c *confinement) error {
 	return nil
 }
 
-// protected gives what stays read-only in the world, without links: what they
+// protected returns what stays read-only in the world, without links: what they
 // lead to is protected, where it lies in the world.
 func (c *confinement) protected() []string {
 	var out []string
@@ -259,7 +259,7 @@ func putAll(all []graft) error {
 	return nil
 }
 
-// privateTemp gives the command directories for temporary files of its own.
+// privateTemp returns the command directories for temporary files of its own.
 // One that the world lies around is left alone.
 func privateTemp(c *confinement) ([]string, error) {
 	var made []string
@@ -287,7 +287,7 @@ func privateTemp(c *confinement) ([]string, error) {
 	return made, nil
 }
 
-// kernelMounts gives the command a view of its own processes and terminals. It
+// kernelMounts returns the command a view of its own processes and terminals. It
 // must come before the tree is made read-only: the settings under /proc/sys
 // are the machine's, also for root in a namespace.
 func kernelMounts(c *confinement) error {

@@ -39,7 +39,7 @@ const fixed = "PAGER=cat GIT_PAGER=cat MANPAGER=cat SYSTEMD_PAGER=cat LESS=FRX "
 	"TERM=dumb NO_COLOR=1 GIT_EDITOR=true GIT_TERMINAL_PROMPT=0 DEBIAN_FRONTEND=noninteractive " +
 	"PIP_NO_INPUT=1 NPM_CONFIG_YES=true"
 
-// Environ gives the environment a command gets from the program's own: the
+// Environ returns the environment a command gets from the program's own: the
 // variables without secrets, plus those that keep a command from waiting for a
 // user. Dropped holds the names that were left out, sorted; no value.
 func Environ(env []string) (kept, dropped []string) {

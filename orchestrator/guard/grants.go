@@ -94,7 +94,7 @@ func (g Grants) Beyond(more []string) string {
 	return text + " Beyond that it gets:\n  " + strings.Join(lines, "\n  ")
 }
 
-// Secrets gives the values of the granted variables that look like secrets.
+// Secrets returns the values of the granted variables that look like secrets.
 func (g Grants) Secrets(getenv func(string) string) []redact.Secret {
 	var out []redact.Secret
 	for _, name := range g.Env {

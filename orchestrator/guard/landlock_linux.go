@@ -135,7 +135,7 @@ func landlockAllow(rules int, path string, rights uint64) error {
 	return nil
 }
 
-// inside gives the paths that lie beneath a directory.
+// inside returns the paths that lie beneath a directory.
 func inside(paths []string, dir string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return p == dir || !within(p, dir) })
 }

@@ -37,7 +37,7 @@ type pidsGroup struct{ dir string }
 var groups atomic.Int64 // made by this process
 
 // newPidsGroup makes a control group where this user may: of the pids controller
-// of version 1, or in a delegated part of the tree of version 2. It gives nil
+// of version 1, or in a delegated part of the tree of version 2. It returns nil
 // where there is none.
 func newPidsGroup(limit int) *pidsGroup {
 	parent, err := groupParent()

@@ -189,7 +189,7 @@ func (p proc) send(sig unix.Signal) error {
 	return nil
 }
 
-// shown gives processes as a user reads them, at most maxProcessesNamed.
+// shown returns processes as a user reads them, at most maxProcessesNamed.
 func shown(procs []proc) []Process {
 	var list []Process
 	for _, p := range procs[:min(len(procs), maxProcessesNamed)] {
@@ -234,7 +234,7 @@ func runValue(s op.ToolStarted) string {
 
 // EndLeftover ends what a call left running when this program died: the
 // supervisor that s names, if it is still that process, everything below it,
-// and everything that carries the run's mark. It gives a living supervisor
+// and everything that carries the run's mark. It returns a living supervisor
 // killTime to do it by itself. It returns nil when nothing is left, also when the
 // machine was started anew since; the error names what could not be ended.
 func EndLeftover(s op.ToolStarted) error {

@@ -37,7 +37,7 @@ func PathOf(env []string) string {
 	return ""
 }
 
-// pathOutside gives the entries of a PATH that are absolute and do not lie in a
+// pathOutside returns the entries of a PATH that are absolute and do not lie in a
 // directory, by a link neither.
 func pathOutside(path, dir string) []string {
 	return slices.DeleteFunc(filepath.SplitList(path), func(entry string) bool {
@@ -60,7 +60,7 @@ func leadsInto(path, dir string) bool {
 	return err == nil && within(real, dir)
 }
 
-// FindProgram gives the path of a program as a shell in dir would, but for one
+// FindProgram returns the path of a program as a shell in dir would, but for one
 // that is found by its name alone: that never lies in dir, nor leads there, nor
 // is hidden by the sandbox. path is a PATH.
 func FindProgram(name, dir, path string, box *Sandbox) (string, error) {
@@ -155,7 +155,7 @@ func namedFiles(dir string, words []string) []string {
 	return append(out, scripts(strings.Join(line, " "), dir)...)
 }
 
-// interpreterOf gives the program that runs a script, by its first line; empty
+// interpreterOf returns the program that runs a script, by its first line; empty
 // for what is no script, and where no such program is found.
 func interpreterOf(file, dir, path string) string {
 	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO is not waited for

@@ -68,7 +68,7 @@ func newBox(t *testing.T, o SandboxOptions) box {
 	return b
 }
 
-// run runs a shell text in the sandbox and gives its output.
+// run runs a shell text in the sandbox and returns its output.
 func (b box) run(t *testing.T, text string) (string, Outcome) {
 	t.Helper()
 	var out strings.Builder
@@ -266,7 +266,7 @@ func (o *outsider) reached() bool {
 	}
 }
 
-// receiveOutside gives the port of a UDP socket; what comes there by the end of
+// receiveOutside returns the port of a UDP socket; what comes there by the end of
 // the test fails it.
 func receiveOutside(t *testing.T) string {
 	t.Helper()

@@ -4,7 +4,7 @@ package guard
 
 import "context"
 
-// NewSandbox gives a sandbox that holds nothing in: this platform has no parts
+// NewSandbox returns a sandbox that holds nothing in: this platform has no parts
 // for one. ConfineOff gives nil.
 func NewSandbox(_ context.Context, o SandboxOptions) (*Sandbox, error) {
 	if o.Confine == ConfineOff {

@@ -192,7 +192,7 @@ func hiddenState(t *testing.T, dir string) SandboxOptions {
 	return SandboxOptions{World: dir + "/world", Hidden: []string{dir + "/state"}, Cache: dir + "/state/cache", Temp: dir + "/state/tasks/t/tmp"}
 }
 
-// ownBy gives all beneath a directory to its owner.
+// ownBy returns all beneath a directory to its owner.
 func ownBy(t *testing.T, dir string) {
 	t.Helper()
 	info, err := os.Stat(dir)

@@ -84,7 +84,7 @@ func SuperviseMain() {
 	os.Exit(supervise())
 }
 
-// supervise runs one command and gives the supervisor's own exit code, which
+// supervise runs one command and returns the supervisor's own exit code, which
 // nobody looks at.
 func supervise() int {
 	unix.CloseOnExec(controlFD)

@@ -63,7 +63,7 @@ func (t *Trust) Approved(a Approval) (bool, error) {
 	return ok, err
 }
 
-// Granted is Approved, and gives what was granted with it.
+// Granted is Approved, and returns what was granted with it.
 func (t *Trust) Granted(a Approval) (Grants, bool, error) {
 	if t == nil {
 		return Grants{}, false, nil
@@ -94,7 +94,7 @@ func (t *Trust) Allow(ctx context.Context, a Approval, ask func(ctx context.Cont
 	return true, t.Approve(a)
 }
 
-// List gives the approvals, the oldest first.
+// List returns the approvals, the oldest first.
 func (t *Trust) List() ([]Approval, error) {
 	f, err := os.Open(t.path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -61,7 +61,7 @@ type asked struct {
 	seq   uint64
 }
 
-// back records an operation, and gives the jump back that it says was made, or
+// back records an operation, and returns the jump back that it says was made, or
 // was held back by the loop guard, which looks at no other jumps. It is nil for
 // forward jumps and those of a user.
 func (a *asked) back(o op.Op) *loop.Back {

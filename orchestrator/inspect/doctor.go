@@ -153,7 +153,7 @@ func (x *examination) openWorld(ctx context.Context) (*worldstate.World, []world
 	if err != nil {
 		x.add(opstream.SeverityNotice, x.opened.Dir, "%v", err)
 	} else if gone {
-		x.add(opstream.SeverityNotice, x.opened.Dir, "the task's directory is gone; 'anamnesis jump %s STEP' makes it again", x.id)
+		x.add(opstream.SeverityNotice, x.opened.Dir, "the task's directory is gone; 'anamnesis jump %s STEP' recreates it", x.id)
 	}
 	gone = gone || err != nil
 	w, err := worldstate.Open(x.opened.Dir, x.opened.Store, &worldstate.Options{Task: x.id, Home: x.h.User, StoreOnly: gone, FileLimitBytes: x.h.FileLimitBytes})

@@ -96,7 +96,7 @@ func (t *Tally) key(c Call) Key {
 	return KeyOf(c.World+"+"+string(epoch), c.Tool, c.Args)
 }
 
-// Earlier gives the runs of the same call in the same world that count
+// Earlier returns the runs of the same call in the same world that count
 // against it: those that failed, and those whose result visible says the agent
 // still has before it.
 func (t *Tally) Earlier(c Call, visible func(seq uint64) bool) []Run {

@@ -42,7 +42,7 @@ type Fault struct {
 	Err error
 }
 
-// Error gives one line: the kind, the status, the cause, the tries.
+// Error returns one line: the kind, the status, the cause, the tries.
 func (f *Fault) Error() string {
 	var b strings.Builder
 	b.WriteString("model: ")
@@ -82,10 +82,10 @@ func (f *Fault) cause() string {
 	}), ": ")
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// AsFault gives the *Fault in err's chain. Any other non-nil error becomes
+// AsFault returns the *Fault in err's chain. Any other non-nil error becomes
 // one: canceled where it is a context's error, protocol otherwise.
 func AsFault(err error) *Fault {
 	if err == nil {

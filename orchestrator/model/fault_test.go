@@ -10,7 +10,7 @@ import (
 // TestFaultSaysCauseOnce: an ended context is the kind of the fault, and its text
 // is not repeated; a cause that says more stays.
 func TestFaultSaysCauseOnce(t *testing.T) {
-	over := errors.New("the time that --max-time gives is over")
+	over := errors.New("the time limit of --max-time is reached")
 	for _, tt := range []struct {
 		fault Fault
 		want  string

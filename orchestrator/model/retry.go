@@ -47,7 +47,7 @@ type Attempt struct {
 	Shortened bool
 }
 
-// Retry gives a model that asks m again after a retryable fault: at most
+// Retry returns a model that asks m again after a retryable fault: at most
 // MaxTries requests, waiting a uniformly random time up to an exponentially
 // growing bound ("full jitter",
 // https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/),

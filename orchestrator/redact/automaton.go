@@ -107,7 +107,7 @@ func (a *automaton) plant(words []string) *trie {
 }
 
 // link sets the failure links, adds to each node the words that end there by
-// a suffix, and gives the nodes breadth first.
+// a suffix, and returns the nodes breadth first.
 func (t *trie) link() []int {
 	order := []int{0}
 	for i := 0; i < len(order); i++ {

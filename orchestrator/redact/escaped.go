@@ -36,7 +36,7 @@ func (t *table) escaped(ms []match, s string) []match {
 	}
 }
 
-// nextByte gives where c stands next from byte at on; the text's end where it
+// nextByte returns where c stands next from byte at on; the text's end where it
 // does not.
 func nextByte(s string, at int, c byte) int {
 	if i := strings.IndexByte(s[at:], c); i >= 0 {
@@ -69,7 +69,7 @@ func (t *table) escapedWord(ms []match, s string, from, to int) []match {
 	return ms
 }
 
-// knownIn gives the known values of a text.
+// knownIn returns the known values of a text.
 func (t *table) knownIn(s string) (ms []match) {
 	w := t.words
 	state := int32(0)
@@ -86,7 +86,7 @@ func (t *table) knownIn(s string) (ms []match) {
 	return ms
 }
 
-// unescape gives a text without its escapes, and where each of its bytes, and
+// unescape returns a text without its escapes, and where each of its bytes, and
 // its end, stood before.
 func unescape(s string) (string, []int) {
 	out, at := make([]byte, 0, len(s)), make([]int, 0, len(s)+1)

@@ -27,7 +27,7 @@ type form struct {
 	before, behind bool
 }
 
-// formsOf gives the forms of a value: as it is, escaped in JSON, in JSON within
+// formsOf returns the forms of a value: as it is, escaped in JSON, in JSON within
 // JSON and in a URL, and, where its random part is long enough, in base64 and
 // hex. Other escapes are found by [table.escaped].
 func formsOf(s Secret) []form {
@@ -61,7 +61,7 @@ func formsOf(s Secret) []form {
 	return out
 }
 
-// encodedForms gives a value in hex and in base64, with both alphabets and at
+// encodedForms returns a value in hex and in base64, with both alphabets and at
 // each of the three places it can begin at in a group of three bytes. Only
 // characters that are the value's own are looked for.
 func encodedForms(s Secret, value string) []form {
@@ -80,7 +80,7 @@ func encodedForms(s Secret, value string) []form {
 	return out
 }
 
-// anchored gives an encoded form with its first bytes to look for, and once
+// anchored returns an encoded form with its first bytes to look for, and once
 // more with the next ones: a line may end within either, not within both.
 func anchored(f form) []form {
 	f.encoded = true
@@ -91,7 +91,7 @@ func anchored(f form) []form {
 	return []form{first, second}
 }
 
-// randomParts gives what a key is cut down to: it without the words it begins
+// randomParts returns what a key is cut down to: it without the words it begins
 // with (sk-proj-, ghp_, AKIA), and the longest of its parts, where that is a
 // secret by itself.
 func randomParts(v string) []string {
@@ -153,7 +153,7 @@ func (f *form) match(ms []match, s string, end int) []match {
 	return ms
 }
 
-// within gives where an encoded form stands whose word begins at byte at, with
+// within returns where an encoded form stands whose word begins at byte at, with
 // the characters beside it that hold some of its bits; 0, 0 where it does not.
 func (f *form) within(s string, at int) (from, to int) {
 	same := func(a, b byte) bool { return a == b || f.fold && lower(a) == b }

@@ -203,7 +203,7 @@ func (w *jsonWalk) mark(from, to int, text string, ms []match) {
 	}
 }
 
-// findNamed gives the secrets of a text that is the value of a key, whose name
+// findNamed returns the secrets of a text that is the value of a key, whose name
 // may say that it is one.
 func (r *Redactor) findNamed(key, text string) []match {
 	if !namesSecret(key) {
@@ -239,7 +239,7 @@ type escapedPos struct {
 	at, text int // so many raw bytes stand for so many
 }
 
-// before gives where the raw bytes for what begins at text begin.
+// before returns where the raw bytes for what begins at text begin.
 func (p *escapedPos) before(text int) int {
 	for {
 		run := strings.IndexByte(p.raw[p.at:], '\\')
@@ -261,7 +261,7 @@ func (p *escapedPos) before(text int) int {
 	}
 }
 
-// behind gives where the raw bytes for what ends at text end.
+// behind returns where the raw bytes for what ends at text end.
 func (p *escapedPos) behind(text int) int {
 	if p.before(text); p.text < text {
 		raw, size := p.escape()
@@ -271,7 +271,7 @@ func (p *escapedPos) behind(text int) int {
 	return p.at
 }
 
-// escape gives the length of the escape that stands at at, and of what it
+// escape returns the length of the escape that stands at at, and of what it
 // stands for.
 func (p *escapedPos) escape() (raw, text int) {
 	if p.raw[p.at+1] != 'u' {
@@ -281,7 +281,7 @@ func (p *escapedPos) escape() (raw, text int) {
 	return raw, utf8.RuneLen(c)
 }
 
-// unquote gives what a JSON string stands for. The string is valid.
+// unquote returns what a JSON string stands for. The string is valid.
 func unquote(quoted string) string {
 	body := quoted[1 : len(quoted)-1]
 	at := strings.IndexByte(body, '\\')

@@ -18,7 +18,7 @@ const secretWords = "TOKEN PASS PASSWD PASSWORD JWT APIKEY API_KEY ACCESS_KEY SE
 // ("postgres", "changeme"), and words stand in every text.
 const minWordBytes = 16
 
-// FromEnviron gives the secrets among the variables of an environment
+// FromEnviron returns the secrets among the variables of an environment
 // (NAME=value): those whose names say so, and the passwords in URLs. Values
 // that are no secrets are left out: paths, plain words, anything shorter than
 // MinKnownBytes.
@@ -89,7 +89,7 @@ func withLines(known []Secret) []Secret {
 	return out
 }
 
-// jsonEscape gives a value as it stands between the quotes of a JSON string.
+// jsonEscape returns a value as it stands between the quotes of a JSON string.
 func jsonEscape(s string, html bool) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)

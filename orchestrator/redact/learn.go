@@ -49,7 +49,7 @@ func (l *Learned) Add(values ...Secret) {
 	}
 }
 
-// Values gives the values from the nth on, in the order they were added; full
+// Values returns the values from the nth on, in the order they were added; full
 // says that there were more than [MaxLearned].
 func (l *Learned) Values(n int) (values []Secret, full bool) {
 	l.mu.Lock()

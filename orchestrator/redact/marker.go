@@ -30,7 +30,7 @@ func HasMarker(s string) bool {
 	return found
 }
 
-// ReplaceMarkers gives the text with each marker replaced by what put says.
+// ReplaceMarkers returns the text with each marker replaced by what put says.
 func ReplaceMarkers(s string, put func(marker string) string) string {
 	var out strings.Builder
 	at := 0

@@ -57,7 +57,7 @@ func keyLines(ms []match, s string, at int, within bool) (out []match, end int, 
 	return ms, at, true
 }
 
-// lineBreak gives the end of the line that holds byte at, and where the next
+// lineBreak returns the end of the line that holds byte at, and where the next
 // begins. An escaped line break, \n or \r\n, is one, too.
 func lineBreak(s string, at int) (end, next int) {
 	for i := at; i < len(s); i++ {

@@ -59,7 +59,7 @@ func NewLearning(key []byte, known []Secret, learned *Learned) *Redactor {
 	return &Redactor{key: slices.Clone(key), rules: rules(), known: slices.Clone(known), learned: learned}
 }
 
-// table gives what is looked for now.
+// table returns what is looked for now.
 func (r *Redactor) table() *table {
 	n := r.learned.len()
 	if t := r.current.Load(); t != nil && t.learned == n {
@@ -187,7 +187,7 @@ type scanEnd struct {
 // span is a private key with its first line.
 type span struct{ from, to int }
 
-// find gives the secrets of a text: sorted, not overlapping, not empty. inKey
+// find returns the secrets of a text: sorted, not overlapping, not empty. inKey
 // says that the text begins within a private key.
 func (r *Redactor) find(s string, inKey bool) ([]match, scanEnd) {
 	var ms []match

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// FromSetting gives the secrets in the value of a setting that may hold one: a
+// FromSetting returns the secrets in the value of a setting that may hold one: a
 // header, a variable that a program is started with, an address. Of "Bearer …"
 // it is what follows the scheme; of a URL its password, a token in the place
 // of its user, and the parts of its path and query that look drawn by chance

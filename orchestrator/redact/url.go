@@ -84,7 +84,7 @@ func userInfo(s string, to int) (colon, at int) {
 	return finish(s, colon, first, at)
 }
 
-// finish gives where a URL's user information ends: at the last @ behind the
+// finish returns where a URL's user information ends: at the last @ behind the
 // colon, or at the only one.
 func finish(s string, colon, first, at int) (int, int) {
 	if at >= 0 && !strings.HasPrefix(s[at:], "@sha256:") { // no user: the digest of an image

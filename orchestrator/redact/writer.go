@@ -29,7 +29,7 @@ type Writer struct {
 	inKey bool
 }
 
-// NewWriter gives a Writer in front of w.
+// NewWriter returns a Writer in front of w.
 func (r *Redactor) NewWriter(w io.Writer) *Writer { return &Writer{r: r, w: w} }
 
 // Write takes the next piece. An error is w's.
@@ -91,7 +91,7 @@ func (w *Writer) flush(all bool) error {
 	return err
 }
 
-// safe gives how much of the held text can be written: up to the last words,
+// safe returns how much of the held text can be written: up to the last words,
 // a known value that has begun, or a private key that has not ended, and never
 // within a secret.
 func (w *Writer) safe(ms []match, end scanEnd) int {
@@ -119,7 +119,7 @@ func (w *Writer) safe(ms []match, end scanEnd) int {
 	return cut
 }
 
-// before gives the last place up to cut that is within no secret and no key.
+// before returns the last place up to cut that is within no secret and no key.
 func before(cut int, ms []match, keys []span) int {
 	for again := true; again; {
 		was := cut
@@ -138,7 +138,7 @@ func before(cut int, ms []match, keys []span) int {
 	return cut
 }
 
-// wordBegin gives where the word that holds byte at begins.
+// wordBegin returns where the word that holds byte at begins.
 func wordBegin(s string, at int) int {
 	for at > 0 && s[at-1] > ' ' {
 		at--
@@ -146,7 +146,7 @@ func wordBegin(s string, at int) int {
 	return at
 }
 
-// lastFields gives where the last n words of a text begin, the blanks between
+// lastFields returns where the last n words of a text begin, the blanks between
 // them included; 0 when there are not more.
 func lastFields(s string, n int) int {
 	i := len(s)

@@ -37,7 +37,7 @@ type verdict struct {
 	record []op.Body
 }
 
-// approve lets a call run or not, and gives what there is to record of it. The
+// approve lets a call run or not, and returns what there is to record of it. The
 // user's word with a refusal is recorded as theirs and survives any jump.
 func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json.RawMessage, box *guard.Sandbox) (v verdict) {
 	refuse := func(why string, d *op.ApprovalDecided) verdict {

@@ -121,7 +121,7 @@ func userDirs(h taskdir.Home) []string {
 	return slices.DeleteFunc(append(dirs, h.User, os.Getenv("XDG_RUNTIME_DIR")), func(dir string) bool { return dir == "" })
 }
 
-// madeDir makes a directory and gives its path without links.
+// madeDir makes a directory and returns its path without links.
 func madeDir(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err

@@ -7,7 +7,7 @@ import (
 
 // errTimeUp is why a request or the calls of a reply end when the time of Limits
 // is over.
-var errTimeUp = errors.New("the time that --max-time gives is over")
+var errTimeUp = errors.New("the time limit of --max-time is reached")
 
 // withinTime is a context that ends with the time this process may work.
 func (t *ledger) withinTime(ctx context.Context) (context.Context, context.CancelFunc) {

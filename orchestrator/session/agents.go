@@ -83,7 +83,7 @@ func (o *opening) pickAgent(ctx context.Context, dir, asked string) (*agent.Load
 // withoutProject returns the default agent where the project brings another that
 // cannot be used.
 func (o *opening) withoutProject(dir string, fault error) (*agent.Loaded, error) {
-	why := "nobody approved it as it is now; 'anamnesis agent approve default' shows it"
+	why := "it is not approved as it is now; 'anamnesis agent approve default' shows it"
 	if fault != nil {
 		why = fault.Error()
 	}

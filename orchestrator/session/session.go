@@ -26,7 +26,7 @@ import (
 )
 
 // ErrNotApproved: a project brings something that no user has approved as it is.
-var ErrNotApproved = errors.New("nobody approved it as it is now")
+var ErrNotApproved = errors.New("it is not approved as it is now")
 
 // ErrNoModel: neither a model nor a server is named, and none was found.
 var ErrNoModel = errors.New("no model")
@@ -216,7 +216,7 @@ func JoinClose(err, closed error) error {
 	return errors.Join(err, closed)
 }
 
-// Say gives a message to a running task.
+// Say returns a message to a running task.
 func (s *Service) Say(ctx context.Context, task, text string) error {
 	if text == "" {
 		return Usagef("the text is empty: say something")

@@ -14,7 +14,7 @@ import (
 	"anamnesis/orchestrator/tool/mcp"
 )
 
-// addSources gives a task the tools that come and go in its directory. done ends
+// addSources returns a task the tools that come and go in its directory. done ends
 // what serves them.
 func (o *opening) addSources(ctx context.Context, dir string, opts *runtime.Options) (done func(), err error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {

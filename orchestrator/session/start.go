@@ -29,7 +29,7 @@ import (
 // the task and its agent say.
 type Settings struct {
 	Model, BaseURL string // a name or script:FILE; an OpenAI-compatible server
-	ReflectModel   string // asked when the agent goes round in circles; empty: Model
+	ReflectModel   string // asked when the agent repeats itself; empty: Model
 	Images         string // see openai.Images
 	Approval       string // a approval.Mode; empty: ask where Client.Approve is set, else deny
 	Sandbox        string // a guard.Confinement
@@ -247,7 +247,7 @@ func (o *opening) newTask(r *Request, m *Model, mode string) (runtime.New, error
 		return n, Usagef("--task: %v", err)
 	}
 	if _, err := taskdir.ReadState(o.Home, n.ID); !errors.Is(err, taskdir.ErrNoTask) {
-		return n, Usagef("task %s exists: 'anamnesis resume %s' goes on with it, --task gives another name", n.ID, n.ID)
+		return n, Usagef("task %s exists: 'anamnesis resume %s' continues it, --task names another", n.ID, n.ID)
 	}
 	return n, nil
 }
@@ -274,7 +274,7 @@ func (o *opening) approvalMode(name string) (mode, notice string, err error) {
 			return "", "", Usagef("--approval: %v", err)
 		}
 		if m == approval.ModeAsk && !asks {
-			return string(m), "approval mode ask without a terminal: nobody is there to answer, so calls that need approval are refused; --approval auto lets them run", nil
+			return string(m), "approval mode ask without a terminal: calls that need approval are refused; --approval auto lets them run", nil
 		}
 		return string(m), "", nil
 	}

@@ -13,7 +13,7 @@ import (
 	"anamnesis/orchestrator/tool/subagent"
 )
 
-// addSubagents gives a task the agents its own agent may hand work to, and the
+// addSubagents returns a task the agents its own agent may hand work to, and the
 // tool for it.
 func (o *opening) addSubagents(ctx context.Context, dir string, specs []op.Agent, opts *runtime.Options) error {
 	if len(specs) == 0 {

@@ -134,7 +134,7 @@ func Next(s *State, lim Limits) Action {
 	}
 	if maxSteps := lim.steps(); s.Turn.Steps+lim.Others.Steps >= maxSteps {
 		return Action{Kind: ActEndTurn, Reason: "limit",
-			Detail: fmt.Sprintf("%d steps taken in this turn; raise --max-steps to go on", maxSteps)}
+			Detail: fmt.Sprintf("%d steps taken in this turn; raise --max-steps to continue", maxSteps)}
 	}
 	if detail := overBudget(s, lim); detail != "" {
 		return Action{Kind: ActEndTurn, Reason: "limit", Detail: detail}
@@ -154,11 +154,11 @@ func overBudget(s *State, lim Limits) string {
 	cost := s.Spent().USD + lim.Others.USD + lim.EarlierUSD
 	switch {
 	case lim.Tokens > 0 && used >= lim.Tokens:
-		return fmt.Sprintf("%d tokens used, %d were allowed; raise --max-tokens to go on", used, lim.Tokens)
+		return fmt.Sprintf("%d tokens used, %d were allowed; raise --max-tokens to continue", used, lim.Tokens)
 	case lim.USD > 0 && cost >= lim.USD:
-		return fmt.Sprintf("%s spent, %s were allowed; raise --max-cost to go on", Dollars(cost), Dollars(lim.USD))
+		return fmt.Sprintf("%s spent, %s were allowed; raise --max-cost to continue", Dollars(cost), Dollars(lim.USD))
 	case lim.TimeUp:
-		return fmt.Sprintf("the time of %v is over; raise --max-time to go on", lim.Time)
+		return fmt.Sprintf("the time of %v is over; raise --max-time to continue", lim.Time)
 	}
 	return ""
 }

@@ -68,7 +68,7 @@ func lastWorld(data []byte) worldMark {
 }
 
 // next makes of the rest of one step that of the next one, whose data begin
-// with it, and gives what follows.
+// with it, and returns what follows.
 func (r *stepRest) next(data []byte) []byte {
 	number := func() uint64 {
 		n, size := binary.Uvarint(data)

@@ -44,7 +44,7 @@ func CheckParent(st *state.State) error {
 		return fmt.Errorf("%w: %s was read from %s, a session of %s, and can only be read; 'anamnesis timeline %s' shows it", ErrImported, st.Opened.Task, o.File, o.Agent, st.Opened.Task)
 	}
 	if p := st.Opened.Parent; p != nil {
-		return fmt.Errorf("%w: %s was begun by the agent of task %s, which goes on with it: 'anamnesis resume %s'", ErrSubagent, st.Opened.Task, p.Task, p.Task)
+		return fmt.Errorf("%w: %s was begun by the agent of task %s, which continues it: 'anamnesis resume %s'", ErrSubagent, st.Opened.Task, p.Task, p.Task)
 	}
 	return nil
 }

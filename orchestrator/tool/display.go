@@ -162,7 +162,7 @@ func cutString(rest string) (string, bool) {
 // direction marks among it, is written as an escape.
 func escape(s string) string { return escapeBut(s, "") }
 
-// Visible gives a text from elsewhere, such as a server's description of its
+// Visible returns a text from elsewhere, such as a server's description of its
 // tools, as a user and a model can both see it: what is hidden (tag
 // characters, zero-width and direction marks, terminal escapes) is written as
 // an escape. Lines and tabs stay.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// identity gives a file's inode and the number of its names.
+// identity returns a file's inode and the number of its names.
 func identity(info fs.FileInfo) (inode, uint64) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

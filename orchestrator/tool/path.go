@@ -40,7 +40,7 @@ func quotePath(p string) string {
 
 const outside = "leads out of the world; paths are relative to the world's directory"
 
-// Rel gives a named path relative to the world, slash-separated and clean. An
+// Rel returns a named path relative to the world, slash-separated and clean. An
 // absolute path inside Dir is understood. It looks at the text only: whether a
 // symbolic link leads out is Resolve's to say. The error is a *PathError.
 func (e *Env) Rel(name string) (string, error) {
@@ -85,7 +85,7 @@ func (e *Env) inside(name string) (string, bool) {
 	return "", false
 }
 
-// Resolve follows every symbolic link of a named path and gives the path of
+// Resolve follows every symbolic link of a named path and returns the path of
 // what it means, without links, relative to the world. What does not exist
 // is left as it is named. The error is a *PathError, or the system's.
 func (e *Env) Resolve(name string) (string, error) {

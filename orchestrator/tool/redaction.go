@@ -20,12 +20,12 @@ type Redaction struct {
 	seen     map[redact.Found]bool
 }
 
-// Redaction gives the redaction of one call's output.
+// Redaction returns the redaction of one call's output.
 func (e *Env) Redaction() *Redaction {
 	return &Redaction{redactor: e.Redactor, seen: map[redact.Found]bool{}}
 }
 
-// Found gives the secrets that were replaced, each once, for Result.Secrets.
+// Found returns the secrets that were replaced, each once, for Result.Secrets.
 func (d *Redaction) Found() []redact.Found { return d.found }
 
 func (d *Redaction) add(f redact.Found) {
@@ -35,7 +35,7 @@ func (d *Redaction) add(f redact.Found) {
 	}
 }
 
-// Text gives a text with markers in the place of its secrets. It has as many
+// Text returns a text with markers in the place of its secrets. It has as many
 // lines as before.
 func (d *Redaction) Text(s string) string {
 	out, found := d.redactor.Text(s)
@@ -52,7 +52,7 @@ func (d *Redaction) Writer(w io.Writer) *redact.Writer {
 	return out
 }
 
-// Reader gives what r holds, redacted. It reads ahead.
+// Reader returns what r holds, redacted. It reads ahead.
 func (d *Redaction) Reader(r io.Reader) io.Reader {
 	if d.redactor == nil {
 		return r

@@ -41,7 +41,7 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 	return r, nil
 }
 
-// With gives a registry that has more tools after its own. One that cannot be
+// With returns a registry that has more tools after its own. One that cannot be
 // registered, because a name is taken already for instance, is left out, with
 // an error that says why: a tool that comes later shadows none that is there.
 func (r *Registry) With(tools ...Tool) (*Registry, []error) {
@@ -56,7 +56,7 @@ func (r *Registry) With(tools ...Tool) (*Registry, []error) {
 	return more, errs
 }
 
-// Only gives a registry with those of its tools that keep wants.
+// Only returns a registry with those of its tools that keep wants.
 func (r *Registry) Only(keep func(Spec) bool) *Registry {
 	some := &Registry{byName: make(map[string]entry)}
 	for _, s := range r.order {
@@ -110,7 +110,7 @@ func validName(name string) bool {
 // slice, not the schemas.
 func (r *Registry) Specs() []Spec { return slices.Clone(r.order) }
 
-// Spec gives the spec of a tool; false where there is none of that name.
+// Spec returns the spec of a tool; false where there is none of that name.
 func (r *Registry) Spec(name string) (Spec, bool) {
 	e, ok := r.byName[name]
 	return e.spec, ok
@@ -168,7 +168,7 @@ func (r *Registry) Validate(call op.Call) (Tool, json.RawMessage, error) {
 }
 
 // ErrorResult is the result of a call that Validate or an approval turned
-// down. It gives false for an error that is not about the call.
+// down. It returns false for an error that is not about the call.
 func ErrorResult(err error) (Result, bool) {
 	var call *CallError
 	var p *PathError

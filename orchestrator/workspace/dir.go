@@ -11,7 +11,7 @@ import (
 func WantDir(task, dir string) error {
 	gone, err := DirGone(task, dir)
 	if err == nil && gone {
-		err = fmt.Errorf("%w: task %s works in %s; put the directory back, or 'anamnesis jump %s STEP' makes it again", ErrNoDirectory, task, dir, task)
+		err = fmt.Errorf("%w: task %s works in %s; put the directory back, or 'anamnesis jump %s STEP' recreates it", ErrNoDirectory, task, dir, task)
 	}
 	return err
 }
@@ -23,13 +23,13 @@ func DirGone(task, dir string) (bool, error) {
 	if err == nil && info.IsDir() {
 		return false, nil
 	}
-	what := "a file stands in the directory's place; move the file away"
+	what := "a file is in the directory's place; move it away"
 	switch _, absent := os.Lstat(dir); {
 	case err == nil:
 	case errors.Is(absent, os.ErrNotExist):
 		return true, nil
 	case errors.Is(err, os.ErrNotExist):
-		what = "a link that leads nowhere stands in the directory's place; remove the link, or put back what it leads to"
+		what = "a link that leads nowhere is in the directory's place; remove the link, or put back what it leads to"
 	default:
 		return false, fmt.Errorf("%w: task %s works in %s: %w", ErrNoDirectory, task, dir, err)
 	}

@@ -29,7 +29,7 @@ type Task struct {
 	Script string // the model's words
 }
 
-// Lay writes the two modules and the two scripts below dir and gives the
+// Lay writes the two modules and the two scripts below dir and returns the
 // tasks in order.
 func Lay(dir string) ([]Task, error) {
 	var tasks []Task

@@ -156,7 +156,7 @@ func (s *Server) cardView(ctx context.Context, id string, from origin) (*cardVie
 	return v, nil
 }
 
-// readCard gives a card as it counts here, with the fingerprint of that text.
+// readCard returns a card as it counts here, with the fingerprint of that text.
 func (s *Server) readCard(id string) (*card.Card, string, error) {
 	text, seen, err := s.store.Text(id)
 	if err != nil {
@@ -200,7 +200,7 @@ func (s *Server) facts(c *card.Card) []fact {
 	return facts
 }
 
-// against gives the cards that contradict one, such as the own version of a
+// against returns the cards that contradict one, such as the own version of a
 // card that was changed on both sides of a sync.
 func (s *Server) against(c *card.Card) []versionCard {
 	var out []versionCard
@@ -216,7 +216,7 @@ func (s *Server) against(c *card.Card) []versionCard {
 	return out
 }
 
-// near gives the cards that resemble one most.
+// near returns the cards that resemble one most.
 func (s *Server) near(ctx context.Context, id string) ([]nearCard, error) {
 	neighbours, err := s.store.Nearest(ctx, id, nearestCards)
 	if err != nil {

@@ -80,7 +80,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case errors.As(err, &conflict):
 		return s.showCard(w, r, http.StatusConflict, from,
-			fmt.Sprintf("Nothing was decided: card %s was changed meanwhile. This is what there is now.", conflict.ID))
+			fmt.Sprintf("Nothing was decided: card %s was changed meanwhile. This is its present text.", conflict.ID))
 	case errors.As(err, &state):
 		return s.showCard(w, r, http.StatusConflict, from, "Nothing was decided. "+state.Error())
 	case errors.Is(err, knowledgebase.ErrNotFound) && d.Act == knowledgebase.Supersede:

@@ -113,7 +113,7 @@ func (d *door) known(r *http.Request) bool {
 	return slices.ContainsFunc(r.CookiesNamed(d.cookie), func(c *http.Cookie) bool { return same(c.Value, d.ticket) })
 }
 
-// exchange gives the cookie for the token, and an address without it.
+// exchange returns the cookie for the token, and an address without it.
 func (d *door) exchange(s *Server, w http.ResponseWriter, r *http.Request) {
 	if !same(r.URL.Query().Get("token"), d.token) {
 		s.turnAway(w, r, "The token in this address is not this server's: it is made anew each time the server starts.")

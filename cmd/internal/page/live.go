@@ -21,7 +21,7 @@ type liveView struct {
 	Steps, Step, Jump int
 }
 
-// live gives what a page asks for that shows what v says, and operations from
+// live returns what a page asks for that shows what v says, and operations from
 // first on.
 func (w *watch) live(v shown, first uint64, now standing) liveView {
 	st := w.builder.State()
@@ -119,7 +119,7 @@ func (w *watch) taken(version string, after uint64) bool {
 	return err != nil || restarts != w.restarts || after > w.last
 }
 
-// news gives what came after an operation, for a page that shows the newest
+// news returns what came after an operation, for a page that shows the newest
 // from first on; with first 0 it shows older ones.
 func (w *watch) news(v shown, after, first uint64, version string) news {
 	n := news{Path: taskPath(w.id)}

@@ -141,7 +141,7 @@ func openAnchor(to string) string {
 	return `<a href="` + html.EscapeString(to) + `" rel="noreferrer noopener nofollow">`
 }
 
-// external gives an address that a link may have: of the web, and whole.
+// external returns an address that a link may have: of the web, and whole.
 func external(dest string) (string, bool) {
 	u, err := url.Parse(strings.TrimSpace(dest))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {

@@ -122,7 +122,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.door.wrap(s, s.mux).ServeHTTP(w, r)
 }
 
-// server gives what answers requests, with its limits.
+// server returns what answers requests, with its limits.
 func (s *Server) server(ctx context.Context) *http.Server {
 	return &http.Server{
 		Handler:           s,

@@ -154,7 +154,7 @@ func shownBy(r *http.Request) (shown, error) {
 	return v, nil
 }
 
-// query gives the address of a page that shows something else of the task.
+// query returns the address of a page that shows something else of the task.
 func (v shown) query(path string) string {
 	q := url.Values{}
 	if v.first > 0 {
@@ -185,7 +185,7 @@ func (s *Server) showTask(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, http.StatusOK, "task", view{Title: p.ID, Section: "/tasks", Script: "timeline.js", Style: "timeline.css", Body: p})
 }
 
-// page gives what is shown of a task. live is the process that runs it, 0 for
+// page returns what is shown of a task. live is the process that runs it, 0 for
 // none. The caller holds mu.
 func (w *watch) page(v shown, live int) taskPage {
 	st, path := w.builder.State(), taskPath(w.id)
@@ -220,14 +220,14 @@ func (w *watch) standing(live int) standing {
 	case "done":
 		s.Text = "Finished: the agent has answered."
 	case "interrupted":
-		s.Text = fmt.Sprintf("Interrupted. 'anamnesis resume %s' goes on.", w.id)
+		s.Text = fmt.Sprintf("Interrupted. 'anamnesis resume %s' continues it.", w.id)
 	case "unreadable":
 		s.Text = "Nothing can be read of it."
 		if w.last > 0 {
 			s.Text = fmt.Sprintf("It can be read up to operation %d, and cannot go on as it is.", w.last)
 		}
 	default:
-		s.Text = fmt.Sprintf("Stopped: %s. 'anamnesis resume %s' goes on.", s.State, w.id)
+		s.Text = fmt.Sprintf("Stopped: %s. 'anamnesis resume %s' continues it.", s.State, w.id)
 		if end := st.Turn.End; end != nil && end.Detail != "" {
 			s.Text = fmt.Sprintf("Stopped: %s. %s", s.State, end.Detail)
 		}

@@ -51,7 +51,7 @@ type mark struct {
 	Text        string
 }
 
-// tree gives a part of the tree.
+// tree returns a part of the tree.
 func (w *watch) tree(v shown) treeView {
 	whole := w.builder.Tree()
 	nodes, from := whole.Window(v.row, rowsShown)
@@ -69,7 +69,7 @@ func (w *watch) tree(v shown) treeView {
 }
 
 // items says where nested lists begin and end: a branch is a list within the
-// entry of the row it follows. It also gives the lists that are open at the end.
+// entry of the row it follows. It also returns the lists that are open at the end.
 func items(nodes []timeline.Node) ([]item, []struct{}) {
 	out := make([]item, len(nodes))
 	depth := 0

@@ -35,7 +35,7 @@ type watch struct {
 	closed   bool
 }
 
-// look gives a task with all that can be read of it now, locked: the caller
+// look returns a task with all that can be read of it now, locked: the caller
 // unlocks it. What is wrong with a stream is in its end, and no error.
 func (ws *watches) look(id string) (*watch, error) {
 	for {
@@ -65,7 +65,7 @@ func (ws *watches) get(id string) (*watch, error) {
 	return w, err
 }
 
-// take also gives the watch that has to make room.
+// take also returns the watch that has to make room.
 func (ws *watches) take(id string) (w, gone *watch, err error) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

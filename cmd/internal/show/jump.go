@@ -25,7 +25,7 @@ func (o *Printer) JumpPlan(task string, p inspect.JumpPlan) {
 	}
 	o.passes(p)
 	if p.DirGone {
-		o.Println("the directory is gone; the jump makes it again with every file of the step")
+		o.Println("the directory is gone; the jump recreates it with every file of the step")
 		return
 	}
 	o.Lost(p.World.BaseLost, "edits count since the newest whole step before it, else every path that differs is kept; --overwrite restores it")
@@ -51,7 +51,7 @@ func (o *Printer) passes(p inspect.JumpPlan) {
 }
 
 func (o *Printer) Jumped(task string, done *op.JumpDone) {
-	o.Printf("%s is at step %d: %d file(s) changed; 'anamnesis resume %s' goes on from there\n",
+	o.Printf("%s is at step %d: %d file(s) changed; 'anamnesis resume %s' continues from there\n",
 		task, done.To, done.NReverted, task)
 	for i, path := range done.Reverted {
 		if i == maxToldPaths {

@@ -15,7 +15,7 @@ type Escaper struct {
 	held []byte
 }
 
-// NewEscaper gives an Escaper in front of out. Its errors are out's.
+// NewEscaper returns an Escaper in front of out. Its errors are out's.
 func NewEscaper(out io.Writer) *Escaper { return &Escaper{out: out} }
 
 func (e *Escaper) Write(p []byte) (int, error) {

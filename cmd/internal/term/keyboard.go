@@ -77,7 +77,7 @@ func (k *Keyboard) read() {
 	}
 }
 
-// take gives what was read to the session that is open, or to the line.
+// take returns what was read to the session that is open, or to the line.
 func (k *Keyboard) take(data []byte) {
 	k.mu.Lock()
 	s := k.session

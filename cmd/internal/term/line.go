@@ -16,7 +16,7 @@ const maxLineRunes = 1 << 20
 // line is a line being typed. It is edited at its end.
 type line struct{ text []rune }
 
-// add takes what was typed, shows it on out and gives the lines that are complete.
+// add takes what was typed, shows it on out and returns the lines that are complete.
 // Sequences of keys without a character, such as arrows, have no effect.
 func (l *line) add(out io.Writer, typed []byte) (complete []string) {
 	for len(typed) > 0 {

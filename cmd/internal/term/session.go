@@ -79,7 +79,7 @@ func (s *Session) Close() {
 	k.asking.Unlock()
 }
 
-// next gives what was typed at once, or pasted: whether it was marked as pasted.
+// next returns what was typed at once, or pasted: whether it was marked as pasted.
 func (s *Session) next() (text string, pasted, ok bool) {
 	for {
 		select {
@@ -109,7 +109,7 @@ func (s *Session) prompt(text string) {
 // Say shows a line beside the question.
 func (s *Session) Say(text string) { s.prompt(text + "\n") }
 
-// Key gives one of some keys, in lower case. Anything else, and several characters
+// Key returns one of some keys, in lower case. Anything else, and several characters
 // at once, is no answer.
 func (s *Session) Key(prompt, keys string) (rune, bool) {
 	s.prompt(prompt)
@@ -134,7 +134,7 @@ func (s *Session) Key(prompt, keys string) (rune, bool) {
 	}
 }
 
-// Text gives a line, which begins as initial. back: the user pressed Escape.
+// Text returns a line, which begins as initial. back: the user pressed Escape.
 func (s *Session) Text(prompt, initial string) (text string, back, ok bool) {
 	l := line{text: []rune(initial)}
 	s.prompt(prompt + Clean(initial))

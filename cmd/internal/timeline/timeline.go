@@ -212,7 +212,7 @@ func withdraw(rows []Row) {
 	}
 }
 
-// Timeline gives the timeline of the operations added so far. The caller owns
+// Timeline returns the timeline of the operations added so far. The caller owns
 // its lists of rows and requests.
 func (b *Builder) Timeline() Timeline {
 	st := &b.state
@@ -233,7 +233,7 @@ func (b *Builder) Timeline() Timeline {
 // live tells, by step, which are on the current path.
 func (b *Builder) live() []bool { return b.state.PathSet(b.state.Current) }
 
-// UnderWay gives the step that has begun and not ended, where a turn is open.
+// UnderWay returns the step that has begun and not ended, where a turn is open.
 func (b *Builder) UnderWay() (state.Step, bool) {
 	st := &b.state
 	if n := st.Steps.Len(); n > 0 && !st.Steps.Ended(n-1) && st.Turn.Open {

@@ -118,7 +118,7 @@ func (b *Builder) node(id int, live []bool) Node {
 // placed is a step and its lane.
 type placed struct{ step, lane int }
 
-// order gives the first steps, as many as live tells of, by their rows. The
+// order returns the first steps, as many as live tells of, by their rows. The
 // line through a step goes on with its child on the current path, off that path
 // with its newest child; a step that the task has jumped back to may have no
 // such child.
@@ -153,7 +153,7 @@ func order(steps *state.Steps, live []bool) []placed {
 
 // Window cuts the tree to at most limit rows from row first on, or, with first
 // below 0, to those that hold the current step and as much as there is of what
-// came last. It gives the row the window begins with.
+// came last. It returns the row the window begins with.
 func (t Tree) Window(first, limit int) (nodes []Node, from int) {
 	last := max(len(t.Nodes)-limit, 0)
 	if first < 0 {

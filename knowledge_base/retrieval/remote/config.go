@@ -23,7 +23,7 @@ type config struct {
 	QueryPrefix string `yaml:"query_prefix"`
 }
 
-// Load gives the embedder that a YAML file describes, nil where there is no
+// Load returns the embedder that a YAML file describes, nil where there is no
 // such file:
 //
 //	kind: ollama             # or openai

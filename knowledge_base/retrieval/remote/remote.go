@@ -101,7 +101,7 @@ func (e *Embedder) Fingerprint() string {
 	return fmt.Sprintf("%s %s %s %d %q %q", e.o.Kind, e.url, e.o.Model, e.o.Dimensions, e.o.CardPrefix, e.o.QueryPrefix)
 }
 
-// EmbedCards gives the vector of each text. Passing faults (429, 5xx, cut
+// EmbedCards returns the vector of each text. Passing faults (429, 5xx, cut
 // connections) are tried again, two times at most.
 func (e *Embedder) EmbedCards(ctx context.Context, texts []string) ([][]float32, error) {
 	input := make([]string, len(texts))
@@ -122,7 +122,7 @@ func (e *Embedder) EmbedCards(ctx context.Context, texts []string) ([][]float32,
 	}
 }
 
-// EmbedQuery gives the vector of a query, in one try and a short time.
+// EmbedQuery returns the vector of a query, in one try and a short time.
 func (e *Embedder) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
 	vecs, err := e.ask(ctx, queryTimeout, []string{clip(e.o.QueryPrefix + text)})
 	if err != nil {
@@ -288,6 +288,6 @@ func vectors(data []byte, n int) ([][]float32, error) {
 	return out, nil
 }
 
-// Credentials gives what the endpoint is reached with and nobody else is to
+// Credentials returns what the endpoint is reached with and nobody else is to
 // see: its key, empty for none, and its address, which may hold a password.
 func (e *Embedder) Credentials() (key, address string) { return e.o.Key, e.o.URL }

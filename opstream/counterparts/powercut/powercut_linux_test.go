@@ -160,7 +160,7 @@ func isolated(t *testing.T) bool {
 	return false
 }
 
-// freshImage gives an empty ext4.
+// freshImage returns an empty ext4.
 func freshImage(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fresh.img")
@@ -194,7 +194,7 @@ func newLife(base []byte, have []int, seed uint64) *life {
 // mark says that from an event on, the operations up to a serial were.
 type mark struct{ event, serial int }
 
-// at gives the last serials that were acknowledged and begun when the n-th
+// at returns the last serials that were acknowledged and begun when the n-th
 // event had happened; 0 for none.
 func (l *life) at(n int) (acked, begun int) {
 	last := func(marks []mark) (serial int) {

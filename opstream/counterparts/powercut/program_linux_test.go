@@ -99,7 +99,7 @@ func programLife() error {
 	return nil
 }
 
-// appendLines gives the program one operation after the other until it ends, and
+// appendLines returns the program one operation after the other until it ends, and
 // returns its complaint.
 func appendLines(stream string) (complaint string, err error) {
 	cmd := exec.Command(os.Getenv(programVariable), "ops", "append", "--dir", stream, "--kind", appendedKind)

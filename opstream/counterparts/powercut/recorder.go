@@ -57,7 +57,7 @@ func (r *Recorder) Flushes() int {
 	return n
 }
 
-// ReadAt gives how many bytes were read; fewer than asked for at the disk's
+// ReadAt returns how many bytes were read; fewer than asked for at the disk's
 // end.
 func (r *Recorder) ReadAt(p []byte, off int64) int {
 	r.mu.Lock()
@@ -101,7 +101,7 @@ func (r *Recorder) Break() {
 	r.broken = true
 }
 
-// Cut gives the image a disk may hold when its power ends after the first n
+// Cut returns the image a disk may hold when its power ends after the first n
 // events: what had been flushed, and of each later write any sectors. The first
 // wholeBytes count as one sector.
 func (r *Recorder) Cut(n, sectorBytes int, rng *rand.Rand) []byte {
@@ -131,7 +131,7 @@ func (r *Recorder) Cut(n, sectorBytes int, rng *rand.Rand) []byte {
 	return out
 }
 
-// keeper gives one of the ways in which a disk's cache may have been written
+// keeper returns one of the ways in which a disk's cache may have been written
 // back: all of it, nothing, the newer half first, or sectors at random.
 func keeper(rng *rand.Rand) func(i, of int) bool {
 	switch way := rng.IntN(8); way {

@@ -32,7 +32,7 @@ func Interprets(program string) bool {
 	return slices.Contains(strings.Fields(interpreters), strings.TrimRight(program, "0123456789.-"))
 }
 
-// risky gives the arguments with which a program runs other programs, or
+// risky returns the arguments with which a program runs other programs, or
 // writes where its other arguments do not say: as they begin, "!" for those that
 // stand alone. nil: none is known.
 func risky(program string) []string {

@@ -34,7 +34,7 @@ func read(line string) reading {
 	return r
 }
 
-// decideCommand is what rules say of a command line. It gives false where they
+// decideCommand is what rules say of a command line. It returns false where they
 // leave the answer to the mode.
 func decideCommand(f Facts, rules []Rule) (Decision, bool) {
 	rules = slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return !r.about(f.Tool) })

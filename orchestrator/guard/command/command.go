@@ -253,7 +253,7 @@ func source(n syntax.Node, text string) string {
 	return text[from:to]
 }
 
-// unescape gives an unquoted or double-quoted literal its meaning.
+// unescape returns an unquoted or double-quoted literal its meaning.
 func unescape(lit *syntax.Lit, quoted bool) string {
 	if !strings.Contains(lit.Value, `\`) {
 		return lit.Value

@@ -20,7 +20,7 @@ type runner struct {
 	assigns    bool   // NAME=VALUE may come before it
 }
 
-// runnerOf gives the programs whose arguments are another command.
+// runnerOf returns the programs whose arguments are another command.
 func runnerOf(program string) (runner, bool) {
 	switch program {
 	case "sudo":

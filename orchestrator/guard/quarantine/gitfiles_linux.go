@@ -77,7 +77,7 @@ type stamp struct {
 const settleTime = 2 * time.Second
 
 // scanGit lists the git directories of a world: those named .git, and others
-// that git takes for one, such as bare repositories. It takes and gives what it
+// that git takes for one, such as bare repositories. It takes and returns what it
 // has read of the other directories.
 func scanGit(world string, own []string, known map[string]plainDir, limit int) (gitTree, map[string]plainDir, error) {
 	s := gitScan{limit: limit, world: world, own: own, began: time.Now(), known: known, read: map[string]plainDir{}, tree: gitTree{Dirs: map[string]string{}, Files: map[string]gitFile{}}}
@@ -119,7 +119,7 @@ func (s *gitScan) walk(rel, git string) error {
 	return nil
 }
 
-// list gives the names in a directory that count, and notes the files of a git
+// list returns the names in a directory that count, and notes the files of a git
 // directory, which is always read.
 func (s *gitScan) list(rel, abs, git string) plainDir {
 	var st unix.Stat_t

@@ -232,7 +232,7 @@ func (q *Quarantine) judge(now gitTree, rel string, f, was gitFile) verdict {
 }
 
 // check compares the world with the tree before and quarantines what is new or
-// changed. It gives a report; empty: nothing was.
+// changed. It returns a report; empty: nothing was.
 func (q *Quarantine) check() string {
 	now, err := q.scan() // what was found counts also where not all was
 	q.lost = err != nil

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// replace gives a file another inode.
+// replace returns a file another inode.
 func (q *Quarantine) replace(rel, text string) error {
 	root, err := os.OpenRoot(q.world)
 	if err != nil {
@@ -22,7 +22,7 @@ func (q *Quarantine) replace(rel, text string) error {
 	return writeNew(root, rel, text)
 }
 
-// writeNew gives a file a new text and another inode.
+// writeNew returns a file a new text and another inode.
 func writeNew(root *os.Root, rel, text string) error {
 	beside, err := writeBeside(root, rel, text)
 	if err != nil {
@@ -60,7 +60,7 @@ func writeBeside(root *os.Root, rel, text string) (string, error) {
 }
 
 // disarm renames a file that cannot be taken away, or else removes it, as it does
-// a link. It gives the new name; empty: removed.
+// a link. It returns the new name; empty: removed.
 func disarm(root *os.Root, rel string) (string, error) {
 	beside := besideName(rel)
 	if info, err := root.Lstat(rel); err == nil && info.Mode().Type() != fs.ModeSymlink {

@@ -49,7 +49,7 @@ const (
 		"--directory-prefix --timeout --tries --wait --load-cookies --save-cookies --ca-certificate --certificate --private-key --user --password --accept --reject --referer"
 )
 
-// callerOf gives the programs that use the network for what they are given.
+// callerOf returns the programs that use the network for what they are given.
 func callerOf(program string) (caller, bool) {
 	switch program {
 	case "curl":

@@ -22,7 +22,7 @@ type manager struct {
 	look   string // a command that looks a package up, with % for its name
 }
 
-// managers gives what a program installs.
+// managers returns what a program installs.
 func managers(program string) []manager {
 	npmLook := "npm view %"
 	pipLook := "pip index versions %"
@@ -144,7 +144,7 @@ func installer(s command.Simple) (string, []command.Word) {
 	return program, args
 }
 
-// after gives the words behind the subcommand that installs.
+// after returns the words behind the subcommand that installs.
 func (m manager) after(args []command.Word) ([]command.Word, bool) {
 	if m.subs == "" {
 		return args, true

@@ -80,7 +80,7 @@ type Rules struct {
 // maxSubjects bounds what one call can be about.
 const maxSubjects = 20
 
-// Subjects gives what a call is about that has to be looked up, each once, in
+// Subjects returns what a call is about that has to be looked up, each once, in
 // the order of the call. args is the call's JSON.
 func (r Rules) Subjects(tool, args string) []Subject {
 	f := finder{rules: r}

@@ -128,7 +128,7 @@ func (a *assembly) addCall(piece gopenai.ToolCall) {
 	c.args.WriteString(piece.Function.Arguments)
 }
 
-// find gives the latest call with that index; without one, the latest call.
+// find returns the latest call with that index; without one, the latest call.
 func (a *assembly) find(index int) *partialCall {
 	if index < 0 {
 		return a.last
@@ -141,7 +141,7 @@ func (a *assembly) find(index int) *partialCall {
 	return nil
 }
 
-// reply gives the complete reply to r.
+// reply returns the complete reply to r.
 func (a *assembly) reply(r model.Request) model.Reply {
 	out := model.Reply{
 		Text:      a.text.String(),
@@ -159,7 +159,7 @@ func (a *assembly) reply(r model.Request) model.Reply {
 	return out
 }
 
-// finished gives the calls with ids that are unique in the reply and among
+// finished returns the calls with ids that are unique in the reply and among
 // the calls the request shows: some servers count from call_0 in every reply,
 // some send no id at all. A repeated id gets the first free of the endings
 // _2, _3, …; a missing one, or one longer than MaxIDBytes, is made up at random, so that it cannot meet one

@@ -28,7 +28,7 @@ type clock struct {
 	waiting *timeoutError // the limit the timer stands for
 }
 
-// startClock gives the context a request runs under. The clock lives as long
+// startClock returns the context a request runs under. The clock lives as long
 // as the call that started it, which stops it.
 func startClock(parent context.Context, o Options, trailer time.Duration) (context.Context, *clock) {
 	ctx, cancel := context.WithCancelCause(parent)

@@ -87,7 +87,7 @@ func (e *events) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// takeReasoning gives the `reasoning` of the earliest event not yet asked for.
+// takeReasoning returns the `reasoning` of the earliest event not yet asked for.
 func (e *events) takeReasoning() string {
 	if len(e.reasoning) == 0 {
 		return ""
@@ -306,7 +306,7 @@ func badEvent(event []byte) error {
 	return &model.Fault{Kind: model.FaultProtocol, Retryable: true, Err: fmt.Errorf("an event of the stream is not a JSON object: %s", excerpt(event))}
 }
 
-// cutOr gives the fault for a body that could not be read further. A clean
+// cutOr returns the fault for a body that could not be read further. A clean
 // end stays io.EOF: whether it is a cut depends on what came before.
 func cutOr(err error) error {
 	if errors.Is(err, io.EOF) {

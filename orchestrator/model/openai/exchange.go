@@ -131,7 +131,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// explain gives the fault behind an error of go-openai, of the network or of
+// explain returns the fault behind an error of go-openai, of the network or of
 // our own reader. The end of the context comes first: it shows as all sorts
 // of other errors.
 func (c *Client) explain(caller, ctx context.Context, err error) *model.Fault {

@@ -63,7 +63,7 @@ func (g *gallery) add(tool, call string, parts []op.Part) {
 	}
 }
 
-// show gives the message with the images and the words that follow them, and
+// show returns the message with the images and the words that follow them, and
 // empties the gallery. ok is false where there are none.
 func (g *gallery) show(words string) (m gopenai.ChatCompletionMessage, ok bool) {
 	if len(g.parts) == 0 {

@@ -17,7 +17,7 @@ const (
 	maxListBytes  = 1 << 20
 )
 
-// Detect looks for an Ollama on this machine. It gives the base URL for
+// Detect looks for an Ollama on this machine. It returns the base URL for
 // Options and the names of the models it has, in Ollama's order (last changed
 // first), possibly none. Whatever goes wrong means that there is no Ollama:
 // ok is false and nothing else is said.

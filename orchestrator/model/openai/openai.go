@@ -145,10 +145,10 @@ func parseBaseURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// Name gives the model's name as configured.
+// Name returns the model's name as configured.
 func (c *Client) Name() string { return c.o.Model }
 
-// BaseURL gives the endpoint in use, without a trailing slash.
+// BaseURL returns the endpoint in use, without a trailing slash.
 func (c *Client) BaseURL() string { return c.o.BaseURL }
 
 // Ask implements model.Model: one HTTP request, streamed, never repeated.

@@ -83,7 +83,7 @@ func (j problemJSON) read() problem {
 	return p
 }
 
-// text gives a JSON string's content, or other JSON as it stands, shortened.
+// text returns a JSON string's content, or other JSON as it stands, shortened.
 func text(raw json.RawMessage) string {
 	if len(raw) == 0 || string(raw) == "null" {
 		return ""

@@ -88,7 +88,7 @@ func (c *Client) message(m model.Message) gopenai.ChatCompletionMessage {
 	return out
 }
 
-// sendableArgs gives arguments an endpoint accepts in a history. Several of
+// sendableArgs returns arguments an endpoint accepts in a history. Several of
 // them (Ollama, vLLM's templates, gateways to other APIs) parse them and
 // refuse the whole request over one malformed call of an earlier reply,
 // which would end the task. The model still sees what it wrote.
@@ -110,7 +110,7 @@ func sendableArgs(call op.Call) string {
 // https://platform.openai.com/docs/api-reference/chat/create
 const maxNameLength = 64
 
-// sendableName gives a function name an endpoint accepts in a history: a
+// sendableName returns a function name an endpoint accepts in a history: a
 // model can invent one that its own endpoint then refuses.
 func sendableName(name string) string {
 	clean := strings.Map(func(r rune) rune {

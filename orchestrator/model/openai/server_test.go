@@ -46,7 +46,7 @@ func serve(t *testing.T, answer http.HandlerFunc) *endpoint {
 	return e
 }
 
-// request gives the latest request's body.
+// request returns the latest request's body.
 func (e *endpoint) request(t *testing.T) map[string]any {
 	t.Helper()
 	e.mu.Lock()

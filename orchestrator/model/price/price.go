@@ -31,7 +31,7 @@ func (p Price) Most(tokens int) float64 {
 	return float64(tokens) * max(p.Input, p.Cached, p.Output) / perTokens
 }
 
-// Model gives a model whose replies say what they cost. It is as safe for
+// Model returns a model whose replies say what they cost. It is as safe for
 // concurrent use as m.
 func Model(m model.Model, p Price) model.Model { return priced{m, p} }
 

@@ -140,7 +140,7 @@ func (r *row) literal() int {
 	return n
 }
 
-// Lookup gives the price of a model, by its whole name or by what follows the
+// Lookup returns the price of a model, by its whole name or by what follows the
 // last slash in it; false where it is not known.
 func (t *Table) Lookup(name string) (Price, bool) {
 	name = strings.ToLower(name)

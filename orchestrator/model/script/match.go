@@ -20,7 +20,7 @@ const (
 	scopeResult scope = "result"     // the last tool result
 )
 
-// texts gives the texts a scope stands for: what the model would see of each
+// texts returns the texts a scope stands for: what the model would see of each
 // message, that is its text and then each call on a line of its own.
 func (s scope) texts(r model.Request) []string {
 	switch s {
@@ -88,7 +88,7 @@ func (c condition) holds(r model.Request) bool {
 	return want == ""
 }
 
-// failure gives the first demand that is not met, and what was there; both
+// failure returns the first demand that is not met, and what was there; both
 // are empty when all are.
 func (c condition) failure(r model.Request) (want, got string) {
 	if len(c.contains)+len(c.lacks)+len(c.matches) > 0 {
@@ -143,7 +143,7 @@ func sample(r model.Request, texts []string) string {
 	return fmt.Sprintf("%d messages, at the end %q", len(r.Messages), dots+string(last))
 }
 
-// around gives a match with some of its surroundings.
+// around returns a match with some of its surroundings.
 func around(t string, at, length int) string {
 	const margin = 60
 	from, to := max(0, at-margin), min(len(t), at+length+margin)

@@ -152,7 +152,7 @@ func (m *Model) locate(r model.Request) (position, error) {
 	return at, nil
 }
 
-// after gives the position that follows at, which was turn's.
+// after returns the position that follows at, which was turn's.
 func (m *Model) after(r model.Request, at position, turn int, t trace) (position, error) {
 	it := m.items[at.item]
 	switch {

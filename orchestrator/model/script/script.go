@@ -238,7 +238,7 @@ func (m *Model) findRule(r model.Request, list string, rules []rule) (cue, error
 		Expected: "a rule of `" + list + "` to match", Got: fmt.Sprintf("%d rules, none of which does", len(rules))}
 }
 
-// check gives the first expectation that does not hold, or nil.
+// check returns the first expectation that does not hold, or nil.
 func (c cue) check(r model.Request) *Mismatch {
 	for _, e := range c.expect {
 		if want, got := e.failure(r); want != "" {
@@ -248,7 +248,7 @@ func (c cue) check(r model.Request) *Mismatch {
 	return nil
 }
 
-// play gives the answer, or the fault that stands before it.
+// play returns the answer, or the fault that stands before it.
 func (m *Model) play(ctx context.Context, r model.Request, c cue, on func(model.Delta)) (model.Reply, error) {
 	if on == nil {
 		on = func(model.Delta) {}
@@ -315,7 +315,7 @@ func stream(text string, give func(string)) {
 	}
 }
 
-// firstChars gives the first n characters of s, or all.
+// firstChars returns the first n characters of s, or all.
 func firstChars(s string, n int) string {
 	for i := range s {
 		if n == 0 {
@@ -380,7 +380,7 @@ type fault struct {
 	delay      time.Duration
 }
 
-// http gives the fault an endpoint's error status would be.
+// http returns the fault an endpoint's error status would be.
 func (f *fault) http() *model.Fault {
 	out := &model.Fault{Kind: model.FaultHTTP, Status: f.status, RetryAfter: f.retryAfter, Tries: 1, Err: errors.New(f.body)}
 	switch {

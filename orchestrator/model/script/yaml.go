@@ -36,7 +36,7 @@ func (r *reader) fail(line int, format string, args ...any) {
 	}
 }
 
-// document gives the root node of data.
+// document returns the root node of data.
 func (r *reader) document(data []byte) *yaml.Node {
 	if len(bytes.TrimSpace(data)) == 0 {
 		r.fail(1, "the file is empty")

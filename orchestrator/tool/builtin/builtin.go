@@ -80,7 +80,7 @@ func names(tools []tool.Tool) []string {
 	return out
 }
 
-// OptIn gives the tools of some names that an agent has only where they are
+// OptIn returns the tools of some names that an agent has only where they are
 // asked for. A name that is none of theirs is an error that lists them.
 func OptIn(names ...string) ([]tool.Tool, error) {
 	all := asked()

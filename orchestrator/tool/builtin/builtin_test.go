@@ -146,7 +146,7 @@ func (w worker) Work(context.Context) (tool.SubagentEnd, error) {
 // second answers every question with its second choice.
 func second(context.Context, string) (string, bool, error) { return "2", true, nil }
 
-// sample gives the arguments of one call that must succeed, what its text
+// sample returns the arguments of one call that must succeed, what its text
 // must contain, and a prefix all its files share.
 func sample(name string, i int) (args map[string]any, want string) {
 	file := fmt.Sprintf("file%d.txt", i)

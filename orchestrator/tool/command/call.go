@@ -30,7 +30,7 @@ type remembered struct {
 // Spec implements tool.Tool.
 func (r *remembered) Spec() tool.Spec { return r.spec }
 
-// surroundings gives what holds the tool in, and its environment: of the task's
+// surroundings returns what holds the tool in, and its environment: of the task's
 // sandbox, or of that of a project's programs, or of none where a user's own file
 // says so. A tool that changes nothing cannot.
 func (r *remembered) surroundings(env *tool.Env, g guard.Grants) (box *guard.Sandbox, environ []string, err error) {

@@ -55,7 +55,7 @@ type File struct {
 	hash   string
 }
 
-// Read gives a folder's files, sorted by name. A folder that is not there has
+// Read returns a folder's files, sorted by name. A folder that is not there has
 // none. Files that are no tools are among them, with the reason.
 func (f Folder) Read() ([]File, error) {
 	entries, err := os.ReadDir(f.Path)
@@ -178,7 +178,7 @@ func (f *File) Allow(ctx context.Context, trust *guard.Trust, ask func(ctx conte
 // Revoke takes the approval of a project's tool back.
 func (f *File) Revoke(trust *guard.Trust) error { return trust.Revoke(f.approval()) }
 
-// Granted gives what an approved tool of a project gets beyond its sandbox.
+// Granted returns what an approved tool of a project gets beyond its sandbox.
 func (f *File) Granted(trust *guard.Trust) (guard.Grants, error) {
 	g, _, err := trust.Granted(f.approval())
 	return g, err

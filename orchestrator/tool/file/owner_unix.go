@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// keepOwner gives f the owner of the file it replaces, where that may be done
+// keepOwner returns f the owner of the file it replaces, where that may be done
 // and is needed. A failure leaves it with ours, as any editor would.
 func keepOwner(f *os.File, old fs.FileInfo) {
 	st, ok := old.Sys().(*syscall.Stat_t)

@@ -210,7 +210,7 @@ func (t *target) remove() error {
 	return nil
 }
 
-// undo gives the files that were written their old content back, the last one
+// undo returns the files that were written their old content back, the last one
 // first, and says how that went.
 func undo(env *tool.Env, all []*planned) string {
 	var errs []error

@@ -62,7 +62,7 @@ func (d document) patch(hunks []hunk) (document, error) {
 	return document{append(out, d.lines[from:]...), eol}, nil
 }
 
-// fresh gives the lines a hunk leaves at its place: the file's own where they
+// fresh returns the lines a hunk leaves at its place: the file's own where they
 // are kept, new ones with a carriage return where the lines around have one and
 // the patch has none.
 func (d document) fresh(h hunk, at int) []string {
@@ -92,7 +92,7 @@ func (d document) fresh(h hunk, at int) []string {
 // maxPlacesNamed bounds the places an error lists.
 const maxPlacesNamed = 10
 
-// find gives the index at which a hunk's old lines stand.
+// find returns the index at which a hunk's old lines stand.
 func (d document) find(h hunk, from int) (int, error) {
 	old := h.old()
 	if len(old) == 0 {
@@ -137,7 +137,7 @@ func (d document) find(h hunk, from int) (int, error) {
 	return 0, fmt.Errorf("its lines occur %d times, at lines %s: add lines around the change to make it unique", len(found), strings.Join(places, ", "))
 }
 
-// below gives the index after the one line that a heading names.
+// below returns the index after the one line that a heading names.
 func (d document) below(heading string, from int) (int, error) {
 	var found []int
 	for at := from; at < len(d.lines); at++ {

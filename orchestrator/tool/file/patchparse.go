@@ -48,7 +48,7 @@ type patchLine struct {
 	bare  bool // an empty line without even the space that says it is kept
 }
 
-// old gives the lines a hunk expects, and fresh those it leaves.
+// old returns the lines a hunk expects, and fresh those it leaves.
 func (h hunk) old() []patchLine   { return h.side('-') }
 func (h hunk) fresh() []patchLine { return h.side('+') }
 

@@ -87,7 +87,7 @@ type replaceArgs struct {
 	ReplaceAll bool    `json:"replace_all"`
 }
 
-// all gives the edits. The error is for the model: there are none, or there are
+// all returns the edits. The error is for the model: there are none, or there are
 // some in two places.
 func (a replaceArgs) all() (edits, error) {
 	single := a.Old != nil || a.New != nil || a.ReplaceAll

@@ -103,7 +103,7 @@ func locateWritable(env *tool.Env, name string, create bool) (*target, error) {
 	return t, nil
 }
 
-// replace gives the file a new content in one step: a new file beside it,
+// replace returns the file a new content in one step: a new file beside it,
 // synced, takes its name. Mode and, where possible, owner stay. The file must
 // still be as it was when it was located.
 func (t *target) replace(data []byte) (err error) {

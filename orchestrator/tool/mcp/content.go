@@ -84,7 +84,7 @@ func (b *resultBuilder) resource(r *sdk.ResourceContents) {
 	}
 }
 
-// withoutSecrets gives a file's bytes as they may be kept: of a text, secrets
+// withoutSecrets returns a file's bytes as they may be kept: of a text, secrets
 // are replaced. A text says that it is one, or is UTF-8.
 func (b *resultBuilder) withoutSecrets(mimeType string, data []byte) []byte {
 	if len(data) > MaxPartBytes || !strings.HasPrefix(strings.ToLower(mimeType), "text/") && !utf8.Valid(data) {

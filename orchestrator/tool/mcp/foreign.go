@@ -25,7 +25,7 @@ var errMessageTooLong = errors.New("the server sent a message of more than 16 Mi
 // the library sees it.
 const knownContent = "text image audio resource_link resource"
 
-// rewrite gives a message in which content of unknown kinds is a text that
+// rewrite returns a message in which content of unknown kinds is a text that
 // names the kind. Whatever is not such a message comes back as it is.
 func rewrite(line []byte) []byte {
 	data := line

@@ -20,7 +20,7 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// sharedPort gives a listener and a second one on its port that refuses until it
+// sharedPort returns a listener and a second one on its port that refuses until it
 // is told to listen: the port is nobody else's in between.
 func sharedPort(t *testing.T) (first net.Listener, again func() net.Listener) {
 	t.Helper()

@@ -65,7 +65,7 @@ func Approved(s Server, trust *guard.Trust) (bool, error) {
 	return err == nil, err
 }
 
-// Granted gives an approved server with what was granted to it.
+// Granted returns an approved server with what was granted to it.
 func Granted(s Server, trust *guard.Trust) (Server, error) {
 	if s.Project == "" {
 		return s, nil

@@ -132,7 +132,7 @@ func schemaOf(in any) (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-// visibleTexts gives a copy of a decoded JSON value in which the texts under
+// visibleTexts returns a copy of a decoded JSON value in which the texts under
 // description and title hide nothing. Names, patterns and values are what
 // arguments are checked against, and stay.
 func visibleTexts(v any, depth int) (any, error) {

@@ -6,7 +6,7 @@ import (
 	"anamnesis/orchestrator/redact"
 )
 
-// Secrets gives what a server is reached with and nobody else is to see: the
+// Secrets returns what a server is reached with and nobody else is to see: the
 // values of its variables and headers, what its address holds, and the values
 // of the variables of getenv that it names. What looks like no secret is left
 // out; see redact.FromSetting. A variable that is not set has none.

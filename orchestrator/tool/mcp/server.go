@@ -63,7 +63,7 @@ func (s *server) fail(err error) {
 	s.version++
 }
 
-// connected gives a connection, making one where there is none.
+// connected returns a connection, making one where there is none.
 func (s *server) connected(ctx context.Context) (*session, error) {
 	s.connecting.Lock()
 	defer s.connecting.Unlock()
@@ -254,7 +254,7 @@ func (s *server) unknown(why error, now string) tool.Result {
 		s.Name, oneLine(why.Error()), now)
 }
 
-// usable gives a connection that answers.
+// usable returns a connection that answers.
 func (s *server) usable(ctx context.Context) (*session, error) {
 	ses, err := s.connected(ctx)
 	if err != nil {

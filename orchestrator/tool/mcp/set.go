@@ -69,7 +69,7 @@ const (
 )
 
 // errUnapproved: nobody approved the server as it is.
-var errUnapproved = errors.New("nobody approved it as it is now")
+var errUnapproved = errors.New("it is not approved as it is now")
 
 // unapproved is errUnapproved with the command that approves.
 func (s Server) unapproved() error {

@@ -40,7 +40,7 @@ func open(t *testing.T, o Options, servers ...Server) *Set {
 	return s
 }
 
-// offered gives a set's tools by name.
+// offered returns a set's tools by name.
 func offered(t *testing.T, s *Set) (map[string]tool.Tool, []string) {
 	t.Helper()
 	o := s.Tools(t.Context())

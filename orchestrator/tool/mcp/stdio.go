@@ -92,7 +92,7 @@ func startProcess(ctx context.Context, s Server, o *Options) (*process, error) {
 	return p, nil
 }
 
-// surroundings gives the environment of a server and what holds it in. own are
+// surroundings returns the environment of a server and what holds it in. own are
 // the variables of its configuration.
 func surroundings(s Server, own map[string]string, o *Options) (env []string, box *guard.Sandbox, err error) {
 	if s.confined() {

@@ -226,7 +226,7 @@ func binary(data []byte) bool {
 	return bytes.IndexByte(data[:min(len(data), probe)], 0) >= 0
 }
 
-// matching gives the numbers of the lines that match.
+// matching returns the numbers of the lines that match.
 func (s *scan) matching(ctx context.Context, data []byte) ([]int, error) {
 	const checkEvery = 1 << 14
 	var lines []int

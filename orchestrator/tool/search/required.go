@@ -24,7 +24,7 @@ type texts struct {
 	fold bool
 }
 
-// required gives the texts that an expression, which regexp accepts, requires.
+// required returns the texts that an expression, which regexp accepts, requires.
 func required(expr string) texts {
 	re, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
@@ -81,7 +81,7 @@ func (p parts) then(q parts) (parts, bool) {
 	return all, true
 }
 
-// partsOf gives the texts of an expression, and sets fold where one of them
+// partsOf returns the texts of an expression, and sets fold where one of them
 // may stand in another case.
 func partsOf(re *syntax.Regexp, fold *bool) parts {
 	switch re.Op {

@@ -41,7 +41,7 @@ type accelerator struct {
 // errNoRipgrep says that there is no rg program.
 var errNoRipgrep = errors.New("ripgrep (rg) is not on the PATH")
 
-// findRipgrep gives the rg program that a search in the world of env may use,
+// findRipgrep returns the rg program that a search in the world of env may use,
 // as an absolute path without links. One that the agent's commands could have
 // written is passed over: it could hide what it likes.
 func findRipgrep(env *tool.Env) (string, error) {
@@ -76,7 +76,7 @@ func withinReach(env *tool.Env, path string) bool {
 	return false
 }
 
-// CheckRipgrep gives the rg program that Grep uses. It asks the program what
+// CheckRipgrep returns the rg program that Grep uses. It asks the program what
 // Grep asks, held in by box as there; an error says why it is not used. The
 // results of Grep are the same with and without it.
 func CheckRipgrep(ctx context.Context, box *guard.Sandbox, dir string) (string, error) {
@@ -199,7 +199,7 @@ type lookup struct {
 // errNotRun says that the program could not be run, or not to its end.
 var errNotRun = errors.New("ripgrep was not run")
 
-// holding gives those of the files that hold one of the texts. The error says
+// holding returns those of the files that hold one of the texts. The error says
 // that ripgrep did anything but name them.
 func (l lookup) holding(ctx context.Context, names []string) (map[string]bool, error) {
 	ctx, cancel := context.WithCancel(ctx)

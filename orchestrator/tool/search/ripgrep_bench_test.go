@@ -30,7 +30,7 @@ func goSource(b *testing.B) *tool.Env {
 	return &tool.Env{Root: root, Dir: dir}
 }
 
-// timed calls a tool and gives the time it took, and what it said.
+// timed calls a tool and returns the time it took, and what it said.
 func timed(b *testing.B, env *tool.Env, tl tool.Tool, args map[string]any) (time.Duration, string) {
 	b.Helper()
 	data, err := json.Marshal(args)

@@ -109,7 +109,7 @@ func (b bash) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (to
 	return b.run(ctx, env, e)
 }
 
-// findShell gives bash, or sh where there is none.
+// findShell returns bash, or sh where there is none.
 func findShell() (string, error) {
 	for _, name := range []string{"bash", "sh"} {
 		if p, err := exec.LookPath(name); err == nil {

@@ -122,7 +122,7 @@ func (c *clip) isMiddleCut() bool {
 	return c.passed > int64(len(c.tail)) || utf8.RuneCount(c.tail) > c.tailRunes
 }
 
-// text gives what was kept, with the cut said in its place, and how many bytes
+// text returns what was kept, with the cut said in its place, and how many bytes
 // of output are left out. how says how to see the middle, where it is left out.
 // It ends the output.
 func (c *clip) text(how string) (string, int64) {

@@ -12,7 +12,7 @@ import (
 	"anamnesis/orchestrator/tool"
 )
 
-// spilled gives the first run of four bytes of a secret that a text holds.
+// spilled returns the first run of four bytes of a secret that a text holds.
 func spilled(text, secret string) string {
 	for i := range len(secret) - 3 {
 		if part := secret[i : i+4]; strings.Contains(text, part) {

@@ -110,7 +110,7 @@ func (f fetch) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (t
 	return r, nil
 }
 
-// Read gives the main text of a page, for the program itself. The same addresses
+// Read returns the main text of a page, for the program itself. The same addresses
 // are out of reach as for FetchURL.
 func Read(ctx context.Context, o *Options, address string) (string, error) {
 	target, err := checkURL(address)
@@ -277,7 +277,7 @@ func (p *page) markdown(text []byte, whole bool) (string, error) {
 	return md, nil
 }
 
-// window gives the part of a text that is shown, with a first line that says
+// window returns the part of a text that is shown, with a first line that says
 // what it is.
 func window(text string, start int, p *page) string {
 	runes := []rune(text)

@@ -25,7 +25,7 @@ type Arm struct {
 	view func(*agent, []model.Message) []model.Message
 }
 
-// View gives the messages as the arm's agent sees them.
+// View returns the messages as the arm's agent sees them.
 func (m *Arm) View(a *agent, msgs []model.Message) []model.Message {
 	if m.view == nil {
 		return msgs

@@ -35,7 +35,7 @@ type decision struct {
 	Depth map[string]int `json:"depth"`
 }
 
-// vocabulary gives the names of decisions and their options.
+// vocabulary returns the names of decisions and their options.
 func vocabulary() []decision {
 	return []decision{
 		{Name: "backend", Options: []string{"sled", "rocksdb", "lmdb", "boltdb", "badger", "pebble"}},

@@ -219,7 +219,7 @@ func homeIn(root string) taskdir.Home {
 // clock is the time of every bench: a report must not depend on today's.
 func clock() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// each runs n jobs on the workers and gives the first error.
+// each runs n jobs on the workers and returns the first error.
 func (b *bench) each(ctx context.Context, n int, job func(int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -120,7 +120,7 @@ func (p *position) next() string {
 // activate is the command with an effect outside the directory.
 const activate = "curl -X POST https://licence.example/activate"
 
-// run executes one command line and gives what it prints and its exit code.
+// run executes one command line and returns what it prints and its exit code.
 // The error is that of a file.
 func (w *project) run(command string) (out string, exit int, err error) {
 	command = strings.TrimSuffix(command, again)

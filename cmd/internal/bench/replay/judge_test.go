@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// judged gives the line that the data set's judge prints for suggestions.
+// judged returns the line that the data set's judge prints for suggestions.
 func judged(j *Judge, suggestions map[string][]string) string {
 	var rows []row
 	for _, q := range j.Asked {

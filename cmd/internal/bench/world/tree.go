@@ -109,7 +109,7 @@ func (t *tree) keepSaved(ctx context.Context, repo string) error {
 // mark is the line a change appends; the round makes it a new one.
 func mark(round int) string { return fmt.Sprintf("\nchange %d\n", round) }
 
-// picked gives n files spread over the tree.
+// picked returns n files spread over the tree.
 func (t *tree) picked(n int) []string {
 	n = min(n, len(t.files))
 	out := make([]string, n)
