@@ -30,7 +30,7 @@ const (
 type Lock struct {
 	store string
 	Path  string
-	kept  bool  // its file stays open from one holding to the next
+	hold  Holding
 	fd    int   // -1: not open
 	file  Stamp // of fd: only its inode and device
 	text  Sight // the file's stamp when it was found to name us and nothing else
@@ -56,13 +56,26 @@ const (
 	lockOpens = 8
 )
 
-func NewLock(store, name string, kept bool) *Lock {
-	return &Lock{store: store, Path: filepath.Join(store, StateDir, name), kept: kept, fd: -1}
+// Holding says what becomes of a lock's file when the lock is released.
+type Holding int
+
+const (
+	Once  Holding = iota // it is closed
+	Often                // it stays open for the next time
+)
+
+func NewLock(store, name string, hold Holding) *Lock {
+	return &Lock{store: store, Path: filepath.Join(store, StateDir, name), hold: hold, fd: -1}
+}
+
+// TryFlock takes the lock of an open file unless another process holds it.
+func TryFlock(fd int) error {
+	return Retry(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 }
 
 // AcquireLock takes one of a store's locks once.
 func AcquireLock(ctx context.Context, store, name string, wait time.Duration) (*Lock, error) {
-	l := NewLock(store, name, false)
+	l := NewLock(store, name, Once)
 	return l, l.Acquire(ctx, wait)
 }
 
@@ -126,8 +139,8 @@ func (l *Lock) Take(ctx context.Context, wait time.Duration) (Stamp, error) {
 // wait waits until the lock is free and takes it.
 func (l *Lock) wait(ctx context.Context, most time.Duration) error {
 	free := func() (bool, error) {
-		err := unix.Flock(l.fd, unix.LOCK_EX|unix.LOCK_NB)
-		if err == unix.EWOULDBLOCK || err == unix.EINTR {
+		err := TryFlock(l.fd)
+		if err == unix.EWOULDBLOCK {
 			return false, nil
 		}
 		return err == nil, err
@@ -198,7 +211,7 @@ func (l *Lock) holder() string {
 }
 
 func (l *Lock) Release() {
-	if !l.kept || unix.Flock(l.fd, unix.LOCK_UN) != nil {
+	if l.hold == Once || unix.Flock(l.fd, unix.LOCK_UN) != nil {
 		l.Close()
 	}
 }

@@ -60,7 +60,7 @@ func takeTurn(ctx context.Context, store string, o Options) (*fsys.Lock, error) 
 	if !o.DryRun {
 		return fsys.AcquireLock(ctx, store, fsys.CollectLock, o.LockWait)
 	}
-	turn := fsys.NewLock(store, fsys.CollectLock, false)
+	turn := fsys.NewLock(store, fsys.CollectLock, fsys.Once)
 	there, err := fsys.Exists(turn.Path)
 	if there && err == nil { // else no collection has run yet
 		_, err = turn.Take(ctx, o.LockWait)

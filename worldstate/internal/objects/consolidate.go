@@ -230,7 +230,7 @@ func (s *Store) Sweep() {
 	if there, err := fsys.Exists(s.CollectDir()); !there || err != nil {
 		return
 	}
-	turn := fsys.NewLock(s.Dir, fsys.CollectLock, false)
+	turn := fsys.NewLock(s.Dir, fsys.CollectLock, fsys.Once)
 	defer turn.Close()
 	if _, err := turn.Take(context.Background(), 0); err == nil { // else a collection runs
 		_ = os.RemoveAll(s.CollectDir())

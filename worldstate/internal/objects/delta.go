@@ -15,9 +15,16 @@ const maxDeltaChain = 4095
 // ErrNoBase: git cannot read such a difference.
 var ErrNoBase = errors.New("which is not in the same pack")
 
-// undelta returns a whole object of a pack that may be stored as a difference. What
-// that starts from is looked for in other packs, too, unless alone is set.
-func (s *Store) undelta(p *Pack, off int64, chain int, alone bool) (gitfmt.ObjectType, []byte, error) {
+// reach says where what a difference starts from is looked for.
+type reach int
+
+const (
+	anyPack  reach = iota
+	samePack       // as git does
+)
+
+// undelta returns a whole object of a pack that may be stored as a difference.
+func (s *Store) undelta(p *Pack, off int64, chain int, in reach) (gitfmt.ObjectType, []byte, error) {
 	h, r, err := p.open(off, &s.inflaters)
 	if err != nil {
 		return 0, nil, err
@@ -39,7 +46,7 @@ func (s *Store) undelta(p *Pack, off int64, chain int, alone bool) (gitfmt.Objec
 	case gitfmt.RefDelta:
 		var ok bool
 		if off, ok = p.Find(h.Base); !ok { // a thin pack, which git cannot read
-			if alone {
+			if in == samePack {
 				return 0, nil, fmt.Errorf("a difference to %s, %w", h.Base, ErrNoBase)
 			}
 			if p, off = s.Lookup(h.Base); p == nil {
@@ -49,7 +56,7 @@ func (s *Store) undelta(p *Pack, off int64, chain int, alone bool) (gitfmt.Objec
 	default:
 		return h.Kind, data, nil
 	}
-	t, before, err := s.undelta(p, off, chain+1, alone)
+	t, before, err := s.undelta(p, off, chain+1, in)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -81,7 +81,7 @@ func (s *Store) CheckIn(p *Pack, it Entry) (gitfmt.ObjectType, error) {
 	}
 	defer r.Close()
 	if head.Kind >= gitfmt.OffsetDelta {
-		t, data, err := s.undelta(p, it.Off, 0, true)
+		t, data, err := s.undelta(p, it.Off, 0, samePack)
 		if err == nil && gitfmt.HashObject(t, data) != it.Hash {
 			err = errWrongHash
 		}

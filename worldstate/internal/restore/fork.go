@@ -100,7 +100,7 @@ func beginFork(pfd int, parent string) (*forkSite, error) {
 			s.undo()
 			return nil, &os.PathError{Op: "open", Path: s.path, Err: err}
 		}
-		locked := unix.Flock(s.fd, unix.LOCK_EX|unix.LOCK_NB)
+		locked := fsys.TryFlock(s.fd)
 		if _, err := fsys.Lstatat(pfd, temp); err == nil && locked != unix.EWOULDBLOCK {
 			return s, nil // a file system without such locks has no leftovers removed either
 		}
@@ -127,7 +127,7 @@ func clearForks(pfd int, parent string) {
 		if err != nil {
 			continue
 		}
-		if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil {
+		if fsys.TryFlock(fd) == nil {
 			_ = RemoveBuilt(filepath.Join(parent, name))
 		}
 		fsys.CloseFD(fd)

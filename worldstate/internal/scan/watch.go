@@ -221,7 +221,7 @@ func (t *watching) take(e fsys.Event) {
 		return
 	case e.Unknown:
 		t.Lost = t.Lost || d == t.root
-		t.forget(d, false)
+		t.forget(d)
 		return
 	case e.Name == "":
 		return // its parent is reported, too
@@ -253,7 +253,7 @@ func (t *watching) count() {
 // moved forgets the directory that had a name.
 func (t *watching) moved(d *watched, name string) {
 	if kid := d.kids[name]; kid != nil {
-		t.forget(kid, true)
+		t.unwatch(kid)
 	}
 }
 
@@ -272,14 +272,19 @@ func (t *watching) markOf(d *watched) *mark {
 	return m.sub(d.name)
 }
 
-// forget drops a directory and all beneath. unwatch: the kernel still reports
-// it.
-func (t *watching) forget(d *watched, unwatch bool) {
-	for _, kid := range d.kids {
-		t.forget(kid, true)
-	}
-	if unwatch && d.wd >= 0 {
+// unwatch drops a directory and all beneath that the kernel still reports.
+func (t *watching) unwatch(d *watched) {
+	if d.wd >= 0 {
 		t.n.Unwatch(d.wd)
+	}
+	t.forget(d)
+}
+
+// forget drops a directory that the kernel does not report any more, and unwatches all
+// beneath.
+func (t *watching) forget(d *watched) {
+	for _, kid := range d.kids {
+		t.unwatch(kid)
 	}
 	if t.dirs[d.wd] == d {
 		delete(t.dirs, d.wd)
@@ -314,14 +319,14 @@ func (t *watching) watch(parent *watched, name string, fd int, isRoot bool) *wat
 	case d.epoch == t.Epoch:
 		return nil // one directory at two places: events of one of them are the other's
 	default:
-		t.forget(d, false) // it moved while it was not watched
+		t.forget(d) // it moved while it was not watched
 	}
 	d = &watched{parent: parent, name: name, wd: wd, epoch: t.Epoch}
 	if isRoot {
 		t.root.wd, t.root.epoch, d = wd, t.Epoch, t.root
 	} else {
 		if old := parent.kids[name]; old != nil {
-			t.forget(old, true)
+			t.unwatch(old)
 		}
 		if parent.kids == nil {
 			parent.kids = make(map[string]*watched)
@@ -336,7 +341,7 @@ func (t *watching) watch(parent *watched, name string, fd int, isRoot bool) *wat
 func (t *watching) prune() {
 	for _, d := range t.dirs {
 		if d.epoch != t.Epoch && d.wd >= 0 && d != t.root {
-			t.forget(d, true)
+			t.unwatch(d)
 		}
 	}
 }
