@@ -5,15 +5,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
-	"strings"
-	"syscall"
 
 	"github.com/charmbracelet/colorprofile"
 	"golang.org/x/term"
@@ -72,33 +66,6 @@ func (a *app) streamSecrets(o taskdir.Owner) []redact.Secret {
 		return session.EnvironSecrets(a.getenv, o.Redact)
 	}
 	return svc.TaskSecrets(o.Dir, o.Redact)
-}
-
-// homeFault adds the remedy to an error of the file system about something in the
-// home that may not be used, which no verb could foresee.
-func (a *app) homeFault(err error) error {
-	var fault *fs.PathError
-	if !errors.As(err, &fault) || exitCode(err) != exitFailed || errors.As(err, new(*exitError)) {
-		return err
-	}
-	h, unknown := taskdir.FindHome(a.getenv)
-	if unknown != nil {
-		return err
-	}
-	for _, cause := range []error{syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOTDIR} {
-		in := func(root string) bool {
-			rest, ok := strings.CutPrefix(fault.Path, root+"/")
-			if first, _, _ := strings.Cut(rest, "/"); ok && cause == syscall.ENOTDIR {
-				info, err := os.Stat(filepath.Join(root, first))
-				return err != nil || !info.IsDir() // or else something deep within is damaged
-			}
-			return ok || fault.Path == root
-		}
-		if errors.Is(fault.Err, cause) && slices.ContainsFunc(h.Roots(), in) {
-			return usageError("%w; %s", err, session.HomeRemedy)
-		}
-	}
-	return err
 }
 
 // interactive says whether a user sits at the terminal.

@@ -51,18 +51,7 @@ func (a *app) agentListCommand(dir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(listed, func() {
-				for _, l := range listed {
-					about := l.Description
-					switch {
-					case l.Error != "":
-						about = "(no agent: " + l.Error + ")"
-					case !l.Approved:
-						about = "(not approved: 'anamnesis agent approve " + l.Name + "')"
-					}
-					a.println(view.Line(fmt.Sprintf("%-16s %-8s %s", l.Name, l.Scope, about), a.width()))
-				}
-			})
+			return a.show(listed, func() { a.out().Agents(listed) })
 		}),
 	}
 	a.jsonFlag(cmd, "one JSON array")

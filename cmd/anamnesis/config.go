@@ -3,8 +3,6 @@
 package main
 
 import (
-	"cmp"
-
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/settings"
@@ -41,15 +39,7 @@ func (a *app) configCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(set.Values, func() {
-				for _, v := range set.Values {
-					a.printf("%-14s %-28s %s\n", v.Key, view.Line(cmp.Or(v.Text, "-"), 200), view.Clean(v.Origin))
-					if v.Ignored != "" {
-						a.printf("%-14s (%s says %s: not approved, does not count)\n", "", settings.ProjectFile, view.Line(v.Ignored, 200))
-					}
-				}
-				a.printf("\nyour file: %s\n", set.UserFile)
-			})
+			return a.show(set.Values, func() { a.out().Settings(set) })
 		},
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", ".", "directory the settings hold in")

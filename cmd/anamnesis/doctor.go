@@ -102,16 +102,11 @@ func (a *app) doctor(ctx context.Context, h taskdir.Home, named []string) error 
 }
 
 func (a *app) salvage(ctx context.Context, h taskdir.Home, id, to string) error {
-	if err := taskdir.CheckTaskID(id); err != nil {
-		return err
-	}
-	got, err := opstream.Salvage(ctx, h.Task(id), to)
-	switch {
-	case errors.Is(err, opstream.ErrNotFound):
-		return fmt.Errorf("%w: %s; 'anamnesis tasks' lists them", taskdir.ErrNoTask, id)
-	case errors.Is(err, opstream.ErrInvalid):
+	got, err := taskdir.Salvage(ctx, h, id, to)
+	if errors.Is(err, opstream.ErrInvalid) {
 		return usageError("%v", err)
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	return a.show(got, func() { a.out().Salvaged(id, to, got) })

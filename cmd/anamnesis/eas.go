@@ -5,11 +5,11 @@ package main
 import (
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	assets "anamnesis"
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/tokens"
+	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/session"
 
 	"github.com/spf13/cobra"
@@ -36,16 +36,7 @@ func (a *app) easListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(map[string]any{"rows": t.Rows(), "unknown_eas": anamnesis.UnknownEAS})
-			}
-			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "PATTERN\tWINDOW\tEAS\tCONFIDENCE\tSOURCE")
-			for _, r := range t.Rows() {
-				fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\n", r.Pattern, r.Window, r.EAS, r.Confidence, anamnesis.Squash(r.Source))
-			}
-			fmt.Fprintf(w, "(any other)\t\t%d\t%s\tdefault\n", anamnesis.UnknownEAS, anamnesis.ConfidenceNone)
-			return w.Flush()
+			return a.show(map[string]any{"rows": t.Rows(), "unknown_eas": anamnesis.UnknownEAS}, func() { a.out().EASTable(t) })
 		},
 	}
 	a.jsonFlag(cmd, "one JSON object")
@@ -66,20 +57,7 @@ func (a *app) easShowCommand() *cobra.Command {
 				return err
 			}
 			s := t.Lookup(args[0])
-			if a.json {
-				return a.printJSON(s)
-			}
-			if !s.Known {
-				a.printf("%s: unknown model, so %d tokens are assumed; 'anamnesis eas set' adds a row to %s\n", anamnesis.Squash(s.Model), s.EAS, a.easUserName())
-				return nil
-			}
-			a.printf("%s: attends to %d of %d tokens\n", anamnesis.Squash(s.Model), s.EAS, s.Advertised)
-			a.printf("  row         %s (%s)\n", s.Pattern, s.Origin)
-			a.printf("  source      %s\n", anamnesis.Squash(s.Source))
-			a.printf("  confidence  %s\n", s.Confidence)
-			a.printf("  updated     %s by %s\n", s.Updated, anamnesis.Squash(s.By))
-			a.printf("  counted in  %s\n", encodingNote(s.Model, s.Encoding))
-			return nil
+			return a.show(s, func() { a.out().Span(s, a.easUserName(), eas.EncodingNote(s.Model, s.Encoding)) })
 		},
 	}
 	a.jsonFlag(cmd, "one JSON object")
@@ -108,27 +86,15 @@ func (a *app) tokensCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("tokens: read standard input: %w", err)
 			}
-			exact := exactCount(model, s.Encoding)
+			exact := eas.ExactCount(model, s.Encoding)
 			return a.show(map[string]any{
 				"model": model, "encoding": s.Encoding, "exact": exact, "tokens": n, "bytes": bytes, "eas": s.EAS, "known": s.Known,
-			}, func() { a.printf("%d tokens (%s)\n", n, encodingNote(model, s.Encoding)) })
+			}, func() { a.printf("%d tokens (%s)\n", n, eas.EncodingNote(model, s.Encoding)) })
 		},
 	}
 	cmd.Flags().StringVar(&model, "model", "", "model whose tokens to count")
 	a.jsonFlag(cmd, "one JSON object")
 	return cmd
-}
-
-// exactCount reports whether encoding is the model's own.
-func exactCount(model, encoding string) bool {
-	return tokens.Exact(model) && tokens.EncodingFor(model) == encoding
-}
-
-func encodingNote(model, encoding string) string {
-	if exactCount(model, encoding) {
-		return encoding
-	}
-	return encoding + ", an estimate: the model's own tokenizer is not public or not built in"
 }
 
 // easTable is the table in effect here: the built-in one, the user's over

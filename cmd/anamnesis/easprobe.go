@@ -149,7 +149,7 @@ func (a *app) agreeToCost(ctx context.Context, f probeFlags, m *session.Model, s
 	}
 	lengths := f.Lengths()
 	fmt.Fprintf(a.stderr, "probe of %s: texts of %d to %d tokens; at most %d questions and %s tokens (counted in %s, replies at %d each), usually far fewer\n",
-		view.Line(m.Name, a.width()), lengths[0], lengths[len(lengths)-1], calls, eas.Million(most), encodingNote(m.Lookup, s.Encoding), f.ReplyTokens)
+		view.Line(m.Name, a.width()), lengths[0], lengths[len(lengths)-1], calls, eas.Million(most), eas.EncodingNote(m.Lookup, s.Encoding), f.ReplyTokens)
 	if n := f.Record.Len(); n > 0 {
 		fmt.Fprintf(a.stderr, "%d questions were answered in an earlier run and are not asked again (--fresh forgets them)\n", n)
 	}
@@ -205,7 +205,7 @@ func (a *app) runProbe(ctx context.Context, m *session.Model, o probe.Options) (
 		p := view.NewProgress(a.stderr)
 		defer p.Clear()
 		show = func(at probe.Progress) {
-			text := view.Line(probeBar(at), a.width()-1)
+			text := view.Line(eas.ProbeBar(at), a.width()-1)
 			if at.Done == at.Most { // the end of a phase is always seen
 				p.Put(text)
 				return
@@ -218,14 +218,6 @@ func (a *app) runProbe(ctx context.Context, m *session.Model, o probe.Options) (
 		a.notef("asking again: %v", at.Fault)
 	})
 	return probe.Run(ctx, eas.TextModel{Model: m.Model, Purpose: model.PurposeProbe, ReplyTokens: o.ReplyTokens}, o)
-}
-
-// probeBar draws a phase of a probe.
-func probeBar(at probe.Progress) string {
-	const wide = 20
-	full := wide * at.Done / max(at.Most, 1)
-	return fmt.Sprintf("[%s%s] %s: %d of %d right, %d calls, %s tokens", strings.Repeat("#", full), strings.Repeat(".", wide-full),
-		at.Phase, at.Right, at.Done, at.Calls, eas.Million(at.Tokens))
 }
 
 // probeError says what ended a probe before its end.

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -89,7 +88,13 @@ func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
 	}
 	switch {
 	case len(f.accept)+len(f.reject) > 0:
-		return a.decideByID(h, open, f)
+		todo, err := eas.Choose(open, f.accept, f.reject)
+		for _, c := range todo {
+			if err == nil {
+				err = a.decide(h, c.Proposal, c.Decision)
+			}
+		}
+		return err
 	case a.json:
 		return a.printJSON(map[string]any{"proposals": open, "decided": len(found) - len(open), "notes": append([]string{}, notes...)})
 	case len(open) == 0:
@@ -125,36 +130,6 @@ func (a *app) decide(h taskdir.Home, p proposal.Proposal, decision string) error
 		where = ", in " + h.EASOverlay()
 	}
 	a.printf("%s %s: %s, eas %d → %d%s\n", decision, p.ID, anamnesis.Squash(p.Row.Pattern), p.Was.EAS, p.Row.EAS, where)
-	return nil
-}
-
-// decideByID carries out what the flags say; an unknown id stops before
-// anything is done.
-func (a *app) decideByID(h taskdir.Home, open []proposal.Proposal, f reflectFlags) error {
-	type choice struct {
-		p        proposal.Proposal
-		decision string
-	}
-	var todo []choice
-	for i, id := range slices.Concat(f.accept, f.reject) {
-		at := slices.IndexFunc(open, func(p proposal.Proposal) bool { return p.ID == id })
-		if at < 0 {
-			return usageError("eas reflect: no open proposal %q; 'anamnesis eas reflect' lists them", id)
-		}
-		if slices.ContainsFunc(todo, func(c choice) bool { return c.p.ID == id }) {
-			return usageError("eas reflect: %s is named twice", id)
-		}
-		decision := proposal.Accepted
-		if i >= len(f.accept) {
-			decision = proposal.Rejected
-		}
-		todo = append(todo, choice{open[at], decision})
-	}
-	for _, c := range todo {
-		if err := a.decide(h, c.p, c.decision); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

@@ -98,14 +98,7 @@ func (a *app) easDiffCommand() *cobra.Command {
 				return err
 			}
 			changes := t.Changes(base)
-			return a.show(map[string]any{"changes": changes}, func() {
-				if len(changes) == 0 {
-					a.printf("no overlay changes anything; yours would be %s\n", a.easUserName())
-				}
-				for _, c := range changes {
-					a.printf("%s:%d: %s: eas %s, %s: %s\n", c.Now.Origin, c.Now.Line, c.Now.Pattern, eas.ChangeText(c), c.Now.Confidence, anamnesis.Squash(c.Now.Source))
-				}
-			})
+			return a.show(map[string]any{"changes": changes}, func() { a.out().EASChanges(changes, a.easUserName()) })
 		},
 	}
 	a.jsonFlag(cmd, "one JSON object")

@@ -23,6 +23,7 @@ import (
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/knowledge_base/review"
 	"anamnesis/opstream"
+	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/loop"
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/session"
@@ -96,7 +97,9 @@ func (a *app) exit(err error) int {
 	if err == nil {
 		return exitDone
 	}
-	err = a.homeFault(err)
+	if exitCode(err) == exitFailed && !errors.As(err, new(*exitError)) {
+		err = session.HomeFault(a.getenv, err)
+	}
 	code, text := exitCode(err), err.Error()
 	if code == exitInterrupted && errors.Is(err, context.Canceled) {
 		text = interrupted(text)
@@ -140,7 +143,7 @@ func exitCode(err error) int {
 		{exitUsage, []error{
 			taskdir.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText, runtime.ErrTaskExists, taskdir.ErrNotLive,
 			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
-			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName, loop.ErrRecording,
+			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName, loop.ErrRecording, inspect.ErrNoOp,
 		}},
 		{exitLimit, []error{worldstate.ErrFull, probe.ErrLimit}},
 		{exitInterrupted, []error{context.Canceled}}, // before there was a turn to end

@@ -7,26 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/beside"
-	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 )
-
-// importFile is a file that an import takes in.
-type importFile struct {
-	path  string
-	agent sessions.Agent
-	dir   string
-	steps int // new ones
-}
 
 // importReport is what `import --json` prints.
 type importReport struct {
@@ -46,7 +33,7 @@ failed and later succeeded a draft card. AGENT is claude-code, codex, opencode, 
 sessions that began in this directory are read, with --all those of every directory. PATH is a session file or a folder of such
 files; of opencode, what 'opencode export ID' writes. The counts are shown first, and nothing is written until you agree
 (--yes). Importing again adds only what is new. Secrets are redacted before anything is written.`,
-		Args: usageArgs(cobra.ArbitraryArgs),
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.importSessions(cmd.Context(), args, f) },
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "the sessions of every directory")
@@ -60,7 +47,7 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 	if err != nil {
 		return err
 	}
-	paths, named, here, err := a.sessionFiles(args, f)
+	src, err := beside.FindSessions(args, f.all, a.getenv)
 	if err != nil {
 		return err
 	}
@@ -69,12 +56,14 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 		return err
 	}
 	defer func() { err = errors.Join(err, im.Close()) }()
-	report := importReport{Sessions: []beside.Imported{}, Skipped: []string{}}
-	todo, known, err := a.examine(ctx, im, paths, named, here, &report)
+	line := view.NewProgress(a.stderr)
+	batch, err := im.Examine(ctx, src, line.Sessions)
+	line.Clear()
 	if err != nil {
 		return err
 	}
-	a.notef("%s", importCounts(todo, known, len(report.Skipped)))
+	todo, report := batch.Todo, importReport{Sessions: []beside.Imported{}, Skipped: batch.Skipped}
+	a.notef("%s", batch)
 	if len(todo) == 0 {
 		return a.show(report, func() { a.println("nothing to import") })
 	}
@@ -87,15 +76,14 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 			return cmp.Or(err, error(&exitError{exitRefused, errors.New("nothing was imported")}))
 		}
 	}
-	line := view.NewProgress(a.stderr)
 	steps, cards := 0, 0
 	for i, file := range todo {
 		line.Sessions(i, len(todo))
-		s, err := sessions.Read(file.path)
+		s, err := sessions.Read(file.Path)
 		if err != nil {
 			return err
 		}
-		done, err := im.Import(ctx, s, file.path)
+		done, err := im.Import(ctx, s, file.Path)
 		if errors.Is(err, beside.ErrChanged) {
 			report.Skipped = append(report.Skipped, err.Error())
 			continue
@@ -114,105 +102,4 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 	return a.show(report, func() {
 		a.printf("%d steps of %d sessions imported, %d cards; 'anamnesis tasks --all' lists the sessions, 'anamnesis kb review' shows the drafts\n", steps, len(report.Sessions), cards)
 	})
-}
-
-// sessionFiles lists the files that the arguments name, themselves or by their
-// folder. here is the directory in which a session must have begun; empty: any.
-func (a *app) sessionFiles(args []string, f importFlags) (paths, named []string, here string, err error) {
-	agents := sessions.Agents()
-	if len(args) > 0 && slices.Contains(agents, sessions.Agent(args[0])) {
-		agents, args = []sessions.Agent{sessions.Agent(args[0])}, args[1:]
-	}
-	if len(args) > 0 && f.all {
-		return nil, nil, "", usageError("--all and PATH: name one of them")
-	}
-	if len(args) == 0 {
-		if len(agents) == 1 && agents[0] == sessions.OpenCode {
-			return nil, nil, "", usageError("opencode keeps its sessions in a database: write one to a file with 'opencode export ID > FILE' and name the file")
-		}
-		for _, agent := range agents {
-			found, err := sessions.Find(agent, a.getenv("HOME"), a.getenv)
-			if err != nil {
-				return nil, nil, "", err
-			}
-			paths = append(paths, found...)
-		}
-		if !f.all {
-			here, err = session.RealDir(".")
-		}
-		return paths, paths, here, err
-	}
-	for _, arg := range args {
-		arg, err := filepath.Abs(arg)
-		if err != nil {
-			return nil, nil, "", usageError("%v", err)
-		}
-		named = append(named, arg)
-		err = filepath.WalkDir(arg, func(path string, d fs.DirEntry, err error) error {
-			name := strings.TrimSuffix(path, ".gz")
-			if err == nil && !d.IsDir() && (path == arg || strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".json")) {
-				paths = append(paths, path)
-			}
-			return err
-		})
-		if err != nil {
-			return nil, nil, "", usageError("%v", err)
-		}
-	}
-	return paths, named, "", nil
-}
-
-// examine reads the files, and returns those that hold something new and how many
-// sessions hold nothing new. What cannot be read goes into the report.
-func (a *app) examine(ctx context.Context, im *beside.Importer, paths, named []string, here string, report *importReport) (todo []importFile, known int, err error) {
-	line := view.NewProgress(a.stderr)
-	defer line.Clear()
-	for i, path := range paths {
-		if err := ctx.Err(); err != nil {
-			return nil, 0, err
-		}
-		line.Sessions(i, len(paths))
-		s, err := sessions.Read(path)
-		if errors.Is(err, sessions.ErrLeftOut) || errors.Is(err, sessions.ErrNotSession) && !slices.Contains(named, path) {
-			continue // no work in it, or another file in a folder
-		}
-		if err != nil {
-			report.Skipped = append(report.Skipped, err.Error())
-			continue
-		}
-		if here != "" && s.Dir != here && !strings.HasPrefix(s.Dir, here+string(filepath.Separator)) {
-			continue
-		}
-		n, err := im.New(s)
-		if err != nil {
-			return nil, 0, err
-		}
-		if n == 0 {
-			known++
-			continue
-		}
-		todo = append(todo, importFile{path, s.Agent, s.Dir, n})
-	}
-	return todo, known, nil
-}
-
-// importCounts says what an import would read.
-func importCounts(todo []importFile, known, skipped int) string {
-	var parts []string
-	for _, agent := range sessions.Agents() {
-		n, steps, dirs := 0, 0, map[string]bool{}
-		for _, f := range todo {
-			if f.agent == agent {
-				n, steps, dirs[f.dir] = n+1, steps+f.steps, true
-			}
-		}
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%s: %d sessions in %d directories, %d new steps", agent, n, len(dirs), steps))
-		}
-	}
-	parts = append(parts, fmt.Sprintf("imported before: %d", known))
-	if skipped > 0 {
-		parts = append(parts, fmt.Sprintf("cannot be read: %d", skipped))
-	}
-	return strings.Join(parts, "; ")
 }

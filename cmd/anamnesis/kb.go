@@ -136,16 +136,7 @@ func (a *app) kbAddCommand(dir *string) *cobra.Command {
 }
 
 func (a *app) printAdded(added cardfile.Added) error {
-	return a.show(added, func() {
-		what := "added"
-		switch {
-		case added.Rediscovered:
-			what = "already said by"
-		case !added.Created:
-			what = "already there:"
-		}
-		a.printf("%s %s %s\n", what, added.ID, cardfile.Shown(added.Path))
-	})
+	return a.show(added, func() { a.out().Added(added) })
 }
 
 func (a *app) kbSearchCommand(dir *string) *cobra.Command {

@@ -116,22 +116,7 @@ above 1 MiB does not arrive.`,
 			case err != nil:
 				return err
 			}
-			return a.show(got, func() {
-				for _, id := range got.Conflicts {
-					a.notef("%s was changed on both sides: the other version waits in 'kb review'", cardfile.Shown(id))
-				}
-				for _, path := range got.LeftOut {
-					a.notef("%s was left out: it has more than %d bytes there", cardfile.Shown(path), history.MaxBlobBytes)
-				}
-				for _, id := range got.Drafts {
-					a.notef("%s was reviewed here and was changed there: it counts as the other version says only once you review it", cardfile.Shown(id))
-				}
-				pushed := "nothing to push"
-				if got.Pushed {
-					pushed = "pushed"
-				}
-				a.printf("%d files taken in, %d conflicts, %s\n", len(got.Taken), len(got.Conflicts), pushed)
-			})
+			return a.show(got, func() { a.out().Synced(got) })
 		}),
 	}
 	a.jsonFlag(cmd, "one JSON object")

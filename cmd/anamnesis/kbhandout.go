@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
+	"anamnesis/cmd/internal/cardfile"
+	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
@@ -57,7 +57,7 @@ func (a *app) handOut(ctx context.Context, args []string, store *knowledgebase.S
 	for _, c := range changes {
 		report.Changed = append(report.Changed, c.Path)
 		if !a.json {
-			a.printf("%s", view.Clean(lineDiff(c)))
+			a.printf("%s", view.Clean(show.LineDiff(c.Path, c.Before, c.Now)))
 		}
 	}
 	switch {
@@ -100,49 +100,5 @@ func (a *app) projectCards(store *knowledgebase.Store, repo string) ([]*card.Car
 		defer project.Close()
 		stores = append(stores, project)
 	}
-	var out []*card.Card
-	for _, s := range stores {
-		for _, e := range s.List() {
-			c, err := s.Get(e.ID)
-			if err != nil {
-				return nil, err
-			}
-			if c, err = s.Redacted(c); err != nil {
-				return nil, err
-			}
-			if s.Dir() == own {
-				c = c.Clone()
-				c.Scope.Repo = repo
-			}
-			if !slices.ContainsFunc(out, func(o *card.Card) bool { return o.ID == c.ID }) {
-				out = append(out, c)
-			}
-		}
-	}
-	return out, nil
-}
-
-// lineDiff shows a change of a file as the lines that go and come.
-func lineDiff(c handout.Change) string {
-	lines := func(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") }
-	before, now := lines(c.Before), lines(c.Now)
-	for len(before) > 0 && len(now) > 0 && before[0] == now[0] {
-		before, now = before[1:], now[1:]
-	}
-	for len(before) > 0 && len(now) > 0 && before[len(before)-1] == now[len(now)-1] {
-		before, now = before[:len(before)-1], now[:len(now)-1]
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", c.Path)
-	for _, l := range before {
-		if c.Before != "" {
-			fmt.Fprintf(&b, "- %s\n", l)
-		}
-	}
-	for _, l := range now {
-		if c.Now != "" {
-			fmt.Fprintf(&b, "+ %s\n", l)
-		}
-	}
-	return b.String()
+	return cardfile.Collect(stores, own, repo)
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"anamnesis/cmd/internal/cardfile"
 	knowledgebase "anamnesis/knowledge_base"
@@ -101,17 +100,7 @@ func (a *app) applyReview(ctx context.Context, store *knowledgebase.Store, d car
 	}
 	d.Drop()
 	a.warnHistory(store)
-	return a.show(out, func() {
-		for _, n := range []struct {
-			what string
-			ids  []string
-		}{{"approved", out.Approved}, {"rejected", out.Rejected}, {"superseded", out.Superseded}, {"changed", out.Changed}} {
-			if len(n.ids) > 0 {
-				a.printf("%s %s\n", n.what, strings.Join(n.ids, " "))
-			}
-		}
-		a.printf("%d left as they are\n", len(out.Left))
-	})
+	return a.show(out, func() { a.out().Reviewed(out) })
 }
 
 // refusedReview names the place in a review's text that cannot be carried out, and where

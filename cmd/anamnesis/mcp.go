@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -80,10 +79,10 @@ func (a *app) mcpAddCommand() *cobra.Command {
 			if len(args) > 1 {
 				s.Command, s.Args = args[1], args[2:]
 			}
-			if s.Env, err = pairs("--env", env, "="); err != nil {
+			if s.Env, err = session.Pairs("--env", env, "="); err != nil {
 				return err
 			}
-			if s.Headers, err = pairs("--header", headers, ":"); err != nil {
+			if s.Headers, err = session.Pairs("--header", headers, ":"); err != nil {
 				return err
 			}
 			if err := s.Check(); err != nil {
@@ -106,19 +105,6 @@ func (a *app) mcpAddCommand() *cobra.Command {
 	return cmd
 }
 
-// pairs reads NAME=VALUE flags.
-func pairs(flag string, in []string, sep string) (map[string]string, error) {
-	out := make(map[string]string, len(in))
-	for _, kv := range in {
-		k, v, ok := strings.Cut(kv, sep)
-		if !ok || strings.TrimSpace(k) == "" {
-			return nil, usageError("%s %q: want NAME%sVALUE", flag, kv, sep)
-		}
-		out[strings.TrimSpace(k)] = strings.TrimSpace(v)
-	}
-	return out, nil
-}
-
 func (a *app) mcpListCommand(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -132,22 +118,7 @@ func (a *app) mcpListCommand(dir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(entries, func() {
-				for _, e := range entries {
-					state := ""
-					switch {
-					case e.Error != "":
-						state = "  (no server: " + e.Error + ")"
-					case e.Disabled:
-						state = "  (disabled)"
-					case !e.Approved:
-						state = "  (not approved: 'anamnesis mcp approve " + e.Name + "')"
-					default:
-						state = show.Granted(e.Grants)
-					}
-					a.println(view.Line(fmt.Sprintf("%-16s %-8s %s%s", e.Name, e.Scope, e.How, state), a.width()))
-				}
-			})
+			return a.show(entries, func() { a.out().Servers(entries) })
 		},
 	}
 	a.jsonFlag(cmd, "one JSON array")

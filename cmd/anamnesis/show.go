@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -41,25 +40,10 @@ func (a *app) showCommand() *cobra.Command {
 	return cmd
 }
 
-// errFound ends a walk over the operations early.
-var errFound = errors.New("found")
-
 func (a *app) showOp(h taskdir.Home, id string, seq uint64) error {
-	var found op.Op
-	last := uint64(0)
-	err := taskdir.EachOp(h, id, func(o op.Op) error {
-		last = o.Seq
-		if o.Seq == seq {
-			found = o
-			return errFound
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, errFound) {
+	found, err := inspect.Op(h, id, seq)
+	if err != nil {
 		return err
-	}
-	if found.Seq == 0 {
-		return usageError("task %s has no op %d; the last is %d", id, seq, last)
 	}
 	kind := op.Kind("unknown")
 	if found.Body != nil {

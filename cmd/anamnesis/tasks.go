@@ -12,9 +12,8 @@ import (
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
-	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/taskdir"
-	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
 
@@ -36,28 +35,7 @@ func (a *app) tasksCommand() *cobra.Command {
 			if !all {
 				rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool { return r.Parent != "" || r.Imported })
 			}
-			if a.json {
-				return a.printJSON(rows)
-			}
-			if len(rows) == 0 {
-				a.println("no tasks yet: 'anamnesis run \"…\"' starts one")
-			}
-			priced := slices.ContainsFunc(rows, func(r taskdir.Summary) bool { return r.USD > 0 })
-			for _, r := range rows {
-				cost := ""
-				switch {
-				case priced && r.USD > 0:
-					cost = fmt.Sprintf("%9s  ", state.Dollars(r.USD))
-				case priced:
-					cost = fmt.Sprintf("%9s  ", "-")
-				}
-				text := fmt.Sprintf("%-28s %-12s %3d steps  %s%s", r.ID, r.State, r.Steps, cost, r.Request)
-				if r.Error != "" {
-					text = fmt.Sprintf("%-28s %-12s 'anamnesis doctor %s' says more: %s", r.ID, r.State, r.ID, r.Error)
-				}
-				a.println(view.Line(text, a.width()))
-			}
-			return nil
+			return a.show(rows, func() { a.out().Tasks(rows) })
 		},
 	}
 	a.jsonFlag(cmd, "a JSON array")
@@ -103,43 +81,28 @@ func (a *app) diffCommand() *cobra.Command {
 		Use:   "diff TASK A B",
 		Short: "Show what changed in the world between two steps",
 		Args:  cobra.ExactArgs(3),
-		RunE: a.withHome(func(cmd *cobra.Command, args []string, h taskdir.Home) error {
-			return a.diff(cmd.Context(), h, args)
+		RunE: a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) error {
+			return a.diff(cmd.Context(), svc, args)
 		}),
 	}
 	a.jsonFlag(cmd, "a JSON array of changed paths")
 	return cmd
 }
 
-func (a *app) diff(ctx context.Context, h taskdir.Home, args []string) error {
-	st, err := taskdir.ReadState(h, args[0])
+func (a *app) diff(ctx context.Context, svc *session.Service, args []string) error {
+	from, err := parseStep(args[1])
 	if err != nil {
 		return err
 	}
-	var steps []int
-	for _, arg := range args[1:] {
-		id, err := parseStep(arg)
-		if err != nil {
-			return err
-		}
-		step, err := st.Checkpoint(id)
-		if err != nil {
-			return err
-		}
-		if !step.Saved {
-			return usageError("step %d has no checkpoint: %s", id, step.NoCheckpoint)
-		}
-		steps = append(steps, id)
+	to, err := parseStep(args[2])
+	if err != nil {
+		return err
 	}
-	w, err := worldstate.Open(st.Opened.Dir, st.Opened.Store, &worldstate.Options{Task: args[0], Home: h.User, StoreOnly: true})
+	w, ends, overcome, err := svc.StepWorlds(args[0], from, to)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	ends, overcome, err := workspace.Commits(h, args[0], st, w, steps...)
-	if err != nil {
-		return err
-	}
 	a.out().Damaged(overcome)
 	changes, err := a.changes(ctx, w, ends[0], ends[1], &diffFlags{similar: worldstate.DefaultSimilarityPercent}, nil)
 	if err != nil {

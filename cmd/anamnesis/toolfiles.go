@@ -3,12 +3,10 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/session"
@@ -50,20 +48,7 @@ func (a *app) toolsListCommand(dir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(entries, func() {
-				for _, e := range entries {
-					state := ""
-					switch {
-					case e.Error != "":
-						state = "  (no tool: " + e.Error + ")"
-					case !e.Approved:
-						state = "  (not approved: 'anamnesis tools approve " + e.Name + "')"
-					default:
-						state = show.Granted(e.Grants)
-					}
-					a.println(view.Line(fmt.Sprintf("%-16s %s%s", e.Name, e.Path, state), a.width()))
-				}
-			})
+			return a.show(entries, func() { a.out().CommandTools(entries) })
 		}),
 	}
 	a.jsonFlag(cmd, "one JSON array")

@@ -50,30 +50,13 @@ func (a *app) withWorld(ctx context.Context, f *session.Place, recover bool, run
 	}
 	defer w.Close()
 	if recover {
-		if err := a.recoverWorld(ctx, w); err != nil {
+		r, err := w.Recover(ctx)
+		if err != nil {
 			return err
 		}
+		a.out().Recovered(r)
 	}
 	return run(w)
-}
-
-func (a *app) recoverWorld(ctx context.Context, w *worldstate.World) error {
-	r, err := w.Recover(ctx)
-	if err != nil || r == nil {
-		return err
-	}
-	switch {
-	case r.Finished:
-		a.notef("an interrupted restore of %s was finished", r.Target)
-	case r.Dropped:
-		a.notef("an interrupted restore of %s was dropped: the directory's files were removed since", r.Target)
-	default:
-		a.notef("an interrupted restore of %s was rolled back: %s", r.Target, r.Reason)
-	}
-	for _, k := range r.Kept {
-		a.notef("kept %q: %s", k.Path, k.Reason)
-	}
-	return nil
 }
 
 // resolve turns the names on a command line into snapshots. Without a home, steps are

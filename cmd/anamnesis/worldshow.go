@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -105,41 +104,23 @@ func (a *app) worldDiff(f *session.Place) *cobra.Command {
 
 // changes compares two snapshots, within some paths if any are given.
 func (a *app) changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, flags *diffFlags, paths []string) ([]worldstate.Change, error) {
-	if slices.Contains(paths, "") {
-		return nil, usageError("an empty path; \".\" is everything")
-	}
 	if flags.similar < 1 || flags.similar > 100 {
 		return nil, usageError("--find-renames %d: want 1 to 100 percent", flags.similar)
 	}
-	changes, err := w.Diff(ctx, from, to)
-	if err != nil {
-		return nil, err
-	}
-	if len(paths) > 0 {
-		changes = slices.DeleteFunc(changes, func(c worldstate.Change) bool { return !within(c.Path, paths) })
-	}
+	similar := flags.similar
 	if flags.noRenames {
-		return changes, nil
+		similar = 0
 	}
-	changes, uncompared, err := w.Renames(ctx, changes, &worldstate.RenameOptions{SimilarityPercent: flags.similar})
+	changes, uncompared, err := session.Changes(ctx, w, from, to, similar, paths)
 	if uncompared > 0 {
 		a.notef("%d paths were matched by their hash alone: too many or too large to compare", uncompared)
 	}
 	return changes, err
 }
 
-// within reports whether a changed path is one of these or lies beneath one.
-func within(path string, roots []string) bool {
-	return slices.ContainsFunc(roots, func(root string) bool {
-		root = strings.Trim(strings.TrimPrefix(root, "./"), "/")
-		return root == "." || root == "" || path == root || strings.HasPrefix(path, root+"/")
-	})
-}
-
 func (a *app) printChanges(ctx context.Context, w *worldstate.World, changes []worldstate.Change, patch bool) error {
 	if patch {
-		out := a.out().Safe()
-		return closed(out, w.Patch(ctx, out, changes))
+		return a.out().Content(false, func(out io.Writer) error { return w.Patch(ctx, out, changes) })
 	}
 	for _, c := range changes {
 		if c.Kind == worldstate.Renamed {
@@ -149,14 +130,6 @@ func (a *app) printChanges(ctx context.Context, w *worldstate.World, changes []w
 		a.printf("%-8s %q\n", c.Kind, c.Path)
 	}
 	return nil
-}
-
-// closed is err, or what closing c gives.
-func closed(c io.Closer, err error) error {
-	if cerr := c.Close(); err == nil {
-		err = cerr
-	}
-	return err
 }
 
 func (a *app) worldShow(f *session.Place) *cobra.Command {
@@ -220,11 +193,7 @@ func (a *app) showPath(ctx context.Context, w *worldstate.World, id worldstate.I
 		return a.showDir(ctx, w, id, path)
 	}
 	if !a.json {
-		out := a.out().Safe()
-		if raw {
-			out = a.out().Raw()
-		}
-		return closed(out, w.Content(ctx, id, path, out))
+		return a.out().Content(raw, func(out io.Writer) error { return w.Content(ctx, id, path, out) })
 	}
 	if item.SizeBytes > maxJSONContent {
 		return &exitError{exitLimit, fmt.Errorf("show %q: its %d bytes are over the %d of one JSON object; leave --json out", path, item.SizeBytes, maxJSONContent)}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"anamnesis/anamnesis"
@@ -159,4 +160,30 @@ func Decide(h taskdir.Home, p proposal.Proposal, decision string) error {
 		}
 		return d.With(p, decision, now).Encode()
 	})
+}
+
+// Choice is a decision about a proposal.
+type Choice struct {
+	Proposal proposal.Proposal
+	Decision string
+}
+
+// Choose finds the open proposals that are named by their ids. An unknown id is an error.
+func Choose(open []proposal.Proposal, accept, reject []string) ([]Choice, error) {
+	var todo []Choice
+	for i, id := range slices.Concat(accept, reject) {
+		at := slices.IndexFunc(open, func(p proposal.Proposal) bool { return p.ID == id })
+		if at < 0 {
+			return nil, session.Usagef("eas reflect: no open proposal %q; 'anamnesis eas reflect' lists them", id)
+		}
+		if slices.ContainsFunc(todo, func(c Choice) bool { return c.Proposal.ID == id }) {
+			return nil, session.Usagef("eas reflect: %s is named twice", id)
+		}
+		decision := proposal.Accepted
+		if i >= len(accept) {
+			decision = proposal.Rejected
+		}
+		todo = append(todo, Choice{open[at], decision})
+	}
+	return todo, nil
 }

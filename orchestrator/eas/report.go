@@ -8,6 +8,7 @@ import (
 
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/probe"
+	"anamnesis/anamnesis/tokens"
 	"anamnesis/orchestrator/taskdir"
 )
 
@@ -97,4 +98,25 @@ func familyScores(t probe.Test) string {
 		return ""
 	}
 	return "  (" + strings.Join(parts, ", ") + ")"
+}
+
+// ProbeBar draws a phase of a probe.
+func ProbeBar(at probe.Progress) string {
+	const wide = 20
+	full := wide * at.Done / max(at.Most, 1)
+	return fmt.Sprintf("[%s%s] %s: %d of %d right, %d calls, %s tokens", strings.Repeat("#", full), strings.Repeat(".", wide-full),
+		at.Phase, at.Right, at.Done, at.Calls, Million(at.Tokens))
+}
+
+// ExactCount reports whether encoding is the model's own.
+func ExactCount(model, encoding string) bool {
+	return tokens.Exact(model) && tokens.EncodingFor(model) == encoding
+}
+
+// EncodingNote says how a model's tokens are counted.
+func EncodingNote(model, encoding string) string {
+	if ExactCount(model, encoding) {
+		return encoding
+	}
+	return encoding + ", an estimate: the model's own tokenizer is not public or not built in"
 }

@@ -3,6 +3,8 @@ package inspect
 import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/taskdir"
+	"errors"
+	"fmt"
 )
 
 // Task is a task as it stands.
@@ -64,4 +66,31 @@ func Describe(h taskdir.Home, id string) (Task, error) {
 		v.Subagents = append(v.Subagents, row)
 	}
 	return v, nil
+}
+
+// errFound ends a walk over the operations early.
+var errFound = errors.New("found")
+
+// ErrNoOp: a task has no operation of that number.
+var ErrNoOp = errors.New("no such operation")
+
+// Op reads one operation of a task.
+func Op(h taskdir.Home, id string, seq uint64) (op.Op, error) {
+	var found op.Op
+	last := uint64(0)
+	err := taskdir.EachOp(h, id, func(o op.Op) error {
+		last = o.Seq
+		if o.Seq == seq {
+			found = o
+			return errFound
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errFound) {
+		return op.Op{}, err
+	}
+	if found.Seq == 0 {
+		return op.Op{}, fmt.Errorf("%w: task %s has no op %d; the last is %d", ErrNoOp, id, seq, last)
+	}
+	return found, nil
 }

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"unicode/utf8"
 
@@ -13,6 +15,7 @@ import (
 
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/knowledge_base/retrieval/remote"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // HomeRemedy is what to do about a home that cannot be used.
@@ -75,4 +78,32 @@ func (s *Service) Embedder() (retrieval.Embedder, error) {
 		return nil, nil
 	}
 	return e, nil
+}
+
+// HomeFault adds the remedy to an error of the file system about something in the home
+// that may not be used, which no caller could foresee. Other errors it returns as they
+// are.
+func HomeFault(getenv func(string) string, err error) error {
+	var fault *fs.PathError
+	if !errors.As(err, &fault) {
+		return err
+	}
+	h, unknown := taskdir.FindHome(getenv)
+	if unknown != nil {
+		return err
+	}
+	for _, cause := range []error{syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOTDIR} {
+		in := func(root string) bool {
+			rest, ok := strings.CutPrefix(fault.Path, root+"/")
+			if first, _, _ := strings.Cut(rest, "/"); ok && cause == syscall.ENOTDIR {
+				info, err := os.Stat(filepath.Join(root, first))
+				return err != nil || !info.IsDir() // or else something deep within is damaged
+			}
+			return ok || fault.Path == root
+		}
+		if errors.Is(fault.Err, cause) && slices.ContainsFunc(h.Roots(), in) {
+			return Usagef("%w; %s", err, HomeRemedy)
+		}
+	}
+	return err
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/runtime"
@@ -223,4 +224,17 @@ func (s *Service) ApproveServer(srv mcp.Server, r mcp.Report) error {
 		return err
 	}
 	return mcp.ApproveTools(srv, r, s.trust())
+}
+
+// Pairs reads NAME=VALUE flags.
+func Pairs(flag string, in []string, sep string) (map[string]string, error) {
+	out := make(map[string]string, len(in))
+	for _, kv := range in {
+		k, v, ok := strings.Cut(kv, sep)
+		if !ok || strings.TrimSpace(k) == "" {
+			return nil, Usagef("%s %q: want NAME%sVALUE", flag, kv, sep)
+		}
+		out[strings.TrimSpace(k)] = strings.TrimSpace(v)
+	}
+	return out, nil
 }

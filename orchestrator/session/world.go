@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/workspace"
@@ -153,4 +154,57 @@ func (s *Service) namedSteps(tasks []string, store string) []worldstate.ID {
 		ids = append(ids, slices.DeleteFunc(named, func(id worldstate.ID) bool { return id == "" })...)
 	}
 	return ids
+}
+
+// StepWorlds opens the snapshots of a task and returns those that some steps ended with.
+// overcome is damage of the stream that the store made up for. The caller closes the
+// world.
+func (s *Service) StepWorlds(task string, steps ...int) (w *worldstate.World, ends []worldstate.ID, overcome string, err error) {
+	st, err := taskdir.ReadState(s.Home, task)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	for _, id := range steps {
+		step, err := st.Checkpoint(id)
+		if err != nil {
+			return nil, nil, "", err
+		}
+		if !step.Saved {
+			return nil, nil, "", Usagef("step %d has no checkpoint: %s", id, step.NoCheckpoint)
+		}
+	}
+	if w, err = s.World(st); err != nil {
+		return nil, nil, "", err
+	}
+	if ends, overcome, err = workspace.Commits(s.Home, task, st, w, steps...); err != nil {
+		return nil, nil, "", errors.Join(err, w.Close())
+	}
+	return w, ends, overcome, nil
+}
+
+// Changes compares two snapshots, within some paths if any are given. similar is how
+// alike a renamed file must be, in percent; 0: renames are not looked for. uncompared
+// counts the paths that were matched by their hash alone.
+func Changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, similar int, paths []string) (changes []worldstate.Change, uncompared int, err error) {
+	if slices.Contains(paths, "") {
+		return nil, 0, Usagef("an empty path; \".\" is everything")
+	}
+	if changes, err = w.Diff(ctx, from, to); err != nil {
+		return nil, 0, err
+	}
+	if len(paths) > 0 {
+		changes = slices.DeleteFunc(changes, func(c worldstate.Change) bool { return !beneath(c.Path, paths) })
+	}
+	if similar == 0 {
+		return changes, 0, nil
+	}
+	return w.Renames(ctx, changes, &worldstate.RenameOptions{SimilarityPercent: similar})
+}
+
+// beneath reports whether a changed path is one of these or lies beneath one.
+func beneath(path string, roots []string) bool {
+	return slices.ContainsFunc(roots, func(root string) bool {
+		root = strings.Trim(strings.TrimPrefix(root, "./"), "/")
+		return root == "." || root == "" || path == root || strings.HasPrefix(path, root+"/")
+	})
 }

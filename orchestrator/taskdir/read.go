@@ -1,6 +1,7 @@
 package taskdir
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -137,4 +138,16 @@ func OpenStream(h Home, id string, o *opstream.Options) (*opstream.Reader, error
 		return nil, fmt.Errorf("open task %s: %w", id, err)
 	}
 	return opstream.OpenReader(h.Task(id), o)
+}
+
+// Salvage copies what can be read of a task's stream into a new one in a directory.
+func Salvage(ctx context.Context, h Home, id, to string) (opstream.Salvaged, error) {
+	if err := CheckTaskID(id); err != nil {
+		return opstream.Salvaged{}, err
+	}
+	got, err := opstream.Salvage(ctx, h.Task(id), to)
+	if errors.Is(err, opstream.ErrNotFound) {
+		return got, fmt.Errorf("%w: %s; 'anamnesis tasks' lists them", ErrNoTask, id)
+	}
+	return got, err
 }

@@ -10,6 +10,7 @@ import (
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/history"
 	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/knowledge_base/review"
 	"anamnesis/knowledge_base/usage"
 	"cmp"
 	"fmt"
@@ -238,4 +239,47 @@ func CountCards(store *knowledgebase.Store) CardStats {
 		return cmp.Or(cmp.Compare(b.Shown, a.Shown), cmp.Compare(b.Rediscovered, a.Rediscovered), cmp.Compare(a.ID, b.ID))
 	})
 	return st
+}
+
+// Synced says what a sync did.
+func (o *Printer) Synced(got *knowledgebase.Synced) {
+	for _, id := range got.Conflicts {
+		o.Notef("%s was changed on both sides: the other version waits in 'kb review'", cardfile.Shown(id))
+	}
+	for _, path := range got.LeftOut {
+		o.Notef("%s was left out: it has more than %d bytes there", cardfile.Shown(path), history.MaxBlobBytes)
+	}
+	for _, id := range got.Drafts {
+		o.Notef("%s was reviewed here and was changed there: it counts as the other version says only once you review it", cardfile.Shown(id))
+	}
+	pushed := "nothing to push"
+	if got.Pushed {
+		pushed = "pushed"
+	}
+	o.Printf("%d files taken in, %d conflicts, %s\n", len(got.Taken), len(got.Conflicts), pushed)
+}
+
+// Reviewed says what a review did.
+func (o *Printer) Reviewed(out *review.Outcome) {
+	for _, n := range []struct {
+		what string
+		ids  []string
+	}{{"approved", out.Approved}, {"rejected", out.Rejected}, {"superseded", out.Superseded}, {"changed", out.Changed}} {
+		if len(n.ids) > 0 {
+			o.Printf("%s %s\n", n.what, strings.Join(n.ids, " "))
+		}
+	}
+	o.Printf("%d left as they are\n", len(out.Left))
+}
+
+// Added says what became of a card's file.
+func (o *Printer) Added(added cardfile.Added) {
+	what := "added"
+	switch {
+	case added.Rediscovered:
+		what = "already said by"
+	case !added.Created:
+		what = "already there:"
+	}
+	o.Printf("%s %s %s\n", what, added.ID, cardfile.Shown(added.Path))
 }

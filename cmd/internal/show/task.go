@@ -10,7 +10,9 @@ import (
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -198,5 +200,27 @@ func (o *Printer) Proposal(p proposal.Proposal) {
 	}
 	if p.Rationale != "" {
 		o.Printf("    the model says: %s\n", anamnesis.Squash(p.Rationale))
+	}
+}
+
+// Tasks lists tasks.
+func (o *Printer) Tasks(rows []taskdir.Summary) {
+	if len(rows) == 0 {
+		o.Println("no tasks yet: 'anamnesis run \"…\"' starts one")
+	}
+	priced := slices.ContainsFunc(rows, func(r taskdir.Summary) bool { return r.USD > 0 })
+	for _, r := range rows {
+		cost := ""
+		switch {
+		case priced && r.USD > 0:
+			cost = fmt.Sprintf("%9s  ", state.Dollars(r.USD))
+		case priced:
+			cost = fmt.Sprintf("%9s  ", "-")
+		}
+		text := fmt.Sprintf("%-28s %-12s %3d steps  %s%s", r.ID, r.State, r.Steps, cost, r.Request)
+		if r.Error != "" {
+			text = fmt.Sprintf("%-28s %-12s 'anamnesis doctor %s' says more: %s", r.ID, r.State, r.ID, r.Error)
+		}
+		o.Println(view.Line(text, o.Width))
 	}
 }

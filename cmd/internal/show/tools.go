@@ -3,10 +3,14 @@
 package show
 
 import (
+	"anamnesis/cmd/internal/settings"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/tool/mcp"
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -77,4 +81,63 @@ func (o *Printer) Agent(s *Agent) {
 		line("argument", name+": "+s.Args[name])
 	}
 	o.Printf("system_prompt\n\n%s\n", view.Clean(strings.TrimSpace(s.Prompt)))
+}
+
+// CommandTools lists command tools.
+func (o *Printer) CommandTools(entries []session.ListedTool) {
+	for _, e := range entries {
+		state := ""
+		switch {
+		case e.Error != "":
+			state = "  (no tool: " + e.Error + ")"
+		case !e.Approved:
+			state = "  (not approved: 'anamnesis tools approve " + e.Name + "')"
+		default:
+			state = Granted(e.Grants)
+		}
+		o.Println(view.Line(fmt.Sprintf("%-16s %s%s", e.Name, e.Path, state), o.Width))
+	}
+}
+
+// Agents lists agents.
+func (o *Printer) Agents(listed []session.ListedAgent) {
+	for _, l := range listed {
+		about := l.Description
+		switch {
+		case l.Error != "":
+			about = "(no agent: " + l.Error + ")"
+		case !l.Approved:
+			about = "(not approved: 'anamnesis agent approve " + l.Name + "')"
+		}
+		o.Println(view.Line(fmt.Sprintf("%-16s %-8s %s", l.Name, l.Scope, about), o.Width))
+	}
+}
+
+// Servers lists MCP servers.
+func (o *Printer) Servers(entries []session.ListedServer) {
+	for _, e := range entries {
+		state := ""
+		switch {
+		case e.Error != "":
+			state = "  (no server: " + e.Error + ")"
+		case e.Disabled:
+			state = "  (disabled)"
+		case !e.Approved:
+			state = "  (not approved: 'anamnesis mcp approve " + e.Name + "')"
+		default:
+			state = Granted(e.Grants)
+		}
+		o.Println(view.Line(fmt.Sprintf("%-16s %-8s %s%s", e.Name, e.Scope, e.How, state), o.Width))
+	}
+}
+
+// Settings lists settings.
+func (o *Printer) Settings(set *settings.Settings) {
+	for _, v := range set.Values {
+		o.Printf("%-14s %-28s %s\n", v.Key, view.Line(cmp.Or(v.Text, "-"), 200), view.Clean(v.Origin))
+		if v.Ignored != "" {
+			o.Printf("%-14s (%s says %s: not approved, does not count)\n", "", settings.ProjectFile, view.Line(v.Ignored, 200))
+		}
+	}
+	o.Printf("\nyour file: %s\n", set.UserFile)
 }

@@ -99,21 +99,19 @@ func (o *Printer) Restored(res worldstate.Result) {
 	}
 }
 
-// Safe is standard output for content: on a terminal its control characters are
-// escaped.
-func (o *Printer) Safe() io.WriteCloser {
-	if view.IsTerminal(o.Out) {
-		return view.NewEscaper(o.Out)
+// Content lets write write to standard output, on a terminal with every control character
+// escaped unless raw is set.
+func (o *Printer) Content(raw bool, write func(io.Writer) error) error {
+	if raw || !view.IsTerminal(o.Out) {
+		return write(o.Out)
 	}
-	return o.Raw()
+	out := view.NewEscaper(o.Out)
+	err := write(out)
+	if failed := out.Close(); err == nil {
+		err = failed
+	}
+	return err
 }
-
-// Raw is standard output for content as it is.
-func (o *Printer) Raw() io.WriteCloser { return unclosed{o.Out} }
-
-type unclosed struct{ io.Writer }
-
-func (unclosed) Close() error { return nil }
 
 // Snapshot says what a snapshot is.
 func (o *Printer) Snapshot(c worldstate.Commit) {
@@ -163,4 +161,22 @@ func ItemContent(item worldstate.Item, content []byte) any {
 		shown.Text, shown.Base64 = nil, &encoded
 	}
 	return shown
+}
+
+// Recovered says what became of an interrupted restore, if there was one.
+func (o *Printer) Recovered(r *worldstate.Recovery) {
+	if r == nil {
+		return
+	}
+	switch {
+	case r.Finished:
+		o.Notef("an interrupted restore of %s was finished", r.Target)
+	case r.Dropped:
+		o.Notef("an interrupted restore of %s was dropped: the directory's files were removed since", r.Target)
+	default:
+		o.Notef("an interrupted restore of %s was rolled back: %s", r.Target, r.Reason)
+	}
+	for _, k := range r.Kept {
+		o.Notef("kept %q: %s", k.Path, k.Reason)
+	}
 }

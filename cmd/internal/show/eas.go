@@ -1,0 +1,47 @@
+//go:build unix
+
+package show
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"anamnesis/anamnesis"
+	"anamnesis/orchestrator/eas"
+)
+
+// EASTable lists the rows of a table.
+func (o *Printer) EASTable(t *anamnesis.Table) {
+	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "PATTERN\tWINDOW\tEAS\tCONFIDENCE\tSOURCE")
+	for _, r := range t.Rows() {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\n", r.Pattern, r.Window, r.EAS, r.Confidence, anamnesis.Squash(r.Source))
+	}
+	fmt.Fprintf(w, "(any other)\t\t%d\t%s\tdefault\n", anamnesis.UnknownEAS, anamnesis.ConfidenceNone)
+	o.wrote(0, w.Flush())
+}
+
+// Span says what the table says about a model. own is the user's file of rows, counted
+// how the model's tokens are counted.
+func (o *Printer) Span(s anamnesis.Span, own, counted string) {
+	if !s.Known {
+		o.Printf("%s: unknown model, so %d tokens are assumed; 'anamnesis eas set' adds a row to %s\n", anamnesis.Squash(s.Model), s.EAS, own)
+		return
+	}
+	o.Printf("%s: attends to %d of %d tokens\n", anamnesis.Squash(s.Model), s.EAS, s.Advertised)
+	o.Printf("  row         %s (%s)\n", s.Pattern, s.Origin)
+	o.Printf("  source      %s\n", anamnesis.Squash(s.Source))
+	o.Printf("  confidence  %s\n", s.Confidence)
+	o.Printf("  updated     %s by %s\n", s.Updated, anamnesis.Squash(s.By))
+	o.Printf("  counted in  %s\n", counted)
+}
+
+// EASChanges says what overlays change. own is the user's file of rows.
+func (o *Printer) EASChanges(changes []anamnesis.Change, own string) {
+	if len(changes) == 0 {
+		o.Printf("no overlay changes anything; yours would be %s\n", own)
+	}
+	for _, c := range changes {
+		o.Printf("%s:%d: %s: eas %s, %s: %s\n", c.Now.Origin, c.Now.Line, c.Now.Pattern, eas.ChangeText(c), c.Now.Confidence, anamnesis.Squash(c.Now.Source))
+	}
+}

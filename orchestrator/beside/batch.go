@@ -1,0 +1,137 @@
+package beside
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/sessions"
+)
+
+// Sessions are the files that an import reads.
+type Sessions struct {
+	Paths []string
+	Named []string // by the user, themselves or by their folder
+	Here  string   // the directory in which a session must have begun; empty: any
+}
+
+// FindSessions lists the files that arguments name: an agent, and files or folders. all
+// means the sessions of every directory.
+func FindSessions(args []string, all bool, getenv func(string) string) (src Sessions, err error) {
+	agents := sessions.Agents()
+	if len(args) > 0 && slices.Contains(agents, sessions.Agent(args[0])) {
+		agents, args = []sessions.Agent{sessions.Agent(args[0])}, args[1:]
+	}
+	if len(args) > 0 && all {
+		return src, session.Usagef("--all and PATH: name one of them")
+	}
+	if len(args) == 0 {
+		if len(agents) == 1 && agents[0] == sessions.OpenCode {
+			return src, session.Usagef("opencode keeps its sessions in a database: write one to a file with 'opencode export ID > FILE' and name the file")
+		}
+		for _, agent := range agents {
+			found, err := sessions.Find(agent, getenv("HOME"), getenv)
+			if err != nil {
+				return src, err
+			}
+			src.Paths = append(src.Paths, found...)
+		}
+		if !all {
+			src.Here, err = session.RealDir(".")
+		}
+		src.Named = src.Paths
+		return src, err
+	}
+	for _, arg := range args {
+		arg, err := filepath.Abs(arg)
+		if err != nil {
+			return src, session.Usagef("%v", err)
+		}
+		src.Named = append(src.Named, arg)
+		err = filepath.WalkDir(arg, func(path string, d fs.DirEntry, err error) error {
+			name := strings.TrimSuffix(path, ".gz")
+			if err == nil && !d.IsDir() && (path == arg || strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".json")) {
+				src.Paths = append(src.Paths, path)
+			}
+			return err
+		})
+		if err != nil {
+			return src, session.Usagef("%v", err)
+		}
+	}
+	return src, nil
+}
+
+// Batch is what an import would take in.
+type Batch struct {
+	Todo    []SessionFile
+	Known   int      // sessions without anything new
+	Skipped []string // files that cannot be read, and why
+}
+
+// SessionFile is a file with something new.
+type SessionFile struct {
+	Path  string
+	agent sessions.Agent
+	dir   string
+	steps int // new ones
+}
+
+// Examine reads the files and reports which of them hold something new. progress sees how
+// many have been read.
+func (im *Importer) Examine(ctx context.Context, src Sessions, progress func(done, all int)) (Batch, error) {
+	b := Batch{Skipped: []string{}}
+	for i, path := range src.Paths {
+		if err := ctx.Err(); err != nil {
+			return b, err
+		}
+		progress(i, len(src.Paths))
+		s, err := sessions.Read(path)
+		if errors.Is(err, sessions.ErrLeftOut) || errors.Is(err, sessions.ErrNotSession) && !slices.Contains(src.Named, path) {
+			continue // no work in it, or another file in a folder
+		}
+		if err != nil {
+			b.Skipped = append(b.Skipped, err.Error())
+			continue
+		}
+		if src.Here != "" && s.Dir != src.Here && !strings.HasPrefix(s.Dir, src.Here+string(filepath.Separator)) {
+			continue
+		}
+		n, err := im.New(s)
+		if err != nil {
+			return b, err
+		}
+		if n == 0 {
+			b.Known++
+			continue
+		}
+		b.Todo = append(b.Todo, SessionFile{path, s.Agent, s.Dir, n})
+	}
+	return b, nil
+}
+
+// String says what the import would read.
+func (b Batch) String() string {
+	var parts []string
+	for _, agent := range sessions.Agents() {
+		n, steps, dirs := 0, 0, map[string]bool{}
+		for _, f := range b.Todo {
+			if f.agent == agent {
+				n, steps, dirs[f.dir] = n+1, steps+f.steps, true
+			}
+		}
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%s: %d sessions in %d directories, %d new steps", agent, n, len(dirs), steps))
+		}
+	}
+	parts = append(parts, fmt.Sprintf("imported before: %d", b.Known))
+	if skipped := len(b.Skipped); skipped > 0 {
+		parts = append(parts, fmt.Sprintf("cannot be read: %d", skipped))
+	}
+	return strings.Join(parts, "; ")
+}
