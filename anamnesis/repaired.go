@@ -117,18 +117,25 @@ func writtenBy(rec *record) []repair.Change {
 	if json.Unmarshal(args.Edit, &edits) != nil {
 		_ = json.Unmarshal(args.Edit, &edits[0]) // a call without an edit adds its content alone
 	}
-	text := args.Content
+	text, whole := args.Content, true
 	for _, e := range edits {
+		whole = whole && e.Old == "" // a file that is written whole replaces nothing
 		if e.Old != "" && e.New != "" && !strings.Contains(e.Old+e.New, "\n") {
-			e.New = e.Old + " → " + e.New
+			e.New = repair.ChangedLine(e.Old, e.New)
 		}
 		text += "\n" + e.New
 	}
 	change := repair.Change{Path: rec.writes[0]}
+	for _, e := range edits {
+		change.Removed = append(change.Removed, strings.Split(e.Old, "\n")...)
+	}
 	for line := range strings.SplitSeq(text, "\n") {
 		if strings.TrimSpace(line) != "" {
 			change.Added = append(change.Added, line)
 		}
+	}
+	if whole {
+		change.Whole = change.Added
 	}
 	return append(out, change)
 }

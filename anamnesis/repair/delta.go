@@ -55,8 +55,50 @@ func splitHeredocs(command string) (rest string, docs []heredoc) {
 
 // Change is what one file gained.
 type Change struct {
-	Path  string
-	Added []string
+	Path    string
+	Added   []string // each a line, or one made by [ChangedLine]
+	Removed []string // lines that the change took out
+	Whole   []string // the file's lines, where the change wrote all of it
+}
+
+const arrow = " → "
+
+// ChangedLine is the line of a [Change] in which now took the place of old.
+func ChangedLine(old, now string) string { return old + arrow + now }
+
+// overwrite adds later changes, and drops the lines that they took out again.
+func overwrite(changes, later []Change) []Change {
+	for _, l := range later {
+		removed, whole, added := trimmed(l.Removed), trimmed(l.Whole), trimmed(l.Added)
+		for i, c := range changes {
+			if !samePath(c.Path, l.Path) {
+				continue
+			}
+			changes[i].Added = slices.DeleteFunc(slices.Clone(c.Added), func(line string) bool {
+				if _, now, ok := strings.Cut(line, arrow); ok {
+					line = now
+				}
+				line = strings.TrimSpace(line)
+				return removed[line] || l.Whole != nil && (!whole[line] || added[line])
+			})
+		}
+		changes = append(changes, l)
+	}
+	return changes
+}
+
+func trimmed(lines []string) map[string]bool {
+	set := map[string]bool{}
+	for _, l := range lines {
+		set[strings.TrimSpace(l)] = true
+	}
+	return set
+}
+
+// samePath reports whether two paths, of which one may be relative to the run's
+// directory, probably name one file.
+func samePath(a, b string) bool {
+	return a == b || strings.HasSuffix(a, "/"+b) || strings.HasSuffix(b, "/"+a)
 }
 
 // files follows what a run's own commands wrote, so that a file written again
@@ -82,7 +124,11 @@ func (f files) edits(command string) []Change {
 			f[d.file] = d.lines
 		}
 		if len(added) > 0 {
-			out = append(out, Change{Path: d.file, Added: added})
+			change := Change{Path: d.file, Added: added}
+			if !d.added {
+				change.Whole = d.lines
+			}
+			out = append(out, change)
 		}
 	}
 	for _, p := range splitCommands(body) {

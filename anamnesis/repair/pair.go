@@ -138,7 +138,7 @@ func (w *walk) pair(i int) (Pair, bool) {
 	p := Pair{Run: w.run.ID, Repo: w.run.Repo, Failed: i, Failure: *w.failed[i], Command: calls[i].Command, Fixed: -1}
 	var changes []Change
 	for j := i + 1; j < min(len(calls), i+1+window); j++ {
-		changes = append(changes, w.changes[j]...)
+		changes = overwrite(changes, w.changes[j])
 		if w.failed[j] == nil {
 			p.Environment = append(p.Environment, environmentOf(calls[j].Command)...)
 		}

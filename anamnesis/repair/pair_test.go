@@ -45,6 +45,19 @@ func TestPairs(t *testing.T) {
 		{"another verb of the same program before it", []Call{
 			call("git commit -m 'Release the ledger'", "error TS2345: Argument of type 'string'", 1), call("git add . && git commit -m 'Release the ledger 2'", "ok", 0),
 		}, "0>1: git commit -m 'Release the ledger 2'"},
+		{"a file written whole later", []Call{
+			call("python3 test_sum.py", "AssertionError: 0.30000000000000004", 1),
+			{Output: failure.Output{Text: "ok"}, Changes: []Change{{Path: "sum.py", Added: []string{"return round(sum(p), 2)"}}}},
+			call("python3 test_sum.py", "AssertionError: rounding is not allowed", 1),
+			{Output: failure.Output{Text: "ok"}, Changes: []Change{{Path: "/home/u/shop/sum.py", Added: []string{"return sum(map(Decimal, p))"}, Whole: []string{"return sum(map(Decimal, p))"}}}},
+			call("python3 test_sum.py", "ok", 0),
+		}, "0>4: return sum(map(Decimal, p))"},
+		{"a line edited again", []Call{
+			call("python3 test_sum.py", "AssertionError: 0.30000000000000004", 1),
+			{Output: failure.Output{Text: "ok"}, Changes: []Change{{Path: "sum.py", Added: []string{"return sum(p) → return round(sum(p), 2)", "import math"}}}},
+			{Output: failure.Output{Text: "ok"}, Changes: []Change{{Path: "sum.py", Added: []string{"return sum(map(Decimal, p))"}, Removed: []string{"  return round(sum(p), 2)"}}}},
+			call("python3 test_sum.py", "ok", 0),
+		}, "0>3: import math|return sum(map(Decimal, p))"},
 		{"never repaired", []Call{noTable, call("ls", "repro.py", 0)}, ""},
 	}
 	for _, tt := range tests {
