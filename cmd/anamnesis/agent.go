@@ -68,6 +68,12 @@ func (a *app) streamSecrets(o taskdir.Owner) []redact.Secret {
 	return svc.TaskSecrets(o.Dir, o.Redact)
 }
 
+// isTerminal reports whether what is written is seen at once.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
 // interactive says whether a user sits at the terminal.
 func (a *app) interactive() bool {
 	in, ok := a.stdin.(*os.File)

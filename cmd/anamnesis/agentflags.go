@@ -46,6 +46,31 @@ func (f *agentFlags) register(cmd *cobra.Command) {
 	fl.BoolVarP(&f.print, "print", "p", false, "print the answer only, no progress")
 }
 
+// registerNew registers the flags of a new task.
+func (f *agentFlags) registerNew(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.Agent, "agent", "", "name of an agent, or file of its spec ('anamnesis agent list' shows them; default: default)")
+	fl.StringVar(&f.ID, "task", "", "name of the task (default: made from the request)")
+	fl.StringArrayVar(&f.allow, "allow", nil, "rule for calls that run without a question, such as 'Bash(go test *)' (repeatable)")
+	fl.StringArrayVar(&f.ask, "ask", nil, "rule for calls that are asked about (repeatable)")
+	fl.StringArrayVar(&f.deny, "deny", nil, "rule for calls that do not run (repeatable)")
+	fl.StringArrayVar(&f.Writable, "writable", nil, "directory beside the world that commands may write (repeatable)")
+	fl.IntVar(&f.EAS, "eas", 0, "effective attention span in tokens (default: from the EAS table)")
+	fl.StringSliceVar(&f.Tools, "tools", nil, "tools beside those that every agent has: SendDMail, dmail")
+	fl.IntVar(&f.Window, "window", 0, "context window of the model in tokens (default: from the EAS table)")
+}
+
+// read checks the flags of a new task.
+func (f *agentFlags) read(given func(flag string) bool, lasting *taskFlags) error {
+	if err := f.check(given); err != nil {
+		return err
+	}
+	if err := f.checkSpan(given); err != nil {
+		return err
+	}
+	return lasting.set(&f.Request)
+}
+
 // check refuses values that no flag can mean, and reads the rules. given reports
 // whether a flag was set: a limit of 0 is not "no limit".
 func (f *agentFlags) check(given func(flag string) bool) error {

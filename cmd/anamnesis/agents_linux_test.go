@@ -32,7 +32,7 @@ func TestAgentAsked(t *testing.T) {
 				t.Errorf("asked about:\n%s", shown)
 			}
 			p.sees("y approve · n not: ")
-			p.keys(row.answer)
+			p.types(row.answer)
 		}
 		if code, rest := p.ends(); code != row.code || !strings.Contains(rest, row.says) {
 			t.Errorf("%q: exit %d, want %d with %q:\n%s", row.answer, code, row.code, row.says, rest)

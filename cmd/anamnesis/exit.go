@@ -55,6 +55,12 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
+// shownError is one that the user has seen: only its exit code is left.
+type shownError struct{ err error }
+
+func (e *shownError) Error() string { return e.err.Error() }
+func (e *shownError) Unwrap() error { return e.err }
+
 func usageError(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
@@ -96,6 +102,9 @@ func flagError(command string, err error) error {
 func (a *app) exit(err error) int {
 	if err == nil {
 		return exitDone
+	}
+	if errors.As(err, new(*shownError)) {
+		return exitCode(err)
 	}
 	if exitCode(err) == exitFailed && !errors.As(err, new(*exitError)) {
 		err = session.HomeFault(a.getenv, err)

@@ -92,6 +92,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.AddCommand(a.worldCommand())
 	root.AddCommand(a.mcpCommand(), a.toolsCommand(), a.agentCommand())
 	root.AddCommand(a.doctorCommand(), a.configCommand(), a.rulesCommand())
+	a.sit(root)
 	complete(root)
 	return root
 }

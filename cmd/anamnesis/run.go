@@ -7,14 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
-	"anamnesis/cmd/internal/settings"
 	view "anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/tui"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/guard"
@@ -46,13 +44,7 @@ func (a *app) runCommand() *cobra.Command {
 			if strings.TrimSpace(args[0]) == "" {
 				return usageError("the request is empty: say what is to be done")
 			}
-			if err := f.check(cmd.Flags().Changed); err != nil {
-				return err
-			}
-			if err := f.checkSpan(cmd.Flags().Changed); err != nil {
-				return err
-			}
-			if err := lasting.set(&f.Request); err != nil {
+			if err := f.read(cmd.Flags().Changed, &lasting); err != nil {
 				return err
 			}
 			f.Text = args[0]
@@ -60,17 +52,8 @@ func (a *app) runCommand() *cobra.Command {
 		},
 	}
 	f.register(cmd)
+	f.registerNew(cmd)
 	lasting.register(cmd)
-	fl := cmd.Flags()
-	fl.StringVar(&f.Agent, "agent", "", "name of an agent, or file of its spec ('anamnesis agent list' shows them; default: default)")
-	fl.StringVar(&f.ID, "task", "", "name of the task (default: made from the request)")
-	fl.StringArrayVar(&f.allow, "allow", nil, "rule for calls that run without a question, such as 'Bash(go test *)' (repeatable)")
-	fl.StringArrayVar(&f.ask, "ask", nil, "rule for calls that are asked about (repeatable)")
-	fl.StringArrayVar(&f.deny, "deny", nil, "rule for calls that do not run (repeatable)")
-	fl.StringArrayVar(&f.Writable, "writable", nil, "directory beside the world that commands may write (repeatable)")
-	fl.IntVar(&f.EAS, "eas", 0, "effective attention span in tokens (default: from the EAS table)")
-	fl.StringSliceVar(&f.Tools, "tools", nil, "tools beside those that every agent has: SendDMail, dmail")
-	fl.IntVar(&f.Window, "window", 0, "context window of the model in tokens (default: from the EAS table)")
 	return cmd
 }
 
@@ -79,18 +62,21 @@ func (a *app) run(ctx context.Context, f agentFlags) error {
 	if err != nil {
 		return err
 	}
+	if a.drawable() && !f.print && f.output == "text" {
+		return a.draw(ctx, svc, set, f, tui.Options{Text: f.Text, Once: true})
+	}
 	set.Request(&f.Request)
 	if text := set.Warning(); text != "" {
 		a.warn(text)
 	}
-	if err := svc.Check(&f.Request); err != nil { // before the terminal is taken
+	if err := svc.Check(&f.Request); err != nil {
 		return err
 	}
 	err = a.seat(ctx, f, func(c session.Client) (*session.Session, error) {
 		return svc.Start(ctx, f.Request, c)
 	})
 	if errors.Is(err, session.ErrNoModel) && a.interactive() {
-		return &exitError{exitUsage, errors.New(settings.Welcome(ctx, a.getenv, settings.LocalServers(), set.UserFile))}
+		return a.welcome(ctx, set)
 	}
 	return err
 }
@@ -107,23 +93,29 @@ func (a *app) resumeCommand() *cobra.Command {
 			if err := f.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			svc, set, err := a.configured(f.Dir)
-			if err != nil {
-				return err
-			}
-			set.Limits(&f.Settings)
-			id, message, err := resumeTarget(svc, f.Dir, args)
-			if err != nil {
-				return err
-			}
-			ctx := cmd.Context()
-			return a.seat(ctx, f, func(c session.Client) (*session.Session, error) {
-				return svc.Resume(ctx, id, message, f.Settings, c)
-			})
+			return a.resume(cmd.Context(), f, args)
 		},
 	}
 	f.register(cmd)
 	return cmd
+}
+
+func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
+	svc, set, err := a.configured(f.Dir)
+	if err != nil {
+		return err
+	}
+	id, message, err := resumeTarget(svc, f.Dir, args)
+	if err != nil {
+		return err
+	}
+	if a.drawable() && !f.print && f.output == "text" {
+		return a.draw(ctx, svc, set, f, tui.Options{Task: id, Text: message, Once: true})
+	}
+	set.Limits(&f.Settings)
+	return a.seat(ctx, f, func(c session.Client) (*session.Session, error) {
+		return svc.Resume(ctx, id, message, f.Settings, c)
+	})
 }
 
 // resumeTarget reads [TASK] [MESSAGE]: a single argument that names no task
@@ -144,10 +136,7 @@ func resumeTarget(svc *session.Service, dir string, args []string) (id, message 
 
 // seat opens a session at this terminal and runs one turn of it.
 func (a *app) seat(ctx context.Context, f agentFlags, open func(session.Client) (*session.Session, error)) error {
-	keys := a.keyboard(ctx)
-	if keys != nil {
-		defer keys.Close()
-	}
+	keys := a.typed()
 	var p view.Printer
 	s, err := open(a.client(keys, func(i session.Info) view.Printer {
 		p = a.announce(f, i)
@@ -175,7 +164,7 @@ func (a *app) seat(ctx context.Context, f agentFlags, open func(session.Client) 
 
 // client is the terminal's side of a task. show makes the printer when the task is
 // known.
-func (a *app) client(keys *view.Keyboard, show func(session.Info) view.Printer) session.Client {
+func (a *app) client(keys *view.Lines, show func(session.Info) view.Printer) session.Client {
 	var p view.Printer
 	c := session.Client{
 		Started:  func(i session.Info) { p = show(i) },
@@ -196,12 +185,12 @@ func (a *app) client(keys *view.Keyboard, show func(session.Info) view.Printer) 
 // warn prints warnings, one a line.
 func (a *app) warn(texts ...string) { a.out().Warn(texts...) }
 
-// keyboard is the terminal's, where there is one.
-func (a *app) keyboard(ctx context.Context) *view.Keyboard {
+// typed is what a user types at a terminal that is not drawn on; nil: nobody sits there.
+func (a *app) typed() *view.Lines {
 	if !a.interactive() {
 		return nil
 	}
-	return view.NewKeyboard(ctx, a.stdin.(*os.File), a.stderr)
+	return view.NewLines(a.stdin, a.stderr)
 }
 
 // announce says what is about to run, before anything else, and returns the
@@ -232,7 +221,7 @@ func (a *app) announce(f agentFlags, s session.Info) view.Printer {
 	}
 	fmt.Fprintln(a.stderr, view.Line(fmt.Sprintf("task %s · %s%s · EAS %d (%s) · approval %s", s.Task, who, s.Model, s.EAS, s.EASFrom, s.Approval), a.width()))
 	answer := a.stdout
-	if f, ok := a.stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) && a.interactive() {
+	if isTerminal(a.stdout) && a.interactive() {
 		answer = nil // the same screen shows the progress
 	}
 	return view.NewText(answer, a.stderr, a.width(), s.Dir)

@@ -29,12 +29,10 @@ subagents:
         reply: I touched one.
 `)
 	p := runAsked(t, dir)
-	for _, answer := range []string{"y", "n"} {
+	for _, answer := range []string{"y", "n leave the second alone"} {
 		p.sees("? coder: Bash")
 		p.answers(answer)
 	}
-	p.sees("Enter: none, Esc goes back): ")
-	p.types("leave the second alone")
 	code, rest := p.ends()
 	if code != 0 || !strings.Contains(rest, "It was careful.") {
 		t.Errorf("exit %d:\n%s", code, rest)

@@ -121,12 +121,12 @@ func (p *terminal) keys(text string) {
 	}
 }
 
-// answers waits for the prompt of an approval and presses a key. It returns what was
+// answers waits for the prompt of an approval and answers it. It gives what was
 // shown before the prompt.
-func (p *terminal) answers(key string) string {
+func (p *terminal) answers(line string) string {
 	p.t.Helper()
 	before := p.sees("? help: ")
-	p.keys(key)
+	p.types(line)
 	return before
 }
 

@@ -17,6 +17,7 @@ import (
 // Question is a call that waits for the user's approval.
 type Question struct {
 	op.Call
+	Why  string // a guard.Decision's By: the mode or the rule that asks
 	Note string // what became of an earlier answer
 }
 
@@ -53,7 +54,7 @@ func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 	if box.HoldsNetwork() && asksFor(args, spec.Network) {
 		facts = append(facts, approval.Facts{Tool: approval.Network})
 	}
-	var questions []op.Call
+	var questions []Question
 	for _, f := range facts {
 		mode, above := t.mode()
 		d := approval.Decide(mode, f, rules)
@@ -64,7 +65,7 @@ func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 		case approval.Refuse:
 			return refuse(d.Text, &op.ApprovalDecided{By: d.By})
 		case approval.Ask:
-			questions = append(questions, op.Call{ID: c.ID, Name: f.Tool, Args: c.Args})
+			questions = append(questions, Question{Call: op.Call{ID: c.ID, Name: f.Tool, Args: c.Args}, Why: d.By})
 		}
 	}
 	subjects, records, missing := t.researched(c)
@@ -169,7 +170,8 @@ func asksFor(args json.RawMessage, name string) bool {
 // askApproval puts a call of a tool, or what it asks for beside, before the user.
 // What the user sees is what runs: where the print of the call is another after
 // the answer, a script has been exchanged meanwhile, and it does not run.
-func (t *Task) askApproval(ctx context.Context, tool string, c op.Call, print func(op.Call) string) verdict {
+func (t *Task) askApproval(ctx context.Context, tool string, q Question, print func(op.Call) string) verdict {
+	c := q.Call
 	refused := &op.ApprovalDecided{Call: c.ID, Decision: "refuse"}
 	no := func(why string) verdict { return verdict{why: why, record: []op.Body{refused}} }
 	before := print(c)
@@ -183,7 +185,7 @@ func (t *Task) askApproval(ctx context.Context, tool string, c op.Call, print fu
 	if err := t.beforeWait(context.WithoutCancel(ctx)); err != nil {
 		return no(fmt.Sprintf("%s was not run: %v.", c.Name, err))
 	}
-	a := t.answerFor(ctx, tool, c)
+	a := t.answerFor(ctx, tool, q)
 	if ctx.Err() != nil {
 		return verdict{why: "Not run: " + endedBy(ctx) + "."}
 	}
@@ -212,10 +214,10 @@ func (t *Task) askApproval(ctx context.Context, tool string, c op.Call, print fu
 
 // answerFor asks until the answer is one: arguments that the user put in place of
 // a call's must be valid and others than the call's.
-func (t *toolset) answerFor(ctx context.Context, tool string, c op.Call) Answer {
+func (t *toolset) answerFor(ctx context.Context, tool string, q Question) Answer {
 	t.opts.family.askMu.Lock()
 	defer t.opts.family.askMu.Unlock()
-	q := Question{Call: c}
+	c := q.Call
 	for {
 		a := t.opts.Approve(ctx, q)
 		if a.Args == "" || ctx.Err() != nil {

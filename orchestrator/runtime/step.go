@@ -331,6 +331,9 @@ func (t *Task) runEdited(ctx, keep context.Context, c op.Call, edited bool) erro
 	if env.Sandbox, err = t.sandboxFor(ctx, spec); err != nil {
 		return err
 	}
+	if spec.Edits && t.opts.Editing != nil {
+		t.previewEdit(env, c, args)
+	}
 	v := t.approve(ctx, c, spec, args, env.Sandbox)
 	if v.args != "" {
 		c.Args = v.args
@@ -387,7 +390,22 @@ func (t *Task) callEnv(keep context.Context, c op.Call, root *os.Root) *tool.Env
 	if show := t.opts.Progress; show != nil {
 		env.Progress = func(text string) { show(c, t.journal.RedactText(text)) }
 	}
+	if show := t.opts.Output; show != nil {
+		env.Output = func(p []byte) { show(c, p) }
+	}
 	return env
+}
+
+// previewEdit shows what a call is about to change, without secrets.
+func (t *Task) previewEdit(env *tool.Env, c op.Call, args json.RawMessage) {
+	changes, ok := file.Preview(env, c.Name, args)
+	if !ok {
+		return
+	}
+	for i := range changes {
+		changes[i].Before, changes[i].After = t.journal.RedactText(changes[i].Before), t.journal.RedactText(changes[i].After)
+	}
+	t.opts.Editing(c, changes)
 }
 
 // worldRoot is the world's directory for the file tools. A command may have

@@ -256,7 +256,7 @@ func (t *Task) subagentOptions(s Subagent, start tool.SubagentStart) (Options, e
 	t.mu.Lock()
 	o := t.opts
 	t.mu.Unlock()
-	o.Sources, o.Subagents, o.Delta, o.Progress, o.Passing, o.World.Progress = nil, nil, nil, nil, nil, nil
+	o.Sources, o.Subagents, o.Delta, o.Progress, o.Output, o.Passing, o.World.Progress = nil, nil, nil, nil, nil, nil, nil
 	o.changed = nil
 	if !start.Fork {
 		o.changed = func(ctx context.Context, b *op.WorldChanged) error { return t.journal.Post(ctx, b) }

@@ -27,6 +27,7 @@ import (
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/file"
 	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
@@ -90,6 +91,10 @@ type Options struct {
 	Delta func(model.Delta)
 	// Progress sees how far a running call says it is; nothing of it is recorded.
 	Progress func(c op.Call, text string)
+	// Output sees what a running command prints. Editing sees what a call is about to
+	// change, before it is asked about. Both are redacted, and not recorded.
+	Output  func(c op.Call, p []byte)
+	Editing func(c op.Call, changes []file.Change)
 	// Passing sees that a pass is about to ask the model, which may take minutes;
 	// what comes of it is recorded.
 	Passing func(op.PassBegun)

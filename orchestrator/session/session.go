@@ -22,6 +22,7 @@ import (
 	"anamnesis/orchestrator/runtime"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/tool/file"
 	"anamnesis/worldstate"
 )
 
@@ -102,6 +103,10 @@ type Client struct {
 	Delta func(model.Delta)
 	// Progress sees how far a running call is.
 	Progress func(c op.Call, text string)
+	// Output sees what a running command prints.
+	Output func(c op.Call, p []byte)
+	// Editing sees what a call is about to change, before Approve is asked about it.
+	Editing func(c op.Call, changes []file.Change)
 	// Passing sees that a pass is about to ask the model.
 	Passing func(op.PassBegun)
 	// Retry sees that the model is asked again.
@@ -186,6 +191,11 @@ func (s *Session) served(ctx context.Context) (runtime.Outcome, error) {
 // Say records a message of the user; it enters with the next request.
 func (s *Session) Say(ctx context.Context, text string) error {
 	return s.task.Say(ctx, text, op.SourceSteer)
+}
+
+// Request records what the user wants next. Run answers it.
+func (s *Session) Request(ctx context.Context, text string) error {
+	return s.task.Say(ctx, text, op.SourceRequest)
 }
 
 // Jump schedules a jump for the end of the present step. Of j, To, Reason, Fold

@@ -338,6 +338,8 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 		Event:    o.client.Op,
 		Delta:    o.client.Delta,
 		Progress: o.client.Progress,
+		Output:   o.client.Output,
+		Editing:  o.client.Editing,
 		Passing:  o.client.Passing,
 		World:    worldstate.Options{Progress: o.client.Scan},
 		Approve:  o.client.Approve,

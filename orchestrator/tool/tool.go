@@ -113,6 +113,8 @@ type Env struct {
 	Ask func(ctx context.Context, question string) (answer string, ok bool, err error)
 	// Progress shows a user how far a long call has come; may be nil.
 	Progress func(text string)
+	// Output sees what a running command prints, redacted; may be nil.
+	Output func(p []byte)
 	// Sandbox holds commands in; nil: nothing does.
 	Sandbox *guard.Sandbox
 	// Environ is the environment commands get, before secrets are removed;

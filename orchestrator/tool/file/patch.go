@@ -24,6 +24,10 @@ func PatchFile(o *Options) tool.Tool {
 
 type patchFile struct{ Options }
 
+type patchArgs struct {
+	Patch string `json:"patch"`
+}
+
 func (patchFile) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "PatchFile",
@@ -36,9 +40,7 @@ func (patchFile) Spec() tool.Spec {
 }
 
 func (f patchFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
-	a, err := tool.Decode[struct {
-		Patch string `json:"patch"`
-	}](args)
+	a, err := tool.Decode[patchArgs](args)
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -24,6 +24,12 @@ func WriteFile(o *Options) tool.Tool { return writeFile{} }
 
 type writeFile struct{}
 
+type writeArgs struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+	Mode    string `json:"mode"`
+}
+
 func (writeFile) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "WriteFile",
@@ -39,11 +45,7 @@ func (writeFile) Spec() tool.Spec {
 }
 
 func (writeFile) Call(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
-	a, err := tool.Decode[struct {
-		Path    string `json:"path"`
-		Content string `json:"content"`
-		Mode    string `json:"mode"`
-	}](args)
+	a, err := tool.Decode[writeArgs](args)
 	if err != nil {
 		return tool.Result{}, err
 	}

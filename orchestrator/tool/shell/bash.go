@@ -130,22 +130,32 @@ type outputs struct {
 	secrets                *tool.Redaction
 	streams                map[guard.Stream]*stream
 	last                   guard.Stream // that wrote last
+	// live are for a user who watches: they get each line once it is complete.
+	live map[guard.Stream]*redact.Writer
 }
 
 func newOutputs(runes, line int, env *tool.Env) *outputs {
 	secrets := env.Redaction()
 	o := &outputs{
 		stdout: newClip(runes, line), stderr: newClip(runes, line), merged: newClip(runes, line),
-		secrets: secrets, streams: map[guard.Stream]*stream{}, last: guard.Stdout,
+		secrets: secrets, streams: map[guard.Stream]*stream{}, live: map[guard.Stream]*redact.Writer{}, last: guard.Stdout,
 	}
 	o.kept = &kept{record: env.Keep, shown: o.merged}
 	for s, own := range map[guard.Stream]*clip{guard.Stdout: o.stdout, guard.Stderr: o.stderr} {
 		to := &stream{clips: []*clip{own, o.merged}, kept: o.kept}
 		to.redacted = secrets.Writer(to)
 		o.streams[s] = to
+		if env.Output != nil {
+			o.live[s] = env.Redactor.NewWriter(watched(env.Output))
+		}
 	}
 	return o
 }
+
+// watched is a writer that a user watches.
+type watched func(p []byte)
+
+func (w watched) Write(p []byte) (int, error) { w(p); return len(p), nil }
 
 // take is a guard.Command's Output. Where the other stream wrote last, its lines
 // come first.
@@ -155,6 +165,10 @@ func (o *outputs) take(s guard.Stream, p []byte) {
 		o.last = s
 	}
 	_, _ = o.streams[s].redacted.Write(p)
+	if w := o.live[s]; w != nil {
+		_, _ = w.Write(p) // a watched never fails
+		_ = w.Lines()
+	}
 }
 
 // stream is one output on its way into the clips. It gets what is redacted and

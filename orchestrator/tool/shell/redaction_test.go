@@ -1,7 +1,10 @@
 package shell
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -102,5 +105,35 @@ func TestOutputsInTurns(t *testing.T) {
 	}
 	if res.Stdout != "one\nthree "+mark+"\n" || res.Stderr != "two\nfour\nfive" {
 		t.Errorf("apart: %q, %q", res.Stdout, res.Stderr)
+	}
+}
+
+// TestOutputLive: a user who watches sees each line once it is complete, and no secret.
+func TestOutputLive(t *testing.T) {
+	secret := "q7Zt9Kp2Lw8Xv4Rn"
+	var seen strings.Builder
+	lines := make(chan struct{}, 1)
+	env := &tool.Env{Call: "c", Dir: t.TempDir(), Environ: []string{"PATH=" + os.Getenv("PATH")}, Redactor: redact.New(nil, []redact.Secret{{Kind: "k", Value: secret}})}
+	begin := filepath.Join(env.Dir, "go")
+	env.Output = func(p []byte) {
+		if seen.Write(p); strings.Contains(seen.String(), "first\n") {
+			select {
+			case lines <- struct{}{}:
+			default:
+			}
+		}
+	}
+	done := make(chan error, 1)
+	go func() {
+		args, _ := json.Marshal(map[string]any{"command": "echo first; until [ -e go ]; do sleep 0.01; done; echo key " + secret[:8] + "''" + secret[8:]})
+		_, err := Bash(nil).Call(t.Context(), env, args)
+		done <- err
+	}()
+	<-lines // while the command runs
+	if err := os.WriteFile(begin, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil || strings.Contains(seen.String(), secret) || !strings.Contains(seen.String(), "key [") {
+		t.Errorf("%v: saw %q", err, seen.String())
 	}
 }

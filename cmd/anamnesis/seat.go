@@ -1,0 +1,130 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"anamnesis/cmd/internal/settings"
+	"anamnesis/cmd/internal/tui"
+	"anamnesis/orchestrator/session"
+)
+
+// sit configures the verb without a name: a session at the terminal.
+func (a *app) sit(root *cobra.Command) {
+	var f agentFlags
+	var lasting taskFlags
+	var last, pick bool
+	f.register(root)
+	f.registerNew(root)
+	lasting.register(root)
+	root.Flags().VisitAll(func(fl *pflag.Flag) { fl.Hidden = !slices.Contains([]string{"model", "approval", "dir"}, fl.Name) })
+	root.Flags().BoolVarP(&last, "continue", "c", false, "go on with the latest task of the directory")
+	root.Flags().BoolVarP(&pick, "resume", "r", false, "pick a task of the directory to go on with")
+	root.Use = `anamnesis ["REQUEST"]`
+	root.Long = "Agents that go back without forgetting.\n\n" +
+		"On a terminal, 'anamnesis' opens a session in the directory, and 'anamnesis \"REQUEST\"' starts one with a request.\n" +
+		"It stays after an answer. The verbs below are for scripts, and for looking at what was recorded."
+	root.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 && strings.ContainsAny(args[0], " \t\n") || len(args) == 0 {
+			return nil
+		}
+		if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+			return fmt.Errorf("unknown command %q; did you mean %s?", args[0], strings.Join(near, " or "))
+		}
+		return fmt.Errorf("unknown command %q; put a request in quotes, or use 'anamnesis run %s'", args[0], args[0])
+	}
+	root.SuggestionsMinimumDistance = 2
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 && !a.interactive() && !last && !pick {
+			return cmd.Help()
+		}
+		if err := f.read(cmd.Flags().Changed, &lasting); err != nil {
+			return err
+		}
+		if len(args) > 0 {
+			f.Text = args[0]
+		}
+		if !a.drawable() {
+			return a.sitPlain(cmd.Context(), f, last)
+		}
+		svc, set, err := a.configured(f.Dir)
+		if err != nil {
+			return err
+		}
+		o := tui.Options{Text: f.Text, Pick: pick}
+		if last {
+			if o.Task, err = svc.LastTask(f.Dir); err != nil {
+				return err
+			}
+		}
+		return a.draw(cmd.Context(), svc, set, f, o)
+	}
+}
+
+// sitPlain runs one turn where the terminal cannot be drawn on.
+func (a *app) sitPlain(ctx context.Context, f agentFlags, last bool) error {
+	if last {
+		var message []string
+		if f.Text != "" {
+			message = []string{f.Text}
+		}
+		return a.resume(ctx, f, message)
+	}
+	if f.Text == "" {
+		return usageError("this terminal cannot be drawn on: give the request as an argument, or 'anamnesis run \"…\"'")
+	}
+	return a.run(ctx, f)
+}
+
+// drawable reports whether a user sits at a terminal that can be drawn on.
+func (a *app) drawable() bool {
+	name := a.getenv("TERM")
+	return a.interactive() && a.getenv("ANAMNESIS_PLAIN") == "" && name != "" && name != "dumb" && isTerminal(a.stdout)
+}
+
+// draw shows a session at the terminal.
+func (a *app) draw(ctx context.Context, svc *session.Service, set *settings.Settings, f agentFlags, o tui.Options) error {
+	o.Settings = f.Settings
+	set.Limits(&o.Settings)
+	set.Request(&f.Request)
+	if text := set.Warning(); text != "" {
+		a.warn(text)
+	}
+	if err := svc.Check(&f.Request); err != nil {
+		return err
+	}
+	o.Service, o.Request, o.Theme, o.Version = svc, f.Request, set.Theme(), version
+	o.In, o.Out = a.stdin.(*os.File), a.stdout.(*os.File)
+	if o.Task == "" && o.Text == "" && !o.Pick { // before anything is typed
+		if _, err := svc.ChooseModel(ctx, f.Model+f.Default.Model, f.BaseURL, ""); errors.Is(err, session.ErrNoModel) {
+			return a.welcome(ctx, set)
+		}
+	}
+	res, err := tui.Run(ctx, o)
+	switch {
+	case err != nil:
+		return err
+	case errors.Is(res.Err, session.ErrNoModel):
+		return a.welcome(ctx, set)
+	case res.Err != nil && o.Once:
+		return &shownError{res.Err}
+	case res.Ran && o.Once:
+		return outcomeError(res.Task, res.Last)
+	}
+	return nil
+}
+
+// welcome says what a user without a model can do.
+func (a *app) welcome(ctx context.Context, set *settings.Settings) error {
+	fmt.Fprint(a.stderr, settings.Welcome(ctx, a.getenv, settings.LocalServers(), set.UserFile))
+	return &shownError{usageError("no model")}
+}

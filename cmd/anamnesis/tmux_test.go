@@ -1,0 +1,312 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// drawn is the program on a screen that tmux holds.
+type drawn struct {
+	t      *testing.T
+	socket string
+	dir    string // holds words.yaml, the world w and the home
+}
+
+// onScreen starts a shell on a screen of its own, in a world beside a recording.
+func onScreen(t *testing.T, cols, rows int, words string) *drawn {
+	t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		if os.Getenv("ANAMNESIS_CI") != "" {
+			t.Fatal("this needs tmux, and CI must have it")
+		}
+		t.Skip("SKIPPED: tmux is not installed, so the interactive terminal is not tested")
+	}
+	dir, err := os.MkdirTemp("", "seat") // t.TempDir is too long for a socket's path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	d := &drawn{t, filepath.Join(dir, "s"), dir}
+	if err := os.Mkdir(filepath.Join(dir, "w"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d.write("words.yaml", words)
+	// A name for the program, which is this test's binary.
+	d.write("anamnesis", "#!/bin/sh\nANAMNESIS_TEST_MAIN=1 exec "+os.Args[0]+" \"$@\"\n")
+	if err := os.Chmod(filepath.Join(dir, "anamnesis"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("tmux", "-S", d.socket, "-f", "/dev/null", "new-session", "-d", "-x", fmt.Sprint(cols), "-y", fmt.Sprint(rows), "sh")
+	cmd.Dir = filepath.Join(dir, "w")
+	cmd.Env = append(os.Environ(), "HOME="+dir, "ANAMNESIS_HOME="+filepath.Join(dir, "home"), "PS1=$ ", "ENV=", "LC_ALL=C.UTF-8", "ANAMNESIS_THEME=dark",
+		"PATH="+dir+":"+os.Getenv("PATH"), "SHELL=/bin/sh", "TMUX=", "OPENAI_API_KEY=", "OPENAI_BASE_URL=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("tmux: %v\n%s", err, out)
+	}
+	t.Cleanup(func() { _ = exec.Command("tmux", "-S", d.socket, "kill-server").Run() })
+	return d
+}
+
+func (d *drawn) write(name, text string) {
+	d.t.Helper()
+	if err := os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0o644); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *drawn) tmux(args ...string) string {
+	d.t.Helper()
+	out, err := exec.Command("tmux", append([]string{"-S", d.socket}, args...)...).CombinedOutput()
+	if err != nil {
+		d.t.Fatalf("tmux %q: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// types sends a text, and presses keys by their names.
+func (d *drawn) types(text string) {
+	d.t.Helper()
+	text, enter := strings.CutSuffix(text, "\n")
+	d.tmux("send-keys", "-l", text)
+	if enter {
+		d.press("Enter")
+	}
+}
+
+func (d *drawn) press(keys ...string) {
+	d.t.Helper()
+	d.tmux(append([]string{"send-keys"}, keys...)...)
+}
+
+// pastes sends a text as a terminal pastes it.
+func (d *drawn) pastes(text string) {
+	d.t.Helper()
+	d.write("paste", text)
+	d.tmux("load-buffer", filepath.Join(d.dir, "paste"))
+	d.tmux("paste-buffer", "-p")
+}
+
+// sees waits until the screen shows each of some texts, and returns it.
+func (d *drawn) sees(texts ...string) string {
+	d.t.Helper()
+	return d.until(fmt.Sprintf("show %q", texts), func(screen string) bool {
+		for _, text := range texts {
+			if !strings.Contains(screen, text) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// gone waits until the screen does not show a text any more.
+func (d *drawn) gone(text string) {
+	d.t.Helper()
+	d.until("stop showing "+text, func(screen string) bool { return !strings.Contains(screen, text) })
+}
+
+func (d *drawn) until(what string, ok func(screen string) bool) string {
+	d.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var screen string
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-tick.C {
+		if screen = d.tmux("capture-pane", "-p"); ok(screen) {
+			return screen
+		}
+	}
+	d.t.Fatalf("the screen did not %s:\n%s", what, screen)
+	return ""
+}
+
+// What differs from run to run on a screen.
+var fleeting = []struct {
+	what *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]`), "*"},
+	{regexp.MustCompile(`  \d+ s`), "  N s"},
+	{regexp.MustCompile(` · [\d.]+ s\b`), ""},
+	{regexp.MustCompile(`  [\d.]+ s$`), ""},
+	{regexp.MustCompile(` · \d+s\b`), ""},
+	{regexp.MustCompile(`[\d.]+k? of ([\d.]+k?) EAS`), "N of $1 EAS"},
+	{regexp.MustCompile(`[\d.]+k? tokens`), "N tokens"},
+}
+
+// steady is what a screen shows without what differs from run to run.
+func steady(screen string) string {
+	var lines []string
+	for _, l := range strings.Split(strings.TrimRight(screen, "\n"), "\n") {
+		for _, f := range fleeting {
+			l = f.what.ReplaceAllString(l, f.with)
+		}
+		lines = append(lines, strings.TrimRight(l, " "))
+	}
+	lines = lines[max(0, len(lines)-steadyLines):] // how far it has scrolled differs, too
+	return strings.TrimLeft(strings.Join(lines, "\n"), "\n") + "\n"
+}
+
+// steadyLines is how much of a screen is compared, from its end.
+const steadyLines = 14
+
+// golden waits until the screen is the one that is kept. UPDATE_GOLDEN=1 keeps the one
+// that comes to rest.
+func (d *drawn) golden(name string) {
+	d.t.Helper()
+	path := filepath.Join("testdata", "screen", name+".txt")
+	if os.Getenv("UPDATE_GOLDEN") == "" {
+		want, err := os.ReadFile(path)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		d.until("become "+path+":\n"+string(want)+"\nbut was", func(screen string) bool { return steady(screen) == string(want) })
+		return
+	}
+	same, last := 0, ""
+	d.until("come to rest", func(screen string) bool {
+		if now := steady(screen); now != last {
+			same, last = 0, now
+		}
+		same++
+		return same > 25
+	})
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(last), 0o644); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+const (
+	keysOffered = "y once · t this in the task"
+	holdOn      = "until [ -e ../w/go ]; do sleep 0.02; done" // a test makes the file
+)
+
+// TestSeat plays a session: a request, an approval with a diff, words while the agent
+// works, a refusal with words, a jump by the list, and another process that goes on.
+func TestSeat(t *testing.T) {
+	d := onScreen(t, 80, 30, `turns:
+  - reply: "I shall write **parse.go**.\n\n1. write\n2. test\n"
+    calls: [{name: WriteFile, arguments: {path: parse.go, content: "package main\n\nfunc parse() int {\n\treturn 1\n}\n"}}]
+  - calls: [{name: Bash, arguments: {command: "echo begun; `+holdOn+`; seq 40; exit 3"}}]
+  - expect: [{on: any, contains: mind the tests}]
+    calls: [{name: StrReplaceFile, arguments: {path: parse.go, old: return 1, new: return 2}}]
+  - expect: [{on: any, contains: leave it at one}]
+    reply: "It stays at **1**."
+  - expect: [{on: any, contains: go on then}]
+    reply: "I went on."
+`)
+	d.types("anamnesis --no-final-pass --model script:../words.yaml\n")
+	d.sees("/help · @file")
+	d.types("fix the parser\n")
+	d.sees("? WriteFile", keysOffered)
+	d.golden("approve")
+	d.types("y")
+	d.sees("? Bash", keysOffered)
+	d.golden("command")
+	d.types("y")
+	d.sees("│ begun")
+	d.types("mind the tests\n")
+	d.sees("queued: mind the tests")
+	d.golden("queued")
+	d.press("Up")
+	d.gone("queued:")
+	d.types(" please\n")
+	d.sees("queued: mind the tests please")
+	d.write("w/go", "")
+	d.sees("exit 3", "> mind the tests please", "? StrReplaceFile", keysOffered)
+	d.types("n")
+	d.sees("the reason, for the model")
+	d.types("leave it at one\n")
+	d.sees("It stays at 1.", "── 2 files changed: go, parse.go", "\n>")
+	d.golden("refused")
+	d.press("Escape")
+	d.sees("Esc again to jump back")
+	d.press("Escape")
+	d.sees("Jump to the end of a step")
+	d.golden("steps")
+	d.press("End")
+	d.sees("❯  step 0")
+	d.press("Enter")
+	d.sees("Jump to step 0?")
+	d.golden("plan")
+	d.press("Enter")
+	d.sees("jump from step 4 to step 0: 2 file(s) changed", "1 jump")
+	d.golden("jumped")
+	if inWorld(d.dir, "parse.go") {
+		t.Error("the file stands after the jump")
+	}
+	d.types("half a line")
+	d.sees("> half a line")
+	d.press("C-c")
+	d.sees("cleared; ↑ brings it back")
+	d.press("C-c")
+	d.sees("Ctrl-C again to leave")
+	d.press("C-c")
+	d.sees("'anamnesis -c' goes on with it", "\n$")
+	d.tmux("send-keys", "-R")
+	d.tmux("clear-history")
+	d.types("clear; anamnesis -c 'go on then'\n")
+	d.sees("I went on.", "\n>")
+	d.golden("continued")
+	d.types("/quit\n")
+	d.sees("goes on with it\n$")
+}
+
+// TestSeatNarrow: 40 columns, a paste that stays one piece, another size, an interrupt
+// while a command runs, and a line that leaving does not lose.
+func TestSeatNarrow(t *testing.T) {
+	d := onScreen(t, 40, 20, `turns:
+  - calls: [{name: Bash, arguments: {command: "echo begun; `+holdOn+`"}}]
+  - reply: Never said.
+`)
+	d.types("anamnesis --approval auto --model script:../words.yaml\n")
+	d.sees("/help · @file")
+	d.types("say: ")
+	d.pastes(strings.Repeat("a pasted line\n", 9) + "end")
+	d.sees("[paste 1: 10 lines]")
+	d.golden("paste")
+	d.press("Enter")
+	d.sees("│ begun")
+	d.types("and then")
+	d.tmux("resize-window", "-x", "60", "-y", "20")
+	d.until("use the new width", func(screen string) bool {
+		return strings.Contains(screen, "\n"+strings.Repeat("─", 60)+"\n> and then")
+	})
+	d.press("C-c")
+	d.sees("interrupted ·", "> and then")
+	d.gone("again to leave")
+	d.golden("interrupted")
+	d.press("C-z")
+	d.sees("\n$")
+	d.types("fg\n")
+	d.until("go on", func(screen string) bool {
+		_, after, ok := strings.Cut(screen, "$ fg")
+		return ok && strings.Contains(after, "> and then")
+	})
+	d.types(" more")
+	d.press("C-c")
+	d.sees("cleared")
+	d.press("Up")
+	d.sees("> and then more")
+	d.types("!")
+	d.press("Enter") // a request: it does not begin with the mark
+	d.sees("Never said.")
+	d.types("kept")
+	d.sees("> kept")
+	d.press("C-c", "C-c", "C-c")
+	d.sees("goes on with\nit\n$")
+	d.types("clear; anamnesis -c\n")
+	d.sees("/help · @file")
+	d.press("Up")
+	d.sees("> kept")
+}

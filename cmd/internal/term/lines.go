@@ -1,0 +1,218 @@
+package term
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/runtime"
+)
+
+// maxLineBytes bounds a line that is typed.
+const maxLineBytes = 1 << 20
+
+// Lines shares a plain terminal between lines that steer a task and questions that
+// are answered with a line: for terminals that cannot be drawn on, and for screen
+// readers. Its methods may be called from any goroutine.
+type Lines struct {
+	out io.Writer
+
+	asking sync.Mutex // held while a question is open
+
+	mu     sync.Mutex
+	say    func(string)
+	early  []string    // lines typed before there was a say
+	answer chan string // of the open question; nil: none is open
+	ended  chan struct{}
+}
+
+// NewLines reads in until it ends: a read cannot be called back.
+func NewLines(in io.Reader, out io.Writer) *Lines {
+	l := &Lines{out: out, ended: make(chan struct{})}
+	go l.read(in)
+	return l
+}
+
+func (l *Lines) read(in io.Reader) {
+	defer close(l.ended)
+	s := bufio.NewScanner(in)
+	s.Buffer(nil, maxLineBytes)
+	for s.Scan() {
+		text := strings.TrimSpace(s.Text())
+		l.mu.Lock()
+		to := l.answer
+		if to == nil {
+			l.steer(text)
+		}
+		l.mu.Unlock()
+		if to != nil {
+			to <- text // taken, or dropped with the question
+		}
+	}
+}
+
+// steer passes a line on; the lock is held.
+func (l *Lines) steer(text string) {
+	switch {
+	case text == "":
+	case l.say != nil:
+		l.say(text)
+	default:
+		l.early = append(l.early, text)
+	}
+}
+
+// Steer has lines that answer no question go to say, those typed before included;
+// nil: they wait again.
+func (l *Lines) Steer(say func(string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.say = say; say == nil {
+		return
+	}
+	for _, text := range l.early {
+		say(text)
+	}
+	l.early = nil
+}
+
+// line asks for a line. ok is false when none comes any more.
+func (l *Lines) line(ctx context.Context, prompt string) (text string, ok bool) {
+	to := make(chan string, 1)
+	l.mu.Lock()
+	l.answer = to
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		l.answer = nil
+		l.mu.Unlock()
+	}()
+	fmt.Fprint(l.out, prompt)
+	select {
+	case text = <-to:
+		return text, true
+	case <-ctx.Done():
+	case <-l.ended:
+	}
+	return "", false
+}
+
+// open shows a question; the returned function ends it.
+func (l *Lines) open(question string) func() {
+	l.asking.Lock()
+	fmt.Fprintf(l.out, "\n? %s\n", question)
+	return l.asking.Unlock
+}
+
+const (
+	approvePrompt = "  y once · t exactly this, for the task · a everything · n [REASON] no · e edit · ? help: "
+	approveHelp   = `  y  run this call once
+  t  run this call, and exactly the same one again in this task without a question
+  a  run everything in this task without a question; asks once more
+  n  do not run it; a reason after it is told to the model
+  e  edit the command, or the arguments; what comes of it is shown and asked about again
+  Any other line is kept and said to the agent. Ctrl-C ends the turn.`
+	allPrompt  = "  everything in this task then runs without a question; a again to confirm: "
+	editPrompt = "  what to run in its place (empty goes back): "
+)
+
+// Approve asks the user about one call. Without an answer the call is refused. A line
+// that is no answer is not lost: it goes to the agent.
+func (l *Lines) Approve(ctx context.Context, about runtime.Question) runtime.Answer {
+	shown := Line(about.Name, 80) + "\n" + Clean(PrettyArgs(about.Args))
+	if about.Note != "" {
+		shown += "\n  " + Clean(about.Note)
+	}
+	defer l.open(shown)()
+	for {
+		text, ok := l.line(ctx, approvePrompt)
+		if !ok {
+			return runtime.Answer{}
+		}
+		key, rest, _ := strings.Cut(text, " ")
+		switch strings.ToLower(key) + map[bool]string{true: "…"}[rest != "" && !strings.EqualFold(key, "n")] {
+		case "y":
+			return runtime.Answer{Allow: true}
+		case "t":
+			return runtime.Answer{Allow: true, Same: true}
+		case "a":
+			if again, _ := l.line(ctx, allPrompt); strings.EqualFold(again, "a") {
+				return runtime.Answer{Allow: true, ForTask: true}
+			}
+		case "n":
+			return runtime.Answer{Feedback: strings.TrimSpace(rest)}
+		case "e":
+			if args, ok := l.edited(ctx, about.Args); ok {
+				return runtime.Answer{Args: args}
+			}
+		case "?":
+			fmt.Fprintln(l.out, approveHelp)
+		case "":
+		default:
+			fmt.Fprintln(l.out, "  (that is no answer; it is said to the agent)")
+			l.mu.Lock()
+			l.steer(text)
+			l.mu.Unlock()
+		}
+	}
+}
+
+// edited asks for a call's command, or its arguments as JSON where there is none.
+func (l *Lines) edited(ctx context.Context, args string) (string, bool) {
+	text, ok := l.line(ctx, editPrompt)
+	if !ok || text == "" {
+		return "", false
+	}
+	var m map[string]any
+	if json.Unmarshal([]byte(args), &m) != nil {
+		m = nil
+	}
+	if _, ok := m["command"].(string); !ok {
+		return text, true
+	}
+	m["command"] = text
+	data, err := json.Marshal(m)
+	return op.CanonicalArgs(string(data)), err == nil
+}
+
+// Ask puts a question of the program or the model to the user; false means no answer.
+func (l *Lines) Ask(ctx context.Context, question string) (string, bool) {
+	defer l.open(Clean(question))()
+	answer, _ := l.line(ctx, "  your answer (empty ends the turn): ")
+	return answer, answer != ""
+}
+
+// Trust asks the user to approve something that a project brings.
+func (l *Lines) Trust(ctx context.Context, question string) bool {
+	defer l.open(Clean(question))()
+	text, _ := l.line(ctx, "  y approve · n not: ")
+	return strings.EqualFold(text, "y")
+}
+
+// PrettyArgs formats a call's arguments, one a line.
+func PrettyArgs(args string) string {
+	var m map[string]any
+	if json.Unmarshal([]byte(args), &m) != nil {
+		return "  " + args
+	}
+	var lines []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		text, ok := m[k].(string)
+		if !ok {
+			data, err := json.Marshal(m[k])
+			if err != nil {
+				return "  " + args
+			}
+			text = string(data)
+		}
+		lines = append(lines, "  "+k+": "+strings.ReplaceAll(text, "\n", "\n    "))
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,146 @@
+//go:build unix
+
+package tui
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sergi/go-diff/diffmatchpatch"
+
+	"anamnesis/orchestrator/tool/file"
+)
+
+// Limits of a diff on the screen.
+const (
+	contextLines = 2
+	maxDiffLines = 40
+	maxDiffBytes = 1 << 20
+)
+
+// diffLine is a line of a file with its numbers before and after; 0: it is not there.
+type diffLine struct {
+	before, after int
+	text          string
+}
+
+// lineDiff compares two texts by lines.
+func lineDiff(before, after string) []diffLine {
+	d := diffmatchpatch.New()
+	a, b, lines := d.DiffLinesToRunes(before, after)
+	var out []diffLine
+	i, j := 0, 0
+	for _, part := range d.DiffCharsToLines(d.DiffMainRunes(a, b, false), lines) {
+		for line := range strings.Lines(part.Text) {
+			line = strings.TrimRight(line, "\r\n")
+			switch part.Type {
+			case diffmatchpatch.DiffEqual:
+				i, j = i+1, j+1
+				out = append(out, diffLine{i, j, line})
+			case diffmatchpatch.DiffDelete:
+				i++
+				out = append(out, diffLine{before: i, text: line})
+			case diffmatchpatch.DiffInsert:
+				j++
+				out = append(out, diffLine{after: j, text: line})
+			}
+		}
+	}
+	return out
+}
+
+// changeTitle names a file with the number of its lines that a call adds and removes.
+func changeTitle(c file.Change) string {
+	plus, minus := 0, 0
+	for _, l := range lineDiff(c.Before, c.After) {
+		if l.before == 0 {
+			plus++
+		}
+		if l.after == 0 {
+			minus++
+		}
+	}
+	what := ""
+	switch {
+	case c.New:
+		what = " (new)"
+	case c.After == "" && minus > 0:
+		what = " (emptied or deleted)"
+	}
+	return fmt.Sprintf("%s%s  %s %s", bold.Render(clean(c.Path)), what, green.Render(fmt.Sprintf("+%d", plus)), red.Render(fmt.Sprintf("-%d", minus)))
+}
+
+// showChange renders what a call changes in one file: a title, and the changed lines
+// with a few around them, at most limit.
+func showChange(c file.Change, width, limit int) (lines []string) {
+	if len(c.Before)+len(c.After) > maxDiffBytes {
+		return []string{fmt.Sprintf("%s  %s → %s", bold.Render(clean(c.Path)), size(len(c.Before)), size(len(c.After)))}
+	}
+	diff := lineDiff(c.Before, c.After)
+	shown := make([]bool, len(diff))
+	for i, l := range diff {
+		if l.before > 0 && l.after > 0 {
+			continue
+		}
+		for k := max(0, i-contextLines); k <= min(len(diff)-1, i+contextLines); k++ {
+			shown[k] = true
+		}
+	}
+	lines = append(lines, changeTitle(c))
+	digits := len(fmt.Sprint(len(diff)))
+	gap := false
+	for i, l := range diff {
+		if !shown[i] {
+			gap = true
+			continue
+		}
+		if len(lines) > limit {
+			rest := 0
+			for _, more := range shown[i:] {
+				if more {
+					rest++
+				}
+			}
+			return append(lines, faint.Render(fmt.Sprintf("%*s … %s", digits, "", plural(rest, "more line"))))
+		}
+		if gap && len(lines) > 1 {
+			lines = append(lines, faint.Render(fmt.Sprintf("%*s ⋮", digits, "")))
+		}
+		gap = false
+		lines = append(lines, cut(l.render(digits), width))
+	}
+	return lines
+}
+
+func (l diffLine) render(digits int) string {
+	text := strings.ReplaceAll(clean(l.text), "\t", "    ")
+	switch {
+	case l.before == 0:
+		return green.Render(fmt.Sprintf("%*d + %s", digits, l.after, text))
+	case l.after == 0:
+		return red.Render(fmt.Sprintf("%*d - %s", digits, l.before, text))
+	}
+	return faint.Render(fmt.Sprintf("%*d  ", digits, l.after)) + " " + text
+}
+
+// showPatch colours a unified diff.
+func showPatch(patch string) []string {
+	var out []string
+	for line := range strings.Lines(patch) {
+		text := strings.ReplaceAll(clean(strings.TrimRight(line, "\r\n")), "\t", "    ")
+		switch {
+		case strings.HasPrefix(line, "index "):
+			continue
+		case strings.HasPrefix(line, "diff "), strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
+			text = bold.Render(text)
+		case strings.HasPrefix(line, "@@"):
+			text = cyan.Render(text)
+		case strings.HasPrefix(line, "+"):
+			text = green.Render(text)
+		case strings.HasPrefix(line, "-"):
+			text = red.Render(text)
+		}
+		out = append(out, text)
+	}
+	return out
+}

@@ -1,0 +1,261 @@
+//go:build unix
+
+package tui
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"charm.land/bubbles/v2/key"
+	"charm.land/bubbles/v2/textarea"
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+)
+
+// Limits of what is typed.
+const (
+	maxEditorRows = 8
+	maxTypedRows  = 100_000
+	// A paste of more than this is shown as one piece.
+	pasteRows, pasteRunes = 5, 600
+	maxOffered            = 6 // completions shown at once
+	maxListedFiles        = 20_000
+)
+
+// editor is the line being typed, of several rows if need be.
+type editor struct {
+	area    textarea.Model
+	history *history
+	pasted  []string // by the numbers in their marks
+
+	dir     string
+	files   []string // beneath dir; nil: not listed yet
+	offered []string // completions of the word before the cursor
+	chosen  int
+	verbs   []string // slash commands
+}
+
+func newEditor(h *history, dir string, verbs []string) editor {
+	a := textarea.New()
+	a.ShowLineNumbers, a.Prompt, a.Placeholder = false, "", ""
+	a.DynamicHeight, a.MinHeight, a.MaxHeight, a.MaxContentHeight, a.CharLimit = true, 1, maxEditorRows, maxTypedRows, 0
+	a.KeyMap.InsertNewline = key.NewBinding(key.WithKeys("shift+enter", "alt+enter", "ctrl+j"))
+	a.SetVirtualCursor(false)
+	plain := lipgloss.NewStyle()
+	styles := textarea.DefaultStyles(true)
+	for _, s := range []*textarea.StyleState{&styles.Focused, &styles.Blurred} {
+		s.Base, s.Text, s.CursorLine, s.Prompt, s.Placeholder = plain, plain, plain, plain, faint
+	}
+	a.SetStyles(styles)
+	a.Focus()
+	a.SetHeight(1)
+	return editor{area: a, history: h, dir: dir, verbs: verbs}
+}
+
+var pasteMark = regexp.MustCompile(`\[paste (\d+): [^\]]*\]`)
+
+// text is what was typed, with what was pasted in its place.
+func (e *editor) text() string {
+	return pasteMark.ReplaceAllStringFunc(e.area.Value(), func(mark string) string {
+		n, _ := strconv.Atoi(pasteMark.FindStringSubmatch(mark)[1])
+		if n < 1 || n > len(e.pasted) {
+			return mark
+		}
+		return e.pasted[n-1]
+	})
+}
+
+// set puts a text into the line, the cursor at its end.
+func (e *editor) set(text string) {
+	e.area.SetValue("")
+	e.paste(text)
+}
+
+// take returns what was typed and empties the line.
+func (e *editor) take() string {
+	text := strings.TrimSpace(e.text())
+	e.history.add(text)
+	e.area.Reset()
+	e.pasted, e.offered = nil, nil
+	return text
+}
+
+func (e *editor) empty() bool { return strings.TrimSpace(e.area.Value()) == "" }
+
+// paste inserts a text as one piece: a long one is shown by a mark.
+func (e *editor) paste(text string) {
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
+	if rows := strings.Count(text, "\n") + 1; rows > pasteRows || len([]rune(text)) > pasteRunes {
+		e.pasted = append(e.pasted, text)
+		text = fmt.Sprintf("[paste %d: %s]", len(e.pasted), plural(rows, "line"))
+	}
+	e.area.InsertString(text)
+	e.offer()
+}
+
+// press handles a key. ok is false where the editor has no use for it.
+func (e *editor) press(k tea.KeyPressMsg) (cmd tea.Cmd, ok bool) {
+	if len(e.offered) > 0 {
+		switch k.String() {
+		case "up", "ctrl+p":
+			e.chosen = (e.chosen + len(e.offered) - 1) % len(e.offered)
+			return nil, true
+		case "down", "ctrl+n":
+			e.chosen = (e.chosen + 1) % len(e.offered)
+			return nil, true
+		case "tab":
+			e.complete()
+			return nil, true
+		case "esc":
+			e.offered = nil
+			return nil, true
+		}
+	}
+	switch k.String() {
+	case "up", "ctrl+p":
+		if e.area.Line() == 0 && e.area.LineInfo().RowOffset == 0 {
+			return nil, e.recall(e.history.back)
+		}
+	case "down", "ctrl+n":
+		if e.area.Line() == e.area.LineCount()-1 && e.area.LineInfo().RowOffset == e.area.LineInfo().Height-1 {
+			return nil, e.recall(e.history.forth)
+		}
+	}
+	e.area, cmd = e.area.Update(k)
+	e.offer()
+	return cmd, true
+}
+
+// recall puts another entry of the history into the line.
+func (e *editor) recall(step func(string) (string, bool)) bool {
+	text, ok := step(e.text())
+	if ok {
+		e.set(text)
+		e.offered = nil
+	}
+	return ok
+}
+
+// word is what stands before the cursor, back to a space, and the row's text up to it.
+func (e *editor) word() (word, before string) {
+	rows := strings.Split(e.area.Value(), "\n")
+	if at := e.area.Line(); at < len(rows) {
+		runes := []rune(rows[at])
+		before = string(runes[:min(e.area.Column(), len(runes))])
+	}
+	return before[strings.LastIndexAny(before, " \t")+1:], before
+}
+
+// offer finds completions: of a command at the line's beginning, and of @file.
+func (e *editor) offer() {
+	e.offered, e.chosen = nil, 0
+	word, before := e.word()
+	switch {
+	case strings.HasPrefix(word, "/") && word == before && e.area.Line() == 0:
+		for _, v := range e.verbs {
+			if strings.HasPrefix(v, word) && v != word {
+				e.offered = append(e.offered, v)
+			}
+		}
+	case strings.HasPrefix(word, "@"):
+		if e.files == nil {
+			e.files = listFiles(e.dir)
+		}
+		e.offered = match(e.files, word[1:])
+	}
+}
+
+// complete puts the chosen completion in the place of the word.
+func (e *editor) complete() {
+	word, _ := e.word()
+	choice := e.offered[e.chosen]
+	if strings.HasPrefix(word, "@") {
+		choice = "@" + choice
+	}
+	for range []rune(word) {
+		e.area, _ = e.area.Update(tea.KeyPressMsg{Code: tea.KeyBackspace})
+	}
+	e.area.InsertString(choice + " ")
+	e.offered = nil
+}
+
+// view renders the line and what is offered below it.
+func (e *editor) view(width int) (string, *tea.Cursor) {
+	e.area.SetWidth(max(width-2, 4))
+	rows := strings.Split(e.area.View(), "\n")
+	for i := range rows {
+		mark := "  "
+		if i == 0 {
+			mark = bold.Render(">") + " "
+		}
+		rows[i] = mark + strings.TrimRight(rows[i], " ")
+	}
+	c := e.area.Cursor()
+	if c != nil {
+		c.X += 2
+	}
+	first := max(0, min(e.chosen-maxOffered/2, len(e.offered)-maxOffered))
+	for i, text := range e.offered[first:min(first+maxOffered, len(e.offered))] {
+		style := faint
+		if first+i == e.chosen {
+			style = cyan
+		}
+		rows = append(rows, style.Render(cut("    "+clean(text), width)))
+	}
+	return strings.Join(rows, "\n"), c
+}
+
+// listFiles lists the files beneath a directory, without those of version control and
+// of packages; at most maxListedFiles.
+func listFiles(dir string) []string {
+	files := []string{}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // what cannot be read is not offered
+		}
+		if name := d.Name(); d.IsDir() && path != dir && (name == ".git" || name == "node_modules" || name == "__pycache__") {
+			return filepath.SkipDir
+		}
+		if rel, err := filepath.Rel(dir, path); err == nil && !d.IsDir() {
+			files = append(files, rel)
+		}
+		if len(files) >= maxListedFiles {
+			return filepath.SkipAll
+		}
+		return nil
+	})
+	return files
+}
+
+// match returns the names that hold a text, those whose last part begins with it first.
+func match(names []string, text string) []string {
+	text = strings.ToLower(text)
+	var out []string
+	for _, n := range names {
+		if strings.Contains(strings.ToLower(n), text) && n != text {
+			out = append(out, n)
+		}
+	}
+	rank := func(n string) int {
+		n = strings.ToLower(n)
+		switch {
+		case strings.HasPrefix(filepath.Base(n), text):
+			return 0
+		case strings.HasPrefix(n, text):
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(out, func(a, b string) int {
+		if r := rank(a) - rank(b); r != 0 {
+			return r
+		}
+		return strings.Count(a, "/") - strings.Count(b, "/")
+	})
+	return out[:min(len(out), 50)]
+}

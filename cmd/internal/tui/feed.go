@@ -1,0 +1,84 @@
+//go:build unix
+
+package tui
+
+import (
+	"sync"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// tailBytes is how much of a running command's output is kept to be shown.
+const tailBytes = 4 << 10
+
+// feed passes what happens in a task on to the screen, in order. A callback of the
+// task never waits for the screen for longer than it takes to append.
+type feed struct {
+	done chan struct{} // closed when nothing is shown any more
+
+	mu    sync.Mutex
+	queue []any
+	wake  chan struct{}
+	tails map[string]string // of running calls, by id
+}
+
+func newFeed() *feed {
+	return &feed{done: make(chan struct{}), wake: make(chan struct{}, 1), tails: make(map[string]string)}
+}
+
+// start tells send of what was added, until stop.
+func (f *feed) start(send func(tea.Msg)) {
+	go func() {
+		for {
+			select {
+			case <-f.wake:
+				send(feedMsg{})
+			case <-f.done:
+				return
+			}
+		}
+	}()
+}
+
+func (f *feed) stop() { close(f.done) }
+
+func (f *feed) add(m any) {
+	f.mu.Lock()
+	f.queue = append(f.queue, m)
+	f.mu.Unlock()
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what was added since it was called last.
+func (f *feed) take() []any {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	q := f.queue
+	f.queue = nil
+	return q
+}
+
+// print adds to a running call's output.
+func (f *feed) print(call string, p []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text := f.tails[call] + string(p)
+	f.tails[call] = text[max(0, len(text)-tailBytes):]
+}
+
+// tail is the end of a running call's output.
+func (f *feed) tail(call string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.tails[call]
+}
+
+// forget drops the output of a call that has ended.
+func (f *feed) forget(call string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.tails, call)
+}

@@ -1,0 +1,76 @@
+//go:build unix
+
+package tui
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxHistory is how many entries a directory's history keeps.
+const maxHistory = 500
+
+// history is what the user sent in a directory, one JSON string a line.
+type history struct {
+	path    string
+	entries []string
+	at      int    // of entries; len(entries): the draft
+	draft   string // what was being typed when the user went back
+}
+
+// openHistory reads the history of a directory. Where it cannot be read it is empty.
+func openHistory(state, dir string) *history {
+	sum := sha256.Sum256([]byte(dir))
+	h := &history{path: filepath.Join(state, "history", hex.EncodeToString(sum[:8])+".jsonl")}
+	data, _ := os.ReadFile(h.path)
+	for line := range strings.Lines(string(data)) {
+		var text string
+		if json.Unmarshal([]byte(line), &text) == nil && text != "" {
+			h.entries = append(h.entries, text)
+		}
+	}
+	h.entries = h.entries[max(0, len(h.entries)-maxHistory):]
+	h.at = len(h.entries)
+	return h
+}
+
+// add puts an entry at the end. What cannot be written is kept for this session.
+func (h *history) add(text string) {
+	if n := len(h.entries); text != "" && (n == 0 || h.entries[n-1] != text) {
+		h.entries = append(h.entries, text)
+		if data, err := json.Marshal(text); err == nil && os.MkdirAll(filepath.Dir(h.path), 0o700) == nil {
+			if f, err := os.OpenFile(h.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
+				_, _ = f.Write(append(data, '\n'))
+				f.Close()
+			}
+		}
+	}
+	h.at, h.draft = len(h.entries), ""
+}
+
+// back returns the entry before; ok is false at the first one.
+func (h *history) back(now string) (string, bool) {
+	if h.at == 0 {
+		return now, false
+	}
+	if h.at == len(h.entries) {
+		h.draft = now
+	}
+	h.at--
+	return h.entries[h.at], true
+}
+
+// forth returns the entry after, and the draft behind the last one.
+func (h *history) forth(now string) (string, bool) {
+	if h.at == len(h.entries) {
+		return now, false
+	}
+	if h.at++; h.at == len(h.entries) {
+		return h.draft, true
+	}
+	return h.entries[h.at], true
+}

@@ -1,0 +1,132 @@
+//go:build unix
+
+package tui
+
+import (
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// The hints after which the same key counts twice.
+const (
+	hintLeave = "Ctrl-C again to leave"
+	hintJump  = "Esc again to jump back"
+)
+
+// key gives a key to the question, the list or the line.
+func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
+	since := m.now.Sub(m.typed)
+	m.typed = m.now
+	name := k.String()
+	again := m.hint != "" && m.now.Sub(m.hinted) < hintFor
+	hint := m.hint
+	m.hint = ""
+	switch name {
+	case "ctrl+z":
+		return tea.Suspend
+	case "ctrl+c":
+		return m.ctrlC(again && hint == hintLeave)
+	case "ctrl+d":
+		if m.edit.empty() && m.question() == nil && !m.running {
+			return m.quit()
+		}
+	}
+	if q := m.question(); q != nil {
+		if m.now.Before(q.armed) && since < quiet || m.now.Before(q.armed) { // still typing the line
+			q.armed = m.now.Add(quiet)
+			return m.line(k)
+		}
+		if name == "esc" && (q.state == askKey || q.state == askLine) {
+			m.interrupt()
+			return nil
+		}
+		if q.press(k) {
+			m.questions = m.questions[1:]
+			m.asked()
+		}
+		return nil
+	}
+	if m.pick != nil {
+		return m.pick.press(m, name)
+	}
+	if name == "esc" && len(m.edit.offered) == 0 {
+		switch {
+		case m.running || m.opening:
+			m.interrupt()
+		case again && hint == hintJump:
+			return m.pickStep()
+		default:
+			m.say(hintJump)
+		}
+		return nil
+	}
+	return m.line(k)
+}
+
+// ctrlC interrupts, empties the line, or leaves, in this order.
+func (m *screen) ctrlC(again bool) tea.Cmd {
+	switch {
+	case again:
+		if m.running || m.opening { // it did not end by itself
+			m.cancel()
+			return tea.Interrupt
+		}
+		return m.quit()
+	case m.running || m.opening:
+		m.interrupt()
+		m.say(hintLeave)
+	case m.pick != nil:
+		m.pick = nil
+	case !m.edit.empty():
+		m.edit.take()
+		m.say("cleared; ↑ brings it back")
+	default:
+		m.say(hintLeave)
+	}
+	return nil
+}
+
+// line gives a key to the editor.
+func (m *screen) line(k tea.KeyPressMsg) tea.Cmd {
+	switch k.String() {
+	case "enter":
+		if rows := m.edit.area.Value(); strings.HasSuffix(rows, `\`) { // a row goes on
+			m.edit.area.SetValue(strings.TrimSuffix(rows, `\`) + "\n")
+			return nil
+		}
+		if len(m.edit.offered) > 0 {
+			word, _ := m.edit.word()
+			m.edit.complete()
+			if !strings.HasPrefix(word, "/") {
+				return nil
+			}
+		}
+		return m.submit()
+	case "up":
+		if m.edit.empty() && len(m.queue) > 0 { // back from the queue
+			m.edit.set(m.queue[len(m.queue)-1])
+			m.queue = m.queue[:len(m.queue)-1]
+			return nil
+		}
+	}
+	cmd, _ := m.edit.press(k)
+	return cmd
+}
+
+// submit does what the line says: a command, a shell command, or a request.
+func (m *screen) submit() tea.Cmd {
+	text := m.edit.take()
+	switch {
+	case text == "":
+		return nil
+	case strings.HasPrefix(text, "/") && !strings.Contains(strings.Fields(text)[0][1:], "/"):
+		return m.command(text)
+	case strings.HasPrefix(text, "!") && len(text) > 1:
+		return m.shell(strings.TrimSpace(text[1:]))
+	case m.running || m.opening:
+		m.queue = append(m.queue, text)
+		return nil
+	}
+	return m.send(text)
+}

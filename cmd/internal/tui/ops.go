@@ -1,0 +1,329 @@
+//go:build unix
+
+package tui
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/tool"
+	"anamnesis/orchestrator/tool/file"
+	"anamnesis/worldstate"
+)
+
+// How much of an output is shown once a call has ended.
+const (
+	headLines, tailLines = 2, 5
+	liveLines            = 4 // of a call that runs
+)
+
+// refusedByUser is what the model is told of a call that the user refused: the user
+// knows it.
+const refusedByUser = "Refused by the person."
+
+// call is a call of the reply under way.
+type call struct {
+	op.Call
+	begun    time.Time // zero: it has not begun
+	progress string
+	changes  []file.Change
+}
+
+// turn is what the user's last request has led to.
+type turn struct {
+	from  int // the step it began at
+	usage op.Usage
+	cards int
+	tests []string // commands that test, with how they ended
+}
+
+// reply is a reply on its way.
+type reply struct {
+	text     string // what is not in the scrollback yet
+	thinking string
+	streamed bool // something of the reply under way was shown
+}
+
+func (m *screen) call(id string) *call {
+	for _, c := range m.calls {
+		if c.ID == id {
+			return c
+		}
+	}
+	return nil
+}
+
+func (m *screen) editing(e editingMsg) {
+	c := m.call(e.call)
+	if c == nil {
+		c = &call{Call: op.Call{ID: e.call}}
+		m.calls = append(m.calls, c)
+	}
+	c.changes = e.changes
+}
+
+// delta shows a piece of a reply.
+func (m *screen) delta(d model.Delta) {
+	if d.Restart {
+		m.settle(true)
+		m.print(yellow.Render("(the reply was cut off; asking again)"))
+		m.reply = reply{}
+		return
+	}
+	m.activity = ""
+	m.reply.thinking += d.Reasoning
+	if m.reply.text += d.Text; d.Text != "" {
+		m.reply.thinking = ""
+	}
+	m.settle(false)
+}
+
+// settle prints what of the reply is complete; all: everything.
+func (m *screen) settle(all bool) {
+	n := settled(m.reply.text)
+	if all {
+		n = len(m.reply.text)
+	}
+	if strings.TrimSpace(m.reply.text[:n]) != "" {
+		m.md.fit(m.width, m.theme)
+		if m.reply.streamed {
+			m.print("")
+		}
+		m.print(strings.Join(m.md.render(m.reply.text[:n]), "\n"))
+		m.reply.streamed = true
+	}
+	m.reply.text = m.reply.text[n:]
+	if all {
+		m.reply.thinking = ""
+	}
+}
+
+// saw shows an operation that has become durable.
+func (m *screen) saw(o op.Op) tea.Cmd {
+	if o.Seq > m.st.Last && state.Fold(m.st, o) != nil {
+		if st, err := m.o.Service.State(m.o.Task); err == nil { // something was missed
+			m.st = st
+		}
+	}
+	switch b := o.Body.(type) {
+	case *op.ModelReplied:
+		if !m.reply.streamed && m.reply.text == "" {
+			m.reply.text = b.Text
+		}
+		m.settle(true)
+		m.reply = reply{}
+		for _, c := range b.Calls {
+			m.calls = append(m.calls, &call{Call: c})
+		}
+		m.printer.Op(o)
+	case *op.ToolCalled:
+		c := m.call(b.Call)
+		if c == nil {
+			c = &call{Call: op.Call{ID: b.Call}}
+			m.calls = append(m.calls, c)
+		}
+		c.Name, c.Args, c.begun = b.Name, b.Args, m.now
+		m.activity = ""
+	case *op.ToolReturned:
+		m.returned(b)
+	case *op.WorldSaved:
+		if b.Error != "" || !b.Complete || len(b.Lost) > 0 {
+			m.event(o, yellow.Render)
+		}
+		return m.deliver()
+	case *op.UserSaid:
+		if b.Source == op.SourceSteer || b.Source == op.SourceRejection {
+			m.said(b.Text)
+		}
+	case *op.JumpDone:
+		m.jumped(o, b)
+	case *op.CardsRecalled:
+		m.event(o, cyan.Render)
+	case *op.PassDone, *op.RepairsFound:
+		m.activity = ""
+		m.event(o, purple.Render)
+	case *op.JumpRequested, *op.JumpDropped:
+		m.event(o, yellow.Render)
+	default:
+		m.event(o, faint.Render)
+	}
+	return nil
+}
+
+// event shows an operation in the words of the plain printer.
+func (m *screen) event(o op.Op, style func(...string) string) {
+	m.printer.Op(o)
+	if text := m.plain(); text != "" {
+		for line := range strings.SplitSeq(text, "\n") {
+			m.print(style(line))
+		}
+	}
+}
+
+// jumped shows a jump as the moment it is.
+func (m *screen) jumped(o op.Op, b *op.JumpDone) {
+	m.print(yellow.Render(strings.Repeat("─", m.width)))
+	m.event(o, yellow.Render)
+	for i, path := range b.Reverted {
+		if i == maxNamed {
+			m.print(fmt.Sprintf("  and %s", plural(b.NReverted-i, "more file")))
+			break
+		}
+		m.print("  " + faint.Render("back: ") + clean(path))
+	}
+	m.print(faint.Render("  cards and blocks stay; the steps that were left are in /timeline"))
+	m.print(yellow.Render(strings.Repeat("─", m.width)))
+}
+
+// said shows the user's words.
+func (m *screen) said(text string) {
+	if text == "" {
+		return
+	}
+	m.print("")
+	for i, line := range strings.Split(clean(text), "\n") {
+		mark := "> "
+		if i > 0 {
+			mark = "  "
+		}
+		m.print(blue.Bold(true).Render(mark) + bold.Render(line))
+	}
+	m.print("")
+}
+
+// runsTests recognises commands that run tests.
+var runsTests = regexp.MustCompile(`\b(go test|pytest|(npm|yarn|pnpm|cargo|make|mvn|gradle|dotnet|mix|rake) (run )?test|jest|vitest|rspec|phpunit|ctest|tox)\b`)
+
+// returned shows how a call ended, with the lines of a diff or of its output.
+func (m *screen) returned(b *op.ToolReturned) {
+	c := m.call(b.Call)
+	if c == nil {
+		c = &call{Call: op.Call{ID: b.Call, Name: b.Name}}
+	}
+	for i := range m.calls {
+		if m.calls[i] == c {
+			m.calls = append(m.calls[:i], m.calls[i+1:]...)
+			break
+		}
+	}
+	m.feed.forget(b.Call)
+	c.Name = b.Name
+	dot, how := green.Render("●"), took(b.Millis)
+	switch {
+	case b.Unknown:
+		dot, how = yellow.Render("●"), "outcome unknown"
+	case b.Refused:
+		dot, how = yellow.Render("●"), "not run"
+	case b.Exit != nil:
+		how = strings.TrimSuffix(fmt.Sprintf("exit %d · %s", *b.Exit, how), " · ")
+		if *b.Exit != 0 {
+			dot = red.Render("●")
+		}
+	case b.IsError:
+		dot, how = red.Render("●"), "failed"
+	}
+	if how != "" {
+		how = "  " + faint.Render(how)
+	}
+	what := callText(c.Call, m.info.Dir)
+	if len(c.changes) == 1 && !b.Refused && !b.IsError {
+		what = bold.Render(clean(c.Name)) + " " + changeTitle(c.changes[0])
+	}
+	m.print(cut(dot+" "+what, m.width-len(stripped(how))) + how)
+	if line := commandOf(c.Args); b.Exit != nil && runsTests.MatchString(line) {
+		mark := "passed"
+		if *b.Exit != 0 {
+			mark = fmt.Sprintf("failed (exit %d)", *b.Exit)
+		}
+		m.turn.tests = append(m.turn.tests, fmt.Sprintf("%s %s", runsTests.FindString(line), mark))
+	}
+	switch {
+	case b.Refused && b.Text == refusedByUser:
+	case b.Refused || b.IsError && b.Exit == nil:
+		m.folded(b.Text, 0, 3)
+	case len(c.changes) > 0:
+		for _, change := range c.changes {
+			lines := showChange(change, m.width-2, 16)
+			if len(c.changes) == 1 {
+				lines = lines[1:]
+			}
+			for _, l := range lines {
+				m.print("  " + l)
+			}
+		}
+	case b.Exit != nil:
+		m.folded(outputOf(b.Text), headLines, tailLines)
+	}
+}
+
+// folded prints the beginning and the end of an output, and how much lies between.
+func (m *screen) folded(text string, head, tail int) {
+	text = strings.TrimRight(text, "\n")
+	if text == "" {
+		return
+	}
+	lines := strings.Split(clean(text), "\n")
+	for i, l := range lines {
+		if len(lines) > head+tail+1 && i >= head && i < len(lines)-tail {
+			if i == head {
+				m.print(faint.Render(fmt.Sprintf("  │ … %s, %s in all; /out shows it", plural(len(lines)-head-tail, "line"), size(len(text)))))
+			}
+			continue
+		}
+		m.print(faint.Render("  │ ") + cut(strings.ReplaceAll(l, "\t", "    "), m.width-4))
+	}
+}
+
+// closing matches the lines that close a command's result for the model.
+var closing = regexp.MustCompile(`^\[(exit -?\d+|interrupted: .*|timed out .*|no output)\]$`)
+
+// outputOf is a command's output without the lines that close it.
+func outputOf(text string) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(slices.DeleteFunc(lines, closing.MatchString), "\n")
+}
+
+func commandOf(args string) string {
+	q := question{}
+	q.call.Args = args
+	return q.command()
+}
+
+// callText is a call on one line, its name set off.
+func callText(c op.Call, dir string) string {
+	if line := commandOf(c.Args); line != "" {
+		return bold.Render(clean(c.Name)) + " " + strings.Join(strings.Fields(clean(line)), " ")
+	}
+	name, rest, ok := strings.Cut(tool.Display(c, dir), "(")
+	if !ok {
+		return bold.Render(name)
+	}
+	return bold.Render(name) + " " + strings.TrimSuffix(rest, ")")
+}
+
+// took says how long a call ran, where that is worth saying.
+func took(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	switch {
+	case d < 100*time.Millisecond:
+		return ""
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+func scanText(p worldstate.Progress) string {
+	if p.Done || p.Files == 0 {
+		return ""
+	}
+	return fmt.Sprintf("reading the directory: %s", plural(p.Files, "file"))
+}

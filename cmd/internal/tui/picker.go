@@ -1,0 +1,266 @@
+//go:build unix
+
+package tui
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"anamnesis/cmd/internal/timeline"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// maxNamed is how many paths are named.
+const maxNamed = 8
+
+// picker is a list of which the user picks one.
+type picker struct {
+	title string
+	rows  []pickRow
+	at    int
+	then  func(*screen, pickRow) tea.Cmd
+}
+
+// pickRow is one choice.
+type pickRow struct {
+	text string
+	id   string // of a task
+	step int
+	now  bool // where the task is
+}
+
+// Messages of lists.
+type (
+	pickedMsg struct{ pick *picker }
+	planMsg   struct {
+		step int
+		plan inspect.JumpPlan
+		err  error
+	}
+	stepsMsg struct { // what a turn changed
+		changed int
+		names   []string
+		took    time.Duration
+	}
+)
+
+func (p *picker) press(m *screen, key string) tea.Cmd {
+	switch key {
+	case "up", "k", "ctrl+p":
+		p.at = max(0, p.at-1)
+	case "down", "j", "ctrl+n":
+		p.at = min(len(p.rows)-1, p.at+1)
+	case "pgup":
+		p.at = max(0, p.at-10)
+	case "pgdown":
+		p.at = min(len(p.rows)-1, p.at+10)
+	case "home", "g":
+		p.at = 0
+	case "end", "G":
+		p.at = len(p.rows) - 1
+	case "enter":
+		m.pick = nil
+		return p.then(m, p.rows[p.at])
+	case "esc", "q":
+		m.pick = nil
+	}
+	return nil
+}
+
+func (p *picker) view(width, height int) []string {
+	lines := []string{faint.Render(strings.Repeat("─", width)), cut(bold.Render(p.title), width)}
+	n := max(3, min(15, height-6))
+	first := max(0, min(p.at-n/2, len(p.rows)-n))
+	for i, r := range p.rows[first:min(first+n, len(p.rows))] {
+		mark, style := "  ", faint
+		if first+i == p.at {
+			mark, style = "❯ ", bold
+		}
+		if r.now {
+			mark = mark[:len(mark)-1] + "●"
+		}
+		lines = append(lines, cut(style.Render(mark+" "+r.text), width))
+	}
+	return append(lines, faint.Render(cut(fmt.Sprintf("%d of %d · ↑↓ choose · Enter takes it · Esc goes back", p.at+1, len(p.rows)), width)))
+}
+
+// pickTask lists the directory's tasks, the last one first.
+func (m *screen) pickTask() tea.Cmd {
+	svc, dir := m.o.Service, m.o.Request.Dir
+	return func() tea.Msg {
+		rows, err := svc.Tasks()
+		if err != nil {
+			return errorMsg{err}
+		}
+		real, err := session.RealDir(dir)
+		if err != nil {
+			return errorMsg{err}
+		}
+		rows = slices.DeleteFunc(rows, func(r taskdir.Summary) bool { return r.Dir != real || r.Parent != "" })
+		p := &picker{title: "Tasks of this directory", then: func(m *screen, r pickRow) tea.Cmd { return m.switchTo(r.id) }}
+		for _, r := range slices.Backward(rows) {
+			p.rows = append(p.rows, pickRow{id: r.ID, text: fmt.Sprintf("%s  %-11s %3d steps  %s", r.Changed.Local().Format("01-02 15:04"), r.State, r.Steps, oneLine(clean(r.Request)))})
+		}
+		if len(p.rows) == 0 {
+			return textMsg{faint.Render("no task has worked in this directory yet")}
+		}
+		return pickedMsg{p}
+	}
+}
+
+// switchTo makes another task the one that the next request goes to.
+func (m *screen) switchTo(task string) tea.Cmd {
+	closing := m.close()
+	m.s = nil
+	m.o.Task = task
+	m.print("task " + bold.Render(task) + faint.Render(": the next request goes on with it"))
+	if st, err := m.o.Service.State(task); err == nil {
+		m.st, m.info = st, session.Info{Task: task, Dir: st.Opened.Dir, Model: st.Model, EAS: st.EAS, EASFrom: st.Opened.EASFrom, Approval: st.Approval}
+		if st.Request != "" {
+			m.print(faint.Render("last: ") + cut(oneLine(clean(st.Request)), m.width-8))
+		}
+		if st.Answer != "" {
+			m.md.fit(m.width, m.theme)
+			m.print(strings.Join(m.md.render(st.Answer), "\n"))
+		}
+	}
+	return closing
+}
+
+// pickStep lists the steps to jump to, the newest first, each with what was done in it.
+func (m *screen) pickStep() tea.Cmd {
+	task, svc := m.o.Task, m.o.Service
+	if task == "" {
+		m.say("no task yet: there is nothing to jump back to")
+		return nil
+	}
+	return func() tea.Msg {
+		b := new(timeline.Builder)
+		if err := svc.Ops(task, 0, b.Add); err != nil {
+			return errorMsg{err}
+		}
+		p := &picker{title: "Jump to the end of a step: files go back, memory stays", then: func(m *screen, r pickRow) tea.Cmd { return m.planJump(r.step) }}
+		tl := b.Timeline()
+		for _, r := range slices.Backward(tl.Rows) {
+			if r.Kind != timeline.RowStep {
+				continue
+			}
+			text := fmt.Sprintf("step %-3d %s", r.Step, oneLine(clean(r.Text)))
+			if !r.OnPath {
+				text += "  (left)"
+			}
+			p.rows = append(p.rows, pickRow{step: r.Step, text: text, now: r.Step == tl.Current})
+			if r.Step == tl.Current {
+				p.at = min(len(p.rows), len(tl.Rows)-1)
+			}
+		}
+		if p.at = min(p.at, len(p.rows)-1); p.at < 0 {
+			return textMsg{faint.Render("no step has ended yet")}
+		}
+		return pickedMsg{p}
+	}
+}
+
+// planJump asks what a jump would do.
+func (m *screen) planJump(to int) tea.Cmd {
+	ctx, svc, task := m.ctx, m.o.Service, m.o.Task
+	return func() tea.Msg {
+		plan, err := svc.PlanJump(ctx, task, op.JumpRequested{To: to})
+		return planMsg{to, plan, err}
+	}
+}
+
+// planned shows what a jump would do and asks for it.
+func (m *screen) planned(msg planMsg) {
+	if msg.err != nil {
+		m.fail(msg.err)
+		return
+	}
+	p := msg.plan
+	m.print(yellow.Render(fmt.Sprintf("↩ from step %d to step %d would:", p.From, p.To)))
+	list := func(what string, paths []string) {
+		if len(paths) == 0 {
+			return
+		}
+		text := strings.Join(paths[:min(len(paths), maxNamed)], ", ")
+		if more := len(paths) - maxNamed; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		m.print(fmt.Sprintf("  %-8s %s", what, clean(text)))
+	}
+	list("write", p.World.Write)
+	list("delete", p.World.Delete)
+	var kept []string
+	for _, k := range p.World.Keep {
+		kept = append(kept, k.Path)
+	}
+	list("keep", kept)
+	list("conflict", p.World.Conflicts)
+	if p.World.Empty() {
+		m.print("  move no file")
+	}
+	for _, pass := range p.Passes {
+		m.print(fmt.Sprintf("  fold %s tokens into a block (%s)", count(pass.Tokens), pass.Trigger))
+	}
+	if len(p.Passes) == 0 && p.Raw > 0 {
+		m.print(fmt.Sprintf("  leave the %s tokens of those steps in the context as they are (EAS %s)", count(p.Raw), count(p.EAS)))
+	}
+	m.pick = &picker{title: fmt.Sprintf("Jump to step %d?", p.To), rows: []pickRow{{text: "Yes, jump", step: 1}, {text: "No, stay"}}, then: func(m *screen, r pickRow) tea.Cmd {
+		if r.step == 0 {
+			return nil
+		}
+		return m.jump(p.To)
+	}}
+}
+
+// jump takes the task to a step: now, or at the end of the step that runs.
+func (m *screen) jump(to int) tea.Cmd {
+	j := op.JumpRequested{To: to, Reason: "asked for at the terminal"}
+	ctx, s := m.ctx, m.s
+	if m.running {
+		m.say(fmt.Sprintf("jumps to step %d when the present step is complete", to))
+		return func() tea.Msg { return failed(s.Jump(ctx, j)) }
+	}
+	m.activity, m.begun = "jumping", m.now
+	if s == nil {
+		m.opening = true
+		svc, task, c := m.o.Service, m.o.Task, m.client()
+		c.Started = nil
+		return func() tea.Msg {
+			res, err := svc.Jump(ctx, task, j, c)
+			for _, w := range res.Warnings {
+				c.Note(w)
+			}
+			return jumpedMsg{err}
+		}
+	}
+	m.running = true
+	m.turn = turn{from: to, usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten}
+	runCtx, cancel := context.WithCancel(ctx)
+	m.cancel = cancel
+	return func() tea.Msg {
+		if err := s.Jump(runCtx, j); err != nil {
+			return turnMsg{err: err}
+		}
+		out, err := s.Run(runCtx)
+		return turnMsg{out, err}
+	}
+}
+
+// jumpedMsg says that a jump of a task that is not open has been made, or why not.
+type jumpedMsg struct{ err error }
+
+func failed(err error) tea.Msg {
+	if err == nil {
+		return nil
+	}
+	return errorMsg{err}
+}

@@ -1,0 +1,478 @@
+//go:build unix
+
+package tui
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+	xterm "golang.org/x/term"
+
+	"anamnesis/cmd/internal/term"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/state"
+	"anamnesis/worldstate"
+)
+
+// Times of the screen.
+const (
+	tickEvery = 100 * time.Millisecond // while something runs
+	hintFor   = 2 * time.Second        // how long a second Esc or Ctrl-C counts as one
+)
+
+// screen is the state of the terminal. Only the program's goroutine uses it, but for
+// feed and ctx.
+type screen struct {
+	o     Options
+	ctx   context.Context
+	feed  *feed
+	width int
+	tall  int
+	theme string
+
+	// Of the task.
+	s       *session.Session // nil: none is open
+	opening bool             // one is being opened
+	info    session.Info
+	fresh   bool         // the task was new when it was opened
+	st      *state.State // folded from what was seen
+	running bool
+	cancel  context.CancelFunc
+	begun   time.Time
+	asking  string // the request a task is being opened with
+	turn    turn
+	last    runtime.Outcome
+	ran     bool
+	failure error
+
+	// What is shown.
+	edit      editor
+	queue     []string // messages that wait for the step's end
+	questions []*question
+	pick      *picker
+	md        markdown
+	reply     reply
+	calls     []*call
+	events    bytes.Buffer // lines of the plain printer
+	printer   term.Printer
+	activity  string // what takes long now
+	hint      string
+	hinted    time.Time
+	now       time.Time
+	ticking   bool
+	typed     time.Time // the last key
+	leaving   bool
+	beside    []string // what the user ran with !, for the model
+
+	out      []string // lines to be printed, in order
+	printing bool
+	blank    bool // the last of them is empty
+	profile  colorprofile.Profile
+}
+
+func newScreen(ctx context.Context, o Options, f *feed) *screen {
+	m := &screen{o: o, ctx: ctx, feed: f, width: 80, tall: 24, now: time.Now(), st: new(state.State)}
+	if cols, rows, err := xterm.GetSize(int(o.Out.Fd())); err == nil && cols > 0 {
+		m.width, m.tall = max(cols, 10), max(rows, 5)
+	}
+	m.profile = colorprofile.Detect(o.Out, os.Environ())
+	if m.theme = o.Theme; m.theme == "" || m.theme == "auto" {
+		m.theme = "dark"
+	}
+	if m.profile <= colorprofile.ASCII || m.theme == "none" {
+		m.theme, m.profile = "none", min(m.profile, colorprofile.ASCII)
+	}
+	m.printer = term.NewText(nil, &m.events, 4096, o.Request.Dir)
+	m.edit = newEditor(openHistory(o.Service.Home.State, o.Request.Dir), o.Request.Dir, verbNames())
+	return m
+}
+
+func (m *screen) Init() tea.Cmd {
+	var cmds []tea.Cmd
+	if (m.o.Theme == "" || m.o.Theme == "auto") && m.theme != "none" {
+		cmds = append(cmds, tea.RequestBackgroundColor)
+	}
+	switch {
+	case m.o.Pick:
+		cmds = append(cmds, m.pickTask())
+	case m.o.Task != "" || m.o.Text != "":
+		m.said(m.o.Text)
+		cmds = append(cmds, m.begin(m.o.Text))
+	default:
+		m.greet()
+	}
+	return tea.Batch(append(cmds, m.flush())...)
+}
+
+func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	m.now = time.Now()
+	cmd := m.handle(msg)
+	return m, tea.Batch(cmd, m.tick(), m.flush())
+}
+
+func (m *screen) handle(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.tall = max(msg.Width, 10), max(msg.Height, 5)
+	case tea.BackgroundColorMsg:
+		if m.theme = "light"; msg.IsDark() {
+			m.theme = "dark"
+		}
+	case tea.PasteMsg:
+		m.typed = m.now
+		if q := m.question(); q == nil || m.now.Before(q.armed) || q.state == askKey || q.state == askAll {
+			m.edit.paste(msg.Content)
+		} else {
+			q.line.paste(msg.Content)
+		}
+	case tea.KeyPressMsg:
+		return m.key(msg)
+	case feedMsg:
+		return m.happened()
+	case tickMsg:
+		m.ticking = false
+	case openedMsg:
+		return m.opened(msg)
+	case turnMsg:
+		return m.ended(msg)
+	case lostMsg:
+		return m.quit()
+	case textMsg:
+		m.print(msg.text)
+	case errorMsg:
+		m.fail(msg.err)
+	case printedMsg:
+		m.printing = false
+	case pickedMsg:
+		m.pick = msg.pick
+	case stepsMsg:
+		m.summary(msg)
+	case planMsg:
+		m.planned(msg)
+	case closedMsg:
+		m.s = nil
+		if msg.err != nil {
+			m.fail(msg.err)
+		}
+	case jumpedMsg:
+		m.opening, m.activity = false, ""
+		cmd := m.happened()
+		if msg.err != nil {
+			m.fail(msg.err)
+		}
+		return cmd
+	case shellMsg:
+		m.shellEnded(msg)
+	}
+	return nil
+}
+
+// tick keeps the screen moving while something runs.
+func (m *screen) tick() tea.Cmd {
+	q := m.question()
+	if m.ticking || !(m.running || m.opening || m.hint != "" || q != nil && m.now.Before(q.armed)) {
+		return nil
+	}
+	m.ticking = true
+	return tea.Tick(tickEvery, func(t time.Time) tea.Msg { return tickMsg(t) })
+}
+
+// printedMsg says that lines stand in the scrollback.
+type printedMsg struct{}
+
+// print puts lines into the scrollback, at most as wide as the terminal.
+func (m *screen) print(text string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		if line == "" && m.blank {
+			continue
+		}
+		m.blank = line == ""
+		m.out = append(m.out, wrap(line, m.width)...)
+	}
+}
+
+// flush prints what waits, a few lines at a time: more than the screen has room for
+// would push what is drawn below into the scrollback.
+func (m *screen) flush() tea.Cmd {
+	if m.printing || len(m.out) == 0 {
+		return nil
+	}
+	m.printing = true
+	n := min(len(m.out), max(1, m.tall/2))
+	var b bytes.Buffer
+	w := colorprofile.Writer{Forward: &b, Profile: m.profile}
+	_, _ = w.Write([]byte(strings.Join(m.out[:n], "\n"))) // a buffer never fails
+	m.out = slices.Delete(m.out, 0, n)
+	return tea.Sequence(tea.Println(b.String()), func() tea.Msg { return printedMsg{} })
+}
+
+// question is the one that waits for the user; nil: none does.
+func (m *screen) question() *question {
+	if len(m.questions) == 0 {
+		return nil
+	}
+	return m.questions[0]
+}
+
+// happened takes what the task did since.
+func (m *screen) happened() tea.Cmd {
+	var cmds []tea.Cmd
+	for _, e := range m.feed.take() {
+		switch e := e.(type) {
+		case op.Op:
+			cmds = append(cmds, m.saw(e))
+		case model.Delta:
+			m.delta(e)
+		case startedMsg:
+			m.started(e)
+		case progressMsg:
+			if c := m.call(e.call); c != nil {
+				c.progress = e.text
+			}
+		case editingMsg:
+			m.editing(e)
+		case noteMsg:
+			m.activity = string(e)
+		case warnMsg:
+			m.print(yellow.Render("! " + clean(string(e))))
+		case retryMsg:
+			m.printer.Retry(model.Attempt(e))
+			m.print(yellow.Render(m.plain()))
+		case worldstate.Progress:
+			m.activity = scanText(e)
+		case *question:
+			m.questions = append(m.questions, e)
+			m.asked()
+		case withdrawMsg:
+			m.questions = slices.DeleteFunc(m.questions, func(q *question) bool { return q == e.q })
+			m.asked()
+		}
+	}
+	return tea.Batch(cmds...)
+}
+
+// asked prepares the question that is in front now.
+func (m *screen) asked() {
+	q := m.question()
+	if q == nil || !q.armed.IsZero() {
+		return
+	}
+	if c := m.call(q.call.ID); c != nil {
+		q.changes = c.changes
+	}
+	q.open(m.now)
+}
+
+// plain returns what the plain printer has written since.
+func (m *screen) plain() string {
+	text := strings.TrimRight(m.events.String(), "\n")
+	m.events.Reset()
+	return text
+}
+
+// begin opens the task, or a new one, with a request, and runs a turn.
+func (m *screen) begin(text string) tea.Cmd {
+	m.opening, m.begun, m.failure, m.asking = true, m.now, nil, text
+	m.activity = "opening"
+	ctx, cancel := context.WithCancel(m.ctx)
+	m.cancel = cancel
+	svc, c, task := m.o.Service, m.client(), m.o.Task
+	r, set := m.o.Request, m.o.Settings
+	r.Text = text
+	return func() tea.Msg {
+		if task == "" {
+			s, err := svc.Start(ctx, r, c)
+			return openedMsg{s, err}
+		}
+		s, err := svc.Resume(ctx, task, text, set, c)
+		return openedMsg{s, err}
+	}
+}
+
+// started shows what runs now.
+func (m *screen) started(e startedMsg) {
+	m.info, m.st, m.fresh = e.Info, e.st, e.st.Last == 0
+	m.o.Task = e.Task
+	m.printer = term.NewText(nil, &m.events, 4096, e.Dir)
+	m.turn = turn{from: m.st.Current, usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten}
+	m.heading()
+}
+
+func (m *screen) opened(msg openedMsg) tea.Cmd {
+	m.opening, m.activity = false, ""
+	if msg.err != nil {
+		m.failure = msg.err
+		m.cancel()
+		if m.happened(); m.fresh { // there is no such task
+			m.o.Task = ""
+		}
+		m.fail(msg.err)
+		if m.o.Once || m.leaving || errors.Is(msg.err, session.ErrNoModel) {
+			return m.quit()
+		}
+		m.queue = append([]string{m.asking}, m.queue...)
+		m.giveBack()
+		return nil
+	}
+	m.s = msg.s
+	for _, w := range m.s.Opening {
+		m.print(yellow.Render("! " + clean(w)))
+	}
+	return m.run()
+}
+
+// run runs the agent until its turn ends.
+func (m *screen) run() tea.Cmd {
+	ctx, cancel := context.WithCancel(m.ctx)
+	m.running, m.cancel, m.begun = true, cancel, m.now
+	if m.leaving {
+		cancel()
+	}
+	s := m.s
+	return func() tea.Msg {
+		out, err := s.Run(ctx)
+		return turnMsg{out, err}
+	}
+}
+
+// ended shows how a turn ended, and goes on with what was queued.
+func (m *screen) ended(msg turnMsg) tea.Cmd {
+	m.running, m.activity, m.calls = false, "", nil
+	m.cancel()
+	more := m.happened() // what came before the turn's end
+	m.last, m.ran, m.failure = msg.out, true, msg.err
+	m.settle(true)
+	m.outcome(msg)
+	if m.leaving || m.o.Once {
+		return tea.Batch(more, m.quit())
+	}
+	cmd := m.changes()
+	if msg.err != nil {
+		cmd = m.close()
+	}
+	if len(m.queue) > 0 {
+		if msg.err == nil && (msg.out.Reason == "done" || msg.out.Reason == "idle") {
+			text := strings.Join(m.queue, "\n\n")
+			m.queue = nil
+			return tea.Batch(more, cmd, m.send(text))
+		}
+		m.giveBack()
+	}
+	return tea.Batch(more, cmd)
+}
+
+// giveBack puts queued messages, and a request that was not taken, back into the line.
+func (m *screen) giveBack() {
+	text := strings.Join(append(m.queue, m.edit.text()), "\n\n")
+	m.queue = nil
+	m.edit.set(strings.TrimSpace(text))
+	m.edit.offered = nil
+}
+
+// send gives the agent a request.
+func (m *screen) send(text string) tea.Cmd {
+	m.said(text)
+	if len(m.beside) > 0 {
+		text = strings.Join(append(m.beside, text), "\n\n")
+		m.beside = nil
+	}
+	if m.s == nil {
+		return m.begin(text)
+	}
+	m.turn = turn{from: m.st.Current, usage: m.st.Totals.Usage, cards: m.st.Totals.CardsWritten}
+	m.running, m.begun = true, m.now
+	ctx, cancel := context.WithCancel(m.ctx)
+	m.cancel = cancel
+	s := m.s
+	return func() tea.Msg {
+		if err := s.Request(ctx, text); err != nil {
+			return turnMsg{err: err}
+		}
+		out, err := s.Run(ctx)
+		return turnMsg{out, err}
+	}
+}
+
+// deliver gives queued messages to the agent at the end of a step.
+func (m *screen) deliver() tea.Cmd {
+	if len(m.queue) == 0 || m.s == nil {
+		return nil
+	}
+	text := strings.Join(m.queue, "\n\n")
+	m.queue = nil
+	s, ctx := m.s, m.ctx
+	return func() tea.Msg {
+		if err := s.Say(ctx, text); err != nil {
+			return errorMsg{err}
+		}
+		return nil
+	}
+}
+
+// interrupt ends the turn.
+func (m *screen) interrupt() {
+	if m.cancel != nil {
+		m.cancel()
+	}
+	m.say("interrupting; what has begun is recorded")
+}
+
+// close ends the session; the task can be resumed.
+func (m *screen) close() tea.Cmd {
+	s := m.s
+	if s == nil {
+		return nil
+	}
+	return func() tea.Msg { return closedMsg{s.Close()} }
+}
+
+// quit ends the program once nothing runs and everything is printed.
+func (m *screen) quit() tea.Cmd {
+	m.leaving = true
+	if m.running || m.opening {
+		m.cancel()
+		return nil
+	}
+	if !m.edit.empty() || len(m.queue) > 0 {
+		text := strings.TrimSpace(strings.Join(append(m.queue, m.edit.text()), "\n\n"))
+		m.edit.history.add(text)
+		m.print(faint.Render("not sent, kept in the history: ") + clean(text))
+		m.queue = nil
+	}
+	if m.s != nil && !m.o.Once {
+		m.print(faint.Render("task " + m.info.Task + " · 'anamnesis -c' goes on with it"))
+	}
+	lines := m.out
+	m.out = nil
+	var b bytes.Buffer
+	w := colorprofile.Writer{Forward: &b, Profile: m.profile}
+	_, _ = w.Write([]byte(strings.Join(lines, "\n"))) // a buffer never fails
+	if len(lines) == 0 {
+		return tea.Quit
+	}
+	return tea.Sequence(tea.Println(b.String()), tea.Quit)
+}
+
+// leave closes the session after the program has ended.
+func (m *screen) leave() Result {
+	r := Result{Task: m.o.Task, Last: m.last, Ran: m.ran, Err: m.failure}
+	if m.s != nil {
+		r.Err = session.JoinClose(r.Err, m.s.Close())
+	}
+	return r
+}
+
+// say shows a hint for a moment.
+func (m *screen) say(text string) { m.hint, m.hinted = text, m.now }
+
+func (m *screen) fail(err error) { m.print(red.Render("! ") + clean(err.Error())) }

@@ -1,0 +1,481 @@
+//go:build unix
+
+package tui
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/timeline"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/workspace"
+	"anamnesis/worldstate"
+)
+
+// Limits of what a command prints, and of what of a shell command goes to the model.
+const (
+	maxPatchBytes   = 256 << 10
+	maxBesideRunes  = 4_000
+	maxPrintedLines = 400
+)
+
+// verb is a slash command.
+type verb struct {
+	name, args, about string
+	idle              bool // not while the agent works
+	run               func(m *screen, args []string) tea.Cmd
+}
+
+func verbs() []verb {
+	return []verb{
+		{"/jump", "[STEP]", "go back, or over, to a step: shows what that does, then asks", false, (*screen).jumpVerb},
+		{"/undo", "", "go back one step; the step stays reachable", false, (*screen).undoVerb},
+		{"/timeline", "", "operations and the tree of steps", false, (*screen).timelineVerb},
+		{"/diff", "[A [B]]", "what changed since step A (default: 0) up to step B (default: now)", true, (*screen).diffVerb},
+		{"/out", "", "the whole output of the last command", false, (*screen).outVerb},
+		{"/todo", "", "the agent's todo list", false, (*screen).todoVerb},
+		{"/cards", "", "knowledge cards that were recalled and written", false, (*screen).cardsVerb},
+		{"/why", "[STEP]", "what the model sees, and what was folded or masked", true, (*screen).whyVerb},
+		{"/cost", "", "tokens and dollars so far", false, (*screen).costVerb},
+		{"/model", "[NAME]", "the model, or another one from the next request on", true, (*screen).modelVerb},
+		{"/approval", "[MODE]", "ask, edits, auto or deny, from the next request on", true, (*screen).approvalVerb},
+		{"/resume", "", "pick another task of this directory", true, func(m *screen, _ []string) tea.Cmd { return m.pickTask() }},
+		{"/new", "", "begin a new task with the next request", true, (*screen).newVerb},
+		{"/help", "", "this list", false, (*screen).helpVerb},
+		{"/quit", "", "leave; 'anamnesis -c' goes on with the task", false, func(m *screen, _ []string) tea.Cmd { return m.quit() }},
+	}
+}
+
+func verbNames() []string {
+	var names []string
+	for _, v := range verbs() {
+		names = append(names, v.name)
+	}
+	return names
+}
+
+// command runs a slash command. A beginning that only one has stands for it.
+func (m *screen) command(line string) tea.Cmd {
+	words := strings.Fields(line)
+	var fits []verb
+	for _, v := range verbs() {
+		if v.name == words[0] {
+			fits = []verb{v}
+			break
+		}
+		if strings.HasPrefix(v.name, words[0]) {
+			fits = append(fits, v)
+		}
+	}
+	if len(fits) != 1 {
+		text := fmt.Sprintf("%s is not a command", clean(words[0]))
+		if len(fits) > 1 {
+			var names []string
+			for _, v := range fits {
+				names = append(names, v.name)
+			}
+			text = clean(words[0]) + " could be " + strings.Join(names, ", ")
+		} else if near := nearest(words[0], verbNames()); near != "" {
+			text += "; did you mean " + near + "?"
+		}
+		m.print(yellow.Render("! ") + text + faint.Render(" · /help lists the commands"))
+		return nil
+	}
+	v := fits[0]
+	if v.idle && (m.running || m.opening) {
+		m.print(yellow.Render("! ") + v.name + " waits until the agent has answered; Esc interrupts it")
+		m.edit.set(line)
+		return nil
+	}
+	m.print(faint.Render(line))
+	return v.run(m, words[1:])
+}
+
+// nearest is the name that differs from a word by at most two letters; empty: none.
+func nearest(word string, names []string) string {
+	best, name := 3, ""
+	for _, n := range names {
+		if d := distance(word, n); d < best {
+			best, name = d, n
+		}
+	}
+	return name
+}
+
+// distance is the Levenshtein distance of two words.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			before, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, before+cost)
+		}
+	}
+	return row[len(b)]
+}
+
+func (m *screen) helpVerb([]string) tea.Cmd {
+	const column = 20
+	row := func(name, about string) {
+		for i, l := range wrap(about, max(m.width-column, 16)) {
+			if i > 0 {
+				name = ""
+			}
+			m.print(bold.Render(fmt.Sprintf("  %-*s", column-2, name)) + l)
+		}
+	}
+	for _, v := range verbs() {
+		row(v.name+" "+v.args, v.about)
+	}
+	row("@file", "completes a file's name (Tab)")
+	row("!command", "runs a command of yours; its output goes with your next message")
+	row("Enter", "sends; while the agent works it queues (↑ takes it back)")
+	row("Alt-Enter, Ctrl-J", `new row, as does a \ at the end`)
+	row("Esc", "interrupts; twice, when idle, picks a step to jump to")
+	row("Ctrl-C", "interrupts, clears the line, leaves")
+	return nil
+}
+
+func (m *screen) jumpVerb(args []string) tea.Cmd {
+	if len(args) == 0 {
+		return m.pickStep()
+	}
+	to, err := strconv.Atoi(args[0])
+	if err != nil || m.o.Task == "" {
+		m.fail(fmt.Errorf("/jump wants the number of a step of a task; without one it shows a list"))
+		return nil
+	}
+	return m.planJump(to)
+}
+
+func (m *screen) undoVerb([]string) tea.Cmd {
+	if m.st.Current == 0 {
+		m.say("the task is at its beginning")
+		return nil
+	}
+	return m.planJump(m.st.Steps.Parent(m.st.Current))
+}
+
+// withTask runs a command that reads the task, beside the screen.
+func (m *screen) withTask(read func() (string, error)) tea.Cmd {
+	if m.o.Task == "" {
+		m.print(faint.Render("no task yet"))
+		return nil
+	}
+	return func() tea.Msg {
+		text, err := read()
+		if err != nil {
+			return errorMsg{err}
+		}
+		if lines := strings.Split(text, "\n"); len(lines) > maxPrintedLines {
+			text = strings.Join(lines[:maxPrintedLines], "\n") + faint.Render(fmt.Sprintf("\n… %s", plural(len(lines)-maxPrintedLines, "more line")))
+		}
+		return textMsg{text}
+	}
+}
+
+func (m *screen) timelineVerb([]string) tea.Cmd {
+	svc, task, width := m.o.Service, m.o.Task, m.width
+	return m.withTask(func() (string, error) {
+		b := new(timeline.Builder)
+		err := svc.Ops(task, 0, b.Add)
+		return term.Draw(b.Timeline(), width), err
+	})
+}
+
+// between compares the ends of two steps.
+func between(ctx context.Context, svc *session.Service, task string, from, to int) (w *worldstate.World, changes []worldstate.Change, err error) {
+	st, err := svc.State(task)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, id := range []int{from, to} {
+		if step, err := st.Checkpoint(id); err != nil {
+			return nil, nil, err
+		} else if !step.Saved {
+			return nil, nil, fmt.Errorf("step %d has no checkpoint: %s", id, step.NoCheckpoint)
+		}
+	}
+	if w, err = svc.World(st); err != nil {
+		return nil, nil, err
+	}
+	ends, _, err := workspace.Commits(svc.Home, task, st, w, from, to)
+	if err == nil {
+		changes, err = w.Diff(ctx, ends[0], ends[1])
+	}
+	if err != nil {
+		w.Close()
+		return nil, nil, err
+	}
+	return w, changes, nil
+}
+
+func (m *screen) diffVerb(args []string) tea.Cmd {
+	steps := []int{0, m.st.Current}
+	for i, a := range args[:min(2, len(args))] {
+		n, err := strconv.Atoi(a)
+		if err != nil {
+			m.fail(fmt.Errorf("/diff %s: want the numbers of steps", a))
+			return nil
+		}
+		steps[i] = n
+	}
+	ctx, svc, task := m.ctx, m.o.Service, m.o.Task
+	return m.withTask(func() (string, error) {
+		w, changes, err := between(ctx, svc, task, steps[0], steps[1])
+		if err != nil {
+			return "", err
+		}
+		defer w.Close()
+		if len(changes) == 0 {
+			return faint.Render(fmt.Sprintf("nothing differs between step %d and step %d", steps[0], steps[1])), nil
+		}
+		var patch bounded
+		if err := w.Patch(ctx, &patch, changes); err != nil && !errors.Is(err, errFull) {
+			return "", err
+		}
+		return strings.Join(showPatch(patch.String()), "\n"), nil
+	})
+}
+
+// bounded takes at most maxPatchBytes.
+type bounded struct{ bytes.Buffer }
+
+var errFull = errors.New("the diff is longer than what is shown")
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxPatchBytes {
+		return 0, errFull
+	}
+	return b.Buffer.Write(p)
+}
+
+func (m *screen) outVerb([]string) tea.Cmd {
+	svc, task := m.o.Service, m.o.Task
+	return m.withTask(func() (string, error) {
+		text := ""
+		err := svc.Ops(task, 0, func(o op.Op) error {
+			if b, ok := o.Body.(*op.ToolReturned); ok && b.Exit != nil {
+				text = b.Text
+			}
+			return nil
+		})
+		if text == "" {
+			text = "no command has run yet"
+		}
+		return clean(text), err
+	})
+}
+
+func (m *screen) todoVerb([]string) tea.Cmd {
+	if len(m.st.Todos) == 0 {
+		m.print(faint.Render("the agent keeps no todo list"))
+		return nil
+	}
+	m.print(strings.Join(todoLines(m.st.Todos), "\n"))
+	return nil
+}
+
+func (m *screen) cardsVerb([]string) tea.Cmd {
+	svc, task := m.o.Service, m.o.Task
+	return m.withTask(func() (string, error) {
+		var lines []string
+		err := svc.Ops(task, 0, func(o op.Op) error {
+			switch b := o.Body.(type) {
+			case *op.CardsRecalled:
+				for _, c := range b.Cards {
+					lines = append(lines, fmt.Sprintf("%s %s  %s", faint.Render("recalled"), clean(c.ID), clean(c.Topic)))
+				}
+			case *op.PassDone:
+				for _, id := range b.Cards {
+					lines = append(lines, cyan.Render("written  ")+clean(id))
+				}
+			case *op.RepairsFound:
+				for _, id := range b.Cards {
+					lines = append(lines, cyan.Render("written  ")+clean(id))
+				}
+			}
+			return nil
+		})
+		if len(lines) == 0 {
+			return faint.Render("no card was recalled or written in this task"), err
+		}
+		return strings.Join(append(lines, faint.Render("'anamnesis kb show ID' shows one, 'anamnesis kb review' reviews drafts")), "\n"), err
+	})
+}
+
+func (m *screen) whyVerb(args []string) tea.Cmd {
+	svc, task, seq, width := m.o.Service, m.o.Task, m.st.Last, m.width
+	if len(args) > 0 {
+		n, err := strconv.Atoi(args[0])
+		if err != nil || n < 0 || n >= m.st.Steps.Len() {
+			m.fail(fmt.Errorf("/why %s: valid steps are %s", args[0], m.st.ValidSteps()))
+			return nil
+		}
+		seq = m.st.Steps.At(n).Last
+	}
+	return m.withTask(func() (string, error) {
+		x, _, err := svc.Explain(task, seq)
+		if err != nil {
+			return "", err
+		}
+		lines := []string{fmt.Sprintf("%s tokens in %s; EAS %s", count(x.Tokens), plural(len(x.Messages), "message"), count(x.EAS))}
+		for i, msg := range x.Messages {
+			for _, p := range msg.Parts {
+				lines = append(lines, cut(fmt.Sprintf("%3d %-9s %6d  %s: %s", i+1, msg.Role, p.Tokens, p.Kind, oneLine(clean(p.Text))), width))
+				if p.Why != "" {
+					lines = append(lines, faint.Render("      "+clean(p.Why)))
+				}
+			}
+		}
+		for _, c := range x.Changes {
+			lines = append(lines, purple.Render(fmt.Sprintf("op %d  %s: %s", c.Op, c.Kind, clean(c.Rule))))
+		}
+		return strings.Join(lines, "\n"), nil
+	})
+}
+
+func (m *screen) costVerb([]string) tea.Cmd {
+	u := m.st.Totals.Usage
+	m.print(fmt.Sprintf("%s prompt (%s cached) · %s completion · %d replies", count(u.Prompt), count(u.Cached), count(u.Completion), m.st.Totals.Replies))
+	switch {
+	case u.Unpriced() == 0 && u.USD > 0:
+		m.print(state.Dollars(u.USD))
+	case u.USD > 0:
+		m.print(state.Dollars(u.USD) + faint.Render(" for the tokens whose price is known"))
+	default:
+		m.print(faint.Render("no price is known for this model (docs/costs.md)"))
+	}
+	return nil
+}
+
+func (m *screen) modelVerb(args []string) tea.Cmd {
+	if len(args) == 0 {
+		name := m.info.Model
+		if name == "" {
+			name = m.o.Request.Model + m.o.Request.Default.Model
+		}
+		m.print("model " + bold.Render(clean(name)) + faint.Render(" · /model NAME takes another"))
+		return nil
+	}
+	m.o.Request.Model, m.o.Settings.Model = args[0], args[0]
+	m.info.Model = args[0]
+	m.print("model " + bold.Render(clean(args[0])) + faint.Render(" from the next request on"))
+	return m.reopen()
+}
+
+func (m *screen) approvalVerb(args []string) tea.Cmd {
+	if len(args) == 0 {
+		m.print("approval " + bold.Render(m.approval()) + faint.Render(" · /approval ask, edits, auto or deny"))
+		return nil
+	}
+	mode, err := approval.ParseMode(args[0])
+	if err != nil {
+		m.fail(err)
+		return nil
+	}
+	m.o.Request.Approval, m.o.Settings.Approval, m.info.Approval = string(mode), string(mode), string(mode)
+	m.print("approval " + bold.Render(string(mode)) + faint.Render(" from the next request on"))
+	return m.reopen()
+}
+
+// reopen closes the session; the next request opens it with the settings as they are.
+func (m *screen) reopen() tea.Cmd {
+	cmd := m.close()
+	m.s = nil
+	return cmd
+}
+
+func (m *screen) newVerb([]string) tea.Cmd {
+	cmd := m.reopen()
+	m.o.Task, m.info, m.st = "", session.Info{}, new(state.State)
+	m.print(faint.Render("the next request begins a new task"))
+	return cmd
+}
+
+// changes finds what the turn changed in the directory.
+func (m *screen) changes() tea.Cmd {
+	ctx, svc, task, from, to := m.ctx, m.o.Service, m.o.Task, m.turn.from, m.st.Current
+	msg := stepsMsg{took: m.now.Sub(m.begun)}
+	return func() tea.Msg {
+		if from != to {
+			if w, changes, err := between(ctx, svc, task, from, to); err == nil {
+				w.Close()
+				msg.changed = len(changes)
+				for _, c := range changes[:min(len(changes), maxNamed)] {
+					msg.names = append(msg.names, c.Path)
+				}
+			}
+		}
+		return msg
+	}
+}
+
+// shellMsg is what came of a command of the user's.
+type shellMsg struct {
+	line, out string
+	err       error
+	took      time.Duration
+}
+
+// shell runs a command of the user's, as the user.
+func (m *screen) shell(line string) tea.Cmd {
+	m.print(purple.Bold(true).Render("! ") + bold.Render(clean(line)))
+	m.say("runs: " + line)
+	shell := os.Getenv("SHELL")
+	if shell == "" {
+		shell = "/bin/sh"
+	}
+	c := exec.CommandContext(m.ctx, shell, "-c", line)
+	c.Dir = m.o.Request.Dir
+	begun := m.now
+	return func() tea.Msg {
+		out, err := c.CombinedOutput()
+		return shellMsg{line, string(out), err, time.Since(begun)}
+	}
+}
+
+func (m *screen) shellEnded(msg shellMsg) {
+	m.hint = ""
+	m.folded(msg.out, 20, 20)
+	exit := 0
+	var ended *exec.ExitError
+	switch {
+	case errors.As(msg.err, &ended):
+		exit = ended.ExitCode()
+		m.print(red.Render(fmt.Sprintf("exit %d", exit)))
+	case msg.err != nil:
+		m.fail(msg.err)
+		return
+	}
+	text := []rune(msg.out)
+	shown := string(text[:min(len(text), maxBesideRunes)])
+	if len(text) > maxBesideRunes {
+		shown += "\n[…]"
+	}
+	m.beside = append(m.beside, fmt.Sprintf("I ran `%s` (exit %d):\n```\n%s\n```", msg.line, exit, strings.TrimRight(shown, "\n")))
+	m.beside = slices.Clip(m.beside)
+	m.print(faint.Render("goes with your next message"))
+}

@@ -1,0 +1,148 @@
+//go:build unix
+
+// Package tui is the interactive terminal: a session with a task that stays after an
+// answer. It draws below the terminal's own scrollback, into which everything that is
+// finished is printed. All state belongs to the program's one goroutine; the task's
+// callbacks reach it through a feed.
+package tui
+
+import (
+	"context"
+	"os"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"anamnesis/cmd/internal/term"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/model"
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/tool/file"
+	"anamnesis/worldstate"
+)
+
+// Options configure a session at the terminal.
+type Options struct {
+	Service *session.Service
+	Request session.Request // of new tasks
+	// Settings hold for a task that is resumed, beside its own.
+	Settings session.Settings
+	Task     string // to go on with; empty: the first request starts a new one
+	Text     string // the first request; with Task it may be empty
+	Once     bool   // the program ends with the first turn
+	Pick     bool   // begin with the list of tasks
+	Theme    string // auto, dark, light or none
+	Version  string
+	In, Out  *os.File
+}
+
+// Result is how the session ended.
+type Result struct {
+	Task string          // empty: none was started
+	Last runtime.Outcome // of the last turn
+	Ran  bool            // there was a turn
+	Err  error           // of the last turn, or why it could not begin
+}
+
+// Run shows the session until the user leaves or ctx ends.
+func Run(ctx context.Context, o Options) (Result, error) {
+	f := newFeed()
+	m := newScreen(ctx, o, f)
+	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler())
+	f.start(p.Send)
+	stop := context.AfterFunc(ctx, func() { p.Send(lostMsg{}) })
+	defer stop()
+	_, err := p.Run()
+	f.stop()
+	return m.leave(), err
+}
+
+// client is the terminal's side of a task.
+func (m *screen) client() session.Client {
+	f := m.feed
+	return session.Client{
+		Started: func(i session.Info) {
+			st, err := m.o.Service.State(i.Task)
+			if err != nil { // a new task
+				st = new(state.State)
+			}
+			f.add(startedMsg{i, st})
+		},
+		Op:       func(o op.Op) { f.add(o) },
+		Delta:    func(d model.Delta) { f.add(d) },
+		Progress: func(c op.Call, text string) { f.add(progressMsg{c.ID, text}) },
+		Output:   func(c op.Call, p []byte) { f.print(c.ID, p) },
+		Editing:  func(c op.Call, changes []file.Change) { f.add(editingMsg{c.ID, changes}) },
+		Passing:  func(op.PassBegun) { f.add(noteMsg("asking the model what to keep of the steps that were left")) },
+		Retry:    func(at model.Attempt) { f.add(retryMsg(at)) },
+		Scan:     func(p worldstate.Progress) { f.add(p) },
+		Note:     func(text string) { f.add(warnMsg(text)) },
+		Approve: func(ctx context.Context, q runtime.Question) runtime.Answer {
+			a, _ := m.put(ctx, &question{kind: askCall, call: q})
+			return a
+		},
+		Ask: func(ctx context.Context, text string) (string, bool) {
+			a, ok := m.put(ctx, &question{kind: askText, text: text})
+			return a.Feedback, ok && a.Feedback != ""
+		},
+		Trust: func(ctx context.Context, text string) bool {
+			a, _ := m.put(ctx, &question{kind: askTrust, text: text})
+			return a.Allow
+		},
+	}
+}
+
+// put shows a question and waits for its answer. Without one, because the context or
+// the terminal is gone, ok is false.
+func (m *screen) put(ctx context.Context, q *question) (a runtime.Answer, ok bool) {
+	q.answer = make(chan runtime.Answer, 1)
+	m.feed.add(q)
+	select {
+	case a = <-q.answer:
+		return a, true
+	case <-ctx.Done():
+	case <-m.feed.done:
+	}
+	m.feed.add(withdrawMsg{q})
+	return runtime.Answer{}, false
+}
+
+// Messages of the task, in the order in which they happened.
+type (
+	startedMsg struct {
+		session.Info
+		st *state.State // before it goes on
+	}
+	progressMsg struct{ call, text string }
+	editingMsg  struct {
+		call    string
+		changes []file.Change
+	}
+	noteMsg     string
+	warnMsg     string
+	retryMsg    model.Attempt
+	withdrawMsg struct{ q *question }
+)
+
+// Messages of the program to itself.
+type (
+	feedMsg   struct{} // the feed holds something
+	lostMsg   struct{} // a signal, or the terminal is gone
+	tickMsg   time.Time
+	openedMsg struct {
+		s   *session.Session
+		err error
+	}
+	turnMsg struct {
+		out runtime.Outcome
+		err error
+	}
+	textMsg   struct{ text string } // to print
+	errorMsg  struct{ err error }
+	closedMsg struct{ err error }
+)
+
+// clean is a text that a terminal may show.
+func clean(s string) string { return term.Clean(s) }

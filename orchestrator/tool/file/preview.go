@@ -1,0 +1,129 @@
+package file
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+
+	"anamnesis/orchestrator/tool"
+)
+
+// Change is what a call would do to one file.
+type Change struct {
+	Path          string
+	Before, After string
+	New           bool // there is no such file yet
+}
+
+// Preview returns what a call of one of this package's tools would change. ok is
+// false where it cannot be said: the tool is another, or the call would fail.
+func Preview(env *tool.Env, name string, args json.RawMessage) (changes []Change, ok bool) {
+	var err error
+	switch name {
+	case "WriteFile":
+		changes, err = previewWrite(env, args)
+	case "StrReplaceFile":
+		changes, err = previewReplace(env, args)
+	case "PatchFile":
+		changes, err = previewPatch(env, args)
+	}
+	return changes, err == nil && len(changes) > 0
+}
+
+func previewWrite(env *tool.Env, args json.RawMessage) ([]Change, error) {
+	a, err := tool.Decode[writeArgs](args)
+	if err != nil {
+		return nil, err
+	}
+	before, rel, err := current(env, a.Path)
+	if err != nil {
+		return nil, err
+	}
+	c := Change{Path: rel, After: a.Content, New: before == nil}
+	if before != nil {
+		c.Before = *before
+		if a.Mode == "append" {
+			c.After = c.Before + a.Content
+		}
+	}
+	return []Change{c}, nil
+}
+
+func previewReplace(env *tool.Env, args json.RawMessage) ([]Change, error) {
+	a, err := tool.Decode[replaceArgs](args)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := a.all()
+	if err != nil {
+		return nil, err
+	}
+	before, rel, err := current(env, a.Path)
+	if err != nil {
+		return nil, err
+	}
+	if before == nil {
+		return nil, missing(rel)
+	}
+	after, _, err := apply(*before, wanted)
+	return []Change{{Path: rel, Before: *before, After: after}}, err
+}
+
+func previewPatch(env *tool.Env, args json.RawMessage) ([]Change, error) {
+	a, err := tool.Decode[patchArgs](args)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := parsePatch(a.Patch)
+	if err != nil {
+		return nil, err
+	}
+	var out []Change
+	for _, c := range parsed {
+		before, rel, err := current(env, c.path)
+		if err != nil {
+			return nil, err
+		}
+		if (before == nil) != (c.kind == add) {
+			return nil, missing(rel)
+		}
+		change := Change{Path: rel, New: before == nil}
+		if before != nil {
+			change.Before = *before
+		}
+		doc, err := readDocument(change.Before).patch(c.hunks)
+		if err != nil {
+			return nil, err
+		}
+		if change.After = doc.text(); c.kind == remove {
+			change.After = ""
+		}
+		if c.to != "" {
+			change.Path += " → " + c.to
+		}
+		out = append(out, change)
+	}
+	return out, nil
+}
+
+// current is a file's content; nil: there is none. It makes no directory.
+func current(env *tool.Env, path string) (*string, string, error) {
+	rel, err := env.Resolve(path)
+	if err != nil {
+		return nil, path, err
+	}
+	if _, err := env.Root.Lstat(rel); errors.Is(err, fs.ErrNotExist) {
+		return nil, rel, nil
+	}
+	t, err := locateWritable(env, path, false)
+	if err != nil {
+		return nil, rel, err
+	}
+	defer t.close()
+	if t.info == nil {
+		return nil, t.rel, nil
+	}
+	data, err := t.readAll()
+	text := string(data)
+	return &text, t.rel, err
+}
