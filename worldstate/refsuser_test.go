@@ -116,6 +116,22 @@ func TestTips(t *testing.T) {
 	b.fsck()
 }
 
+// TestReusedStep: where a stream was lost and its steps are made again, a step that
+// changes nothing takes its name from the snapshot that had it.
+func TestReusedStep(t *testing.T) {
+	b := newBench(t, &Options{Task: "t"})
+	ids := b.steps(3) // 1, 2, 3
+	b.jump(ids[0])
+	if _, err := b.w.Save(b.Context(), SaveOptions{Parent: ids[0], Ref: "3"}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := b.w.Log(b.Context())
+	b.must(err)
+	if id, err := b.w.Resolve(b.Context(), "3"); err != nil || id != ids[0] || len(list) != 1 {
+		t.Errorf("step 3 is %s, %v; %d snapshots", id, err, len(list))
+	}
+}
+
 // TestNumbersRise: a number that a save has used is not used again, also where the
 // snapshot of that number is not named by a ref any more.
 func TestNumbersRise(t *testing.T) {

@@ -240,14 +240,13 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 	if o.beforeRestore && parent != nil {
 		set = map[string]gitfmt.Hash{}
 		if c.Id != parent.Id {
-			set[beforeRef(w.opts.Task, c.Id)] = c.Id
+			set[refs.OfStep(w.opts.Task+"@before-"+c.Id.String()[:12])] = c.Id // so that git leaves it
 		}
 	}
-	if o.Ref != "" && (parent == nil || c.Id != parent.Id) {
-		if err := w.moveTip(set, parent); err != nil {
+	if o.Ref != "" {
+		if err := w.moveTip(set, parent, c); err != nil {
 			return Snapshot{}, err
 		}
-		set[refs.OfStep(c.Step)] = c.Id
 	}
 	if err := w.refs.Update(set); err != nil {
 		return Snapshot{}, err
@@ -262,18 +261,25 @@ func (w *World) record(sc *scan.Scanned, pack *objects.Writer, parent *gitfmt.Co
 	return snap, nil
 }
 
-// moveTip adds to an update that the ref of a new snapshot's parent goes: the parent
-// is reachable from the snapshot then, and its trailer holds its name.
-func (w *World) moveTip(set map[string]gitfmt.Hash, parent *gitfmt.Commit) error {
-	if parent == nil || !strings.HasPrefix(parent.Step, w.opts.Task+"@") {
+// moveTip adds to an update the ref of a step. That of the parent goes: it is reachable
+// from the new snapshot then, and its trailer holds its name. A step that changed nothing
+// gets none, unless one of its name, left by a stream that was lost, names another.
+func (w *World) moveTip(set map[string]gitfmt.Hash, parent, c *gitfmt.Commit) error {
+	byName, err := w.refs.All()
+	if err != nil {
+		return err
+	}
+	ref := refs.OfStep(c.Step)
+	if parent == nil || c.Id != parent.Id || !byName[ref].IsZero() {
+		set[ref] = c.Id
+	}
+	if parent == nil || c.Id == parent.Id || !strings.HasPrefix(parent.Step, w.opts.Task+"@") {
 		return nil
 	}
-	ref := refs.OfStep(parent.Step)
-	h, err := w.refs.Get(ref)
-	if h == parent.Id {
-		set[ref] = gitfmt.Hash{}
+	if was := refs.OfStep(parent.Step); was != ref && byName[was] == parent.Id {
+		set[was] = gitfmt.Hash{}
 	}
-	return err
+	return nil
 }
 
 // storeTrees returns a listing's world id and stores the trees the store lacks.
@@ -287,14 +293,6 @@ func (w *World) storeTrees(l *tree.Listing, pack *objects.Writer) (gitfmt.Hash, 
 		}
 		return pack.Add(h, t, data)
 	})
-}
-
-// beforeStep begins the names of snapshots taken before a restore.
-const beforeStep = "before-"
-
-// beforeRef keeps the snapshot taken before a restore from git's cleaning.
-func beforeRef(task string, source gitfmt.Hash) string {
-	return refs.TaskPrefix + task + "/" + beforeStep + source.String()[:12]
 }
 
 // changedSince lists the files and links that differ from the parent.
