@@ -147,7 +147,7 @@ func exitCode(err error) int {
 		{exitRefused, []error{
 			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
 			taskdir.ErrBusy, taskdir.ErrPending, state.ErrNotJumped, taskdir.ErrSubagent, taskdir.ErrImported,
-			worldstate.ErrUnfinished, probe.ErrBusy, history.ErrBusy, session.ErrNotApproved, stream.ErrKind,
+			worldstate.ErrUnfinished, probe.ErrBusy, history.ErrBusy, runtime.ErrCallOpen, session.ErrNotApproved, stream.ErrKind,
 		}},
 		{exitUsage, []error{
 			taskdir.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText, runtime.ErrTaskExists, taskdir.ErrNotLive,

@@ -84,7 +84,7 @@ func (a *app) rootCommand() *cobra.Command {
 	})
 	root.AddCommand(
 		a.demoCommand(), a.runCommand(), a.resumeCommand(), a.tasksCommand(), a.timelineCommand(),
-		a.jumpCommand(), a.sayCommand(), a.diffCommand(), a.showCommand(), a.explainCommand(), a.loopsCommand(), a.importCommand(),
+		a.jumpCommand(), a.sayCommand(), a.diffCommand(), a.showCommand(), a.explainCommand(), a.loopsCommand(), a.importCommand(), a.hookCommand(), a.installCommand(), a.uninstallCommand(), a.pauseCommand(),
 	)
 	root.AddCommand(a.easCommand(), a.tokensCommand())
 	root.AddCommand(a.opsCommand())

@@ -10,6 +10,7 @@ import (
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/session"
 )
 
@@ -81,7 +82,11 @@ func (a *app) jump(ctx context.Context, svc *session.Service, task string, j op.
 		}
 		return view.NewText(nil, a.stderr, a.width(), i.Dir)
 	})
-	res, err := svc.Jump(ctx, task, j, client)
+	jump := func() (session.Jumped, error) { return svc.Jump(ctx, task, j, client) }
+	if st, err := svc.State(task); err == nil && st.Opened.Origin != nil && !st.Opened.Origin.Imported() {
+		jump = func() (session.Jumped, error) { return beside.Jump(ctx, svc, task, j) }
+	}
+	res, err := jump()
 	a.warn(res.Warnings...)
 	switch {
 	case err != nil:

@@ -179,6 +179,9 @@ type ModelReplied struct {
 	Usage     Usage  `json:"usage"`
 	Model     string `json:"model,omitempty"` // as the provider named it
 	Millis    int64  `json:"ms"`
+	// Joins: the calls are of the reply before, whose own are not all done. So another
+	// agent's calls are told, one by one.
+	Joins bool `json:"joins,omitempty"`
 }
 
 // ModelFailed ends a request that got no reply.

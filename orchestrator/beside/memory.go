@@ -16,6 +16,7 @@ import (
 func Told(svc *session.Service, task string, after uint64) (string, error) {
 	var parts []string
 	err := svc.Ops(task, after, func(o op.Op) error {
+		after = o.Seq
 		switch b := o.Body.(type) {
 		case *op.JumpRequested:
 			parts = nil
@@ -32,6 +33,7 @@ func Told(svc *session.Service, task string, after uint64) (string, error) {
 			text += p + "\n\n"
 		}
 	}
+	Tell(svc.Home, task, after) // no hook tells it again
 	return strings.TrimSpace(text), err
 }
 

@@ -44,6 +44,8 @@ type New struct {
 	Experiment  bool // each unreviewed card is kept from a random tenth of such tasks
 	NoFinalPass bool // the paths the task leaves are not read at its end
 
+	Origin *op.Origin // see op.TaskOpened
+
 	Parent *op.Parent // the task that a subagent's task is a part of
 }
 

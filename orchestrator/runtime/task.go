@@ -106,6 +106,8 @@ type Options struct {
 	// SnapshotEvery is how many operations the stream grows by, at least,
 	// until its fold is written down again; 0: DefaultSnapshotEvery.
 	SnapshotEvery uint64
+	// NoWatch has each save scan the directory, for processes that save once.
+	NoWatch bool
 	// Program is the version recorded in the stream.
 	Program string
 	// Secrets are values known to be secret: they are redacted wherever they
@@ -234,7 +236,7 @@ func Create(ctx context.Context, h taskdir.Home, n New, o Options) (*Task, error
 		Task: n.ID, Dir: dir, Repo: cmp.Or(n.Repo, worldstate.RepositoryName(dir)), Store: h.Store(dir), Model: n.Model, BaseURL: n.BaseURL, Reflect: n.Reflect,
 		EAS: n.EAS, EASFrom: n.EASFrom, Window: n.Window, Encoding: n.Encoding, Approval: n.Approval, Allow: ruleTexts(n.Rules, approval.Allow), Ask: ruleTexts(n.Rules, approval.Ask), Deny: ruleTexts(n.Rules, approval.Refuse), Sandbox: n.Sandbox, Writable: n.Writable, MaxSteps: n.MaxSteps, Tools: n.Tools,
 		KB: h.KnowledgeBase(), System: n.System, Agent: n.Agent, Instructions: n.Instructions, Program: o.Program,
-		NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass, Experiment: n.Experiment, Parent: n.Parent, Redact: state.WithNames(nil, n.Redact),
+		Origin: n.Origin, NoResearch: n.NoResearch, Guarded: n.Guarded, NoFinalPass: n.NoFinalPass, Experiment: n.Experiment, Parent: n.Parent, Redact: state.WithNames(nil, n.Redact),
 	}
 	if err := t.open(ctx, h, opened); err != nil {
 		return nil, errors.Join(err, t.Close())
@@ -312,7 +314,7 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, opened *op.TaskOpened) 
 	}
 	// The world first: what it refuses leaves no stream behind.
 	w := t.opts.World
-	w.Task, w.Home, w.Exclude, w.Watch, w.FileLimitBytes = t.ID, h.User, h.Roots(), opened.Parent == nil, h.FileLimitBytes
+	w.Task, w.Home, w.Exclude, w.Watch, w.FileLimitBytes = t.ID, h.User, h.Roots(), opened.Parent == nil && !t.opts.NoWatch, h.FileLimitBytes
 	t.world, err = worldstate.Open(t.Dir, opened.Store, &w)
 	if err != nil {
 		return err

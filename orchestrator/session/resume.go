@@ -27,6 +27,9 @@ func (s *Service) Resume(ctx context.Context, task, message string, set Settings
 	if err := taskdir.CheckParent(st); err != nil {
 		return nil, err
 	}
+	if o := st.Opened.Origin; o != nil {
+		return nil, Usagef("task %s is a session of %s: go on with it there; 'anamnesis jump %s STEP' takes its files back", task, o.Agent, task)
+	}
 	goOn, err := continues(st, message)
 	if err != nil {
 		return nil, err

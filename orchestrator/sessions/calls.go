@@ -74,8 +74,14 @@ func (a *args) command() string {
 	return strings.Join(list, " ")
 }
 
-// normalise puts a call into our own form. What is not understood stays as it is.
-func (c *Call) normalise(dir string) {
+// IsOwnTool reports whether a tool is one of this program's MCP server.
+func IsOwnTool(name string) bool { return ownTool.MatchString(name) }
+
+// Text joins the texts of a result, in the forms that the agents give them.
+func Text(raw json.RawMessage) string { return textOf(raw) }
+
+// Normalise puts a call into our own form. What is not understood stays as it is.
+func (c *Call) Normalise(dir string) {
 	if ownTool.MatchString(c.Tool) {
 		c.Text, c.Network = "", false
 		return

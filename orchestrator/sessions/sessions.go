@@ -269,7 +269,7 @@ func (s *Session) finish() {
 		}
 		st.Said = slices.DeleteFunc(st.Said, func(text string) bool { return strings.TrimSpace(text) == "" })
 		for j := range st.Calls {
-			st.Calls[j].normalise(s.Dir)
+			st.Calls[j].Normalise(s.Dir)
 		}
 	}
 }

@@ -205,6 +205,9 @@ func (s *State) reply(seq uint64, b *op.ModelReplied) {
 	s.Asking = false
 	s.Pressure.Seen, s.Pressure.Overflows = s.Turn.AskedAt, 0
 	r := &Reply{Seq: seq}
+	if b.Joins && s.Reply != nil {
+		r = s.Reply
+	}
 	for _, c := range b.Calls {
 		r.Calls = append(r.Calls, CallState{Call: c})
 	}

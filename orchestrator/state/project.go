@@ -177,6 +177,9 @@ func (p *projection) release() {
 func (p *projection) reply(o op.Op, b *op.ModelReplied) {
 	p.asking = false
 	p.tokens += o.Tok
+	if b.Joins && p.joinReply(o, b) {
+		return
+	}
 	p.entries = append(p.entries, Entry{Seq: o.Seq, Step: o.Step, Tok: o.Tok, Msg: model.Message{
 		Role: model.RoleAssistant, Text: b.Text, Reasoning: b.Reasoning, Calls: b.Calls,
 	}})
@@ -185,6 +188,23 @@ func (p *projection) reply(o op.Op, b *op.ModelReplied) {
 		p.waiting[c.ID] = true
 	}
 	p.release()
+}
+
+// joinReply adds the calls of a reply to the message of the one before, and reports whether
+// there is one.
+func (p *projection) joinReply(o op.Op, b *op.ModelReplied) bool {
+	for i := len(p.entries) - 1; i >= 0 && p.entries[i].Step == o.Step && len(p.waiting) > 0; i-- {
+		e := &p.entries[i]
+		if e.Msg.Role != model.RoleAssistant {
+			continue
+		}
+		e.Msg.Calls, e.Tok = slices.Concat(e.Msg.Calls, b.Calls), e.Tok+o.Tok
+		for _, c := range b.Calls {
+			p.waiting[c.ID] = true
+		}
+		return true
+	}
+	return false
 }
 
 func (p *projection) result(o op.Op, b *op.ToolReturned) {

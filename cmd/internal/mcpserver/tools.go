@@ -93,15 +93,21 @@ func (s *Server) jump(ctx context.Context, req *mcp.CallToolRequest, in jumpArgs
 		return fmt.Sprintf("Restored as at the end of step %d: %s. Read these files again before you edit them.", in.Step, paths(res)), nil
 	}
 	last := st.Last
-	res, err := s.svc.Jump(ctx, task, j, session.Client{})
+	jump := func() (session.Jumped, error) { return s.svc.Jump(ctx, task, j, session.Client{}) }
+	if o := st.Opened.Origin; o != nil && !o.Imported() {
+		if beside.Planning(s.svc.Home, task) {
+			return "", errors.New("the agent is in plan mode: only dry_run is possible")
+		}
+		jump = func() (session.Jumped, error) { return beside.Jump(ctx, s.svc, task, j) }
+	}
+	res, err := jump()
 	if err != nil {
 		return strings.Join(res.Warnings, "\n"), s.remedy(err, task, in.Step)
 	}
 	if res.Scheduled {
 		return fmt.Sprintf("The session is running; it jumps to step %d when its present step is complete.", in.Step), nil
 	}
-	told, err := beside.Told(s.svc, task, last)
-	return told, err
+	return beside.Told(s.svc, task, last)
 }
 
 func paths(res worldstate.Result) string {
@@ -126,12 +132,19 @@ type checkpointArgs struct {
 	ofTask
 }
 
-func (s *Server) checkpoint(_ context.Context, req *mcp.CallToolRequest, in checkpointArgs) (string, error) {
+func (s *Server) checkpoint(ctx context.Context, req *mcp.CallToolRequest, in checkpointArgs) (string, error) {
 	st, err := s.find(req, in.Task)
 	if err != nil {
 		return "", err
 	}
-	return "", fmt.Errorf("every step of %s is a checkpoint already; the last one is step %d", st.Opened.Task, st.Current)
+	if st.Opened.Origin == nil || st.Opened.Origin.Imported() {
+		return "", fmt.Errorf("every step of %s is a checkpoint already; the last one is step %d", st.Opened.Task, st.Current)
+	}
+	step, err := beside.Checkpoint(ctx, s.svc, st.Opened.Task, in.Note)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("Saved as step %d.", step), nil
 }
 
 type diffArgs struct {

@@ -1,0 +1,390 @@
+// Package install adds this program to the configuration of other agents and takes it
+// out again. Other entries and comments stay. What each file was before and after is
+// kept, so that a file that nothing else changed comes back byte for byte.
+package install
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"anamnesis/orchestrator/sessions"
+)
+
+// Places are the directories and programs of one user.
+type Places struct {
+	Home    string // the user's home directory
+	State   string // of this program
+	Data    string // ANAMNESIS_HOME, where it is set
+	Program string // path of this program
+	Getenv  func(string) string
+}
+
+// File is a file of an agent's configuration, before and after.
+type File struct {
+	Path    string `json:"path"`
+	Existed bool   `json:"existed"`
+	Before  string `json:"before"`
+	After   string `json:"after"`
+}
+
+// ErrConfig is returned for a configuration that cannot be read.
+var ErrConfig = errors.New("configuration that cannot be read; nothing was changed")
+
+// hookSeconds is the time after which an agent ends a hook that hangs.
+const hookSeconds = 3
+
+// events are the hooks of each agent.
+var events = map[sessions.Agent][]string{
+	sessions.Claude: {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Stop", "SessionEnd"},
+	sessions.Codex:  {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd"},
+}
+
+// Agents lists those that can be installed for.
+func Agents() []sessions.Agent { return []sessions.Agent{sessions.Claude, sessions.Codex} }
+
+func (p *Places) wrapper() string { return filepath.Join(p.State, "beside", "hook.sh") }
+
+func (p *Places) manifest(agent sessions.Agent) string {
+	return filepath.Join(p.State, "beside", "install-"+string(agent)+".json")
+}
+
+// Command is what an agent runs for each event. It never changes: Codex trusts its
+// hash.
+func (p *Places) Command(agent sessions.Agent) string {
+	return "sh " + quote(p.wrapper()) + " " + string(agent)
+}
+
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// script is the wrapper. It ends when the program has answered, which may work on, and
+// with 0 whatever became of it.
+func (p *Places) script() string {
+	env := ""
+	if p.Data != "" {
+		env = "ANAMNESIS_HOME=" + quote(p.Data) + "; export ANAMNESIS_HOME\n"
+	}
+	return "#!/bin/sh\n# Written by 'anamnesis install'. Whatever happens here, the agent goes on.\n" + env +
+		"exec 3<&0\nreply=$(" + quote(p.Program) + " hook \"$1\" <&3 2>/dev/null &)\n" +
+		"[ -n \"$reply\" ] && printf '%s' \"$reply\"\nexit 0\n"
+}
+
+// Plan returns the files that an installation changes; none where it is complete.
+func (p *Places) Plan(agent sessions.Agent) ([]File, error) {
+	var files []File
+	add := func(path string, edit func(before []byte) ([]byte, error)) error {
+		before, err := os.ReadFile(path)
+		existed := err == nil
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		after, err := edit(before)
+		if len(bytes.TrimSpace(before)) == 0 && strings.HasSuffix(path, ".json") && err == nil {
+			after, err = hujson.Format(after)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w: %w", path, ErrConfig, err)
+		}
+		if !bytes.Equal(before, after) || !existed {
+			files = append(files, File{path, existed, string(before), string(after)})
+		}
+		return nil
+	}
+	hooks := func(before []byte) ([]byte, error) { return p.addHooks(agent, before) }
+	err := add(p.wrapper(), func([]byte) ([]byte, error) { return []byte(p.script()), nil })
+	switch agent {
+	case sessions.Claude:
+		dir := filepath.Join(p.Home, ".claude")
+		servers := filepath.Join(p.Home, ".claude.json")
+		if set := p.Getenv("CLAUDE_CONFIG_DIR"); set != "" {
+			dir, servers = set, filepath.Join(set, ".claude.json")
+		}
+		err = errors.Join(err, add(filepath.Join(dir, "settings.json"), hooks), add(servers, p.addServer))
+	case sessions.Codex:
+		dir := filepath.Join(p.Home, ".codex")
+		if set := p.Getenv("CODEX_HOME"); set != "" {
+			dir = set
+		}
+		err = errors.Join(err, add(filepath.Join(dir, "hooks.json"), hooks), add(filepath.Join(dir, "config.toml"), p.addTable))
+	}
+	return files, err
+}
+
+type patch struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// edit applies patches to JSON, with comments or not. Where there is none it begins
+// with an empty object.
+func edit(before []byte, patches ...patch) ([]byte, error) {
+	if len(bytes.TrimSpace(before)) == 0 {
+		before = []byte("{}")
+	}
+	v, err := hujson.Parse(before)
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(patches)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.Patch(data); err != nil {
+		return nil, err
+	}
+	return v.Pack(), nil
+}
+
+// has reports whether JSON has a value at a path.
+func has(data []byte, path string) bool {
+	v, err := hujson.Parse(data)
+	return err == nil && v.Find(path) != nil
+}
+
+func (p *Places) addHooks(agent sessions.Agent, data []byte) ([]byte, error) {
+	own := map[string]any{"hooks": []any{map[string]any{"type": "command", "command": p.Command(agent), "timeout": hookSeconds}}}
+	var err error
+	if !has(data, "/hooks") {
+		if data, err = edit(data, patch{"add", "/hooks", map[string]any{}}); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range events[agent] {
+		if slices.ContainsFunc(entries(data, e), func(h entry) bool { return h.runs(p.Command(agent)) }) {
+			continue
+		}
+		if !has(data, "/hooks/"+e) {
+			data, err = edit(data, patch{"add", "/hooks/" + e, []any{own}})
+		} else {
+			data, err = edit(data, patch{"add", "/hooks/" + e + "/-", own})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return data, nil
+}
+
+// entry is one hook of an agent's configuration.
+type entry struct {
+	Hooks []struct {
+		Command string `json:"command"`
+	} `json:"hooks"`
+}
+
+func (h *entry) runs(command string) bool {
+	return len(h.Hooks) == 1 && h.Hooks[0].Command == command
+}
+
+// entries lists the hooks of an event.
+func entries(data []byte, event string) (list []entry) {
+	standard, err := hujson.Standardize(section(data, "/hooks/"+event))
+	if err != nil || json.Unmarshal(standard, &list) != nil {
+		return nil // none, or in a form that is not ours
+	}
+	return list
+}
+
+// section is the text of a value in JSON; empty if there is none.
+func section(data []byte, path string) []byte {
+	v, err := hujson.Parse(data)
+	if err != nil {
+		return nil
+	}
+	at := v.Find(path)
+	if at == nil {
+		return nil
+	}
+	return at.Pack()
+}
+
+func (p *Places) addServer(data []byte) ([]byte, error) {
+	if has(data, "/mcpServers/anamnesis") {
+		return data, nil
+	}
+	var err error
+	if !has(data, "/mcpServers") {
+		if data, err = edit(data, patch{"add", "/mcpServers", map[string]any{}}); err != nil {
+			return nil, err
+		}
+	}
+	return edit(data, patch{"add", "/mcpServers/anamnesis", map[string]any{"type": "stdio", "command": p.Program, "args": []string{"mcp", "serve"}}})
+}
+
+const (
+	tableBegin = "# anamnesis:begin\n"
+	tableEnd   = "# anamnesis:end\n"
+)
+
+func (p *Places) addTable(data []byte) ([]byte, error) {
+	if bytes.Contains(data, []byte("[mcp_servers.anamnesis]")) {
+		return data, nil
+	}
+	program, err := json.Marshal(p.Program) // a basic string of TOML is written the same
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")) {
+		data = append(slices.Clone(data), '\n')
+	}
+	return append(slices.Clone(data), fmt.Sprintf(tableBegin+"[mcp_servers.anamnesis]\ncommand = %s\nargs = [\"mcp\", \"serve\"]\n"+tableEnd, program)...), nil
+}
+
+// Install writes the files of a plan, and what they were.
+func (p *Places) Install(agent sessions.Agent, files []File) error {
+	earlier, err := p.installed(agent)
+	if err != nil {
+		return err
+	}
+	for _, f := range files { // installed anew: the beginning is the older one
+		i := slices.IndexFunc(earlier, func(o File) bool { return o.Path == f.Path })
+		if i < 0 {
+			earlier = append(earlier, f)
+		} else if earlier[i].After == f.Before {
+			earlier[i].After = f.After
+		} else {
+			earlier[i] = f
+		}
+	}
+	data, err := json.Marshal(earlier)
+	if err != nil {
+		return err
+	}
+	if err := write(p.manifest(agent), string(data), 0o600); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := write(f.Path, f.After, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Places) installed(agent sessions.Agent) (files []File, err error) {
+	data, err := os.ReadFile(p.manifest(agent))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &files)
+	}
+	return files, err
+}
+
+// PlanRemoval returns the files that an uninstallation changes. A file that nothing
+// else changed is as it was before; of another exactly our entries go.
+func (p *Places) PlanRemoval(agent sessions.Agent) ([]File, error) {
+	files, err := p.installed(agent)
+	if err != nil {
+		return nil, err
+	}
+	var out []File
+	for _, f := range files {
+		now, err := os.ReadFile(f.Path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		change := File{f.Path, f.Existed, string(now), f.Before}
+		if string(now) != f.After {
+			after, err := p.withoutOurs(agent, f.Path, now)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w: %w", f.Path, ErrConfig, err)
+			}
+			change.Existed, change.After = true, string(after)
+		}
+		if f.Path != p.wrapper() || !p.otherUses(agent) {
+			out = append(out, change)
+		}
+	}
+	return out, nil
+}
+
+// otherUses reports whether the wrapper serves another agent, too.
+func (p *Places) otherUses(agent sessions.Agent) bool {
+	return slices.ContainsFunc(Agents(), func(o sessions.Agent) bool {
+		_, err := os.Stat(p.manifest(o))
+		return o != agent && err == nil
+	})
+}
+
+func (p *Places) withoutOurs(agent sessions.Agent, path string, data []byte) ([]byte, error) {
+	if strings.HasSuffix(path, ".toml") {
+		before, rest, ok := bytes.Cut(data, []byte(tableBegin))
+		_, after, end := bytes.Cut(rest, []byte(tableEnd))
+		if !ok || !end {
+			return data, nil
+		}
+		return slices.Concat(before, after), nil
+	}
+	if !strings.HasSuffix(path, ".json") {
+		return nil, nil // the wrapper
+	}
+	var err error
+	for _, e := range events[agent] {
+		list, ours := entries(data, e), 0
+		for i, h := range slices.Backward(list) {
+			if h.runs(p.Command(agent)) {
+				ours++
+				if data, err = edit(data, patch{Op: "remove", Path: fmt.Sprintf("/hooks/%s/%d", e, i)}); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if ours > 0 && ours == len(list) {
+			if data, err = edit(data, patch{Op: "remove", Path: "/hooks/" + e}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if bytes.Contains(section(data, "/mcpServers/anamnesis"), []byte(`"serve"`)) {
+		data, err = edit(data, patch{Op: "remove", Path: "/mcpServers/anamnesis"})
+	}
+	return data, err
+}
+
+// Uninstall makes the changes of a plan.
+func (p *Places) Uninstall(agent sessions.Agent, files []File) error {
+	for _, f := range files {
+		var err error
+		if f.Existed {
+			err = write(f.Path, f.After, 0o600)
+		} else {
+			err = os.Remove(f.Path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return os.Remove(p.manifest(agent))
+}
+
+// write replaces a file atomically. A link keeps its place, a file its mode.
+func write(path, text string, mode fs.FileMode) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	temp := path + ".anamnesis.tmp"
+	if err := os.WriteFile(temp, []byte(text), mode); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return os.Rename(temp, path)
+}

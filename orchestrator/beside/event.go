@@ -1,0 +1,192 @@
+package beside
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/sessions"
+)
+
+// event is what a hook of Claude Code or Codex writes to its standard input.
+type event struct {
+	Agent          sessions.Agent  `json:"agent"` // filled in here
+	SessionID      string          `json:"session_id"`
+	TranscriptPath string          `json:"transcript_path"`
+	Cwd            string          `json:"cwd"`
+	Name           string          `json:"hook_event_name"`
+	PermissionMode string          `json:"permission_mode"`
+	Model          string          `json:"model"`
+	Prompt         string          `json:"prompt"`
+	ToolName       string          `json:"tool_name"`
+	ToolInput      json.RawMessage `json:"tool_input"`
+	ToolUseID      string          `json:"tool_use_id"`
+	ToolResponse   json.RawMessage `json:"tool_response"`
+	Error          string          `json:"error"`
+	LastAnswer     string          `json:"last_assistant_message"`
+	ToolCalls      []struct {
+		ToolName     string          `json:"tool_name"`
+		ToolInput    json.RawMessage `json:"tool_input"`
+		ToolUseID    string          `json:"tool_use_id"`
+		ToolResponse json.RawMessage `json:"tool_response"`
+	} `json:"tool_calls"` // of PostToolBatch
+}
+
+// contextual lists the events whose reply can add to the agent's context.
+var contextual = map[sessions.Agent][]string{
+	sessions.Claude: {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch"},
+	sessions.Codex:  {"SessionStart", "UserPromptSubmit", "PostToolUse"},
+}
+
+// maxEventBytes is how much of an event is read.
+const maxEventBytes = 32 << 20
+
+// readEvent reads what a hook was given.
+func readEvent(agent sessions.Agent, in io.Reader) (*event, error) {
+	data, err := io.ReadAll(io.LimitReader(in, maxEventBytes))
+	if err != nil {
+		return nil, err
+	}
+	e := &event{}
+	if err := json.Unmarshal(data, e); err != nil {
+		return nil, fmt.Errorf("event of %s: %w", agent, err)
+	}
+	if e.Agent = agent; e.SessionID == "" || e.Name == "" || e.Cwd == "" {
+		return nil, fmt.Errorf("event of %s: it names no session, event or directory", agent)
+	}
+	return e, nil
+}
+
+// call is the call of an event in our own form; nil where there is none, or it is one
+// of this program's own tools.
+func (e *event) call(dir string) *sessions.Call {
+	if e.ToolName == "" || e.ToolUseID == "" || sessions.IsOwnTool(e.ToolName) {
+		return nil
+	}
+	c := &sessions.Call{ID: e.ToolUseID, Tool: e.ToolName, Args: string(e.ToolInput)}
+	e.result(c)
+	c.Normalise(dir)
+	return c
+}
+
+var exitLine = regexp.MustCompile(`^Exit code (\d+)\n?`)
+
+// result fills in how a call ended, where the event tells.
+func (e *event) result(c *sessions.Call) {
+	exit := func(n int) { c.Exit = &n }
+	switch e.Name {
+	case "PostToolUseFailure":
+		c.Done, c.Failed, c.Text = true, true, e.Error
+	case "PostToolUse":
+		c.Done, c.Text = true, sessions.Text(e.ToolResponse)
+		var out struct {
+			Stdout      *string `json:"stdout"`
+			Stderr      string  `json:"stderr"`
+			Interrupted bool    `json:"interrupted"`
+		}
+		if json.Unmarshal(e.ToolResponse, &out) == nil && out.Stdout != nil {
+			if c.Text = *out.Stdout; out.Stderr != "" {
+				c.Text += "\n" + out.Stderr
+			}
+			if !out.Interrupted {
+				exit(0)
+			}
+		}
+		if e.Agent == sessions.Codex && c.Tool == "Bash" {
+			if n, ok := transcriptExit(e.TranscriptPath, e.ToolUseID); ok {
+				exit(n)
+				c.Failed = n != 0
+			}
+		}
+	}
+	if m := exitLine.FindStringSubmatch(c.Text); c.Failed && m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			exit(n)
+			c.Text = c.Text[len(m[0]):]
+		}
+	}
+}
+
+// transcriptTail is how much of a transcript's end is searched.
+const transcriptTail = 1 << 20
+
+// rollout is what a line of Codex's rollout says of a call.
+type rollout struct {
+	Payload struct {
+		Type   string          `json:"type"`
+		CallID string          `json:"call_id"`
+		Output json.RawMessage `json:"output"`
+		Item   struct {
+			ID       string `json:"id"`
+			ExitCode *int   `json:"exit_code"`
+		} `json:"item"`
+	} `json:"payload"`
+}
+
+// inTranscript looks for a line about a call at the end of a rollout.
+func inTranscript(path, call string, fits func(*rollout) bool) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > transcriptTail {
+		if _, err := f.Seek(-transcriptTail, io.SeekEnd); err != nil {
+			return false
+		}
+	}
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return false
+	}
+	for line := range bytes.Lines(data) {
+		var l rollout
+		if bytes.Contains(line, []byte(call)) && json.Unmarshal(line, &l) == nil && fits(&l) {
+			return true
+		}
+	}
+	return false
+}
+
+// transcriptExit finds the exit code that Codex notes in its rollout, which its hooks
+// are not told.
+func transcriptExit(path, call string) (exit int, ok bool) {
+	ok = inTranscript(path, call, func(l *rollout) bool {
+		if l.Payload.Item.ID != call || l.Payload.Item.ExitCode == nil {
+			return false
+		}
+		exit = *l.Payload.Item.ExitCode
+		return true
+	})
+	return exit, ok
+}
+
+// transcriptOutput finds the result of a call that Codex's hooks were not told of: one
+// that it rejected, or a patch that did not apply.
+func transcriptOutput(path, call string) (text string, ok bool) {
+	ok = inTranscript(path, call, func(l *rollout) bool {
+		text = sessions.Text(l.Payload.Output)
+		return l.Payload.CallID == call && l.Payload.Output != nil
+	})
+	return text, ok
+}
+
+// writes reports whether a call may change the world.
+func writes(c *sessions.Call) bool { return c.Tool == "Bash" || len(c.Writes) > 0 || c.Network }
+
+func callOf(c *sessions.Call) op.Call { return op.Call{ID: c.ID, Name: c.Tool, Args: c.Args} }
+
+// reply is the hook's answer that adds a text to the agent's context.
+func (e *event) reply(text string) []byte {
+	out := map[string]any{"hookSpecificOutput": map[string]string{"hookEventName": e.Name, "additionalContext": text}}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return nil
+	}
+	return data
+}

@@ -1,0 +1,232 @@
+package beside_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/beside"
+	"anamnesis/orchestrator/guard"
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/sessions"
+)
+
+func TestMain(m *testing.M) {
+	guard.SuperviseMain() // this binary also supervises commands
+	os.Exit(m.Run())
+}
+
+// agent is another agent, whose hooks the test plays.
+type agent struct {
+	*testing.T
+	svc  *session.Service
+	dir  string
+	task string
+}
+
+func newAgent(t *testing.T) *agent {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &agent{t, service(t), dir, beside.TaskOf(sessions.Claude, "s-1")}
+}
+
+// hook tells of an event, and returns what it adds to the agent's context.
+func (a *agent) hook(name string, more map[string]any) string {
+	a.Helper()
+	e := map[string]any{"session_id": "s-1", "cwd": a.dir, "hook_event_name": name}
+	for k, v := range more {
+		e[k] = v
+	}
+	data, err := json.Marshal(e)
+	if err != nil {
+		a.Fatal(err)
+	}
+	text := ""
+	err = beside.Hook(a.Context(), a.svc, sessions.Claude, strings.NewReader(string(data)), func(reply []byte) {
+		var r struct {
+			Out struct{ HookEventName, AdditionalContext string } `json:"hookSpecificOutput"`
+		}
+		if err := json.Unmarshal(reply, &r); err != nil || r.Out.HookEventName != name {
+			a.Errorf("reply to %s: %s", name, reply)
+		}
+		text += r.Out.AdditionalContext
+	})
+	if err != nil {
+		a.Fatalf("%s: %v", name, err)
+	}
+	return text
+}
+
+func bash(id, command string) map[string]any {
+	return map[string]any{"tool_name": "Bash", "tool_input": map[string]string{"command": command}, "tool_use_id": id}
+}
+
+func (a *agent) ok(id, command string, effect func()) {
+	a.Helper()
+	call := bash(id, command)
+	a.hook("PreToolUse", call)
+	effect()
+	call["tool_response"] = map[string]any{"stdout": "", "stderr": ""}
+	a.hook("PostToolUse", call)
+}
+
+func (a *agent) write(name, text string) {
+	a.Helper()
+	if err := os.WriteFile(filepath.Join(a.dir, name), []byte(text), 0o600); err != nil {
+		a.Fatal(err)
+	}
+}
+
+func (a *agent) holds(name, want string) {
+	a.Helper()
+	if text, err := os.ReadFile(filepath.Join(a.dir, name)); string(text) != want || (err == nil) != (want != "") {
+		a.Errorf("%s holds %q (%v), want %q", name, text, err, want)
+	}
+}
+
+// TestRecorder: calls become steps with snapshots; a jump brings a directory back,
+// keeps the user's edit and is told of; what failed and then worked becomes a card.
+func TestRecorder(t *testing.T) {
+	a := newAgent(t)
+	if err := os.Mkdir(filepath.Join(a.dir, "lib"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	a.write("lib/x", "kept")
+	a.write("a.go", "one")
+	a.hook("SessionStart", nil)
+	a.hook("UserPromptSubmit", map[string]any{"prompt": "Make it pass."})
+	fail := bash("t1", "go test ./...")
+	a.hook("PreToolUse", fail)
+	fail["error"] = "Exit code 1\na_test.go:3: AssertionError: want 2"
+	a.hook("PostToolUseFailure", fail)
+	a.ok("t2", "rm -r lib", func() {
+		if err := os.RemoveAll(filepath.Join(a.dir, "lib")); err != nil {
+			t.Fatal(err)
+		}
+	})
+	a.write("mine", "the user's")
+	if told := a.hook("PreToolUse", bash("t3", "echo three > a.go")); !strings.Contains(told, "mine") {
+		t.Errorf("the user's edit is told as %q", told)
+	}
+	if _, err := beside.Jump(t.Context(), a.svc, a.task, op.JumpRequested{To: 1, Reason: "r"}); !errors.Is(err, runtime.ErrCallOpen) {
+		t.Errorf("a jump while a call is open: %v", err)
+	}
+	a.write("a.go", "three")
+	done := bash("t3", "echo three > a.go")
+	done["tool_response"] = map[string]any{"stdout": ""}
+	a.hook("PostToolUse", done)
+	if _, err := beside.Jump(t.Context(), a.svc, a.task, op.JumpRequested{To: 1, Reason: "lib is needed"}); err != nil {
+		t.Fatal(err)
+	}
+	a.holds("lib/x", "kept")
+	a.holds("a.go", "one")
+	a.holds("mine", "the user's")
+	if told := a.hook("UserPromptSubmit", map[string]any{"prompt": "Go on."}); !strings.Contains(told, "lib is needed") || !strings.Contains(told, "lib/x") {
+		t.Errorf("the jump is told as %q", told)
+	}
+	a.ok("t4", "echo two > a.go", func() { a.write("a.go", "two") })
+	a.ok("t5", "go test ./...", func() {})
+	a.hook("Stop", map[string]any{"last_assistant_message": "Done."})
+	st, err := a.svc.State(a.task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st.Turn.End == nil || st.Turn.End.Reason != "done" || len(st.Turn.Learned) == 0 || st.EndedSteps() != 6 {
+		t.Errorf("ended %+v, learned %v, %d steps", st.Turn.End, st.Turn.Learned, st.EndedSteps())
+	}
+	if _, err := a.svc.Resume(t.Context(), a.task, "Go on.", session.Settings{}, session.Client{}); err == nil {
+		t.Error("a recorded session was resumed")
+	}
+}
+
+// TestOverlap: calls that run at once are one step; one of which no result is told is
+// closed by the batch, or when the turn ends.
+func TestOverlap(t *testing.T) {
+	a := newAgent(t)
+	a.hook("UserPromptSubmit", map[string]any{"prompt": "Both."})
+	one, two, three := bash("t1", "touch a"), bash("t2", "touch b"), bash("t3", "touch c")
+	a.hook("PreToolUse", one)
+	a.hook("PreToolUse", two)
+	a.hook("PreToolUse", three)
+	for _, c := range []map[string]any{one, two} {
+		c["tool_response"] = map[string]any{"stdout": ""}
+		a.hook("PostToolUse", c)
+	}
+	three["tool_response"] = "denied"
+	a.hook("PostToolBatch", map[string]any{"tool_calls": []any{one, two, three}})
+	st, err := a.svc.State(a.task)
+	if err != nil || st.EndedSteps() != 1 || len(st.Steps.At(1).Calls) != 3 {
+		t.Fatalf("%d steps, calls %v, %v", st.EndedSteps(), st.Steps.At(1).Calls, err)
+	}
+	a.hook("PreToolUse", bash("t4", "sleep 9"))
+	a.hook("Stop", nil)
+	if st, err = a.svc.State(a.task); err != nil || len(st.OpenCalls()) > 0 || st.Turn.End == nil {
+		t.Errorf("after the turn: %+v, %v", st.OpenCalls(), err)
+	}
+	for _, m := range st.Projection() {
+		if m.Role == "assistant" && len(m.Calls) == 3 {
+			return
+		}
+	}
+	t.Error("the calls of one step are not one message")
+}
+
+// TestOff: nothing is recorded where the user does not want it, in the home directory,
+// and of events that are none.
+func TestOff(t *testing.T) {
+	a := newAgent(t)
+	if err := os.MkdirAll(filepath.Join(a.dir, ".anamnesis"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	a.write(".anamnesis/off", "")
+	a.hook("UserPromptSubmit", map[string]any{"prompt": "p"})
+	b := newAgent(t)
+	b.dir = b.svc.Home.User
+	b.hook("UserPromptSubmit", map[string]any{"prompt": "p"})
+	c := newAgent(t)
+	if err := beside.Pause(c.svc.Home, true); err != nil {
+		t.Fatal(err)
+	}
+	c.hook("UserPromptSubmit", map[string]any{"prompt": "p"})
+	for i, x := range []*agent{a, b, c} {
+		if x.svc.Home.HasTask(x.task) {
+			t.Errorf("%d was recorded", i)
+		}
+	}
+	for _, bad := range []string{"", "no", "{}", `{"session_id":1}`} {
+		if err := beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(bad), func([]byte) { t.Error("a reply") }); err == nil {
+			t.Errorf("%q is an event", bad)
+		}
+	}
+}
+
+// TestManyHooks: of hooks that run at once none is lost, and the order is theirs.
+func TestManyHooks(t *testing.T) {
+	a := newAgent(t)
+	a.hook("UserPromptSubmit", map[string]any{"prompt": "Many."})
+	const n = 20
+	errs := make(chan error, n)
+	for i := range n {
+		go func() {
+			e := fmt.Sprintf(`{"session_id":"s-1","cwd":%q,"hook_event_name":"PostToolUse","tool_name":"Read","tool_input":{"file_path":"f%d"},"tool_use_id":"t%d","tool_response":"x"}`, a.dir, i, i)
+			errs <- beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(e), func([]byte) {})
+		}()
+	}
+	for range n {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if st, err := a.svc.State(a.task); err != nil || st.EndedSteps() != n {
+		t.Errorf("%d steps, %v", st.EndedSteps(), err)
+	}
+}

@@ -1,0 +1,193 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/tool"
+)
+
+// ErrCallOpen: another agent's call is under way, so that the world is not at rest.
+var ErrCallOpen = errors.New("a call is under way")
+
+// Outside drives a task whose agent is another program. What that agent does is
+// recorded as its hooks tell; no model is asked and no tool is run.
+type Outside struct{ *Task }
+
+// Open returns the calls that have no result yet.
+func (t Outside) Open() []op.Call {
+	if t.state.Reply == nil {
+		return nil
+	}
+	var open []op.Call
+	for _, c := range t.state.OpenCalls() {
+		open = append(open, c.Call)
+	}
+	return open
+}
+
+// Said records words of the user, and saves the world where it never was saved.
+func (t Outside) Said(ctx context.Context, text string) error {
+	if err := t.record(ctx, &op.UserSaid{Text: text, Source: op.SourceRequest}); err != nil {
+		return err
+	}
+	return t.advance(ctx)
+}
+
+// Begin records that a call is about to run. The world is looked at first where the
+// call may write and none is open: what changed since the last look is the user's. A
+// call that begins while another is open joins its step.
+func (t Outside) Begin(ctx context.Context, c op.Call, writes bool) error {
+	if slices.ContainsFunc(t.Open(), func(o op.Call) bool { return o.ID == c.ID }) {
+		return nil // told twice
+	}
+	reply := &op.ModelReplied{Calls: []op.Call{c}, Finish: "tool_calls", Joins: len(t.Open()) > 0}
+	bodies := []op.Body{reply, &op.ToolCalled{Call: c.ID, Name: c.Name, Args: c.Args, Changes: writes, Effects: writes}}
+	if !reply.Joins {
+		if !t.state.Turn.Open {
+			if err := t.record(ctx, &op.TaskResumed{Program: t.opts.Program, Continue: true}); err != nil {
+				return err
+			}
+		}
+		if err := t.advance(ctx); err != nil {
+			return err
+		}
+		if writes {
+			if err := t.beginCalls(ctx, true); err != nil {
+				return err
+			}
+		}
+		bodies = append([]op.Body{&op.ModelAsked{LastSeq: t.state.Last}}, bodies...)
+	}
+	return t.record(ctx, bodies...)
+}
+
+// Returned records a call's result, and ends the step where no other call is open. A
+// result of a call whose beginning was not told begins it, too. The text names a card
+// about the error, if there is one.
+func (t Outside) Returned(ctx context.Context, c op.Call, writes bool, b *op.ToolReturned) (lesson string, err error) {
+	if !slices.ContainsFunc(t.Open(), func(o op.Call) bool { return o.ID == b.Call }) {
+		if err := t.Begin(ctx, c, writes); err != nil {
+			return "", err
+		}
+	}
+	lesson, shown := t.lessonOn(c, &tool.Result{Text: b.Text, Stdout: b.Text, IsError: b.IsError, Exit: b.Exit})
+	bodies := []op.Body{b}
+	if shown != nil {
+		bodies = []op.Body{shown, b}
+	}
+	if err := t.record(ctx, bodies...); err != nil {
+		return "", err
+	}
+	if len(t.Open()) > 0 {
+		return lesson, nil
+	}
+	return lesson, t.advance(ctx)
+}
+
+// Answered records the agent's last words of a turn, and ends it: the cards of what
+// failed and then worked are written. Calls without a result are of unknown outcome.
+func (t Outside) Answered(ctx context.Context, text string) error {
+	if err := t.Unknown(ctx); err != nil || !t.state.Turn.Open {
+		return err
+	}
+	if err := t.record(ctx, &op.ModelAsked{LastSeq: t.state.Last}, &op.ModelReplied{Text: cmp.Or(text, "(no words)"), Finish: "stop"}); err != nil {
+		return err
+	}
+	return t.advance(ctx)
+}
+
+// Unknown closes the calls that have no result.
+func (t Outside) Unknown(ctx context.Context) error {
+	for _, c := range t.Open() {
+		if err := t.record(ctx, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: "No result was told.", IsError: true, Unknown: true}); err != nil {
+			return err
+		}
+	}
+	return t.advance(ctx)
+}
+
+// Checkpoint saves the world as a step of its own.
+func (t Outside) Checkpoint(ctx context.Context, note string) (step int, err error) {
+	if len(t.Open()) > 0 {
+		return 0, fmt.Errorf("%w: %s", ErrCallOpen, t.Open()[0].Name)
+	}
+	if err := t.record(ctx, &op.ModelAsked{LastSeq: t.state.Last}, &op.ModelReplied{Text: note, Finish: "stop"}); err != nil {
+		return 0, err
+	}
+	if err := t.saveWorld(ctx); err != nil {
+		return 0, err
+	}
+	return t.state.Current, nil
+}
+
+// advance performs what follows from the record without the agent: it recalls cards,
+// saves the world, finishes a jump, learns, and ends the turn.
+func (t Outside) advance(ctx context.Context) error {
+	for {
+		if err := t.settle(); err != nil {
+			return err
+		}
+		act := state.Next(&t.state, t.limits())
+		switch act.Kind {
+		case state.ActRecall, state.ActSaveWorld, state.ActFinishJump, state.ActTellRestore, state.ActLearn, state.ActLearnRepairs, state.ActDropJump, state.ActJump:
+			if _, err := t.perform(ctx, context.WithoutCancel(ctx), act); err != nil {
+				return err
+			}
+		case state.ActEndTurn:
+			if act.Reason != "done" {
+				return nil // limits are the other agent's own
+			}
+			_, err := t.endTurn(ctx, act)
+			return err
+		default:
+			return nil
+		}
+	}
+}
+
+// News returns what the agent has not been told yet, since an operation: recalled
+// cards, changes of the user's, and what follows from jumps.
+func (t Outside) News(after uint64) (string, error) {
+	ops, err := t.ops(op.Range{First: after + 1, Last: t.state.Last})
+	if err != nil || after >= t.state.Last {
+		return "", err
+	}
+	var parts []string
+	for _, o := range ops {
+		switch b := o.Body.(type) {
+		case *op.CardsRecalled:
+			if !b.InResult() {
+				parts = append(parts, b.Text)
+			}
+		case *op.PassDone:
+			parts = append(parts, b.Block)
+		case *op.JumpDone:
+			parts = append(parts, b.Words, b.Notice)
+		case *op.WorldChanged:
+			parts = append(parts, b.Notice)
+		case *op.WorldRestored:
+			parts = append(parts, b.Notice)
+		}
+	}
+	parts = slices.DeleteFunc(parts, func(p string) bool { return strings.TrimSpace(p) == "" })
+	return strings.Join(parts, "\n\n"), nil
+}
+
+// recentOps is how far back Recorded looks.
+const recentOps = 200
+
+// Recorded reports whether a result of a call was recorded lately.
+func (t Outside) Recorded(call string) (bool, error) {
+	ops, err := t.ops(op.Range{First: max(t.state.Last, recentOps) - recentOps + 1, Last: t.state.Last})
+	return slices.ContainsFunc(ops, func(o op.Op) bool {
+		b, ok := o.Body.(*op.ToolReturned)
+		return ok && b.Call == call
+	}), err
+}
