@@ -167,13 +167,17 @@ func transcriptExit(path, call string) (exit int, ok bool) {
 }
 
 // transcriptOutput finds the result of a call that Codex's hooks were not told of: one
-// that it rejected, or a patch that did not apply.
-func transcriptOutput(path, call string) (text string, ok bool) {
-	ok = inTranscript(path, call, func(l *rollout) bool {
-		text = sessions.Text(l.Payload.Output)
-		return l.Payload.CallID == call && l.Payload.Output != nil
+// that it rejected, or a patch.
+func transcriptOutput(path string, c op.Call) (done *sessions.Call, ok bool) {
+	done = &sessions.Call{ID: c.ID, Tool: c.Name, Args: c.Args}
+	ok = inTranscript(path, c.ID, func(l *rollout) bool {
+		if l.Payload.CallID != c.ID || l.Payload.Output == nil {
+			return false
+		}
+		done.CodexOutput(l.Payload.Output)
+		return true
 	})
-	return text, ok
+	return done, ok
 }
 
 // writes reports whether a call may change the world.

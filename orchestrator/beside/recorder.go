@@ -276,6 +276,9 @@ func take(ctx context.Context, task *runtime.Task, e *event) (lesson string, err
 	case "PostToolBatch":
 		return "", closeBatch(ctx, t, e)
 	case "Stop":
+		if err := closeUntold(ctx, t, e); err != nil {
+			return "", err
+		}
 		return "", t.Answered(ctx, e.LastAnswer)
 	case "SessionEnd":
 		return "", t.Answered(ctx, "")
@@ -289,11 +292,12 @@ func closeUntold(ctx context.Context, t runtime.Outside, e *event) error {
 		return nil
 	}
 	for _, c := range t.Open() {
-		text, ok := transcriptOutput(e.TranscriptPath, c.ID)
+		done, ok := transcriptOutput(e.TranscriptPath, c)
 		if !ok {
 			continue
 		}
-		if _, err := t.Returned(ctx, c, false, &op.ToolReturned{Call: c.ID, Name: c.Name, Text: text, IsError: true}); err != nil {
+		done.Normalise(t.Dir)
+		if _, err := t.Returned(ctx, c, false, returned(c.ID, done)); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ type codexItem struct {
 var (
 	codexExit   = regexp.MustCompile(`(?m)^(?:Process exited with code|Exit code:) (\d+)$`)
 	codexFrame  = regexp.MustCompile(`(?s)^(?:Chunk ID: |Wall time: |Exit code: ).*?^?Output:\n`)
-	codexDenied = regexp.MustCompile(`^(?:rejected by user|Automatic approval review|exec command rejected)`)
+	codexDenied = regexp.MustCompile(`^(?:rejected by user|Automatic approval review|exec command rejected|exec_command failed)`)
 )
 
 // codexReader makes steps of a flat list: a call or a text that follows a result
@@ -182,12 +182,8 @@ func (r *codexReader) item(at string, p *codexItem) error {
 		add("local_shell", string(data))
 	case "function_call_output", "custom_tool_call_output":
 		if c := r.s.call(p.CallID); c != nil && !c.Done {
-			c.Done, c.Text, r.answered = true, codexText(p.Output), true
-			c.Exit = exitCode(codexExit, c.Text)
-			c.Text = codexFrame.ReplaceAllString(c.Text, "")
-			c.Text = codexFrame.ReplaceAllString(c.Text, "") // a patch's result has a frame within
-			c.Refused = codexDenied.MatchString(c.Text)
-			c.Failed = c.Refused || c.Exit != nil && *c.Exit != 0 || strings.HasPrefix(c.Text, "apply_patch verification failed") || strings.HasPrefix(c.Text, "unsupported call")
+			r.answered = true
+			c.CodexOutput(p.Output)
 			r.ended(c)
 		}
 	case "reasoning", "web_search_call", "ghost_snapshot", "compaction", "compaction_summary", "context_compaction", "image_generation_call", "tool_search_call", "tool_search_output", "agent_message":
@@ -195,6 +191,16 @@ func (r *codexReader) item(at string, p *codexItem) error {
 		return fmt.Errorf("%w: an item %q", ErrNewer, p.Type)
 	}
 	return nil
+}
+
+// CodexOutput takes over a call's output as a rollout has it.
+func (c *Call) CodexOutput(output json.RawMessage) {
+	c.Done, c.Text = true, codexText(output)
+	c.Exit = exitCode(codexExit, c.Text)
+	c.Text = codexFrame.ReplaceAllString(c.Text, "")
+	c.Text = codexFrame.ReplaceAllString(c.Text, "") // a patch's result has a frame within
+	c.Refused = codexDenied.MatchString(c.Text)
+	c.Failed = c.Refused || c.Exit != nil && *c.Exit != 0 || strings.HasPrefix(c.Text, "apply_patch verification failed") || strings.HasPrefix(c.Text, "unsupported call")
 }
 
 // ended takes over what an event says of how a call ended.
