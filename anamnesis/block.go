@@ -2,6 +2,7 @@ package anamnesis
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -85,9 +86,6 @@ func blockHead(r *Request) string {
 		return h + "\nNotes from these steps. " + blockData
 	}
 	h := BlockBegin + "\n" + fmt.Sprintf("Task %s: back at step %d from step %d, attempt %d.", clipMarked(Squash(r.Task), maxTaskRunes), r.To, r.From, max(r.Attempt, 1))
-	if r.WorldID != "" {
-		h += " Those steps ended in world " + shortID(r.WorldID) + "."
-	}
 	return h + "\nNotes from discarded work. " + blockData
 }
 
@@ -110,17 +108,25 @@ func falsifiedLines(f Falsified) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "- %s\n", f.Action)
 	if f.State != "" {
-		fmt.Fprintf(&b, "  in: %s\n", f.State)
+		fmt.Fprintf(&b, "  seen: %s\n", f.State)
 	}
 	if f.Error != "" {
 		fmt.Fprintf(&b, "  error: %s\n", f.Error)
 	}
-	if f.Why != "" {
-		fmt.Fprintf(&b, "  why: %s\n", f.Why)
+	why := f.Why
+	if f.Confidence != ConfidenceHigh {
+		why = strings.TrimPrefix(why+"; "+confidenceMark+string(f.Confidence), "; ")
 	}
-	fmt.Fprintf(&b, "  confidence: %s%s\n", f.Confidence, citation(f.Ops))
+	if why += citation(f.Ops); why != "" {
+		fmt.Fprintf(&b, "  why: %s\n", strings.TrimSpace(why))
+	}
 	return b.String()
 }
+
+const confidenceMark = "confidence "
+
+// citations matches the operations that end a line.
+var citations = regexp.MustCompile(` ?\(ops? [^()]*\)$`)
 
 // parseFalsified reads the falsified paths back out of a block's text.
 func parseFalsified(text string) []Falsified {
@@ -131,7 +137,7 @@ func parseFalsified(text string) []Falsified {
 	var out []Falsified
 	for line := range strings.SplitSeq(rest, "\n") {
 		if action, ok := strings.CutPrefix(line, "- "); ok {
-			out = append(out, Falsified{Action: action, Confidence: ConfidenceLow})
+			out = append(out, Falsified{Action: action, Confidence: ConfidenceHigh})
 			continue
 		}
 		name, value, ok := strings.Cut(line, ": ")
@@ -140,11 +146,15 @@ func parseFalsified(text string) []Falsified {
 		}
 		f := &out[len(out)-1]
 		switch name {
-		case "  in":
+		case "  seen", "  in": // blocks of earlier versions say in
 			f.State = value
 		case "  error":
 			f.Error = value
 		case "  why":
+			value = citations.ReplaceAllString(value, "")
+			if i := strings.LastIndex(value, confidenceMark); i >= 0 {
+				value, f.Confidence = strings.TrimSuffix(value[:i], "; "), confidence(value[i+len(confidenceMark):])
+			}
 			f.Why = value
 		case "  confidence":
 			word, _, _ := strings.Cut(value, " ")

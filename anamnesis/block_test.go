@@ -44,7 +44,7 @@ func TestLastToGo(t *testing.T) {
 // the extent of the others; the smallest block says which steps it stands for.
 func TestManyRanges(t *testing.T) {
 	r := story().request(4000)
-	r.Ranges = nil
+	r.Ranges, r.Starts = nil, nil
 	for i := range 15 {
 		r.Ranges = append(r.Ranges, op.Range{First: uint64(12 + 10*i), Last: uint64(15 + 10*i)})
 	}

@@ -108,7 +108,7 @@ func extractCard(r *Request, n *Notes, recs []*record) cardDraft {
 		d.solution = append(d.solution, givenUp+"; no solution was found on it.")
 	}
 	for _, f := range n.Findings {
-		if strings.Contains(f.Text, "succeeded later in") {
+		if strings.Contains(f.Text, "succeeded later ") {
 			d.solution = append(d.solution, f.Text)
 			d.ops = append(d.ops, f.Ops...)
 		}
@@ -121,7 +121,7 @@ func extractCard(r *Request, n *Notes, recs []*record) cardDraft {
 	}
 	switch goal := clipMarked(Squash(r.Goal), maxGoalRunes); {
 	case len(n.Falsified) > 0:
-		d.constraint = []string{clipMarked("Seen in "+n.Falsified[0].State+" of the task; where the files differ, the same action may succeed.", maxBulletRunes)}
+		d.constraint = []string{clipMarked("Seen "+n.Falsified[0].State+"; where the files differ, the same action may succeed.", maxBulletRunes)}
 	case goal != "":
 		// Such a card rests on what the agent said, which names no place of its own.
 		d.constraint = []string{"Seen while working on this, where no call failed, and not known to hold anywhere else: " + goal}

@@ -46,8 +46,8 @@ func TestExtractedCard(t *testing.T) {
 	if rest, cut := strings.CutSuffix(topic, "…"); !cut || !strings.HasPrefix(long, rest) || len([]rune(topic)) > maxExtractorTopic {
 		t.Errorf("topic %q", topic)
 	}
-	if len(solution) != 2 || solution[0] != "The path was given up; no solution was found on it." || !strings.Contains(solution[1], "Bash: go vet ./... failed in world") ||
-		!strings.Contains(solution[1], "succeeded later in world") {
+	if len(solution) != 2 || solution[0] != "The path was given up; no solution was found on it." || !strings.Contains(solution[1], "Bash: go vet ./... failed after step ") ||
+		!strings.Contains(solution[1], "succeeded later after step ") {
 		t.Errorf("solution %q", solution)
 	}
 

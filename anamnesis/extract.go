@@ -39,14 +39,14 @@ func extract(r *Request, recs []*record) Notes {
 	n.Falsified = falsified
 	n.Causes = append(n.Causes, repeatedErrors(falsified)...)
 	n.Findings = append(n.Findings, overcome...)
-	n.Findings = append(n.Findings, agentNotes(recs)...)
+	n.Findings = append(n.Findings, agentNotes(recs, r.Reason)...)
 	n.Findings = append(n.Findings, noLessons(recs)...)
 	n.Findings = append(n.Findings, unsettled(recs)...)
 	n.Findings = append(n.Findings, fileFindings(r, recs)...)
 	n.Verified = append(lookedUp(recs), successes(recs)...)
 	if len(falsified) > 0 {
 		n.Advice = append(n.Advice, Statement{
-			Text: "cheapest next check: the first falsified path again, once what it depends on has changed",
+			Text: "cheapest next check, once what it depends on has changed: " + falsified[0].Action,
 			Ops:  falsified[0].Ops[len(falsified[0].Ops)-1:],
 		})
 	}
@@ -96,7 +96,7 @@ func falsifiedPaths(recs []*record) (paths []Falsified, overcome []Statement) {
 	for _, f := range order {
 		if ok := lastOK[f.last.key()]; ok != nil && ok.seq > f.last.seq {
 			overcome = append(overcome, Statement{
-				Text: fmt.Sprintf("%s failed in %s and succeeded later in %s", f.last.action(), f.last.state, ok.state),
+				Text: fmt.Sprintf("%s failed %s and succeeded later %s", f.last.action(), f.last.state, ok.state),
 				Ops:  []uint64{f.last.end, ok.end},
 			})
 			continue
@@ -186,8 +186,9 @@ func quoteOf(f failure.Failure, outputs []string) string {
 
 // agentNotes takes the agent's own last words before it went back: what it
 // thought then is the best diagnosis there is without asking a model.
-func agentNotes(recs []*record) []Statement {
+func agentNotes(recs []*record, reason string) []Statement {
 	const most = 3
+	reason = Squash(reason)
 	var out []Statement
 	for _, rec := range slices.Backward(recs) {
 		text := ""
@@ -197,8 +198,8 @@ func agentNotes(recs []*record) []Statement {
 		case rec.kind == recCall && rec.tool == "Think" && rec.ok():
 			text = callSummary(rec.args)
 		}
-		if text = Squash(text); text == "" {
-			continue
+		if text = Squash(text); text == "" || strings.Contains(reason, text) {
+			continue // the reason for going back is said already
 		}
 		out = append(out, Statement{Text: "the agent noted: " + clipMarked(text, maxNoteRunes), Ops: []uint64{rec.seq}})
 		if len(out) == most {
@@ -304,7 +305,7 @@ func successes(recs []*record) []Statement {
 			continue
 		}
 		seen[rec.key()] = true
-		text := rec.action() + " succeeded in " + rec.state
+		text := rec.action() + " succeeded " + rec.state
 		if first := firstLine(rec.outputs()); first != "" {
 			text += fmt.Sprintf("; it printed “%s”", clipMarked(first, maxResultRunes))
 		}

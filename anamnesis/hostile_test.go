@@ -48,7 +48,7 @@ func TestHostileSpans(t *testing.T) {
 			s.call(text, "{}", op.ToolReturned{Text: "x", Reads: []string{text}, Writes: []string{text}})
 			s.save(text, text)
 			r := s.request(eas)
-			r.Count, r.Reason, r.Task, r.WorldID = count, text, "t"+text, text
+			r.Count, r.Reason, r.Task = count, text, "t"+text
 			m := &scripted{t: t, answers: []func(context.Context, string, string) (Completion, error){says(text)}, limit: eas, count: count}
 			res := pass(t, m, r, nil)
 			if eas == 4000 {
@@ -100,7 +100,7 @@ func TestBlockCap(t *testing.T) {
 			r := s.request(rapid.IntRange(1, 1_000_000).Draw(rt, "eas"))
 			r.Count = count
 			if rapid.Bool().Draw(rt, "parts") && len(r.Ops) > 2 { // disjoint ranges
-				r.Ranges = nil
+				r.Ranges, r.Starts = nil, nil
 				for i := range r.Ops {
 					r.Ranges = append(r.Ranges, op.Range{First: r.Ops[i].Seq, Last: r.Ops[i].Seq})
 				}

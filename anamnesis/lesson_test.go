@@ -51,7 +51,7 @@ func TestCardWithoutFailure(t *testing.T) {
 	}
 	s.bash("go vet ./...", 1, "", "main.go:3:2: undefined: parse")
 	r = s.request(4000)
-	if r.Goal = "Repair it."; strings.Contains(card(), "Repair it.") || !strings.Contains(card(), "Seen in world") {
+	if r.Goal = "Repair it."; strings.Contains(card(), "Repair it.") || !strings.Contains(card(), "Seen after step") {
 		t.Errorf("constraint %q where a call failed", card())
 	}
 }

@@ -25,14 +25,14 @@ func TestOver(t *testing.T) {
 		ops = append(ops, op.Op{Seq: seq, Step: 1, Body: b})
 	}
 	r := Request{Task: "t", JumpSeq: 24, EAS: 8000, Reason: "wrong", Over: true, Ops: ops, Ranges: []op.Range{{First: 10, Last: 12}, {First: 23, Last: 24}},
-		TargetWorldID: "1111111111111111", Starts: []string{"1111111111111111", "3333333333333333"},
-		Count: func(s string) int { return len(s) / 4 }, Now: time.Unix(0, 0)}
+		Starts: []int{0, 3},
+		Count:  func(s string) int { return len(s) / 4 }, Now: time.Unix(0, 0)}
 	res, err := Pass(t.Context(), nil, r, nil)
 	if err != nil || res.Block != "" || len(res.Cards) != 1 || len(res.Falsified) != 2 {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	states := res.Falsified[0].State + " " + res.Falsified[1].State
-	if !strings.Contains(states, "world 111111111111") || !strings.Contains(states, "world 333333333333") || strings.Contains(states, "world 2222") {
+	if states != "after step 3 after step 0" {
 		t.Errorf("states %q: each path begins in its own world", states)
 	}
 	r.Starts = r.Starts[:1]
@@ -43,6 +43,6 @@ func TestOver(t *testing.T) {
 
 // TestOverPrompt holds what the model is told at a task's end.
 func TestOverPrompt(t *testing.T) {
-	r := Request{Task: "t", From: 7, Reason: "wrong", WorldID: "2222222222222222", Over: true, Ranges: []op.Range{{First: 10, Last: 12}, {First: 23, Last: 24}}}
+	r := Request{Task: "t", From: 7, Reason: "wrong", Over: true, Ranges: []op.Range{{First: 10, Last: 12}, {First: 23, Last: 24}}}
 	golden(t, "prompt_end.txt", systemText(&r)[:strings.Index(systemText(&r), "You get a part")]+pieceText(&r, "| evidence\n", 1, 1)+"\n")
 }

@@ -35,7 +35,6 @@ type Request struct {
 	To      int    // the step it goes back to
 	Reason  string // as the agent or the user gave it
 	Goal    string // what the user asked for; named by a card that has no failed call to name
-	WorldID string // tree id of the state the steps ended in
 	Attempt int    // which attempt at To's continuation this starts; below 1 counts as 1
 
 	// Standing reports that nobody goes back: the steps From (the first) to To
@@ -49,12 +48,8 @@ type Request struct {
 	// the last one ending with the step From: cards are made and no block.
 	Over bool
 
-	// TargetWorldID is the tree id of the checkpoint To: the state in which
-	// the first step of the span began. Empty: WorldID stands in for it.
-	TargetWorldID string
-	// Starts are the tree ids in which each of Ranges began, where it does not
-	// go on from the one before; empty: it does.
-	Starts []string
+	// Starts are the steps that each of Ranges goes on from; -1: the range before.
+	Starts []int
 	// WorldDir is the world's directory, absolute. It tells files outside the
 	// world from those inside where a command names them absolutely.
 	WorldDir string
@@ -199,7 +194,7 @@ func holdsLesson(r *Request, n *Notes, recs []*record) (ok bool, why string) {
 	switch {
 	case countWords(r.Reason) < minReasonWords:
 		return false, "nothing failed that holds a lesson, and the reason for leaving says too little"
-	case len(agentNotes(recs)) == 0 && !slices.ContainsFunc(recs, did):
+	case len(agentNotes(recs, "")) == 0 && !slices.ContainsFunc(recs, did):
 		return false, "nothing failed that holds a lesson, and nothing was done or found"
 	}
 	return true, ""

@@ -165,7 +165,7 @@ func (r *record) render(size int, count func(string) int) string {
 	case recNote:
 		fmt.Fprintf(&head, "op %s, step %d: the program noted", ops, r.step)
 	default:
-		fmt.Fprintf(&head, "ops %s, step %d: call %s, %s; ran in %s", ops, r.step, clip(Squash(r.tool), maxArgRunes), r.outcome(), Squash(r.state))
+		fmt.Fprintf(&head, "ops %s, step %d: call %s, %s; ran %s", ops, r.step, clip(Squash(r.tool), maxArgRunes), r.outcome(), Squash(r.state))
 	}
 	body := size * 3 / 4
 	var b strings.Builder

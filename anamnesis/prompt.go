@@ -67,10 +67,6 @@ func pieceText(r *Request, evidence string, part, parts int) string {
 	if reason == "" {
 		reason = "none given"
 	}
-	world := "unknown"
-	if r.WorldID != "" {
-		world = shortID(r.WorldID)
-	}
 	situation := situationJump
 	switch {
 	case r.Over:
@@ -80,7 +76,7 @@ func pieceText(r *Request, evidence string, part, parts int) string {
 	}
 	return Fill(piecePrompt,
 		"situation", Fill(situation, "from", itoa(r.From), "to", itoa(r.To), "attempt", itoa(max(r.Attempt, 1)),
-			"reason", reason, "world", world, "left", leftBefore(r)),
+			"reason", reason, "left", leftBefore(r)),
 		"task", clipMarked(Squash(r.Task), maxTaskRunes), "part", itoa(part), "parts", itoa(parts),
 		"ops", rangeList(r.Ranges, maxRangesNamed), "evidence", strings.TrimRight(evidence, "\n"))
 }

@@ -1,7 +1,6 @@
 package anamnesis
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -48,7 +47,7 @@ type record struct {
 	unknown  bool // no result, or an unknown outcome
 	reads    []string
 	writes   []string
-	state    string // the world the call ran in, in words
+	state    string // of the files when the call ran, in words
 	changed  []string
 	nChange  int
 	tainted  bool
@@ -127,8 +126,8 @@ type recorder struct {
 	out      []*record
 	open     map[string][]*record // calls without a result, by call id
 	asked    map[string]op.Call   // calls of replies, by call id
-	world    string               // tree the current step started from
-	since    []string             // paths written since then
+	after    int                  // the step whose files the next call finds; -1: unknown
+	edited   []string             // paths changed since this path began, the latest last
 	stepFrom int                  // index in out where the current step begins
 	rangeAt  int                  // index of the range that is read
 	taint    *tainter
@@ -153,9 +152,13 @@ func records(r *Request) []*record {
 }
 
 func newRecorder(r *Request) *recorder {
+	start := -1
+	if len(r.Starts) > 0 {
+		start = r.Starts[0]
+	}
 	return &recorder{
 		r: r, open: make(map[string][]*record), asked: make(map[string]op.Call),
-		world: cmp.Or(r.TargetWorldID, r.WorldID), taint: newTainter(r.WorldDir, r.Tainted),
+		after: start, taint: newTainter(r.WorldDir, r.Tainted),
 	}
 }
 
@@ -189,12 +192,23 @@ func (c *recorder) add(o *op.Op) {
 	case *op.StrategyGiven:
 		c.push(&record{kind: recNote, seq: o.Seq, end: o.Seq, step: o.Step, text: b.Text})
 	case *op.WorldSaved:
-		c.saved(b)
+		c.saved(o.Step, b)
 	case *op.WorldChanged:
-		c.since, c.world = nil, b.Tree
+		c.edit(b.Changed)
+	case *op.JumpDone:
+		c.begin(b.To)
 	case *op.WorldRestored:
-		c.since = nil
-		c.world = b.To
+		c.begin(-1)
+	}
+}
+
+// begin starts a path after a step, -1 where it is not known: what was changed
+// before it does not count.
+func (c *recorder) begin(after int) { c.after, c.edited = after, nil }
+
+func (c *recorder) edit(paths []string) {
+	for _, p := range paths {
+		c.edited = append(slices.DeleteFunc(c.edited, func(q string) bool { return p == q }), p)
 	}
 }
 
@@ -202,8 +216,9 @@ func (c *recorder) add(o *op.Op) {
 // the one before begins in a world of its own.
 func (c *recorder) enter(seq uint64) {
 	for c.rangeAt+1 < len(c.r.Starts) && c.r.Ranges[c.rangeAt+1].First <= seq {
-		if c.rangeAt++; c.r.Starts[c.rangeAt] != "" {
-			c.world, c.since, c.stepFrom = c.r.Starts[c.rangeAt], nil, len(c.out)
+		if c.rangeAt++; c.r.Starts[c.rangeAt] >= 0 {
+			c.begin(c.r.Starts[c.rangeAt])
+			c.stepFrom = len(c.out)
 		}
 	}
 }
@@ -211,7 +226,7 @@ func (c *recorder) enter(seq uint64) {
 func (c *recorder) push(rec *record) { c.out = append(c.out, rec) }
 
 func (c *recorder) called(o *op.Op, id, name, args string) {
-	rec := &record{kind: recCall, seq: o.Seq, step: o.Step, tool: name, args: args, state: c.state()}
+	rec := &record{kind: recCall, seq: o.Seq, step: o.Step, tool: name, args: args, state: c.state(o.Step)}
 	c.push(rec)
 	c.open[id] = append(c.open[id], rec)
 }
@@ -221,7 +236,7 @@ func (c *recorder) returned(o *op.Op, b *op.ToolReturned) {
 	if waiting := c.open[b.Call]; len(waiting) > 0 {
 		rec, c.open[b.Call] = waiting[0], waiting[1:]
 	} else { // refused before it was called, or its call lies before the span
-		rec = &record{kind: recCall, seq: o.Seq, step: o.Step, tool: b.Name, args: c.asked[b.Call].Args, state: c.state()}
+		rec = &record{kind: recCall, seq: o.Seq, step: o.Step, tool: b.Name, args: c.asked[b.Call].Args, state: c.state(o.Step)}
 		c.push(rec)
 	}
 	rec.end = o.Seq
@@ -229,14 +244,10 @@ func (c *recorder) returned(o *op.Op, b *op.ToolReturned) {
 	rec.exit, rec.isError, rec.refused, rec.unknown = b.Exit, b.IsError, b.Refused, b.Unknown
 	rec.reads, rec.writes, rec.isolated = b.Reads, b.Writes, b.Isolated
 	rec.tainted = c.taint.see(rec, b.Network) || c.citesTainted(rec)
-	for _, p := range b.Writes {
-		if !slices.Contains(c.since, p) {
-			c.since = append(c.since, p)
-		}
-	}
+	c.edit(b.Writes)
 }
 
-func (c *recorder) saved(b *op.WorldSaved) {
+func (c *recorder) saved(step int, b *op.WorldSaved) {
 	tainted := false
 	for _, rec := range c.out[c.stepFrom:] {
 		if rec.kind == recCall {
@@ -247,24 +258,28 @@ func (c *recorder) saved(b *op.WorldSaved) {
 	if tainted {
 		c.taint.wrote(b.Changed, b.NChanged <= len(b.Changed))
 	}
-	c.stepFrom = len(c.out)
-	c.since = nil
-	if b.Tree != "" {
-		c.world = b.Tree
-	}
+	c.stepFrom, c.after = len(c.out), step
+	c.edit(b.Changed)
 }
 
-// state names the world a call runs in: the last saved tree, and what the
-// same step had written since.
-func (c *recorder) state() string {
-	s := "world " + shortID(cmp.Or(c.world, "unknown"))
-	if n := len(c.since); n > 0 {
-		s += " after writing " + pathList(c.since, maxStatePaths)
-		if n > maxStatePaths {
-			s += fmt.Sprintf(" and %d more", n-maxStatePaths)
-		}
+// state says in words what the files were when a call of a step ran: after which step,
+// and what its path had changed by then, the latest first.
+func (c *recorder) state(step int) string {
+	s := fmt.Sprintf("before step %d", step)
+	if c.after >= 0 {
+		s = fmt.Sprintf("after step %d", c.after)
 	}
-	return s
+	n := len(c.edited)
+	if n == 0 {
+		return s
+	}
+	latest := slices.Clone(c.edited)
+	slices.Reverse(latest)
+	s += ": " + pathList(latest, maxStatePaths)
+	if n > maxStatePaths {
+		s += fmt.Sprintf(" and %d more", n-maxStatePaths)
+	}
+	return s + " edited"
 }
 
 // pathList names at most n paths on one line, long ones by their ends.
@@ -309,11 +324,6 @@ func otherArgs(m map[string]json.RawMessage, but string) string {
 	}
 	slices.Sort(parts)
 	return "(" + strings.Join(parts, ", ") + ")"
-}
-
-func shortID(id string) string {
-	const n = 12
-	return clip(Squash(clip(id, 4*n)), n)
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -75,8 +75,8 @@ func (s *span) save(tree string, changed ...string) *span {
 func (s *span) request(eas int) Request {
 	return Request{
 		Task: "task_7_fix_parser", JumpSeq: s.seq + 1, From: s.step, To: 2, Attempt: 2, EAS: eas,
-		Reason:  "editing the generated file is overwritten by go generate",
-		WorldID: "4b825dc642cb6eb9a060e54bf8d69288fbee4904", TargetWorldID: "1111111111111111111111111111111111111111",
+		Reason:   "editing the generated file is overwritten by go generate",
+		Starts:   []int{2},
 		WorldDir: "/work/dir", ModelName: "test-model", Count: words, Now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
 		Ops: s.ops, Ranges: []op.Range{{First: s.ops[0].Seq, Last: s.seq}},
 	}

@@ -65,17 +65,12 @@ func (t *Task) readLeft(ctx, keep context.Context, m anamnesis.Model, ranges []o
 		req.Ops = append(req.Ops, ops...)
 		ids := slices.Collect(t.state.StepsIn(ranges[i : i+1]))
 		last := t.state.Steps.At(ids[len(ids)-1])
-		ends, err := t.treesOf(t.state.Steps.Parent(ids[0]), last.ID)
-		if err != nil {
-			return err
-		}
-		req.Starts = append(req.Starts, ends[0])
-		req.From, req.WorldID = last.ID, ends[1]
+		req.Starts = append(req.Starts, t.state.Steps.Parent(ids[0]))
+		req.From = last.ID
 		if !slices.Contains(reasons, last.LeftBy) && last.LeftBy != "" {
 			reasons = append(reasons, last.LeftBy)
 		}
 	}
-	req.TargetWorldID = req.Starts[0]
 	req.Reason = strings.Join(reasons[max(0, len(reasons)-maxFinalReasons):], "; ")
 	return t.runPass(ctx, keep, m, req, done)
 }

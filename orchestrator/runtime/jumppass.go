@@ -48,12 +48,7 @@ func (t *Task) pass(ctx, keep context.Context, j *state.Pending, span []int, tri
 	}
 	first, last := t.state.Steps.At(span[0]), t.state.Steps.At(span[len(span)-1])
 	req := t.passRequest(r, ops)
-	req.From, req.To, req.Reason = last.ID, first.Parent, last.LeftBy
-	trees, err := t.treesOf(first.Parent, last.ID)
-	if err != nil {
-		return err
-	}
-	req.TargetWorldID, req.WorldID = trees[0], trees[1]
+	req.From, req.To, req.Reason, req.Starts = last.ID, first.Parent, last.LeftBy, []int{first.Parent}
 	req.Attempt = len(t.state.BackwardJumps(first.Parent)) + 1
 	if last.ID == t.state.Current { // this jump leaves it; an earlier one left the others
 		req.To, req.Reason, req.Attempt = j.To, j.Reason, len(t.state.BackwardJumps(j.To))+1

@@ -22,18 +22,6 @@ func (t *place) worldOf(id int) (workspace.SavedWorld, error) {
 // store says what a line does not; empty: there was none.
 func (p *place) Damaged() string { return p.damaged }
 
-// treesOf returns the trees that two steps ended with.
-func (t *place) treesOf(a, b int) (trees [2]string, err error) {
-	for i, id := range []int{a, b} {
-		w, err := t.worldOf(id)
-		if err != nil {
-			return trees, err
-		}
-		trees[i] = w.Tree
-	}
-	return trees, nil
-}
-
 // commitAt is the commit of a step, or of its nearest ancestor that has one;
 // empty where none has.
 func (t *place) commitAt(id int) (worldstate.ID, error) {

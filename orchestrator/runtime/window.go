@@ -62,11 +62,7 @@ func (t *Task) foldOldest(ctx, keep context.Context, act state.Action) error {
 		}
 	}
 	req := t.passRequest(r, ops)
-	trees, err := t.treesOf(first.Parent, last.ID)
-	if err != nil {
-		return err
-	}
-	req.From, req.To, req.TargetWorldID, req.WorldID = first.ID, last.ID, trees[0], trees[1]
+	req.From, req.To, req.Starts = first.ID, last.ID, []int{first.Parent}
 	req.Standing, req.Left = true, t.leftOf(act.Steps)
 	return t.runPass(ctx, keep, passModel{t}, req, &op.PassDone{Trigger: state.TriggerWindow, Words: notice.WordsOf(words, nil, notice.WordsOfFolded, t.counter.Count), Target: act.Target})
 }
