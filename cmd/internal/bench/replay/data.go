@@ -37,7 +37,7 @@ type source struct {
 type recorded struct {
 	repair.Run
 	started string
-	order   int
+	order   int // its place in time, once all are read
 }
 
 // Sources lists the sources of a data directory.
@@ -75,6 +75,9 @@ func readSource(dir, name string) (*source, error) {
 		}
 		return a.order - b.order
 	})
+	for i, r := range s.runs {
+		r.order = i
+	}
 	return s, nil
 }
 
