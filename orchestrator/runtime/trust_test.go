@@ -282,7 +282,7 @@ func TestCardExperiment(t *testing.T) {
 func TestOwnProject(t *testing.T) {
 	h := trustHome(t)
 	play(t, h, "one", repaired, New{})
-	play(t, h, "two", strings.ReplaceAll(repaired, "answer.txt", "second.txt"), New{})
+	play(t, h, "two", strings.ReplaceAll(repaired, "answer.txt", "answer.md"), New{})
 	const nothing = "turns:\n  - reply: Seen.\n"
 	const asked = "The quarterly report lacks the auditors' answer: complete it, add up each department and write a summary for the board."
 	shown := func(ops []op.Op) (c *op.CardsRecalled) {
