@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream"
+	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -37,6 +39,9 @@ func (a *app) doctorCommand() *cobra.Command {
 			if len(args) == 0 {
 				if err := a.doctorMachine(cmd.Context()); err != nil {
 					return err
+				}
+				if n, last := beside.Errors(h); n > 0 && !a.json {
+					a.println(view.Line(fmt.Sprintf("other agents: %d errors of hooks in %s, the last: %s", n, beside.Log(h), last), 500))
 				}
 			}
 			return a.doctor(cmd.Context(), h, args)

@@ -52,6 +52,16 @@ func Pause(h taskdir.Home, stop bool) error {
 // Log is where hooks say what went wrong: their standard error must be empty.
 func Log(h taskdir.Home) string { return filepath.Join(h.State, "beside", "errors.log") }
 
+// Errors returns how many errors the log of hooks holds, and the last one.
+func Errors(h taskdir.Home) (n int, last string) {
+	data, err := os.ReadFile(Log(h))
+	if err != nil {
+		return 0, ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	return len(lines), lines[len(lines)-1]
+}
+
 // folder holds what a session's hooks were told and nobody has recorded yet, and what
 // the agent was told.
 func folder(h taskdir.Home, task string) string { return filepath.Join(h.State, "beside", task) }
