@@ -15,6 +15,7 @@ import (
 
 	"anamnesis/cmd/internal/demo"
 	view "anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/timeline"
 	"anamnesis/orchestrator/session"
 )
 
@@ -69,7 +70,7 @@ func (a *app) demo(ctx context.Context, svc *session.Service, dir string) error 
 		if !f.TestsPass && failing == nil {
 			failing = fmt.Errorf("%s: the module's tests do not pass", f.ID)
 		}
-		tl, err := readTimeline(h, f.ID)
+		tl, err := timeline.Read(h, f.ID)
 		drawn = append(drawn, func(width int) string { return view.Draw(tl, width) })
 		return err
 	})

@@ -139,20 +139,7 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 
 // agreeToCost says what the run can cost and has it agreed to.
 func (a *app) agreeToCost(ctx context.Context, f probeFlags, m *session.Model, s anamnesis.Span) error {
-	c := f.Cost()
-	calls, most := c.Calls, c.Tokens
-	if f.MaxCalls > 0 {
-		calls = min(calls, f.MaxCalls)
-	}
-	if f.MaxTokens > 0 {
-		most = min(most, f.MaxTokens)
-	}
-	lengths := f.Lengths()
-	fmt.Fprintf(a.stderr, "probe of %s: texts of %d to %d tokens; at most %d questions and %s tokens (counted in %s, replies at %d each), usually far fewer\n",
-		view.Line(m.Name, a.width()), lengths[0], lengths[len(lengths)-1], calls, eas.Million(most), eas.EncodingNote(m.Lookup, s.Encoding), f.ReplyTokens)
-	if n := f.Record.Len(); n > 0 {
-		fmt.Fprintf(a.stderr, "%d questions were answered in an earlier run and are not asked again (--fresh forgets them)\n", n)
-	}
+	fmt.Fprint(a.stderr, eas.CostText(view.Line(m.Name, a.width()), m.Lookup, s.Encoding, f.Options))
 	switch {
 	case f.yes:
 		return nil

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 
 	assets "anamnesis"
@@ -72,16 +71,7 @@ func (a *app) easSet(f eas.NewRow, project bool) error {
 	}
 	s := t.Lookup(f.Model)
 	shadowed := s.Pattern != r.Pattern || s.Origin != path
-	return a.show(map[string]any{"file": path, "row": r, "was": was, "shadowed": shadowed, "in_effect": s}, func() {
-		before := "new"
-		if was != nil {
-			before = fmt.Sprintf("was %d", was.EAS)
-		}
-		a.printf("%s: eas %d (%s), in %s\n", r.Pattern, r.EAS, before, path)
-		if shadowed {
-			a.printf("note: %s still goes by the row %s of %s: eas %d\n", f.Model, s.Pattern, s.Origin, s.EAS)
-		}
-	})
+	return a.show(map[string]any{"file": path, "row": r, "was": was, "shadowed": shadowed, "in_effect": s}, func() { a.out().EASRow(r, was, path, f.Model, shadowed, s) })
 }
 
 func (a *app) easDiffCommand() *cobra.Command {

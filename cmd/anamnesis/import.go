@@ -6,20 +6,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/beside"
-	"anamnesis/orchestrator/sessions"
 )
-
-// importReport is what `import --json` prints.
-type importReport struct {
-	Sessions []beside.Imported `json:"sessions"`
-	Skipped  []string          `json:"skipped"` // files that were not read, and why
-}
 
 type importFlags struct{ all, yes bool }
 
@@ -62,9 +54,9 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 	if err != nil {
 		return err
 	}
-	todo, report := batch.Todo, importReport{Sessions: []beside.Imported{}, Skipped: batch.Skipped}
+	report := beside.Report{Sessions: []beside.Imported{}, Skipped: batch.Skipped}
 	a.notef("%s", batch)
-	if len(todo) == 0 {
+	if len(batch.Todo) == 0 {
 		return a.show(report, func() { a.println("nothing to import") })
 	}
 	if !f.yes {
@@ -76,30 +68,15 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 			return cmp.Or(err, error(&exitError{exitRefused, errors.New("nothing was imported")}))
 		}
 	}
-	steps, cards := 0, 0
-	for i, file := range todo {
-		line.Sessions(i, len(todo))
-		s, err := sessions.Read(file.Path)
-		if err != nil {
-			return err
-		}
-		done, err := im.Import(ctx, s, file.Path)
-		if errors.Is(err, beside.ErrChanged) {
-			report.Skipped = append(report.Skipped, err.Error())
-			continue
-		}
-		if err != nil {
-			line.Clear()
-			return fmt.Errorf("import stopped after %d of %d sessions, which stay; run it again to continue: %w", i, len(todo), err)
-		}
-		report.Sessions = append(report.Sessions, done)
-		steps, cards = steps+done.Steps, cards+done.Cards
+	report, err = im.Take(ctx, batch, line.Sessions)
+	line.Clear()
+	if err != nil {
+		return err
 	}
-	line.Sessions(len(todo), len(todo))
 	for _, why := range report.Skipped {
 		a.notef("not imported: %s", why)
 	}
 	return a.show(report, func() {
-		a.printf("%d steps of %d sessions imported, %d cards; 'anamnesis tasks --all' lists the sessions, 'anamnesis kb review' shows the drafts\n", steps, len(report.Sessions), cards)
+		a.printf("%d steps of %d sessions imported, %d cards; 'anamnesis tasks --all' lists the sessions, 'anamnesis kb review' shows the drafts\n", report.Steps(), len(report.Sessions), report.Cards())
 	})
 }

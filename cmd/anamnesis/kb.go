@@ -12,7 +12,6 @@ import (
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
-	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/orchestrator/session"
 
@@ -173,15 +172,11 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 				return err
 			}
 			return a.show(map[string]any{"query": q.Text, "hits": hits, "withheld": len(withheld)}, func() {
-				a.out().Hits(hits)
-				if q.Withheld || len(withheld) == 0 {
-					return
-				}
 				again := cmd.CommandPath()
 				if *dir != "" {
 					again += " --kb " + show.ShellWord(*dir)
 				}
-				a.printf("%s withheld until reviewed; '%s --withheld -- %s' shows them\n", show.Counted(len(withheld), "draft"), again, show.ShellWord(card.OneLine(q.Text)))
+				a.out().Found(hits, q, len(withheld), again)
 			})
 		}),
 	}
@@ -191,19 +186,6 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 	cmd.Flags().BoolVar(&q.ReviewedOnly, "reviewed-only", false, "leave drafts out")
 	cmd.Flags().BoolVar(&q.Withheld, "withheld", false, "search the drafts instead that are withheld until reviewed")
 	return cmd
-}
-
-type kbBroken struct {
-	Path  string `json:"path"`
-	Error string `json:"error"`
-}
-
-func brokenJSON(store *knowledgebase.Store) []kbBroken {
-	out := []kbBroken{}
-	for _, b := range store.Broken() {
-		out = append(out, kbBroken{b.Path, b.Err.Error()})
-	}
-	return out
 }
 
 func (a *app) kbRebuildCommand(dir *string) *cobra.Command {
@@ -219,7 +201,7 @@ func (a *app) kbRebuildCommand(dir *string) *cobra.Command {
 				a.notef("rebuilt without vectors: %v", err)
 			}
 			took := time.Since(begin)
-			cards, broken := len(store.List()), brokenJSON(store)
+			cards, broken := len(store.List()), cardfile.Broken(store)
 			return a.show(map[string]any{"cards": cards, "broken": broken, "build_ms": took.Milliseconds()}, func() {
 				a.printf("%d cards indexed, %d files not readable, %v\n", cards, len(broken), took.Round(time.Millisecond))
 			})

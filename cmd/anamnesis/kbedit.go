@@ -57,17 +57,6 @@ a card is refused with its line and kept; so is one over a card that somebody ch
 	return cmd
 }
 
-// cardTemplate is what 'kb new' opens.
-const cardTemplate = `---
-type: knowledge_card
-topic: TOPIC
-source_task: by hand
----
-- **Issue**: what goes wrong: the error verbatim and the command
-- **Solution**: what made it right
-- **Constraint**: where it holds, versions, what was tried and did not help
-`
-
 func (a *app) kbNewCommand(dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "new [TOPIC]",
@@ -76,7 +65,7 @@ func (a *app) kbNewCommand(dir *string) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE: a.withKB(dir, true, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			topic := cmp.Or(card.OneLine(strings.Join(args, " ")), "the trouble and its place, in words somebody would search by")
-			template := strings.Replace(cardTemplate, "TOPIC", strconv.Quote(topic), 1)
+			template := strings.Replace(cardfile.Template, "TOPIC", strconv.Quote(topic), 1)
 			d, text, err := a.desk().Edit(cmd.Context(), "new.md", []byte(template))
 			if err != nil {
 				return usageError("kb new: %w", err)

@@ -30,15 +30,7 @@ card before. Importing again adds only what is new.`,
 				return err
 			}
 			a.warnHistory(store)
-			return a.show(got, func() {
-				for _, s := range got.Skipped {
-					a.notef("passed by: %s: %s", cardfile.Shown(s.Path), show.OneLine(s.Why))
-				}
-				for _, id := range got.Conflicts {
-					a.notef("%s says something else by now and was decided about: left as it is", id)
-				}
-				a.printf("%d drafts added, %d there already; 'anamnesis kb review' shows them\n", len(got.Added), got.There)
-			})
+			return a.show(got, func() { a.out().Imported(got) })
 		}),
 	}
 	a.jsonFlag(cmd, "one JSON object")

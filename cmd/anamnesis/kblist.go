@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
@@ -43,7 +44,7 @@ func (a *app) kbListCommand(dir *string) *cobra.Command {
 				return err
 			}
 			entries := slices.DeleteFunc(store.List(), func(e knowledgebase.Entry) bool { return !filter.shows(e) })
-			return a.show(map[string]any{"cards": entries, "broken": brokenJSON(store)}, func() {
+			return a.show(map[string]any{"cards": entries, "broken": cardfile.Broken(store)}, func() {
 				for _, e := range entries {
 					a.printf("%s  %s  %s (%s)\n", e.Created.Format(time.DateOnly), e.ID, view.Clean(e.Topic), show.Marks(store, e))
 				}

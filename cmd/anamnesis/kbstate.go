@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 
+	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
@@ -56,14 +57,6 @@ func (a *app) kbSupersedeCommand(dir *string) *cobra.Command {
 	return cmd
 }
 
-// kbDecided is a card as a decision left it.
-type kbDecided struct {
-	ID    string `json:"id"`
-	State string `json:"state"`
-	Topic string `json:"topic"`
-	Path  string `json:"path"`
-}
-
 func (a *app) kbDecide(ctx context.Context, dir string, d knowledgebase.Decision) error {
 	for i, id := range d.IDs {
 		if slices.Contains(d.IDs[:i], id) || id == d.By {
@@ -80,13 +73,9 @@ func (a *app) kbDecide(ctx context.Context, dir string, d knowledgebase.Decision
 		return err
 	}
 	a.warnHistory(store)
-	cards := make([]kbDecided, 0, len(stored))
-	for _, st := range stored {
-		c, err := store.Get(st.ID)
-		if err != nil {
-			return err
-		}
-		cards = append(cards, kbDecided{st.ID, string(c.State), c.Topic, st.Path})
+	cards, err := cardfile.Now(store, stored)
+	if err != nil {
+		return err
 	}
 	return a.show(map[string]any{"cards": cards}, func() {
 		for _, c := range cards {
@@ -113,15 +102,7 @@ func (a *app) kbHistoryCommand(dir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(map[string]any{"id": args[0], "revisions": revs}, func() {
-				for _, r := range revs {
-					a.printf("%s  %s  %s: %s\n", r.At.Format("2006-01-02 15:04"), r.ID[:10], view.Clean(r.Author.Name), view.Clean(r.Message))
-					if brief {
-						continue
-					}
-					a.printf("%s\n", view.Clean(r.Diff))
-				}
-			})
+			return a.show(map[string]any{"id": args[0], "revisions": revs}, func() { a.out().History(revs, brief) })
 		}),
 	}
 	a.jsonFlag(cmd, "one JSON object")

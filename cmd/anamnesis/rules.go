@@ -9,7 +9,6 @@ import (
 
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard"
-	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/session"
 )
 
@@ -28,42 +27,21 @@ func (a *app) rulesCommand() *cobra.Command {
 	return cmd
 }
 
-// shownRule is a rule as the verb prints it.
-type shownRule struct {
-	Verdict string `json:"verdict"` // allow | ask | deny
-	Rule    string `json:"rule"`
-	From    string `json:"from"`
-	Counts  bool   `json:"counts"` // false: the project allows it, and nobody approved that
-}
-
 func (a *app) rulesShow(dir string) error {
 	svc, err := a.service()
 	if err != nil {
 		return err
 	}
-	own, project, approved, err := svc.Rules(dir)
+	rules, err := svc.ListRules(dir)
 	if err != nil {
 		return err
 	}
-	all := append(own.Rules, project.Rules...)
-	for _, r := range all {
-		s := shownRule{Verdict: string(r.Verdict), Rule: r.String(), From: r.From, Counts: r.Verdict != approval.Allow || r.From != project.Path || approved}
-		if r.Verdict == approval.Refuse {
-			s.Verdict = "deny"
+	for _, r := range rules {
+		if err := a.show(r, func() { a.out().Rule(r) }); err != nil {
+			return err
 		}
-		if a.json {
-			if err := a.printJSON(s); err != nil {
-				return err
-			}
-			continue
-		}
-		note := ""
-		if !s.Counts {
-			note = " (not approved: does not count)"
-		}
-		a.printf("%-5s %s  %s%s\n", s.Verdict, view.Clean(s.Rule), view.Clean(s.From), note)
 	}
-	if len(all) == 0 && !a.json {
+	if len(rules) == 0 && !a.json {
 		a.printf("no rules: neither %s nor %s has any\n", svc.Home.Rules(), session.ProjectRules)
 	}
 	return nil

@@ -49,7 +49,7 @@ func (a *app) timelineCommand() *cobra.Command {
 		Short: "Draw a task's operations and its tree of steps",
 		Args:  cobra.ExactArgs(1),
 		RunE: a.withHome(func(_ *cobra.Command, args []string, h taskdir.Home) error {
-			tl, err := readTimeline(h, args[0])
+			tl, err := timeline.Read(h, args[0])
 			if err != nil {
 				return err
 			}
@@ -62,18 +62,6 @@ func (a *app) timelineCommand() *cobra.Command {
 	}
 	a.jsonFlag(cmd, "a JSON object")
 	return cmd
-}
-
-func readTimeline(h taskdir.Home, id string) (timeline.Timeline, error) {
-	b := new(timeline.Builder)
-	err := taskdir.EachOp(h, id, b.Add)
-	if err == nil && b.State().Last == 0 {
-		err = fmt.Errorf("%w: %s has an empty stream", taskdir.ErrNoTask, id)
-	}
-	if err != nil {
-		return timeline.Timeline{}, err
-	}
-	return b.Timeline(), nil
 }
 
 func (a *app) diffCommand() *cobra.Command {

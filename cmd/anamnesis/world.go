@@ -88,19 +88,8 @@ func (a *app) worldSave(f *session.Place) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				a.out().Lost(snap.ParentLost, "this snapshot has no parent")
-				for _, n := range snap.Notes {
-					a.notef("note: %q: %s", n.Path, n.Reason)
-				}
-				if !snap.Complete {
-					a.notef("the snapshot is not complete: %d paths have no bytes in it", len(snap.Skipped))
-				}
-				return a.show(snap, func() {
-					for _, s := range snap.Skipped {
-						a.notef("skipped %q: %s", s.Path, s.Reason)
-					}
-					a.printf("%s  %d files, %d changed\n", snap.ID, snap.Files, snap.Changed)
-				})
+				a.out().SaveNotes(snap)
+				return a.show(snap, func() { a.out().Saved(snap) })
 			})
 		},
 	}
@@ -141,13 +130,7 @@ func (a *app) worldPlan(f *session.Place) *cobra.Command {
 					return err
 				}
 				a.out().Lost(plan.BaseLost, allEdited)
-				return a.show(plan, func() {
-					a.out().Moves("write", plan.Write, "delete", plan.Delete, plan.Keep)
-					if plan.Empty() {
-						a.println("nothing to do")
-					}
-					a.printf("plan %s\n", plan.Hash)
-				})
+				return a.show(plan, func() { a.out().Plan(plan) })
 			})
 		},
 	}

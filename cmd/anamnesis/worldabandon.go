@@ -28,22 +28,20 @@ func (a *app) worldAbandon(f *session.Place) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.tellAbandoned(f, r != nil)
+				return a.tellAbandoned(r != nil)
 			})
 		},
 	}
 }
 
-func (a *app) tellAbandoned(f *session.Place, any bool) error {
-	switch {
-	case a.json:
-		return a.printJSON(map[string]bool{"abandoned": any})
-	case any:
-		a.println("the interrupted restore was abandoned; the files stay as they are")
-	default:
-		a.println("no restore was interrupted")
-	}
-	return nil
+func (a *app) tellAbandoned(found bool) error {
+	return a.show(map[string]bool{"abandoned": found}, func() {
+		text := "no restore was interrupted"
+		if found {
+			text = "the interrupted restore was abandoned; the files stay as they are"
+		}
+		a.println(text)
+	})
 }
 
 // abandonInTask gives up what a task that nobody runs left half done.
@@ -57,5 +55,5 @@ func (a *app) abandonInTask(ctx context.Context, f *session.Place) error {
 	if err != nil {
 		return err
 	}
-	return a.tellAbandoned(f, any)
+	return a.tellAbandoned(any)
 }

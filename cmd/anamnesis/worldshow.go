@@ -122,13 +122,7 @@ func (a *app) printChanges(ctx context.Context, w *worldstate.World, changes []w
 	if patch {
 		return a.out().Content(false, func(out io.Writer) error { return w.Patch(ctx, out, changes) })
 	}
-	for _, c := range changes {
-		if c.Kind == worldstate.Renamed {
-			a.printf("%-8s %q -> %q (%d%%)\n", c.Kind, c.From, c.Path, c.Similarity)
-			continue
-		}
-		a.printf("%-8s %q\n", c.Kind, c.Path)
-	}
+	a.out().Changes(changes)
 	return nil
 }
 

@@ -135,3 +135,48 @@ func (b Batch) String() string {
 	}
 	return strings.Join(parts, "; ")
 }
+
+// Report is what an import did.
+type Report struct {
+	Sessions []Imported `json:"sessions"`
+	Skipped  []string   `json:"skipped"` // files that were not read, and why
+}
+
+// Steps counts the steps of all sessions, Cards their cards.
+func (r Report) Steps() (n int) {
+	for _, s := range r.Sessions {
+		n += s.Steps
+	}
+	return n
+}
+
+// Cards counts the cards of all sessions.
+func (r Report) Cards() (n int) {
+	for _, s := range r.Sessions {
+		n += s.Cards
+	}
+	return n
+}
+
+// Take imports a batch. progress sees how many sessions were taken.
+func (im *Importer) Take(ctx context.Context, b Batch, progress func(done, all int)) (Report, error) {
+	r := Report{Sessions: []Imported{}, Skipped: b.Skipped}
+	for i, file := range b.Todo {
+		progress(i, len(b.Todo))
+		s, err := sessions.Read(file.Path)
+		if err != nil {
+			return r, err
+		}
+		done, err := im.Import(ctx, s, file.Path)
+		if errors.Is(err, ErrChanged) {
+			r.Skipped = append(r.Skipped, err.Error())
+			continue
+		}
+		if err != nil {
+			return r, fmt.Errorf("import stopped after %d of %d sessions, which stay; run it again to continue: %w", i, len(b.Todo), err)
+		}
+		r.Sessions = append(r.Sessions, done)
+	}
+	progress(len(b.Todo), len(b.Todo))
+	return r, nil
+}

@@ -120,3 +120,21 @@ func EncodingNote(model, encoding string) string {
 	}
 	return encoding + ", an estimate: the model's own tokenizer is not public or not built in"
 }
+
+// CostText says what a run can cost. name is the model's, as it is shown.
+func CostText(name, lookup, encoding string, o probe.Options) string {
+	c, lengths := o.Cost(), o.Lengths()
+	calls, most := c.Calls, c.Tokens
+	if o.MaxCalls > 0 {
+		calls = min(calls, o.MaxCalls)
+	}
+	if o.MaxTokens > 0 {
+		most = min(most, o.MaxTokens)
+	}
+	text := fmt.Sprintf("probe of %s: texts of %d to %d tokens; at most %d questions and %s tokens (counted in %s, replies at %d each), usually far fewer\n",
+		name, lengths[0], lengths[len(lengths)-1], calls, Million(most), EncodingNote(lookup, encoding), o.ReplyTokens)
+	if n := o.Record.Len(); n > 0 {
+		text += fmt.Sprintf("%d questions were answered in an earlier run and are not asked again (--fresh forgets them)\n", n)
+	}
+	return text
+}

@@ -50,3 +50,25 @@ func (o *opening) standingRules(dir string) ([]approval.Rule, error) {
 	}
 	return append(own.Rules, rules...), nil
 }
+
+// ListedRule is a rule that holds in a directory.
+type ListedRule struct {
+	Verdict string `json:"verdict"` // allow | ask | deny
+	Rule    string `json:"rule"`
+	From    string `json:"from"`
+	Counts  bool   `json:"counts"` // false: the project allows it, and that is not approved
+}
+
+// ListRules lists the user's rules and those of a directory.
+func (s *Service) ListRules(dir string) ([]ListedRule, error) {
+	own, project, approved, err := s.Rules(dir)
+	var out []ListedRule
+	for _, r := range append(own.Rules, project.Rules...) {
+		l := ListedRule{Verdict: string(r.Verdict), Rule: r.String(), From: r.From, Counts: r.Verdict != approval.Allow || r.From != project.Path || approved}
+		if r.Verdict == approval.Refuse {
+			l.Verdict = "deny"
+		}
+		out = append(out, l)
+	}
+	return out, err
+}

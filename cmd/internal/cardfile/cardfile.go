@@ -189,3 +189,14 @@ func (d Desk) parse(file string) (*card.Card, error) {
 	}
 	return c, nil
 }
+
+// Template is what 'kb new' opens.
+const Template = `---
+type: knowledge_card
+topic: TOPIC
+source_task: by hand
+---
+- **Issue**: what goes wrong: the error verbatim and the command
+- **Solution**: what made it right
+- **Constraint**: where it holds, versions, what was tried and did not help
+`

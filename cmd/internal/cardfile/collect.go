@@ -33,3 +33,39 @@ func Collect(stores []*knowledgebase.Store, own, repo string) ([]*card.Card, err
 	}
 	return out, nil
 }
+
+// Decided is a card as a decision left it.
+type Decided struct {
+	ID    string `json:"id"`
+	State string `json:"state"`
+	Topic string `json:"topic"`
+	Path  string `json:"path"`
+}
+
+// Now returns stored cards as they are now.
+func Now(store *knowledgebase.Store, stored []knowledgebase.Stored) ([]Decided, error) {
+	out := []Decided{}
+	for _, st := range stored {
+		c, err := store.Get(st.ID)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Decided{st.ID, string(c.State), c.Topic, st.Path})
+	}
+	return out, nil
+}
+
+// Unreadable is a file that is no readable card.
+type Unreadable struct {
+	Path  string `json:"path"`
+	Error string `json:"error"`
+}
+
+// Broken lists the files of a store that are no readable cards.
+func Broken(store *knowledgebase.Store) []Unreadable {
+	out := []Unreadable{}
+	for _, b := range store.Broken() {
+		out = append(out, Unreadable{b.Path, b.Err.Error()})
+	}
+	return out
+}

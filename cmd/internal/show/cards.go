@@ -283,3 +283,34 @@ func (o *Printer) Added(added cardfile.Added) {
 	}
 	o.Printf("%s %s %s\n", what, added.ID, cardfile.Shown(added.Path))
 }
+
+// History lists the revisions of a card.
+func (o *Printer) History(revs []history.Revision, brief bool) {
+	for _, r := range revs {
+		o.Printf("%s  %s  %s: %s\n", r.At.Format("2006-01-02 15:04"), r.ID[:10], view.Clean(r.Author.Name), view.Clean(r.Message))
+		if brief {
+			continue
+		}
+		o.Printf("%s\n", view.Clean(r.Diff))
+	}
+}
+
+// Imported says what an import of notes did.
+func (o *Printer) Imported(got cardfile.Imported) {
+	for _, s := range got.Skipped {
+		o.Notef("passed by: %s: %s", cardfile.Shown(s.Path), OneLine(s.Why))
+	}
+	for _, id := range got.Conflicts {
+		o.Notef("%s says something else by now and was decided about: left as it is", id)
+	}
+	o.Printf("%d drafts added, %d there already; 'anamnesis kb review' shows them\n", len(got.Added), got.There)
+}
+
+// Found lists the hits of a search, and how many drafts are withheld, which the command
+// again shows.
+func (o *Printer) Found(hits []knowledgebase.Hit, q knowledgebase.Query, withheld int, again string) {
+	o.Hits(hits)
+	if !q.Withheld && withheld > 0 {
+		o.Printf("%s withheld until reviewed; '%s --withheld -- %s' shows them\n", Counted(withheld, "draft"), again, ShellWord(card.OneLine(q.Text)))
+	}
+}

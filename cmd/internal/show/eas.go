@@ -45,3 +45,15 @@ func (o *Printer) EASChanges(changes []anamnesis.Change, own string) {
 		o.Printf("%s:%d: %s: eas %s, %s: %s\n", c.Now.Origin, c.Now.Line, c.Now.Pattern, eas.ChangeText(c), c.Now.Confidence, anamnesis.Squash(c.Now.Source))
 	}
 }
+
+// EASRow says which row was written where; shadowed: another row, that of s, counts for the model.
+func (o *Printer) EASRow(r anamnesis.Row, was *anamnesis.Row, path, model string, shadowed bool, s anamnesis.Span) {
+	before := "new"
+	if was != nil {
+		before = fmt.Sprintf("was %d", was.EAS)
+	}
+	o.Printf("%s: eas %d (%s), in %s\n", r.Pattern, r.EAS, before, path)
+	if shadowed {
+		o.Printf("note: %s still goes by the row %s of %s: eas %d\n", model, s.Pattern, s.Origin, s.EAS)
+	}
+}

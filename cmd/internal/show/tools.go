@@ -141,3 +141,12 @@ func (o *Printer) Settings(set *settings.Settings) {
 	}
 	o.Printf("\nyour file: %s\n", set.UserFile)
 }
+
+// Rule prints a rule.
+func (o *Printer) Rule(r session.ListedRule) {
+	note := ""
+	if !r.Counts {
+		note = " (not approved: does not count)"
+	}
+	o.Printf("%-5s %s  %s%s\n", r.Verdict, view.Clean(r.Rule), view.Clean(r.From), note)
+}

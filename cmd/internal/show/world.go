@@ -180,3 +180,42 @@ func (o *Printer) Recovered(r *worldstate.Recovery) {
 		o.Notef("kept %q: %s", k.Path, k.Reason)
 	}
 }
+
+// SaveNotes says what a user should know of a save.
+func (o *Printer) SaveNotes(snap worldstate.Snapshot) {
+	o.Lost(snap.ParentLost, "this snapshot has no parent")
+	for _, n := range snap.Notes {
+		o.Notef("note: %q: %s", n.Path, n.Reason)
+	}
+	if !snap.Complete {
+		o.Notef("the snapshot is not complete: %d paths have no bytes in it", len(snap.Skipped))
+	}
+}
+
+// Saved says what a save did.
+func (o *Printer) Saved(snap worldstate.Snapshot) {
+	for _, s := range snap.Skipped {
+		o.Notef("skipped %q: %s", s.Path, s.Reason)
+	}
+	o.Printf("%s  %d files, %d changed\n", snap.ID, snap.Files, snap.Changed)
+}
+
+// Changes lists changed paths.
+func (o *Printer) Changes(changes []worldstate.Change) {
+	for _, c := range changes {
+		if c.Kind == worldstate.Renamed {
+			o.Printf("%-8s %q -> %q (%d%%)\n", c.Kind, c.From, c.Path, c.Similarity)
+			continue
+		}
+		o.Printf("%-8s %q\n", c.Kind, c.Path)
+	}
+}
+
+// Plan says what a restore would do.
+func (o *Printer) Plan(plan worldstate.Plan) {
+	o.Moves("write", plan.Write, "delete", plan.Delete, plan.Keep)
+	if plan.Empty() {
+		o.Println("nothing to do")
+	}
+	o.Printf("plan %s\n", plan.Hash)
+}

@@ -9,6 +9,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // Timeline is what `timeline --json` prints.
@@ -263,4 +264,17 @@ func CallText(b *op.ToolReturned) string {
 func (b *Builder) Left() func(step int) bool {
 	live := b.live()
 	return func(step int) bool { return step < len(live) && !live[step] && b.state.Steps.Ended(step) }
+}
+
+// Read returns the timeline of a task.
+func Read(h taskdir.Home, id string) (Timeline, error) {
+	b := new(Builder)
+	err := taskdir.EachOp(h, id, b.Add)
+	if err == nil && b.State().Last == 0 {
+		err = fmt.Errorf("%w: %s has an empty stream", taskdir.ErrNoTask, id)
+	}
+	if err != nil {
+		return Timeline{}, err
+	}
+	return b.Timeline(), nil
 }
