@@ -248,7 +248,7 @@ func (m *screen) returned(b *op.ToolReturned) {
 	switch {
 	case b.Refused && b.Text == refusedByUser:
 	case b.Refused || b.IsError && b.Exit == nil:
-		m.folded(b.Text, 0, 3)
+		m.folded(b.Text, 0, 3, 0)
 	case len(c.changes) > 0:
 		for _, change := range c.changes {
 			lines := showChange(change, m.width-2, 16)
@@ -260,12 +260,13 @@ func (m *screen) returned(b *op.ToolReturned) {
 			}
 		}
 	case b.Exit != nil:
-		m.folded(outputOf(b.Text), headLines, tailLines)
+		m.folded(outputOf(b.Text), headLines, tailLines, int(b.Cut))
 	}
 }
 
-// folded prints the beginning and the end of an output, and how much lies between.
-func (m *screen) folded(text string, head, tail int) {
+// folded prints the beginning and the end of an output, and how much lies between; gone
+// bytes of it are not in text.
+func (m *screen) folded(text string, head, tail, gone int) {
 	text = strings.TrimRight(text, "\n")
 	if text == "" {
 		return
@@ -274,7 +275,7 @@ func (m *screen) folded(text string, head, tail int) {
 	for i, l := range lines {
 		if len(lines) > head+tail+1 && i >= head && i < len(lines)-tail {
 			if i == head {
-				m.print(faint.Render(fmt.Sprintf("  │ … %s, %s in all; /out shows it", plural(len(lines)-head-tail, "line"), size(len(text)))))
+				m.print(faint.Render(fmt.Sprintf("  │ … %s, %s in all; /out shows it", plural(len(lines)-head-tail, "line"), size(len(text)+gone))))
 			}
 			continue
 		}

@@ -459,7 +459,7 @@ func (m *screen) shell(line string) tea.Cmd {
 
 func (m *screen) shellEnded(msg shellMsg) {
 	m.hint = ""
-	m.folded(msg.out, 20, 20)
+	m.folded(msg.out, 20, 20, 0)
 	exit := 0
 	var ended *exec.ExitError
 	switch {
