@@ -82,16 +82,24 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return flagError(cmd.CommandPath(), err)
 	})
-	root.AddCommand(
-		a.demoCommand(), a.runCommand(), a.resumeCommand(), a.tasksCommand(), a.timelineCommand(),
-		a.jumpCommand(), a.sayCommand(), a.diffCommand(), a.showCommand(), a.explainCommand(), a.loopsCommand(), a.importCommand(), a.hookCommand(), a.installCommand(), a.uninstallCommand(), a.pauseCommand(),
-	)
-	root.AddCommand(a.easCommand(), a.tokensCommand())
-	root.AddCommand(a.opsCommand())
-	root.AddCommand(a.kbCommand(), a.dreamCommand(), a.verdictCommand(), a.serveCommand())
-	root.AddCommand(a.worldCommand())
-	root.AddCommand(a.mcpCommand(), a.toolsCommand(), a.agentCommand())
-	root.AddCommand(a.doctorCommand(), a.configCommand(), a.rulesCommand())
+	families := []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Work", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.sayCommand(), a.jumpCommand(), a.demoCommand()}},
+		{"Look", []*cobra.Command{a.tasksCommand(), a.timelineCommand(), a.showCommand(), a.diffCommand(), a.explainCommand(), a.loopsCommand(), a.doctorCommand()}},
+		{"Remember", []*cobra.Command{a.serveCommand(), a.kbCommand(), a.verdictCommand(), a.dreamCommand()}},
+		{"Beside other agents", []*cobra.Command{a.importCommand(), a.installCommand(), a.uninstallCommand(), a.pauseCommand(), a.hookCommand()}},
+		{"Set up", []*cobra.Command{a.configCommand(), a.agentCommand(), a.mcpCommand(), a.rulesCommand(), a.toolsCommand(), a.easCommand(), a.tokensCommand()}},
+		{"Stores", []*cobra.Command{a.worldCommand(), a.opsCommand()}},
+	}
+	for _, f := range families {
+		root.AddGroup(&cobra.Group{ID: f.title, Title: f.title + ":"})
+		for _, c := range f.commands {
+			c.GroupID = f.title
+			root.AddCommand(c)
+		}
+	}
 	a.sit(root)
 	complete(root)
 	return root
