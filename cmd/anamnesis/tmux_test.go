@@ -198,9 +198,8 @@ func TestSeat(t *testing.T) {
   - reply: "I shall write **parse.go**.\n\n1. write\n2. test\n"
     calls: [{name: WriteFile, arguments: {path: parse.go, content: "package main\n\nfunc parse() int {\n\treturn 1\n}\n"}}]
   - calls: [{name: Bash, arguments: {command: "echo begun; `+holdOn+`; seq 40; exit 3"}}]
-  - expect: [{on: any, contains: mind the tests}]
-    calls: [{name: StrReplaceFile, arguments: {path: parse.go, old: return 1, new: return 2}}]
-  - expect: [{on: any, contains: leave it at one}]
+  - calls: [{name: StrReplaceFile, arguments: {path: parse.go, old: return 1, new: return 2}}]
+  - expect: [{on: any, contains: leave it at one}, {on: any, contains: mind the tests}]
     reply: "It stays at **1**."
   - expect: [{on: any, contains: go on then}]
     reply: "I went on."
