@@ -28,7 +28,7 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 	case "ctrl+c":
 		return m.ctrlC(again && hint == hintLeave)
 	case "ctrl+d":
-		if m.edit.empty() && m.question() == nil && !m.running {
+		if m.edit.Empty() && m.question() == nil && !m.running {
 			return m.quit()
 		}
 	}
@@ -50,7 +50,7 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 	if m.pick != nil {
 		return m.pick.press(m, name)
 	}
-	if name == "esc" && len(m.edit.offered) == 0 {
+	if name == "esc" && !m.edit.Offering() {
 		switch {
 		case m.running || m.opening:
 			m.interrupt()
@@ -78,8 +78,8 @@ func (m *screen) ctrlC(again bool) tea.Cmd {
 		m.say(hintLeave)
 	case m.pick != nil:
 		m.pick = nil
-	case !m.edit.empty():
-		m.edit.take()
+	case !m.edit.Empty():
+		m.edit.Take()
 		m.say("cleared; ↑ brings it back")
 	default:
 		m.say(hintLeave)
@@ -91,32 +91,24 @@ func (m *screen) ctrlC(again bool) tea.Cmd {
 func (m *screen) line(k tea.KeyPressMsg) tea.Cmd {
 	switch k.String() {
 	case "enter":
-		if rows := m.edit.area.Value(); strings.HasSuffix(rows, `\`) { // a row goes on
-			m.edit.area.SetValue(strings.TrimSuffix(rows, `\`) + "\n")
+		if !m.edit.Enter() {
 			return nil
-		}
-		if len(m.edit.offered) > 0 {
-			word, _ := m.edit.word()
-			m.edit.complete()
-			if !strings.HasPrefix(word, "/") {
-				return nil
-			}
 		}
 		return m.submit()
 	case "up":
-		if m.edit.empty() && len(m.queue) > 0 { // back from the queue
-			m.edit.set(m.queue[len(m.queue)-1])
+		if m.edit.Empty() && len(m.queue) > 0 { // back from the queue
+			m.edit.Set(m.queue[len(m.queue)-1])
 			m.queue = m.queue[:len(m.queue)-1]
 			return nil
 		}
 	}
-	cmd, _ := m.edit.press(k)
+	cmd, _ := m.edit.Press(k)
 	return cmd
 }
 
 // submit does what the line says: a command, a shell command, or a request.
 func (m *screen) submit() tea.Cmd {
-	text := m.edit.take()
+	text := m.edit.Take()
 	switch {
 	case text == "":
 		return nil

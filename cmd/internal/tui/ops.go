@@ -11,6 +11,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/state"
@@ -74,7 +75,7 @@ func (m *screen) editing(e editingMsg) {
 func (m *screen) delta(d model.Delta) {
 	if d.Restart {
 		m.settle(true)
-		m.print(yellow.Render("(the reply was cut off; asking again)"))
+		m.print(paint.Yellow.Render("(the reply was cut off; asking again)"))
 		m.reply = reply{}
 		return
 	}
@@ -88,16 +89,16 @@ func (m *screen) delta(d model.Delta) {
 
 // settle prints what of the reply is complete; all: everything.
 func (m *screen) settle(all bool) {
-	n := settled(m.reply.text)
+	n := paint.Settled(m.reply.text)
 	if all {
 		n = len(m.reply.text)
 	}
 	if strings.TrimSpace(m.reply.text[:n]) != "" {
-		m.md.fit(m.width, m.theme)
+		m.md.Fit(m.width, m.theme)
 		if m.reply.streamed {
 			m.print("")
 		}
-		m.print(strings.Join(m.md.render(m.reply.text[:n]), "\n"))
+		m.print(strings.Join(m.md.Render(m.reply.text[:n]), "\n"))
 		m.reply.streamed = true
 	}
 	m.reply.text = m.reply.text[n:]
@@ -136,7 +137,7 @@ func (m *screen) saw(o op.Op) tea.Cmd {
 		m.returned(b)
 	case *op.WorldSaved:
 		if b.Error != "" || !b.Complete || len(b.Lost) > 0 {
-			m.event(o, yellow.Render)
+			m.event(o, paint.Yellow.Render)
 		}
 		return m.deliver()
 	case *op.UserSaid:
@@ -146,14 +147,14 @@ func (m *screen) saw(o op.Op) tea.Cmd {
 	case *op.JumpDone:
 		m.jumped(o, b)
 	case *op.CardsRecalled:
-		m.event(o, cyan.Render)
+		m.event(o, paint.Cyan.Render)
 	case *op.PassDone, *op.RepairsFound:
 		m.activity = ""
-		m.event(o, purple.Render)
+		m.event(o, paint.Purple.Render)
 	case *op.JumpRequested, *op.JumpDropped:
-		m.event(o, yellow.Render)
+		m.event(o, paint.Yellow.Render)
 	default:
-		m.event(o, faint.Render)
+		m.event(o, paint.Faint.Render)
 	}
 	return nil
 }
@@ -170,17 +171,17 @@ func (m *screen) event(o op.Op, style func(...string) string) {
 
 // jumped shows a jump as the moment it is.
 func (m *screen) jumped(o op.Op, b *op.JumpDone) {
-	m.print(yellow.Render(strings.Repeat("─", m.width)))
-	m.event(o, yellow.Render)
+	m.print(paint.Yellow.Render(strings.Repeat("─", m.width)))
+	m.event(o, paint.Yellow.Render)
 	for i, path := range b.Reverted {
 		if i == maxNamed {
-			m.print(fmt.Sprintf("  and %s", plural(b.NReverted-i, "more file")))
+			m.print(fmt.Sprintf("  and %s", paint.Plural(b.NReverted-i, "more file")))
 			break
 		}
-		m.print("  " + faint.Render("back: ") + clean(path))
+		m.print("  " + paint.Faint.Render("back: ") + clean(path))
 	}
-	m.print(faint.Render("  cards and blocks stay; the steps that were left are in /timeline"))
-	m.print(yellow.Render(strings.Repeat("─", m.width)))
+	m.print(paint.Faint.Render("  cards and blocks stay; the steps that were left are in /timeline"))
+	m.print(paint.Yellow.Render(strings.Repeat("─", m.width)))
 }
 
 // said shows the user's words.
@@ -194,7 +195,7 @@ func (m *screen) said(text string) {
 		if i > 0 {
 			mark = "  "
 		}
-		m.print(blue.Bold(true).Render(mark) + bold.Render(line))
+		m.print(paint.Blue.Bold(true).Render(mark) + paint.Bold.Render(line))
 	}
 	m.print("")
 }
@@ -216,28 +217,28 @@ func (m *screen) returned(b *op.ToolReturned) {
 	}
 	m.feed.forget(b.Call)
 	c.Name = b.Name
-	dot, how := green.Render("●"), took(b.Millis)
+	dot, how := paint.Green.Render("●"), took(b.Millis)
 	switch {
 	case b.Unknown:
-		dot, how = yellow.Render("●"), "outcome unknown"
+		dot, how = paint.Yellow.Render("●"), "outcome unknown"
 	case b.Refused:
-		dot, how = yellow.Render("●"), "not run"
+		dot, how = paint.Yellow.Render("●"), "not run"
 	case b.Exit != nil:
 		how = strings.TrimSuffix(fmt.Sprintf("exit %d · %s", *b.Exit, how), " · ")
 		if *b.Exit != 0 {
-			dot = red.Render("●")
+			dot = paint.Red.Render("●")
 		}
 	case b.IsError:
-		dot, how = red.Render("●"), "failed"
+		dot, how = paint.Red.Render("●"), "failed"
 	}
 	if how != "" {
-		how = "  " + faint.Render(how)
+		how = "  " + paint.Faint.Render(how)
 	}
 	what := callText(c.Call, m.info.Dir)
 	if len(c.changes) == 1 && !b.Refused && !b.IsError {
-		what = bold.Render(clean(c.Name)) + " " + changeTitle(c.changes[0])
+		what = paint.Bold.Render(clean(c.Name)) + " " + paint.Title(c.changes[0])
 	}
-	m.print(cut(dot+" "+what, m.width-len(stripped(how))) + how)
+	m.print(paint.Cut(dot+" "+what, m.width-len(paint.Strip(how))) + how)
 	if line := commandOf(c.Args); b.Exit != nil && runsTests.MatchString(line) {
 		mark := "passed"
 		if *b.Exit != 0 {
@@ -251,7 +252,7 @@ func (m *screen) returned(b *op.ToolReturned) {
 		m.folded(b.Text, 0, 3, 0)
 	case len(c.changes) > 0:
 		for _, change := range c.changes {
-			lines := showChange(change, m.width-2, 16)
+			lines := paint.Change(change, m.width-2, 16)
 			if len(c.changes) == 1 {
 				lines = lines[1:]
 			}
@@ -275,11 +276,11 @@ func (m *screen) folded(text string, head, tail, gone int) {
 	for i, l := range lines {
 		if len(lines) > head+tail+1 && i >= head && i < len(lines)-tail {
 			if i == head {
-				m.print(faint.Render(fmt.Sprintf("  │ … %s, %s in all; /out shows it", plural(len(lines)-head-tail, "line"), size(len(text)+gone))))
+				m.print(paint.Faint.Render(fmt.Sprintf("  │ … %s, %s in all; /out shows it", paint.Plural(len(lines)-head-tail, "line"), paint.Size(len(text)+gone))))
 			}
 			continue
 		}
-		m.print(faint.Render("  │ ") + cut(strings.ReplaceAll(l, "\t", "    "), m.width-4))
+		m.print(paint.Faint.Render("  │ ") + paint.Cut(strings.ReplaceAll(l, "\t", "    "), m.width-4))
 	}
 }
 
@@ -301,13 +302,13 @@ func commandOf(args string) string {
 // callText is a call on one line, its name set off.
 func callText(c op.Call, dir string) string {
 	if line := commandOf(c.Args); line != "" {
-		return bold.Render(clean(c.Name)) + " " + strings.Join(strings.Fields(clean(line)), " ")
+		return paint.Bold.Render(clean(c.Name)) + " " + strings.Join(strings.Fields(clean(line)), " ")
 	}
 	name, rest, ok := strings.Cut(tool.Display(c, dir), "(")
 	if !ok {
-		return bold.Render(name)
+		return paint.Bold.Render(name)
 	}
-	return bold.Render(name) + " " + strings.TrimSuffix(rest, ")")
+	return paint.Bold.Render(name) + " " + strings.TrimSuffix(rest, ")")
 }
 
 // took says how long a call ran, where that is worth saying.
@@ -326,5 +327,5 @@ func scanText(p worldstate.Progress) string {
 	if p.Done || p.Files == 0 {
 		return ""
 	}
-	return fmt.Sprintf("reading the directory: %s", plural(p.Files, "file"))
+	return fmt.Sprintf("reading the directory: %s", paint.Plural(p.Files, "file"))
 }

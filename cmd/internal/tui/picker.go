@@ -12,6 +12,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"anamnesis/cmd/internal/timeline"
+	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/session"
@@ -76,20 +77,20 @@ func (p *picker) press(m *screen, key string) tea.Cmd {
 }
 
 func (p *picker) view(width, height int) []string {
-	lines := []string{faint.Render(strings.Repeat("─", width)), cut(bold.Render(p.title), width)}
+	lines := []string{paint.Faint.Render(strings.Repeat("─", width)), paint.Cut(paint.Bold.Render(p.title), width)}
 	n := max(3, min(15, height-6))
 	first := max(0, min(p.at-n/2, len(p.rows)-n))
 	for i, r := range p.rows[first:min(first+n, len(p.rows))] {
-		mark, style := "  ", faint
+		mark, style := "  ", paint.Faint
 		if first+i == p.at {
-			mark, style = "❯ ", bold
+			mark, style = "❯ ", paint.Bold
 		}
 		if r.now {
 			mark = mark[:len(mark)-1] + "●"
 		}
-		lines = append(lines, cut(style.Render(mark+" "+r.text), width))
+		lines = append(lines, paint.Cut(style.Render(mark+" "+r.text), width))
 	}
-	return append(lines, faint.Render(cut(fmt.Sprintf("%d of %d · ↑↓ choose · Enter takes it · Esc goes back", p.at+1, len(p.rows)), width)))
+	return append(lines, paint.Faint.Render(paint.Cut(fmt.Sprintf("%d of %d · ↑↓ choose · Enter takes it · Esc goes back", p.at+1, len(p.rows)), width)))
 }
 
 // pickTask lists the directory's tasks, the last one first.
@@ -110,7 +111,7 @@ func (m *screen) pickTask() tea.Cmd {
 			p.rows = append(p.rows, pickRow{id: r.ID, text: fmt.Sprintf("%s  %-11s %3d steps  %s", r.Changed.Local().Format("01-02 15:04"), r.State, r.Steps, oneLine(clean(r.Request)))})
 		}
 		if len(p.rows) == 0 {
-			return textMsg{faint.Render("no task has worked in this directory yet")}
+			return textMsg{paint.Faint.Render("no task has worked in this directory yet")}
 		}
 		return pickedMsg{p}
 	}
@@ -121,15 +122,15 @@ func (m *screen) switchTo(task string) tea.Cmd {
 	closing := m.close()
 	m.s = nil
 	m.o.Task = task
-	m.print("task " + bold.Render(task) + faint.Render(": the next request goes on with it"))
+	m.print("task " + paint.Bold.Render(task) + paint.Faint.Render(": the next request goes on with it"))
 	if st, err := m.o.Service.State(task); err == nil {
 		m.st, m.info = st, session.Info{Task: task, Dir: st.Opened.Dir, Model: st.Model, EAS: st.EAS, EASFrom: st.Opened.EASFrom, Approval: st.Approval}
 		if st.Request != "" {
-			m.print(faint.Render("last: ") + cut(oneLine(clean(st.Request)), m.width-8))
+			m.print(paint.Faint.Render("last: ") + paint.Cut(oneLine(clean(st.Request)), m.width-8))
 		}
 		if st.Answer != "" {
-			m.md.fit(m.width, m.theme)
-			m.print(strings.Join(m.md.render(st.Answer), "\n"))
+			m.md.Fit(m.width, m.theme)
+			m.print(strings.Join(m.md.Render(st.Answer), "\n"))
 		}
 	}
 	return closing
@@ -163,7 +164,7 @@ func (m *screen) pickStep() tea.Cmd {
 			}
 		}
 		if p.at = min(p.at, len(p.rows)-1); p.at < 0 {
-			return textMsg{faint.Render("no step has ended yet")}
+			return textMsg{paint.Faint.Render("no step has ended yet")}
 		}
 		return pickedMsg{p}
 	}
@@ -185,7 +186,7 @@ func (m *screen) planned(msg planMsg) {
 		return
 	}
 	p := msg.plan
-	m.print(yellow.Render(fmt.Sprintf("↩ from step %d to step %d would:", p.From, p.To)))
+	m.print(paint.Yellow.Render(fmt.Sprintf("↩ from step %d to step %d would:", p.From, p.To)))
 	list := func(what string, paths []string) {
 		if len(paths) == 0 {
 			return
@@ -208,10 +209,10 @@ func (m *screen) planned(msg planMsg) {
 		m.print("  move no file")
 	}
 	for _, pass := range p.Passes {
-		m.print(fmt.Sprintf("  fold %s tokens into a block (%s)", count(pass.Tokens), pass.Trigger))
+		m.print(fmt.Sprintf("  fold %s tokens into a block (%s)", paint.Count(pass.Tokens), pass.Trigger))
 	}
 	if len(p.Passes) == 0 && p.Raw > 0 {
-		m.print(fmt.Sprintf("  leave the %s tokens of those steps in the context as they are (EAS %s)", count(p.Raw), count(p.EAS)))
+		m.print(fmt.Sprintf("  leave the %s tokens of those steps in the context as they are (EAS %s)", paint.Count(p.Raw), paint.Count(p.EAS)))
 	}
 	m.pick = &picker{title: fmt.Sprintf("Jump to step %d?", p.To), rows: []pickRow{{text: "Yes, jump", step: 1}, {text: "No, stay"}}, then: func(m *screen, r pickRow) tea.Cmd {
 		if r.step == 0 {

@@ -12,6 +12,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/tui/editor"
+	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/command"
 	"anamnesis/orchestrator/runtime"
@@ -53,7 +55,7 @@ type question struct {
 	state askState
 	armed time.Time // from when on a key is an answer
 	help  bool
-	line  editor
+	line  editor.Editor
 	note  string // why the last key was no answer
 }
 
@@ -75,8 +77,8 @@ func (q *question) open(now time.Time) {
 // ask goes on with a line.
 func (q *question) ask(state askState, text string) {
 	q.state, q.note = state, ""
-	q.line = newEditor(&history{}, "", nil)
-	q.line.area.SetValue(text)
+	q.line = editor.New(&editor.History{}, "", nil)
+	q.line.Edit(text)
 }
 
 // press handles a key and reports whether the question is answered.
@@ -125,7 +127,7 @@ func (q *question) pressLine(k tea.KeyPressMsg) bool {
 			return false
 		}
 	case "enter":
-		text := strings.TrimSpace(q.line.text())
+		text := strings.TrimSpace(q.line.Text())
 		if q.state == askEdit {
 			args, err := q.edited(text)
 			if err != nil {
@@ -136,7 +138,7 @@ func (q *question) pressLine(k tea.KeyPressMsg) bool {
 		}
 		return q.say(runtime.Answer{Feedback: text})
 	default:
-		q.line.press(k)
+		q.line.Press(k)
 	}
 	return false
 }
@@ -178,14 +180,14 @@ func (q *question) edited(text string) (string, error) {
 
 // view renders the question; height bounds the lines of a diff.
 func (q *question) view(width, height int, now time.Time) (lines []string, cursor *tea.Cursor) {
-	rule := yellow.Render(strings.Repeat("─", max(width, 1)))
+	rule := paint.Yellow.Render(strings.Repeat("─", max(width, 1)))
 	lines = append(lines, rule)
 	lines = append(lines, q.body(width, height)...)
 	if q.help {
-		lines = append(lines, wrap(approveHelp, width)...)
+		lines = append(lines, paint.Wrap(approveHelp, width)...)
 	}
 	if q.note != "" {
-		lines = append(lines, wrap(yellow.Render("  "+clean(q.note)), width)...)
+		lines = append(lines, paint.Wrap(paint.Yellow.Render("  "+clean(q.note)), width)...)
 	}
 	prompt := ""
 	switch q.state {
@@ -197,9 +199,9 @@ func (q *question) view(width, height int, now time.Time) (lines []string, curso
 		if now.Before(q.armed) {
 			prompt = "…"
 		}
-		return append(lines, wrap(bold.Render(prompt), width)...), nil
+		return append(lines, paint.Wrap(paint.Bold.Render(prompt), width)...), nil
 	case askAll:
-		return append(lines, wrap(yellow.Render("everything in this task then runs without a question: a again to confirm, any other key goes back"), width)...), nil
+		return append(lines, paint.Wrap(paint.Yellow.Render("everything in this task then runs without a question: a again to confirm, any other key goes back"), width)...), nil
 	case askReason:
 		prompt = "the reason, for the model (Enter: none, Esc goes back)"
 	case askEdit:
@@ -207,8 +209,8 @@ func (q *question) view(width, height int, now time.Time) (lines []string, curso
 	case askLine:
 		prompt = "your answer (empty ends the turn)"
 	}
-	lines = append(lines, wrap(bold.Render(prompt), width)...)
-	text, cursor := q.line.view(width)
+	lines = append(lines, paint.Wrap(paint.Bold.Render(prompt), width)...)
+	text, cursor := q.line.View(width)
 	if cursor != nil {
 		cursor.Y += len(lines)
 	}
@@ -218,13 +220,13 @@ func (q *question) view(width, height int, now time.Time) (lines []string, curso
 // body is what the question is about.
 func (q *question) body(width, height int) []string {
 	if q.kind != askCall {
-		return wrap(yellow.Render("? ")+clean(q.text), width)
+		return paint.Wrap(paint.Yellow.Render("? ")+clean(q.text), width)
 	}
-	lines := []string{cut(yellow.Render("? ")+bold.Render(clean(q.call.Name)), width)}
+	lines := []string{paint.Cut(paint.Yellow.Render("? ")+paint.Bold.Render(clean(q.call.Name)), width)}
 	switch c := q.command(); {
 	case len(q.changes) > 0:
 		for _, change := range q.changes {
-			for _, l := range showChange(change, width-2, max(6, min(maxDiffLines, height-10))) {
+			for _, l := range paint.Change(change, width-2, max(6, min(paint.MaxDiffLines, height-10))) {
 				lines = append(lines, "  "+l)
 			}
 		}
@@ -234,18 +236,18 @@ func (q *question) body(width, height int) []string {
 			if i > 0 {
 				mark = "    "
 			}
-			for _, part := range wrap(l, width-4) {
+			for _, part := range paint.Wrap(l, width-4) {
 				lines, mark = append(lines, mark+part), "    "
 			}
 		}
-		lines = append(lines, wrap(faint.Render("  "+why(c, q.call.Why)), width)...)
+		lines = append(lines, paint.Wrap(paint.Faint.Render("  "+why(c, q.call.Why)), width)...)
 	default:
 		for _, l := range strings.Split(term.PrettyArgs(q.call.Args), "\n") {
-			lines = append(lines, wrap(clean(l), width)...)
+			lines = append(lines, paint.Wrap(clean(l), width)...)
 		}
 	}
 	if q.call.Note != "" {
-		lines = append(lines, wrap(yellow.Render("  "+clean(q.call.Note)), width)...)
+		lines = append(lines, paint.Wrap(paint.Yellow.Render("  "+clean(q.call.Note)), width)...)
 	}
 	return lines[:min(len(lines), max(8, height-6))]
 }

@@ -16,6 +16,8 @@ import (
 	xterm "golang.org/x/term"
 
 	"anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/tui/editor"
+	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/runtime"
@@ -56,11 +58,11 @@ type screen struct {
 	failure error
 
 	// What is shown.
-	edit      editor
+	edit      editor.Editor
 	queue     []string // messages that wait for the step's end
 	questions []*question
 	pick      *picker
-	md        markdown
+	md        paint.Markdown
 	reply     reply
 	calls     []*call
 	events    bytes.Buffer // lines of the plain printer
@@ -93,7 +95,7 @@ func newScreen(ctx context.Context, o Options, f *feed) *screen {
 		m.theme, m.profile = "none", min(m.profile, colorprofile.ASCII)
 	}
 	m.printer = term.NewText(nil, &m.events, 4096, o.Request.Dir)
-	m.edit = newEditor(openHistory(o.Service.Home.State, o.Request.Dir), o.Request.Dir, verbNames())
+	m.edit = editor.New(editor.OpenHistory(o.Service.Home.State, o.Request.Dir), o.Request.Dir, verbNames())
 	return m
 }
 
@@ -131,9 +133,9 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 	case tea.PasteMsg:
 		m.typed = m.now
 		if q := m.question(); q == nil || m.now.Before(q.armed) || q.state == askKey || q.state == askAll {
-			m.edit.paste(msg.Content)
+			m.edit.Paste(msg.Content)
 		} else {
-			q.line.paste(msg.Content)
+			q.line.Paste(msg.Content)
 		}
 	case tea.KeyPressMsg:
 		return m.key(msg)
@@ -197,7 +199,7 @@ func (m *screen) print(text string) {
 			continue
 		}
 		m.blank = line == ""
-		m.out = append(m.out, wrap(line, m.width)...)
+		m.out = append(m.out, paint.Wrap(line, m.width)...)
 	}
 }
 
@@ -244,10 +246,10 @@ func (m *screen) happened() tea.Cmd {
 		case noteMsg:
 			m.activity = string(e)
 		case warnMsg:
-			m.print(yellow.Render("! " + clean(string(e))))
+			m.print(paint.Yellow.Render("! " + clean(string(e))))
 		case retryMsg:
 			m.printer.Retry(model.Attempt(e))
-			m.print(yellow.Render(m.plain()))
+			m.print(paint.Yellow.Render(m.plain()))
 		case worldstate.Progress:
 			m.activity = scanText(e)
 		case *question:
@@ -326,7 +328,7 @@ func (m *screen) opened(msg openedMsg) tea.Cmd {
 	}
 	m.s = msg.s
 	for _, w := range m.s.Opening {
-		m.print(yellow.Render("! " + clean(w)))
+		m.print(paint.Yellow.Render("! " + clean(w)))
 	}
 	return m.run()
 }
@@ -373,10 +375,10 @@ func (m *screen) ended(msg turnMsg) tea.Cmd {
 
 // giveBack puts queued messages, and a request that was not taken, back into the line.
 func (m *screen) giveBack() {
-	text := strings.Join(append(m.queue, m.edit.text()), "\n\n")
+	text := strings.Join(append(m.queue, m.edit.Text()), "\n\n")
 	m.queue = nil
-	m.edit.set(strings.TrimSpace(text))
-	m.edit.offered = nil
+	m.edit.Set(strings.TrimSpace(text))
+	m.edit.Dismiss()
 }
 
 // send gives the agent a request.
@@ -443,14 +445,14 @@ func (m *screen) quit() tea.Cmd {
 		m.cancel()
 		return nil
 	}
-	if !m.edit.empty() || len(m.queue) > 0 {
-		text := strings.TrimSpace(strings.Join(append(m.queue, m.edit.text()), "\n\n"))
-		m.edit.history.add(text)
-		m.print(faint.Render("not sent, kept in the history: ") + clean(text))
+	if !m.edit.Empty() || len(m.queue) > 0 {
+		text := strings.TrimSpace(strings.Join(append(m.queue, m.edit.Text()), "\n\n"))
+		m.edit.Remember(text)
+		m.print(paint.Faint.Render("not sent, kept in the history: ") + clean(text))
 		m.queue = nil
 	}
 	if m.s != nil && !m.o.Once {
-		m.print(faint.Render("task " + m.info.Task + " · 'anamnesis -c' goes on with it"))
+		m.print(paint.Faint.Render("task " + m.info.Task + " · 'anamnesis -c' goes on with it"))
 	}
 	lines := m.out
 	m.out = nil
@@ -475,4 +477,4 @@ func (m *screen) leave() Result {
 // say shows a hint for a moment.
 func (m *screen) say(text string) { m.hint, m.hinted = text, m.now }
 
-func (m *screen) fail(err error) { m.print(red.Render("! ") + clean(err.Error())) }
+func (m *screen) fail(err error) { m.print(paint.Red.Render("! ") + clean(err.Error())) }

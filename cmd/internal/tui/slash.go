@@ -18,6 +18,7 @@ import (
 
 	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
+	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/session"
@@ -92,16 +93,16 @@ func (m *screen) command(line string) tea.Cmd {
 		} else if near := nearest(words[0], verbNames()); near != "" {
 			text += "; did you mean " + near + "?"
 		}
-		m.print(yellow.Render("! ") + text + faint.Render(" · /help lists the commands"))
+		m.print(paint.Yellow.Render("! ") + text + paint.Faint.Render(" · /help lists the commands"))
 		return nil
 	}
 	v := fits[0]
 	if v.idle && (m.running || m.opening) {
-		m.print(yellow.Render("! ") + v.name + " waits until the agent has answered; Esc interrupts it")
-		m.edit.set(line)
+		m.print(paint.Yellow.Render("! ") + v.name + " waits until the agent has answered; Esc interrupts it")
+		m.edit.Set(line)
 		return nil
 	}
-	m.print(faint.Render(line))
+	m.print(paint.Faint.Render(line))
 	return v.run(m, words[1:])
 }
 
@@ -139,11 +140,11 @@ func distance(a, b string) int {
 func (m *screen) helpVerb([]string) tea.Cmd {
 	const column = 20
 	row := func(name, about string) {
-		for i, l := range wrap(about, max(m.width-column, 16)) {
+		for i, l := range paint.Wrap(about, max(m.width-column, 16)) {
 			if i > 0 {
 				name = ""
 			}
-			m.print(bold.Render(fmt.Sprintf("  %-*s", column-2, name)) + l)
+			m.print(paint.Bold.Render(fmt.Sprintf("  %-*s", column-2, name)) + l)
 		}
 	}
 	for _, v := range verbs() {
@@ -181,7 +182,7 @@ func (m *screen) undoVerb([]string) tea.Cmd {
 // withTask runs a command that reads the task, beside the screen.
 func (m *screen) withTask(read func() (string, error)) tea.Cmd {
 	if m.o.Task == "" {
-		m.print(faint.Render("no task yet"))
+		m.print(paint.Faint.Render("no task yet"))
 		return nil
 	}
 	return func() tea.Msg {
@@ -190,7 +191,7 @@ func (m *screen) withTask(read func() (string, error)) tea.Cmd {
 			return errorMsg{err}
 		}
 		if lines := strings.Split(text, "\n"); len(lines) > maxPrintedLines {
-			text = strings.Join(lines[:maxPrintedLines], "\n") + faint.Render(fmt.Sprintf("\n… %s", plural(len(lines)-maxPrintedLines, "more line")))
+			text = strings.Join(lines[:maxPrintedLines], "\n") + paint.Faint.Render(fmt.Sprintf("\n… %s", paint.Plural(len(lines)-maxPrintedLines, "more line")))
 		}
 		return textMsg{text}
 	}
@@ -250,13 +251,13 @@ func (m *screen) diffVerb(args []string) tea.Cmd {
 		}
 		defer w.Close()
 		if len(changes) == 0 {
-			return faint.Render(fmt.Sprintf("nothing differs between step %d and step %d", steps[0], steps[1])), nil
+			return paint.Faint.Render(fmt.Sprintf("nothing differs between step %d and step %d", steps[0], steps[1])), nil
 		}
 		var patch bounded
 		if err := w.Patch(ctx, &patch, changes); err != nil && !errors.Is(err, errFull) {
 			return "", err
 		}
-		return strings.Join(showPatch(patch.String()), "\n"), nil
+		return strings.Join(paint.Patch(patch.String()), "\n"), nil
 	})
 }
 
@@ -291,7 +292,7 @@ func (m *screen) outVerb([]string) tea.Cmd {
 
 func (m *screen) todoVerb([]string) tea.Cmd {
 	if len(m.st.Todos) == 0 {
-		m.print(faint.Render("the agent keeps no todo list"))
+		m.print(paint.Faint.Render("the agent keeps no todo list"))
 		return nil
 	}
 	m.print(strings.Join(todoLines(m.st.Todos), "\n"))
@@ -306,23 +307,23 @@ func (m *screen) cardsVerb([]string) tea.Cmd {
 			switch b := o.Body.(type) {
 			case *op.CardsRecalled:
 				for _, c := range b.Cards {
-					lines = append(lines, fmt.Sprintf("%s %s  %s", faint.Render("recalled"), clean(c.ID), clean(c.Topic)))
+					lines = append(lines, fmt.Sprintf("%s %s  %s", paint.Faint.Render("recalled"), clean(c.ID), clean(c.Topic)))
 				}
 			case *op.PassDone:
 				for _, id := range b.Cards {
-					lines = append(lines, cyan.Render("written  ")+clean(id))
+					lines = append(lines, paint.Cyan.Render("written  ")+clean(id))
 				}
 			case *op.RepairsFound:
 				for _, id := range b.Cards {
-					lines = append(lines, cyan.Render("written  ")+clean(id))
+					lines = append(lines, paint.Cyan.Render("written  ")+clean(id))
 				}
 			}
 			return nil
 		})
 		if len(lines) == 0 {
-			return faint.Render("no card was recalled or written in this task"), err
+			return paint.Faint.Render("no card was recalled or written in this task"), err
 		}
-		return strings.Join(append(lines, faint.Render("'anamnesis kb show ID' shows one, 'anamnesis kb review' reviews drafts")), "\n"), err
+		return strings.Join(append(lines, paint.Faint.Render("'anamnesis kb show ID' shows one, 'anamnesis kb review' reviews drafts")), "\n"), err
 	})
 }
 
@@ -341,17 +342,17 @@ func (m *screen) whyVerb(args []string) tea.Cmd {
 		if err != nil {
 			return "", err
 		}
-		lines := []string{fmt.Sprintf("%s tokens in %s; EAS %s", count(x.Tokens), plural(len(x.Messages), "message"), count(x.EAS))}
+		lines := []string{fmt.Sprintf("%s tokens in %s; EAS %s", paint.Count(x.Tokens), paint.Plural(len(x.Messages), "message"), paint.Count(x.EAS))}
 		for i, msg := range x.Messages {
 			for _, p := range msg.Parts {
-				lines = append(lines, cut(fmt.Sprintf("%3d %-9s %6d  %s: %s", i+1, msg.Role, p.Tokens, p.Kind, oneLine(clean(p.Text))), width))
+				lines = append(lines, paint.Cut(fmt.Sprintf("%3d %-9s %6d  %s: %s", i+1, msg.Role, p.Tokens, p.Kind, oneLine(clean(p.Text))), width))
 				if p.Why != "" {
-					lines = append(lines, faint.Render("      "+clean(p.Why)))
+					lines = append(lines, paint.Faint.Render("      "+clean(p.Why)))
 				}
 			}
 		}
 		for _, c := range x.Changes {
-			lines = append(lines, purple.Render(fmt.Sprintf("op %d  %s: %s", c.Op, c.Kind, clean(c.Rule))))
+			lines = append(lines, paint.Purple.Render(fmt.Sprintf("op %d  %s: %s", c.Op, c.Kind, clean(c.Rule))))
 		}
 		return strings.Join(lines, "\n"), nil
 	})
@@ -359,14 +360,14 @@ func (m *screen) whyVerb(args []string) tea.Cmd {
 
 func (m *screen) costVerb([]string) tea.Cmd {
 	u := m.st.Totals.Usage
-	m.print(fmt.Sprintf("%s prompt (%s cached) · %s completion · %d replies", count(u.Prompt), count(u.Cached), count(u.Completion), m.st.Totals.Replies))
+	m.print(fmt.Sprintf("%s prompt (%s cached) · %s completion · %d replies", paint.Count(u.Prompt), paint.Count(u.Cached), paint.Count(u.Completion), m.st.Totals.Replies))
 	switch {
 	case u.Unpriced() == 0 && u.USD > 0:
 		m.print(state.Dollars(u.USD))
 	case u.USD > 0:
-		m.print(state.Dollars(u.USD) + faint.Render(" for the tokens whose price is known"))
+		m.print(state.Dollars(u.USD) + paint.Faint.Render(" for the tokens whose price is known"))
 	default:
-		m.print(faint.Render("no price is known for this model (docs/costs.md)"))
+		m.print(paint.Faint.Render("no price is known for this model (docs/costs.md)"))
 	}
 	return nil
 }
@@ -377,18 +378,18 @@ func (m *screen) modelVerb(args []string) tea.Cmd {
 		if name == "" {
 			name = m.o.Request.Model + m.o.Request.Default.Model
 		}
-		m.print("model " + bold.Render(clean(name)) + faint.Render(" · /model NAME takes another"))
+		m.print("model " + paint.Bold.Render(clean(name)) + paint.Faint.Render(" · /model NAME takes another"))
 		return nil
 	}
 	m.o.Request.Model, m.o.Settings.Model = args[0], args[0]
 	m.info.Model = args[0]
-	m.print("model " + bold.Render(clean(args[0])) + faint.Render(" from the next request on"))
+	m.print("model " + paint.Bold.Render(clean(args[0])) + paint.Faint.Render(" from the next request on"))
 	return m.reopen()
 }
 
 func (m *screen) approvalVerb(args []string) tea.Cmd {
 	if len(args) == 0 {
-		m.print("approval " + bold.Render(m.approval()) + faint.Render(" · /approval ask, edits, auto or deny"))
+		m.print("approval " + paint.Bold.Render(m.approval()) + paint.Faint.Render(" · /approval ask, edits, auto or deny"))
 		return nil
 	}
 	mode, err := approval.ParseMode(args[0])
@@ -397,7 +398,7 @@ func (m *screen) approvalVerb(args []string) tea.Cmd {
 		return nil
 	}
 	m.o.Request.Approval, m.o.Settings.Approval, m.info.Approval = string(mode), string(mode), string(mode)
-	m.print("approval " + bold.Render(string(mode)) + faint.Render(" from the next request on"))
+	m.print("approval " + paint.Bold.Render(string(mode)) + paint.Faint.Render(" from the next request on"))
 	return m.reopen()
 }
 
@@ -411,7 +412,7 @@ func (m *screen) reopen() tea.Cmd {
 func (m *screen) newVerb([]string) tea.Cmd {
 	cmd := m.reopen()
 	m.o.Task, m.info, m.st = "", session.Info{}, new(state.State)
-	m.print(faint.Render("the next request begins a new task"))
+	m.print(paint.Faint.Render("the next request begins a new task"))
 	return cmd
 }
 
@@ -442,7 +443,7 @@ type shellMsg struct {
 
 // shell runs a command of the user's, as the user.
 func (m *screen) shell(line string) tea.Cmd {
-	m.print(purple.Bold(true).Render("! ") + bold.Render(clean(line)))
+	m.print(paint.Purple.Bold(true).Render("! ") + paint.Bold.Render(clean(line)))
 	m.say("runs: " + line)
 	shell := os.Getenv("SHELL")
 	if shell == "" {
@@ -465,7 +466,7 @@ func (m *screen) shellEnded(msg shellMsg) {
 	switch {
 	case errors.As(msg.err, &ended):
 		exit = ended.ExitCode()
-		m.print(red.Render(fmt.Sprintf("exit %d", exit)))
+		m.print(paint.Red.Render(fmt.Sprintf("exit %d", exit)))
 	case msg.err != nil:
 		m.fail(msg.err)
 		return
@@ -477,5 +478,5 @@ func (m *screen) shellEnded(msg shellMsg) {
 	}
 	m.beside = append(m.beside, fmt.Sprintf("I ran `%s` (exit %d):\n```\n%s\n```", msg.line, exit, strings.TrimRight(shown, "\n")))
 	m.beside = slices.Clip(m.beside)
-	m.print(faint.Render("goes with your next message"))
+	m.print(paint.Faint.Render("goes with your next message"))
 }

@@ -12,6 +12,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
 )
@@ -38,16 +39,16 @@ func (m *screen) View() tea.View {
 	case q != nil:
 		more, c := q.view(m.width, m.tall, m.now)
 		add(more, c)
-		if !m.edit.empty() {
-			add([]string{faint.Render(cut("you were typing: "+oneLine(clean(m.edit.area.Value())), m.width))}, nil)
+		if !m.edit.Empty() {
+			add([]string{paint.Faint.Render(paint.Cut("you were typing: "+oneLine(clean(m.edit.Value())), m.width))}, nil)
 		}
 	case m.pick != nil:
 		add(m.pick.view(m.width, m.tall), nil)
 	default:
 		add(m.queued(), nil)
-		rule := faint.Render(strings.Repeat("─", m.width))
+		rule := paint.Faint.Render(strings.Repeat("─", m.width))
 		add([]string{rule}, nil)
-		text, c := m.edit.view(m.width)
+		text, c := m.edit.View(m.width)
 		add(strings.Split(text, "\n"), c)
 		add([]string{rule}, nil)
 	}
@@ -63,7 +64,7 @@ func (m *screen) View() tea.View {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		b.WriteString(cut(l, m.width))
+		b.WriteString(paint.Cut(l, m.width))
 	}
 	v.SetContent(b.String())
 	v.Cursor = cursor
@@ -74,8 +75,8 @@ func (m *screen) View() tea.View {
 func (m *screen) working() []string {
 	var lines []string
 	if strings.TrimSpace(m.reply.text) != "" {
-		m.md.fit(m.width, m.theme)
-		lines = m.md.render(m.reply.text)
+		m.md.Fit(m.width, m.theme)
+		lines = m.md.Render(m.reply.text)
 		if m.reply.streamed {
 			lines = append([]string{""}, lines...)
 		}
@@ -90,7 +91,7 @@ func (m *screen) working() []string {
 		}
 		busy = true
 		since := fmt.Sprintf("  %d s", int(m.now.Sub(c.begun).Seconds()))
-		lines = append(lines, cut(yellow.Render(frame)+" "+callText(c.Call, m.info.Dir), m.width-len(since))+faint.Render(since))
+		lines = append(lines, paint.Cut(paint.Yellow.Render(frame)+" "+callText(c.Call, m.info.Dir), m.width-len(since))+paint.Faint.Render(since))
 		whole := m.feed.tail(c.ID)
 		whole = whole[:strings.LastIndexByte(whole, '\n')+1] // without a line on its way
 		tail := strings.Split(strings.TrimRight(clean(whole), "\n"), "\n")
@@ -99,7 +100,7 @@ func (m *screen) working() []string {
 		}
 		for _, l := range tail[max(0, len(tail)-liveLines):] {
 			if l != "" {
-				lines = append(lines, faint.Render("  │ ")+cut(strings.ReplaceAll(l, "\t", "    "), m.width-4))
+				lines = append(lines, paint.Faint.Render("  │ ")+paint.Cut(strings.ReplaceAll(l, "\t", "    "), m.width-4))
 			}
 		}
 	}
@@ -111,7 +112,7 @@ func (m *screen) working() []string {
 		if t := oneLine(clean(m.reply.thinking)); t != "" {
 			what += ": " + t[max(0, len(t)-200):]
 		}
-		lines = append(lines, cut(yellow.Render(frame)+" "+what, m.width-20)+faint.Render(fmt.Sprintf("  %d s · Esc interrupts", int(m.now.Sub(m.begun).Seconds()))))
+		lines = append(lines, paint.Cut(paint.Yellow.Render(frame)+" "+what, m.width-20)+paint.Faint.Render(fmt.Sprintf("  %d s · Esc interrupts", int(m.now.Sub(m.begun).Seconds()))))
 	}
 	return lines
 }
@@ -124,7 +125,7 @@ func (m *screen) queued() []string {
 		if i == len(m.queue)-1 {
 			how = "  (↑ edits it)"
 		}
-		lines = append(lines, faint.Render(cut("queued: "+oneLine(clean(text)), m.width-len(how)))+faint.Render(how))
+		lines = append(lines, paint.Faint.Render(paint.Cut("queued: "+oneLine(clean(text)), m.width-len(how)))+paint.Faint.Render(how))
 	}
 	return lines
 }
@@ -132,27 +133,27 @@ func (m *screen) queued() []string {
 // status is the last line.
 func (m *screen) status() string {
 	if m.hint != "" && m.now.Sub(m.hinted) < hintFor {
-		return yellow.Render(cut(m.hint, m.width))
+		return paint.Yellow.Render(paint.Cut(m.hint, m.width))
 	}
 	if m.info.Task == "" {
-		return faint.Render(cut("/help · @file · !command · Ctrl-C twice leaves", m.width))
+		return paint.Faint.Render(paint.Cut("/help · @file · !command · Ctrl-C twice leaves", m.width))
 	}
 	parts := []string{modelName(m.info.Model), m.approval()}
 	tokens := m.st.ContextTokens()
 	if m.st.EAS > 0 {
-		parts = append(parts, fmt.Sprintf("%s of %s EAS", count(tokens), count(m.st.EAS)))
+		parts = append(parts, fmt.Sprintf("%s of %s EAS", paint.Count(tokens), paint.Count(m.st.EAS)))
 	}
 	if m.st.Window > 0 && m.width > 60 {
-		parts[len(parts)-1] += fmt.Sprintf(" (window %s)", count(m.st.Window))
+		parts[len(parts)-1] += fmt.Sprintf(" (window %s)", paint.Count(m.st.Window))
 	}
 	if usd := m.st.Totals.Usage.USD; usd > 0 {
 		parts = append(parts, state.Dollars(usd))
 	}
 	parts = append(parts, fmt.Sprintf("step %d", m.st.Current))
 	if n := m.st.Totals.Jumps; n > 0 {
-		parts = append(parts, plural(n, "jump"))
+		parts = append(parts, paint.Plural(n, "jump"))
 	}
-	return faint.Render(cut(strings.Join(parts, " · "), m.width))
+	return paint.Faint.Render(paint.Cut(strings.Join(parts, " · "), m.width))
 }
 
 func (m *screen) approval() string {
@@ -172,23 +173,23 @@ func modelName(name string) string {
 
 // greet introduces the program before there is a task.
 func (m *screen) greet() {
-	m.print(bold.Render("anamnesis "+m.o.Version) + faint.Render(" · "+shortDir(m.o.Request.Dir)))
-	m.print(faint.Render("Type a request. /help lists commands, Esc interrupts, Esc twice jumps back."))
+	m.print(paint.Bold.Render("anamnesis "+m.o.Version) + paint.Faint.Render(" · "+shortDir(m.o.Request.Dir)))
+	m.print(paint.Faint.Render("Type a request. /help lists commands, Esc interrupts, Esc twice jumps back."))
 }
 
 // heading says what runs, before the first answer.
 func (m *screen) heading() {
 	if m.info.Banner != "" { // it names the recording by its whole path
 		path, _ := strings.CutPrefix(m.info.Model, "script:")
-		m.print(faint.Render(clean(strings.ReplaceAll(m.info.Banner, path, filepath.Base(path)))))
+		m.print(paint.Faint.Render(clean(strings.ReplaceAll(m.info.Banner, path, filepath.Base(path)))))
 	}
 	for _, w := range m.info.Warnings {
-		m.print(yellow.Render("! " + clean(w)))
+		m.print(paint.Yellow.Render("! " + clean(w)))
 	}
 	text := fmt.Sprintf("task %s · %s · EAS %d · approval %s · %s", m.info.Task, modelName(m.info.Model), m.info.EAS, m.info.Approval, shortDir(m.info.Dir))
-	m.print(faint.Render(text))
+	m.print(paint.Faint.Render(text))
 	if !m.fresh {
-		m.print(faint.Render("went on at step " + fmt.Sprint(m.st.Current) + ": " + cut(oneLine(clean(m.st.Request)), m.width-30)))
+		m.print(paint.Faint.Render("went on at step " + fmt.Sprint(m.st.Current) + ": " + paint.Cut(oneLine(clean(m.st.Request)), m.width-30)))
 	}
 }
 
@@ -198,7 +199,7 @@ func (m *screen) outcome(msg turnMsg) {
 	case msg.err != nil:
 		m.fail(msg.err)
 	case msg.out.Reason == "interrupted":
-		m.print(yellow.Render("interrupted") + faint.Render(" · everything so far is recorded; say what is next"))
+		m.print(paint.Yellow.Render("interrupted") + paint.Faint.Render(" · everything so far is recorded; say what is next"))
 	case msg.out.Reason != "done" && msg.out.Reason != "idle":
 		text := msg.out.Reason
 		if msg.out.Err != nil {
@@ -206,10 +207,10 @@ func (m *screen) outcome(msg turnMsg) {
 		} else if msg.out.Detail != "" {
 			text += ": " + msg.out.Detail
 		}
-		m.print(red.Render(clean(text)))
+		m.print(paint.Red.Render(clean(text)))
 	}
 	if n := len(msg.out.Learned); n > 0 {
-		m.print(cyan.Render(fmt.Sprintf("✦ %s written: %s", plural(n, "card"), strings.Join(msg.out.Learned, ", "))))
+		m.print(paint.Cyan.Render(fmt.Sprintf("✦ %s written: %s", paint.Plural(n, "card"), strings.Join(msg.out.Learned, ", "))))
 	}
 }
 
@@ -221,25 +222,25 @@ func (m *screen) summary(s stepsMsg) {
 		if more := s.changed - len(s.names); more > 0 {
 			names += fmt.Sprintf(" and %d more", more)
 		}
-		parts = append(parts, fmt.Sprintf("%s changed: %s", plural(s.changed, "file"), clean(names)))
+		parts = append(parts, fmt.Sprintf("%s changed: %s", paint.Plural(s.changed, "file"), clean(names)))
 	}
 	parts = append(parts, m.turn.tests...)
 	u, was := m.st.Totals.Usage, m.turn.usage
 	if n := u.Tokens() - was.Tokens(); n > 0 {
-		parts = append(parts, count(n)+" tokens")
+		parts = append(parts, paint.Count(n)+" tokens")
 	}
 	if usd := u.USD - was.USD; usd > 0 {
 		parts = append(parts, state.Dollars(usd))
 	}
 	if n := m.st.Totals.CardsWritten - m.turn.cards; n > 0 {
-		parts = append(parts, plural(n, "card"))
+		parts = append(parts, paint.Plural(n, "card"))
 	}
 	if d := s.took.Round(time.Second); d >= time.Second {
 		parts = append(parts, d.String())
 	}
 	m.print("")
 	if len(parts) > 0 {
-		m.print(faint.Render("── " + strings.Join(slices.Compact(parts), " · ")))
+		m.print(paint.Faint.Render("── " + strings.Join(slices.Compact(parts), " · ")))
 	}
 }
 

@@ -1,6 +1,6 @@
 //go:build unix
 
-package tui
+package editor
 
 import (
 	"crypto/sha256"
@@ -14,18 +14,18 @@ import (
 // maxHistory is how many entries a directory's history keeps.
 const maxHistory = 500
 
-// history is what the user sent in a directory, one JSON string a line.
-type history struct {
+// History is what the user sent in a directory, one JSON string a line.
+type History struct {
 	path    string
 	entries []string
 	at      int    // of entries; len(entries): the draft
 	draft   string // what was being typed when the user went back
 }
 
-// openHistory reads the history of a directory. Where it cannot be read it is empty.
-func openHistory(state, dir string) *history {
+// OpenHistory reads the history of a directory. Where it cannot be read it is empty.
+func OpenHistory(state, dir string) *History {
 	sum := sha256.Sum256([]byte(dir))
-	h := &history{path: filepath.Join(state, "history", hex.EncodeToString(sum[:8])+".jsonl")}
+	h := &History{path: filepath.Join(state, "history", hex.EncodeToString(sum[:8])+".jsonl")}
 	data, _ := os.ReadFile(h.path)
 	for line := range strings.Lines(string(data)) {
 		var text string
@@ -38,8 +38,8 @@ func openHistory(state, dir string) *history {
 	return h
 }
 
-// add puts an entry at the end. What cannot be written is kept for this session.
-func (h *history) add(text string) {
+// Add puts an entry at the end. What cannot be written is kept for this session.
+func (h *History) Add(text string) {
 	if n := len(h.entries); text != "" && (n == 0 || h.entries[n-1] != text) {
 		h.entries = append(h.entries, text)
 		if data, err := json.Marshal(text); err == nil && os.MkdirAll(filepath.Dir(h.path), 0o700) == nil {
@@ -53,7 +53,7 @@ func (h *history) add(text string) {
 }
 
 // back returns the entry before; ok is false at the first one.
-func (h *history) back(now string) (string, bool) {
+func (h *History) back(now string) (string, bool) {
 	if h.at == 0 {
 		return now, false
 	}
@@ -65,7 +65,7 @@ func (h *history) back(now string) (string, bool) {
 }
 
 // forth returns the entry after, and the draft behind the last one.
-func (h *history) forth(now string) (string, bool) {
+func (h *History) forth(now string) (string, bool) {
 	if h.at == len(h.entries) {
 		return now, false
 	}

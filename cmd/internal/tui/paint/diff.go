@@ -1,6 +1,6 @@
 //go:build unix
 
-package tui
+package paint
 
 import (
 	"fmt"
@@ -8,13 +8,14 @@ import (
 
 	"github.com/sergi/go-diff/diffmatchpatch"
 
+	"anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/tool/file"
 )
 
 // Limits of a diff on the screen.
 const (
 	contextLines = 2
-	maxDiffLines = 40
+	MaxDiffLines = 40
 	maxDiffBytes = 1 << 20
 )
 
@@ -49,8 +50,8 @@ func lineDiff(before, after string) []diffLine {
 	return out
 }
 
-// changeTitle names a file with the number of its lines that a call adds and removes.
-func changeTitle(c file.Change) string {
+// Title names a file with the number of its lines that a call adds and removes.
+func Title(c file.Change) string {
 	plus, minus := 0, 0
 	for _, l := range lineDiff(c.Before, c.After) {
 		if l.before == 0 {
@@ -67,14 +68,14 @@ func changeTitle(c file.Change) string {
 	case c.After == "" && minus > 0:
 		what = " (emptied or deleted)"
 	}
-	return fmt.Sprintf("%s%s  %s %s", bold.Render(clean(c.Path)), what, green.Render(fmt.Sprintf("+%d", plus)), red.Render(fmt.Sprintf("-%d", minus)))
+	return fmt.Sprintf("%s%s  %s %s", Bold.Render(term.Clean(c.Path)), what, Green.Render(fmt.Sprintf("+%d", plus)), Red.Render(fmt.Sprintf("-%d", minus)))
 }
 
-// showChange renders what a call changes in one file: a title, and the changed lines
+// Change renders what a call changes in one file: a title, and the changed lines
 // with a few around them, at most limit.
-func showChange(c file.Change, width, limit int) (lines []string) {
+func Change(c file.Change, width, limit int) (lines []string) {
 	if len(c.Before)+len(c.After) > maxDiffBytes {
-		return []string{fmt.Sprintf("%s  %s → %s", bold.Render(clean(c.Path)), size(len(c.Before)), size(len(c.After)))}
+		return []string{fmt.Sprintf("%s  %s → %s", Bold.Render(term.Clean(c.Path)), Size(len(c.Before)), Size(len(c.After)))}
 	}
 	diff := lineDiff(c.Before, c.After)
 	shown := make([]bool, len(diff))
@@ -86,7 +87,7 @@ func showChange(c file.Change, width, limit int) (lines []string) {
 			shown[k] = true
 		}
 	}
-	lines = append(lines, changeTitle(c))
+	lines = append(lines, Title(c))
 	digits := len(fmt.Sprint(len(diff)))
 	gap := false
 	for i, l := range diff {
@@ -101,44 +102,44 @@ func showChange(c file.Change, width, limit int) (lines []string) {
 					rest++
 				}
 			}
-			return append(lines, faint.Render(fmt.Sprintf("%*s … %s", digits, "", plural(rest, "more line"))))
+			return append(lines, Faint.Render(fmt.Sprintf("%*s … %s", digits, "", Plural(rest, "more line"))))
 		}
 		if gap && len(lines) > 1 {
-			lines = append(lines, faint.Render(fmt.Sprintf("%*s ⋮", digits, "")))
+			lines = append(lines, Faint.Render(fmt.Sprintf("%*s ⋮", digits, "")))
 		}
 		gap = false
-		lines = append(lines, cut(l.render(digits), width))
+		lines = append(lines, Cut(l.render(digits), width))
 	}
 	return lines
 }
 
 func (l diffLine) render(digits int) string {
-	text := strings.ReplaceAll(clean(l.text), "\t", "    ")
+	text := strings.ReplaceAll(term.Clean(l.text), "\t", "    ")
 	switch {
 	case l.before == 0:
-		return green.Render(fmt.Sprintf("%*d + %s", digits, l.after, text))
+		return Green.Render(fmt.Sprintf("%*d + %s", digits, l.after, text))
 	case l.after == 0:
-		return red.Render(fmt.Sprintf("%*d - %s", digits, l.before, text))
+		return Red.Render(fmt.Sprintf("%*d - %s", digits, l.before, text))
 	}
-	return faint.Render(fmt.Sprintf("%*d  ", digits, l.after)) + " " + text
+	return Faint.Render(fmt.Sprintf("%*d  ", digits, l.after)) + " " + text
 }
 
-// showPatch colours a unified diff.
-func showPatch(patch string) []string {
+// Patch colours a unified diff.
+func Patch(patch string) []string {
 	var out []string
 	for line := range strings.Lines(patch) {
-		text := strings.ReplaceAll(clean(strings.TrimRight(line, "\r\n")), "\t", "    ")
+		text := strings.ReplaceAll(term.Clean(strings.TrimRight(line, "\r\n")), "\t", "    ")
 		switch {
 		case strings.HasPrefix(line, "index "):
 			continue
 		case strings.HasPrefix(line, "diff "), strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
-			text = bold.Render(text)
+			text = Bold.Render(text)
 		case strings.HasPrefix(line, "@@"):
-			text = cyan.Render(text)
+			text = Cyan.Render(text)
 		case strings.HasPrefix(line, "+"):
-			text = green.Render(text)
+			text = Green.Render(text)
 		case strings.HasPrefix(line, "-"):
-			text = red.Render(text)
+			text = Red.Render(text)
 		}
 		out = append(out, text)
 	}

@@ -1,24 +1,26 @@
 //go:build unix
 
-package tui
+package paint
 
 import (
 	"strings"
+
+	"anamnesis/cmd/internal/term"
 
 	"charm.land/glamour/v2"
 	"charm.land/glamour/v2/ansi"
 	"charm.land/glamour/v2/styles"
 )
 
-// markdown renders a model's words. The zero value renders them as they are.
-type markdown struct {
+// Markdown renders a model's words. The zero value renders them as they are.
+type Markdown struct {
 	width int
 	theme string // dark, light or none
 	r     *glamour.TermRenderer
 }
 
-// fit makes a renderer for a width and a theme.
-func (md *markdown) fit(width int, theme string) {
+// Fit makes a renderer for a width and a theme.
+func (md *Markdown) Fit(width int, theme string) {
 	if md.r != nil && md.width == width && md.theme == theme {
 		return
 	}
@@ -53,16 +55,16 @@ func style(theme string) ansi.StyleConfig {
 	return s
 }
 
-// render returns lines without an empty one at either end.
-func (md *markdown) render(text string) []string {
-	text = clean(text)
+// Render returns lines without an empty one at either end.
+func (md *Markdown) Render(text string) []string {
+	text = term.Clean(text)
 	if md.r != nil {
 		if out, err := md.r.Render(text); err == nil {
 			text = out
 		}
 	}
 	lines := strings.Split(text, "\n")
-	blank := func(l string) bool { return strings.TrimSpace(stripped(l)) == "" }
+	blank := func(l string) bool { return strings.TrimSpace(Strip(l)) == "" }
 	for len(lines) > 0 && blank(lines[0]) {
 		lines = lines[1:]
 	}
@@ -72,9 +74,9 @@ func (md *markdown) render(text string) []string {
 	return lines
 }
 
-// settled returns how much of a growing markdown text will not be rendered in another
+// Settled returns how much of a growing markdown text will not be rendered in another
 // way by what follows: up to the last empty line outside a block of code and a list.
-func settled(text string) int {
+func Settled(text string) int {
 	at, fence, list, begin := 0, "", false, 0
 	for line := range strings.Lines(text) {
 		end := begin + len(line)

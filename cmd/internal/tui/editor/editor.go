@@ -1,6 +1,8 @@
 //go:build unix
 
-package tui
+// Package editor is the line that is typed: rows, pastes, completions and a history for
+// each directory.
+package editor
 
 import (
 	"fmt"
@@ -10,6 +12,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/tui/paint"
 
 	"charm.land/bubbles/v2/key"
 	"charm.land/bubbles/v2/textarea"
@@ -27,10 +32,10 @@ const (
 	maxListedFiles        = 20_000
 )
 
-// editor is the line being typed, of several rows if need be.
-type editor struct {
+// Editor is the line being typed, of several rows if need be.
+type Editor struct {
 	area    textarea.Model
-	history *history
+	history *History
 	pasted  []string // by the numbers in their marks
 
 	dir     string
@@ -40,7 +45,8 @@ type editor struct {
 	verbs   []string // slash commands
 }
 
-func newEditor(h *history, dir string, verbs []string) editor {
+// New returns an editor for a directory, with the slash commands it completes.
+func New(h *History, dir string, verbs []string) Editor {
 	a := textarea.New()
 	a.ShowLineNumbers, a.Prompt, a.Placeholder = false, "", ""
 	a.DynamicHeight, a.MinHeight, a.MaxHeight, a.MaxContentHeight, a.CharLimit = true, 1, maxEditorRows, maxTypedRows, 0
@@ -49,18 +55,18 @@ func newEditor(h *history, dir string, verbs []string) editor {
 	plain := lipgloss.NewStyle()
 	styles := textarea.DefaultStyles(true)
 	for _, s := range []*textarea.StyleState{&styles.Focused, &styles.Blurred} {
-		s.Base, s.Text, s.CursorLine, s.Prompt, s.Placeholder = plain, plain, plain, plain, faint
+		s.Base, s.Text, s.CursorLine, s.Prompt, s.Placeholder = plain, plain, plain, plain, paint.Faint
 	}
 	a.SetStyles(styles)
 	a.Focus()
 	a.SetHeight(1)
-	return editor{area: a, history: h, dir: dir, verbs: verbs}
+	return Editor{area: a, history: h, dir: dir, verbs: verbs}
 }
 
 var pasteMark = regexp.MustCompile(`\[paste (\d+): [^\]]*\]`)
 
-// text is what was typed, with what was pasted in its place.
-func (e *editor) text() string {
+// Text is what was typed, with what was pasted in its place.
+func (e *Editor) Text() string {
 	return pasteMark.ReplaceAllStringFunc(e.area.Value(), func(mark string) string {
 		n, _ := strconv.Atoi(pasteMark.FindStringSubmatch(mark)[1])
 		if n < 1 || n > len(e.pasted) {
@@ -70,36 +76,42 @@ func (e *editor) text() string {
 	})
 }
 
-// set puts a text into the line, the cursor at its end.
-func (e *editor) set(text string) {
+// Edit puts a text into the line as it is, however long.
+func (e *Editor) Edit(text string) { e.area.SetValue(text) }
+
+// Value is the line as it is shown, with marks for what was pasted.
+func (e *Editor) Value() string { return e.area.Value() }
+
+// Set puts a text into the line, the cursor at its end.
+func (e *Editor) Set(text string) {
 	e.area.SetValue("")
-	e.paste(text)
+	e.Paste(text)
 }
 
-// take returns what was typed and empties the line.
-func (e *editor) take() string {
-	text := strings.TrimSpace(e.text())
-	e.history.add(text)
+// Take returns what was typed and empties the line.
+func (e *Editor) Take() string {
+	text := strings.TrimSpace(e.Text())
+	e.history.Add(text)
 	e.area.Reset()
 	e.pasted, e.offered = nil, nil
 	return text
 }
 
-func (e *editor) empty() bool { return strings.TrimSpace(e.area.Value()) == "" }
+func (e *Editor) Empty() bool { return strings.TrimSpace(e.area.Value()) == "" }
 
-// paste inserts a text as one piece: a long one is shown by a mark.
-func (e *editor) paste(text string) {
+// Paste inserts a text as one piece: a long one is shown by a mark.
+func (e *Editor) Paste(text string) {
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 	if rows := strings.Count(text, "\n") + 1; rows > pasteRows || len([]rune(text)) > pasteRunes {
 		e.pasted = append(e.pasted, text)
-		text = fmt.Sprintf("[paste %d: %s]", len(e.pasted), plural(rows, "line"))
+		text = fmt.Sprintf("[paste %d: %s]", len(e.pasted), paint.Plural(rows, "line"))
 	}
 	e.area.InsertString(text)
 	e.offer()
 }
 
-// press handles a key. ok is false where the editor has no use for it.
-func (e *editor) press(k tea.KeyPressMsg) (cmd tea.Cmd, ok bool) {
+// Press handles a key. ok is false where the editor has no use for it.
+func (e *Editor) Press(k tea.KeyPressMsg) (cmd tea.Cmd, ok bool) {
 	if len(e.offered) > 0 {
 		switch k.String() {
 		case "up", "ctrl+p":
@@ -131,18 +143,42 @@ func (e *editor) press(k tea.KeyPressMsg) (cmd tea.Cmd, ok bool) {
 	return cmd, true
 }
 
+// Enter ends the row or takes the completion that is offered. It reports whether the
+// text is to be sent.
+func (e *Editor) Enter() bool {
+	if rows := e.area.Value(); strings.HasSuffix(rows, `\`) { // a new row
+		e.area.SetValue(strings.TrimSuffix(rows, `\`) + "\n")
+		return false
+	}
+	if e.Offering() {
+		word, _ := e.word()
+		e.complete()
+		return strings.HasPrefix(word, "/")
+	}
+	return true
+}
+
+// Offering reports whether completions are shown.
+func (e *Editor) Offering() bool { return len(e.offered) > 0 }
+
+// Dismiss hides the completions.
+func (e *Editor) Dismiss() { e.offered = nil }
+
+// Remember puts a text that was not sent into the history.
+func (e *Editor) Remember(text string) { e.history.Add(text) }
+
 // recall puts another entry of the history into the line.
-func (e *editor) recall(step func(string) (string, bool)) bool {
-	text, ok := step(e.text())
+func (e *Editor) recall(step func(string) (string, bool)) bool {
+	text, ok := step(e.Text())
 	if ok {
-		e.set(text)
+		e.Set(text)
 		e.offered = nil
 	}
 	return ok
 }
 
 // word is what stands before the cursor, back to a space, and the row's text up to it.
-func (e *editor) word() (word, before string) {
+func (e *Editor) word() (word, before string) {
 	rows := strings.Split(e.area.Value(), "\n")
 	if at := e.area.Line(); at < len(rows) {
 		runes := []rune(rows[at])
@@ -152,7 +188,7 @@ func (e *editor) word() (word, before string) {
 }
 
 // offer finds completions: of a command at the line's beginning, and of @file.
-func (e *editor) offer() {
+func (e *Editor) offer() {
 	e.offered, e.chosen = nil, 0
 	word, before := e.word()
 	switch {
@@ -171,7 +207,7 @@ func (e *editor) offer() {
 }
 
 // complete puts the chosen completion in the place of the word.
-func (e *editor) complete() {
+func (e *Editor) complete() {
 	word, _ := e.word()
 	choice := e.offered[e.chosen]
 	if strings.HasPrefix(word, "@") {
@@ -184,14 +220,14 @@ func (e *editor) complete() {
 	e.offered = nil
 }
 
-// view renders the line and what is offered below it.
-func (e *editor) view(width int) (string, *tea.Cursor) {
+// View renders the line and what is offered below it.
+func (e *Editor) View(width int) (string, *tea.Cursor) {
 	e.area.SetWidth(max(width-2, 4))
 	rows := strings.Split(e.area.View(), "\n")
 	for i := range rows {
 		mark := "  "
 		if i == 0 {
-			mark = bold.Render(">") + " "
+			mark = paint.Bold.Render(">") + " "
 		}
 		rows[i] = mark + strings.TrimRight(rows[i], " ")
 	}
@@ -201,11 +237,11 @@ func (e *editor) view(width int) (string, *tea.Cursor) {
 	}
 	first := max(0, min(e.chosen-maxOffered/2, len(e.offered)-maxOffered))
 	for i, text := range e.offered[first:min(first+maxOffered, len(e.offered))] {
-		style := faint
+		style := paint.Faint
 		if first+i == e.chosen {
-			style = cyan
+			style = paint.Cyan
 		}
-		rows = append(rows, style.Render(cut("    "+clean(text), width)))
+		rows = append(rows, style.Render(paint.Cut("    "+term.Clean(text), width)))
 	}
 	return strings.Join(rows, "\n"), c
 }
