@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/orchestrator/guard/approval"
 	"anamnesis/orchestrator/model/openai"
 	"anamnesis/orchestrator/session"
@@ -76,19 +77,19 @@ func (f *agentFlags) read(given func(flag string) bool, lasting *taskFlags) erro
 func (f *agentFlags) check(given func(flag string) bool) error {
 	switch {
 	case f.output != "text" && f.output != "stream-json":
-		return usageError("--output-format %q: want text or stream-json", f.output)
+		return exit.Usagef("--output-format %q: want text or stream-json", f.output)
 	case f.MaxSteps < 0 || f.MaxSteps == 0 && given("max-steps"):
-		return usageError("--max-steps %d: want a positive number, or leave it out", f.MaxSteps)
+		return exit.Usagef("--max-steps %d: want a positive number, or leave it out", f.MaxSteps)
 	case f.MaxTokens < 0 || f.MaxTokens == 0 && given("max-tokens"):
-		return usageError("--max-tokens %d: want a positive number, or leave it out", f.MaxTokens)
+		return exit.Usagef("--max-tokens %d: want a positive number, or leave it out", f.MaxTokens)
 	case f.MaxCostUSD < 0 || f.MaxCostUSD == 0 && given("max-cost") || math.IsNaN(f.MaxCostUSD) || math.IsInf(f.MaxCostUSD, 0):
-		return usageError("--max-cost %v: want a number of US dollars above zero, such as 0.50", f.MaxCostUSD)
+		return exit.Usagef("--max-cost %v: want a number of US dollars above zero, such as 0.50", f.MaxCostUSD)
 	case f.MaxTime < 0 || f.MaxTime == 0 && given("max-time"):
-		return usageError("--max-time %s: want a time above zero, such as 30m", f.MaxTime)
+		return exit.Usagef("--max-time %s: want a time above zero, such as 30m", f.MaxTime)
 	case f.Images != "" && f.Images != string(openai.ImagesSend) && f.Images != string(openai.ImagesNever):
-		return usageError("--images %q: want send or never", f.Images)
+		return exit.Usagef("--images %q: want send or never", f.Images)
 	case f.ToolsWait <= 0:
-		return usageError("--tools-wait %s: want a time above zero, such as 10s", f.ToolsWait)
+		return exit.Usagef("--tools-wait %s: want a time above zero, such as 10s", f.ToolsWait)
 	}
 	for _, list := range []struct {
 		flag    string
@@ -97,7 +98,7 @@ func (f *agentFlags) check(given func(flag string) bool) error {
 	}{{"--allow", f.allow, approval.Allow}, {"--ask", f.ask, approval.Ask}, {"--deny", f.deny, approval.Refuse}} {
 		rules, err := approval.ParseRules(list.texts, list.verdict, list.flag)
 		if err != nil {
-			return usageError("%s: %v", list.flag, err)
+			return exit.Usagef("%s: %v", list.flag, err)
 		}
 		f.Rules = append(f.Rules, rules...)
 	}
@@ -108,9 +109,9 @@ func (f *agentFlags) check(given func(flag string) bool) error {
 func (f *agentFlags) checkSpan(given func(flag string) bool) error {
 	switch {
 	case f.EAS <= 0 && given("eas"):
-		return usageError("--eas %d: want a positive number of tokens, such as --eas 8000, or no --eas for the table's", f.EAS)
+		return exit.Usagef("--eas %d: want a positive number of tokens, such as --eas 8000, or no --eas for the table's", f.EAS)
 	case f.Window <= 0 && given("window"):
-		return usageError("--window %d: want a positive number of tokens, such as --window 128000, or no --window for the table's", f.Window)
+		return exit.Usagef("--window %d: want a positive number of tokens, such as --window 128000, or no --window for the table's", f.Window)
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"anamnesis/cmd/internal/exit"
 )
 
 // TestAgentAsked: at a terminal a user sees what a project brings for an agent
@@ -24,7 +26,7 @@ func TestAgentAsked(t *testing.T) {
 		answer string // empty: nothing is asked
 		code   int
 		says   string
-	}{{"n", exitRefused, "it is not approved as it is now"}, {"y", exitDone, "I fixed it."}, {"", exitDone, "I fixed it."}} {
+	}{{"n", exit.Refused, "it is not approved as it is now"}, {"y", exit.Done, "I fixed it."}, {"", exit.Done, "I fixed it."}} {
 		p := atTerminal(t, dir, "run", "--dir", "w", "--model", "script:words.yaml", "--agent", "fixer", "Go.")
 		if row.answer != "" {
 			shown := p.sees("Use it?")

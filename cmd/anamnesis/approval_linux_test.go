@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"anamnesis/cmd/internal/exit"
 )
 
 // layAsked makes a directory with a world and a recording in it.
@@ -196,7 +198,7 @@ func TestAskInterrupted(t *testing.T) {
 			p.sees("? help: ")
 			end(p)
 			code, rest := p.ends()
-			if code != exitInterrupted || !strings.Contains(rest, "interrupted; 'anamnesis resume t' continues it") {
+			if code != exit.Interrupted || !strings.Contains(rest, "interrupted; 'anamnesis resume t' continues it") {
 				t.Errorf("exit %d:\n%s", code, rest)
 			}
 			if p.modes() != p.before {

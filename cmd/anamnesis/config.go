@@ -5,6 +5,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/settings"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard"
@@ -59,7 +60,7 @@ func (a *app) configApproveCommand(dir *string) *cobra.Command {
 			case err != nil:
 				return err
 			case set.Project.Hash == "":
-				return usageError("%s: there is no such file in %s", settings.ProjectFile, *dir)
+				return exit.Usagef("%s: there is no such file in %s", settings.ProjectFile, *dir)
 			case set.Approved:
 				a.println("approved already")
 				return nil

@@ -154,8 +154,8 @@ func spread(total, n int) func(func(int) bool) {
 
 // killed reports whether a program ended by SIGKILL.
 func killed(err error) bool {
-	var exit *exec.ExitError
-	return errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
+	var ended *exec.ExitError
+	return errors.As(err, &ended) && ended.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
 }
 
 func crashOnce(ctx context.Context, tmp, kill string) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/demo"
+	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/orchestrator/session"
@@ -45,7 +46,7 @@ func (a *app) demoCommand() *cobra.Command {
 
 func (a *app) demo(ctx context.Context, svc *session.Service, dir string) error {
 	if _, err := exec.LookPath("go"); err != nil {
-		return usageError("the demo runs real Go tests: install Go and put it in PATH")
+		return exit.Usagef("the demo runs real Go tests: install Go and put it in PATH")
 	}
 	res := demoResult{Recording: true, Kept: dir != ""}
 	var err error
@@ -104,14 +105,14 @@ func demoDir(dir string) (string, error) {
 		return filepath.EvalSymlinks(dir)
 	}
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return "", usageError("--dir %s: not empty; the demo wants a new directory", dir)
+		return "", exit.Usagef("--dir %s: not empty; the demo wants a new directory", dir)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", usageError("--dir: %v", err)
+		return "", exit.Usagef("--dir: %v", err)
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return "", usageError("--dir: %v", err)
+		return "", exit.Usagef("--dir: %v", err)
 	}
 	return filepath.EvalSymlinks(abs)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream"
 	"anamnesis/orchestrator/beside"
@@ -32,7 +33,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		RunE: a.withHome(func(cmd *cobra.Command, args []string, h taskdir.Home) error {
 			if cmd.Flags().Changed("salvage") {
 				if len(args) == 0 || salvage == "" {
-					return usageError("name the directory and the task: 'anamnesis doctor --salvage DIR TASK'")
+					return exit.Usagef("name the directory and the task: 'anamnesis doctor --salvage DIR TASK'")
 				}
 				return a.salvage(cmd.Context(), h, args[0], salvage)
 			}
@@ -97,11 +98,11 @@ func (a *app) doctor(ctx context.Context, h taskdir.Home, named []string) error 
 	}
 	switch {
 	case len(corrupt) > 0:
-		return &exitError{exitCorrupt, fmt.Errorf("corrupt: %s; 'anamnesis doctor --salvage DIR %s' copies what can be read; nothing was changed", strings.Join(corrupt, ", "), corrupt[0])}
+		return &exit.Error{exit.Corrupt, fmt.Errorf("corrupt: %s; 'anamnesis doctor --salvage DIR %s' copies what can be read; nothing was changed", strings.Join(corrupt, ", "), corrupt[0])}
 	case failed != nil:
 		return failed
 	case len(torn) > 0:
-		return &exitError{exitFailed, fmt.Errorf("the end is torn: %s; the next 'anamnesis resume' sets the damaged bytes aside and continues", strings.Join(torn, ", "))}
+		return &exit.Error{exit.Failed, fmt.Errorf("the end is torn: %s; the next 'anamnesis resume' sets the damaged bytes aside and continues", strings.Join(torn, ", "))}
 	}
 	return nil
 }
@@ -109,7 +110,7 @@ func (a *app) doctor(ctx context.Context, h taskdir.Home, named []string) error 
 func (a *app) salvage(ctx context.Context, h taskdir.Home, id, to string) error {
 	got, err := taskdir.Salvage(ctx, h, id, to)
 	if errors.Is(err, opstream.ErrInvalid) {
-		return usageError("%v", err)
+		return exit.Usagef("%v", err)
 	}
 	if err != nil {
 		return err

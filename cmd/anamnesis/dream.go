@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"anamnesis/anamnesis/dream"
+	"anamnesis/cmd/internal/exit"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/model"
@@ -43,7 +44,7 @@ cards is then sent to that model.`,
 	}
 	cmd.RunE = a.withKB(&dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 		if f.number < 1 || f.number > maxDreams {
-			return usageError("-n %d: 1 to %d groups can be looked at", f.number, maxDreams)
+			return exit.Usagef("-n %d: 1 to %d groups can be looked at", f.number, maxDreams)
 		}
 		w, err := a.dreamWriter(cmd.Context(), f)
 		if err != nil {
@@ -51,7 +52,7 @@ cards is then sent to that model.`,
 		}
 		got, err := w.Run(cmd.Context(), store, f.number, f.dry)
 		if err != nil && cmd.Context().Err() != nil {
-			return &exitError{exitInterrupted, errors.New("dream: interrupted; what was proposed so far is stored")}
+			return &exit.Error{exit.Interrupted, errors.New("dream: interrupted; what was proposed so far is stored")}
 		}
 		if err != nil {
 			return err

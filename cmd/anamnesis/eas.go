@@ -9,6 +9,7 @@ import (
 	assets "anamnesis"
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/tokens"
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/session"
 
@@ -50,7 +51,7 @@ func (a *app) easShowCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if strings.TrimSpace(args[0]) == "" {
-				return usageError("eas show: no model named; for example 'anamnesis eas show gpt-4o', and 'anamnesis eas list' shows every row")
+				return exit.Usagef("eas show: no model named; for example 'anamnesis eas show gpt-4o', and 'anamnesis eas list' shows every row")
 			}
 			t, err := a.easTable()
 			if err != nil {
@@ -71,7 +72,7 @@ func (a *app) tokensCommand() *cobra.Command {
 		Short: "Count the tokens of standard input",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if strings.TrimSpace(model) == "" {
-				return usageError("tokens: no model given; add --model, for example --model gpt-4o")
+				return exit.Usagef("tokens: no model given; add --model, for example --model gpt-4o")
 			}
 			t, err := a.easTable()
 			if err != nil {

@@ -15,6 +15,7 @@ import (
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/probe"
 	"anamnesis/anamnesis/tokens"
+	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/model"
@@ -71,12 +72,12 @@ func (f *probeFlags) check() error {
 		{"max-calls", f.MaxCalls, 0}, {"max-tokens", f.MaxTokens, 0}, {"at-once", f.AtOnce, 1},
 	} {
 		if n.value < n.least {
-			return usageError("eas probe: --%s %d: want at least %d", n.flag, n.value, n.least)
+			return exit.Usagef("eas probe: --%s %d: want at least %d", n.flag, n.value, n.least)
 		}
 	}
 	for _, name := range f.families {
 		if !slices.Contains(probe.Families(), probe.Family(name)) {
-			return usageError("eas probe: --families %q: the families are %v", name, probe.Families())
+			return exit.Usagef("eas probe: --families %q: the families are %v", name, probe.Families())
 		}
 		f.Families = append(f.Families, probe.Family(name))
 	}
@@ -100,7 +101,7 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 		return err
 	}
 	if span.Advertised = cmp.Or(f.Window, span.Advertised); span.Advertised == 0 {
-		return usageError("eas probe: the table does not know the window of %s: add --window", m.Lookup)
+		return exit.Usagef("eas probe: the table does not know the window of %s: add --window", m.Lookup)
 	}
 	f.Window = span.Advertised
 	count, err := tokens.ForEncoding(span.Encoding)
@@ -116,7 +117,7 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 	}
 	f.Record, err = probe.OpenRecord(f.record, m.Name, &f.Options)
 	if errors.Is(err, probe.ErrOtherRun) {
-		return usageError("eas probe: %v; --fresh begins anew, --record names another file", err)
+		return exit.Usagef("eas probe: %v; --fresh begins anew, --record names another file", err)
 	}
 	if err != nil {
 		return err
@@ -144,14 +145,14 @@ func (a *app) agreeToCost(ctx context.Context, f probeFlags, m *session.Model, s
 	case f.yes:
 		return nil
 	case !a.interactive():
-		return &exitError{exitRefused, errors.New("eas probe: no terminal to confirm this cost at: add --yes, and --max-tokens or --max-calls to bound it")}
+		return &exit.Error{exit.Refused, errors.New("eas probe: no terminal to confirm this cost at: add --yes, and --max-tokens or --max-calls to bound it")}
 	}
 	answer, err := a.askLine(ctx, "Continue? (y/n) ")
 	if err != nil {
 		return err
 	}
 	if !isYes(answer) {
-		return &exitError{exitRefused, errors.New("eas probe: not agreed to; nothing was asked")}
+		return &exit.Error{exit.Refused, errors.New("eas probe: not agreed to; nothing was asked")}
 	}
 	return nil
 }
@@ -179,7 +180,7 @@ func (a *app) askLine(ctx context.Context, question string) (string, error) {
 	}()
 	select {
 	case <-ctx.Done():
-		return "", &exitError{exitInterrupted, errors.New("interrupted")}
+		return "", &exit.Error{exit.Interrupted, errors.New("interrupted")}
 	case r := <-got:
 		return strings.TrimSpace(r.line), nil
 	}
@@ -215,9 +216,9 @@ func probeError(ctx context.Context, failed error) error {
 	case errors.Is(failed, probe.ErrNoBase):
 		return fmt.Errorf("eas probe: %w: nothing can be measured with these questions", failed)
 	case ctx.Err() != nil:
-		return &exitError{exitInterrupted, fmt.Errorf("eas probe: interrupted; %s", again)}
+		return &exit.Error{exit.Interrupted, fmt.Errorf("eas probe: interrupted; %s", again)}
 	case errors.As(failed, &fault) && (fault.Kind == model.FaultRefused || fault.Kind == model.FaultScript):
-		return usageError("eas probe: %v; set the key, the address and the model's name right, then %s", failed, again)
+		return exit.Usagef("eas probe: %v; set the key, the address and the model's name right, then %s", failed, again)
 	}
 	return fmt.Errorf("eas probe: %w; %s", failed, again)
 }

@@ -11,6 +11,7 @@ import (
 	assets "anamnesis"
 	"anamnesis/anamnesis"
 	"anamnesis/anamnesis/proposal"
+	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/model"
@@ -61,7 +62,7 @@ func (a *app) easReflect(ctx context.Context, f reflectFlags) error {
 	var notes []string
 	if len(f.search) > 0 {
 		if f.model == "" {
-			return usageError("eas reflect: --search needs a model that reads what is found: add --model NAME")
+			return exit.Usagef("eas reflect: --search needs a model that reads what is found: add --model NAME")
 		}
 		if notes, err = eas.Search(ctx, svc, f.search, reader); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 
 	assets "anamnesis"
 	"anamnesis/anamnesis"
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/session"
 
@@ -60,7 +61,7 @@ func (a *app) easSet(f eas.NewRow, project bool) error {
 		path = session.EASProjectFile(".")
 	}
 	if path == "" {
-		return usageError("eas set: neither ANAMNESIS_HOME nor HOME is set: set one, or write the project's table with --project")
+		return exit.Usagef("eas set: neither ANAMNESIS_HOME nor HOME is set: set one, or write the project's table with --project")
 	}
 	was := t.Row(f.Model)
 	if err := eas.PutRow(path, r, project); err != nil {

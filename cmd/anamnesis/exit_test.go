@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"anamnesis/cmd/internal/exit"
 )
 
 // TestExitSaysInterruptOnce: a verb that Ctrl-C ended says that once.
@@ -22,7 +24,7 @@ func TestExitSaysInterruptOnce(t *testing.T) {
 	} {
 		var told bytes.Buffer
 		a := &app{stderr: &told, getenv: func(string) string { return "" }}
-		if code := a.exit(tt.err); code != exitInterrupted || told.String() != tt.want {
+		if code := a.exit(tt.err); code != exit.Interrupted || told.String() != tt.want {
 			t.Errorf("%v: exit %d, %q; want %q", tt.err, code, told.String(), tt.want)
 		}
 	}

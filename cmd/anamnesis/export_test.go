@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/opstream"
 )
 
@@ -31,14 +32,14 @@ func TestExportUnreadable(t *testing.T) {
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for format, want := range map[string]int{"jsonl": exitDone, "markdown": exitCorrupt} {
+	for format, want := range map[string]int{"jsonl": exit.Done, "markdown": exit.Corrupt} {
 		cmd := exec.Command(os.Args[0], "ops", "export", "--dir", dir, "--format", format)
 		cmd.Env = append(os.Environ(), "ANAMNESIS_TEST_MAIN=1", "ANAMNESIS_HOME="+filepath.Join(dir, "home"))
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
-		var exit *exec.ExitError
-		if err != nil && !errors.As(err, &exit) {
+		var ended *exec.ExitError
+		if err != nil && !errors.As(err, &ended) {
 			t.Fatal(err)
 		}
 		if got := cmd.ProcessState.ExitCode(); got != want {
@@ -49,7 +50,7 @@ func TestExportUnreadable(t *testing.T) {
 				t.Errorf("%s: %q is not in %s", format, text, out)
 			}
 		}
-		if want != exitDone && (strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), `op 2: decode operation "user.said"`)) {
+		if want != exit.Done && (strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), `op 2: decode operation "user.said"`)) {
 			t.Errorf("%s: stderr %q", format, stderr.String())
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"anamnesis/cmd/internal/exit"
+
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 )
@@ -109,7 +111,7 @@ func refusedHome(t *testing.T, env map[string]string, want string) {
 	t.Helper()
 	line := regexp.MustCompile(`^anamnesis: [^\n]*` + want + `[^\n]*; set ANAMNESIS_HOME to a folder that you may read and write\n$`)
 	eachVerb(t, func(t *testing.T, name string, args []string) {
-		if code, stdout, stderr := inHome(t, env, args...); code != exitUsage || stdout != "" || !line.MatchString(stderr) {
+		if code, stdout, stderr := inHome(t, env, args...); code != exit.Usage || stdout != "" || !line.MatchString(stderr) {
 			t.Errorf("%q: exit %d, stdout %q, stderr\n%s", args, code, stdout, stderr)
 		}
 	})
@@ -150,7 +152,7 @@ func TestImpossibleHome(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, stdout, stderr := inHome(t, map[string]string{"ANAMNESIS_HOME": home, "HOME": dir}, "tasks")
-		if code != exitUsage || stdout != "" || !strings.HasSuffix(stderr, "; set ANAMNESIS_HOME to a folder that you may read and write\n") || strings.Count(stderr, "\n") != 1 {
+		if code != exit.Usage || stdout != "" || !strings.HasSuffix(stderr, "; set ANAMNESIS_HOME to a folder that you may read and write\n") || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("tasks: exit %d, stdout %q, stderr\n%s", code, stdout, stderr)
 		}
 	})
@@ -158,10 +160,10 @@ func TestImpossibleHome(t *testing.T) {
 		line := regexp.MustCompile(`^anamnesis: [^\n]*neither ANAMNESIS_HOME nor HOME is set: set one[^\n]*\n$`)
 		eachVerb(t, func(t *testing.T, name string, args []string) {
 			code, stdout, stderr := inHome(t, nil, args...)
-			if optional.MatchString(name) && code == exitDone && stderr == "" {
+			if optional.MatchString(name) && code == exit.Done && stderr == "" {
 				return
 			}
-			if code != exitUsage || stdout != "" || !line.MatchString(stderr) {
+			if code != exit.Usage || stdout != "" || !line.MatchString(stderr) {
 				t.Errorf("%q: exit %d, stdout %q, stderr\n%s", args, code, stdout, stderr)
 			}
 		})
@@ -190,7 +192,7 @@ func TestForbiddenHome(t *testing.T) {
 	plainlyRefused(t, map[string]string{"ANAMNESIS_HOME": closed, "HOME": dir})
 
 	env := map[string]string{"ANAMNESIS_HOME": filepath.Join(dir, "home"), "HOME": dir, "PATH": os.Getenv("PATH")}
-	if code, _, stderr := inHome(t, env, "run", "--model", "script:words.yaml", "--dir", "w", "--task", "one", "--approval", "auto", "Go."); code != exitDone {
+	if code, _, stderr := inHome(t, env, "run", "--model", "script:words.yaml", "--dir", "w", "--task", "one", "--approval", "auto", "Go."); code != exit.Done {
 		t.Fatalf("run: exit %d\n%s", code, stderr)
 	}
 	for folder, args := range map[string][]string{"tasks": {"show", "one"}, "worlds": {"doctor", "one"}} {
@@ -199,7 +201,7 @@ func TestForbiddenHome(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, _, stderr := inHome(t, env, args...)
-		if line := regexp.MustCompile(`^anamnesis: .* one: stat ` + path + `/.*: permission denied; set ANAMNESIS_HOME to a folder that you may read and write\n$`); code != exitUsage || !line.MatchString(stderr) {
+		if line := regexp.MustCompile(`^anamnesis: .* one: stat ` + path + `/.*: permission denied; set ANAMNESIS_HOME to a folder that you may read and write\n$`); code != exit.Usage || !line.MatchString(stderr) {
 			t.Errorf("%q without access to %s: exit %d\n%s", args, folder, code, stderr)
 		}
 		if err := os.Chmod(path, 0o700); err != nil {
@@ -219,7 +221,7 @@ func plainlyRefused(t *testing.T, env map[string]string) {
 		}
 		code, _, stderr := inHome(t, env, args...)
 		for line := range strings.Lines(stderr) {
-			if bare.MatchString(line) && (code != exitUsage || !strings.HasSuffix(line, "; set ANAMNESIS_HOME to a folder that you may read and write\n")) {
+			if bare.MatchString(line) && (code != exit.Usage || !strings.HasSuffix(line, "; set ANAMNESIS_HOME to a folder that you may read and write\n")) {
 				t.Errorf("%q: exit %d, stderr\n%s", args, code, stderr)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/beside"
 )
@@ -61,11 +62,11 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 	}
 	if !f.yes {
 		if !a.interactive() {
-			return usageError("nothing was imported: add --yes to import without being asked")
+			return exit.Usagef("nothing was imported: add --yes to import without being asked")
 		}
 		answer, err := a.askLine(ctx, "import them? [y/N] ")
 		if err != nil || !isYes(answer) {
-			return cmp.Or(err, error(&exitError{exitRefused, errors.New("nothing was imported")}))
+			return cmp.Or(err, error(&exit.Error{exit.Refused, errors.New("nothing was imported")}))
 		}
 	}
 	report, err = im.Take(ctx, batch, line.Sessions)

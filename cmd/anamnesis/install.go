@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/install"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
@@ -40,7 +41,7 @@ func (a *app) installVerb(use, short, long string, plan func(*install.Places, se
 		RunE: func(cmd *cobra.Command, args []string) error {
 			agent := sessions.Agent(args[0])
 			if !slices.Contains(install.Agents(), agent) {
-				return usageError("%s: want claude-code or codex", args[0])
+				return exit.Usagef("%s: want claude-code or codex", args[0])
 			}
 			h, err := a.home()
 			if err != nil {
@@ -53,7 +54,7 @@ func (a *app) installVerb(use, short, long string, plan func(*install.Places, se
 			p := &install.Places{Home: a.getenv("HOME"), State: h.State, Data: a.getenv("ANAMNESIS_HOME"), Program: program, Getenv: a.getenv}
 			files, err := plan(p, agent)
 			if errors.Is(err, install.ErrConfig) {
-				return usageError("%w; mend the file and try again", err)
+				return exit.Usagef("%w; mend the file and try again", err)
 			}
 			if err != nil {
 				return err
@@ -70,14 +71,14 @@ func (a *app) installVerb(use, short, long string, plan func(*install.Places, se
 			}
 			if !f.yes {
 				if !a.interactive() {
-					return usageError("nothing was changed: add --yes to change it without being asked")
+					return exit.Usagef("nothing was changed: add --yes to change it without being asked")
 				}
 				answer, err := a.askLine(cmd.Context(), "change these files? [y/N] ")
 				if err != nil {
 					return err
 				}
 				if !isYes(answer) {
-					return &exitError{exitRefused, errors.New("nothing was changed")}
+					return &exit.Error{exit.Refused, errors.New("nothing was changed")}
 				}
 			}
 			if err := do(p, agent, files); err != nil {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/taskdir"
 )
@@ -115,9 +116,9 @@ func TestInterruptAnywhere(t *testing.T) {
 			if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
 				t.Fatal(err)
 			}
-			var exit *exec.ExitError
-			if err := r.cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
-				t.Fatalf("ended with %v, want exit code %d\n%s", err, exitInterrupted, r.out.String())
+			var ended *exec.ExitError
+			if err := r.cmd.Wait(); !errors.As(err, &ended) || ended.ExitCode() != exit.Interrupted {
+				t.Fatalf("ended with %v, want exit code %d\n%s", err, exit.Interrupted, r.out.String())
 			}
 			t.Logf("ended %v after Ctrl-C", time.Since(begin).Round(time.Millisecond))
 			if !r.commandGone(t) {

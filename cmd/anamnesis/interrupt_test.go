@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"anamnesis/cmd/internal/exit"
 )
 
 // words is a recording whose first command never ends by itself.
@@ -105,9 +107,9 @@ func TestInterrupt(t *testing.T) {
 	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	var exit *exec.ExitError
-	if err := r.cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
-		t.Fatalf("ended with %v, want exit code %d\n%s", err, exitInterrupted, r.out.String())
+	var ended *exec.ExitError
+	if err := r.cmd.Wait(); !errors.As(err, &ended) || ended.ExitCode() != exit.Interrupted {
+		t.Fatalf("ended with %v, want exit code %d\n%s", err, exit.Interrupted, r.out.String())
 	}
 	if !r.commandGone(t) {
 		t.Error("the command is still running")

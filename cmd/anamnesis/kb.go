@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"anamnesis/cmd/internal/cardfile"
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
@@ -43,7 +44,7 @@ func chooseKB(cmd *cobra.Command, dir *string) {
 			return nil
 		}
 		if *dir != "" {
-			return usageError("--kb and --project: name one of them")
+			return exit.Usagef("--kb and --project: name one of them")
 		}
 		if *dir = projectKB(); *dir == "" {
 			*dir = filepath.FromSlash(knowledgebase.ProjectDir)
@@ -61,7 +62,7 @@ func (a *app) openKB(dir string, create bool, o knowledgebase.Options) (*knowled
 		return nil, err
 	}
 	if info, err := os.Stat(dir); dir != "" && !create && (err != nil || !info.IsDir()) {
-		return nil, usageError("--kb %s: not a directory; 'kb add --kb' makes one", dir)
+		return nil, exit.Usagef("--kb %s: not a directory; 'kb add --kb' makes one", dir)
 	}
 	o.Notice = func(line string) { a.warn(line) }
 	if view.IsTerminal(a.stderr) {
@@ -147,7 +148,7 @@ func (a *app) kbSearchCommand(dir *string) *cobra.Command {
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
 			q.Text = strings.Join(args, " ")
 			if q.K < 1 || q.K > retrieval.MaxK {
-				return usageError("-k %d: 1 to %d cards can be asked for", q.K, retrieval.MaxK)
+				return exit.Usagef("-k %d: 1 to %d cards can be asked for", q.K, retrieval.MaxK)
 			}
 			layers := knowledgebase.Layers{store}
 			if own := projectKB(); *dir == "" && own != "" {

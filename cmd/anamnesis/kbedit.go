@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"anamnesis/cmd/internal/cardfile"
+	"anamnesis/cmd/internal/exit"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 
@@ -36,7 +37,7 @@ a card is refused with its line and kept; so is one over a card that somebody ch
 				d, text, err = a.desk().Edit(cmd.Context(), args[0]+".md", old)
 			}
 			if err != nil {
-				return usageError("kb edit: %w", err)
+				return exit.Usagef("kb edit: %w", err)
 			}
 			if bytes.Equal(text, old) {
 				d.Drop()
@@ -68,7 +69,7 @@ func (a *app) kbNewCommand(dir *string) *cobra.Command {
 			template := strings.Replace(cardfile.Template, "TOPIC", strconv.Quote(topic), 1)
 			d, text, err := a.desk().Edit(cmd.Context(), "new.md", []byte(template))
 			if err != nil {
-				return usageError("kb new: %w", err)
+				return exit.Usagef("kb new: %w", err)
 			}
 			if string(text) == template {
 				d.Drop()

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/knowledge_base/retrieval"
 	"anamnesis/knowledge_base/retrieval/remote"
 
@@ -18,7 +19,7 @@ func (a *app) kbEvalCommand() *cobra.Command {
 		Short: "Measure the search on a labelled set in BEIR's layout",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if data == "" {
-				return usageError("name the folder of corpus.jsonl, queries.jsonl and qrels.tsv with --data; see '%s --help'", cmd.CommandPath())
+				return exit.Usagef("name the folder of corpus.jsonl, queries.jsonl and qrels.tsv with --data; see '%s --help'", cmd.CommandPath())
 			}
 			o := &retrieval.EvalOptions{}
 			if settings != "" {
@@ -27,7 +28,7 @@ func (a *app) kbEvalCommand() *cobra.Command {
 					err = fmt.Errorf("--embedder %s: no such file", settings)
 				}
 				if err != nil {
-					return usageError("%w", err)
+					return exit.Usagef("%w", err)
 				}
 				o.Embedder = e
 			}

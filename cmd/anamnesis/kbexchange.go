@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"anamnesis/cmd/internal/cardfile"
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/show"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
@@ -54,7 +55,7 @@ is refused.`,
 				return a.handOut(cmd.Context(), args, store, h)
 			}
 			if len(args) == 0 || h.check || h.yes {
-				return usageError("name a new folder, or --agents-md or --skill; see '%s --help'", cmd.CommandPath())
+				return exit.Usagef("name a new folder, or --agents-md or --skill; see '%s --help'", cmd.CommandPath())
 			}
 			states := []card.State{card.Reviewed}
 			if drafts {
@@ -62,7 +63,7 @@ is refused.`,
 			}
 			n, err := store.Export(cmd.Context(), args[0], states)
 			if errors.Is(err, knowledgebase.ErrNotEmpty) {
-				return &exitError{exitRefused, fmt.Errorf("%w; name a new one", err)}
+				return &exit.Error{exit.Refused, fmt.Errorf("%w; name a new one", err)}
 			}
 			if err != nil {
 				return err
@@ -97,14 +98,14 @@ above 1 MiB does not arrive.`,
 			got, err := store.Sync(cmd.Context(), remote)
 			switch {
 			case errors.Is(err, history.ErrNoGit):
-				return usageError("%w; install git", err)
+				return exit.Usagef("%w; install git", err)
 			case errors.Is(err, history.ErrReplaced):
-				return &exitError{exitRefused, fmt.Errorf("%w; 'kb redact' removed secrets from it: replace it there with '%s', or name a new remote", err, show.PushCommand(store, remote, store.Branch()))}
+				return &exit.Error{exit.Refused, fmt.Errorf("%w; 'kb redact' removed secrets from it: replace it there with '%s', or name a new remote", err, show.PushCommand(store, remote, store.Branch()))}
 			case errors.Is(err, knowledgebase.ErrBothChanged), errors.Is(err, history.ErrBusy), errors.Is(err, history.ErrRejected),
 				errors.Is(err, history.ErrTooMuch), errors.Is(err, knowledgebase.ErrReserved):
-				return &exitError{exitRefused, err}
+				return &exit.Error{exit.Refused, err}
 			case err != nil && len(args) == 0 && strings.Contains(err.Error(), "'origin' does not appear to be a git repository"):
-				return usageError("kb sync: the cards' folder has no remote; name one: 'anamnesis kb sync ADDRESS', or run 'git remote add origin ADDRESS' in that folder")
+				return exit.Usagef("kb sync: the cards' folder has no remote; name one: 'anamnesis kb sync ADDRESS', or run 'git remote add origin ADDRESS' in that folder")
 			case err != nil:
 				return err
 			}

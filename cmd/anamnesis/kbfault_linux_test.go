@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"anamnesis/cmd/internal/exit"
 )
 
 // cardFile writes a card to be added and returns its path.
@@ -47,7 +49,7 @@ func TestCardsOnFullDisk(t *testing.T) {
 		t.Fatal("the disk is not full: nothing is tested")
 	}
 	big := f.cardFile("k2", strings.Repeat("a long lesson ", 20_000))
-	f.refused(exitFailed, "no space left on device", nil, "add", big)
+	f.refused(exit.Failed, "no space left on device", nil, "add", big)
 	if now := f.cards(); len(now) != len(old) || now["lesson-k1-k1.md"] != old["lesson-k1-k1.md"] {
 		t.Errorf("the cards became %q", now)
 	}
@@ -100,5 +102,5 @@ func TestCardsByManyPrograms(t *testing.T) {
 func TestSyncWithoutGit(t *testing.T) {
 	f := kbFolder{t, t.TempDir()}
 	f.run("add", f.cardFile("k1", "one"))
-	f.refused(exitUsage, "the git program is needed to reach a remote; install git", []string{"PATH=" + t.TempDir()}, "sync", "../remote.git")
+	f.refused(exit.Usage, "the git program is needed to reach a remote; install git", []string{"PATH=" + t.TempDir()}, "sync", "../remote.git")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"anamnesis/cmd/internal/cardfile"
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
@@ -24,7 +25,7 @@ type handoutFlags struct{ agentsMD, skill, check, yes bool }
 // handOut writes the project's cards for agents that run no hook.
 func (a *app) handOut(ctx context.Context, args []string, store *knowledgebase.Store, f handoutFlags) error {
 	if f.agentsMD == f.skill {
-		return usageError("--agents-md and --skill: name one of them")
+		return exit.Usagef("--agents-md and --skill: name one of them")
 	}
 	dir, err := session.RealDir(".")
 	if err != nil {
@@ -45,7 +46,7 @@ func (a *app) handOut(ctx context.Context, args []string, store *knowledgebase.S
 	}
 	changes, held, err := plan(target, cards)
 	if errors.Is(err, handout.ErrEdited) {
-		return &exitError{exitRefused, fmt.Errorf("%w; take your words out of the marks, or remove the marks and what they hold, and export again", err)}
+		return &exit.Error{exit.Refused, fmt.Errorf("%w; take your words out of the marks, or remove the marks and what they hold, and export again", err)}
 	}
 	if err != nil {
 		return err
@@ -65,14 +66,14 @@ func (a *app) handOut(ctx context.Context, args []string, store *knowledgebase.S
 		return fmt.Errorf("%s does not say what the cards say: 'anamnesis kb export' without --check writes it", target)
 	case !f.check && len(changes) > 0 && !f.yes:
 		if !a.interactive() {
-			return usageError("nothing was written: add --yes to write it without being asked")
+			return exit.Usagef("nothing was written: add --yes to write it without being asked")
 		}
 		answer, err := a.askLine(ctx, "write it? [y/N] ")
 		if err != nil {
 			return err
 		}
 		if !isYes(answer) {
-			return &exitError{exitRefused, errors.New("nothing was written")}
+			return &exit.Error{exit.Refused, errors.New("nothing was written")}
 		}
 	}
 	if !f.check {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"anamnesis/cmd/internal/cardfile"
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
@@ -24,7 +25,7 @@ type kbFilter struct {
 func (f kbFilter) check() error {
 	for _, s := range f.states {
 		if !card.State(s).Valid() {
-			return usageError("--state %s: unknown; use draft, reviewed, retired or superseded", s)
+			return exit.Usagef("--state %s: unknown; use draft, reviewed, retired or superseded", s)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"anamnesis/cmd/internal/cardfile"
+	"anamnesis/cmd/internal/exit"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/card"
 	"anamnesis/knowledge_base/review"
@@ -37,7 +38,7 @@ when the editor ends is what the cards become: 'state: reviewed' approves, 'stat
 Without a terminal, --print writes that text and --apply FILE carries an edited one out.`,
 		RunE: a.withKB(dir, false, func(cmd *cobra.Command, _ []string, store *knowledgebase.Store) error {
 			if f.number < 1 || f.number > review.MaxCards {
-				return usageError("-n %d: 1 to %d cards can be reviewed at once", f.number, review.MaxCards)
+				return exit.Usagef("-n %d: 1 to %d cards can be reviewed at once", f.number, review.MaxCards)
 			}
 			return a.kbReview(cmd.Context(), store, f)
 		}),
@@ -54,7 +55,7 @@ func (a *app) kbReview(ctx context.Context, store *knowledgebase.Store, f review
 	if f.apply != "" {
 		doc, err := a.readReview(f.apply)
 		if err != nil {
-			return usageError("kb review: %w", err)
+			return exit.Usagef("kb review: %w", err)
 		}
 		return a.applyReview(ctx, store, cardfile.Draft{Path: f.apply}, doc)
 	}
@@ -79,7 +80,7 @@ func (a *app) kbReview(ctx context.Context, store *knowledgebase.Store, f review
 	}
 	d, doc, err := a.desk().Edit(ctx, "review.md", review.Compose(items))
 	if err != nil {
-		return usageError("kb review: %w", err)
+		return exit.Usagef("kb review: %w", err)
 	}
 	return a.applyReview(ctx, store, d, doc)
 }
@@ -111,9 +112,9 @@ func refusedReview(d cardfile.Draft, err error) error {
 	then := "when it is right"
 	switch {
 	case errors.As(err, &text):
-		err = usageError("%s (card %s)", cardfile.Fault(d.Path, text.Err), text.ID)
+		err = exit.Usagef("%s (card %s)", cardfile.Fault(d.Path, text.Err), text.ID)
 	case errors.As(err, &syntax):
-		err = usageError("%s", cardfile.Fault(d.Path, &card.Error{Line: syntax.Line, What: syntax.What}))
+		err = exit.Usagef("%s", cardfile.Fault(d.Path, &card.Error{Line: syntax.Line, What: syntax.What}))
 	case errors.As(err, new(*review.StaleError)):
 		then = "once those cards are taken out of it; a new 'kb review' shows what they say now"
 	}

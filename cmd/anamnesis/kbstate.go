@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"anamnesis/cmd/internal/cardfile"
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
@@ -60,7 +61,7 @@ func (a *app) kbSupersedeCommand(dir *string) *cobra.Command {
 func (a *app) kbDecide(ctx context.Context, dir string, d knowledgebase.Decision) error {
 	for i, id := range d.IDs {
 		if slices.Contains(d.IDs[:i], id) || id == d.By {
-			return usageError("kb %s: %s is named twice", d.Act, id)
+			return exit.Usagef("kb %s: %s is named twice", d.Act, id)
 		}
 	}
 	store, err := a.openKB(dir, false, knowledgebase.Options{})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/mcpserver"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
@@ -86,7 +87,7 @@ func (a *app) mcpAddCommand() *cobra.Command {
 				return err
 			}
 			if err := s.Check(); err != nil {
-				return usageError("%v", err)
+				return exit.Usagef("%v", err)
 			}
 			if err := mcp.Put(h.MCPServers(), s); err != nil {
 				return err
@@ -138,11 +139,11 @@ func grantFlags(cmd *cobra.Command, g *guard.Grants) {
 // resolveGrants checks the grants that were asked for: they are for what is named.
 func resolveGrants(g guard.Grants, names []string) (guard.Grants, error) {
 	if len(names) == 0 && len(g.Lines()) > 0 {
-		return g, usageError("say what the grants are for: NAME is missing")
+		return g, exit.Usagef("say what the grants are for: NAME is missing")
 	}
 	out, err := g.Resolve()
 	if err != nil {
-		return out, usageError("%v", err)
+		return out, exit.Usagef("%v", err)
 	}
 	return out, nil
 }
@@ -182,7 +183,7 @@ func (a *app) mcpRemoveCommand(dir *string) *cobra.Command {
 				}
 			}
 			if err := mcp.Remove(svc.Home.MCPServers(), args[0]); errors.Is(err, mcp.ErrNoServer) {
-				return usageError("%v; 'anamnesis mcp list' shows them", err)
+				return exit.Usagef("%v; 'anamnesis mcp list' shows them", err)
 			} else if err != nil {
 				return err
 			}
@@ -223,7 +224,7 @@ func (a *app) mcpTest(ctx context.Context, svc *session.Service, s mcp.Server, d
 		return err
 	}
 	if !ok {
-		return &exitError{exitRefused, fmt.Errorf("MCP server %s: not started, because it is not approved as it is now; 'anamnesis mcp approve %s' shows and approves it", s.Name, s.Name)}
+		return &exit.Error{exit.Refused, fmt.Errorf("MCP server %s: not started, because it is not approved as it is now; 'anamnesis mcp approve %s' shows and approves it", s.Name, s.Name)}
 	}
 	if s, err = mcp.Granted(s, trust); err != nil {
 		return err
@@ -269,7 +270,7 @@ func (a *app) mcpApproveCommand(dir, sandbox *string) *cobra.Command {
 			}
 			for _, s := range servers {
 				if s.URL != "" && len(grants.Lines()) > 0 {
-					return usageError("MCP server %s: no program of it runs here, so there is nothing to grant", s.Name)
+					return exit.Usagef("MCP server %s: no program of it runs here, so there is nothing to grant", s.Name)
 				}
 				s.Grants = grants
 				if err := a.mcpApprove(cmd.Context(), svc, s, *dir, *sandbox, yes); err != nil {
@@ -313,9 +314,9 @@ func (a *app) confirm(ctx context.Context, what, question string, yes bool) erro
 	if yes {
 		return nil
 	}
-	refused := &exitError{exitRefused, fmt.Errorf("%s: not approved", what)}
+	refused := &exit.Error{exit.Refused, fmt.Errorf("%s: not approved", what)}
 	if !a.interactive() {
-		return errors.Join(&exitError{exitRefused, errors.New("there is no terminal to ask at; --yes approves what is shown")}, refused)
+		return errors.Join(&exit.Error{exit.Refused, errors.New("there is no terminal to ask at; --yes approves what is shown")}, refused)
 	}
 	line, err := a.askLine(ctx, question+" [y/N] ")
 	if err != nil || !isYes(line) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/stream"
 	"anamnesis/opstream"
 	"anamnesis/orchestrator/journal"
@@ -39,7 +40,7 @@ func (a *app) opsVerb(cmd *cobra.Command, do func(ctx context.Context, dir strin
 	a.jsonFlag(cmd, "one JSON object a line")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if dir == "" {
-			return usageError("name the stream's directory with --dir; see '%s --help'", cmd.CommandPath())
+			return exit.Usagef("name the stream's directory with --dir; see '%s --help'", cmd.CommandPath())
 		}
 		return opsError(do(cmd.Context(), dir))
 	}
@@ -52,17 +53,17 @@ func opsError(err error) error {
 	var remedy string
 	switch {
 	case errors.Is(err, opstream.ErrLocked):
-		code, remedy = exitRefused, "wait for it to end, or for longer with --wait"
+		code, remedy = exit.Refused, "wait for it to end, or for longer with --wait"
 	case errors.Is(err, opstream.ErrCorrupt):
-		code, remedy = exitCorrupt, "'anamnesis ops verify' lists the damage, 'anamnesis ops cat' prints what is whole; nothing was changed"
+		code, remedy = exit.Corrupt, "'anamnesis ops verify' lists the damage, 'anamnesis ops cat' prints what is whole; nothing was changed"
 	case errors.Is(err, opstream.ErrNotFound):
-		code, remedy = exitUsage, "check --dir; 'anamnesis ops append' makes a new stream"
+		code, remedy = exit.Usage, "check --dir; 'anamnesis ops append' makes a new stream"
 	case errors.Is(err, opstream.ErrVersion):
-		code, remedy = exitUsage, "use the program that wrote it, or a newer one"
+		code, remedy = exit.Usage, "use the program that wrote it, or a newer one"
 	default:
 		return err
 	}
-	return &exitError{code, fmt.Errorf("%w: %s", err, remedy)}
+	return &exit.Error{code, fmt.Errorf("%w: %s", err, remedy)}
 }
 
 func (a *app) opsAppendCommand() *cobra.Command {
@@ -83,10 +84,10 @@ func (a *app) opsAppendCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&wait, "wait", opsDefaultWait, "how long to wait for another writer")
 	return a.opsVerb(cmd, func(ctx context.Context, dir string) error {
 		if in.Kind == "" {
-			return usageError("name the operations' kind with --kind; see 'anamnesis ops append --help'")
+			return exit.Usagef("name the operations' kind with --kind; see 'anamnesis ops append --help'")
 		}
 		if wait < 0 {
-			return usageError("--wait %s is negative", wait)
+			return exit.Usagef("--wait %s is negative", wait)
 		}
 		return a.opsAppend(ctx, dir, wait, in)
 	})
@@ -140,12 +141,12 @@ func (a *app) opsCatCommand() *cobra.Command {
 	return a.opsVerb(cmd, func(_ context.Context, dir string) (err error) {
 		if fl.Changed("step") {
 			if pick.Step = &step; step < 0 {
-				return usageError("--step %d: want the number of a step, from 0", step)
+				return exit.Usagef("--step %d: want the number of a step, from 0", step)
 			}
 		}
 		if pattern != "" {
 			if pick.Grep, err = regexp.Compile(pattern); err != nil {
-				return usageError("--grep: %v", err)
+				return exit.Usagef("--grep: %v", err)
 			}
 		}
 		return a.opsCat(dir, after, pick)
@@ -234,9 +235,9 @@ func (a *app) opsVerifyCommand() *cobra.Command {
 		}
 		switch {
 		case r.Has(opstream.SeverityCorrupt):
-			return &exitError{exitCorrupt, fmt.Errorf("%s is corrupt: acknowledged operations are damaged; 'anamnesis ops cat' prints what is whole", dir)}
+			return &exit.Error{exit.Corrupt, fmt.Errorf("%s is corrupt: acknowledged operations are damaged; 'anamnesis ops cat' prints what is whole", dir)}
 		case r.Has(opstream.SeverityTorn):
-			return &exitError{exitFailed, fmt.Errorf("the end of %s is torn: the next writer sets the damaged bytes aside", dir)}
+			return &exit.Error{exit.Failed, fmt.Errorf("the end of %s is torn: the next writer sets the damaged bytes aside", dir)}
 		}
 		return nil
 	})
@@ -254,7 +255,7 @@ func (a *app) opsExportCommand() *cobra.Command {
 	cmd.Flags().StringVar(&format, "format", "jsonl", "jsonl, openai or markdown")
 	return a.opsVerb(cmd, func(_ context.Context, dir string) error {
 		if a.json && format == "markdown" {
-			return usageError("--json and --format markdown contradict each other")
+			return exit.Usagef("--json and --format markdown contradict each other")
 		}
 		owner, _ := taskdir.StreamOwner(dir) // reading the stream reports what is wrong with it
 		torn, err := stream.Export(a.stdout, dir, format, a.streamSecrets(owner))

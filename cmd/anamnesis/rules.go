@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/session"
@@ -62,7 +63,7 @@ func (a *app) rulesApproveCommand(dir *string) *cobra.Command {
 			case err != nil:
 				return err
 			case project.Hash == "":
-				return usageError("%s: there is no such file", filepath.Join(real, session.ProjectRules))
+				return exit.Usagef("%s: there is no such file", filepath.Join(real, session.ProjectRules))
 			case approved:
 				a.println("approved already")
 				return nil

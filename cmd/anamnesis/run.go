@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui"
 	"anamnesis/opstream/op"
@@ -37,12 +38,12 @@ func (a *app) runCommand() *cobra.Command {
 			if args[0] == "-" {
 				text, err := io.ReadAll(io.LimitReader(a.stdin, maxRequestBytes))
 				if err != nil {
-					return usageError("read the request: %v", err)
+					return exit.Usagef("read the request: %v", err)
 				}
 				args[0] = string(text)
 			}
 			if strings.TrimSpace(args[0]) == "" {
-				return usageError("the request is empty: say what is to be done")
+				return exit.Usagef("the request is empty: say what is to be done")
 			}
 			if err := f.read(cmd.Flags().Changed, &lasting); err != nil {
 				return err
@@ -232,20 +233,20 @@ func outcomeError(task string, out runtime.Outcome) error {
 	again := fmt.Sprintf("'anamnesis resume %s' continues it", task)
 	var fault *model.Fault
 	if errors.As(out.Err, &fault) && (fault.Status == 401 || fault.Status == 403 || fault.Status == 404) {
-		return usageError("task %s: %v; set the key, the address and the model's name right, then %s", task, out.Err, again)
+		return exit.Usagef("task %s: %v; set the key, the address and the model's name right, then %s", task, out.Err, again)
 	}
 	switch out.Reason {
 	case "done", "idle":
 		return nil
 	case "interrupted":
-		return &exitError{exitInterrupted, fmt.Errorf("task %s: interrupted; %s", task, again)}
+		return &exit.Error{exit.Interrupted, fmt.Errorf("task %s: interrupted; %s", task, again)}
 	case "limit":
-		return &exitError{exitLimit, fmt.Errorf("task %s: stopped by a limit: %s; %s", task, out.Detail, again)}
+		return &exit.Error{exit.Limit, fmt.Errorf("task %s: stopped by a limit: %s; %s", task, out.Detail, again)}
 	case "stuck":
-		return &exitError{exitStuck, fmt.Errorf("task %s: stuck: %s", task, out.Detail)}
+		return &exit.Error{exit.Stuck, fmt.Errorf("task %s: stuck: %s", task, out.Detail)}
 	}
 	if out.Err != nil {
-		return &exitError{exitCode(out.Err), fmt.Errorf("task %s: %w; %s", task, out.Err, again)}
+		return &exit.Error{exit.Code(out.Err), fmt.Errorf("task %s: %w; %s", task, out.Err, again)}
 	}
 	return fmt.Errorf("task %s: %s; %s", task, out.Detail, again)
 }

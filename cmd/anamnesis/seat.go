@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/settings"
 	"anamnesis/cmd/internal/tui"
 	"anamnesis/orchestrator/session"
@@ -80,7 +81,7 @@ func (a *app) sitPlain(ctx context.Context, f agentFlags, last bool) error {
 		return a.resume(ctx, f, message)
 	}
 	if f.Text == "" {
-		return usageError("this terminal cannot be drawn on: give the request as an argument, or 'anamnesis run \"…\"'")
+		return exit.Usagef("this terminal cannot be drawn on: give the request as an argument, or 'anamnesis run \"…\"'")
 	}
 	return a.run(ctx, f)
 }
@@ -116,7 +117,7 @@ func (a *app) draw(ctx context.Context, svc *session.Service, set *settings.Sett
 	case errors.Is(res.Err, session.ErrNoModel):
 		return a.welcome(ctx, set)
 	case res.Err != nil && o.Once:
-		return &shownError{res.Err}
+		return &exit.Shown{res.Err}
 	case res.Ran && o.Once:
 		return outcomeError(res.Task, res.Last)
 	}
@@ -126,5 +127,5 @@ func (a *app) draw(ctx context.Context, svc *session.Service, set *settings.Sett
 // welcome says what a user without a model can do.
 func (a *app) welcome(ctx context.Context, set *settings.Settings) error {
 	fmt.Fprint(a.stderr, settings.Welcome(ctx, a.getenv, settings.LocalServers(), set.UserFile))
-	return &shownError{usageError("no model")}
+	return &exit.Shown{exit.Usagef("no model")}
 }

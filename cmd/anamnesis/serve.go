@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/page"
 	knowledgebase "anamnesis/knowledge_base"
 )
@@ -37,10 +38,10 @@ func (a *app) serve(ctx context.Context, dir, addr string) error {
 	}
 	l, err := page.Listen(addr)
 	if errors.Is(err, page.ErrNotLoopback) {
-		return usageError("serve: %w; use 127.0.0.1:PORT, or [::1]:PORT", err)
+		return exit.Usagef("serve: %w; use 127.0.0.1:PORT, or [::1]:PORT", err)
 	}
 	if err != nil {
-		return usageError("serve: %w; 127.0.0.1:0 is any free port", err)
+		return exit.Usagef("serve: %w; 127.0.0.1:0 is any free port", err)
 	}
 	defer l.Close()
 	store, err := a.openKB(dir, false, knowledgebase.Options{Watch: true})

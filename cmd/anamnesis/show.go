@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/inspect"
@@ -31,7 +32,7 @@ func (a *app) showCommand() *cobra.Command {
 			}
 			seq, err := strconv.ParseUint(args[1], 10, 64)
 			if err != nil || seq == 0 {
-				return usageError("SEQ %q: want the number of an operation, from 1", args[1])
+				return exit.Usagef("SEQ %q: want the number of an operation, from 1", args[1])
 			}
 			return a.showOp(h, args[0], seq)
 		}),

@@ -5,6 +5,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/orchestrator/agent"
 	"anamnesis/orchestrator/session"
 )
@@ -28,12 +29,12 @@ func (r *taskFlags) register(cmd *cobra.Command) {
 func (r *taskFlags) set(q *session.Request) error {
 	q.NoResearch, q.NoFinalPass, q.Experiment = r.noResearch, r.noFinalPass, r.experiment
 	if r.noResearch && len(r.guarded) > 0 {
-		return usageError("--research-first and --no-research-first contradict one another: give one of them")
+		return exit.Usagef("--research-first and --no-research-first contradict one another: give one of them")
 	}
 	for _, text := range r.guarded {
 		p, err := agent.ParseGuarded(text)
 		if err != nil {
-			return usageError("--research-first %v", err)
+			return exit.Usagef("--research-first %v", err)
 		}
 		q.Guarded = append(q.Guarded, p)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/timeline"
 	"anamnesis/orchestrator/session"
@@ -105,7 +106,7 @@ func (a *app) diff(ctx context.Context, svc *session.Service, args []string) err
 func parseStep(arg string) (int, error) {
 	id, err := strconv.Atoi(arg)
 	if err != nil || id < 0 {
-		return 0, usageError("STEP %q: want the number of a step, from 0", arg)
+		return 0, exit.Usagef("STEP %q: want the number of a step, from 0", arg)
 	}
 	return id, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/session"
@@ -72,7 +73,7 @@ func (a *app) toolsApproveCommand(dir *string) *cobra.Command {
 			}
 			for _, name := range args {
 				if !slices.ContainsFunc(files, func(f command.File) bool { return f.Tool == name }) {
-					return usageError("no tool %s; 'anamnesis tools list' shows them", name)
+					return exit.Usagef("no tool %s; 'anamnesis tools list' shows them", name)
 				}
 			}
 			if grants, err = resolveGrants(grants, args); err != nil {
@@ -85,7 +86,7 @@ func (a *app) toolsApproveCommand(dir *string) *cobra.Command {
 				f.Grants = grants
 				if f.Err != nil {
 					if len(args) > 0 {
-						return usageError("%s is no tool: %v", f.Path, f.Err)
+						return exit.Usagef("%s is no tool: %v", f.Path, f.Err)
 					}
 					continue // costs that file only; 'tools list' tells
 				}
@@ -121,7 +122,7 @@ func (a *app) toolsRevokeCommand(dir *string) *cobra.Command {
 			}
 			i := slices.IndexFunc(files, func(f command.File) bool { return f.Tool == args[0] && f.Project() })
 			if i < 0 {
-				return usageError("the project has no tool %s; 'anamnesis tools list' shows them", args[0])
+				return exit.Usagef("the project has no tool %s; 'anamnesis tools list' shows them", args[0])
 			}
 			if err := files[i].Revoke(trust); err != nil {
 				return err

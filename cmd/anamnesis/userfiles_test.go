@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"anamnesis/cmd/internal/exit"
 )
 
 // TestUserFiles: what is wrong with a file that a user writes is one line with the
@@ -77,7 +79,7 @@ func TestUserFiles(t *testing.T) {
 			code := a.main(tt.args)
 			said := told.String()
 			if f.line == "" {
-				if code != exitDone {
+				if code != exit.Done {
 					t.Errorf("%s %q: exit %d, %s", tt.file, f.text, code, said)
 				}
 				continue
@@ -87,7 +89,7 @@ func TestUserFiles(t *testing.T) {
 			if f.line == "whole" { // no line is to blame
 				place = regexp.QuoteMeta(filepath.Base(tt.file)) + ": "
 			}
-			if code == exitDone || !regexp.MustCompile(place).MatchString(said) || !strings.Contains(said, f.want) {
+			if code == exit.Done || !regexp.MustCompile(place).MatchString(said) || !strings.Contains(said, f.want) {
 				t.Errorf("%s %q: exit %d, want line %s and %q; it said\n%s", tt.file, f.text, code, f.line, f.want, said)
 			}
 			if goWords.MatchString(said) {

@@ -5,6 +5,7 @@ package main
 import (
 	"slices"
 
+	"anamnesis/cmd/internal/exit"
 	knowledgebase "anamnesis/knowledge_base"
 	"anamnesis/knowledge_base/usage"
 	"anamnesis/orchestrator/inspect"
@@ -23,7 +24,7 @@ in later searches. Your verdict overrides the task's last check (a test run); 'u
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ending := usage.Ending(args[1])
 			if ending != usage.Good && ending != usage.Bad && ending != usage.Unknown {
-				return usageError("verdict %q: say good, bad or unknown", args[1])
+				return exit.Usagef("verdict %q: say good, bad or unknown", args[1])
 			}
 			h, err := a.home()
 			if err != nil {

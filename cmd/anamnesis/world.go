@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/exit"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/inspect"
 	"anamnesis/orchestrator/session"
@@ -42,7 +43,7 @@ func (a *app) withWorld(ctx context.Context, f *session.Place, recover bool, run
 	o := worldstate.Options{Home: a.getenv("HOME"), Hook: a.worldHook, Progress: view.NewProgress(a.stderr).Scan}
 	var err error
 	if o.FileLimitBytes, err = taskdir.FileLimit(a.getenv); err != nil {
-		return usageError("%v", err)
+		return exit.Usagef("%v", err)
 	}
 	w, err := f.Open(a.home, recover, o)
 	if err != nil {
@@ -230,7 +231,7 @@ func (a *app) worldVerify(f *session.Place) *cobra.Command {
 					return err
 				}
 				if !r.OK {
-					return &exitError{exitCorrupt, fmt.Errorf("store %s: %d objects are missing or damaged", w.Store(), len(r.Problems))}
+					return &exit.Error{exit.Corrupt, fmt.Errorf("store %s: %d objects are missing or damaged", w.Store(), len(r.Problems))}
 				}
 				return nil
 			})

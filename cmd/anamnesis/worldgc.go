@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/orchestrator/session"
 	"anamnesis/worldstate"
 )
@@ -26,10 +27,10 @@ func (a *app) worldGC(f *session.Place) *cobra.Command {
 			"What is missing or damaged ends it before anything is removed.",
 		RunE: a.withService(func(cmd *cobra.Command, _ []string, svc *session.Service) error {
 			if o.MaxBytes < 0 {
-				return usageError("--max-bytes %d: it must not be negative", o.MaxBytes)
+				return exit.Usagef("--max-bytes %d: it must not be negative", o.MaxBytes)
 			}
 			if all && (f.Store != "" || f.Task != "" || f.Dir != "") {
-				return usageError("--all is for every store of the program: no --store, --task or --dir beside it")
+				return exit.Usagef("--all is for every store of the program: no --store, --task or --dir beside it")
 			}
 			reports, over := []worldstate.GCReport{}, false
 			err := svc.CollectGarbage(cmd.Context(), *f, all, o, func(r worldstate.GCReport) {
@@ -42,7 +43,7 @@ func (a *app) worldGC(f *session.Place) *cobra.Command {
 				err = a.printJSON(reports)
 			}
 			if err == nil && over {
-				err = &exitError{exitLimit, fmt.Errorf("what existing tasks need is more than --max-bytes %d; delete tasks, or raise it", o.MaxBytes)}
+				err = &exit.Error{exit.Limit, fmt.Errorf("what existing tasks need is more than --max-bytes %d; delete tasks, or raise it", o.MaxBytes)}
 			}
 			return err
 		}),

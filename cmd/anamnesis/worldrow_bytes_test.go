@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/worldstate"
 	"anamnesis/worldstate/worldtest"
 )
@@ -247,7 +248,7 @@ func TestRow10StalePlan(t *testing.T) {
 		w.write("b", "by hand")
 		before := w.look()
 		_, err = w.restore(first.ID, worldstate.RestoreOptions{PlanHash: p.Hash})
-		w.refused(err, exitRefused, "stale", "plan again")
+		w.refused(err, exit.Refused, "stale", "plan again")
 		worldtest.Untouched(w, before, w.look(), nil, "a stale plan")
 		if p, err = w.plan(first.ID, worldstate.PlanOptions{}); err != nil || len(p.Keep) != 1 {
 			w.Fatalf("%+v %v", p, err)

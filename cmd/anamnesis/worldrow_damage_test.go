@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/worldstate"
 	"anamnesis/worldstate/worldtest"
 )
@@ -93,9 +94,9 @@ func TestRow11Damage(t *testing.T) {
 				damage(w, w.packs()[0])
 				before := w.look()
 				_, perr := w.plan(first.ID, worldstate.PlanOptions{})
-				w.refused(perr, exitCorrupt, "missing or damaged")
+				w.refused(perr, exit.Corrupt, "missing or damaged")
 				_, rerr := w.restore(first.ID, noOptions)
-				w.refused(rerr, exitCorrupt, "missing or damaged")
+				w.refused(rerr, exit.Corrupt, "missing or damaged")
 				worldtest.Untouched(t, before, w.look(), nil, "refused restores")
 				if name == inTheMiddle {
 					w.damageFound()
@@ -120,7 +121,7 @@ func (w *rowWorld) outlast(rel string) {
 
 func (w *rowWorld) damageFound() {
 	w.Helper()
-	if r, err := w.verify(); err == nil || exitCode(err) != exitCorrupt || r.OK || len(r.Problems) == 0 {
+	if r, err := w.verify(); err == nil || exit.Code(err) != exit.Corrupt || r.OK || len(r.Problems) == 0 {
 		w.Errorf("verify: %+v %v", r, err)
 	}
 }
@@ -132,7 +133,7 @@ func (w *rowWorld) honestSave() {
 	w.write("new", "3")
 	s, err := w.save()
 	if err != nil {
-		w.refused(err, exitCorrupt, "missing or damaged")
+		w.refused(err, exit.Corrupt, "missing or damaged")
 		return
 	}
 	world, err := worldstate.Open(w.dir, w.store, nil)
@@ -175,7 +176,7 @@ func TestRow11Healed(t *testing.T) {
 		w.remove("b")
 		w.saved()
 		_, err := w.restore(second.ID, noOptions)
-		w.refused(err, exitCorrupt, blob, "(b)")
+		w.refused(err, exit.Corrupt, blob, "(b)")
 		w.write("b", strings.Repeat("b", 999)+strings.Repeat("filler", 999))
 		r, err := w.verify()
 		if r.OK || len(r.Problems) != 1 || r.Problems[0].Object != blob || r.Problems[0].Path != "b" {
@@ -208,11 +209,11 @@ func TestRow11Limit(t *testing.T) {
 	w.must(os.WriteFile(w.path("big"), noise, 0o644))
 	var full *worldstate.LimitError
 	_, err := w.save()
-	if !errors.As(err, &full) || full.LimitBytes != 4<<10 || full.NeedBytes <= 4<<10 || exitCode(err) != exitLimit {
+	if !errors.As(err, &full) || full.LimitBytes != 4<<10 || full.NeedBytes <= 4<<10 || exit.Code(err) != exit.Limit {
 		t.Fatalf("%v", err)
 	}
 	before := w.look()
-	if _, err := w.restore(first.ID, noOptions); exitCode(err) != exitLimit {
+	if _, err := w.restore(first.ID, noOptions); exit.Code(err) != exit.Limit {
 		t.Errorf("a restore whose present world cannot be saved: %v", err)
 	}
 	worldtest.Untouched(t, before, w.look(), nil, "a refused restore")

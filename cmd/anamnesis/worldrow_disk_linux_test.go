@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/worldstate"
 	"anamnesis/worldstate/worldtest"
 )
@@ -56,7 +57,7 @@ func (w *rowWorld) refusedWhole(first worldstate.Snapshot, words []string, relea
 	if err == nil {
 		w.Fatal("the restore succeeded: nothing was tested")
 	}
-	w.refused(err, exitFailed, words...)
+	w.refused(err, exit.Failed, words...)
 	worldtest.Same(w, w.look().Whats(), before.Whats(), "a refused restore")
 	release()
 	w.restored(first, noOptions)
@@ -84,9 +85,9 @@ func TestRow14DiskFull(t *testing.T) {
 			fillTo(t, disk, left)
 			before := w.look()
 			_, err := w.save()
-			w.refused(err, exitFailed, "no space left")
+			w.refused(err, exit.Failed, "no space left")
 			_, err = w.restore(first.ID, noOptions)
-			w.refused(err, exitFailed, "no space left")
+			w.refused(err, exit.Failed, "no space left")
 			worldtest.Untouched(t, before, w.look(), nil, "a full store")
 			w.must(os.Remove(disk + "/filler"))
 			w.saved()
@@ -167,7 +168,7 @@ func TestRow14ReadOnly(t *testing.T) {
 			"save":    func() error { _, err := w.save(); return err },
 			"restore": func() error { _, err := w.restore(first.ID, noOptions); return err },
 		} {
-			if err := try(); err == nil || exitCode(err) != exitFailed || !strings.Contains(err.Error(), "read-only file system") {
+			if err := try(); err == nil || exit.Code(err) != exit.Failed || !strings.Contains(err.Error(), "read-only file system") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/worldstate"
 	"anamnesis/worldstate/worldtest"
 )
@@ -251,12 +252,12 @@ func TestRow11Worktrees(t *testing.T) {
 		second := other.saved()
 		before := w.look()
 		_, err := w.plan(second.ID, worldstate.PlanOptions{})
-		w.refused(err, exitRefused, "another directory")
+		w.refused(err, exit.Refused, "another directory")
 		_, err = w.restore(second.ID, noOptions)
-		w.refused(err, exitRefused, "another directory")
+		w.refused(err, exit.Refused, "another directory")
 		worldtest.Untouched(w, before, w.look(), nil, "a refused restore")
 		_, err = other.restore(first.ID, noOptions)
-		w.refused(err, exitRefused, "another directory")
+		w.refused(err, exit.Refused, "another directory")
 		other.holds("a", "other")
 		res, err := other.restore(first.ID, worldstate.RestoreOptions{PlanOptions: worldstate.PlanOptions{OtherWorld: true}})
 		w.must(err)

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/worldstate/worldtest"
 )
 
@@ -23,9 +24,9 @@ func TestRow14Refused(t *testing.T) {
 	} {
 		f := programFace{t: t, dir: dir, store: w.store, env: []string{"HOME=" + w.dir}}
 		_, err := f.save()
-		code := exitRefused
+		code := exit.Refused
 		if strings.HasSuffix(dir, "absent") {
-			code = exitUsage
+			code = exit.Usage
 		}
 		w.refused(err, code, word)
 	}
@@ -107,7 +108,7 @@ func TestRow14Ownership(t *testing.T) {
 	s.must(os.Chown(s.path("d/b"), 0, 0))
 	look := s.look()
 	_, err := s.restore(before.ID, noOptions)
-	s.refused(err, exitFailed, "d/b", "permission denied", "the world was put back as it was")
+	s.refused(err, exit.Failed, "d/b", "permission denied", "the world was put back as it was")
 	worldtest.Same(t, s.look().Whats(), look.Whats(), "a refused restore")
 	s.must(os.Chown(s.path("d"), stranger, stranger))
 	s.must(os.Chown(s.path("d/b"), stranger, stranger))

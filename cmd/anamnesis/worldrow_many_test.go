@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/worldstate"
 )
 
@@ -84,7 +85,7 @@ func saveAndRestore(w *rowWorld, f programFace, i, rounds int, saved chan<- worl
 		}
 		saved <- s
 		if last != "" {
-			if _, err := f.restore(last, noOptions); err != nil && exitCode(err) != exitRefused {
+			if _, err := f.restore(last, noOptions); err != nil && exit.Code(err) != exit.Refused {
 				w.Errorf("process %d: restore: %v", i, err)
 			}
 		}
@@ -120,7 +121,7 @@ func TestRow13Lock(t *testing.T) {
 	w.must(err)
 	_, err = waiting.SaveNext(t.Context(), "")
 	var locked *worldstate.LockedError
-	if !errors.As(err, &locked) || exitCode(err) != exitRefused || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
+	if !errors.As(err, &locked) || exit.Code(err) != exit.Refused || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
 		t.Errorf("a live lock: %v", err)
 	}
 	if now, _ := os.ReadFile(path); string(now) != text {

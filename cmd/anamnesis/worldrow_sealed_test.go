@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/worldstate"
 )
 
@@ -107,7 +108,7 @@ func TestRow06SealedSincePlan(t *testing.T) {
 	w.must(err)
 	w.must(os.Chmod(w.path("a/sealed"), 0))
 	_, err = w.restore(first.ID, worldstate.RestoreOptions{PlanHash: plan.Hash})
-	w.refused(err, exitRefused, "the plan is stale")
+	w.refused(err, exit.Refused, "the plan is stale")
 	w.sealedStands("a stale plan")
 	w.holds("other", "2")
 }

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"testing"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/worldstate"
 	"anamnesis/worldstate/worldtest"
 )
@@ -106,8 +107,8 @@ func (f programFace) ask(v any, args ...string) error {
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
 	err := cmd.Run()
-	if exit := new(exec.ExitError); errors.As(err, &exit) {
-		err = &exitError{exit.ExitCode(), errors.New(strings.TrimSpace(stderr.String()))}
+	if ended := new(exec.ExitError); errors.As(err, &ended) {
+		err = &exit.Error{ended.ExitCode(), errors.New(strings.TrimSpace(stderr.String()))}
 	}
 	if out.Len() > 0 {
 		if jerr := json.Unmarshal(out.Bytes(), v); jerr != nil {
@@ -279,8 +280,8 @@ var noOptions worldstate.RestoreOptions
 // refused checks an error's exit code and that it names what it is about.
 func (w *rowWorld) refused(err error, code int, words ...string) {
 	w.Helper()
-	if err == nil || exitCode(err) != code {
-		w.Errorf("got %v (exit code %d), want exit code %d", err, exitCode(err), code)
+	if err == nil || exit.Code(err) != code {
+		w.Errorf("got %v (exit code %d), want exit code %d", err, exit.Code(err), code)
 		return
 	}
 	for _, word := range words {

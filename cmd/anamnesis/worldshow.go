@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/exit"
 	"anamnesis/cmd/internal/show"
 	"anamnesis/orchestrator/session"
 	"anamnesis/worldstate"
@@ -26,7 +27,7 @@ func (a *app) worldLog(f *session.Place) *cobra.Command {
 			"● and * mark where the directory was last known to be. Those that are missing or damaged stand among them, with why.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.json && graph {
-				return usageError("--graph draws and --json does not: a snapshot's parents are in the JSON")
+				return exit.Usagef("--graph draws and --json does not: a snapshot's parents are in the JSON")
 			}
 			return a.withWorld(cmd.Context(), f, false, func(w *worldstate.World) error {
 				list, err := w.Log(cmd.Context())
@@ -42,7 +43,7 @@ func (a *app) worldLog(f *session.Place) *cobra.Command {
 					a.out().Snapshots(list)
 				}
 				if n := missingIn(list); err == nil && n > 0 {
-					err = &exitError{exitCorrupt, fmt.Errorf("store %s: snapshots are missing or damaged: %d of %d", w.Store(), n, len(list))}
+					err = &exit.Error{exit.Corrupt, fmt.Errorf("store %s: snapshots are missing or damaged: %d of %d", w.Store(), n, len(list))}
 				}
 				return err
 			})
@@ -105,7 +106,7 @@ func (a *app) worldDiff(f *session.Place) *cobra.Command {
 // changes compares two snapshots, within some paths if any are given.
 func (a *app) changes(ctx context.Context, w *worldstate.World, from, to worldstate.ID, flags *diffFlags, paths []string) ([]worldstate.Change, error) {
 	if flags.similar < 1 || flags.similar > 100 {
-		return nil, usageError("--find-renames %d: want 1 to 100 percent", flags.similar)
+		return nil, exit.Usagef("--find-renames %d: want 1 to 100 percent", flags.similar)
 	}
 	similar := flags.similar
 	if flags.noRenames {
@@ -190,7 +191,7 @@ func (a *app) showPath(ctx context.Context, w *worldstate.World, id worldstate.I
 		return a.out().Content(raw, func(out io.Writer) error { return w.Content(ctx, id, path, out) })
 	}
 	if item.SizeBytes > maxJSONContent {
-		return &exitError{exitLimit, fmt.Errorf("show %q: its %d bytes are over the %d of one JSON object; leave --json out", path, item.SizeBytes, maxJSONContent)}
+		return &exit.Error{exit.Limit, fmt.Errorf("show %q: its %d bytes are over the %d of one JSON object; leave --json out", path, item.SizeBytes, maxJSONContent)}
 	}
 	var b bytes.Buffer
 	if err := w.Content(ctx, id, path, &b); err != nil {

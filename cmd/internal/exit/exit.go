@@ -1,0 +1,108 @@
+//go:build unix
+
+// Package exit maps errors to the program's exit codes.
+package exit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/probe"
+	"anamnesis/cmd/internal/stream"
+	knowledgebase "anamnesis/knowledge_base"
+	"anamnesis/knowledge_base/history"
+	"anamnesis/knowledge_base/retrieval"
+	"anamnesis/knowledge_base/review"
+	"anamnesis/opstream"
+	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/loop"
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/state"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/orchestrator/workspace"
+	"anamnesis/worldstate"
+)
+
+// The exit codes, as docs/reference/files.md lists them.
+const (
+	Done    = 0 // done
+	Failed  = 1 // failed
+	Usage   = 2 // usage or configuration
+	Refused = 3 // refused: approval, unsafe, or held by another process
+	Corrupt = 4 // corrupt store
+	Limit   = 5 // stopped by a limit
+	Stuck   = 6 // stuck: a user has to decide
+
+	Interrupted = 130 // Ctrl-C, by the shells' convention of 128 + signal
+)
+
+// Error carries an exit code beside an error.
+type Error struct {
+	Code int
+	Err  error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Shown is an error that the user has seen: only its exit code is left.
+type Shown struct{ Err error }
+
+func (e *Shown) Error() string { return e.Err.Error() }
+func (e *Shown) Unwrap() error { return e.Err }
+
+// Usagef returns an error in what the user asked for.
+func Usagef(format string, args ...any) error {
+	return &Error{Usage, fmt.Errorf(format, args...)}
+}
+
+// Code is the one place where errors become exit codes. A room's typed
+// errors are listed here once; everything else is a plain failure.
+func Code(err error) int {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	switch {
+	case errors.As(err, new(*session.UsageError)), errors.As(err, new(*anamnesis.TableError)), errors.As(err, new(*retrieval.EvalError)):
+		return Usage
+	case errors.As(err, new(*knowledgebase.ConflictError)), errors.As(err, new(*knowledgebase.StateError)), errors.As(err, new(*review.StaleError)):
+		return Refused
+	}
+	for _, c := range []struct {
+		code int
+		errs []error
+	}{
+		{Corrupt, []error{opstream.ErrCorrupt, worldstate.ErrCorrupt, state.ErrStream}},
+		{Refused, []error{
+			worldstate.ErrRefused, worldstate.ErrStale, worldstate.ErrLocked, opstream.ErrLocked,
+			taskdir.ErrBusy, taskdir.ErrPending, state.ErrNotJumped, taskdir.ErrSubagent, taskdir.ErrImported,
+			worldstate.ErrUnfinished, probe.ErrBusy, history.ErrBusy, runtime.ErrCallOpen, session.ErrNotApproved, stream.ErrKind,
+		}},
+		{Usage, []error{
+			taskdir.ErrNoTask, state.ErrNoStep, workspace.ErrNoDirectory, runtime.ErrSecretName, runtime.ErrNotText, runtime.ErrTaskExists, taskdir.ErrNotLive,
+			worldstate.ErrUnknown, opstream.ErrNotFound, knowledgebase.ErrNotFound,
+			worldstate.ErrNoDirectory, worldstate.ErrNoPath, worldstate.ErrBadName, loop.ErrRecording, inspect.ErrNoOp,
+		}},
+		{Limit, []error{worldstate.ErrFull, probe.ErrLimit}},
+		{Interrupted, []error{context.Canceled}}, // before there was a turn to end
+	} {
+		for _, target := range c.errs {
+			if errors.Is(err, target) {
+				return c.code
+			}
+		}
+	}
+	return Failed
+}
+
+// WithoutSignal is the text of an error that a signal caused, which is said once.
+func WithoutSignal(text string) string {
+	parts := slices.DeleteFunc(strings.Split(text, ": "), func(part string) bool { return part == context.Canceled.Error() })
+	return strings.Join(append([]string{"interrupted"}, parts...), ": ")
+}
