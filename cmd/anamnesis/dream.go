@@ -52,7 +52,7 @@ cards is then sent to that model.`,
 		}
 		got, err := w.Run(cmd.Context(), store, f.number, f.dry)
 		if err != nil && cmd.Context().Err() != nil {
-			return &exit.Error{exit.Interrupted, errors.New("dream: interrupted; what was proposed so far is stored")}
+			return exit.With(exit.Interrupted, errors.New("dream: interrupted; what was proposed so far is stored"))
 		}
 		if err != nil {
 			return err

@@ -145,14 +145,14 @@ func (a *app) agreeToCost(ctx context.Context, f probeFlags, m *session.Model, s
 	case f.yes:
 		return nil
 	case !a.interactive():
-		return &exit.Error{exit.Refused, errors.New("eas probe: no terminal to confirm this cost at: add --yes, and --max-tokens or --max-calls to bound it")}
+		return exit.With(exit.Refused, errors.New("eas probe: no terminal to confirm this cost at: add --yes, and --max-tokens or --max-calls to bound it"))
 	}
 	answer, err := a.askLine(ctx, "Continue? (y/n) ")
 	if err != nil {
 		return err
 	}
 	if !isYes(answer) {
-		return &exit.Error{exit.Refused, errors.New("eas probe: not agreed to; nothing was asked")}
+		return exit.With(exit.Refused, errors.New("eas probe: not agreed to; nothing was asked"))
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func (a *app) askLine(ctx context.Context, question string) (string, error) {
 	}()
 	select {
 	case <-ctx.Done():
-		return "", &exit.Error{exit.Interrupted, errors.New("interrupted")}
+		return "", exit.With(exit.Interrupted, errors.New("interrupted"))
 	case r := <-got:
 		return strings.TrimSpace(r.line), nil
 	}
@@ -216,7 +216,7 @@ func probeError(ctx context.Context, failed error) error {
 	case errors.Is(failed, probe.ErrNoBase):
 		return fmt.Errorf("eas probe: %w: nothing can be measured with these questions", failed)
 	case ctx.Err() != nil:
-		return &exit.Error{exit.Interrupted, fmt.Errorf("eas probe: interrupted; %s", again)}
+		return exit.With(exit.Interrupted, fmt.Errorf("eas probe: interrupted; %s", again))
 	case errors.As(failed, &fault) && (fault.Kind == model.FaultRefused || fault.Kind == model.FaultScript):
 		return exit.Usagef("eas probe: %v; set the key, the address and the model's name right, then %s", failed, again)
 	}

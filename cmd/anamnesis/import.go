@@ -66,7 +66,7 @@ func (a *app) importSessions(ctx context.Context, args []string, f importFlags) 
 		}
 		answer, err := a.askLine(ctx, "import them? [y/N] ")
 		if err != nil || !isYes(answer) {
-			return cmp.Or(err, error(&exit.Error{exit.Refused, errors.New("nothing was imported")}))
+			return cmp.Or(err, error(exit.With(exit.Refused, errors.New("nothing was imported"))))
 		}
 	}
 	report, err = im.Take(ctx, batch, line.Sessions)

@@ -78,7 +78,7 @@ func (a *app) installVerb(use, short, long string, plan func(*install.Places, se
 					return err
 				}
 				if !isYes(answer) {
-					return &exit.Error{exit.Refused, errors.New("nothing was changed")}
+					return exit.With(exit.Refused, errors.New("nothing was changed"))
 				}
 			}
 			if err := do(p, agent, files); err != nil {

@@ -63,7 +63,7 @@ is refused.`,
 			}
 			n, err := store.Export(cmd.Context(), args[0], states)
 			if errors.Is(err, knowledgebase.ErrNotEmpty) {
-				return &exit.Error{exit.Refused, fmt.Errorf("%w; name a new one", err)}
+				return exit.With(exit.Refused, fmt.Errorf("%w; name a new one", err))
 			}
 			if err != nil {
 				return err
@@ -100,10 +100,10 @@ above 1 MiB does not arrive.`,
 			case errors.Is(err, history.ErrNoGit):
 				return exit.Usagef("%w; install git", err)
 			case errors.Is(err, history.ErrReplaced):
-				return &exit.Error{exit.Refused, fmt.Errorf("%w; 'kb redact' removed secrets from it: replace it there with '%s', or name a new remote", err, show.PushCommand(store, remote, store.Branch()))}
+				return exit.With(exit.Refused, fmt.Errorf("%w; 'kb redact' removed secrets from it: replace it there with '%s', or name a new remote", err, show.PushCommand(store, remote, store.Branch())))
 			case errors.Is(err, knowledgebase.ErrBothChanged), errors.Is(err, history.ErrBusy), errors.Is(err, history.ErrRejected),
 				errors.Is(err, history.ErrTooMuch), errors.Is(err, knowledgebase.ErrReserved):
-				return &exit.Error{exit.Refused, err}
+				return exit.With(exit.Refused, err)
 			case err != nil && len(args) == 0 && strings.Contains(err.Error(), "'origin' does not appear to be a git repository"):
 				return exit.Usagef("kb sync: the cards' folder has no remote; name one: 'anamnesis kb sync ADDRESS', or run 'git remote add origin ADDRESS' in that folder")
 			case err != nil:

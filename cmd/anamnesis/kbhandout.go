@@ -46,7 +46,7 @@ func (a *app) handOut(ctx context.Context, args []string, store *knowledgebase.S
 	}
 	changes, held, err := plan(target, cards)
 	if errors.Is(err, handout.ErrEdited) {
-		return &exit.Error{exit.Refused, fmt.Errorf("%w; take your words out of the marks, or remove the marks and what they hold, and export again", err)}
+		return exit.With(exit.Refused, fmt.Errorf("%w; take your words out of the marks, or remove the marks and what they hold, and export again", err))
 	}
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (a *app) handOut(ctx context.Context, args []string, store *knowledgebase.S
 			return err
 		}
 		if !isYes(answer) {
-			return &exit.Error{exit.Refused, errors.New("nothing was written")}
+			return exit.With(exit.Refused, errors.New("nothing was written"))
 		}
 	}
 	if !f.check {

@@ -224,7 +224,7 @@ func (a *app) mcpTest(ctx context.Context, svc *session.Service, s mcp.Server, d
 		return err
 	}
 	if !ok {
-		return &exit.Error{exit.Refused, fmt.Errorf("MCP server %s: not started, because it is not approved as it is now; 'anamnesis mcp approve %s' shows and approves it", s.Name, s.Name)}
+		return exit.With(exit.Refused, fmt.Errorf("MCP server %s: not started, because it is not approved as it is now; 'anamnesis mcp approve %s' shows and approves it", s.Name, s.Name))
 	}
 	if s, err = mcp.Granted(s, trust); err != nil {
 		return err
@@ -314,9 +314,9 @@ func (a *app) confirm(ctx context.Context, what, question string, yes bool) erro
 	if yes {
 		return nil
 	}
-	refused := &exit.Error{exit.Refused, fmt.Errorf("%s: not approved", what)}
+	refused := exit.With(exit.Refused, fmt.Errorf("%s: not approved", what))
 	if !a.interactive() {
-		return errors.Join(&exit.Error{exit.Refused, errors.New("there is no terminal to ask at; --yes approves what is shown")}, refused)
+		return errors.Join(exit.With(exit.Refused, errors.New("there is no terminal to ask at; --yes approves what is shown")), refused)
 	}
 	line, err := a.askLine(ctx, question+" [y/N] ")
 	if err != nil || !isYes(line) {

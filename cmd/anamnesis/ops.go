@@ -63,7 +63,7 @@ func opsError(err error) error {
 	default:
 		return err
 	}
-	return &exit.Error{code, fmt.Errorf("%w: %s", err, remedy)}
+	return exit.With(code, fmt.Errorf("%w: %s", err, remedy))
 }
 
 func (a *app) opsAppendCommand() *cobra.Command {
@@ -235,9 +235,9 @@ func (a *app) opsVerifyCommand() *cobra.Command {
 		}
 		switch {
 		case r.Has(opstream.SeverityCorrupt):
-			return &exit.Error{exit.Corrupt, fmt.Errorf("%s is corrupt: acknowledged operations are damaged; 'anamnesis ops cat' prints what is whole", dir)}
+			return exit.With(exit.Corrupt, fmt.Errorf("%s is corrupt: acknowledged operations are damaged; 'anamnesis ops cat' prints what is whole", dir))
 		case r.Has(opstream.SeverityTorn):
-			return &exit.Error{exit.Failed, fmt.Errorf("the end of %s is torn: the next writer sets the damaged bytes aside", dir)}
+			return exit.With(exit.Failed, fmt.Errorf("the end of %s is torn: the next writer sets the damaged bytes aside", dir))
 		}
 		return nil
 	})

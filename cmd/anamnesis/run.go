@@ -239,14 +239,14 @@ func outcomeError(task string, out runtime.Outcome) error {
 	case "done", "idle":
 		return nil
 	case "interrupted":
-		return &exit.Error{exit.Interrupted, fmt.Errorf("task %s: interrupted; %s", task, again)}
+		return exit.With(exit.Interrupted, fmt.Errorf("task %s: interrupted; %s", task, again))
 	case "limit":
-		return &exit.Error{exit.Limit, fmt.Errorf("task %s: stopped by a limit: %s; %s", task, out.Detail, again)}
+		return exit.With(exit.Limit, fmt.Errorf("task %s: stopped by a limit: %s; %s", task, out.Detail, again))
 	case "stuck":
-		return &exit.Error{exit.Stuck, fmt.Errorf("task %s: stuck: %s", task, out.Detail)}
+		return exit.With(exit.Stuck, fmt.Errorf("task %s: stuck: %s", task, out.Detail))
 	}
 	if out.Err != nil {
-		return &exit.Error{exit.Code(out.Err), fmt.Errorf("task %s: %w; %s", task, out.Err, again)}
+		return exit.With(exit.Code(out.Err), fmt.Errorf("task %s: %w; %s", task, out.Err, again))
 	}
 	return fmt.Errorf("task %s: %s; %s", task, out.Detail, again)
 }

@@ -117,7 +117,7 @@ func (a *app) draw(ctx context.Context, svc *session.Service, set *settings.Sett
 	case errors.Is(res.Err, session.ErrNoModel):
 		return a.welcome(ctx, set)
 	case res.Err != nil && o.Once:
-		return &exit.Shown{res.Err}
+		return exit.Seen(res.Err)
 	case res.Ran && o.Once:
 		return outcomeError(res.Task, res.Last)
 	}
@@ -127,5 +127,5 @@ func (a *app) draw(ctx context.Context, svc *session.Service, set *settings.Sett
 // welcome says what a user without a model can do.
 func (a *app) welcome(ctx context.Context, set *settings.Settings) error {
 	fmt.Fprint(a.stderr, settings.Welcome(ctx, a.getenv, settings.LocalServers(), set.UserFile))
-	return &exit.Shown{exit.Usagef("no model")}
+	return exit.Seen(exit.Usagef("no model"))
 }

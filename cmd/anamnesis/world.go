@@ -231,7 +231,7 @@ func (a *app) worldVerify(f *session.Place) *cobra.Command {
 					return err
 				}
 				if !r.OK {
-					return &exit.Error{exit.Corrupt, fmt.Errorf("store %s: %d objects are missing or damaged", w.Store(), len(r.Problems))}
+					return exit.With(exit.Corrupt, fmt.Errorf("store %s: %d objects are missing or damaged", w.Store(), len(r.Problems)))
 				}
 				return nil
 			})

@@ -43,7 +43,7 @@ func (a *app) worldGC(f *session.Place) *cobra.Command {
 				err = a.printJSON(reports)
 			}
 			if err == nil && over {
-				err = &exit.Error{exit.Limit, fmt.Errorf("what existing tasks need is more than --max-bytes %d; delete tasks, or raise it", o.MaxBytes)}
+				err = exit.With(exit.Limit, fmt.Errorf("what existing tasks need is more than --max-bytes %d; delete tasks, or raise it", o.MaxBytes))
 			}
 			return err
 		}),

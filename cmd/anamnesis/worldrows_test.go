@@ -108,7 +108,7 @@ func (f programFace) ask(v any, args ...string) error {
 	cmd.Stdout, cmd.Stderr = &out, &stderr
 	err := cmd.Run()
 	if ended := new(exec.ExitError); errors.As(err, &ended) {
-		err = &exit.Error{ended.ExitCode(), errors.New(strings.TrimSpace(stderr.String()))}
+		err = exit.With(ended.ExitCode(), errors.New(strings.TrimSpace(stderr.String())))
 	}
 	if out.Len() > 0 {
 		if jerr := json.Unmarshal(out.Bytes(), v); jerr != nil {

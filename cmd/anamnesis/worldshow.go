@@ -43,7 +43,7 @@ func (a *app) worldLog(f *session.Place) *cobra.Command {
 					a.out().Snapshots(list)
 				}
 				if n := missingIn(list); err == nil && n > 0 {
-					err = &exit.Error{exit.Corrupt, fmt.Errorf("store %s: snapshots are missing or damaged: %d of %d", w.Store(), n, len(list))}
+					err = exit.With(exit.Corrupt, fmt.Errorf("store %s: snapshots are missing or damaged: %d of %d", w.Store(), n, len(list)))
 				}
 				return err
 			})
@@ -191,7 +191,7 @@ func (a *app) showPath(ctx context.Context, w *worldstate.World, id worldstate.I
 		return a.out().Content(raw, func(out io.Writer) error { return w.Content(ctx, id, path, out) })
 	}
 	if item.SizeBytes > maxJSONContent {
-		return &exit.Error{exit.Limit, fmt.Errorf("show %q: its %d bytes are over the %d of one JSON object; leave --json out", path, item.SizeBytes, maxJSONContent)}
+		return exit.With(exit.Limit, fmt.Errorf("show %q: its %d bytes are over the %d of one JSON object; leave --json out", path, item.SizeBytes, maxJSONContent))
 	}
 	var b bytes.Buffer
 	if err := w.Content(ctx, id, path, &b); err != nil {

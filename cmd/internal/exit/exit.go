@@ -50,11 +50,17 @@ type Error struct {
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
+// With returns err with an exit code.
+func With(code int, err error) error { return &Error{code, err} }
+
 // Shown is an error that the user has seen: only its exit code is left.
 type Shown struct{ Err error }
 
 func (e *Shown) Error() string { return e.Err.Error() }
 func (e *Shown) Unwrap() error { return e.Err }
+
+// Seen returns an error that is not printed again.
+func Seen(err error) error { return &Shown{err} }
 
 // Usagef returns an error in what the user asked for.
 func Usagef(format string, args ...any) error {
