@@ -182,7 +182,7 @@ func (g *collector) switchOver(packs []*objects.Writer) error {
 	if err := os.Remove(g.s.AlternatesPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove alternates: %w", err) // nothing is borrowed any more
 	}
-	if err := fsys.SyncDir(filepath.Join(g.s.Dir, "objects", "info")); err != nil {
+	if err := fsys.SyncDir(filepath.Join(g.s.Dir, "objects", "info")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	g.report.BytesAfter, err = g.s.SizeBytes()
