@@ -29,7 +29,7 @@ type Lines struct {
 	mu     sync.Mutex
 	say    func(string)
 	early  []string    // lines typed before there was a say
-	answer chan string // of the open question; nil: none is open
+	answer chan string // of the question that waits for a line; nil: none does
 	ended  chan struct{}
 }
 
@@ -47,14 +47,13 @@ func (l *Lines) read(in io.Reader) {
 	for s.Scan() {
 		text := strings.TrimSpace(s.Text())
 		l.mu.Lock()
-		to := l.answer
-		if to == nil {
+		if l.answer == nil {
 			l.steer(text)
+		} else { // one line answers; the channel has room for it
+			l.answer <- text
+			l.answer = nil
 		}
 		l.mu.Unlock()
-		if to != nil {
-			to <- text // taken, or dropped with the question
-		}
 	}
 }
 
@@ -104,12 +103,9 @@ func (l *Lines) line(ctx context.Context, prompt string) (text string, ok bool) 
 	return "", false
 }
 
-// open shows a question; the returned function ends it.
-func (l *Lines) open(question string) func() {
-	l.asking.Lock()
-	fmt.Fprintf(l.out, "\n? %s\n", question)
-	return l.asking.Unlock
-}
+// head is how a question is shown. It is printed with its prompt, when its answer is
+// waited for already.
+func head(question string) string { return "\n? " + question + "\n" }
 
 const (
 	approvePrompt = "  y once · t exactly this, for the task · a everything · n [REASON] no · e edit · ? help: "
@@ -130,9 +126,10 @@ func (l *Lines) Approve(ctx context.Context, about runtime.Question) runtime.Ans
 	if about.Note != "" {
 		shown += "\n  " + Clean(about.Note)
 	}
-	defer l.open(shown)()
-	for {
-		text, ok := l.line(ctx, approvePrompt)
+	l.asking.Lock()
+	defer l.asking.Unlock()
+	for prompt := head(shown) + approvePrompt; ; prompt = approvePrompt {
+		text, ok := l.line(ctx, prompt)
 		if !ok {
 			return runtime.Answer{}
 		}
@@ -184,15 +181,17 @@ func (l *Lines) edited(ctx context.Context, args string) (string, bool) {
 
 // Ask puts a question of the program or the model to the user; false means no answer.
 func (l *Lines) Ask(ctx context.Context, question string) (string, bool) {
-	defer l.open(Clean(question))()
-	answer, _ := l.line(ctx, "  your answer (empty ends the turn): ")
+	l.asking.Lock()
+	defer l.asking.Unlock()
+	answer, _ := l.line(ctx, head(Clean(question))+"  your answer (empty ends the turn): ")
 	return answer, answer != ""
 }
 
 // Trust asks the user to approve something that a project brings.
 func (l *Lines) Trust(ctx context.Context, question string) bool {
-	defer l.open(Clean(question))()
-	text, _ := l.line(ctx, "  y approve · n not: ")
+	l.asking.Lock()
+	defer l.asking.Unlock()
+	text, _ := l.line(ctx, head(Clean(question))+"  y approve · n not: ")
 	return strings.EqualFold(text, "y")
 }
 
