@@ -26,6 +26,7 @@ func homeArgs() map[string][]string {
 		"diff":    {"t", "1", "2"},
 		"eas set": {"gpt-4o", "--eas", "4000", "--source", "measured"}, "eas show": {"gpt-4o"},
 		"eas probe": {"--model", "script:words.yaml"}, "eas reflect": {"--model", "script:words.yaml"},
+		"install": {"claude-code", "--yes"}, "uninstall": {"claude-code", "--yes"},
 		"explain": {"t"}, "jump": {"t", "1"}, "loops": {"t"}, "say": {"t", "Go on."}, "show": {"t"}, "timeline": {"t"}, "verdict": {"t", "good"},
 		"kb add": {"card.md"}, "kb edit": {"k"}, "kb export": {"out"}, "kb history": {"k"}, "kb import": {"card.md"},
 		"kb retire": {"k"}, "kb approve": {"k"}, "kb reject": {"k"}, "kb restore": {"k"}, "kb search": {"x"}, "kb show": {"k"}, "kb supersede": {"k", "l"},
@@ -39,8 +40,9 @@ func homeArgs() map[string][]string {
 	}
 }
 
-// homeless are the verbs that keep nothing in the home and read nothing from it.
-var homeless = regexp.MustCompile(`^(demo|completion.*|help|kb eval|ops .*|bench .*)$`)
+// homeless are the verbs that keep nothing in the home and read nothing from it, and
+// hook, which fails silently towards the agent that calls it.
+var homeless = regexp.MustCompile(`^(demo|completion.*|help|hook|kb eval|ops .*|bench .*)$`)
 
 // optional are the verbs that do without a home where none is named.
 var optional = regexp.MustCompile(`^(eas (list|show|diff)|tokens)$`)

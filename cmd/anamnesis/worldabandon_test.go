@@ -74,7 +74,7 @@ func TestAbandon(t *testing.T) {
 			t.Errorf("%q: exit %d, want an error that names %s:\n%s", args, code, command, out)
 		}
 	}
-	if out := works("world", "abandon", "--task", "t", "--dir", world, "--store", filepath.Dir(stores[0])); !strings.HasPrefix(out, "the interrupted restore was given up") {
+	if out := works("world", "abandon", "--task", "t", "--dir", world, "--store", filepath.Dir(stores[0])); !strings.HasPrefix(out, "the interrupted restore was abandoned") {
 		t.Errorf("abandon: %s", out)
 	}
 	holds := func(name, want string) {
