@@ -22,6 +22,7 @@ import (
 // state. A verb that needs none is not listed.
 func homeArgs() map[string][]string {
 	return map[string][]string{
+		"acp proxy":     {"true"},
 		"agent approve": {"helper"}, "agent show": {"default"},
 		"diff":    {"t", "1", "2"},
 		"eas set": {"gpt-4o", "--eas", "4000", "--source", "measured"}, "eas show": {"gpt-4o"},

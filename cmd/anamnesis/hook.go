@@ -6,16 +6,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"anamnesis/orchestrator/beside"
-	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 )
 
@@ -24,8 +20,6 @@ const (
 	hookReply = 1800 * time.Millisecond
 	// hookWork is how long a hook may record.
 	hookWork = 10 * time.Minute
-	// maxHookLog is the size at which the log of errors begins anew.
-	maxHookLog = 1 << 20
 )
 
 // hookCommand is what the wrapper in an agent's configuration runs. It never fails
@@ -37,8 +31,7 @@ func (a *app) hookCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			agents := []sessions.Agent{sessions.Claude, sessions.Codex}
-			if len(args) == 0 || !slices.Contains(agents, sessions.Agent(args[0])) {
+			if len(args) == 0 || !beside.Recorded(sessions.Agent(args[0])) {
 				return nil
 			}
 			a.hook(cmd.Context(), sessions.Agent(args[0]))
@@ -70,29 +63,11 @@ func (a *app) hook(ctx context.Context, agent sessions.Agent) {
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			hookError(svc, agent, fmt.Errorf("panic: %v", p))
+			beside.LogError(svc.Home, string(agent), fmt.Errorf("panic: %v", p))
 		}
 		answer(nil)
 	}()
 	if err := beside.Hook(ctx, svc, agent, a.stdin, answer); err != nil {
-		hookError(svc, agent, err)
+		beside.LogError(svc.Home, string(agent), err)
 	}
-}
-
-// hookError says what went wrong in the log that doctor reads.
-func hookError(svc *session.Service, agent sessions.Agent, err error) {
-	path := beside.Log(svc.Home)
-	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
-	if info, err := os.Stat(path); err == nil && info.Size() > maxHookLog {
-		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	}
-	if os.MkdirAll(filepath.Dir(path), 0o700) != nil {
-		return
-	}
-	f, openErr := os.OpenFile(path, flags, 0o600)
-	if openErr != nil {
-		return
-	}
-	defer f.Close()
-	fmt.Fprintf(f, "%s %s: %s\n", time.Now().UTC().Format(time.RFC3339), agent, strings.Join(strings.Fields(err.Error()), " "))
 }

@@ -3,7 +3,9 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -18,83 +20,146 @@ import (
 	"anamnesis/orchestrator/sessions"
 )
 
-type installFlags struct{ dryRun, yes bool }
+type installFlags struct{ dryRun, yes, all bool }
 
 func (a *app) installCommand() *cobra.Command {
-	return a.installVerb("install AGENT", "Record the sessions of Claude Code or Codex, and offer them jumps and cards",
-		`Add hooks and the MCP server to the configuration of claude-code or codex. From then on each of its calls becomes an operation
-and each step a snapshot in this program's state folder, secrets redacted; nothing leaves the machine. The change is shown first and
-made when you agree (--yes). Other entries and comments stay. 'uninstall' takes it out again. A file .anamnesis/off in a project,
-or 'anamnesis pause', stops the recording.`, (*install.Places).Plan, (*install.Places).Install)
+	return a.installVerb("install [AGENT]", "Record the sessions of another agent, and offer it jumps and cards",
+		`Add hooks, the MCP server and a skill to the configuration of an agent: claude-code, codex, opencode, gemini or kimi. From then on
+each of its calls becomes an operation and each step a snapshot in this program's state folder, secrets redacted; nothing leaves
+the machine. The change is shown first and made when you agree (--yes). Other entries and comments stay. 'uninstall' takes it out
+again. A file .anamnesis/off in a project, or 'anamnesis pause', stops the recording.`, (*install.Places).Plan, (*install.Places).Install)
 }
 
 func (a *app) uninstallCommand() *cobra.Command {
-	return a.installVerb("uninstall AGENT", "Take hooks and MCP server out of an agent's configuration",
-		`Take hooks and MCP server out of an agent's configuration. A file that nothing else changed is as it was before, byte for byte;
-of another exactly our entries go. What was recorded stays.`, (*install.Places).PlanRemoval, (*install.Places).Uninstall)
+	return a.installVerb("uninstall [AGENT]", "Take hooks, MCP server and skill out of an agent's configuration",
+		`Take hooks, MCP server and skill out of an agent's configuration. A file that nothing else changed is as it was before, byte for
+byte; of another exactly our entries go. What was recorded stays.`, (*install.Places).PlanRemoval, (*install.Places).Uninstall)
+}
+
+// installChange is what an installation changes for one agent.
+type installChange struct {
+	agent sessions.Agent
+	files []install.File
 }
 
 func (a *app) installVerb(use, short, long string, plan func(*install.Places, sessions.Agent) ([]install.File, error), do func(*install.Places, sessions.Agent, []install.File) error) *cobra.Command {
 	var f installFlags
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: cobra.ExactArgs(1),
+		Use: use, Short: short, Long: long, Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			agent := sessions.Agent(args[0])
-			if !slices.Contains(install.Agents(), agent) {
-				return exit.Usagef("%s: want claude-code or codex", args[0])
-			}
-			h, err := a.home()
+			verb, _, _ := strings.Cut(use, " ")
+			p, err := a.places()
 			if err != nil {
 				return err
 			}
-			program, err := os.Executable()
+			agents, err := a.installAgents(p, args, f.all)
 			if err != nil {
 				return err
 			}
-			p := &install.Places{Home: a.getenv("HOME"), State: h.State, Data: a.getenv("ANAMNESIS_HOME"), Program: program, Getenv: a.getenv}
-			files, err := plan(p, agent)
-			if errors.Is(err, install.ErrConfig) {
-				return exit.Usagef("%w; mend the file and try again", err)
+			var changes []installChange
+			for _, agent := range agents {
+				files, err := plan(p, agent)
+				if errors.Is(err, install.ErrConfig) {
+					return exit.Usagef("%w; mend the file and try again", err)
+				}
+				if err != nil {
+					return err
+				}
+				if len(files) > 0 {
+					changes = append(changes, installChange{agent, files})
+				}
 			}
-			if err != nil {
-				return err
-			}
-			if len(files) == 0 {
+			if len(changes) == 0 {
 				a.println("nothing to change")
 				return nil
 			}
-			for _, f := range files {
-				a.printf("%s", view.Clean(show.LineDiff(f.Path, f.Before, f.After)))
+			for _, c := range changes {
+				for _, file := range c.files {
+					a.printf("%s", view.Clean(show.LineDiff(file.Path, file.Before, file.After)))
+				}
+			}
+			if verb == "install" {
+				a.printf("recorded: each call with its result, and after each step what changed in the directory, in %s; it stays until you delete it,\n"+
+					"and 'anamnesis world gc' packs it; environments are not recorded, and secrets are redacted first\n", p.State)
 			}
 			if f.dryRun {
 				return nil
 			}
-			if !f.yes {
-				if !a.interactive() {
-					return exit.Usagef("nothing was changed: add --yes to change it without being asked")
-				}
-				answer, err := a.askLine(cmd.Context(), "change these files? [y/N] ")
-				if err != nil {
-					return err
-				}
-				if !isYes(answer) {
-					return exit.With(exit.Refused, errors.New("nothing was changed"))
-				}
-			}
-			if err := do(p, agent, files); err != nil {
+			if err := a.agreeToInstall(cmd.Context(), f.yes); err != nil {
 				return err
 			}
-			verb, _, _ := strings.Cut(use, " ")
-			a.printf("%sed for %s: it counts from the next session on\n", verb, agent)
-			if agent == sessions.Codex && verb == "install" {
-				a.println("Codex runs hooks only once you trust them: start it and confirm them under /hooks")
+			for _, c := range changes {
+				if err := do(p, c.agent, c.files); err != nil {
+					return fmt.Errorf("%s for %s: %w", verb, c.agent, err)
+				}
+				a.printf("%sed for %s: it counts from the next session on\n", verb, c.agent)
+				if c.agent == sessions.Codex && verb == "install" {
+					a.println("Codex runs hooks only once you trust them: start it and confirm them under /hooks")
+				}
 			}
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show the change and make none")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&f.all, "all", false, "every agent that has a configuration in your home directory")
 	return cmd
+}
+
+// places are those of this user and this program.
+func (a *app) places() (*install.Places, error) {
+	h, err := a.home()
+	if err != nil {
+		return nil, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return &install.Places{Home: a.getenv("HOME"), State: h.State, Data: a.getenv("ANAMNESIS_HOME"), Program: program, Getenv: a.getenv}, nil
+}
+
+// installAgents returns the agents that a command line names.
+func (a *app) installAgents(p *install.Places, args []string, all bool) (agents []sessions.Agent, err error) {
+	switch {
+	case all == (len(args) > 0):
+		return nil, exit.Usagef("name one agent, or --all: %s", install.Names())
+	case all:
+		for _, agent := range install.Agents() {
+			if p.Found(agent) {
+				agents = append(agents, agent)
+			}
+		}
+		if len(agents) == 0 {
+			return nil, exit.Usagef("no agent has a configuration in %s", p.Home)
+		}
+		return agents, nil
+	case !slices.Contains(install.Agents(), sessions.Agent(args[0])):
+		return nil, exit.Usagef("%s: not an agent; known are %s", args[0], install.Names())
+	}
+	agent := sessions.Agent(args[0])
+	if !p.Found(agent) {
+		a.notef("%s has no configuration here yet", agent)
+	}
+	return []sessions.Agent{agent}, nil
+}
+
+// agreeToInstall asks the user, unless they agreed already.
+func (a *app) agreeToInstall(ctx context.Context, yes bool) error {
+	if yes {
+		return nil
+	}
+	if !a.interactive() {
+		return exit.Usagef("nothing was changed: add --yes to change it without being asked")
+	}
+	answer, err := a.askLine(ctx, "change these files? [y/N] ")
+	if err != nil {
+		return err
+	}
+	if !isYes(answer) {
+		return exit.With(exit.Refused, errors.New("nothing was changed"))
+	}
+	return nil
 }
 
 func (a *app) pauseCommand() *cobra.Command {

@@ -13,13 +13,14 @@ import (
 	"anamnesis/orchestrator/sessions"
 )
 
-// event is what a hook of Claude Code or Codex writes to its standard input.
+// event is what a hook is given on standard input, in the form of Claude Code.
 type event struct {
 	Agent          sessions.Agent  `json:"agent"` // filled in here
 	SessionID      string          `json:"session_id"`
 	TranscriptPath string          `json:"transcript_path"`
 	Cwd            string          `json:"cwd"`
 	Name           string          `json:"hook_event_name"`
+	Native         string          `json:"native"` // its name at the agent; filled in here
 	PermissionMode string          `json:"permission_mode"`
 	Model          string          `json:"model"`
 	Prompt         string          `json:"prompt"`
@@ -28,6 +29,7 @@ type event struct {
 	ToolUseID      string          `json:"tool_use_id"`
 	ToolResponse   json.RawMessage `json:"tool_response"`
 	Error          string          `json:"error"`
+	Writes         bool            `json:"writes,omitempty"` // the call may change the directory
 	LastAnswer     string          `json:"last_assistant_message"`
 	ToolCalls      []struct {
 		ToolName     string          `json:"tool_name"`
@@ -35,12 +37,6 @@ type event struct {
 		ToolUseID    string          `json:"tool_use_id"`
 		ToolResponse json.RawMessage `json:"tool_response"`
 	} `json:"tool_calls"` // of PostToolBatch
-}
-
-// contextual lists the events whose reply can add to the agent's context.
-var contextual = map[sessions.Agent][]string{
-	sessions.Claude: {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch"},
-	sessions.Codex:  {"SessionStart", "UserPromptSubmit", "PostToolUse"},
 }
 
 // maxEventBytes is how much of an event is read.
@@ -52,11 +48,11 @@ func readEvent(agent sessions.Agent, in io.Reader) (*event, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &event{}
-	if err := json.Unmarshal(data, e); err != nil {
+	e, err := decodeEvent(agent, data)
+	if err != nil {
 		return nil, fmt.Errorf("event of %s: %w", agent, err)
 	}
-	if e.Agent = agent; e.SessionID == "" || e.Name == "" || e.Cwd == "" {
+	if e.SessionID == "" || e.Name == "" || e.Cwd == "" {
 		return nil, fmt.Errorf("event of %s: it names no session, event or directory", agent)
 	}
 	return e, nil
@@ -83,7 +79,14 @@ func (e *event) result(c *sessions.Call) {
 	case "PostToolUseFailure":
 		c.Done, c.Failed, c.Text = true, true, e.Error
 	case "PostToolUse":
+		if e.Agent == sessions.Gemini {
+			c.GeminiResponse(e.ToolResponse)
+			return
+		}
 		c.Done, c.Text = true, sessions.Text(e.ToolResponse)
+		if e.Agent == sessions.Kimi && c.Tool == "Bash" {
+			exit(0)
+		}
 		var out struct {
 			Stdout      *string `json:"stdout"`
 			Stderr      string  `json:"stderr"`
@@ -184,13 +187,3 @@ func transcriptOutput(path string, c op.Call) (done *sessions.Call, ok bool) {
 func writes(c *sessions.Call) bool { return c.Tool == "Bash" || len(c.Writes) > 0 || c.Network }
 
 func callOf(c *sessions.Call) op.Call { return op.Call{ID: c.ID, Name: c.Tool, Args: c.Args} }
-
-// reply is the hook's answer that adds a text to the agent's context.
-func (e *event) reply(text string) []byte {
-	out := map[string]any{"hookSpecificOutput": map[string]string{"hookEventName": e.Name, "additionalContext": text}}
-	data, err := json.Marshal(out)
-	if err != nil {
-		return nil
-	}
-	return data
-}

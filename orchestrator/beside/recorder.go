@@ -29,6 +29,9 @@ const maxContextBytes = 9_000
 // lockPause is how often the recorder's lock is asked for.
 const lockPause = 2 * time.Millisecond
 
+// maxLogBytes is the size at which the log of errors begins anew.
+const maxLogBytes = 1 << 20
+
 // OffFile in a project stops the recording there.
 const OffFile = ".anamnesis/off"
 
@@ -51,6 +54,24 @@ func Pause(h taskdir.Home, stop bool) error {
 
 // Log is where hooks say what went wrong: their standard error must be empty.
 func Log(h taskdir.Home) string { return filepath.Join(h.State, "beside", "errors.log") }
+
+// LogError adds a line to the log.
+func LogError(h taskdir.Home, what string, err error) {
+	path := Log(h)
+	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	if info, err := os.Stat(path); err == nil && info.Size() > maxLogBytes {
+		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	if os.MkdirAll(filepath.Dir(path), 0o700) != nil {
+		return
+	}
+	f, openErr := os.OpenFile(path, flags, 0o600)
+	if openErr != nil {
+		return
+	}
+	defer f.Close()
+	fmt.Fprintf(f, "%s %s: %s\n", time.Now().UTC().Format(time.RFC3339), what, strings.Join(strings.Fields(err.Error()), " "))
+}
 
 // Errors returns how many errors the log of hooks holds, and the last one.
 func Errors(h taskdir.Home) (n int, last string) {
@@ -78,6 +99,11 @@ func Hook(ctx context.Context, svc *session.Service, agent sessions.Agent, in io
 	dir := root(h, task, e.Cwd)
 	if dir == "" || dir == h.User || dir == "/" || off(h, dir) {
 		return nil
+	}
+	if e.Name == contextCut {
+		reply, err := cutReply(svc, task)
+		answer(reply)
+		return err
 	}
 	own, err := spool(h, task, e)
 	if err != nil {
@@ -277,11 +303,12 @@ func take(ctx context.Context, task *runtime.Task, e *event) (lesson string, err
 			return "", err
 		}
 		if c := e.call(task.Dir); c != nil {
-			return "", t.Begin(ctx, callOf(c), writes(c))
+			return "", t.Begin(ctx, callOf(c), e.Writes || writes(c))
 		}
 	case "PostToolUse", "PostToolUseFailure":
+		e.match(t.Open())
 		if c := e.call(task.Dir); c != nil {
-			return t.Returned(ctx, callOf(c), writes(c), returned(c.ID, c))
+			return t.Returned(ctx, callOf(c), e.Writes || writes(c), returned(c.ID, c))
 		}
 	case "PostToolBatch":
 		return "", closeBatch(ctx, t, e)

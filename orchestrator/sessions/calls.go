@@ -77,6 +77,9 @@ func (a *args) command() string {
 // IsOwnTool reports whether a tool is one of this program's MCP server.
 func IsOwnTool(name string) bool { return ownTool.MatchString(name) }
 
+// WithoutOwn returns a text without what this program showed the agent in it.
+func WithoutOwn(text string) string { return strings.TrimSpace(ownMarks(text)) }
+
 // Text joins the texts of a result, in the forms that the agents give them.
 func Text(raw json.RawMessage) string { return textOf(raw) }
 

@@ -178,14 +178,36 @@ func (r *geminiReader) calls(st *Step, m *geminiMessage) {
 				}
 			}
 		}
-		c.Failed, c.Refused = t.Status == "error", t.Status == "cancelled"
-		if toolNames[strings.ToLower(c.Tool)] == bash && t.Status == "success" {
-			if c.Exit = exitCode(geminiExit, c.Text); c.Exit == nil { // named only where it is not 0
-				c.Exit = exited(0)
-			}
-			c.Failed = *c.Exit != 0
-		}
-		c.Text = geminiFrame.ReplaceAllString(c.Text, "")
+		c.Refused = t.Status == "cancelled"
+		c.geminiEnded(t.Status == "error", t.Status == "success")
 		st.Calls = append(st.Calls, c)
 	}
+}
+
+// geminiEnded takes the exit code and Gemini's frame out of a result's text. ran reports
+// whether the tool itself reported no error: of a shell, the command may have failed.
+func (c *Call) geminiEnded(failed, ran bool) {
+	c.Failed = failed
+	if toolNames[strings.ToLower(c.Tool)] == bash && ran {
+		if c.Exit = exitCode(geminiExit, c.Text); c.Exit == nil { // named only where it is not 0
+			c.Exit = exited(0)
+		}
+		c.Failed = *c.Exit != 0
+	}
+	c.Text = geminiFrame.ReplaceAllString(c.Text, "")
+}
+
+// GeminiResponse takes over a result as Gemini's hooks have it.
+func (c *Call) GeminiResponse(raw json.RawMessage) {
+	var r struct {
+		Content json.RawMessage `json:"llmContent"`
+		Error   json.RawMessage `json:"error"`
+	}
+	c.Done = true
+	if json.Unmarshal(raw, &r) != nil {
+		c.Text = string(raw)
+		return
+	}
+	c.Text = textOf(r.Content)
+	c.geminiEnded(r.Error != nil, r.Error == nil)
 }

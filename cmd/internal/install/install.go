@@ -30,26 +30,16 @@ type Places struct {
 
 // File is a file of an agent's configuration, before and after.
 type File struct {
-	Path    string `json:"path"`
-	Existed bool   `json:"existed"`
-	Before  string `json:"before"`
-	After   string `json:"after"`
+	Path    string   `json:"path"`
+	Existed bool     `json:"existed"`
+	Before  string   `json:"before"`
+	After   string   `json:"after"`
+	Own     bool     `json:"own,omitempty"`  // no one else's entries are in it
+	Dirs    []string `json:"dirs,omitempty"` // that were made for it
 }
 
 // ErrConfig is returned for a configuration that cannot be read.
 var ErrConfig = errors.New("configuration that cannot be read; nothing was changed")
-
-// hookSeconds is the time after which an agent ends a hook that hangs.
-const hookSeconds = 3
-
-// events are the hooks of each agent.
-var events = map[sessions.Agent][]string{
-	sessions.Claude: {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Stop", "SessionEnd"},
-	sessions.Codex:  {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd"},
-}
-
-// Agents lists those that can be installed for.
-func Agents() []sessions.Agent { return []sessions.Agent{sessions.Claude, sessions.Codex} }
 
 func (p *Places) wrapper() string { return filepath.Join(p.State, "beside", "hook.sh") }
 
@@ -80,42 +70,27 @@ func (p *Places) script() string {
 // Plan returns the files that an installation changes; none where it is complete.
 func (p *Places) Plan(agent sessions.Agent) ([]File, error) {
 	var files []File
-	add := func(path string, edit func(before []byte) ([]byte, error)) error {
-		before, err := os.ReadFile(path)
+	for _, part := range p.parts(agent) {
+		before, err := os.ReadFile(part.path)
 		existed := err == nil
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+			return nil, err
 		}
-		after, err := edit(before)
-		if len(bytes.TrimSpace(before)) == 0 && strings.HasSuffix(path, ".json") && err == nil {
-			after, err = hujson.Format(after)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w: %w", path, ErrConfig, err)
+		after := part.text
+		if part.put != nil {
+			after, err = part.put(before)
+			if len(bytes.TrimSpace(before)) == 0 && strings.HasSuffix(part.path, ".json") && err == nil {
+				after, err = hujson.Format(after)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w: %w", part.path, ErrConfig, err)
+			}
 		}
 		if !bytes.Equal(before, after) || !existed {
-			files = append(files, File{path, existed, string(before), string(after)})
+			files = append(files, File{Path: part.path, Existed: existed, Before: string(before), After: string(after), Own: part.put == nil})
 		}
-		return nil
 	}
-	hooks := func(before []byte) ([]byte, error) { return p.addHooks(agent, before) }
-	err := add(p.wrapper(), func([]byte) ([]byte, error) { return []byte(p.script()), nil })
-	switch agent {
-	case sessions.Claude:
-		dir := filepath.Join(p.Home, ".claude")
-		servers := filepath.Join(p.Home, ".claude.json")
-		if set := p.Getenv("CLAUDE_CONFIG_DIR"); set != "" {
-			dir, servers = set, filepath.Join(set, ".claude.json")
-		}
-		err = errors.Join(err, add(filepath.Join(dir, "settings.json"), hooks), add(servers, p.addServer))
-	case sessions.Codex:
-		dir := filepath.Join(p.Home, ".codex")
-		if set := p.Getenv("CODEX_HOME"); set != "" {
-			dir = set
-		}
-		err = errors.Join(err, add(filepath.Join(dir, "hooks.json"), hooks), add(filepath.Join(dir, "config.toml"), p.addTable))
-	}
-	return files, err
+	return files, nil
 }
 
 type patch struct {
@@ -151,7 +126,11 @@ func has(data []byte, path string) bool {
 }
 
 func (p *Places) addHooks(agent sessions.Agent, data []byte) ([]byte, error) {
-	own := map[string]any{"hooks": []any{map[string]any{"type": "command", "command": p.Command(agent), "timeout": hookSeconds}}}
+	timeout := hookSeconds
+	if agent == sessions.Gemini {
+		timeout *= 1000 // it counts in milliseconds
+	}
+	own := map[string]any{"hooks": []any{map[string]any{"type": "command", "command": p.Command(agent), "timeout": timeout}}}
 	var err error
 	if !has(data, "/hooks") {
 		if data, err = edit(data, patch{"add", "/hooks", map[string]any{}}); err != nil {
@@ -207,38 +186,6 @@ func section(data []byte, path string) []byte {
 	return at.Pack()
 }
 
-func (p *Places) addServer(data []byte) ([]byte, error) {
-	if has(data, "/mcpServers/anamnesis") {
-		return data, nil
-	}
-	var err error
-	if !has(data, "/mcpServers") {
-		if data, err = edit(data, patch{"add", "/mcpServers", map[string]any{}}); err != nil {
-			return nil, err
-		}
-	}
-	return edit(data, patch{"add", "/mcpServers/anamnesis", map[string]any{"type": "stdio", "command": p.Program, "args": []string{"mcp", "serve"}}})
-}
-
-const (
-	tableBegin = "# anamnesis:begin\n"
-	tableEnd   = "# anamnesis:end\n"
-)
-
-func (p *Places) addTable(data []byte) ([]byte, error) {
-	if bytes.Contains(data, []byte("[mcp_servers.anamnesis]")) {
-		return data, nil
-	}
-	program, err := json.Marshal(p.Program) // a basic string of TOML is written the same
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")) {
-		data = append(slices.Clone(data), '\n')
-	}
-	return append(slices.Clone(data), fmt.Sprintf(tableBegin+"[mcp_servers.anamnesis]\ncommand = %s\nargs = [\"mcp\", \"serve\"]\n"+tableEnd, program)...), nil
-}
-
 // Install writes the files of a plan, and what they were.
 func (p *Places) Install(agent sessions.Agent, files []File) error {
 	earlier, err := p.installed(agent)
@@ -246,12 +193,14 @@ func (p *Places) Install(agent sessions.Agent, files []File) error {
 		return err
 	}
 	for _, f := range files { // installed anew: the beginning is the older one
+		f.Dirs = missing(filepath.Dir(f.Path))
 		i := slices.IndexFunc(earlier, func(o File) bool { return o.Path == f.Path })
 		if i < 0 {
 			earlier = append(earlier, f)
 		} else if earlier[i].After == f.Before {
 			earlier[i].After = f.After
 		} else {
+			f.Dirs = append(earlier[i].Dirs, f.Dirs...)
 			earlier[i] = f
 		}
 	}
@@ -268,6 +217,15 @@ func (p *Places) Install(agent sessions.Agent, files []File) error {
 		}
 	}
 	return nil
+}
+
+// missing lists the directories that a path needs and that are not there, the
+// outermost first.
+func missing(dir string) (dirs []string) {
+	for ; !exists(dir) && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		dirs = append([]string{dir}, dirs...)
+	}
+	return dirs
 }
 
 func (p *Places) installed(agent sessions.Agent) (files []File, err error) {
@@ -291,23 +249,24 @@ func (p *Places) PlanRemoval(agent sessions.Agent) ([]File, error) {
 	var out []File
 	for _, f := range files {
 		now, err := os.ReadFile(f.Path)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || f.Path == p.wrapper() {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		change := File{f.Path, f.Existed, string(now), f.Before}
-		if string(now) != f.After {
+		change := File{Path: f.Path, Existed: f.Existed, Before: string(now), After: f.Before, Dirs: f.Dirs}
+		if string(now) != f.After && !f.Own {
 			after, err := p.withoutOurs(agent, f.Path, now)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w: %w", f.Path, ErrConfig, err)
 			}
 			change.Existed, change.After = true, string(after)
 		}
-		if f.Path != p.wrapper() || !p.otherUses(agent) {
-			out = append(out, change)
-		}
+		out = append(out, change)
+	}
+	if now, err := os.ReadFile(p.wrapper()); err == nil && len(files) > 0 && !p.otherUses(agent) {
+		out = append(out, File{Path: p.wrapper(), Before: string(now)})
 	}
 	return out, nil
 }
@@ -329,9 +288,6 @@ func (p *Places) withoutOurs(agent sessions.Agent, path string, data []byte) ([]
 		}
 		return slices.Concat(before, after), nil
 	}
-	if !strings.HasSuffix(path, ".json") {
-		return nil, nil // the wrapper
-	}
 	var err error
 	for _, e := range events[agent] {
 		list, ours := entries(data, e), 0
@@ -349,8 +305,8 @@ func (p *Places) withoutOurs(agent sessions.Agent, path string, data []byte) ([]
 			}
 		}
 	}
-	if bytes.Contains(section(data, "/mcpServers/anamnesis"), []byte(`"serve"`)) {
-		data, err = edit(data, patch{Op: "remove", Path: "/mcpServers/anamnesis"})
+	if at := serverPath(agent) + "/anamnesis"; bytes.Contains(section(data, at), []byte(`"serve"`)) {
+		data, err = edit(data, patch{Op: "remove", Path: at})
 	}
 	return data, err
 }
@@ -366,6 +322,11 @@ func (p *Places) Uninstall(agent sessions.Agent, files []File) error {
 		}
 		if err != nil {
 			return err
+		}
+		for _, dir := range slices.Backward(f.Dirs) {
+			if os.Remove(dir) != nil {
+				break // it holds something else
+			}
 		}
 	}
 	return os.Remove(p.manifest(agent))

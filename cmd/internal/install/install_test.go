@@ -1,6 +1,8 @@
 package install
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,7 +68,7 @@ const settings = `{
 // TestBackAgain: install and uninstall leave every file as it was; where something
 // else changed a file meanwhile, exactly our entries go.
 func TestBackAgain(t *testing.T) {
-	for _, agent := range Agents() {
+	for _, agent := range []sessions.Agent{sessions.Claude, sessions.Codex} {
 		for _, before := range []string{"absent", settings} {
 			p := places(t)
 			path := filepath.Join(p.Home, ".claude", "settings.json")
@@ -102,6 +104,116 @@ func TestBackAgain(t *testing.T) {
 			if text = get(t, other); strings.Contains(text, "serve") {
 				t.Errorf("%s keeps the server: %s", agent, text)
 			}
+		}
+	}
+}
+
+// tree lists every path below a directory, with the text of each file.
+func tree(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		b.WriteString(path + "\n")
+		if !d.IsDir() {
+			b.WriteString(get(t, path) + "\n")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestEveryAgent: what is installed for each agent names the hooks, the server and the
+// skill. Uninstalling all leaves the home as it was, path by path, in any order, also
+// where a file of our own was changed.
+func TestEveryAgent(t *testing.T) {
+	const kimi = "default_model = \"m\" # mine\n\n[[hooks]]\nevent = \"Stop\"\ncommand = \"mine.sh\"\n"
+	for _, configured := range []bool{false, true} {
+		p := places(t)
+		p.Data = filepath.Join(p.Home, "data")
+		if err := os.MkdirAll(filepath.Join(p.State, "beside"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if configured {
+			put(t, filepath.Join(p.Home, ".claude", "settings.json"), settings)
+			put(t, filepath.Join(p.Home, ".claude", "skills", "mine", "SKILL.md"), "mine")
+			put(t, filepath.Join(p.Home, ".config", "opencode", "opencode.jsonc"), "{ // mine\n  \"mcp\": {}\n}\n")
+			put(t, filepath.Join(p.Home, ".gemini", "settings.json"), "{}")
+			put(t, filepath.Join(p.Home, ".kimi-code", "config.toml"), kimi)
+		}
+		before := tree(t, p.Home)
+		for _, agent := range Agents() {
+			if p.Found(agent) != (configured && agent != sessions.Codex) {
+				t.Errorf("%s is found: %v", agent, p.Found(agent))
+			}
+			p.do(t, agent)
+		}
+		opencode := filepath.Join(p.Home, ".config", "opencode", "opencode.json")
+		if configured {
+			opencode += "c"
+		}
+		in := func(path string) string { return filepath.Join(p.Home, filepath.FromSlash(path)) }
+		for path, wants := range map[string][]string{
+			in(".config/opencode/plugins/anamnesis.js"): {jsonText(p.wrapper())},
+			opencode: {`"serve"`, `"environment"`},
+			in(".gemini/extensions/anamnesis/gemini-extension.json"):     {`"serve"`, `"env"`},
+			in(".gemini/extensions/anamnesis/hooks/hooks.json"):          {p.Command(sessions.Gemini)[:4], `"BeforeTool"`, "3000"},
+			in(".gemini/extensions/anamnesis/skills/anamnesis/SKILL.md"): {string(skill)},
+			in(".kimi-code/config.toml"):                                 {jsonText(p.Command(sessions.Kimi)), `"UserPromptSubmit"`},
+			in(".kimi-code/mcp.json"):                                    {`"serve"`, p.Data},
+			in(".claude/skills/anamnesis/SKILL.md"):                      {string(skill)},
+			in(".codex/skills/anamnesis/SKILL.md"):                       {string(skill)},
+			in(".codex/config.toml"):                                     {"env = { ANAMNESIS_HOME ="},
+		} {
+			for _, want := range wants {
+				if !strings.Contains(get(t, path), want) {
+					t.Errorf("%s lacks %s: %s", path, want, get(t, path))
+				}
+			}
+		}
+		for _, agent := range Agents() {
+			if again, err := p.Plan(agent); err != nil || len(again) != 0 {
+				t.Errorf("%s is planned again: %+v, %v", agent, again, err)
+			}
+		}
+		put(t, in(".config/opencode/plugins/anamnesis.js"), "changed")
+		for _, agent := range Agents() {
+			p.undo(t, agent)
+		}
+		if after := tree(t, p.Home); after != before {
+			t.Errorf("after uninstall:\n%s\nwas\n%s", after, before)
+		}
+	}
+}
+
+// TestKimiInline: hooks in a form that tables cannot be added to are refused.
+func TestKimiInline(t *testing.T) {
+	p := places(t)
+	put(t, filepath.Join(p.Home, ".kimi-code", "config.toml"), "hooks = []\n")
+	if _, err := p.Plan(sessions.Kimi); !errors.Is(err, ErrConfig) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestSkill: the skill is what an agent reads of when to go back. Its first lines are
+// what every agent has in its context all the time.
+func TestSkill(t *testing.T) {
+	head, body, ok := strings.Cut(strings.TrimPrefix(string(skill), "---\n"), "\n---\n")
+	name, about, _ := strings.Cut(head, "\n")
+	if !ok || name != "name: anamnesis" || !strings.HasPrefix(about, "description: ") || strings.Contains(about, "\n") || len(about) > 300 {
+		t.Errorf("head: %s", head)
+	}
+	if lines := strings.Count(body, "\n"); lines > 50 {
+		t.Errorf("%d lines", lines)
+	}
+	for _, tool := range []string{"timeline", "jump_to_step", "checkpoint", "recall", "remember"} {
+		if !strings.Contains(body, "`"+tool) {
+			t.Errorf("%s is not named", tool)
 		}
 	}
 }

@@ -1,0 +1,331 @@
+package acp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"anamnesis/orchestrator/beside"
+	"anamnesis/orchestrator/sessions"
+)
+
+// chat is one session of the agent, which is recorded as hooks would be. Its events are
+// told one after the other.
+type chat struct {
+	p             *Proxy
+	id, cwd, task string
+
+	mu    sync.Mutex
+	calls map[string]*toolCall // that have begun, by their ids
+	text  string               // what the agent said since its last call
+	open  bool                 // a turn is under way
+}
+
+// toolCall is what the updates said of a call so far.
+type toolCall struct {
+	name, kind, title string
+	input             json.RawMessage
+	paths             []string
+	diff              *content
+	begun             bool
+}
+
+// update is an update of a session, or the call that a permission is asked for.
+type update struct {
+	Kind       string          `json:"sessionUpdate"`
+	ToolCallID string          `json:"toolCallId"`
+	Name       string          `json:"name"`
+	Title      string          `json:"title"`
+	ToolKind   string          `json:"kind"`
+	Status     string          `json:"status"`
+	RawInput   json.RawMessage `json:"rawInput"`
+	RawOutput  json.RawMessage `json:"rawOutput"`
+	Content    json.RawMessage `json:"content"`
+	Locations  []struct {
+		Path string `json:"path"`
+	} `json:"locations"`
+	Meta struct {
+		Output *struct {
+			Data string `json:"data"`
+		} `json:"terminal_output_delta"`
+		Exit *struct {
+			Code *int `json:"exit_code"`
+		} `json:"terminal_exit"`
+	} `json:"_meta"`
+}
+
+// begin notes a session's directory.
+func (p *Proxy) begin(id, cwd string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if id == "" || cwd == "" || p.sessions[id] != nil {
+		return
+	}
+	for _, agent := range sessions.Agents() {
+		if p.svc.Home.HasTask(beside.TaskOf(agent, id)) {
+			return // the agent's own hooks record it
+		}
+	}
+	p.sessions[id] = &chat{p: p, id: id, cwd: cwd, task: beside.TaskOf(beside.ACP, id), calls: map[string]*toolCall{}}
+}
+
+func (p *Proxy) chat(id string) *chat {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sessions[id]
+}
+
+// close ends the turns that the agent left open.
+func (p *Proxy) close(ctx context.Context) {
+	p.mu.Lock()
+	all := p.sessions
+	p.sessions = map[string]*chat{}
+	p.mu.Unlock()
+	for _, c := range all {
+		c.stop(context.WithoutCancel(ctx))
+	}
+}
+
+// event records an event, and returns what the agent is to be told. An error is no
+// reason to stop the agent: it stands in the log that doctor reads.
+func (c *chat) event(ctx context.Context, name string, more map[string]any) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tell(ctx, name, more)
+}
+
+func (c *chat) tell(ctx context.Context, name string, more map[string]any) string {
+	e := map[string]any{"session_id": c.id, "cwd": c.cwd, "hook_event_name": name}
+	for k, v := range more {
+		e[k] = v
+	}
+	data, err := json.Marshal(e)
+	if err != nil {
+		return ""
+	}
+	c.open = name != "Stop"
+	text := ""
+	err = beside.Hook(ctx, c.p.svc, beside.ACP, bytes.NewReader(data), func(reply []byte) {
+		var r struct {
+			Out struct{ AdditionalContext string } `json:"hookSpecificOutput"`
+		}
+		if json.Unmarshal(reply, &r) == nil {
+			text = r.Out.AdditionalContext
+		}
+	})
+	if err != nil {
+		beside.LogError(c.p.svc.Home, string(beside.ACP), err)
+	}
+	return text
+}
+
+func (c *chat) stop(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.open {
+		return
+	}
+	c.tell(ctx, "Stop", map[string]any{"last_assistant_message": c.text})
+	c.text, c.calls = "", map[string]*toolCall{}
+}
+
+// take records an update. asks: the agent waits for a permission, and the call has not
+// begun.
+func (c *chat) take(ctx context.Context, u *update, asks bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case u.Kind == "agent_message_chunk":
+		var b content
+		if json.Unmarshal(u.Content, &b) == nil {
+			c.text += b.Text
+		}
+		return
+	case u.ToolCallID == "":
+		return
+	}
+	t := c.calls[u.ToolCallID]
+	if t == nil {
+		t = &toolCall{}
+		c.calls[u.ToolCallID] = t
+	}
+	t.merge(u)
+	ended := u.Status == "completed" || u.Status == "failed"
+	own := t.own()
+	if !t.begun && !own && (asks || ended || u.Status == "in_progress" || len(t.input) > 2) {
+		t.begun, c.text = true, ""
+		c.tell(ctx, "PreToolUse", t.event(u.ToolCallID))
+	}
+	if !ended {
+		return
+	}
+	delete(c.calls, u.ToolCallID)
+	if own {
+		return
+	}
+	e := t.event(u.ToolCallID)
+	text, exit := c.p.result(u)
+	switch {
+	case exit != nil && *exit != 0:
+		e["error"] = fmt.Sprintf("Exit code %d\n%s", *exit, text)
+	case u.Status == "failed":
+		e["error"] = text
+	case exit != nil:
+		e["tool_response"] = map[string]string{"stdout": text}
+	default:
+		e["tool_response"] = text
+	}
+	name := "PostToolUse"
+	if e["error"] != nil {
+		name = "PostToolUseFailure"
+	}
+	c.tell(ctx, name, e)
+}
+
+// merge takes over what an update says of a call.
+func (t *toolCall) merge(u *update) {
+	set := func(at *string, value string) {
+		if value != "" {
+			*at = value
+		}
+	}
+	set(&t.name, u.Name)
+	if t.name == "" && t.title == "" && u.ToolKind != "execute" {
+		set(&t.name, u.Title) // some agents begin with the tool's name
+	}
+	set(&t.kind, u.ToolKind)
+	set(&t.title, u.Title)
+	if len(u.RawInput) > 2 {
+		t.input = u.RawInput
+	}
+	for _, l := range u.Locations {
+		t.paths = append(t.paths, l.Path)
+	}
+	var list []content
+	if json.Unmarshal(u.Content, &list) == nil {
+		for i := range list {
+			if list[i].Type == "diff" {
+				t.diff = &list[i]
+			}
+		}
+	}
+}
+
+// mcpInput is what codex-acp says of a call of an MCP server's tool.
+type mcpInput struct {
+	Server    string          `json:"server"`
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+func (t *toolCall) mcp() (in mcpInput, ok bool) {
+	ok = json.Unmarshal(t.input, &in) == nil && in.Server != "" && in.Tool != ""
+	return in, ok
+}
+
+// own reports whether the call is of this program's MCP server.
+func (t *toolCall) own() bool {
+	in, ok := t.mcp()
+	return sessions.IsOwnTool(t.name) || sessions.IsOwnTool(t.title) || ok && sessions.IsOwnTool("mcp__"+in.Server+"__"+in.Tool)
+}
+
+// event describes the call as a hook would.
+func (t *toolCall) event(id string) map[string]any {
+	e := map[string]any{"tool_use_id": id, "writes": t.kind != "read" && t.kind != "search" && t.kind != "think" && t.kind != "fetch"}
+	set := func(name string, input any) map[string]any {
+		e["tool_name"], e["tool_input"] = name, input
+		return e
+	}
+	var in struct {
+		Command json.RawMessage `json:"command"`
+		Cmd     json.RawMessage `json:"cmd"`
+		Old     *string         `json:"old_string"`
+		Old2    *string         `json:"oldString"`
+		Content *string         `json:"content"`
+		Path    string          `json:"path"`
+		Path2   string          `json:"file_path"`
+		Path3   string          `json:"filePath"`
+	}
+	_ = json.Unmarshal(t.input, &in) // of another form: nothing is known of it
+	if m, ok := t.mcp(); ok {
+		return set("mcp__"+m.Server+"__"+m.Tool, m.Arguments)
+	}
+	path := in.Path + in.Path2 + in.Path3
+	if path == "" && len(t.paths) > 0 {
+		path = t.paths[0]
+	}
+	switch {
+	case t.kind == "execute" && len(in.Command)+len(in.Cmd) > 0:
+		return set("Bash", t.input)
+	case t.kind == "execute":
+		return set("Bash", map[string]string{"command": t.title})
+	case t.kind == "read" && path != "":
+		return set("Read", map[string]string{"path": path})
+	case t.kind == "edit" && (in.Old != nil || in.Old2 != nil):
+		return set("Edit", t.input)
+	case t.kind == "edit" && in.Content != nil:
+		return set("Write", t.input)
+	case t.kind == "edit" && t.diff != nil && t.diff.OldText != nil:
+		return set("Edit", map[string]string{"path": t.diff.Path, "old_string": *t.diff.OldText, "new_string": t.diff.NewText})
+	case t.kind == "edit" && t.diff != nil:
+		return set("Write", map[string]string{"path": t.diff.Path, "content": t.diff.NewText})
+	}
+	name := strings.Join(strings.Fields(t.name+" "+t.kind), "_")
+	if name == "" {
+		name = "call"
+	}
+	if len(t.input) == 0 {
+		return set(name, map[string]string{"title": t.title})
+	}
+	return set(name, t.input)
+}
+
+// result is the text of an ended call, and the exit code of its command where the agent
+// or the editor's terminal names it.
+func (p *Proxy) result(u *update) (text string, exit *int) {
+	var texts []string
+	var out struct {
+		Output   string `json:"output"`
+		Exit     *int   `json:"exit_code"`
+		Metadata struct {
+			Exit *int `json:"exit"`
+		} `json:"metadata"`
+	}
+	var plain string
+	if json.Unmarshal(u.RawOutput, &plain) == nil && plain != "" {
+		texts = append(texts, plain)
+	} else if json.Unmarshal(u.RawOutput, &out) == nil {
+		if out.Output != "" {
+			texts = append(texts, out.Output)
+		}
+		if exit = out.Exit; exit == nil {
+			exit = out.Metadata.Exit
+		}
+	}
+	var list []content
+	if json.Unmarshal(u.Content, &list) == nil {
+		for _, b := range list {
+			var inner content
+			switch {
+			case b.Type == "terminal":
+				p.mu.Lock()
+				t := p.terminals[b.TerminalID]
+				p.mu.Unlock()
+				texts = append(texts, t.output)
+				exit = t.exit
+			case len(texts) == 0 && json.Unmarshal(b.Content, &inner) == nil && inner.Text != "":
+				texts = append(texts, inner.Text)
+			}
+		}
+	}
+	if o := u.Meta.Output; o != nil {
+		texts = append(texts, o.Data)
+	}
+	if e := u.Meta.Exit; e != nil {
+		exit = e.Code
+	}
+	return strings.Join(texts, "\n"), exit
+}

@@ -1,0 +1,396 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"anamnesis/orchestrator/sessions"
+)
+
+// agentsPrograms returns the folder with the agents' real programs, which .ci/run
+// installs at the versions that the readers and hooks were made for.
+func agentsPrograms(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("ANAMNESIS_AGENTS")
+	switch {
+	case testing.Short():
+		t.Skip("NOT RUN: real agents; .ci/run runs them by themselves")
+	case dir == "" && os.Getenv("ANAMNESIS_CI") != "":
+		t.Fatal("ANAMNESIS_AGENTS is not set: CI must install the agents from npm")
+	case dir == "":
+		t.Skip("SKIPPED: ANAMNESIS_AGENTS is not set; .ci/run installs the agents from npm and runs this")
+	}
+	return dir
+}
+
+// player is one agent: how it is configured and started, and how its model calls tools.
+type player struct {
+	agent   sessions.Agent
+	program string
+	config  func(url string) map[string]string // files below its home
+	env     func(url string) []string
+	args    []string // the prompt comes last
+	bash    func(command string) call
+	read    func(path string) call
+	edit    func(path, old, new string) call
+	jump    func(args object) call
+	steps   []string // the tools of its steps, as they are recorded
+}
+
+func named(name string, keys ...string) func(values ...string) call {
+	return func(values ...string) call {
+		args := object{}
+		for i, k := range keys {
+			args[k] = values[i]
+		}
+		return call{name: name, args: args}
+	}
+}
+
+var (
+	usualSteps = []string{"Bash", "ReadFile", "StrReplaceFile", "Bash", "ReadFile", "StrReplaceFile", "Bash", "answer"}
+	shellSteps = []string{"Bash", "Bash", "StrReplaceFile", "Bash", "Bash", "StrReplaceFile", "Bash", "answer"}
+)
+
+func players() []player {
+	one := func(f func(...string) call) func(string) call { return func(a string) call { return f(a) } }
+	three := func(f func(...string) call) func(a, b, c string) call {
+		return func(a, b, c string) call { return f(a, b, c) }
+	}
+	tool := func(name string) func(object) call {
+		return func(args object) call { return call{name: name, args: args} }
+	}
+	shell := one(named("exec_command", "cmd"))
+	return []player{{
+		agent: sessions.Claude, program: "claude",
+		config: func(string) map[string]string {
+			return map[string]string{".claude/settings.json": "{\"env\": {}}\n"}
+		},
+		env: func(url string) []string {
+			return []string{"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=sk-ant-mock", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1"}
+		},
+		args: []string{"--allowedTools", "Bash Edit Write Read mcp__anamnesis", "--model", "claude-sonnet-4-5", "-p"},
+		bash: func(command string) call {
+			return call{name: "Bash", args: object{"command": command, "description": "run"}}
+		},
+		read: one(named("Read", "file_path")), edit: three(named("Edit", "file_path", "old_string", "new_string")),
+		jump: tool("mcp__anamnesis__jump_to_step"), steps: usualSteps,
+	}, {
+		agent: sessions.Codex, program: "codex",
+		config: func(url string) map[string]string {
+			return map[string]string{".codex/config.toml": "model = \"m1\"\nmodel_provider = \"mock\"\napproval_policy = \"never\"\nsandbox_mode = \"danger-full-access\"\n" +
+				"[model_providers.mock]\nname = \"mock\"\nbase_url = \"" + url + "/v1\"\nwire_api = \"responses\"\nenv_key = \"MOCK_KEY\"\n"}
+		},
+		env:  func(string) []string { return []string{"MOCK_KEY=k"} },
+		args: []string{"exec", "--json", "--dangerously-bypass-hook-trust", "--skip-git-repo-check"},
+		bash: shell, read: func(path string) call { return shell("cat " + path) },
+		edit: func(path, old, new string) call {
+			return shell("apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: " + path + "\n@@\n-" + old + "\n+" + new + "\n*** End Patch\nEOF")
+		},
+		jump: func(args object) call { return call{"jump_to_step", "mcp__anamnesis", args} }, steps: shellSteps,
+	}, {
+		agent: sessions.OpenCode, program: "opencode",
+		config: func(url string) map[string]string {
+			return map[string]string{".config/opencode/opencode.json": `{"$schema": "https://opencode.ai/config.json", "autoupdate": false, "share": "disabled", "permission": {"*": "allow"}, "model": "mock/m1", "small_model": "mock/m1",
+  "enabled_providers": ["mock"],
+  "provider": {"mock": {"npm": "@ai-sdk/openai-compatible", "name": "mock", "options": {"baseURL": "` + url + `/v1", "apiKey": "k"},
+    "models": {"m1": {"name": "m1", "tool_call": true, "limit": {"context": 100000, "output": 8000}}}}}}`}
+		},
+		env: func(string) []string {
+			return []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"}
+		},
+		args: []string{"run", "-m", "mock/m1", "--format", "json"},
+		bash: func(command string) call {
+			return call{name: "bash", args: object{"command": command, "description": "run"}}
+		},
+		read: one(named("read", "filePath")), edit: three(named("edit", "filePath", "oldString", "newString")),
+		jump: tool("anamnesis_jump_to_step"), steps: usualSteps,
+	}, {
+		agent: sessions.Gemini, program: "gemini",
+		config: func(string) map[string]string {
+			return map[string]string{".gemini/settings.json": `{"security": {"auth": {"selectedType": "gemini-api-key"}}, "telemetry": {"enabled": false}, "privacy": {"usageStatisticsEnabled": false}}`}
+		},
+		env:  func(url string) []string { return []string{"GEMINI_API_KEY=mock", "GOOGLE_GEMINI_BASE_URL=" + url} },
+		args: []string{"--skip-trust", "--approval-mode", "yolo", "-o", "stream-json", "-m", "gemini-2.5-pro", "-p"},
+		bash: func(command string) call {
+			return call{name: "run_shell_command", args: object{"command": command, "description": "run"}}
+		},
+		read: one(named("read_file", "file_path")),
+		edit: func(path, old, new string) call {
+			return call{name: "replace", args: object{"file_path": path, "instruction": "change it", "old_string": old, "new_string": new}}
+		},
+		jump: tool("mcp_anamnesis_jump_to_step"), steps: usualSteps,
+	}, {
+		agent: sessions.Kimi, program: "kimi",
+		config: func(url string) map[string]string {
+			return map[string]string{".kimi-code/config.toml": "default_model = \"m1\"\ntelemetry = false\n[providers.mock]\ntype = \"openai\"\nbase_url = \"" + url + "/v1\"\napi_key = \"k\"\n" +
+				"[models.m1]\nprovider = \"mock\"\nmodel = \"m1\"\nmax_context_size = 100000\n"}
+		},
+		env:  func(string) []string { return []string{"KIMI_DISABLE_TELEMETRY=1", "KIMI_CODE_NO_AUTO_UPDATE=1"} },
+		args: []string{"--output-format", "stream-json", "-p"},
+		bash: one(named("Bash", "command")), read: one(named("Read", "path")), edit: three(named("Edit", "path", "old_string", "new_string")),
+		jump: tool("mcp__anamnesis__jump_to_step"), steps: usualSteps,
+	}}
+}
+
+// stage is one user's home with an agent in it, and this program.
+type stage struct {
+	*testing.T
+	p                        player
+	programs, bin            string
+	root, home, state, world string
+	out                      string // what the agent printed last
+}
+
+// newStage makes a home with the agent's configuration and installs this program for it.
+func newStage(t *testing.T, p player, programs, bin, state, url string) *stage {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{T: t, p: p, programs: programs, bin: bin, root: root, home: filepath.Join(root, "home"), state: state, world: filepath.Join(root, "project")}
+	for name, text := range p.config(url) {
+		put(t, filepath.Join(s.home, filepath.FromSlash(name)), text)
+	}
+	before := s.files()
+	s.anamnesis("install", "--all", "--yes")
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s printed: %s", p.agent, s.out)
+			return
+		}
+		s.anamnesis("uninstall", string(p.agent), "--yes")
+		after := s.files()
+		for name, text := range before {
+			if p.agent != sessions.Codex && after[name] != text { // Codex notes trusted directories in its configuration
+				t.Errorf("%s after uninstall: %q, was %q", name, after[name], text)
+			}
+		}
+	})
+	return s
+}
+
+// files reads the agent's configuration as it was written by the test.
+func (s *stage) files() map[string]string {
+	files := map[string]string{}
+	for name := range s.p.config("") {
+		files[name] = get(s.T, filepath.Join(s.home, filepath.FromSlash(name)))
+	}
+	return files
+}
+
+// project makes the directory in which the agent works: a check that fails.
+func (s *stage) project() {
+	s.Helper()
+	if err := os.RemoveAll(s.world); err != nil {
+		s.Fatal(err)
+	}
+	put(s.T, filepath.Join(s.world, "check.sh"), "grep -qx right answer.txt && cat lib/data.txt && exit\necho \"check.sh:1: AssertionError: want right\"\nexit 1\n")
+	put(s.T, filepath.Join(s.world, "answer.txt"), "start\n")
+	put(s.T, filepath.Join(s.world, "lib", "data.txt"), "data\n")
+	put(s.T, filepath.Join(s.world, "notes.txt"), "notes\n")
+	s.run(s.world, nil, "git", "init", "-q")
+}
+
+// run runs a program to its end, with nothing of the caller's environment but the path.
+func (s *stage) run(dir string, env []string, name string, args ...string) string {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), 90*time.Second) // also while cleaning up
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	// Codex uses no helper programs where its home lies below the folder for temporary files.
+	temp := filepath.Join(s.root, "tmp")
+	if err := os.MkdirAll(temp, 0o700); err != nil {
+		s.Fatal(err)
+	}
+	cmd.Dir, cmd.Env = dir, append([]string{"HOME=" + s.home, "PATH=" + s.programs + ":" + os.Getenv("PATH"), "TERM=dumb", "TMPDIR=" + temp, "ANAMNESIS_HOME=" + s.state}, env...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = 5 * time.Second
+	if err := cmd.Run(); err != nil {
+		s.Fatalf("%s %q: %v\n%s", name, args, err, out.String())
+	}
+	return out.String()
+}
+
+func (s *stage) anamnesis(args ...string) string {
+	s.Helper()
+	return s.run(s.root, nil, s.bin, args...)
+}
+
+func (s *stage) json(v any, args ...string) {
+	s.Helper()
+	if err := json.Unmarshal([]byte(s.anamnesis(append(args, "--json")...)), v); err != nil {
+		s.Fatalf("anamnesis %q: %v", args, err)
+	}
+}
+
+// play has the agent answer a prompt, with its model playing a script.
+func (s *stage) play(url, prompt string) {
+	s.Helper()
+	s.out = s.run(s.world, s.p.env(url), filepath.Join(s.programs, s.p.program), append(slices.Clone(s.p.args), prompt)...)
+}
+
+// task returns the one task that was recorded of the agent.
+func (s *stage) task() string {
+	s.Helper()
+	var tasks []struct{ ID, Agent string }
+	s.json(&tasks, "tasks", "--all")
+	tasks = slices.DeleteFunc(tasks, func(t struct{ ID, Agent string }) bool { return t.Agent != string(s.p.agent) })
+	if len(tasks) != 1 {
+		s.Fatalf("%d tasks of %s were recorded; %s", len(tasks), s.p.agent, get(s.T, filepath.Join(s.state, "beside", "errors.log")))
+	}
+	return tasks[0].ID
+}
+
+// steps returns the tools of a task's steps.
+func (s *stage) steps(task string) []string {
+	s.Helper()
+	var line struct {
+		Rows []struct {
+			Kind, Text string
+			Step       int
+		}
+	}
+	s.json(&line, "timeline", task)
+	var tools []string
+	for _, r := range line.Rows {
+		if r.Kind == "step" && r.Step > 0 {
+			tools = append(tools, strings.Fields(r.Text)[0])
+		}
+	}
+	return tools
+}
+
+// script is the story that every agent plays: a failing check, a wrong edit, a
+// directory deleted by the shell, an edit of the user's, a jump, and the right edit.
+func (s *stage) script() []reply {
+	answer := filepath.Join(s.world, "answer.txt")
+	return []reply{
+		{text: "I look at the check.", calls: []call{s.p.bash("sh check.sh")}},
+		{text: "Read the answer.", calls: []call{s.p.read(answer)}},
+		{text: "Change it.", calls: []call{s.p.edit(answer, "start", "wrong")}},
+		{text: "Clean up.", calls: []call{s.p.bash("rm -r lib; sh check.sh")}},
+		{text: "That was wrong.", calls: []call{s.p.jump(object{"step": 2, "reason": "the cleaning deleted what the check needs"})}, before: func() {
+			// Kimi Code does not wait for its hooks after a call: the user is slower than they are.
+			for end := time.Now().Add(20 * time.Second); len(s.steps(s.task())) < 4 && time.Now().Before(end); {
+			}
+			put(s.T, filepath.Join(s.world, "notes.txt"), "the user's\n")
+		}},
+		{text: "Read it again.", calls: []call{s.p.read(answer)}},
+		{text: "Now the right one.", calls: []call{s.p.edit(answer, "start", "right")}},
+		{text: "Check.", calls: []call{s.p.bash("sh check.sh")}},
+		{text: "The check passes."},
+	}
+}
+
+// TestAgents plays one story with each agent's real program, offline, its model played
+// by a script. What a real model makes of what it is told is not claimed.
+func TestAgents(t *testing.T) {
+	programs := agentsPrograms(t)
+	bin := filepath.Join(t.TempDir(), "anamnesis")
+	if out, err := exec.Command("go", "build", "-o", bin, "anamnesis/cmd/anamnesis").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	all := players()
+	for i, p := range all {
+		t.Run(string(p.agent), func(t *testing.T) {
+			m := newModel(t, nil)
+			s := newStage(t, p, programs, bin, filepath.Join(t.TempDir(), "state"), m.URL)
+			s.project()
+			m.script = s.script()
+			s.play(m.URL, "Make 'sh check.sh' pass.")
+			if len(m.requests) != len(m.script) {
+				t.Fatalf("the model was asked %d times, want %d", len(m.requests), len(m.script))
+			}
+			task := s.task()
+			if got := s.steps(task); !slices.Equal(got, p.steps) {
+				t.Errorf("steps %q, want %q", got, p.steps)
+			}
+			for name, want := range map[string]string{"answer.txt": "right\n", "lib/data.txt": "data\n", "notes.txt": "the user's\n"} {
+				if text := get(t, filepath.Join(s.world, name)); text != want {
+					t.Errorf("%s holds %q, want %q", name, text, want)
+				}
+			}
+			if told := "lib/data.txt"; strings.Contains(m.requests[4], told) || !strings.Contains(m.requests[5], told) {
+				t.Errorf("the request after the jump does not tell what came back: %.2000s", m.requests[5])
+			}
+			if cut := strings.Contains(m.requests[5], "Clean up."); cut == (p.agent == sessions.OpenCode) {
+				t.Errorf("after the jump a step that was left is in the context: %v", cut)
+			}
+			s.imports(len(p.steps))
+			s.reaches(all[(i+1)%len(all)])
+		})
+	}
+}
+
+// imports reads the agent's own session file into a new home: it has the steps that
+// were recorded, and the call of the jump.
+func (s *stage) imports(steps int) {
+	s.Helper()
+	recorded := s.task()
+	args := []string{"import", string(s.p.agent), "--all", "--yes"}
+	if s.p.agent == sessions.OpenCode { // keeps its sessions in a database
+		var list []struct{ ID string }
+		out := s.run(s.world, s.p.env(""), filepath.Join(s.programs, s.p.program), "session", "list", "--format", "json")
+		if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 1 {
+			s.Fatalf("sessions of opencode: %v, %s", err, out)
+		}
+		file := filepath.Join(s.root, "export.json")
+		put(s.T, file, s.run(s.world, nil, "sh", "-c", "exec "+quote(filepath.Join(s.programs, s.p.program))+" export "+list[0].ID+" 2>/dev/null"))
+		args = []string{"import", file, "--yes"}
+	}
+	other := *s
+	other.state = filepath.Join(s.root, "imported")
+	var report struct {
+		Sessions []struct {
+			Task  string
+			Steps int
+		}
+	}
+	other.jsonOf(&report, args)
+	if len(report.Sessions) != 1 || report.Sessions[0].Steps != steps+1 || report.Sessions[0].Task != recorded {
+		s.Errorf("imported %+v; want %d steps of %s", report.Sessions, steps+1, recorded)
+	}
+}
+
+// jsonOf is json where notes on standard error are left out.
+func (s *stage) jsonOf(v any, args []string) {
+	s.Helper()
+	out := s.run(s.root, nil, "sh", append([]string{"-c", `exec "$@" 2>/dev/null`, "sh", s.bin}, append(args, "--json")...)...)
+	if err := json.Unmarshal([]byte(out), v); err != nil {
+		s.Fatalf("anamnesis %q: %v: %s", args, err, out)
+	}
+}
+
+// reaches approves the card that was written of the agent's session, and has another
+// agent fail in the same way: it is shown the card.
+func (s *stage) reaches(next player) {
+	s.Helper()
+	var kb struct{ Cards []struct{ ID string } }
+	s.json(&kb, "kb", "list")
+	cards := kb.Cards
+	if len(cards) == 0 {
+		s.Fatal("no card was written")
+	}
+	for _, c := range cards {
+		s.anamnesis("kb", "approve", c.ID)
+	}
+	m := newModel(s.T, nil)
+	other := newStage(s.T, next, s.programs, s.bin, s.state, m.URL)
+	other.project()
+	m.script = []reply{{text: "I look at the check.", calls: []call{next.bash("sh check.sh")}}, {text: "It fails."}}
+	other.play(m.URL, "Make 'sh check.sh' pass: AssertionError: want right")
+	if all := strings.Join(m.requests, "\n"); !slices.ContainsFunc(cards, func(c struct{ ID string }) bool { return strings.Contains(all, c.ID) }) {
+		s.Errorf("%s was not shown a card of %s:\n%.3000s", next.agent, s.p.agent, all)
+	}
+	other.task() // it was recorded
+}

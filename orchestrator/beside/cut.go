@@ -1,0 +1,47 @@
+package beside
+
+import (
+	"encoding/json"
+	"errors"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// contextCut is the event by which the plugin of opencode asks which calls a jump has
+// left. It is answered and not recorded.
+const contextCut = "ContextCut"
+
+// cutReply answers contextCut.
+func cutReply(svc *session.Service, task string) ([]byte, error) {
+	left, err := leftCalls(svc, task)
+	if err != nil || len(left) == 0 {
+		return nil, err
+	}
+	return json.Marshal(map[string][]string{"left": left})
+}
+
+// leftCalls returns the ids of the calls in steps that a jump has left. An agent that
+// can omits them, with their results, from its context.
+func leftCalls(svc *session.Service, task string) (calls []string, err error) {
+	st, err := svc.State(task)
+	if errors.Is(err, taskdir.ErrNoTask) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	on := st.PathSet(st.Current)
+	err = svc.Ops(task, 0, func(o op.Op) error {
+		b, ok := o.Body.(*op.ModelReplied)
+		if !ok || o.Step >= len(on) || on[o.Step] || !st.Steps.Ended(o.Step) {
+			return nil
+		}
+		for _, c := range b.Calls {
+			calls = append(calls, c.ID)
+		}
+		return nil
+	})
+	return calls, err
+}
