@@ -196,9 +196,12 @@ func TestSeat(t *testing.T) {
   - reply: "I shall write **parse.go**.\n\n1. write\n2. test\n"
     calls: [{name: WriteFile, arguments: {path: parse.go, content: "package main\n\nfunc parse() int {\n\treturn 1\n}\n"}}]
   - calls: [{name: Bash, arguments: {command: "echo begun; `+holdOn+`; seq 40; exit 3"}}]
-  - calls: [{name: StrReplaceFile, arguments: {path: parse.go, old: return 1, new: return 2}}]
-  - expect: [{on: any, contains: leave it at one}, {on: any, contains: mind the tests}]
-    reply: "It stays at **1**."
+  - expect: [{on: last, contains: mind the tests please}]
+    calls: [{name: StrReplaceFile, arguments: {path: parse.go, old: return 1, new: return 2}}]
+  - expect: [{on: any, contains: leave it at one}]
+    calls: [{name: Bash, arguments: {command: "ls *.go | grep parse"}}]
+  - calls: [{name: Bash, arguments: {command: "grep -c return parse.go && ls"}}]
+  - reply: "It stays at **1**."
   - expect: [{on: any, contains: go on then}]
     reply: "I went on."
 `)
@@ -224,6 +227,9 @@ func TestSeat(t *testing.T) {
 	d.types("n")
 	d.sees("the reason, for the model")
 	d.types("leave it at one\n")
+	d.sees("? Bash", "p ls *, grep *")
+	d.golden("pattern")
+	d.types("p") // and the command that fits it is not asked about
 	d.sees("It stays at 1.", "── 2 files changed: go, parse.go", "\n>")
 	d.golden("refused")
 	d.press("Escape")
@@ -237,10 +243,20 @@ func TestSeat(t *testing.T) {
 	d.sees("Jump to step 0?")
 	d.golden("plan")
 	d.press("Enter")
-	d.sees("jump from step 4 to step 0: 2 file(s) changed", "1 jump")
+	d.sees("jump from step 6 to step 0: 2 file(s) changed", "1 jump")
 	d.golden("jumped")
 	if inWorld(d.dir, "parse.go") {
 		t.Error("the file stands after the jump")
+	}
+	d.types("/compact\n")
+	d.sees("nothing to fold: the context")
+	d.types("/export ../talk.md\n")
+	d.sees("written to ../talk.md")
+	talk, err := os.ReadFile(filepath.Join(d.dir, "talk.md"))
+	for _, text := range []string{"## User\n\nfix the parser", "leave it at one", "- `Bash(ls *.go | grep parse)` (exit 0)", "It stays at **1**.", "> jump 6 → 0"} {
+		if err != nil || !strings.Contains(string(talk), text) {
+			t.Errorf("the export lacks %q (%v):\n%s", text, err, talk)
+		}
 	}
 	d.types("half a line")
 	d.sees("> half a line")

@@ -206,6 +206,8 @@ type ApprovalDecided struct {
 	// scripts they name. Same: and every later call of this task with that print.
 	Print string `json:"print,omitempty"`
 	Same  bool   `json:"same,omitempty"`
+	// Rules allow later calls of this task, beside this one: Bash(go test *).
+	Rules []string `json:"rules,omitempty"`
 	// Args are the arguments that the user put in place of the call's, of an edit.
 	Args string `json:"args,omitempty"`
 	// Subjects are what the call is about, where it had to be looked up first,

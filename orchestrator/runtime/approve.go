@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/guard"
@@ -19,6 +20,8 @@ type Question struct {
 	op.Call
 	Why  string // a guard.Decision's By: the mode or the rule that asks
 	Note string // what became of an earlier answer
+	// Like are rules that would allow this call and others like it; see Answer.Like.
+	Like []approval.Rule
 }
 
 // Answer is the user's answer to a Question.
@@ -26,6 +29,7 @@ type Answer struct {
 	Allow    bool
 	ForTask  bool   // and everything else in this task, too
 	Same     bool   // and exactly this again in this task
+	Like     bool   // and what the question's Like allows in this task, unless a rule asks or refuses
 	Args     string // what the user put in place of the arguments; decided anew, whatever Allow says
 	Feedback string // a word to the model; it survives any jump
 }
@@ -61,11 +65,19 @@ func (t *Task) approve(ctx context.Context, c op.Call, spec tool.Spec, args json
 		if above != nil {
 			d = approval.StricterDecision(d, above(f))
 		}
+		byMode := strings.HasPrefix(d.By, "mode:")
+		if d.Verdict == approval.Ask && byMode && t.approvedLike(f) {
+			continue
+		}
 		switch d.Verdict {
 		case approval.Refuse:
 			return refuse(d.Text, &op.ApprovalDecided{By: d.By})
 		case approval.Ask:
-			questions = append(questions, Question{Call: op.Call{ID: c.ID, Name: f.Tool, Args: c.Args}, Why: d.By})
+			q := Question{Call: op.Call{ID: c.ID, Name: f.Tool, Args: c.Args}, Why: d.By}
+			if byMode {
+				q.Like = approval.Suggest(f)
+			}
+			questions = append(questions, q)
 		}
 	}
 	subjects, records, missing := t.researched(c)
@@ -161,6 +173,22 @@ func (t *ledger) approvedSame(print string) bool {
 	return known
 }
 
+// approvedLike reports whether rules that a user gave with an answer for the whole task
+// allow a call, with a call of this reply, perhaps.
+func (t *ledger) approvedLike(f approval.Facts) bool {
+	var texts []string
+	t.journal.Look(func(_ journal.Public, queue []op.Op) {
+		texts = slices.Clone(t.state.Allowed)
+		for _, o := range queue {
+			if b, ok := o.Body.(*op.ApprovalDecided); ok {
+				texts = append(texts, b.Rules...)
+			}
+		}
+	})
+	rules, err := approval.ParseRules(texts, approval.Allow, "this task")
+	return err == nil && len(rules) > 0 && approval.Decide(approval.ModeDeny, f, rules).Verdict == approval.Allow
+}
+
 // asksFor reports whether a call sets an argument that is true or false.
 func asksFor(args json.RawMessage, name string) bool {
 	var values map[string]json.RawMessage
@@ -202,7 +230,11 @@ func (t *Task) askApproval(ctx context.Context, tool string, q Question, print f
 			t.approval, t.opts.above = string(approval.ModeAuto), nil
 			t.mu.Unlock()
 		}
-		return verdict{run: true, record: []op.Body{&op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByUser, ForTask: a.ForTask, Print: before, Same: a.Same}}}
+		allowed := &op.ApprovalDecided{Call: c.ID, Decision: "allow", By: state.ByUser, ForTask: a.ForTask, Print: before, Same: a.Same}
+		if a.Like {
+			allowed.Rules = ruleTexts(q.Like, approval.Allow)
+		}
+		return verdict{run: true, record: []op.Body{allowed}}
 	}
 	refused.By, refused.Feedback = state.ByUser, a.Feedback
 	v := no("Refused by the person.")

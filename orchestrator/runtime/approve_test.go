@@ -1,9 +1,13 @@
 package runtime
 
 import (
-	"anamnesis/orchestrator/guard/approval"
 	"context"
+	"slices"
+	"strings"
 	"testing"
+
+	"anamnesis/orchestrator/guard/approval"
+	"anamnesis/orchestrator/taskdir"
 )
 
 // Calls that run at once may ask the user at once, whose answer for the whole
@@ -26,5 +30,64 @@ turns:
 `, Options{Approval: "ask", Rules: rules, Approve: func(context.Context, Question) Answer { return Answer{Allow: true, ForTask: true} }})
 	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" {
 		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// TestAnswerByPattern: what the user allowed by a pattern runs without a question for the
+// rest of the task, in later processes, too; other commands and those of a rule that asks
+// do not.
+func TestAnswerByPattern(t *testing.T) {
+	rules, err := approval.ParseRules([]string{"Bash(ls secret*)"}, approval.Ask, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	o := Options{Approval: "ask", Rules: rules, Approve: func(_ context.Context, q Question) Answer {
+		var like []string
+		for _, r := range q.Like {
+			like = append(like, r.String())
+		}
+		asked = append(asked, strings.TrimSpace(textArg([]byte(q.Args), "command")+" "+strings.Join(like, " ")))
+		return Answer{Allow: true, Like: len(q.Like) > 0}
+	}}
+	task, h := newTask(t, `
+turns:
+  - calls:
+      - {name: Bash, arguments: {command: ls -a}}
+      - {name: Bash, arguments: {command: ls .}}
+      - {name: Bash, arguments: {command: ls secret.txt}}
+      - {name: Bash, arguments: {command: ls . ; touch b}}
+  - reply: done
+`, o)
+	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	want := []string{"ls -a Bash(ls *)", "ls secret.txt", "ls . ; touch b"}
+	if !slices.Equal(asked, want) {
+		t.Errorf("asked about %q, want %q", asked, want)
+	}
+	if st, err := taskdir.ReadState(h, "t"); err != nil || !slices.Equal(st.Allowed, []string{"Bash(ls *)"}) {
+		t.Errorf("a later process knows %v (%v), want the pattern", st, err)
+	}
+}
+
+// TestQueued: what the user has queued is recorded before the next request, which holds it.
+func TestQueued(t *testing.T) {
+	queue := []string{"", "mind the tests"}
+	task, _ := newTask(t, `
+turns:
+  - calls: [{name: Bash, arguments: {command: "true"}}]
+  - expect: [{on: last, contains: mind the tests}]
+    reply: done
+`, Options{Approval: "auto", Queued: func() string {
+		if len(queue) == 0 {
+			return ""
+		}
+		text := queue[0]
+		queue = queue[1:]
+		return text
+	}})
+	if out, err := task.Run(t.Context()); err != nil || out.Reason != "done" {
+		t.Fatalf("%+v, %v", out, err)
 	}
 }

@@ -181,8 +181,14 @@ func (t *ledger) failed(ctx context.Context, f *model.Fault) (Outcome, error) {
 	return Outcome{Reason: "failed", Detail: f.Error(), Answer: t.state.Answer, Err: f}, nil
 }
 
-// ask sends the projection and records the reply.
+// ask sends the projection and records the reply. What the user has queued is recorded
+// instead: the next request holds it.
 func (t *Task) ask(ctx, keep context.Context) (*model.Fault, error) {
+	if t.opts.Queued != nil {
+		if text := t.opts.Queued(); text != "" {
+			return nil, t.Say(keep, text, op.SourceSteer)
+		}
+	}
 	if err := t.refreshTools(ctx, keep); err != nil {
 		return nil, err
 	}

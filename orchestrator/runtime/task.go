@@ -95,6 +95,9 @@ type Options struct {
 	// change, before it is asked about. Both are redacted, and not recorded.
 	Output  func(c op.Call, p []byte)
 	Editing func(c op.Call, changes []file.Change)
+	// Queued is called before each request. It returns what the user has to say with it,
+	// and forgets it; empty: nothing.
+	Queued func() string
 	// Passing sees that a pass is about to ask the model, which may take minutes;
 	// what comes of it is recorded.
 	Passing func(op.PassBegun)

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -65,6 +66,25 @@ func (t *Task) foldOldest(ctx, keep context.Context, act state.Action) error {
 	req.From, req.To, req.Starts = first.ID, last.ID, []int{first.Parent}
 	req.Standing, req.Left = true, t.leftOf(act.Steps)
 	return t.runPass(ctx, keep, passModel{t}, req, &op.PassDone{Trigger: state.TriggerWindow, Words: notice.WordsOf(words, nil, notice.WordsOfFolded, t.counter.Count), Target: act.Target})
+}
+
+// ErrNothingToFold: the context holds no steps that are old and long enough to be folded.
+var ErrNothingToFold = errors.New("nothing to fold: the context holds no older steps that are longer than the block in their place would be")
+
+// Compact folds all steps but the newest into a block, whatever the size of the context,
+// and returns the tokens of the context before and after. It must not be called while Run
+// runs.
+func (t *Task) Compact(ctx context.Context) (before, after int, err error) {
+	if err := t.settle(); err != nil {
+		return 0, 0, err
+	}
+	before = t.state.ContextTokens()
+	steps := t.state.Foldable()
+	if len(steps) == 0 {
+		return before, before, ErrNothingToFold
+	}
+	err = t.foldOldest(ctx, context.WithoutCancel(ctx), state.Action{Steps: steps})
+	return before, t.state.ContextTokens(), err
 }
 
 // leftOf names those of some steps that a jump has left.

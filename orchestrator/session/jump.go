@@ -52,6 +52,47 @@ func (s *Service) Jump(ctx context.Context, task string, j op.JumpRequested, c C
 // jumpIdle makes a jump in a task that nobody runs. A pass asks the task's model
 // if it can be reached; otherwise the extractor writes.
 func (o *opening) jumpIdle(ctx context.Context, st *state.State, j op.JumpRequested) (*op.JumpDone, error) {
+	t, err := o.idleAsking(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	done, err := t.JumpNow(ctx, op.JumpRequested{To: j.To, Reason: j.Reason, Fold: j.Fold, Overwrite: j.Overwrite}, o.here())
+	if damaged := t.Damaged(); damaged != "" {
+		o.warn("warning: %s; the step's snapshot in the store was used instead", oneLine(damaged))
+	}
+	if err != nil && t.State().Jumping != nil {
+		err = fmt.Errorf("%w; the jump to step %d has begun: 'anamnesis jump %s %d' or 'anamnesis resume %s' makes it, 'anamnesis world abandon --task %s' ends it and leaves the files", err, j.To, t.ID, j.To, t.ID, t.ID)
+	}
+	return done, JoinClose(err, t.Close())
+}
+
+// Compact folds all steps of a task that nobody runs, but the newest, into a block and
+// cards. It returns the tokens of the context before and after.
+func (s *Service) Compact(ctx context.Context, task string, c Client) (before, after int, err error) {
+	st, err := taskdir.ReadState(s.Home, task)
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(st.Foldable()) == 0 {
+		return 0, 0, runtime.ErrNothingToFold
+	}
+	o := &opening{Service: s, client: c}
+	t, err := o.idleAsking(ctx, st)
+	if err != nil {
+		return 0, 0, err
+	}
+	if err = t.Resume(ctx, "", o.here()); err == nil {
+		before, after, err = t.Compact(ctx)
+	}
+	err = JoinClose(err, t.Close())
+	for _, w := range o.warnings {
+		c.note(w)
+	}
+	return before, after, err
+}
+
+// idleAsking opens a task that nobody runs, with its model if that can be reached.
+func (o *opening) idleAsking(ctx context.Context, st *state.State) (*runtime.Task, error) {
 	info := Info{Task: st.Opened.Task, Dir: st.Opened.Dir, Model: st.Model}
 	opts := runtime.Options{Event: o.client.Op, Passing: o.client.Passing}
 	m, modelErr := o.ChooseModel(ctx, st.Model, st.BaseURL, "")
@@ -71,18 +112,7 @@ func (o *opening) jumpIdle(ctx context.Context, st *state.State, j op.JumpReques
 	if o.client.Started != nil {
 		o.client.Started(info)
 	}
-	t, err := o.idle(ctx, st, opts)
-	if err != nil {
-		return nil, err
-	}
-	done, err := t.JumpNow(ctx, op.JumpRequested{To: j.To, Reason: j.Reason, Fold: j.Fold, Overwrite: j.Overwrite}, o.here())
-	if damaged := t.Damaged(); damaged != "" {
-		o.warn("warning: %s; the step's snapshot in the store was used instead", oneLine(damaged))
-	}
-	if err != nil && t.State().Jumping != nil {
-		err = fmt.Errorf("%w; the jump to step %d has begun: 'anamnesis jump %s %d' or 'anamnesis resume %s' makes it, 'anamnesis world abandon --task %s' ends it and leaves the files", err, j.To, t.ID, j.To, t.ID, t.ID)
-	}
-	return done, JoinClose(err, t.Close())
+	return o.idle(ctx, st, opts)
 }
 
 // idle opens a task that nobody runs, to change its world. Of opts the model, the

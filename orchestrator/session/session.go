@@ -107,6 +107,9 @@ type Client struct {
 	Output func(c op.Call, p []byte)
 	// Editing sees what a call is about to change, before Approve is asked about it.
 	Editing func(c op.Call, changes []file.Change)
+	// Queued is called before each request of the agent. It returns what the user has to
+	// say with it, and forgets it.
+	Queued func() string
 	// Passing sees that a pass is about to ask the model.
 	Passing func(op.PassBegun)
 	// Retry sees that the model is asked again.
@@ -202,6 +205,12 @@ func (s *Session) Request(ctx context.Context, text string) error {
 // and Overwrite count.
 func (s *Session) Jump(ctx context.Context, j op.JumpRequested) error {
 	return s.task.Jump(ctx, j.To, j.Reason, j.Fold, j.Overwrite)
+}
+
+// Compact folds all steps but the newest into a block and cards, and returns the tokens
+// of the context before and after. It must not be called while Run runs.
+func (s *Session) Compact(ctx context.Context) (before, after int, err error) {
+	return s.task.Compact(ctx)
 }
 
 // State is the folded state. It must not be used while Run runs.

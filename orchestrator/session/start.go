@@ -341,6 +341,7 @@ func (o *opening) surroundings(ctx context.Context, dir string, m *Model, approv
 		Output:   o.client.Output,
 		Editing:  o.client.Editing,
 		Passing:  o.client.Passing,
+		Queued:   o.client.Queued,
 		World:    worldstate.Options{Progress: o.client.Scan},
 		Approve:  o.client.Approve,
 		Ask:      o.client.Ask,

@@ -156,6 +156,7 @@ func (s *State) decided(b *op.ApprovalDecided) {
 	if b.Same && b.Print != "" {
 		s.Prints = put(s.Prints, b.Print, true)
 	}
+	s.Allowed = append(slices.Clip(s.Allowed), b.Rules...)
 	if b.By == ByUndoneGuard {
 		s.heldOnce(b.Call)
 	}

@@ -121,6 +121,10 @@ func (s *State) maskable(tokens int, hard bool) []uint64 {
 	return seqs
 }
 
+// Foldable returns the steps of the context that can be folded while the task rests: all
+// but the newest, or none where a block would hardly be shorter.
+func (s *State) Foldable() []int { return s.foldable(s.ContextTokens(), false) }
+
 // foldable returns the oldest steps whose folding frees so many tokens, or all
 // that may be folded; none where a block would hardly be shorter than they are.
 func (s *State) foldable(tokens int, hard bool) []int {

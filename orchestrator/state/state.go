@@ -44,6 +44,8 @@ type State struct {
 	Approval string // in force: a user may have allowed everything
 	// Prints are what a user approved for the whole task; see op.ApprovalDecided.
 	Prints map[string]bool `json:",omitempty"`
+	// Allowed are rules by which a user let calls of the task run; see likewise.
+	Allowed []string `json:",omitempty"`
 
 	Last    uint64 // seq of the last operation folded in
 	Steps   Steps  `json:"-"` // by id; step 0 is the task's beginning

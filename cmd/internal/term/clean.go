@@ -5,6 +5,8 @@ package term
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -54,4 +56,15 @@ func hostile(r rune) bool {
 func Line(s string, width int) string {
 	s = strings.TrimSpace(strings.NewReplacer("\n", " ", "\t", " ").Replace(Clean(s)))
 	return runewidth.Truncate(s, width, "…")
+}
+
+// ShortDir is a directory's absolute path, with the user's home as a tilde.
+func ShortDir(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	if home, err := os.UserHomeDir(); err == nil && home != "/" && (dir == home || strings.HasPrefix(dir, home+"/")) {
+		dir = "~" + dir[len(home):]
+	}
+	return Clean(dir)
 }

@@ -107,10 +107,32 @@ func (l *Lines) line(ctx context.Context, prompt string) (text string, ok bool) 
 // waited for already.
 func head(question string) string { return "\n? " + question + "\n" }
 
+// Like names the rules that the answer p gives the task; empty: there are none.
+func Like(q runtime.Question) string {
+	var names []string
+	for _, r := range q.Like {
+		if r.Command == "" {
+			names = append(names, "every "+Line(r.Tool, 80))
+		} else {
+			names = append(names, Line(r.Command, 80))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// approvePrompt names the answers to a question about a call.
+func approvePrompt(q runtime.Question) string {
+	like := Like(q)
+	if like != "" {
+		like = "p " + like + " · "
+	}
+	return "  y once · t exactly this, for the task · " + like + "a everything · n [REASON] no · e edit · ? help: "
+}
+
 const (
-	approvePrompt = "  y once · t exactly this, for the task · a everything · n [REASON] no · e edit · ? help: "
-	approveHelp   = `  y  run this call once
+	approveHelp = `  y  run this call once
   t  run this call, and exactly the same one again in this task without a question
+  p  run this call, and others that fit the pattern in this task, without a question
   a  run everything in this task without a question; asks once more
   n  do not run it; a reason after it is told to the model
   e  edit the command, or the arguments; what comes of it is shown and asked about again
@@ -128,7 +150,8 @@ func (l *Lines) Approve(ctx context.Context, about runtime.Question) runtime.Ans
 	}
 	l.asking.Lock()
 	defer l.asking.Unlock()
-	for prompt := head(shown) + approvePrompt; ; prompt = approvePrompt {
+	keys := approvePrompt(about)
+	for prompt := head(shown) + keys; ; prompt = keys {
 		text, ok := l.line(ctx, prompt)
 		if !ok {
 			return runtime.Answer{}
@@ -139,6 +162,11 @@ func (l *Lines) Approve(ctx context.Context, about runtime.Question) runtime.Ans
 			return runtime.Answer{Allow: true}
 		case "t":
 			return runtime.Answer{Allow: true, Same: true}
+		case "p":
+			if len(about.Like) > 0 {
+				return runtime.Answer{Allow: true, Like: true}
+			}
+			fmt.Fprintln(l.out, "  (no pattern fits this call)")
 		case "a":
 			if again, _ := l.line(ctx, allPrompt); strings.EqualFold(again, "a") {
 				return runtime.Answer{Allow: true, ForTask: true}

@@ -5,6 +5,7 @@ package timeline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"anamnesis/opstream/op"
@@ -58,7 +59,10 @@ type Row struct {
 	Jump   *Jump    `json:"jump,omitempty"`  // of a jump that was made
 	Block  bool     `json:"block,omitempty"` // of a pass: it put a block into the context
 	Cards  []string `json:"cards,omitempty"` // ids of the cards a pass wrote or a recall showed
-	room   bool     // a pass for want of room
+	// Changed is how many files a step changed, Paths the first of them.
+	Changed int      `json:"changed,omitempty"`
+	Paths   []string `json:"paths,omitempty"`
+	room    bool     // a pass for want of room
 }
 
 // Jump is where a jump went, and why.
@@ -199,7 +203,8 @@ func (b *Builder) step(o op.Op, body *op.WorldSaved) Row {
 	}
 	own := op.Range{First: max(b.begun, s.First), Last: o.Seq}
 	return Row{Kind: RowStep, First: own.First, Last: own.Last, Step: o.Step, At: o.Step, Parent: s.Parent,
-		Commit: body.Commit, Tokens: b.state.Tokens(own), Text: text}
+		Commit: body.Commit, Tokens: b.state.Tokens(own), Text: text,
+		Changed: body.NChanged, Paths: body.Changed[:min(len(body.Changed), maxNamedChanges)]}
 }
 
 // withdraw marks passes that were made for a jump that was not made: nothing
@@ -233,6 +238,33 @@ func (b *Builder) Timeline() Timeline {
 
 // live tells, by step, which are on the current path.
 func (b *Builder) live() []bool { return b.state.PathSet(b.state.Current) }
+
+// LastJump returns the row of the last jump that was made, and those of the passes made
+// for it.
+func (b *Builder) LastJump() (jump Row, passes []Row, ok bool) {
+	for i := len(b.rows) - 1; i >= 0; i-- {
+		if b.rows[i].Kind != RowJump || b.rows[i].Jump == nil {
+			continue
+		}
+		for k := i - 1; k >= 0 && b.rows[k].Kind == RowPass; k-- {
+			passes = append(passes, b.rows[k])
+		}
+		slices.Reverse(passes)
+		return b.rows[i], passes, true
+	}
+	return Row{}, nil, false
+}
+
+// Marks returns the rows of what changed the context's size at once: jumps that were made,
+// blocks, maskings and D-Mails.
+func (b *Builder) Marks() (out []Row) {
+	for _, r := range b.rows {
+		if r.Kind == RowJump && r.Jump != nil || r.Kind == RowPass && r.Block || r.Kind == RowMask || r.Kind == RowMail {
+			out = append(out, r)
+		}
+	}
+	return out
+}
 
 // UnderWay returns the step that has begun and not ended, where a turn is open.
 func (b *Builder) UnderWay() (state.Step, bool) {

@@ -16,8 +16,6 @@ const (
 
 // key gives a key to the question, the list or the line.
 func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
-	since := m.now.Sub(m.typed)
-	m.typed = m.now
 	name := k.String()
 	again := m.hint != "" && m.now.Sub(m.hinted) < hintFor
 	hint := m.hint
@@ -33,15 +31,15 @@ func (m *screen) key(k tea.KeyPressMsg) tea.Cmd {
 		}
 	}
 	if q := m.question(); q != nil {
-		if m.now.Before(q.armed) && since < quiet || m.now.Before(q.armed) { // still typing the line
-			q.armed = m.now.Add(quiet)
+		if !q.Armed(m.now) { // still typing the line
+			q.PutOff(m.now)
 			return m.line(k)
 		}
-		if name == "esc" && (q.state == askKey || q.state == askLine) {
+		if name == "esc" && q.Interruptible() {
 			m.interrupt()
 			return nil
 		}
-		if q.press(k) {
+		if q.Press(k) {
 			m.questions = m.questions[1:]
 			m.asked()
 		}
@@ -96,10 +94,12 @@ func (m *screen) line(k tea.KeyPressMsg) tea.Cmd {
 		}
 		return m.submit()
 	case "up":
-		if m.edit.Empty() && len(m.queue) > 0 { // back from the queue
-			m.edit.Set(m.queue[len(m.queue)-1])
-			m.queue = m.queue[:len(m.queue)-1]
-			return nil
+		if m.edit.Empty() {
+			if text, ok := m.queue.last(); ok {
+				m.edit.Set(text)
+				m.edit.Dismiss()
+				return nil
+			}
 		}
 	}
 	cmd, _ := m.edit.Press(k)
@@ -117,7 +117,7 @@ func (m *screen) submit() tea.Cmd {
 	case strings.HasPrefix(text, "!") && len(text) > 1:
 		return m.shell(strings.TrimSpace(text[1:]))
 	case m.running || m.opening:
-		m.queue = append(m.queue, text)
+		m.queue.add(text)
 		return nil
 	}
 	return m.send(text)

@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-
+	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
@@ -108,7 +107,7 @@ func (m *screen) settle(all bool) {
 }
 
 // saw shows an operation that has become durable.
-func (m *screen) saw(o op.Op) tea.Cmd {
+func (m *screen) saw(o op.Op) {
 	if o.Seq > m.st.Last && state.Fold(m.st, o) != nil {
 		if st, err := m.o.Service.State(m.o.Task); err == nil { // something was missed
 			m.st = st
@@ -139,7 +138,6 @@ func (m *screen) saw(o op.Op) tea.Cmd {
 		if b.Error != "" || !b.Complete || len(b.Lost) > 0 {
 			m.event(o, paint.Yellow.Render)
 		}
-		return m.deliver()
 	case *op.UserSaid:
 		if b.Source == op.SourceSteer || b.Source == op.SourceRejection {
 			m.said(b.Text)
@@ -156,7 +154,6 @@ func (m *screen) saw(o op.Op) tea.Cmd {
 	default:
 		m.event(o, paint.Faint.Render)
 	}
-	return nil
 }
 
 // event shows an operation in the words of the plain printer.
@@ -239,7 +236,7 @@ func (m *screen) returned(b *op.ToolReturned) {
 		what = paint.Bold.Render(clean(c.Name)) + " " + paint.Title(c.changes[0])
 	}
 	m.print(paint.Cut(dot+" "+what, m.width-len(paint.Strip(how))) + how)
-	if line := commandOf(c.Args); b.Exit != nil && runsTests.MatchString(line) {
+	if line := ask.Command(c.Args); b.Exit != nil && runsTests.MatchString(line) {
 		mark := "passed"
 		if *b.Exit != 0 {
 			mark = fmt.Sprintf("failed (exit %d)", *b.Exit)
@@ -293,15 +290,9 @@ func outputOf(text string) string {
 	return strings.Join(slices.DeleteFunc(lines, closing.MatchString), "\n")
 }
 
-func commandOf(args string) string {
-	q := question{}
-	q.call.Args = args
-	return q.command()
-}
-
 // callText is a call on one line, its name set off.
 func callText(c op.Call, dir string) string {
-	if line := commandOf(c.Args); line != "" {
+	if line := ask.Command(c.Args); line != "" {
 		return paint.Bold.Render(clean(c.Name)) + " " + strings.Join(strings.Fields(clean(line)), " ")
 	}
 	name, rest, ok := strings.Cut(tool.Display(c, dir), "(")

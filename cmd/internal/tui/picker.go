@@ -35,7 +35,8 @@ type pickRow struct {
 	text string
 	id   string // of a task
 	step int
-	now  bool // where the task is
+	more string // shown below the list while the row is chosen
+	now  bool   // where the task is
 }
 
 // Messages of lists.
@@ -89,6 +90,9 @@ func (p *picker) view(width, height int) []string {
 			mark = mark[:len(mark)-1] + "●"
 		}
 		lines = append(lines, paint.Cut(style.Render(mark+" "+r.text), width))
+	}
+	if p.rows[p.at].more != "" {
+		lines = append(lines, paint.Faint.Render(paint.Cut("   "+p.rows[p.at].more, width)))
 	}
 	return append(lines, paint.Faint.Render(paint.Cut(fmt.Sprintf("%d of %d · ↑↓ choose · Enter takes it · Esc goes back", p.at+1, len(p.rows)), width)))
 }
@@ -145,7 +149,18 @@ func (m *screen) pickStep() tea.Cmd {
 	}
 	return func() tea.Msg {
 		b := new(timeline.Builder)
-		if err := svc.Ops(task, 0, b.Add); err != nil {
+		did := make(map[int][]string) // the calls of each step
+		if err := svc.Ops(task, 0, func(o op.Op) error {
+			switch c := o.Body.(type) {
+			case *op.ToolCalled:
+				did[o.Step] = append(did[o.Step], paint.Strip(callText(op.Call{Name: c.Name, Args: c.Args}, b.State().Opened.Dir)))
+			case *op.ToolReturned:
+				if n := len(did[o.Step]); n > 0 && c.Exit != nil && *c.Exit != 0 {
+					did[o.Step][n-1] += fmt.Sprintf(" (exit %d)", *c.Exit)
+				}
+			}
+			return b.Add(o)
+		}); err != nil {
 			return errorMsg{err}
 		}
 		p := &picker{title: "Jump to the end of a step: files go back, memory stays", then: func(m *screen, r pickRow) tea.Cmd { return m.planJump(r.step) }}
@@ -154,11 +169,19 @@ func (m *screen) pickStep() tea.Cmd {
 			if r.Kind != timeline.RowStep {
 				continue
 			}
-			text := fmt.Sprintf("step %-3d %s", r.Step, oneLine(clean(r.Text)))
+			what := ""
+			if r.Changed > 0 {
+				what = paint.Plural(r.Changed, "file")
+			}
+			calls := oneLine(clean(r.Text))
+			if len(did[r.Step]) > 0 {
+				calls = strings.Join(did[r.Step], " · ")
+			}
+			text := fmt.Sprintf("step %-3d %-8s %s", r.Step, what, calls)
 			if !r.OnPath {
 				text += "  (left)"
 			}
-			p.rows = append(p.rows, pickRow{step: r.Step, text: text, now: r.Step == tl.Current})
+			p.rows = append(p.rows, pickRow{step: r.Step, text: text, more: changed(r), now: r.Step == tl.Current})
 			if r.Step == tl.Current {
 				p.at = min(len(p.rows), len(tl.Rows)-1)
 			}
@@ -168,6 +191,20 @@ func (m *screen) pickStep() tea.Cmd {
 		}
 		return pickedMsg{p}
 	}
+}
+
+// changed names the files that a step changed.
+func changed(r timeline.Row) string {
+	text := strings.Join(r.Paths, ", ")
+	switch more := r.Changed - len(r.Paths); {
+	case r.Step == 0:
+		return ""
+	case r.Changed == 0:
+		return fmt.Sprintf("step %d changed no file", r.Step)
+	case more > 0:
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("step %d changed %s", r.Step, clean(text))
 }
 
 // planJump asks what a jump would do.
@@ -240,7 +277,7 @@ func (m *screen) jump(to int) tea.Cmd {
 			for _, w := range res.Warnings {
 				c.Note(w)
 			}
-			return jumpedMsg{err}
+			return doneMsg{err: err}
 		}
 	}
 	m.running = true
@@ -256,8 +293,11 @@ func (m *screen) jump(to int) tea.Cmd {
 	}
 }
 
-// jumpedMsg says that a jump of a task that is not open has been made, or why not.
-type jumpedMsg struct{ err error }
+// doneMsg says that what the user asked for beside a turn has been done, or why not.
+type doneMsg struct {
+	text string // to print; may be empty
+	err  error
+}
 
 func failed(err error) tea.Msg {
 	if err == nil {

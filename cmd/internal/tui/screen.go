@@ -16,6 +16,7 @@ import (
 	xterm "golang.org/x/term"
 
 	"anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/cmd/internal/tui/editor"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
@@ -59,8 +60,8 @@ type screen struct {
 
 	// What is shown.
 	edit      editor.Editor
-	queue     []string // messages that wait for the step's end
-	questions []*question
+	queue     outbox // messages that wait for the next request
+	questions []*ask.Question
 	pick      *picker
 	md        paint.Markdown
 	reply     reply
@@ -72,7 +73,6 @@ type screen struct {
 	hinted    time.Time
 	now       time.Time
 	ticking   bool
-	typed     time.Time // the last key
 	leaving   bool
 	beside    []string // what the user ran with !, for the model
 
@@ -131,16 +131,13 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 			m.theme = "dark"
 		}
 	case tea.PasteMsg:
-		m.typed = m.now
-		if q := m.question(); q == nil || m.now.Before(q.armed) || q.state == askKey || q.state == askAll {
+		if q := m.question(); q == nil || !q.Paste(msg.Content, m.now) {
 			m.edit.Paste(msg.Content)
-		} else {
-			q.line.Paste(msg.Content)
 		}
 	case tea.KeyPressMsg:
 		return m.key(msg)
 	case feedMsg:
-		return m.happened()
+		m.happened()
 	case tickMsg:
 		m.ticking = false
 	case openedMsg:
@@ -166,13 +163,14 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 		if msg.err != nil {
 			m.fail(msg.err)
 		}
-	case jumpedMsg:
+	case doneMsg:
 		m.opening, m.activity = false, ""
-		cmd := m.happened()
+		m.happened()
 		if msg.err != nil {
 			m.fail(msg.err)
+		} else if msg.text != "" {
+			m.print(paint.Faint.Render(msg.text))
 		}
-		return cmd
 	case shellMsg:
 		m.shellEnded(msg)
 	}
@@ -182,7 +180,7 @@ func (m *screen) handle(msg tea.Msg) tea.Cmd {
 // tick keeps the screen moving while something runs.
 func (m *screen) tick() tea.Cmd {
 	q := m.question()
-	if m.ticking || !(m.running || m.opening || m.hint != "" || q != nil && m.now.Before(q.armed)) {
+	if m.ticking || !(m.running || m.opening || m.hint != "" || q != nil && !q.Armed(m.now)) {
 		return nil
 	}
 	m.ticking = true
@@ -219,7 +217,7 @@ func (m *screen) flush() tea.Cmd {
 }
 
 // question is the one that waits for the user; nil: none does.
-func (m *screen) question() *question {
+func (m *screen) question() *ask.Question {
 	if len(m.questions) == 0 {
 		return nil
 	}
@@ -227,12 +225,11 @@ func (m *screen) question() *question {
 }
 
 // happened takes what the task did since.
-func (m *screen) happened() tea.Cmd {
-	var cmds []tea.Cmd
+func (m *screen) happened() {
 	for _, e := range m.feed.take() {
 		switch e := e.(type) {
 		case op.Op:
-			cmds = append(cmds, m.saw(e))
+			m.saw(e)
 		case model.Delta:
 			m.delta(e)
 		case startedMsg:
@@ -252,27 +249,26 @@ func (m *screen) happened() tea.Cmd {
 			m.print(paint.Yellow.Render(m.plain()))
 		case worldstate.Progress:
 			m.activity = scanText(e)
-		case *question:
+		case *ask.Question:
 			m.questions = append(m.questions, e)
 			m.asked()
 		case withdrawMsg:
-			m.questions = slices.DeleteFunc(m.questions, func(q *question) bool { return q == e.q })
+			m.questions = slices.DeleteFunc(m.questions, func(q *ask.Question) bool { return q == e.q })
 			m.asked()
 		}
 	}
-	return tea.Batch(cmds...)
 }
 
 // asked prepares the question that is in front now.
 func (m *screen) asked() {
 	q := m.question()
-	if q == nil || !q.armed.IsZero() {
+	if q == nil {
 		return
 	}
-	if c := m.call(q.call.ID); c != nil {
-		q.changes = c.changes
+	if c := m.call(q.Call.ID); c != nil {
+		q.Changes = c.changes
 	}
-	q.open(m.now)
+	q.Open(m.now)
 }
 
 // plain returns what the plain printer has written since.
@@ -322,8 +318,7 @@ func (m *screen) opened(msg openedMsg) tea.Cmd {
 		if m.o.Once || m.leaving || errors.Is(msg.err, session.ErrNoModel) {
 			return m.quit()
 		}
-		m.queue = append([]string{m.asking}, m.queue...)
-		m.giveBack()
+		m.giveBack(m.asking)
 		return nil
 	}
 	m.s = msg.s
@@ -351,35 +346,36 @@ func (m *screen) run() tea.Cmd {
 func (m *screen) ended(msg turnMsg) tea.Cmd {
 	m.running, m.activity, m.calls = false, "", nil
 	m.cancel()
-	more := m.happened() // what came before the turn's end
+	m.happened() // what came before the turn's end
 	m.last, m.ran, m.failure = msg.out, true, msg.err
 	m.settle(true)
 	m.outcome(msg)
 	if m.leaving || m.o.Once {
-		return tea.Batch(more, m.quit())
+		return m.quit()
 	}
 	cmd := m.changes()
 	if msg.err != nil {
 		cmd = m.close()
 	}
-	if len(m.queue) > 0 {
-		if msg.err == nil && (msg.out.Reason == "done" || msg.out.Reason == "idle") {
-			text := strings.Join(m.queue, "\n\n")
-			m.queue = nil
-			return tea.Batch(more, cmd, m.send(text))
+	if msg.err == nil && (msg.out.Reason == "done" || msg.out.Reason == "idle") {
+		if text := m.queue.take(); text != "" {
+			return tea.Batch(cmd, m.send(text))
 		}
-		m.giveBack()
 	}
-	return tea.Batch(more, cmd)
+	m.giveBack("")
+	return cmd
 }
 
-// giveBack puts queued messages, and a request that was not taken, back into the line.
-func (m *screen) giveBack() {
-	text := strings.Join(append(m.queue, m.edit.Text()), "\n\n")
-	m.queue = nil
-	m.edit.Set(strings.TrimSpace(text))
-	m.edit.Dismiss()
+// giveBack puts a request that was not taken, and queued messages, back into the line.
+func (m *screen) giveBack(request string) {
+	if text := joined(request, m.queue.take()); text != "" {
+		m.edit.Set(joined(text, m.edit.Text()))
+		m.edit.Dismiss()
+	}
 }
+
+// joined returns two texts as paragraphs of one.
+func joined(a, b string) string { return strings.TrimSpace(a + "\n\n" + b) }
 
 // send gives the agent a request.
 func (m *screen) send(text string) tea.Cmd {
@@ -402,22 +398,6 @@ func (m *screen) send(text string) tea.Cmd {
 		}
 		out, err := s.Run(ctx)
 		return turnMsg{out, err}
-	}
-}
-
-// deliver gives queued messages to the agent at the end of a step.
-func (m *screen) deliver() tea.Cmd {
-	if len(m.queue) == 0 || m.s == nil {
-		return nil
-	}
-	text := strings.Join(m.queue, "\n\n")
-	m.queue = nil
-	s, ctx := m.s, m.ctx
-	return func() tea.Msg {
-		if err := s.Say(ctx, text); err != nil {
-			return errorMsg{err}
-		}
-		return nil
 	}
 }
 
@@ -445,11 +425,9 @@ func (m *screen) quit() tea.Cmd {
 		m.cancel()
 		return nil
 	}
-	if !m.edit.Empty() || len(m.queue) > 0 {
-		text := strings.TrimSpace(strings.Join(append(m.queue, m.edit.Text()), "\n\n"))
+	if text := joined(m.queue.take(), m.edit.Text()); text != "" {
 		m.edit.Remember(text)
 		m.print(paint.Faint.Render("not sent, kept in the history: ") + clean(text))
-		m.queue = nil
 	}
 	if m.s != nil && !m.o.Once {
 		m.print(paint.Faint.Render("task " + m.info.Task + " · 'anamnesis -c' goes on with it"))

@@ -52,6 +52,8 @@ func verbs() []verb {
 		{"/cards", "", "knowledge cards that were recalled and written", false, (*screen).cardsVerb},
 		{"/why", "[STEP]", "what the model sees, and what was folded or masked", true, (*screen).whyVerb},
 		{"/cost", "", "tokens and dollars so far", false, (*screen).costVerb},
+		{"/compact", "", "fold all steps but the newest into a block and cards now", true, (*screen).compactVerb},
+		{"/export", "[FILE]", "write the conversation as markdown (default: TASK.md)", true, (*screen).exportVerb},
 		{"/model", "[NAME]", "the model, or another one from the next request on", true, (*screen).modelVerb},
 		{"/approval", "[MODE]", "ask, edits, auto or deny, from the next request on", true, (*screen).approvalVerb},
 		{"/resume", "", "pick another task of this directory", true, func(m *screen, _ []string) tea.Cmd { return m.pickTask() }},

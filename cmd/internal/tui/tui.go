@@ -14,6 +14,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/tui/ask"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/runtime"
@@ -75,20 +76,21 @@ func (m *screen) client() session.Client {
 		Progress: func(c op.Call, text string) { f.add(progressMsg{c.ID, text}) },
 		Output:   func(c op.Call, p []byte) { f.print(c.ID, p) },
 		Editing:  func(c op.Call, changes []file.Change) { f.add(editingMsg{c.ID, changes}) },
-		Passing:  func(op.PassBegun) { f.add(noteMsg("asking the model what to keep of the steps that were left")) },
+		Passing:  func(op.PassBegun) { f.add(noteMsg("asking the model what to keep of these steps")) },
+		Queued:   m.queue.take,
 		Retry:    func(at model.Attempt) { f.add(retryMsg(at)) },
 		Scan:     func(p worldstate.Progress) { f.add(p) },
 		Note:     func(text string) { f.add(warnMsg(text)) },
 		Approve: func(ctx context.Context, q runtime.Question) runtime.Answer {
-			a, _ := m.put(ctx, &question{kind: askCall, call: q})
+			a, _ := m.put(ctx, &ask.Question{Kind: ask.OfCall, Call: q})
 			return a
 		},
 		Ask: func(ctx context.Context, text string) (string, bool) {
-			a, ok := m.put(ctx, &question{kind: askText, text: text})
+			a, ok := m.put(ctx, &ask.Question{Kind: ask.OfText, Text: text})
 			return a.Feedback, ok && a.Feedback != ""
 		},
 		Trust: func(ctx context.Context, text string) bool {
-			a, _ := m.put(ctx, &question{kind: askTrust, text: text})
+			a, _ := m.put(ctx, &ask.Question{Kind: ask.OfTrust, Text: text})
 			return a.Allow
 		},
 	}
@@ -96,11 +98,11 @@ func (m *screen) client() session.Client {
 
 // put shows a question and waits for its answer. Without one, because the context or
 // the terminal is gone, ok is false.
-func (m *screen) put(ctx context.Context, q *question) (a runtime.Answer, ok bool) {
-	q.answer = make(chan runtime.Answer, 1)
+func (m *screen) put(ctx context.Context, q *ask.Question) (a runtime.Answer, ok bool) {
+	q.Answer = make(chan runtime.Answer, 1)
 	m.feed.add(q)
 	select {
-	case a = <-q.answer:
+	case a = <-q.Answer:
 		return a, true
 	case <-ctx.Done():
 	case <-m.feed.done:
@@ -123,7 +125,7 @@ type (
 	noteMsg     string
 	warnMsg     string
 	retryMsg    model.Attempt
-	withdrawMsg struct{ q *question }
+	withdrawMsg struct{ q *ask.Question }
 )
 
 // Messages of the program to itself.

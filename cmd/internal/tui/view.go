@@ -4,7 +4,6 @@ package tui
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui/paint"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/state"
@@ -37,7 +37,7 @@ func (m *screen) View() tea.View {
 	}
 	switch q := m.question(); {
 	case q != nil:
-		more, c := q.view(m.width, m.tall, m.now)
+		more, c := q.View(m.width, m.tall, m.now)
 		add(more, c)
 		if !m.edit.Empty() {
 			add([]string{paint.Faint.Render(paint.Cut("you were typing: "+oneLine(clean(m.edit.Value())), m.width))}, nil)
@@ -120,9 +120,10 @@ func (m *screen) working() []string {
 // queued shows the messages that wait.
 func (m *screen) queued() []string {
 	var lines []string
-	for i, text := range m.queue {
+	texts := m.queue.list()
+	for i, text := range texts {
 		how := ""
-		if i == len(m.queue)-1 {
+		if i == len(texts)-1 {
 			how = "  (↑ edits it)"
 		}
 		lines = append(lines, paint.Faint.Render(paint.Cut("queued: "+oneLine(clean(text)), m.width-len(how)))+paint.Faint.Render(how))
@@ -173,7 +174,7 @@ func modelName(name string) string {
 
 // greet introduces the program before there is a task.
 func (m *screen) greet() {
-	m.print(paint.Bold.Render("anamnesis "+m.o.Version) + paint.Faint.Render(" · "+shortDir(m.o.Request.Dir)))
+	m.print(paint.Bold.Render("anamnesis "+m.o.Version) + paint.Faint.Render(" · "+term.ShortDir(m.o.Request.Dir)))
 	m.print(paint.Faint.Render("Type a request. /help lists commands, Esc interrupts, Esc twice jumps back."))
 }
 
@@ -186,7 +187,7 @@ func (m *screen) heading() {
 	for _, w := range m.info.Warnings {
 		m.print(paint.Yellow.Render("! " + clean(w)))
 	}
-	text := fmt.Sprintf("task %s · %s · EAS %d · approval %s · %s", m.info.Task, modelName(m.info.Model), m.info.EAS, m.info.Approval, shortDir(m.info.Dir))
+	text := fmt.Sprintf("task %s · %s · EAS %d · approval %s · %s", m.info.Task, modelName(m.info.Model), m.info.EAS, m.info.Approval, term.ShortDir(m.info.Dir))
 	m.print(paint.Faint.Render(text))
 	if !m.fresh {
 		m.print(paint.Faint.Render("went on at step " + fmt.Sprint(m.st.Current) + ": " + paint.Cut(oneLine(clean(m.st.Request)), m.width-30)))
@@ -242,17 +243,6 @@ func (m *screen) summary(s stepsMsg) {
 	if len(parts) > 0 {
 		m.print(paint.Faint.Render("── " + strings.Join(slices.Compact(parts), " · ")))
 	}
-}
-
-// shortDir is a directory with the user's home as a tilde.
-func shortDir(dir string) string {
-	if abs, err := filepath.Abs(dir); err == nil {
-		dir = abs
-	}
-	if home, err := os.UserHomeDir(); err == nil && home != "/" && (dir == home || strings.HasPrefix(dir, home+"/")) {
-		dir = "~" + dir[len(home):]
-	}
-	return clean(dir)
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

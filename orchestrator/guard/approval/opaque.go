@@ -50,6 +50,8 @@ func risky(program string) []string {
 		return []string{"-e", "--rsh", "--rsync-path"}
 	case "ssh", "scp", "sftp":
 		return []string{"-o", "-F", "-S", "-D"}
+	case "rg":
+		return []string{"--pre", "--hostname-bin"}
 	case "sort":
 		return []string{"--compress-program", "-o", "--output", "-T"}
 	case "man", "less", "more":

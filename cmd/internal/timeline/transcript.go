@@ -1,0 +1,93 @@
+package timeline
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/tool"
+)
+
+// maxTranscriptLines is how much of a call's result a transcript holds, from its end.
+const maxTranscriptLines = 40
+
+// Transcript writes a task's conversation as markdown, in the order in which it was
+// recorded: what jumps left is in it.
+type Transcript struct {
+	out   *bufio.Writer
+	dir   string
+	calls map[string]op.Call
+}
+
+// NewTranscript returns a transcript on w. Close writes what is left.
+func NewTranscript(w io.Writer) *Transcript {
+	return &Transcript{out: bufio.NewWriter(w), calls: make(map[string]op.Call)}
+}
+
+// Close flushes the transcript and returns the first error of writing it.
+func (t *Transcript) Close() error { return t.out.Flush() }
+
+// Add writes one operation.
+func (t *Transcript) Add(o op.Op) error {
+	switch b := o.Body.(type) {
+	case *op.TaskOpened:
+		t.dir = b.Dir
+		fmt.Fprintf(t.out, "# Task %s\n\n%s · %s · EAS %d · %s\n", b.Task, b.Dir, b.Model, b.EAS, o.Time.Local().Format("2006-01-02 15:04"))
+	case *op.UserSaid:
+		fmt.Fprintf(t.out, "\n## User\n\n%s\n", b.Text)
+	case *op.ModelReplied:
+		if b.Text != "" {
+			fmt.Fprintf(t.out, "\n## Agent, step %d\n\n%s\n", o.Step, strings.TrimSpace(b.Text))
+		}
+		for _, c := range b.Calls {
+			t.calls[c.ID] = c
+		}
+	case *op.ToolReturned:
+		t.result(b)
+	case *op.JumpDone, *op.PassDone, *op.CardsRecalled, *op.RepairsFound:
+		fmt.Fprintf(t.out, "\n> %s\n", strings.ReplaceAll(Describe(o, t.dir), "\n", "\n> "))
+		if p, ok := b.(*op.PassDone); ok && p.Block != "" {
+			t.fenced(p.Block)
+		}
+	}
+	return nil
+}
+
+// result writes a call and the end of what it returned.
+func (t *Transcript) result(b *op.ToolReturned) {
+	c, ok := t.calls[b.Call]
+	if !ok {
+		c = op.Call{ID: b.Call, Name: b.Name}
+	}
+	delete(t.calls, b.Call)
+	how := ""
+	switch {
+	case b.Unknown:
+		how = " (outcome unknown)"
+	case b.Refused:
+		how = " (not run)"
+	case b.Exit != nil:
+		how = fmt.Sprintf(" (exit %d)", *b.Exit)
+	case b.IsError:
+		how = " (failed)"
+	}
+	fmt.Fprintf(t.out, "\n- `%s`%s\n", strings.ReplaceAll(tool.Display(c, t.dir), "`", "'"), how)
+	if b.Exit != nil || b.IsError {
+		t.fenced(b.Text)
+	}
+}
+
+// fenced writes a text as a block of code, or its end where it is long.
+func (t *Transcript) fenced(text string) {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if more := len(lines) - maxTranscriptLines; more > 0 {
+		lines = append([]string{fmt.Sprintf("… %d lines", more)}, lines[more:]...)
+	}
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	fmt.Fprintf(t.out, "\n%s\n%s\n%s\n", fence, strings.Join(lines, "\n"), fence)
+}

@@ -1,0 +1,314 @@
+//go:build unix
+
+// Package ask is the modal question of the terminal: whether a call may run, a line of
+// text, or yes or no.
+package ask
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"anamnesis/cmd/internal/term"
+	"anamnesis/cmd/internal/tui/editor"
+	"anamnesis/cmd/internal/tui/paint"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/guard/command"
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/tool/file"
+)
+
+// quiet is how long no key must have come before a question takes one: a user who
+// types when it appears must not answer it.
+const quiet = 400 * time.Millisecond
+
+// Kind says what a question asks for.
+type Kind int
+
+// The kinds of questions.
+const (
+	OfCall  Kind = iota // whether a call may run
+	OfText              // a line of text
+	OfTrust             // yes or no
+)
+
+// state is which part of a question is being answered.
+type state int
+
+const (
+	byKey    state = iota // one key
+	byAll                 // the second key of "everything"
+	byReason              // why not
+	byEdit                // the command, or the arguments
+	byLine                // an answer in words
+)
+
+// Question is one that waits for the user. What was being typed stays in the editor;
+// a question has a line of its own. But for Answer, only the screen's goroutine uses it.
+type Question struct {
+	Kind    Kind
+	Call    runtime.Question
+	Text    string
+	Changes []file.Change       // what the call is about to do to files
+	Answer  chan runtime.Answer // has room for one
+
+	at    state
+	armed time.Time // from when on a key is an answer
+	help  bool
+	line  editor.Editor
+	note  string // why the last key was no answer
+}
+
+const approveHelp = `  y  run this call once
+  t  run this call, and exactly the same one again in this task, without a question
+  p  run this call, and others that fit the pattern in this task, without a question;
+     rules that ask or refuse still hold
+  a  run everything in this task without a question; asks once more
+  n  do not run it; you may say why, and the model is told
+  e  edit the command or the arguments before it runs
+  Esc or Ctrl-C ends the turn`
+
+// Open prepares a question that has come to the front.
+func (q *Question) Open(now time.Time) {
+	if !q.armed.IsZero() {
+		return
+	}
+	q.armed = now.Add(quiet)
+	if q.Kind == OfText {
+		q.ask(byLine, "")
+	}
+}
+
+// Armed reports whether a key is an answer now. Keys that come before are typed into the
+// line, and put it off.
+func (q *Question) Armed(now time.Time) bool { return !now.Before(q.armed) }
+
+// PutOff makes the question wait until no key has come for a while.
+func (q *Question) PutOff(now time.Time) { q.armed = now.Add(quiet) }
+
+// Interruptible reports whether Esc ends the turn, and not only what is being entered.
+func (q *Question) Interruptible() bool { return q.at == byKey || q.at == byLine }
+
+// Paste inserts a text where words are entered, and reports whether they are.
+func (q *Question) Paste(text string, now time.Time) bool {
+	if !q.Armed(now) || q.at == byKey || q.at == byAll {
+		return false
+	}
+	q.line.Paste(text)
+	return true
+}
+
+// ask goes on with a line.
+func (q *Question) ask(at state, text string) {
+	q.at, q.note = at, ""
+	q.line = editor.New(&editor.History{}, "", nil)
+	q.line.Edit(text)
+}
+
+// Press handles a key and reports whether the question is answered.
+func (q *Question) Press(k tea.KeyPressMsg) bool {
+	if q.at == byReason || q.at == byEdit || q.at == byLine {
+		return q.pressLine(k)
+	}
+	name := strings.ToLower(k.Text)
+	q.note = ""
+	if q.at == byAll {
+		if q.at = byKey; name == "a" {
+			return q.say(runtime.Answer{Allow: true, ForTask: true})
+		}
+		return false
+	}
+	if q.Kind == OfTrust && name != "y" && name != "n" {
+		name = "?"
+	}
+	switch name {
+	case "y":
+		return q.say(runtime.Answer{Allow: true})
+	case "t":
+		return q.say(runtime.Answer{Allow: true, Same: true})
+	case "p":
+		if len(q.Call.Like) > 0 {
+			return q.say(runtime.Answer{Allow: true, Like: true})
+		}
+		q.note = "no pattern fits this call; t allows exactly this in the task"
+	case "a":
+		q.at = byAll
+	case "n":
+		if q.Kind == OfTrust {
+			return q.say(runtime.Answer{})
+		}
+		q.ask(byReason, "")
+	case "e":
+		q.ask(byEdit, q.editable())
+	case "?":
+		q.help = !q.help
+	default:
+		q.note = "that key is no answer"
+	}
+	return false
+}
+
+func (q *Question) pressLine(k tea.KeyPressMsg) bool {
+	switch k.String() {
+	case "esc":
+		if q.at != byLine {
+			q.at = byKey
+			return false
+		}
+	case "enter":
+		text := strings.TrimSpace(q.line.Text())
+		if q.at == byEdit {
+			args, err := q.edited(text)
+			if err != nil {
+				q.note = err.Error()
+				return false
+			}
+			return q.say(runtime.Answer{Args: args})
+		}
+		return q.say(runtime.Answer{Feedback: text})
+	default:
+		q.line.Press(k)
+	}
+	return false
+}
+
+func (q *Question) say(a runtime.Answer) bool {
+	q.Answer <- a
+	return true
+}
+
+// Command is a call's command line; empty where it has none.
+func Command(args string) string {
+	var a struct {
+		Command string `json:"command"`
+	}
+	_ = json.Unmarshal([]byte(args), &a) // arguments of another form have none
+	return a.Command
+}
+
+func (q *Question) editable() string {
+	if c := Command(q.Call.Args); c != "" {
+		return c
+	}
+	return op.CanonicalArgs(q.Call.Args)
+}
+
+// edited returns the arguments with what the user made of them.
+func (q *Question) edited(text string) (string, error) {
+	if Command(q.Call.Args) == "" {
+		return text, nil
+	}
+	var args map[string]any
+	if err := json.Unmarshal([]byte(q.Call.Args), &args); err != nil {
+		return "", fmt.Errorf("the arguments cannot be edited: %w", err)
+	}
+	args["command"] = text
+	data, err := json.Marshal(args)
+	return op.CanonicalArgs(string(data)), err
+}
+
+// View renders the question; height bounds the lines of a diff.
+func (q *Question) View(width, height int, now time.Time) (lines []string, cursor *tea.Cursor) {
+	rule := paint.Yellow.Render(strings.Repeat("─", max(width, 1)))
+	lines = append(lines, rule)
+	lines = append(lines, q.body(width, height)...)
+	if q.help {
+		lines = append(lines, paint.Wrap(approveHelp, width)...)
+	}
+	if q.note != "" {
+		lines = append(lines, paint.Wrap(paint.Yellow.Render("  "+term.Clean(q.note)), width)...)
+	}
+	prompt := ""
+	switch q.at {
+	case byKey:
+		prompt = "y once · t this in the task · "
+		if like := term.Like(q.Call); like != "" {
+			prompt += "p " + like + " · "
+		}
+		prompt += "a everything · n no · e edit · ? help"
+		if q.Kind == OfTrust {
+			prompt = "y approve · n not"
+		}
+		if now.Before(q.armed) {
+			prompt = "…"
+		}
+		return append(lines, paint.Wrap(paint.Bold.Render(prompt), width)...), nil
+	case byAll:
+		return append(lines, paint.Wrap(paint.Yellow.Render("everything in this task then runs without a question: a again to confirm, any other key goes back"), width)...), nil
+	case byReason:
+		prompt = "the reason, for the model (Enter: none, Esc goes back)"
+	case byEdit:
+		prompt = "edit, Enter when done, Esc goes back"
+	case byLine:
+		prompt = "your answer (empty ends the turn)"
+	}
+	lines = append(lines, paint.Wrap(paint.Bold.Render(prompt), width)...)
+	text, cursor := q.line.View(width)
+	if cursor != nil {
+		cursor.Y += len(lines)
+	}
+	return append(lines, strings.Split(text, "\n")...), cursor
+}
+
+// body is what the question is about.
+func (q *Question) body(width, height int) []string {
+	if q.Kind != OfCall {
+		return paint.Wrap(paint.Yellow.Render("? ")+term.Clean(q.Text), width)
+	}
+	lines := []string{paint.Cut(paint.Yellow.Render("? ")+paint.Bold.Render(term.Clean(q.Call.Name)), width)}
+	switch c := Command(q.Call.Args); {
+	case len(q.Changes) > 0:
+		for _, change := range q.Changes {
+			for _, l := range paint.Change(change, width-2, max(6, min(paint.MaxDiffLines, height-10))) {
+				lines = append(lines, "  "+l)
+			}
+		}
+	case c != "":
+		for i, l := range strings.Split(term.Clean(c), "\n") {
+			mark := "  $ "
+			if i > 0 {
+				mark = "    "
+			}
+			for _, part := range paint.Wrap(l, width-4) {
+				lines, mark = append(lines, mark+part), "    "
+			}
+		}
+		lines = append(lines, paint.Wrap(paint.Faint.Render("  "+why(c, q.Call.Why)), width)...)
+	default:
+		for _, l := range strings.Split(term.PrettyArgs(q.Call.Args), "\n") {
+			lines = append(lines, paint.Wrap(term.Clean(l), width)...)
+		}
+	}
+	if q.Call.Note != "" {
+		lines = append(lines, paint.Wrap(paint.Yellow.Render("  "+term.Clean(q.Call.Note)), width)...)
+	}
+	return lines[:min(len(lines), max(8, height-6))]
+}
+
+// why says which programs a command line runs, and what asks about it.
+func why(line, by string) string {
+	var names []string
+	parsed, err := command.Parse(line)
+	for _, c := range parsed {
+		if len(c.Words) > 0 && !slices.Contains(names, c.Words[0].Text) {
+			names = append(names, c.Words[0].Text)
+		}
+	}
+	text := "runs " + strings.Join(names, ", ")
+	if hidden := command.Hidden(line); hidden != "" {
+		text = "cannot be read with certainty: " + hidden
+	} else if err != nil || len(names) == 0 {
+		text = "cannot be read as a command line"
+	}
+	switch kind, what, _ := strings.Cut(by, ":"); kind {
+	case "mode":
+		text += " · asked because approval is " + what
+	case "rule":
+		text += " · asked by the rule " + what
+	}
+	return term.Clean(text)
+}

@@ -1,0 +1,68 @@
+//go:build unix
+
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	tea "charm.land/bubbletea/v2"
+
+	"anamnesis/cmd/internal/timeline"
+	"anamnesis/cmd/internal/tui/paint"
+	"anamnesis/orchestrator/runtime"
+)
+
+// compactVerb folds the older steps of the context.
+func (m *screen) compactVerb([]string) tea.Cmd {
+	if m.o.Task == "" {
+		m.print(paint.Faint.Render("no task yet"))
+		return nil
+	}
+	ctx, cancel := context.WithCancel(m.ctx)
+	m.opening, m.activity, m.begun, m.cancel = true, "folding the older steps", m.now, cancel
+	svc, task, s, c := m.o.Service, m.o.Task, m.s, m.client()
+	c.Started = nil
+	return func() tea.Msg {
+		defer cancel()
+		var before, after int
+		var err error
+		if s != nil {
+			before, after, err = s.Compact(ctx)
+		} else {
+			before, after, err = svc.Compact(ctx, task, c)
+		}
+		if errors.Is(err, runtime.ErrNothingToFold) {
+			return doneMsg{text: err.Error()}
+		}
+		return doneMsg{fmt.Sprintf("the context has %s tokens, before %s; /why lists it", paint.Count(after), paint.Count(before)), err}
+	}
+}
+
+// exportVerb writes the conversation to a file, and never over one.
+func (m *screen) exportVerb(args []string) tea.Cmd {
+	svc, task := m.o.Service, m.o.Task
+	path := filepath.Join(m.o.Request.Dir, task+".md")
+	if len(args) > 0 {
+		path = args[0]
+	}
+	return m.withTask(func() (string, error) {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			return "", fmt.Errorf("export: %s exists; '/export FILE' names another", path)
+		}
+		if err != nil {
+			return "", fmt.Errorf("export: %w", err)
+		}
+		out := timeline.NewTranscript(f)
+		err = errors.Join(svc.Ops(task, 0, out.Add), out.Close(), f.Close())
+		if err != nil {
+			return "", fmt.Errorf("export %s: %w", path, err)
+		}
+		return paint.Faint.Render("written to " + clean(path)), nil
+	})
+}

@@ -1,0 +1,110 @@
+package approval
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"anamnesis/orchestrator/guard/command"
+)
+
+// maxSuggested is how many rules are suggested for one line: more are not read.
+const maxSuggested = 3
+
+// Programs by how much of a command says what is done. A program that is in no list
+// has no suggestion: each of its arguments may matter.
+const (
+	// readers only look, whatever their arguments.
+	readers = "ls cat head tail wc grep egrep fgrep rg find sort cut diff cmp stat du df ps which jq nl basename dirname realpath sed tr od sha256sum md5sum"
+	// checkers take files and options, and do one thing.
+	checkers = "pytest jest vitest mocha rspec phpunit ctest tox tsc eslint prettier ruff mypy flake8 black gofmt goimports staticcheck golangci-lint shellcheck rustfmt ninja"
+	// families name what they do with their first argument.
+	families = "go git npm pnpm yarn cargo make gmake just rake gradle mvn dotnet mix bundle poetry uv pip pip3 docker podman kubectl terraform gh brew apt"
+	// deeper are commands of a family that name it with one more.
+	deeper = "npm run,pnpm run,yarn run,docker compose,podman compose,uv run,poetry run,bundle exec,gh pr,gh issue,gh run,git stash,git worktree,uv pip"
+)
+
+// namesWork matches a word that names what is done: a subcommand, a target, a script.
+var namesWork = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
+
+// Suggest returns rules that allow a call and others like it: of a command line one for
+// each of its programs, with the words that name the work and any that follow (go test *);
+// of a call without one the tool. None is returned where no such rule would let the call
+// run, or where it would say more than a user can judge at a glance.
+func Suggest(f Facts) []Rule {
+	if f.Tool == Network {
+		return nil
+	}
+	var rules []Rule
+	if f.Tool != commandTool {
+		rules = []Rule{{Tool: f.Tool, Verdict: Allow}}
+	} else {
+		rules = suggestCommand(f.Command)
+	}
+	if f.ReadOnly || len(rules) == 0 || Decide(ModeDeny, f, rules).Verdict != Allow {
+		return nil
+	}
+	return rules
+}
+
+func suggestCommand(line string) []Rule {
+	r := read(line)
+	if r.opaque != "" {
+		return nil
+	}
+	var rules []Rule
+	for i, s := range r.commands {
+		if len(s.Words) == 0 || free(s) || i+1 < len(r.commands) && wraps(s, r.commands[i+1]) {
+			continue
+		}
+		pattern := patternOf(s)
+		if pattern == "" {
+			return nil
+		}
+		rule := Rule{Tool: commandTool, Command: pattern, Verdict: Allow}
+		if !slices.Contains(rules, rule) {
+			rules = append(rules, rule)
+		}
+	}
+	if len(rules) > maxSuggested {
+		return nil
+	}
+	return rules
+}
+
+// patternOf returns a pattern for a command and others like it; empty: there is none.
+func patternOf(s command.Simple) string {
+	words := make([]string, 0, 4)
+	for _, w := range s.Words[:min(len(s.Words), 4)] {
+		if w.Dynamic {
+			break
+		}
+		words = append(words, w.Text)
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	in := func(list string) bool { return slices.Contains(strings.Fields(list), words[0]) }
+	n := 0 // words that the pattern keeps
+	switch {
+	case in(readers), in(checkers):
+		n = 1
+	case in(families):
+		n = 2
+		if len(words) > 1 && slices.Contains(strings.Split(deeper, ","), words[0]+" "+words[1]) {
+			n = 3
+		}
+	case Interprets(words[0]) && len(words) > 1 && words[1] == "-m":
+		n = 3
+	}
+	if n == 0 || n > len(words) {
+		return ""
+	}
+	for i, w := range words[:n] {
+		module := i == 1 && w == "-m"
+		if !namesWork.MatchString(w) && !module || i > 0 && (Interprets(w) || IsShell(w)) {
+			return ""
+		}
+	}
+	return strings.Join(words[:n], " ") + " *"
+}
