@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/names"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream"
 	"anamnesis/orchestrator/beside"
@@ -31,6 +32,12 @@ func (a *app) doctorCommand() *cobra.Command {
 			"The damaged task is not touched. The vault stays where it is.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.withHome(func(cmd *cobra.Command, args []string, h taskdir.Home) error {
+			for i := range args {
+				var err error
+				if args[i], err = names.Task(h, args[i]); err != nil {
+					return err
+				}
+			}
 			if cmd.Flags().Changed("salvage") {
 				if len(args) == 0 || salvage == "" {
 					return exit.Usagef("name the directory and the task: 'anamnesis doctor --salvage DIR TASK'")

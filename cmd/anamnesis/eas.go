@@ -108,6 +108,21 @@ func (a *app) easTable() (*anamnesis.Table, error) {
 	return session.LoadEAS(assets.EAS, own, session.EASProjectFile("."))
 }
 
+// modelNames are the models that the table has a row for.
+func (a *app) modelNames() []string {
+	t, err := a.easTable()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, r := range t.Rows() {
+		if !strings.Contains(r.Pattern, "*") {
+			names = append(names, r.Pattern)
+		}
+	}
+	return names
+}
+
 // easUserFile is where a user's own rows stand. It is empty where no home is
 // named: the built-in table serves without one.
 func (a *app) easUserFile() (string, error) {

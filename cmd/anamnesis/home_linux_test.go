@@ -43,7 +43,7 @@ func homeArgs() map[string][]string {
 
 // homeless are the verbs that keep nothing in the home and read nothing from it, and
 // hook, which fails silently towards the agent that calls it.
-var homeless = regexp.MustCompile(`^(demo|completion.*|help|hook|kb eval|ops .*|bench .*)$`)
+var homeless = regexp.MustCompile(`^(demo|completion.*|help|version|hook|kb eval|ops .*|bench .*)$`)
 
 // optional are the verbs that do without a home where none is named.
 var optional = regexp.MustCompile(`^(eas (list|show|diff)|tokens)$`)

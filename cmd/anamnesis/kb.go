@@ -10,6 +10,7 @@ import (
 
 	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/names"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
@@ -99,6 +100,17 @@ func (a *app) withKB(dir *string, create bool, do func(cmd *cobra.Command, args 
 		defer store.Close()
 		return do(cmd, args, store)
 	}
+}
+
+// onCard is withKB for a verb on one card, which may be named by the beginning of its id.
+func (a *app) onCard(dir *string, do func(cmd *cobra.Command, id string, store *knowledgebase.Store) error) func(*cobra.Command, []string) error {
+	return a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
+		ids, err := names.Cards(store, args)
+		if err != nil {
+			return err
+		}
+		return do(cmd, ids[0], store)
+	})
 }
 
 // desk is where the user's files and editor are.

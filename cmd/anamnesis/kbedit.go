@@ -24,8 +24,8 @@ func (a *app) kbEditCommand(dir *string) *cobra.Command {
 		Long: `Change a card: in $VISUAL or $EDITOR, or, with --file, to the text of a file (- is standard input). A text that is not
 a card is refused with its line and kept; so is one over a card that somebody changed meanwhile.`,
 		Args: cobra.ExactArgs(1),
-		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
-			old, fingerprint, err := store.Text(args[0])
+		RunE: a.onCard(dir, func(cmd *cobra.Command, id string, store *knowledgebase.Store) error {
+			old, fingerprint, err := store.Text(id)
 			if err != nil {
 				return err
 			}
@@ -34,17 +34,17 @@ a card is refused with its line and kept; so is one over a card that somebody ch
 			if file != "" {
 				text, err = a.desk().Read(file, card.MaxBytes)
 			} else {
-				d, text, err = a.desk().Edit(cmd.Context(), args[0]+".md", old)
+				d, text, err = a.desk().Edit(cmd.Context(), id+".md", old)
 			}
 			if err != nil {
 				return exit.Usagef("kb edit: %w", err)
 			}
 			if bytes.Equal(text, old) {
 				d.Drop()
-				a.printf("unchanged %s\n", args[0])
+				a.printf("unchanged %s\n", id)
 				return nil
 			}
-			st, err := store.Edit(cmd.Context(), args[0], fingerprint, text)
+			st, err := store.Edit(cmd.Context(), id, fingerprint, text)
 			if err != nil {
 				return d.Kept(err, " in %s")
 			}

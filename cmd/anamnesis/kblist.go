@@ -63,8 +63,8 @@ func (a *app) kbShowCommand(dir *string) *cobra.Command {
 		Use:   "show ID",
 		Short: "Print one card",
 		Args:  cobra.ExactArgs(1),
-		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
-			c, err := store.Get(args[0])
+		RunE: a.onCard(dir, func(cmd *cobra.Command, id string, store *knowledgebase.Store) error {
+			c, err := store.Get(id)
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 
 	"anamnesis/cmd/internal/cardfile"
 	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/names"
 	"anamnesis/cmd/internal/show"
 	view "anamnesis/cmd/internal/term"
 	knowledgebase "anamnesis/knowledge_base"
@@ -69,6 +70,14 @@ func (a *app) kbDecide(ctx context.Context, dir string, d knowledgebase.Decision
 		return err
 	}
 	defer store.Close()
+	if d.IDs, err = names.Cards(store, d.IDs); err != nil {
+		return err
+	}
+	if by, err := names.Cards(store, []string{d.By}); err != nil {
+		return err
+	} else {
+		d.By = by[0]
+	}
 	stored, err := store.Decide(ctx, d)
 	if err != nil {
 		return err
@@ -98,12 +107,12 @@ func (a *app) kbHistoryCommand(dir *string) *cobra.Command {
 		Use:   "history ID",
 		Short: "Show how a card became what it is, as diffs, newest first",
 		Args:  cobra.ExactArgs(1),
-		RunE: a.withKB(dir, false, func(cmd *cobra.Command, args []string, store *knowledgebase.Store) error {
-			revs, err := store.History(cmd.Context(), args[0])
+		RunE: a.onCard(dir, func(cmd *cobra.Command, id string, store *knowledgebase.Store) error {
+			revs, err := store.History(cmd.Context(), id)
 			if err != nil {
 				return err
 			}
-			return a.show(map[string]any{"id": args[0], "revisions": revs}, func() { a.out().History(revs, brief) })
+			return a.show(map[string]any{"id": id, "revisions": revs}, func() { a.out().History(revs, brief) })
 		}),
 	}
 	a.jsonFlag(cmd, "one JSON object")

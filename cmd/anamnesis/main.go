@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/about"
+	"anamnesis/cmd/internal/names"
 	"anamnesis/cmd/internal/show"
 	"anamnesis/orchestrator/guard"
 	"anamnesis/orchestrator/runtime"
@@ -78,7 +80,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return flagError(cmd.CommandPath(), err)
 	})
@@ -90,7 +92,7 @@ func (a *app) rootCommand() *cobra.Command {
 		{"Look", []*cobra.Command{a.tasksCommand(), a.timelineCommand(), a.showCommand(), a.diffCommand(), a.explainCommand(), a.loopsCommand(), a.doctorCommand()}},
 		{"Remember", []*cobra.Command{a.serveCommand(), a.kbCommand(), a.verdictCommand(), a.dreamCommand()}},
 		{"Beside other agents", []*cobra.Command{a.importCommand(), a.installCommand(), a.uninstallCommand(), a.pauseCommand(), a.acpCommand(), a.hookCommand()}},
-		{"Set up", []*cobra.Command{a.configCommand(), a.agentCommand(), a.mcpCommand(), a.rulesCommand(), a.toolsCommand(), a.easCommand(), a.tokensCommand()}},
+		{"Set up", []*cobra.Command{a.configCommand(), a.agentCommand(), a.mcpCommand(), a.rulesCommand(), a.toolsCommand(), a.easCommand(), a.tokensCommand(), names.Command(a.stdout), a.versionCommand()}},
 		{"Stores", []*cobra.Command{a.worldCommand(), a.opsCommand()}},
 	}
 	for _, f := range families {
@@ -102,6 +104,7 @@ func (a *app) rootCommand() *cobra.Command {
 	}
 	a.sit(root)
 	complete(root)
+	names.Source{Service: a.service, Models: a.modelNames}.Complete(root)
 	return root
 }
 
@@ -119,6 +122,33 @@ func complete(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		complete(sub)
 	}
+}
+
+// onTask makes a command one on a task, which may be left out, with at least and at most
+// so many more arguments.
+func (a *app) onTask(cmd *cobra.Command, least, most int, do func(cmd *cobra.Command, svc *session.Service, task string, rest []string) error) *cobra.Command {
+	cmd.Args = cobra.RangeArgs(least, most+1)
+	cmd.RunE = a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) error {
+		task, rest, err := names.OnTask(svc, args, least, most)
+		if err != nil {
+			return err
+		}
+		return do(cmd, svc, task, rest)
+	})
+	return cmd
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version, its commit and how it was built",
+		RunE: func(*cobra.Command, []string) error {
+			b := about.Read(version)
+			return a.show(b, func() { a.printf("%s", b) })
+		},
+	}
+	a.jsonFlag(cmd, "one JSON object")
+	return cmd
 }
 
 // withHome and withService are what a verb does with the program's state.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/names"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/cmd/internal/tui"
 	"anamnesis/opstream/op"
@@ -122,11 +123,9 @@ func (a *app) resume(ctx context.Context, f agentFlags, args []string) error {
 // resumeTarget reads [TASK] [MESSAGE]: a single argument that names no task
 // and holds a space is a message to the directory's last task.
 func resumeTarget(svc *session.Service, dir string, args []string) (id, message string, err error) {
-	if len(args) == 2 {
-		return args[0], args[1], nil
-	}
-	if len(args) == 1 && !strings.ContainsAny(args[0], " \t\n") {
-		return args[0], "", nil
+	if len(args) == 2 || len(args) == 1 && !strings.ContainsAny(args[0], " \t\n") {
+		id, err = names.Task(svc.Home, args[0])
+		return id, strings.Join(args[1:], ""), err
 	}
 	if len(args) == 1 {
 		message = args[0]

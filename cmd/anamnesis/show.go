@@ -13,30 +13,29 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/inspect"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/taskdir"
 )
 
 func (a *app) showCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "show TASK [SEQ]",
+	cmd := a.onTask(&cobra.Command{
+		Use:   "show [TASK] [SEQ]",
 		Short: "Show a task's state, or one of its operations",
-		Args:  cobra.RangeArgs(1, 2),
-		RunE: a.withHome(func(_ *cobra.Command, args []string, h taskdir.Home) error {
-			if len(args) == 1 {
-				v, err := inspect.Describe(h, args[0])
-				if err != nil {
-					return err
-				}
-				return a.show(v, func() { a.out().Task(v) })
+	}, 0, 1, func(_ *cobra.Command, svc *session.Service, task string, rest []string) error {
+		if len(rest) == 0 {
+			v, err := inspect.Describe(svc.Home, task)
+			if err != nil {
+				return err
 			}
-			seq, err := strconv.ParseUint(args[1], 10, 64)
-			if err != nil || seq == 0 {
-				return exit.Usagef("SEQ %q: want the number of an operation, from 1", args[1])
-			}
-			return a.showOp(h, args[0], seq)
-		}),
-	}
+			return a.show(v, func() { a.out().Task(v) })
+		}
+		seq, err := strconv.ParseUint(rest[0], 10, 64)
+		if err != nil || seq == 0 {
+			return exit.Usagef("SEQ %q: want the number of an operation, from 1", rest[0])
+		}
+		return a.showOp(svc.Home, task, seq)
+	})
 	a.jsonFlag(cmd, "a JSON object")
 	return cmd
 }

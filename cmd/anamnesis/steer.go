@@ -15,25 +15,23 @@ import (
 )
 
 func (a *app) sayCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   `say TASK "TEXT"`,
+	return a.onTask(&cobra.Command{
+		Use:   `say [TASK] "TEXT"`,
 		Short: "Steer a running task",
-		Args:  cobra.ExactArgs(2),
-		RunE: a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) error {
-			if err := svc.Say(cmd.Context(), args[0], args[1]); err != nil {
-				return err
-			}
-			a.printf("recorded for %s; the model sees it with the next request\n", args[0])
-			return nil
-		}),
-	}
+	}, 1, 1, func(cmd *cobra.Command, svc *session.Service, task string, rest []string) error {
+		if err := svc.Say(cmd.Context(), task, rest[0]); err != nil {
+			return err
+		}
+		a.printf("recorded for %s; the model sees it with the next request\n", task)
+		return nil
+	})
 }
 
 func (a *app) jumpCommand() *cobra.Command {
 	var reason string
 	var fold, overwrite, dryRun bool
-	cmd := &cobra.Command{
-		Use:   "jump TASK STEP",
+	cmd := a.onTask(&cobra.Command{
+		Use:   "jump [TASK] STEP",
 		Short: "Take a task back, or over, to the end of a step",
 		Long: "Take a task back, or over, to the end of a step: files return, memory stays.\n" +
 			"A running task jumps when its present step is complete; one that is not running jumps now.\n" +
@@ -41,23 +39,20 @@ func (a *app) jumpCommand() *cobra.Command {
 			"changed it again (a conflict, which is listed); --overwrite reverts it, too. What you changed while a call ran\n" +
 			"is part of its step. The world as it was before the jump is saved and named in any case.\n" +
 			"--dry-run prints what the jump would do, and whether a pass would fold the steps it leaves; nothing is changed.",
-		Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			svc, _, err := a.configured(".")
-			if err != nil {
-				return err
-			}
-			to, err := parseStep(args[1])
-			if err != nil {
-				return err
-			}
-			j := op.JumpRequested{To: to, Reason: reason, Fold: fold, Overwrite: overwrite}
-			if dryRun {
-				return a.showJump(cmd.Context(), svc, args[0], j)
-			}
-			return a.jump(cmd.Context(), svc, args[0], j)
-		},
-	}
+	}, 1, 1, func(cmd *cobra.Command, svc *session.Service, task string, rest []string) error {
+		to, err := parseStep(rest[0])
+		if err != nil {
+			return err
+		}
+		j := op.JumpRequested{To: to, Reason: reason, Fold: fold, Overwrite: overwrite}
+		if dryRun {
+			return a.showJump(cmd.Context(), svc, task, j)
+		}
+		if svc, _, err = a.configured("."); err != nil {
+			return err
+		}
+		return a.jump(cmd.Context(), svc, task, j)
+	})
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the agent")
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "revert what you changed after STEP, too; it is saved in either case")
 	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "print what the jump would do, and change nothing")

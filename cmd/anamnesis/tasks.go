@@ -45,49 +45,45 @@ func (a *app) tasksCommand() *cobra.Command {
 }
 
 func (a *app) timelineCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "timeline TASK",
+	cmd := a.onTask(&cobra.Command{
+		Use:   "timeline [TASK]",
 		Short: "Draw a task's operations and its tree of steps",
-		Args:  cobra.ExactArgs(1),
-		RunE: a.withHome(func(_ *cobra.Command, args []string, h taskdir.Home) error {
-			tl, err := timeline.Read(h, args[0])
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.printJSON(tl)
-			}
-			_, err = fmt.Fprintln(a.styled(), view.Draw(tl, a.width()))
+	}, 0, 0, func(_ *cobra.Command, svc *session.Service, task string, _ []string) error {
+		tl, err := timeline.Read(svc.Home, task)
+		if err != nil {
 			return err
-		}),
-	}
+		}
+		if a.json {
+			return a.printJSON(tl)
+		}
+		_, err = fmt.Fprintln(a.styled(), view.Draw(tl, a.width()))
+		return err
+	})
 	a.jsonFlag(cmd, "a JSON object")
 	return cmd
 }
 
 func (a *app) diffCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "diff TASK A B",
+	cmd := a.onTask(&cobra.Command{
+		Use:   "diff [TASK] A B",
 		Short: "Show what changed in the world between two steps",
-		Args:  cobra.ExactArgs(3),
-		RunE: a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) error {
-			return a.diff(cmd.Context(), svc, args)
-		}),
-	}
+	}, 2, 2, func(cmd *cobra.Command, svc *session.Service, task string, steps []string) error {
+		return a.diff(cmd.Context(), svc, task, steps[0], steps[1])
+	})
 	a.jsonFlag(cmd, "a JSON array of changed paths")
 	return cmd
 }
 
-func (a *app) diff(ctx context.Context, svc *session.Service, args []string) error {
-	from, err := parseStep(args[1])
+func (a *app) diff(ctx context.Context, svc *session.Service, task, first, last string) error {
+	from, err := parseStep(first)
 	if err != nil {
 		return err
 	}
-	to, err := parseStep(args[2])
+	to, err := parseStep(last)
 	if err != nil {
 		return err
 	}
-	w, ends, overcome, err := svc.StepWorlds(args[0], from, to)
+	w, ends, overcome, err := svc.StepWorlds(task, from, to)
 	if err != nil {
 		return err
 	}

@@ -204,11 +204,31 @@ func (o *Printer) Proposal(p proposal.Proposal) {
 }
 
 // Tasks lists tasks.
+// maxDirColumns is how much of a directory's path a list shows, from its end.
+const maxDirColumns = 24
+
+// dirColumn is a directory for a column: the beginning of a long path is left out.
+func dirColumn(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	r := []rune(view.ShortDir(dir))
+	if len(r) > maxDirColumns {
+		return "…" + string(r[len(r)-maxDirColumns+1:])
+	}
+	return string(r)
+}
+
+// Tasks lists tasks, one a line.
 func (o *Printer) Tasks(rows []taskdir.Summary) {
 	if len(rows) == 0 {
 		o.Println("no tasks yet: 'anamnesis run \"…\"' starts one")
 	}
 	priced := slices.ContainsFunc(rows, func(r taskdir.Summary) bool { return r.USD > 0 })
+	where := 0 // columns of the directories
+	for _, r := range rows {
+		where = max(where, len([]rune(dirColumn(r.Dir))))
+	}
 	for _, r := range rows {
 		cost := ""
 		switch {
@@ -217,7 +237,7 @@ func (o *Printer) Tasks(rows []taskdir.Summary) {
 		case priced:
 			cost = fmt.Sprintf("%9s  ", "-")
 		}
-		text := fmt.Sprintf("%-28s %-12s %3d steps  %s%s", r.ID, r.State, r.Steps, cost, r.Request)
+		text := fmt.Sprintf("%-28s %-12s %3d steps  %s%s  %-*s  %s", r.ID, r.State, r.Steps, cost, r.Changed.Local().Format("2006-01-02 15:04"), where, dirColumn(r.Dir), r.Request)
 		if r.Error != "" {
 			text = fmt.Sprintf("%-28s %-12s 'anamnesis doctor %s' says more: %s", r.ID, r.State, r.ID, r.Error)
 		}
