@@ -188,6 +188,18 @@ func (w *World) defaults() error {
 	return nil
 }
 
+// SetTask changes the task that later snapshots are named for, of a World that stays
+// open from one task to the next.
+func (w *World) SetTask(task string) error {
+	if !refs.ValidPart(task) {
+		return fmt.Errorf("task %q: %w: letters, digits, dot, dash and underscore only", task, ErrBadName)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.opts.Task = task
+	return nil
+}
+
 // create makes the repository under the store's lock. One that is there is only
 // looked at, so that reading needs no right to write.
 func (w *World) create() error {

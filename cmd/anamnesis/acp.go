@@ -37,7 +37,7 @@ forwarded byte for byte. A session that the agent's own hooks record is only for
 			if err != nil {
 				return err
 			}
-			err = acp.Run(cmd.Context(), svc, args, a.stdin, a.stdout, a.stderr)
+			err = acp.Run(cmd.Context(), svc, a.recorders(svc), args, a.stdin, a.stdout, a.stderr)
 			if ended := new(exec.ExitError); errors.As(err, &ended) {
 				return exit.With(max(ended.ExitCode(), 1), err)
 			}

@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/install"
 	"anamnesis/cmd/internal/names"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream"
@@ -48,8 +50,8 @@ func (a *app) doctorCommand() *cobra.Command {
 				if err := a.doctorMachine(cmd.Context()); err != nil {
 					return err
 				}
-				if n, last := beside.Errors(h); n > 0 && !a.json {
-					a.println(view.Line(fmt.Sprintf("other agents: %d errors of hooks in %s, the last: %s", n, beside.Log(h), last), 500))
+				if !a.json {
+					a.doctorAgents(cmd.Context(), h)
 				}
 			}
 			return a.doctor(cmd.Context(), h, args)
@@ -67,6 +69,27 @@ func (a *app) doctorMachine(ctx context.Context) error {
 		return err
 	}
 	return a.show(d, func() { a.out().Machine(d) })
+}
+
+// doctorAgents prints what concerns the recording of other agents, a line each.
+func (a *app) doctorAgents(ctx context.Context, h taskdir.Home) {
+	say := func(format string, args ...any) { a.println(view.Line(fmt.Sprintf(format, args...), 500)) }
+	if p, err := a.places(); err == nil {
+		for _, agent := range install.Agents() {
+			if line, ok := p.Examine(ctx, agent); ok {
+				say("%s", line)
+			}
+		}
+	}
+	if _, err := os.Lstat(beside.Paused(h)); err == nil {
+		say("other agents are not recorded: 'anamnesis pause --end' ends the pause")
+	}
+	if n, last := beside.Errors(h); n > 0 {
+		say("other agents: %d errors of hooks in %s, the last: %s", n, beside.Log(h), last)
+	}
+	if n := beside.Waiting(h); n > 0 {
+		say("other agents: %d events wait to be recorded; the next hook in their directories records them", n)
+	}
 }
 
 // doctor examines the named tasks, or all. Of all, one that cannot be examined

@@ -4,23 +4,28 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"runtime/debug"
+	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"anamnesis/orchestrator/beside"
+	"anamnesis/orchestrator/beside/client"
+	"anamnesis/orchestrator/session"
 	"anamnesis/orchestrator/sessions"
 )
 
-const (
-	// hookReply is how long the agent waits at most. What takes longer goes on without it.
-	hookReply = 1800 * time.Millisecond
-	// hookWork is how long a hook may record.
-	hookWork = 10 * time.Minute
-)
+// hookWork is how long a hook may record where it cannot reach a recorder.
+const hookWork = 10 * time.Minute
 
 // hookCommand is what the wrapper in an agent's configuration runs. It never fails
 // towards the agent: standard error is empty, and standard output empty or one reply.
@@ -31,16 +36,20 @@ func (a *app) hookCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 || !beside.Recorded(sessions.Agent(args[0])) {
-				return nil
-			}
-			a.hook(cmd.Context(), sessions.Agent(args[0]))
+			a.hook(cmd.Context(), args)
 			return nil
 		},
 	}
 }
 
-func (a *app) hook(ctx context.Context, agent sessions.Agent) {
+func (a *app) hook(ctx context.Context, args []string) {
+	if len(args) == 0 || !beside.Recorded(sessions.Agent(args[0])) {
+		return
+	}
+	agent, event := sessions.Agent(args[0]), ""
+	if len(args) > 1 && strings.HasSuffix(args[1], client.EventEnding) { // see client.Main
+		event = args[1]
+	}
 	svc, err := a.service()
 	if err != nil {
 		return // there is nowhere to say it; doctor finds it
@@ -57,7 +66,7 @@ func (a *app) hook(ctx context.Context, agent sessions.Agent) {
 			}
 		})
 	}
-	timer := time.AfterFunc(hookReply, func() { answer(nil) })
+	timer := time.AfterFunc(client.Wait, func() { answer(nil) })
 	defer timer.Stop()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookWork)
 	defer cancel()
@@ -67,7 +76,71 @@ func (a *app) hook(ctx context.Context, agent sessions.Agent) {
 		}
 		answer(nil)
 	}()
-	if err := beside.Hook(ctx, svc, agent, a.stdin, answer); err != nil {
+	if err := beside.Hook(ctx, svc, agent, a.stdin, event, a.recorders(svc), answer); err != nil {
 		beside.LogError(svc.Home, string(agent), err)
+	}
+}
+
+// recorders starts recorders that are this program.
+func (a *app) recorders(svc *session.Service) *beside.Recorders {
+	return &beside.Recorders{Program: client.Program(), Start: func(dir string, lock *os.File) error { return a.startRecorder(svc, dir, lock) }}
+}
+
+// recorderVerb is the hidden command that is a recorder.
+const recorderVerb = "recorder"
+
+// lockFD is where a recorder has the lock that it was started with.
+const lockFD = 3
+
+// startRecorder starts the recorder of a directory in a session of its own. It has
+// none of this process's files but the lock, and no output.
+func (a *app) startRecorder(svc *session.Service, dir string, lock *os.File) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if fds, err := os.ReadDir("/dev/fd"); err == nil {
+		for _, fd := range fds { // of the agent and its shell
+			if n, err := strconv.Atoi(fd.Name()); err == nil && n > 2 {
+				unix.CloseOnExec(n)
+			}
+		}
+	}
+	cmd := exec.Command(program, recorderVerb, dir)
+	cmd.Dir, cmd.ExtraFiles = "/", []*os.File{lock}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Env = os.Environ()
+	if a.getenv("ANAMNESIS_HOME") != "" {
+		cmd.Env = append(cmd.Env, "ANAMNESIS_HOME="+svc.Home.State) // it may be relative
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return cmd.Process.Release()
+}
+
+// recorderMemory is what a recorder's heap may take before the collector works harder.
+const recorderMemory = 48 << 20
+
+func (a *app) recorderCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    recorderVerb + " DIR",
+		Short:  "Record the sessions of other agents in a directory; started by hooks",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: a.withService(func(cmd *cobra.Command, args []string, svc *session.Service) error {
+			// Where it was not started by a hook, the descriptor is another file or none.
+			if err := unix.Flock(lockFD, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+				return errors.New("a recorder is started by hooks")
+			}
+			unix.CloseOnExec(lockFD)
+			debug.SetMemoryLimit(recorderMemory)
+			log := func(err error) { beside.LogError(svc.Home, recorderVerb, err) }
+			err := beside.Record(cmd.Context(), svc, args[0], client.Program(), beside.IdleTime, log)
+			if err != nil {
+				log(err)
+			}
+			return err
+		}),
 	}
 }

@@ -18,9 +18,10 @@ import (
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/orchestrator/beside"
 	"anamnesis/orchestrator/sessions"
+	"anamnesis/orchestrator/taskdir"
 )
 
-type installFlags struct{ dryRun, yes, all bool }
+type installFlags struct{ dryRun, yes, all, purge bool }
 
 func (a *app) installCommand() *cobra.Command {
 	return a.installVerb("install [AGENT]", "Record the sessions of another agent, and offer it jumps and cards",
@@ -33,13 +34,15 @@ again. A file .anamnesis/off in a project, or 'anamnesis pause', stops the recor
 func (a *app) uninstallCommand() *cobra.Command {
 	return a.installVerb("uninstall [AGENT]", "Take hooks, MCP server and skill out of an agent's configuration",
 		`Take hooks, MCP server and skill out of an agent's configuration. A file that nothing else changed is as it was before, byte for
-byte; of another exactly our entries go. What was recorded stays.`, (*install.Places).PlanRemoval, (*install.Places).Uninstall)
+byte; of another exactly our entries go. Recorders end. What was recorded stays; --purge lists the sessions that were recorded of the
+agent and deletes them with their snapshots. Cards stay.`, (*install.Places).PlanRemoval, (*install.Places).Uninstall)
 }
 
 // installChange is what an installation changes for one agent.
 type installChange struct {
 	agent sessions.Agent
 	files []install.File
+	purge []taskdir.Summary // sessions that are deleted
 }
 
 func (a *app) installVerb(use, short, long string, plan func(*install.Places, sessions.Agent) ([]install.File, error), do func(*install.Places, sessions.Agent, []install.File) error) *cobra.Command {
@@ -65,17 +68,26 @@ func (a *app) installVerb(use, short, long string, plan func(*install.Places, se
 				if err != nil {
 					return err
 				}
-				if len(files) > 0 {
-					changes = append(changes, installChange{agent, files})
+				c := installChange{agent: agent, files: files}
+				if f.purge {
+					if c.purge, err = a.recordedSessions(agent); err != nil {
+						return err
+					}
+				}
+				if len(c.files)+len(c.purge) > 0 {
+					changes = append(changes, c)
 				}
 			}
 			if len(changes) == 0 {
 				a.println("nothing to change")
-				return nil
+				return a.stopRecorders(cmd.Context(), verb)
 			}
 			for _, c := range changes {
 				for _, file := range c.files {
 					a.printf("%s", view.Clean(show.LineDiff(file.Path, file.Before, file.After)))
+				}
+				for _, t := range c.purge {
+					a.println(view.Line(fmt.Sprintf("delete %s, %d steps in %s: %s", t.ID, t.Steps, t.Dir, t.Request), 200))
 				}
 			}
 			if verb == "install" {
@@ -89,8 +101,16 @@ func (a *app) installVerb(use, short, long string, plan func(*install.Places, se
 				return err
 			}
 			for _, c := range changes {
-				if err := do(p, c.agent, c.files); err != nil {
-					return fmt.Errorf("%s for %s: %w", verb, c.agent, err)
+				if len(c.files) > 0 {
+					if err := do(p, c.agent, c.files); err != nil {
+						return fmt.Errorf("%s for %s: %w", verb, c.agent, err)
+					}
+				}
+				if err := a.stopRecorders(cmd.Context(), verb); err != nil {
+					return err
+				}
+				if err := a.purge(cmd.Context(), c.purge); err != nil {
+					return err
 				}
 				a.printf("%sed for %s: it counts from the next session on\n", verb, c.agent)
 				if c.agent == sessions.Codex && verb == "install" {
@@ -103,7 +123,42 @@ func (a *app) installVerb(use, short, long string, plan func(*install.Places, se
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show the change and make none")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&f.all, "all", false, "every agent that has a configuration in your home directory")
+	if strings.HasPrefix(use, "uninstall") {
+		cmd.Flags().BoolVar(&f.purge, "purge", false, "delete what was recorded of the agent, too")
+	}
 	return cmd
+}
+
+func (a *app) recordedSessions(agent sessions.Agent) ([]taskdir.Summary, error) {
+	h, err := a.home()
+	if err != nil {
+		return nil, err
+	}
+	return beside.SessionsOf(h, agent)
+}
+
+func (a *app) purge(ctx context.Context, list []taskdir.Summary) error {
+	if len(list) == 0 {
+		return nil
+	}
+	svc, err := a.service()
+	if err != nil {
+		return err
+	}
+	return beside.Purge(ctx, svc, list)
+}
+
+// stopRecorders ends the recorders when a verb takes an agent out.
+func (a *app) stopRecorders(ctx context.Context, verb string) error {
+	if verb != "uninstall" {
+		return nil
+	}
+	h, err := a.home()
+	if err != nil {
+		return err
+	}
+	_, err = beside.StopRecorders(ctx, h)
+	return err
 }
 
 // places are those of this user and this program.
@@ -168,13 +223,18 @@ func (a *app) pauseCommand() *cobra.Command {
 		Use:   "pause",
 		Short: "Stop recording other agents, until 'pause --end'",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			h, err := a.home()
 			if err != nil {
 				return err
 			}
 			if err := beside.Pause(h, !end); err != nil {
 				return err
+			}
+			if !end {
+				if _, err := beside.StopRecorders(cmd.Context(), h); err != nil {
+					return err
+				}
 			}
 			if end {
 				a.println("other agents are recorded again")

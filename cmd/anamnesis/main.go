@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"anamnesis/cmd/internal/about"
+	_ "anamnesis/cmd/internal/hookmain" // a hook ends before main
 	"anamnesis/cmd/internal/names"
 	"anamnesis/cmd/internal/show"
 	"anamnesis/orchestrator/guard"
@@ -91,7 +92,7 @@ func (a *app) rootCommand() *cobra.Command {
 		{"Work", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.sayCommand(), a.jumpCommand(), a.demoCommand()}},
 		{"Look", []*cobra.Command{a.tasksCommand(), a.timelineCommand(), a.showCommand(), a.diffCommand(), a.explainCommand(), a.loopsCommand(), a.doctorCommand()}},
 		{"Remember", []*cobra.Command{a.serveCommand(), a.kbCommand(), a.verdictCommand(), a.dreamCommand()}},
-		{"Beside other agents", []*cobra.Command{a.importCommand(), a.installCommand(), a.uninstallCommand(), a.pauseCommand(), a.acpCommand(), a.hookCommand()}},
+		{"Beside other agents", []*cobra.Command{a.importCommand(), a.installCommand(), a.uninstallCommand(), a.pauseCommand(), a.acpCommand(), a.hookCommand(), a.recorderCommand()}},
 		{"Set up", []*cobra.Command{a.configCommand(), a.agentCommand(), a.mcpCommand(), a.rulesCommand(), a.toolsCommand(), a.easCommand(), a.tokensCommand(), names.Command(a.stdout), a.versionCommand()}},
 		{"Stores", []*cobra.Command{a.worldCommand(), a.opsCommand()}},
 	}

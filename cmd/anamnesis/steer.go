@@ -5,9 +5,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"anamnesis/cmd/internal/exit"
+	"anamnesis/cmd/internal/install"
 	view "anamnesis/cmd/internal/term"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
@@ -29,7 +35,7 @@ func (a *app) sayCommand() *cobra.Command {
 
 func (a *app) jumpCommand() *cobra.Command {
 	var reason string
-	var fold, overwrite, dryRun bool
+	var fold, overwrite, dryRun, goOn bool
 	cmd := a.onTask(&cobra.Command{
 		Use:   "jump [TASK] STEP",
 		Short: "Take a task back, or over, to the end of a step",
@@ -38,27 +44,68 @@ func (a *app) jumpCommand() *cobra.Command {
 			"What you changed after STEP, while none of the agent's calls ran, is saved apart and kept, also where the agent\n" +
 			"changed it again (a conflict, which is listed); --overwrite reverts it, too. What you changed while a call ran\n" +
 			"is part of its step. The world as it was before the jump is saved and named in any case.\n" +
-			"--dry-run prints what the jump would do, and whether a pass would fold the steps it leaves; nothing is changed.",
+			"--dry-run prints what the jump would do, and whether a pass would fold the steps it leaves; nothing is changed.\n" +
+			"--continue goes on in a copy of a Claude Code session that ends with STEP: it starts claude, or prints the command where\n" +
+			"there is no terminal. The copy is told what was reverted and learned.",
 	}, 1, 1, func(cmd *cobra.Command, svc *session.Service, task string, rest []string) error {
 		to, err := parseStep(rest[0])
 		if err != nil {
 			return err
 		}
 		j := op.JumpRequested{To: to, Reason: reason, Fold: fold, Overwrite: overwrite}
+		if goOn && (dryRun || a.json) {
+			return exit.Usagef("--continue goes with neither --dry-run nor --json")
+		}
 		if dryRun {
 			return a.showJump(cmd.Context(), svc, task, j)
 		}
 		if svc, _, err = a.configured("."); err != nil {
 			return err
 		}
+		if goOn {
+			return a.jumpOn(cmd.Context(), svc, task, j)
+		}
 		return a.jump(cmd.Context(), svc, task, j)
 	})
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the agent")
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "revert what you changed after STEP, too; it is saved in either case")
 	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "print what the jump would do, and change nothing")
+	cmd.Flags().BoolVar(&goOn, "continue", false, "continue the Claude Code session at STEP")
 	a.jsonFlag(cmd, "one JSON object")
 	cmd.Flags().BoolVar(&fold, "fold", false, "run the anamnesis pass even when the discarded span is short")
 	return cmd
+}
+
+// jumpOn makes a jump and goes on in a copy of the agent's session that ends there.
+func (a *app) jumpOn(ctx context.Context, svc *session.Service, task string, j op.JumpRequested) error {
+	at, err := beside.ContinueAt(svc, task, j.To, a.getenv)
+	if err != nil {
+		return err
+	}
+	st, err := svc.State(task)
+	if err != nil {
+		return err
+	}
+	if err := a.jump(ctx, svc, task, j); err != nil {
+		return err
+	}
+	prompt, err := beside.Told(svc, task, st.Last)
+	if err != nil {
+		return err
+	}
+	command := at.Command(prompt)
+	program, err := exec.LookPath(command[0])
+	if !a.interactive() || err != nil {
+		for i, word := range command {
+			command[i] = install.Quote(word)
+		}
+		a.printf("cd %s && %s\n", install.Quote(at.Dir), strings.Join(command, " "))
+		return nil
+	}
+	if err := os.Chdir(at.Dir); err != nil {
+		return err
+	}
+	return syscall.Exec(program, command, os.Environ())
 }
 
 // showJump says what a jump would do.

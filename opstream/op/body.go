@@ -285,6 +285,9 @@ type WorldSaved struct {
 	Mark     string    `json:"mark"`            // the step mark, as the model sees it
 	Error    string    `json:"error,omitempty"` // why there is no checkpoint
 	Lost     []string  `json:"lost,omitempty"`  // which earlier snapshots the store has lost, and why: the one before it among them
+	// Mixed names another program that may have changed files in this step, too; the
+	// WorldChanged before it has the changes.
+	Mixed string `json:"mixed,omitempty"`
 }
 
 // WorldChanged is a snapshot taken apart from a step's end, with what differs from

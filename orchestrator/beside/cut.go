@@ -9,11 +9,7 @@ import (
 	"anamnesis/orchestrator/taskdir"
 )
 
-// contextCut is the event by which the plugin of opencode asks which calls a jump has
-// left. It is answered and not recorded.
-const contextCut = "ContextCut"
-
-// cutReply answers contextCut.
+// cutReply answers client.ContextCut.
 func cutReply(svc *session.Service, task string) ([]byte, error) {
 	left, err := leftCalls(svc, task)
 	if err != nil || len(left) == 0 {

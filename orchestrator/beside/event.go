@@ -3,7 +3,6 @@ package beside
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"regexp"
@@ -15,12 +14,12 @@ import (
 
 // event is what a hook is given on standard input, in the form of Claude Code.
 type event struct {
-	Agent          sessions.Agent  `json:"agent"` // filled in here
+	Agent          sessions.Agent  `json:"-"`
 	SessionID      string          `json:"session_id"`
 	TranscriptPath string          `json:"transcript_path"`
 	Cwd            string          `json:"cwd"`
 	Name           string          `json:"hook_event_name"`
-	Native         string          `json:"native"` // its name at the agent; filled in here
+	Native         string          `json:"-"` // its name at the agent
 	PermissionMode string          `json:"permission_mode"`
 	Model          string          `json:"model"`
 	Prompt         string          `json:"prompt"`
@@ -37,25 +36,6 @@ type event struct {
 		ToolUseID    string          `json:"tool_use_id"`
 		ToolResponse json.RawMessage `json:"tool_response"`
 	} `json:"tool_calls"` // of PostToolBatch
-}
-
-// maxEventBytes is how much of an event is read.
-const maxEventBytes = 32 << 20
-
-// readEvent reads what a hook was given.
-func readEvent(agent sessions.Agent, in io.Reader) (*event, error) {
-	data, err := io.ReadAll(io.LimitReader(in, maxEventBytes))
-	if err != nil {
-		return nil, err
-	}
-	e, err := decodeEvent(agent, data)
-	if err != nil {
-		return nil, fmt.Errorf("event of %s: %w", agent, err)
-	}
-	if e.SessionID == "" || e.Name == "" || e.Cwd == "" {
-		return nil, fmt.Errorf("event of %s: it names no session, event or directory", agent)
-	}
-	return e, nil
 }
 
 // call is the call of an event in our own form; nil where there is none, or it is one

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/beside"
@@ -27,7 +28,10 @@ type agent struct {
 	*testing.T
 	svc  *session.Service
 	dir  string
+	id   string // of the session
 	task string
+
+	recorders *beside.Recorders // nil: each hook records by itself
 }
 
 func newAgent(t *testing.T) *agent {
@@ -36,13 +40,13 @@ func newAgent(t *testing.T) *agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &agent{t, service(t), dir, beside.TaskOf(sessions.Claude, "s-1")}
+	return &agent{T: t, svc: service(t), dir: dir, id: "s-1", task: beside.TaskOf(sessions.Claude, "s-1")}
 }
 
 // hook tells of an event, and returns what it adds to the agent's context.
 func (a *agent) hook(name string, more map[string]any) string {
 	a.Helper()
-	e := map[string]any{"session_id": "s-1", "cwd": a.dir, "hook_event_name": name}
+	e := map[string]any{"session_id": a.id, "cwd": a.dir, "hook_event_name": name}
 	for k, v := range more {
 		e[k] = v
 	}
@@ -51,7 +55,7 @@ func (a *agent) hook(name string, more map[string]any) string {
 		a.Fatal(err)
 	}
 	text := ""
-	err = beside.Hook(a.Context(), a.svc, sessions.Claude, strings.NewReader(string(data)), func(reply []byte) {
+	err = beside.Hook(a.Context(), a.svc, sessions.Claude, strings.NewReader(string(data)), "", a.recorders, func(reply []byte) {
 		var r struct {
 			Out struct{ HookEventName, AdditionalContext string } `json:"hookSpecificOutput"`
 		}
@@ -96,7 +100,16 @@ func (a *agent) holds(name, want string) {
 // TestRecorder: calls become steps with snapshots; a jump brings a directory back,
 // keeps the user's edit and is told of; what failed and then worked becomes a card.
 func TestRecorder(t *testing.T) {
-	a := newAgent(t)
+	t.Run("by hooks", func(t *testing.T) { testRecorder(newAgent(t)) })
+	t.Run("by a recorder", func(t *testing.T) {
+		a := newAgent(t)
+		a.recorded("test", time.Hour)
+		testRecorder(a)
+	})
+}
+
+func testRecorder(a *agent) {
+	t := a.T
 	if err := os.Mkdir(filepath.Join(a.dir, "lib"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +216,7 @@ func TestOff(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "no", "{}", `{"session_id":1}`} {
-		if err := beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(bad), func([]byte) { t.Error("a reply") }); err == nil {
+		if err := beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(bad), "", nil, func([]byte) { t.Error("a reply") }); err == nil {
 			t.Errorf("%q is an event", bad)
 		}
 	}
@@ -212,13 +225,14 @@ func TestOff(t *testing.T) {
 // TestManyHooks: of hooks that run at once none is lost, and the order is theirs.
 func TestManyHooks(t *testing.T) {
 	a := newAgent(t)
+	starts := a.recorded("test", time.Hour)
 	a.hook("UserPromptSubmit", map[string]any{"prompt": "Many."})
 	const n = 20
 	errs := make(chan error, n)
 	for i := range n {
 		go func() {
 			e := fmt.Sprintf(`{"session_id":"s-1","cwd":%q,"hook_event_name":"PostToolUse","tool_name":"Read","tool_input":{"file_path":"f%d"},"tool_use_id":"t%d","tool_response":"x"}`, a.dir, i, i)
-			errs <- beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(e), func([]byte) {})
+			errs <- beside.Hook(t.Context(), a.svc, sessions.Claude, strings.NewReader(e), "", a.recorders, func([]byte) {})
 		}()
 	}
 	for range n {
@@ -228,5 +242,8 @@ func TestManyHooks(t *testing.T) {
 	}
 	if st, err := a.svc.State(a.task); err != nil || st.EndedSteps() != n {
 		t.Errorf("%d steps, %v", st.EndedSteps(), err)
+	}
+	if n := starts.Load(); n != 1 {
+		t.Errorf("%d recorders were started", n)
 	}
 }

@@ -26,6 +26,13 @@ func Changed(by string, list []worldstate.Change) string {
 	return sb.String()
 }
 
+// Mixed tells the model of files that changed in a step during which another program
+// worked in the directory.
+func Mixed(other string, paths []string, n int) string {
+	return fmt.Sprintf("[FILES] %s worked in this directory during your last step. Whose changes these are is not known, and a jump keeps them: %s.",
+		other, List(paths, n))
+}
+
 // writeKinds names changes by what they are.
 func writeKinds(sb *strings.Builder, list []worldstate.Change, added, changed, deleted string) {
 	for _, group := range []struct {

@@ -32,12 +32,17 @@ func (t Outside) Open() []op.Call {
 	return open
 }
 
+// Writing reports whether one of the calls that have no result yet may change files.
+func (t Outside) Writing() bool {
+	return t.state.Reply != nil && slices.ContainsFunc(t.state.OpenCalls(), func(c state.CallState) bool { return c.Changes })
+}
+
 // Said records words of the user, and saves the world where it never was saved.
 func (t Outside) Said(ctx context.Context, text string) error {
 	if err := t.record(ctx, &op.UserSaid{Text: text, Source: op.SourceRequest}); err != nil {
 		return err
 	}
-	return t.advance(ctx)
+	return t.Advance(ctx)
 }
 
 // Begin records that a call is about to run. The world is looked at first where the
@@ -55,7 +60,7 @@ func (t Outside) Begin(ctx context.Context, c op.Call, writes bool) error {
 				return err
 			}
 		}
-		if err := t.advance(ctx); err != nil {
+		if err := t.Advance(ctx); err != nil {
 			return err
 		}
 		if writes {
@@ -88,7 +93,7 @@ func (t Outside) Returned(ctx context.Context, c op.Call, writes bool, b *op.Too
 	if len(t.Open()) > 0 {
 		return lesson, nil
 	}
-	return lesson, t.advance(ctx)
+	return lesson, t.Advance(ctx)
 }
 
 // Answered records the agent's last words of a turn, and ends it: the cards of what
@@ -100,7 +105,7 @@ func (t Outside) Answered(ctx context.Context, text string) error {
 	if err := t.record(ctx, &op.ModelAsked{LastSeq: t.state.Last}, &op.ModelReplied{Text: cmp.Or(text, "(no words)"), Finish: "stop"}); err != nil {
 		return err
 	}
-	return t.advance(ctx)
+	return t.Advance(ctx)
 }
 
 // Unknown closes the calls that have no result.
@@ -110,7 +115,7 @@ func (t Outside) Unknown(ctx context.Context) error {
 			return err
 		}
 	}
-	return t.advance(ctx)
+	return t.Advance(ctx)
 }
 
 // Checkpoint saves the world as a step of its own.
@@ -127,9 +132,9 @@ func (t Outside) Checkpoint(ctx context.Context, note string) (step int, err err
 	return t.state.Current, nil
 }
 
-// advance performs what follows from the record without the agent: it recalls cards,
+// Advance performs what follows from the record without the agent: it recalls cards,
 // saves the world, finishes a jump, learns, and ends the turn.
-func (t Outside) advance(ctx context.Context) error {
+func (t Outside) Advance(ctx context.Context) error {
 	for {
 		if err := t.settle(); err != nil {
 			return err
@@ -178,6 +183,23 @@ func (t Outside) News(after uint64) (string, error) {
 	}
 	parts = slices.DeleteFunc(parts, func(p string) bool { return strings.TrimSpace(p) == "" })
 	return strings.Join(parts, "\n\n"), nil
+}
+
+// LastSaid returns the words of the user that the agent has not acted on yet.
+func (t Outside) LastSaid() (string, error) {
+	at := t.state.Turn.LastWords
+	if at == 0 || at <= t.state.Turn.AskedAt {
+		return "", nil
+	}
+	ops, err := t.ops(op.Range{First: at, Last: at})
+	if err != nil || len(ops) != 1 {
+		return "", err
+	}
+	said, ok := ops[0].Body.(*op.UserSaid)
+	if !ok {
+		return "", nil
+	}
+	return said.Text, nil
 }
 
 // recentOps is how far back Recorded looks.

@@ -8,6 +8,7 @@ import (
 
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/notice"
+	"anamnesis/orchestrator/state"
 	"anamnesis/orchestrator/workspace"
 	"anamnesis/worldstate"
 )
@@ -41,6 +42,12 @@ func (t *Task) saveWorld(ctx context.Context) error {
 		snap, err = t.world.Save(ctx, save)
 	}
 	b := &op.WorldSaved{Parent: parent, Mark: t.stepMark(id) + t.citeLine(id)}
+	other, late := "", false
+	if t.opts.Disturbed != nil && err == nil {
+		if other, late = t.opts.Disturbed(); late {
+			err = errLate
+		}
+	}
 	if err != nil {
 		b.Error = err.Error()
 		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", id, notice.OneLine(b.Error, notice.MaxDelivered))
@@ -60,10 +67,36 @@ func (t *Task) saveWorld(ctx context.Context) error {
 			return t.record(ctx, b)
 		}
 	}
+	if other != "" && id > 0 && t.seen.Tree != snap.Tree {
+		return t.saveMixed(ctx, b, snap, other)
+	}
 	changed := append(partial, snap.ChangedPaths...)
 	slices.Sort(changed)
 	changed = slices.Compact(changed)
 	b.Changed, b.NChanged = notice.FirstN(changed, notice.MaxListed), len(changed)
+	return t.record(ctx, b)
+}
+
+// errLate: the snapshot may hold what the agent did after the step.
+var errLate = errors.New("the agent went on before the directory was saved")
+
+// saveMixed records the end of a step in which another program may have changed files,
+// too. Whose a change is cannot be told, so that jumps keep all of them.
+func (t *Task) saveMixed(ctx context.Context, b *op.WorldSaved, snap worldstate.Snapshot, other string) error {
+	if t.seen.Commit == "" || snap.ParentLost != "" || workspace.Lost(snap) { // there is nothing to compare with
+		b.Commit, b.Tree, b.Error = "", "", "mixed with changes of "+other
+		b.Mark = fmt.Sprintf("[step %d, without checkpoint: %s]", t.state.NextStep(), b.Error)
+		return t.record(ctx, b)
+	}
+	theirs, err := t.changeOf(ctx, state.ChangedUnknown, t.seen.Commit, "", snap)
+	if err != nil {
+		return err
+	}
+	b.Mixed = other
+	theirs.Notice = notice.Mixed(other, theirs.Changed, theirs.NChanged)
+	if err := t.postChange(ctx, theirs); err != nil {
+		return err
+	}
 	return t.record(ctx, b)
 }
 

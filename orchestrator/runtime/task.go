@@ -109,6 +109,15 @@ type Options struct {
 	// SnapshotEvery is how many operations the stream grows by, at least,
 	// until its fold is written down again; 0: DefaultSnapshotEvery.
 	SnapshotEvery uint64
+	// Kept is a world that stays open when the task is closed; nil: the task opens its
+	// own. Socket is where the process is asked to close the task: see
+	// taskdir.LiveDir.KeptOpen.
+	Kept   *worldstate.World
+	Socket string
+	// Disturbed is asked after the save that ends a step. A by that is not empty names
+	// another program that may have changed files in this step; late says that the
+	// step's own agent did not wait for the save. nil: neither ever.
+	Disturbed func() (by string, late bool)
 	// NoWatch has each save scan the directory, for processes that save once.
 	NoWatch bool
 	// Program is the version recorded in the stream.
@@ -318,7 +327,14 @@ func (t *Task) open(ctx context.Context, h taskdir.Home, opened *op.TaskOpened) 
 	// The world first: what it refuses leaves no stream behind.
 	w := t.opts.World
 	w.Task, w.Home, w.Exclude, w.Watch, w.FileLimitBytes = t.ID, h.User, h.Roots(), opened.Parent == nil && !t.opts.NoWatch, h.FileLimitBytes
-	t.world, err = worldstate.Open(t.Dir, opened.Store, &w)
+	if t.world = t.opts.Kept; t.world != nil {
+		err = t.world.SetTask(t.ID)
+	} else {
+		t.world, err = worldstate.Open(t.Dir, opened.Store, &w)
+	}
+	if err == nil && t.opts.Socket != "" {
+		err = t.live.KeptOpen(t.opts.Socket)
+	}
 	if err != nil {
 		return err
 	}
@@ -417,7 +433,7 @@ func (t *Task) Close() error {
 		t.writeSnapshot(true)
 		errs = append(errs, t.journal.Close())
 	}
-	if t.world != nil {
+	if t.world != nil && t.world != t.opts.Kept {
 		errs = append(errs, t.world.Close())
 	}
 	for _, s := range t.layers {

@@ -2,6 +2,7 @@ package taskdir
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,6 +31,9 @@ type liveRecord struct {
 	PID  int    `json:"pid"`
 	Dev  uint64 `json:"dev"`
 	Ino  uint64 `json:"ino"`
+	// Socket is where a process that keeps the task open between other programs' calls
+	// is asked to close it; empty: it works.
+	Socket string `json:"socket,omitempty"`
 }
 
 // BusyError names the task that holds a directory.
@@ -38,6 +42,8 @@ type BusyError struct {
 	Held string // the directory held
 	Task string
 	PID  int
+
+	socket string // see liveRecord
 }
 
 func (e *BusyError) Error() string {
@@ -55,6 +61,11 @@ func (e *BusyError) Is(target error) bool { return target == ErrBusy }
 // CheckFree returns a BusyError where a task is at work in a directory, above it
 // or below it. Tasks of a home that this user cannot read are not looked for.
 func (h Home) CheckFree(dir string) error {
+	_, err := yielded(func() (*LiveDir, error) { return nil, h.checkFree(dir) })
+	return err
+}
+
+func (h Home) checkFree(dir string) error {
 	live := filepath.Join(h.State, "live")
 	gate, err := lockFile(filepath.Join(live, "gate"), true)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
@@ -77,6 +88,57 @@ func HoldDir(h Home, dir, task, parent string) (*LiveDir, error) {
 	if err := CheckTaskID(task); err != nil {
 		return nil, err
 	}
+	return yielded(func() (*LiveDir, error) { return holdDir(h, dir, task, parent) })
+}
+
+// CloseVerb asks a process that keeps a task open to close it.
+const CloseVerb = "close"
+
+// yieldTime is how long a process that keeps a task open is waited for.
+const yieldTime = 10 * time.Second
+
+// yielded takes a hold. Where a process has it that only keeps a task open, that
+// process is asked to close the task first.
+func yielded(hold func() (*LiveDir, error)) (*LiveDir, error) {
+	live, err := hold()
+	var busy *BusyError
+	if !errors.As(err, &busy) || busy.socket == "" {
+		return live, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), yieldTime)
+	defer cancel()
+	var reply commandReply
+	if Exchange(ctx, busy.socket, Command{Verb: CloseVerb}, &reply) != nil || !reply.OK {
+		return live, err
+	}
+	return hold()
+}
+
+// KeptOpen records that the hold's process only keeps the task open, and closes it
+// when it is asked to on a socket: see CloseVerb.
+func (l *LiveDir) KeptOpen(socket string) error {
+	gate, err := lockFile(filepath.Join(filepath.Dir(l.path), "gate"), true)
+	if err != nil {
+		return err
+	}
+	defer gate.Close()
+	rec := readLive(l.path)
+	rec.Socket = socket
+	return l.write(rec)
+}
+
+func (l *LiveDir) write(rec liveRecord) error {
+	data, err := json.Marshal(rec)
+	if err == nil {
+		err = l.file.Truncate(0)
+	}
+	if err == nil {
+		_, err = l.file.WriteAt(data, 0)
+	}
+	return err
+}
+
+func holdDir(h Home, dir, task, parent string) (*LiveDir, error) {
 	live := filepath.Join(h.State, "live")
 	if err := os.MkdirAll(live, 0o700); err != nil {
 		return nil, fmt.Errorf("hold %s: %w", dir, err)
@@ -97,23 +159,18 @@ func HoldDir(h Home, dir, task, parent string) (*LiveDir, error) {
 	path := filepath.Join(live, task+".json")
 	f, err := lockHold(path)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, &BusyError{Dir: dir, Held: dir, Task: task, PID: readLive(path).PID}
+		rec := readLive(path)
+		return nil, &BusyError{Dir: dir, Held: dir, Task: task, PID: rec.PID, socket: rec.Socket}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("hold %s: %w", dir, err)
 	}
-	data, err := json.Marshal(liveRecord{Task: cmp.Or(parent, task), Dir: dir, PID: os.Getpid(), Dev: chain[0].dev, Ino: chain[0].ino})
-	if err == nil {
-		err = f.Truncate(0)
-	}
-	if err == nil {
-		_, err = f.WriteAt(data, 0)
-	}
-	if err != nil {
+	l := &LiveDir{file: f, path: path}
+	if err := l.write(liveRecord{Task: cmp.Or(parent, task), Dir: dir, PID: os.Getpid(), Dev: chain[0].dev, Ino: chain[0].ino}); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("hold %s: %w", dir, err)
 	}
-	return &LiveDir{file: f, path: path}, nil
+	return l, nil
 }
 
 // A process that was killed while it started a command leaves a child that has
@@ -171,7 +228,7 @@ func checkHolds(live, dir string, chain []inode, otherProcess bool) error {
 			}
 		}
 		if conflict {
-			return &BusyError{Dir: dir, Held: rec.Dir, Task: rec.Task, PID: rec.PID}
+			return &BusyError{Dir: dir, Held: rec.Dir, Task: rec.Task, PID: rec.PID, socket: rec.Socket}
 		}
 	}
 	return nil

@@ -120,7 +120,7 @@ func TestNoAnswer(t *testing.T) {
 	if err := os.MkdirAll(h.Task("t"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l, err := listen(h.Socket("t"))
+	l, err := Listen(h.Socket("t"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func whys() map[string]error {
 // Serve passes the commands for a task to obey, until stop is called; stop returns
 // when the last is answered.
 func Serve(h Home, task string, obey func(Command) error) (stop func(), err error) {
-	l, err := listen(h.Socket(task))
+	l, err := Listen(h.Socket(task))
 	if err != nil {
 		return nil, fmt.Errorf("listen for task %s: %w", task, err)
 	}
@@ -116,20 +116,14 @@ func serveOne(c net.Conn, obey func(Command) error) {
 // Send returns a command to a live task. ErrNotLive says that none is running,
 // *RemoteError what the task answered.
 func Send(ctx context.Context, h Home, task string, cmd Command) error {
-	c, err := dial(ctx, h.Socket(task))
-	if err != nil {
+	var reply commandReply
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	err := Exchange(ctx, h.Socket(task), cmd, &reply)
+	if errors.Is(err, ErrNotLive) {
 		return fmt.Errorf("%w: %s", ErrNotLive, task)
 	}
-	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(commandTimeout)); err != nil {
-		return fmt.Errorf("task %s: %w", task, err)
-	}
-	if err := json.NewEncoder(c).Encode(cmd); err != nil {
-		return fmt.Errorf("task %s: %w", task, err)
-	}
-	var reply commandReply
-	if err := json.NewDecoder(io.LimitReader(c, maxCommandBytes)).Decode(&reply); err != nil {
-		// A task that is held up takes the command when it goes on.
+	if err != nil { // a task that is held up takes the command when it goes on
 		return fmt.Errorf("task %s did not answer; it may have taken it, or take it yet: 'anamnesis timeline %s' shows that (%w)", task, task, err)
 	}
 	if !reply.OK {
@@ -138,9 +132,24 @@ func Send(ctx context.Context, h Home, task string, cmd Command) error {
 	return nil
 }
 
-// listen and dial reach a socket whose path may be longer than the 107 bytes
+// Exchange sends a request to whoever listens on a socket, and reads the reply, each a
+// line of JSON. ErrNotLive says that nobody listens. It returns when ctx ends.
+func Exchange(ctx context.Context, socket string, request, reply any) error {
+	c, err := dial(ctx, socket)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotLive, err)
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
+	if err := json.NewEncoder(c).Encode(request); err != nil {
+		return err
+	}
+	return json.NewDecoder(io.LimitReader(c, maxCommandBytes)).Decode(reply)
+}
+
+// Listen and dial reach a socket whose path may be longer than the 107 bytes
 // a Unix address holds, through a descriptor of its folder.
-func listen(path string) (*net.UnixListener, error) {
+func Listen(path string) (*net.UnixListener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err // the task's lock is ours: a socket here is a dead process's
 	}

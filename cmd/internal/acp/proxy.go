@@ -35,9 +35,10 @@ const width = 120
 
 // Proxy forwards messages between one editor and one agent.
 type Proxy struct {
-	svc    *session.Service
-	editor *lines
-	agent  *lines
+	svc       *session.Service
+	recorders *beside.Recorders
+	editor    *lines
+	agent     *lines
 
 	mu        sync.Mutex
 	asked     map[string]request  // by the editor, which the agent has not answered
@@ -77,8 +78,8 @@ func (l *lines) send(v any) error {
 }
 
 // Run starts the agent's command and forwards until the agent ends. The editor's end of
-// input is the agent's.
-func Run(ctx context.Context, svc *session.Service, command []string, in io.Reader, out, stderr io.Writer) error {
+// input is the agent's. Events are recorded by recorders, or here if it is nil.
+func Run(ctx context.Context, svc *session.Service, recorders *beside.Recorders, command []string, in io.Reader, out, stderr io.Writer) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stderr = stderr
 	stdin, err := cmd.StdinPipe()
@@ -93,7 +94,7 @@ func Run(ctx context.Context, svc *session.Service, command []string, in io.Read
 		return err
 	}
 	p := &Proxy{
-		svc: svc, editor: &lines{w: out}, agent: &lines{w: stdin},
+		svc: svc, recorders: recorders, editor: &lines{w: out}, agent: &lines{w: stdin},
 		asked: map[string]request{}, served: map[string]request{}, sessions: map[string]*chat{}, terminals: map[string]terminal{},
 	}
 	go func() { // ends with the editor's input, which may outlive the agent

@@ -128,7 +128,7 @@ func TestProxy(t *testing.T) {
 	outRead, outWrite := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Run(t.Context(), svc, []string{os.Args[0]}, inRead, outWrite, os.Stderr)
+		ended <- Run(t.Context(), svc, nil, []string{os.Args[0]}, inRead, outWrite, os.Stderr)
 		outWrite.Close()
 	}()
 	e := &editor{t, inWrite, bufio.NewScanner(outRead)}
@@ -206,7 +206,7 @@ func TestHooked(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := fmt.Sprintf(`{"session_id":"s-1","cwd":%q,"hook_event_name":"UserPromptSubmit","prompt":"p"}`, t.TempDir())
-	if err := beside.Hook(t.Context(), svc, sessions.Claude, strings.NewReader(in), func([]byte) {}); err != nil {
+	if err := beside.Hook(t.Context(), svc, sessions.Claude, strings.NewReader(in), "", nil, func([]byte) {}); err != nil {
 		t.Fatal(err)
 	}
 	p := &Proxy{svc: svc, sessions: map[string]*chat{}}

@@ -108,7 +108,7 @@ func (c *chat) tell(ctx context.Context, name string, more map[string]any) strin
 	}
 	c.open = name != "Stop"
 	text := ""
-	err = beside.Hook(ctx, c.p.svc, beside.ACP, bytes.NewReader(data), func(reply []byte) {
+	err = beside.Hook(ctx, c.p.svc, beside.ACP, bytes.NewReader(data), "", c.p.recorders, func(reply []byte) {
 		var r struct {
 			Out struct{ AdditionalContext string } `json:"hookSpecificOutput"`
 		}

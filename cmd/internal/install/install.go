@@ -25,6 +25,7 @@ type Places struct {
 	State   string // of this program
 	Data    string // ANAMNESIS_HOME, where it is set
 	Program string // path of this program
+	Root    string // in which an administrator's policies are looked for; empty: "/"
 	Getenv  func(string) string
 }
 
@@ -50,20 +51,21 @@ func (p *Places) manifest(agent sessions.Agent) string {
 // Command is what an agent runs for each event. It never changes: Codex trusts its
 // hash.
 func (p *Places) Command(agent sessions.Agent) string {
-	return "sh " + quote(p.wrapper()) + " " + string(agent)
+	return "sh " + Quote(p.wrapper()) + " " + string(agent)
 }
 
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+// Quote writes a text as one word of a shell.
+func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // script is the wrapper. It ends when the program has answered, which may work on, and
 // with 0 whatever became of it.
 func (p *Places) script() string {
 	env := ""
 	if p.Data != "" {
-		env = "ANAMNESIS_HOME=" + quote(p.Data) + "; export ANAMNESIS_HOME\n"
+		env = "ANAMNESIS_HOME=" + Quote(p.Data) + "; export ANAMNESIS_HOME\n"
 	}
 	return "#!/bin/sh\n# Written by 'anamnesis install'. Whatever happens here, the agent goes on.\n" + env +
-		"exec 3<&0\nreply=$(" + quote(p.Program) + " hook \"$1\" <&3 2>/dev/null &)\n" +
+		"exec 3<&0\nreply=$(" + Quote(p.Program) + " hook \"$1\" " + Quote(filepath.Join(p.State, "beside")) + " <&3 2>/dev/null &)\n" +
 		"[ -n \"$reply\" ] && printf '%s' \"$reply\"\nexit 0\n"
 }
 
@@ -257,7 +259,7 @@ func (p *Places) PlanRemoval(agent sessions.Agent) ([]File, error) {
 		}
 		change := File{Path: f.Path, Existed: f.Existed, Before: string(now), After: f.Before, Dirs: f.Dirs}
 		if string(now) != f.After && !f.Own {
-			after, err := p.withoutOurs(agent, f.Path, now)
+			after, err := p.withoutOurs(agent, f, now)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w: %w", f.Path, ErrConfig, err)
 			}
@@ -279,8 +281,10 @@ func (p *Places) otherUses(agent sessions.Agent) bool {
 	})
 }
 
-func (p *Places) withoutOurs(agent sessions.Agent, path string, data []byte) ([]byte, error) {
-	if strings.HasSuffix(path, ".toml") {
+// withoutOurs removes our entries from a file of which something else was changed, and
+// what they made necessary.
+func (p *Places) withoutOurs(agent sessions.Agent, f File, data []byte) ([]byte, error) {
+	if strings.HasSuffix(f.Path, ".toml") {
 		before, rest, ok := bytes.Cut(data, []byte(tableBegin))
 		_, after, end := bytes.Cut(rest, []byte(tableEnd))
 		if !ok || !end {
@@ -306,9 +310,24 @@ func (p *Places) withoutOurs(agent sessions.Agent, path string, data []byte) ([]
 		}
 	}
 	if at := serverPath(agent) + "/anamnesis"; bytes.Contains(section(data, at), []byte(`"serve"`)) {
-		data, err = edit(data, patch{Op: "remove", Path: at})
+		if data, err = edit(data, patch{Op: "remove", Path: at}); err != nil {
+			return nil, err
+		}
 	}
-	return data, err
+	for _, made := range []string{"/hooks", serverPath(agent)} {
+		if !has([]byte(f.Before), made) && emptyObject(section(data, made)) {
+			if data, err = edit(data, patch{Op: "remove", Path: made}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return data, nil
+}
+
+func emptyObject(data []byte) bool {
+	var members map[string]any
+	standard, err := hujson.Standardize(data)
+	return err == nil && json.Unmarshal(standard, &members) == nil && members != nil && len(members) == 0
 }
 
 // Uninstall makes the changes of a plan.

@@ -98,10 +98,10 @@ func TestBackAgain(t *testing.T) {
 			put(t, path, strings.Replace(text, "{", "{\n  \"later\": 1,", 1))
 			put(t, other, get(t, other)+"\n")
 			p.undo(t, agent)
-			if text = get(t, path); strings.Contains(text, "hook.sh") || !strings.Contains(text, `"later": 1`) || before != "absent" && !strings.Contains(text, "mine.sh") {
+			if text = get(t, path); strings.Contains(text, "hook.sh") || !strings.Contains(text, `"later": 1`) || (before != "absent") != strings.Contains(text, "mine.sh") || strings.Contains(text, "hooks") != (before != "absent") {
 				t.Errorf("%s after uninstall with changes: %s", agent, text)
 			}
-			if text = get(t, other); strings.Contains(text, "serve") {
+			if text = get(t, other); strings.Contains(text, "serve") || strings.Contains(text, "mcpServers") {
 				t.Errorf("%s keeps the server: %s", agent, text)
 			}
 		}

@@ -201,6 +201,9 @@ func (b *Builder) step(o op.Op, body *op.WorldSaved) Row {
 	if body.Error != "" {
 		text += " (no checkpoint: " + body.Error + ")"
 	}
+	if body.Mixed != "" {
+		text += " (mixed with changes of " + body.Mixed + ", which jumps keep)"
+	}
 	own := op.Range{First: max(b.begun, s.First), Last: o.Seq}
 	return Row{Kind: RowStep, First: own.First, Last: own.Last, Step: o.Step, At: o.Step, Parent: s.Parent,
 		Commit: body.Commit, Tokens: b.state.Tokens(own), Text: text,

@@ -1,0 +1,148 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"anamnesis/orchestrator/sessions"
+)
+
+// versionTime is how long an agent's program may take to say its version.
+const versionTime = 5 * time.Second
+
+// programs are the names of the agents' programs.
+var programs = map[sessions.Agent]string{
+	sessions.Claude: "claude", sessions.Codex: "codex", sessions.OpenCode: "opencode", sessions.Gemini: "gemini", sessions.Kimi: "kimi",
+}
+
+// desktopPath is what programs started from a desktop or over SSH have as PATH, where
+// nothing adds to it.
+const desktopPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// Examine says in one line what keeps an agent's sessions from being recorded, or that
+// nothing does. ok is false for an agent that nothing was installed for.
+func (p *Places) Examine(ctx context.Context, agent sessions.Agent) (line string, ok bool) {
+	if _, err := os.Stat(p.manifest(agent)); errors.Is(err, fs.ErrNotExist) {
+		return "", false
+	}
+	say := []string{p.version(ctx, agent)}
+	files, err := p.Plan(agent)
+	switch {
+	case err != nil:
+		say = append(say, err.Error())
+	case len(files) > 0:
+		say = append(say, fmt.Sprintf("%s is not as this program installs it: run 'anamnesis install %s'", files[0].Path, agent))
+	}
+	if agent == sessions.Codex {
+		say = append(say, p.codexTrust())
+	}
+	if why := p.forbidden(agent); why != "" {
+		say = append(say, why)
+	}
+	if _, err := find("anamnesis", desktopPath); err != nil {
+		say = append(say, fmt.Sprintf("anamnesis is on no PATH of a desktop or SSH session; what was installed names %s", p.Program))
+	}
+	return fmt.Sprintf("%s: %s", agent, strings.Join(say, "; ")), true
+}
+
+// version is what the agent's program says of itself.
+func (p *Places) version(ctx context.Context, agent sessions.Agent) string {
+	name := programs[agent]
+	path, err := find(name, p.Getenv("PATH"))
+	if err != nil {
+		return name + " is not on PATH"
+	}
+	ctx, cancel := context.WithTimeout(ctx, versionTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.WaitDelay = time.Second // it may leave children
+	out, err := cmd.Output()
+	text, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	if err != nil || text == "" {
+		return path + " says no version"
+	}
+	return fmt.Sprintf("%s (%s)", path, text)
+}
+
+// find looks for a program in the folders of a PATH.
+func find(name, path string) (string, error) {
+	for _, dir := range filepath.SplitList(path) {
+		at := filepath.Join(dir, name)
+		if info, err := os.Stat(at); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return at, nil
+		}
+	}
+	return "", fs.ErrNotExist
+}
+
+// codexTrust says how many of our hooks Codex's configuration holds a trusted hash of.
+func (p *Places) codexTrust() string {
+	config, _ := os.ReadFile(filepath.Join(p.dir(sessions.Codex), "config.toml")) // without it nothing is trusted
+	hooks, trusted := filepath.Join(p.dir(sessions.Codex), "hooks.json"), 0
+	for _, e := range events[sessions.Codex] {
+		if _, rest, ok := bytes.Cut(config, []byte(hooks+":"+snake(e)+":")); ok {
+			table, _, _ := bytes.Cut(rest, []byte("\n["))
+			if bytes.Contains(table, []byte("trusted_hash")) {
+				trusted++
+			}
+		}
+	}
+	if n := len(events[sessions.Codex]); trusted < n {
+		return fmt.Sprintf("Codex trusts %d of %d hooks and skips the others: confirm them under /hooks in codex", trusted, n)
+	}
+	return "Codex trusts the hooks"
+}
+
+var humps = regexp.MustCompile(`([a-z])([A-Z])`)
+
+// snake writes a hook's name as Codex's configuration does: pre_tool_use.
+func snake(event string) string { return strings.ToLower(humps.ReplaceAllString(event, "${1}_$2")) }
+
+var (
+	managedOnly = regexp.MustCompile(`(?m)^\s*allow_managed_hooks_only\s*=\s*true|"allowManagedHooksOnly"\s*:\s*true`)
+	hooksOff    = regexp.MustCompile(`"disableAllHooks"\s*:\s*true|(?m)^\s*hooks\s*=\s*false`)
+)
+
+// forbidden names the file that keeps an agent from running a user's hooks.
+func (p *Places) forbidden(agent sessions.Agent) string {
+	var policies []string
+	own := ""
+	switch agent {
+	case sessions.Claude:
+		policies = []string{"/etc/claude-code/managed-settings.json", "/Library/Application Support/ClaudeCode/managed-settings.json"}
+		const folder = "/etc/claude-code/managed-settings.d"
+		more, _ := os.ReadDir(filepath.Join(p.Root, folder)) // without it there are no more
+		for _, e := range more {
+			policies = append(policies, filepath.Join(folder, e.Name()))
+		}
+		own = filepath.Join(p.dir(agent), "settings.json")
+	case sessions.Codex:
+		policies, own = []string{"/etc/codex/requirements.toml"}, filepath.Join(p.dir(agent), "config.toml")
+	default:
+		return ""
+	}
+	for i, path := range append(policies, own) {
+		policy := i < len(policies)
+		if policy {
+			path = filepath.Join(p.Root, path)
+		}
+		data, err := os.ReadFile(path)
+		switch {
+		case err != nil: // there is none, or it does not count for this user
+		case policy && managedOnly.Match(data):
+			return path + " allows managed hooks only: nothing is recorded"
+		case hooksOff.Match(data):
+			return path + " turns hooks off: nothing is recorded"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,145 @@
+package beside
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/sessions"
+)
+
+// Continuation is where a session of Claude Code goes on after a jump.
+type Continuation struct {
+	Session string // its id
+	Message string // the last message of the agent that stays
+	Dir     string // in which the session was started
+}
+
+// Command is the command line that goes on there, in a copy of the session, with a
+// prompt.
+func (c Continuation) Command(prompt string) []string {
+	return []string{"claude", "--resume", c.Session, "--resume-session-at", c.Message, "--fork-session", prompt}
+}
+
+// entry is a line of Claude Code's session file.
+type entry struct {
+	Type        string `json:"type"`
+	UUID        string `json:"uuid"`
+	Cwd         string `json:"cwd"`
+	IsSidechain bool   `json:"isSidechain"`
+	Message     struct {
+		Content json.RawMessage `json:"content"`
+	} `json:"message"`
+}
+
+// calls are the ids of the calls in a message, and of those it has results of.
+func (e *entry) calls() (begun, returned []string) {
+	var blocks []struct {
+		ID        string `json:"id"`
+		ToolUseID string `json:"tool_use_id"`
+	}
+	if json.Unmarshal(e.Message.Content, &blocks) != nil {
+		return nil, nil // a text
+	}
+	for _, b := range blocks {
+		if b.ID != "" {
+			begun = append(begun, b.ID)
+		}
+		if b.ToolUseID != "" {
+			returned = append(returned, b.ToolUseID)
+		}
+	}
+	return begun, returned
+}
+
+// ContinueAt returns where a session of Claude Code goes on after the end of a step.
+func ContinueAt(svc *session.Service, task string, step int, getenv func(string) string) (c Continuation, err error) {
+	st, err := svc.State(task)
+	if err != nil {
+		return c, err
+	}
+	o := st.Opened.Origin
+	if o == nil || o.Agent != string(sessions.Claude) {
+		return c, session.Usagef("task %s: only a session of Claude Code can be continued at a step; jump without --continue", task)
+	}
+	ids, err := callsOf(svc, task)
+	if err != nil {
+		return c, err
+	}
+	for step > 0 && len(ids[step]) == 0 && step < st.Steps.Len() { // an answer follows the calls before it
+		step = st.Steps.Parent(step)
+	}
+	if len(ids[step]) == 0 {
+		return c, session.Usagef("task %s: no call of the agent comes before this step; jump without --continue and start claude anew", task)
+	}
+	files, err := sessions.Find(sessions.Claude, getenv("HOME"), getenv)
+	if err != nil {
+		return c, err
+	}
+	i := slices.IndexFunc(files, func(f string) bool { return strings.TrimSuffix(filepath.Base(f), ".jsonl") == o.Session })
+	if i < 0 {
+		return c, session.Usagef("task %s: the file of session %s is not among those of Claude Code; jump without --continue", task, o.Session)
+	}
+	data, err := os.ReadFile(files[i])
+	if err != nil {
+		return c, err
+	}
+	c.Session = o.Session
+	c.Message, c.Dir = lastMessage(data, ids[step])
+	if c.Message == "" {
+		return c, fmt.Errorf("%s does not have the calls of step %d; jump without --continue", files[i], step)
+	}
+	return c, nil
+}
+
+// callsOf lists the calls of each step.
+func callsOf(svc *session.Service, task string) (map[int][]string, error) {
+	ids, open := map[int][]string{}, []string(nil)
+	err := svc.Ops(task, 0, func(o op.Op) error {
+		switch b := o.Body.(type) {
+		case *op.ToolReturned:
+			open = append(open, b.Call)
+		case *op.WorldSaved:
+			ids[o.Step], open = open, nil
+		}
+		return nil
+	})
+	return ids, err
+}
+
+// lastMessage finds the message of the agent after which the results of some calls
+// stand: what it said next, up to its next call or the user's next words. If it said
+// nothing, it is the message of the calls.
+func lastMessage(data []byte, calls []string) (uuid, dir string) {
+	own := func(ids []string) bool {
+		return slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(calls, id) })
+	}
+	ended := true
+	for line := range bytes.Lines(data) {
+		var e entry
+		if json.Unmarshal(line, &e) != nil || e.IsSidechain || e.Type != "assistant" && e.Type != "user" {
+			continue
+		}
+		dir = cmp.Or(dir, e.Cwd)
+		begun, returned := e.calls()
+		switch {
+		case own(begun):
+			uuid, ended = e.UUID, false
+		case own(returned):
+			ended = false
+		case ended:
+		case len(begun) > 0 || e.Type == "user" && len(returned) == 0:
+			ended = true
+		case e.Type == "assistant":
+			uuid = e.UUID
+		}
+	}
+	return uuid, dir
+}

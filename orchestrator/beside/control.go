@@ -1,0 +1,72 @@
+package beside
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"anamnesis/orchestrator/beside/client"
+	"anamnesis/orchestrator/taskdir"
+)
+
+// Paused is the file that stops all recording.
+func Paused(h taskdir.Home) string { return filepath.Join(all(h), client.PausedFile) }
+
+// Pause stops all recording, or ends that.
+func Pause(h taskdir.Home, stop bool) error {
+	if !stop {
+		if err := os.Remove(Paused(h)); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(Paused(h)), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(Paused(h), nil, 0o600)
+}
+
+// Log is where hooks say what went wrong: their standard error must be empty.
+func Log(h taskdir.Home) string { return filepath.Join(all(h), "errors.log") }
+
+// maxLogBytes is the size at which the log of errors begins anew.
+const maxLogBytes = 1 << 20
+
+// LogError adds a line to the log.
+func LogError(h taskdir.Home, what string, err error) {
+	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	if info, err := os.Stat(Log(h)); err == nil && info.Size() > maxLogBytes {
+		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	if os.MkdirAll(filepath.Dir(Log(h)), 0o700) != nil {
+		return // there is nowhere to say it
+	}
+	f, openErr := os.OpenFile(Log(h), flags, 0o600)
+	if openErr != nil {
+		return
+	}
+	defer f.Close()
+	fmt.Fprintf(f, "%s %s: %s\n", time.Now().UTC().Format(time.RFC3339), what, strings.Join(strings.Fields(err.Error()), " "))
+}
+
+// Errors returns how many errors the log of hooks holds, and the last one.
+func Errors(h taskdir.Home) (n int, last string) {
+	data, err := os.ReadFile(Log(h))
+	if err != nil {
+		return 0, ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	return len(lines), lines[len(lines)-1]
+}
+
+func off(h taskdir.Home, dir string) bool {
+	for _, path := range []string{filepath.Join(dir, client.OffFile), Paused(h)} {
+		if _, err := os.Lstat(path); err == nil {
+			return true
+		}
+	}
+	return false
+}

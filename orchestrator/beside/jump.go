@@ -1,0 +1,57 @@
+package beside
+
+import (
+	"context"
+	"fmt"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/session"
+)
+
+// Checkpoint saves the world of a recorded session as a step of its own.
+func Checkpoint(ctx context.Context, svc *session.Service, task, note string) (step int, err error) {
+	p, end, err := atRest(ctx, svc, task)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	if err := p.open(ctx, task, &event{}); err != nil {
+		return 0, err
+	}
+	step, err = runtime.Outside{Task: p.task}.Checkpoint(ctx, note)
+	return step, session.JoinClose(err, p.close())
+}
+
+// Jump makes a jump in a session that another agent works in. It is refused with
+// ErrCallOpen while a session of the directory has a call under way.
+func Jump(ctx context.Context, svc *session.Service, task string, j op.JumpRequested) (session.Jumped, error) {
+	p, end, err := atRest(ctx, svc, task)
+	if err != nil {
+		return session.Jumped{}, err
+	}
+	defer end()
+	calls, err := callsUnderWay(svc.Home, p.dir)
+	if err != nil {
+		return session.Jumped{}, err
+	}
+	for other, c := range calls {
+		return session.Jumped{}, fmt.Errorf("%w: %s of %s; jump when it has returned", runtime.ErrCallOpen, c.Call, other)
+	}
+	return svc.Jump(ctx, task, j, session.Client{})
+}
+
+// atRest records the events of a session's directory that wait, and keeps others from
+// recording there until end is called.
+func atRest(ctx context.Context, svc *session.Service, task string) (p *place, end func(), err error) {
+	st, err := svc.State(task)
+	if err != nil {
+		return nil, nil, err
+	}
+	p = &place{svc: svc, dir: st.Opened.Dir, unsure: true}
+	if _, err := p.record(ctx, ""); err != nil {
+		return nil, nil, err
+	}
+	end, err = lockWorld(ctx, svc.Home, p.dir)
+	return p, end, err
+}

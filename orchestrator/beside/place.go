@@ -1,0 +1,365 @@
+package beside
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"anamnesis/anamnesis/tokens"
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/beside/client"
+	"anamnesis/orchestrator/redact"
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/worldstate"
+)
+
+const (
+	// lockPause is how often a directory's lock is asked for.
+	lockPause = 2 * time.Millisecond
+	// callTime is how long a call counts as under way whose end is not told: its agent
+	// may have been killed.
+	callTime = time.Hour
+	// maxTaken is how many recorded events wait for their hooks.
+	maxTaken = 100
+)
+
+// place is a directory in which sessions are recorded. A recorder keeps it, with the
+// task last recorded and the world; others use it for one request.
+type place struct {
+	svc    *session.Service
+	dir    string
+	socket string // of the recorder that keeps the place; empty: it is used once
+	unsure bool   // a process that died may have recorded the first event that waits
+
+	turn    sync.Mutex // held by the request that is served; taken before the directory's lock
+	mu      sync.Mutex // guards what follows; taken after the directory's lock
+	task    *runtime.Task
+	world   *worldstate.World
+	environ []string         // of the hook that asked last
+	secrets []redact.Secret  // of the hooks' environments
+	taken   map[string]taken // events whose hooks have not asked for them, by their names
+	current string           // the event that is being recorded
+	calls   map[string]underWay
+}
+
+// taken is an event that was recorded.
+type taken struct {
+	*event
+	lesson string // names a card about the error of a failed call
+}
+
+// underWay is a call of a session that may change files. Sessions' ids are the keys.
+type underWay struct {
+	Call  string    `json:"call"`
+	Since time.Time `json:"since"`
+	Mixed string    `json:"mixed,omitempty"` // another session that had a call under way meanwhile
+}
+
+// lockWorld waits for the processes that record in a directory.
+func lockWorld(ctx context.Context, h taskdir.Home, dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(folder(h, dir), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(folder(h, dir), "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return func() { f.Close() }, nil
+		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR):
+			return nil, errors.Join(err, f.Close())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), f.Close())
+		case <-time.After(lockPause):
+		}
+	}
+}
+
+// record records the events that wait, in their order, and returns the reply to the
+// hook of one of them. The directory's lock is taken before the place's: who holds it
+// may ask for the task to be closed.
+func (p *place) record(ctx context.Context, event string) (reply []byte, err error) {
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	unlock, err := lockWorld(ctx, p.svc.Home, p.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer func() {
+		if err != nil || p.socket == "" || p.task != nil && !p.task.State().Turn.Open {
+			err = session.JoinClose(err, p.closeTask())
+		}
+		if err != nil || p.socket == "" { // what is kept may be what failed
+			err = session.JoinClose(err, p.closeWorld())
+		}
+	}()
+	if err := p.drain(ctx); err != nil {
+		return nil, err
+	}
+	e, ok := p.taken[event]
+	delete(p.taken, event)
+	if !ok || !e.mayAdd() {
+		return nil, nil
+	}
+	task := TaskOf(e.Agent, e.SessionID)
+	if err := p.open(ctx, task, e.event); err != nil {
+		return nil, err
+	}
+	k := told(p.svc.Home, task)
+	news, err := runtime.Outside{Task: p.task}.News(k.Seq)
+	if err != nil {
+		return nil, err
+	}
+	if last := p.task.State().Last; last != k.Seq {
+		k.Seq = last
+		save(p.svc.Home, task, k)
+	}
+	if text := fit(strings.TrimSpace(news + "\n\n" + e.lesson)); text != "" {
+		return e.reply(text), nil
+	}
+	return nil, nil
+}
+
+// learn adds the secrets of a hook's environment to those that are kept out of every
+// record.
+func (p *place) learn(environ []string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if slices.Equal(environ, p.environ) {
+		return nil
+	}
+	p.environ = environ
+	more := slices.DeleteFunc(redact.FromEnviron(environ), func(s redact.Secret) bool { return slices.Contains(p.secrets, s) })
+	if len(more) == 0 {
+		return nil
+	}
+	p.secrets = append(p.secrets, more...)
+	return p.closeTask() // the next one knows them
+}
+
+// drain records the events that wait. One that fails is set aside, so that it does not
+// stop what comes after it.
+func (p *place) drain(ctx context.Context) error {
+	files, err := spooled(p.svc.Home, p.dir)
+	if err != nil || len(files) == 0 {
+		return err
+	}
+	if err := p.readCalls(); err != nil {
+		return err
+	}
+	var failed error
+	for _, file := range files {
+		e, err := readSpooled(file)
+		if err == nil {
+			err = p.open(ctx, TaskOf(e.Agent, e.SessionID), e)
+			if err != nil {
+				return errors.Join(failed, err) // it waits for the next request
+			}
+			err = p.take(ctx, file, e)
+		}
+		p.unsure = false
+		if err == nil {
+			err = os.Remove(file)
+		} else {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", e.Name, err))
+			err = os.Rename(file, strings.TrimSuffix(file, client.EventEnding)+".failed")
+		}
+		if err != nil {
+			return errors.Join(failed, err)
+		}
+	}
+	return failed
+}
+
+// take records one event, and what follows from it for the directory's other sessions.
+func (p *place) take(ctx context.Context, file string, e *event) error {
+	p.current = file
+	task, h := p.task.ID, p.svc.Home
+	lesson, err := take(ctx, p.task, e, p.unsure)
+	if err != nil {
+		return err
+	}
+	if p.taken == nil || len(p.taken) >= maxTaken {
+		p.taken = map[string]taken{}
+	}
+	p.taken[filepath.Base(file)] = taken{e, lesson}
+	if k := told(h, task); e.PermissionMode != "" && k.Mode != e.PermissionMode {
+		k.Mode = e.PermissionMode
+		save(h, task, k)
+	}
+	return p.noteCalls()
+}
+
+// open opens a session's task, or makes it, unless it is open.
+func (p *place) open(ctx context.Context, task string, e *event) error {
+	if p.task != nil && p.task.ID == task {
+		return nil
+	}
+	if err := p.closeTask(); err != nil {
+		return err
+	}
+	svc, h := p.svc, p.svc.Home
+	if p.socket != "" && p.world == nil {
+		var err error
+		p.world, err = worldstate.Open(p.dir, h.Store(p.dir), &worldstate.Options{
+			Task: task, Home: h.User, Exclude: h.Roots(), Watch: true, FileLimitBytes: h.FileLimitBytes,
+		})
+		if err != nil && !errors.Is(err, worldstate.ErrNoDirectory) { // else the task makes it again
+			return err
+		}
+	}
+	o := runtime.Options{
+		NoWatch: true, Kept: p.world, Socket: p.socket, Disturbed: p.disturbed, Recreate: true,
+		Program: svc.Program(), Secrets: append(svc.TaskSecrets(p.dir, nil), p.secrets...),
+	}
+	if embedder, err := svc.Embedder(); err == nil {
+		o.Embedder = embedder
+	}
+	var err error
+	if h.HasTask(task) {
+		if p.task, err = runtime.OpenTask(ctx, h, task, o); !errors.Is(err, taskdir.ErrNoTask) {
+			return err
+		}
+	}
+	span, err := svc.Span(p.dir, cmp.Or(e.Model, "unknown"))
+	if err != nil {
+		return err
+	}
+	p.task, err = runtime.Create(ctx, h, runtime.New{
+		ID: task, Dir: p.dir, Request: cmp.Or(e.Prompt, "(the session began without a prompt)"),
+		Model: cmp.Or(e.Model, string(e.Agent)), EAS: span.EAS, EASFrom: span.Source, Window: span.Advertised,
+		Encoding: tokens.Estimate, Approval: "deny", Origin: &op.Origin{Agent: string(e.Agent), Session: e.SessionID},
+	}, o)
+	return err
+}
+
+func (p *place) closeTask() error {
+	if p.task == nil {
+		return nil
+	}
+	t := p.task
+	p.task = nil
+	return t.Close()
+}
+
+func (p *place) closeWorld() error {
+	if p.world == nil {
+		return nil
+	}
+	w := p.world
+	p.world = nil
+	return w.Close()
+}
+
+// close lets go of everything that is kept.
+func (p *place) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return errors.Join(p.closeTask(), p.closeWorld())
+}
+
+func callsFile(h taskdir.Home, dir string) string { return filepath.Join(folder(h, dir), "calls.json") }
+
+// callsUnderWay reads the calls of a directory's sessions that may change files.
+func callsUnderWay(h taskdir.Home, dir string) (map[string]underWay, error) {
+	calls := map[string]underWay{}
+	data, err := os.ReadFile(callsFile(h, dir))
+	if errors.Is(err, os.ErrNotExist) {
+		return calls, nil
+	}
+	if err == nil && json.Unmarshal(data, &calls) != nil {
+		calls = map[string]underWay{} // cut by a full disk: as if none were told
+	}
+	for task, c := range calls {
+		if time.Since(c.Since) > callTime {
+			delete(calls, task)
+		}
+	}
+	return calls, err
+}
+
+func (p *place) readCalls() (err error) {
+	p.calls, err = callsUnderWay(p.svc.Home, p.dir)
+	return err
+}
+
+// noteCalls writes down whether the open task has a call under way that may change
+// files. Calls of two sessions that are under way at once mix both their steps.
+func (p *place) noteCalls() error {
+	t := runtime.Outside{Task: p.task}
+	open := t.Open()
+	was, had := p.calls[t.ID]
+	switch {
+	case len(open) == 0 && had:
+		delete(p.calls, t.ID)
+	case !had && t.Writing():
+		was = underWay{Call: open[0].Name, Since: time.Now()}
+		for other, c := range p.calls {
+			was.Mixed, c.Mixed = other, t.ID
+			p.calls[other] = c
+		}
+		p.calls[t.ID] = was
+	default:
+		return nil
+	}
+	data, err := json.Marshal(p.calls)
+	if err != nil {
+		return err
+	}
+	name := callsFile(p.svc.Home, p.dir)
+	if err := os.WriteFile(name+".tmp", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(name+".tmp", name)
+}
+
+// disturbed says whether others may have changed files in the step that was just
+// saved: a session with a call under way, or one that did not wait for its hook. Late
+// says that the step's own session is such a one.
+func (p *place) disturbed() (by string, late bool) {
+	by = p.calls[p.task.ID].Mixed
+	for other := range p.calls {
+		if other != p.task.ID {
+			by = cmp.Or(by, other)
+		}
+	}
+	files, err := spooled(p.svc.Home, p.dir)
+	if err != nil {
+		return by, false
+	}
+	for _, file := range files {
+		if file <= p.current || time.Since(spooledAt(file)) < client.Wait {
+			continue
+		}
+		e, err := readSpooled(file)
+		if err != nil || e.Name != "PreToolUse" {
+			continue
+		}
+		if task := TaskOf(e.Agent, e.SessionID); task == p.task.ID {
+			late = true
+		} else {
+			by = cmp.Or(by, task)
+		}
+	}
+	return by, late
+}

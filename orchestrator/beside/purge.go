@@ -1,0 +1,75 @@
+package beside
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"anamnesis/orchestrator/beside/client"
+	"anamnesis/orchestrator/session"
+	"anamnesis/orchestrator/sessions"
+	"anamnesis/orchestrator/taskdir"
+	"anamnesis/worldstate"
+)
+
+// SessionsOf lists the sessions that were recorded of an agent.
+func SessionsOf(h taskdir.Home, agent sessions.Agent) ([]taskdir.Summary, error) {
+	all, err := taskdir.Summaries(h)
+	return slices.DeleteFunc(all, func(t taskdir.Summary) bool { return t.Agent != string(agent) || t.Imported }), err
+}
+
+// Purge deletes sessions with their snapshots. A store that no other task uses goes
+// whole; of another the sessions' own snapshots go. No recorder may run.
+func Purge(ctx context.Context, svc *session.Service, list []taskdir.Summary) error {
+	h := svc.Home
+	stores := map[string]bool{} // that another task uses
+	for _, t := range list {
+		stores[h.Store(t.Dir)] = false
+		if err := errors.Join(os.RemoveAll(h.Task(t.ID)), os.RemoveAll(knownFile(h, t.ID))); err != nil {
+			return err
+		}
+	}
+	left, err := svc.Tasks()
+	if err != nil {
+		return err
+	}
+	for _, t := range left {
+		if store := h.Store(t.Dir); !t.Imported {
+			if _, ok := stores[store]; ok {
+				stores[store] = true
+			}
+		}
+	}
+	for store, used := range stores {
+		if used {
+			err = svc.CollectGarbage(ctx, session.Place{Store: store}, false, worldstate.GCOptions{}, func(worldstate.GCReport) {})
+		} else {
+			err = errors.Join(os.RemoveAll(store), os.RemoveAll(folderOf(h, store)))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitingSince is the age at which an event counts as one that nobody records.
+const waitingSince = time.Minute
+
+// Waiting counts the events that have waited long to be recorded.
+func Waiting(h taskdir.Home) (n int) {
+	folders, _ := os.ReadDir(all(h)) // none: nothing waits
+	for _, f := range folders {
+		events, _ := os.ReadDir(filepath.Join(all(h), f.Name()))
+		for _, e := range events {
+			if strings.HasSuffix(e.Name(), client.EventEnding) && time.Since(spooledAt(e.Name())) > waitingSince {
+				n++
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,225 @@
+package beside_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"anamnesis/opstream/op"
+	"anamnesis/orchestrator/beside"
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/sessions"
+)
+
+// recorded has the agent's hooks start recorders, in this process, and counts them. They
+// end with the test.
+func (a *agent) recorded(program string, idle time.Duration) *atomic.Int32 {
+	starts := new(atomic.Int32)
+	var running sync.WaitGroup
+	a.recorders = &beside.Recorders{Program: program, Start: func(dir string, lock *os.File) error {
+		fd, err := syscall.Dup(int(lock.Fd())) // as a new process has it
+		if err != nil {
+			return err
+		}
+		held := os.NewFile(uintptr(fd), lock.Name())
+		starts.Add(1)
+		running.Go(func() {
+			defer held.Close()
+			if err := beside.Record(context.WithoutCancel(a.Context()), a.svc, dir, program, idle, func(err error) { a.Errorf("recorder: %v", err) }); err != nil {
+				a.Errorf("recorder: %v", err)
+			}
+		})
+		return nil
+	}}
+	a.Cleanup(func() {
+		if _, err := beside.StopRecorders(context.Background(), a.svc.Home); err != nil {
+			a.Errorf("stop: %v", err)
+		}
+		running.Wait()
+	})
+	return starts
+}
+
+// session returns another session in the same directory, with the same recorder.
+func (a *agent) session(id string) *agent {
+	b := *a
+	b.id, b.task = id, beside.TaskOf(sessions.Claude, id)
+	return &b
+}
+
+func (a *agent) returned(id, command string) {
+	a.Helper()
+	call := bash(id, command)
+	call["tool_response"] = map[string]any{"stdout": "", "stderr": ""}
+	a.hook("PostToolUse", call)
+}
+
+func (a *agent) jump(to int) error {
+	a.Helper()
+	_, err := beside.Jump(a.Context(), a.svc, a.task, op.JumpRequested{To: to, Reason: "r"})
+	return err
+}
+
+// TestTwoSessions: what another session changed is kept as the user's is. Where calls of
+// both ran at once, whose a change is cannot be told, and jumps keep it; no jump is made
+// while the other has a call under way.
+func TestTwoSessions(t *testing.T) {
+	a := newAgent(t)
+	a.recorded("test", time.Hour)
+	b := a.session("s-2")
+	a.hook("UserPromptSubmit", map[string]any{"prompt": "One."})
+	b.hook("UserPromptSubmit", map[string]any{"prompt": "Two."})
+	a.ok("t1", "touch a", func() { a.write("a", "a") })
+	b.ok("t2", "touch b", func() { a.write("b", "b") })
+	b.hook("PreToolUse", bash("t3", "touch late"))
+	if err := a.jump(0); !errors.Is(err, runtime.ErrCallOpen) || !strings.Contains(err.Error(), b.task) {
+		t.Errorf("a jump while the other session has a call under way: %v", err)
+	}
+	b.returned("t3", "touch late")
+	if err := a.jump(0); err != nil {
+		t.Fatal(err)
+	}
+	a.holds("a", "")
+	a.holds("b", "b")
+
+	a.hook("UserPromptSubmit", map[string]any{"prompt": "Again."})
+	a.hook("PreToolUse", bash("t4", "touch x"))
+	b.hook("PreToolUse", bash("t5", "touch y"))
+	a.write("x", "x")
+	a.write("y", "y")
+	b.returned("t5", "touch y")
+	a.returned("t4", "touch x")
+	st, err := a.svc.State(a.task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mixed := 0
+	for _, s := range []*agent{a, b} {
+		if err := a.svc.Ops(s.task, 0, func(o op.Op) error {
+			if w, ok := o.Body.(*op.WorldSaved); ok && w.Mixed != "" {
+				mixed++
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if mixed != 2 || !st.Steps.At(st.Current).Saved {
+		t.Errorf("%d steps are marked as mixed, want one of each session; saved %v", mixed, st.Steps.At(st.Current).Saved)
+	}
+	if err := a.jump(0); err != nil {
+		t.Fatal(err)
+	}
+	a.holds("x", "x")
+	a.holds("y", "y")
+}
+
+// spoolAt writes down an event as a hook did that was told of it some time ago.
+func (a *agent) spoolAt(ago time.Duration, name, call string) {
+	a.Helper()
+	dirs, err := filepath.Glob(filepath.Join(a.svc.Home.State, "beside", "*", "lock"))
+	if err != nil || len(dirs) != 1 {
+		a.Fatalf("%v, %v", dirs, err)
+	}
+	text := fmt.Sprintf(`{"session_id":%q,"cwd":%q,"hook_event_name":%q,"tool_name":"Bash","tool_input":{"command":"touch a"},"tool_use_id":%q,"tool_response":{"stdout":""}}`,
+		a.id, a.dir, name, call)
+	file := fmt.Sprintf("%020d-1-claude-code.event", time.Now().Add(-ago).UnixNano())
+	if err := os.WriteFile(filepath.Join(filepath.Dir(dirs[0]), file), []byte(text), 0o600); err != nil {
+		a.Fatal(err)
+	}
+}
+
+// TestLate: a step has no checkpoint where the agent went on before it was saved.
+func TestLate(t *testing.T) {
+	a := newAgent(t)
+	a.recorded("test", time.Hour)
+	a.hook("UserPromptSubmit", map[string]any{"prompt": "p"})
+	a.hook("PreToolUse", bash("t1", "touch a"))
+	a.spoolAt(time.Minute, "PostToolUse", "t1")
+	a.spoolAt(50*time.Second, "PreToolUse", "t2")
+	a.write("a", "of the second call")
+	a.returned("t2", "touch a")
+	st, err := a.svc.State(a.task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one, two := st.Steps.At(1), st.Steps.At(2); one.Saved || one.NoCheckpoint == "" || !two.Saved {
+		t.Errorf("step 1 saved %v (%s), step 2 saved %v", one.Saved, one.NoCheckpoint, two.Saved)
+	}
+	if err := a.jump(1); err == nil || !strings.Contains(err.Error(), "step 1") {
+		t.Errorf("a jump to the step without a checkpoint: %v", err)
+	}
+}
+
+// TestRecordedTwice: an event that a recorder recorded and did not live to remove is not
+// recorded again.
+func TestRecordedTwice(t *testing.T) {
+	a := newAgent(t)
+	a.hook("UserPromptSubmit", map[string]any{"prompt": "p"})
+	a.ok("t1", "touch a", func() { a.write("a", "a") })
+	for _, event := range []string{"PostToolUse", "PreToolUse"} {
+		want, err := a.svc.State(a.task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.spoolAt(time.Minute, event, "t1")
+		a.hook("PostToolBatch", nil)
+		if st, err := a.svc.State(a.task); err != nil || event == "PostToolUse" && st.EndedSteps() != want.EndedSteps() {
+			t.Errorf("%s: %d steps, want %d (%v)", event, st.EndedSteps(), want.EndedSteps(), err)
+		}
+	}
+}
+
+// TestAnotherProgram: a hook of another program ends the recorder and starts its own.
+func TestAnotherProgram(t *testing.T) {
+	a := newAgent(t)
+	one := a.recorded("one", time.Hour)
+	a.hook("UserPromptSubmit", map[string]any{"prompt": "p"})
+	two := a.recorded("two", time.Hour)
+	a.ok("t1", "touch a", func() { a.write("a", "a") })
+	if one.Load() != 1 || two.Load() != 1 {
+		t.Errorf("%d and %d recorders were started, want one of each", one.Load(), two.Load())
+	}
+	if st, err := a.svc.State(a.task); err != nil || st.EndedSteps() != 1 {
+		t.Errorf("%d steps, %v", st.EndedSteps(), err)
+	}
+}
+
+// TestIdle: a recorder that nobody asks ends, and the next hook starts another.
+func TestIdle(t *testing.T) {
+	a := newAgent(t)
+	starts := a.recorded("test", time.Nanosecond)
+	for i := range 3 {
+		a.ok(fmt.Sprint("t", i), "touch a", func() { a.write("a", fmt.Sprint(i)) })
+	}
+	if st, err := a.svc.State(a.task); err != nil || st.EndedSteps() != 3 || starts.Load() < 2 {
+		t.Errorf("%d steps, %v; %d recorders", st.EndedSteps(), err, starts.Load())
+	}
+}
+
+// TestOthersWork: another process's task may work in the directory while a recorder
+// keeps a session of it open.
+func TestOthersWork(t *testing.T) {
+	a := newAgent(t)
+	a.recorded("test", time.Hour)
+	a.hook("UserPromptSubmit", map[string]any{"prompt": "p"})
+	task, err := runtime.Create(t.Context(), a.svc.Home, runtime.New{ID: "own", Dir: a.dir, Request: "r", EAS: 1000, Encoding: "o200k_base"}, runtime.Options{NoWatch: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := task.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a.ok("t1", "touch a", func() { a.write("a", "a") })
+	if st, err := a.svc.State(a.task); err != nil || st.EndedSteps() != 1 {
+		t.Errorf("%d steps, %v", st.EndedSteps(), err)
+	}
+}

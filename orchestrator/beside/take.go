@@ -1,0 +1,112 @@
+package beside
+
+import (
+	"context"
+	"errors"
+
+	"anamnesis/orchestrator/runtime"
+	"anamnesis/orchestrator/sessions"
+)
+
+// take records one event; again says that it may have been recorded before. The text
+// names a card about the error of a failed call.
+func take(ctx context.Context, task *runtime.Task, e *event, again bool) (lesson string, err error) {
+	t := runtime.Outside{Task: task}
+	if again {
+		if had, err := recorded(t, e); err != nil || had {
+			return "", errors.Join(err, t.Advance(ctx))
+		}
+	}
+	first := task.State().Last <= 2
+	switch e.Name {
+	case "SessionStart":
+		if first {
+			return "", t.Unknown(ctx) // saves the beginning
+		}
+	case "UserPromptSubmit":
+		if first && e.Prompt == task.State().Request {
+			return "", t.Unknown(ctx)
+		}
+		if err := t.Unknown(ctx); err != nil {
+			return "", err
+		}
+		return "", t.Said(ctx, e.Prompt)
+	case "PreToolUse":
+		if err := closeUntold(ctx, t, e); err != nil {
+			return "", err
+		}
+		if c := e.call(task.Dir); c != nil {
+			return "", t.Begin(ctx, callOf(c), e.Writes || writes(c))
+		}
+	case "PostToolUse", "PostToolUseFailure":
+		e.match(t.Open())
+		if c := e.call(task.Dir); c != nil {
+			return t.Returned(ctx, callOf(c), e.Writes || writes(c), returned(c.ID, c))
+		}
+	case "PostToolBatch":
+		return "", closeBatch(ctx, t, e)
+	case "Stop":
+		if err := closeUntold(ctx, t, e); err != nil {
+			return "", err
+		}
+		return "", t.Answered(ctx, e.LastAnswer)
+	case "SessionEnd":
+		return "", t.Answered(ctx, "")
+	}
+	return "", nil
+}
+
+// recorded reports whether the effect of an event is in the stream: of one that a
+// process recorded and did not live to remove. Beginnings and ends are recorded once
+// however often they are told.
+func recorded(t runtime.Outside, e *event) (bool, error) {
+	switch e.Name {
+	case "UserPromptSubmit":
+		said, err := t.LastSaid()
+		return said == e.Prompt, err
+	case "PostToolUse", "PostToolUseFailure":
+		return t.Recorded(e.ToolUseID)
+	}
+	return false, nil
+}
+
+// closeUntold closes the calls whose result stands in Codex's rollout alone.
+func closeUntold(ctx context.Context, t runtime.Outside, e *event) error {
+	if e.Agent != sessions.Codex {
+		return nil
+	}
+	for _, c := range t.Open() {
+		done, ok := transcriptOutput(e.TranscriptPath, c)
+		if !ok {
+			continue
+		}
+		done.Normalise(t.Dir)
+		if _, err := t.Returned(ctx, c, false, returned(c.ID, done)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closeBatch records the calls of a batch that no other event told of: those that were
+// denied, and those that failed before they began.
+func closeBatch(ctx context.Context, t runtime.Outside, e *event) error {
+	for _, b := range e.ToolCalls {
+		one := *e
+		one.ToolName, one.ToolInput, one.ToolUseID = b.ToolName, b.ToolInput, b.ToolUseID
+		c := one.call(t.Dir)
+		if c == nil {
+			continue
+		}
+		if had, err := t.Recorded(c.ID); err != nil {
+			return err
+		} else if had {
+			continue
+		}
+		c.Text, c.Done, c.Failed = sessions.Text(b.ToolResponse), true, true
+		if _, err := t.Returned(ctx, callOf(c), false, returned(c.ID, c)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
