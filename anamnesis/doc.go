@@ -1,11 +1,9 @@
 // Package anamnesis decides what to remember when a future is thrown away.
 //
-// Three things live here:
+// Two things live here:
 //
-//   - the table of effective attention spans (Table): how many tokens a model
-//     really attends to, and where that number comes from;
 //   - the rule (Overflows) that says when discarded memory is too much for a
-//     model to carry raw;
+//     model to carry raw (how much that is, package attention knows);
 //   - the pass (Pass), which turns discarded operations into one hot block for
 //     the model's context and into knowledge cards for later tasks.
 //

@@ -6,6 +6,16 @@ type Statement struct {
 	Ops  []uint64 `json:"ops,omitempty"`
 }
 
+// Confidence says how much a falsified path is to be trusted.
+type Confidence string
+
+// The confidences, best first.
+const (
+	ConfidenceHigh   Confidence = "high"
+	ConfidenceMedium Confidence = "medium"
+	ConfidenceLow    Confidence = "low"
+)
+
 // Falsified is a path that was tried and failed. It holds only for the state
 // it names.
 type Falsified struct {

@@ -299,3 +299,10 @@ func merge(model, extracted Notes, recs []*record, unread map[uint64]bool) Notes
 	}
 	return out
 }
+
+// Overflows is the rule that forces a pass: the tokens one jump discards, or
+// all discarded tokens still raw in the context together, strictly exceed what
+// the model attends to. All three are token counts.
+func Overflows(jumpTokens, rawTokens, eas int) bool {
+	return jumpTokens > eas || rawTokens > eas
+}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/probe"
 	"anamnesis/anamnesis/probe/probetest"
 	"anamnesis/opstream/op"
@@ -155,11 +156,11 @@ func TestRun(t *testing.T) {
 	if len(phases) != 5+len(res.Tests) || phases[0] != "base, single" || !strings.HasSuffix(phases[5], " tokens") {
 		t.Errorf("phases %q", phases)
 	}
-	row := res.Row(anamnesis.Span{Advertised: 32000, Encoding: "o200k_base"}, time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
-	if row.EAS != res.EAS || row.Window != 32000 || row.By != "probe" || row.Confidence == anamnesis.ConfidenceHigh || !strings.Contains(row.Source, "95% interval") {
+	row := res.Row(attention.Span{Advertised: 32000, Encoding: "o200k_base"}, time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
+	if row.EAS != res.EAS || row.Window != 32000 || row.By != "probe" || row.Confidence == attention.ConfidenceHigh || !strings.Contains(row.Source, "95% interval") {
 		t.Errorf("row %+v", row)
 	}
-	if _, err := anamnesis.PutRow(anamnesis.Overlay{Name: "o"}, row); err != nil {
+	if _, err := attention.PutRow(attention.Overlay{Name: "o"}, row); err != nil {
 		t.Errorf("the proposal is no row: %v", err)
 	}
 	// How many questions are under way together does not change the result.
@@ -195,7 +196,7 @@ func TestFamilies(t *testing.T) {
 	if s := res.Source(); !strings.Contains(s, "dropped for their base: latent (") || !strings.Contains(s, "no longer text was asked") {
 		t.Errorf("source %q", s)
 	}
-	if res.Confidence() != anamnesis.ConfidenceLow {
+	if res.Confidence() != attention.ConfidenceLow {
 		t.Errorf("confidence %s without the latent family", res.Confidence())
 	}
 	_, err = probe.Measure(t.Context(), &probe.Options{}, coin(1, func(probe.Trial) float64 { return 0.3 }))

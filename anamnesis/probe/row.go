@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/attention"
 )
 
 // UpTo is the longest length asked that is not over one, and the score there.
@@ -68,7 +68,7 @@ func (r Result) Source() string {
 // Confidence is medium where the decision rests on at least three families,
 // the latent one among them, and the answers leave little doubt within an
 // octave; otherwise low. High is for what others have published.
-func (r Result) Confidence() anamnesis.Confidence {
+func (r Result) Confidence() attention.Confidence {
 	kept, latent := 0, false
 	for _, b := range r.Bases {
 		if b.Kept {
@@ -77,15 +77,15 @@ func (r Result) Confidence() anamnesis.Confidence {
 		}
 	}
 	if kept >= 3 && latent && r.Within >= sureEnough {
-		return anamnesis.ConfidenceMedium
+		return attention.ConfidenceMedium
 	}
-	return anamnesis.ConfidenceLow
+	return attention.ConfidenceLow
 }
 
 // Row is the proposal; window and encoding are those of s. Only a result that
 // is Done makes one.
-func (r Result) Row(s anamnesis.Span, now time.Time) anamnesis.Row {
-	return anamnesis.Row{
+func (r Result) Row(s attention.Span, now time.Time) attention.Row {
+	return attention.Row{
 		Pattern: r.Model, EAS: r.EAS, Window: max(s.Advertised, r.EAS), Encoding: s.Encoding, Confidence: r.Confidence(),
 		Source: r.Source(), Updated: now.UTC().Format(time.DateOnly), By: "probe",
 	}

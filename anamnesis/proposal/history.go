@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/attention"
 	"anamnesis/opstream/op"
 )
 
@@ -178,7 +178,7 @@ func bins(samples []sample) string {
 // more often beyond a length within the table's span. It never
 // proposes a higher one: that longer contexts did no harm so far is no
 // measurement.
-func FromHistory(h *History, t *anamnesis.Table) []Proposal {
+func FromHistory(h *History, t *attention.Table) []Proposal {
 	var out []Proposal
 	for model, all := range h.samples {
 		s := t.Lookup(model)
@@ -191,8 +191,8 @@ func FromHistory(h *History, t *anamnesis.Table) []Proposal {
 		source := fmt.Sprintf("work history: %s calls fail above %d tokens of context, %s up to there, p %.1g", r.above, r.cut, r.below, r.p)
 		// The evidence counts as changed when there is twice as much of it.
 		key := fmt.Sprintf("%d/%d", r.cut, int(math.Log2(float64(len(samples)))))
-		out = append(out, newProposal(KindHistory, key, anamnesis.Row{
-			Pattern: model, EAS: r.cut, Window: max(s.Advertised, r.cut), Encoding: s.Encoding, Confidence: anamnesis.ConfidenceLow, Source: source,
+		out = append(out, newProposal(KindHistory, key, attention.Row{
+			Pattern: model, EAS: r.cut, Window: max(s.Advertised, r.cut), Encoding: s.Encoding, Confidence: attention.ConfidenceLow, Source: source,
 		}, s, source, "failed or repeated calls by length of context: "+bins(all), "later calls of a task may be harder whatever the length"))
 	}
 	return out

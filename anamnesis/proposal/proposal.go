@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/attention"
 )
 
 // Kind says where a proposal comes from.
@@ -24,19 +24,19 @@ const (
 type Proposal struct {
 	ID        string         `json:"id"` // of the change and its evidence: new evidence, new id
 	Kind      Kind           `json:"kind"`
-	Row       anamnesis.Row  `json:"row"` // what would be written; Updated and By are the writer's
-	Was       anamnesis.Span `json:"was"` // what holds now
+	Row       attention.Row  `json:"row"` // what would be written; Updated and By are the writer's
+	Was       attention.Span `json:"was"` // what holds now
 	Evidence  []string       `json:"evidence"`
 	Rationale string         `json:"rationale,omitempty"` // a model's words, grounded in Evidence
 }
 
-func newProposal(k Kind, key string, r anamnesis.Row, was anamnesis.Span, evidence ...string) Proposal {
+func newProposal(k Kind, key string, r attention.Row, was attention.Span, evidence ...string) Proposal {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%d/%s", k, r.Pattern, r.EAS, key))
 	return Proposal{ID: fmt.Sprintf("%x", sum[:4]), Kind: k, Row: r, Was: was, Evidence: evidence}
 }
 
 // FromProbe proposes what a probe measured, where the table says otherwise.
-func FromProbe(row anamnesis.Row, t *anamnesis.Table) []Proposal {
+func FromProbe(row attention.Row, t *attention.Table) []Proposal {
 	s := t.Lookup(row.Pattern)
 	if s.EAS == row.EAS && s.Known {
 		return nil
@@ -47,7 +47,7 @@ func FromProbe(row anamnesis.Row, t *anamnesis.Table) []Proposal {
 // FromTable proposes the rows of another table that are newer, or better
 // founded, than those in effect, and those of patterns the table does not
 // have. A row that came from that table itself proposes nothing.
-func FromTable(other, t *anamnesis.Table) []Proposal {
+func FromTable(other, t *attention.Table) []Proposal {
 	var out []Proposal
 	for _, r := range other.Rows() {
 		now := t.Row(r.Pattern)
@@ -69,8 +69,8 @@ func FromTable(other, t *anamnesis.Table) []Proposal {
 }
 
 // rank orders confidences, best first.
-func rank(c anamnesis.Confidence) int {
-	return slices.Index([]anamnesis.Confidence{anamnesis.ConfidenceHigh, anamnesis.ConfidenceMedium, anamnesis.ConfidenceLow, anamnesis.ConfidenceNone}, c)
+func rank(c attention.Confidence) int {
+	return slices.Index([]attention.Confidence{attention.ConfidenceHigh, attention.ConfidenceMedium, attention.ConfidenceLow, attention.ConfidenceNone}, c)
 }
 
 // Sort orders proposals: measurements first, then by model.

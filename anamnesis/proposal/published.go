@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/attention"
 )
 
 //go:embed prompt/figures_system.md
@@ -154,7 +155,7 @@ func holdsLength(text string, tokens int) bool {
 
 // FromPublished proposes what others published, each figure for itself. What
 // cannot be a model's span is left out, and the notes say so.
-func FromPublished(figures []Figure, t *anamnesis.Table) (out []Proposal, notes []string) {
+func FromPublished(figures []Figure, t *attention.Table) (out []Proposal, notes []string) {
 	for _, f := range figures {
 		s := t.Lookup(f.Model)
 		switch {
@@ -168,8 +169,8 @@ func FromPublished(figures []Figure, t *anamnesis.Table) (out []Proposal, notes 
 			continue
 		}
 		source := fmt.Sprintf("search: %s %q, %s", f.Benchmark, f.Quote, f.URL)
-		out = append(out, newProposal(KindSearch, source, anamnesis.Row{
-			Pattern: f.Model, EAS: f.Tokens, Window: s.Advertised, Encoding: s.Encoding, Confidence: anamnesis.ConfidenceLow, Source: source,
+		out = append(out, newProposal(KindSearch, source, attention.Row{
+			Pattern: f.Model, EAS: f.Tokens, Window: s.Advertised, Encoding: s.Encoding, Confidence: attention.ConfidenceLow, Source: source,
 		}, s, source, "measurements differ in what they ask and by which rule they take the length; the page may be wrong"))
 	}
 	return out, notes

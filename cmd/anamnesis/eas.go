@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	assets "anamnesis"
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/orchestrator/eas"
@@ -37,7 +37,7 @@ func (a *app) easListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(map[string]any{"rows": t.Rows(), "unknown_eas": anamnesis.UnknownEAS}, func() { a.out().EASTable(t) })
+			return a.show(map[string]any{"rows": t.Rows(), "unknown_eas": attention.UnknownEAS}, func() { a.out().EASTable(t) })
 		},
 	}
 	a.jsonFlag(cmd, "one JSON object")
@@ -100,7 +100,7 @@ func (a *app) tokensCommand() *cobra.Command {
 
 // easTable is the table in effect here: the built-in one, the user's over
 // it, the project's over that.
-func (a *app) easTable() (*anamnesis.Table, error) {
+func (a *app) easTable() (*attention.Table, error) {
 	own, err := a.easUserFile()
 	if err != nil {
 		return nil, err

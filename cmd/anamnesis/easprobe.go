@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/probe"
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/cmd/internal/exit"
@@ -139,7 +139,7 @@ func (a *app) easProbe(ctx context.Context, f probeFlags) error {
 }
 
 // agreeToCost says what the run can cost and has it agreed to.
-func (a *app) agreeToCost(ctx context.Context, f probeFlags, m *session.Model, s anamnesis.Span) error {
+func (a *app) agreeToCost(ctx context.Context, f probeFlags, m *session.Model, s attention.Span) error {
 	fmt.Fprint(a.stderr, eas.CostText(view.Line(m.Name, a.width()), m.Lookup, s.Encoding, f.Options))
 	switch {
 	case f.yes:

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	assets "anamnesis"
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/attention"
 	"anamnesis/cmd/internal/exit"
 	"anamnesis/orchestrator/eas"
 	"anamnesis/orchestrator/session"
@@ -35,7 +35,7 @@ your own stay. Window and encoding come from the table unless they are given.`,
 	fl := cmd.Flags()
 	fl.IntVar(&f.EAS, "eas", 0, "effective attention span, tokens")
 	fl.IntVar(&window, "window", 0, "advertised window, tokens (default: the table's)")
-	fl.StringVar(&f.Confidence, "confidence", string(anamnesis.ConfidenceLow), "high, medium, low or none")
+	fl.StringVar(&f.Confidence, "confidence", string(attention.ConfidenceLow), "high, medium, low or none")
 	fl.StringVar(&f.Source, "source", "", "where the number comes from")
 	fl.StringVar(&f.By, "by", "user", "who or what says so")
 	fl.StringVar(&f.Encoding, "encoding", "", "tokenizer to count with (default: the table's)")
@@ -84,7 +84,7 @@ func (a *app) easDiffCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			base, err := anamnesis.LoadTable(assets.EAS)
+			base, err := attention.LoadTable(assets.EAS)
 			if err != nil {
 				return err
 			}

@@ -12,13 +12,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/attention"
 	"anamnesis/orchestrator/session"
 )
 
 // PutRow writes one row into an overlay, under a lock and atomically. A shared file
 // is readable for everybody.
-func PutRow(path string, r anamnesis.Row, shared bool) error {
+func PutRow(path string, r attention.Row, shared bool) error {
 	dirMode, fileMode := fs.FileMode(0o700), fs.FileMode(0o600)
 	if shared {
 		dirMode, fileMode = 0o755, 0o644
@@ -32,7 +32,7 @@ func PutRow(path string, r anamnesis.Row, shared bool) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, session.Usagef("%s:1: cannot be read: %v; make it a readable file or remove it", path, errors.Unwrap(err))
 		}
-		data, err = anamnesis.PutRow(anamnesis.Overlay{Name: path, Data: data}, r)
+		data, err = attention.PutRow(attention.Overlay{Name: path, Data: data}, r)
 		return data, err
 	})
 }

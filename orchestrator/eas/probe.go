@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/probe"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/taskdir"
@@ -36,7 +37,7 @@ func probeName(model string, seed uint64) string {
 // ProbeReport is what a probe measured, and what its result file holds.
 type ProbeReport struct {
 	Result   probe.Result   `json:"result"`
-	Row      *anamnesis.Row `json:"row"`      // nil: the run is not done
+	Row      *attention.Row `json:"row"`      // nil: the run is not done
 	Interval [2]float64     `json:"interval"` // Wilson, 95%, of the score at the longest length asked up to the EAS
 	At       time.Time      `json:"at"`
 	Record   string         `json:"record"`

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/proposal"
 	"anamnesis/opstream/op"
 	"anamnesis/orchestrator/model"
@@ -28,7 +28,7 @@ func Gather(ctx context.Context, svc *session.Service, builtin []byte, evidence 
 	if err != nil {
 		return nil, nil, err
 	}
-	base, err := anamnesis.LoadTable(builtin)
+	base, err := attention.LoadTable(builtin)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,7 +51,7 @@ func Gather(ctx context.Context, svc *session.Service, builtin []byte, evidence 
 		if err != nil {
 			return nil, nil, session.Usagef("eas reflect: --evidence: %v", err)
 		}
-		other, err := anamnesis.LoadTable(nil, anamnesis.Overlay{Name: evidence, Data: data})
+		other, err := attention.LoadTable(nil, attention.Overlay{Name: evidence, Data: data})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -62,7 +62,7 @@ func Gather(ctx context.Context, svc *session.Service, builtin []byte, evidence 
 }
 
 // probeProposals reads what 'eas probe' measured.
-func probeProposals(h taskdir.Home, t *anamnesis.Table) (found []proposal.Proposal, notes []string) {
+func probeProposals(h taskdir.Home, t *attention.Table) (found []proposal.Proposal, notes []string) {
 	files, err := fs.Glob(os.DirFS(probesDir(h)), "*.result.json")
 	if err != nil {
 		return nil, []string{err.Error()}

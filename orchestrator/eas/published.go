@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode"
 
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/proposal"
 	"anamnesis/orchestrator/model"
 	"anamnesis/orchestrator/session"
@@ -45,7 +45,7 @@ func readPublished(h taskdir.Home) ([]proposal.Figure, error) {
 	return found, nil
 }
 
-func publishedProposals(h taskdir.Home, t *anamnesis.Table) ([]proposal.Proposal, []string, error) {
+func publishedProposals(h taskdir.Home, t *attention.Table) ([]proposal.Proposal, []string, error) {
 	figures, err := readPublished(h)
 	if err != nil {
 		return nil, nil, err

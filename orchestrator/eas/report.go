@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/probe"
 	"anamnesis/anamnesis/tokens"
 	"anamnesis/orchestrator/taskdir"
@@ -14,7 +15,7 @@ import (
 
 // Report keeps a finished result for the proposals, and with accept writes its row into
 // the user's overlay.
-func Report(h taskdir.Home, s anamnesis.Span, record string, res probe.Result, accept bool) (ProbeReport, error) {
+func Report(h taskdir.Home, s attention.Span, record string, res probe.Result, accept bool) (ProbeReport, error) {
 	rep := ProbeReport{Result: res, At: time.Now().UTC(), Record: record}
 	_, score := res.UpTo(res.EAS)
 	rep.Interval[0], rep.Interval[1] = probe.Wilson(score.Right, score.N)

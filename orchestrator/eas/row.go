@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/attention"
 	"anamnesis/orchestrator/session"
 )
 
@@ -21,24 +22,24 @@ type NewRow struct {
 }
 
 // Row returns the row for a table, or a *session.UsageError.
-func (n NewRow) Row(t *anamnesis.Table) (anamnesis.Row, error) {
-	refuse := func(format string, args ...any) (anamnesis.Row, error) {
-		return anamnesis.Row{}, session.Usagef("eas set %s: "+format, append([]any{n.Model}, args...)...)
+func (n NewRow) Row(t *attention.Table) (attention.Row, error) {
+	refuse := func(format string, args ...any) (attention.Row, error) {
+		return attention.Row{}, session.Usagef("eas set %s: "+format, append([]any{n.Model}, args...)...)
 	}
 	switch {
 	case n.Model == "":
-		return anamnesis.Row{}, session.Usagef("eas set: no model named; for example 'anamnesis eas set gpt-4o --eas 8000 --source \"…\"'")
+		return attention.Row{}, session.Usagef("eas set: no model named; for example 'anamnesis eas set gpt-4o --eas 8000 --source \"…\"'")
 	case anamnesis.Squash(n.Model) != n.Model:
-		return anamnesis.Row{}, session.Usagef("eas set %q: a model's name is one line of printable characters", n.Model)
+		return attention.Row{}, session.Usagef("eas set %q: a model's name is one line of printable characters", n.Model)
 	case n.EAS <= 0:
 		return refuse("--eas is %d, it must be above 0: a number of tokens, like --eas 8000", n.EAS)
 	case strings.TrimSpace(n.Source) == "":
 		return refuse("every row says where its number comes from: add --source")
-	case !slices.Contains([]anamnesis.Confidence{anamnesis.ConfidenceHigh, anamnesis.ConfidenceMedium, anamnesis.ConfidenceLow, anamnesis.ConfidenceNone}, anamnesis.Confidence(n.Confidence)):
+	case !slices.Contains([]attention.Confidence{attention.ConfidenceHigh, attention.ConfidenceMedium, attention.ConfidenceLow, attention.ConfidenceNone}, attention.Confidence(n.Confidence)):
 		return refuse("--confidence %q: use high, medium, low or none", n.Confidence)
 	}
-	r := anamnesis.Row{
-		Pattern: n.Model, EAS: n.EAS, Encoding: n.Encoding, Confidence: anamnesis.Confidence(n.Confidence),
+	r := attention.Row{
+		Pattern: n.Model, EAS: n.EAS, Encoding: n.Encoding, Confidence: attention.Confidence(n.Confidence),
 		Source: n.Source, By: n.By, Updated: time.Now().UTC().Format(time.DateOnly),
 	}
 	s := t.Lookup(n.Model)
@@ -63,7 +64,7 @@ func (n NewRow) Row(t *anamnesis.Table) (anamnesis.Row, error) {
 }
 
 // ChangeText says in a few words how a row's number differs from the built-in.
-func ChangeText(c anamnesis.Change) string {
+func ChangeText(c attention.Change) string {
 	var text string
 	switch {
 	case c.Was != nil && c.Was.EAS == c.Now.EAS:

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/attention"
 )
 
 // maxOverlayBytes is how much of an overlay is read; LoadTable refuses less.
@@ -20,8 +20,8 @@ func EASProjectFile(dir string) string { return filepath.Join(dir, ".anamnesis",
 
 // LoadEAS reads the built-in table and the overlays that exist. An empty path is
 // none.
-func LoadEAS(builtin []byte, paths ...string) (*anamnesis.Table, error) {
-	var overlays []anamnesis.Overlay
+func LoadEAS(builtin []byte, paths ...string) (*attention.Table, error) {
+	var overlays []attention.Overlay
 	for _, path := range paths {
 		data, err := ReadOverlay(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -30,10 +30,10 @@ func LoadEAS(builtin []byte, paths ...string) (*anamnesis.Table, error) {
 		if err != nil {
 			return nil, Usagef("%s:1: cannot be read: %v; make it a readable file or remove it", path, errors.Unwrap(err))
 		}
-		overlays = append(overlays, anamnesis.Overlay{Name: path, Data: data})
+		overlays = append(overlays, attention.Overlay{Name: path, Data: data})
 	}
-	t, err := anamnesis.LoadTable(builtin, overlays...)
-	if wrong := (*anamnesis.TableError)(nil); errors.As(err, &wrong) {
+	t, err := attention.LoadTable(builtin, overlays...)
+	if wrong := (*attention.TableError)(nil); errors.As(err, &wrong) {
 		return nil, &UsageError{err}
 	}
 	return t, err
@@ -64,22 +64,22 @@ func ReadOverlay(path string) ([]byte, error) {
 }
 
 // Span looks a model up in the EAS table that counts in a directory.
-func (s *Service) Span(dir, lookup string) (anamnesis.Span, error) {
+func (s *Service) Span(dir, lookup string) (attention.Span, error) {
 	table, err := s.table(dir)
 	if err != nil {
-		return anamnesis.Span{}, err
+		return attention.Span{}, err
 	}
 	return table.Lookup(lookup), nil
 }
 
-func (s *Service) table(dir string) (*anamnesis.Table, error) {
+func (s *Service) table(dir string) (*attention.Table, error) {
 	return LoadEAS(s.o.EAS, s.Home.EASOverlay(), EASProjectFile(dir))
 }
 
 // knownModel reports whether the EAS table of a directory, which is read when it is
 // first needed, has a model. If it cannot be read, no model is known.
 func (s *Service) knownModel(dir string) func(string) bool {
-	table := sync.OnceValue(func() *anamnesis.Table {
+	table := sync.OnceValue(func() *attention.Table {
 		t, err := s.table(dir)
 		if err != nil {
 			return nil

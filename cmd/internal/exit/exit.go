@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/attention"
 	"anamnesis/anamnesis/probe"
 	"anamnesis/cmd/internal/stream"
 	knowledgebase "anamnesis/knowledge_base"
@@ -75,7 +75,7 @@ func Code(err error) int {
 		return e.Code
 	}
 	switch {
-	case errors.As(err, new(*session.UsageError)), errors.As(err, new(*anamnesis.TableError)), errors.As(err, new(*retrieval.EvalError)):
+	case errors.As(err, new(*session.UsageError)), errors.As(err, new(*attention.TableError)), errors.As(err, new(*retrieval.EvalError)):
 		return Usage
 	case errors.As(err, new(*knowledgebase.ConflictError)), errors.As(err, new(*knowledgebase.StateError)), errors.As(err, new(*review.StaleError)):
 		return Refused

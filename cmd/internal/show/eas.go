@@ -7,23 +7,24 @@ import (
 	"text/tabwriter"
 
 	"anamnesis/anamnesis"
+	"anamnesis/anamnesis/attention"
 	"anamnesis/orchestrator/eas"
 )
 
 // EASTable lists the rows of a table.
-func (o *Printer) EASTable(t *anamnesis.Table) {
+func (o *Printer) EASTable(t *attention.Table) {
 	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "PATTERN\tWINDOW\tEAS\tCONFIDENCE\tSOURCE")
 	for _, r := range t.Rows() {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\n", r.Pattern, r.Window, r.EAS, r.Confidence, anamnesis.Squash(r.Source))
 	}
-	fmt.Fprintf(w, "(any other)\t\t%d\t%s\tdefault\n", anamnesis.UnknownEAS, anamnesis.ConfidenceNone)
+	fmt.Fprintf(w, "(any other)\t\t%d\t%s\tdefault\n", attention.UnknownEAS, attention.ConfidenceNone)
 	o.wrote(0, w.Flush())
 }
 
 // Span says what the table says about a model. own is the user's file of rows, counted
 // how the model's tokens are counted.
-func (o *Printer) Span(s anamnesis.Span, own, counted string) {
+func (o *Printer) Span(s attention.Span, own, counted string) {
 	if !s.Known {
 		o.Printf("%s: unknown model, so %d tokens are assumed; 'anamnesis eas set' adds a row to %s\n", anamnesis.Squash(s.Model), s.EAS, own)
 		return
@@ -37,7 +38,7 @@ func (o *Printer) Span(s anamnesis.Span, own, counted string) {
 }
 
 // EASChanges says what overlays change. own is the user's file of rows.
-func (o *Printer) EASChanges(changes []anamnesis.Change, own string) {
+func (o *Printer) EASChanges(changes []attention.Change, own string) {
 	if len(changes) == 0 {
 		o.Printf("no overlay changes anything; yours would be %s\n", own)
 	}
@@ -47,7 +48,7 @@ func (o *Printer) EASChanges(changes []anamnesis.Change, own string) {
 }
 
 // EASRow says which row was written where; shadowed: another row, that of s, counts for the model.
-func (o *Printer) EASRow(r anamnesis.Row, was *anamnesis.Row, path, model string, shadowed bool, s anamnesis.Span) {
+func (o *Printer) EASRow(r attention.Row, was *attention.Row, path, model string, shadowed bool, s attention.Span) {
 	before := "new"
 	if was != nil {
 		before = fmt.Sprintf("was %d", was.EAS)

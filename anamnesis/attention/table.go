@@ -1,4 +1,6 @@
-package anamnesis
+// Package attention is the table of effective attention spans: how many tokens a
+// model really attends to, and where that number comes from.
+package attention
 
 import (
 	"fmt"
@@ -111,13 +113,6 @@ func (r *Row) span(model string) Span {
 		Model: model, Pattern: r.Pattern, Advertised: r.Window, EAS: r.EAS, Encoding: r.Encoding, Confidence: r.Confidence,
 		Source: r.Source, Updated: r.Updated, By: r.By, Origin: r.Origin, Known: true,
 	}
-}
-
-// Overflows is the rule that forces a pass: the tokens one jump discards, or
-// all discarded tokens still raw in the context together, strictly exceed what
-// the model attends to. All three are token counts.
-func Overflows(jumpTokens, rawTokens, eas int) bool {
-	return jumpTokens > eas || rawTokens > eas
 }
 
 // Change is what overlays make of one row of the base table.

@@ -1,4 +1,4 @@
-package anamnesis
+package attention
 
 import (
 	"cmp"

@@ -1,10 +1,12 @@
-package anamnesis
+package attention
 
 import (
 	"errors"
 	"slices"
 	"strings"
 	"testing"
+
+	"anamnesis/anamnesis"
 
 	"pgregory.net/rapid"
 )
@@ -100,7 +102,7 @@ func TestPutRows(t *testing.T) {
 			if data, err = PutRow(Overlay{"o", data}, r); err != nil {
 				t.Fatalf("%v\n%s", err, data)
 			}
-			r.Source = Squash(r.Source)
+			r.Source = anamnesis.Squash(r.Source)
 			last[strings.ToLower(r.Pattern)] = r
 		}
 		rows, err := parseTable(Overlay{"o", data})

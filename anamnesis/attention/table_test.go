@@ -1,4 +1,4 @@
-package anamnesis
+package attention
 
 import (
 	"bytes"
@@ -196,19 +196,6 @@ func checkTableError(t *testing.T, name string, err error, line int, what string
 		t.Errorf("%s: %v, want line %d and %q", name, err, line, what)
 	case strings.ContainsAny(e.Error(), "\n\r"):
 		t.Errorf("%s: the error has more than one line: %q", name, e.Error())
-	}
-}
-
-func TestOverflows(t *testing.T) {
-	for _, tt := range []struct {
-		jump, raw, eas int
-		want           bool
-	}{
-		{0, 0, 8000, false}, {8000, 8000, 8000, false}, {8001, 8001, 8000, true}, {10, 8001, 8000, true}, {8001, 0, 8000, true}, {1, 1, 1, false}, {2, 0, 1, true},
-	} {
-		if got := Overflows(tt.jump, tt.raw, tt.eas); got != tt.want {
-			t.Errorf("Overflows(%d, %d, %d) = %v", tt.jump, tt.raw, tt.eas, got)
-		}
 	}
 }
 

@@ -1,4 +1,4 @@
-package anamnesis
+package attention
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"anamnesis/anamnesis"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -24,7 +26,7 @@ const overlayHead = "# Effective attention spans of your own: rows that go over 
 // LoadTable would refuse, gives a *TableError.
 func PutRow(o Overlay, r Row) ([]byte, error) {
 	f := tableFile{o.Name}
-	r.Source, r.By = Squash(r.Source), Squash(r.By)
+	r.Source, r.By = anamnesis.Squash(r.Source), anamnesis.Squash(r.By)
 	if _, err := parseTable(Overlay{o.Name, []byte("version: 1\nrows:\n  - " + r.YAML() + "\n")}); err != nil {
 		return nil, err
 	}
